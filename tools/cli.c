@@ -8,6 +8,10 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <jansson.h>
+
+#include "tools/nearest.h"
+
 typedef struct cli_option {
   const char *name, *value, *doc; /* value NULL: a flag */
   unsigned bit;                   /* 0: every command takes it */
@@ -53,7 +57,9 @@ void cli_help(const cli_command *command, FILE *to) {
   for (int i = 0; i < N_OPTIONS; i++) {
     char left[48];
     if (options[i].bit && !(command->options & options[i].bit)) continue;
-    snprintf(left, sizeof left, "--%s%s%s", options[i].name, options[i].value ? " " : "",
+    char letter[8] = "";
+    if (!options[i].bit && !options[i].value) snprintf(letter, sizeof letter, "-%c, ", options[i].key);
+    snprintf(left, sizeof left, "%s--%s%s%s", letter, options[i].name, options[i].value ? " " : "",
              options[i].value ? options[i].value : "");
     fprintf(to, "  %-28s %s\n", left, options[i].doc);
   }
@@ -63,6 +69,22 @@ static int cli_usage(const cli_command *command, const char *text, const char *w
   fprintf(stderr, "tenon %s: %s%s%s%s; see `tenon %s --help`\n", command->name, text, what ? " '" : "",
           what ? what : "", what ? "'" : "", command->name);
   return CLI_USAGE;
+}
+
+/* "unknown option '--weigths', did you mean '--weights'?" */
+static int cli_unknown_option(const cli_command *command, const char *given) {
+  const char *names[N_OPTIONS];
+  int n = 0;
+  for (int i = 0; i < N_OPTIONS; i++)
+    if (!options[i].bit || (command->options & options[i].bit)) names[n++] = options[i].name;
+  size_t length = strcspn(given, "=");
+  char word[64], text[128];
+  snprintf(word, sizeof word, "%.*s", (int)length, given + strspn(given, "-"));
+  const char *nearest = nearest_word(word, names, n);
+  if (nearest == NULL || strcmp(nearest, word) == 0)
+    return cli_usage(command, "unknown option or missing value:", given);
+  snprintf(text, sizeof text, "unknown option; did you mean --%s, not", nearest);
+  return cli_usage(command, text, given);
 }
 
 static bool cli_is_number(const char *text, long long least, long long *value) {
@@ -138,8 +160,8 @@ int cli_parse(const cli_command *command, int argc, char **argv, cli_args *args)
                                    options[i].key};
   opterr = 0;
   optind = 1;
-  while ((found = getopt_long(argc, argv, "", table, NULL)) != -1) {
-    if (found == '?') return cli_usage(command, "unknown option or missing value:", argv[optind - 1]);
+  while ((found = getopt_long(argc, argv, "hqv", table, NULL)) != -1) {
+    if (found == '?') return cli_unknown_option(command, argv[optind - 1]);
     int code = cli_apply(command, (char)found, optarg, args);
     if (code != CLI_OK) return code;
   }
@@ -164,7 +186,7 @@ int cli_open(const cli_args *args, tn_context **context) {
   tn_status status = tn_context_open(&settings, context);
   for (int i = 0; status == TN_OK && i < args->n_plugins; i++)
     status = tn_context_load(*context, args->plugins[i]);
-  return status == TN_OK ? CLI_OK : cli_fail(*context, status);
+  return status == TN_OK ? CLI_OK : cli_fail(args, *context, status);
 }
 
 static int cli_exit_code(tn_status status) {
@@ -184,10 +206,40 @@ static int cli_exit_code(tn_status status) {
   }
 }
 
-int cli_fail(const void *handle, tn_status status) {
+static const char *cli_error_text(const void *handle, tn_status status) {
   const char *text = handle ? tn_error_text(handle) : "out of memory";
-  fprintf(stderr, "tenon: %s\n", *text ? text : tn_status_name(status));
+  return *text ? text : tn_status_name(status);
+}
+
+int cli_report(const void *handle, tn_status status) {
+  const char *text = cli_error_text(handle, status);
+  for (size_t n; *text != '\0'; text += n + (text[n] == '\n')) {
+    n = strcspn(text, "\n");
+    fprintf(stderr, "tenon: %.*s\n", (int)n, text);
+  }
   return cli_exit_code(status);
+}
+
+/* {"status": "failed", "exit": 65, "reason": "invalid", "errors": ["net.ini:3: ..."]} */
+static void cli_print_failure(const void *handle, tn_status status) {
+  json_t *errors = json_array();
+  const char *text = cli_error_text(handle, status);
+  for (size_t n; *text != '\0'; text += n + (text[n] == '\n')) {
+    n = strcspn(text, "\n");
+    json_t *one = json_stringn(text, n);
+    json_array_append_new(errors, one ? one : json_string("a message that is not UTF-8"));
+  }
+  json_t *json = json_pack("{s:s, s:i, s:s, s:o}", "status", "failed", "exit", cli_exit_code(status),
+                           "reason", tn_status_name(status), "errors", errors);
+  char *printed = json ? json_dumps(json, JSON_ENSURE_ASCII) : NULL;
+  if (printed) printf("%s\n", printed);
+  free(printed);
+  json_decref(json);
+}
+
+int cli_fail(const cli_args *args, const void *handle, tn_status status) {
+  if (args->json) cli_print_failure(handle, status);
+  return cli_report(handle, status);
 }
 
 /* Columns of the terminal on stderr; 0: stderr is not a terminal, or TERM is dumb. */
@@ -209,5 +261,5 @@ int cli_open_run(tn_context *context, const cli_args *args, tn_run **run) {
                              .quiet = args->quiet,
                              .progress = 1};
   tn_status status = tn_run_open(context, args->words[0], &settings, run);
-  return status == TN_OK ? CLI_OK : cli_fail(context, status);
+  return status == TN_OK ? CLI_OK : cli_fail(args, context, status);
 }

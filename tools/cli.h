@@ -9,7 +9,7 @@
 #include "tenon/context.h"
 #include "tenon/run.h"
 
-/* Exit codes; those from 64 to 78 follow sysexits.h where it has one. */
+/* Exit codes; those from 64 to 78 follow sysexits.h where it has one. docs/guide/results.md has the table. */
 enum {
   CLI_OK = 0,
   CLI_USAGE = 2,
@@ -69,8 +69,11 @@ void cli_help(const cli_command *command, FILE *to);
 
 /* Opens the context with the log on stderr, and loads the plugins of the arguments. */
 int cli_open(const cli_args *args, tn_context **context);
-/* Prints the message of `handle` to stderr, and returns the exit code of the status. */
-int cli_fail(const void *handle, tn_status status);
+/* Prints the message of `handle` to stderr, a line for each mistake, and returns the exit code of the status.
+ */
+int cli_report(const void *handle, tn_status status);
+/* The same; with --json it also prints the failure as JSON to stdout (docs/guide/results.md). */
+int cli_fail(const cli_args *args, const void *handle, tn_status status);
 
 /* Opens the run of the first word with the options of the arguments. */
 int cli_open_run(tn_context *context, const cli_args *args, tn_run **run);

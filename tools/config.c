@@ -20,15 +20,15 @@ static int config_check(tn_run *run, const cli_args *args) {
   else if (status == TN_OK)
     printf("{\"status\": \"ok\"}\n");
   tn_string_free(run, json);
-  return status == TN_OK ? CLI_OK : cli_fail(run, status);
+  return status == TN_OK ? CLI_OK : cli_fail(args, run, status);
 }
 
-static int config_show(tn_run *run) {
+static int config_show(tn_run *run, const cli_args *args) {
   char *text = NULL;
   tn_status status = tn_run_config(run, &text);
   if (status == TN_OK) printf("%s", text);
   tn_string_free(run, text);
-  return status == TN_OK ? CLI_OK : cli_fail(run, status);
+  return status == TN_OK ? CLI_OK : cli_fail(args, run, status);
 }
 
 static void config_print_keys(const json_t *json) {
@@ -48,7 +48,7 @@ static void config_print_keys(const json_t *json) {
 static int config_explain(tn_context *context, const cli_args *args) {
   char *text = NULL;
   tn_status status = tn_explain(context, args->words[0], &text);
-  if (status != TN_OK) return cli_fail(context, status);
+  if (status != TN_OK) return cli_fail(args, context, status);
   if (args->json) {
     printf("%s\n", text);
   } else {
@@ -70,7 +70,7 @@ static int config_run(tn_context *context, const cli_args *args) {
   if (strcmp(what, "check") != 0 && strcmp(what, "show") != 0) return config_usage();
   int code = cli_open_run(context, &rest, &run);
   if (code != CLI_OK) return code;
-  code = strcmp(what, "check") == 0 ? config_check(run, &rest) : config_show(run);
+  code = strcmp(what, "check") == 0 ? config_check(run, &rest) : config_show(run, &rest);
   tn_run_close(run);
   return code;
 }

@@ -176,7 +176,7 @@ static int conformance_run_device(tn_device *device, const cli_args *args, const
   conformance_start_timer(args);
   tn_status status = tn_conformance_run(device, &options, &text);
   alarm(0);
-  return status == TN_OK ? conformance_finish(device, args, text) : cli_fail(device, status);
+  return status == TN_OK ? conformance_finish(device, args, text) : cli_fail(args, device, status);
 }
 
 static int conformance_wrong_set(const conformance_settings *s, const char *set) {
@@ -238,7 +238,7 @@ static int conformance_run(tn_context *context, const cli_args *args) {
   if (plugin && realpath(plugin, path)) plugin = path;
   if (status == TN_OK) status = tn_device_open(context, s.backend, (int32_t)args->device, s.options, &device);
   code = status == TN_OK ? conformance_run_device(device, args, plugin, unsupported, &s)
-                         : cli_fail(context, status);
+                         : cli_fail(args, context, status);
   tn_device_close(device);
   free(unsupported);
   return code;

@@ -56,7 +56,7 @@ static int doctor_print_device_json(const json_t *json, const char *wanted) {
 static int doctor_run(tn_context *context, const cli_args *args) {
   char *text = NULL;
   tn_status status = tn_doctor(context, &text);
-  if (status != TN_OK) return cli_fail(context, status);
+  if (status != TN_OK) return cli_fail(args, context, status);
   json_t *json = json_loads(text, 0, NULL);
   int code = CLI_OK;
   if (args->device_json)

@@ -23,7 +23,7 @@ static int eval_command_run(tn_context *context, const cli_args *args) {
     printf("%s\n", json);
   else if (json)
     eval_print(json);
-  code = status == TN_OK ? CLI_OK : cli_fail(run, status);
+  code = status == TN_OK ? CLI_OK : cli_fail(args, run, status);
   tn_string_free(run, json);
   tn_run_close(run);
   return code;

@@ -3,7 +3,7 @@
 
 static int index_run(tn_context *context, const cli_args *args) {
   tn_status status = tn_context_write_index(context, args->words[0]);
-  return status == TN_OK ? CLI_OK : cli_fail(context, status);
+  return status == TN_OK ? CLI_OK : cli_fail(args, context, status);
 }
 
 const cli_command command_index = {

@@ -36,7 +36,7 @@ static int inspect_run(tn_context *context, const cli_args *args) {
   char *text = NULL;
   const char *name = args->n_words > 0 ? args->words[0] : NULL;
   tn_status status = tn_inspect(context, name, &text);
-  if (status != TN_OK) return cli_fail(context, status);
+  if (status != TN_OK) return cli_fail(args, context, status);
   if (args->json) {
     printf("%s\n", text);
   } else {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "tools/cli.h"
+#include "tools/nearest.h"
 
 static const cli_command *const commands[] = {
     &command_train,   &command_eval,   &command_predict, &command_bench, &command_plan,
@@ -18,7 +19,7 @@ static int main_print_overview(FILE *to) {
           "tenon %s: deep learning from one INI file\n\nusage: tenon COMMAND [argument]... [option]...\n\n",
           tn_version());
   for (int i = 0; i < N_COMMANDS; i++) fprintf(to, "  %-11s %s\n", commands[i]->name, commands[i]->doc);
-  fprintf(to, "\n`tenon COMMAND --help` explains one.\n");
+  fprintf(to, "\n`tenon COMMAND --help` explains one; -V prints the version.\n");
   return to == stdout ? CLI_OK : CLI_USAGE;
 }
 
@@ -64,17 +65,35 @@ static void main_set_openmp_spin(void) {
   if (getenv("OMP_WAIT_POLICY") == NULL) setenv("GOMP_SPINCOUNT", "2000", 0);
 }
 
+static bool main_is(const char *word, const char *a, const char *b, const char *c) {
+  return strcmp(word, a) == 0 || strcmp(word, b) == 0 || strcmp(word, c) == 0;
+}
+
+static int main_unknown_command(const char *word) {
+  const char *names[N_COMMANDS];
+  for (int i = 0; i < N_COMMANDS; i++) names[i] = commands[i]->name;
+  const char *nearest = nearest_word(word, names, N_COMMANDS);
+  size_t n = strlen(word);
+  if (nearest)
+    fprintf(stderr, "tenon: there is no command '%s', did you mean `tenon %s`?\n", word, nearest);
+  else if (n > 4 && strcmp(word + n - 4, ".ini") == 0)
+    fprintf(stderr, "tenon: '%s' is no command; write `tenon train %s`, or another of `tenon --help`\n", word,
+            word);
+  else
+    fprintf(stderr, "tenon: there is no command '%s'; `tenon --help` lists them\n", word);
+  return CLI_USAGE;
+}
+
 static int main_dispatch(int argc, char **argv) {
   if (argc < 2) return main_print_overview(stderr);
-  if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0) return main_print_overview(stdout);
-  if (strcmp(argv[1], "--version") == 0) {
+  if (main_is(argv[1], "--help", "-h", "help")) return main_print_overview(stdout);
+  if (main_is(argv[1], "--version", "-V", "version")) {
     printf("tenon %s\n", tn_version());
     return CLI_OK;
   }
   for (int i = 0; i < N_COMMANDS; i++)
     if (strcmp(argv[1], commands[i]->name) == 0) return main_run_command(commands[i], argc - 1, argv + 1);
-  fprintf(stderr, "tenon: there is no command '%s'; `tenon --help` lists them\n", argv[1]);
-  return CLI_USAGE;
+  return main_unknown_command(argv[1]);
 }
 
 int main(int argc, char **argv) {

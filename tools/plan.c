@@ -169,7 +169,7 @@ static int plan_run(tn_context *context, const cli_args *args) {
     printf("%s", dump);
   else if (status == TN_OK)
     plan_print(json, summary);
-  code = status == TN_OK ? CLI_OK : cli_fail(run, status);
+  code = status == TN_OK ? CLI_OK : cli_fail(args, run, status);
   tn_string_free(run, json);
   tn_string_free(run, dump);
   tn_string_free(run, summary);

@@ -12,7 +12,7 @@ static int predict_command_run(tn_context *context, const cli_args *args) {
   if (code != CLI_OK) return code;
   tn_status status = tn_run_predict(run, args->input, args->output, &json);
   if (json && args->json) printf("%s\n", json);
-  code = status == TN_OK ? CLI_OK : cli_fail(run, status);
+  code = status == TN_OK ? CLI_OK : cli_fail(args, run, status);
   tn_string_free(run, json);
   tn_run_close(run);
   return code;

@@ -79,9 +79,12 @@ static int train_command_run(tn_context *context, const cli_args *args) {
   train_leave_signals();
   if (json && args->json)
     printf("%s\n", json);
-  else if (json)
+  else if (json && !args->quiet)
     train_print(json);
-  code = status == TN_OK ? CLI_OK : cli_fail(run, status);
+  if (status == TN_OK)
+    code = CLI_OK;
+  else /* a result that was printed has the status */
+    code = json ? cli_report(run, status) : cli_fail(args, run, status);
   tn_string_free(run, json);
   tn_run_close(run);
   return code;

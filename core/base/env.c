@@ -101,6 +101,30 @@ static const char *env_behind_context(const char *text, const char *context) {
   return text;
 }
 
+tn_status tn_fail_lines(const void *handle, tn_status code, const char *const *lines, int32_t n,
+                        int32_t most) {
+  enum { REST = 64 }; /* "and 12 more mistakes" */
+  tn_error_record *record = env_record(handle);
+  if (record == NULL) return code;
+  char text[sizeof(record->text)];
+  size_t used = 0;
+  int32_t told = 0;
+  for (; told < n && told < most; told++) {
+    size_t length = strlen(lines[told]), room = sizeof(text) - used - REST;
+    if (told > 0 && length + 1 > room) break;
+    if (length + 1 > room) length = room - 1;
+    if (told > 0) text[used++] = '\n';
+    memcpy(text + used, lines[told], length);
+    used += length;
+  }
+  text[used] = '\0';
+  if (told < n) snprintf(text + used, REST, "\nand %d more mistakes", (int)(n - told));
+  memcpy(record->text, text, strlen(text) + 1);
+  record->option[0] = '\0';
+  record->code = code;
+  return code;
+}
+
 tn_status tn_wrap(const void *handle, tn_status status, const char *format, ...) {
   tn_error_record *record = env_record(handle);
   if (record == NULL || status == TN_OK || status == TN_EOF) return status;

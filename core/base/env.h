@@ -22,12 +22,13 @@ typedef struct tn_log_sink {
 
 /* The error, allocator and log sink of an env. One thread at a time uses a record; several records may
  * share allocator and sink. */
+enum { TN_ERROR_TEXT = 6144 };
 struct tn_error_record {
   tn_allocator allocator;
   tn_log_sink sink;
   tn_status code;
-  char option[64]; /* the option that a plugin named, or "" */
-  char text[1536];
+  char option[64];          /* the option that a plugin named, or "" */
+  char text[TN_ERROR_TEXT]; /* of one line, or of several by tn_fail_lines */
 };
 
 /* Initializes *env and *record with the function table, allocator and log sink of `like`; the table and
@@ -41,6 +42,11 @@ void tn_error_record_init_root(tn_env *env, tn_error_record *record, const tn_ap
  * tn_failf is for the core; plugins use tn_fail of tenon/api.h, which calls tn_failv. */
 tn_status tn_failf(const void *handle, tn_status code, const char *format, ...) TN_PRINTF(3, 4);
 tn_status tn_failv(const void *handle, tn_status code, const char *option, const char *format, va_list args);
+
+/* Records several texts, separated by line ends, and returns code: the first `most` of them that have room,
+ * and the number of the others. */
+tn_status tn_fail_lines(const void *handle, tn_status code, const char *const *lines, int32_t n,
+                        int32_t most);
 
 /* Puts "context: " in front of the text and returns status, so that `return tn_wrap(...)` works. */
 tn_status tn_wrap(const void *handle, tn_status status, const char *format, ...) TN_PRINTF(3, 4);

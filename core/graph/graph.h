@@ -227,6 +227,8 @@ const tn_build_frame *tn_builder_frame(tn_build *b);
 void tn_builder_fail(tn_build *b, tn_status status);
 /* False, with TN_EINVAL in the builder, if the pointer is NULL; `name` says what it is. */
 bool tn_builder_need(tn_build *b, const void *pointer, const char *name);
+/* Forgets the failure, so that the values made before it can be used; false while a frame is open. */
+bool tn_builder_recover(tn_build *b);
 /* For frame->layer, when a layer has several outputs: tn_op_result(b, values[0], i) gives values[i]. */
 void tn_builder_results(tn_build *b, const tn_val *values, int32_t n);
 

@@ -25,6 +25,13 @@ typedef struct tn_module {
   const struct tn_model_scope *scope; /* evaluates the arguments of the call */
 } tn_module;
 
+/* The first layer that maps the last of four dimensions alone, as `linear` does where `flatten` is missing.
+ */
+typedef struct tn_spread_layer {
+  const char *where, *layer, *name; /* where NULL: there is none */
+  tn_type in, out;
+} tn_spread_layer;
+
 typedef struct tn_assembly {
   tn_env *env;
   const tn_model_request *request;
@@ -40,6 +47,11 @@ typedef struct tn_assembly {
   int64_t layers;              /* expanded so far */
   int32_t depth;               /* nesting depth of blocks */
   int32_t sharing;             /* nesting depth of "@name", inside of which paths may repeat */
+  /* Mistakes are collected: value 0 stands for the unknown result of a line that is wrong. */
+  tn_spread_layer spread;
+  bool lost;        /* a line was wrong; "@name" may mean a layer of it */
+  bool lost_names;  /* a line was wrong whose names are not known, as in "a{i}: ..." */
+  bool met_unknown; /* the line being built has evaluated something of unknown value */
 } tn_assembly;
 
 /* The names visible to a list of lines: those of the model or of one block. */
@@ -53,6 +65,9 @@ typedef struct tn_model_scope {
   tn_value *arg_values;
   int32_t n_args;
   tn_val in, last;
+  const struct tn_model_scope *outer; /* of a block: the scope of its call, */
+  const char *outer_where;            /* and the line of the call; */
+  tn_section *section;                /* the block's own section */
   bool unnamed; /* this block or an enclosing one has no name, so layers inside cannot have parameters */
 } tn_model_scope;
 
@@ -70,6 +85,10 @@ tn_status tn_error_add_context(tn_env *env, tn_status status, const char *where,
 const char *tn_line_where(tn_assembly *assembly, const tn_line *line);
 /* Finds a layer in the registry. An unknown name is an error of the configuration, TN_EINVAL. */
 tn_status tn_find_layer(const tn_assembly *assembly, const char *name, const tn_layer_kind **kind);
+
+/* lines.c: notes a mistake of a line in the ini, with the blocks around it as context, and makes the builder
+ * usable again. Returns TN_OK if the lines after it can be looked at. */
+tn_status tn_scope_note(const tn_model_scope *scope, tn_status status);
 
 /* field.c: the value of an input or target of the model; `type` is without the batch. Failures, with their
  * message, stick in the builder, and the value is 0. */
@@ -100,12 +119,21 @@ typedef struct tn_use {
   const char *path; /* absolute; prefix of the parameters' paths */
   bool named;       /* false: `path` is generated and the layer must not have parameters */
   const char *where;
-  const tn_val *in;
+  const tn_val *in; /* 0: unknown, behind a line that is wrong */
   int32_t n_in;
+  const char *text; /* the line, if the call is all that it has; else NULL */
 } tn_use;
 tn_status tn_use_apply(const tn_model_scope *scope, const tn_use *use, tn_results *results);
 tn_status tn_use_layer(const tn_model_scope *scope, const tn_use *use, const tn_layer_kind *kind,
                        tn_results *results);
+
+/* habits.c: refuses a call whose arguments are those of PyTorch: the size of the input first. */
+tn_status tn_habits_check(const tn_model_scope *scope, const tn_use *use, const tn_layer_kind *kind);
+/* Remembers the assembly's first tn_spread_layer. */
+void tn_habits_watch(const tn_model_scope *scope, const tn_use *use, const tn_results *results);
+/* The failure of a loss on `output`, or in its place that of the layer in front of which `flatten` is
+ * missing. */
+tn_status tn_habits_explain_loss(const tn_model_scope *scope, const tn_type *output, tn_status status);
 
 /* block_text.c: the sections of blocks, and their keys as lines, each of which is parsed once. */
 tn_status tn_blocks_find(tn_assembly *assembly);

@@ -184,19 +184,36 @@ static tn_status block_call(const tn_model_scope *outer, tn_model_scope *inner, 
   return status == TN_OK ? TN_OK : tn_error_add_context(a->env, status, use->where, what);
 }
 
+/* A call that is wrong may leave them unread. */
+static void block_mark_known_keys(tn_section *section) {
+  static const char *const known[] = {"args", "inputs", "layers", "outputs"};
+  section->used = true;
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    tn_key *key = tn_section_key(section, known[i]);
+    if (key != NULL) key->used = true;
+  }
+}
+
 tn_status tn_use_block(const tn_model_scope *scope, const tn_use *use, tn_section *section,
                        tn_results *results) {
   tn_assembly *a = scope->assembly;
   if (a->depth == TN_MAX_BLOCK_DEPTH)
     return tn_failf(a->env, TN_EINVAL, "blocks nest deeper than %d; does block '%s' use itself?",
                     TN_MAX_BLOCK_DEPTH, use->call->layer);
+  block_mark_known_keys(section);
+  if (section->mistaken) { /* told at an earlier use */
+    results->n = TN_MAX_YIELDS;
+    return TN_OK;
+  }
   tn_model_scope *inner = tn_arena_alloc(&a->arena, sizeof *inner);
   if (inner == NULL) return TN_ENOMEM;
   *inner = tn_scope_new(a);
   inner->data = scope->data;
   inner->prefix = use->path;
   inner->unnamed = !use->named;
-  section->used = true;
+  inner->outer = scope;
+  inner->outer_where = use->where;
+  inner->section = section;
   a->depth++;
   tn_status status = block_call(scope, inner, use, section, results);
   a->depth--;

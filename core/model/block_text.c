@@ -53,7 +53,7 @@ tn_status tn_block_lines(tn_assembly *a, tn_key *key, tn_line **lines, int32_t *
   tn_parsed_key parsed = {.key = key};
   key->used = true;
   if (known == NULL) {
-    TN_TRY(tn_syntax_lines(a->env, &a->arena, key, &parsed.lines, &parsed.n));
+    TN_TRY(tn_syntax_lines(a->env, &a->arena, key, a->request->ini, &parsed.lines, &parsed.n));
     TN_TRY(block_keep_parsed(a, &parsed));
     known = &parsed;
   }

@@ -24,7 +24,7 @@ static tn_status model_build_layers(tn_model_scope *scope, tn_section *section) 
     return tn_failf(a->env, TN_EINVAL, "%s: [model] has no `layers`, expected a layer a line",
                     tn_key_where(a->request->ini, section, NULL));
   key->used = true;
-  TN_TRY(tn_syntax_lines(a->env, &a->arena, key, &lines, &n));
+  TN_TRY(tn_syntax_lines(a->env, &a->arena, key, a->request->ini, &lines, &n));
   return tn_scope_run(scope, lines, n);
 }
 
@@ -41,13 +41,13 @@ static tn_status model_build_parts(tn_model_scope *scope, tn_model *model) {
   tn_assembly *a = scope->assembly;
   tn_signature signature;
   if (a->request->emit != NULL) return tn_model_function_build(scope, model);
-  TN_TRY(tn_signature_read(a->env, &a->arena, a->request->ini, &signature));
   tn_section *section = tn_ini_section(a->request->ini, "model");
-  model_mark_known_keys(section);
+  if (section != NULL) model_mark_known_keys(section);
+  TN_TRY(tn_signature_read(a->env, &a->arena, a->request->ini, &signature));
   TN_TRY(model_bind_fields(scope, signature.inputs, signature.n_inputs));
   scope->in = scope->last = scope->values.v[0];
   TN_TRY(model_build_layers(scope, section));
-  TN_TRY(tn_graph_output(tn_builder_graph(a->b), "output", scope->last));
+  if (scope->last != 0) TN_TRY(tn_graph_output(tn_builder_graph(a->b), "output", scope->last));
   if (!a->request->measured) return TN_OK;
   TN_TRY(model_bind_fields(scope, signature.targets, signature.n_targets));
   return tn_objective_build(scope, section, &signature, model);
@@ -86,6 +86,8 @@ tn_status tn_model_build(tn_env *env, const tn_model_request *request, tn_model 
     model->graph->micro_batches = request->micro_batches > 1 ? request->micro_batches : 1;
     status = model_run_builder(&a, model);
   }
+  if (request->emit == NULL) status = tn_ini_note(env, request->ini, status);
+  if (status == TN_OK && request->emit == NULL) status = tn_ini_tell(env, request->ini);
   tn_vec_free(env, &a.modules);
   tn_name_index_free(&a.module_paths);
   tn_blocks_free(&a);

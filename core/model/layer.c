@@ -2,6 +2,7 @@
  * "@name". */
 #include "core/graph/op/schema.h"
 #include "core/model/assemble.h"
+#include "core/plugin/habits.h"
 
 #include <string.h>
 
@@ -69,6 +70,7 @@ static tn_status layer_find_tied(const tn_model_scope *scope, const char *name, 
   if (names == NULL) return TN_ENOMEM;
   for (size_t i = 0; i < graph->states.n; i++) names[i] = graph->states.v[i].path;
   const char *nearest = tn_text_nearest(name, names, graph->states.n);
+  a->met_unknown = a->met_unknown || a->lost; /* it may be a parameter of a line that is wrong */
   return tn_failf(a->env, TN_EINVAL, "@%s names no parameter of an earlier layer%s%s%s", name,
                   nearest != NULL ? ", did you mean @" : "", nearest != NULL ? nearest : "",
                   nearest != NULL ? "?" : "");
@@ -91,6 +93,8 @@ static tn_status layer_set_argument(const tn_model_scope *scope, tn_options *opt
   tn_value value;
   if (name == NULL) {
     const tn_option *option = tn_options_at(options->item, position);
+    if (option == NULL && position == 0)
+      return tn_failf(env, TN_EINVAL, "it takes no arguments: write `%s`", options->item->name);
     if (option == NULL)
       return tn_failf(env, TN_EINVAL, "argument %d is one too many, see `tenon inspect %s`", position + 1,
                       options->item->name);
@@ -119,6 +123,12 @@ static tn_status layer_fill_options(const tn_model_scope *scope, const tn_use *u
   return tn_options_finish(a->env, options);
 }
 
+static bool layer_input_is_unknown(const tn_use *use) {
+  for (int32_t i = 0; i < use->n_in; i++)
+    if (use->in[i] == 0) return true;
+  return false;
+}
+
 /* The types of the inputs, for messages: "(f32[8, 3, 32, 32], f32[8, 10])". */
 static const char *layer_describe_inputs(const tn_model_scope *scope, const tn_use *use) {
   tn_text text = tn_text_new(scope->assembly->env);
@@ -138,9 +148,11 @@ static const char *layer_describe_inputs(const tn_model_scope *scope, const tn_u
 static tn_status layer_add_context(const tn_model_scope *scope, const tn_use *use, tn_status status) {
   tn_assembly *a = scope->assembly;
   const char *name = use->named ? tn_arena_printf(&a->arena, " '%s'", use->path) : "";
-  const char *what = name != NULL ? tn_arena_printf(&a->arena, "%s%s on %s", use->call->layer, name,
-                                                    layer_describe_inputs(scope, use))
-                                  : NULL;
+  bool unknown = layer_input_is_unknown(use);
+  const char *what =
+      name != NULL ? tn_arena_printf(&a->arena, "%s%s%s%s", use->call->layer, name, unknown ? "" : " on ",
+                                     unknown ? "" : layer_describe_inputs(scope, use))
+                   : NULL;
   return tn_error_add_context(a->env, status, use->where, what != NULL ? what : use->call->layer);
 }
 
@@ -154,12 +166,48 @@ static tn_status layer_check_inputs(const tn_model_scope *scope, const tn_use *u
                   kind->min_in == 1 ? "" : "s", use->n_in);
 }
 
+/* "fc1" for the first linear layer: a name that no line of the model has yet. */
+static const char *layer_suggest_name(const tn_model_scope *scope, const char *layer) {
+  tn_assembly *a = scope->assembly;
+  tn_text short_name = tn_text_new(a->env);
+  bool known =
+      tn_habits_add(a->request->registry, "short", layer, NULL, 0, &short_name) && !short_name.failed;
+  const char *stem = known ? tn_arena_strdup(&a->arena, short_name.v) : layer;
+  tn_text_free(&short_name);
+  if (stem == NULL) return NULL;
+  tn_section *section = scope->section != NULL ? scope->section : tn_ini_section(a->request->ini, "model");
+  tn_key *key = section != NULL ? tn_section_key(section, "layers") : NULL;
+  for (int i = 1;; i++) {
+    const char *name = tn_arena_printf(&a->arena, "%s%d:", stem, i);
+    bool taken = name != NULL && key != NULL && strstr(key->value, name) != NULL;
+    for (size_t m = 0; name != NULL && m < a->modules.n; m++)
+      taken = taken || tn_text_equal(a->modules.v[m].path, name);
+    if (taken) continue;
+    tn_module suggested = {name, NULL, scope}; /* the next unnamed layer gets another one */
+    if (name != NULL) (void)tn_vec_push(a->env, &a->modules, suggested);
+    return name;
+  }
+}
+
+/* A layer with parameters and without a name. The line to write is in the message. */
+static tn_status layer_refuse_unnamed(const tn_model_scope *scope, const tn_use *use) {
+  tn_assembly *a = scope->assembly;
+  if (scope->unnamed)
+    return tn_failf(a->env, TN_EINVAL,
+                    "it has parameters, and so the block around it needs a name, as in `body: %s(...)`",
+                    scope->section != NULL ? scope->section->name + strlen("block ") : "block");
+  const char *name = layer_suggest_name(scope, use->call->layer);
+  return tn_failf(a->env, TN_EINVAL, "a layer with parameters needs a name: write `%s %s`",
+                  name != NULL ? name : "name:", use->text != NULL ? use->text : use->call->layer);
+}
+
 static tn_status layer_build(const tn_model_scope *scope, const tn_use *use, const tn_layer_kind *kind,
                              tn_results *results) {
   tn_assembly *a = scope->assembly;
   tn_layer_context context = {.scope = scope, .use = use};
   tn_options options;
   TN_TRY(layer_check_inputs(scope, use, kind));
+  TN_TRY(tn_habits_check(scope, use, kind));
   TN_TRY(layer_fill_options(scope, use, &kind->item, &options, &context));
   tn_build_frame frame = {.in = use->in,
                           .n_in = use->n_in,
@@ -179,21 +227,41 @@ static tn_status layer_build(const tn_model_scope *scope, const tn_use *use, con
   status = tn_build_status(a->b);
   tn_builder_pop(a->b);
   if (status != TN_OK) return status;
-  if (context.refused)
-    return tn_failf(a->env, TN_EINVAL, "%s needs a name, as in `%s: %s(...)`",
-                    scope->unnamed ? "it has parameters, and so the block around it"
-                                   : "a layer with parameters",
-                    scope->unnamed ? "body" : "fc1", scope->unnamed ? "block" : use->call->layer);
   TN_TRY(layer_check_ties(&context));
   while (results->n < TN_MAX_YIELDS && results->v[results->n]) results->n++;
   if (results->n == 0) return tn_failf(a->env, TN_EABI, "the layer returned no value");
-  return TN_OK;
+  tn_habits_watch(scope, use, results);
+  return context.refused ? layer_refuse_unnamed(scope, use) : TN_OK;
+}
+
+/* Behind a line that is wrong the shapes are unknown, and the arguments alone can be looked at. */
+static tn_status layer_check_call(const tn_model_scope *scope, const tn_use *use, const tn_layer_kind *kind,
+                                  tn_results *results) {
+  tn_layer_context context = {.scope = scope, .use = use};
+  tn_options options;
+  results->n = TN_MAX_YIELDS;
+  TN_TRY(layer_check_inputs(scope, use, kind));
+  TN_TRY(tn_habits_check(scope, use, kind));
+  return layer_fill_options(scope, use, &kind->item, &options, &context);
+}
+
+/* A block without a name is told once, at its first layer with parameters. */
+static bool layer_block_is_told(const tn_model_scope *scope) {
+  for (const tn_model_scope *s = scope; scope->unnamed && s->outer != NULL; s = s->outer)
+    if (s->section->mistaken) return true;
+  return false;
 }
 
 tn_status tn_use_layer(const tn_model_scope *scope, const tn_use *use, const tn_layer_kind *kind,
                        tn_results *results) {
-  tn_status status = layer_build(scope, use, kind, results);
-  return status == TN_OK ? TN_OK : layer_add_context(scope, use, status);
+  bool unknown = layer_input_is_unknown(use);
+  tn_status status =
+      unknown ? layer_check_call(scope, use, kind, results) : layer_build(scope, use, kind, results);
+  if (status == TN_OK) return TN_OK;
+  bool built = !unknown && results->n > 0; /* a name is missing, and the results can be used */
+  if (built && layer_block_is_told(scope) && tn_builder_recover(scope->assembly->b)) return TN_OK;
+  status = layer_add_context(scope, use, status);
+  return built ? tn_scope_note(scope, status) : status;
 }
 
 /* Emits an op as a layer: its operands are the inputs, its attributes the arguments. */
@@ -226,6 +294,10 @@ static tn_status layer_use_op(const tn_model_scope *scope, const tn_use *use, tn
   tn_assembly *a = scope->assembly;
   const tn_op_def *def = NULL;
   TN_TRY(tn_op_table_find(a->request->ops, a->env, use->call->layer, &def));
+  if (layer_input_is_unknown(use)) {
+    results->n = def->n_results < TN_MAX_YIELDS ? def->n_results : TN_MAX_YIELDS;
+    return TN_OK;
+  }
   tn_build_frame frame = {
       .prefix = use->path, .where = use->where, .training = a->request->training, .seed = a->request->seed};
   tn_builder_push(a->b, &frame);
@@ -242,6 +314,7 @@ static tn_status layer_find_module(const tn_model_scope *scope, const char *name
   *found = tn_module_find(a, local);
   if (*found == NULL) *found = tn_module_find(a, name);
   if (*found != NULL) return TN_OK;
+  a->met_unknown = a->met_unknown || a->lost; /* it may be a layer of a line that is wrong */
   return tn_failf(a->env, TN_EINVAL, "'@%s' names no earlier layer", name);
 }
 

@@ -3,6 +3,27 @@
 
 #include <string.h>
 
+/* A model that is too large is the only mistake that is told: every line after it would be told again. */
+static bool line_is_beyond_limits(const tn_assembly *a) {
+  return a->layers > TN_MAX_LAYERS || a->arena.bytes > TN_MAX_LINE_BYTES;
+}
+
+tn_status tn_scope_note(const tn_model_scope *scope, tn_status status) {
+  tn_assembly *a = scope->assembly;
+  if (status != TN_EINVAL || a->request->emit != NULL || line_is_beyond_limits(a)) return status;
+  if (!tn_builder_recover(a->b)) return status;
+  if (a->met_unknown) {
+    tn_error_clear(a->env); /* a consequence of an earlier mistake */
+    return TN_OK;
+  }
+  for (const tn_model_scope *s = scope; s->outer != NULL; s = s->outer) {
+    const char *what = tn_arena_printf(&a->arena, "in block '%s'", s->section->name + strlen("block "));
+    tn_error_add_context(a->env, status, s->outer_where, what != NULL ? what : "in a block");
+    s->section->mistaken = true;
+  }
+  return tn_ini_note(a->env, a->request->ini, status);
+}
+
 tn_status tn_line_inputs(const tn_model_scope *scope, const tn_line *line, tn_val *in, int32_t *n) {
   tn_env *env = scope->assembly->env;
   *n = 0;
@@ -89,7 +110,8 @@ static tn_status line_apply_item(tn_model_scope *scope, tn_line_run *run, const 
                 .named = name != NULL && !scope->unnamed,
                 .where = run->where,
                 .in = run->now.v,
-                .n_in = run->now.n};
+                .n_in = run->now.n,
+                .text = run->single ? run->line->text : NULL};
   tn_results results = {{0}, 0};
   if (use.path == NULL) return TN_ENOMEM;
   TN_TRY(line_count_layers(a, 1));
@@ -145,13 +167,32 @@ static tn_status line_run(tn_model_scope *scope, const tn_line *line, int32_t nu
   return TN_OK;
 }
 
+/* The results of a line that is wrong are unknown: its names stand for value 0. */
+static tn_status line_lose(tn_model_scope *scope, const tn_line *line) {
+  tn_assembly *a = scope->assembly;
+  a->lost = true;
+  a->lost_names = a->lost_names || line->text == NULL || line->n_items > 1;
+  scope->last = 0;
+  for (int32_t i = 0; i < line->n_items; i++) a->lost_names = a->lost_names || line->items[i].repeat != NULL;
+  for (int32_t i = 0; i < line->n_names; i++) {
+    const char *name = line->names[i];
+    if (strstr(name, "{i}") != NULL) a->lost_names = true;
+    if (!tn_text_equal(name, "in") && tn_name_index_find(&scope->names, name) == TN_NAME_INDEX_NONE)
+      TN_TRY(tn_scope_bind(scope, name, 0, ""));
+  }
+  return TN_OK;
+}
+
 tn_status tn_scope_run(tn_model_scope *scope, const tn_line *lines, int32_t n) {
   for (int32_t i = 0; i < n; i++) {
     tn_assembly *a = scope->assembly;
     const char *where = tn_line_where(a, &lines[i]);
     if (where == NULL) return TN_ENOMEM;
-    tn_status status = line_run(scope, &lines[i], i, where);
-    if (status != TN_OK) return tn_error_add_context(a->env, status, where, "");
+    a->met_unknown = false;
+    tn_status status = lines[i].wrong ? TN_OK : line_run(scope, &lines[i], i, where);
+    if (status == TN_OK && !lines[i].wrong) continue;
+    if (status != TN_OK) TN_TRY(tn_scope_note(scope, tn_error_add_context(a->env, status, where, "")));
+    TN_TRY(line_lose(scope, &lines[i]));
   }
   return TN_OK;
 }

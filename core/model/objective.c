@@ -140,7 +140,9 @@ static tn_status objective_build_measure(tn_objective *o, const tn_line *line, c
                 .where = where,
                 .in = in.v,
                 .n_in = in.n};
-  TN_TRY(tn_use_layer(o->scope, &use, kind, &yields));
+  tn_status status = tn_use_layer(o->scope, &use, kind, &yields);
+  if (status != TN_OK) return tn_habits_explain_loss(o->scope, tn_val_type(a->b, in.v[0]), status);
+  if (yields.v[0] == 0) return TN_OK; /* behind a line that is wrong */
   int32_t index = o->model->n_measures - 1;
   return objective_emit_sums(o, name, &yields, &o->sums.sum[index], &o->sums.weight[index]);
 }
@@ -162,6 +164,13 @@ static tn_status objective_make_room(tn_objective *o, int32_t items) {
   return TN_OK;
 }
 
+/* The text may begin with the line of a layer: then that of the loss is not put in front of it. */
+static tn_status objective_note(tn_objective *o, tn_status status, const char *where) {
+  tn_assembly *a = o->scope->assembly;
+  bool placed = a->spread.where != NULL && tn_text_starts(tn_error_text(a->env), a->spread.where);
+  return tn_scope_note(o->scope, placed ? status : tn_error_add_context(a->env, status, where, ""));
+}
+
 static tn_status objective_build_list(tn_objective *o, tn_section *section, const char *name, bool is_loss) {
   tn_assembly *a = o->scope->assembly;
   tn_key *key = tn_section_key(section, name);
@@ -169,16 +178,19 @@ static tn_status objective_build_list(tn_objective *o, tn_section *section, cons
   int32_t n;
   if (key == NULL) return TN_OK;
   key->used = true;
-  TN_TRY(tn_syntax_lines(a->env, &a->arena, key, &lines, &n));
+  TN_TRY(tn_syntax_lines(a->env, &a->arena, key, a->request->ini, &lines, &n));
   int32_t items = o->model->n_measures;
   for (int32_t i = 0; i < n; i++) items += lines[i].n_items;
   TN_TRY(objective_make_room(o, items));
   for (int32_t i = 0; i < n; i++) {
     const char *where = tn_line_where(a, &lines[i]);
     tn_status status = where != NULL ? TN_OK : TN_ENOMEM;
-    for (int32_t k = 0; status == TN_OK && k < lines[i].n_items; k++)
+    for (int32_t k = 0; status == TN_OK && !lines[i].wrong && k < lines[i].n_items; k++) {
+      a->met_unknown = false;
       status = objective_build_measure(o, &lines[i], &lines[i].items[k], where, is_loss);
-    if (status != TN_OK) return tn_error_add_context(a->env, status, where != NULL ? where : name, "");
+      if (status != TN_OK) status = objective_note(o, status, where);
+    }
+    TN_TRY(status);
   }
   return TN_OK;
 }
@@ -226,5 +238,6 @@ tn_status tn_objective_build(tn_model_scope *scope, tn_section *section, const t
   TN_TRY(objective_build_list(&o, section, "loss", true));
   TN_TRY(objective_build_list(&o, section, "metrics", false));
   TN_TRY(tn_build_status(a->b));
+  if (a->request->ini->mistakes.n > 0) return TN_OK;
   return tn_total_loss_build(a->b, a->request->training, model, &o.sums);
 }

@@ -51,6 +51,7 @@ tn_status tn_scope_resolve(const tn_model_scope *scope, const char *ref, tn_val 
     ref += strlen("data.");
   }
   int64_t found = tn_name_index_find(&where->names, ref);
+  if (found == TN_NAME_INDEX_NONE && scope->assembly->lost_names) return TN_OK;
   if (found == TN_NAME_INDEX_NONE) return scope_fail_unknown_name(where, ref);
   *value = where->values.v[found];
   return TN_OK;
@@ -60,6 +61,8 @@ static bool scope_dim(void *context, const char *ref, int64_t axis, int64_t *siz
   const tn_model_scope *scope = context;
   tn_val value = 0;
   if (tn_scope_resolve(scope, ref, &value) != TN_OK) return false;
+  if (value == 0) scope->assembly->met_unknown = true;
+  if (value == 0) return false;
   const tn_type *type = tn_val_type(scope->assembly->b, value);
   if (axis < 0) axis += type->rank;
   if (axis < 0 || axis >= type->rank) return false;

@@ -308,7 +308,7 @@ AT(tn_variant, capturable, 76);
 AT(tn_variant, folded_bytes, 80);
 AT(tn_variant, plain_sums, 88);
 
-SIZED(tn_run_info, 208);
+SIZED(tn_run_info, 216);
 AT(tn_run_info, name, 8);
 AT(tn_run_info, folder, 16);
 AT(tn_run_info, epochs, 24);
@@ -338,6 +338,7 @@ AT(tn_run_info, resumed, 184);
 AT(tn_run_info, replayed, 188);
 AT(tn_run_info, remarks, 192);
 AT(tn_run_info, frozen, 200);
+AT(tn_run_info, use, 208);
 
 SIZED(tn_event, 112);
 AT(tn_event, kind, 4);

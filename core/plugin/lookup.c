@@ -4,6 +4,7 @@
 
 #include "core/base/file.h"
 #include "core/base/text.h"
+#include "core/plugin/habits.h"
 #include "core/plugin/store.h"
 
 /* ---- finding ------------------------------------------------------------------------------------ */
@@ -33,8 +34,20 @@ static tn_status lookup_names(const tn_registry *r, uint32_t kind, name_list *na
   return TN_OK;
 }
 
+/* "; write linear(10)" for a name of another framework. */
+static bool lookup_suggest_habit(const tn_registry *r, tn_text *text, uint32_t kind, const char *name,
+                                 const name_list *names) {
+  tn_text advice = tn_text_new(r->handle);
+  bool known = names->n > 0 && tn_habits_add(r, tn_kind_name(kind), name, names->v, names->n, &advice);
+  if (known && !advice.failed) tn_text_addf(text, "; write %s", advice.v);
+  tn_text_free(&advice);
+  return known;
+}
+
 /* "; did you mean ...", or the whole lookup_list where it is short. */
-static void lookup_suggest(tn_text *text, const char *name, const name_list *names) {
+static void lookup_suggest(const tn_registry *r, tn_text *text, uint32_t kind, const char *name,
+                           const name_list *names) {
+  if (lookup_suggest_habit(r, text, kind, name, names)) return;
   const char *nearest = tn_text_nearest(name, names->v, names->n);
   if (nearest != NULL) {
     tn_text_addf(text, "; did you mean \"%s\"?", nearest);
@@ -68,7 +81,7 @@ static tn_status lookup_not_found(const tn_registry *r, const void *handle, uint
   tn_text text = tn_text_new(r->handle);
   tn_status status = lookup_names(r, kind, &names);
   tn_text_addf(&text, "no %s is called \"%s\"", tn_kind_name(kind), name);
-  lookup_suggest(&text, name, &names);
+  lookup_suggest(r, &text, kind, name, &names);
   if (names.n == 0) lookup_add_searched(r, &text);
   lookup_add_refused(r, &text);
   bool complete = status == TN_OK && !text.failed;

@@ -6,24 +6,29 @@
 
 enum { COLUMNS = 80, INDENT = 11, LINE = 512 };
 
+typedef struct banner {
+  FILE *file;
+  size_t columns;
+} banner;
+
 /* "title      text", broken at spaces. A word that is longer than a line is not broken. */
-static void banner_print(FILE *to, const char *title, const char *text) {
+static void banner_print(const banner *to, const char *title, const char *text) {
   size_t column = INDENT;
-  fprintf(to, "%-*s", INDENT, title);
+  fprintf(to->file, "%-*s", INDENT, title);
   while (*text != '\0') {
     size_t word = strcspn(text, " ");
-    if (column > INDENT && column + 1 + word > COLUMNS) {
-      fprintf(to, "\n%*s", INDENT, "");
+    if (column > INDENT && column + 1 + word > to->columns) {
+      fprintf(to->file, "\n%*s", INDENT, "");
       column = INDENT;
     } else if (column > INDENT) {
-      fprintf(to, " ");
+      fprintf(to->file, " ");
       column++;
     }
-    fprintf(to, "%.*s", (int)word, text);
+    fprintf(to->file, "%.*s", (int)word, text);
     column += word;
     text += word + strspn(text + word, " ");
   }
-  fprintf(to, "\n");
+  fprintf(to->file, "\n");
 }
 
 /* "60,000" */
@@ -38,10 +43,11 @@ static const char *banner_count(char text[32], int64_t value) {
   return text;
 }
 
-static void banner_print_backend(FILE *to, const tn_run_info *run) {
+static void banner_print_backend(const banner *to, const tn_run_info *run) {
   char text[LINE];
-  snprintf(text, sizeof text, "%s%s%s%s%s", run->backend, *run->extends ? ", extends " : "", run->extends,
-           *run->libraries ? ": " : "", run->libraries);
+  snprintf(text, sizeof text, "%s%s%s%s%s%s", run->backend, *run->extends ? ", extends " : "", run->extends,
+           *run->libraries ? ": " : "", run->libraries,
+           strcmp(run->use, "auto") == 0 ? "; the fastest here (use = auto)" : "");
   banner_print(to, "backend", text);
   if (*run->passed_over) banner_print(to, "not used", run->passed_over);
   int n = snprintf(text, sizeof text, "%s, %d thread%s, %s", run->device, run->threads,
@@ -51,7 +57,7 @@ static void banner_print_backend(FILE *to, const tn_run_info *run) {
   banner_print(to, "device", text);
 }
 
-static void banner_print_data(FILE *to, const tn_run_info *run) {
+static void banner_print_data(const banner *to, const tn_run_info *run) {
   char text[LINE], samples[32], valid[32], classes[32];
   int n = snprintf(text, sizeof text, "%s: %s samples", run->source, banner_count(samples, run->samples));
   if (run->valid_samples > 0)
@@ -63,7 +69,7 @@ static void banner_print_data(FILE *to, const tn_run_info *run) {
   banner_print(to, "data", text);
 }
 
-static void banner_print_run(FILE *to, const tn_run_info *run) {
+static void banner_print_run(const banner *to, const tn_run_info *run) {
   char text[LINE], step[32];
   const char *folder = *run->folder ? run->folder : "nothing is written";
   if (run->resumed)
@@ -75,7 +81,7 @@ static void banner_print_run(FILE *to, const tn_run_info *run) {
 }
 
 /* A line each; a resumed run says what it does otherwise than before. */
-static void banner_print_remarks(FILE *to, const char *remarks) {
+static void banner_print_remarks(const banner *to, const char *remarks) {
   char text[LINE];
   while (*remarks != '\0') {
     size_t n = strcspn(remarks, "\n");
@@ -85,7 +91,8 @@ static void banner_print_remarks(FILE *to, const char *remarks) {
   }
 }
 
-void observer_print_banner(FILE *to, const tn_run_info *run) {
+void observer_print_banner(FILE *file, const tn_run_info *run, int columns) {
+  const banner all = {file, columns > INDENT && columns < COLUMNS ? (size_t)columns : COLUMNS}, *to = &all;
   char text[LINE], parameters[32], frozen[32];
   banner_print_backend(to, run);
   banner_print_data(to, run);

@@ -221,7 +221,7 @@ static tn_status add_json_metrics(metrics_file *m, tn_env *env, const char *titl
 static tn_status add_json(metrics_file *m, tn_env *env, const tn_event *e) {
   tn_status status =
       add(m, env, "{\"event\": \"%s\", \"epoch\": %lld, \"step\": %lld, \"seconds\": %.3f, \"per_s\": ",
-          event_name(e), (long long)e->epoch, (long long)e->step, e->seconds);
+          event_name(e), (long long)e->epoch + 1, (long long)e->step, e->seconds);
   if (status == TN_OK) status = add_json_number(m, env, e->samples_per_s);
   if (status == TN_OK) status = add(m, env, ", \"lr\": ");
   if (status == TN_OK) status = add_json_number(m, env, e->lr);
@@ -262,7 +262,7 @@ static tn_status add_rows(metrics_file *m, tn_env *env, const tn_event *e, const
                           const tn_metric *metrics, int32_t n) {
   tn_status status = TN_OK;
   for (int32_t i = 0; status == TN_OK && i < n; i++)
-    status = add(m, env, "%s,%lld,%lld,%.3f,%.9g,%s,%s,%.9g\n", event_name(e), (long long)e->epoch,
+    status = add(m, env, "%s,%lld,%lld,%.3f,%.9g,%s,%s,%.9g\n", event_name(e), (long long)e->epoch + 1,
                  (long long)e->step, e->seconds, e->lr, split, metrics[i].name, metrics[i].value);
   return status;
 }

@@ -77,7 +77,7 @@ static int bench_run(tn_context *context, const cli_args *args) {
   int code = cli_open_run(context, args, &run);
   if (code != CLI_OK) return code;
   tn_status status = tn_run_bench(run, &options, &json);
-  code = status == TN_OK ? bench_print(context, args, json) : cli_fail(run, status);
+  code = status == TN_OK ? bench_print(context, args, json) : cli_fail(args, run, status);
   tn_string_free(run, json);
   tn_run_close(run);
   return code;

@@ -120,7 +120,7 @@ int measure_ceilings(tn_context *context, const char *backend, int threads, cons
   if (status == TN_OK) status = tn_device_describe(device, &info);
   if (status != TN_OK) {
     tn_device_close(device);
-    return cli_fail(context, status);
+    return cli_report(context, status);
   }
   for (int32_t dtype = 0; dtype < TN_DTYPES; dtype++)
     if (wanted[dtype]) found->gemm[dtype] = ceilings_measure_gemm(device, dtype);

@@ -159,6 +159,14 @@ tn_status tn_ini_parse(const void *handle, const char *text, const char *name, c
   return ini_finish_read(ini, ini_load_text(handle, ini, &self, text, strlen(text)));
 }
 
+tn_status tn_ini_note(const void *handle, tn_ini *ini, tn_status status) {
+  return tn_mistakes_note(handle, &ini->arena, &ini->mistakes, status);
+}
+
+tn_status tn_ini_tell(const void *handle, const tn_ini *ini) {
+  return tn_mistakes_tell(handle, &ini->mistakes);
+}
+
 void tn_ini_free(tn_ini *ini) {
   tn_arena_free(&ini->arena);
   *ini = (tn_ini){.arena = ini->arena};

@@ -6,6 +6,7 @@
 
 #include "core/base/arena.h"
 #include "core/base/text.h"
+#include "core/config/ini/mistakes.h"
 
 typedef struct tn_key {
   const struct tn_key
@@ -26,6 +27,7 @@ typedef struct tn_section {
   tn_key *keys;
   int32_t n_keys;
   bool used;
+  bool mistaken; /* a key of it was wrong: keys that it lacks are not looked for */
 } tn_section;
 
 /* The size of a configuration over all of its files. A file that is included twice counts twice. */
@@ -40,6 +42,7 @@ typedef struct tn_ini {
   tn_section *sections;
   int32_t n_sections;
   tn_ini_size size;
+  tn_mistakes mistakes; /* found by the readers of sections and of the model */
 } tn_ini;
 
 /* Limits of tn_ini_size, which small files that include each other could exceed without end. A model of many
@@ -60,6 +63,12 @@ tn_status tn_ini_read(const void *handle, const char *path, tn_ini *ini);
 tn_status tn_ini_parse(const void *handle, const char *text, const char *name, const char *folder,
                        tn_ini *ini);
 void tn_ini_free(tn_ini *ini);
+
+/* tn_mistakes_note and tn_mistakes_tell for the mistakes of this configuration. */
+tn_status tn_ini_note(const void *handle, tn_ini *ini, tn_status status);
+tn_status tn_ini_tell(const void *handle, const tn_ini *ini);
+/* Marks a section and its keys as used: a reader that failed has looked at them. */
+void tn_section_mark_used(tn_section *section);
 
 /* Applies "section.key=value" (split at the last dot before the first '='). Creates the section and the
  * key if they do not exist. */

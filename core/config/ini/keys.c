@@ -21,6 +21,12 @@ void tn_section_remove_key(tn_section *section, tn_key *key) {
   section->n_keys--;
 }
 
+void tn_section_mark_used(tn_section *section) {
+  if (section == NULL) return;
+  section->used = true;
+  for (int32_t i = 0; i < section->n_keys; i++) section->keys[i].used = true;
+}
+
 const char *tn_key_where(tn_ini *ini, const tn_section *section, const tn_key *key) {
   const char *file = key != NULL ? key->file : section->file;
   int32_t line = key != NULL ? key->line : section->line;

@@ -212,7 +212,19 @@ tn_status tn_ini_lines_next(tn_ini_lines *lines, tn_ini_entry *entry) {
                             tn_text_trim(line), "headers and keys begin in column 1");
     TN_TRY(tn_ini_check_limit(lines->handle, lines->file, lines->line, ++lines->size->names,
                               TN_INI_MOST_NAMES, "sections and keys"));
-    return *line == '[' ? ini_lines_read_header(lines, line, entry) : ini_lines_read_key(lines, line, entry);
+    if (*line != '[') return ini_lines_read_key(lines, line, entry);
+    lines->skipping = true;
+    tn_status status = ini_lines_read_header(lines, line, entry);
+    lines->skipping = status != TN_OK;
+    return status;
   }
   return TN_OK;
+}
+
+void tn_ini_lines_skip_value(tn_ini_lines *lines) {
+  while (lines->at < lines->end && strchr(" \t\r\n", *lines->at) != NULL && *lines->at != '\0') {
+    const char *newline = memchr(lines->at, '\n', (size_t)(lines->end - lines->at));
+    lines->at = newline != NULL ? newline + 1 : lines->end;
+    lines->line++;
+  }
 }

@@ -18,6 +18,7 @@ typedef struct tn_ini_lines {
   const char *at, *end; /* the rest of the text */
   int32_t line;         /* number of the line last read */
   tn_ini_size *size;    /* of the configuration so far */
+  bool skipping;        /* the last header was wrong */
 } tn_ini_lines;
 
 enum { TN_INI_END, TN_INI_SECTION, TN_INI_KEY };
@@ -33,6 +34,8 @@ tn_ini_lines tn_ini_lines_of(const void *handle, tn_arena *arena, tn_ini_size *s
                              const char *text, size_t count);
 /* Reads and validates the next header or key, or TN_INI_END. Messages contain file and line. */
 tn_status tn_ini_lines_next(tn_ini_lines *lines, tn_ini_entry *entry);
+/* Skips the blank and indented lines after an entry that is wrong. */
+void tn_ini_lines_skip_value(tn_ini_lines *lines);
 
 /* Validates the name of a section, with runs of blanks reduced to one, and of a key. `where` is put in
  * front of messages. */

@@ -19,8 +19,26 @@ typedef struct ini_feed {
   tn_ini_entry entry; /* the entry of the current substitute line */
   bool mark_next;     /* the next substitute line is the marker of this header */
   int32_t serial, taken;
+  tn_mistakes mistakes;
   tn_status status;
 } ini_feed;
+
+/* Keeps a mistake, so that the lines after it are read. */
+static void ini_feed_note(ini_feed *feed) {
+  feed->status = tn_mistakes_note(feed->lines.handle, feed->lines.arena, &feed->mistakes, feed->status);
+}
+
+/* Reads the next entry that is right. Keys below a header that is wrong are left out. */
+static void ini_feed_next_entry(ini_feed *feed) {
+  for (;;) {
+    feed->status = tn_ini_lines_next(&feed->lines, &feed->entry);
+    if (feed->status == TN_OK && (feed->entry.kind != TN_INI_KEY || !feed->lines.skipping)) return;
+    if (feed->status == TN_OK) continue;
+    ini_feed_note(feed);
+    if (feed->status != TN_OK) return;
+    tn_ini_lines_skip_value(&feed->lines);
+  }
+}
 
 /* Reads the next entry and writes its substitute line. */
 static int ini_feed_next_line(ini_feed *feed, char *line, size_t capacity) {
@@ -28,7 +46,7 @@ static int ini_feed_next_line(ini_feed *feed, char *line, size_t capacity) {
     feed->mark_next = false;
     return snprintf(line, capacity, SECTION_MARK " = %d\n", ++feed->serial);
   }
-  feed->status = tn_ini_lines_next(&feed->lines, &feed->entry);
+  ini_feed_next_entry(feed);
   if (feed->status != TN_OK || feed->entry.kind == TN_INI_END) return 0;
   if (feed->entry.kind == TN_INI_KEY)
     return snprintf(line, capacity, "%s = %d\n", feed->entry.name, ++feed->serial);
@@ -50,10 +68,12 @@ static char *ini_feed_line(char *line, int capacity, void *stream) {
 static tn_status ini_feed_take_section(ini_feed *feed, const char *name) {
   tn_ini_part *part = feed->part;
   for (int32_t i = 0; i < part->n_sections; i++)
-    if (strcmp(part->sections[i].name, name) == 0)
+    if (strcmp(part->sections[i].name, name) == 0) {
+      feed->lines.skipping = true;
       return tn_failf(feed->lines.handle, TN_EINVAL,
                       "%s:%d: the section [%s] is given twice, first in line %d; merge the two",
                       feed->lines.file, feed->entry.line, name, part->sections[i].line);
+    }
   tn_section *section = tn_ini_add_section(feed->lines.arena, &part->sections, &part->n_sections);
   if (section == NULL) return TN_ENOMEM;
   section->name = feed->entry.name;
@@ -113,6 +133,7 @@ static int ini_feed_take(void *user, const char *section, const char *name, cons
     feed->status = ini_feed_take_section(feed, section);
   else
     feed->status = *section == '\0' ? ini_feed_take_include(feed, name) : ini_feed_take_key(feed, name);
+  ini_feed_note(feed);
   return feed->status == TN_OK;
 }
 
@@ -126,5 +147,5 @@ tn_status tn_ini_parse_part(const void *handle, tn_arena *arena, tn_ini_size *si
   if (code != 0 || feed.taken != feed.serial)
     return tn_failf(handle, TN_EINTERNAL, "%s: inih took %d of %d entries and returned %d", file, feed.taken,
                     feed.serial, code);
-  return TN_OK;
+  return tn_mistakes_tell(handle, &feed.mistakes);
 }

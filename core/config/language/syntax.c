@@ -63,6 +63,8 @@ static bool syntax_parse_layer(tn_parser *p, tn_item_call *item) {
     tn_parser_expected(p, "a layer");
     return false;
   }
+  const char *whole = tn_scan_name(from, false); /* "nn.Linear" is no layer, and is told as one name */
+  if (whole != NULL) to = whole;
   p->at = to;
   item->layer = tn_parser_copy(p, from, to);
   if (item->layer == NULL) return false;
@@ -103,6 +105,12 @@ static bool syntax_parse_line(tn_parser *p, tn_line *line) {
   }
   tn_parser_skip(p);
   if (*p->at == '\0') return true;
+  if (*p->at == '=' && p->at[1] != '=' && line->n_items == 1 && line->n_names + line->n_refs == 0 &&
+      line->condition == NULL) {
+    tn_parser_fail(p, p->at, "'=' stands behind '%s', expected `name: layer(...)`, as in `fc1: linear(10)`",
+                   line->items[0].layer != NULL ? line->items[0].layer : "@");
+    return false;
+  }
   tn_parser_expected(p, line->condition != NULL ? "an operator or the end of the line"
                         : line->n_refs > 0      ? "',', 'if' or the end of the line"
                                                 : "'(', '*', ',', '<-', 'if' or the end of the line");
@@ -151,6 +159,7 @@ static bool syntax_next_line(tn_parser *all, tn_line *line) {
   tn_parser one;
   *line = (tn_line){.file = all->file};
   if (!syntax_cut_line(all, &one)) return false;
+  line->text = one.text;
   line->line = one.row_lines != NULL ? one.row_lines[0] : one.line;
   bool parsed = syntax_parse_line(&one, line);
   all->status = one.status;
@@ -165,8 +174,16 @@ static bool syntax_add_line(tn_parser *p, tn_line **lines, int32_t *n, const tn_
   return true;
 }
 
-tn_status tn_syntax_lines(const void *handle, tn_arena *arena, const tn_key *key, tn_line **lines,
-                          int32_t *n) {
+/* Notes a syntax error in the ini, so that the next line can be read. */
+static bool syntax_note(tn_parser *p, tn_ini *ini, tn_line *line) {
+  if (ini == NULL) return false;
+  line->wrong = true;
+  p->status = tn_ini_note(p->handle, ini, p->status);
+  return p->status == TN_OK;
+}
+
+tn_status tn_syntax_lines(const void *handle, tn_arena *arena, const tn_key *key, tn_ini *ini,
+                          tn_line **lines, int32_t *n) {
   tn_parser p = {.handle = handle,
                  .arena = arena,
                  .text = key->value,
@@ -178,7 +195,8 @@ tn_status tn_syntax_lines(const void *handle, tn_arena *arena, const tn_key *key
   tn_parser_skip(&p);
   while (p.status == TN_OK && *p.at != '\0') {
     tn_line line;
-    if (!syntax_next_line(&p, &line) || !syntax_add_line(&p, lines, n, &line)) break;
+    if (!syntax_next_line(&p, &line) && !syntax_note(&p, ini, &line)) break;
+    if (!syntax_add_line(&p, lines, n, &line) || line.text == NULL) break;
     tn_parser_skip(&p);
   }
   return p.status;

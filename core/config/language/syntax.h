@@ -84,12 +84,14 @@ typedef struct tn_line {
   tn_expr *condition; /* NULL: always */
   const char *file;   /* file and line of the start */
   int32_t line;
+  const char *text; /* as it stands in the file; NULL: a bracket stays open */
+  bool wrong;       /* a syntax error, which was noted; the names may be there */
 } tn_line;
 
 /* Parses the value of a key as model lines. A syntax error is TN_EINVAL with "file.ini:14: ... expected
- * ...". */
-tn_status tn_syntax_lines(const void *handle, tn_arena *arena, const tn_key *key, tn_line **lines,
-                          int32_t *n);
+ * ..."; with an ini it is noted there, and its line is marked as wrong. */
+tn_status tn_syntax_lines(const void *handle, tn_arena *arena, const tn_key *key, tn_ini *ini,
+                          tn_line **lines, int32_t *n);
 /* Parses one line or one call from text ("linear(128)"), for tn_build_layer and lists of transforms. */
 tn_status tn_syntax_line(const void *handle, tn_arena *arena, const char *text, const char *file,
                          int32_t line, tn_line *out);

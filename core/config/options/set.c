@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/config/options/habits.h"
 #include "core/config/options/option_value.h"
 
 enum { NAMES_LISTED = 12, NAMES_COMPARED = 64 };
@@ -22,8 +23,15 @@ static tn_status option_fail_unknown(const void *handle, const tn_item *item, co
   size_t n = 0;
   for (; n < NAMES_COMPARED && tn_options_at(item, (int64_t)n) != NULL; n++)
     names[n] = tn_options_at(item, (int64_t)n)->name;
+  if (n == 0 && tn_option_needless(name) != NULL)
+    return tn_failf(handle, TN_EINVAL, "%s: unknown, %s takes no options; leave it out, %s", name, item->name,
+                    tn_option_needless(name));
   if (n == 0) return tn_failf(handle, TN_EINVAL, "%s: unknown, %s takes no options", name, item->name);
-  const char *nearest = tn_text_nearest(name, names, n);
+  const char *habit = tn_option_habit(name, names, n), *needless = tn_option_needless(name);
+  const char *nearest = habit != NULL ? habit : tn_text_nearest(name, names, n);
+  if (habit == NULL && needless != NULL)
+    return tn_failf(handle, TN_EINVAL, "%s: unknown option of %s; leave it out, %s", name, item->name,
+                    needless);
   if (nearest == NULL) return option_list_names(handle, item, name);
   return tn_failf(handle, TN_EINVAL, "%s: unknown option of %s, did you mean '%s'?", name, item->name,
                   nearest);

@@ -7,6 +7,7 @@
 #include "core/base/file.h"
 #include "core/base/vec.h"
 #include "core/config/ini/lines.h"
+#include "core/config/options/habits.h"
 #include "core/config/options/option_value.h"
 
 typedef TN_VEC(const char *) section_names;
@@ -45,8 +46,14 @@ static tn_status section_fail_unknown_key(const void *handle, tn_ini *ini, const
                                           const tn_key *key, const section_names *names) {
   tn_text text = tn_text_new(handle);
   tn_text_add(&text, "unknown key");
-  section_add_advice(&text, key->name, names, "'", "'");
-  if (names->n == 0) tn_text_add(&text, ", this section has none");
+  const char *habit = tn_option_habit(key->name, names->v, names->n), *there = tn_option_elsewhere(key->name);
+  if (habit != NULL)
+    tn_text_addf(&text, ", did you mean '%s'?", habit);
+  else if (there != NULL)
+    tn_text_addf(&text, "; %s", there);
+  else
+    section_add_advice(&text, key->name, names, "'", "'");
+  if (names->n == 0 && there == NULL) tn_text_add(&text, ", this section has none");
   tn_status status = section_fail_key(handle, ini, section, key, "%s", text.failed ? "unknown key" : text.v);
   tn_text_free(&text);
   return status;
@@ -118,11 +125,19 @@ static tn_status section_set_option(const void *handle, tn_ini *ini, const tn_se
   TN_TRY(section_key_folder(handle, ini, key, &options->folder));
   tn_status status = tn_options_set_text(handle, options, key->name, key->value);
   options->folder = folder;
+  if (status != TN_OK)
+    options->given[tn_options_position(options->item, key->name)] = true; /* though wrong */
   if (status == TN_OK) section_keep_path(ini, key, options, option);
   if (status == TN_OK) return TN_OK;
   /* The message begins with the key's name. */
   return tn_failf(handle, status, "%s: [%s] %s", tn_key_where(ini, section, key), section->name,
                   tn_error_text(handle));
+}
+
+/* Keeps the mistake, and remembers that the section has one. */
+static tn_status section_note(const void *handle, tn_ini *ini, tn_section *section, tn_status status) {
+  section->mistaken = section->mistaken || status == TN_EINVAL;
+  return tn_ini_note(handle, ini, status);
 }
 
 static tn_status section_fill_key(const void *handle, tn_ini *ini, const tn_section *section, tn_key *key,
@@ -132,6 +147,7 @@ static tn_status section_fill_key(const void *handle, tn_ini *ini, const tn_sect
       key->used = true;
       return section_set_option(handle, ini, section, key, into[i]);
     }
+  key->used = true;
   return section_fail_no_option(handle, ini, section, key, into, n);
 }
 
@@ -140,12 +156,14 @@ tn_status tn_section_fill(const void *handle, tn_ini *ini, tn_section *section, 
   if (section == NULL) return TN_OK;
   section->used = true;
   for (int32_t i = 0; i < section->n_keys; i++)
-    TN_TRY(section_fill_key(handle, ini, section, &section->keys[i], into, n));
+    TN_TRY(section_note(handle, ini, section,
+                        section_fill_key(handle, ini, section, &section->keys[i], into, n)));
   return TN_OK;
 }
 
 tn_status tn_section_finish(const void *handle, tn_ini *ini, const tn_section *section, const char *name,
                             tn_options *options) {
+  if (section != NULL && section->mistaken) return TN_OK; /* the wrong key may be the one that is missing */
   tn_status status = tn_options_finish(handle, options);
   if (status == TN_OK) return TN_OK;
   if (section != NULL)
@@ -203,12 +221,12 @@ static tn_status section_check(const void *handle, tn_ini *ini, const tn_section
     return tn_failf(handle, TN_EINVAL, "%s: nothing in this configuration uses the section [%s]; remove it",
                     tn_key_where(ini, section, NULL), section->name);
   for (int32_t i = 0; i < section->n_keys && !free_keys; i++)
-    TN_TRY(section_check_key(handle, ini, section, &section->keys[i], known, n));
+    TN_TRY(tn_ini_note(handle, ini, section_check_key(handle, ini, section, &section->keys[i], known, n)));
   return TN_OK;
 }
 
 tn_status tn_sections_check(const void *handle, tn_ini *ini, const tn_section_pattern *known, int32_t n) {
   for (int32_t i = 0; i < ini->n_sections; i++)
-    TN_TRY(section_check(handle, ini, &ini->sections[i], known, n));
-  return TN_OK;
+    TN_TRY(tn_ini_note(handle, ini, section_check(handle, ini, &ini->sections[i], known, n)));
+  return tn_ini_tell(handle, ini);
 }

@@ -11,7 +11,8 @@
  * is an error. An option that was already set keeps its value, so fill from the most specific section
  * first: [data.train], then [data]. Paths are relative to the file that contains the key. The key is
  * updated to the absolute path, so that the configuration printed into a run folder keeps its meaning.
- * Messages begin with "file.ini:14: [section] key: ". */
+ * Mistakes in keys are noted in
+ * the ini, and their texts begin with "file.ini:14: [section] key: "; a failure is something else. */
 tn_status tn_section_fill(const void *handle, tn_ini *ini, tn_section *section, tn_options *const *into,
                           int32_t n);
 
@@ -27,7 +28,7 @@ typedef struct tn_section_pattern {
 } tn_section_pattern;
 
 /* Call this after all readers have run: an unused section or key is an error whose message gives the
- * nearest known name. */
+ * nearest known name. Fails with all mistakes that were noted. */
 tn_status tn_sections_check(const void *handle, tn_ini *ini, const tn_section_pattern *known, int32_t n);
 
 #endif

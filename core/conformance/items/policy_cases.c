@@ -111,7 +111,7 @@ static tn_status policy_emit(policy_scale *s, const tn_precision *policy) {
 
 static tn_status policy_open(tn_check *check, policy_scale *s) {
   const tn_suite *suite = check->suite;
-  char name[16];
+  char name[sizeof "state." + 11];
   TN_TRY(tn_graph_create(suite->env, suite->site.ops, &s->run.d.graph));
   TN_TRY(tn_builder_create(s->run.d.graph, &s->run.builder));
   s->run.d.b = tn_builder_handle(s->run.builder);
@@ -133,7 +133,7 @@ static tn_status policy_open(tn_check *check, policy_scale *s) {
 
 /* One update; *scale is the one before it. */
 static tn_status policy_step(policy_scale *s, bool finite, double *scale) {
-  char name[16];
+  char name[sizeof "state." + 11];
   if (s->finite != NULL) *s->finite = finite;
   TN_TRY(tn_reference_run(s->run.reference));
   *scale = tn_reference_output(s->run.reference, "scale", NULL)[0];

@@ -35,7 +35,7 @@ struct tn_builder {
   tn_build_host host; /* first: a tn_build is this */
   tn_graph *graph;
   tn_status status; /* of the first failure, TN_OK before; its option and text: */
-  char option[64], text[1536];
+  char option[64], text[TN_ERROR_TEXT];
   TN_VEC(tn_open_op) ops;
   TN_VEC(tn_val) args;
   TN_VEC(tn_open_frame) frames;

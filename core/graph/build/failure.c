@@ -46,6 +46,14 @@ bool tn_builder_need(tn_build *handle, const void *pointer, const char *name) {
   return false;
 }
 
+bool tn_builder_recover(tn_build *handle) {
+  tn_builder *b = tn_builder_of(handle);
+  if (b->frames.n > 0 || b->lost_frames > 0) return false;
+  b->status = TN_OK;
+  b->ops.n = b->args.n = 0;
+  return true;
+}
+
 tn_status tn_builder_stick(tn_builder *b, tn_status status) {
   if (status == TN_OK || b->status != TN_OK) return status;
   const tn_env *env = b->graph->env;

@@ -42,7 +42,7 @@ static tn_status eval_run(tn_eval_command *e) {
   TN_TRY(tn_control_block_bind(&e->set.arena, e->executor, index, slots, &e->set.update, &control_block));
   TN_TRY(tn_measure_outputs_bind(&e->set.arena, e->executor, index, slots, &e->set, &outputs));
   tn_validation pass = {e->executor, index, e->feeder, &control_block, &outputs, s->run.fast_dev_run ? 1 : 0,
-                        NULL};
+                        NULL,        NULL,  NULL};
   return tn_validation_run(e->run, &pass, &e->sums);
 }
 

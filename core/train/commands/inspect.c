@@ -100,7 +100,12 @@ tn_status tn_inspect(tn_context *context, const char *name, char **json) {
   return status;
 }
 
+/* The table of a section: "data.valid" has that of [data], "group.slow" that of [group.*]. */
 static const tn_item *inspect_find_table(const char *section, size_t length) {
+  size_t base = strcspn(section, ". ");
+  if (base < length && (strncmp(section, "data", base) == 0 || strncmp(section, "group", base) == 0 ||
+                        strncmp(section, "block", base) == 0))
+    length = base;
   for (int32_t i = 0; tn_settings_tables[i]; i++)
     if (strlen(tn_settings_tables[i]->name) == length &&
         strncmp(tn_settings_tables[i]->name, section, length) == 0)
@@ -108,23 +113,37 @@ static const tn_item *inspect_find_table(const char *section, size_t length) {
   return NULL;
 }
 
+/* The section of a key that was given without one, as in "epochs"; NULL: none has it. */
+static const tn_item *inspect_table_of_key(const char *key) {
+  for (int32_t i = 0; tn_settings_tables[i]; i++)
+    if (tn_options_find(tn_settings_tables[i], key)) return tn_settings_tables[i];
+  return NULL;
+}
+
+static tn_status inspect_fail_no_section(tn_context *context, const char *key, int length) {
+  const tn_item *of_key = inspect_table_of_key(key);
+  if (of_key)
+    return tn_failf(context, TN_EINVAL, "there is no section [%s], did you mean %s.%s?", key, of_key->name,
+                    key);
+  tn_text names = tn_text_new(context);
+  for (int32_t i = 0; tn_settings_tables[i]; i++)
+    tn_text_addf(&names, "%s%s", i ? ", " : "", tn_settings_tables[i]->name);
+  tn_status status = tn_failf(context, TN_EINVAL, "there is no section [%.*s]; there are %s", length, key,
+                              names.v ? names.v : "none");
+  tn_text_free(&names);
+  return status;
+}
+
 tn_status tn_explain(tn_context *context, const char *key, char **json) {
   TN_ENTER(context);
   TN_NEED(context, json, "json");
   *json = NULL;
   TN_NEED(context, key, "key");
-  const char *dot = strrchr(key, '.');
+  bool split = tn_text_equal(key, "data.train") || tn_text_equal(key, "data.valid");
+  const char *dot = split ? NULL : strrchr(key, '.');
   size_t length = dot ? (size_t)(dot - key) : strlen(key);
   const tn_item *table = inspect_find_table(key, length);
-  if (table == NULL) {
-    tn_text names = tn_text_new(context);
-    for (int32_t i = 0; tn_settings_tables[i]; i++)
-      tn_text_addf(&names, "%s%s", i ? ", " : "", tn_settings_tables[i]->name);
-    tn_status status = tn_failf(context, TN_EINVAL, "there is no section [%.*s]; there are %s", (int)length,
-                                key, names.v ? names.v : "none");
-    tn_text_free(&names);
-    return status;
-  }
+  if (table == NULL) return inspect_fail_no_section(context, key, (int)length);
   json_t *keys = inspect_options_json(table);
   if (dot) {
     for (size_t i = json_array_size(keys); i-- > 0;)

@@ -14,7 +14,8 @@ static tn_status devices_configure_backend(tn_env *env, void *context, tn_option
   tn_run *run = context;
   const char *name = tn_arena_printf(&run->arena, "backend.%s", options->item->name);
   if (name == NULL) return TN_ENOMEM;
-  return tn_section_fill(env, &run->ini, tn_ini_section(&run->ini, name), &options, 1);
+  TN_TRY(tn_section_fill(env, &run->ini, tn_ini_section(&run->ini, name), &options, 1));
+  return tn_ini_tell(env, &run->ini);
 }
 
 /* Checks [backend.NAME] of all backends in [backend] use before any of them is opened. */

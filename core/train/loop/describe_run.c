@@ -11,6 +11,7 @@ static void describe_device(const tn_training *t, tn_run_info *info) {
   info->extends = describe_text(named->extends);
   info->libraries = describe_text(named->libraries(&d->env, extends ? d->extension_self : d->self));
   info->passed_over = d->passed_over;
+  info->use = describe_text(t->run->settings.backend.use);
   info->device = d->target.properties.name;
   info->threads = d->target.properties.threads;
   info->devices = tn_run_ranks(t->run);

@@ -95,16 +95,33 @@ static bool loop_is_better(const tn_training *t, const tn_metric *metrics, doubl
   return isnan(t->progress.best) || (is_loss ? *value < t->progress.best : *value > t->progress.best);
 }
 
+/* The means so far of a validation that runs. */
+static void loop_post_validation(void *context, int64_t batches) {
+  tn_training *t = context;
+  if (t->observers == NULL) return;
+  tn_event event = tn_training_event(t, TN_EVENT_VALID_STEP);
+  event.step_in_epoch = batches;
+  event.steps_in_epoch = t->run->settings.run.fast_dev_run ? 1 : tn_feeder_updates(t->valid);
+  event.valid = tn_metric_sums_means(&t->valid_sums);
+  event.n_valid = t->valid_sums.n + 1;
+  tn_observers_post(t->observers, &event);
+}
+
 static tn_status loop_validate(tn_training *t) {
   tn_metric_sums_reset(&t->valid_sums);
   if (t->valid == NULL) return TN_OK;
   TN_TRY(loop_average_statistics(t));
   /* both loaders write into the same slots, so the training loader stops first */
   TN_TRY(tn_feeder_stop(t->train));
-  tn_validation pass = {t->executor,      t->set.index[TN_PROGRAM_EVAL],
-                        t->valid,         &t->eval_block,
-                        &t->eval_outputs, t->run->settings.run.fast_dev_run ? 1 : 0,
-                        t->ranks};
+  tn_validation pass = {t->executor,
+                        t->set.index[TN_PROGRAM_EVAL],
+                        t->valid,
+                        &t->eval_block,
+                        &t->eval_outputs,
+                        t->run->settings.run.fast_dev_run ? 1 : 0,
+                        t->ranks,
+                        loop_post_validation,
+                        t};
   return tn_validation_run(t->run, &pass, &t->valid_sums);
 }
 

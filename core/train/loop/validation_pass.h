@@ -15,6 +15,9 @@ typedef struct tn_validation {
   const tn_measure_outputs *outputs;
   int64_t max_batches;       /* 0: all batches */
   struct tn_rank_set *ranks; /* rank 0 decides when to stop; NULL: there is one rank */
+  /* Called after each batch with the number of batches so far; NULL: no call. */
+  void (*progress)(void *context, int64_t batches);
+  void *context;
 } tn_validation;
 
 /* Runs one pass; `sums` holds the sums afterwards. TN_ESTOPPED: tn_run_stop was called. */

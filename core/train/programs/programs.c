@@ -203,6 +203,8 @@ tn_status tn_programs_compile(tn_run *run, const tn_target *target, const tn_pro
   for (int32_t i = 0; i < TN_PROGRAMS; i++) set->index[i] = -1;
   tn_status status = tn_state_map_create(&run->env, &set->map);
   if (status == TN_OK) status = programs_build_graphs(run, request, set, &graphs);
+  if (status == TN_EINVAL && run->ini.mistakes.n > 0) /* those of other sections are told as well */
+    status = tn_settings_check_sections(&run->env, run->registry, &run->ini);
   if (status == TN_OK) status = programs_check_best(run, set);
   if (status == TN_OK) status = tn_settings_check_sections(&run->env, run->registry, &run->ini);
   if (status == TN_OK) status = programs_compile_all(run, target, request, set, &graphs);

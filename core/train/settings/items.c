@@ -37,5 +37,6 @@ tn_status tn_settings_item_options(tn_env *env, tn_ini *ini, const char *kind, c
   TN_TRY(tn_options_start(env, &ini->arena, item, &options));
   TN_TRY(tn_section_fill(env, ini, section, (tn_options *[]){&options}, 1));
   *data = options.data;
-  return tn_section_finish(env, ini, section, name, &options);
+  TN_TRY(tn_section_finish(env, ini, section, name, &options));
+  return tn_ini_tell(env, ini);
 }

@@ -6,6 +6,12 @@
 
 #include "core/train/settings/section_tables.h"
 
+/* Keeps a mistake and goes on. Sections whose reader failed are not looked at again. */
+static tn_status settings_note(tn_env *env, tn_ini *ini, const char *section, tn_status status) {
+  if (status == TN_EINVAL) tn_section_mark_used(tn_ini_section(ini, section));
+  return tn_ini_note(env, ini, status);
+}
+
 /* ---- filling structs from sections ---- */
 
 /* The name of the chosen item: the value of the key, or the table's default. */
@@ -37,8 +43,9 @@ typedef struct tn_item_choice {
 static tn_status settings_read_choice(tn_env *env, tn_registry *registry, tn_ini *ini, tn_item_choice *c) {
   tn_options host, item;
   tn_section *section = tn_ini_section(ini, c->table->name);
-  TN_TRY(settings_find_chosen(env, registry, ini, section, c->key, c->kind,
-                              settings_chosen_name(section, c->table, c->key), &c->item));
+  tn_status status = settings_find_chosen(env, registry, ini, section, c->key, c->kind,
+                                          settings_chosen_name(section, c->table, c->key), &c->item);
+  if (status != TN_OK) return settings_note(env, ini, c->table->name, status);
   TN_TRY(tn_settings_remove_replaced(env, registry, ini, section, c->key, c->kind, c->table, c->item));
   TN_TRY(tn_options_start(env, &ini->arena, c->table, &host));
   TN_TRY(tn_options_start(env, &ini->arena, c->item, &item));
@@ -64,6 +71,7 @@ static tn_status settings_read_group(tn_env *env, tn_ini *ini, tn_section *secti
   TN_TRY(tn_section_fill(env, ini, base, (tn_options *[]){&skipped, &options}, 2));
   TN_TRY(tn_section_finish(env, ini, section, section->name, &match));
   TN_TRY(tn_settings_check_group_keys(env, ini, section, s->optimizer_kind));
+  if (section->mistaken && ((const tn_match_section *)match.data)->match == NULL) return TN_OK;
   group->where = tn_key_where(ini, section, tn_section_key(section, "match"));
   group->name = section->name + strlen("group.");
   group->match = ((const tn_match_section *)match.data)->match;
@@ -75,8 +83,11 @@ static tn_status settings_read_groups(tn_env *env, tn_ini *ini, tn_settings *s) 
   s->groups = tn_arena_alloc(&ini->arena, tn_size_mul((size_t)ini->n_sections + 1, sizeof *s->groups));
   if (s->groups == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < ini->n_sections; i++)
-    if (tn_text_starts(ini->sections[i].name, "group."))
-      TN_TRY(settings_read_group(env, ini, &ini->sections[i], s, &s->groups[s->n_groups++]));
+    if (tn_text_starts(ini->sections[i].name, "group.") && s->optimizer_kind == NULL)
+      tn_section_mark_used(&ini->sections[i]); /* its keys are options of an optimizer that does not exist */
+    else if (tn_text_starts(ini->sections[i].name, "group."))
+      TN_TRY(settings_note(env, ini, ini->sections[i].name,
+                           settings_read_group(env, ini, &ini->sections[i], s, &s->groups[s->n_groups++])));
   return TN_OK;
 }
 
@@ -118,7 +129,7 @@ static tn_status settings_read_transforms(tn_env *env, tn_registry *registry, tn
   tn_line *lines;
   int32_t n, items = 0;
   if (key == NULL || *key->value == '\0') return TN_OK;
-  TN_TRY(tn_syntax_lines(env, &ini->arena, key, &lines, &n));
+  TN_TRY(tn_syntax_lines(env, &ini->arena, key, ini, &lines, &n));
   for (int32_t i = 0; i < n; i++) items += lines[i].n_items;
   data->transforms = tn_arena_alloc(&ini->arena, tn_size_mul((size_t)items + 1, sizeof *data->transforms));
   if (data->transforms == NULL) return TN_ENOMEM;
@@ -127,8 +138,8 @@ static tn_status settings_read_transforms(tn_env *env, tn_registry *registry, tn
       tn_status status = settings_read_transform(env, registry, ini, &lines[i], &lines[i].items[k],
                                                  &data->transforms[data->n_transforms++]);
       if (status != TN_OK)
-        return tn_wrap(env, status, "%s: [%s] transforms", settings_line_where(ini, &lines[i]),
-                       section->name);
+        tn_wrap(env, status, "%s: [%s] transforms", settings_line_where(ini, &lines[i]), section->name);
+      TN_TRY(tn_ini_note(env, ini, status));
     }
   return TN_OK;
 }
@@ -171,8 +182,12 @@ static tn_status settings_read_split(tn_env *env, tn_registry *registry, tn_ini 
   bool validation = tn_text_equal(name, "data.valid");
   tn_key *key = settings_split_key(base, own, "source", &section);
   if (key == NULL) return TN_OK;
-  if (validation) TN_TRY(tn_settings_check_validation_keys(env, ini, own));
-  TN_TRY(settings_find_chosen(env, registry, ini, section, "source", TN_SOURCE, key->value, &item));
+  tn_status status = TN_OK;
+  if (validation) status = tn_settings_check_validation_keys(env, ini, own);
+  if (status == TN_OK)
+    status = settings_find_chosen(env, registry, ini, section, "source", TN_SOURCE, key->value, &item);
+  if (status == TN_EINVAL) tn_section_mark_used(own);
+  if (status != TN_OK) return settings_note(env, ini, "data", status);
   data->where = tn_key_where(ini, section, key);
   TN_TRY(tn_settings_remove_replaced(env, registry, ini, section, "source", TN_SOURCE, &tn_table_data, item));
   TN_TRY(tn_options_start(env, &ini->arena, &tn_table_data, &host));
@@ -188,12 +203,14 @@ static tn_status settings_read_split(tn_env *env, tn_registry *registry, tn_ini 
   data->source = (const tn_source *)item;
   data->options = source.data;
   key = settings_split_key(base, own, "cache", &section);
-  TN_TRY(settings_read_cache(env, data->section.cache, key ? tn_key_where(ini, section, key) : "",
-                             &data->cache));
+  status =
+      settings_read_cache(env, data->section.cache, key ? tn_key_where(ini, section, key) : "", &data->cache);
+  TN_TRY(tn_ini_note(env, ini, status));
   key = settings_split_key(base, own, "device_transforms", &section);
-  TN_TRY(settings_read_device_transforms(env, data->section.device_transforms,
-                                         key ? tn_key_where(ini, section, key) : "",
-                                         &data->device_transforms));
+  status =
+      settings_read_device_transforms(env, data->section.device_transforms,
+                                      key ? tn_key_where(ini, section, key) : "", &data->device_transforms);
+  TN_TRY(tn_ini_note(env, ini, status));
   key = settings_split_key(base, own, "transforms", &section);
   TN_TRY(settings_read_transforms(env, registry, ini, section, key, data));
   return validation && section == own ? tn_settings_check_validation_transforms(env, own, data) : TN_OK;
@@ -202,6 +219,7 @@ static tn_status settings_read_split(tn_env *env, tn_registry *registry, tn_ini 
 /* ---- the whole ---- */
 
 static tn_status settings_read_pin(tn_env *env, tn_ini *ini, tn_settings *s) {
+  if (s->run.pin == NULL) return TN_OK; /* [run] could not be read */
   tn_status status = tn_pin_read(env, &ini->arena, s->run.pin, &s->pin);
   return status == TN_OK ? TN_OK
                          : tn_wrap(env, status, "%s: [run] pin", tn_settings_where(ini, "run", "pin"));
@@ -211,7 +229,7 @@ static tn_status settings_read_pin(tn_env *env, tn_ini *ini, tn_settings *s) {
 static tn_status settings_read_steps_per_launch(tn_env *env, tn_ini *ini, tn_settings *s) {
   const char *text = s->run.steps_per_launch, *where = tn_settings_where(ini, "run", "steps_per_launch");
   char *end;
-  if (tn_text_equal(text, "auto")) return TN_OK;
+  if (text == NULL || tn_text_equal(text, "auto")) return TN_OK;
   long n = strtol(text, &end, 10);
   if (end == text || *end != '\0' || n < 1 || n > TN_MAX_STEPS_PER_LAUNCH)
     return tn_failf(env, TN_EINVAL, "%s: [run] steps_per_launch = %s, expected auto or a number from 1 to %d",
@@ -227,7 +245,7 @@ static tn_status settings_read_steps_per_launch(tn_env *env, tn_ini *ini, tn_set
 }
 
 static tn_status settings_check_schedule(tn_env *env, tn_ini *ini, const tn_settings *s) {
-  if (s->schedule_kind->check == NULL) return TN_OK;
+  if (s->schedule_kind == NULL || s->schedule_kind->check == NULL) return TN_OK;
   tn_status status = s->schedule_kind->check(env, s->schedule_options);
   return tn_wrap(env, status, "%s: [schedule]", tn_settings_where(ini, "schedule", env->record->option));
 }
@@ -240,25 +258,34 @@ tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_s
   memset(s, 0, sizeof *s);
   tn_section *model = tn_ini_section(ini, "model");
   s->model_where = model ? tn_key_where(ini, model, tn_section_key(model, "loss")) : ini->path;
-  TN_TRY(tn_settings_read_section(env, ini, &tn_table_run, &s->run));
-  TN_TRY(settings_read_pin(env, ini, s));
-  TN_TRY(tn_settings_read_section(env, ini, &tn_table_backend, &s->backend));
-  TN_TRY(tn_settings_read_section(env, ini, &tn_table_distributed, &s->distributed));
-  TN_TRY(tn_settings_read_section(env, ini, &tn_table_weights, &s->weights));
-  TN_TRY(settings_read_choice(env, registry, ini, &optimizer));
-  TN_TRY(settings_read_choice(env, registry, ini, &schedule));
-  TN_TRY(settings_read_choice(env, registry, ini, &precision));
+  const struct {
+    const tn_item *table;
+    void *into;
+  } sections[] = {{&tn_table_run, &s->run},
+                  {&tn_table_backend, &s->backend},
+                  {&tn_table_distributed, &s->distributed},
+                  {&tn_table_weights, &s->weights}};
+  for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
+    TN_TRY(settings_note(env, ini, sections[i].table->name,
+                         tn_settings_read_section(env, ini, sections[i].table, sections[i].into)));
+  TN_TRY(tn_ini_note(env, ini, settings_read_pin(env, ini, s)));
+  tn_item_choice *const choices[] = {&optimizer, &schedule, &precision};
+  for (size_t i = 0; i < 3; i++)
+    TN_TRY(settings_note(env, ini, choices[i]->table->name,
+                         settings_read_choice(env, registry, ini, choices[i])));
   s->optimizer_kind = (const tn_optimizer *)optimizer.item;
   s->optimizer_options = optimizer.options;
   s->freeze_where = tn_settings_where(ini, "optimizer", "freeze");
-  TN_TRY(tn_words_split(&ini->arena, s->optimizer.freeze, &s->freeze));
+  if (s->optimizer.freeze != NULL) TN_TRY(tn_words_split(&ini->arena, s->optimizer.freeze, &s->freeze));
   s->schedule_kind = (const tn_schedule *)schedule.item;
   s->schedule_options = schedule.options;
-  TN_TRY(settings_check_schedule(env, ini, s));
-  TN_TRY(settings_read_steps_per_launch(env, ini, s));
+  TN_TRY(tn_ini_note(env, ini, settings_check_schedule(env, ini, s)));
+  TN_TRY(tn_ini_note(env, ini, settings_read_steps_per_launch(env, ini, s)));
   s->precision = (const tn_precision *)precision.item;
   s->precision_options = precision.options;
   TN_TRY(settings_read_groups(env, ini, s));
-  TN_TRY(settings_read_split(env, registry, ini, "data.train", &s->data[TN_SPLIT_TRAIN]));
-  return settings_read_split(env, registry, ini, "data.valid", &s->data[TN_SPLIT_VALID]);
+  TN_TRY(settings_note(env, ini, "data",
+                       settings_read_split(env, registry, ini, "data.train", &s->data[TN_SPLIT_TRAIN])));
+  return settings_note(env, ini, "data",
+                       settings_read_split(env, registry, ini, "data.valid", &s->data[TN_SPLIT_VALID]));
 }

@@ -125,6 +125,7 @@ typedef struct tn_settings {
 } tn_settings;
 
 /* Reads every section but [model] and [block ...]. Texts are allocated in the ini's arena. */
+/* Mistakes are noted in the ini (tn_ini_tell), and settings that they concern are unset. */
 tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_settings *settings);
 /* After the model was built: an unused section or key is an error with the nearest name; an unused block is a
  * warning. */

@@ -3,11 +3,6 @@
 
 #include "core/train/settings/section_tables.h"
 
-static void unused_keys_mark_used(tn_section *section) {
-  section->used = true;
-  for (int32_t k = 0; k < section->n_keys; k++) section->keys[k].used = true;
-}
-
 /* Reads [observer.NAME], [backend.NAME] or [communicator.NAME] of an item that this run does not open, so
  * that errors in it are reported. */
 static tn_status unused_keys_check_item(tn_env *env, tn_registry *registry, tn_ini *ini, tn_section *section,
@@ -20,7 +15,7 @@ static tn_status unused_keys_check_item(tn_env *env, tn_registry *registry, tn_i
   if (status != TN_EINVAL || !tn_settings_plugin_missing(registry, ini))
     return tn_wrap(env, status, "%s: [%s]", where, section->name);
   tn_logf(env, TN_LOG_WARN, "%s: [%s] is ignored: an optional plugin is missing", where, section->name);
-  unused_keys_mark_used(section);
+  tn_section_mark_used(section);
   return TN_OK;
 }
 
@@ -34,9 +29,15 @@ static tn_status unused_keys_check_section(tn_env *env, tn_registry *registry, t
   if (tn_text_starts(section->name, "communicator."))
     return unused_keys_check_item(env, registry, ini, section, "communicator", TN_COMMUNICATOR);
   if (!tn_text_starts(section->name, "block ")) return TN_OK;
-  tn_logf(env, TN_LOG_WARN, "%s: [%s] is not used", tn_key_where(ini, section, NULL), section->name);
-  unused_keys_mark_used(section);
+  if (ini->mistakes.n == 0) /* behind a line of the model that is wrong, blocks are not looked at */
+    tn_logf(env, TN_LOG_WARN, "%s: [%s] is not used", tn_key_where(ini, section, NULL), section->name);
+  tn_section_mark_used(section);
   return TN_OK;
+}
+
+static tn_status unused_keys_note(tn_env *env, tn_ini *ini, tn_section *section, tn_status status) {
+  if (status == TN_EINVAL) tn_section_mark_used(section);
+  return tn_ini_note(env, ini, status);
 }
 
 tn_status tn_settings_check_sections(tn_env *env, tn_registry *registry, tn_ini *ini) {
@@ -64,6 +65,8 @@ tn_status tn_settings_check_sections(tn_env *env, tn_registry *registry, tn_ini 
       {"communicator.*", NULL}};
 #undef KNOWN
   for (int32_t i = 0; i < ini->n_sections; i++)
-    if (!ini->sections[i].used) TN_TRY(unused_keys_check_section(env, registry, ini, &ini->sections[i]));
+    if (!ini->sections[i].used)
+      TN_TRY(unused_keys_note(env, ini, &ini->sections[i],
+                              unused_keys_check_section(env, registry, ini, &ini->sections[i])));
   return tn_sections_check(env, ini, known, sizeof known / sizeof *known);
 }

@@ -12,9 +12,9 @@ TN_BEGIN_C
 
 enum {
   TN_EVENT_RUN_START = 1,
-  TN_EVENT_STEP = 2, /* metrics of a training step; they arrive some steps later */
-  TN_EVENT_VALID_STEP = 3,
-  TN_EVENT_EPOCH_END = 4, /* train: means of the epoch; valid: means of its validation */
+  TN_EVENT_STEP = 2,       /* metrics of a training step; they arrive some steps later */
+  TN_EVENT_VALID_STEP = 3, /* a batch of a validation; `valid` has the means so far */
+  TN_EVENT_EPOCH_END = 4,  /* train: means of the epoch; valid: means of its validation */
   TN_EVENT_CHECKPOINT = 5,
   TN_EVENT_RUN_END = 6
 };
@@ -56,13 +56,14 @@ typedef struct tn_run_info {
   /* Lines, with '\n' between: what a resumed run does otherwise than before, "[data] batch = 8 > 16"; what
    * became of its position; that there was no run to resume. "" */
   const char *remarks;
-  int64_t frozen; /* numbers of the parameters of [optimizer] freeze */
+  int64_t frozen;  /* numbers of the parameters of [optimizer] freeze */
+  const char *use; /* the text of [backend] use that chose the backend: "auto" takes the fastest */
 } tn_run_info;
 
 typedef struct tn_event {
   uint32_t struct_size;
   int32_t kind;        /* TN_EVENT_... */
-  int64_t epoch, step; /* from 0; step counts over the whole run */
+  int64_t epoch, step; /* epoch: from 0, observers show epoch + 1; step counts over the whole run */
   int64_t step_in_epoch;
   int64_t steps_in_epoch; /* -1: unknown; for VALID_STEP, steps of the validation */
   double seconds;         /* since the run started */

@@ -62,6 +62,7 @@ static void train_begins_with_the_facts_about_the_run(void **state) {
   assert_int_equal(program_run("train noise.ini --set run.output="), 0);
   assert_non_null(strstr(program_err, "run        nothing is written\n"));
   assert_null(strstr(program_err, "backend    sim")); /* auto never takes it */
+  assert_non_null(strstr(program_err, "; the fastest here (use = auto)\n"));
 }
 
 /* The planned peak equals the measured peak to the byte, and the plan has the same value. */

@@ -6,6 +6,9 @@
 #   # run: config check FILE           the command, where it is another than this one
 #   # says: wrong.ini:14: [run] ...    must stand in the text printed to stderr (as often as needed)
 #
+#   # mistakes: 3                    the number of lines that name a mistake, where it is not 1: one mistake must
+#                                    not be told in several ways
+#
 # A file without "# exit:" is part of another case. One line a case: "case ok: NAME" or "case failed: NAME".
 set -uf
 tenon=$(realpath "$1")
@@ -37,6 +40,10 @@ for file in $(ls); do
   while IFS= read -r text; do
     grep -qF -- "$text" "$scratch/stderr" || why="${why:+$why; }expected: $text"
   done <"$scratch/says"
+  mistakes=$(sed -n 's/^# mistakes: //p' "$file")
+  told=$(grep -c '^tenon' "$scratch/stderr")
+  warned=$(grep -c '^tenon: warning: ' "$scratch/stderr")
+  [ $((told - warned)) = "${mistakes:-1}" ] || why="${why:+$why; }$((told - warned)) mistakes, expected ${mistakes:-1}"
   if [ -z "$why" ]; then
     echo "case ok: ${file%.ini}"
   else

@@ -51,8 +51,8 @@ static void a_text_too_long_ends_in_an_ellipsis_between_characters(void **state)
   (void)state;
   test_env t;
   test_env_start(&t);
-  char text[4096] = {0};
-  for (size_t i = 0; i < 2000; i++) memcpy(text + 2 * i, "\xC3\xA9", 2);
+  char text[2 * TN_ERROR_TEXT] = {0};
+  for (size_t i = 0; i < TN_ERROR_TEXT / 2 + 64; i++) memcpy(text + 2 * i, "\xC3\xA9", 2);
   tn_failf(&t, TN_EINVAL, "x%s", text);
   size_t n = strlen(tn_error_text(&t));
   assert_true(n < sizeof(t.record.text) && n > sizeof(t.record.text) - 8);
@@ -96,7 +96,7 @@ static void the_option_is_shown(void **state) {
   assert_string_equal(t.record.text, "at: data are missing");
   fail_for_option(&t, "p", "p=2, expected [0, 1)");
   assert_string_equal(t.record.text, "p=2, expected [0, 1)");
-  char text[2000];
+  char text[8192];
   memset(text, 'x', sizeof text - 1);
   text[sizeof text - 1] = '\0';
   fail_for_option(&t, "reduction", "%s", text);

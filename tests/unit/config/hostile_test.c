@@ -64,7 +64,7 @@ static void parse_models(test_env *t, const tn_ini *ini) {
       tn_line *lines;
       int32_t n;
       tn_error_clear(t);
-      tn_status status = tn_syntax_lines(t, &arena, &ini->sections[i].keys[k], &lines, &n);
+      tn_status status = tn_syntax_lines(t, &arena, &ini->sections[i].keys[k], NULL, &lines, &n);
       if (status != TN_OK)
         assert_true(strncmp(tn_error_text(t), "t.ini:", 6) == 0);
       else

@@ -74,7 +74,7 @@ static tn_status parse_and_evaluate(test_env *t, tn_arena *arena, tn_ini *ini) {
   tn_line *lines;
   int32_t n;
   bool holds;
-  TN_TRY(tn_syntax_lines(t, arena, &tn_ini_section(ini, "model")->keys[0], &lines, &n));
+  TN_TRY(tn_syntax_lines(t, arena, &tn_ini_section(ini, "model")->keys[0], NULL, &lines, &n));
   for (int32_t i = 0; i < lines[0].items[0].n_args; i++) {
     tn_value value;
     TN_TRY(tn_expr_evaluate(t, arena, lines[0].items[0].args[i].value, &scope, &value));

@@ -160,7 +160,7 @@ static void mistakes_name_the_call_and_the_block(void **state) {
                    "of an earlier line or 'in'");
   rig_expect_error(LAYERS("    b\n") BLOCK("layers =\n    p: scale\n"),
                    "m.ini:4: in block 'b': m.ini:7: scale on (f32[2, 3]): it has parameters, and so the "
-                   "block around it needs a name, as in `body: block(...)`");
+                   "block around it needs a name, as in `body: b(...)`");
   rig_expect_error(
       LAYERS("    a: b\n") BLOCK("layers =\n    a: b\n"),
       "m.ini:4: in block 'b': m.ini:7: in block 'b': blocks nest deeper than 32; does block 'b' use itself?");

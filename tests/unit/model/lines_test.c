@@ -156,7 +156,7 @@ static void mistakes_are_placed(void **state) {
                    "m.ini:5: there is no value 'b' here, expected the name of an earlier line or 'in'");
   rig_expect_error(
       LAYERS("    scale\n"),
-      "m.ini:4: scale on (f32[2, 3]): a layer with parameters needs a name, as in `fc1: scale(...)`");
+      "m.ini:4: scale on (f32[2, 3]): a layer with parameters needs a name: write `scale1: scale`");
   rig_expect_error(LAYERS("    p, q, r: twice\n"), "m.ini:4: 3 names, but there are 2 outputs");
   rig_expect_error(LAYERS("    a: scale(by=-1)\n"),
                    "m.ini:4: scale 'a' on (f32[2, 3]): by: -1 is out of range, expected >= 0");

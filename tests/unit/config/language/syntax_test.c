@@ -33,7 +33,7 @@ static void end(fixture *f) {
 
 static tn_status try_lines(fixture *f, const char *text, tn_line **lines, int32_t *n) {
   if (tn_ini_parse(&f->t, text, "t.ini", ".", &f->ini) != TN_OK) fail_msg("%s", tn_error_text(&f->t));
-  return tn_syntax_lines(&f->t, &f->arena, &f->ini.sections[0].keys[0], lines, n);
+  return tn_syntax_lines(&f->t, &f->arena, &f->ini.sections[0].keys[0], NULL, lines, n);
 }
 
 static tn_line *parse_lines(fixture *f, const char *text, int32_t expected) {
@@ -231,7 +231,7 @@ static void an_override_has_no_line_but_a_place(void **state) {
   start(&f);
   assert_int_equal(tn_ini_parse(&f.t, "", "t.ini", ".", &f.ini), TN_OK);
   assert_int_equal(tn_ini_set(&f.t, &f.ini, "model.layers=a b"), TN_OK);
-  assert_int_equal(tn_syntax_lines(&f.t, &f.arena, &f.ini.sections[0].keys[0], &lines, &n), TN_EINVAL);
+  assert_int_equal(tn_syntax_lines(&f.t, &f.arena, &f.ini.sections[0].keys[0], NULL, &lines, &n), TN_EINVAL);
   assert_string_equal(
       tn_error_text(&f.t),
       "--set model.layers: expected '(', '*', ',', '<-', 'if' or the end of the line, found 'b'");
