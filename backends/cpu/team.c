@@ -1,13 +1,11 @@
 /* backends/cpu/team.c: persistent threads that share the chunks of a parallel loop, without locks.
  *
- * Taking work. The units of a loop are divided into ranges, one for each thread. A thread takes the units of
- * its own range first and then those of other ranges. So a thread meets the same part of a tensor in each
- * loop, and finds it in its own cache. A range has one 64-bit word, the ticket, with the number of the loop
- * in its upper half and the next unit of work in its lower half. A thread takes a unit by a compare-and-swap
- * that raises the ticket. A thread that wakes late has a ticket of an older loop, so its swap fails. Between
- * loops the lower half is CLOSED, and body, arg and sizes change only then: a thread that reads them under an
- * open ticket, and whose swap succeeds, has read those of this loop. The caller returns when all units are
- * done, also while other threads sleep.
+ * Taking work. One 64-bit word, the ticket, has the number of the loop in its upper half and the next unit of
+ * work in its lower half. A thread takes a unit by a compare-and-swap that raises the ticket. A thread that
+ * wakes late has a ticket of an older loop, so its swap fails. Between loops the lower half is CLOSED, and
+ * body, arg and sizes change only then: a thread that reads them under an open ticket, and whose swap
+ * succeeds, has read those of this loop. The caller returns when all units are done, also while other threads
+ * sleep.
  *
  * Sleeping. A thread that goes to sleep first adds itself to a count (workers) or sets a flag (the caller). A
  * thread that wakes others first takes them out of the count, or clears the flag, and then posts the
@@ -30,53 +28,35 @@
 
 #define CLOSED   UINT64_C(0xffffffff)
 #define LOOP_ONE (UINT64_C(1) << 32)
-#define NO_LOOP  UINT64_MAX
 
 enum {
   MOST_SPINS = 2000, /* reads of a word before a thread goes to sleep: about 50 microseconds */
   LEAST_SPINS = 200,
   SPINS_STEP = 16,    /* the rise, once in CHECKED_WAITS waits without preemption */
   CHECKED_WAITS = 32, /* waits of a thread between two readings of its preemptions */
-  MOST_UNITS = 1 << 30,
-  CACHE_LINES = 128 /* bytes that processors fetch together */
+  MOST_UNITS = 1 << 30
 };
 
 typedef void (*chunk_body)(void *arg, int64_t chunk);
 
+/* The state of a thread between two readings of its preemptions. */
 typedef struct team_thread {
-  int32_t number;   /* in the team, where the caller is 0 */
-  int32_t waits;    /* since the last reading of its preemptions */
-  long preemptions; /* at that reading */
-  uint64_t served;  /* the loop in which the thread last found no unit left */
+  int32_t waits;
+  long preemptions;
 } team_thread;
-
-typedef struct team_worker {
-  pthread_t thread;
-  tn_cpu_team *team;
-  int32_t number;
-} team_worker;
-
-typedef struct team_range {
-  _Atomic(uint64_t) ticket;
-  _Atomic(int64_t) stop; /* the first unit that is not in the range */
-  uint8_t apart[CACHE_LINES - sizeof(uint64_t) - sizeof(int64_t)];
-} team_range;
 
 struct tn_cpu_team {
   tn_env env;
   int32_t n_workers; /* started so far */
-  team_worker *workers;
+  pthread_t *workers;
   atomic_bool busy; /* a loop runs; another one runs on its caller's thread */
   atomic_bool stop;
 
-  team_range *ranges;     /* one for each thread that may be started */
-  _Atomic(uint64_t) loop; /* the number of the open loop in its upper half; NO_LOOP between loops */
+  _Atomic(uint64_t) ticket;
   _Atomic(chunk_body) body;
   _Atomic(void *) arg;
   _Atomic(int64_t) chunks, grain; /* a unit is `grain` chunks; the last one may be smaller */
-  _Atomic(int64_t) units, n_ranges;
-  uint64_t number;       /* of the last loop; used while `busy` is held */
-  _Atomic(int64_t) done; /* units */
+  _Atomic(int64_t) units, done;
 
   _Atomic(int32_t) spins; /* LEAST_SPINS .. MOST_SPINS */
   team_thread caller;     /* used while `busy` is held */
@@ -115,56 +95,46 @@ static int32_t team_choose_spins(tn_cpu_team *t, team_thread *self) {
   if (++self->waits < CHECKED_WAITS) return spins;
   long preemptions = team_count_preemptions();
   spins = tn_cpu_team_next_spins(spins, preemptions != self->preemptions);
-  self->waits = 0;
-  self->preemptions = preemptions;
+  *self = (team_thread){.preemptions = preemptions};
   atomic_store_explicit(&t->spins, spins, memory_order_relaxed);
   return spins;
 }
 
-static void team_run_unit(const tn_cpu_team *t, int64_t unit) {
-  chunk_body body = atomic_load_explicit(&t->body, memory_order_relaxed);
-  void *arg = atomic_load_explicit(&t->arg, memory_order_relaxed);
-  int64_t grain = atomic_load_explicit(&t->grain, memory_order_relaxed);
-  int64_t stop = (unit + 1) * grain, chunks = atomic_load_explicit(&t->chunks, memory_order_relaxed);
-  if (stop > chunks) stop = chunks;
-  for (int64_t chunk = unit * grain; chunk < stop; chunk++) body(arg, chunk);
+/* CLOSED is more than any number of units. */
+static bool team_is_open(const tn_cpu_team *t, uint64_t ticket) {
+  return (int64_t)(ticket & CLOSED) < atomic_load_explicit(&t->units, memory_order_relaxed);
 }
 
-/* Takes units of a range until none is left; returns their number. CLOSED is more than any unit. */
-static int64_t team_take_range(const tn_cpu_team *t, team_range *range) {
-  int64_t taken = 0;
-  uint64_t ticket = atomic_load(&range->ticket);
-  while ((int64_t)(ticket & CLOSED) < atomic_load_explicit(&range->stop, memory_order_acquire)) {
-    if (!atomic_compare_exchange_weak(&range->ticket, &ticket, ticket + 1)) continue;
-    team_run_unit(t, (int64_t)(ticket & CLOSED));
-    taken++;
-    ticket = atomic_load(&range->ticket);
-  }
-  return taken;
+static void team_run_unit(chunk_body body, void *arg, int64_t first, int64_t stop) {
+  for (int64_t chunk = first; chunk < stop; chunk++) body(arg, chunk);
 }
 
-/* The thread that finishes the last units wakes the caller if it has gone to sleep. */
-static void team_finish_units(tn_cpu_team *t, int64_t n) {
-  int64_t units = atomic_load_explicit(&t->units, memory_order_relaxed);
-  if (atomic_fetch_add(&t->done, n) + n < units) return;
+/* The last unit done wakes the caller if it has gone to sleep. */
+static void team_finish_unit(tn_cpu_team *t, int64_t units) {
+  if (atomic_fetch_add(&t->done, 1) + 1 < units) return;
   if (atomic_exchange(&t->caller_sleeps, false)) sem_post(&t->finished);
 }
 
-/* Takes units of the open loop until none is left. A loop stays open while units that were taken are not
- * counted as done, so all units that a thread has taken are of one loop. */
-static void team_take_units(tn_cpu_team *t, team_thread *self) {
-  uint64_t loop = atomic_load(&t->loop);
-  int64_t n_ranges = atomic_load_explicit(&t->n_ranges, memory_order_relaxed), taken = 0;
-  if (loop == NO_LOOP) return;
-  for (int64_t i = 0; i < n_ranges; i++)
-    taken += team_take_range(t, &t->ranges[(self->number + i) % n_ranges]);
-  if (taken > 0) team_finish_units(t, taken);
-  self->served = loop;
+/* Takes units of the open loop until none is left. */
+static void team_take_units(tn_cpu_team *t) {
+  uint64_t ticket = atomic_load(&t->ticket);
+  for (;;) {
+    if (!team_is_open(t, ticket)) return;
+    chunk_body body = atomic_load_explicit(&t->body, memory_order_relaxed);
+    void *arg = atomic_load_explicit(&t->arg, memory_order_relaxed);
+    int64_t chunks = atomic_load_explicit(&t->chunks, memory_order_relaxed);
+    int64_t grain = atomic_load_explicit(&t->grain, memory_order_relaxed);
+    int64_t units = atomic_load_explicit(&t->units, memory_order_relaxed);
+    if (!atomic_compare_exchange_weak(&t->ticket, &ticket, ticket + 1)) continue;
+    int64_t first = (int64_t)(ticket & CLOSED) * grain;
+    team_run_unit(body, arg, first, first + grain < chunks ? first + grain : chunks);
+    team_finish_unit(t, units);
+    ticket = atomic_load(&t->ticket);
+  }
 }
 
-static bool team_has_work(const tn_cpu_team *t, const team_thread *self) {
-  uint64_t loop = atomic_load(&t->loop);
-  return (loop != NO_LOOP && loop != self->served) || atomic_load(&t->stop);
+static bool team_has_work(tn_cpu_team *t) {
+  return atomic_load(&t->stop) || team_is_open(t, atomic_load(&t->ticket));
 }
 
 /* Takes at most `wanted` sleepers out of the count; returns their number. */
@@ -178,50 +148,36 @@ static int32_t team_take_sleepers(tn_cpu_team *t, int64_t wanted) {
 /* May return without work, since the count does not identify sleepers: a post may wake another thread. */
 static void team_wait_for_work(tn_cpu_team *t, team_thread *self) {
   for (int32_t i = team_choose_spins(t, self); i > 0; i--) {
-    if (team_has_work(t, self)) return;
+    if (team_has_work(t)) return;
     team_relax();
   }
   atomic_fetch_add(&t->sleepers, 1);
-  if (team_has_work(t, self) && team_take_sleepers(t, 1) == 1) return;
+  if (team_has_work(t) && team_take_sleepers(t, 1) == 1) return;
   team_wait(&t->work);
 }
 
-static void *team_work(void *arg) {
-  const team_worker *worker = arg;
-  tn_cpu_team *t = worker->team;
-  team_thread self = {.number = worker->number, .served = NO_LOOP};
+static void *team_worker(void *arg) {
+  tn_cpu_team *t = arg;
+  team_thread self = {0};
   for (;;) {
     team_wait_for_work(t, &self);
     if (atomic_load(&t->stop)) return NULL;
-    team_take_units(t, &self);
+    team_take_units(t);
   }
 }
 
-/* Divides the units among the ranges and opens them. A thread that reads the new `stop` under the ticket of
- * an older loop also sees that ticket closed, since `stop` is released after the close. */
-static void team_open_ranges(tn_cpu_team *t, int64_t units) {
-  int64_t n = t->n_workers + 1 < units ? t->n_workers + 1 : units;
-  atomic_store_explicit(&t->n_ranges, n, memory_order_relaxed);
-  for (int64_t i = 0; i < n; i++) {
-    uint64_t first = (uint64_t)(units * i / n);
-    atomic_store_explicit(&t->ranges[i].stop, units * (i + 1) / n, memory_order_release);
-    atomic_store_explicit(&t->ranges[i].ticket, t->number | first, memory_order_release);
-  }
-}
-
-/* Opens a loop. This thread writes its number and then reads the count of sleepers; a sleeper raises the
- * count and then reads the number. All four are seq_cst, so a sleeper sees the open loop or is woken. */
+/* Opens a loop. This thread writes the ticket and then reads the count of sleepers; a sleeper raises the
+ * count and then reads the ticket. All four are seq_cst, so a sleeper sees the open ticket or is woken. */
 static void team_open_loop(tn_cpu_team *t, int64_t chunks, chunk_body body, void *arg) {
   int64_t grain = (chunks - 1) / MOST_UNITS + 1, units = (chunks - 1) / grain + 1;
-  t->number += LOOP_ONE;
+  uint64_t number = (atomic_load(&t->ticket) & ~CLOSED) + LOOP_ONE;
   atomic_store_explicit(&t->body, body, memory_order_relaxed);
   atomic_store_explicit(&t->arg, arg, memory_order_relaxed);
   atomic_store_explicit(&t->chunks, chunks, memory_order_relaxed);
   atomic_store_explicit(&t->grain, grain, memory_order_relaxed);
   atomic_store_explicit(&t->units, units, memory_order_relaxed);
   atomic_store_explicit(&t->done, 0, memory_order_relaxed);
-  team_open_ranges(t, units);
-  atomic_store(&t->loop, t->number);
+  atomic_store(&t->ticket, number);
   for (int32_t wake = team_take_sleepers(t, units - 1); wake > 0; wake--) sem_post(&t->work);
 }
 
@@ -236,20 +192,18 @@ static void team_close_loop(tn_cpu_team *t) {
     bool undisturbed = atomic_load(&t->done) == units && atomic_exchange(&t->caller_sleeps, false);
     if (!undisturbed) team_wait(&t->finished);
   }
-  atomic_store_explicit(&t->loop, NO_LOOP, memory_order_relaxed);
-  for (int64_t i = 0, n = atomic_load_explicit(&t->n_ranges, memory_order_relaxed); i < n; i++)
-    atomic_store_explicit(&t->ranges[i].ticket, t->number | CLOSED, memory_order_relaxed);
+  atomic_store(&t->ticket, atomic_load(&t->ticket) | CLOSED);
 }
 
 void tn_cpu_team_run(tn_cpu_team *t, int64_t chunks, chunk_body body, void *arg) {
   bool idle = false;
   if (chunks <= 0) return;
   if (chunks == 1 || t->n_workers == 0 || !atomic_compare_exchange_strong(&t->busy, &idle, true)) {
-    for (int64_t chunk = 0; chunk < chunks; chunk++) body(arg, chunk);
+    team_run_unit(body, arg, 0, chunks);
     return;
   }
   team_open_loop(t, chunks, body, arg);
-  team_take_units(t, &t->caller);
+  team_take_units(t);
   team_close_loop(t);
   atomic_store(&t->busy, false);
 }
@@ -263,29 +217,19 @@ static int team_bind_worker(pthread_attr_t *attributes, int64_t processor) {
 }
 
 /* Workers block all signals, so the application's threads handle them. */
-static int team_start_worker(tn_cpu_team *t, const tn_ints *pin) {
+static int team_start_worker(tn_cpu_team *t, const tn_ints *pin, pthread_t *worker) {
   sigset_t all, before;
   pthread_attr_t attributes;
-  team_worker *worker = &t->workers[t->n_workers];
-  *worker = (team_worker){.team = t, .number = t->n_workers + 1};
+  int32_t number = t->n_workers + 1; /* in the team, where the caller is 0 */
   int error = pthread_attr_init(&attributes);
   if (error != 0) return error;
-  if (worker->number < pin->n) error = team_bind_worker(&attributes, pin->v[worker->number]);
+  if (number < pin->n) error = team_bind_worker(&attributes, pin->v[number]);
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  if (error == 0) error = pthread_create(&worker->thread, &attributes, team_work, worker);
+  if (error == 0) error = pthread_create(worker, &attributes, team_worker, t);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   pthread_attr_destroy(&attributes);
   return error;
-}
-
-static tn_status team_allocate(tn_cpu_team *t, int32_t threads) {
-  size_t n = threads > 0 ? (size_t)threads : 1;
-  t->workers = tn_new(&t->env, n * sizeof *t->workers);
-  t->ranges = tn_new(&t->env, n * sizeof *t->ranges);
-  if (t->workers == NULL || t->ranges == NULL) return TN_ENOMEM;
-  for (size_t i = 0; i < n; i++) atomic_init(&t->ranges[i].ticket, CLOSED);
-  return TN_OK;
 }
 
 tn_status tn_cpu_team_create(tn_env *env, int32_t threads, const tn_ints *pin, tn_cpu_team **team) {
@@ -293,13 +237,14 @@ tn_status tn_cpu_team_create(tn_env *env, int32_t threads, const tn_ints *pin, t
   tn_cpu_team *t = tn_new(env, sizeof *t);
   if (t == NULL) return TN_ENOMEM;
   t->env = *env;
-  atomic_init(&t->loop, NO_LOOP);
+  atomic_init(&t->ticket, CLOSED);
   atomic_init(&t->spins, MOST_SPINS);
   sem_init(&t->work, 0, 0);
   sem_init(&t->finished, 0, 0);
-  int error = team_allocate(t, threads) == TN_OK ? 0 : -1;
+  t->workers = tn_new(env, sizeof *t->workers * (size_t)(threads > 0 ? threads : 1));
+  int error = t->workers == NULL ? -1 : 0;
   for (int32_t i = 1; i < threads && error == 0; i++) {
-    error = team_start_worker(t, pin);
+    error = team_start_worker(t, pin, &t->workers[t->n_workers]);
     if (error == 0) t->n_workers++;
   }
   if (error == 0) {
@@ -317,10 +262,9 @@ void tn_cpu_team_destroy(tn_cpu_team *t) {
   if (t == NULL) return;
   atomic_store(&t->stop, true);
   for (int32_t i = 0; i < t->n_workers; i++) sem_post(&t->work);
-  for (int32_t i = 0; i < t->n_workers; i++) pthread_join(t->workers[i].thread, NULL);
+  for (int32_t i = 0; i < t->n_workers; i++) pthread_join(t->workers[i], NULL);
   sem_destroy(&t->finished);
   sem_destroy(&t->work);
-  tn_delete(&t->env, t->ranges);
   tn_delete(&t->env, t->workers);
   tn_delete(&t->env, t);
 }
