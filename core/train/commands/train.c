@@ -25,14 +25,21 @@ typedef struct tn_train_ranks {
 
 /* ---- the ranks ---- */
 
-/* A copy of the run with its own messages and memory. Rank 0 alone logs warnings about the configuration. */
+/* A copy of the run with its own messages and memory; the configuration as read so far is shared. Rank 0
+ * alone logs warnings about the configuration. */
 static void train_init_rank(tn_train_ranks *all, int32_t rank) {
   tn_run *run = &all->other_runs[rank - 1];
   *run = *all->run;
   tn_error_record_init(&run->env, &run->record, &all->run->env);
   run->record.sink.level = TN_LOG_ERROR;
   run->arena = tn_arena_new(&run->env);
+  run->ini.arena = tn_arena_new(&run->env);
   run->rank = rank;
+}
+
+static void train_free_rank(tn_run *run) {
+  tn_arena_free(&run->ini.arena);
+  tn_arena_free(&run->arena);
 }
 
 static tn_status train_create_ranks(tn_train_ranks *all, tn_device *first) {
@@ -87,7 +94,7 @@ static void train_release(tn_train_ranks *all) {
   tn_run *run = all->run;
   if (run->hung) return;
   for (int32_t r = 0; r < all->n; r++) tn_training_release(&all->trainings[r]);
-  for (int32_t r = 1; r < all->n; r++) tn_arena_free(&all->other_runs[r - 1].arena);
+  for (int32_t r = 1; r < all->n; r++) train_free_rank(&all->other_runs[r - 1]);
   tn_ranks_destroy(all->ranks);
   tn_release(&run->env, all->trainings);
   tn_release(&run->env, all->other_runs);
