@@ -3,6 +3,7 @@
 #include "program.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <pty.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -46,7 +47,11 @@ static void train_on_terminal(const char *options, int columns, int resize_at, i
   words[n] = NULL;
   fflush(NULL);
   pid_t child = forkpty(&terminal, NULL, NULL, &size);
-  assert_true(child >= 0);
+  if (child < 0 && access("/dev/pts/ptmx", F_OK) != 0) {
+    print_message("skipped: /dev/pts is not mounted here, so there are no pseudo-terminals\n");
+    skip();
+  }
+  if (child < 0) fail_msg("forkpty: %s", strerror(errno));
   if (child == 0) {
     setenv("TERM", "xterm", 1);
     execv(TENON, words);
