@@ -28,7 +28,7 @@ typedef struct tn_module {
 /* The first layer that maps the last of four dimensions alone, as `linear` does where `flatten` is missing.
  */
 typedef struct tn_spread_layer {
-  const char *where, *layer, *name; /* where NULL: there is none */
+  const char *where, *layer, *name; /* where is NULL until such a layer is met */
   tn_type in, out;
 } tn_spread_layer;
 

@@ -12,7 +12,8 @@
 
 enum { TN_ITEM_DRAWS = 16 };
 
-/* Which inputs of a drawn optimizer are what; numbers of inputs, -1: there is none. */
+/* Which inputs of a drawn optimizer are what; numbers of inputs, or -1 where the optimizer has no such input.
+ */
 enum { TN_OPTIMIZER_UPDATES = 3 };
 typedef struct tn_optimizer_roles {
   int32_t param, lr, gradient[TN_OPTIMIZER_UPDATES];
