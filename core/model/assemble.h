@@ -94,8 +94,9 @@ tn_status tn_scope_note(const tn_model_scope *scope, tn_status status);
  * message, stick in the builder, and the value is 0. */
 tn_val tn_model_field(const tn_assembly *assembly, const char *name, const tn_type *type);
 
-/* modules.c: the modules of the model by their paths. NULL: there is none of that path. Valid until the next
- * module is added. Of several modules of a path, which shared blocks may make, the first is found. */
+/* modules.c: the modules of the model by their paths. tn_module_find gives NULL for an unknown path. A result
+ * is valid until the next module is added. Of several modules of a path, which shared blocks may make, the
+ * first is found. */
 tn_status tn_module_add(tn_assembly *assembly, const tn_module *module);
 const tn_module *tn_module_find(const tn_assembly *assembly, const char *path);
 

@@ -256,7 +256,8 @@ static tn_status finish_pattern(pattern_reader *r, const value_list *outs, tn_pa
   return order_pattern_steps(r, pattern);
 }
 
-/* `CLASS+` at the reader's position, up to the end of the text. *op_class is -1 where there is none. */
+/* `CLASS+` at the reader's position, up to the end of the text. *op_class is -1 where the text there is
+ * another. */
 static tn_status read_pattern_region(pattern_reader *r, int32_t *op_class) {
   size_t n = pattern_word_length(r);
   *op_class = -1;

@@ -22,7 +22,7 @@ typedef struct tn_rank_watch {
    * a failure. Without a watch there is no limit. */
   double timeout_s;
   /* The state of the rank's device beside the rank's own waits; asked every 10 ms, on the caller's thread.
-   * NULL: there is none. A failure is recorded as one of the rank. */
+   * NULL where ranks have no such state. A failure is recorded as one of the rank. */
   tn_status (*status)(void *context, tn_env *env, int32_t rank);
   /* Called after a failure, on the thread that has recorded it, so that pending waits of other ranks end
    * soon. */

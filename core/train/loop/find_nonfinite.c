@@ -168,15 +168,7 @@ static tn_status nonfinite_retrace(tn_step_search *s) {
 /* Validation does not change the state, so the pass is repeated at once. */
 static tn_status nonfinite_validate(tn_step_search *s) {
   tn_training *t = s->t;
-  tn_validation pass = {t->executor,
-                        t->set.index[TN_PROGRAM_EVAL],
-                        t->valid,
-                        &t->eval_block,
-                        &t->eval_outputs,
-                        t->run->settings.run.fast_dev_run ? 1 : 0,
-                        t->ranks,
-                        NULL,
-                        NULL};
+  tn_validation pass = tn_training_validation(t);
   TN_TRY(tn_feeder_stop(t->valid));
   TN_TRY(tn_nonfinite_search_create(t->executor, &s->finite));
   tn_metric_sums_reset(&t->valid_sums);

@@ -113,15 +113,9 @@ static tn_status loop_validate(tn_training *t) {
   TN_TRY(loop_average_statistics(t));
   /* both loaders write into the same slots, so the training loader stops first */
   TN_TRY(tn_feeder_stop(t->train));
-  tn_validation pass = {t->executor,
-                        t->set.index[TN_PROGRAM_EVAL],
-                        t->valid,
-                        &t->eval_block,
-                        &t->eval_outputs,
-                        t->run->settings.run.fast_dev_run ? 1 : 0,
-                        t->ranks,
-                        loop_post_validation,
-                        t};
+  tn_validation pass = tn_training_validation(t);
+  pass.progress = loop_post_validation;
+  pass.context = t;
   return tn_validation_run(t->run, &pass, &t->valid_sums);
 }
 

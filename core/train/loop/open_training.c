@@ -101,6 +101,16 @@ tn_status tn_training_prepare(tn_training *t) {
   return training_bind_slots(t);
 }
 
+tn_validation tn_training_validation(const tn_training *t) {
+  return (tn_validation){.executor = t->executor,
+                         .program = t->set.index[TN_PROGRAM_EVAL],
+                         .feeder = t->valid,
+                         .control_block = &t->eval_block,
+                         .outputs = &t->eval_outputs,
+                         .max_batches = t->run->settings.run.fast_dev_run ? 1 : 0,
+                         .ranks = t->ranks};
+}
+
 void tn_training_release(tn_training *t) {
   tn_observers_stop(t->observers);
   tn_feeder_destroy(t->train);

@@ -91,6 +91,8 @@ int32_t tn_training_steps_per_launch(const tn_training *t);
 /* step.c: launches the next updates, steps_per_launch or one, and reads steps that have ended. TN_EOF: the
  * epoch has ended. */
 tn_status tn_training_step(tn_training *t);
+/* The pass over the validation data, without progress calls. */
+tn_validation tn_training_validation(const tn_training *t);
 /* Reads all launched steps. */
 tn_status tn_training_read_steps(tn_training *t);
 
