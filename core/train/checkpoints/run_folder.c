@@ -37,58 +37,6 @@ static tn_status run_folder_check_name(tn_run *run) {
                   tn_key_where(&run->ini, section, tn_section_key(section, "name")), name);
 }
 
-/* ---- a new run ---- */
-
-static tn_status run_folder_fill(tn_run *run, const char *folder) {
-  TN_TRY(tn_run_config_keep(run, folder));
-  return tn_folder_sync(&run->env, run_folder_parent(run));
-}
-
-/* Makes and locks the folder. *taken: it exists, or a process that resumes found it first. */
-static tn_status run_folder_make(tn_run *run, const char *path, bool *taken) {
-  *taken = false;
-  /* mkdir is atomic, so two runs that start at once get two folders */
-  if (mkdir(path, 0777) != 0) {
-    *taken = errno == EEXIST;
-    return *taken ? TN_OK : tn_file_fail(&run->env, path, "made");
-  }
-  tn_status status = tn_run_lock_take(run, path);
-  *taken = status == TN_EUNAVAILABLE;
-  if (*taken) tn_error_clear(&run->env);
-  return *taken ? TN_OK : status;
-}
-
-static tn_status run_folder_make_next(tn_run *run, char **folder) {
-  TN_TRY(tn_folder_make(&run->env, run_folder_parent(run)));
-  for (int32_t i = 1; i <= TN_FOLDER_TRIES; i++) {
-    bool taken;
-    char *path = run_folder_path(run, i);
-    if (path == NULL) return TN_ENOMEM;
-    tn_status status = run_folder_make(run, path, &taken);
-    if (status == TN_OK && !taken) {
-      *folder = path;
-      return TN_OK;
-    }
-    tn_release(&run->env, path);
-    if (status != TN_OK) return status;
-  }
-  return tn_failf(&run->env, TN_EIO, "%s: too many runs called '%s'", run_folder_parent(run),
-                  run->settings.run.name);
-}
-
-tn_status tn_run_folder_create(tn_run *run, char **folder) {
-  *folder = NULL;
-  if (*run_folder_parent(run) == '\0' || run->settings.run.fast_dev_run) return TN_OK;
-  TN_TRY(run_folder_check_name(run));
-  if (run->begun != NULL) {
-    *folder = tn_strdup(&run->env, run->begun);
-    if (*folder == NULL) return TN_ENOMEM;
-  } else {
-    TN_TRY(run_folder_make_next(run, folder));
-  }
-  return run_folder_fill(run, *folder);
-}
-
 /* ---- an earlier run ---- */
 
 static bool run_folder_is_later(const struct timespec *a, const struct timespec *b) {
@@ -224,16 +172,95 @@ static tn_status run_folder_enter(tn_run *run, const char *folder) {
   return TN_OK;
 }
 
+/* Locks the folder that was found, if there is one, and releases its path. */
+static tn_status run_folder_enter_found(tn_run *run, run_folder_found *found) {
+  const char *folder = found->path ? tn_arena_strdup(&run->arena, found->path) : NULL;
+  bool lost = found->path != NULL && folder == NULL;
+  tn_release(&run->env, found->path);
+  if (lost) return TN_ENOMEM;
+  run->resume = NULL;
+  return folder != NULL ? run_folder_enter(run, folder) : TN_OK;
+}
+
 tn_status tn_run_folder_claim(tn_run *run) {
   run_folder_found found = {NULL};
   if (run->resume == NULL || run->settings.run.fast_dev_run) return TN_OK;
   TN_TRY(run_folder_search(run, true, &found));
-  const char *folder = found.path ? tn_arena_strdup(&run->arena, found.path) : NULL;
-  bool lost = found.path != NULL && folder == NULL;
-  tn_release(&run->env, found.path);
-  if (lost) return TN_ENOMEM;
+  return run_folder_enter_found(run, &found);
+}
+
+/* ---- a new run ---- */
+
+static tn_status run_folder_fill(tn_run *run, const char *folder) {
+  TN_TRY(tn_run_config_keep(run, folder));
+  return tn_folder_sync(&run->env, run_folder_parent(run));
+}
+
+/* Makes and locks the folder. *taken: it exists, or a process that resumes found it first. */
+static tn_status run_folder_make(tn_run *run, const char *path, bool *taken) {
+  *taken = false;
+  /* mkdir is atomic, so two runs that start at once get two folders */
+  if (mkdir(path, 0777) != 0) {
+    *taken = errno == EEXIST;
+    return *taken ? TN_OK : tn_file_fail(&run->env, path, "made");
+  }
+  tn_status status = tn_run_lock_take(run, path);
+  *taken = status == TN_EUNAVAILABLE;
+  if (*taken) tn_error_clear(&run->env);
+  return *taken ? TN_OK : status;
+}
+
+/* Two processes that resume "auto" and start at once find no run. The one that makes its folder later takes
+ * part in the run of the other: it is refused, or starts that run where the other ended before a checkpoint.
+ */
+static tn_status run_folder_join(tn_run *run) {
+  run_folder_found found = {NULL};
+  TN_TRY(run_folder_find_newest(run, true, &found));
+  TN_TRY(run_folder_enter_found(run, &found));
+  if (run->resume == NULL) return TN_OK;
+  const char *folder = run->resume;
   run->resume = NULL;
-  return folder != NULL ? run_folder_enter(run, folder) : TN_OK;
+  return tn_failf(
+      &run->env, TN_EUNAVAILABLE,
+      "%s: another process began and ended this run while this one compiled; repeat the command to "
+      "resume it",
+      folder);
+}
+
+/* Where `path` is taken, *folder is the run that this one joins, or stays NULL: the next number is tried. */
+static tn_status run_folder_try(tn_run *run, const char *path, char **folder) {
+  bool taken;
+  TN_TRY(run_folder_make(run, path, &taken));
+  if (taken && run->resume_asked) TN_TRY(run_folder_join(run));
+  if (taken && run->begun == NULL) return TN_OK;
+  *folder = tn_strdup(&run->env, taken ? run->begun : path);
+  return *folder ? TN_OK : TN_ENOMEM;
+}
+
+static tn_status run_folder_make_next(tn_run *run, char **folder) {
+  TN_TRY(tn_folder_make(&run->env, run_folder_parent(run)));
+  for (int32_t i = 1; i <= TN_FOLDER_TRIES; i++) {
+    char *path = run_folder_path(run, i);
+    if (path == NULL) return TN_ENOMEM;
+    tn_status status = run_folder_try(run, path, folder);
+    tn_release(&run->env, path);
+    if (status != TN_OK || *folder != NULL) return status;
+  }
+  return tn_failf(&run->env, TN_EIO, "%s: too many runs called '%s'", run_folder_parent(run),
+                  run->settings.run.name);
+}
+
+tn_status tn_run_folder_create(tn_run *run, char **folder) {
+  *folder = NULL;
+  if (*run_folder_parent(run) == '\0' || run->settings.run.fast_dev_run) return TN_OK;
+  TN_TRY(run_folder_check_name(run));
+  if (run->begun != NULL) {
+    *folder = tn_strdup(&run->env, run->begun);
+    if (*folder == NULL) return TN_ENOMEM;
+  } else {
+    TN_TRY(run_folder_make_next(run, folder));
+  }
+  return run_folder_fill(run, *folder);
 }
 
 void tn_run_folder_leave(tn_run *run) {
