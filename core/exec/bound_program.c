@@ -175,12 +175,21 @@ static tn_status prepare_steps(tn_executor *e, tn_bound_program *bound) {
   return declined;
 }
 
+static tn_status finish_prepare(tn_executor *e) {
+  tn_device *host = e->device->fallback;
+  TN_TRY(tn_executor_fail(e, tn_device_finish_prepare(e->device)));
+  tn_status status = host != NULL ? tn_device_finish_prepare(host) : TN_OK;
+  if (status != TN_OK) tn_error_move(&e->device->env, &host->env);
+  return tn_executor_fail(e, status);
+}
+
 tn_status tn_bound_program_init(tn_executor *e, const tn_program *program, tn_bound_program *bound) {
   bound->program = program;
   size_t views = count_views(program);
   TN_TRY(allocate_tables(e, bound, views));
   TN_TRY(list_parts(e, bound));
   TN_TRY(prepare_steps(e, bound));
+  TN_TRY(finish_prepare(e));
   TN_TRY(tn_folded_create(e, bound));
   TN_TRY(make_events(e, bound));
   TN_TRY(tn_bound_segments_create(e, bound));

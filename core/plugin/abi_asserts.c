@@ -457,7 +457,7 @@ AT(tn_device_info, compiled, 64);
 /* Items: a tn_item, whose struct_size is that of the whole item. They grow at their end; normalize.c copies
  * them into structs of the host's size. */
 
-ITEM(tn_backend, 288);
+ITEM(tn_backend, 296);
 AT(tn_backend, extends, 40);
 AT(tn_backend, accepts, 48);
 AT(tn_backend, open, 56);
@@ -489,6 +489,7 @@ AT(tn_backend, libraries, 256);
 AT(tn_backend, event_done, 264);
 AT(tn_backend, preference, 272);
 AT(tn_backend, event_seconds, 280);
+AT(tn_backend, finish_prepare, 288);
 
 SIZED(tn_comm_device, 24);
 AT(tn_comm_device, index, 4);

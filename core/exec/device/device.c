@@ -339,6 +339,11 @@ tn_status tn_device_prepare(tn_device *device, const tn_kernel *kernel, const tn
   return kernel->prepare(&p, prepared);
 }
 
+tn_status tn_device_finish_prepare(tn_device *device) {
+  const tn_backend *b = device->backend;
+  return b->finish_prepare != NULL ? b->finish_prepare(&device->env, device->device) : TN_OK;
+}
+
 bool tn_device_is_foreign(const tn_device *device, const char *family) {
   const tn_backend *b = device->backend;
   if (b->enqueue == NULL || tn_text_equal(family, b->item.name)) return false;

@@ -112,6 +112,8 @@ static inline const char *tn_device_name(const tn_device *device) {
 tn_status tn_device_prepare(tn_device *device, const tn_kernel *kernel, const tn_match *match,
                             const tn_choice *choice, const tn_layout *in, const tn_layout *out,
                             void **prepared);
+/* Ends what preparing has begun; required before a prepared kernel is launched. */
+tn_status tn_device_finish_prepare(tn_device *device);
 
 /* Whether kernels of the family are launched by the backend's `enqueue`. */
 bool tn_device_is_foreign(const tn_device *device, const char *family);

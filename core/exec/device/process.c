@@ -94,6 +94,11 @@ static void *process_native(tn_env *env, void *device, void *stream, const char 
   return NULL;
 }
 
+static tn_status process_finish_prepare(tn_env *env, void *device) {
+  (void)device;
+  return process_refuse(env);
+}
+
 /* Name, options and preference stay those of the backend. */
 static void process_replace_callbacks(tn_backend *b) {
   b->close = b->device_close = b->stream_delete = b->event_delete = b->capture_delete = process_keep;
@@ -109,6 +114,7 @@ static void process_replace_callbacks(tn_backend *b) {
   b->enqueue = process_enqueue;
   b->capture = process_capture;
   b->native = process_native;
+  b->finish_prepare = process_finish_prepare;
 }
 
 tn_status tn_device_check_owner(tn_device *device) {

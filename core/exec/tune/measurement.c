@@ -146,7 +146,8 @@ static tn_status measurement_prepare(measurement *b) {
   tn_layout in[MOST_VIEWS], out[MOST_VIEWS];
   for (int32_t i = 0; i < m->n_in; i++) in[i] = views[i].layout;
   for (int32_t i = 0; i < m->n_out; i++) out[i] = views[m->n_in + i].layout;
-  return tn_device_prepare(b->device, b->kernel, m, b->choice, in, out, &b->prepared);
+  TN_TRY(tn_device_prepare(b->device, b->kernel, m, b->choice, in, out, &b->prepared));
+  return tn_device_finish_prepare(b->device);
 }
 
 static void fill_launch(const measurement *b, launch_copy *c) {

@@ -200,6 +200,10 @@ typedef struct tn_backend {
    * `from` was recorded before `to`, on the same stream. Autotune and profiles use it; without it they use
    * the host's clock, which includes the launching and the waiting. */
   tn_status (*event_seconds)(tn_env *env, void *from, void *to, double *seconds);
+
+  /* Optional: ends work that `prepare` of kernels has begun on threads, such as compiling, and returns its
+   * failure. The host calls it after it has prepared kernels and before it launches one of them. */
+  tn_status (*finish_prepare)(tn_env *env, void *device);
 } tn_backend;
 
 /* Options that the host sets from [run] for every backend that declares them: `threads` (int), where the host

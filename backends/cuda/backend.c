@@ -1,0 +1,95 @@
+/* backends/cuda/backend.c: options, the backend object, and the table of callbacks. */
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/cuda/objects.h"
+#include "backends/cuda/modules/modules.h"
+
+static void cuda_backend_close(tn_env *env, void *backend) {
+  tn_cuda_backend_object *b = backend;
+  tn_cuda_libraries_close(&b->libraries);
+  tn_delete(env, b);
+}
+
+static tn_status cuda_backend_open(tn_env *env, const void *options, void **backend) {
+  *backend = NULL;
+  tn_cuda_backend_object *b = tn_new(env, sizeof *b);
+  if (b == NULL) return TN_ENOMEM;
+  b->env = *env;
+  b->options = options;
+  tn_status status = tn_cuda_libraries_open(env, b->options->libraries, &b->libraries);
+  if (status != TN_OK) {
+    cuda_backend_close(env, b);
+    return status;
+  }
+  const tn_cuda_libraries *l = &b->libraries;
+  snprintf(b->versions, sizeof b->versions, "CUDA driver %d.%d, NVRTC %d.%d, cuBLASLt %lld",
+           l->driver_version / 1000, l->driver_version % 1000 / 10, l->nvrtc_version / 1000,
+           l->nvrtc_version % 1000 / 10, (long long)l->lt_version);
+  *backend = b;
+  return TN_OK;
+}
+
+static tn_status cuda_backend_count(tn_env *env, void *backend, int32_t *count) {
+  const tn_cuda_libraries *l = &((const tn_cuda_backend_object *)backend)->libraries;
+  int n = 0;
+  *count = 0;
+  tn_status status = TN_CU(env, l, cuDeviceGetCount, &n);
+  if (status != TN_OK) return status;
+  *count = n;
+  if (n > 0) return TN_OK;
+  return tn_fail(env, TN_EUNAVAILABLE, NULL, "the driver (%s) finds no NVIDIA GPU; see CUDA_VISIBLE_DEVICES",
+                 l->path[TN_CUDA_LIBRARY_DRIVER]);
+}
+
+static const char *cuda_backend_libraries(tn_env *env, void *backend) {
+  (void)env;
+  return ((const tn_cuda_backend_object *)backend)->versions;
+}
+
+/* Kernels of the family get the device; other plugins ask for an interface by name. */
+static void *cuda_native(tn_env *env, void *device, void *stream, const char *name) {
+  (void)env, (void)stream;
+  return strcmp(name, "cuda") == 0 ? device : NULL;
+}
+
+static const tn_option options[] = {
+    TN_OPT(tn_cuda_options, libraries, TN_OPT_TEXT, "", NULL,
+           "folders, separated by ':', where the libraries of CUDA are looked for first"),
+    TN_OPT(tn_cuda_options, check, TN_OPT_FLAG, "no", NULL,
+           "wait after each launch, so that a failure names its op; nothing is captured"),
+    TN_OPT(tn_cuda_options, tf32, TN_OPT_FLAG, "no", NULL,
+           "products of f32 on matrix units, with operands rounded to 10 bits of mantissa"),
+    TN_OPT(tn_cuda_options, cache, TN_OPT_TEXT, "", NULL, "folder for compiled kernels; set by the host"),
+    TN_OPT_END};
+
+const tn_backend tn_cuda_backend = {
+    .item = TN_ITEM(tn_backend, TN_BACKEND, "cuda", "NVIDIA GPUs", tn_cuda_options, options),
+    .preference = 100,
+    .open = cuda_backend_open,
+    .close = cuda_backend_close,
+    .count = cuda_backend_count,
+    .properties = tn_cuda_properties,
+    .device_open = tn_cuda_device_open,
+    .device_close = tn_cuda_device_close,
+    .memory_new = tn_cuda_memory_new,
+    .memory_delete = tn_cuda_memory_delete,
+    .stream_new = tn_cuda_stream_new,
+    .stream_delete = tn_cuda_stream_delete,
+    .stream_wait = tn_cuda_stream_wait,
+    .event_new = tn_cuda_event_new,
+    .event_delete = tn_cuda_event_delete,
+    .event_record = tn_cuda_event_record,
+    .event_await = tn_cuda_event_await,
+    .event_wait = tn_cuda_event_wait,
+    .event_done = tn_cuda_event_done,
+    .event_seconds = tn_cuda_event_seconds,
+    .copy = tn_cuda_copy_bytes,
+    .fill_zero = tn_cuda_fill_zero,
+    .capture = tn_cuda_capture,
+    .capture_launch = tn_cuda_capture_launch,
+    .capture_delete = tn_cuda_capture_delete,
+    .native = cuda_native,
+    .libraries = cuda_backend_libraries,
+    .finish_prepare = tn_cuda_finish_prepare,
+};

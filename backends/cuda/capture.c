@@ -1,0 +1,67 @@
+/* backends/cuda/capture.c: captured work as CUDA graphs. */
+#include "backends/cuda/objects.h"
+
+typedef struct cuda_capture {
+  tn_cuda_device *device;
+  CUgraphExec executable;
+} cuda_capture;
+
+void tn_cuda_capture_delete(tn_env *env, void *capture) {
+  cuda_capture *c = capture;
+  if (c->executable != NULL && tn_cuda_enter(env, c->device) == TN_OK)
+    (void)c->device->backend->libraries.driver.cuGraphExecDestroy(c->executable);
+  tn_delete(env, c);
+}
+
+/* Ends the capture also after a failure of the work, whose code and text stay. */
+static tn_status capture_end(tn_env *env, tn_cuda_device *d, CUstream stream, tn_status status,
+                             CUgraph *graph) {
+  const tn_cuda_libraries *l = &d->backend->libraries;
+  CUresult code = l->driver.cuStreamEndCapture(stream, graph);
+  d->capturing = false;
+  if (status == TN_OK) status = tn_cuda_check(env, l, code, "cuStreamEndCapture");
+  if (status == TN_OK || *graph == NULL) return status;
+  (void)l->driver.cuGraphDestroy(*graph);
+  *graph = NULL;
+  return status;
+}
+
+static tn_status capture_instantiate(tn_env *env, tn_cuda_device *d, CUgraph graph, void **capture) {
+  const tn_cuda_libraries *l = &d->backend->libraries;
+  cuda_capture *c = tn_new(env, sizeof *c);
+  tn_status status = c ? TN_CU(env, l, cuGraphInstantiateWithFlags, &c->executable, graph, 0) : TN_ENOMEM;
+  (void)l->driver.cuGraphDestroy(graph);
+  if (c == NULL) return status;
+  c->device = d;
+  if (status == TN_OK)
+    *capture = c;
+  else
+    tn_delete(env, c);
+  return status;
+}
+
+tn_status tn_cuda_capture(tn_env *env, void *device, void *stream, tn_status (*work)(void *arg), void *arg,
+                          void **capture) {
+  tn_cuda_device *d = device;
+  const tn_cuda_stream *s = stream;
+  CUgraph graph = NULL;
+  *capture = NULL;
+  if (d->backend->options->check)
+    return tn_fail(env, TN_EUNSUPPORTED, NULL, "cuda: [backend.cuda] check = yes waits after each launch");
+  tn_status status = tn_cuda_enter(env, d);
+  if (status == TN_OK)
+    status = TN_CU(env, &d->backend->libraries, cuStreamBeginCapture, s->stream,
+                   CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+  if (status != TN_OK) return status;
+  d->capturing = true;
+  status = capture_end(env, d, s->stream, work(arg), &graph);
+  return status == TN_OK ? capture_instantiate(env, d, graph, capture) : status;
+}
+
+tn_status tn_cuda_capture_launch(tn_env *env, void *capture, void *stream) {
+  const cuda_capture *c = capture;
+  const tn_cuda_stream *s = stream;
+  tn_status status = tn_cuda_enter(env, c->device);
+  return status == TN_OK ? TN_CU(env, &c->device->backend->libraries, cuGraphLaunch, c->executable, s->stream)
+                         : status;
+}

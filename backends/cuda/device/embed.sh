@@ -1,0 +1,18 @@
+#!/bin/sh
+# embed.sh FILE...: a C file with the texts of the files, by their paths from backends/cuda (device_text.h).
+set -eu
+echo '#include "backends/cuda/modules/device_text.h"'
+i=0
+for file; do
+  echo "static const unsigned char text_$i[] = {"
+  od -An -v -tu1 "$file" | sed 's/\([0-9]\{1,\}\)/\1,/g'
+  echo '0};'
+  i=$((i + 1))
+done
+echo 'const tn_cuda_text tn_cuda_texts[] = {'
+i=0
+for file; do
+  echo "  {\"device/${file##*/device/}\", (const char *)text_$i},"
+  i=$((i + 1))
+done
+echo '  {NULL, NULL}};'

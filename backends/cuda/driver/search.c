@@ -1,0 +1,123 @@
+/* backends/cuda/driver/search.c: see search.h. */
+#include "backends/cuda/driver/search.h"
+
+#include <dlfcn.h>
+#include <glob.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Looking for one library. */
+typedef struct library_search {
+  const tn_cuda_wanted *wanted;
+  void *handle;
+  char *path;
+  char error[256]; /* of the loader, about a file that exists */
+} library_search;
+
+/* The file that the loader has opened. */
+static void search_keep_path(library_search *s, const char *asked) {
+  struct link_map *map = NULL;
+  const char *name = asked;
+  if (dlinfo(s->handle, RTLD_DI_LINKMAP, &map) == 0 && map != NULL && *map->l_name) name = map->l_name;
+  snprintf(s->path, TN_CUDA_PATH, "%s", name);
+}
+
+static bool search_open(library_search *s, const char *path) {
+  s->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (s->handle != NULL) search_keep_path(s, path);
+  return s->handle != NULL;
+}
+
+/* A file of a folder; one that exists but does not load leaves the loader's text. */
+static bool search_folder(library_search *s, const char *folder) {
+  char path[TN_CUDA_PATH];
+  for (int32_t i = 0; i < TN_CUDA_NAMES && s->wanted->names[i] != NULL; i++) {
+    int n = snprintf(path, sizeof path, "%s/%s", folder, s->wanted->names[i]);
+    if (n < 0 || n >= (int)sizeof path) continue;
+    FILE *file = fopen(path, "re");
+    if (file == NULL) continue;
+    fclose(file);
+    if (search_open(s, path)) return true;
+    snprintf(s->error, sizeof s->error, "%s", dlerror());
+  }
+  return false;
+}
+
+static bool search_list(library_search *s, const char *folders) {
+  while (*folders != '\0') {
+    char folder[TN_CUDA_PATH];
+    size_t n = strcspn(folders, ":");
+    snprintf(folder, sizeof folder, "%.*s", (int)(n < TN_CUDA_PATH ? n : 0), folders);
+    if (*folder && search_folder(s, folder)) return true;
+    folders += n + (folders[n] == ':');
+  }
+  return false;
+}
+
+static bool search_system(library_search *s) {
+  for (int32_t i = 0; i < TN_CUDA_NAMES && s->wanted->names[i] != NULL; i++)
+    if (search_open(s, s->wanted->names[i])) return true;
+  return false;
+}
+
+static bool search_pattern(library_search *s, const char *root, const char *rest) {
+  char pattern[TN_CUDA_PATH];
+  glob_t found;
+  bool done = false;
+  int n = snprintf(pattern, sizeof pattern, "%s%s", root, rest);
+  if (n < 0 || n >= (int)sizeof pattern || glob(pattern, 0, NULL, &found) != 0) return false;
+  for (size_t i = 0; i < found.gl_pathc && !done; i++) done = search_folder(s, found.gl_pathv[i]);
+  globfree(&found);
+  return done;
+}
+
+static bool search_environment(library_search *s, const char *variable, const char *rest) {
+  const char *root = getenv(variable);
+  return root != NULL && *root && search_pattern(s, root, rest);
+}
+
+static bool search_toolkit(library_search *s) {
+  static const char *const folders[] = {"/lib64", "/targets/*/lib"};
+  for (size_t i = 0; i < 2; i++)
+    if (search_environment(s, "CUDA_PATH", folders[i]) || search_environment(s, "CUDA_HOME", folders[i]) ||
+        search_pattern(s, "/usr/local/cuda", folders[i]))
+      return true;
+  return false;
+}
+
+/* PyPI's packages: nvidia/cu13/lib, nvidia/cublas/lib, nvidia/cuda_nvrtc/lib. */
+static bool search_python(library_search *s) {
+  static const char packages[] = "/lib/python3*/site-packages/nvidia/*/lib";
+  return search_environment(s, "VIRTUAL_ENV", packages) || search_environment(s, "CONDA_PREFIX", packages) ||
+         search_environment(s, "HOME", "/.local/lib/python3*/site-packages/nvidia/*/lib") ||
+         search_pattern(s, "/usr/local", packages) ||
+         search_pattern(s, "/usr/local", "/lib/python3*/dist-packages/nvidia/*/lib");
+}
+
+static tn_status search_fail(tn_env *env, const library_search *s, const char *folders) {
+  char names[256] = "";
+  for (int32_t i = 0; i < TN_CUDA_NAMES && s->wanted->names[i] != NULL; i++)
+    snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? " or " : "",
+             s->wanted->names[i]);
+  if (*s->error)
+    return tn_fail(env, TN_EUNAVAILABLE, NULL, "%s cannot be loaded: %s; %s", s->wanted->title, s->error,
+                   s->wanted->remedy);
+  return tn_fail(
+      env, TN_EUNAVAILABLE, NULL,
+      "%s is not found: no %s in %s%sthe places of the loader, CUDA_PATH, CUDA_HOME, /usr/local/cuda, or "
+      "Python's nvidia packages; %s",
+      s->wanted->title, names, folders, *folders ? ", " : "", s->wanted->remedy);
+}
+
+tn_status tn_cuda_find_library(tn_env *env, const char *folders, const tn_cuda_wanted *wanted, void **handle,
+                               char path[TN_CUDA_PATH]) {
+  library_search s = {.wanted = wanted, .path = path};
+  *handle = NULL;
+  if (!search_list(&s, folders) && !search_system(&s) && !search_toolkit(&s) && !search_python(&s))
+    return search_fail(env, &s, folders);
+  *handle = s.handle;
+  return TN_OK;
+}

@@ -1,0 +1,22 @@
+/* backends/cuda/driver/search.h: where the shared objects of CUDA may lie. */
+#ifndef TN_BACKENDS_CUDA_DRIVER_SEARCH_H
+#define TN_BACKENDS_CUDA_DRIVER_SEARCH_H
+
+#include "tenon/api.h"
+
+enum { TN_CUDA_NAMES = 8, TN_CUDA_PATH = 512 };
+
+typedef struct tn_cuda_wanted {
+  const char *title;                /* "the NVIDIA driver" */
+  const char *names[TN_CUDA_NAMES]; /* of files, the best first; NULL at the end */
+  const char *remedy;
+} tn_cuda_wanted;
+
+/* Opens the first file that is found: for each name, in `folders` (separated by ':'), in the places of the
+ * system's loader, in the toolkit's folder (CUDA_PATH, CUDA_HOME, /usr/local/cuda), in the nvidia packages of
+ * Python's site-packages (VIRTUAL_ENV, the user's, the system's). TN_EUNAVAILABLE with the names, the places
+ * and the remedy. */
+tn_status tn_cuda_find_library(tn_env *env, const char *folders, const tn_cuda_wanted *wanted, void **handle,
+                               char path[TN_CUDA_PATH]);
+
+#endif

@@ -1,0 +1,38 @@
+/* backends/cuda/kernels/kernels.h: the kernels of the family "cuda", by the file that defines them.
+ *
+ * A kernel is `const tn_kernel tn_cuda_NAME`. To add one, define it and add NAME to the list of its file; its
+ * device code is a file of device/, named in ../meson.build. */
+#ifndef TN_BACKENDS_CUDA_KERNELS_KERNELS_H
+#define TN_BACKENDS_CUDA_KERNELS_KERNELS_H
+
+#include "tenon/plugin/kernel.h"
+
+/* reorder.c */
+#define TN_CUDA_REORDER_KERNELS(X) X(copy) X(reorder)
+/* matmul.c */
+#define TN_CUDA_PRODUCT_KERNELS(X)
+/* pointwise.c */
+#define TN_CUDA_POINTWISE_KERNELS(X)
+/* reduce.c, moments.c, argmax.c, all_finite.c */
+#define TN_CUDA_REDUCE_KERNELS(X)
+/* softmax.c, layer_norm.c, cross_entropy.c, embedding.c, attention.c */
+#define TN_CUDA_ROW_KERNELS(X)
+/* conv2d.c, pool.c */
+#define TN_CUDA_WINDOW_KERNELS(X)
+/* movement.c, crop.c */
+#define TN_CUDA_MOVEMENT_KERNELS(X)
+
+#define TN_CUDA_KERNELS(X)                                                                                   \
+  TN_CUDA_REORDER_KERNELS(X)                                                                                 \
+  TN_CUDA_PRODUCT_KERNELS(X)                                                                                 \
+  TN_CUDA_POINTWISE_KERNELS(X)                                                                               \
+  TN_CUDA_REDUCE_KERNELS(X)                                                                                  \
+  TN_CUDA_ROW_KERNELS(X)                                                                                     \
+  TN_CUDA_WINDOW_KERNELS(X)                                                                                  \
+  TN_CUDA_MOVEMENT_KERNELS(X)
+
+#define TN_CUDA_DECLARE(name) extern const tn_kernel tn_cuda_##name;
+TN_CUDA_KERNELS(TN_CUDA_DECLARE)
+#undef TN_CUDA_DECLARE
+
+#endif

@@ -1,0 +1,115 @@
+/* backends/cuda/kernels/reorder.c: copies of bytes, and copies to another layout (device/reorder.cu). */
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/cuda/device/reorder.cuh"
+#include "backends/cuda/kernels/kernels.h"
+#include "backends/cuda/modules/modules.h"
+#include "backends/shared/define_kernel.h"
+#include "tenon/plugin/storage.h"
+
+_Static_assert((int)REORDER_AXES >= (int)TN_STORAGE_AXES && (int)REORDER_DIMS >= (int)TN_MAX_RANK,
+               "every layout fits");
+
+enum { REORDER_THREADS = 256, REORDER_BLOCKS = 4096 };
+
+/* ---- copy: the bytes of the storage, padding included ---- */
+
+static tn_status cuda_copy_query(tn_query *q) {
+  static const tn_operand_layout any = {.rule = TN_LAYOUT_ANY};
+  static const int32_t inplace[1][2] = {{0, 0}};
+  tn_variant v = {.struct_size = sizeof v,
+                  .name = "bytes",
+                  .in = &any,
+                  .out = &any,
+                  .n_inplace = 1,
+                  .inplace = inplace,
+                  .deterministic = 1,
+                  .capturable = 1};
+  tn_add_variant(q, &v);
+  return TN_OK;
+}
+
+static tn_status cuda_copy_view(tn_launch *l) {
+  const tn_view *x = &l->in[0];
+  tn_storage s = tn_storage_of(&x->type, &x->layout);
+  uint64_t bytes = (uint64_t)s.count * tn_dtype_size(x->type.dtype);
+  if (x->data == l->out[0].data) return TN_OK;
+  return tn_cuda_copy_bytes(&l->env, l->stream, TN_COPY_ON_DEVICE, l->out[0].data, x->data, bytes);
+}
+
+TN_DEFINE_KERNEL(cuda, copy, "cuda_copy", "y = copy(x)", "copies the bytes of a tensor",
+                 .query = cuda_copy_query, .launch = cuda_copy_view);
+
+/* ---- reorder ---- */
+
+typedef struct reorder_kernel {
+  tn_cuda_function function;
+  tn_cuda_grid grid;
+  struct reorder_args args;
+  bool same;
+} reorder_kernel;
+
+static tn_status cuda_reorder_query(tn_query *q) {
+  static const tn_operand_layout any = {.rule = TN_LAYOUT_ANY};
+  tn_variant v = {.struct_size = sizeof v,
+                  .name = "elements",
+                  .in = &any,
+                  .out = &any,
+                  .prepared_bytes = sizeof(reorder_kernel),
+                  .deterministic = 1,
+                  .capturable = 1};
+  tn_add_variant(q, &v);
+  return TN_OK;
+}
+
+static int32_t reorder_fill_axes(const tn_storage *s, struct reorder_axis *axes) {
+  for (int32_t i = 0; i < s->n; i++)
+    axes[i] =
+        (struct reorder_axis){s->axis[i].extent, s->axis[i].stride, s->axis[i].scale, s->axis[i].dim, 0};
+  return s->n;
+}
+
+static void reorder_fill_args(struct reorder_args *a, const tn_type *type, const tn_storage *from,
+                              const tn_storage *to) {
+  a->count = to->count;
+  a->rank = type->rank;
+  for (int32_t d = 0; d < type->rank; d++) a->dims[d] = type->dims[d];
+  a->n_to = reorder_fill_axes(to, a->to_axis);
+  a->n_from = reorder_fill_axes(from, a->from_axis);
+}
+
+static tn_status cuda_reorder_prepare(tn_prepare *p, void **made) {
+  static const tn_layout unset = {0};
+  const tn_type *x = p->match->in[0];
+  char name[TN_CUDA_FUNCTION_NAME];
+  reorder_kernel *keep = tn_new(p, sizeof *keep);
+  if (keep == NULL) return TN_ENOMEM;
+  *made = keep;
+  tn_storage from = tn_storage_of(x, p->in_layout ? &p->in_layout[0] : &unset);
+  tn_storage to = tn_storage_of(x, p->out_layout ? &p->out_layout[0] : &unset);
+  keep->same = tn_storage_same(&from, &to);
+  if (keep->same) return TN_OK;
+  reorder_fill_args(&keep->args, x, &from, &to);
+  keep->grid = tn_cuda_grid_of(to.count, REORDER_THREADS, REORDER_BLOCKS);
+  snprintf(name, sizeof name, "reorder_%d", (int)tn_dtype_size(x->dtype));
+  return tn_cuda_request(p, &keep->function, "device/reorder.cu", name);
+}
+
+static void cuda_reorder_release(tn_env *env, void *made) {
+  reorder_kernel *k = made;
+  tn_cuda_withdraw(&k->function);
+  tn_delete(env, k);
+}
+
+static tn_status cuda_reorder_launch(tn_launch *l) {
+  const reorder_kernel *k = l->prepared;
+  struct reorder_args a = k->args;
+  if (k->same) return cuda_copy_view(l);
+  a.to = l->out[0].data;
+  a.from = l->in[0].data;
+  return tn_cuda_launch(l, &k->function, &k->grid, &a, sizeof a);
+}
+
+TN_DEFINE_KERNEL(cuda, reorder, "cuda_reorder", "y = reorder(x)", "a tensor in another layout",
+                 TN_KERNEL_CALLBACKS(cuda_reorder));

@@ -1,0 +1,29 @@
+/* backends/cuda/modules/compile.h: NVRTC: from a text to an image that the driver loads. */
+#ifndef TN_BACKENDS_CUDA_MODULES_COMPILE_H
+#define TN_BACKENDS_CUDA_MODULES_COMPILE_H
+
+#include <stdbool.h>
+
+#include "backends/cuda/driver/libraries.h"
+
+enum { TN_CUDA_ERROR_TEXT = 2048 };
+
+/* What decides an image besides the text. */
+typedef struct tn_cuda_compiler {
+  const tn_cuda_libraries *libraries;
+  char arch[32]; /* "sm_90", or "compute_90" where NVRTC is older than the device: the driver compiles PTX */
+} tn_cuda_compiler;
+
+typedef struct tn_cuda_image {
+  void *bytes; /* of malloc; NULL: none */
+  size_t n;
+} tn_cuda_image;
+
+/* Finds the architecture for a device among those that NVRTC supports. */
+tn_status tn_cuda_compiler_open(tn_env *env, const tn_cuda_libraries *libraries, int32_t arch,
+                                tn_cuda_compiler *compiler);
+/* Compiles. Any thread. false: `error` says why. */
+bool tn_cuda_compile(const tn_cuda_compiler *compiler, const char *title, const char *text,
+                     tn_cuda_image *image, char error[TN_CUDA_ERROR_TEXT]);
+
+#endif

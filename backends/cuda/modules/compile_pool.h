@@ -1,0 +1,41 @@
+/* backends/cuda/modules/compile_pool.h: threads that compile modules. */
+#ifndef TN_BACKENDS_CUDA_MODULES_COMPILE_POOL_H
+#define TN_BACKENDS_CUDA_MODULES_COMPILE_POOL_H
+
+#include <pthread.h>
+
+#include "backends/cuda/modules/image_cache.h"
+
+enum { TN_CUDA_COMPILE_THREADS = 8 };
+
+/* One text to compile. The owner fills the first part and keeps it until the job is done. */
+typedef struct tn_cuda_job {
+  const char *title, *text;
+  char key[TN_CUDA_KEY];
+  tn_cuda_image image;
+  bool done, compiled, cached, corrupt; /* compiled: it has an image; cached: the image was on disk */
+  char error[TN_CUDA_ERROR_TEXT];       /* why it is not compiled */
+  char unsaved[TN_CUDA_ERROR_TEXT];     /* why the image was not kept; "": it was */
+  struct tn_cuda_job *next;
+} tn_cuda_job;
+
+typedef struct tn_cuda_pool {
+  tn_cuda_compiler compiler;
+  const char *folder; /* of images, or "" */
+  pthread_mutex_t lock;
+  pthread_cond_t more, less; /* jobs to take; jobs done */
+  tn_cuda_job *first, *last;
+  bool stop;
+  pthread_t threads[TN_CUDA_COMPILE_THREADS];
+  int32_t n_threads, n_idle;
+} tn_cuda_pool;
+
+void tn_cuda_pool_init(tn_cuda_pool *pool);
+/* Waits for the jobs that have begun; drops the others. */
+void tn_cuda_pool_free(tn_cuda_pool *pool);
+/* Enqueues a job. Where no thread can be started, the job is done within the call. */
+void tn_cuda_pool_add(tn_cuda_pool *pool, tn_cuda_job *job);
+/* Blocks until the job is done. */
+void tn_cuda_pool_await(tn_cuda_pool *pool, const tn_cuda_job *job);
+
+#endif

@@ -1,0 +1,15 @@
+/* backends/cuda/modules/device_text.h: the files of device/, as text; made by the build (device/embed.sh). */
+#ifndef TN_BACKENDS_CUDA_MODULES_DEVICE_TEXT_H
+#define TN_BACKENDS_CUDA_MODULES_DEVICE_TEXT_H
+
+#include <stddef.h>
+
+typedef struct tn_cuda_text {
+  const char *path; /* "device/softmax.cu" */
+  const char *text; /* ends with a zero byte */
+} tn_cuda_text;
+
+/* The files; a path of NULL is the end. Headers (.cuh) come first. */
+extern const tn_cuda_text tn_cuda_texts[];
+
+#endif

@@ -1,0 +1,195 @@
+/* backends/cuda/modules/modules.c: the modules of a device, found by their text, and the functions that
+ * prepared kernels have requested. */
+#include "backends/cuda/modules/modules.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/cuda/modules/compile_pool.h"
+#include "backends/cuda/modules/device_text.h"
+
+enum { BUCKETS = 256 };
+
+struct tn_cuda_module {
+  tn_cuda_job job;
+  char *title, *text;
+  CUmodule module; /* NULL: not loaded yet */
+  tn_cuda_module *next;
+};
+
+struct tn_cuda_modules {
+  tn_cuda_device *device;
+  tn_cuda_pool pool;
+  tn_cuda_module *buckets[BUCKETS];
+  tn_cuda_function *requested; /* functions that are not looked up yet */
+  bool folder_made;
+};
+
+/* ---- create, destroy ---- */
+
+tn_status tn_cuda_modules_create(tn_env *env, tn_cuda_device *device, tn_cuda_modules **modules) {
+  *modules = NULL;
+  tn_cuda_modules *m = tn_new(env, sizeof *m);
+  if (m == NULL) return TN_ENOMEM;
+  m->device = device;
+  m->pool.folder = device->backend->options->cache;
+  tn_status status =
+      tn_cuda_compiler_open(env, &device->backend->libraries, device->limits.arch, &m->pool.compiler);
+  if (status != TN_OK) {
+    tn_delete(env, m);
+    return status;
+  }
+  tn_cuda_pool_init(&m->pool);
+  *modules = m;
+  return TN_OK;
+}
+
+static void module_destroy(tn_env *env, const tn_cuda_device *device, tn_cuda_module *m) {
+  if (m->module != NULL) (void)device->backend->libraries.driver.cuModuleUnload(m->module);
+  free(m->job.image.bytes);
+  tn_delete(env, m->title);
+  tn_delete(env, m->text);
+  tn_delete(env, m);
+}
+
+void tn_cuda_modules_destroy(tn_env *env, tn_cuda_modules *modules) {
+  if (modules == NULL) return;
+  tn_cuda_pool_free(&modules->pool);
+  for (int32_t i = 0; i < BUCKETS; i++)
+    for (tn_cuda_module *m = modules->buckets[i], *next; m != NULL; m = next) {
+      next = m->next;
+      module_destroy(env, modules->device, m);
+    }
+  tn_delete(env, modules);
+}
+
+/* ---- finding ---- */
+
+static char *module_copy_text(tn_env *env, const char *text) {
+  char *copy = tn_new(env, strlen(text) + 1);
+  if (copy != NULL) strcpy(copy, text);
+  return copy;
+}
+
+/* Compiled code is kept in a folder that only the user can write to; without one it is compiled anew. */
+static void modules_make_folder(tn_env *env, tn_cuda_modules *modules) {
+  if (modules->folder_made || *modules->pool.folder == '\0') return;
+  modules->folder_made = true;
+  if (tn_make_folder(env, modules->pool.folder) == TN_OK) return;
+  tn_env_log(env, TN_LOG_WARN, "cuda: compiled kernels are not kept: %s", modules->pool.folder);
+  modules->pool.folder = "";
+}
+
+static tn_status module_create(tn_env *env, tn_cuda_modules *modules, const char *title, const char *text,
+                               const char key[TN_CUDA_KEY], tn_cuda_module **module) {
+  tn_cuda_module *m = tn_new(env, sizeof *m);
+  *module = NULL;
+  if (m == NULL) return TN_ENOMEM;
+  m->title = module_copy_text(env, title);
+  m->text = module_copy_text(env, text);
+  if (m->title == NULL || m->text == NULL) {
+    module_destroy(env, modules->device, m);
+    return TN_ENOMEM;
+  }
+  m->job.title = m->title;
+  m->job.text = m->text;
+  memcpy(m->job.key, key, TN_CUDA_KEY);
+  modules_make_folder(env, modules);
+  tn_cuda_pool_add(&modules->pool, &m->job);
+  *module = m;
+  return TN_OK;
+}
+
+static tn_status modules_find(tn_env *env, tn_cuda_modules *modules, const char *title, const char *text,
+                              tn_cuda_module **module) {
+  char key[TN_CUDA_KEY];
+  tn_cuda_image_key(&modules->pool.compiler, text, key);
+  tn_cuda_module **bucket = &modules->buckets[strtoul((char[]){key[0], key[1], 0}, NULL, 16) % BUCKETS];
+  for (tn_cuda_module *m = *bucket; m != NULL; m = m->next)
+    if (memcmp(m->job.key, key, TN_CUDA_KEY) == 0 && strcmp(m->text, text) == 0) {
+      *module = m;
+      return TN_OK;
+    }
+  tn_status status = module_create(env, modules, title, text, key, module);
+  if (status != TN_OK) return status;
+  (*module)->next = *bucket;
+  *bucket = *module;
+  return TN_OK;
+}
+
+/* ---- requests ---- */
+
+tn_status tn_cuda_request_text(tn_prepare *p, tn_cuda_function *function, const char *title, const char *text,
+                               const char *name) {
+  tn_cuda_device *d = p->native;
+  memset(function, 0, sizeof *function);
+  tn_status status = modules_find(&p->env, d->modules, title, text, &function->module);
+  if (status != TN_OK) return status;
+  function->device = d;
+  snprintf(function->name, sizeof function->name, "%s", name);
+  function->next = d->modules->requested;
+  d->modules->requested = function;
+  return TN_OK;
+}
+
+tn_status tn_cuda_request(tn_prepare *p, tn_cuda_function *function, const char *file, const char *name) {
+  for (const tn_cuda_text *t = tn_cuda_texts; t->path != NULL; t++)
+    if (strcmp(t->path, file) == 0) return tn_cuda_request_text(p, function, file, t->text, name);
+  return tn_fail(p, TN_EINTERNAL, NULL, "cuda: no device code in %s", file);
+}
+
+void tn_cuda_withdraw(tn_cuda_function *function) {
+  if (function->device == NULL || function->function != NULL) return;
+  tn_cuda_function **at = &function->device->modules->requested;
+  while (*at != NULL && *at != function) at = &(*at)->next;
+  if (*at != NULL) *at = function->next;
+}
+
+/* ---- loading ---- */
+
+static void module_log_cache(tn_env *env, const tn_cuda_module *m, const char *folder) {
+  if (m->job.corrupt)
+    tn_env_log(env, TN_LOG_WARN, "cuda: %s/%s.cubin is damaged; %s was compiled again", folder, m->job.key,
+               m->title);
+  if (*m->job.unsaved)
+    tn_env_log(env, TN_LOG_WARN, "cuda: the code of %s was not kept: %s", m->title, m->job.unsaved);
+}
+
+static tn_status module_load(tn_env *env, tn_cuda_modules *modules, tn_cuda_module *m) {
+  const tn_cuda_device *d = modules->device;
+  if (m->module != NULL) return TN_OK;
+  tn_cuda_pool_await(&modules->pool, &m->job);
+  module_log_cache(env, m, modules->pool.folder);
+  if (!m->job.compiled)
+    return tn_fail(env, TN_EDEVICE, NULL, "cuda: %s does not compile for %s: %s", m->title,
+                   modules->pool.compiler.arch, m->job.error);
+  tn_status status = TN_CU(env, &d->backend->libraries, cuModuleLoadData, &m->module, m->job.image.bytes);
+  if (status == TN_OK) {
+    free(m->job.image.bytes);
+    m->job.image.bytes = NULL;
+  }
+  return status;
+}
+
+/* More than 48 KiB of dynamic shared memory has to be allowed for each function. */
+static tn_status function_find(tn_env *env, tn_cuda_modules *modules, tn_cuda_function *f) {
+  const tn_cuda_libraries *l = &modules->device->backend->libraries;
+  tn_status status = module_load(env, modules, f->module);
+  if (status == TN_OK) status = TN_CU(env, l, cuModuleGetFunction, &f->function, f->module->module, f->name);
+  if (status == TN_OK && f->shared_bytes > 48 << 10)
+    status = TN_CU(env, l, cuFuncSetAttribute, f->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                   (int)f->shared_bytes);
+  return status;
+}
+
+tn_status tn_cuda_finish_prepare(tn_env *env, void *device) {
+  tn_cuda_device *d = device;
+  tn_status status = d->modules->requested != NULL ? tn_cuda_enter(env, d) : TN_OK;
+  while (status == TN_OK && d->modules->requested != NULL) {
+    tn_cuda_function *f = d->modules->requested;
+    status = function_find(env, d->modules, f);
+    if (status == TN_OK) d->modules->requested = f->next;
+  }
+  return status;
+}

@@ -1,0 +1,59 @@
+/* backends/cuda/modules/modules.h: kernels in CUDA C: compiled on threads, kept on disk, loaded into a
+ * device.
+ *
+ * A kernel of Tenon (kernels/NAME.c) requests its functions in `prepare`; the compilation begins on a thread.
+ * When all kernels of a program are prepared, tn_cuda_finish_prepare waits for the compilations, loads the
+ * modules and looks the functions up, so that a launch does neither. Modules are found again by their text,
+ * and live until the device is closed.
+ *
+ * A function has one parameter, a struct, whose members have the same offsets in C and in CUDA C. */
+#ifndef TN_BACKENDS_CUDA_MODULES_MODULES_H
+#define TN_BACKENDS_CUDA_MODULES_MODULES_H
+
+#include "backends/cuda/objects.h"
+#include "tenon/plugin/kernel.h"
+
+enum { TN_CUDA_FUNCTION_NAME = 64 };
+
+typedef struct tn_cuda_module tn_cuda_module;
+
+/* A function of a module; part of a prepared kernel, which must not move. */
+typedef struct tn_cuda_function {
+  tn_cuda_device *device;
+  tn_cuda_module *module;
+  char name[TN_CUDA_FUNCTION_NAME];
+  uint32_t
+      shared_bytes; /* of dynamic shared memory, at most; set it after the request where it is above 48 KiB */
+  CUfunction function;           /* NULL before tn_cuda_finish_prepare */
+  struct tn_cuda_function *next; /* of the requests that are not finished */
+} tn_cuda_function;
+
+/* The shape of a launch. */
+typedef struct tn_cuda_grid {
+  uint32_t blocks[3], threads[3];
+  uint32_t shared_bytes; /* dynamic shared memory */
+} tn_cuda_grid;
+
+tn_status tn_cuda_modules_create(tn_env *env, tn_cuda_device *device, tn_cuda_modules **modules);
+void tn_cuda_modules_destroy(tn_env *env, tn_cuda_modules *modules);
+
+/* Requests the function `name` of a file of device/, such as "device/softmax.cu". TN_EINTERNAL: there is no
+ * such file. */
+tn_status tn_cuda_request(tn_prepare *p, tn_cuda_function *function, const char *file, const char *name);
+/* Requests the function `name` of a text, which is copied. `title` names it in messages: "region of 3 ops".
+ */
+tn_status tn_cuda_request_text(tn_prepare *p, tn_cuda_function *function, const char *title, const char *text,
+                               const char *name);
+/* For release: the function is wanted no longer. */
+void tn_cuda_withdraw(tn_cuda_function *function);
+/* tn_backend.finish_prepare. */
+tn_status tn_cuda_finish_prepare(tn_env *env, void *device);
+
+/* Enqueues a launch with the struct at `args`, `bytes` long. */
+tn_status tn_cuda_launch(tn_launch *l, const tn_cuda_function *function, const tn_cuda_grid *grid,
+                         const void *args, size_t bytes);
+/* Blocks of `threads` threads, one thread an item, along x; at most `most_blocks`, for kernels whose threads
+ * stride. */
+tn_cuda_grid tn_cuda_grid_of(int64_t items, uint32_t threads, int64_t most_blocks);
+
+#endif

@@ -1,0 +1,99 @@
+/* backends/cuda/objects.h: the objects of the backend.
+ *
+ * Threads. The host calls from one thread at a time about a device; another thread may use another device.
+ * The threads of modules/compile_pool.c compile kernels and call NVRTC alone. */
+#ifndef TN_BACKENDS_CUDA_OBJECTS_H
+#define TN_BACKENDS_CUDA_OBJECTS_H
+
+#include <stdbool.h>
+
+#include "backends/cuda/driver/libraries.h"
+#include "tenon/plugin/backend.h"
+
+extern const tn_backend tn_cuda_backend;
+
+typedef struct tn_cuda_options {
+  const char *libraries; /* folders with the libraries of CUDA */
+  const char *cache;     /* set by the host: a folder for compiled kernels, or "" */
+  int32_t check;         /* wait after each launch */
+  int32_t tf32;          /* products of f32 on matrix units */
+} tn_cuda_options;
+
+/* What the backend reads of a device once. */
+typedef struct tn_cuda_limits {
+  int32_t arch;         /* 90 for sm_90 */
+  int32_t processors;   /* streaming multiprocessors */
+  int32_t shared_bytes; /* of a block, at most, after asking for it */
+} tn_cuda_limits;
+
+typedef struct tn_cuda_backend_object {
+  tn_env env; /* of open */
+  const tn_cuda_options *options;
+  tn_cuda_libraries libraries;
+  char versions[128]; /* of tn_backend.libraries */
+  char details[2048]; /* of the device whose properties were read last */
+} tn_cuda_backend_object;
+
+typedef struct tn_cuda_modules tn_cuda_modules; /* modules/modules.h */
+typedef struct tn_cuda_native tn_cuda_native;   /* native.h */
+
+typedef struct tn_cuda_device {
+  tn_env env; /* of device_open */
+  tn_cuda_backend_object *backend;
+  int32_t index;
+  CUdevice device;
+  CUcontext context; /* the primary context */
+  tn_cuda_limits limits;
+  tn_cuda_modules *modules;
+  cublasLtHandle_t lt;
+  bool capturing;
+} tn_cuda_device;
+
+typedef struct tn_cuda_stream {
+  tn_cuda_device *device;
+  CUstream stream;
+} tn_cuda_stream;
+
+typedef struct tn_cuda_event {
+  tn_cuda_device *device;
+  CUevent event;
+} tn_cuda_event;
+
+/* Makes the device's context current on this thread. */
+tn_status tn_cuda_enter(tn_env *env, const tn_cuda_device *device);
+
+/* properties.c */
+tn_status tn_cuda_read_limits(tn_env *env, const tn_cuda_libraries *libraries, CUdevice device,
+                              tn_cuda_limits *limits);
+tn_status tn_cuda_properties(tn_env *env, void *backend, int32_t index, tn_device_properties *properties);
+
+/* device.c */
+tn_status tn_cuda_device_open(tn_env *env, void *backend, int32_t index, void **device);
+void tn_cuda_device_close(tn_env *env, void *device);
+tn_status tn_cuda_memory_new(tn_env *env, void *device, int32_t kind, uint64_t bytes, void **address);
+void tn_cuda_memory_delete(tn_env *env, void *device, int32_t kind, void *address, uint64_t bytes);
+
+/* stream.c */
+tn_status tn_cuda_stream_new(tn_env *env, void *device, int32_t role, void **stream);
+void tn_cuda_stream_delete(tn_env *env, void *stream);
+tn_status tn_cuda_stream_wait(tn_env *env, void *stream);
+tn_status tn_cuda_copy_bytes(tn_env *env, void *stream, int32_t direction, void *to, const void *from,
+                             uint64_t bytes);
+tn_status tn_cuda_fill_zero(tn_env *env, void *stream, void *address, uint64_t bytes);
+
+/* event.c */
+tn_status tn_cuda_event_new(tn_env *env, void *device, void **event);
+void tn_cuda_event_delete(tn_env *env, void *event);
+tn_status tn_cuda_event_record(tn_env *env, void *event, void *stream);
+tn_status tn_cuda_event_await(tn_env *env, void *event, void *stream);
+tn_status tn_cuda_event_wait(tn_env *env, void *event);
+tn_status tn_cuda_event_done(tn_env *env, void *event, int32_t *done);
+tn_status tn_cuda_event_seconds(tn_env *env, void *from, void *to, double *seconds);
+
+/* capture.c */
+tn_status tn_cuda_capture(tn_env *env, void *device, void *stream, tn_status (*work)(void *arg), void *arg,
+                          void **capture);
+tn_status tn_cuda_capture_launch(tn_env *env, void *capture, void *stream);
+void tn_cuda_capture_delete(tn_env *env, void *capture);
+
+#endif
