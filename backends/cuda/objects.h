@@ -19,7 +19,7 @@ typedef struct tn_cuda_options {
   int32_t tf32;          /* products of f32 on matrix units */
 } tn_cuda_options;
 
-/* What the backend reads of a device once. */
+/* Properties of a device that kernels need in every prepare. */
 typedef struct tn_cuda_limits {
   int32_t arch;         /* 90 for sm_90 */
   int32_t processors;   /* streaming multiprocessors */

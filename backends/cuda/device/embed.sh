@@ -12,7 +12,7 @@ done
 echo 'const tn_cuda_text tn_cuda_texts[] = {'
 i=0
 for file; do
-  echo "  {\"device/${file##*/device/}\", (const char *)text_$i},"
+  echo "  {\"backends/cuda/device/${file##*/}\", (const char *)text_$i},"
   i=$((i + 1))
 done
 echo '  {NULL, NULL}};'

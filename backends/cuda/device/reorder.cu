@@ -1,7 +1,7 @@
 /* backends/cuda/device/reorder.cu: copies a tensor to another layout. A thread writes positions of the result: it finds
  * their coordinates, and the element's place in the operand. Positions without an element are zero. */
-#include "device/prelude.cuh"
-#include "device/reorder.cuh"
+#include "backends/cuda/device/prelude.cuh"
+#include "backends/cuda/device/reorder.cuh"
 
 /* The coordinates of a position; false: it holds no element. */
 static __device__ bool coordinates_of(const reorder_args &a, i64 position, i64 *c) {

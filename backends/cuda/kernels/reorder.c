@@ -93,7 +93,7 @@ static tn_status cuda_reorder_prepare(tn_prepare *p, void **made) {
   reorder_fill_args(&keep->args, x, &from, &to);
   keep->grid = tn_cuda_grid_of(to.count, REORDER_THREADS, REORDER_BLOCKS);
   snprintf(name, sizeof name, "reorder_%d", (int)tn_dtype_size(x->dtype));
-  return tn_cuda_request(p, &keep->function, "device/reorder.cu", name);
+  return tn_cuda_request(p, &keep->function, "reorder.cu", name);
 }
 
 static void cuda_reorder_release(tn_env *env, void *made) {

@@ -8,7 +8,7 @@
 
 enum { TN_CUDA_ERROR_TEXT = 2048 };
 
-/* What decides an image besides the text. */
+/* All that an image depends on, besides the text. */
 typedef struct tn_cuda_compiler {
   const tn_cuda_libraries *libraries;
   char arch[32]; /* "sm_90", or "compute_90" where NVRTC is older than the device: the driver compiles PTX */

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 typedef struct tn_cuda_text {
-  const char *path; /* "device/softmax.cu" */
+  const char *path; /* "backends/cuda/device/softmax.cu", as #include names it */
   const char *text; /* ends with a zero byte */
 } tn_cuda_text;
 

@@ -135,7 +135,8 @@ tn_status tn_cuda_request_text(tn_prepare *p, tn_cuda_function *function, const 
 
 tn_status tn_cuda_request(tn_prepare *p, tn_cuda_function *function, const char *file, const char *name) {
   for (const tn_cuda_text *t = tn_cuda_texts; t->path != NULL; t++)
-    if (strcmp(t->path, file) == 0) return tn_cuda_request_text(p, function, file, t->text, name);
+    if (strcmp(strrchr(t->path, '/') + 1, file) == 0)
+      return tn_cuda_request_text(p, function, t->path, t->text, name);
   return tn_fail(p, TN_EINTERNAL, NULL, "cuda: no device code in %s", file);
 }
 
