@@ -3,9 +3,11 @@
 
 #include "backends/cuda/modules/modules.h"
 
-/* A fault of a launch is reported by a later call, so `check` waits here and names the op. */
-static tn_status launch_check(tn_launch *l, const tn_cuda_device *d, const tn_cuda_stream *s) {
+tn_status tn_cuda_launched(tn_launch *l) {
+  const tn_cuda_stream *s = l->stream;
+  const tn_cuda_device *d = s->device;
   char call[256];
+  if (!d->backend->options->check) return TN_OK;
   snprintf(call, sizeof call, "%s: the launch failed: cuStreamSynchronize", l->name);
   return tn_cuda_check(&l->env, &d->backend->libraries,
                        d->backend->libraries.driver.cuStreamSynchronize(s->stream), call);
@@ -23,7 +25,7 @@ tn_status tn_cuda_launch(tn_launch *l, const tn_cuda_function *function, const t
     status = TN_CU(&l->env, &d->backend->libraries, cuLaunchKernel, function->function, grid->blocks[0],
                    grid->blocks[1], grid->blocks[2], grid->threads[0], grid->threads[1], grid->threads[2],
                    grid->shared_bytes, s->stream, NULL, extra);
-  return status == TN_OK && d->backend->options->check ? launch_check(l, d, s) : status;
+  return status == TN_OK ? tn_cuda_launched(l) : status;
 }
 
 tn_cuda_grid tn_cuda_grid_of(int64_t items, uint32_t threads, int64_t most_blocks) {

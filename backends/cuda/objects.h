@@ -16,7 +16,6 @@ typedef struct tn_cuda_options {
   const char *libraries; /* folders with the libraries of CUDA */
   const char *cache;     /* set by the host: a folder for compiled kernels, or "" */
   int32_t check;         /* wait after each launch */
-  int32_t tf32;          /* products of f32 on matrix units */
 } tn_cuda_options;
 
 /* Properties of a device that kernels need in every prepare. */

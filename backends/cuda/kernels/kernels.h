@@ -10,7 +10,11 @@
 /* reorder.c */
 #define TN_CUDA_REORDER_KERNELS(X) X(copy) X(reorder)
 /* matmul.c */
-#define TN_CUDA_PRODUCT_KERNELS(X)
+#define TN_CUDA_PRODUCT_KERNELS(X)                                                                           \
+  X(matmul)                                                                                                  \
+  X(matmul_relu)                                                                                             \
+  X(matmul_gelu)                                                                                             \
+  X(matmul_kept_gelu) X(matmul_add) X(matmul_gelu_grad) X(matmul_bias_grad)
 /* pointwise.c */
 #define TN_CUDA_POINTWISE_KERNELS(X)
 /* reduce.c, moments.c, argmax.c, all_finite.c */

@@ -52,6 +52,9 @@ tn_status tn_cuda_finish_prepare(tn_env *env, void *device);
 /* Enqueues a launch with the struct at `args`, `bytes` long. */
 tn_status tn_cuda_launch(tn_launch *l, const tn_cuda_function *function, const tn_cuda_grid *grid,
                          const void *args, size_t bytes);
+/* With [backend.cuda] check = yes, waits for what a launch has enqueued: a fault is reported by a later call,
+ * and names the op only here. tn_cuda_launch calls it; kernels that call a library's functions do. */
+tn_status tn_cuda_launched(tn_launch *l);
 /* Blocks of `threads` threads, one thread an item, along x; at most `most_blocks`, for kernels whose threads
  * stride. */
 tn_cuda_grid tn_cuda_grid_of(int64_t items, uint32_t threads, int64_t most_blocks);

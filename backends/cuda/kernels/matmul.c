@@ -1,0 +1,332 @@
+/* backends/cuda/kernels/matmul.c: products of matrices by cuBLASLt, alone and with the ops that its epilogues
+ * compute: the ReLU, GELU or sum behind a linear layer, the gradient of a GELU, and the gradient of the bias
+ * beside that of the weights. */
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/cuda/device/matmul_bias.cuh"
+#include "backends/cuda/kernels/kernels.h"
+#include "backends/cuda/modules/modules.h"
+#include "backends/cuda/products/product.h"
+#include "backends/shared/constants.h"
+#include "backends/shared/cost.h"
+#include "backends/shared/define_kernel.h"
+#include "tenon/attributes.h"
+
+/* Algorithms that are offered, the best by cuBLASLt's heuristics first; autotune measures them. */
+enum { MATMUL_RANKS = 3, MATMUL_THREADS = 256, MATMUL_BLOCKS = 4096 };
+
+/* The ops around the product. */
+enum { MATMUL_PLAIN, MATMUL_RELU, MATMUL_GELU, MATMUL_ADD, MATMUL_GELU_GRAD, MATMUL_BIAS_GRAD };
+
+/* Batch dimensions that one call does not cover: a call for each index. */
+typedef struct matmul_batch {
+  int32_t rank;
+  int64_t dims[TN_MAX_RANK], a_step[TN_MAX_RANK], b_step[TN_MAX_RANK];
+} matmul_batch;
+
+typedef struct matmul_kernel {
+  int32_t kind;
+  tn_cuda_product product;
+  matmul_batch batch;
+  tn_cuda_product_plan plan;
+  tn_cuda_function add_bias; /* where cuBLASLt adds none */
+  bool adds_bias;
+} matmul_kernel;
+
+/* ---- the product of a match ---- */
+
+static int32_t cuda_matmul_kind(const tn_match *match) {
+  static const struct {
+    const char *op;
+    int32_t kind;
+  } second[] = {{"maximum", MATMUL_RELU},
+                {"gelu", MATMUL_GELU},
+                {"add", MATMUL_ADD},
+                {"gelu_grad", MATMUL_GELU_GRAD},
+                {"matmul", MATMUL_BIAS_GRAD}};
+  for (size_t i = 0; match->n_nodes > 1 && i < sizeof second / sizeof *second; i++)
+    if (strcmp(match->nodes[1].node->op, second[i].op) == 0) return second[i].kind;
+  return MATMUL_PLAIN;
+}
+
+static const tn_node *cuda_matmul_node(const tn_match *match) {
+  return match->nodes[cuda_matmul_kind(match) == MATMUL_BIAS_GRAD ? 1 : 0].node;
+}
+
+static bool cuda_matmul_has_bias(const tn_match *match) {
+  const tn_node *node = cuda_matmul_node(match);
+  return node->n_in > 2 && node->in[2] != NULL;
+}
+
+static int64_t cuda_matmul_batch_count(const tn_type *type) {
+  int64_t n = 1;
+  for (int32_t i = 0; i < type->rank - 2; i++) n *= type->dims[i];
+  return n;
+}
+
+/* Steps of the batch dimensions of an operand, right-aligned with those of the result. */
+static void cuda_matmul_batch_steps(const tn_type *type, int32_t rank, int64_t *steps) {
+  int64_t step = type->dims[type->rank - 1] * type->dims[type->rank - 2];
+  for (int32_t i = 1; i <= rank; i++) {
+    int32_t axis = type->rank - 2 - i;
+    int64_t dim = axis >= 0 ? type->dims[axis] : 1;
+    steps[rank - i] = dim == 1 ? 0 : step;
+    step *= dim;
+  }
+}
+
+/* Merges dimension i into i + 1 where both operands allow it; dimensions of one index vanish. */
+static void cuda_matmul_merge_batch(matmul_batch *b) {
+  int32_t n = 0;
+  for (int32_t i = 0; i < b->rank; i++) {
+    if (b->dims[i] == 1) continue;
+    bool joins = n > 0 && b->a_step[n - 1] == b->a_step[i] * b->dims[i] &&
+                 b->b_step[n - 1] == b->b_step[i] * b->dims[i];
+    n += !joins;
+    b->dims[n - 1] = joins ? b->dims[n - 1] * b->dims[i] : b->dims[i];
+    b->a_step[n - 1] = b->a_step[i];
+    b->b_step[n - 1] = b->b_step[i];
+  }
+  b->rank = n;
+}
+
+static cublasLtEpilogue_t cuda_matmul_epilogue(const tn_match *match, int32_t kind) {
+  bool bias = cuda_matmul_has_bias(match) && match->out[0]->dtype != TN_F64;
+  switch (kind) {
+  case MATMUL_RELU: return bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
+  case MATMUL_GELU:
+    if (match->n_out > 1) return bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+    return bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+  case MATMUL_GELU_GRAD: return CUBLASLT_EPILOGUE_DGELU;
+  case MATMUL_BIAS_GRAD: return CUBLASLT_EPILOGUE_BGRADB;
+  default: return bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+  }
+}
+
+/* One b for all products: the rows of all a are adjacent and form one product. */
+static bool cuda_matmul_joins_rows(const tn_type *a, const tn_type *b, int64_t products, bool transpose_a) {
+  return cuda_matmul_batch_count(b) == 1 && cuda_matmul_batch_count(a) == products && !transpose_a;
+}
+
+static void cuda_matmul_fill_batch(const tn_node *node, tn_cuda_product *p, matmul_batch *batch) {
+  const tn_type *a = node->in[0], *b = node->in[1], *y = &node->out[0];
+  int64_t products = cuda_matmul_batch_count(y);
+  *batch = (matmul_batch){.rank = y->rank - 2};
+  p->batch = 1;
+  if (cuda_matmul_joins_rows(a, b, products, p->transpose_a)) {
+    p->m *= products;
+    batch->rank = 0;
+    return;
+  }
+  for (int32_t i = 0; i < batch->rank; i++) batch->dims[i] = y->dims[i];
+  cuda_matmul_batch_steps(a, batch->rank, batch->a_step);
+  cuda_matmul_batch_steps(b, batch->rank, batch->b_step);
+  cuda_matmul_merge_batch(batch);
+  if (batch->rank == 0) return;
+  batch->rank--; /* one call covers the innermost dimension */
+  p->batch = batch->dims[batch->rank];
+  p->step_a = batch->a_step[batch->rank];
+  p->step_b = batch->b_step[batch->rank];
+  p->step_c = p->step_d = p->m * p->n;
+}
+
+static void cuda_matmul_fill(const tn_match *match, tn_cuda_product *p, matmul_batch *batch) {
+  const tn_node *node = cuda_matmul_node(match);
+  const tn_matmul_attributes *t = node->attributes;
+  const tn_type *a = node->in[0], *y = &node->out[0];
+  int32_t kind = cuda_matmul_kind(match);
+  *p = (tn_cuda_product){.dtype = y->dtype,
+                         .tf32 = t->math == TN_MATH_TF32,
+                         .transpose_a = t->transpose_a != 0,
+                         .transpose_b = t->transpose_b != 0,
+                         .reads_c = kind == MATMUL_ADD,
+                         .m = y->dims[y->rank - 2],
+                         .n = y->dims[y->rank - 1],
+                         .k = a->dims[a->rank - (t->transpose_a ? 2 : 1)],
+                         .epilogue = cuda_matmul_epilogue(match, kind)};
+  cuda_matmul_fill_batch(node, p, batch);
+}
+
+/* ---- query ---- */
+
+static tn_status cuda_matmul_check_same_dims(tn_query *q, const tn_type *type) {
+  if (tn_type_same_dims(type, &cuda_matmul_node(q->match)->out[0])) return TN_OK;
+  return tn_fail(q, TN_EUNSUPPORTED, NULL, "the op behind the product broadcasts it");
+}
+
+static tn_status cuda_matmul_check_gelu(tn_query *q) {
+  const tn_gelu_attributes *a = q->match->nodes[1].node->attributes;
+  if (a->approximate) return TN_OK;
+  return tn_fail(q, TN_EUNSUPPORTED, "approximate", "cuBLASLt computes GELU by tanh, the model by erf");
+}
+
+static tn_status cuda_matmul_check_bias_grad(tn_query *q) {
+  const tn_match *match = q->match;
+  const tn_matmul_attributes *t = cuda_matmul_node(match)->attributes;
+  const tn_reduce_attributes *sum = match->nodes[0].node->attributes;
+  bool rows = sum->axes.n == 1 && (sum->axes.v[0] == 0 || sum->axes.v[0] == -2);
+  if (match->in[0]->rank == 2 && match->in[1]->rank == 2 && t->transpose_a && !t->transpose_b && rows)
+    return TN_OK;
+  return tn_fail(q, TN_EUNSUPPORTED, NULL, "not the gradients of the weight and the bias of a linear layer");
+}
+
+static tn_status cuda_matmul_check_kind(tn_query *q, int32_t kind) {
+  const tn_match *match = q->match;
+  tn_status status = TN_OK;
+  if (kind == MATMUL_RELU && !tn_operand_is_zero(match, 3))
+    return tn_fail(q, TN_EUNSUPPORTED, NULL, "not a ReLU: the other operand of the maximum is not zero");
+  if (kind == MATMUL_RELU) return cuda_matmul_check_same_dims(q, match->out[0]);
+  if (kind == MATMUL_ADD) return cuda_matmul_check_same_dims(q, match->in[3]);
+  if (kind == MATMUL_BIAS_GRAD) return cuda_matmul_check_bias_grad(q);
+  if (kind == MATMUL_GELU || kind == MATMUL_GELU_GRAD) status = cuda_matmul_check_gelu(q);
+  if (status == TN_OK && kind == MATMUL_GELU_GRAD) status = cuda_matmul_check_same_dims(q, match->in[2]);
+  return status;
+}
+
+static bool cuda_matmul_is_empty(const tn_cuda_product *p) { return p->m == 0 || p->n == 0 || p->k == 0; }
+
+static tn_status cuda_matmul_check(tn_query *q, const tn_cuda_product *p, int32_t kind) {
+  if (!tn_dtype_is_float(p->dtype))
+    return tn_fail(q, TN_EUNSUPPORTED, NULL, "elements are %s, expected f16, bf16, f32 or f64",
+                   tn_dtype_name(p->dtype));
+  if (kind == MATMUL_PLAIN) return TN_OK;
+  if (p->dtype == TN_F64) return tn_fail(q, TN_EUNSUPPORTED, NULL, "cuBLASLt has no epilogues for f64");
+  if (cuda_matmul_is_empty(p)) return tn_fail(q, TN_EUNSUPPORTED, NULL, "an operand is empty");
+  return cuda_matmul_check_kind(q, kind);
+}
+
+static double cuda_matmul_cost_s(const tn_query *q, const tn_cuda_product *p, const matmul_batch *batch) {
+  const tn_device_properties *d = q->device;
+  double products = (double)p->batch, rate = d->matrix_flops_per_s[p->dtype];
+  for (int32_t i = 0; i < batch->rank; i++) products *= (double)batch->dims[i];
+  if (p->tf32) rate = d->matrix_flops_per_s[TN_F16] / 2;
+  return tn_estimate_s(d, tn_match_bytes(q->match), 2 * products * (double)p->m * (double)p->n * (double)p->k,
+                       rate);
+}
+
+static tn_status cuda_matmul_query(tn_query *q) {
+  static const char *const names[MATMUL_RANKS] = {"cublaslt 1", "cublaslt 2", "cublaslt 3"};
+  tn_cuda_product p;
+  matmul_batch batch;
+  cuda_matmul_fill(q->match, &p, &batch);
+  tn_status status = cuda_matmul_check(q, &p, cuda_matmul_kind(q->match));
+  if (status != TN_OK) return status;
+  double cost_s = cuda_matmul_cost_s(q, &p, &batch);
+  int32_t ranks = cuda_matmul_is_empty(&p) ? 1 : MATMUL_RANKS;
+  for (int32_t i = 0; i < ranks; i++) {
+    tn_variant v = {.struct_size = sizeof v,
+                    .id = i,
+                    .name = names[i],
+                    .workspace_bytes = ranks > 1 ? tn_cuda_product_workspace(&p) : 0,
+                    .prepared_bytes = sizeof(matmul_kernel),
+                    .cost_s = cost_s * (1 + 0.02 * i),
+                    .deterministic = 1,
+                    .capturable = 1};
+    tn_add_variant(q, &v);
+  }
+  return TN_OK;
+}
+
+/* ---- prepare ---- */
+
+static tn_status cuda_matmul_prepare(tn_prepare *p, void **made) {
+  const tn_cuda_device *device = p->native;
+  char name[TN_CUDA_FUNCTION_NAME];
+  matmul_kernel *keep = tn_new(p, sizeof *keep);
+  if (keep == NULL) return TN_ENOMEM;
+  *made = keep;
+  keep->kind = cuda_matmul_kind(p->match);
+  cuda_matmul_fill(p->match, &keep->product, &keep->batch);
+  bool empty = cuda_matmul_is_empty(&keep->product);
+  keep->adds_bias = empty || (keep->product.dtype == TN_F64 && cuda_matmul_has_bias(p->match));
+  snprintf(name, sizeof name, "matmul_bias_%s", tn_dtype_name(keep->product.dtype));
+  tn_status status = keep->adds_bias ? tn_cuda_request(p, &keep->add_bias, "matmul_bias.cu", name) : TN_OK;
+  if (status != TN_OK || empty) return status;
+  return tn_cuda_product_open(&p->env, device, &keep->product, p->variant, &keep->plan);
+}
+
+static void cuda_matmul_release(tn_env *env, void *made) {
+  matmul_kernel *k = made;
+  tn_cuda_product_close(&k->plan);
+  tn_cuda_withdraw(&k->add_bias);
+  tn_delete(env, k);
+}
+
+/* ---- launch ---- */
+
+static tn_status cuda_matmul_add_bias(tn_launch *l, const matmul_kernel *k) {
+  const tn_view *y = &l->out[0];
+  struct matmul_bias_args a = {.y = y->data,
+                               .bias = l->n_in > 2 ? l->in[2].data : NULL,
+                               .columns = k->product.n,
+                               .rows = k->product.n > 0 ? tn_type_count(&y->type) / k->product.n : 0,
+                               .empty = k->product.k == 0};
+  tn_cuda_grid grid = tn_cuda_grid_of(a.rows * a.columns, MATMUL_THREADS, MATMUL_BLOCKS);
+  return tn_cuda_launch(l, &k->add_bias, &grid, &a, sizeof a);
+}
+
+/* The operands of the products that begin at a, b and d, in elements. */
+static tn_cuda_matrices cuda_matmul_matrices(const tn_launch *l, const matmul_kernel *k, int64_t a, int64_t b,
+                                             int64_t d) {
+  int64_t size = (int64_t)tn_dtype_size(k->product.dtype);
+  bool kept = k->kind == MATMUL_GELU && l->n_out > 1;
+  const char *beside = k->kind == MATMUL_ADD         ? l->in[3].data
+                       : k->kind == MATMUL_GELU_GRAD ? l->in[2].data
+                                                     : NULL;
+  tn_cuda_matrices x = {.a = (const char *)l->in[0].data + a * size,
+                        .b = (const char *)l->in[1].data + b * size,
+                        .d = (char *)l->out[kept ? 1 : 0].data + d * size,
+                        .workspace = l->workspace,
+                        .workspace_bytes = l->workspace_bytes};
+  if (k->kind == MATMUL_ADD) x.c = beside + d * size;
+  if (k->kind == MATMUL_GELU_GRAD) x.aux = beside + d * size;
+  if (kept) x.aux = (const char *)l->out[0].data + d * size;
+  if (k->kind == MATMUL_BIAS_GRAD)
+    x.bias = l->out[1].data;
+  else if (k->kind != MATMUL_GELU_GRAD && l->n_in > 2 && !k->adds_bias)
+    x.bias = l->in[2].data;
+  return x;
+}
+
+static tn_status cuda_matmul_run(tn_launch *l, const matmul_kernel *k) {
+  int64_t calls = 1, products = k->product.batch * k->product.m * k->product.n;
+  tn_status status = TN_OK;
+  for (int32_t i = 0; i < k->batch.rank; i++) calls *= k->batch.dims[i];
+  for (int64_t call = 0; call < calls && status == TN_OK; call++) {
+    int64_t a = 0, b = 0, rest = call;
+    for (int32_t i = k->batch.rank - 1; i >= 0; i--) {
+      int64_t index = rest % k->batch.dims[i];
+      rest /= k->batch.dims[i];
+      a += index * k->batch.a_step[i];
+      b += index * k->batch.b_step[i];
+    }
+    tn_cuda_matrices x = cuda_matmul_matrices(l, k, a, b, call * products);
+    status = tn_cuda_product_run(&l->env, &k->plan, l->stream, &x);
+  }
+  return status;
+}
+
+static tn_status cuda_matmul_launch(tn_launch *l) {
+  const matmul_kernel *k = l->prepared;
+  tn_status status = cuda_matmul_is_empty(&k->product) ? TN_OK : cuda_matmul_run(l, k);
+  if (status == TN_OK && k->adds_bias) status = cuda_matmul_add_bias(l, k);
+  return status == TN_OK ? tn_cuda_launched(l) : status;
+}
+
+TN_DEFINE_KERNEL(cuda, matmul, "cuda_matmul", "y = matmul(a, b, bias?)", "a product of matrices by cuBLASLt",
+                 TN_KERNEL_CALLBACKS(cuda_matmul));
+TN_DEFINE_KERNEL(cuda, matmul_relu, "cuda_matmul_relu", "y = matmul(a, b, bias?); z = maximum(y, c)",
+                 "a product and the ReLU behind it", TN_KERNEL_CALLBACKS(cuda_matmul));
+TN_DEFINE_KERNEL(cuda, matmul_gelu, "cuda_matmul_gelu", "y = matmul(a, b, bias?); z = gelu(y)",
+                 "a product and the GELU behind it", TN_KERNEL_CALLBACKS(cuda_matmul));
+TN_DEFINE_KERNEL(cuda, matmul_kept_gelu, "cuda_matmul_kept_gelu",
+                 "y = matmul(a, b, bias?); z = gelu(y) -> y, z",
+                 "a product and the GELU behind it, with both as results", TN_KERNEL_CALLBACKS(cuda_matmul));
+TN_DEFINE_KERNEL(cuda, matmul_add, "cuda_matmul_add", "y = matmul(a, b, bias?); z = add(y, r)",
+                 "a product and a sum behind it", TN_KERNEL_CALLBACKS(cuda_matmul));
+TN_DEFINE_KERNEL(cuda, matmul_gelu_grad, "cuda_matmul_gelu_grad", "y = matmul(a, b); z = gelu_grad(y, x)",
+                 "a product and the gradient of a GELU behind it", TN_KERNEL_CALLBACKS(cuda_matmul));
+TN_DEFINE_KERNEL(cuda, matmul_bias_grad, "cuda_matmul_bias_grad",
+                 "s = reduce_sum(d); w = matmul(d, x) -> w, s",
+                 "the gradients of a linear layer's weight and bias", TN_KERNEL_CALLBACKS(cuda_matmul));
