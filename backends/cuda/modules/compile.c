@@ -46,7 +46,7 @@ static void compile_read_log(const tn_cuda_compiler *c, nvrtcProgram program,
     log[bytes] = '\0';
     for (char *at = log; *at; at++)
       if (*at == '\n') *at = ' ';
-    snprintf(error + n, TN_CUDA_ERROR_TEXT - n, ": %s", log);
+    snprintf(error + n, TN_CUDA_ERROR_TEXT - n, "%s%s", n > 0 ? ": " : "", log);
   }
   free(log);
 }
@@ -79,9 +79,9 @@ static bool compile_run(const tn_cuda_compiler *c, nvrtcProgram program, char er
   snprintf(arch, sizeof arch, "--gpu-architecture=%s", c->arch);
   nvrtcResult code =
       c->libraries->nvrtc.nvrtcCompileProgram(program, sizeof options / sizeof *options, options);
-  if (compile_check(c, code, "nvrtcCompileProgram", error)) return true;
+  bool done = compile_check(c, code, "nvrtcCompileProgram", error);
   compile_read_log(c, program, error);
-  return false;
+  return done;
 }
 
 bool tn_cuda_compile(const tn_cuda_compiler *compiler, const char *title, const char *text,
@@ -90,6 +90,7 @@ bool tn_cuda_compile(const tn_cuda_compiler *compiler, const char *title, const 
   nvrtcProgram program = NULL;
   int n = 0;
   *image = (tn_cuda_image){NULL, 0};
+  *error = '\0';
   for (const tn_cuda_text *t = tn_cuda_texts; t->path != NULL && n < MOST_HEADERS; t++)
     if (strstr(t->path, ".cuh") != NULL) names[n] = t->path, texts[n++] = t->text;
   nvrtcResult code = compiler->libraries->nvrtc.nvrtcCreateProgram(&program, text, title, n, texts, names);

@@ -22,7 +22,7 @@ typedef struct tn_cuda_image {
 /* Finds the architecture for a device among those that NVRTC supports. */
 tn_status tn_cuda_compiler_open(tn_env *env, const tn_cuda_libraries *libraries, int32_t arch,
                                 tn_cuda_compiler *compiler);
-/* Compiles. Any thread. false: `error` says why. */
+/* Compiles. Any thread. false: `error` says why. true: `error` holds the warnings, or is "". */
 bool tn_cuda_compile(const tn_cuda_compiler *compiler, const char *title, const char *text,
                      tn_cuda_image *image, char error[TN_CUDA_ERROR_TEXT]);
 

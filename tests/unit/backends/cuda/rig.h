@@ -1,0 +1,11 @@
+/* tests/unit/backends/cuda/rig.h: a handle for the backend's functions, without the core. */
+#ifndef TN_TESTS_UNIT_BACKENDS_CUDA_RIG_H
+#define TN_TESTS_UNIT_BACKENDS_CUDA_RIG_H
+
+#include "tenon/api.h"
+
+/* Keeps the text of the last failure or line of the log. */
+extern char cuda_rig_text[4096];
+tn_env cuda_rig_env(void);
+
+#endif

@@ -1,0 +1,112 @@
+/* tests/unit/backends/cuda/search_test.c: where libraries are looked for, and the messages where they are not
+ * found. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backends/cuda/driver/search.h"
+#include "tests/unit/backends/cuda/rig.h"
+
+static char folder[64];
+
+static int open_folder(void **state) {
+  (void)state;
+  strcpy(folder, "/tmp/tenon-search-XXXXXX");
+  return mkdtemp(folder) == NULL;
+}
+
+static int close_folder(void **state) {
+  char command[128];
+  (void)state;
+  snprintf(command, sizeof command, "rm -r %s", folder);
+  return system(command);
+}
+
+/* A library of the system under another name. */
+static void add_library(const char *name) {
+  char path[128];
+  void *zlib = dlopen("libz.so.1", RTLD_NOW);
+  Dl_info info;
+  assert_non_null(zlib);
+  assert_int_not_equal(dladdr(dlsym(zlib, "zlibVersion"), &info), 0);
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  assert_int_equal(symlink(info.dli_fname, path), 0);
+  dlclose(zlib);
+}
+
+static tn_status find(const char *folders, const char *first, const char *second, char path[TN_CUDA_PATH]) {
+  tn_cuda_wanted wanted = {"the library of the test", {first, second}, "add it"};
+  tn_env env = cuda_rig_env();
+  void *handle;
+  tn_status status = tn_cuda_find_library(&env, folders, &wanted, &handle, path);
+  assert_true((status == TN_OK) == (handle != NULL));
+  if (handle != NULL) dlclose(handle);
+  return status;
+}
+
+static void a_library_of_a_given_folder_is_found(void **state) {
+  (void)state;
+  char path[TN_CUDA_PATH], folders[128];
+  add_library("libtest_of_tenon.so.2");
+  snprintf(folders, sizeof folders, "/nowhere:%s", folder);
+  assert_int_equal(find(folders, "libtest_of_tenon.so.3", "libtest_of_tenon.so.2", path), TN_OK);
+  assert_non_null(strstr(path, "libtest_of_tenon.so.2"));
+}
+
+static void a_missing_library_says_where_it_was_looked_for(void **state) {
+  (void)state;
+  char path[TN_CUDA_PATH];
+  assert_int_equal(find(folder, "libtest_of_tenon.so.3", "libtest_of_tenon.so.2", path), TN_EUNAVAILABLE);
+  assert_non_null(strstr(cuda_rig_text, "the library of the test is not found: no libtest_of_tenon.so.3 or "
+                                        "libtest_of_tenon.so.2 in "));
+  assert_non_null(strstr(cuda_rig_text, folder));
+  assert_non_null(strstr(cuda_rig_text, "; add it"));
+}
+
+static void a_file_that_does_not_load_says_why(void **state) {
+  (void)state;
+  char file[128], path[TN_CUDA_PATH];
+  snprintf(file, sizeof file, "%s/libtest_of_tenon.so.2", folder);
+  FILE *f = fopen(file, "w");
+  assert_non_null(f);
+  fputs("no library", f);
+  fclose(f);
+  assert_int_equal(find(folder, "libtest_of_tenon.so.2", NULL, path), TN_EUNAVAILABLE);
+  assert_non_null(strstr(cuda_rig_text, "cannot be loaded: "));
+  assert_non_null(strstr(cuda_rig_text, file));
+}
+
+static void python_packages_are_looked_at(void **state) {
+  (void)state;
+  char path[TN_CUDA_PATH], command[256];
+  char *home = strdup(folder);
+  snprintf(command, sizeof command, "mkdir -p %s/lib/python3.11/site-packages/nvidia/cu13/lib", folder);
+  assert_int_equal(system(command), 0);
+  strcat(folder, "/lib/python3.11/site-packages/nvidia/cu13/lib");
+  add_library("libtest_of_tenon.so.2");
+  strcpy(folder, home);
+  assert_int_equal(find("", "libtest_of_tenon.so.2", NULL, path), TN_EUNAVAILABLE);
+  setenv("VIRTUAL_ENV", home, 1);
+  assert_int_equal(find("", "libtest_of_tenon.so.2", NULL, path), TN_OK);
+  assert_non_null(strstr(path, "site-packages/nvidia/cu13/lib"));
+  unsetenv("VIRTUAL_ENV");
+  free(home);
+}
+
+#define test(name) cmocka_unit_test_setup_teardown(name, open_folder, close_folder)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      test(a_library_of_a_given_folder_is_found), test(a_missing_library_says_where_it_was_looked_for),
+      test(a_file_that_does_not_load_says_why), test(python_packages_are_looked_at)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
