@@ -47,12 +47,6 @@ static const char *cuda_backend_libraries(tn_env *env, void *backend) {
   return ((const tn_cuda_backend_object *)backend)->versions;
 }
 
-/* Kernels of the family get the device; other plugins ask for an interface by name. */
-static void *cuda_native(tn_env *env, void *device, void *stream, const char *name) {
-  (void)env, (void)stream;
-  return strcmp(name, "cuda") == 0 ? device : NULL;
-}
-
 static const tn_option options[] = {
     TN_OPT(tn_cuda_options, libraries, TN_OPT_TEXT, "", NULL,
            "folders, separated by ':', where the libraries of CUDA are looked for first"),
@@ -87,7 +81,7 @@ const tn_backend tn_cuda_backend = {
     .capture = tn_cuda_capture,
     .capture_launch = tn_cuda_capture_launch,
     .capture_delete = tn_cuda_capture_delete,
-    .native = cuda_native,
+    .native = tn_cuda_native,
     .libraries = cuda_backend_libraries,
     .finish_prepare = tn_cuda_finish_prepare,
 };

@@ -6,10 +6,6 @@
 
 enum { OLDEST_ARCH = 75 };
 
-tn_status tn_cuda_enter(tn_env *env, const tn_cuda_device *device) {
-  return TN_CU(env, &device->backend->libraries, cuCtxSetCurrent, device->context);
-}
-
 /* ---- devices ---- */
 
 void tn_cuda_device_close(tn_env *env, void *device) {
@@ -37,6 +33,7 @@ static tn_status device_fill(tn_env *env, tn_cuda_device *d) {
   if (status == TN_OK) status = TN_CU(env, l, cuDevicePrimaryCtxRetain, &d->context, d->device);
   if (status == TN_OK) status = tn_cuda_enter(env, d);
   if (status == TN_OK) status = TN_LT(env, l, cublasLtCreate, &d->lt);
+  if (status == TN_OK) tn_cuda_native_init(&d->native, d, NULL);
   return status == TN_OK ? tn_cuda_modules_create(env, d, &d->modules) : status;
 }
 

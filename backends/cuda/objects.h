@@ -9,6 +9,7 @@
 
 #include "backends/cuda/driver/libraries.h"
 #include "tenon/plugin/backend.h"
+#include "tenon/plugin/cuda.h"
 
 extern const tn_backend tn_cuda_backend;
 
@@ -34,7 +35,6 @@ typedef struct tn_cuda_backend_object {
 } tn_cuda_backend_object;
 
 typedef struct tn_cuda_modules tn_cuda_modules; /* modules/modules.h */
-typedef struct tn_cuda_native tn_cuda_native;   /* native.h */
 
 typedef struct tn_cuda_device {
   tn_env env; /* of device_open */
@@ -46,11 +46,13 @@ typedef struct tn_cuda_device {
   tn_cuda_modules *modules;
   cublasLtHandle_t lt;
   bool capturing;
+  tn_cuda native;
 } tn_cuda_device;
 
 typedef struct tn_cuda_stream {
   tn_cuda_device *device;
   CUstream stream;
+  tn_cuda native;
 } tn_cuda_stream;
 
 typedef struct tn_cuda_event {
@@ -59,7 +61,14 @@ typedef struct tn_cuda_event {
 } tn_cuda_event;
 
 /* Makes the device's context current on this thread. */
-tn_status tn_cuda_enter(tn_env *env, const tn_cuda_device *device);
+static inline tn_status tn_cuda_enter(tn_env *env, const tn_cuda_device *device) {
+  return TN_CU(env, &device->backend->libraries, cuCtxSetCurrent, device->context);
+}
+
+/* The device that a kernel is prepared for. */
+static inline tn_cuda_device *tn_cuda_device_of(const tn_prepare *p) {
+  return ((const tn_cuda *)p->native)->device;
+}
 
 /* properties.c */
 tn_status tn_cuda_read_limits(tn_env *env, const tn_cuda_libraries *libraries, CUdevice device,
@@ -88,6 +97,10 @@ tn_status tn_cuda_event_await(tn_env *env, void *event, void *stream);
 tn_status tn_cuda_event_wait(tn_env *env, void *event);
 tn_status tn_cuda_event_done(tn_env *env, void *event, int32_t *done);
 tn_status tn_cuda_event_seconds(tn_env *env, void *from, void *to, double *seconds);
+
+/* native.c */
+void tn_cuda_native_init(tn_cuda *native, tn_cuda_device *device, CUstream stream);
+void *tn_cuda_native(tn_env *env, void *device, void *stream, const char *name);
 
 /* capture.c */
 tn_status tn_cuda_capture(tn_env *env, void *device, void *stream, tn_status (*work)(void *arg), void *arg,

@@ -15,6 +15,7 @@ tn_status tn_cuda_stream_new(tn_env *env, void *device, int32_t role, void **str
   s->device = d;
   status = TN_CU(env, &d->backend->libraries, cuStreamCreateWithPriority, &s->stream, CU_STREAM_NON_BLOCKING,
                  stream_priority(role));
+  tn_cuda_native_init(&s->native, d, s->stream);
   if (status == TN_OK)
     *stream = s;
   else

@@ -18,6 +18,7 @@
 #include "tenon/option.h"
 #include "tenon/plugin/backend.h"
 #include "tenon/plugin/communicator.h"
+#include "tenon/plugin/cuda.h"
 #include "tenon/plugin/kernel.h"
 #include "tenon/plugin/layer.h"
 #include "tenon/plugin/observer.h"
@@ -490,6 +491,21 @@ AT(tn_backend, event_done, 264);
 AT(tn_backend, preference, 272);
 AT(tn_backend, event_seconds, 280);
 AT(tn_backend, finish_prepare, 288);
+
+FROZEN(tn_cuda_grid, 28, 4);
+AT(tn_cuda_grid, blocks, 0);
+AT(tn_cuda_grid, threads, 12);
+AT(tn_cuda_grid, shared_bytes, 24);
+SIZED(tn_cuda, 72);
+AT(tn_cuda, arch, 4);
+AT(tn_cuda, context, 8);
+AT(tn_cuda, stream, 16);
+AT(tn_cuda, blas, 24);
+AT(tn_cuda, device, 32);
+AT(tn_cuda, compile, 40);
+AT(tn_cuda, release, 48);
+AT(tn_cuda, launch, 56);
+AT(tn_cuda, stream_of, 64);
 
 SIZED(tn_comm_device, 24);
 AT(tn_comm_device, index, 4);

@@ -231,7 +231,7 @@ static tn_status cuda_matmul_query(tn_query *q) {
 /* ---- prepare ---- */
 
 static tn_status cuda_matmul_prepare(tn_prepare *p, void **made) {
-  const tn_cuda_device *device = p->native;
+  const tn_cuda_device *device = tn_cuda_device_of(p);
   char name[TN_CUDA_FUNCTION_NAME];
   matmul_kernel *keep = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;

@@ -122,7 +122,7 @@ static tn_status modules_find(tn_env *env, tn_cuda_modules *modules, const char 
 
 tn_status tn_cuda_request_text(tn_prepare *p, tn_cuda_function *function, const char *title, const char *text,
                                const char *name) {
-  tn_cuda_device *d = p->native;
+  tn_cuda_device *d = tn_cuda_device_of(p);
   memset(function, 0, sizeof *function);
   tn_status status = modules_find(&p->env, d->modules, title, text, &function->module);
   if (status != TN_OK) return status;

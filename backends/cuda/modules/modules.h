@@ -28,12 +28,6 @@ typedef struct tn_cuda_function {
   struct tn_cuda_function *next; /* of the requests that are not finished */
 } tn_cuda_function;
 
-/* The shape of a launch. */
-typedef struct tn_cuda_grid {
-  uint32_t blocks[3], threads[3];
-  uint32_t shared_bytes; /* dynamic shared memory */
-} tn_cuda_grid;
-
 tn_status tn_cuda_modules_create(tn_env *env, tn_cuda_device *device, tn_cuda_modules **modules);
 void tn_cuda_modules_destroy(tn_env *env, tn_cuda_modules *modules);
 

@@ -1,4 +1,4 @@
-/* tests/unit/backends/cuda/image_cache_test.c: compiled code on disk: what is read back, and what is refused.
+/* tests/unit/backends/cuda/image_cache_test.c: compiled code on disk is read back, and damaged files are refused.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,7 +39,7 @@ static bool keep(void) {
   return tn_cuda_image_write(folder, key, &image, error);
 }
 
-/* Whether the image is there; *damaged: there is a file that is none. */
+/* Whether the image is there; *damaged: there is a file without a valid image. */
 static bool is_kept(bool *damaged) {
   tn_cuda_image image;
   bool found = tn_cuda_image_read(folder, key, &image, damaged);
