@@ -83,9 +83,10 @@ static tn_status chain_take_fields(tn_env *env, tn_transform_chain *chain,
   chain->n_fields = chain->n_outputs = description->n_fields;
   size_t n = (size_t)chain->n_fields, bytes = tn_size_mul(n, sizeof(tn_field));
   chain->source = chain_copy_fields(&chain->arena, description, bytes);
+  if (chain->source == NULL) return TN_ENOMEM;
   chain->fields = tn_arena_copy(&chain->arena, chain->source, bytes);
   chain->sampled = tn_arena_alloc(&chain->arena, tn_size_mul(n, sizeof(tn_type)));
-  if (chain->source == NULL || chain->fields == NULL || chain->sampled == NULL) return TN_ENOMEM;
+  if (chain->fields == NULL || chain->sampled == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < chain->n_fields; i++) TN_TRY(chain_check_field(env, chain, i));
   return TN_OK;
 }
