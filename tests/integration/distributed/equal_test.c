@@ -116,6 +116,67 @@ static void micro_batches_of_a_residual_network(void **state) {
   same_results(four, one);
 }
 
+/* ---- frozen parameters ---- */
+
+/* The plan of a step on four devices. */
+static double plan_number(const char *freeze, const char *path) {
+  return program_number(program_json(0,
+                                     "plan model.ini --set backend.use=sim --set backend.sim.devices=4 "
+                                     "--set distributed.devices=4 %s",
+                                     freeze),
+                        path);
+}
+
+/* They keep the bits that they began with, and the others learn as on one device. */
+static void train_frozen(const char *what, const char *ini, const char *freeze, const char *const *frozen,
+                         const char *const *trained) {
+  static const char *const folders[] = {"one", "two", "four"}, *const orders[] = {eager, lazy, any};
+  const json_t *results[3];
+  char more[256];
+  file_write("model.ini", ini);
+  nets_train("start", 1, "--set run.max_steps=0 --set run.epochs=0");
+  for (int i = 0; i < 3; i++) {
+    snprintf(more, sizeof more, "%s %s", freeze, orders[i]);
+    results[i] = nets_train(folders[i], 1 << i, more);
+    for (int k = 0; frozen[k] != NULL; k++) assert_true(nets_difference(folders[i], "start", frozen[k]) == 0);
+    for (int k = 0; trained[k] != NULL; k++)
+      assert_true(nets_difference(folders[i], "start", trained[k]) > 1e-4);
+    if (i == 0) continue;
+    nets_compare(what, folders[i], "one", NETS_BAND);
+    same_results(results[i], results[0]);
+  }
+}
+
+/* Their gradients are not computed, so the ranks have none to exchange. */
+static void frozen_parameters_stay_and_are_not_exchanged(void **state) {
+  static const char *const frozen[] = {"conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias", NULL},
+                           *const trained[] = {"fc1.weight", "fc2.bias", "fc3.weight", NULL};
+  static const char freeze[] = "--set optimizer.freeze=conv1.*,conv2.*";
+  (void)state;
+  train_frozen("frozen LeNet", nets_lenet, freeze, frozen, trained);
+  double count = plan_number(freeze, "frozen"), rest = plan_number(freeze, "parameters"),
+         bytes = plan_number(freeze, "collective_bytes");
+  assert_true(count > 2000 && count + rest == plan_number("", "parameters"));
+  assert_true(bytes >= 4 * rest && bytes < 4 * rest + 1024); /* loss weights and reported numbers, padding */
+  assert_int_equal(program_run("plan model.ini --set backend.use=sim --set backend.sim.devices=4 "
+                               "--set distributed.devices=4 %s",
+                               freeze),
+                   0);
+  assert_non_null(strstr(program_out, "4 devices; each hands over 0.23 MiB an update in 3 collectives\n"));
+}
+
+/* A frozen batch norm reads its running statistics, so there are none of the batch to gather over the ranks:
+ * three of eight have none of their two collectives. */
+static void frozen_statistics_stay_and_are_not_gathered(void **state) {
+  static const char *const frozen[] = {"bn1.weight", "bn1.running_mean", "bn1.running_var", NULL},
+                           *const trained[] = {"fc.weight", NULL};
+  static const char freeze[] = "--set optimizer.freeze=conv1.*,bn1.*,layer1.*";
+  (void)state;
+  train_frozen("frozen ResNet", nets_resnet, freeze, frozen, trained);
+  assert_true(plan_number("", "collectives") == 3 + 8 * 2);
+  assert_true(plan_number(freeze, "collectives") == 3 + 5 * 2);
+}
+
 /* ---- collectives of layers ---- */
 
 /* LeNet with the layer mix(how) behind fc1. */
@@ -370,6 +431,8 @@ int main(void) {
       CASE(micro_batches_of_two_losses),
       CASE(micro_batches_with_dropout),
       CASE(micro_batches_of_a_residual_network),
+      CASE(frozen_parameters_stay_and_are_not_exchanged),
+      CASE(frozen_statistics_stay_and_are_not_gathered),
       CASE(the_gathered_parts_of_a_sum_are_the_sum),
       CASE(an_op_for_another_number_of_ranks_is_refused),
       CASE(gradients_are_reduced_in_half_precision),
