@@ -1,10 +1,13 @@
 /* tools/conformance.c: `tenon conformance [PLUGIN.so]`: compares a backend, or the items of a plugin, with
  * the reference. */
+#include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tools/cli.h"
@@ -15,15 +18,39 @@ static void conformance_print_failure(void *user, const char *line) {
   fprintf(stderr, "failed: %s\n", line);
 }
 
+/* Opens a regular file. Opening a FIFO may wait, so the kind is looked at before. O_NONBLOCK is for a file
+ * that is replaced in between; it has no effect on regular files. */
+static int conformance_open_text(const char *path, FILE **file) {
+  struct stat info;
+  *file = NULL;
+  if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) {
+    const char *kind = S_ISDIR(info.st_mode)    ? "a folder"
+                       : S_ISFIFO(info.st_mode) ? "a FIFO"
+                       : S_ISSOCK(info.st_mode) ? "a socket"
+                                                : "a device";
+    fprintf(stderr, "tenon: %s: is not a regular file but %s\n", path, kind);
+    return CLI_DATA;
+  }
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  *file = fd >= 0 ? fdopen(fd, "r") : NULL;
+  if (*file != NULL) return CLI_OK;
+  fprintf(stderr, "tenon: %s: cannot be opened: %s\n", path, strerror(errno));
+  if (fd >= 0) close(fd);
+  return CLI_IO;
+}
+
 /* The text of a file; the caller's (free). */
 static int conformance_read_text(const char *path, char **text) {
-  FILE *file = fopen(path, "r");
+  FILE *file;
   size_t n = 0, room = 1 << 16;
-  *text = file ? malloc(room) : NULL;
+  *text = NULL;
+  int code = conformance_open_text(path, &file);
+  if (code != CLI_OK) return code;
+  *text = malloc(room);
   if (*text) n = fread(*text, 1, room - 1, file);
   bool complete = *text && feof(file) && !ferror(file);
   if (*text) (*text)[n] = '\0';
-  if (file) fclose(file);
+  fclose(file);
   if (complete) return CLI_OK;
   free(*text);
   *text = NULL;

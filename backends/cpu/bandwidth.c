@@ -1,4 +1,6 @@
 /* backends/cpu/bandwidth.c: the rate of memory, measured once and kept in the cache folder. */
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -86,12 +88,27 @@ static double bandwidth_read(const char *path, const char *heading) {
   return rate;
 }
 
+/* A new file beside the one that it will replace. O_EXCL follows no link that another program has put there.
+ */
+static FILE *bandwidth_create(const char *cache, const char *heading, char *path) {
+  for (int try = 0; try < 100; try++) {
+    char end[48];
+    snprintf(end, sizeof end, ".%ld-%d.tmp", (long)getpid(), try);
+    if (!bandwidth_path(cache, heading, end, path)) return NULL;
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0 && errno == EEXIST) continue;
+    FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (file == NULL && fd >= 0) close(fd);
+    return file;
+  }
+  return NULL;
+}
+
 /* Another process may read or write the same file, so it is replaced as a whole. */
 static void bandwidth_write(tn_env *env, const char *cache, const char *heading, double rate) {
-  char path[MOST_PATH], written[MOST_PATH], end[32];
-  snprintf(end, sizeof end, ".%ld", (long)getpid());
-  if (!bandwidth_path(cache, heading, "", path) || !bandwidth_path(cache, heading, end, written)) return;
-  FILE *file = tn_make_folder(env, cache) == TN_OK ? fopen(written, "we") : NULL;
+  char path[MOST_PATH], written[MOST_PATH];
+  if (!bandwidth_path(cache, heading, "", path)) return;
+  FILE *file = tn_make_folder(env, cache) == TN_OK ? bandwidth_create(cache, heading, written) : NULL;
   bool good = file != NULL && fprintf(file, "%s%.17g\n", heading, rate) > 0;
   if (file != NULL) good &= fclose(file) == 0;
   if (good && rename(written, path) == 0) return;

@@ -256,6 +256,7 @@ static void what_is_no_regular_file_is_named(void **state) {
       {"x.json", "plan noise.ini --device x.json"},
       {"y.npy", "predict noise.ini --weights w.safetensors --input in.npy --output y.npy"},
       {"letters.txt", "train text.ini"},
+      {"lacking.txt", "conformance --backend cpu --case matmul --unsupported lacking.txt"},
   };
   file_write("noise.ini", noise_ini);
   file_write("whole.ini", "include = part.ini\n");

@@ -2,7 +2,11 @@
  * them. */
 #include "tests/unit/backends/cpu/rig.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "backends/cpu/cpu.h"
 
@@ -86,10 +90,87 @@ static void running_out_of_memory_while_opening_leaves_nothing(void **state) {
   assert_in_range(failures, 1, MOST_BLOCKS - 1);
 }
 
+/* ---- the rate of memory ---- */
+
+static tn_status host_make_folder(const void *handle, const char *path) {
+  (void)handle;
+  return mkdir(path, 0700) == 0 || errno == EEXIST ? TN_OK : TN_EIO;
+}
+static void host_log(const void *handle, int32_t level, const char *format, ...) {
+  (void)handle;
+  (void)level;
+  (void)format;
+}
+
+/* The name of the only file in a folder; false: there is none. */
+static bool find_file(const char *folder, char *name, size_t size) {
+  bool found = false;
+  DIR *files = opendir(folder);
+  for (struct dirent *e; files != NULL && (e = readdir(files)) != NULL;)
+    if (e->d_name[0] != '.') found = snprintf(name, size, "%s/%s", folder, e->d_name) > 0;
+  if (files != NULL) closedir(files);
+  return found;
+}
+
+/* On a busy machine nothing is kept. */
+static bool measure(tn_env *env, const char *cache, const char *file) {
+  struct stat info;
+  char name[512];
+  for (int i = 0; i < 50; i++) {
+    tn_cpu_bandwidth(env, cache, "processor", 1);
+    if (file != NULL ? lstat(file, &info) == 0 : find_file(cache, name, sizeof name)) return true;
+  }
+  return false;
+}
+
+/* A link of the name under which this process writes: the file that it leads to stays as it is. */
+static void a_link_of_the_temporary_name_is_not_followed(void **state) {
+  (void)state;
+  tn_api full = table;
+  host h = {.left = 1000};
+  char folder[] = "/tmp/tenon-bandwidth-XXXXXX", cache[64], victim[64], file[512], link[600], text[16] = "";
+  struct stat info;
+  full.make_folder = host_make_folder;
+  full.log = host_log;
+  tn_env env = {&full, (tn_error_record *)(void *)&h};
+  assert_non_null(mkdtemp(folder));
+  snprintf(cache, sizeof cache, "%s/cache", folder);
+  snprintf(victim, sizeof victim, "%s/victim", folder);
+  if (!measure(&env, cache, NULL)) skip();
+  assert_true(find_file(cache, file, sizeof file));
+  assert_int_equal(remove(file), 0);
+  FILE *f = fopen(victim, "w");
+  assert_non_null(f);
+  assert_true(fputs("mine", f) >= 0 && fclose(f) == 0);
+  static const char *const ends[] = {"", "-0.tmp"};
+  for (int i = 0; i < 2; i++) {
+    snprintf(link, sizeof link, "%s.%ld%s", file, (long)getpid(), ends[i]);
+    assert_int_equal(symlink(victim, link), 0);
+  }
+  bool kept = measure(&env, cache, file);
+  if (kept) assert_int_equal(lstat(file, &info), 0);
+  if (kept) assert_true(S_ISREG(info.st_mode));
+  f = fopen(victim, "r");
+  assert_non_null(f);
+  assert_non_null(fgets(text, sizeof text, f));
+  fclose(f);
+  assert_string_equal(text, "mine");
+  if (kept) assert_int_equal(remove(file), 0);
+  for (int i = 0; i < 2; i++) {
+    snprintf(link, sizeof link, "%s.%ld%s", file, (long)getpid(), ends[i]);
+    assert_int_equal(remove(link), 0);
+  }
+  assert_int_equal(remove(victim), 0);
+  assert_int_equal(rmdir(cache), 0);
+  assert_int_equal(rmdir(folder), 0);
+  if (!kept) skip();
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_device_is_opened_used_and_closed),
       cmocka_unit_test(running_out_of_memory_while_opening_leaves_nothing),
+      cmocka_unit_test(a_link_of_the_temporary_name_is_not_followed),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
