@@ -196,6 +196,7 @@ static void every_check_of_items_can_fail(void **state) {
       {"optimizer:test_fixed/lr", "does not depend on the option lr"},
       {"optimizer:test_mixing/elements", "belong to other parameters"},
       {"optimizer:test_forgets/f32/", "state 'momentum' is never committed"},
+      {"optimizer:test_outside/checkpoint", "where a checkpoint was written and read before it"},
       {"loss:test_loss/weight", "depends on the targets only"},
       {"precision:test_integer/dtypes", "expected a float dtype"},
       {"precision:test_stuck/scale", "expected that it grows again"},

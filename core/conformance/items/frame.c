@@ -135,8 +135,10 @@ static tn_val item_add_state(tn_item_use *use, const char *name, const tn_type *
                      tn_failf(env, TN_EUNSUPPORTED, "state '%s': %s", path,
                               known != NULL ? "it is made twice, with two types" : "there are too many"));
   double initial = 0;
+  int32_t input = use->d->n_inputs;
   tn_val value = item_state_value(use, type, init != NULL ? init : "", is_param, &initial);
-  use->states[use->n_states++] = (tn_item_state){path, *type, value, 0, is_param, initial};
+  if (use->d->n_inputs == input) input = -1;
+  use->states[use->n_states++] = (tn_item_state){path, *type, value, 0, is_param, initial, input};
   return value;
 }
 

@@ -16,6 +16,7 @@ typedef struct tn_item_state {
   tn_val committed; /* 0: it is not committed */
   bool is_param;
   double initial; /* of its initializer; 0 where that is no number */
+  int32_t input;  /* the drawn operand that holds it at entry; -1: it is a constant */
 } tn_item_state;
 
 /* A use of an item in a drawn graph. */

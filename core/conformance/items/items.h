@@ -14,9 +14,17 @@ enum { TN_ITEM_DRAWS = 16 };
 
 /* Which inputs of a drawn optimizer are what; numbers of inputs, or -1 where the optimizer has no such input.
  */
-enum { TN_OPTIMIZER_UPDATES = 3 };
+enum { TN_OPTIMIZER_UPDATES = 3, TN_OPTIMIZER_STATES = TN_CASE_RESULTS - 1 };
 typedef struct tn_optimizer_roles {
   int32_t param, lr, gradient[TN_OPTIMIZER_UPDATES];
+  /* The states, in the order of the results behind those of the updates; `initial` is the number that a state
+   * begins with, and `input` its operand, or -1. */
+  struct {
+    const char *name;
+    double initial;
+    int32_t input;
+  } state[TN_OPTIMIZER_STATES];
+  int32_t n_states;
 } tn_optimizer_roles;
 
 typedef struct tn_item_case {
@@ -24,6 +32,7 @@ typedef struct tn_item_case {
   const tn_item *item;
   tn_registry *registry;
   tn_optimizer_roles *roles; /* written by tn_optimizer_emit; NULL: not wanted */
+  bool drawn_states;         /* of an optimizer: states are operands; else they have their initial values */
 } tn_item_case;
 
 tn_val tn_layer_emit(tn_draw *d, const tn_case *c);
@@ -38,8 +47,10 @@ typedef struct tn_item_run {
   tn_reference *reference;
 } tn_item_run;
 
-/* Draws the use, with outputs "y.0" ..., fills its inputs and runs it once. Failures of the item have their
- * text in site->env. Close it in any case. */
+/* Draws the use, with outputs "y.0" ... Failures of the item have their text in site->env. Close it in any
+ * case. */
+tn_status tn_item_run_draw(const tn_trial_site *site, const tn_item_case *c, int64_t draw, tn_item_run *run);
+/* The same on the reference: fills the inputs and runs it once. */
 tn_status tn_item_run_open(const tn_trial_site *site, const tn_item_case *c, int64_t draw, tn_item_run *run);
 void tn_item_run_close(tn_item_run *run);
 /* A copy of output y.i, the caller's (tn_release). */
@@ -67,6 +78,9 @@ tn_status tn_optimizer_cases(tn_suite *suite, const tn_entry *entry, const char 
 tn_status tn_policy_cases(tn_suite *suite, const tn_entry *entry, const char *item);
 tn_status tn_source_cases(tn_suite *suite, const tn_entry *entry, const char *item);
 tn_status tn_transform_cases(tn_suite *suite, const tn_entry *entry, const char *item);
+
+/* checkpoint_case.c: an update behind a checkpoint gives the bits of one without it. */
+tn_status tn_optimizer_check_checkpoint(tn_check *check);
 
 /* ---- guarded.c: memory of the host between canaries ---- */
 

@@ -14,7 +14,7 @@ static tn_status item_run_outputs(tn_item_run *run, tn_val first) {
     snprintf(name, sizeof name, "y.%d", i);
     TN_TRY(tn_graph_output(run->d.graph, name, results[i]));
   }
-  return tn_reference_create(run->d.graph, &run->reference);
+  return TN_OK;
 }
 
 static void item_run_fill(tn_item_run *run, int64_t draw) {
@@ -25,7 +25,7 @@ static void item_run_fill(tn_item_run *run, int64_t draw) {
   }
 }
 
-tn_status tn_item_run_open(const tn_trial_site *site, const tn_item_case *c, int64_t draw, tn_item_run *run) {
+tn_status tn_item_run_draw(const tn_trial_site *site, const tn_item_case *c, int64_t draw, tn_item_run *run) {
   *run = (tn_item_run){.d = {.rng = tn_rng_at((uint64_t)draw, STREAM_SHAPES),
                              .dtype = TN_F32,
                              .settings = site->settings,
@@ -39,7 +39,12 @@ tn_status tn_item_run_open(const tn_trial_site *site, const tn_item_case *c, int
     tn_error_move(site->env, run->d.b);
     return status;
   }
-  TN_TRY(item_run_outputs(run, first));
+  return item_run_outputs(run, first);
+}
+
+tn_status tn_item_run_open(const tn_trial_site *site, const tn_item_case *c, int64_t draw, tn_item_run *run) {
+  TN_TRY(tn_item_run_draw(site, c, draw, run));
+  TN_TRY(tn_reference_create(run->d.graph, &run->reference));
   item_run_fill(run, draw);
   return tn_reference_run(run->reference);
 }

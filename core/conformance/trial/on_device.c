@@ -99,9 +99,20 @@ static const tn_binding *find_program_binding(const tn_binding *bindings, int32_
   return NULL;
 }
 
+bool tn_on_device_is_deterministic(const tn_on_device *r) {
+  for (int32_t i = 0; i < r->program->n_steps; i++)
+    if (!r->program->steps[i].group->choice.deterministic) return false;
+  return true;
+}
+
+void *tn_on_device_operand(tn_on_device *r, const char *name) {
+  const tn_binding *b = find_program_binding(r->program->inputs, r->program->n_inputs, name);
+  return b == NULL ? NULL : tn_executor_input(r->executor, 0, 0, name);
+}
+
 void tn_on_device_input(tn_on_device *r, const char *name, const double *values) {
   const tn_binding *b = find_program_binding(r->program->inputs, r->program->n_inputs, name);
-  void *to = b == NULL ? NULL : tn_executor_input(r->executor, 0, 0, name);
+  void *to = tn_on_device_operand(r, name);
   for (int64_t i = 0; to != NULL && i < tn_type_count(&b->type); i++)
     store_element(b->type.dtype, to, i, values[i]);
 }

@@ -15,6 +15,10 @@ void tn_on_device_destroy(tn_on_device *r);
 
 const tn_program *tn_on_device_program(const tn_on_device *r);
 tn_executor *tn_on_device_executor(tn_on_device *r);
+/* Whether every kernel is declared deterministic. */
+bool tn_on_device_is_deterministic(const tn_on_device *r);
+/* The memory of an input; NULL: the program does not read it. */
+void *tn_on_device_operand(tn_on_device *r, const char *name);
 /* Writes an input, unless the program does not read it. Values are elements of its dtype. */
 void tn_on_device_input(tn_on_device *r, const char *name, const double *values);
 /* Runs once and waits. */

@@ -309,12 +309,6 @@ static tn_status hash_outputs(trial_run *s, uint64_t *hash) {
   return TN_OK;
 }
 
-static bool is_deterministic(const tn_program *program) {
-  for (int32_t i = 0; i < program->n_steps; i++)
-    if (!program->steps[i].group->choice.deterministic) return false;
-  return true;
-}
-
 static tn_status run_trial_once(trial_run *s) {
   TN_TRY(fill_trial_inputs(s));
   return trial_accept(s, s->site->env, tn_on_device_run(s->device), "running it");
@@ -420,7 +414,7 @@ static tn_status run_whole_trial(trial_run *s, const tn_trial_watch *watch) {
   if (trial_is_undecided(s)) TN_TRY(compare_outputs(s));
   if (trial_is_undecided(s)) TN_TRY(trial_accept(s, env, check_guards(s), "checking its memory"));
   if (!trial_is_undecided(s)) return TN_OK;
-  return is_deterministic(tn_on_device_program(s->device)) ? check_determinism(s) : check_unwritten_bytes(s);
+  return tn_on_device_is_deterministic(s->device) ? check_determinism(s) : check_unwritten_bytes(s);
 }
 
 tn_status tn_trial_run(const tn_trial_site *site, const tn_trial *trial, const tn_trial_watch *watch,

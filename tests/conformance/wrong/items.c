@@ -47,6 +47,18 @@ static tn_status update_forgets(tn_build *b, const void *given) {
   return TN_OK;
 }
 
+/* Counts its calls beside the graph: a resumed run begins to count anew. */
+static tn_status update_outside(tn_build *b, const void *given) {
+  static atomic_uint calls;
+  (void)given;
+  double share = 1.0 / (1.0 + atomic_fetch_add(&calls, 1) % 8);
+  tn_val m = tn_build_state(b, "momentum", tn_val_type(b, tn_build_in(b, 0)), "zeros");
+  tn_val now = tn_add(b, tn_affine(b, m, 0.9, 0), tn_affine(b, tn_build_in(b, 1), share, 0));
+  tn_build_commit(b, m, now);
+  tn_build_yield(b, 0, step(b, now));
+  return TN_OK;
+}
+
 #define OPTIMIZER(id, text)                                                                                  \
   static const tn_optimizer id = {                                                                           \
       .item = TN_ITEM(tn_optimizer, TN_OPTIMIZER, "test_" #id, text, struct rate, rate),                     \
@@ -56,6 +68,7 @@ OPTIMIZER(deaf, "ignores the gradient");
 OPTIMIZER(fixed, "ignores the schedule of lr");
 OPTIMIZER(mixing, "mixes elements of all parameters");
 OPTIMIZER(forgets, "never commits its state");
+OPTIMIZER(outside, "keeps a number beside its states");
 
 /* ---- a loss ---- */
 
@@ -260,6 +273,6 @@ TRANSFORM(greedy, "writes an element too many", NULL);
 TRANSFORM(brief, "leaves an element out", NULL);
 TRANSFORM(shifted, "adds one on the host and two on the device", build_shifted);
 
-TN_PLUGIN(wrong, "1", "MIT", &deaf.item, &fixed.item, &mixing.item, &forgets.item, &loss.item, &integer.item,
-          &stuck.item, &gaps.item, &beyond.item, &class.item, &opened.item, &key.item, &stream.item,
-          &late.item, &greedy.item, &brief.item, &shifted.item)
+TN_PLUGIN(wrong, "1", "MIT", &deaf.item, &fixed.item, &mixing.item, &forgets.item, &outside.item, &loss.item,
+          &integer.item, &stuck.item, &gaps.item, &beyond.item, &class.item, &opened.item, &key.item,
+          &stream.item, &late.item, &greedy.item, &brief.item, &shifted.item)
