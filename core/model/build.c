@@ -79,6 +79,7 @@ tn_status tn_model_build(tn_env *env, const tn_model_request *request, tn_model 
   model->arena = tn_arena_new(env);
   tn_assembly a = {.env = env, .request = request, .arena = tn_arena_new(env)};
   a.module_paths = tn_name_index_new(env);
+  int32_t noted = request->ini->mistakes.noted;
   tn_status status = tn_graph_create(env, request->ops, &model->graph);
   if (status == TN_OK) {
     model->graph->frozen = request->training ? request->frozen : NULL;
@@ -87,7 +88,8 @@ tn_status tn_model_build(tn_env *env, const tn_model_request *request, tn_model 
     status = model_run_builder(&a, model);
   }
   if (request->emit == NULL) status = tn_ini_note(env, request->ini, status);
-  if (status == TN_OK && request->emit == NULL) status = tn_ini_tell(env, request->ini);
+  if (status == TN_OK && request->emit == NULL && request->ini->mistakes.noted > noted)
+    status = tn_ini_tell(env, request->ini);
   tn_vec_free(env, &a.modules);
   tn_name_index_free(&a.module_paths);
   tn_blocks_free(&a);

@@ -27,6 +27,7 @@ static bool mistakes_have(const tn_mistakes *mistakes, const char *text) {
 
 tn_status tn_mistakes_note(const void *handle, tn_arena *arena, tn_mistakes *mistakes, tn_status status) {
   if (status != TN_EINVAL) return status;
+  mistakes->noted++;
   const char *text = tn_error_text(handle);
   if (mistakes_have(mistakes, text) || strchr(text, '\n') != NULL) return TN_OK; /* told already */
   if (mistakes->n == TN_MISTAKES_KEPT) return tn_mistakes_tell(handle, mistakes);

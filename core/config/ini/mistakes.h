@@ -13,6 +13,7 @@ enum { TN_MISTAKES_TOLD = 20, TN_MISTAKES_KEPT = 200 };
 typedef struct tn_mistakes {
   const char **v; /* "net.ini:14: ...", in the order of their lines */
   int32_t n;
+  int32_t noted; /* how often tn_mistakes_note kept a text, or dropped one that was kept before */
 } tn_mistakes;
 
 /* Keeps the failure that `handle` records and returns TN_OK, if it is a mistake in the configuration

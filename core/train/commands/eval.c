@@ -2,6 +2,7 @@
 #include "core/train/result.h"
 
 #include "core/train/checkpoints/weights.h"
+#include "core/train/commands/mistakes.h"
 #include "core/train/distributed/devices.h"
 #include "core/train/loop/validation_pass.h"
 
@@ -25,8 +26,9 @@ static tn_status eval_run(tn_eval_command *e) {
   tn_control_block control_block;
   tn_measure_outputs outputs;
   request.batch[TN_PROGRAM_EVAL] = s->data[TN_SPLIT_VALID].section.batch;
-  TN_TRY(tn_run_open_device(e->run, &e->device));
-  TN_TRY(tn_feeder_open_loader(e->run, TN_SPLIT_VALID, &e->device->target, slots, &e->loader));
+  TN_TRY(tn_run_tell_mistakes(e->run, tn_run_open_device(e->run, &e->device)));
+  tn_status opened = tn_feeder_open_loader(e->run, TN_SPLIT_VALID, &e->device->target, slots, &e->loader);
+  TN_TRY(tn_ini_note(&e->run->env, &e->run->ini, opened));
   request.loaders[TN_SPLIT_VALID] = e->loader;
   request.slots = slots;
   TN_TRY(tn_programs_open(e->run, &e->run->env, e->device, &request, &e->set, &e->executor));

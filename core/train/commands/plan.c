@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "core/train/checkpoints/plan_file.h"
+#include "core/train/commands/mistakes.h"
 #include "core/train/distributed/devices.h"
 #include "core/train/loop/feeder.h"
 #include "core/train/programs/plan_report.h"
@@ -70,6 +71,7 @@ tn_status tn_run_plan(tn_run *run, const tn_plan_options *given, char **json, ch
   *json = NULL;
   if (dump) *dump = NULL;
   TN_TRY(TN_READ_STRUCT(run, tn_plan_options, dump_after, given, &wanted));
+  TN_TRY(plan_command_check_pass(run, wanted.dump_after));
   tn_text text = tn_text_new(&run->env);
   tn_compile_options options = {.dump_after = wanted.dump_after, .dump = &text};
   tn_program_request request = {.dump = dump ? &options : NULL};
@@ -78,14 +80,15 @@ tn_status tn_run_plan(tn_run *run, const tn_plan_options *given, char **json, ch
   tn_loader *loaders[2] = {NULL, NULL};
   run->planning = true;
   run->device_file = wanted.device;
-  tn_status status = plan_command_check_pass(run, wanted.dump_after);
-  if (status == TN_OK) status = tn_run_open_device(run, &device);
+  tn_status status = tn_run_open_device(run, &device);
   if (status == TN_OK) status = plan_command_batches(run, device, plan_command_has_loss(run), &request);
+  status = tn_run_tell_mistakes(run, status);
   if (status == TN_OK && request.batch[TN_PROGRAM_STEP] > 0)
     status = tn_plan_file_read(run, device, &request.choices);
   for (int32_t split = 0; status == TN_OK && split < 2 && request.batch[TN_PROGRAM_STEP] > 0; split++) {
     status =
         tn_feeder_open_loader(run, split, &device->target, tn_run_most_input_slots(run), &loaders[split]);
+    status = tn_ini_note(&run->env, &run->ini, status);
     request.loaders[split] = loaders[split];
   }
   if (status == TN_OK) status = tn_programs_build(run, &device->target, &request, &set);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/base/system.h"
-#include "core/model/model.h"
+#include "core/train/commands/mistakes.h"
 
 static char *run_copy_text(tn_run *run, const char *text) {
   return text ? tn_arena_strdup(&run->arena, text) : NULL;
@@ -54,22 +54,6 @@ typedef struct tn_run_origin {
   void *user;
 } tn_run_origin;
 
-/* Settings are wrong: the mistakes of the model and the keys that are in no table are told in the same run.
- * Failures of another kind may follow from these mistakes. */
-static tn_status run_find_other_mistakes(tn_run *run) {
-  tn_section *section = tn_ini_section(&run->ini, "model");
-  const tn_model_request request = {.ini = &run->ini,
-                                    .registry = run->registry,
-                                    .ops = run->ops,
-                                    .batch = 1,
-                                    .training = true,
-                                    .measured = section && tn_section_key(section, "loss") != NULL};
-  tn_model model;
-  if (section && tn_model_build(&run->env, &request, &model) == TN_OK) tn_model_free(&model);
-  (void)tn_settings_check_sections(&run->env, run->registry, &run->ini);
-  return tn_ini_tell(&run->env, &run->ini);
-}
-
 static tn_status run_read_configuration(tn_run *run, const tn_run_origin *origin,
                                         const tn_run_options *options) {
   TN_TRY(origin->path ? tn_ini_read(&run->env, origin->path, &run->ini)
@@ -81,7 +65,7 @@ static tn_status run_read_configuration(tn_run *run, const tn_run_origin *origin
                     "%s: [model] beside a function that emits the model, expected one of them",
                     tn_key_where(&run->ini, tn_ini_section(&run->ini, "model"), NULL));
   TN_TRY(tn_settings_read(&run->env, run->registry, &run->ini, &run->settings));
-  return run->ini.mistakes.n > 0 ? run_find_other_mistakes(run) : TN_OK;
+  return tn_run_tell_mistakes(run, tn_ini_tell(&run->env, &run->ini));
 }
 
 static tn_status run_open(tn_context *context, const tn_run_origin *origin, const tn_run_options *options,

@@ -6,6 +6,7 @@
 #include "core/base/system.h"
 #include "core/plugin/context.h"
 #include "core/train/checkpoints/run_folder.h"
+#include "core/train/commands/mistakes.h"
 #include "core/train/distributed/devices.h"
 #include "core/train/loop/training.h"
 #include "core/train/result.h"
@@ -69,13 +70,13 @@ static tn_status train_prepare(tn_train_ranks *all) {
   tn_device *first = NULL;
   all->run->rank = 0;
   TN_TRY(tn_run_folder_claim(all->run));
-  TN_TRY(tn_run_open_device(all->run, &first));
-  tn_status status = tn_devices_count(all->run, first);
+  tn_status status = tn_run_open_device(all->run, &first);
+  if (status == TN_OK) status = tn_devices_count(all->run, first);
   if (status == TN_OK && all->run->ranks > 1)
     status = tn_devices_communicator(all->run, first, &all->communicator, &all->options);
   if (status != TN_OK) {
     tn_device_destroy(first);
-    return status;
+    return tn_run_tell_mistakes(all->run, status);
   }
   TN_TRY(train_create_ranks(all, first));
   for (int32_t r = 0; r < all->n; r++) {

@@ -98,6 +98,7 @@ tn_status tn_run_open_device(tn_run *run, tn_device **device) {
   int64_t threads = 0;
   tn_ints pin;
   const char *folder = NULL;
+  run->ini.mistakes.n = 0; /* those that an earlier call of the run has told are looked for anew */
   TN_TRY(devices_resolve_pin(run, &threads, &pin));
   tn_status status =
       tn_backend_names_read(&run->env, run->registry, &run->arena, run->settings.backend.use, &use);

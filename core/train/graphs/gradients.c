@@ -3,27 +3,6 @@
 #include "core/train/graphs/update_stages.h"
 #include "tenon/ops.h"
 
-/* Every pattern of [optimizer] freeze matches a parameter or a buffer. */
-static tn_status gradients_check_freeze(const tn_updater *u) {
-  const tn_words *freeze = &u->settings->freeze;
-  for (int32_t k = 0; k < freeze->n; k++) {
-    const tn_words one = {&freeze->v[k], 1};
-    const char *example = "";
-    bool found = false;
-    for (size_t i = 0; !found && i < u->graph->states.n; i++) {
-      const tn_gstate *state = &u->graph->states.v[i];
-      if (state->what == TN_STATE_PARAM) example = state->path;
-      found = (state->what == TN_STATE_PARAM || state->what == TN_STATE_BUFFER) &&
-              tn_words_match(&one, state->path);
-    }
-    if (!found)
-      return tn_failf(u->env, TN_EINVAL,
-                      "%s: [optimizer] freeze: '%s' matches no parameter; parameters have names like '%s'",
-                      u->settings->freeze_where, freeze->v[k], example);
-  }
-  return TN_OK;
-}
-
 static tn_status gradients_fail_without_parameters(const tn_updater *u) {
   if (u->settings->freeze.n > 0)
     return tn_failf(
@@ -58,7 +37,6 @@ tn_status tn_updater_differentiate(tn_updater *u, tn_val loss, tn_val seed) {
   const tn_gstate **states;
   tn_val *wrt, *gradient;
   int32_t n, *order;
-  TN_TRY(gradients_check_freeze(u));
   TN_TRY(gradients_collect_parameters(u, &states, &wrt, &n));
   gradient = tn_arena_alloc(u->arena, tn_size_mul((size_t)n + 1, sizeof *gradient));
   order = tn_arena_alloc(u->arena, tn_size_mul((size_t)n + 1, sizeof *order));

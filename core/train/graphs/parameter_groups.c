@@ -15,10 +15,11 @@ static tn_status parameter_groups_assign(tn_updater *u) {
       members++;
     }
     if (members == 0)
-      return tn_failf(u->env, TN_EINVAL,
-                      "%s: [group.%s] match: '%s' matches no parameter, or only parameters of earlier "
-                      "groups; parameters have names like '%s'",
-                      s->groups[g].where, s->groups[g].name, s->groups[g].match, u->params[0].state->path);
+      return tn_failf(
+          u->env, TN_EINVAL,
+          "%s: [group.%s] match: '%s' matches no parameter that the loss depends on, or only parameters "
+          "of earlier groups",
+          s->groups[g].where, s->groups[g].name, s->groups[g].match);
   }
   u->info->n_groups = s->n_groups + 1;
   return TN_OK;

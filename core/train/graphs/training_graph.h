@@ -27,6 +27,10 @@ typedef struct tn_update_info {
 #define TN_OUTPUT_SKIPPED    "skipped"
 #define TN_PRECISION_STATE   "precision"
 
+/* check_patterns.c: notes in the ini each pattern of [optimizer] freeze that matches no parameter or buffer
+ * of a model's graph, and each [group.NAME] without a parameter. */
+tn_status tn_patterns_check(tn_env *env, tn_ini *ini, const tn_settings *settings, const tn_graph *graph);
+
 /* Appends the update to a model's graph (built with training and measured): the gradients of the parameters,
  * clipping, the optimizer, commits. Gives the trained parameters contiguous locations in `map`, in the order
  * in which their gradients become ready, and the optimizer state regions of the same offsets. *info is

@@ -5,6 +5,7 @@
 
 #include "core/base/system.h"
 #include "core/train/distributed/devices.h"
+#include "core/train/programs/check_model.h"
 
 /* One field of the loader, and the program's input of that name. */
 typedef struct tn_feed_field {
@@ -34,35 +35,7 @@ static const tn_binding *feeder_find_input(const tn_program *program, const char
   return NULL;
 }
 
-static void feeder_print_type(tn_text *text, const tn_type *type, int32_t skip) {
-  tn_text_addf(text, "%s[", tn_dtype_name(type->dtype));
-  for (int32_t i = skip; i < type->rank; i++)
-    tn_text_addf(text, "%s%lld", i > skip ? ", " : "", (long long)type->dims[i]);
-  tn_text_add(text, "]");
-}
-
-static tn_status feeder_fail_type(tn_feeder *f, const tn_data_setting *data, const tn_field *field,
-                                  const tn_type *wanted) {
-  tn_text has = tn_text_new(&f->run->env), wants = tn_text_new(&f->run->env);
-  feeder_print_type(&has, &field->type, 0);
-  feeder_print_type(&wants, wanted, 1);
-  const char *remedy = field->type.dtype == TN_U8 && wanted->dtype == TN_F32
-                           ? "add to_float to transforms"
-                           : "change [model] inputs or the transforms";
-  tn_status status = tn_failf(&f->run->env, TN_EINVAL, "%s: field '%s' is %s, but the model takes %s; %s",
-                              data->where, field->name, has.v ? has.v : "", wants.v ? wants.v : "", remedy);
-  tn_text_free(&has);
-  tn_text_free(&wants);
-  return status;
-}
-
-/* A field matches the input of its name without the batch dimension of `wanted`. */
-static bool feeder_type_matches(const tn_field *field, const tn_type *wanted) {
-  if (field->type.dtype != wanted->dtype || field->type.rank != wanted->rank - 1) return false;
-  return memcmp(field->type.dims, wanted->dims + 1, sizeof *wanted->dims * (size_t)field->type.rank) == 0;
-}
-
-static tn_status feeder_map_fields(tn_feeder *f, const tn_data_setting *data, const tn_program *program) {
+static tn_status feeder_map_fields(tn_feeder *f, const tn_program *program) {
   f->n_fields = tn_loader_field_count(f->loader);
   f->fields = tn_arena_alloc(&f->arena, tn_size_mul((size_t)f->n_fields + 1, sizeof *f->fields));
   if (f->fields == NULL) return TN_ENOMEM;
@@ -70,31 +43,24 @@ static tn_status feeder_map_fields(tn_feeder *f, const tn_data_setting *data, co
     const tn_field *field = tn_loader_field(f->loader, i);
     const tn_binding *input = feeder_find_input(program, field->name);
     f->fields[i].bytes = tn_size_mul(tn_type_bytes(&field->type), (size_t)f->rank_batch);
-    if (input == NULL) continue;
-    if (!feeder_type_matches(field, &input->type)) return feeder_fail_type(f, data, field, &input->type);
-    f->fields[i].input = input->name;
+    if (input != NULL) f->fields[i].input = input->name;
   }
   return TN_OK;
 }
 
-/* Every input is either written by the host or has a field of its name. */
-static tn_status feeder_check_inputs(tn_feeder *f, const tn_data_setting *data, const tn_program *program) {
+/* The program's inputs are fields of the data. The programs of a run whose data could be opened before are
+ * compiled only where that is so (check_model.h). */
+static tn_status feeder_check_inputs(tn_feeder *f, int32_t split, const tn_program *program) {
+  tn_signature_field *wanted =
+      tn_arena_alloc(&f->arena, tn_size_mul((size_t)program->n_inputs + 1, sizeof *wanted));
+  int32_t n = 0;
+  if (wanted == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < program->n_inputs; i++) {
-    const char *name = program->inputs[i].name;
-    bool covered = tn_text_equal(name, "sample.weight") || tn_text_equal(name, TN_ITERATION_INPUT) ||
-                   tn_text_equal(name, TN_BLOCK_INPUT) || tn_text_starts(name, "control.");
-    for (int32_t k = 0; k < f->n_fields; k++) covered = covered || tn_text_equal(f->fields[k].input, name);
-    if (covered) continue;
-    tn_text names = tn_text_new(&f->run->env);
-    for (int32_t k = 0; k < f->n_fields; k++)
-      tn_text_addf(&names, "%s%s", k ? ", " : "", tn_loader_field(f->loader, k)->name);
-    tn_status status = tn_failf(&f->run->env, TN_EINVAL,
-                                "%s: the source gives no field '%s' that the model takes; it gives %s",
-                                data->where, name, names.v ? names.v : "none");
-    tn_text_free(&names);
-    return status;
+    const tn_binding *input = &program->inputs[i];
+    if (!tn_input_is_of_host(input->name)) wanted[n++] = tn_field_of_input(input->name, &input->type);
   }
-  return TN_OK;
+  TN_TRY(tn_fields_check(f->run, split, f->loader, wanted, n));
+  return tn_ini_tell(&f->run->env, &f->run->ini);
 }
 
 /* The addresses of a slot. Fields and weights that the program does not read get scratch memory. */
@@ -161,10 +127,12 @@ tn_status tn_feeder_open_loader(tn_run *run, int32_t split, const tn_target *tar
   tn_loader_options options;
   *loader = NULL;
   if (!run->settings.data[split].given) return TN_OK;
-  TN_TRY(tn_feeder_options(run, split, target, slots, &options));
-  if (options.device_transforms == 0) return TN_OK;
+  /* a batch that cannot be divided is told with the mistakes that are found behind it */
+  TN_TRY(tn_ini_note(&run->env, &run->ini, tn_feeder_options(run, split, target, slots, &options)));
+  if (options.batch < 1) options.batch = 1;
+  if (run->planning && options.device_transforms == 0) return TN_OK;
   tn_status status = tn_loader_create(&run->env, &options, loader);
-  if (status == TN_EUNAVAILABLE || (run->planning && status == TN_EIO)) {
+  if (status == TN_EUNAVAILABLE || status == TN_EIO) {
     if (run->planning)
       tn_logf(&run->env, TN_LOG_WARN, "the plan has all transforms on the host: %s",
               tn_error_text(&run->env));
@@ -188,8 +156,8 @@ static tn_status feeder_prepare(tn_feeder *f, int32_t split, tn_loader **opened,
   f->rank_batch = options.batch;
   f->accumulate = options.accumulate;
   TN_TRY(feeder_take_loader(f, &options, opened));
-  TN_TRY(feeder_map_fields(f, data, program));
-  TN_TRY(feeder_check_inputs(f, data, program));
+  TN_TRY(feeder_check_inputs(f, split, program));
+  TN_TRY(feeder_map_fields(f, program));
   f->addresses = tn_arena_alloc(&f->arena, tn_size_mul((size_t)f->slots, sizeof *f->addresses));
   f->weights = tn_arena_alloc(&f->arena, tn_size_mul((size_t)f->slots, sizeof *f->weights));
   f->pending = tn_arena_alloc(&f->arena, tn_size_mul((size_t)f->slots, sizeof *f->pending));

@@ -10,10 +10,10 @@ typedef struct tn_feeder tn_feeder;
  * inputs of `program`. Fields of another type and inputs without a field are errors. */
 tn_status tn_feeder_create(tn_run *run, int32_t split, tn_loader **opened, tn_executor *executor,
                            int32_t index, const tn_program *program, int32_t slots, tn_feeder **feeder);
-/* Opens the loader of a split whose transforms the device may apply, before the programs are compiled, for
- * tn_program_request.loaders. *loader is NULL if the host applies all transforms, and if the split is not
- * available, which tn_feeder_create reports; while planning, also if it cannot be opened, with a warning. The
- * caller destroys a loader that no feeder has taken. */
+/* Opens the loader of a split before the programs are compiled, for tn_program_request.loaders; while
+ * planning only one whose transforms the device may apply, since a plan needs no other data. *loader is NULL
+ * if the data cannot be opened, which tn_feeder_create reports, and a plan with a warning. The caller
+ * destroys a loader that no feeder has taken. */
 tn_status tn_feeder_open_loader(tn_run *run, int32_t split, const tn_target *target, int32_t slots,
                                 tn_loader **loader);
 /* The loader options of a split, for a loader that reads ahead into `slots` slots. `target` decides which

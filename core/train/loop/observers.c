@@ -52,26 +52,6 @@ static tn_status observers_open_one(tn_run *run, tn_observers *observers, const 
   return status;
 }
 
-/* Every word of [run] observers must be an observer's name, or '-' and such a name. */
-static tn_status observers_check_words(tn_run *run, const tn_entry *entries, int32_t n,
-                                       const tn_words *words) {
-  const char **names = tn_arena_alloc(&run->arena, tn_size_mul((size_t)n + 1, sizeof *names));
-  if (names == NULL) return TN_ENOMEM;
-  for (int32_t i = 0; i < n; i++) names[i] = entries[i].item->name;
-  const tn_words known = {names, n};
-  for (int32_t i = 0; i < words->n; i++) {
-    const char *word = words->v[i] + (*words->v[i] == '-');
-    if (tn_words_contain(&known, word)) continue;
-    const char *nearest = tn_text_nearest(word, names, (size_t)n);
-    tn_section *section = tn_ini_section(&run->ini, "run");
-    return tn_failf(&run->env, TN_EINVAL, "%s: [run] observers: there is no observer '%s'%s%s%s",
-                    tn_key_where(&run->ini, section, tn_section_key(section, "observers")), word,
-                    nearest ? ", did you mean '" : "; `tenon inspect` lists them", nearest ? nearest : "",
-                    nearest ? "'?" : "");
-  }
-  return TN_OK;
-}
-
 /* "-NAME" disables an observer that is enabled by default; "NAME" enables one that is not. The library
  * prints nothing that the application or the configuration has not asked for. */
 static bool observers_is_wanted(const tn_run *run, const tn_observer *kind, const tn_words *words) {
@@ -88,7 +68,6 @@ static tn_status observers_open_all(tn_run *run, tn_observers *observers) {
   tn_words words;
   TN_TRY(tn_words_split(&run->arena, run->settings.run.observers, &words));
   TN_TRY(tn_registry_list(run->registry, &run->env, TN_OBSERVER, &entries, &n));
-  TN_TRY(observers_check_words(run, entries, n, &words));
   for (int32_t i = 0; i < n; i++) {
     const tn_observer *kind = (const tn_observer *)entries[i].item;
     if (observers_is_wanted(run, kind, &words)) TN_TRY(observers_open_one(run, observers, kind));

@@ -20,22 +20,34 @@ static int32_t training_count_slots(void *context) {
   return t->slots;
 }
 
+/* The batch and the loader of a split. A mistake is noted, and told with those of the model, which is then
+ * built for its mistakes alone. */
+static tn_status training_open_split(tn_training *t, int32_t split, int32_t which,
+                                     tn_program_request *request) {
+  tn_run *run = t->run;
+  if (!run->settings.data[split].given) return TN_OK;
+  tn_status status = tn_run_rank_batch(run, split, &request->batch[which]);
+  TN_TRY(tn_ini_note(&run->env, &run->ini, status));
+  if (request->batch[which] == 0) request->batch[which] = 1; /* fewer samples than devices: noted above */
+  status =
+      tn_feeder_open_loader(run, split, &t->device->target, tn_run_most_input_slots(run), &t->loaders[split]);
+  request->loaders[split] = t->loaders[split];
+  return tn_ini_note(&run->env, &run->ini, status);
+}
+
 static tn_status training_build_programs(tn_training *t) {
   tn_run *run = t->run;
-  const tn_data_setting *data = run->settings.data;
   tn_program_request request = {.count_slots = training_count_slots, .context = t};
-  if (!data[TN_SPLIT_TRAIN].given)
-    return tn_failf(&run->env, TN_EINVAL, "%s: no [data] source, expected one, for example source = digits",
-                    run->ini.path);
-  TN_TRY(tn_run_rank_batch(run, TN_SPLIT_TRAIN, &request.batch[TN_PROGRAM_STEP]));
-  if (data[TN_SPLIT_VALID].given)
-    TN_TRY(tn_run_rank_batch(run, TN_SPLIT_VALID, &request.batch[TN_PROGRAM_EVAL]));
   TN_TRY(tn_plan_file_read(run, t->device, &request.choices));
-  for (int32_t split = 0; split < 2; split++) {
-    TN_TRY(tn_feeder_open_loader(run, split, &t->device->target, tn_run_most_input_slots(run),
-                                 &t->loaders[split]));
-    request.loaders[split] = t->loaders[split];
+  if (!run->settings.data[TN_SPLIT_TRAIN].given) {
+    tn_status status =
+        tn_failf(&run->env, TN_EINVAL, "%s: no [data] source, expected one, for example source = digits",
+                 run->ini.path);
+    TN_TRY(tn_ini_note(&run->env, &run->ini, status));
+    request.batch[TN_PROGRAM_STEP] = 1;
   }
+  TN_TRY(training_open_split(t, TN_SPLIT_TRAIN, TN_PROGRAM_STEP, &request));
+  TN_TRY(training_open_split(t, TN_SPLIT_VALID, TN_PROGRAM_EVAL, &request));
   t->micro_batches = (int32_t)run->settings.optimizer.accumulate;
   TN_TRY(tn_programs_open(run, &run->env, t->device, &request, &t->set, &t->executor));
   if (t->steps_per_launch > 1)

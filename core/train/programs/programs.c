@@ -2,6 +2,7 @@
  * state map. */
 #include "core/train/graphs/device_transforms.h"
 #include "core/train/graphs/low_precision_copies.h"
+#include "core/train/programs/check_model.h"
 #include "core/train/programs/programs.h"
 
 #include <string.h>
@@ -94,52 +95,55 @@ static tn_status programs_prepare_inputs(tn_run *run, const tn_program_request *
                                       run->settings.data[split].where, inputs);
 }
 
-static tn_status programs_build_graph(tn_run *run, const tn_program_request *request, int32_t which,
-                                      tn_program_set *set, tn_graph **graph) {
+static tn_status programs_build_model(tn_run *run, const tn_program_request *request, int32_t which,
+                                      tn_program_set *set, tn_model *model) {
   bool training = programs_is_training(which), measured = which != TN_PROGRAM_PREDICT;
   tn_prepared_inputs prepared;
   TN_TRY(programs_prepare_inputs(run, request, which, set, &prepared));
-  tn_model_request wanted = {.ini = &run->ini,
-                             .registry = run->registry,
-                             .ops = run->ops,
-                             .batch = programs_batch(run, request, which),
-                             .ranks = tn_run_ranks(run),
-                             .micro_batches = training ? (int32_t)run->settings.optimizer.accumulate : 1,
-                             .seed = (uint64_t)run->settings.run.seed,
-                             .frozen = &run->settings.freeze,
-                             .training = training,
-                             .measured = measured,
-                             .prepared = prepared.n > 0 ? &prepared : NULL,
-                             .emit = run->emit,
-                             .user = run->emit_user};
-  tn_model model;
-  TN_TRY(tn_model_build(&run->env, &wanted, &model));
-  tn_status status = programs_complete_graph(run, request, which, set, &model);
-  if (status == TN_OK) {
-    *graph = model.graph;
-    model.graph = NULL;
-  }
-  tn_model_free(&model);
-  return status;
+  const tn_model_request wanted = {.ini = &run->ini,
+                                   .registry = run->registry,
+                                   .ops = run->ops,
+                                   .batch = programs_batch(run, request, which),
+                                   .ranks = tn_run_ranks(run),
+                                   .micro_batches =
+                                       training ? (int32_t)run->settings.optimizer.accumulate : 1,
+                                   .seed = (uint64_t)run->settings.run.seed,
+                                   .frozen = &run->settings.freeze,
+                                   .training = training,
+                                   .measured = measured,
+                                   .prepared = prepared.n > 0 ? &prepared : NULL,
+                                   .emit = run->emit,
+                                   .user = run->emit_user};
+  return tn_model_build(&run->env, &wanted, model);
 }
 
-/* [run] best must be "loss" or the name of a measure. */
-static tn_status programs_check_best(tn_run *run, const tn_program_set *set) {
-  const char *best = run->settings.run.best;
-  if (!*best || set->measures == NULL || tn_text_equal(best, "loss")) return TN_OK;
-  tn_text names = tn_text_new(&run->env);
-  for (int32_t i = 0; i < set->n_measures; i++) {
-    if (tn_text_equal(set->measures[i].name, best)) {
-      tn_text_free(&names);
-      return TN_OK;
+/* Notes the mistakes between the model and other sections; of a model that is wrong itself, `built` NULL,
+ * those that can be told without it. */
+static tn_status programs_check_model(tn_run *run, const tn_program_request *request, int32_t which,
+                                      const tn_model *built) {
+  int32_t split = which == TN_PROGRAM_EVAL ? TN_SPLIT_VALID : TN_SPLIT_TRAIN;
+  if (which != TN_PROGRAM_STEP && which != TN_PROGRAM_EVAL) return TN_OK;
+  if (built == NULL) return tn_fields_check_signature(run, split, request->loaders[split]);
+  TN_TRY(tn_model_check(run, built, which == TN_PROGRAM_STEP));
+  return tn_fields_check_graph(run, split, request->loaders[split], built->graph);
+}
+
+/* Where a mistake is noted, *graph stays NULL. */
+static tn_status programs_build_graph(tn_run *run, const tn_program_request *request, int32_t which,
+                                      tn_program_set *set, tn_graph **graph) {
+  tn_model model;
+  tn_status status = programs_build_model(run, request, which, set, &model);
+  if (status == TN_EINVAL && run->emit == NULL) return programs_check_model(run, request, which, NULL);
+  if (status != TN_OK) return status;
+  status = programs_check_model(run, request, which, &model);
+  if (status == TN_OK && run->ini.mistakes.n == 0) {
+    status = programs_complete_graph(run, request, which, set, &model);
+    if (status == TN_OK) {
+      *graph = model.graph;
+      model.graph = NULL;
     }
-    tn_text_addf(&names, ", %s", set->measures[i].name);
   }
-  tn_section *section = tn_ini_section(&run->ini, "run");
-  tn_status status = tn_failf(
-      &run->env, TN_EINVAL, "%s: [run] best: there is no loss or metric '%s', expected one of loss%s",
-      tn_key_where(&run->ini, section, tn_section_key(section, "best")), best, names.v ? names.v : "");
-  tn_text_free(&names);
+  tn_model_free(&model);
   return status;
 }
 
@@ -149,6 +153,7 @@ static tn_status programs_build_graphs(tn_run *run, const tn_program_request *re
   for (int32_t which = TN_PROGRAM_STEP; which < TN_PROGRAMS; which++)
     if (programs_batch(run, request, which) > 0)
       TN_TRY(programs_build_graph(run, request, which, set, &graphs->v[which]));
+  TN_TRY(tn_ini_tell(&run->env, &run->ini));
   for (int32_t which = TN_PROGRAM_STEP; which < TN_PROGRAMS; which++) {
     if (graphs->v[which] == NULL) continue;
     TN_TRY(tn_low_precision_commit(set->map, graphs->v[which]));
@@ -203,10 +208,9 @@ tn_status tn_programs_compile(tn_run *run, const tn_target *target, const tn_pro
   for (int32_t i = 0; i < TN_PROGRAMS; i++) set->index[i] = -1;
   tn_status status = tn_state_map_create(&run->env, &set->map);
   if (status == TN_OK) status = programs_build_graphs(run, request, set, &graphs);
-  if (status == TN_EINVAL && run->ini.mistakes.n > 0) /* those of other sections are told as well */
+  if (status == TN_OK ||
+      (status == TN_EINVAL && run->ini.mistakes.n > 0)) /* tells those of sections as well */
     status = tn_settings_check_sections(&run->env, run->registry, &run->ini);
-  if (status == TN_OK) status = programs_check_best(run, set);
-  if (status == TN_OK) status = tn_settings_check_sections(&run->env, run->registry, &run->ini);
   if (status == TN_OK) status = programs_compile_all(run, target, request, set, &graphs);
   for (int32_t i = 0; i < TN_PROGRAMS; i++) tn_graph_destroy(graphs.v[i]);
   if (status != TN_OK) tn_programs_free(run, set);

@@ -244,6 +244,38 @@ static tn_status settings_read_steps_per_launch(tn_env *env, tn_ini *ini, tn_set
   return TN_OK;
 }
 
+/* Every word of [run] observers is an observer's name, or '-' and such a name. */
+static tn_status settings_check_observers(tn_env *env, tn_registry *registry, tn_ini *ini,
+                                          const tn_words *words) {
+  const tn_entry *entries = NULL;
+  int32_t n = 0;
+  if (words->n == 0) return TN_OK;
+  TN_TRY(tn_registry_list(registry, env, TN_OBSERVER, &entries, &n));
+  const char **names = tn_arena_alloc(&ini->arena, tn_size_mul((size_t)n + 1, sizeof *names));
+  if (names == NULL) return TN_ENOMEM;
+  for (int32_t i = 0; i < n; i++) names[i] = entries[i].item->name;
+  const tn_words known = {names, n};
+  for (int32_t i = 0; i < words->n; i++) {
+    const char *word = words->v[i] + (*words->v[i] == '-');
+    if (tn_words_contain(&known, word)) continue;
+    const char *nearest = tn_text_nearest(word, names, (size_t)n);
+    tn_status status = tn_failf(env, TN_EINVAL, "%s: [run] observers: there is no observer '%s'%s%s%s",
+                                tn_settings_where(ini, "run", "observers"), word,
+                                nearest ? ", did you mean '" : "; `tenon inspect` lists them",
+                                nearest ? nearest : "", nearest ? "'?" : "");
+    TN_TRY(tn_ini_note(env, ini, status));
+  }
+  return TN_OK;
+}
+
+static tn_status settings_read_observers(tn_env *env, tn_registry *registry, tn_ini *ini,
+                                         const tn_settings *s) {
+  tn_words words;
+  if (s->run.observers == NULL) return TN_OK; /* [run] could not be read */
+  TN_TRY(tn_words_split(&ini->arena, s->run.observers, &words));
+  return settings_check_observers(env, registry, ini, &words);
+}
+
 static tn_status settings_check_schedule(tn_env *env, tn_ini *ini, const tn_settings *s) {
   if (s->schedule_kind == NULL || s->schedule_kind->check == NULL) return TN_OK;
   tn_status status = s->schedule_kind->check(env, s->schedule_options);
@@ -269,6 +301,7 @@ tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_s
     TN_TRY(settings_note(env, ini, sections[i].table->name,
                          tn_settings_read_section(env, ini, sections[i].table, sections[i].into)));
   TN_TRY(tn_ini_note(env, ini, settings_read_pin(env, ini, s)));
+  TN_TRY(settings_read_observers(env, registry, ini, s));
   tn_item_choice *const choices[] = {&optimizer, &schedule, &precision};
   for (size_t i = 0; i < 3; i++)
     TN_TRY(settings_note(env, ini, choices[i]->table->name,

@@ -281,7 +281,7 @@ static void a_group_without_a_match_is_an_error(void **state) {
   s.groups = groups;
   s.n_groups = 1;
   rig_expect_error(emit(&s, TWO_LAYERS), TN_EINVAL,
-                   "net.ini:9: [group.tail] match: 'c*' matches no parameter");
+                   "net.ini:9: [group.tail] match: 'c*' matches no parameter that the loss depends on");
 }
 
 static void a_group_with_parameters_of_earlier_groups_alone_is_an_error(void **state) {
@@ -290,8 +290,10 @@ static void a_group_with_parameters_of_earlier_groups_alone_is_an_error(void **s
   tn_settings s = with(&flat, &half);
   s.groups = groups;
   s.n_groups = 2;
-  rig_expect_error(emit(&s, TWO_LAYERS), TN_EINVAL,
-                   "[group.head] match: 'b' matches no parameter, or only parameters of earlier groups");
+  rig_expect_error(
+      emit(&s, TWO_LAYERS), TN_EINVAL,
+      "[group.head] match: 'b' matches no parameter that the loss depends on, or only parameters of "
+      "earlier groups");
 }
 
 static void an_optimizer_may_see_every_parameter_with_its_shape(void **state) {
