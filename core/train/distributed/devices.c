@@ -34,10 +34,11 @@ static tn_status devices_check_backend_sections(tn_run *run, const tn_words *nam
   return TN_OK;
 }
 
-/* While planning, the tuner uses earlier measurements and makes no new ones. */
+/* While planning, the tuner uses earlier measurements and makes no new ones. A device that a file describes
+ * has none: its libraries are unknown. */
 static tn_status devices_open_tuner(tn_run *run, tn_device *device, const char *folder) {
   const tn_backend_section *s = &run->settings.backend;
-  if (s->autotune == TN_AUTOTUNE_NO) return TN_OK;
+  if (s->autotune == TN_AUTOTUNE_NO || device->device == NULL) return TN_OK;
   return tn_tune_open(device, folder, s->autotune == TN_AUTOTUNE_YES && !run->planning);
 }
 

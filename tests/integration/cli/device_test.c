@@ -11,10 +11,12 @@
 static const char lenet[] =
     "[run]\nname = lenet\n[data]\nsource = digits\nbatch = 32\ntransforms = to_float\n" LENET;
 
-/* The H200 of tests/devices with one member replaced or added. */
-static void write_h200(const char *key, json_t *value) {
+/* The rates of the H200 of tests/devices, for a family that has no kernels of its own, with one member
+ * replaced or added. */
+static void write_device(const char *key, json_t *value) {
   json_t *json = json_load_file(DEVICES "/made_up_h200.json", 0, NULL);
   assert_non_null(json);
+  json_object_set_new(json, "family", json_string("made_up"));
   json_object_set_new(json, key, value);
   assert_int_equal(json_dump_file(json, "device.json", 0), 0);
   json_decref(json);
@@ -33,15 +35,16 @@ static void costs_follow_from_the_rates_of_the_file(void **state) {
   (void)state;
   file_write("lenet.ini", lenet);
   const char *command = "plan lenet.ini --set precision.policy=fp16 --device %s";
-  const json_t *plan = program_json(0, command, DEVICES "/made_up_h200.json");
-  assert_string_equal(program_text(plan, "backend"), "cuda");
+  write_device("count", json_integer(8));
+  const json_t *plan = program_json(0, command, "device.json");
+  assert_string_equal(program_text(plan, "backend"), "made_up");
   assert_string_equal(program_text(plan, "device"), "made-up H200");
   const json_t *op = product_of(plan);
   assert_string_equal(program_text(op, "dtype"), "f16");
   double arithmetic_s = program_number(op, "flops") / 9.9e14, memory_s = program_number(op, "bytes") / 4.8e12;
   double expected_ms = 1e3 * (2e-6 + fmax(arithmetic_s, memory_s));
   assert_true(fabs(program_number(op, "cost_ms") - expected_ms) < 1e-6 * expected_ms);
-  write_h200("launch_s", json_real(5e-6));
+  write_device("launch_s", json_real(5e-6));
   const json_t *slower = program_json(0, command, "device.json");
   double launches = program_number(plan, "launches");
   double more_ms = program_number(slower, "cost_ms") - program_number(plan, "cost_ms");
@@ -51,14 +54,14 @@ static void costs_follow_from_the_rates_of_the_file(void **state) {
 static void a_family_without_kernels_is_refused(void **state) {
   (void)state;
   file_write("lenet.ini", lenet);
-  write_h200("accepts", json_string("metal"));
+  write_device("accepts", json_string("metal"));
   assert_int_equal(program_run("plan lenet.ini --device device.json"), 65);
-  assert_non_null(strstr(program_err, "device.json:1: no kernel of family 'cuda' is installed"));
+  assert_non_null(strstr(program_err, "device.json:1: no kernel of family 'made_up' is installed"));
   assert_non_null(strstr(program_err, "set \"accepts\""));
-  write_h200("extension", json_string("sim"));
+  write_device("extension", json_string("sim"));
   assert_int_equal(program_run("plan lenet.ini --device device.json"), 65);
-  assert_non_null(strstr(program_err, "device.json:1: backend 'sim' does not extend 'cuda'"));
-  write_h200("extension", json_string("nothing"));
+  assert_non_null(strstr(program_err, "device.json:1: backend 'sim' does not extend 'made_up'"));
+  write_device("extension", json_string("nothing"));
   assert_int_equal(program_run("plan lenet.ini --device device.json"), 65);
   assert_non_null(strstr(program_err, "device.json:1: backend 'nothing' is not installed"));
   assert_int_equal(program_run("plan lenet.ini --device nothing.json"), 74);
@@ -67,12 +70,11 @@ static void a_family_without_kernels_is_refused(void **state) {
 static void the_file_says_how_many_devices_there_are(void **state) {
   (void)state;
   file_write("lenet.ini", lenet);
-  const json_t *plan =
-      program_json(0, "plan lenet.ini --set distributed.devices=8 --device " DEVICES "/made_up_h200.json");
+  write_device("count", json_integer(8));
+  const json_t *plan = program_json(0, "plan lenet.ini --set distributed.devices=8 --device device.json");
   assert_true(program_number(plan, "devices") == 8);
-  assert_int_equal(
-      program_run("plan lenet.ini --set distributed.devices=16 --device " DEVICES "/made_up_h200.json"), 69);
-  assert_non_null(strstr(program_err, "backend 'cuda' has 8"));
+  assert_int_equal(program_run("plan lenet.ini --set distributed.devices=16 --device device.json"), 69);
+  assert_non_null(strstr(program_err, "backend 'made_up' has 8"));
 }
 
 /* The doctor's description of the processors gives the plan that they give themselves. */
@@ -111,15 +113,15 @@ static void a_plan_that_does_not_fit_its_device_names_the_largest_batch(void **s
   static const char command[] = "plan lenet.ini --device device.json";
   (void)state;
   file_write("lenet.ini", lenet);
-  write_h200("memory_bytes", json_integer(2 << 20));
+  write_device("memory_bytes", json_integer(2 << 20));
   assert_int_equal(program_run("%s", command), 69);
   assert_non_null(strstr(program_err, "lenet.ini:5: [data] batch: the plan for a batch of 32 needs "));
   assert_non_null(strstr(program_err, "device 'made-up H200' has 2.0 MiB; the largest batch"));
   check_named_batch(command);
-  write_h200("free_bytes", json_integer(2 << 20));
+  write_device("free_bytes", json_integer(2 << 20));
   assert_int_equal(program_run("%s", command), 69);
   assert_non_null(strstr(program_err, "has 2.0 MiB that are not in use; the largest batch"));
-  write_h200("memory_bytes", json_integer(1 << 10));
+  write_device("memory_bytes", json_integer(1 << 10));
   assert_int_equal(program_run("%s", command), 69);
   assert_null(strstr(program_err, "the largest batch"));
 }
@@ -205,7 +207,7 @@ static void answers_for_a_device_that_is_absent_are_remembered_within_one_plan(v
   long long asked, remembered, again, again_remembered;
   (void)state;
   file_write("lenet.ini", lenet);
-  write_h200("arch", json_integer(90));
+  write_device("arch", json_integer(90));
   assert_int_equal(program_run("%s", command), 0);
   read_queries(&asked, &remembered);
   assert_true(asked > 0 && remembered > asked);
