@@ -197,6 +197,19 @@ static tn_status drop_declined_variants(tn_arena *arena, const tn_target *target
   return candidate->reason == NULL ? TN_ENOMEM : TN_OK;
 }
 
+/* For a deterministic run: leaves out the variants that may give other bits in another run. */
+static tn_status drop_varying_variants(tn_arena *arena, tn_candidate *candidate, variant_list *c) {
+  int32_t n = 0;
+  const char *last = c->n > 0 ? c->variants[c->n - 1].name : "";
+  for (int32_t i = 0; i < c->n; i++)
+    if (c->variants[i].deterministic) c->variants[n++] = c->variants[i];
+  c->n = n;
+  if (n > 0) return TN_OK;
+  candidate->reason = tn_arena_printf(
+      arena, "variant '%s' may give other bits in another run, and [run] deterministic is set", last);
+  return candidate->reason == NULL ? TN_ENOMEM : TN_OK;
+}
+
 /* The index of the recorded variant, which *replayed reports, or else of the cheapest one; of equal costs the
  * first. */
 static int32_t find_best_variant(const variant_list *c, const tn_recorded_choice *recorded, bool *replayed) {
@@ -245,6 +258,7 @@ tn_status tn_candidate_query(tn_env *env, tn_arena *arena, const tn_graph *graph
                     .default_cost_s = tn_match_seconds(graph, candidate, match, &target->properties)};
   TN_TRY(find_answer(env, arena, target, candidate, &c));
   if (candidate->reason == NULL) TN_TRY(drop_declined_variants(arena, target, candidate, &c));
+  if (candidate->reason == NULL && target->deterministic) TN_TRY(drop_varying_variants(arena, candidate, &c));
   if (candidate->reason == NULL) TN_TRY(choose_variant(arena, graph, target, candidate, &c));
   return TN_OK;
 }

@@ -35,10 +35,10 @@ static tn_status devices_check_backend_sections(tn_run *run, const tn_words *nam
 }
 
 /* While planning, the tuner uses earlier measurements and makes no new ones. A device that a file describes
- * has none: its libraries are unknown. */
+ * has none: its libraries are unknown. Deterministic runs measure nothing, since measurements vary. */
 static tn_status devices_open_tuner(tn_run *run, tn_device *device, const char *folder) {
   const tn_backend_section *s = &run->settings.backend;
-  if (s->autotune == TN_AUTOTUNE_NO || device->device == NULL) return TN_OK;
+  if (s->autotune == TN_AUTOTUNE_NO || device->self == NULL || run->settings.run.deterministic) return TN_OK;
   return tn_tune_open(device, folder, s->autotune == TN_AUTOTUNE_YES && !run->planning);
 }
 
@@ -55,6 +55,9 @@ static tn_status devices_cache_folder(tn_run *run, const char **folder) {
 
 /* Destroys the device if its tuner cannot be opened. */
 static tn_status devices_add_tuner(tn_run *run, const char *folder, tn_device **device) {
+  (*device)->target.deterministic = run->settings.run.deterministic;
+  if ((*device)->fallback != NULL)
+    (*device)->fallback->target.deterministic = run->settings.run.deterministic;
   tn_status status = devices_open_tuner(run, *device, folder);
   if (status == TN_OK) return TN_OK;
   tn_error_move(&run->env, &(*device)->env);

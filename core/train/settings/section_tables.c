@@ -15,6 +15,8 @@ static const tn_option run_rows[] = {
     TN_OPT(
         tn_run_section, pin, TN_OPT_TEXT, "no", NULL,
         "binds each of these threads to a processor: no, yes, or processors in their order, such as 0-3,8"),
+    TN_OPT(tn_run_section, deterministic, TN_OPT_FLAG, "no", NULL,
+           "only kernels that give the same bits in every run; nothing is measured to choose between them"),
     TN_OPT(tn_run_section, memory_limit, TN_OPT_SIZE, "0", ">= 0", "limit of the device memory; 0: no limit"),
     TN_OPT(tn_run_section, steps_per_launch, TN_OPT_TEXT, "auto", NULL,
            "steps that a device with capture replays in one launch: 1 .. 16, or auto, by the estimated time "

@@ -31,6 +31,7 @@ typedef struct tn_run_section {
   const char *observers;
   int64_t save_every;
   const char *best;
+  int32_t deterministic;
 } tn_run_section;
 
 /* The most steps of one launch. */
