@@ -184,6 +184,16 @@ static tn_status cuda_matmul_check_kind(tn_query *q, int32_t kind) {
   return status;
 }
 
+/* Rules of cuBLASLt's documentation for auxiliary matrices and gradients. */
+static tn_status cuda_matmul_check_limits(tn_query *q, const tn_cuda_product *p, int32_t kind) {
+  if ((p->epilogue & 128) != 0 && p->n % 8 != 0)
+    return tn_fail(q, TN_EUNSUPPORTED, NULL, "rows of %lld elements, expected a multiple of 8",
+                   (long long)p->n);
+  if (kind == MATMUL_GELU_GRAD && p->k < 2) return tn_fail(q, TN_EUNSUPPORTED, NULL, "sums of one product");
+  if (kind == MATMUL_BIAS_GRAD && p->m < 2) return tn_fail(q, TN_EUNSUPPORTED, NULL, "a bias of one element");
+  return TN_OK;
+}
+
 static bool cuda_matmul_is_empty(const tn_cuda_product *p) { return p->m == 0 || p->n == 0 || p->k == 0; }
 
 static tn_status cuda_matmul_check(tn_query *q, const tn_cuda_product *p, int32_t kind) {
@@ -193,7 +203,8 @@ static tn_status cuda_matmul_check(tn_query *q, const tn_cuda_product *p, int32_
   if (kind == MATMUL_PLAIN) return TN_OK;
   if (p->dtype == TN_F64) return tn_fail(q, TN_EUNSUPPORTED, NULL, "cuBLASLt has no epilogues for f64");
   if (cuda_matmul_is_empty(p)) return tn_fail(q, TN_EUNSUPPORTED, NULL, "an operand is empty");
-  return cuda_matmul_check_kind(q, kind);
+  tn_status status = cuda_matmul_check_limits(q, p, kind);
+  return status == TN_OK ? cuda_matmul_check_kind(q, kind) : status;
 }
 
 static double cuda_matmul_cost_s(const tn_query *q, const tn_cuda_product *p, const matmul_batch *batch) {

@@ -3,6 +3,12 @@
 
 #include <string.h>
 
+/* Bits of cublasLtEpilogue_t: an auxiliary matrix; a bias or a gradient of one. */
+enum {
+  PRODUCT_AUX = 128,
+  PRODUCT_BIASES = CUBLASLT_EPILOGUE_BIAS | 16 | CUBLASLT_EPILOGUE_BGRADA | CUBLASLT_EPILOGUE_BGRADB
+};
+
 enum { MOST_RANKS = 8, WORKSPACE_LIMIT = 32 << 20, WORKSPACE_SUMS = 8, WIDE_ALIGNMENT = 16 };
 
 int64_t tn_cuda_product_workspace(const tn_cuda_product *product) {
@@ -35,7 +41,7 @@ static tn_status product_set(tn_env *env, const tn_cuda_product_plan *plan,
 /* The auxiliary matrix is one like d: the operand of a GELU. */
 static tn_status product_describe_epilogue(tn_env *env, const tn_cuda_product_plan *plan) {
   const tn_cuda_product *p = &plan->product;
-  bool has_aux = (p->epilogue & 128) != 0;
+  bool has_aux = (p->epilogue & PRODUCT_AUX) != 0;
   tn_status status = product_set(env, plan, CUBLASLT_MATMUL_DESC_EPILOGUE, &p->epilogue, sizeof p->epilogue);
   if (status == TN_OK && has_aux)
     status = product_set(env, plan, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &p->n, sizeof p->n);
@@ -121,6 +127,17 @@ static tn_status product_take_algorithm(tn_env *env, tn_cuda_product_plan *plan,
   return tn_cuda_check_lt(env, l, code, "cublasLtMatmulAlgoGetHeuristic");
 }
 
+/* The heuristic reads the alignment of the bias and of the auxiliary matrix from their pointers. */
+static tn_status product_set_alignment(tn_env *env, const tn_cuda_product_plan *plan, uint32_t alignment) {
+  const void *address = (const void *)(uintptr_t)alignment;
+  tn_status status = TN_OK;
+  if (plan->product.epilogue & PRODUCT_BIASES)
+    status = product_set(env, plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &address, sizeof address);
+  if (status == TN_OK && (plan->product.epilogue & PRODUCT_AUX))
+    status = product_set(env, plan, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &address, sizeof address);
+  return status;
+}
+
 static tn_status product_choose(tn_env *env, tn_cuda_product_plan *plan, int32_t rank, int32_t which,
                                 uint32_t alignment) {
   const tn_cuda_libraries *l = &plan->device->backend->libraries;
@@ -128,6 +145,7 @@ static tn_status product_choose(tn_env *env, tn_cuda_product_plan *plan, int32_t
   tn_status status = TN_LT(env, l, cublasLtMatmulPreferenceCreate, &preference);
   if (status != TN_OK) return status;
   status = product_prefer(env, plan, alignment, preference);
+  if (status == TN_OK) status = product_set_alignment(env, plan, alignment);
   if (status == TN_OK) status = product_take_algorithm(env, plan, rank, which, preference);
   (void)l->lt.cublasLtMatmulPreferenceDestroy(preference);
   return status;
@@ -161,7 +179,8 @@ void tn_cuda_product_close(tn_cuda_product_plan *plan) {
 /* ---- running ---- */
 
 static bool product_is_aligned(const tn_cuda_matrices *x) {
-  uintptr_t all = (uintptr_t)x->a | (uintptr_t)x->b | (uintptr_t)x->c | (uintptr_t)x->d | (uintptr_t)x->aux;
+  uintptr_t all = (uintptr_t)x->a | (uintptr_t)x->b | (uintptr_t)x->c | (uintptr_t)x->d | (uintptr_t)x->aux |
+                  (uintptr_t)x->bias;
   return all % WIDE_ALIGNMENT == 0;
 }
 
