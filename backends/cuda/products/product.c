@@ -9,11 +9,22 @@ enum {
   PRODUCT_BIASES = CUBLASLT_EPILOGUE_BIAS | 16 | CUBLASLT_EPILOGUE_BGRADA | CUBLASLT_EPILOGUE_BGRADB
 };
 
-enum { MOST_RANKS = 8, WORKSPACE_LIMIT = 32 << 20, WORKSPACE_SUMS = 8, WIDE_ALIGNMENT = 16 };
+enum {
+  MOST_RANKS = 8,
+  WORKSPACE_LIMIT = 32 << 20,
+  WORKSPACE_SUMS = 8,
+  WORKSPACE_ALIGNMENT = 256,
+  WIDE_ALIGNMENT = 16
+};
 
+static int64_t product_round_up(int64_t bytes) {
+  return (bytes + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT;
+}
+
+/* Of these bytes the algorithms get all but the first, up to the alignment. */
 int64_t tn_cuda_product_workspace(const tn_cuda_product *product) {
-  int64_t sums = product->batch * product->m * product->n * 4 * WORKSPACE_SUMS;
-  return sums < WORKSPACE_LIMIT ? (sums + 255) / 256 * 256 : WORKSPACE_LIMIT;
+  int64_t sums = product_round_up(product->batch * product->m * product->n * 4 * WORKSPACE_SUMS);
+  return (sums < WORKSPACE_LIMIT ? sums : WORKSPACE_LIMIT) + WORKSPACE_ALIGNMENT;
 }
 
 /* ---- describing ---- */
@@ -100,7 +111,7 @@ static tn_status product_prefer(tn_env *env, const tn_cuda_product_plan *plan, u
       CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
       CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
   const tn_cuda_libraries *l = &plan->device->backend->libraries;
-  uint64_t bytes = (uint64_t)tn_cuda_product_workspace(&plan->product);
+  uint64_t bytes = (uint64_t)tn_cuda_product_workspace(&plan->product) - WORKSPACE_ALIGNMENT;
   uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
   tn_status status = TN_LT(env, l, cublasLtMatmulPreferenceSetAttribute, preference,
                            CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof bytes);
@@ -200,6 +211,7 @@ tn_status tn_cuda_product_run(tn_env *env, const tn_cuda_product_plan *plan, con
   float one = 1, beta = p->reads_c ? 1 : 0;
   double one_f64 = 1, beta_f64 = (double)beta;
   bool f64 = p->dtype == TN_F64;
+  void *workspace = (void *)(uintptr_t)product_round_up((int64_t)(uintptr_t)matrices->workspace);
   const void *c = p->reads_c ? matrices->c : matrices->d;
   const cublasLtMatmulAlgo_t *algorithm = &plan->algorithm[product_is_aligned(matrices) ? 0 : 1];
   tn_status status = tn_cuda_enter(env, plan->device);
@@ -207,6 +219,6 @@ tn_status tn_cuda_product_run(tn_env *env, const tn_cuda_product_plan *plan, con
   if (status != TN_OK) return status;
   return TN_LT(env, &plan->device->backend->libraries, cublasLtMatmul, plan->device->lt, plan->desc,
                f64 ? (const void *)&one_f64 : &one, matrices->b, plan->a, matrices->a, plan->b,
-               f64 ? (const void *)&beta_f64 : &beta, c, plan->c, matrices->d, plan->d, algorithm,
-               matrices->workspace, (size_t)matrices->workspace_bytes, stream->stream);
+               f64 ? (const void *)&beta_f64 : &beta, c, plan->c, matrices->d, plan->d, algorithm, workspace,
+               (size_t)matrices->workspace_bytes - WORKSPACE_ALIGNMENT, stream->stream);
 }
