@@ -263,3 +263,15 @@ int cli_open_run(tn_context *context, const cli_args *args, tn_run **run) {
   tn_status status = tn_run_open(context, args->words[0], &settings, run);
   return status == TN_OK ? CLI_OK : cli_fail(args, context, status);
 }
+
+static double cli_memory_mib(const json_t *memory, const char *name) {
+  return json_number_value(json_object_get(memory, name));
+}
+
+void cli_print_memory(const json_t *result) {
+  const json_t *m = json_object_get(result, "memory");
+  if (m == NULL) return;
+  printf("device     %.1f MiB: %.1f allocated, %.1f by libraries, %.1f by the driver and others, %.1f free\n",
+         cli_memory_mib(m, "device_mib"), cli_memory_mib(m, "allocated_mib"),
+         cli_memory_mib(m, "libraries_mib"), cli_memory_mib(m, "others_mib"), cli_memory_mib(m, "free_mib"));
+}

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include <jansson.h>
+
 #include "tenon/context.h"
 #include "tenon/run.h"
 
@@ -66,6 +68,9 @@ typedef struct cli_command {
 /* Parses the arguments behind the command's name. Returns CLI_OK, or CLI_USAGE with a line on stderr. */
 int cli_parse(const cli_command *command, int argc, char **argv, cli_args *args);
 void cli_help(const cli_command *command, FILE *to);
+
+/* Prints the line "device" of a result with "memory": the device's memory by its use. */
+void cli_print_memory(const json_t *result);
 
 /* Opens the context with the log on stderr, and loads the plugins of the arguments. */
 int cli_open(const cli_args *args, tn_context **context);

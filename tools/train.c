@@ -64,6 +64,7 @@ static void train_print(const char *text) {
   printf("memory     %.1f MiB planned, %.1f MiB measured\n",
          json_number_value(json_object_get(json, "planned_peak_mib")),
          json_number_value(json_object_get(json, "measured_peak_mib")));
+  cli_print_memory(json);
   const char *folder = json_string_value(json_object_get(json, "run"));
   if (folder && *folder) printf("run        %s\n", folder);
   json_decref(json);

@@ -84,4 +84,5 @@ const tn_backend tn_cuda_backend = {
     .native = tn_cuda_native,
     .libraries = cuda_backend_libraries,
     .finish_prepare = tn_cuda_finish_prepare,
+    .memory_info = tn_cuda_memory_info,
 };

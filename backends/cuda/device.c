@@ -86,3 +86,13 @@ void tn_cuda_memory_delete(tn_env *env, void *device, int32_t kind, void *addres
   else
     (void)d->backend->libraries.driver.cuMemFreeHost(address);
 }
+
+tn_status tn_cuda_memory_info(tn_env *env, void *device, int64_t *free_bytes, int64_t *all_bytes) {
+  const tn_cuda_device *d = device;
+  size_t unused = 0, all = 0;
+  tn_status status = tn_cuda_enter(env, d);
+  if (status == TN_OK) status = TN_CU(env, &d->backend->libraries, cuMemGetInfo, &unused, &all);
+  *free_bytes = (int64_t)unused;
+  *all_bytes = (int64_t)all;
+  return status;
+}

@@ -80,6 +80,7 @@ tn_status tn_cuda_device_open(tn_env *env, void *backend, int32_t index, void **
 void tn_cuda_device_close(tn_env *env, void *device);
 tn_status tn_cuda_memory_new(tn_env *env, void *device, int32_t kind, uint64_t bytes, void **address);
 void tn_cuda_memory_delete(tn_env *env, void *device, int32_t kind, void *address, uint64_t bytes);
+tn_status tn_cuda_memory_info(tn_env *env, void *device, int64_t *free_bytes, int64_t *all_bytes);
 
 /* stream.c */
 tn_status tn_cuda_stream_new(tn_env *env, void *device, int32_t role, void **stream);

@@ -188,4 +188,5 @@ const tn_backend tn_sim_backend = {
     .capture_delete = tn_sim_capture_delete,
     .native = tn_sim_native_handle,
     .event_seconds = tn_sim_event_seconds,
+    .memory_info = tn_sim_memory_info,
 };

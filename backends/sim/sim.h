@@ -238,6 +238,7 @@ tn_status tn_sim_block_add(tn_env *env, tn_sim_device *device, const tn_sim_bloc
 
 tn_status tn_sim_memory_new(tn_env *env, void *device, int32_t kind, uint64_t bytes, void **address);
 void tn_sim_memory_delete(tn_env *env, void *device, int32_t kind, void *address, uint64_t bytes);
+tn_status tn_sim_memory_info(tn_env *env, void *device, int64_t *free_bytes, int64_t *all_bytes);
 void tn_sim_memory_close(tn_sim_device *device);
 
 /* ---- stream.c ----------------------------------------------------------------------------------- */

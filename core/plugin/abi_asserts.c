@@ -458,7 +458,7 @@ AT(tn_device_info, compiled, 64);
 /* Items: a tn_item, whose struct_size is that of the whole item. They grow at their end; normalize.c copies
  * them into structs of the host's size. */
 
-ITEM(tn_backend, 296);
+ITEM(tn_backend, 304);
 AT(tn_backend, extends, 40);
 AT(tn_backend, accepts, 48);
 AT(tn_backend, open, 56);
@@ -491,6 +491,7 @@ AT(tn_backend, event_done, 264);
 AT(tn_backend, preference, 272);
 AT(tn_backend, event_seconds, 280);
 AT(tn_backend, finish_prepare, 288);
+AT(tn_backend, memory_info, 296);
 
 FROZEN(tn_cuda_grid, 28, 4);
 AT(tn_cuda_grid, blocks, 0);

@@ -19,3 +19,15 @@ tn_status tn_json_take(tn_run *run, json_t *json, char **text) {
   free(dump);
   return *text ? TN_OK : tn_failf(&run->env, TN_ENOMEM, "no memory for the result");
 }
+
+static double result_mib(int64_t bytes) { return (double)bytes / 1048576.0; }
+
+void tn_json_add_memory(tn_device *device, json_t *result) {
+  tn_device_memory_use use;
+  if (result == NULL || !tn_device_read_memory_use(device, &use)) return;
+  json_object_set_new(result, "memory",
+                      json_pack("{s:f, s:f, s:f, s:f, s:f}", "device_mib", result_mib(use.all), "others_mib",
+                                result_mib(use.others), "allocated_mib", result_mib(use.allocated),
+                                "libraries_mib", result_mib(use.libraries), "free_mib",
+                                result_mib(use.free)));
+}

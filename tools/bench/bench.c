@@ -18,6 +18,7 @@ static void bench_print_step(const json_t *json) {
   printf("memory     %.1f MiB planned, %.1f MiB resident at most\n",
          json_number_value(json_object_get(json, "planned_peak_mib")),
          json_number_value(json_object_get(json, "peak_rss_mib")));
+  cli_print_memory(json);
   if (json_object_get(json, "launches")) print_launches(json);
 }
 

@@ -200,9 +200,37 @@ static tn_status open_named(tn_device *device, tn_registry *registry, const tn_d
   return tn_device_check_kernels(device, registry);
 }
 
+/* ---- the memory of the device ---- */
+
+static tn_status read_used_bytes(tn_device *device) {
+  const tn_backend *b = device->backend;
+  int64_t free_bytes = 0, all = 0;
+  device->used_bytes = -1;
+  if (b->memory_info == NULL) return TN_OK;
+  tn_status status = b->memory_info(&device->env, device->device, &free_bytes, &all);
+  if (status == TN_OK) device->used_bytes = all - free_bytes;
+  if (status == TN_EUNSUPPORTED) tn_error_clear(&device->env);
+  return status == TN_EUNSUPPORTED ? TN_OK : status;
+}
+
+bool tn_device_read_memory_use(tn_device *device, tn_device_memory_use *use) {
+  int64_t free_bytes = 0, all = 0;
+  if (device->device == NULL || device->backend->memory_info == NULL || device->used_bytes < 0 ||
+      tn_device_check_process(device) != TN_OK ||
+      device->backend->memory_info(&device->env, device->device, &free_bytes, &all) != TN_OK)
+    return false;
+  *use = (tn_device_memory_use){.all = all,
+                                .others = device->used_bytes,
+                                .allocated = device->bytes - device->staging_bytes,
+                                .free = free_bytes};
+  use->libraries = all - free_bytes - use->others - use->allocated;
+  return true;
+}
+
 tn_status tn_device_start(tn_device *device) {
   if (device->device != NULL) return TN_OK;
   TN_TRY(device->backend->device_open(&device->env, device->self, device->index, &device->device));
+  TN_TRY(read_used_bytes(device));
   return open_streams(device);
 }
 
@@ -356,6 +384,7 @@ tn_status tn_device_memory(tn_device *device, int32_t kind, int64_t bytes, void 
   TN_TRY(tn_device_check_process(device));
   TN_TRY(device->backend->memory_new(&device->env, device->device, kind, (uint64_t)bytes, address));
   device->bytes += bytes;
+  if (kind == TN_MEMORY_STAGING) device->staging_bytes += bytes;
   if (device->bytes > device->peak_bytes) device->peak_bytes = device->bytes;
   return TN_OK;
 }
@@ -364,5 +393,6 @@ void tn_device_memory_free(tn_device *device, int32_t kind, void *address, int64
   if (address == NULL) return;
   (void)tn_device_check_process(device);
   device->backend->memory_delete(&device->env, device->device, kind, address, (uint64_t)bytes);
+  if (kind == TN_MEMORY_STAGING) device->staging_bytes -= bytes;
   device->bytes -= bytes;
 }

@@ -22,6 +22,8 @@ typedef struct tn_device {
   void *streams[TN_STREAMS];
   tn_target target;
   int64_t bytes, peak_bytes; /* allocated now, and at most so far */
+  int64_t staging_bytes;     /* of bytes: host memory */
+  int64_t used_bytes; /* of the device when it had been opened: by the driver and by other processes; -1: unknown */
   bool uncaptured;           /* of the request */
   int32_t count;             /* devices of the backend */
   tn_ints pin; /* processors of the team's threads, the launching thread first; empty: not bound */
@@ -112,6 +114,13 @@ static inline const char *tn_device_name(const tn_device *device) {
 tn_status tn_device_prepare(tn_device *device, const tn_kernel *kernel, const tn_match *match,
                             const tn_choice *choice, const tn_layout *in, const tn_layout *out,
                             void **prepared);
+/* The memory of a device, in bytes, by its use. */
+typedef struct tn_device_memory_use {
+  int64_t all, others, allocated, libraries, free; /* others: the driver and other processes */
+} tn_device_memory_use;
+/* false: the backend does not say. */
+bool tn_device_read_memory_use(tn_device *device, tn_device_memory_use *use);
+
 /* Ends what preparing has begun; required before a prepared kernel is launched. */
 tn_status tn_device_finish_prepare(tn_device *device);
 

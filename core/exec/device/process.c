@@ -115,6 +115,7 @@ static void process_replace_callbacks(tn_backend *b) {
   b->capture = process_capture;
   b->native = process_native;
   b->finish_prepare = process_finish_prepare;
+  b->memory_info = NULL;
 }
 
 tn_status tn_device_check_owner(tn_device *device) {

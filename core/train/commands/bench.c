@@ -118,6 +118,7 @@ static json_t *bench_result(const tn_bench *b) {
                 b->run->settings.precision->item.name, "ms", ms, "per_s", samples / median * 1e3,
                 "first_step_s", b->first_step_s, "peak_rss_mib", tn_peak_rss_mib(), "planned_peak_mib",
                 (double)planned / 1048576.0, "measured_peak_mib", (double)device->peak_bytes / 1048576.0);
+  tn_json_add_memory(b->device, result);
   if (b->micro_batches > 1) json_object_set_new(result, "accumulate", json_integer(b->micro_batches));
   return result;
 }

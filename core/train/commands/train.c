@@ -199,17 +199,19 @@ static json_t *train_remarks_json(const char *remarks) {
 static json_t *train_result(tn_training *t) {
   double seconds = tn_clock_s() - t->started_s;
   int64_t planned = tn_training_planned_bytes(t), measured = t->device->peak_bytes;
-  return json_pack("{s:s, s:I, s:I, s:f, s:f, s:s, s:s, s:i, s:o, s:o, s:f, s:f, s:I, s:I, s:f, s:f, s:o}",
-                   "status", t->end_reason, "epochs", (json_int_t)t->progress.epoch, "steps",
-                   (json_int_t)t->progress.step, "seconds", seconds, "first_step_s", t->first_step_s, "run",
-                   t->folder ? t->folder : "", "backend", tn_device_name(t->device), "devices",
-                   (int)tn_run_ranks(t->run), "train", train_metrics_json(&t->epoch_sums), "valid",
-                   train_metrics_json(&t->valid_sums), "planned_peak_mib", (double)planned / 1048576.0,
-                   "measured_peak_mib", (double)measured / 1048576.0, "planned_peak_bytes",
-                   (json_int_t)planned, "measured_peak_bytes", (json_int_t)measured, "stall_s",
-                   tn_loader_stall_s(tn_feeder_loader(t->train)), "cache_mib",
-                   (double)tn_loader_cache(tn_feeder_loader(t->train)).bytes / 1048576.0, "remarks",
-                   train_remarks_json(t->run->remarks));
+  json_t *result = json_pack(
+      "{s:s, s:I, s:I, s:f, s:f, s:s, s:s, s:i, s:o, s:o, s:f, s:f, s:I, s:I, s:f, s:f, s:o}", "status",
+      t->end_reason, "epochs", (json_int_t)t->progress.epoch, "steps", (json_int_t)t->progress.step,
+      "seconds", seconds, "first_step_s", t->first_step_s, "run", t->folder ? t->folder : "", "backend",
+      tn_device_name(t->device), "devices", (int)tn_run_ranks(t->run), "train",
+      train_metrics_json(&t->epoch_sums), "valid", train_metrics_json(&t->valid_sums), "planned_peak_mib",
+      (double)planned / 1048576.0, "measured_peak_mib", (double)measured / 1048576.0, "planned_peak_bytes",
+      (json_int_t)planned, "measured_peak_bytes", (json_int_t)measured, "stall_s",
+      tn_loader_stall_s(tn_feeder_loader(t->train)), "cache_mib",
+      (double)tn_loader_cache(tn_feeder_loader(t->train)).bytes / 1048576.0, "remarks",
+      train_remarks_json(t->run->remarks));
+  tn_json_add_memory(t->device, result);
+  return result;
 }
 
 /* "; lr 1000 at step 9, [optimizer] clip 0 (none), precision f32": the settings that a diverging run is most

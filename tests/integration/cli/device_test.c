@@ -138,6 +138,30 @@ static void a_run_that_does_not_fit_its_device_is_not_started(void **state) {
   }
 }
 
+/* The parts of a device's memory add up, in train and bench; a device that does not say has no such line. */
+static void results_show_the_memory_of_the_device(void **state) {
+  static const char *const commands[] = {"train lenet.ini --json --set run.max_steps=2",
+                                         "bench lenet.ini --json --steps 1 --rounds 1"};
+  (void)state;
+  file_write("lenet.ini", lenet);
+  for (int i = 0; i < 2; i++) {
+    const json_t *result =
+        program_json(0, "%s --set backend.use=sim --set backend.sim.memory=64MiB", commands[i]);
+    const json_t *memory = program_member(result, "memory");
+    double allocated = program_number(memory, "allocated_mib"), unused = program_number(memory, "free_mib");
+    assert_true(program_number(memory, "device_mib") == 64);
+    assert_true(allocated > 1 && allocated <= program_number(result, "measured_peak_mib"));
+    assert_true(fabs(program_number(memory, "libraries_mib")) < 1e-6);
+    assert_true(fabs(64 - allocated - unused - program_number(memory, "others_mib")) < 1e-6);
+    assert_null(json_object_get(program_json(0, "%s --set backend.use=cpu", commands[i]), "memory"));
+  }
+  assert_int_equal(
+      program_run(
+          "bench lenet.ini --steps 1 --rounds 1 --set backend.use=sim --set backend.sim.memory=64MiB"),
+      0);
+  assert_non_null(strstr(program_out, "device     64.0 MiB: "));
+}
+
 /* memory_limit counts the memory after rematerialization. */
 static void a_limit_that_is_too_small_names_the_largest_batch(void **state) {
   static const char command[] = "plan lenet.ini --set run.memory_limit=2MiB --set data.prefetch=2";
@@ -231,6 +255,7 @@ int main(void) {
       TEST(a_plan_that_does_not_fit_its_device_names_the_largest_batch),
       TEST(a_run_that_does_not_fit_its_device_is_not_started),
       TEST(a_limit_that_is_too_small_names_the_largest_batch),
+      TEST(results_show_the_memory_of_the_device),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
