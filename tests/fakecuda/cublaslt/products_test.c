@@ -13,10 +13,13 @@
 
 enum { ALGORITHMS = 8, EDGE = 96 };
 
-/* An element of A, B, C or D (0 to 3); one of A and B as the compute type reads it. */
+static double stored(const rig_product *p, int i, int item, int row, int column) {
+  return rig_load(p->matrix[i].type, p->pointer[i], rig_place(&p->matrix[i], item, row, column));
+}
+
+/* An element of A or B (0, 1) as the compute type reads it. */
 static double operand(const rig_product *p, int i, int item, int row, int column) {
-  double value = rig_load(p->matrix[i].type, p->pointer[i], rig_place(&p->matrix[i], item, row, column));
-  if (i > 1) return value;
+  double value = stored(p, i, item, row, column);
   if (p->compute == CUBLAS_COMPUTE_32F_FAST_TF32) return tn_tf32_of_f32((float)value);
   if (p->compute == CUBLAS_COMPUTE_32F_FAST_16F) return tn_f32_of_f16(tn_f16_of_f32((float)value));
   return p->compute == CUBLAS_COMPUTE_32F_FAST_16BF ? tn_f32_of_bf16(tn_bf16_of_f32((float)value)) : value;
@@ -63,7 +66,7 @@ static void expect_near(const rig_product *p, double got, double expected, const
 
 static double pre_activation(const rig_product *p, int item, int i, int j, double alpha, double beta) {
   double x = alpha * exact_sum(p, item, i, j);
-  if (beta != 0) x += beta * operand(p, 2, item, i, j);
+  if (beta != 0) x += beta * stored(p, 2, item, i, j);
   return x + (p->epilogue & CUBLASLT_EPILOGUE_BIAS
                   ? rig_load(p->matrix[3].type, p->bias, item * p->bias_stride + i)
                   : 0);
@@ -102,7 +105,7 @@ static void check_bias_gradient(const rig_product *p, int item, const double *ro
     double sum = of_d ? rows[i] : 0;
     for (int k = 0; !of_d && k < p->k; k++) {
       bool turned = of_b ? !p->transb : p->transa;
-      sum += operand(p, of_b, item, turned ? k : i, turned ? i : k);
+      sum += stored(p, of_b, item, turned ? k : i, turned ? i : k);
     }
     expect_near(p, rig_load(p->matrix[3].type, p->bias, item * p->bias_stride + i), sum, "bias gradient");
   }
@@ -116,7 +119,7 @@ static void check_results(const rig_product *p, double alpha, double beta) {
         double x = pre_activation(p, item, i, j, alpha, beta), result = expected_result(p, item, i, j, x);
         rows[i] += result;
         check_aux(p, item, i, j, x);
-        expect_near(p, operand(p, 3, item, i, j), result, "D");
+        expect_near(p, stored(p, 3, item, i, j), result, "D");
       }
     }
     check_bias_gradient(p, item, rows);
