@@ -161,7 +161,7 @@ const fakelt_algorithm *fakelt_bound_algorithm(const cublasLtMatmulAlgo_t *algo,
   algo_record record;
   memcpy(&record, algo, sizeof record);
   if (record.magic != ALGO_MAGIC || record.check != hash_record(&record)) {
-    fakelt_refuse(CUBLAS_STATUS_INVALID_VALUE, "the algorithm is none that the heuristic gave");
+    fakelt_refuse(CUBLAS_STATUS_INVALID_VALUE, "the algorithm is not from the heuristic");
     return NULL;
   }
   if (record.problem != hash_problem(problem)) {

@@ -52,6 +52,27 @@ static void pack_lines(const fakelt_problem *problem, int operand, const char *b
   }
 }
 
+/* A vector of GCC: two registers of SSE, one of AVX2. */
+enum { LANES = 8, VECTORS = TILE_ROWS / LANES };
+typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(4)));
+
+static inline __attribute__((always_inline)) void add_block(const float *rows, const float *columns,
+                                                            int64_t length,
+                                                            lanes sum[TILE_COLUMNS][VECTORS]) {
+  for (int j = 0; j < TILE_COLUMNS; j++) {
+    for (int i = 0; i < VECTORS; i++) sum[j][i] = (lanes){0};
+  }
+  for (int64_t k = 0; k < length; k++) {
+    const lanes *row = (const lanes *)(rows + k * TILE_ROWS);
+    const float *column = columns + k * TILE_COLUMNS;
+#pragma GCC unroll 4
+    for (int j = 0; j < TILE_COLUMNS; j++) {
+#pragma GCC unroll 2
+      for (int i = 0; i < VECTORS; i++) sum[j][i] += row[i] * column[j];
+    }
+  }
+}
+
 /* A tile of sums over [first, end) of k, in blocks. With `half`, the sum of blocks is rounded to f16 after
  * each. */
 static inline __attribute__((always_inline)) void sum_tile(const float *rows, const float *columns,
@@ -59,17 +80,12 @@ static inline __attribute__((always_inline)) void sum_tile(const float *rows, co
                                                            bool half, float total[TILE_COLUMNS][TILE_ROWS]) {
   memset(total, 0, TILE_COLUMNS * TILE_ROWS * sizeof(float));
   for (int64_t start = first; start < end; start += block) {
-    int64_t stop = start + block < end ? start + block : end;
-    float sum[TILE_COLUMNS][TILE_ROWS] = {{0}};
-    for (int64_t k = start; k < stop; k++) {
-      const float *row = rows + k * TILE_ROWS, *column = columns + k * TILE_COLUMNS;
-      for (int j = 0; j < TILE_COLUMNS; j++) {
-        for (int i = 0; i < TILE_ROWS; i++) sum[j][i] += row[i] * column[j];
-      }
-    }
+    int64_t length = start + block < end ? block : end - start;
+    lanes sum[TILE_COLUMNS][VECTORS];
+    add_block(rows + start * TILE_ROWS, columns + start * TILE_COLUMNS, length, sum);
     for (int j = 0; j < TILE_COLUMNS; j++) {
       for (int i = 0; i < TILE_ROWS; i++) {
-        float next = total[j][i] + sum[j][i];
+        float next = total[j][i] + sum[j][i / LANES][i % LANES];
         total[j][i] = half ? tn_f32_of_f16(tn_f16_of_f32(next)) : next;
       }
     }

@@ -54,7 +54,7 @@ void rig_reset(void);
 /* The calls of an entry point since rig_reset; the next call of `name` fails after rig_fail. */
 int rig_calls(const char *name);
 void rig_fail(const char *name);
-/* What the next fakecuda_enqueue returns; the work is not run unless it is CUDA_SUCCESS. */
+/* The next fakecuda_enqueue returns `result`, and runs the work only where that is CUDA_SUCCESS. */
 void rig_refuse_work(int result);
 
 typedef struct rig_matrix {
