@@ -144,6 +144,9 @@ static void refuses_what_is_no_object(void **state) {
   size_t written;
   assert_int_equal(lt->cublasLtCreate(NULL), CUBLAS_STATUS_INVALID_VALUE);
   assert_int_equal(lt->cublasLtDestroy(NULL), CUBLAS_STATUS_NOT_INITIALIZED);
+  assert_int_equal(lt->cublasLtMatmul(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+                                      NULL, NULL, 0, NULL),
+                   CUBLAS_STATUS_NOT_INITIALIZED);
   assert_int_equal(lt->cublasLtMatmulDescCreate(NULL, CUBLAS_COMPUTE_32F, CUDA_R_32F),
                    CUBLAS_STATUS_INVALID_VALUE);
   assert_int_equal(lt->cublasLtMatmulDescSetAttribute(&zero, CUBLASLT_MATMUL_DESC_TRANSA, &value, 4),

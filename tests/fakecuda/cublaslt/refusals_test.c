@@ -78,6 +78,26 @@ static void leading_dimensions_and_strides(void **state) {
   refused(&p, CUBLAS_STATUS_NOT_SUPPORTED, "differ in their order");
 }
 
+/* Sets an attribute of A's layout. */
+static void refuse_layout(int attribute, int64_t value, size_t bytes, const char *reason) {
+  rig_product p = ready(24, 16, 40);
+  rig_describe(&p);
+  assert_int_equal(rig_double()->cublasLtMatrixLayoutSetAttribute(p.layout[0], attribute, &value, bytes),
+                   CUBLAS_STATUS_SUCCESS);
+  expect_refusal(rig_multiply(&p, NULL), CUBLAS_STATUS_NOT_SUPPORTED, reason);
+  rig_close(&p);
+}
+
+static void layouts_that_are_not_regular(void **state) {
+  (void)state;
+  refuse_layout(CUBLASLT_MATRIX_LAYOUT_ORDER, CUBLASLT_ORDER_COL32, 4, "A has order 2");
+  refuse_layout(CUBLASLT_MATRIX_LAYOUT_PLANE_OFFSET, 4096, 8, "A has planes");
+  refuse_layout(8, 1, 4, "a batch of pointers"); /* CUBLASLT_MATRIX_LAYOUT_BATCH_MODE of newer headers */
+  rig_product p = ready(24, 16, 40);
+  p.matrix[0].ld = p.matrix[0].columns = INT32_MAX;
+  refused(&p, CUBLAS_STATUS_INVALID_VALUE, "A does not fit into memory");
+}
+
 static void types_without_a_product(void **state) {
   (void)state;
   static const struct {
@@ -156,6 +176,8 @@ static void bias_and_aux(void **state) {
   p = with_epilogue(CUBLASLT_EPILOGUE_DRELU, 40);
   p.batch = 2, p.aux_stride = 128;
   refused(&p, CUBLAS_STATUS_INVALID_VALUE, "aux has the batch stride 128");
+  p.aux_stride = 128 * 16 + 64;
+  refused(&p, CUBLAS_STATUS_INVALID_VALUE, "aux has the batch stride 2112");
 }
 
 static void gradients_that_no_kernel_has(void **state) {
@@ -170,6 +192,16 @@ static void gradients_that_no_kernel_has(void **state) {
   p.transa = 1;
   rig_arrange(&p, CUDA_R_32F, CUDA_R_32F, false);
   refused(&p, CUBLAS_STATUS_NOT_SUPPORTED, "BGRADA");
+  p = rig_plain(1, 16, 40);
+  rig_fill(&p, 1);
+  p.epilogue = CUBLASLT_EPILOGUE_BGRADA;
+  refused(&p, CUBLAS_STATUS_NOT_SUPPORTED, "BGRADA");
+  p = rig_plain(16, 1, 40);
+  p.transb = 1;
+  rig_arrange(&p, CUDA_R_32F, CUDA_R_32F, false);
+  rig_fill(&p, 1);
+  p.epilogue = CUBLASLT_EPILOGUE_BGRADB;
+  refused(&p, CUBLAS_STATUS_NOT_SUPPORTED, "BGRADB");
 }
 
 /* Sets one attribute of the descriptor to a value of 1, 4 or 8 bytes. */
@@ -309,6 +341,9 @@ static void alignments_of_a_problem(void **state) {
   rig_product p = ready(24, 16, 128);
   p.matrix[0].ld = 25;
   assert_int_equal(count_algorithms(&p, results), 1);
+  p = ready(24, 16, 128);
+  p.batch = 2, p.matrix[0].stride++;
+  assert_int_equal(count_algorithms(&p, results), 1);
   p = with_epilogue(CUBLASLT_EPILOGUE_BIAS, 128);
   assert_int_equal(count_algorithms(&p, results), 4);
   p.bias = (char *)p.bias + 4;
@@ -326,7 +361,57 @@ static void alignments_of_a_problem(void **state) {
   rig_close(&p);
 }
 
-/* An algorithm is held to what it was chosen for. */
+static void set_preference(rig_product *p, int attribute, const void *value) {
+  assert_int_equal(rig_double()->cublasLtMatmulPreferenceSetAttribute(p->preference, attribute, value, 4),
+                   CUBLAS_STATUS_SUCCESS);
+}
+
+static void waves_and_search_modes(void **state) {
+  (void)state;
+  cublasLtMatmulHeuristicResult_t results[ALGORITHMS];
+  rig_product p = ready(24, 16, 128);
+  int count;
+  uint32_t mode = CUBLASLT_SEARCH_LIMITED_BY_ALGO_ID;
+  float waves = 0.01f; /* one of 132 multiprocessors, and less than two */
+  rig_describe(&p);
+  set_preference(&p, CUBLASLT_MATMUL_PREF_MAX_WAVES_COUNT, &waves);
+  assert_int_equal(rig_heuristic(&p, ALGORITHMS, results, &count), CUBLAS_STATUS_SUCCESS);
+  assert_int_equal(count, 3);
+  set_preference(&p, CUBLASLT_MATMUL_PREF_SEARCH_MODE, &mode);
+  expect_refusal(rig_heuristic(&p, ALGORITHMS, results, &count), CUBLAS_STATUS_NOT_SUPPORTED,
+                 "of one algorithm");
+  mode = 7;
+  set_preference(&p, CUBLASLT_MATMUL_PREF_SEARCH_MODE, &mode);
+  expect_refusal(rig_heuristic(&p, ALGORITHMS, results, &count), CUBLAS_STATUS_INVALID_VALUE,
+                 "search mode 7");
+  rig_close(&p);
+}
+
+/* Another bias takes no other algorithm, as long as it is aligned like the first. */
+static void algorithms_serve_other_biases(void **state) {
+  (void)state;
+  cublasLtMatmulHeuristicResult_t results[ALGORITHMS], checked;
+  const rig_library *lt = rig_double();
+  rig_product p = with_epilogue(CUBLASLT_EPILOGUE_BIAS, 128);
+  int count;
+  rig_describe(&p);
+  assert_int_equal(rig_heuristic(&p, ALGORITHMS, results, &count), CUBLAS_STATUS_SUCCESS);
+  for (int i = 0; i < 2; i++) {
+    char *bias = (char *)rig_device(256) + (i ? 4 : 0);
+    assert_int_equal(
+        lt->cublasLtMatmulDescSetAttribute(p.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias),
+        CUBLAS_STATUS_SUCCESS);
+    cublasStatus_t status = rig_multiply(&p, &results[0].algo);
+    cublasStatus_t check = lt->cublasLtMatmulAlgoCheck(rig_handle(), p.desc, p.layout[0], p.layout[1],
+                                                       p.layout[2], p.layout[3], &results[0].algo, &checked);
+    if (i == 0) assert_int_equal(check, CUBLAS_STATUS_SUCCESS);
+    if (i) expect_refusal(check, CUBLAS_STATUS_NOT_SUPPORTED, "less aligned");
+    assert_int_equal(status, i ? CUBLAS_STATUS_INVALID_VALUE : CUBLAS_STATUS_SUCCESS);
+  }
+  rig_close(&p);
+}
+
+/* An algorithm runs the problem that it was chosen for. */
 static void algorithms_are_bound(void **state) {
   (void)state;
   cublasLtMatmulHeuristicResult_t results[ALGORITHMS], checked = {0};
@@ -388,6 +473,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(shapes_that_do_not_fit),
       cmocka_unit_test(leading_dimensions_and_strides),
+      cmocka_unit_test(layouts_that_are_not_regular),
       cmocka_unit_test(types_without_a_product),
       cmocka_unit_test(epilogues_with_rows),
       cmocka_unit_test(bias_and_aux),
@@ -398,6 +484,8 @@ int main(void) {
       cmocka_unit_test(scalars),
       cmocka_unit_test(preferences),
       cmocka_unit_test(alignments_of_a_problem),
+      cmocka_unit_test(waves_and_search_modes),
+      cmocka_unit_test(algorithms_serve_other_biases),
       cmocka_unit_test(algorithms_are_bound),
       cmocka_unit_test(algorithms_keep_their_needs),
   };
