@@ -53,6 +53,7 @@ static const fakelt_attribute desc_attributes[] = {
     PLACE(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_AMAX_POINTER, fakelt_desc, tensor_scales[6]),
     PLACE(CUBLASLT_MATMUL_DESC_FAST_ACCUM, fakelt_desc, fast_accumulation),
     PLACE(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, fakelt_desc, bias_type),
+#if FAKELT_HAS_BLOCK_SCALES
     PLACE(31, fakelt_desc, scale_modes[0]),
     PLACE(32, fakelt_desc, scale_modes[1]),
     PLACE(33, fakelt_desc, scale_modes[2]),
@@ -61,6 +62,7 @@ static const fakelt_attribute desc_attributes[] = {
     PLACE(36, fakelt_desc, tensor_scales[7]),
     PLACE(37, fakelt_desc, scale_modes[5]),
     PLACE(38, fakelt_desc, emulation),
+#endif
     {0}};
 
 static const fakelt_attribute preference_attributes[] = {

@@ -10,7 +10,10 @@ enum {
   FAKELT_DESC_MAGIC = 0x6c744433,
   FAKELT_PREFERENCE_MAGIC = 0x6c745034
 };
-enum { FAKELT_TENSOR_SCALES = 8, FAKELT_SCALE_MODES = 6 };
+/* The attributes of block scales and emulation came with 12.8; before that the descriptor has no room for
+ * them. */
+#define FAKELT_HAS_BLOCK_SCALES (CUBLAS_VERSION >= 120800)
+enum { FAKELT_TENSOR_SCALES = FAKELT_HAS_BLOCK_SCALES ? 8 : 7, FAKELT_SCALE_MODES = 6 };
 
 typedef struct fakelt_layout {
   uint32_t magic, type;
@@ -25,11 +28,14 @@ typedef struct fakelt_desc {
   int32_t compute, scale, pointer_mode, transposed[3], fill; /* transposed: A, B, C */
   uint32_t epilogue;
   int32_t sm_count, aux_type, bias_type, atomic_chunks;
-  int32_t scale_modes[FAKELT_SCALE_MODES];
-  void *bias, *aux, *emulation;
+  void *bias, *aux;
   int64_t bias_stride, aux_ld, aux_stride, alpha_stride;
   void *tensor_scales[FAKELT_TENSOR_SCALES]; /* and places for largest values: all NULL in products without
                                                 scaling */
+#if FAKELT_HAS_BLOCK_SCALES
+  void *emulation;
+  int32_t scale_modes[FAKELT_SCALE_MODES];
+#endif
   int8_t fast_accumulation;
 } fakelt_desc;
 

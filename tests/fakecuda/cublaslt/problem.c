@@ -259,8 +259,11 @@ static cublasStatus_t check_desc(const fakelt_desc *desc) {
   FAKELT_REQUIRE(desc->fill == CUBLAS_FILL_MODE_FULL, UNSUPPORTED, "a part of D by fill mode %d", desc->fill);
   FAKELT_REQUIRE(desc->pointer_mode <= CUBLASLT_POINTER_MODE_DEVICE && desc->alpha_stride == 0, UNSUPPORTED,
                  "vectors of alpha: pointer mode %d", desc->pointer_mode);
-  FAKELT_REQUIRE(!desc->emulation && !desc->atomic_chunks && !desc->fast_accumulation, UNSUPPORTED,
-                 "emulation, chunks or fast accumulation of 8-bit types");
+  FAKELT_REQUIRE(!desc->atomic_chunks && !desc->fast_accumulation, UNSUPPORTED,
+                 "chunks, or fast accumulation of 8-bit types");
+#if FAKELT_HAS_BLOCK_SCALES
+  FAKELT_REQUIRE(!desc->emulation, UNSUPPORTED, "emulation of floating point");
+#endif
   return CUBLAS_STATUS_SUCCESS;
 }
 

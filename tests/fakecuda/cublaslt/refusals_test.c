@@ -231,6 +231,10 @@ static void attributes_of_other_products(void **state) {
   refuse_attribute(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, 4096, 8, CUBLAS_STATUS_INVALID_VALUE,
                    "scale pointer");
   refuse_attribute(CUBLASLT_MATMUL_DESC_FAST_ACCUM, 1, 1, CUBLAS_STATUS_NOT_SUPPORTED, "fast accumulation");
+#if CUBLAS_VERSION >= 130100
+  refuse_attribute(CUBLASLT_MATMUL_DESC_EMULATION_DESCRIPTOR, 4096, 8, CUBLAS_STATUS_NOT_SUPPORTED,
+                   "emulation");
+#endif
 }
 
 /* A target for the number of multiprocessors changes no product. */
