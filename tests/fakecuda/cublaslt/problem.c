@@ -13,7 +13,7 @@ enum { MOST_BATCHES = 65535, MASK_LD_MULTIPLE = 128, GELU_LD_MULTIPLE = 8 };
 static const int64_t most_elements = INT64_C(1) << 42; /* of one matrix, and of a batch stride */
 static const char operand_names[] = "ABCD";
 
-int64_t fakelt_type_bytes(int32_t type) { return type == CUDA_R_32F ? 4 : 2; }
+int64_t fakelt_type_bytes(int32_t type) { return type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2; }
 
 static int64_t extent(const fakelt_matrix *matrix) {
   return matrix->row_major ? (matrix->rows - 1) * matrix->ld + matrix->columns
@@ -145,6 +145,7 @@ static const type_rule type_rules[] = {
     {CUBLAS_COMPUTE_32F_FAST_16F, CUDA_R_32F, CUDA_R_32F, CUDA_R_32F},
     {CUBLAS_COMPUTE_32F_FAST_16BF, CUDA_R_32F, CUDA_R_32F, CUDA_R_32F},
     {CUBLAS_COMPUTE_16F, CUDA_R_16F, CUDA_R_16F, CUDA_R_16F},
+    {CUBLAS_COMPUTE_64F, CUDA_R_64F, CUDA_R_64F, CUDA_R_64F},
 };
 
 static int32_t without_pedantic(int32_t compute) {
@@ -227,6 +228,8 @@ static cublasStatus_t check_known_limits(const fakelt_problem *p) {
   const fakelt_matrix *a = &p->matrix[FAKELT_A], *b = &p->matrix[FAKELT_B];
   bool any_order = p->epilogue == CUBLASLT_EPILOGUE_DEFAULT || p->epilogue == CUBLASLT_EPILOGUE_RELU ||
                    p->epilogue == CUBLASLT_EPILOGUE_GELU;
+  FAKELT_REQUIRE(p->compute != CUBLAS_COMPUTE_64F || p->epilogue == CUBLASLT_EPILOGUE_DEFAULT, UNSUPPORTED,
+                 "epilogue %u of a product of f64", p->epilogue);
   FAKELT_REQUIRE(any_order || !p->matrix[FAKELT_D].row_major, UNSUPPORTED, "epilogue %u with a row-major D",
                  p->epilogue);
   bool backward = fakelt_has_aux(p->epilogue) && (p->epilogue & (8 | 64));

@@ -182,6 +182,10 @@ static void run_item(const fakelt_task *task, const panels *to, int64_t item, fl
 int fakelt_run(void *argument) {
   const fakelt_task *task = argument;
   const fakelt_problem *p = &task->problem;
+  if (p->compute == CUBLAS_COMPUTE_64F) {
+    fakelt_run_f64(task);
+    return 0;
+  }
   int64_t rows = (p->m + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS;
   int64_t columns = (p->n + TILE_COLUMNS - 1) / TILE_COLUMNS * TILE_COLUMNS;
   size_t floats = (size_t)(rows * p->k + columns * p->k + 2 * p->m * p->n + p->m);

@@ -7,7 +7,7 @@
 /* Scalars are of the scale type: copies of the host's, or addresses in device memory. */
 typedef struct fakelt_scalar {
   const void *device; /* NULL: `bits` holds the value */
-  uint32_t bits;
+  uint64_t bits;
 } fakelt_scalar;
 
 typedef struct fakelt_task {
@@ -20,6 +20,8 @@ typedef struct fakelt_task {
 
 /* Runs a fakelt_task; returns 0, or 1 where the host's memory is used up. */
 int fakelt_run(void *task);
+/* The same for products of f64. */
+void fakelt_run_f64(const fakelt_task *task);
 
 /* An element of f32, f16 or bf16 as f32, and back, rounded to nearest even. */
 float fakelt_load(int32_t type, const void *base, int64_t index);

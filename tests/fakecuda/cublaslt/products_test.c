@@ -52,6 +52,7 @@ static double aux_value(const rig_product *p, int item, int i, int j) {
 
 /* Rounding of the output type, and sums in f32 (in f16: a rounding for each block of 8). */
 static double tolerance_of(const rig_product *p) {
+  if (p->compute == CUBLAS_COMPUTE_64F) return 1e-15 * p->k;
   double rounding = p->matrix[3].type == CUDA_R_32F   ? 0
                     : p->matrix[3].type == CUDA_R_16F ? 1. / 1024
                                                       : 1. / 128;
@@ -164,15 +165,18 @@ static const struct {
     {CUBLAS_COMPUTE_32F, CUDA_R_32F, CUDA_R_16BF, CUDA_R_16BF},
     {CUBLAS_COMPUTE_32F, CUDA_R_32F, CUDA_R_16BF, CUDA_R_32F},
     {CUBLAS_COMPUTE_16F, CUDA_R_16F, CUDA_R_16F, CUDA_R_16F},
+    {CUBLAS_COMPUTE_64F, CUDA_R_64F, CUDA_R_64F, CUDA_R_64F},
 };
 enum { TYPE_CASES = sizeof type_cases / sizeof *type_cases };
 
 static void set_types(rig_product *p, int types, bool row_major) {
   static const uint16_t half_one = 0x3c00, half_zero = 0;
+  static const double one = 1, zero = 0;
   p->compute = type_cases[types].compute;
   p->scale = type_cases[types].scale;
   rig_arrange(p, type_cases[types].inputs, type_cases[types].outputs, row_major);
   if (p->scale == CUDA_R_16F) p->alpha = &half_one, p->beta = &half_zero;
+  if (p->scale == CUDA_R_64F) p->alpha = &one, p->beta = &zero;
 }
 
 static void products_of_all_types_orders_and_transposes(void **state) {
@@ -203,6 +207,8 @@ static void products_with_all_epilogues(void **state) {
   (void)state;
   for (unsigned i = 0; i < sizeof epilogues / sizeof *epilogues; i++) {
     for (int types = 0; types < TYPE_CASES; types++) {
+      bool none = type_cases[types].compute == CUBLAS_COMPUTE_64F;
+      if (none && epilogues[i] != CUBLASLT_EPILOGUE_DEFAULT) continue;
       for (int batch = 1; batch <= 3; batch += 2) {
         rig_product p = rig_plain(37, 11, 70);
         p.epilogue = epilogues[i];

@@ -113,6 +113,7 @@ cublasLtHandle_t rig_handle(void) {
 
 double rig_load(cudaDataType type, const void *base, int64_t index) {
   if (type == CUDA_R_32F) return ((const float *)base)[index];
+  if (type == CUDA_R_64F) return ((const double *)base)[index];
   uint16_t bits = ((const uint16_t *)base)[index];
   return type == CUDA_R_16F ? tn_f32_of_f16(bits) : tn_f32_of_bf16(bits);
 }
@@ -120,6 +121,8 @@ double rig_load(cudaDataType type, const void *base, int64_t index) {
 void rig_store(cudaDataType type, void *base, int64_t index, double value) {
   if (type == CUDA_R_32F)
     ((float *)base)[index] = (float)value;
+  else if (type == CUDA_R_64F)
+    ((double *)base)[index] = value;
   else
     ((uint16_t *)base)[index] =
         type == CUDA_R_16F ? tn_f16_of_f32((float)value) : tn_bf16_of_f32((float)value);
@@ -188,7 +191,9 @@ void rig_fill(rig_product *p, unsigned seed) {
   for (int i = 0; i < 4; i++) {
     const rig_matrix *matrix = &p->matrix[i];
     int64_t elements = (int64_t)matrix->stride * (p->batch - 1) + (int64_t)matrix->ld * lines_of(matrix);
-    p->pointer[i] = rig_device(elements * (matrix->type == CUDA_R_32F ? 4 : 2));
+    p->pointer[i] = rig_device(elements * (matrix->type == CUDA_R_64F   ? 8
+                                           : matrix->type == CUDA_R_32F ? 4
+                                                                        : 2));
     if (i < 3) fill_matrix(p, i, &seed);
   }
   if (p->batch > 1) p->bias_stride = length;
