@@ -1,59 +1,6 @@
 /* Training on a device with random delays gives the bits of the cpu, with and without capture. */
-#include "configs.h"
+#include "nets.h"
 #include "runs.h"
-
-static const char lenet[] = "[run]\nname = run\n[data]\nsource = digits\nepoch = 96\nbatch = 8\nworkers = 1\n"
-                            "transforms = to_float, normalize(mean=0.13, std=0.31)\n"
-                            "[data.valid]\nbatch = 20\nepoch = 50\n" LENET;
-
-static const char resnet[] =
-    "[run]\nname = run\n[data]\nsource = random\nshape = 3, 12, 12\nclasses = 5\nsamples = 72\nbatch = 6\n"
-    "[model]\ninputs = image: f32[3, 12, 12]\nlayers =\n"
-    "    conv1: conv2d(8, kernel=3, padding=1, bias=no)\n"
-    "    bn1:   batch_norm\n"
-    "           relu\n"
-    "    layer1: basic(8)\n"
-    "    layer2: basic(16, stride=2), basic(16)\n"
-    "           global_avg_pool\n"
-    "           dropout(0.1)\n"
-    "    fc:    linear(5)\n"
-    "loss = cross_entropy\nmetrics = accuracy\n"
-    "[block basic]\nargs = planes, stride=1\nlayers =\n"
-    "    conv1: conv2d(planes, kernel=3, stride=stride, padding=1, bias=no)\n"
-    "    bn1:   batch_norm\n"
-    "           relu\n"
-    "    conv2: conv2d(planes, kernel=3, padding=1, bias=no)\n"
-    "    bn2:   batch_norm\n"
-    "    downsample: conv2d(planes, kernel=1, stride=stride, bias=no),\n"
-    "                batch_norm <- in if stride != 1 or dim(in, 1) != planes\n"
-    "           add <- bn2, downsample\n"
-    "           relu\n"
-    "[optimizer]\ntype = sgd\nlr = 0.05\nmomentum = 0.9\n";
-
-static const char transformer[] =
-    "[run]\nname = run\n[data]\nsource = random\ntokens = 16\nclasses = 30\nsamples = 48\nbatch = 4\n"
-    "[model]\ninputs = tokens: i32[16]\ntargets = next: i32[16]\nlayers =\n"
-    "    wte:  embedding(30, 16, init=normal(0, 0.02))\n"
-    "    wpe:  positions(16, init=normal(0, 0.02)) <- tokens\n"
-    "    x:    add <- wte, wpe\n"
-    "    h:    block(16, heads=2) * 2\n"
-    "    ln_f: layer_norm\n"
-    "    head: linear(30, bias=no)\n"
-    "loss = cross_entropy\n"
-    "[block block]\nargs = width, heads\nlayers =\n"
-    "    ln_1: layer_norm\n"
-    "    qkv:  linear(3*width)\n"
-    "    q, k, v: split(3, axis=-1)\n"
-    "    y:    attention(heads, causal=yes) <- q, k, v\n"
-    "    proj: linear(width)\n"
-    "    a:    add <- in, proj\n"
-    "    ln_2: layer_norm\n"
-    "    up:   linear(4*width)\n"
-    "          gelu(tanh)\n"
-    "    down: linear(width)\n"
-    "          add <- a, down\n"
-    "[optimizer]\ntype = adamw\nlr = 1e-3\nweight_decay = 0.1\nclip = 1.0\n"
-    "[group.no_decay]\nmatch = *.bias, *ln_*\nweight_decay = 0\n";
 
 /* Two epochs of twelve steps each, with validation and checkpoints. */
 static void train_everywhere(const char *ini) {
@@ -79,20 +26,20 @@ static void train_everywhere(const char *ini) {
 
 static void lenet_trains_to_the_bits_of_the_cpu(void **state) {
   (void)state;
-  train_everywhere(lenet);
+  train_everywhere(lenet_ini);
 }
 static void a_small_resnet_trains_to_the_bits_of_the_cpu(void **state) {
   (void)state;
-  train_everywhere(resnet);
+  train_everywhere(resnet_ini);
 }
 static void a_small_transformer_trains_to_the_bits_of_the_cpu(void **state) {
   (void)state;
-  train_everywhere(transformer);
+  train_everywhere(transformer_ini);
 }
 
 static void a_run_goes_on_from_one_backend_to_the_other(void **state) {
   (void)state;
-  file_write("model.ini", transformer);
+  file_write("model.ini", transformer_ini);
   train("complete", "--set backend.use=cpu");
   program_json(0, "train model.ini --output parts --set run.epochs=2 --set run.seed=3 --set backend.use=sim "
                   "--set run.max_steps=12");
@@ -107,7 +54,7 @@ static void several_steps_a_launch_give_the_bits_of_one(void **state) {
   static const char *const numbers[] = {"1", "2", "3", "8", "auto"};
   static const char ask[] = "--set backend.use=%s --set run.steps_per_launch=%s --set run.save_every=7 "
                             "--set run.max_steps=23";
-  file_write("model.ini", lenet);
+  file_write("model.ini", lenet_ini);
   const json_t *one =
       train("one", "--set backend.use=cpu --set run.steps_per_launch=1 --set run.save_every=7 "
                    "--set run.max_steps=23");
@@ -128,13 +75,13 @@ static void a_number_of_steps_that_is_wrong_is_refused_with_its_line(void **stat
   static const char *const wrong[] = {"0", "17", "many", "3x", ""};
   char ini[2048];
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-    snprintf(ini, sizeof ini, "[run]\nsteps_per_launch = %s\n%s", wrong[i], lenet + strlen("[run]\n"));
+    snprintf(ini, sizeof ini, "[run]\nsteps_per_launch = %s\n%s", wrong[i], lenet_ini + strlen("[run]\n"));
     file_write("model.ini", ini);
     assert_int_not_equal(program_run("train model.ini --output o"), 0);
     assert_non_null(strstr(program_err, "model.ini:2: [run] steps_per_launch"));
     assert_non_null(strstr(program_err, "expected auto or a number from 1 to 16"));
   }
-  file_write("model.ini", lenet);
+  file_write("model.ini", lenet_ini);
   assert_int_not_equal(program_run("train model.ini --output o --set run.steps_per_launch=2 --set "
                                    "optimizer.accumulate=2"),
                        0);
@@ -151,7 +98,7 @@ static void count_copies(int *all, int *beside) {
 static void the_next_batch_arrives_under_the_current_step(void **state) {
   (void)state;
   int all, beside;
-  file_write("model.ini", lenet);
+  file_write("model.ini", lenet_ini);
   assert_int_equal(program_run("train model.ini --output o --set backend.use=sim --set backend.capture=no "
                                "--set backend.sim.seed=5 --set data.valid.epoch=20 --verbose"),
                    0);
@@ -173,7 +120,7 @@ static int copies_of_two_epochs(const char *steps_per_launch) {
 /* 24 steps and two validation batches. */
 static void batches_of_one_launch_are_copied_at_once(void **state) {
   (void)state;
-  file_write("model.ini", lenet);
+  file_write("model.ini", lenet_ini);
   assert_int_equal(copies_of_two_epochs("1"), 24 + 2);
   assert_int_equal(copies_of_two_epochs("4"), 6 + 2);
   assert_true(copies_of_two_epochs("auto") <= 24 + 2);
@@ -199,7 +146,7 @@ static counts count_launches(const char *more) {
  * two validation batches is replayed as well. */
 static void the_steps_of_one_launch_are_one_replay(void **state) {
   (void)state;
-  file_write("model.ini", lenet);
+  file_write("model.ini", lenet_ini);
   counts plain = count_launches("--set backend.capture=no --set run.steps_per_launch=4"),
          one = count_launches("--set run.steps_per_launch=1"),
          four = count_launches("--set run.steps_per_launch=4");
@@ -216,7 +163,7 @@ static void a_captured_step_is_launched_once(void **state) {
   (void)state;
   static const char ask[] = "train model.ini --output o --set run.epochs=3 --set backend.use=sim "
                             "--set backend.sim.fail=launch:900 --set backend.capture=%s";
-  file_write("model.ini", lenet);
+  file_write("model.ini", lenet_ini);
   assert_int_equal(program_run(ask, "yes"), 0);
   assert_int_not_equal(program_run(ask, "no"), 0);
   assert_non_null(strstr(program_err, "launch 900"));
@@ -252,7 +199,7 @@ static void check_drops(const char *kind, int first, int last, const char *way) 
  * The first wait is for the initial state, whose outputs are not read. */
 static void a_dropped_wait_of_the_loop_is_detected(void **state) {
   (void)state;
-  file_write("model.ini", lenet);
+  file_write("model.ini", lenet_ini);
   check_drops("wait", 2, 7, "--set data.workers=0");
   check_drops("wait", 2, 7, "--set data.workers=2 --set backend.capture=no");
 }
@@ -260,7 +207,7 @@ static void a_dropped_wait_of_the_loop_is_detected(void **state) {
 /* Copies in and out, of four steps and two validation batches. */
 static void a_dropped_copy_of_the_loop_is_detected(void **state) {
   (void)state;
-  file_write("model.ini", lenet);
+  file_write("model.ini", lenet_ini);
   check_drops("copy", 1, 12, "--set data.workers=0");
   check_drops("copy", 9, 12, "--set data.workers=2 --set backend.capture=no");
 }
@@ -276,7 +223,7 @@ static void a_device_that_fails_ends_the_run_with_the_ops_name(void **state) {
                 {"kernel:40", "was made to fail"},
                 {"copy:4", "'copy to "},
                 {"device:60", "was made to fail"}};
-  file_write("model.ini", lenet);
+  file_write("model.ini", lenet_ini);
   for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
     int code = program_run("train model.ini --output f%zu --set backend.use=sim --set backend.sim.fail=%s", i,
                            faults[i].fault);
@@ -287,7 +234,7 @@ static void a_device_that_fails_ends_the_run_with_the_ops_name(void **state) {
 
 static void too_little_memory_is_an_error_that_says_how_much(void **state) {
   (void)state;
-  file_write("model.ini", lenet);
+  file_write("model.ini", lenet_ini);
   assert_int_not_equal(
       program_run("train model.ini --output o --set backend.use=sim --set backend.sim.memory=100KB"), 0);
   assert_non_null(strstr(program_err, " needs "));

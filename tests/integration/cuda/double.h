@@ -1,0 +1,30 @@
+/* tests/integration/cuda/double.h: the program on the double of CUDA (tests/fakecuda). DOUBLES: the folders of its
+ * libraries. */
+#ifndef TN_TESTS_INTEGRATION_CUDA_DOUBLE_H
+#define TN_TESTS_INTEGRATION_CUDA_DOUBLE_H
+
+#include "program.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#define ON_DOUBLE "--set backend.use=cuda --set backend.cuda.libraries=" DOUBLES " "
+
+/* Set-up of a test: a temporary folder, and a folder of compiled kernels that tests share. */
+static inline int double_open(void **state) {
+  setenv("FAKECUDA_LOG", "fakecuda.log", 1);
+  unsetenv("FAKECUDA_FAIL");
+  unsetenv("FAKECUDA_COUNTS");
+  unsetenv("FAKECUDA_ORDER");
+  unsetenv("FAKECUDA_SEED");
+  return program_open(state);
+}
+
+/* The double has seen no violation of CUDA's contracts and no leak since the last look. */
+static inline void double_is_content(void) {
+  if (access("fakecuda.log", F_OK) != 0) return;
+  const char *log = file_read("fakecuda.log", NULL);
+  if (*log != '\0') fail_msg("the double of CUDA says: %s", log);
+}
+
+#endif
