@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 /* Entries of a clock: the host, each stream, and each stream's lane of a capture. */
-enum { TN_SIM_STREAMS = 8, TN_SIM_HOST = 0, TN_SIM_CLOCKS = 1 + 2 * TN_SIM_STREAMS };
+enum { TN_SIM_STREAMS = 32, TN_SIM_HOST = 0, TN_SIM_CLOCKS = 1 + 2 * TN_SIM_STREAMS };
 
 /* A vector clock (Mattern, "Virtual time and global states of distributed systems", 1989): for each entry,
  * the number of pieces of work that are ordered before the owner's next one. */

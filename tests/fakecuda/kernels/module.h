@@ -22,7 +22,7 @@ typedef struct fake_dim {
 typedef struct fake_launch {
   fake_dim grid, block;
   uint32_t shared_bytes; /* dynamic shared memory */
-  uint64_t seed;
+  uint64_t seed; /* 0: blocks and threads in the order of their numbers, which is the easiest to debug */
 } fake_launch;
 
 /* NULL, with a reason in `why`: the bytes are no image of this double (a fatbin of nvcc, for example). Any

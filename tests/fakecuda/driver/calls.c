@@ -1,0 +1,139 @@
+/* tests/fakecuda/driver/calls.c: entering and leaving an entry point; FAKECUDA_FAIL and FAKECUDA_COUNTS. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/fakecuda/driver/driver.h"
+#include "tests/fakecuda/driver/task.h"
+
+static pthread_mutex_t calls_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* ---- counting ---- */
+
+typedef struct counter {
+  char name[64];
+  uint64_t calls;
+} counter;
+
+enum { MOST_NAMES = 512 };
+static counter counters[MOST_NAMES];
+static size_t n_counters;
+static pthread_mutex_t counters_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static uint64_t calls_count(const char *name) {
+  pthread_mutex_lock(&counters_lock);
+  size_t i = 0;
+  while (i < n_counters && strcmp(counters[i].name, name) != 0) i++;
+  if (i == n_counters && n_counters < MOST_NAMES)
+    snprintf(counters[n_counters++].name, sizeof counters[i].name, "%s", name);
+  uint64_t n = i < n_counters ? ++counters[i].calls : 0;
+  pthread_mutex_unlock(&counters_lock);
+  return n;
+}
+
+__attribute__((destructor)) static void calls_write(void) {
+  const char *path = getenv("FAKECUDA_COUNTS");
+  FILE *file = path != NULL && *path != '\0' ? fopen(path, "w") : NULL;
+  if (file == NULL) return;
+  for (size_t i = 0; i < n_counters; i++)
+    fprintf(file, "%s %llu\n", counters[i].name, (unsigned long long)counters[i].calls);
+  fclose(file);
+}
+
+/* ---- failures on request: "cuLaunchKernel:17, cuMemAlloc_v2:1=2" ---- */
+
+static CUresult calls_asked(const char *name, uint64_t n) {
+  const char *at = getenv("FAKECUDA_FAIL");
+  size_t length = strlen(name);
+  while (at != NULL && *at != '\0') {
+    at += strspn(at, ", ");
+    if (strncmp(at, name, length) == 0 && at[length] == ':') {
+      char *rest = NULL;
+      if (strtoull(at + length + 1, &rest, 10) == n)
+        return *rest == '=' ? (CUresult)strtol(rest + 1, NULL, 10) : CUDA_ERROR_UNKNOWN;
+    }
+    at += strcspn(at, ", ");
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult fake_count(const char *name) { return calls_asked(name, calls_count(name)); }
+
+FAKE_API int fakecuda_call(const char *name) { return fake_count(name) != CUDA_SUCCESS; }
+
+/* ---- entering ---- */
+
+static atomic_bool initialized;
+
+static CUresult calls_check_state(fake_call *call, int needs) {
+  if ((needs & (FAKE_INITIALIZED | FAKE_CURRENT)) != 0 && !atomic_load(&initialized))
+    return fake_refuse(call, CUDA_ERROR_NOT_INITIALIZED, "cuInit has not been called");
+  if ((needs & FAKE_CURRENT) == 0) return CUDA_SUCCESS;
+  CUresult code = fake_context_current(call);
+  if (code != CUDA_SUCCESS) return code;
+  CUresult fault = (CUresult)atomic_load(&call->context->fault);
+  if (fault == CUDA_SUCCESS) return (needs & FAKE_UNSAFE) != 0 ? fake_capture_forbids(call) : CUDA_SUCCESS;
+  if ((needs & FAKE_FREES) == 0) return fault;
+  call->result = fault;
+  return CUDA_SUCCESS;
+}
+
+CUresult fake_enter_inside(fake_call *call, int needs) {
+  pthread_mutex_lock(&calls_lock);
+  return calls_check_state(call, needs);
+}
+
+CUresult fake_enter(fake_call *call, int needs) {
+  CUresult asked = fake_count(call->name);
+  pthread_mutex_lock(&calls_lock);
+  if (asked != CUDA_SUCCESS && (needs & FAKE_FREES) == 0) return asked;
+  CUresult code = calls_check_state(call, needs);
+  if (asked != CUDA_SUCCESS) call->result = asked;
+  return code;
+}
+
+CUresult fake_leave(fake_call *call, CUresult code) {
+  pthread_mutex_unlock(&calls_lock);
+  return code == CUDA_SUCCESS ? call->result : code;
+}
+
+CUresult fake_refuse(const fake_call *call, CUresult code, const char *format, ...) {
+  char text[768];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  fake_log("%s: %s", call->name, text);
+  return code;
+}
+
+CUresult fake_wait(fake_call *call, tn_sim_stream *stream, uint64_t position) {
+  CUcontext handle = call->context->handle;
+  pthread_mutex_unlock(&calls_lock);
+  tn_sim_reach(stream, position);
+  pthread_mutex_lock(&calls_lock);
+  if (fake_handle_find(FAKE_CONTEXT, handle) == NULL)
+    return fake_refuse(call, CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context was released during the wait");
+  return (CUresult)atomic_load(&call->context->fault);
+}
+
+/* ---- the beginning ---- */
+
+static CUresult calls_init(const fake_call *call, unsigned flags) {
+  if (flags != 0) return fake_refuse(call, CUDA_ERROR_INVALID_VALUE, "flags are %u, expected 0", flags);
+  if (fake_settings_get()->devices < 1) return CUDA_ERROR_NO_DEVICE;
+  fake_faults_open();
+  atomic_store(&initialized, true);
+  return CUDA_SUCCESS;
+}
+
+FAKE_API CUresult cuInit(unsigned flags) { FAKE_CALL(0, calls_init(&call, flags)); }
+
+static CUresult calls_version(const fake_call *call, int *version) {
+  if (version == NULL) return fake_refuse(call, CUDA_ERROR_INVALID_VALUE, "no place for the version");
+  *version = fake_settings_get()->version;
+  return CUDA_SUCCESS;
+}
+
+FAKE_API CUresult cuDriverGetVersion(int *version) { FAKE_CALL(0, calls_version(&call, version)); }

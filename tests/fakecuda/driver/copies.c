@@ -1,0 +1,170 @@
+/* tests/fakecuda/driver/copies.c: copies and memsets. A copy looks its device memory up when it runs, so that
+ * a graph that outlives the memory faults. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/fakecuda/driver/driver.h"
+
+typedef struct fake_copy {
+  fake_context *context;
+  CUdeviceptr to_device, from_device; /* 0: host memory */
+  void *to;
+  const void *from; /* NULL with from_device = 0: the bytes lie in `own` */
+  size_t bytes;
+  uint64_t sum; /* of pinned bytes at the call; 0: not checked */
+  unsigned char own[];
+} fake_copy;
+
+/* ---- on the engine ---- */
+
+/* The host's view of a device address. */
+static void *copy_real(fake_context *context, CUdeviceptr address, char *why) {
+  fake_block b;
+  char text[256];
+  char *at = (char *)(uintptr_t)address;
+  if (fake_memory_find(context, at, &b) && b.device) return b.real + (at - b.address);
+  fake_memory_describe(context, at, text, sizeof text);
+  snprintf(why, FAKE_WHY, "%s", text);
+  return NULL;
+}
+
+static int copy_run(void *arg, char *why) {
+  const fake_copy *c = arg;
+  void *to = c->to_device != 0 ? copy_real(c->context, c->to_device, why) : c->to;
+  const void *from = c->from != NULL ? c->from : c->own;
+  if (c->from_device != 0) from = copy_real(c->context, c->from_device, why);
+  if (to == NULL || from == NULL) return -1;
+  if (c->sum != 0 && tn_sim_sum(from, c->bytes) != c->sum)
+    fake_log("cuMemcpyHtoDAsync_v2: the host wrote to %p, %zu bytes, before the copy from there was done",
+             from, c->bytes);
+  memmove(to, from, c->bytes);
+  return 0;
+}
+
+/* ---- enqueuing ---- */
+
+static CUresult copy_push(const fake_call *call, fake_stream *s, const fake_copy *copy, size_t own) {
+  fake_task task = {.name = call->name, .body = copy_run, .arg = copy, .bytes = sizeof *copy + own};
+  return fake_push(call, s, &task);
+}
+
+static CUresult copy_refuse_pageable(const fake_call *call, const fake_stream *s) {
+  return fake_capture_spoil(call, s->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+                            "the host memory of a captured copy must be pinned");
+}
+
+/* Pageable memory has been read when the call returns. */
+static CUresult copy_push_bytes(const fake_call *call, fake_stream *s, const fake_copy *copy,
+                                const void *from) {
+  fake_copy *with = malloc(sizeof *copy + copy->bytes);
+  if (with == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
+  *with = *copy;
+  with->from = NULL;
+  memcpy(with->own, from, copy->bytes);
+  CUresult code = copy_push(call, s, with, copy->bytes);
+  free(with);
+  return code;
+}
+
+static CUresult copy_to_device(const fake_call *call, CUdeviceptr to, const void *from, size_t bytes,
+                               CUstream handle) {
+  fake_stream *s;
+  void *real;
+  bool pinned = false;
+  CUresult code = fake_stream_find_here(call, handle, &s);
+  if (code != CUDA_SUCCESS || bytes == 0) return code;
+  code = fake_memory_check(call, to, bytes, "the target", &real);
+  if (code == CUDA_SUCCESS) code = fake_memory_check_host(call, from, bytes, "the source", &pinned);
+  if (code != CUDA_SUCCESS) return code;
+  fake_copy copy = {.context = s->context, .to_device = to, .from = from, .bytes = bytes};
+  if (!pinned && s->capture != NULL) return copy_refuse_pageable(call, s);
+  if (!pinned) return copy_push_bytes(call, s, &copy, from);
+  if (s->capture == NULL) copy.sum = tn_sim_sum(from, bytes);
+  return copy_push(call, s, &copy, 0);
+}
+
+FAKE_API CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
+  FAKE_CALL(FAKE_CURRENT, copy_to_device(&call, to, from, bytes, stream));
+}
+
+/* A copy to pageable memory is done when the call returns. */
+static CUresult copy_to_host(fake_call *call, void *to, CUdeviceptr from, size_t bytes, CUstream handle) {
+  fake_stream *s;
+  void *real;
+  bool pinned = false;
+  CUresult code = fake_stream_find_here(call, handle, &s);
+  if (code != CUDA_SUCCESS || bytes == 0) return code;
+  code = fake_memory_check(call, from, bytes, "the source", &real);
+  if (code == CUDA_SUCCESS) code = fake_memory_check_host(call, to, bytes, "the target", &pinned);
+  if (code != CUDA_SUCCESS) return code;
+  if (!pinned && s->capture != NULL) return copy_refuse_pageable(call, s);
+  fake_copy copy = {.context = s->context, .to = to, .from_device = from, .bytes = bytes};
+  code = copy_push(call, s, &copy, 0);
+  return code == CUDA_SUCCESS && !pinned ? fake_wait(call, s->sim, atomic_load(&s->sim->ring.tail)) : code;
+}
+
+FAKE_API CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  FAKE_CALL(FAKE_CURRENT, copy_to_host(&call, to, from, bytes, stream));
+}
+
+static CUresult copy_on_device(const fake_call *call, CUdeviceptr to, CUdeviceptr from, size_t bytes,
+                               CUstream handle) {
+  fake_stream *s;
+  void *real;
+  CUresult code = fake_stream_find_here(call, handle, &s);
+  if (code != CUDA_SUCCESS || bytes == 0) return code;
+  code = fake_memory_check(call, to, bytes, "the target", &real);
+  if (code == CUDA_SUCCESS) code = fake_memory_check(call, from, bytes, "the source", &real);
+  if (code != CUDA_SUCCESS) return code;
+  if (to < from + bytes && from < to + bytes)
+    return fake_refuse(call, CUDA_ERROR_INVALID_VALUE, "source and target overlap");
+  fake_copy copy = {.context = s->context, .to_device = to, .from_device = from, .bytes = bytes};
+  return copy_push(call, s, &copy, 0);
+}
+
+FAKE_API CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  FAKE_CALL(FAKE_CURRENT, copy_on_device(&call, to, from, bytes, stream));
+}
+
+/* ---- memsets ---- */
+
+typedef struct fill {
+  fake_context *context;
+  CUdeviceptr to;
+  uint32_t value;
+  size_t width, n; /* of elements */
+} fill;
+
+static int copy_run_fill(void *arg, char *why) {
+  const fill *f = arg;
+  char *to = copy_real(f->context, f->to, why);
+  if (to == NULL) return -1;
+  if (f->width == 1) memset(to, (int)f->value, f->n);
+  for (size_t i = 0; f->width == sizeof f->value && i < f->n; i++)
+    memcpy(to + i * sizeof f->value, &f->value, sizeof f->value);
+  return 0;
+}
+
+static CUresult copy_fill(const fake_call *call, fill f, CUstream handle) {
+  fake_stream *s;
+  void *real;
+  CUresult code = fake_stream_find_here(call, handle, &s);
+  if (code != CUDA_SUCCESS || f.n == 0) return code;
+  if (f.to % f.width != 0 || f.n > SIZE_MAX / f.width)
+    return fake_refuse(call, CUDA_ERROR_INVALID_VALUE, "%zu elements of %zu bytes at %#llx", f.n, f.width,
+                       (unsigned long long)f.to);
+  code = fake_memory_check(call, f.to, f.n * f.width, "the target", &real);
+  if (code != CUDA_SUCCESS) return code;
+  f.context = s->context;
+  fake_task task = {.name = call->name, .body = copy_run_fill, .arg = &f, .bytes = sizeof f};
+  return fake_push(call, s, &task);
+}
+
+FAKE_API CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t n, CUstream stream) {
+  FAKE_CALL(FAKE_CURRENT, copy_fill(&call, (fill){.to = to, .value = value, .width = 1, .n = n}, stream));
+}
+
+FAKE_API CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t n, CUstream stream) {
+  FAKE_CALL(FAKE_CURRENT, copy_fill(&call, (fill){.to = to, .value = value, .width = 4, .n = n}, stream));
+}

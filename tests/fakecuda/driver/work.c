@@ -1,0 +1,150 @@
+/* tests/fakecuda/driver/work.c: pieces of work on the engine of the simulated device. The engine's task
+ * carries the address of a piece; a stream or a graph owns it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/fakecuda/driver/driver.h"
+#include "tests/fakecuda/driver/task.h"
+
+typedef struct fake_work {
+  struct fake_work *next;
+  fake_context *context;
+  uint64_t position; /* on its stream; 0: it is captured */
+  char name[96];
+  fake_body body;
+  bool computes;
+  _Alignas(16) unsigned char arg[];
+} fake_work;
+
+/* ---- on the engine ---- */
+
+static tn_status work_fail(const fake_work *w, int code, const char *why) {
+  int none = CUDA_SUCCESS, fault = code > 0 ? code : CUDA_ERROR_ILLEGAL_ADDRESS;
+  if (code < 0) fake_log("fault on device %d: '%s': %s", w->context->device, w->name, why);
+  atomic_compare_exchange_strong(&w->context->fault, &none, fault);
+  return TN_EDEVICE;
+}
+
+/* After a fault nothing runs any more in the context. */
+static tn_status work_run(tn_env *env, void *arg) {
+  (void)env;
+  fake_work *w;
+  memcpy(&w, arg, sizeof w);
+  char why[FAKE_WHY] = "no reason given";
+  if (atomic_load(&w->context->fault) != CUDA_SUCCESS) return TN_OK;
+  if (w->computes) fake_memory_show(w->context, true);
+  int code = fake_guard(w->context, w->body, w->arg, why);
+  if (w->computes) fake_memory_show(w->context, false);
+  return code == 0 ? TN_OK : work_fail(w, code, why);
+}
+
+/* ---- enqueuing ---- */
+
+void fake_works_free(struct fake_work *first) {
+  while (first != NULL) {
+    fake_work *next = first->next;
+    free(first);
+    first = next;
+  }
+}
+
+/* Frees what the stream has done. */
+static void work_sweep(fake_stream *s) {
+  uint64_t done = atomic_load(&s->sim->ring.head);
+  while (s->first != NULL && s->first->position <= done) {
+    fake_work *next = s->first->next;
+    free(s->first);
+    s->first = next;
+  }
+  if (s->first == NULL) s->last = NULL;
+}
+
+static void work_keep(fake_stream *s, fake_work *w) {
+  if (s->capture != NULL) {
+    w->next = s->capture->works;
+    s->capture->works = w;
+    s->capture->nodes++;
+    return;
+  }
+  work_sweep(s);
+  w->position = atomic_load(&s->sim->ring.tail);
+  if (s->last != NULL)
+    s->last->next = w;
+  else
+    s->first = w;
+  s->last = w;
+}
+
+static CUresult work_code(const fake_stream *s) {
+  int fault = atomic_load(&s->context->fault);
+  return fault != CUDA_SUCCESS ? (CUresult)fault : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult fake_push(const fake_call *call, fake_stream *stream, const fake_task *task) {
+  CUresult code = fake_capture_check(call, stream);
+  if (code != CUDA_SUCCESS) return code;
+  fake_work *w = calloc(1, sizeof *w + task->bytes);
+  if (w == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
+  w->context = stream->context;
+  w->body = task->body;
+  w->computes = task->computes;
+  snprintf(w->name, sizeof w->name, "%s", task->name);
+  if (task->bytes > 0) memcpy(w->arg, task->arg, task->bytes);
+  tn_env env = fake_env;
+  tn_sim_task sim = {.name = w->name, .body = work_run};
+  fake_capture_aim(stream);
+  tn_status status = tn_sim_push_task(&env, stream->sim, &sim, &w, sizeof w);
+  fake_capture_leave(stream);
+  if (status != TN_OK) return free(w), work_code(stream);
+  work_keep(stream, w);
+  return CUDA_SUCCESS;
+}
+
+/* ---- work of another double ---- */
+
+typedef struct foreign {
+  int (*body)(void *arg);
+  size_t bytes;
+  _Alignas(16) unsigned char arg[1024];
+} foreign;
+
+/* Each replay starts from the copy made at enqueuing. */
+static int work_run_foreign(void *arg, char *why) {
+  foreign here;
+  memcpy(&here, arg, sizeof here);
+  int code = here.body(here.arg);
+  if (code != 0) snprintf(why, FAKE_WHY, "it returned %d", code);
+  return code != 0 ? -1 : 0;
+}
+
+static CUresult work_enqueue(const fake_call *call, CUstream handle, const char *name, int (*body)(void *arg),
+                             const void *arg, size_t bytes) {
+  fake_stream *s;
+  foreign f = {.body = body, .bytes = bytes};
+  CUresult code = fake_stream_find_here(call, handle, &s);
+  if (code != CUDA_SUCCESS) return code;
+  if (bytes > sizeof f.arg || body == NULL)
+    return fake_refuse(call, CUDA_ERROR_INVALID_VALUE, "'%s' has an argument of %zu bytes", name, bytes);
+  if (bytes > 0) memcpy(f.arg, arg, bytes);
+  fake_task task = {.name = name, .body = work_run_foreign, .arg = &f, .bytes = sizeof f, .computes = true};
+  return fake_push(call, s, &task);
+}
+
+FAKE_API CUresult fakecuda_enqueue(CUstream stream, const char *name, int (*body)(void *arg), const void *arg,
+                                   size_t bytes) {
+  fake_call call = {.name = "fakecuda_enqueue"};
+  CUresult code = fake_enter_inside(&call, FAKE_CURRENT);
+  if (code == CUDA_SUCCESS) code = work_enqueue(&call, stream, name, body, arg, bytes);
+  return fake_leave(&call, code);
+}
+
+FAKE_API int fakecuda_is_device_memory(const void *from, size_t bytes) {
+  fake_call call = {.name = "fakecuda_is_device_memory"};
+  fake_block b;
+  bool is = fake_enter_inside(&call, FAKE_CURRENT) == CUDA_SUCCESS &&
+            fake_memory_find(call.context, from, &b) && b.device &&
+            bytes <= (size_t)(b.address + b.bytes - (const char *)from);
+  fake_leave(&call, CUDA_SUCCESS);
+  return is;
+}
