@@ -1,5 +1,5 @@
-/* tests/integration/cuda/double.h: the program on the double of CUDA (tests/fakecuda). DOUBLES: the folders of its
- * libraries. */
+/* tests/integration/cuda/double.h: the program on the double of CUDA (tests/fakecuda). DOUBLES: the folders
+ * of its libraries. */
 #ifndef TN_TESTS_INTEGRATION_CUDA_DOUBLE_H
 #define TN_TESTS_INTEGRATION_CUDA_DOUBLE_H
 

@@ -1,5 +1,5 @@
-/* Training on the double of CUDA: losses near those of the cpu, the same bits in any order of the streams, with and
- * without capture. */
+/* Training on the double of CUDA: losses near those of the cpu, the same bits in any order of the streams,
+ * with and without capture. */
 #include "double.h"
 
 #include <math.h>
@@ -110,9 +110,11 @@ static void a_checkpoint_goes_on_on_another_backend(void **state) {
   snprintf(cpu, sizeof cpu, "--set backend.use=cpu %s", run);
   const json_t *whole = program_json(0, "train model.ini --output whole --set run.epochs=3 %s", cpu);
   assert_non_null(program_json(0, "train model.ini --output parts --set run.epochs=1 %s", cpu));
-  assert_non_null(program_json(0, "train model.ini --output parts --resume auto --set run.epochs=2 " ON_DOUBLE "%s", run));
+  assert_non_null(program_json(
+      0, "train model.ini --output parts --resume auto --set run.epochs=2 " ON_DOUBLE "%s", run));
   double_is_content();
-  const json_t *parts = program_json(0, "train model.ini --output parts --resume auto --set run.epochs=3 %s", cpu);
+  const json_t *parts =
+      program_json(0, "train model.ini --output parts --resume auto --set run.epochs=3 %s", cpu);
   losses_are_near(parts, whole, 1e-5);
   assert_true(program_number(parts, "steps") == program_number(whole, "steps"));
 }
