@@ -4,6 +4,13 @@
 #ifndef TN_BACKENDS_SHARED_POLYNOMIALS_H
 #define TN_BACKENDS_SHARED_POLYNOMIALS_H
 
+/* A function of this folder that device code may call as well. Such headers include nothing of the host there. */
+#ifdef __CUDACC__
+#define TN_SHARED_FN static __device__ inline
+#else
+#define TN_SHARED_FN static inline
+#endif
+
 /* Adding 1.5 * 2^23 leaves the nearest integer in the low bits of the sum. */
 #define TN_NEAREST      0x1.8p23f
 #define TN_NEAREST_BITS 0x4b400000u
@@ -21,13 +28,13 @@
  * PREFIX_sine_part(r, z): sin(2 pi r) by r and z = r^2, for |r| <= 1/8; 2 pi is in two parts.
  * PREFIX_cosine_part(z): cos(2 pi r) by z = r^2, for |r| <= 1/8. */
 #define TN_DEFINE_POLYNOMIALS(T, prefix)                                                                     \
-  static inline T prefix##_exp_part(T r) {                                                                   \
+  TN_SHARED_FN T prefix##_exp_part(T r) {                                                                    \
     T p = 0x1.6db47ap-10f * r + 0x1.123b92p-7f;                                                              \
     p = p * r + 0x1.55545ep-5f;                                                                              \
     p = p * r + 0x1.55548ep-3f;                                                                              \
     return p * r + 0.5f;                                                                                     \
   }                                                                                                          \
-  static inline T prefix##_log_part(T f) {                                                                   \
+  TN_SHARED_FN T prefix##_log_part(T f) {                                                                    \
     T p = 0x1.14573ep-4f * f + -0x1.de3bf8p-4f;                                                              \
     p = p * f + 0x1.e6f08cp-4f;                                                                              \
     p = p * f + -0x1.fc220ep-4f;                                                                             \
@@ -37,14 +44,14 @@
     p = p * f + -0x1.000006p-2f;                                                                             \
     return p * f + 0x1.555548p-2f;                                                                           \
   }                                                                                                          \
-  static inline T prefix##_tanh_part(T z) {                                                                  \
+  TN_SHARED_FN T prefix##_tanh_part(T z) {                                                                   \
     T p = 0x1.18e1c4p-9f * z + -0x1.0bf4f6p-7f;                                                              \
     p = p * z + 0x1.638b56p-6f;                                                                              \
     p = p * z + -0x1.b9ee9p-5f;                                                                              \
     p = p * z + 0x1.111066p-3f;                                                                              \
     return p * z + -0x1.555554p-2f;                                                                          \
   }                                                                                                          \
-  static inline T prefix##_erf_part(T z) {                                                                   \
+  TN_SHARED_FN T prefix##_erf_part(T z) {                                                                    \
     T p = 0x1.496a28p-14f * z + -0x1.a3f6fcp-11f;                                                            \
     p = p * z + 0x1.5405b2p-8f;                                                                              \
     p = p * z + -0x1.b7f90cp-6f;                                                                             \
@@ -52,7 +59,7 @@
     p = p * z + -0x1.81273ep-2f;                                                                             \
     return p * z + 0x1.06eba8p-3f;                                                                           \
   }                                                                                                          \
-  static inline T prefix##_log_erfc(T a) {                                                                   \
+  TN_SHARED_FN T prefix##_log_erfc(T a) {                                                                    \
     T p = 0x1.852dc4p-13f * a + -0x1.814d22p-9f;                                                             \
     p = p * a + 0x1.654246p-6f;                                                                              \
     p = p * a + -0x1.a60a94p-4f;                                                                             \
@@ -60,14 +67,14 @@
     p = p * a + -0x1.2085b2p+0f;                                                                             \
     return p * a + -0x1.72e404p-12f;                                                                         \
   }                                                                                                          \
-  static inline T prefix##_sine_part(T r, T z) {                                                             \
+  TN_SHARED_FN T prefix##_sine_part(T r, T z) {                                                              \
     T p = 0x1.4bc256p+5f * z + -0x1.32ca86p+6f;                                                              \
     p = p * z + 0x1.466bbap+6f;                                                                              \
     p = p * z + -0x1.4abbcep+5f;                                                                             \
     p = (p * z) * r + r * -0x1.777a5cp-23f;                                                                  \
     return p + r * 0x1.921fb6p+2f;                                                                           \
   }                                                                                                          \
-  static inline T prefix##_cosine_part(T z) {                                                                \
+  TN_SHARED_FN T prefix##_cosine_part(T z) {                                                                 \
     T p = -0x1.a10848p+4f * z + 0x1.e1e85cp+5f;                                                              \
     p = p * z + -0x1.55d3bcp+6f;                                                                             \
     p = p * z + 0x1.03c1fp+6f;                                                                               \

@@ -1,5 +1,5 @@
 #!/bin/sh
-# embed.sh FILE...: a C file with the texts of the files, by their paths from backends/cuda (device_text.h).
+# embed.sh FILE...: a C file with the texts of the files, by their paths from the root (device_text.h).
 set -eu
 echo '#include "backends/cuda/modules/device_text.h"'
 i=0
@@ -12,7 +12,7 @@ done
 echo 'const tn_cuda_text tn_cuda_texts[] = {'
 i=0
 for file; do
-  echo "  {\"backends/cuda/device/${file##*/}\", (const char *)text_$i},"
+  echo "  {\"backends/${file##*backends/}\", (const char *)text_$i},"
   i=$((i + 1))
 done
 echo '  {NULL, NULL}};'

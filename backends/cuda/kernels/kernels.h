@@ -16,15 +16,18 @@
   X(matmul_gelu)                                                                                             \
   X(matmul_kept_gelu) X(matmul_add) X(matmul_gelu_grad) X(matmul_bias_grad)
 /* pointwise.c */
-#define TN_CUDA_POINTWISE_KERNELS(X)
+#define TN_CUDA_POINTWISE_KERNELS(X) X(pointwise) X(random_uniform) X(random_normal)
 /* reduce.c, moments.c, argmax.c, all_finite.c */
 #define TN_CUDA_REDUCE_KERNELS(X)
-/* softmax.c, layer_norm.c, cross_entropy.c, embedding.c, attention.c */
+/* softmax.c, layer_norm.c, cross_entropy.c, embedding.c */
 #define TN_CUDA_ROW_KERNELS(X)
 /* conv2d.c, pool.c */
-#define TN_CUDA_WINDOW_KERNELS(X)
+#define TN_CUDA_WINDOW_KERNELS(X)                                                                            \
+  X(conv2d)                                                                                                  \
+  X(conv2d_grad_input)                                                                                       \
+  X(conv2d_grad_weight) X(max_pool2d) X(max_pool2d_grad) X(avg_pool2d) X(avg_pool2d_grad)
 /* movement.c, crop.c */
-#define TN_CUDA_MOVEMENT_KERNELS(X)
+#define TN_CUDA_MOVEMENT_KERNELS(X) X(transpose) X(slice) X(pad) X(concat) X(pack) X(crop)
 
 #define TN_CUDA_KERNELS(X)                                                                                   \
   TN_CUDA_REORDER_KERNELS(X)                                                                                 \

@@ -1,9 +1,11 @@
-/* backends/cuda/kernels/reorder.c: copies of bytes, and copies to another layout (device/reorder.cu). */
+/* backends/cuda/kernels/reorder.c: copies of bytes, and copies to another layout: without blocks a strided
+ * copy (strided.h), with blocks element by element (device/reorder.cu). */
 #include <stdio.h>
 #include <string.h>
 
 #include "backends/cuda/device/reorder.cuh"
 #include "backends/cuda/kernels/kernels.h"
+#include "backends/cuda/kernels/strided.h"
 #include "backends/cuda/modules/modules.h"
 #include "backends/shared/define_kernel.h"
 #include "tenon/plugin/storage.h"
@@ -47,7 +49,8 @@ typedef struct reorder_kernel {
   tn_cuda_function function;
   tn_cuda_grid grid;
   struct reorder_args args;
-  bool same;
+  bool same, strided;
+  tn_cuda_strided copy;
 } reorder_kernel;
 
 static tn_status cuda_reorder_query(tn_query *q) {
@@ -79,26 +82,48 @@ static void reorder_fill_args(struct reorder_args *a, const tn_type *type, const
   a->n_from = reorder_fill_axes(from, a->from_axis);
 }
 
+/* Without blocks, axis i of the result is a dimension, which has one stride in the operand. */
+static tn_movement reorder_walk(const tn_storage *from, const tn_storage *to) {
+  int64_t dims[TN_MAX_RANK], to_strides[TN_MAX_RANK], from_strides[TN_MAX_RANK];
+  for (int32_t i = 0; i < to->n; i++) {
+    dims[i] = to->axis[i].extent;
+    to_strides[i] = to->axis[i].stride;
+    from_strides[i] = tn_storage_offset(from, to->axis[i].dim, dims[i] > 1 ? 1 : 0);
+  }
+  return tn_movement_make(to->n, dims, to_strides, from_strides);
+}
+
+static tn_status reorder_prepare_elements(tn_prepare *p, const tn_storage *from, const tn_storage *to,
+                                          reorder_kernel *keep) {
+  const tn_type *x = p->match->in[0];
+  char name[TN_CUDA_FUNCTION_NAME];
+  reorder_fill_args(&keep->args, x, from, to);
+  keep->grid = tn_cuda_grid_of(to->count, REORDER_THREADS, REORDER_BLOCKS);
+  snprintf(name, sizeof name, "reorder_%d", (int)tn_dtype_size(x->dtype));
+  return tn_cuda_request(p, &keep->function, "reorder.cu", name);
+}
+
 static tn_status cuda_reorder_prepare(tn_prepare *p, void **made) {
   static const tn_layout unset = {0};
   const tn_type *x = p->match->in[0];
-  char name[TN_CUDA_FUNCTION_NAME];
+  const tn_layout *in = p->in_layout ? &p->in_layout[0] : &unset;
+  const tn_layout *out = p->out_layout ? &p->out_layout[0] : &unset;
   reorder_kernel *keep = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
   *made = keep;
-  tn_storage from = tn_storage_of(x, p->in_layout ? &p->in_layout[0] : &unset);
-  tn_storage to = tn_storage_of(x, p->out_layout ? &p->out_layout[0] : &unset);
+  tn_storage from = tn_storage_of(x, in), to = tn_storage_of(x, out);
   keep->same = tn_storage_same(&from, &to);
   if (keep->same) return TN_OK;
-  reorder_fill_args(&keep->args, x, &from, &to);
-  keep->grid = tn_cuda_grid_of(to.count, REORDER_THREADS, REORDER_BLOCKS);
-  snprintf(name, sizeof name, "reorder_%d", (int)tn_dtype_size(x->dtype));
-  return tn_cuda_request(p, &keep->function, "reorder.cu", name);
+  keep->strided = in->n_blocks == 0 && out->n_blocks == 0;
+  if (!keep->strided) return reorder_prepare_elements(p, &from, &to, keep);
+  tn_movement walk = reorder_walk(&from, &to);
+  return tn_cuda_strided_prepare(p, (int32_t)tn_dtype_size(x->dtype), &walk, &keep->copy);
 }
 
 static void cuda_reorder_release(tn_env *env, void *made) {
   reorder_kernel *k = made;
   tn_cuda_withdraw(&k->function);
+  tn_cuda_strided_release(&k->copy);
   tn_delete(env, k);
 }
 
@@ -106,6 +131,7 @@ static tn_status cuda_reorder_launch(tn_launch *l) {
   const reorder_kernel *k = l->prepared;
   struct reorder_args a = k->args;
   if (k->same) return cuda_copy_view(l);
+  if (k->strided) return tn_cuda_strided_launch(l, &k->copy, l->out[0].data, l->in[0].data);
   a.to = l->out[0].data;
   a.from = l->in[0].data;
   return tn_cuda_launch(l, &k->function, &k->grid, &a, sizeof a);

@@ -92,7 +92,7 @@ bool tn_cuda_compile(const tn_cuda_compiler *compiler, const char *title, const 
   *image = (tn_cuda_image){NULL, 0};
   *error = '\0';
   for (const tn_cuda_text *t = tn_cuda_texts; t->path != NULL && n < MOST_HEADERS; t++)
-    if (strstr(t->path, ".cuh") != NULL) names[n] = t->path, texts[n++] = t->text;
+    if (strcmp(strrchr(t->path, '.'), ".cu") != 0) names[n] = t->path, texts[n++] = t->text;
   nvrtcResult code = compiler->libraries->nvrtc.nvrtcCreateProgram(&program, text, title, n, texts, names);
   if (!compile_check(compiler, code, "nvrtcCreateProgram", error)) return false;
   bool done = compile_run(compiler, program, error) && compile_take_image(compiler, program, image, error);

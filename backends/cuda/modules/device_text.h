@@ -9,7 +9,7 @@ typedef struct tn_cuda_text {
   const char *text; /* ends with a zero byte */
 } tn_cuda_text;
 
-/* The files; a path of NULL is the end. Headers (.cuh) come first. */
+/* The files; a path of NULL is the end. Headers come first, and do not end in .cu. */
 extern const tn_cuda_text tn_cuda_texts[];
 
 #endif

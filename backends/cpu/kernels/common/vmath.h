@@ -2,7 +2,7 @@
  * the compiler vectorizes loops over them. The largest errors over all arguments, measured against binary64,
  * are
  *
- *     exp 1.0   log 0.9   tanh 1.4   erf 1.3   sigmoid 2.4   sin and cos of 2 pi u 1.6   ulp
+ *     exp 1.0   log 0.9   tanh 1.4   erf 1.3   sigmoid 2.4   ulp
  *
  * Infinities, NaN, signed zeros and subnormals give the results of libm. The functions must be compiled
  * without contraction to fused multiply-adds, so that every instruction set gives the same bits. */
@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "backends/shared/normal.h"
 #include "backends/shared/polynomials.h"
 
 TN_DEFINE_POLYNOMIALS(float, vm)
@@ -58,9 +59,7 @@ static inline float vm_log(float x) {
   uint32_t u = vm_bits(scaled) - 0x3f3504f3u; /* the bits of sqrt(1/2) */
   float e = (float)((int32_t)u >> 23) - small * 23.0f;
   float f = vm_float((u & 0x007fffffu) + 0x3f3504f3u) - 1.0f;
-  float q = f * f;
-  float y = (f * q) * vm_log_part(f) + e * -0x1.bd0106p-13f;
-  y = (y - 0.5f * q) + f + e * 0x1.63p-1f;
+  float y = tn_log_of_parts(e, f);
   y = x == INFINITY ? INFINITY : y;
   y = x == 0.0f ? -INFINITY : y;
   return x >= 0.0f ? y : NAN;
@@ -86,17 +85,6 @@ static inline float vm_erf(float x) {
   float near = x + x * vm_erf_part(z);
   float far = vm_copysign(1.0f - vm_exp(vm_log_erfc(a)), x);
   return vm_abs(x) < 1.0f ? near : (x != x ? x : far);
-}
-
-/* sin and cos of 2 pi u for 0 <= u <= 1. The difference of u and the nearest multiple of 1/4 is exact. */
-static inline void vm_turn(float u, float *sine, float *cosine) {
-  float t = u * 4.0f + TN_NEAREST;
-  uint32_t quarter = vm_bits(t);
-  float r = u - (t - TN_NEAREST) * 0.25f, z = r * r;
-  float s = vm_sine_part(r, z), c = vm_cosine_part(z);
-  float swap_s = quarter & 1u ? c : s, swap_c = quarter & 1u ? s : c;
-  *sine = vm_float(vm_bits(swap_s) ^ ((quarter & 2u) << 30));
-  *cosine = vm_float(vm_bits(swap_c) ^ (((quarter + 1u) & 2u) << 30));
 }
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "backends/cpu/kernels/common/clones.h"
-#include "backends/cpu/kernels/common/vmath.h"
+#include "backends/shared/normal.h"
 #include "tenon/random.h"
 
 /* ---- load ---- */
@@ -126,25 +126,24 @@ static void access_uniform_f64(const tn_pw_insn *insn, const uint32_t *words, do
   for (int64_t k = 0; k < n; k++) d[k] = low + width * (double)tn_uniform_of(words[k]);
 }
 
-/* Box and Muller: two words, two numbers. n is even. */
+/* Two words, two numbers (backends/shared/normal.h). n is even. */
 static TN_CPU_CLONES void access_normal_f32(const tn_pw_insn *insn, const uint32_t *words, float *d,
                                             int64_t n) {
   const float mean = (float)insn->a, deviation = (float)insn->b;
   TN_CPU_VECTOR for (int64_t k = 0; k < n / 2; k++) {
-    float sine, cosine, r = sqrtf(-2.0f * vm_log(1.0f - tn_uniform_of(words[2 * k])));
-    vm_turn(tn_uniform_of(words[2 * k + 1]), &sine, &cosine);
-    d[2 * k] = mean + deviation * (r * cosine);
-    d[2 * k + 1] = mean + deviation * (r * sine);
+    float even, odd;
+    tn_normal_pair(words[2 * k], words[2 * k + 1], &even, &odd);
+    d[2 * k] = mean + deviation * even;
+    d[2 * k + 1] = mean + deviation * odd;
   }
 }
 
 static void access_normal_f64(const tn_pw_insn *insn, const uint32_t *words, double *d, int64_t n) {
-  const double turn = 6.283185307179586476925;
   for (int64_t k = 0; k < n; k += 2) {
-    double r = sqrt(-2 * log(1 - (double)tn_uniform_of(words[k])));
-    double angle = turn * (double)tn_uniform_of(words[k + 1]);
-    d[k] = insn->a + insn->b * (r * cos(angle));
-    d[k + 1] = insn->a + insn->b * (r * sin(angle));
+    double even, odd;
+    tn_normal_pair_f64(words[k], words[k + 1], &even, &odd);
+    d[k] = insn->a + insn->b * even;
+    d[k + 1] = insn->a + insn->b * odd;
   }
 }
 

@@ -16,23 +16,64 @@
 #define RIG_ENTRIES(X)                                                                                       \
   X(cuInit)                                                                                                  \
   X(cuDriverGetVersion)                                                                                      \
-  X(cuDeviceGetCount) X(cuDeviceGet) X(cuDeviceGetName) X(cuDeviceGetUuid) X(cuDeviceGetAttribute)           \
-      X(cuDeviceTotalMem) X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease)                           \
-          X(cuDevicePrimaryCtxSetFlags) X(cuCtxSetCurrent) X(cuCtxGetCurrent) X(cuCtxPushCurrent) X(         \
-              cuCtxPopCurrent) X(cuCtxGetDevice) X(cuCtxSynchronize) X(cuMemGetInfo) X(cuMemAlloc)           \
-              X(cuMemFree) X(cuMemHostAlloc) X(cuMemFreeHost) X(cuPointerGetAttribute) X(cuStreamCreate) X(  \
-                  cuStreamCreateWithPriority) X(cuStreamDestroy) X(cuStreamSynchronize) X(cuStreamQuery)     \
-                  X(cuStreamWaitEvent) X(cuStreamGetCtx) X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) \
-                      X(cuEventSynchronize) X(cuEventQuery) X(cuEventElapsedTime) X(cuMemcpyHtoDAsync)       \
-                          X(cuMemcpyDtoHAsync) X(cuMemcpyDtoDAsync) X(cuMemsetD8Async) X(cuMemsetD32Async)   \
-                              X(cuModuleLoadData) X(cuModuleLoadDataEx) X(cuModuleUnload)                    \
-                                  X(cuModuleGetFunction) X(cuFuncGetAttribute) X(cuFuncSetAttribute)         \
-                                      X(cuOccupancyMaxActiveBlocksPerMultiprocessor) X(cuLaunchKernel)       \
-                                          X(cuStreamBeginCapture) X(cuStreamEndCapture)                      \
-                                              X(cuStreamIsCapturing) X(cuThreadExchangeStreamCaptureMode)    \
-                                                  X(cuGraphInstantiateWithFlags) X(cuGraphExecDestroy)       \
-                                                      X(cuGraphDestroy) X(cuGraphLaunch) X(cuGraphGetNodes)  \
-                                                          X(cuGetErrorName) X(cuGetErrorString)
+  X(cuDeviceGetCount)                                                                                        \
+  X(cuDeviceGet)                                                                                             \
+  X(cuDeviceGetName)                                                                                         \
+  X(cuDeviceGetUuid)                                                                                         \
+  X(cuDeviceGetAttribute)                                                                                    \
+  X(cuDeviceTotalMem)                                                                                        \
+  X(cuDevicePrimaryCtxRetain)                                                                                \
+  X(cuDevicePrimaryCtxRelease)                                                                               \
+  X(cuDevicePrimaryCtxSetFlags)                                                                              \
+  X(cuCtxSetCurrent)                                                                                         \
+  X(cuCtxGetCurrent)                                                                                         \
+  X(cuCtxPushCurrent)                                                                                        \
+  X(cuCtxPopCurrent)                                                                                         \
+  X(cuCtxGetDevice)                                                                                          \
+  X(cuCtxSynchronize)                                                                                        \
+  X(cuMemGetInfo)                                                                                            \
+  X(cuMemAlloc)                                                                                              \
+  X(cuMemFree)                                                                                               \
+  X(cuMemHostAlloc)                                                                                          \
+  X(cuMemFreeHost)                                                                                           \
+  X(cuPointerGetAttribute)                                                                                   \
+  X(cuStreamCreate)                                                                                          \
+  X(cuStreamCreateWithPriority)                                                                              \
+  X(cuStreamDestroy)                                                                                         \
+  X(cuStreamSynchronize)                                                                                     \
+  X(cuStreamQuery)                                                                                           \
+  X(cuStreamWaitEvent)                                                                                       \
+  X(cuStreamGetCtx)                                                                                          \
+  X(cuEventCreate)                                                                                           \
+  X(cuEventDestroy)                                                                                          \
+  X(cuEventRecord)                                                                                           \
+  X(cuEventSynchronize)                                                                                      \
+  X(cuEventQuery)                                                                                            \
+  X(cuEventElapsedTime)                                                                                      \
+  X(cuMemcpyHtoDAsync)                                                                                       \
+  X(cuMemcpyDtoHAsync)                                                                                       \
+  X(cuMemcpyDtoDAsync)                                                                                       \
+  X(cuMemsetD8Async)                                                                                         \
+  X(cuMemsetD32Async)                                                                                        \
+  X(cuModuleLoadData)                                                                                        \
+  X(cuModuleLoadDataEx)                                                                                      \
+  X(cuModuleUnload)                                                                                          \
+  X(cuModuleGetFunction)                                                                                     \
+  X(cuFuncGetAttribute)                                                                                      \
+  X(cuFuncSetAttribute)                                                                                      \
+  X(cuOccupancyMaxActiveBlocksPerMultiprocessor)                                                             \
+  X(cuLaunchKernel)                                                                                          \
+  X(cuStreamBeginCapture)                                                                                    \
+  X(cuStreamEndCapture)                                                                                      \
+  X(cuStreamIsCapturing)                                                                                     \
+  X(cuThreadExchangeStreamCaptureMode)                                                                       \
+  X(cuGraphInstantiateWithFlags)                                                                             \
+  X(cuGraphExecDestroy)                                                                                      \
+  X(cuGraphDestroy)                                                                                          \
+  X(cuGraphLaunch)                                                                                           \
+  X(cuGraphGetNodes)                                                                                         \
+  X(cuGetErrorName)                                                                                          \
+  X(cuGetErrorString)
 
 typedef struct rig_driver {
 #define RIG_MEMBER(name) __typeof__(&name) f_##name;

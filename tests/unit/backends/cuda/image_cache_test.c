@@ -1,4 +1,5 @@
-/* tests/unit/backends/cuda/image_cache_test.c: compiled code on disk is read back, and damaged files are refused.
+/* tests/unit/backends/cuda/image_cache_test.c: compiled code on disk is read back, and damaged files are
+ * refused.
  */
 #include <setjmp.h>
 #include <stdarg.h>

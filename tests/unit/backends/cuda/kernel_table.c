@@ -36,7 +36,7 @@ static char *compile(const tn_cuda_text *source, int arch) {
   size_t bytes = 0;
   int n = 0;
   for (const tn_cuda_text *t = tn_cuda_texts; t->path != NULL && n < MOST_HEADERS; t++)
-    if (strstr(t->path, ".cuh") != NULL) names[n] = t->path, texts[n++] = t->text;
+    if (strcmp(strrchr(t->path, '.'), ".cu") != 0) names[n] = t->path, texts[n++] = t->text;
   snprintf(option, sizeof option, "--gpu-architecture=sm_%d", arch);
   if (nvrtc.nvrtcCreateProgram(&program, source->text, source->path, n, texts, names) != NVRTC_SUCCESS)
     return NULL;
@@ -86,7 +86,7 @@ static int print_table(FILE *to) {
   fprintf(to, "# NVRTC %d.%d: registers, bytes of static shared memory, of stack, spilled\n", major, minor);
   for (int i = 0; i < 4; i++)
     for (const tn_cuda_text *t = tn_cuda_texts; t->path != NULL; t++) {
-      if (strstr(t->path, ".cuh") != NULL) continue;
+      if (strcmp(strrchr(t->path, '.'), ".cu") != 0) continue;
       char *log = compile(t, archs[i]);
       if (log == NULL) return 0;
       print_report(to, strrchr(t->path, '/') + 1, archs[i], log);

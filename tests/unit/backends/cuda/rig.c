@@ -1,9 +1,12 @@
 /* tests/unit/backends/cuda/rig.c: see rig.h. */
 #include "tests/unit/backends/cuda/rig.h"
 
+#include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "backends/cuda/driver/search.h"
 
 char cuda_rig_text[4096];
 
@@ -40,4 +43,18 @@ static const tn_api rig_table = {
 tn_env cuda_rig_env(void) {
   cuda_rig_text[0] = '\0';
   return (tn_env){.api = &rig_table};
+}
+
+bool cuda_rig_find_nvrtc(tn_cuda_libraries *l) {
+  static const tn_cuda_wanted wanted = {"NVRTC", {"libnvrtc.so.13", "libnvrtc.so.12"}, "install CUDA"};
+  tn_env env = cuda_rig_env();
+  int major = 0, minor = 0;
+  if (tn_cuda_find_library(&env, "", &wanted, &l->handle[TN_CUDA_LIBRARY_NVRTC],
+                           l->path[TN_CUDA_LIBRARY_NVRTC]) != TN_OK)
+    return false;
+#define FIND(function, symbol) l->nvrtc.function = dlsym(l->handle[TN_CUDA_LIBRARY_NVRTC], symbol);
+  TN_CUDA_NVRTC_POINTS(FIND)
+  l->nvrtc.nvrtcVersion(&major, &minor);
+  l->nvrtc_version = 1000 * major + 10 * minor;
+  return true;
 }

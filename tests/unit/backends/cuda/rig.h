@@ -2,10 +2,15 @@
 #ifndef TN_TESTS_UNIT_BACKENDS_CUDA_RIG_H
 #define TN_TESTS_UNIT_BACKENDS_CUDA_RIG_H
 
-#include "tenon/api.h"
+#include <stdbool.h>
+
+#include "backends/cuda/driver/libraries.h"
 
 /* Keeps the text of the last failure or line of the log. */
 extern char cuda_rig_text[4096];
 tn_env cuda_rig_env(void);
+
+/* Opens NVRTC where there is one; false: the reason is in cuda_rig_text. */
+bool cuda_rig_find_nvrtc(tn_cuda_libraries *libraries);
 
 #endif

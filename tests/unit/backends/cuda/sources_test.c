@@ -6,37 +6,20 @@
 
 #include <cmocka.h>
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/cuda/driver/search.h"
 #include "backends/cuda/modules/compile.h"
 #include "backends/cuda/modules/device_text.h"
 #include "tests/unit/backends/cuda/rig.h"
 
 static tn_cuda_libraries libraries;
 
-static bool find_nvrtc(void) {
-  static const tn_cuda_wanted wanted = {"NVRTC", {"libnvrtc.so.13", "libnvrtc.so.12"}, "install CUDA"};
-  tn_env env = cuda_rig_env();
-  int major = 0, minor = 0;
-  if (tn_cuda_find_library(&env, "", &wanted, &libraries.handle[TN_CUDA_LIBRARY_NVRTC],
-                           libraries.path[TN_CUDA_LIBRARY_NVRTC]) != TN_OK)
-    return false;
-#define FIND(function, symbol)                                                                               \
-  libraries.nvrtc.function = dlsym(libraries.handle[TN_CUDA_LIBRARY_NVRTC], symbol);
-  TN_CUDA_NVRTC_POINTS(FIND)
-  libraries.nvrtc.nvrtcVersion(&major, &minor);
-  libraries.nvrtc_version = 1000 * major + 10 * minor;
-  return true;
-}
-
 static void compiles_for(int32_t arch) {
   tn_env env = cuda_rig_env();
   tn_cuda_compiler compiler;
-  if (!find_nvrtc()) {
+  if (!cuda_rig_find_nvrtc(&libraries)) {
     print_message("skipped: %s\n", cuda_rig_text);
     skip();
   }
@@ -44,7 +27,7 @@ static void compiles_for(int32_t arch) {
   for (const tn_cuda_text *t = tn_cuda_texts; t->path != NULL; t++) {
     char error[TN_CUDA_ERROR_TEXT] = "";
     tn_cuda_image image;
-    if (strstr(t->path, ".cuh") != NULL) continue;
+    if (strcmp(strrchr(t->path, '.'), ".cu") != 0) continue;
     if (!tn_cuda_compile(&compiler, t->path, t->text, &image, error)) fail_msg("%s: %s", t->path, error);
     assert_string_equal(error, "");
     assert_true(image.n > 0);
@@ -75,7 +58,7 @@ static void an_error_has_the_line(void **state) {
   tn_cuda_compiler compiler;
   tn_cuda_image image;
   char error[TN_CUDA_ERROR_TEXT] = "";
-  if (!find_nvrtc()) skip();
+  if (!cuda_rig_find_nvrtc(&libraries)) skip();
   assert_int_equal(tn_cuda_compiler_open(&env, &libraries, 90, &compiler), TN_OK);
   assert_false(tn_cuda_compile(&compiler, "wrong.cu", "extern \"C\" __global__ void f() {\n  x = 1;\n}\n",
                                &image, error));
@@ -89,7 +72,7 @@ static void a_warning_is_kept(void **state) {
   tn_cuda_compiler compiler;
   tn_cuda_image image;
   char error[TN_CUDA_ERROR_TEXT] = "";
-  if (!find_nvrtc()) skip();
+  if (!cuda_rig_find_nvrtc(&libraries)) skip();
   assert_int_equal(tn_cuda_compiler_open(&env, &libraries, 90, &compiler), TN_OK);
   assert_true(tn_cuda_compile(&compiler, "unused.cu", "extern \"C\" __global__ void f() { int x; }\n", &image,
                               error));
@@ -101,7 +84,7 @@ static void an_architecture_that_is_newer_than_the_compiler_gets_ptx(void **stat
   (void)state;
   tn_env env = cuda_rig_env();
   tn_cuda_compiler compiler;
-  if (!find_nvrtc()) skip();
+  if (!cuda_rig_find_nvrtc(&libraries)) skip();
   assert_int_equal(tn_cuda_compiler_open(&env, &libraries, 999, &compiler), TN_OK);
   assert_int_equal(strncmp(compiler.arch, "compute_", 8), 0);
   assert_int_equal(tn_cuda_compiler_open(&env, &libraries, 20, &compiler), TN_EUNAVAILABLE);

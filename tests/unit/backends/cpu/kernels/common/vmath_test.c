@@ -46,13 +46,13 @@ static void sine_and_cosine_of_a_turn_are_exact_at_quarters_and_near_elsewhere(v
   static const float quarters[5][2] = {{0, 1}, {1, 0}, {0, -1}, {-1, 0}, {0, 1}};
   float sine, cosine;
   for (int i = 0; i < 5; i++) {
-    vm_turn((float)i / 4, &sine, &cosine);
+    tn_turn((float)i / 4, &sine, &cosine);
     assert_true(sine == quarters[i][0] && cosine == quarters[i][1]);
   }
   const double turn = 2 * acos(-1);
   for (uint32_t k = 1; k < 1u << 24; k += 61) {
     float u = (float)k * 0x1p-24f;
-    vm_turn(u, &sine, &cosine);
+    tn_turn(u, &sine, &cosine);
     double s = sin(turn * (double)u), c = cos(turn * (double)u);
     assert_true(fabs((double)sine - s) <= 1.6 * rig_ulp(TN_F32, s) + 1e-15);
     assert_true(fabs((double)cosine - c) <= 1.6 * rig_ulp(TN_F32, c) + 1e-15);

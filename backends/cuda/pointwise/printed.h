@@ -1,0 +1,47 @@
+/* backends/cuda/pointwise/printed.h: a region of pointwise ops (backends/shared/pointwise/ir.h) as CUDA C.
+ *
+ * The text is a module with one kernel, `region`. A thread computes `width` neighbouring positions of the
+ * region's storage order; its operands come by 16 bytes where they lie as the results do. What is known of
+ * the structure alone is in the text: instructions, dtypes, how operands repeat. Sizes, strides, constants
+ * and attributes are words of the kernel's argument, so that regions which differ in them alone share a
+ * module. The ranges of `spread` are constants of the text: there is no limit on their number as there is for
+ * arguments (4 KiB), they need no copy in a launch and no memory beside the module's, and a model has one
+ * such region, its update. */
+#ifndef TN_BACKENDS_CUDA_POINTWISE_PRINTED_H
+#define TN_BACKENDS_CUDA_POINTWISE_PRINTED_H
+
+#include <stdbool.h>
+
+#include "tenon/plugin/kernel.h"
+
+enum {
+  TN_CUDA_PW_WORDS = 480,   /* of the argument; CUDA's limit is 4 KiB */
+  TN_CUDA_PW_COUNT = 0,     /* the word with the number of positions */
+  TN_CUDA_PW_ALIGNED = 1,   /* the word that says whether all packs are aligned */
+  TN_CUDA_PW_POINTERS = 2,  /* the first of the words with the addresses of operands, then results */
+  TN_CUDA_PW_THREADS = 256, /* of a block */
+};
+
+typedef struct tn_cuda_printed {
+  char *text;
+  int64_t count; /* positions */
+  int32_t width; /* positions of a thread */
+  int32_t n_words, n_pointers;
+  uint64_t words[TN_CUDA_PW_WORDS];    /* complete but for addresses and TN_CUDA_PW_ALIGNED */
+  uint8_t alignment[TN_CUDA_PW_WORDS]; /* bytes, of each pointer that is read or written by packs; else 1 */
+  int32_t n_inplace;
+  int32_t (*inplace)[2];
+  double flops;    /* of all positions */
+  bool few_blocks; /* a block has much to do before its first position, so that it is to do many positions */
+} tn_cuda_printed;
+
+/* How the results may lie. */
+bool tn_cuda_takes_any_layout(const tn_match *match);
+
+/* Prints a match whose results, and operands of their dims, lie in `layout`; NULL or unset: row-major.
+ * TN_EUNSUPPORTED comes with a reason. `printed` is to be dropped in either case. */
+tn_status tn_cuda_print(const void *handle, const tn_match *match, const tn_layout *layout,
+                        tn_cuda_printed *printed);
+void tn_cuda_drop_printed(const void *handle, tn_cuda_printed *printed);
+
+#endif
