@@ -11,7 +11,7 @@ static inline int64_t tn_interval_aligned(int64_t bytes) {
   return (bytes + TN_INTERVAL_ALIGN - 1) / TN_INTERVAL_ALIGN * TN_INTERVAL_ALIGN;
 }
 
-/* Bytes that are live from step `first` to step `last`, both included. */
+/* Bytes, at least one, that are live from step `first` to step `last`, both included. */
 typedef struct tn_live_interval {
   int64_t bytes;
   int32_t first, last;

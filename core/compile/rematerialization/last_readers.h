@@ -8,9 +8,9 @@
 
 #include "core/compile/select/cover.h"
 
-/* A group that reads a value, or has read it: an entry of the value's list. */
+/* A group that reads a value, or has read it: a node of the value's heap, the later groups above. */
 typedef struct tn_reading {
-  struct tn_reading *next;
+  struct tn_reading *left, *right;
   int32_t group;
 } tn_reading;
 
@@ -18,10 +18,10 @@ typedef struct tn_last_readers {
   tn_cover *cover;
   tn_val *base;
   int32_t *maker;        /* the group that stores the value, or -1 */
-  int32_t *readers;      /* how many readers it has, groups or not */
-  int32_t *last;         /* the last group that reads it; INT32_MAX: a pack, commit or output does */
+  int32_t *last;         /* the last group that reads it, its maker if none does; INT32_MAX: a pack, commit
+                          * or output reads it */
   int32_t *before;       /* the last reader but one; its maker if there is only one */
-  tn_reading **readings; /* groups that read it or have read it, newest first */
+  tn_reading **readings; /* groups that read it, and some that no longer do */
   bool *dead;            /* per group: it has been removed */
   tn_arena arena;
 } tn_last_readers;

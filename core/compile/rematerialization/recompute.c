@@ -270,7 +270,7 @@ static tn_status recompute_value(recomputation *r, int32_t reader, tn_val v, boo
   for (int32_t i = 0; i < c.n; i++)
     if (!tn_group_has_node(g, c.node[i])) nodes[n++] = c.node[i];
   TN_TRY(change_group(r, reader, nodes, n, g->out, g->n_out, done));
-  return *done && r->live.readers[v] == 0 ? drop_unread_result(r, v) : TN_OK;
+  return *done && r->live.last[v] == r->live.maker[v] ? drop_unread_result(r, v) : TN_OK;
 }
 
 static tn_status recompute_operands(recomputation *r, int32_t reader) {

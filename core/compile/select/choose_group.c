@@ -26,8 +26,7 @@ tn_status tn_round_choose(tn_round *r, const tn_candidate *candidate) {
   TN_TRY(list_own_nodes(r, candidate, &own, &n));
   for (int32_t i = 0; i < n; i++) r->taken[own[i]] = true;
   if (n > 1) {
-    tn_contracted_set_start(&r->contracted);
-    for (int32_t i = 0; i < n; i++) tn_contracted_set_add(&r->contracted, own[i]);
+    tn_contracted_set_of(&r->contracted, own, n);
     tn_contracted_set_merge(&r->contracted, own, n);
   }
   note_inner_values(r, candidate, own, n);
@@ -55,10 +54,4 @@ bool tn_round_find_region(const tn_round *r, uint32_t node, tn_round_region *reg
     for (int32_t i = 0; i < region->n; i++) region->node[i] = c->nodes[i];
   }
   return (group >= 0 || !r->taken[node]) && region->n > 0 && is_region_kernel(r, region->kernel);
-}
-
-bool tn_round_is_convex(tn_round *r, const uint32_t *nodes, int32_t n) {
-  tn_contracted_set_start(&r->contracted);
-  for (int32_t i = 0; i < n; i++) tn_contracted_set_add(&r->contracted, nodes[i]);
-  return tn_contracted_set_is_convex(&r->contracted, nodes, n);
 }

@@ -89,8 +89,6 @@ typedef struct tn_round_region {
 
 /* The region of a node; false: the node belongs to no region of the kernels of this round. */
 bool tn_round_find_region(const tn_round *round, uint32_t node, tn_round_region *region);
-/* Whether nodes, among them all nodes of their groups, may become one group. */
-bool tn_round_is_convex(tn_round *round, const uint32_t *nodes, int32_t n);
 
 /* ---- merge_siblings.c ---- */
 

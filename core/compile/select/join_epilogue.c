@@ -62,7 +62,9 @@ static tn_status join_region(tn_round *r, epilogue_pair *p, bool *joined) {
       tn_catalog_find_epilogues(r->catalog, r->graph->nodes.v[p->node].def, &n);
   for (int32_t i = 0; i < p->region.n; i++) p->nodes[i] = p->region.node[i];
   p->nodes[p->region.n] = p->node;
-  if (!has_space_of_results(r, p->node, &p->region) || !tn_round_is_convex(r, p->nodes, p->region.n + 1))
+  tn_contracted_set_of(&r->contracted, p->nodes, p->region.n + 1);
+  if (!has_space_of_results(r, p->node, &p->region) ||
+      !tn_contracted_set_is_convex(&r->contracted, p->nodes, p->region.n + 1))
     return TN_OK;
   for (int32_t i = 0; i < n && !*joined; i++) TN_TRY(try_epilogue_kernel(r, &kernels[i], p, joined));
   return TN_OK;

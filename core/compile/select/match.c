@@ -123,8 +123,7 @@ static bool is_match_convex(const match_search *s) {
   uint32_t nodes[TN_PATTERN_NODES];
   int32_t n = list_taken_nodes(s, nodes);
   if (n == 1) return true;
-  tn_contracted_set_start(contracted);
-  for (int32_t i = 0; i < n; i++) tn_contracted_set_add(contracted, nodes[i]);
+  tn_contracted_set_of(contracted, nodes, n);
   return tn_contracted_set_is_convex(contracted, nodes, n);
 }
 

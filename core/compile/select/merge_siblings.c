@@ -10,26 +10,47 @@
 /* The most bytes that a merged region moves. */
 enum { SIBLING_BYTES = 64 << 10 };
 
-static int64_t sibling_bytes(const tn_graph *g, const tn_val *values, int32_t n) {
-  int64_t bytes = 0;
-  for (int32_t i = 0; i < n; i++)
-    if (values[i] != 0) bytes += tn_type_bytes(tn_graph_type(g, values[i]));
-  return bytes;
-}
-
 static const tn_type *sibling_space(const tn_graph *g, const tn_round_region *region) {
   return tn_graph_type(g, g->nodes.v[region->node[region->n - 1]].first_out);
 }
 
-/* Whether the merged region has the size and the results of one. */
-static bool is_sibling_legal(const tn_graph *g, const tn_candidate *c, const tn_type *space) {
-  if (c->n_in > TN_REGION_OPERANDS) return false;
-  for (int32_t i = 0; i < c->n_out; i++)
-    if (!tn_type_same_dims(tn_graph_type(g, c->out[i]), space)) return false;
-  return sibling_bytes(g, c->in, c->n_in) + sibling_bytes(g, c->out, c->n_out) <= SIBLING_BYTES;
+/* Counts the bytes of the operands of the set of the contracted graph. False: they are too many or too large.
+ */
+static bool count_operands(const tn_matcher *m, const uint32_t *nodes, int32_t n, int64_t *bytes) {
+  tn_val list[TN_REGION_OPERANDS];
+  int32_t n_in = 0;
+  for (int32_t i = 0; i < n && n_in >= 0; i++) n_in = tn_set_add_operands(m, nodes[i], nodes[i], list, n_in);
+  for (int32_t i = 0; i < n_in; i++) *bytes += tn_type_bytes(tn_graph_type(m->graph, list[i]));
+  return n_in >= 0 && *bytes <= SIBLING_BYTES;
 }
 
-/* Merges two regions if that is legal and their kernel accepts them together. */
+/* Adds the bytes of a result to those counted. False: they are too many, or it has not the region's space. */
+static bool count_result(const tn_graph *g, tn_val v, const tn_type *space, int64_t *bytes) {
+  *bytes += tn_type_bytes(tn_graph_type(g, v));
+  return tn_type_same_dims(tn_graph_type(g, v), space) && *bytes <= SIBLING_BYTES;
+}
+
+/* Whether the set of the contracted graph has the size and the results of one region. A set without users has
+ * the last node's result, as in tn_region_candidate. */
+static bool is_sibling_legal(const tn_matcher *m, const uint32_t *nodes, int32_t n, const tn_type *space) {
+  int64_t bytes = 0;
+  bool used = false;
+  uint32_t last = 0;
+  if (!count_operands(m, nodes, n, &bytes)) return false;
+  for (int32_t i = 0; i < n; i++) {
+    const tn_gnode *node = &m->graph->nodes.v[nodes[i]];
+    if (nodes[i] > last) last = nodes[i];
+    for (tn_val v = node->first_out; v < node->first_out + (tn_val)node->n_out; v++) {
+      if (!tn_set_has_user_outside(m, v)) continue;
+      if (!count_result(m->graph, v, space, &bytes)) return false;
+      used = true;
+    }
+  }
+  return used || count_result(m->graph, m->graph->nodes.v[last].first_out, space, &bytes);
+}
+
+/* Merges two regions if that is legal and their kernel accepts them together. Most pairs are refused; what is
+ * cheap to check comes first. */
 static tn_status merge_pair(tn_round *r, const tn_round_region *a, const tn_round_region *b,
                             const tn_type *space, bool *merged) {
   tn_matcher matcher = tn_round_matcher(r);
@@ -38,32 +59,45 @@ static tn_status merge_pair(tn_round *r, const tn_round_region *a, const tn_roun
   int32_t n = a->n + b->n;
   if (a->kernel != b->kernel || n > TN_REGION_NODES) return TN_OK;
   for (int32_t i = 0; i < n; i++) nodes[i] = i < a->n ? a->node[i] : b->node[i - a->n];
-  if (!tn_round_is_convex(r, nodes, n)) return TN_OK;
+  tn_contracted_set_of(&r->contracted, nodes, n);
+  if (!is_sibling_legal(&matcher, nodes, n, space)) return TN_OK;
+  if (!tn_contracted_set_is_convex(&r->contracted, nodes, n)) return TN_OK;
   TN_TRY(tn_region_candidate(&matcher, a->kernel, nodes, n, &candidate));
-  if (!is_sibling_legal(r->graph, &candidate, space)) return TN_OK;
   TN_TRY(tn_candidate_query(r->env, &r->arena, r->graph, &r->catalog->target, &candidate));
   if (candidate.reason != NULL) return TN_OK;
   *merged = true;
   return tn_round_choose(r, &candidate);
 }
 
-static bool region_has_node(const tn_round_region *region, uint32_t node) {
-  for (int32_t i = 0; i < region->n; i++)
-    if (region->node[i] == node) return true;
-  return false;
-}
-
-/* Merges a region with one that also reads a result of `maker`. */
+/* Merges a region with one that also reads a result of `maker`. Several nodes of one region read it, mostly
+ * one after the other: the region is tried once. */
 static tn_status merge_with_reader(tn_round *r, const tn_round_region *region, const tn_gnode *maker,
                                    const tn_type *space, bool *merged) {
+  const int32_t *vertex = r->contracted.vertex;
   int32_t end = r->uses.start[maker->first_out + maker->n_out];
+  int32_t own = vertex[region->node[0]], tried = own;
   for (int32_t k = r->uses.start[maker->first_out]; k < end && !*merged; k++) {
     tn_round_region other;
     uint32_t user = r->uses.node[k];
-    if (region_has_node(region, user) || !tn_round_find_region(r, user, &other)) continue;
-    TN_TRY(merge_pair(r, region, &other, space, merged));
+    if (vertex[user] == own || vertex[user] == tried) continue;
+    tried = vertex[user];
+    if (tn_round_find_region(r, user, &other)) TN_TRY(merge_pair(r, region, &other, space, merged));
   }
   return TN_OK;
+}
+
+/* Nodes with a result that a region reads, or that are in it. */
+typedef struct sibling_makers {
+  uint32_t node[TN_REGION_OPERANDS + TN_REGION_NODES];
+  int32_t n;
+} sibling_makers;
+
+/* Adds a node; false if it is there. */
+static bool add_sibling_maker(sibling_makers *makers, uint32_t node) {
+  for (int32_t i = 0; i < makers->n; i++)
+    if (makers->node[i] == node) return false;
+  if (makers->n < TN_REGION_OPERANDS + TN_REGION_NODES) makers->node[makers->n++] = node;
+  return true;
 }
 
 /* Merges a region with one other. Operands that repeat in the iteration space, such as a learning rate, make
@@ -71,12 +105,15 @@ static tn_status merge_with_reader(tn_round *r, const tn_round_region *region, c
 static tn_status merge_one(tn_round *r, const tn_round_region *region, bool *merged) {
   const tn_graph *g = r->graph;
   const tn_type *space = sibling_space(g, region);
+  sibling_makers makers = {.n = 0};
   if (tn_type_bytes(space) > SIBLING_BYTES) return TN_OK;
   for (int32_t i = 0; i < region->n; i++) {
     const tn_gnode *node = &g->nodes.v[region->node[i]];
-    for (int32_t k = 0; k < node->n_in && !*merged; k++)
-      if (node->in[k] != 0 && tn_type_same_dims(tn_graph_type(g, node->in[k]), space))
+    for (int32_t k = 0; k < node->n_in && !*merged; k++) {
+      if (node->in[k] == 0 || !tn_type_same_dims(tn_graph_type(g, node->in[k]), space)) continue;
+      if (add_sibling_maker(&makers, g->values.v[node->in[k]].node))
         TN_TRY(merge_with_reader(r, region, tn_graph_maker(g, node->in[k]), space, merged));
+    }
   }
   return TN_OK;
 }

@@ -53,11 +53,9 @@ static tn_status make_cover(tn_round *r, tn_cover **cover) {
   tn_cover *made = tn_alloc(r->env, sizeof *made);
   if (made == NULL) return TN_ENOMEM;
   tn_status status = tn_vec_reserve(r->env, &made->groups, r->chosen.n);
-  for (size_t p = 0; status == TN_OK && p < r->graph->nodes.n; p++) {
-    int32_t vertex = r->contracted.order[p];
-    if (vertex >= 0 && r->group[vertex] >= 0)
-      status = add_chosen_group(r, &r->chosen.v[r->group[vertex]], made);
-  }
+  const tn_contracted_graph *c = &r->contracted;
+  for (int32_t v = tn_contracted_first(c); status == TN_OK && v != c->end; v = c->next[v])
+    if (r->group[v] >= 0) status = add_chosen_group(r, &r->chosen.v[r->group[v]], made);
   if (status != TN_OK) {
     tn_vec_free(r->env, &made->groups);
     tn_release(r->env, made);

@@ -1,5 +1,7 @@
 /* core/graph/gradient/differentiate.c: reverse mode. One walk over the nodes from the loss backward: all
  * users of a node come before it in the walk, so the gradients of its results are complete. */
+#include <stdlib.h>
+
 #include "core/graph/build/builder.h"
 #include "core/graph/gradient/gradient.h"
 #include "tenon/ops.h"
@@ -99,17 +101,25 @@ static tn_status tape_start(tape *t, tn_val loss, tn_val seed) {
 }
 
 /* A gradient is ready when the node that computes it has run; absent gradients come last. */
-static void tape_sort_by_readiness(const tn_graph *g, const tn_val *gradient, int32_t n, int32_t *order) {
-  for (int32_t i = 0; i < n; i++) {
-    int32_t k = i;
-    uint64_t key = gradient[i] != 0 ? g->values.v[gradient[i]].node : UINT64_MAX;
-    for (; k > 0; k--) {
-      tn_val before = gradient[order[k - 1]];
-      if ((before != 0 ? g->values.v[before].node : UINT64_MAX) <= key) break;
-      order[k] = order[k - 1];
-    }
-    order[k] = i;
-  }
+typedef struct tape_ready {
+  uint64_t node;
+  int32_t index;
+} tape_ready;
+
+static int tape_compare_ready(const void *left, const void *right) {
+  const tape_ready *a = left, *b = right;
+  if (a->node != b->node) return a->node < b->node ? -1 : 1;
+  return (a->index > b->index) - (a->index < b->index);
+}
+
+static tn_status tape_sort_by_readiness(tape *t, const tn_val *gradient, int32_t n, int32_t *order) {
+  tape_ready *ready = tn_arena_alloc(&t->scratch, tn_size_mul((size_t)n, sizeof *ready));
+  if (ready == NULL) return TN_ENOMEM;
+  for (int32_t i = 0; i < n; i++)
+    ready[i] = (tape_ready){gradient[i] != 0 ? t->g->values.v[gradient[i]].node : UINT64_MAX, i};
+  qsort(ready, (size_t)n, sizeof *ready, tape_compare_ready);
+  for (int32_t i = 0; i < n; i++) order[i] = ready[i].index;
+  return TN_OK;
 }
 
 static tn_status tape_run(tape *t, tn_val loss, tn_val seed, const tn_val *wrt, int32_t n, tn_val *gradient) {
@@ -131,7 +141,7 @@ tn_status tn_differentiate(tn_build *b, tn_val loss, tn_val seed, const tn_val *
   tn_status status = copy != NULL ? tn_expand_for_gradient(b, &loss, copy, n) : TN_ENOMEM;
   for (int32_t i = 0; i < n; i++) gradient[i] = 0;
   if (status == TN_OK) status = tape_run(&t, loss, seed, copy, n, gradient);
-  if (status == TN_OK && order != NULL) tape_sort_by_readiness(t.g, gradient, n, order);
+  if (status == TN_OK && order != NULL) status = tape_sort_by_readiness(&t, gradient, n, order);
   tn_arena_free(&t.scratch);
   tn_builder_fail(b, status);
   return status;
