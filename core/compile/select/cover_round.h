@@ -84,7 +84,8 @@ tn_status tn_round_choose(tn_round *round, const tn_candidate *candidate);
 typedef struct tn_round_region {
   const tn_catalog_kernel *kernel;
   uint32_t node[TN_REGION_NODES]; /* sorted */
-  int32_t n;
+  int32_t n, n_in;
+  const tn_val *in; /* its operands, each once */
 } tn_round_region;
 
 /* The region of a node; false: the node belongs to no region of the kernels of this round. */

@@ -14,14 +14,25 @@ static const tn_type *sibling_space(const tn_graph *g, const tn_round_region *re
   return tn_graph_type(g, g->nodes.v[region->node[region->n - 1]].first_out);
 }
 
-/* Counts the bytes of the operands of the set of the contracted graph. False: they are too many or too large.
- */
-static bool count_operands(const tn_matcher *m, const uint32_t *nodes, int32_t n, int64_t *bytes) {
-  tn_val list[TN_REGION_OPERANDS];
-  int32_t n_in = 0;
-  for (int32_t i = 0; i < n && n_in >= 0; i++) n_in = tn_set_add_operands(m, nodes[i], nodes[i], list, n_in);
-  for (int32_t i = 0; i < n_in; i++) *bytes += tn_type_bytes(tn_graph_type(m->graph, list[i]));
-  return n_in >= 0 && *bytes <= SIBLING_BYTES;
+static bool list_has_operand(const tn_val *list, int32_t n, tn_val v) {
+  for (int32_t i = 0; i < n; i++)
+    if (list[i] == v) return true;
+  return false;
+}
+
+/* Counts the bytes of the operands of two regions, which are the set of the contracted graph. False: they are
+ * too many or too large. */
+static bool count_operands(const tn_matcher *m, const tn_round_region *a, const tn_round_region *b,
+                           int64_t *bytes) {
+  int32_t n = 0;
+  for (int32_t i = 0; i < a->n_in + b->n_in; i++) {
+    tn_val v = i < a->n_in ? a->in[i] : b->in[i - a->n_in];
+    if (tn_contracted_set_has(m->contracted, m->graph->values.v[v].node)) continue;
+    if (i >= a->n_in && list_has_operand(a->in, a->n_in, v)) continue;
+    *bytes += tn_type_bytes(tn_graph_type(m->graph, v));
+    n++;
+  }
+  return n <= TN_REGION_OPERANDS && *bytes <= SIBLING_BYTES;
 }
 
 /* Adds the bytes of a result to those counted. False: they are too many, or it has not the region's space. */
@@ -30,18 +41,18 @@ static bool count_result(const tn_graph *g, tn_val v, const tn_type *space, int6
   return tn_type_same_dims(tn_graph_type(g, v), space) && *bytes <= SIBLING_BYTES;
 }
 
-/* Whether the set of the contracted graph has the size and the results of one region. A set without users has
- * the last node's result, as in tn_region_candidate. */
-static bool is_sibling_legal(const tn_matcher *m, const uint32_t *nodes, int32_t n, const tn_type *space) {
+/* Whether two regions, which are the set of the contracted graph, have the size and the results of one. A
+ * region without users has its last node's result, as in tn_region_candidate. */
+static bool is_sibling_legal(const tn_matcher *m, const tn_round_region *a, const tn_round_region *b,
+                             const tn_type *space) {
+  uint32_t last_a = a->node[a->n - 1], last_b = b->node[b->n - 1], last = last_a > last_b ? last_a : last_b;
   int64_t bytes = 0;
   bool used = false;
-  uint32_t last = 0;
-  if (!count_operands(m, nodes, n, &bytes)) return false;
-  for (int32_t i = 0; i < n; i++) {
-    const tn_gnode *node = &m->graph->nodes.v[nodes[i]];
-    if (nodes[i] > last) last = nodes[i];
+  if (!count_operands(m, a, b, &bytes)) return false;
+  for (int32_t i = 0; i < a->n + b->n; i++) {
+    const tn_gnode *node = &m->graph->nodes.v[i < a->n ? a->node[i] : b->node[i - a->n]];
     for (tn_val v = node->first_out; v < node->first_out + (tn_val)node->n_out; v++) {
-      if (!tn_set_has_user_outside(m, v)) continue;
+      if (!tn_region_has_user_outside(m, v)) continue;
       if (!count_result(m->graph, v, space, &bytes)) return false;
       used = true;
     }
@@ -60,7 +71,7 @@ static tn_status merge_pair(tn_round *r, const tn_round_region *a, const tn_roun
   if (a->kernel != b->kernel || n > TN_REGION_NODES) return TN_OK;
   for (int32_t i = 0; i < n; i++) nodes[i] = i < a->n ? a->node[i] : b->node[i - a->n];
   tn_contracted_set_of(&r->contracted, nodes, n);
-  if (!is_sibling_legal(&matcher, nodes, n, space)) return TN_OK;
+  if (!is_sibling_legal(&matcher, a, b, space)) return TN_OK;
   if (!tn_contracted_set_is_convex(&r->contracted, nodes, n)) return TN_OK;
   TN_TRY(tn_region_candidate(&matcher, a->kernel, nodes, n, &candidate));
   TN_TRY(tn_candidate_query(r->env, &r->arena, r->graph, &r->catalog->target, &candidate));

@@ -23,7 +23,7 @@ static bool broadcasts_to_space(const tn_type *small, const tn_type *space) {
   return true;
 }
 
-bool tn_set_has_user_outside(const tn_matcher *m, tn_val v) {
+bool tn_region_has_user_outside(const tn_matcher *m, tn_val v) {
   const tn_uses *uses = m->uses;
   if (uses->outside[v] > 0 || m->borrowed[v]) return true;
   for (int32_t k = uses->start[v]; k < uses->start[v + 1]; k++)
@@ -33,7 +33,7 @@ bool tn_set_has_user_outside(const tn_matcher *m, tn_val v) {
 
 static bool has_users_inside_only(const region_growth *g, const tn_gnode *node) {
   for (tn_val v = node->first_out; v < node->first_out + node->n_out; v++)
-    if (tn_set_has_user_outside(g->m, v)) return false;
+    if (tn_region_has_user_outside(g->m, v)) return false;
   return true;
 }
 
@@ -54,14 +54,16 @@ static bool list_has_value(const tn_val *list, int32_t n, tn_val v) {
   return false;
 }
 
-int32_t tn_set_add_operands(const tn_matcher *m, uint32_t index, uint32_t newcomer, tn_val *list, int32_t n) {
-  const tn_graph *graph = m->graph;
+/* Appends the operands of a node that neither the region nor the newcomer makes. -1: they are too many. */
+static int32_t add_outer_operands(const region_growth *g, uint32_t index, uint32_t newcomer, tn_val *list,
+                                  int32_t n) {
+  const tn_graph *graph = g->m->graph;
   const tn_gnode *node = &graph->nodes.v[index];
   for (int32_t k = 0; k < node->n_in && n >= 0; k++) {
     tn_val v = node->in[k];
     if (v == 0) continue;
     uint32_t maker = graph->values.v[v].node;
-    if (maker == newcomer || tn_contracted_set_has(m->contracted, maker) || list_has_value(list, n, v))
+    if (maker == newcomer || tn_contracted_set_has(g->m->contracted, maker) || list_has_value(list, n, v))
       continue;
     if (n == TN_REGION_OPERANDS) return -1;
     list[n++] = v;
@@ -71,9 +73,9 @@ int32_t tn_set_add_operands(const tn_matcher *m, uint32_t index, uint32_t newcom
 
 static bool has_few_operands(const region_growth *g, uint32_t newcomer) {
   tn_val list[TN_REGION_OPERANDS];
-  int32_t n = tn_set_add_operands(g->m, newcomer, newcomer, list, 0);
+  int32_t n = add_outer_operands(g, newcomer, newcomer, list, 0);
   for (int32_t i = 0; i < g->region->n && n >= 0; i++)
-    n = tn_set_add_operands(g->m, g->region->node[i], newcomer, list, n);
+    n = add_outer_operands(g, g->region->node[i], newcomer, list, n);
   return n >= 0;
 }
 

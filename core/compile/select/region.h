@@ -18,14 +18,8 @@ typedef struct tn_region_nodes {
 void tn_region_grow(const tn_matcher *matcher, const tn_catalog_kernel *const *kernel, uint32_t seed,
                     tn_region_nodes *region);
 
-/* About the set of the contracted graph, which consists of nodes that may become a region.
- *
- * Appends the operands of a member, or of a newcomer, that are not in the list and that neither the set nor
- * the newcomer makes. -1: they would be more than TN_REGION_OPERANDS. Without a newcomer it is the member. */
-int32_t tn_set_add_operands(const tn_matcher *matcher, uint32_t member, uint32_t newcomer, tn_val *list,
-                            int32_t n);
-/* Whether a value that the set makes has a user outside of it. */
-bool tn_set_has_user_outside(const tn_matcher *matcher, tn_val v);
+/* Whether a value that the set of the contracted graph makes has a user outside of the set. */
+bool tn_region_has_user_outside(const tn_matcher *matcher, tn_val v);
 
 /* A candidate of a set of nodes, sorted in graph order. Its results are the values with users outside. */
 tn_status tn_region_candidate(const tn_matcher *matcher, const tn_catalog_kernel *kernel,

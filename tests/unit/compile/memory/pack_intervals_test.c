@@ -85,12 +85,80 @@ static void random_intervals_never_overlap_and_waste_little(void **state) {
   assert_true(arenas < 1.05 * bounds);
 }
 
+/* ---- the same offsets as the plain algorithm ---- */
+
+/* Whether `a` is placed before `b`: the larger one, then the one with the earlier start. */
+static bool goes_before(const tn_live_interval *a, const tn_live_interval *b) {
+  int64_t bytes_a = tn_interval_aligned(a->bytes), bytes_b = tn_interval_aligned(b->bytes);
+  if (bytes_a != bytes_b) return bytes_a > bytes_b;
+  return a->first != b->first ? a->first < b->first : a < b;
+}
+
+/* The smallest gap between the placed intervals, sorted by offset, that live at the same time. */
+static int64_t plain_offset(tn_live_interval *const *placed, int32_t n, const tn_live_interval *new) {
+  int64_t end = 0, best = -1, best_gap = INT64_MAX;
+  for (int32_t i = 0; i < n; i++) {
+    const tn_live_interval *p = placed[i];
+    if (p->first > new->last || p->last < new->first) continue;
+    int64_t gap = p->offset - end, after = p->offset + tn_interval_aligned(p->bytes);
+    if (gap >= tn_interval_aligned(new->bytes) && gap < best_gap) {
+      best = end;
+      best_gap = gap;
+    }
+    if (after > end) end = after;
+  }
+  return best >= 0 ? best : end;
+}
+
+static void pack_plainly(tn_live_interval *v, int32_t n) {
+  tn_live_interval *placed[300];
+  bool done[300] = {false};
+  for (int32_t k = 0; k < n; k++) {
+    int32_t next = -1, at = k;
+    for (int32_t i = 0; i < n; i++)
+      if (!done[i] && (next < 0 || goes_before(&v[i], &v[next]))) next = i;
+    done[next] = true;
+    v[next].offset = plain_offset(placed, k, &v[next]);
+    for (; at > 0 && placed[at - 1]->offset > v[next].offset; at--) placed[at] = placed[at - 1];
+    placed[at] = &v[next];
+  }
+}
+
+/* Few sizes or many, short intervals or long ones, and some that lie one inside the other as activations do.
+ */
+static tn_live_interval random_interval(tn_rng *rng, uint64_t seed, int32_t i, int32_t steps) {
+  int32_t first = (int32_t)tn_rng_below(rng, steps), longest = seed % 2 == 0 ? 5 : steps;
+  int32_t last = first + (int32_t)tn_rng_below(rng, longest);
+  int64_t bytes = 1 + tn_rng_below(rng, seed % 3 == 0 ? 200 : 1 << tn_rng_below(rng, 16));
+  if (seed % 5 == 0 && 2 * i < steps) return (tn_live_interval){bytes, i, steps - 1 - i, 0};
+  return (tn_live_interval){bytes, first, last < steps ? last : steps - 1, 0};
+}
+
+static void offsets_are_those_of_the_plain_algorithm(void **state) {
+  (void)state;
+  for (uint64_t seed = 0; seed < 300; seed++) {
+    tn_rng rng = tn_rng_at(seed, 1);
+    tn_live_interval v[300], plain[300];
+    int32_t n = 1 + (int32_t)tn_rng_below(&rng, 300), steps = 1 + (int32_t)tn_rng_below(&rng, 150);
+    for (int32_t i = 0; i < n; i++) plain[i] = v[i] = random_interval(&rng, seed, i, steps);
+    int64_t arena = assign(v, n), highest = 0;
+    pack_plainly(plain, n);
+    for (int32_t i = 0; i < n; i++) {
+      int64_t end = plain[i].offset + tn_interval_aligned(plain[i].bytes);
+      if (end > highest) highest = end;
+      assert_int_equal(v[i].offset, plain[i].offset);
+    }
+    assert_int_equal(arena, highest);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(no_intervals_need_no_memory),
       cmocka_unit_test(intervals_that_are_not_live_together_share_bytes),
       cmocka_unit_test(the_smallest_gap_that_fits_is_taken),
       cmocka_unit_test(random_intervals_never_overlap_and_waste_little),
+      cmocka_unit_test(offsets_are_those_of_the_plain_algorithm),
   };
   return cmocka_run_group_tests(tests, set_up, NULL);
 }
