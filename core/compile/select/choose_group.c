@@ -44,18 +44,9 @@ static bool is_region_kernel(const tn_round *r, const tn_catalog_kernel *kernel)
 
 bool tn_round_find_region(const tn_round *r, uint32_t node, tn_round_region *region) {
   int32_t group = r->taken[node] ? r->group[r->contracted.vertex[node]] : -1;
-  region->n = 1;
-  region->node[0] = node;
-  region->kernel = r->region_kernel[node];
-  region->n_in = r->region_single[node].n_in;
-  region->in = r->region_single[node].in;
-  if (group >= 0) {
-    const tn_candidate *c = &r->chosen.v[group];
-    region->kernel = c->kernel;
-    region->n = is_region_kernel(r, c->kernel) ? c->n_nodes : 0;
-    region->n_in = c->n_in;
-    region->in = c->in;
-    for (int32_t i = 0; i < region->n; i++) region->node[i] = c->nodes[i];
-  }
-  return (group >= 0 || !r->taken[node]) && region->n > 0 && is_region_kernel(r, region->kernel);
+  if (group < 0 && (r->taken[node] || r->region_kernel[node] == NULL)) return false;
+  const tn_candidate *c = group >= 0 ? &r->chosen.v[group] : &r->region_single[node];
+  *region =
+      (tn_round_region){.kernel = c->kernel, .node = c->nodes, .in = c->in, .n = c->n_nodes, .n_in = c->n_in};
+  return is_region_kernel(r, c->kernel);
 }

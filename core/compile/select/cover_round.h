@@ -83,9 +83,9 @@ tn_status tn_round_choose(tn_round *round, const tn_candidate *candidate);
 /* A group of a region kernel, or a node that one takes by itself and that has no group yet. */
 typedef struct tn_round_region {
   const tn_catalog_kernel *kernel;
-  uint32_t node[TN_REGION_NODES]; /* sorted */
+  const uint32_t *node; /* sorted */
+  const tn_val *in;     /* its operands, each once */
   int32_t n, n_in;
-  const tn_val *in; /* its operands, each once */
 } tn_round_region;
 
 /* The region of a node; false: the node belongs to no region of the kernels of this round. */

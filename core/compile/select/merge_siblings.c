@@ -7,6 +7,8 @@
  * alive. */
 #include "core/compile/select/cover_round.h"
 
+#include <string.h>
+
 /* The most bytes that a merged region moves. */
 enum { SIBLING_BYTES = 64 << 10 };
 
@@ -60,8 +62,15 @@ static bool is_sibling_legal(const tn_matcher *m, const tn_round_region *a, cons
   return used || count_result(m->graph, m->graph->nodes.v[last].first_out, space, &bytes);
 }
 
-/* Merges two regions if that is legal and their kernel accepts them together. Most pairs are refused; what is
- * cheap to check comes first. */
+/* The nodes of a group are one vertex, and a region without a group has one node. */
+static void mark_pair(tn_round *r, const tn_round_region *a, const tn_round_region *b) {
+  tn_contracted_set_start(&r->contracted);
+  tn_contracted_set_add(&r->contracted, a->node[0]);
+  tn_contracted_set_add(&r->contracted, b->node[0]);
+}
+
+/* Merges two regions if that is legal and their kernel accepts them together. Most pairs are refused, so the
+ * cheap checks come first. */
 static tn_status merge_pair(tn_round *r, const tn_round_region *a, const tn_round_region *b,
                             const tn_type *space, bool *merged) {
   tn_matcher matcher = tn_round_matcher(r);
@@ -69,9 +78,10 @@ static tn_status merge_pair(tn_round *r, const tn_round_region *a, const tn_roun
   uint32_t nodes[2 * TN_REGION_NODES];
   int32_t n = a->n + b->n;
   if (a->kernel != b->kernel || n > TN_REGION_NODES) return TN_OK;
-  for (int32_t i = 0; i < n; i++) nodes[i] = i < a->n ? a->node[i] : b->node[i - a->n];
-  tn_contracted_set_of(&r->contracted, nodes, n);
+  mark_pair(r, a, b);
   if (!is_sibling_legal(&matcher, a, b, space)) return TN_OK;
+  memcpy(nodes, a->node, (size_t)a->n * sizeof *nodes);
+  memcpy(nodes + a->n, b->node, (size_t)b->n * sizeof *nodes);
   if (!tn_contracted_set_is_convex(&r->contracted, nodes, n)) return TN_OK;
   TN_TRY(tn_region_candidate(&matcher, a->kernel, nodes, n, &candidate));
   TN_TRY(tn_candidate_query(r->env, &r->arena, r->graph, &r->catalog->target, &candidate));

@@ -511,6 +511,30 @@ static void small_regions_that_read_results_of_one_node_are_one(void **state) {
   fixture_close(&F);
 }
 
+/* Thirty readers of one value with two operands of their own: a region takes as many as its operands allow.
+ */
+static void siblings_fill_one_region_after_the_other(void **state) {
+  (void)state;
+  OPEN(KERNELS_PLAIN);
+  enum { OWN = 2, MOST = (TN_REGION_OPERANDS - 1) / OWN };
+  char text[30 * 160] = "a: f32[4] = input(name=a)\n";
+  for (int i = 0; i < 30; i++)
+    sprintf(text + strlen(text),
+            "c%d: bool[4] = input(name=c%d)\nb%d: f32[4] = input(name=b%d)\ny%d = where(c%d, a, b%d)\n"
+            "output y%d = y%d\n",
+            i, i, i, i, i, i, i, i, i);
+  tn_cover *cover = cover_of(text);
+  assert_int_equal(cover->groups.n, 3);
+  for (int i = 0; i < 3; i++) {
+    int nodes = i < 2 ? MOST : 30 - 2 * MOST;
+    assert_int_equal(cover->groups.v[i].n_nodes, nodes);
+    assert_int_equal(cover->groups.v[i].n_in, OWN * nodes + 1);
+    assert_int_equal(cover->groups.v[i].n_out, nodes);
+  }
+  tn_cover_destroy(cover);
+  fixture_close(&F);
+}
+
 /* More bytes, another iteration space, a path between them, no common operand. */
 static void other_regions_stay_apart(void **state) {
   (void)state;
@@ -794,6 +818,7 @@ int main(void) {
       cmocka_unit_test(a_region_has_several_results),
       cmocka_unit_test(a_value_that_only_a_later_region_reads_is_computed_there),
       cmocka_unit_test(small_regions_that_read_results_of_one_node_are_one),
+      cmocka_unit_test(siblings_fill_one_region_after_the_other),
       cmocka_unit_test(other_regions_stay_apart),
       cmocka_unit_test(an_epilogue_joins_the_statement_that_it_reads),
       cmocka_unit_test(other_regions_are_no_epilogue),
