@@ -4,7 +4,8 @@
 #ifndef TN_BACKENDS_SHARED_POLYNOMIALS_H
 #define TN_BACKENDS_SHARED_POLYNOMIALS_H
 
-/* A function of this folder that device code may call as well. Such headers include nothing of the host there. */
+/* A function of this folder that device code may call as well. Such headers include nothing of the host
+ * there. */
 #ifdef __CUDACC__
 #define TN_SHARED_FN static __device__ inline
 #else

@@ -117,7 +117,8 @@ void tn_sim_memory_close(tn_sim_device *device) {
 tn_status tn_sim_memory_info(tn_env *env, void *device, int64_t *free_bytes, int64_t *all_bytes) {
   tn_sim_device *d = device;
   *all_bytes = *free_bytes = d->backend->options.memory;
-  if (*all_bytes == 0) return tn_fail(env, TN_EUNSUPPORTED, "memory", "the device has the memory of the host");
+  if (*all_bytes == 0)
+    return tn_fail(env, TN_EUNSUPPORTED, "memory", "the device has the memory of the host");
   pthread_mutex_lock(&d->lock);
   *free_bytes -= (int64_t)d->bytes;
   pthread_mutex_unlock(&d->lock);

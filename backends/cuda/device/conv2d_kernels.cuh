@@ -14,7 +14,7 @@
 #include "backends/cuda/device/tile.cuh"
 
 enum { CONV_FORWARD = 0, CONV_INPUT = 1, CONV_WEIGHT = 2 };
-enum { CONV_NOWHERE = -4 * CONV_PLACES }; /* a row outside of every image, whatever is added to it */
+enum { CONV_NOWHERE = -4 * CONV_PLACES }; /* a row outside of every image, with any place of the filter added */
 
 /* A term of the sums: its offsets in both operands, and its shift in the image. */
 struct conv_term {
@@ -53,7 +53,7 @@ static __device__ inline conv_phase input_phase(const conv_axis &a, int first) {
   return p;
 }
 
-/* What a block computes. */
+/* The part of the result that a block computes. */
 struct conv_block {
   int group, rows, row; /* rows of the product; the first of the tile */
   i64 columns, column;
@@ -228,7 +228,7 @@ template <typename W> struct conv_tile {
 };
 
 /* The four numbers of both operands that a thread carries from one tile to the next. Adjacent threads read adjacent rows of a
- * (A_ROWS) or terms; terms (B_TERMS) or adjacent columns of b: what is adjacent in memory. */
+ * (A_ROWS) or terms; terms (B_TERMS) or adjacent columns of b, as they are adjacent in memory. */
 template <typename T, typename W, bool A_ROWS, bool B_TERMS>
 static __device__ inline void conv_read(const conv_operands<T> &p, const conv_tile<W> &s, const conv_term *terms,
                                         const conv_block &b, W (&a_next)[4], W (&b_next)[4]) {
@@ -361,7 +361,7 @@ template <typename T, typename W> static __device__ inline void conv_direct_weig
 }
 
 /* Adds the parts of the gradient of the weight in their order. */
-template <typename T, typename W> static __device__ inline void conv_combine(const conv_args &a) {
+template <typename T, typename W> static __device__ inline void conv_add_parts(const conv_args &a) {
   for (i64 i = grid_first(); i < a.count; i += grid_step()) {
     W sum = ((const W *)a.parts)[i];
     for (int part = 1; part < a.splits; part++) sum += ((const W *)a.parts)[part * a.count + i];
@@ -382,6 +382,6 @@ template <typename T, typename W> static __device__ inline void conv_combine(con
   CONV_KERNEL(forward_direct, (conv_direct<T, W, CONV_FORWARD>(a)))                                                    \
   CONV_KERNEL(input_direct, (conv_direct<T, W, CONV_INPUT>(a)))                                                        \
   CONV_KERNEL(weight_direct, (conv_direct_weight<T, W>(a)))                                                            \
-  CONV_KERNEL(combine, (conv_combine<T, W>(a)))
+  CONV_KERNEL(combine, (conv_add_parts<T, W>(a)))
 
 #endif

@@ -2,7 +2,7 @@
 #include "backends/cuda/device/prelude.cuh"
 #include "backends/cuda/device/movement.cuh"
 
-static __device__ inline i64 crop_pair(const void *pairs, int is_long, i64 at) {
+static __device__ inline i64 crop_start_of(const void *pairs, int is_long, i64 at) {
   if (pairs == 0) return 0;
   return is_long ? ((const i64 *)pairs)[at] : (i64)((const i32 *)pairs)[at];
 }
@@ -11,9 +11,9 @@ static __device__ inline i64 crop_pair(const void *pairs, int is_long, i64 at) {
  * bounds keep the sum small. */
 template <typename I> static __device__ inline i64 crop_place(const crop_args &a, int axis, I sample, I at) {
   i64 in = a.in[axis], out = a.out[axis].divisor, pair = 2 * (i64)sample + axis;
-  i64 start = crop_pair(a.start, a.start_is_long, pair);
+  i64 start = crop_start_of(a.start, a.start_is_long, pair);
   start = start < -out ? -out : start > in ? in : start;
-  return start + (crop_pair(a.mirror, a.mirror_is_long, pair) != 0 ? out - 1 - (i64)at : (i64)at);
+  return start + (crop_start_of(a.mirror, a.mirror_is_long, pair) != 0 ? out - 1 - (i64)at : (i64)at);
 }
 
 template <typename T, typename I> static __device__ void crop(const crop_args &a) {

@@ -155,7 +155,7 @@ static conv2d_plan conv2d_plan_of(const tn_match *m, int32_t mode, int32_t how, 
 
 static int64_t conv2d_sum_bytes(int32_t dtype) { return dtype == TN_F64 ? 8 : 4; }
 
-static double conv2d_cost(const tn_query *q, const conv2d_plan *p) {
+static double cuda_conv2d_cost(const tn_query *q, const conv2d_plan *p) {
   double flops = 2 * (double)p->rows * (double)p->columns * (double)p->terms * p->args.groups;
   double rate = q->device->vector_flops_per_s * (q->match->out[0]->dtype == TN_F64 ? 0.2 : 0.4);
   return tn_estimate_s(q->device, tn_match_bytes(q->match), flops, rate);
@@ -170,7 +170,7 @@ static void conv2d_offer_layout(tn_query *q, int32_t mode, int32_t how) {
                   .in = in,
                   .out = &layout,
                   .prepared_bytes = sizeof(conv2d_kernel),
-                  .cost_s = conv2d_cost(q, &p),
+                  .cost_s = cuda_conv2d_cost(q, &p),
                   .deterministic = 1,
                   .capturable = 1};
   if (p.args.splits > 1)

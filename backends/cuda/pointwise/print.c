@@ -134,7 +134,7 @@ static void print_for_shared(tn_cuda_printer *p, const char *format) {
   }
 }
 
-/* One thread of a block does what is much work; the others wait for it. */
+/* One thread of a block does the long computations; the others wait for it. */
 static void print_once_for_block(tn_cuda_printer *p) {
   print_for_shared(p, "  __shared__ %1$s shared_%2$d;\n");
   tn_cuda_put(p, "  if (threadIdx.x == 0) {\n");

@@ -1,8 +1,8 @@
 /* backends/cuda/pointwise/printed.h: a region of pointwise ops (backends/shared/pointwise/ir.h) as CUDA C.
  *
  * The text is a module with one kernel, `region`. A thread computes `width` neighbouring positions of the
- * region's storage order; its operands come by 16 bytes where they lie as the results do. What is known of
- * the structure alone is in the text: instructions, dtypes, how operands repeat. Sizes, strides, constants
+ * region's storage order; its operands come by 16 bytes where they lie as the results do. The structure
+ * alone is in the text: instructions, dtypes, how operands repeat. Sizes, strides, constants
  * and attributes are words of the kernel's argument, so that regions which differ in them alone share a
  * module. The ranges of `spread` are constants of the text: there is no limit on their number as there is for
  * arguments (4 KiB), they need no copy in a launch and no memory beside the module's, and a model has one

@@ -1,6 +1,6 @@
-/* backends/cuda/pointwise/printer.h: printing of one region, in three parts: what is the same for all
- * threads, what a thread needs once for its positions (packs of operands, places on maps), and the loop over
- * its positions. */
+/* backends/cuda/pointwise/printer.h: printing of one region, in three parts: the values that are the same for
+ * all threads, those that a thread needs once for its positions (packs of operands, places on maps), and the
+ * loop over its positions. */
 #ifndef TN_BACKENDS_CUDA_POINTWISE_PRINTER_H
 #define TN_BACKENDS_CUDA_POINTWISE_PRINTER_H
 

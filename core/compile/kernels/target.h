@@ -29,7 +29,7 @@ typedef struct tn_target {
   struct tn_tuner *tuner;     /* measures variants (tuner.h). NULL: estimates decide */
   const tn_communicator *communicator; /* executes collectives. NULL: there is one rank */
   bool constant_state;                 /* for inference: states without a commit never change between runs */
-  bool deterministic; /* variants whose bits differ from run to run are left out */
+  bool deterministic;                  /* variants whose bits differ from run to run are left out */
   const struct tn_recorded_choices
       *replay; /* choices of an earlier compilation (recorded_choices.h). NULL: none */
 } tn_target;

@@ -23,10 +23,11 @@ typedef struct tn_device {
   tn_target target;
   int64_t bytes, peak_bytes; /* allocated now, and at most so far */
   int64_t staging_bytes;     /* of bytes: host memory */
-  int64_t used_bytes; /* of the device when it had been opened: by the driver and by other processes; -1: unknown */
-  bool uncaptured;           /* of the request */
-  int32_t count;             /* devices of the backend */
-  tn_ints pin; /* processors of the team's threads, the launching thread first; empty: not bound */
+  int64_t used_bytes; /* of the device when it had been opened: by the driver and by other processes; -1:
+                         unknown */
+  bool uncaptured;    /* of the request */
+  int32_t count;      /* devices of the backend */
+  tn_ints pin;        /* processors of the team's threads, the launching thread first; empty: not bound */
   void (*close_tuner)(struct tn_device *device); /* frees target.tuner (tune/measure.h); NULL: none is set */
   struct tn_comm *comm; /* its communicator (collective.h); NULL: it is the only device */
   /* Runs ops for which this device has no kernel, on the host; started when first needed. May be NULL. */

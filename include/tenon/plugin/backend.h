@@ -205,8 +205,8 @@ typedef struct tn_backend {
    * failure. The host calls it after it has prepared kernels and before it launches one of them. */
   tn_status (*finish_prepare)(tn_env *env, void *device);
 
-  /* Optional: the bytes of device memory that are free now, and that the device has. Other processes, the driver
-   * and libraries take some of it; reports of runs show how much. TN_EUNSUPPORTED: unknown. */
+  /* Optional: the bytes of device memory that are free now, and that the device has. Other processes, the
+   * driver and libraries take some of it; reports of runs show how much. TN_EUNSUPPORTED: unknown. */
   tn_status (*memory_info)(tn_env *env, void *device, int64_t *free_bytes, int64_t *all_bytes);
 } tn_backend;
 

@@ -1,15 +1,16 @@
-/* tests/fakecuda/driver/task.h: how another double, such as that of cuBLASLt, enqueues work of its own. The functions
- * are exported by the double of libcuda.so.1; other doubles find them with dlsym. */
+/* tests/fakecuda/driver/task.h: how another double, such as that of cuBLASLt, enqueues work of its own. The
+ * functions are exported by the double of libcuda.so.1; other doubles find them with dlsym. */
 #ifndef TN_TESTS_FAKECUDA_DRIVER_TASK_H
 #define TN_TESTS_FAKECUDA_DRIVER_TASK_H
 
 #include <cuda.h>
 #include <stddef.h>
 
-/* Enqueues body(arg), with a copy of `bytes` <= 1024 bytes of `arg`, on a stream, or records it in the capture that the
- * stream is part of. `name` is a literal, for messages. Device memory is accessible while the body runs. A code other
- * than 0 fails the stream as a fault in a kernel does. */
-CUresult fakecuda_enqueue(CUstream stream, const char *name, int (*body)(void *arg), const void *arg, size_t bytes);
+/* Enqueues body(arg), with a copy of `bytes` <= 1024 bytes of `arg`, on a stream, or records it in the
+ * capture that the stream is part of. `name` is a literal, for messages. Device memory is accessible while
+ * the body runs. A code other than 0 fails the stream as a fault in a kernel does. */
+CUresult fakecuda_enqueue(CUstream stream, const char *name, int (*body)(void *arg), const void *arg,
+                          size_t bytes);
 /* Whether [from, from + bytes) lies in one allocation of device memory of the current context. */
 int fakecuda_is_device_memory(const void *from, size_t bytes);
 /* Counts a call of an entry point ("cublasLtMatmul"). Returns 1 where a test asked for this call to fail. */

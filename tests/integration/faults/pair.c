@@ -23,7 +23,8 @@ static int completed(int place, int status, tally *t) {
   size_t n;
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return 1;
   char *text = victim_read_file(victim_stderr(place), &n);
-  int refused = WIFEXITED(status) && WEXITSTATUS(status) == UNAVAILABLE && strstr(text, "is in use by ") != NULL;
+  int refused =
+      WIFEXITED(status) && WEXITSTATUS(status) == UNAVAILABLE && strstr(text, "is in use by ") != NULL;
   int killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
   if (!refused && !killed) victim_die("status %d: %s", status, text);
   t->refused += refused;

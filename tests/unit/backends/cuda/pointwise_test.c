@@ -1,5 +1,5 @@
-/* Regions as CUDA C: what is in the text and what in the words, and that it compiles. The numbers are tested
- * by the conformance suite on the double of CUDA. */
+/* Regions as CUDA C: the parts that are text and those that are words, and that it compiles. The numbers are
+ * tested by the conformance suite on the double of CUDA. */
 #include "tests/unit/backends/cpu/rig.h"
 
 #include <stdio.h>
@@ -254,7 +254,7 @@ static void updates_share_tables_and_do_powers_once_in_a_block(void **state) {
   assert_false(made.few_blocks);
 }
 
-/* ---- what is declined ---- */
+/* ---- declined regions ---- */
 
 static void check_declined(const tn_layout *layout, const char *reason) {
   lies = layout;
