@@ -28,8 +28,8 @@ template <typename T, typename I> static __device__ void crop(const crop_args &a
 }
 
 #define CROP_OF(name, T)                                                                                               \
-  extern "C" __global__ void __launch_bounds__(256) crop_##name(const crop_args a) { crop<T, u32>(a); }               \
-  extern "C" __global__ void __launch_bounds__(256) crop_##name##_long(const crop_args a) { crop<T, i64>(a); }
+  extern "C" __global__ void __launch_bounds__(256, 1) crop_##name(const crop_args a) { crop<T, u32>(a); }               \
+  extern "C" __global__ void __launch_bounds__(256, 1) crop_##name##_long(const crop_args a) { crop<T, i64>(a); }
 
 CROP_OF(1, u8)
 CROP_OF(2, u16)

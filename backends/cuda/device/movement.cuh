@@ -7,7 +7,7 @@
 
 enum {
   MOVEMENT_RANK = 8,
-  MOVEMENT_PARTS = 64,   /* of a launch: its arguments take at most 4 KiB */
+  MOVEMENT_PARTS = 48,   /* of a launch: its arguments take at most 4 KiB */
   MOVEMENT_CHUNK = 8192, /* elements of a block of `parts` */
   MOVEMENT_TILE = 32,
   MOVEMENT_TILE_ROWS = 8 /* threads of a block of `tiles`: MOVEMENT_TILE x MOVEMENT_TILE_ROWS */

@@ -110,7 +110,7 @@ template <typename T, typename W, typename I> static __device__ inline void avg_
 }
 
 #define POOL_KERNEL(op, suffix, T, W, I)                                                                               \
-  extern "C" __global__ void __launch_bounds__(256) op##_pool_##suffix(const pool_args a) {                            \
+  extern "C" __global__ void __launch_bounds__(256, 1) op##_pool_##suffix(const pool_args a) {                            \
     for (I i = (I)grid_first(); i < (I)a.count; i += (I)grid_step()) op##_element<T, W, I>(a, i);                      \
   }
 #define POOL_OF(name, T, W)                                                                                            \
