@@ -221,7 +221,8 @@ static __device__ inline W read_b(const conv_operands<T> &p, const conv_term &t,
 /* ---- tiles ---- */
 
 template <typename W> struct conv_tile {
-  W a[CONV_DEPTH][CONV_SIZE + 4], b[CONV_DEPTH][CONV_SIZE + 4];
+  __align__(16) W a[CONV_DEPTH][CONV_SIZE + 4];
+  __align__(16) W b[CONV_DEPTH][CONV_SIZE + 4];
   conv_column columns[CONV_SIZE];
   conv_term terms[2][CONV_DEPTH];
   conv_block block; /* here it takes no registers */
@@ -361,7 +362,7 @@ template <typename T, typename W> static __device__ inline void conv_direct_weig
 }
 
 /* Adds the parts of the gradient of the weight in their order. */
-template <typename T, typename W> static __device__ inline void conv_add_parts(const conv_args &a) {
+template <typename T, typename W> static __device__ inline void add_parts(const conv_args &a) {
   for (i64 i = grid_first(); i < a.count; i += grid_step()) {
     W sum = ((const W *)a.parts)[i];
     for (int part = 1; part < a.splits; part++) sum += ((const W *)a.parts)[part * a.count + i];
@@ -382,6 +383,6 @@ template <typename T, typename W> static __device__ inline void conv_add_parts(c
   CONV_KERNEL(forward_direct, (conv_direct<T, W, CONV_FORWARD>(a)))                                                    \
   CONV_KERNEL(input_direct, (conv_direct<T, W, CONV_INPUT>(a)))                                                        \
   CONV_KERNEL(weight_direct, (conv_direct_weight<T, W>(a)))                                                            \
-  CONV_KERNEL(combine, (conv_add_parts<T, W>(a)))
+  CONV_KERNEL(combine, (add_parts<T, W>(a)))
 
 #endif

@@ -21,6 +21,8 @@
 #define TN_CUDA_REDUCE_KERNELS(X)
 /* softmax.c, layer_norm.c, cross_entropy.c, embedding.c */
 #define TN_CUDA_ROW_KERNELS(X)
+/* attention.c */
+#define TN_CUDA_ATTENTION_KERNELS(X) X(attention) X(attention_grad)
 /* conv2d.c, pool.c */
 #define TN_CUDA_WINDOW_KERNELS(X)                                                                            \
   X(conv2d)                                                                                                  \
@@ -35,6 +37,7 @@
   TN_CUDA_POINTWISE_KERNELS(X)                                                                               \
   TN_CUDA_REDUCE_KERNELS(X)                                                                                  \
   TN_CUDA_ROW_KERNELS(X)                                                                                     \
+  TN_CUDA_ATTENTION_KERNELS(X)                                                                               \
   TN_CUDA_WINDOW_KERNELS(X)                                                                                  \
   TN_CUDA_MOVEMENT_KERNELS(X)
 
