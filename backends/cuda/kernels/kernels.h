@@ -17,10 +17,15 @@
   X(matmul_kept_gelu) X(matmul_add) X(matmul_gelu_grad) X(matmul_bias_grad)
 /* pointwise.c */
 #define TN_CUDA_POINTWISE_KERNELS(X) X(pointwise) X(random_uniform) X(random_normal)
-/* reduce.c, moments.c, argmax.c, all_finite.c */
-#define TN_CUDA_REDUCE_KERNELS(X)
+/* reduce.c, all_finite.c */
+#define TN_CUDA_REDUCE_KERNELS(X)                                                                            \
+  X(reduce_sum)                                                                                              \
+  X(reduce_max) X(reduce_min) X(argmax) X(moments) X(norm_grad_sums) X(all_finite)
 /* softmax.c, layer_norm.c, cross_entropy.c, embedding.c */
-#define TN_CUDA_ROW_KERNELS(X)
+#define TN_CUDA_ROW_KERNELS(X)                                                                               \
+  X(softmax)                                                                                                 \
+  X(log_softmax)                                                                                             \
+  X(cross_entropy) X(layer_norm) X(layer_norm_grad) X(layer_norm_grad_add) X(embedding) X(embedding_grad)
 /* attention.c */
 #define TN_CUDA_ATTENTION_KERNELS(X) X(attention) X(attention_grad)
 /* conv2d.c, pool.c */

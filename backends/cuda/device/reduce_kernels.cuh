@@ -1,0 +1,265 @@
+/* backends/cuda/device/reduce_kernels.cuh: reductions over any axes, for any accumulator S of reduce.cuh and elements T.
+ *
+ * An op has, for its results, `store(tag, a, result, center, c)`, where tag is a pointer to an element of the
+ * results. */
+#ifndef TN_CUDA_REDUCE_KERNELS_CUH
+#define TN_CUDA_REDUCE_KERNELS_CUH
+
+#include "backends/cuda/device/reduce.cuh"
+#include "backends/cuda/device/reduce_args.cuh"
+
+enum { REDUCE_UNROLL = 4 };
+
+static __device__ inline i64 loops_offset(const reduce_loops &l, i64 at) {
+  i64 offset = 0;
+  for (int i = l.n - 1; i > 0; i--) {
+    i64 outer = at / l.dims[i];
+    offset += (at - outer * l.dims[i]) * l.strides[i];
+    at = outer;
+  }
+  return offset + at * l.strides[0]; /* without loops both are 0 */
+}
+
+/* Where a result's first element is in the operand. */
+static __device__ inline i64 first_element(const reduce_args &a, i64 result) {
+  if (a.columns == 0) return loops_offset(a.kept, result);
+  return loops_offset(a.kept, result / a.columns) + result % a.columns;
+}
+
+/* What is subtracted from the elements of a result: for norm_grad_sums its mean, for moments the first element. */
+template <typename S, typename T>
+static __device__ inline typename S::number center_of(const reduce_args &a, i64 result, i64 base) {
+  if (!S::CENTERED) return 0;
+  if (S::PAIR) return ((const typename S::number *)a.mean)[result];
+  return a.count > 0 ? widen(((const T *)a.x)[base]) : 0;
+}
+
+template <typename T, int V> struct unit_pair { pack_of<T, V> x, y; };
+
+template <typename S, typename T, int V> static __device__ inline unit_pair<T, V> load_unit(const reduce_args &a, i64 at) {
+  unit_pair<T, V> u;
+  u.x = load_pack<T, V>(a.x, at);
+  u.y = S::PAIR ? load_pack<T, V>(a.y, at) : u.x;
+  return u;
+}
+
+/* An element as `add` takes it. */
+template <typename S, typename T>
+static __device__ inline void prepare_element(T tx, T ty, typename S::number center, typename S::number *x,
+                                              typename S::number *y) {
+  *x = widen(tx);
+  *y = widen(ty);
+  if (S::CENTERED && S::PAIR) *y -= center;
+  if (S::CENTERED && !S::PAIR) *x -= center;
+}
+
+template <typename S> static __device__ inline void deliver(const reduce_args &a, i64 part, i64 result,
+                                                            const typename S::done &c) {
+  ((typename S::done *)a.workspace)[part * a.results + result] = c;
+}
+
+/* ---- runs ---- */
+
+template <typename S, typename T, int V>
+static __device__ inline void add_unit(S *s, const unit_pair<T, V> &u, typename S::number center, i64 index) {
+  typename S::number x[V], y[V];
+#pragma unroll
+  for (int j = 0; j < V; j++) prepare_element<S, T>(u.x.at[j], u.y.at[j], center, &x[j], &y[j]);
+  add_pack<V>(s, x, y, index);
+}
+
+/* A thread's place in the runs of a result. */
+struct run_place {
+  i64 outer, inside;
+};
+static __device__ inline run_place place_of(const reduce_args &a, i64 at) {
+  run_place p;
+  p.outer = a.units == a.steps ? 0 : at / a.units;
+  p.inside = at - p.outer * a.units;
+  return p;
+}
+static __device__ inline void advance(const reduce_args &a, run_place *p) {
+  p->inside += a.step_inside;
+  p->outer += a.step_outer;
+  if (p->inside >= a.units) {
+    p->inside -= a.units;
+    p->outer++;
+  }
+}
+
+/* Several loads are under way at once, where finding their places takes no division. */
+template <typename S, typename T, int V>
+static __device__ S run_sum(const reduce_args &a, i64 base, typename S::number center, i64 at, i64 last) {
+  S s;
+  begin(&s);
+  if (at >= last) return s;
+  run_place p = place_of(a, at);
+  if (a.reduced.n <= 1)
+    for (; at + (REDUCE_UNROLL - 1) * a.lanes < last; at += REDUCE_UNROLL * a.lanes) {
+      unit_pair<T, V> u[REDUCE_UNROLL];
+#pragma unroll
+      for (int k = 0; k < REDUCE_UNROLL; k++) {
+        u[k] = load_unit<S, T, V>(a, base + p.outer * a.reduced.strides[0] + p.inside * V);
+        advance(a, &p);
+      }
+#pragma unroll
+      for (int k = 0; k < REDUCE_UNROLL; k++) add_unit<S, T, V>(&s, u[k], center, (at + k * a.lanes) * V);
+    }
+#pragma unroll 1
+  for (; at < last; at += a.lanes) {
+    unit_pair<T, V> u = load_unit<S, T, V>(a, base + loops_offset(a.reduced, p.outer) + p.inside * V);
+    advance(a, &p);
+    add_unit<S, T, V>(&s, u, center, at * V);
+  }
+  return s;
+}
+
+template <typename S, typename T> static __device__ void reduce_runs(const reduce_args &a) {
+  typedef typename S::done C;
+  __shared__ C shared[WARP];
+  int lane = (int)threadIdx.x % a.lanes, groups = REDUCE_THREADS / a.lanes;
+  i64 tasks = a.tasks * a.parts;
+  for (i64 first = (i64)blockIdx.x * groups; first < tasks; first += (i64)gridDim.x * groups) {
+    i64 task = first + (int)threadIdx.x / a.lanes, result = a.parts == 1 ? task : task / a.parts;
+    i64 part = task - result * a.parts, begins = part * a.part, ends = begins + a.part;
+    typename S::number center = 0;
+    C c;
+    begin(&c);
+    if (task < tasks) {
+      i64 base = loops_offset(a.kept, result);
+      center = center_of<S, T>(a, result, base);
+      if (ends > a.steps) ends = a.steps;
+      c = finished(a.vector ? run_sum<S, T, vector_of<T>::N>(a, base, center, begins + lane, ends)
+                            : run_sum<S, T, 1>(a, base, center, begins + lane, ends));
+    }
+    c = merge_group(c, a.lanes, shared);
+    if (lane != 0 || task >= tasks) continue;
+    if (a.parts > 1)
+      deliver<S>(a, part, result, c);
+    else
+      store((T *)0, a, result, center, c);
+  }
+}
+
+/* ---- columns ---- */
+
+/* The place of a thread among the columns. */
+struct column_place {
+  i64 result, base; /* of the thread's first column */
+  i64 row, last;
+  int n; /* columns of the thread: V, or 0 */
+};
+
+/* An element to each of V columns. */
+template <typename S, typename T, int V>
+static __device__ inline void add_row(S *s, const unit_pair<T, V> &u, const typename S::number *center, i64 index) {
+#pragma unroll
+  for (int j = 0; j < V; j++) {
+    typename S::number x, y;
+    prepare_element<S, T>(u.x.at[j], u.y.at[j], center[j], &x, &y);
+    add(&s[j], x, y, index);
+  }
+}
+
+template <typename S, typename T, int V>
+static __device__ void column_sums(const reduce_args &a, const column_place &p, const typename S::number *center, S *s) {
+  i64 row = p.row;
+  int step = a.rows;
+  if (a.reduced.n <= 1)
+    for (; row + (REDUCE_UNROLL - 1) * step < p.last; row += REDUCE_UNROLL * step) {
+      unit_pair<T, V> u[REDUCE_UNROLL];
+#pragma unroll
+      for (int k = 0; k < REDUCE_UNROLL; k++)
+        u[k] = load_unit<S, T, V>(a, p.base + (row + k * step) * a.reduced.strides[0]);
+#pragma unroll
+      for (int k = 0; k < REDUCE_UNROLL; k++) add_row<S, T, V>(s, u[k], center, row + k * step);
+    }
+#pragma unroll 1
+  for (; row < p.last; row += step)
+    add_row<S, T, V>(s, load_unit<S, T, V>(a, p.base + loops_offset(a.reduced, row)), center, row);
+}
+
+template <typename S, typename T, int V>
+static __device__ void columns_block(const reduce_args &a, i64 first, typename S::done *shared) {
+  typedef typename S::done C;
+  int t = (int)threadIdx.x;
+  i64 task = first + t / a.lanes, tile = a.parts == 1 ? task : task / a.parts, part = task - tile * a.parts;
+  i64 outer = a.tiles == 1 ? tile : tile / a.tiles, column = ((tile - outer * a.tiles) * a.width + t % a.width) * V;
+  column_place p;
+  typename S::number center[V];
+  C c[V];
+  S s[V];
+  p.n = tile < a.tasks && column < a.columns ? V : 0;
+  p.result = outer * a.columns + column;
+  p.base = p.n > 0 ? loops_offset(a.kept, outer) + column : 0;
+  p.row = part * a.part + t / a.width % a.rows;
+  p.last = (part + 1) * a.part < a.steps ? (part + 1) * a.part : a.steps;
+#pragma unroll
+  for (int j = 0; j < V; j++) {
+    center[j] = p.n > 0 ? center_of<S, T>(a, p.result + j, p.base + j) : 0;
+    begin(&s[j]);
+  }
+  if (p.n > 0) column_sums<S, T, V>(a, p, center, s);
+#pragma unroll
+  for (int j = 0; j < V; j++) c[j] = finished(s[j]);
+  merge_rows<V>(c, a.width, a.rows, shared);
+  if (p.n == 0 || t / a.width % a.rows != 0) return;
+#pragma unroll
+  for (int j = 0; j < V; j++) {
+    if (a.parts > 1)
+      deliver<S>(a, part, p.result + j, c[j]);
+    else
+      store((T *)0, a, p.result + j, center[j], c[j]);
+  }
+}
+
+/* The elements of a thread in a row of columns. */
+template <typename T> struct column_pack { enum { N = sizeof(T) == 8 ? 2 : REDUCE_COLUMN_PACK }; };
+
+template <typename S, typename T> static __device__ void reduce_columns(const reduce_args &a) {
+  enum { V = column_pack<T>::N };
+  __shared__ typename S::done shared[V * REDUCE_THREADS];
+  int groups = REDUCE_THREADS / a.lanes;
+  i64 tasks = a.tasks * a.parts;
+  for (i64 first = (i64)blockIdx.x * groups; first < tasks; first += (i64)gridDim.x * groups) {
+    if (a.vector)
+      columns_block<S, T, V>(a, first, shared);
+    else
+      columns_block<S, T, 1>(a, first, shared);
+  }
+}
+
+/* ---- the second launch: merges the parts in their order ---- */
+
+template <typename S, typename T> static __device__ void reduce_parts(const reduce_args &a) {
+  typedef typename S::done C;
+  __shared__ C shared[REDUCE_THREADS];
+  int column = (int)threadIdx.x % a.width, row = (int)threadIdx.x / a.width;
+  for (i64 first = (i64)blockIdx.x * a.width; first < a.results; first += (i64)gridDim.x * a.width) {
+    i64 result = first + column;
+    C c;
+    begin(&c);
+    for (i64 part = row; part < a.parts && result < a.results; part += a.rows)
+      merge(&c, ((const C *)a.workspace)[part * a.results + result]);
+    merge_rows<1>(&c, a.width, a.rows, shared);
+    if (row == 0 && result < a.results)
+      store((T *)0, a, result, center_of<S, T>(a, result, S::CENTERED && !S::PAIR ? first_element(a, result) : 0), c);
+  }
+}
+
+/* The three functions of an op for elements T with accumulator S. */
+#define REDUCE_FUNCTIONS(op, S, T)                                                                                       \
+  extern "C" __global__ void __launch_bounds__(REDUCE_THREADS, 3) op##_runs_##T(const reduce_args a) {                   \
+    reduce_runs<S<wide_of<T>::type>, T>(a);                                                                              \
+  }                                                                                                                      \
+  extern "C" __global__ void __launch_bounds__(REDUCE_THREADS, 3) op##_columns_##T(const reduce_args a) {                \
+    reduce_columns<S<wide_of<T>::type>, T>(a);                                                                           \
+  }                                                                                                                      \
+  extern "C" __global__ void __launch_bounds__(REDUCE_THREADS, 3) op##_parts_##T(const reduce_args a) {                  \
+    reduce_parts<S<wide_of<T>::type>, T>(a);                                                                             \
+  }
+#define REDUCE_FLOATS(op, S)                                                                                             \
+  REDUCE_FUNCTIONS(op, S, f16) REDUCE_FUNCTIONS(op, S, bf16) REDUCE_FUNCTIONS(op, S, f32) REDUCE_FUNCTIONS(op, S, f64)
+#define REDUCE_NUMBERS(op, S) REDUCE_FLOATS(op, S) REDUCE_FUNCTIONS(op, S, i32) REDUCE_FUNCTIONS(op, S, i64)
+
+#endif

@@ -1,0 +1,74 @@
+/* backends/cuda/kernels/cross_entropy.c: the losses of rows of logits along any axis, as a reduction
+ * (device/cross_entropy.cu). A target that is no class makes its loss NaN, which training finds as it finds
+ * other losses that are not finite; the reference fails.
+ *
+ * The gradient needs no kernel: core/ops/loss.c builds it from exp, where, sub and mul of the logits, lse,
+ * the targets and an iota, which are one pointwise region without a reduction. */
+#include "backends/cuda/kernels/kernels.h"
+#include "backends/cuda/kernels/reduce_plan.h"
+#include "backends/shared/cost.h"
+#include "backends/shared/define_kernel.h"
+#include "tenon/attributes.h"
+
+enum { LOSS_WORDS = 3 };
+
+static void cuda_loss_make(const tn_match *m, tn_cuda_reduction *r) {
+  const tn_cross_entropy_attributes *a = m->nodes[0].node->attributes;
+  const tn_type *x = m->in[0];
+  int64_t axis = a->axis < 0 ? a->axis + x->rank : a->axis;
+  tn_layout plain = tn_layout_row_major(x->rank);
+  bool reduced[TN_MAX_RANK] = {false};
+  reduced[axis] = true;
+  tn_cuda_reduction_make(r, x, plain.order, reduced);
+  r->args.class_stride = 1;
+  for (int64_t i = axis + 1; i < x->rank; i++) r->args.class_stride *= x->dims[i];
+  r->args.ignore = a->ignore;
+  r->args.smoothing = a->smoothing;
+  r->args.target_bytes = (int)tn_dtype_size(m->in[1]->dtype);
+}
+
+static tn_status cuda_loss_query(tn_query *q) {
+  const tn_match *m = q->match;
+  tn_cuda_reduction r;
+  if (!tn_dtype_is_float(m->in[0]->dtype) || (m->in[1]->dtype != TN_I32 && m->in[1]->dtype != TN_I64))
+    return tn_fail(q, TN_EUNSUPPORTED, NULL,
+                   "the scores are %s and the targets %s, expected a float type and i32 or i64",
+                   tn_dtype_name(m->in[0]->dtype), tn_dtype_name(m->in[1]->dtype));
+  cuda_loss_make(m, &r);
+  tn_variant v = {.struct_size = sizeof v,
+                  .name = "one pass",
+                  .workspace_bytes = tn_cuda_reduction_workspace(&r, m->in[0]->dtype, LOSS_WORDS),
+                  .prepared_bytes = sizeof r,
+                  .cost_s = tn_cost_of_bytes(q->device, tn_match_bytes(m)) +
+                            (r.args.parts > 1 ? q->device->launch_s : 0),
+                  .deterministic = 1,
+                  .capturable = 1};
+  tn_add_variant(q, &v);
+  return TN_OK;
+}
+
+static tn_status cuda_loss_prepare(tn_prepare *p, void **made) {
+  tn_cuda_reduction *keep = tn_new(p, sizeof *keep);
+  if (keep == NULL) return TN_ENOMEM;
+  *made = keep;
+  cuda_loss_make(p->match, keep);
+  return tn_cuda_reduction_request(p, keep, "cross_entropy", p->match->in[0]->dtype);
+}
+
+static void cuda_loss_release(tn_env *env, void *made) {
+  tn_cuda_reduction_withdraw(made);
+  tn_delete(env, made);
+}
+
+static tn_status cuda_loss_launch(tn_launch *l) {
+  const tn_cuda_reduction *r = l->prepared;
+  struct reduce_args a = r->args;
+  a.x = l->in[0].data;
+  a.target = l->in[1].data;
+  a.out[0] = l->out[0].data;
+  a.out[1] = l->out[1].data;
+  return tn_cuda_reduction_launch(l, r, &a);
+}
+
+TN_DEFINE_KERNEL(cuda, cross_entropy, "cuda_cross_entropy", "loss, lse = cross_entropy(logits, target)",
+                 "cross entropy of classes along any axis", TN_KERNEL_CALLBACKS(cuda_loss));

@@ -1,0 +1,158 @@
+/* backends/cuda/kernels/reduce_plan.c: see reduce_plan.h. The shape alone decides how a reduction is divided,
+ * so that results have the same bits on every GPU. */
+#include "backends/cuda/kernels/reduce_plan.h"
+
+#include <stdio.h>
+
+#include "backends/cuda/kernels/threads.h"
+
+_Static_assert((int)REDUCE_LOOPS * 2 >= (int)TN_MAX_RANK, "adjacent dimensions of one kind are one loop");
+
+enum {
+  REDUCE_BLOCKS = 1024, /* that fill a GPU: eight for each of 132 processors */
+  REDUCE_UNITS = 4      /* of a thread, at least, where a reduction is divided into parts */
+};
+
+/* ---- the shape ---- */
+
+typedef struct reduce_groups {
+  int32_t n;
+  int64_t dims[TN_MAX_RANK];
+  bool reduced[TN_MAX_RANK];
+} reduce_groups;
+
+/* Adjacent dimensions that are all kept, or all reduced, are one; those of size 1 are none. */
+static reduce_groups cuda_reduce_groups(const tn_type *x, const uint8_t *order, const bool *reduced) {
+  reduce_groups g = {0};
+  for (int32_t i = 0; i < x->rank; i++) {
+    int32_t d = order[i];
+    if (x->dims[d] == 1) continue;
+    if (g.n > 0 && g.reduced[g.n - 1] == reduced[d]) {
+      g.dims[g.n - 1] *= x->dims[d];
+      continue;
+    }
+    g.dims[g.n] = x->dims[d];
+    g.reduced[g.n++] = reduced[d];
+  }
+  return g;
+}
+
+static bool reduce_order_kept(const tn_type *x, const uint8_t *order, const bool *reduced) {
+  int32_t last = -1;
+  for (int32_t i = 0; i < x->rank; i++) {
+    if (x->dims[order[i]] == 1 || reduced[order[i]]) continue;
+    if (order[i] < last) return false;
+    last = order[i];
+  }
+  return true;
+}
+
+static int64_t cuda_reduce_count(const struct reduce_loops *l) {
+  int64_t count = 1;
+  for (int32_t i = 0; i < l->n; i++) count *= l->dims[i];
+  return count;
+}
+
+/* All but the innermost dimension become loops. */
+static void reduce_fill_loops(struct reduce_args *a, const reduce_groups *g) {
+  for (int32_t i = 0; i + 1 < g->n; i++) {
+    struct reduce_loops *l = g->reduced[i] ? &a->reduced : &a->kept;
+    int64_t stride = 1;
+    for (int32_t k = i + 1; k < g->n; k++) stride *= g->dims[k];
+    l->dims[l->n] = g->dims[i];
+    l->strides[l->n++] = stride;
+  }
+}
+
+/* ---- the division ---- */
+
+/* Divides the steps of a task into parts where there are too few blocks; a part has several steps for each of
+ * its threads. */
+static void reduce_divide_parts(struct reduce_args *a, int64_t blocks, int64_t threads) {
+  int64_t parts = tn_cuda_least(tn_cuda_divide_up(REDUCE_BLOCKS, tn_cuda_at_least_1(blocks)),
+                                a->steps / (threads * REDUCE_UNITS));
+  if (blocks * 2 > REDUCE_BLOCKS) parts = 1;
+  a->part = tn_cuda_at_least_1(tn_cuda_divide_up(a->steps, tn_cuda_at_least_1(parts)));
+  a->parts = tn_cuda_at_least_1(tn_cuda_divide_up(a->steps, a->part));
+}
+
+static void reduce_divide_runs(struct reduce_args *a, int64_t inner, int64_t vector) {
+  a->vector = inner % vector == 0;
+  a->units = a->vector ? inner / vector : inner;
+  a->steps = a->units * cuda_reduce_count(&a->reduced);
+  a->tasks = a->results = cuda_reduce_count(&a->kept);
+  a->lanes = tn_cuda_row_lanes(a->results, a->steps, REDUCE_THREADS);
+  a->step_outer = a->units > 0 ? a->lanes / a->units : 0;
+  a->step_inside = a->lanes - a->step_outer * a->units;
+  reduce_divide_parts(a, a->lanes == REDUCE_THREADS ? a->tasks : REDUCE_BLOCKS, a->lanes);
+}
+
+static void reduce_divide_columns(struct reduce_args *a, int64_t inner, int64_t pack) {
+  a->columns = inner;
+  a->vector = inner % pack == 0;
+  int64_t units = a->vector ? inner / pack : inner, outer = cuda_reduce_count(&a->kept);
+  a->steps = cuda_reduce_count(&a->reduced);
+  a->results = outer * inner;
+  a->width = tn_cuda_power(units, TN_CUDA_WARP);
+  a->rows = tn_cuda_power(a->steps, REDUCE_THREADS / a->width);
+  a->tiles = tn_cuda_at_least_1(tn_cuda_divide_up(units, a->width));
+  a->tasks = outer * a->tiles;
+  a->lanes = a->width * a->rows;
+  reduce_divide_parts(a, tn_cuda_divide_up(a->tasks, REDUCE_THREADS / a->lanes), a->rows);
+}
+
+/* The second launch reads the accumulators as columns. */
+static void reduce_set_grids(tn_cuda_reduction *r) {
+  struct reduce_args *a = &r->args;
+  r->elements_grid = tn_cuda_task_grid(a->tasks * a->parts, REDUCE_THREADS / a->lanes, REDUCE_THREADS);
+  r->parts_grid = tn_cuda_task_grid(a->results, tn_cuda_power(a->results, TN_CUDA_WARP), REDUCE_THREADS);
+}
+
+bool tn_cuda_reduction_make(tn_cuda_reduction *r, const tn_type *x, const uint8_t *order,
+                            const bool *reduced) {
+  struct reduce_args *a = &r->args;
+  reduce_groups g = cuda_reduce_groups(x, order, reduced);
+  int64_t inner = g.n > 0 ? g.dims[g.n - 1] : 1, size = (int64_t)tn_dtype_size(x->dtype);
+  *r = (tn_cuda_reduction){0};
+  reduce_fill_loops(a, &g);
+  a->count = 1;
+  for (int32_t i = 0; i < g.n; i++) a->count *= g.reduced[i] ? g.dims[i] : 1;
+  if (g.n == 0 || g.reduced[g.n - 1])
+    reduce_divide_runs(a, inner, 16 / size);
+  else
+    reduce_divide_columns(a, inner, size == 8 ? 2 : REDUCE_COLUMN_PACK);
+  reduce_set_grids(r);
+  return reduce_order_kept(x, order, reduced);
+}
+
+int64_t tn_cuda_reduction_workspace(const tn_cuda_reduction *r, int32_t dtype, int32_t words) {
+  int64_t word = tn_dtype_size(dtype) == 8 || !tn_dtype_is_float(dtype) ? 8 : 4;
+  return r->args.parts > 1 ? r->args.parts * r->args.results * words * word : 0;
+}
+
+/* ---- functions and launches ---- */
+
+tn_status tn_cuda_reduction_request(tn_prepare *p, tn_cuda_reduction *r, const char *op, int32_t dtype) {
+  char file[TN_CUDA_FUNCTION_NAME], name[TN_CUDA_FUNCTION_NAME];
+  snprintf(file, sizeof file, "%s.cu", op);
+  snprintf(name, sizeof name, "%s_%s_%s", op, r->args.columns > 0 ? "columns" : "runs", tn_dtype_name(dtype));
+  tn_status status = tn_cuda_request(p, &r->elements, file, name);
+  if (status != TN_OK || r->args.parts == 1) return status;
+  snprintf(name, sizeof name, "%s_parts_%s", op, tn_dtype_name(dtype));
+  return tn_cuda_request(p, &r->parts, file, name);
+}
+
+void tn_cuda_reduction_withdraw(tn_cuda_reduction *r) {
+  tn_cuda_withdraw(&r->elements);
+  tn_cuda_withdraw(&r->parts);
+}
+
+tn_status tn_cuda_reduction_launch(tn_launch *l, const tn_cuda_reduction *r, struct reduce_args *args) {
+  if (args->results == 0) return TN_OK;
+  args->workspace = l->workspace;
+  tn_status status = tn_cuda_launch(l, &r->elements, &r->elements_grid, args, sizeof *args);
+  if (status != TN_OK || args->parts == 1) return status;
+  args->width = tn_cuda_power(args->results, TN_CUDA_WARP);
+  args->rows = REDUCE_THREADS / args->width;
+  return tn_cuda_launch(l, &r->parts, &r->parts_grid, args, sizeof *args);
+}

@@ -1,0 +1,31 @@
+/* backends/cuda/kernels/reduce_plan.h: how a reduction over any axes is divided among threads, blocks and
+ * launches (device/reduce_args.cuh). */
+#ifndef TN_BACKENDS_CUDA_KERNELS_REDUCE_PLAN_H
+#define TN_BACKENDS_CUDA_KERNELS_REDUCE_PLAN_H
+
+#include <stdbool.h>
+
+#include "backends/cuda/device/reduce_args.cuh"
+#include "backends/cuda/modules/modules.h"
+
+/* A part of a prepared kernel, which must not move. */
+typedef struct tn_cuda_reduction {
+  struct reduce_args args;
+  tn_cuda_function elements, parts; /* of the first launch and the second */
+  tn_cuda_grid elements_grid, parts_grid;
+} tn_cuda_reduction;
+
+/* Divides the reduction of x over the dimensions marked in `reduced`. Dimension order[i] of x is the i-th in
+ * memory, outermost first. False where the kept dimensions come in another order in memory than in the
+ * result. */
+bool tn_cuda_reduction_make(tn_cuda_reduction *r, const tn_type *x, const uint8_t *order,
+                            const bool *reduced);
+/* Bytes for the accumulators of the parts, each of `words` numbers of the type of arithmetic. */
+int64_t tn_cuda_reduction_workspace(const tn_cuda_reduction *r, int32_t dtype, int32_t words);
+/* Requests the functions of `op` for elements of a dtype: "reduce_sum" and f16 are in reduce_sum.cu. */
+tn_status tn_cuda_reduction_request(tn_prepare *p, tn_cuda_reduction *r, const char *op, int32_t dtype);
+void tn_cuda_reduction_withdraw(tn_cuda_reduction *r);
+/* Launches with the addresses in `args`, a copy of r->args. */
+tn_status tn_cuda_reduction_launch(tn_launch *l, const tn_cuda_reduction *r, struct reduce_args *args);
+
+#endif

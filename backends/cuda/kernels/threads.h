@@ -1,0 +1,36 @@
+/* backends/cuda/kernels/threads.h: how many threads and blocks share the rows of a tensor. */
+#ifndef TN_BACKENDS_CUDA_KERNELS_THREADS_H
+#define TN_BACKENDS_CUDA_KERNELS_THREADS_H
+
+#include <stdint.h>
+
+#include "backends/cuda/modules/modules.h"
+
+enum { TN_CUDA_WARP = 32, TN_CUDA_MOST_BLOCKS = 1 << 20 /* of kernels whose blocks stride */ };
+
+static inline int64_t tn_cuda_divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static inline int64_t tn_cuda_least(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t tn_cuda_at_least_1(int64_t n) { return n > 1 ? n : 1; }
+
+/* The smallest power of two from n on, at most `most`, a power of two. */
+static inline int32_t tn_cuda_power(int64_t n, int32_t most) {
+  int32_t power = 1;
+  while (power < n && power < most) power *= 2;
+  return power;
+}
+
+/* Threads for a row of so many units: part of a warp for a short row, a block of `threads` for a long one, or
+ * where there are few rows. A thread of a warp has some units. */
+static inline int32_t tn_cuda_row_lanes(int64_t rows, int64_t units, int32_t threads) {
+  enum { UNITS = 4, LONG = 512, FEW = 1024 };
+  if (units >= LONG || (units >= 2 * TN_CUDA_WARP && rows < FEW)) return threads;
+  return tn_cuda_power(tn_cuda_divide_up(units, UNITS), TN_CUDA_WARP);
+}
+
+/* Blocks for tasks of which a block has `of_block` at a time. */
+static inline tn_cuda_grid tn_cuda_task_grid(int64_t tasks, int64_t of_block, uint32_t threads) {
+  int64_t blocks = tn_cuda_least(tn_cuda_divide_up(tasks, of_block), TN_CUDA_MOST_BLOCKS);
+  return (tn_cuda_grid){.blocks = {(uint32_t)blocks, 1, 1}, .threads = {threads, 1, 1}};
+}
+
+#endif
