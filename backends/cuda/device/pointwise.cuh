@@ -5,6 +5,7 @@
 #define TN_CUDA_POINTWISE_CUH
 
 #include "backends/cuda/device/prelude.cuh"
+#include "backends/cuda/device/divide.cuh"
 #include "backends/shared/normal.h"
 
 /* ---- memory ---- */
@@ -41,13 +42,15 @@ static __device__ inline f64 f64_of_word(u64 word) { return __longlong_as_double
 
 /* ---- positions ---- */
 
-/* Division by a number that is known before the launch: a word with a multiplier and a shift, and the divisor.
- * Positions of 32 bits are below 2^31 (Granlund and Montgomery, "Division by invariant integers using multiplication",
- * PLDI 1994). */
-static __device__ inline u32 quotient(u32 p, u64 word, u64) {
-  return ((u32)((u64)p * (u32)word >> 32) + p) >> (u32)(word >> 32);
+/* Dividers (device/divide.cuh) of positions with 32 and with 64 bits, from words. */
+static __device__ inline divider divider_of(u64 divisor, u64 word) {
+  divider d = {(i64)divisor, (u32)word, (u32)(word >> 32), 0, 0, 0};
+  return d;
 }
-static __device__ inline u64 quotient(u64 p, u64, u64 divisor) { return p / divisor; }
+static __device__ inline divider long_divider_of(u64 divisor, u64 multiplier, u64 shift) {
+  divider d = {(i64)divisor, 0, 0, multiplier, (u32)shift, 0};
+  return d;
+}
 
 /* Positions of a thread that lie behind the end look where the last one does. */
 template <typename P> static __device__ inline P within(P p, P count) { return p < count ? p : count - 1; }

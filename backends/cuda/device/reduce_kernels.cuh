@@ -26,7 +26,7 @@ static __device__ inline i64 first_element(const reduce_args &a, i64 result) {
   return loops_offset(a.kept, result / a.columns) + result % a.columns;
 }
 
-/* What is subtracted from the elements of a result: for norm_grad_sums its mean, for moments the first element. */
+/* The number subtracted from the elements of a result: for norm_grad_sums its mean, for moments the first element. */
 template <typename S, typename T>
 static __device__ inline typename S::number center_of(const reduce_args &a, i64 result, i64 base) {
   if (!S::CENTERED) return 0;

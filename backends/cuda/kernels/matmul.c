@@ -104,7 +104,7 @@ static cublasLtEpilogue_t cuda_matmul_epilogue(const tn_match *match, int32_t ki
   }
 }
 
-/* One b for all products: the rows of all a are adjacent and form one product. */
+/* One b for all products: the rows of all a are adjacent and form one product. An empty batch has no rows. */
 static bool cuda_matmul_joins_rows(const tn_type *a, const tn_type *b, int64_t products, bool transpose_a) {
   return cuda_matmul_batch_count(b) == 1 && cuda_matmul_batch_count(a) == products && !transpose_a;
 }
@@ -114,7 +114,7 @@ static void cuda_matmul_fill_batch(const tn_node *node, tn_cuda_product *p, matm
   int64_t products = cuda_matmul_batch_count(y);
   *batch = (matmul_batch){.rank = y->rank - 2};
   p->batch = 1;
-  if (cuda_matmul_joins_rows(a, b, products, p->transpose_a)) {
+  if (products == 0 || cuda_matmul_joins_rows(a, b, products, p->transpose_a)) {
     p->m *= products;
     batch->rank = 0;
     return;

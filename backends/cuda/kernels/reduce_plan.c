@@ -21,7 +21,7 @@ typedef struct reduce_groups {
   bool reduced[TN_MAX_RANK];
 } reduce_groups;
 
-/* Adjacent dimensions that are all kept, or all reduced, are one; those of size 1 are none. */
+/* Adjacent dimensions that are all kept, or all reduced, are one; those of size 1 are left out. */
 static reduce_groups cuda_reduce_groups(const tn_type *x, const uint8_t *order, const bool *reduced) {
   reduce_groups g = {0};
   for (int32_t i = 0; i < x->rank; i++) {

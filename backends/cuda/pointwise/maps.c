@@ -2,6 +2,7 @@
  * strides are 0 and 1 is in the text; the other strides, and the divisors, are words. */
 #include <stdio.h>
 
+#include "backends/cuda/divider.h"
 #include "backends/cuda/pointwise/printer.h"
 
 static int32_t map_mode(const tn_cuda_printer *p, const tn_pw_map *map) {
@@ -30,39 +31,42 @@ void tn_cuda_plan_maps(tn_cuda_printer *p) {
   }
 }
 
-/* The multiplier and the shift of quotient() (device/pointwise.cuh) for divisors up to 2^31. */
-static uint64_t map_divider(int64_t divisor) {
-  uint64_t d = divisor < 1 ? 1 : (uint64_t)divisor;
-  uint32_t shift = 0;
-  if (d > (uint64_t)1 << 31) return 0; /* of positions with 64 bits, which are divided as they are */
-  while ((uint64_t)1 << shift < d) shift++;
-  uint64_t multiplier = (((((uint64_t)1 << shift) - d) << 32) / d + 1) & 0xffffffff;
-  return multiplier | (uint64_t)shift << 32;
-}
-
 /* Adds coordinate `c`, an expression, of a dimension to the place. */
 static void map_put_stride(tn_cuda_printer *p, int64_t stride, const char *c) {
   if (stride == 0) return;
   if (stride == 1)
     tn_cuda_put(p, "  place += %s;\n", c);
   else
-    tn_cuda_put(p, "  place += (%s) * (at_t)a.w[%d];\n", c, (int)tn_cuda_put_word(p, (uint64_t)stride));
+    tn_cuda_put(p, "  place += %s * (at_t)a.w[%d];\n", c, (int)tn_cuda_put_word(p, (uint64_t)stride));
 }
 
-/* From the innermost dimension outwards. */
+/* Adds the words of a divider, which `text` becomes an expression of. */
+static void map_put_divider(tn_cuda_printer *p, int64_t divisor, char text[96]) {
+  struct divider d = tn_cuda_divider(divisor < 1 ? 1 : divisor);
+  int word = tn_cuda_put_word(p, (uint64_t)d.divisor);
+  if (p->wide) {
+    tn_cuda_put_word(p, d.long_multiplier);
+    tn_cuda_put_word(p, d.long_shift);
+    snprintf(text, 96, "long_divider_of(a.w[%d], a.w[%d], a.w[%d])", word, word + 1, word + 2);
+  } else {
+    tn_cuda_put_word(p, d.multiplier | (uint64_t)d.shift << 32);
+    snprintf(text, 96, "divider_of(a.w[%d], a.w[%d])", word, word + 1);
+  }
+}
+
+/* From the innermost dimension outwards. A dimension along which the tensor repeats is divided away. */
 static void map_put_function(tn_cuda_printer *p, int32_t number) {
   const tn_pw_map *map = &p->region->maps[number];
-  tn_cuda_put(p, "static __device__ inline at_t map_%d(const words &a, at_t p) {\n  at_t place = 0%s;\n",
-              (int)number, map->rank > 1 ? ", q" : "");
+  tn_cuda_put(p, "static __device__ inline at_t map_%d(const words &a, at_t p) {\n  at_t place = 0;\n",
+              (int)number);
   for (int32_t i = map->rank - 1; i > 0; i--) {
-    int64_t divisor = map->dims[i] < 1 ? 1 : map->dims[i];
-    int32_t word = tn_cuda_put_word(p, map_divider(divisor));
-    tn_cuda_put_word(p, (uint64_t)divisor);
-    tn_cuda_put(p, "  q = quotient(p, a.w[%d], a.w[%d]);\n", (int)word, (int)word + 1);
-    char rest[48];
-    snprintf(rest, sizeof rest, "p - q * (at_t)a.w[%d]", (int)word + 1);
-    map_put_stride(p, map->strides[i], rest);
-    tn_cuda_put(p, "  p = q;\n");
+    char divider[96], rest[128];
+    map_put_divider(p, map->dims[i], divider);
+    snprintf(rest, sizeof rest, "split(&p, %s)", divider);
+    if (map->strides[i] == 0)
+      tn_cuda_put(p, "  p = divide(p, %s);\n", divider);
+    else
+      map_put_stride(p, map->strides[i], rest);
   }
   map_put_stride(p, map->strides[0], "p");
   tn_cuda_put(p, "  return place;\n}\n\n");

@@ -89,7 +89,7 @@ static void print_head(tn_cuda_printer *p) {
       p,
       "#include \"backends/cuda/device/prelude.cuh\"\n#include \"backends/cuda/device/pointwise.cuh\"\n\n"
       "typedef %s at_t;\n\n",
-      p->wide ? "u64" : "u32");
+      p->wide ? "i64" : "u32");
 }
 
 /* The number of words is known at the end; it has room for the four digits of a number that is not declined.

@@ -4,6 +4,7 @@
 #include "double.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 /* Writes a checkpoint after each step, and a learning rate that changes, so that a lost step shows. */
 static const char model_ini[] = "[run]\nname = run\nepochs = 1\nsave_every = 1\nseed = 5\n"

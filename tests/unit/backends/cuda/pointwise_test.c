@@ -187,8 +187,8 @@ static void quotients_are_exact(void **state) {
       if (d < 2 || d >= INT32_MAX / 4) continue;
       scaled(RIG_TYPE(TN_F32, 3, d), RIG_TYPE(TN_F32, 3, 1), 1, 0);
       print(&m);
-      uint64_t word = made.words[TN_CUDA_PW_POINTERS + 3];
-      assert_int_equal(made.words[TN_CUDA_PW_POINTERS + 4], d);
+      uint64_t word = made.words[TN_CUDA_PW_POINTERS + 4];
+      assert_int_equal(made.words[TN_CUDA_PW_POINTERS + 3], d);
       uint32_t multiplier = (uint32_t)word, shift = (uint32_t)(word >> 32);
       for (uint64_t q = 0; q < 1000; q++) {
         uint32_t p = (uint32_t)(((uint64_t)INT32_MAX * q / 1000) / (uint64_t)d * (uint64_t)d);
@@ -208,7 +208,7 @@ static void positions_beyond_31_bits_have_64(void **state) {
   check_has("typedef u32 at_t;");
   scaled(RIG_TYPE(TN_F32, 1 << 17, 1 << 14), RIG_TYPE(TN_F32, 1 << 14), 1, 0);
   print(&m);
-  check_has("typedef u64 at_t;");
+  check_has("typedef i64 at_t;");
 }
 
 /* ---- random numbers, ranges, work that is done once ---- */
@@ -322,6 +322,23 @@ static void operands_of_one_layout_take_any_and_images_channels_last(void **stat
 
 /* ---- every op in every dtype compiles ---- */
 
+static tn_cuda_libraries libraries;
+static tn_cuda_compiler compiler;
+
+static void open_compiler(void) {
+  tn_env env = cuda_rig_env();
+  if (!cuda_rig_find_nvrtc(&libraries)) skip();
+  assert_int_equal(tn_cuda_compiler_open(&env, &libraries, 90, &compiler), TN_OK);
+}
+
+static void check_compiles(void) {
+  char error[TN_CUDA_ERROR_TEXT] = "";
+  tn_cuda_image image;
+  if (!tn_cuda_compile(&compiler, "region", text, &image, error)) fail_msg("%s: %s", error, text);
+  assert_string_equal(error, "");
+  free(image.bytes);
+}
+
 static void add_unary_and_binary(int32_t dtype) {
   static const char *const ones[] = {"exp",        "log", "sqrt",    "rsqrt", "sin", "cos", "tanh",
                                      "reciprocal", "erf", "sigmoid", "floor", "neg", "abs", "sign"};
@@ -364,24 +381,35 @@ static void add_random(int32_t dtype) {
 
 static void every_op_compiles_in_every_dtype(void **state) {
   (void)state;
-  static tn_cuda_libraries libraries;
-  tn_env env = cuda_rig_env();
-  tn_cuda_compiler compiler;
-  if (!cuda_rig_find_nvrtc(&libraries)) skip();
-  assert_int_equal(tn_cuda_compiler_open(&env, &libraries, 90, &compiler), TN_OK);
+  open_compiler();
   for (int32_t dtype = TN_BOOL; dtype < TN_DTYPES; dtype++)
     for (int32_t part = 0; part < 3; part++) {
       bool number = dtype > TN_U8, real = dtype > TN_I64;
-      char error[TN_CUDA_ERROR_TEXT] = "";
-      tn_cuda_image image;
       if ((part == 0 && !number) || (part == 2 && !real)) continue;
       rig_start(&m);
       part == 0 ? add_unary_and_binary(dtype) : part == 1 ? add_casts(dtype) : add_random(dtype);
       print(&m);
-      if (!tn_cuda_compile(&compiler, "region", text, &image, error)) fail_msg("%s: %s", error, text);
-      assert_string_equal(error, "");
-      free(image.bytes);
+      check_compiles();
     }
+}
+
+/* Walks, random numbers and ranges, which count positions. */
+static void positions_of_64_bits_compile(void **state) {
+  (void)state;
+  int64_t starts[2] = {0, 5}, index[2] = {1, 0}, dims[2] = {1 << 19, 1 << 13};
+  tn_type t = rig_type(TN_F32, 2, dims), scalar = rig_type(TN_I64, 0, NULL), row = RIG_TYPE(TN_F32, 1 << 13);
+  tn_random_attributes a = {{2, dims}, 5, 0, 1, TN_F32};
+  tn_spread_attributes s = {{2, starts}, {2, index}, 1 << 13};
+  open_compiler();
+  rig_start(&m);
+  int32_t x = operand(t), part = operand(row), values = operand(RIG_TYPE(TN_F32, 2)),
+          counter = operand(scalar);
+  int32_t y = op2("add", x, rig_node(&m, "random_normal", &a, &counter, 1, &t, 1), t);
+  y = op2("mul", y, op1("spread", &s, values, row), t);
+  rig_out(&m, op2("sub", y, part, t));
+  print(&m);
+  check_has("typedef i64 at_t;");
+  check_compiles();
 }
 
 int main(void) {
@@ -401,6 +429,7 @@ int main(void) {
       cmocka_unit_test(failing_allocations_are_told),
       cmocka_unit_test(operands_of_one_layout_take_any_and_images_channels_last),
       cmocka_unit_test(every_op_compiles_in_every_dtype),
+      cmocka_unit_test(positions_of_64_bits_compile),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
