@@ -13,11 +13,23 @@ void tn_cuda_capture_delete(tn_env *env, void *capture) {
   tn_delete(env, c);
 }
 
+/* Ends the capture also where the first attempt fails: a stream that captures refuses every wait. */
+static CUresult capture_end_stream(const tn_cuda_driver *driver, CUstream stream, CUgraph *graph) {
+  CUstreamCaptureStatus capturing = CU_STREAM_CAPTURE_STATUS_NONE;
+  CUresult code = driver->cuStreamEndCapture(stream, graph);
+  if (code == CUDA_SUCCESS) return code;
+  *graph = NULL;
+  if (driver->cuStreamIsCapturing(stream, &capturing) == CUDA_SUCCESS &&
+      capturing != CU_STREAM_CAPTURE_STATUS_NONE)
+    (void)driver->cuStreamEndCapture(stream, graph);
+  return code;
+}
+
 /* Ends the capture also after a failure of the work, whose code and text stay. */
 static tn_status capture_end(tn_env *env, tn_cuda_device *d, CUstream stream, tn_status status,
                              CUgraph *graph) {
   const tn_cuda_libraries *l = &d->backend->libraries;
-  CUresult code = l->driver.cuStreamEndCapture(stream, graph);
+  CUresult code = capture_end_stream(&l->driver, stream, graph);
   d->capturing = false;
   if (status == TN_OK) status = tn_cuda_check(env, l, code, "cuStreamEndCapture");
   if (status == TN_OK || *graph == NULL) return status;

@@ -49,6 +49,7 @@
   X(cuLaunchKernel, "cuLaunchKernel")                                                                        \
   X(cuStreamBeginCapture, "cuStreamBeginCapture_v2")                                                         \
   X(cuStreamEndCapture, "cuStreamEndCapture")                                                                \
+  X(cuStreamIsCapturing, "cuStreamIsCapturing")                                                              \
   X(cuGraphInstantiateWithFlags, "cuGraphInstantiateWithFlags")                                              \
   X(cuGraphLaunch, "cuGraphLaunch")                                                                          \
   X(cuGraphExecDestroy, "cuGraphExecDestroy")                                                                \

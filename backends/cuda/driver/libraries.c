@@ -36,13 +36,23 @@ static tn_status cuda_code_of(CUresult code) {
   }
 }
 
+/* Codes of faults in kernels, which every later call of the process returns. */
+static bool cuda_is_fault(CUresult code) {
+  return code == CUDA_ERROR_ILLEGAL_ADDRESS || code == CUDA_ERROR_LAUNCH_FAILED ||
+         code == CUDA_ERROR_ASSERT ||
+         (code >= CUDA_ERROR_HARDWARE_STACK_ERROR && code <= CUDA_ERROR_INVALID_PC) ||
+         code == CUDA_ERROR_LAUNCH_TIMEOUT;
+}
+
 tn_status tn_cuda_check(tn_env *env, const tn_cuda_libraries *libraries, CUresult code, const char *call) {
   const char *name = NULL, *text = NULL;
   if (code == CUDA_SUCCESS) return TN_OK;
   (void)libraries->driver.cuGetErrorName(code, &name);
   (void)libraries->driver.cuGetErrorString(code, &text);
-  return tn_fail(env, cuda_code_of(code), NULL, "%s: %s (%s)", call, name ? name : "unknown code",
-                 text ? text : "?");
+  return tn_fail(
+      env, cuda_code_of(code), NULL, "%s: %s (%s)%s", call, name ? name : "unknown code", text ? text : "?",
+      cuda_is_fault(code) ? "; an earlier launch may be the cause: --set backend.cuda.check=yes names it"
+                          : "");
 }
 
 tn_status tn_cuda_check_nvrtc(tn_env *env, const tn_cuda_libraries *libraries, nvrtcResult code,
@@ -73,6 +83,20 @@ static tn_status libraries_fill(tn_env *env, const tn_cuda_libraries *l, int32_t
   return TN_OK;
 }
 
+/* The backend cannot be used, so the next one of [backend] use is tried. */
+static tn_status libraries_fail_start(tn_env *env, const tn_cuda_libraries *l, CUresult code,
+                                      const char *call) {
+  const char *name = NULL, *path = l->path[TN_CUDA_LIBRARY_DRIVER];
+  if (code == CUDA_ERROR_NO_DEVICE)
+    return tn_fail(env, TN_EUNAVAILABLE, NULL,
+                   "the driver (%s) finds no NVIDIA GPU; see CUDA_VISIBLE_DEVICES", path);
+  (void)l->driver.cuGetErrorName(code, &name);
+  return tn_fail(
+      env, TN_EUNAVAILABLE, NULL,
+      "the driver (%s) does not start: %s: %s; see nvidia-smi, and whether the driver matches the kernel",
+      path, call, name ? name : "unknown code");
+}
+
 static tn_status libraries_open_driver(tn_env *env, const char *folders, tn_cuda_libraries *l) {
   static const tn_cuda_wanted driver = {
       "the NVIDIA driver",
@@ -85,14 +109,9 @@ static tn_status libraries_open_driver(tn_env *env, const char *folders, tn_cuda
   if (status == TN_OK) status = libraries_fill(env, l, TN_CUDA_LIBRARY_DRIVER, driver_points, &l->driver);
   if (status != TN_OK) return status;
   CUresult code = l->driver.cuInit(0);
-  if (code == CUDA_ERROR_NO_DEVICE)
-    return tn_fail(env, TN_EUNAVAILABLE, NULL, "the driver finds no NVIDIA GPU (%s)",
-                   l->path[TN_CUDA_LIBRARY_DRIVER]);
-  if (code == CUDA_SUCCESS) code = l->driver.cuDriverGetVersion(&version);
-  if (code != CUDA_SUCCESS) {
-    (void)tn_cuda_check(env, l, code, "cuInit");
-    return TN_EUNAVAILABLE;
-  }
+  if (code != CUDA_SUCCESS) return libraries_fail_start(env, l, code, "cuInit");
+  code = l->driver.cuDriverGetVersion(&version);
+  if (code != CUDA_SUCCESS) return libraries_fail_start(env, l, code, "cuDriverGetVersion");
   l->driver_version = version;
   if (version >= OLDEST_DRIVER) return TN_OK;
   return tn_fail(env, TN_EUNAVAILABLE, NULL,
