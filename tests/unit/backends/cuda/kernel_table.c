@@ -1,6 +1,7 @@
-/* kernel_table [TABLE]: compiles all device code with NVRTC for four generations of GPUs and prints a line
- * for each kernel: registers, static shared memory, stack, and bytes spilled. With a table: compares. Spills
- * fail in either case. Exits with 77 where there is no NVRTC, or one of another version than the table's. */
+/* kernel_table [TABLE ARCH]: compiles all device code with NVRTC for four generations of GPUs and prints a
+ * line for each kernel: registers, static shared memory, stack, and bytes spilled. That takes minutes. With a
+ * table: compares its lines of one generation. Warnings and spills fail in either case. Exits with 77 where
+ * there is no NVRTC, or one of another version than the table's. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 enum { SKIPPED = 77, MOST_HEADERS = 64 };
 
 static tn_cuda_nvrtc nvrtc;
-static int spilled;
+static int spilled, warned;
 
 static int open_nvrtc(void) {
   static const tn_cuda_wanted wanted = {"NVRTC", {"libnvrtc.so.13", "libnvrtc.so.12"}, "install CUDA"};
@@ -67,6 +68,16 @@ static void print_kernel(FILE *to, const char *file, int arch, const char *name,
   spilled += spills > 0;
 }
 
+/* Lines that are not the assembler's report are warnings. */
+static void count_warnings(const char *file, int arch, const char *log) {
+  for (const char *line = log; *line != '\0'; line += strcspn(line, "\n"), line += *line == '\n') {
+    int length = (int)strcspn(line, "\n");
+    if (length == 0 || strncmp(line, "ptxas ", 6) == 0 || strncmp(line, "    ", 4) == 0) continue;
+    fprintf(stderr, "%s for sm_%d: %.*s\n", file, arch, length, line);
+    warned++;
+  }
+}
+
 static void print_report(FILE *to, const char *file, int arch, char *log) {
   static const char begin[] = "Compiling entry function '";
   for (char *at = strstr(log, begin), *next; at != NULL; at = next) {
@@ -79,25 +90,28 @@ static void print_report(FILE *to, const char *file, int arch, char *log) {
   }
 }
 
-static int print_table(FILE *to) {
+/* `only`: 0, or the one architecture to compile for. */
+static int print_table(FILE *to, int only) {
   static const int archs[] = {75, 80, 90, 100};
   int major = 0, minor = 0;
   nvrtc.nvrtcVersion(&major, &minor);
   fprintf(to, "# NVRTC %d.%d: registers, bytes of static shared memory, of stack, spilled\n", major, minor);
   for (int i = 0; i < 4; i++)
     for (const tn_cuda_text *t = tn_cuda_texts; t->path != NULL; t++) {
-      if (strcmp(strrchr(t->path, '.'), ".cu") != 0) continue;
+      if (strcmp(strrchr(t->path, '.'), ".cu") != 0 || (only != 0 && only != archs[i])) continue;
       char *log = compile(t, archs[i]);
       if (log == NULL) return 0;
+      count_warnings(t->path, archs[i], log);
       print_report(to, strrchr(t->path, '/') + 1, archs[i], log);
       free(log);
     }
   return 1;
 }
 
-/* Compares the lines that are in memory with a file. */
-static int same_as(const char *path, const char *table) {
-  char line[256];
+/* Compares the lines of an architecture with those of a file. */
+static int same_as(const char *path, const char *table, int arch) {
+  char line[256], begin[16];
+  int number = 1, wrong = 0;
   FILE *file = fopen(path, "r");
   if (file == NULL) return fprintf(stderr, "%s: is missing\n", path), 1;
   if (fgets(line, sizeof line, file) == NULL || strncmp(line, table, strcspn(table, ":")) != 0) {
@@ -105,16 +119,17 @@ static int same_as(const char *path, const char *table) {
     fclose(file);
     return SKIPPED;
   }
-  size_t at = strcspn(table, "\n") + 1;
-  int number = 2, wrong = 0;
-  for (; !wrong && fgets(line, sizeof line, file) != NULL; number++) {
-    wrong = strncmp(line, table + at, strlen(line)) != 0;
-    at += strlen(line);
+  snprintf(begin, sizeof begin, "sm_%-4d ", arch);
+  const char *at = table + strcspn(table, "\n") + 1;
+  while (!wrong && fgets(line, sizeof line, file) != NULL) {
+    number++;
+    if (strncmp(line, begin, strlen(begin)) != 0) continue;
+    wrong = strncmp(line, at, strlen(line)) != 0;
+    at += wrong ? 0 : strlen(line);
   }
   fclose(file);
-  if (!wrong && table[at] == '\0') return 0;
-  fprintf(stderr, "%s:%d: differs from this code; write it anew: kernel_table > %s\n", path, number - 1,
-          path);
+  if (!wrong && *at == '\0') return 0;
+  fprintf(stderr, "%s:%d: differs from this code; write it anew: kernel_table > %s\n", path, number, path);
   return 1;
 }
 
@@ -126,10 +141,10 @@ int main(int argc, char **argv) {
     return SKIPPED;
   }
   FILE *to = argc > 1 ? open_memstream(&table, &bytes) : stdout;
-  int done = print_table(to);
+  int arch = argc > 2 ? atoi(argv[2]) : 0, done = print_table(to, arch);
   if (to != stdout) fclose(to);
-  int code = !done ? 1 : argc > 1 ? same_as(argv[1], table) : 0;
+  int code = !done ? 1 : argc > 1 ? same_as(argv[1], table, arch) : 0;
   free(table);
   if (spilled > 0) fprintf(stderr, "%d kernels spill registers\n", spilled);
-  return spilled > 0 ? 1 : code;
+  return spilled > 0 || warned > 0 ? 1 : code;
 }
