@@ -12,7 +12,7 @@ template <typename T> static __device__ void all_finite(const all_finite_args &a
   enum { V = vector_of<T>::N };
   T exponent = (T)a.exponent;
   bool bad = false;
-  i64 units = a.count / V;
+  i64 units = is_aligned(a.x) ? a.count / V : 0;
 #pragma unroll 4
   for (i64 i = grid_first(); i < units; i += grid_step()) {
     pack_of<T, V> p = load_pack<T, V>(a.x, i * V);

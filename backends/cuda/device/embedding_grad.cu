@@ -5,7 +5,7 @@
 
 enum { EMBEDDING_LOADS = 4, EMBEDDING_LONG = 16 /* stretches: a row with more is summed by the whole block */ };
 
-/* The part of a run of positions with one key that a thread has. */
+/* A run of positions with one key, in some columns. */
 template <typename A, int V> struct run_of {
   u32 key;
   bool began_before;

@@ -15,6 +15,7 @@ struct reduce_loops {
  * Columns: the innermost dimension, of `columns` elements, is kept. `width` neighbouring threads read neighbouring
  * units of a row, `rows` of them read different rows of the same columns, `lanes` together; a row for each place of
  * `reduced`. The columns of a place of `kept` are divided into `tiles`.
+ * `vector` is the number of elements in a unit, or 0: units are single elements.
  * A task is a result, or a tile; a part of it has `part` units of the runs, or rows, of all `steps`. With several parts
  * the accumulators go to `workspace`, [part][result], and a second launch merges them. */
 struct reduce_args {

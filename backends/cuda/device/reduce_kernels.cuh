@@ -1,32 +1,12 @@
-/* backends/cuda/device/reduce_kernels.cuh: reductions over any axes, for any accumulator S of reduce.cuh and elements T.
- *
- * An op has, for its results, `store(tag, a, result, center, c)`, where tag is a pointer to an element of the
- * results. */
+/* backends/cuda/device/reduce_kernels.cuh: reductions over any axes, for any accumulator S of reduce.cuh and elements T. */
 #ifndef TN_CUDA_REDUCE_KERNELS_CUH
 #define TN_CUDA_REDUCE_KERNELS_CUH
 
-#include "backends/cuda/device/reduce.cuh"
-#include "backends/cuda/device/reduce_args.cuh"
+#include "backends/cuda/device/reduce_results.cuh"
 
 enum { REDUCE_UNROLL = 4 };
 
-static __device__ inline i64 loops_offset(const reduce_loops &l, i64 at) {
-  i64 offset = 0;
-  for (int i = l.n - 1; i > 0; i--) {
-    i64 outer = at / l.dims[i];
-    offset += (at - outer * l.dims[i]) * l.strides[i];
-    at = outer;
-  }
-  return offset + at * l.strides[0]; /* without loops both are 0 */
-}
-
-/* Where a result's first element is in the operand. */
-static __device__ inline i64 first_element(const reduce_args &a, i64 result) {
-  if (a.columns == 0) return loops_offset(a.kept, result);
-  return loops_offset(a.kept, result / a.columns) + result % a.columns;
-}
-
-/* The number subtracted from the elements of a result: for norm_grad_sums its mean, for moments the first element. */
+/* The number that the elements of a result come less: its mean for norm_grad_sums, its first element for moments. */
 template <typename S, typename T>
 static __device__ inline typename S::number center_of(const reduce_args &a, i64 result, i64 base) {
   if (!S::CENTERED) return 0;
@@ -213,8 +193,10 @@ static __device__ void columns_block(const reduce_args &a, i64 first, typename S
   }
 }
 
-/* The elements of a thread in a row of columns. */
-template <typename T> struct column_pack { enum { N = sizeof(T) == 8 ? 2 : REDUCE_COLUMN_PACK }; };
+/* The elements of a thread in a row of columns: half as many where sums have 8 bytes. */
+template <typename T> struct column_pack {
+  enum { N = sizeof(typename wide_of<T>::type) == 8 ? REDUCE_COLUMN_PACK / 2 : REDUCE_COLUMN_PACK };
+};
 
 template <typename S, typename T> static __device__ void reduce_columns(const reduce_args &a) {
   enum { V = column_pack<T>::N };

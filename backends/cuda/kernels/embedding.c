@@ -14,10 +14,12 @@
 
 /* ---- embedding ---- */
 
+/* `elements` is for operands that are not aligned. */
 typedef struct embedding_kernel {
-  tn_cuda_function function;
+  tn_cuda_function units, elements;
   tn_cuda_grid grid;
   struct embedding_args args;
+  int32_t elements_of_unit;
 } embedding_kernel;
 
 static tn_status embedding_check_types(tn_query *q) {
@@ -60,21 +62,27 @@ static tn_status cuda_embedding_prepare(tn_prepare *p, void **made) {
   *made = keep;
   struct embedding_args *a = &keep->args;
   int64_t row_bytes = table->dims[1] * (int64_t)tn_dtype_size(table->dtype), unit = 16;
+  int64_t size = (int64_t)tn_dtype_size(table->dtype);
   while (row_bytes % unit != 0) unit /= 2;
   a->count = row_bytes > 0 ? tn_type_count(ids) : 0;
   a->rows = table->dims[0];
   a->units = row_bytes / unit;
+  keep->elements_of_unit = (int32_t)(unit / size);
   a->nan = embedding_nan(table->dtype);
   a->id_bytes = (int)tn_dtype_size(ids->dtype);
   a->width = tn_cuda_power(a->units, EMBEDDING_THREADS);
   keep->grid = tn_cuda_task_grid(a->count, EMBEDDING_THREADS / a->width, EMBEDDING_THREADS);
   snprintf(name, sizeof name, "embedding_%d", (int)unit);
-  return tn_cuda_request(p, &keep->function, "embedding.cu", name);
+  tn_status status = tn_cuda_request(p, &keep->units, "embedding.cu", name);
+  if (status != TN_OK) return status;
+  snprintf(name, sizeof name, "embedding_%d", (int)size);
+  return tn_cuda_request(p, &keep->elements, "embedding.cu", name);
 }
 
 static void cuda_embedding_release(tn_env *env, void *made) {
   embedding_kernel *k = made;
-  tn_cuda_withdraw(&k->function);
+  tn_cuda_withdraw(&k->units);
+  tn_cuda_withdraw(&k->elements);
   tn_delete(env, k);
 }
 
@@ -84,7 +92,9 @@ static tn_status cuda_embedding_launch(tn_launch *l) {
   a.ids = l->in[0].data;
   a.table = l->in[1].data;
   a.y = l->out[0].data;
-  return tn_cuda_launch(l, &k->function, &k->grid, &a, sizeof a);
+  bool aligned = tn_cuda_is_aligned(a.table) && tn_cuda_is_aligned(a.y);
+  if (!aligned) a.units *= k->elements_of_unit;
+  return tn_cuda_launch(l, aligned ? &k->units : &k->elements, &k->grid, &a, sizeof a);
 }
 
 TN_DEFINE_KERNEL(cuda, embedding, "cuda_embedding", "y = embedding(ids, table)", "copies rows of a table",
@@ -104,9 +114,9 @@ typedef struct embedding_grad_kernel {
 
 static int64_t embedding_aligned(int64_t bytes) { return tn_cuda_divide_up(bytes, 64) * 64; }
 
-/* A thread has `pack` columns where they divide evenly. */
+/* A thread has `pack` columns where they divide evenly; 1: single ones. */
 static void embedding_divide_columns(struct embedding_grad_args *a, int64_t pack) {
-  a->vector = a->columns % pack == 0;
+  a->vector = pack > 1 && a->columns % pack == 0;
   int64_t units = a->vector ? a->columns / pack : a->columns;
   a->width = tn_cuda_power(units, EMBEDDING_THREADS / 2);
   a->tiles = tn_cuda_at_least_1(tn_cuda_divide_up(units, a->width));
@@ -236,6 +246,10 @@ static tn_status cuda_embedding_grad_launch(tn_launch *l) {
   if (a.rows == 0 || a.columns == 0) return TN_OK;
   embedding_set_addresses(l, k, &a);
   embedding_set_addresses(l, k, &joined);
+  if (!tn_cuda_is_aligned(a.dy) || !tn_cuda_is_aligned(a.dtable)) {
+    embedding_divide_columns(&a, 1);
+    embedding_divide_columns(&joined, 1);
+  }
   tn_status status = tn_cuda_fill_zero(&l->env, l->stream, a.ranges, (uint64_t)k->ranges_bytes);
   if (status == TN_OK && a.count > 0) status = embedding_sort_ids(l, k, &a.keys, &a.positions);
   if (status == TN_OK) status = tn_cuda_launch(l, &k->stretches, &k->stretches_grid, &a, sizeof a);

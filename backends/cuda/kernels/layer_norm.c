@@ -92,6 +92,7 @@ static tn_status cuda_norm_launch(tn_launch *l) {
   a.y = l->out[0].data;
   a.mean = l->out[1].data;
   a.rstd = l->out[2].data;
+  if (!tn_cuda_is_aligned(a.x) || !tn_cuda_is_aligned(a.y)) a.vector = 0;
   return tn_cuda_launch(l, &k->function, &k->grid, &a, sizeof a);
 }
 
@@ -194,6 +195,11 @@ static tn_status cuda_norm_grad_launch(tn_launch *l) {
   a.dweight = l->out[1].data;
   a.dbias = l->out[2].data;
   a.sums = l->workspace;
+  if (!tn_cuda_is_aligned(a.dy) || !tn_cuda_is_aligned(a.x) || !tn_cuda_is_aligned(a.more) ||
+      !tn_cuda_is_aligned(a.dx)) {
+    a.vector = 0;
+    a.pack = 1;
+  }
   tn_status status = tn_cuda_launch(l, &k->rows, &k->rows_grid, &a, sizeof a);
   return status == TN_OK ? tn_cuda_launch(l, &k->blocks, &k->blocks_grid, &a, sizeof a) : status;
 }

@@ -76,20 +76,24 @@ static void reduce_divide_parts(struct reduce_args *a, int64_t blocks, int64_t t
   a->parts = tn_cuda_at_least_1(tn_cuda_divide_up(a->steps, a->part));
 }
 
+static void reduce_set_step(struct reduce_args *a) {
+  a->step_outer = a->units > 0 ? a->lanes / a->units : 0;
+  a->step_inside = a->lanes - a->step_outer * a->units;
+}
+
 static void reduce_divide_runs(struct reduce_args *a, int64_t inner, int64_t vector) {
-  a->vector = inner % vector == 0;
+  a->vector = inner % vector == 0 ? (int)vector : 0;
   a->units = a->vector ? inner / vector : inner;
   a->steps = a->units * cuda_reduce_count(&a->reduced);
   a->tasks = a->results = cuda_reduce_count(&a->kept);
   a->lanes = tn_cuda_row_lanes(a->results, a->steps, REDUCE_THREADS);
-  a->step_outer = a->units > 0 ? a->lanes / a->units : 0;
-  a->step_inside = a->lanes - a->step_outer * a->units;
+  reduce_set_step(a);
   reduce_divide_parts(a, a->lanes == REDUCE_THREADS ? a->tasks : REDUCE_BLOCKS, a->lanes);
 }
 
 static void reduce_divide_columns(struct reduce_args *a, int64_t inner, int64_t pack) {
   a->columns = inner;
-  a->vector = inner % pack == 0;
+  a->vector = inner % pack == 0 ? (int)pack : 0;
   int64_t units = a->vector ? inner / pack : inner, outer = cuda_reduce_count(&a->kept);
   a->steps = cuda_reduce_count(&a->reduced);
   a->results = outer * inner;
@@ -108,6 +112,11 @@ static void reduce_set_grids(tn_cuda_reduction *r) {
   r->parts_grid = tn_cuda_task_grid(a->results, tn_cuda_power(a->results, TN_CUDA_WARP), REDUCE_THREADS);
 }
 
+/* Bytes of a number of the type of arithmetic. */
+static int64_t cuda_reduce_word(int32_t dtype) {
+  return tn_dtype_size(dtype) == 8 || !tn_dtype_is_float(dtype) ? 8 : 4;
+}
+
 bool tn_cuda_reduction_make(tn_cuda_reduction *r, const tn_type *x, const uint8_t *order,
                             const bool *reduced) {
   struct reduce_args *a = &r->args;
@@ -120,14 +129,14 @@ bool tn_cuda_reduction_make(tn_cuda_reduction *r, const tn_type *x, const uint8_
   if (g.n == 0 || g.reduced[g.n - 1])
     reduce_divide_runs(a, inner, 16 / size);
   else
-    reduce_divide_columns(a, inner, size == 8 ? 2 : REDUCE_COLUMN_PACK);
+    reduce_divide_columns(a, inner,
+                          cuda_reduce_word(x->dtype) == 8 ? REDUCE_COLUMN_PACK / 2 : REDUCE_COLUMN_PACK);
   reduce_set_grids(r);
   return reduce_order_kept(x, order, reduced);
 }
 
 int64_t tn_cuda_reduction_workspace(const tn_cuda_reduction *r, int32_t dtype, int32_t words) {
-  int64_t word = tn_dtype_size(dtype) == 8 || !tn_dtype_is_float(dtype) ? 8 : 4;
-  return r->args.parts > 1 ? r->args.parts * r->args.results * words * word : 0;
+  return r->args.parts > 1 ? r->args.parts * r->args.results * words * cuda_reduce_word(dtype) : 0;
 }
 
 /* ---- functions and launches ---- */
@@ -147,9 +156,28 @@ void tn_cuda_reduction_withdraw(tn_cuda_reduction *r) {
   tn_cuda_withdraw(&r->parts);
 }
 
+/* The same division with single elements, for operands that are not aligned. The grid stays: blocks stride.
+ */
+static void reduce_drop_vectors(struct reduce_args *a) {
+  int64_t pack = a->vector;
+  a->vector = 0;
+  if (a->columns > 0) {
+    a->tasks /= a->tiles;
+    a->tiles = tn_cuda_divide_up(a->columns, a->width);
+    a->tasks *= a->tiles;
+    return;
+  }
+  a->units *= pack;
+  a->steps *= pack;
+  a->part *= pack;
+  reduce_set_step(a);
+}
+
 tn_status tn_cuda_reduction_launch(tn_launch *l, const tn_cuda_reduction *r, struct reduce_args *args) {
   if (args->results == 0) return TN_OK;
   args->workspace = l->workspace;
+  if (args->vector && !(tn_cuda_is_aligned(args->x) && tn_cuda_is_aligned(args->y)))
+    reduce_drop_vectors(args);
   tn_status status = tn_cuda_launch(l, &r->elements, &r->elements_grid, args, sizeof *args);
   if (status != TN_OK || args->parts == 1) return status;
   args->width = tn_cuda_power(args->results, TN_CUDA_WARP);

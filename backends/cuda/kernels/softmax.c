@@ -87,6 +87,7 @@ static tn_status cuda_softmax_launch(tn_launch *l) {
   if (a.rows == 0) return TN_OK;
   a.x = l->in[0].data;
   a.y = l->out[0].data;
+  if (!tn_cuda_is_aligned(a.x) || !tn_cuda_is_aligned(a.y)) a.vector = 0;
   return tn_cuda_launch(l, &k->function, &k->grid, &a, sizeof a);
 }
 

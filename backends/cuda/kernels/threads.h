@@ -2,6 +2,7 @@
 #ifndef TN_BACKENDS_CUDA_KERNELS_THREADS_H
 #define TN_BACKENDS_CUDA_KERNELS_THREADS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "backends/cuda/modules/modules.h"
@@ -26,6 +27,10 @@ static inline int32_t tn_cuda_row_lanes(int64_t rows, int64_t units, int32_t thr
   if (units >= LONG || (units >= 2 * TN_CUDA_WARP && rows < FEW)) return threads;
   return tn_cuda_power(tn_cuda_divide_up(units, UNITS), TN_CUDA_WARP);
 }
+
+/* Whether vectors of 16 bytes may begin at an address. Operands are aligned to their elements, no more: they
+ * may be views of an application. */
+static inline bool tn_cuda_is_aligned(const void *p) { return (uintptr_t)p % 16 == 0; }
 
 /* Blocks for tasks of which a block has `of_block` at a time. */
 static inline tn_cuda_grid tn_cuda_task_grid(int64_t tasks, int64_t of_block, uint32_t threads) {
