@@ -49,6 +49,8 @@ CUresult fake_capture_forbids(const fake_call *call) {
 CUresult fake_capture_forbids_wait(const fake_call *call, const fake_context *context,
                                    const fake_stream *stream) {
   CUresult code = CUDA_SUCCESS;
+  /* after a fault no call ends a capture, and objects are deleted as they are */
+  if (atomic_load(&context->fault) != CUDA_SUCCESS) return code;
   for (fake_capture *c = captures; c != NULL; c = c->next)
     if (c->context == context && (stream == NULL || stream->capture == c))
       code = fake_capture_spoil(call, c, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,

@@ -89,7 +89,7 @@ static void fails_at(const char *name, int call, double loss, int *refused) {
     ++*refused;
     names_the_failure(name, failure, code);
   }
-  if (!is_clean_up(name)) double_is_content();
+  if (!is_clean_up(name)) double_is_content_after(failure);
   const json_t *resumed = program_json(0, TRAIN);
   if (fabs(program_number(resumed, "train.loss") - loss) > 1e-12)
     fail_msg("%s: the resumed training has the loss %.9g, expected %.9g", failure,
