@@ -112,7 +112,7 @@ static tn_status cuda_reorder_prepare(tn_prepare *p, void **made) {
   if (keep == NULL) return TN_ENOMEM;
   *made = keep;
   tn_storage from = tn_storage_of(x, in), to = tn_storage_of(x, out);
-  keep->same = tn_storage_same(&from, &to);
+  keep->same = to.count == 0 || tn_storage_same(&from, &to);
   if (keep->same) return TN_OK;
   keep->strided = in->n_blocks == 0 && out->n_blocks == 0;
   if (!keep->strided) return reorder_prepare_elements(p, &from, &to, keep);
