@@ -30,17 +30,17 @@ typedef struct attention_kernel {
 static bool attention_is_gradient(const tn_match *m) { return m->n_in > 3; }
 
 /* (batch, heads, tokens, width), or (batch, tokens, heads * width) */
-static struct attention_rows attention_rows_of(const tn_type *t, int64_t heads) {
+static struct attention_rows cuda_attention_rows_of(const tn_type *t, int64_t heads) {
   const int64_t *d = t->dims;
   if (t->rank == 4) return (struct attention_rows){NULL, d[1] * d[2] * d[3], d[2] * d[3], d[3]};
   return (struct attention_rows){NULL, d[1] * d[2], d[2] / heads, d[2]};
 }
 
 static void attention_set_rows(const tn_match *m, struct attention_args *a) {
-  a->q = attention_rows_of(m->in[0], a->heads);
-  a->k = attention_rows_of(m->in[1], a->heads);
-  a->v = attention_rows_of(m->in[2], a->heads);
-  a->y = attention_rows_of(attention_is_gradient(m) ? m->in[3] : m->out[0], a->heads);
+  a->q = cuda_attention_rows_of(m->in[0], a->heads);
+  a->k = cuda_attention_rows_of(m->in[1], a->heads);
+  a->v = cuda_attention_rows_of(m->in[2], a->heads);
+  a->y = cuda_attention_rows_of(attention_is_gradient(m) ? m->in[3] : m->out[0], a->heads);
   a->dy = a->y;
   a->dq = a->q;
   a->dk = a->k;

@@ -192,7 +192,8 @@ FAKE_FUNCTION void __threadfence_system() { __atomic_thread_fence(5); }
 FAKE_LOAD(__ldg)
 FAKE_LOAD(__ldcg)
 FAKE_LOAD(__ldca)
-FAKE_LOAD(__ldcs) FAKE_LOAD(__ldlu) FAKE_LOAD(__ldcv) FAKE_STORE(__stwb) FAKE_STORE(__stcg) FAKE_STORE(__stcs)
+FAKE_LOAD(__ldcs)
+FAKE_LOAD(__ldlu) FAKE_LOAD(__ldcv) FAKE_STORE(__stwb) FAKE_STORE(__stcg) FAKE_STORE(__stcs)
     FAKE_STORE(__stwt)
 
     /* Memory orders are numbers here: 0 is relaxed, 5 sequentially consistent. */

@@ -7,15 +7,16 @@
 #include <stdbool.h>
 
 /* Writes a checkpoint after each step, and a learning rate that changes, so that a lost step shows. */
-static const char model_ini[] = "[run]\nname = run\nepochs = 1\nsave_every = 1\nseed = 5\ndeterministic = yes\n"
-                                "[data]\nsource = digits\nepoch = 32\nbatch = 8\nworkers = 0\n"
-                                "transforms = to_float, normalize(mean=0.13, std=0.31)\n"
-                                "[data.valid]\nbatch = 8\nepoch = 16\n"
-                                "[model]\ninputs = image: f32[1, 28, 28]\nlayers =\n"
-                                "         flatten\n    fc1: linear(16)\n         relu\n    fc2: linear(10)\n"
-                                "loss = cross_entropy\nmetrics = accuracy\n"
-                                "[optimizer]\ntype = adamw\nlr = 0.01\nclip = 1\n"
-                                "[schedule]\ntype = cosine\n";
+static const char model_ini[] =
+    "[run]\nname = run\nepochs = 1\nsave_every = 1\nseed = 5\ndeterministic = yes\n"
+    "[data]\nsource = digits\nepoch = 32\nbatch = 8\nworkers = 0\n"
+    "transforms = to_float, normalize(mean=0.13, std=0.31)\n"
+    "[data.valid]\nbatch = 8\nepoch = 16\n"
+    "[model]\ninputs = image: f32[1, 28, 28]\nlayers =\n"
+    "         flatten\n    fc1: linear(16)\n         relu\n    fc2: linear(10)\n"
+    "loss = cross_entropy\nmetrics = accuracy\n"
+    "[optimizer]\ntype = adamw\nlr = 0.01\nclip = 1\n"
+    "[schedule]\ntype = cosine\n";
 #define TRAIN "train model.ini --output runs --resume auto --json " ON_DOUBLE
 
 enum { MOST_POINTS = 200, SPREAD = 4 };

@@ -1,5 +1,5 @@
 /* Pointwise regions and random numbers on the double of CUDA, against the reference backend: the same bits,
- * in every layout, size and alignment. DOUBLE: the folder of the double's libraries. */
+ * in every layout, size and alignment. DOUBLES: the folder of the double's libraries. */
 #include "tenon/tensor.h"
 
 #include <setjmp.h>
@@ -19,7 +19,7 @@ static tn_device *cuda, *cpu;
 static int open_devices(void **state) {
   (void)state;
   assert_int_equal(tn_context_open(NULL, &context), TN_OK);
-  if (tn_device_open(context, "cuda", 0, "libraries = " DOUBLE, &cuda) != TN_OK ||
+  if (tn_device_open(context, "cuda", 0, "libraries = " DOUBLES, &cuda) != TN_OK ||
       tn_device_open(context, "cpu", 0, "threads = 1", &cpu) != TN_OK)
     fail_msg("%s", tn_error_text(context));
   return 0;

@@ -1,5 +1,5 @@
 /* Kernels of the backend cuda at sizes and layouts that the conformance suite does not draw, against the
- * backend cpu: wide heads, many parts, sums in parts, groups, channels innermost. DOUBLE: the folder of the
+ * backend cpu: wide heads, many parts, sums in parts, groups, channels innermost. DOUBLES: the folder of the
  * double's libraries. */
 #include <math.h>
 #include <setjmp.h>
@@ -20,7 +20,7 @@ static tn_device *cuda, *cpu;
 static int open_devices(void **state) {
   (void)state;
   if (tn_context_open(NULL, &context) != TN_OK) return -1;
-  if (tn_device_open(context, "cuda", 0, "libraries = " DOUBLE, &cuda) != TN_OK ||
+  if (tn_device_open(context, "cuda", 0, "libraries = " DOUBLES, &cuda) != TN_OK ||
       tn_device_open(context, "cpu", 0, "threads = 2", &cpu) != TN_OK)
     fail_msg("%s", tn_error_text(context));
   return 0;
