@@ -2,7 +2,7 @@
  * first needs it and keeps the code on disk; no header or library of CUDA is needed to build this plugin.
  *
  *   cc -shared -fPIC -o cuda_swish.so cuda_swish.c $(pkg-config --cflags tenon)
- *   tenon conformance swish.so cuda_swish.so --backend cuda */
+ *   tenon conformance swish.so --plugin cuda_swish.so --backend cuda */
 #include <tenon/plugin/cuda.h>
 #include <tenon/plugin/plugin.h>
 
