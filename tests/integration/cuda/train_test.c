@@ -21,7 +21,7 @@ static const json_t *train(const char *output, const char *more) {
 
 static const json_t *train_on_double(const char *output, const char *more) {
   char all[1024];
-  snprintf(all, sizeof all, ON_DOUBLE "--set backend.fallback=error %s", more);
+  snprintf(all, sizeof all, ON_DOUBLE "--set backend.fallback=error --set run.deterministic=yes %s", more);
   const json_t *result = train(output, all);
   double_is_content();
   assert_string_equal(program_text(result, "backend"), "cuda");
