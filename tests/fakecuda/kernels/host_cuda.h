@@ -189,18 +189,23 @@ FAKE_FUNCTION void __threadfence_system() { __atomic_thread_fence(5); }
   template <typename T> FAKE_FUNCTION T NAME(const T *from) { return *from; }
 #define FAKE_STORE(NAME)                                                                                     \
   template <typename T> FAKE_FUNCTION void NAME(T *to, T value) { *to = value; }
+/* clang-format off */
 FAKE_LOAD(__ldg)
 FAKE_LOAD(__ldcg)
 FAKE_LOAD(__ldca)
 FAKE_LOAD(__ldcs)
-FAKE_LOAD(__ldlu) FAKE_LOAD(__ldcv) FAKE_STORE(__stwb) FAKE_STORE(__stcg) FAKE_STORE(__stcs)
-    FAKE_STORE(__stwt)
+FAKE_LOAD(__ldlu)
+FAKE_LOAD(__ldcv)
+FAKE_STORE(__stwb)
+FAKE_STORE(__stcg)
+FAKE_STORE(__stcs)
+FAKE_STORE(__stwt)
+/* clang-format on */
 
-    /* Memory orders are numbers here: 0 is relaxed, 5 sequentially consistent. */
+/* Memory orders are numbers here: 0 is relaxed, 5 sequentially consistent. */
 
-    /* atomics; several launches may run at once, on threads of the host */
-    template <typename T, typename F>
-    FAKE_FUNCTION T fake_atomic(T *at, F change) {
+/* atomics; several launches may run at once, on threads of the host */
+template <typename T, typename F> FAKE_FUNCTION T fake_atomic(T *at, F change) {
   T old, wanted;
   __atomic_load(at, &old, 0);
   do {

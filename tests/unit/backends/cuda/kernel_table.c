@@ -73,7 +73,9 @@ static void count_warnings(const char *file, int arch, const char *log) {
   for (const char *line = log; *line != '\0'; line += strcspn(line, "\n"), line += *line == '\n') {
     int length = (int)strcspn(line, "\n");
     if (length == 0 || strncmp(line, "ptxas ", 6) == 0 || strncmp(line, "    ", 4) == 0) continue;
-    fprintf(stderr, "%s for sm_%d: %.*s\n", file, arch, length, line);
+    fprintf(stderr, "%s for sm_%d: ", file, arch);
+    fwrite(line, 1, (size_t)length, stderr);
+    fputc('\n', stderr);
     warned++;
   }
 }
