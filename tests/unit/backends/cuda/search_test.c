@@ -16,7 +16,7 @@
 #include "backends/cuda/driver/search.h"
 #include "tests/unit/backends/cuda/rig.h"
 
-static char folder[64];
+static char folder[160];
 
 static int open_folder(void **state) {
   (void)state;
@@ -25,7 +25,7 @@ static int open_folder(void **state) {
 }
 
 static int close_folder(void **state) {
-  char command[128];
+  char command[256];
   (void)state;
   snprintf(command, sizeof command, "rm -r %s", folder);
   return system(command);
@@ -33,7 +33,7 @@ static int close_folder(void **state) {
 
 /* A library of the system under another name. */
 static void add_library(const char *name) {
-  char path[128];
+  char path[256];
   void *zlib = dlopen("libz.so.1", RTLD_NOW);
   Dl_info info;
   assert_non_null(zlib);
@@ -55,7 +55,7 @@ static tn_status find(const char *folders, const char *first, const char *second
 
 static void a_library_of_a_given_folder_is_found(void **state) {
   (void)state;
-  char path[TN_CUDA_PATH], folders[128];
+  char path[TN_CUDA_PATH], folders[256];
   add_library("libtest_of_tenon.so.2");
   snprintf(folders, sizeof folders, "/nowhere:%s", folder);
   assert_int_equal(find(folders, "libtest_of_tenon.so.3", "libtest_of_tenon.so.2", path), TN_OK);
@@ -74,7 +74,7 @@ static void a_missing_library_says_where_it_was_looked_for(void **state) {
 
 static void a_file_that_does_not_load_says_why(void **state) {
   (void)state;
-  char file[128], path[TN_CUDA_PATH];
+  char file[256], path[TN_CUDA_PATH];
   snprintf(file, sizeof file, "%s/libtest_of_tenon.so.2", folder);
   FILE *f = fopen(file, "w");
   assert_non_null(f);
@@ -87,7 +87,7 @@ static void a_file_that_does_not_load_says_why(void **state) {
 
 static void python_packages_are_looked_at(void **state) {
   (void)state;
-  char path[TN_CUDA_PATH], command[256];
+  char path[TN_CUDA_PATH], command[320];
   char *home = strdup(folder);
   snprintf(command, sizeof command, "mkdir -p %s/lib/python3.11/site-packages/nvidia/cu13/lib", folder);
   assert_int_equal(system(command), 0);
