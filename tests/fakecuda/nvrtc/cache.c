@@ -87,6 +87,17 @@ static void cache_remember(nvrtc_key key, const nvrtc_text *image, const nvrtc_t
   free(entry);
 }
 
+/* The library is unloaded when the last backend is closed. */
+__attribute__((destructor)) static void cache_forget(void) {
+  for (int i = 0; i < CACHE_BUCKETS; i++)
+    for (cache_entry *entry = cache_buckets[i], *next; entry; entry = next) {
+      next = entry->next;
+      nvrtc_text_free(&entry->image);
+      nvrtc_text_free(&entry->log);
+      free(entry);
+    }
+}
+
 static bool cache_path(nvrtc_key key, char path[PATH_MAX]) {
   const char *folder = getenv("FAKECUDA_CACHE");
   if (!folder || !*folder) return false;
