@@ -141,7 +141,9 @@ void fake_captures_close(fake_context *context) {
   for (fake_capture *c = captures, *next; c != NULL; c = next) {
     next = c->next;
     if (c->context != context) continue;
-    fake_leak(context, "a capture of stream %llu that has not ended", (unsigned long long)c->origin->number);
+    if (atomic_load(&context->fault) == CUDA_SUCCESS) /* after a fault the stream may have been deleted */
+      fake_leak(context, "a capture of stream %llu that has not ended",
+                (unsigned long long)c->origin->number);
     capture_drop(c);
   }
 }
