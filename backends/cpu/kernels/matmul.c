@@ -3,59 +3,28 @@
 #include <stddef.h>
 
 #include "backends/shared/define_kernel.h"
+#include "backends/shared/matmul_batch.h"
 #include "backends/cpu/kernels/gemm/gemm.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "tenon/attributes.h"
-
-/* The batch dimensions, with the step of each operand in elements; 0 where the operand is broadcast. */
-typedef struct matmul_batch {
-  int32_t rank;
-  int64_t dims[TN_MAX_RANK], a_step[TN_MAX_RANK], b_step[TN_MAX_RANK];
-} matmul_batch;
 
 typedef struct matmul_kernel {
   tn_gemm_tiling gemm;
   const tn_gemm_isa *isa;
   int32_t transpose_a, transpose_b;
-  matmul_batch batch;
+  tn_matmul_batch batch;
 } matmul_kernel;
-
-/* The steps of an operand's batch dimensions, aligned right with those of the result. */
-static void matmul_batch_steps(const tn_type *type, int32_t rank, int64_t *steps) {
-  int64_t step = type->dims[type->rank - 1] * type->dims[type->rank - 2];
-  for (int32_t i = 1; i <= rank; i++) {
-    int32_t axis = type->rank - 2 - i;
-    int64_t dim = axis >= 0 ? type->dims[axis] : 1;
-    steps[rank - i] = dim == 1 ? 0 : step;
-    step *= dim;
-  }
-}
-
-static int64_t matmul_batch_count(const tn_type *type) {
-  int64_t n = 1;
-  for (int32_t i = 0; i < type->rank - 2; i++) n *= type->dims[i];
-  return n;
-}
 
 static void matmul_kernel_make(const tn_match *match, matmul_kernel *p) {
   const tn_matmul_attributes *attributes = match->nodes[0].node->attributes;
-  const tn_type *a = match->in[0], *b = match->in[1], *y = match->out[0];
-  int64_t products = matmul_batch_count(y), m = y->dims[y->rank - 2], n = y->dims[y->rank - 1];
+  const tn_type *a = match->in[0], *y = match->out[0];
   int64_t k = attributes->transpose_a ? a->dims[a->rank - 2] : a->dims[a->rank - 1];
   p->isa = tn_gemm_isa_at(0);
   p->transpose_a = attributes->transpose_a;
   p->transpose_b = attributes->transpose_b;
-  p->batch.rank = y->rank - 2;
-  for (int32_t i = 0; i < p->batch.rank; i++) p->batch.dims[i] = y->dims[i];
-  matmul_batch_steps(a, p->batch.rank, p->batch.a_step);
-  matmul_batch_steps(b, p->batch.rank, p->batch.b_step);
-  if (matmul_batch_count(b) == 1 && matmul_batch_count(a) == products && !p->transpose_a) {
-    /* One b for all products: the rows of all a are contiguous, so this is one product. */
-    m *= products;
-    products = 1;
-    p->batch.rank = 0;
-  }
-  tn_gemm_tiling_make(&p->gemm, tn_gemm_kind(y->dtype, attributes->math), products, m, n, k, TN_GEMM_PLAIN);
+  p->batch = tn_matmul_batch_of(match->nodes[0].node);
+  tn_gemm_tiling_make(&p->gemm, tn_gemm_kind(y->dtype, attributes->math), p->batch.products, p->batch.rows,
+                      y->dims[y->rank - 1], k, TN_GEMM_PLAIN);
 }
 
 static tn_status matmul_query(tn_query *q) {
@@ -86,14 +55,9 @@ static void matmul_release(tn_env *env, void *prepared) { tn_delete(env, prepare
 static void matmul_describe(const void *arg, int64_t product, int64_t split, tn_gemm *g) {
   const tn_launch *l = arg;
   const matmul_kernel *p = l->prepared;
-  int64_t size = (int64_t)tn_dtype_size(tn_gemm_dtype(p->gemm.kind)), a = 0, b = 0, rest = product;
+  int64_t size = (int64_t)tn_dtype_size(tn_gemm_dtype(p->gemm.kind)), a, b;
   (void)split;
-  for (int32_t i = p->batch.rank - 1; i >= 0; i--) {
-    int64_t index = rest % p->batch.dims[i];
-    rest /= p->batch.dims[i];
-    a += index * p->batch.a_step[i];
-    b += index * p->batch.b_step[i];
-  }
+  tn_matmul_batch_at(&p->batch, product, &a, &b);
   g->a.data = (const char *)l->in[0].data + a * size;
   g->a.along_k = !p->transpose_a;
   g->a.row_step = p->transpose_a ? p->gemm.m : p->gemm.k;

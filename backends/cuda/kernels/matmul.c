@@ -11,6 +11,7 @@
 #include "backends/shared/constants.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
+#include "backends/shared/matmul_batch.h"
 #include "tenon/attributes.h"
 
 /* Algorithms that are offered, the best by cuBLASLt's heuristics first; autotune measures them. */
@@ -19,16 +20,10 @@ enum { MATMUL_RANKS = 3, MATMUL_THREADS = 256, MATMUL_BLOCKS = 4096 };
 /* The ops around the product. */
 enum { MATMUL_PLAIN, MATMUL_RELU, MATMUL_GELU, MATMUL_ADD, MATMUL_GELU_GRAD, MATMUL_BIAS_GRAD };
 
-/* Batch dimensions that one call does not cover: a call for each index. */
-typedef struct matmul_batch {
-  int32_t rank;
-  int64_t dims[TN_MAX_RANK], a_step[TN_MAX_RANK], b_step[TN_MAX_RANK];
-} matmul_batch;
-
 typedef struct matmul_kernel {
   int32_t kind;
   tn_cuda_product product;
-  matmul_batch batch;
+  tn_matmul_batch batch; /* dimensions that one call does not cover: a call for each index */
   tn_cuda_product_plan plan;
   tn_cuda_function add_bias; /* where cuBLASLt adds none */
   bool adds_bias;
@@ -59,25 +54,8 @@ static bool cuda_matmul_has_bias(const tn_match *match) {
   return node->n_in > 2 && node->in[2] != NULL;
 }
 
-static int64_t cuda_matmul_batch_count(const tn_type *type) {
-  int64_t n = 1;
-  for (int32_t i = 0; i < type->rank - 2; i++) n *= type->dims[i];
-  return n;
-}
-
-/* Steps of the batch dimensions of an operand, right-aligned with those of the result. */
-static void cuda_matmul_batch_steps(const tn_type *type, int32_t rank, int64_t *steps) {
-  int64_t step = type->dims[type->rank - 1] * type->dims[type->rank - 2];
-  for (int32_t i = 1; i <= rank; i++) {
-    int32_t axis = type->rank - 2 - i;
-    int64_t dim = axis >= 0 ? type->dims[axis] : 1;
-    steps[rank - i] = dim == 1 ? 0 : step;
-    step *= dim;
-  }
-}
-
 /* Merges dimension i into i + 1 where both operands allow it; dimensions of one index vanish. */
-static void cuda_matmul_merge_batch(matmul_batch *b) {
+static void cuda_matmul_merge_batch(tn_matmul_batch *b) {
   int32_t n = 0;
   for (int32_t i = 0; i < b->rank; i++) {
     if (b->dims[i] == 1) continue;
@@ -104,34 +82,22 @@ static cublasLtEpilogue_t cuda_matmul_epilogue(const tn_match *match, int32_t ki
   }
 }
 
-/* One b for all products: the rows of all a are adjacent and form one product. An empty batch has no rows. */
-static bool cuda_matmul_joins_rows(const tn_type *a, const tn_type *b, int64_t products, bool transpose_a) {
-  return cuda_matmul_batch_count(b) == 1 && cuda_matmul_batch_count(a) == products && !transpose_a;
-}
-
-static void cuda_matmul_fill_batch(const tn_node *node, tn_cuda_product *p, matmul_batch *batch) {
-  const tn_type *a = node->in[0], *b = node->in[1], *y = &node->out[0];
-  int64_t products = cuda_matmul_batch_count(y);
-  *batch = (matmul_batch){.rank = y->rank - 2};
+/* One call covers the innermost dimension of the batch. An empty batch is a product without rows. */
+static void cuda_matmul_fill_batch(const tn_node *node, tn_cuda_product *p, tn_matmul_batch *batch) {
+  *batch = tn_matmul_batch_of(node);
+  p->m = batch->products == 0 ? 0 : batch->rows;
   p->batch = 1;
-  if (products == 0 || cuda_matmul_joins_rows(a, b, products, p->transpose_a)) {
-    p->m *= products;
-    batch->rank = 0;
-    return;
-  }
-  for (int32_t i = 0; i < batch->rank; i++) batch->dims[i] = y->dims[i];
-  cuda_matmul_batch_steps(a, batch->rank, batch->a_step);
-  cuda_matmul_batch_steps(b, batch->rank, batch->b_step);
+  if (batch->products == 0) batch->rank = 0;
   cuda_matmul_merge_batch(batch);
   if (batch->rank == 0) return;
-  batch->rank--; /* one call covers the innermost dimension */
+  batch->rank--;
   p->batch = batch->dims[batch->rank];
   p->step_a = batch->a_step[batch->rank];
   p->step_b = batch->b_step[batch->rank];
   p->step_c = p->step_d = p->m * p->n;
 }
 
-static void cuda_matmul_fill(const tn_match *match, tn_cuda_product *p, matmul_batch *batch) {
+static void cuda_matmul_fill(const tn_match *match, tn_cuda_product *p, tn_matmul_batch *batch) {
   const tn_node *node = cuda_matmul_node(match);
   const tn_matmul_attributes *t = node->attributes;
   const tn_type *a = node->in[0], *y = &node->out[0];
@@ -141,7 +107,6 @@ static void cuda_matmul_fill(const tn_match *match, tn_cuda_product *p, matmul_b
                          .transpose_a = t->transpose_a != 0,
                          .transpose_b = t->transpose_b != 0,
                          .reads_c = kind == MATMUL_ADD,
-                         .m = y->dims[y->rank - 2],
                          .n = y->dims[y->rank - 1],
                          .k = a->dims[a->rank - (t->transpose_a ? 2 : 1)],
                          .epilogue = cuda_matmul_epilogue(match, kind)};
@@ -207,7 +172,7 @@ static tn_status cuda_matmul_check(tn_query *q, const tn_cuda_product *p, int32_
   return status == TN_OK ? cuda_matmul_check_kind(q, kind) : status;
 }
 
-static double cuda_matmul_cost_s(const tn_query *q, const tn_cuda_product *p, const matmul_batch *batch) {
+static double cuda_matmul_cost_s(const tn_query *q, const tn_cuda_product *p, const tn_matmul_batch *batch) {
   const tn_device_properties *d = q->device;
   double products = (double)p->batch, rate = d->matrix_flops_per_s[p->dtype];
   for (int32_t i = 0; i < batch->rank; i++) products *= (double)batch->dims[i];
@@ -219,7 +184,7 @@ static double cuda_matmul_cost_s(const tn_query *q, const tn_cuda_product *p, co
 static tn_status cuda_matmul_query(tn_query *q) {
   static const char *const names[MATMUL_RANKS] = {"cublaslt 1", "cublaslt 2", "cublaslt 3"};
   tn_cuda_product p;
-  matmul_batch batch;
+  tn_matmul_batch batch;
   cuda_matmul_fill(q->match, &p, &batch);
   tn_status status = cuda_matmul_check(q, &p, cuda_matmul_kind(q->match));
   if (status != TN_OK) return status;
@@ -305,13 +270,8 @@ static tn_status cuda_matmul_run(tn_launch *l, const matmul_kernel *k) {
   tn_status status = TN_OK;
   for (int32_t i = 0; i < k->batch.rank; i++) calls *= k->batch.dims[i];
   for (int64_t call = 0; call < calls && status == TN_OK; call++) {
-    int64_t a = 0, b = 0, rest = call;
-    for (int32_t i = k->batch.rank - 1; i >= 0; i--) {
-      int64_t index = rest % k->batch.dims[i];
-      rest /= k->batch.dims[i];
-      a += index * k->batch.a_step[i];
-      b += index * k->batch.b_step[i];
-    }
+    int64_t a, b;
+    tn_matmul_batch_at(&k->batch, call, &a, &b);
     tn_cuda_matrices x = cuda_matmul_matrices(l, k, a, b, call * products);
     status = tn_cuda_product_run(&l->env, &k->plan, l->stream, &x);
   }

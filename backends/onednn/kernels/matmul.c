@@ -11,6 +11,7 @@
 #include "backends/shared/constants.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
+#include "backends/shared/matmul_batch.h"
 #include "tenon/attributes.h"
 
 enum {
@@ -21,37 +22,15 @@ enum {
 /* The ops that a kernel fuses with the product. */
 enum { PLAIN, RELU, RELU_GRAD, BIAS_GRAD, ADD, GELU, GELU_GRAD, SPLIT };
 
-typedef struct matmul_batch {
-  int32_t rank;
-  int64_t dims[TN_MAX_RANK], a_step[TN_MAX_RANK], b_step[TN_MAX_RANK];
-} matmul_batch;
-
 typedef struct matmul_kernel {
   tn_gemm_partition partition;
   const tn_gemm_loops *loops;
   int32_t kind, approximate; /* GELU's attribute */
-  matmul_batch batch;
+  tn_matmul_batch batch;
   int64_t start[RESULTS]; /* of a split: the first column of each */
 } matmul_kernel;
 
 /* ---- query --------------------------------------------------------------------------------------- */
-
-static int64_t onednn_matmul_batch_count(const tn_type *type) {
-  int64_t n = 1;
-  for (int32_t i = 0; i < type->rank - 2; i++) n *= type->dims[i];
-  return n;
-}
-
-/* Steps of the batch dimensions of an operand, right-aligned with those of the result. */
-static void onednn_matmul_batch_steps(const tn_type *type, int32_t rank, int64_t *steps) {
-  int64_t step = type->dims[type->rank - 1] * type->dims[type->rank - 2];
-  for (int32_t i = 1; i <= rank; i++) {
-    int32_t axis = type->rank - 2 - i;
-    int64_t dim = axis >= 0 ? type->dims[axis] : 1;
-    steps[rank - i] = dim == 1 ? 0 : step;
-    step *= dim;
-  }
-}
 
 /* The kind follows from the op of the second node. */
 static int32_t matmul_kind(const tn_match *match) {
@@ -85,26 +64,17 @@ static int64_t matmul_split_columns(const tn_match *match, matmul_kernel *p) {
   return match->n_out;
 }
 
-/* With one b for all products, the rows of all a are adjacent and form one product. */
 static void matmul_make(const tn_match *match, const void *backend, matmul_kernel *p) {
-  const tn_matmul_attributes *t = matmul_product_node(match)->node->attributes;
-  const tn_type *a = match->in[0], *b = match->in[1], *y = match->out[0];
-  int64_t products = onednn_matmul_batch_count(y), m = y->dims[y->rank - 2];
+  const tn_node *product = matmul_product_node(match)->node;
+  const tn_matmul_attributes *t = product->attributes;
+  const tn_type *a = match->in[0], *y = match->out[0];
   *p = (matmul_kernel){.loops = TN_LOOPS_PICK_AT(tn_loops_gemm, tn_onednn_isa_of(backend)),
                        .kind = matmul_kind(match),
-                       .batch = {.rank = y->rank - 2}};
-  if (onednn_matmul_batch_count(b) == 1 && onednn_matmul_batch_count(a) == products && !t->transpose_a) {
-    m *= products;
-    products = 1;
-    p->batch.rank = 0;
-  }
-  for (int32_t i = 0; i < p->batch.rank; i++) p->batch.dims[i] = y->dims[i];
+                       .batch = tn_matmul_batch_of(product)};
   if (p->kind == GELU || p->kind == GELU_GRAD)
     p->approximate = ((const tn_gelu_attributes *)match->nodes[1].node->attributes)->approximate;
-  onednn_matmul_batch_steps(a, p->batch.rank, p->batch.a_step);
-  onednn_matmul_batch_steps(b, p->batch.rank, p->batch.b_step);
-  if (p->kind == SPLIT) products = matmul_split_columns(match, p);
-  tn_gemm_partition_make(&p->partition, y->dtype, t->transpose_a, t->transpose_b, products, m,
+  int64_t products = p->kind == SPLIT ? matmul_split_columns(match, p) : p->batch.products;
+  tn_gemm_partition_make(&p->partition, y->dtype, t->transpose_a, t->transpose_b, products, p->batch.rows,
                          y->dims[y->rank - 1], a->dims[a->rank - (t->transpose_a ? 2 : 1)],
                          matmul_flags(match));
 }
@@ -301,13 +271,8 @@ static void matmul_find_columns(const tn_launch *l, const matmul_kernel *p, int6
 
 static void matmul_find_matrices(const tn_launch *l, const matmul_kernel *p, int64_t product,
                                  tn_gemm_matrices *x) {
-  int64_t size = (int64_t)tn_dtype_size(p->partition.dtype), a = 0, b = 0, rest = product;
-  for (int32_t i = p->batch.rank - 1; i >= 0; i--) {
-    int64_t index = rest % p->batch.dims[i];
-    rest /= p->batch.dims[i];
-    a += index * p->batch.a_step[i];
-    b += index * p->batch.b_step[i];
-  }
+  int64_t size = (int64_t)tn_dtype_size(p->partition.dtype), a, b;
+  tn_matmul_batch_at(&p->batch, product, &a, &b);
   int64_t c = product * p->partition.m * p->partition.n * size;
   int32_t last = p->kind == GELU ? l->n_out - 1 : 0;
   int32_t beside = p->kind == ADD ? 3 : p->kind == RELU_GRAD || p->kind == GELU_GRAD ? 2 : -1;
