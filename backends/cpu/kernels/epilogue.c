@@ -4,6 +4,7 @@
  * it, and otherwise in the workspace. */
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/shared/define_kernel.h"
+#include "backends/shared/epilogue.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -23,25 +24,12 @@ enum {
   EPILOGUE_SMALL = 64 << 10 /* bytes */
 };
 
-/* Where the memory of an operand or result of a part lies. */
-typedef enum epilogue_place { IN_OPERAND, IN_RESULT, IN_WORKSPACE } epilogue_place;
-typedef struct epilogue_source {
-  epilogue_place place;
-  int64_t at; /* the operand or result of the launch, or a byte of the workspace */
-} epilogue_source;
-
-/* The op or the region: a match with a kernel of its own. Sources and views: operands, then results. */
+/* The op or the region, with a kernel of its own. An inner result of the op lies `source.at` bytes behind the
+ * begin of the workspace. */
 typedef struct epilogue_part {
   const tn_kernel *kernel;
-  tn_match match;
-  const tn_type **types; /* of operands, then of results */
-  int32_t *out_number;
-  uint8_t *constant;
-  const tn_node **constant_node;
-  tn_match_node *nodes;
-  int32_t *numbers; /* the operands of all nodes */
-  epilogue_source *source;
-  tn_view *view;
+  tn_epilogue_part *part;
+  tn_view *view; /* operands, then results */
   void *prepared;
   /* the kernel's variant */
   char name[EPILOGUE_NAME];
@@ -53,45 +41,10 @@ typedef struct epilogue_part {
 } epilogue_part;
 
 typedef struct epilogue_kernel {
+  tn_epilogue parts;
   epilogue_part op, region;
   int64_t workspace_bytes;
 } epilogue_kernel;
-
-/* ---- the parts as matches ---- */
-
-/* Sizes that suffice for either part of a match. */
-typedef struct epilogue_sizes {
-  int32_t views, nodes, numbers;
-} epilogue_sizes;
-
-static epilogue_sizes epilogue_sizes_of(const tn_match *m) {
-  epilogue_sizes s = {m->n_in, m->n_nodes, 0};
-  for (int32_t i = 0; i < m->n_nodes; i++) {
-    s.views += m->nodes[i].node->n_out + m->nodes[i].node->n_in;
-    s.numbers += m->nodes[i].node->n_in;
-  }
-  return s;
-}
-
-static bool epilogue_allocate(const void *handle, epilogue_part *p, const tn_match *m) {
-  epilogue_sizes s = epilogue_sizes_of(m);
-  p->types = tn_new(handle, (size_t)s.views * sizeof *p->types);
-  p->out_number = tn_new(handle, (size_t)s.views * sizeof *p->out_number);
-  p->constant = tn_new(handle, (size_t)s.views);
-  p->constant_node = tn_new(handle, (size_t)s.views * sizeof *p->constant_node);
-  p->nodes = tn_new(handle, (size_t)s.nodes * sizeof *p->nodes);
-  p->numbers = tn_new(handle, (size_t)s.numbers * sizeof *p->numbers + 1);
-  p->source = tn_new(handle, (size_t)s.views * sizeof *p->source);
-  p->view = tn_new(handle, (size_t)s.views * sizeof *p->view);
-  return p->types && p->out_number && p->constant && p->constant_node && p->nodes && p->numbers &&
-         p->source && p->view;
-}
-
-static void epilogue_drop_part(const void *handle, epilogue_part *p) {
-  void *const blocks[] = {p->types,   p->out_number, p->constant, p->constant_node, p->nodes,
-                          p->numbers, p->source,     p->view,     p->inplace};
-  for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) tn_delete(handle, blocks[i]);
-}
 
 /* The node of the op: the one that is not the region's. */
 static const tn_match_node *epilogue_op_node(const tn_match *m, const tn_kernel **kernel) {
@@ -102,98 +55,6 @@ static const tn_match_node *epilogue_op_node(const tn_match *m, const tn_kernel 
         return &m->nodes[i];
       }
   return NULL;
-}
-
-static void epilogue_finish_match(epilogue_part *p, int32_t n_in, int32_t n_out, int32_t n_nodes) {
-  p->match = (tn_match){.struct_size = sizeof p->match,
-                        .n_in = n_in,
-                        .n_out = n_out,
-                        .n_nodes = n_nodes,
-                        .in = p->types,
-                        .out = p->types + n_in,
-                        .out_number = p->out_number,
-                        .nodes = p->nodes,
-                        .constant = p->constant,
-                        .constant_node = p->constant_node};
-}
-
-/* Whether the region is behind the op: what the op reads comes from outside. */
-static bool epilogue_is_behind(const tn_match *m, const tn_match_node *op) {
-  for (int32_t i = 0; i < op->node->n_in; i++)
-    if (op->in[i] < 0 || op->in[i] >= m->n_in) return false;
-  return true;
-}
-
-/* The op with all of its results. They have no memory yet. */
-static void epilogue_split_op(const tn_match *m, const tn_match_node *op, epilogue_part *p) {
-  const tn_node *n = op->node;
-  for (int32_t i = 0; i < n->n_in; i++) {
-    p->types[i] = n->in[i];
-    p->numbers[i] = i;
-    p->source[i] = (epilogue_source){IN_OPERAND, op->in[i]};
-    p->constant[i] = m->constant[op->in[i]];
-    p->constant_node[i] = m->constant_node[op->in[i]];
-  }
-  for (int32_t k = 0; k < n->n_out; k++) {
-    p->types[n->n_in + k] = &n->out[k];
-    p->out_number[k] = n->n_in + k;
-  }
-  p->nodes[0] = (tn_match_node){n, p->numbers, n->n_in};
-  epilogue_finish_match(p, n->n_in, n->n_out, 1);
-}
-
-/* Adds an operand of the launch to those of the region, unless it is there; returns its number. */
-static int32_t epilogue_region_operand(const tn_match *m, int32_t operand, epilogue_part *p, int32_t *n_in) {
-  for (int32_t i = 0; i < *n_in; i++)
-    if (p->source[i].place == IN_OPERAND && p->source[i].at == operand) return i;
-  p->types[*n_in] = m->in[operand];
-  p->constant[*n_in] = m->constant[operand];
-  p->constant_node[*n_in] = m->constant_node[operand];
-  p->source[*n_in] = (epilogue_source){IN_OPERAND, operand};
-  return (*n_in)++;
-}
-
-/* The operands of the region: the op's results, then operands of the launch. */
-static int32_t epilogue_list_operands(const tn_match *m, const tn_match_node *op, epilogue_part *p) {
-  int32_t n_in = 0;
-  for (; n_in < op->node->n_out; n_in++) {
-    p->types[n_in] = &op->node->out[n_in];
-    p->source[n_in] = (epilogue_source){IN_WORKSPACE, 0};
-  }
-  for (int32_t i = 0; i < m->n_nodes; i++)
-    for (int32_t k = 0; &m->nodes[i] != op && k < m->nodes[i].node->n_in; k++)
-      if (m->nodes[i].in[k] >= 0 && m->nodes[i].in[k] < m->n_in)
-        epilogue_region_operand(m, m->nodes[i].in[k], p, &n_in);
-  return n_in;
-}
-
-/* A number of the match as the region numbers it. Results of nodes behind the op's move down by its own. */
-static int32_t epilogue_region_number(const tn_match *m, const tn_match_node *op, epilogue_part *p,
-                                      int32_t n_in, int32_t number) {
-  int32_t n_out = op->node->n_out;
-  if (number < 0) return number;
-  if (number < m->n_in) return epilogue_region_operand(m, number, p, &n_in);
-  if (number >= op->first_out && number < op->first_out + n_out) return number - op->first_out;
-  return n_in + number - m->n_in - (number > op->first_out ? n_out : 0);
-}
-
-static void epilogue_split_region(const tn_match *m, const tn_match_node *op, epilogue_part *p) {
-  int32_t n_in = epilogue_list_operands(m, op, p), n_nodes = 0, n_out = 0, *numbers = p->numbers;
-  for (int32_t i = 0; i < m->n_nodes; i++) {
-    const tn_match_node *n = &m->nodes[i];
-    if (n == op) continue;
-    p->nodes[n_nodes++] =
-        (tn_match_node){n->node, numbers, epilogue_region_number(m, op, p, n_in, n->first_out)};
-    for (int32_t k = 0; k < n->node->n_in; k++) *numbers++ = epilogue_region_number(m, op, p, n_in, n->in[k]);
-  }
-  for (int32_t k = 0; k < m->n_out; k++) {
-    int32_t number = epilogue_region_number(m, op, p, n_in, m->out_number[k]);
-    if (number < op->node->n_out) continue; /* a result of the op */
-    p->types[n_in + n_out] = m->out[k];
-    p->source[n_in + n_out] = (epilogue_source){IN_RESULT, k};
-    p->out_number[n_out++] = number;
-  }
-  epilogue_finish_match(p, n_in, n_out, n_nodes);
 }
 
 /* ---- the variants of the parts ---- */
@@ -214,8 +75,8 @@ static bool epilogue_is_row_major(const tn_operand_layout *rules, int32_t n) {
 /* The first variant that works on row-major memory. */
 static void epilogue_add_variant(tn_query *q, const tn_variant *v) {
   epilogue_part *p = ((epilogue_query *)q)->part;
-  if (p->offered || v->id != 0 || !epilogue_is_row_major(v->in, p->match.n_in) ||
-      !epilogue_is_row_major(v->out, p->match.n_out))
+  if (p->offered || v->id != 0 || !epilogue_is_row_major(v->in, p->part->match.n_in) ||
+      !epilogue_is_row_major(v->out, p->part->match.n_out))
     return;
   p->inplace = tn_new(q, ((size_t)v->n_inplace + 1) * sizeof *p->inplace);
   p->no_memory = p->inplace == NULL;
@@ -234,7 +95,7 @@ static void epilogue_add_variant(tn_query *q, const tn_variant *v) {
 static tn_status epilogue_ask(const tn_query *like, epilogue_part *p) {
   epilogue_query q = {.query = *like, .api = *like->env.api, .part = p};
   q.query.env.api = &q.api;
-  q.query.match = &p->match;
+  q.query.match = &p->part->match;
   q.api.variant = epilogue_add_variant;
   tn_status status = p->kernel->query(&q.query);
   if (status != TN_OK || p->offered) return status;
@@ -245,9 +106,10 @@ static tn_status epilogue_ask(const tn_query *like, epilogue_part *p) {
 /* ---- memory ---- */
 
 static bool epilogue_is_used_result(const epilogue_part *op, const epilogue_part *region, int32_t result) {
-  for (int32_t k = 0; k < op->match.n_out; k++)
-    if (op->source[op->match.n_in + k].place == IN_RESULT &&
-        op->source[op->match.n_in + k].at == region->source[region->match.n_in + result].at)
+  for (int32_t k = 0; k < op->part->match.n_out; k++)
+    if (op->part->source[op->part->match.n_in + k].place == TN_EPILOGUE_RESULT &&
+        op->part->source[op->part->match.n_in + k].at ==
+            region->part->source[region->part->match.n_in + result].at)
       return true;
   return false;
 }
@@ -255,7 +117,8 @@ static bool epilogue_is_used_result(const epilogue_part *op, const epilogue_part
 /* Whether a result of the region may also overwrite an operand of the launch, such as a state. */
 static bool epilogue_may_replace_operand(const epilogue_part *region, int32_t result) {
   for (int32_t i = 0; i < region->n_inplace; i++)
-    if (region->inplace[i][1] == result && region->source[region->inplace[i][0]].place == IN_OPERAND)
+    if (region->inplace[i][1] == result &&
+        region->part->source[region->inplace[i][0]].place == TN_EPILOGUE_OPERAND)
       return true;
   return false;
 }
@@ -263,12 +126,12 @@ static bool epilogue_may_replace_operand(const epilogue_part *region, int32_t re
 /* The result of the launch in which the op's result k can lie until the region overwrites it; -1: none. That
  * result then overwrites no operand, which is worth it for large values only. */
 static int64_t epilogue_shared_result(const epilogue_part *op, const epilogue_part *region, int32_t k) {
-  bool large = tn_type_bytes(op->types[op->match.n_in + k]) > EPILOGUE_SMALL;
+  bool large = tn_type_bytes(op->part->types[op->part->match.n_in + k]) > EPILOGUE_SMALL;
   for (int32_t i = 0; i < region->n_inplace; i++) {
     int32_t result = region->inplace[i][1];
     if (region->inplace[i][0] != k || epilogue_is_used_result(op, region, result)) continue;
     if (large || !epilogue_may_replace_operand(region, result))
-      return region->source[region->match.n_in + result].at;
+      return region->part->source[region->part->match.n_in + result].at;
   }
   return -1;
 }
@@ -279,48 +142,45 @@ static int64_t epilogue_take_workspace(epilogue_kernel *e, int64_t bytes) {
   return at;
 }
 
-/* Results of the op that are results of the launch come first, since the others share those that remain. */
-static void epilogue_place_results(const tn_match *m, const tn_match_node *op, epilogue_kernel *e) {
-  epilogue_source *source = e->op.source + e->op.match.n_in;
-  for (int32_t k = 0; k < op->node->n_out; k++) {
-    source[k] = (epilogue_source){IN_WORKSPACE, -1};
-    for (int32_t i = 0; i < m->n_out; i++)
-      if (m->out_number[i] == op->first_out + k) source[k] = (epilogue_source){IN_RESULT, i};
-  }
-  for (int32_t k = 0; k < op->node->n_out; k++) {
-    int64_t shared = source[k].place == IN_RESULT ? -1 : epilogue_shared_result(&e->op, &e->region, k);
+static void epilogue_place_results(epilogue_kernel *e) {
+  tn_epilogue_source *source = e->op.part->source + e->op.part->match.n_in;
+  for (int32_t k = 0; k < e->op.part->match.n_out; k++) {
+    int64_t shared =
+        source[k].place == TN_EPILOGUE_RESULT ? -1 : epilogue_shared_result(&e->op, &e->region, k);
     if (shared >= 0)
-      source[k] = (epilogue_source){IN_RESULT, shared};
-    else if (source[k].place == IN_WORKSPACE)
-      source[k].at = epilogue_take_workspace(e, tn_type_bytes(&op->node->out[k]));
+      source[k] = (tn_epilogue_source){TN_EPILOGUE_RESULT, shared};
+    else if (source[k].place == TN_EPILOGUE_INNER)
+      source[k].at = epilogue_take_workspace(e, tn_type_bytes(e->op.part->match.out[k]));
   }
-  for (int32_t k = 0; k < op->node->n_out; k++) e->region.source[k] = source[k];
+  for (int32_t k = 0; k < e->op.part->match.n_out; k++) e->region.part->source[k] = source[k];
   e->op.workspace = epilogue_take_workspace(e, e->op.workspace_bytes);
   e->region.workspace = epilogue_take_workspace(e, e->region.workspace_bytes);
 }
 
 /* ---- query ---- */
 
+static void epilogue_drop_part(const void *handle, epilogue_part *p) {
+  tn_delete(handle, p->view);
+  tn_delete(handle, p->inplace);
+}
+
 static void epilogue_drop(const void *handle, epilogue_kernel *e) {
   if (e == NULL) return;
   epilogue_drop_part(handle, &e->op);
   epilogue_drop_part(handle, &e->region);
+  tn_epilogue_drop(handle, &e->parts);
   tn_delete(handle, e);
 }
 
 static tn_status epilogue_fill(const tn_query *q, epilogue_kernel *e) {
   const tn_match_node *op = epilogue_op_node(q->match, &e->op.kernel);
   e->region.kernel = &tn_cpu_pointwise;
-  if (!epilogue_is_behind(q->match, op))
-    return tn_fail(q, TN_EUNSUPPORTED, NULL, "an operand of %s is absent or made in the region",
-                   op->node->op);
-  if (!epilogue_allocate(q, &e->op, q->match) || !epilogue_allocate(q, &e->region, q->match))
-    return TN_ENOMEM;
-  epilogue_split_op(q->match, op, &e->op);
-  epilogue_split_region(q->match, op, &e->region);
-  tn_status status = epilogue_ask(q, &e->op);
+  e->op.part = &e->parts.op;
+  e->region.part = &e->parts.region;
+  tn_status status = tn_epilogue_split(q, q->match, op, &e->parts);
+  if (status == TN_OK) status = epilogue_ask(q, &e->op);
   if (status == TN_OK) status = epilogue_ask(q, &e->region);
-  if (status == TN_OK) epilogue_place_results(q->match, op, e);
+  if (status == TN_OK) epilogue_place_results(e);
   return status;
 }
 
@@ -341,10 +201,11 @@ static int32_t epilogue_inplace(epilogue_kernel *e, int32_t (*pairs)[2]) {
   const epilogue_part *region = &e->region;
   int32_t n = 0;
   for (int32_t i = 0; i < region->n_inplace; i++) {
-    const epilogue_source *in = &region->source[region->inplace[i][0]];
-    if (in->place != IN_OPERAND || epilogue_is_used_result(&e->op, region, region->inplace[i][1])) continue;
+    const tn_epilogue_source *in = &region->part->source[region->inplace[i][0]];
+    if (in->place != TN_EPILOGUE_OPERAND || epilogue_is_used_result(&e->op, region, region->inplace[i][1]))
+      continue;
     pairs[n][0] = (int32_t)in->at;
-    pairs[n++][1] = (int32_t)region->source[region->match.n_in + region->inplace[i][1]].at;
+    pairs[n++][1] = (int32_t)region->part->source[region->part->match.n_in + region->inplace[i][1]].at;
   }
   return n;
 }
@@ -380,10 +241,13 @@ static tn_status epilogue_query_both(tn_query *q) {
 
 static tn_status epilogue_prepare_part(const tn_prepare *like, epilogue_part *p) {
   tn_prepare one = *like;
-  one.match = &p->match;
+  one.match = &p->part->match;
   one.in_layout = one.out_layout = NULL;
   one.variant = 0;
-  for (int32_t i = 0; i < p->match.n_in + p->match.n_out; i++) p->view[i] = (tn_view){.type = *p->types[i]};
+  int32_t n = one.match->n_in + one.match->n_out;
+  p->view = tn_new(like, (size_t)n * sizeof *p->view);
+  if (p->view == NULL) return TN_ENOMEM;
+  for (int32_t i = 0; i < n; i++) p->view[i] = (tn_view){.type = *p->part->types[i]};
   return p->kernel->prepare(&one, &p->prepared);
 }
 
@@ -409,20 +273,20 @@ static tn_status epilogue_prepare(tn_prepare *p, void **made) {
   return status;
 }
 
-static void *epilogue_address(const tn_launch *l, const epilogue_source *s) {
-  if (s->place == IN_WORKSPACE) return (char *)l->workspace + s->at;
-  return s->place == IN_OPERAND ? l->in[s->at].data : l->out[s->at].data;
+static void *epilogue_address(const tn_launch *l, const tn_epilogue_source *s) {
+  if (s->place == TN_EPILOGUE_INNER) return (char *)l->workspace + s->at;
+  return s->place == TN_EPILOGUE_OPERAND ? l->in[s->at].data : l->out[s->at].data;
 }
 
 /* Launches a part. The handle belongs to the host, which keeps more behind it, so the part borrows it. */
 static tn_status epilogue_launch_part(tn_launch *l, epilogue_part *p) {
   const tn_launch whole = *l;
-  int32_t n = p->match.n_in + p->match.n_out;
-  for (int32_t i = 0; i < n; i++) p->view[i].data = epilogue_address(l, &p->source[i]);
+  int32_t n = p->part->match.n_in + p->part->match.n_out;
+  for (int32_t i = 0; i < n; i++) p->view[i].data = epilogue_address(l, &p->part->source[i]);
   l->in = p->view;
-  l->out = p->view + p->match.n_in;
-  l->n_in = p->match.n_in;
-  l->n_out = p->match.n_out;
+  l->out = p->view + p->part->match.n_in;
+  l->n_in = p->part->match.n_in;
+  l->n_out = p->part->match.n_out;
   l->prepared = p->prepared;
   l->workspace = (char *)whole.workspace + p->workspace;
   l->workspace_bytes = p->workspace_bytes;

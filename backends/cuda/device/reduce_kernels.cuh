@@ -94,7 +94,7 @@ static __device__ S run_sum(const reduce_args &a, i64 base, typename S::number c
   return s;
 }
 
-template <typename S, typename T> static __device__ void reduce_runs(const reduce_args &a) {
+template <typename S, typename T, typename E> static __device__ void reduce_runs(const reduce_args &a, const E &e) {
   typedef typename S::done C;
   __shared__ C shared[WARP];
   int lane = (int)threadIdx.x % a.lanes, groups = REDUCE_THREADS / a.lanes;
@@ -117,7 +117,7 @@ template <typename S, typename T> static __device__ void reduce_runs(const reduc
     if (a.parts > 1)
       deliver<S>(a, part, result, c);
     else
-      store((T *)0, a, result, center, c);
+      store((T *)0, a, e, result, center, c);
   }
 }
 
@@ -159,8 +159,8 @@ static __device__ void column_sums(const reduce_args &a, const column_place &p, 
     add_row<S, T, V>(s, load_unit<S, T, V>(a, p.base + loops_offset(a.reduced, row)), center, row);
 }
 
-template <typename S, typename T, int V>
-static __device__ void columns_block(const reduce_args &a, i64 first, typename S::done *shared) {
+template <typename S, typename T, int V, typename E>
+static __device__ void columns_block(const reduce_args &a, const E &e, i64 first, typename S::done *shared) {
   typedef typename S::done C;
   int t = (int)threadIdx.x;
   i64 task = first + t / a.lanes, tile = a.parts == 1 ? task : task / a.parts, part = task - tile * a.parts;
@@ -189,7 +189,7 @@ static __device__ void columns_block(const reduce_args &a, i64 first, typename S
     if (a.parts > 1)
       deliver<S>(a, part, p.result + j, c[j]);
     else
-      store((T *)0, a, p.result + j, center[j], c[j]);
+      store((T *)0, a, e, p.result + j, center[j], c[j]);
   }
 }
 
@@ -198,22 +198,22 @@ template <typename T> struct column_pack {
   enum { N = sizeof(typename wide_of<T>::type) == 8 ? REDUCE_COLUMN_PACK / 2 : REDUCE_COLUMN_PACK };
 };
 
-template <typename S, typename T> static __device__ void reduce_columns(const reduce_args &a) {
+template <typename S, typename T, typename E> static __device__ void reduce_columns(const reduce_args &a, const E &e) {
   enum { V = column_pack<T>::N };
   __shared__ typename S::done shared[V * REDUCE_THREADS];
   int groups = REDUCE_THREADS / a.lanes;
   i64 tasks = a.tasks * a.parts;
   for (i64 first = (i64)blockIdx.x * groups; first < tasks; first += (i64)gridDim.x * groups) {
     if (a.vector)
-      columns_block<S, T, V>(a, first, shared);
+      columns_block<S, T, V>(a, e, first, shared);
     else
-      columns_block<S, T, 1>(a, first, shared);
+      columns_block<S, T, 1>(a, e, first, shared);
   }
 }
 
 /* ---- the second launch: merges the parts in their order ---- */
 
-template <typename S, typename T> static __device__ void reduce_parts(const reduce_args &a) {
+template <typename S, typename T, typename E> static __device__ void reduce_parts(const reduce_args &a, const E &e) {
   typedef typename S::done C;
   __shared__ C shared[REDUCE_THREADS];
   int column = (int)threadIdx.x % a.width, row = (int)threadIdx.x / a.width;
@@ -225,21 +225,31 @@ template <typename S, typename T> static __device__ void reduce_parts(const redu
       merge(&c, ((const C *)a.workspace)[part * a.results + result]);
     merge_rows<1>(&c, a.width, a.rows, shared);
     if (row == 0 && result < a.results)
-      store((T *)0, a, result, center_of<S, T>(a, result, S::CENTERED && !S::PAIR ? first_element(a, result) : 0), c);
+      store((T *)0, a, e, result, center_of<S, T>(a, result, S::CENTERED && !S::PAIR ? first_element(a, result) : 0), c);
   }
 }
 
-/* The three functions of an op for elements T with accumulator S. */
-#define REDUCE_FUNCTIONS(op, S, T)                                                                                       \
-  extern "C" __global__ void __launch_bounds__(REDUCE_THREADS, 3) op##_runs_##T(const reduce_args a) {                   \
-    reduce_runs<S<wide_of<T>::type>, T>(a);                                                                              \
+/* The three functions of an op, `runs`, `columns` and `parts`, for elements T with accumulator S. Their argument, of
+ * type ARGS, has the reduction in member REDUCTION, and the epilogue in EPILOGUE. */
+#define REDUCE_FUNCTIONS_OF(runs, columns, parts, S, T, ARGS, REDUCTION, EPILOGUE)                                       \
+  extern "C" __global__ void __launch_bounds__(REDUCE_THREADS, 3) runs(const ARGS a) {                                   \
+    reduce_runs<S<wide_of<T>::type>, T>(REDUCTION, EPILOGUE);                                                            \
   }                                                                                                                      \
-  extern "C" __global__ void __launch_bounds__(REDUCE_THREADS, 3) op##_columns_##T(const reduce_args a) {                \
-    reduce_columns<S<wide_of<T>::type>, T>(a);                                                                           \
+  extern "C" __global__ void __launch_bounds__(REDUCE_THREADS, 3) columns(const ARGS a) {                                \
+    reduce_columns<S<wide_of<T>::type>, T>(REDUCTION, EPILOGUE);                                                         \
   }                                                                                                                      \
-  extern "C" __global__ void __launch_bounds__(REDUCE_THREADS, 3) op##_parts_##T(const reduce_args a) {                  \
-    reduce_parts<S<wide_of<T>::type>, T>(a);                                                                             \
+  extern "C" __global__ void __launch_bounds__(REDUCE_THREADS, 3) parts(const ARGS a) {                                  \
+    reduce_parts<S<wide_of<T>::type>, T>(REDUCTION, EPILOGUE);                                                           \
   }
+#define REDUCE_FUNCTIONS(op, S, T)                                                                                       \
+  REDUCE_FUNCTIONS_OF(op##_runs_##T, op##_columns_##T, op##_parts_##T, S, T, reduce_args, a, no_epilogue())
+/* With a printed epilogue, whose words are behind the reduction's arguments. */
+#define REDUCE_WITH_EPILOGUE(S, T)                                                                                       \
+  struct joined_args {                                                                                                   \
+    reduce_args reduction;                                                                                               \
+    words epilogue;                                                                                                      \
+  };                                                                                                                     \
+  REDUCE_FUNCTIONS_OF(runs, columns, parts, S, T, joined_args, a.reduction, a.epilogue)
 #define REDUCE_FLOATS(op, S)                                                                                             \
   REDUCE_FUNCTIONS(op, S, f16) REDUCE_FUNCTIONS(op, S, bf16) REDUCE_FUNCTIONS(op, S, f32) REDUCE_FUNCTIONS(op, S, f64)
 #define REDUCE_NUMBERS(op, S) REDUCE_FLOATS(op, S) REDUCE_FUNCTIONS(op, S, i32) REDUCE_FUNCTIONS(op, S, i64)

@@ -55,11 +55,6 @@ static tn_status cuda_loss_prepare(tn_prepare *p, void **made) {
   return tn_cuda_reduction_request(p, keep, "cross_entropy", p->match->in[0]->dtype);
 }
 
-static void cuda_loss_release(tn_env *env, void *made) {
-  tn_cuda_reduction_withdraw(made);
-  tn_delete(env, made);
-}
-
 static tn_status cuda_loss_launch(tn_launch *l) {
   const tn_cuda_reduction *r = l->prepared;
   struct reduce_args a = r->args;
@@ -67,8 +62,10 @@ static tn_status cuda_loss_launch(tn_launch *l) {
   a.target = l->in[1].data;
   a.out[0] = l->out[0].data;
   a.out[1] = l->out[1].data;
-  return tn_cuda_reduction_launch(l, r, &a);
+  return tn_cuda_reduction_launch(l, r, &a, sizeof a);
 }
 
 TN_DEFINE_KERNEL(cuda, cross_entropy, "cuda_cross_entropy", "loss, lse = cross_entropy(logits, target)",
-                 "cross entropy of classes along any axis", TN_KERNEL_CALLBACKS(cuda_loss));
+                 "cross entropy of classes along any axis", .query = cuda_loss_query,
+                 .prepare = cuda_loss_prepare, .release = tn_cuda_reduction_release,
+                 .launch = cuda_loss_launch);

@@ -17,10 +17,15 @@
   X(matmul_kept_gelu) X(matmul_add) X(matmul_gelu_grad) X(matmul_bias_grad)
 /* pointwise.c */
 #define TN_CUDA_POINTWISE_KERNELS(X) X(pointwise) X(random_uniform) X(random_normal)
-/* reduce.c, all_finite.c */
+/* reduce.c, reduce_epilogue.c, all_finite.c */
 #define TN_CUDA_REDUCE_KERNELS(X)                                                                            \
   X(reduce_sum)                                                                                              \
-  X(reduce_max) X(reduce_min) X(argmax) X(moments) X(norm_grad_sums) X(all_finite)
+  X(reduce_max)                                                                                              \
+  X(reduce_min)                                                                                              \
+  X(argmax)                                                                                                  \
+  X(moments)                                                                                                 \
+  X(norm_grad_sums)                                                                                          \
+  X(reduce_sum_epilogue) X(moments_epilogue) X(norm_grad_sums_epilogue) X(all_finite)
 /* softmax.c, layer_norm.c, cross_entropy.c, embedding.c */
 #define TN_CUDA_ROW_KERNELS(X)                                                                               \
   X(softmax)                                                                                                 \

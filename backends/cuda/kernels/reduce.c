@@ -5,23 +5,24 @@
 
 #include "backends/cuda/kernels/image_layouts.h"
 #include "backends/cuda/kernels/kernels.h"
-#include "backends/cuda/kernels/reduce_plan.h"
+#include "backends/cuda/kernels/reduce.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
 #include "tenon/attributes.h"
 
-static const struct reduce_op {
-  const char *op;
-  int32_t words; /* of an accumulator */
-  bool floats, extreme;
-} cuda_reduce_ops[] = {{"reduce_sum", 1, false, false}, {"reduce_max", 1, false, true},
-                       {"reduce_min", 1, false, true},  {"argmax", 2, false, true},
-                       {"moments", 3, true, false},     {"norm_grad_sums", 2, true, false}};
+static const tn_cuda_reduce_op cuda_reduce_ops[] = {
+    {"reduce_sum", "sum_of", 1, false, false},     {"reduce_max", "largest_of", 1, false, true},
+    {"reduce_min", "smallest_of", 1, false, true}, {"argmax", "argmax_of", 2, false, true},
+    {"moments", "moments_run", 3, true, false},    {"norm_grad_sums", "grads_of", 2, true, false}};
 
-static const struct reduce_op *cuda_reduce_op(const tn_match *m) {
-  const struct reduce_op *o = cuda_reduce_ops;
-  while (strcmp(o->op, m->nodes[0].node->op) != 0) o++;
-  return o;
+const tn_cuda_reduce_op *tn_cuda_reduce_op_of(const char *op) {
+  for (size_t i = 0; i < sizeof cuda_reduce_ops / sizeof *cuda_reduce_ops; i++)
+    if (strcmp(cuda_reduce_ops[i].op, op) == 0) return &cuda_reduce_ops[i];
+  return NULL;
+}
+
+static const tn_cuda_reduce_op *cuda_reduce_op(const tn_match *m) {
+  return tn_cuda_reduce_op_of(m->nodes[0].node->op);
 }
 
 static void cuda_reduce_mark_axes(const tn_node *n, bool *reduced) {
@@ -37,8 +38,7 @@ static void cuda_reduce_mark_axes(const tn_node *n, bool *reduced) {
     reduced[a->axes.v[i] < 0 ? a->axes.v[i] + rank : a->axes.v[i]] = true;
 }
 
-/* False where the operand has no such layout. */
-static bool cuda_reduce_make(const tn_match *m, int32_t variant, tn_cuda_reduction *r) {
+bool tn_cuda_reduce_make(const tn_match *m, int32_t variant, tn_cuda_reduction *r) {
   const tn_node *n = m->nodes[0].node;
   const tn_type *x = n->in[0];
   bool reduced[TN_MAX_RANK] = {false};
@@ -49,9 +49,9 @@ static bool cuda_reduce_make(const tn_match *m, int32_t variant, tn_cuda_reducti
   return tn_cuda_reduction_make(r, x, layout.order, reduced);
 }
 
-static tn_status cuda_reduce_check(tn_query *q, const tn_cuda_reduction *r) {
+tn_status tn_cuda_reduce_check(tn_query *q, const tn_cuda_reduction *r) {
   const tn_node *n = q->match->nodes[0].node;
-  const struct reduce_op *o = cuda_reduce_op(q->match);
+  const tn_cuda_reduce_op *o = cuda_reduce_op(q->match);
   int32_t x = n->in[0]->dtype;
   if (x == TN_U8 || x == TN_BOOL || (o->floats && !tn_dtype_is_float(x)))
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "%s does not support elements of type %s", n->op,
@@ -64,12 +64,12 @@ static tn_status cuda_reduce_check(tn_query *q, const tn_cuda_reduction *r) {
 static tn_status cuda_reduce_query(tn_query *q) {
   const tn_match *m = q->match;
   tn_cuda_reduction r;
-  cuda_reduce_make(m, TN_CUDA_ROW_MAJOR, &r);
-  tn_status status = cuda_reduce_check(q, &r);
+  tn_cuda_reduce_make(m, TN_CUDA_ROW_MAJOR, &r);
+  tn_status status = tn_cuda_reduce_check(q, &r);
   for (int32_t how = TN_CUDA_ROW_MAJOR; how <= TN_CUDA_CHANNELS_LAST && status == TN_OK; how++) {
     tn_operand_layout layout = tn_cuda_image_layout(how), in[4] = {layout, {0}, {0}, {0}};
     if (m->n_in > 1) in[1] = layout;
-    if (!cuda_reduce_make(m, how, &r)) continue;
+    if (!tn_cuda_reduce_make(m, how, &r)) continue;
     tn_variant v = {.struct_size = sizeof v,
                     .id = how,
                     .name = how == TN_CUDA_ROW_MAJOR ? "row-major" : "channels last",
@@ -90,13 +90,8 @@ static tn_status cuda_reduce_prepare(tn_prepare *p, void **made) {
   tn_cuda_reduction *keep = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
   *made = keep;
-  cuda_reduce_make(p->match, p->variant, keep);
+  tn_cuda_reduce_make(p->match, p->variant, keep);
   return tn_cuda_reduction_request(p, keep, p->match->nodes[0].node->op, p->match->in[0]->dtype);
-}
-
-static void cuda_reduce_release(tn_env *env, void *made) {
-  tn_cuda_reduction_withdraw(made);
-  tn_delete(env, made);
 }
 
 static tn_status cuda_reduce_launch(tn_launch *l) {
@@ -109,18 +104,20 @@ static tn_status cuda_reduce_launch(tn_launch *l) {
     a.rstd = l->in[3].data;
   }
   for (int32_t i = 0; i < l->n_out; i++) a.out[i] = l->out[i].data;
-  return tn_cuda_reduction_launch(l, r, &a);
+  return tn_cuda_reduction_launch(l, r, &a, sizeof a);
 }
 
-TN_DEFINE_KERNEL(cuda, reduce_sum, "cuda_reduce_sum", "y = reduce_sum(x)", "sums over any axes",
-                 TN_KERNEL_CALLBACKS(cuda_reduce));
+#define CALLBACKS                                                                                            \
+  .query = cuda_reduce_query, .prepare = cuda_reduce_prepare, .release = tn_cuda_reduction_release,          \
+  .launch = cuda_reduce_launch
+TN_DEFINE_KERNEL(cuda, reduce_sum, "cuda_reduce_sum", "y = reduce_sum(x)", "sums over any axes", CALLBACKS);
 TN_DEFINE_KERNEL(cuda, reduce_max, "cuda_reduce_max", "y = reduce_max(x)", "largest elements over any axes",
-                 TN_KERNEL_CALLBACKS(cuda_reduce));
+                 CALLBACKS);
 TN_DEFINE_KERNEL(cuda, reduce_min, "cuda_reduce_min", "y = reduce_min(x)", "smallest elements over any axes",
-                 TN_KERNEL_CALLBACKS(cuda_reduce));
+                 CALLBACKS);
 TN_DEFINE_KERNEL(cuda, argmax, "cuda_argmax", "y = argmax(x)", "index of the largest element along an axis",
-                 TN_KERNEL_CALLBACKS(cuda_reduce));
+                 CALLBACKS);
 TN_DEFINE_KERNEL(cuda, moments, "cuda_moments", "mean, variance = moments(x)",
-                 "means and variances, merged pairwise", TN_KERNEL_CALLBACKS(cuda_reduce));
+                 "means and variances, merged pairwise", CALLBACKS);
 TN_DEFINE_KERNEL(cuda, norm_grad_sums, "cuda_norm_grad_sums", "s, d = norm_grad_sums(dy, x, mean, rstd)",
-                 "the sums of a normalization's gradient", TN_KERNEL_CALLBACKS(cuda_reduce));
+                 "the sums of a normalization's gradient", CALLBACKS);

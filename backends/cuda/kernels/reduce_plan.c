@@ -151,9 +151,20 @@ tn_status tn_cuda_reduction_request(tn_prepare *p, tn_cuda_reduction *r, const c
   return tn_cuda_request(p, &r->parts, file, name);
 }
 
-void tn_cuda_reduction_withdraw(tn_cuda_reduction *r) {
+tn_status tn_cuda_reduction_request_text(tn_prepare *p, tn_cuda_reduction *r, const char *title,
+                                         const char *text) {
+  tn_status status =
+      tn_cuda_request_text(p, &r->elements, title, text, r->args.columns > 0 ? "columns" : "runs");
+  if (status != TN_OK || r->args.parts == 1) return status;
+  return tn_cuda_request_text(p, &r->parts, title, text, "parts");
+}
+
+void tn_cuda_reduction_release(tn_env *env, void *prepared) {
+  tn_cuda_reduction *r = prepared;
+  if (r == NULL) return;
   tn_cuda_withdraw(&r->elements);
   tn_cuda_withdraw(&r->parts);
+  tn_delete(env, r);
 }
 
 /* The same division with single elements, for operands that are not aligned. The grid stays: blocks stride.
@@ -173,14 +184,15 @@ static void reduce_drop_vectors(struct reduce_args *a) {
   reduce_set_step(a);
 }
 
-tn_status tn_cuda_reduction_launch(tn_launch *l, const tn_cuda_reduction *r, struct reduce_args *args) {
+tn_status tn_cuda_reduction_launch(tn_launch *l, const tn_cuda_reduction *r, struct reduce_args *args,
+                                   size_t bytes) {
   if (args->results == 0) return TN_OK;
   args->workspace = l->workspace;
   if (args->vector && !(tn_cuda_is_aligned(args->x) && tn_cuda_is_aligned(args->y)))
     reduce_drop_vectors(args);
-  tn_status status = tn_cuda_launch(l, &r->elements, &r->elements_grid, args, sizeof *args);
+  tn_status status = tn_cuda_launch(l, &r->elements, &r->elements_grid, args, bytes);
   if (status != TN_OK || args->parts == 1) return status;
   args->width = tn_cuda_power(args->results, TN_CUDA_WARP);
   args->rows = REDUCE_THREADS / args->width;
-  return tn_cuda_launch(l, &r->parts, &r->parts_grid, args, sizeof *args);
+  return tn_cuda_launch(l, &r->parts, &r->parts_grid, args, bytes);
 }

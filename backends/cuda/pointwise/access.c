@@ -15,6 +15,14 @@ static bool access_is_random(const tn_pw_insn *insn) {
   return insn->op == TN_PW_UNIFORM || insn->op == TN_PW_NORMAL;
 }
 
+/* An operand that is an argument of the epilogue has no memory, and one element at the position. */
+static bool access_is_given(const tn_cuda_printer *p, const tn_pw_insn *insn) {
+  return insn->op == TN_PW_LOAD && insn->view < p->n_given;
+}
+static void access_put_given(tn_cuda_printer *p, const tn_pw_insn *insn) {
+  tn_cuda_put(p, "  const %s v%d = widen(given%d);\n", access_lane(p, insn), (int)insn->out, (int)insn->view);
+}
+
 /* ---- tables of spread ---- */
 
 /* Tables are often equal: the options of one optimizer change at the same places. */
@@ -125,7 +133,9 @@ static void access_put_random_run(tn_cuda_printer *p, const tn_pw_insn *insn, co
 
 void tn_cuda_put_access_once(tn_cuda_printer *p, const tn_pw_insn *insn) {
   tn_cuda_put(p, "  ");
-  if (access_is_random(insn))
+  if (access_is_given(p, insn))
+    access_put_given(p, insn);
+  else if (access_is_random(insn))
     access_put_random_at(p, insn, "0");
   else if (insn->op == TN_PW_SPREAD)
     access_put_spread_at(p, insn, "0");
@@ -170,7 +180,8 @@ static void access_put_load_of_thread(tn_cuda_printer *p, const tn_pw_insn *insn
 
 void tn_cuda_put_access_of_thread(tn_cuda_printer *p, const tn_pw_insn *insn) {
   char name[32];
-  if (insn->op == TN_PW_STORE || access_mode(p, insn) == PRINT_EACH) return;
+  if (access_is_given(p, insn)) access_put_given(p, insn);
+  if (access_is_given(p, insn) || insn->op == TN_PW_STORE || access_mode(p, insn) == PRINT_EACH) return;
   if (access_mode(p, insn) != PRINT_SAME) tn_cuda_put_place(p, insn->map, false);
   const char *place = access_place(p, insn, false, name);
   if (insn->op == TN_PW_LOAD)
@@ -212,6 +223,7 @@ static void access_put_narrow(tn_cuda_printer *p, const tn_pw_insn *insn) {
 
 void tn_cuda_put_access(tn_cuda_printer *p, const tn_pw_insn *insn) {
   char name[32], index[48];
+  if (access_is_given(p, insn)) return;
   if (insn->op == TN_PW_STORE) {
     access_put_narrow(p, insn);
     return;

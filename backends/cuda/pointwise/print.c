@@ -103,7 +103,7 @@ static size_t print_words(tn_cuda_printer *p) {
 
 static void print_pointers(tn_cuda_printer *p) {
   const tn_match *m = p->region->match;
-  for (int32_t i = 0; i < m->n_in; i++)
+  for (int32_t i = p->n_given; i < m->n_in; i++)
     if (m->in[i] != NULL)
       tn_cuda_put(p, "  const %s *in%d = (const %s *)a.w[%d];\n", tn_cuda_element_name(m->in[i]->dtype),
                   (int)i, tn_cuda_element_name(m->in[i]->dtype), (int)(TN_CUDA_PW_POINTERS + i));
@@ -144,20 +144,6 @@ static void print_once_for_block(tn_cuda_printer *p) {
   print_for_shared(p, "  const %1$s v%2$d = shared_%2$d;\n");
 }
 
-static void print_thread(tn_cuda_printer *p) {
-  const tn_pw_region *r = p->region;
-  int width = p->made->width;
-  tn_cuda_put(p,
-              "  const at_t p = block + threadIdx.x * %d;\n  if (p >= count) continue;\n"
-              "  const i32 n = count - p < %d ? (i32)(count - p) : %d;\n  const bool whole = n == %d && "
-              "a.w[%d] != 0;\n",
-              width, width, width, width, TN_CUDA_PW_ALIGNED);
-  for (int32_t i = r->end[TN_PW_ONCE]; i < r->n_insns; i++)
-    if (r->insns[i].op >= TN_PW_COMPUTED) tn_cuda_put_access_of_thread(p, &r->insns[i]);
-  for (int32_t i = 0; i < r->match->n_out; i++)
-    tn_cuda_put(p, "  pack<%s, %d> y%d;\n", tn_cuda_element_name(r->match->out[i]->dtype), width, (int)i);
-}
-
 static void print_loop(tn_cuda_printer *p) {
   const tn_pw_region *r = p->region;
   tn_cuda_put(p, "#pragma unroll\n  for (i32 k = 0; k < %d; k++) {\n", (int)p->made->width);
@@ -181,6 +167,27 @@ static void print_stores(tn_cuda_printer *p) {
   }
 }
 
+static void print_positions_of_thread(tn_cuda_printer *p) {
+  int width = p->made->width;
+  tn_cuda_put(p,
+              "  const at_t p = block + threadIdx.x * %d;\n  if (p >= count) continue;\n"
+              "  const i32 n = count - p < %d ? (i32)(count - p) : %d;\n  const bool whole = n == %d && "
+              "a.w[%d] != 0;\n",
+              width, width, width, width, TN_CUDA_PW_ALIGNED);
+}
+
+/* A thread's work at its n positions, the first of which is p. */
+static void print_thread(tn_cuda_printer *p) {
+  const tn_pw_region *r = p->region;
+  for (int32_t i = r->end[TN_PW_ONCE]; i < r->n_insns; i++)
+    if (r->insns[i].op >= TN_PW_COMPUTED) tn_cuda_put_access_of_thread(p, &r->insns[i]);
+  for (int32_t i = 0; i < r->match->n_out; i++)
+    tn_cuda_put(p, "  pack<%s, %d> y%d;\n", tn_cuda_element_name(r->match->out[i]->dtype),
+                (int)p->made->width, (int)i);
+  print_loop(p);
+  print_stores(p);
+}
+
 static void print_kernel(tn_cuda_printer *p) {
   tn_cuda_put(p, "extern \"C\" __global__ void __launch_bounds__(%d) region(const words a) {\n",
               TN_CUDA_PW_THREADS);
@@ -191,18 +198,34 @@ static void print_kernel(tn_cuda_printer *p) {
               " block += (at_t)gridDim.x * %d) {\n",
               TN_CUDA_PW_COUNT, TN_CUDA_PW_THREADS * (int)p->made->width,
               TN_CUDA_PW_THREADS * (int)p->made->width);
+  print_positions_of_thread(p);
   print_thread(p);
-  print_loop(p);
-  print_stores(p);
   tn_cuda_put(p, "  }\n}\n");
 }
 
-static void print_text(tn_cuda_printer *p) {
+/* The work at one position: packs of one element, which are aligned. */
+static void print_epilogue(tn_cuda_printer *p) {
+  tn_cuda_put(p, "static __device__ inline void after(const words &a, i64 at");
+  for (int32_t i = 0; i < p->n_given; i++)
+    tn_cuda_put(p, ", %s given%d", tn_cuda_element_name(p->region->match->in[i]->dtype), (int)i);
+  tn_cuda_put(p, ") {\n");
+  print_pointers(p);
+  print_once(p);
+  tn_cuda_put(p,
+              "  const at_t p = (at_t)at, block = p, count = (at_t)a.w[%d];\n  const i32 n = 1;\n"
+              "  const bool whole = true;\n  (void)block;\n  (void)count;\n",
+              TN_CUDA_PW_COUNT);
+  print_thread(p);
+  tn_cuda_put(p, "}\n\n");
+}
+
+static void print_text(tn_cuda_printer *p, const char *tail) {
   print_head(p);
   size_t at = print_words(p);
   tn_cuda_put_tables(p);
   tn_cuda_put_maps(p);
-  print_kernel(p);
+  p->n_given > 0 ? print_epilogue(p) : print_kernel(p);
+  tn_cuda_put(p, "%s", tail);
   if (p->no_memory) return;
   char digits[16];
   snprintf(digits, sizeof digits, "%4d", (int)p->made->n_words);
@@ -221,7 +244,7 @@ static void print_start(tn_cuda_printer *p) {
   const tn_match *m = p->region->match;
   tn_cuda_printed *made = p->made;
   made->count = p->region->space.count;
-  made->width = print_choose_width(p->region);
+  made->width = p->n_given > 0 ? 1 : print_choose_width(p->region);
   made->n_pointers = m->n_in + m->n_out;
   made->flops = print_work(p->region, p->region->end[TN_PW_ONCE], p->region->n_insns) * (double)made->count;
   made->few_blocks = print_work(p->region, 0, p->region->end[TN_PW_ONCE]) > PRINT_MUCH_WORK;
@@ -249,13 +272,16 @@ static tn_status print_finish(const tn_cuda_printer *p) {
   return print_copy_pairs(r, p->made);
 }
 
-static tn_status print_region(tn_pw_region *r, tn_cuda_printed *made) {
-  tn_cuda_printer p = {.region = r, .made = made};
+static tn_status print_region(tn_pw_region *r, int32_t n_given, const char *tail, tn_cuda_printed *made) {
+  tn_cuda_printer p = {.region = r, .made = made, .n_given = n_given};
   size_t maps = (size_t)r->n_maps + 1;
   if (r->match->n_in + r->match->n_out > TN_CUDA_PW_WORDS - TN_CUDA_PW_POINTERS)
     return tn_fail(r->handle, TN_EUNSUPPORTED, NULL, "the region has more than %d operands and results",
                    (int)(TN_CUDA_PW_WORDS - TN_CUDA_PW_POINTERS));
   tn_pw_schedule(r);
+  if (n_given > 0 && print_has_random(r))
+    return tn_fail(r->handle, TN_EUNSUPPORTED, NULL,
+                   "random numbers are made four at a time, and an epilogue has one position");
   tn_pw_place(r, false);
   int32_t *memory = tn_new(r->handle, maps * (2 * sizeof(int32_t) + 1));
   if (memory == NULL) return TN_ENOMEM;
@@ -264,13 +290,13 @@ static tn_status print_region(tn_pw_region *r, tn_cuda_printed *made) {
   p.map_known = (uint8_t *)(memory + 2 * maps);
   print_start(&p);
   tn_cuda_plan_maps(&p);
-  print_text(&p);
+  print_text(&p, tail);
   tn_delete(r->handle, memory);
   return print_finish(&p);
 }
 
-tn_status tn_cuda_print(const void *handle, const tn_match *m, const tn_layout *layout,
-                        tn_cuda_printed *made) {
+static tn_status print_match(const void *handle, const tn_match *m, const tn_layout *layout, int32_t n_given,
+                             const char *tail, tn_cuda_printed *made) {
   tn_pw_region r;
   tn_pw_space space;
   memset(made, 0, sizeof *made);
@@ -278,9 +304,19 @@ tn_status tn_cuda_print(const void *handle, const tn_match *m, const tn_layout *
   tn_status status = print_choose_space(handle, m, layout, &space);
   if (status != TN_OK) return status;
   status = tn_pw_build(handle, m, &space, &r);
-  if (status == TN_OK) status = print_region(&r, made);
+  if (status == TN_OK) status = print_region(&r, n_given, tail, made);
   tn_pw_drop(&r);
   return status;
+}
+
+tn_status tn_cuda_print(const void *handle, const tn_match *m, const tn_layout *layout,
+                        tn_cuda_printed *made) {
+  return print_match(handle, m, layout, 0, "", made);
+}
+
+tn_status tn_cuda_print_epilogue(const void *handle, const tn_match *m, int32_t n_given, const char *tail,
+                                 tn_cuda_printed *made) {
+  return print_match(handle, m, NULL, n_given, tail, made);
 }
 
 void tn_cuda_drop_printed(const void *handle, tn_cuda_printed *made) {

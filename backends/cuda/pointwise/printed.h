@@ -42,6 +42,15 @@ bool tn_cuda_takes_any_layout(const tn_match *match);
  * TN_EUNSUPPORTED comes with a reason. `printed` is to be dropped in either case. */
 tn_status tn_cuda_print(const void *handle, const tn_match *match, const tn_layout *layout,
                         tn_cuda_printed *printed);
+/* Prints the match as an epilogue: in place of the kernel, the function
+ *
+ *     void after(const words &a, i64 at, T0 given0, ..)
+ *
+ * of a position and of the values of the first n_given operands there
+ * (backends/cuda/device/reduce_results.cuh). Operands and results are row-major. `tail` follows the function:
+ * the kernels that call it. */
+tn_status tn_cuda_print_epilogue(const void *handle, const tn_match *match, int32_t n_given, const char *tail,
+                                 tn_cuda_printed *printed);
 void tn_cuda_drop_printed(const void *handle, tn_cuda_printed *printed);
 
 #endif

@@ -19,6 +19,7 @@ typedef struct tn_cuda_printer {
   size_t n, room; /* bytes of made->text */
   bool no_memory;
   bool wide;          /* positions need 64 bits */
+  int32_t n_given;    /* the first operands, which are arguments of an epilogue */
   int32_t *map_of;    /* for each map, the first that is equal */
   int32_t *map_mode;  /* PRINT_... */
   uint8_t *map_known; /* the place on the map has a name: bit 0 of the thread, bit 1 of the position */

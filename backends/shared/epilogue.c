@@ -1,0 +1,154 @@
+/* backends/shared/epilogue.c: see epilogue.h. */
+#include "backends/shared/epilogue.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Sizes that suffice for either part of a match. */
+typedef struct epilogue_sizes {
+  int32_t views, nodes, numbers;
+} epilogue_sizes;
+
+static epilogue_sizes epilogue_sizes_of(const tn_match *m) {
+  epilogue_sizes s = {m->n_in, m->n_nodes, 0};
+  for (int32_t i = 0; i < m->n_nodes; i++) {
+    s.views += m->nodes[i].node->n_out + m->nodes[i].node->n_in;
+    s.numbers += m->nodes[i].node->n_in;
+  }
+  return s;
+}
+
+static bool epilogue_allocate(const void *handle, tn_epilogue_part *p, const tn_match *m) {
+  epilogue_sizes s = epilogue_sizes_of(m);
+  p->types = tn_new(handle, (size_t)s.views * sizeof *p->types);
+  p->out_number = tn_new(handle, (size_t)s.views * sizeof *p->out_number);
+  p->constant = tn_new(handle, (size_t)s.views);
+  p->constant_node = tn_new(handle, (size_t)s.views * sizeof *p->constant_node);
+  p->nodes = tn_new(handle, (size_t)s.nodes * sizeof *p->nodes);
+  p->numbers = tn_new(handle, (size_t)s.numbers * sizeof *p->numbers + 1);
+  p->source = tn_new(handle, (size_t)s.views * sizeof *p->source);
+  return p->types && p->out_number && p->constant && p->constant_node && p->nodes && p->numbers && p->source;
+}
+
+static void epilogue_drop_match(const void *handle, tn_epilogue_part *p) {
+  void *const blocks[] = {p->types, p->out_number, p->constant, p->constant_node,
+                          p->nodes, p->numbers,    p->source};
+  for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) tn_delete(handle, blocks[i]);
+}
+
+static void epilogue_finish_match(tn_epilogue_part *p, int32_t n_in, int32_t n_out, int32_t n_nodes) {
+  p->match = (tn_match){.struct_size = sizeof p->match,
+                        .n_in = n_in,
+                        .n_out = n_out,
+                        .n_nodes = n_nodes,
+                        .in = p->types,
+                        .out = p->types + n_in,
+                        .out_number = p->out_number,
+                        .nodes = p->nodes,
+                        .constant = p->constant,
+                        .constant_node = p->constant_node};
+}
+
+/* Whether the region is behind the op: what the op reads comes from outside. */
+static bool epilogue_is_behind(const tn_match *m, const tn_match_node *op) {
+  for (int32_t i = 0; i < op->node->n_in; i++)
+    if (op->in[i] < 0 || op->in[i] >= m->n_in) return false;
+  return true;
+}
+
+/* The result of the match that is result k of the op, if it is one. */
+static tn_epilogue_source epilogue_source_of_result(const tn_match *m, const tn_match_node *op, int32_t k) {
+  for (int32_t i = 0; i < m->n_out; i++)
+    if (m->out_number[i] == op->first_out + k) return (tn_epilogue_source){TN_EPILOGUE_RESULT, i};
+  return (tn_epilogue_source){TN_EPILOGUE_INNER, -1};
+}
+
+/* The op with all of its results. */
+static void epilogue_split_op(const tn_match *m, const tn_match_node *op, tn_epilogue_part *p) {
+  const tn_node *n = op->node;
+  for (int32_t i = 0; i < n->n_in; i++) {
+    p->types[i] = n->in[i];
+    p->numbers[i] = i;
+    p->source[i] = (tn_epilogue_source){TN_EPILOGUE_OPERAND, op->in[i]};
+    p->constant[i] = m->constant[op->in[i]];
+    p->constant_node[i] = m->constant_node[op->in[i]];
+  }
+  for (int32_t k = 0; k < n->n_out; k++) {
+    p->types[n->n_in + k] = &n->out[k];
+    p->out_number[k] = n->n_in + k;
+    p->source[n->n_in + k] = epilogue_source_of_result(m, op, k);
+  }
+  p->nodes[0] = (tn_match_node){n, p->numbers, n->n_in};
+  epilogue_finish_match(p, n->n_in, n->n_out, 1);
+}
+
+/* Adds an operand of the launch to those of the region, unless it is there; returns its number. */
+static int32_t epilogue_region_operand(const tn_match *m, int32_t operand, tn_epilogue_part *p,
+                                       int32_t *n_in) {
+  for (int32_t i = 0; i < *n_in; i++)
+    if (p->source[i].place == TN_EPILOGUE_OPERAND && p->source[i].at == operand) return i;
+  p->types[*n_in] = m->in[operand];
+  p->constant[*n_in] = m->constant[operand];
+  p->constant_node[*n_in] = m->constant_node[operand];
+  p->source[*n_in] = (tn_epilogue_source){TN_EPILOGUE_OPERAND, operand};
+  return (*n_in)++;
+}
+
+/* The operands of the region: the op's results, then operands of the launch. */
+static int32_t epilogue_list_operands(const tn_match *m, const tn_match_node *op, tn_epilogue_part *p) {
+  int32_t n_in = 0;
+  for (; n_in < op->node->n_out; n_in++) {
+    p->types[n_in] = &op->node->out[n_in];
+    p->source[n_in] = epilogue_source_of_result(m, op, n_in);
+  }
+  for (int32_t i = 0; i < m->n_nodes; i++)
+    for (int32_t k = 0; &m->nodes[i] != op && k < m->nodes[i].node->n_in; k++)
+      if (m->nodes[i].in[k] >= 0 && m->nodes[i].in[k] < m->n_in)
+        epilogue_region_operand(m, m->nodes[i].in[k], p, &n_in);
+  return n_in;
+}
+
+/* A number of the match as the region numbers it. Results of nodes behind the op's move down by its own. */
+static int32_t epilogue_region_number(const tn_match *m, const tn_match_node *op, tn_epilogue_part *p,
+                                      int32_t n_in, int32_t number) {
+  int32_t n_out = op->node->n_out;
+  if (number < 0) return number;
+  if (number < m->n_in) return epilogue_region_operand(m, number, p, &n_in);
+  if (number >= op->first_out && number < op->first_out + n_out) return number - op->first_out;
+  return n_in + number - m->n_in - (number > op->first_out ? n_out : 0);
+}
+
+static void epilogue_split_region(const tn_match *m, const tn_match_node *op, tn_epilogue_part *p) {
+  int32_t n_in = epilogue_list_operands(m, op, p), n_nodes = 0, n_out = 0, *numbers = p->numbers;
+  for (int32_t i = 0; i < m->n_nodes; i++) {
+    const tn_match_node *n = &m->nodes[i];
+    if (n == op) continue;
+    p->nodes[n_nodes++] =
+        (tn_match_node){n->node, numbers, epilogue_region_number(m, op, p, n_in, n->first_out)};
+    for (int32_t k = 0; k < n->node->n_in; k++) *numbers++ = epilogue_region_number(m, op, p, n_in, n->in[k]);
+  }
+  for (int32_t k = 0; k < m->n_out; k++) {
+    int32_t number = epilogue_region_number(m, op, p, n_in, m->out_number[k]);
+    if (number < op->node->n_out) continue; /* a result of the op */
+    p->types[n_in + n_out] = m->out[k];
+    p->source[n_in + n_out] = (tn_epilogue_source){TN_EPILOGUE_RESULT, k};
+    p->out_number[n_out++] = number;
+  }
+  epilogue_finish_match(p, n_in, n_out, n_nodes);
+}
+
+tn_status tn_epilogue_split(const void *handle, const tn_match *m, const tn_match_node *op, tn_epilogue *e) {
+  *e = (tn_epilogue){0};
+  if (!epilogue_is_behind(m, op))
+    return tn_fail(handle, TN_EUNSUPPORTED, NULL, "an operand of %s is absent or made in the region",
+                   op->node->op);
+  if (!epilogue_allocate(handle, &e->op, m) || !epilogue_allocate(handle, &e->region, m)) return TN_ENOMEM;
+  epilogue_split_op(m, op, &e->op);
+  epilogue_split_region(m, op, &e->region);
+  return TN_OK;
+}
+
+void tn_epilogue_drop(const void *handle, tn_epilogue *e) {
+  epilogue_drop_match(handle, &e->op);
+  epilogue_drop_match(handle, &e->region);
+}
