@@ -265,7 +265,6 @@ static tn_status read_pattern_region(pattern_reader *r, int32_t *op_class) {
   *op_class = find_op_class(r->at, n);
   if (*op_class < 0)
     return pattern_error(r, "unknown class of ops; expected pointwise, reduce, move or another class,");
-  if (r->n_nodes > 1) return pattern_error(r, "a region behind more than one statement");
   r->at += n + 1;
   pattern_skip_space(r);
   return *r->at == '\0' ? TN_OK : pattern_error(r, "expected the end after a region");
@@ -300,4 +299,18 @@ tn_status tn_pattern_parse(const void *handle, tn_arena *arena, const char *text
   if (made->op_class < 0) TN_TRY(read_fixed_pattern(&r, made));
   *pattern = made;
   return TN_OK;
+}
+
+/* The bytes of the statements, without what is behind them. */
+static size_t length_of_statements(const tn_pattern *p) {
+  const char *arrow = strstr(p->text, "->"), *end = p->epilogue >= 0 ? strrchr(p->text, ';') : arrow;
+  size_t n = end != NULL ? (size_t)(end - p->text) : strlen(p->text);
+  while (n > 0 && p->text[n - 1] == ' ') n--;
+  return n;
+}
+
+bool tn_pattern_extends(const tn_pattern *with_epilogue, const tn_pattern *without) {
+  size_t n = length_of_statements(with_epilogue);
+  return with_epilogue->epilogue >= 0 && without->epilogue < 0 && n == length_of_statements(without) &&
+         memcmp(with_epilogue->text, without->text, n) == 0;
 }

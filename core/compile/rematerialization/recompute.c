@@ -49,12 +49,14 @@ static const tn_catalog_kernel *region_kernel_of(const recomputation *r, const t
   return g->fallback != NULL ? NULL : find_kernel_of(catalog->regions.v, catalog->regions.n, g);
 }
 
-/* The kernel of a group that can take more nodes: of a region, or of a node with a region as its epilogue. */
+/* The kernel of a group that can take more nodes: of a region, or of a node with a region as its epilogue.
+ * The nodes of other patterns are in the pattern's order, which tn_region_border does not keep. */
 static const tn_catalog_kernel *growing_kernel_of(const recomputation *r, const tn_group *g) {
   const tn_catalog *catalog = r->cover->catalog;
   const tn_catalog_kernel *kernel = region_kernel_of(r, g);
   if (kernel != NULL || g->fallback != NULL) return kernel;
-  return find_kernel_of(catalog->epilogues.v, catalog->epilogues.n, g);
+  kernel = find_kernel_of(catalog->epilogues.v, catalog->epilogues.n, g);
+  return kernel != NULL && kernel->pattern->n_nodes == 1 ? kernel : NULL;
 }
 
 /* ---- the rule ---- */

@@ -123,6 +123,7 @@ tn_status tn_round_cover(tn_round *r, tn_catalog *catalog) {
   TN_TRY(tn_round_sweep(r));
   TN_TRY(cover_regions(r));
   TN_TRY(tn_round_merge_siblings(r));
+  TN_TRY(tn_round_extend_patterns(r));
   return cover_single_nodes(r);
 }
 

@@ -101,6 +101,15 @@ tn_status tn_round_merge_siblings(tn_round *round);
 /* Chooses a kernel that computes a node, which `alone` would compute by itself, together with a region that
  * reads its results. *joined is false if no kernel does. */
 tn_status tn_round_join_epilogue(tn_round *round, uint32_t node, const tn_candidate *alone, bool *joined);
+/* Whether a region that reads results of a node has their dims: an element of the epilogue then needs one
+ * element of each result. */
+bool tn_round_region_has_space(const tn_round *round, uint32_t node, const tn_round_region *region);
+
+/* ---- extend_pattern.c ---- */
+
+/* Replaces chosen groups of several nodes by ones that also compute the region behind the last node, where a
+ * kernel has the group's pattern with an epilogue. */
+tn_status tn_round_extend_patterns(tn_round *round);
 
 /* ---- rejections.c ---- */
 

@@ -1,10 +1,9 @@
 /* core/compile/select/join_epilogue.c: kernels that compute a node and the region that reads its results, the
- * node's epilogue (`s, q = moments(x); pointwise+`). */
+ * node's epilogue (`s, q = moments(x); pointwise+`). extend_pattern.c does it for patterns of several nodes.
+ */
 #include "core/compile/select/cover_round.h"
 
-/* The region must have the iteration space of the results that it reads: an element of the epilogue needs one
- * element of each result. */
-static bool has_space_of_results(const tn_round *r, uint32_t node, const tn_round_region *region) {
+bool tn_round_region_has_space(const tn_round *r, uint32_t node, const tn_round_region *region) {
   const tn_graph *g = r->graph;
   const tn_type *space = tn_graph_type(g, g->nodes.v[region->node[region->n - 1]].first_out);
   for (int32_t i = 0; i < region->n; i++) {
@@ -33,7 +32,8 @@ static tn_status does_pattern_fit(tn_round *r, const tn_catalog_kernel *kernel, 
   const char *refusal = NULL;
   tn_candidate statement;
   *fits = false;
-  if (kernel->rank > p->alone->kernel->rank || kernel->rank > p->region.kernel->rank ||
+  if (kernel->pattern->n_nodes > 1 || kernel->rank > p->alone->kernel->rank ||
+      kernel->rank > p->region.kernel->rank ||
       kernel->pattern->epilogue != p->region.kernel->pattern->op_class)
     return TN_OK;
   TN_TRY(tn_match_at(&matcher, kernel, p->node, &statement, &refusal));
@@ -63,7 +63,7 @@ static tn_status join_region(tn_round *r, epilogue_pair *p, bool *joined) {
   for (int32_t i = 0; i < p->region.n; i++) p->nodes[i] = p->region.node[i];
   p->nodes[p->region.n] = p->node;
   tn_contracted_set_of(&r->contracted, p->nodes, p->region.n + 1);
-  if (!has_space_of_results(r, p->node, &p->region) ||
+  if (!tn_round_region_has_space(r, p->node, &p->region) ||
       !tn_contracted_set_is_convex(&r->contracted, p->nodes, p->region.n + 1))
     return TN_OK;
   for (int32_t i = 0; i < n && !*joined; i++) TN_TRY(try_epilogue_kernel(r, &kernels[i], p, joined));

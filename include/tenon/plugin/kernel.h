@@ -19,11 +19,15 @@
  * of nodes of the class with one iteration space; the values that cross its border are its operands and
  * results.
  *
- * `CLASS+` behind a single statement is its epilogue: a region that reads results of the statement and has
- * their dims. The results of the match are all values with a use outside, those of the statement among them;
- * operands are in the order of their first use. An operand of the statement is an operand of the match, never
- * a value of the region. The host asks for such a match where a kernel accepts the statement by itself, and
- * no kernel of a better family takes the statement or the region.
+ * `CLASS+` behind statements is the epilogue of the last one: a region that reads its results and has their
+ * dims. The results of the match are all values with a use outside, those of the statements among them. The
+ * host asks for such a match where a kernel accepts the statements by themselves, and no kernel of a better
+ * family takes the last statement or the region.
+ *
+ * Behind one statement, operands are in the order of their first use, nodes in topological order, and an
+ * operand of the statement is an operand of the match, never a value of the region. Behind several, that
+ * kernel has a pattern with the same words up to its `->`; the match begins with the operands and nodes of
+ * that pattern, in its order, and those of the region follow.
  *
  * Life cycle: query (compiling thread, no device needed) -> the host selects a variant -> prepare (compiling
  * thread, once for each use) -> fold (launching thread, before a launch whose constant operands have changed;

@@ -93,6 +93,18 @@ static void a_region_behind_a_statement_is_its_epilogue(void **state) {
   assert_int_equal(p->n_outs, 2);
   assert_int_equal(parse("s, q = moments(x)")->epilogue, -1);
   assert_int_equal(parse("pointwise+")->epilogue, -1);
+  assert_int_equal(parse("y = exp(x); s = sin(y); pointwise+")->n_nodes, 2);
+}
+
+static void a_pattern_is_extended_by_its_statements_with_an_epilogue(void **state) {
+  (void)state;
+  const tn_pattern *p = parse("y = exp(x); s = sin(y); pointwise+");
+  assert_true(tn_pattern_extends(p, parse("y = exp(x); s = sin(y)")));
+  assert_true(tn_pattern_extends(p, parse("y = exp(x); s = sin(y) -> y, s")));
+  assert_false(tn_pattern_extends(p, parse("y = exp(x); s = cos(y) -> y, s")));
+  assert_false(tn_pattern_extends(p, parse("y = exp(x)")));
+  assert_false(tn_pattern_extends(p, p));
+  assert_false(tn_pattern_extends(parse("y = exp(x); s = sin(y)"), parse("y = exp(x); s = sin(y)")));
 }
 
 static void the_plan_finds_makers_first_and_users_through_bound_values(void **state) {
@@ -122,8 +134,6 @@ static void wrong_patterns_are_refused_with_their_position(void **state) {
          "pattern \"pointwise+; y = f(x)\": expected the end after a region at character 11");
   refuse("y = f(x); pointwise+; z = g(y)",
          "pattern \"y = f(x); pointwise+; z = g(y)\": expected the end after a region at character 21");
-  refuse("y = f(x); z = g(y); pointwise+", "pattern \"y = f(x); z = g(y); pointwise+\": a region behind "
-                                           "more than one statement at character 21");
   refuse("y = f(x); pointy+", "pattern \"y = f(x); pointy+\": unknown class of ops; expected pointwise, "
                               "reduce, move or another class, at character 11");
 }
@@ -188,6 +198,7 @@ int main(void) {
       cmocka_unit_test(an_underscore_is_an_absent_operand_or_an_unnamed_result),
       cmocka_unit_test(a_class_and_a_plus_make_a_region),
       cmocka_unit_test(a_region_behind_a_statement_is_its_epilogue),
+      cmocka_unit_test(a_pattern_is_extended_by_its_statements_with_an_epilogue),
       cmocka_unit_test(the_plan_finds_makers_first_and_users_through_bound_values),
       cmocka_unit_test(wrong_patterns_are_refused_with_their_position),
       cmocka_unit_test(a_statement_marked_and_is_only_recomputed),

@@ -75,8 +75,6 @@ static KERNEL(k_softmax, "t.softmax", "t", "y = softmax(x)", offer_plain);
 static KERNEL(k_tail, "t.tail", "t", "y = exp(x); s = sin(x); z = mul(y, s)", offer_plain);
 static KERNEL(k_both, "t.both", "t", "m = matmul(a, b); n = matmul(a, c) -> m, n", offer_plain);
 static KERNEL(k_keeps, "t.keeps", "t", "y = matmul(a, b); z = relu(y) -> y, z", offer_plain);
-static KERNEL(k_sum_epilogue, "t.sum_epilogue", "t", "y = reduce_sum(x); pointwise+", offer_plain);
-static KERNEL(k_fast_sum, "fast.sum", "fast", "y = reduce_sum(x)", offer_slow);
 static KERNEL(k_unknown, "t.unknown", "t", "y = quux(x)", offer_plain);
 static KERNEL(k_garbled, "t.garbled", "t", "y = relu(x", offer_plain);
 
@@ -557,66 +555,6 @@ static void other_regions_stay_apart(void **state) {
   fixture_close(&F);
 }
 
-/* ---- epilogues ---- */
-
-static void an_epilogue_joins_the_statement_that_it_reads(void **state) {
-  (void)state;
-  OPEN(KERNELS_PLAIN, &k_sum_epilogue.item);
-  tn_cover *cover =
-      cover_of("a: f32[4, 8] = input(name=a)\nb: f32[4] = input(name=b)\ns = reduce_sum(a, axes=[1])\n"
-               "e = exp(s)\ny = mul(e, b)\noutput y = y\noutput s = s\n");
-  assert_int_equal(cover->groups.n, 1);
-  const tn_group *g = &cover->groups.v[0];
-  assert_string_equal(g->kernel->item.name, "t.sum_epilogue");
-  assert_int_equal(g->n_nodes, 3);
-  assert_int_equal(g->n_in, 2);
-  assert_int_equal(g->n_out, 2);
-  assert_string_equal(g->match->nodes[0].node->op, "reduce_sum");
-  assert_int_equal(g->match->nodes[1].in[0], g->match->nodes[0].first_out);
-  tn_cover_destroy(cover);
-  /* the region may be a single node */
-  cover = cover_of("a: f32[4, 8] = input(name=a)\ns = reduce_sum(a, axes=[1])\ne = exp(s)\noutput e = e\n");
-  assert_int_equal(cover->groups.n, 1);
-  assert_int_equal(cover->groups.v[0].n_out, 1);
-  tn_cover_destroy(cover);
-  fixture_close(&F);
-}
-
-/* Another iteration space, a region that waits for another reader of the statement, and no region. */
-static void other_regions_are_no_epilogue(void **state) {
-  (void)state;
-  static const char *const others[] = {
-      "s = reduce_sum(a, axes=[1], keep=yes)\ny = sub(a, s)\n",
-      "s = reduce_sum(a)\nm = reduce_sum(s)\nh = matmul(a, a)\nz = add(s, m)\nk = reduce_max(h)\ny = mul(z, "
-      "k)\n",
-      "s = reduce_sum(a)\ny = reduce_max(s)\n",
-  };
-  OPEN(KERNELS_PLAIN, &k_sum_epilogue.item);
-  for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-    char text[300];
-    snprintf(text, sizeof text, "a: f32[8, 8] = input(name=a)\n%soutput y = y\n", others[i]);
-    tn_cover *cover = cover_of(text);
-    const tn_group *first = &cover->groups.v[0];
-    for (size_t g = 0; g < cover->groups.n; g++)
-      if (cover->groups.v[g].nodes[0] < first->nodes[0]) first = &cover->groups.v[g];
-    assert_string_equal(first->kernel->item.name, "t.reduce_sum");
-    tn_cover_destroy(cover);
-  }
-  fixture_close(&F);
-}
-
-static void a_better_family_keeps_its_statement(void **state) {
-  (void)state;
-  OPEN(KERNELS_PLAIN, &k_fast_sum.item, &k_sum_epilogue.item);
-  fixture_families(&F, (const char *const[]){"fast", "t"}, 2);
-  tn_cover *cover =
-      cover_of("a: f32[4, 8] = input(name=a)\ns = reduce_sum(a, axes=[1])\ne = exp(s)\noutput e = e\n");
-  assert_int_equal(cover->groups.n, 2);
-  assert_string_equal(cover->groups.v[0].kernel->item.name, "fast.sum");
-  tn_cover_destroy(cover);
-  fixture_close(&F);
-}
-
 /* ---- limits ---- */
 
 static char *chain(int n) {
@@ -819,9 +757,6 @@ int main(void) {
       cmocka_unit_test(small_regions_that_read_results_of_one_node_are_one),
       cmocka_unit_test(siblings_fill_one_region_after_the_other),
       cmocka_unit_test(other_regions_stay_apart),
-      cmocka_unit_test(an_epilogue_joins_the_statement_that_it_reads),
-      cmocka_unit_test(other_regions_are_no_epilogue),
-      cmocka_unit_test(a_better_family_keeps_its_statement),
       cmocka_unit_test(a_region_that_is_too_large_for_its_kernel_is_cut),
       cmocka_unit_test(a_region_has_at_most_24_operands),
       cmocka_unit_test(a_predicated_commit_is_a_choice_of_values),
