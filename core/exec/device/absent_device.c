@@ -93,6 +93,7 @@ static tn_status absent_describe(tn_device *device, tn_registry *registry, const
   TN_TRY(absent_check_kernels(device, registry, &file));
   device->count = file.count;
   device->target.properties = file.properties;
+  device->target.deterministic = request->deterministic;
   tn_properties_complete(&device->target.properties);
   return tn_answers_create(&device->env, &device->target.answers);
 }

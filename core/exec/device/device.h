@@ -66,6 +66,7 @@ typedef struct tn_device_request {
   bool automatic;    /* `auto` chose names: the reasons against them are no warnings */
   const char *cache; /* the folder under which backends have folders of their own; NULL: none */
   bool closed; /* the device is described and not opened: programs can be compiled for it, and not run */
+  bool deterministic; /* of the targets of the device and of its fallback */
 } tn_device_request;
 
 /* Opens the first usable backend of `names` ("cuda", "onednn", "cpu"); for an extension, its family too. The

@@ -55,9 +55,6 @@ static tn_status devices_cache_folder(tn_run *run, const char **folder) {
 
 /* Destroys the device if its tuner cannot be opened. */
 static tn_status devices_add_tuner(tn_run *run, const char *folder, tn_device **device) {
-  (*device)->target.deterministic = run->settings.run.deterministic;
-  if ((*device)->fallback != NULL)
-    (*device)->fallback->target.deterministic = run->settings.run.deterministic;
   tn_status status = devices_open_tuner(run, *device, folder);
   if (status == TN_OK) return TN_OK;
   tn_error_move(&run->env, &(*device)->env);
@@ -121,7 +118,8 @@ tn_status tn_run_open_device(tn_run *run, tn_device **device) {
                                .uncaptured = !run->settings.backend.capture,
                                .fallback = run->settings.backend.fallback + 1,
                                .reserve = TN_DEFAULT_FALLBACK,
-                               .closed = run->planning};
+                               .closed = run->planning,
+                               .deterministic = run->settings.run.deterministic != 0};
   if (run->device_file != NULL) {
     TN_TRY(tn_device_from_file(&run->env, run->registry, &request, run->device_file, device));
     return devices_add_tuner(run, request.cache, device);

@@ -120,6 +120,22 @@ static void a_closed_device_has_a_target_and_nothing_else(void **state) {
   tn_device_destroy(device);
 }
 
+static void what_the_request_asks_of_kernels_holds_for_the_fallback(void **state) {
+  (void)state;
+  const char *names[] = {"far", "near"};
+  tn_device_request request = {names, 2, 0, 5, configure, NULL};
+  request.fallback = TN_FALLBACK_ALLOW;
+  for (int i = 0; i < 2; i++) {
+    tn_device *device;
+    request.deterministic = i == 1;
+    assert_int_equal(tn_device_create(&env, registry, &request, &device), TN_OK);
+    assert_non_null(device->fallback);
+    assert_int_equal(device->target.deterministic, i);
+    assert_int_equal(device->fallback->target.deterministic, i);
+    tn_device_destroy(device);
+  }
+}
+
 static void an_extension_brings_its_family(void **state) {
   (void)state;
   tn_device *device;
@@ -232,6 +248,7 @@ int main(void) {
       CASE(a_family_is_opened_with_its_streams_and_options),
       CASE(unset_threads_are_all_processors),
       CASE(a_closed_device_has_a_target_and_nothing_else),
+      CASE(what_the_request_asks_of_kernels_holds_for_the_fallback),
       CASE(an_extension_brings_its_family),
       CASE(what_cannot_be_used_is_passed_over_with_its_reason),
       CASE(all_reasons_are_told_when_none_is_left),
