@@ -16,13 +16,41 @@ static void doctor_print_device(size_t index, const json_t *device) {
          json_number_value(json_object_get(device, "vector_flops_per_s")) * 1e-9);
 }
 
+static void doctor_print_library(const json_t *library) {
+  const char *path = json_string_value(json_object_get(library, "path"));
+  printf("  library  %s %s%s%s\n", json_string_value(json_object_get(library, "name")),
+         json_string_value(json_object_get(library, "version")), path ? ", " : "", path ? path : "");
+}
+
+/* A row of the table, or the reason for its absence. */
+static void doctor_print_memory(const json_t *memory) {
+  const char *reason = json_string_value(json_object_get(memory, "reason"));
+  printf("  device %-3lld", json_integer_value(json_object_get(memory, "device")));
+  if (reason)
+    printf(" unknown: %s\n", reason);
+  else
+    printf("%12.1f %12.1f %12.1f\n", json_number_value(json_object_get(memory, "device_mib")),
+           json_number_value(json_object_get(memory, "taken_mib")),
+           json_number_value(json_object_get(memory, "free_mib")));
+}
+
+static void doctor_print_memories(const json_t *memories) {
+  if (json_array_size(memories) > 0)
+    printf("  %-10s%12s %12s %12s   (taken: other processes, the driver, open libraries)\n", "MiB", "all",
+           "taken", "for a run");
+  for (size_t i = 0; i < json_array_size(memories); i++) doctor_print_memory(json_array_get(memories, i));
+}
+
 static void doctor_print_backend(const json_t *backend) {
-  const json_t *devices = json_object_get(backend, "devices");
+  const json_t *devices = json_object_get(backend, "devices"),
+               *libraries = json_object_get(backend, "libraries");
   const char *reason = json_string_value(json_object_get(backend, "reason"));
   printf("backend    %s", json_string_value(json_object_get(backend, "name")));
   if (reason) printf(": not usable: %s", reason);
   printf("\n");
+  for (size_t i = 0; i < json_array_size(libraries); i++) doctor_print_library(json_array_get(libraries, i));
   for (size_t i = 0; i < json_array_size(devices); i++) doctor_print_device(i, json_array_get(devices, i));
+  doctor_print_memories(json_object_get(backend, "memory"));
 }
 
 static void doctor_print(const json_t *json) {

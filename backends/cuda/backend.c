@@ -11,6 +11,17 @@ static void cuda_backend_close(tn_env *env, void *backend) {
   tn_delete(env, b);
 }
 
+static void cuda_backend_write_versions(tn_cuda_backend_object *b) {
+  const tn_cuda_libraries *l = &b->libraries;
+  enum { ROOM = sizeof b->versions[0] };
+  snprintf(b->versions[TN_CUDA_LIBRARY_DRIVER], ROOM, "%d.%d", l->driver_version / 1000,
+           l->driver_version % 1000 / 10);
+  snprintf(b->versions[TN_CUDA_LIBRARY_NVRTC], ROOM, "%d.%d", l->nvrtc_version / 1000,
+           l->nvrtc_version % 1000 / 10);
+  snprintf(b->versions[TN_CUDA_LIBRARY_LT], ROOM, "%d.%d.%d", (int)(l->lt_version / 10000),
+           (int)(l->lt_version / 100 % 100), (int)(l->lt_version % 100));
+}
+
 static tn_status cuda_backend_open(tn_env *env, const void *options, void **backend) {
   *backend = NULL;
   tn_cuda_backend_object *b = tn_new(env, sizeof *b);
@@ -22,10 +33,7 @@ static tn_status cuda_backend_open(tn_env *env, const void *options, void **back
     cuda_backend_close(env, b);
     return status;
   }
-  const tn_cuda_libraries *l = &b->libraries;
-  snprintf(b->versions, sizeof b->versions, "CUDA driver %d.%d, NVRTC %d.%d, cuBLASLt %lld",
-           l->driver_version / 1000, l->driver_version % 1000 / 10, l->nvrtc_version / 1000,
-           l->nvrtc_version % 1000 / 10, (long long)l->lt_version);
+  cuda_backend_write_versions(b);
   *backend = b;
   return TN_OK;
 }
@@ -42,9 +50,17 @@ static tn_status cuda_backend_count(tn_env *env, void *backend, int32_t *count) 
                  l->path[TN_CUDA_LIBRARY_DRIVER]);
 }
 
-static const char *cuda_backend_libraries(tn_env *env, void *backend) {
+static int32_t cuda_backend_library(tn_env *env, void *backend, int32_t index, tn_backend_library *library) {
+  static const char *const names[TN_CUDA_LIBRARIES] = {[TN_CUDA_LIBRARY_DRIVER] = "CUDA driver",
+                                                       [TN_CUDA_LIBRARY_NVRTC] = "NVRTC",
+                                                       [TN_CUDA_LIBRARY_LT] = "cuBLASLt"};
+  const tn_cuda_backend_object *b = backend;
   (void)env;
-  return ((const tn_cuda_backend_object *)backend)->versions;
+  if (index >= TN_CUDA_LIBRARIES) return 0;
+  library->name = names[index];
+  library->version = b->versions[index];
+  library->path = b->libraries.path[index];
+  return 1;
 }
 
 static const tn_option options[] = {
@@ -82,7 +98,7 @@ const tn_backend tn_cuda_backend = {
     .capture_launch = tn_cuda_capture_launch,
     .capture_delete = tn_cuda_capture_delete,
     .native = tn_cuda_native,
-    .libraries = cuda_backend_libraries,
+    .library = cuda_backend_library,
     .finish_prepare = tn_cuda_finish_prepare,
     .memory_info = tn_cuda_memory_info,
 };

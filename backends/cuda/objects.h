@@ -30,7 +30,7 @@ typedef struct tn_cuda_backend_object {
   tn_env env; /* of open */
   const tn_cuda_options *options;
   tn_cuda_libraries libraries;
-  char versions[128]; /* of tn_backend.libraries */
+  char versions[TN_CUDA_LIBRARIES][16]; /* "13.0" */
   char details[2048]; /* of the device whose properties were read last */
 } tn_cuda_backend_object;
 

@@ -34,13 +34,16 @@ static tn_status onednn_open(tn_env *env, const void *options, void **backend) {
   return TN_OK;
 }
 
-static const char *onednn_libraries(tn_env *env, void *backend) {
+static int32_t onednn_library(tn_env *env, void *backend, int32_t index, tn_backend_library *library) {
   (void)env;
 #ifdef TN_HAVE_DNNL
-  return ((const tn_onednn *)backend)->library->version;
+  if (index > 0) return 0;
+  library->name = "oneDNN";
+  library->version = ((const tn_onednn *)backend)->library->version;
+  return 1;
 #else
-  (void)backend;
-  return NULL;
+  (void)backend, (void)index, (void)library;
+  return 0;
 #endif
 }
 
@@ -59,6 +62,6 @@ const tn_backend tn_onednn_backend = {
     .extends = "cpu",
     .open = onednn_open,
     .close = onednn_close,
-    .libraries = onednn_libraries,
+    .library = onednn_library,
     .preference = 20,
 };

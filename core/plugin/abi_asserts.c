@@ -455,6 +455,11 @@ AT(tn_device_info, peak_bytes, 48);
 AT(tn_device_info, programs, 56);
 AT(tn_device_info, compiled, 64);
 
+SIZED(tn_backend_library, 32);
+AT(tn_backend_library, name, 8);
+AT(tn_backend_library, version, 16);
+AT(tn_backend_library, path, 24);
+
 /* Items: a tn_item, whose struct_size is that of the whole item. They grow at their end; normalize.c copies
  * them into structs of the host's size. */
 
@@ -486,7 +491,7 @@ AT(tn_backend, capture, 224);
 AT(tn_backend, capture_launch, 232);
 AT(tn_backend, capture_delete, 240);
 AT(tn_backend, native, 248);
-AT(tn_backend, libraries, 256);
+AT(tn_backend, library, 256);
 AT(tn_backend, event_done, 264);
 AT(tn_backend, preference, 272);
 AT(tn_backend, event_seconds, 280);

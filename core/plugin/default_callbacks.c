@@ -130,9 +130,9 @@ static void *default_native(tn_env *env, void *device, void *stream, const char 
   return NULL;
 }
 
-static const char *default_libraries(tn_env *env, void *backend) {
-  (void)env, (void)backend;
-  return NULL;
+static int32_t default_library(tn_env *env, void *backend, int32_t index, tn_backend_library *library) {
+  (void)env, (void)backend, (void)index, (void)library;
+  return 0;
 }
 
 /* ---- groups ---- */
@@ -176,7 +176,7 @@ const char *tn_backend_check_callbacks(const tn_backend *b) {
 void tn_backend_fill_callbacks(tn_backend *b) {
   FILL(b, open, default_open);
   FILL(b, close, default_close);
-  FILL(b, libraries, default_libraries);
+  FILL(b, library, default_library);
   if (b->extends != NULL) return;
   FILL(b, count, default_count);
   FILL(b, properties, default_properties);

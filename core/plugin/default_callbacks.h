@@ -11,7 +11,7 @@
 /* The rule that a backend as its author wrote it breaks; NULL: none. */
 const char *tn_backend_check_callbacks(const tn_backend *backend);
 
-/* Sets the callbacks that are NULL. An extension has no devices and gets open, close and libraries only. */
+/* Sets the callbacks that are NULL. An extension has no devices and gets open, close and library only. */
 void tn_backend_fill_callbacks(tn_backend *backend);
 
 /* Whether device memory is the default: memory of the host, from the application's allocator. */

@@ -21,7 +21,7 @@ tn_status tn_library_open(tn_env *env, tn_library **library) {
   *library = d;
   if (d == NULL) return TN_ENOMEM;
   const dnnl_version_t *version = dnnl_version();
-  snprintf(d->version, sizeof d->version, "oneDNN %d.%d.%d", version->major, version->minor, version->patch);
+  snprintf(d->version, sizeof d->version, "%d.%d.%d", version->major, version->minor, version->patch);
   TN_DNNL_TRY(env, dnnl_engine_create(&d->engine, dnnl_cpu, 0));
   TN_DNNL_TRY(env, dnnl_stream_create(&d->stream, d->engine, dnnl_stream_default_flags));
   return TN_OK;

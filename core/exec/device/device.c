@@ -82,16 +82,18 @@ static tn_status find_backend(tn_device *device, tn_registry *registry, const ch
 }
 
 static tn_status open_backend(tn_device *device, const tn_device_request *request, const tn_backend *backend,
-                              void **self) {
+                              void **self, const char **libraries) {
   const void *options = NULL;
   TN_TRY(fill_backend_options(device, request, backend, &options));
-  return backend->open(&device->env, options, self);
+  TN_TRY(backend->open(&device->env, options, self));
+  *libraries = tn_backend_libraries(&device->env, backend, *self, &device->memory);
+  return *libraries != NULL ? TN_OK : TN_ENOMEM;
 }
 
 tn_status tn_device_open_extension(tn_device *device, const tn_device_request *request,
                                    const tn_backend *extension) {
   device->extension = extension;
-  return open_backend(device, request, extension, &device->extension_self);
+  return open_backend(device, request, extension, &device->extension_self, &device->extension_libraries);
 }
 
 /* The family of an extension must not be an extension itself, since that has no devices. */
@@ -189,7 +191,7 @@ static tn_status open_named(tn_device *device, tn_registry *registry, const tn_d
   else
     TN_TRY(find_backend(device, registry, named->extends, &device->backend));
   TN_TRY(check_family(device));
-  TN_TRY(open_backend(device, request, device->backend, &device->self));
+  TN_TRY(open_backend(device, request, device->backend, &device->self, &device->libraries));
   if (named->extends != NULL) TN_TRY(tn_device_open_extension(device, request, named));
   device->uncaptured = request->uncaptured;
   device->target.deterministic = request->deterministic;
@@ -203,15 +205,18 @@ static tn_status open_named(tn_device *device, tn_registry *registry, const tn_d
 
 /* ---- the memory of the device ---- */
 
-static tn_status read_used_bytes(tn_device *device) {
+/* Some backends know the free memory only of an open device. Plans must fit into it. */
+static tn_status read_free_bytes(tn_device *device) {
   const tn_backend *b = device->backend;
   int64_t free_bytes = 0, all = 0;
   device->used_bytes = -1;
   if (b->memory_info == NULL) return TN_OK;
   tn_status status = b->memory_info(&device->env, device->device, &free_bytes, &all);
-  if (status == TN_OK) device->used_bytes = all - free_bytes;
   if (status == TN_EUNSUPPORTED) tn_error_clear(&device->env);
-  return status == TN_EUNSUPPORTED ? TN_OK : status;
+  if (status != TN_OK) return status == TN_EUNSUPPORTED ? TN_OK : status;
+  device->used_bytes = all - free_bytes;
+  device->target.properties.free_bytes = free_bytes;
+  return TN_OK;
 }
 
 bool tn_device_read_memory_use(tn_device *device, tn_device_memory_use *use) {
@@ -231,7 +236,7 @@ bool tn_device_read_memory_use(tn_device *device, tn_device_memory_use *use) {
 tn_status tn_device_start(tn_device *device) {
   if (device->device != NULL) return TN_OK;
   TN_TRY(device->backend->device_open(&device->env, device->self, device->index, &device->device));
-  TN_TRY(read_used_bytes(device));
+  TN_TRY(read_free_bytes(device));
   return open_streams(device);
 }
 

@@ -17,6 +17,7 @@ typedef struct tn_device {
   const tn_backend *backend;   /* of the family */
   const tn_backend *extension; /* if the name is that of an extension; else NULL */
   void *self, *extension_self; /* the backends' objects */
+  const char *libraries, *extension_libraries; /* "oneDNN 2.6.3"; NULL: the backend is not open */
   int32_t index;
   void *device; /* NULL: not open */
   void *streams[TN_STREAMS];
@@ -110,6 +111,12 @@ static inline bool tn_device_captures(const tn_device *device) {
 /* The name by which it was opened: of the extension, or of the family. */
 static inline const char *tn_device_name(const tn_device *device) {
   return device->extension != NULL ? device->extension->item.name : device->backend->item.name;
+}
+
+/* The libraries of the backend by whose name it was opened; "": none is known. */
+static inline const char *tn_device_libraries(const tn_device *device) {
+  const char *text = device->extension != NULL ? device->extension_libraries : device->libraries;
+  return text != NULL ? text : "";
 }
 
 /* Prepares a kernel for one use on the device. *prepared is left unchanged for a kernel without prepare. */

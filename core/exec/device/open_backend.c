@@ -29,3 +29,17 @@ tn_status tn_backend_describe(tn_env *env, const tn_backend *backend, void *self
   properties->free_bytes = tn_memory_available();
   return TN_OK;
 }
+
+bool tn_backend_library_at(tn_env *env, const tn_backend *backend, void *self, int32_t index,
+                           tn_backend_library *library) {
+  *library = (tn_backend_library){.struct_size = sizeof *library};
+  return backend->library(env, self, index, library) != 0;
+}
+
+const char *tn_backend_libraries(tn_env *env, const tn_backend *backend, void *self, tn_arena *arena) {
+  const char *text = "";
+  tn_backend_library l;
+  for (int32_t i = 0; text != NULL && tn_backend_library_at(env, backend, self, i, &l); i++)
+    text = tn_arena_printf(arena, "%s%s%s %s", text, i > 0 ? ", " : "", l.name, l.version);
+  return text;
+}

@@ -3,6 +3,7 @@
 #ifndef TN_CORE_EXEC_DEVICE_OPEN_BACKEND_H
 #define TN_CORE_EXEC_DEVICE_OPEN_BACKEND_H
 
+#include "core/base/arena.h"
 #include "core/config/options/options.h"
 #include "tenon/plugin/backend.h"
 
@@ -16,5 +17,11 @@ tn_status tn_backend_finish_options(tn_env *env, tn_options *options);
 /* The properties of device `index`. Memory whose size the backend leaves 0 is the host's. */
 tn_status tn_backend_describe(tn_env *env, const tn_backend *backend, void *self, int32_t index,
                               tn_device_properties *properties);
+
+/* Library number `index` of a backend; false: there are no more. */
+bool tn_backend_library_at(tn_env *env, const tn_backend *backend, void *self, int32_t index,
+                           tn_backend_library *library);
+/* "oneDNN 2.6.3, acmeBLAS 4.1", in the arena; "": the backend names none. NULL: no memory. */
+const char *tn_backend_libraries(tn_env *env, const tn_backend *backend, void *self, tn_arena *arena);
 
 #endif

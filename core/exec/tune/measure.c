@@ -27,13 +27,9 @@ static void describe_types(tn_text *text, const tn_type *const *types, int32_t n
 
 /* The libraries of the backend of the kernel's family; "" if it reports none. */
 static const char *kernel_libraries(const tn_device *d, const tn_entry *entry) {
-  const char *family = ((const tn_kernel *)entry->item)->family, *libraries = NULL;
-  bool extends = d->extension != NULL && tn_text_equal(d->extension->item.name, family);
-  const tn_backend *b = extends ? d->extension : d->backend;
-  tn_env env = d->env;
-  if (tn_text_equal(b->item.name, family))
-    libraries = b->libraries(&env, extends ? d->extension_self : d->self);
-  return libraries != NULL ? libraries : "";
+  const char *family = ((const tn_kernel *)entry->item)->family;
+  if (d->extension != NULL && tn_text_equal(d->extension->item.name, family)) return d->extension_libraries;
+  return tn_text_equal(d->backend->item.name, family) ? d->libraries : "";
 }
 
 /* Dims of operands and results imply the strides, and nearly always the padding. */

@@ -167,10 +167,7 @@ static const char *differences_text(const json_t *object, const char *key) {
 }
 
 json_t *tn_run_made_for(const tn_device *d) {
-  const tn_backend *named = d->extension ? d->extension : d->backend;
-  void *self = d->extension ? d->extension_self : d->self;
-  const char *libraries = named->libraries((tn_env *)(uintptr_t)&d->env, self);
-  return json_pack("{s:s, s:s, s:s}", "backend", tn_device_name(d), "libraries", libraries ? libraries : "",
+  return json_pack("{s:s, s:s, s:s}", "backend", tn_device_name(d), "libraries", tn_device_libraries(d),
                    "device", d->target.properties.name);
 }
 

@@ -5,11 +5,9 @@ static const char *describe_text(const char *text) { return text != NULL ? text 
 
 static void describe_device(const tn_training *t, tn_run_info *info) {
   tn_device *d = t->device;
-  bool extends = d->extension != NULL;
-  const tn_backend *named = extends ? d->extension : d->backend;
-  info->backend = named->item.name;
-  info->extends = describe_text(named->extends);
-  info->libraries = describe_text(named->libraries(&d->env, extends ? d->extension_self : d->self));
+  info->backend = tn_device_name(d);
+  info->extends = d->extension != NULL ? d->extension->extends : "";
+  info->libraries = tn_device_libraries(d);
   info->passed_over = d->passed_over;
   info->use = describe_text(t->run->settings.backend.use);
   info->device = d->target.properties.name;

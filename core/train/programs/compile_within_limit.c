@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "core/compile/kernels/answers.h"
+#include "core/train/programs/held_memory.h"
 #include "core/train/programs/largest_batch.h"
 #include "core/train/programs/programs.h"
 
@@ -24,13 +25,6 @@ static int64_t within_limit_device_bytes(const tn_run *run, const tn_program_set
                                    tn_run_input_slots(run, tn_run_steps_per_launch(run)), true);
 }
 
-static int64_t within_limit_largest_arena(const tn_program_set *set) {
-  int64_t arena = 0;
-  for (int32_t i = 0; i < set->n; i++)
-    if (set->list[i]->arena_bytes > arena) arena = set->list[i]->arena_bytes;
-  return arena;
-}
-
 /* ---- within memory_limit ---- */
 
 /* Compiles; under a limit, if need be, again with an arena of the bytes that the limit leaves. */
@@ -43,7 +37,7 @@ static tn_status within_limit_attempt(tn_run *run, const tn_target *target, cons
   int64_t planned = within_limit_planned_bytes(run, target, set);
   if (limit == 0 || planned <= limit) return TN_OK;
   if (dump != NULL) dump->n = start; /* the dump shows the programs that will run */
-  int64_t rest = limit - (planned - within_limit_largest_arena(set));
+  int64_t rest = limit - (planned - tn_largest_arena(set));
   tn_program_request smaller = *request;
   smaller.arena_limit = rest > 0 ? rest : 1;
   tn_programs_free(run, set);
@@ -109,17 +103,16 @@ static const char *within_limit_advice(int64_t limit, int64_t state, int64_t bat
 
 static tn_status within_limit_fail(tn_run *run, const tn_target *target, const tn_program_request *request,
                                    const tn_program_set *set) {
-  int64_t needed = within_limit_planned_bytes(run, target, set), arena = within_limit_largest_arena(set);
+  int64_t needed = within_limit_planned_bytes(run, target, set);
   int64_t state = tn_state_map_bytes(set->map), batch = within_limit_largest_batch(request);
   int64_t limit = run->settings.run.memory_limit;
   batch_search search = {run, target, request, false};
   return tn_failf(&run->env, TN_EINVAL,
                   "%s: [run] memory_limit: %.1f MiB is too little for a batch of %lld: at least %.1f MiB are "
-                  "needed when everything that can be is rematerialized (state %.1f MiB, arena %.1f MiB, "
-                  "inputs and outputs %.1f MiB); %s%s",
+                  "needed when everything that can be is rematerialized (%s); %s%s",
                   tn_settings_where(&run->ini, "run", "memory_limit"), (double)limit / mib, (long long)batch,
-                  ceil((double)needed / mib * 10) / 10, (double)state / mib, (double)arena / mib,
-                  (double)(needed - state - arena) / mib, within_limit_advice(limit, state, batch),
+                  ceil((double)needed / mib * 10) / 10, tn_held_memory_text(&run->arena, set, needed),
+                  within_limit_advice(limit, state, batch),
                   within_limit_batch_advice(&search, needed, limit));
 }
 
@@ -133,16 +126,14 @@ static tn_status within_limit_fail_device(tn_run *run, const tn_target *target,
                                           const tn_program_request *request, const tn_program_set *set,
                                           int64_t there) {
   const tn_device_properties *p = &target->properties;
-  int64_t needed = within_limit_device_bytes(run, set), arena = within_limit_largest_arena(set);
-  int64_t state = tn_state_map_bytes(set->map);
+  int64_t needed = within_limit_device_bytes(run, set);
   batch_search search = {run, target, request, true};
   return tn_failf(&run->env, TN_ENOMEM,
-                  "%s: [data] batch: the plan for a batch of %lld needs %.1f MiB (state %.1f MiB, arena %.1f "
-                  "MiB, inputs and outputs %.1f MiB), and device '%s' has %.1f MiB%s%s; [run] memory_limit "
-                  "rematerializes what it can",
+                  "%s: [data] batch: the plan for a batch of %lld needs %.1f MiB (%s), and device '%s' has "
+                  "%.1f MiB%s%s; [run] memory_limit rematerializes what it can",
                   tn_settings_where(&run->ini, "data", "batch"),
-                  (long long)within_limit_largest_batch(request), (double)needed / mib, (double)state / mib,
-                  (double)arena / mib, (double)(needed - state - arena) / mib, p->name, (double)there / mib,
+                  (long long)within_limit_largest_batch(request), (double)needed / mib,
+                  tn_held_memory_text(&run->arena, set, needed), p->name, (double)there / mib,
                   there < p->memory_bytes ? " that are not in use" : "",
                   within_limit_batch_advice(&search, needed, there));
 }

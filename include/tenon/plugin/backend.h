@@ -78,6 +78,14 @@ enum {
 /* Directions of copies. */
 enum { TN_COPY_TO_DEVICE = 0, TN_COPY_TO_HOST = 1, TN_COPY_ON_DEVICE = 2 };
 
+/* A library that a backend uses. */
+typedef struct tn_backend_library {
+  uint32_t struct_size;
+  const char *name;    /* "oneDNN" */
+  const char *version; /* "2.6.3" */
+  const char *path;    /* the file that it was loaded from; NULL: unknown */
+} tn_backend_library;
+
 typedef struct tn_backend {
   tn_item item;
   /* NULL: the item's name is a family. Else the item is an extension of this family: it has no devices; the
@@ -180,10 +188,11 @@ typedef struct tn_backend {
    * the device alone. It takes no lock and allocates nothing. */
   void *(*native)(tn_env *env, void *device, void *stream, const char *name);
 
-  /* Optional: names and versions of the libraries that the speed of the kernels depends on ("oneDNN 2.6.3"),
-   * valid until close, or NULL. Autotune measures again where this text differs. Called for extensions as
-   * well. */
-  const char *(*libraries)(tn_env *env, void *backend);
+  /* Optional: the libraries that the speed of the kernels depends on, one a call. Fills in `library` number
+   * `index`, counted from 0, and returns 1; 0: there are no more. The host has set struct_size and zeroed the
+   * rest; the texts are valid until close. Reports list them, and autotune measures again where a name or a
+   * version differs. Called for extensions as well. */
+  int32_t (*library)(tn_env *env, void *backend, int32_t index, tn_backend_library *library);
 
   /* Optional: whether the event's last record is done; returns at once. *done is 1 for an event that was
    * never recorded. After *done = 1 the host may do what it may after event_wait, and a failure is reported

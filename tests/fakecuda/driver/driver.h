@@ -30,7 +30,7 @@ typedef struct fake_capture fake_capture;
 typedef struct fake_settings {
   int devices, order, arch, version;
   int64_t seed;
-  uint64_t memory;
+  uint64_t memory, others; /* others: what other processes and contexts have of it */
 } fake_settings;
 
 const fake_settings *fake_settings_get(void);

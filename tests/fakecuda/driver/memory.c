@@ -144,7 +144,7 @@ static CUresult memory_new(const fake_call *call, void **address, size_t bytes, 
   if (address == NULL || bytes == 0)
     return fake_refuse(call, CUDA_ERROR_INVALID_VALUE, "%zu bytes at a place %p", bytes, (void *)address);
   fake_context *c = call->context;
-  uint64_t limit = fake_settings_get()->memory, used = c->memory->used;
+  uint64_t limit = fake_settings_get()->memory, used = c->memory->used + fake_settings_get()->others;
   if (device && (used > limit || bytes > limit - used)) return CUDA_ERROR_OUT_OF_MEMORY;
   if (bytes > SIZE_MAX / 4) return CUDA_ERROR_OUT_OF_MEMORY;
   fake_block block = {.bytes = bytes, .number = ++c->allocations, .device = device};
@@ -252,7 +252,8 @@ static CUresult memory_info(const fake_call *call, size_t *available, size_t *to
   if (available == NULL || total == NULL)
     return fake_refuse(call, CUDA_ERROR_INVALID_VALUE, "no place for a result");
   *total = (size_t)fake_settings_get()->memory;
-  *available = *total - (size_t)call->context->memory->used;
+  uint64_t used = call->context->memory->used + fake_settings_get()->others;
+  *available = used < *total ? *total - (size_t)used : 0;
   return CUDA_SUCCESS;
 }
 

@@ -23,6 +23,7 @@ static void settings_read(void) {
   settings.order = settings_order();
   settings.seed = settings_number("FAKECUDA_SEED", 0);
   settings.memory = (uint64_t)settings_number("FAKECUDA_MEMORY", INT64_C(150754820096));
+  settings.others = (uint64_t)settings_number("FAKECUDA_OTHERS", 0);
   settings.version = (int)settings_number("FAKECUDA_VERSION", CUDA_VERSION);
   settings.arch = (int)settings_number("FAKECUDA_ARCH", 90);
 }

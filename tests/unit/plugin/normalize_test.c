@@ -524,7 +524,8 @@ static void what_a_backend_leaves_out_works_in_memory_of_the_host(void **state) 
   assert_int_equal(b->stream_wait(&B.env, stream), TN_OK);
   assert_int_equal(b->takes(&B.env, self, NULL, NULL), TN_OK);
   assert_null(b->native(&B.env, device, stream, "bare.1"));
-  assert_null(b->libraries(&B.env, self));
+  tn_backend_library library = {.struct_size = sizeof library};
+  assert_int_equal(b->library(&B.env, self, 0, &library), 0);
   assert_null(b->enqueue);
   assert_null(b->parallel);
   assert_null(b->capture);
