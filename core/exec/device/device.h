@@ -13,10 +13,10 @@
 typedef struct tn_device {
   tn_env env; /* with an error record of its own, to which launches report */
   tn_error_record record;
-  tn_arena memory;             /* of options and names */
-  const tn_backend *backend;   /* of the family */
-  const tn_backend *extension; /* if the name is that of an extension; else NULL */
-  void *self, *extension_self; /* the backends' objects */
+  tn_arena memory;                             /* of options and names */
+  const tn_backend *backend;                   /* of the family */
+  const tn_backend *extension;                 /* if the name is that of an extension; else NULL */
+  void *self, *extension_self;                 /* the backends' objects */
   const char *libraries, *extension_libraries; /* "oneDNN 2.6.3"; NULL: the backend is not open */
   int32_t index;
   void *device; /* NULL: not open */

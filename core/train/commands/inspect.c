@@ -166,8 +166,8 @@ tn_status tn_explain(tn_context *context, const char *key, char **json) {
 static void inspect_list_libraries(tn_env *env, const tn_backend *backend, void *self, json_t *libraries) {
   tn_backend_library l;
   for (int32_t i = 0; tn_backend_library_at(env, backend, self, i, &l); i++)
-    json_array_append_new(libraries,
-                          json_pack("{s:s, s:s, s:s?}", "name", l.name, "version", l.version, "path", l.path));
+    json_array_append_new(
+        libraries, json_pack("{s:s, s:s, s:s?}", "name", l.name, "version", l.version, "path", l.path));
 }
 
 /* The memory of a device is known when it is open: some of it is then taken by the device's context and by
@@ -190,8 +190,10 @@ static tn_status inspect_read_memory(tn_env *env, const tn_backend *backend, voi
 static void inspect_list_memory(tn_env *env, const tn_backend *backend, void *self, int32_t count,
                                 json_t *memory) {
   for (int32_t i = 0; backend->memory_info != NULL && i < count; i++) {
-    if (inspect_read_memory(env, backend, self, i, memory) == TN_OK) continue;
-    json_array_append_new(memory, json_pack("{s:i, s:s}", "device", (int)i, "reason", tn_error_text(env)));
+    tn_status status = inspect_read_memory(env, backend, self, i, memory);
+    if (status == TN_OK) continue;
+    if (status != TN_EUNSUPPORTED)
+      json_array_append_new(memory, json_pack("{s:i, s:s}", "device", (int)i, "reason", tn_error_text(env)));
     tn_error_clear(env);
   }
 }
@@ -224,7 +226,8 @@ static json_t *inspect_backend_json(tn_context *context, const tn_backend *backe
   if (status == TN_OK) status = tn_backend_finish_options(env, &options);
   if (status == TN_OK) status = backend->open(env, options.data, &self);
   if (status == TN_OK) inspect_list_libraries(env, backend, self, json_object_get(json, "libraries"));
-  if (status == TN_OK && backend->extends == NULL) status = inspect_list_devices(context, backend, self, json);
+  if (status == TN_OK && backend->extends == NULL)
+    status = inspect_list_devices(context, backend, self, json);
   if (status != TN_OK) json_object_set_new(json, "reason", json_string(tn_error_text(env)));
   if (self) backend->close(env, self);
   tn_arena_free(&arena);

@@ -29,10 +29,8 @@ static double steps_estimate_s(const tn_program *step) {
 
 static bool steps_fit(const tn_training *t, const tn_program *step, int32_t n) {
   int32_t slots = tn_run_input_slots(t->run, n);
-  int64_t limit = t->run->settings.run.memory_limit,
-          planned = tn_executor_planned_bytes(t->set.map, t->set.list, t->set.n, slots, false);
   return slots * (step->slot_bytes + step->output_bytes) <= MOST_SLOT_BYTES &&
-         (limit == 0 || planned <= limit);
+         tn_programs_fit(t->run, &t->device->target, &t->set, slots);
 }
 
 int32_t tn_training_steps_per_launch(const tn_training *t) {

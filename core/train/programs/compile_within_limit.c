@@ -12,17 +12,32 @@
 
 static const double mib = 1048576.0;
 
+static int32_t within_limit_slots(const tn_run *run) {
+  return tn_run_input_slots(run, tn_run_steps_per_launch(run));
+}
+
 static int64_t within_limit_planned_bytes(const tn_run *run, const tn_target *target,
                                           const tn_program_set *set) {
-  return tn_executor_planned_bytes(set->map, set->list, set->n,
-                                   tn_run_input_slots(run, tn_run_steps_per_launch(run)),
+  return tn_executor_planned_bytes(set->map, set->list, set->n, within_limit_slots(run),
                                    target->properties.host_addressable != 0);
 }
 
 /* Without the staging buffers, which are memory of the host. */
 static int64_t within_limit_device_bytes(const tn_run *run, const tn_program_set *set) {
-  return tn_executor_planned_bytes(set->map, set->list, set->n,
-                                   tn_run_input_slots(run, tn_run_steps_per_launch(run)), true);
+  return tn_executor_planned_bytes(set->map, set->list, set->n, within_limit_slots(run), true);
+}
+
+/* The memory for the run: on a device with memory of its own, that which is not in use. The host's may be
+ * swapped out, so all of it counts. 0: unknown. */
+static int64_t within_limit_device_memory(const tn_device_properties *p) {
+  return p->free_bytes > 0 && !p->host_addressable ? p->free_bytes : p->memory_bytes;
+}
+
+bool tn_programs_fit(const tn_run *run, const tn_target *target, const tn_program_set *set, int32_t slots) {
+  int64_t limit = run->settings.run.memory_limit, there = within_limit_device_memory(&target->properties);
+  bool direct = target->properties.host_addressable != 0;
+  return (limit == 0 || tn_executor_planned_bytes(set->map, set->list, set->n, slots, direct) <= limit) &&
+         (there == 0 || tn_executor_planned_bytes(set->map, set->list, set->n, slots, true) <= there);
 }
 
 /* ---- within memory_limit ---- */
@@ -80,12 +95,12 @@ static bool within_limit_plan_batch(void *context, int64_t batch, int64_t *bytes
   return true;
 }
 
-/* "; the largest batch that fits is 12", for all devices together; "" where none is known. */
+/* "; the largest batch that fits is 12", for all devices together; "" where there is none to name. */
 static const char *within_limit_batch_advice(batch_search *s, int64_t needed, int64_t limit) {
   bool certain;
   int64_t batch = within_limit_largest_batch(s->request), ranks = tn_run_ranks(s->run);
   int64_t fits = tn_largest_batch(within_limit_plan_batch, s, batch, needed, limit, &certain);
-  if (fits == 0) return "";
+  if (fits == 0) return s->of_device && batch > 1 ? "; no batch fits" : "";
   const char *text = tn_arena_printf(
       &s->run->arena, certain ? "; the largest batch that fits is %lld" : "; a batch of %lld fits",
       (long long)(fits * ranks));
@@ -114,12 +129,6 @@ static tn_status within_limit_fail(tn_run *run, const tn_target *target, const t
                   ceil((double)needed / mib * 10) / 10, tn_held_memory_text(&run->arena, set, needed),
                   within_limit_advice(limit, state, batch),
                   within_limit_batch_advice(&search, needed, limit));
-}
-
-/* The memory for the run: on a device with memory of its own, that which is not in use. The host's may be
- * swapped out, so all of it counts. 0: unknown. */
-static int64_t within_limit_device_memory(const tn_device_properties *p) {
-  return p->free_bytes > 0 && !p->host_addressable ? p->free_bytes : p->memory_bytes;
 }
 
 static tn_status within_limit_fail_device(tn_run *run, const tn_target *target,

@@ -54,12 +54,12 @@ const char *tn_held_memory_text(tn_arena *arena, const tn_program_set *set, int6
   const tn_program *program = held_largest_program(set);
   int64_t state = tn_state_map_bytes(set->map), in_arena = program->arena_bytes;
   for (int32_t i = 0; i < program->n_steps; i++) held_add_step(blocks, &program->steps[i]);
-  const char *text = tn_arena_printf(
-      arena, "state %.1f MiB, arena %.1f MiB, inputs and outputs %.1f MiB", (double)state / held_mib,
-      (double)in_arena / held_mib, (double)(needed - state - in_arena) / held_mib);
+  const char *text = tn_arena_printf(arena, "state %.1f MiB, arena %.1f MiB, inputs and outputs %.1f MiB",
+                                     (double)state / held_mib, (double)in_arena / held_mib,
+                                     (double)(needed - state - in_arena) / held_mib);
   for (int32_t i = 0; text != NULL && i < NAMED && blocks[i].bytes > 0; i++)
-    text = tn_arena_printf(arena, "%s%s%.2f MiB %s%s", text, i > 0 ? ", " : "; the largest in the arena: ",
-                           (double)blocks[i].bytes / held_mib,
+    text = tn_arena_printf(arena, "%s%s%.2f MiB %s%s", text,
+                           i > 0 ? ", " : "; the largest in the arena: ", (double)blocks[i].bytes / held_mib,
                            blocks[i].workspace ? "workspace of " : "of ", blocks[i].step->name);
   return text != NULL ? text : "";
 }

@@ -62,6 +62,9 @@ tn_status tn_programs_compile(tn_run *run, const tn_target *target, const tn_pro
  * choices, and reports fallbacks. A failure names the largest batch that fits. */
 tn_status tn_programs_build(tn_run *run, const tn_target *target, const tn_program_request *request,
                             tn_program_set *set);
+/* Whether [run] memory_limit and the memory of the device are enough for the programs and so many input
+ * slots. */
+bool tn_programs_fit(const tn_run *run, const tn_target *target, const tn_program_set *set, int32_t slots);
 /* open_programs.c: builds the programs and an executor of them, whose messages go to `env`. The set is to be
  * freed after a failure, too. */
 tn_status tn_programs_open(tn_run *run, tn_env *env, tn_device *device, const tn_program_request *request,

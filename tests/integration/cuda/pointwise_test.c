@@ -1,42 +1,8 @@
 /* Pointwise regions and random numbers on the double of CUDA, against the reference backend: the same bits,
- * in every layout, size and alignment. DOUBLES: the folder of the double's libraries. */
-#include "tenon/tensor.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+ * in every layout, size and alignment. */
+#include "devices.h"
 
 #include "tenon/random.h"
-
-static tn_context *context;
-static tn_device *cuda, *cpu;
-
-static int open_devices(void **state) {
-  (void)state;
-  assert_int_equal(tn_context_open(NULL, &context), TN_OK);
-  if (tn_device_open(context, "cuda", 0, "libraries = " DOUBLES, &cuda) != TN_OK ||
-      tn_device_open(context, "cpu", 0, "threads = 1", &cpu) != TN_OK)
-    fail_msg("%s", tn_error_text(context));
-  return 0;
-}
-
-static int close_devices(void **state) {
-  (void)state;
-  tn_device_close(cuda);
-  tn_device_close(cpu);
-  tn_context_close(context);
-  return 0;
-}
-
-#define OK(call)                                                                                             \
-  do {                                                                                                       \
-    if ((call) != TN_OK) fail_msg("%s: %s %s", #call, tn_error_text(cuda), tn_error_text(cpu));              \
-  } while (0)
 
 static tn_type type_of(int32_t dtype, int32_t rank, const int64_t *dims) {
   tn_type type = {dtype, rank, {0}};
@@ -61,12 +27,12 @@ typedef struct operand {
 static tn_tensor *make(tn_device *device, const operand *o) {
   tn_type all = TYPE(o->type.dtype, tn_type_count(&o->type) + o->skip);
   tn_tensor *whole, *view, *permuted;
-  OK(tn_tensor_new(device, &all, &whole));
-  OK(tn_tensor_view(whole, &o->type, o->skip * (int64_t)tn_dtype_size(o->type.dtype), &view));
-  OK(tn_tensor_write(view, o->data, tn_type_bytes(&o->type)));
+  OK(device, tn_tensor_new(device, &all, &whole));
+  OK(device, tn_tensor_view(whole, &o->type, o->skip * (int64_t)tn_dtype_size(o->type.dtype), &view));
+  OK(device, tn_tensor_write(view, o->data, tn_type_bytes(&o->type)));
   tn_tensor_delete(whole);
   if (o->order == NULL) return view;
-  OK(tn_tensor_permute(view, o->order, &permuted));
+  OK(device, tn_tensor_permute(view, o->order, &permuted));
   tn_tensor_delete(view);
   return permuted;
 }
@@ -74,10 +40,10 @@ static tn_tensor *make(tn_device *device, const operand *o) {
 static size_t apply(tn_device *device, const char *op, const operand *operands, int32_t n, uint8_t *bytes) {
   tn_tensor *in[MOST_OPERANDS], *out = NULL;
   for (int32_t i = 0; i < n; i++) in[i] = make(device, &operands[i]);
-  OK(tn_apply(device, op, in, n, &out, 1));
+  OK(device, tn_apply(device, op, in, n, &out, 1));
   size_t size = tn_type_bytes(tn_tensor_type(out));
   assert_true(size <= MOST_BYTES);
-  OK(tn_tensor_read(out, bytes, size));
+  OK(device, tn_tensor_read(out, bytes, size));
   for (int32_t i = 0; i < n; i++) tn_tensor_delete(in[i]);
   tn_tensor_delete(out);
   return size;

@@ -1,23 +1,13 @@
 /* tests/integration/cuda/rows_test.c: reductions and ops on rows on the double of CUDA, compared with the
  * reference in f64: shapes that are divided among blocks, launches and passes of a sort, which the draws of
- * the conformance suite are too small for, and operands that are aligned to their elements only. DOUBLES: the
- * folder of the double. */
-#include "tenon/random.h"
-#include "tenon/tensor.h"
+ * the conformance suite are too small for, and operands that are aligned to their elements only. */
+#include "devices.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "tenon/random.h"
 
 enum { OPERANDS = 5, RESULTS = 3 };
-
-static tn_context *context;
-static tn_device *cuda, *cpu;
 
 /* An operand: `apart` around `mean`, or integers below `below`. */
 typedef struct operand {
@@ -96,16 +86,12 @@ static tn_type type_of(const operand *o, int32_t dtype) {
   return t;
 }
 
-static void require(tn_status status, const void *handle, const char *what) {
-  if (status != TN_OK) fail_msg("%s: %s", what, tn_error_text(handle));
-}
-
 /* A tensor, `shift` elements behind an aligned address. */
 static tn_tensor *tensor_at(tn_device *d, const tn_type *type, int64_t shift) {
   tn_type memory = {type->dtype, 1, {tn_type_count(type) + shift}};
   tn_tensor *whole = NULL, *view = NULL;
-  require(tn_tensor_new(d, &memory, &whole), d, "tn_tensor_new");
-  require(tn_tensor_view(whole, type, shift * (int64_t)tn_dtype_size(type->dtype), &view), whole, "view");
+  OK(d, tn_tensor_new(d, &memory, &whole));
+  OK(whole, tn_tensor_view(whole, type, shift * (int64_t)tn_dtype_size(type->dtype), &view));
   tn_tensor_delete(whole);
   return view;
 }
@@ -126,7 +112,7 @@ static void fill(tn_tensor *to, const operand *o, uint64_t seed) {
     else
       ((float *)data)[i] = x;
   }
-  require(tn_tensor_write(to, data, tn_type_bytes(type)), to, "write");
+  OK(to, tn_tensor_write(to, data, tn_type_bytes(type)));
   free(data);
 }
 
@@ -137,7 +123,7 @@ static void apply(tn_device *d, const use *u, int32_t dtype, int64_t shift, tn_t
     in[i] = tensor_at(d, &type, shift);
     fill(in[i], &u->in[i], (uint64_t)i + 1);
   }
-  require(tn_apply(d, u->op, in, u->n, out, u->results), d, u->op);
+  OK(d, tn_apply(d, u->op, in, u->n, out, u->results));
   for (int32_t i = 0; i < u->n; i++) tn_tensor_delete(in[i]);
 }
 
@@ -148,7 +134,7 @@ static double *numbers(tn_tensor *from) {
   void *data = malloc(tn_type_bytes(type) + 1);
   assert_non_null(x);
   assert_non_null(data);
-  require(tn_tensor_read(from, data, tn_type_bytes(type)), from, "read");
+  OK(from, tn_tensor_read(from, data, tn_type_bytes(type)));
   for (int64_t i = 0; i < n; i++)
     x[i] = type->dtype == TN_F64   ? ((double *)data)[i]
            : type->dtype == TN_F32 ? (double)((float *)data)[i]
@@ -190,30 +176,14 @@ static void check(const use *u, int64_t shift) {
   }
 }
 
-static void open_devices(void) {
-  assert_int_equal(tn_context_open(NULL, &context), TN_OK);
-  require(tn_device_open(context, "cuda", 0, "libraries = " DOUBLES, &cuda), context, "cuda");
-  require(tn_device_open(context, "cpu", 0, "threads = 2", &cpu), context, "cpu");
-}
-
-static void close_devices(void) {
-  tn_device_close(cuda);
-  tn_device_close(cpu);
-  tn_context_close(context);
-}
-
 static void large_rows_and_reductions_equal_the_reference(void **state) {
   (void)state;
-  open_devices();
   for (size_t i = 0; i < sizeof uses / sizeof *uses; i++) check(&uses[i], 0);
-  close_devices();
 }
 
 static void operands_need_no_more_alignment_than_an_element(void **state) {
   (void)state;
-  open_devices();
   for (size_t i = 0; i < sizeof uses / sizeof *uses; i++) check(&uses[i], 1);
-  close_devices();
 }
 
 /* A target that is no class, and an id that is no row: NaN where the reference fails, and nothing in the
@@ -225,11 +195,10 @@ static void wrong_classes_and_rows_are_not_a_number(void **state) {
           grad = {TN_F32, 2, {4, 2}};
   tn_tensor *in[2] = {NULL}, *out[2] = {NULL};
   (void)state;
-  open_devices();
   in[0] = tensor_at(cuda, &ids, 0);
   in[1] = tensor_at(cuda, &table, 0);
-  require(tn_tensor_write(in[0], wrong, sizeof wrong), in[0], "write");
-  require(tn_apply(cuda, "embedding", in, 2, out, 1), cuda, "embedding");
+  OK(in[0], tn_tensor_write(in[0], wrong, sizeof wrong));
+  OK(cuda, tn_apply(cuda, "embedding", in, 2, out, 1));
   double *y = numbers(out[0]);
   for (int i = 0; i < 8; i++) assert_int_equal(isnan(y[i]), i / 2 == 1 || i / 2 == 2);
   free(y);
@@ -237,8 +206,8 @@ static void wrong_classes_and_rows_are_not_a_number(void **state) {
   tn_tensor_delete(in[1]);
   in[1] = tensor_at(cuda, &grad, 0);
   out[0] = NULL;
-  require(tn_tensor_write(in[1], dy, sizeof dy), in[1], "write");
-  require(tn_apply(cuda, "embedding_grad(rows=3)", in, 2, out, 1), cuda, "embedding_grad");
+  OK(in[1], tn_tensor_write(in[1], dy, sizeof dy));
+  OK(cuda, tn_apply(cuda, "embedding_grad(rows=3)", in, 2, out, 1));
   y = numbers(out[0]);
   static const double sums[6] = {0, 0, 1, 2, 7, 8};
   assert_memory_equal(y, sums, sizeof sums);
@@ -247,14 +216,13 @@ static void wrong_classes_and_rows_are_not_a_number(void **state) {
   tn_tensor_delete(in[1]);
   tn_tensor *of_loss[2] = {tensor_at(cuda, &rows, 0), in[0]};
   out[0] = NULL;
-  require(tn_apply(cuda, "cross_entropy", of_loss, 2, out, 1), cuda, "cross_entropy");
+  OK(cuda, tn_apply(cuda, "cross_entropy", of_loss, 2, out, 1));
   y = numbers(out[0]);
   for (int i = 0; i < 4; i++) assert_int_equal(isnan(y[i]), i == 1 || i == 2);
   free(y);
   tn_tensor_delete(out[0]);
   tn_tensor_delete(of_loss[0]);
   tn_tensor_delete(in[0]);
-  close_devices();
 }
 
 int main(void) {
@@ -263,5 +231,5 @@ int main(void) {
       cmocka_unit_test(operands_need_no_more_alignment_than_an_element),
       cmocka_unit_test(wrong_classes_and_rows_are_not_a_number),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return cmocka_run_group_tests(tests, open_devices, close_devices);
 }

@@ -1,43 +1,10 @@
 /* Kernels of the backend cuda at sizes and layouts that the conformance suite does not draw, against the
- * backend cpu: wide heads, many parts, sums in parts, groups, channels innermost. DOUBLES: the folder of the
- * double's libraries. */
+ * backend cpu: wide heads, many parts, sums in parts, groups, channels innermost. */
+#include "devices.h"
+
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "tenon/tensor.h"
 
 enum { MOST = 140 };
-
-static tn_context *context;
-static tn_device *cuda, *cpu;
-
-static int open_devices(void **state) {
-  (void)state;
-  if (tn_context_open(NULL, &context) != TN_OK) return -1;
-  if (tn_device_open(context, "cuda", 0, "libraries = " DOUBLES, &cuda) != TN_OK ||
-      tn_device_open(context, "cpu", 0, "threads = 2", &cpu) != TN_OK)
-    fail_msg("%s", tn_error_text(context));
-  return 0;
-}
-
-static int close_devices(void **state) {
-  (void)state;
-  tn_device_close(cuda);
-  tn_device_close(cpu);
-  tn_context_close(context);
-  return 0;
-}
-
-#define OK(device, call)                                                                                     \
-  do {                                                                                                       \
-    if ((call) != TN_OK) fail_msg("%s: %s", #call, tn_error_text(device));                                   \
-  } while (0)
 
 /* ---- uses of ops ---- */
 

@@ -18,55 +18,14 @@ const char nets_lenet[] = "[run]\nname = run\nseed = 3\nepochs = 20\nmax_steps =
 const char nets_resnet[] =
     "[run]\nname = run\nseed = 1\nepochs = 20\nmax_steps = 20\n"
     "[data]\nsource = random\nshape = 3, 12, 12\nclasses = 5\nsamples = 64\nbatch = 8\nworkers = 1\n"
-    "[data.valid]\nepoch = 20\n"
-    "[model]\ninputs = image: f32[3, 12, 12]\nlayers =\n"
-    "    conv1: conv2d(8, kernel=3, padding=1, bias=no)\n"
-    "    bn1:   batch_norm(sync=yes)\n"
-    "           relu\n"
-    "    layer1: basic(8)\n"
-    "    layer2: basic(16, stride=2), basic(16)\n"
-    "           global_avg_pool\n"
-    "    fc:    linear(5)\n"
-    "loss = cross_entropy\nmetrics = accuracy\n"
-    "[block basic]\nargs = planes, stride=1\nlayers =\n"
-    "    conv1: conv2d(planes, kernel=3, stride=stride, padding=1, bias=no)\n"
-    "    bn1:   batch_norm(sync=yes)\n"
-    "           relu\n"
-    "    conv2: conv2d(planes, kernel=3, padding=1, bias=no)\n"
-    "    bn2:   batch_norm(sync=yes)\n"
-    "    downsample: conv2d(planes, kernel=1, stride=stride, bias=no),\n"
-    "                batch_norm(sync=yes) <- in if stride != 1 or dim(in, 1) != planes\n"
-    "           add <- bn2, downsample\n"
-    "           relu\n"
-    "[optimizer]\ntype = sgd\nlr = 0.01\nmomentum = 0.9\n";
+    "[data.valid]\nepoch = 20\n" RESNET("batch_norm(sync=yes)", "", "0.01");
 
 /* No bias for queries and keys: softmax cancels the bias of keys, so its gradient is noise around zero, which
  * Adam scales to steps of normal size. */
 const char nets_transformer[] =
     "[run]\nname = run\nseed = 3\nepochs = 20\nmax_steps = 20\n"
-    "[data]\nsource = random\ntokens = 16\nclasses = 30\nsamples = 64\nbatch = 8\nworkers = 1\n"
-    "[model]\ninputs = tokens: i32[16]\ntargets = next: i32[16]\nlayers =\n"
-    "    wte:  embedding(30, 16, init=normal(0, 0.02))\n"
-    "    wpe:  positions(16, init=normal(0, 0.02)) <- tokens\n"
-    "    x:    add <- wte, wpe\n"
-    "    h:    block(16, heads=2) * 2\n"
-    "    ln_f: layer_norm\n"
-    "    head: linear(30, bias=no)\n"
-    "loss = cross_entropy\n"
-    "[block block]\nargs = width, heads\nlayers =\n"
-    "    ln_1: layer_norm\n"
-    "    qkv:  linear(3*width, bias=no)\n"
-    "    q, k, v: split(3, axis=-1)\n"
-    "    y:    attention(heads, causal=yes) <- q, k, v\n"
-    "    proj: linear(width)\n"
-    "    a:    add <- in, proj\n"
-    "    ln_2: layer_norm\n"
-    "    up:   linear(4*width)\n"
-    "          gelu(tanh)\n"
-    "    down: linear(width)\n"
-    "          add <- a, down\n"
-    "[optimizer]\ntype = adamw\nlr = 1e-3\nweight_decay = 0.1\nclip = 1.0\n"
-    "[group.no_decay]\nmatch = *.bias, *ln_*\nweight_decay = 0\n";
+    "[data]\nsource = random\ntokens = 16\nclasses = 30\n"
+    "samples = 64\nbatch = 8\nworkers = 1\n" TRANSFORMER("linear(3*width, bias=no)");
 
 /* The number of counted targets differs between samples, so the loss weights differ between ranks. */
 const char nets_two_losses[] =
