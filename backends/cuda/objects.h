@@ -31,7 +31,7 @@ typedef struct tn_cuda_backend_object {
   const tn_cuda_options *options;
   tn_cuda_libraries libraries;
   char versions[TN_CUDA_LIBRARIES][16]; /* "13.0" */
-  char details[2048]; /* of the device whose properties were read last */
+  char details[2048];                   /* of the device whose properties were read last */
 } tn_cuda_backend_object;
 
 typedef struct tn_cuda_modules tn_cuda_modules; /* modules/modules.h */

@@ -100,12 +100,34 @@ static void memory_without_a_size_is_the_hosts(void **state) {
   assert_int_equal(p.free_bytes, 0);
 }
 
+static int32_t made_library(tn_env *where, void *backend, int32_t index, tn_backend_library *library) {
+  static const char *const versions[] = {"4.1", "2"};
+  (void)where;
+  assert_int_equal(library->struct_size, sizeof *library);
+  assert_null(library->name);
+  if (index >= *(const int32_t *)backend) return 0;
+  library->name = index == 0 ? "acmeBLAS" : "acmeRNG";
+  library->version = versions[index];
+  return 1;
+}
+
+static void libraries_are_listed_in_one_text(void **state) {
+  (void)state;
+  static const char *const expected[] = {"", "acmeBLAS 4.1", "acmeBLAS 4.1, acmeRNG 2"};
+  const tn_backend backend = {.library = made_library};
+  tn_arena arena = tn_arena_new(&env);
+  for (int32_t n = 0; n < 3; n++)
+    assert_string_equal(tn_backend_libraries(&env, &backend, &n, &arena), expected[n]);
+  tn_arena_free(&arena);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup(no_threads_are_all_processors, start),
       cmocka_unit_test_setup(a_range_limits_the_processors, start),
       cmocka_unit_test_setup(other_options_stay_as_they_are, start),
       cmocka_unit_test_setup(memory_without_a_size_is_the_hosts, start),
+      cmocka_unit_test_setup(libraries_are_listed_in_one_text, start),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
