@@ -1,6 +1,6 @@
 /* Every op of `tenon inspect` has kernels of the backend cuda in each dtype that the conformance suite draws,
- * or a row with the reason in the table of docs/guide/gpu.md, "What falls back", and not both. Uses of the op
- * are compiled for a described device, without a device. GUIDE, DEVICE, PLUGIN: the files. */
+ * or a row with the reason in the table of docs/guide/gpu.md, "Ops that fall back", and not both. Uses of the
+ * op are compiled for a described device, without a device. GUIDE, DEVICE, PLUGIN: the files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,7 +44,7 @@ static void read_table(void) {
   FILE *file = fopen(GUIDE, "r");
   assert_non_null(file);
   while (fgets(line, sizeof line, file) != NULL) {
-    if (strncmp(line, "## ", 3) == 0) inside = strcmp(line, "## What falls back\n") == 0;
+    if (strncmp(line, "## ", 3) == 0) inside = strcmp(line, "## Ops that fall back\n") == 0;
     if (inside && n_rows < MOST_ROWS && read_row(line, &rows[n_rows])) n_rows++;
   }
   fclose(file);
@@ -114,8 +114,8 @@ static void check_dtype(const tn_case *c, int32_t dtype) {
   int path = 1, listed = is_listed(c->op, dtype);
   for (int64_t draw = 0; draw < DRAWS && path; draw++) path = has_path(c, dtype, draw);
   if (!path && !listed)
-    fail_msg("%s/%s has no kernel of cuda, and no row in %s, 'What falls back'", c->op, tn_dtype_name(dtype),
-             GUIDE);
+    fail_msg("%s/%s has no kernel of cuda, and no row in %s, 'Ops that fall back'", c->op,
+             tn_dtype_name(dtype), GUIDE);
   if (path && listed) fail_msg("%s/%s has a row in %s, and kernels", c->op, tn_dtype_name(dtype), GUIDE);
 }
 
