@@ -1,5 +1,5 @@
-/* What the backend cuda leaves to the device, on the double of CUDA: several steps in one launch, transforms
- * of the data; and the memory and libraries of devices, as the doctor shows them. */
+/* The program on the double of CUDA: several steps in one launch, transforms of the data on the device, plans
+ * that do not fit, and the memory and libraries that the doctor shows. */
 #include "double.h"
 
 #include "configs.h"
