@@ -61,25 +61,26 @@ static tn_status normalize_apply(tn_transform_call *c, const void *opts) {
   return TN_OK;
 }
 
-/* A list as a value that broadcasts over (N, C, ...): a scalar, or of shape (C, 1, ...). */
+/* 0, 1, ... C - 1 as (C, 1, ...), which broadcasts over (N, C, ...). */
+static tn_val channel_numbers(tn_build *b, int64_t channels, int32_t rank) {
+  int64_t dims[TN_MAX_RANK] = {channels};
+  for (int32_t d = 1; d < rank - 1; d++) dims[d] = 1;
+  tn_op_begin(b, "iota");
+  tn_op_set_ints(b, "dims", rank - 1, dims);
+  tn_op_set_int(b, "axis", 0);
+  return tn_op_end(b);
+}
+
+/* A list as a value that broadcasts over (N, C, ...). Numbers that are chosen by the channel are pointwise,
+ * and so part of the launch that reads them; a list in memory would have a launch for each number. */
 static tn_val constant(tn_build *b, const tn_floats *list, int32_t rank) {
   if (list->n == 1) return tn_scalar(b, TN_F32, list->v[0]);
-  tn_type one = {TN_F32, rank - 1, {1}};
-  for (int32_t d = 0; d < one.rank; d++) one.dims[d] = 1;
-  tn_val joined = 0;
-  for (int64_t i = 0; i < list->n; i++) {
-    tn_val next = tn_full(b, &one, list->v[i]);
-    if (i == 0) {
-      joined = next;
-      continue;
-    }
-    tn_op_begin(b, "concat");
-    tn_op_arg(b, joined);
-    tn_op_arg(b, next);
-    tn_op_set_int(b, "axis", 0);
-    joined = tn_op_end(b);
+  tn_val channel = channel_numbers(b, list->n, rank), chosen = tn_scalar(b, TN_F32, list->v[list->n - 1]);
+  for (int64_t i = list->n - 1; i-- > 0;) {
+    tn_val here = tn_eq(b, channel, tn_scalar(b, tn_val_type(b, channel)->dtype, (double)i));
+    chosen = tn_where(b, here, tn_scalar(b, TN_F32, list->v[i]), chosen);
   }
-  return joined;
+  return chosen;
 }
 
 static tn_status normalize_build(tn_build *b, const void *opts) {
