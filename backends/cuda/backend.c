@@ -68,6 +68,8 @@ static const tn_option options[] = {
            "folders, separated by ':', where the libraries of CUDA are looked for first"),
     TN_OPT(tn_cuda_options, check, TN_OPT_FLAG, "no", NULL,
            "wait after each launch, so that a failure names its op; nothing is captured"),
+    TN_OPT(tn_cuda_options, images, TN_OPT_TEXT, "", NULL,
+           "folder with kernels that nvcc compiled when the backend was built; empty: beside the plugin"),
     TN_OPT(tn_cuda_options, cache, TN_OPT_TEXT, "", NULL, "folder for compiled kernels; set by the host"),
     TN_OPT_END};
 

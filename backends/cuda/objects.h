@@ -16,6 +16,7 @@ extern const tn_backend tn_cuda_backend;
 typedef struct tn_cuda_options {
   const char *libraries; /* folders with the libraries of CUDA */
   const char *cache;     /* set by the host: a folder for compiled kernels, or "" */
+  const char *images;    /* a folder with kernels that nvcc compiled; "": the plugin's */
   int32_t check;         /* wait after each launch */
 } tn_cuda_options;
 

@@ -1,7 +1,16 @@
 #!/bin/sh
-# embed.sh FILE...: a C file with the texts of the files, by their paths from the root (device_text.h).
+# embed.sh FLAG... FILE...: a C file with the flags of the compiler and the texts of the files, by their paths from the
+# root (device_text.h). Flags begin with '-'.
 set -eu
 echo '#include "backends/cuda/modules/device_text.h"'
+echo 'const char *const tn_cuda_flags[] = {'
+while [ $# -gt 0 ]; do
+  case $1 in
+  -*) echo "  \"$1\"," && shift ;;
+  *) break ;;
+  esac
+done
+echo '  NULL};'
 i=0
 for file; do
   echo "static const unsigned char text_$i[] = {"

@@ -7,7 +7,7 @@
 
 #include "backends/cuda/modules/device_text.h"
 
-enum { MOST_ARCHS = 64, MOST_HEADERS = 64 };
+enum { MOST_ARCHS = 64, MOST_HEADERS = 64, MOST_FLAGS = 16 };
 
 tn_status tn_cuda_compiler_open(tn_env *env, const tn_cuda_libraries *libraries, int32_t arch,
                                 tn_cuda_compiler *compiler) {
@@ -70,15 +70,14 @@ static bool compile_take_image(const tn_cuda_compiler *c, nvrtcProgram program, 
   return false;
 }
 
-/* Products and sums are not contracted: a number must not depend on what shares a kernel with it. Kernels
- * that may contract them say so by fmaf. */
 static bool compile_run(const tn_cuda_compiler *c, nvrtcProgram program, char error[TN_CUDA_ERROR_TEXT]) {
   char arch[64];
-  const char *options[] = {arch,         "--std=c++17", "--fmad=false", "--prec-div=true", "--prec-sqrt=true",
-                           "--ftz=false"};
+  const char *options[MOST_FLAGS + 1] = {arch};
+  int n = 1;
   snprintf(arch, sizeof arch, "--gpu-architecture=%s", c->arch);
-  nvrtcResult code =
-      c->libraries->nvrtc.nvrtcCompileProgram(program, sizeof options / sizeof *options, options);
+  for (const char *const *flag = tn_cuda_flags; *flag != NULL && n <= MOST_FLAGS; flag++)
+    options[n++] = *flag;
+  nvrtcResult code = c->libraries->nvrtc.nvrtcCompileProgram(program, n, options);
   bool done = compile_check(c, code, "nvrtcCompileProgram", error);
   compile_read_log(c, program, error);
   return done;

@@ -10,9 +10,13 @@ void tn_cuda_pool_init(tn_cuda_pool *pool) {
   pthread_cond_init(&pool->less, NULL);
 }
 
-/* A job on disk is not compiled. */
+/* A job whose image nvcc has made, or that is on disk, is not compiled. */
 static void pool_run_job(const tn_cuda_pool *pool, tn_cuda_job *job) {
   *job->error = *job->unsaved = '\0';
+  job->ahead = pool->ahead != NULL && job->file != NULL &&
+               tn_cuda_ahead_read(pool->ahead, job->file, &job->image, &job->damaged);
+  job->compiled = job->ahead;
+  if (job->ahead) return;
   job->cached = tn_cuda_image_read(pool->folder, job->key, &job->image, &job->corrupt);
   job->compiled =
       job->cached || tn_cuda_compile(&pool->compiler, job->title, job->text, &job->image, job->error);

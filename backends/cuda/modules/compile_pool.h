@@ -4,24 +4,28 @@
 
 #include <pthread.h>
 
-#include "backends/cuda/modules/image_cache.h"
+#include "backends/cuda/modules/ahead.h"
 
 enum { TN_CUDA_COMPILE_THREADS = 8 };
 
 /* One text to compile. The owner fills the first part and keeps it until the job is done. */
 typedef struct tn_cuda_job {
   const char *title, *text;
+  const char *file; /* "softmax.cu", to use the image that nvcc made; NULL: NVRTC compiles the text */
   char key[TN_CUDA_KEY];
   tn_cuda_image image;
-  bool done, compiled, cached, corrupt; /* compiled: it has an image; cached: the image was on disk */
-  char error[TN_CUDA_ERROR_TEXT];       /* why it is not compiled */
-  char unsaved[TN_CUDA_ERROR_TEXT];     /* why the image was not kept; "": it was */
+  bool done, compiled;              /* compiled: it has an image */
+  bool ahead, damaged;              /* nvcc made the image; that image is damaged, so NVRTC made one */
+  bool cached, corrupt;             /* the image was in the folder; the one in the folder is damaged */
+  char error[TN_CUDA_ERROR_TEXT];   /* why it is not compiled */
+  char unsaved[TN_CUDA_ERROR_TEXT]; /* why the image was not kept; "": it was */
   struct tn_cuda_job *next;
 } tn_cuda_job;
 
 typedef struct tn_cuda_pool {
   tn_cuda_compiler compiler;
-  const char *folder; /* of images, or "" */
+  const char *folder;         /* of images, or "" */
+  const tn_cuda_ahead *ahead; /* images that nvcc made, or NULL */
   pthread_mutex_t lock;
   pthread_cond_t more, less; /* jobs to take; jobs done */
   tn_cuda_job *first, *last;

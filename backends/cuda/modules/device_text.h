@@ -12,4 +12,7 @@ typedef struct tn_cuda_text {
 /* The files; a path of NULL is the end. Headers come first, and do not end in .cu. */
 extern const tn_cuda_text tn_cuda_texts[];
 
+/* What NVRTC and nvcc compile them with, besides the architecture; NULL is the end. */
+extern const char *const tn_cuda_flags[];
+
 #endif

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "backends/cuda/modules/device_text.h"
+#include "backends/cuda/modules/sums.h"
 
 enum { PATH_BYTES = 4096, LARGEST_IMAGE = 1 << 28 };
 
@@ -20,47 +22,50 @@ typedef struct image_head {
 
 static const char image_magic[8] = "tncuda1";
 
-/* Two hashes FNV-1a of 64 bits with different starts (Fowler, Noll, Vo). */
-typedef struct image_hash {
-  uint64_t v[2];
-} image_hash;
+/* ---- keys ---- */
 
-static void hash_add(image_hash *h, const void *bytes, size_t n) {
-  const unsigned char *at = bytes;
-  for (size_t i = 0; i < n; i++) {
-    h->v[0] = (h->v[0] ^ at[i]) * 0x100000001b3u;
-    h->v[1] = (h->v[1] ^ (at[i] + 0x9eu)) * 0x100000001b3u;
-  }
+static tn_cuda_hash headers_hash;
+static pthread_once_t headers_once = PTHREAD_ONCE_INIT;
+
+static void hash_add_text(tn_cuda_hash *h, const char *text) { tn_cuda_hash_add(h, text, strlen(text) + 1); }
+
+static void hash_headers(void) {
+  headers_hash = tn_cuda_hash_new();
+  for (const tn_cuda_text *t = tn_cuda_texts; t->path != NULL; t++)
+    if (strcmp(strrchr(t->path, '.'), ".cu") != 0) hash_add_text(&headers_hash, t->text);
+  for (const char *const *flag = tn_cuda_flags; *flag != NULL; flag++) hash_add_text(&headers_hash, *flag);
 }
 
-static image_hash hash_new(void) { return (image_hash){{0xcbf29ce484222325u, 0x84222325cbf29ce4u}}; }
+/* A hash that has the headers and the flags, which every key depends on. */
+static tn_cuda_hash hash_with_headers(void) {
+  (void)pthread_once(&headers_once, hash_headers);
+  return headers_hash;
+}
 
-static void hash_add_text(image_hash *h, const char *text) { hash_add(h, text, strlen(text) + 1); }
+static void hash_print(const tn_cuda_hash *h, char key[TN_CUDA_KEY]) {
+  snprintf(key, TN_CUDA_KEY, "%016llx%016llx", (unsigned long long)h->v[0], (unsigned long long)h->v[1]);
+}
 
 void tn_cuda_image_key(const tn_cuda_compiler *compiler, const char *text, char key[TN_CUDA_KEY]) {
-  image_hash h = hash_new();
+  tn_cuda_hash h = hash_with_headers();
   hash_add_text(&h, compiler->arch);
-  hash_add(&h, &compiler->libraries->nvrtc_version, sizeof compiler->libraries->nvrtc_version);
+  tn_cuda_hash_add(&h, &compiler->libraries->nvrtc_version, sizeof compiler->libraries->nvrtc_version);
   hash_add_text(&h, compiler->libraries->path[TN_CUDA_LIBRARY_NVRTC]);
-  for (const tn_cuda_text *t = tn_cuda_texts; t->path != NULL; t++)
-    if (strstr(t->path, ".cuh") != NULL) hash_add_text(&h, t->text);
   hash_add_text(&h, text);
-  snprintf(key, TN_CUDA_KEY, "%016llx%016llx", (unsigned long long)h.v[0], (unsigned long long)h.v[1]);
+  hash_print(&h, key);
+}
+
+void tn_cuda_sources_key(int32_t arch, char key[TN_CUDA_KEY]) {
+  tn_cuda_hash h = hash_with_headers();
+  tn_cuda_hash_add(&h, &arch, sizeof arch);
+  for (const tn_cuda_text *t = tn_cuda_texts; t->path != NULL; t++) {
+    hash_add_text(&h, t->path);
+    hash_add_text(&h, t->text);
+  }
+  hash_print(&h, key);
 }
 
 /* ---- reading ---- */
-
-static bool image_read_all(int fd, void *to, size_t bytes) {
-  char *at = to;
-  while (bytes > 0) {
-    ssize_t n = read(fd, at, bytes);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    at += n;
-    bytes -= (size_t)n;
-  }
-  return true;
-}
 
 static bool image_head_fits(const image_head *head, const struct stat *info) {
   return memcmp(head->magic, image_magic, sizeof image_magic) == 0 && head->bytes > 0 &&
@@ -70,14 +75,14 @@ static bool image_head_fits(const image_head *head, const struct stat *info) {
 static bool image_read_file(int fd, tn_cuda_image *image) {
   struct stat info;
   image_head head;
-  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || !image_read_all(fd, &head, sizeof head) ||
+  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || !tn_cuda_read_all(fd, &head, sizeof head) ||
       !image_head_fits(&head, &info))
     return false;
   image->n = head.bytes;
   image->bytes = malloc(image->n);
-  image_hash h = hash_new();
-  bool done = image->bytes != NULL && image_read_all(fd, image->bytes, image->n);
-  if (done) hash_add(&h, image->bytes, image->n);
+  tn_cuda_hash h = tn_cuda_hash_new();
+  bool done = image->bytes != NULL && tn_cuda_read_all(fd, image->bytes, image->n);
+  if (done) tn_cuda_hash_add(&h, image->bytes, image->n);
   if (done && memcmp(h.v, head.sum, sizeof h.v) == 0) return true;
   free(image->bytes);
   *image = (tn_cuda_image){NULL, 0};
@@ -104,25 +109,13 @@ bool tn_cuda_image_read(const char *folder, const char *key, tn_cuda_image *imag
 
 /* ---- writing ---- */
 
-static bool image_write_all(int fd, const void *from, size_t bytes) {
-  const char *at = from;
-  while (bytes > 0) {
-    ssize_t n = write(fd, at, bytes);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return false;
-    at += n;
-    bytes -= (size_t)n;
-  }
-  return true;
-}
-
 static bool image_write_file(int fd, const tn_cuda_image *image) {
   image_head head = {.bytes = image->n};
-  image_hash h = hash_new();
-  hash_add(&h, image->bytes, image->n);
+  tn_cuda_hash h = tn_cuda_hash_new();
+  tn_cuda_hash_add(&h, image->bytes, image->n);
   memcpy(head.magic, image_magic, sizeof image_magic);
   memcpy(head.sum, h.v, sizeof h.v);
-  return image_write_all(fd, &head, sizeof head) && image_write_all(fd, image->bytes, image->n);
+  return tn_cuda_write_all(fd, &head, sizeof head) && tn_cuda_write_all(fd, image->bytes, image->n);
 }
 
 bool tn_cuda_image_write(const char *folder, const char *key, const tn_cuda_image *image,

@@ -23,10 +23,34 @@ struct tn_cuda_modules {
   tn_cuda_pool pool;
   tn_cuda_module *buckets[BUCKETS];
   tn_cuda_function *requested; /* functions that are not looked up yet */
+  tn_cuda_ahead ahead;         /* images that nvcc made; the pool has its address where it is used */
+  bool refused;                /* the driver does not take them */
   bool folder_made;
 };
 
 /* ---- create, destroy ---- */
+
+/* A driver runs code of older compilers, not of newer ones. */
+static void modules_find_ahead(tn_env *env, tn_cuda_modules *m) {
+  const tn_cuda_backend_object *b = m->device->backend;
+  switch (tn_cuda_ahead_find(b->options->images, m->device->limits.arch, &m->ahead)) {
+  case TN_CUDA_AHEAD_MISSING: return;
+  case TN_CUDA_AHEAD_STALE:
+    tn_env_log(env, TN_LOG_WARN,
+               "cuda: %s is of another build than the plugin, so NVRTC compiles its kernels", m->ahead.path);
+    return;
+  case TN_CUDA_AHEAD_DAMAGED:
+    tn_env_log(env, TN_LOG_WARN, "cuda: %s is damaged, so NVRTC compiles its kernels", m->ahead.path);
+    return;
+  case TN_CUDA_AHEAD_READY: break;
+  }
+  if (m->ahead.nvcc_version / 1000 <= b->libraries.driver_version / 1000)
+    m->pool.ahead = &m->ahead;
+  else
+    tn_env_log(env, TN_LOG_INFO,
+               "cuda: %s is of CUDA %d, which is newer than the driver, so NVRTC compiles its kernels",
+               m->ahead.path, m->ahead.nvcc_version / 1000);
+}
 
 tn_status tn_cuda_modules_create(tn_env *env, tn_cuda_device *device, tn_cuda_modules **modules) {
   *modules = NULL;
@@ -40,6 +64,7 @@ tn_status tn_cuda_modules_create(tn_env *env, tn_cuda_device *device, tn_cuda_mo
     tn_delete(env, m);
     return status;
   }
+  modules_find_ahead(env, m);
   tn_cuda_pool_init(&m->pool);
   *modules = m;
   return TN_OK;
@@ -81,19 +106,20 @@ static void modules_make_folder(tn_env *env, tn_cuda_modules *modules) {
   modules->pool.folder = "";
 }
 
-static tn_status module_create(tn_env *env, tn_cuda_modules *modules, const char *title, const char *text,
-                               const char key[TN_CUDA_KEY], tn_cuda_module **module) {
+static tn_status module_create(tn_env *env, tn_cuda_modules *modules, const tn_cuda_text *from,
+                               const char *file, const char key[TN_CUDA_KEY], tn_cuda_module **module) {
   tn_cuda_module *m = tn_new(env, sizeof *m);
   *module = NULL;
   if (m == NULL) return TN_ENOMEM;
-  m->title = module_copy_text(env, title);
-  m->text = module_copy_text(env, text);
+  m->title = module_copy_text(env, from->path);
+  m->text = module_copy_text(env, from->text);
   if (m->title == NULL || m->text == NULL) {
     module_destroy(env, modules->device, m);
     return TN_ENOMEM;
   }
   m->job.title = m->title;
   m->job.text = m->text;
+  m->job.file = modules->refused ? NULL : file;
   memcpy(m->job.key, key, TN_CUDA_KEY);
   modules_make_folder(env, modules);
   tn_cuda_pool_add(&modules->pool, &m->job);
@@ -101,17 +127,17 @@ static tn_status module_create(tn_env *env, tn_cuda_modules *modules, const char
   return TN_OK;
 }
 
-static tn_status modules_find(tn_env *env, tn_cuda_modules *modules, const char *title, const char *text,
-                              tn_cuda_module **module) {
+static tn_status modules_find(tn_env *env, tn_cuda_modules *modules, const tn_cuda_text *from,
+                              const char *file, tn_cuda_module **module) {
   char key[TN_CUDA_KEY];
-  tn_cuda_image_key(&modules->pool.compiler, text, key);
+  tn_cuda_image_key(&modules->pool.compiler, from->text, key);
   tn_cuda_module **bucket = &modules->buckets[strtoul((char[]){key[0], key[1], 0}, NULL, 16) % BUCKETS];
   for (tn_cuda_module *m = *bucket; m != NULL; m = m->next)
-    if (memcmp(m->job.key, key, TN_CUDA_KEY) == 0 && strcmp(m->text, text) == 0) {
+    if (memcmp(m->job.key, key, TN_CUDA_KEY) == 0 && strcmp(m->text, from->text) == 0) {
       *module = m;
       return TN_OK;
     }
-  tn_status status = module_create(env, modules, title, text, key, module);
+  tn_status status = module_create(env, modules, from, file, key, module);
   if (status != TN_OK) return status;
   (*module)->next = *bucket;
   *bucket = *module;
@@ -120,11 +146,12 @@ static tn_status modules_find(tn_env *env, tn_cuda_modules *modules, const char 
 
 /* ---- requests ---- */
 
-tn_status tn_cuda_request_text(tn_prepare *p, tn_cuda_function *function, const char *title, const char *text,
-                               const char *name) {
+/* `file`: the name under which nvcc's image may be found, kept by the caller, or NULL. */
+static tn_status modules_request(tn_prepare *p, tn_cuda_function *function, const tn_cuda_text *from,
+                                 const char *file, const char *name) {
   tn_cuda_device *d = tn_cuda_device_of(p);
   memset(function, 0, sizeof *function);
-  tn_status status = modules_find(&p->env, d->modules, title, text, &function->module);
+  tn_status status = modules_find(&p->env, d->modules, from, file, &function->module);
   if (status != TN_OK) return status;
   function->device = d;
   snprintf(function->name, sizeof function->name, "%s", name);
@@ -133,10 +160,15 @@ tn_status tn_cuda_request_text(tn_prepare *p, tn_cuda_function *function, const 
   return TN_OK;
 }
 
+tn_status tn_cuda_request_text(tn_prepare *p, tn_cuda_function *function, const char *title, const char *text,
+                               const char *name) {
+  return modules_request(p, function, &(tn_cuda_text){title, text}, NULL, name);
+}
+
 tn_status tn_cuda_request(tn_prepare *p, tn_cuda_function *function, const char *file, const char *name) {
   for (const tn_cuda_text *t = tn_cuda_texts; t->path != NULL; t++)
     if (strcmp(strrchr(t->path, '/') + 1, file) == 0)
-      return tn_cuda_request_text(p, function, t->path, t->text, name);
+      return modules_request(p, function, t, strrchr(t->path, '/') + 1, name);
   return tn_fail(p, TN_EINTERNAL, NULL, "cuda: no device code in %s", file);
 }
 
@@ -149,27 +181,67 @@ void tn_cuda_withdraw(tn_cuda_function *function) {
 
 /* ---- loading ---- */
 
-static void module_log_cache(tn_env *env, const tn_cuda_module *m, const char *folder) {
+static void module_log_cache(tn_env *env, const tn_cuda_modules *modules, const tn_cuda_module *m) {
+  if (m->job.damaged)
+    tn_env_log(env, TN_LOG_WARN, "cuda: the code of %s in %s is damaged, so NVRTC compiled it", m->title,
+               modules->ahead.path);
   if (m->job.corrupt)
-    tn_env_log(env, TN_LOG_WARN, "cuda: %s/%s.cubin is damaged; %s was compiled again", folder, m->job.key,
-               m->title);
+    tn_env_log(env, TN_LOG_WARN, "cuda: %s/%s.cubin is damaged; %s was compiled again", modules->pool.folder,
+               m->job.key, m->title);
   if (*m->job.unsaved)
     tn_env_log(env, TN_LOG_WARN, "cuda: the code of %s was not kept: %s", m->title, m->job.unsaved);
 }
 
+static void module_drop_image(tn_cuda_module *m) {
+  free(m->job.image.bytes);
+  m->job.image = (tn_cuda_image){NULL, 0};
+}
+
+/* Codes for an image that this driver or this device does not run. */
+static bool module_is_refused(CUresult code) {
+  return code == CUDA_ERROR_NO_BINARY_FOR_GPU || code == CUDA_ERROR_INVALID_IMAGE ||
+         code == CUDA_ERROR_INVALID_SOURCE || code == CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
+}
+
+/* The module, and all later ones, are compiled by NVRTC. */
+static void module_compile_instead(tn_env *env, tn_cuda_modules *modules, tn_cuda_module *m, CUresult code) {
+  const char *name = NULL;
+  (void)modules->device->backend->libraries.driver.cuGetErrorName(code, &name);
+  if (!modules->refused)
+    tn_env_log(env, TN_LOG_INFO, "cuda: the driver refuses the code in %s (%s), so NVRTC compiles it",
+               modules->ahead.path, name != NULL ? name : "unknown code");
+  modules->refused = true;
+  module_drop_image(m);
+  m->job.file = NULL;
+  m->job.done = false;
+  tn_cuda_pool_add(&modules->pool, &m->job);
+}
+
+/* Loads an image that nvcc made. After the first that the driver refuses, no other is tried. */
+static tn_status module_load_ahead(tn_env *env, tn_cuda_modules *modules, tn_cuda_module *m) {
+  const tn_cuda_libraries *l = &modules->device->backend->libraries;
+  if (m->module != NULL) return TN_OK;
+  tn_cuda_pool_await(&modules->pool, &m->job);
+  if (!m->job.ahead) return TN_OK;
+  CUresult code = CUDA_ERROR_NO_BINARY_FOR_GPU;
+  if (!modules->refused) code = l->driver.cuModuleLoadData(&m->module, m->job.image.bytes);
+  if (code == CUDA_SUCCESS) module_drop_image(m);
+  if (!module_is_refused(code)) return tn_cuda_check(env, l, code, "cuModuleLoadData");
+  module_compile_instead(env, modules, m, code);
+  return TN_OK;
+}
+
+/* Loads an image that NVRTC made. */
 static tn_status module_load(tn_env *env, tn_cuda_modules *modules, tn_cuda_module *m) {
   const tn_cuda_device *d = modules->device;
   if (m->module != NULL) return TN_OK;
   tn_cuda_pool_await(&modules->pool, &m->job);
-  module_log_cache(env, m, modules->pool.folder);
+  module_log_cache(env, modules, m);
   if (!m->job.compiled)
     return tn_fail(env, TN_EDEVICE, NULL, "cuda: %s does not compile for %s: %s", m->title,
                    modules->pool.compiler.arch, m->job.error);
   tn_status status = TN_CU(env, &d->backend->libraries, cuModuleLoadData, &m->module, m->job.image.bytes);
-  if (status == TN_OK) {
-    free(m->job.image.bytes);
-    m->job.image.bytes = NULL;
-  }
+  if (status == TN_OK) module_drop_image(m);
   return status;
 }
 
@@ -187,6 +259,8 @@ static tn_status function_find(tn_env *env, tn_cuda_modules *modules, tn_cuda_fu
 tn_status tn_cuda_finish_prepare(tn_env *env, void *device) {
   tn_cuda_device *d = device;
   tn_status status = d->modules->requested != NULL ? tn_cuda_enter(env, d) : TN_OK;
+  for (tn_cuda_function *f = d->modules->requested; f != NULL && status == TN_OK; f = f->next)
+    status = module_load_ahead(env, d->modules, f->module);
   while (status == TN_OK && d->modules->requested != NULL) {
     tn_cuda_function *f = d->modules->requested;
     status = function_find(env, d->modules, f);

@@ -1,10 +1,10 @@
-/* backends/cuda/modules/modules.h: kernels in CUDA C: compiled on threads, kept on disk, loaded into a
- * device.
+/* backends/cuda/modules/modules.h: kernels in CUDA C: compiled ahead by nvcc or by NVRTC on threads, kept on
+ * disk, loaded into a device.
  *
- * A kernel of Tenon (kernels/NAME.c) requests its functions in `prepare`; the compilation begins on a thread.
- * When all kernels of a program are prepared, tn_cuda_finish_prepare waits for the compilations, loads the
- * modules and looks the functions up, so that a launch does neither. Modules are found again by their text,
- * and live until the device is closed.
+ * A kernel of Tenon (kernels/NAME.c) requests its functions in `prepare`; a thread reads the image that nvcc
+ * made, or compiles. When all kernels of a program are prepared, tn_cuda_finish_prepare waits for the
+ * compilations, loads the modules and looks the functions up, so that a launch does neither. Modules are
+ * found again by their text, and live until the device is closed.
  *
  * A function has one parameter, a struct, whose members have the same offsets in C and in CUDA C. */
 #ifndef TN_BACKENDS_CUDA_MODULES_MODULES_H
