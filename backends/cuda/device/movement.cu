@@ -65,7 +65,7 @@ template <typename T> static __device__ void tiles(const tiles_args &a) {
 
 /* ---- pad ---- */
 
-/* The place in the operand of coordinate c of dimension d; below 0: there is none. */
+/* The place in the operand of coordinate c of dimension d, or -1 where the coordinate is padding. */
 template <typename I> static __device__ inline i64 place_in_operand(const pad_args &a, int d, I c) {
   i64 distance = (i64)c - a.low[d];
   if (distance < 0) return -1;

@@ -1,9 +1,12 @@
 /* tests/fakecuda/driver/modules.c: loading modules; functions and their attributes. */
 #include "tests/fakecuda/driver/modules.h"
 
+#include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { MACHINE_CUDA = 190 }; /* e_machine of a cubin */
 
 static fake_loaded *modules; /* of all contexts, with those that are unloaded */
 
@@ -18,11 +21,18 @@ CUresult fake_kernel_find(const fake_call *call, CUfunction handle, fake_kernel 
 
 /* ---- loading, unloading ---- */
 
-/* Code of nvcc for GPUs is not a mistake: on a real device it may lack the architecture as well. */
-static CUresult module_refuse_image(const fake_call *call, const void *image, const char *why) {
+/* Code of nvcc for GPUs, in a fatbin or a cubin: a driver refuses it where it is of another architecture, so
+ * it is no mistake of the caller. */
+static bool module_is_for_gpu(const void *image) {
+  const Elf64_Ehdr *header = image;
   uint32_t first;
   memcpy(&first, image, sizeof first);
-  if (first == UINT32_C(0xBA55ED50) || first == UINT32_C(0x466243B1)) return CUDA_ERROR_NO_BINARY_FOR_GPU;
+  if (first == UINT32_C(0xBA55ED50) || first == UINT32_C(0x466243B1)) return true;
+  return memcmp(image, ELFMAG, SELFMAG) == 0 && header->e_machine == MACHINE_CUDA;
+}
+
+static CUresult module_refuse_image(const fake_call *call, const void *image, const char *why) {
+  if (module_is_for_gpu(image)) return CUDA_ERROR_NO_BINARY_FOR_GPU;
   return fake_refuse(call, CUDA_ERROR_INVALID_IMAGE, "%s", why);
 }
 

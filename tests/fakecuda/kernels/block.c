@@ -112,7 +112,7 @@ static void block_report_deadlock(fake_block *block) {
   fake_block_fail(block, "deadlock: %s%s", barrier, warp);
 }
 
-/* Sets the thread that runs next. False: there is none, since all have exited. */
+/* Sets the thread that runs next. False: all threads have exited. */
 static bool block_choose(fake_block *block) {
   if (!block->n_ready && block->n_alive) block_report_deadlock(block);
   if (!block->n_ready) return false;

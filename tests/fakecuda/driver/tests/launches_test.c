@@ -1,6 +1,8 @@
 /* Modules, functions, launches: parameters and limits. */
 #include "tests/fakecuda/driver/tests/rig.h"
 
+#include <elf.h>
+
 static CUfunction function(const rig *r, const char *name) {
   CUfunction f;
   OK(D.f_cuModuleGetFunction(&f, r->module, name));
@@ -94,9 +96,11 @@ static void handles_end_with_their_module(void **state) {
   CUfunction f, same;
   char none[64] = "no image";
   uint32_t fatbin[32] = {0xBA55ED50};
+  Elf64_Ehdr cubin = {.e_ident = {0x7f, 'E', 'L', 'F'}, .e_machine = 190};
   rig_open(&r);
   REFUSED(D.f_cuModuleLoadData(&m, none), CUDA_ERROR_INVALID_IMAGE, "cuModuleLoadData: ");
   IS(D.f_cuModuleLoadDataEx(&m, fatbin, 0, NULL, NULL), CUDA_ERROR_NO_BINARY_FOR_GPU);
+  IS(D.f_cuModuleLoadData(&m, &cubin), CUDA_ERROR_NO_BINARY_FOR_GPU);
   OK(D.f_cuModuleLoadDataEx(&m, rig_image(), 0, NULL, NULL));
   IS(D.f_cuModuleGetFunction(&f, m, "none"), CUDA_ERROR_NOT_FOUND);
   OK(D.f_cuModuleGetFunction(&f, m, "refuse"));

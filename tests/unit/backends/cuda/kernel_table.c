@@ -12,7 +12,7 @@
 #include "backends/cuda/modules/device_text.h"
 #include "tests/unit/backends/cuda/rig.h"
 
-enum { SKIPPED = 77, MOST_HEADERS = 64 };
+enum { SKIPPED = 77, MOST_HEADERS = 64, MOST_FLAGS = 16 };
 
 static tn_cuda_nvrtc nvrtc;
 static int spilled, warned;
@@ -32,16 +32,17 @@ static int open_nvrtc(void) {
 static char *compile(const tn_cuda_text *source, int arch) {
   const char *names[MOST_HEADERS], *texts[MOST_HEADERS];
   char option[64];
-  const char *options[] = {option, "--std=c++17", "--fmad=false", "--ptxas-options=-v"};
+  const char *options[MOST_FLAGS] = {option, "--ptxas-options=-v"};
   nvrtcProgram program;
   size_t bytes = 0;
-  int n = 0;
+  int n = 0, n_options = 2;
   for (const tn_cuda_text *t = tn_cuda_texts; t->path != NULL && n < MOST_HEADERS; t++)
     if (strcmp(strrchr(t->path, '.'), ".cu") != 0) names[n] = t->path, texts[n++] = t->text;
+  for (const char *const *flag = tn_cuda_flags; *flag != NULL; flag++) options[n_options++] = *flag;
   snprintf(option, sizeof option, "--gpu-architecture=sm_%d", arch);
   if (nvrtc.nvrtcCreateProgram(&program, source->text, source->path, n, texts, names) != NVRTC_SUCCESS)
     return NULL;
-  nvrtcResult result = nvrtc.nvrtcCompileProgram(program, 4, options);
+  nvrtcResult result = nvrtc.nvrtcCompileProgram(program, n_options, options);
   nvrtc.nvrtcGetProgramLogSize(program, &bytes);
   char *log = calloc(1, bytes + 1);
   if (log != NULL) nvrtc.nvrtcGetProgramLog(program, log);
