@@ -1,9 +1,9 @@
 #!/bin/sh
 # tests/style/forbidden_calls.sh ROOT: the library and its plugins never print and never end the process. Observers may
-# write to stderr: some of them exist for that.
+# write to stderr: some of them exist for that. pack_images.c is a program that the build runs.
 set -eu
 cd "$1"
-files=$(find core plugins backends -name '*.[ch]' -o -name '*.cc' -o -name '*.cu' | sort)
+files=$(find core plugins backends -name '*.[ch]' -o -name '*.cc' -o -name '*.cu' | grep -v /pack_images.c | sort)
 # shellcheck disable=SC2016,SC2086
 awk '
 FNR == 1 { in_comment = 0 }

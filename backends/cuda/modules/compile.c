@@ -9,10 +9,19 @@
 
 enum { MOST_ARCHS = 64, MOST_HEADERS = 64, MOST_FLAGS = 16 };
 
+static tn_cuda_hash compile_hash_headers(void) {
+  tn_cuda_hash h = tn_cuda_hash_new();
+  for (const tn_cuda_text *t = tn_cuda_texts; t->path != NULL; t++)
+    if (strcmp(strrchr(t->path, '.'), ".cu") != 0) tn_cuda_hash_add(&h, t->text, strlen(t->text) + 1);
+  for (const char *const *flag = tn_cuda_flags; *flag != NULL; flag++)
+    tn_cuda_hash_add(&h, *flag, strlen(*flag) + 1);
+  return h;
+}
+
 tn_status tn_cuda_compiler_open(tn_env *env, const tn_cuda_libraries *libraries, int32_t arch,
                                 tn_cuda_compiler *compiler) {
   int n = 0, archs[MOST_ARCHS], best = 0;
-  *compiler = (tn_cuda_compiler){.libraries = libraries};
+  *compiler = (tn_cuda_compiler){.libraries = libraries, .headers = compile_hash_headers()};
   tn_status status = TN_RTC(env, libraries, nvrtcGetNumSupportedArchs, &n);
   if (status == TN_OK && n > MOST_ARCHS)
     return tn_fail(env, TN_EUNAVAILABLE, NULL, "NVRTC supports %d architectures", n);

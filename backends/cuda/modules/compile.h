@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "backends/cuda/driver/libraries.h"
+#include "backends/cuda/modules/sums.h"
 
 enum { TN_CUDA_ERROR_TEXT = 2048 };
 
@@ -12,6 +13,7 @@ enum { TN_CUDA_ERROR_TEXT = 2048 };
 typedef struct tn_cuda_compiler {
   const tn_cuda_libraries *libraries;
   char arch[32]; /* "sm_90", or "compute_90" where NVRTC is older than the device: the driver compiles PTX */
+  tn_cuda_hash headers; /* of the headers of device/ and the flags */
 } tn_cuda_compiler;
 
 typedef struct tn_cuda_image {

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +10,6 @@
 #include <unistd.h>
 
 #include "backends/cuda/modules/device_text.h"
-#include "backends/cuda/modules/sums.h"
 
 enum { PATH_BYTES = 4096, LARGEST_IMAGE = 1 << 28 };
 
@@ -24,30 +22,15 @@ static const char image_magic[8] = "tncuda1";
 
 /* ---- keys ---- */
 
-static tn_cuda_hash headers_hash;
-static pthread_once_t headers_once = PTHREAD_ONCE_INIT;
-
 static void hash_add_text(tn_cuda_hash *h, const char *text) { tn_cuda_hash_add(h, text, strlen(text) + 1); }
-
-static void hash_headers(void) {
-  headers_hash = tn_cuda_hash_new();
-  for (const tn_cuda_text *t = tn_cuda_texts; t->path != NULL; t++)
-    if (strcmp(strrchr(t->path, '.'), ".cu") != 0) hash_add_text(&headers_hash, t->text);
-  for (const char *const *flag = tn_cuda_flags; *flag != NULL; flag++) hash_add_text(&headers_hash, *flag);
-}
-
-/* A hash that has the headers and the flags, which every key depends on. */
-static tn_cuda_hash hash_with_headers(void) {
-  (void)pthread_once(&headers_once, hash_headers);
-  return headers_hash;
-}
 
 static void hash_print(const tn_cuda_hash *h, char key[TN_CUDA_KEY]) {
   snprintf(key, TN_CUDA_KEY, "%016llx%016llx", (unsigned long long)h->v[0], (unsigned long long)h->v[1]);
 }
 
 void tn_cuda_image_key(const tn_cuda_compiler *compiler, const char *text, char key[TN_CUDA_KEY]) {
-  tn_cuda_hash h = hash_with_headers();
+  tn_cuda_hash h = tn_cuda_hash_new();
+  tn_cuda_hash_add(&h, &compiler->headers, sizeof compiler->headers);
   hash_add_text(&h, compiler->arch);
   tn_cuda_hash_add(&h, &compiler->libraries->nvrtc_version, sizeof compiler->libraries->nvrtc_version);
   hash_add_text(&h, compiler->libraries->path[TN_CUDA_LIBRARY_NVRTC]);
@@ -56,8 +39,9 @@ void tn_cuda_image_key(const tn_cuda_compiler *compiler, const char *text, char 
 }
 
 void tn_cuda_sources_key(int32_t arch, char key[TN_CUDA_KEY]) {
-  tn_cuda_hash h = hash_with_headers();
+  tn_cuda_hash h = tn_cuda_hash_new();
   tn_cuda_hash_add(&h, &arch, sizeof arch);
+  for (const char *const *flag = tn_cuda_flags; *flag != NULL; flag++) hash_add_text(&h, *flag);
   for (const tn_cuda_text *t = tn_cuda_texts; t->path != NULL; t++) {
     hash_add_text(&h, t->path);
     hash_add_text(&h, t->text);

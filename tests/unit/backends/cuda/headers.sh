@@ -13,7 +13,7 @@ put() {
   for file; do mkdir -p "$(dirname "$scratch/$file")" && : >"$scratch/$file"; done
 }
 
-# $1: what is tested; $2: the folders expected, below the scratch folder; the rest: arguments.
+# $1: the case; $2: the folders expected, below the scratch folder; the rest: arguments.
 finds() {
   title=$1 expected=$2
   shift 2

@@ -132,17 +132,18 @@ static void no_folder_keeps_nothing(void **state) {
   assert_false(tn_cuda_image_read("", key, &image, &damaged));
 }
 
-static void a_key_depends_on_text_arch_and_compiler(void **state) {
+static void a_key_depends_on_texts_arch_and_compiler(void **state) {
   (void)state;
   static tn_cuda_libraries a = {.nvrtc_version = 13000, .path = {"", "/a/libnvrtc.so.13", ""}};
   static tn_cuda_libraries b = {.nvrtc_version = 12080, .path = {"", "/a/libnvrtc.so.13", ""}};
-  tn_cuda_compiler compilers[] = {{&a, "sm_90"}, {&a, "sm_80"}, {&b, "sm_90"}};
-  char keys[4][TN_CUDA_KEY], again[TN_CUDA_KEY];
-  for (int i = 0; i < 3; i++) tn_cuda_image_key(&compilers[i], "kernel", keys[i]);
-  tn_cuda_image_key(&compilers[0], "kerne1", keys[3]);
+  tn_cuda_compiler compilers[] = {
+      {&a, "sm_90", {{0, 0}}}, {&a, "sm_80", {{0, 0}}}, {&b, "sm_90", {{0, 0}}}, {&a, "sm_90", {{0, 1}}}};
+  char keys[5][TN_CUDA_KEY], again[TN_CUDA_KEY];
+  for (int i = 0; i < 4; i++) tn_cuda_image_key(&compilers[i], "kernel", keys[i]);
+  tn_cuda_image_key(&compilers[0], "kerne1", keys[4]);
   tn_cuda_image_key(&compilers[0], "kernel", again);
   assert_string_equal(again, keys[0]);
-  for (int i = 0; i < 4; i++)
+  for (int i = 0; i < 5; i++)
     for (int k = 0; k < i; k++) assert_string_not_equal(keys[i], keys[k]);
 }
 
@@ -155,6 +156,6 @@ int main(void) {
                                      test(a_pipe_or_link_is_not_read),
                                      test(a_folder_that_cannot_be_written_is_named),
                                      test(no_folder_keeps_nothing),
-                                     test(a_key_depends_on_text_arch_and_compiler)};
+                                     test(a_key_depends_on_texts_arch_and_compiler)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
