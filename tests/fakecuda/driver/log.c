@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "tests/fakecuda/driver/driver.h"
+#include "tests/fakecuda/driver/task.h"
 
 static int log_file = -1;
 
@@ -35,3 +36,5 @@ void fake_log(const char *format, ...) {
   strcpy(line + (n < (int)sizeof line - 2 ? (size_t)n : sizeof line - 2), "\n");
   fake_log_text(line);
 }
+
+FAKE_API void fakecuda_log(const char *line) { fake_log("%s", line); }

@@ -15,5 +15,7 @@ CUresult fakecuda_enqueue(CUstream stream, const char *name, int (*body)(void *a
 int fakecuda_is_device_memory(const void *from, size_t bytes);
 /* Counts a call of an entry point ("cublasLtMatmul"). Returns 1 where a test asked for this call to fail. */
 int fakecuda_call(const char *name);
+/* Appends a line to FAKECUDA_LOG: a violation of another library's contract. Any thread. */
+void fakecuda_log(const char *line);
 
 #endif

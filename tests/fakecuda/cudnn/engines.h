@@ -1,0 +1,24 @@
+/* tests/fakecuda/cudnn/engines.h: devices, heuristics, engines, their configurations and plans as they
+ * finalize. */
+#ifndef TN_TESTS_FAKECUDA_CUDNN_ENGINES_H
+#define TN_TESTS_FAKECUDA_CUDNN_ENGINES_H
+
+#include "tests/fakecuda/cudnn/program.h"
+
+/* What a plan runs. It stays in memory, so that work that outlives its plan finds it destroyed. */
+typedef struct fakednn_plan {
+  struct fakednn_plan *next;
+  const fakednn_program *program;
+  int32_t engine, arch;
+  int64_t workspace;
+  atomic_bool destroyed;
+  atomic_int runs;
+} fakednn_plan;
+
+cudnnStatus_t fakednn_finalize_device(fakednn_body *body);
+cudnnStatus_t fakednn_finalize_heuristics(fakednn_body *body);
+cudnnStatus_t fakednn_finalize_engine(fakednn_body *body);
+cudnnStatus_t fakednn_finalize_configuration(fakednn_body *body);
+cudnnStatus_t fakednn_finalize_plan(fakednn_body *body);
+
+#endif
