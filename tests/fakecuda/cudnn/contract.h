@@ -16,14 +16,15 @@ typedef struct fakednn_attribute {
   int16_t most; /* 1: exactly one element; otherwise 1 to `most` */
   int16_t part; /* the cudnnBackendDescriptorType_t of a descriptor */
   int16_t flags;
-  uint32_t types;     /* bits, by cudnnBackendAttributeType_t */
-  int16_t wrong_type; /* the status for another type; 0: that of the kind */
+  uint32_t types; /* bits, by cudnnBackendAttributeType_t */
+  int16_t
+      wrong_type; /* the status for another type, or for setting what cannot be set; 0: that of the kind */
 } fakednn_attribute;
 
 typedef struct fakednn_kind {
   int32_t type;
   const char *name;
-  int16_t unknown, wrong_type; /* statuses */
+  int16_t unknown, wrong_type, wrong_parts; /* statuses; wrong_parts: not one descriptor */
   const fakednn_attribute *attributes;
   int n_attributes;
 } fakednn_kind;

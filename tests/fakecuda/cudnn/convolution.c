@@ -213,11 +213,6 @@ static bool reserve(job *j) {
   return true;
 }
 
-static bool is_tf32(const fakednn_values *values, const job *j) {
-  return values->plan->engine == FAKEDNN_ENGINE_COMPILED && j->x->type == CUDNN_DATA_FLOAT &&
-         j->w->type == CUDNN_DATA_FLOAT && j->y->type == CUDNN_DATA_FLOAT;
-}
-
 bool fakednn_run_convolution(const fakednn_node *node, const fakednn_values *values) {
   job j = {.node = node,
            .x = fakednn_in_slot(node, values, FAKEDNN_CONV_X),
@@ -232,7 +227,7 @@ bool fakednn_run_convolution(const fakednn_node *node, const fakednn_values *val
   j.channels = j.w->dims[1];
   j.filters = j.w->dims[0] / groups;
   j.width = j.channels * j.w->dims[2] * j.w->dims[3];
-  j.tf32 = is_tf32(values, &j);
+  j.tf32 = values->tf32;
   bool reserved = reserve(&j) && (!data || total);
   for (; reserved && j.group < groups; j.group++) run_group(&j, values, total);
   if (reserved && data) store_data(&j, total);

@@ -53,6 +53,8 @@ FAKEDNN_EXPORT cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptor
                                                           cudnnBackendDescriptor_t *descriptor) {
   FAKEDNN_TRY(fakednn_enter("cudnnBackendCreateDescriptor"));
   FAKEDNN_REQUIRE(descriptor, CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "the place for the descriptor is NULL");
+  FAKEDNN_REQUIRE((int)type >= 0 && type <= CUDNN_BACKEND_OPERATION_SDPA_BWD_DESCRIPTOR,
+                  CUDNN_STATUS_ALLOC_FAILED, "there is no descriptor type %d", (int)type);
   if (!fakednn_kind_of((int32_t)type)) return fakednn_lacks("descriptors of type %d", (int)type);
   live_descriptor *live = calloc(1, sizeof *live);
   if (live) live->body = fakednn_body_new((int32_t)type);
@@ -71,7 +73,7 @@ FAKEDNN_EXPORT cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptor
 
 FAKEDNN_EXPORT cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t descriptor) {
   cudnnStatus_t asked = fakednn_enter("cudnnBackendDestroyDescriptor");
-  FAKEDNN_REQUIRE(descriptor, CUDNN_STATUS_BAD_PARAM, "the descriptor is NULL");
+  FAKEDNN_REQUIRE(descriptor, CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "the descriptor is NULL");
   pthread_mutex_lock(&table_lock);
   live_descriptor **link = find_link(descriptor), *live = *link;
   if (live) *link = live->next;
@@ -100,12 +102,14 @@ typedef struct setting {
 
 static cudnnStatus_t check_types(const fakednn_attribute *a, const setting *s) {
   if (a->flags & FAKEDNN_LACKS) return fakednn_lacks("attribute %d of %s", s->name, s->kind->name);
-  FAKEDNN_REQUIRE(!(a->flags & FAKEDNN_GET), CUDNN_STATUS_NOT_SUPPORTED, "attribute %d of %s cannot be set",
-                  s->name, s->kind->name);
+  FAKEDNN_REQUIRE(!(a->flags & FAKEDNN_GET),
+                  (cudnnStatus_t)(a->wrong_type ? a->wrong_type : CUDNN_STATUS_NOT_SUPPORTED),
+                  "attribute %d of %s cannot be set", s->name, s->kind->name);
   int status = a->wrong_type ? a->wrong_type : s->kind->wrong_type;
   FAKEDNN_REQUIRE(s->type >= 0 && s->type < 32 && (a->types >> s->type & 1), (cudnnStatus_t)status,
                   "attribute %d of %s is not of the type %d", s->name, s->kind->name, s->type);
-  FAKEDNN_REQUIRE(s->count >= 1 && s->count <= a->most, CUDNN_STATUS_BAD_PARAM,
+  int wrong_count = s->type == CUDNN_TYPE_BACKEND_DESCRIPTOR ? s->kind->wrong_parts : CUDNN_STATUS_BAD_PARAM;
+  FAKEDNN_REQUIRE(s->count >= 1 && s->count <= a->most, (cudnnStatus_t)wrong_count,
                   "attribute %d of %s has %lld elements, expected %s%d", s->name, s->kind->name,
                   (long long)s->count, a->most > 1 ? "1 to " : "", a->most);
   return CUDNN_STATUS_SUCCESS;
@@ -142,7 +146,7 @@ static cudnnStatus_t store_parts(fakednn_body *body, const fakednn_attribute *a,
 }
 
 static cudnnStatus_t set_attribute(fakednn_body *body, const setting *s) {
-  FAKEDNN_REQUIRE(!body->finalized, CUDNN_STATUS_NOT_INITIALIZED,
+  FAKEDNN_REQUIRE(!body->finalized, CUDNN_STATUS_BAD_PARAM,
                   "attribute %d of %s is set after the descriptor was finalized", s->name, s->kind->name);
   FAKEDNN_REQUIRE(s->data || s->count == 0, CUDNN_STATUS_BAD_PARAM, "attribute %d of %s has NULL elements",
                   s->name, s->kind->name);
@@ -199,14 +203,17 @@ static cudnnStatus_t get_attribute(const fakednn_body *body, const setting *s, i
   FAKEDNN_REQUIRE(a, (cudnnStatus_t)s->kind->unknown, "%s has no attribute %d", s->kind->name, s->name);
   if (a->flags & FAKEDNN_LACKS) return fakednn_lacks("attribute %d of %s", s->name, s->kind->name);
   const fakednn_value *value = fakednn_value_of(body, s->name);
-  FAKEDNN_REQUIRE(
-      s->type >= 0 && s->type < 32 && (a->types >> s->type & 1) && (!value || s->type == value->type),
-      CUDNN_STATUS_BAD_PARAM, "attribute %d of %s is not of the type %d", s->name, s->kind->name, s->type);
-  FAKEDNN_REQUIRE(s->count >= 0 && (s->count == 0 || to), CUDNN_STATUS_BAD_PARAM,
-                  "attribute %d of %s: no place for %lld elements", s->name, s->kind->name,
+  FAKEDNN_REQUIRE(s->type >= 0 && s->type < 32 && (a->types >> s->type & 1) &&
+                      (!value || s->type == value->type),
+                  (cudnnStatus_t)s->kind->wrong_type, "attribute %d of %s is not of the type %d", s->name,
+                  s->kind->name, s->type);
+  FAKEDNN_REQUIRE(s->count >= 0 && (a->most > 1 || s->count == 1), CUDNN_STATUS_BAD_PARAM,
+                  "attribute %d of %s: %lld elements are asked for", s->name, s->kind->name,
                   (long long)s->count);
   int64_t there = value ? value->count : 0, given = s->count < there ? s->count : there;
-  if (count) *count = there;
+  /* Without a place for elements, the question is how many there are. */
+  if (!to) given = 0;
+  if (count) *count = given ? given : there;
   if (given == 0) return CUDNN_STATUS_SUCCESS;
   if (s->type == CUDNN_TYPE_BACKEND_DESCRIPTOR) return give_parts(value, given, to);
   memcpy(to, value->data, (size_t)given * fakednn_type_size(s->type));
@@ -219,6 +226,7 @@ FAKEDNN_EXPORT cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t c
                                                       int64_t *count, void *elements) {
   fakednn_body *body;
   FAKEDNN_TRY(fakednn_enter("cudnnBackendGetAttribute"));
+  FAKEDNN_REQUIRE(descriptor, CUDNN_STATUS_BAD_PARAM, "the descriptor is NULL");
   FAKEDNN_TRY(fakednn_body_of(descriptor, &body));
   const setting s = {fakednn_kind_of(body->type), (int32_t)name, (int32_t)type, requested, NULL};
   cudnnStatus_t status = get_attribute(body, &s, count, elements);

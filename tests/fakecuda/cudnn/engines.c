@@ -77,9 +77,9 @@ static int arch_of(const fakednn_body *device, const void *handle) {
 static bool store_notes(fakednn_body *body, int32_t engine, const fakednn_program *program) {
   int32_t numerical[2], behavior[2];
   int n = 0, b = 0;
-  if (fakednn_is_16_bit(program)) numerical[n++] = CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
+  if (fakednn_uses_tensor_cores(program, engine)) numerical[n++] = CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
   if (engine == FAKEDNN_ENGINE_PIECES) numerical[n++] = CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
-  if (engine == FAKEDNN_ENGINE_COMPILED) {
+  if (engine == FAKEDNN_ENGINE_COMPILED || engine == FAKEDNN_ENGINE_EXACT) {
     behavior[b++] = CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION;
     behavior[b++] = CUDNN_BEHAVIOR_NOTE_SUPPORTS_CUDA_GRAPH_NATIVE_API;
   }
@@ -105,11 +105,12 @@ cudnnStatus_t fakednn_finalize_engine(fakednn_body *body) {
   const fakednn_body *graph = fakednn_part(body, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, 0);
   const fakednn_program *program = fakednn_program_of(graph);
   int64_t index = fakednn_integer(body, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 0, 0);
-  unsigned engines;
   int arch = arch_of(fakednn_part(body, CUDNN_ATTR_ENGINE_DEVICEPROP, 0),
                      fakednn_pointer(graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, 0));
-  FAKEDNN_REQUIRE(index >= 0 && index < FAKEDNN_ENGINES, BAD, "there is no engine %lld", (long long)index);
-  FAKEDNN_TRY(fakednn_find_engines(program, arch ? arch : 90, &engines));
+  FAKEDNN_REQUIRE(index >= 0 && index < FAKEDNN_ENGINES, CUDNN_STATUS_NOT_SUPPORTED,
+                  "there is no engine %lld", (long long)index);
+  FAKEDNN_REQUIRE(arch, BAD, "neither a DEVICEPROP nor the graph's handle says which device it is for");
+  unsigned engines = fakednn_find_engines(program, arch);
   FAKEDNN_REQUIRE(engines >> index & 1, CUDNN_STATUS_NOT_SUPPORTED, "engine %lld does not have this graph",
                   (long long)index);
   return store_notes(body, (int32_t)index, program) && store_knob_info(body) ? CUDNN_STATUS_SUCCESS
@@ -195,7 +196,9 @@ static int list_engines(int64_t mode, unsigned engines, int32_t order[FAKEDNN_EN
   const int32_t *from = mode == CUDNN_HEUR_MODE_B ? b : a;
   int n = 0;
   if (mode == CUDNN_HEUR_MODE_FALLBACK) {
-    if (engines >> FAKEDNN_ENGINE_PLAIN & 1) order[n++] = FAKEDNN_ENGINE_PLAIN;
+    for (int32_t i = FAKEDNN_ENGINE_PLAIN; i < FAKEDNN_ENGINES; i++) {
+      if (engines >> i & 1) order[n++] = i;
+    }
     return n;
   }
   for (int i = 0; i < 3; i++) {
@@ -221,13 +224,11 @@ cudnnStatus_t fakednn_finalize_heuristics(fakednn_body *body) {
   const fakednn_body *graph = fakednn_part(body, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, 0);
   int64_t mode = fakednn_integer(body, CUDNN_ATTR_ENGINEHEUR_MODE, 0, 0);
   int32_t order[FAKEDNN_ENGINES];
-  unsigned engines;
   int arch = arch_of(fakednn_part(body, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, 0),
                      fakednn_pointer(graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, 0));
   FAKEDNN_REQUIRE(mode >= 0 && mode < CUDNN_HEUR_MODES_COUNT, BAD, "there is no mode %lld", (long long)mode);
   FAKEDNN_REQUIRE(arch, BAD, "neither a DEVICEPROP nor the graph's handle says which device it is for");
-  FAKEDNN_TRY(fakednn_find_engines(fakednn_program_of(graph), arch, &engines));
-  int n = list_engines(mode, engines, order);
+  int n = list_engines(mode, fakednn_find_engines(fakednn_program_of(graph), arch), order);
   return store_results(body, order, n);
 }
 
@@ -249,6 +250,7 @@ static void release_plan(const fakednn_body *body) {
 
 cudnnStatus_t fakednn_finalize_plan(fakednn_body *body) {
   const fakednn_body *configuration = fakednn_part(body, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, 0);
+  FAKEDNN_REQUIRE(configuration, CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED, "the plan has no configuration");
   const fakednn_body *engine = fakednn_part(configuration, CUDNN_ATTR_ENGINECFG_ENGINE, 0);
   int arch = arch_of(fakednn_part(body, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, 0),
                      fakednn_pointer(body, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, 0));
@@ -261,7 +263,7 @@ cudnnStatus_t fakednn_finalize_plan(fakednn_body *body) {
   plan->engine = (int32_t)fakednn_integer(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 0, 0);
   plan->arch = arch;
   plan->workspace = bytes;
-  if (plan->engine == FAKEDNN_ENGINE_COMPILED) wait_for_compilation();
+  if (plan->engine == FAKEDNN_ENGINE_COMPILED || plan->engine == FAKEDNN_ENGINE_EXACT) wait_for_compilation();
   pthread_mutex_lock(&plans_lock);
   plan->next = plans;
   plans = plan;

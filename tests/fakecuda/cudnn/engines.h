@@ -16,6 +16,7 @@ typedef struct fakednn_plan {
 } fakednn_plan;
 
 cudnnStatus_t fakednn_finalize_device(fakednn_body *body);
+/* A graph that no engine has: no results, as in the library. */
 cudnnStatus_t fakednn_finalize_heuristics(fakednn_body *body);
 cudnnStatus_t fakednn_finalize_engine(fakednn_body *body);
 cudnnStatus_t fakednn_finalize_configuration(fakednn_body *body);

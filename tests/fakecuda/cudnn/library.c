@@ -19,26 +19,26 @@ const char *fakecudnn_why(void) { return why; }
 int64_t fakecudnn_live(void) { return atomic_load(&live); }
 void fakednn_count_live(int change) { atomic_fetch_add(&live, change); }
 
-/* A plugin opens libcuda.so.1 with RTLD_LOCAL, which keeps its symbols out of the global scope. */
-static void *find_in_driver(const char *name) {
-  void *symbol = dlsym(RTLD_DEFAULT, name);
-  if (symbol) return symbol;
-  void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-  if (!library) return NULL;
-  symbol = dlsym(library, name);
-  dlclose(library);
-  return symbol;
+/* The library of a function, opened again; NULL: the function is in the global scope, or nowhere. A plugin
+ * opens libcuda.so.1 with RTLD_LOCAL, which keeps its symbols out of the global scope. */
+static void *open_driver(void) {
+  return dlsym(RTLD_DEFAULT, "fakecuda_call") ? NULL : dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+}
+
+static void *find_in_driver(void *library, const char *name) {
+  return dlsym(library ? library : RTLD_DEFAULT, name);
 }
 
 fakednn_driver fakednn_find_driver(void) {
   fakednn_driver d;
-  d.enqueue = (__typeof__(d.enqueue))find_in_driver("fakecuda_enqueue");
-  d.is_device_memory = (__typeof__(d.is_device_memory))find_in_driver("fakecuda_is_device_memory");
-  d.call = (__typeof__(d.call))find_in_driver("fakecuda_call");
-  d.log = (__typeof__(d.log))find_in_driver("fakecuda_log");
-  d.current = (__typeof__(d.current))find_in_driver("cuCtxGetCurrent");
-  d.device = (__typeof__(d.device))find_in_driver("cuCtxGetDevice");
-  d.attribute = (__typeof__(d.attribute))find_in_driver("cuDeviceGetAttribute");
+  void *library = open_driver();
+  d.enqueue = (__typeof__(d.enqueue))find_in_driver(library, "fakecuda_enqueue");
+  d.is_device_memory = (__typeof__(d.is_device_memory))find_in_driver(library, "fakecuda_is_device_memory");
+  d.log = (__typeof__(d.log))find_in_driver(library, "fakecuda_log");
+  d.current = (__typeof__(d.current))find_in_driver(library, "cuCtxGetCurrent");
+  d.device = (__typeof__(d.device))find_in_driver(library, "cuCtxGetDevice");
+  d.attribute = (__typeof__(d.attribute))find_in_driver(library, "cuDeviceGetAttribute");
+  if (library) dlclose(library);
   return d;
 }
 
@@ -72,8 +72,11 @@ cudnnStatus_t fakednn_lacks(const char *format, ...) {
 /* A failure on request is no violation, and is not logged. */
 cudnnStatus_t fakednn_enter(const char *name) {
   snprintf(entry_name, sizeof entry_name, "%s", name);
-  __typeof__(&fakecuda_call) call = fakednn_find_driver().call;
-  if (!call || !call(name)) return CUDNN_STATUS_SUCCESS;
+  void *library = open_driver();
+  __typeof__(&fakecuda_call) call = (__typeof__(call))find_in_driver(library, "fakecuda_call");
+  bool asked = call && call(name);
+  if (library) dlclose(library);
+  if (!asked) return CUDNN_STATUS_SUCCESS;
   return fakednn_refuse(CUDNN_STATUS_INTERNAL_ERROR, "a test asked for this failure");
 }
 

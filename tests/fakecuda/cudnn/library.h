@@ -10,7 +10,6 @@
 typedef struct fakednn_driver {
   __typeof__(&fakecuda_enqueue) enqueue;
   __typeof__(&fakecuda_is_device_memory) is_device_memory;
-  __typeof__(&fakecuda_call) call;
   __typeof__(&fakecuda_log) log;
   __typeof__(&cuCtxGetCurrent) current;
   __typeof__(&cuCtxGetDevice) device;

@@ -1,6 +1,7 @@
 /* tests/fakecuda/cudnn/matmul.c: batches of products of matrices. */
 #include <stdlib.h>
 #include <string.h>
+#include "backends/shared/half.h"
 #include "tests/fakecuda/cudnn/product.h"
 #include "tests/fakecuda/cudnn/run.h"
 
@@ -16,10 +17,14 @@ static int64_t batch_offset(const fakednn_tensor *t, const fakednn_tensor *c, in
   return offset;
 }
 
-static void pack(const fakednn_tensor *b, const float *from, int64_t row, float *to) {
-  int k = b->rank - 2, n = b->rank - 1;
-  for (int64_t i = 0; i < b->dims[k]; i++) {
-    for (int64_t j = 0; j < b->dims[n]; j++) to[i * row + j] = from[i * b->strides[k] + j * b->strides[n]];
+/* A copy with rows of `row` elements. */
+static void pack(const fakednn_tensor *t, const float *from, bool tf32, int64_t row, float *to) {
+  int m = t->rank - 2, n = t->rank - 1;
+  for (int64_t i = 0; i < t->dims[m]; i++) {
+    for (int64_t j = 0; j < t->dims[n]; j++) {
+      float x = from[i * t->strides[m] + j * t->strides[n]];
+      to[i * row + j] = tf32 ? tn_tf32_of_f32(x) : x;
+    }
   }
 }
 
@@ -38,14 +43,13 @@ bool fakednn_run_matmul(const fakednn_node *node, const fakednn_values *values) 
   int r = c->rank;
   int64_t m = c->dims[r - 2], n = c->dims[r - 1], k = a->dims[r - 1], row = fakednn_padded(n);
   int64_t batches = fakednn_elements(c) / (m * n);
-  float *packed = calloc((size_t)(k * row), sizeof(float));
+  float *packed = calloc((size_t)(k * row + m * k), sizeof(float)), *left = packed + k * row;
   double *sums = malloc((size_t)(m * row) * sizeof(double));
   for (int64_t i = 0; packed && sums && i < batches; i++) {
     memset(sums, 0, (size_t)(m * row) * sizeof(double));
-    pack(b, fakednn_data(node, values, FAKEDNN_MM_B) + batch_offset(b, c, i), row, packed);
-    fakednn_multiply(&(fakednn_product){m, n, k,
-                                        fakednn_data(node, values, FAKEDNN_MM_A) + batch_offset(a, c, i),
-                                        a->strides[r - 2], a->strides[r - 1], packed, row, sums, row});
+    pack(a, fakednn_data(node, values, FAKEDNN_MM_A) + batch_offset(a, c, i), values->tf32, k, left);
+    pack(b, fakednn_data(node, values, FAKEDNN_MM_B) + batch_offset(b, c, i), values->tf32, row, packed);
+    fakednn_multiply(&(fakednn_product){m, n, k, left, k, 1, packed, row, sums, row});
     unpack(c, sums, row, fakednn_data(node, values, FAKEDNN_MM_C) + batch_offset(c, c, i));
   }
   bool done = packed && sums;

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "backends/shared/half.h"
 #include "tests/fakecuda/cudnn/run.h"
+#include "tests/fakecuda/cudnn/support.h"
 #include "tests/fakecuda/cudnn/walk.h"
 
 const fakednn_tensor *fakednn_in_slot(const fakednn_node *node, const fakednn_values *values, int slot) {
@@ -129,6 +130,8 @@ int fakednn_run(void *argument) {
   const fakednn_task *task = argument;
   if (atomic_load(&task->plan->destroyed)) return 1;
   fakednn_values values = {.plan = task->plan, .run = atomic_fetch_add(&task->plan->runs, 1)};
+  values.tf32 = fakednn_main_type(task->plan->program) == CUDNN_DATA_FLOAT &&
+                fakednn_uses_tensor_cores(task->plan->program, task->plan->engine);
   /* What was in the workspace is lost, as on a device. */
   if (task->plan->workspace) memset(task->workspace, 0xc5, (size_t)task->plan->workspace);
   bool done = run_program(task, &values);

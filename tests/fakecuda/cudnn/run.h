@@ -22,7 +22,8 @@ int fakednn_run(void *task);
 typedef struct fakednn_values {
   const fakednn_plan *plan;
   float *of[FAKEDNN_TENSORS];
-  int run; /* how often the plan ran before */
+  int run;   /* how often the plan ran before */
+  bool tf32; /* operands of products are rounded to TF32 */
 } fakednn_values;
 
 /* An operation's result to values->of of what it writes, which is there. false: out of memory. */

@@ -1,5 +1,5 @@
 /* tests/fakecuda/cudnn/support.c: see support.h. The table is that of cuDNN 9.19 for the patterns that it was
- * asked for; tests/fakecuda/cudnn/library_test.c compares where the library is. */
+ * asked for; tests/fakecuda/cudnn/tests/contract_test.c compares where the library is. */
 #include <stdlib.h>
 #include "tests/fakecuda/cudnn/support.h"
 
@@ -71,9 +71,12 @@ static pattern read_pattern(const fakednn_program *g) {
   return p;
 }
 
-bool fakednn_is_16_bit(const fakednn_program *program) {
-  int32_t type = read_pattern(program).type;
-  return type == CUDNN_DATA_HALF || type == CUDNN_DATA_BFLOAT16;
+int32_t fakednn_main_type(const fakednn_program *program) { return read_pattern(program).type; }
+
+bool fakednn_uses_tensor_cores(const fakednn_program *program, int32_t engine) {
+  pattern p = read_pattern(program);
+  bool products = p.convolution || p.matmuls;
+  return products && (engine == FAKEDNN_ENGINE_OWN || engine == FAKEDNN_ENGINE_COMPILED);
 }
 
 /* ---- the table ---- */
@@ -82,70 +85,79 @@ enum {
   OWN = 1 << FAKEDNN_ENGINE_OWN,
   COMPILED = 1 << FAKEDNN_ENGINE_COMPILED,
   PIECES = 1 << FAKEDNN_ENGINE_PIECES,
-  PLAIN = 1 << FAKEDNN_ENGINE_PLAIN
+  PLAIN = 1 << FAKEDNN_ENGINE_PLAIN,
+  EXACT = 1 << FAKEDNN_ENGINE_EXACT
 };
 
-#define NO_PATTERN CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN
-#define NO_TYPE    CUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE
-#define NO_LAYOUT  CUDNN_STATUS_NOT_SUPPORTED_LAYOUT
-
-/* Fusions that are kernels of the library, for f16 and channels innermost, on Ampere and Hopper. */
-static cudnnStatus_t find_own_fusion(const pattern *p, int arch, unsigned *engines) {
-  FAKEDNN_REQUIRE(p->type == CUDNN_DATA_HALF, NO_TYPE, "this fusion exists for half only");
-  FAKEDNN_REQUIRE(p->channels_last, NO_LAYOUT, "this fusion exists for channels innermost only");
-  FAKEDNN_REQUIRE(!p->grouped, NO_PATTERN, "this fusion has no groups");
-  FAKEDNN_REQUIRE(arch >= 80 && arch <= 90, CUDNN_STATUS_NOT_SUPPORTED_ARCH_MISMATCH,
-                  "this fusion exists for sm_80 to sm_90");
-  *engines = OWN;
-  return CUDNN_STATUS_SUCCESS;
+static unsigned none(const char *why) {
+  fakednn_refuse(CUDNN_STATUS_NOT_SUPPORTED, "no engine has this graph: %s", why);
+  return 0;
 }
 
-static cudnnStatus_t find_convolution(const fakednn_program *g, const pattern *p, int arch,
-                                      unsigned *engines) {
-  int others = p->reductions + p->reshapes + p->matmuls + p->bn_finalize;
-  FAKEDNN_REQUIRE(p->forward + p->data + p->filter == 1 && others == 0, NO_PATTERN,
-                  "no engine has these operations beside a convolution");
-  if (g->n_nodes == 1) {
-    *engines = p->filter ? OWN | COMPILED | PIECES | PLAIN : OWN | COMPILED | PLAIN;
-    return CUDNN_STATUS_SUCCESS;
-  }
-  if (p->data && p->bn_backward) return find_own_fusion(p, arch, engines);
-  if (p->filter && p->prologue && !p->epilogue && !p->statistics) return find_own_fusion(p, arch, engines);
-  if (p->forward && p->prologue && p->statistics) return find_own_fusion(p, arch, engines);
-  FAKEDNN_REQUIRE(!p->prologue && !p->bn_backward, NO_PATTERN,
-                  "no engine has operations before a convolution without statistics behind it");
-  FAKEDNN_REQUIRE(p->channels_last, NO_LAYOUT, "fusions exist for channels innermost only");
-  FAKEDNN_REQUIRE(!p->grouped || !p->statistics, NO_PATTERN, "statistics behind groups");
-  bool half = p->type == CUDNN_DATA_HALF;
-  *engines = p->filter || (p->statistics && !half) ? COMPILED : OWN | COMPILED;
-  return CUDNN_STATUS_SUCCESS;
+/* Fusions with kernels of the library: for half, on Ampere and Hopper. */
+static unsigned find_half(const pattern *p, int arch, unsigned engines) {
+  if (p->type != CUDNN_DATA_HALF) return none("the fusion exists for half only");
+  if (arch < 80 || arch > 90) return none("the fusion exists for sm_80 to sm_90");
+  return engines;
 }
 
-static cudnnStatus_t find_pattern(const fakednn_program *g, const pattern *p, int arch, unsigned *engines) {
-  if (p->convolution) return find_convolution(g, p, arch, engines);
-  FAKEDNN_REQUIRE(!p->bn_backward, NO_PATTERN, "BN_BWD_WEIGHTS without a data gradient before it");
-  if (p->statistics + p->bn_finalize > 0) {
-    FAKEDNN_REQUIRE(g->n_nodes == 1, NO_PATTERN, "statistics with other operations and no convolution");
-    *engines = OWN;
-    return CUDNN_STATUS_SUCCESS;
-  }
-  if (p->matmuls > 1) {
-    FAKEDNN_REQUIRE(p->type == CUDNN_DATA_HALF || p->type == CUDNN_DATA_BFLOAT16, NO_TYPE,
-                    "attention exists for half and bfloat16 only");
-    FAKEDNN_REQUIRE(arch >= 80, CUDNN_STATUS_NOT_SUPPORTED_ARCH_MISMATCH, "attention exists from sm_80 on");
-  }
-  *engines = COMPILED;
-  return CUDNN_STATUS_SUCCESS;
+static unsigned find_single(const pattern *p, int arch) {
+  bool float_type = p->type == CUDNN_DATA_FLOAT;
+  if (p->forward) return OWN | COMPILED | PLAIN;
+  if (p->data) return OWN | PLAIN;
+  return OWN | PIECES | PLAIN | (!float_type && arch < 90 ? COMPILED : 0);
 }
 
-cudnnStatus_t fakednn_find_engines(const fakednn_program *program, int arch, unsigned *engines) {
+static unsigned find_prologue(const pattern *p, int arch) {
+  bool half = p->type == CUDNN_DATA_HALF && arch <= 90;
+  if (p->data) return none("operations before a data gradient");
+  if (p->filter && p->statistics + p->epilogue > 0)
+    return none("operations on both sides of a weight gradient");
+  if (p->filter) return find_half(p, arch, arch < 90 ? OWN | COMPILED : OWN);
+  if (p->epilogue > 0) return none("operations on both sides of a convolution");
+  return COMPILED | (half && (p->statistics || arch < 90) ? OWN : 0);
+}
+
+/* A bias and an activation have kernels of the library, longer chains do not. */
+static unsigned find_epilogue(const pattern *p) {
+  if (p->statistics) {
+    if (p->epilogue > 0) return none("statistics behind other operations");
+    return COMPILED | (p->type == CUDNN_DATA_HALF ? OWN : 0);
+  }
+  if (p->forward && p->epilogue <= 2) return OWN | COMPILED | PLAIN;
+  return p->type == CUDNN_DATA_BFLOAT16 ? COMPILED : COMPILED | EXACT;
+}
+
+static unsigned find_convolution(const fakednn_program *g, const pattern *p, int arch) {
+  if (p->forward + p->data + p->filter != 1) return none("more than one convolution");
+  if (p->reductions + p->reshapes + p->matmuls + p->bn_finalize > 0)
+    return none("operations beside a convolution");
+  if (g->n_nodes == 1) return find_single(p, arch);
+  if (!p->channels_last) return none("fusions exist for channels innermost only");
+  if (p->grouped && p->prologue + p->statistics + p->bn_backward > 0) return none("the fusion has no groups");
+  if (p->bn_backward)
+    return p->data ? find_half(p, arch, OWN) : none("BN_BWD_WEIGHTS without a data gradient");
+  return p->prologue ? find_prologue(p, arch) : find_epilogue(p);
+}
+
+static unsigned find_pattern(const fakednn_program *g, const pattern *p, int arch) {
+  if (p->convolution) return find_convolution(g, p, arch);
+  if (p->bn_backward) return none("BN_BWD_WEIGHTS without a data gradient");
+  if (p->bn_finalize) return g->n_nodes == 1 ? OWN : none("BN_FINALIZE with other operations");
+  if (p->statistics) return g->n_nodes == 1 ? OWN : none("statistics without a convolution");
+  if (p->matmuls > 1 && arch < 80) return none("attention exists from sm_80 on");
+  if (p->matmuls > 2 && p->type == CUDNN_DATA_FLOAT)
+    return none("gradients of attention exist for 16 bits only");
+  return COMPILED;
+}
+
+unsigned fakednn_find_engines(const fakednn_program *program, int arch) {
   pattern p = read_pattern(program);
   const char *no_jit = getenv("FAKECUDA_CUDNN_NO_JIT");
-  *engines = 0;
-  FAKEDNN_TRY(find_pattern(program, &p, arch, engines));
-  if (no_jit && *no_jit == '1') *engines &= ~(unsigned)COMPILED;
-  FAKEDNN_REQUIRE(*engines, CUDNN_STATUS_NOT_SUPPORTED, "the engines of this graph are compiled at run time");
-  return CUDNN_STATUS_SUCCESS;
+  unsigned engines = find_pattern(program, &p, arch);
+  if (!engines || !no_jit || *no_jit != '1') return engines;
+  engines &= ~(unsigned)(COMPILED | EXACT);
+  return engines ? engines : none("its engines are compiled at run time");
 }
 
 int64_t fakednn_workspace(const fakednn_program *program, int32_t engine, int64_t knob) {

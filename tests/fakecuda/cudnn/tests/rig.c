@@ -150,7 +150,7 @@ int rig_add(rig_graph *g, int type, int kind, int rank, const int64_t *dims, con
   rig_set_enum(g, d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, type);
   rig_set(g, d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, rank, t->dims);
   rig_set(g, d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, rank, t->strides);
-  rig_set_int(g, d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, kind == RIG_VALUE ? 4 : 16);
+  rig_set_int(g, d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, kind == RIG_VALUE ? 8 : 16);
   if (kind == RIG_VIRTUAL) rig_set(g, d, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &yes);
   if (kind == RIG_VALUE) rig_set(g, d, CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, 1, &yes);
   rig_finalize(g, d);
@@ -172,6 +172,14 @@ int rig_value(rig_graph *g, float value) {
   int number = rig_add(g, CUDNN_DATA_FLOAT, RIG_VALUE, 4, dims, NULL);
   g->tensors[number].value = value;
   g->tensors[number].memory = &g->tensors[number].value;
+  return number;
+}
+
+int rig_count(rig_graph *g, int64_t count) {
+  const int64_t dims[] = {1, 1, 1, 1};
+  int number = rig_add(g, CUDNN_DATA_INT64, RIG_VALUE, 4, dims, NULL);
+  g->tensors[number].count = count;
+  g->tensors[number].memory = &g->tensors[number].count;
   return number;
 }
 
@@ -399,9 +407,9 @@ cudnnBackendDescriptor_t rig_pack(rig_graph *g, void *workspace) {
   return p;
 }
 
-void rig_execute(rig_graph *g, int number) {
+void rig_execute(rig_graph *g, int mode, int number) {
   cudnnBackendDescriptor_t configs[RIG_CONFIGS];
-  int n = rig_ask(g, CUDNN_HEUR_MODE_A, NULL, configs);
+  int n = rig_ask(g, mode, NULL, configs);
   if (n <= number) keep(g, CUDNN_STATUS_NOT_SUPPORTED, __LINE__);
   cudnnBackendDescriptor_t plan = rig_plan(g, configs[number], NULL);
   int64_t bytes = rig_workspace(g, plan);

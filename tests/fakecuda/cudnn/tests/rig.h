@@ -91,7 +91,10 @@ typedef struct rig_tensor {
   int type, kind, rank;
   int64_t uid, dims[RIG_RANK], strides[RIG_RANK];
   void *memory; /* of the device; RIG_VALUE: &value */
-  float value;
+  union {
+    float value;
+    int64_t count;
+  };
 } rig_tensor;
 
 typedef struct rig_graph {
@@ -120,6 +123,7 @@ int rig_add(rig_graph *g, int type, int kind, int rank, const int64_t *dims, con
 int rig_image(rig_graph *g, int type, int kind, int64_t n, int64_t c, int64_t h, int64_t w);
 int rig_matrix(rig_graph *g, int type, int kind, int64_t b, int64_t h, int64_t m, int64_t n);
 int rig_value(rig_graph *g, float value);
+int rig_count(rig_graph *g, int64_t count);
 
 void rig_convolve(rig_graph *g, int kind, int x, int w, int y, int64_t stride, int64_t padding,
                   int64_t dilation);
@@ -149,8 +153,8 @@ cudnnBackendDescriptor_t rig_plan(rig_graph *g, cudnnBackendDescriptor_t config,
 int64_t rig_workspace(rig_graph *g, cudnnBackendDescriptor_t plan);
 /* A pack of the memory and values of all tensors. */
 cudnnBackendDescriptor_t rig_pack(rig_graph *g, void *workspace);
-/* Executes configuration `number` of mode A on the rig's stream. */
-void rig_execute(rig_graph *g, int number);
+/* Executes configuration `number` of a mode of the heuristics on the rig's stream. */
+void rig_execute(rig_graph *g, int mode, int number);
 
 /* Memory for each tensor, filled with numbers between -1 and 1 from a seed. */
 void rig_fill(rig_graph *g, unsigned seed);
