@@ -13,7 +13,7 @@ enum {
 
 typedef struct fakednn_attribute {
   int16_t name;
-  int16_t most; /* 1: exactly one element; otherwise 1 to `most` */
+  int32_t most; /* 1: exactly one element; otherwise 1 to `most` */
   int16_t part; /* the cudnnBackendDescriptorType_t of a descriptor */
   int16_t flags;
   uint32_t types; /* bits, by cudnnBackendAttributeType_t */

@@ -6,6 +6,7 @@
 #include <time.h>
 #include "tests/fakecuda/cudnn/engines.h"
 #include "tests/fakecuda/cudnn/graph.h"
+#include "tests/fakecuda/cudnn/json.h"
 #include "tests/fakecuda/cudnn/support.h"
 
 #define BAD CUDNN_STATUS_BAD_PARAM
@@ -248,22 +249,47 @@ static void release_plan(const fakednn_body *body) {
   atomic_store(&((fakednn_plan *)body->made)->destroyed, true);
 }
 
-cudnnStatus_t fakednn_finalize_plan(fakednn_body *body) {
+static cudnnStatus_t plan_from_configuration(const fakednn_body *body, fakednn_plan *plan) {
   const fakednn_body *configuration = fakednn_part(body, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, 0);
   FAKEDNN_REQUIRE(configuration, CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED, "the plan has no configuration");
   const fakednn_body *engine = fakednn_part(configuration, CUDNN_ATTR_ENGINECFG_ENGINE, 0);
-  int arch = arch_of(fakednn_part(body, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, 0),
-                     fakednn_pointer(body, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, 0));
-  FAKEDNN_REQUIRE(arch, BAD, "neither a DEVICEPROP nor a handle says which device the plan is for");
-  int64_t bytes = fakednn_integer(configuration, CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE, 0, 0);
-  fakednn_plan *plan = calloc(1, sizeof *plan);
-  if (!plan || !store_integer(body, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, bytes))
-    return free(plan), no_memory();
   plan->program = program_of_engine(engine);
   plan->engine = (int32_t)fakednn_integer(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 0, 0);
-  plan->arch = arch;
-  plan->workspace = bytes;
+  plan->workspace = fakednn_integer(configuration, CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE, 0, 0);
   if (plan->engine == FAKEDNN_ENGINE_COMPILED || plan->engine == FAKEDNN_ENGINE_EXACT) wait_for_compilation();
+  return CUDNN_STATUS_SUCCESS;
+}
+
+/* From a configuration, or from the text of a plan, which contains compiled code: nothing is compiled. */
+static cudnnStatus_t make_plan(fakednn_body *body, fakednn_plan *plan) {
+  const char *text = fakednn_pointer(body, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, 0);
+  int64_t bytes = fakednn_count_of(body, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION);
+  int arch = arch_of(fakednn_part(body, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, 0),
+                     fakednn_pointer(body, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, 0));
+  FAKEDNN_TRY(text ? fakednn_plan_from_json(text, bytes, plan) : plan_from_configuration(body, plan));
+  FAKEDNN_REQUIRE(arch, BAD, "neither a DEVICEPROP nor a handle says which device the plan is for");
+  FAKEDNN_REQUIRE(!text || plan->arch == arch, CUDNN_STATUS_NOT_SUPPORTED_ARCH_MISMATCH,
+                  "the plan was made for sm_%d, the device is sm_%d", plan->arch, arch);
+  plan->arch = arch;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+static bool store_plan(fakednn_body *body, const fakednn_plan *plan) {
+  char *text = fakednn_plan_to_json(plan);
+  bool stored = text &&
+                fakednn_store(body, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+                              (int64_t)strlen(text) + 1, text) &&
+                store_integer(body, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, plan->workspace);
+  free(text);
+  return stored;
+}
+
+cudnnStatus_t fakednn_finalize_plan(fakednn_body *body) {
+  fakednn_plan *plan = calloc(1, sizeof *plan);
+  if (!plan) return no_memory();
+  cudnnStatus_t status = make_plan(body, plan);
+  if (status == CUDNN_STATUS_SUCCESS && !store_plan(body, plan)) status = no_memory();
+  if (status != CUDNN_STATUS_SUCCESS) return free(plan), status;
   pthread_mutex_lock(&plans_lock);
   plan->next = plans;
   plans = plan;

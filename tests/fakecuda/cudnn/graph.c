@@ -105,26 +105,32 @@ typedef struct kept_program {
 static kept_program *programs;
 static pthread_mutex_t programs_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static const fakednn_program *keep_program(const draft *d, const int32_t *order) {
-  size_t tensors = (size_t)d->n_tensors * sizeof(fakednn_tensor),
-         nodes = (size_t)d->n_nodes * sizeof(fakednn_node);
+const fakednn_program *fakednn_keep_program(const fakednn_program *program) {
+  size_t tensors = (size_t)program->n_tensors * sizeof(fakednn_tensor);
+  size_t nodes = (size_t)program->n_nodes * sizeof(fakednn_node);
   kept_program *kept = malloc(sizeof *kept + tensors + nodes);
   if (!kept) return NULL;
   fakednn_program *p = &kept->program;
-  *p = (fakednn_program){d->n_tensors, d->n_nodes, (fakednn_tensor *)(kept + 1), NULL};
-  p->nodes = (fakednn_node *)(p->tensors + d->n_tensors);
-  memcpy(p->tensors, d->tensors, tensors);
-  for (int32_t i = 0; i < d->n_nodes; i++) p->nodes[i] = d->nodes[order[i]];
-  for (int32_t i = 0; i < d->n_tensors; i++) {
-    int32_t at = 0;
-    while (at < d->n_nodes && order[at] != p->tensors[i].writer) at++;
-    p->tensors[i].writer = at < d->n_nodes ? at : -1;
-  }
+  *p = (fakednn_program){program->n_tensors, program->n_nodes, (fakednn_tensor *)(kept + 1), NULL};
+  p->nodes = (fakednn_node *)(p->tensors + p->n_tensors);
+  memcpy(p->tensors, program->tensors, tensors);
+  memcpy(p->nodes, program->nodes, nodes);
   pthread_mutex_lock(&programs_lock);
   kept->next = programs;
   programs = kept;
   pthread_mutex_unlock(&programs_lock);
   return p;
+}
+
+static const fakednn_program *keep_draft(draft *d, const int32_t *order) {
+  fakednn_node nodes[FAKEDNN_NODES];
+  for (int32_t i = 0; i < d->n_nodes; i++) nodes[i] = d->nodes[order[i]];
+  for (int32_t i = 0; i < d->n_tensors; i++) {
+    int32_t at = 0;
+    while (at < d->n_nodes && order[at] != d->tensors[i].writer) at++;
+    d->tensors[i].writer = at < d->n_nodes ? at : -1;
+  }
+  return fakednn_keep_program(&(fakednn_program){d->n_tensors, d->n_nodes, d->tensors, nodes});
 }
 
 static cudnnStatus_t make_program(fakednn_body *body, draft *d) {
@@ -135,7 +141,7 @@ static cudnnStatus_t make_program(fakednn_body *body, draft *d) {
   }
   FAKEDNN_TRY(check_virtual(d));
   FAKEDNN_TRY(order_nodes(d, order));
-  body->made = keep_program(d, order);
+  body->made = keep_draft(d, order);
   FAKEDNN_REQUIRE(body->made, CUDNN_STATUS_ALLOC_FAILED, "out of host memory");
   return CUDNN_STATUS_SUCCESS;
 }

@@ -10,5 +10,7 @@ enum { FAKEDNN_NODES = 64, FAKEDNN_TENSORS = 120 };
  * finds them. */
 cudnnStatus_t fakednn_finalize_graph(fakednn_body *body);
 const fakednn_program *fakednn_program_of(const fakednn_body *graph);
+/* A copy that stays in memory. NULL: no memory. */
+const fakednn_program *fakednn_keep_program(const fakednn_program *program);
 
 #endif

@@ -158,6 +158,11 @@ static cudnnStatus_t check_matmul(const fakednn_tensor *t) {
                   "a product of %lld x %lld and %lld x %lld to %lld x %lld", (long long)a->dims[m],
                   (long long)a->dims[n], (long long)b->dims[m], (long long)b->dims[n], (long long)c->dims[m],
                   (long long)c->dims[n]);
+  for (int i = FAKEDNN_MM_ROWS; i <= FAKEDNN_MM_INNER; i++) {
+    FAKEDNN_REQUIRE(!t[i].rank || (t[i].type == CUDNN_DATA_INT32 && fakednn_elements(&t[i]) == c->dims[0]),
+                    BAD, "lengths of the type %d, %lld of them for a batch of %lld", t[i].type,
+                    (long long)fakednn_elements(&t[i]), (long long)c->dims[0]);
+  }
   for (int i = 0; i < m; i++) {
     const int64_t dims[] = {a->dims[i], b->dims[i]};
     for (int j = 0; j < 2; j++) {

@@ -20,8 +20,12 @@ static const fakednn_slot pointwise[] = {{OP(POINTWISE_XDESC), false}, {OP(POINT
 static const fakednn_slot statistics[] = {
     {OP(GENSTATS_XDESC), false}, {OP(GENSTATS_SUMDESC), true}, {OP(GENSTATS_SQSUMDESC), true}};
 static const fakednn_slot reduction[] = {{OP(REDUCTION_XDESC), false}, {OP(REDUCTION_YDESC), true}};
-static const fakednn_slot matmul[] = {
-    {OP(MATMUL_ADESC), false}, {OP(MATMUL_BDESC), false}, {OP(MATMUL_CDESC), true}};
+static const fakednn_slot matmul[] = {{OP(MATMUL_ADESC), false},
+                                      {OP(MATMUL_BDESC), false},
+                                      {OP(MATMUL_CDESC), true},
+                                      {OP(MATMUL_GEMM_M_OVERRIDE_DESC), false},
+                                      {OP(MATMUL_GEMM_N_OVERRIDE_DESC), false},
+                                      {OP(MATMUL_GEMM_K_OVERRIDE_DESC), false}};
 static const fakednn_slot bn_finalize[] = {{OP(BN_FINALIZE_Y_SUM_DESC), false},
                                            {OP(BN_FINALIZE_Y_SQ_SUM_DESC), false},
                                            {OP(BN_FINALIZE_SCALE_DESC), false},
@@ -153,6 +157,10 @@ void fakednn_read_node(const fakednn_body *operation, fakednn_node *node) {
                      OP(CONVOLUTION_BWD_FILTER_BETA), node);
     break;
   case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR: read_pointwise(operation, node); break;
+  case CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR:
+    node->padding =
+        fakednn_number(fakednn_part(operation, OP(MATMUL_DESC), 0), CUDNN_ATTR_MATMUL_PADDING_VALUE, 0);
+    break;
   case CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR:
     node->mode = (int32_t)fakednn_integer(fakednn_part(operation, OP(REDUCTION_DESC), 0),
                                           CUDNN_ATTR_REDUCTION_OPERATOR, 0, 0);

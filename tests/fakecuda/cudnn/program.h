@@ -21,7 +21,8 @@ enum { FAKEDNN_CONV_X, FAKEDNN_CONV_W, FAKEDNN_CONV_Y };
 enum { FAKEDNN_PW_X, FAKEDNN_PW_B, FAKEDNN_PW_T, FAKEDNN_PW_DY, FAKEDNN_PW_Y, FAKEDNN_PW_DX };
 enum { FAKEDNN_STATS_X, FAKEDNN_STATS_SUM, FAKEDNN_STATS_SQUARES };
 enum { FAKEDNN_RED_X, FAKEDNN_RED_Y };
-enum { FAKEDNN_MM_A, FAKEDNN_MM_B, FAKEDNN_MM_C };
+/* The lengths of each batch: rows, columns, inner products. */
+enum { FAKEDNN_MM_A, FAKEDNN_MM_B, FAKEDNN_MM_C, FAKEDNN_MM_ROWS, FAKEDNN_MM_COLUMNS, FAKEDNN_MM_INNER };
 enum {
   FAKEDNN_BNF_SUM,
   FAKEDNN_BNF_SQUARES,
@@ -59,6 +60,7 @@ typedef struct fakednn_node {
   double alpha, beta;            /* convolutions; pointwise: the factors of x and b */
   double lower, upper, slope;    /* ReLU */
   double elu, softplus, swish;   /* parameters of activations */
+  double padding;                /* what a matmul writes behind the lengths of a batch */
   int64_t stride[FAKEDNN_SPATIAL], dilation[FAKEDNN_SPATIAL];
   int64_t before[FAKEDNN_SPATIAL], after[FAKEDNN_SPATIAL]; /* padding */
 } fakednn_node;

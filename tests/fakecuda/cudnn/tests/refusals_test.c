@@ -225,6 +225,44 @@ static void determinism(void **state) {
   assert_true(same);
 }
 
+/* A plan's text makes a plan that needs no graph; one for another device or of another version is refused. */
+static void plans_as_text(void **state) {
+  (void)state;
+  rig_graph *g = ready();
+  cudnnBackendDescriptor_t plan = plan_of(g), again = rig_create(g, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  int64_t n = 0, bytes = rig_workspace(g, plan);
+  const rig_library *dnn = g->dnn;
+  void *workspace = rig_memory(bytes);
+  assert_int_equal(dnn->cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION,
+                                                 CUDNN_TYPE_CHAR, 0, &n, NULL),
+                   CUDNN_STATUS_SUCCESS);
+  char *text = calloc(1, (size_t)n + 1);
+  dnn->cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, n, &n,
+                                text);
+  rig_set(g, again, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &g->handle);
+  rig_set(g, again, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, (int64_t)strlen(text),
+          text);
+  rig_finalize(g, again);
+  assert_int_equal(rig_workspace(g, again), bytes);
+  assert_int_equal(execute(g, plan, workspace), CUDNN_STATUS_SUCCESS);
+  double *first = rig_read(g, Z), *second;
+  rig_write(g, Z, (double[2 * 16 * 6 * 6]){0});
+  assert_int_equal(execute(g, again, workspace), CUDNN_STATUS_SUCCESS);
+  second = rig_read(g, Z);
+  assert_memory_equal(first, second, (size_t)rig_elements(g, Z) * sizeof *first);
+  again = rig_create(g, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  rig_set(g, again, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &g->handle);
+  rig_set(g, again, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+          (int64_t)strlen(text) - 40, text);
+  expect(dnn->cudnnBackendFinalize(again), CUDNN_STATUS_BAD_PARAM, "the text of a plan is");
+  rig_set(g, again, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, n, text);
+  setenv("FAKECUDA_CUDNN_VERSION", "91800", 1);
+  expect(dnn->cudnnBackendFinalize(again), CUDNN_STATUS_SERIALIZATION_VERSION_MISMATCH, "made by version");
+  unsetenv("FAKECUDA_CUDNN_VERSION");
+  free(first), free(second), free(text);
+  end(g);
+}
+
 /* ---- failures on request ---- */
 
 static cudnnStatus_t use_everything(rig_graph *g) {
@@ -309,6 +347,7 @@ int main(void) {
       cmocka_unit_test(captured),
       cmocka_unit_test(determinism),
       cmocka_unit_test(versions),
+      cmocka_unit_test(plans_as_text),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

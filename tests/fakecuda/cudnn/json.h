@@ -1,0 +1,13 @@
+/* tests/fakecuda/cudnn/json.h: plans as text: JSON with the program in hexadecimal digits, for a file on
+ * disk. */
+#ifndef TN_TESTS_FAKECUDA_CUDNN_JSON_H
+#define TN_TESTS_FAKECUDA_CUDNN_JSON_H
+
+#include "tests/fakecuda/cudnn/engines.h"
+
+/* The caller frees the text; NULL: no memory. */
+char *fakednn_plan_to_json(const fakednn_plan *plan);
+/* Fills in program, engine, arch and workspace. The text needs no zero at its end. */
+cudnnStatus_t fakednn_plan_from_json(const char *text, int64_t bytes, fakednn_plan *plan);
+
+#endif
