@@ -22,10 +22,10 @@ static CUresult library_check(const fake_call *call, const void *handle, const v
   return fake_refuse(call, CUDA_ERROR_INVALID_HANDLE, "%p is not what the double has given", handle);
 }
 
-FAKE_API CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *options,
+FAKE_API CUresult cuLibraryLoadData(CUlibrary *library, const void *image, CUjit_option *options,
                                     void **values, unsigned n, CUlibraryOption *library_options,
                                     void **library_values, unsigned m) {
-  (void)code, (void)options, (void)values, (void)n, (void)library_options, (void)library_values, (void)m;
+  (void)image, (void)options, (void)values, (void)n, (void)library_options, (void)library_values, (void)m;
   FAKE_CALL(0, library_give(&call, library, &the_library));
 }
 
