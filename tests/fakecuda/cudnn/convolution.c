@@ -8,7 +8,7 @@
 #include "tests/fakecuda/cudnn/run.h"
 #include "tests/fakecuda/cudnn/support.h"
 
-enum { POSITIONS = 64 };
+enum { POSITIONS = 128 };
 
 typedef struct job {
   const fakednn_node *node;
@@ -21,6 +21,7 @@ typedef struct job {
   float *results; /* [POSITIONS][padded filters] */
   float *weights; /* [width][padded filters], or [filters][padded width] */
   double *sums;
+  int64_t *elements; /* offsets of the elements of a filter */
 } job;
 
 static float round_operand(const job *j, float value) { return j->tf32 ? tn_tf32_of_f32(value) : value; }
@@ -51,14 +52,19 @@ static int64_t data_offset(const job *j, const int64_t at[3], int64_t row, int64
          j->group * j->channels * j->x->strides[1];
 }
 
-/* CUDNN_CONVOLUTION turns the filter around. */
-static int64_t filter_offset(const job *j, int64_t filter, int64_t element) {
+/* Offsets of the elements of a filter. CUDNN_CONVOLUTION turns the filter around. */
+static void find_elements(const job *j) {
   const fakednn_tensor *w = j->w;
-  int64_t channel = element % j->channels, column = element / j->channels % w->dims[3];
-  int64_t row = element / j->channels / w->dims[3];
-  if (j->node->mode == CUDNN_CONVOLUTION) row = w->dims[2] - 1 - row, column = w->dims[3] - 1 - column;
-  return (j->group * j->filters + filter) * w->strides[0] + channel * w->strides[1] + row * w->strides[2] +
-         column * w->strides[3];
+  for (int64_t e = 0; e < j->width; e++) {
+    int64_t channel = e % j->channels, column = e / j->channels % w->dims[3],
+            row = e / j->channels / w->dims[3];
+    if (j->node->mode == CUDNN_CONVOLUTION) row = w->dims[2] - 1 - row, column = w->dims[3] - 1 - column;
+    j->elements[e] = channel * w->strides[1] + row * w->strides[2] + column * w->strides[3];
+  }
+}
+
+static float *filter_of(const job *j, int64_t filter) {
+  return j->w_data + (j->group * j->filters + filter) * j->w->strides[0];
 }
 
 /* ---- panels ---- */
@@ -87,14 +93,24 @@ static void fill_results(const job *j, int64_t first, int64_t n) {
   }
 }
 
-/* A row for each element of the filter, or for each filter. */
-static void fill_weights(const job *j, bool by_element) {
-  int64_t row = fakednn_padded(by_element ? j->filters : j->width);
-  for (int64_t f = 0; f < j->filters; f++) {
+/* A row for each element of the filter. Some filters at a time, which share lines of the cache. */
+static void fill_weights_by_element(const job *j) {
+  int64_t row = fakednn_padded(j->filters);
+  for (int64_t first = 0; first < j->filters; first += FAKEDNN_LANES) {
+    int64_t end = first + FAKEDNN_LANES < j->filters ? first + FAKEDNN_LANES : j->filters;
     for (int64_t e = 0; e < j->width; e++) {
-      j->weights[by_element ? e * row + f : f * row + e] =
-          round_operand(j, j->w_data[filter_offset(j, f, e)]);
+      for (int64_t f = first; f < end; f++)
+        j->weights[e * row + f] = round_operand(j, filter_of(j, f)[j->elements[e]]);
     }
+  }
+}
+
+/* A row for each filter. */
+static void fill_weights_by_filter(const job *j) {
+  int64_t row = fakednn_padded(j->width);
+  for (int64_t f = 0; f < j->filters; f++) {
+    const float *from = filter_of(j, f);
+    for (int64_t e = 0; e < j->width; e++) j->weights[f * row + e] = round_operand(j, from[j->elements[e]]);
   }
 }
 
@@ -106,7 +122,7 @@ static void blend(const job *j, float *to, double value) {
 
 static void run_forward(const job *j) {
   int64_t positions = j->y->dims[0] * j->y->dims[2] * j->y->dims[3], row = fakednn_padded(j->filters);
-  fill_weights(j, true);
+  fill_weights_by_element(j);
   for (int64_t first = 0; first < positions; first += POSITIONS) {
     int64_t n = positions - first < POSITIONS ? positions - first : POSITIONS;
     fill_panel(j, first, n);
@@ -138,7 +154,7 @@ static void spread_panel(const job *j, int64_t first, int64_t n, double *total) 
 /* `total`: sums at the offsets of the data, of all groups. */
 static void run_data(const job *j, double *total) {
   int64_t positions = j->y->dims[0] * j->y->dims[2] * j->y->dims[3], row = fakednn_padded(j->width);
-  fill_weights(j, false);
+  fill_weights_by_filter(j);
   for (int64_t first = 0; first < positions; first += POSITIONS) {
     int64_t n = positions - first < POSITIONS ? positions - first : POSITIONS;
     fill_results(j, first, n);
@@ -172,9 +188,11 @@ static void run_filter(const job *j, int64_t piece) {
     if (first + n == end) add_piece(j);
   }
   add_piece(j);
-  for (int64_t f = 0; f < j->filters; f++) {
+  for (int64_t first = 0; first < j->filters; first += FAKEDNN_LANES) {
+    int64_t end = first + FAKEDNN_LANES < j->filters ? first + FAKEDNN_LANES : j->filters;
     for (int64_t e = 0; e < j->width; e++) {
-      blend(j, j->w_data + filter_offset(j, f, e), (double)j->weights[e * row + f]);
+      for (int64_t f = first; f < end; f++)
+        blend(j, filter_of(j, f) + j->elements[e], (double)j->weights[e * row + f]);
     }
   }
 }
@@ -207,9 +225,11 @@ static bool reserve(job *j) {
   int64_t sums = POSITIONS * most > j->width * filters ? POSITIONS * most : j->width * filters;
   j->panel = calloc((size_t)(POSITIONS * (width + filters) + weights), sizeof(float));
   j->sums = calloc((size_t)sums, sizeof(double));
-  if (!j->panel || !j->sums) return false;
+  j->elements = malloc((size_t)j->width * sizeof(int64_t));
+  if (!j->panel || !j->sums || !j->elements) return false;
   j->results = j->panel + POSITIONS * width;
   j->weights = j->results + POSITIONS * filters;
+  find_elements(j);
   return true;
 }
 
@@ -233,6 +253,7 @@ bool fakednn_run_convolution(const fakednn_node *node, const fakednn_values *val
   if (reserved && data) store_data(&j, total);
   free(j.panel);
   free(j.sums);
+  free(j.elements);
   free(total);
   return reserved;
 }

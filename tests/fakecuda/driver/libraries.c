@@ -1,6 +1,7 @@
 /* tests/fakecuda/driver/libraries.c: the functions that the real cuDNN looks up, and calls while it finalizes
  * plans of engines that are compiled at run time, for the description of a device. Its kernels are images for
- * a GPU: they are accepted, and none is ever launched. */
+ * a GPU: they are accepted, and none is ever launched. It needs FAKECUDA_DEVICES=0: where cuInit finds a
+ * device, cuDNN asks for more. */
 #include "tests/fakecuda/driver/driver.h"
 
 #undef cuCtxPopCurrent

@@ -418,6 +418,18 @@ static void say_engines(void) {
   rig_free(g);
 }
 
+/* The library compiles, and loads the kernel by the driver's double. */
+static void say_compiled(void) {
+  cudnnBackendDescriptor_t configs[RIG_CONFIGS];
+  rig_graph *g = rig_new(&dnn, NULL);
+  pattern_add(g, 4, CUDNN_DATA_HALF);
+  rig_close(g);
+  cudnnBackendDescriptor_t device = rig_device(g, 90);
+  rig_ask(g, CUDNN_HEUR_MODE_A, device, configs);
+  rig_plan(g, configs[0], device);
+  say_graph("plan of an engine compiled at run time", g);
+}
+
 static void say_packs(void) {
   static const int64_t uids[] = {1, 2, 3, 3};
   void *pointers[] = {(void *)16, (void *)32, (void *)48, (void *)64};
@@ -510,6 +522,7 @@ static int say_all(const char *path) {
   say_matmuls();
   say_graphs();
   say_engines();
+  say_compiled();
   say_packs();
   say_support();
   return 0;
@@ -552,8 +565,8 @@ typedef struct lines {
 static void read_lines(const char *program, const char *library, const char *driver, lines *to) {
   char command[3 * ROOM];
   const char *end = strrchr(library, '/');
-  snprintf(command, sizeof command, "LD_LIBRARY_PATH='%.*s' '%s' '%s' '%s' 2>/dev/null", (int)(end - library),
-           library, program, library, driver);
+  snprintf(command, sizeof command, "FAKECUDA_DEVICES=0 LD_LIBRARY_PATH='%.*s' '%s' '%s' '%s' 2>/dev/null",
+           (int)(end - library), library, program, library, driver);
   FILE *from = popen(command, "r");
   for (to->n = 0; from && to->n < LINES && fgets(to->text[to->n], ROOM, from);) {
     to->text[to->n][strcspn(to->text[to->n], "\n")] = '\0';
