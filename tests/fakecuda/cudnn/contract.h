@@ -16,9 +16,9 @@ typedef struct fakednn_attribute {
   int32_t most; /* 1: exactly one element; otherwise 1 to `most` */
   int16_t part; /* the cudnnBackendDescriptorType_t of a descriptor */
   int16_t flags;
-  uint32_t types; /* bits, by cudnnBackendAttributeType_t */
-  int16_t
-      wrong_type; /* the status for another type, or for setting what cannot be set; 0: that of the kind */
+  uint32_t types;     /* bits, by cudnnBackendAttributeType_t */
+  int16_t wrong_type; /* the status for another type, or for an attribute that cannot be set; 0: that of the
+                         kind */
 } fakednn_attribute;
 
 typedef struct fakednn_kind {

@@ -1,7 +1,7 @@
 /* tests/fakecuda/cudnn/double.h: a double of cuDNN 9, built as libcudnn.so.9: the graph API of its C backend.
  *
  * Descriptors are stored and checked against the header's contract; a graph of operations is interpreted by
- * reference code. What the library has and the double lacks (descriptors, modes, element types) is refused
+ * reference code. Descriptors, modes and element types that the library has and the double lacks are refused
  * with CUDNN_STATUS_NOT_SUPPORTED; the reason begins with "the double lacks", and FAKECUDA_LOG gets a line.
  *
  * Which graphs have an engine, and with which properties, is the table of support.c, taken from the library.

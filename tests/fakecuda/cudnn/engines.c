@@ -190,7 +190,8 @@ static fakednn_body *new_configuration(const fakednn_body *heuristics, int64_t i
   return made;
 }
 
-/* The order of preference: A puts weight gradients in pieces first, B what is compiled at run time. */
+/* The order of preference: A puts weight gradients in pieces first, B the engines that are compiled at run
+ * time. */
 static int list_engines(int64_t mode, unsigned engines, int32_t order[FAKEDNN_ENGINES]) {
   static const int32_t a[] = {FAKEDNN_ENGINE_PIECES, FAKEDNN_ENGINE_OWN, FAKEDNN_ENGINE_COMPILED};
   static const int32_t b[] = {FAKEDNN_ENGINE_COMPILED, FAKEDNN_ENGINE_PIECES, FAKEDNN_ENGINE_OWN};
@@ -260,7 +261,7 @@ static cudnnStatus_t plan_from_configuration(const fakednn_body *body, fakednn_p
   return CUDNN_STATUS_SUCCESS;
 }
 
-/* From a configuration, or from the text of a plan, which contains compiled code: nothing is compiled. */
+/* From a configuration, or from the text of a plan, which contains compiled code and needs no compiler. */
 static cudnnStatus_t make_plan(fakednn_body *body, fakednn_plan *plan) {
   const char *text = fakednn_pointer(body, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, 0);
   int64_t bytes = fakednn_count_of(body, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION);

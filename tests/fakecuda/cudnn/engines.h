@@ -5,7 +5,7 @@
 
 #include "tests/fakecuda/cudnn/program.h"
 
-/* What a plan runs. It stays in memory, so that work that outlives its plan finds it destroyed. */
+/* The work of a plan. It stays in memory, so that work that outlives its plan finds it destroyed. */
 typedef struct fakednn_plan {
   struct fakednn_plan *next;
   const fakednn_program *program;

@@ -49,7 +49,7 @@ static bool get_digits(const char *from, void *to, size_t bytes) {
   return true;
 }
 
-/* What lies behind the head, of which `bytes` are there. */
+/* The digits behind the head, of which there are `bytes`. */
 static cudnnStatus_t read_program(const char *digits, size_t bytes, int n_tensors, int n_nodes,
                                   fakednn_plan *plan) {
   size_t tensors = (size_t)n_tensors * sizeof(fakednn_tensor), nodes = (size_t)n_nodes * sizeof(fakednn_node);

@@ -76,7 +76,7 @@ typedef struct fakednn_slot {
   bool output;
 } fakednn_slot;
 
-/* The slots of a kind of operation; NULL: it is none. */
+/* The slots of a kind of operation; NULL: the kind has none. */
 const fakednn_slot *fakednn_slots(int32_t kind, int *n);
 
 void fakednn_read_tensor(const fakednn_body *body, fakednn_tensor *tensor);

@@ -55,7 +55,7 @@ static void store_row(int32_t type, const float *x, void *to, int64_t step, int6
   }
 }
 
-/* What lies between the elements of a tensor is not written. */
+/* Gaps between the elements of a tensor are not written. */
 static void store(const fakednn_tensor *t, const float *x, void *memory) {
   int64_t size = fakednn_data_size(t->type);
   fakednn_walk w;
@@ -132,7 +132,7 @@ int fakednn_run(void *argument) {
   fakednn_values values = {.plan = task->plan, .run = atomic_fetch_add(&task->plan->runs, 1)};
   values.tf32 = fakednn_main_type(task->plan->program) == CUDNN_DATA_FLOAT &&
                 fakednn_uses_tensor_cores(task->plan->program, task->plan->engine);
-  /* What was in the workspace is lost, as on a device. */
+  /* The workspace loses its contents, as on a device. */
   if (task->plan->workspace) memset(task->workspace, 0xc5, (size_t)task->plan->workspace);
   bool done = run_program(task, &values);
   for (int32_t i = 0; i < task->plan->program->n_tensors; i++) free(values.of[i]);

@@ -5,7 +5,7 @@
 
 #define OP(kind) CUDNN_BACKEND_OPERATION_##kind##_DESCRIPTOR
 
-/* What a graph consists of. */
+/* The parts of a graph. */
 typedef struct pattern {
   int forward, data, filter, matmuls, statistics, bn_backward, bn_finalize, pointwise, reductions, reshapes;
   int prologue, epilogue; /* pointwise operations before and behind the convolution */

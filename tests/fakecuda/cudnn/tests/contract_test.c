@@ -182,10 +182,9 @@ static void say_parts(void) {
   rig_free(g);
 }
 
-/* ---- what is finalized ---- */
+/* ---- finalization ---- */
 
-/* What a change does to a graph: the status of the first call that fails, and whether that was a
- * finalization. */
+/* The status of the first call of a graph that failed. */
 static void say_graph(const char *name, rig_graph *g) {
   printf("%s: %d\n", name, (int)g->status);
   rig_free(g);
@@ -561,7 +560,7 @@ typedef struct lines {
   char text[LINES][ROOM];
 } lines;
 
-/* What this program says of a library, in a process of its own. */
+/* Reads the lines that this program prints for a library, in a process of its own. */
 static void read_lines(const char *program, const char *library, const char *driver, lines *to) {
   char command[3 * ROOM];
   const char *end = strrchr(library, '/');
@@ -575,7 +574,7 @@ static void read_lines(const char *program, const char *library, const char *dri
   if (!from || pclose(from) != 0) to->n = 0;
 }
 
-/* Cuts a line behind its last ": ", and returns what was behind. */
+/* Cuts a line behind its last ": ", and returns the rest. */
 static char *cut(char *line) {
   char *at = line;
   for (char *next; (next = strstr(at, ": "));) at = next + 2;
@@ -593,7 +592,8 @@ static int compare_line(const char *line, const char *value, const lines *librar
     fprintf(stderr, "%s\n  the double:  %s\n  the library: %s\n", line, value, other);
     return 1;
   }
-  return 0;
+  fprintf(stderr, "%s: the library has no such line\n", line);
+  return 1;
 }
 
 static const char *find_library(void) {

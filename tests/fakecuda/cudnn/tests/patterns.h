@@ -1,5 +1,6 @@
-/* tests/fakecuda/cudnn/tests/patterns.h: the graphs of performance work: convolutions with what is fused to
- * them, attention. Each function adds tensors and operations to a graph and does not close it. */
+/* tests/fakecuda/cudnn/tests/patterns.h: the graphs of performance work: convolutions with the operations
+ * that are fused to them, attention. Each function adds tensors and operations to a graph and does not close
+ * it. */
 #ifndef TN_TESTS_FAKECUDA_CUDNN_TESTS_PATTERNS_H
 #define TN_TESTS_FAKECUDA_CUDNN_TESTS_PATTERNS_H
 

@@ -1,6 +1,6 @@
-/* tests/fakecuda/cudnn/tests/refusals_test.c: what the double refuses before it runs anything, with the
- * reason; the order and the capture of its work; failures on request. What can be asked of the library as
- * well is in contract_test.c. */
+/* tests/fakecuda/cudnn/tests/refusals_test.c: calls that the double refuses before anything runs, with the
+ * reason; the order and the capture of its work; failures on request. contract_test.c has the calls that can
+ * be made on the library as well. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -146,7 +146,7 @@ static void what_the_double_lacks(void **state) {
   rig_free(g);
 }
 
-/* Work is late: what is uploaded before it runs counts, and nothing runs while the stream is captured. */
+/* Captured work does not run, and the graph reads the operands as they are when it is launched. */
 static void captured(void **state) {
   (void)state;
   const rig_driver *cuda = rig_cuda();

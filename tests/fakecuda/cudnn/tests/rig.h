@@ -37,7 +37,7 @@ typedef struct rig_library {
   __typeof__(&fakecudnn_live) fakecudnn_live;
 } rig_library;
 
-/* NULL, or what is missing. */
+/* NULL, or the name of a missing function. */
 const char *rig_open(const char *path, rig_library *library);
 /* The double, opened at the first call. */
 const rig_library *rig_double(void);
