@@ -324,6 +324,53 @@ static void failures(void **state) {
   }
 }
 
+/* A captured graph is launched after its plan was destroyed: the launch faults. */
+static int launch_without_plan(void) {
+  const rig_driver *cuda = rig_cuda();
+  rig_graph *g = ready();
+  CUgraph graph;
+  CUgraphExec exec;
+  cudnnBackendDescriptor_t plan = plan_of(g), pack = rig_pack(g, rig_memory(rig_workspace(g, plan)));
+  g->dnn->cudnnSetStream(g->handle, (cudaStream_t)cuda->stream);
+  cuda->cuStreamBeginCapture_v2(cuda->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+  cudnnStatus_t status = g->dnn->cudnnBackendExecute(g->handle, plan, pack);
+  cuda->cuStreamEndCapture(cuda->stream, &graph);
+  cuda->cuGraphInstantiateWithFlags(&exec, graph, 0);
+  cuda->cuGraphLaunch(exec, cuda->stream);
+  if (status != CUDNN_STATUS_SUCCESS || cuda->cuStreamSynchronize(cuda->stream) != CUDA_SUCCESS) return 1;
+  g->dnn->cudnnBackendDestroyDescriptor(plan);
+  cuda->cuGraphLaunch(exec, cuda->stream);
+  return cuda->cuStreamSynchronize(cuda->stream) == CUDA_SUCCESS ? 2 : 0;
+}
+
+static void plans_that_are_gone(void **state) {
+  (void)state;
+  int state_of_child;
+  pid_t child = fork();
+  if (child == 0) _exit(launch_without_plan());
+  assert_int_equal(waitpid(child, &state_of_child, 0), child);
+  assert_int_equal(state_of_child, 0);
+}
+
+/* Without libcuda.so.1 the library hides the engines that it compiles. */
+static void engines_that_are_hidden(void **state) {
+  (void)state;
+  static const rig_window window = {2, 8, 6, 16, 3, 1, 1};
+  cudnnBackendDescriptor_t configs[RIG_CONFIGS];
+  for (int hidden = 0; hidden < 2; hidden++) {
+    rig_graph *g = rig_new(rig_double(), NULL);
+    pattern_bias_relu(g, CUDNN_DATA_BFLOAT16, &window, true);
+    rig_close(g);
+    setenv("FAKECUDA_CUDNN_NO_JIT", hidden ? "1" : "0", 1);
+    int n = rig_ask(g, CUDNN_HEUR_MODE_A, rig_device(g, 90), configs);
+    unsetenv("FAKECUDA_CUDNN_NO_JIT");
+    assert_int_equal(g->status, CUDNN_STATUS_SUCCESS);
+    if (hidden) expect(g->status, CUDNN_STATUS_SUCCESS, "its engines are compiled at run time");
+    assert_int_equal(n > 0, !hidden);
+    rig_free(g);
+  }
+}
+
 static void versions(void **state) {
   (void)state;
   const rig_library *dnn = rig_double();
@@ -341,6 +388,8 @@ static void versions(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(failures), /* first: its processes open the driver themselves */
+      cmocka_unit_test(plans_that_are_gone),
+      cmocka_unit_test(engines_that_are_hidden),
       cmocka_unit_test(pointers),
       cmocka_unit_test(plans_and_handles),
       cmocka_unit_test(what_the_double_lacks),

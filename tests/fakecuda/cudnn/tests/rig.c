@@ -292,16 +292,22 @@ void rig_reduce(rig_graph *g, int mode, int x, int y) {
   add_tensors(g, d, names, (const int[]){x, y}, 2);
 }
 
-void rig_multiply(rig_graph *g, int a, int b, int c) {
-  static const int names[] = {CUDNN_ATTR_OPERATION_MATMUL_ADESC, CUDNN_ATTR_OPERATION_MATMUL_BDESC,
-                              CUDNN_ATTR_OPERATION_MATMUL_CDESC};
+void rig_multiply_lengths(rig_graph *g, int a, int b, int c, int rows, int columns, int inner) {
+  static const int names[] = {CUDNN_ATTR_OPERATION_MATMUL_ADESC,
+                              CUDNN_ATTR_OPERATION_MATMUL_BDESC,
+                              CUDNN_ATTR_OPERATION_MATMUL_CDESC,
+                              CUDNN_ATTR_OPERATION_MATMUL_GEMM_M_OVERRIDE_DESC,
+                              CUDNN_ATTR_OPERATION_MATMUL_GEMM_N_OVERRIDE_DESC,
+                              CUDNN_ATTR_OPERATION_MATMUL_GEMM_K_OVERRIDE_DESC};
   cudnnBackendDescriptor_t m = rig_create(g, CUDNN_BACKEND_MATMUL_DESCRIPTOR);
   rig_set_enum(g, m, CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
   rig_finalize(g, m);
   cudnnBackendDescriptor_t d = rig_create(g, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
   rig_set_part(g, d, CUDNN_ATTR_OPERATION_MATMUL_DESC, m);
-  add_tensors(g, d, names, (const int[]){a, b, c}, 3);
+  add_tensors(g, d, names, (const int[]){a, b, c, rows, columns, inner}, 6);
 }
+
+void rig_multiply(rig_graph *g, int a, int b, int c) { rig_multiply_lengths(g, a, b, c, -1, -1, -1); }
 
 void rig_reshape(rig_graph *g, int x, int y) {
   static const int names[] = {CUDNN_ATTR_OPERATION_RESHAPE_XDESC, CUDNN_ATTR_OPERATION_RESHAPE_YDESC};

@@ -134,6 +134,8 @@ void rig_backward(rig_graph *g, int mode, int dy, int x, int dx);
 void rig_statistics(rig_graph *g, int x, int sum, int squares);
 void rig_reduce(rig_graph *g, int mode, int x, int y);
 void rig_multiply(rig_graph *g, int a, int b, int c);
+/* The lengths are tensors of i32 (batch, 1, 1, 1), or -1. */
+void rig_multiply_lengths(rig_graph *g, int a, int b, int c, int rows, int columns, int inner);
 void rig_reshape(rig_graph *g, int x, int y);
 /* The tensors in the order of the attributes' names: Y_SUM to EXP_AVERATE_FACTOR. */
 void rig_bn_finalize(rig_graph *g, const int tensors[15]);

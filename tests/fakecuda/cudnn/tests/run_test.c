@@ -372,6 +372,33 @@ static void attention_grad(void **state) {
   end(g);
 }
 
+/* Each batch has lengths of its own; results behind them are 0. */
+static void lengths(void **state) {
+  (void)state;
+  static const double rows[2] = {3, 4}, inner[2] = {6, 2};
+  rig_graph *g = begin();
+  int a = rig_matrix(g, CUDNN_DATA_HALF, RIG_MEMORY, 2, 1, 4, 6),
+      b = rig_matrix(g, CUDNN_DATA_HALF, RIG_MEMORY, 2, 1, 6, 5);
+  int c = rig_matrix(g, CUDNN_DATA_FLOAT, RIG_MEMORY, 2, 1, 4, 5);
+  int m = rig_matrix(g, CUDNN_DATA_INT32, RIG_MEMORY, 2, 1, 1, 1),
+      k = rig_matrix(g, CUDNN_DATA_INT32, RIG_MEMORY, 2, 1, 1, 1);
+  rig_multiply_lengths(g, a, b, c, m, -1, k);
+  rig_close(g);
+  rig_fill(g, 19);
+  rig_write(g, m, rows);
+  rig_write(g, k, inner);
+  double *of_a = rig_read(g, a), *of_b = rig_read(g, b), expected[40] = {0};
+  for (int i = 0; i < 40; i++) {
+    int batch = i / 20, row = i / 5 % 4;
+    for (int j = 0; j < inner[batch] && row < rows[batch]; j++)
+      expected[i] += of_a[(batch * 4 + row) * 6 + j] * of_b[(batch * 6 + j) * 5 + i % 5];
+  }
+  run(g, CUDNN_HEUR_MODE_A, 0);
+  compare(g, c, expected);
+  free(of_a), free(of_b);
+  end(g);
+}
+
 /* ---- pointwise operations and reductions ---- */
 
 static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
@@ -477,10 +504,15 @@ static void reductions(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(convolutions),         cmocka_unit_test(convolution_with_neighbours),
-      cmocka_unit_test(bias_and_residual),    cmocka_unit_test(data_gradient_and_norm),
-      cmocka_unit_test(statistics_finalized), cmocka_unit_test(attention),
-      cmocka_unit_test(attention_grad),       cmocka_unit_test(modes),
+      cmocka_unit_test(convolutions),
+      cmocka_unit_test(convolution_with_neighbours),
+      cmocka_unit_test(bias_and_residual),
+      cmocka_unit_test(data_gradient_and_norm),
+      cmocka_unit_test(statistics_finalized),
+      cmocka_unit_test(attention),
+      cmocka_unit_test(attention_grad),
+      cmocka_unit_test(lengths),
+      cmocka_unit_test(modes),
       cmocka_unit_test(reductions),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
