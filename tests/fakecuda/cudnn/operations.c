@@ -140,6 +140,8 @@ static cudnnStatus_t check_bn_backward(const fakednn_tensor *t) {
 }
 
 static cudnnStatus_t check_bn_finalize(const fakednn_tensor *t) {
+  FAKEDNN_REQUIRE(!t[FAKEDNN_BNF_COUNT].rank || t[FAKEDNN_BNF_COUNT].type == CUDNN_DATA_INT64, BAD,
+                  "ACCUM_COUNT is of the type %d, expected CUDNN_DATA_INT64", t[FAKEDNN_BNF_COUNT].type);
   for (int i = FAKEDNN_BNF_SUM; i <= FAKEDNN_BNF_EQ_BIAS; i++) {
     bool number = i >= FAKEDNN_BNF_COUNT && i <= FAKEDNN_BNF_FACTOR;
     if (!t[i].rank) continue;

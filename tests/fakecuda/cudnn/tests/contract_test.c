@@ -340,6 +340,85 @@ static void say_matmuls(void) {
   }
 }
 
+static void say_reductions(void) {
+  static const int64_t channels[] = {16, 16, 8, 16};
+  static const int types[] = {CUDNN_DATA_FLOAT, CUDNN_DATA_HALF, CUDNN_DATA_FLOAT, CUDNN_DATA_FLOAT};
+  static const int64_t heights[] = {1, 1, 1, 8};
+  static const char *const names[] = {"statistics", "statistics of half", "statistics of fewer channels",
+                                      "statistics of rows"};
+  for (int i = 0; i < 4; i++) {
+    rig_graph *g = rig_new(&dnn, NULL);
+    int x = rig_image(g, CUDNN_DATA_HALF, RIG_MEMORY, 2, 16, 8, 8);
+    int sum = rig_image(g, types[i], RIG_MEMORY, 1, channels[i], heights[i], 1);
+    int squares = rig_image(g, types[i], RIG_MEMORY, 1, channels[i], heights[i], 1);
+    rig_statistics(g, x, sum, squares);
+    say_graph(names[i], g);
+    g = rig_new(&dnn, NULL);
+    x = rig_image(g, CUDNN_DATA_HALF, RIG_MEMORY, 2, 16, 8, 8);
+    sum = rig_image(g, types[i], RIG_MEMORY, 1, channels[i], heights[i], 1);
+    rig_reduce(g, CUDNN_REDUCE_TENSOR_ADD, x, sum);
+    printf("reduction in place of ");
+    say_graph(names[i], g);
+  }
+}
+
+static void say_batch_norms(void) {
+  static const char *const names[] = {"BN_FINALIZE", "BN_FINALIZE with a count of float",
+                                      "BN_FINALIZE with other channels", "BN_FINALIZE without EQ_BIAS",
+                                      "BN_FINALIZE without SCALE"};
+  for (int i = 0; i < 5; i++) {
+    rig_graph *g = rig_new(&dnn, NULL);
+    int t[15];
+    for (int j = 0; j < 12; j++)
+      t[j] = rig_image(g, CUDNN_DATA_FLOAT, RIG_MEMORY, 1, i == 2 && j == 10 ? 8 : 16, 1, 1);
+    t[12] = i == 1 ? rig_value(g, 64) : rig_count(g, 64);
+    t[13] = rig_value(g, 1e-5f), t[14] = rig_value(g, 0.1f);
+    if (i == 3) t[11] = -1;
+    if (i == 4) t[2] = -1;
+    rig_bn_finalize(g, t);
+    say_graph(names[i], g);
+  }
+  for (int i = 0; i < 3; i++) {
+    rig_graph *g = rig_new(&dnn, NULL);
+    int t[10], x = rig_image(g, CUDNN_DATA_HALF, RIG_MEMORY, 2, 16, 8, 8);
+    int dy = rig_image(g, CUDNN_DATA_HALF, RIG_MEMORY, 2, 16, 8, i == 1 ? 7 : 8);
+    for (int j = 0; j < 10; j++)
+      t[j] = rig_image(g, CUDNN_DATA_FLOAT, RIG_MEMORY, 1, i == 2 && j == 2 ? 8 : 16, 1, 1);
+    t[3] = x, t[4] = dy;
+    rig_bn_backward(g, t);
+    say_graph(i == 0   ? "BN_BWD_WEIGHTS"
+              : i == 1 ? "BN_BWD_WEIGHTS with another DY"
+                       : "BN_BWD_WEIGHTS with another SCALE",
+              g);
+  }
+}
+
+static void say_reshapes(void) {
+  for (int64_t width = 7; width <= 8; width++) {
+    rig_graph *g = rig_new(&dnn, NULL);
+    int x = rig_matrix(g, CUDNN_DATA_HALF, RIG_MEMORY, 2, 4, 16, 8),
+        y = rig_matrix(g, CUDNN_DATA_HALF, RIG_MEMORY, 2, 4, width, 16);
+    rig_reshape(g, x, y);
+    say_graph(width == 8 ? "reshape" : "reshape to fewer elements", g);
+  }
+}
+
+static void say_gradients(void) {
+  static const int gradients[] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+                                  CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR};
+  for (int kind = 0; kind < 2; kind++) {
+    for (int64_t height = 7; height <= 8; height++) {
+      rig_graph *g = rig_new(&dnn, NULL);
+      int x = rig_image(g, CUDNN_DATA_HALF, RIG_MEMORY, 2, 8, 8, 8),
+          w = rig_image(g, CUDNN_DATA_HALF, RIG_MEMORY, 16, 8, 3, 3);
+      int dy = rig_image(g, CUDNN_DATA_HALF, RIG_MEMORY, 2, 16, height, 8);
+      rig_convolve(g, gradients[kind], x, w, dy, 1, 1, 1);
+      printf("%s gradient of %d rows: %d\n", kind ? "data" : "weight", (int)height, (int)g->status);
+      rig_free(g);
+    }
+  }
+}
+
 static void say_graphs(void) {
   rig_graph *g = rig_new(&dnn, NULL);
   rig_close(g);
@@ -519,6 +598,11 @@ static int say_all(const char *path) {
   say_convolutions();
   say_pointwise();
   say_matmuls();
+  say_gradients();
+  say_reductions();
+  say_batch_norms();
+  say_reshapes();
+
   say_graphs();
   say_engines();
   say_compiled();
@@ -540,6 +624,9 @@ static const struct {
     {"tensor without type", "a tensor needs one"},
     {"tensor with a dimension of 0", "an empty tensor has no work"},
     {"channels that do not fit", "a result is as large as its operands"},
+    {"statistics of fewer channels", "a sum for each channel"},
+    {"statistics of rows", "a sum for each channel"},
+    {"BN_BWD_WEIGHTS with another", "operands of one size"},
     {"exp of two operands", "the second one is not read"},
     {"a virtual operand that nothing writes", "its values are nowhere"},
     {"heuristics without a mode", "the mode is required"},
