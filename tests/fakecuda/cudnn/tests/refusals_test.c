@@ -12,13 +12,6 @@
 #include <unistd.h>
 #include "tests/fakecuda/cudnn/tests/patterns.h"
 
-static cudnnHandle_t handle(void) {
-  static cudnnHandle_t made;
-  rig_cuda();
-  if (!made) assert_int_equal(rig_double()->cudnnCreate(&made), CUDNN_STATUS_SUCCESS);
-  return made;
-}
-
 static void expect(cudnnStatus_t got, cudnnStatus_t expected, const char *reason) {
   const char *why = rig_double()->fakecudnn_why();
   if (got != expected || !strstr(why, reason))
@@ -28,8 +21,7 @@ static void expect(cudnnStatus_t got, cudnnStatus_t expected, const char *reason
 /* A convolution with a bias and a ReLU, with memory. */
 static rig_graph *ready(void) {
   static const rig_window window = {2, 8, 6, 16, 3, 1, 1};
-  cudnnHandle_t h = handle();
-  rig_graph *g = rig_new(rig_double(), h);
+  rig_graph *g = rig_new(rig_double(), rig_handle());
   pattern_bias_relu(g, CUDNN_DATA_FLOAT, &window, false);
   rig_close(g);
   rig_fill(g, 3);
@@ -182,8 +174,7 @@ static void captured(void **state) {
 /* Heuristics name the engine in pieces first; it gives other bits when it runs again, the others do not. */
 static bool repeats(int number, bool *deterministic) {
   static const rig_window window = {4, 8, 12, 8, 3, 1, 1};
-  cudnnHandle_t h = handle();
-  rig_graph *g = rig_new(rig_double(), h);
+  rig_graph *g = rig_new(rig_double(), rig_handle());
   cudnnBackendDescriptor_t configs[RIG_CONFIGS], engine;
   int x = rig_image(g, CUDNN_DATA_FLOAT, RIG_MEMORY, window.n, window.c, 12, 12);
   int w = rig_image(g, CUDNN_DATA_FLOAT, RIG_MEMORY, window.k, window.c, 3, 3);
@@ -398,5 +389,5 @@ int main(void) {
       cmocka_unit_test(versions),
       cmocka_unit_test(plans_as_text),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return cmocka_run_group_tests(tests, NULL, rig_leave);
 }

@@ -48,10 +48,28 @@ static void open_driver(rig_driver *d) {
   CUDA_OK(d->cuStreamCreate(&d->stream, CU_STREAM_NON_BLOCKING));
 }
 
+static rig_driver driver;
+static cudnnHandle_t handle;
+
 const rig_driver *rig_cuda(void) {
-  static rig_driver driver;
   if (!driver.cuInit) open_driver(&driver);
   return &driver;
+}
+
+cudnnHandle_t rig_handle(void) {
+  rig_cuda();
+  if (!handle && rig_double()->cudnnCreate(&handle) != CUDNN_STATUS_SUCCESS) abort();
+  return handle;
+}
+
+int rig_leave(void **state) {
+  (void)state;
+  if (handle) rig_double()->cudnnDestroy(handle);
+  if (driver.cuInit) {
+    CUDA_OK(driver.cuStreamDestroy_v2(driver.stream));
+    CUDA_OK(driver.cuDevicePrimaryCtxRelease_v2(0));
+  }
+  return (int)rig_double()->fakecudnn_live();
 }
 
 enum { BLOCKS = 512 };

@@ -74,6 +74,10 @@ typedef struct rig_driver {
 
 /* Opens the driver's double with a current context and a stream at the first call. */
 const rig_driver *rig_cuda(void);
+/* A handle of the double, in that context, made at the first call. */
+cudnnHandle_t rig_handle(void);
+/* A teardown of cmocka's: destroys handle, stream and context; not 0: handles or descriptors are left. */
+int rig_leave(void **state);
 /* Device memory; freed by rig_free_memory. */
 void *rig_memory(int64_t bytes);
 void rig_free_memory(void);

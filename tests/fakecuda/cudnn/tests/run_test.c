@@ -13,17 +13,7 @@
 #define FILTER  CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR
 #define DATA    CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR
 
-static cudnnHandle_t handle(void) {
-  static cudnnHandle_t made;
-  rig_cuda();
-  if (!made) assert_int_equal(rig_double()->cudnnCreate(&made), CUDNN_STATUS_SUCCESS);
-  return made;
-}
-
-static rig_graph *begin(void) {
-  cudnnHandle_t h = handle();
-  return rig_new(rig_double(), h);
-}
+static rig_graph *begin(void) { return rig_new(rig_double(), rig_handle()); }
 
 static void check(const rig_graph *g) {
   if (g->status != CUDNN_STATUS_SUCCESS)
@@ -515,5 +505,5 @@ int main(void) {
       cmocka_unit_test(modes),
       cmocka_unit_test(reductions),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return cmocka_run_group_tests(tests, NULL, rig_leave);
 }
