@@ -139,7 +139,8 @@ static cudnnStatus_t check_bn_backward(const fakednn_tensor *t) {
   return check_broadcast("DY", &t[FAKEDNN_BNB_DY], &t[FAKEDNN_BNB_X]);
 }
 
-static cudnnStatus_t check_bn_finalize(const fakednn_tensor *t) {
+static cudnnStatus_t check_bn_finalize(const fakednn_node *node, const fakednn_tensor *t) {
+  if (node->mode != CUDNN_BN_FINALIZE_STATISTICS_TRAINING) return fakednn_lacks("BN_FINALIZE for inference");
   FAKEDNN_REQUIRE(!t[FAKEDNN_BNF_COUNT].rank || t[FAKEDNN_BNF_COUNT].type == CUDNN_DATA_INT64, BAD,
                   "ACCUM_COUNT is of the type %d, expected CUDNN_DATA_INT64", t[FAKEDNN_BNF_COUNT].type);
   for (int i = FAKEDNN_BNF_SUM; i <= FAKEDNN_BNF_EQ_BIAS; i++) {
@@ -208,7 +209,7 @@ cudnnStatus_t fakednn_finalize_operation(const fakednn_body *body) {
   case CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR: return check_reduction(&node, t);
   case CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR: return check_matmul(t);
   case CUDNN_BACKEND_OPERATION_BN_BWD_WEIGHTS_DESCRIPTOR: return check_bn_backward(t);
-  case CUDNN_BACKEND_OPERATION_BN_FINALIZE_STATISTICS_DESCRIPTOR: return check_bn_finalize(t);
+  case CUDNN_BACKEND_OPERATION_BN_FINALIZE_STATISTICS_DESCRIPTOR: return check_bn_finalize(&node, t);
   default: return check_reshape(t);
   }
 }

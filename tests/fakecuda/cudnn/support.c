@@ -12,6 +12,7 @@ typedef struct pattern {
   int32_t type;           /* of the largest tensor in memory */
   bool channels_last;     /* all tensors of 4 dimensions in memory have channels innermost */
   bool grouped;
+  int64_t channels, rows; /* of the convolution's filters: channels, rows */
   const fakednn_node *convolution;
 } pattern;
 
@@ -60,6 +61,8 @@ static pattern read_pattern(const fakednn_program *g) {
   }
   if (!p.convolution) return p;
   const int32_t *of = p.convolution->tensor;
+  p.channels = g->tensors[of[FAKEDNN_CONV_W]].dims[1];
+  p.rows = g->tensors[of[FAKEDNN_CONV_W]].dims[2];
   p.grouped = g->tensors[of[FAKEDNN_CONV_X]].dims[1] != g->tensors[of[FAKEDNN_CONV_W]].dims[1];
   for (int32_t i = 0; i < g->n_nodes; i++) {
     if (g->nodes[i].kind != OP(POINTWISE)) continue;
@@ -75,8 +78,7 @@ int32_t fakednn_main_type(const fakednn_program *program) { return read_pattern(
 
 bool fakednn_uses_tensor_cores(const fakednn_program *program, int32_t engine) {
   pattern p = read_pattern(program);
-  bool products = p.convolution || p.matmuls;
-  return products && (engine == FAKEDNN_ENGINE_OWN || engine == FAKEDNN_ENGINE_COMPILED);
+  return engine == FAKEDNN_ENGINE_COMPILED || (engine == FAKEDNN_ENGINE_OWN && p.convolution);
 }
 
 /* ---- the table ---- */
@@ -101,30 +103,40 @@ static unsigned find_half(const pattern *p, int arch, unsigned engines) {
   return engines;
 }
 
+/* Compiled kernels of 16 bits load 8 channels at once. */
+static unsigned find_compiled(const pattern *p) {
+  return p->type == CUDNN_DATA_FLOAT || p->grouped || p->channels % 8 == 0 ? COMPILED : 0;
+}
+
 static unsigned find_single(const pattern *p, int arch) {
   bool float_type = p->type == CUDNN_DATA_FLOAT;
-  if (p->forward) return OWN | COMPILED | PLAIN;
+  if (p->forward) return OWN | find_compiled(p) | PLAIN;
   if (p->data) return OWN | PLAIN;
   return OWN | PIECES | PLAIN | (!float_type && arch < 90 ? COMPILED : 0);
 }
 
+/* The library's own kernels with statistics. */
+static unsigned find_statistics(const pattern *p) {
+  return p->type == CUDNN_DATA_HALF && p->rows <= 5 && p->channels % 8 == 0 ? OWN : 0;
+}
+
 static unsigned find_prologue(const pattern *p, int arch) {
-  bool half = p->type == CUDNN_DATA_HALF && arch <= 90;
+  bool half = p->type == CUDNN_DATA_HALF && arch < 90;
   if (p->data) return none("operations before a data gradient");
   if (p->filter && p->statistics + p->epilogue > 0)
     return none("operations on both sides of a weight gradient");
   if (p->filter) return find_half(p, arch, arch < 90 ? OWN | COMPILED : OWN);
   if (p->epilogue > 0) return none("operations on both sides of a convolution");
-  return COMPILED | (half && (p->statistics || arch < 90) ? OWN : 0);
+  return COMPILED | (p->statistics ? find_statistics(p) : half ? OWN : 0);
 }
 
 /* A bias and an activation have kernels of the library, longer chains do not. */
 static unsigned find_epilogue(const pattern *p) {
   if (p->statistics) {
     if (p->epilogue > 0) return none("statistics behind other operations");
-    return COMPILED | (p->type == CUDNN_DATA_HALF ? OWN : 0);
+    return COMPILED | find_statistics(p);
   }
-  if (p->forward && p->epilogue <= 2) return OWN | COMPILED | PLAIN;
+  if (p->forward && p->epilogue <= 2) return OWN | find_compiled(p) | PLAIN;
   return p->type == CUDNN_DATA_BFLOAT16 ? COMPILED : COMPILED | EXACT;
 }
 
@@ -144,7 +156,7 @@ static unsigned find_pattern(const fakednn_program *g, const pattern *p, int arc
   if (p->convolution) return find_convolution(g, p, arch);
   if (p->bn_backward) return none("BN_BWD_WEIGHTS without a data gradient");
   if (p->bn_finalize) return g->n_nodes == 1 ? OWN : none("BN_FINALIZE with other operations");
-  if (p->statistics) return g->n_nodes == 1 ? OWN : none("statistics without a convolution");
+  if (p->statistics) return none("statistics without a convolution");
   if (p->matmuls > 1 && arch < 80) return none("attention exists from sm_80 on");
   if (p->matmuls > 2 && p->type == CUDNN_DATA_FLOAT)
     return none("gradients of attention exist for 16 bits only");

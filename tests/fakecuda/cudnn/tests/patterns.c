@@ -188,10 +188,68 @@ int pattern_attention_grad(rig_graph *g, int type, const rig_attention *a) {
   return dq;
 }
 
+/* ---- single operations, and shapes of convolutions ---- */
+
+static void add_gradient(rig_graph *g, int kind, int type, const rig_window *v) {
+  int x = input(g, type, RIG_MEMORY, v), w = weight(g, type, v), y = output(g, type, RIG_MEMORY, v);
+  rig_convolve(g, kind, x, w, y, v->stride, v->padding, 1);
+}
+
+static void add_single(rig_graph *g, int kind, int type) {
+  int x = rig_image(g, type, RIG_MEMORY, 8, 64, 28, 28), y = rig_image(g, type, RIG_MEMORY, 8, 64, 28, 28);
+  if (kind == CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR) {
+    rig_pointwise(g, CUDNN_POINTWISE_RELU_FWD, x, -1, -1, y);
+    return;
+  }
+  int sum = channels(g, F32, 64);
+  if (kind == CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR)
+    rig_statistics(g, x, sum, channels(g, F32, 64));
+  else
+    rig_reduce(g, CUDNN_REDUCE_TENSOR_ADD, x, sum);
+}
+
+static int add_matrix(rig_graph *g, int type, int kind, int64_t batch, int64_t rows, int64_t columns) {
+  const int64_t dims[] = {batch, rows, columns};
+  return rig_add(g, type, kind, 3, dims, NULL);
+}
+
+static void add_product(rig_graph *g, int type, bool bias) {
+  int a = add_matrix(g, type, RIG_MEMORY, 4, 64, 128), b = add_matrix(g, type, RIG_MEMORY, 4, 128, 256);
+  int c = add_matrix(g, bias ? F32 : type, bias ? RIG_VIRTUAL : RIG_MEMORY, 4, 64, 256);
+  rig_multiply(g, a, b, c);
+  if (!bias) return;
+  int rest = add_matrix(g, type, RIG_MEMORY, 1, 1, 256), sum = add_matrix(g, F32, RIG_VIRTUAL, 4, 64, 256);
+  rig_pointwise(g, CUDNN_POINTWISE_ADD, c, rest, -1, sum);
+  rig_pointwise(g, CUDNN_POINTWISE_RELU_FWD, sum, -1, -1, add_matrix(g, type, RIG_MEMORY, 4, 64, 256));
+}
+
+/* Row-major images, or groups of one channel. */
+static void add_other_layout(rig_graph *g, int type, bool groups) {
+  const int64_t image[] = {8, 64, 28, 28}, filter[] = {64, 64, 3, 3};
+  int x =
+      groups ? rig_image(g, type, RIG_MEMORY, 8, 64, 28, 28) : rig_add(g, type, RIG_MEMORY, 4, image, NULL);
+  int w =
+      groups ? rig_image(g, type, RIG_MEMORY, 64, 1, 3, 3) : rig_add(g, type, RIG_MEMORY, 4, filter, NULL);
+  int y =
+      groups ? rig_image(g, type, RIG_MEMORY, 8, 64, 28, 28) : rig_add(g, type, RIG_MEMORY, 4, image, NULL);
+  rig_convolve(g, FORWARD, x, w, y, 1, 1, 1);
+}
+
+static void add_data_relu(rig_graph *g, int type, const rig_window *v) {
+  int dy = output(g, type, RIG_MEMORY, v), w = weight(g, type, v), dx = input(g, F32, RIG_VIRTUAL, v);
+  rig_convolve(g, DATA, dx, w, dy, v->stride, v->padding, 1);
+  int x = input(g, type, RIG_MEMORY, v), through = input(g, type, RIG_MEMORY, v);
+  rig_backward(g, CUDNN_POINTWISE_RELU_BWD, dx, x, through);
+}
+
 /* ---- by number ---- */
 
 const char *pattern_add(rig_graph *g, int number, int type) {
-  static const rig_window same = {8, 64, 28, 64, 3, 1, 1}, half = {8, 64, 28, 128, 3, 2, 1};
+  static const rig_window same = {8, 64, 28, 64, 3, 1, 1}, half = {8, 64, 28, 128, 3, 2, 1},
+                          three = {8, 3, 32, 64, 3, 1, 1};
+  static const rig_window stem = {8, 8, 56, 64, 7, 2, 3}, short_cut = {8, 64, 28, 128, 1, 2, 0};
+  static const rig_window five = {8, 64, 28, 64, 5, 1, 2}, seven = {8, 64, 28, 64, 7, 1, 3};
+  static const rig_window eight = {8, 8, 28, 64, 3, 1, 1};
   static const rig_attention heads_of_64 = {2, 4, 128, 64, true};
   switch (number) {
   case 0: pattern_forward(g, type, &same, RIG_MEMORY); return "convolution";
@@ -209,18 +267,32 @@ const char *pattern_add(rig_graph *g, int number, int type) {
   case 10: pattern_attention(g, type, &heads_of_64); return "attention";
   case 11: pattern_attention_grad(g, type, &heads_of_64); return "attention's gradient";
   case 12: pattern_bn_finalize(g, 64); return "statistics finalized";
-  case 13: {
-    int y = rig_image(g, type, RIG_MEMORY, 8, 64, 28, 28), dy = rig_image(g, type, RIG_MEMORY, 8, 64, 28, 28);
-    int w = weight(g, type, &same);
-    rig_convolve(g, FILTER, y, w, dy, 1, 1, 1);
-    return "weight gradient";
-  }
-  case 14: {
-    int x = rig_image(g, type, RIG_MEMORY, 8, 64, 28, 28), dy = rig_image(g, type, RIG_MEMORY, 8, 64, 28, 28);
-    int w = weight(g, type, &same);
-    rig_convolve(g, DATA, x, w, dy, 1, 1, 1);
-    return "data gradient";
-  }
+  case 13: add_gradient(g, FILTER, type, &same); return "weight gradient";
+  case 14: add_gradient(g, DATA, type, &same); return "data gradient";
+  case 15: add_single(g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, type); return "relu";
+  case 16: add_single(g, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, type); return "sum";
+  case 17: add_single(g, CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR, type); return "statistics";
+  case 18: add_product(g, type, false); return "product";
+  case 19: add_product(g, type, true); return "product, bias, relu";
+  case 20: add_other_layout(g, type, false); return "convolution of row-major images";
+  case 21: add_other_layout(g, type, true); return "convolution with groups of one channel";
+  case 22: pattern_forward(g, type, &three, RIG_MEMORY); return "convolution of 3 channels";
+  case 23: add_data_relu(g, type, &same); return "data gradient, relu";
+  case 24: pattern_forward_statistics(g, type, &stem); return "convolution of 7 x 7, statistics";
+  case 25:
+    pattern_forward_statistics(g, type, &short_cut);
+    return "convolution of 1 x 1 of stride 2, statistics";
+  case 26: add_gradient(g, FILTER, type, &three); return "weight gradient of 3 channels";
+  case 27: pattern_forward_statistics(g, type, &three); return "convolution of 3 channels, statistics";
+  case 28: pattern_bias_relu(g, type, &three, false); return "convolution of 3 channels, bias, relu";
+  case 29: pattern_bias_relu(g, type, &three, true); return "convolution of 3 channels, bias, residual, relu";
+  case 30: pattern_forward_statistics(g, type, &five); return "convolution of 5 x 5, statistics";
+  case 31: pattern_scaled_filter(g, type, &five); return "scale, bias, relu, weight gradient of 5 x 5";
+  case 32: pattern_data_norm(g, type, &five); return "data gradient of 5 x 5, relu, batch norm";
+  case 33:
+    pattern_forward_statistics(g, type, &seven);
+    return "convolution of 7 x 7 of 64 channels, statistics";
+  case 34: pattern_forward_statistics(g, type, &eight); return "convolution of 8 channels, statistics";
   default: return NULL;
   }
 }
