@@ -49,7 +49,7 @@ static void open_driver(rig_driver *d) {
 }
 
 static rig_driver driver;
-static cudnnHandle_t handle;
+static cudnnHandle_t own_handle;
 
 const rig_driver *rig_cuda(void) {
   if (!driver.cuInit) open_driver(&driver);
@@ -58,13 +58,13 @@ const rig_driver *rig_cuda(void) {
 
 cudnnHandle_t rig_handle(void) {
   rig_cuda();
-  if (!handle && rig_double()->cudnnCreate(&handle) != CUDNN_STATUS_SUCCESS) abort();
-  return handle;
+  if (!own_handle && rig_double()->cudnnCreate(&own_handle) != CUDNN_STATUS_SUCCESS) abort();
+  return own_handle;
 }
 
 int rig_leave(void **state) {
   (void)state;
-  if (handle) rig_double()->cudnnDestroy(handle);
+  if (own_handle) rig_double()->cudnnDestroy(own_handle);
   if (driver.cuInit) {
     CUDA_OK(driver.cuStreamDestroy_v2(driver.stream));
     CUDA_OK(driver.cuDevicePrimaryCtxRelease_v2(0));

@@ -135,10 +135,10 @@ static const rig_window same = {2, 8, 6, 16, 3, 1, 1};
 
 /* The convolution of x, row-major, with weight tensor w of g. */
 static double *convolved(const rig_graph *g, const double *x, int w, const rig_window *v, int64_t elements) {
-  const window window = {v->n, v->c, v->size, v->size, v->k, v->filter, 1, v->stride, v->padding, 1};
+  const window shape = {v->n, v->c, v->size, v->size, v->k, v->filter, 1, v->stride, v->padding, 1};
   double *weights = rig_read(g, w), *y = calloc((size_t)elements, sizeof *y);
   if (!y) abort();
-  each_product(&window, forward_term, (double *const[]){(double *)(uintptr_t)x, weights, y});
+  each_product(&shape, forward_term, (double *const[]){(double *)(uintptr_t)x, weights, y});
   free(weights);
   return y;
 }
