@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -12,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_WORDS = 64, MOST_KEPT = 256, PATIENCE_MS = 60000 };
+enum { MOST_WORDS = 64, PATIENCE_MS = 60000 };
 
 char program_out[1 << 20], program_err[1 << 16];
 
@@ -21,15 +22,32 @@ static pid_t running;
 static size_t file_limit;
 static void (*prepare)(void); /* in the child process, before the program */
 static const char *out_path;  /* NULL: ".stdout" */
-static void *kept[MOST_KEPT]; /* texts and results that live until the test ends */
-static json_t *results[MOST_KEPT];
-static int n_kept, n_results;
 
-static void *keep(void *block) {
-  assert_non_null(block);
-  assert_true(n_kept < MOST_KEPT);
-  return kept[n_kept++] = block;
+/* What lives until the test ends. */
+typedef struct list {
+  void **v;
+  size_t n, room;
+} list;
+static list texts, results;
+
+static void *keep(list *l, void *item) {
+  assert_non_null(item);
+  if (l->n == l->room) {
+    size_t room = 2 * l->room + 64;
+    void **grown = realloc(l->v, room * sizeof *grown);
+    assert_non_null(grown);
+    *l = (list){grown, l->n, room};
+  }
+  return l->v[l->n++] = item;
 }
+
+static void forget(list *l, void (*release)(void *item)) {
+  while (l->n > 0) release(l->v[--l->n]);
+  free(l->v);
+  *l = (list){0};
+}
+
+static void forget_result(void *result) { json_decref(result); }
 
 /* ---- the folder ---- */
 
@@ -55,8 +73,8 @@ int program_close(void **state) {
   file_limit = 0;
   out_path = NULL;
   prepare = NULL;
-  while (n_kept > 0) free(kept[--n_kept]);
-  while (n_results > 0) json_decref(results[--n_results]);
+  forget(&texts, free);
+  forget(&results, forget_result);
   if (chdir("/") != 0) return -1;
   return nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
@@ -72,18 +90,22 @@ void file_write_bytes(const char *path, const void *bytes, size_t n) {
 
 void file_write(const char *path, const char *text) { file_write_bytes(path, text, strlen(text)); }
 
-char *file_read(const char *path, size_t *n) {
+/* The caller frees the text. */
+static char *read_all(const char *path, size_t *n) {
   FILE *file = fopen(path, "rb");
   if (file == NULL) fail_msg("%s: %s", path, strerror(errno));
   fseek(file, 0, SEEK_END);
   long size = ftell(file);
   rewind(file);
-  char *text = keep(calloc((size_t)size + 1, 1));
+  char *text = calloc((size_t)size + 1, 1);
+  assert_non_null(text);
   assert_int_equal(fread(text, 1, (size_t)size, file), size);
   fclose(file);
   if (n) *n = (size_t)size;
   return text;
 }
+
+char *file_read(const char *path, size_t *n) { return keep(&texts, read_all(path, n)); }
 
 int file_exists(const char *path) { return access(path, F_OK) == 0; }
 
@@ -97,8 +119,11 @@ int file_lines(const char *path) {
 
 void files_equal(const char *a, const char *b) {
   size_t na, nb;
-  const char *x = file_read(a, &na), *y = file_read(b, &nb);
-  if (na != nb || memcmp(x, y, na) != 0) fail_msg("%s and %s differ", a, b);
+  char *x = read_all(a, &na), *y = read_all(b, &nb);
+  bool equal = na == nb && memcmp(x, y, na) == 0;
+  free(x);
+  free(y);
+  if (!equal) fail_msg("%s and %s differ", a, b);
 }
 
 void checkpoints_equal(const char *a, const char *b) {
@@ -115,8 +140,7 @@ static const json_t *parse(const char *text, const char *from) {
   json_error_t error;
   json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, &error);
   if (json == NULL) fail_msg("%s: line %d: %s: %s", from, error.line, error.text, text);
-  assert_true(n_results < MOST_KEPT);
-  return results[n_results++] = json;
+  return keep(&results, json);
 }
 
 const json_t *file_json(const char *path) { return parse(file_read(path, NULL), path); }

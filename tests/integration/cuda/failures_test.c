@@ -1,73 +1,106 @@
-/* Each function of the driver, of NVRTC and of cuBLASLt fails once, at each of its calls in a training: the
- * run ends with a message that names it, or goes on to the same result; no checkpoint is lost, and the run
- * can be resumed. */
+/* Each function of the driver, of NVRTC and of cuBLASLt fails once, at calls spread over two trainings: the
+ * run ends with a message that names it, or goes on to the same result; memory and files are given back, no
+ * checkpoint is lost, and the run can be resumed.
+ *
+ * TENON_ALL_CALLS=FILE: at each of their calls, in two processes; FILE gets a table of the results. */
 #include "double.h"
 
 #include <math.h>
 #include <stdbool.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 
-/* Writes a checkpoint after each step, and a learning rate that changes, so that a lost step shows. */
-static const char model_ini[] =
-    "[run]\nname = run\nepochs = 1\nsave_every = 1\nseed = 5\ndeterministic = yes\n"
-    "[data]\nsource = digits\nepoch = 32\nbatch = 8\nworkers = 0\n"
-    "transforms = to_float, normalize(mean=0.13, std=0.31)\n"
-    "[data.valid]\nbatch = 8\nepoch = 16\n"
-    "[model]\ninputs = image: f32[1, 28, 28]\nlayers =\n"
-    "         flatten\n    fc1: linear(16)\n         relu\n    fc2: linear(10)\n"
-    "loss = cross_entropy\nmetrics = accuracy\n"
-    "[optimizer]\ntype = adamw\nlr = 0.01\nclip = 1\n"
-    "[schedule]\ntype = cosine\n";
-#define TRAIN "train model.ini --output runs --resume auto --json " ON_DOUBLE
+enum { MOST_POINTS = 200, SPREAD = 2, PARTS = 2 };
 
-enum { MOST_POINTS = 200, SPREAD = 4 };
+typedef struct training {
+  const char *title, *ini;
+  double tolerance; /* of the loss; 0: the checkpoints have the same bits */
+} training;
 
+/* A checkpoint is written after each step, and the learning rate changes, so that a lost step shows. */
+static const training trainings[] = {
+    {"captured: clip, AdamW, two steps a launch, validation",
+     "[run]\nname = run\nepochs = 1\nsave_every = 1\nseed = 5\ndeterministic = yes\nsteps_per_launch = 2\n"
+     "[data]\nsource = digits\nepoch = 16\nbatch = 8\nworkers = 0\n"
+     "transforms = to_float, normalize(mean=0.13, std=0.31)\n"
+     "[data.valid]\nbatch = 8\nepoch = 8\n"
+     "[model]\ninputs = image: f32[1, 28, 28]\nlayers =\n"
+     "         flatten\n    fc1: linear(16)\n         relu\n    fc2: linear(10)\n"
+     "loss = cross_entropy\nmetrics = accuracy\n"
+     "[optimizer]\ntype = adamw\nlr = 0.01\nclip = 1\n"
+     "[schedule]\ntype = cosine\n",
+     0},
+    {"measured: autotune times the algorithms of cuBLASLt",
+     "[run]\nname = run\nepochs = 1\nsave_every = 1\nseed = 5\nsteps_per_launch = 1\n"
+     "[data]\nsource = digits\nepoch = 16\nbatch = 8\nworkers = 0\ntransforms = to_float\n"
+     "[data.valid]\nbatch = 8\nepoch = 8\n"
+     "[model]\ninputs = image: f32[1, 28, 28]\nlayers =\n    flatten\n    fc: linear(10)\n"
+     "loss = cross_entropy\n[optimizer]\ntype = sgd\nlr = 0.01\n",
+     1e-6},
+};
+enum { TRAININGS = sizeof trainings / sizeof *trainings };
+#define TRAIN "train model.ini --output runs --resume auto " ON_DOUBLE
+
+/* A function, and its results. not_reached: autotune makes fewer calls on some days. */
 typedef struct entry_point {
   char name[64];
-  int calls;
+  int calls, refused, went_on, not_reached;
 } entry_point;
 
-static entry_point points[MOST_POINTS];
-static int n_points;
+typedef struct tally {
+  entry_point points[MOST_POINTS];
+  int n;
+} tally;
 
-/* The calls of a training without failures; returns its loss. */
-static double count_calls(void) {
-  char *line, *rest;
-  setenv("FAKECUDA_COUNTS", "counts", 1);
-  const json_t *result = program_json(0, "train model.ini --output whole " ON_DOUBLE);
-  unsetenv("FAKECUDA_COUNTS");
-  double_is_content();
-  double loss = program_number(result, "train.loss");
-  n_points = 0;
-  for (rest = file_read("counts", NULL); (line = strsep(&rest, "\n")) != NULL && n_points < MOST_POINTS;) {
-    entry_point *p = &points[n_points];
-    if (sscanf(line, "%63s %d", p->name, &p->calls) == 2 && p->calls > 0) n_points++;
+static tally (*tallies)[TRAININGS]; /* of each part; shared by the processes */
+static int part, n_parts = 1;
+
+/* The training without failures. */
+static double whole_loss;
+static char *whole_files;
+
+/* ---- counts ---- */
+
+/* Returns the list of the files that are open at the end. */
+static char *read_counts(tally *t) {
+  char *line, *rest = file_read("counts", NULL), *files = strstr(rest, "file ");
+  *t = (tally){0};
+  assert_non_null(files);
+  files[-1] = '\0';
+  while ((line = strsep(&rest, "\n")) != NULL && t->n < MOST_POINTS) {
+    entry_point *p = &t->points[t->n];
+    if (sscanf(line, "%63s %d", p->name, &p->calls) == 2 && p->calls > 0) t->n++;
   }
-  assert_true(n_points > 40);
-  return loss;
+  return files;
 }
 
-/* [backend.cuda] check = yes: the message has the op whose kernel has the fault. */
-static void a_checked_fault_names_its_op(void **state) {
-  (void)state;
-  file_write("model.ini", model_ini);
-  setenv("FAKECUDA_FAIL", "kernel:40", 1);
-  assert_int_not_equal(program_run(TRAIN "--set backend.cuda.check=yes"), 0);
-  unsetenv("FAKECUDA_FAIL");
-  if (strstr(program_err, ": the launch failed: cuStreamSynchronize: CUDA_ERROR_") == NULL ||
-      strstr(program_err, "op '") == NULL)
-    fail_msg("%s", program_err);
+static int calls_of(const tally *t, const char *name) {
+  for (int i = 0; i < t->n; i++)
+    if (strcmp(t->points[i].name, name) == 0) return t->points[i].calls;
+  return 0;
 }
 
-/* The call to fail: each one where TENON_ALL_CALLS is set, else the first, the last and some between. */
+/* The calls of a training without failures, that finds no compiled code and no measurements. */
+static void count_calls(const training *of, tally *t) {
+  file_write("model.ini", of->ini);
+  assert_int_equal(system("rm -rf tenon runs whole"), 0);
+  const json_t *result = program_json(0, TRAIN);
+  double_is_content();
+  whole_loss = program_number(result, "train.loss");
+  whole_files = read_counts(t);
+  assert_true(t->n > 40);
+  assert_int_equal(rename("runs", "whole"), 0);
+}
+
+/* The call to fail: each one where all are asked for, else the first, the last and some between. */
 static int next_call(int calls, int call) {
-  int step = getenv("TENON_ALL_CALLS") ? 1 : calls / SPREAD + 1;
+  int step = n_parts > 1 ? 1 : calls / SPREAD + 1;
   if (call == 0) return 1;
   return call == calls ? 0 : call + step < calls ? call + step : calls;
 }
 
-static bool is_clean_up(const char *name) {
-  return strstr(name, "Destroy") || strstr(name, "Free") || strstr(name, "Unload") || strstr(name, "Release");
-}
+/* ---- one failure ---- */
 
 /* A fault in a kernel is reported by a later call. The double calls it `kernel`. */
 static void names_the_failure(const char *name, const char *failure, int code) {
@@ -79,41 +112,181 @@ static void names_the_failure(const char *name, const char *failure, int code) {
     fail_msg("%s: exit %d, and the message is: %s", failure, code, program_err);
 }
 
-static void fails_at(const char *name, int call, double loss, int *refused) {
+/* NVRTC and cuBLASLt: what is created is destroyed. The double's log has the leaks of the driver's objects.
+ */
+static void destroys_what_it_created(const char *failure, const tally *counts) {
+  static const char *const pairs[][2] = {
+      {"nvrtcCreateProgram", "nvrtcDestroyProgram"},
+      {"cublasLtCreate", "cublasLtDestroy"},
+      {"cublasLtMatmulDescCreate", "cublasLtMatmulDescDestroy"},
+      {"cublasLtMatrixLayoutCreate", "cublasLtMatrixLayoutDestroy"},
+      {"cublasLtMatmulPreferenceCreate", "cublasLtMatmulPreferenceDestroy"}};
+  double_is_content_after(failure);
+  for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+    size_t n = strlen(pairs[i][0]);
+    int failed = strncmp(failure, pairs[i][0], n) == 0 && failure[n] == ':';
+    int created = calls_of(counts, pairs[i][0]) - failed, destroyed = calls_of(counts, pairs[i][1]);
+    if (created != destroyed)
+      fail_msg("%s: %d by %s, %d by %s", failure, created, pairs[i][0], destroyed, pairs[i][1]);
+  }
+}
+
+/* At the end no file is open that is not open without a failure. */
+static void closes_its_files(const char *failure, char *files) {
+  for (char *line; (line = strsep(&files, "\n")) != NULL;)
+    if (strstr(whole_files, line) == NULL) fail_msg("%s: a file is left open: %s", failure, line);
+}
+
+static void has_the_result(const training *of, const char *failure) {
+  const json_t *result = program_json(0, TRAIN);
+  double loss = program_number(result, "train.loss");
+  if (!(fabs(loss - whole_loss) <= of->tolerance))
+    fail_msg("%s: the resumed training has the loss %.9g, expected %.9g", failure, loss, whole_loss);
+  if (of->tolerance == 0) checkpoints_equal("whole", "runs");
+}
+
+static void fails_at(const training *of, entry_point *p, int call) {
   char failure[128];
-  assert_int_equal(system("rm -rf runs fakecuda.log"), 0);
-  snprintf(failure, sizeof failure, "%.63s:%d", name, call);
+  tally counts;
+  assert_int_equal(system("rm -rf runs tenon fakecuda.log"), 0);
+  snprintf(failure, sizeof failure, "%.63s:%d", p->name, call);
   setenv("FAKECUDA_FAIL", failure, 1);
   int code = program_run(TRAIN);
   unsetenv("FAKECUDA_FAIL");
-  if (code != 0) {
-    ++*refused;
-    names_the_failure(name, failure, code);
+  char *files = read_counts(&counts);
+  bool reached = calls_of(&counts, p->name) >= call;
+  if (code != 0) names_the_failure(p->name, failure, code);
+  destroys_what_it_created(failure, &counts);
+  closes_its_files(failure, files);
+  has_the_result(of, failure);
+  if (of->tolerance == 0) assert_true(reached);
+  ++*(!reached ? &p->not_reached : code != 0 ? &p->refused : &p->went_on);
+}
+
+static void fail_calls(const training *of, tally *t) {
+  int refused = 0, failures = 0;
+  count_calls(of, t);
+  for (int i = 0; i < t->n; i++) {
+    for (int call = next_call(t->points[i].calls, 0); call > 0; call = next_call(t->points[i].calls, call)) {
+      if (call % n_parts != part) continue;
+      fails_at(of, &t->points[i], call);
+      failures++;
+    }
+    refused += t->points[i].refused;
   }
-  if (!is_clean_up(name)) double_is_content_after(failure);
-  const json_t *resumed = program_json(0, TRAIN);
-  if (fabs(program_number(resumed, "train.loss") - loss) > 1e-12)
-    fail_msg("%s: the resumed training has the loss %.9g, expected %.9g", failure,
-             program_number(resumed, "train.loss"), loss);
+  print_message("%s: %d failures of %d functions: %d ended the run\n", of->title, failures, t->n, refused);
+  assert_true(refused > failures / 3);
 }
 
 static void every_call_may_fail(void **state) {
-  int refused = 0, failures = 0;
   (void)state;
-  file_write("model.ini", model_ini);
-  double loss = count_calls();
-  for (int i = 0; i < n_points; i++)
-    for (int call = next_call(points[i].calls, 0); call > 0; call = next_call(points[i].calls, call)) {
-      fails_at(points[i].name, call, loss, &refused);
-      failures++;
-    }
-  print_message("%d failures of %d functions: %d ended the run\n", failures, n_points, refused);
-  assert_true(refused > n_points / 2);
+  setenv("FAKECUDA_COUNTS", "counts", 1);
+  for (int i = 0; i < TRAININGS; i++) fail_calls(&trainings[i], &tallies[part][i]);
+}
+
+/* ---- other ways to fail ---- */
+
+/* [backend.cuda] check = yes: the message has the op whose kernel has the fault. */
+static void a_checked_fault_names_its_op(void **state) {
+  (void)state;
+  file_write("model.ini", trainings[0].ini);
+  setenv("FAKECUDA_FAIL", "kernel:40", 1);
+  assert_int_not_equal(program_run(TRAIN "--set backend.cuda.check=yes"), 0);
+  unsetenv("FAKECUDA_FAIL");
+  if (strstr(program_err, ": the launch failed: cuStreamSynchronize: CUDA_ERROR_") == NULL ||
+      strstr(program_err, "op '") == NULL)
+    fail_msg("%s", program_err);
+}
+
+/* Functions that are called after a failure fail, too: the message names the first one. */
+static void failures_of_a_report_hide_nothing(void **state) {
+  static const char *const failures[][2] = {
+      {"cuMemAlloc", "cuMemAlloc_v2:1,cuGetErrorName:1,cuGetErrorString:1"},
+      {"cuStreamEndCapture", "cuStreamEndCapture:1,cuStreamIsCapturing:1"},
+      {"nvrtcCompileProgram", "nvrtcCompileProgram:1,nvrtcGetProgramLogSize:1,nvrtcGetErrorString:1"},
+      {"nvrtcCompileProgram", "nvrtcCompileProgram:1,nvrtcGetProgramLog:1"},
+      {"cublasLtMatmul", "cublasLtMatmul:1,cublasLtGetStatusString:1"}};
+  (void)state;
+  file_write("model.ini", trainings[0].ini);
+  for (size_t i = 0; i < sizeof failures / sizeof *failures; i++) {
+    assert_int_equal(system("rm -rf runs tenon fakecuda.log"), 0);
+    setenv("FAKECUDA_FAIL", failures[i][1], 1);
+    assert_int_equal(program_run(TRAIN), 69);
+    unsetenv("FAKECUDA_FAIL");
+    names_the_failure(failures[i][0], failures[i][1], 69);
+  }
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, double_open, program_close)
 
+/* ---- all calls, in several processes ---- */
+
+static int run_part(void) {
+  const struct CMUnitTest all[] = {TEST(every_call_may_fail)};
+  return cmocka_run_group_tests(all, NULL, NULL);
+}
+
+static int run_parts(void) {
+  pid_t parts[PARTS];
+  int failed = 0, status;
+  n_parts = PARTS;
+  fflush(NULL);
+  for (part = 0; part < PARTS; part++)
+    if ((parts[part] = fork()) == 0) exit(run_part());
+  for (part = 0; part < PARTS; part++)
+    failed |= parts[part] < 0 || waitpid(parts[part], &status, 0) < 0 || status != 0;
+  return failed;
+}
+
+static void add_part(entry_point *p, const tally *t) {
+  for (int i = 0; i < t->n; i++) {
+    const entry_point *q = &t->points[i];
+    if (strcmp(p->name, q->name) != 0) continue;
+    p->refused += q->refused;
+    p->went_on += q->went_on;
+    p->not_reached += q->not_reached;
+  }
+}
+
+static int by_name(const void *a, const void *b) { return strcmp(a, b); }
+
+static void write_training(FILE *file, int which) {
+  tally *t = &tallies[0][which];
+  int all = 0, refused = 0;
+  for (int other = 1; other < PARTS; other++)
+    for (int i = 0; i < t->n; i++) add_part(&t->points[i], &tallies[other][which]);
+  qsort(t->points, (size_t)t->n, sizeof *t->points, by_name);
+  fprintf(file, "\n%s\n%-40s %8s %12s %8s %12s\n", trainings[which].title, "function", "failures",
+          "clean error", "went on", "not reached");
+  for (int i = 0; i < t->n; i++) {
+    const entry_point *p = &t->points[i];
+    int n = p->refused + p->went_on + p->not_reached;
+    fprintf(file, "%-40s %8d %12d %8d %12d\n", p->name, n, p->refused, p->went_on, p->not_reached);
+    all += n;
+    refused += p->refused;
+  }
+  fprintf(file, "%-40s %8d %12d\n", "together", all, refused);
+}
+
+static int write_table(const char *path) {
+  FILE *file = fopen(path, "w");
+  if (file == NULL) return perror(path), 1;
+  fprintf(file,
+          "Each call of the CUDA driver, of NVRTC and of cuBLASLt in two trainings on the doubles fails\n"
+          "once (tests/integration/cuda/failures_test.c with TENON_ALL_CALLS). Clean error: the run ended\n"
+          "with a message that names the function. Went on: the failure changed no result. Each time the\n"
+          "memory and the files were given back, and the run was resumed to the result without failures.\n"
+          "`kernel` is a fault while a kernel runs.\n");
+  for (int i = 0; i < TRAININGS; i++) write_training(file, i);
+  return fclose(file) != 0;
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(every_call_may_fail), TEST(a_checked_fault_names_its_op)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  const struct CMUnitTest tests[] = {TEST(every_call_may_fail), TEST(a_checked_fault_names_its_op),
+                                     TEST(failures_of_a_report_hide_nothing)};
+  const char *table = getenv("TENON_ALL_CALLS");
+  tallies = mmap(NULL, PARTS * sizeof *tallies, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (tallies == MAP_FAILED) return 1;
+  if (table == NULL) return cmocka_run_group_tests(tests, NULL, NULL);
+  return run_parts() != 0 || write_table(table) != 0;
 }
