@@ -8,8 +8,8 @@ typedef struct cuda_capture {
 
 void tn_cuda_capture_delete(tn_env *env, void *capture) {
   cuda_capture *c = capture;
-  if (c->executable != NULL && tn_cuda_enter(env, c->device) == TN_OK)
-    (void)c->device->backend->libraries.driver.cuGraphExecDestroy(c->executable);
+  tn_cuda_enter_to_free(c->device);
+  (void)c->device->backend->libraries.driver.cuGraphExecDestroy(c->executable);
   tn_delete(env, c);
 }
 

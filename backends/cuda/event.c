@@ -19,8 +19,8 @@ tn_status tn_cuda_event_new(tn_env *env, void *device, void **event) {
 
 void tn_cuda_event_delete(tn_env *env, void *event) {
   tn_cuda_event *e = event;
-  if (tn_cuda_enter(env, e->device) == TN_OK)
-    (void)e->device->backend->libraries.driver.cuEventDestroy(e->event);
+  tn_cuda_enter_to_free(e->device);
+  (void)e->device->backend->libraries.driver.cuEventDestroy(e->event);
   tn_delete(env, e);
 }
 

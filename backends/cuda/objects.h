@@ -66,6 +66,12 @@ static inline tn_status tn_cuda_enter(tn_env *env, const tn_cuda_device *device)
   return TN_CU(env, &device->backend->libraries, cuCtxSetCurrent, device->context);
 }
 
+/* The same before something is freed, which is tried in any case: mostly the context is current already. No
+ * error is recorded. */
+static inline void tn_cuda_enter_to_free(const tn_cuda_device *device) {
+  (void)device->backend->libraries.driver.cuCtxSetCurrent(device->context);
+}
+
 /* The device that a kernel is prepared for. */
 static inline tn_cuda_device *tn_cuda_device_of(const tn_prepare *p) {
   return ((const tn_cuda *)p->native)->device;

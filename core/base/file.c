@@ -255,6 +255,7 @@ tn_status tn_folder_make_private(const void *handle, const char *path) {
   if (mkdir(path, 0700) != 0 && errno != EEXIST) return tn_file_fail(handle, path, "made a folder");
   if (lstat(path, &st) != 0) return tn_file_fail(handle, path, "examined");
   if (S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & (S_IWGRP | S_IWOTH)) == 0) return TN_OK;
+  errno = 0;
   return tn_failf(handle, TN_EIO,
                   "%s: is not a folder of this user alone; remove it, or "
                   "change its owner and mode",

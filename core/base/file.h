@@ -43,7 +43,8 @@ tn_status tn_file_fail(const void *handle, const char *path, const char *what);
 /* mkdir -p. */
 tn_status tn_folder_make(const void *handle, const char *path);
 /* Makes a folder that only the user can write to (mode 0700), and its parents, unless it exists. TN_EIO: it
- * cannot be made, belongs to another user, or can be written by others. */
+ * cannot be made (errno has the reason), belongs to another user, or can be written by others (errno is 0).
+ */
 tn_status tn_folder_make_private(const void *handle, const char *path);
 tn_status tn_folder_sync(const void *handle, const char *path);
 bool tn_file_exists(const char *path);

@@ -94,7 +94,8 @@ static inline void tn_delete(const void *handle, void *block) {
 }
 
 /* Makes a folder that only the user can write to, and the folders above it, unless it exists. TN_EIO: it
- * cannot be made, or others can write to it. For the caches of backends (plugin/backend.h). */
+ * cannot be made, for the reason in errno, or others can write to it (errno is 0). For the caches of backends
+ * (plugin/backend.h). */
 static inline tn_status tn_make_folder(const void *handle, const char *path) {
   return ((const tn_env *)handle)->api->make_folder(handle, path);
 }

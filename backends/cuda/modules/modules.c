@@ -2,6 +2,7 @@
  * prepared kernels have requested. */
 #include "backends/cuda/modules/modules.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,7 +103,8 @@ static void modules_make_folder(tn_env *env, tn_cuda_modules *modules) {
   if (modules->folder_made || *modules->pool.folder == '\0') return;
   modules->folder_made = true;
   if (tn_make_folder(env, modules->pool.folder) == TN_OK) return;
-  tn_env_log(env, TN_LOG_WARN, "cuda: compiled kernels are not kept: %s", modules->pool.folder);
+  const char *why = errno != 0 ? strerror(errno) : "it is not a folder of this user alone";
+  tn_env_log(env, TN_LOG_WARN, "cuda: compiled kernels are not kept: %s: %s", modules->pool.folder, why);
   modules->pool.folder = "";
 }
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/file.h"
@@ -115,6 +116,29 @@ static tn_status open_for_append(tn_tune_file *f, int *fd) {
   return status;
 }
 
+/* Takes back the last bytes of the file: half a line would be reported by every later run. */
+static void take_back(int fd, size_t bytes) {
+  struct stat info;
+  off_t end = lseek(fd, 0, SEEK_CUR);
+  if (fstat(fd, &info) != 0 || info.st_size != end) return; /* another process has written behind it */
+  if (ftruncate(fd, end - (off_t)bytes) != 0) return;
+}
+
+static bool append_bytes(int fd, const char *bytes, size_t n) {
+  size_t done = 0;
+  while (done < n) {
+    ssize_t written = write(fd, bytes + done, n - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) break;
+    done += (size_t)written;
+  }
+  if (done == n) return true;
+  int reason = errno;
+  take_back(fd, done);
+  errno = reason;
+  return false;
+}
+
 static tn_status append_line(tn_tune_file *f, uint64_t key, double seconds, const char *variant) {
   int fd = -1;
   TN_TRY(open_for_append(f, &fd));
@@ -125,8 +149,7 @@ static tn_status append_line(tn_tune_file *f, uint64_t key, double seconds, cons
   tn_text_addf(&line, " %s\n", variant);
   size_t n = line.failed ? 0 : strlen(line.v);
   tn_status status = line.failed ? TN_ENOMEM : TN_OK;
-  if (status == TN_OK && write(fd, line.v, n) != (ssize_t)n)
-    status = tn_file_fail(f->env, f->path, "written");
+  if (status == TN_OK && !append_bytes(fd, line.v, n)) status = tn_file_fail(f->env, f->path, "written");
   tn_text_free(&line);
   close(fd);
   return status;

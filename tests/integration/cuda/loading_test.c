@@ -1,10 +1,7 @@
-/* Libraries, devices and the cache of compiled kernels that are missing, too old or damaged: exit codes and
- * messages of the program. */
+/* Libraries and devices that are missing or too old: exit codes and messages of the program. */
 #include "double.h"
 
-#include <dirent.h>
 #include <dlfcn.h>
-#include <sys/stat.h>
 
 #include "configs.h"
 
@@ -71,73 +68,6 @@ static void an_old_device_is_named(void **state) {
   refused_with("has compute capability 7.0, expected 7.5 or later");
 }
 
-/* ---- compiled kernels on disk ---- */
-
-/* Calls `change` for each file of compiled code; returns their number. */
-static int each_image(void (*change)(const char *path)) {
-  int n = 0;
-  DIR *folder = opendir("cache/tenon/cuda");
-  for (struct dirent *e; folder != NULL && (e = readdir(folder)) != NULL;) {
-    char path[512];
-    if (strstr(e->d_name, ".cubin") == NULL) continue;
-    snprintf(path, sizeof path, "cache/tenon/cuda/%s", e->d_name);
-    if (change != NULL) change(path);
-    n++;
-  }
-  if (folder != NULL) closedir(folder);
-  return n;
-}
-
-static void damage(const char *path) { file_write(path, "no code"); }
-
-static void use_cache(void) {
-  char folder[1024], path[1100];
-  assert_non_null(getcwd(folder, sizeof folder));
-  snprintf(path, sizeof path, "%s/cache", folder);
-  setenv("XDG_CACHE_HOME", path, 1);
-}
-
-static void damaged_code_is_compiled_again(void **state) {
-  (void)state;
-  use_cache();
-  assert_int_equal(program_run(TRAIN ON_DOUBLE), 0);
-  int n = each_image(damage);
-  assert_true(n > 2);
-  assert_int_equal(program_run(TRAIN ON_DOUBLE), 0);
-  assert_non_null(strstr(program_err, ".cubin is damaged; "));
-  assert_non_null(strstr(program_err, " was compiled again"));
-  assert_int_equal(program_run(TRAIN ON_DOUBLE), 0);
-  assert_null(strstr(program_err, "damaged"));
-  assert_int_equal(each_image(NULL), n);
-}
-
-static void a_cache_that_cannot_be_made_is_no_error(void **state) {
-  (void)state;
-  use_cache();
-  assert_int_equal(mkdir("cache", 0700), 0);
-  file_write("cache/tenon", "a file where the folder should be");
-  assert_int_equal(program_run(TRAIN ON_DOUBLE), 0);
-  assert_non_null(strstr(program_err, "compiled kernels are not kept: "));
-}
-
-static void put_folder(const char *path) {
-  char inside[600];
-  assert_int_equal(unlink(path), 0);
-  assert_int_equal(mkdir(path, 0700), 0);
-  snprintf(inside, sizeof inside, "%s/file", path);
-  file_write(inside, "");
-}
-
-/* The run goes on with code that cannot be written to its place. */
-static void code_that_cannot_be_kept_is_no_error(void **state) {
-  (void)state;
-  use_cache();
-  assert_int_equal(program_run(TRAIN ON_DOUBLE), 0);
-  assert_true(each_image(put_folder) > 2);
-  assert_int_equal(program_run(TRAIN ON_DOUBLE), 0);
-  assert_non_null(strstr(program_err, " was not kept: "));
-}
-
 /* ---- the doctor ---- */
 
 /* The description of a device that the doctor writes gives the plan of the device itself. */
@@ -167,9 +97,6 @@ int main(void) {
                                      TEST(libraries_of_a_newer_major_are_not_taken),
                                      TEST(a_machine_without_devices_is_named),
                                      TEST(an_old_device_is_named),
-                                     TEST(damaged_code_is_compiled_again),
-                                     TEST(a_cache_that_cannot_be_made_is_no_error),
-                                     TEST(code_that_cannot_be_kept_is_no_error),
                                      TEST(the_doctor_describes_the_device)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -165,8 +165,8 @@ static void frozen_parameters_stay_and_are_not_exchanged(void **state) {
   assert_non_null(strstr(program_out, "4 devices; each hands over 0.23 MiB an update in 3 collectives\n"));
 }
 
-/* A frozen batch norm reads its running statistics, so there are none of the batch to gather over the ranks:
- * three of eight have none of their two collectives. */
+/* A frozen batch norm reads its running statistics and computes none of the batch, so the ranks have nothing
+ * to gather: three of eight batch norms lose their two collectives. */
 static void frozen_statistics_stay_and_are_not_gathered(void **state) {
   static const char *const frozen[] = {"bn1.weight", "bn1.running_mean", "bn1.running_var", NULL},
                            *const trained[] = {"fc.weight", NULL};

@@ -1,7 +1,8 @@
 /* tests/integration/faults/shim.c: a disk that fails once, for LD_PRELOAD. It counts the calls on files and
- * folders whose path contains TENON_FAULT_ROOT; number TENON_FAULT_AT fails as TENON_FAULT_KIND says: ENOSPC,
- * EIO, EACCES; "short": half of the bytes are written; "full": half are written, and the next write fails
- * with ENOSPC. TENON_FAULT_LOG names a file that gets a line for each call. */
+ * folders whose path contains TENON_FAULT_ROOT; number TENON_FAULT_AT ("3"; "3+": and all later ones) fails
+ * as TENON_FAULT_KIND says: ENOSPC, EIO, EACCES; "short": half of the bytes are written; "full": half are
+ * written, and the next write fails with ENOSPC. TENON_FAULT_LOG names a file that gets a line for each call.
+ */
 #undef _FILE_OFFSET_BITS /* each function by its name */
 #include <dlfcn.h>
 #include <errno.h>
@@ -47,12 +48,12 @@ static const char *kind(void) {
   return word ? word : "EIO";
 }
 
-/* Counts a call; true: it is the one that fails. */
+/* Counts a call; true: it fails. */
 static int is_due(const char *call, const char *path) {
   const char *at = getenv("TENON_FAULT_AT");
-  int number = atomic_fetch_add(&calls, 1) + 1;
+  int number = atomic_fetch_add(&calls, 1) + 1, first = at ? atoi(at) : 0;
   note(number, call, path);
-  return at && atoi(at) == number;
+  return first == number || (first > 0 && first < number && strchr(at, '+') != NULL);
 }
 
 static int halves(void) { return strcmp(kind(), "short") == 0 || strcmp(kind(), "full") == 0; }
@@ -94,6 +95,16 @@ int open64(const char *path, int flags, ...) {
   va_end(args);
   if (matches(path) && fails("open", path)) return -1;
   return opened(NEXT(open64)(path, flags, mode), matches(path));
+}
+
+int mkostemp(char *path, int flags) {
+  if (matches(path) && fails("mkostemp", path)) return -1;
+  return opened(NEXT(mkostemp)(path, flags), matches(path));
+}
+
+int mkostemp64(char *path, int flags) {
+  if (matches(path) && fails("mkostemp", path)) return -1;
+  return opened(NEXT(mkostemp64)(path, flags), matches(path));
 }
 
 int close(int fd) {

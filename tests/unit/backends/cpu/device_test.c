@@ -102,7 +102,7 @@ static void host_log(const void *handle, int32_t level, const char *format, ...)
   (void)format;
 }
 
-/* The name of the only file in a folder; false: there is none. */
+/* The name of the only file in a folder; false: the folder is empty. */
 static bool find_file(const char *folder, char *name, size_t size) {
   bool found = false;
   DIR *files = opendir(folder);
