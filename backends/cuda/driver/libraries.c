@@ -44,15 +44,22 @@ static bool cuda_is_fault(CUresult code) {
          code == CUDA_ERROR_LAUNCH_TIMEOUT;
 }
 
+static const char cuda_fault_hint[] =
+    "; an earlier launch may be the cause: --set backend.cuda.check=yes names it";
+
+/* The other libraries report a fault by codes of their own, so the driver is asked. */
+static const char *cuda_hint_of_library(const tn_cuda_libraries *l) {
+  size_t unused = 0, all = 0;
+  return cuda_is_fault(l->driver.cuMemGetInfo(&unused, &all)) ? cuda_fault_hint : "";
+}
+
 tn_status tn_cuda_check(tn_env *env, const tn_cuda_libraries *libraries, CUresult code, const char *call) {
   const char *name = NULL, *text = NULL;
   if (code == CUDA_SUCCESS) return TN_OK;
   (void)libraries->driver.cuGetErrorName(code, &name);
   (void)libraries->driver.cuGetErrorString(code, &text);
-  return tn_fail(
-      env, cuda_code_of(code), NULL, "%s: %s (%s)%s", call, name ? name : "unknown code", text ? text : "?",
-      cuda_is_fault(code) ? "; an earlier launch may be the cause: --set backend.cuda.check=yes names it"
-                          : "");
+  return tn_fail(env, cuda_code_of(code), NULL, "%s: %s (%s)%s", call, name ? name : "unknown code",
+                 text ? text : "?", cuda_is_fault(code) ? cuda_fault_hint : "");
 }
 
 tn_status tn_cuda_check_nvrtc(tn_env *env, const tn_cuda_libraries *libraries, nvrtcResult code,
@@ -65,8 +72,8 @@ tn_status tn_cuda_check_nvrtc(tn_env *env, const tn_cuda_libraries *libraries, n
 tn_status tn_cuda_check_lt(tn_env *env, const tn_cuda_libraries *libraries, cublasStatus_t code,
                            const char *call) {
   if (code == CUBLAS_STATUS_SUCCESS) return TN_OK;
-  return tn_fail(env, code == CUBLAS_STATUS_ALLOC_FAILED ? TN_ENOMEM : TN_EDEVICE, NULL, "%s: %s", call,
-                 libraries->lt.cublasLtGetStatusString(code));
+  return tn_fail(env, code == CUBLAS_STATUS_ALLOC_FAILED ? TN_ENOMEM : TN_EDEVICE, NULL, "%s: %s%s", call,
+                 libraries->lt.cublasLtGetStatusString(code), cuda_hint_of_library(libraries));
 }
 
 /* ---- opening ---- */

@@ -142,7 +142,7 @@ FAKE_API CUresult fakecuda_enqueue(CUstream stream, const char *name, int (*body
 FAKE_API int fakecuda_is_device_memory(const void *from, size_t bytes) {
   fake_call call = {.name = "fakecuda_is_device_memory"};
   fake_block b;
-  bool is = fake_enter_inside(&call, FAKE_CURRENT) == CUDA_SUCCESS &&
+  bool is = fake_enter_inside(&call, FAKE_CURRENT | FAKE_FREES) == CUDA_SUCCESS && /* also after a fault */
             fake_memory_find(call.context, from, &b) && b.device &&
             bytes <= (size_t)(b.address + b.bytes - (const char *)from);
   fake_leave(&call, CUDA_SUCCESS);

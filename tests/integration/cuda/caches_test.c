@@ -10,7 +10,8 @@
 /* One product is measured; the others are of the same shapes. */
 static const char model_ini[] =
     "[run]\nname = run\nepochs = 1\nseed = 5\nsteps_per_launch = 1\n"
-    "[data]\nsource = digits\nepoch = 8\nbatch = 8\nworkers = 0\ntransforms = to_float\n"
+    "[data]\nsource = digits\nepoch = 8\nbatch = 8\nworkers = 0\ntransforms = to_float\n[data.valid]\nbatch "
+    "= 8\nepoch = 8\n"
     "[model]\ninputs = image: f32[1, 28, 28]\nlayers =\n    flatten\n    fc: linear(10)\n"
     "loss = cross_entropy\n[optimizer]\ntype = sgd\nlr = 0.01\n";
 #define TRAIN  "train model.ini --set run.output= " ON_DOUBLE
@@ -124,7 +125,7 @@ static void a_cache_that_cannot_be_made_is_no_error(void **state) {
   file_write(FOLDER, "a file where the folder should be");
   train();
   says("compiled kernels are not kept: ");
-  says("cache/tenon/cuda: Not a directory");
+  says("cache/tenon/cuda: File exists");
 }
 
 static void put_folder(const char *path) {
@@ -214,10 +215,11 @@ static void find_call(int number, char name[32]) {
     if (atoi(line) == number) sscanf(line, "%*d %31s", name);
 }
 
-/* Whether the failure of a call is to be reported: reading and removing go on without a word. */
+/* Whether the failure of a call is to be reported: reading and removing go on without a word, and the rest of
+ * a short write is written. */
 static bool is_reported(const char *call, const char *kind) {
-  return strcmp(call, "mkostemp") == 0 || strcmp(call, "rename") == 0 ||
-         (strcmp(call, "write") == 0 && strcmp(kind, "short") != 0);
+  bool writes = strcmp(call, "mkostemp") == 0 || strcmp(call, "rename") == 0 || strcmp(call, "write") == 0;
+  return writes && strcmp(kind, "short") != 0;
 }
 
 static void fail_call(int number, const char *kind) {

@@ -187,7 +187,7 @@ static void fail_calls(const training *of, tally *t) {
     refused += t->points[i].refused;
   }
   print_message("%s: %d failures of %d functions: %d ended the run\n", of->title, failures, t->n, refused);
-  assert_true(refused > failures / 3);
+  assert_true(refused > failures / 6); /* of a measurement, most change nothing */
 }
 
 static void every_call_may_fail(void **state) {
@@ -211,6 +211,22 @@ static void a_checked_fault_names_its_op(void **state) {
     fail_msg("%s", program_err);
 }
 
+/* The call that meets the fault of a kernel first may be one of cuBLASLt. */
+static void a_fault_is_named_whatever_call_meets_it(void **state) {
+  (void)state;
+  file_write("model.ini", trainings[0].ini);
+  for (int kernel = 1; kernel <= 12; kernel++) {
+    char failure[32];
+    snprintf(failure, sizeof failure, "kernel:%d", kernel);
+    assert_int_equal(system("rm -rf runs"), 0);
+    setenv("FAKECUDA_FAIL", failure, 1);
+    assert_int_equal(program_run(TRAIN), 69);
+    unsetenv("FAKECUDA_FAIL");
+    names_the_failure("kernel", failure, 69);
+  }
+  assert_int_equal(n_wrong, 0);
+}
+
 /* Functions that are called after a failure fail, too: the message names the first one. */
 static void failures_of_a_report_hide_nothing(void **state) {
   static const char *const failures[][2] = {
@@ -228,6 +244,7 @@ static void failures_of_a_report_hide_nothing(void **state) {
     unsetenv("FAKECUDA_FAIL");
     names_the_failure(failures[i][0], failures[i][1], 69);
   }
+  assert_int_equal(n_wrong, 0);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, double_open, program_close)
@@ -296,6 +313,7 @@ static int write_table(const char *path) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(every_call_may_fail), TEST(a_checked_fault_names_its_op),
+                                     TEST(a_fault_is_named_whatever_call_meets_it),
                                      TEST(failures_of_a_report_hide_nothing)};
   const char *table = getenv("TENON_ALL_CALLS");
   tallies = mmap(NULL, PARTS * sizeof *tallies, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
