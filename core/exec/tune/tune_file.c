@@ -49,13 +49,13 @@ static tn_status read_file(tn_tune_file *f) {
   int32_t wrong = 0;
   tn_status status = tn_file_read(f->env, f->path, LARGEST_FILE, &text, &count);
   if (status != TN_OK) return status;
-  if (!has_heading(f, text)) {
+  if (count > 0 && !has_heading(f, text)) { /* the first line is written with the first measurement */
     tn_logf(f->env, TN_LOG_WARN,
             "%s: does not begin with \"%s\", so its measurements of kernels are not used; "
             "remove the file to start a new one",
             f->path, f->heading);
     f->writable = false;
-  } else {
+  } else if (count > 0) {
     status = read_lines(f, text + strlen(f->heading), &wrong);
   }
   if (wrong > 0)

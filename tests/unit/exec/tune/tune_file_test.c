@@ -9,9 +9,11 @@
 #include <cmocka.h>
 
 #include <ftw.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -154,6 +156,48 @@ static void a_folder_that_cannot_be_made_is_a_warning(void **state) {
   tn_tune_file_close(&f);
 }
 
+/* Adds a measurement where the file may have so many bytes. */
+static void add_within(tn_tune_file *f, uint64_t key, rlim_t bytes) {
+  struct rlimit before, limit;
+  assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+  limit = (struct rlimit){bytes, before.rlim_max};
+  void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  tn_tune_file_add(f, key, 0.5, "a kernel");
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+  signal(SIGXFSZ, handler);
+}
+
+/* The disk is full in the middle of a line, and of a heading: nothing of them stays. */
+static void half_a_line_is_taken_back(void **state) {
+  tn_tune_file f;
+  struct stat info;
+  (void)state;
+  start(&f);
+  add_within(&f, 7, 10);
+  assert_int_equal(stat(f.path, &info), 0);
+  assert_int_equal(info.st_size, 0);
+  tn_tune_file_close(&f);
+  start(&f);
+  tn_tune_file_add(&f, 7, 0.1, "a kernel");
+  assert_int_equal(stat(f.path, &info), 0);
+  off_t whole = info.st_size;
+  add_within(&f, 8, (rlim_t)whole + 10);
+  assert_int_equal(stat(f.path, &info), 0);
+  assert_int_equal(info.st_size, whole);
+  assert_non_null(strstr(said, "cannot be written: File too large"));
+  tn_tune_file_close(&f);
+  said[0] = '\0';
+  start(&f);
+  tn_tune_file_add(&f, 8, 0.2, "a kernel");
+  tn_tune_file_close(&f);
+  start(&f);
+  expect(&f, 7, 0.1);
+  expect(&f, 8, 0.2);
+  tn_tune_file_close(&f);
+  assert_string_equal(said, "");
+}
+
 /* Lines are not appended to a file that a link leads to. */
 static void a_link_is_not_followed(void **state) {
   tn_tune_file f;
@@ -194,9 +238,10 @@ static void without_a_folder_nothing_is_stored(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(measurements_are_read_back),     TEST(other_lines_are_ignored),
-      TEST(another_heading_is_not_touched), TEST(a_folder_that_cannot_be_made_is_a_warning),
-      TEST(a_link_is_not_followed),         TEST(without_a_folder_nothing_is_stored),
+      TEST(measurements_are_read_back),         TEST(other_lines_are_ignored),
+      TEST(another_heading_is_not_touched),     TEST(a_folder_that_cannot_be_made_is_a_warning),
+      TEST(half_a_line_is_taken_back),          TEST(a_link_is_not_followed),
+      TEST(without_a_folder_nothing_is_stored),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
