@@ -23,7 +23,7 @@ static size_t file_limit;
 static void (*prepare)(void); /* in the child process, before the program */
 static const char *out_path;  /* NULL: ".stdout" */
 
-/* What lives until the test ends. */
+/* Texts and results that live until the test ends. */
 typedef struct list {
   void **v;
   size_t n, room;

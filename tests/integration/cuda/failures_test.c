@@ -144,8 +144,7 @@ static void names_the_failure(const char *name, const char *failure, int code) {
     complain("%s: exit %d, and the message is: %s\n", failure, code, program_err);
 }
 
-/* NVRTC and cuBLASLt: what is created is destroyed. The double's log has the leaks of the driver's objects.
- */
+/* Objects of NVRTC and cuBLASLt are destroyed. The double's log has the leaks of the driver's objects. */
 static void destroys_what_it_created(const char *failure, const tally *counts) {
   static const char *const pairs[][2] = {
       {"nvrtcCreateProgram", "nvrtcDestroyProgram"},
@@ -221,6 +220,22 @@ static void every_call_may_fail(void **state) {
   for (int i = 0; i < TRAININGS; i++) fail_calls(i);
   unsetenv("FAKECUDA_ARCH");
   assert_int_equal(n_wrong, 0);
+}
+
+/* The last calls that make a context current come before something is freed: it is freed all the same.
+ */
+static void freeing_needs_no_context(void **state) {
+  entry_point current = {.name = "cuCtxSetCurrent"};
+  (void)state;
+  setenv("FAKECUDA_COUNTS", "counts", 1);
+  tally *counts = &tallies[0][0];
+  count_calls(&trainings[0], counts);
+  current.calls = calls_of(counts, current.name);
+  for (int call = current.calls - 60; call < current.calls; call += 7)
+    fails_at(&trainings[0], &current, call);
+  unsetenv("FAKECUDA_ARCH");
+  assert_int_equal(n_wrong, 0);
+  assert_true(current.went_on > 4);
 }
 
 /* ---- other ways to fail ---- */
@@ -350,9 +365,9 @@ static int write_table(const char *path) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(every_call_may_fail), TEST(a_checked_fault_names_its_op),
-                                     TEST(a_fault_is_named_whatever_call_meets_it),
-                                     TEST(failures_of_a_report_hide_nothing)};
+  const struct CMUnitTest tests[] = {
+      TEST(every_call_may_fail), TEST(freeing_needs_no_context), TEST(a_checked_fault_names_its_op),
+      TEST(a_fault_is_named_whatever_call_meets_it), TEST(failures_of_a_report_hide_nothing)};
   const char *table = getenv("TENON_ALL_CALLS");
   tallies = mmap(NULL, PARTS * sizeof *tallies, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (tallies == MAP_FAILED) return 1;
