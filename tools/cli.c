@@ -21,7 +21,7 @@ typedef struct cli_option {
 static const cli_option options[] = {
     {"set", "section.key=value", "override a key of the configuration", CLI_SET, 's'},
     {"resume", "auto|FOLDER", "resume an earlier run", CLI_RESUME, 'r'},
-    {"output", "PATH", "folder for run folders; predict: the .npy file to write", CLI_OUTPUT, 'o'},
+    {"output", "PATH", "folder for run folders; predict: the .npy file to write; compare: the file for an op that departs", CLI_OUTPUT, 'o'},
     {"weights", "FILE", "safetensors file with parameters", CLI_WEIGHTS, 'w'},
     {"input", "FILE", ".npy file with the model's first input", CLI_INPUT, 'i'},
     {"mode", "train|infer|load", "the steps or the loader to measure", CLI_MODE, 'm'},
@@ -43,6 +43,11 @@ static const cli_option options[] = {
     {"unsupported", "FILE", "ops that may be missing: lines of OP/DTYPE: reason", CLI_CONFORMANCE, 'u'},
     {"draws", "N", "draws of each op and dtype", CLI_CONFORMANCE, 'D'},
     {"timeout", "SECONDS", "time limit of a case (default: 60)", CLI_CONFORMANCE, 'T'},
+    {"backends", "A,B", "the backend that is trusted, and the one that is tested", CLI_COMPARE, 'A'},
+    {"steps", "N", "steps of both (default: 12); launches are compared in the first and the last", CLI_COMPARE,
+     'n'},
+    {"launches", "N", "launches of each with the same operands (default: 12)", CLI_COMPARE, 'L'},
+    {"all", NULL, "print every launch", CLI_COMPARE, 'a'},
     {"json", NULL, "print the result as one JSON object", CLI_JSON, 'j'},
     {"plugin", "FILE", "load a plugin", 0, 'p'},
     {"verbose", NULL, "log more", 0, 'v'},
@@ -140,6 +145,9 @@ static int cli_apply(const cli_command *command, char key, const char *value, cl
   case 'W': return cli_read_number(command, value, &args->warmup);
   case 't': return cli_override_threads(command, value, args);
   case 'O': args->ops = true; break;
+  case 'A': args->backends = value; break;
+  case 'L': return cli_read_number(command, value, &args->launches);
+  case 'a': args->all = true; break;
   case 'j': args->json = true; break;
   case 'v': args->verbose = true; break;
   case 'q': args->quiet = true; break;

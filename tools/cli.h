@@ -14,6 +14,7 @@
 /* Exit codes; those from 64 to 78 follow sysexits.h where it has one. docs/guide/results.md has the table. */
 enum {
   CLI_OK = 0,
+  CLI_DIFFERS = 1,
   CLI_USAGE = 2,
   CLI_DATA = 65,
   CLI_UNAVAILABLE = 69,
@@ -36,9 +37,9 @@ typedef struct cli_args {
   const char *plugins[CLI_MAX_LIST];
   int n_plugins;
   const char *resume, *output, *weights, *input, *mode, *dump_after;
-  const char *backend, *only, *unsupported, *device_file;
-  long long batch, steps, rounds, warmup, draws, device, timeout;
-  bool json, ops, device_json, verbose, quiet, help;
+  const char *backend, *only, *unsupported, *device_file, *backends, *repeat;
+  long long batch, steps, rounds, warmup, draws, device, timeout, launches;
+  bool json, ops, all, device_json, verbose, quiet, help;
 } cli_args;
 
 /* Bits for the options of a command, in addition to --help, --plugin, --verbose, --quiet. */
@@ -55,7 +56,8 @@ enum {
   CLI_PLAN = 512,
   CLI_CONFORMANCE = 1024,
   CLI_OPS = 2048,
-  CLI_DOCTOR = 4096
+  CLI_DOCTOR = 4096,
+  CLI_COMPARE = 8192
 };
 
 typedef struct cli_command {
@@ -83,7 +85,7 @@ int cli_fail(const cli_args *args, const void *handle, tn_status status);
 /* Opens the run of the first word with the options of the arguments. */
 int cli_open_run(tn_context *context, const cli_args *args, tn_run **run);
 
-extern const cli_command command_train, command_eval, command_predict, command_bench, command_plan,
+extern const cli_command command_train, command_eval, command_predict, command_bench, command_plan, command_compare,
     command_inspect, command_config, command_doctor, command_index, command_conformance;
 
 #endif

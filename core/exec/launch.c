@@ -45,9 +45,11 @@ static tn_status launch_timed(tn_executor *e, tn_bound_step *b, tn_step_time *ti
 
 static tn_status launch_observed(tn_executor *e, tn_bound_step *b) {
   tn_device *device = tn_device_of(e, b->step);
+  const tn_run_observer *observer = e->observer;
+  if (observer->launching != NULL) TN_TRY(observer->launching(observer->context, b));
   TN_TRY(launch_step(e, b));
   TN_TRY(tn_device_wait_stream(device, b->host.pub.stream));
-  return e->observer->launched(e->observer->context, b);
+  return observer->launched(observer->context, b);
 }
 
 static tn_status launch_as_asked(tn_executor *e, tn_bound_program *bound, tn_bound_step *b, int32_t i) {

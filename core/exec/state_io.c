@@ -4,7 +4,6 @@
 
 #include "core/exec/bound_program.h"
 #include "core/exec/collective.h"
-#include "tenon/plugin/storage.h"
 
 /* A part of a region. */
 typedef struct extent {
@@ -43,33 +42,6 @@ static tn_status locate_state(tn_executor *e, const char *path, size_t bytes, ex
   return TN_OK;
 }
 
-/* ---- layouts ---- */
-
-/* Copies n elements between contiguous storage and a row-major tensor with `step` elements between them. */
-static void copy_strided(void *stored, void *plain, int64_t n, int64_t step, size_t size, bool store) {
-  for (int64_t k = 0; k < n; k++) {
-    char *at_stored = (char *)stored + (size_t)k * size,
-         *at_plain = (char *)plain + (size_t)(k * step) * size;
-    memcpy(store ? at_stored : at_plain, store ? at_plain : at_stored, size);
-  }
-}
-
-/* Copies a state between its storage, which has no padding, and row-major memory; store: into the storage. */
-static void reorder_state(const tn_placement *state, void *stored, void *plain, bool store) {
-  const tn_type *type = &state->type;
-  tn_storage storage = tn_storage_of(type, &state->layout);
-  const tn_storage_axis *inner = &storage.axis[storage.n - 1];
-  size_t size = tn_dtype_size(type->dtype);
-  int64_t stride[TN_MAX_RANK], at[TN_MAX_RANK], count = 1;
-  for (int32_t i = type->rank; i-- > 0; count *= type->dims[i]) stride[i] = count;
-  for (int64_t row = 0; row < storage.count / inner->extent; row++) {
-    int64_t held = tn_storage_row(&storage, type, row, at), first = 0;
-    for (int32_t i = 0; i < type->rank; i++) first += at[i] * stride[i];
-    copy_strided((char *)stored + (size_t)(row * inner->extent) * size, (char *)plain + (size_t)first * size,
-                 held, stride[inner->dim] * inner->scale, size, store);
-  }
-}
-
 /* ---- copies ---- */
 
 static tn_status copy_and_wait(tn_executor *e, int32_t role, int32_t direction, void *to, const void *from,
@@ -101,7 +73,7 @@ tn_status tn_executor_read(tn_executor *e, const char *path, void *to, size_t by
   TN_TRY(allocate_image(e, &found, &image));
   tn_status status =
       copy_and_wait(e, TN_STREAM_COPY_OUT, TN_COPY_TO_HOST, image != NULL ? image : to, address, bytes);
-  if (status == TN_OK && image != NULL) reorder_state(found.blocked, image, to, false);
+  if (status == TN_OK && image != NULL) tn_stored_copy(&found.blocked->type, &found.blocked->layout, image, to, false);
   tn_release(e->env, image);
   return status == TN_OK ? TN_OK : tn_executor_fail(e, status);
 }
@@ -113,7 +85,7 @@ tn_status tn_executor_write(tn_executor *e, const char *path, const void *from, 
   if (address == NULL) return TN_OK;
   TN_TRY(allocate_image(e, &found, &image));
   e->state_version++;
-  if (image != NULL) reorder_state(found.blocked, image, (void *)(uintptr_t)from, true);
+  if (image != NULL) tn_stored_copy(&found.blocked->type, &found.blocked->layout, image, (void *)(uintptr_t)from, true);
   tn_status status =
       copy_and_wait(e, TN_STREAM_COPY_IN, TN_COPY_TO_DEVICE, address, image != NULL ? image : from, bytes);
   tn_release(e->env, image);

@@ -72,6 +72,23 @@ typedef struct tn_bench_options {
 } tn_bench_options;
 TN_EXPORT tn_status tn_run_bench(tn_run *run, const tn_bench_options *options, char **json);
 
+/* Trains two runs of the same configuration side by side, which differ in [backend] use: `reference` on the
+ * backend that is trusted, `run` on the one that is tested. Both get the same weights, batches and random
+ * numbers, and each takes its own steps. In the first and in the last step, the reference backend computes the
+ * ops of every launch of `run` again, from the operands that the launch had. A launch departs where its
+ * results differ by more than the tolerance of its ops, unless the same ops in f64 show that rounding explains
+ * it, or that it is the reference that is wrong. Nothing is saved. The result says "agree": false where a
+ * launch departs; the status is TN_OK then. The text of a failure is in `run`. options may be NULL. */
+typedef struct tn_compare_options {
+  uint32_t struct_size;
+  int32_t steps;    /* 0: 12 */
+  int32_t launches; /* of each step with the same operands, which must give the same results. 0: 12 */
+  const char *file; /* safetensors file that is written for the first launch that departs, for
+                       tn_run_repeat_launch; NULL: none */
+} tn_compare_options;
+TN_EXPORT tn_status tn_run_compare_with(tn_run *run, tn_run *reference, const tn_compare_options *options,
+                                   char **json);
+
 /* Requests that tn_run_train finish its step, write a checkpoint and return TN_ESTOPPED. Async-signal-safe.
  * NULL has no effect. */
 TN_EXPORT void tn_run_stop(tn_run *run);

@@ -8,7 +8,7 @@
 # an item of a plugin. Prints one line for each violation on stderr and exits with 1 if there is any.
 set -eu
 cd "$1"
-ROOMS="base formats config plugin graph ops model compile exec tensor conformance data train"
+ROOMS="base formats config plugin graph ops model compile exec tensor conformance data train compare"
 
 folders=
 for folder in include core backends plugins tools docs/plugins/examples; do

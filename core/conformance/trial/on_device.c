@@ -1,9 +1,9 @@
-/* core/conformance/trial/on_device.c: compiles and runs a graph on a device, and converts elements to
- * doubles. */
+/* core/conformance/trial/on_device.c: compiles and runs a graph on a device. */
 #include "core/conformance/trial/on_device.h"
 
 #include <string.h>
 
+#include "core/base/element.h"
 #include "core/compile/pipeline.h"
 
 struct tn_on_device {
@@ -12,42 +12,6 @@ struct tn_on_device {
   tn_program *program;
   tn_executor *executor;
 };
-
-/* ---- elements ---- */
-
-static void store_element(int32_t dtype, void *to, int64_t i, double v) {
-  uint32_t wide;
-  float f = (float)v;
-  memcpy(&wide, &f, sizeof wide);
-  switch (dtype) {
-  case TN_BOOL:
-  case TN_U8: ((uint8_t *)to)[i] = (uint8_t)v; break;
-  case TN_I32: ((int32_t *)to)[i] = (int32_t)v; break;
-  case TN_I64: ((int64_t *)to)[i] = (int64_t)v; break;
-  case TN_F16: ((_Float16 *)to)[i] = (_Float16)v; break;
-  case TN_BF16: ((uint16_t *)to)[i] = (uint16_t)(wide >> 16); break; /* v is a bf16 already */
-  case TN_F32: ((float *)to)[i] = f; break;
-  default: ((double *)to)[i] = v;
-  }
-}
-
-static double load_element(int32_t dtype, const void *from, int64_t i) {
-  uint32_t wide;
-  float f;
-  switch (dtype) {
-  case TN_BOOL:
-  case TN_U8: return ((const uint8_t *)from)[i];
-  case TN_I32: return ((const int32_t *)from)[i];
-  case TN_I64: return (double)((const int64_t *)from)[i];
-  case TN_F16: return (double)((const _Float16 *)from)[i];
-  case TN_BF16:
-    wide = (uint32_t)((const uint16_t *)from)[i] << 16;
-    memcpy(&f, &wide, sizeof f);
-    return (double)f;
-  case TN_F32: return (double)((const float *)from)[i];
-  default: return ((const double *)from)[i];
-  }
-}
 
 /* ---- life ---- */
 
@@ -114,7 +78,7 @@ void tn_on_device_input(tn_on_device *r, const char *name, const double *values)
   const tn_binding *b = find_program_binding(r->program->inputs, r->program->n_inputs, name);
   void *to = tn_on_device_operand(r, name);
   for (int64_t i = 0; to != NULL && i < tn_type_count(&b->type); i++)
-    store_element(b->type.dtype, to, i, values[i]);
+    tn_element_store(b->type.dtype, to, i, values[i]);
 }
 
 tn_status tn_on_device_run(tn_on_device *r) {
@@ -129,6 +93,6 @@ double *tn_on_device_output(tn_on_device *r, const char *name, tn_type *type) {
   const void *from = tn_executor_output(r->executor, 0, 0, name);
   int64_t count = tn_type_count(type);
   double *values = tn_alloc(r->env, (size_t)(count + 1) * sizeof *values);
-  for (int64_t i = 0; values != NULL && i < count; i++) values[i] = load_element(type->dtype, from, i);
+  for (int64_t i = 0; values != NULL && i < count; i++) values[i] = tn_element_load(type->dtype, from, i);
   return values;
 }

@@ -75,7 +75,7 @@ static tn_status fetch_result(tn_nonfinite_search *f, const tn_view *view, bool 
   return tn_device_wait_stream(device, stream);
 }
 
-static tn_status search_scan_results(void *context, const tn_bound_step *b) {
+static tn_status search_scan_results(void *context, tn_bound_step *b) {
   tn_nonfinite_search *f = context;
   const tn_step *step = b->step;
   bool on_host = tn_device_of(f->executor, step) != f->executor->device;
@@ -186,7 +186,7 @@ tn_status tn_nonfinite_search_create(tn_executor *executor, tn_nonfinite_search 
   if (f == NULL) return TN_ENOMEM;
   f->executor = executor;
   f->text = tn_text_new(executor->env);
-  f->observer = (tn_run_observer){f, search_begin, search_scan_results, search_end};
+  f->observer = (tn_run_observer){f, search_begin, NULL, search_scan_results, search_end};
   executor->observer = &f->observer;
   *out = f;
   return TN_OK;

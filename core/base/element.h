@@ -1,0 +1,14 @@
+/* core/base/element.h: elements of every dtype as doubles. */
+#ifndef TN_CORE_BASE_ELEMENT_H
+#define TN_CORE_BASE_ELEMENT_H
+
+#include <stdint.h>
+
+#include "tenon/base.h"
+
+/* Element i of contiguous elements. An i64 beyond 2^53 is rounded. */
+double tn_element_load(int32_t dtype, const void *from, int64_t i);
+/* Stores a number that is an element of the dtype. */
+void tn_element_store(int32_t dtype, void *to, int64_t i, double v);
+
+#endif

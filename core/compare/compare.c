@@ -1,0 +1,97 @@
+/* core/compare/compare.c: tn_run_compare_with: two backends in lockstep. */
+#include "core/compare/report.h"
+#include "core/compare/side.h"
+
+enum { DEFAULT_STEPS = 12, DEFAULT_LAUNCHES = 12 };
+
+typedef struct comparison {
+  tn_compare_options options;
+  tn_compare_side reference, tested;
+  tn_judge judge;
+  tn_compared_launches launches;
+  tn_compared_loss *losses;
+  int64_t host_bytes;
+} comparison;
+
+/* Moves a failure of the reference's run to the tested one, whose message the caller reads. */
+static tn_status compare_of_reference(comparison *c, tn_status status) {
+  if (status == TN_OK) return TN_OK;
+  tn_error_move(&c->tested.run->env, &c->reference.run->env);
+  return status;
+}
+
+static tn_status compare_open(comparison *c, tn_run *run, tn_run *reference) {
+  c->tested.run = run;
+  TN_TRY(compare_of_reference(c, tn_compare_side_open(&c->reference, reference)));
+  TN_TRY(tn_compare_side_open(&c->tested, run));
+  TN_TRY(compare_of_reference(c, tn_compare_side_start(&c->reference)));
+  TN_TRY(tn_compare_side_start(&c->tested));
+  TN_TRY(tn_compare_side_copy_state(&c->tested, &c->reference));
+  c->judge = (tn_judge){&run->env, run->registry, c->reference.training.device};
+  c->launches = (tn_compared_launches){.judge = &c->judge, .file = c->options.file, .first = -1};
+  c->losses = tn_alloc(&run->env, tn_size_mul((size_t)c->options.steps, sizeof *c->losses));
+  return c->losses != NULL ? TN_OK : TN_ENOMEM;
+}
+
+/* A step whose every launch is compared. */
+static tn_status compare_watched_step(comparison *c, double *loss) {
+  const tn_launch_watcher watcher = {&c->launches, tn_compared_launches_see};
+  tn_launch_watch *watch;
+  TN_TRY(tn_launch_watch_create(c->tested.training.executor, c->options.launches, &watcher, &watch));
+  tn_status status = tn_compare_side_step(&c->tested, loss);
+  if (tn_launch_watch_bytes(watch) > c->host_bytes) c->host_bytes = tn_launch_watch_bytes(watch);
+  tn_launch_watch_destroy(watch);
+  return status;
+}
+
+static tn_status compare_step(comparison *c, int32_t step) {
+  tn_compared_loss *loss = &c->losses[step];
+  bool watched = step == 0 || step == c->options.steps - 1;
+  if (atomic_load(&c->tested.run->stop)) return tn_failf(&c->tested.run->env, TN_ESTOPPED, "stopped");
+  c->launches.at_step = step + 1;
+  TN_TRY(compare_of_reference(c, tn_compare_side_step(&c->reference, &loss->reference)));
+  return watched ? compare_watched_step(c, &loss->tested) : tn_compare_side_step(&c->tested, &loss->tested);
+}
+
+static tn_status compare_report(comparison *c, char **json) {
+  const tn_compared compared = {.reference = tn_device_name(c->reference.training.device),
+                                .tested = tn_device_name(c->tested.training.device),
+                                .losses = c->losses,
+                                .steps = c->options.steps,
+                                .launches = &c->launches,
+                                .host_bytes = c->host_bytes};
+  return tn_json_take(c->tested.run, tn_compared_report(&compared), json);
+}
+
+static tn_status compare_all(comparison *c, tn_run *run, tn_run *reference, char **json) {
+  TN_TRY(compare_open(c, run, reference));
+  for (int32_t step = 0; step < c->options.steps; step++) TN_TRY(compare_step(c, step));
+  return compare_report(c, json);
+}
+
+static void compare_close(comparison *c) {
+  tn_run *run = c->tested.run;
+  tn_vec_free(&run->env, &c->launches.list);
+  tn_release(&run->env, c->losses);
+  tn_compare_side_close(&c->tested);
+  tn_compare_side_close(&c->reference);
+  tn_release(&run->env, c);
+}
+
+tn_status tn_run_compare_with(tn_run *run, tn_run *reference, const tn_compare_options *given, char **json) {
+  tn_compare_options options;
+  TN_ENTER(run);
+  TN_NEED(run, json, "json");
+  *json = NULL;
+  TN_NEED(run, reference, "reference");
+  TN_TRY(TN_READ_STRUCT(run, tn_compare_options, steps, given, &options));
+  if (run == reference) return tn_failf(run, TN_EINVAL, "a run cannot be compared with itself; open two");
+  if (options.steps < 1) options.steps = DEFAULT_STEPS;
+  if (options.launches < 1) options.launches = DEFAULT_LAUNCHES;
+  comparison *c = tn_alloc(&run->env, sizeof *c);
+  if (c == NULL) return TN_ENOMEM;
+  c->options = options;
+  tn_status status = compare_all(c, run, reference, json);
+  compare_close(c);
+  return status;
+}

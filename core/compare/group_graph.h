@@ -1,0 +1,19 @@
+/* core/compare/group_graph.h: the ops of one launch as a graph of their own: inputs "in.0" ... are the
+ * operands of the launch, outputs "out.0" ... its results. */
+#ifndef TN_CORE_COMPARE_GROUP_GRAPH_H
+#define TN_CORE_COMPARE_GROUP_GRAPH_H
+
+#include "core/compile/kernels/group.h"
+
+enum { TN_GROUP_NAME = 16 };
+const char *tn_group_graph_in(int32_t i, char name[TN_GROUP_NAME]);
+const char *tn_group_graph_out(int32_t i, char name[TN_GROUP_NAME]);
+
+/* The attributes stay those of `from`. TN_EUNSUPPORTED with a reason: the ops read a value that is no operand
+ * of the launch. */
+tn_status tn_group_graph_make(const tn_graph *from, const tn_group *group, tn_graph **made);
+
+/* Another graph of the same nodes, without those that no output depends on. */
+tn_status tn_group_graph_copy(const tn_graph *from, tn_graph **made);
+
+#endif
