@@ -47,6 +47,7 @@ static const cli_option options[] = {
     {"steps", "N", "steps of both (default: 12); launches are compared in the first and the last", CLI_COMPARE,
      'n'},
     {"launches", "N", "launches of each with the same operands (default: 12)", CLI_COMPARE, 'L'},
+    {"repeat", "FILE", "repeat the launch in a file that an earlier comparison has written", CLI_COMPARE, 'E'},
     {"all", NULL, "print every launch", CLI_COMPARE, 'a'},
     {"json", NULL, "print the result as one JSON object", CLI_JSON, 'j'},
     {"plugin", "FILE", "load a plugin", 0, 'p'},
@@ -147,6 +148,7 @@ static int cli_apply(const cli_command *command, char key, const char *value, cl
   case 'O': args->ops = true; break;
   case 'A': args->backends = value; break;
   case 'L': return cli_read_number(command, value, &args->launches);
+  case 'E': args->repeat = value; break;
   case 'a': args->all = true; break;
   case 'j': args->json = true; break;
   case 'v': args->verbose = true; break;

@@ -144,11 +144,28 @@ static void compare_print(const json_t *json, bool all) {
 
 /* ---- the command ---- */
 
+/* The result of --repeat. */
+static void compare_print_repeated(const json_t *json) {
+  printf("%s: kernel %s of plugin %s, %s: ", compare_text(json, "name"), compare_text(json, "kernel"),
+         compare_text(json, "plugin"), compare_text(json, "verdict"));
+  printf("the largest difference is %.3g, %.3g ulp, %.2g of the tolerance", compare_number(json, "largest"),
+         compare_number(json, "ulp"), compare_number(json, "share"));
+  if (json_array_size(json_object_get(json, "at")) > 0) {
+    printf(", at ");
+    compare_print_index(json);
+    printf(": %.9g, expected %.9g", compare_number(json, "found"), compare_number(json, "expected"));
+  }
+  printf("; %lld launch%s\n", json_integer_value(json_object_get(json, "repetition")),
+         json_integer_value(json_object_get(json, "repetition")) == 1 ? "" : "es");
+}
+
 static int compare_report(const cli_args *args, const char *text) {
   json_t *json = json_loads(text, 0, NULL);
   int code = json_is_true(json_object_get(json, "agree")) ? CLI_OK : CLI_DIFFERS;
   if (args->json)
     printf("%s\n", text);
+  else if (args->repeat)
+    compare_print_repeated(json);
   else
     compare_print(json, args->all);
   json_decref(json);
@@ -161,7 +178,8 @@ static int compare_runs(const cli_args *args, tn_run *run, tn_run *reference) {
                                       .launches = (int32_t)args->launches,
                                       .file = args->output ? args->output : "departs.safetensors"};
   char *json = NULL;
-  tn_status status = tn_run_compare_with(run, reference, &options, &json);
+  tn_status status = args->repeat ? tn_run_repeat_launch(run, reference, args->repeat, &json)
+                                  : tn_run_compare_with(run, reference, &options, &json);
   int code = status == TN_OK ? compare_report(args, json) : cli_fail(args, run, status);
   tn_string_free(run, json);
   return code;

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/graph/input_state.h"
+
 const char *tn_group_graph_in(int32_t i, char name[TN_GROUP_NAME]) {
   snprintf(name, TN_GROUP_NAME, "in.%" PRId32, i);
   return name;
@@ -14,6 +16,21 @@ const char *tn_group_graph_in(int32_t i, char name[TN_GROUP_NAME]) {
 const char *tn_group_graph_out(int32_t i, char name[TN_GROUP_NAME]) {
   snprintf(name, TN_GROUP_NAME, "out.%" PRId32, i);
   return name;
+}
+
+int32_t tn_group_graph_operand(const tn_graph *graph, tn_val v) {
+  const tn_gnode *node = v != 0 ? tn_graph_maker(graph, v) : NULL;
+  int64_t operand;
+  if (node == NULL || node->op != &tn_op_input) return -1;
+  const char *name = ((const tn_input_attributes *)node->attributes)->name;
+  bool known = tn_text_starts(name, "in.") && tn_text_to_int(name + 3, &operand) && operand >= 0;
+  return known && operand < INT32_MAX ? (int32_t)operand : -1;
+}
+
+tn_val tn_group_graph_find(const tn_graph *graph, int32_t operand) {
+  for (size_t k = 0; k < graph->inputs.n; k++)
+    if (tn_group_graph_operand(graph, graph->inputs.v[k]) == operand) return graph->inputs.v[k];
+  return 0;
 }
 
 /* The work of tn_group_graph_make. */
@@ -30,6 +47,14 @@ static int group_graph_compare(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
+/* After pass layout, an operand may be a reorder of the value that the ops read. */
+static void extract_reordered(extraction *x, tn_val v) {
+  for (tn_val w = v; tn_graph_is(x->from, w, "reorder");) {
+    w = tn_graph_maker(x->from, w)->in[0];
+    if (x->map[w] == 0) x->map[w] = x->map[v];
+  }
+}
+
 /* An operand that comes twice has the name of its first place. */
 static tn_status extract_operands(extraction *x) {
   char name[TN_GROUP_NAME];
@@ -39,17 +64,29 @@ static tn_status extract_operands(extraction *x) {
     x->map[v] = tn_graph_input(x->to, tn_group_graph_in(i, name), tn_graph_type(x->from, v));
     if (x->map[v] == 0) return x->to->env->record->code;
   }
+  for (int32_t i = 0; i < x->group->n_in; i++)
+    if (x->group->in[i] != 0) extract_reordered(x, x->group->in[i]);
   return TN_OK;
+}
+
+static bool is_view(const tn_gnode *node) { return node->group < 0 && node->n_in > 0; }
+
+static tn_status extract_node(extraction *x, const tn_gnode *node);
+
+/* A view or a pack belongs to no group: a launch may read the values behind it. */
+static tn_status extract_view(extraction *x, tn_val v) {
+  const tn_gnode *maker = tn_graph_maker(x->from, v);
+  if (is_view(maker)) return extract_node(x, maker);
+  return tn_failf(x->to->env, TN_EUNSUPPORTED, "a result of op '%s' is read and is no operand of the launch",
+                  maker->op->item.name);
 }
 
 static tn_status extract_node(extraction *x, const tn_gnode *node) {
   tn_val *in = tn_arena_alloc(&x->to->arena, ((size_t)node->n_in + 1) * sizeof *in), first;
   if (in == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < node->n_in; i++) {
+    if (node->in[i] != 0 && x->map[node->in[i]] == 0) TN_TRY(extract_view(x, node->in[i]));
     in[i] = node->in[i] != 0 ? x->map[node->in[i]] : 0;
-    if (in[i] == 0 && node->in[i] != 0)
-      return tn_failf(x->to->env, TN_EUNSUPPORTED, "op '%s' reads a value that is no operand of the launch",
-                      node->op->item.name);
   }
   TN_TRY(tn_graph_add(x->to, node->def, node->attributes, in, node->n_in, node->layer, node->where, &first));
   for (int32_t i = 0; i < node->n_out; i++)

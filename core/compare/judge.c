@@ -11,7 +11,6 @@
 #include "core/conformance/reference/reference.h"
 #include "core/conformance/trial/on_device.h"
 #include "core/conformance/trial/trial.h"
-#include "core/graph/input_state.h"
 #include "tenon/random.h"
 
 /* The f64 reference is plain loops; beyond so many operations it is not asked. */
@@ -104,12 +103,13 @@ static double judge_flops(const tn_graph *graph) {
 static void judge_fill_f64(const judging *j, tn_reference *reference, int32_t variant) {
   for (size_t k = 0; k < j->graph->inputs.n; k++) {
     tn_val v = j->graph->inputs.v[k];
-    const tn_input_attributes *a = tn_graph_maker(j->graph, v)->attributes;
     const tn_type *type = tn_graph_type(j->graph, v);
-    double *to = tn_reference_input(reference, a->name), change = CHANGE * tn_difference_epsilon(type->dtype);
+    int32_t operand = tn_group_graph_operand(j->graph, v);
+    char name[TN_GROUP_NAME];
+    double *to = tn_reference_input(reference, tn_group_graph_in(operand, name));
+    double change = CHANGE * tn_difference_epsilon(type->dtype);
     tn_rng rng = tn_rng_at((uint64_t)variant, (uint64_t)k);
-    int64_t n = tn_type_count(type), operand = -1;
-    if (to == NULL || !tn_text_starts(a->name, "in.") || !tn_text_to_int(a->name + 3, &operand)) continue;
+    int64_t n = to != NULL ? tn_type_count(type) : 0;
     for (int64_t i = 0; i < n; i++) {
       to[i] = tn_element_load(type->dtype, j->in[operand], i);
       if (variant > 0) to[i] *= 1 + change * (2 * tn_rng_uniform(&rng) - 1);

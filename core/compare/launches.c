@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "core/compare/group_graph.h"
+#include "core/compare/launch_file.h"
 
 /* The entry of a launch, made when it is seen first; -1: out of memory. */
 static int32_t launches_find(tn_compared_launches *all, const tn_watched_launch *l) {
@@ -34,13 +35,25 @@ static tn_status launches_judge(const tn_compared_launches *all, const tn_watche
   return TN_OK;
 }
 
-static tn_status launches_keep(tn_compared_launches *all, const tn_watched_launch *l,
+/* The comparison goes on where the file cannot be written. */
+static void launches_write_file(tn_compared_launches *all, const tn_watched_launch *l, const tn_graph *graph) {
+  tn_env *env = all->judge->env;
+  if (all->file == NULL) return;
+  all->written = tn_launch_file_write(env, all->file, graph, l, all->launches) == TN_OK;
+  if (all->written) return;
+  tn_logf(env, TN_LOG_WARN, "the launch that departs was not written: %s", tn_error_text(env));
+  tn_error_clear(env);
+}
+
+static tn_status launches_keep(tn_compared_launches *all, const tn_watched_launch *l, const tn_graph *graph,
                                const tn_compared_launch *one) {
   int32_t i = launches_find(all, l);
   if (i < 0) return TN_ENOMEM;
   tn_compared_launch *kept = &all->list.v[i];
   if (kept->at_step < 0 || launches_is_worse(one, kept)) *kept = *one;
-  if (all->first < 0 && tn_compared_departs(one)) all->first = i;
+  if (all->first >= 0 || !tn_compared_departs(one)) return TN_OK;
+  all->first = i;
+  launches_write_file(all, l, graph);
   return TN_OK;
 }
 
@@ -55,7 +68,7 @@ static tn_status launches_compare(tn_compared_launches *all, const tn_watched_la
     tn_error_clear(env);
     status = TN_OK;
   }
-  if (status == TN_OK) status = launches_keep(all, l, &one);
+  if (status == TN_OK) status = launches_keep(all, l, graph, &one);
   tn_graph_destroy(graph);
   return status;
 }

@@ -20,6 +20,7 @@ typedef struct tn_compared_launch {
 typedef struct tn_compared_launches {
   const tn_judge *judge;
   const char *file; /* written for the first launch that departs; NULL: none */
+  int32_t launches; /* of each step with the same operands */
   int64_t at_step;
   TN_VEC(tn_compared_launch) list; /* in the order of the programs */
   int32_t first;                   /* index of the first launch that departs; -1: none */

@@ -89,6 +89,12 @@ typedef struct tn_compare_options {
 TN_EXPORT tn_status tn_run_compare_with(tn_run *run, tn_run *reference, const tn_compare_options *options,
                                    char **json);
 
+/* Repeats the launch that tn_run_compare_with has written to `file`: its kernel in its variant, with its operands
+ * and layouts, on the backend of `run`, as often as the file says, and the same ops on the backend of
+ * `reference`. Of the configurations only plugins, [run] threads and [backend] are used. "agree" is as above.
+ * TN_EUNSUPPORTED: the kernel is not installed, or no longer takes these ops. */
+TN_EXPORT tn_status tn_run_repeat_launch(tn_run *run, tn_run *reference, const char *file, char **json);
+
 /* Requests that tn_run_train finish its step, write a checkpoint and return TN_ESTOPPED. Async-signal-safe.
  * NULL has no effect. */
 TN_EXPORT void tn_run_stop(tn_run *run);
