@@ -14,8 +14,8 @@
 /* Exit codes; those from 64 to 78 follow sysexits.h where it has one. docs/guide/results.md has the table. */
 enum {
   CLI_OK = 0,
-  CLI_DIFFERS = 1,
   CLI_USAGE = 2,
+  CLI_DIFFERS = 3,
   CLI_DATA = 65,
   CLI_UNAVAILABLE = 69,
   CLI_INTERNAL = 70,
@@ -85,7 +85,7 @@ int cli_fail(const cli_args *args, const void *handle, tn_status status);
 /* Opens the run of the first word with the options of the arguments. */
 int cli_open_run(tn_context *context, const cli_args *args, tn_run **run);
 
-extern const cli_command command_train, command_eval, command_predict, command_bench, command_plan, command_compare,
-    command_inspect, command_config, command_doctor, command_index, command_conformance;
+extern const cli_command command_train, command_eval, command_predict, command_bench, command_plan,
+    command_compare, command_inspect, command_config, command_doctor, command_index, command_conformance;
 
 #endif

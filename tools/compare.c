@@ -24,7 +24,8 @@ static int compare_read_names(const cli_args *args, compare_names *names) {
   const char *comma = strchr(given, ',');
   if (comma == NULL || comma == given || comma[1] == '\0' || strchr(comma + 1, ',') != NULL ||
       strlen(given) >= sizeof names->text)
-    return compare_usage("--backends: expected two names, the trusted one first, as in cpu,onednn, not", given);
+    return compare_usage("--backends: expected two names, the trusted one first, as in cpu,onednn, not",
+                         given);
   snprintf(names->text, sizeof names->text, "%s", given);
   names->text[comma - given] = '\0';
   names->name[0] = names->text;
@@ -105,10 +106,9 @@ static void compare_print_losses(const json_t *json) {
   size_t i;
   printf("\n%5s %14s %14s %12s\n", "step", json_string_value(json_array_get(names, 0)),
          json_string_value(json_array_get(names, 1)), "difference");
-  json_array_foreach(list, i, one)
-      printf("%5lld %14.9g %14.9g %12.3g\n", json_integer_value(json_object_get(one, "step")),
-             compare_number(one, "reference"), compare_number(one, "tested"),
-             compare_number(one, "difference"));
+  json_array_foreach(list, i, one) printf(
+      "%5lld %14.9g %14.9g %12.3g\n", json_integer_value(json_object_get(one, "step")),
+      compare_number(one, "reference"), compare_number(one, "tested"), compare_number(one, "difference"));
 }
 
 /* "the first op that departs: conv2d of conv1 (net.ini:14), kernel ..." */
@@ -117,8 +117,8 @@ static void compare_print_first(const json_t *json) {
   const char *where = compare_text(first, "where"), *file = compare_text(json, "file");
   long long repetition = json_integer_value(json_object_get(first, "repetition"));
   if (!json_is_object(first)) return;
-  printf("the first op that departs: %s, '%s'%s%s%s, in step %lld: kernel %s of plugin %s", compare_text(first, "op"),
-         compare_text(first, "name"), *where ? " (" : "", where, *where ? ")" : "",
+  printf("the first op that departs: %s, '%s'%s%s%s, in step %lld: kernel %s of plugin %s",
+         compare_text(first, "op"), compare_text(first, "name"), *where ? " (" : "", where, *where ? ")" : "",
          json_integer_value(json_object_get(first, "step")), compare_text(first, "kernel"),
          compare_text(first, "plugin"));
   if (repetition > 1) printf(", at launch %lld with the same operands", repetition);
@@ -134,11 +134,12 @@ static void compare_print_first(const json_t *json) {
 static void compare_print(const json_t *json, bool all) {
   compare_print_table(json, all);
   compare_print_losses(json);
-  printf("\n%lld launches compared, %lld depart%s, %lld not compared; at most %.1f MiB of values on the host\n",
-         json_integer_value(json_object_get(json, "compared")),
-         json_integer_value(json_object_get(json, "departing")),
-         json_integer_value(json_object_get(json, "departing")) == 1 ? "s" : "",
-         json_integer_value(json_object_get(json, "skipped")), compare_number(json, "host_mib"));
+  printf(
+      "\n%lld launches compared, %lld depart%s, %lld not compared; at most %.1f MiB of values on the host\n",
+      json_integer_value(json_object_get(json, "compared")),
+      json_integer_value(json_object_get(json, "departing")),
+      json_integer_value(json_object_get(json, "departing")) == 1 ? "s" : "",
+      json_integer_value(json_object_get(json, "skipped")), compare_number(json, "host_mib"));
   compare_print_first(json);
 }
 
@@ -202,5 +203,5 @@ const cli_command command_compare = {.name = "compare",
                                      .doc = "compare two backends on a model, op by op",
                                      .min_words = 1,
                                      .max_words = 1,
-                                     .options = CLI_SET | CLI_JSON | CLI_WEIGHTS | CLI_OUTPUT | CLI_COMPARE,
+                                     .options = CLI_SET | CLI_JSON | CLI_WEIGHTS | CLI_COMPARE,
                                      .run = compare_run};
