@@ -107,7 +107,7 @@ static void compare_print_losses(const json_t *json) {
   printf("\n%5s %14s %14s %12s\n", "step", json_string_value(json_array_get(names, 0)),
          json_string_value(json_array_get(names, 1)), "difference");
   json_array_foreach(list, i, one) printf(
-      "%5lld %14.9g %14.9g %12.3g\n", json_integer_value(json_object_get(one, "step")),
+      "%5lld %14.9g %14.9g %12.3g\n", json_integer_value(json_object_get(one, "at_step")),
       compare_number(one, "reference"), compare_number(one, "tested"), compare_number(one, "difference"));
 }
 
@@ -119,7 +119,7 @@ static void compare_print_first(const json_t *json) {
   if (!json_is_object(first)) return;
   printf("the first op that departs: %s, '%s'%s%s%s, in step %lld: kernel %s of plugin %s",
          compare_text(first, "op"), compare_text(first, "name"), *where ? " (" : "", where, *where ? ")" : "",
-         json_integer_value(json_object_get(first, "step")), compare_text(first, "kernel"),
+         json_integer_value(json_object_get(first, "at_step")), compare_text(first, "kernel"),
          compare_text(first, "plugin"));
   if (repetition > 1) printf(", at launch %lld with the same operands", repetition);
   printf("; ");

@@ -28,7 +28,8 @@ static tn_status compare_open(comparison *c, tn_run *run, tn_run *reference) {
   TN_TRY(tn_compare_side_start(&c->tested));
   TN_TRY(tn_compare_side_copy_state(&c->tested, &c->reference));
   c->judge = (tn_judge){&run->env, run->registry, c->reference.training.device};
-  c->launches = (tn_compared_launches){.judge = &c->judge, .file = c->options.file, .launches = c->options.launches, .first = -1};
+  c->launches = (tn_compared_launches){
+      .judge = &c->judge, .file = c->options.file, .launches = c->options.launches, .first = -1};
   c->losses = tn_alloc(&run->env, tn_size_mul((size_t)c->options.steps, sizeof *c->losses));
   return c->losses != NULL ? TN_OK : TN_ENOMEM;
 }
@@ -53,7 +54,7 @@ static tn_status compare_step(comparison *c, int32_t step) {
   return watched ? compare_watched_step(c, &loss->tested) : tn_compare_side_step(&c->tested, &loss->tested);
 }
 
-static tn_status compare_report(comparison *c, char **json) {
+static tn_status compare_take_result(comparison *c, char **json) {
   const tn_compared compared = {.reference = tn_device_name(c->reference.training.device),
                                 .tested = tn_device_name(c->tested.training.device),
                                 .losses = c->losses,
@@ -66,7 +67,7 @@ static tn_status compare_report(comparison *c, char **json) {
 static tn_status compare_all(comparison *c, tn_run *run, tn_run *reference, char **json) {
   TN_TRY(compare_open(c, run, reference));
   for (int32_t step = 0; step < c->options.steps; step++) TN_TRY(compare_step(c, step));
-  return compare_report(c, json);
+  return compare_take_result(c, json);
 }
 
 static void compare_close(comparison *c) {

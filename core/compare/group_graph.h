@@ -9,7 +9,7 @@ enum { TN_GROUP_NAME = 16 };
 const char *tn_group_graph_in(int32_t i, char name[TN_GROUP_NAME]);
 const char *tn_group_graph_out(int32_t i, char name[TN_GROUP_NAME]);
 
-/* The operand that a value of such a graph is; -1: it is none. */
+/* The operand that a value of such a graph is; -1: another value. */
 int32_t tn_group_graph_operand(const tn_graph *graph, tn_val v);
 /* The value of an operand; 0: the graph does not read it. */
 tn_val tn_group_graph_find(const tn_graph *graph, int32_t operand);

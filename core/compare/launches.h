@@ -1,4 +1,4 @@
-/* core/compare/launches.h: what was found about every launch of the tested backend. */
+/* core/compare/launches.h: the findings about every launch of the tested backend. */
 #ifndef TN_CORE_COMPARE_LAUNCHES_H
 #define TN_CORE_COMPARE_LAUNCHES_H
 
@@ -9,11 +9,11 @@
 /* The worst of one launch over all watched steps. */
 typedef struct tn_compared_launch {
   const tn_program *program;
-  int32_t index;     /* of the step in the program */
-  int64_t at_step;   /* of training, from 1 */
+  int32_t index;      /* of the step in the program */
+  int64_t at_step;    /* of training, from 1 */
   int32_t repetition; /* 1; or the later launch with the same operands that departs */
-  bool unsteady;     /* that one has other bits, although the kernel is declared deterministic */
-  char skipped[160]; /* why the launch was not compared; "": it was */
+  bool unsteady;      /* that one has other bits, although the kernel is declared deterministic */
+  char skipped[160];  /* why the launch was not compared; "": it was */
   tn_judgement judged;
 } tn_compared_launch;
 

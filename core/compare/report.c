@@ -35,7 +35,7 @@ json_t *tn_compared_judgement(const tn_judgement *j) {
   return json;
 }
 
-/* Adds what was found to the description of the launch, which `tenon plan` has too. */
+/* Adds the finding to the description of the launch, which `tenon plan` has too. */
 static void report_add_finding(const tn_compared_launch *one, json_t *op) {
   const tn_group *group = one->program->steps[one->index].group;
   const tn_graph *graph = one->program->cover->graph;
@@ -51,7 +51,7 @@ static void report_add_finding(const tn_compared_launch *one, json_t *op) {
     json_object_set_new(op, "skipped", json_string(one->skipped));
     return;
   }
-  json_object_set_new(op, "step", json_integer((json_int_t)one->at_step));
+  json_object_set_new(op, "at_step", json_integer((json_int_t)one->at_step));
   json_object_set_new(op, "repetition", json_integer(one->repetition));
   json_object_set_new(op, "unsteady", json_boolean(one->unsteady));
   json_t *judged = tn_compared_judgement(&one->judged);
@@ -73,7 +73,7 @@ static json_t *report_losses(const tn_compared *c) {
   json_t *list = json_array();
   for (int32_t i = 0; i < c->steps; i++) {
     double a = c->losses[i].reference, b = c->losses[i].tested;
-    json_array_append_new(list, json_pack("{s:i, s:o, s:o, s:o}", "step", (int)i + 1, "reference",
+    json_array_append_new(list, json_pack("{s:i, s:o, s:o, s:o}", "at_step", (int)i + 1, "reference",
                                           report_number(a), "tested", report_number(b), "difference",
                                           report_number(fabs(a - b))));
   }
@@ -87,7 +87,7 @@ static bool report_losses_part(const tn_compared *c) {
   return false;
 }
 
-static json_t *report_launches(const tn_compared_launches *all, int *skipped, int *departing) {
+static json_t *report_all_launches(const tn_compared_launches *all, int *skipped, int *departing) {
   json_t *list = json_array();
   for (size_t i = 0; list != NULL && i < all->list.n; i++) {
     const tn_compared_launch *one = &all->list.v[i];
@@ -103,7 +103,7 @@ static json_t *report_launches(const tn_compared_launches *all, int *skipped, in
 json_t *tn_compared_report(const tn_compared *c) {
   const tn_compared_launches *all = c->launches;
   int skipped = 0, departing = 0;
-  json_t *launches = report_launches(all, &skipped, &departing), *losses = report_losses(c), *first;
+  json_t *launches = report_all_launches(all, &skipped, &departing), *losses = report_losses(c), *first;
   if (launches == NULL || losses == NULL) {
     json_decref(launches);
     json_decref(losses);

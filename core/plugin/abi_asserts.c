@@ -429,6 +429,11 @@ AT(tn_bench_options, rounds, 20);
 AT(tn_bench_options, warmup, 24);
 AT(tn_bench_options, launches, 28);
 
+SIZED(tn_compare_options, 24);
+AT(tn_compare_options, steps, 4);
+AT(tn_compare_options, launches, 8);
+AT(tn_compare_options, file, 16);
+
 SIZED(tn_session_options, 48);
 AT(tn_session_options, train, 4);
 AT(tn_session_options, eval, 8);

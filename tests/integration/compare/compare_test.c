@@ -95,7 +95,8 @@ static const json_t *find(const char *ini, const char *plugin, const char *kerne
   return first;
 }
 
-/* The file repeats the launch with the same difference, and without the plugin it says what is missing. */
+/* The file repeats the launch with the same difference, and without the plugin it names the kernel that is
+ * missing. */
 static void repeats(const char *plugin, const json_t *first) {
   const json_t *again = program_json(
       1,
