@@ -74,13 +74,17 @@ static void compare_print_launch(const json_t *one) {
   printf("\n");
 }
 
+static bool compare_is_fault(const json_t *launch) {
+  const char *verdict = compare_text(launch, "verdict");
+  return strstr(verdict, "departs") != NULL || strcmp(verdict, "unsteady") == 0;
+}
+
 /* Launches that depart come first, then those that use most of their tolerance. */
 static int compare_order(const void *a, const void *b) {
   const json_t *x = *(const json_t *const *)a, *y = *(const json_t *const *)b;
-  int departs = (strstr(compare_text(y, "verdict"), "departs") != NULL) -
-                (strstr(compare_text(x, "verdict"), "departs") != NULL);
   double p = compare_number(x, "share"), q = compare_number(y, "share");
-  return departs != 0 ? departs : (p < q) - (p > q);
+  if (compare_is_fault(x) != compare_is_fault(y)) return compare_is_fault(x) ? -1 : 1;
+  return (p < q) - (p > q);
 }
 
 enum { COMPARE_SHOWN = 20 };

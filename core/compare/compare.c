@@ -28,8 +28,8 @@ static tn_status compare_open(comparison *c, tn_run *run, tn_run *reference) {
   TN_TRY(tn_compare_side_start(&c->tested));
   TN_TRY(tn_compare_side_copy_state(&c->tested, &c->reference));
   c->judge = (tn_judge){&run->env, run->registry, c->reference.training.device};
-  c->launches = (tn_compared_launches){
-      .judge = &c->judge, .file = c->options.file, .launches = c->options.launches, .first = -1};
+  c->launches =
+      (tn_compared_launches){.judge = &c->judge, .file = c->options.file, .launches = c->options.launches};
   c->losses = tn_alloc(&run->env, tn_size_mul((size_t)c->options.steps, sizeof *c->losses));
   return c->losses != NULL ? TN_OK : TN_ENOMEM;
 }

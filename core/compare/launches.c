@@ -36,7 +36,8 @@ static tn_status launches_judge(const tn_compared_launches *all, const tn_watche
 }
 
 /* The comparison goes on where the file cannot be written. */
-static void launches_write_file(tn_compared_launches *all, const tn_watched_launch *l, const tn_graph *graph) {
+static void launches_write_file(tn_compared_launches *all, const tn_watched_launch *l,
+                                const tn_graph *graph) {
   tn_env *env = all->judge->env;
   if (all->file == NULL) return;
   all->written = tn_launch_file_write(env, all->file, graph, l, all->launches) == TN_OK;
@@ -51,8 +52,9 @@ static tn_status launches_keep(tn_compared_launches *all, const tn_watched_launc
   if (i < 0) return TN_ENOMEM;
   tn_compared_launch *kept = &all->list.v[i];
   if (kept->at_step < 0 || launches_is_worse(one, kept)) *kept = *one;
-  if (all->first >= 0 || !tn_compared_departs(one)) return TN_OK;
-  all->first = i;
+  if (all->departed || !tn_compared_departs(one)) return TN_OK;
+  all->departed = true;
+  all->first = *one;
   launches_write_file(all, l, graph);
   return TN_OK;
 }

@@ -23,7 +23,8 @@ typedef struct tn_compared_launches {
   int32_t launches; /* of each step with the same operands */
   int64_t at_step;
   TN_VEC(tn_compared_launch) list; /* in the order of the programs */
-  int32_t first;                   /* index of the first launch that departs; -1: none */
+  bool departed;                   /* `first` is set */
+  tn_compared_launch first;        /* the first launch that departs, as it was then */
   bool written;                    /* the file is */
 } tn_compared_launches;
 

@@ -25,7 +25,8 @@ static tn_status repeat_open(repetition *r, const char *path) {
     tn_error_move(env, &r->reference->env);
     return status;
   }
-  return tn_wrap(env, tn_solo_launch_create(env, r->run->registry, r->tested, &r->file, &r->solo), "%s", path);
+  return tn_wrap(env, tn_solo_launch_create(env, r->run->registry, r->tested, &r->file, &r->solo), "%s",
+                 path);
 }
 
 static tn_status repeat_judge(repetition *r, const void *const *found) {
@@ -45,7 +46,8 @@ static bool repeat_same(const repetition *r, const void *const *first, const voi
 
 /* Judges the first launch, and then the first one whose results have other bits. */
 static tn_status repeat_launches(repetition *r) {
-  const void *const *found, **first = tn_arena_alloc(&r->file.memory, ((size_t)r->file.n_out + 1) * sizeof *first);
+  const void *const *found,
+      **first = tn_arena_alloc(&r->file.memory, ((size_t)r->file.n_out + 1) * sizeof *first);
   if (first == NULL) return TN_ENOMEM;
   TN_TRY(tn_solo_launch_run(r->solo, &found));
   memcpy(first, found, (size_t)r->file.n_out * sizeof *first);
@@ -70,6 +72,8 @@ static tn_status repeat_report(repetition *r, char **json) {
                              (json_int_t)r->launch, "unsteady", (int)r->unsteady);
   json_t *judged = tn_compared_judgement(&r->judged);
   if (report != NULL) json_object_update(report, judged);
+  if (r->unsteady && r->judged.verdict < TN_JUDGED_DEPARTS)
+    json_object_set_new(report, "verdict", json_string(tn_unsteady_verdict));
   json_decref(judged);
   return tn_json_take(r->run, report, json);
 }

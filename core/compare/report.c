@@ -10,6 +10,8 @@ static const char *const verdicts[] = {[TN_JUDGED_SAME] = "agrees",
                                        [TN_JUDGED_DEPARTS] = "departs",
                                        [TN_JUDGED_REFERENCE] = "reference departs"};
 
+const char tn_unsteady_verdict[] = "unsteady";
+
 /* JSON has neither infinities nor NaN. */
 static json_t *report_number(double v) { return isfinite(v) ? json_real(v) : json_null(); }
 
@@ -56,6 +58,8 @@ static void report_add_finding(const tn_compared_launch *one, json_t *op) {
   json_object_set_new(op, "unsteady", json_boolean(one->unsteady));
   json_t *judged = tn_compared_judgement(&one->judged);
   json_object_update(op, judged);
+  if (one->unsteady && one->judged.verdict < TN_JUDGED_DEPARTS)
+    json_object_set_new(op, "verdict", json_string(tn_unsteady_verdict));
   json_decref(judged);
 }
 
@@ -109,7 +113,7 @@ json_t *tn_compared_report(const tn_compared *c) {
     json_decref(losses);
     return NULL;
   }
-  first = all->first >= 0 ? json_deep_copy(json_array_get(launches, (size_t)all->first)) : json_null();
+  first = all->departed ? report_launch(&all->first) : json_null();
   return json_pack("{s:b, s:[s, s], s:i, s:i, s:i, s:i, s:f, s:o, s:o, s:o, s:o}", "agree",
                    departing == 0 && !report_losses_part(c), "backends", c->reference, c->tested, "steps",
                    (int)c->steps, "compared", (int)all->list.n - skipped, "skipped", skipped, "departing",

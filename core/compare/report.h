@@ -18,8 +18,11 @@ typedef struct tn_compared {
   int64_t host_bytes; /* the most that the operands and results of one launch took */
 } tn_compared;
 
-/* The judgement on a launch: {result, largest, ulp, tolerance, share, at, expected, found, verdict ...}. NULL:
- * out of memory. */
+/* The verdict on a launch whose results agree and have other bits each time. */
+extern const char tn_unsteady_verdict[];
+
+/* The judgement on a launch: {result, largest, ulp, tolerance, share, at, expected, found, verdict ...}.
+ * NULL: out of memory. */
 json_t *tn_compared_judgement(const tn_judgement *judged);
 /* NULL: out of memory. */
 json_t *tn_compared_report(const tn_compared *compared);

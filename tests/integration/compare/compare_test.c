@@ -141,6 +141,20 @@ static void a_wrong_eleventh_launch_is_found(void **state) {
       0);
 }
 
+static void bits_that_vary_are_found(void **state) {
+  (void)state;
+  file_write("model.ini", mlp_ini);
+  const json_t *r = program_json(3, "compare model.ini --backends cpu,onednn --steps 1 --plugin " BROKEN
+                                    "/broken_unsteady.so");
+  assert_string_equal(program_text(r, "first.kernel"), "unsteady_matmul");
+  assert_string_equal(program_text(r, "first.verdict"), "unsteady");
+  assert_int_equal(program_number(r, "first.repetition"), 2);
+  assert_true(program_number(r, "first.share") < 1);
+  r = program_json(3, "compare model.ini --backends cpu,onednn --repeat departs.safetensors --plugin " BROKEN
+                      "/broken_unsteady.so");
+  assert_string_equal(program_text(r, "verdict"), "unsteady");
+}
+
 /* A fault of the trusted backend is not blamed on the tested one. */
 static void a_wrong_reference_is_named(void **state) {
   (void)state;
@@ -240,6 +254,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_wrong_corner_is_found, program_open, program_close),
       cmocka_unit_test_setup_teardown(a_wrong_layout_is_found, program_open, program_close),
       cmocka_unit_test_setup_teardown(a_wrong_eleventh_launch_is_found, program_open, program_close),
+      cmocka_unit_test_setup_teardown(bits_that_vary_are_found, program_open, program_close),
       cmocka_unit_test_setup_teardown(a_wrong_reference_is_named, program_open, program_close),
       cmocka_unit_test_setup_teardown(the_text_names_the_op, program_open, program_close),
       cmocka_unit_test_setup_teardown(the_backends_are_checked, program_open, program_close),
