@@ -20,6 +20,19 @@ static tn_status compare_of_reference(comparison *c, tn_status status) {
   return status;
 }
 
+/* The memory of the host, which is told before the first step. */
+static void compare_log_memory(comparison *c) {
+  const tn_program_set *set = &c->tested.training.set;
+  for (int32_t i = 0; i < set->n; i++) {
+    int64_t bytes = tn_launch_watch_bytes(set->list[i], c->options.launches);
+    if (bytes > c->host_bytes) c->host_bytes = bytes;
+  }
+  tn_logf(&c->tested.run->env, TN_LOG_INFO,
+          "the values of one launch at a time are held on the host: at most %.1f MiB, and as much for the "
+          "trusted backend",
+          (double)c->host_bytes / 1048576.0);
+}
+
 static tn_status compare_open(comparison *c, tn_run *run, tn_run *reference) {
   c->tested.run = run;
   TN_TRY(compare_of_reference(c, tn_compare_side_open(&c->reference, reference)));
@@ -30,6 +43,7 @@ static tn_status compare_open(comparison *c, tn_run *run, tn_run *reference) {
   c->judge = (tn_judge){&run->env, run->registry, c->reference.training.device};
   c->launches =
       (tn_compared_launches){.judge = &c->judge, .file = c->options.file, .launches = c->options.launches};
+  compare_log_memory(c);
   c->losses = tn_alloc(&run->env, tn_size_mul((size_t)c->options.steps, sizeof *c->losses));
   return c->losses != NULL ? TN_OK : TN_ENOMEM;
 }
@@ -40,7 +54,6 @@ static tn_status compare_watched_step(comparison *c, double *loss) {
   tn_launch_watch *watch;
   TN_TRY(tn_launch_watch_create(c->tested.training.executor, c->options.launches, &watcher, &watch));
   tn_status status = tn_compare_side_step(&c->tested, loss);
-  if (tn_launch_watch_bytes(watch) > c->host_bytes) c->host_bytes = tn_launch_watch_bytes(watch);
   tn_launch_watch_destroy(watch);
   return status;
 }

@@ -8,7 +8,8 @@
 /* Bits of the fraction, and the exponent of the smallest normal number. */
 static const struct {
   int fraction, least;
-} FLOATS[TN_DTYPES] = {[TN_F16] = {10, -14}, [TN_BF16] = {7, -126}, [TN_F32] = {23, -126}, [TN_F64] = {52, -1022}};
+} FLOATS[TN_DTYPES] = {
+    [TN_F16] = {10, -14}, [TN_BF16] = {7, -126}, [TN_F32] = {23, -126}, [TN_F64] = {52, -1022}};
 
 double tn_difference_epsilon(int32_t dtype) {
   return tn_dtype_is_float(dtype) ? ldexp(1, -FLOATS[dtype].fraction - 1) : 0;

@@ -7,8 +7,8 @@
 #include "core/base/env.h"
 
 typedef struct tn_difference {
-  double largest;  /* the largest absolute difference; INFINITY where one alone is a number */
-  double ulp;      /* the same in units in the last place of the expected element there */
+  double largest; /* the largest absolute difference; INFINITY where one alone is a number */
+  double ulp;     /* the same in units in the last place of the expected element there */
   double expected, found;
   double magnitude; /* the largest finite element that is expected */
   int64_t at;       /* row-major index of the largest difference; -1: there is none */

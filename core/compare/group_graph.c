@@ -38,7 +38,7 @@ typedef struct extraction {
   const tn_graph *from;
   const tn_group *group;
   tn_graph *to;
-  tn_val *map; /* value of `from` -> value of `to`; 0: not there yet */
+  tn_val *map;     /* value of `from` -> value of `to`; 0: not there yet */
   uint32_t *nodes; /* of the group, in the order of the graph */
 } extraction;
 

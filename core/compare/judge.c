@@ -1,4 +1,5 @@
-/* core/compare/judge.c: compares the results of a launch with those of the reference backend, and with f64. */
+/* core/compare/judge.c: compares the results of a launch with those of the reference backend, and with f64.
+ */
 #include "core/compare/judge.h"
 
 #include <math.h>

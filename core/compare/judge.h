@@ -22,9 +22,9 @@ typedef struct tn_judgement {
   int32_t result;  /* of which the rest is told: the one that uses most of its tolerance */
   tn_type type;
   tn_difference difference;
-  double tolerance;              /* absolute */
-  double share;                  /* the largest difference over the tolerance */
-  bool in_f64;                   /* the ops were computed in f64 */
+  double tolerance;                 /* absolute */
+  double share;                     /* the largest difference over the tolerance */
+  bool in_f64;                      /* the ops were computed in f64 */
   double reference_off, tested_off; /* then: the distance of each from f64, over the tolerance there */
 } tn_judgement;
 

@@ -14,11 +14,23 @@ enum { MOST_OPERANDS = 64 };
 /* ---- writing ---- */
 
 /* The metadata of a launch. */
-enum { NOTE_GRAPH, NOTE_KERNEL, NOTE_PLUGIN, NOTE_VARIANT, NOTE_VARIANT_NAME, NOTE_KEY, NOTE_NAME, NOTE_LAUNCHES,
-       NOTE_IN, NOTE_OUT, NOTE_IN_PLACE, NOTES };
-static const char *const NOTE_KEYS[NOTES] = {"tenon.graph",   "tenon.kernel",       "tenon.plugin",
-                                             "tenon.variant", "tenon.variant_name", "tenon.key",
-                                             "tenon.name",    "tenon.launches",     "tenon.in_layouts",
+enum {
+  NOTE_GRAPH,
+  NOTE_KERNEL,
+  NOTE_PLUGIN,
+  NOTE_VARIANT,
+  NOTE_VARIANT_NAME,
+  NOTE_KEY,
+  NOTE_NAME,
+  NOTE_LAUNCHES,
+  NOTE_IN,
+  NOTE_OUT,
+  NOTE_IN_PLACE,
+  NOTES
+};
+static const char *const NOTE_KEYS[NOTES] = {"tenon.graph",       "tenon.kernel",       "tenon.plugin",
+                                             "tenon.variant",     "tenon.variant_name", "tenon.key",
+                                             "tenon.name",        "tenon.launches",     "tenon.in_layouts",
                                              "tenon.out_layouts", "tenon.in_place"};
 
 /* "row-major|0 2 3 1|" */
@@ -120,8 +132,8 @@ typedef struct file_reader {
 
 static tn_status reader_fail(const file_reader *r, const char *what) {
   return tn_failf(r->env, TN_EINVAL,
-                  "%s: %s; expected a file that `tenon compare` has written for a launch that departs", r->path,
-                  what);
+                  "%s: %s; expected a file that `tenon compare` has written for a launch that departs",
+                  r->path, what);
 }
 
 static tn_status reader_note(const file_reader *r, int32_t which, const char **text) {
@@ -191,7 +203,8 @@ static tn_status reader_in_place(const file_reader *r) {
   if (f->in_place == NULL) return TN_ENOMEM;
   if (n != f->n_out) return reader_fail(r, "has lists of different lengths");
   for (int32_t k = 0; k < n; k++)
-    if (!tn_text_to_int(reader_cut(&list), &f->in_place[k]) || f->in_place[k] < -1 || f->in_place[k] >= f->n_in)
+    if (!tn_text_to_int(reader_cut(&list), &f->in_place[k]) || f->in_place[k] < -1 ||
+        f->in_place[k] >= f->n_in)
       return reader_fail(r, "names an operand that does not exist");
   return TN_OK;
 }
@@ -220,10 +233,12 @@ static tn_status reader_operands(const file_reader *r) {
   for (int32_t i = 0; i < f->n_in; i++) TN_TRY(reader_operand(r, i));
   for (size_t k = 0; k < f->graph->inputs.n; k++) {
     int32_t operand = tn_group_graph_operand(f->graph, f->graph->inputs.v[k]);
-    if (operand < 0 || operand >= f->n_in) return reader_fail(r, "has a graph with an input that is no operand");
+    if (operand < 0 || operand >= f->n_in)
+      return reader_fail(r, "has a graph with an input that is no operand");
   }
   for (int32_t i = 0; i < f->n_out; i++)
-    if (reader_value(f->graph, false, i) == 0) return reader_fail(r, "has a graph without one of its results");
+    if (reader_value(f->graph, false, i) == 0)
+      return reader_fail(r, "has a graph without one of its results");
   return TN_OK;
 }
 
@@ -244,7 +259,8 @@ static tn_status reader_read(const file_reader *r, struct tn_op_table *ops) {
   tn_launch_file *f = r->file;
   const char *graph = NULL;
   TN_TRY(reader_note(r, NOTE_GRAPH, &graph));
-  TN_TRY(tn_wrap(r->env, tn_graph_parse(r->env, ops, graph, NOTE_KEYS[NOTE_GRAPH], &f->graph), "%s", r->path));
+  TN_TRY(
+      tn_wrap(r->env, tn_graph_parse(r->env, ops, graph, NOTE_KEYS[NOTE_GRAPH], &f->graph), "%s", r->path));
   TN_TRY(reader_kernel(r));
   TN_TRY(reader_layouts(r, true, &f->n_in, &f->in_layout));
   TN_TRY(reader_layouts(r, false, &f->n_out, &f->out_layout));

@@ -1,5 +1,5 @@
-/* core/compare/launch_file.h: one launch in a safetensors file: tensors "in.0" ... are its operands, row-major,
- * and the metadata has its ops as graph text, its kernel and variant, and its layouts. */
+/* core/compare/launch_file.h: one launch in a safetensors file: tensors "in.0" ... are its operands,
+ * row-major, and the metadata has its ops as graph text, its kernel and variant, and its layouts. */
 #ifndef TN_CORE_COMPARE_LAUNCH_FILE_H
 #define TN_CORE_COMPARE_LAUNCH_FILE_H
 

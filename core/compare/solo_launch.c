@@ -12,10 +12,10 @@
 
 /* A value of the group. */
 typedef struct solo_value {
-  int32_t place;  /* in the file; -1: the operand is absent */
-  int64_t bytes;  /* on the device */
-  void *stored;   /* on the host, in its layout */
-  bool borrowed;  /* the device memory is that of an operand */
+  int32_t place; /* in the file; -1: the operand is absent */
+  int64_t bytes; /* on the device */
+  void *stored;  /* on the host, in its layout */
+  bool borrowed; /* the device memory is that of an operand */
 } solo_value;
 
 struct tn_solo_launch {
@@ -67,8 +67,9 @@ static tn_status solo_find_kernel(tn_solo_launch *s, tn_registry *registry) {
     return tn_wrap(s->env, status, "kernel '%s' of plugin '%s' does not take the ops of the file", f->kernel,
                    f->plugin);
   if (s->cover->groups.n != 1)
-    return tn_failf(s->env, TN_EUNSUPPORTED, "kernel '%s' takes the ops of the file in %zu launches, not in one",
-                    f->kernel, s->cover->groups.n);
+    return tn_failf(s->env, TN_EUNSUPPORTED,
+                    "kernel '%s' takes the ops of the file in %zu launches, not in one", f->kernel,
+                    s->cover->groups.n);
   s->group = &s->cover->groups.v[0];
   for (int32_t i = 0; i < s->group->n_variants; i++)
     if (s->group->variants[i].id == f->variant) s->choice = &s->group->variants[i];
@@ -119,7 +120,8 @@ static tn_status solo_place(tn_solo_launch *s, int32_t i) {
     value->borrowed = operand != NULL;
     if (operand != NULL) s->views[i].data = operand->data;
   }
-  return value->borrowed ? TN_OK : tn_device_memory(s->device, TN_MEMORY_DEVICE, value->bytes, &s->views[i].data);
+  return value->borrowed ? TN_OK
+                         : tn_device_memory(s->device, TN_MEMORY_DEVICE, value->bytes, &s->views[i].data);
 }
 
 static tn_status solo_allocate(tn_solo_launch *s) {
@@ -139,7 +141,8 @@ static tn_status solo_prepare(tn_solo_launch *s) {
   for (int32_t i = 0; i < g->n_in + g->n_out; i++) TN_TRY(solo_place(s, i));
   TN_TRY(tn_device_memory(d, TN_MEMORY_DEVICE, s->choice->workspace_bytes, &s->workspace));
   TN_TRY(tn_device_memory(d, TN_MEMORY_DEVICE, s->choice->folded_bytes, &s->folded));
-  TN_TRY(tn_device_prepare(d, g->kernel, g->match, s->choice, s->layouts, s->layouts + g->n_in, &s->prepared));
+  TN_TRY(
+      tn_device_prepare(d, g->kernel, g->match, s->choice, s->layouts, s->layouts + g->n_in, &s->prepared));
   TN_TRY(tn_device_finish_prepare(d));
   s->host.pub = (tn_launch){.env = d->env,
                             .struct_size = sizeof(tn_launch),
@@ -166,7 +169,8 @@ static tn_status solo_copy(tn_solo_launch *s, int32_t i, int32_t direction) {
   solo_value *v = &s->values[i];
   void *data = s->views[i].data;
   if (data == NULL || v->bytes == 0) return TN_OK;
-  void *to = direction == TN_COPY_TO_HOST ? v->stored : data, *from = direction == TN_COPY_TO_HOST ? data : v->stored;
+  void *to = direction == TN_COPY_TO_HOST ? v->stored : data,
+       *from = direction == TN_COPY_TO_HOST ? data : v->stored;
   if (d->target.properties.host_addressable) return memcpy(to, from, (size_t)v->bytes), TN_OK;
   void *stream = d->streams[TN_STREAM_COMPUTE];
   TN_TRY(d->backend->copy(&d->env, stream, direction, to, from, (uint64_t)v->bytes));
@@ -249,9 +253,11 @@ tn_status tn_solo_launch_create(tn_env *env, tn_registry *registry, tn_device *d
 void tn_solo_launch_destroy(tn_solo_launch *s) {
   if (s == NULL) return;
   tn_device *d = s->device;
-  if (s->prepared != NULL && s->group->kernel->release != NULL) s->group->kernel->release(&d->env, s->prepared);
+  if (s->prepared != NULL && s->group->kernel->release != NULL)
+    s->group->kernel->release(&d->env, s->prepared);
   for (int32_t i = 0; s->values != NULL && i < s->group->n_in + s->group->n_out; i++)
-    if (!s->values[i].borrowed) tn_device_memory_free(d, TN_MEMORY_DEVICE, s->views[i].data, s->values[i].bytes);
+    if (!s->values[i].borrowed)
+      tn_device_memory_free(d, TN_MEMORY_DEVICE, s->views[i].data, s->values[i].bytes);
   if (s->choice != NULL) {
     tn_device_memory_free(d, TN_MEMORY_DEVICE, s->workspace, s->choice->workspace_bytes);
     tn_device_memory_free(d, TN_MEMORY_DEVICE, s->folded, s->choice->folded_bytes);

@@ -22,7 +22,6 @@ struct tn_launch_watch {
   const tn_bound_program *bound; /* of the run */
   tn_arena memory;               /* of one launch */
   watched_value *in, *out;
-  int64_t most_bytes;
 };
 
 /* ---- copies ---- */
@@ -51,17 +50,27 @@ static tn_status watch_copy_all(const tn_launch_watch *w, const tn_bound_step *b
   return TN_OK;
 }
 
+static bool watch_is_plain(const tn_layout *layout, int32_t rank) {
+  return !layout->set || tn_layout_is_row_major(layout, rank);
+}
+
+/* A row-major value needs no copy. */
+static tn_status watch_allocate_value(tn_launch_watch *w, watched_value *v) {
+  const tn_view *view = v->view;
+  v->bytes = view->data != NULL ? tn_layout_bytes(&view->type, &view->layout) : 0;
+  if (v->bytes == 0) return TN_OK;
+  v->stored = v->plain = tn_arena_alloc(&w->memory, (size_t)v->bytes);
+  if (!watch_is_plain(&view->layout, view->type.rank))
+    v->plain = tn_arena_alloc(&w->memory, tn_type_bytes(&view->type));
+  return v->stored != NULL && v->plain != NULL ? TN_OK : TN_ENOMEM;
+}
+
 static tn_status watch_allocate(tn_launch_watch *w, tn_view *views, int32_t n, watched_value **made) {
   watched_value *values = *made = tn_arena_alloc(&w->memory, (size_t)n * sizeof *values + 1);
   if (values == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < n; i++) {
-    tn_view *view = &views[i];
-    values[i].view = view;
-    values[i].bytes = view->data != NULL ? tn_layout_bytes(&view->type, &view->layout) : 0;
-    if (values[i].bytes == 0) continue;
-    values[i].stored = tn_arena_alloc(&w->memory, (size_t)values[i].bytes);
-    values[i].plain = tn_arena_alloc(&w->memory, tn_type_bytes(&view->type));
-    if (values[i].stored == NULL || values[i].plain == NULL) return TN_ENOMEM;
+    values[i].view = &views[i];
+    TN_TRY(watch_allocate_value(w, &values[i]));
   }
   return TN_OK;
 }
@@ -71,7 +80,7 @@ static const void *const *watch_plain(tn_launch_watch *w, const watched_value *v
   for (int32_t i = 0; list != NULL && i < n; i++) {
     const watched_value *v = &values[i];
     list[i] = v->plain;
-    if (v->plain != NULL) tn_stored_copy(&v->view->type, &v->view->layout, v->stored, v->plain, false);
+    if (v->plain != v->stored) tn_stored_copy(&v->view->type, &v->view->layout, v->stored, v->plain, false);
   }
   return list;
 }
@@ -151,16 +160,11 @@ static tn_status watch_show(tn_launch_watch *w, tn_bound_step *b) {
   return w->watcher.seen(w->watcher.context, &tn_device_of(w->executor, step)->env, &seen);
 }
 
-static void watch_forget_launch(tn_launch_watch *w) {
-  if (w->memory.bytes > (size_t)w->most_bytes) w->most_bytes = (int64_t)w->memory.bytes;
-  tn_arena_free(&w->memory);
-}
-
 static tn_status watch_launched(void *context, tn_bound_step *b) {
   tn_launch_watch *w = context;
   if (watch_skips(b)) return TN_OK;
   tn_status status = watch_show(w, b);
-  watch_forget_launch(w);
+  tn_arena_free(&w->memory);
   return watch_fail(w, &tn_device_of(w->executor, b->step)->env, status);
 }
 
@@ -191,4 +195,26 @@ void tn_launch_watch_destroy(tn_launch_watch *w) {
   tn_release(w->executor->env, w);
 }
 
-int64_t tn_launch_watch_bytes(const tn_launch_watch *w) { return w->most_bytes; }
+/* ---- the memory ---- */
+
+static int64_t watch_operands_bytes(const tn_operand *operands, const tn_val *values, int32_t n) {
+  int64_t bytes = 0;
+  for (int32_t i = 0; i < n; i++) {
+    const tn_operand *o = &operands[i];
+    if (values[i] == 0) continue;
+    bytes += tn_layout_bytes(&o->type, &o->layout);
+    if (!watch_is_plain(&o->layout, o->type.rank)) bytes += (int64_t)tn_type_bytes(&o->type);
+  }
+  return bytes;
+}
+
+int64_t tn_launch_watch_bytes(const tn_program *program, int32_t launches) {
+  int64_t most = 0;
+  for (int32_t i = 0; i < program->n_steps; i++) {
+    const tn_step *step = &program->steps[i];
+    int64_t bytes = watch_operands_bytes(step->in, step->group->in, step->n_in) +
+                    (launches > 1 ? 2 : 1) * watch_operands_bytes(step->out, step->group->out, step->n_out);
+    most = bytes > most ? bytes : most;
+  }
+  return most;
+}

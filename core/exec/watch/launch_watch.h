@@ -33,7 +33,7 @@ tn_status tn_launch_watch_create(tn_executor *executor, int32_t launches, const 
                                  tn_launch_watch **watch);
 void tn_launch_watch_destroy(tn_launch_watch *watch);
 
-/* The largest bytes of one launch's operands and results that the host has held so far. */
-int64_t tn_launch_watch_bytes(const tn_launch_watch *watch);
+/* The most memory of the host that watching one launch of a program takes. */
+int64_t tn_launch_watch_bytes(const tn_program *program, int32_t launches);
 
 #endif
