@@ -6,9 +6,10 @@
 #include "core/compare/group_graph.h"
 #include "core/compile/kernels/recorded_choices.h"
 #include "core/compile/select/select.h"
-#include "core/exec/bound_program.h"
 #include "core/exec/collective.h"
 #include "core/exec/device/pin_threads.h"
+#include "core/exec/stored_copy.h"
+#include "core/plugin/handles.h"
 
 /* A value of the group. */
 typedef struct solo_value {

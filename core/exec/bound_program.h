@@ -14,7 +14,6 @@
  *   profile.c             the times of steps
  *   executor.c            creating and destroying an executor
  *   caller_memory.c       programs on memory of the caller
- *   stored_copy.c         elements between storage in a layout and row-major memory
  *   nonfinite/            the search for the first value that is not finite
  *   watch/                operands and results of every launch, on the host */
 #ifndef TN_CORE_EXEC_BOUND_PROGRAM_H
@@ -80,7 +79,8 @@ typedef struct tn_run_observer {
   void *context;
   /* Before the first launch; inputs are in host memory. Messages go to the executor's env. */
   tn_status (*begin)(void *context, const tn_bound_program *bound, int32_t slot);
-  /* Before and after a step, with no work under way; launching may be NULL. Messages go to the device's env. */
+  /* Before and after a step, with no work under way; launching may be NULL. Messages go to the device's env.
+   */
   tn_status (*launching)(void *context, tn_bound_step *step);
   tn_status (*launched)(void *context, tn_bound_step *step);
   /* The program has ended. Messages go to the executor's env. */
@@ -129,12 +129,6 @@ void tn_executor_free(tn_executor *e, int32_t kind, void *address, int64_t bytes
 /* The address of a location for one slot; NULL for a location without memory. host: the address for a step
  * on the fallback. */
 void *tn_executor_address(const tn_executor *e, const tn_location *location, int32_t slot, bool host);
-
-/* ---- stored_copy.c ---- */
-
-/* Copies the elements of a tensor between its storage in a layout and row-major memory; store: into the
- * storage, whose padding is left unchanged. An unset layout is row-major. */
-void tn_stored_copy(const tn_type *type, const tn_layout *layout, void *stored, void *plain, bool store);
 
 /* ---- constant_folding.c ---- */
 

@@ -4,6 +4,7 @@
 
 #include "core/exec/bound_program.h"
 #include "core/exec/collective.h"
+#include "core/exec/stored_copy.h"
 
 /* A part of a region. */
 typedef struct extent {
@@ -73,7 +74,8 @@ tn_status tn_executor_read(tn_executor *e, const char *path, void *to, size_t by
   TN_TRY(allocate_image(e, &found, &image));
   tn_status status =
       copy_and_wait(e, TN_STREAM_COPY_OUT, TN_COPY_TO_HOST, image != NULL ? image : to, address, bytes);
-  if (status == TN_OK && image != NULL) tn_stored_copy(&found.blocked->type, &found.blocked->layout, image, to, false);
+  if (status == TN_OK && image != NULL)
+    tn_stored_copy(&found.blocked->type, &found.blocked->layout, image, to, false);
   tn_release(e->env, image);
   return status == TN_OK ? TN_OK : tn_executor_fail(e, status);
 }
@@ -85,7 +87,8 @@ tn_status tn_executor_write(tn_executor *e, const char *path, const void *from, 
   if (address == NULL) return TN_OK;
   TN_TRY(allocate_image(e, &found, &image));
   e->state_version++;
-  if (image != NULL) tn_stored_copy(&found.blocked->type, &found.blocked->layout, image, (void *)(uintptr_t)from, true);
+  if (image != NULL)
+    tn_stored_copy(&found.blocked->type, &found.blocked->layout, image, (void *)(uintptr_t)from, true);
   tn_status status =
       copy_and_wait(e, TN_STREAM_COPY_IN, TN_COPY_TO_DEVICE, address, image != NULL ? image : from, bytes);
   tn_release(e->env, image);

@@ -1,7 +1,8 @@
 /* core/exec/stored_copy.c: copies elements between storage in a layout and row-major memory. */
+#include "core/exec/stored_copy.h"
+
 #include <string.h>
 
-#include "core/exec/bound_program.h"
 #include "tenon/plugin/storage.h"
 
 /* Copies n elements between contiguous storage and a row-major tensor with `step` elements between them. */

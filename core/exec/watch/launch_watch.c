@@ -6,6 +6,7 @@
 #include "core/compile/kernels/collective_kernel.h"
 #include "core/exec/bound_program.h"
 #include "core/exec/collective.h"
+#include "core/exec/stored_copy.h"
 
 /* A value in its layout on the host, and row-major. */
 typedef struct watched_value {

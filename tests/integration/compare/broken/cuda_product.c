@@ -1,0 +1,93 @@
+/* A kernel in CUDA C for matrix products in f32 with a fault: ELEVENTH 0: the last element of the last row is
+ * one percent too large. 1: from the eleventh launch on, the first element is wrong. */
+#include <tenon/attributes.h>
+#include <tenon/plugin/cuda.h>
+#include <tenon/plugin/plugin.h>
+
+/* The argument of the function: the same members in C and in CUDA C. */
+struct product_args {
+  float *y;
+  const float *a, *b, *bias;
+  long long rows, columns, depth;
+  int transpose_a, transpose_b, wrong;
+};
+
+static const char text[] =
+    "struct product_args { float *y; const float *a, *b, *bias; long long rows, columns, depth;\n"
+    "                      int transpose_a, transpose_b, wrong; };\n"
+    "extern \"C\" __global__ void product(const product_args p) {\n"
+    "  long long e = (long long)blockIdx.x * blockDim.x + threadIdx.x;\n"
+    "  if (e >= p.rows * p.columns) return;\n"
+    "  long long i = e / p.columns, j = e % p.columns;\n"
+    "  double sum = p.bias ? p.bias[j] : 0.0f;\n"
+    "  for (long long k = 0; k < p.depth; k++)\n"
+    "    sum += (double)p.a[p.transpose_a ? k * p.rows + i : i * p.depth + k] *\n"
+    "           (double)p.b[p.transpose_b ? j * p.depth + k : k * p.columns + j];\n"
+    "  p.y[e] = (float)sum;\n"
+    "  if (p.wrong == 1 && e == p.rows * p.columns - 1) p.y[e] *= 1.01f;\n"
+    "  if (p.wrong == 2 && e == 0) p.y[e] += 0.5f;\n"
+    "}\n";
+
+enum { THREADS = 64 };
+
+typedef struct product {
+  const tn_cuda *cuda;
+  tn_cuda_code *code;
+  tn_matmul_attributes attributes;
+  int64_t launches;
+} product;
+
+static tn_status query(tn_query *q) {
+  const tn_match *m = q->match;
+  if (m->in[0]->dtype != TN_F32 || m->in[0]->rank != 2 || m->in[1]->rank != 2)
+    return tn_fail(q, TN_EUNSUPPORTED, NULL, "matrices in f32 only");
+  tn_variant v = {
+      .struct_size = sizeof v, .name = "loops", .cost_s = 1e-12, .deterministic = 1, .capturable = 1};
+  tn_add_variant(q, &v);
+  return TN_OK;
+}
+
+static tn_status prepare(tn_prepare *p, void **prepared) {
+  product *kept = tn_new(p, sizeof *kept);
+  if (kept == NULL) return TN_ENOMEM;
+  kept->cuda = p->native;
+  kept->attributes = *(const tn_matmul_attributes *)p->match->nodes[0].node->attributes;
+  *prepared = kept;
+  return kept->cuda->compile(p, "broken_product.c", text, "product", 0, &kept->code);
+}
+
+static void release(tn_env *env, void *prepared) {
+  product *kept = prepared;
+  kept->cuda->release(env, kept->code);
+  tn_delete(env, kept);
+}
+
+static tn_status launch(tn_launch *l) {
+  product *p = l->prepared;
+  const tn_type *a = &l->in[0].type, *y = &l->out[0].type;
+  struct product_args args = {.y = l->out[0].data,
+                              .a = l->in[0].data,
+                              .b = l->in[1].data,
+                              .bias = l->n_in > 2 ? l->in[2].data : NULL,
+                              .rows = y->dims[0],
+                              .columns = y->dims[1],
+                              .depth = a->dims[p->attributes.transpose_a ? 0 : 1],
+                              .transpose_a = p->attributes.transpose_a,
+                              .transpose_b = p->attributes.transpose_b};
+  p->launches++;
+  args.wrong = ELEVENTH ? (p->launches > 10 ? 2 : 0) : 1;
+  tn_cuda_grid grid = {.blocks = {(uint32_t)((tn_type_count(y) + THREADS - 1) / THREADS), 1, 1},
+                       .threads = {THREADS, 1, 1}};
+  return p->cuda->launch(l, p->code, &grid, &args, sizeof args);
+}
+
+static const tn_kernel kernel = {.item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL,
+                                                       ELEVENTH ? "eleventh_matmul" : "corner_matmul",
+                                                       "a matrix product with a fault"),
+                                 .family = "cuda",
+                                 .pattern = "y = matmul(a, b, bias?)",
+                                 .query = query,
+                                 .prepare = prepare,
+                                 .release = release,
+                                 .launch = launch};
+TN_PLUGIN(broken, "1", "MIT", &kernel.item)
