@@ -141,6 +141,13 @@ static void call_runs(void) {
   REFUSES(h.run, tn_run_summary(h.run, NULL));
   REFUSES(NULL, tn_run_bench(NULL, NULL, &text));
   REFUSES(h.run, tn_run_bench(h.run, NULL, NULL));
+  REFUSES(NULL, tn_run_compare_with(NULL, h.run, NULL, &text));
+  REFUSES(h.run, tn_run_compare_with(h.run, NULL, NULL, &text));
+  REFUSES(h.run, tn_run_compare_with(h.run, h.run, NULL, NULL));
+  REFUSES(NULL, tn_run_repeat_launch(NULL, h.run, "x.safetensors", &text));
+  REFUSES(h.run, tn_run_repeat_launch(h.run, NULL, "x.safetensors", &text));
+  REFUSES(h.run, tn_run_repeat_launch(h.run, h.run, NULL, &text));
+  REFUSES(h.run, tn_run_repeat_launch(h.run, h.run, "x.safetensors", NULL));
   REFUSES(NULL, tn_run_config(NULL, &text));
   REFUSES(h.run, tn_run_config(h.run, NULL));
   assert_null(text);
@@ -419,6 +426,7 @@ static void a_struct_without_its_size_is_refused(void **state) {
   const tn_session_options of_session = {.train = 1};
   const tn_plan_options of_plan = {.dump_after = ""};
   const tn_bench_options of_bench = {.mode = TN_BENCH_INFER};
+  const tn_compare_options of_compare = {.steps = 1};
   const tn_conformance_options of_conformance = {.only = "relu"};
   tn_session_field field = {.role = 0};
   tn_device_info info = {.index = 0};
@@ -429,6 +437,7 @@ static void a_struct_without_its_size_is_refused(void **state) {
   refuses_size(h.run, tn_session_open(h.run, &of_session, &session), "tn_session_options");
   refuses_size(h.run, tn_run_plan(h.run, &of_plan, &json, NULL), "tn_plan_options");
   refuses_size(h.run, tn_run_bench(h.run, &of_bench, &json), "tn_bench_options");
+  refuses_size(h.run, tn_run_compare_with(h.run, h.run, &of_compare, &json), "tn_compare_options");
   refuses_size(h.device, tn_conformance_run(h.device, &of_conformance, &json), "tn_conformance_options");
   refuses_size(h.session, tn_session_describe(h.session, 0, &field), "tn_session_field");
   refuses_size(h.device, tn_device_describe(h.device, &info), "tn_device_info");
