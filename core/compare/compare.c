@@ -6,17 +6,20 @@ enum { DEFAULT_STEPS = 12, DEFAULT_LAUNCHES = 12 };
 
 typedef struct comparison {
   tn_compare_options options;
+  tn_run *run; /* that is tested; its messages are those of the call */
   tn_compare_side reference, tested;
   tn_judge judge;
   tn_compared_launches launches;
   tn_compared_loss *losses;
   int64_t host_bytes;
+  int32_t taken; /* steps */
+  bool ended;    /* a loss is not finite */
 } comparison;
 
 /* Moves a failure of the reference's run to the tested one, whose message the caller reads. */
 static tn_status compare_of_reference(comparison *c, tn_status status) {
   if (status == TN_OK) return TN_OK;
-  tn_error_move(&c->tested.run->env, &c->reference.run->env);
+  tn_error_move(&c->run->env, &c->reference.run->env);
   return status;
 }
 
@@ -27,14 +30,13 @@ static void compare_log_memory(comparison *c) {
     int64_t bytes = tn_launch_watch_bytes(set->list[i], c->options.launches);
     if (bytes > c->host_bytes) c->host_bytes = bytes;
   }
-  tn_logf(&c->tested.run->env, TN_LOG_INFO,
+  tn_logf(&c->run->env, TN_LOG_INFO,
           "the values of one launch at a time are held on the host: at most %.1f MiB, and as much for the "
           "trusted backend",
           (double)c->host_bytes / 1048576.0);
 }
 
 static tn_status compare_open(comparison *c, tn_run *run, tn_run *reference) {
-  c->tested.run = run;
   TN_TRY(compare_of_reference(c, tn_compare_side_open(&c->reference, reference)));
   TN_TRY(tn_compare_side_open(&c->tested, run));
   TN_TRY(compare_of_reference(c, tn_compare_side_start(&c->reference)));
@@ -53,7 +55,7 @@ static tn_status compare_watched_step(comparison *c, double *loss) {
   const tn_launch_watcher watcher = {&c->launches, tn_compared_launches_see};
   tn_launch_watch *watch;
   TN_TRY(tn_launch_watch_create(c->tested.training.executor, c->options.launches, &watcher, &watch));
-  tn_status status = tn_compare_side_step(&c->tested, loss);
+  tn_status status = tn_compare_side_step(&c->tested, loss, &c->ended);
   tn_launch_watch_destroy(watch);
   return status;
 }
@@ -61,30 +63,31 @@ static tn_status compare_watched_step(comparison *c, double *loss) {
 static tn_status compare_step(comparison *c, int32_t step) {
   tn_compared_loss *loss = &c->losses[step];
   bool watched = step == 0 || step == c->options.steps - 1;
-  if (atomic_load(&c->tested.run->stop)) return tn_failf(&c->tested.run->env, TN_ESTOPPED, "stopped");
+  if (atomic_load(&c->run->stop)) return tn_failf(&c->run->env, TN_ESTOPPED, "stopped");
   c->launches.at_step = step + 1;
-  TN_TRY(compare_of_reference(c, tn_compare_side_step(&c->reference, &loss->reference)));
-  return watched ? compare_watched_step(c, &loss->tested) : tn_compare_side_step(&c->tested, &loss->tested);
+  TN_TRY(compare_of_reference(c, tn_compare_side_step(&c->reference, &loss->reference, &c->ended)));
+  return watched ? compare_watched_step(c, &loss->tested)
+                 : tn_compare_side_step(&c->tested, &loss->tested, &c->ended);
 }
 
 static tn_status compare_take_result(comparison *c, char **json) {
   const tn_compared compared = {.reference = tn_device_name(c->reference.training.device),
                                 .tested = tn_device_name(c->tested.training.device),
                                 .losses = c->losses,
-                                .steps = c->options.steps,
+                                .steps = c->taken,
                                 .launches = &c->launches,
                                 .host_bytes = c->host_bytes};
-  return tn_json_take(c->tested.run, tn_compared_report(&compared), json);
+  return tn_json_take(c->run, tn_compared_report(&compared), json);
 }
 
 static tn_status compare_all(comparison *c, tn_run *run, tn_run *reference, char **json) {
   TN_TRY(compare_open(c, run, reference));
-  for (int32_t step = 0; step < c->options.steps; step++) TN_TRY(compare_step(c, step));
+  for (; c->taken < c->options.steps && !c->ended; c->taken++) TN_TRY(compare_step(c, c->taken));
   return compare_take_result(c, json);
 }
 
 static void compare_close(comparison *c) {
-  tn_run *run = c->tested.run;
+  tn_run *run = c->run;
   tn_vec_free(&run->env, &c->launches.list);
   tn_release(&run->env, c->losses);
   tn_compare_side_close(&c->tested);
@@ -105,6 +108,7 @@ tn_status tn_run_compare_with(tn_run *run, tn_run *reference, const tn_compare_o
   comparison *c = tn_alloc(&run->env, sizeof *c);
   if (c == NULL) return TN_ENOMEM;
   c->options = options;
+  c->run = run;
   tn_status status = compare_all(c, run, reference, json);
   compare_close(c);
   return status;

@@ -93,12 +93,13 @@ static tn_status side_begin_epoch(tn_training *t) {
   return tn_feeder_start(t->train, t->progress.epoch, t->progress.batch);
 }
 
-tn_status tn_compare_side_step(tn_compare_side *side, double *loss) {
+tn_status tn_compare_side_step(tn_compare_side *side, double *loss, bool *ended) {
   tn_training *t = &side->training;
   TN_TRY(side_begin_epoch(t));
   tn_status status = tn_training_step(t);
   *loss = tn_metric_sums_means(&t->step_sums)[0].value;
   if (status != TN_ENONFINITE) return status;
+  *ended = true;
   tn_error_clear(&side->run->env);
   return TN_OK;
 }

@@ -18,7 +18,7 @@ void tn_compare_side_close(tn_compare_side *side);
 tn_status tn_compare_side_start(tn_compare_side *side);
 /* Gives one side the parameters, statistics and optimizer state of the other. */
 tn_status tn_compare_side_copy_state(tn_compare_side *to, tn_compare_side *from);
-/* Takes a step; *loss is its training loss, which may be infinite or no number. */
-tn_status tn_compare_side_step(tn_compare_side *side, double *loss);
+/* Takes a step; *loss is its training loss. *ended: it is not finite, and training ends with this step. */
+tn_status tn_compare_side_step(tn_compare_side *side, double *loss, bool *ended);
 
 #endif

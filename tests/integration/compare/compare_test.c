@@ -74,6 +74,21 @@ static void watching_changes_no_loss(void **state) {
                    program_number(json_array_get(json_object_get(once, "losses"), 0), "tested")) < 1e-6);
 }
 
+/* A run that diverges ends the comparison with the step whose loss is not finite. */
+static void a_loss_that_is_not_finite_ends_it(void **state) {
+  (void)state;
+  file_write("model.ini", mlp_ini);
+  const json_t *r =
+      program_json(0, "compare model.ini --backends cpu,onednn --steps 40 --set optimizer.type=sgd "
+                      "--set optimizer.lr=1e30");
+  const json_t *losses = program_member(r, "losses");
+  size_t n = json_array_size(losses);
+  assert_true(n > 1 && n < 40);
+  assert_int_equal(program_number(r, "steps"), n);
+  assert_true(json_is_null(json_object_get(json_array_get(losses, n - 1), "tested")));
+  assert_true(json_is_real(json_object_get(json_array_get(losses, 0), "tested")));
+}
+
 /* ---- kernels that are broken on purpose ---- */
 
 /* The first launch that departs is one of the broken kernel. */
@@ -251,6 +266,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_transformer_agrees, program_open, program_close),
       cmocka_unit_test_setup_teardown(micro_batches_agree, program_open, program_close),
       cmocka_unit_test_setup_teardown(watching_changes_no_loss, program_open, program_close),
+      cmocka_unit_test_setup_teardown(a_loss_that_is_not_finite_ends_it, program_open, program_close),
       cmocka_unit_test_setup_teardown(a_wrong_corner_is_found, program_open, program_close),
       cmocka_unit_test_setup_teardown(a_wrong_layout_is_found, program_open, program_close),
       cmocka_unit_test_setup_teardown(a_wrong_eleventh_launch_is_found, program_open, program_close),
