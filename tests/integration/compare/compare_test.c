@@ -59,6 +59,13 @@ static void micro_batches_agree(void **state) {
   agree(mlp_ini, "--backends cpu,onednn --set optimizer.accumulate=2");
 }
 
+/* Launches on the fallback have their operands on the host. */
+static void launches_on_the_fallback_agree(void **state) {
+  (void)state;
+  agree(lenet_ini, "--backends cpu,sim --set backend.fallback=allow "
+                   "--set backend.sim.lacks=max_pool2d,max_pool2d_grad");
+}
+
 /* The differences are those of the same steps without `compare`: what it reads and launches again changes
  * nothing. */
 static void watching_changes_no_loss(void **state) {
@@ -265,6 +272,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_resnet_agrees, program_open, program_close),
       cmocka_unit_test_setup_teardown(a_transformer_agrees, program_open, program_close),
       cmocka_unit_test_setup_teardown(micro_batches_agree, program_open, program_close),
+      cmocka_unit_test_setup_teardown(launches_on_the_fallback_agree, program_open, program_close),
       cmocka_unit_test_setup_teardown(watching_changes_no_loss, program_open, program_close),
       cmocka_unit_test_setup_teardown(a_loss_that_is_not_finite_ends_it, program_open, program_close),
       cmocka_unit_test_setup_teardown(a_wrong_corner_is_found, program_open, program_close),
