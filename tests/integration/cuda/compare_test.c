@@ -56,7 +56,7 @@ static void a_wrong_eleventh_launch_is_found(void **state) {
 
 static void a_wrong_layout_is_found(void **state) {
   (void)state;
-  is_found(resnet_ini, "layout", "layout_moments", 1);
+  is_found(transformer_ini, "layout", "layout_matmul", 1);
 }
 
 int main(void) {

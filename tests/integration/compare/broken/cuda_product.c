@@ -1,5 +1,6 @@
-/* A kernel in CUDA C for matrix products in f32 with a fault: ELEVENTH 0: the last element of the last row is
- * one percent too large. 1: from the eleventh launch on, the first element is wrong. */
+/* A kernel in CUDA C for matrix products in f32 with a fault: CORNER: the last element of the last row is one
+ * percent too large. ELEVENTH: from the eleventh launch on, the first element is wrong. LAYOUT: its second
+ * operand in column-major order is read as if it were row-major. */
 #include <tenon/attributes.h>
 #include <tenon/plugin/cuda.h>
 #include <tenon/plugin/plugin.h>
@@ -28,7 +29,7 @@ static const char text[] =
     "  if (p.wrong == 2 && e == 0) p.y[e] += 0.5f;\n"
     "}\n";
 
-enum { THREADS = 64 };
+enum { THREADS = 64, CORNER = 1, ELEVENTH = 2, LAYOUT = 3 };
 
 typedef struct product {
   const tn_cuda *cuda;
@@ -37,12 +38,24 @@ typedef struct product {
   int64_t launches;
 } product;
 
+static const tn_operand_layout in_columns[3] = {
+    [1] = {.rule = TN_LAYOUT_FIXED, .layout = {.set = 1, .order = {1, 0}}}};
+
 static tn_status query(tn_query *q) {
   const tn_match *m = q->match;
   if (m->in[0]->dtype != TN_F32 || m->in[0]->rank != 2 || m->in[1]->rank != 2)
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "matrices in f32 only");
-  tn_variant v = {
-      .struct_size = sizeof v, .name = "loops", .cost_s = 1e-12, .deterministic = 1, .capturable = 1};
+  tn_variant v = {.struct_size = sizeof v,
+                  .name = "loops",
+                  .cost_s = FAULT == LAYOUT ? 1 : 1e-12,
+                  .deterministic = 1,
+                  .capturable = 1};
+  tn_add_variant(q, &v);
+  if (FAULT != LAYOUT) return TN_OK;
+  v.id = 1;
+  v.name = "columns";
+  v.in = in_columns;
+  v.cost_s = 1e-12;
   tn_add_variant(q, &v);
   return TN_OK;
 }
@@ -75,19 +88,18 @@ static tn_status launch(tn_launch *l) {
                               .transpose_a = p->attributes.transpose_a,
                               .transpose_b = p->attributes.transpose_b};
   p->launches++;
-  args.wrong = ELEVENTH ? (p->launches > 10 ? 2 : 0) : 1;
+  args.wrong = FAULT == CORNER ? 1 : FAULT == ELEVENTH && p->launches > 10 ? 2 : 0;
   tn_cuda_grid grid = {.blocks = {(uint32_t)((tn_type_count(y) + THREADS - 1) / THREADS), 1, 1},
                        .threads = {THREADS, 1, 1}};
   return p->cuda->launch(l, p->code, &grid, &args, sizeof args);
 }
 
-static const tn_kernel kernel = {.item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL,
-                                                       ELEVENTH ? "eleventh_matmul" : "corner_matmul",
-                                                       "a matrix product with a fault"),
-                                 .family = "cuda",
-                                 .pattern = "y = matmul(a, b, bias?)",
-                                 .query = query,
-                                 .prepare = prepare,
-                                 .release = release,
-                                 .launch = launch};
+static const tn_kernel kernel = {
+    .item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, NAME, "a matrix product with a fault"),
+    .family = "cuda",
+    .pattern = "y = matmul(a, b, bias?)",
+    .query = query,
+    .prepare = prepare,
+    .release = release,
+    .launch = launch};
 TN_PLUGIN(broken, "1", "MIT", &kernel.item)
