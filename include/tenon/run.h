@@ -74,11 +74,12 @@ TN_EXPORT tn_status tn_run_bench(tn_run *run, const tn_bench_options *options, c
 
 /* Trains two runs of the same configuration side by side, which differ in [backend] use: `reference` on the
  * backend that is trusted, `run` on the one that is tested. Both get the same weights, batches and random
- * numbers, and each takes its own steps. In the first and in the last step, the reference backend computes the
- * ops of every launch of `run` again, from the operands that the launch had. A launch departs where its
- * results differ by more than the tolerance of its ops, unless the same ops in f64 show that rounding explains
- * it, or that it is the reference that is wrong. Nothing is saved. The result says "agree": false where a
- * launch departs; the status is TN_OK then. The text of a failure is in `run`. options may be NULL. */
+ * numbers, and each takes its own steps. In the first and in the last step, the reference backend computes
+ * the ops of every launch of `run` again, from the operands that the launch had. A launch departs where its
+ * results differ by more than the tolerance of its ops, unless the same ops in f64 show that rounding
+ * explains it, or that it is the reference that is wrong. Nothing is saved. The result says "agree": false
+ * where a launch departs; the status is TN_OK then. The text of a failure is in `run`. options may be NULL.
+ */
 typedef struct tn_compare_options {
   uint32_t struct_size;
   int32_t steps;    /* 0: 12 */
@@ -87,12 +88,12 @@ typedef struct tn_compare_options {
                        tn_run_repeat_launch; NULL: none */
 } tn_compare_options;
 TN_EXPORT tn_status tn_run_compare_with(tn_run *run, tn_run *reference, const tn_compare_options *options,
-                                   char **json);
+                                        char **json);
 
-/* Repeats the launch that tn_run_compare_with has written to `file`: its kernel in its variant, with its operands
- * and layouts, on the backend of `run`, as often as the file says, and the same ops on the backend of
- * `reference`. Of the configurations only plugins, [run] threads and [backend] are used. "agree" is as above.
- * TN_EUNSUPPORTED: the kernel is not installed, or no longer takes these ops. */
+/* Repeats the launch that tn_run_compare_with has written to `file`: its kernel in its variant, with its
+ * operands and layouts, on the backend of `run`, as often as the file says, and the same ops on the backend
+ * of `reference`. Of the configurations only plugins, [run] threads and [backend] are used. "agree" is as
+ * above. TN_EUNSUPPORTED: the kernel is not installed, or no longer takes these ops. */
 TN_EXPORT tn_status tn_run_repeat_launch(tn_run *run, tn_run *reference, const char *file, char **json);
 
 /* Requests that tn_run_train finish its step, write a checkpoint and return TN_ESTOPPED. Async-signal-safe.
