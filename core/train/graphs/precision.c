@@ -11,6 +11,7 @@
 #include "core/graph/op/attributes.h"
 #include "core/graph/op/schema.h"
 #include "core/graph/input_state.h"
+#include "core/graph/uses.h"
 #include "core/train/graphs/low_precision_copies.h"
 #include "core/train/graphs/training_graph.h"
 #include "tenon/attributes.h"
@@ -163,12 +164,31 @@ static bool precision_is_parameter(const tn_graph *g, tn_val v) {
          ((const tn_state_attributes *)node->attributes)->what + 1 == TN_STATE_PARAM;
 }
 
-static tn_val precision_make_cast(tn_rewrite *r, tn_val old, int32_t dtype) {
+static tn_val precision_cast(tn_rewrite *r, tn_precision_pass *p, tn_val old, int32_t dtype);
+
+/* The view of a cast, for the narrow cast of a view: products read an activation as it is in forward, and as
+ * a matrix of all rows in backward, and share one cast. */
+static tn_val precision_view_cast(tn_rewrite *r, tn_precision_pass *p, const tn_gnode *view, int32_t dtype) {
+  tn_val base = view->in[0], old = view->first_out, base_now = r->map[base], now = r->map[old];
+  r->map[base] = precision_cast(r, p, base, dtype);
+  tn_status status = tn_build_status(r->b);
+  if (status == TN_OK) status = tn_rewrite_copy(r, view);
+  tn_val made = r->map[old];
+  r->map[base] = base_now;
+  r->map[old] = now;
+  if (status != TN_OK) tn_builder_fail(r->b, status);
+  return status == TN_OK ? made : 0;
+}
+
+static tn_val precision_make_cast(tn_rewrite *r, tn_precision_pass *p, tn_val old, int32_t dtype) {
   tn_val now = r->map[old], narrow = precision_widened_from(tn_builder_graph(r->b), now, dtype);
+  const tn_gnode *maker = tn_graph_maker(r->from, old);
   double value;
   if (narrow) return narrow;
   tn_type type = *tn_graph_type(r->from, old);
   bool low = tn_dtype_size(dtype) < tn_dtype_size(type.dtype);
+  if (low && tn_node_kind_of(maker) == TN_NODE_VIEW && maker->first_out == old)
+    return precision_view_cast(r, p, maker, dtype);
   if (low && precision_is_parameter(r->from, old)) {
     tn_val copy = tn_low_precision_read(tn_builder_graph(r->b), r->from, old, dtype);
     if (!copy) tn_builder_fail(r->b, r->from->env->record->code);
@@ -182,7 +202,7 @@ static tn_val precision_make_cast(tn_rewrite *r, tn_val old, int32_t dtype) {
 static tn_val precision_cast(tn_rewrite *r, tn_precision_pass *p, tn_val old, int32_t dtype) {
   tn_val now = r->map[old], *known = &p->cast[(size_t)old * TN_DTYPES + (size_t)dtype];
   if (tn_val_type(r->b, now)->dtype == dtype) return now;
-  if (!*known) *known = precision_make_cast(r, old, dtype);
+  if (!*known) *known = precision_make_cast(r, p, old, dtype);
   return *known;
 }
 

@@ -92,6 +92,44 @@ static void a_value_is_cast_once_and_a_parameter_has_a_copy(void **state) {
          "output q = %12\n");
 }
 
+/* As of a linear layer: its operand is a matrix of all rows in the gradient of the weight. */
+static void a_view_shares_the_cast_of_what_it_views(void **state) {
+  (void)state;
+  expect(products_in_f16,
+         "x: f32[2, 3, 4] = input(name=x)\n"
+         "a: f32[4, 4] = state(path=a)\n"
+         "%3: f32[2, 3, 4] = relu(x)\n"
+         "%4: f32[2, 3, 4] = matmul(%3, a)\n"
+         "%5: f32[6, 4] = reshape(%3, dims=[6, 4])\n"
+         "%6: f32[4, 4] = matmul(%5, %5, transpose_a=yes)\n"
+         "%7: f32[16] = reshape(a, dims=[16])\n"
+         "%8: f32[1, 16] = reshape(%7, dims=[1, 16])\n"
+         "%9: f32[16, 16] = matmul(%8, %8, transpose_a=yes)\n"
+         "output p = %4\n"
+         "output q = %6\n"
+         "output r = %9\n",
+         "x: f32[2, 3, 4] = input(name=x)\n"
+         "a: f32[4, 4] = state(path=a)\n"
+         "%3: f32[2, 3, 4] = relu(x)\n"
+         "%4: f16[2, 3, 4] = cast(%3, to=f16)\n"
+         "%5: f16[4, 4] = state(path=a:f16, what=derived)\n"
+         "%6: f16[2, 3, 4] = matmul(%4, %5)\n"
+         "%7: f32[2, 3, 4] = cast(%6, to=f32)\n"
+         "%8: f32[6, 4] = reshape(%3, dims=[6, 4])\n"
+         "%9: f16[6, 4] = reshape(%4, dims=[6, 4])\n"
+         "%10: f16[4, 4] = matmul(%9, %9, transpose_a=yes)\n"
+         "%11: f32[4, 4] = cast(%10, to=f32)\n"
+         "%12: f32[16] = reshape(a, dims=[16])\n"
+         "%13: f32[1, 16] = reshape(%12, dims=[1, 16])\n"
+         "%14: f16[16] = reshape(%5, dims=[16])\n"
+         "%15: f16[1, 16] = reshape(%14, dims=[1, 16])\n"
+         "%16: f16[16, 16] = matmul(%15, %15, transpose_a=yes)\n"
+         "%17: f32[16, 16] = cast(%16, to=f32)\n"
+         "output p = %7\n"
+         "output q = %11\n"
+         "output r = %17\n");
+}
+
 static void undecided_operands_keep_their_new_type(void **state) {
   (void)state;
   expect(sums_in_f32,
@@ -324,6 +362,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       CASE(a_policy_that_changes_nothing_keeps_the_graph),
       CASE(a_value_is_cast_once_and_a_parameter_has_a_copy),
+      CASE(a_view_shares_the_cast_of_what_it_views),
       CASE(undecided_operands_keep_their_new_type),
       CASE(operands_of_one_letter_get_the_widest_type),
       CASE(f16_and_bf16_widen_to_f32),
