@@ -14,7 +14,9 @@
   X(matmul)                                                                                                  \
   X(matmul_relu)                                                                                             \
   X(matmul_gelu)                                                                                             \
-  X(matmul_kept_gelu) X(matmul_add) X(matmul_gelu_grad) X(matmul_bias_grad)
+  X(matmul_kept_gelu)                                                                                        \
+  X(matmul_add) X(matmul_gelu_grad) X(matmul_bias_grad) X(matmul_cast) X(matmul_cast_add)                    \
+      X(matmul_cast_add_add) X(matmul_cast_bias_grad)
 /* pointwise.c */
 #define TN_CUDA_POINTWISE_KERNELS(X) X(pointwise) X(random_uniform) X(random_normal)
 /* reduce.c, reduce_epilogue.c, all_finite.c */

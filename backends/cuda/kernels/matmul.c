@@ -1,6 +1,7 @@
 /* backends/cuda/kernels/matmul.c: products of matrices by cuBLASLt, alone and with the ops that its epilogues
  * compute: the ReLU, GELU or sum behind a linear layer, the gradient of a GELU, and the gradient of the bias
- * beside that of the weights. */
+ * beside that of the weights. Products of f16 and bf16 also have results in f32, where the graph casts them:
+ * then the sums are rounded once, to f32. */
 #include <stdio.h>
 #include <string.h>
 
@@ -20,8 +21,14 @@ enum { MATMUL_RANKS = 3, MATMUL_THREADS = 256, MATMUL_BLOCKS = 4096 };
 /* The ops around the product. */
 enum { MATMUL_PLAIN, MATMUL_RELU, MATMUL_GELU, MATMUL_ADD, MATMUL_GELU_GRAD, MATMUL_BIAS_GRAD };
 
+/* Numbers of the operands that the epilogue reads; -1: none. */
+typedef struct matmul_roles {
+  int32_t bias, beside; /* beside: a matrix like the result, which is added, or the operand of a GELU */
+} matmul_roles;
+
 typedef struct matmul_kernel {
   int32_t kind;
+  matmul_roles roles;
   tn_cuda_product product;
   tn_matmul_batch batch; /* dimensions that one call does not cover: a call for each index */
   tn_cuda_product_plan plan;
@@ -31,27 +38,49 @@ typedef struct matmul_kernel {
 
 /* ---- the product of a match ---- */
 
+/* The first node of an op; NULL: there is none. */
+static const tn_node *cuda_matmul_find(const tn_match *match, const char *op) {
+  for (int32_t i = 0; i < match->n_nodes; i++)
+    if (strcmp(match->nodes[i].node->op, op) == 0) return match->nodes[i].node;
+  return NULL;
+}
+
 static int32_t cuda_matmul_kind(const tn_match *match) {
   static const struct {
     const char *op;
     int32_t kind;
-  } second[] = {{"maximum", MATMUL_RELU},
+  } others[] = {{"maximum", MATMUL_RELU},
                 {"gelu", MATMUL_GELU},
                 {"add", MATMUL_ADD},
                 {"gelu_grad", MATMUL_GELU_GRAD},
-                {"matmul", MATMUL_BIAS_GRAD}};
-  for (size_t i = 0; match->n_nodes > 1 && i < sizeof second / sizeof *second; i++)
-    if (strcmp(match->nodes[1].node->op, second[i].op) == 0) return second[i].kind;
+                {"reduce_sum", MATMUL_BIAS_GRAD}};
+  for (size_t i = 0; match->n_nodes > 1 && i < sizeof others / sizeof *others; i++)
+    if (cuda_matmul_find(match, others[i].op) != NULL) return others[i].kind;
   return MATMUL_PLAIN;
 }
 
-static const tn_node *cuda_matmul_node(const tn_match *match) {
-  return match->nodes[cuda_matmul_kind(match) == MATMUL_BIAS_GRAD ? 1 : 0].node;
+static const tn_node *cuda_matmul_node(const tn_match *match) { return cuda_matmul_find(match, "matmul"); }
+
+static bool cuda_matmul_has_cast(const tn_match *match) { return cuda_matmul_find(match, "cast") != NULL; }
+
+/* What is added to a cast product: a matrix like it, or a number for each column. */
+static void cuda_matmul_find_summands(const tn_match *match, matmul_roles *roles) {
+  const tn_type *y = &cuda_matmul_node(match)->out[0];
+  for (int32_t i = 2; i < match->n_in; i++)
+    *(tn_type_same_dims(match->in[i], y) && roles->beside < 0 ? &roles->beside : &roles->bias) = i;
 }
 
-static bool cuda_matmul_has_bias(const tn_match *match) {
-  const tn_node *node = cuda_matmul_node(match);
-  return node->n_in > 2 && node->in[2] != NULL;
+static matmul_roles cuda_matmul_roles(const tn_match *match) {
+  matmul_roles roles = {-1, -1};
+  int32_t kind = cuda_matmul_kind(match);
+  if (kind == MATMUL_ADD && cuda_matmul_has_cast(match)) {
+    cuda_matmul_find_summands(match, &roles);
+    return roles;
+  }
+  if (kind == MATMUL_GELU_GRAD) roles.beside = 2;
+  if (kind == MATMUL_ADD) roles.beside = 3;
+  if (kind != MATMUL_GELU_GRAD && match->n_in > 2 && match->in[2] != NULL) roles.bias = 2;
+  return roles;
 }
 
 /* Merges dimension i into i + 1 where both operands allow it; dimensions of one index vanish. */
@@ -69,9 +98,9 @@ static void cuda_matmul_merge_batch(tn_matmul_batch *b) {
   b->rank = n;
 }
 
-static cublasLtEpilogue_t cuda_matmul_epilogue(const tn_match *match, int32_t kind) {
-  bool bias = cuda_matmul_has_bias(match) && match->out[0]->dtype != TN_F64;
-  switch (kind) {
+static cublasLtEpilogue_t cuda_matmul_epilogue(const tn_match *match) {
+  bool bias = cuda_matmul_roles(match).bias >= 0 && match->out[0]->dtype != TN_F64;
+  switch (cuda_matmul_kind(match)) {
   case MATMUL_RELU: return bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
   case MATMUL_GELU:
     if (match->n_out > 1) return bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
@@ -101,15 +130,16 @@ static void cuda_matmul_fill(const tn_match *match, tn_cuda_product *p, tn_matmu
   const tn_node *node = cuda_matmul_node(match);
   const tn_matmul_attributes *t = node->attributes;
   const tn_type *a = node->in[0], *y = &node->out[0];
-  int32_t kind = cuda_matmul_kind(match);
   *p = (tn_cuda_product){.dtype = y->dtype,
+                         .wide = match->out[0]->dtype,
                          .tf32 = t->math == TN_MATH_TF32,
                          .transpose_a = t->transpose_a != 0,
                          .transpose_b = t->transpose_b != 0,
-                         .reads_c = kind == MATMUL_ADD,
+                         .reads_c =
+                             cuda_matmul_kind(match) == MATMUL_ADD && cuda_matmul_roles(match).beside >= 0,
                          .n = y->dims[y->rank - 1],
                          .k = a->dims[a->rank - (t->transpose_a ? 2 : 1)],
-                         .epilogue = cuda_matmul_epilogue(match, kind)};
+                         .epilogue = cuda_matmul_epilogue(match)};
   cuda_matmul_fill_batch(node, p, batch);
 }
 
@@ -129,20 +159,33 @@ static tn_status cuda_matmul_check_gelu(tn_query *q) {
 static tn_status cuda_matmul_check_bias_grad(tn_query *q) {
   const tn_match *match = q->match;
   const tn_matmul_attributes *t = cuda_matmul_node(match)->attributes;
-  const tn_reduce_attributes *sum = match->nodes[0].node->attributes;
+  const tn_reduce_attributes *sum = cuda_matmul_find(match, "reduce_sum")->attributes;
   bool rows = sum->axes.n == 1 && (sum->axes.v[0] == 0 || sum->axes.v[0] == -2);
   if (match->in[0]->rank == 2 && match->in[1]->rank == 2 && t->transpose_a && !t->transpose_b && rows)
     return TN_OK;
   return tn_fail(q, TN_EUNSUPPORTED, NULL, "not the gradients of the weight and the bias of a linear layer");
 }
 
-static tn_status cuda_matmul_check_kind(tn_query *q, int32_t kind) {
+/* The sum has the dims of the product, and the bias is a number for each column. */
+static tn_status cuda_matmul_check_summands(tn_query *q, const tn_cuda_product *p) {
+  const matmul_roles roles = cuda_matmul_roles(q->match);
+  tn_status status = cuda_matmul_check_same_dims(q, q->match->out[0]);
+  if (status == TN_OK && roles.beside >= 0)
+    status = cuda_matmul_check_same_dims(q, q->match->in[roles.beside]);
+  if (status != TN_OK || roles.bias < 0) return status;
+  const tn_type *bias = q->match->in[roles.bias];
+  if (bias->rank == 1 && bias->dims[0] == p->n) return TN_OK;
+  return tn_fail(q, TN_EUNSUPPORTED, NULL,
+                 "a summand is neither like the product nor a number for each column");
+}
+
+static tn_status cuda_matmul_check_kind(tn_query *q, const tn_cuda_product *p, int32_t kind) {
   const tn_match *match = q->match;
   tn_status status = TN_OK;
   if (kind == MATMUL_RELU && !tn_operand_is_zero(match, 3))
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "not a ReLU: the other operand of the maximum is not zero");
   if (kind == MATMUL_RELU) return cuda_matmul_check_same_dims(q, match->out[0]);
-  if (kind == MATMUL_ADD) return cuda_matmul_check_same_dims(q, match->in[3]);
+  if (kind == MATMUL_ADD) return cuda_matmul_check_summands(q, p);
   if (kind == MATMUL_BIAS_GRAD) return cuda_matmul_check_bias_grad(q);
   if (kind == MATMUL_GELU || kind == MATMUL_GELU_GRAD) status = cuda_matmul_check_gelu(q);
   if (status == TN_OK && kind == MATMUL_GELU_GRAD) status = cuda_matmul_check_same_dims(q, match->in[2]);
@@ -159,17 +202,25 @@ static tn_status cuda_matmul_check_limits(tn_query *q, const tn_cuda_product *p,
   return TN_OK;
 }
 
+/* cuBLASLt's results are like its operands, or f32 for operands of 16 bits. */
+static tn_status cuda_matmul_check_cast(tn_query *q, const tn_cuda_product *p) {
+  if (p->wide == p->dtype || (p->wide == TN_F32 && tn_dtype_size(p->dtype) == 2)) return TN_OK;
+  return tn_fail(q, TN_EUNSUPPORTED, NULL, "products of %s with results of %s, expected f32 of f16 or bf16",
+                 tn_dtype_name(p->dtype), tn_dtype_name(p->wide));
+}
+
 static bool cuda_matmul_is_empty(const tn_cuda_product *p) { return p->m == 0 || p->n == 0 || p->k == 0; }
 
 static tn_status cuda_matmul_check(tn_query *q, const tn_cuda_product *p, int32_t kind) {
   if (!tn_dtype_is_float(p->dtype))
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "elements are %s, expected f16, bf16, f32 or f64",
                    tn_dtype_name(p->dtype));
-  if (kind == MATMUL_PLAIN) return TN_OK;
+  if (q->match->n_nodes == 1) return TN_OK;
   if (p->dtype == TN_F64) return tn_fail(q, TN_EUNSUPPORTED, NULL, "cuBLASLt has no epilogues for f64");
   if (cuda_matmul_is_empty(p)) return tn_fail(q, TN_EUNSUPPORTED, NULL, "an operand is empty");
-  tn_status status = cuda_matmul_check_limits(q, p, kind);
-  return status == TN_OK ? cuda_matmul_check_kind(q, kind) : status;
+  tn_status status = cuda_matmul_check_cast(q, p);
+  if (status == TN_OK) status = cuda_matmul_check_limits(q, p, kind);
+  return status == TN_OK ? cuda_matmul_check_kind(q, p, kind) : status;
 }
 
 static double cuda_matmul_cost_s(const tn_query *q, const tn_cuda_product *p, const tn_matmul_batch *batch) {
@@ -213,9 +264,10 @@ static tn_status cuda_matmul_prepare(tn_prepare *p, void **made) {
   if (keep == NULL) return TN_ENOMEM;
   *made = keep;
   keep->kind = cuda_matmul_kind(p->match);
+  keep->roles = cuda_matmul_roles(p->match);
   cuda_matmul_fill(p->match, &keep->product, &keep->batch);
   bool empty = cuda_matmul_is_empty(&keep->product);
-  keep->adds_bias = empty || (keep->product.dtype == TN_F64 && cuda_matmul_has_bias(p->match));
+  keep->adds_bias = empty || (keep->product.dtype == TN_F64 && keep->roles.bias >= 0);
   snprintf(name, sizeof name, "matmul_bias_%s", tn_dtype_name(keep->product.dtype));
   tn_status status = keep->adds_bias ? tn_cuda_request(p, &keep->add_bias, "matmul_bias.cu", name) : TN_OK;
   if (status != TN_OK || empty) return status;
@@ -245,23 +297,19 @@ static tn_status cuda_matmul_add_bias(tn_launch *l, const matmul_kernel *k) {
 /* The operands of the products that begin at a, b and d, in elements. */
 static tn_cuda_matrices cuda_matmul_matrices(const tn_launch *l, const matmul_kernel *k, int64_t a, int64_t b,
                                              int64_t d) {
-  int64_t size = (int64_t)tn_dtype_size(k->product.dtype);
+  int64_t size = (int64_t)tn_dtype_size(k->product.dtype), wide = d * (int64_t)tn_dtype_size(k->product.wide);
   bool kept = k->kind == MATMUL_GELU && l->n_out > 1;
-  const char *beside = k->kind == MATMUL_ADD         ? l->in[3].data
-                       : k->kind == MATMUL_GELU_GRAD ? l->in[2].data
-                                                     : NULL;
+  const char *beside = k->roles.beside >= 0 ? l->in[k->roles.beside].data : NULL;
   tn_cuda_matrices x = {.a = (const char *)l->in[0].data + a * size,
                         .b = (const char *)l->in[1].data + b * size,
-                        .d = (char *)l->out[kept ? 1 : 0].data + d * size,
+                        .d = (char *)l->out[kept ? 1 : 0].data + wide,
                         .workspace = l->workspace,
                         .workspace_bytes = l->workspace_bytes};
-  if (k->kind == MATMUL_ADD) x.c = beside + d * size;
-  if (k->kind == MATMUL_GELU_GRAD) x.aux = beside + d * size;
-  if (kept) x.aux = (const char *)l->out[0].data + d * size;
-  if (k->kind == MATMUL_BIAS_GRAD)
-    x.bias = l->out[1].data;
-  else if (k->kind != MATMUL_GELU_GRAD && l->n_in > 2 && !k->adds_bias)
-    x.bias = l->in[2].data;
+  if (k->product.reads_c) x.c = beside + wide;
+  if (k->kind == MATMUL_GELU_GRAD) x.aux = beside + wide;
+  if (kept) x.aux = (const char *)l->out[0].data + wide;
+  if (k->kind == MATMUL_BIAS_GRAD) x.bias = l->out[1].data;
+  if (k->roles.bias >= 0 && !k->adds_bias) x.bias = l->in[k->roles.bias].data;
   return x;
 }
 
@@ -298,6 +346,19 @@ TN_DEFINE_KERNEL(cuda, matmul_add, "cuda_matmul_add", "y = matmul(a, b, bias?); 
                  "a product and a sum behind it", TN_KERNEL_CALLBACKS(cuda_matmul));
 TN_DEFINE_KERNEL(cuda, matmul_gelu_grad, "cuda_matmul_gelu_grad", "y = matmul(a, b); z = gelu_grad(y, x)",
                  "a product and the gradient of a GELU behind it", TN_KERNEL_CALLBACKS(cuda_matmul));
+TN_DEFINE_KERNEL(cuda, matmul_cast, "cuda_matmul_cast", "y = matmul(a, b); z = cast(y)",
+                 "a product of f16 or bf16 with a result in f32", TN_KERNEL_CALLBACKS(cuda_matmul));
+TN_DEFINE_KERNEL(cuda, matmul_cast_add, "cuda_matmul_cast_add",
+                 "y = matmul(a, b); z = cast(y); s = add(z, r)",
+                 "a product of f16 or bf16 and a sum in f32 behind it", TN_KERNEL_CALLBACKS(cuda_matmul));
+TN_DEFINE_KERNEL(cuda, matmul_cast_add_add, "cuda_matmul_cast_add_add",
+                 "y = matmul(a, b); z = cast(y); s = add(z, r); t = add(s, u)",
+                 "a product of f16 or bf16, its bias and a sum in f32 behind it",
+                 TN_KERNEL_CALLBACKS(cuda_matmul));
+TN_DEFINE_KERNEL(cuda, matmul_cast_bias_grad, "cuda_matmul_cast_bias_grad",
+                 "f = cast(d); s = reduce_sum(f); y = matmul(d, x); w = cast(y) -> w, s",
+                 "the gradients of a linear layer's weight and bias, in f32 from f16 or bf16",
+                 TN_KERNEL_CALLBACKS(cuda_matmul));
 TN_DEFINE_KERNEL(cuda, matmul_bias_grad, "cuda_matmul_bias_grad",
                  "s = reduce_sum(d); w = matmul(d, x) -> w, s",
                  "the gradients of a linear layer's weight and bias", TN_KERNEL_CALLBACKS(cuda_matmul));

@@ -76,11 +76,11 @@ static tn_status product_describe(tn_env *env, tn_cuda_product_plan *plan) {
 
 /* A row-major matrix of rows x columns is one of columns x rows to cuBLASLt. */
 static tn_status product_add_layout(tn_env *env, const tn_cuda_product_plan *plan,
-                                    cublasLtMatrixLayout_t *layout, int64_t rows, int64_t columns,
-                                    int64_t step) {
+                                    cublasLtMatrixLayout_t *layout, int32_t dtype, int64_t rows,
+                                    int64_t columns, int64_t step) {
   const tn_cuda_libraries *l = &plan->device->backend->libraries;
   int32_t batch = (int32_t)plan->product.batch;
-  tn_status status = TN_LT(env, l, cublasLtMatrixLayoutCreate, layout, product_data_type(plan->product.dtype),
+  tn_status status = TN_LT(env, l, cublasLtMatrixLayoutCreate, layout, product_data_type(dtype),
                            (uint64_t)columns, (uint64_t)rows, columns);
   if (status == TN_OK && batch > 1)
     status = TN_LT(env, l, cublasLtMatrixLayoutSetAttribute, *layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
@@ -95,17 +95,23 @@ static tn_status product_add_layouts(tn_env *env, tn_cuda_product_plan *plan) {
   const tn_cuda_product *p = &plan->product;
   int64_t a_rows = p->transpose_a ? p->k : p->m, a_columns = p->transpose_a ? p->m : p->k;
   int64_t b_rows = p->transpose_b ? p->n : p->k, b_columns = p->transpose_b ? p->k : p->n;
-  tn_status status = product_add_layout(env, plan, &plan->a, a_rows, a_columns, p->step_a);
-  if (status == TN_OK) status = product_add_layout(env, plan, &plan->b, b_rows, b_columns, p->step_b);
+  tn_status status = product_add_layout(env, plan, &plan->a, p->dtype, a_rows, a_columns, p->step_a);
   if (status == TN_OK)
-    status = product_add_layout(env, plan, &plan->c, p->m, p->n, p->reads_c ? p->step_c : p->step_d);
-  return status == TN_OK ? product_add_layout(env, plan, &plan->d, p->m, p->n, p->step_d) : status;
+    status = product_add_layout(env, plan, &plan->b, p->dtype, b_rows, b_columns, p->step_b);
+  if (status == TN_OK)
+    status = product_add_layout(env, plan, &plan->c, p->wide, p->m, p->n, p->reads_c ? p->step_c : p->step_d);
+  return status == TN_OK ? product_add_layout(env, plan, &plan->d, p->wide, p->m, p->n, p->step_d) : status;
 }
 
 /* ---- choosing ---- */
 
+/* What the addresses of an operand are aligned to: `which` 0 to 16 bytes, 1 to an element. */
+static uint32_t product_alignment(int32_t dtype, int32_t which) {
+  return which == 0 ? WIDE_ALIGNMENT : (uint32_t)tn_dtype_size(dtype);
+}
+
 /* Schemes whose sums have one order: partial sums are not added in place by whichever block comes first. */
-static tn_status product_prefer(tn_env *env, const tn_cuda_product_plan *plan, uint32_t alignment,
+static tn_status product_prefer(tn_env *env, const tn_cuda_product_plan *plan, int32_t which,
                                 cublasLtMatmulPreference_t preference) {
   static const cublasLtMatmulPreferenceAttributes_t operands[] = {
       CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
@@ -118,9 +124,11 @@ static tn_status product_prefer(tn_env *env, const tn_cuda_product_plan *plan, u
   if (status == TN_OK)
     status = TN_LT(env, l, cublasLtMatmulPreferenceSetAttribute, preference,
                    CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes, sizeof schemes);
-  for (int32_t i = 0; i < 4 && status == TN_OK; i++)
+  for (int32_t i = 0; i < 4 && status == TN_OK; i++) {
+    uint32_t alignment = product_alignment(i < 2 ? plan->product.dtype : plan->product.wide, which);
     status = TN_LT(env, l, cublasLtMatmulPreferenceSetAttribute, preference, operands[i], &alignment,
                    sizeof alignment);
+  }
   return status;
 }
 
@@ -139,8 +147,8 @@ static tn_status product_take_algorithm(tn_env *env, tn_cuda_product_plan *plan,
 }
 
 /* The heuristic reads the alignment of the bias and of the auxiliary matrix from their pointers. */
-static tn_status product_set_alignment(tn_env *env, const tn_cuda_product_plan *plan, uint32_t alignment) {
-  const void *address = (const void *)(uintptr_t)alignment;
+static tn_status product_set_alignment(tn_env *env, const tn_cuda_product_plan *plan, int32_t which) {
+  const void *address = (const void *)(uintptr_t)product_alignment(plan->product.wide, which);
   tn_status status = TN_OK;
   if (plan->product.epilogue & PRODUCT_BIASES)
     status = product_set(env, plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &address, sizeof address);
@@ -149,14 +157,13 @@ static tn_status product_set_alignment(tn_env *env, const tn_cuda_product_plan *
   return status;
 }
 
-static tn_status product_choose(tn_env *env, tn_cuda_product_plan *plan, int32_t rank, int32_t which,
-                                uint32_t alignment) {
+static tn_status product_choose(tn_env *env, tn_cuda_product_plan *plan, int32_t rank, int32_t which) {
   const tn_cuda_libraries *l = &plan->device->backend->libraries;
   cublasLtMatmulPreference_t preference = NULL;
   tn_status status = TN_LT(env, l, cublasLtMatmulPreferenceCreate, &preference);
   if (status != TN_OK) return status;
-  status = product_prefer(env, plan, alignment, preference);
-  if (status == TN_OK) status = product_set_alignment(env, plan, alignment);
+  status = product_prefer(env, plan, which, preference);
+  if (status == TN_OK) status = product_set_alignment(env, plan, which);
   if (status == TN_OK) status = product_take_algorithm(env, plan, rank, which, preference);
   (void)l->lt.cublasLtMatmulPreferenceDestroy(preference);
   return status;
@@ -173,9 +180,8 @@ tn_status tn_cuda_product_open(tn_env *env, const tn_cuda_device *device, const 
   cublasLtMatrixLayout_t a = plan->a;
   plan->a = plan->b;
   plan->b = a;
-  status = product_choose(env, plan, rank, 0, WIDE_ALIGNMENT);
-  uint32_t narrow = (uint32_t)tn_dtype_size(product->dtype);
-  return status == TN_OK ? product_choose(env, plan, 0, 1, narrow) : status;
+  status = product_choose(env, plan, rank, 0);
+  return status == TN_OK ? product_choose(env, plan, 0, 1) : status;
 }
 
 void tn_cuda_product_close(tn_cuda_product_plan *plan) {

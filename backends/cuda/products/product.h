@@ -7,7 +7,8 @@
 /* d = epilogue(op(a) op(b) + c), row-major: op(a) is m x k, op(b) k x n, c and d are m x n. cuBLASLt counts
  * columns first, so it gets the transposed product, with the operands exchanged. */
 typedef struct tn_cuda_product {
-  int32_t dtype; /* f16, bf16, f32, f64 */
+  int32_t dtype; /* of a and b: f16, bf16, f32, f64 */
+  int32_t wide;  /* of c, d, bias and the auxiliary matrix: dtype, or f32 for f16 and bf16 */
   bool tf32;     /* operands of f32 are rounded to tf32 */
   bool transpose_a, transpose_b;
   bool reads_c;
