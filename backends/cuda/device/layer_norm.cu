@@ -1,5 +1,6 @@
 /* backends/cuda/device/layer_norm.cu: layer norm of rows. The moments come from elements less the row's first, so that the
- * variance keeps its digits where the mean is far from 0. The result may have the operand's address. */
+ * variance keeps its digits where the mean is far from 0. The result may be narrower than the operand; where it is not, it
+ * may have the operand's address. */
 #include "backends/cuda/device/reduce.cuh"
 #include "backends/cuda/device/rows.cuh"
 
@@ -15,7 +16,7 @@ static __device__ moments_of<A> layer_norm_moments(const layer_norm_args &a, i64
   return finished(s);
 }
 
-template <typename T, int V, typename A>
+template <typename T, typename U, int V, typename A>
 static __device__ void layer_norm_store(const layer_norm_args &a, i64 base, int lane, A mean, A rstd) {
   for (i64 at = lane * V; at < a.n; at += a.lanes * V) {
     pack_of<T, V> p = load_pack<T, V>(a.x, base + at);
@@ -26,11 +27,11 @@ static __device__ void layer_norm_store(const layer_norm_args &a, i64 base, int 
       if (a.weight != 0) y[j] *= ((const A *)a.weight)[at + j];
       if (a.bias != 0) y[j] += ((const A *)a.bias)[at + j];
     }
-    store_pack<T, V>(a.y, base + at, y);
+    store_pack<U, V>(a.y, base + at, y);
   }
 }
 
-template <typename T> static __device__ void layer_norm_rows(const layer_norm_args &a) {
+template <typename T, typename U> static __device__ void layer_norm_rows(const layer_norm_args &a) {
   typedef typename wide_of<T>::type A;
   __shared__ moments_of<A> shared[WARP];
   int lane = (int)threadIdx.x % a.lanes, groups = ROWS_THREADS / a.lanes;
@@ -51,17 +52,19 @@ template <typename T> static __device__ void layer_norm_rows(const layer_norm_ar
       ((A *)a.rstd)[row] = rstd;
     }
     if (a.vector)
-      layer_norm_store<T, vector_of<T>::N>(a, base, lane, mean, rstd);
+      layer_norm_store<T, U, vector_of<T>::N>(a, base, lane, mean, rstd);
     else
-      layer_norm_store<T, 1>(a, base, lane, mean, rstd);
+      layer_norm_store<T, U, 1>(a, base, lane, mean, rstd);
   }
 }
 
-#define LAYER_NORM(T)                                                                                                    \
-  extern "C" __global__ void __launch_bounds__(ROWS_THREADS, 3) layer_norm_##T(const layer_norm_args a) {                   \
-    layer_norm_rows<T>(a);                                                                                               \
+#define LAYER_NORM(name, T, U)                                                                                           \
+  extern "C" __global__ void __launch_bounds__(ROWS_THREADS, 3) layer_norm_##name(const layer_norm_args a) {                \
+    layer_norm_rows<T, U>(a);                                                                                            \
   }
-LAYER_NORM(f16)
-LAYER_NORM(bf16)
-LAYER_NORM(f32)
-LAYER_NORM(f64)
+LAYER_NORM(f16, f16, f16)
+LAYER_NORM(bf16, bf16, bf16)
+LAYER_NORM(f32, f32, f32)
+LAYER_NORM(f64, f64, f64)
+LAYER_NORM(f32_f16, f32, f16)
+LAYER_NORM(f32_bf16, f32, bf16)

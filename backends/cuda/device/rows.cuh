@@ -22,13 +22,15 @@ struct layer_norm_args {
   int vector, lanes;
 };
 
-/* `blocks` blocks; the sums of block b for dweight and dbias are `sums` [b][2][n], and those of its groups of threads
- * lie in shared memory, [group][2][n], unless `in_workspace`, where the block is one group. n is n / pack vectors. */
+/* `blocks` blocks; the sums of block b are `sums` [b][sets][n]: for dweight, for dbias and, of three sets, for dsum. Those
+ * of its groups of threads lie in shared memory, [group][sets][n], unless `in_workspace`, where the block is one group. n is
+ * n / pack vectors. */
 struct layer_norm_grad_args {
   const void *dy, *x, *mean, *rstd, *weight, *more; /* weight may be NULL, and `more`, which is added to dx */
   void *dx, *dweight, *dbias, *sums;
+  void *copy, *dsum; /* of dx, with `more` added, in the type of dy, or NULL; the sum of its rows */
   long long rows, n, blocks;
-  int vector, lanes, in_workspace, pack;
+  int vector, lanes, in_workspace, pack, sets, pad;
 };
 
 #endif

@@ -15,8 +15,9 @@
   X(matmul_relu)                                                                                             \
   X(matmul_gelu)                                                                                             \
   X(matmul_kept_gelu)                                                                                        \
-  X(matmul_add) X(matmul_gelu_grad) X(matmul_bias_grad) X(matmul_cast) X(matmul_cast_add)                    \
-      X(matmul_cast_add_add) X(matmul_cast_bias_grad)
+  X(matmul_add)                                                                                              \
+  X(matmul_gelu_grad) X(matmul_bias_grad) X(matmul_cast) X(matmul_cast_add) X(matmul_cast_add_add)           \
+      X(matmul_cast_bias_grad)
 /* pointwise.c */
 #define TN_CUDA_POINTWISE_KERNELS(X) X(pointwise) X(random_uniform) X(random_normal)
 /* reduce.c, reduce_epilogue.c, all_finite.c */
@@ -32,7 +33,10 @@
 #define TN_CUDA_ROW_KERNELS(X)                                                                               \
   X(softmax)                                                                                                 \
   X(log_softmax)                                                                                             \
-  X(cross_entropy) X(layer_norm) X(layer_norm_grad) X(layer_norm_grad_add) X(embedding) X(embedding_grad)
+  X(cross_entropy)                                                                                           \
+  X(layer_norm) X(layer_norm_grad) X(layer_norm_grad_add) X(layer_norm_cast) X(layer_norm_grad_of_cast)      \
+      X(layer_norm_grad_add_of_cast) X(layer_norm_grad_cast) X(layer_norm_grad_add_cast)                     \
+          X(layer_norm_grad_cast_sum) X(layer_norm_grad_add_cast_sum) X(embedding) X(embedding_grad)
 /* attention.c */
 #define TN_CUDA_ATTENTION_KERNELS(X) X(attention) X(attention_grad)
 /* conv2d.c, pool.c */
