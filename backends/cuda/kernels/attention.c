@@ -1,15 +1,14 @@
 /* backends/cuda/kernels/attention.c: attention and its gradient over tiles, without libraries
- * (device/attention_kernels.cuh). */
-#include <math.h>
+ * (device/attention_kernels.cuh), with the slices in front of it and the concatenation behind it. */
 #include <stdio.h>
 
 #include "backends/cuda/device/attention.cuh"
+#include "backends/cuda/kernels/attention_operands.h"
 #include "backends/cuda/kernels/index.h"
 #include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/modules/modules.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
-#include "tenon/attributes.h"
 
 enum { ROWS = 64, ROWS_F64 = 32 /* of a tile */ };
 
@@ -22,47 +21,33 @@ typedef struct attention_step {
 typedef struct attention_kernel {
   int32_t n_steps;
   attention_step step[3];
+  tn_cuda_attention_use of;
   struct attention_args args;
 } attention_kernel;
 
 /* ---- shapes ---- */
 
-static bool attention_is_gradient(const tn_match *m) { return m->n_in > 3; }
-
-/* (batch, heads, tokens, width), or (batch, tokens, heads * width) */
-static struct attention_rows cuda_attention_rows_of(const tn_type *t, int64_t heads) {
-  const int64_t *d = t->dims;
-  if (t->rank == 4) return (struct attention_rows){NULL, d[1] * d[2] * d[3], d[2] * d[3], d[3]};
-  return (struct attention_rows){NULL, d[1] * d[2], d[2] / heads, d[2]};
+static struct attention_rows cuda_attention_rows_of(const tn_cuda_heads *h) {
+  return (struct attention_rows){NULL, h->batch, h->head, h->row};
 }
 
-static void attention_set_rows(const tn_match *m, struct attention_args *a) {
-  a->q = cuda_attention_rows_of(m->in[0], a->heads);
-  a->k = cuda_attention_rows_of(m->in[1], a->heads);
-  a->v = cuda_attention_rows_of(m->in[2], a->heads);
-  a->y = cuda_attention_rows_of(attention_is_gradient(m) ? m->in[3] : m->out[0], a->heads);
-  a->dy = a->y;
-  a->dq = a->q;
-  a->dk = a->k;
-  a->dv = a->v;
-}
-
-static struct attention_args attention_args_of(const tn_match *m) {
-  const tn_attention_attributes *attributes = m->nodes[0].node->attributes;
-  const tn_type *q = m->in[0], *v = m->in[2];
-  bool together = attributes->heads > 0;
-  int32_t tokens = together ? 1 : 2;
-  int64_t heads = together ? attributes->heads : q->dims[1], per_width = together ? heads : 1;
-  struct attention_args a = {.heads = (int)heads,
-                             .heads_of_batch = q->dims[0] * heads,
-                             .queries = (int)q->dims[tokens],
-                             .keys = (int)v->dims[tokens],
-                             .width = (int)(q->dims[tokens + 1] / per_width),
-                             .value_width = (int)(v->dims[tokens + 1] / per_width),
-                             .causal = attributes->causal};
-  a.scale = attributes->scale != 0 ? attributes->scale : 1 / sqrt((double)a.width);
-  if (heads > 0) attention_set_rows(m, &a);
-  return a;
+static struct attention_args attention_args_of(const tn_cuda_attention_use *of) {
+  return (struct attention_args){.q = cuda_attention_rows_of(&of->q),
+                                 .k = cuda_attention_rows_of(&of->k),
+                                 .v = cuda_attention_rows_of(&of->v),
+                                 .y = cuda_attention_rows_of(&of->y),
+                                 .dy = cuda_attention_rows_of(&of->dy),
+                                 .dq = cuda_attention_rows_of(&of->dq),
+                                 .dk = cuda_attention_rows_of(&of->dk),
+                                 .dv = cuda_attention_rows_of(&of->dv),
+                                 .scale = of->scale,
+                                 .heads = (int)of->heads,
+                                 .heads_of_batch = of->batch * of->heads,
+                                 .queries = (int)of->queries,
+                                 .keys = (int)of->keys,
+                                 .width = (int)of->width,
+                                 .value_width = (int)of->value_width,
+                                 .causal = of->causal};
 }
 
 /* ---- query ---- */
@@ -79,25 +64,29 @@ static tn_status attention_check_sizes(tn_query *q, const struct attention_args 
 }
 
 /* Attention has two products of the pairs, the gradient seven: two of them are computed twice. */
-static double cuda_attention_cost(const tn_query *q, const struct attention_args *a) {
+static double cuda_attention_cost(const tn_query *q, const tn_cuda_attention_use *of) {
+  const struct attention_args args = attention_args_of(of), *a = &args;
   double pairs = (double)a->heads_of_batch * a->queries * a->keys * (a->causal ? 0.5 : 1);
-  double products = attention_is_gradient(q->match) ? 3.5 : 1;
+  double products = of->gradient ? 3.5 : 1;
   double flops = 2 * pairs * (a->width + a->value_width) * products;
-  double rate = q->device->vector_flops_per_s * (q->match->in[0]->dtype == TN_F64 ? 0.2 : 0.4);
+  double rate = q->device->vector_flops_per_s * (of->dtype == TN_F64 ? 0.2 : 0.4);
   return tn_estimate_s(q->device, tn_match_bytes(q->match), flops, rate);
 }
 
 static tn_status cuda_attention_query(tn_query *q) {
-  const struct attention_args a = attention_args_of(q->match);
-  tn_status status = attention_check_sizes(q, &a);
+  tn_cuda_attention_use of;
+  tn_status status = tn_cuda_attention_use_of(&q->env, q->match, &of);
+  if (status != TN_OK) return status;
+  const struct attention_args a = attention_args_of(&of);
+  status = attention_check_sizes(q, &a);
   if (status != TN_OK) return status;
   tn_variant v = {.struct_size = sizeof v,
                   .name = "tiles",
                   .prepared_bytes = sizeof(attention_kernel),
-                  .cost_s = cuda_attention_cost(q, &a),
+                  .cost_s = cuda_attention_cost(q, &of),
                   .deterministic = 1,
                   .capturable = 1};
-  if (attention_is_gradient(q->match)) v.workspace_bytes = (int64_t)tn_type_bytes(q->match->in[4]);
+  if (of.gradient) v.workspace_bytes = (int64_t)tn_type_bytes(q->match->in[of.lse]);
   tn_add_variant(q, &v);
   return TN_OK;
 }
@@ -108,7 +97,7 @@ static tn_status cuda_attention_query(tn_query *q) {
 static tn_status attention_add_step(tn_prepare *p, attention_kernel *keep, const char *what, int32_t width,
                                     int64_t rows) {
   char file[TN_CUDA_FUNCTION_NAME], name[TN_CUDA_FUNCTION_NAME];
-  int32_t dtype = p->match->in[0]->dtype;
+  int32_t dtype = keep->of.dtype;
   int64_t size = dtype == TN_F64 ? ROWS_F64 : ROWS, tiles = (rows + size - 1) / size;
   attention_step *step = &keep->step[keep->n_steps];
   if (rows == 0 || keep->args.heads_of_batch == 0) return TN_OK;
@@ -127,7 +116,7 @@ static tn_status attention_add_delta(tn_prepare *p, attention_kernel *keep) {
   attention_step *step = &keep->step[keep->n_steps];
   if (rows == 0) return TN_OK;
   step->grid = tn_cuda_grid_of(32 * rows, ATTENTION_THREADS, TN_CUDA_BLOCKS);
-  snprintf(file, sizeof file, "attention_%s.cu", tn_dtype_name(p->match->in[0]->dtype));
+  snprintf(file, sizeof file, "attention_%s.cu", tn_dtype_name(keep->of.dtype));
   keep->n_steps++;
   return tn_cuda_request(p, &step->function, file, "attention_delta");
 }
@@ -136,11 +125,12 @@ static tn_status cuda_attention_prepare(tn_prepare *p, void **made) {
   attention_kernel *keep = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
   *made = keep;
-  keep->args = attention_args_of(p->match);
+  tn_status status = tn_cuda_attention_use_of(&p->env, p->match, &keep->of);
+  if (status != TN_OK) return status;
+  keep->args = attention_args_of(&keep->of);
   const struct attention_args *a = &keep->args;
-  if (!attention_is_gradient(p->match))
-    return attention_add_step(p, keep, "forward", a->value_width, a->queries);
-  tn_status status = attention_add_delta(p, keep);
+  if (!keep->of.gradient) return attention_add_step(p, keep, "forward", a->value_width, a->queries);
+  status = attention_add_delta(p, keep);
   if (status == TN_OK) status = attention_add_step(p, keep, "grad_query", a->width, a->queries);
   if (status == TN_OK)
     status = attention_add_step(p, keep, "grad_key", a->width > a->value_width ? a->width : a->value_width,
@@ -156,30 +146,47 @@ static void cuda_attention_release(tn_env *env, void *made) {
 
 /* ---- launch ---- */
 
-static void attention_set_data(const tn_launch *l, struct attention_args *a) {
-  struct attention_rows *const in[] = {&a->q, &a->k, &a->v, &a->y, NULL, &a->dy};
-  struct attention_rows *const out[] = {&a->dq, &a->dk, &a->dv};
-  bool gradient = l->n_in > 3;
-  for (int32_t i = 0; i < l->n_in; i++)
-    if (in[i] != NULL) in[i]->data = l->in[i].data;
-  for (int32_t i = 0; i < l->n_out && gradient; i++) out[i]->data = l->out[i].data;
-  if (!gradient) a->y.data = l->out[0].data;
-  a->lse = gradient ? l->in[4].data : l->out[1].data;
+static void *attention_data_of(const tn_view *views, const tn_cuda_heads *h) {
+  const tn_view *v = &views[h->number];
+  return (char *)v->data + h->first * (int64_t)tn_dtype_size(v->type.dtype);
+}
+
+static void attention_set_data(const tn_launch *l, const tn_cuda_attention_use *of,
+                               struct attention_args *a) {
+  a->q.data = attention_data_of(l->in, &of->q);
+  a->k.data = attention_data_of(l->in, &of->k);
+  a->v.data = attention_data_of(l->in, &of->v);
+  a->y.data = attention_data_of(of->gradient ? l->in : l->out, &of->y);
+  a->lse = (of->gradient ? l->in : l->out)[of->lse].data;
   a->delta = l->workspace;
+  if (!of->gradient) return;
+  a->dy.data = attention_data_of(l->in, &of->dy);
+  a->dq.data = attention_data_of(l->out, &of->dq);
+  a->dk.data = attention_data_of(l->out, &of->dk);
+  a->dv.data = attention_data_of(l->out, &of->dv);
 }
 
 static tn_status cuda_attention_launch(tn_launch *l) {
   const attention_kernel *k = l->prepared;
   struct attention_args a = k->args;
   tn_status status = TN_OK;
-  attention_set_data(l, &a);
+  attention_set_data(l, &k->of, &a);
   for (int32_t i = 0; i < k->n_steps && status == TN_OK; i++)
     status = tn_cuda_launch(l, &k->step[i].function, &k->step[i].grid, &a, sizeof a);
   return status;
 }
 
-TN_DEFINE_KERNEL(cuda, attention, "cuda_attention", "y, lse = attention(q, k, v)", "attention over tiles",
-                 TN_KERNEL_CALLBACKS(cuda_attention));
-TN_DEFINE_KERNEL(cuda, attention_grad, "cuda_attention_grad",
-                 "dq, dk, dv = attention_grad(q, k, v, y, lse, dy)", "the gradient of attention over tiles",
-                 TN_KERNEL_CALLBACKS(cuda_attention));
+#define SLICES "&a = slice(x); &b = slice(x); &c = slice(x); "
+#define ATTENTION(NAME, PATTERN, WHAT)                                                                       \
+  TN_DEFINE_KERNEL(cuda, NAME, "cuda_" #NAME, PATTERN, WHAT, TN_KERNEL_CALLBACKS(cuda_attention))
+
+ATTENTION(attention, "y, lse = attention(q, k, v)", "attention over tiles");
+ATTENTION(attention_split, SLICES "y, lse = attention(a, b, c)",
+          "attention over tiles, on queries, keys and values in one tensor");
+ATTENTION(attention_grad, "dq, dk, dv = attention_grad(q, k, v, y, lse, dy)",
+          "the gradient of attention over tiles");
+ATTENTION(attention_grad_joined, "dq, dk, dv = attention_grad(q, k, v, y, lse, dy); d = concat(dq, dk, dv)",
+          "the gradient of attention over tiles, in one tensor");
+ATTENTION(attention_grad_split,
+          SLICES "dq, dk, dv = attention_grad(a, b, c, y, lse, dy); d = concat(dq, dk, dv)",
+          "the gradient of attention over tiles, on queries, keys and values in one tensor and into another");

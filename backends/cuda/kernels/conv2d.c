@@ -1,5 +1,6 @@
 /* backends/cuda/kernels/conv2d.c: conv2d and its gradients without libraries, as products in tiles or, where
- * a group has few channels, element by element (device/conv2d_kernels.cuh). */
+ * a group has few channels, element by element (device/conv2d_kernels.cuh). The gradient of the weight of f16
+ * and bf16 is also computed in f32, where the graph casts it: its sums are f32 in any case. */
 #include <stdio.h>
 
 #include "backends/cuda/device/conv2d.cuh"
@@ -81,6 +82,9 @@ static tn_status conv2d_check(tn_query *q, const conv2d_types *t) {
                            (double)t->weight->dims[2 + i] * (double)a->dilation.v[i] +
                            (double)a->stride.v[i] <
                        CONV_PLACES;
+  if (q->match->n_nodes > 1 && (tn_dtype_size(t->x->dtype) != 2 || q->match->out[0]->dtype != TN_F32))
+    return tn_fail(q, TN_EUNSUPPORTED, NULL, "a cast of %s to %s, expected f16 or bf16 to f32",
+                   tn_dtype_name(t->x->dtype), tn_dtype_name(q->match->out[0]->dtype));
   if (fits) return TN_OK;
   return tn_fail(
       q, TN_EUNSUPPORTED, "shape",
@@ -144,7 +148,8 @@ static conv2d_plan conv2d_plan_of(const tn_match *m, int32_t mode, int32_t how, 
                               .c = (int)t.weight->dims[1],
                               .o = (int)(t.weight->dims[0] / attributes->groups),
                               .channels_inner = how == TN_CUDA_CHANNELS_LAST,
-                              .count = tn_type_count(m->out[0])};
+                              .count = tn_type_count(m->out[0]),
+                              .wide = m->out[0]->dtype != m->in[0]->dtype};
   for (int32_t i = 0; i < 2; i++) p.args.axis[i] = conv2d_axis(attributes, i, &t, mode);
   conv2d_set_product(&p);
   if (p.args.count > 0) conv2d_set_blocks(&p, processors);
@@ -157,7 +162,7 @@ static int64_t conv2d_sum_bytes(int32_t dtype) { return dtype == TN_F64 ? 8 : 4;
 
 static double cuda_conv2d_cost(const tn_query *q, const conv2d_plan *p) {
   double flops = 2 * (double)p->rows * (double)p->columns * (double)p->terms * p->args.groups;
-  double rate = q->device->vector_flops_per_s * (q->match->out[0]->dtype == TN_F64 ? 0.2 : 0.4);
+  double rate = q->device->vector_flops_per_s * (q->match->in[0]->dtype == TN_F64 ? 0.2 : 0.4);
   return tn_estimate_s(q->device, tn_match_bytes(q->match), flops, rate);
 }
 
@@ -197,7 +202,7 @@ static tn_status conv2d_request(tn_prepare *p, conv2d_kernel *keep) {
   static const char *const modes[] = {"forward", "input", "weight"};
   char file[TN_CUDA_FUNCTION_NAME], name[TN_CUDA_FUNCTION_NAME];
   const conv2d_plan *plan = &keep->plan;
-  snprintf(file, sizeof file, "conv2d_%s.cu", tn_dtype_name(p->match->out[0]->dtype));
+  snprintf(file, sizeof file, "conv2d_%s.cu", tn_dtype_name(p->match->in[0]->dtype));
   snprintf(name, sizeof name, "conv_%s_%s", modes[plan->mode],
            plan->direct                      ? "direct"
            : p->variant == TN_CUDA_ROW_MAJOR ? "planes"
@@ -248,7 +253,7 @@ static void conv2d_set_operands(const tn_launch *l, int32_t mode, struct conv_ar
     a->x = l->in[0].data;
   if (mode == WEIGHT) a->y = l->in[1].data;
   a->to = l->out[0].data;
-  a->parts = l->workspace;
+  a->parts = a->wide && a->splits == 1 ? l->out[0].data : l->workspace;
 }
 
 static tn_status cuda_conv2d_launch(tn_launch *l) {
@@ -271,5 +276,10 @@ TN_DEFINE_KERNEL(cuda, conv2d_grad_input, "cuda_conv2d_grad_input", "dx = conv2d
                  .launch = cuda_conv2d_launch);
 TN_DEFINE_KERNEL(cuda, conv2d_grad_weight, "cuda_conv2d_grad_weight", "dw = conv2d_grad_weight(x, dy)",
                  "products of tiles over the pixels of all images, in parts",
+                 .query = cuda_conv2d_weight_query, .prepare = cuda_conv2d_weight_prepare,
+                 .release = cuda_conv2d_release, .launch = cuda_conv2d_launch);
+TN_DEFINE_KERNEL(cuda, conv2d_grad_weight_cast, "cuda_conv2d_grad_weight_cast",
+                 "dw = conv2d_grad_weight(x, dy); c = cast(dw)",
+                 "products of tiles over the pixels of all images, in parts, with a result in f32",
                  .query = cuda_conv2d_weight_query, .prepare = cuda_conv2d_weight_prepare,
                  .release = cuda_conv2d_release, .launch = cuda_conv2d_launch);

@@ -16,8 +16,8 @@
   X(matmul_gelu)                                                                                             \
   X(matmul_kept_gelu)                                                                                        \
   X(matmul_add)                                                                                              \
-  X(matmul_gelu_grad) X(matmul_bias_grad) X(matmul_cast) X(matmul_cast_add) X(matmul_cast_add_add)           \
-      X(matmul_cast_bias_grad)
+  X(matmul_gelu_grad)                                                                                        \
+  X(matmul_bias_grad) X(matmul_cast) X(matmul_cast_add) X(matmul_cast_add_add) X(matmul_cast_bias_grad)
 /* pointwise.c */
 #define TN_CUDA_POINTWISE_KERNELS(X) X(pointwise) X(random_uniform) X(random_normal)
 /* reduce.c, reduce_epilogue.c, all_finite.c */
@@ -34,16 +34,21 @@
   X(softmax)                                                                                                 \
   X(log_softmax)                                                                                             \
   X(cross_entropy)                                                                                           \
-  X(layer_norm) X(layer_norm_grad) X(layer_norm_grad_add) X(layer_norm_cast) X(layer_norm_grad_of_cast)      \
-      X(layer_norm_grad_add_of_cast) X(layer_norm_grad_cast) X(layer_norm_grad_add_cast)                     \
-          X(layer_norm_grad_cast_sum) X(layer_norm_grad_add_cast_sum) X(embedding) X(embedding_grad)
+  X(layer_norm)                                                                                              \
+  X(layer_norm_grad)                                                                                         \
+  X(layer_norm_grad_add)                                                                                     \
+  X(layer_norm_cast) X(layer_norm_grad_of_cast) X(layer_norm_grad_add_of_cast) X(layer_norm_grad_cast)       \
+      X(layer_norm_grad_add_cast) X(layer_norm_grad_cast_sum) X(layer_norm_grad_add_cast_sum) X(embedding)   \
+          X(embedding_grad)
 /* attention.c */
-#define TN_CUDA_ATTENTION_KERNELS(X) X(attention) X(attention_grad)
+#define TN_CUDA_ATTENTION_KERNELS(X)                                                                         \
+  X(attention) X(attention_split) X(attention_grad) X(attention_grad_joined) X(attention_grad_split)
 /* conv2d.c, pool.c */
 #define TN_CUDA_WINDOW_KERNELS(X)                                                                            \
   X(conv2d)                                                                                                  \
   X(conv2d_grad_input)                                                                                       \
-  X(conv2d_grad_weight) X(max_pool2d) X(max_pool2d_grad) X(avg_pool2d) X(avg_pool2d_grad)
+  X(conv2d_grad_weight)                                                                                      \
+  X(conv2d_grad_weight_cast) X(max_pool2d) X(max_pool2d_grad) X(avg_pool2d) X(avg_pool2d_grad)
 /* movement.c, crop.c */
 #define TN_CUDA_MOVEMENT_KERNELS(X) X(transpose) X(slice) X(pad) X(concat) X(pack) X(crop)
 

@@ -63,11 +63,13 @@ static const tn_node *cuda_matmul_node(const tn_match *match) { return cuda_matm
 
 static bool cuda_matmul_has_cast(const tn_match *match) { return cuda_matmul_find(match, "cast") != NULL; }
 
-/* What is added to a cast product: a matrix like it, or a number for each column. */
+/* The summands of a cast product: numbers for each column and a matrix like it, in either order. Query
+ * refuses others: two of a kind are taken for one of each. */
 static void cuda_matmul_find_summands(const tn_match *match, matmul_roles *roles) {
-  const tn_type *y = &cuda_matmul_node(match)->out[0];
-  for (int32_t i = 2; i < match->n_in; i++)
-    *(tn_type_same_dims(match->in[i], y) && roles->beside < 0 ? &roles->beside : &roles->bias) = i;
+  for (int32_t i = 2; i < match->n_in; i++) {
+    bool is_bias = roles->beside >= 0 || (match->in[i]->rank == 1 && roles->bias < 0);
+    *(is_bias ? &roles->bias : &roles->beside) = i;
+  }
 }
 
 static matmul_roles cuda_matmul_roles(const tn_match *match) {

@@ -105,7 +105,7 @@ static tn_status product_add_layouts(tn_env *env, tn_cuda_product_plan *plan) {
 
 /* ---- choosing ---- */
 
-/* What the addresses of an operand are aligned to: `which` 0 to 16 bytes, 1 to an element. */
+/* The alignment of an operand's addresses: `which` 0 to 16 bytes, 1 to an element. */
 static uint32_t product_alignment(int32_t dtype, int32_t which) {
   return which == 0 ? WIDE_ALIGNMENT : (uint32_t)tn_dtype_size(dtype);
 }
