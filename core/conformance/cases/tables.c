@@ -3,9 +3,9 @@
 
 #include "core/conformance/cases/cases.h"
 
-const tn_case *const tn_case_tables[] = {tn_pointwise_cases, tn_fill_cases,   tn_reduce_cases,
-                                         tn_product_cases,   tn_norm_cases,   tn_loss_cases,
-                                         tn_movement_cases,  tn_update_cases, NULL};
+const tn_case *const tn_case_tables[] = {
+    tn_pointwise_cases, tn_fill_cases,     tn_reduce_cases, tn_product_cases, tn_norm_cases,
+    tn_loss_cases,      tn_movement_cases, tn_update_cases, tn_mixed_cases,   NULL};
 
 /* A cast to integers is not defined for NaN and infinities; the mask of dropout multiplies by 0. */
 bool tn_case_takes_special(const tn_case *c) {
