@@ -3,10 +3,12 @@
 #include <string.h>
 
 #include "backends/cuda/objects.h"
+#include "backends/cuda/cudnn/backend.h"
 #include "backends/cuda/modules/modules.h"
 
 static void cuda_backend_close(tn_env *env, void *backend) {
   tn_cuda_backend_object *b = backend;
+  tn_cudnn_backend_close(env, b);
   tn_cuda_libraries_close(&b->libraries);
   tn_delete(env, b);
 }
@@ -29,6 +31,7 @@ static tn_status cuda_backend_open(tn_env *env, const void *options, void **back
   b->env = *env;
   b->options = options;
   tn_status status = tn_cuda_libraries_open(env, b->options->libraries, &b->libraries);
+  if (status == TN_OK) status = tn_cudnn_backend_open(env, b);
   if (status != TN_OK) {
     cuda_backend_close(env, b);
     return status;
@@ -56,7 +59,8 @@ static int32_t cuda_backend_library(tn_env *env, void *backend, int32_t index, t
                                                        [TN_CUDA_LIBRARY_LT] = "cuBLASLt"};
   const tn_cuda_backend_object *b = backend;
   (void)env;
-  if (index >= TN_CUDA_LIBRARIES) return 0;
+  if (index == TN_CUDA_LIBRARIES) return tn_cudnn_describe_library(b, library);
+  if (index > TN_CUDA_LIBRARIES) return 0;
   library->name = names[index];
   library->version = b->versions[index];
   library->path = b->libraries.path[index];
@@ -66,6 +70,8 @@ static int32_t cuda_backend_library(tn_env *env, void *backend, int32_t index, t
 static const tn_option options[] = {
     TN_OPT(tn_cuda_options, libraries, TN_OPT_TEXT, "", NULL,
            "folders, separated by ':', where the libraries of CUDA are looked for first"),
+    TN_OPT(tn_cuda_options, cudnn, TN_OPT_FLAG, "yes", NULL,
+           "compute convolutions and attention with cuDNN where it is found"),
     TN_OPT(tn_cuda_options, check, TN_OPT_FLAG, "no", NULL,
            "wait after each launch, so that a failure names its op; nothing is captured"),
     TN_OPT(tn_cuda_options, images, TN_OPT_TEXT, "", NULL,

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "backends/cuda/objects.h"
+#include "backends/cuda/cudnn/backend.h"
 #include "backends/cuda/modules/modules.h"
 
 enum { OLDEST_ARCH = 75 };
@@ -12,6 +13,7 @@ void tn_cuda_device_close(tn_env *env, void *device) {
   tn_cuda_device *d = device;
   const tn_cuda_libraries *l = &d->backend->libraries;
   if (d->context != NULL) tn_cuda_enter_to_free(d);
+  tn_cudnn_device_close(env, d);
   tn_cuda_modules_destroy(env, d->modules);
   if (d->lt != NULL) (void)l->lt.cublasLtDestroy(d->lt);
   if (d->context != NULL) {
@@ -50,6 +52,11 @@ tn_status tn_cuda_device_open(tn_env *env, void *backend, int32_t index, void **
   else
     tn_cuda_device_close(env, d);
   return status;
+}
+
+tn_status tn_cuda_finish_prepare(tn_env *env, void *device) {
+  tn_status status = tn_cuda_finish_functions(env, device);
+  return status == TN_OK ? tn_cudnn_finish_prepare(env, device) : status;
 }
 
 /* ---- memory ---- */

@@ -18,6 +18,7 @@ typedef struct tn_cuda_options {
   const char *cache;     /* set by the host: a folder for compiled kernels, or "" */
   const char *images;    /* a folder with kernels that nvcc compiled; "": the plugin's */
   int32_t check;         /* wait after each launch */
+  int32_t cudnn;         /* use cuDNN where it is found */
 } tn_cuda_options;
 
 /* Properties of a device that kernels need in every prepare. */
@@ -31,6 +32,7 @@ typedef struct tn_cuda_backend_object {
   tn_env env; /* of open */
   const tn_cuda_options *options;
   tn_cuda_libraries libraries;
+  struct tn_cudnn_library *cudnn;       /* cudnn/library.h; NULL: built or run without cuDNN */
   char versions[TN_CUDA_LIBRARIES][16]; /* "13.0" */
   char details[2048];                   /* of the device whose properties were read last */
 } tn_cuda_backend_object;
@@ -46,6 +48,7 @@ typedef struct tn_cuda_device {
   tn_cuda_limits limits;
   tn_cuda_modules *modules;
   cublasLtHandle_t lt;
+  struct tn_cudnn_device *cudnn; /* cudnn/plan.c; NULL: not used yet */
   bool capturing;
   tn_cuda native;
 } tn_cuda_device;
@@ -96,6 +99,9 @@ tn_status tn_cuda_stream_wait(tn_env *env, void *stream);
 tn_status tn_cuda_copy_bytes(tn_env *env, void *stream, int32_t direction, void *to, const void *from,
                              uint64_t bytes);
 tn_status tn_cuda_fill_zero(tn_env *env, void *stream, void *address, uint64_t bytes);
+
+/* device.c */
+tn_status tn_cuda_finish_prepare(tn_env *env, void *device);
 
 /* event.c */
 tn_status tn_cuda_event_new(tn_env *env, void *device, void **event);

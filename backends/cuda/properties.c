@@ -4,8 +4,8 @@
 
 #include "backends/cuda/objects.h"
 
-/* Attributes by the names that cuDNN's description of a device has (anchors: deviceless compilation), in the
- * JSON that kernels may read. */
+/* Attributes by the names that cuDNN's description of a device has, in the JSON that kernels may read; cuDNN
+ * ignores the others. */
 typedef struct property_name {
   const char *name;
   CUdevice_attribute attribute;
@@ -23,12 +23,6 @@ static const property_name property_names[] = {
     {"maxCtasPerSM", CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR},
     {"maxThreadsPerBlock", CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK},
     {"maxThreadsPerSM", CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR},
-    {"maxGridSizeX", CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X},
-    {"maxGridSizeY", CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y},
-    {"maxGridSizeZ", CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z},
-    {"maxBlockSizeX", CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X},
-    {"maxBlockSizeY", CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y},
-    {"maxBlockSizeZ", CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z},
     {"pciDeviceId", CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID},
     {"isTccDriver", CU_DEVICE_ATTRIBUTE_TCC_DRIVER},
     {"supportCoopLaunch", CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH},
@@ -85,10 +79,33 @@ static tn_status property_read_rates(tn_env *env, const tn_cuda_libraries *l, CU
   return status;
 }
 
+/* ", "name": [x, y, z]" of three attributes that follow each other. */
+static tn_status property_write_sizes(tn_env *env, tn_cuda_backend_object *b, CUdevice device,
+                                      const char *name, CUdevice_attribute first, size_t *n) {
+  int32_t size[3];
+  for (int32_t i = 0; i < 3; i++) {
+    tn_status status =
+        property_read(env, &b->libraries, device, (CUdevice_attribute)((int32_t)first + i), &size[i]);
+    if (status != TN_OK) return status;
+  }
+  *n += (size_t)snprintf(b->details + *n, sizeof b->details - *n, ", \"%s\": [%d, %d, %d]", name, size[0],
+                         size[1], size[2]);
+  return TN_OK;
+}
+
+/* Names of devices have no characters that JSON escapes. */
 static tn_status property_write_details(tn_env *env, tn_cuda_backend_object *b, CUdevice device,
                                         tn_device_properties *p) {
-  size_t n = (size_t)snprintf(b->details, sizeof b->details, "{\"deviceVer\": %d, \"driverVer\": %d",
-                              p->arch * 10, b->libraries.driver_version);
+  size_t n = (size_t)snprintf(b->details, sizeof b->details,
+                              "{\"deviceName\": \"%s\", \"totalGlobalMem\": %lld, \"cudaDeviceId\": %d, "
+                              "\"deviceVer\": %d, \"driverVer\": %d",
+                              p->name, (long long)p->memory_bytes, (int)device, p->arch * 10,
+                              b->libraries.driver_version);
+  tn_status written =
+      property_write_sizes(env, b, device, "maxGridSize", CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, &n);
+  if (written == TN_OK)
+    written = property_write_sizes(env, b, device, "maxBlockSize", CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, &n);
+  if (written != TN_OK) return written;
   for (size_t i = 0; i < sizeof property_names / sizeof *property_names; i++) {
     int32_t value;
     tn_status status = property_read(env, &b->libraries, device, property_names[i].attribute, &value);

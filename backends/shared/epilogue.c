@@ -30,7 +30,7 @@ static bool epilogue_allocate(const void *handle, tn_epilogue_part *p, const tn_
   return p->types && p->out_number && p->constant && p->constant_node && p->nodes && p->numbers && p->source;
 }
 
-static void epilogue_drop_match(const void *handle, tn_epilogue_part *p) {
+void tn_epilogue_drop_part(const void *handle, tn_epilogue_part *p) {
   void *const blocks[] = {p->types, p->out_number, p->constant, p->constant_node,
                           p->nodes, p->numbers,    p->source};
   for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) tn_delete(handle, blocks[i]);
@@ -94,47 +94,81 @@ static int32_t epilogue_region_operand(const tn_match *m, int32_t operand, tn_ep
   return (*n_in)++;
 }
 
+/* The nodes of a match: `op` is the last statement, and the only one where the first node may be the
+ * region's. */
+typedef struct epilogue_nodes {
+  const tn_match *match;
+  const tn_match_node *op;
+  int32_t first; /* nodes before it are statements */
+} epilogue_nodes;
+
+static bool epilogue_is_in_region(const epilogue_nodes *e, int32_t node) {
+  return node >= e->first && &e->match->nodes[node] != e->op;
+}
+
 /* The operands of the region: the op's results, then operands of the launch. */
-static int32_t epilogue_list_operands(const tn_match *m, const tn_match_node *op, tn_epilogue_part *p) {
+static int32_t epilogue_list_operands(const epilogue_nodes *e, tn_epilogue_part *p) {
+  const tn_match *m = e->match;
   int32_t n_in = 0;
-  for (; n_in < op->node->n_out; n_in++) {
-    p->types[n_in] = &op->node->out[n_in];
-    p->source[n_in] = epilogue_source_of_result(m, op, n_in);
+  for (; n_in < e->op->node->n_out; n_in++) {
+    p->types[n_in] = &e->op->node->out[n_in];
+    p->source[n_in] = epilogue_source_of_result(m, e->op, n_in);
   }
   for (int32_t i = 0; i < m->n_nodes; i++)
-    for (int32_t k = 0; &m->nodes[i] != op && k < m->nodes[i].node->n_in; k++)
+    for (int32_t k = 0; epilogue_is_in_region(e, i) && k < m->nodes[i].node->n_in; k++)
       if (m->nodes[i].in[k] >= 0 && m->nodes[i].in[k] < m->n_in)
         epilogue_region_operand(m, m->nodes[i].in[k], p, &n_in);
   return n_in;
 }
 
-/* A number of the match as the region numbers it. Results of nodes behind the op's move down by its own. */
-static int32_t epilogue_region_number(const tn_match *m, const tn_match_node *op, tn_epilogue_part *p,
-                                      int32_t n_in, int32_t number) {
-  int32_t n_out = op->node->n_out;
+/* A number of the match as the region numbers it. Results of the region move down by those of the statements.
+ */
+static int32_t epilogue_region_number(const epilogue_nodes *e, tn_epilogue_part *p, int32_t n_in,
+                                      int32_t number) {
+  const tn_match *m = e->match;
+  int32_t n_out = e->op->node->n_out, of_statements = 0;
   if (number < 0) return number;
   if (number < m->n_in) return epilogue_region_operand(m, number, p, &n_in);
-  if (number >= op->first_out && number < op->first_out + n_out) return number - op->first_out;
-  return n_in + number - m->n_in - (number > op->first_out ? n_out : 0);
+  if (number >= e->op->first_out && number < e->op->first_out + n_out) return number - e->op->first_out;
+  for (int32_t i = 0; i < m->n_nodes; i++)
+    if (!epilogue_is_in_region(e, i) && m->nodes[i].first_out < number)
+      of_statements += m->nodes[i].node->n_out;
+  return n_in + number - m->n_in - of_statements;
 }
 
-static void epilogue_split_region(const tn_match *m, const tn_match_node *op, tn_epilogue_part *p) {
-  int32_t n_in = epilogue_list_operands(m, op, p), n_nodes = 0, n_out = 0, *numbers = p->numbers;
+static bool epilogue_is_made_in_region(const epilogue_nodes *e, int32_t number) {
+  for (int32_t i = 0; i < e->match->n_nodes; i++) {
+    const tn_match_node *n = &e->match->nodes[i];
+    if (number >= n->first_out && number < n->first_out + n->node->n_out) return epilogue_is_in_region(e, i);
+  }
+  return false;
+}
+
+static void epilogue_split_region(const epilogue_nodes *e, tn_epilogue_part *p) {
+  const tn_match *m = e->match;
+  int32_t n_in = epilogue_list_operands(e, p), n_nodes = 0, n_out = 0, *numbers = p->numbers;
   for (int32_t i = 0; i < m->n_nodes; i++) {
     const tn_match_node *n = &m->nodes[i];
-    if (n == op) continue;
-    p->nodes[n_nodes++] =
-        (tn_match_node){n->node, numbers, epilogue_region_number(m, op, p, n_in, n->first_out)};
-    for (int32_t k = 0; k < n->node->n_in; k++) *numbers++ = epilogue_region_number(m, op, p, n_in, n->in[k]);
+    if (!epilogue_is_in_region(e, i)) continue;
+    p->nodes[n_nodes++] = (tn_match_node){n->node, numbers, epilogue_region_number(e, p, n_in, n->first_out)};
+    for (int32_t k = 0; k < n->node->n_in; k++) *numbers++ = epilogue_region_number(e, p, n_in, n->in[k]);
   }
   for (int32_t k = 0; k < m->n_out; k++) {
-    int32_t number = epilogue_region_number(m, op, p, n_in, m->out_number[k]);
-    if (number < op->node->n_out) continue; /* a result of the op */
+    if (!epilogue_is_made_in_region(e, m->out_number[k])) continue;
     p->types[n_in + n_out] = m->out[k];
     p->source[n_in + n_out] = (tn_epilogue_source){TN_EPILOGUE_RESULT, k};
-    p->out_number[n_out++] = number;
+    p->out_number[n_out++] = epilogue_region_number(e, p, n_in, m->out_number[k]);
   }
   epilogue_finish_match(p, n_in, n_out, n_nodes);
+}
+
+tn_status tn_epilogue_region(const void *handle, const tn_match *m, int32_t n_statements,
+                             tn_epilogue_part *region) {
+  const epilogue_nodes e = {m, &m->nodes[n_statements - 1], n_statements};
+  *region = (tn_epilogue_part){{0}};
+  if (!epilogue_allocate(handle, region, m)) return TN_ENOMEM;
+  epilogue_split_region(&e, region);
+  return TN_OK;
 }
 
 tn_status tn_epilogue_split(const void *handle, const tn_match *m, const tn_match_node *op, tn_epilogue *e) {
@@ -144,11 +178,11 @@ tn_status tn_epilogue_split(const void *handle, const tn_match *m, const tn_matc
                    op->node->op);
   if (!epilogue_allocate(handle, &e->op, m) || !epilogue_allocate(handle, &e->region, m)) return TN_ENOMEM;
   epilogue_split_op(m, op, &e->op);
-  epilogue_split_region(m, op, &e->region);
+  epilogue_split_region(&(epilogue_nodes){m, op, 0}, &e->region);
   return TN_OK;
 }
 
 void tn_epilogue_drop(const void *handle, tn_epilogue *e) {
-  epilogue_drop_match(handle, &e->op);
-  epilogue_drop_match(handle, &e->region);
+  tn_epilogue_drop_part(handle, &e->op);
+  tn_epilogue_drop_part(handle, &e->region);
 }

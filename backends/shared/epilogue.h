@@ -38,6 +38,11 @@ typedef struct tn_epilogue {
  * is absent. The epilogue is to be dropped in either case; it refers to the match. */
 tn_status tn_epilogue_split(const void *handle, const tn_match *match, const tn_match_node *op,
                             tn_epilogue *epilogue);
+/* The region behind several statements, which are the first nodes of the match. Its operands are the results
+ * of the last statement, then operands of the match. To be dropped in either case. */
+tn_status tn_epilogue_region(const void *handle, const tn_match *match, int32_t n_statements,
+                             tn_epilogue_part *region);
+void tn_epilogue_drop_part(const void *handle, tn_epilogue_part *part);
 void tn_epilogue_drop(const void *handle, tn_epilogue *epilogue);
 
 #endif

@@ -4,12 +4,9 @@
 #ifndef TN_CUDA_REDUCE_RESULTS_CUH
 #define TN_CUDA_REDUCE_RESULTS_CUH
 
+#include "backends/cuda/device/epilogue.cuh"
 #include "backends/cuda/device/reduce.cuh"
 #include "backends/cuda/device/reduce_args.cuh"
-
-struct no_epilogue {};
-template <typename A> static __device__ inline void after(const no_epilogue &, i64, A) {}
-template <typename A> static __device__ inline void after(const no_epilogue &, i64, A, A) {}
 
 static __device__ inline i64 loops_offset(const reduce_loops &l, i64 at) {
   i64 offset = 0;

@@ -97,27 +97,37 @@ static bool search_python(library_search *s) {
          search_pattern(s, "/usr/local", "/lib/python3*/dist-packages/nvidia/*/lib");
 }
 
-static tn_status search_fail(tn_env *env, const library_search *s, const char *folders) {
+static void search_explain(const library_search *s, const char *folders, char why[TN_CUDA_WHY]) {
   char names[256] = "";
   for (int32_t i = 0; i < TN_CUDA_NAMES && s->wanted->names[i] != NULL; i++)
     snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? " or " : "",
              s->wanted->names[i]);
-  if (*s->error)
-    return tn_fail(env, TN_EUNAVAILABLE, NULL, "%s cannot be loaded: %s; %s", s->wanted->title, s->error,
-                   s->wanted->remedy);
-  return tn_fail(
-      env, TN_EUNAVAILABLE, NULL,
+  if (*s->error) {
+    snprintf(why, TN_CUDA_WHY, "%s cannot be loaded: %s; %s", s->wanted->title, s->error, s->wanted->remedy);
+    return;
+  }
+  snprintf(
+      why, TN_CUDA_WHY,
       "%s is not found: no %s in %s%sthe places of the loader, CUDA_PATH, CUDA_HOME, /usr/local/cuda, or "
       "Python's nvidia packages; %s",
       s->wanted->title, names, folders, *folders ? ", " : "", s->wanted->remedy);
 }
 
-tn_status tn_cuda_find_library(tn_env *env, const char *folders, const tn_cuda_wanted *wanted, void **handle,
-                               char path[TN_CUDA_PATH]) {
+bool tn_cuda_search_library(const char *folders, const tn_cuda_wanted *wanted, void **handle,
+                            char path[TN_CUDA_PATH], char why[TN_CUDA_WHY]) {
   library_search s = {.wanted = wanted, .path = path};
   *handle = NULL;
-  if (!search_list(&s, folders) && !search_system(&s) && !search_toolkit(&s) && !search_python(&s))
-    return search_fail(env, &s, folders);
+  if (!search_list(&s, folders) && !search_system(&s) && !search_toolkit(&s) && !search_python(&s)) {
+    search_explain(&s, folders, why);
+    return false;
+  }
   *handle = s.handle;
-  return TN_OK;
+  return true;
+}
+
+tn_status tn_cuda_find_library(tn_env *env, const char *folders, const tn_cuda_wanted *wanted, void **handle,
+                               char path[TN_CUDA_PATH]) {
+  char why[TN_CUDA_WHY];
+  if (tn_cuda_search_library(folders, wanted, handle, path, why)) return TN_OK;
+  return tn_fail(env, TN_EUNAVAILABLE, NULL, "%s", why);
 }

@@ -2,9 +2,11 @@
 #ifndef TN_BACKENDS_CUDA_DRIVER_SEARCH_H
 #define TN_BACKENDS_CUDA_DRIVER_SEARCH_H
 
+#include <stdbool.h>
+
 #include "tenon/api.h"
 
-enum { TN_CUDA_NAMES = 8, TN_CUDA_PATH = 512 };
+enum { TN_CUDA_NAMES = 8, TN_CUDA_PATH = 512, TN_CUDA_WHY = 2048 };
 
 typedef struct tn_cuda_wanted {
   const char *title;                /* "the NVIDIA driver" */
@@ -18,5 +20,8 @@ typedef struct tn_cuda_wanted {
  * and the remedy. */
 tn_status tn_cuda_find_library(tn_env *env, const char *folders, const tn_cuda_wanted *wanted, void **handle,
                                char path[TN_CUDA_PATH]);
+/* The same, for a library that may be missing. false: `why` has the text. */
+bool tn_cuda_search_library(const char *folders, const tn_cuda_wanted *wanted, void **handle,
+                            char path[TN_CUDA_PATH], char why[TN_CUDA_WHY]);
 
 #endif

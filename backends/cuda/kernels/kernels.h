@@ -37,9 +37,12 @@
   X(layer_norm)                                                                                              \
   X(layer_norm_grad)                                                                                         \
   X(layer_norm_grad_add)                                                                                     \
-  X(layer_norm_cast) X(layer_norm_grad_of_cast) X(layer_norm_grad_add_of_cast) X(layer_norm_grad_cast)       \
-      X(layer_norm_grad_add_cast) X(layer_norm_grad_cast_sum) X(layer_norm_grad_add_cast_sum) X(embedding)   \
-          X(embedding_grad)
+  X(layer_norm_cast)                                                                                         \
+  X(layer_norm_grad_of_cast)                                                                                 \
+  X(layer_norm_grad_add_of_cast)                                                                             \
+  X(layer_norm_grad_cast)                                                                                    \
+  X(layer_norm_grad_add_cast)                                                                                \
+  X(layer_norm_grad_cast_sum) X(layer_norm_grad_add_cast_sum) X(embedding) X(embedding_grad)
 /* attention.c */
 #define TN_CUDA_ATTENTION_KERNELS(X)                                                                         \
   X(attention) X(attention_split) X(attention_grad) X(attention_grad_joined) X(attention_grad_split)
@@ -52,6 +55,28 @@
 /* movement.c, crop.c */
 #define TN_CUDA_MOVEMENT_KERNELS(X) X(transpose) X(slice) X(pad) X(concat) X(pack) X(crop)
 
+/* ../cudnn: conv2d.c, conv2d_moments.c, conv2d_norm_grad.c, conv2d_prologue.c,
+ * conv2d_inference.c */
+#ifdef TN_CUDA_CUDNN
+#define TN_CUDNN_KERNELS(X)                                                                                  \
+  X(cudnn_conv2d)                                                                                            \
+  X(cudnn_conv2d_grad_input)                                                                                 \
+  X(cudnn_conv2d_grad_weight)                                                                                \
+  X(cudnn_conv2d_moments)                                                                                    \
+  X(cudnn_conv2d_moments_epilogue)                                                                           \
+  X(cudnn_conv2d_norm_grad)                                                                                  \
+  X(cudnn_norm_relu_conv2d)                                                                                  \
+  X(cudnn_norm_relu_conv2d_epilogue)                                                                         \
+  X(cudnn_norm_relu_grad_weight)                                                                             \
+  X(cudnn_conv2d_relu)                                                                                       \
+  X(cudnn_conv2d_norm)                                                                                       \
+  X(cudnn_cast_conv2d_norm)                                                                                  \
+  X(cudnn_conv2d_norm_relu)                                                                                  \
+  X(cudnn_cast_conv2d_norm_relu) X(cudnn_conv2d_norm_add_relu) X(cudnn_cast_conv2d_norm_add_relu)
+#else
+#define TN_CUDNN_KERNELS(X)
+#endif
+
 #define TN_CUDA_KERNELS(X)                                                                                   \
   TN_CUDA_REORDER_KERNELS(X)                                                                                 \
   TN_CUDA_PRODUCT_KERNELS(X)                                                                                 \
@@ -60,7 +85,8 @@
   TN_CUDA_ROW_KERNELS(X)                                                                                     \
   TN_CUDA_ATTENTION_KERNELS(X)                                                                               \
   TN_CUDA_WINDOW_KERNELS(X)                                                                                  \
-  TN_CUDA_MOVEMENT_KERNELS(X)
+  TN_CUDA_MOVEMENT_KERNELS(X)                                                                                \
+  TN_CUDNN_KERNELS(X)
 
 #define TN_CUDA_DECLARE(name) extern const tn_kernel tn_cuda_##name;
 TN_CUDA_KERNELS(TN_CUDA_DECLARE)

@@ -7,37 +7,30 @@
 #include "backends/cuda/kernels/image_layouts.h"
 #include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/kernels/reduce.h"
-#include "backends/cuda/pointwise/printed.h"
+#include "backends/cuda/pointwise/epilogue.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
-#include "backends/shared/epilogue.h"
 
-enum {
-  REDUCE_ARGUMENT_BYTES = 4096, /* CUDA's limit */
-  REDUCE_EPILOGUE_WORDS = (REDUCE_ARGUMENT_BYTES - sizeof(struct reduce_args)) / 8,
-  REDUCE_OPERANDS = 4,
-  REDUCE_RESULTS = 2
-};
+enum { REDUCE_OPERANDS = 4, REDUCE_RESULTS = 2 };
 
 /* The argument of the functions (REDUCE_WITH_EPILOGUE). */
 typedef struct reduce_joined_args {
   struct reduce_args reduction;
-  uint64_t words[REDUCE_EPILOGUE_WORDS];
+  uint64_t words[TN_CUDA_EPILOGUE_WORDS];
 } reduce_joined_args;
+_Static_assert(sizeof(reduce_joined_args) <= 4096, "CUDA's limit of arguments");
 
 /* Numbers of operands and results of the launch; -1: the result has no memory. */
 typedef struct joined_kernel {
   tn_cuda_reduction reduction; /* first: tn_cuda_reduction_release */
   int32_t n_in, in[REDUCE_OPERANDS], out[REDUCE_RESULTS];
-  int32_t n_words, n_pointers;
-  tn_epilogue_source pointer[REDUCE_EPILOGUE_WORDS];
-  uint64_t words[REDUCE_EPILOGUE_WORDS];
+  tn_cuda_epilogue epilogue;
 } joined_kernel;
 
-/* A match, taken apart and printed. */
+/* A match, taken apart, with its region printed. */
 typedef struct joined_match {
-  tn_epilogue parts;
-  tn_cuda_printed printed;
+  tn_epilogue_part op;
+  tn_cuda_epilogue_text text;
 } joined_match;
 
 /* ---- the match ---- */
@@ -48,12 +41,12 @@ static const tn_match_node *joined_op_node(const tn_match *m) {
   return n;
 }
 
-static const tn_node *joined_op(const joined_match *j) { return j->parts.op.match.nodes[0].node; }
+static const tn_node *joined_op(const joined_match *j) { return j->op.match.nodes[0].node; }
 
 static void joined_drop(const void *handle, joined_match *j) {
   if (j == NULL) return;
-  tn_cuda_drop_printed(handle, &j->printed);
-  tn_epilogue_drop(handle, &j->parts);
+  tn_cuda_epilogue_drop(handle, &j->text);
+  tn_epilogue_drop_part(handle, &j->op);
   tn_delete(handle, j);
 }
 
@@ -65,45 +58,31 @@ static tn_status joined_print(const void *handle, joined_match *j) {
   snprintf(tail, sizeof tail,
            "#include \"backends/cuda/device/reduce_kernels.cuh\"\n\nREDUCE_WITH_EPILOGUE(%s, %s)\n",
            tn_cuda_reduce_op_of(op->op)->accumulator, elements[op->in[0]->dtype]);
-  tn_status status = tn_cuda_print_epilogue(handle, &j->parts.region.match, op->n_out, tail, &j->printed);
-  if (status == TN_OK && j->printed.n_words > REDUCE_EPILOGUE_WORDS)
-    return tn_fail(handle, TN_EUNSUPPORTED, NULL, "the epilogue needs %d words of arguments, at most %d",
-                   (int)j->printed.n_words, (int)REDUCE_EPILOGUE_WORDS);
-  return status;
+  return tn_cuda_epilogue_print(handle, &j->text, op->n_out, tail);
 }
 
 static tn_status joined_make(const void *handle, const tn_match *m, joined_match **made) {
   joined_match *j = tn_new(handle, sizeof *j);
   *made = j;
   if (j == NULL) return TN_ENOMEM;
-  tn_status status = tn_epilogue_split(handle, m, joined_op_node(m), &j->parts);
+  tn_epilogue parts;
+  tn_status status = tn_epilogue_split(handle, m, joined_op_node(m), &parts);
+  j->op = parts.op;
+  j->text.region = parts.region;
   return status == TN_OK ? joined_print(handle, j) : status;
-}
-
-static bool joined_op_reads(const joined_match *j, int64_t operand) {
-  for (int32_t i = 0; i < j->parts.op.match.n_in; i++)
-    if (j->parts.op.source[i].at == operand) return true;
-  return false;
 }
 
 /* ---- query ---- */
 
-/* The region's pairs as pairs of the launch. Other threads still read what the reduction reads. */
 static int32_t joined_pairs(const joined_match *j, int32_t (*pairs)[2]) {
-  const tn_epilogue_part *r = &j->parts.region;
-  int32_t n = 0;
-  for (int32_t i = 0; i < j->printed.n_inplace; i++) {
-    int32_t operand = j->printed.inplace[i][0], result = j->printed.inplace[i][1];
-    if (operand < joined_op(j)->n_out || joined_op_reads(j, r->source[operand].at)) continue;
-    pairs[n][0] = (int32_t)r->source[operand].at;
-    pairs[n++][1] = (int32_t)r->source[r->match.n_in + result].at;
-  }
-  return n;
+  int32_t read[REDUCE_OPERANDS];
+  for (int32_t i = 0; i < j->op.match.n_in; i++) read[i] = (int32_t)j->op.source[i].at;
+  return tn_cuda_epilogue_pairs(&j->text, read, j->op.match.n_in, pairs);
 }
 
 /* The reduced operands lie as the variant says. False: the region reads them, too, in row-major order. */
 static bool joined_rules(const joined_match *j, int32_t how, tn_operand_layout *rules) {
-  const tn_epilogue_part *op = &j->parts.op, *region = &j->parts.region;
+  const tn_epilogue_part *op = &j->op, *region = &j->text.region;
   int32_t reduced = op->match.n_in > 1 ? 2 : 1;
   for (int32_t i = 0; i < reduced; i++) rules[op->source[i].at] = tn_cuda_image_layout(how);
   for (int32_t i = 0; i < reduced && how != TN_CUDA_ROW_MAJOR; i++)
@@ -135,7 +114,7 @@ static tn_status joined_offer(tn_query *q, const joined_match *j, tn_operand_lay
                               int32_t (*pairs)[2]) {
   tn_query part = *q;
   tn_cuda_reduction r;
-  part.match = &j->parts.op.match;
+  part.match = &j->op.match;
   tn_cuda_reduce_make(part.match, TN_CUDA_ROW_MAJOR, &r);
   tn_status status = tn_cuda_reduce_check(&part, &r);
   if (status != TN_OK) return status;
@@ -151,7 +130,8 @@ static tn_status cuda_joined_query(tn_query *q) {
   joined_match *j = NULL;
   tn_operand_layout *rules = tn_new(q, ((size_t)q->match->n_in + 1) * sizeof *rules);
   tn_status status = rules != NULL ? joined_make(q, q->match, &j) : TN_ENOMEM;
-  int32_t(*pairs)[2] = status == TN_OK ? tn_new(q, ((size_t)j->printed.n_inplace + 1) * sizeof *pairs) : NULL;
+  int32_t(*pairs)[2] =
+      status == TN_OK ? tn_new(q, ((size_t)j->text.printed.n_inplace + 1) * sizeof *pairs) : NULL;
   if (status == TN_OK) status = pairs != NULL ? joined_offer(q, j, rules, pairs) : TN_ENOMEM;
   tn_delete(q, pairs);
   tn_delete(q, rules);
@@ -162,17 +142,14 @@ static tn_status cuda_joined_query(tn_query *q) {
 /* ---- prepare ---- */
 
 static void joined_keep(joined_kernel *keep, const joined_match *j) {
-  const tn_epilogue_part *op = &j->parts.op, *region = &j->parts.region;
+  const tn_epilogue_part *op = &j->op;
   keep->n_in = op->match.n_in;
   for (int32_t i = 0; i < keep->n_in; i++) keep->in[i] = (int32_t)op->source[i].at;
   for (int32_t k = 0; k < op->match.n_out; k++) {
     const tn_epilogue_source *s = &op->source[op->match.n_in + k];
     keep->out[k] = s->place == TN_EPILOGUE_RESULT ? (int32_t)s->at : -1;
   }
-  keep->n_words = j->printed.n_words;
-  keep->n_pointers = j->printed.n_pointers;
-  memcpy(keep->words, j->printed.words, (size_t)keep->n_words * sizeof *keep->words);
-  memcpy(keep->pointer, region->source, (size_t)keep->n_pointers * sizeof *keep->pointer);
+  tn_cuda_epilogue_keep(&j->text, &keep->epilogue);
 }
 
 static tn_status cuda_joined_prepare(tn_prepare *p, void **made) {
@@ -183,11 +160,11 @@ static tn_status cuda_joined_prepare(tn_prepare *p, void **made) {
   if (keep == NULL) return TN_ENOMEM;
   tn_status status = joined_make(p, p->match, &j);
   if (status == TN_OK) {
-    tn_cuda_reduce_make(&j->parts.op.match, p->variant, &keep->reduction);
+    tn_cuda_reduce_make(&j->op.match, p->variant, &keep->reduction);
     joined_keep(keep, j);
     snprintf(title, sizeof title, "%s and a region of %d ops", joined_op(j)->op,
-             (int)j->parts.region.match.n_nodes);
-    status = tn_cuda_reduction_request_text(p, &keep->reduction, title, j->printed.text);
+             (int)j->text.region.match.n_nodes);
+    status = tn_cuda_reduction_request_text(p, &keep->reduction, title, j->text.printed.text);
   }
   joined_drop(p, j);
   return status;
@@ -207,21 +184,15 @@ static void joined_point(const tn_launch *l, const joined_kernel *k, reduce_join
   a->reduction.mean = in[2];
   a->reduction.rstd = in[3];
   for (int32_t i = 0; i < REDUCE_RESULTS; i++) a->reduction.out[i] = joined_result(l, k->out[i]);
-  for (int32_t i = 0; i < k->n_pointers; i++) {
-    const tn_epilogue_source *s = &k->pointer[i];
-    if (s->place == TN_EPILOGUE_INNER) continue;
-    a->words[TN_CUDA_PW_POINTERS + i] =
-        (uintptr_t)(s->place == TN_EPILOGUE_OPERAND ? l->in[s->at].data : l->out[s->at].data);
-  }
+  tn_cuda_epilogue_point(&k->epilogue, l, a->words);
 }
 
 static tn_status cuda_joined_launch(tn_launch *l) {
   const joined_kernel *k = l->prepared;
   reduce_joined_args a = {.reduction = k->reduction.args};
-  memcpy(a.words, k->words, (size_t)k->n_words * sizeof *a.words);
   joined_point(l, k, &a);
   return tn_cuda_reduction_launch(l, &k->reduction, &a.reduction,
-                                  sizeof a.reduction + (size_t)k->n_words * sizeof *a.words);
+                                  sizeof a.reduction + (size_t)k->epilogue.n_words * sizeof *a.words);
 }
 
 #define DEFINE_EPILOGUE(id, pattern)                                                                         \

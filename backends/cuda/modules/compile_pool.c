@@ -10,6 +10,12 @@ void tn_cuda_pool_init(tn_cuda_pool *pool) {
   pthread_cond_init(&pool->less, NULL);
 }
 
+static bool pool_compile(const tn_cuda_pool *pool, tn_cuda_job *job) {
+  return job->compile != NULL
+             ? job->compile(job)
+             : tn_cuda_compile(&pool->compiler, job->title, job->text, &job->image, job->error);
+}
+
 /* A job whose image nvcc has made, or that is on disk, is not compiled. */
 static void pool_run_job(const tn_cuda_pool *pool, tn_cuda_job *job) {
   *job->error = *job->unsaved = '\0';
@@ -18,8 +24,7 @@ static void pool_run_job(const tn_cuda_pool *pool, tn_cuda_job *job) {
   job->compiled = job->ahead;
   if (job->ahead) return;
   job->cached = tn_cuda_image_read(pool->folder, job->key, &job->image, &job->corrupt);
-  job->compiled =
-      job->cached || tn_cuda_compile(&pool->compiler, job->title, job->text, &job->image, job->error);
+  job->compiled = job->cached || pool_compile(pool, job);
   if (job->compiled && !job->cached)
     (void)tn_cuda_image_write(pool->folder, job->key, &job->image, job->unsaved);
 }

@@ -12,6 +12,8 @@ enum { TN_CUDA_COMPILE_THREADS = 8 };
 typedef struct tn_cuda_job {
   const char *title, *text;
   const char *file; /* "softmax.cu", to use the image that nvcc made; NULL: NVRTC compiles the text */
+  /* Makes the image, or writes `error` and returns false; NULL: NVRTC compiles the text. */
+  bool (*compile)(struct tn_cuda_job *job);
   char key[TN_CUDA_KEY];
   tn_cuda_image image;
   bool done, compiled;              /* compiled: it has an image */

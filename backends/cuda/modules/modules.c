@@ -146,6 +146,11 @@ static tn_status modules_find(tn_env *env, tn_cuda_modules *modules, const tn_cu
   return TN_OK;
 }
 
+tn_cuda_pool *tn_cuda_modules_pool(tn_env *env, tn_cuda_modules *modules) {
+  modules_make_folder(env, modules);
+  return &modules->pool;
+}
+
 /* ---- requests ---- */
 
 /* `file`: the name under which nvcc's image may be found, kept by the caller, or NULL. */
@@ -258,8 +263,7 @@ static tn_status function_find(tn_env *env, tn_cuda_modules *modules, tn_cuda_fu
   return status;
 }
 
-tn_status tn_cuda_finish_prepare(tn_env *env, void *device) {
-  tn_cuda_device *d = device;
+tn_status tn_cuda_finish_functions(tn_env *env, tn_cuda_device *d) {
   tn_status status = d->modules->requested != NULL ? tn_cuda_enter(env, d) : TN_OK;
   for (tn_cuda_function *f = d->modules->requested; f != NULL && status == TN_OK; f = f->next)
     status = module_load_ahead(env, d->modules, f->module);

@@ -2,7 +2,7 @@
  * disk, loaded into a device.
  *
  * A kernel of Tenon (kernels/NAME.c) requests its functions in `prepare`; a thread reads the image that nvcc
- * made, or compiles. When all kernels of a program are prepared, tn_cuda_finish_prepare waits for the
+ * made, or compiles. When all kernels of a program are prepared, tn_cuda_finish_functions waits for the
  * compilations, loads the modules and looks the functions up, so that a launch does neither. Modules are
  * found again by their text, and live until the device is closed.
  *
@@ -24,7 +24,7 @@ typedef struct tn_cuda_function {
   char name[TN_CUDA_FUNCTION_NAME];
   uint32_t
       shared_bytes; /* of dynamic shared memory, at most; set it after the request where it is above 48 KiB */
-  CUfunction function;           /* NULL before tn_cuda_finish_prepare */
+  CUfunction function;           /* NULL before tn_cuda_finish_functions */
   struct tn_cuda_function *next; /* of the requests that are not finished */
 } tn_cuda_function;
 
@@ -40,8 +40,10 @@ tn_status tn_cuda_request_text(tn_prepare *p, tn_cuda_function *function, const 
                                const char *name);
 /* For release: the function is wanted no longer. */
 void tn_cuda_withdraw(tn_cuda_function *function);
-/* tn_backend.finish_prepare. */
-tn_status tn_cuda_finish_prepare(tn_env *env, void *device);
+/* Waits for the requests of a device, loads their modules and looks the functions up. */
+tn_status tn_cuda_finish_functions(tn_env *env, tn_cuda_device *device);
+/* The threads that compile, for jobs of others. */
+struct tn_cuda_pool *tn_cuda_modules_pool(tn_env *env, tn_cuda_modules *modules);
 
 /* Enqueues a launch with the struct at `args`, `bytes` long. */
 tn_status tn_cuda_launch(tn_launch *l, const tn_cuda_function *function, const tn_cuda_grid *grid,

@@ -301,7 +301,7 @@ tn_status tn_pattern_parse(const void *handle, tn_arena *arena, const char *text
   return TN_OK;
 }
 
-/* The bytes of the statements, without what is behind them. */
+/* The bytes of the statements, without the results and the epilogue. */
 static size_t length_of_statements(const tn_pattern *p) {
   const char *arrow = strstr(p->text, "->"), *end = p->epilogue >= 0 ? strrchr(p->text, ';') : arrow;
   size_t n = end != NULL ? (size_t)(end - p->text) : strlen(p->text);

@@ -58,8 +58,9 @@ static json_t *describe_step(const tn_program *p, const tn_step *step) {
   tn_layout_print(&step->out[0].layout, step->out[0].type.rank, &layout);
   if (!name.failed && !ops.failed && !layout.failed)
     op =
-        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:f, s:f, s:f, s:b, s:b, s:o}", "name", name.v, "op", ops.v,
-                  "kernel", g->entry->item->name, "backend", g->family, "dtype",
+        json_pack("{s:s, s:s, s:s, s:s, s:I, s:s, s:s, s:s, s:f, s:f, s:f, s:b, s:b, s:o}", "name", name.v,
+                  "op", ops.v, "kernel", g->entry->item->name, "variant", g->choice.name, "workspace",
+                  (json_int_t)g->choice.workspace_bytes, "backend", g->family, "dtype",
                   tn_dtype_name(step->out[0].type.dtype), "layout", layout.v, "flops", g->cost.flops, "bytes",
                   g->cost.bytes, "cost_ms", g->choice.cost_s * 1e3, "measured", (int)g->choice.measured,
                   "deterministic", (int)g->choice.deterministic, "rejected", describe_rejections(g));

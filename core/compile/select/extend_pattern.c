@@ -142,12 +142,20 @@ static tn_status try_extended_kernel(tn_round *r, const tn_catalog_kernel *kerne
   return tn_round_choose(r, &candidate);
 }
 
+/* The group is launched with the region behind it, so it reads nothing that the region makes. */
+static bool is_group_in_front(const tn_round *r, const extension *e) {
+  for (int32_t i = 0; i < e->group->n_in; i++)
+    if (place_of_maker(r->graph, e, e->group->in[i]) >= 0) return false;
+  return true;
+}
+
 static bool is_extension_legal(tn_round *r, extension *e) {
   e->n_own = 0;
   for (int32_t i = 0; i < extended_nodes(e); i++)
     if (extension_takes(e, i)) e->own[e->n_own++] = extended_node(e, i);
   tn_contracted_set_of(&r->contracted, e->own, e->n_own);
-  return tn_round_region_has_space(r, tn_candidate_last_node(e->group), &e->region) &&
+  return is_group_in_front(r, e) &&
+         tn_round_region_has_space(r, tn_candidate_last_node(e->group), &e->region) &&
          tn_contracted_set_is_convex(&r->contracted, e->own, e->n_own);
 }
 

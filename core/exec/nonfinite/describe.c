@@ -1,5 +1,8 @@
 /* core/exec/nonfinite/describe.c: the message about a value that is not finite. */
 #include "core/exec/nonfinite/search_state.h"
+
+#include <string.h>
+
 #include "core/graph/input_state.h"
 #include "tenon/plugin/storage.h"
 
@@ -122,10 +125,19 @@ static void describe_group(tn_nonfinite_search *f, const tn_group *group, const 
   tn_text_add(&f->text, group->n_nodes > 1 ? "," : "");
 }
 
+/* The op to name for a value: behind a cast, the op of the same launch whose result is cast. */
+static const tn_gnode *named_op(const tn_graph *graph, const tn_group *group, tn_val v) {
+  const tn_gnode *node = tn_graph_maker(graph, v);
+  while (strcmp(node->op->item.name, "cast") == 0 &&
+         tn_group_has_node(group, graph->values.v[node->in[0]].node))
+    node = tn_graph_maker(graph, node->in[0]);
+  return node;
+}
+
 static void describe_op(tn_nonfinite_search *f, tn_val v, int32_t step) {
   const tn_graph *graph = f->program->cover->graph;
-  const tn_gnode *node = tn_graph_maker(graph, v);
   const tn_group *group = f->program->steps[step].group;
+  const tn_gnode *node = named_op(graph, group, v);
   tn_text_addf(&f->text, "op '%s'", node->op->item.name);
   describe_location(&f->text, node->layer, node->where);
   describe_group(f, group, node);

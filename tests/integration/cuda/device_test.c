@@ -94,9 +94,10 @@ static const char large_ini[] =
     "loss = cross_entropy\n"
     "[optimizer]\ntype = sgd\nlr = 0.05\n";
 
+/* The workspaces of cuDNN's engines do not grow evenly with the batch, so a larger one might fit again. */
 static int train_large(const char *more) {
   setenv("FAKECUDA_COUNTS", "counts", 1);
-  int code = program_run("train model.ini --output out %s " ON_DOUBLE, more);
+  int code = program_run("train model.ini --output out %s --set backend.cuda.cudnn=no " ON_DOUBLE, more);
   unsetenv("FAKECUDA_COUNTS");
   double_is_content();
   return code;
@@ -155,18 +156,18 @@ static const json_t *backend_cuda(const json_t *doctor) {
 }
 
 static void the_doctor_lists_the_libraries_of_cuda(void **state) {
-  static const char *const names[] = {"CUDA driver", "NVRTC", "cuBLASLt"}, *const files[] = {
-                                                                               "libcuda.so", "libnvrtc.so",
-                                                                               "libcublasLt.so"};
+  static const char *const names[] = {"CUDA driver", "NVRTC", "cuBLASLt", "cuDNN"};
+  static const char *const files[] = {"libcuda.so", "libnvrtc.so", "libcublasLt.so", "libcudnn.so"};
   char line[1024];
   (void)state;
   use_doubles();
   const json_t *libraries = program_member(backend_cuda(program_json(0, "doctor")), "libraries");
   assert_int_equal(program_run("doctor"), 0);
-  for (size_t i = 0; i < 3; i++) {
+  assert_in_range(json_array_size(libraries), 3, 4); /* cuDNN only in builds with its headers */
+  for (size_t i = 0; i < json_array_size(libraries); i++) {
     const json_t *one = json_array_get(libraries, i);
     assert_string_equal(program_text(one, "name"), names[i]);
-    assert_true(atof(program_text(one, "version")) >= 12);
+    assert_true(atof(program_text(one, "version")) >= 9);
     snprintf(line, sizeof line, DOUBLES "/%s", files[i]);
     assert_ptr_equal(strstr(program_text(one, "path"), line), program_text(one, "path"));
     snprintf(line, sizeof line, "\n  library  %s %s, %s\n", names[i], program_text(one, "version"),

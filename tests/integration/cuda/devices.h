@@ -29,7 +29,7 @@ static tn_device *cuda, *cpu;
 static int open_devices(void **state) {
   (void)state;
   assert_int_equal(tn_context_open(NULL, &context), TN_OK);
-  OK(context, tn_device_open(context, "cuda", 0, "libraries = " DOUBLES, &cuda));
+  OK(context, tn_device_open(context, "cuda", 0, "libraries = " DOUBLES "\ncudnn = no", &cuda));
   OK(context, tn_device_open(context, "cpu", 0, "threads = 2", &cpu));
   return 0;
 }

@@ -1,0 +1,19 @@
+/* backends/cuda/cudnn/backend.h: what the backend calls about cuDNN; a build without cuDNN's headers has
+ * absent.c in place of the other files. */
+#ifndef TN_BACKENDS_CUDA_CUDNN_BACKEND_H
+#define TN_BACKENDS_CUDA_CUDNN_BACKEND_H
+
+#include "backends/cuda/objects.h"
+
+/* Opens cuDNN where it is found and wanted; logs why where it is not. */
+tn_status tn_cudnn_backend_open(tn_env *env, tn_cuda_backend_object *backend);
+void tn_cudnn_backend_close(tn_env *env, tn_cuda_backend_object *backend);
+/* Fills in the library and returns 1; 0: cuDNN is not used. */
+int32_t tn_cudnn_describe_library(const tn_cuda_backend_object *backend, tn_backend_library *library);
+
+/* Ends the requests of a device (plan.h). */
+tn_status tn_cudnn_finish_prepare(tn_env *env, tn_cuda_device *device);
+/* Closes what a device has for cuDNN; all plans are withdrawn. */
+void tn_cudnn_device_close(tn_env *env, tn_cuda_device *device);
+
+#endif

@@ -1,0 +1,61 @@
+/* backends/cuda/cudnn/library.c: see library.h. */
+#include "backends/cuda/cudnn/library.h"
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/cuda/cudnn/engines.h"
+
+/* The first version that takes a description of a device, and those with known wrong results (release notes
+ * of 9.10.2). */
+enum { OLDEST_CUDNN = 90800, FIRST_WRONG = 91000, LAST_WRONG = 91001 };
+
+#define CUDNN_FIND(function)                                                                                 \
+  if (missing == NULL && !library_find(handle, #function, &l->call.function)) missing = #function;
+
+static bool library_find(void *handle, const char *symbol, void *function) {
+  void *found = dlsym(handle, symbol);
+  if (found != NULL) memcpy(function, &found, sizeof found);
+  return found != NULL;
+}
+
+static bool library_fill(void *handle, tn_cudnn_library *l) {
+  const char *missing = NULL;
+  TN_CUDNN_POINTS(CUDNN_FIND)
+  if (missing == NULL) return true;
+  snprintf(l->absent, sizeof l->absent, "%s has no function %s; install cuDNN 9.10.2 or later", l->path,
+           missing);
+  return false;
+}
+
+/* Writes one line to `absent` where the version is not used. */
+static void library_check_version(tn_cudnn_library *l) {
+  l->version = (int64_t)l->call.cudnnGetVersion();
+  int major = (int)(l->version / 10000), minor = (int)(l->version / 100 % 100),
+      patch = (int)(l->version % 100);
+  snprintf(l->version_text, sizeof l->version_text, "%d.%d.%d", major % 1000, minor, patch);
+  if (l->version >= FIRST_WRONG && l->version <= LAST_WRONG)
+    snprintf(l->absent, sizeof l->absent,
+             "%s is cuDNN %s, which is known to compute some graphs wrongly; install 9.10.2 or later",
+             l->path, l->version_text);
+  else if (major != 9 || l->version < OLDEST_CUDNN)
+    snprintf(l->absent, sizeof l->absent, "%s is cuDNN %s, expected 9.8.0 or a later 9", l->path,
+             l->version_text);
+}
+
+void tn_cudnn_library_open(const char *folders, tn_cudnn_library *library) {
+  static const tn_cuda_wanted wanted = {"cuDNN",
+                                        {"libcudnn.so.9"},
+                                        "install cuDNN 9, or the PyPI package nvidia-cudnn-cu13, or give its "
+                                        "folder: [backend.cuda] libraries = FOLDER"};
+  void *handle = NULL;
+  memset(library, 0, sizeof *library);
+  pthread_mutex_init(&library->lock, NULL);
+  if (tn_cuda_search_library(folders, &wanted, &handle, library->path, library->absent) &&
+      library_fill(handle, library))
+    library_check_version(library);
+}
+
+void tn_cudnn_library_close(tn_cudnn_library *library) { pthread_mutex_destroy(&library->lock); }
