@@ -21,11 +21,17 @@ typedef struct table_line {
 static char table[TEXT];
 static size_t length;
 
-static json_t *plan(const char *tenon, const char *model, const char *device, const char *precision) {
+/* A model, and options of its plan. */
+typedef struct table_model {
+  const char *name, *path, *options;
+} table_model;
+
+static json_t *plan(const char *tenon, const char *path, const char *options, const char *device,
+                    const char *precision) {
   char command[2048];
   snprintf(command, sizeof command,
-           "'%s' plan '%s' --quiet --json --device " DEVICES "/%s.json --set precision.policy=%s", tenon,
-           model, device, precision);
+           "'%s' plan '%s' --quiet --json --device " DEVICES "/%s.json --set precision.policy=%s %s", tenon,
+           path, device, precision, options);
   FILE *pipe = popen(command, "r");
   json_t *json = pipe != NULL ? json_loadf(pipe, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
   if (pipe != NULL && pclose(pipe) != 0) {
@@ -42,7 +48,8 @@ static const char *text_of(const json_t *op, const char *key) {
 }
 
 static int wanted(const char *kernel) {
-  return strncmp(kernel, "cudnn_", 6) == 0 || strncmp(kernel, "cuda_conv2d", 11) == 0;
+  return strncmp(kernel, "cudnn_", 6) == 0 || strncmp(kernel, "cuda_conv2d", 11) == 0 ||
+         strncmp(kernel, "cuda_attention", 14) == 0;
 }
 
 static void add_launch(table_line *lines, int *n, const json_t *op) {
@@ -67,34 +74,41 @@ static int by_kernel(const void *a, const void *b) {
   return order != 0 ? order : strcmp(x->engine, y->engine);
 }
 
-static int add_plan(const char *tenon, const char *folder, const char *model, const char *device,
+static int add_plan(const char *tenon, const char *folder, const table_model *model, const char *device,
                     const char *precision) {
   char path[1024];
   table_line lines[MOST_LINES];
   int n = 0;
   size_t i;
   const json_t *op;
-  snprintf(path, sizeof path, "%s/%s.ini", folder, model);
-  json_t *json = plan(tenon, path, device, precision);
+  snprintf(path, sizeof path, "%s/%s.ini", folder, model->path);
+  json_t *json = plan(tenon, path, model->options, device, precision);
   if (json == NULL) return 0;
   json_array_foreach(json_object_get(json, "ops"), i, op) add_launch(lines, &n, op);
   json_decref(json);
   qsort(lines, (size_t)n, sizeof *lines, by_kernel);
   for (int k = 0; k < n; k++)
     length += (size_t)snprintf(table + length, TEXT - length, "%-13s %-5s %-9s %-32s %-20s %3d %8.2f\n",
-                               device, precision, model, lines[k].kernel, lines[k].engine, lines[k].launches,
-                               (double)lines[k].workspace / 1048576);
+                               device, precision, model->name, lines[k].kernel, lines[k].engine,
+                               lines[k].launches, (double)lines[k].workspace / 1048576);
   return 1;
 }
 
 static int add_plans(const char *tenon, const char *folder) {
   static const char *const devices[] = {"made_up_h200", "made_up_a100"};
   static const char *const precisions[] = {"fp16", "bf16", "tf32"};
-  static const char *const models[] = {"resnet18", "resnet50", "vgg11", "lenet"};
+  static const table_model models[] = {
+      {"resnet18", "resnet18", ""},
+      {"resnet50", "resnet50", ""},
+      {"vgg11", "vgg11", ""},
+      {"lenet", "lenet", ""},
+      {"char", "gpt_char", ""},
+      {"gpt2", "../../../docs/examples/gpt2_124m", "--set data.batch=8"},
+      {"gpt2_det", "../../../docs/examples/gpt2_124m", "--set data.batch=8 --set run.deterministic=yes"}};
   for (int d = 0; d < 2; d++)
     for (int p = 0; p < 3; p++)
-      for (int m = 0; m < 4; m++)
-        if (!add_plan(tenon, folder, models[m], devices[d], precisions[p])) return 0;
+      for (int m = 0; m < (int)(sizeof models / sizeof *models); m++)
+        if (!add_plan(tenon, folder, &models[m], devices[d], precisions[p])) return 0;
   return 1;
 }
 

@@ -241,12 +241,19 @@ static void operation_set_convolution(tn_cudnn_calls *c, cudnnBackendDescriptor_
   tn_cudnn_set(c, op, names[o->kind][2], CUDNN_TYPE_FLOAT, 1, &zero);
 }
 
-static void operation_set_pointwise(tn_cudnn_calls *c, cudnnBackendDescriptor_t op,
+/* Indices and conditions are computed in their own types. */
+static cudnnDataType_t operation_arithmetic(const tn_cudnn_graph *g, const tn_cudnn_operation *o) {
+  int32_t dtype = g->tensors[o->tensor[2]].dtype;
+  return dtype == TN_I32 || dtype == TN_BOOL ? descriptor_dtype(dtype) : arithmetic;
+}
+
+static void operation_set_pointwise(tn_cudnn_calls *c, cudnnBackendDescriptor_t op, const tn_cudnn_graph *g,
                                     const tn_cudnn_operation *o) {
   cudnnPointwiseMode_t mode = (cudnnPointwiseMode_t)o->mode;
+  cudnnDataType_t precision = operation_arithmetic(g, o);
   cudnnBackendDescriptor_t d = tn_cudnn_create(c, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
   tn_cudnn_set(c, d, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
-  tn_cudnn_set(c, d, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &arithmetic);
+  tn_cudnn_set(c, d, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &precision);
   if (mode == CUDNN_POINTWISE_GEN_INDEX) tn_cudnn_set_int(c, d, CUDNN_ATTR_POINTWISE_AXIS, o->axis);
   tn_cudnn_finalize(c, d);
   tn_cudnn_set_descriptor(c, op, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, d);
@@ -283,13 +290,14 @@ static void operation_set_bn_finalize(tn_cudnn_calls *c, cudnnBackendDescriptor_
 }
 
 /* The attributes of an operation besides tensors. */
-static void operation_set_rest(tn_cudnn_calls *c, cudnnBackendDescriptor_t op, const tn_cudnn_operation *o) {
+static void operation_set_rest(tn_cudnn_calls *c, cudnnBackendDescriptor_t op, const tn_cudnn_graph *g,
+                               const tn_cudnn_operation *o) {
   switch (o->kind) {
   case TN_CUDNN_CONV_FORWARD:
   case TN_CUDNN_CONV_GRAD_INPUT:
   case TN_CUDNN_CONV_GRAD_WEIGHT: operation_set_convolution(c, op, o); break;
   case TN_CUDNN_POINTWISE:
-  case TN_CUDNN_POINTWISE_BACKWARD: operation_set_pointwise(c, op, o); break;
+  case TN_CUDNN_POINTWISE_BACKWARD: operation_set_pointwise(c, op, g, o); break;
   case TN_CUDNN_REDUCTION: operation_set_reduction(c, op, o); break;
   case TN_CUDNN_MATMUL: operation_set_matmul(c, op); break;
   case TN_CUDNN_GEN_STATS: operation_set_gen_stats(c, op); break;
@@ -301,11 +309,12 @@ static void operation_set_rest(tn_cudnn_calls *c, cudnnBackendDescriptor_t op, c
   }
 }
 
-static cudnnBackendDescriptor_t descriptor_of_operation(tn_cudnn_calls *c, const tn_cudnn_operation *o,
+static cudnnBackendDescriptor_t descriptor_of_operation(tn_cudnn_calls *c, const tn_cudnn_graph *g,
+                                                        const tn_cudnn_operation *o,
                                                         const cudnnBackendDescriptor_t *tensors) {
   const operation_shape *shape = &operation_shapes[o->kind];
   cudnnBackendDescriptor_t op = tn_cudnn_create(c, shape->type);
-  operation_set_rest(c, op, o);
+  operation_set_rest(c, op, g, o);
   for (int32_t i = 0; i < shape->n_roles; i++)
     if (o->tensor[i] != TN_CUDNN_NONE) tn_cudnn_set_descriptor(c, op, shape->role[i], tensors[o->tensor[i]]);
   tn_cudnn_finalize(c, op);
@@ -318,7 +327,7 @@ cudnnBackendDescriptor_t tn_cudnn_describe_graph(tn_cudnn_calls *c, const tn_cud
   if (g->outgrown) calls_fail(c, "the graph has more tensors or operations than there is room for");
   for (int32_t i = 0; i < g->n_tensors; i++) tensors[i] = descriptor_of_tensor(c, &g->tensors[i], i);
   for (int32_t i = 0; i < g->n_operations; i++)
-    operations[i] = descriptor_of_operation(c, &g->operations[i], tensors);
+    operations[i] = descriptor_of_operation(c, g, &g->operations[i], tensors);
   cudnnBackendDescriptor_t d = tn_cudnn_create(c, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   tn_cudnn_set(c, d, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, g->n_operations,
                operations);

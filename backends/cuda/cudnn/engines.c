@@ -9,7 +9,7 @@
 #include "backends/cuda/objects.h"
 
 enum { MOST_CONFIGURATIONS = 40, MOST_NOTES = 16, WORKSPACE_ROUND = 256 };
-static const int64_t most_workspace = 256 << 20;
+static const int64_t usual_workspace = 256 << 20; /* at most */
 
 /* ---- remembered answers ---- */
 
@@ -59,6 +59,7 @@ typedef struct engines_search {
   cudnnBackendDescriptor_t graph, device;
   bool exact;
   bool matrix; /* cuDNN gives fused engines for f16 no notes, but all of them use matrix units */
+  int64_t most_workspace;
   int32_t n_seen;
   tn_cudnn_engines found, compiled;
 } engines_search;
@@ -124,7 +125,7 @@ static bool engines_read(const engines_search *s, cudnnBackendDescriptor_t confi
   tn_cudnn_get(&c, engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &e->index);
   tn_cudnn_get(&c, configuration, CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1,
                &e->workspace_bytes);
-  bool wanted = engines_read_notes(&c, engine, s, e) && e->workspace_bytes <= most_workspace;
+  bool wanted = engines_read_notes(&c, engine, s, e) && e->workspace_bytes <= s->most_workspace;
   if (wanted) engines_read_knobs(&c, configuration, e);
   wanted = wanted && tn_cudnn_ok(&c);
   tn_cudnn_calls_free(&c);
@@ -205,10 +206,11 @@ static void engines_use_compiled(engines_search *s) {
 
 static void engines_search_graph(const tn_cudnn_library *l, const tn_cudnn_graph *g, const char *details,
                                  bool exact, tn_cudnn_engines *engines) {
-  engines_search s = {.library = l, .exact = exact};
+  engines_search s = {.library = l, .exact = exact, .most_workspace = g->most_workspace};
   s.matrix = g->n_operations > 1 && (g->tensors[0].dtype == TN_F16 || g->tensors[1].dtype == TN_F16);
   char reason[TN_CUDNN_REASON] = "";
   tn_cudnn_calls c;
+  if (s.most_workspace == 0) s.most_workspace = usual_workspace;
   tn_cudnn_calls_init(&c, l);
   s.device = tn_cudnn_describe_device(&c, details);
   if (!tn_cudnn_ok(&c))
@@ -226,8 +228,8 @@ static void engines_search_graph(const tn_cudnn_library *l, const tn_cudnn_graph
     snprintf(reason, sizeof reason,
              s.n_seen == 0 ? "cuDNN has no engine for this graph on this device"
                            : "cuDNN's %d engines for this graph round more than asked for, or need more "
-                             "than 256 MiB of workspace",
-             (int)s.n_seen);
+                             "than %lld MiB of workspace",
+             (int)s.n_seen, (long long)(s.most_workspace >> 20));
   memcpy(engines->reason, reason, sizeof reason);
 }
 
@@ -281,19 +283,34 @@ tn_status tn_cudnn_find_engines(tn_env *env, const void *backend, const tn_devic
   return status;
 }
 
+int64_t tn_cudnn_version_of(const void *backend) {
+  tn_cudnn_library alone;
+  if (backend != NULL) {
+    const tn_cudnn_library *l = ((const tn_cuda_backend_object *)backend)->cudnn;
+    return l == NULL || *l->absent ? 0 : l->version;
+  }
+  tn_cudnn_library_open("", &alone);
+  int64_t version = *alone.absent ? 0 : alone.version;
+  tn_cudnn_library_close(&alone);
+  return version;
+}
+
 /* ---- offering ---- */
 
 int64_t tn_cudnn_engine_workspace(const tn_cudnn_engine *engine) {
   return (engine->workspace_bytes + WORKSPACE_ROUND - 1) / WORKSPACE_ROUND * WORKSPACE_ROUND;
 }
 
+enum { VARIANT_NAME = 64 };
+
 /* Products reach some part of the rate; the order of the engines is cuDNN's. */
 static double engines_cost(const tn_query *q, const tn_cudnn_engine *e, const tn_cudnn_offer *offer,
                            int32_t rank) {
   const tn_device_properties *d = q->device;
+  double share = offer->matrix_share > 0 ? offer->matrix_share : 0.6;
   double rate = !e->matrix               ? 0.5 * d->vector_flops_per_s
-                : offer->dtype == TN_F32 ? 0.3 * d->matrix_flops_per_s[TN_F16]
-                                         : 0.6 * d->matrix_flops_per_s[offer->dtype];
+                : offer->dtype == TN_F32 ? 0.5 * share * d->matrix_flops_per_s[TN_F16]
+                                         : share * d->matrix_flops_per_s[offer->dtype];
   return tn_estimate_s(d, offer->bytes, offer->flops, rate) * (1 + 0.02 * rank) + offer->other_s;
 }
 
@@ -302,9 +319,12 @@ tn_status tn_cudnn_offer_engines(tn_query *q, const tn_cudnn_graph *g, const tn_
   tn_status status = tn_cudnn_find_engines(&q->env, q->backend, q->device, g, offer->exact, &engines);
   for (int32_t i = 0; status == TN_OK && i < engines.n; i++) {
     const tn_cudnn_engine *e = &engines.engine[i];
+    char name[VARIANT_NAME];
+    snprintf(name, sizeof name, "%s%s%s", e->name, offer->form != NULL ? " " : "",
+             offer->form != NULL ? offer->form : "");
     tn_variant v = {.struct_size = sizeof v,
-                    .id = i,
-                    .name = e->name,
+                    .id = offer->first_id + i,
+                    .name = name,
                     .in = offer->in,
                     .out = offer->out,
                     .workspace_bytes = tn_cudnn_engine_workspace(e) + offer->workspace_bytes,
@@ -313,7 +333,7 @@ tn_status tn_cudnn_offer_engines(tn_query *q, const tn_cudnn_graph *g, const tn_
                     .inplace = offer->inplace,
                     .folded_bytes = offer->folded_bytes,
                     .cost_s = engines_cost(q, e, offer, i),
-                    .deterministic = e->deterministic,
+                    .deterministic = e->deterministic && !offer->varies,
                     .capturable = 1,
                     .plain_sums = offer->plain_sums};
     tn_add_variant(q, &v);

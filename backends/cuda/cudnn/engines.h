@@ -34,32 +34,39 @@ typedef struct tn_cudnn_engines {
 
 /* Finds the engines of a graph, in 2 ms or so; the answer is remembered by the graph's text and the device.
  * Any thread. `backend`: the backend's object, NULL: none is open. `exact`: f32 is not rounded to fewer bits.
- * Engines are left out that reduce in f16, transform (Winograd, FFT), or want more than 256 MiB of workspace;
- * at least one is deterministic if cuDNN has one. Engines compiled at run time are taken where there are no
- * others. TN_EUNSUPPORTED: cuDNN is not there, does not know the device, or computes no such graph; the text
- * has its reason. */
+ * Engines are left out that reduce in f16, transform (Winograd, FFT), or want more workspace than the graph
+ * allows; at least one is deterministic if cuDNN has one. Engines compiled at run time are taken where there
+ * are no others. TN_EUNSUPPORTED: cuDNN is not there, does not know the device, or computes no such graph;
+ * the text has its reason. */
 tn_status tn_cudnn_find_engines(tn_env *env, const void *backend, const tn_device_properties *device,
                                 const tn_cudnn_graph *g, bool exact, tn_cudnn_engines *engines);
+
+/* 91900 for 9.19.0, of the library that a backend's object uses; NULL: none is open. 0: cuDNN is not used. */
+int64_t tn_cudnn_version_of(const void *backend);
 
 /* Frees the remembered answers of a library. */
 void tn_cudnn_forget_engines(tn_cudnn_library *library);
 
-/* The part of all variants of a kernel that they share. */
+/* The part of all variants of a graph that they share. */
 typedef struct tn_cudnn_offer {
   const tn_operand_layout *in, *out;
   int64_t workspace_bytes; /* besides the engine's, which comes first and is rounded up to 256 */
   int64_t prepared_bytes, folded_bytes;
   int32_t n_inplace;
   const int32_t (*inplace)[2];
-  int32_t dtype;  /* of the operands of products */
-  double flops;   /* of products */
-  double bytes;   /* read and written by all launches of the kernel */
-  double other_s; /* seconds of its other launches */
+  int32_t first_id; /* of the variants; the others follow */
+  const char *form; /* of the graph, where a kernel has several: part of the variants' names; or NULL */
+  bool varies;      /* the last bits differ from run to run, also where cuDNN calls an engine deterministic */
+  double matrix_share; /* of the rate of matrix units that products reach; 0: 0.6 */
+  int32_t dtype;       /* of the operands of products */
+  double flops;        /* of products */
+  double bytes;        /* read and written by all launches of the kernel */
+  double other_s;      /* seconds of its other launches */
   int32_t plain_sums;
   bool exact;
 } tn_cudnn_offer;
 
-/* Offers a variant for each engine of a graph; ids are 0, 1, 2, ... */
+/* Offers a variant for each engine of a graph, with the ids first_id, first_id + 1, ... */
 tn_status tn_cudnn_offer_engines(tn_query *q, const tn_cudnn_graph *g, const tn_cudnn_offer *offer);
 /* An engine's workspace, rounded up: where the kernel's own begins. */
 int64_t tn_cudnn_engine_workspace(const tn_cudnn_engine *engine);

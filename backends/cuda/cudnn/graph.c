@@ -63,6 +63,12 @@ int32_t tn_cudnn_number(tn_cudnn_graph *g, int32_t rank, double value) {
   return tn_cudnn_add_tensor(g, &t);
 }
 
+int32_t tn_cudnn_integer(tn_cudnn_graph *g, int32_t rank, int64_t value) {
+  int32_t number = tn_cudnn_number(g, rank, (double)value);
+  g->tensors[number].dtype = TN_I32;
+  return number;
+}
+
 /* ---- operations ---- */
 
 static void graph_add(tn_cudnn_graph *g, const tn_cudnn_operation *operation, int32_t n,
@@ -207,5 +213,6 @@ bool tn_cudnn_graph_text(const tn_cudnn_graph *g, char text[TN_CUDNN_TEXT]) {
   *text = '\0';
   for (int32_t i = 0; i < g->n_tensors; i++) graph_print_tensor(&t, &g->tensors[i], i);
   for (int32_t i = 0; i < g->n_operations; i++) graph_print_operation(&t, &g->operations[i]);
+  if (g->most_workspace > 0) graph_print(&t, "workspace %lld\n", (long long)g->most_workspace);
   return !t.full && !g->outgrown;
 }

@@ -12,7 +12,8 @@
  *     tn_cudnn_pointwise(&g, CUDNN_POINTWISE_RELU_FWD, c, TN_CUDNN_NONE, y);
  *
  * A tensor is named by its number, from 0 in the order of adding; cuDNN's unique id is the number plus 1. A
- * launch passes addresses by the same numbers. All arithmetic is in f32. */
+ * launch passes addresses by the same numbers. Arithmetic is in f32, but that of i32 and bool in their own
+ * types. */
 #ifndef TN_BACKENDS_CUDA_CUDNN_GRAPH_H
 #define TN_BACKENDS_CUDA_CUDNN_GRAPH_H
 
@@ -72,7 +73,8 @@ typedef struct tn_cudnn_operation {
 /* Begin with {0}. Copied freely; 12 KiB. */
 typedef struct tn_cudnn_graph {
   int32_t n_tensors, n_operations;
-  bool outgrown; /* an array was full */
+  bool outgrown;          /* an array was full */
+  int64_t most_workspace; /* engines with more are left out, bytes; 0: 256 MiB */
   tn_cudnn_tensor tensors[TN_CUDNN_TENSORS];
   tn_cudnn_operation operations[TN_CUDNN_OPERATIONS];
 } tn_cudnn_graph;
@@ -91,6 +93,8 @@ int32_t tn_cudnn_channels(tn_cudnn_graph *g, int32_t dtype, int64_t channels);
 int32_t tn_cudnn_virtual_like(tn_cudnn_graph *g, int32_t dtype, int32_t other);
 /* A number, f32, with as many dimensions as the graph's other tensors have, each of 1. */
 int32_t tn_cudnn_number(tn_cudnn_graph *g, int32_t rank, double value);
+/* The same, i32. */
+int32_t tn_cudnn_integer(tn_cudnn_graph *g, int32_t rank, int64_t value);
 
 /* ---- operations ---- */
 

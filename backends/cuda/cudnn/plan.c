@@ -34,7 +34,10 @@ typedef struct tn_cudnn_work {
   cudnnBackendDescriptor_t plan;         /* NULL: not ready */
   cudnnBackendDescriptor_t pack;         /* the addresses of the last launch */
   void *addresses[TN_CUDNN_TENSORS + 1]; /* those, and the workspace */
-  float numbers[TN_CUDNN_TENSORS];
+  union {
+    float f32;
+    int32_t i32;
+  } numbers[TN_CUDNN_TENSORS];
 } tn_cudnn_work;
 
 /* ---- the handle ---- */
@@ -202,7 +205,11 @@ static tn_status plan_new_work(tn_env *env, tn_cuda_device *device, const tn_cud
   w->device = device;
   w->graph = *g;
   w->engine = *engine;
-  for (int32_t i = 0; i < g->n_tensors; i++) w->numbers[i] = (float)g->tensors[i].value;
+  for (int32_t i = 0; i < g->n_tensors; i++)
+    if (g->tensors[i].dtype == TN_I32)
+      w->numbers[i].i32 = (int32_t)g->tensors[i].value;
+    else
+      w->numbers[i].f32 = (float)g->tensors[i].value;
   w->details = tn_new(env, strlen(details) + 1);
   if (w->details == NULL) {
     plan_free_work(env, w);

@@ -55,9 +55,14 @@
 /* movement.c, crop.c */
 #define TN_CUDA_MOVEMENT_KERNELS(X) X(transpose) X(slice) X(pad) X(concat) X(pack) X(crop)
 
+#ifdef TN_CUDA_CUDNN
+/* ../cudnn/attention.c */
+#define TN_CUDNN_ATTENTION_KERNELS(X)                                                                        \
+  X(cudnn_attention)                                                                                         \
+  X(cudnn_attention_split)                                                                                   \
+  X(cudnn_attention_grad) X(cudnn_attention_grad_joined) X(cudnn_attention_grad_split)
 /* ../cudnn: conv2d.c, conv2d_moments.c, conv2d_norm_grad.c, conv2d_prologue.c,
  * conv2d_inference.c */
-#ifdef TN_CUDA_CUDNN
 #define TN_CUDNN_KERNELS(X)                                                                                  \
   X(cudnn_conv2d)                                                                                            \
   X(cudnn_conv2d_grad_input)                                                                                 \
@@ -74,6 +79,7 @@
   X(cudnn_conv2d_norm_relu)                                                                                  \
   X(cudnn_cast_conv2d_norm_relu) X(cudnn_conv2d_norm_add_relu) X(cudnn_cast_conv2d_norm_add_relu)
 #else
+#define TN_CUDNN_ATTENTION_KERNELS(X)
 #define TN_CUDNN_KERNELS(X)
 #endif
 
@@ -86,6 +92,7 @@
   TN_CUDA_ATTENTION_KERNELS(X)                                                                               \
   TN_CUDA_WINDOW_KERNELS(X)                                                                                  \
   TN_CUDA_MOVEMENT_KERNELS(X)                                                                                \
+  TN_CUDNN_ATTENTION_KERNELS(X)                                                                              \
   TN_CUDNN_KERNELS(X)
 
 #define TN_CUDA_DECLARE(name) extern const tn_kernel tn_cuda_##name;

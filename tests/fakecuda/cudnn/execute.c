@@ -1,5 +1,6 @@
 /* tests/fakecuda/cudnn/execute.c: see execute.h; cudnnBackendExecute: what its pointers are checked for, and
  * the task that it enqueues. */
+#include <stdlib.h>
 #include <string.h>
 #include "tests/fakecuda/cudnn/descriptors.h"
 #include "tests/fakecuda/cudnn/double.h"
@@ -91,6 +92,28 @@ static bool ranges_meet(const void *x, int64_t x_bytes, const void *y, int64_t y
   return (uintptr_t)x < (uintptr_t)y + (uintptr_t)y_bytes && (uintptr_t)y < (uintptr_t)x + (uintptr_t)x_bytes;
 }
 
+/* Bytes before element number k. */
+static int64_t offset_of(const fakednn_tensor *t, int64_t k) {
+  int64_t offset = 0;
+  for (int i = t->rank; i-- > 0; k /= t->dims[i]) offset += k % t->dims[i] * t->strides[i];
+  return offset * fakednn_data_size(t->type);
+}
+
+/* Whether two tensors have a byte in common: the rows of one may lie between those of the other. */
+static bool elements_meet(const fakednn_tensor *x, const char *a, const fakednn_tensor *y, const char *b) {
+  if (!ranges_meet(a, bytes_of(x), b, bytes_of(y))) return false;
+  const char *low = a < b ? a : b;
+  int64_t from_a = a - low, from_b = b - low, n = fakednn_elements(x), m = fakednn_elements(y);
+  int64_t end_a = from_a + bytes_of(x), end_b = from_b + bytes_of(y);
+  size_t size_a = (size_t)fakednn_data_size(x->type), size_b = (size_t)fakednn_data_size(y->type);
+  uint8_t *taken = calloc((size_t)(end_a > end_b ? end_a : end_b), 1);
+  bool meet = !taken;
+  for (int64_t k = 0; k < n && taken; k++) memset(taken + from_a + offset_of(x, k), 1, size_a);
+  for (int64_t k = 0; k < m && !meet; k++) meet = memchr(taken + from_b + offset_of(y, k), 1, size_b) != NULL;
+  free(taken);
+  return meet;
+}
+
 static bool in_memory(const fakednn_tensor *t) { return !t->is_virtual && !t->by_value; }
 
 /* An operand that pointwise operations alone read may be replaced by a result in the same place and layout.
@@ -116,7 +139,7 @@ static cudnnStatus_t check_overlaps(const fakednn_program *program, const fakedn
     for (int32_t j = 0; j < program->n_tensors; j++) {
       const fakednn_tensor *other = &program->tensors[j];
       const void *a = task->tensor[i].memory, *b = task->tensor[j].memory;
-      if (i == j || !in_memory(other) || !ranges_meet(a, bytes_of(out), b, bytes_of(other))) continue;
+      if (i == j || !in_memory(other) || !elements_meet(out, a, other, b)) continue;
       FAKEDNN_REQUIRE(a == b && may_replace(program, j, i), BAD,
                       "tensor %lld, which is written, overlaps tensor %lld", (long long)out->uid,
                       (long long)other->uid);

@@ -55,11 +55,21 @@ cudnnStatus_t fakednn_finalize_convolution(fakednn_body *body) {
   return CUDNN_STATUS_SUCCESS;
 }
 
+/* Whole numbers and conditions are floats here, which are exact below 2^24. */
+static bool computes_in(int32_t mode, int64_t type) {
+  bool compares = mode >= CUDNN_POINTWISE_CMP_EQ && mode <= CUDNN_POINTWISE_LOGICAL_NOT;
+  bool counts = mode == CUDNN_POINTWISE_GEN_INDEX || mode == CUDNN_POINTWISE_ADD ||
+                mode == CUDNN_POINTWISE_SUB || mode == CUDNN_POINTWISE_MUL;
+  return type == CUDNN_DATA_FLOAT || (type == CUDNN_DATA_BOOLEAN && compares) ||
+         (type == CUDNN_DATA_INT32 && counts);
+}
+
 cudnnStatus_t fakednn_finalize_pointwise(fakednn_body *body) {
   int32_t mode = (int32_t)fakednn_integer(body, CUDNN_ATTR_POINTWISE_MODE, 0, 0);
+  int64_t type = fakednn_integer(body, CUDNN_ATTR_POINTWISE_MATH_PREC, 0, 0);
   if (!fakednn_pointwise_inputs(mode)) return fakednn_lacks("the pointwise mode %d", mode);
-  if (fakednn_integer(body, CUDNN_ATTR_POINTWISE_MATH_PREC, 0, 0) != CUDNN_DATA_FLOAT)
-    return fakednn_lacks("pointwise operations that compute in another type than float");
+  if (!computes_in(mode, type))
+    return fakednn_lacks("the pointwise mode %d computed in type %lld", mode, (long long)type);
   return CUDNN_STATUS_SUCCESS;
 }
 

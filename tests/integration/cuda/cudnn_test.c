@@ -3,6 +3,7 @@
 #include "double.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 /* Channels and images for which the fusions are estimated to pay. */
 static const char net_ini[] =
@@ -76,8 +77,61 @@ static void versions_with_known_faults_are_refused_by_name(void **state) {
   assert_version_refused("90701", "is cuDNN 9.7.1, expected 9.8.0 or a later 9");
 }
 
+/* Queries, keys and values as columns of one product, and their gradients as those of another. */
+static const char gpt_ini[] = "[run]\nname = run\nseed = 1\nepochs = 1\n"
+                              "[data]\nsource = random\ntokens = 192\nclasses = 11\nsamples = 4\nbatch = 2\n"
+                              "[model]\ninputs = tokens: i32[192]\ntargets = next: i32[192]\nlayers =\n"
+                              "    wte:  embedding(11, 64)\n"
+                              "    qkv:  linear(192)\n"
+                              "    q, k, v: split(3, axis=-1)\n"
+                              "    y:    attention(2, causal=yes) <- q, k, v\n"
+                              "    head: linear(11)\n"
+                              "loss = cross_entropy\n[optimizer]\ntype = sgd\nlr = 0.2\n";
+
+static const json_t *find_launch(const json_t *plan, const char *kernel) {
+  json_t *op;
+  size_t i;
+  json_array_foreach(program_member(plan, "ops"), i,
+                     op) if (strcmp(program_text(op, "kernel"), kernel) == 0) return op;
+  fail_msg("no launch of %s", kernel);
+  return NULL;
+}
+
+static void assert_attention(const char *deterministic, bool ordered) {
+  char options[512];
+  snprintf(options, sizeof options, NET ON_DOUBLE "--set run.deterministic=%s ", deterministic);
+  const json_t *plan = program_json(0, "plan %s", options);
+  const json_t *grad = find_launch(plan, "cudnn_attention_grad_split");
+  find_launch(plan, "cudnn_attention_split");
+  assert_int_equal(launches_of(plan, "cuda_attention"), 0);
+  assert_int_equal(strstr(program_text(grad, "variant"), "ordered") != NULL, ordered);
+  assert_int_equal(json_is_true(program_member(grad, "deterministic")), ordered);
+  assert_true(json_integer_value(program_member(grad, "workspace")) > 0);
+  const json_t *cpu = program_json(0, "train " NET "--output cpu_%s --set backend.use=cpu", deterministic);
+  const json_t *cuda =
+      program_json(0, "train %s--output cuda_%s --set backend.fallback=error", options, deterministic);
+  double_is_content();
+  double x = program_number(cuda, "train.loss"), y = program_number(cpu, "train.loss");
+  if (fabs(x - y) > 1e-3 * fabs(y)) fail_msg("%.7g, the cpu has %.7g", x, y);
+}
+
+static void attention_is_taken_and_trains_like_the_cpu(void **state) {
+  (void)state;
+  file_write("model.ini", gpt_ini);
+  assert_attention("no", false);
+}
+
+static void deterministic_runs_take_the_ordered_gradient(void **state) {
+  (void)state;
+  file_write("model.ini", gpt_ini);
+  assert_attention("yes", true);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(attention_is_taken_and_trains_like_the_cpu, double_open, program_close),
+      cmocka_unit_test_setup_teardown(deterministic_runs_take_the_ordered_gradient, double_open,
+                                      program_close),
       cmocka_unit_test_setup_teardown(fusions_are_taken_and_train_like_the_cpu, double_open, program_close),
       cmocka_unit_test_setup_teardown(cudnn_is_left_out_if_asked, double_open, program_close),
       cmocka_unit_test_setup_teardown(versions_with_known_faults_are_refused_by_name, double_open,

@@ -25,13 +25,17 @@ static tn_device *cuda, *cpu;
     if ((call) != TN_OK) fail_msg("%s: %s", #call, tn_error_text(handle));                                   \
   } while (0)
 
-/* CMocka's set-up and tear-down of a group. */
-static int open_devices(void **state) {
-  (void)state;
+static int open_devices_with(const char *options) {
   assert_int_equal(tn_context_open(NULL, &context), TN_OK);
-  OK(context, tn_device_open(context, "cuda", 0, "libraries = " DOUBLES "\ncudnn = no", &cuda));
+  OK(context, tn_device_open(context, "cuda", 0, options, &cuda));
   OK(context, tn_device_open(context, "cpu", 0, "threads = 2", &cpu));
   return 0;
+}
+
+/* CMocka's set-up and tear-down of a group that tests the kernels of Tenon. */
+static int open_devices(void **state) {
+  (void)state;
+  return open_devices_with("libraries = " DOUBLES "\ncudnn = no");
 }
 
 static int close_devices(void **state) {

@@ -1,5 +1,6 @@
 /* Kernels of the backend cuda at sizes and layouts that the conformance suite does not draw, against the
  * backend cpu: wide heads, many parts, sums in parts, groups, channels innermost. */
+#include "backends/shared/half.h"
 #include "devices.h"
 
 #include <math.h>
@@ -12,6 +13,7 @@ typedef struct use {
   const char *op;
   bool channels_last;            /* tensors of rank 4 lie in memory with dimension 1 innermost */
   int32_t n_operands, n_results; /* results that are compared */
+  int32_t dtype;                 /* of operands that are added; 0: f32 */
   tn_tensor *operands[2][MOST];  /* of cuda, of cpu */
   void (*set)(tn_call *call);
 } use;
@@ -36,9 +38,24 @@ static tn_tensor *new_tensor(tn_device *device, tn_type type, bool channels_last
   return view;
 }
 
+/* Writes f32 values to a tensor of f32, f16 or bf16. */
+static void write_values(tn_device *device, tn_tensor *t, const float *values) {
+  const size_t n = (size_t)tn_type_count(tn_tensor_type(t));
+  const int32_t dtype = tn_tensor_type(t)->dtype;
+  uint16_t *halves = malloc((n + 1) * sizeof *halves);
+  for (size_t i = 0; i < n; i++)
+    halves[i] = dtype == TN_F16 ? tn_f16_of_f32(values[i]) : tn_bf16_of_f32(values[i]);
+  if (dtype == TN_F32)
+    OK(device, tn_tensor_write(t, values, n * sizeof *values));
+  else
+    OK(device, tn_tensor_write(t, halves, n * sizeof *halves));
+  free(halves);
+}
+
 /* The same values on both devices, between -1 and 1. */
 static void add_operand(use *u, int32_t rank, const int64_t *dims) {
-  const tn_type type = type_of(rank, dims);
+  tn_type type = type_of(rank, dims);
+  if (u->dtype != 0) type.dtype = u->dtype;
   const size_t n = (size_t)tn_type_count(&type);
   float *values = malloc((n + 1) * sizeof *values);
   uint32_t seed = 12345u + (uint32_t)u->n_operands;
@@ -49,7 +66,7 @@ static void add_operand(use *u, int32_t rank, const int64_t *dims) {
   for (int32_t d = 0; d < 2; d++) {
     tn_device *device = d == 0 ? cuda : cpu;
     tn_tensor *t = new_tensor(device, type, u->channels_last && d == 0);
-    OK(device, tn_tensor_write(t, values, n * sizeof *values));
+    write_values(device, t, values);
     u->operands[d][u->n_operands] = t;
   }
   u->n_operands++;
@@ -68,9 +85,13 @@ static void call_on(const use *u, int32_t d, tn_tensor **results) {
 }
 
 static float *values_of(tn_device *device, tn_tensor *t) {
-  const size_t bytes = (size_t)tn_type_bytes(tn_tensor_type(t));
-  float *values = malloc(bytes + 1);
-  OK(device, tn_tensor_read(t, values, bytes));
+  const tn_type *type = tn_tensor_type(t);
+  const size_t n = (size_t)tn_type_count(type);
+  float *values = malloc((n + 1) * sizeof *values);
+  uint16_t *halves = (uint16_t *)values;
+  OK(device, tn_tensor_read(t, values, (size_t)tn_type_bytes(type)));
+  for (size_t i = n; type->dtype != TN_F32 && i-- > 0;)
+    values[i] = type->dtype == TN_F16 ? tn_f32_of_f16(halves[i]) : tn_f32_of_bf16(halves[i]);
   return values;
 }
 
@@ -252,37 +273,100 @@ static void pools_of_channels(void **state) {
 
 static void set_causal(tn_call *call) { tn_call_set_int(call, "causal", 1); }
 
+/* The result of an op on the cpu, as an operand of both devices. */
+static void add_result(use *u, tn_tensor *result) {
+  const tn_type type = *tn_tensor_type(result);
+  const int32_t dtype = u->dtype;
+  float *values = values_of(cpu, result);
+  u->dtype = type.dtype;
+  add_operand(u, type.rank, type.dims);
+  for (int32_t d = 0; d < 2; d++) write_values(d ? cpu : cuda, u->operands[d][u->n_operands - 1], values);
+  u->dtype = dtype;
+  free(values);
+}
+
+typedef struct attention_use {
+  int32_t dtype;
+  int64_t width, value_width;
+  bool causal;
+} attention_use;
+
+static void add_attention_operands(use *u, const attention_use *a) {
+  OPERAND(u, 1, 2, 70, a->width);
+  OPERAND(u, 1, 2, 75, a->width);
+  OPERAND(u, 1, 2, 75, a->value_width);
+}
+
 /* Two tiles of queries and of keys; the gradient on the results of attention. */
-static void expect_attention(int64_t width, int64_t value_width, bool causal) {
-  use y = {.op = "attention", .n_results = 2, .set = causal ? set_causal : NULL};
-  OPERAND(&y, 1, 2, 70, width);
-  OPERAND(&y, 1, 2, 75, width);
-  OPERAND(&y, 1, 2, 75, value_width);
+static void expect_attention(const attention_use *a, double tolerance, double grad_tolerance) {
+  use y = {.op = "attention", .n_results = 2, .dtype = a->dtype, .set = a->causal ? set_causal : NULL};
+  use grad = {.op = "attention_grad", .n_results = 3, .dtype = a->dtype, .set = y.set};
   tn_tensor *results[2] = {NULL};
+  add_attention_operands(&y, a);
+  add_attention_operands(&grad, a);
   call_on(&y, 1, results);
-  use grad = {.op = "attention_grad", .n_results = 3, .set = y.set};
-  OPERAND(&grad, 1, 2, 70, width);
-  OPERAND(&grad, 1, 2, 75, width);
-  OPERAND(&grad, 1, 2, 75, value_width);
   for (int32_t i = 0; i < 2; i++) {
-    tn_type type = *tn_tensor_type(results[i]);
-    float *values = values_of(cpu, results[i]);
-    add_operand(&grad, type.rank, type.dims);
-    for (int32_t d = 0; d < 2; d++)
-      OK(d ? cpu : cuda, tn_tensor_write(grad.operands[d][3 + i], values, (size_t)tn_type_bytes(&type)));
-    free(values);
+    add_result(&grad, results[i]);
     tn_tensor_delete(results[i]);
   }
-  OPERAND(&grad, 1, 2, 70, value_width);
-  expect_equal_devices(&y, 2e-5);
-  expect_equal_devices(&grad, 5e-5);
+  OPERAND(&grad, 1, 2, 70, a->value_width);
+  expect_equal_devices(&y, tolerance);
+  expect_equal_devices(&grad, grad_tolerance);
 }
 
 static void attention_of_any_width(void **state) {
   (void)state;
-  expect_attention(64, 40, true);
-  expect_attention(40, 100, false);
-  expect_attention(200, 256, true);
+  expect_attention(&(attention_use){TN_F32, 64, 40, true}, 2e-5, 5e-5);
+  expect_attention(&(attention_use){TN_F32, 40, 100, false}, 2e-5, 5e-5);
+  expect_attention(&(attention_use){TN_F32, 200, 256, true}, 2e-5, 5e-5);
+}
+
+/* In f16 and bf16 by cuDNN, whose double rounds where the library does. */
+static void attention_in_half_precision(void **state) {
+  (void)state;
+  for (int32_t bf16 = 0; bf16 < 2; bf16++) {
+    const int32_t dtype = bf16 ? TN_BF16 : TN_F16;
+    const double tolerance = bf16 ? 8e-3 : 1e-3;
+    expect_attention(&(attention_use){dtype, 64, 40, true}, tolerance, 4 * tolerance);
+    expect_attention(&(attention_use){dtype, 16, 32, false}, tolerance, 4 * tolerance);
+    expect_attention(&(attention_use){dtype, 12, 8, true}, tolerance, 4 * tolerance); /* not by cuDNN */
+  }
+}
+
+/* Whether a call of the op on the double fails where cuDNN's executions do. */
+static bool needs_cudnn(const use *u) {
+  static char all[1 << 16];
+  tn_tensor *results[3] = {NULL};
+  size_t n = 0;
+  for (int i = 1; i < 1000; i++) n += (size_t)snprintf(all + n, sizeof all - n, "cudnnBackendExecute:%d,", i);
+  tn_call *call = tn_call_begin(cuda, u->op);
+  for (int32_t i = 0; i < u->n_operands; i++) tn_call_operand(call, u->operands[0][i]);
+  setenv("FAKECUDA_FAIL", all, 1);
+  tn_status status = tn_call_end(call, results, u->n_results);
+  unsetenv("FAKECUDA_FAIL");
+  for (int32_t i = 0; i < u->n_results; i++) tn_tensor_delete(results[i]);
+  return status != TN_OK;
+}
+
+/* The last test: a failed launch can leave the device unusable. */
+static void attention_in_half_precision_is_cudnns(void **state) {
+  use f32 = {.op = "attention", .n_results = 2}, f16 = {.op = "attention", .n_results = 2, .dtype = TN_F16};
+  (void)state;
+  if (!HAS_CUDNN) skip();
+  add_attention_operands(&f32, &(attention_use){TN_F32, 64, 40, false});
+  add_attention_operands(&f16, &(attention_use){TN_F16, 64, 40, false});
+  assert_false(needs_cudnn(&f32));
+  assert_true(needs_cudnn(&f16));
+  for (int32_t i = 0; i < 3; i++)
+    for (int32_t d = 0; d < 2; d++) {
+      tn_tensor_delete(f32.operands[d][i]);
+      tn_tensor_delete(f16.operands[d][i]);
+    }
+}
+
+static int open_devices_with_cudnn(void **state) {
+  (void)state;
+  return open_devices_with("libraries = " DOUBLES);
 }
 
 int main(void) {
@@ -296,5 +380,10 @@ int main(void) {
       cmocka_unit_test(pools_of_channels),
       cmocka_unit_test(attention_of_any_width),
   };
-  return cmocka_run_group_tests(tests, open_devices, close_devices);
+  const struct CMUnitTest of_cudnn[] = {
+      cmocka_unit_test(attention_in_half_precision),
+      cmocka_unit_test(attention_in_half_precision_is_cudnns),
+  };
+  int failed = cmocka_run_group_tests_name("Tenon's kernels", tests, open_devices, close_devices);
+  return failed + cmocka_run_group_tests_name("cuDNN's", of_cudnn, open_devices_with_cudnn, close_devices);
 }
