@@ -11,7 +11,7 @@ typedef struct tn_difference {
   double ulp;     /* the same in units in the last place of the expected element there */
   double expected, found;
   double magnitude; /* the largest finite element that is expected */
-  int64_t at;       /* row-major index of the largest difference; -1: there is none */
+  int64_t at;       /* row-major index of the largest difference; -1: all are equal */
 } tn_difference;
 
 /* Both are row-major. Two infinities of one sign are equal, and so are two NaN. */

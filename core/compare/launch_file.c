@@ -150,7 +150,7 @@ static tn_status reader_number(const file_reader *r, int32_t which, int64_t leas
   return reader_fail(r, tn_arena_printf(&r->file->memory, "%s is '%s'", NOTE_KEYS[which], text));
 }
 
-/* Cuts the next part of a list that ends in '|'; NULL: there is none. */
+/* Cuts the next part of a list that ends in '|'; NULL at its end. */
 static char *reader_cut(char **list) {
   char *part = *list, *end = strchr(part, '|');
   if (end == NULL) return NULL;
@@ -173,7 +173,7 @@ static tn_status reader_list(const file_reader *r, int32_t which, int32_t *n, ch
   return *n <= MOST_OPERANDS ? TN_OK : reader_fail(r, "has too many operands");
 }
 
-/* The value of an operand or result of the graph; 0: there is none. */
+/* The value of an operand or result of the graph; 0: the graph has no such value. */
 static tn_val reader_value(const tn_graph *graph, bool in, int32_t i) {
   char name[TN_GROUP_NAME];
   return in ? tn_group_graph_find(graph, i) : tn_graph_find_output(graph, tn_group_graph_out(i, name));

@@ -6,7 +6,7 @@
 
 #include "backends/cuda/cudnn/engines.h"
 
-/* The library in the usual places; NULL: there is none, and the reason is printed. */
+/* The library in the usual places; NULL: it is absent, and the reason is printed. */
 tn_cudnn_library *real_library(void);
 /* Loads the double of the driver, where one is given, under the name that cuDNN looks for: engines that are
  * compiled at run time are hidden without a driver. false: it does not load code. */

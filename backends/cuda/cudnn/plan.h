@@ -16,7 +16,7 @@ typedef struct tn_cudnn_plan {
 } tn_cudnn_plan;
 
 /* Requests engine number `rank` of a graph, from 0, as tn_cudnn_offer_engines numbers them. TN_EUNSUPPORTED:
- * there is none, or cuDNN cannot use the device. Withdraw it in either case. */
+ * the graph has no such engine, or cuDNN cannot use the device. Withdraw it in either case. */
 tn_status tn_cudnn_request(tn_prepare *p, const tn_cudnn_graph *g, bool exact, int32_t rank,
                            tn_cudnn_plan *plan);
 /* Bytes of the workspace that are the plan's: the kernel's own begin behind them, at a multiple of 256. */

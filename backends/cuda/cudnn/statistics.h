@@ -14,7 +14,7 @@ typedef struct tn_cudnn_statistics {
   int64_t channels;
   double count;              /* elements of a channel */
   int32_t y, mean, variance; /* numbers of results of the match; -1: it has no memory */
-  tn_cuda_epilogue epilogue; /* n_words is 0: there is none */
+  tn_cuda_epilogue epilogue; /* n_words is 0: the match has no epilogue */
 } tn_cudnn_statistics;
 
 /* The first nodes of the match are n_statements, of which the last is the moments of the one before; its

@@ -20,7 +20,7 @@ enum {
   NORM_BLOCKS = 512       /* of the gradient: each has sums of its own */
 };
 
-/* The first node of an op; NULL: there is none. */
+/* The first node of an op; NULL: the match has no such op. */
 static const tn_node *cuda_norm_find(const tn_match *m, const char *op) {
   for (int32_t i = 0; i < m->n_nodes; i++)
     if (strcmp(m->nodes[i].node->op, op) == 0) return m->nodes[i].node;

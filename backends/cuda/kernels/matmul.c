@@ -38,7 +38,7 @@ typedef struct matmul_kernel {
 
 /* ---- the product of a match ---- */
 
-/* The first node of an op; NULL: there is none. */
+/* The first node of an op; NULL: the match has no such op. */
 static const tn_node *cuda_matmul_find(const tn_match *match, const char *op) {
   for (int32_t i = 0; i < match->n_nodes; i++)
     if (strcmp(match->nodes[i].node->op, op) == 0) return match->nodes[i].node;

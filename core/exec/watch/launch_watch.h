@@ -18,7 +18,7 @@ typedef struct tn_watched_launch {
   const void *const *in;   /* as step->in, as they were before the launch; NULL where absent */
   const void *const *out;  /* as step->out, after the first launch */
   int32_t differs;         /* the first repetition, from 2 on, whose results have other bits; 0: none */
-  const void *const *late; /* the results of that repetition; NULL: there is none */
+  const void *const *late; /* the results of that repetition; NULL where none differs */
 } tn_watched_launch;
 
 typedef struct tn_launch_watcher {

@@ -95,7 +95,7 @@ static bool within_limit_plan_batch(void *context, int64_t batch, int64_t *bytes
   return true;
 }
 
-/* "; the largest batch that fits is 12", for all devices together; "" where there is none to name. */
+/* "; the largest batch that fits is 12", for all devices together; "" where no batch can be named. */
 static const char *within_limit_batch_advice(batch_search *s, int64_t needed, int64_t limit) {
   bool certain;
   int64_t batch = within_limit_largest_batch(s->request), ranks = tn_run_ranks(s->run);

@@ -24,7 +24,7 @@ static cudnnStatus_t no_memory(void) {
 
 /* ---- devices ---- */
 
-/* The number behind "key":, -1: there is none. */
+/* The number behind "key":, -1: the text has no such key. */
 static int64_t find_number(const char *json, const char *key) {
   const char *at = strstr(json, key);
   if (!at || at == json || at[-1] != '"' || at[strlen(key)] != '"') return -1;
