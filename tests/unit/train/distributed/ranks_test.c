@@ -116,7 +116,7 @@ static void waiting_ranks_receive_the_failure_of_another(void **state) {
 /* ---- ranks that stay away ---- */
 
 static void watch(meeting *m) {
-  const tn_rank_watch watch = {.timeout_s = 0.2};
+  const tn_rank_watch watch = {.timeout_s = 0.5};
   tn_ranks_watch(m->ranks, &watch);
 }
 
@@ -147,7 +147,7 @@ static void a_rank_that_stays_away_is_named_after_the_timeout(void **state) {
       m.decides = decides;
       watch(&m);
       run(&m, stay_away);
-      snprintf(text, sizeof text, "rank %d did not come to an exchange between the ranks within 0.2 s",
+      snprintf(text, sizeof text, "rank %d did not come to an exchange between the ranks within 0.5 s",
                (int)rank);
       rig_expect_error(tn_ranks_failure(m.ranks, &R.env), TN_ECOMM, text);
       assert_int_equal(tn_ranks_hung(m.ranks), -1);
@@ -191,7 +191,7 @@ static void a_thread_that_never_ends_is_left(void **state) {
     run(&m[rank], never_end);
     assert_int_equal(tn_ranks_hung(m[rank].ranks), rank);
     char text[96];
-    snprintf(text, sizeof text, "the thread of rank %d has not ended 0.2 s after that", (int)rank);
+    snprintf(text, sizeof text, "the thread of rank %d has not ended 0.5 s after that", (int)rank);
     rig_expect_error(tn_ranks_failure(m[rank].ranks, &R.env), TN_ECOMM, text);
     R.blocks = before;
   }
