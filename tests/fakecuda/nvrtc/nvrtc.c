@@ -66,6 +66,14 @@ static void program_free(struct _nvrtcProgram *program) {
   free(program);
 }
 
+/* When the library is unloaded: programs whose destruction was made to fail. */
+__attribute__((destructor)) static void programs_forget(void) {
+  for (struct _nvrtcProgram *program = nvrtc_programs, *next; program; program = next) {
+    next = program->next;
+    program_free(program);
+  }
+}
+
 EXPORT nvrtcResult nvrtcVersion(int *major, int *minor) {
   if (call_fails("nvrtcVersion")) return NVRTC_ERROR_INTERNAL_ERROR;
   if (!major || !minor) return NVRTC_ERROR_INVALID_INPUT;
