@@ -1,5 +1,7 @@
 #include "tests/unit/compile/fixture.h"
 
+#include "core/compile/select/select.h"
+
 #include "core/ops/ops.h"
 #include "core/plugin/handles.h"
 
@@ -62,6 +64,17 @@ tn_graph *fixture_graph(fixture *f, const char *text) {
   tn_graph *graph = NULL;
   expect_ok(f, tn_graph_parse(&f->env, f->ops, text, "test", &graph));
   return graph;
+}
+
+tn_cover *fixture_cover(fixture *f, const char *text) {
+  tn_graph *graph = fixture_graph(f, text);
+  tn_assignment assignment;
+  tn_cover *cover = NULL;
+  if (tn_pass_assign(&f->env, f->registry, &f->target, graph, &assignment) != TN_OK ||
+      tn_pass_select(&assignment, &cover) != TN_OK)
+    fail_msg("%s", tn_error_text(&f->env));
+  tn_graph_destroy(graph);
+  return cover;
 }
 
 static tn_status add_states(fixture *f, const tn_graph *graph) {

@@ -28,11 +28,19 @@ typedef struct fixture {
 /* `kernels`: of kernels.h or the test, ended by NULL. */
 void fixture_open(fixture *f, const tn_item *const *kernels);
 void fixture_close(fixture *f);
+/* The same with the kernels as arguments. */
+#define FIXTURE_OPEN(f, ...)                                                                                 \
+  do {                                                                                                       \
+    static const tn_item *const kernels_[] = {__VA_ARGS__, NULL};                                            \
+    fixture_open(f, kernels_);                                                                               \
+  } while (0)
 
 /* The families of the target, best first; at most four. */
 void fixture_families(fixture *f, const char *const *families, int32_t n);
 
 tn_graph *fixture_graph(fixture *f, const char *text);
+/* The cover of a graph after pass `select`. A failure fails the test. */
+tn_cover *fixture_cover(fixture *f, const char *text);
 
 /* The text form after a pass, which the caller frees. A failed compilation fails the test. */
 typedef enum pass { ASSIGNED, SELECTED, LAID_OUT, RECOMPUTED, SCHEDULED, PLANNED } pass;

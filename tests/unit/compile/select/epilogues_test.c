@@ -19,22 +19,9 @@ static KERNEL(k_gated_sum_epilogue, "t.gated_sum_epilogue", "t", GATED "; pointw
 
 static fixture F;
 
-#define OPEN(...)                                                                                            \
-  do {                                                                                                       \
-    static const tn_item *const kernels_[] = {__VA_ARGS__, NULL};                                            \
-    fixture_open(&F, kernels_);                                                                              \
-  } while (0)
+#define OPEN(...) FIXTURE_OPEN(&F, __VA_ARGS__)
 
-static tn_cover *cover_of(const char *text) {
-  tn_graph *graph = fixture_graph(&F, text);
-  tn_assignment assignment;
-  tn_cover *cover = NULL;
-  if (tn_pass_assign(&F.env, F.registry, &F.target, graph, &assignment) != TN_OK ||
-      tn_pass_select(&assignment, &cover) != TN_OK)
-    fail_msg("%s", tn_error_text(&F.env));
-  tn_graph_destroy(graph);
-  return cover;
-}
+static tn_cover *cover_of(const char *text) { return fixture_cover(&F, text); }
 
 static void an_epilogue_joins_the_statement_that_it_reads(void **state) {
   (void)state;

@@ -80,22 +80,9 @@ static KERNEL(k_garbled, "t.garbled", "t", "y = relu(x", offer_plain);
 
 static fixture F;
 
-#define OPEN(...)                                                                                            \
-  do {                                                                                                       \
-    static const tn_item *const kernels_[] = {__VA_ARGS__, NULL};                                            \
-    fixture_open(&F, kernels_);                                                                              \
-  } while (0)
+#define OPEN(...) FIXTURE_OPEN(&F, __VA_ARGS__)
 
-static tn_cover *cover_of(const char *text) {
-  tn_graph *graph = fixture_graph(&F, text);
-  tn_assignment assignment;
-  tn_cover *cover = NULL;
-  if (tn_pass_assign(&F.env, F.registry, &F.target, graph, &assignment) != TN_OK ||
-      tn_pass_select(&assignment, &cover) != TN_OK)
-    fail_msg("%s", tn_error_text(&F.env));
-  tn_graph_destroy(graph);
-  return cover;
-}
+static tn_cover *cover_of(const char *text) { return fixture_cover(&F, text); }
 
 static const char *value_name(const tn_cover *cover, tn_val v) {
   const char *name = cover->graph->values.v[v].name;
