@@ -77,7 +77,9 @@ int32_t tn_capture_parts_list(const tn_program *program, bool captures, tn_captu
 
 void tn_capture_part_reason(const tn_step *step, tn_text *text) {
   const tn_group *g = step->group;
-  if (tn_kernel_is_collective(g->kernel))
+  if (tn_kernel_is_collective(g->kernel) && g->choice.name[0] == '\0')
+    tn_text_add(text, "no communicator");
+  else if (tn_kernel_is_collective(g->kernel))
     tn_text_addf(text, "communicator %s cannot be captured", g->choice.name);
   else
     tn_text_addf(text, "kernel %s cannot be captured", g->kernel->item.name);
