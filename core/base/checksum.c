@@ -39,10 +39,3 @@ void tn_checksum_add(tn_checksum *sum, const void *bytes, size_t count) {
   for (; count > 0; count--, p++) crc = crc >> 8 ^ sum->table[0][(crc ^ *p) & 0xff];
   sum->crc = ~crc;
 }
-
-uint32_t tn_crc32c(uint32_t crc, const void *bytes, size_t count) {
-  const unsigned char *p = bytes;
-  crc = ~crc;
-  for (size_t i = 0; i < count; i++) crc = crc >> 8 ^ checksum_remainder((crc ^ p[i]) & 0xff);
-  return ~crc;
-}

@@ -14,7 +14,4 @@ typedef struct tn_checksum {
 void tn_checksum_start(tn_checksum *sum);
 void tn_checksum_add(tn_checksum *sum, const void *bytes, size_t count);
 
-/* The checksum of a few bytes, without a table; `crc` is that of the bytes before, 0 at the start. */
-uint32_t tn_crc32c(uint32_t crc, const void *bytes, size_t count);
-
 #endif
