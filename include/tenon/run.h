@@ -19,11 +19,13 @@ typedef struct tn_run_options {
   uint32_t struct_size;
   const char *const *set; /* n_set overrides "section.key=value" */
   int32_t n_set;
-  const char *output;  /* folder for run folders; NULL: [run] output */
-  const char *resume;  /* "auto": the newest run of this name; a run folder; NULL: a new run */
-  const char *weights; /* safetensors file that parameters are read from; NULL: [weights] file */
-  int32_t terminal;    /* columns of the terminal that progress is drawn for; 0: plain lines */
-  int32_t quiet;       /* 1: progress begins without the lines about backend, data and model */
+  const char *output; /* folder for run folders; NULL: [run] output */
+  const char *resume; /* "auto": the newest run of this name; a run folder; NULL: a new run */
+  /* Parameters: a safetensors file, the folder of a checkpoint, or a run folder, of which the best checkpoint
+   * is taken. NULL: [weights] file; without one, eval and predict take the newest run of this name. */
+  const char *weights;
+  int32_t terminal; /* columns of the terminal that progress is drawn for; 0: plain lines */
+  int32_t quiet;    /* 1: progress begins without the lines about backend, data and model */
   int32_t progress; /* 1: the observer `progress` writes to stderr; 0: only where [run] observers names it */
 } tn_run_options;
 

@@ -34,9 +34,9 @@ typedef struct tn_session_options {
    * schedules keep their first value. */
   int64_t steps;
   int64_t steps_per_epoch; /* for schedules that count epochs; 0: all steps are one epoch */
-  /* File of the initial parameters, safetensors; "": the model's initializers. NULL: the file that [weights]
-   * names; without one, the initializers if the session trains, else the best checkpoint of the newest run
-   * with this configuration's name. */
+  /* Initial parameters: a safetensors file, the folder of a checkpoint, or a run folder; "": the model's
+   * initializers. NULL: [weights] file; without one, the initializers if the session trains, else the best
+   * checkpoint of the newest run with this configuration's name. */
   const char *weights;
 } tn_session_options;
 

@@ -93,7 +93,8 @@ static const tn_option distributed_rows[] = {
            "type in which gradients are summed over devices; the halves move half the bytes"),
     TN_OPT_END};
 static const tn_option weights_rows[] = {
-    TN_OPT(tn_weights_section, file, TN_OPT_PATH, "", NULL, "safetensors file to start from"),
+    TN_OPT(tn_weights_section, file, TN_OPT_PATH, "", NULL,
+           "parameters to start from: a safetensors file, a run folder, or the folder of a checkpoint"),
     TN_OPT(tn_weights_section, prefix, TN_OPT_TEXT, "", NULL, "prefix of every name in the file"),
     TN_OPT(
         tn_weights_section, ignore, TN_OPT_TEXT, "", NULL,

@@ -71,8 +71,26 @@ static void keys_without_a_file_are_refused(void **state) {
   says("[weights] ignore has no effect without file");
 }
 
+/* A file, the folders above it, and the newest run of the name are the same weights. */
+static void folders_stand_for_their_best_weights(void **state) {
+  (void)state;
+  static const char *const paths[] = {"--weights runs/noise/checkpoints/best/model.safetensors",
+                                      "--weights runs/noise/checkpoints/best",
+                                      "--weights runs/noise/checkpoints", "--weights runs/noise/", ""};
+  file_write("noise.ini", noise_ini);
+  double best = program_number(program_json(0, "train noise.ini"), "valid.loss");
+  for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+    assert_true(program_number(program_json(0, "eval noise.ini %s", paths[i]), "loss") <= best);
+  assert_int_equal(program_run("eval noise.ini --weights ."), 65);
+  says(".: is a folder without weights; expected a run folder, the folder of a checkpoint, or a");
+  assert_int_equal(program_run("eval noise.ini --set run.name=other"), 65);
+  says("there are no weights to evaluate with; expected a file (--weights, [weights] file, "
+       "tn_session_options.weights), or a run called 'other' with a checkpoint");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(folders_stand_for_their_best_weights, program_open, program_close),
       cmocka_unit_test_setup_teardown(a_pattern_keeps_the_counters_ignored, program_open, program_close),
       cmocka_unit_test_setup_teardown(an_ignored_name_may_have_another_shape, program_open, program_close),
       cmocka_unit_test_setup_teardown(keys_without_a_file_are_refused, program_open, program_close),

@@ -239,7 +239,7 @@ static void wrong_calls_say_what_was_expected(void **state) {
   FAILS(s, tn_session_metric(s, "loss", &value), TN_EINVAL, "nothing has been measured");
   tn_session_close(s);
   tn_session_options o = {.struct_size = sizeof o, .infer = 1};
-  FAILS(run, tn_session_open(run, &o, &s), TN_EINVAL, "there are no weights: expected");
+  FAILS(run, tn_session_open(run, &o, &s), TN_EINVAL, "there are no weights to infer with; expected");
   assert_null(s);
   o = (tn_session_options){.struct_size = sizeof o, .train = 1, .batch = -1};
   FAILS(run, tn_session_open(run, &o, &s), TN_EINVAL, "0 or more");
