@@ -24,7 +24,9 @@ static const cli_option options[] = {
     {"output", "PATH", "folder for run folders; predict: the .npy file to write", CLI_OUTPUT, 'o'},
     {"weights", "PATH", "parameters: a safetensors file, a run folder, or the folder of a checkpoint",
      CLI_WEIGHTS, 'w'},
-    {"input", "FILE", ".npy file with the model's first input", CLI_INPUT, 'i'},
+    {"input", "[NAME=]PATH", "a picture, a folder of them, or a .npy file; may be repeated", CLI_INPUT, 'i'},
+    {"top", "N", "classes of each prediction (default: 5)", CLI_INPUT, 'k'},
+    {"csv", NULL, "print the predictions as CSV", CLI_INPUT, 'C'},
     {"mode", "train|infer|load", "the steps or the loader to measure", CLI_MODE, 'm'},
     {"batch", "N", "samples in a step", CLI_BATCH, 'b'},
     {"steps", "N", "steps in a round", CLI_STEPS, 'n'},
@@ -133,7 +135,9 @@ static int cli_apply(const cli_command *command, char key, const char *value, cl
   case 'r': args->resume = value; break;
   case 'o': args->output = value; break;
   case 'w': args->weights = value; break;
-  case 'i': args->input = value; break;
+  case 'i': return cli_push(command, args->inputs, &args->n_inputs, value);
+  case 'k': return cli_read_number(command, value, &args->top);
+  case 'C': args->csv = true; break;
   case 'm': args->mode = value; break;
   case 'd': args->dump_after = value; break;
   case 'P': args->device_file = value; break;

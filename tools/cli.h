@@ -36,10 +36,12 @@ typedef struct cli_args {
   char threads[32]; /* --threads as an override of [run] threads */
   const char *plugins[CLI_MAX_LIST];
   int n_plugins;
-  const char *resume, *output, *weights, *input, *mode, *dump_after;
+  const char *inputs[CLI_MAX_LIST];
+  int n_inputs;
+  const char *resume, *output, *weights, *mode, *dump_after;
   const char *backend, *only, *unsupported, *device_file, *backends, *repeat;
-  long long batch, steps, rounds, warmup, draws, device, timeout, launches;
-  bool json, ops, all, device_json, verbose, quiet, help;
+  long long batch, steps, rounds, warmup, draws, device, timeout, launches, top;
+  bool json, csv, ops, all, device_json, verbose, quiet, help;
 } cli_args;
 
 /* Bits for the options of a command, in addition to --help, --plugin, --verbose, --quiet. */

@@ -1,17 +1,97 @@
-/* tools/predict.c: `tenon predict FILE.ini --weights W --input x.npy --output y.npy`. */
+/* tools/predict.c: `tenon predict FILE.ini --weights W --input PATH...`. */
+#include <jansson.h>
+#include <string.h>
+
 #include "tools/cli.h"
+
+static const char *predict_class_name(const json_t *class, char number[24]) {
+  const char *name = json_string_value(json_object_get(class, "name"));
+  snprintf(number, 24, "%lld", (long long)json_integer_value(json_object_get(class, "class")));
+  return name != NULL ? name : number;
+}
+
+/* cat.jpg    cat 93.1 %   dog 4.0 % */
+static void predict_print_line(const json_t *prediction, int width) {
+  size_t i;
+  const json_t *class;
+  char number[24];
+  printf("%-*s", width, json_string_value(json_object_get(prediction, "input")));
+  json_array_foreach(json_object_get(prediction, "top"), i, class) {
+    printf("   %s %.1f %%", predict_class_name(class, number),
+           100 * json_real_value(json_object_get(class, "probability")));
+  }
+  printf("\n");
+}
+
+/* As RFC 4180 asks: in quotation marks, which are doubled inside. */
+static void predict_print_quoted(const char *text) {
+  putchar('"');
+  for (; *text != '\0'; text++) {
+    if (*text == '"') putchar('"');
+    putchar(*text);
+  }
+  putchar('"');
+}
+
+/* A line for each class of each prediction. */
+static void predict_print_csv(const json_t *prediction) {
+  size_t i;
+  const json_t *class;
+  char number[24];
+  json_array_foreach(json_object_get(prediction, "top"), i, class) {
+    predict_print_quoted(json_string_value(json_object_get(prediction, "input")));
+    printf(",%zu,%lld,", i + 1, (long long)json_integer_value(json_object_get(class, "class")));
+    predict_print_quoted(predict_class_name(class, number));
+    printf(",%.9g\n", json_real_value(json_object_get(class, "probability")));
+  }
+}
+
+static int predict_width(const json_t *predictions) {
+  size_t i, width = 0;
+  const json_t *one;
+  json_array_foreach(predictions, i, one) {
+    size_t n = strlen(json_string_value(json_object_get(one, "input")));
+    width = n > width ? n : width;
+  }
+  return width < 60 ? (int)width : 60;
+}
+
+static void predict_print(const cli_args *args, const char *text) {
+  size_t i;
+  json_t *result = json_loads(text, 0, NULL), *predictions = json_object_get(result, "predictions");
+  const json_t *one;
+  int width = predict_width(predictions);
+  if (args->csv) printf("input,rank,class,name,probability\n");
+  json_array_foreach(predictions, i, one) {
+    if (args->csv)
+      predict_print_csv(one);
+    else
+      predict_print_line(one, width);
+  }
+  json_decref(result);
+}
 
 static int predict_command_run(tn_context *context, const cli_args *args) {
   tn_run *run = NULL;
   char *json = NULL;
-  if (args->input == NULL || args->output == NULL) {
-    fprintf(stderr, "tenon predict: expected --input FILE.npy and --output FILE.npy\n");
+  if (args->n_inputs == 0) {
+    fprintf(stderr, "tenon predict: expected --input PATH: a picture, a folder of them, or a .npy file\n");
     return CLI_USAGE;
   }
-  int code = cli_open_run(context, args, &run);
+  cli_args of_run = *args;
+  of_run.output = NULL; /* names the .npy file, not the folder of runs */
+  int code = cli_open_run(context, &of_run, &run);
   if (code != CLI_OK) return code;
-  tn_status status = tn_run_predict(run, args->input, args->output, &json);
-  if (json && args->json) printf("%s\n", json);
+  tn_predict_options options = {.struct_size = sizeof options,
+                                .inputs = args->inputs,
+                                .n_inputs = args->n_inputs,
+                                .output = args->output,
+                                .top = (int32_t)args->top};
+  tn_status status = tn_run_predict(run, &options, &json);
+  if (json && args->json)
+    printf("%s\n", json);
+  else if (json)
+    predict_print(args, json);
   code = status == TN_OK ? CLI_OK : cli_fail(args, run, status);
   tn_string_free(run, json);
   tn_run_close(run);
@@ -20,7 +100,7 @@ static int predict_command_run(tn_context *context, const cli_args *args) {
 
 const cli_command command_predict = {.name = "predict",
                                      .words = "FILE.ini",
-                                     .doc = "the model's output for a .npy file",
+                                     .doc = "the model's output for pictures or .npy files",
                                      .min_words = 1,
                                      .max_words = 1,
                                      .options = CLI_SET | CLI_JSON | CLI_WEIGHTS | CLI_INPUT | CLI_OUTPUT,

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "core/base/system.h"
-#include "core/train/checkpoints/weights.h"
+#include "core/train/checkpoints/weights_file.h"
 #include "core/train/distributed/devices.h"
 
 /* ---- life ---- */

@@ -2,6 +2,7 @@
 #include "core/data/loader.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -33,9 +34,18 @@ static tn_status loader_check_options(tn_env *env, const tn_loader_options *o) {
   return TN_OK;
 }
 
-static tn_status loader_open_source(tn_loader *loader, tn_description *description) {
+static tn_status loader_open_self(tn_loader *loader) {
   const tn_loader_options *o = &loader->options;
-  TN_TRY(loader->source->open(&loader->env, o->source_options, o->split, o->seed, &loader->self));
+  const tn_source *s = loader->source;
+  if (o->n_files == 0) return s->open(&loader->env, o->source_options, o->split, o->seed, &loader->self);
+  if (s->open_files != NULL)
+    return s->open_files(&loader->env, o->source_options, o->files, o->n_files, &loader->self);
+  return tn_failf(&loader->env, TN_EUNSUPPORTED, "it reads no files that a user names (%s); give a .npy file",
+                  o->files[0]);
+}
+
+static tn_status loader_open_source(tn_loader *loader, tn_description *description) {
+  TN_TRY(loader_open_self(loader));
   loader->opened = true;
   *description = (tn_description){.struct_size = sizeof(*description)};
   return loader->source->describe(&loader->env, loader->self, description);
@@ -231,6 +241,13 @@ void tn_loader_destroy(tn_loader *loader) {
 int32_t tn_loader_field_count(const tn_loader *loader) { return loader->chain.n_outputs; }
 const tn_field *tn_loader_field(const tn_loader *loader, int32_t i) { return &loader->chain.fields[i]; }
 const tn_transform_chain *tn_loader_chain(const tn_loader *loader) { return &loader->chain; }
+tn_status tn_loader_sample_name(tn_loader *loader, int64_t index, char *text, size_t size) {
+  const tn_source *s = loader->source;
+  if (s->name != NULL) return s->name(&loader->env, loader->self, index, text, size);
+  snprintf(text, size, "sample %lld", (long long)index);
+  return TN_OK;
+}
+
 int64_t tn_loader_samples(const tn_loader *loader) { return loader->samples; }
 int64_t tn_loader_batches(const tn_loader *loader) { return loader->batches; }
 

@@ -30,6 +30,9 @@ typedef struct tn_loader_options {
   const tn_source *source;
   const void *source_options;
   int32_t split; /* TN_SPLIT_... */
+  /* Files and folders that the source reads in place of its data (tn_source.open_files); 0: none. */
+  const char *const *files;
+  int32_t n_files;
   const tn_transform_use *transforms;
   int32_t n_transforms;
   /* How many of the last transforms the device applies, at most: the batch then holds their operands. Or
@@ -73,6 +76,10 @@ const tn_field *tn_loader_field(const tn_loader *loader, int32_t i);
 const struct tn_transform_chain *tn_loader_chain(const tn_loader *loader);
 int64_t tn_loader_samples(const tn_loader *loader); /* per epoch */
 int64_t tn_loader_batches(const tn_loader *loader); /* per epoch and shard */
+
+/* A name of sample `index` for people, such as its file: the source's, or "sample 7" where it gives none. Cut
+ * at `size` bytes. */
+tn_status tn_loader_sample_name(tn_loader *loader, int64_t index, char *text, size_t size);
 
 /* The destination of a batch: one address per field ([batch, ...] row-major); weights and ids may be NULL. */
 typedef struct tn_batch {

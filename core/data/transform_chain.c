@@ -190,7 +190,7 @@ static tn_status chain_check_fixed(tn_env *env, const tn_transform_chain *chain)
     chain_add_type(&type, &field->type);
     tn_failf(env, TN_EINVAL,
              "field '%s' is %s: its size varies from sample to sample, but a batch needs one size; add a "
-             "transform that fixes it, such as resize(224) <- %s",
+             "transform that fixes it, such as resize([224, 224]) <- %s",
              field->name, type.v != NULL ? type.v : "", field->name);
     tn_text_free(&type);
     return TN_EINVAL;

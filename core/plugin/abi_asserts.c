@@ -417,6 +417,12 @@ AT(tn_run_options, terminal, 48);
 AT(tn_run_options, quiet, 52);
 AT(tn_run_options, progress, 56);
 
+SIZED(tn_predict_options, 40);
+AT(tn_predict_options, inputs, 8);
+AT(tn_predict_options, n_inputs, 16);
+AT(tn_predict_options, output, 24);
+AT(tn_predict_options, top, 32);
+
 SIZED(tn_plan_options, 24);
 AT(tn_plan_options, dump_after, 8);
 AT(tn_plan_options, device, 16);
@@ -579,7 +585,7 @@ ITEM(tn_schedule, 56);
 AT(tn_schedule, factor, 40);
 AT(tn_schedule, check, 48);
 
-ITEM(tn_source, 96);
+ITEM(tn_source, 112);
 AT(tn_source, open, 40);
 AT(tn_source, close, 48);
 AT(tn_source, describe, 56);
@@ -587,6 +593,8 @@ AT(tn_source, read, 64);
 AT(tn_source, next, 72);
 AT(tn_source, tell, 80);
 AT(tn_source, seek, 88);
+AT(tn_source, open_files, 96);
+AT(tn_source, name, 104);
 
 ITEM(tn_transform, 88);
 AT(tn_transform, granularity, 40);

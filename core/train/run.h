@@ -39,6 +39,7 @@ struct tn_run {
   bool planning; /* only plans are made: no device is opened, nothing runs, and nothing is measured */
   const char *device_file; /* while planning: describes the device that is planned for; NULL: it is here */
   atomic_int stop;
+  const char *class_names; /* of the targets (checkpoints/class_names.h); NULL: unknown */
   bool hung; /* a rank's thread was left (distributed/ranks.h): the run and its context are never freed */
   double opened_s; /* tn_clock_s when the run was opened */
 };

@@ -45,9 +45,20 @@ TN_EXPORT void tn_run_close(tn_run *run);
 TN_EXPORT tn_status tn_run_train(tn_run *run, char **json);
 /* Losses and metrics of one pass over the validation data. */
 TN_EXPORT tn_status tn_run_eval(tn_run *run, char **json);
-/* Computes the model's output for the rows of the .npy file `input` and writes it to the .npy file `output`.
- * `input` holds the model's first input in its dtype, with the batch as first dimension. */
-TN_EXPORT tn_status tn_run_predict(tn_run *run, const char *input, const char *output, char **json);
+typedef struct tn_predict_options {
+  uint32_t struct_size;
+  /* "PATH" or "NAME=PATH", n_inputs of them. Either .npy files, one for each input of the model, with the
+   * rows as first dimension: rows of the input's type are fed as they are, bytes go through the transforms of
+   * validation. Or files and folders that the source of [data.valid] reads (tn_source.open_files), such as
+   * pictures, which go through these transforms. */
+  const char *const *inputs;
+  int32_t n_inputs;
+  const char *output; /* .npy file for the model's output; NULL: none */
+  int32_t top;        /* classes of a prediction, the most probable first; 0: 5 */
+} tn_predict_options;
+/* Computes the model's output for each row or file. Where the loss is a cross entropy over classes, the
+ * result has the most probable classes, with the names that the weights carry. */
+TN_EXPORT tn_status tn_run_predict(tn_run *run, const tn_predict_options *options, char **json);
 
 typedef struct tn_plan_options {
   uint32_t struct_size;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/formats/safetensors.h"
-#include "core/train/checkpoints/weights_file.h"
+#include "core/train/checkpoints/class_names.h"
 
 static bool weights_has_kind(const tn_placement *state, uint32_t kinds) {
   return (kinds & (1u << state->what)) != 0 && state->path[0] != '@';
@@ -117,63 +117,12 @@ tn_status tn_weights_load(tn_run *run, tn_executor *executor, const tn_state_map
   TN_TRY(tn_words_split(&run->arena, source->ignore, &ignore));
   TN_TRY(tn_safetensors_open(&run->env, source->path, &file));
   tn_weights_reader w = {run, executor, file, source->path, source->prefix, source->advice, ignore};
+  tn_class_names_of_weights(run, file);
   tn_status status = weights_check_unread(&w, map, source->kinds);
   for (size_t i = 0; status == TN_OK && i < map->states.n; i++)
     if (weights_has_kind(&map->states.v[i], source->kinds))
       status = weights_read_named(&w, &map->states.v[i]);
   tn_safetensors_close(file);
-  return status;
-}
-
-/* Keys that are for a file. */
-static tn_status weights_check_idle(tn_run *run) {
-  const tn_weights_section *w = &run->settings.weights;
-  const char *key = *w->prefix ? "prefix" : *w->ignore ? "ignore" : NULL;
-  if (key == NULL) return TN_OK;
-  return tn_failf(&run->env, TN_EINVAL,
-                  "%s: [weights] %s has no effect without file; set it, or give --weights FILE",
-                  tn_settings_where(&run->ini, "weights", key), key);
-}
-
-static tn_status weights_load_given(tn_run *run, tn_executor *executor, const tn_state_map *map,
-                                    const char *file, const char *prefix) {
-  tn_weights_source source = {file, prefix, run->settings.weights.ignore, TN_STATES_OF_MODEL,
-                              "[weights] prefix or ignore may help"};
-  return tn_weights_load(run, executor, map, &source);
-}
-
-tn_status tn_weights_load_configured(tn_run *run, tn_executor *executor, const tn_state_map *map) {
-  const char *given = run->settings.weights.file;
-  char *file = NULL;
-  if (!*given) return weights_check_idle(run);
-  tn_section *section = tn_ini_section(&run->ini, "weights");
-  const char *where = tn_key_where(&run->ini, section, tn_section_key(section, "file"));
-  tn_status status = tn_weights_find(run, given, &file);
-  if (status == TN_OK) status = weights_load_given(run, executor, map, file, run->settings.weights.prefix);
-  tn_release(&run->env, file);
-  return tn_wrap(&run->env, status, "%s", where);
-}
-
-static bool weights_has_parameters(const tn_state_map *map) {
-  for (size_t i = 0; i < map->states.n; i++)
-    if (map->states.v[i].what == TN_STATE_PARAM) return true;
-  return false;
-}
-
-tn_status tn_weights_load_required(tn_run *run, tn_executor *executor, const tn_state_map *map,
-                                   const char *command) {
-  char *file = NULL;
-  if (*run->settings.weights.file || !weights_has_parameters(map))
-    return tn_weights_load_configured(run, executor, map);
-  TN_TRY(tn_weights_find(run, "", &file));
-  if (file == NULL)
-    return tn_failf(&run->env, TN_EINVAL,
-                    "%s: there are no weights to %s with; expected a file (--weights, [weights] file, "
-                    "tn_session_options.weights), or a run called '%s' with a checkpoint",
-                    run->ini.path, command, run->settings.run.name);
-  tn_logf(&run->env, TN_LOG_INFO, "weights of %s", file);
-  tn_status status = weights_load_given(run, executor, map, file, "");
-  tn_release(&run->env, file);
   return status;
 }
 
@@ -198,12 +147,13 @@ static tn_status weights_append_state(tn_run *run, tn_executor *executor, const 
 
 static tn_status weights_write_states(tn_run *run, tn_executor *executor, const tn_placement *const *states,
                                       int32_t n, const char *path, tn_file_sum *sum) {
-  static const tn_safetensor_note note = {"format", "tenon"};
+  const tn_safetensor_note notes[] = {{"format", "tenon"}, {TN_CLASS_NAMES_NOTE, run->class_names}};
   tn_safetensors_writer *writer = NULL;
   tn_safetensor_named *named = tn_alloc(&run->env, tn_size_mul((size_t)n + 1, sizeof *named));
   if (named == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < n; i++) named[i] = (tn_safetensor_named){states[i]->path, states[i]->type};
-  tn_status status = tn_safetensors_begin(&run->env, path, named, n, &note, 1, &writer);
+  tn_status status =
+      tn_safetensors_begin(&run->env, path, named, n, notes, run->class_names != NULL ? 2 : 1, &writer);
   for (int32_t i = 0; status == TN_OK && i < n; i++)
     status = weights_append_state(run, executor, states[i], writer);
   if (status == TN_OK) tn_safetensors_sum(writer, &sum->bytes, &sum->crc);

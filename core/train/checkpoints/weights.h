@@ -23,12 +23,6 @@ typedef struct tn_weights_source {
  * *.num_batches_tracked are always ignored. */
 tn_status tn_weights_load(tn_run *run, tn_executor *executor, const tn_state_map *map,
                           const tn_weights_source *source);
-/* Loads what --weights or [weights] file names (weights_file.h), if one is given. */
-tn_status tn_weights_load_configured(tn_run *run, tn_executor *executor, const tn_state_map *map);
-/* The same for commands that need trained parameters: without a file, those of the newest run of this name;
- * an error if the model has parameters and there is no such run. `command` is for the message. */
-tn_status tn_weights_load_required(tn_run *run, tn_executor *executor, const tn_state_map *map,
-                                   const char *command);
 /* Size and checksum of a file when it was written. */
 typedef struct tn_file_sum {
   uint64_t bytes;

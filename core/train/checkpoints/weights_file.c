@@ -48,3 +48,57 @@ tn_status tn_weights_find(tn_run *run, const char *given, char **path) {
                   ".safetensors file",
                   given);
 }
+
+/* ---- the file of the configuration ---- */
+
+/* Keys that are for a file. */
+static tn_status weights_check_idle(tn_run *run) {
+  const tn_weights_section *w = &run->settings.weights;
+  const char *key = *w->prefix ? "prefix" : *w->ignore ? "ignore" : NULL;
+  if (key == NULL) return TN_OK;
+  return tn_failf(&run->env, TN_EINVAL,
+                  "%s: [weights] %s has no effect without file; set it, or give --weights FILE",
+                  tn_settings_where(&run->ini, "weights", key), key);
+}
+
+static tn_status weights_load_given(tn_run *run, tn_executor *executor, const tn_state_map *map,
+                                    const char *file, const char *prefix) {
+  tn_weights_source source = {file, prefix, run->settings.weights.ignore, TN_STATES_OF_MODEL,
+                              "[weights] prefix or ignore may help"};
+  return tn_weights_load(run, executor, map, &source);
+}
+
+tn_status tn_weights_load_configured(tn_run *run, tn_executor *executor, const tn_state_map *map) {
+  const char *given = run->settings.weights.file;
+  char *file = NULL;
+  if (!*given) return weights_check_idle(run);
+  tn_section *section = tn_ini_section(&run->ini, "weights");
+  const char *where = tn_key_where(&run->ini, section, tn_section_key(section, "file"));
+  tn_status status = tn_weights_find(run, given, &file);
+  if (status == TN_OK) status = weights_load_given(run, executor, map, file, run->settings.weights.prefix);
+  tn_release(&run->env, file);
+  return tn_wrap(&run->env, status, "%s", where);
+}
+
+static bool weights_has_parameters(const tn_state_map *map) {
+  for (size_t i = 0; i < map->states.n; i++)
+    if (map->states.v[i].what == TN_STATE_PARAM) return true;
+  return false;
+}
+
+tn_status tn_weights_load_required(tn_run *run, tn_executor *executor, const tn_state_map *map,
+                                   const char *command) {
+  char *file = NULL;
+  if (*run->settings.weights.file || !weights_has_parameters(map))
+    return tn_weights_load_configured(run, executor, map);
+  TN_TRY(tn_weights_find(run, "", &file));
+  if (file == NULL)
+    return tn_failf(&run->env, TN_EINVAL,
+                    "%s: there are no weights to %s with; expected a file (--weights, [weights] file, "
+                    "tn_session_options.weights), or a run called '%s' with a checkpoint",
+                    run->ini.path, command, run->settings.run.name);
+  tn_logf(&run->env, TN_LOG_INFO, "weights of %s", file);
+  tn_status status = weights_load_given(run, executor, map, file, "");
+  tn_release(&run->env, file);
+  return status;
+}

@@ -2,11 +2,18 @@
 #ifndef TN_CORE_TRAIN_CHECKPOINTS_WEIGHTS_FILE_H
 #define TN_CORE_TRAIN_CHECKPOINTS_WEIGHTS_FILE_H
 
-#include "core/train/run.h"
+#include "core/train/checkpoints/weights.h"
 
 /* `given` is a safetensors file, a checkpoint's folder, or a run folder, of which the best checkpoint is
  * taken, or the last where there is no best. "": the newest run of this configuration's name; *path is NULL
  * where there is none. The caller releases *path (tn_release). TN_EINVAL: a folder without weights. */
 tn_status tn_weights_find(tn_run *run, const char *given, char **path);
+
+/* Loads what --weights or [weights] file names, if one is given. */
+tn_status tn_weights_load_configured(tn_run *run, tn_executor *executor, const tn_state_map *map);
+/* The same for commands that need trained parameters: without a file, those of the newest run of this name;
+ * an error if the model has parameters and there is no such run. `command` is for the message. */
+tn_status tn_weights_load_required(tn_run *run, tn_executor *executor, const tn_state_map *map,
+                                   const char *command);
 
 #endif

@@ -1,7 +1,7 @@
 /* core/train/commands/eval.c: tn_run_eval: losses and metrics of given weights over the validation data. */
 #include "core/train/result.h"
 
-#include "core/train/checkpoints/weights.h"
+#include "core/train/checkpoints/weights_file.h"
 #include "core/train/commands/mistakes.h"
 #include "core/train/distributed/devices.h"
 #include "core/train/loop/validation_pass.h"

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/system.h"
+#include "core/train/checkpoints/class_names.h"
 #include "core/train/distributed/devices.h"
 #include "core/train/programs/check_model.h"
 
@@ -157,6 +158,7 @@ static tn_status feeder_prepare(tn_feeder *f, int32_t split, tn_loader **opened,
   f->accumulate = options.accumulate;
   TN_TRY(feeder_take_loader(f, &options, opened));
   TN_TRY(feeder_check_inputs(f, split, program));
+  TN_TRY(tn_class_names_of_data(f->run, f->loader));
   TN_TRY(feeder_map_fields(f, program));
   f->addresses = tn_arena_alloc(&f->arena, tn_size_mul((size_t)f->slots, sizeof *f->addresses));
   f->weights = tn_arena_alloc(&f->arena, tn_size_mul((size_t)f->slots, sizeof *f->weights));

@@ -7,7 +7,7 @@
 #include "core/train/checkpoints/plan_file.h"
 #include "core/train/checkpoints/run_differences.h"
 #include "core/train/checkpoints/run_folder.h"
-#include "core/train/checkpoints/weights.h"
+#include "core/train/checkpoints/weights_file.h"
 #include "core/train/distributed/devices.h"
 
 /* ---- what a rank makes alone ---- */

@@ -1,6 +1,5 @@
 /* core/train/session/state.c: a session's parameters: initial weights, files, and memory of the application.
  */
-#include "core/train/checkpoints/weights.h"
 #include "core/train/checkpoints/weights_file.h"
 #include "core/train/session/session.h"
 

@@ -106,6 +106,14 @@ typedef struct tn_source {
   tn_status (*next)(tn_sample *s, void *source);
   tn_status (*tell)(tn_env *env, void *source, int64_t *position);
   tn_status (*seek)(tn_env *env, void *source, int64_t position);
+  /* Optional, for `tenon predict`: opens n files and folders that the user names, in place of the configured
+   * data. `options` are those of open; `paths` are valid during the call. The source describes fields of role
+   * TN_FIELD_INPUT only. */
+  tn_status (*open_files)(tn_env *env, const void *options, const char *const *paths, int32_t n,
+                          void **source);
+  /* Optional: writes a name of sample `index` for people, such as the path of its file, NUL-terminated and
+   * cut at `size` bytes. Any thread, until close. */
+  tn_status (*name)(tn_env *env, void *source, int64_t index, char *text, size_t size);
 } tn_source;
 
 TN_END_C

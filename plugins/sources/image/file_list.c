@@ -43,7 +43,7 @@ static tn_status file_list_add_name(const tn_env *env, name_list *list, const ch
   return TN_OK;
 }
 
-static void free_names(const tn_env *env, name_list *list) {
+void image_names_free(const tn_env *env, name_list *list) {
   tn_delete(env, list->bytes);
   tn_delete(env, list->start);
   *list = (name_list){0};
@@ -139,7 +139,7 @@ static tn_status check_classes(const tn_env *env, const char *root, const char *
     if (find_name(classes, name_at(&found, i)) < 0)
       status = tn_fail(env, TN_EINVAL, "folder", "%s: has a class '%s' that does not exist in %s", root,
                        name_at(&found, i), reference);
-  free_names(env, &found);
+  image_names_free(env, &found);
   return status;
 }
 
@@ -165,8 +165,8 @@ tn_status image_list_read(const tn_env *env, const char *root, const char *refer
 }
 
 void image_list_free(const tn_env *env, image_list *list) {
-  free_names(env, &list->classes);
-  free_names(env, &list->files);
+  image_names_free(env, &list->classes);
+  image_names_free(env, &list->files);
   tn_delete(env, list->first);
   tn_delete(env, list->root);
   *list = (image_list){0};
@@ -190,4 +190,48 @@ tn_status image_list_path(const void *handle, const image_list *list, int64_t fi
   int n = snprintf(path, size, "%s/%s/%s", list->root, folder, name);
   if (n >= 0 && (size_t)n < size) return TN_OK;
   return tn_fail(handle, TN_EINVAL, "folder", "%s/%s/%s: the path is too long", list->root, folder, name);
+}
+
+/* ---- files that the user names ---- */
+
+enum { DEEPEST = 64 }; /* folders in folders: a link may lead back */
+
+static tn_status file_list_add_folder(const tn_env *env, name_list *list, const char *path, int depth);
+
+static tn_status file_list_add_entries(const tn_env *env, name_list *list, const char *path,
+                                       const name_list *names, int depth) {
+  char entry[PATH_MAX];
+  tn_status status = TN_OK;
+  for (int64_t i = 0; status == TN_OK && i < names->count; i++) {
+    int n = snprintf(entry, sizeof entry, "%s/%s", path, name_at(names, i));
+    if (n < 0 || (size_t)n >= sizeof entry)
+      return tn_fail(env, TN_EINVAL, NULL, "%s/%s: the path is too long", path, name_at(names, i));
+    status = depth > 0 ? file_list_add_folder(env, list, entry, depth) : file_list_add_name(env, list, entry);
+  }
+  return status;
+}
+
+/* The pictures of the folder, then those of its folders. */
+static tn_status file_list_add_folder(const tn_env *env, name_list *list, const char *path, int depth) {
+  name_list pictures = {0}, folders = {0};
+  int64_t others = 0;
+  if (depth == DEEPEST)
+    return tn_fail(env, TN_EINVAL, NULL, "%s: folders lie deeper than %d", path, (int)DEEPEST);
+  tn_status status = list_folder(env, path, is_image, &pictures, &others);
+  if (status == TN_OK) status = list_folder(env, path, file_list_is_folder, &folders, &others);
+  if (status == TN_OK) status = file_list_add_entries(env, list, path, &pictures, 0);
+  if (status == TN_OK) status = file_list_add_entries(env, list, path, &folders, depth + 1);
+  image_names_free(env, &pictures);
+  image_names_free(env, &folders);
+  return status;
+}
+
+tn_status image_names_add(const tn_env *env, name_list *list, const char *path) {
+  struct stat info;
+  int64_t before = list->count;
+  if (stat(path, &info) != 0) return tn_fail(env, TN_EIO, NULL, "%s: %s", path, strerror(errno));
+  if (!S_ISDIR(info.st_mode)) return file_list_add_name(env, list, path);
+  tn_status status = file_list_add_folder(env, list, path, 1);
+  if (status != TN_OK || list->count > before) return status;
+  return tn_fail(env, TN_EINVAL, NULL, "%s: has no .jpg, .jpeg or .png files", path);
 }

@@ -28,6 +28,11 @@ typedef struct image_list {
 tn_status image_list_read(const tn_env *env, const char *root, const char *reference, image_list *list);
 void image_list_free(const tn_env *env, image_list *list);
 
+/* Adds the path of a picture, or those of the pictures in a folder and the folders in it, sorted. *list must
+ * be zero before the first call. The caller calls image_names_free, also after a failure. */
+tn_status image_names_add(const tn_env *env, name_list *list, const char *path);
+void image_names_free(const tn_env *env, name_list *list);
+
 /* The class of a file. */
 int64_t image_list_class(const image_list *list, int64_t file);
 /* Writes ROOT/CLASS/FILE. */

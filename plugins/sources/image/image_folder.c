@@ -37,6 +37,8 @@ typedef struct folder_source {
   tn_env env; /* that of open, for messages */
   folder_options options;
   image_list list;
+  name_list given; /* paths that the user named, in place of `list` */
+  int n_fields;
   const char **class_names;
   int64_t height, width; /* of every picture; -1: they differ */
   tn_field fields[2];
@@ -78,12 +80,19 @@ static tn_status image_folder_find_part(const tn_env *env, const folder_options 
                  split == TN_SPLIT_VALID ? "valid/, val/ or test/" : "train/");
 }
 
+static tn_status image_folder_path(const void *handle, const folder_source *f, int64_t file,
+                                   char path[PATH_MAX]) {
+  if (f->given.count == 0) return image_list_path(handle, &f->list, file, PATH_MAX, path);
+  int n = snprintf(path, PATH_MAX, "%s", name_at(&f->given, file));
+  return n < PATH_MAX ? TN_OK : tn_fail(handle, TN_EINVAL, NULL, "%s: the path is too long", path);
+}
+
 static tn_status image_folder_decode(const folder_source *f, const void *handle, tn_scratch *scratch,
                                      int64_t file, image_sink *sink) {
   char path[PATH_MAX];
   const uint8_t *bytes;
   size_t count;
-  tn_status status = image_list_path(handle, &f->list, file, sizeof(path), path);
+  tn_status status = image_folder_path(handle, f, file, path);
   if (status == TN_OK) status = source_scan_file(handle, path, LARGEST_FILE, scratch, &bytes, &count);
   if (status != TN_OK) return status;
   sink->handle = handle;
@@ -93,18 +102,26 @@ static tn_status image_folder_decode(const folder_source *f, const void *handle,
   return image_decode(sink, bytes, count);
 }
 
-/* If the first pictures of all classes have one size, it is the size of every picture, and the data need no
- * transform that resizes them. A picture with another size is then an error. */
+/* Compares the size of a picture with those before it. */
+static tn_status image_folder_compare_size(folder_source *f, tn_scratch *scratch, int64_t file) {
+  image_sink sink = {0};
+  tn_status status = image_folder_decode(f, &f->env, scratch, file, &sink);
+  if (status == TN_OK && f->height == 0) f->height = sink.height, f->width = sink.width;
+  if (f->height != sink.height || f->width != sink.width) f->height = f->width = -1;
+  return status;
+}
+
+/* If the first pictures of all classes, or all pictures that the user named, have one size, it is the size of
+ * every picture, and the data need no transform that resizes them. A picture with another size is then an
+ * error. */
 static tn_status image_folder_compare_sizes(folder_source *f) {
   tn_scratch scratch = {NULL, 0};
   tn_status status = TN_OK;
-  for (int64_t k = 0; status == TN_OK && k < f->list.classes.count && f->height >= 0; k++) {
-    image_sink sink = {0};
-    if (f->list.first[k] == f->list.first[k + 1]) continue;
-    status = image_folder_decode(f, &f->env, &scratch, f->list.first[k], &sink);
-    if (status == TN_OK && f->height == 0) f->height = sink.height, f->width = sink.width;
-    if (f->height != sink.height || f->width != sink.width) f->height = f->width = -1;
-  }
+  for (int64_t i = 0; status == TN_OK && i < f->given.count && f->height >= 0; i++)
+    status = image_folder_compare_size(f, &scratch, i);
+  for (int64_t k = 0; status == TN_OK && k < f->list.classes.count && f->height >= 0; k++)
+    if (f->list.first[k] < f->list.first[k + 1])
+      status = image_folder_compare_size(f, &scratch, f->list.first[k]);
   tn_delete(&f->env, scratch.memory);
   return status;
 }
@@ -122,7 +139,8 @@ static tn_status image_folder_find_size(folder_source *f) {
 
 static tn_status image_folder_make_fields(folder_source *f) {
   int64_t classes = f->list.classes.count;
-  f->class_names = tn_new(&f->env, (size_t)classes * sizeof(char *));
+  f->n_fields = f->given.count > 0 ? 1 : 2; /* files that the user named have no class */
+  f->class_names = tn_new(&f->env, (size_t)(classes + 1) * sizeof(char *));
   if (f->class_names == NULL) return TN_ENOMEM;
   for (int64_t k = 0; k < classes; k++) f->class_names[k] = name_at(&f->list.classes, k);
   tn_type image = {TN_U8, 3, {3, f->height, f->width}};
@@ -135,19 +153,21 @@ static tn_status image_folder_make_fields(folder_source *f) {
 static void folder_close(tn_env *env, void *source) {
   folder_source *f = source;
   image_list_free(env, &f->list);
+  image_names_free(env, &f->given);
   tn_delete(env, f->class_names);
   tn_delete(env, f);
 }
 
-static tn_status folder_open(tn_env *env, const void *opts, int32_t split, uint64_t seed, void **source) {
-  (void)seed;
-  char root[PATH_MAX], reference[PATH_MAX];
+static folder_source *folder_new(tn_env *env, const void *opts) {
   folder_source *f = tn_new(env, sizeof(*f));
-  if (f == NULL) return TN_ENOMEM;
+  if (f == NULL) return NULL;
   f->env = *env;
   f->options = *(const folder_options *)opts;
-  tn_status status = image_folder_find_part(&f->env, &f->options, split, root, reference);
-  if (status == TN_OK) status = image_list_read(&f->env, root, reference, &f->list);
+  return f;
+}
+
+/* The size of the pictures and the fields; closes the source after a failure. */
+static tn_status folder_finish_open(tn_env *env, folder_source *f, tn_status status, void **source) {
   if (status == TN_OK) status = image_folder_find_size(f);
   if (status == TN_OK) status = image_folder_make_fields(f);
   if (status == TN_OK)
@@ -157,12 +177,38 @@ static tn_status folder_open(tn_env *env, const void *opts, int32_t split, uint6
   return status;
 }
 
+static tn_status folder_open(tn_env *env, const void *opts, int32_t split, uint64_t seed, void **source) {
+  (void)seed;
+  char root[PATH_MAX], reference[PATH_MAX];
+  folder_source *f = folder_new(env, opts);
+  if (f == NULL) return TN_ENOMEM;
+  tn_status status = image_folder_find_part(&f->env, &f->options, split, root, reference);
+  if (status == TN_OK) status = image_list_read(&f->env, root, reference, &f->list);
+  return folder_finish_open(env, f, status, source);
+}
+
+static tn_status folder_open_files(tn_env *env, const void *opts, const char *const *paths, int32_t n,
+                                   void **source) {
+  folder_source *f = folder_new(env, opts);
+  if (f == NULL) return TN_ENOMEM;
+  tn_status status = TN_OK;
+  for (int32_t i = 0; status == TN_OK && i < n; i++) status = image_names_add(&f->env, &f->given, paths[i]);
+  return folder_finish_open(env, f, status, source);
+}
+
+static tn_status folder_name(tn_env *env, void *source, int64_t index, char *text, size_t size) {
+  char path[PATH_MAX];
+  tn_status status = image_folder_path(env, source, index, path);
+  if (status == TN_OK) snprintf(text, size, "%s", path);
+  return status;
+}
+
 static tn_status folder_describe(tn_env *env, void *source, tn_description *description) {
   (void)env;
   folder_source *f = source;
-  description->count = f->list.files.count;
+  description->count = f->given.count > 0 ? f->given.count : f->list.files.count;
   description->keep = 1;
-  description->n_fields = 2;
+  description->n_fields = f->n_fields;
   description->fields = f->fields;
   return TN_OK;
 }
@@ -197,9 +243,9 @@ static tn_status folder_read(tn_sample *s, void *source) {
   const folder_source *f = source;
   target t = {f, s};
   image_sink sink = {.planes = image_folder_planes, .stopping = image_folder_stopping, .context = &t};
-  int32_t *label = tn_sample_field(s, 1, NULL);
-  if (label == NULL) return TN_ENOMEM;
-  *label = (int32_t)image_list_class(&f->list, s->index);
+  int32_t *label = f->n_fields > 1 ? tn_sample_field(s, 1, NULL) : NULL;
+  if (f->n_fields > 1 && label == NULL) return TN_ENOMEM;
+  if (label != NULL) *label = (int32_t)image_list_class(&f->list, s->index);
   return image_folder_decode(f, s, s->scratch, s->index, &sink);
 }
 
@@ -210,4 +256,6 @@ const tn_source image_folder_source = {
     .close = folder_close,
     .describe = folder_describe,
     .read = folder_read,
+    .open_files = folder_open_files,
+    .name = folder_name,
 };

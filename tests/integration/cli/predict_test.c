@@ -2,42 +2,10 @@
 #include <math.h>
 
 #include "configs.h"
-#include "program.h"
+#include "npy_files.h"
 
 static const char identity_ini[] = "[data]\nsource = random\nshape = 2, 2\nclasses = 2\nbatch = 4\n"
                                    "[model]\ninputs = x: f32[2, 2]\nlayers = relu\n";
-
-/* A .npy file of version 1.0 with f32 rows. */
-static void write_npy(const char *path, int64_t rows, const char *dims, const float *values, size_t n) {
-  char bytes[4096];
-  char header[128];
-  int length =
-      snprintf(header, sizeof header, "{'descr': '<f4', 'fortran_order': False, 'shape': (%lld, %s), }",
-               (long long)rows, dims);
-  memcpy(bytes, "\x93NUMPY\x01\x00", 8);
-  size_t padded = ((size_t)length + 10 + 1 + 63) / 64 * 64 - 10;
-  bytes[8] = (char)(padded & 0xff);
-  bytes[9] = (char)(padded >> 8);
-  memset(bytes + 10, ' ', padded);
-  memcpy(bytes + 10, header, (size_t)length);
-  bytes[10 + padded - 1] = '\n';
-  assert_true(10 + padded + n * sizeof *values <= sizeof bytes);
-  if (n > 0) memcpy(bytes + 10 + padded, values, n * sizeof *values);
-  file_write_bytes(path, bytes, 10 + padded + n * sizeof *values);
-}
-
-/* The rows of a .npy file whose header says `shape`. */
-static const float *read_npy(const char *path, const char *shape, size_t count) {
-  size_t n;
-  const char *bytes = file_read(path, &n);
-  assert_memory_equal(bytes, "\x93NUMPY", 6);
-  size_t start = 10 + (size_t)(unsigned char)bytes[8] + ((size_t)(unsigned char)bytes[9] << 8);
-  char expected[64];
-  snprintf(expected, sizeof expected, "'shape': (%s)", shape);
-  if (strstr(bytes + 10, expected) == NULL) fail_msg("expected %s in %s", expected, bytes + 10);
-  assert_int_equal(n - start, count * sizeof(float));
-  return (const float *)(const void *)(bytes + start);
-}
 
 /* Seven rows in batches of four: the last one is short. */
 static void rows_come_back_in_order(void **state) {
@@ -114,6 +82,50 @@ static void a_model_that_learns_needs_weights(void **state) {
   assert_non_null(strstr(program_err, "--weights"));
 }
 
+static const char sum_ini[] = "[data]\nsource = random\nshape = 2\nclasses = 2\nbatch = 4\n"
+                              "[model]\ninputs =\n  a: f32[2]\n  b: f32[2]\nlayers = add <- a, b\n";
+
+static void inputs_are_named_where_there_are_several(void **state) {
+  (void)state;
+  const float a[6] = {1, 2, 3, 4, 5, 6}, b[6] = {10, 20, 30, 40, 50, 60};
+  file_write("sum.ini", sum_ini);
+  write_npy("a.npy", 3, "2", a, 6);
+  write_npy("b.npy", 3, "2", b, 6);
+  write_npy("short.npy", 2, "2", b, 4);
+  assert_int_equal(program_run("predict sum.ini --input b=b.npy --input a=a.npy --output y.npy"), 0);
+  const float *y = read_npy("y.npy", "3, 2", 6);
+  for (int i = 0; i < 6; i++) assert_true(y[i] == a[i] + b[i]);
+  static const char *const wrong[][2] = {
+      {"--input a.npy --input b.npy", "a.npy: the model has 2 inputs; give NAME=a.npy for each"},
+      {"--input a=a.npy --input c=b.npy", "c=b.npy: the model has no input 'c'"},
+      {"--input a=a.npy", "1 arrays for the 2 inputs of the model"},
+      {"--input a=a.npy --input b=short.npy", "short.npy: has 2 rows, expected the 3 of a.npy"},
+      {"--input a=a.npy --input b=sum.ini", "inputs are either .npy files"}};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    assert_int_equal(program_run("predict sum.ini --output z.npy %s", wrong[i][0]), 65);
+    if (strstr(program_err, wrong[i][1]) == NULL) fail_msg("expected '%s' in: %s", wrong[i][1], program_err);
+    assert_false(file_exists("z.npy"));
+  }
+}
+
+static void an_output_without_classes_needs_a_file(void **state) {
+  (void)state;
+  const float x[4] = {0};
+  file_write("identity.ini", identity_ini);
+  write_npy("x.npy", 1, "2, 2", x, 4);
+  assert_int_equal(program_run("predict identity.ini --input x.npy"), 65);
+  assert_non_null(strstr(program_err, "name a file for it: --output FILE.npy"));
+  assert_int_equal(program_run("predict identity.ini"), 2);
+  assert_non_null(strstr(program_err, "expected --input PATH"));
+}
+
+static void a_source_without_files_says_so(void **state) {
+  (void)state;
+  file_write("identity.ini", identity_ini);
+  assert_int_equal(program_run("predict identity.ini --input cat.jpg --output y.npy"), 69);
+  assert_non_null(strstr(program_err, "source 'random': it reads no files that a user names (cat.jpg)"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(rows_come_back_in_order, program_open, program_close),
@@ -123,6 +135,9 @@ int main(void) {
                                       program_close),
       cmocka_unit_test_setup_teardown(the_output_must_be_writable, program_open, program_close),
       cmocka_unit_test_setup_teardown(a_model_that_learns_needs_weights, program_open, program_close),
+      cmocka_unit_test_setup_teardown(inputs_are_named_where_there_are_several, program_open, program_close),
+      cmocka_unit_test_setup_teardown(an_output_without_classes_needs_a_file, program_open, program_close),
+      cmocka_unit_test_setup_teardown(a_source_without_files_says_so, program_open, program_close),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,46 @@
+/* tests/integration/cli/npy_files.h: .npy files of the tests. */
+#ifndef TN_TESTS_INTEGRATION_CLI_NPY_FILES_H
+#define TN_TESTS_INTEGRATION_CLI_NPY_FILES_H
+
+#include "program.h"
+
+/* A .npy file of version 1.0: `rows` rows with the dims of the text `dims` ("1, 6, 6"), of type `descr`
+ * ("<f4"). */
+static inline void write_array(const char *path, const char *descr, int64_t rows, const char *dims,
+                               const void *values, size_t n_bytes) {
+  char bytes[8192];
+  char header[128];
+  int length =
+      snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': (%lld, %s), }", descr,
+               (long long)rows, dims);
+  memcpy(bytes, "\x93NUMPY\x01\x00", 8);
+  size_t padded = ((size_t)length + 10 + 1 + 63) / 64 * 64 - 10;
+  bytes[8] = (char)(padded & 0xff);
+  bytes[9] = (char)(padded >> 8);
+  memset(bytes + 10, ' ', padded);
+  memcpy(bytes + 10, header, (size_t)length);
+  bytes[10 + padded - 1] = '\n';
+  assert_true(10 + padded + n_bytes <= sizeof bytes);
+  if (n_bytes > 0) memcpy(bytes + 10 + padded, values, n_bytes);
+  file_write_bytes(path, bytes, 10 + padded + n_bytes);
+}
+
+static inline void write_npy(const char *path, int64_t rows, const char *dims, const float *values,
+                             size_t n) {
+  write_array(path, "<f4", rows, dims, values, n * sizeof *values);
+}
+
+/* The rows of a .npy file of f32 whose header says `shape`. */
+static inline const float *read_npy(const char *path, const char *shape, size_t count) {
+  size_t n;
+  const char *bytes = file_read(path, &n);
+  assert_memory_equal(bytes, "\x93NUMPY", 6);
+  size_t start = 10 + (size_t)(unsigned char)bytes[8] + ((size_t)(unsigned char)bytes[9] << 8);
+  char expected[64];
+  snprintf(expected, sizeof expected, "'shape': (%s)", shape);
+  if (strstr(bytes + 10, expected) == NULL) fail_msg("expected %s in %s", expected, bytes + 10);
+  assert_int_equal(n - start, count * sizeof(float));
+  return (const float *)(const void *)(bytes + start);
+}
+
+#endif

@@ -1,0 +1,123 @@
+/* `tenon predict` on pictures: the transforms of validation, and names that travel with the weights. */
+#include <png.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "npy_files.h"
+
+static const char colors_ini[] =
+    "[run]\nname = colors\nepochs = 3\n"
+    "[data]\nsource = image_folder\nfolder = pictures\nbatch = 2\n"
+    "transforms =\n    resize([4, 4])\n    to_float\n    normalize(mean=0.5, std=0.25)\n"
+    "[data.train]\nsize = 0\n[data.valid]\nsize = 0\n"
+    "[model]\ninputs = image: f32[3, 4, 4]\nlayers =\n    flatten\n    fc: linear(2)\n"
+    "loss = cross_entropy\nmetrics = accuracy\n"
+    "[optimizer]\ntype = sgd\nlr = 0.1\n";
+
+/* A picture of one color. */
+static void write_picture(const char *path, unsigned side, unsigned char red, unsigned char blue) {
+  unsigned char pixels[3 * 16 * 16];
+  assert_true(side <= 16);
+  for (unsigned i = 0; i < side * side; i++) {
+    pixels[3 * i] = red;
+    pixels[3 * i + 1] = 0;
+    pixels[3 * i + 2] = blue;
+  }
+  png_image image = {.version = PNG_IMAGE_VERSION, .width = side, .height = side, .format = PNG_FORMAT_RGB};
+  assert_true(png_image_write_to_file(&image, path, 0, pixels, 0, NULL));
+}
+
+static void write_class(const char *part, const char *name, unsigned char red, unsigned char blue) {
+  char path[64];
+  snprintf(path, sizeof path, "pictures/%s", part);
+  mkdir(path, 0777);
+  snprintf(path, sizeof path, "pictures/%s/%s", part, name);
+  mkdir(path, 0777);
+  for (unsigned i = 0; i < 8; i++) {
+    snprintf(path, sizeof path, "pictures/%s/%s/%u.png", part, name, i);
+    write_picture(path, 4 + i, (unsigned char)(red - i), (unsigned char)(blue - i));
+  }
+}
+
+/* Trains on red and blue pictures, then moves them away. */
+static int set_up(void **state) {
+  if (program_open(state) != 0) return -1;
+  mkdir("pictures", 0777);
+  for (int part = 0; part < 2; part++) {
+    write_class(part ? "valid" : "train", "blue \"sky\"", 20, 220);
+    write_class(part ? "valid" : "train", "red", 220, 20);
+  }
+  file_write("colors.ini", colors_ini);
+  assert_int_equal(program_run("train colors.ini"), 0);
+  return rename("pictures", "kept");
+}
+
+static const char *top_name(const json_t *r, size_t i) {
+  const json_t *one = json_array_get(program_member(r, "predictions"), i);
+  return json_string_value(json_object_get(json_array_get(json_object_get(one, "top"), 0), "name"));
+}
+
+static void a_picture_gets_the_names_of_training(void **state) {
+  (void)state;
+  write_picture("a.png", 9, 255, 0);
+  write_picture("b.png", 16, 0, 255);
+  const json_t *r = program_json(0, "predict colors.ini --input a.png --input b.png");
+  assert_int_equal(program_number(r, "rows"), 2);
+  assert_string_equal(top_name(r, 0), "red");
+  assert_string_equal(top_name(r, 1), "blue \"sky\"");
+  assert_int_equal(program_run("predict colors.ini --input a.png --top 1"), 0);
+  assert_non_null(strstr(program_out, "a.png   red "));
+  assert_null(strstr(program_out, "sky"));
+  assert_int_equal(program_run("predict colors.ini --input b.png --csv"), 0);
+  assert_non_null(
+      strstr(program_out, "input,rank,class,name,probability\n\"b.png\",1,0,\"blue \"\"sky\"\"\","));
+}
+
+/* More pictures than a batch, in the order of their paths, with those in folders of folders. */
+static void a_folder_stands_for_its_pictures(void **state) {
+  (void)state;
+  const json_t *r = program_json(0, "predict colors.ini --input kept/valid --output y.npy");
+  const json_t *list = program_member(r, "predictions");
+  assert_int_equal(json_array_size(list), 16);
+  for (size_t i = 0; i < 16; i++) assert_string_equal(top_name(r, i), i < 8 ? "blue \"sky\"" : "red");
+  assert_string_equal(json_string_value(json_object_get(json_array_get(list, 8), "input")),
+                      "kept/valid/red/0.png");
+  read_npy("y.npy", "16, 2", 32);
+  mkdir("empty", 0777);
+  assert_int_equal(program_run("predict colors.ini --input empty"), 65);
+  assert_non_null(strstr(program_err, "empty: has no .jpg, .jpeg or .png files"));
+  assert_int_equal(program_run("predict colors.ini --input none.png"), 74);
+  assert_int_equal(program_run("predict colors.ini --input colors.ini"), 65);
+  assert_non_null(strstr(program_err, "colors.ini: is neither JPEG nor PNG"));
+}
+
+/* Bytes of an array go through the transforms as the picture does, and floats do not. */
+static void bytes_are_transformed_and_floats_are_not(void **state) {
+  (void)state;
+  unsigned char bytes[48];
+  float floats[48];
+  for (int i = 0; i < 48; i++) {
+    bytes[i] = i < 16 ? 200 : i < 32 ? 0 : 10;
+    floats[i] = ((float)bytes[i] / 255 - 0.5f) / 0.25f;
+  }
+  write_picture("p.png", 4, 200, 10);
+  write_array("u8.npy", "|u1", 1, "3, 4, 4", bytes, sizeof bytes);
+  write_npy("f32.npy", 1, "3, 4, 4", floats, 48);
+  float y[3][2];
+  static const char *const inputs[] = {"p.png", "u8.npy", "f32.npy"};
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(program_run("predict colors.ini --input %s --output y.npy", inputs[i]), 0);
+    memcpy(y[i], read_npy("y.npy", "1, 2", 2), sizeof y[i]);
+  }
+  assert_memory_equal(y[0], y[1], sizeof y[0]);
+  for (int k = 0; k < 2; k++) assert_true(y[2][k] > y[0][k] - 1e-5f && y[2][k] < y[0][k] + 1e-5f);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(a_picture_gets_the_names_of_training, set_up, program_close),
+      cmocka_unit_test_setup_teardown(a_folder_stands_for_its_pictures, set_up, program_close),
+      cmocka_unit_test_setup_teardown(bytes_are_transformed_and_floats_are_not, set_up, program_close),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
