@@ -7,6 +7,7 @@
 
 #include "core/formats/safetensors.h"
 #include "core/train/checkpoints/class_names.h"
+#include "core/train/checkpoints/weights_names.h"
 
 static bool weights_has_kind(const tn_placement *state, uint32_t kinds) {
   return (kinds & (1u << state->what)) != 0 && state->path[0] != '@';
@@ -26,20 +27,26 @@ static tn_status weights_check_finite(tn_run *run, const tn_placement *state, co
   return TN_OK;
 }
 
-/* ---- reading ---- */
+/* ---- what a file lacks and has too much ---- */
+
+enum { LISTED = 6 }; /* names of a kind that a message lists */
 
 typedef struct tn_weights_reader {
   tn_run *run;
   tn_executor *executor;
   const tn_safetensors *file;
-  const char *path, *prefix, *advice;
-  tn_words ignore;
+  const tn_weights_source *source;
+  tn_weights_names names;
+  tn_words skip, transpose;
+  tn_weights_counts counts;
+  tn_text missing, unexpected, other; /* names, with commas */
+  int32_t n_missing, n_unexpected, n_other;
 } tn_weights_reader;
 
-static bool weights_ignores(const tn_weights_reader *w, const char *name) {
+static bool weights_skips(const tn_weights_reader *w, const char *name) {
   static const char *const counters[] = {"*.num_batches_tracked"};
   const tn_words always = {(const char **)(uintptr_t)counters, 1};
-  return tn_words_match(&w->ignore, name) || tn_words_match(&always, name);
+  return tn_words_match(&w->skip, name) || tn_words_match(&always, name);
 }
 
 static void weights_print_dims(tn_text *text, const tn_type *type) {
@@ -48,80 +55,152 @@ static void weights_print_dims(tn_text *text, const tn_type *type) {
   tn_text_add(text, "]");
 }
 
-/* The tensor has another type than the state: an error, or with `ignore` a message. */
-static tn_status weights_skip_type(tn_weights_reader *w, const tn_placement *state,
-                                   const tn_safetensor *tensor) {
-  tn_env *env = &w->run->env;
-  tn_text types = tn_text_new(env);
-  tn_status status = TN_OK;
-  tn_text_addf(&types, "%s[", tensor->stored);
-  weights_print_dims(&types, &tensor->type);
-  tn_text_addf(&types, ", the model's %s[", tn_dtype_name(state->type.dtype));
-  weights_print_dims(&types, &state->type);
-  if (weights_ignores(w, state->path))
-    tn_logf(env, TN_LOG_INFO, "%s: '%s' is %s: the model keeps its own", w->path, tensor->name,
-            types.v ? types.v : "");
-  else
-    status = tn_failf(env, TN_EINVAL, "%s: '%s' is %s; %s", w->path, tensor->name, types.v ? types.v : "",
-                      w->advice);
-  tn_text_free(&types);
+/* Whether to list one more name. */
+static bool weights_list_name(tn_text *text, int32_t *n, const char *prefix, const char *name) {
+  if (++*n > LISTED) return false;
+  tn_text_addf(text, "%s'%s%s'", *n > 1 ? ", " : "", prefix, name);
+  return true;
+}
+
+static void weights_list_type(tn_weights_reader *w, const tn_placement *state, const tn_safetensor *tensor) {
+  if (!weights_list_name(&w->other, &w->n_other, "", tensor->name)) return;
+  tn_text_addf(&w->other, " is %s[", tensor->stored);
+  weights_print_dims(&w->other, &tensor->type);
+  tn_text_addf(&w->other, ", the model's %s[", tn_dtype_name(state->type.dtype));
+  weights_print_dims(&w->other, &state->type);
+}
+
+static void weights_add_list(tn_text *text, const char *before, const tn_text *names, int32_t n,
+                             const char *after) {
+  if (n == 0) return;
+  tn_text_addf(text, "%s%s", before, names->v != NULL ? names->v : "");
+  if (n > LISTED) tn_text_addf(text, " and %d more", (int)(n - LISTED));
+  tn_text_addf(text, "%s; ", after);
+}
+
+/* One error with everything that does not fit. */
+static tn_status weights_check_fit(tn_weights_reader *w) {
+  if (w->n_missing + w->n_unexpected + w->n_other == 0) return TN_OK;
+  tn_text text = tn_text_new(&w->run->env);
+  weights_add_list(&text, "", &w->other, w->n_other, "");
+  weights_add_list(&text, "has ", &w->unexpected, w->n_unexpected, ", which the model does not have");
+  weights_add_list(&text, "has no ", &w->missing, w->n_missing, ", which the model has");
+  tn_status status = tn_failf(&w->run->env, TN_EINVAL, "%s: %s%s", w->source->path,
+                              text.v != NULL ? text.v : "", w->source->advice);
+  tn_text_free(&text);
   return status;
 }
 
-static tn_status weights_read_state(tn_weights_reader *w, const tn_placement *state,
-                                    const tn_safetensor *tensor) {
-  tn_env *env = &w->run->env;
-  if (!tn_type_equal(&tensor->type, &state->type)) return weights_skip_type(w, state, tensor);
+/* ---- reading ---- */
+
+static bool weights_is_transposed(const tn_weights_reader *w, const tn_placement *state,
+                                  const tn_safetensor *tensor) {
+  const tn_type *a = &state->type, *b = &tensor->type;
+  return tn_words_match(&w->transpose, state->path) && a->dtype == b->dtype && a->rank == 2 && b->rank == 2 &&
+         a->dims[0] == b->dims[1] && a->dims[1] == b->dims[0];
+}
+
+/* Sorts the states into those that are read, skipped, missing or of another type. */
+static bool weights_wants(tn_weights_reader *w, const tn_placement *state) {
+  const tn_safetensor *tensor = tn_weights_names_find(&w->names, state->path);
+  bool fits = tensor != NULL &&
+              (tn_words_match(&w->transpose, state->path) ? weights_is_transposed(w, state, tensor)
+                                                          : tn_type_equal(&tensor->type, &state->type));
+  bool skipped = !fits && weights_skips(w, state->path);
+  w->counts.read += fits;
+  w->counts.skipped += skipped;
+  if (fits || skipped) return fits;
+  if (tensor != NULL)
+    weights_list_type(w, state, tensor);
+  else
+    weights_list_name(&w->missing, &w->n_missing, w->source->prefix, state->path);
+  return false;
+}
+
+/* Every name of the file must be a state of the model or match `skip`. */
+static void weights_check_unread(tn_weights_reader *w, const tn_state_map *map) {
+  for (int32_t i = 0; i < w->names.n; i++) {
+    const tn_placement *state = tn_state_map_find(map, w->names.v[i].name);
+    bool known = state != NULL && weights_has_kind(state, w->source->kinds);
+    if (!known && !weights_skips(w, w->names.v[i].name))
+      weights_list_name(&w->unexpected, &w->n_unexpected, "", w->names.v[i].tensor->name);
+  }
+}
+
+/* (rows, columns) of `from` as (columns, rows). */
+static void weights_transpose(const tn_type *to_type, const char *from, char *to) {
+  size_t rows = (size_t)to_type->dims[1], columns = (size_t)to_type->dims[0];
+  size_t bytes = tn_dtype_size(to_type->dtype);
+  for (size_t r = 0; r < rows; r++)
+    for (size_t c = 0; c < columns; c++)
+      memcpy(to + (c * rows + r) * bytes, from + (r * columns + c) * bytes, bytes);
+}
+
+static tn_status weights_read_data(tn_weights_reader *w, const tn_placement *state, char *data) {
+  const tn_safetensor *tensor = tn_weights_names_find(&w->names, state->path);
   size_t bytes = tn_type_bytes(&state->type);
-  void *data = tn_alloc(env, bytes ? bytes : 1);
+  if (!tn_words_match(&w->transpose, state->path))
+    return tn_safetensors_read(w->file, &w->run->env, tensor, data, bytes);
+  char *stored = tn_alloc(&w->run->env, bytes + 1);
+  if (stored == NULL) return TN_ENOMEM;
+  tn_status status = tn_safetensors_read(w->file, &w->run->env, tensor, stored, bytes);
+  if (status == TN_OK) weights_transpose(&state->type, stored, data);
+  tn_release(&w->run->env, stored);
+  return status;
+}
+
+static tn_status weights_read_state(tn_weights_reader *w, const tn_placement *state) {
+  tn_env *env = &w->run->env;
+  size_t bytes = tn_type_bytes(&state->type);
+  char *data = tn_alloc(env, bytes + 1);
   if (data == NULL) return TN_ENOMEM;
-  tn_status status = tn_safetensors_read(w->file, env, tensor, data, bytes);
-  if (status == TN_OK) status = tn_wrap(env, weights_check_finite(w->run, state, data), "%s", w->path);
+  tn_status status = weights_read_data(w, state, data);
+  if (status == TN_OK)
+    status = tn_wrap(env, weights_check_finite(w->run, state, data), "%s", w->source->path);
   if (status == TN_OK) status = tn_executor_write(w->executor, state->path, data, bytes);
   tn_release(env, data);
   return status;
 }
 
-static tn_status weights_read_named(tn_weights_reader *w, const tn_placement *state) {
-  tn_env *env = &w->run->env;
-  tn_text name = tn_text_new(env);
-  tn_text_addf(&name, "%s%s", w->prefix, state->path);
-  const tn_safetensor *tensor = name.v ? tn_safetensors_find(w->file, name.v) : NULL;
-  tn_status status = name.failed ? TN_ENOMEM : TN_OK;
-  if (status == TN_OK && tensor)
-    status = weights_read_state(w, state, tensor);
-  else if (status == TN_OK && !weights_ignores(w, state->path))
-    status = tn_failf(env, TN_EINVAL, "%s: has no '%s', which the model has; %s", w->path, name.v, w->advice);
-  tn_text_free(&name);
-  return status;
-}
-
-/* Every name of the file must be a state of the model or match `ignore`. */
-static tn_status weights_check_unread(tn_weights_reader *w, const tn_state_map *map, uint32_t kinds) {
-  size_t skip = strlen(w->prefix);
-  for (int32_t i = 0; i < tn_safetensors_count(w->file); i++) {
-    const char *name = tn_safetensors_at(w->file, i)->name;
-    if (!tn_text_starts(name, w->prefix) || weights_ignores(w, name + skip)) continue;
-    const tn_placement *state = tn_state_map_find(map, name + skip);
-    if (state == NULL || !weights_has_kind(state, kinds))
-      return tn_failf(&w->run->env, TN_EINVAL, "%s: has '%s', which the model does not have; %s", w->path,
-                      name, w->advice);
-  }
+/* Nothing is written to the device before all names are known to fit. */
+static tn_status weights_read_file(tn_weights_reader *w, const tn_state_map *map) {
+  const tn_weights_source *s = w->source;
+  tn_run *run = w->run;
+  size_t n = 0;
+  const tn_placement **wanted = tn_arena_alloc(&run->arena, tn_size_mul(map->states.n + 1, sizeof *wanted));
+  if (wanted == NULL) return TN_ENOMEM;
+  TN_TRY(tn_weights_names_make(&run->env, &run->arena, w->file, s->path, s->prefix, s->rename, &w->names));
+  for (size_t i = 0; i < map->states.n; i++)
+    if (weights_has_kind(&map->states.v[i], s->kinds) && weights_wants(w, &map->states.v[i]))
+      wanted[n++] = &map->states.v[i];
+  weights_check_unread(w, map);
+  TN_TRY(weights_check_fit(w));
+  tn_class_names_of_weights(run, w->file);
+  for (size_t i = 0; i < n; i++) TN_TRY(weights_read_state(w, wanted[i]));
   return TN_OK;
 }
 
 tn_status tn_weights_load(tn_run *run, tn_executor *executor, const tn_state_map *map,
-                          const tn_weights_source *source) {
+                          const tn_weights_source *source, tn_weights_counts *counts) {
   tn_safetensors *file = NULL;
-  tn_words ignore;
-  TN_TRY(tn_words_split(&run->arena, source->ignore, &ignore));
+  tn_words skip, transpose;
+  TN_TRY(tn_words_split(&run->arena, source->skip, &skip));
+  TN_TRY(tn_words_split(&run->arena, source->transpose, &transpose));
   TN_TRY(tn_safetensors_open(&run->env, source->path, &file));
-  tn_weights_reader w = {run, executor, file, source->path, source->prefix, source->advice, ignore};
-  tn_class_names_of_weights(run, file);
-  tn_status status = weights_check_unread(&w, map, source->kinds);
-  for (size_t i = 0; status == TN_OK && i < map->states.n; i++)
-    if (weights_has_kind(&map->states.v[i], source->kinds))
-      status = weights_read_named(&w, &map->states.v[i]);
+  tn_weights_reader w = {.run = run,
+                         .executor = executor,
+                         .file = file,
+                         .source = source,
+                         .skip = skip,
+                         .transpose = transpose,
+                         .missing = tn_text_new(&run->env),
+                         .unexpected = tn_text_new(&run->env),
+                         .other = tn_text_new(&run->env)};
+  tn_status status = weights_read_file(&w, map);
+  if (counts != NULL) *counts = w.counts;
+  tn_text_free(&w.missing);
+  tn_text_free(&w.unexpected);
+  tn_text_free(&w.other);
   tn_safetensors_close(file);
   return status;
 }

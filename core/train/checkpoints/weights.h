@@ -10,19 +10,25 @@ enum {
   TN_STATES_OF_OPTIMIZER = 1 << TN_STATE_OPTIMIZER | 1 << TN_STATE_HOST
 };
 
-/* A file, the prefix of its names, patterns of names that may be missing or left over, and what messages
- * about other names advise. */
+/* A file, and how its names become those of the model (weights_names.h). */
 typedef struct tn_weights_source {
-  const char *path, *prefix, *ignore;
+  const char *path, *prefix, *rename;
+  const char *skip;      /* patterns of names that keep the model's values */
+  const char *transpose; /* patterns of matrices that the file has as (in, out) in place of (out, in) */
   uint32_t kinds;
-  const char *advice;
+  const char *advice; /* what messages about other names advise */
 } tn_weights_source;
 
-/* Reads every state of the kinds. A name that only the file or only the model has, or that has another type
- * in the file, is an error unless `ignore` matches it: then the model keeps its value. PyTorch's counters
- * *.num_batches_tracked are always ignored. */
+/* How many states of the kinds were read and skipped. */
+typedef struct tn_weights_counts {
+  int32_t read, skipped;
+} tn_weights_counts;
+
+/* Reads every state of the kinds. Names that only the file or only the model has, or that have another type
+ * in the file, are an error that lists them, unless `skip` matches them: then the model keeps its value.
+ * PyTorch's counters *.num_batches_tracked are always skipped. `counts` may be NULL. */
 tn_status tn_weights_load(tn_run *run, tn_executor *executor, const tn_state_map *map,
-                          const tn_weights_source *source);
+                          const tn_weights_source *source, tn_weights_counts *counts);
 /* Size and checksum of a file when it was written. */
 typedef struct tn_file_sum {
   uint64_t bytes;

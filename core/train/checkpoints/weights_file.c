@@ -4,6 +4,7 @@
 
 #include "core/base/file.h"
 #include "core/base/text.h"
+#include "core/train/checkpoints/run_differences.h"
 #include "core/train/checkpoints/run_folder.h"
 
 /* Below a folder, the best first. */
@@ -54,18 +55,52 @@ tn_status tn_weights_find(tn_run *run, const char *given, char **path) {
 /* Keys that are for a file. */
 static tn_status weights_check_idle(tn_run *run) {
   const tn_weights_section *w = &run->settings.weights;
-  const char *key = *w->prefix ? "prefix" : *w->ignore ? "ignore" : NULL;
+  const char *key = *w->prefix      ? "prefix"
+                    : *w->skip      ? "skip"
+                    : *w->rename    ? "rename"
+                    : *w->transpose ? "transpose"
+                                    : NULL;
   if (key == NULL) return TN_OK;
   return tn_failf(&run->env, TN_EINVAL,
                   "%s: [weights] %s has no effect without file; set it, or give --weights FILE",
                   tn_settings_where(&run->ini, "weights", key), key);
 }
 
+/* A line for the user: how much of the model comes from the file. */
+static tn_status weights_remark(tn_run *run, const char *file, const tn_weights_counts *counts) {
+  if (counts->skipped > 0)
+    return tn_run_remark(run, "weights %s: %d of %d tensors; %d skipped keep the model's values", file,
+                         (int)counts->read, (int)(counts->read + counts->skipped), (int)counts->skipped);
+  return tn_run_remark(run, "weights %s", file);
+}
+
 static tn_status weights_load_given(tn_run *run, tn_executor *executor, const tn_state_map *map,
-                                    const char *file, const char *prefix) {
-  tn_weights_source source = {file, prefix, run->settings.weights.ignore, TN_STATES_OF_MODEL,
-                              "[weights] prefix or ignore may help"};
-  return tn_weights_load(run, executor, map, &source);
+                                    const char *file) {
+  const tn_weights_section *w = &run->settings.weights;
+  tn_weights_source source = {file,
+                              w->prefix,
+                              w->rename,
+                              w->skip,
+                              w->transpose,
+                              TN_STATES_OF_MODEL,
+                              "[weights] prefix, rename or skip may help"};
+  tn_weights_counts counts;
+  TN_TRY(tn_weights_load(run, executor, map, &source, &counts));
+  return weights_remark(run, file, &counts);
+}
+
+/* The weights of an earlier run of this configuration. */
+static tn_status weights_load_own(tn_run *run, tn_executor *executor, const tn_state_map *map,
+                                  const char *file) {
+  tn_weights_source source = {file,
+                              "",
+                              "",
+                              run->settings.weights.skip,
+                              "",
+                              TN_STATES_OF_MODEL,
+                              "was the run trained with another [model]?"};
+  tn_logf(&run->env, TN_LOG_INFO, "weights of %s", file);
+  return tn_weights_load(run, executor, map, &source, NULL);
 }
 
 tn_status tn_weights_load_configured(tn_run *run, tn_executor *executor, const tn_state_map *map) {
@@ -75,7 +110,7 @@ tn_status tn_weights_load_configured(tn_run *run, tn_executor *executor, const t
   tn_section *section = tn_ini_section(&run->ini, "weights");
   const char *where = tn_key_where(&run->ini, section, tn_section_key(section, "file"));
   tn_status status = tn_weights_find(run, given, &file);
-  if (status == TN_OK) status = weights_load_given(run, executor, map, file, run->settings.weights.prefix);
+  if (status == TN_OK) status = weights_load_given(run, executor, map, file);
   tn_release(&run->env, file);
   return tn_wrap(&run->env, status, "%s", where);
 }
@@ -97,8 +132,7 @@ tn_status tn_weights_load_required(tn_run *run, tn_executor *executor, const tn_
                     "%s: there are no weights to %s with; expected a file (--weights, [weights] file, "
                     "tn_session_options.weights), or a run called '%s' with a checkpoint",
                     run->ini.path, command, run->settings.run.name);
-  tn_logf(&run->env, TN_LOG_INFO, "weights of %s", file);
-  tn_status status = weights_load_given(run, executor, map, file, "");
+  tn_status status = weights_load_own(run, executor, map, file);
   tn_release(&run->env, file);
   return status;
 }

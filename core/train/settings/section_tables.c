@@ -96,10 +96,13 @@ static const tn_option weights_rows[] = {
     TN_OPT(tn_weights_section, file, TN_OPT_PATH, "", NULL,
            "parameters to start from: a safetensors file, a run folder, or the folder of a checkpoint"),
     TN_OPT(tn_weights_section, prefix, TN_OPT_TEXT, "", NULL, "prefix of every name in the file"),
-    TN_OPT(
-        tn_weights_section, ignore, TN_OPT_TEXT, "", NULL,
-        "patterns of names that may be missing, left over or of another shape; *.num_batches_tracked always "
-        "is ignored"),
+    TN_OPT(tn_weights_section, rename, TN_OPT_TEXT, "", NULL,
+           "names of the file as names of the model: OLD -> NEW, with * for equal parts"),
+    TN_OPT(tn_weights_section, skip, TN_OPT_TEXT, "", NULL,
+           "patterns of names that keep the model's values where the file lacks them, has too many or has "
+           "another shape; *.num_batches_tracked always is skipped"),
+    TN_OPT(tn_weights_section, transpose, TN_OPT_TEXT, "", NULL,
+           "patterns of matrices that the file has as (in, out), as GPT-2's"),
     TN_OPT_END};
 static const tn_option precision_rows[] = {TN_OPT(tn_policy_section, policy, TN_OPT_TEXT, TN_DEFAULT_POLICY,
                                                   NULL,

@@ -77,7 +77,7 @@ typedef struct tn_distributed_section {
 } tn_distributed_section;
 
 typedef struct tn_weights_section {
-  const char *file, *prefix, *ignore;
+  const char *file, *prefix, *rename, *skip, *transpose;
 } tn_weights_section;
 
 /* A parameter group: patterns, and its own copy of the optimizer's options. */

@@ -114,8 +114,8 @@ static void another_optimizer_is_named(void **state) {
   assert_int_equal(program_run("train noise.ini --resume auto --set optimizer.freeze=fc1.*"), 65);
   says("[optimizer] freeze = fc1.*, but runs/noise was trained with (empty)");
   assert_int_equal(program_run("train noise.ini --resume auto --set optimizer.momentum=0"), 65);
-  says("optimizer.safetensors: has 'fc1.bias.momentum', which the model does not have; the optimizer or its "
-       "options have changed");
+  says("optimizer.safetensors: has 'fc1.bias.momentum', 'fc1.weight.momentum', 'fc2.bias.momentum', "
+       "'fc2.weight.momentum', which the model does not have; the optimizer or its options have changed");
   assert_int_equal(program_run("train noise.ini --set optimizer.type=adamw --set optimizer.momentum=0.9 "
                                "--weights runs/noise/checkpoints/last/model.safetensors"),
                    65); /* momentum is not adamw's */

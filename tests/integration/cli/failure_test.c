@@ -108,8 +108,7 @@ static void weights_must_fit_the_model(void **state) {
   assert_int_equal(program_run("eval other.ini --weights %s --set weights.prefix=net.", weights), 65);
   says("net.fc");
   assert_int_equal(
-      program_run("eval other.ini --weights %s --set weights.prefix=net. --set weights.ignore=*", weights),
-      0);
+      program_run("eval other.ini --weights %s --set weights.prefix=net. --set weights.skip=*", weights), 0);
   assert_int_equal(program_run("eval noise.ini --weights nothing.safetensors"), 74);
   says("--weights");
 }
