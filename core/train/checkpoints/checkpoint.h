@@ -8,6 +8,8 @@
 typedef struct tn_progress {
   int64_t step, epoch, batch; /* completed steps; the next batch is number `batch` of `epoch` */
   double best;                /* value of the best checkpoint so far; NaN: there is no best checkpoint */
+  double improved;            /* the value from which the epochs of [run] patience count; NaN: none */
+  int64_t waited;             /* epochs since then */
   double seconds;             /* spent by earlier processes */
   int64_t update_samples;     /* samples of an update when it was saved; 0: unknown */
   bool ended;                 /* the end of the epoch (validation, best checkpoint) is done for this step */

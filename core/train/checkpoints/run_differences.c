@@ -33,9 +33,9 @@ static const char *const harmless[][2] = {
     {"run", "name"},      {"run", "epochs"},     {"run", "max_steps"},    {"run", "max_time"},
     {"run", "seed"},      {"run", "threads"},    {"run", "pin"},          {"run", "output"},
     {"run", "observers"}, {"run", "save_every"}, {"run", "fast_dev_run"}, {"run", "best"},
-    {"data", "workers"},  {"data", "epoch"},     {"data", "cache"},       {"data", "shuffle"},
-    {"data", "last"},     {"schedule", NULL},    {"weights", NULL},       {"plugins", NULL},
-    {"observer.*", NULL},
+    {"run", "best_mode"}, {"run", "patience"},   {"run", "min_delta"},    {"data", "workers"},
+    {"data", "epoch"},    {"data", "cache"},     {"data", "shuffle"},     {"data", "last"},
+    {"schedule", NULL},   {"weights", NULL},     {"plugins", NULL},       {"observer.*", NULL},
 };
 
 /* "data" for "data.valid", too. */

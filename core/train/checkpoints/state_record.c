@@ -64,13 +64,13 @@ static json_t *state_record_sums_json(const tn_metric_sums *epoch) {
 
 static json_t *state_record_json(const tn_state_record *record) {
   const tn_progress *p = &record->progress;
-  json_t *best = state_record_number(p->best);
-  json_t *json =
-      json_pack("{s:i, s:I, s:I, s:I, s:I, s:b, s:f, s:o, s:o, s:I, s:s, s:o}", "format", TN_STATE_FORMAT,
-                "step", (json_int_t)p->step, "epoch", (json_int_t)p->epoch, "batch", (json_int_t)p->batch,
-                "update_samples", (json_int_t)p->update_samples, "ended", (int)p->ended, "seconds",
-                p->seconds, "best", best, "tally", state_record_sums_json(&p->sums), "seed",
-                (json_int_t)record->seed, "plan", record->plan, "files", state_record_files_json(record));
+  json_t *best = state_record_number(p->best), *improved = state_record_number(p->improved);
+  json_t *json = json_pack(
+      "{s:i, s:I, s:I, s:I, s:I, s:b, s:f, s:o, s:o, s:I, s:o, s:I, s:s, s:o}", "format", TN_STATE_FORMAT,
+      "step", (json_int_t)p->step, "epoch", (json_int_t)p->epoch, "batch", (json_int_t)p->batch,
+      "update_samples", (json_int_t)p->update_samples, "ended", (int)p->ended, "seconds", p->seconds, "best",
+      best, "improved", improved, "waited", (json_int_t)p->waited, "tally", state_record_sums_json(&p->sums),
+      "seed", (json_int_t)record->seed, "plan", record->plan, "files", state_record_files_json(record));
   uint32_t crc;
   if (json && state_record_checksum(json, &crc) &&
       json_object_set_new(json, "crc32c", json_integer(crc)) == 0)
@@ -132,9 +132,12 @@ static bool state_record_read_sums(tn_run *run, const json_t *json, tn_metric_su
 
 static bool state_record_read_members(tn_run *run, const json_t *json, tn_state_record *record) {
   tn_progress *p = &record->progress;
-  const json_t *best = json_object_get(json, "best"), *ended = json_object_get(json, "ended");
+  const json_t *best = json_object_get(json, "best"), *ended = json_object_get(json, "ended"),
+               *improved = json_object_get(json, "improved");
   const char *plan = json_string_value(json_object_get(json, "plan"));
   p->best = json_is_number(best) ? json_number_value(best) : NAN;
+  p->improved = json_is_number(improved) ? json_number_value(improved) : NAN;
+  if (!state_record_read_count(json, "waited", &p->waited)) p->waited = 0;
   p->ended = json_is_true(ended);
   if (!state_record_read_count(json, "update_samples", &p->update_samples)) p->update_samples = 0;
   p->seconds = json_number_value(json_object_get(json, "seconds"));
@@ -170,7 +173,7 @@ tn_status tn_state_record_read(tn_run *run, const char *path, tn_state_record *r
   json_error_t error;
   char *text = NULL;
   size_t count = 0;
-  *record = (tn_state_record){.progress = {.best = NAN}};
+  *record = (tn_state_record){.progress = {.best = NAN, .improved = NAN}};
   TN_TRY(tn_file_read(&run->env, path, TN_STATE_MAX_BYTES, &text, &count));
   json_t *json = json_loadb(text, count, JSON_REJECT_DUPLICATES, &error);
   tn_release(&run->env, text);

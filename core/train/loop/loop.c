@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "core/base/system.h"
-#include "core/train/loop/training.h"
+#include "core/train/loop/judge.h"
 
 /* ---- checkpoints ---- */
 
@@ -84,17 +84,6 @@ static tn_status loop_train_epoch(tn_training *t) {
   return tn_training_read_steps(t);
 }
 
-/* Larger is better for metrics, smaller for losses. */
-static bool loop_is_better(const tn_training *t, const tn_metric *metrics, double *value) {
-  const char *best = t->run->settings.run.best;
-  int32_t chosen = 0; /* the loss */
-  for (int32_t i = t->set.n_measures; i > 0; i--)
-    if (*best ? tn_text_equal(metrics[i].name, best) : !t->set.measures[i - 1].is_loss) chosen = i;
-  bool is_loss = chosen == 0 || t->set.measures[chosen - 1].is_loss;
-  *value = metrics[chosen].value;
-  return isnan(t->progress.best) || (is_loss ? *value < t->progress.best : *value > t->progress.best);
-}
-
 /* The means so far of a validation that runs. */
 static void loop_post_validation(void *context, int64_t batches) {
   tn_training *t = context;
@@ -130,7 +119,6 @@ static void loop_post_epoch(tn_training *t) {
 }
 
 static tn_status loop_end_epoch(tn_training *t) {
-  double value;
   TN_TRY(loop_validate(t));
   loop_post_epoch(t);
   t->failed_step = t->progress.step;
@@ -143,11 +131,8 @@ static tn_status loop_end_epoch(tn_training *t) {
     t->progress.batch = 0;
   }
   t->progress.ended = true;
-  tn_metric_sums *judged = t->valid_sums.steps > 0 ? &t->valid_sums : &t->epoch_sums;
-  if (judged->steps > 0 && loop_is_better(t, tn_metric_sums_means(judged), &value)) {
-    t->progress.best = value;
-    TN_TRY(loop_save(t, "best"));
-  }
+  if (tn_training_judge(t)) TN_TRY(loop_save(t, "best"));
+  if (tn_training_out_of_patience(t)) t->end_reason = tn_end_early;
   return loop_save(t, "last");
 }
 
@@ -166,6 +151,7 @@ static double loop_last_learning_rate(const tn_training *t) {
 tn_status tn_training_run(tn_training *t) {
   t->lr = loop_last_learning_rate(t);
   tn_training_post(t, TN_EVENT_RUN_START, "");
+  if (tn_training_out_of_patience(t)) t->end_reason = tn_end_early; /* resumed after its end */
   if (t->steps == 0) TN_TRY(loop_save(t, "last")); /* without training, the initial state is the result */
   while (loop_continues(t)) {
     TN_TRY(loop_train_epoch(t));

@@ -247,7 +247,7 @@ tn_status tn_training_rewind(tn_training *t) {
     TN_TRY(training_clear_region(t, &t->set.map->regions.v[r]));
   TN_TRY(tn_executor_run(t->executor, t->set.index[TN_PROGRAM_INIT], 0));
   TN_TRY(tn_executor_slot_wait(t->executor, 0));
-  t->progress = (tn_progress){.best = NAN, .ended = true};
+  t->progress = (tn_progress){.best = NAN, .improved = NAN, .ended = true};
   if (run->rank == 0)
     status = t->folder && t->saved ? tn_checkpoint_resume(run, t->executor, &t->set, t->folder, &t->progress)
                                    : tn_weights_load_configured(run, t->executor, t->set.map);

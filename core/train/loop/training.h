@@ -9,7 +9,8 @@
 #include "core/train/loop/validation_pass.h"
 
 /* The reasons for the end of a run; also the result's "status". */
-extern const char tn_end_finished[], tn_end_stopped[], tn_end_out_of_time[], tn_end_nonfinite[];
+extern const char tn_end_finished[], tn_end_stopped[], tn_end_out_of_time[], tn_end_early[],
+    tn_end_nonfinite[];
 
 /* The most steps that may be launched and unread: two launches. */
 enum { TN_MAX_STEPS_AHEAD = 2 * TN_MAX_STEPS_PER_LAUNCH };

@@ -29,6 +29,12 @@ static const tn_option run_rows[] = {
     TN_OPT(tn_run_section, save_every, TN_OPT_INT, "0", ">= 0", "also save a checkpoint every so many steps"),
     TN_OPT(tn_run_section, best, TN_OPT_TEXT, "", NULL,
            "metric that chooses the best checkpoint; empty: the first metric, or the loss"),
+    TN_OPT(tn_run_section, best_mode, TN_OPT_ENUM, "auto", "auto|min|max",
+           "whether it is best when small or large; auto: losses small, metrics large"),
+    TN_OPT(tn_run_section, patience, TN_OPT_INT, "0", ">= 0",
+           "stop early after so many epochs in which it does not improve; 0: train all epochs"),
+    TN_OPT(tn_run_section, min_delta, TN_OPT_FLOAT, "0", ">= 0",
+           "what counts as an improvement for patience: more than so much"),
     TN_OPT_END};
 static const tn_option backend_rows[] = {
     TN_OPT(

@@ -31,8 +31,12 @@ typedef struct tn_run_section {
   const char *observers;
   int64_t save_every;
   const char *best;
+  int32_t best_mode; /* TN_BEST_... */
+  int64_t patience;
+  double min_delta;
   int32_t deterministic;
 } tn_run_section;
+enum { TN_BEST_AUTO = 0, TN_BEST_MIN = 1, TN_BEST_MAX = 2 };
 
 /* The most steps of one launch. */
 enum { TN_MAX_STEPS_PER_LAUNCH = 16 };

@@ -1,0 +1,44 @@
+#include "core/train/loop/judge.h"
+
+#include <math.h>
+
+/* The position of the judged number among "loss" and the measures. */
+static int32_t judge_choose(const tn_training *t, const tn_metric *metrics) {
+  const char *best = t->run->settings.run.best;
+  int32_t chosen = 0; /* the loss */
+  for (int32_t i = t->set.n_measures; i > 0; i--)
+    if (*best ? tn_text_equal(metrics[i].name, best) : !t->set.measures[i - 1].is_loss) chosen = i;
+  return chosen;
+}
+
+/* Unless told otherwise, larger is better for metrics, smaller for losses. */
+static bool judge_prefers_smaller(const tn_training *t, int32_t chosen) {
+  int32_t mode = t->run->settings.run.best_mode;
+  if (mode != TN_BEST_AUTO) return mode == TN_BEST_MIN;
+  return chosen == 0 || t->set.measures[chosen - 1].is_loss;
+}
+
+static bool judge_improves(double value, double before, bool smaller, double by) {
+  return isnan(before) || (smaller ? value < before - by : value > before + by);
+}
+
+bool tn_training_judge(tn_training *t) {
+  tn_metric_sums *judged = t->valid_sums.steps > 0 ? &t->valid_sums : &t->epoch_sums;
+  tn_progress *p = &t->progress;
+  if (judged->steps == 0) return false;
+  const tn_metric *metrics = tn_metric_sums_means(judged);
+  int32_t chosen = judge_choose(t, metrics);
+  double value = metrics[chosen].value;
+  bool smaller = judge_prefers_smaller(t, chosen);
+  bool improves = judge_improves(value, p->improved, smaller, t->run->settings.run.min_delta);
+  bool best = judge_improves(value, p->best, smaller, 0);
+  p->waited = improves ? 0 : p->waited + 1;
+  if (improves) p->improved = value;
+  if (best) p->best = value;
+  return best;
+}
+
+bool tn_training_out_of_patience(const tn_training *t) {
+  int64_t patience = t->run->settings.run.patience;
+  return patience > 0 && t->progress.waited >= patience;
+}

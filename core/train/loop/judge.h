@@ -1,0 +1,14 @@
+/* core/train/loop/judge.h: the number that decides which checkpoint is the best, and when a run that does not
+ * improve any more ends ([run] best, best_mode, patience, min_delta). */
+#ifndef TN_CORE_TRAIN_LOOP_JUDGE_H
+#define TN_CORE_TRAIN_LOOP_JUDGE_H
+
+#include "core/train/loop/training.h"
+
+/* At the end of an epoch: judges the validation, or the training where there is no validation, and counts the
+ * epochs without improvement. Returns whether this is the best epoch so far. */
+bool tn_training_judge(tn_training *t);
+/* Whether [run] patience is used up. */
+bool tn_training_out_of_patience(const tn_training *t);
+
+#endif
