@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <jansson.h>
@@ -15,8 +17,10 @@
 typedef struct cli_option {
   const char *name, *value, *doc; /* value NULL: a flag */
   unsigned bit;                   /* 0: every command takes it */
-  char key;
+  int key;                        /* a letter, or one of the numbers below */
 } cli_option;
+
+enum { KEY_STATS = 256, KEY_OPTIMIZER, KEY_DTYPE };
 
 static const cli_option options[] = {
     {"set", "section.key=value", "override a key of the configuration", CLI_SET, 's'},
@@ -55,6 +59,10 @@ static const cli_option options[] = {
     {"repeat", "FILE", "repeat the launch in a file that an earlier comparison has written", CLI_COMPARE,
      'E'},
     {"all", NULL, "print every launch", CLI_COMPARE, 'a'},
+    {"stats", NULL, "show: smallest, largest and mean element of each tensor", CLI_CHECKPOINT, KEY_STATS},
+    {"optimizer", NULL, "diff, convert: optimizer state as well", CLI_CHECKPOINT, KEY_OPTIMIZER},
+    {"dtype", "f16|bf16|f32|f64", "convert: the dtype of all floats (default: as they are)", CLI_CHECKPOINT,
+     KEY_DTYPE},
     {"json", NULL, "print the result as one JSON object", CLI_JSON, 'j'},
     {"plugin", "FILE", "load a plugin", 0, 'p'},
     {"verbose", NULL, "log more", 0, 'v'},
@@ -128,7 +136,7 @@ static int cli_override_threads(const cli_command *command, const char *value, c
   return cli_push(command, args->set, &args->n_set, args->threads);
 }
 
-static int cli_apply(const cli_command *command, char key, const char *value, cli_args *args) {
+static int cli_apply(const cli_command *command, int key, const char *value, cli_args *args) {
   switch (key) {
   case 's': return cli_push(command, args->set, &args->n_set, value);
   case 'p': return cli_push(command, args->plugins, &args->n_plugins, value);
@@ -158,6 +166,9 @@ static int cli_apply(const cli_command *command, char key, const char *value, cl
   case 'L': return cli_read_number(command, value, &args->launches);
   case 'E': args->repeat = value; break;
   case 'a': args->all = true; break;
+  case KEY_STATS: args->stats = true; break;
+  case KEY_OPTIMIZER: args->optimizer = true; break;
+  case KEY_DTYPE: args->dtype = value; break;
   case 'j': args->json = true; break;
   case 'v': args->verbose = true; break;
   case 'q': args->quiet = true; break;
@@ -180,7 +191,7 @@ int cli_parse(const cli_command *command, int argc, char **argv, cli_args *args)
   optind = 1;
   while ((found = getopt_long(argc, argv, "hqv", table, NULL)) != -1) {
     if (found == '?') return cli_unknown_option(command, argv[optind - 1]);
-    int code = cli_apply(command, (char)found, optarg, args);
+    int code = cli_apply(command, found, optarg, args);
     if (code != CLI_OK) return code;
   }
   for (; optind < argc; optind++) {
@@ -258,6 +269,26 @@ static void cli_print_failure(const void *handle, tn_status status) {
 int cli_fail(const cli_args *args, const void *handle, tn_status status) {
   if (args->json) cli_print_failure(handle, status);
   return cli_report(handle, status);
+}
+
+const char *cli_text(const json_t *json, const char *key) {
+  return json_string_value(json_object_get(json, key));
+}
+
+long long cli_integer(const json_t *json, const char *key) {
+  return json_integer_value(json_object_get(json, key));
+}
+
+double cli_number(const json_t *json, const char *key) {
+  const json_t *value = json_object_get(json, key);
+  return json_is_number(value) ? json_number_value(value) : (double)NAN;
+}
+
+void cli_format_date(long long seconds, char text[CLI_DATE]) {
+  time_t when = (time_t)seconds;
+  struct tm parts;
+  if (localtime_r(&when, &parts) == NULL || strftime(text, CLI_DATE, "%Y-%m-%d %H:%M", &parts) == 0)
+    snprintf(text, CLI_DATE, "?");
 }
 
 /* Columns of the terminal on stderr; 0: stderr is not a terminal, or TERM is dumb. */

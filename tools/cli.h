@@ -41,6 +41,8 @@ typedef struct cli_args {
   const char *resume, *output, *weights, *mode, *dump_after;
   const char *backend, *only, *unsupported, *device_file, *backends, *repeat;
   long long batch, steps, rounds, warmup, draws, device, timeout, launches, top;
+  const char *dtype;
+  bool stats, optimizer; /* of checkpoint */
   bool json, csv, ops, all, device_json, verbose, quiet, help;
 } cli_args;
 
@@ -59,7 +61,8 @@ enum {
   CLI_CONFORMANCE = 1024,
   CLI_OPS = 2048,
   CLI_DOCTOR = 4096,
-  CLI_COMPARE = 8192
+  CLI_COMPARE = 8192,
+  CLI_CHECKPOINT = 1 << 20
 };
 
 typedef struct cli_command {
@@ -84,10 +87,20 @@ int cli_report(const void *handle, tn_status status);
 /* The same; with --json it also prints the failure as JSON to stdout (docs/guide/results.md). */
 int cli_fail(const cli_args *args, const void *handle, tn_status status);
 
+/* Members of a result; NULL, 0 and NaN: there is none, or it is null. */
+const char *cli_text(const json_t *json, const char *key);
+long long cli_integer(const json_t *json, const char *key);
+double cli_number(const json_t *json, const char *key);
+
+/* "2026-05-01 09:12" of seconds since 1970, in local time. */
+enum { CLI_DATE = 24 };
+void cli_format_date(long long seconds, char text[CLI_DATE]);
+
 /* Opens the run of the first word with the options of the arguments. */
 int cli_open_run(tn_context *context, const cli_args *args, tn_run **run);
 
 extern const cli_command command_train, command_eval, command_predict, command_bench, command_plan,
-    command_compare, command_inspect, command_config, command_doctor, command_index, command_conformance;
+    command_compare, command_inspect, command_config, command_doctor, command_index, command_conformance,
+    command_checkpoint, command_runs;
 
 #endif

@@ -114,6 +114,11 @@ const char *tn_safetensors_metadata(const tn_safetensors *file, const char *key)
   return NULL;
 }
 
+const tn_safetensor_note *tn_safetensors_notes(const tn_safetensors *file, int32_t *n) {
+  *n = file->header.n_notes;
+  return file->header.notes;
+}
+
 tn_status tn_safetensors_read(const tn_safetensors *file, const void *handle, const tn_safetensor *tensor,
                               void *to, size_t bytes) {
   if (tensor->type.dtype == TN_ANY)

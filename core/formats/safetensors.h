@@ -18,6 +18,10 @@ typedef struct tn_safetensor {
   uint64_t bytes;
 } tn_safetensor;
 
+typedef struct tn_safetensor_note { /* an entry of __metadata__ */
+  const char *key, *value;
+} tn_safetensor_note;
+
 typedef struct tn_safetensors tn_safetensors;
 
 /* TN_EIO if the file cannot be read, TN_EINVAL with path and reason if its contents are invalid. */
@@ -31,6 +35,8 @@ const tn_safetensor *tn_safetensors_find(const tn_safetensors *file, const char 
 
 /* The value of a key in the header's __metadata__, or NULL. */
 const char *tn_safetensors_metadata(const tn_safetensors *file, const char *key);
+/* All entries of __metadata__; owned by the file. */
+const tn_safetensor_note *tn_safetensors_notes(const tn_safetensors *file, int32_t *n);
 
 /* Reads a whole tensor. `bytes` is the size of the buffer `to` and must equal the tensor's size. Any
  * number of threads may read one file, each with its own handle. */
@@ -45,10 +51,6 @@ typedef struct tn_safetensor_named {
   const char *name;
   tn_type type;
 } tn_safetensor_named;
-
-typedef struct tn_safetensor_note { /* an entry of __metadata__ */
-  const char *key, *value;
-} tn_safetensor_note;
 
 typedef struct tn_safetensors_writer tn_safetensors_writer;
 

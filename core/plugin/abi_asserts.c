@@ -12,6 +12,7 @@
 #include "tenon/conformance.h"
 #include "tenon/context.h"
 #include "tenon/env.h"
+#include "tenon/folders.h"
 #include "tenon/inspect.h"
 #include "tenon/model.h"
 #include "tenon/ops.h"
@@ -439,6 +440,11 @@ SIZED(tn_compare_options, 24);
 AT(tn_compare_options, steps, 4);
 AT(tn_compare_options, launches, 8);
 AT(tn_compare_options, file, 16);
+
+FROZEN(tn_convert_options, 12, 4);
+AT(tn_convert_options, struct_size, 0);
+AT(tn_convert_options, dtype, 4);
+AT(tn_convert_options, optimizer, 8);
 
 SIZED(tn_session_options, 48);
 AT(tn_session_options, train, 4);

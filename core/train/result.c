@@ -12,12 +12,12 @@ json_t *tn_json_metrics(const tn_metric *metrics, int32_t n) {
   return object;
 }
 
-tn_status tn_json_take(tn_run *run, json_t *json, char **text) {
+tn_status tn_json_take(const void *handle, json_t *json, char **text) {
   char *dump = json ? json_dumps(json, JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9)) : NULL;
   json_decref(json);
-  *text = dump ? tn_strdup(&run->env, dump) : NULL;
+  *text = dump ? tn_strdup(handle, dump) : NULL;
   free(dump);
-  return *text ? TN_OK : tn_failf(&run->env, TN_ENOMEM, "no memory for the result");
+  return *text ? TN_OK : tn_failf(handle, TN_ENOMEM, "no memory for the result");
 }
 
 static double result_mib(int64_t bytes) { return (double)bytes / 1048576.0; }

@@ -10,7 +10,7 @@
 json_t *tn_json_metrics(const tn_metric *metrics, int32_t n);
 /* Prints and releases the object; *text is the caller's (tn_string_free). A NULL object is a lack of memory.
  */
-tn_status tn_json_take(tn_run *run, json_t *json, char **text);
+tn_status tn_json_take(const void *handle, json_t *json, char **text);
 /* Adds "memory", the device's memory by its use in MiB, where the backend says it. */
 void tn_json_add_memory(tn_device *device, json_t *result);
 

@@ -30,10 +30,11 @@ typedef struct tn_state_record {
 } tn_state_record;
 
 tn_status tn_state_record_write(tn_run *run, const tn_state_record *record, const char *path);
-/* TN_EINVAL: the file is damaged, or of another version. TN_EIO: it could not be read. */
-tn_status tn_state_record_read(tn_run *run, const char *path, tn_state_record *record);
+/* The sums of the record lie in the arena, whose handle gets the errors. TN_EINVAL: the file is damaged, or
+ * of another version. TN_EIO: it could not be read. */
+tn_status tn_state_record_read(tn_arena *arena, const char *path, tn_state_record *record);
 /* Compares the other files with the recorded sizes and checksums. */
-tn_status tn_state_record_check(tn_run *run, const tn_state_record *record, const char *folder);
+tn_status tn_state_record_check(const void *handle, const tn_state_record *record, const char *folder);
 
 /* The hash of the step program's plan, as text. */
 void tn_plan_hash_text(const tn_program_set *set, char text[TN_PLAN_TEXT]);

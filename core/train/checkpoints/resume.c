@@ -54,8 +54,8 @@ static tn_status resume_examine(tn_run *run, const char *parent, const char *nam
   tn_status status = state ? TN_OK : TN_ENOMEM;
   bool there = status == TN_OK && stat(c->path, &info) == 0, complete = there && stat(state, &info) == 0;
   if (there && !complete) status = resume_without_record(run, c, name);
-  if (complete) status = tn_state_record_read(run, state, &c->record);
-  if (status == TN_OK && complete) status = tn_state_record_check(run, &c->record, c->path);
+  if (complete) status = tn_state_record_read(&run->arena, state, &c->record);
+  if (status == TN_OK && complete) status = tn_state_record_check(&run->env, &c->record, c->path);
   if (complete) status = resume_judge(run, c, status);
   tn_release(&run->env, state);
   return status;

@@ -12,8 +12,6 @@
 
 #include "core/base/file.h"
 
-enum { TN_LOCK_TEXT = 256 };
-
 /* ---- the text of the holder ---- */
 
 /* The text for other processes. It informs people, so that a failure to write it is ignored. */
@@ -98,4 +96,17 @@ void tn_run_lock_release(tn_run *run) {
   close(run->lock->fd);
   tn_release(&run->env, run->lock);
   run->lock = NULL;
+}
+
+/* A shared lock that is free is held for the moment of this call. An empty file has no
+ * holder, so that a training which begins now is refused only where the process before it was killed. */
+bool tn_run_lock_is_held(const void *handle, const char *folder, char holder[TN_LOCK_TEXT]) {
+  char *path = tn_path_join(handle, folder, TN_LOCK_NAME);
+  int fd = path ? open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) : -1;
+  tn_release(handle, path);
+  if (fd < 0) return false;
+  run_lock_read_holder(fd, holder);
+  bool held = lseek(fd, 0, SEEK_END) > 0 && flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  close(fd);
+  return held;
 }

@@ -111,8 +111,8 @@ static bool state_record_read_files(const json_t *json, tn_state_record *record)
   return true;
 }
 
-static bool state_record_read_numbers(tn_run *run, const json_t *array, int32_t n, double **numbers) {
-  *numbers = tn_arena_alloc(&run->arena, tn_size_mul((size_t)n + 1, sizeof **numbers));
+static bool state_record_read_numbers(tn_arena *arena, const json_t *array, int32_t n, double **numbers) {
+  *numbers = tn_arena_alloc(arena, tn_size_mul((size_t)n + 1, sizeof **numbers));
   for (int32_t i = 0; *numbers && i < n; i++) {
     const json_t *number = json_array_get(array, (size_t)i);
     (*numbers)[i] = json_is_null(number) ? NAN : json_number_value(number);
@@ -120,17 +120,17 @@ static bool state_record_read_numbers(tn_run *run, const json_t *array, int32_t 
   return *numbers && json_array_size(array) == (size_t)n;
 }
 
-static bool state_record_read_sums(tn_run *run, const json_t *json, tn_metric_sums *epoch) {
+static bool state_record_read_sums(tn_arena *arena, const json_t *json, tn_metric_sums *epoch) {
   const json_t *sums = json_object_get(json, "sums"), *weights = json_object_get(json, "weights");
   epoch->n = (int32_t)json_array_size(sums); /* the file's size limit of 1 MiB keeps this small */
   return state_record_read_count(json, "steps", &epoch->steps) &&
          state_record_read_count(json, "samples", &epoch->samples) &&
          state_record_read_count(json, "skipped", &epoch->skipped) &&
-         state_record_read_numbers(run, sums, epoch->n, &epoch->sum) &&
-         state_record_read_numbers(run, weights, epoch->n, &epoch->weight);
+         state_record_read_numbers(arena, sums, epoch->n, &epoch->sum) &&
+         state_record_read_numbers(arena, weights, epoch->n, &epoch->weight);
 }
 
-static bool state_record_read_members(tn_run *run, const json_t *json, tn_state_record *record) {
+static bool state_record_read_members(tn_arena *arena, const json_t *json, tn_state_record *record) {
   tn_progress *p = &record->progress;
   const json_t *best = json_object_get(json, "best"), *ended = json_object_get(json, "ended"),
                *improved = json_object_get(json, "improved");
@@ -142,51 +142,52 @@ static bool state_record_read_members(tn_run *run, const json_t *json, tn_state_
   if (!state_record_read_count(json, "update_samples", &p->update_samples)) p->update_samples = 0;
   p->seconds = json_number_value(json_object_get(json, "seconds"));
   snprintf(record->plan, sizeof record->plan, "%s", plan ? plan : "?");
-  return state_record_read_sums(run, json_object_get(json, "tally"), &p->sums) && json_is_boolean(ended) &&
+  return state_record_read_sums(arena, json_object_get(json, "tally"), &p->sums) && json_is_boolean(ended) &&
          isfinite(p->seconds) && state_record_read_count(json, "step", &p->step) &&
          state_record_read_count(json, "epoch", &p->epoch) &&
          state_record_read_count(json, "batch", &p->batch) &&
          json_is_integer(json_object_get(json, "seed")) && state_record_read_files(json, record);
 }
 
-static tn_status state_record_read_json(tn_run *run, json_t *json, const char *path,
+static tn_status state_record_read_json(tn_arena *arena, json_t *json, const char *path,
                                         tn_state_record *record) {
   int64_t format = 0, recorded = -1;
   uint32_t crc = 0;
   if (!state_record_read_count(json, "format", &format) || format != TN_STATE_FORMAT)
-    return tn_failf(&run->env, TN_EINVAL,
+    return tn_failf(arena->handle, TN_EINVAL,
                     "%s: has format %lld, expected %d; it was written by another version", path,
                     (long long)format, TN_STATE_FORMAT);
-  if (!state_record_read_members(run, json, record))
+  if (!state_record_read_members(arena, json, record))
     return tn_failf(
-        &run->env, TN_EINVAL,
+        arena->handle, TN_EINVAL,
         "%s: step, epoch, batch, ended, seconds, tally, seed or files is missing or of a wrong kind", path);
   record->seed = json_integer_value(json_object_get(json, "seed"));
-  if (!state_record_checksum(json, &crc)) return tn_failf(&run->env, TN_ENOMEM, "no memory for %s", path);
+  if (!state_record_checksum(json, &crc)) return tn_failf(arena->handle, TN_ENOMEM, "no memory for %s", path);
   if (!state_record_read_count(json, "crc32c", &recorded) || recorded != crc)
-    return tn_failf(&run->env, TN_EINVAL, "%s: is not as it was written: its checksum is %u, expected %lld",
-                    path, crc, (long long)recorded);
+    return tn_failf(arena->handle, TN_EINVAL,
+                    "%s: is not as it was written: its checksum is %u, expected %lld", path, crc,
+                    (long long)recorded);
   return TN_OK;
 }
 
-tn_status tn_state_record_read(tn_run *run, const char *path, tn_state_record *record) {
+tn_status tn_state_record_read(tn_arena *arena, const char *path, tn_state_record *record) {
   json_error_t error;
   char *text = NULL;
   size_t count = 0;
   *record = (tn_state_record){.progress = {.best = NAN, .improved = NAN}};
-  TN_TRY(tn_file_read(&run->env, path, TN_STATE_MAX_BYTES, &text, &count));
+  TN_TRY(tn_file_read(arena->handle, path, TN_STATE_MAX_BYTES, &text, &count));
   json_t *json = json_loadb(text, count, JSON_REJECT_DUPLICATES, &error);
-  tn_release(&run->env, text);
-  if (json == NULL) return tn_failf(&run->env, TN_EINVAL, "%s:%d: %s", path, error.line, error.text);
-  tn_status status = state_record_read_json(run, json, path, record);
+  tn_release(arena->handle, text);
+  if (json == NULL) return tn_failf(arena->handle, TN_EINVAL, "%s:%d: %s", path, error.line, error.text);
+  tn_status status = state_record_read_json(arena, json, path, record);
   json_decref(json);
   return status;
 }
 
 /* ---- the files beside it ---- */
 
-static tn_status state_record_checksum_file(tn_run *run, int fd, const char *path, tn_checksum *sum) {
-  char *piece = tn_alloc(&run->env, TN_CHECK_CHUNK);
+static tn_status state_record_checksum_file(const void *handle, int fd, const char *path, tn_checksum *sum) {
+  char *piece = tn_alloc(handle, TN_CHECK_CHUNK);
   if (piece == NULL) return TN_ENOMEM;
   ssize_t n;
   tn_checksum_start(sum);
@@ -194,33 +195,33 @@ static tn_status state_record_checksum_file(tn_run *run, int fd, const char *pat
     if (n > 0) tn_checksum_add(sum, piece, (size_t)n);
     if (n < 0 && errno != EINTR) break;
   }
-  tn_status status = n < 0 ? tn_file_fail(&run->env, path, "read") : TN_OK;
-  tn_release(&run->env, piece);
+  tn_status status = n < 0 ? tn_file_fail(handle, path, "read") : TN_OK;
+  tn_release(handle, piece);
   return status;
 }
 
-static tn_status state_record_check_file(tn_run *run, const tn_file_sum *recorded, const char *path) {
+static tn_status state_record_check_file(const void *handle, const tn_file_sum *recorded, const char *path) {
   tn_checksum sum;
   tn_open_file file;
-  if (!tn_file_exists(path)) return tn_failf(&run->env, TN_EINVAL, "%s: is missing", path);
-  TN_TRY(tn_file_open(&run->env, path, O_RDONLY, &file));
-  tn_status status = state_record_checksum_file(run, file.fd, path, &sum);
+  if (!tn_file_exists(path)) return tn_failf(handle, TN_EINVAL, "%s: is missing", path);
+  TN_TRY(tn_file_open(handle, path, O_RDONLY, &file));
+  tn_status status = state_record_checksum_file(handle, file.fd, path, &sum);
   close(file.fd);
   if (status == TN_OK && sum.bytes != recorded->bytes)
-    return tn_failf(&run->env, TN_EINVAL, "%s: has %llu bytes, %llu were written", path,
+    return tn_failf(handle, TN_EINVAL, "%s: has %llu bytes, %llu were written", path,
                     (unsigned long long)sum.bytes, (unsigned long long)recorded->bytes);
   if (status == TN_OK && sum.crc != recorded->crc)
-    return tn_failf(&run->env, TN_EINVAL, "%s: is not as it was written: its checksum is %u, expected %u",
-                    path, sum.crc, recorded->crc);
+    return tn_failf(handle, TN_EINVAL, "%s: is not as it was written: its checksum is %u, expected %u", path,
+                    sum.crc, recorded->crc);
   return status;
 }
 
-tn_status tn_state_record_check(tn_run *run, const tn_state_record *record, const char *folder) {
+tn_status tn_state_record_check(const void *handle, const tn_state_record *record, const char *folder) {
   tn_status status = TN_OK;
   for (int i = 0; status == TN_OK && i < TN_CHECKPOINT_STATE; i++) {
-    char *path = tn_path_join(&run->env, folder, tn_checkpoint_files[i]);
-    status = path ? state_record_check_file(run, &record->files[i], path) : TN_ENOMEM;
-    tn_release(&run->env, path);
+    char *path = tn_path_join(handle, folder, tn_checkpoint_files[i]);
+    status = path ? state_record_check_file(handle, &record->files[i], path) : TN_ENOMEM;
+    tn_release(handle, path);
   }
   return status;
 }

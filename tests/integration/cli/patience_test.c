@@ -19,6 +19,8 @@ static void a_run_that_does_not_improve_ends(void **state) {
   ends_with(program_json(0, "train noise.ini %s --set run.epochs=3", still), "finished", 3);
   assert_int_equal(program_run("train noise.ini %s --set run.patience=3", still), 0);
   assert_non_null(strstr(program_out, "patience after 40 steps"));
+  assert_int_equal(program_run("runs"), 0);
+  assert_null(strstr(program_out, "interrupted"));
 }
 
 static void the_count_survives_resuming(void **state) {

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "tenon/conformance.h"
+#include "tenon/folders.h"
 #include "tenon/inspect.h"
 #include "tenon/model.h"
 #include "tenon/ops.h"
@@ -106,6 +107,30 @@ static tn_status no_model(tn_build *b, void *user) {
   return tn_build_status(b);
 }
 
+static void call_folders(void) {
+  char *text = NULL;
+  REFUSES(NULL, tn_list_runs(NULL, folder, &text));
+  REFUSES(h.context, tn_list_runs(h.context, NULL, &text));
+  REFUSES(h.context, tn_list_runs(h.context, folder, NULL));
+  REFUSES(NULL, tn_list_checkpoints(NULL, folder, &text));
+  REFUSES(h.context, tn_list_checkpoints(h.context, NULL, &text));
+  REFUSES(h.context, tn_list_checkpoints(h.context, folder, NULL));
+  REFUSES(NULL, tn_show_tensors(NULL, folder, 0, &text));
+  REFUSES(h.context, tn_show_tensors(h.context, NULL, 0, &text));
+  REFUSES(h.context, tn_show_tensors(h.context, folder, 0, NULL));
+  REFUSES(NULL, tn_verify_checkpoints(NULL, folder, &text));
+  REFUSES(h.context, tn_verify_checkpoints(h.context, NULL, &text));
+  REFUSES(h.context, tn_verify_checkpoints(h.context, folder, NULL));
+  REFUSES(NULL, tn_compare_tensors(NULL, folder, folder, 0, &text));
+  REFUSES(h.context, tn_compare_tensors(h.context, NULL, folder, 0, &text));
+  REFUSES(h.context, tn_compare_tensors(h.context, folder, NULL, 0, &text));
+  REFUSES(h.context, tn_compare_tensors(h.context, folder, folder, 0, NULL));
+  REFUSES(NULL, tn_convert_tensors(NULL, folder, "x", NULL, &text));
+  REFUSES(h.context, tn_convert_tensors(h.context, NULL, "x", NULL, &text));
+  REFUSES(h.context, tn_convert_tensors(h.context, folder, NULL, NULL, &text));
+  REFUSES(h.context, tn_convert_tensors(h.context, folder, "x", NULL, NULL));
+}
+
 static void call_runs(void) {
   char *text = NULL;
   tn_run *run = NULL;
@@ -121,6 +146,7 @@ static void call_runs(void) {
   REFUSES(h.context, tn_explain(h.context, "run", NULL));
   REFUSES(NULL, tn_doctor(NULL, &text));
   REFUSES(h.context, tn_doctor(h.context, NULL));
+  call_folders();
   REFUSES(NULL, tn_run_open(NULL, "nulls.ini", NULL, &run));
   REFUSES(h.context, tn_run_open(h.context, NULL, NULL, &run));
   REFUSES(h.context, tn_run_open(h.context, "nulls.ini", NULL, NULL));
@@ -432,6 +458,7 @@ static void a_struct_without_its_size_is_refused(void **state) {
   const tn_plan_options of_plan = {.dump_after = ""};
   const tn_bench_options of_bench = {.mode = TN_BENCH_INFER};
   const tn_compare_options of_compare = {.steps = 1};
+  const tn_convert_options of_conversion = {.dtype = TN_F16};
   const tn_conformance_options of_conformance = {.only = "relu"};
   tn_session_field field = {.role = 0};
   tn_device_info info = {.index = 0};
@@ -443,6 +470,8 @@ static void a_struct_without_its_size_is_refused(void **state) {
   refuses_size(h.run, tn_run_plan(h.run, &of_plan, &json, NULL), "tn_plan_options");
   refuses_size(h.run, tn_run_bench(h.run, &of_bench, &json), "tn_bench_options");
   refuses_size(h.run, tn_run_compare_with(h.run, h.run, &of_compare, &json), "tn_compare_options");
+  refuses_size(h.context, tn_convert_tensors(h.context, folder, "x", &of_conversion, &json),
+               "tn_convert_options");
   refuses_size(h.device, tn_conformance_run(h.device, &of_conformance, &json), "tn_conformance_options");
   refuses_size(h.session, tn_session_describe(h.session, 0, &field), "tn_session_field");
   refuses_size(h.device, tn_device_describe(h.device, &info), "tn_device_info");

@@ -1,0 +1,118 @@
+/* core/train/folders/run_records.c: reads state.json of every checkpoint, and metrics.jsonl. */
+#include "core/train/folders/run_records.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/file.h"
+
+/* ---- checkpoints ---- */
+
+static void run_records_measure(tn_arena *arena, tn_found_checkpoint *one) {
+  struct stat info;
+  for (int i = 0; i < TN_CHECKPOINT_FILES; i++) {
+    const char *path = tn_arena_printf(arena, "%s/%s", one->path, tn_checkpoint_files[i]);
+    if (path == NULL || stat(path, &info) != 0) continue;
+    one->bytes += (uint64_t)info.st_size;
+    if (i == TN_CHECKPOINT_STATE) one->saved = (int64_t)info.st_mtime;
+  }
+}
+
+tn_status tn_examine_checkpoint(tn_arena *arena, const char *path, tn_found_checkpoint *one) {
+  *one = (tn_found_checkpoint){.path = tn_arena_strdup(arena, path)};
+  const char *state = tn_arena_printf(arena, "%s/state.json", path);
+  if (one->path == NULL || state == NULL) return TN_ENOMEM;
+  const char *slash = strrchr(one->path, '/');
+  one->name = slash ? slash + 1 : one->path;
+  run_records_measure(arena, one);
+  if (!tn_file_exists(state)) {
+    one->reason = "holds no state.json: it was not completed";
+    return TN_OK;
+  }
+  tn_status status = tn_state_record_read(arena, state, &one->record);
+  if (status != TN_EINVAL) return status;
+  one->reason = tn_arena_strdup(arena, tn_error_text(arena->handle));
+  tn_error_clear(arena->handle);
+  return one->reason ? TN_OK : TN_ENOMEM;
+}
+
+/* The checkpoint that resuming prefers comes first. */
+static int run_records_compare(const void *x, const void *y) {
+  const tn_found_checkpoint *a = x, *b = y;
+  const tn_progress *p = &a->record.progress, *q = &b->record.progress;
+  if ((a->reason == NULL) != (b->reason == NULL)) return a->reason ? 1 : -1;
+  if (p->step != q->step) return p->step > q->step ? -1 : 1;
+  if (p->ended != q->ended) return p->ended ? -1 : 1;
+  return -strcmp(a->name, b->name); /* last before best */
+}
+
+static tn_status run_records_add(tn_arena *arena, const char *parent, const char *name,
+                                 tn_found_checkpoints *found) {
+  struct stat info;
+  const char *path = tn_arena_printf(arena, "%s/%s", parent, name);
+  if (path == NULL) return TN_ENOMEM;
+  if (name[0] == '.' || stat(path, &info) != 0 || !S_ISDIR(info.st_mode)) return TN_OK;
+  tn_found_checkpoint *grown = tn_arena_grow(arena, found->v, (size_t)found->n, sizeof *grown);
+  if (grown == NULL) return TN_ENOMEM;
+  found->v = grown;
+  return tn_examine_checkpoint(arena, path, &grown[found->n++]);
+}
+
+tn_status tn_find_checkpoints(tn_arena *arena, const char *folder, tn_found_checkpoints *found) {
+  *found = (tn_found_checkpoints){0};
+  const char *parent = tn_arena_printf(arena, "%s/checkpoints", folder);
+  if (parent == NULL) return TN_ENOMEM;
+  DIR *list = opendir(parent);
+  if (list == NULL) return errno == ENOENT ? TN_OK : tn_file_fail(arena->handle, parent, "opened");
+  tn_status status = TN_OK;
+  for (struct dirent *entry; status == TN_OK && (entry = readdir(list));)
+    status = run_records_add(arena, parent, entry->d_name, found);
+  closedir(list);
+  if (found->n > 1) qsort(found->v, (size_t)found->n, sizeof *found->v, run_records_compare);
+  return status;
+}
+
+/* ---- metrics ---- */
+
+/* The last line may be incomplete while a run writes it; it is skipped. */
+static void run_records_take_line(const char *line, ssize_t n, char **last, tn_metric_lines *lines) {
+  static const char epoch[] = "{\"event\": \"epoch\"";
+  if (n < 1 || line[n - 1] != '\n') return;
+  free(*last);
+  *last = strdup(line);
+  if (strncmp(line, epoch, sizeof epoch - 1) == 0)
+    json_array_append_new(lines->epochs, json_loads(line, 0, NULL));
+}
+
+tn_status tn_metric_lines_read(const void *handle, const char *folder, tn_metric_lines *lines) {
+  *lines = (tn_metric_lines){.epochs = json_array()};
+  tn_open_file open_file;
+  char *path = tn_path_join(handle, folder, "metrics.jsonl"), *line = NULL, *last = NULL;
+  if (path == NULL || lines->epochs == NULL) {
+    tn_release(handle, path);
+    return tn_failf(handle, TN_ENOMEM, "no memory for the metrics of %s", folder);
+  }
+  bool there = tn_file_exists(path);
+  tn_status status = there ? tn_file_open(handle, path, O_RDONLY, &open_file) : TN_OK;
+  FILE *file = there && status == TN_OK ? fdopen(open_file.fd, "r") : NULL;
+  size_t room = 0;
+  for (ssize_t n; file != NULL && (n = getline(&line, &room, file)) >= 0;)
+    run_records_take_line(line, n, &last, lines);
+  lines->last = last ? json_loads(last, 0, NULL) : NULL;
+  if (file != NULL) fclose(file);
+  free(line);
+  free(last);
+  tn_release(handle, path);
+  return status;
+}
+
+void tn_metric_lines_free(tn_metric_lines *lines) {
+  json_decref(lines->epochs);
+  json_decref(lines->last);
+}

@@ -1,0 +1,60 @@
+/* tools/runs.c: `tenon runs [FOLDER]`: a table of run folders. */
+#include <jansson.h>
+
+#include "tools/cli.h"
+#include "tenon/folders.h"
+
+static void runs_print_one(const json_t *run) {
+  char started[CLI_DATE], epochs[32], best[64] = "-", loss[32] = "-";
+  cli_format_date(cli_integer(run, "started"), started);
+  snprintf(epochs, sizeof epochs, "%lld/%lld", cli_integer(run, "epochs"),
+           cli_integer(run, "planned_epochs"));
+  if (json_is_number(json_object_get(run, "best")))
+    snprintf(best, sizeof best, "%s %.5g", cli_text(run, "best_metric"), cli_number(run, "best"));
+  if (json_is_number(json_object_get(run, "loss")))
+    snprintf(loss, sizeof loss, "%.5g", cli_number(run, "loss"));
+  printf("%-20s %-16s %-11s %9s %9lld %-20s %10s  %-8s %-6s %10lld\n", cli_text(run, "name"), started,
+         cli_text(run, "status"), epochs, cli_integer(run, "steps"), best, loss, cli_text(run, "backend"),
+         cli_text(run, "precision"), cli_integer(run, "parameters"));
+}
+
+static void runs_print(const json_t *json) {
+  const json_t *runs = json_object_get(json, "runs");
+  if (json_array_size(runs) == 0) {
+    printf("no runs in %s\n", cli_text(json, "folder"));
+    return;
+  }
+  printf("%-20s %-16s %-11s %9s %9s %-20s %10s  %-8s %-6s %10s\n", "run", "started", "status", "epochs",
+         "steps", "best", "last loss", "backend", "dtypes", "parameters");
+  for (size_t i = 0; i < json_array_size(runs); i++) {
+    const json_t *run = json_array_get(runs, i);
+    const char *reason = cli_text(run, "reason");
+    if (reason != NULL)
+      printf("%-20s cannot be read: %s\n", cli_text(run, "name"), reason);
+    else
+      runs_print_one(run);
+  }
+}
+
+static int runs_command_run(tn_context *context, const cli_args *args) {
+  char *text = NULL;
+  tn_status status = tn_list_runs(context, args->n_words > 0 ? args->words[0] : "runs", &text);
+  if (status != TN_OK) return cli_fail(args, context, status);
+  json_t *json = json_loads(text, 0, NULL);
+  if (args->json)
+    printf("%s\n", text);
+  else
+    runs_print(json);
+  json_decref(json);
+  tn_string_free(context, text);
+  return CLI_OK;
+}
+
+const cli_command command_runs = {
+    .name = "runs",
+    .words = "[FOLDER]",
+    .doc = "a table of the run folders in FOLDER (default: runs), the newest first",
+    .min_words = 0,
+    .max_words = 1,
+    .options = CLI_JSON,
+    .run = runs_command_run};
