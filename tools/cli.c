@@ -25,7 +25,7 @@ enum { KEY_STATS = 256, KEY_OPTIMIZER, KEY_DTYPE };
 static const cli_option options[] = {
     {"set", "section.key=value", "override a key of the configuration", CLI_SET, 's'},
     {"resume", "auto|FOLDER", "resume an earlier run", CLI_RESUME, 'r'},
-    {"output", "PATH", "folder for run folders; predict: the .npy file to write", CLI_OUTPUT, 'o'},
+    {"output", "PATH", "folder for run folders; predict, report: the file to write", CLI_OUTPUT, 'o'},
     {"weights", "PATH", "parameters: a safetensors file, a run folder, or the folder of a checkpoint",
      CLI_WEIGHTS, 'w'},
     {"input", "[NAME=]PATH", "a picture, a folder of them, or a .npy file; may be repeated", CLI_INPUT, 'i'},

@@ -25,11 +25,11 @@ enum {
   CLI_COMM = 77
 };
 
-enum { CLI_MAX_LIST = 64 };
+enum { CLI_MAX_LIST = 64, CLI_MAX_WORDS = 32 };
 
 /* All options of all commands. */
 typedef struct cli_args {
-  const char *words[8]; /* positional */
+  const char *words[CLI_MAX_WORDS]; /* positional */
   int n_words;
   const char *set[CLI_MAX_LIST];
   int n_set;
@@ -101,6 +101,6 @@ int cli_open_run(tn_context *context, const cli_args *args, tn_run **run);
 
 extern const cli_command command_train, command_eval, command_predict, command_bench, command_plan,
     command_compare, command_inspect, command_config, command_doctor, command_index, command_conformance,
-    command_checkpoint, command_runs;
+    command_checkpoint, command_runs, command_report;
 
 #endif

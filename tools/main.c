@@ -12,7 +12,7 @@
 static const cli_command *const commands[] = {
     &command_train,       &command_eval,       &command_predict, &command_bench,  &command_plan,
     &command_compare,     &command_inspect,    &command_config,  &command_doctor, &command_index,
-    &command_conformance, &command_checkpoint, &command_runs};
+    &command_conformance, &command_checkpoint, &command_runs,    &command_report};
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
 static int main_print_overview(FILE *to) {

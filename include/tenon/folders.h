@@ -24,6 +24,12 @@ TN_EXPORT tn_status tn_list_runs(tn_context *context, const char *folder, char *
  * tensors are not compared; tn_verify_checkpoints does that. */
 TN_EXPORT tn_status tn_list_checkpoints(tn_context *context, const char *run, char **json);
 
+/* Writes a page (HTML) about n run folders to `path`, atomically: curves, times, memory, the configurations
+ * with their differences, and, where tn_run_examine (run.h) has left evaluation.json, the confusion matrix and the
+ * worst errors. The page needs no other file and no network. */
+TN_EXPORT tn_status tn_write_report(tn_context *context, const char *const *runs, int32_t n,
+                                    const char *path);
+
 /* The tensors of weights: path, dtype, shape, bytes; the notes of the file; step and epoch of a checkpoint.
  * `statistics` 1: also the smallest, largest and mean element of each, and how many are not finite. */
 TN_EXPORT tn_status tn_show_tensors(tn_context *context, const char *path, int32_t statistics, char **json);

@@ -78,7 +78,8 @@ static void list_runs_add_plan(listed_run *r) {
   json_t *plan = json_loadb(text, n, 0, NULL);
   tn_release(r->context, text);
   json_t *backend = json_object_get(json_object_get(plan, "made_for"), "backend");
-  json_t *parameters = json_object_get(plan, "parameters");
+  json_t *parameters = json_object_get(plan, "parameters"), *peak = json_object_get(plan, "peak_bytes");
+  if (json_is_integer(peak)) json_object_set(r->json, "peak_bytes", peak);
   if (json_is_string(backend)) json_object_set(r->json, "backend", backend);
   if (json_is_integer(parameters)) json_object_set(r->json, "parameters", parameters);
   json_decref(plan);
@@ -148,25 +149,35 @@ static tn_status list_runs_fill(listed_run *r) {
   return status;
 }
 
+tn_status tn_describe_run_folder(tn_context *context, tn_arena *arena, const char *path, json_t **json) {
+  listed_run r = {.context = context, .arena = arena, .path = path};
+  const char *name = strrchr(path, '/'), *config = tn_arena_printf(arena, "%s/config.ini", path);
+  *json = NULL;
+  if (config == NULL) return TN_ENOMEM;
+  r.json = *json =
+      json_pack("{s:s, s:s, s:s, s:I}", "name", name != NULL && name[1] ? name + 1 : path, "path", path,
+                "config", config, "started", (json_int_t)list_runs_started(path, config));
+  tn_status status = *json != NULL ? tn_ini_read(context, config, &r.ini) : TN_ENOMEM;
+  if (status == TN_OK) status = list_runs_fill(&r);
+  tn_ini_free(&r.ini);
+  return status;
+}
+
 /* ---- the folder of runs ---- */
 
 /* A run that cannot be read is listed with the reason, so that one damaged run hides no other. */
 static tn_status list_runs_add(tn_context *context, tn_arena *arena, const char *folder, const char *name,
                                json_t *list) {
-  listed_run r = {.context = context, .arena = arena};
-  r.path = tn_arena_printf(arena, "%s/%s", folder, name);
-  const char *config = r.path ? tn_arena_printf(arena, "%s/config.ini", r.path) : NULL;
+  json_t *one = NULL;
+  const char *path = tn_arena_printf(arena, "%s/%s", folder, name);
+  const char *config = path ? tn_arena_printf(arena, "%s/config.ini", path) : NULL;
   if (config == NULL) return TN_ENOMEM;
   if (name[0] == '.' || !tn_file_exists(config)) return TN_OK;
-  r.json = json_pack("{s:s, s:s, s:s, s:I}", "name", name, "path", r.path, "config", config, "started",
-                     (json_int_t)list_runs_started(r.path, config));
-  tn_status status = tn_ini_read(context, config, &r.ini);
-  if (status == TN_OK) status = list_runs_fill(&r);
-  if (status != TN_OK) json_object_set_new(r.json, "reason", json_string(tn_error_text(context)));
-  if (status != TN_OK) json_object_set_new(r.json, "status", json_string("unknown"));
+  tn_status status = tn_describe_run_folder(context, arena, path, &one);
+  if (status != TN_OK) json_object_set_new(one, "reason", json_string(tn_error_text(context)));
+  if (status != TN_OK) json_object_set_new(one, "status", json_string("unknown"));
   tn_error_clear(context);
-  tn_ini_free(&r.ini);
-  json_array_append_new(list, r.json);
+  json_array_append_new(list, one);
   return status == TN_ENOMEM ? status : TN_OK;
 }
 
