@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -31,6 +32,7 @@ static const cli_option options[] = {
     {"input", "[NAME=]PATH", "a picture, a folder of them, or a .npy file; may be repeated", CLI_INPUT, 'i'},
     {"top", "N", "classes of each prediction (default: 5)", CLI_INPUT, 'k'},
     {"csv", NULL, "print the predictions as CSV", CLI_INPUT, 'C'},
+    {"classes", NULL, "precision, recall, F1, AUC of each class, and the confusion matrix", CLI_CLASSES, 'K'},
     {"mode", "train|infer|load", "the steps or the loader to measure", CLI_MODE, 'm'},
     {"batch", "N", "samples in a step", CLI_BATCH, 'b'},
     {"steps", "N", "steps in a round", CLI_STEPS, 'n'},
@@ -146,6 +148,7 @@ static int cli_apply(const cli_command *command, int key, const char *value, cli
   case 'i': return cli_push(command, args->inputs, &args->n_inputs, value);
   case 'k': return cli_read_number(command, value, &args->top);
   case 'C': args->csv = true; break;
+  case 'K': args->classes = true; break;
   case 'm': args->mode = value; break;
   case 'd': args->dump_after = value; break;
   case 'P': args->device_file = value; break;
@@ -311,6 +314,17 @@ int cli_open_run(tn_context *context, const cli_args *args, tn_run **run) {
                              .progress = 1};
   tn_status status = tn_run_open(context, args->words[0], &settings, run);
   return status == TN_OK ? CLI_OK : cli_fail(args, context, status);
+}
+
+int cli_open_run_or_folder(tn_context *context, const cli_args *args, tn_run **run) {
+  struct stat info;
+  char config[4096];
+  cli_args of_folder = *args;
+  if (stat(args->words[0], &info) != 0 || !S_ISDIR(info.st_mode)) return cli_open_run(context, args, run);
+  snprintf(config, sizeof config, "%s/config.ini", args->words[0]);
+  of_folder.words[0] = config;
+  if (of_folder.weights == NULL) of_folder.weights = args->words[0];
+  return cli_open_run(context, &of_folder, run);
 }
 
 static double cli_memory_mib(const json_t *memory, const char *name) {

@@ -43,7 +43,7 @@ typedef struct cli_args {
   long long batch, steps, rounds, warmup, draws, device, timeout, launches, top;
   const char *dtype;
   bool stats, optimizer; /* of checkpoint */
-  bool json, csv, ops, all, device_json, verbose, quiet, help;
+  bool json, csv, classes, ops, all, device_json, verbose, quiet, help;
 } cli_args;
 
 /* Bits for the options of a command, in addition to --help, --plugin, --verbose, --quiet. */
@@ -62,7 +62,8 @@ enum {
   CLI_OPS = 2048,
   CLI_DOCTOR = 4096,
   CLI_COMPARE = 8192,
-  CLI_CHECKPOINT = 1 << 20
+  CLI_CHECKPOINT = 1 << 20,
+  CLI_CLASSES = 1 << 21
 };
 
 typedef struct cli_command {
@@ -98,6 +99,8 @@ void cli_format_date(long long seconds, char text[CLI_DATE]);
 
 /* Opens the run of the first word with the options of the arguments. */
 int cli_open_run(tn_context *context, const cli_args *args, tn_run **run);
+/* The same where the word may be a run folder, which stands for its config.ini with its weights. */
+int cli_open_run_or_folder(tn_context *context, const cli_args *args, tn_run **run);
 
 extern const cli_command command_train, command_eval, command_predict, command_bench, command_plan,
     command_compare, command_inspect, command_config, command_doctor, command_index, command_conformance,

@@ -80,7 +80,7 @@ static int predict_command_run(tn_context *context, const cli_args *args) {
   }
   cli_args of_run = *args;
   of_run.output = NULL; /* names the .npy file, not the folder of runs */
-  int code = cli_open_run(context, &of_run, &run);
+  int code = cli_open_run_or_folder(context, &of_run, &run);
   if (code != CLI_OK) return code;
   tn_predict_options options = {.struct_size = sizeof options,
                                 .inputs = args->inputs,
@@ -99,7 +99,7 @@ static int predict_command_run(tn_context *context, const cli_args *args) {
 }
 
 const cli_command command_predict = {.name = "predict",
-                                     .words = "FILE.ini",
+                                     .words = "FILE.ini|RUN",
                                      .doc = "the model's output for pictures or .npy files",
                                      .min_words = 1,
                                      .max_words = 1,

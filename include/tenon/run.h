@@ -45,6 +45,14 @@ TN_EXPORT void tn_run_close(tn_run *run);
 TN_EXPORT tn_status tn_run_train(tn_run *run, char **json);
 /* Losses and metrics of one pass over the validation data. */
 TN_EXPORT tn_status tn_run_eval(tn_run *run, char **json);
+/* Compares the predictions of a classifier with the classes of the validation data: "samples", "classes"
+ * (names), "means" and "by_class" (precision, recall, F1, area under the ROC curve of each class against the
+ * others), "confusion" (rows: true classes; up to 200 classes), and "worst", the 24 wrong predictions in
+ * which the true class had the least probability, as pictures where the input is one. If the weights are
+ * those of a run folder, the result is also kept there as evaluation.json. TN_EINVAL: the model is no
+ * classifier. */
+TN_EXPORT tn_status tn_run_examine(tn_run *run, char **json);
+
 typedef struct tn_predict_options {
   uint32_t struct_size;
   /* "PATH" or "NAME=PATH", n_inputs of them. Either .npy files, one for each input of the model, with the

@@ -67,7 +67,8 @@ static tn_status forward_check_field(tn_forward *f, const tn_binding *input, con
 static tn_status forward_bind_slot(tn_forward *f, int32_t slot) {
   int32_t n = tn_loader_field_count(f->loader);
   f->fields[slot] = tn_arena_alloc(&f->run->arena, tn_size_mul((size_t)n, sizeof(void *)));
-  if (f->fields[slot] == NULL) return TN_ENOMEM;
+  f->ids[slot] = tn_arena_alloc(&f->run->arena, tn_size_mul((size_t)f->batch, sizeof(int64_t)));
+  if (f->fields[slot] == NULL || f->ids[slot] == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < n; i++) {
     const tn_field *field = tn_loader_field(f->loader, i);
     void *to = tn_executor_input(f->executor, f->index, slot, field->name);
@@ -100,7 +101,7 @@ tn_status tn_forward_attach(tn_forward *f, const tn_loader_options *given, const
 /* ---- running ---- */
 
 static tn_status forward_submit(tn_forward *f, int32_t slot) {
-  tn_batch batch = {.fields = f->fields[slot]};
+  tn_batch batch = {.fields = f->fields[slot], .ids = f->ids[slot]};
   return tn_loader_submit(f->loader, &batch);
 }
 

@@ -20,6 +20,7 @@ typedef struct tn_forward {
   tn_loader *loader;
   int64_t count;                   /* samples of the loader */
   void **fields[TN_FORWARD_SLOTS]; /* addresses of the loader's fields in a slot */
+  int64_t *ids[TN_FORWARD_SLOTS];  /* the numbers of the samples in it, for tn_loader_sample_name */
 } tn_forward;
 
 /* Compiles the program for batches of so many samples. The caller calls tn_forward_close, also after a
@@ -30,7 +31,8 @@ tn_status tn_forward_load_weights(tn_forward *forward, const char *command);
 /* Opens a loader on all samples in their order, with the options' source, files and transforms, and connects
  * its fields with the program's inputs. `what` names the data in messages. */
 tn_status tn_forward_attach(tn_forward *forward, const tn_loader_options *options, const char *what);
-/* Runs all batches. `rows` gets the samples first .. first + n - 1 of a slot. */
+/* Runs all batches. `rows` gets the first n rows of a slot, which are the samples from `first` on in the
+ * order of the loader. */
 typedef tn_status (*tn_forward_rows)(void *context, int32_t slot, int64_t first, int64_t n);
 tn_status tn_forward_run(tn_forward *forward, tn_forward_rows rows, void *context);
 /* The output's rows in a slot, during `rows`. */

@@ -1,4 +1,5 @@
-/* `tenon predict` on pictures: the transforms of validation, and names that travel with the weights. */
+/* `tenon predict` and `tenon eval --classes` on pictures: the transforms of validation, and names that travel
+ * with the weights. */
 #include <png.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -113,11 +114,37 @@ static void bytes_are_transformed_and_floats_are_not(void **state) {
   for (int k = 0; k < 2; k++) assert_true(y[2][k] > y[0][k] - 1e-5f && y[2][k] < y[0][k] + 1e-5f);
 }
 
+/* Every picture is recognized; with the classes exchanged none is. */
+static void classes_are_examined(void **state) {
+  (void)state;
+  assert_int_equal(rename("kept", "pictures"), 0);
+  const json_t *r = program_json(0, "eval runs/colors --classes");
+  assert_int_equal(program_number(r, "samples"), 16);
+  assert_true(program_number(r, "means.f1") == 1 && program_number(r, "means.auc") == 1);
+  assert_int_equal(json_array_size(program_member(r, "worst")), 0);
+  rename("pictures/valid/red", "pictures/valid/other");
+  rename("pictures/valid/blue \"sky\"", "pictures/valid/red");
+  rename("pictures/valid/other", "pictures/valid/blue \"sky\"");
+  r = program_json(0, "eval runs/colors --classes");
+  assert_true(program_number(r, "means.recall") == 0 && program_number(r, "means.auc") == 0);
+  const json_t *worst = program_member(r, "worst"), *first = json_array_get(worst, 0);
+  assert_int_equal(json_array_size(worst), 16);
+  assert_int_equal(strncmp(program_text(first, "picture"), "data:image/bmp;base64,Qk", 24), 0);
+  assert_non_null(strstr(program_text(first, "input"), ".png"));
+  assert_true(program_number(first, "probability") > 0.5);
+  assert_int_equal(json_array_size(program_member(file_json("runs/colors/evaluation.json"), "worst")), 16);
+  assert_int_equal(program_run("eval runs/colors --classes"), 0);
+  assert_non_null(strstr(program_out, "true, predicted as:"));
+  assert_int_equal(program_run("report runs/colors"), 0);
+  assert_non_null(strstr(file_read("runs/colors/report.html", NULL), "data:image/bmp;base64,Qk"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(a_picture_gets_the_names_of_training, set_up, program_close),
       cmocka_unit_test_setup_teardown(a_folder_stands_for_its_pictures, set_up, program_close),
       cmocka_unit_test_setup_teardown(bytes_are_transformed_and_floats_are_not, set_up, program_close),
+      cmocka_unit_test_setup_teardown(classes_are_examined, set_up, program_close),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

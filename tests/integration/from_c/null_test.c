@@ -109,6 +109,11 @@ static tn_status no_model(tn_build *b, void *user) {
 
 static void call_folders(void) {
   char *text = NULL;
+  REFUSES(NULL, tn_write_report(NULL, (const char *[]){folder}, 1, "report.html"));
+  REFUSES(h.context, tn_write_report(h.context, NULL, 1, "report.html"));
+  REFUSES(h.context, tn_write_report(h.context, (const char *[]){folder}, 1, NULL));
+  REFUSES(h.context, tn_write_report(h.context, (const char *[]){NULL}, 1, "report.html"));
+  REFUSES(h.context, tn_write_report(h.context, (const char *[]){folder}, 0, "report.html"));
   REFUSES(NULL, tn_list_runs(NULL, folder, &text));
   REFUSES(h.context, tn_list_runs(h.context, NULL, &text));
   REFUSES(h.context, tn_list_runs(h.context, folder, NULL));
@@ -157,6 +162,8 @@ static void call_runs(void) {
   REFUSES(h.run, tn_run_train(h.run, NULL));
   REFUSES(NULL, tn_run_eval(NULL, &text));
   REFUSES(h.run, tn_run_eval(h.run, NULL));
+  REFUSES(NULL, tn_run_examine(NULL, &text));
+  REFUSES(h.run, tn_run_examine(h.run, NULL));
   const char *inputs[] = {"x.npy", NULL};
   tn_predict_options predict = {.struct_size = sizeof predict, .inputs = inputs, .n_inputs = 1};
   REFUSES(NULL, tn_run_predict(NULL, &predict, &text));
