@@ -10,8 +10,8 @@ static tn_status session_take_error(tn_session *s, tn_status status) {
 }
 
 static tn_status session_load_file(tn_session *s, const char *path, const char *prefix) {
-  tn_weights_source source = {path, prefix, "", s->run->settings.weights.skip, "", TN_STATES_OF_MODEL,
-                              "[weights] skip may help"};
+  tn_weights_source source = {
+      path, prefix, "", s->run->settings.weights.skip, "", TN_STATES_OF_MODEL, "[weights] skip may help"};
   return tn_weights_load(s->run, s->executor, s->set.map, &source, NULL);
 }
 
