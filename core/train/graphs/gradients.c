@@ -14,6 +14,17 @@ static tn_status gradients_fail_without_parameters(const tn_updater *u) {
                   u->settings->model_where);
 }
 
+/* Differentiation may grow the table of states, and pass `precision` makes another graph. */
+static const tn_gstate *gradients_copy_state(tn_arena *arena, const tn_gstate *state) {
+  tn_gstate *copy = tn_arena_copy(arena, state, sizeof *state);
+  if (copy == NULL) return NULL;
+  copy->path = tn_arena_strdup(arena, state->path);
+  copy->init = tn_arena_strdup(arena, state->init != NULL ? state->init : "");
+  copy->where = tn_arena_strdup(arena, state->where != NULL ? state->where : "");
+  copy->value = 0;
+  return copy->path != NULL && copy->init != NULL && copy->where != NULL ? copy : NULL;
+}
+
 static tn_status gradients_collect_parameters(tn_updater *u, const tn_gstate ***states, tn_val **wrt,
                                               int32_t *n) {
   size_t most = u->graph->states.n + 1;
@@ -25,9 +36,8 @@ static tn_status gradients_collect_parameters(tn_updater *u, const tn_gstate ***
     const tn_gstate *state = &u->graph->states.v[i];
     if (state->what != TN_STATE_PARAM || !state->value) continue;
     if (tn_words_match(&u->settings->freeze, state->path)) continue;
-    tn_gstate *copy = tn_arena_copy(u->arena, state, sizeof *state); /* differentiation may grow the table */
-    if (copy == NULL) return TN_ENOMEM;
-    (*states)[*n] = copy;
+    (*states)[*n] = gradients_copy_state(u->arena, state);
+    if ((*states)[*n] == NULL) return TN_ENOMEM;
     (*wrt)[(*n)++] = state->value;
   }
   return TN_OK;
@@ -46,8 +56,7 @@ tn_status tn_updater_differentiate(tn_updater *u, tn_val loss, tn_val seed) {
   for (int32_t k = 0; k < n; k++) {
     int32_t i = order[k];
     if (i < 0 || i >= n || !gradient[i]) continue;
-    u->params[u->n_params++] =
-        (tn_trained_parameter){.state = states[i], .gradient = tn_cast(u->b, gradient[i], TN_F32)};
+    u->params[u->n_params++] = (tn_trained_parameter){.state = states[i], .gradient = gradient[i]};
   }
   if (u->n_params == 0) return gradients_fail_without_parameters(u);
   return tn_build_status(u->b);

@@ -82,11 +82,20 @@ static tn_status loss_scaling_add_outputs(tn_updater *u) {
   return u->scale ? tn_graph_output(u->graph, TN_OUTPUT_LOSS_SCALE, u->scale) : TN_OK;
 }
 
-tn_status tn_updater_guard(tn_updater *u, tn_val scaled) {
+static tn_val loss_scaling_all_finite(tn_updater *u) {
+  tn_val all = 0;
+  for (int32_t i = 0; i < u->n_parts; i++) {
+    tn_val finite = tn_op1(u->b, "all_finite", u->parts[i].gradient);
+    all = i == 0 ? finite : tn_op2(u->b, "and", all, finite);
+  }
+  return all;
+}
+
+tn_status tn_updater_guard(tn_updater *u) {
   const tn_precision *policy = u->settings->precision;
   u->applied = 0;
   if (!loss_scaling_guards(u)) return TN_OK;
-  u->applied = tn_op1(u->b, "all_finite", scaled);
+  u->applied = loss_scaling_all_finite(u);
   if (u->scale) {
     /* with a scale of 0 or near it, finite gradients do not stay finite */
     u->unscale = tn_op1(u->b, "reciprocal", u->scale);
@@ -98,6 +107,9 @@ tn_status tn_updater_guard(tn_updater *u, tn_val scaled) {
   return loss_scaling_call_policy(u, policy->update, (tn_build_frame){.in = &u->applied, .n_in = 1});
 }
 
-tn_val tn_updater_unscale(tn_updater *u, tn_val scaled) {
-  return u->scale ? tn_mul(u->b, scaled, u->unscale) : scaled;
+void tn_updater_unscale(tn_updater *u) {
+  for (int32_t i = 0; i < u->n_parts; i++) {
+    tn_val scaled = tn_cast(u->b, u->parts[i].gradient, TN_F32);
+    u->parts[i].gradient = u->scale ? tn_mul(u->b, scaled, u->unscale) : scaled;
+  }
 }

@@ -15,19 +15,38 @@ static tn_status optimizer_state_place_frozen(tn_updater *u) {
   return TN_OK;
 }
 
+const char *tn_updater_region(const tn_updater *u, const tn_gradient_part *part, const char *name) {
+  if (part->dtype == TN_F32) return tn_arena_printf(u->arena, "%s.f32", name);
+  return tn_arena_printf(u->arena, "%s.f32.%s", name, tn_dtype_name(part->dtype));
+}
+
+/* The index of the part's region, which is created if it does not exist. */
+static tn_status optimizer_state_region(tn_updater *u, const tn_gradient_part *part, const char *name,
+                                        int32_t *region) {
+  const char *full = tn_updater_region(u, part, name);
+  return full != NULL ? tn_state_map_region(u->map, full, TN_F32, region) : TN_ENOMEM;
+}
+
+static tn_status optimizer_state_place_parameter(tn_updater *u, tn_trained_parameter *param, int32_t region) {
+  const tn_gstate *state = param->state;
+  if (state->type.dtype != TN_F32)
+    return tn_failf(u->env, TN_EINVAL, "parameter '%s' is %s, expected f32", state->path,
+                    tn_dtype_name(state->type.dtype));
+  TN_TRY(tn_state_map_add(u->map, state, region, -1));
+  param->offset = tn_state_map_find(u->map, state->path)->offset;
+  return TN_OK;
+}
+
 tn_status tn_updater_allocate(tn_updater *u) {
   int32_t region;
   TN_TRY(optimizer_state_place_frozen(u));
-  TN_TRY(tn_state_map_region(u->map, TN_PARAM_REGION, TN_F32, &region));
-  for (int32_t i = 0; i < u->n_params; i++) {
-    const tn_gstate *state = u->params[i].state;
-    if (state->type.dtype != TN_F32)
-      return tn_failf(u->env, TN_EINVAL, "parameter '%s' is %s, expected f32", state->path,
-                      tn_dtype_name(state->type.dtype));
-    TN_TRY(tn_state_map_add(u->map, state, region, -1));
-    u->params[i].offset = tn_state_map_find(u->map, state->path)->offset;
+  for (int32_t k = 0; k < u->n_parts; k++) {
+    tn_gradient_part *part = &u->parts[k];
+    TN_TRY(optimizer_state_region(u, part, TN_PARAM_REGION, &region));
+    for (int32_t i = part->first; i < part->first + part->n; i++)
+      TN_TRY(optimizer_state_place_parameter(u, &u->params[i], region));
+    part->count = u->map->regions.v[region].count;
   }
-  u->count = u->map->regions.v[region].count;
   return TN_OK;
 }
 
@@ -45,7 +64,7 @@ static tn_status optimizer_state_allocate(tn_updater *u, const tn_trained_parame
 
 static tn_status optimizer_state_follow_parameters(tn_updater *u, int32_t region) {
   int32_t params;
-  TN_TRY(tn_state_map_region(u->map, TN_PARAM_REGION, TN_F32, &params));
+  TN_TRY(optimizer_state_region(u, u->part, TN_PARAM_REGION, &params));
   tn_state_map_follow(u->map, region, params);
   return TN_OK;
 }
@@ -54,21 +73,21 @@ static tn_status optimizer_state_follow_parameters(tn_updater *u, int32_t region
 tn_val tn_updater_flat_state(tn_build *b, void *context, const char *name, const tn_type *type,
                              const char *init) {
   tn_updater *u = context;
+  const tn_gradient_part *part = u->part;
   int32_t region;
-  const char *path = tn_arena_printf(u->arena, "@%s.f32", name);
-  tn_status status = path ? TN_OK : TN_ENOMEM;
-  if (status == TN_OK && (type->dtype != TN_F32 || type->rank != 1 || type->dims[0] != u->count))
+  const char *whole = tn_updater_region(u, part, name), *path = tn_arena_printf(u->arena, "@%s", whole);
+  tn_status status = whole && path ? TN_OK : TN_ENOMEM;
+  if (status == TN_OK && (type->dtype != TN_F32 || type->rank != 1 || type->dims[0] != part->count))
     status =
         tn_failf(u->env, TN_EINVAL,
                  "state '%s' is not of the parameter's type, as an elementwise optimizer requires", name);
   if (status == TN_OK && !tn_text_equal(init, "zeros"))
     status = tn_failf(u->env, TN_EINVAL, "state '%s' is initialized with %s, expected zeros", name, init);
-  if (status == TN_OK) status = tn_state_map_region(u->map, path ? path + 1 : "", TN_F32, &region);
+  if (status == TN_OK) status = tn_state_map_region(u->map, whole, TN_F32, &region);
   if (status == TN_OK) status = optimizer_state_follow_parameters(u, region);
-  for (int32_t i = 0; status == TN_OK && i < u->n_params; i++)
+  for (int32_t i = part->first; status == TN_OK && i < part->first + part->n; i++)
     status = optimizer_state_allocate(u, &u->params[i], name, region);
-  if (status == TN_OK && u->map->regions.v[region].count < u->count)
-    u->map->regions.v[region].count = u->count;
+  if (status == TN_OK) tn_state_map_extend(u->map, region, part->count);
   if (status != TN_OK) {
     tn_builder_fail(b, status);
     return 0;

@@ -69,13 +69,14 @@ static tn_status parameter_groups_add_input(tn_updater *u, const char *name, tn_
   return TN_OK;
 }
 
-/* One value per element of the flat region, from the ranges of the groups. */
+/* One value per element of the part's region, from the ranges of the groups. */
 static tn_status parameter_groups_spread(tn_updater *u, tn_val values, tn_val *spread) {
-  int64_t *starts = tn_arena_alloc(u->arena, tn_size_mul((size_t)u->n_params, sizeof *starts));
-  int64_t *index = tn_arena_alloc(u->arena, tn_size_mul((size_t)u->n_params, sizeof *index));
+  const tn_gradient_part *part = u->part;
+  int64_t *starts = tn_arena_alloc(u->arena, tn_size_mul((size_t)part->n, sizeof *starts));
+  int64_t *index = tn_arena_alloc(u->arena, tn_size_mul((size_t)part->n, sizeof *index));
   int64_t ranges = 0;
   if (starts == NULL || index == NULL) return TN_ENOMEM;
-  for (int32_t i = 0; i < u->n_params; i++) {
+  for (int32_t i = part->first; i < part->first + part->n; i++) {
     if (ranges > 0 && index[ranges - 1] == u->params[i].group) continue;
     starts[ranges] = ranges == 0 ? 0 : u->params[i].offset;
     index[ranges++] = u->params[i].group;
@@ -84,7 +85,7 @@ static tn_status parameter_groups_spread(tn_updater *u, tn_val values, tn_val *s
   tn_op_arg(u->b, values);
   tn_op_set_ints(u->b, "starts", ranges, starts);
   tn_op_set_ints(u->b, "index", ranges, index);
-  tn_op_set_int(u->b, "count", u->count);
+  tn_op_set_int(u->b, "count", part->count);
   *spread = tn_op_end(u->b);
   return tn_build_status(u->b);
 }

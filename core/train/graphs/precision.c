@@ -256,21 +256,24 @@ static tn_status precision_rewrite_node(tn_rewrite *r, const tn_gnode *node, voi
   return status;
 }
 
-static void precision_mark_leaving(const tn_graph *g, bool *leaves) {
-  for (size_t i = 0; i < g->outputs.n; i++) leaves[g->outputs.v[i].value] = true;
+/* ---- the pass ---- */
+
+static void precision_mark_leaving(const tn_graph *g, size_t n_outputs, bool *leaves) {
+  for (size_t i = 0; i < n_outputs; i++) leaves[g->outputs.v[i].value] = true;
   for (size_t i = 0; i < g->commits.n; i++) leaves[g->commits.v[i].value] = true;
 }
 
-tn_status tn_pass_precision(tn_env *env, const tn_settings *settings, size_t begin, size_t end,
-                            tn_graph **graph) {
+/* The outputs from number `n_outputs` on keep the dtypes in which they are computed. */
+static tn_status precision_rewrite_graph(tn_env *env, const tn_settings *settings, size_t begin, size_t end,
+                                         size_t n_outputs, tn_graph **graph) {
   tn_graph *from = *graph, *to = NULL;
-  if (!precision_changes_graph(settings, from, begin, end)) return TN_OK;
+  if (settings->precision == NULL || !precision_changes_graph(settings, from, begin, end)) return TN_OK;
   bool *leaves = tn_alloc(env, from->values.n);
   tn_precision_pass p = {settings, begin, end,
                          tn_alloc(env, tn_size_mul(from->values.n, TN_DTYPES * sizeof *p.cast)), leaves};
   tn_status status = leaves && p.cast ? TN_OK : TN_ENOMEM;
   if (status == TN_OK) {
-    precision_mark_leaving(from, leaves);
+    precision_mark_leaving(from, n_outputs, leaves);
     status = tn_graph_rewrite(from, precision_rewrite_node, &p, &to);
   }
   tn_release(env, leaves);
@@ -278,5 +281,39 @@ tn_status tn_pass_precision(tn_env *env, const tn_settings *settings, size_t beg
   if (status != TN_OK) return tn_wrap(env, status, "precision policy '%s'", settings->precision->item.name);
   tn_graph_destroy(from);
   *graph = to;
+  return TN_OK;
+}
+
+tn_status tn_pass_precision(tn_env *env, const tn_settings *settings, size_t begin, size_t end,
+                            tn_graph **graph) {
+  return precision_rewrite_graph(env, settings, begin, end, (*graph)->outputs.n, graph);
+}
+
+/* The values that the update reads are outputs during the pass, behind those of the model: first the scale,
+ * if there is one, then the gradients. */
+static tn_status precision_add_outputs(const tn_training_graph *t) {
+  tn_graph *graph = t->model->graph;
+  if (t->scale) TN_TRY(tn_graph_output(graph, "scale of the loss", t->scale));
+  for (int32_t i = 0; i < t->n_params; i++)
+    TN_TRY(tn_graph_output(graph, tn_arena_printf(t->arena, "gradient of %s", t->params[i].state->path),
+                           t->params[i].gradient));
+  return TN_OK;
+}
+
+static void precision_take_outputs(tn_training_graph *t, size_t first) {
+  tn_graph *graph = t->model->graph;
+  size_t gradients = first + (t->scale != 0);
+  if (t->scale) t->scale = graph->outputs.v[first].value;
+  for (int32_t i = 0; i < t->n_params; i++)
+    t->params[i].gradient = graph->outputs.v[gradients + (size_t)i].value;
+  graph->outputs.n = first;
+}
+
+tn_status tn_training_precision(tn_training_graph *t) {
+  size_t first = t->model->graph->outputs.n;
+  TN_TRY(precision_add_outputs(t));
+  TN_TRY(precision_rewrite_graph(t->env, t->settings, t->model->first_node, SIZE_MAX, first + (t->scale != 0),
+                                 &t->model->graph));
+  precision_take_outputs(t, first);
   return TN_OK;
 }

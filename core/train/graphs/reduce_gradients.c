@@ -1,20 +1,21 @@
 /* core/train/graphs/reduce_gradients.c: reduces the gradients of one rank and micro-batch to those of the
- * global batch, as one flat vector.
+ * global batch, as one flat vector for each dtype.
  *
  * Gradients form buckets in the order in which they become ready. A bucket is reduced over ranks as soon as
  * its last gradient is ready (Li et al., "PyTorch Distributed", VLDB 2020). A bucket is a slice of the flat
  * vector: the memory pass computes gradients there and runs the collective in place, so there are no copies.
- * [distributed] reduce_dtype = bf16 or f16 casts each bucket, still scaled by the loss scale, before the
- * reduction, and its sum back to f32.
- * Micro-batches accumulate their gradients, bucket by bucket, in a region; only the program of the last
- * micro-batch, the step, reduces the sums. */
+ * [distributed] reduce_dtype is the dtype of the sums over ranks: each bucket, still scaled by the loss
+ * scale, is cast to it before the reduction. The update casts the sums to f32.
+ * Micro-batches accumulate their gradients in f32, bucket by bucket, in a region; only the program of the
+ * last micro-batch, the step, reduces the sums. */
 #include "core/train/graphs/update_stages.h"
 #include "tenon/ops.h"
 
-/* Gradients that are neighbours in the order of readiness. */
+/* Gradients of a part that are neighbours in the order of readiness. */
 typedef struct tn_bucket {
+  const tn_gradient_part *part;
   int32_t first, n;    /* parameters */
-  int64_t start, stop; /* elements of the flat region */
+  int64_t start, stop; /* elements of the part's region */
 } tn_bucket;
 
 static bool bucket_is_full(const tn_updater *u, const tn_bucket *bucket, int64_t stop) {
@@ -23,12 +24,13 @@ static bool bucket_is_full(const tn_updater *u, const tn_bucket *bucket, int64_t
 }
 
 /* The bucket that begins at a parameter. On one rank a single bucket is the whole vector. */
-static tn_bucket bucket_from(const tn_updater *u, int32_t first) {
-  tn_bucket b = {.first = first, .start = u->params[first].offset};
+static tn_bucket bucket_from(const tn_updater *u, const tn_gradient_part *part, int32_t first) {
+  tn_bucket b = {.part = part, .first = first, .start = u->params[first].offset};
+  int32_t end = part->first + part->n;
   do {
     b.n++;
-    b.stop = first + b.n < u->n_params ? u->params[first + b.n].offset : u->count;
-  } while (first + b.n < u->n_params && !bucket_is_full(u, &b, b.stop));
+    b.stop = first + b.n < end ? u->params[first + b.n].offset : part->count;
+  } while (first + b.n < end && !bucket_is_full(u, &b, b.stop));
   return b;
 }
 
@@ -52,7 +54,9 @@ static tn_val bucket_pack(tn_updater *u, const tn_bucket *bucket) {
   tn_op_set_ints(u->b, "offsets", bucket->n, offsets);
   tn_op_set_int(u->b, "count", bucket->stop - bucket->start);
   if (bucket_is_elementwise(u)) {
-    tn_op_set_text(u->b, "region", TN_PARAM_REGION);
+    const char *region = tn_updater_region(u, bucket->part, TN_PARAM_REGION);
+    if (region == NULL) tn_builder_fail(u->b, TN_ENOMEM);
+    tn_op_set_text(u->b, "region", region != NULL ? region : "");
     tn_op_set_int(u->b, "start", bucket->start);
   }
   return tn_op_end(u->b);
@@ -68,7 +72,7 @@ static tn_val bucket_accumulated(tn_updater *u, const tn_bucket *bucket, const c
                      .where = ""};
   tn_status status = state.path ? TN_OK : TN_ENOMEM;
   if (status == TN_OK) status = tn_state_map_region(u->map, TN_GRADIENT_REGION, TN_F32, &region);
-  if (status == TN_OK) status = tn_state_map_add(u->map, &state, region, bucket->start);
+  if (status == TN_OK) status = tn_state_map_add(u->map, &state, region, -1);
   if (status != TN_OK) {
     tn_builder_fail(u->b, status);
     return 0;
@@ -96,52 +100,69 @@ static tn_val bucket_sum_over_ranks(tn_updater *u, int32_t number, tn_val gradie
   tn_builder_push(u->b, &frame);
   tn_val sum = tn_op1(u->b, "all_reduce", tn_cast(u->b, gradient, bucket_dtype(u)));
   tn_builder_pop(u->b);
-  return tn_cast(u->b, sum, TN_F32);
+  return sum;
 }
 
 static tn_val bucket_reduce(tn_updater *u, const tn_bucket *bucket, int32_t number) {
   const char *path;
   tn_val gradient = bucket_pack(u, bucket);
-  if (u->graph->micro_batches > 1) gradient = tn_add(u->b, bucket_accumulated(u, bucket, &path), gradient);
+  if (u->graph->micro_batches > 1)
+    gradient = tn_add(u->b, bucket_accumulated(u, bucket, &path), tn_cast(u->b, gradient, TN_F32));
   return u->graph->ranks > 1 ? bucket_sum_over_ranks(u, number, gradient) : gradient;
 }
 
-tn_val tn_updater_reduce(tn_updater *u) {
-  size_t most = (size_t)u->n_params;
-  tn_val *reduced = tn_arena_alloc(u->arena, tn_size_mul(most, sizeof *reduced));
-  int64_t *offsets = tn_arena_alloc(u->arena, tn_size_mul(most, sizeof *offsets));
-  int32_t n = 0;
-  if (reduced == NULL || offsets == NULL) {
-    tn_builder_fail(u->b, TN_ENOMEM);
-    return 0;
-  }
-  for (int32_t i = 0; i < u->n_params;) {
-    tn_bucket bucket = bucket_from(u, i);
-    offsets[n] = bucket.start;
-    reduced[n] = bucket_reduce(u, &bucket, n);
-    n++;
-    i += bucket.n;
-  }
+static tn_val reduce_join_buckets(tn_updater *u, const tn_gradient_part *part, const tn_val *reduced,
+                                  const int64_t *offsets, int32_t n) {
   if (n == 1) return reduced[0];
   tn_op_begin(u->b, "pack");
   for (int32_t i = 0; i < n; i++) tn_op_arg(u->b, reduced[i]);
   tn_op_set_ints(u->b, "offsets", n, offsets);
-  tn_op_set_int(u->b, "count", u->count);
+  tn_op_set_int(u->b, "count", part->count);
   return tn_op_end(u->b);
 }
 
+/* `number` counts the buckets of all parts. */
+static tn_status reduce_part(tn_updater *u, tn_gradient_part *part, int32_t *number) {
+  tn_val *reduced = tn_arena_alloc(u->arena, tn_size_mul((size_t)part->n, sizeof *reduced));
+  int64_t *offsets = tn_arena_alloc(u->arena, tn_size_mul((size_t)part->n, sizeof *offsets));
+  int32_t n = 0;
+  if (reduced == NULL || offsets == NULL) return TN_ENOMEM;
+  for (int32_t i = part->first; i < part->first + part->n;) {
+    tn_bucket bucket = bucket_from(u, part, i);
+    offsets[n] = bucket.start;
+    reduced[n++] = bucket_reduce(u, &bucket, (*number)++);
+    i += bucket.n;
+  }
+  part->gradient = reduce_join_buckets(u, part, reduced, offsets, n);
+  return tn_build_status(u->b);
+}
+
+tn_status tn_updater_reduce(tn_updater *u) {
+  int32_t number = 0;
+  for (int32_t i = 0; i < u->n_parts; i++) TN_TRY(reduce_part(u, &u->parts[i], &number));
+  return TN_OK;
+}
+
 /* The first micro-batch overwrites the sums of the previous update. */
+static tn_status accumulate_bucket(tn_updater *u, const tn_bucket *bucket, tn_val first) {
+  tn_build *b = u->b;
+  const char *path = NULL;
+  tn_val gradient = tn_cast(b, bucket_pack(u, bucket), TN_F32), before = bucket_accumulated(u, bucket, &path);
+  tn_val now = tn_where(b, first, gradient, tn_add(b, before, gradient));
+  TN_TRY(tn_build_status(b));
+  return tn_graph_commit(u->graph, path, now, 0);
+}
+
 tn_status tn_updater_accumulate(tn_updater *u) {
   tn_build *b = u->b;
   tn_val first = tn_op2(b, "lt", tn_build_counter(b, TN_BATCH_BLOCK), tn_scalar(b, TN_I64, u->graph->ranks));
-  for (int32_t i = 0; i < u->n_params;) {
-    tn_bucket bucket = bucket_from(u, i);
-    const char *path = NULL;
-    tn_val gradient = bucket_pack(u, &bucket), before = bucket_accumulated(u, &bucket, &path);
-    tn_val now = tn_where(b, first, gradient, tn_add(b, before, gradient));
-    TN_TRY(tn_build_status(b));
-    TN_TRY(tn_graph_commit(u->graph, path, now, 0));
-    i += bucket.n;
+  for (int32_t k = 0; k < u->n_parts; k++) {
+    const tn_gradient_part *part = &u->parts[k];
+    for (int32_t i = part->first; i < part->first + part->n;) {
+      tn_bucket bucket = bucket_from(u, part, i);
+      TN_TRY(accumulate_bucket(u, &bucket, first));
+      i += bucket.n;
+    }
   }
   return TN_OK;
 }

@@ -1,5 +1,5 @@
 /* core/train/graphs/training_graph.h: the passes that turn a model's graph into a training step: gradients,
- * update of the flat parameters, precision. */
+ * precision, update of the flat parameters. */
 #ifndef TN_CORE_TRAIN_GRAPHS_TRAINING_GRAPH_H
 #define TN_CORE_TRAIN_GRAPHS_TRAINING_GRAPH_H
 
@@ -18,8 +18,28 @@ typedef struct tn_update_info {
   int32_t n_groups; /* the default group and those of the settings */
   tn_scheduled_option *scheduled;
   int32_t n_scheduled;
-  size_t first_node; /* the update begins at this node, behind the model and its gradient */
 } tn_update_info;
+
+/* A trained parameter with its gradient. */
+typedef struct tn_trained_parameter {
+  const tn_gstate *state; /* without its value */
+  tn_val gradient;
+  int64_t offset; /* elements from the start of the region; set by the update */
+  int32_t group;  /* set by the update */
+} tn_trained_parameter;
+
+/* What the passes of a training step share. */
+typedef struct tn_training_graph {
+  tn_env *env;
+  tn_arena *arena; /* of the members below, and of tn_update_info */
+  const tn_settings *settings;
+  uint64_t seed;
+  tn_model *model; /* built with training and measured; the passes append to its graph, or replace it */
+  tn_state_map *map;
+  tn_trained_parameter *params; /* in the order in which their gradients become ready */
+  int32_t n_params;
+  tn_val scale; /* of the loss, an f32 scalar; 0: the loss is not scaled */
+} tn_training_graph;
 
 /* Outputs of a step whose update may be skipped, both f32 scalars, `skipped` 0 or 1; and the prefix of the
  * state in which a precision policy keeps its scale. */
@@ -31,21 +51,26 @@ typedef struct tn_update_info {
  * of a model's graph, and each [group.NAME] without a parameter. */
 tn_status tn_patterns_check(tn_env *env, tn_ini *ini, const tn_settings *settings, const tn_graph *graph);
 
-/* Appends the update to a model's graph (built with training and measured): the gradients of the parameters,
- * clipping, the optimizer, commits. Gives the trained parameters contiguous locations in `map`, in the order
- * in which their gradients become ready, and the optimizer state regions of the same offsets. *info is
- * allocated in `arena`. */
-tn_status tn_update_emit(tn_env *env, tn_arena *arena, const tn_settings *settings, uint64_t seed,
-                         tn_model *model, tn_state_map *map, tn_update_info *info);
+/* Pass `gradients`: appends the scale of the loss and the gradients of the parameters that the loss depends
+ * on, but for those of [optimizer] freeze, and lists them. */
+tn_status tn_gradients_emit(tn_training_graph *t);
 
-/* The same for every micro-batch but the last: adds the gradients to those of earlier micro-batches. Sets
- * only first_node of *info. */
-tn_status tn_accumulate_emit(tn_env *env, tn_arena *arena, const tn_settings *settings, uint64_t seed,
-                             tn_model *model, tn_state_map *map, tn_update_info *info);
+/* Pass `precision` of a training step, between gradients and update. The gradients keep the dtypes in which
+ * they are computed. */
+tn_status tn_training_precision(tn_training_graph *t);
+
+/* Pass `update`: appends reduction over ranks, clipping, the optimizer and commits, which the policy does not
+ * see: they are f32. Gives the trained parameters whose gradients have one dtype contiguous locations in the
+ * map, in the order in which the gradients become ready, and the optimizer state regions of the same offsets.
+ */
+tn_status tn_update_emit(tn_training_graph *t, tn_update_info *info);
+
+/* The same for every micro-batch but the last: adds the gradients to those of earlier micro-batches. */
+tn_status tn_accumulate_emit(tn_training_graph *t);
 
 /* Pass `precision`: asks the policy for the dtype of every float operand of the nodes from number `begin` to
  * `end` - 1, and inserts casts. Other nodes keep the dtypes of their operands: transforms of the data, which
- * give the values of the host, and the update. Replaces *graph, unless the policy changes no operand. */
+ * give the values of the host. Replaces *graph, unless the policy changes no operand. */
 tn_status tn_pass_precision(tn_env *env, const tn_settings *settings, size_t begin, size_t end,
                             tn_graph **graph);
 

@@ -2,7 +2,8 @@
  * this folder:
  *
  * gradients.c          differentiate            gradients of the trained parameters
- * reduce_gradients.c   reduce, accumulate       one flat vector, over ranks and micro-batches
+ * gradient_parts.c     divide                   the parameters whose gradients have the same dtype
+ * reduce_gradients.c   reduce, accumulate       one flat vector a part, over ranks and micro-batches
  * parameter_groups.c   group, option            [group.NAME], values of scheduled options
  * optimizer_state.c    allocate, state          locations of parameters and optimizer state
  * loss_scaling.c       scale, guard, unscale    loss scaling, and which updates are applied
@@ -12,13 +13,16 @@
 
 #include "core/train/graphs/training_graph.h"
 
-/* A trained parameter with its gradient. */
-typedef struct tn_trained_parameter {
-  const tn_gstate *state;
-  tn_val gradient;
-  int64_t offset; /* elements from the start of the region */
-  int32_t group;
-} tn_trained_parameter;
+/* The parameters whose gradients have the same dtype. They are one region, so that the gradients are one
+ * vector of that dtype, which the update casts where it reads it. */
+typedef struct tn_gradient_part {
+  int32_t dtype;    /* in which the gradients are computed */
+  int32_t first, n; /* parameters */
+  int64_t count;    /* elements of the region, set by `allocate` */
+  tn_val gradient;  /* all gradients as one vector: set by `reduce`, f32 from `unscale` on */
+} tn_gradient_part;
+
+enum { TN_GRADIENT_PARTS = 3 }; /* f16, bf16, f32 */
 
 typedef struct tn_updater {
   tn_env *env;
@@ -28,26 +32,30 @@ typedef struct tn_updater {
   tn_build *b;
   tn_state_map *map;
   tn_update_info *info;
-  tn_trained_parameter *params; /* in the order in which their gradients become ready */
+  tn_trained_parameter *params; /* part by part, each in the order in which its gradients become ready */
   int32_t n_params;
-  int64_t count;                   /* elements of the flat region */
+  tn_gradient_part parts[TN_GRADIENT_PARTS];
+  int32_t n_parts;
+  const tn_gradient_part *part;    /* elementwise optimizers: the current part */
   const tn_trained_parameter *one; /* optimizers for one parameter at a time: the current parameter */
   tn_val scale;                    /* of the loss, an f32 scalar; 0: the loss is not scaled */
   tn_val unscale;                  /* 1 / scale, set by `guard` */
   tn_val applied;                  /* predicate of every commit of the update; 0: they have no predicate */
 } tn_updater;
 
-/* The region of the trained parameters, the one in which micro-batches accumulate gradients, and the one of
- * the parameters of [optimizer] freeze. */
-#define TN_PARAM_REGION    "param.f32"
+/* The name of the regions of trained parameters (tn_updater_region), the region in which micro-batches
+ * accumulate gradients, and the one of the parameters of [optimizer] freeze. */
+#define TN_PARAM_REGION    "param"
 #define TN_GRADIENT_REGION "grad.f32"
 #define TN_FROZEN_REGION   "frozen.f32"
 
 /* Differentiates the loss, and lists the parameters that it depends on. `seed` is the gradient of the loss; 0
  * stands for 1. */
 tn_status tn_updater_differentiate(tn_updater *u, tn_val loss, tn_val seed);
-/* All gradients as one vector, summed over ranks and micro-batches. */
-tn_val tn_updater_reduce(tn_updater *u);
+/* Decides which gradients stay in low precision, casts the others to f32, and sorts the parameters. */
+tn_status tn_updater_divide(tn_updater *u);
+/* The gradients of each part as one vector, summed over ranks and micro-batches. */
+tn_status tn_updater_reduce(tn_updater *u);
 /* For all micro-batches but the last: accumulates the gradients instead. */
 tn_status tn_updater_accumulate(tn_updater *u);
 
@@ -56,9 +64,9 @@ tn_status tn_updater_scale(tn_updater *u);
 /* Loss scaling, clipping, check_finite and reductions in f16 make the update conditional: it is applied if
  * the reduced, still scaled gradients are finite, and the inverse of the scale is. Then lets the policy
  * update its scale. */
-tn_status tn_updater_guard(tn_updater *u, tn_val scaled);
-/* After `guard`: the gradients divided by the scale. */
-tn_val tn_updater_unscale(tn_updater *u, tn_val scaled);
+tn_status tn_updater_guard(tn_updater *u);
+/* After `guard`: casts the gradients of each part to f32, and divides them by the scale. */
+void tn_updater_unscale(tn_updater *u);
 /* Under the same conditions, each element of the commits so far (those of the model) keeps its old value if
  * the new one is not finite. */
 tn_status tn_updater_guard_statistics(tn_updater *u);
@@ -69,8 +77,11 @@ tn_status tn_updater_group(tn_updater *u);
 /* Frame callback: the value of a scheduled option for the current parameters. */
 tn_val tn_updater_option(tn_build *b, void *updater, const char *name);
 
-/* Gives the parameters contiguous locations in the flat region. */
+/* Gives the parameters of each part contiguous locations in a region. */
 tn_status tn_updater_allocate(tn_updater *u);
+/* The name of the part's region of parameters or optimizer state, "param.f32", or "param.f32.bf16" if the
+ * gradients are bf16; in the updater's arena. NULL: out of memory. */
+const char *tn_updater_region(const tn_updater *u, const tn_gradient_part *part, const char *name);
 /* Frame callbacks: tn_build_state of an elementwise optimizer, and of one for one parameter at a time. */
 tn_val tn_updater_flat_state(tn_build *b, void *updater, const char *name, const tn_type *type,
                              const char *init);

@@ -30,7 +30,7 @@ static tn_status programs_copy_measures(tn_program_set *set, const tn_model *mod
   return TN_OK;
 }
 
-const char *const tn_graph_passes[] = {"model", "update", "precision", "derive", NULL};
+const char *const tn_graph_passes[] = {"model", "gradients", "precision", "update", "derive", NULL};
 
 /* A dump shows the training step, or the model if the step is not requested. */
 static const tn_compile_options *programs_dump_options(const tn_program_request *request, int32_t which) {
@@ -50,30 +50,44 @@ static bool programs_is_training(int32_t which) {
   return which == TN_PROGRAM_STEP || which == TN_PROGRAM_WEIGH || which == TN_PROGRAM_MICRO;
 }
 
-/* Appends the training part of a program to the model. */
-static tn_status programs_emit_training(tn_run *run, int32_t which, tn_program_set *set, tn_model *model,
-                                        tn_update_info *info) {
-  const tn_settings *s = &run->settings;
-  uint64_t seed = (uint64_t)s->run.seed;
-  if (which == TN_PROGRAM_STEP) return tn_update_emit(&run->env, &set->arena, s, seed, model, set->map, info);
-  if (which == TN_PROGRAM_MICRO)
-    return tn_accumulate_emit(&run->env, &set->arena, s, seed, model, set->map, info);
-  info->first_node = model->graph->nodes.n;
-  return which == TN_PROGRAM_WEIGH ? tn_model_weigh(&run->env, model) : TN_OK;
+/* Appends gradients and update to the model. */
+static tn_status programs_emit_update(tn_run *run, int32_t which, tn_program_set *set, tn_model *model,
+                                      const tn_compile_options *dump) {
+  tn_training_graph t = {.env = &run->env,
+                   .arena = &set->arena,
+                   .settings = &run->settings,
+                   .seed = (uint64_t)run->settings.run.seed,
+                   .model = model,
+                   .map = set->map};
+  TN_TRY(tn_gradients_emit(&t));
+  TN_TRY(programs_dump_graph(dump, which, "gradients", model->graph));
+  TN_TRY(tn_training_precision(&t));
+  TN_TRY(programs_dump_graph(dump, which, "precision", model->graph));
+  TN_TRY(which == TN_PROGRAM_STEP ? tn_update_emit(&t, &set->update) : tn_accumulate_emit(&t));
+  return programs_dump_graph(dump, which, "update", model->graph);
+}
+
+/* A program without an update. The sums of WEIGH are not part of the model, so the policy does not see them.
+ */
+static tn_status programs_emit_forward(tn_run *run, int32_t which, tn_model *model,
+                                       const tn_compile_options *dump) {
+  size_t end = which == TN_PROGRAM_WEIGH ? model->graph->nodes.n : SIZE_MAX;
+  if (which == TN_PROGRAM_WEIGH) TN_TRY(tn_model_weigh(&run->env, model));
+  TN_TRY(programs_dump_graph(dump, which, "gradients", model->graph));
+  TN_TRY(tn_pass_precision(&run->env, &run->settings, model->first_node, end, &model->graph));
+  TN_TRY(programs_dump_graph(dump, which, "precision", model->graph));
+  return programs_dump_graph(dump, which, "update", model->graph);
 }
 
 /* Turns the model's graph into a graph that can be compiled. */
 static tn_status programs_complete_graph(tn_run *run, const tn_program_request *request, int32_t which,
                                          tn_program_set *set, tn_model *model) {
   const tn_compile_options *dump = programs_dump_options(request, which);
-  tn_update_info unused, *info = which == TN_PROGRAM_STEP ? &set->update : &unused;
   TN_TRY(programs_dump_graph(dump, which, "model", model->graph));
   if (which == TN_PROGRAM_STEP || which == TN_PROGRAM_EVAL) TN_TRY(programs_copy_measures(set, model));
-  TN_TRY(programs_emit_training(run, which, set, model, info));
-  TN_TRY(programs_dump_graph(dump, which, "update", model->graph));
-  size_t end = programs_is_training(which) ? info->first_node : SIZE_MAX;
-  TN_TRY(tn_pass_precision(&run->env, &run->settings, model->first_node, end, &model->graph));
-  TN_TRY(programs_dump_graph(dump, which, "precision", model->graph));
+  TN_TRY(which == TN_PROGRAM_STEP || which == TN_PROGRAM_MICRO
+             ? programs_emit_update(run, which, set, model, dump)
+             : programs_emit_forward(run, which, model, dump));
   TN_TRY(tn_state_map_add_rest(set->map, model->graph));
   return tn_low_precision_allocate(set->map, model->graph);
 }

@@ -88,7 +88,11 @@ static tn_settings with(const tn_precision *policy) {
 
 static tn_status emit(const tn_settings *settings, const char *before) {
   model.graph = rig_parse(before);
-  return tn_update_emit(&R.env, &arena, settings, 7, &model, map, &info);
+  tn_training_graph t = {
+      .env = &R.env, .arena = &arena, .settings = settings, .seed = 7, .model = &model, .map = map};
+  tn_status status = tn_gradients_emit(&t);
+  if (status == TN_OK) status = tn_training_precision(&t);
+  return status == TN_OK ? tn_update_emit(&t, &info) : status;
 }
 
 /* A model with statistics: `m` is committed beside the loss. */
@@ -206,7 +210,6 @@ static void make_step(const tn_optimizer *optimizer) {
   tn_settings s = with(&policy);
   s.optimizer_kind = optimizer;
   rig_expect_ok(emit(&s, TWO_WEIGHTS));
-  rig_expect_ok(tn_pass_precision(&R.env, &s, 0, info.first_node, &model.graph));
   rig_expect_ok(tn_state_map_add_rest(map, model.graph));
   rig_expect_ok(tn_low_precision_allocate(map, model.graph));
   rig_expect_ok(tn_low_precision_commit(map, model.graph));

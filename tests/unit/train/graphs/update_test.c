@@ -93,7 +93,11 @@ static int tear_down(void **state) {
 
 static tn_status emit(const tn_settings *settings, const char *before) {
   model.graph = rig_parse(before);
-  return tn_update_emit(&R.env, &arena, settings, 7, &model, map, &info);
+  tn_training_graph t = {
+      .env = &R.env, .arena = &arena, .settings = settings, .seed = 7, .model = &model, .map = map};
+  tn_status status = tn_gradients_emit(&t);
+  if (status == TN_OK) status = tn_training_precision(&t);
+  return status == TN_OK ? tn_update_emit(&t, &info) : status;
 }
 
 static tn_settings with(const tn_optimizer *kind, const step_options *options) {

@@ -1,0 +1,41 @@
+/* core/train/graphs/gradient_parts.c: divides the parameters by the dtype of their gradients.
+ *
+ * The gradients of a part are one vector of one dtype, so that a gradient in low precision is written once and
+ * cast where the update reads it. A cast of its own would be a launch for each parameter. */
+#include "core/graph/uses.h"
+#include "core/train/graphs/update_stages.h"
+#include "tenon/ops.h"
+
+static const int32_t part_dtypes[TN_GRADIENT_PARTS] = {TN_F16, TN_BF16, TN_F32};
+
+/* Whether a cast of the gradient to f32 may be a launch of its own. A `matmul` writes f32 from operands of 16
+ * bits (docs/decisions/0046), and a cast behind ops that are no products is part of their launch; these
+ * gradients are not rounded to 16 bits. Convolutions are left. */
+static bool gradient_parts_keep(const tn_graph *g, tn_val gradient) {
+  const tn_gnode *node = tn_graph_maker(g, gradient);
+  if (tn_dtype_size(tn_graph_type(g, gradient)->dtype) >= tn_dtype_size(TN_F32)) return false;
+  while (tn_node_kind_of(node) == TN_NODE_VIEW) node = tn_graph_maker(g, node->in[0]);
+  return node->op->op_class == TN_CLASS_MATMUL && !tn_text_equal(node->op->item.name, "matmul");
+}
+
+/* Appends the parameters whose gradients have the dtype to `sorted`. */
+static void gradient_parts_add(tn_updater *u, int32_t dtype, tn_trained_parameter *sorted, int32_t *n) {
+  tn_gradient_part part = {.dtype = dtype, .first = *n};
+  for (int32_t i = 0; i < u->n_params; i++)
+    if (tn_val_type(u->b, u->params[i].gradient)->dtype == dtype) sorted[(*n)++] = u->params[i];
+  part.n = *n - part.first;
+  if (part.n > 0) u->parts[u->n_parts++] = part;
+}
+
+tn_status tn_updater_divide(tn_updater *u) {
+  tn_trained_parameter *sorted = tn_arena_alloc(u->arena, tn_size_mul((size_t)u->n_params, sizeof *sorted));
+  int32_t n = 0;
+  if (sorted == NULL) return TN_ENOMEM;
+  for (int32_t i = 0; i < u->n_params; i++)
+    if (!gradient_parts_keep(u->graph, u->params[i].gradient))
+      u->params[i].gradient = tn_cast(u->b, u->params[i].gradient, TN_F32);
+  TN_TRY(tn_build_status(u->b));
+  for (int32_t k = 0; k < TN_GRADIENT_PARTS; k++) gradient_parts_add(u, part_dtypes[k], sorted, &n);
+  u->params = sorted;
+  return TN_OK;
+}
