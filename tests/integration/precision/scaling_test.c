@@ -177,6 +177,36 @@ static void an_overflow_of_gradients_alone_keeps_the_statistics(void **state) {
       checkpoint_has(in("two", optimizer_file), "precision.scale")); /* a static scale has no state */
 }
 
+/* Images of hundreds: the gradient of the convolution's weight is a sum of 8192 products, and alone overflows
+ * f16 at the larger scale. The other parameters keep their values. */
+static const char steep_ini[] = "[run]\nname = spikes\n"
+                                "[data]\nsource = random\nshape = 2, 16, 16\nclasses = 2\nsamples = 64\n"
+                                "batch = 32\ntransforms = normalize(mean=0, std=0.01)\n"
+                                "[model]\ninputs = image: f32[2, 16, 16]\nlayers =\n"
+                                "    conv: conv2d(4, kernel=1, bias=no)\n"
+                                "          relu\n"
+                                "          flatten\n"
+                                "    fc:   linear(2)\n"
+                                "loss = cross_entropy\n"
+                                "[optimizer]\ntype = sgd\nlr = 1e-6\nfreeze = fc.weight\n"
+                                "[precision]\npolicy = fp16\nscaling = static\n";
+
+static void an_overflow_in_half_precision_is_seen(void **state) {
+  (void)state;
+  file_write("steep.ini", steep_ini);
+  program_json(0, "train steep.ini --output zero --set run.epochs=0");
+  for (int steep = 0; steep < 2; steep++) {
+    const char *output = steep ? "steep" : "flat";
+    const json_t *r =
+        program_json(0, "train steep.ini --output %s --set run.max_steps=2 --set precision.init_scale=%d",
+                     output, steep ? 65536 : 1024);
+    assert_true(isfinite(program_number(r, "train.loss")));
+    assert_int_equal(checkpoint_count(in(output, optimizer_file), "run.updates"), steep ? 0 : 2);
+    assert_int_equal(checkpoint_same(in("zero", model_file), in(output, model_file), "conv.weight"), steep);
+    assert_int_equal(checkpoint_same(in("zero", model_file), in(output, model_file), "fc.bias"), steep);
+  }
+}
+
 static void a_dynamic_scale_adapts(void **state) {
   (void)state;
   file_write("spikes.ini", spikes_ini);
@@ -236,6 +266,7 @@ int main(void) {
       CASE(an_overflow_changes_only_the_scale),
       CASE(a_statistic_that_is_not_finite_keeps_its_channel),
       CASE(an_overflow_of_gradients_alone_keeps_the_statistics),
+      CASE(an_overflow_in_half_precision_is_seen),
       CASE(a_dynamic_scale_adapts),
       CASE(without_scaling_a_nonfinite_loss_ends_the_run),
       CASE(check_finite_and_clipping_report_skipped_updates),
