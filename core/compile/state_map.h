@@ -3,8 +3,8 @@
  *
  * Trained parameters are contiguous in the region "param.f32", in the order in which their gradients become
  * ready; those with gradients in f16 in "param.f32.f16". Each kind of optimizer state has regions with the
- * same offsets ("momentum.f32"). Other states are in regions "state.DTYPE". A region itself is a rank-1 state with the path "@param.f32", so an optimizer is
- * one kernel over it. */
+ * same offsets ("momentum.f32"). Other states are in regions "state.DTYPE". A region itself is a rank-1 state
+ * with the path "@param.f32", so an optimizer is one kernel over it. */
 #ifndef TN_CORE_COMPILE_STATE_MAP_H
 #define TN_CORE_COMPILE_STATE_MAP_H
 

@@ -1,7 +1,7 @@
 /* core/train/graphs/gradient_parts.c: divides the parameters by the dtype of their gradients.
  *
- * The gradients of a part are one vector of one dtype, so that a gradient in low precision is written once and
- * cast where the update reads it. A cast of its own would be a launch for each parameter. */
+ * The gradients of a part are one vector of one dtype, so that a gradient in low precision is written once
+ * and cast where the update reads it. A cast of its own would be a launch for each parameter. */
 #include "core/graph/uses.h"
 #include "core/train/graphs/update_stages.h"
 #include "tenon/ops.h"

@@ -25,8 +25,7 @@ static void update_clip(tn_updater *u, double most) {
   tn_val factor = tn_op2(b, "minimum", ratio, tn_scalar(b, TN_F32, 1.0));
   if (tn_build_status(b) == TN_OK && tn_graph_output(u->graph, "grad_norm", norm) != TN_OK)
     tn_builder_fail(b, TN_ENOMEM);
-  for (int32_t i = 0; i < u->n_parts; i++)
-    u->parts[i].gradient = tn_mul(b, u->parts[i].gradient, factor);
+  for (int32_t i = 0; i < u->n_parts; i++) u->parts[i].gradient = tn_mul(b, u->parts[i].gradient, factor);
 }
 
 static tn_status update_call_optimizer(tn_updater *u, const tn_val in[2], const char *prefix, uint64_t seed,
@@ -174,4 +173,6 @@ tn_status tn_update_emit(tn_training_graph *t, tn_update_info *info) {
   return update_emit_with(t, info, update_emit_stages);
 }
 
-tn_status tn_accumulate_emit(tn_training_graph *t) { return update_emit_with(t, NULL, update_emit_accumulation); }
+tn_status tn_accumulate_emit(tn_training_graph *t) {
+  return update_emit_with(t, NULL, update_emit_accumulation);
+}

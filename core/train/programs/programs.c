@@ -54,11 +54,11 @@ static bool programs_is_training(int32_t which) {
 static tn_status programs_emit_update(tn_run *run, int32_t which, tn_program_set *set, tn_model *model,
                                       const tn_compile_options *dump) {
   tn_training_graph t = {.env = &run->env,
-                   .arena = &set->arena,
-                   .settings = &run->settings,
-                   .seed = (uint64_t)run->settings.run.seed,
-                   .model = model,
-                   .map = set->map};
+                         .arena = &set->arena,
+                         .settings = &run->settings,
+                         .seed = (uint64_t)run->settings.run.seed,
+                         .model = model,
+                         .map = set->map};
   TN_TRY(tn_gradients_emit(&t));
   TN_TRY(programs_dump_graph(dump, which, "gradients", model->graph));
   TN_TRY(tn_training_precision(&t));

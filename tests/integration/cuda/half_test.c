@@ -45,8 +45,9 @@ static void attention_needs_no_copies(void **state) {
   assert_int_equal(count(launches, "concat"), 0);
 }
 
-/* 23 before. Those that are left: of the images, and of the result of a linear layer with a bias. The gradients
- * of convolutions are cast by the update, which is a launch for each dtype, as is the check of the gradients.
+/* 23 before. Those that are left: of the images, and of the result of a linear layer with a bias. The
+ * gradients of convolutions are cast by the update, which is a launch for each dtype, as is the check of the
+ * gradients.
  */
 static void a_residual_net_has_no_launch_for_the_casts_of_gradients(void **state) {
   (void)state;

@@ -73,8 +73,8 @@ static void coefficients_of_a_normalizations_gradient_join_its_sums(void **state
   assert_int_equal(count(plan, "norm_grad_sums", ""), 0);
 }
 
-/* The casts that are launches are those of the image, of the logits, and of the gradient of the linear layer's
- * weight: the optimizer casts the gradients of convolutions. */
+/* The casts that are launches are those of the image, of the logits, and of the gradient of the linear
+ * layer's weight: the optimizer casts the gradients of convolutions. */
 static void gradients_of_weights_are_cast_by_the_optimizer(void **state) {
   (void)state;
   const json_t *launches = json_object_get(plan_of_net(""), "ops"), *launch;

@@ -1,4 +1,5 @@
-/* Gradients in low precision: the parts of the parameters, and what each stage of the update makes of them. */
+/* Gradients in low precision: the parts of the parameters, and what each stage of the update makes of them.
+ */
 #include "tests/unit/train/rig.h"
 
 #include <string.h>
@@ -27,9 +28,9 @@ static tn_status take_step(tn_build *b, const void *options) {
   (void)options;
   if (n_streams < 8) streams[n_streams++] = tn_build_random_stream(b, "noise");
   tn_build_commit(b, kept, gradient);
-  tn_build_yield(b, 0,
-                 tn_sub(b, tn_build_in(b, 0),
-                        tn_mul(b, tn_add(b, gradient, kept), tn_build_option_value(b, "rate"))));
+  tn_build_yield(
+      b, 0,
+      tn_sub(b, tn_build_in(b, 0), tn_mul(b, tn_add(b, gradient, kept), tn_build_option_value(b, "rate"))));
   return TN_OK;
 }
 
@@ -69,10 +70,8 @@ static int set_up(void **state) {
   rig_open(state);
   arena = tn_arena_new(&R.env);
   n_streams = 0;
-  settings = (tn_settings){.model_where = "net.ini:1",
-                           .optimizer_kind = &flat,
-                           .optimizer_options = &rate,
-                           .precision = &half};
+  settings = (tn_settings){
+      .model_where = "net.ini:1", .optimizer_kind = &flat, .optimizer_options = &rate, .precision = &half};
   rig_expect_ok(tn_state_map_create(&R.env, &map));
   return 0;
 }
