@@ -34,8 +34,8 @@ struct conv_args {
   struct conv_axis axis[2];
   unsigned row_tiles, column_tiles;
   /* The gradient of the weight: part i of `splits` sums `split` terms; `parts` takes the sums of all where there are
-   * several. With `wide`, the result is in the type of sums, and `parts` is the result of a single part. */
-  int splits, split, wide, pad;
+   * several. */
+  int splits, split;
   void *parts;
   long long count; /* elements of the result */
 };

@@ -276,7 +276,7 @@ static __device__ inline void conv_store(const conv_args &a, const conv_block &b
       int column = tx * 4 + j;
       if (b.column + column >= b.columns) continue;
       i64 to = channel * row_stride + columns[column].to;
-      if (MODE == CONV_WEIGHT && (a.splits > 1 || a.wide))
+      if (MODE == CONV_WEIGHT && a.splits > 1)
         ((W *)a.parts)[b.split * a.count + to] = sums[i][j];
       else
         narrow((T *)a.to + to, sums[i][j] + bias);
@@ -355,7 +355,7 @@ template <typename T, typename W> static __device__ inline void conv_direct_weig
   }
   if (threadIdx.x > 0) return;
   i64 to = ((i64)b.group * b.rows + b.row) * a.weight_stride.outer + c.to;
-  if (a.splits > 1 || a.wide)
+  if (a.splits > 1)
     ((W *)a.parts)[b.split * a.count + to] = sums[0];
   else
     narrow((T *)a.to + to, sums[0]);
@@ -366,10 +366,7 @@ template <typename T, typename W> static __device__ inline void add_parts(const 
   for (i64 i = grid_first(); i < a.count; i += grid_step()) {
     W sum = ((const W *)a.parts)[i];
     for (int part = 1; part < a.splits; part++) sum += ((const W *)a.parts)[part * a.count + i];
-    if (a.wide)
-      ((W *)a.to)[i] = sum;
-    else
-      narrow((T *)a.to + i, sum);
+    narrow((T *)a.to + i, sum);
   }
 }
 

@@ -1,6 +1,5 @@
 /* backends/cuda/kernels/conv2d.c: conv2d and its gradients without libraries, as products in tiles or, where
- * a group has few channels, element by element (device/conv2d_kernels.cuh). The gradient of the weight of f16
- * and bf16 is also computed in f32, where the graph casts it: its sums are f32 in any case. */
+ * a group has few channels, element by element (device/conv2d_kernels.cuh). */
 #include <stdio.h>
 
 #include "backends/cuda/device/conv2d.cuh"
@@ -82,9 +81,6 @@ static tn_status conv2d_check(tn_query *q, const conv2d_types *t) {
                            (double)t->weight->dims[2 + i] * (double)a->dilation.v[i] +
                            (double)a->stride.v[i] <
                        CONV_PLACES;
-  if (q->match->n_nodes > 1 && (tn_dtype_size(t->x->dtype) != 2 || q->match->out[0]->dtype != TN_F32))
-    return tn_fail(q, TN_EUNSUPPORTED, NULL, "a cast of %s to %s, expected f16 or bf16 to f32",
-                   tn_dtype_name(t->x->dtype), tn_dtype_name(q->match->out[0]->dtype));
   if (fits) return TN_OK;
   return tn_fail(
       q, TN_EUNSUPPORTED, "shape",
@@ -148,8 +144,7 @@ static conv2d_plan conv2d_plan_of(const tn_match *m, int32_t mode, int32_t how, 
                               .c = (int)t.weight->dims[1],
                               .o = (int)(t.weight->dims[0] / attributes->groups),
                               .channels_inner = how == TN_CUDA_CHANNELS_LAST,
-                              .count = tn_type_count(m->out[0]),
-                              .wide = m->out[0]->dtype != m->in[0]->dtype};
+                              .count = tn_type_count(m->out[0])};
   for (int32_t i = 0; i < 2; i++) p.args.axis[i] = conv2d_axis(attributes, i, &t, mode);
   conv2d_set_product(&p);
   if (p.args.count > 0) conv2d_set_blocks(&p, processors);
@@ -253,7 +248,7 @@ static void conv2d_set_operands(const tn_launch *l, int32_t mode, struct conv_ar
     a->x = l->in[0].data;
   if (mode == WEIGHT) a->y = l->in[1].data;
   a->to = l->out[0].data;
-  a->parts = a->wide && a->splits == 1 ? l->out[0].data : l->workspace;
+  a->parts = l->workspace;
 }
 
 static tn_status cuda_conv2d_launch(tn_launch *l) {
@@ -276,10 +271,5 @@ TN_DEFINE_KERNEL(cuda, conv2d_grad_input, "cuda_conv2d_grad_input", "dx = conv2d
                  .launch = cuda_conv2d_launch);
 TN_DEFINE_KERNEL(cuda, conv2d_grad_weight, "cuda_conv2d_grad_weight", "dw = conv2d_grad_weight(x, dy)",
                  "products of tiles over the pixels of all images, in parts",
-                 .query = cuda_conv2d_weight_query, .prepare = cuda_conv2d_weight_prepare,
-                 .release = cuda_conv2d_release, .launch = cuda_conv2d_launch);
-TN_DEFINE_KERNEL(cuda, conv2d_grad_weight_cast, "cuda_conv2d_grad_weight_cast",
-                 "dw = conv2d_grad_weight(x, dy); c = cast(dw)",
-                 "products of tiles over the pixels of all images, in parts, with a result in f32",
                  .query = cuda_conv2d_weight_query, .prepare = cuda_conv2d_weight_prepare,
                  .release = cuda_conv2d_release, .launch = cuda_conv2d_launch);

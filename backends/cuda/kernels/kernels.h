@@ -51,7 +51,7 @@
   X(conv2d)                                                                                                  \
   X(conv2d_grad_input)                                                                                       \
   X(conv2d_grad_weight)                                                                                      \
-  X(conv2d_grad_weight_cast) X(max_pool2d) X(max_pool2d_grad) X(avg_pool2d) X(avg_pool2d_grad)
+  X(max_pool2d) X(max_pool2d_grad) X(avg_pool2d) X(avg_pool2d_grad)
 /* movement.c, crop.c */
 #define TN_CUDA_MOVEMENT_KERNELS(X) X(transpose) X(slice) X(pad) X(concat) X(pack) X(crop)
 
