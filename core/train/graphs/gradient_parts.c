@@ -8,9 +8,9 @@
 
 static const int32_t part_dtypes[TN_GRADIENT_PARTS] = {TN_F16, TN_BF16, TN_F32};
 
-/* Whether a cast of the gradient to f32 may be a launch of its own. A `matmul` writes f32 from operands of 16
- * bits (docs/decisions/0046), and a cast behind ops that are no products is part of their launch; these
- * gradients are not rounded to 16 bits. Convolutions are left. */
+/* Whether a gradient stays in 16 bits, because its cast to f32 may be a launch of its own: that of a
+ * convolution. A `matmul` writes f32 from operands of 16 bits, and a cast behind ops that are no products is
+ * part of their launch. */
 static bool gradient_parts_keep(const tn_graph *g, tn_val gradient) {
   const tn_gnode *node = tn_graph_maker(g, gradient);
   if (tn_dtype_size(tn_graph_type(g, gradient)->dtype) >= tn_dtype_size(TN_F32)) return false;

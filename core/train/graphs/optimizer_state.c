@@ -75,8 +75,9 @@ tn_val tn_updater_flat_state(tn_build *b, void *context, const char *name, const
   tn_updater *u = context;
   const tn_gradient_part *part = u->part;
   int32_t region;
-  const char *whole = tn_updater_region(u, part, name), *path = tn_arena_printf(u->arena, "@%s", whole);
-  tn_status status = whole && path ? TN_OK : TN_ENOMEM;
+  const char *whole = tn_updater_region(u, part, name);
+  const char *path = whole ? tn_arena_printf(u->arena, "@%s", whole) : NULL;
+  tn_status status = path ? TN_OK : TN_ENOMEM;
   if (status == TN_OK && (type->dtype != TN_F32 || type->rank != 1 || type->dims[0] != part->count))
     status =
         tn_failf(u->env, TN_EINVAL,

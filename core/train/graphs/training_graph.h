@@ -28,7 +28,7 @@ typedef struct tn_trained_parameter {
   int32_t group;  /* set by the update */
 } tn_trained_parameter;
 
-/* What the passes of a training step share. */
+/* The data that the passes of a training step share. */
 typedef struct tn_training_graph {
   tn_env *env;
   tn_arena *arena; /* of the members below, and of tn_update_info */
