@@ -91,6 +91,30 @@ static void plan_print_captures(const json_t *json) {
   printf("\n");
 }
 
+/* "10.6 GB", with three digits. */
+static void plan_print_amount(double bytes) {
+  static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB"};
+  int unit = 0;
+  for (; bytes >= 999.5 && unit < 4; unit++) bytes /= 1000;
+  int digits = bytes >= 99.95 || unit == 0 ? 0 : bytes >= 9.995 ? 1 : 2;
+  printf("%.*f %s", digits, bytes, units[unit]);
+}
+
+static void plan_print_bytes(const json_t *json) {
+  static const char *const keys[] = {"bytes", "fused_bytes"}, *const titles[] = {"bytes a step: ",
+                                                                                 ", fused minimum "};
+  double samples = json_number_value(json_object_get(json, "samples"));
+  for (int i = 0; i < 2; i++) {
+    double bytes = json_number_value(json_object_get(json, keys[i]));
+    printf("%s", titles[i]);
+    plan_print_amount(bytes);
+    printf(" (");
+    plan_print_amount(bytes / (samples > 0 ? samples : 1));
+    printf(" a sample)");
+  }
+  printf("\n");
+}
+
 /* Reorders in a step, and states with another layout than row-major. */
 static void plan_print_layouts(const json_t *json) {
   const json_t *ops = json_object_get(json, "ops"), *states = json_object_get(json, "states");
@@ -136,6 +160,7 @@ static void plan_print(const char *text, const char *summary) {
          json_integer_value(json_object_get(json, "launches")),
          json_array_size(json_object_get(json, "fallbacks")),
          json_string_value(json_object_get(json, "hash")));
+  plan_print_bytes(json);
   plan_print_layouts(json);
   plan_print_transforms(json, "train", "transforms of training: ");
   plan_print_transforms(json, "valid", "transforms of validation: ");

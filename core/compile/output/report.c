@@ -135,16 +135,24 @@ static json_t *describe_fallbacks(const tn_program *p) {
   return list;
 }
 
+/* Operands and results of all launches. */
+static int64_t count_bytes(const tn_program *p) {
+  double bytes = 0;
+  for (int32_t i = 0; i < p->n_steps; i++) bytes += p->steps[i].group->cost.bytes;
+  return (int64_t)bytes;
+}
+
 tn_status tn_program_report(const tn_program *p, json_t **report) {
   char hash[17];
   snprintf(hash, sizeof hash, "%016" PRIx64, p->hash);
   json_t *ops = describe_steps(p), *fallbacks = describe_fallbacks(p);
   *report = NULL;
   if (ops != NULL && fallbacks != NULL)
-    *report = json_pack("{s:s, s:O, s:O, s:i, s:i, s:I, s:I}", "hash", hash, "ops", ops, "fallbacks",
-                        fallbacks, "cuts", (int)count_cuts(p), "launches", (int)p->n_steps, "peak_bytes",
-                        (json_int_t)(p->arena_bytes + p->host_bytes), "bound_bytes",
-                        (json_int_t)(p->bound_bytes + p->host_bytes));
+    *report =
+        json_pack("{s:s, s:O, s:O, s:i, s:i, s:I, s:I, s:I}", "hash", hash, "ops", ops, "fallbacks",
+                  fallbacks, "cuts", (int)count_cuts(p), "launches", (int)p->n_steps, "bytes",
+                  (json_int_t)count_bytes(p), "peak_bytes", (json_int_t)(p->arena_bytes + p->host_bytes),
+                  "bound_bytes", (json_int_t)(p->bound_bytes + p->host_bytes));
   json_decref(ops);
   json_decref(fallbacks);
   return *report != NULL

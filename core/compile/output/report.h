@@ -8,7 +8,8 @@
 
 /* {hash, ops: [{name, op, kernel, backend, layout, flops, bytes, cost_ms, measured,
  * rejected: [{kernel, reason}]}], fallbacks: [{op, layer, where, backend, reason, bytes, launch}], cuts,
- * launches, peak_bytes, bound_bytes}. peak_bytes is the size of the arena and of the host memory.
+ * launches, bytes, peak_bytes, bound_bytes}. bytes is the sum of those of the ops; peak_bytes is the size of
+ * the arena and of the host memory.
  * The caller's reference. */
 tn_status tn_program_report(const tn_program *program, json_t **report);
 

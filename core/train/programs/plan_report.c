@@ -154,6 +154,8 @@ tn_status tn_plan_report(tn_run *run, const tn_device *device, const tn_program_
   json_object_set_new(*json, "states", plan_report_states(set->map));
   json_object_set_new(*json, "backend", json_string(device->backend->item.name));
   json_object_set_new(*json, "device", json_string(device->target.properties.name));
+  json_object_set_new(*json, "fused_bytes", json_integer((json_int_t)set->fused_bytes));
+  json_object_set_new(*json, "samples", json_integer(set->samples));
   json_object_set_new(*json, "cost_ms", json_real(plan_report_cost_ms(program)));
   json_object_set_new(*json, "devices", json_integer(tn_run_ranks(run)));
   json_object_set_new(*json, "transforms", plan_report_transforms(run, set));

@@ -1,5 +1,6 @@
 /* core/train/programs/programs.c: builds the graphs of all programs of a run, and compiles them over one
  * state map. */
+#include "core/compile/output/fused_minimum.h"
 #include "core/train/graphs/device_transforms.h"
 #include "core/train/graphs/low_precision_copies.h"
 #include "core/train/programs/check_model.h"
@@ -32,10 +33,13 @@ static tn_status programs_copy_measures(tn_program_set *set, const tn_model *mod
 
 const char *const tn_graph_passes[] = {"model", "gradients", "precision", "update", "derive", NULL};
 
-/* A dump shows the training step, or the model if the step is not requested. */
+/* Dumps and reports show the training step, or the model if the step is not requested. */
+static int32_t programs_shown(const tn_program_request *request) {
+  return request->batch[TN_PROGRAM_STEP] > 0 ? TN_PROGRAM_STEP : TN_PROGRAM_PREDICT;
+}
+
 static const tn_compile_options *programs_dump_options(const tn_program_request *request, int32_t which) {
-  int32_t shown = request->batch[TN_PROGRAM_STEP] > 0 ? TN_PROGRAM_STEP : TN_PROGRAM_PREDICT;
-  return which == shown ? request->dump : NULL;
+  return which == programs_shown(request) ? request->dump : NULL;
 }
 
 static tn_status programs_dump_graph(const tn_compile_options *dump, int32_t which, const char *pass,
@@ -190,6 +194,7 @@ static tn_status programs_compile_one(tn_run *run, const tn_target *target, cons
   options.layout_map = which == TN_PROGRAM_STEP ? set->map : NULL;
   options.slot_like =
       which != TN_PROGRAM_STEP && programs_is_training(which) ? set->programs[TN_PROGRAM_STEP] : NULL;
+  if (which == programs_shown(request)) TN_TRY(tn_fused_minimum(graphs->v[which], &set->fused_bytes));
   tn_status status = tn_compile(&run->env, program_names[which], run->registry, target, graphs->v[which],
                                 set->map, &options, &set->programs[which]);
   if (status != TN_OK) return tn_wrap(&run->env, status, "%s program", program_names[which]);
@@ -219,6 +224,7 @@ tn_status tn_programs_compile(tn_run *run, const tn_target *target, const tn_pro
   set->arena = tn_arena_new(&run->env);
   set->freeze = &run->settings.freeze;
   memcpy(set->loaders, request->loaders, sizeof set->loaders);
+  set->samples = request->batch[programs_shown(request)];
   for (int32_t i = 0; i < TN_PROGRAMS; i++) set->index[i] = -1;
   tn_status status = tn_state_map_create(&run->env, &set->map);
   if (status == TN_OK) status = programs_build_graphs(run, request, set, &graphs);

@@ -51,6 +51,9 @@ typedef struct tn_program_set {
   int32_t n;
   tn_measure *measures; /* of STEP and EVAL */
   int32_t n_measures;
+  /* Of STEP, or of PREDICT where the step is not requested: */
+  int64_t samples;    /* in a run of the program */
+  double fused_bytes; /* that it moves if everything but its products is fused */
 } tn_program_set;
 
 /* The passes of programs.c, which precede those of tn_compile; NULL-terminated. */

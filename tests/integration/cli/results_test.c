@@ -137,6 +137,24 @@ static void plan_lists_launches_and_their_kernels(void **state) {
   }
 }
 
+static void plan_sets_the_bytes_of_a_step_beside_the_fused_minimum(void **state) {
+  double bytes = 0;
+  (void)state;
+  file_write("digits.ini", digits_ini);
+  const json_t *plan = program_json(0, "plan digits.ini --set backend.use=cpu"),
+               *ops = program_member(plan, "ops");
+  const double fused = program_number(plan, "fused_bytes"), samples = program_number(plan, "samples");
+  for (size_t i = 0; i < json_array_size(ops); i++) bytes += program_number(json_array_get(ops, i), "bytes");
+  assert_int_equal(program_number(plan, "bytes"), bytes);
+  assert_true(0 < fused && fused < bytes);
+  plan = program_json(0, "plan digits.ini --set backend.use=cpu --set data.batch=%d", (int)(2 * samples));
+  assert_true(program_number(plan, "samples") == 2 * samples);
+  assert_true(fused < program_number(plan, "fused_bytes") && program_number(plan, "fused_bytes") < 2 * fused);
+  assert_int_equal(program_run("plan digits.ini --set backend.use=cpu"), 0);
+  assert_non_null(strstr(program_out, "\nbytes a step: "));
+  assert_non_null(strstr(program_out, " a sample), fused minimum "));
+}
+
 static void plan_needs_no_data_and_runs_nothing(void **state) {
   (void)state;
   file_write("digits.ini", digits_ini);
@@ -287,6 +305,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(eval_gives_the_numbers_that_training_recorded, program_open,
                                       program_close),
       cmocka_unit_test_setup_teardown(plan_lists_launches_and_their_kernels, program_open, program_close),
+      cmocka_unit_test_setup_teardown(plan_sets_the_bytes_of_a_step_beside_the_fused_minimum, program_open,
+                                      program_close),
       cmocka_unit_test_setup_teardown(plan_needs_no_data_and_runs_nothing, program_open, program_close),
       cmocka_unit_test_setup_teardown(plan_shows_the_graph_after_a_pass, program_open, program_close),
       cmocka_unit_test_setup_teardown(bench_measures_training_and_inference, program_open, program_close),
