@@ -24,21 +24,37 @@ static void cuda_backend_write_versions(tn_cuda_backend_object *b) {
            (int)(l->lt_version / 100 % 100), (int)(l->lt_version % 100));
 }
 
-static tn_status cuda_backend_open(tn_env *env, const void *options, void **backend) {
+/* The libraries of CUDA are for a device; cuDNN answers without one. */
+static tn_status cuda_backend_start(tn_env *env, const void *options, bool has_device,
+                                    tn_cuda_backend_object **backend) {
   *backend = NULL;
   tn_cuda_backend_object *b = tn_new(env, sizeof *b);
   if (b == NULL) return TN_ENOMEM;
   b->env = *env;
   b->options = options;
-  tn_status status = tn_cuda_libraries_open(env, b->options->libraries, &b->libraries);
+  tn_status status = has_device ? tn_cuda_libraries_open(env, b->options->libraries, &b->libraries) : TN_OK;
   if (status == TN_OK) status = tn_cudnn_backend_open(env, b);
   if (status != TN_OK) {
     cuda_backend_close(env, b);
     return status;
   }
-  cuda_backend_write_versions(b);
   *backend = b;
   return TN_OK;
+}
+
+static tn_status cuda_backend_open(tn_env *env, const void *options, void **backend) {
+  tn_cuda_backend_object *b;
+  tn_status status = cuda_backend_start(env, options, true, &b);
+  *backend = b;
+  if (status == TN_OK) cuda_backend_write_versions(b);
+  return status;
+}
+
+static tn_status cuda_backend_open_described(tn_env *env, const void *options, void **backend) {
+  tn_cuda_backend_object *b;
+  tn_status status = cuda_backend_start(env, options, false, &b);
+  *backend = b;
+  return status;
 }
 
 static tn_status cuda_backend_count(tn_env *env, void *backend, int32_t *count) {
@@ -109,4 +125,5 @@ const tn_backend tn_cuda_backend = {
     .library = cuda_backend_library,
     .finish_prepare = tn_cuda_finish_prepare,
     .memory_info = tn_cuda_memory_info,
+    .open_described = cuda_backend_open_described,
 };

@@ -480,7 +480,7 @@ AT(tn_backend_library, path, 24);
 /* Items: a tn_item, whose struct_size is that of the whole item. They grow at their end; normalize.c copies
  * them into structs of the host's size. */
 
-ITEM(tn_backend, 304);
+ITEM(tn_backend, 312);
 AT(tn_backend, extends, 40);
 AT(tn_backend, accepts, 48);
 AT(tn_backend, open, 56);
@@ -514,6 +514,7 @@ AT(tn_backend, preference, 272);
 AT(tn_backend, event_seconds, 280);
 AT(tn_backend, finish_prepare, 288);
 AT(tn_backend, memory_info, 296);
+AT(tn_backend, open_described, 304);
 
 FROZEN(tn_cuda_grid, 28, 4);
 AT(tn_cuda_grid, blocks, 0);

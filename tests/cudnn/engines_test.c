@@ -103,10 +103,7 @@ static void a_graph_that_is_none_is_declined_with_the_reason_of_cudnn(void **sta
   describe_conv(&g, TN_CUDNN_CONV_FORWARD, TN_F16);
   for (int32_t i = 0; i < TN_CUDNN_OPERATIONS; i++) tn_cudnn_pointwise(&g, CUDNN_POINTWISE_EXP, 0, -1, 2);
   assert_true(g.outgrown);
-  const tn_device_properties p = real_device("made_up_h200");
-  tn_cudnn_engines engines;
-  tn_env env = cuda_rig_env();
-  assert_int_equal(tn_cudnn_find_engines(&env, NULL, &p, &g, false, &engines), TN_EUNSUPPORTED);
+  assert_int_equal(find("made_up_h200", &g, false)->n, 0);
   assert_non_null(strstr(cuda_rig_text, "too many tensors or operations"));
 }
 
@@ -117,12 +114,30 @@ static void a_device_without_its_description_is_declined(void **state) {
   for (int i = 0; i < 2; i++) {
     tn_device_properties p = real_device("made_up_h200");
     tn_cudnn_engines engines;
+    const tn_cuda_backend_object backend = {.cudnn = real_library()};
     tn_env env = cuda_rig_env();
     tn_cudnn_graph g = {0};
     p.details = details[i];
     describe_conv(&g, TN_CUDNN_CONV_FORWARD, TN_F16);
-    assert_int_equal(tn_cudnn_find_engines(&env, NULL, &p, &g, false, &engines), TN_EUNSUPPORTED);
+    assert_int_equal(tn_cudnn_find_engines(&env, &backend, &p, &g, false, &engines), TN_EUNSUPPORTED);
     if (strstr(cuda_rig_text, reasons[i]) == NULL) fail_msg("%s", cuda_rig_text);
+  }
+}
+
+static void a_library_that_is_not_open_is_declined(void **state) {
+  static const tn_cuda_backend_object without_cudnn;
+  const void *const backends[] = {NULL, &without_cudnn};
+  static const char *const reasons[] = {"the backend cuda is not open", "cudnn = no"};
+  const tn_device_properties p = real_device("made_up_h200");
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    tn_cudnn_engines engines;
+    tn_env env = cuda_rig_env();
+    tn_cudnn_graph g = {0};
+    describe_conv(&g, TN_CUDNN_CONV_FORWARD, TN_F16);
+    assert_int_equal(tn_cudnn_find_engines(&env, backends[i], &p, &g, false, &engines), TN_EUNSUPPORTED);
+    if (strstr(cuda_rig_text, reasons[i]) == NULL) fail_msg("%s", cuda_rig_text);
+    assert_int_equal(tn_cudnn_version_of(backends[i]), 0);
   }
 }
 
@@ -177,6 +192,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(answers_are_remembered_by_graph_and_device),
       cmocka_unit_test(a_graph_that_is_none_is_declined_with_the_reason_of_cudnn),
       cmocka_unit_test(a_device_without_its_description_is_declined),
+      cmocka_unit_test(a_library_that_is_not_open_is_declined),
       cmocka_unit_test(engines_make_plans),
       cmocka_unit_test(engines_are_compiled_where_there_is_a_driver),
   };

@@ -250,9 +250,11 @@ static tn_status engines_remember(tn_env *env, tn_cudnn_library *l, const tn_cud
   return engines->n > 0 ? TN_OK : tn_fail(env, TN_EUNSUPPORTED, NULL, "%s", engines->reason);
 }
 
-static tn_status engines_ask_library(tn_env *env, tn_cudnn_library *l, const tn_device_properties *device,
-                                     const tn_cudnn_graph *g, bool exact, tn_cudnn_engines *engines) {
+tn_status tn_cudnn_find_engines(tn_env *env, const void *backend, const tn_device_properties *device,
+                                const tn_cudnn_graph *g, bool exact, tn_cudnn_engines *engines) {
   engines->n = 0;
+  if (backend == NULL) return tn_fail(env, TN_EUNSUPPORTED, NULL, "the backend cuda is not open");
+  tn_cudnn_library *l = ((const tn_cuda_backend_object *)backend)->cudnn;
   if (l == NULL) return tn_fail(env, TN_EUNSUPPORTED, NULL, "[backend.cuda] cudnn = no");
   if (*l->absent) return tn_fail(env, TN_EUNSUPPORTED, NULL, "%s", l->absent);
   if (device->details == NULL)
@@ -269,30 +271,9 @@ static tn_status engines_ask_library(tn_env *env, tn_cudnn_library *l, const tn_
   return status;
 }
 
-/* Without a backend nothing is remembered here; the host remembers the answers of queries. */
-tn_status tn_cudnn_find_engines(tn_env *env, const void *backend, const tn_device_properties *device,
-                                const tn_cudnn_graph *g, bool exact, tn_cudnn_engines *engines) {
-  tn_cudnn_library alone;
-  if (backend != NULL)
-    return engines_ask_library(env, ((const tn_cuda_backend_object *)backend)->cudnn, device, g, exact,
-                               engines);
-  tn_cudnn_library_open("", &alone);
-  tn_status status = engines_ask_library(env, &alone, device, g, exact, engines);
-  tn_cudnn_forget_engines(&alone);
-  tn_cudnn_library_close(&alone);
-  return status;
-}
-
 int64_t tn_cudnn_version_of(const void *backend) {
-  tn_cudnn_library alone;
-  if (backend != NULL) {
-    const tn_cudnn_library *l = ((const tn_cuda_backend_object *)backend)->cudnn;
-    return l == NULL || *l->absent ? 0 : l->version;
-  }
-  tn_cudnn_library_open("", &alone);
-  int64_t version = *alone.absent ? 0 : alone.version;
-  tn_cudnn_library_close(&alone);
-  return version;
+  const tn_cudnn_library *l = backend != NULL ? ((const tn_cuda_backend_object *)backend)->cudnn : NULL;
+  return l == NULL || *l->absent ? 0 : l->version;
 }
 
 /* ---- offering ---- */

@@ -1,9 +1,8 @@
 /* backends/cuda/cudnn/library.h: cuDNN 9, opened where it is found.
  *
  * cuDNN is optional: without it the kernels of ../kernels compute convolutions and attention. It is opened
- * once for each backend object, and for each query about a device that a file describes, where no backend is
- * open. It stays loaded until the process ends: its threads and its copy of the CUDA runtime outlive any
- * handle. */
+ * once for each backend object. It stays loaded until the process ends: its threads and its copy of the CUDA
+ * runtime outlive any handle. */
 #ifndef TN_BACKENDS_CUDA_CUDNN_LIBRARY_H
 #define TN_BACKENDS_CUDA_CUDNN_LIBRARY_H
 

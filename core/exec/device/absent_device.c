@@ -1,5 +1,5 @@
 /* core/exec/device/absent_device.c: a device that a file describes. It has kernels and properties, so
- * programs can be compiled for it, but no backend is open. */
+ * programs can be compiled for it; of its backend there is at most an object for queries. */
 #include "core/exec/device/device.h"
 
 #include <string.h>
@@ -54,7 +54,8 @@ static tn_status absent_list_families(tn_device *device, tn_registry *registry, 
   device->target.n_families = names.n;
   void **selves = tn_arena_alloc(arena, (size_t)names.n * sizeof *selves);
   if (selves == NULL) return TN_ENOMEM;
-  selves[0] = device->extension_self; /* NULL without an extension: nothing is open */
+  selves[0] = device->extension_self;
+  selves[device->target.n_own - 1] = device->self; /* NULL where no backend answers queries */
   device->target.selves = selves;
   return TN_OK;
 }
@@ -74,20 +75,25 @@ static tn_status absent_check_kernels(tn_device *device, tn_registry *registry, 
       file->family);
 }
 
-/* The backend that stands for the family: a name. */
-static tn_status absent_name_backend(tn_device *device, const tn_device_file *file) {
+/* The backend that stands for the family: a name, and the end of the object for queries. */
+static tn_status absent_open_backend(tn_device *device, tn_registry *registry,
+                                     const tn_device_request *request, const tn_device_file *file) {
+  const tn_entry *entry = NULL;
   tn_backend *backend = tn_arena_alloc(&device->memory, sizeof *backend);
   if (backend == NULL) return TN_ENOMEM;
   backend->item = (tn_item)TN_ITEM_PLAIN(tn_backend, TN_BACKEND, file->family, "described by a file");
   device->backend = backend;
-  return TN_OK;
+  if (!tn_registry_has(registry, TN_BACKEND, file->family)) return TN_OK;
+  TN_TRY(tn_registry_find(registry, &device->env, TN_BACKEND, file->family, &entry));
+  backend->close = ((const tn_backend *)entry->item)->close;
+  return tn_device_open_described(device, request, (const tn_backend *)entry->item);
 }
 
 static tn_status absent_describe(tn_device *device, tn_registry *registry, const tn_device_request *request,
                                  const char *path) {
   tn_device_file file;
   TN_TRY(tn_device_file_read(&device->env, &device->memory, path, &file));
-  TN_TRY(absent_name_backend(device, &file));
+  TN_TRY(absent_open_backend(device, registry, request, &file));
   TN_TRY(absent_open_extension(device, registry, request, &file));
   TN_TRY(absent_list_families(device, registry, &file));
   TN_TRY(absent_check_kernels(device, registry, &file));

@@ -96,6 +96,14 @@ tn_status tn_device_open_extension(tn_device *device, const tn_device_request *r
   return open_backend(device, request, extension, &device->extension_self, &device->extension_libraries);
 }
 
+tn_status tn_device_open_described(tn_device *device, const tn_device_request *request,
+                                   const tn_backend *backend) {
+  const void *options = NULL;
+  if (backend->open_described == NULL) return TN_OK;
+  TN_TRY(fill_backend_options(device, request, backend, &options));
+  return backend->open_described(&device->env, options, &device->self);
+}
+
 /* The family of an extension must not be an extension itself, since that has no devices. */
 static tn_status check_family(tn_device *device) {
   const tn_backend *b = device->backend;

@@ -16,7 +16,7 @@ typedef struct tn_device {
   tn_arena memory;                             /* of options and names */
   const tn_backend *backend;                   /* of the family */
   const tn_backend *extension;                 /* if the name is that of an extension; else NULL */
-  void *self, *extension_self;                 /* the backends' objects */
+  void *self, *extension_self;                 /* the backends' objects; self also of open_described */
   const char *libraries, *extension_libraries; /* "oneDNN 2.6.3"; NULL: the backend is not open */
   int32_t index;
   void *device; /* NULL: not open */
@@ -84,6 +84,11 @@ tn_status tn_device_from_file(tn_env *env, tn_registry *registry, const tn_devic
 /* Opens a backend that extends the device's family. */
 tn_status tn_device_open_extension(tn_device *device, const tn_device_request *request,
                                    const tn_backend *extension);
+
+/* Makes the object of an installed backend for queries about a device that a file describes, if the backend
+ * has such objects. tn_device_destroy closes it by device->backend. */
+tn_status tn_device_open_described(tn_device *device, const tn_device_request *request,
+                                   const tn_backend *backend);
 
 /* The fallback that the request asks for, if there is one. next: index of the first name to try. */
 tn_status tn_device_find_fallback(tn_env *env, tn_registry *registry, const tn_device_request *request,

@@ -38,7 +38,8 @@ static tn_status devices_check_backend_sections(tn_run *run, const tn_words *nam
  * has none: its libraries are unknown. Deterministic runs measure nothing, since measurements vary. */
 static tn_status devices_open_tuner(tn_run *run, tn_device *device, const char *folder) {
   const tn_backend_section *s = &run->settings.backend;
-  if (s->autotune == TN_AUTOTUNE_NO || device->self == NULL || run->settings.run.deterministic) return TN_OK;
+  bool described = device->libraries == NULL;
+  if (s->autotune == TN_AUTOTUNE_NO || described || run->settings.run.deterministic) return TN_OK;
   return tn_tune_open(device, folder, s->autotune == TN_AUTOTUNE_YES && !run->planning);
 }
 

@@ -217,6 +217,11 @@ typedef struct tn_backend {
   /* Optional: the bytes of device memory that are free now, and that the device has. Other processes, the
    * driver and libraries take some of it; reports of runs show how much. TN_EUNSUPPORTED: unknown. */
   tn_status (*memory_info)(tn_env *env, void *device, int64_t *free_bytes, int64_t *all_bytes);
+
+  /* Optional: an object for the `query` of kernels alone, about a device that a file describes (`tenon plan
+   * --device`). Options apply; no device and no driver is needed. The host calls no other callback about the
+   * object than `close`. NULL: such a query gets no object. */
+  tn_status (*open_described)(tn_env *env, const void *options, void **backend);
 } tn_backend;
 
 /* Options that the host sets from [run] for every backend that declares them: `threads` (int), where the host

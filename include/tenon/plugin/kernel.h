@@ -140,7 +140,7 @@ struct tn_query {
   uint32_t struct_size;
   const tn_match *match;
   const tn_device_properties *device;
-  void *backend; /* object of the backend of the kernel's family; NULL: that backend is not open */
+  void *backend; /* object of the backend of the kernel's family, of open or open_described; NULL: none */
 };
 /* Offers one variant. */
 static inline void tn_add_variant(tn_query *q, const tn_variant *v) { q->env.api->variant(q, v); }
