@@ -115,6 +115,29 @@ static void plan_print_bytes(const json_t *json) {
   printf("\n");
 }
 
+static void plan_print_policy(const char *policy, const json_t *plan) {
+  printf("%s: %lld launches, %.4g ms, %.0f MiB", policy,
+         json_integer_value(json_object_get(plan, "launches")),
+         json_number_value(json_object_get(plan, "cost_ms")),
+         json_number_value(json_object_get(plan, "peak_bytes")) / 1048576.0);
+}
+
+/* "bf16: 194 launches, 4.6 ms, 1759 MiB; fp16 with loss scaling: 162, ...", where the other takes less time.
+ */
+static void plan_print_other_policy(const json_t *json) {
+  const json_t *other = json_object_get(json, "other_policy");
+  char name[64];
+  if (other == NULL || json_number_value(json_object_get(other, "cost_ms")) >=
+                           json_number_value(json_object_get(json, "cost_ms")))
+    return;
+  snprintf(name, sizeof name, "%s%s", json_string_value(json_object_get(other, "policy")),
+           json_is_true(json_object_get(other, "scales_loss")) ? " with loss scaling" : "");
+  plan_print_policy(json_string_value(json_object_get(json, "precision")), json);
+  printf("; ");
+  plan_print_policy(name, other);
+  printf("\n");
+}
+
 /* Reorders in a step, and states with another layout than row-major. */
 static void plan_print_layouts(const json_t *json) {
   const json_t *ops = json_object_get(json, "ops"), *states = json_object_get(json, "states");
@@ -160,6 +183,7 @@ static void plan_print(const char *text, const char *summary) {
          json_integer_value(json_object_get(json, "launches")),
          json_array_size(json_object_get(json, "fallbacks")),
          json_string_value(json_object_get(json, "hash")));
+  plan_print_other_policy(json);
   plan_print_bytes(json);
   plan_print_layouts(json);
   plan_print_transforms(json, "train", "transforms of training: ");

@@ -83,6 +83,12 @@ static int32_t cuda_backend_library(tn_env *env, void *backend, int32_t index, t
   return 1;
 }
 
+static const char *cuda_backend_better_policy(tn_env *env, void *backend, const tn_device_properties *device,
+                                              const char *policy, const char *op) {
+  (void)env;
+  return tn_cudnn_better_policy(backend, device, policy, op);
+}
+
 static const tn_option options[] = {
     TN_OPT(tn_cuda_options, libraries, TN_OPT_TEXT, "", NULL,
            "folders, separated by ':', where the libraries of CUDA are looked for first"),
@@ -126,4 +132,5 @@ const tn_backend tn_cuda_backend = {
     .finish_prepare = tn_cuda_finish_prepare,
     .memory_info = tn_cuda_memory_info,
     .open_described = cuda_backend_open_described,
+    .better_policy = cuda_backend_better_policy,
 };

@@ -310,7 +310,7 @@ AT(tn_variant, capturable, 76);
 AT(tn_variant, folded_bytes, 80);
 AT(tn_variant, plain_sums, 88);
 
-SIZED(tn_run_info, 216);
+SIZED(tn_run_info, 224);
 AT(tn_run_info, name, 8);
 AT(tn_run_info, folder, 16);
 AT(tn_run_info, epochs, 24);
@@ -341,6 +341,7 @@ AT(tn_run_info, replayed, 188);
 AT(tn_run_info, remarks, 192);
 AT(tn_run_info, frozen, 200);
 AT(tn_run_info, use, 208);
+AT(tn_run_info, better_policy, 216);
 
 SIZED(tn_event, 112);
 AT(tn_event, kind, 4);
@@ -480,7 +481,7 @@ AT(tn_backend_library, path, 24);
 /* Items: a tn_item, whose struct_size is that of the whole item. They grow at their end; normalize.c copies
  * them into structs of the host's size. */
 
-ITEM(tn_backend, 312);
+ITEM(tn_backend, 320);
 AT(tn_backend, extends, 40);
 AT(tn_backend, accepts, 48);
 AT(tn_backend, open, 56);
@@ -515,6 +516,7 @@ AT(tn_backend, event_seconds, 280);
 AT(tn_backend, finish_prepare, 288);
 AT(tn_backend, memory_info, 296);
 AT(tn_backend, open_described, 304);
+AT(tn_backend, better_policy, 312);
 
 FROZEN(tn_cuda_grid, 28, 4);
 AT(tn_cuda_grid, blocks, 0);

@@ -80,6 +80,15 @@ static void banner_print_run(const banner *to, const tn_run_info *run) {
   banner_print(to, "run", text);
 }
 
+static void banner_print_policy(const banner *to, const tn_run_info *run) {
+  char text[LINE];
+  if (*run->better_policy == '\0') return;
+  snprintf(text, sizeof text,
+           "in %s this device has more kernels for ops of this model: `tenon plan` sets both side by side",
+           run->better_policy);
+  banner_print(to, "note", text);
+}
+
 /* A line each; a resumed run says what it does otherwise than before. */
 static void banner_print_remarks(const banner *to, const char *remarks) {
   char text[LINE];
@@ -102,5 +111,6 @@ void observer_print_banner(FILE *file, const tn_run_info *run, int columns) {
            (double)run->planned_bytes / 1048576.0);
   banner_print(to, "model", text);
   banner_print_run(to, run);
+  banner_print_policy(to, run);
   banner_print_remarks(to, run->remarks);
 }

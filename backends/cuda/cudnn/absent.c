@@ -18,6 +18,15 @@ int32_t tn_cudnn_describe_library(const tn_cuda_backend_object *backend, tn_back
   return 0;
 }
 
+const char *tn_cudnn_better_policy(const tn_cuda_backend_object *backend, const tn_device_properties *device,
+                                   const char *policy, const char *op) {
+  (void)backend;
+  (void)device;
+  (void)policy;
+  (void)op;
+  return NULL;
+}
+
 tn_status tn_cudnn_finish_prepare(tn_env *env, tn_cuda_device *device) {
   (void)env;
   (void)device;

@@ -1,6 +1,8 @@
 /* backends/cuda/cudnn/backend.c: see backend.h. */
 #include "backends/cuda/cudnn/backend.h"
 
+#include <string.h>
+
 #include "backends/cuda/cudnn/engines.h"
 #include "backends/cuda/cudnn/library.h"
 
@@ -29,4 +31,12 @@ int32_t tn_cudnn_describe_library(const tn_cuda_backend_object *backend, tn_back
   library->version = backend->cudnn->version_text;
   library->path = backend->cudnn->path;
   return 1;
+}
+
+/* Fusions of convolutions with batch norms have engines for f16 alone, on compute capability 8 and 9. */
+const char *tn_cudnn_better_policy(const tn_cuda_backend_object *backend, const tn_device_properties *device,
+                                   const char *policy, const char *op) {
+  if (backend->cudnn == NULL || *backend->cudnn->absent) return NULL;
+  if (device->arch < 80 || device->arch > 90 || strcmp(policy, "bf16") != 0) return NULL;
+  return strcmp(op, "conv2d") == 0 ? "fp16" : NULL;
 }

@@ -75,7 +75,7 @@ static tn_status absent_check_kernels(tn_device *device, tn_registry *registry, 
       file->family);
 }
 
-/* The backend that stands for the family: a name, and the end of the object for queries. */
+/* The backend that stands for the family: a name, and what concerns the object for queries. */
 static tn_status absent_open_backend(tn_device *device, tn_registry *registry,
                                      const tn_device_request *request, const tn_device_file *file) {
   const tn_entry *entry = NULL;
@@ -85,8 +85,11 @@ static tn_status absent_open_backend(tn_device *device, tn_registry *registry,
   device->backend = backend;
   if (!tn_registry_has(registry, TN_BACKEND, file->family)) return TN_OK;
   TN_TRY(tn_registry_find(registry, &device->env, TN_BACKEND, file->family, &entry));
-  backend->close = ((const tn_backend *)entry->item)->close;
-  return tn_device_open_described(device, request, (const tn_backend *)entry->item);
+  const tn_backend *installed = (const tn_backend *)entry->item;
+  backend->close = installed->close;
+  TN_TRY(tn_device_open_described(device, request, installed));
+  if (device->self != NULL) backend->better_policy = installed->better_policy;
+  return TN_OK;
 }
 
 static tn_status absent_describe(tn_device *device, tn_registry *registry, const tn_device_request *request,

@@ -5,6 +5,7 @@
 #include "core/train/commands/mistakes.h"
 #include "core/train/distributed/devices.h"
 #include "core/train/loop/feeder.h"
+#include "core/train/programs/other_policy.h"
 #include "core/train/programs/plan_report.h"
 #include "core/train/result.h"
 
@@ -40,11 +41,17 @@ static bool plan_command_has_loss(const tn_run *run) {
   return model && tn_section_key(model, "loss") != NULL;
 }
 
-static tn_status plan_command_report(tn_run *run, const tn_device *device, const tn_program_set *set,
-                                     char **text) {
+/* Where a pass is dumped, the programs are not planned under another policy. */
+static tn_status plan_command_report(tn_run *run, const tn_device *device, const tn_program_request *request,
+                                     const tn_program_set *set, char **text) {
   json_t *json = NULL;
-  TN_TRY(tn_plan_report(run, device, set, tn_run_input_slots(run, tn_run_steps_per_launch(run)), &json));
-  return tn_json_take(run, json, text);
+  int32_t slots = tn_run_input_slots(run, tn_run_steps_per_launch(run));
+  TN_TRY(tn_plan_report(run, device, set, slots, &json));
+  tn_status status =
+      request->dump != NULL ? TN_OK : tn_other_policy_report(run, device, request, set, slots, json);
+  if (status == TN_OK) return tn_json_take(run, json, text);
+  json_decref(json);
+  return status;
 }
 
 /* `name` must be a pass, "" or NULL. */
@@ -92,7 +99,7 @@ tn_status tn_run_plan(tn_run *run, const tn_plan_options *given, char **json, ch
     request.loaders[split] = loaders[split];
   }
   if (status == TN_OK) status = tn_programs_build(run, &device->target, &request, &set);
-  if (status == TN_OK) status = plan_command_report(run, device, &set, json);
+  if (status == TN_OK) status = plan_command_report(run, device, &request, &set, json);
   if (status == TN_OK && dump) {
     *dump = tn_text_take(&text);
     if (*dump == NULL) status = TN_ENOMEM;

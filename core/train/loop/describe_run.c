@@ -1,5 +1,6 @@
 /* core/train/loop/describe_run.c: the facts about a run that its observers get. */
 #include "core/train/loop/training.h"
+#include "core/train/programs/other_policy.h"
 
 static const char *describe_text(const char *text) { return text != NULL ? text : ""; }
 
@@ -42,6 +43,11 @@ int64_t tn_training_planned_bytes(const tn_training *t) {
   return tn_executor_planned_bytes(t->set.map, t->set.list, t->set.n, t->slots, direct);
 }
 
+static const char *describe_better_policy(const tn_training *t) {
+  const tn_precision *policy = tn_other_policy(t->run, t->device, &t->set);
+  return policy != NULL ? policy->item.name : "";
+}
+
 tn_status tn_training_start_observers(tn_training *t) {
   tn_run *run = t->run;
   tn_run_info info = {.struct_size = sizeof info,
@@ -58,7 +64,8 @@ tn_status tn_training_start_observers(tn_training *t) {
                       .resumed = t->resumed,
                       .replayed = run->recorded_choices != NULL,
                       .remarks = describe_text(run->remarks),
-                      .frozen = tn_programs_frozen(&t->set)};
+                      .frozen = tn_programs_frozen(&t->set),
+                      .better_policy = describe_better_policy(t)};
   describe_device(t, &info);
   describe_data(t, &info);
   describe_output(run, &info);

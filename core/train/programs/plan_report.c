@@ -133,8 +133,7 @@ static int64_t plan_report_batch_bytes(const tn_program *program) {
 
 /* ---- all ---- */
 
-/* The launches of a step one after the other. */
-static double plan_report_cost_ms(const tn_program *program) {
+double tn_plan_cost_ms(const tn_program *program) {
   double cost_s = 0;
   for (int32_t i = 0; i < program->n_steps; i++) cost_s += program->steps[i].group->choice.cost_s;
   return cost_s * 1e3;
@@ -156,7 +155,8 @@ tn_status tn_plan_report(tn_run *run, const tn_device *device, const tn_program_
   json_object_set_new(*json, "device", json_string(device->target.properties.name));
   json_object_set_new(*json, "fused_bytes", json_integer((json_int_t)set->fused_bytes));
   json_object_set_new(*json, "samples", json_integer(set->samples));
-  json_object_set_new(*json, "cost_ms", json_real(plan_report_cost_ms(program)));
+  json_object_set_new(*json, "precision", json_string(run->settings.precision->item.name));
+  json_object_set_new(*json, "cost_ms", json_real(tn_plan_cost_ms(program)));
   json_object_set_new(*json, "devices", json_integer(tn_run_ranks(run)));
   json_object_set_new(*json, "transforms", plan_report_transforms(run, set));
   json_object_set_new(*json, "batch_bytes", json_integer(plan_report_batch_bytes(program)));

@@ -219,9 +219,15 @@ typedef struct tn_backend {
   tn_status (*memory_info)(tn_env *env, void *device, int64_t *free_bytes, int64_t *all_bytes);
 
   /* Optional: an object for the `query` of kernels alone, about a device that a file describes (`tenon plan
-   * --device`). Options apply; no device and no driver is needed. The host calls no other callback about the
-   * object than `close`. NULL: such a query gets no object. */
+   * --device`). Options apply; no device and no driver is needed. Of the callbacks about a backend
+   * the host calls only `better_policy` and `close` with it. NULL: such a query gets no object. */
   tn_status (*open_described)(tn_env *env, const void *options, void **backend);
+
+  /* Optional: the precision policy under which these devices have kernels for an op ("conv2d") that they lack
+   * under `policy` ("bf16"), or NULL. `tenon plan` plans a training step with such an op under both policies
+   * and tells what the other one gives. `backend`: the object of open or open_described. */
+  const char *(*better_policy)(tn_env *env, void *backend, const tn_device_properties *device,
+                               const char *policy, const char *op);
 } tn_backend;
 
 /* Options that the host sets from [run] for every backend that declares them: `threads` (int), where the host
