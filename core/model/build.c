@@ -56,7 +56,7 @@ static tn_status model_build_parts(tn_model_scope *scope, tn_model *model) {
 static tn_status model_prepare_inputs(tn_assembly *a, tn_model *model) {
   const tn_prepared_inputs *prepared = a->request->prepared;
   tn_status status = prepared != NULL ? prepared->emit(a->b, a->request) : TN_OK;
-  model->first_node = model->graph->nodes.n;
+  model->first_value = (tn_val)model->graph->values.n;
   return status;
 }
 

@@ -75,7 +75,7 @@ typedef struct tn_model {
   tn_measure *measures; /* losses first */
   int32_t n_measures;
   tn_val loss_weights; /* f32[losses], of this rank and micro-batch; 0 with one micro-batch */
-  size_t first_node;   /* the nodes before this one prepare inputs */
+  tn_val first_value;  /* values with smaller numbers prepare inputs */
 } tn_model;
 
 /* Builds the graph. Output "output" is the value of the last layer. If `measured`, every measure has its

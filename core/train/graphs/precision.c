@@ -19,7 +19,7 @@
 
 typedef struct tn_precision_pass {
   const tn_settings *settings;
-  size_t begin, end;  /* the policy is asked for the nodes from `begin` to `end` - 1 */
+  tn_val begin, end;  /* the policy is asked for the makers of the values from `begin` to `end` - 1 */
   tn_val *cast;       /* [value * TN_DTYPES + dtype]: an earlier cast; 0: there is no cast yet */
   const bool *leaves; /* per old value: it is an output or committed */
 } tn_precision_pass;
@@ -50,9 +50,11 @@ static bool precision_changes_node(const tn_settings *s, const tn_graph *g, cons
 }
 
 /* Whether the policy changes any operand of the graph. */
-static bool precision_changes_graph(const tn_settings *s, const tn_graph *g, size_t begin, size_t end) {
-  for (size_t i = begin; i < g->nodes.n && i < end; i++)
-    if (precision_changes_node(s, g, &g->nodes.v[i])) return true;
+static bool precision_changes_graph(const tn_settings *s, const tn_graph *g, tn_val begin, tn_val end) {
+  for (size_t i = 0; i < g->nodes.n; i++) {
+    const tn_gnode *node = &g->nodes.v[i];
+    if (node->first_out >= begin && node->first_out < end && precision_changes_node(s, g, node)) return true;
+  }
   return false;
 }
 
@@ -98,8 +100,7 @@ static tn_status precision_ask_policy(const tn_rewrite *r, const tn_precision_pa
   w->dtype[i] = TN_ANY;
   if (!precision_is_float_operand(r->from, node, i)) return TN_OK;
   int32_t dtype = tn_graph_type(r->from, node->in[i])->dtype;
-  size_t number = (size_t)(node - r->from->nodes.v);
-  if (number < p->begin || number >= p->end) return w->dtype[i] = dtype, TN_OK;
+  if (node->first_out < p->begin || node->first_out >= p->end) return w->dtype[i] = dtype, TN_OK;
   int32_t decided = precision_call_policy(p->settings, node, i, dtype);
   TN_TRY(precision_check_decision(r, node, i, decided));
   w->tf32 |= decided == TN_PRECISION_TF32;
@@ -264,7 +265,7 @@ static void precision_mark_leaving(const tn_graph *g, size_t n_outputs, bool *le
 }
 
 /* The outputs from number `n_outputs` on keep the dtypes in which they are computed. */
-static tn_status precision_rewrite_graph(tn_env *env, const tn_settings *settings, size_t begin, size_t end,
+static tn_status precision_rewrite_graph(tn_env *env, const tn_settings *settings, tn_val begin, tn_val end,
                                          size_t n_outputs, tn_graph **graph) {
   tn_graph *from = *graph, *to = NULL;
   if (settings->precision == NULL || !precision_changes_graph(settings, from, begin, end)) return TN_OK;
@@ -284,7 +285,7 @@ static tn_status precision_rewrite_graph(tn_env *env, const tn_settings *setting
   return TN_OK;
 }
 
-tn_status tn_pass_precision(tn_env *env, const tn_settings *settings, size_t begin, size_t end,
+tn_status tn_pass_precision(tn_env *env, const tn_settings *settings, tn_val begin, tn_val end,
                             tn_graph **graph) {
   return precision_rewrite_graph(env, settings, begin, end, (*graph)->outputs.n, graph);
 }
@@ -312,7 +313,8 @@ static void precision_take_outputs(tn_training_graph *t, size_t first) {
 tn_status tn_training_precision(tn_training_graph *t) {
   size_t first = t->model->graph->outputs.n;
   TN_TRY(precision_add_outputs(t));
-  TN_TRY(precision_rewrite_graph(t->env, t->settings, t->model->first_node, SIZE_MAX, first + (t->scale != 0),
+  TN_TRY(precision_rewrite_graph(t->env, t->settings, t->model->first_value,
+                                 (tn_val)t->model->graph->values.n, first + (t->scale != 0),
                                  &t->model->graph));
   precision_take_outputs(t, first);
   return TN_OK;

@@ -68,10 +68,11 @@ tn_status tn_update_emit(tn_training_graph *t, tn_update_info *info);
 /* The same for every micro-batch but the last: adds the gradients to those of earlier micro-batches. */
 tn_status tn_accumulate_emit(tn_training_graph *t);
 
-/* Pass `precision`: asks the policy for the dtype of every float operand of the nodes from number `begin` to
- * `end` - 1, and inserts casts. Other nodes keep the dtypes of their operands: transforms of the data, which
- * give the values of the host. Replaces *graph, unless the policy changes no operand. */
-tn_status tn_pass_precision(tn_env *env, const tn_settings *settings, size_t begin, size_t end,
+/* Pass `precision`: asks the policy for the dtype of every float operand of the nodes that make the values
+ * from number `begin` to `end` - 1, and inserts casts. Other nodes keep the dtypes of their operands:
+ * transforms of the data, which give the values of the host. Replaces *graph, unless the policy changes no
+ * operand. */
+tn_status tn_pass_precision(tn_env *env, const tn_settings *settings, tn_val begin, tn_val end,
                             tn_graph **graph);
 
 /* The graph that averages running statistics (buffers of float type) over ranks, but for those that `freeze`

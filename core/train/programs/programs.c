@@ -75,10 +75,10 @@ static tn_status programs_emit_update(tn_run *run, int32_t which, tn_program_set
  */
 static tn_status programs_emit_forward(tn_run *run, int32_t which, tn_model *model,
                                        const tn_compile_options *dump) {
-  size_t end = which == TN_PROGRAM_WEIGH ? model->graph->nodes.n : SIZE_MAX;
+  tn_val end = (tn_val)model->graph->values.n; /* of the model */
   if (which == TN_PROGRAM_WEIGH) TN_TRY(tn_model_weigh(&run->env, model));
   TN_TRY(programs_dump_graph(dump, which, "gradients", model->graph));
-  TN_TRY(tn_pass_precision(&run->env, &run->settings, model->first_node, end, &model->graph));
+  TN_TRY(tn_pass_precision(&run->env, &run->settings, model->first_value, end, &model->graph));
   TN_TRY(programs_dump_graph(dump, which, "precision", model->graph));
   return programs_dump_graph(dump, which, "update", model->graph);
 }

@@ -36,6 +36,24 @@ static void so_it_is_with_micro_batches_ranks_and_low_precision(void **state) {
   train_both_ways("sim", 5, "--set backend.sim.order=lazy --set backend.capture=no --set data.workers=0");
 }
 
+/* Differentiation replaces global_avg_pool by its decomposition, and moves the states of the model to the
+ * front of the graph. The policy must tell the model from the transforms all the same: the products of resize
+ * have sums up to 2^24, which only f32 holds. */
+static void low_precision_leaves_them_in_f32_whatever_the_model_has(void **state) {
+  (void)state;
+  static const char deep_model[] =
+      "[run]\nname = run\nepochs = 1\nseed = 3\n[data]\nsource = digits\nepoch = 40\nbatch = 8\nworkers = 1\n"
+      "transforms = resize([33, 19]), to_float\n[data.valid]\nbatch = 20\nepoch = 20\n"
+      "[model]\ninputs = image: f32[1, 33, 19]\nlayers =\n"
+      "    c1: conv2d(4, kernel=3)\n    n1: batch_norm\n    relu\n"
+      "    c2: conv2d(4, kernel=3)\n    n2: batch_norm\n    relu\n"
+      "    c3: conv2d(4, kernel=3)\n    n3: batch_norm\n    global_avg_pool\n    fc: linear(10)\n"
+      "loss = cross_entropy\n[optimizer]\ntype = sgd\nlr = 0.05\n";
+  file_write("model.ini", deep_model);
+  train_both_ways("cpu", 2, "--set precision.policy=bf16");
+  train_both_ways("sim", 2, "--set precision.policy=fp16");
+}
+
 static void evaluation_uses_them(void **state) {
   (void)state;
   write_model(chain, 36, 36);
@@ -117,6 +135,7 @@ int main(void) {
       CASE(each_transform_has_the_bits_of_the_host),
       CASE(every_suffix_of_a_chain_has_the_bits_of_the_host),
       CASE(so_it_is_with_micro_batches_ranks_and_low_precision),
+      CASE(low_precision_leaves_them_in_f32_whatever_the_model_has),
       CASE(evaluation_uses_them),
       CASE(the_plan_says_where_transforms_run),
       CASE(a_plan_without_data_has_all_transforms_on_the_host),

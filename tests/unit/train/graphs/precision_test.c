@@ -43,7 +43,7 @@ typedef int32_t policy(const void *options, const tn_precision_site *site);
 static tn_graph *apply(policy *decide, tn_graph *graph) {
   const tn_precision precision = {.item = {.name = "made-up"}, .decide = decide};
   const tn_settings settings = {.precision = &precision};
-  rig_expect_ok(tn_pass_precision(&R.env, &settings, 0, SIZE_MAX, &graph));
+  rig_expect_ok(tn_pass_precision(&R.env, &settings, 0, UINT32_MAX, &graph));
   return graph;
 }
 
@@ -306,7 +306,7 @@ static void an_op_without_math_works_in_f32(void **state) {
   expect(tf32_everywhere, text, text);
 }
 
-/* Nodes 0 to 2 are the model's; later nodes are an update, which works in f32. */
+/* Values 1 to 3 are the model's; later ones are an update's, which works in f32. */
 static void the_policy_does_not_decide_updates(void **state) {
   (void)state;
   const tn_precision precision = {.item = {.name = "made-up"}, .decide = products_and_followers};
@@ -316,7 +316,7 @@ static void the_policy_does_not_decide_updates(void **state) {
                               "%3: f32[2, 2] = matmul(x, a)\n"
                               "%4: f32[2, 2] = matmul(%3, %3)\n"
                               "commit a = %4\n");
-  rig_expect_ok(tn_pass_precision(&R.env, &settings, 0, 3, &graph));
+  rig_expect_ok(tn_pass_precision(&R.env, &settings, 0, 4, &graph));
   rig_expect_text(graph, "x: f32[2, 2] = input(name=x)\n"
                          "a: f32[2, 2] = state(path=a)\n"
                          "%3: f16[2, 2] = cast(x, to=f16)\n"
@@ -345,7 +345,7 @@ static void refuse(policy *decide, const char *message) {
                               "%2: f32[2] = relu(x)\n"
                               "output y = %2\n"),
            *given = graph;
-  rig_expect_error(tn_pass_precision(&R.env, &settings, 0, SIZE_MAX, &graph), TN_EINVAL, message);
+  rig_expect_error(tn_pass_precision(&R.env, &settings, 0, UINT32_MAX, &graph), TN_EINVAL, message);
   assert_ptr_equal(graph, given);
   tn_graph_destroy(graph);
 }
