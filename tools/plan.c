@@ -138,6 +138,14 @@ static void plan_print_other_policy(const json_t *json) {
   printf("\n");
 }
 
+/* Launches that run once. */
+static void plan_print_constants(const json_t *json) {
+  size_t n = json_array_size(json_object_get(json, "constants"));
+  if (n > 0)
+    printf("%zu launch%s before the first step alone, %.3f MiB kept\n", n, n == 1 ? "" : "es",
+           json_number_value(json_object_get(json, "constant_bytes")) / 1048576.0);
+}
+
 /* Reorders in a step, and states with another layout than row-major. */
 static void plan_print_layouts(const json_t *json) {
   const json_t *ops = json_object_get(json, "ops"), *states = json_object_get(json, "states");
@@ -185,6 +193,7 @@ static void plan_print(const char *text, const char *summary) {
          json_string_value(json_object_get(json, "hash")));
   plan_print_other_policy(json);
   plan_print_bytes(json);
+  plan_print_constants(json);
   plan_print_layouts(json);
   plan_print_transforms(json, "train", "transforms of training: ");
   plan_print_transforms(json, "valid", "transforms of validation: ");

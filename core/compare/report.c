@@ -63,11 +63,19 @@ static void report_add_finding(const tn_compared_launch *one, json_t *op) {
   json_decref(judged);
 }
 
+/* A launch of a run, or one of a constant. */
+static json_t *report_description(const json_t *report, size_t index) {
+  const json_t *ops = json_object_get(report, "ops");
+  size_t n = json_array_size(ops);
+  return index < n ? json_array_get(ops, index)
+                   : json_array_get(json_object_get(report, "constants"), index - n);
+}
+
 /* The description of one launch; the caller's. */
 static json_t *report_launch(const tn_compared_launch *one) {
   json_t *report = NULL;
   if (tn_program_report(one->program, &report) != TN_OK) return NULL;
-  json_t *op = json_incref(json_array_get(json_object_get(report, "ops"), (size_t)one->index));
+  json_t *op = json_incref(report_description(report, (size_t)one->index));
   json_decref(report);
   if (op != NULL) report_add_finding(one, op);
   return op;

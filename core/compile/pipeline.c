@@ -1,6 +1,7 @@
 /* core/compile/pipeline.c: runs the passes from a graph to a program. */
 #include "core/compile/pipeline.h"
 
+#include "core/compile/constant_groups.h"
 #include "core/compile/layout/assign_layouts.h"
 #include "core/compile/memory/memory_plan.h"
 #include "core/compile/output/print.h"
@@ -8,8 +9,8 @@
 #include "core/compile/rematerialization/recompute.h"
 #include "core/compile/select/select.h"
 
-const char *const tn_compile_passes[] = {"assign",   "select", "layout", "recompute",
-                                         "schedule", "memory", NULL};
+const char *const tn_compile_passes[] = {"assign",        "select",   "layout", "recompute", "constants",
+                                         "rematerialize", "schedule", "memory", NULL};
 
 /* The arguments of tn_compile. */
 typedef struct compilation {
@@ -57,7 +58,7 @@ static tn_status make_graph_cover(const compilation *c, const tn_graph *graph, t
   return status;
 }
 
-/* Passes `layout`, `recompute`, `schedule` and `memory`. The program owns the cover on success. */
+/* The passes from `layout` on. The program owns the cover on success. */
 static tn_status make_cover_program(const compilation *c, tn_cover *cover, tn_program **program) {
   const tn_program *like = c->options.slot_like;
   const tn_slot_layout slot =
@@ -66,8 +67,11 @@ static tn_status make_cover_program(const compilation *c, tn_cover *cover, tn_pr
   TN_TRY(tn_pass_layout(c->target, cover, c->map, c->options.layout_map));
   TN_TRY(dump_cover(c, "layout", cover));
   TN_TRY(tn_pass_recompute(cover));
-  if (c->options.arena_limit > 0) TN_TRY(tn_pass_memory_limit(cover, c->map, &slot, c->options.arena_limit));
   TN_TRY(dump_cover(c, "recompute", cover));
+  if (c->options.keep_constants) TN_TRY(tn_pass_constants(cover));
+  TN_TRY(dump_cover(c, "constants", cover));
+  if (c->options.arena_limit > 0) TN_TRY(tn_pass_memory_limit(cover, c->map, &slot, c->options.arena_limit));
+  TN_TRY(dump_cover(c, "rematerialize", cover));
   return tn_program_create(c->env, c->name, c->target, cover, c->map, &slot, program);
 }
 

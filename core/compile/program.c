@@ -22,14 +22,8 @@ static const char *step_name(tn_program *p, const tn_group *g) {
                          layer ? node->layer : "");
 }
 
-static tn_status fill_program_step(tn_program *p, const tn_plan *plan, size_t index) {
-  const tn_group *g = &p->cover->groups.v[plan->order.v[index]];
-  tn_step *step = &p->steps[index];
-  *step = (tn_step){.group = g,
-                    .n_in = g->n_in,
-                    .n_out = g->n_out,
-                    .awaits = plan->awaits[index],
-                    .workspace_offset = plan->workspace[index]};
+static tn_status fill_program_step(tn_program *p, const tn_plan *plan, const tn_group *g, tn_step *step) {
+  *step = (tn_step){.group = g, .n_in = g->n_in, .n_out = g->n_out, .awaits = -1};
   step->in = tn_arena_alloc(&p->memory, (size_t)g->n_in * sizeof *step->in);
   step->out = tn_arena_alloc(&p->memory, (size_t)g->n_out * sizeof *step->out);
   step->name = step_name(p, g);
@@ -44,12 +38,28 @@ static tn_status fill_program_step(tn_program *p, const tn_plan *plan, size_t in
   return TN_OK;
 }
 
+/* Constants are launched before a run, when nothing is in the arena: their workspaces begin at offset 0. */
+static tn_status fill_constant_steps(tn_program *p, const tn_plan *plan) {
+  for (int32_t i = 0; i < p->n_constants; i++) {
+    const tn_group *g = &p->cover->constants.v[i];
+    TN_TRY(fill_program_step(p, plan, g, &p->steps[p->n_steps + i]));
+    if (g->choice.workspace_bytes > p->arena_bytes)
+      p->arena_bytes = tn_interval_aligned(g->choice.workspace_bytes);
+  }
+  return TN_OK;
+}
+
 static tn_status fill_program_steps(tn_program *p, const tn_plan *plan) {
   p->n_steps = (int32_t)plan->order.n;
-  p->steps = tn_arena_alloc(&p->memory, plan->order.n * sizeof *p->steps);
+  p->n_constants = (int32_t)p->cover->constants.n;
+  p->steps = tn_arena_alloc(&p->memory, (size_t)tn_program_all_steps(p) * sizeof *p->steps);
   if (p->steps == NULL) return TN_ENOMEM;
-  for (size_t i = 0; i < plan->order.n; i++) TN_TRY(fill_program_step(p, plan, i));
-  return TN_OK;
+  for (int32_t i = 0; i < p->n_steps; i++) {
+    TN_TRY(fill_program_step(p, plan, tn_plan_group_at(plan, i), &p->steps[i]));
+    p->steps[i].awaits = plan->awaits[i];
+    p->steps[i].workspace_offset = plan->workspace[i];
+  }
+  return fill_constant_steps(p, plan);
 }
 
 /* ---- segments ---- */
@@ -142,7 +152,7 @@ static tn_status hash_program(tn_program *p) {
   uint64_t hash = 0;
   TN_TRY(tn_graph_hash(p->cover->graph, &hash));
   hash = tn_hash_text(hash, p->name);
-  for (int32_t i = 0; i < p->n_steps; i++) hash = hash_step(hash, &p->steps[i]);
+  for (int32_t i = 0; i < tn_program_all_steps(p); i++) hash = hash_step(hash, &p->steps[i]);
   for (int32_t i = 0; i < p->n_segments; i++) {
     hash = hash_transfers(hash, p->segments[i].out, p->segments[i].n_out);
     hash = hash_transfers(hash, p->segments[i].in, p->segments[i].n_in);
@@ -157,6 +167,7 @@ static tn_status fill_program(tn_program *p, const char *name, const tn_plan *pl
   p->name = tn_arena_strdup(&p->memory, name);
   if (p->name == NULL) return TN_ENOMEM;
   p->arena_bytes = plan->arena_bytes;
+  p->constant_bytes = plan->constant_bytes;
   p->bound_bytes = plan->bound_bytes;
   p->slot_bytes = plan->slot_bytes;
   p->output_bytes = plan->output_bytes;
@@ -175,6 +186,7 @@ tn_status tn_program_create(tn_env *env, const char *name, const tn_target *targ
                   .cover = take_cover,
                   .map = map,
                   .slot = slot,
+                  .keeps_packs = take_cover->keeps_constants,
                   .guard = target->guard_bytes,
                   .arena = tn_arena_new(env)};
   tn_program *p = tn_alloc(env, sizeof *p);

@@ -14,13 +14,14 @@ typedef struct tn_program {
   tn_arena memory;  /* holds all arrays and texts of the program */
   const char *name; /* "step", "eval" */
   tn_cover *cover;  /* owned */
-  tn_step *steps;
-  int32_t n_steps;
-  tn_segment *segments; /* together they are all steps */
+  tn_step *steps;   /* of every run; then those of constants, which are launched once */
+  int32_t n_steps, n_constants;
+  tn_segment *segments; /* together they are all steps of a run */
   int32_t n_segments;
   tn_binding *inputs, *outputs;
   int32_t n_inputs, n_outputs;
   int64_t arena_bytes;        /* size of the planned arena */
+  int64_t constant_bytes;     /* size of the constants, kept from run to run */
   int64_t bound_bytes;        /* its lower bound: the most bytes that are live at one step */
   int64_t slot_bytes;         /* size of an input slot */
   int64_t output_bytes;       /* size of the output buffer */
@@ -37,6 +38,11 @@ struct tn_slot_layout;
  * success. `slot`: as in tn_plan. */
 tn_status tn_program_create(tn_env *env, const char *name, const tn_target *target, tn_cover *take_cover,
                             const tn_state_map *map, const struct tn_slot_layout *slot, tn_program **program);
+/* The steps of a run and those of constants. */
+static inline int32_t tn_program_all_steps(const tn_program *program) {
+  return program->n_steps + program->n_constants;
+}
+
 /* Accepts NULL. */
 void tn_program_destroy(tn_program *program);
 

@@ -6,11 +6,11 @@
 #include "core/compile/kernels/collective_kernel.h"
 #include "core/exec/collective.h"
 
-static void bind_views(const tn_executor *e, const tn_operand *operands, int32_t n, int32_t slot, bool host,
-                       tn_view *views) {
+static void bind_views(const tn_executor *e, const tn_bound_program *bound, const tn_operand *operands,
+                       int32_t n, int32_t slot, bool host, tn_view *views) {
   for (int32_t i = 0; i < n; i++)
     views[i] = (tn_view){operands[i].type, operands[i].layout,
-                         tn_executor_address(e, &operands[i].location, slot, host)};
+                         tn_executor_address(e, bound, &operands[i].location, slot, host)};
 }
 
 static tn_status prepare_step(tn_executor *e, const tn_program *program, const tn_step *step,
@@ -79,13 +79,13 @@ static tn_status make_events(tn_executor *e, tn_bound_program *bound) {
 }
 
 static void bind_slot_launches(tn_executor *e, tn_bound_program *bound, int32_t slot, tn_view *views) {
-  for (int32_t i = 0; i < bound->program->n_steps; i++) {
+  for (int32_t i = 0; i < tn_program_all_steps(bound->program); i++) {
     const tn_step *step = &bound->program->steps[i];
     tn_bound_step *b = &bound->slots[slot][i];
     const tn_device *device = tn_device_of(e, step);
     bool host = device != e->device;
-    bind_views(e, step->in, step->n_in, slot, host, views);
-    bind_views(e, step->out, step->n_out, slot, host, views + step->n_in);
+    bind_views(e, bound, step->in, step->n_in, slot, host, views);
+    bind_views(e, bound, step->out, step->n_out, slot, host, views + step->n_in);
     bool has_workspace = step->group->choice.workspace_bytes > 0;
     b->host.pub = (tn_launch){
         .env = device->env,
@@ -125,13 +125,13 @@ static tn_status list_parts(tn_executor *e, tn_bound_program *bound) {
 
 static size_t count_views(const tn_program *program) {
   size_t views = 0;
-  for (int32_t i = 0; i < program->n_steps; i++)
+  for (int32_t i = 0; i < tn_program_all_steps(program); i++)
     views += (size_t)(program->steps[i].n_in + program->steps[i].n_out);
   return views;
 }
 
 static tn_status allocate_tables(tn_executor *e, tn_bound_program *bound, size_t views) {
-  size_t steps = (size_t)bound->program->n_steps, slots = (size_t)e->n_slots;
+  size_t steps = (size_t)tn_program_all_steps(bound->program), slots = (size_t)e->n_slots;
   bound->prepared = tn_alloc(e->env, tn_size_mul(steps, sizeof(void *)));
   bound->events = tn_alloc(e->env, tn_size_mul(steps, sizeof(void *)));
   bound->ends = tn_alloc(e->env, tn_size_mul(steps, sizeof(void *)));
@@ -163,7 +163,7 @@ static bool note_prepare_decline(tn_executor *e, const tn_step *step) {
 /* Goes on after a kernel that declines, so that all such kernels are known at once. */
 static tn_status prepare_steps(tn_executor *e, tn_bound_program *bound) {
   tn_status declined = TN_OK;
-  for (int32_t i = 0; i < bound->program->n_steps; i++) {
+  for (int32_t i = 0; i < tn_program_all_steps(bound->program); i++) {
     const tn_step *step = &bound->program->steps[i];
     tn_status status = prepare_step(e, bound->program, step, &bound->prepared[i]);
     if (status == TN_OK) continue;
@@ -191,6 +191,7 @@ tn_status tn_bound_program_init(tn_executor *e, const tn_program *program, tn_bo
   TN_TRY(prepare_steps(e, bound));
   TN_TRY(finish_prepare(e));
   TN_TRY(tn_folded_create(e, bound));
+  TN_TRY(tn_executor_allocate(e, TN_MEMORY_DEVICE, program->constant_bytes, &bound->constants));
   TN_TRY(make_events(e, bound));
   TN_TRY(tn_bound_segments_create(e, bound));
   for (int32_t s = 0; s < e->n_slots; s++) bind_slot_launches(e, bound, s, bound->views + (size_t)s * views);
@@ -216,9 +217,10 @@ static void release_step(tn_executor *e, const tn_step *step, void *prepared) {
 
 void tn_bound_program_free(tn_executor *e, tn_bound_program *bound) {
   if (bound->program == NULL) return;
-  for (int32_t i = 0; bound->prepared != NULL && i < bound->program->n_steps; i++)
+  for (int32_t i = 0; bound->prepared != NULL && i < tn_program_all_steps(bound->program); i++)
     release_step(e, &bound->program->steps[i], bound->prepared[i]);
   tn_folded_destroy(e, bound);
+  tn_executor_free(e, TN_MEMORY_DEVICE, bound->constants, bound->program->constant_bytes);
   tn_captures_destroy(e, bound);
   tn_bound_segments_destroy(e, bound);
   destroy_events(e, bound->events, bound->program->n_steps);

@@ -45,8 +45,8 @@ typedef struct tn_bound_segment {
 
 typedef struct tn_bound_program {
   const tn_program *program;
-  void **prepared;       /* per step: the prepared kernel */
-  tn_bound_step **slots; /* per slot: n_steps of them */
+  void **prepared;       /* per step, those of constants included: the prepared kernel */
+  tn_bound_step **slots; /* per slot: all steps */
   tn_view *views;        /* of all launches */
   void **events;         /* per step: its handoff, or NULL */
   void **ends;           /* per step: the event that records its end, or NULL */
@@ -58,6 +58,8 @@ typedef struct tn_bound_program {
   void **chains;          /* per group of chain_runs slots: their runs as one capture, or NULL */
   int32_t chain_runs;     /* 0: none were recorded */
   tn_step_time *times;    /* profile: per step, of the last run; NULL: profiling is off */
+  void *constants;        /* values that are computed once; NULL: there are none */
+  bool constants_made;    /* they have been */
   void *folded;           /* values that kernels folded from state; NULL: there are no such kernels */
   int64_t folded_version; /* tn_executor.state_version of that state */
 } tn_bound_program;
@@ -126,9 +128,10 @@ tn_status tn_executor_allocate(tn_executor *e, int32_t kind, int64_t bytes, void
 tn_status tn_executor_allocate_zeroed(tn_executor *e, int64_t bytes, void **address);
 void tn_executor_free(tn_executor *e, int32_t kind, void *address, int64_t bytes);
 
-/* The address of a location for one slot; NULL for a location without memory. host: the address for a step
- * on the fallback. */
-void *tn_executor_address(const tn_executor *e, const tn_location *location, int32_t slot, bool host);
+/* The address of a location of a program for one slot; NULL for a location without memory. host: the address
+ * for a step on the fallback. */
+void *tn_executor_address(const tn_executor *e, const tn_bound_program *bound, const tn_location *location,
+                          int32_t slot, bool host);
 
 /* ---- constant_folding.c ---- */
 
@@ -152,6 +155,9 @@ tn_status tn_fallback_end(tn_executor *e, const tn_bound_program *bound, int32_t
 /* Launches the steps of a part, each on its device. Of a device segment, everything is enqueued and nothing
  * waited for, so a capture can record it. */
 tn_status tn_launch_part(tn_executor *e, tn_bound_program *bound, int32_t part, int32_t slot);
+
+/* Launches the steps of constants. */
+tn_status tn_launch_constants(tn_executor *e, tn_bound_program *bound, int32_t slot);
 
 /* ---- capture.c ---- */
 

@@ -48,7 +48,7 @@ static tn_status add_patch(tn_caller_program *c, const tn_operand *operand, size
 /* Counts views in the order of tn_bound_program_init. */
 static tn_status find_patches(tn_caller_program *c) {
   const tn_program *p = c->bound->program;
-  for (int32_t s = 0; s < p->n_steps; s++) {
+  for (int32_t s = 0; s < tn_program_all_steps(p); s++) {
     const tn_step *step = &p->steps[s];
     for (int32_t i = 0; i < step->n_in; i++) TN_TRY(add_patch(c, &step->in[i], c->n_views++));
     for (int32_t i = 0; i < step->n_out; i++) TN_TRY(add_patch(c, &step->out[i], c->n_views++));

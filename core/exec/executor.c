@@ -18,11 +18,10 @@ static void executor_sizes(tn_program *const *programs, int32_t n, int64_t *aren
 int64_t tn_executor_planned_bytes(const tn_state_map *map, tn_program *const *programs, int32_t n_programs,
                                   int32_t slots, bool host_addressable) {
   int64_t arena, slot, output, host;
-  int64_t folded = 0;
+  int64_t kept = 0;
   executor_sizes(programs, n_programs, &arena, &slot, &output, &host);
-  for (int32_t i = 0; i < n_programs; i++) folded += programs[i]->folded_bytes;
-  return tn_state_map_bytes(map) + arena + folded + host +
-         slots * (slot + output) * (host_addressable ? 1 : 2);
+  for (int32_t i = 0; i < n_programs; i++) kept += programs[i]->folded_bytes + programs[i]->constant_bytes;
+  return tn_state_map_bytes(map) + arena + kept + host + slots * (slot + output) * (host_addressable ? 1 : 2);
 }
 
 static int64_t executor_region_bytes(const tn_executor *e, int32_t r) {

@@ -60,20 +60,23 @@ void tn_bound_segments_destroy(tn_executor *e, tn_bound_program *bound) {
 
 /* ---- running ---- */
 
-static tn_status fetch_operands(tn_executor *e, const tn_segment *s, int32_t slot, void *stream) {
+static tn_status fetch_operands(tn_executor *e, const tn_bound_program *bound, const tn_segment *s,
+                                int32_t slot, void *stream) {
   for (int32_t i = 0; i < s->n_out; i++) {
     const tn_transfer *t = &s->out[i];
     TN_TRY(e->device->backend->copy(&e->device->env, stream, TN_COPY_TO_HOST, (char *)e->host + t->host,
-                                    tn_executor_address(e, &t->device, slot, false), (uint64_t)t->bytes));
+                                    tn_executor_address(e, bound, &t->device, slot, false),
+                                    (uint64_t)t->bytes));
   }
   return TN_OK;
 }
 
-static tn_status return_results(tn_executor *e, const tn_segment *s, int32_t slot, void *stream) {
+static tn_status return_results(tn_executor *e, const tn_bound_program *bound, const tn_segment *s,
+                                int32_t slot, void *stream) {
   for (int32_t i = 0; i < s->n_in; i++) {
     const tn_transfer *t = &s->in[i];
     TN_TRY(e->device->backend->copy(&e->device->env, stream, TN_COPY_TO_DEVICE,
-                                    tn_executor_address(e, &t->device, slot, false),
+                                    tn_executor_address(e, bound, &t->device, slot, false),
                                     (char *)e->host + t->host, (uint64_t)t->bytes));
   }
   return TN_OK;
@@ -88,7 +91,7 @@ tn_status tn_fallback_begin(tn_executor *e, const tn_bound_program *bound, int32
   TN_TRY(backend->event_record(env, b->ready, compute));
   if (b->fetched == NULL) return tn_device_wait_event(e->device, b->ready);
   TN_TRY(backend->event_await(env, b->ready, stream));
-  TN_TRY(fetch_operands(e, s, slot, stream));
+  TN_TRY(fetch_operands(e, bound, s, slot, stream));
   TN_TRY(backend->event_record(env, b->fetched, stream));
   return tn_device_wait_event(e->device, b->fetched);
 }
@@ -104,7 +107,7 @@ tn_status tn_fallback_end(tn_executor *e, const tn_bound_program *bound, int32_t
   tn_status status = fallback->backend->stream_wait(&fallback->env, fallback->streams[TN_STREAM_COMPUTE]);
   if (status != TN_OK) return tn_error_move(env, &fallback->env);
   if (b->returned == NULL) return TN_OK;
-  TN_TRY(return_results(e, &bound->program->segments[segment], slot, stream));
+  TN_TRY(return_results(e, bound, &bound->program->segments[segment], slot, stream));
   TN_TRY(backend->event_record(env, b->returned, stream));
   return backend->event_await(env, b->returned, e->device->streams[TN_STREAM_COMPUTE]);
 }

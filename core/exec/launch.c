@@ -1,4 +1,5 @@
-/* core/exec/launch.c: the launches of a part. Nothing here allocates, locks, or looks up. */
+/* core/exec/launch.c: the launches of a part, and those of constants. Nothing here allocates, locks, or looks
+ * up. */
 #include "core/base/system.h"
 #include "core/exec/bound_program.h"
 #include "core/exec/collective.h"
@@ -77,4 +78,15 @@ tn_status tn_launch_part(tn_executor *e, tn_bound_program *bound, int32_t index,
   if (part->joins < 0) return TN_OK;
   return backend->event_await(&e->device->env, bound->ends[part->joins],
                               e->device->streams[TN_STREAM_COMPUTE]);
+}
+
+/* No time is taken: only the first run launches them. */
+tn_status tn_launch_constants(tn_executor *e, tn_bound_program *bound, int32_t slot) {
+  for (int32_t i = bound->program->n_steps; i < tn_program_all_steps(bound->program); i++) {
+    tn_bound_step *b = &bound->slots[slot][i];
+    tn_status status = e->observer != NULL ? launch_observed(e, b) : launch_step(e, b);
+    if (status != TN_OK) return tn_executor_wrap_step(e, bound, b->step, status);
+  }
+  bound->constants_made = true;
+  return TN_OK;
 }

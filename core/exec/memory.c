@@ -44,7 +44,8 @@ void tn_executor_free(tn_executor *e, int32_t kind, void *address, int64_t bytes
   tn_device_memory_free(e->device, kind, address, bytes);
 }
 
-void *tn_executor_address(const tn_executor *e, const tn_location *location, int32_t slot, bool host) {
+void *tn_executor_address(const tn_executor *e, const tn_bound_program *bound, const tn_location *location,
+                          int32_t slot, bool host) {
   void *base = NULL;
   switch (location->base) {
   case TN_BASE_ARENA: base = e->arena; break;
@@ -52,6 +53,7 @@ void *tn_executor_address(const tn_executor *e, const tn_location *location, int
   case TN_BASE_SLOT: base = host ? e->slots[slot].host_input : e->slots[slot].input; break;
   case TN_BASE_OUTPUT: base = e->slots[slot].output; break;
   case TN_BASE_HOST: base = e->host; break;
+  case TN_BASE_CONSTANT: base = bound->constants; break;
   default: break;
   }
   return base == NULL ? NULL : (char *)base + location->offset;

@@ -36,6 +36,7 @@ static tn_status run_fallback_segment(tn_executor *e, tn_bound_program *bound, i
 /* Every segment ends on the compute stream. */
 static tn_status run_segments(tn_executor *e, tn_bound_program *bound, int32_t slot) {
   void *compute = e->device->streams[TN_STREAM_COMPUTE];
+  if (!bound->constants_made || e->observer != NULL) TN_TRY(tn_launch_constants(e, bound, slot));
   if (bound->folded_version != e->state_version) TN_TRY(tn_folded_compute(e, bound, slot));
   if (e->profile) TN_TRY(tn_device_wait_stream(e->device, compute));
   for (int32_t i = 0; i < bound->program->n_segments; i++)

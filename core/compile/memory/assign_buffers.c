@@ -29,6 +29,20 @@ static tn_status add_result_buffers(tn_plan *plan) {
   return TN_OK;
 }
 
+/* Results of groups that are launched once: each has memory of its own. */
+static tn_status add_constant_buffers(tn_plan *plan) {
+  for (size_t i = 0; i < plan->cover->constants.n; i++) {
+    const tn_group *g = &plan->cover->constants.v[i];
+    int32_t buffer;
+    for (int32_t k = 0; k < g->n_out; k++) {
+      TN_TRY(tn_plan_add_buffer(plan, g->out[k], -1, &buffer));
+      TN_TRY(fix_buffer_location(plan, buffer, (tn_location){TN_BASE_CONSTANT, 0, plan->constant_bytes}));
+      plan->constant_bytes += tn_interval_aligned(plan->buffers.v[buffer].bytes);
+    }
+  }
+  return TN_OK;
+}
+
 /* The offset of an input in the slot: that of the plan's slot layout, or else behind all other inputs. */
 static int64_t input_slot_offset(tn_plan *plan, const char *name, int64_t bytes) {
   const tn_slot_layout *slot = plan->slot;
@@ -179,6 +193,7 @@ tn_status tn_plan_assign_buffers(tn_plan *plan) {
   plan->slot_bytes = plan->slot != NULL ? plan->slot->bytes : 0;
   while (plan->buffer_of.n < n) plan->buffer_of.v[plan->buffer_of.n++] = -1;
   TN_TRY(add_result_buffers(plan));
+  TN_TRY(add_constant_buffers(plan));
   TN_TRY(add_state_buffers(plan));
   TN_TRY(add_other_buffers(plan));
   TN_TRY(request_commit_locations(plan));

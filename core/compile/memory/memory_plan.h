@@ -2,7 +2,8 @@
  * every value. tn_plan_make runs these phases:
  *
  *   assign_buffers         a buffer for every value. Views share their operand's, packs contain buffers,
- *                          commits and outputs ask for fixed locations. Adds groups for copies and zeros
+ *                          constants have fixed locations, commits and outputs ask for them. Adds groups
+ *                          for copies and zeros
  *   collectives_in_place   the operand of a collective gets the location of its result
  *   schedule               the order of the groups
  *   commits_in_place       a commit that cannot be in place becomes a copy at the end
@@ -81,9 +82,10 @@ typedef struct tn_plan {
   tn_cover *cover;
   const tn_state_map *map;
   const tn_slot_layout
-      *slot;      /* inputs of these names get the same offsets; NULL: the program has its own slot */
-  int64_t guard;  /* unused bytes around every buffer of the arena and every output */
-  tn_arena arena; /* memory of the plan's own arrays */
+      *slot;        /* inputs of these names get the same offsets; NULL: the program has its own slot */
+  bool keeps_packs; /* small packs with gaps have memory of their own, so that zeros fill the gaps once */
+  int64_t guard;    /* unused bytes around every buffer of the arena and every output */
+  tn_arena arena;   /* memory of the plan's own arrays */
   TN_VEC(int32_t) buffer_of; /* per value: its buffer; -1: the value exists only inside of a kernel */
   TN_VEC(tn_buffer) buffers;
   TN_VEC(tn_plan_commit) commits;
@@ -95,13 +97,14 @@ typedef struct tn_plan {
   TN_VEC(tn_image) images;
   TN_VEC(tn_plan_segment) segments;
   TN_VEC(tn_plan_transfer) out, in; /* out of the device and into it, in the order of the segments */
-  int64_t slot_bytes, output_bytes, arena_bytes, host_bytes;
+  int64_t slot_bytes, output_bytes, arena_bytes, host_bytes, constant_bytes;
   int64_t bound_bytes; /* a lower bound of arena_bytes: the most bytes that are live at one step */
   int32_t *awaits;     /* per step: an earlier step, a collective, that it awaits; -1 */
   int64_t *workspace;  /* per step: offset of the workspace in the arena, or in the host memory */
 } tn_plan;
 
-/* Makes a plan of which env, cover, map, slot, guard and arena are set. Adds groups to the cover. */
+/* Makes a plan of which env, cover, map, slot, keeps_packs, guard and arena are set. Adds groups to the
+ * cover. */
 tn_status tn_plan_make(tn_plan *plan);
 void tn_plan_free(tn_plan *plan);
 

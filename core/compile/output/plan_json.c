@@ -86,7 +86,7 @@ tn_status tn_program_record(const tn_program *p, json_t **record) {
   char hash[17];
   json_t *launches = json_array();
   snprintf(hash, sizeof hash, "%016" PRIx64, p->hash);
-  for (int32_t i = 0; launches != NULL && i < p->n_steps; i++)
+  for (int32_t i = 0; launches != NULL && i < tn_program_all_steps(p); i++)
     if (json_array_append_new(launches, record_launch(p, &p->steps[i])) != 0) {
       json_decref(launches);
       launches = NULL;

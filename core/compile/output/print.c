@@ -14,9 +14,17 @@ static const char *add_text_line(tn_text *text, const char *at) {
   return at + n;
 }
 
+/* Groups, then constants. */
+static const tn_group *group_or_constant(const tn_cover *cover, size_t index) {
+  return index < cover->groups.n ? &cover->groups.v[index] : &cover->constants.v[index - cover->groups.n];
+}
+
 static void add_group_line(const tn_cover *cover, int32_t index, tn_text *text) {
-  const tn_group *g = &cover->groups.v[index];
-  tn_text_addf(text, "# %" PRId32 ": %s", index, g->entry->item->name);
+  const tn_group *g = group_or_constant(cover, (size_t)index);
+  if ((size_t)index < cover->groups.n)
+    tn_text_addf(text, "# %" PRId32 ": %s", index, g->entry->item->name);
+  else
+    tn_text_addf(text, "# once: %s", g->entry->item->name);
   if (g->choice.name[0] != '\0') tn_text_addf(text, " \"%s\"", g->choice.name);
   if (g->n_nodes > 1) tn_text_addf(text, ", %" PRId32 " nodes", g->n_nodes);
   tn_text_add(text, "\n");
@@ -24,13 +32,13 @@ static void add_group_line(const tn_cover *cover, int32_t index, tn_text *text) 
 
 /* Per node, the first of the groups of which it is the last node; per group, the next such group. */
 static tn_status find_group_ends(const tn_cover *cover, int32_t **first, int32_t **next) {
-  size_t nodes = cover->graph->nodes.n, groups = cover->groups.n;
+  size_t nodes = cover->graph->nodes.n, groups = cover->groups.n + cover->constants.n;
   *first = tn_alloc(cover->env, (nodes + groups) * sizeof **first);
   if (*first == NULL) return TN_ENOMEM;
   *next = *first + nodes;
   for (size_t i = 0; i < nodes; i++) (*first)[i] = -1;
   for (size_t i = groups; i-- > 0;) {
-    const tn_group *g = &cover->groups.v[i];
+    const tn_group *g = group_or_constant(cover, i);
     uint32_t last = 0;
     for (int32_t k = 0; k < g->n_nodes; k++)
       if (g->nodes[k] > last) last = g->nodes[k];
@@ -93,7 +101,7 @@ tn_status tn_assignment_print(const tn_assignment *a, tn_text *text) {
 /* ---- programs ---- */
 
 const char *tn_base_name(int32_t base) {
-  static const char *const names[] = {"none", "arena", "region", "slot", "output", "host"};
+  static const char *const names[] = {"none", "arena", "region", "slot", "output", "host", "constants"};
   return names[base];
 }
 
@@ -120,7 +128,10 @@ static void add_operand_text(const tn_program *p, tn_val v, const tn_operand *o,
 static void add_step_line(const tn_program *p, int32_t index, bool locations, tn_text *text) {
   const tn_step *step = &p->steps[index];
   const tn_group *g = step->group;
-  tn_text_addf(text, "%" PRId32 ": ", index);
+  if (index < p->n_steps)
+    tn_text_addf(text, "%" PRId32 ": ", index);
+  else
+    tn_text_add(text, "once: ");
   for (int32_t i = 0; i < step->n_out; i++) {
     if (i > 0) tn_text_add(text, ", ");
     add_operand_text(p, g->out[i], &step->out[i], locations, text);
@@ -181,10 +192,12 @@ tn_status tn_program_print(const tn_program *p, bool locations, tn_text *text) {
                  ", arena %" PRId64 " (at least %" PRId64 "), slot %" PRId64 ", output %" PRId64
                  ", kept %" PRId64,
                  p->arena_bytes, p->bound_bytes, p->slot_bytes, p->output_bytes, p->prepared_bytes);
+  if (locations && p->constant_bytes > 0) tn_text_addf(text, ", constants %" PRId64, p->constant_bytes);
   if (locations && p->host_bytes > 0) tn_text_addf(text, ", host %" PRId64, p->host_bytes);
   tn_text_add(text, "\n");
   add_binding_lines("input", p->inputs, p->n_inputs, locations, text);
   add_binding_lines("output", p->outputs, p->n_outputs, locations, text);
+  for (int32_t i = p->n_steps; i < tn_program_all_steps(p); i++) add_step_line(p, i, locations, text);
   for (int32_t i = 0; i < p->n_segments; i++) add_segment_lines(p, &p->segments[i], locations, text);
   if (text->failed) return tn_failf(p->env, TN_ENOMEM, "out of memory while printing a program");
   return TN_OK;

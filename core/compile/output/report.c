@@ -70,9 +70,9 @@ static json_t *describe_step(const tn_program *p, const tn_step *step) {
   return op;
 }
 
-static json_t *describe_steps(const tn_program *p) {
+static json_t *describe_steps(const tn_program *p, int32_t first, int32_t end) {
   json_t *ops = json_array();
-  for (int32_t i = 0; ops != NULL && i < p->n_steps; i++)
+  for (int32_t i = first; ops != NULL && i < end; i++)
     if (json_array_append_new(ops, describe_step(p, &p->steps[i])) != 0) {
       json_decref(ops);
       return NULL;
@@ -145,15 +145,18 @@ static int64_t count_bytes(const tn_program *p) {
 tn_status tn_program_report(const tn_program *p, json_t **report) {
   char hash[17];
   snprintf(hash, sizeof hash, "%016" PRIx64, p->hash);
-  json_t *ops = describe_steps(p), *fallbacks = describe_fallbacks(p);
+  json_t *ops = describe_steps(p, 0, p->n_steps), *fallbacks = describe_fallbacks(p);
+  json_t *constants = describe_steps(p, p->n_steps, tn_program_all_steps(p));
+  int64_t kept = p->constant_bytes + p->host_bytes;
   *report = NULL;
-  if (ops != NULL && fallbacks != NULL)
-    *report =
-        json_pack("{s:s, s:O, s:O, s:i, s:i, s:I, s:I, s:I}", "hash", hash, "ops", ops, "fallbacks",
-                  fallbacks, "cuts", (int)count_cuts(p), "launches", (int)p->n_steps, "bytes",
-                  (json_int_t)count_bytes(p), "peak_bytes", (json_int_t)(p->arena_bytes + p->host_bytes),
-                  "bound_bytes", (json_int_t)(p->bound_bytes + p->host_bytes));
+  if (ops != NULL && constants != NULL && fallbacks != NULL)
+    *report = json_pack("{s:s, s:O, s:O, s:I, s:O, s:i, s:i, s:I, s:I, s:I}", "hash", hash, "ops", ops,
+                        "constants", constants, "constant_bytes", (json_int_t)p->constant_bytes, "fallbacks",
+                        fallbacks, "cuts", (int)count_cuts(p), "launches", (int)p->n_steps, "bytes",
+                        (json_int_t)count_bytes(p), "peak_bytes", (json_int_t)(p->arena_bytes + kept),
+                        "bound_bytes", (json_int_t)(p->bound_bytes + kept));
   json_decref(ops);
+  json_decref(constants);
   json_decref(fallbacks);
   return *report != NULL
              ? TN_OK

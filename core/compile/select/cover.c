@@ -18,6 +18,7 @@ void tn_cover_destroy(tn_cover *cover) {
   tn_catalog_destroy(cover->catalog);
   tn_catalog_destroy(cover->fallback);
   tn_vec_free(cover->env, &cover->groups);
+  tn_vec_free(cover->env, &cover->constants);
   tn_arena_free(&cover->arena);
   tn_release(cover->env, cover);
 }

@@ -1,9 +1,9 @@
 /* core/compile/select/cover.h: a cover: the graph, partitioned into groups that each have a kernel.
  *
  * Pass `select` makes it, and the passes after it rewrite it. Nodes that need no kernel (inputs, states,
- * views, packs) belong to no group; the memory plan gives their results a location. A group may
- * also recompute nodes of another one (tn_group.shared), and after rematerialization a node may belong to two
- * groups. */
+ * views, packs) and those of constants belong to no group; the memory plan gives their results a location. A
+ * group may also recompute nodes of another one (tn_group.shared), and after rematerialization a node may
+ * belong to two groups. */
 #ifndef TN_CORE_COMPILE_SELECT_COVER_H
 #define TN_CORE_COMPILE_SELECT_COVER_H
 
@@ -24,6 +24,8 @@ typedef struct tn_cover {
   struct tn_catalog *fallback; /* owned: the kernels of the target's fallback; NULL if it has no fallback */
   tn_graph *graph;             /* owned; composites without a kernel are decomposed */
   TN_VEC(tn_group) groups;     /* in topological order */
+  TN_VEC(tn_group) constants;  /* launched once (constant_groups.h), in topological order */
+  bool keeps_constants;        /* pass `constants` has run */
   const tn_rematerialized_block *rematerialized;
   int32_t n_rematerialized;
 } tn_cover;

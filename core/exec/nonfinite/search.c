@@ -120,7 +120,7 @@ static tn_val worst_value(const tn_nonfinite_search *f, const tn_val *values, in
 /* The step that computes a value; -1: an input, state, or view. */
 static int32_t maker_step(const tn_nonfinite_search *f, tn_val v) {
   const tn_program *p = f->program;
-  for (int32_t i = 0; i < p->n_steps; i++)
+  for (int32_t i = 0; i < tn_program_all_steps(p); i++)
     for (int32_t k = 0; k < p->steps[i].group->n_out; k++)
       if (p->steps[i].group->out[k] == v) return i;
   return -1;
@@ -142,12 +142,17 @@ static tn_val go_back(const tn_nonfinite_search *f, tn_val v, int32_t *step) {
   }
 }
 
+/* The place of a step in the order of launches: constants come before the values of -1, states and inputs. */
+static int32_t launch_order(const tn_program *p, int32_t step) {
+  return step < p->n_steps ? step : step - tn_program_all_steps(p) - 1;
+}
+
 /* Goes back from one end of the program and keeps the earliest value found. */
 static void search_from_end(const tn_nonfinite_search *f, tn_val end, tn_val *found, int32_t *at) {
   int32_t step;
   if (value_kind(f, end) == TN_SCAN_FINITE) return;
   tn_val v = go_back(f, end, &step);
-  if (*found != 0 && step >= *at) return;
+  if (*found != 0 && launch_order(f->program, step) >= launch_order(f->program, *at)) return;
   *found = v;
   *at = step;
 }
@@ -170,7 +175,7 @@ static tn_status search_end(void *context, const tn_bound_program *bound) {
   int32_t step = -1;
   tn_val v = f->program == bound->program ? find_source(f, &step) : 0;
   if (v != 0) {
-    f->position = f->runs * ((int64_t)1 << 32) + step;
+    f->position = f->runs * ((int64_t)1 << 32) + launch_order(f->program, step);
     tn_nonfinite_describe(f, v, step);
   }
   forget_run(f);

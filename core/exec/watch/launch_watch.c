@@ -211,7 +211,7 @@ static int64_t watch_operands_bytes(const tn_operand *operands, const tn_val *va
 
 int64_t tn_launch_watch_bytes(const tn_program *program, int32_t launches) {
   int64_t most = 0;
-  for (int32_t i = 0; i < program->n_steps; i++) {
+  for (int32_t i = 0; i < tn_program_all_steps(program); i++) {
     const tn_step *step = &program->steps[i];
     int64_t bytes = watch_operands_bytes(step->in, step->group->in, step->n_in) +
                     (launches > 1 ? 2 : 1) * watch_operands_bytes(step->out, step->group->out, step->n_out);

@@ -185,12 +185,18 @@ static tn_status programs_build_graphs(tn_run *run, const tn_program_request *re
                        &graphs->v[TN_PROGRAM_INIT]);
 }
 
+/* The others run once, or once an epoch. */
+static bool programs_runs_often(int32_t which) {
+  return programs_is_training(which) || which == TN_PROGRAM_EVAL || which == TN_PROGRAM_PREDICT;
+}
+
 /* The step chooses the layouts of the parameters; the other programs use them. */
 static tn_status programs_compile_one(tn_run *run, const tn_target *target, const tn_program_request *request,
                                       int32_t which, tn_program_set *set, tn_program_graphs *graphs) {
   const tn_compile_options *dump = programs_dump_options(request, which);
   tn_compile_options options = dump ? *dump : (tn_compile_options){.dump = NULL};
   options.arena_limit = request->arena_limit;
+  options.keep_constants = programs_runs_often(which);
   options.layout_map = which == TN_PROGRAM_STEP ? set->map : NULL;
   options.slot_like =
       which != TN_PROGRAM_STEP && programs_is_training(which) ? set->programs[TN_PROGRAM_STEP] : NULL;

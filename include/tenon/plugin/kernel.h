@@ -31,8 +31,8 @@
  *
  * Life cycle: query (compiling thread, no device needed) -> the host selects a variant -> prepare (compiling
  * thread, once for each use) -> fold (launching thread, before a launch whose constant operands have changed;
- * variants with folded_bytes only) -> launch (launching thread, every step; it enqueues: no allocation, no
- * lock, no wait) -> release (any thread, once). */
+ * variants with folded_bytes only) -> launch (launching thread, every step, or once where no operand depends
+ * on the step; it enqueues: no allocation, no lock, no wait) -> release (any thread, once). */
 #ifndef TENON_PLUGIN_KERNEL_H
 #define TENON_PLUGIN_KERNEL_H
 

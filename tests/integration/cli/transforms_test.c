@@ -39,7 +39,7 @@ static void so_it_is_with_micro_batches_ranks_and_low_precision(void **state) {
 /* Differentiation replaces global_avg_pool by its decomposition, and moves the states of the model to the
  * front of the graph. The policy must tell the model from the transforms all the same: the products of resize
  * have sums up to 2^24, which only f32 holds. */
-static void low_precision_leaves_them_in_f32_whatever_the_model_has(void **state) {
+static void low_precision_leaves_them_in_f32_for_every_model(void **state) {
   (void)state;
   static const char deep_model[] =
       "[run]\nname = run\nepochs = 1\nseed = 3\n[data]\nsource = digits\nepoch = 40\nbatch = 8\nworkers = 1\n"
@@ -135,7 +135,7 @@ int main(void) {
       CASE(each_transform_has_the_bits_of_the_host),
       CASE(every_suffix_of_a_chain_has_the_bits_of_the_host),
       CASE(so_it_is_with_micro_batches_ranks_and_low_precision),
-      CASE(low_precision_leaves_them_in_f32_whatever_the_model_has),
+      CASE(low_precision_leaves_them_in_f32_for_every_model),
       CASE(evaluation_uses_them),
       CASE(the_plan_says_where_transforms_run),
       CASE(a_plan_without_data_has_all_transforms_on_the_host),

@@ -341,6 +341,66 @@ static void a_function_may_have_losses_parameters_and_outputs_of_its_own(void **
   tn_run_close(run);
 }
 
+/* y = x @ m with m[i][k] = |i - k|, which no input and no state changes: a launch that runs once. */
+static tn_status distances(tn_build *b, void *user) {
+  const tn_type rows = {TN_F32, 2, {WIDTH, 1}}, columns = {TN_F32, 2, {1, WIDTH}};
+  (void)user;
+  tn_val x = tn_model_input(b, "x", &features), scale = tn_build_param(b, "scale", &features, "ones");
+  tn_val m = tn_abs(b, tn_sub(b, tn_iota(b, &rows, 0), tn_iota(b, &columns, 1)));
+  tn_val y = tn_mul(b, tn_matmul(b, x, m, 0, 0, 0), scale);
+  tn_model_output(b, "output", y);
+  if (tn_model_measured(b)) {
+    tn_val wanted = tn_model_target(b, "y", &features), d = tn_sub(b, y, wanted);
+    tn_model_loss_value(b, "square", tn_mul(b, d, d), 0, 1.0);
+  }
+  return tn_build_status(b);
+}
+
+/* Whole numbers, so the sums are exact. */
+static void expect_distances(const float x[BATCH][WIDTH], const float scale[WIDTH],
+                             const float y[BATCH][WIDTH]) {
+  for (int r = 0; r < BATCH; r++)
+    for (int k = 0; k < WIDTH; k++) {
+      float sum = 0;
+      for (int i = 0; i < WIDTH; i++) sum += x[r][i] * (float)abs(i - k);
+      assert_true(y[r][k] == sum * scale[k]);
+    }
+}
+
+/* The programs of a session run in turns, each with the other's values in their common memory. */
+static void train_and_infer_in_turns(const char *settings) {
+  tn_run *run = open_model(distances, settings);
+  char *json = NULL, *dump = NULL;
+  float y[BATCH][WIDTH] = {{0}}, out[BATCH][WIDTH], scale[WIDTH];
+  const tn_plan_options wants = {.struct_size = sizeof wants, .dump_after = "constants"};
+  OK(run, tn_run_plan(run, &wants, &json, &dump));
+  assert_non_null(strstr(dump, "# once: "));
+  tn_string_free(context, json);
+  tn_string_free(context, dump);
+  tn_session *s = open_session(run, 1, 1, 1, NULL);
+  OK(s, tn_session_bind(s, "x", xs, sizeof xs));
+  OK(s, tn_session_bind(s, "y", y, sizeof y));
+  OK(s, tn_session_bind(s, "output", out, sizeof out));
+  for (int turn = 0; turn < 4; turn++) {
+    for (int i = 0; i < BATCH * WIDTH; i++) xs[i / WIDTH][i % WIDTH] = (float)((i * 7 + turn) % 5);
+    OK(s, tn_session_read(s, "scale", scale, sizeof scale));
+    OK(s, tn_session_infer(s, 0));
+    expect_distances(xs, scale, out);
+    OK(s, tn_session_eval(s, 0));
+    expect_distances(xs, scale, out);
+    OK(s, tn_session_train(s, 0));
+    expect_distances(xs, scale, out);
+  }
+  tn_session_close(s);
+  tn_run_close(run);
+}
+
+static void constants_serve_every_program_of_a_session(void **state) {
+  (void)state;
+  train_and_infer_in_turns("[run]\noutput =\n[optimizer]\nlr = 0.125\n[backend]\nuse = cpu\n");
+  train_and_infer_in_turns("[run]\noutput =\n[optimizer]\nlr = 0.125\n[backend]\nuse = sim\n");
+}
+
 static void a_loss_that_is_not_finite_is_said(void **state) {
   (void)state;
   tn_run *run = open_model(classifier, same_as_ini);
@@ -362,6 +422,7 @@ int main(void) {
       cmocka_unit_test(wrong_calls_say_what_was_expected),
       cmocka_unit_test(a_wrong_function_is_explained),
       cmocka_unit_test(a_function_may_have_losses_parameters_and_outputs_of_its_own),
+      cmocka_unit_test(constants_serve_every_program_of_a_session),
       cmocka_unit_test(a_loss_that_is_not_finite_is_said),
   };
   return cmocka_run_group_tests(tests, open_context, close_context);

@@ -81,22 +81,26 @@ static tn_status add_states(fixture *f, const tn_graph *graph) {
   return tn_state_map_add_rest(f->map, graph);
 }
 
-tn_program *fixture_program(fixture *f, const char *text) {
+static tn_program *compile_graph(fixture *f, const char *text, const tn_compile_options *options) {
   tn_graph *graph = fixture_graph(f, text);
   tn_program *program = NULL;
   expect_ok(f, add_states(f, graph));
-  expect_ok(f, tn_compile(&f->env, "p", f->registry, &f->target, graph, f->map, NULL, &program));
+  expect_ok(f, tn_compile(&f->env, "p", f->registry, &f->target, graph, f->map, options, &program));
   return program;
 }
 
+tn_program *fixture_program(fixture *f, const char *text) { return compile_graph(f, text, NULL); }
+
+tn_program *fixture_repeated_program(fixture *f, const char *text) {
+  const tn_compile_options options = {.keep_constants = true};
+  return compile_graph(f, text, &options);
+}
+
 char *fixture_text(fixture *f, const char *text, pass after) {
-  tn_graph *graph = fixture_graph(f, text);
   tn_text dump = tn_text_new(&f->env);
-  tn_compile_options options = {tn_compile_passes[after], &dump};
-  tn_program *program = NULL;
-  expect_ok(f, add_states(f, graph));
-  expect_ok(f, tn_compile(&f->env, "p", f->registry, &f->target, graph, f->map, &options, &program));
-  tn_program_destroy(program);
+  const tn_compile_options options = {
+      .dump_after = tn_compile_passes[after], .dump = &dump, .keep_constants = after == KEPT};
+  tn_program_destroy(compile_graph(f, text, &options));
   char *all = tn_text_take(&dump);
   /* without the first line, which names the pass */
   char *body = strchr(all, '\n') + 1;

@@ -42,11 +42,14 @@ tn_graph *fixture_graph(fixture *f, const char *text);
 /* The cover of a graph after pass `select`. A failure fails the test. */
 tn_cover *fixture_cover(fixture *f, const char *text);
 
-/* The text form after a pass, which the caller frees. A failed compilation fails the test. */
-typedef enum pass { ASSIGNED, SELECTED, LAID_OUT, RECOMPUTED, SCHEDULED, PLANNED } pass;
+/* The text form after a pass, which the caller frees. A failed compilation fails the test. KEPT is the pass
+ * `constants` of a program that runs often; for the others the program runs once. */
+typedef enum pass { ASSIGNED, SELECTED, LAID_OUT, RECOMPUTED, KEPT, REMATERIALIZED, SCHEDULED, PLANNED } pass;
 char *fixture_text(fixture *f, const char *graph, pass after);
 /* Compiles a graph. Its states are added to the map. */
 tn_program *fixture_program(fixture *f, const char *graph);
+/* The same for a program that runs often. */
+tn_program *fixture_repeated_program(fixture *f, const char *graph);
 /* The error text of a compilation that must fail with `status`. */
 const char *fixture_failure(fixture *f, const char *graph, tn_status status);
 

@@ -306,6 +306,54 @@ static void wrong_paths_and_sizes_are_refused(void **state) {
   assert_null(tn_executor_output(executor, 0, 0, "loss"));
 }
 
+/* Moves the step of y behind those of a run, and y to the constants. */
+static void make_y_constant(void) {
+  tn_step first = steps[0];
+  memmove(steps, steps + 1, 2 * sizeof *steps);
+  steps[2] = first;
+  out[0][0] = in[1][1] = in[2][1] = at(TN_BASE_CONSTANT, 0, 64);
+  program.n_steps = whole.n = 2;
+  program.n_constants = 1;
+  program.constant_bytes = 128;
+}
+
+/* y is x + 1 of the first run; later runs have another x. */
+static void constants_are_computed_before_the_first_run_alone(void **state) {
+  (void)state;
+  make_y_constant();
+  create(2);
+  for (int run = 1; run <= 4; run++) {
+    put(run % 2, (float)(10 * run));
+    assert_int_equal(tn_executor_run(executor, 0, run % 2), TN_OK);
+    assert_int_equal(tn_executor_slot_wait(executor, run % 2), TN_OK);
+    assert_true(((const float *)tn_executor_output(executor, 0, run % 2, "out"))[0] ==
+                (float)(11 * run + 11));
+  }
+}
+
+static void a_constant_that_failed_is_launched_again(void **state) {
+  (void)state;
+  make_y_constant();
+  create(1);
+  put(0, 10);
+  refuse_launch = 1;
+  assert_int_equal(tn_executor_run(executor, 0, 0), TN_EDEVICE);
+  assert_string_equal(tn_error_text(&env), "op 'add': the device is on fire");
+  refuse_launch = 0;
+  assert_int_equal(tn_executor_run(executor, 0, 0), TN_OK);
+  assert_int_equal(tn_executor_slot_wait(executor, 0), TN_OK);
+  assert_true(((const float *)tn_executor_output(executor, 0, 0, "out"))[0] == 22);
+}
+
+static void constants_are_planned_bytes(void **state) {
+  (void)state;
+  int64_t without = tn_executor_planned_bytes(map, programs, 2, 1, true);
+  make_y_constant();
+  create(1);
+  assert_int_equal(tn_executor_planned_bytes(map, programs, 2, 1, true), without + 128);
+  if (strcmp(*state, "far") != 0) assert_int_equal(device->bytes, without + 128);
+}
+
 static void a_failing_launch_is_named(void **state) {
   (void)state;
   create(1);
@@ -433,6 +481,9 @@ int main(void) {
       BOTH(state_is_written_and_read_by_path_and_by_region),
       BOTH(state_in_blocks_is_row_major_outside),
       BOTH(wrong_paths_and_sizes_are_refused),
+      BOTH(constants_are_computed_before_the_first_run_alone),
+      BOTH(a_constant_that_failed_is_launched_again),
+      BOTH(constants_are_planned_bytes),
       BOTH(a_failing_launch_is_named),
       BOTH(planned_bytes_are_measured_bytes),
       BOTH(memory_that_is_refused_leaves_nothing_behind),

@@ -1,0 +1,19 @@
+/* core/compile/constant_groups.h: pass `constants`: launches that every run would repeat with the same
+ * result.
+ *
+ * A group whose operands, as far as they go back, depend on no input, no state and no collective moves from
+ * tn_cover.groups to tn_cover.constants. A program launches these groups once, before its first run, and
+ * keeps their results. The pass follows `recompute`, so a constant that its readers compute themselves has no
+ * group and stays in their launches. */
+#ifndef TN_CORE_COMPILE_CONSTANT_GROUPS_H
+#define TN_CORE_COMPILE_CONSTANT_GROUPS_H
+
+#include "core/compile/select/cover.h"
+
+/* Limits of the memory that constants keep: of one value, and of a program. Groups beyond them stay. */
+#define TN_CONSTANT_VALUE_BYTES   (INT64_C(1) << 20)
+#define TN_CONSTANT_PROGRAM_BYTES (INT64_C(16) << 20)
+
+tn_status tn_pass_constants(tn_cover *cover);
+
+#endif
