@@ -255,11 +255,11 @@ int main(int argc, char **argv) {
   tn_cudnn_library_open("", &library);
   if (argc < 3) return 2;
   if (*l->absent) return printf("skipped: %s\n", l->absent), SKIPPED;
-  length = (size_t)snprintf(
-      table, TEXT,
-      "# cuDNN %d.%d.%d: device, precision, model, kernel, engine, launches a step, "
-      "greatest workspace in MiB\n",
-      (int)(l->version / 10000), (int)(l->version / 100 % 100), (int)(l->version % 100));
+  length =
+      (size_t)snprintf(table, TEXT,
+                       "# cuDNN %d.%d.%d: device, precision, model, kernel, engine, launches a step, "
+                       "greatest workspace in MiB\n",
+                       (int)(l->version / 10000), (int)(l->version / 100 % 100), (int)(l->version % 100));
   int planned = add_models(argv[2]) && add_plans(argv[1]);
   for (int m = 0; m < n_models; m++)
     if (strncmp(models[m].path, "/tmp/cudnn_table_", 17) == 0) unlink(models[m].path);

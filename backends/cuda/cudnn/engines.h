@@ -33,11 +33,11 @@ typedef struct tn_cudnn_engines {
 } tn_cudnn_engines;
 
 /* Finds the engines of a graph, in 2 ms or so; the answer is remembered by the graph's text and the device.
- * Any thread. `backend`: the backend's object; NULL: TN_EUNSUPPORTED. `exact`: f32 is not rounded to fewer bits.
- * Engines are left out that reduce in f16, transform (Winograd, FFT), or want more workspace than the graph
- * allows; at least one is deterministic if cuDNN has one. Engines compiled at run time are taken where there
- * are no others. TN_EUNSUPPORTED: cuDNN is not there, does not know the device, or computes no such graph;
- * the text has its reason. */
+ * Any thread. `backend`: the backend's object; NULL: TN_EUNSUPPORTED. `exact`: f32 is not rounded to fewer
+ * bits. Engines are left out that reduce in f16, transform (Winograd, FFT), or want more workspace than the
+ * graph allows; at least one is deterministic if cuDNN has one. Engines compiled at run time are taken where
+ * there are no others. TN_EUNSUPPORTED: cuDNN is not there, does not know the device, or computes no such
+ * graph; the text has its reason. */
 tn_status tn_cudnn_find_engines(tn_env *env, const void *backend, const tn_device_properties *device,
                                 const tn_cudnn_graph *g, bool exact, tn_cudnn_engines *engines);
 

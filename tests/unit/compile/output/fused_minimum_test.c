@@ -79,7 +79,7 @@ static void a_value_with_several_sources_is_kept_where_many_read_it(void **state
                (2 * H + V + H + Y) + 3 * (H + V + Y));
 }
 
-/* The product that makes h sums it too. What needs the sums reads h again. */
+/* The product that makes h sums it too. Ops that need the sums read h again. */
 static void reductions_are_computed_with_their_operand(void **state) {
   const double mean = 16 * 4;
   (void)state;
