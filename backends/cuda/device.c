@@ -54,9 +54,9 @@ tn_status tn_cuda_device_open(tn_env *env, void *backend, int32_t index, void **
   return status;
 }
 
-tn_status tn_cuda_finish_prepare(tn_env *env, void *device) {
-  tn_status status = tn_cuda_finish_functions(env, device);
-  return status == TN_OK ? tn_cudnn_finish_prepare(env, device) : status;
+tn_status tn_cuda_finish_prepare(tn_env *env, void *device, int32_t *declined) {
+  tn_status status = tn_cuda_finish_functions(env, device, declined);
+  return status == TN_OK ? tn_cudnn_finish_prepare(env, device, declined) : status;
 }
 
 /* ---- memory ---- */

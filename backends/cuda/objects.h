@@ -101,7 +101,7 @@ tn_status tn_cuda_copy_bytes(tn_env *env, void *stream, int32_t direction, void 
 tn_status tn_cuda_fill_zero(tn_env *env, void *stream, void *address, uint64_t bytes);
 
 /* device.c */
-tn_status tn_cuda_finish_prepare(tn_env *env, void *device);
+tn_status tn_cuda_finish_prepare(tn_env *env, void *device, int32_t *declined);
 
 /* event.c */
 tn_status tn_cuda_event_new(tn_env *env, void *device, void **event);

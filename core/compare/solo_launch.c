@@ -139,12 +139,13 @@ static tn_status solo_allocate(tn_solo_launch *s) {
 static tn_status solo_prepare(tn_solo_launch *s) {
   const tn_group *g = s->group;
   tn_device *d = s->device;
+  int32_t use;
   for (int32_t i = 0; i < g->n_in + g->n_out; i++) TN_TRY(solo_place(s, i));
   TN_TRY(tn_device_memory(d, TN_MEMORY_DEVICE, s->choice->workspace_bytes, &s->workspace));
   TN_TRY(tn_device_memory(d, TN_MEMORY_DEVICE, s->choice->folded_bytes, &s->folded));
-  TN_TRY(
-      tn_device_prepare(d, g->kernel, g->match, s->choice, s->layouts, s->layouts + g->n_in, &s->prepared));
-  TN_TRY(tn_device_finish_prepare(d));
+  TN_TRY(tn_device_prepare(d, g->kernel, g->match, s->choice, s->layouts, s->layouts + g->n_in, 0,
+                           &s->prepared));
+  TN_TRY(tn_device_finish_prepare(d, &use));
   s->host.pub = (tn_launch){.env = d->env,
                             .struct_size = sizeof(tn_launch),
                             .n_in = g->n_in,

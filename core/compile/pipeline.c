@@ -76,14 +76,14 @@ static tn_status make_cover_program(const compilation *c, tn_cover *cover, tn_pr
 }
 
 tn_status tn_compile(tn_env *env, const char *name, tn_registry *registry, const tn_target *target,
-                     tn_graph *take_graph, const tn_state_map *map, const tn_compile_options *options,
+                     const tn_graph *graph, const tn_state_map *map, const tn_compile_options *options,
                      tn_program **program) {
   const tn_compile_options defaults = {0};
   const compilation c = {env, name, registry, target, map, options != NULL ? *options : defaults};
   tn_cover *cover = NULL;
   tn_program *made = NULL;
   *program = NULL;
-  TN_TRY(make_graph_cover(&c, take_graph, &cover));
+  TN_TRY(make_graph_cover(&c, graph, &cover));
   tn_status status = make_cover_program(&c, cover, &made);
   if (status != TN_OK) {
     tn_cover_destroy(cover);
@@ -94,7 +94,6 @@ tn_status tn_compile(tn_env *env, const char *name, tn_registry *registry, const
     tn_program_destroy(made);
     return status;
   }
-  tn_graph_destroy(take_graph);
   tn_error_clear(env); /* the texts of kernels that declined; groups keep them as rejections */
   *program = made;
   return TN_OK;

@@ -18,9 +18,9 @@ typedef struct tn_compile_options {
   tn_state_map *layout_map; /* `map`, if the program may choose the layouts of parameters in it; else NULL */
 } tn_compile_options;
 
-/* Takes the graph on success. */
+/* Reads the graph, which stays the caller's. */
 tn_status tn_compile(tn_env *env, const char *name, tn_registry *registry, const tn_target *target,
-                     tn_graph *take_graph, const tn_state_map *map, const tn_compile_options *options,
+                     const tn_graph *graph, const tn_state_map *map, const tn_compile_options *options,
                      tn_program **program);
 
 #endif

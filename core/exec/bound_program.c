@@ -2,9 +2,9 @@
  * slot. */
 #include "core/exec/bound_program.h"
 
-#include "core/compile/kernels/answers.h"
 #include "core/compile/kernels/collective_kernel.h"
 #include "core/exec/collective.h"
+#include "core/exec/declines.h"
 
 static void bind_views(const tn_executor *e, const tn_bound_program *bound, const tn_operand *operands,
                        int32_t n, int32_t slot, bool host, tn_view *views) {
@@ -13,16 +13,15 @@ static void bind_views(const tn_executor *e, const tn_bound_program *bound, cons
                          tn_executor_address(e, bound, &operands[i].location, slot, host)};
 }
 
-static tn_status prepare_step(tn_executor *e, const tn_program *program, const tn_step *step,
-                              void **prepared) {
+/* The number of a step is the use of its kernel. */
+static tn_status prepare_step(tn_executor *e, const tn_program *program, int32_t number, void **prepared) {
+  const tn_step *step = &program->steps[number];
   const tn_group *group = step->group;
   tn_device *device = tn_device_of(e, step);
   if (tn_kernel_is_collective(group->kernel)) return tn_collective_prepare(e, program, step, prepared);
   const tn_choice *choice = &group->choice;
-  tn_status status = tn_device_prepare(device, group->kernel, group->match, choice, choice->in_layout,
-                                       choice->out_layout, prepared);
-  if (status != TN_OK && device != e->device) tn_error_move(&e->device->env, &device->env);
-  return status;
+  return tn_device_prepare(device, group->kernel, group->match, choice, choice->in_layout, choice->out_layout,
+                           number, prepared);
 }
 
 static void *step_stream(const tn_executor *e, const tn_step *step) {
@@ -147,40 +146,65 @@ static tn_status allocate_tables(tn_executor *e, tn_bound_program *bound, size_t
   return TN_OK;
 }
 
-/* Notes that the kernel of a step declines its match, so that another is chosen when the program is compiled
- * again. False: the target remembers no answers, or the kernel is the only one: a collective. */
-static bool note_prepare_decline(tn_executor *e, const tn_step *step) {
+/* A child of the process that prepared a kernel does not release it: the kernel may hold objects of a driver.
+ */
+static void release_step(tn_executor *e, const tn_step *step, void *prepared) {
+  const tn_kernel *kernel = step->group->kernel;
+  tn_device *device = tn_device_of(e, step);
+  if (tn_kernel_is_collective(kernel))
+    tn_collective_release(e, prepared);
+  else if (prepared != NULL && kernel->release != NULL && tn_device_check_process(device) == TN_OK)
+    kernel->release(&device->env, prepared);
+}
+
+/* The kernel of a step has failed when it was prepared, with a message in the device's env. true: it declines
+ * its match, so that another is chosen when the program is compiled again. A collective has no other kernel.
+ */
+static bool note_failed_step(tn_executor *e, const tn_bound_program *bound, int32_t number,
+                             tn_status status) {
+  const tn_step *step = &bound->program->steps[number];
   const tn_group *group = step->group;
   tn_device *device = tn_device_of(e, step);
-  const char *reason = tn_error_text(&e->device->env);
-  if (device->target.answers == NULL || tn_kernel_is_collective(group->kernel)) return false;
-  tn_logf(e->env, TN_LOG_INFO, "%s: kernel %s%s%s declined when it was prepared: %s", step->name,
-          group->entry->item->name, group->choice.name[0] != '\0' ? " " : "", group->choice.name, reason);
-  return tn_answers_decline(device->target.answers, group->kernel, group->key, group->choice.id, reason) ==
-         TN_OK;
+  bool declines = status == TN_EUNSUPPORTED && !tn_kernel_is_collective(group->kernel) &&
+                  tn_decline_note(device, TN_LOG_WARN, step->name, group->entry, &group->choice, group->key);
+  if (device != e->device) tn_error_move(&e->device->env, &device->env);
+  tn_executor_fail(e, tn_executor_wrap_step(e, bound, step, status));
+  return declines;
 }
 
 /* Goes on after a kernel that declines, so that all such kernels are known at once. */
 static tn_status prepare_steps(tn_executor *e, tn_bound_program *bound) {
   tn_status declined = TN_OK;
   for (int32_t i = 0; i < tn_program_all_steps(bound->program); i++) {
-    const tn_step *step = &bound->program->steps[i];
-    tn_status status = prepare_step(e, bound->program, step, &bound->prepared[i]);
+    tn_status status = prepare_step(e, bound->program, i, &bound->prepared[i]);
     if (status == TN_OK) continue;
-    bool goes_on = status == TN_EUNSUPPORTED && note_prepare_decline(e, step);
-    tn_executor_fail(e, tn_executor_wrap_step(e, bound, step, status));
-    if (!goes_on) return status;
+    if (!note_failed_step(e, bound, i, status)) return status;
     declined = status;
   }
   return declined;
 }
 
-static tn_status finish_prepare(tn_executor *e) {
+/* A kernel that declines is released, so its use is not reported again. */
+static tn_status finish_steps(tn_executor *e, tn_bound_program *bound, tn_device *device) {
+  tn_status declined = TN_OK, status;
+  int32_t use;
+  while ((status = tn_device_finish_prepare(device, &use)) != TN_OK) {
+    if (use < 0 || use >= tn_program_all_steps(bound->program) || bound->prepared[use] == NULL) {
+      if (device != e->device) tn_error_move(&e->device->env, &device->env);
+      return tn_executor_fail(e, status);
+    }
+    if (!note_failed_step(e, bound, use, status)) return status;
+    release_step(e, &bound->program->steps[use], bound->prepared[use]);
+    bound->prepared[use] = NULL;
+    declined = status;
+  }
+  return declined;
+}
+
+static tn_status finish_prepare(tn_executor *e, tn_bound_program *bound) {
   tn_device *host = e->device->fallback;
-  TN_TRY(tn_executor_fail(e, tn_device_finish_prepare(e->device)));
-  tn_status status = host != NULL ? tn_device_finish_prepare(host) : TN_OK;
-  if (status != TN_OK) tn_error_move(&e->device->env, &host->env);
-  return tn_executor_fail(e, status);
+  TN_TRY(finish_steps(e, bound, e->device));
+  return host != NULL ? finish_steps(e, bound, host) : TN_OK;
 }
 
 tn_status tn_bound_program_init(tn_executor *e, const tn_program *program, tn_bound_program *bound) {
@@ -189,7 +213,7 @@ tn_status tn_bound_program_init(tn_executor *e, const tn_program *program, tn_bo
   TN_TRY(allocate_tables(e, bound, views));
   TN_TRY(list_parts(e, bound));
   TN_TRY(prepare_steps(e, bound));
-  TN_TRY(finish_prepare(e));
+  TN_TRY(finish_prepare(e, bound));
   TN_TRY(tn_folded_create(e, bound));
   TN_TRY(tn_executor_allocate(e, TN_MEMORY_DEVICE, program->constant_bytes, &bound->constants));
   TN_TRY(make_events(e, bound));
@@ -202,17 +226,6 @@ static void destroy_events(tn_executor *e, void **events, int32_t n) {
   for (int32_t i = 0; events != NULL && i < n; i++)
     if (events[i] != NULL) e->device->backend->event_delete(&e->device->env, events[i]);
   tn_release(e->env, events);
-}
-
-/* A child of the process that prepared a kernel does not release it: the kernel may hold objects of a driver.
- */
-static void release_step(tn_executor *e, const tn_step *step, void *prepared) {
-  const tn_kernel *kernel = step->group->kernel;
-  tn_device *device = tn_device_of(e, step);
-  if (tn_kernel_is_collective(kernel))
-    tn_collective_release(e, prepared);
-  else if (prepared != NULL && kernel->release != NULL && tn_device_check_process(device) == TN_OK)
-    kernel->release(&device->env, prepared);
 }
 
 void tn_bound_program_free(tn_executor *e, tn_bound_program *bound) {

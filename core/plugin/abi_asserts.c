@@ -158,7 +158,7 @@ AT(tn_query, match, 24);
 AT(tn_query, device, 32);
 AT(tn_query, backend, 40);
 
-HANDLE(tn_prepare, 80);
+HANDLE(tn_prepare, 88);
 AT(tn_prepare, match, 24);
 AT(tn_prepare, device, 32);
 AT(tn_prepare, in_layout, 40);
@@ -166,6 +166,7 @@ AT(tn_prepare, out_layout, 48);
 AT(tn_prepare, variant, 56);
 AT(tn_prepare, native, 64);
 AT(tn_prepare, backend, 72);
+AT(tn_prepare, use, 80);
 
 HANDLE(tn_launch, 104);
 AT(tn_launch, n_in, 20);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/compile/pipeline.h"
+#include "core/exec/declines.h"
 #include "core/graph/op/attributes.h"
 #include "core/tensor/tensor.h"
 
@@ -34,10 +35,18 @@ static tn_status call_key_copy(tn_compiled_call *c, const tn_call_key *key) {
 
 /* ---- compiling ---- */
 
-static void compiled_call_destroy(tn_compiled_call *c) {
+static void call_undo(void *context) {
+  tn_compiled_call *c = context;
   tn_caller_program_destroy(c->runnable);
   tn_program_destroy(c->program);
   tn_state_map_destroy(c->map);
+  c->runnable = NULL;
+  c->program = NULL;
+  c->map = NULL;
+}
+
+static void compiled_call_destroy(tn_compiled_call *c) {
+  call_undo(c);
   tn_arena_free(&c->arena);
   tn_release(c->env, c);
 }
@@ -60,13 +69,17 @@ static tn_status compile_call(tn_device *device, tn_compiled_call *c) {
   tn_status status = tn_state_map_create(env, &c->map);
   if (status == TN_OK)
     status = tn_compile(env, op, use->context->registry, &device->target, graph, c->map, NULL, &c->program);
-  if (status != TN_OK) {
-    tn_graph_destroy(graph);
-    return status;
-  }
+  tn_graph_destroy(graph);
+  return status;
+}
+
+static tn_status call_make(void *context) {
+  tn_compiled_call *c = context;
+  tn_device *device = c->device;
+  TN_TRY(compile_call(device, c));
   TN_TRY(number_bindings(c, c->program->inputs, c->program->n_inputs, &c->input_port));
   TN_TRY(number_bindings(c, c->program->outputs, c->program->n_outputs, &c->output_port));
-  return tn_caller_program_create(env, device, c->map, c->program, RUNS_AHEAD, &c->runnable);
+  return tn_caller_program_create(c->env, device, c->map, c->program, RUNS_AHEAD, &c->runnable);
 }
 
 static tn_status create_compiled_call(tn_device *device, const tn_call_key *key, tn_compiled_call **out) {
@@ -74,9 +87,10 @@ static tn_status create_compiled_call(tn_device *device, const tn_call_key *key,
   *out = NULL;
   if (c == NULL) return TN_ENOMEM;
   c->env = &device->env;
+  c->device = device;
   c->arena = tn_arena_new(device);
   tn_status status = call_key_copy(c, key);
-  if (status == TN_OK) status = compile_call(device, c);
+  if (status == TN_OK) status = tn_attempt_repeat(c->env, device, &(tn_attempt){c, call_make, call_undo});
   if (status == TN_OK)
     *out = c;
   else

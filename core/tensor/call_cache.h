@@ -7,6 +7,7 @@
 
 typedef struct tn_compiled_call {
   tn_env *env;
+  tn_device *device;
   tn_arena arena; /* of the key */
   tn_call_key key;
   uint64_t hash;

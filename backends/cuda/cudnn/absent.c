@@ -27,9 +27,10 @@ const char *tn_cudnn_better_policy(const tn_cuda_backend_object *backend, const 
   return NULL;
 }
 
-tn_status tn_cudnn_finish_prepare(tn_env *env, tn_cuda_device *device) {
+tn_status tn_cudnn_finish_prepare(tn_env *env, tn_cuda_device *device, int32_t *declined) {
   (void)env;
   (void)device;
+  (void)declined;
   return TN_OK;
 }
 

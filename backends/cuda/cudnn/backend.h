@@ -15,8 +15,9 @@ int32_t tn_cudnn_describe_library(const tn_cuda_backend_object *backend, tn_back
 const char *tn_cudnn_better_policy(const tn_cuda_backend_object *backend, const tn_device_properties *device,
                                    const char *policy, const char *op);
 
-/* Ends the requests of a device (plan.h). */
-tn_status tn_cudnn_finish_prepare(tn_env *env, tn_cuda_device *device);
+/* Ends the requests of a device (plan.h). TN_EUNSUPPORTED: a plan cannot be built, and the request is
+ * dropped; *declined is its kernel's tn_prepare.use. */
+tn_status tn_cudnn_finish_prepare(tn_env *env, tn_cuda_device *device, int32_t *declined);
 /* Closes what a device has for cuDNN; all plans are withdrawn. */
 void tn_cudnn_device_close(tn_env *env, tn_cuda_device *device);
 

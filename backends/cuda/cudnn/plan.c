@@ -26,6 +26,7 @@ typedef struct tn_cudnn_work {
   struct tn_cudnn_work *next; /* of the requests that are not finished */
   const tn_cudnn_library *library;
   tn_cuda_device *device;
+  int32_t use; /* tn_prepare.use of its kernel */
   tn_cudnn_graph graph;
   tn_cudnn_engine engine;
   char *details; /* of the device */
@@ -53,8 +54,6 @@ static tn_status plan_create_handle(tn_env *env, const tn_cudnn_library *l, tn_c
   if (tn_cudnn_ok(&c)) return TN_OK;
   d->handle = NULL;
   snprintf(d->why, sizeof d->why, "%s", c.why);
-  tn_env_log(env, TN_LOG_WARN, "cuda: cuDNN cannot use the device, so other kernels run in its place: %s",
-             d->why);
   return plan_fail_handle(env, d);
 }
 
@@ -88,13 +87,21 @@ static void plan_keep(tn_cudnn_calls *c, tn_cudnn_work *w, cudnnBackendDescripto
   w->plan = plan;
 }
 
+/* A plan that cuDNN does not build is one variant less; without memory, or after a fault of the device, no
+ * other would be built either. */
+static tn_status plan_build_status(tn_env *env, const tn_cudnn_calls *c) {
+  tn_status status = tn_cudnn_status(env, c);
+  bool device = status == TN_EDEVICE && CUDNN_STATUS_CATEGORY(c->code) != CUDNN_STATUS_EXECUTION_FAILED;
+  return device ? tn_fail(env, TN_EUNSUPPORTED, NULL, "cuDNN does not build the plan: %s", c->why) : status;
+}
+
 static tn_status plan_build_for_handle(tn_env *env, tn_cudnn_work *w) {
   tn_cudnn_calls c;
   tn_cudnn_calls_init(&c, w->library);
   cudnnBackendDescriptor_t plan =
       tn_cudnn_describe_plan(&c, &w->graph, &w->engine, w->details, w->device->cudnn->handle);
   plan_keep(&c, w, plan);
-  tn_status status = tn_cudnn_status(env, &c);
+  tn_status status = plan_build_status(env, &c);
   tn_cudnn_calls_free(&c);
   return status;
 }
@@ -175,13 +182,14 @@ static tn_status plan_finish(tn_env *env, tn_cudnn_work *w) {
   return w->plan != NULL ? TN_OK : plan_build_for_handle(env, w);
 }
 
-tn_status tn_cudnn_finish_prepare(tn_env *env, tn_cuda_device *device) {
+tn_status tn_cudnn_finish_prepare(tn_env *env, tn_cuda_device *device, int32_t *declined) {
   tn_status status = TN_OK;
   while (status == TN_OK && device->cudnn != NULL && device->cudnn->requested != NULL) {
     tn_cudnn_work *w = device->cudnn->requested;
     status = tn_cuda_enter(env, device);
     if (status == TN_OK) status = plan_finish(env, w);
-    if (status == TN_OK) device->cudnn->requested = w->next;
+    if (status == TN_EUNSUPPORTED) *declined = w->use;
+    if (status == TN_OK || status == TN_EUNSUPPORTED) device->cudnn->requested = w->next;
   }
   return status;
 }
@@ -234,6 +242,7 @@ tn_status tn_cudnn_request(tn_prepare *p, const tn_cudnn_graph *g, bool exact, i
   if (status == TN_OK)
     status = plan_new_work(&p->env, device, g, &engines.engine[rank], p->device->details, &plan->work);
   if (status != TN_OK) return status;
+  plan->work->use = p->use;
   return plan->work->engine.compiled ? plan_begin_compilation(&p->env, plan->work)
                                      : plan_build_for_handle(&p->env, plan->work);
 }

@@ -2,7 +2,8 @@
  *
  * A prepared kernel contains a plan. tn_cudnn_request begins it: an engine without run-time compilation is
  * ready at once, another compiles on the threads of modules/compile_pool.c. tn_cudnn_finish_prepare, called
- * by the backend's finish_prepare, waits and loads. */
+ * by the backend's finish_prepare, waits and loads. A plan that cuDNN does not build declines its match, in
+ * either place. */
 #ifndef TN_BACKENDS_CUDA_CUDNN_PLAN_H
 #define TN_BACKENDS_CUDA_CUDNN_PLAN_H
 
@@ -16,7 +17,8 @@ typedef struct tn_cudnn_plan {
 } tn_cudnn_plan;
 
 /* Requests engine number `rank` of a graph, from 0, as tn_cudnn_offer_engines numbers them. TN_EUNSUPPORTED:
- * the graph has no such engine, or cuDNN cannot use the device. Withdraw it in either case. */
+ * the graph has no such engine, cuDNN does not build the plan, or it cannot use the device. Withdraw it in
+ * either case. */
 tn_status tn_cudnn_request(tn_prepare *p, const tn_cudnn_graph *g, bool exact, int32_t rank,
                            tn_cudnn_plan *plan);
 /* Bytes of the workspace that are the plan's: the kernel's own begin behind them, at a multiple of 256. */

@@ -45,17 +45,27 @@ static bool compile_check(const tn_cuda_compiler *c, nvrtcResult code, const cha
   return code == NVRTC_SUCCESS;
 }
 
-/* The first lines of the compiler's log. */
+/* The line of a log with the first error; without one, the first line. */
+static const char *compile_find_error(const char *log, int *length) {
+  const char *at = strstr(log, "error"), *line = log;
+  for (const char *next = log; at != NULL && (next = strchr(next, '\n')) != NULL && next < at;) line = ++next;
+  *length = (int)strcspn(line, "\n");
+  return line;
+}
+
+/* Behind the code of a failure comes the first error of the log, and the log in the next lines. */
 static void compile_read_log(const tn_cuda_compiler *c, nvrtcProgram program,
                              char error[TN_CUDA_ERROR_TEXT]) {
   size_t bytes = 0, n = strlen(error);
+  int length;
   if (c->libraries->nvrtc.nvrtcGetProgramLogSize(program, &bytes) != NVRTC_SUCCESS || bytes < 2) return;
   char *log = malloc(bytes + 1);
   if (log != NULL && c->libraries->nvrtc.nvrtcGetProgramLog(program, log) == NVRTC_SUCCESS) {
     log[bytes] = '\0';
-    for (char *at = log; *at; at++)
-      if (*at == '\n') *at = ' ';
-    snprintf(error + n, TN_CUDA_ERROR_TEXT - n, "%s%s", n > 0 ? ": " : "", log);
+    const char *line = compile_find_error(log, &length);
+    if (n > 0) snprintf(error + n, TN_CUDA_ERROR_TEXT - n, ": %.*s\n", length, line);
+    n = strlen(error);
+    snprintf(error + n, TN_CUDA_ERROR_TEXT - n, "%s", log);
   }
   free(log);
 }
@@ -79,7 +89,8 @@ static bool compile_take_image(const tn_cuda_compiler *c, nvrtcProgram program, 
   return false;
 }
 
-static bool compile_run(const tn_cuda_compiler *c, nvrtcProgram program, char error[TN_CUDA_ERROR_TEXT]) {
+static tn_cuda_compiled compile_run(const tn_cuda_compiler *c, nvrtcProgram program,
+                                    char error[TN_CUDA_ERROR_TEXT]) {
   char arch[64];
   const char *options[MOST_FLAGS + 1] = {arch};
   int n = 1;
@@ -89,11 +100,12 @@ static bool compile_run(const tn_cuda_compiler *c, nvrtcProgram program, char er
   nvrtcResult code = c->libraries->nvrtc.nvrtcCompileProgram(program, n, options);
   bool done = compile_check(c, code, "nvrtcCompileProgram", error);
   compile_read_log(c, program, error);
-  return done;
+  if (done) return TN_CUDA_COMPILED;
+  return code == NVRTC_ERROR_OUT_OF_MEMORY ? TN_CUDA_FAILED : TN_CUDA_REFUSED;
 }
 
-bool tn_cuda_compile(const tn_cuda_compiler *compiler, const char *title, const char *text,
-                     tn_cuda_image *image, char error[TN_CUDA_ERROR_TEXT]) {
+tn_cuda_compiled tn_cuda_compile(const tn_cuda_compiler *compiler, const char *title, const char *text,
+                                 tn_cuda_image *image, char error[TN_CUDA_ERROR_TEXT]) {
   const char *names[MOST_HEADERS], *texts[MOST_HEADERS];
   nvrtcProgram program = NULL;
   int n = 0;
@@ -102,8 +114,9 @@ bool tn_cuda_compile(const tn_cuda_compiler *compiler, const char *title, const 
   for (const tn_cuda_text *t = tn_cuda_texts; t->path != NULL && n < MOST_HEADERS; t++)
     if (strcmp(strrchr(t->path, '.'), ".cu") != 0) names[n] = t->path, texts[n++] = t->text;
   nvrtcResult code = compiler->libraries->nvrtc.nvrtcCreateProgram(&program, text, title, n, texts, names);
-  if (!compile_check(compiler, code, "nvrtcCreateProgram", error)) return false;
-  bool done = compile_run(compiler, program, error) && compile_take_image(compiler, program, image, error);
+  if (!compile_check(compiler, code, "nvrtcCreateProgram", error)) return TN_CUDA_FAILED;
+  tn_cuda_compiled done = compile_run(compiler, program, error);
+  if (done == TN_CUDA_COMPILED && !compile_take_image(compiler, program, image, error)) done = TN_CUDA_FAILED;
   (void)compiler->libraries->nvrtc.nvrtcDestroyProgram(&program);
   return done;
 }

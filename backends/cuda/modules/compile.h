@@ -24,8 +24,15 @@ typedef struct tn_cuda_image {
 /* Finds the architecture for a device among those that NVRTC supports. */
 tn_status tn_cuda_compiler_open(tn_env *env, const tn_cuda_libraries *libraries, int32_t arch,
                                 tn_cuda_compiler *compiler);
-/* Compiles. Any thread. false: `error` says why. true: `error` holds the warnings, or is "". */
-bool tn_cuda_compile(const tn_cuda_compiler *compiler, const char *title, const char *text,
-                     tn_cuda_image *image, char error[TN_CUDA_ERROR_TEXT]);
+typedef enum tn_cuda_compiled {
+  TN_CUDA_COMPILED,
+  TN_CUDA_REFUSED, /* the text does not compile */
+  TN_CUDA_FAILED   /* the compiler could not do its work */
+} tn_cuda_compiled;
+
+/* Compiles. Any thread. Without an image the first line of `error` says why, with the first error of the
+ * compiler's log, and the log follows. With one `error` holds the warnings, or is "". */
+tn_cuda_compiled tn_cuda_compile(const tn_cuda_compiler *compiler, const char *title, const char *text,
+                                 tn_cuda_image *image, char error[TN_CUDA_ERROR_TEXT]);
 
 #endif

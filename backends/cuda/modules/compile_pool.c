@@ -11,9 +11,11 @@ void tn_cuda_pool_init(tn_cuda_pool *pool) {
 }
 
 static bool pool_compile(const tn_cuda_pool *pool, tn_cuda_job *job) {
-  return job->compile != NULL
-             ? job->compile(job)
-             : tn_cuda_compile(&pool->compiler, job->title, job->text, &job->image, job->error);
+  if (job->compile != NULL) return job->compile(job);
+  tn_cuda_compiled compiled =
+      tn_cuda_compile(&pool->compiler, job->title, job->text, &job->image, job->error);
+  job->refused = compiled == TN_CUDA_REFUSED;
+  return compiled == TN_CUDA_COMPILED;
 }
 
 /* A job whose image nvcc has made, or that is on disk, is not compiled. */

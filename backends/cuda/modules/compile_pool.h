@@ -17,9 +17,10 @@ typedef struct tn_cuda_job {
   char key[TN_CUDA_KEY];
   tn_cuda_image image;
   bool done, compiled;              /* compiled: it has an image */
+  bool refused;                     /* NVRTC refuses the text */
   bool ahead, damaged;              /* nvcc made the image; that image is damaged, so NVRTC made one */
   bool cached, corrupt;             /* the image was in the folder; the one in the folder is damaged */
-  char error[TN_CUDA_ERROR_TEXT];   /* why it is not compiled */
+  char error[TN_CUDA_ERROR_TEXT];   /* why it is not compiled: the first line; NVRTC's log follows */
   char unsaved[TN_CUDA_ERROR_TEXT]; /* why the image was not kept; "": it was */
   struct tn_cuda_job *next;
 } tn_cuda_job;

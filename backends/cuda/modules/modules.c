@@ -161,6 +161,7 @@ static tn_status modules_request(tn_prepare *p, tn_cuda_function *function, cons
   tn_status status = modules_find(&p->env, d->modules, from, file, &function->module);
   if (status != TN_OK) return status;
   function->device = d;
+  function->use = p->use;
   snprintf(function->name, sizeof function->name, "%s", name);
   function->next = d->modules->requested;
   d->modules->requested = function;
@@ -238,15 +239,24 @@ static tn_status module_load_ahead(tn_env *env, tn_cuda_modules *modules, tn_cud
   return TN_OK;
 }
 
+/* Another kernel may take the place of one whose code does not compile. */
+static tn_status module_fail(tn_env *env, const tn_cuda_modules *modules, const tn_cuda_module *m) {
+  const char *error = m->job.error;
+  int line = (int)strcspn(error, "\n");
+  if (error[line] != '\0')
+    tn_env_log(env, TN_LOG_DEBUG, "cuda: NVRTC about %s: %s", m->title, error + line + 1);
+  return tn_fail(env, m->job.refused ? TN_EUNSUPPORTED : TN_EDEVICE, NULL,
+                 "cuda: %s does not compile for %s: %.*s", m->title, modules->pool.compiler.arch, line,
+                 error);
+}
+
 /* Loads an image that NVRTC made. */
 static tn_status module_load(tn_env *env, tn_cuda_modules *modules, tn_cuda_module *m) {
   const tn_cuda_device *d = modules->device;
   if (m->module != NULL) return TN_OK;
   tn_cuda_pool_await(&modules->pool, &m->job);
   module_log_cache(env, modules, m);
-  if (!m->job.compiled)
-    return tn_fail(env, TN_EDEVICE, NULL, "cuda: %s does not compile for %s: %s", m->title,
-                   modules->pool.compiler.arch, m->job.error);
+  if (!m->job.compiled) return module_fail(env, modules, m);
   tn_status status = TN_CU(env, &d->backend->libraries, cuModuleLoadData, &m->module, m->job.image.bytes);
   if (status == TN_OK) module_drop_image(m);
   return status;
@@ -263,14 +273,15 @@ static tn_status function_find(tn_env *env, tn_cuda_modules *modules, tn_cuda_fu
   return status;
 }
 
-tn_status tn_cuda_finish_functions(tn_env *env, tn_cuda_device *d) {
+tn_status tn_cuda_finish_functions(tn_env *env, tn_cuda_device *d, int32_t *declined) {
   tn_status status = d->modules->requested != NULL ? tn_cuda_enter(env, d) : TN_OK;
   for (tn_cuda_function *f = d->modules->requested; f != NULL && status == TN_OK; f = f->next)
     status = module_load_ahead(env, d->modules, f->module);
   while (status == TN_OK && d->modules->requested != NULL) {
     tn_cuda_function *f = d->modules->requested;
     status = function_find(env, d->modules, f);
-    if (status == TN_OK) d->modules->requested = f->next;
+    if (status == TN_EUNSUPPORTED) *declined = f->use;
+    if (status == TN_OK || status == TN_EUNSUPPORTED) d->modules->requested = f->next;
   }
   return status;
 }

@@ -24,6 +24,7 @@ typedef struct tn_cuda_function {
   char name[TN_CUDA_FUNCTION_NAME];
   uint32_t
       shared_bytes; /* of dynamic shared memory, at most; set it after the request where it is above 48 KiB */
+  int32_t use;      /* tn_prepare.use of its kernel */
   CUfunction function;           /* NULL before tn_cuda_finish_functions */
   struct tn_cuda_function *next; /* of the requests that are not finished */
 } tn_cuda_function;
@@ -40,8 +41,10 @@ tn_status tn_cuda_request_text(tn_prepare *p, tn_cuda_function *function, const 
                                const char *name);
 /* For release: the function is wanted no longer. */
 void tn_cuda_withdraw(tn_cuda_function *function);
-/* Waits for the requests of a device, loads their modules and looks the functions up. */
-tn_status tn_cuda_finish_functions(tn_env *env, tn_cuda_device *device);
+/* Waits for the requests of a device, loads their modules and looks the functions up. TN_EUNSUPPORTED: the
+ * code of a function does not compile, and its request is dropped; *declined is its kernel's tn_prepare.use.
+ */
+tn_status tn_cuda_finish_functions(tn_env *env, tn_cuda_device *device, int32_t *declined);
 /* The threads that compile, for jobs of others. */
 struct tn_cuda_pool *tn_cuda_modules_pool(tn_env *env, tn_cuda_modules *modules);
 

@@ -141,6 +141,12 @@ const char *tn_answers_declined(const tn_answers *answers, const tn_kernel *kern
   return NULL;
 }
 
+bool tn_answers_has_reason(const tn_answers *answers, const char *reason) {
+  for (size_t i = 0; i < answers->declines.n; i++)
+    if (tn_text_equal(answers->declines.v[i].reason, reason)) return true;
+  return false;
+}
+
 size_t tn_answers_declines(const tn_target *target) {
   size_t n = target->answers != NULL ? target->answers->declines.n : 0;
   return target->fallback != NULL ? n + tn_answers_declines(target->fallback) : n;

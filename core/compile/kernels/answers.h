@@ -56,6 +56,8 @@ tn_status tn_answers_decline(tn_answers *answers, const tn_kernel *kernel, tn_ma
 /* The reason if `prepare` has declined; NULL: it has not. `answers` may be NULL. */
 const char *tn_answers_declined(const tn_answers *answers, const tn_kernel *kernel, tn_match_key key,
                                 int32_t variant);
+/* Whether a variant has declined for this reason. */
+bool tn_answers_has_reason(const tn_answers *answers, const char *reason);
 /* The declines by `prepare` on a target and its fallback so far. */
 size_t tn_answers_declines(const tn_target *target);
 

@@ -145,7 +145,8 @@ tn_status tn_describe_tuning(tn_arena *arena, const tn_graph *g, const tn_candid
   *tuning = (tn_tuning){.entry = c->kernel->entry,
                         .match = m,
                         .nodes = text.failed ? NULL : tn_arena_strdup(arena, text.v),
-                        .cold = cold};
+                        .cold = cold,
+                        .key = c->key};
   tn_text_free(&text);
   return tuning->nodes != NULL && cold != NULL ? TN_OK : TN_ENOMEM;
 }

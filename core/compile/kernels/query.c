@@ -245,6 +245,20 @@ static tn_status choose_variant(tn_arena *arena, const tn_graph *graph, const tn
   return TN_OK;
 }
 
+/* Chooses once more where a variant has declined while it was measured. */
+static tn_status choose_among_offered(tn_arena *arena, const tn_graph *graph, const tn_target *target,
+                                      tn_candidate *candidate, variant_list *c) {
+  int32_t n = -1;
+  for (;;) {
+    TN_TRY(drop_declined_variants(arena, target, candidate, c));
+    if (candidate->reason != NULL || c->n == n) return TN_OK;
+    if (target->deterministic) TN_TRY(drop_varying_variants(arena, candidate, c));
+    if (candidate->reason != NULL) return TN_OK;
+    TN_TRY(choose_variant(arena, graph, target, candidate, c));
+    n = c->n;
+  }
+}
+
 tn_status tn_candidate_query(tn_env *env, tn_arena *arena, const tn_graph *graph, const tn_target *target,
                              tn_candidate *candidate) {
   tn_match *match = NULL;
@@ -257,10 +271,7 @@ tn_status tn_candidate_query(tn_env *env, tn_arena *arena, const tn_graph *graph
                     .candidate = candidate,
                     .default_cost_s = tn_match_seconds(graph, candidate, match, &target->properties)};
   TN_TRY(find_answer(env, arena, target, candidate, &c));
-  if (candidate->reason == NULL) TN_TRY(drop_declined_variants(arena, target, candidate, &c));
-  if (candidate->reason == NULL && target->deterministic) TN_TRY(drop_varying_variants(arena, candidate, &c));
-  if (candidate->reason == NULL) TN_TRY(choose_variant(arena, graph, target, candidate, &c));
-  return TN_OK;
+  return candidate->reason == NULL ? choose_among_offered(arena, graph, target, candidate, &c) : TN_OK;
 }
 
 tn_group tn_candidate_group(const tn_candidate *c) {

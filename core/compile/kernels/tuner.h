@@ -13,11 +13,13 @@ typedef struct tn_tuning {
   const char *nodes;   /* the ops with attributes and operand numbers: "conv2d(0, 1; stride=2)+relu(2)" */
   const uint8_t *cold; /* per operand: a state or a view of one. The other launches of a step push weights out
                           of the caches */
+  tn_match_key key;    /* of the match */
 } tn_tuning;
 
 typedef struct tn_tuner tn_tuner;
 struct tn_tuner {
-  /* Measures a launch; false: it cannot, and the estimates are used. */
+  /* Measures a launch; false: it cannot, and the estimates are used. A variant that declines when it is
+   * prepared is noted (answers.h), and the others are measured in the next call. */
   bool (*time)(tn_tuner *tuner, const tn_tuning *tuning, const tn_choice *choice, double *seconds);
 };
 

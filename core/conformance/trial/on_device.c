@@ -5,6 +5,7 @@
 
 #include "core/base/element.h"
 #include "core/compile/pipeline.h"
+#include "core/exec/declines.h"
 
 struct tn_on_device {
   tn_env *env;
@@ -15,17 +16,29 @@ struct tn_on_device {
 
 /* ---- life ---- */
 
-static tn_status compile_on_device(tn_on_device *r, tn_registry *registry, tn_device *device,
-                                   tn_graph *graph) {
-  tn_env *env = r->env;
-  tn_status status = tn_state_map_create(env, &r->map);
-  if (status == TN_OK)
-    status = tn_compile(env, "case", registry, &device->target, graph, r->map, NULL, &r->program);
-  if (status != TN_OK) {
-    tn_graph_destroy(graph);
-    return status;
-  }
-  return tn_executor_create(env, device, r->map, &r->program, 1, 1, &r->executor);
+typedef struct compiled_use {
+  tn_on_device *made;
+  tn_registry *registry;
+  tn_device *device;
+  const tn_graph *graph;
+} compiled_use;
+
+static tn_status on_device_make(void *context) {
+  const compiled_use *u = context;
+  tn_on_device *r = u->made;
+  TN_TRY(tn_state_map_create(r->env, &r->map));
+  TN_TRY(tn_compile(r->env, "case", u->registry, &u->device->target, u->graph, r->map, NULL, &r->program));
+  return tn_executor_create(r->env, u->device, r->map, &r->program, 1, 1, &r->executor);
+}
+
+static void on_device_undo(void *context) {
+  tn_on_device *r = ((const compiled_use *)context)->made;
+  if (r->executor != NULL) tn_executor_destroy(r->executor);
+  tn_program_destroy(r->program);
+  if (r->map != NULL) tn_state_map_destroy(r->map);
+  r->executor = NULL;
+  r->program = NULL;
+  r->map = NULL;
 }
 
 tn_status tn_on_device_create(tn_env *env, tn_registry *registry, tn_device *device, tn_graph *take_graph,
@@ -36,7 +49,9 @@ tn_status tn_on_device_create(tn_env *env, tn_registry *registry, tn_device *dev
     return TN_ENOMEM;
   }
   r->env = env;
-  tn_status status = compile_on_device(r, registry, device, take_graph);
+  compiled_use use = {r, registry, device, take_graph};
+  tn_status status = tn_attempt_repeat(env, device, &(tn_attempt){&use, on_device_make, on_device_undo});
+  tn_graph_destroy(take_graph);
   if (status == TN_OK) status = tn_executor_slot_wait(r->executor, 0);
   if (status == TN_OK) return TN_OK;
   tn_on_device_destroy(r);
@@ -46,9 +61,7 @@ tn_status tn_on_device_create(tn_env *env, tn_registry *registry, tn_device *dev
 
 void tn_on_device_destroy(tn_on_device *r) {
   if (r == NULL) return;
-  if (r->executor != NULL) tn_executor_destroy(r->executor);
-  tn_program_destroy(r->program);
-  if (r->map != NULL) tn_state_map_destroy(r->map);
+  on_device_undo(&(compiled_use){.made = r});
   tn_release(r->env, r);
 }
 

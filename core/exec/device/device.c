@@ -363,7 +363,7 @@ void tn_device_destroy(tn_device *device) {
 }
 
 tn_status tn_device_prepare(tn_device *device, const tn_kernel *kernel, const tn_match *match,
-                            const tn_choice *choice, const tn_layout *in, const tn_layout *out,
+                            const tn_choice *choice, const tn_layout *in, const tn_layout *out, int32_t use,
                             void **prepared) {
   TN_TRY(tn_device_check_process(device));
   const tn_backend *backend = device->backend;
@@ -377,13 +377,15 @@ tn_status tn_device_prepare(tn_device *device, const tn_kernel *kernel, const tn
                   .out_layout = out,
                   .variant = choice->id,
                   .native = backend->native(&device->env, device->device, stream, kernel->family),
-                  .backend = tn_target_self(&device->target, kernel->family)};
+                  .backend = tn_target_self(&device->target, kernel->family),
+                  .use = use};
   return kernel->prepare(&p, prepared);
 }
 
-tn_status tn_device_finish_prepare(tn_device *device) {
+tn_status tn_device_finish_prepare(tn_device *device, int32_t *declined) {
   const tn_backend *b = device->backend;
-  return b->finish_prepare != NULL ? b->finish_prepare(&device->env, device->device) : TN_OK;
+  *declined = -1;
+  return b->finish_prepare != NULL ? b->finish_prepare(&device->env, device->device, declined) : TN_OK;
 }
 
 bool tn_device_is_foreign(const tn_device *device, const char *family) {

@@ -124,9 +124,10 @@ static inline const char *tn_device_libraries(const tn_device *device) {
   return text != NULL ? text : "";
 }
 
-/* Prepares a kernel for one use on the device. *prepared is left unchanged for a kernel without prepare. */
+/* Prepares a kernel for one use on the device, whose number tn_device_finish_prepare may report. *prepared is
+ * left unchanged for a kernel without prepare. */
 tn_status tn_device_prepare(tn_device *device, const tn_kernel *kernel, const tn_match *match,
-                            const tn_choice *choice, const tn_layout *in, const tn_layout *out,
+                            const tn_choice *choice, const tn_layout *in, const tn_layout *out, int32_t use,
                             void **prepared);
 /* The memory of a device, in bytes, by its use. */
 typedef struct tn_device_memory_use {
@@ -135,8 +136,10 @@ typedef struct tn_device_memory_use {
 /* false: the backend does not say. */
 bool tn_device_read_memory_use(tn_device *device, tn_device_memory_use *use);
 
-/* Ends what preparing has begun; required before a prepared kernel is launched. */
-tn_status tn_device_finish_prepare(tn_device *device);
+/* Ends what preparing has begun; required before a prepared kernel is launched. On failure *declined is the
+ * use that it is about, or -1; TN_EUNSUPPORTED with a use: its kernel declines, and the call is repeated for
+ * the others. */
+tn_status tn_device_finish_prepare(tn_device *device, int32_t *declined);
 
 /* Whether kernels of the family are launched by the backend's `enqueue`. */
 bool tn_device_is_foreign(const tn_device *device, const char *family);

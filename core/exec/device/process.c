@@ -94,8 +94,8 @@ static void *process_native(tn_env *env, void *device, void *stream, const char 
   return NULL;
 }
 
-static tn_status process_finish_prepare(tn_env *env, void *device) {
-  (void)device;
+static tn_status process_finish_prepare(tn_env *env, void *device, int32_t *declined) {
+  (void)device, (void)declined;
   return process_refuse(env);
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/base/file.h"
+#include "core/exec/declines.h"
 #include "core/exec/tune/measurement.h"
 #include "core/exec/tune/tune_file.h"
 
@@ -72,8 +73,12 @@ static bool measure_variant(measuring_tuner *t, const tn_tuning *tuning, const t
     *seconds = measured.seconds;
     return true;
   }
-  tn_logf(env, TN_LOG_DEBUG, "kernel %s cannot be measured: %s", tuning->entry->item->name,
-          tn_error_text(env));
+  int32_t level = measured.late ? TN_LOG_WARN : TN_LOG_DEBUG;
+  bool declined =
+      measured.declined && tn_decline_note(t->device, level, "autotune", tuning->entry, choice, tuning->key);
+  if (!declined)
+    tn_logf(env, TN_LOG_DEBUG, "kernel %s cannot be measured: %s", tuning->entry->item->name,
+            tn_error_text(env));
   tn_error_clear(env);
   return false;
 }

@@ -140,14 +140,18 @@ static void free_copy(measurement *b, int32_t copy) {
 
 /* ---- one launch ---- */
 
-static tn_status measurement_prepare(measurement *b) {
+static tn_status measurement_prepare(measurement *b, tn_measured *measured) {
   const tn_match *m = b->tuning->match;
   const tn_view *views = b->copies[0].views;
   tn_layout in[MOST_VIEWS], out[MOST_VIEWS];
   for (int32_t i = 0; i < m->n_in; i++) in[i] = views[i].layout;
   for (int32_t i = 0; i < m->n_out; i++) out[i] = views[m->n_in + i].layout;
-  TN_TRY(tn_device_prepare(b->device, b->kernel, m, b->choice, in, out, &b->prepared));
-  return tn_device_finish_prepare(b->device);
+  int32_t use;
+  tn_status status = tn_device_prepare(b->device, b->kernel, m, b->choice, in, out, 0, &b->prepared);
+  measured->late = status == TN_OK;
+  if (status == TN_OK) status = tn_device_finish_prepare(b->device, &use);
+  measured->declined = status == TN_EUNSUPPORTED;
+  return status;
 }
 
 static void fill_launch(const measurement *b, launch_copy *c) {
@@ -269,7 +273,7 @@ tn_status tn_measure_launch(tn_device *device, const tn_tuning *tuning, const tn
   *b = (measurement){
       .device = device, .kernel = (const tn_kernel *)tuning->entry->item, .tuning = tuning, .choice = choice};
   tn_status status = allocate_operands(b);
-  if (status == TN_OK) status = measurement_prepare(b);
+  if (status == TN_OK) status = measurement_prepare(b, measured);
   if (status == TN_OK) status = measurement_make_events(b);
   tn_pin_enter(&b->pinned, device);
   if (status == TN_OK) status = time_launches(b, measured);

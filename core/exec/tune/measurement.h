@@ -9,6 +9,8 @@ typedef struct tn_measured {
   double seconds; /* of a launch: the fastest round */
   double spread;  /* by how much the median of the rounds is slower, relative to the fastest */
   bool steady;    /* the spread is small enough for the figure to be kept */
+  bool declined;  /* there is no launch: the variant declined when it was prepared ... */
+  bool late;      /* ... by finish_prepare: what it had promised did not come */
 } tn_measured;
 
 /* Operands hold random numbers. Those that are state alternate between copies, as many as exceed the caches,

@@ -204,7 +204,8 @@ static tn_status programs_compile_one(tn_run *run, const tn_target *target, cons
   tn_status status = tn_compile(&run->env, program_names[which], run->registry, target, graphs->v[which],
                                 set->map, &options, &set->programs[which]);
   if (status != TN_OK) return tn_wrap(&run->env, status, "%s program", program_names[which]);
-  graphs->v[which] = NULL; /* owned by the program */
+  tn_graph_destroy(graphs->v[which]);
+  graphs->v[which] = NULL;
   return TN_OK;
 }
 

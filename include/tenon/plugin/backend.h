@@ -210,9 +210,12 @@ typedef struct tn_backend {
    * the host's clock, which includes the launching and the waiting. */
   tn_status (*event_seconds)(tn_env *env, void *from, void *to, double *seconds);
 
-  /* Optional: ends work that `prepare` of kernels has begun on threads, such as compiling, and returns its
-   * failure. The host calls it after it has prepared kernels and before it launches one of them. */
-  tn_status (*finish_prepare)(tn_env *env, void *device);
+  /* Optional: ends work that `prepare` of kernels has begun on threads, such as compiling. The host calls it
+   * after it has prepared kernels and before it launches one of them. TN_EUNSUPPORTED with a reason: the
+   * kernel whose tn_prepare.use is now in *declined cannot be used; the host releases it and calls again, and
+   * when the others are finished, it selects anew without the variant, as if `prepare` had declined. Any
+   * other failure ends the run; *declined may name the kernel that it is about. The host has set it to -1. */
+  tn_status (*finish_prepare)(tn_env *env, void *device, int32_t *declined);
 
   /* Optional: the bytes of device memory that are free now, and that the device has. Other processes, the
    * driver and libraries take some of it; reports of runs show how much. TN_EUNSUPPORTED: unknown. */

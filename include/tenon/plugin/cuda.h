@@ -37,8 +37,9 @@ typedef struct tn_cuda {
 
   /* Requests the function `name` (extern "C") of `text`, which is copied and may include
    * "backends/cuda/device/prelude.cuh". The function has one parameter, a struct. `title` names the text in
-   * messages; `shared_bytes`: the most dynamic shared memory of a launch. A text that does not compile fails
-   * when the program is bound, with the compiler's message. *code is released by `release`. */
+   * messages; `shared_bytes`: the most dynamic shared memory of a launch. A text that does not compile
+   * declines the match when the program is bound: a warning has the compiler's first error, and with
+   * --verbose the log has all. *code is released by `release`. */
   tn_status (*compile)(tn_prepare *p, const char *title, const char *text, const char *name,
                        uint32_t shared_bytes, tn_cuda_code **code);
   void (*release)(tn_env *env, tn_cuda_code *code);

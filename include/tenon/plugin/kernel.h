@@ -155,6 +155,7 @@ typedef struct tn_prepare {
   int32_t variant;                         /* tn_variant.id */
   void *native;                            /* of tn_backend.native; NULL: none */
   void *backend;                           /* as in tn_query */
+  int32_t use;                             /* the host's number for this use, for tn_backend.finish_prepare */
 } tn_prepare;
 
 /* An operand or result of a launch. Frozen: launches have arrays of them. */

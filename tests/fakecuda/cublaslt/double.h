@@ -9,7 +9,7 @@
  * are looked up in the global scope of the program, then in a loaded libcuda.so.1; cublasLtCreate fails where
  * they are missing.
  *
- * Every entry point calls fakecuda_call with its name first. Where that returns 1, it returns
+ * Every entry point calls fakecuda_call with its name first. Where that is not 0, it returns
  * CUBLAS_STATUS_INTERNAL_ERROR: a Destroy frees all the same, a Get or Set has done nothing.
  * cublasLtGetVersion and cublasLtGetCudartVersion, which return no status, return 0; the functions of names
  * cannot fail. */

@@ -250,6 +250,16 @@ static void release_plan(const fakednn_body *body) {
   atomic_store(&((fakednn_plan *)body->made)->destroyed, true);
 }
 
+/* Whether a test asked for no plan of an engine. */
+static bool is_unbuilt(int32_t engine) {
+  for (const char *at = getenv("FAKECUDA_CUDNN_UNBUILT"); at && *at;) {
+    char *rest = NULL;
+    if (strtol(at, &rest, 10) == engine) return true;
+    at = *rest ? rest + 1 : rest;
+  }
+  return false;
+}
+
 static cudnnStatus_t plan_from_configuration(const fakednn_body *body, fakednn_plan *plan) {
   const fakednn_body *configuration = fakednn_part(body, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, 0);
   FAKEDNN_REQUIRE(configuration, CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED, "the plan has no configuration");
@@ -258,6 +268,8 @@ static cudnnStatus_t plan_from_configuration(const fakednn_body *body, fakednn_p
   plan->engine = (int32_t)fakednn_integer(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 0, 0);
   plan->workspace = fakednn_integer(configuration, CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE, 0, 0);
   if (plan->engine == FAKEDNN_ENGINE_COMPILED || plan->engine == FAKEDNN_ENGINE_EXACT) wait_for_compilation();
+  FAKEDNN_REQUIRE(!is_unbuilt(plan->engine), CUDNN_STATUS_INTERNAL_ERROR_COMPILATION_FAILED,
+                  "a test asked for no plan of engine %d", (int)plan->engine);
   return CUDNN_STATUS_SUCCESS;
 }
 

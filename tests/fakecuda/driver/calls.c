@@ -57,7 +57,12 @@ __attribute__((destructor)) static void calls_write(void) {
   fclose(file);
 }
 
-/* ---- failures on request: "cuLaunchKernel:17, cuMemAlloc_v2:1=2" ---- */
+/* ---- failures on request: "cuLaunchKernel:17, cuMemAlloc_v2:1=2, cuMemFree_v2:3+": the third and all later
+ * ---- */
+
+static bool calls_counts(uint64_t asked, const char *rest, uint64_t n) {
+  return n == asked || (*rest == '+' && n > asked);
+}
 
 static CUresult calls_asked(const char *name, uint64_t n) {
   const char *at = getenv("FAKECUDA_FAIL");
@@ -66,8 +71,11 @@ static CUresult calls_asked(const char *name, uint64_t n) {
     at += strspn(at, ", ");
     if (strncmp(at, name, length) == 0 && at[length] == ':') {
       char *rest = NULL;
-      if (strtoull(at + length + 1, &rest, 10) == n)
+      uint64_t asked = strtoull(at + length + 1, &rest, 10);
+      if (calls_counts(asked, rest, n)) {
+        rest += *rest == '+';
         return *rest == '=' ? (CUresult)strtol(rest + 1, NULL, 10) : CUDA_ERROR_UNKNOWN;
+      }
     }
     at += strcspn(at, ", ");
   }
@@ -76,7 +84,7 @@ static CUresult calls_asked(const char *name, uint64_t n) {
 
 CUresult fake_count(const char *name) { return calls_asked(name, calls_count(name)); }
 
-FAKE_API int fakecuda_call(const char *name) { return fake_count(name) != CUDA_SUCCESS; }
+FAKE_API int fakecuda_call(const char *name) { return (int)fake_count(name); }
 
 /* ---- entering ---- */
 

@@ -13,7 +13,8 @@ CUresult fakecuda_enqueue(CUstream stream, const char *name, int (*body)(void *a
                           size_t bytes);
 /* Whether [from, from + bytes) lies in one allocation of device memory of the current context. */
 int fakecuda_is_device_memory(const void *from, size_t bytes);
-/* Counts a call of an entry point ("cublasLtMatmul"). Returns 1 where a test asked for this call to fail. */
+/* Counts a call of an entry point ("cublasLtMatmul"). Where a test asked for this call to fail, returns the
+ * code that the test gave, else CUDA_ERROR_UNKNOWN. */
 int fakecuda_call(const char *name);
 /* Appends a line to FAKECUDA_LOG: a violation of another library's contract. Any thread. */
 void fakecuda_log(const char *line);

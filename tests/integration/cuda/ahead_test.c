@@ -40,7 +40,7 @@ static int compile_images(void **state) {
     return fprintf(stderr, "%s\n", cuda_rig_text), -1;
   for (int i = 0; i < IMAGES; i++) {
     const tn_cuda_text *t = text_of(names[i]);
-    if (!tn_cuda_compile(&compiler, t->path, t->text, &images[i], error))
+    if (tn_cuda_compile(&compiler, t->path, t->text, &images[i], error) != TN_CUDA_COMPILED)
       return fprintf(stderr, "%s: %s\n", t->path, error), -1;
   }
   return 0;

@@ -103,7 +103,7 @@ static int has_path(const tn_case *c, int32_t dtype, int64_t draw) {
   tn_status status = tn_compile(&f.env, "case", f.registry, &device->target, graph, map, NULL, &program);
   if (status != TN_OK && status != TN_EUNSUPPORTED) fail_msg("%s: %s", c->op, tn_error_text(&f.env));
   int found = status == TN_OK && is_of_cuda(program);
-  if (status != TN_OK) tn_graph_destroy(graph);
+  tn_graph_destroy(graph);
   tn_program_destroy(program);
   tn_state_map_destroy(map);
   tn_error_clear(&f.env);

@@ -16,7 +16,7 @@ static void compile(const char *path, const char *text, int32_t arch) {
   tn_cuda_image image;
   char error[TN_CUDA_ERROR_TEXT] = "";
   assert_int_equal(tn_cuda_compiler_open(&env, &libraries, arch, &compiler), TN_OK);
-  if (!tn_cuda_compile(&compiler, path, text, &image, error) || *error != '\0')
+  if (tn_cuda_compile(&compiler, path, text, &image, error) != TN_CUDA_COMPILED || *error != '\0')
     fail_msg("%s: %s", path, error);
   free(image.bytes);
 }

@@ -423,6 +423,27 @@ static void wrong_gradients_say_what_was_expected(void **state) {
   tn_tensor_delete(dy);
 }
 
+/* A plugin's kernel that declines when it is prepared, in both variants: the reference takes the call. */
+static void a_kernel_that_cannot_be_prepared_is_replaced(void **state) {
+  static const float a[] = {1, 2, 3, 4}, product[] = {7, 10, 15, 22};
+  tn_context *other, *before = context;
+  tn_device *own = device;
+  (void)state;
+  assert_int_equal(tn_context_open(NULL, &other), TN_OK);
+  context = other;
+  assert_int_equal(tn_context_load(context, WRONG_FOLDER "/wrong_prepare.so"), TN_OK);
+  assert_int_equal(tn_device_open(context, "cpu", 0, "threads = 1", &device), TN_OK);
+  tn_tensor *x = with(TYPE(TN_F32, 2, 2), a), *y = NULL;
+  OK(tn_apply(device, "matmul", (tn_tensor *[]){x, x}, 2, &y, 1));
+  expect(y, product);
+  tn_tensor_delete(x);
+  tn_tensor_delete(y);
+  tn_device_close(device);
+  tn_context_close(context);
+  context = before;
+  device = own;
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_device_says_what_it_is),
@@ -445,6 +466,7 @@ int main(void) {
       cmocka_unit_test(a_call_can_end_with_its_gradient),
       cmocka_unit_test(gradients_that_nothing_flows_into_are_zero),
       cmocka_unit_test(wrong_gradients_say_what_was_expected),
+      cmocka_unit_test(a_kernel_that_cannot_be_prepared_is_replaced),
   };
   return cmocka_run_group_tests(tests, open_device, close_device);
 }

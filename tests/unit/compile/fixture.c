@@ -86,6 +86,7 @@ static tn_program *compile_graph(fixture *f, const char *text, const tn_compile_
   tn_program *program = NULL;
   expect_ok(f, add_states(f, graph));
   expect_ok(f, tn_compile(&f->env, "p", f->registry, &f->target, graph, f->map, options, &program));
+  tn_graph_destroy(graph);
   return program;
 }
 

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "core/base/system.h"
+#include "core/compile/kernels/answers.h"
 #include "core/plugin/handles.h"
 #include "tests/support/required_kernels.h"
 #include "tests/unit/exec/far.h"
@@ -66,6 +67,7 @@ static const tn_kernel sum_kernel = {.item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL,
                                      .prepare = sum_prepare,
                                      .release = sum_release,
                                      .launch = sum_launch};
+static const tn_entry sum_entry = {.item = &sum_kernel.item, .plugin = "made_up"};
 
 /* ---- a program made by hand:
  *   step 0: y = x + 1 (arena)   step 1: s = s + y (in place)   step 2: out = s + y ---- */
@@ -91,8 +93,14 @@ static void write_program(void) {
   for (int i = 0; i < 3; i++) {
     nodes[i] =
         (tn_gnode){.op = &add_op, .layer = i == 1 ? "layer1.0.sum" : "", .where = i == 1 ? "a.ini:14" : ""};
-    groups[i] =
-        (tn_group){.kernel = &sum_kernel, .nodes = &node_numbers[i], .n_nodes = 1, .n_in = 2, .n_out = 1};
+    groups[i] = (tn_group){.entry = &sum_entry,
+                           .kernel = &sum_kernel,
+                           .nodes = &node_numbers[i],
+                           .n_nodes = 1,
+                           .n_in = 2,
+                           .n_out = 1,
+                           .key = {(uint64_t)i, 7},
+                           .choice.name = "first"};
     steps[i] = (tn_step){&groups[i], "sum", in[i], out[i], 2, 1, -1, 0};
   }
   in[0][0] = at(TN_BASE_SLOT, 0, 64), in[0][1] = at(TN_BASE_NONE, 0, 0), out[0][0] = at(TN_BASE_ARENA, 0, 32);
@@ -138,6 +146,16 @@ static tn_device *device;
 static tn_executor *executor;
 static tn_program *const programs[] = {&program, &small};
 
+/* The lines of each level, and the last one. */
+static int lines[TN_LOG_DEBUG + 1];
+static char said[512];
+
+static void hear(void *user, int32_t level, const char *line) {
+  (void)user;
+  lines[level]++;
+  snprintf(said, sizeof said, "%s", line);
+}
+
 static tn_status configure(tn_env *where, void *context, tn_options *options) {
   (void)context;
   return tn_options_set_int(where, options, "report", (int64_t)(uintptr_t)&report);
@@ -154,6 +172,8 @@ static void make_map(void) {
 
 static int start_on(const char *name) {
   tn_error_record_init_root(&env, &record, &tn_host_api);
+  record.sink = (tn_log_sink){NULL, hear, TN_LOG_DEBUG};
+  memset(lines, 0, sizeof lines);
   report = (far_report){0};
   prepared = released = refuse_prepare = refuse_launch = 0;
   executor = NULL;
@@ -404,6 +424,50 @@ static void a_kernel_that_cannot_be_prepared_is_named(void **state) {
   assert_int_equal(prepared, 1);
 }
 
+static const char *declined_reason(int32_t step) {
+  return tn_answers_declined(device->target.answers, &sum_kernel, groups[step].key, 0);
+}
+
+/* Kernels whose code does not come: all are noted at once, with one warning for the reason. */
+static void kernels_that_cannot_be_finished_are_left_out(void **state) {
+  (void)state;
+  report.declines[0] = 1, report.declines[1] = 2, report.n_declines = 2;
+  report.decline_code = TN_EUNSUPPORTED;
+  assert_int_equal(tn_executor_create(&env, device, map, programs, 2, 2, &executor), TN_EUNSUPPORTED);
+  assert_int_equal(report.n_declines, 0);
+  assert_null(executor);
+  assert_int_equal(tn_answers_declines(&device->target), 2);
+  assert_null(declined_reason(0));
+  assert_string_equal(declined_reason(1), "no code");
+  assert_string_equal(declined_reason(2), "no code");
+  assert_string_equal(tn_error_text(&env),
+                      "program 'step': op 'add' of layer 'layer1.0.sum' (a.ini:14): no code");
+  assert_string_equal(said, "sum: kernel sum first declined when it was prepared: no code");
+  assert_int_equal(lines[TN_LOG_WARN], 1);
+  assert_int_equal(lines[TN_LOG_INFO], 1);
+  assert_int_equal(released, 3);
+  create(2); /* they are finished in the next attempt */
+}
+
+/* A failure that is no decline, a use that is not there, and one that is reported twice end the run. */
+static void a_finish_that_fails_otherwise_is_an_error(void **state) {
+  (void)state;
+  report.declines[0] = 1, report.n_declines = 1;
+  report.decline_code = TN_EDEVICE;
+  assert_int_equal(tn_executor_create(&env, device, map, programs, 2, 2, &executor), TN_EDEVICE);
+  assert_string_equal(tn_error_text(&env),
+                      "program 'step': op 'add' of layer 'layer1.0.sum' (a.ini:14): no code");
+  report.decline_code = TN_EUNSUPPORTED;
+  report.declines[0] = 3, report.n_declines = 1;
+  assert_int_equal(tn_executor_create(&env, device, map, programs, 2, 2, &executor), TN_EUNSUPPORTED);
+  assert_string_equal(tn_error_text(&env), "program 'step': no code");
+  assert_int_equal(tn_answers_declines(&device->target), 0);
+  report.declines[0] = report.declines[1] = report.declines[2] = 1, report.n_declines = 3;
+  assert_int_equal(tn_executor_create(&env, device, map, programs, 2, 2, &executor), TN_EUNSUPPORTED);
+  assert_int_equal(report.n_declines, 1);
+  assert_int_equal(tn_answers_declines(&device->target), 1);
+}
+
 static void kernels_are_prepared_once_for_all_slots(void **state) {
   (void)state;
   create(5);
@@ -488,6 +552,8 @@ int main(void) {
       BOTH(planned_bytes_are_measured_bytes),
       BOTH(memory_that_is_refused_leaves_nothing_behind),
       BOTH(a_kernel_that_cannot_be_prepared_is_named),
+      BOTH(kernels_that_cannot_be_finished_are_left_out),
+      BOTH(a_finish_that_fails_otherwise_is_an_error),
       BOTH(kernels_are_prepared_once_for_all_slots),
       BOTH(the_team_is_the_devices),
       BOTH(a_profile_takes_the_clock_of_the_device),

@@ -243,6 +243,13 @@ static void far_parallel(tn_env *env, void *device, int64_t chunks, void (*body)
   for (int64_t i = 0; i < chunks; i++) body(arg, i);
 }
 
+static tn_status far_finish_prepare(tn_env *env, void *device, int32_t *declined) {
+  far_report *r = ((backend *)device)->report;
+  if (r->n_declines == 0) return TN_OK;
+  *declined = r->declines[--r->n_declines];
+  return tn_fail(env, r->decline_code, NULL, "no code");
+}
+
 static const tn_option options[] = {
     TN_OPT(far_options, threads, TN_OPT_INT, "0", ">= 0", "threads"),
     TN_OPT(far_options, report, TN_OPT_INT, "0", NULL, "address of the report"),
@@ -263,7 +270,7 @@ static tn_status far_take(tn_env *env, void *self, tn_status (*body)(tn_launch *
     .stream_delete = far_stream_delete, .stream_wait = far_stream_wait, .event_new = far_event_new,          \
     .event_delete = far_event_delete, .event_record = far_event_record, .event_await = far_event_await,      \
     .event_wait = far_event_wait, .copy = far_copy, .fill_zero = far_fill_zero, .enqueue = far_take,         \
-    .parallel = far_parallel, .event_seconds = SECONDS                                                       \
+    .parallel = far_parallel, .event_seconds = SECONDS, .finish_prepare = far_finish_prepare                 \
   }
 
 const tn_backend far_backend = FAMILY("far", far_open, NULL);

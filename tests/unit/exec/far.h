@@ -13,6 +13,8 @@ typedef struct far_report {
   int64_t threads;                                      /* of the options */
   double seconds[8];                                    /* near: what event_seconds answers, in turn */
   int n_seconds, answered;
+  int32_t declines[4], n_declines; /* finish_prepare declines these uses, the last one first */
+  tn_status decline_code;
   int refuse_memory; /* the n-th memory_new from now fails; 0: all succeed */
 } far_report;
 

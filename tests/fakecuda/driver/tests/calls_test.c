@@ -134,15 +134,19 @@ static void calls_fail_on_request(void **state) {
   (void)state;
   rig r;
   CUdeviceptr x, y;
-  rig_set("FAKECUDA_FAIL", "cuMemAlloc_v2:2=2, cuLaunchKernel:1,cublasLtMatmul:2, cuMemFree_v2:1");
+  rig_set("FAKECUDA_FAIL",
+          "cuMemAlloc_v2:2=2, cuLaunchKernel:1,cublasLtMatmul:2, cuMemFree_v2:1, nvrtcVersion:2+=6");
   rig_open(&r);
   OK(D.f_cuMemAlloc(&x, 4));
   IS(D.f_cuMemAlloc(&y, 4), CUDA_ERROR_OUT_OF_MEMORY);
   IS(rig_add(&r, r.a, x, 1, 1), CUDA_ERROR_UNKNOWN);
   OK(rig_add(&r, r.a, x, 1, 1));
   assert_int_equal(D.call("cublasLtMatmul"), 0);
-  assert_int_equal(D.call("cublasLtMatmul"), 1);
+  assert_int_equal(D.call("cublasLtMatmul"), CUDA_ERROR_UNKNOWN);
   assert_int_equal(D.call("cublasLtMatmul"), 0);
+  assert_int_equal(D.call("nvrtcVersion"), 0);
+  assert_int_equal(D.call("nvrtcVersion"), 6);
+  assert_int_equal(D.call("nvrtcVersion"), 6);
   IS(D.f_cuMemFree(x), CUDA_ERROR_UNKNOWN); /* a call that frees does so all the same */
   rig_close(&r);
 }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "core/compile/kernels/answers.h"
+#include "core/compile/kernels/tuner.h"
 #include "tests/unit/compile/fixture.h"
 #include "tests/unit/compile/kernels.h"
 
@@ -127,6 +128,33 @@ static void a_variant_that_declined_when_prepared_is_left_out(void **state) {
   shut();
 }
 
+/* Notes that the variant that is first by estimate declines, and measures the others. */
+static bool time_without_first(tn_tuner *tuner, const tn_tuning *tuning, const tn_choice *choice,
+                               double *seconds) {
+  (void)tuner;
+  *seconds = 1e-3;
+  if (strcmp(choice->name, "tiled") != 0) return true;
+  assert_int_equal(tn_answers_decline(F.target.answers, (const tn_kernel *)tuning->entry->item, tuning->key,
+                                      choice->id, "no engine"),
+                   TN_OK);
+  return false;
+}
+
+static void a_variant_that_declined_when_measured_is_left_out(void **state) {
+  static const tn_item *const kernels[] = {&k_two.item, &k_last.item, NULL};
+  static tn_tuner tuner = {time_without_first};
+  (void)state;
+  open_with(kernels);
+  F.target.tuner = &tuner;
+  tn_program *p = program_of(PRODUCT("4", "no"));
+  assert_string_equal(p->steps[0].group->choice.name, "direct");
+  assert_int_equal(p->steps[0].group->n_variants, 1);
+  assert_int_equal(tn_answers_declines(&F.target), 1);
+  tn_program_destroy(p);
+  F.target.tuner = NULL;
+  shut();
+}
+
 static void an_op_of_which_all_kernels_declined_is_an_error(void **state) {
   static const tn_item *const kernels[] = {&k_last.item, NULL};
   (void)state;
@@ -145,6 +173,7 @@ int main(void) {
       cmocka_unit_test(constants_tell_matches_apart),
       cmocka_unit_test(a_decline_is_remembered_with_its_reason),
       cmocka_unit_test(a_variant_that_declined_when_prepared_is_left_out),
+      cmocka_unit_test(a_variant_that_declined_when_measured_is_left_out),
       cmocka_unit_test(an_op_of_which_all_kernels_declined_is_an_error),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

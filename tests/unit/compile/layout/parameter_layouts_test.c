@@ -82,6 +82,7 @@ static tn_program *compile(const char *text, bool choose) {
   tn_program *program = NULL;
   ok(tn_state_map_add_rest(F.map, graph));
   ok(tn_compile(&F.env, "p", F.registry, &F.target, graph, F.map, &options, &program));
+  tn_graph_destroy(graph);
   return program;
 }
 

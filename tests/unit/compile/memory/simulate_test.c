@@ -298,20 +298,20 @@ static void try_one(fixture *f, uint64_t seed, int nodes) {
   g->rng = tn_rng_at(seed, 1);
   g->text = tn_text_new(&f->env);
   generate(g, nodes, arena_limit > 0);
-  tn_graph *graph = fixture_graph(f, g->text.v), *kept = fixture_graph(f, g->text.v);
+  tn_graph *graph = fixture_graph(f, g->text.v);
   tn_compile_options options = {.arena_limit = arena_limit};
   tn_program *program = NULL;
   if (tn_state_map_add_rest(f->map, graph) != TN_OK) fail_msg("%s", tn_error_text(&f->env));
   if (tn_compile(&f->env, "random", f->registry, &f->target, graph, f->map, &options, &program) != TN_OK)
     fail_msg("seed %llu: %s\n%s", (unsigned long long)seed, tn_error_text(&f->env), g->text.v);
-  simulate(f, kept, program);
+  simulate(f, graph, program);
   recomputed += program->cover->n_rematerialized;
   count_shared(program);
   for (int32_t i = 0; i < program->n_segments; i++) cuts += program->segments[i].fallback;
   arena_total += (double)program->arena_bytes;
   bound_total += (double)program->bound_bytes;
   tn_program_destroy(program);
-  tn_graph_destroy(kept);
+  tn_graph_destroy(graph);
   tn_text_free(&g->text);
   free(g);
 }
