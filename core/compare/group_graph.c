@@ -94,10 +94,17 @@ static tn_status extract_node(extraction *x, const tn_gnode *node) {
   return TN_OK;
 }
 
+/* Likewise a result may be a reorder of the value that the ops compute: the launch makes the copy, in its own
+ * layout, and the reorder runs in the other direction. */
+static tn_val extract_result(const extraction *x, tn_val v) {
+  while (x->map[v] == 0 && tn_graph_is(x->from, v, "reorder")) v = tn_graph_maker(x->from, v)->in[0];
+  return x->map[v];
+}
+
 static tn_status extract_results(extraction *x) {
   char name[TN_GROUP_NAME];
   for (int32_t i = 0; i < x->group->n_out; i++) {
-    tn_val v = x->map[x->group->out[i]];
+    tn_val v = extract_result(x, x->group->out[i]);
     if (v == 0)
       return tn_failf(x->to->env, TN_EUNSUPPORTED, "result %d is computed by no op of the launch", (int)i);
     TN_TRY(tn_graph_output(x->to, tn_group_graph_out(i, name), v));

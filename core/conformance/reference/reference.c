@@ -9,6 +9,7 @@
 struct tn_reference {
   tn_graph *graph; /* primitives only */
   double **data;   /* by value */
+  bool rounds;     /* results are rounded to their dtype */
   tn_env *env;
 };
 
@@ -99,6 +100,12 @@ static const tn_reference_op *find_reference_op(const char *name) {
   return NULL;
 }
 
+static void round_results(const tn_reference_call *c) {
+  for (int32_t i = 0; i < c->n_out; i++)
+    for (int64_t k = 0; k < tn_type_count(c->out[i]); k++)
+      c->y[i][k] = tn_reference_round(c->out[i]->dtype, c->y[i][k]);
+}
+
 static tn_status reference_run_node(tn_reference *r, const tn_gnode *node) {
   const char *name = node->op->item.name;
   if (strcmp(name, "input") == 0) return TN_OK;
@@ -117,8 +124,11 @@ static tn_status reference_run_node(tn_reference *r, const tn_gnode *node) {
     memset(c.y[i], 0, (size_t)tn_type_count(c.out[i]) * sizeof(double));
   }
   op->run(&c);
+  if (r->rounds) round_results(&c);
   return TN_OK;
 }
+
+void tn_reference_round_results(tn_reference *r, bool on) { r->rounds = on; }
 
 tn_status tn_reference_run(tn_reference *r) {
   for (size_t i = 0; i < r->graph->nodes.n; i++) TN_TRY(reference_run_node(r, &r->graph->nodes.v[i]));

@@ -18,6 +18,9 @@ void tn_reference_destroy(tn_reference *r);
 /* The array of an input, written before a run. NULL: the graph does not read it. */
 double *tn_reference_input(tn_reference *r, const char *name);
 tn_status tn_reference_run(tn_reference *r);
+/* From the next run on: whether the results of every primitive are rounded to their dtype, as in a program
+ * that stores each of them. */
+void tn_reference_round_results(tn_reference *r, bool on);
 /* The elements of an output after a run, and its type. */
 const double *tn_reference_output(const tn_reference *r, const char *name, tn_type *type);
 

@@ -4,65 +4,123 @@
 #include "nets.h"
 
 #define COMPARE                                                                                              \
-  "compare model.ini --backends cpu,cuda --set backend.cuda.libraries=" DOUBLES " --steps 3 --launches 3 "
+  "compare model.ini --backends cpu,cuda --set backend.cuda.libraries=" DOUBLES                              \
+  " --set backend.autotune=no --steps 3 --launches 3 "
 
-static void agree(const char *ini) {
-  static const char *const policies[] = {"fp32", "fp16", "bf16"};
-  file_write("model.ini", ini);
-  for (int i = 0; i < 3; i++) {
-    const json_t *r = program_json(0, COMPARE "--set precision.policy=%s", policies[i]);
-    double_is_content();
-    assert_int_equal(program_number(r, "departing"), 0);
-    assert_int_equal(program_number(r, "skipped"), 0);
-    assert_true(program_number(r, "compared") > 20);
-  }
+/* Launches whose kernels begin so. */
+static int launches_of(const json_t *r, const char *kernel) {
+  const json_t *launch;
+  size_t i;
+  int n = 0;
+  json_array_foreach(program_member(r, "launches"), i, launch) n +=
+      strncmp(program_text(launch, "kernel"), kernel, strlen(kernel)) == 0;
+  return n;
 }
 
+static const json_t *agree(const char *policy) {
+  const json_t *r = program_json(0, COMPARE "--set precision.policy=%s", policy);
+  double_is_content();
+  assert_int_equal(program_number(r, "departing"), 0);
+  assert_int_equal(program_number(r, "skipped"), 0);
+  assert_true(program_number(r, "compared") > 20);
+  return r;
+}
+
+/* cuDNN computes the convolutions. */
 static void a_resnet_agrees(void **state) {
   (void)state;
-  agree(resnet_ini);
+  file_write("model.ini", resnet_ini);
+  assert_true(launches_of(agree("fp32"), "cudnn_conv2d_") >= (HAS_CUDNN ? 8 : 0));
+  assert_true(launches_of(agree("fp16"), "cudnn_conv2d_") >= (HAS_CUDNN ? 8 : 0));
+  assert_true(launches_of(agree("bf16"), "cudnn_conv2d_") >= (HAS_CUDNN ? 8 : 0));
 }
 
 static void a_transformer_agrees(void **state) {
   (void)state;
-  agree(transformer_ini);
+  file_write("model.ini", transformer_ini);
+  agree("fp32");
+  agree("fp16");
+  agree("bf16");
+}
+
+/* Heads for which cuDNN computes attention and its gradient. */
+static const char wide_ini[] = "[run]\nname = run\nseed = 1\n"
+                               "[data]\nsource = random\ntokens = 64\nclasses = 11\nsamples = 8\nbatch = 2\n"
+                               "[model]\ninputs = tokens: i32[64]\ntargets = next: i32[64]\nlayers =\n"
+                               "    wte:  embedding(11, 64)\n    qkv:  linear(192)\n"
+                               "    q, k, v: split(3, axis=-1)\n"
+                               "    y:    attention(2, causal=yes) <- q, k, v\n    head: linear(11)\n"
+                               "loss = cross_entropy\n[optimizer]\ntype = adamw\nlr = 0.001\n";
+
+static void attention_of_cudnn_agrees(void **state) {
+  (void)state;
+  file_write("model.ini", wide_ini);
+  assert_int_equal(launches_of(agree("fp16"), "cudnn_attention"), HAS_CUDNN ? 2 : 0);
+  assert_int_equal(launches_of(agree("bf16"), "cudnn_attention"), HAS_CUDNN ? 2 : 0);
+}
+
+/* A gradient above 65504: the cpu stores it in f16, the kernel of cuda writes the sum in f32. */
+static void an_overflow_that_one_backend_does_not_store_is_rounding(void **state) {
+  (void)state;
+  file_write("model.ini", "[run]\nname = run\nseed = 1\n"
+                          "[data]\nsource = digits\nepoch = 8\nbatch = 8\nworkers = 1\n"
+                          "transforms = to_float, normalize(mean=0, std=0.02)\n"
+                          "[model]\ninputs = image: f32[1, 28, 28]\nlayers =\n"
+                          "    flatten\n    fc1: linear(16)\n         relu\n    fc2: linear(10)\n"
+                          "loss = cross_entropy\n[optimizer]\ntype = sgd\nlr = 0.1\n");
+  const json_t *launch;
+  size_t i;
+  int found = 0;
+  json_array_foreach(program_member(agree("fp16"), "launches"), i, launch) found +=
+      strcmp(program_text(launch, "verdict"), "rounding") == 0 &&
+      json_is_null(json_object_get(launch, "largest"));
+  assert_true(found > 0);
 }
 
 /* The broken kernel is the first that departs, and its launch alone departs in the same way. */
-static void is_found(const char *ini, const char *plugin, const char *kernel, int repetition) {
+static void is_found(const char *ini, const char *policy, const char *plugin, int repetition) {
+  char kernel[64], more[512];
   file_write("model.ini", ini);
-  const json_t *r =
-      program_json(3, COMPARE "--steps 1 --launches 12 --plugin " BROKEN "/broken_cuda_%s.so", plugin);
+  snprintf(kernel, sizeof kernel, "%s_matmul", plugin);
+  snprintf(more, sizeof more, "--set precision.policy=%s --plugin " BROKEN "/broken_cuda_%s.so", policy,
+           plugin);
+  const json_t *r = program_json(3, COMPARE "--steps 1 --launches 12 %s", more);
   assert_string_equal(program_text(r, "first.kernel"), kernel);
   assert_string_equal(program_text(r, "first.verdict"), "departs");
   assert_int_equal(program_number(r, "first.repetition"), repetition);
-  const json_t *again =
-      program_json(3, COMPARE "--repeat departs.safetensors --plugin " BROKEN "/broken_cuda_%s.so", plugin);
+  const json_t *again = program_json(3, COMPARE "--repeat departs.safetensors %s", more);
   assert_string_equal(program_text(again, "kernel"), kernel);
   assert_true(program_number(again, "largest") == program_number(r, "first.largest"));
   assert_int_equal(program_number(again, "repetition"), repetition);
   double_is_content();
 }
 
+/* In fp16 the launches before the broken one are those of cuDNN. */
 static void a_wrong_corner_is_found(void **state) {
   (void)state;
-  is_found(transformer_ini, "corner", "corner_matmul", 1);
+  is_found(transformer_ini, "fp32", "corner", 1);
+  is_found(resnet_ini, "fp16", "corner", 1);
 }
 
 static void a_wrong_eleventh_launch_is_found(void **state) {
   (void)state;
-  is_found(transformer_ini, "eleventh", "eleventh_matmul", 11);
+  is_found(transformer_ini, "fp32", "eleventh", 11);
+  is_found(resnet_ini, "fp16", "eleventh", 11);
 }
 
 static void a_wrong_layout_is_found(void **state) {
   (void)state;
-  is_found(transformer_ini, "layout", "layout_matmul", 1);
+  is_found(transformer_ini, "fp32", "layout", 1);
+  is_found(resnet_ini, "fp16", "layout", 1);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(a_resnet_agrees, double_open, program_close),
       cmocka_unit_test_setup_teardown(a_transformer_agrees, double_open, program_close),
+      cmocka_unit_test_setup_teardown(attention_of_cudnn_agrees, double_open, program_close),
+      cmocka_unit_test_setup_teardown(an_overflow_that_one_backend_does_not_store_is_rounding, double_open,
+                                      program_close),
       cmocka_unit_test_setup_teardown(a_wrong_corner_is_found, double_open, program_close),
       cmocka_unit_test_setup_teardown(a_wrong_eleventh_launch_is_found, double_open, program_close),
       cmocka_unit_test_setup_teardown(a_wrong_layout_is_found, double_open, program_close),

@@ -1,33 +1,37 @@
-/* A kernel in CUDA C for matrix products in f32 with a fault: CORNER: the last element of the last row is one
- * percent too large. ELEVENTH: from the eleventh launch on, the first element is wrong. LAYOUT: its second
- * operand in column-major order is read as if it were row-major. */
+/* A kernel in CUDA C for matrix products in f32 and f16 with a fault: CORNER: the last element of the last
+ * row is half as large again. ELEVENTH: from the eleventh launch on, the first element is wrong. LAYOUT:
+ * its second operand in column-major order is read as if it were row-major. */
 #include <tenon/attributes.h>
 #include <tenon/plugin/cuda.h>
 #include <tenon/plugin/plugin.h>
 
 /* The argument of the function: the same members in C and in CUDA C. */
 struct product_args {
-  float *y;
-  const float *a, *b, *bias;
+  void *y;
+  const void *a, *b, *bias;
   long long rows, columns, depth;
   int transpose_a, transpose_b, wrong;
 };
 
 static const char text[] =
-    "struct product_args { float *y; const float *a, *b, *bias; long long rows, columns, depth;\n"
+    "#include \"backends/cuda/device/prelude.cuh\"\n"
+    "struct product_args { void *y; const void *a, *b, *bias; i64 rows, columns, depth;\n"
     "                      int transpose_a, transpose_b, wrong; };\n"
-    "extern \"C\" __global__ void product(const product_args p) {\n"
-    "  long long e = (long long)blockIdx.x * blockDim.x + threadIdx.x;\n"
+    "template <typename T> static __device__ inline void product(const product_args &p) {\n"
+    "  const T *a = (const T *)p.a, *b = (const T *)p.b, *bias = (const T *)p.bias;\n"
+    "  i64 e = (i64)blockIdx.x * blockDim.x + threadIdx.x;\n"
     "  if (e >= p.rows * p.columns) return;\n"
-    "  long long i = e / p.columns, j = e % p.columns;\n"
-    "  double sum = p.bias ? p.bias[j] : 0.0f;\n"
-    "  for (long long k = 0; k < p.depth; k++)\n"
-    "    sum += (double)p.a[p.transpose_a ? k * p.rows + i : i * p.depth + k] *\n"
-    "           (double)p.b[p.transpose_b ? j * p.depth + k : k * p.columns + j];\n"
-    "  p.y[e] = (float)sum;\n"
-    "  if (p.wrong == 1 && e == p.rows * p.columns - 1) p.y[e] *= 1.01f;\n"
-    "  if (p.wrong == 2 && e == 0) p.y[e] += 0.5f;\n"
-    "}\n";
+    "  i64 i = e / p.columns, j = e % p.columns;\n"
+    "  f64 sum = bias ? widen(bias[j]) : 0.0f;\n"
+    "  for (i64 k = 0; k < p.depth; k++)\n"
+    "    sum += (f64)widen(a[p.transpose_a ? k * p.rows + i : i * p.depth + k]) *\n"
+    "           (f64)widen(b[p.transpose_b ? j * p.depth + k : k * p.columns + j]);\n"
+    "  if (p.wrong == 1 && e == p.rows * p.columns - 1) sum *= 1.5f;\n"
+    "  if (p.wrong == 2 && e == 0) sum += 0.5f;\n"
+    "  narrow((T *)p.y + e, (f32)sum);\n"
+    "}\n"
+    "extern \"C\" __global__ void product_f32(const product_args p) { product<f32>(p); }\n"
+    "extern \"C\" __global__ void product_f16(const product_args p) { product<f16>(p); }\n";
 
 enum { THREADS = 64, CORNER = 1, ELEVENTH = 2, LAYOUT = 3 };
 
@@ -43,8 +47,9 @@ static const tn_operand_layout in_columns[3] = {
 
 static tn_status query(tn_query *q) {
   const tn_match *m = q->match;
-  if (m->in[0]->dtype != TN_F32 || m->in[0]->rank != 2 || m->in[1]->rank != 2)
-    return tn_fail(q, TN_EUNSUPPORTED, NULL, "matrices in f32 only");
+  int32_t dtype = m->in[0]->dtype;
+  if ((dtype != TN_F32 && dtype != TN_F16) || m->in[0]->rank != 2 || m->in[1]->rank != 2)
+    return tn_fail(q, TN_EUNSUPPORTED, NULL, "matrices in f32 and f16 only");
   tn_variant v = {.struct_size = sizeof v,
                   .name = "loops",
                   .cost_s = FAULT == LAYOUT ? 1 : 1e-12,
@@ -66,7 +71,8 @@ static tn_status prepare(tn_prepare *p, void **prepared) {
   kept->cuda = p->native;
   kept->attributes = *(const tn_matmul_attributes *)p->match->nodes[0].node->attributes;
   *prepared = kept;
-  return kept->cuda->compile(p, "broken_product.c", text, "product", 0, &kept->code);
+  const char *name = p->match->in[0]->dtype == TN_F32 ? "product_f32" : "product_f16";
+  return kept->cuda->compile(p, "broken_product.c", text, name, 0, &kept->code);
 }
 
 static void release(tn_env *env, void *prepared) {
