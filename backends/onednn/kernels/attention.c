@@ -391,7 +391,7 @@ static void attention_grad_strip(const attention_kernel *p, const attention_grad
   const tn_attention_strip a = {scores.at, s->rows, s->columns, s->visible, p->scale};
   onednn_attention_product(p, s->rows, s->columns, p->width, attention_from_row(h->q, query), 1,
                            (attention_rows){(float *)t->k, TILE}, scores);
-  p->loops->probabilities(&a, h->lse + query);
+  p->loops->probabilities(&a, h->lse + query, p->keys <= TILE);
   onednn_attention_product(p, s->rows, s->columns, p->value_width, dy, 1,
                            (attention_rows){(float *)t->v, TILE}, d);
   /* sum(dy y) = sum(p d). The second form does not depend on the rounding of y to bf16, but needs all keys.

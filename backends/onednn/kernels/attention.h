@@ -4,6 +4,8 @@
 #ifndef TN_BACKENDS_ONEDNN_KERNELS_ATTENTION_H
 #define TN_BACKENDS_ONEDNN_KERNELS_ATTENTION_H
 
+#include <stdbool.h>
+
 #include "backends/onednn/simd/loops.h"
 
 enum {
@@ -25,8 +27,9 @@ typedef struct tn_attention_loops {
    * exp(scale s - m) with m the largest so far, and 0 for hidden keys. `largest` and `sum` are updated;
    * `rescale` gets the factor of earlier sums. All three have TN_ATTENTION_STRIP numbers. */
   void (*softmax_step)(const tn_attention_strip *t, float *largest, float *sum, float *rescale);
-  /* Scores become probabilities, exp(scale s - lse), and 0 for hidden keys. */
-  void (*probabilities)(const tn_attention_strip *t, const float *lse);
+  /* Scores become probabilities, exp(scale s - lse), and 0 for hidden keys. `whole`: the strip has all keys,
+   * and each row is divided by its sum, which differs from 1 by the rounding of lse. */
+  void (*probabilities)(const tn_attention_strip *t, const float *lse, bool whole);
   /* d = p (d - delta) scale, from probabilities p and the gradient d with respect to them. */
   void (*score_grad)(const tn_attention_strip *p, float *d, const float *delta);
   /* y = rescale y + more, or y + more where rescale is NULL, for n rows of `width`. Rows of y are `step`

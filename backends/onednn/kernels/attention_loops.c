@@ -56,13 +56,23 @@ static void attention_softmax_step(const tn_attention_strip *t, float *largest, 
   }
 }
 
-static void attention_probabilities(const tn_attention_strip *t, const float *lse) {
+/* A row without visible keys stays 0. */
+static void attention_divide_by_sum(float *row, int64_t columns, vf sums) {
+  float sum = v_sum_across(sums)[0];
+  vf by = v_splat(sum == 0 ? 0.0f : 1.0f / sum);
+  for (int64_t j = 0; j < columns; j += V_LANES) v_store(row + j, v_load(row + j) * by);
+}
+
+static void attention_probabilities(const tn_attention_strip *t, const float *lse, bool whole) {
   for (int64_t i = 0; i < t->rows; i++) {
     float *row = t->scores + i * TILE;
-    vf minus = v_splat(lse[i]);
-    for (int64_t j = 0; j < t->columns; j += V_LANES)
-      v_store(row + j,
-              v_keep_first(attention_exp(v_load(row + j) * t->scale - minus), t->visible[i] - j, (vf){0}));
+    vf minus = v_splat(lse[i]), sum = {0};
+    for (int64_t j = 0; j < t->columns; j += V_LANES) {
+      vf e = v_keep_first(attention_exp(v_load(row + j) * t->scale - minus), t->visible[i] - j, (vf){0});
+      sum += e;
+      v_store(row + j, e);
+    }
+    if (whole) attention_divide_by_sum(row, t->columns, sum);
   }
 }
 
