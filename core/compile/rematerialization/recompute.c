@@ -198,6 +198,26 @@ static bool statement_reads_nodes(const tn_graph *graph, const tn_catalog_kernel
   return false;
 }
 
+/* The value that a group reads in place of v: v itself, or a reorder of v that pass `layout` has inserted. */
+static tn_val operand_in_layout(const tn_graph *graph, const tn_group *g, tn_val v) {
+  tn_val reordered = 0;
+  for (int32_t k = 0; k < g->n_in; k++) {
+    if (g->in[k] == v) return v;
+    if (tn_graph_is(graph, g->in[k], "reorder") && tn_graph_maker(graph, g->in[k])->in[0] == v)
+      reordered = g->in[k];
+  }
+  return reordered != 0 ? reordered : v;
+}
+
+/* The border of a region has the operands that its nodes name; the group keeps reading their reorders. */
+static tn_status use_reordered_operands(recomputation *r, const tn_group *g, tn_candidate *c) {
+  tn_val *in = tn_arena_copy(&r->cover->arena, c->in, (size_t)c->n_in * sizeof *in);
+  if (in == NULL) return TN_ENOMEM;
+  for (int32_t i = 0; i < c->n_in; i++) in[i] = operand_in_layout(r->cover->graph, g, in[i]);
+  c->in = in;
+  return TN_OK;
+}
+
 /* Queries the group's kernel for other nodes and results; the group changes if the kernel accepts them. */
 static tn_status change_group(recomputation *r, int32_t index, const uint32_t *nodes, int32_t n,
                               const tn_val *out, int32_t n_out, bool *accepted) {
@@ -210,6 +230,7 @@ static tn_status change_group(recomputation *r, int32_t index, const uint32_t *n
       statement_reads_nodes(cover->graph, kernel, nodes, n))
     return TN_OK;
   TN_TRY(tn_region_border(&cover->arena, cover->graph, kernel, nodes, n, out, n_out, &c));
+  TN_TRY(use_reordered_operands(r, g, &c));
   if (c.n_in > TN_REGION_OPERANDS) return TN_OK;
   TN_TRY(tn_candidate_query(cover->env, &cover->arena, cover->graph, &cover->catalog->target, &c));
   if (c.reason != NULL) return TN_OK;

@@ -180,6 +180,50 @@ static void the_operand_of_a_statement_is_not_made_by_its_epilogue(void **state)
   fixture_close(&F);
 }
 
+/* Everything of rank 4 has channels last, but for weights. */
+static tn_status offer_channels_last(tn_query *q) {
+  static const tn_operand_layout last = {TN_LAYOUT_FIXED, 0, {.set = 1, .order = {0, 2, 3, 1}}};
+  tn_operand_layout in[8] = {{0}};
+  for (int32_t i = 0; i < q->match->n_in && i < 8; i++)
+    if (q->match->in[i] != NULL && q->match->in[i]->rank == 4 && q->match->in[i]->dims[0] == 1) in[i] = last;
+  tn_add_variant(q, &(tn_variant){.struct_size = sizeof(tn_variant), .in = in, .out = &last});
+  return TN_OK;
+}
+
+static KERNEL(k_convolution_last, "t.conv_last", "t", "y = conv2d(x, w, bias?)", offer_channels_last);
+static KERNEL(k_pointwise_last, "t.last", "t", "pointwise+", offer_channels_last);
+
+/* The region of r reads a reorder of x, and goes on reading it when it computes the constant itself. */
+static void a_region_with_a_reordered_operand_computes_its_constants(void **state) {
+  static const tn_item *const kernels[] = {&k_convolution_last.item, &k_pointwise_last.item, &k_reorder.item,
+                                           &k_copy.item, NULL};
+  (void)state;
+  fixture_open(&F, kernels);
+  assert_after(
+      RECOMPUTED, &F,
+      "x: u8[1, 3, 4, 4] = input(name=x)\nw: f32[3, 3, 1, 1] = state(path=w)\n"
+      "c: f32[] = full(value=2)\ny = cast(x, to=f32)\nr = add(y, c)\nd = conv2d(r, w)\ne = mul(d, c)\n"
+      "f = conv2d(e, w)\noutput f = f\n",
+      "x: u8[1, 3, 4, 4]{0, 1, 2, 3} = input(name=x)\n"
+      "w: f32[3, 3, 1, 1]{0, 1, 2, 3} = state(path=w)\n"
+      "c: f32[]{} = full(value=2)\n"
+      "y: f32[1, 3, 4, 4]{0, 1, 2, 3} = cast(x, to=f32)\n"
+      "r: f32[1, 3, 4, 4]{0, 2, 3, 1} = add(y, c)\n"
+      "# 1: t.last, 3 nodes\n"
+      "d: f32[1, 3, 4, 4]{0, 2, 3, 1} = conv2d(r, w)\n"
+      "# 2: t.conv_last\n"
+      "e: f32[1, 3, 4, 4]{0, 2, 3, 1} = mul(d, c)\n"
+      "# 3: t.last, 2 nodes\n"
+      "f: f32[1, 3, 4, 4]{0, 1, 2, 3} = conv2d(e, w)\n"
+      "# 4: t.conv_last\n"
+      "%9: u8[1, 3, 4, 4]{0, 2, 3, 1} = reorder(x)\n"
+      "# 0: t.reorder\n"
+      "%10: f32[1, 3, 4, 4]{0, 2, 3, 1} = reorder(f)\n"
+      "# 5: t.reorder\n"
+      "output f = f\n");
+  fixture_close(&F);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(a_cheap_value_is_recomputed_from_live_operands, set_up, tear_down),
@@ -191,6 +235,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(old_values_are_read_again_before_their_commit, set_up, tear_down),
       cmocka_unit_test_setup_teardown(an_epilogue_computes_its_constants, set_up, tear_down),
       cmocka_unit_test(the_operand_of_a_statement_is_not_made_by_its_epilogue),
+      cmocka_unit_test(a_region_with_a_reordered_operand_computes_its_constants),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
