@@ -18,7 +18,7 @@ static epilogue_sizes epilogue_sizes_of(const tn_match *m) {
   return s;
 }
 
-static bool epilogue_allocate(const void *handle, tn_epilogue_part *p, const tn_match *m) {
+tn_status tn_epilogue_new_part(const void *handle, const tn_match *m, tn_epilogue_part *p) {
   epilogue_sizes s = epilogue_sizes_of(m);
   p->types = tn_new(handle, (size_t)s.views * sizeof *p->types);
   p->out_number = tn_new(handle, (size_t)s.views * sizeof *p->out_number);
@@ -27,7 +27,10 @@ static bool epilogue_allocate(const void *handle, tn_epilogue_part *p, const tn_
   p->nodes = tn_new(handle, (size_t)s.nodes * sizeof *p->nodes);
   p->numbers = tn_new(handle, (size_t)s.numbers * sizeof *p->numbers + 1);
   p->source = tn_new(handle, (size_t)s.views * sizeof *p->source);
-  return p->types && p->out_number && p->constant && p->constant_node && p->nodes && p->numbers && p->source;
+  if (!p->types || !p->out_number || !p->constant || !p->constant_node || !p->nodes || !p->numbers ||
+      !p->source)
+    return TN_ENOMEM;
+  return TN_OK;
 }
 
 void tn_epilogue_drop_part(const void *handle, tn_epilogue_part *p) {
@@ -36,7 +39,7 @@ void tn_epilogue_drop_part(const void *handle, tn_epilogue_part *p) {
   for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) tn_delete(handle, blocks[i]);
 }
 
-static void epilogue_finish_match(tn_epilogue_part *p, int32_t n_in, int32_t n_out, int32_t n_nodes) {
+void tn_epilogue_finish_part(tn_epilogue_part *p, int32_t n_in, int32_t n_out, int32_t n_nodes) {
   p->match = (tn_match){.struct_size = sizeof p->match,
                         .n_in = n_in,
                         .n_out = n_out,
@@ -79,7 +82,7 @@ static void epilogue_split_op(const tn_match *m, const tn_match_node *op, tn_epi
     p->source[n->n_in + k] = epilogue_source_of_result(m, op, k);
   }
   p->nodes[0] = (tn_match_node){n, p->numbers, n->n_in};
-  epilogue_finish_match(p, n->n_in, n->n_out, 1);
+  tn_epilogue_finish_part(p, n->n_in, n->n_out, 1);
 }
 
 /* Adds an operand of the launch to those of the region, unless it is there; returns its number. */
@@ -159,16 +162,16 @@ static void epilogue_split_region(const epilogue_nodes *e, tn_epilogue_part *p) 
     p->source[n_in + n_out] = (tn_epilogue_source){TN_EPILOGUE_RESULT, k};
     p->out_number[n_out++] = epilogue_region_number(e, p, n_in, m->out_number[k]);
   }
-  epilogue_finish_match(p, n_in, n_out, n_nodes);
+  tn_epilogue_finish_part(p, n_in, n_out, n_nodes);
 }
 
 tn_status tn_epilogue_region(const void *handle, const tn_match *m, int32_t n_statements,
                              tn_epilogue_part *region) {
   const epilogue_nodes e = {m, &m->nodes[n_statements - 1], n_statements};
   *region = (tn_epilogue_part){{0}};
-  if (!epilogue_allocate(handle, region, m)) return TN_ENOMEM;
-  epilogue_split_region(&e, region);
-  return TN_OK;
+  tn_status status = tn_epilogue_new_part(handle, m, region);
+  if (status == TN_OK) epilogue_split_region(&e, region);
+  return status;
 }
 
 tn_status tn_epilogue_split(const void *handle, const tn_match *m, const tn_match_node *op, tn_epilogue *e) {
@@ -176,7 +179,9 @@ tn_status tn_epilogue_split(const void *handle, const tn_match *m, const tn_matc
   if (!epilogue_is_behind(m, op))
     return tn_fail(handle, TN_EUNSUPPORTED, NULL, "an operand of %s is absent or made in the region",
                    op->node->op);
-  if (!epilogue_allocate(handle, &e->op, m) || !epilogue_allocate(handle, &e->region, m)) return TN_ENOMEM;
+  tn_status status = tn_epilogue_new_part(handle, m, &e->op);
+  if (status == TN_OK) status = tn_epilogue_new_part(handle, m, &e->region);
+  if (status != TN_OK) return status;
   epilogue_split_op(m, op, &e->op);
   epilogue_split_region(&(epilogue_nodes){m, op, 0}, &e->region);
   return TN_OK;

@@ -34,6 +34,11 @@ typedef struct tn_epilogue {
   tn_epilogue_part op, region;
 } tn_epilogue;
 
+/* A part with room for any part of a match, to be filled and finished by the caller. To be dropped in either
+ * case. */
+tn_status tn_epilogue_new_part(const void *handle, const tn_match *match, tn_epilogue_part *part);
+/* Sets part->match from what the arrays hold: the types of operands, then results, and so on. */
+void tn_epilogue_finish_part(tn_epilogue_part *part, int32_t n_in, int32_t n_out, int32_t n_nodes);
 /* Splits a match, one of whose nodes is `op`. TN_EUNSUPPORTED: an operand of the op is made in the region, or
  * is absent. The epilogue is to be dropped in either case; it refers to the match. */
 tn_status tn_epilogue_split(const void *handle, const tn_match *match, const tn_match_node *op,

@@ -2,6 +2,7 @@
 #include "core/compile/pipeline.h"
 
 #include "core/compile/constant_groups.h"
+#include "core/compile/join/join.h"
 #include "core/compile/layout/assign_layouts.h"
 #include "core/compile/memory/memory_plan.h"
 #include "core/compile/output/print.h"
@@ -9,8 +10,9 @@
 #include "core/compile/rematerialization/recompute.h"
 #include "core/compile/select/select.h"
 
-const char *const tn_compile_passes[] = {"assign",        "select",   "layout", "recompute", "constants",
-                                         "rematerialize", "schedule", "memory", NULL};
+const char *const tn_compile_passes[] = {"assign",    "select", "layout",        "recompute",
+                                         "constants", "join",   "rematerialize", "schedule",
+                                         "memory",    NULL};
 
 /* The arguments of tn_compile. */
 typedef struct compilation {
@@ -70,6 +72,8 @@ static tn_status make_cover_program(const compilation *c, tn_cover *cover, tn_pr
   TN_TRY(dump_cover(c, "recompute", cover));
   if (c->options.keep_constants) TN_TRY(tn_pass_constants(cover));
   TN_TRY(dump_cover(c, "constants", cover));
+  TN_TRY(tn_pass_join(cover));
+  TN_TRY(dump_cover(c, "join", cover));
   if (c->options.arena_limit > 0) TN_TRY(tn_pass_memory_limit(cover, c->map, &slot, c->options.arena_limit));
   TN_TRY(dump_cover(c, "rematerialize", cover));
   return tn_program_create(c->env, c->name, c->target, cover, c->map, &slot, program);

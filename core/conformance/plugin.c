@@ -54,7 +54,8 @@ static bool accepts_dtype(const tn_catalog_kernel *k, int32_t dtype) {
 }
 
 static tn_status run_pattern(tn_suite *suite, const tn_catalog_kernel *k) {
-  bool whole = k->pattern->n_nodes == 1 && k->pattern->epilogue < 0; /* the kernel computes one op */
+  bool whole = k->pattern->n_nodes == 1 && k->pattern->prologue < 0 &&
+               k->pattern->epilogue < 0; /* the kernel computes one op */
   tn_pattern_case pc = {.c = {.op = k->entry->item->name, .emit = tn_pattern_emit, .forward_only = !whole},
                         .pattern = k->pattern,
                         .first = tn_case_find(k->pattern->nodes[0].op)};
@@ -92,6 +93,7 @@ static tn_status run_kernels(tn_suite *suite, bool *any) {
                            &catalog));
   tn_status status = run_kernels_of(suite, catalog->fixed.v, catalog->fixed.n, any);
   if (status == TN_OK) status = run_kernels_of(suite, catalog->epilogues.v, catalog->epilogues.n, any);
+  if (status == TN_OK) status = run_kernels_of(suite, catalog->prologues.v, catalog->prologues.n, any);
   if (status == TN_OK) status = run_kernels_of(suite, catalog->regions.v, catalog->regions.n, any);
   tn_catalog_destroy(catalog);
   return status;

@@ -1,26 +1,65 @@
-/* backends/cuda/device/reduce_kernels.cuh: reductions over any axes, for any accumulator S of reduce.cuh and elements T. */
+/* backends/cuda/device/reduce_kernels.cuh: reductions over any axes, for any accumulator S of reduce.cuh, elements T,
+ * prologue F and epilogue E. */
 #ifndef TN_CUDA_REDUCE_KERNELS_CUH
 #define TN_CUDA_REDUCE_KERNELS_CUH
 
+#include "backends/cuda/device/prologue.cuh"
 #include "backends/cuda/device/reduce_results.cuh"
 
 enum { REDUCE_UNROLL = 4 };
 
-/* The number that the elements of a result come less: its mean for norm_grad_sums, its first element for moments. */
-template <typename S, typename T>
-static __device__ inline typename S::number center_of(const reduce_args &a, i64 result, i64 base) {
-  if (!S::CENTERED) return 0;
-  if (S::PAIR) return ((const typename S::number *)a.mean)[result];
-  return a.count > 0 ? widen(((const T *)a.x)[base]) : 0;
+/* ---- units: operands of 16 bytes or less, or what the prologue F makes of its operands ---- */
+
+enum { TAKES_X = 1, TAKES_Y = 2 };
+
+template <typename S, typename T, int V, typename F> struct unit_of {
+  enum {
+    N = (V + F::WIDTH - 1) / F::WIDTH, /* calls of the prologue; one where vectors are loaded */
+    BYTES = V * sizeof(T) * (F::TAKES & TAKES_X ? 0 : 1) + V * sizeof(T) * (F::TAKES & TAKES_Y ? 0 : 1) + N * F::BYTES,
+    AT_ONCE = BYTES <= 32 ? REDUCE_UNROLL : BYTES <= 64 ? 2 : 1 /* units under way */
+  };
+  pack_of<T, V> x, y;
+  typename F::fetched front[N];
+  i64 at;
+};
+
+template <typename S, typename T, int V, typename F>
+static __device__ inline void load_unit(const reduce_args &a, const F &f, i64 at, unit_of<S, T, V, F> *u) {
+  enum { W = F::WIDTH, N = unit_of<S, T, V, F>::N };
+  u->at = at;
+#pragma unroll
+  for (int j = 0; j < N; j++) fetch(f, at + j * W, V < W ? V : W, V >= W, &u->front[j]);
+  if (!(F::TAKES & TAKES_X)) u->x = load_pack<T, V>(a.x, at);
+  if (S::PAIR && !(F::TAKES & TAKES_Y)) u->y = load_pack<T, V>(a.y, at);
 }
 
-template <typename T, int V> struct unit_pair { pack_of<T, V> x, y; };
+/* The loads of several units come before this, which stores results of the prologue. */
+template <typename S, typename T, int V, typename F>
+static __device__ inline void make_unit(const F &f, unit_of<S, T, V, F> *u, bool stores) {
+  enum { W = F::WIDTH, N = unit_of<S, T, V, F>::N };
+#pragma unroll
+  for (int j = 0; j < N; j++) {
+    T x[W], y[W];
+    compute(f, u->front[j], u->at + j * W, V < W ? V : W, V >= W, stores, x, y);
+#pragma unroll
+    for (int k = 0; k < W && j * W + k < V; k++) {
+      if (F::TAKES & TAKES_X) u->x.at[j * W + k] = x[k];
+      if (F::TAKES & TAKES_Y) u->y.at[j * W + k] = y[k];
+    }
+  }
+  if (!S::PAIR) u->y = u->x;
+}
 
-template <typename S, typename T, int V> static __device__ inline unit_pair<T, V> load_unit(const reduce_args &a, i64 at) {
-  unit_pair<T, V> u;
-  u.x = load_pack<T, V>(a.x, at);
-  u.y = S::PAIR ? load_pack<T, V>(a.y, at) : u.x;
-  return u;
+/* The number that the elements of a result come less: its mean for norm_grad_sums, its first element for moments. */
+template <typename S, typename T, typename F>
+static __device__ inline typename S::number center_of(const reduce_args &a, const F &f, i64 result, i64 base) {
+  if (!S::CENTERED) return 0;
+  if (S::PAIR) return ((const typename S::number *)a.mean)[result];
+  if (a.count == 0) return 0;
+  unit_of<S, T, 1, F> u;
+  load_unit<S, T, 1>(a, f, base, &u);
+  make_unit<S, T, 1>(f, &u, false);
+  return widen(u.x.at[0]);
 }
 
 /* An element as `add` takes it. */
@@ -40,8 +79,8 @@ template <typename S> static __device__ inline void deliver(const reduce_args &a
 
 /* ---- runs ---- */
 
-template <typename S, typename T, int V>
-static __device__ inline void add_unit(S *s, const unit_pair<T, V> &u, typename S::number center, i64 index) {
+template <typename S, typename T, int V, typename F>
+static __device__ inline void add_unit(S *s, const unit_of<S, T, V, F> &u, typename S::number center, i64 index) {
   typename S::number x[V], y[V];
 #pragma unroll
   for (int j = 0; j < V; j++) prepare_element<S, T>(u.x.at[j], u.y.at[j], center, &x[j], &y[j]);
@@ -68,33 +107,40 @@ static __device__ inline void advance(const reduce_args &a, run_place *p) {
 }
 
 /* Several loads are under way at once, where finding their places takes no division. */
-template <typename S, typename T, int V>
-static __device__ S run_sum(const reduce_args &a, i64 base, typename S::number center, i64 at, i64 last) {
+template <typename S, typename T, int V, typename F>
+static __device__ S run_sum(const reduce_args &a, const F &f, i64 base, typename S::number center, i64 at, i64 last) {
+  enum { AT_ONCE = unit_of<S, T, V, F>::AT_ONCE };
   S s;
   begin(&s);
   if (at >= last) return s;
   run_place p = place_of(a, at);
   if (a.reduced.n <= 1)
-    for (; at + (REDUCE_UNROLL - 1) * a.lanes < last; at += REDUCE_UNROLL * a.lanes) {
-      unit_pair<T, V> u[REDUCE_UNROLL];
+    for (; at + (AT_ONCE - 1) * a.lanes < last; at += AT_ONCE * a.lanes) {
+      unit_of<S, T, V, F> u[AT_ONCE];
 #pragma unroll
-      for (int k = 0; k < REDUCE_UNROLL; k++) {
-        u[k] = load_unit<S, T, V>(a, base + p.outer * a.reduced.strides[0] + p.inside * V);
+      for (int k = 0; k < AT_ONCE; k++) {
+        load_unit<S, T, V>(a, f, base + p.outer * a.reduced.strides[0] + p.inside * V, &u[k]);
         advance(a, &p);
       }
 #pragma unroll
-      for (int k = 0; k < REDUCE_UNROLL; k++) add_unit<S, T, V>(&s, u[k], center, (at + k * a.lanes) * V);
+      for (int k = 0; k < AT_ONCE; k++) {
+        make_unit<S, T, V>(f, &u[k], true);
+        add_unit<S, T, V>(&s, u[k], center, (at + k * a.lanes) * V);
+      }
     }
 #pragma unroll 1
   for (; at < last; at += a.lanes) {
-    unit_pair<T, V> u = load_unit<S, T, V>(a, base + loops_offset(a.reduced, p.outer) + p.inside * V);
+    unit_of<S, T, V, F> u;
+    load_unit<S, T, V>(a, f, base + loops_offset(a.reduced, p.outer) + p.inside * V, &u);
     advance(a, &p);
+    make_unit<S, T, V>(f, &u, true);
     add_unit<S, T, V>(&s, u, center, at * V);
   }
   return s;
 }
 
-template <typename S, typename T, typename E> static __device__ void reduce_runs(const reduce_args &a, const E &e) {
+template <typename S, typename T, typename F, typename E>
+static __device__ void reduce_runs(const reduce_args &a, const F &f, const E &e) {
   typedef typename S::done C;
   __shared__ C shared[WARP];
   int lane = (int)threadIdx.x % a.lanes, groups = REDUCE_THREADS / a.lanes;
@@ -107,10 +153,10 @@ template <typename S, typename T, typename E> static __device__ void reduce_runs
     begin(&c);
     if (task < tasks) {
       i64 base = loops_offset(a.kept, result);
-      center = center_of<S, T>(a, result, base);
+      center = center_of<S, T>(a, f, result, base);
       if (ends > a.steps) ends = a.steps;
-      c = finished(a.vector ? run_sum<S, T, vector_of<T>::N>(a, base, center, begins + lane, ends)
-                            : run_sum<S, T, 1>(a, base, center, begins + lane, ends));
+      c = finished(a.vector ? run_sum<S, T, vector_of<T>::N>(a, f, base, center, begins + lane, ends)
+                            : run_sum<S, T, 1>(a, f, base, center, begins + lane, ends));
     }
     c = merge_group(c, a.lanes, shared);
     if (lane != 0 || task >= tasks) continue;
@@ -131,8 +177,8 @@ struct column_place {
 };
 
 /* An element to each of V columns. */
-template <typename S, typename T, int V>
-static __device__ inline void add_row(S *s, const unit_pair<T, V> &u, const typename S::number *center, i64 index) {
+template <typename S, typename T, int V, typename F>
+static __device__ inline void add_row(S *s, const unit_of<S, T, V, F> &u, const typename S::number *center, i64 index) {
 #pragma unroll
   for (int j = 0; j < V; j++) {
     typename S::number x, y;
@@ -141,26 +187,35 @@ static __device__ inline void add_row(S *s, const unit_pair<T, V> &u, const type
   }
 }
 
-template <typename S, typename T, int V>
-static __device__ void column_sums(const reduce_args &a, const column_place &p, const typename S::number *center, S *s) {
+template <typename S, typename T, int V, typename F>
+static __device__ void column_sums(const reduce_args &a, const F &f, const column_place &p,
+                                   const typename S::number *center, S *s) {
+  enum { AT_ONCE = unit_of<S, T, V, F>::AT_ONCE };
   i64 row = p.row;
   int step = a.rows;
   if (a.reduced.n <= 1)
-    for (; row + (REDUCE_UNROLL - 1) * step < p.last; row += REDUCE_UNROLL * step) {
-      unit_pair<T, V> u[REDUCE_UNROLL];
+    for (; row + (AT_ONCE - 1) * step < p.last; row += AT_ONCE * step) {
+      unit_of<S, T, V, F> u[AT_ONCE];
 #pragma unroll
-      for (int k = 0; k < REDUCE_UNROLL; k++)
-        u[k] = load_unit<S, T, V>(a, p.base + (row + k * step) * a.reduced.strides[0]);
+      for (int k = 0; k < AT_ONCE; k++)
+        load_unit<S, T, V>(a, f, p.base + (row + k * step) * a.reduced.strides[0], &u[k]);
 #pragma unroll
-      for (int k = 0; k < REDUCE_UNROLL; k++) add_row<S, T, V>(s, u[k], center, row + k * step);
+      for (int k = 0; k < AT_ONCE; k++) {
+        make_unit<S, T, V>(f, &u[k], true);
+        add_row<S, T, V>(s, u[k], center, row + k * step);
+      }
     }
 #pragma unroll 1
-  for (; row < p.last; row += step)
-    add_row<S, T, V>(s, load_unit<S, T, V>(a, p.base + loops_offset(a.reduced, row)), center, row);
+  for (; row < p.last; row += step) {
+    unit_of<S, T, V, F> u;
+    load_unit<S, T, V>(a, f, p.base + loops_offset(a.reduced, row), &u);
+    make_unit<S, T, V>(f, &u, true);
+    add_row<S, T, V>(s, u, center, row);
+  }
 }
 
-template <typename S, typename T, int V, typename E>
-static __device__ void columns_block(const reduce_args &a, const E &e, i64 first, typename S::done *shared) {
+template <typename S, typename T, int V, typename F, typename E>
+static __device__ void columns_block(const reduce_args &a, const F &f, const E &e, i64 first, typename S::done *shared) {
   typedef typename S::done C;
   int t = (int)threadIdx.x;
   i64 task = first + t / a.lanes, tile = a.parts == 1 ? task : task / a.parts, part = task - tile * a.parts;
@@ -176,10 +231,10 @@ static __device__ void columns_block(const reduce_args &a, const E &e, i64 first
   p.last = (part + 1) * a.part < a.steps ? (part + 1) * a.part : a.steps;
 #pragma unroll
   for (int j = 0; j < V; j++) {
-    center[j] = p.n > 0 ? center_of<S, T>(a, p.result + j, p.base + j) : 0;
+    center[j] = p.n > 0 ? center_of<S, T>(a, f, p.result + j, p.base + j) : 0;
     begin(&s[j]);
   }
-  if (p.n > 0) column_sums<S, T, V>(a, p, center, s);
+  if (p.n > 0) column_sums<S, T, V>(a, f, p, center, s);
 #pragma unroll
   for (int j = 0; j < V; j++) c[j] = finished(s[j]);
   merge_rows<V>(c, a.width, a.rows, shared);
@@ -198,22 +253,24 @@ template <typename T> struct column_pack {
   enum { N = sizeof(typename wide_of<T>::type) == 8 ? REDUCE_COLUMN_PACK / 2 : REDUCE_COLUMN_PACK };
 };
 
-template <typename S, typename T, typename E> static __device__ void reduce_columns(const reduce_args &a, const E &e) {
+template <typename S, typename T, typename F, typename E>
+static __device__ void reduce_columns(const reduce_args &a, const F &f, const E &e) {
   enum { V = column_pack<T>::N };
   __shared__ typename S::done shared[V * REDUCE_THREADS];
   int groups = REDUCE_THREADS / a.lanes;
   i64 tasks = a.tasks * a.parts;
   for (i64 first = (i64)blockIdx.x * groups; first < tasks; first += (i64)gridDim.x * groups) {
     if (a.vector)
-      columns_block<S, T, V>(a, e, first, shared);
+      columns_block<S, T, V>(a, f, e, first, shared);
     else
-      columns_block<S, T, 1>(a, e, first, shared);
+      columns_block<S, T, 1>(a, f, e, first, shared);
   }
 }
 
 /* ---- the second launch: merges the parts in their order ---- */
 
-template <typename S, typename T, typename E> static __device__ void reduce_parts(const reduce_args &a, const E &e) {
+template <typename S, typename T, typename F, typename E>
+static __device__ void reduce_parts(const reduce_args &a, const F &f, const E &e) {
   typedef typename S::done C;
   __shared__ C shared[REDUCE_THREADS];
   int column = (int)threadIdx.x % a.width, row = (int)threadIdx.x / a.width;
@@ -225,31 +282,44 @@ template <typename S, typename T, typename E> static __device__ void reduce_part
       merge(&c, ((const C *)a.workspace)[part * a.results + result]);
     merge_rows<1>(&c, a.width, a.rows, shared);
     if (row == 0 && result < a.results)
-      store((T *)0, a, e, result, center_of<S, T>(a, result, S::CENTERED && !S::PAIR ? first_element(a, result) : 0), c);
+      store((T *)0, a, e, result, center_of<S, T>(a, f, result, S::CENTERED && !S::PAIR ? first_element(a, result) : 0), c);
   }
 }
 
 /* The three functions of an op, `runs`, `columns` and `parts`, for elements T with accumulator S. Their argument, of
- * type ARGS, has the reduction in member REDUCTION, and the epilogue in EPILOGUE. */
-#define REDUCE_FUNCTIONS_OF(runs, columns, parts, S, T, ARGS, REDUCTION, EPILOGUE)                                       \
+ * type ARGS, has the reduction in member REDUCTION, the prologue in PROLOGUE and the epilogue in EPILOGUE. */
+#define REDUCE_FUNCTIONS_OF(runs, columns, parts, S, T, ARGS, REDUCTION, PROLOGUE, EPILOGUE)                                       \
   extern "C" __global__ void __launch_bounds__(REDUCE_THREADS, 3) runs(const ARGS a) {                                   \
-    reduce_runs<S<wide_of<T>::type>, T>(REDUCTION, EPILOGUE);                                                            \
+    reduce_runs<S<wide_of<T>::type>, T>(REDUCTION, PROLOGUE, EPILOGUE);                                                            \
   }                                                                                                                      \
   extern "C" __global__ void __launch_bounds__(REDUCE_THREADS, 3) columns(const ARGS a) {                                \
-    reduce_columns<S<wide_of<T>::type>, T>(REDUCTION, EPILOGUE);                                                         \
+    reduce_columns<S<wide_of<T>::type>, T>(REDUCTION, PROLOGUE, EPILOGUE);                                                         \
   }                                                                                                                      \
   extern "C" __global__ void __launch_bounds__(REDUCE_THREADS, 3) parts(const ARGS a) {                                  \
-    reduce_parts<S<wide_of<T>::type>, T>(REDUCTION, EPILOGUE);                                                           \
+    reduce_parts<S<wide_of<T>::type>, T>(REDUCTION, PROLOGUE, EPILOGUE);                                                           \
   }
 #define REDUCE_FUNCTIONS(op, S, T)                                                                                       \
-  REDUCE_FUNCTIONS_OF(op##_runs_##T, op##_columns_##T, op##_parts_##T, S, T, reduce_args, a, no_epilogue())
-/* With a printed epilogue, whose words are behind the reduction's arguments. */
+  REDUCE_FUNCTIONS_OF(op##_runs_##T, op##_columns_##T, op##_parts_##T, S, T, reduce_args, a, no_prologue(), no_epilogue())
+/* With a printed prologue, or a printed epilogue, or both, whose words are behind the reduction's arguments. */
 #define REDUCE_WITH_EPILOGUE(S, T)                                                                                       \
   struct joined_args {                                                                                                   \
     reduce_args reduction;                                                                                               \
     words epilogue;                                                                                                      \
   };                                                                                                                     \
-  REDUCE_FUNCTIONS_OF(runs, columns, parts, S, T, joined_args, a.reduction, a.epilogue)
+  REDUCE_FUNCTIONS_OF(runs, columns, parts, S, T, joined_args, a.reduction, no_prologue(), a.epilogue)
+#define REDUCE_WITH_PROLOGUE(S, T)                                                                                       \
+  struct joined_args {                                                                                                   \
+    reduce_args reduction;                                                                                               \
+    front::words prologue;                                                                                               \
+  };                                                                                                                     \
+  REDUCE_FUNCTIONS_OF(runs, columns, parts, S, T, joined_args, a.reduction, a.prologue, no_epilogue())
+#define REDUCE_WITH_BOTH(S, T)                                                                                           \
+  struct joined_args {                                                                                                   \
+    reduce_args reduction;                                                                                               \
+    front::words prologue;                                                                                               \
+    words epilogue;                                                                                                      \
+  };                                                                                                                     \
+  REDUCE_FUNCTIONS_OF(runs, columns, parts, S, T, joined_args, a.reduction, a.prologue, a.epilogue)
 #define REDUCE_FLOATS(op, S)                                                                                             \
   REDUCE_FUNCTIONS(op, S, f16) REDUCE_FUNCTIONS(op, S, bf16) REDUCE_FUNCTIONS(op, S, f32) REDUCE_FUNCTIONS(op, S, f64)
 #define REDUCE_NUMBERS(op, S) REDUCE_FLOATS(op, S) REDUCE_FUNCTIONS(op, S, i32) REDUCE_FUNCTIONS(op, S, i64)

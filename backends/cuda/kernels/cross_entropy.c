@@ -62,7 +62,7 @@ static tn_status cuda_loss_launch(tn_launch *l) {
   a.target = l->in[1].data;
   a.out[0] = l->out[0].data;
   a.out[1] = l->out[1].data;
-  return tn_cuda_reduction_launch(l, r, &a, sizeof a);
+  return tn_cuda_reduction_launch(l, r, &a, sizeof a, true);
 }
 
 TN_DEFINE_KERNEL(cuda, cross_entropy, "cuda_cross_entropy", "loss, lse = cross_entropy(logits, target)",

@@ -20,7 +20,7 @@
   X(matmul_bias_grad) X(matmul_cast) X(matmul_cast_add) X(matmul_cast_add_add) X(matmul_cast_bias_grad)
 /* pointwise.c */
 #define TN_CUDA_POINTWISE_KERNELS(X) X(pointwise) X(random_uniform) X(random_normal)
-/* reduce.c, reduce_epilogue.c, all_finite.c */
+/* reduce.c, reduce_joined.c, all_finite.c */
 #define TN_CUDA_REDUCE_KERNELS(X)                                                                            \
   X(reduce_sum)                                                                                              \
   X(reduce_max)                                                                                              \
@@ -28,7 +28,12 @@
   X(argmax)                                                                                                  \
   X(moments)                                                                                                 \
   X(norm_grad_sums)                                                                                          \
-  X(reduce_sum_epilogue) X(moments_epilogue) X(norm_grad_sums_epilogue) X(all_finite)
+  X(reduce_sum_epilogue)                                                                                     \
+  X(reduce_sum_prologue)                                                                                     \
+  X(reduce_sum_prologue_epilogue)                                                                            \
+  X(moments_epilogue)                                                                                        \
+  X(moments_prologue) X(moments_prologue_epilogue) X(norm_grad_sums_epilogue) X(norm_grad_sums_prologue)     \
+      X(norm_grad_sums_prologue_epilogue) X(all_finite)
 /* softmax.c, layer_norm.c, cross_entropy.c, embedding.c */
 #define TN_CUDA_ROW_KERNELS(X)                                                                               \
   X(softmax)                                                                                                 \

@@ -104,7 +104,7 @@ static tn_status cuda_reduce_launch(tn_launch *l) {
     a.rstd = l->in[3].data;
   }
   for (int32_t i = 0; i < l->n_out; i++) a.out[i] = l->out[i].data;
-  return tn_cuda_reduction_launch(l, r, &a, sizeof a);
+  return tn_cuda_reduction_launch(l, r, &a, sizeof a, true);
 }
 
 #define CALLBACKS                                                                                            \

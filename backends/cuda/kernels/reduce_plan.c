@@ -185,10 +185,10 @@ static void reduce_drop_vectors(struct reduce_args *a) {
 }
 
 tn_status tn_cuda_reduction_launch(tn_launch *l, const tn_cuda_reduction *r, struct reduce_args *args,
-                                   size_t bytes) {
+                                   size_t bytes, bool aligned) {
   if (args->results == 0) return TN_OK;
   args->workspace = l->workspace;
-  if (args->vector && !(tn_cuda_is_aligned(args->x) && tn_cuda_is_aligned(args->y)))
+  if (args->vector && !(aligned && tn_cuda_is_aligned(args->x) && tn_cuda_is_aligned(args->y)))
     reduce_drop_vectors(args);
   tn_status status = tn_cuda_launch(l, &r->elements, &r->elements_grid, args, bytes);
   if (status != TN_OK || args->parts == 1) return status;

@@ -24,14 +24,14 @@ bool tn_cuda_reduction_make(tn_cuda_reduction *r, const tn_type *x, const uint8_
 int64_t tn_cuda_reduction_workspace(const tn_cuda_reduction *r, int32_t dtype, int32_t words);
 /* Requests the functions of `op` for elements of a dtype: "reduce_sum" and f16 are in reduce_sum.cu. */
 tn_status tn_cuda_reduction_request(tn_prepare *p, tn_cuda_reduction *r, const char *op, int32_t dtype);
-/* Requests the functions of a text made with REDUCE_WITH_EPILOGUE (device/reduce_kernels.cuh). */
+/* Requests the functions of a text made with REDUCE_WITH_... (device/reduce_kernels.cuh). */
 tn_status tn_cuda_reduction_request_text(tn_prepare *p, tn_cuda_reduction *r, const char *title,
                                          const char *text);
 /* tn_kernel.release of a prepared kernel that begins with its reduction. */
 void tn_cuda_reduction_release(tn_env *env, void *prepared);
 /* Launches with the addresses in `args`, a copy of r->args. It is the first of the `bytes` bytes of the
- * functions' argument. */
+ * functions' argument. `aligned`: what a prologue reads lies so that vectors can be loaded. */
 tn_status tn_cuda_reduction_launch(tn_launch *l, const tn_cuda_reduction *r, struct reduce_args *args,
-                                   size_t bytes);
+                                   size_t bytes, bool aligned);
 
 #endif

@@ -162,18 +162,45 @@ static const char *access_place(const tn_cuda_printer *p, const tn_pw_insn *insn
   return name;
 }
 
+static void access_note_pack(tn_cuda_printer *p, const tn_pw_insn *insn) {
+  size_t bytes = (size_t)p->made->width * tn_dtype_size(insn->dtype);
+  p->made->alignment[insn->view] = (uint8_t)(bytes < 16 ? bytes : 16);
+}
+
 static void access_put_pack(tn_cuda_printer *p, const tn_pw_insn *insn, const char *place) {
   int width = p->made->width;
-  size_t bytes = (size_t)width * tn_dtype_size(insn->dtype);
-  p->made->alignment[insn->view] = (uint8_t)(bytes < 16 ? bytes : 16);
+  access_note_pack(p, insn);
   tn_cuda_put(p, "  const pack<%s, %d> x%d = load<%d>(in%d, %s, n, whole);\n",
               tn_cuda_element_name(insn->dtype), width, (int)insn->out, width, (int)insn->view, place);
+}
+
+bool tn_cuda_is_fetched(const tn_cuda_printer *p, const tn_pw_insn *insn) {
+  return p->front != NULL && insn->op == TN_PW_LOAD && access_mode(p, insn) == PRINT_SAME;
+}
+
+void tn_cuda_put_fetched(tn_cuda_printer *p, const tn_pw_insn *insn) {
+  tn_cuda_put(p, "  pack<%s, %d> x%d;\n", tn_cuda_element_name(insn->dtype), (int)p->made->width,
+              (int)insn->out);
+}
+
+void tn_cuda_put_fetch(tn_cuda_printer *p, const tn_pw_insn *insn) {
+  const char *name = tn_cuda_element_name(insn->dtype);
+  tn_cuda_put(p, "  to->x%d = load<%d>((const %s *)a.w[%d], (at_t)at, n, whole);\n", (int)insn->out,
+              (int)p->made->width, name, (int)(TN_CUDA_PW_POINTERS + insn->view));
+}
+
+static void access_put_taken(tn_cuda_printer *p, const tn_pw_insn *insn) {
+  access_note_pack(p, insn);
+  tn_cuda_put(p, "  const pack<%s, %d> &x%d = from.x%d;\n", tn_cuda_element_name(insn->dtype),
+              (int)p->made->width, (int)insn->out, (int)insn->out);
 }
 
 static void access_put_load_of_thread(tn_cuda_printer *p, const tn_pw_insn *insn, const char *place) {
   if (access_mode(p, insn) == PRINT_ONE)
     tn_cuda_put(p, "  const %s v%d = widen(in%d[%s]);\n", access_lane(p, insn), (int)insn->out,
                 (int)insn->view, place);
+  else if (tn_cuda_is_fetched(p, insn))
+    access_put_taken(p, insn);
   else
     access_put_pack(p, insn, place);
 }

@@ -88,20 +88,22 @@ static void print_head(tn_cuda_printer *p) {
   tn_cuda_put(
       p,
       "#include \"backends/cuda/device/prelude.cuh\"\n#include \"backends/cuda/device/pointwise.cuh\"\n\n"
-      "typedef %s at_t;\n\n",
-      p->wide ? "i64" : "u32");
+      "%stypedef %s at_t;\n\n",
+      p->front != NULL ? "namespace front {\n\n" : "", p->wide ? "i64" : "u32");
 }
 
 /* The number of words is known at the end; it has room for the four digits of a number that is not declined.
  */
 static size_t print_words(tn_cuda_printer *p) {
-  tn_cuda_put(p, "struct words {\n  u64 w[");
+  tn_cuda_put(p, "%sstruct words {\n", p->front != NULL ? "struct loads;\n" : "");
+  if (p->front != NULL) tn_cuda_put_prologue_members(p);
+  tn_cuda_put(p, "  u64 w[");
   size_t at = p->n;
   tn_cuda_put(p, "    ];\n};\n\n");
   return at;
 }
 
-static void print_pointers(tn_cuda_printer *p) {
+void tn_cuda_put_pointers(tn_cuda_printer *p) {
   const tn_match *m = p->region->match;
   for (int32_t i = p->n_given; i < m->n_in; i++)
     if (m->in[i] != NULL)
@@ -112,7 +114,7 @@ static void print_pointers(tn_cuda_printer *p) {
                 tn_cuda_element_name(m->out[i]->dtype), (int)(TN_CUDA_PW_POINTERS + m->n_in + i));
 }
 
-static void print_once(tn_cuda_printer *p) {
+void tn_cuda_put_once(tn_cuda_printer *p) {
   const tn_pw_region *r = p->region;
   for (int32_t i = 0; i < r->end[TN_PW_ONCE]; i++) {
     if (r->insns[i].op >= TN_PW_COMPUTED) {
@@ -138,14 +140,20 @@ static void print_for_shared(tn_cuda_printer *p, const char *format) {
 static void print_once_for_block(tn_cuda_printer *p) {
   print_for_shared(p, "  __shared__ %1$s shared_%2$d;\n");
   tn_cuda_put(p, "  if (threadIdx.x == 0) {\n");
-  print_once(p);
+  tn_cuda_put_once(p);
   print_for_shared(p, "  shared_%2$d = (%1$s)v%2$d;\n");
   tn_cuda_put(p, "  }\n  __syncthreads();\n");
   print_for_shared(p, "  const %1$s v%2$d = shared_%2$d;\n");
 }
 
-static void print_loop(tn_cuda_printer *p) {
+/* A thread's work at its n positions, the first of which is p; results stay in packs. */
+void tn_cuda_put_loop(tn_cuda_printer *p) {
   const tn_pw_region *r = p->region;
+  for (int32_t i = r->end[TN_PW_ONCE]; i < r->n_insns; i++)
+    if (r->insns[i].op >= TN_PW_COMPUTED) tn_cuda_put_access_of_thread(p, &r->insns[i]);
+  for (int32_t i = 0; i < r->match->n_out; i++)
+    tn_cuda_put(p, "  pack<%s, %d> y%d;\n", tn_cuda_element_name(r->match->out[i]->dtype),
+                (int)p->made->width, (int)i);
   tn_cuda_put(p, "#pragma unroll\n  for (i32 k = 0; k < %d; k++) {\n", (int)p->made->width);
   for (int32_t i = r->end[TN_PW_ONCE]; i < r->n_insns; i++) {
     if (r->insns[i].op >= TN_PW_COMPUTED) {
@@ -158,13 +166,11 @@ static void print_loop(tn_cuda_printer *p) {
   tn_cuda_put(p, "  }\n");
 }
 
-static void print_stores(tn_cuda_printer *p) {
+void tn_cuda_put_store(tn_cuda_printer *p, int32_t result) {
   const tn_match *m = p->region->match;
-  for (int32_t i = 0; i < m->n_out; i++) {
-    size_t bytes = (size_t)p->made->width * tn_dtype_size(m->out[i]->dtype);
-    p->made->alignment[m->n_in + i] = (uint8_t)(bytes < 16 ? bytes : 16);
-    tn_cuda_put(p, "  store(out%d, p, n, whole, y%d);\n", (int)i, (int)i);
-  }
+  size_t bytes = (size_t)p->made->width * tn_dtype_size(m->out[result]->dtype);
+  p->made->alignment[m->n_in + result] = (uint8_t)(bytes < 16 ? bytes : 16);
+  tn_cuda_put(p, "  store(out%d, p, n, whole, y%d);\n", (int)result, (int)result);
 }
 
 static void print_positions_of_thread(tn_cuda_printer *p) {
@@ -176,23 +182,16 @@ static void print_positions_of_thread(tn_cuda_printer *p) {
               width, width, width, width, TN_CUDA_PW_ALIGNED);
 }
 
-/* A thread's work at its n positions, the first of which is p. */
 static void print_thread(tn_cuda_printer *p) {
-  const tn_pw_region *r = p->region;
-  for (int32_t i = r->end[TN_PW_ONCE]; i < r->n_insns; i++)
-    if (r->insns[i].op >= TN_PW_COMPUTED) tn_cuda_put_access_of_thread(p, &r->insns[i]);
-  for (int32_t i = 0; i < r->match->n_out; i++)
-    tn_cuda_put(p, "  pack<%s, %d> y%d;\n", tn_cuda_element_name(r->match->out[i]->dtype),
-                (int)p->made->width, (int)i);
-  print_loop(p);
-  print_stores(p);
+  tn_cuda_put_loop(p);
+  for (int32_t i = 0; i < p->region->match->n_out; i++) tn_cuda_put_store(p, i);
 }
 
 static void print_kernel(tn_cuda_printer *p) {
   tn_cuda_put(p, "extern \"C\" __global__ void __launch_bounds__(%d) region(const words a) {\n",
               TN_CUDA_PW_THREADS);
-  print_pointers(p);
-  p->made->few_blocks ? print_once_for_block(p) : print_once(p);
+  tn_cuda_put_pointers(p);
+  p->made->few_blocks ? print_once_for_block(p) : tn_cuda_put_once(p);
   tn_cuda_put(p,
               "  const at_t count = (at_t)a.w[%d];\n  for (at_t block = (at_t)blockIdx.x * %d; block < count;"
               " block += (at_t)gridDim.x * %d) {\n",
@@ -209,8 +208,8 @@ static void print_epilogue(tn_cuda_printer *p) {
   for (int32_t i = 0; i < p->n_given; i++)
     tn_cuda_put(p, ", %s given%d", tn_cuda_element_name(p->region->match->in[i]->dtype), (int)i);
   tn_cuda_put(p, ") {\n");
-  print_pointers(p);
-  print_once(p);
+  tn_cuda_put_pointers(p);
+  tn_cuda_put_once(p);
   tn_cuda_put(p,
               "  const at_t p = (at_t)at, block = p, count = (at_t)a.w[%d];\n  const i32 n = 1;\n"
               "  const bool whole = true;\n  (void)block;\n  (void)count;\n",
@@ -224,7 +223,10 @@ static void print_text(tn_cuda_printer *p, const char *tail) {
   size_t at = print_words(p);
   tn_cuda_put_tables(p);
   tn_cuda_put_maps(p);
-  p->n_given > 0 ? print_epilogue(p) : print_kernel(p);
+  if (p->front != NULL)
+    tn_cuda_put_prologue(p);
+  else
+    p->n_given > 0 ? print_epilogue(p) : print_kernel(p);
   tn_cuda_put(p, "%s", tail);
   if (p->no_memory) return;
   char digits[16];
@@ -244,7 +246,7 @@ static void print_start(tn_cuda_printer *p) {
   const tn_match *m = p->region->match;
   tn_cuda_printed *made = p->made;
   made->count = p->region->space.count;
-  made->width = p->n_given > 0 ? 1 : print_choose_width(p->region);
+  made->width = p->front != NULL ? p->front->width : p->n_given > 0 ? 1 : print_choose_width(p->region);
   made->n_pointers = m->n_in + m->n_out;
   made->flops = print_work(p->region, p->region->end[TN_PW_ONCE], p->region->n_insns) * (double)made->count;
   made->few_blocks = print_work(p->region, 0, p->region->end[TN_PW_ONCE]) > PRINT_MUCH_WORK;
@@ -272,51 +274,69 @@ static tn_status print_finish(const tn_cuda_printer *p) {
   return print_copy_pairs(r, p->made);
 }
 
-static tn_status print_region(tn_pw_region *r, int32_t n_given, const char *tail, tn_cuda_printed *made) {
-  tn_cuda_printer p = {.region = r, .made = made, .n_given = n_given};
-  size_t maps = (size_t)r->n_maps + 1;
-  if (r->match->n_in + r->match->n_out > TN_CUDA_PW_WORDS - TN_CUDA_PW_POINTERS)
+/* Regions that only a kernel of their own can print. */
+static tn_status print_check(const tn_pw_region *r, const tn_cuda_printer *p) {
+  const tn_match *m = r->match;
+  if (m->n_in + m->n_out > TN_CUDA_PW_WORDS - TN_CUDA_PW_POINTERS)
     return tn_fail(r->handle, TN_EUNSUPPORTED, NULL, "the region has more than %d operands and results",
                    (int)(TN_CUDA_PW_WORDS - TN_CUDA_PW_POINTERS));
-  tn_pw_schedule(r);
-  if (n_given > 0 && print_has_random(r))
+  if ((p->n_given > 0 || p->front != NULL) && print_has_random(r))
     return tn_fail(r->handle, TN_EUNSUPPORTED, NULL,
-                   "random numbers are made four at a time, and an epilogue has one position");
+                   "random numbers are made four at a time, by a region that has a launch of its own");
+  if (p->front != NULL && print_work(r, 0, r->end[TN_PW_ONCE]) > PRINT_MUCH_WORK)
+    return tn_fail(r->handle, TN_EUNSUPPORTED, NULL, "what is the same for all elements takes long");
+  return TN_OK;
+}
+
+static tn_status print_region(tn_pw_region *r, tn_cuda_printer *p, const char *tail) {
+  size_t maps = (size_t)r->n_maps + 1;
+  tn_pw_schedule(r);
+  tn_status status = print_check(r, p);
+  if (status != TN_OK) return status;
   tn_pw_place(r, false);
   int32_t *memory = tn_new(r->handle, maps * (2 * sizeof(int32_t) + 1));
   if (memory == NULL) return TN_ENOMEM;
-  p.map_of = memory;
-  p.map_mode = memory + maps;
-  p.map_known = (uint8_t *)(memory + 2 * maps);
-  print_start(&p);
-  tn_cuda_plan_maps(&p);
-  print_text(&p, tail);
+  p->region = r;
+  p->map_of = memory;
+  p->map_mode = memory + maps;
+  p->map_known = (uint8_t *)(memory + 2 * maps);
+  print_start(p);
+  tn_cuda_plan_maps(p);
+  print_text(p, tail);
   tn_delete(r->handle, memory);
-  return print_finish(&p);
+  return print_finish(p);
 }
 
-static tn_status print_match(const void *handle, const tn_match *m, const tn_layout *layout, int32_t n_given,
-                             const char *tail, tn_cuda_printed *made) {
+static tn_status print_match(const void *handle, const tn_match *m, const tn_layout *layout,
+                             tn_cuda_printer *p, const char *tail) {
   tn_pw_region r;
   tn_pw_space space;
-  memset(made, 0, sizeof *made);
+  memset(p->made, 0, sizeof *p->made);
   if (m->n_out < 1) return tn_fail(handle, TN_EUNSUPPORTED, NULL, "the region has no result");
   tn_status status = print_choose_space(handle, m, layout, &space);
   if (status != TN_OK) return status;
   status = tn_pw_build(handle, m, &space, &r);
-  if (status == TN_OK) status = print_region(&r, n_given, tail, made);
+  if (status == TN_OK) status = print_region(&r, p, tail);
   tn_pw_drop(&r);
   return status;
 }
 
 tn_status tn_cuda_print(const void *handle, const tn_match *m, const tn_layout *layout,
                         tn_cuda_printed *made) {
-  return print_match(handle, m, layout, 0, "", made);
+  tn_cuda_printer p = {.made = made};
+  return print_match(handle, m, layout, &p, "");
 }
 
 tn_status tn_cuda_print_epilogue(const void *handle, const tn_match *m, int32_t n_given, const char *tail,
                                  tn_cuda_printed *made) {
-  return print_match(handle, m, NULL, n_given, tail, made);
+  tn_cuda_printer p = {.made = made, .n_given = n_given};
+  return print_match(handle, m, NULL, &p, tail);
+}
+
+tn_status tn_cuda_print_prologue(const void *handle, const tn_match *m, const tn_layout *layout,
+                                 const tn_cuda_front *front, const char *tail, tn_cuda_printed *made) {
+  tn_cuda_printer p = {.made = made, .front = front};
+  return print_match(handle, m, layout, &p, tail);
 }
 
 void tn_cuda_drop_printed(const void *handle, tn_cuda_printed *made) {

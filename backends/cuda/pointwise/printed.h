@@ -31,7 +31,8 @@ typedef struct tn_cuda_printed {
   uint8_t alignment[TN_CUDA_PW_WORDS]; /* bytes, of each pointer that is read or written by packs; else 1 */
   int32_t n_inplace;
   int32_t (*inplace)[2];
-  double flops;    /* of all positions */
+  int32_t fetched_bytes; /* of a prologue: what `fetch` loads for a thread */
+  double flops;          /* of all positions */
   bool few_blocks; /* a block has much to do before its first position, so that it is to do many positions */
 } tn_cuda_printed;
 
@@ -51,6 +52,19 @@ tn_status tn_cuda_print(const void *handle, const tn_match *match, const tn_layo
  * the kernels that call it. */
 tn_status tn_cuda_print_epilogue(const void *handle, const tn_match *match, int32_t n_given, const char *tail,
                                  tn_cuda_printed *printed);
+
+/* How a statement takes the first `n` results of the region in front of it. */
+typedef struct tn_cuda_front {
+  int32_t width; /* positions that it takes at once */
+  int32_t n;
+  bool as_y[2]; /* the statement's second operand; else its first */
+  bool stored[2];
+} tn_cuda_front;
+
+/* Prints the match as a prologue (backends/cuda/device/prologue.cuh), in namespace `front`. `tail` follows:
+ * the epilogue, if there is one, and the kernels. */
+tn_status tn_cuda_print_prologue(const void *handle, const tn_match *match, const tn_layout *layout,
+                                 const tn_cuda_front *front, const char *tail, tn_cuda_printed *printed);
 void tn_cuda_drop_printed(const void *handle, tn_cuda_printed *printed);
 
 #endif

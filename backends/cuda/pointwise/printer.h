@@ -18,10 +18,11 @@ typedef struct tn_cuda_printer {
   tn_cuda_printed *made;
   size_t n, room; /* bytes of made->text */
   bool no_memory;
-  bool wide;          /* positions need 64 bits */
-  int32_t n_given;    /* the first operands, which are arguments of an epilogue */
-  int32_t *map_of;    /* for each map, the first that is equal */
-  int32_t *map_mode;  /* PRINT_... */
+  bool wide;                  /* positions need 64 bits */
+  int32_t n_given;            /* the first operands, which are arguments of an epilogue */
+  const tn_cuda_front *front; /* of a prologue; else NULL */
+  int32_t *map_of;            /* for each map, the first that is equal */
+  int32_t *map_mode;          /* PRINT_... */
   uint8_t *map_known; /* the place on the map has a name: bit 0 of the thread, bit 1 of the position */
 } tn_cuda_printer;
 
@@ -46,6 +47,21 @@ void tn_cuda_put_tables(tn_cuda_printer *p);
 void tn_cuda_put_access_once(tn_cuda_printer *p, const tn_pw_insn *insn);
 void tn_cuda_put_access_of_thread(tn_cuda_printer *p, const tn_pw_insn *insn);
 void tn_cuda_put_access(tn_cuda_printer *p, const tn_pw_insn *insn);
+/* Whether a prologue loads the operand in `fetch`: it lies as the results do. */
+bool tn_cuda_is_fetched(const tn_cuda_printer *p, const tn_pw_insn *insn);
+/* The member for such an operand, and its load. */
+void tn_cuda_put_fetched(tn_cuda_printer *p, const tn_pw_insn *insn);
+void tn_cuda_put_fetch(tn_cuda_printer *p, const tn_pw_insn *insn);
+
+/* print_prologue.c: the members of `words` before the words, and the functions. */
+void tn_cuda_put_prologue_members(tn_cuda_printer *p);
+void tn_cuda_put_prologue(tn_cuda_printer *p);
+
+/* print.c: parts of a kernel's body */
+void tn_cuda_put_pointers(tn_cuda_printer *p);
+void tn_cuda_put_once(tn_cuda_printer *p);
+void tn_cuda_put_loop(tn_cuda_printer *p);
+void tn_cuda_put_store(tn_cuda_printer *p, int32_t result);
 
 /* compute.c: instructions between values, and their work in operations of f32. */
 void tn_cuda_put_compute(tn_cuda_printer *p, const tn_pw_insn *insn);

@@ -40,6 +40,7 @@ static tn_status add_catalog_kernel(tn_catalog *catalog, struct tn_op_table *ops
   if (k.pattern->op_class >= 0) return tn_vec_push(catalog->env, &catalog->regions, k);
   TN_TRY(resolve_pattern_ops(catalog, ops, &k, &resolved));
   if (!resolved) return TN_OK;
+  if (k.pattern->prologue >= 0) return tn_vec_push(catalog->env, &catalog->prologues, k);
   return k.pattern->epilogue < 0 ? tn_vec_push(catalog->env, &catalog->fixed, k)
                                  : tn_vec_push(catalog->env, &catalog->epilogues, k);
 }
@@ -91,6 +92,8 @@ static tn_status collect_kernels(tn_catalog *catalog, tn_registry *registry, str
     qsort(catalog->fixed.v, catalog->fixed.n, sizeof *catalog->fixed.v, compare_fixed);
   if (catalog->epilogues.n > 0)
     qsort(catalog->epilogues.v, catalog->epilogues.n, sizeof *catalog->epilogues.v, compare_fixed);
+  if (catalog->prologues.n > 0)
+    qsort(catalog->prologues.v, catalog->prologues.n, sizeof *catalog->prologues.v, compare_fixed);
   if (catalog->regions.n > 0)
     qsort(catalog->regions.v, catalog->regions.n, sizeof *catalog->regions.v, compare_regions);
   return TN_OK;
@@ -133,6 +136,7 @@ void tn_catalog_destroy(tn_catalog *catalog) {
   if (catalog == NULL) return;
   tn_vec_free(catalog->env, &catalog->fixed);
   tn_vec_free(catalog->env, &catalog->epilogues);
+  tn_vec_free(catalog->env, &catalog->prologues);
   tn_vec_free(catalog->env, &catalog->regions);
   tn_arena_free(&catalog->arena);
   tn_release(catalog->env, catalog);
@@ -164,6 +168,11 @@ const tn_catalog_kernel *tn_catalog_find(const tn_catalog *catalog, const tn_op_
 const tn_catalog_kernel *tn_catalog_find_epilogues(const tn_catalog *catalog, const tn_op_def *def,
                                                    int32_t *n) {
   return find_kernels(catalog->epilogues.v, catalog->epilogues.n, def, n);
+}
+
+const tn_catalog_kernel *tn_catalog_find_prologues(const tn_catalog *catalog, const tn_op_def *def,
+                                                   int32_t *n) {
+  return find_kernels(catalog->prologues.v, catalog->prologues.n, def, n);
 }
 
 bool tn_catalog_mentions(const tn_catalog *catalog, const tn_op_def *def, const tn_op *op) {

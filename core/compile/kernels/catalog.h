@@ -25,6 +25,7 @@ typedef struct tn_catalog {
   fixed; /* with a fixed pattern; sorted by op of the last node, size (descending), rank,
             name */
   TN_VEC(tn_catalog_kernel) epilogues; /* `statement; CLASS+`; sorted in the same way */
+  TN_VEC(tn_catalog_kernel) prologues; /* `CLASS+; statement`, with an epilogue or without; as well */
   TN_VEC(tn_catalog_kernel) regions;   /* with a `CLASS+` pattern; sorted by rank, name */
 } tn_catalog;
 
@@ -38,6 +39,9 @@ void tn_catalog_destroy(tn_catalog *catalog);
 const tn_catalog_kernel *tn_catalog_find(const tn_catalog *catalog, const tn_op_def *def, int32_t *n);
 /* The *n kernels that compute an op and a region behind it. */
 const tn_catalog_kernel *tn_catalog_find_epilogues(const tn_catalog *catalog, const tn_op_def *def,
+                                                   int32_t *n);
+/* The *n kernels that compute an op and a region in front of it, and some of them a region behind it. */
+const tn_catalog_kernel *tn_catalog_find_prologues(const tn_catalog *catalog, const tn_op_def *def,
                                                    int32_t *n);
 /* Whether a pattern names the op, or a region has its class. */
 bool tn_catalog_mentions(const tn_catalog *catalog, const tn_op_def *def, const tn_op *op);

@@ -256,8 +256,7 @@ static tn_status finish_pattern(pattern_reader *r, const value_list *outs, tn_pa
   return order_pattern_steps(r, pattern);
 }
 
-/* `CLASS+` at the reader's position, up to the end of the text. *op_class is -1 where the text there is
- * another. */
+/* `CLASS+` at the reader's position. *op_class is -1 where the text there is another. */
 static tn_status read_pattern_region(pattern_reader *r, int32_t *op_class) {
   size_t n = pattern_word_length(r);
   *op_class = -1;
@@ -267,6 +266,10 @@ static tn_status read_pattern_region(pattern_reader *r, int32_t *op_class) {
     return pattern_error(r, "unknown class of ops; expected pointwise, reduce, move or another class,");
   r->at += n + 1;
   pattern_skip_space(r);
+  return TN_OK;
+}
+
+static tn_status expect_end_of_region(const pattern_reader *r) {
   return *r->at == '\0' ? TN_OK : pattern_error(r, "expected the end after a region");
 }
 
@@ -276,7 +279,10 @@ static tn_status read_fixed_pattern(pattern_reader *r, tn_pattern *pattern) {
     pattern_skip_space(r);
     if (r->n_nodes > 0 && (*r->at == '\0' || strncmp(r->at, "->", 2) == 0)) break;
     if (r->n_nodes > 0) TN_TRY(read_pattern_region(r, &pattern->epilogue));
-    if (pattern->epilogue >= 0) break;
+    if (pattern->epilogue >= 0) {
+      TN_TRY(expect_end_of_region(r));
+      break;
+    }
     TN_TRY(read_pattern_statement(r));
   } while (take_pattern_token(r, ";"));
   if (r->nodes[r->n_nodes - 1].shared)
@@ -294,9 +300,13 @@ tn_status tn_pattern_parse(const void *handle, tn_arena *arena, const char *text
   *pattern = NULL;
   if (made == NULL) return TN_ENOMEM;
   made->text = text;
-  made->epilogue = -1;
+  made->prologue = made->epilogue = -1;
   TN_TRY(read_pattern_region(&r, &made->op_class));
-  if (made->op_class < 0) TN_TRY(read_fixed_pattern(&r, made));
+  if (made->op_class >= 0 && take_pattern_token(&r, ";")) {
+    made->prologue = made->op_class;
+    made->op_class = -1;
+  }
+  TN_TRY(made->op_class < 0 ? read_fixed_pattern(&r, made) : expect_end_of_region(&r));
   *pattern = made;
   return TN_OK;
 }
@@ -311,6 +321,7 @@ static size_t length_of_statements(const tn_pattern *p) {
 
 bool tn_pattern_extends(const tn_pattern *with_epilogue, const tn_pattern *without) {
   size_t n = length_of_statements(with_epilogue);
+  if (with_epilogue->prologue >= 0 || without->prologue >= 0) return false;
   return with_epilogue->epilogue >= 0 && without->epilogue < 0 && n == length_of_statements(without) &&
          memcmp(with_epilogue->text, without->text, n) == 0;
 }

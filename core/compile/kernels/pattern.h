@@ -38,7 +38,8 @@ typedef struct tn_pattern_step {
 typedef struct tn_pattern {
   const char *text;
   int32_t op_class; /* TN_CLASS_... of `CLASS+`; -1: a fixed pattern, which the other members describe */
-  int32_t epilogue; /* TN_CLASS_... of `; CLASS+` behind the statements of a fixed pattern; -1: none */
+  int32_t prologue; /* TN_CLASS_... of `CLASS+;` in front of the statements of a fixed pattern; -1: none */
+  int32_t epilogue; /* TN_CLASS_... of `; CLASS+` behind them; -1: none */
   int32_t n_nodes, n_values, n_operands, n_outs;
   tn_pattern_node *nodes;
   tn_pattern_value *values;
@@ -50,7 +51,7 @@ typedef struct tn_pattern {
 /* The pattern lives in the arena. TN_EINVAL with the text and the position of the error. */
 tn_status tn_pattern_parse(const void *handle, tn_arena *arena, const char *text, const tn_pattern **pattern);
 /* Whether the first pattern has the statements of the second, in the same words, and an epilogue behind them.
- */
+ * Neither has a prologue. */
 bool tn_pattern_extends(const tn_pattern *with_epilogue, const tn_pattern *without);
 
 #endif

@@ -110,6 +110,8 @@ static tn_status record_catalog(const tn_program *p, const tn_catalog *catalog, 
     TN_TRY(record_catalog_kernel(p, catalog->fixed.v[i].entry, list));
   for (size_t i = 0; i < catalog->epilogues.n; i++)
     TN_TRY(record_catalog_kernel(p, catalog->epilogues.v[i].entry, list));
+  for (size_t i = 0; i < catalog->prologues.n; i++)
+    TN_TRY(record_catalog_kernel(p, catalog->prologues.v[i].entry, list));
   for (size_t i = 0; i < catalog->regions.n; i++)
     TN_TRY(record_catalog_kernel(p, catalog->regions.v[i].entry, list));
   return TN_OK;

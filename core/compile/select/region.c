@@ -127,14 +127,20 @@ static bool has_user_outside(const tn_matcher *m, const uint32_t *nodes, int32_t
   return false;
 }
 
+static int32_t find_listed_node(const uint32_t *nodes, int32_t n, uint32_t node) {
+  int32_t i = 0;
+  while (i < n && nodes[i] != node) i++;
+  return i < n ? i : -1;
+}
+
 /* Operands in order of first use. `in` has room for all operands of all nodes. */
-static int32_t list_region_operands(const tn_graph *g, const uint32_t *nodes, int32_t n, tn_val *in) {
+static int32_t list_border_operands(const tn_graph *g, const uint32_t *nodes, int32_t n, tn_val *in) {
   int32_t n_in = 0;
   for (int32_t i = 0; i < n; i++) {
     const tn_gnode *node = &g->nodes.v[nodes[i]];
     for (int32_t k = 0; k < node->n_in; k++) {
       tn_val v = node->in[k];
-      if (v != 0 && find_sorted_node(nodes, n, g->values.v[v].node) < 0 && !list_has_value(in, n_in, v))
+      if (v != 0 && find_listed_node(nodes, n, g->values.v[v].node) < 0 && !list_has_value(in, n_in, v))
         in[n_in++] = v;
     }
   }
@@ -153,7 +159,7 @@ static int32_t list_region_results(const tn_matcher *m, const uint32_t *nodes, i
   return n_out;
 }
 
-static void number_region_operands(const tn_graph *g, const tn_candidate *c, int32_t *first,
+static void number_border_operands(const tn_graph *g, const tn_candidate *c, int32_t *first,
                                    int32_t *numbers) {
   int32_t n = c->n_in;
   for (int32_t i = 0; i < c->n_nodes; i++) {
@@ -164,7 +170,7 @@ static void number_region_operands(const tn_graph *g, const tn_candidate *c, int
     const tn_gnode *node = &g->nodes.v[c->nodes[i]];
     for (int32_t k = 0; k < node->n_in; k++) {
       tn_val v = node->in[k];
-      int32_t maker = v == 0 ? -1 : find_sorted_node(c->nodes, c->n_nodes, g->values.v[v].node), number = -1;
+      int32_t maker = v == 0 ? -1 : find_listed_node(c->nodes, c->n_nodes, g->values.v[v].node), number = -1;
       for (int32_t o = 0; v != 0 && maker < 0 && o < c->n_in; o++)
         if (c->in[o] == v) number = o;
       *numbers++ = maker >= 0 ? first[maker] + g->values.v[v].result : number;
@@ -172,33 +178,41 @@ static void number_region_operands(const tn_graph *g, const tn_candidate *c, int
   }
 }
 
-static size_t count_region_operands(const tn_graph *g, const uint32_t *nodes, int32_t n) {
+static size_t count_border_operands(const tn_graph *g, const uint32_t *nodes, int32_t n) {
   size_t total = 0;
   for (int32_t i = 0; i < n; i++) total += (size_t)g->nodes.v[nodes[i]].n_in;
   return total;
 }
 
-tn_status tn_region_border(tn_arena *arena, const tn_graph *graph, const tn_catalog_kernel *kernel,
-                           const uint32_t *nodes, int32_t n, const tn_val *out, int32_t n_out,
-                           tn_candidate *candidate) {
-  size_t operands = count_region_operands(graph, nodes, n);
-  uint32_t *sorted = tn_arena_copy(arena, nodes, (size_t)n * sizeof *nodes);
+tn_status tn_nodes_border(tn_arena *arena, const tn_graph *graph, const tn_catalog_kernel *kernel,
+                          const uint32_t *nodes, int32_t n, const tn_val *out, int32_t n_out,
+                          tn_candidate *candidate) {
+  size_t operands = count_border_operands(graph, nodes, n);
+  uint32_t *kept = tn_arena_copy(arena, nodes, (size_t)n * sizeof *nodes);
   tn_val *in = tn_arena_alloc(arena, operands * sizeof *in);
   tn_val *results = tn_arena_copy(arena, out, (size_t)n_out * sizeof *out);
   int32_t *numbers = tn_arena_alloc(arena, operands * sizeof *numbers);
   int32_t *first = tn_arena_alloc(arena, (size_t)n * sizeof *first);
-  if (sorted == NULL || in == NULL || results == NULL || numbers == NULL || first == NULL) return TN_ENOMEM;
-  qsort(sorted, (size_t)n, sizeof *sorted, compare_node_indices);
+  if (kept == NULL || in == NULL || results == NULL || numbers == NULL || first == NULL) return TN_ENOMEM;
   *candidate = (tn_candidate){.kernel = kernel,
                               .n_nodes = n,
-                              .nodes = sorted,
+                              .nodes = kept,
                               .numbers = numbers,
                               .in = in,
                               .n_out = n_out,
                               .out = results};
-  candidate->n_in = list_region_operands(graph, sorted, n, in);
-  number_region_operands(graph, candidate, first, numbers);
+  candidate->n_in = list_border_operands(graph, kept, n, in);
+  number_border_operands(graph, candidate, first, numbers);
   return TN_OK;
+}
+
+tn_status tn_region_border(tn_arena *arena, const tn_graph *graph, const tn_catalog_kernel *kernel,
+                           const uint32_t *nodes, int32_t n, const tn_val *out, int32_t n_out,
+                           tn_candidate *candidate) {
+  uint32_t *sorted = tn_arena_copy(arena, nodes, (size_t)n * sizeof *nodes);
+  if (sorted == NULL) return TN_ENOMEM;
+  qsort(sorted, (size_t)n, sizeof *sorted, compare_node_indices);
+  return tn_nodes_border(arena, graph, kernel, sorted, n, out, n_out, candidate);
 }
 
 tn_status tn_region_candidate(const tn_matcher *m, const tn_catalog_kernel *kernel, const uint32_t *nodes,

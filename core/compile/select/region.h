@@ -30,4 +30,9 @@ tn_status tn_region_border(tn_arena *arena, const tn_graph *graph, const tn_cata
                            const uint32_t *nodes, int32_t n, const tn_val *out, int32_t n_out,
                            tn_candidate *candidate);
 
+/* The same with the nodes in their order, which is a topological one. */
+tn_status tn_nodes_border(tn_arena *arena, const tn_graph *graph, const tn_catalog_kernel *kernel,
+                          const uint32_t *nodes, int32_t n, const tn_val *out, int32_t n_out,
+                          tn_candidate *candidate);
+
 #endif

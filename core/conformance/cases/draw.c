@@ -38,7 +38,10 @@ static tn_val draw_input(tn_draw *d, tn_case_input input) {
   snprintf(input.name, sizeof input.name, "x%d", d->n_inputs);
   d->inputs[d->n_inputs++] = input;
   tn_val given = tn_graph_input(d->graph, input.name, &input.type);
-  return d->dying ? tn_op1(d->b, "copy", given) : given;
+  if (d->dying) given = tn_op1(d->b, "copy", given);
+  tn_val (*front)(tn_draw *, tn_val) = d->front;
+  d->front = NULL;
+  return front != NULL ? front(d, given) : given;
 }
 
 tn_val tn_draw_tensor(tn_draw *d, tn_type type, int32_t fill) {

@@ -44,7 +44,17 @@ tn_cover *fixture_cover(fixture *f, const char *text);
 
 /* The text form after a pass, which the caller frees. A failed compilation fails the test. KEPT is the pass
  * `constants` of a program that runs often; for the others the program runs once. */
-typedef enum pass { ASSIGNED, SELECTED, LAID_OUT, RECOMPUTED, KEPT, REMATERIALIZED, SCHEDULED, PLANNED } pass;
+typedef enum pass {
+  ASSIGNED,
+  SELECTED,
+  LAID_OUT,
+  RECOMPUTED,
+  KEPT,
+  JOINED,
+  REMATERIALIZED,
+  SCHEDULED,
+  PLANNED
+} pass;
 char *fixture_text(fixture *f, const char *graph, pass after);
 /* Compiles a graph. Its states are added to the map. */
 tn_program *fixture_program(fixture *f, const char *graph);

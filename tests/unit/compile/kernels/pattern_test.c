@@ -96,6 +96,22 @@ static void a_region_behind_a_statement_is_its_epilogue(void **state) {
   assert_int_equal(parse("y = exp(x); s = sin(y); pointwise+")->n_nodes, 2);
 }
 
+static void a_region_in_front_of_a_statement_is_its_prologue(void **state) {
+  (void)state;
+  const tn_pattern *p = parse("pointwise+; s, q = moments(x)");
+  assert_int_equal(p->op_class, -1);
+  assert_int_equal(p->prologue, TN_CLASS_POINTWISE);
+  assert_int_equal(p->epilogue, -1);
+  assert_int_equal(p->n_nodes, 1);
+  assert_int_equal(p->n_operands, 1);
+  assert_int_equal(p->n_outs, 2);
+  p = parse("pointwise+; s, q = moments(x); pointwise+");
+  assert_int_equal(p->prologue, TN_CLASS_POINTWISE);
+  assert_int_equal(p->epilogue, TN_CLASS_POINTWISE);
+  assert_int_equal(parse("s, q = moments(x); pointwise+")->prologue, -1);
+  assert_int_equal(parse("pointwise+")->prologue, -1);
+}
+
 static void a_pattern_is_extended_by_its_statements_with_an_epilogue(void **state) {
   (void)state;
   const tn_pattern *p = parse("y = exp(x); s = sin(y); pointwise+");
@@ -104,6 +120,8 @@ static void a_pattern_is_extended_by_its_statements_with_an_epilogue(void **stat
   assert_false(tn_pattern_extends(p, parse("y = exp(x); s = cos(y) -> y, s")));
   assert_false(tn_pattern_extends(p, parse("y = exp(x)")));
   assert_false(tn_pattern_extends(p, p));
+  assert_false(tn_pattern_extends(parse("pointwise+; y = exp(x); s = sin(y); pointwise+"),
+                                  parse("y = exp(x); s = sin(y)")));
   assert_false(tn_pattern_extends(parse("y = exp(x); s = sin(y)"), parse("y = exp(x); s = sin(y)")));
 }
 
@@ -130,8 +148,10 @@ static void wrong_patterns_are_refused_with_their_position(void **state) {
   refuse("_ = f(x)", "pattern \"_ = f(x)\": nothing leaves the kernel at character 9");
   refuse("pointy+", "pattern \"pointy+\": unknown class of ops; expected pointwise, reduce, move or another "
                     "class, at character 1");
-  refuse("pointwise+; y = f(x)",
-         "pattern \"pointwise+; y = f(x)\": expected the end after a region at character 11");
+  refuse("pointwise+ y = f(x)",
+         "pattern \"pointwise+ y = f(x)\": expected the end after a region at character 12");
+  refuse("pointwise+; ", "pattern \"pointwise+; \": expected the name of a result at character 13");
+  refuse("pointwise+; pointwise+", "pattern \"pointwise+; pointwise+\": expected '=' at character 22");
   refuse("y = f(x); pointwise+; z = g(y)",
          "pattern \"y = f(x); pointwise+; z = g(y)\": expected the end after a region at character 21");
   refuse("y = f(x); pointy+", "pattern \"y = f(x); pointy+\": unknown class of ops; expected pointwise, "
@@ -198,6 +218,7 @@ int main(void) {
       cmocka_unit_test(an_underscore_is_an_absent_operand_or_an_unnamed_result),
       cmocka_unit_test(a_class_and_a_plus_make_a_region),
       cmocka_unit_test(a_region_behind_a_statement_is_its_epilogue),
+      cmocka_unit_test(a_region_in_front_of_a_statement_is_its_prologue),
       cmocka_unit_test(a_pattern_is_extended_by_its_statements_with_an_epilogue),
       cmocka_unit_test(the_plan_finds_makers_first_and_users_through_bound_values),
       cmocka_unit_test(wrong_patterns_are_refused_with_their_position),

@@ -1,0 +1,25 @@
+/* backends/cuda/device/prologue.cuh: what a kernel with a prologue calls for operands that a region in front of it makes.
+ * A printed prologue (backends/cuda/pointwise/printed.h) is a namespace with the type `words`, its part of the kernel's
+ * argument, and two functions for positions at .. at + n - 1, at most words::WIDTH; `whole`: as many, and aligned.
+ *
+ *     void fetch(const words &f, i64 at, i32 n, bool whole, fetched *to)
+ *     void compute(const words &f, const fetched &from, i64 at, i32 n, bool whole, bool stores, T *x, T *y)
+ *
+ * `fetch` loads the region's operands that have its dims, words::BYTES in all. `compute` makes x, or y, or both, as
+ * words::TAKES says, and writes results of the region that the kernel stores where `stores` is set. All loads of a
+ * position come before its stores, which may overwrite what was loaded there. */
+#ifndef TN_CUDA_PROLOGUE_CUH
+#define TN_CUDA_PROLOGUE_CUH
+
+#include "backends/cuda/device/prelude.cuh"
+
+struct nothing_fetched {};
+struct no_prologue {
+  typedef nothing_fetched fetched;
+  enum { WIDTH = 16, TAKES = 0, BYTES = 0 };
+};
+static __device__ inline void fetch(const no_prologue &, i64, i32, bool, nothing_fetched *) {}
+template <typename T>
+static __device__ inline void compute(const no_prologue &, const nothing_fetched &, i64, i32, bool, bool, T *, T *) {}
+
+#endif
