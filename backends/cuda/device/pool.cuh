@@ -22,4 +22,16 @@ struct pool_args {
   int include_pad, pad;
 };
 
+enum { POOL_TILE_BYTES = 32768 };
+
+/* Tiles of max_pool2d with a prologue: `rows` x `columns` outputs of `lanes` lanes, and the elements of x under them,
+ * which fit in POOL_TILE_BYTES. A thread makes packs of neighbouring lanes. */
+struct pool_tile {
+  int rows, columns, lanes, in_rows, in_columns;
+  int aligned;             /* packs are */
+  long long count;         /* tiles */
+  struct divider tiles[3]; /* of a plane: along rows, columns and lanes */
+  struct divider packs, pixels, outputs[2]; /* packs of a pixel, pixels of a row of x; columns and lanes of y */
+};
+
 #endif

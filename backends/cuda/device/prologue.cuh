@@ -22,4 +22,14 @@ static __device__ inline void fetch(const no_prologue &, i64, i32, bool, nothing
 template <typename T>
 static __device__ inline void compute(const no_prologue &, const nothing_fetched &, i64, i32, bool, bool, T *, T *) {}
 
+/* Element `at` of an operand at `from`, or of what the prologue makes in its place. */
+template <typename T, typename F> static __device__ inline T element_of(const F &f, const void *from, i64 at) {
+  if (!(F::TAKES & 1)) return ((const T *)from)[at];
+  typename F::fetched loads;
+  T x[F::WIDTH], y[F::WIDTH];
+  fetch(f, at, 1, F::WIDTH == 1, &loads);
+  compute(f, loads, at, 1, F::WIDTH == 1, false, x, y);
+  return x[0];
+}
+
 #endif

@@ -35,12 +35,12 @@ static __device__ inline void load_unit(const reduce_args &a, const F &f, i64 at
 
 /* The loads of several units come before this, which stores results of the prologue. */
 template <typename S, typename T, int V, typename F>
-static __device__ inline void make_unit(const F &f, unit_of<S, T, V, F> *u, bool stores) {
+static __device__ inline void make_unit(const F &f, unit_of<S, T, V, F> *u) {
   enum { W = F::WIDTH, N = unit_of<S, T, V, F>::N };
 #pragma unroll
   for (int j = 0; j < N; j++) {
     T x[W], y[W];
-    compute(f, u->front[j], u->at + j * W, V < W ? V : W, V >= W, stores, x, y);
+    compute(f, u->front[j], u->at + j * W, V < W ? V : W, V >= W, true, x, y);
 #pragma unroll
     for (int k = 0; k < W && j * W + k < V; k++) {
       if (F::TAKES & TAKES_X) u->x.at[j * W + k] = x[k];
@@ -55,11 +55,7 @@ template <typename S, typename T, typename F>
 static __device__ inline typename S::number center_of(const reduce_args &a, const F &f, i64 result, i64 base) {
   if (!S::CENTERED) return 0;
   if (S::PAIR) return ((const typename S::number *)a.mean)[result];
-  if (a.count == 0) return 0;
-  unit_of<S, T, 1, F> u;
-  load_unit<S, T, 1>(a, f, base, &u);
-  make_unit<S, T, 1>(f, &u, false);
-  return widen(u.x.at[0]);
+  return a.count > 0 ? widen(element_of<T>(f, a.x, base)) : 0;
 }
 
 /* An element as `add` takes it. */
@@ -124,7 +120,7 @@ static __device__ S run_sum(const reduce_args &a, const F &f, i64 base, typename
       }
 #pragma unroll
       for (int k = 0; k < AT_ONCE; k++) {
-        make_unit<S, T, V>(f, &u[k], true);
+        make_unit<S, T, V>(f, &u[k]);
         add_unit<S, T, V>(&s, u[k], center, (at + k * a.lanes) * V);
       }
     }
@@ -133,7 +129,7 @@ static __device__ S run_sum(const reduce_args &a, const F &f, i64 base, typename
     unit_of<S, T, V, F> u;
     load_unit<S, T, V>(a, f, base + loops_offset(a.reduced, p.outer) + p.inside * V, &u);
     advance(a, &p);
-    make_unit<S, T, V>(f, &u, true);
+    make_unit<S, T, V>(f, &u);
     add_unit<S, T, V>(&s, u, center, at * V);
   }
   return s;
@@ -201,7 +197,7 @@ static __device__ void column_sums(const reduce_args &a, const F &f, const colum
         load_unit<S, T, V>(a, f, p.base + (row + k * step) * a.reduced.strides[0], &u[k]);
 #pragma unroll
       for (int k = 0; k < AT_ONCE; k++) {
-        make_unit<S, T, V>(f, &u[k], true);
+        make_unit<S, T, V>(f, &u[k]);
         add_row<S, T, V>(s, u[k], center, row + k * step);
       }
     }
@@ -209,7 +205,7 @@ static __device__ void column_sums(const reduce_args &a, const F &f, const colum
   for (; row < p.last; row += step) {
     unit_of<S, T, V, F> u;
     load_unit<S, T, V>(a, f, p.base + loops_offset(a.reduced, row), &u);
-    make_unit<S, T, V>(f, &u, true);
+    make_unit<S, T, V>(f, &u);
     add_row<S, T, V>(s, u, center, row);
   }
 }
@@ -286,40 +282,40 @@ static __device__ void reduce_parts(const reduce_args &a, const F &f, const E &e
   }
 }
 
-/* The three functions of an op, `runs`, `columns` and `parts`, for elements T with accumulator S. Their argument, of
- * type ARGS, has the reduction in member REDUCTION, the prologue in PROLOGUE and the epilogue in EPILOGUE. */
-#define REDUCE_FUNCTIONS_OF(runs, columns, parts, S, T, ARGS, REDUCTION, PROLOGUE, EPILOGUE)                                       \
-  extern "C" __global__ void __launch_bounds__(REDUCE_THREADS, 3) runs(const ARGS a) {                                   \
-    reduce_runs<S<wide_of<T>::type>, T>(REDUCTION, PROLOGUE, EPILOGUE);                                                            \
-  }                                                                                                                      \
-  extern "C" __global__ void __launch_bounds__(REDUCE_THREADS, 3) columns(const ARGS a) {                                \
-    reduce_columns<S<wide_of<T>::type>, T>(REDUCTION, PROLOGUE, EPILOGUE);                                                         \
-  }                                                                                                                      \
-  extern "C" __global__ void __launch_bounds__(REDUCE_THREADS, 3) parts(const ARGS a) {                                  \
-    reduce_parts<S<wide_of<T>::type>, T>(REDUCTION, PROLOGUE, EPILOGUE);                                                           \
+/* The functions of an op, `runs` or `columns`, and `parts`, for elements T with accumulator S. Their argument, of type
+ * ARGS, has the reduction in member REDUCTION, the prologue in PROLOGUE and the epilogue in EPILOGUE. */
+#define REDUCE_FUNCTION(KIND, name, S, T, ARGS, REDUCTION, PROLOGUE, EPILOGUE)                                           \
+  extern "C" __global__ void __launch_bounds__(REDUCE_THREADS, 3) name(const ARGS a) {                                   \
+    reduce_##KIND<S<wide_of<T>::type>, T>(REDUCTION, PROLOGUE, EPILOGUE);                                                \
   }
 #define REDUCE_FUNCTIONS(op, S, T)                                                                                       \
-  REDUCE_FUNCTIONS_OF(op##_runs_##T, op##_columns_##T, op##_parts_##T, S, T, reduce_args, a, no_prologue(), no_epilogue())
-/* With a printed prologue, or a printed epilogue, or both, whose words are behind the reduction's arguments. */
-#define REDUCE_WITH_EPILOGUE(S, T)                                                                                       \
+  REDUCE_FUNCTION(runs, op##_runs_##T, S, T, reduce_args, a, no_prologue(), no_epilogue())                               \
+  REDUCE_FUNCTION(columns, op##_columns_##T, S, T, reduce_args, a, no_prologue(), no_epilogue())                         \
+  REDUCE_FUNCTION(parts, op##_parts_##T, S, T, reduce_args, a, no_prologue(), no_epilogue())
+/* With a printed prologue, or a printed epilogue, or both, whose words are behind the reduction's arguments. KIND: `runs`
+ * or `columns`. */
+#define REDUCE_JOINED(KIND, S, T, PROLOGUE, EPILOGUE)                                                                    \
+  REDUCE_FUNCTION(KIND, KIND, S, T, joined_args, a.reduction, PROLOGUE, EPILOGUE)                                        \
+  REDUCE_FUNCTION(parts, parts, S, T, joined_args, a.reduction, PROLOGUE, EPILOGUE)
+#define REDUCE_WITH_EPILOGUE(KIND, S, T)                                                                                 \
   struct joined_args {                                                                                                   \
     reduce_args reduction;                                                                                               \
     words epilogue;                                                                                                      \
   };                                                                                                                     \
-  REDUCE_FUNCTIONS_OF(runs, columns, parts, S, T, joined_args, a.reduction, no_prologue(), a.epilogue)
-#define REDUCE_WITH_PROLOGUE(S, T)                                                                                       \
+  REDUCE_JOINED(KIND, S, T, no_prologue(), a.epilogue)
+#define REDUCE_WITH_PROLOGUE(KIND, S, T)                                                                                 \
   struct joined_args {                                                                                                   \
     reduce_args reduction;                                                                                               \
     front::words prologue;                                                                                               \
   };                                                                                                                     \
-  REDUCE_FUNCTIONS_OF(runs, columns, parts, S, T, joined_args, a.reduction, a.prologue, no_epilogue())
-#define REDUCE_WITH_BOTH(S, T)                                                                                           \
+  REDUCE_JOINED(KIND, S, T, a.prologue, no_epilogue())
+#define REDUCE_WITH_BOTH(KIND, S, T)                                                                                     \
   struct joined_args {                                                                                                   \
     reduce_args reduction;                                                                                               \
     front::words prologue;                                                                                               \
     words epilogue;                                                                                                      \
   };                                                                                                                     \
-  REDUCE_FUNCTIONS_OF(runs, columns, parts, S, T, joined_args, a.reduction, a.prologue, a.epilogue)
+  REDUCE_JOINED(KIND, S, T, a.prologue, a.epilogue)
 #define REDUCE_FLOATS(op, S)                                                                                             \
   REDUCE_FUNCTIONS(op, S, f16) REDUCE_FUNCTIONS(op, S, bf16) REDUCE_FUNCTIONS(op, S, f32) REDUCE_FUNCTIONS(op, S, f64)
 #define REDUCE_NUMBERS(op, S) REDUCE_FLOATS(op, S) REDUCE_FUNCTIONS(op, S, i32) REDUCE_FUNCTIONS(op, S, i64)

@@ -32,8 +32,9 @@
   X(reduce_sum_prologue)                                                                                     \
   X(reduce_sum_prologue_epilogue)                                                                            \
   X(moments_epilogue)                                                                                        \
-  X(moments_prologue) X(moments_prologue_epilogue) X(norm_grad_sums_epilogue) X(norm_grad_sums_prologue)     \
-      X(norm_grad_sums_prologue_epilogue) X(all_finite)
+  X(moments_prologue)                                                                                        \
+  X(moments_prologue_epilogue)                                                                               \
+  X(norm_grad_sums_epilogue) X(norm_grad_sums_prologue) X(norm_grad_sums_prologue_epilogue) X(all_finite)
 /* softmax.c, layer_norm.c, cross_entropy.c, embedding.c */
 #define TN_CUDA_ROW_KERNELS(X)                                                                               \
   X(softmax)                                                                                                 \
@@ -51,12 +52,13 @@
 /* attention.c */
 #define TN_CUDA_ATTENTION_KERNELS(X)                                                                         \
   X(attention) X(attention_split) X(attention_grad) X(attention_grad_joined) X(attention_grad_split)
-/* conv2d.c, pool.c */
+/* conv2d.c, pool.c, pool_prologue.c */
 #define TN_CUDA_WINDOW_KERNELS(X)                                                                            \
   X(conv2d)                                                                                                  \
   X(conv2d_grad_input)                                                                                       \
   X(conv2d_grad_weight)                                                                                      \
-  X(max_pool2d) X(max_pool2d_grad) X(avg_pool2d) X(avg_pool2d_grad)
+  X(max_pool2d)                                                                                              \
+  X(max_pool2d_grad) X(avg_pool2d) X(avg_pool2d_grad) X(max_pool2d_prologue) X(max_pool2d_grad_prologue)
 /* movement.c, crop.c */
 #define TN_CUDA_MOVEMENT_KERNELS(X) X(transpose) X(slice) X(pad) X(concat) X(pack) X(crop)
 

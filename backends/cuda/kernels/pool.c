@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backends/cuda/device/pool.cuh"
 #include "backends/cuda/kernels/image_layouts.h"
 #include "backends/cuda/kernels/index.h"
 #include "backends/cuda/kernels/kernels.h"
+#include "backends/cuda/kernels/pool.h"
 #include "backends/cuda/modules/modules.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
@@ -26,8 +26,9 @@ static bool pool_is_gradient(const tn_match *m) { return strstr(m->nodes[0].node
 static const tn_type *pool_large(const tn_match *m) { return pool_is_gradient(m) ? m->out[0] : m->in[0]; }
 static const tn_type *pool_small(const tn_match *m) { return pool_is_gradient(m) ? m->in[0] : m->out[0]; }
 
-static tn_status pool_check_plane(tn_query *q, const tn_type *x) {
-  const tn_pool2d_attributes *a = q->match->nodes[0].node->attributes;
+tn_status tn_cuda_pool_check(tn_query *q, const tn_match *m) {
+  const tn_pool2d_attributes *a = m->nodes[0].node->attributes;
+  const tn_type *x = pool_large(m);
   int64_t rows = x->dims[2] + 2 * a->padding.v[0] + a->kernel.v[0],
           columns = x->dims[3] + 2 * a->padding.v[1] + a->kernel.v[1];
   if (rows <= INT32_MAX / 2 && columns <= INT32_MAX / 2 && rows * columns <= INT32_MAX) return TN_OK;
@@ -37,7 +38,7 @@ static tn_status pool_check_plane(tn_query *q, const tn_type *x) {
 
 static tn_status cuda_pool_query(tn_query *q) {
   const tn_match *m = q->match;
-  tn_status status = pool_check_plane(q, pool_large(m));
+  tn_status status = tn_cuda_pool_check(q, m);
   for (int32_t how = TN_CUDA_ROW_MAJOR; how <= TN_CUDA_CHANNELS_LAST && status == TN_OK; how++) {
     tn_operand_layout layout = tn_cuda_image_layout(how), all[2] = {layout, layout};
     tn_variant v = {.struct_size = sizeof v,
@@ -66,7 +67,7 @@ static struct pool_axis cuda_pool_axis(const tn_pool2d_attributes *a, int32_t i,
                             .stride = tn_cuda_divider(stride->v[i])};
 }
 
-static void pool_fill_args(const tn_match *m, int32_t how, struct pool_args *args) {
+void tn_cuda_pool_fill(const tn_match *m, int32_t how, struct pool_args *args) {
   const tn_pool2d_attributes *a = m->nodes[0].node->attributes;
   const tn_type *x = pool_large(m), *y = pool_small(m), *to = m->out[0];
   args->count = tn_type_count(to);
@@ -85,7 +86,7 @@ static tn_status cuda_pool_prepare(tn_prepare *p, void **made) {
   if (keep == NULL) return TN_ENOMEM;
   *made = keep;
   if (tn_type_count(m->out[0]) == 0) return TN_OK;
-  pool_fill_args(m, p->variant, &keep->args);
+  tn_cuda_pool_fill(m, p->variant, &keep->args);
   keep->grid = tn_cuda_grid_of(keep->args.count, TN_CUDA_THREADS, TN_CUDA_BLOCKS);
   snprintf(name, sizeof name, "%.3s%s_pool_%s%s", m->nodes[0].node->op, pool_is_gradient(m) ? "_grad" : "",
            tn_dtype_name(m->out[0]->dtype), tn_cuda_long(keep->args.count));

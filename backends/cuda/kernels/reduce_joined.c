@@ -107,45 +107,49 @@ static tn_status joined_split(const void *handle, const tn_match *m, joined_matc
   return joined_take(handle, j);
 }
 
-static void joined_tail(const joined_match *j, char *tail, size_t size) {
+static void joined_tail(const joined_match *j, const tn_cuda_reduction *r, char *tail, size_t size) {
   const tn_node *op = joined_op(j);
   static const char *const elements[TN_DTYPES] = {[TN_I32] = "i32",   [TN_I64] = "i64", [TN_F16] = "f16",
                                                   [TN_BF16] = "bf16", [TN_F32] = "f32", [TN_F64] = "f64"};
-  snprintf(tail, size, "#include \"backends/cuda/device/reduce_kernels.cuh\"\n\nREDUCE_WITH_%s(%s, %s)\n",
+  snprintf(tail, size, "#include \"backends/cuda/device/reduce_kernels.cuh\"\n\nREDUCE_WITH_%s(%s, %s, %s)\n",
            !j->has_front   ? "EPILOGUE"
            : j->has_behind ? "BOTH"
                            : "PROLOGUE",
-           tn_cuda_reduce_op_of(op->op)->accumulator, elements[op->in[0]->dtype]);
+           r->args.columns > 0 ? "columns" : "runs", tn_cuda_reduce_op_of(op->op)->accumulator,
+           elements[op->in[0]->dtype]);
 }
 
-/* Takes the match apart and prints its epilogue. */
+/* Takes the match apart. */
 static tn_status joined_make(const void *handle, const tn_match *m, bool has_front, joined_match **made) {
   joined_match *j = tn_new(handle, sizeof *j);
-  char tail[128];
   *made = j;
   if (j == NULL) return TN_ENOMEM;
   j->has_front = has_front;
-  tn_status status = joined_split(handle, m, j);
-  if (status != TN_OK || !j->has_behind) return status;
-  joined_tail(j, tail, sizeof tail);
-  return tn_cuda_epilogue_print(handle, &j->behind, joined_op(j)->n_out, tail);
+  return joined_split(handle, m, j);
 }
 
-/* Prints the prologue for a variant. */
 static tn_status joined_print_front(const void *handle, joined_match *j, int32_t how,
-                                    const tn_cuda_reduction *r) {
+                                    const tn_cuda_reduction *r, const char *tail) {
   const tn_operand_layout rule = tn_cuda_image_layout(how);
-  char tail[128];
-  if (!j->has_front) return TN_OK;
-  joined_tail(j, tail, sizeof tail);
   j->takes.width = r->args.vector > 0 ? r->args.vector : 1;
   tn_status status = tn_cuda_prologue_print(handle, &j->front, how == TN_CUDA_ROW_MAJOR ? NULL : &rule.layout,
-                                            &j->takes, j->has_behind ? j->behind.printed.text : tail);
+                                            &j->takes, tail);
   int32_t words = j->front.printed.n_words + j->behind.printed.n_words;
   if (status == TN_OK && words > TN_CUDA_EPILOGUE_WORDS)
     return tn_fail(handle, TN_EUNSUPPORTED, NULL, "the regions need %d words of arguments, at most %d",
                    (int)words, (int)TN_CUDA_EPILOGUE_WORDS);
   return status;
+}
+
+/* Prints the regions for a variant: the prologue, the epilogue, and the functions. */
+static tn_status joined_print(const void *handle, joined_match *j, int32_t how, const tn_cuda_reduction *r) {
+  char tail[128];
+  tn_status status = TN_OK;
+  joined_tail(j, r, tail, sizeof tail);
+  tn_cuda_drop_printed(handle, &j->behind.printed);
+  if (j->has_behind) status = tn_cuda_epilogue_print(handle, &j->behind, joined_op(j)->n_out, tail);
+  if (status != TN_OK || !j->has_front) return status;
+  return joined_print_front(handle, j, how, r, j->has_behind ? j->behind.printed.text : tail);
 }
 
 /* ---- query ---- */
@@ -239,7 +243,7 @@ static tn_status joined_offer_all(tn_query *q, joined_match *j, joined_offer *o)
   tn_status status = tn_cuda_reduce_check(&part, &r);
   for (int32_t how = TN_CUDA_ROW_MAJOR; how <= TN_CUDA_CHANNELS_LAST && status == TN_OK; how++) {
     if (!tn_cuda_reduce_make(part.match, how, &r)) continue;
-    status = joined_print_front(q, j, how, &r);
+    status = joined_print(q, j, how, &r);
     if (status == TN_OK && joined_rules(q->match, j, how, o)) joined_add(q, j, &r, how, o);
   }
   return status;
@@ -277,7 +281,7 @@ static void joined_keep(joined_kernel *keep, const joined_match *j) {
 static tn_status joined_request(tn_prepare *p, joined_match *j, joined_kernel *keep) {
   char title[96];
   tn_cuda_reduce_make(&j->op.match, p->variant, &keep->reduction);
-  tn_status status = joined_print_front(p, j, p->variant, &keep->reduction);
+  tn_status status = joined_print(p, j, p->variant, &keep->reduction);
   if (status != TN_OK) return status;
   joined_keep(keep, j);
   snprintf(title, sizeof title, "%s and a region of %d ops", joined_op(j)->op, (int)p->match->n_nodes - 1);

@@ -35,6 +35,15 @@ static void prologue_put_fetch(tn_cuda_printer *p) {
   tn_cuda_put(p, "}\n\n");
 }
 
+/* The body need not use all of them. */
+static void prologue_put_unused(tn_cuda_printer *p) {
+  const tn_match *m = p->region->match;
+  for (int32_t i = 0; i < m->n_in; i++)
+    if (m->in[i] != NULL) tn_cuda_put(p, "  (void)in%d;\n", (int)i);
+  for (int32_t i = 0; i < m->n_out; i++) tn_cuda_put(p, "  (void)out%d;\n", (int)i);
+  tn_cuda_put(p, "  (void)block;\n  (void)count;\n  (void)n;\n  (void)whole;\n");
+}
+
 static bool prologue_is_stored(const tn_cuda_printer *p, int32_t result) {
   return result >= p->front->n || p->front->stored[result];
 }
@@ -59,9 +68,8 @@ void tn_cuda_put_prologue(tn_cuda_printer *p) {
       element, element);
   tn_cuda_put_pointers(p);
   tn_cuda_put_once(p);
-  tn_cuda_put(
-      p, "  const at_t p = (at_t)at, block = p, count = (at_t)a.w[%d];\n  (void)block;\n  (void)count;\n",
-      TN_CUDA_PW_COUNT);
+  tn_cuda_put(p, "  const at_t p = (at_t)at, block = p, count = (at_t)a.w[%d];\n", TN_CUDA_PW_COUNT);
+  prologue_put_unused(p);
   tn_cuda_put_loop(p);
   prologue_put_results(p);
   tn_cuda_put(p, "}\n\n}\n\n");
