@@ -17,7 +17,7 @@ typedef struct tn_prologue {
 tn_status tn_prologue_split(const void *handle, const tn_match *match, int32_t n_region,
                             tn_prologue *prologue);
 void tn_prologue_drop(const void *handle, tn_prologue *prologue);
-/* The source in the match of what has source s in the rest, or in a part of the rest. */
+/* The source in the match for source s in the rest, or in a part of the rest. */
 tn_epilogue_source tn_prologue_source(const tn_prologue *prologue, tn_epilogue_source s);
 
 #endif

@@ -74,6 +74,10 @@ static void a_wrong_epilogue_is_found(void **state) {
   (void)state;
   finds("wrong_epilogue", "the reference has");
 }
+static void a_wrong_prologue_is_found(void **state) {
+  (void)state;
+  finds("wrong_prologue", "the reference has");
+}
 static void a_wrong_gradient_rule_is_found(void **state) {
   (void)state;
   finds("wrong_gradient", "the gradient rule gives");
@@ -319,6 +323,7 @@ int main(void) {
       cmocka_unit_test(other_bits_are_found),
       cmocka_unit_test(a_kernel_that_takes_nothing_is_found),
       cmocka_unit_test(a_wrong_epilogue_is_found),
+      cmocka_unit_test(a_wrong_prologue_is_found),
       cmocka_unit_test(a_wrong_gradient_rule_is_found),
       cmocka_unit_test(a_wrong_gradient_of_negative_numbers_is_found),
       cmocka_unit_test(a_wrong_kernel_for_negative_numbers_is_found),

@@ -7,7 +7,7 @@
  *
  * `fetch` loads the region's operands that have its dims, words::BYTES in all. `compute` makes x, or y, or both, as
  * words::TAKES says, and writes results of the region that the kernel stores where `stores` is set. All loads of a
- * position come before its stores, which may overwrite what was loaded there. */
+ * position come before its stores, which may overwrite the operands there. */
 #ifndef TN_CUDA_PROLOGUE_CUH
 #define TN_CUDA_PROLOGUE_CUH
 

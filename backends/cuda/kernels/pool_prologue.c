@@ -119,7 +119,7 @@ static void pool_count_tiles(const struct pool_args *a, struct pool_tile *t) {
 
 /* ---- the text ---- */
 
-/* What a variant consists of. */
+/* The arguments of a variant; tiles are for max_pool2d. */
 typedef struct pool_variant {
   struct pool_args args;
   struct pool_tile tile;
@@ -191,7 +191,7 @@ static void pool_add(tn_query *q, const tn_cuda_prologue_text *t, int32_t how, c
   tn_add_variant(q, &variant);
 }
 
-static tn_status pool_offer(tn_query *q, tn_cuda_prologue_text *t, tn_operand_layout *rules) {
+static tn_status pool_joined_offer(tn_query *q, tn_cuda_prologue_text *t, tn_operand_layout *rules) {
   tn_status status = tn_cuda_pool_check(q, pool_statement(t));
   for (int32_t how = TN_CUDA_ROW_MAJOR; how <= TN_CUDA_CHANNELS_LAST && status == TN_OK; how++) {
     pool_variant v = {{0}};
@@ -206,7 +206,7 @@ static tn_status cuda_pool_prologue_query(tn_query *q) {
   tn_cuda_prologue_text *t = tn_new(q, sizeof *t);
   tn_operand_layout *rules = tn_new(q, ((size_t)q->match->n_in + (size_t)q->match->n_out) * sizeof *rules);
   tn_status status = t != NULL && rules != NULL ? pool_split(q, q->match, t) : TN_ENOMEM;
-  if (status == TN_OK) status = pool_offer(q, t, rules);
+  if (status == TN_OK) status = pool_joined_offer(q, t, rules);
   if (t != NULL) tn_cuda_prologue_drop(q, t);
   tn_delete(q, t);
   tn_delete(q, rules);
@@ -215,7 +215,7 @@ static tn_status cuda_pool_prologue_query(tn_query *q) {
 
 /* ---- prepare ---- */
 
-static void pool_keep(pool_joined *keep, const tn_cuda_prologue_text *t, const pool_variant *v) {
+static void pool_joined_keep(pool_joined *keep, const tn_cuda_prologue_text *t, const pool_variant *v) {
   const tn_epilogue_part *rest = &t->parts.rest;
   bool gradient = pool_joined_is_gradient(&rest->match);
   keep->args = v->args;
@@ -238,7 +238,7 @@ static tn_status pool_request(tn_prepare *p, tn_cuda_prologue_text *t, pool_join
   if (status == TN_OK) status = pool_print(p, t, p->variant, &v);
   if (status != TN_OK || v.args.count == 0) return status;
   const tn_match *m = pool_statement(t);
-  pool_keep(keep, t, &v);
+  pool_joined_keep(keep, t, &v);
   snprintf(title, sizeof title, "%s and a region of %d ops", m->nodes[0].node->op,
            (int)p->match->n_nodes - 1);
   return tn_cuda_request_text(p, &keep->function, title, t->printed.text,

@@ -154,7 +154,7 @@ static tn_status joined_print(const void *handle, joined_match *j, int32_t how, 
 
 /* ---- query ---- */
 
-/* What a variant needs room for. */
+/* Room for the rules and pairs of a variant. */
 typedef struct joined_offer {
   tn_operand_layout *in, *out;
   int32_t (*pairs)[2], n_pairs;

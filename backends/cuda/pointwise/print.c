@@ -103,29 +103,6 @@ static size_t print_words(tn_cuda_printer *p) {
   return at;
 }
 
-void tn_cuda_put_pointers(tn_cuda_printer *p) {
-  const tn_match *m = p->region->match;
-  for (int32_t i = p->n_given; i < m->n_in; i++)
-    if (m->in[i] != NULL)
-      tn_cuda_put(p, "  const %s *in%d = (const %s *)a.w[%d];\n", tn_cuda_element_name(m->in[i]->dtype),
-                  (int)i, tn_cuda_element_name(m->in[i]->dtype), (int)(TN_CUDA_PW_POINTERS + i));
-  for (int32_t i = 0; i < m->n_out; i++)
-    tn_cuda_put(p, "  %s *out%d = (%s *)a.w[%d];\n", tn_cuda_element_name(m->out[i]->dtype), (int)i,
-                tn_cuda_element_name(m->out[i]->dtype), (int)(TN_CUDA_PW_POINTERS + m->n_in + i));
-}
-
-void tn_cuda_put_once(tn_cuda_printer *p) {
-  const tn_pw_region *r = p->region;
-  for (int32_t i = 0; i < r->end[TN_PW_ONCE]; i++) {
-    if (r->insns[i].op >= TN_PW_COMPUTED) {
-      tn_cuda_put_access_once(p, &r->insns[i]);
-    } else {
-      tn_cuda_put(p, "  ");
-      tn_cuda_put_compute(p, &r->insns[i]);
-    }
-  }
-}
-
 /* Prints a line for each value that is the same for all positions and that they use; %1$s is its lane, %2$d
  * its number. */
 static void print_for_shared(tn_cuda_printer *p, const char *format) {
@@ -144,33 +121,6 @@ static void print_once_for_block(tn_cuda_printer *p) {
   print_for_shared(p, "  shared_%2$d = (%1$s)v%2$d;\n");
   tn_cuda_put(p, "  }\n  __syncthreads();\n");
   print_for_shared(p, "  const %1$s v%2$d = shared_%2$d;\n");
-}
-
-/* A thread's work at its n positions, the first of which is p; results stay in packs. */
-void tn_cuda_put_loop(tn_cuda_printer *p) {
-  const tn_pw_region *r = p->region;
-  for (int32_t i = r->end[TN_PW_ONCE]; i < r->n_insns; i++)
-    if (r->insns[i].op >= TN_PW_COMPUTED) tn_cuda_put_access_of_thread(p, &r->insns[i]);
-  for (int32_t i = 0; i < r->match->n_out; i++)
-    tn_cuda_put(p, "  pack<%s, %d> y%d;\n", tn_cuda_element_name(r->match->out[i]->dtype),
-                (int)p->made->width, (int)i);
-  tn_cuda_put(p, "#pragma unroll\n  for (i32 k = 0; k < %d; k++) {\n", (int)p->made->width);
-  for (int32_t i = r->end[TN_PW_ONCE]; i < r->n_insns; i++) {
-    if (r->insns[i].op >= TN_PW_COMPUTED) {
-      tn_cuda_put_access(p, &r->insns[i]);
-    } else {
-      tn_cuda_put(p, "    ");
-      tn_cuda_put_compute(p, &r->insns[i]);
-    }
-  }
-  tn_cuda_put(p, "  }\n");
-}
-
-void tn_cuda_put_store(tn_cuda_printer *p, int32_t result) {
-  const tn_match *m = p->region->match;
-  size_t bytes = (size_t)p->made->width * tn_dtype_size(m->out[result]->dtype);
-  p->made->alignment[m->n_in + result] = (uint8_t)(bytes < 16 ? bytes : 16);
-  tn_cuda_put(p, "  store(out%d, p, n, whole, y%d);\n", (int)result, (int)result);
 }
 
 static void print_positions_of_thread(tn_cuda_printer *p) {
@@ -284,7 +234,8 @@ static tn_status print_check(const tn_pw_region *r, const tn_cuda_printer *p) {
     return tn_fail(r->handle, TN_EUNSUPPORTED, NULL,
                    "random numbers are made four at a time, by a region that has a launch of its own");
   if (p->front != NULL && print_work(r, 0, r->end[TN_PW_ONCE]) > PRINT_MUCH_WORK)
-    return tn_fail(r->handle, TN_EUNSUPPORTED, NULL, "what is the same for all elements takes long");
+    return tn_fail(r->handle, TN_EUNSUPPORTED, NULL,
+                   "the values that are the same for all elements take long");
   return TN_OK;
 }
 

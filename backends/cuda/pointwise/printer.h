@@ -57,7 +57,8 @@ void tn_cuda_put_fetch(tn_cuda_printer *p, const tn_pw_insn *insn);
 void tn_cuda_put_prologue_members(tn_cuda_printer *p);
 void tn_cuda_put_prologue(tn_cuda_printer *p);
 
-/* print.c: parts of a kernel's body */
+/* body.c: parts of a kernel's body: addresses; values that are the same for all positions; a thread's work,
+ * whose results stay in packs; the store of a result */
 void tn_cuda_put_pointers(tn_cuda_printer *p);
 void tn_cuda_put_once(tn_cuda_printer *p);
 void tn_cuda_put_loop(tn_cuda_printer *p);

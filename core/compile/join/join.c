@@ -5,8 +5,9 @@
  * votes on layouts as it would alone, and a value that is recomputed in backward is no result of the region
  * any more when the region joins. The kernel must have a variant for the present layouts.
  *
- * The joined group takes the place of the region. What the statement reads besides is made before it, or else
- * its makers are moved in front. So no operand of the region is kept longer than before. */
+ * The joined group takes the place of the region. Makers of the statement's other operands come before it, or
+ * are moved there. So no operand of the region is kept longer than before. A result of the statement is made
+ * earlier, so the pass leaves out a statement whose result would make a large pack live earlier. */
 #include "core/compile/join/join.h"
 
 #include <string.h>
@@ -16,6 +17,9 @@
 #include "core/compile/select/region.h"
 #include "core/graph/input_state.h"
 #include "core/graph/uses.h"
+
+/* A pack may become live so many bytes earlier. */
+enum { PACK_BYTES = 4 << 20 };
 
 typedef struct join_pass {
   tn_cover *cover;
@@ -93,6 +97,15 @@ static uint32_t join_statement_node(const tn_graph *graph, const tn_group *g, co
   return g->nodes[i];
 }
 
+/* Whether one of the values is one of `made`, or a view of it. */
+static bool join_is_read_by(const join_pass *p, const tn_val *values, int32_t n, const tn_val *made,
+                            int32_t n_made) {
+  for (int32_t k = 0; k < n; k++)
+    for (int32_t i = 0; i < n_made; i++)
+      if (values[k] != 0 && p->base[values[k]] == made[i]) return true;
+  return false;
+}
+
 /* ---- the order of the groups ---- */
 
 /* Marks the groups behind the region that make a value. False: the region makes it. */
@@ -141,6 +154,31 @@ static bool join_overtakes_commit(const join_pass *p, const join_pair *pair) {
   return false;
 }
 
+/* Whether a large pack, such as that of all gradients, would be live from the region on, and not from the
+ * statement on: the statement makes its first part. */
+static bool join_opens_pack(const join_pass *p, const join_pair *pair, const tn_gnode *pack) {
+  const tn_group *statement = &p->cover->groups.v[pair->statement];
+  int32_t first = INT32_MAX;
+  bool own = false;
+  for (int32_t k = 0; k < pack->n_in; k++) {
+    int32_t maker = p->maker[p->base[pack->in[k]]];
+    own |= join_is_read_by(p, &pack->in[k], 1, statement->out, statement->n_out);
+    if (maker >= 0 && maker < first) first = maker;
+  }
+  return own && first > pair->region + 1 &&
+         tn_type_bytes(tn_graph_type(p->cover->graph, pack->first_out)) > PACK_BYTES;
+}
+
+static bool join_opens_packs(const join_pass *p, const join_pair *pair) {
+  const tn_graph *graph = p->cover->graph;
+  for (size_t i = 0; i < graph->nodes.n; i++) {
+    const tn_gnode *node = &graph->nodes.v[i];
+    if (node->group < 0 && tn_node_kind_of(node) == TN_NODE_PACK && join_opens_pack(p, pair, node))
+      return true;
+  }
+  return false;
+}
+
 /* The groups that the statement waits for, the joined group, the others. */
 static tn_status join_reorder(join_pass *p, const join_pair *pair, const tn_group *joined) {
   tn_group *groups = p->cover->groups.v;
@@ -163,23 +201,17 @@ static tn_status join_reorder(join_pass *p, const join_pair *pair, const tn_grou
 
 /* ---- the candidate ---- */
 
-static bool join_is_read_by(const join_pass *p, const tn_val *values, int32_t n, tn_val v) {
-  for (int32_t k = 0; k < n; k++)
-    if (values[k] != 0 && p->base[values[k]] == v) return true;
-  return false;
-}
-
 /* Whether a result of the region has another reader than the statement. */
 static bool join_is_read_outside(const join_pass *p, const join_pair *pair, tn_val v) {
   const tn_graph *graph = p->cover->graph;
   for (size_t i = 0; i < p->cover->groups.n; i++)
     if ((int32_t)i != pair->statement &&
-        join_is_read_by(p, p->cover->groups.v[i].in, p->cover->groups.v[i].n_in, v))
+        join_is_read_by(p, p->cover->groups.v[i].in, p->cover->groups.v[i].n_in, &v, 1))
       return true;
   for (size_t i = 0; i < graph->nodes.n; i++) {
     const tn_gnode *node = &graph->nodes.v[i];
     if (node->group < 0 && tn_node_kind_of(node) == TN_NODE_PACK &&
-        join_is_read_by(p, node->in, node->n_in, v))
+        join_is_read_by(p, node->in, node->n_in, &v, 1))
       return true;
   }
   for (size_t i = 0; i < graph->commits.n; i++)
@@ -303,7 +335,8 @@ static tn_status join_pair_of(join_pass *p, join_pair *pair, bool *done) {
   int32_t n = 0;
   const tn_catalog_kernel *kernels =
       tn_catalog_find_prologues(p->cover->catalog, graph->nodes.v[pair->op].def, &n);
-  if (n == 0 || !join_mark_waited(p, pair) || join_overtakes_commit(p, pair)) return TN_OK;
+  if (n == 0 || !join_mark_waited(p, pair) || join_overtakes_commit(p, pair) || join_opens_packs(p, pair))
+    return TN_OK;
   TN_TRY(join_list(p, pair));
   for (int32_t i = 0; i < n && !*done; i++)
     if (join_fits(&kernels[i], pair)) TN_TRY(join_by_kernel(p, pair, &kernels[i], done));

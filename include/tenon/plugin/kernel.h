@@ -8,6 +8,7 @@
  *     &y = relu(x); c = conv2d(y, w, b?)
  *     pointwise+
  *     s, q = moments(x); pointwise+
+ *     pointwise+; s, d = norm_grad_sums(dy, x, mean, rstd)
  *
  * Names bind values. Free names are the kernel's operands in order of appearance. The names after `->` are
  * its results (default: the results of the last statement); a match is refused where another inner value has
@@ -28,6 +29,13 @@
  * operand of the statement is an operand of the match, never a value of the region. Behind several, that
  * kernel has a pattern with the same words up to its `->`; the match begins with the operands and nodes of
  * that pattern, in its order, and those of the region follow.
+ *
+ * `CLASS+` in front of one statement is its prologue: a region that makes at least one of its operands and
+ * may read others; the statement may have an epilogue as well. The host asks for such a match where it has
+ * chosen a kernel for the region and one for the statement, with its epilogue if it has one, and no family is
+ * better than that of the joined kernel. The joined launch must cost no more than the two. The nodes of the
+ * match are those of the prologue, the statement, those of the epilogue. The results are all values with a
+ * use outside: where another kernel reads what the prologue makes, the kernel writes it, or declines.
  *
  * Life cycle: query (compiling thread, no device needed) -> the host selects a variant -> prepare (compiling
  * thread, once for each use) -> fold (launching thread, before a launch whose constant operands have changed;

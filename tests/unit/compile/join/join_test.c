@@ -205,6 +205,28 @@ static void a_state_is_read_before_it_is_overwritten(void **state) {
   fixture_close(&F);
 }
 
+/* A statement that makes the first part of a large pack stays where it is, unless the pack begins there in
+ * any case. */
+static void a_large_pack_is_not_live_earlier(void **state) {
+  (void)state;
+  static const int64_t sizes[] = {1000, 2000000, 2000000};
+  static const char *const between[] = {"m = matmul(c, b)\n", "m = matmul(c, b)\n", ""};
+  OPEN(KERNELS_PLAIN, &k_sum_prologue.item);
+  for (int i = 0; i < 3; i++) {
+    char text[500];
+    snprintf(text, sizeof text,
+             A_AND_B "t: f32[2, %lld] = input(name=t)\nc = mul(a, b)\n%ss = reduce_sum(c, axes=[1])\n"
+                     "u = transpose(t, order=[1, 0])\nv = reshape(u, dims=[%lld])\n"
+                     "p = pack(s, v, offsets=[0, 64], count=%lld)\noutput p = p\n%s",
+             (long long)sizes[i] / 2, between[i], (long long)sizes[i], (long long)sizes[i] + 64,
+             i < 2 ? "output m = m\n" : "");
+    tn_program *p = fixture_program(&F, text);
+    assert_int_equal(count_groups(p, "t.sum_prologue"), i != 1);
+    tn_program_destroy(p);
+  }
+  fixture_close(&F);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_prologue_joins_the_statement_that_reads_it),
@@ -214,6 +236,7 @@ int main(void) {
       cmocka_unit_test(other_statements_stay),
       cmocka_unit_test(a_join_costs_no_more_than_its_parts),
       cmocka_unit_test(layouts_stay_as_they_are),
+      cmocka_unit_test(a_large_pack_is_not_live_earlier),
       cmocka_unit_test(a_state_is_read_before_it_is_overwritten),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
