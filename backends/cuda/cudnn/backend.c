@@ -11,9 +11,11 @@ tn_status tn_cudnn_backend_open(tn_env *env, tn_cuda_backend_object *backend) {
   backend->cudnn = tn_new(env, sizeof *backend->cudnn);
   if (backend->cudnn == NULL) return TN_ENOMEM;
   tn_cudnn_library_open(backend->options->libraries, backend->cudnn);
+  /* One that is there and does not work is a surprise. */
+  bool damaged = *backend->cudnn->path != '\0' && backend->cudnn->version <= 0;
   if (*backend->cudnn->absent)
-    tn_env_log(env, TN_LOG_INFO, "cuda: convolutions and attention run without cuDNN: %s",
-               backend->cudnn->absent);
+    tn_env_log(env, damaged ? TN_LOG_WARN : TN_LOG_INFO,
+               "cuda: convolutions and attention run without cuDNN: %s", backend->cudnn->absent);
   return TN_OK;
 }
 

@@ -36,6 +36,11 @@ void tn_cudnn_check(tn_cudnn_calls *c, cudnnStatus_t code, const char *call) {
            *last ? " (" : "", (int)sizeof last - 128, last, *last ? ")" : "");
 }
 
+bool tn_cudnn_broke(const tn_cudnn_calls *c) {
+  int category = CUDNN_STATUS_CATEGORY(c->code);
+  return !tn_cudnn_ok(c) && category != CUDNN_STATUS_BAD_PARAM && category != CUDNN_STATUS_NOT_SUPPORTED;
+}
+
 tn_status tn_cudnn_status(tn_env *env, const tn_cudnn_calls *c) {
   if (tn_cudnn_ok(c)) return TN_OK;
   tn_status status = c->code == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ||
@@ -95,6 +100,15 @@ int64_t tn_cudnn_get(tn_cudnn_calls *c, cudnnBackendDescriptor_t d, cudnnBackend
   snprintf(call, sizeof call, "cudnnBackendGetAttribute of %d", (int)name);
   tn_cudnn_check(c, code, call);
   return 0;
+}
+
+int64_t tn_cudnn_get_descriptors(tn_cudnn_calls *c, cudnnBackendDescriptor_t d,
+                                 cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type,
+                                 int64_t most, cudnnBackendDescriptor_t *values) {
+  int64_t n = tn_cudnn_get(c, d, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, NULL);
+  if (n > most) n = most;
+  for (int64_t i = 0; i < n; i++) values[i] = tn_cudnn_create(c, type);
+  return n > 0 ? tn_cudnn_get(c, d, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, n, values) : 0;
 }
 
 void tn_cudnn_finalize(tn_cudnn_calls *c, cudnnBackendDescriptor_t d) {

@@ -24,6 +24,8 @@ void tn_cudnn_calls_free(tn_cudnn_calls *c);
 /* Takes a descriptor over from the calls. */
 void tn_cudnn_disown(tn_cudnn_calls *c, cudnnBackendDescriptor_t descriptor);
 static inline bool tn_cudnn_ok(const tn_cudnn_calls *c) { return c->code == CUDNN_STATUS_SUCCESS; }
+/* Whether cuDNN has failed, other than by refusing what it was asked for. */
+bool tn_cudnn_broke(const tn_cudnn_calls *c);
 /* TN_OK, or the failure: TN_EUNSUPPORTED for what cuDNN does not support, TN_ENOMEM, else TN_EDEVICE. */
 tn_status tn_cudnn_status(tn_env *env, const tn_cudnn_calls *c);
 /* Records a failure of a function that is called directly. */
@@ -39,6 +41,10 @@ void tn_cudnn_set_int(tn_cudnn_calls *c, cudnnBackendDescriptor_t d, cudnnBacken
 /* Reads at most n values; the number of those that were there, 0 after a failure. */
 int64_t tn_cudnn_get(tn_cudnn_calls *c, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
                      cudnnBackendAttributeType_t type, int64_t n, void *values);
+/* Reads at most `most` descriptors, into new ones of a type. */
+int64_t tn_cudnn_get_descriptors(tn_cudnn_calls *c, cudnnBackendDescriptor_t d,
+                                 cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type,
+                                 int64_t most, cudnnBackendDescriptor_t *values);
 void tn_cudnn_finalize(tn_cudnn_calls *c, cudnnBackendDescriptor_t d);
 
 /* The description of a device, in JSON, as a descriptor. */

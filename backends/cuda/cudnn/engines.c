@@ -62,7 +62,12 @@ typedef struct engines_search {
   int64_t most_workspace;
   int32_t n_seen;
   tn_cudnn_engines found, compiled;
+  char failure[TN_CUDNN_REASON]; /* of a call that cuDNN should have answered; "": none */
 } engines_search;
+
+static void engines_note_failure(engines_search *s, const tn_cudnn_calls *c) {
+  if (tn_cudnn_broke(c) && *s->failure == '\0') snprintf(s->failure, sizeof s->failure, "%s", c->why);
+}
 
 /* ---- one configuration ---- */
 
@@ -100,6 +105,7 @@ static bool engines_read_notes(tn_cudnn_calls *c, cudnnBackendDescriptor_t engin
   return tn_cudnn_ok(c) && !engines_is_inaccurate(notes, n) && !(s->exact && rounds);
 }
 
+/* Without a place for them, cuDNN does not say how many there are. */
 static void engines_read_knobs(tn_cudnn_calls *c, cudnnBackendDescriptor_t configuration,
                                tn_cudnn_engine *e) {
   cudnnBackendDescriptor_t choices[TN_CUDNN_KNOBS];
@@ -115,8 +121,7 @@ static void engines_read_knobs(tn_cudnn_calls *c, cudnnBackendDescriptor_t confi
 }
 
 /* false: the engine is not wanted, or a call has failed. */
-static bool engines_read(const engines_search *s, cudnnBackendDescriptor_t configuration,
-                         tn_cudnn_engine *e) {
+static bool engines_read(engines_search *s, cudnnBackendDescriptor_t configuration, tn_cudnn_engine *e) {
   tn_cudnn_calls c;
   tn_cudnn_calls_init(&c, s->library);
   *e = (tn_cudnn_engine){.index = -1};
@@ -128,6 +133,7 @@ static bool engines_read(const engines_search *s, cudnnBackendDescriptor_t confi
   bool wanted = engines_read_notes(&c, engine, s, e) && e->workspace_bytes <= s->most_workspace;
   if (wanted) engines_read_knobs(&c, configuration, e);
   wanted = wanted && tn_cudnn_ok(&c);
+  engines_note_failure(s, &c);
   tn_cudnn_calls_free(&c);
   return wanted;
 }
@@ -171,10 +177,8 @@ static void engines_ask(engines_search *s, tn_cudnn_calls *c, cudnnBackendHeurMo
   tn_cudnn_set(c, h, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
   tn_cudnn_set_descriptor(c, h, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, s->device);
   tn_cudnn_finalize(c, h);
-  for (int32_t i = 0; i < MOST_CONFIGURATIONS; i++)
-    list[i] = tn_cudnn_create(c, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-  int64_t n = tn_cudnn_get(c, h, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                           MOST_CONFIGURATIONS, list);
+  int64_t n = tn_cudnn_get_descriptors(c, h, CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                       CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, MOST_CONFIGURATIONS, list);
   for (int64_t i = 0; i < n && i < MOST_CONFIGURATIONS && !engines_are_enough(&s->found); i++) {
     tn_cudnn_engine e;
     s->n_seen++;
@@ -189,6 +193,7 @@ static void engines_ask_modes(engines_search *s, const tn_cudnn_calls *base, cha
     tn_cudnn_calls c;
     tn_cudnn_calls_init(&c, base->library);
     engines_ask(s, &c, modes[i]);
+    engines_note_failure(s, &c);
     if (!tn_cudnn_ok(&c) && *reason == '\0') snprintf(reason, TN_CUDNN_REASON, "%s", c.why);
     tn_cudnn_calls_free(&c);
   }
@@ -202,6 +207,25 @@ static void engines_use_compiled(engines_search *s) {
     if (s->found.n == 0 || (e->deterministic && !engines_have_deterministic(&s->found)))
       engines_take(&s->found, e);
   }
+}
+
+/* A failure leaves the graph without engines: fewer of them would change which variant is which. */
+static void engines_explain(const engines_search *s, const char *reason, tn_cudnn_engines *engines) {
+  engines->broken = *s->failure != '\0';
+  if (engines->broken) {
+    engines->n = 0;
+    reason = s->failure;
+  }
+  if (engines->n > 0) return;
+  if (*reason != '\0')
+    snprintf(engines->reason, sizeof engines->reason, "%s", reason);
+  else if (s->n_seen == 0)
+    snprintf(engines->reason, sizeof engines->reason, "cuDNN has no engine for this graph on this device");
+  else
+    snprintf(engines->reason, sizeof engines->reason,
+             "cuDNN's %d engines for this graph round more than asked for, or need more than %lld MiB of "
+             "workspace",
+             (int)s->n_seen, (long long)(s->most_workspace >> 20));
 }
 
 static void engines_search_graph(const tn_cudnn_library *l, const tn_cudnn_graph *g, const char *details,
@@ -220,32 +244,37 @@ static void engines_search_graph(const tn_cudnn_library *l, const tn_cudnn_graph
     engines_ask_modes(&s, &c, reason);
   else if (*reason == '\0')
     snprintf(reason, sizeof reason, "%s", c.why);
+  engines_note_failure(&s, &c);
   tn_cudnn_calls_free(&c);
   engines_use_compiled(&s);
   *engines = s.found;
-  if (engines->n > 0) return;
-  if (*reason == '\0')
-    snprintf(reason, sizeof reason,
-             s.n_seen == 0 ? "cuDNN has no engine for this graph on this device"
-                           : "cuDNN's %d engines for this graph round more than asked for, or need more "
-                             "than %lld MiB of workspace",
-             (int)s.n_seen, (long long)(s.most_workspace >> 20));
-  memcpy(engines->reason, reason, sizeof reason);
+  engines_explain(&s, reason, engines);
 }
 
 /* ---- asking ---- */
+
+static tn_cudnn_answer *engines_make_answer(tn_cudnn_library *l, const tn_cudnn_graph *g, const char *details,
+                                            const char *text, bool exact) {
+  tn_cudnn_answer *a = engines_add_answer(l, text, exact);
+  if (a == NULL) return NULL;
+  engines_search_graph(l, g, details, exact, &a->engines);
+  l->n_broken += a->engines.broken;
+  return a;
+}
 
 static tn_status engines_remember(tn_env *env, tn_cudnn_library *l, const tn_cudnn_graph *g,
                                   const char *details, const char *text, bool exact,
                                   tn_cudnn_engines *engines) {
   pthread_mutex_lock(&l->lock);
+  bool was_whole = l->n_broken == 0;
   tn_cudnn_answer *a = engines_find_answer(l, text, exact);
-  if (a == NULL) {
-    a = engines_add_answer(l, text, exact);
-    if (a != NULL) engines_search_graph(l, g, details, exact, &a->engines);
-  }
+  if (a == NULL) a = engines_make_answer(l, g, details, text, exact);
+  bool broke = was_whole && l->n_broken > 0;
   pthread_mutex_unlock(&l->lock);
   if (a == NULL) return tn_fail(env, TN_ENOMEM, NULL, "no memory for %zu bytes", strlen(text));
+  if (broke)
+    tn_env_log(env, TN_LOG_WARN, "cuda: cuDNN failed, so other kernels run in its place: %s",
+               a->engines.reason);
   *engines = a->engines;
   return engines->n > 0 ? TN_OK : tn_fail(env, TN_EUNSUPPORTED, NULL, "%s", engines->reason);
 }

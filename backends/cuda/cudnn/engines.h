@@ -29,6 +29,7 @@ typedef struct tn_cudnn_engine {
 typedef struct tn_cudnn_engines {
   int32_t n;
   tn_cudnn_engine engine[TN_CUDNN_ENGINES];
+  bool broken; /* none, because a call failed that cuDNN should have answered */
   char reason[TN_CUDNN_REASON];
 } tn_cudnn_engines;
 
@@ -36,8 +37,8 @@ typedef struct tn_cudnn_engines {
  * Any thread. `backend`: the backend's object; NULL: TN_EUNSUPPORTED. `exact`: f32 is not rounded to fewer
  * bits. Engines are left out that reduce in f16, transform (Winograd, FFT), or want more workspace than the
  * graph allows; at least one is deterministic if cuDNN has one. Engines compiled at run time are taken where
- * there are no others. TN_EUNSUPPORTED: cuDNN is not there, does not know the device, or computes no such
- * graph; the text has its reason. */
+ * there are no others. TN_EUNSUPPORTED: cuDNN is not there, does not know the device, computes no such graph,
+ * or has failed, of which the first time is logged as a warning; the text has its reason. */
 tn_status tn_cudnn_find_engines(tn_env *env, const void *backend, const tn_device_properties *device,
                                 const tn_cudnn_graph *g, bool exact, tn_cudnn_engines *engines);
 

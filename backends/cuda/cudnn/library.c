@@ -36,7 +36,9 @@ static void library_check_version(tn_cudnn_library *l) {
   int major = (int)(l->version / 10000), minor = (int)(l->version / 100 % 100),
       patch = (int)(l->version % 100);
   snprintf(l->version_text, sizeof l->version_text, "%d.%d.%d", major % 1000, minor, patch);
-  if (l->version >= FIRST_WRONG && l->version <= LAST_WRONG)
+  if (l->version <= 0)
+    snprintf(l->absent, sizeof l->absent, "%s: cudnnGetVersion gives no version", l->path);
+  else if (l->version >= FIRST_WRONG && l->version <= LAST_WRONG)
     snprintf(l->absent, sizeof l->absent,
              "%s is cuDNN %s, which is known to compute some graphs wrongly; install 9.10.2 or later",
              l->path, l->version_text);

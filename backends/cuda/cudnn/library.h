@@ -38,8 +38,9 @@ typedef struct tn_cudnn_library {
   char version_text[16];
   char path[TN_CUDA_PATH];         /* of the file */
   char absent[TN_CUDA_WHY];        /* why it is not used, and what to do; "": it is used */
-  pthread_mutex_t lock;            /* of `answers` */
+  pthread_mutex_t lock;            /* of the members behind it */
   struct tn_cudnn_answer *answers; /* engines.c: about every graph that was asked for */
+  int32_t n_broken;                /* answers that a failure of cuDNN took the place of */
 } tn_cudnn_library;
 
 /* Never fails: `absent` says why cuDNN is not used. `folders`: as in tn_cuda_libraries_open. */

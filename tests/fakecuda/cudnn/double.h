@@ -13,10 +13,10 @@
  * libcuda.so.1; cudnnCreate fails where they are missing. A plan that is destroyed before its work has run,
  * or before a captured graph with its work is launched, is a fault.
  *
- * Every entry point that returns a status calls fakecuda_call with its name first. Where that is not 0, it
- * returns CUDNN_STATUS_INTERNAL_ERROR: a Destroy frees all the same, the others have done nothing. Without a
- * driver nothing is counted: descriptors, graphs, heuristics and plans work with the properties of a device
- * as JSON.
+ * Every entry point calls fakecuda_call with its name first. Where that is not 0, it returns
+ * CUDNN_STATUS_INTERNAL_ERROR: a Destroy frees all the same, the others have done nothing; versions are 0,
+ * cudnnGetErrorString knows no status, and cudnnGetLastErrorString writes nothing. Without a driver nothing
+ * is counted: descriptors, graphs, heuristics and plans work with the properties of a device as JSON.
  *
  * Environment: FAKECUDA_CUDNN_VERSION: what cudnnGetVersion says, else the header's version;
  * FAKECUDA_CUDNN_COMPILE_MS: how long a plan of an engine compiled at run time takes to finalize, else 0;

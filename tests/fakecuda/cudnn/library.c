@@ -188,6 +188,7 @@ FAKEDNN_EXPORT cudnnStatus_t cudnnGraphVersionCheck(void) { return fakednn_enter
 /* ---- names of statuses ---- */
 
 FAKEDNN_EXPORT const char *cudnnGetErrorString(cudnnStatus_t status) {
+  if (fakednn_enter("cudnnGetErrorString") != CUDNN_STATUS_SUCCESS) return "CUDNN_UNKNOWN_STATUS";
 #define NAME(x)                                                                                              \
   case CUDNN_STATUS_##x: return "CUDNN_STATUS_" #x
   switch (status) {
@@ -226,6 +227,7 @@ FAKEDNN_EXPORT const char *cudnnGetErrorString(cudnnStatus_t status) {
 }
 
 FAKEDNN_EXPORT void cudnnGetLastErrorString(char *message, size_t size) {
+  if (fakednn_enter("cudnnGetLastErrorString") != CUDNN_STATUS_SUCCESS) return;
   if (message && size) snprintf(message, size, "%s", why);
 }
 

@@ -77,6 +77,35 @@ static void versions_with_known_faults_are_refused_by_name(void **state) {
   assert_version_refused("90701", "is cuDNN 9.7.1, expected 9.8.0 or a later 9");
 }
 
+/* While engines are listed: one graph declines, with a warning that names the function. */
+static void a_failed_call_leaves_out_one_graph_with_a_warning(void **state) {
+  static const char *const functions[] = {"cudnnBackendCreateDescriptor", "cudnnBackendSetAttribute",
+                                          "cudnnBackendFinalize", "cudnnBackendGetAttribute"};
+  (void)state;
+  file_write("model.ini", net_ini);
+  for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+    for (int call = 1; call <= 41; call += 20) {
+      char failure[64];
+      snprintf(failure, sizeof failure, "%s:%d", functions[i], call);
+      setenv("FAKECUDA_FAIL", failure, 1);
+      const json_t *plan = program_json(0, "plan " NET ON_DOUBLE);
+      unsetenv("FAKECUDA_FAIL");
+      assert_true(launches_of(plan, "cudnn_") > 0);
+      const char *warning = strstr(program_err, "cuDNN failed, so other kernels run in its place");
+      if (warning == NULL || strstr(warning, functions[i]) == NULL) fail_msg("%s: %s", failure, program_err);
+    }
+}
+
+static void a_library_without_a_version_is_a_warning(void **state) {
+  (void)state;
+  file_write("model.ini", net_ini);
+  setenv("FAKECUDA_FAIL", "cudnnGetVersion:1", 1);
+  const json_t *plan = program_json(0, "plan " NET ON_DOUBLE);
+  unsetenv("FAKECUDA_FAIL");
+  assert_int_equal(launches_of(plan, "cudnn_"), 0);
+  assert_non_null(strstr(program_err, "warning: cuda: convolutions and attention run without cuDNN"));
+}
+
 /* Queries, keys and values as columns of one product, and their gradients as those of another. */
 static const char gpt_ini[] = "[run]\nname = run\nseed = 1\nepochs = 1\n"
                               "[data]\nsource = random\ntokens = 192\nclasses = 11\nsamples = 4\nbatch = 2\n"
@@ -134,6 +163,9 @@ int main(void) {
                                       program_close),
       cmocka_unit_test_setup_teardown(fusions_are_taken_and_train_like_the_cpu, double_open, program_close),
       cmocka_unit_test_setup_teardown(cudnn_is_left_out_if_asked, double_open, program_close),
+      cmocka_unit_test_setup_teardown(a_failed_call_leaves_out_one_graph_with_a_warning, double_open,
+                                      program_close),
+      cmocka_unit_test_setup_teardown(a_library_without_a_version_is_a_warning, double_open, program_close),
       cmocka_unit_test_setup_teardown(versions_with_known_faults_are_refused_by_name, double_open,
                                       program_close),
   };
