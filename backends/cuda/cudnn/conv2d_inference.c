@@ -3,8 +3,7 @@
  *
  *     (conv(x, w) - mean) s + beta = conv(x, w s) + (beta - mean s),   s = gamma / sqrt(variance + epsilon)
  *
- * In mixed precision the weights are states of f32 behind a cast, which is folded as well. And convolutions
- * with bias and ReLU, also of training. */
+ * And convolutions with bias and ReLU, also of training. */
 #include <stdio.h>
 #include <string.h>
 
@@ -51,12 +50,10 @@ static void conv2d_behind_read_norm(const tn_match *m, const tn_match_node *n, c
 
 static void conv2d_behind_read_node(const tn_match *m, const tn_match_node *n, conv2d_behind_match *f) {
   const char *op = n->node->op;
-  if (strcmp(op, "cast") == 0) {
-    f->w = conv2d_behind_operand(m, n, 0);
-  } else if (strcmp(op, "conv2d") == 0) {
+  if (strcmp(op, "conv2d") == 0) {
     f->conv = tn_cudnn_conv_of(n->node);
     f->x = conv2d_behind_operand(m, n, 0);
-    if (f->w < 0) f->w = conv2d_behind_operand(m, n, 1);
+    f->w = conv2d_behind_operand(m, n, 1);
     f->bias = conv2d_behind_operand(m, n, 2);
   } else if (strcmp(op, "batch_norm_apply") == 0) {
     conv2d_behind_read_norm(m, n, f);
@@ -91,7 +88,6 @@ static bool conv2d_behind_is_row(const tn_match *m, int32_t operand) {
 
 static tn_status conv2d_behind_check_folded(tn_query *q, const conv2d_behind_match *f) {
   const tn_match *m = q->match;
-  int32_t from = m->in[f->w]->dtype, to = f->conv.x->dtype;
   if (!m->constant[f->w] || !conv2d_behind_is_row(m, f->mean) || !conv2d_behind_is_row(m, f->variance) ||
       !conv2d_behind_is_row(m, f->gamma) || !conv2d_behind_is_row(m, f->beta))
     return tn_fail(q, TN_EUNSUPPORTED, NULL,
@@ -99,9 +95,6 @@ static tn_status conv2d_behind_check_folded(tn_query *q, const conv2d_behind_mat
                    "for inference only");
   if (f->conv.w->dims[0] > INT32_MAX || tn_type_count(f->conv.w) / f->conv.w->dims[0] > INT32_MAX)
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "weights have more than 2^31 channels, or elements of one");
-  if (from != to && from != TN_F32)
-    return tn_fail(q, TN_EUNSUPPORTED, NULL, "weights are %s, expected f32 or %s", tn_dtype_name(from),
-                   tn_dtype_name(to));
   return TN_OK;
 }
 
@@ -199,8 +192,7 @@ static tn_status conv2d_behind_request_fold(tn_prepare *p, conv2d_behind_kernel 
                                        .inputs = w->dims[1],
                                        .pixels = w->dims[2] * w->dims[3],
                                        .epsilon = (float)f->epsilon};
-  snprintf(name, sizeof name, "conv_fold_%s_%s", tn_dtype_name(p->match->in[f->w]->dtype),
-           tn_dtype_name(f->conv.x->dtype));
+  snprintf(name, sizeof name, "conv_fold_%s", tn_dtype_name(f->conv.x->dtype));
   return tn_cuda_request(p, &keep->fold, "conv_fold.cu", name);
 }
 
@@ -257,19 +249,14 @@ static tn_status conv2d_behind_launch(tn_launch *l) {
   return tn_cudnn_run(l, &k->plan, addresses, l->workspace);
 }
 
-#define NORMED      "c = conv2d(x, w); n = batch_norm_apply(c, mean, variance, gamma?, beta?)"
-#define CAST_NORMED "&k = cast(w); c = conv2d(x, k); n = batch_norm_apply(c, mean, variance, gamma?, beta?)"
+#define NORMED "c = conv2d(x, w); n = batch_norm_apply(c, mean, variance, gamma?, beta?)"
 
 TN_DEFINE_KERNEL(cuda, cudnn_conv2d_relu, "cudnn_conv2d_relu", "c = conv2d(x, w, bias?); y = maximum(c, z)",
                  "a convolution and the ReLU behind it", TN_KERNEL_CALLBACKS(conv2d_behind));
 
-/* With weights of the type of x, and behind a cast. */
 #define FOLDED(id, behind, doc)                                                                              \
   TN_DEFINE_KERNEL(cuda, cudnn_conv2d_##id, "cudnn_conv2d_" #id, NORMED behind, doc,                         \
-                   TN_KERNEL_CALLBACKS(conv2d_behind), .fold = conv2d_behind_fold);                          \
-  TN_DEFINE_KERNEL(cuda, cudnn_cast_conv2d_##id, "cudnn_cast_conv2d_" #id, CAST_NORMED behind,               \
-                   doc ", in mixed precision", TN_KERNEL_CALLBACKS(conv2d_behind),                           \
-                   .fold = conv2d_behind_fold)
+                   TN_KERNEL_CALLBACKS(conv2d_behind), .fold = conv2d_behind_fold)
 FOLDED(norm, "", "a convolution with a batch norm folded into its weights");
 FOLDED(norm_relu, "; y = relu(n)", "a convolution with a batch norm folded into its weights, and ReLU");
 FOLDED(norm_add_relu, "; s = add(n, r); y = relu(s)",

@@ -82,9 +82,7 @@
   X(cudnn_norm_relu_grad_weight)                                                                             \
   X(cudnn_conv2d_relu)                                                                                       \
   X(cudnn_conv2d_norm)                                                                                       \
-  X(cudnn_cast_conv2d_norm)                                                                                  \
-  X(cudnn_conv2d_norm_relu)                                                                                  \
-  X(cudnn_cast_conv2d_norm_relu) X(cudnn_conv2d_norm_add_relu) X(cudnn_cast_conv2d_norm_add_relu)
+  X(cudnn_conv2d_norm_relu) X(cudnn_conv2d_norm_add_relu)
 #else
 #define TN_CUDNN_ATTENTION_KERNELS(X)
 #define TN_CUDNN_KERNELS(X)
