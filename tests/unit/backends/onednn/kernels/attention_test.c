@@ -50,12 +50,18 @@ static double inner(const tensors *t, int32_t x, int64_t i, int32_t y, int64_t j
   return sum;
 }
 
-static void attend(const tensors *t, int64_t head, int64_t i, double scale) {
-  double lse = -INFINITY, y[128] = {0}, *s = calloc((size_t)t->keys, sizeof *s);
+/* Scores of a query; returns their log-sum-exp. */
+static double scores_of(const tensors *t, int64_t head, int64_t i, double scale, double *s) {
+  double lse = -INFINITY;
   for (int64_t j = 0; j < seen(t, i); j++) {
     s[j] = scale * inner(t, Q, i, K, j, head, t->width);
     lse = fmax(lse, s[j]) + log1p(exp(-fabs(lse - s[j])));
   }
+  return lse;
+}
+
+static void attend(const tensors *t, int64_t head, int64_t i, double scale) {
+  double y[128] = {0}, *s = calloc((size_t)t->keys, sizeof *s), lse = scores_of(t, head, i, scale, s);
   for (int64_t j = 0; j < seen(t, i); j++)
     for (int64_t c = 0; c < t->value_width; c++) y[c] += exp(s[j] - lse) * get(t, V, head, j, c);
   put(t, LSE, head, i, 0, lse);
@@ -64,10 +70,11 @@ static void attend(const tensors *t, int64_t head, int64_t i, double scale) {
 }
 
 static void differentiate(const tensors *t, int64_t head, int64_t i, double scale, double *dk, double *dv) {
-  double delta = 0, dq[128] = {0};
+  double delta = 0, dq[128] = {0}, *s = calloc((size_t)t->keys, sizeof *s),
+         lse = scores_of(t, head, i, scale, s); /* the operand has its rounding */
   for (int32_t pass = 0; pass < 2; pass++)
     for (int64_t j = 0; j < seen(t, i); j++) {
-      double p = exp(scale * inner(t, Q, i, K, j, head, t->width) - get(t, LSE, head, i, 0));
+      double p = exp(s[j] - lse);
       double d = inner(t, DY, i, V, j, head, t->value_width), ds = scale * p * (d - delta);
       if (pass == 0) {
         delta += p * d;
@@ -80,6 +87,7 @@ static void differentiate(const tensors *t, int64_t head, int64_t i, double scal
       for (int64_t c = 0; c < t->value_width; c++) dv[j * t->value_width + c] += p * get(t, DY, head, i, c);
     }
   for (int64_t c = 0; c < t->width; c++) put(t, DQ, head, i, c, dq[c]);
+  free(s);
 }
 
 static void differentiate_head(const tensors *t, int64_t head, double scale) {
@@ -197,7 +205,44 @@ static void several_tiles_of_queries_and_keys(void **state) {
     for (int32_t k = 0; k < 4; k++) check(&shapes[i], k < 2 ? TN_F32 : TN_BF16, k % 2, &rng);
 }
 
+/* Where one key is visible its probability is 1, and scores have no gradient, although lse is rounded. */
+static void one_key_has_no_gradient(void **state) {
+  (void)state;
+  enum { ROWS = 40, WIDTH = 32 };
+  static const shape one = {1, 1, ROWS, 1, WIDTH, WIDTH, 0};
+  static const double scale = 8;
+  tn_attention_attributes a = {.scale = scale};
+  tn_rng rng = tn_rng_at(72, 0);
+  tn_type many = rows(&one, TN_F32, false, ROWS, WIDTH), key = rows(&one, TN_F32, false, 1, WIDTH);
+  tn_type types[] = {many, key, key, many, RIG_TYPE(TN_F32, 1, 1, ROWS), many, many, key, key};
+  rig_match m;
+  int32_t in[6];
+  void *data[TENSORS];
+  for (int32_t i = 0; i < TENSORS; i++) data[i] = rig_drawn(&types[i], &rng);
+  const float *q = data[Q], *k = data[K], *v = data[V], *dy = data[DY], *dq = data[DQ];
+  for (int32_t i = 0; i < ROWS; i++) {
+    double s = 0;
+    for (int32_t c = 0; c < WIDTH; c++) s += (double)q[i * WIDTH + c] * (double)k[c];
+    ((float *)data[LSE])[i] = (float)(scale * s);
+  }
+  rig_start(&m);
+  for (int32_t i = 0; i < 6; i++) in[i] = rig_in(&m, &types[i]);
+  int32_t first = rig_node(&m, "attention_grad", &a, in, 6, types + DQ, 3);
+  for (int32_t i = 0; i < 3; i++) rig_out(&m, first + i);
+  rig_memory memory = {.in = data, .out = data + DQ, .threads = 1};
+  assert_int_equal(rig_run(&tn_onednn_attention_grad, &m, &memory, NULL), TN_OK);
+  for (int32_t i = 0; i < ROWS; i++) {
+    double d = 0;
+    for (int32_t c = 0; c < WIDTH; c++) d += (double)dy[i * WIDTH + c] * (double)v[c];
+    for (int32_t c = 0; c < WIDTH; c++)
+      if (fabs((double)dq[i * WIDTH + c]) > 4 * 0x1p-24 * fabs(scale * d * (double)k[c]) + 1e-12)
+        fail_msg("dq[%d, %d] is %g", (int)i, (int)c, (double)dq[i * WIDTH + c]);
+  }
+  for (int32_t i = 0; i < TENSORS; i++) free(data[i]);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(several_tiles_of_queries_and_keys)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(several_tiles_of_queries_and_keys),
+                                     cmocka_unit_test(one_key_has_no_gradient)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
