@@ -390,11 +390,16 @@ AT(tn_precision_site, is_result, 20);
 AT(tn_precision_site, index, 24);
 AT(tn_precision_site, dtype, 28);
 
-SIZED(tn_schedule_at, 40);
+SIZED(tn_schedule_at, 48);
 AT(tn_schedule_at, step, 8);
 AT(tn_schedule_at, steps, 16);
 AT(tn_schedule_at, steps_per_epoch, 24);
 AT(tn_schedule_at, warmup, 32);
+AT(tn_schedule_at, state, 40);
+SIZED(tn_schedule_result, 24);
+AT(tn_schedule_result, larger_is_better, 4);
+AT(tn_schedule_result, epoch, 8);
+AT(tn_schedule_result, value, 16);
 
 SIZED(tn_field, 112);
 AT(tn_field, name, 8);
@@ -591,9 +596,10 @@ AT(tn_precision, decide, 40);
 AT(tn_precision, scale, 48);
 AT(tn_precision, update, 56);
 
-ITEM(tn_schedule, 56);
+ITEM(tn_schedule, 64);
 AT(tn_schedule, factor, 40);
 AT(tn_schedule, check, 48);
+AT(tn_schedule, epoch, 56);
 
 ITEM(tn_source, 112);
 AT(tn_source, open, 40);

@@ -1,10 +1,18 @@
-/* plugins/losses/losses.h: the metrics, for the descriptor. */
+/* plugins/losses/losses.h: the metrics, for the descriptor, and what they share with losses. */
 #ifndef TN_PLUGINS_LOSSES_H
 #define TN_PLUGINS_LOSSES_H
 
-#include "tenon/attributes.h"
+#include <stdbool.h>
+
+#include "tenon/ops.h"
 #include "tenon/plugin/layer.h"
 
 extern const tn_layer_kind metric_accuracy, metric_top_k; /* metrics.c */
+
+/* Whether the target has a number for each class, and no class number. */
+static inline bool targets_are_soft(tn_build *b, tn_val scores, tn_val target) {
+  const tn_type *x = tn_val_type(b, scores), *t = tn_val_type(b, target);
+  return tn_dtype_is_float(t->dtype) && t->rank == x->rank;
+}
 
 #endif

@@ -24,9 +24,15 @@ static tn_status yield_hits(tn_build *b, tn_val right, tn_val target, int64_t ig
   return TN_OK;
 }
 
+/* The class number of each target; of one with a part for each class, the class with the greatest. */
+static tn_val target_classes(tn_build *b, int64_t axis) {
+  tn_val target = tn_build_in(b, 1);
+  return targets_are_soft(b, tn_build_in(b, 0), target) ? tn_argmax(b, target, axis) : target;
+}
+
 static tn_status build_accuracy(tn_build *b, const void *given) {
   const metric_options *o = given;
-  tn_val target = tn_build_in(b, 1);
+  tn_val target = target_classes(b, o->axis);
   tn_op_begin(b, "argmax");
   tn_op_arg(b, tn_build_in(b, 0));
   tn_op_set_int(b, "axis", o->axis);
@@ -44,7 +50,7 @@ const tn_layer_kind metric_accuracy = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, 
 /* Without sorting: a target is among the k highest scores if fewer than k scores are higher than its own. */
 static tn_status build_top_k(tn_build *b, const void *given) {
   const metric_options *o = given;
-  tn_val scores = tn_build_in(b, 0), target = tn_build_in(b, 1);
+  tn_val scores = tn_build_in(b, 0), target = target_classes(b, o->axis);
   const tn_type *type = tn_val_type(b, scores);
   int64_t axis = o->axis < 0 ? o->axis + type->rank : o->axis;
   if (axis < 0 || axis >= type->rank)

@@ -148,10 +148,16 @@ static tn_status checkpoint_write_file(tn_run *run, tn_executor *executor, const
   return tn_weights_save(run, executor, set->map, kinds, path, &record->files[file]);
 }
 
+void tn_schedule_text(const tn_run *run, char text[TN_SCHEDULE_TEXT]) {
+  const tn_schedule *kind = run->settings.schedule_kind;
+  snprintf(text, TN_SCHEDULE_TEXT, "%s", kind != NULL && kind->epoch != NULL ? kind->item.name : "");
+}
+
 static tn_status checkpoint_write_files(tn_run *run, tn_executor *executor, const tn_program_set *set,
                                         const tn_progress *progress, const char *folder) {
   tn_state_record record = {.progress = *progress, .seed = run->settings.run.seed};
   tn_plan_hash_text(set, record.plan);
+  tn_schedule_text(run, record.schedule);
   if (mkdir(folder, 0777) != 0) return tn_file_fail(&run->env, folder, "made");
   tn_status status = TN_OK;
   for (int i = 0; status == TN_OK && i < TN_CHECKPOINT_FILES; i++) {

@@ -12,8 +12,9 @@ typedef struct tn_progress {
   int64_t waited;             /* epochs since then */
   double seconds;             /* spent by earlier processes */
   int64_t update_samples;     /* samples of an update when it was saved; 0: unknown */
-  bool ended;                 /* the end of the epoch (validation, best checkpoint) is done for this step */
-  tn_metric_sums sums;        /* of the epoch so far: counts and sums only; borrowed */
+  double schedule[TN_SCHEDULE_STATE]; /* the state of the schedule */
+  bool ended;          /* the end of the epoch (validation, best checkpoint) is done for this step */
+  tn_metric_sums sums; /* of the epoch so far: counts and sums only; borrowed */
 } tn_progress;
 
 /* Writes FOLDER/checkpoints/NAME atomically: into a temporary folder, synced, then exchanged. */

@@ -18,7 +18,7 @@ enum {
 };
 extern const char *const tn_checkpoint_files[TN_CHECKPOINT_FILES];
 
-enum { TN_PLAN_TEXT = 24 };
+enum { TN_PLAN_TEXT = 24, TN_SCHEDULE_TEXT = 64 };
 
 /* state.json: the position of the run, its seed and plan, and the sizes and checksums of the other files. It
  * holds a checksum of itself. */
@@ -26,6 +26,8 @@ typedef struct tn_state_record {
   tn_progress progress;
   int64_t seed;
   char plan[TN_PLAN_TEXT];
+  char schedule[TN_SCHEDULE_TEXT]; /* the schedule to which the state in `progress` belongs; "": none has one
+                                    */
   tn_file_sum files[TN_CHECKPOINT_STATE];
 } tn_state_record;
 
@@ -38,6 +40,9 @@ tn_status tn_state_record_check(const void *handle, const tn_state_record *recor
 
 /* The hash of the step program's plan, as text. */
 void tn_plan_hash_text(const tn_program_set *set, char text[TN_PLAN_TEXT]);
+
+/* The name of the run's schedule if it has a state, else "". */
+void tn_schedule_text(const tn_run *run, char text[TN_SCHEDULE_TEXT]);
 
 /* Renames `path` to PATH.WORD, or PATH.WORD-2 and so on; *aside is the new name, in the run's arena. */
 tn_status tn_checkpoint_rename_aside(tn_run *run, const char *path, const char *word, const char **aside);

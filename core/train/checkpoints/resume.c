@@ -159,6 +159,14 @@ static tn_status resume_update_last(tn_run *run, tn_executor *executor, const tn
   return of_last ? TN_OK : tn_checkpoint_save(run, executor, set, folder, "last", progress);
 }
 
+/* The state of another schedule means nothing to the run's. */
+static void resume_forget_other_schedule(const tn_run *run, tn_state_record *record) {
+  char own[TN_SCHEDULE_TEXT];
+  tn_schedule_text(run, own);
+  if (!tn_text_equal(own, record->schedule))
+    memset(record->progress.schedule, 0, sizeof record->progress.schedule);
+}
+
 static tn_status resume_from_candidates(tn_run *run, tn_executor *executor, const tn_program_set *set,
                                         const char *folder, const char *parent, resume_candidate *list,
                                         tn_progress *progress) {
@@ -167,6 +175,7 @@ static tn_status resume_from_candidates(tn_run *run, tn_executor *executor, cons
   TN_TRY(resume_load_newest(run, executor, set, list, &chosen));
   if (chosen < 0) return resume_fail(run, parent, list);
   resume_compare_runs(run, set, &list[chosen]);
+  resume_forget_other_schedule(run, &list[chosen].record);
   *progress = list[chosen].record.progress;
   /* fast_dev_run writes nothing */
   return run->settings.run.fast_dev_run ? TN_OK

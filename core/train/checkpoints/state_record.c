@@ -62,6 +62,16 @@ static json_t *state_record_sums_json(const tn_metric_sums *epoch) {
                    weights);
 }
 
+/* The state of a schedule that has one. */
+static bool state_record_add_schedule(const tn_state_record *record, json_t *json) {
+  if (record->schedule[0] == '\0') return true;
+  json_t *state = json_array();
+  for (int i = 0; i < TN_SCHEDULE_STATE; i++)
+    json_array_append_new(state, state_record_number(record->progress.schedule[i]));
+  json_t *schedule = json_pack("{s:s, s:o}", "type", record->schedule, "state", state);
+  return json_object_set_new(json, "schedule", schedule) == 0;
+}
+
 static json_t *state_record_json(const tn_state_record *record) {
   const tn_progress *p = &record->progress;
   json_t *best = state_record_number(p->best), *improved = state_record_number(p->improved);
@@ -72,7 +82,7 @@ static json_t *state_record_json(const tn_state_record *record) {
       best, "improved", improved, "waited", (json_int_t)p->waited, "tally", state_record_sums_json(&p->sums),
       "seed", (json_int_t)record->seed, "plan", record->plan, "files", state_record_files_json(record));
   uint32_t crc;
-  if (json && state_record_checksum(json, &crc) &&
+  if (json && state_record_add_schedule(record, json) && state_record_checksum(json, &crc) &&
       json_object_set_new(json, "crc32c", json_integer(crc)) == 0)
     return json;
   json_decref(json);
@@ -90,6 +100,14 @@ tn_status tn_state_record_write(tn_run *run, const tn_state_record *record, cons
 }
 
 /* ---- reading ---- */
+
+static void state_record_read_schedule(const json_t *json, tn_state_record *record) {
+  const char *type = json_string_value(json_object_get(json, "type"));
+  const json_t *state = json_object_get(json, "state");
+  snprintf(record->schedule, sizeof record->schedule, "%s", type ? type : "");
+  for (size_t i = 0; i < TN_SCHEDULE_STATE; i++)
+    record->progress.schedule[i] = json_number_value(json_array_get(state, i));
+}
 
 static bool state_record_read_count(const json_t *json, const char *name, int64_t *value) {
   const json_t *number = json_object_get(json, name);
@@ -161,6 +179,7 @@ static tn_status state_record_read_json(tn_arena *arena, json_t *json, const cha
     return tn_failf(
         arena->handle, TN_EINVAL,
         "%s: step, epoch, batch, ended, seconds, tally, seed or files is missing or of a wrong kind", path);
+  state_record_read_schedule(json_object_get(json, "schedule"), record);
   record->seed = json_integer_value(json_object_get(json, "seed"));
   if (!state_record_checksum(json, &crc)) return tn_failf(arena->handle, TN_ENOMEM, "no memory for %s", path);
   if (!state_record_read_count(json, "crc32c", &recorded) || recorded != crc)

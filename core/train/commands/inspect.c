@@ -21,14 +21,15 @@ static const char *inspect_type_name(uint32_t type) {
   return type < sizeof names / sizeof *names ? names[type] : "?";
 }
 
+static json_t *inspect_option_json(const tn_option *o) {
+  return json_pack("{s:s, s:s, s:s?, s:s?, s:s?}", "name", o->name, "type", inspect_type_name(o->type),
+                   "default", o->default_text, "range", o->range, "doc", o->doc);
+}
+
 static json_t *inspect_options_json(const tn_item *item) {
   json_t *list = json_array();
-  for (int64_t i = 0; tn_options_at(item, i); i++) {
-    const tn_option *o = tn_options_at(item, i);
-    json_array_append_new(list, json_pack("{s:s, s:s, s:s?, s:s?, s:s?}", "name", o->name, "type",
-                                          inspect_type_name(o->type), "default", o->default_text, "range",
-                                          o->range, "doc", o->doc));
-  }
+  for (int64_t i = 0; tn_options_at(item, i); i++)
+    json_array_append_new(list, inspect_option_json(tn_options_at(item, i)));
   return list;
 }
 
@@ -134,6 +135,54 @@ static tn_status inspect_fail_no_section(tn_context *context, const char *key, i
   return status;
 }
 
+/* The kind of the item that a section chooses; TN_KINDS: none. */
+static uint32_t inspect_kind_of_section(const char *section) {
+  static const struct {
+    const char *section;
+    uint32_t kind;
+  } kinds[] = {{"optimizer", TN_OPTIMIZER},
+               {"group", TN_OPTIMIZER},
+               {"schedule", TN_SCHEDULE},
+               {"precision", TN_PRECISION},
+               {"data", TN_SOURCE}};
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    if (strncmp(section, kinds[i].section, strlen(kinds[i].section)) == 0) return kinds[i].kind;
+  return TN_KINDS;
+}
+
+/* Adds the option of that name of every item that the section may choose, "one_cycle: ..." as its doc. */
+static tn_status inspect_add_item_options(tn_context *context, const char *section, const char *name,
+                                          json_t *keys) {
+  uint32_t kind = inspect_kind_of_section(section);
+  const tn_entry *entries = NULL;
+  int32_t n = 0;
+  if (kind == TN_KINDS) return TN_OK;
+  TN_TRY(tn_registry_list(context->registry, context, kind, &entries, &n));
+  for (int32_t i = 0; i < n; i++) {
+    const tn_item *item = entries[i].item;
+    const tn_option *option = tn_options_find(item, name);
+    if (option == NULL) continue;
+    json_t *json = inspect_option_json(option);
+    json_object_set_new(json, "doc", json_sprintf("%s: %s", item->name, option->doc));
+    json_array_append_new(keys, json);
+  }
+  return TN_OK;
+}
+
+/* Leaves the key of that name in `keys`, or puts those of items there. */
+static tn_status inspect_choose_key(tn_context *context, const tn_item *table, const char *name,
+                                    json_t *keys) {
+  for (size_t i = json_array_size(keys); i-- > 0;)
+    if (!tn_text_equal(json_string_value(json_object_get(json_array_get(keys, i), "name")), name))
+      json_array_remove(keys, i);
+  if (json_array_size(keys) == 0) TN_TRY(inspect_add_item_options(context, table->name, name, keys));
+  if (json_array_size(keys) > 0) return TN_OK;
+  return tn_failf(
+      context, TN_EINVAL,
+      "[%s] has no key '%s', and none of the items that it may choose; `tenon inspect` lists them",
+      table->name, name);
+}
+
 tn_status tn_explain(tn_context *context, const char *key, char **json) {
   TN_ENTER(context);
   TN_NEED(context, json, "json");
@@ -145,17 +194,10 @@ tn_status tn_explain(tn_context *context, const char *key, char **json) {
   const tn_item *table = inspect_find_table(key, length);
   if (table == NULL) return inspect_fail_no_section(context, key, (int)length);
   json_t *keys = inspect_options_json(table);
-  if (dot) {
-    for (size_t i = json_array_size(keys); i-- > 0;)
-      if (!tn_text_equal(json_string_value(json_object_get(json_array_get(keys, i), "name")), dot + 1))
-        json_array_remove(keys, i);
-    if (json_array_size(keys) == 0) {
-      json_decref(keys);
-      return tn_failf(
-          context, TN_EINVAL,
-          "[%s] has no key '%s' of its own; options of the item that it chooses are in `tenon inspect`",
-          table->name, dot + 1);
-    }
+  tn_status status = dot ? inspect_choose_key(context, table, dot + 1, keys) : TN_OK;
+  if (status != TN_OK) {
+    json_decref(keys);
+    return status;
   }
   return inspect_take_json(
       context, json_pack("{s:s, s:s, s:o}", "section", table->name, "doc", table->doc, "keys", keys), json);

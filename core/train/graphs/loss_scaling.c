@@ -51,7 +51,7 @@ static bool loss_scaling_reduces_in_f16(const tn_updater *u) {
 
 static bool loss_scaling_guards(const tn_updater *u) {
   return u->scale || loss_scaling_reduces_in_f16(u) || u->settings->optimizer.clip > 0 ||
-         u->settings->optimizer.check_finite;
+         u->settings->optimizer.clip_value > 0 || u->settings->optimizer.check_finite;
 }
 
 /* `value` where it is finite, elsewhere what the state holds. An elementwise choice is part of the pointwise

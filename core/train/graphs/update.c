@@ -28,6 +28,15 @@ static void update_clip(tn_updater *u, double most) {
   for (int32_t i = 0; i < u->n_parts; i++) u->parts[i].gradient = tn_mul(b, u->parts[i].gradient, factor);
 }
 
+/* min(max(g, -limit), limit), PyTorch's clip_grad_value_. */
+static void update_clip_values(tn_updater *u, double limit) {
+  tn_build *b = u->b;
+  for (int32_t i = 0; i < u->n_parts; i++) {
+    tn_val raised = tn_op2(b, "maximum", u->parts[i].gradient, tn_scalar(b, TN_F32, -limit));
+    u->parts[i].gradient = tn_op2(b, "minimum", raised, tn_scalar(b, TN_F32, limit));
+  }
+}
+
 static tn_status update_call_optimizer(tn_updater *u, const tn_val in[2], const char *prefix, uint64_t seed,
                                        tn_val *next) {
   const tn_optimizer *kind = u->settings->optimizer_kind;
@@ -122,6 +131,7 @@ static tn_status update_emit_stages(tn_updater *u, uint64_t seed) {
   TN_TRY(tn_updater_guard_statistics(u));
   TN_TRY(tn_updater_guard(u));
   tn_updater_unscale(u);
+  if (u->settings->optimizer.clip_value > 0) update_clip_values(u, u->settings->optimizer.clip_value);
   if (u->settings->optimizer.clip > 0) update_clip(u, u->settings->optimizer.clip);
   TN_TRY(tn_build_status(u->b));
   size_t first = u->graph->commits.n;

@@ -118,6 +118,21 @@ static void loop_post_epoch(tn_training *t) {
   tn_observers_post(t->observers, &event);
 }
 
+/* Tells the schedule the value of [schedule] metric after a complete epoch. */
+static void loop_tell_schedule(tn_training *t) {
+  const tn_settings *s = &t->run->settings;
+  tn_metric_sums *sums = t->valid_sums.steps > 0 ? &t->valid_sums : &t->epoch_sums;
+  int32_t chosen = 0, mode = s->schedule.metric_mode; /* the loss */
+  if (s->schedule_kind->epoch == NULL || sums->steps == 0) return;
+  const tn_metric *metrics = tn_metric_sums_means(sums);
+  for (int32_t i = t->set.n_measures; i > 0; i--)
+    if (tn_text_equal(metrics[i].name, s->schedule.metric)) chosen = i;
+  bool rises = chosen > 0 && !t->set.measures[chosen - 1].is_loss;
+  const tn_schedule_result result = {sizeof result, mode == TN_METRIC_AUTO ? rises : mode == TN_METRIC_MAX,
+                                     t->progress.epoch - 1, metrics[chosen].value};
+  if (isfinite(result.value)) s->schedule_kind->epoch(s->schedule_options, &result, t->progress.schedule);
+}
+
 static tn_status loop_end_epoch(tn_training *t) {
   TN_TRY(loop_validate(t));
   loop_post_epoch(t);
@@ -129,6 +144,7 @@ static tn_status loop_end_epoch(tn_training *t) {
   if (t->progress.batch >= t->steps_per_epoch) {
     t->progress.epoch++;
     t->progress.batch = 0;
+    loop_tell_schedule(t);
   }
   t->progress.ended = true;
   if (tn_training_judge(t)) TN_TRY(loop_save(t, "best"));
@@ -144,8 +160,8 @@ static bool loop_continues(const tn_training *t) {
 /* The learning rate of the last step of an earlier process. */
 static double loop_last_learning_rate(const tn_training *t) {
   if (t->progress.step == 0) return 0;
-  return t->step_block.base_lr *
-         tn_learning_rate_factor(&t->run->settings, t->progress.step - 1, t->steps, t->steps_per_epoch);
+  return t->step_block.base_lr * tn_learning_rate_factor(&t->run->settings, t->progress.step - 1, t->steps,
+                                                         t->steps_per_epoch, t->progress.schedule);
 }
 
 tn_status tn_training_run(tn_training *t) {

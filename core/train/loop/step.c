@@ -143,7 +143,8 @@ static int32_t step_count_next(const tn_training *t) {
 /* Fetches the batches of the next step and writes its control values. */
 static tn_status step_prepare(tn_training *t, tn_launched_step *step) {
   TN_TRY(step_fetch_batches(t, step));
-  double factor = tn_learning_rate_factor(&t->run->settings, t->progress.step, t->steps, t->steps_per_epoch);
+  double factor = tn_learning_rate_factor(&t->run->settings, t->progress.step, t->steps, t->steps_per_epoch,
+                                          t->progress.schedule);
   step_write_control_blocks(t, step, factor);
   t->lr = t->step_block.base_lr * factor;
   t->progress.step++;

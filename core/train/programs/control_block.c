@@ -5,9 +5,9 @@
 #include <stdio.h>
 
 double tn_learning_rate_factor(const tn_settings *settings, int64_t step, int64_t steps,
-                               int64_t steps_per_epoch) {
+                               int64_t steps_per_epoch, const double *state) {
   int64_t warmup = settings->schedule.warmup;
-  tn_schedule_at at = {sizeof at, step, steps, steps_per_epoch, warmup};
+  tn_schedule_at at = {sizeof at, step, steps, steps_per_epoch, warmup, state};
   double ramp = step < warmup ? ((double)step + 1.0) / ((double)warmup + 1.0) : 1.0;
   return ramp * settings->schedule_kind->factor(settings->schedule_options, &at);
 }

@@ -19,8 +19,8 @@ tn_status tn_control_block_bind(tn_arena *arena, tn_executor *executor, int32_t 
  * the slot, and the scheduled options. lr_factor multiplies the learning rate. */
 void tn_control_block_write(const tn_control_block *controls, int32_t slot, int64_t step, int64_t block,
                             double lr_factor);
-/* The factor of the learning rate at a step: warm-up times schedule. */
+/* The factor of the learning rate at a step: warm-up times schedule. `state` is that of the schedule. */
 double tn_learning_rate_factor(const tn_settings *settings, int64_t step, int64_t steps,
-                               int64_t steps_per_epoch);
+                               int64_t steps_per_epoch, const double *state);
 
 #endif

@@ -63,7 +63,9 @@ static tn_status session_run_step(tn_session *s, int32_t which, int64_t rows, do
 tn_status tn_session_train(tn_session *s, int64_t rows) {
   TN_ENTER(s);
   TN_TRY(session_check_rows(s, TN_SESSION_TRAIN, &rows));
-  double factor = tn_learning_rate_factor(&s->run->settings, s->step, s->steps, s->steps_per_epoch);
+  static const double no_epochs[TN_SCHEDULE_STATE];
+  double factor =
+      tn_learning_rate_factor(&s->run->settings, s->step, s->steps, s->steps_per_epoch, no_epochs);
   TN_TRY(session_run_step(s, TN_SESSION_TRAIN, rows, factor));
   s->step++;
   double loss = tn_metric_sums_means(&s->sums)[0].value;

@@ -74,6 +74,8 @@ static const tn_option optimizer_rows[] = {
     TN_OPT(tn_optimizer_section, type, TN_OPT_TEXT, TN_DEFAULT_OPTIMIZER, NULL, "name of the optimizer"),
     TN_OPT(tn_optimizer_section, clip, TN_OPT_FLOAT, "0", ">= 0",
            "greatest norm of the whole gradient; 0: no limit"),
+    TN_OPT(tn_optimizer_section, clip_value, TN_OPT_FLOAT, "0", ">= 0",
+           "greatest magnitude of each number of the gradient, before clip; 0: no limit"),
     TN_OPT(tn_optimizer_section, accumulate, TN_OPT_INT, "1", "[1, 65536]",
            "batches whose gradients are summed before an update; all of them are held at once"),
     TN_OPT(tn_optimizer_section, freeze, TN_OPT_TEXT, "", NULL,
@@ -84,7 +86,12 @@ static const tn_option optimizer_rows[] = {
     TN_OPT_END};
 static const tn_option schedule_rows[] = {
     TN_OPT(tn_schedule_section, type, TN_OPT_TEXT, TN_DEFAULT_SCHEDULE, NULL, "name of the schedule"),
-    TN_OPT(tn_schedule_section, warmup, TN_OPT_INT, "0", ">= 0", "steps of linear warm-up"), TN_OPT_END};
+    TN_OPT(tn_schedule_section, warmup, TN_OPT_INT, "0", ">= 0", "steps of linear warm-up"),
+    TN_OPT(tn_schedule_section, metric, TN_OPT_TEXT, "", NULL,
+           "the loss or metric of an epoch that plateau follows; empty: the loss"),
+    TN_OPT(tn_schedule_section, metric_mode, TN_OPT_ENUM, "auto", "auto|min|max",
+           "whether it is better when small or large; auto: losses small, metrics large"),
+    TN_OPT_END};
 static const tn_option distributed_rows[] = {
     TN_OPT(tn_distributed_section, communicator, TN_OPT_TEXT, "", NULL,
            "communicator between the devices; empty: one that serves the backend"),

@@ -277,7 +277,14 @@ static tn_status settings_read_observers(tn_env *env, tn_registry *registry, tn_
 }
 
 static tn_status settings_check_schedule(tn_env *env, tn_ini *ini, const tn_settings *s) {
-  if (s->schedule_kind == NULL || s->schedule_kind->check == NULL) return TN_OK;
+  if (s->schedule_kind == NULL || s->schedule.metric == NULL) return TN_OK; /* it could not be read */
+  const char *idle = *s->schedule.metric != '\0'                 ? "metric"
+                     : s->schedule.metric_mode != TN_METRIC_AUTO ? "metric_mode"
+                                                                 : NULL;
+  if (idle != NULL && s->schedule_kind->epoch == NULL)
+    return tn_failf(env, TN_EINVAL, "%s: [schedule] %s has no effect: %s does not follow a metric",
+                    tn_settings_where(ini, "schedule", idle), idle, s->schedule_kind->item.name);
+  if (s->schedule_kind->check == NULL) return TN_OK;
   tn_status status = s->schedule_kind->check(env, s->schedule_options);
   return tn_wrap(env, status, "%s: [schedule]", tn_settings_where(ini, "schedule", env->record->option));
 }

@@ -59,7 +59,7 @@ enum { TN_CACHE_AUTO = -1 };
 
 typedef struct tn_optimizer_section {
   const char *type;
-  double clip;
+  double clip, clip_value;
   int64_t accumulate;
   const char *freeze;
   int32_t check_finite;
@@ -68,7 +68,10 @@ typedef struct tn_optimizer_section {
 typedef struct tn_schedule_section {
   const char *type;
   int64_t warmup;
+  const char *metric;
+  int32_t metric_mode; /* TN_METRIC_... */
 } tn_schedule_section;
+enum { TN_METRIC_AUTO = 0, TN_METRIC_MIN = 1, TN_METRIC_MAX = 2 };
 
 /* [distributed] reduce_dtype */
 enum { TN_REDUCE_F32 = 0, TN_REDUCE_BF16 = 1, TN_REDUCE_F16 = 2 };

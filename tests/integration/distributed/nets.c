@@ -40,7 +40,7 @@ const char nets_two_losses[] =
     "    two:  linear(5) <- act\n"
     "loss =\n"
     "    main: cross_entropy(ignore=2) <- one, next\n"
-    "    aux:  cross_entropy(weight=0.3, ignore=4, smoothing=0.1) <- two, next\n"
+    "    aux:  cross_entropy(weight=0.3, ignore=4, label_smoothing=0.1) <- two, next\n"
     "metrics = accuracy <- one, next\n"
     "[optimizer]\ntype = sgd\nlr = 0.1\nmomentum = 0.9\n";
 

@@ -5,17 +5,20 @@
 #include <string.h>
 
 #include "core/train/programs/control_block.h"
+#include "tests/unit/train/graphs/schedule_goldens.h"
 
 extern const tn_plugin *tn_static_schedules(void);
 
 static const double pi = 3.14159265358979323846;
 static tn_arena arena;
 static tn_settings settings;
+static double epochs[TN_SCHEDULE_STATE]; /* the state of the schedule */
 
 static int set_up(void **state) {
   rig_open(state);
   arena = tn_arena_new(&R.env);
   memset(&settings, 0, sizeof settings);
+  memset(epochs, 0, sizeof epochs);
   return 0;
 }
 
@@ -42,9 +45,23 @@ static void choose(const char *name, int64_t warmup, const char *option, const c
   settings.schedule.warmup = warmup;
 }
 
+/* With several options, "name", "value", ... NULL. */
+static void choose_with(const char *name, int64_t warmup, const char *const *pairs) {
+  const tn_item *item = find(name);
+  tn_options options;
+  rig_expect_ok(tn_options_start(&R.env, &arena, item, &options));
+  for (; *pairs; pairs += 2) rig_expect_ok(tn_options_set_text(&R.env, &options, pairs[0], pairs[1]));
+  rig_expect_ok(tn_options_finish(&R.env, &options));
+  settings.schedule_kind = (const tn_schedule *)item;
+  settings.schedule_options = options.data;
+  settings.schedule.warmup = warmup;
+  if (settings.schedule_kind->check) rig_expect_ok(settings.schedule_kind->check(&R.env, options.data));
+}
+#define PAIRS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
 /* In a run of 100 steps, 10 in an epoch. */
 static void expect(int64_t step, double factor) {
-  double found = tn_learning_rate_factor(&settings, step, 100, 10);
+  double found = tn_learning_rate_factor(&settings, step, 100, 10, epochs);
   if (fabs(found - factor) > 1e-12)
     fail_msg("step %lld: %.17g, expected %.17g", (long long)step, found, factor);
 }
@@ -104,7 +121,7 @@ static void a_warm_up_as_long_as_the_run_leaves_nothing_to_fall(void **state) {
 static void cosine_of_a_run_without_known_length_stays(void **state) {
   (void)state;
   choose("cosine", 0, NULL, NULL);
-  assert_true(tn_learning_rate_factor(&settings, 50, -1, -1) == 1.0);
+  assert_true(tn_learning_rate_factor(&settings, 50, -1, -1, epochs) == 1.0);
 }
 
 static void step_drops_by_epochs(void **state) {
@@ -128,7 +145,130 @@ static void step_drops_by_steps_where_they_are_given(void **state) {
 static void step_by_epochs_of_unknown_length_stays(void **state) {
   (void)state;
   choose("step", 0, NULL, NULL);
-  assert_true(tn_learning_rate_factor(&settings, 1000000, -1, -1) == 1.0);
+  assert_true(tn_learning_rate_factor(&settings, 1000000, -1, -1, epochs) == 1.0);
+}
+
+/* torch.optim.lr_scheduler computes some of these by recurrence, in f64. */
+static void expect_torch(const double *factors) {
+  for (int64_t step = 0; step < 100; step++) {
+    double found = tn_learning_rate_factor(&settings, step, 100, 10, epochs);
+    if (fabs(found - factors[step]) > 1e-12)
+      fail_msg("step %lld: %.17g, torch has %.17g", (long long)step, found, factors[step]);
+  }
+}
+
+static void one_cycle_has_the_values_of_torch(void **state) {
+  (void)state;
+  choose("one_cycle", 0, NULL, NULL);
+  expect_torch(torch_one_cycle);
+  choose_with("one_cycle", 0,
+              PAIRS("pct_start", "0.125", "div_factor", "10", "final_div_factor", "100", "anneal", "linear"));
+  expect_torch(torch_one_cycle_linear);
+  choose("one_cycle", 0, "pct_start", "0");
+  expect_torch(torch_one_cycle_falls);
+}
+
+static void one_cycle_stays_at_its_end_and_has_limits(void **state) {
+  (void)state;
+  choose("one_cycle", 0, "steps", "40");
+  expect(39, 4e-6);
+  expect(99, 4e-6);
+  choose("one_cycle", 0, "pct_start", "1"); /* only rises */
+  expect(0, 0.04);
+  expect(99, 1);
+  choose("one_cycle", 0, "pct_start", "0.01"); /* the peak is the first step */
+  expect(0, 1);
+  expect(99, 4e-6);
+  choose("one_cycle", 0, "steps", "1");
+  expect(0, 4e-6);
+  choose("one_cycle", 0, NULL, NULL);
+  assert_true(tn_learning_rate_factor(&settings, 50, -1, -1, epochs) == 1.0);
+  choose("one_cycle", 10, "steps", "50"); /* warm-up, then a cycle of 40 steps */
+  expect(9, 10.0 / 11 * 0.04);
+  expect(10, 0.04);
+  expect(21, 1);
+  expect(49, 4e-6);
+}
+
+static void exponential_has_the_values_of_torch(void **state) {
+  (void)state;
+  choose("exponential", 0, "gamma", "0.7");
+  expect_torch(torch_exponential);
+  assert_true(tn_learning_rate_factor(&settings, 50, -1, -1, epochs) == 1.0);
+  choose_with("exponential", 0, PAIRS("gamma", "0.97", "unit", "steps"));
+  expect_torch(torch_exponential_steps);
+}
+
+static void polynomial_has_the_values_of_torch(void **state) {
+  (void)state;
+  choose("polynomial", 0, "power", "2.5");
+  expect_torch(torch_polynomial);
+  choose("polynomial", 0, "steps", "40");
+  expect_torch(torch_polynomial_short);
+  choose_with("polynomial", 20, PAIRS("power", "2", "floor", "0.2"));
+  expect(20, 1);
+  expect(60, 0.2 + 0.8 * 0.25);
+  expect(100, 0.2);
+}
+
+static void multistep_has_the_values_of_torch(void **state) {
+  (void)state;
+  choose_with("multistep", 0, PAIRS("milestones", "[3, 6, 8]", "gamma", "0.2"));
+  expect_torch(torch_multistep);
+  assert_true(tn_learning_rate_factor(&settings, 50, -1, -1, epochs) == 1.0);
+  choose_with("multistep", 0, PAIRS("milestones", "[1, 33, 99]", "unit", "steps"));
+  expect_torch(torch_multistep_steps);
+}
+
+static void cosine_restarts_has_the_values_of_torch(void **state) {
+  (void)state;
+  choose("cosine_restarts", 0, "t_0", "2");
+  expect_torch(torch_restarts);
+  assert_true(tn_learning_rate_factor(&settings, 50, -1, -1, epochs) == 1.0);
+  choose_with("cosine_restarts", 0, PAIRS("t_0", "7", "t_mult", "2", "floor", "0.01", "unit", "steps"));
+  expect_torch(torch_restarts_steps);
+  choose_with("cosine_restarts", 10, PAIRS("t_0", "20", "unit", "steps")); /* cycles follow the warm-up */
+  expect(10, 1);
+  expect(20, 0.5);
+  expect(30, 1);
+}
+
+/* The factor after each epoch, for the values of the goldens. */
+static void expect_plateau(int larger_is_better, const double *values, const double *factors, int n) {
+  memset(epochs, 0, sizeof epochs);
+  for (int i = 0; i < n; i++) {
+    const tn_schedule_result result = {sizeof result, larger_is_better, i, values[i]};
+    settings.schedule_kind->epoch(settings.schedule_options, &result, epochs);
+    double found = tn_learning_rate_factor(&settings, 0, 100, 10, epochs);
+    if (fabs(found - factors[i]) > 1e-15)
+      fail_msg("after epoch %d: %.17g, torch has %.17g", i, found, factors[i]);
+  }
+}
+
+static void plateau_has_the_values_of_torch(void **state) {
+  (void)state;
+  enum { N = sizeof torch_plateau_losses / sizeof *torch_plateau_losses };
+  choose("plateau", 0, NULL, NULL);
+  assert_true(tn_learning_rate_factor(&settings, 0, 100, 10, epochs) == 1.0);
+  expect_plateau(0, torch_plateau_losses, torch_plateau, N);
+  choose_with("plateau", 0, PAIRS("gamma", "0.5", "patience", "1", "threshold", "0.05", "cooldown", "2"));
+  expect_plateau(0, torch_plateau_losses, torch_plateau_cooldown, N);
+  choose_with(
+      "plateau", 0,
+      PAIRS("gamma", "0.5", "patience", "2", "threshold", "0.02", "threshold_mode", "abs", "floor", "0.1"));
+  expect_plateau(0, torch_plateau_losses, torch_plateau_absolute, N);
+  choose_with("plateau", 0, PAIRS("gamma", "0.5", "patience", "0", "threshold", "0.01"));
+  expect_plateau(1, torch_plateau_losses, torch_plateau_larger, N);
+}
+
+static void milestones_must_ascend(void **state) {
+  (void)state;
+  static const int64_t down[] = {8, 6};
+  const struct { tn_ints milestones; } options = {{2, down}};
+  const tn_schedule *multistep = (const tn_schedule *)find("multistep");
+  assert_int_equal(multistep->check(&R.env, &options), TN_EINVAL);
+  assert_non_null(strstr(tn_error_text(&R.env), "milestones: 6 comes after 8, expected ascending numbers"));
+  tn_error_clear(&R.env);
 }
 
 /* The longest counts that an option takes. */
@@ -137,9 +277,14 @@ static void a_warm_up_without_end_and_epochs_without_number_do_not_overflow(void
   choose("constant", INT64_MAX, NULL, NULL);
   expect(0, 0x1p-63);
   expect(99, 100 * 0x1p-63);
-  assert_true(tn_learning_rate_factor(&settings, 0, 100, 10) > 0);
+  assert_true(tn_learning_rate_factor(&settings, 0, 100, 10, epochs) > 0);
   choose("step", 0, "every_epochs", "9223372036854775807");
   expect(0, 1);
+  expect(99, 1);
+  choose("multistep", 0, "milestones", "[9223372036854775807]");
+  expect(99, 1);
+  choose_with("cosine_restarts", 0,
+              PAIRS("t_0", "9223372036854775807", "t_mult", "9223372036854775807", "unit", "steps"));
   expect(99, 1);
 }
 
@@ -157,6 +302,14 @@ int main(void) {
       CASE(step_drops_by_epochs),
       CASE(step_drops_by_steps_where_they_are_given),
       CASE(step_by_epochs_of_unknown_length_stays),
+      CASE(one_cycle_has_the_values_of_torch),
+      CASE(one_cycle_stays_at_its_end_and_has_limits),
+      CASE(exponential_has_the_values_of_torch),
+      CASE(polynomial_has_the_values_of_torch),
+      CASE(multistep_has_the_values_of_torch),
+      CASE(cosine_restarts_has_the_values_of_torch),
+      CASE(plateau_has_the_values_of_torch),
+      CASE(milestones_must_ascend),
       CASE(a_warm_up_without_end_and_epochs_without_number_do_not_overflow),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -186,6 +186,28 @@ static void optimizer_state_has_the_offsets_of_its_parameters(void **state) {
                    tn_state_map_find(map, "@param.f32")->type.dims[0]);
 }
 
+/* Each number to -2 .. 2, then the norm of these; updates are skipped where a gradient is not finite. */
+static void clipping_by_value_comes_before_the_norm(void **state) {
+  (void)state;
+  tn_settings s = with(&flat, &half);
+  s.optimizer.clip_value = 2;
+  s.optimizer.clip = 3;
+  rig_expect_ok(emit(&s, ONE_PARAMETER));
+  tn_text printed = tn_text_new(&R.env);
+  rig_expect_ok(tn_graph_print(model.graph, &printed));
+  const char *clipped = strstr(printed.v, "%9: f32[16] = pack(%8, offsets=[0], count=16, region=param.f32)\n"
+                                          "%10: bool[] = all_finite(%9)\n"
+                                          "%11: bool[] = not(%10)\n"
+                                          "%12: f32[] = cast(%11, to=f32)\n"
+                                          "%13: f32[] = full(value=-2)\n"
+                                          "%14: f32[16] = maximum(%9, %13)\n"
+                                          "%15: f32[] = full(value=2)\n"
+                                          "%16: f32[16] = minimum(%14, %15)\n"
+                                          "%17: f32[16] = mul(%16, %16)\n");
+  if (clipped == NULL) fail_msg("%s", printed.v);
+  tn_text_free(&printed);
+}
+
 static void clipping_scales_the_packed_gradient(void **state) {
   (void)state;
   tn_settings s = with(&flat, &half);
@@ -471,6 +493,7 @@ int main(void) {
       CASE(the_whole_update_of_one_parameter),
       CASE(parameters_lie_in_the_order_in_which_gradients_become_ready),
       CASE(optimizer_state_has_the_offsets_of_its_parameters),
+      CASE(clipping_by_value_comes_before_the_norm),
       CASE(clipping_scales_the_packed_gradient),
       CASE(a_group_spreads_its_options_over_its_range),
       CASE(the_first_group_that_matches_wins),
