@@ -35,6 +35,7 @@ typedef struct tn_loader_options {
   int32_t n_files;
   const tn_transform_use *transforms;
   int32_t n_transforms;
+  bool inputs_alone; /* the source may lack targets: transforms leave out fields that it has not */
   /* How many of the last transforms the device applies, at most: the batch then holds their operands. Or
    * TN_DEVICE_TRANSFORMS_AUTO: as many as give the smallest batch. */
   int32_t device_transforms;

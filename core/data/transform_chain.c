@@ -106,26 +106,30 @@ static tn_status chain_fail_unknown_field(tn_env *env, const tn_transform_chain 
   return TN_EINVAL;
 }
 
-/* Resolves the fields of a transform; the default is the first input field. */
+/* Resolves the fields of a transform; the default is the first input field. None may be left of those that
+ * are named, if `inputs_alone`. */
 static tn_status chain_choose_fields(tn_env *env, tn_transform_chain *chain, const tn_transform_use *use,
-                                     tn_stage *stage) {
-  stage->n = use->fields != NULL ? use->n_fields : 1;
-  if (stage->n < 1) return tn_failf(env, TN_EINVAL, "no field follows '<-'");
-  stage->field = tn_arena_alloc(&chain->arena, (size_t)stage->n * sizeof(int32_t));
-  stage->in = tn_arena_alloc(&chain->arena, (size_t)stage->n * sizeof(tn_type));
-  stage->out = tn_arena_alloc(&chain->arena, (size_t)stage->n * sizeof(tn_type));
+                                     bool inputs_alone, tn_stage *stage) {
+  int32_t named = use->fields != NULL ? use->n_fields : 1;
+  if (named < 1) return tn_failf(env, TN_EINVAL, "no field follows '<-'");
+  stage->n = use->fields != NULL ? 0 : 1;
+  stage->field = tn_arena_alloc(&chain->arena, (size_t)named * sizeof(int32_t));
+  stage->in = tn_arena_alloc(&chain->arena, (size_t)named * sizeof(tn_type));
+  stage->out = tn_arena_alloc(&chain->arena, (size_t)named * sizeof(tn_type));
   if (stage->field == NULL || stage->in == NULL || stage->out == NULL) return TN_ENOMEM;
   if (use->fields == NULL) {
     for (int32_t i = 0; i < chain->n_fields; i++)
       if (chain->fields[i].role == TN_FIELD_INPUT) return stage->field[0] = i, TN_OK;
     return tn_failf(env, TN_EINVAL, "the source has no input field; name the field after '<-'");
   }
-  for (int32_t k = 0; k < stage->n; k++) {
-    stage->field[k] = chain_find_field(chain, use->fields[k]);
-    if (stage->field[k] < 0) return chain_fail_unknown_field(env, chain, use->fields[k]);
-    for (int32_t j = 0; j < k; j++)
-      if (stage->field[j] == stage->field[k])
+  for (int32_t k = 0; k < named; k++) {
+    int32_t found = chain_find_field(chain, use->fields[k]);
+    if (found < 0 && inputs_alone) continue;
+    if (found < 0) return chain_fail_unknown_field(env, chain, use->fields[k]);
+    for (int32_t j = 0; j < stage->n; j++)
+      if (stage->field[j] == found)
         return tn_failf(env, TN_EINVAL, "field '%s' is named twice", use->fields[k]);
+    stage->field[stage->n++] = found;
   }
   return TN_OK;
 }
@@ -217,7 +221,8 @@ static tn_status chain_add_stage(tn_env *env, tn_transform_chain *chain, const t
     return tn_failf(env, TN_EINVAL,
                     "it works on samples, so it must stand before the transforms that work on batches");
   if (per_batch && chain->n_stages == chain->n_sample_stages) TN_TRY(chain_check_fixed(env, chain));
-  TN_TRY(chain_choose_fields(env, chain, use, stage));
+  TN_TRY(chain_choose_fields(env, chain, use, options->inputs_alone, stage));
+  if (stage->n == 0) return TN_OK; /* it is for targets alone */
   TN_TRY(chain_infer_stage(env, chain, stage, per_batch ? options->batch : 0));
   chain->n_stages++;
   if (stage->n > chain->most_fields) chain->most_fields = stage->n;

@@ -28,18 +28,19 @@ tn_status picture_check(tn_env *env, int32_t n, const tn_type *types, int alike)
   return TN_OK;
 }
 
+int64_t picture_channels(const tn_type *type) { return type->rank >= 3 ? type->dims[type->rank - 3] : 1; }
+
+tn_status picture_check_numbers(tn_env *env, int32_t n, const tn_type *types) {
+  for (int32_t k = 0; k < n; k++)
+    if (types[k].dtype != TN_U8 && types[k].dtype != TN_F32)
+      return tn_fail(env, TN_EINVAL, NULL, "a field is %s, expected u8 or f32",
+                     tn_dtype_name(types[k].dtype));
+  return TN_OK;
+}
+
 void picture_set_size(tn_type *type, int64_t height, int64_t width) {
   type->dims[type->rank - 2] = height;
   type->dims[type->rank - 1] = width;
-}
-
-tn_status size_read(const tn_env *env, const tn_ints *size, int64_t *height, int64_t *width) {
-  if (size->n != 1 && size->n != 2)
-    return tn_fail(env, TN_EINVAL, "size", "size has %lld numbers, expected one, or height and width",
-                   (long long)size->n);
-  *height = size->v[0];
-  *width = size->v[size->n - 1];
-  return TN_OK;
 }
 
 void window_copy(const void *in, const tn_type *type, window from, void *out) {

@@ -20,18 +20,13 @@ static const tn_option options[] = {
 
 enum { ATTEMPTS = 10 };
 
-static tn_status check_range(tn_env *env, const char *name, const tn_floats *range) {
-  if (range->n == 2 && range->v[0] <= range->v[1]) return TN_OK;
-  return tn_fail(env, TN_EINVAL, name, "%s must be two numbers, the smaller one first", name);
-}
-
 static tn_status random_resized_crop_infer(tn_env *env, const void *opts, int32_t n, const tn_type *in,
                                            tn_type *out) {
   const resized_options *o = opts;
   int64_t height, width;
   tn_status status = size_read(env, &o->size, &height, &width);
-  if (status == TN_OK) status = check_range(env, "scale", &o->scale);
-  if (status == TN_OK) status = check_range(env, "ratio", &o->ratio);
+  if (status == TN_OK) status = range_check(env, "scale", &o->scale);
+  if (status == TN_OK) status = range_check(env, "ratio", &o->ratio);
   if (status == TN_OK) status = picture_check(env, n, in, 1);
   if (status == TN_OK) status = resample_check(env, n, in);
   for (int32_t k = 0; status == TN_OK && k < n; k++) {

@@ -7,9 +7,10 @@
 #include "tenon/plugin/transform.h"
 
 /* In front of a function with plain loops, makes GCC vectorize it for each level of the x86-64 psABI; the
- * dynamic loader selects the version. Integers give the same bits at every level. There is one version on
- * other architectures, with other compilers, with TRANSFORMS_PLAIN, and under sanitizers, which would run
- * before the selection. */
+ * dynamic loader selects the version. Integers give the same bits at every level, and so do floats where no
+ * sum runs along the loop, since products and sums are not fused. There is one version on other
+ * architectures, with other compilers, with TRANSFORMS_PLAIN, and under sanitizers, which would run before
+ * the selection. */
 #if !defined(TRANSFORMS_PLAIN) && defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) &&         \
     defined(__linux__) && defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) &&                         \
     !defined(__SANITIZE_THREAD__)
@@ -28,6 +29,17 @@ extern const tn_transform random_resized_crop_transform;
 extern const tn_transform random_flip_transform;
 extern const tn_transform to_float_transform;
 extern const tn_transform normalize_transform;
+extern const tn_transform color_jitter_transform;
+extern const tn_transform grayscale_transform;
+extern const tn_transform random_grayscale_transform;
+extern const tn_transform random_rotation_transform;
+extern const tn_transform random_erasing_transform;
+extern const tn_transform gaussian_blur_transform;
+extern const tn_transform rand_augment_transform;
+extern const tn_transform trivial_augment_transform;
+extern const tn_transform one_hot_transform;
+extern const tn_transform mixup_transform;
+extern const tn_transform cutmix_transform;
 
 typedef struct picture {
   int64_t planes, height, width;
@@ -38,6 +50,17 @@ picture picture_of(const tn_type *type);
 /* Fails for fields that are not pictures; with `alike`, also for pictures with different sizes. */
 tn_status picture_check(tn_env *env, int32_t n, const tn_type *types, int alike);
 void picture_set_size(tn_type *type, int64_t height, int64_t width);
+
+/* The dimension in front of height and width; 1 if there is none. */
+int64_t picture_channels(const tn_type *type);
+/* Fails for fields of other types than u8 and f32. */
+tn_status picture_check_numbers(tn_env *env, int32_t n, const tn_type *types);
+
+/* Checks an option with one number, or one for each channel; then the number of a plane. */
+tn_status channel_check(tn_env *env, const char *name, const tn_floats *list, const tn_type *type);
+float channel_number(const tn_floats *list, int64_t plane);
+/* Reads an option that is a range: two numbers, the smaller one first. */
+tn_status range_check(tn_env *env, const char *name, const tn_floats *range);
 
 /* Reads an option: one number is a square, two numbers are height and width. */
 tn_status size_read(const tn_env *env, const tn_ints *size, int64_t *height, int64_t *width);
@@ -56,5 +79,46 @@ tn_status resample(tn_transform_call *c, int32_t k, window from);
 tn_val resample_build(tn_build *b, tn_val x, int64_t height, int64_t width);
 /* Fails unless `resample` supports the types. */
 tn_status resample_check(tn_env *env, int32_t n, const tn_type *types);
+
+/* How a picture is read between its pixels and outside of it. */
+typedef struct sampling {
+  int32_t interpolation;
+  tn_floats fill;
+} sampling;
+enum { SAMPLING_NEAREST = 0, SAMPLING_BILINEAR = 1 };
+#define SAMPLING_OPTIONS(S)                                                                                  \
+  {"interpolation",                                                                                          \
+   TN_OPT_ENUM,                                                                                              \
+   0,                                                                                                        \
+   (uint32_t)offsetof(S, how.interpolation),                                                                 \
+   sizeof(int32_t),                                                                                          \
+   "nearest",                                                                                                \
+   "nearest|bilinear",                                                                                       \
+   "how pixels that lie between those of the picture are made"},                                             \
+  {                                                                                                          \
+    "fill", TN_OPT_FLOATS, 0, (uint32_t)offsetof(S, how.fill), sizeof(tn_floats), "0", NULL,                 \
+        "pixels from outside of the picture; one number, or one per channel"                                 \
+  }
+tn_status sampling_check(tn_env *env, const sampling *how, int32_t n, const tn_type *types);
+
+/* From a pixel of the result to its place in the operand, both as x and y from the centre: x' = m[0] x + m[1]
+ * y
+ * + m[2], y' = m[3] x + m[4] y + m[5]. Angles are counter-clockwise, shears per pixel from the left upper
+ * corner. */
+typedef struct affine {
+  double m[6];
+} affine;
+affine affine_rotation(double degrees);
+affine affine_shear(double across, double down, picture p);
+affine affine_shift(double across, double down);
+/* Writes `out` of u8 or f32 from `in`; `places` are p.width numbers, used by the nearest interpolation. */
+void affine_apply(const affine *by, picture p, int is_u8, const void *in, const sampling *how,
+                  int64_t *places, void *out);
+
+/* The brightness of three planes of `area` numbers, as torchvision's rgb_to_grayscale. `out` may be the first
+ * plane. color_sum_gray is the sum of bytes. */
+void color_gray_u8(const uint8_t *in, int64_t area, uint8_t *out);
+void color_gray_f32(const float *in, int64_t area, float *out);
+int64_t color_sum_gray(const uint8_t *in, int64_t area);
 
 #endif

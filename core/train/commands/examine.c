@@ -33,13 +33,31 @@ typedef struct tn_examine_command {
 
 /* ---- which fields ---- */
 
+/* A class number, or a part for each class, as from one_hot. */
+static bool examine_is_label(const tn_field *f) {
+  if (f->role != TN_FIELD_TARGET || f->classes <= 0) return false;
+  if (f->type.dtype == TN_I32) return f->type.rank == 0;
+  return f->type.dtype == TN_F32 && f->type.rank == 1 && f->type.dims[0] == f->classes;
+}
+
+/* The class of a row; -1: it has none. */
+static int64_t examine_truth(const tn_examine_command *e, int32_t slot, int64_t row) {
+  const tn_field *f = tn_loader_field(e->forward.loader, e->label);
+  const void *values = e->forward.fields[slot][e->label];
+  if (f->type.rank == 0) return ((const int32_t *)values)[row];
+  const float *parts = (const float *)values + row * f->classes;
+  int64_t best = 0;
+  for (int64_t i = 1; i < f->classes; i++)
+    if (parts[i] > parts[best]) best = i;
+  return parts[best] > 0 ? best : -1;
+}
+
 static tn_status examine_find_fields(tn_examine_command *e) {
   const tn_loader *loader = e->forward.loader;
   e->label = e->input = -1;
   for (int32_t i = tn_loader_field_count(loader) - 1; i >= 0; i--) {
     const tn_field *f = tn_loader_field(loader, i);
-    bool label = f->role == TN_FIELD_TARGET && f->classes > 0 && f->type.rank == 0 && f->type.dtype == TN_I32;
-    if (label) e->label = i;
+    if (examine_is_label(f)) e->label = i;
     if (f->role == TN_FIELD_INPUT && tn_picture_is(&f->type)) e->input = i;
   }
   const tn_type *row = &e->forward.row;
@@ -92,8 +110,7 @@ static tn_status examine_keep_error(tn_examine_command *e, const examined_error 
 static tn_status examine_sample(tn_examine_command *e, int32_t slot, int64_t row) {
   const tn_forward *f = &e->forward;
   const float *scores = (const float *)tn_forward_output(f, slot) + row * e->scores.classes;
-  examined_error error = {.sample = f->ids[slot][row],
-                          .truth = ((const int32_t *)f->fields[slot][e->label])[row]};
+  examined_error error = {.sample = f->ids[slot][row], .truth = examine_truth(e, slot, row)};
   if (!tn_class_scores_add(&e->scores, scores, error.truth, &error.predicted, &error.log_probability))
     return TN_OK;
   if (error.predicted == error.truth || isnan(error.log_probability)) return TN_OK;

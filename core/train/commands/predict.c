@@ -41,6 +41,7 @@ static tn_status predict_attach(tn_predict_command *p) {
                                .n_files = arrays ? 0 : p->options->n_inputs,
                                .transforms = data->transforms,
                                .n_transforms = !arrays || p->inputs.transforms ? data->n_transforms : 0,
+                               .inputs_alone = true,
                                .workers = data->given ? (int32_t)data->section.workers : 0,
                                .where = arrays ? NULL : data->where};
   return tn_forward_attach(&p->forward, &options, p->inputs.paths[0]);

@@ -75,13 +75,30 @@ static void pictures_do_not_depend_on_the_number_of_workers(void **state) {
       {.transform = &random_crop_transform,
        .options = options_of(&random_crop_transform.item, PAIRS("size", "28", "padding", "2"))},
       {.transform = &random_flip_transform, .options = options_of(&random_flip_transform.item, PAIRS(NULL))},
+      {.transform = &color_jitter_transform,
+       .options = options_of(&color_jitter_transform.item, PAIRS("brightness", "0.4", "contrast", "0.4"))},
+      {.transform = &rand_augment_transform,
+       .options = options_of(&rand_augment_transform.item, PAIRS(NULL))},
+      {.transform = &trivial_augment_transform,
+       .options = options_of(&trivial_augment_transform.item, PAIRS(NULL))},
+      {.transform = &grayscale_transform,
+       .options = options_of(&grayscale_transform.item, PAIRS("num_output_channels", "3"))},
+      {.transform = &random_grayscale_transform,
+       .options = options_of(&random_grayscale_transform.item, PAIRS("p", "0.5"))},
+      {.transform = &grayscale_transform, .options = options_of(&grayscale_transform.item, PAIRS(NULL))},
+      {.transform = &random_rotation_transform,
+       .options = options_of(&random_rotation_transform.item, PAIRS("degrees", "20"))},
+      {.transform = &gaussian_blur_transform,
+       .options = options_of(&gaussian_blur_transform.item, PAIRS(NULL))},
       {.transform = &random_resized_crop_transform,
        .options = options_of(&random_resized_crop_transform.item, PAIRS("size", "28"))},
       {.transform = &normalize_transform,
-       .options = options_of(&normalize_transform.item, PAIRS("mean", "0.1", "std", "0.3"))}};
+       .options = options_of(&normalize_transform.item, PAIRS("mean", "0.1", "std", "0.3"))},
+      {.transform = &random_erasing_transform,
+       .options = options_of(&random_erasing_transform.item, PAIRS("noise", "yes"))}};
   uint64_t whole = 0, second = 0, part = 0;
   for (int i = 0; i < 3; i++) {
-    tn_loader *loader = make(uses, 4, workers[i]);
+    tn_loader *loader = make(uses, sizeof uses / sizeof *uses, workers[i]);
     uint64_t w = hash_epoch(loader, 0, 0), s = hash_epoch(loader, 1, 0), p = hash_epoch(loader, 1, 7);
     if (i == 0) whole = w, second = s, part = p;
     assert_true(w == whole && s == second && p == part);

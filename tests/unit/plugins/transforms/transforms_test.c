@@ -9,85 +9,9 @@
 
 #include <cmocka.h>
 
-#include "core/config/options/options.h"
-#include "core/plugin/handles.h"
 #include "tests/support/test_env.h"
 #include "tests/unit/plugins/transforms/goldens.h"
-#include "plugins/transforms/transforms.h"
-
-enum { HIGH = 7, WIDE = 10, PLANE = HIGH * WIDE, MOST = 3 * 64 * 64 };
-
-static tn_error_record record;
-static tn_env env;
-static tn_arena arena;
-static uint8_t bytes[3 * PLANE];
-static float floats[3 * PLANE];
-static union {
-  uint8_t u8[4 * MOST];
-  float f32[MOST];
-} out;
-
-/* The scratch memory of a worker, reused by the transforms of a test. */
-static tn_scratch scratch;
-
-/* The picture of goldens.py. */
-static int start(void **state) {
-  (void)state;
-  tn_error_record_init_root(&env, &record, &tn_host_api);
-  arena = tn_arena_new(&env);
-  for (int k = 0; k < 3; k++)
-    for (int i = 0; i < PLANE; i++) bytes[k * PLANE + i] = (uint8_t)((i * 37 + i * i * 11 + k * 101) % 256);
-  for (int i = 0; i < 3 * PLANE; i++) floats[i] = (float)bytes[i] / 255.0f;
-  return 0;
-}
-
-static int stop(void **state) {
-  (void)state;
-  tn_release(&env, scratch.memory);
-  scratch = (tn_scratch){NULL, 0};
-  tn_arena_free(&arena);
-  return 0;
-}
-
-/* Options from "name", "value" pairs, ended by NULL. */
-static const void *options_of(const tn_transform *t, const char *const *pairs) {
-  tn_options options;
-  if (tn_options_start(&env, &arena, &t->item, &options) != TN_OK) fail_msg("%s", tn_error_text(&env));
-  for (; *pairs != NULL; pairs += 2)
-    if (tn_options_set_text(&env, &options, pairs[0], pairs[1]) != TN_OK) fail_msg("%s", tn_error_text(&env));
-  if (tn_options_finish(&env, &options) != TN_OK) fail_msg("%s", tn_error_text(&env));
-  return options.data;
-}
-#define PAIRS(...) ((const char *const[]){__VA_ARGS__, NULL})
-#define NO_PAIRS   ((const char *const[]){NULL})
-
-static const tn_type u8_picture = {TN_U8, 3, {3, HIGH, WIDE}}, f32_picture = {TN_F32, 3, {3, HIGH, WIDE}};
-
-/* Runs a transform on one field into `out`; returns the result's type. */
-static tn_type run(const tn_transform *t, const char *const *pairs, const tn_type *type, const void *in,
-                   uint64_t key) {
-  const void *options = options_of(t, pairs);
-  tn_type result = *type;
-  if (t->infer(&env, options, 1, type, &result) != TN_OK) fail_msg("%s", tn_error_text(&env));
-  assert_true(tn_type_bytes(&result) <= sizeof(out));
-  tn_transform_call call = {.env = env,
-                            .struct_size = sizeof call,
-                            .n = 1,
-                            .in_type = type,
-                            .out_type = &result,
-                            .in = &in,
-                            .key = key,
-                            .scratch = &scratch};
-  call.out = (void *const[]){&out};
-  if (t->apply(&call, options) != TN_OK) fail_msg("%s", tn_error_text(&env));
-  return result;
-}
-
-static void refuses(const tn_transform *t, const char *const *pairs, const tn_type *type, const char *text) {
-  tn_type result = *type;
-  assert_int_equal(t->infer(&env, options_of(t, pairs), 1, type, &result), TN_EINVAL);
-  if (strstr(tn_error_text(&env), text) == NULL) fail_msg("'%s' lacks '%s'", tn_error_text(&env), text);
-}
+#include "tests/unit/plugins/transforms/rig.h"
 
 static void close_to(const float *expected, int64_t count, float tolerance) {
   for (int64_t i = 0; i < count; i++)
@@ -97,15 +21,15 @@ static void close_to(const float *expected, int64_t count, float tolerance) {
 
 static void resize_of_bytes_has_the_bits_of_pillow(void **state) {
   (void)state;
-#define CASE(H, W)                                                                                           \
+#define SIZED(H, W)                                                                                          \
   run(&resize_transform, PAIRS("size", "[" #H ", " #W "]"), &u8_picture, bytes, 0);                          \
   assert_memory_equal(out.u8, resized_u8_##H##x##W, sizeof(resized_u8_##H##x##W))
-  CASE(3, 4);
-  CASE(9, 13);
-  CASE(7, 5);
-  CASE(14, 10);
-  CASE(1, 1);
-#undef CASE
+  SIZED(3, 4);
+  SIZED(9, 13);
+  SIZED(7, 5);
+  SIZED(14, 10);
+  SIZED(1, 1);
+#undef SIZED
 }
 
 /* The weights of one result as in Pillow: in double, rounded to 22 bits. */
@@ -164,15 +88,15 @@ static void resize_of_any_size_has_the_bits_of_the_plain_sums(void **state) {
 
 static void resize_of_floats_agrees_with_torch(void **state) {
   (void)state;
-#define CASE(H, W)                                                                                           \
+#define SIZED(H, W)                                                                                          \
   run(&resize_transform, PAIRS("size", "[" #H ", " #W "]"), &f32_picture, floats, 0);                        \
   close_to(resized_f32_##H##x##W, sizeof(resized_f32_##H##x##W) / sizeof(float), 1e-6f)
-  CASE(3, 4);
-  CASE(9, 13);
-  CASE(7, 5);
-  CASE(14, 10);
-  CASE(1, 1);
-#undef CASE
+  SIZED(3, 4);
+  SIZED(9, 13);
+  SIZED(7, 5);
+  SIZED(14, 10);
+  SIZED(1, 1);
+#undef SIZED
 }
 
 static void resize_to_the_same_size_changes_nothing(void **state) {
@@ -415,8 +339,6 @@ static void refused_memory_is_survived(void **state) {
   tn_release(&env, own.memory);
   assert_memory_equal(out.u8, resized_u8_3x4, sizeof(resized_u8_3x4));
 }
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, start, stop)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
