@@ -232,32 +232,30 @@ static const checkpoint_action checkpoint_actions[] = {
     {"convert", 2, checkpoint_convert, checkpoint_print_conversion, checkpoint_done}};
 enum { CHECKPOINT_ACTIONS = sizeof checkpoint_actions / sizeof *checkpoint_actions };
 
-static const checkpoint_action *checkpoint_find_action(const char *word) {
+static const checkpoint_action *checkpoint_find_action(const cli_args *args) {
+  const char *word = args->words[0];
   const char *names[CHECKPOINT_ACTIONS];
   for (int i = 0; i < CHECKPOINT_ACTIONS; i++) {
     names[i] = checkpoint_actions[i].word;
     if (strcmp(word, names[i]) == 0) return &checkpoint_actions[i];
   }
   const char *nearest = nearest_word(word, names, CHECKPOINT_ACTIONS);
-  fprintf(stderr, "tenon checkpoint: expected ls, show, verify, diff or convert, not '%s'%s%s%s\n", word,
-          nearest ? ", did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+  cli_refuse(args, CLI_USAGE, "expected ls, show, verify, diff or convert, not '%s'%s%s%s", word,
+             nearest ? ", did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
   return NULL;
 }
 
 static int checkpoint_check_words(const checkpoint_action *action, const cli_args *args) {
   int32_t dtype;
-  if (args->n_words != 1 + action->n_paths) {
-    fprintf(stderr, "tenon checkpoint %s: expected %s, found %d\n", action->word,
-            action->n_paths == 1 ? "one path" : "two paths", args->n_words - 1);
-    return CLI_USAGE;
-  }
+  if (args->n_words != 1 + action->n_paths)
+    return cli_refuse(args, CLI_USAGE, "%s: expected %s, found %d", action->word,
+                      action->n_paths == 1 ? "one path" : "two paths", args->n_words - 1);
   if (checkpoint_find_dtype(args->dtype, &dtype)) return CLI_OK;
-  fprintf(stderr, "tenon checkpoint: --dtype: expected f16, bf16, f32 or f64, not '%s'\n", args->dtype);
-  return CLI_USAGE;
+  return cli_refuse(args, CLI_USAGE, "--dtype: expected f16, bf16, f32 or f64, not '%s'", args->dtype);
 }
 
 static int checkpoint_command_run(tn_context *context, const cli_args *args) {
-  const checkpoint_action *action = checkpoint_find_action(args->words[0]);
+  const checkpoint_action *action = checkpoint_find_action(args);
   char *text = NULL;
   if (action == NULL) return CLI_USAGE;
   int code = checkpoint_check_words(action, args);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -15,18 +16,12 @@
 
 #include "tools/nearest.h"
 
-typedef struct cli_option {
-  const char *name, *value, *doc; /* value NULL: a flag */
-  unsigned bit;                   /* 0: every command takes it */
-  int key;                        /* a letter, or one of the numbers below */
-} cli_option;
-
 enum { KEY_STATS = 256, KEY_OPTIMIZER, KEY_DTYPE };
 
 static const cli_option options[] = {
     {"set", "section.key=value", "override a key of the configuration", CLI_SET, 's'},
     {"resume", "auto|FOLDER", "resume an earlier run", CLI_RESUME, 'r'},
-    {"output", "PATH", "folder for run folders; predict, report: the file to write", CLI_OUTPUT, 'o'},
+    {"output", "PATH", "folder for run folders; predict, report, init: the file to write", CLI_OUTPUT, 'o'},
     {"weights", "PATH", "parameters: a safetensors file, a run folder, or the folder of a checkpoint",
      CLI_WEIGHTS, 'w'},
     {"input", "[NAME=]PATH", "a picture, a folder of them, or a .npy file; may be repeated", CLI_INPUT, 'i'},
@@ -73,40 +68,58 @@ static const cli_option options[] = {
 };
 enum { N_OPTIONS = sizeof options / sizeof *options };
 
+const cli_exit cli_exits[] = {
+    {CLI_OK, "done"},
+    {CLI_USAGE, "a wrong command line: command, option, number of arguments"},
+    {CLI_DIFFERS, "compare, checkpoint diff: the two differ"},
+    {CLI_DATA, "a wrong configuration, input file or checkpoint"},
+    {CLI_UNAVAILABLE, "a device, plugin, kernel or memory is missing; the run folder is in use"},
+    {CLI_INTERNAL, "a bug of Tenon; failed conformance"},
+    {CLI_IO, "a file cannot be read or written, also stdout"},
+    {CLI_STOPPED, "stopped by a signal, and saved"},
+    {CLI_NONFINITE, "the loss is not finite"},
+    {CLI_COMM, "a rank or a collective failed"},
+    {0, NULL}};
+
+const cli_option *cli_next_option(const cli_command *command, const cli_option *before) {
+  for (const cli_option *o = before ? before + 1 : options; o < options + N_OPTIONS; o++)
+    if (o->bit == 0 || (command->options & o->bit) != 0) return o;
+  return NULL;
+}
+
+char cli_option_letter(const cli_option *option) {
+  return !option->bit && !option->value ? (char)option->key : '\0';
+}
+
 void cli_help(const cli_command *command, FILE *to) {
   fprintf(to, "usage: tenon %s%s%s [option]...\n%s.\n\n", command->name, *command->words ? " " : "",
           command->words, command->doc);
-  for (int i = 0; i < N_OPTIONS; i++) {
-    char left[48];
-    if (options[i].bit && !(command->options & options[i].bit)) continue;
-    char letter[8] = "";
-    if (!options[i].bit && !options[i].value) snprintf(letter, sizeof letter, "-%c, ", options[i].key);
-    snprintf(left, sizeof left, "%s--%s%s%s", letter, options[i].name, options[i].value ? " " : "",
-             options[i].value ? options[i].value : "");
-    fprintf(to, "  %-28s %s\n", left, options[i].doc);
+  for (const cli_option *o = NULL; (o = cli_next_option(command, o)) != NULL;) {
+    char left[48], letter[8] = "";
+    if (cli_option_letter(o)) snprintf(letter, sizeof letter, "-%c, ", cli_option_letter(o));
+    snprintf(left, sizeof left, "%s--%s%s%s", letter, o->name, o->value ? " " : "", o->value ? o->value : "");
+    fprintf(to, "  %-28s %s\n", left, o->doc);
   }
 }
 
-static int cli_usage(const cli_command *command, const char *text, const char *what) {
-  fprintf(stderr, "tenon %s: %s%s%s%s; see `tenon %s --help`\n", command->name, text, what ? " '" : "",
-          what ? what : "", what ? "'" : "", command->name);
-  return CLI_USAGE;
+static int cli_usage(const cli_args *args, const char *text, const char *what) {
+  return cli_refuse(args, CLI_USAGE, "%s%s%s%s; see `tenon %s --help`", text, what ? " '" : "",
+                    what ? what : "", what ? "'" : "", args->command);
 }
 
 /* "unknown option '--weigths', did you mean '--weights'?" */
-static int cli_unknown_option(const cli_command *command, const char *given) {
+static int cli_unknown_option(const cli_command *command, const cli_args *args, const char *given) {
   const char *names[N_OPTIONS];
   int n = 0;
-  for (int i = 0; i < N_OPTIONS; i++)
-    if (!options[i].bit || (command->options & options[i].bit)) names[n++] = options[i].name;
+  for (const cli_option *o = NULL; (o = cli_next_option(command, o)) != NULL;) names[n++] = o->name;
   size_t length = strcspn(given, "=");
   char word[64], text[128];
   snprintf(word, sizeof word, "%.*s", (int)length, given + strspn(given, "-"));
   const char *nearest = nearest_word(word, names, n);
   if (nearest == NULL || strcmp(nearest, word) == 0)
-    return cli_usage(command, "unknown option or missing value:", given);
+    return cli_usage(args, "unknown option or missing value:", given);
   snprintf(text, sizeof text, "unknown option; did you mean --%s, not", nearest);
-  return cli_usage(command, text, given);
+  return cli_usage(args, text, given);
 }
 
 static bool cli_is_number(const char *text, long long least, long long *value) {
@@ -116,32 +129,32 @@ static bool cli_is_number(const char *text, long long least, long long *value) {
   return end != text && !*end && !errno && *value >= least && *value <= 1000000000;
 }
 
-static int cli_read_number(const cli_command *command, const char *text, long long *value) {
-  return cli_is_number(text, 1, value) ? CLI_OK : cli_usage(command, "expected a number from 1, not", text);
+static int cli_read_number(const cli_args *args, const char *text, long long *value) {
+  return cli_is_number(text, 1, value) ? CLI_OK : cli_usage(args, "expected a number from 1, not", text);
 }
 
-static int cli_read_index(const cli_command *command, const char *text, long long *value) {
-  return cli_is_number(text, 0, value) ? CLI_OK : cli_usage(command, "expected a number from 0, not", text);
+static int cli_read_index(const cli_args *args, const char *text, long long *value) {
+  return cli_is_number(text, 0, value) ? CLI_OK : cli_usage(args, "expected a number from 0, not", text);
 }
 
-static int cli_push(const cli_command *command, const char **list, int *n, const char *value) {
-  if (*n == CLI_MAX_LIST) return cli_usage(command, "too many of one option:", value);
+static int cli_push(const cli_args *args, const char **list, int *n, const char *value) {
+  if (*n == CLI_MAX_LIST) return cli_usage(args, "too many of one option:", value);
   list[(*n)++] = value;
   return CLI_OK;
 }
 
-static int cli_override_threads(const cli_command *command, const char *value, cli_args *args) {
+static int cli_override_threads(cli_args *args, const char *value) {
   long long threads = 0;
-  int code = cli_read_number(command, value, &threads);
+  int code = cli_read_number(args, value, &threads);
   if (code != CLI_OK) return code;
   snprintf(args->threads, sizeof args->threads, "run.threads=%lld", threads);
-  return cli_push(command, args->set, &args->n_set, args->threads);
+  return cli_push(args, args->set, &args->n_set, args->threads);
 }
 
-static int cli_apply(const cli_command *command, int key, const char *value, cli_args *args) {
+static int cli_apply(cli_args *args, int key, const char *value) {
   switch (key) {
-  case 's': return cli_push(command, args->set, &args->n_set, value);
-  case 'p': return cli_push(command, args->plugins, &args->n_plugins, value);
+  case 's': return cli_push(args, args->set, &args->n_set, value);
+  case 'p': return cli_push(args, args->plugins, &args->n_plugins, value);
   case 'r': args->resume = value; break;
   case 'o': args->output = value; break;
   case 'w': args->weights = value; break;
@@ -156,17 +169,17 @@ static int cli_apply(const cli_command *command, int key, const char *value, cli
   case 'B': args->backend = value; break;
   case 'c': args->only = value; break;
   case 'u': args->unsupported = value; break;
-  case 'D': return cli_read_number(command, value, &args->draws);
-  case 'N': return cli_read_index(command, value, &args->device);
-  case 'T': return cli_read_number(command, value, &args->timeout);
-  case 'b': return cli_read_number(command, value, &args->batch);
-  case 'n': return cli_read_number(command, value, &args->steps);
-  case 'R': return cli_read_number(command, value, &args->rounds);
-  case 'W': return cli_read_number(command, value, &args->warmup);
-  case 't': return cli_override_threads(command, value, args);
+  case 'D': return cli_read_number(args, value, &args->draws);
+  case 'N': return cli_read_index(args, value, &args->device);
+  case 'T': return cli_read_number(args, value, &args->timeout);
+  case 'b': return cli_read_number(args, value, &args->batch);
+  case 'n': return cli_read_number(args, value, &args->steps);
+  case 'R': return cli_read_number(args, value, &args->rounds);
+  case 'W': return cli_read_number(args, value, &args->warmup);
+  case 't': return cli_override_threads(args, value);
   case 'O': args->ops = true; break;
   case 'A': args->backends = value; break;
-  case 'L': return cli_read_number(command, value, &args->launches);
+  case 'L': return cli_read_number(args, value, &args->launches);
   case 'E': args->repeat = value; break;
   case 'a': args->all = true; break;
   case KEY_STATS: args->stats = true; break;
@@ -181,28 +194,33 @@ static int cli_apply(const cli_command *command, int key, const char *value, cli
   return CLI_OK;
 }
 
+/* --json counts for mistakes that stand before it, too. */
+bool cli_wants_json(int argc, char **argv) {
+  for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+    if (strcmp(argv[i], "--json") == 0) return true;
+  return false;
+}
+
 int cli_parse(const cli_command *command, int argc, char **argv, cli_args *args) {
   struct option table[N_OPTIONS + 1];
   int n = 0, found;
-  memset(args, 0, sizeof *args);
   memset(table, 0, sizeof table);
-  for (int i = 0; i < N_OPTIONS; i++)
-    if (!options[i].bit || (command->options & options[i].bit))
-      table[n++] = (struct option){options[i].name, options[i].value ? required_argument : no_argument, NULL,
-                                   options[i].key};
+  args->command = command->name;
+  args->json = (command->options & CLI_JSON) != 0 && cli_wants_json(argc, argv);
+  for (const cli_option *o = NULL; (o = cli_next_option(command, o)) != NULL;)
+    table[n++] = (struct option){o->name, o->value ? required_argument : no_argument, NULL, o->key};
   opterr = 0;
   optind = 1;
   while ((found = getopt_long(argc, argv, "hqv", table, NULL)) != -1) {
-    if (found == '?') return cli_unknown_option(command, argv[optind - 1]);
-    int code = cli_apply(command, found, optarg, args);
+    if (found == '?') return cli_unknown_option(command, args, argv[optind - 1]);
+    int code = cli_apply(args, found, optarg);
     if (code != CLI_OK) return code;
   }
   for (; optind < argc; optind++) {
-    if (args->n_words == command->max_words) return cli_usage(command, "too many arguments:", argv[optind]);
+    if (args->n_words == command->max_words) return cli_usage(args, "too many arguments:", argv[optind]);
     args->words[args->n_words++] = argv[optind];
   }
-  if (!args->help && args->n_words < command->min_words)
-    return cli_usage(command, "expected ", command->words);
+  if (!args->help && args->n_words < command->min_words) return cli_usage(args, "expected ", command->words);
   return CLI_OK;
 }
 
@@ -253,16 +271,15 @@ int cli_report(const void *handle, tn_status status) {
 }
 
 /* {"status": "failed", "exit": 65, "reason": "invalid", "errors": ["net.ini:3: ..."]} */
-static void cli_print_failure(const void *handle, tn_status status) {
+static void cli_print_failure(int code, const char *reason, const char *text) {
   json_t *errors = json_array();
-  const char *text = cli_error_text(handle, status);
   for (size_t n; *text != '\0'; text += n + (text[n] == '\n')) {
     n = strcspn(text, "\n");
     json_t *one = json_stringn(text, n);
     json_array_append_new(errors, one ? one : json_string("a message that is not UTF-8"));
   }
-  json_t *json = json_pack("{s:s, s:i, s:s, s:o}", "status", "failed", "exit", cli_exit_code(status),
-                           "reason", tn_status_name(status), "errors", errors);
+  json_t *json =
+      json_pack("{s:s, s:i, s:s, s:o}", "status", "failed", "exit", code, "reason", reason, "errors", errors);
   char *printed = json ? json_dumps(json, JSON_ENSURE_ASCII) : NULL;
   if (printed) printf("%s\n", printed);
   free(printed);
@@ -270,8 +287,28 @@ static void cli_print_failure(const void *handle, tn_status status) {
 }
 
 int cli_fail(const cli_args *args, const void *handle, tn_status status) {
-  if (args->json) cli_print_failure(handle, status);
+  if (args->json)
+    cli_print_failure(cli_exit_code(status), tn_status_name(status), cli_error_text(handle, status));
   return cli_report(handle, status);
+}
+
+/* The name of the status that gives the exit code; "usage": no status does. */
+static const char *cli_reason(int code) {
+  static const tn_status statuses[] = {TN_EINVAL, TN_EIO, TN_EUNAVAILABLE, TN_EINTERNAL};
+  for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
+    if (cli_exit_code(statuses[i]) == code) return tn_status_name(statuses[i]);
+  return "usage";
+}
+
+int cli_refuse(const cli_args *args, int code, const char *format, ...) {
+  char text[8192];
+  va_list list;
+  va_start(list, format);
+  vsnprintf(text, sizeof text, format, list);
+  va_end(list);
+  if (args->json) cli_print_failure(code, cli_reason(code), text);
+  fprintf(stderr, "tenon%s%s: %s\n", args->command ? " " : "", args->command ? args->command : "", text);
+  return code;
 }
 
 const char *cli_text(const json_t *json, const char *key) {

@@ -29,7 +29,9 @@ enum { CLI_MAX_LIST = 64, CLI_MAX_WORDS = 32 };
 
 /* All options of all commands. */
 typedef struct cli_args {
-  const char *words[CLI_MAX_WORDS]; /* positional */
+  const char *command;                       /* its name; NULL: none was found */
+  const struct cli_command *const *commands; /* all of them, ended by NULL */
+  const char *words[CLI_MAX_WORDS];          /* positional */
   int n_words;
   const char *set[CLI_MAX_LIST];
   int n_set;
@@ -71,17 +73,43 @@ typedef struct cli_command {
   int min_words, max_words;
   unsigned options;
   int (*run)(tn_context *context, const cli_args *args);
+  bool alone; /* needs no context: it gets NULL */
 } cli_command;
 
-/* Parses the arguments behind the command's name. Returns CLI_OK, or CLI_USAGE with a line on stderr. */
+/* An option, as --help, the completions and the manual page show it. */
+typedef struct cli_option {
+  const char *name, *value, *doc; /* value NULL: a flag */
+  unsigned bit;                   /* 0: every command takes it */
+  int key;                        /* a letter, or a number from 256 on */
+} cli_option;
+/* The options of a command: the one behind `before` (NULL: the first); NULL: there are no more. */
+const cli_option *cli_next_option(const cli_command *command, const cli_option *before);
+/* The letter of an option, as in -h; '\0': it has none. */
+char cli_option_letter(const cli_option *option);
+
+/* The exit codes with their meanings, ended by a text that is NULL. */
+typedef struct cli_exit {
+  int code;
+  const char *text;
+} cli_exit;
+extern const cli_exit cli_exits[];
+
+/* Parses the arguments behind the command's name into args, whose other members are zero or set. Returns
+ * CLI_OK, or CLI_USAGE as cli_refuse. */
 int cli_parse(const cli_command *command, int argc, char **argv, cli_args *args);
 void cli_help(const cli_command *command, FILE *to);
+
+/* Whether --json is among the arguments. */
+bool cli_wants_json(int argc, char **argv);
 
 /* Prints the line "device" of a result with "memory": the device's memory by its use. */
 void cli_print_memory(const json_t *result);
 
 /* Opens the context with the log on stderr, and loads the plugins of the arguments. */
 int cli_open(const cli_args *args, tn_context **context);
+/* Reports what the command itself found to be wrong as "tenon COMMAND: text" on stderr, and with --json also
+ * as JSON on stdout, and returns the exit code. */
+int cli_refuse(const cli_args *args, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Prints the message of `handle` to stderr, a line for each mistake, and returns the exit code of the status.
  */
 int cli_report(const void *handle, tn_status status);
@@ -104,6 +132,7 @@ int cli_open_run_or_folder(tn_context *context, const cli_args *args, tn_run **r
 
 extern const cli_command command_train, command_eval, command_predict, command_bench, command_plan,
     command_compare, command_inspect, command_config, command_doctor, command_index, command_conformance,
-    command_checkpoint, command_runs, command_report;
+    command_checkpoint, command_runs, command_report, command_new_plugin, command_init, command_completion,
+    command_man;
 
 #endif

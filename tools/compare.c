@@ -13,25 +13,25 @@ typedef struct compare_names {
   const char *name[2]; /* of text: the reference, and the backend that is tested */
 } compare_names;
 
-static int compare_usage(const char *text, const char *what) {
-  fprintf(stderr, "tenon compare: %s '%s'; see `tenon compare --help`\n", text, what);
-  return CLI_USAGE;
+static int compare_usage(const cli_args *args, const char *text, const char *what) {
+  return cli_refuse(args, CLI_USAGE, "%s '%s'; see `tenon compare --help`", text, what);
 }
 
 static int compare_read_names(const cli_args *args, compare_names *names) {
   const char *given = args->backends;
-  if (given == NULL) return compare_usage("which backends? Expected --backends A,B for", args->words[0]);
+  if (given == NULL)
+    return compare_usage(args, "which backends? Expected --backends A,B for", args->words[0]);
   const char *comma = strchr(given, ',');
   if (comma == NULL || comma == given || comma[1] == '\0' || strchr(comma + 1, ',') != NULL ||
       strlen(given) >= sizeof names->text)
-    return compare_usage("--backends: expected two names, the trusted one first, as in cpu,onednn, not",
+    return compare_usage(args, "--backends: expected two names, the trusted one first, as in cpu,onednn, not",
                          given);
   snprintf(names->text, sizeof names->text, "%s", given);
   names->text[comma - given] = '\0';
   names->name[0] = names->text;
   names->name[1] = names->text + (comma - given) + 1;
   if (strcmp(names->name[0], names->name[1]) == 0)
-    return compare_usage("--backends: a backend cannot be compared with itself:", given);
+    return compare_usage(args, "--backends: a backend cannot be compared with itself:", given);
   return CLI_OK;
 }
 
@@ -40,7 +40,7 @@ static int compare_open_run(tn_context *context, const cli_args *args, const cha
   cli_args with = *args;
   char use[300];
   snprintf(use, sizeof use, "backend.use=%s", backend);
-  if (with.n_set == CLI_MAX_LIST) return compare_usage("too many of one option:", "--set");
+  if (with.n_set == CLI_MAX_LIST) return compare_usage(args, "too many of one option:", "--set");
   with.set[with.n_set++] = use;
   return cli_open_run(context, &with, run);
 }

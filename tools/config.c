@@ -6,9 +6,8 @@
 #include "tools/cli.h"
 #include "tenon/inspect.h"
 
-static int config_usage(void) {
-  fprintf(stderr, "tenon config: expected check FILE.ini, show FILE.ini or explain KEY\n");
-  return CLI_USAGE;
+static int config_usage(const cli_args *args) {
+  return cli_refuse(args, CLI_USAGE, "expected check FILE.ini, show FILE.ini or explain KEY");
 }
 
 /* Checks a configuration as far as possible without data and device memory, by planning it. */
@@ -67,7 +66,7 @@ static int config_run(tn_context *context, const cli_args *args) {
   rest.words[0] = args->words[1];
   rest.n_words = 1;
   if (strcmp(what, "explain") == 0) return config_explain(context, &rest);
-  if (strcmp(what, "check") != 0 && strcmp(what, "show") != 0) return config_usage();
+  if (strcmp(what, "check") != 0 && strcmp(what, "show") != 0) return config_usage(args);
   int code = cli_open_run(context, &rest, &run);
   if (code != CLI_OK) return code;
   code = strcmp(what, "check") == 0 ? config_check(run, &rest) : config_show(run, &rest);

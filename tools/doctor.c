@@ -63,7 +63,8 @@ static void doctor_print(const json_t *json) {
 }
 
 /* Prints device 0 of the backend, or of the first backend that has a device where none is named. */
-static int doctor_print_device_json(const json_t *json, const char *wanted) {
+static int doctor_print_device_json(const cli_args *args, const json_t *json) {
+  const char *wanted = args->n_words ? args->words[0] : NULL;
   const json_t *backends = json_object_get(json, "backends");
   for (size_t i = 0; i < json_array_size(backends); i++) {
     const json_t *backend = json_array_get(backends, i);
@@ -76,9 +77,8 @@ static int doctor_print_device_json(const json_t *json, const char *wanted) {
     free(text);
     return CLI_OK;
   }
-  fprintf(stderr, "tenon doctor: backend '%s' has no device here; `tenon doctor` lists them\n",
-          wanted ? wanted : "any");
-  return CLI_UNAVAILABLE;
+  return cli_refuse(args, CLI_UNAVAILABLE, "backend '%s' has no device here; `tenon doctor` lists them",
+                    wanted ? wanted : "any");
 }
 
 static int doctor_run(tn_context *context, const cli_args *args) {
@@ -88,7 +88,7 @@ static int doctor_run(tn_context *context, const cli_args *args) {
   json_t *json = json_loads(text, 0, NULL);
   int code = CLI_OK;
   if (args->device_json)
-    code = doctor_print_device_json(json, args->n_words ? args->words[0] : NULL);
+    code = doctor_print_device_json(args, json);
   else if (args->json)
     printf("%s\n", text);
   else

@@ -9,18 +9,35 @@
 #include "tools/cli.h"
 #include "tools/nearest.h"
 
-static const cli_command *const commands[] = {
-    &command_train,       &command_eval,       &command_predict, &command_bench,  &command_plan,
-    &command_compare,     &command_inspect,    &command_config,  &command_doctor, &command_index,
-    &command_conformance, &command_checkpoint, &command_runs,    &command_report};
-enum { N_COMMANDS = sizeof commands / sizeof *commands };
+/* In the order of the overview; ended by NULL. */
+static const cli_command *const commands[] = {&command_train,
+                                              &command_eval,
+                                              &command_predict,
+                                              &command_bench,
+                                              &command_plan,
+                                              &command_compare,
+                                              &command_runs,
+                                              &command_report,
+                                              &command_checkpoint,
+                                              &command_init,
+                                              &command_new_plugin,
+                                              &command_inspect,
+                                              &command_config,
+                                              &command_doctor,
+                                              &command_index,
+                                              &command_conformance,
+                                              &command_completion,
+                                              &command_man,
+                                              NULL};
+enum { N_COMMANDS = sizeof commands / sizeof *commands - 1 };
 
 static int main_print_overview(FILE *to) {
   fprintf(to,
           "tenon %s: deep learning from one INI file\n\nusage: tenon COMMAND [argument]... [option]...\n\n",
           tn_version());
-  for (int i = 0; i < N_COMMANDS; i++) fprintf(to, "  %-11s %s\n", commands[i]->name, commands[i]->doc);
-  fprintf(to, "\n`tenon COMMAND --help` explains one; -V prints the version.\n");
+  for (int i = 0; i < N_COMMANDS; i++) fprintf(to, "  %-12s %s\n", commands[i]->name, commands[i]->doc);
+  fprintf(to, "\n`tenon COMMAND --help` explains one; -V prints the version.\n\nexit codes:\n");
+  for (const cli_exit *e = cli_exits; e->text; e++) fprintf(to, "  %3d  %s\n", e->code, e->text);
   return to == stdout ? CLI_OK : CLI_USAGE;
 }
 
@@ -45,7 +62,7 @@ static int main_close_stdout(int code) {
 }
 
 static int main_run_command(const cli_command *command, int argc, char **argv) {
-  cli_args args;
+  cli_args args = {.commands = commands};
   tn_context *context = NULL;
   int code = cli_parse(command, argc, argv, &args);
   if (code != CLI_OK) return code;
@@ -53,6 +70,7 @@ static int main_run_command(const cli_command *command, int argc, char **argv) {
     cli_help(command, stdout);
     return CLI_OK;
   }
+  if (command->alone) return command->run(NULL, &args);
   code = cli_open(&args, &context);
   if (code == CLI_OK) code = command->run(context, &args);
   tn_context_close(context);
@@ -70,31 +88,44 @@ static bool main_is(const char *word, const char *a, const char *b, const char *
   return strcmp(word, a) == 0 || strcmp(word, b) == 0 || strcmp(word, c) == 0;
 }
 
-static int main_unknown_command(const char *word) {
-  const char *names[N_COMMANDS];
+static int main_unknown_command(int argc, char **argv) {
+  cli_args args = {.json = cli_wants_json(argc, argv)};
+  const char *names[N_COMMANDS], *word = argv[0];
   for (int i = 0; i < N_COMMANDS; i++) names[i] = commands[i]->name;
   const char *nearest = nearest_word(word, names, N_COMMANDS);
   size_t n = strlen(word);
   if (nearest)
-    fprintf(stderr, "tenon: there is no command '%s', did you mean `tenon %s`?\n", word, nearest);
-  else if (n > 4 && strcmp(word + n - 4, ".ini") == 0)
-    fprintf(stderr, "tenon: '%s' is no command; write `tenon train %s`, or another of `tenon --help`\n", word,
-            word);
-  else
-    fprintf(stderr, "tenon: there is no command '%s'; `tenon --help` lists them\n", word);
-  return CLI_USAGE;
+    return cli_refuse(&args, CLI_USAGE, "there is no command '%s', did you mean `tenon %s`?", word, nearest);
+  if (n > 4 && strcmp(word + n - 4, ".ini") == 0)
+    return cli_refuse(&args, CLI_USAGE,
+                      "'%s' is no command; write `tenon train %s`, or another of `tenon --help`", word, word);
+  return cli_refuse(&args, CLI_USAGE, "there is no command '%s'; `tenon --help` lists them", word);
+}
+
+static const cli_command *main_find_command(const char *name) {
+  for (int i = 0; i < N_COMMANDS; i++)
+    if (strcmp(name, commands[i]->name) == 0) return commands[i];
+  return NULL;
+}
+
+/* `tenon help train` is `tenon train --help`. */
+static int main_help(int argc, char **argv) {
+  const cli_command *command = main_find_command(argv[0]);
+  if (command == NULL) return main_unknown_command(argc, argv);
+  cli_help(command, stdout);
+  return CLI_OK;
 }
 
 static int main_dispatch(int argc, char **argv) {
   if (argc < 2) return main_print_overview(stderr);
+  if (strcmp(argv[1], "help") == 0 && argc == 3) return main_help(1, argv + 2);
   if (main_is(argv[1], "--help", "-h", "help")) return main_print_overview(stdout);
   if (main_is(argv[1], "--version", "-V", "version")) {
     printf("tenon %s\n", tn_version());
     return CLI_OK;
   }
-  for (int i = 0; i < N_COMMANDS; i++)
-    if (strcmp(argv[1], commands[i]->name) == 0) return main_run_command(commands[i], argc - 1, argv + 1);
-  return main_unknown_command(argv[1]);
+  const cli_command *command = main_find_command(argv[1]);
+  return command ? main_run_command(command, argc - 1, argv + 1) : main_unknown_command(argc - 1, argv + 1);
 }
 
 int main(int argc, char **argv) {

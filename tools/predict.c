@@ -74,10 +74,8 @@ static void predict_print(const cli_args *args, const char *text) {
 static int predict_command_run(tn_context *context, const cli_args *args) {
   tn_run *run = NULL;
   char *json = NULL;
-  if (args->n_inputs == 0) {
-    fprintf(stderr, "tenon predict: expected --input PATH: a picture, a folder of them, or a .npy file\n");
-    return CLI_USAGE;
-  }
+  if (args->n_inputs == 0)
+    return cli_refuse(args, CLI_USAGE, "expected --input PATH: a picture, a folder of them, or a .npy file");
   cli_args of_run = *args;
   of_run.output = NULL; /* names the .npy file, not the folder of runs */
   int code = cli_open_run_or_folder(context, &of_run, &run);

@@ -64,10 +64,7 @@ static int bench_run(tn_context *context, const cli_args *args) {
   tn_run *run = NULL;
   char *json = NULL;
   int32_t mode = bench_find_mode(args->mode);
-  if (mode < 0) {
-    fprintf(stderr, "tenon bench: --mode %s, expected train, infer or load\n", args->mode);
-    return CLI_USAGE;
-  }
+  if (mode < 0) return cli_refuse(args, CLI_USAGE, "--mode %s, expected train, infer or load", args->mode);
   tn_bench_options options = {.struct_size = sizeof options,
                               .mode = mode,
                               .batch = args->batch,

@@ -1,4 +1,4 @@
-/* A source: points of two rings, one class each. `[data] source = rings`. */
+/* A source: points on two circles, one class each. `[data] source = rings`. */
 #include <math.h>
 
 #include <tenon/plugin/source.h>
@@ -9,7 +9,7 @@ struct rings {
 };
 static const tn_option options[] = {
     TN_OPT(struct rings, count, TN_OPT_INT, "1024", ">= 1", "points in an epoch"),
-    TN_OPT(struct rings, noise, TN_OPT_FLOAT, "0.1", ">= 0", "width of a ring"), TN_OPT_END};
+    TN_OPT(struct rings, noise, TN_OPT_FLOAT, "0.1", ">= 0", "width of a circle"), TN_OPT_END};
 
 static const tn_field fields[] = {
     {.struct_size = sizeof(tn_field), .name = "point", .type = {TN_F32, 1, {2}}, .role = TN_FIELD_INPUT},
@@ -24,7 +24,7 @@ struct source {
   uint64_t seed;
 };
 
-static tn_status open_rings(tn_env *env, const void *given, int32_t split, uint64_t seed, void **self) {
+static tn_status open_source(tn_env *env, const void *given, int32_t split, uint64_t seed, void **self) {
   struct source *s = tn_new(env, sizeof *s);
   if (!s) return TN_ENOMEM;
   s->options = *(const struct rings *)given;
@@ -32,7 +32,7 @@ static tn_status open_rings(tn_env *env, const void *given, int32_t split, uint6
   *self = s;
   return TN_OK;
 }
-static void close_rings(tn_env *env, void *self) { tn_delete(env, self); }
+static void close_source(tn_env *env, void *self) { tn_delete(env, self); }
 
 static tn_status describe(tn_env *env, void *self, tn_description *d) {
   (void)env;
@@ -57,9 +57,9 @@ static tn_status read_point(tn_sample *sample, void *self) {
 }
 
 static const tn_source rings = {
-    .item = TN_ITEM(tn_source, TN_SOURCE, "rings", "points of two rings", struct rings, options),
-    .open = open_rings,
-    .close = close_rings,
+    .item = TN_ITEM(tn_source, TN_SOURCE, "rings", "points on two circles", struct rings, options),
+    .open = open_source,
+    .close = close_source,
     .describe = describe,
     .read = read_point};
 

@@ -67,11 +67,51 @@ static void failures_are_json_where_results_are(void **state) {
   program_json(65, "inspect nothing_of_this_name");
 }
 
+/* A wrong command line as well, wherever --json stands; a command without --json says so. */
+static void wrong_command_lines_are_json(void **state) {
+  (void)state;
+  static const char *const lines[] = {"train --weigths x.ini",
+                                      "train",
+                                      "config look x.ini",
+                                      "predict x.ini",
+                                      "bench x --mode fast",
+                                      "plan a b",
+                                      "init",
+                                      "runs a b",
+                                      "checkpoint look x",
+                                      "trian x.ini",
+                                      "new-plugin op A",
+                                      "eval x --batch 3"};
+  for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+    const json_t *r = program_json(2, "%s", lines[i]);
+    assert_string_equal(program_text(r, "reason"), "usage");
+    assert_int_equal(program_number(r, "exit"), 2);
+    const char *text = json_string_value(json_array_get(program_member(r, "errors"), 0));
+    assert_non_null(strstr(program_err, text));
+  }
+  assert_int_equal(program_run("index --json x"), 2);
+  says("unknown option");
+  assert_string_equal(program_out, "");
+}
+
+static void help_about_a_command(void **state) {
+  (void)state;
+  assert_int_equal(program_run("help train"), 0);
+  assert_non_null(strstr(program_out, "usage: tenon train"));
+  assert_int_equal(program_run("help trian"), 2);
+  says("did you mean `tenon train`?");
+  assert_int_equal(program_run("--help"), 0);
+  assert_non_null(strstr(program_out, " 75  stopped by a signal, and saved"));
+}
+
 int main(void) {
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, program_open, program_close)
   const struct CMUnitTest tests[] = {IN_FOLDER(a_mistyped_command_gets_a_suggestion),
-                                     IN_FOLDER(a_mistyped_option_gets_a_suggestion), IN_FOLDER(short_options),
+                                     IN_FOLDER(a_mistyped_option_gets_a_suggestion),
+                                     IN_FOLDER(short_options),
                                      IN_FOLDER(explain_knows_the_sections_of_splits_and_groups),
-                                     IN_FOLDER(failures_are_json_where_results_are)};
+                                     IN_FOLDER(failures_are_json_where_results_are),
+                                     IN_FOLDER(wrong_command_lines_are_json),
+                                     IN_FOLDER(help_about_a_command)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

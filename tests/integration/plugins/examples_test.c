@@ -5,9 +5,9 @@
 
 #include "workshop.h"
 
-static const char *const examples[] = {"best_watch",  "bf16_products", "cutout",      "fused_linear",
-                                       "layer_scale", "lion",          "mish",        "plain_backend",
-                                       "poly",        "rings",         "round_table", "swish"};
+static const char *const examples[] = {
+    "best_watch", "bf16_products", "cutout", "fused_linear", "layer_scale", "lion", "log_cosh",
+    "mish",       "plain_backend", "poly",   "rings",        "round_table", "swish"};
 enum { N_EXAMPLES = sizeof(examples) / sizeof(examples[0]) };
 
 /* A net of two layers that tells two rings apart; the activation and one more plugin are open. */
@@ -156,6 +156,16 @@ static void a_layer_refuses_what_it_cannot_do_with_the_line_of_the_model(void **
              "flat.ini:18: layer_scale 'gamma' on (f32[32]): the input has rank 1, expected at least 2"));
 }
 
+/* Near 0 the loss is half of the squared error, so it is lower than that and nearly as low. */
+static void a_loss_trains(void **state) {
+  (void)state;
+  write_net("log_cosh.ini", ", log_cosh.so", "relu\n    fc3: linear(1)\n    reshape([])");
+  workshop_do("sed -i '/fc2/d; /metrics/d' log_cosh.ini");
+  double own = loss_of("log_cosh.ini --set model.loss=log_cosh --set optimizer.lr=0.001");
+  double half = loss_of("log_cosh.ini --set model.loss=mse --set optimizer.lr=0.0005") / 2;
+  assert_true(own > 0.3 * half && own < half);
+}
+
 static void an_optimizer_trains(void **state) {
   (void)state;
   const char arguments[] = "relu.ini --plugin ./lion.so --set optimizer.type=lion --set optimizer.lr=0.01";
@@ -295,6 +305,7 @@ int main(void) {
       cmocka_unit_test(the_plan_lists_who_declined_and_why),
       cmocka_unit_test(a_layer_with_a_parameter_trains),
       cmocka_unit_test(a_layer_refuses_what_it_cannot_do_with_the_line_of_the_model),
+      cmocka_unit_test(a_loss_trains),
       cmocka_unit_test(an_optimizer_trains),
       cmocka_unit_test(a_schedule_lowers_the_rate),
       cmocka_unit_test(a_source_gives_the_same_samples_to_any_number_of_workers),

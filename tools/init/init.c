@@ -1,0 +1,153 @@
+/* tools/init/init.c: `tenon init PATH`: a configuration for a folder of pictures, or for a text. */
+#include "tools/init/init.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <jansson.h>
+
+#include "tools/cli.h"
+#include "tenon/inspect.h"
+
+enum { INIT_NAME = 64 };
+
+typedef struct init_command {
+  char name[INIT_NAME], output[PATH_MAX], path[PATH_MAX]; /* path: as the configuration has it */
+  bool folder, split;
+} init_command;
+
+/* ---- names and paths ---- */
+
+/* The last part of the path, without an ending. Other characters than letters, digits, - and _ become _. */
+static void init_make_name(const char *path, bool folder, char name[INIT_NAME]) {
+  char real[PATH_MAX];
+  const char *whole = realpath(path, real) ? real : path, *slash = strrchr(whole, '/');
+  snprintf(name, INIT_NAME, "%.*s", INIT_NAME - 1, slash ? slash + 1 : whole);
+  char *dot = strrchr(name, '.');
+  if (!folder && dot != NULL && dot != name) *dot = '\0';
+  for (char *at = name; *at; at++)
+    if (!isalnum((unsigned char)*at) && *at != '-' && *at != '_') *at = '_';
+  if (name[0] == '\0') snprintf(name, INIT_NAME, "run");
+}
+
+/* Paths in a configuration are relative to its folder. A path that INI text cannot hold is refused. */
+static int init_make_path(const cli_args *args, const char *output, char path[PATH_MAX]) {
+  char real[PATH_MAX];
+  const char *given = args->words[0];
+  bool beside = strchr(output, '/') == NULL;
+  const char *value = beside ? given : realpath(given, real);
+  if (value == NULL || strlen(value) >= PATH_MAX)
+    return cli_refuse(args, CLI_IO, "%s: cannot be found: %s", given, strerror(errno));
+  if (strpbrk(value, "#;$\n\r\"") != NULL || isspace((unsigned char)value[strlen(value) - 1]))
+    return cli_refuse(
+        args, CLI_DATA,
+        "%s: has a character that a configuration cannot hold (#, ;, $, \", or a blank at the end); give "
+        "another name, or a link to it",
+        given);
+  snprintf(path, PATH_MAX, "%s", value);
+  return CLI_OK;
+}
+
+static int init_prepare(tn_context *context, const cli_args *args, init_command *c) {
+  struct stat info;
+  char *text = NULL;
+  const char *given = args->words[0];
+  if (stat(given, &info) != 0)
+    return cli_refuse(args, CLI_IO, "%s: cannot be found: %s", given, strerror(errno));
+  c->folder = S_ISDIR(info.st_mode);
+  if (!c->folder && !S_ISREG(info.st_mode))
+    return cli_refuse(args, CLI_DATA, "%s: expected a folder of pictures or a text file", given);
+  init_make_name(given, c->folder, c->name);
+  if (args->output)
+    snprintf(c->output, sizeof c->output, "%s", args->output);
+  else
+    snprintf(c->output, sizeof c->output, "%s.ini", c->name);
+  c->split = tn_explain(context, "data.split", &text) == TN_OK;
+  tn_string_free(context, text);
+  return init_make_path(args, c->output, c->path);
+}
+
+/* ---- writing ---- */
+
+static int init_open(const cli_args *args, const init_command *c, FILE **file) {
+  *file = fopen(c->output, "wx");
+  if (*file != NULL) return CLI_OK;
+  if (errno == EEXIST)
+    return cli_refuse(args, CLI_DATA,
+                      "%s: exists, and is not overwritten; remove it, or name another with --output",
+                      c->output);
+  return cli_refuse(args, CLI_IO, "%s: cannot be written: %s", c->output, strerror(errno));
+}
+
+static int init_close(const cli_args *args, const init_command *c, FILE *file) {
+  bool written = !ferror(file);
+  if (fclose(file) == 0 && written) return CLI_OK;
+  return cli_refuse(args, CLI_IO, "%s: cannot be written: %s", c->output, strerror(errno));
+}
+
+static void init_print(const init_command *c, const init_choice *choice, const char *what, long long count,
+                       bool json) {
+  if (json) {
+    json_t *result =
+        json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I}", "file", c->output, "name", c->name, "kind",
+                  c->folder ? "images" : "text", what, (json_int_t)count, "size", (json_int_t)choice->side,
+                  "batch", (json_int_t)choice->batch, "epochs", (json_int_t)choice->epochs);
+    char *text = json_dumps(result, JSON_PRESERVE_ORDER);
+    printf("%s\n", text);
+    free(text);
+    json_decref(result);
+    return;
+  }
+  printf("%s is written: %lld %s, size %lld, batch %lld, %lld epochs; train it:\n  tenon train %s\n",
+         c->output, count, what, choice->side, choice->batch, choice->epochs, c->output);
+}
+
+static int init_from_images(const cli_args *args, const init_command *c) {
+  pictures found;
+  init_choice choice;
+  init_file file = {.name = c->name, .path = c->path};
+  int code = pictures_survey(args, args->words[0], &found);
+  if (code == CLI_OK) code = init_open(args, c, &file.to);
+  if (code != CLI_OK) return code;
+  init_write_images(&file, &found, c->split, &choice);
+  code = init_close(args, c, file.to);
+  if (code == CLI_OK) init_print(c, &choice, "classes", found.train.classes, args->json);
+  if (code == CLI_OK && !found.valid.there && !c->split)
+    fprintf(stderr, "tenon init: %s: has no valid/, val/ or test/, so that nothing is validated\n",
+            args->words[0]);
+  return code;
+}
+
+static int init_from_text(const cli_args *args, const init_command *c) {
+  text_survey found;
+  init_choice choice;
+  init_file file = {.name = c->name, .path = c->path};
+  int code = init_survey_text(args, args->words[0], &found);
+  if (code == CLI_OK) code = init_open(args, c, &file.to);
+  if (code != CLI_OK) return code;
+  init_write_text(&file, &found, &choice);
+  code = init_close(args, c, file.to);
+  if (code == CLI_OK)
+    init_print(c, &choice, found.utf8 ? "characters" : "bytes", found.characters, args->json);
+  return code;
+}
+
+static int init_run(tn_context *context, const cli_args *args) {
+  init_command c = {.split = false};
+  int code = init_prepare(context, args, &c);
+  if (code != CLI_OK) return code;
+  return c.folder ? init_from_images(args, &c) : init_from_text(args, &c);
+}
+
+const cli_command command_init = {
+    .name = "init",
+    .words = "PATH",
+    .doc = "a configuration for a folder of pictures, a folder for each class, or for a text",
+    .min_words = 1,
+    .max_words = 1,
+    .options = CLI_JSON | CLI_OUTPUT,
+    .run = init_run};

@@ -1,0 +1,169 @@
+/* tools/init/pictures.c: lists class folders, and reads the sizes in the headers of PNG and JPEG files. */
+#include "tools/init/pictures.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "tools/cli.h"
+
+enum { PICTURES_PATH = 4096, PICTURES_MOST_EXAMINED = 4096 };
+
+typedef struct pictures_size {
+  long long width, height;
+} pictures_size;
+
+typedef struct pictures_sizes {
+  pictures_size v[PICTURES_MOST_EXAMINED];
+  int n;
+} pictures_sizes;
+
+/* ---- one file ---- */
+
+static long long pictures_number(const unsigned char *bytes, int n) {
+  long long value = 0;
+  for (int i = 0; i < n; i++) value = value * 256 + bytes[i];
+  return value;
+}
+
+static bool pictures_read_png(FILE *file, pictures_size *size) {
+  unsigned char head[16]; /* behind the signature: length, "IHDR", width, height */
+  if (fread(head, 1, sizeof head, file) != sizeof head || memcmp(head + 4, "IHDR", 4) != 0) return false;
+  *size = (pictures_size){pictures_number(head + 8, 4), pictures_number(head + 12, 4)};
+  return true;
+}
+
+/* Segments up to the first frame header, which has the size: markers c0 to cf but for tables (c4, c8, cc). */
+static bool pictures_read_jpeg(FILE *file, pictures_size *size) {
+  unsigned char head[9];
+  while (fread(head, 1, 4, file) == 4 && head[0] == 0xff) {
+    int marker = head[1];
+    long long length = pictures_number(head + 2, 2);
+    bool frame = marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc;
+    if (!frame && (length < 2 || fseek(file, (long)length - 2, SEEK_CUR) != 0)) return false;
+    if (!frame) continue;
+    if (fread(head + 4, 1, 5, file) != 5) return false;
+    *size = (pictures_size){pictures_number(head + 7, 2), pictures_number(head + 5, 2)};
+    return true;
+  }
+  return false;
+}
+
+static bool pictures_read_size(const char *path, pictures_size *size) {
+  static const unsigned char png[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+  unsigned char magic[8];
+  FILE *file = fopen(path, "rb");
+  if (file == NULL) return false;
+  bool read = fread(magic, 1, 2, file) == 2;
+  if (read && magic[0] == 0xff && magic[1] == 0xd8)
+    read = pictures_read_jpeg(file, size);
+  else
+    read = read && fread(magic + 2, 1, 6, file) == 6 && memcmp(magic, png, 8) == 0 &&
+           pictures_read_png(file, size);
+  fclose(file);
+  return read && size->width > 0 && size->height > 0;
+}
+
+/* ---- folders ---- */
+
+static bool pictures_has_suffix(const char *name) {
+  const char *dot = strrchr(name, '.');
+  return name[0] != '.' && dot != NULL &&
+         (strcasecmp(dot, ".jpg") == 0 || strcasecmp(dot, ".jpeg") == 0 || strcasecmp(dot, ".png") == 0);
+}
+
+static bool pictures_is_folder(const char *path) {
+  struct stat info;
+  return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+/* False: the path is too long. */
+static bool pictures_join(char path[PICTURES_PATH], const char *folder, const char *name) {
+  int n = snprintf(path, PICTURES_PATH, "%s/%s", folder, name);
+  return n >= 0 && n < PICTURES_PATH;
+}
+
+/* The pictures of one class; `sizes` NULL: they are only counted. */
+static long long pictures_list_class(const char *path, pictures_sizes *sizes) {
+  DIR *folder = opendir(path);
+  long long count = 0;
+  for (struct dirent *entry; folder != NULL && (entry = readdir(folder));) {
+    char file[PICTURES_PATH];
+    if (!pictures_has_suffix(entry->d_name)) continue;
+    count++;
+    bool wanted = sizes != NULL && sizes->n < PICTURES_MOST_EXAMINED;
+    if (wanted && pictures_join(file, path, entry->d_name))
+      sizes->n += pictures_read_size(file, &sizes->v[sizes->n]);
+  }
+  if (folder != NULL) closedir(folder);
+  return count;
+}
+
+static void pictures_list_part(const char *path, pictures_part *part, pictures_sizes *sizes) {
+  DIR *folder = opendir(path);
+  *part = (pictures_part){.there = folder != NULL};
+  for (struct dirent *entry; folder != NULL && (entry = readdir(folder));) {
+    char name[PICTURES_PATH];
+    if (entry->d_name[0] == '.' || !pictures_join(name, path, entry->d_name) || !pictures_is_folder(name))
+      continue;
+    part->classes++;
+    part->count += pictures_list_class(name, sizes);
+  }
+  if (folder != NULL) closedir(folder);
+}
+
+static void pictures_find_valid(const char *folder, pictures_part *part) {
+  static const char *const names[] = {"valid", "val", "test"};
+  for (int i = 0; i < 3 && !part->there; i++) {
+    char path[PICTURES_PATH];
+    if (pictures_join(path, folder, names[i])) pictures_list_part(path, part, NULL);
+  }
+}
+
+/* ---- the whole ---- */
+
+static long long pictures_shorter(pictures_size size) {
+  return size.width < size.height ? size.width : size.height;
+}
+
+static int pictures_compare(const void *a, const void *b) {
+  long long x = pictures_shorter(*(const pictures_size *)a), y = pictures_shorter(*(const pictures_size *)b);
+  return (x > y) - (x < y);
+}
+
+static void pictures_judge_sizes(pictures_sizes *sizes, pictures *found) {
+  qsort(sizes->v, (size_t)sizes->n, sizeof *sizes->v, pictures_compare);
+  pictures_size middle = sizes->v[sizes->n / 2];
+  found->width = middle.width;
+  found->height = middle.height;
+  found->same = sizes->n == found->train.count;
+  for (int i = 0; i < sizes->n; i++)
+    found->same = found->same && sizes->v[i].width == middle.width && sizes->v[i].height == middle.height;
+}
+
+static int pictures_check(const cli_args *args, const char *folder, const pictures *found, int examined) {
+  if (found->train.classes >= 2 && found->train.count >= 2 && examined > 0) return CLI_OK;
+  return cli_refuse(
+      args, CLI_DATA,
+      "%s: has %lld class folders with %lld pictures, %d of which can be read; expected a folder for "
+      "each class (CLASS/FILE.jpg, .jpeg or .png), at least two, or train/ with such folders",
+      folder, found->train.classes, found->train.count, examined);
+}
+
+int pictures_survey(const cli_args *args, const char *folder, pictures *found) {
+  char train[PICTURES_PATH];
+  pictures_sizes *sizes = calloc(1, sizeof *sizes);
+  if (sizes == NULL) return cli_refuse(args, CLI_UNAVAILABLE, "no memory");
+  *found = (pictures){.parts = false};
+  found->parts = pictures_join(train, folder, "train") && pictures_is_folder(train);
+  pictures_list_part(found->parts ? train : folder, &found->train, sizes);
+  if (found->parts) pictures_find_valid(folder, &found->valid);
+  int code = pictures_check(args, folder, found, sizes->n);
+  if (code == CLI_OK) pictures_judge_sizes(sizes, found);
+  free(sizes);
+  return code;
+}

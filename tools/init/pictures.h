@@ -1,0 +1,23 @@
+/* tools/init/pictures.h: a look at the pictures of a folder, as the source image_folder sees them. */
+#ifndef TENON_TOOLS_INIT_PICTURES_H
+#define TENON_TOOLS_INIT_PICTURES_H
+
+#include "tools/cli.h"
+
+typedef struct pictures_part {
+  bool there;
+  long long classes, count;
+} pictures_part;
+
+typedef struct pictures {
+  pictures_part train, valid; /* a folder without train/ is all for training */
+  bool parts;                 /* the folder has train/ */
+  long long width, height;    /* of the pictures with the middle shorter side */
+  bool same;                  /* all that were examined have this size */
+} pictures;
+
+/* Counts the files in the class folders and reads the sizes of those of the training part, without decoding
+ * them. Returns an exit code. */
+int pictures_survey(const cli_args *args, const char *folder, pictures *found);
+
+#endif
