@@ -88,7 +88,7 @@ static void completion_print_zsh_action(const char *form) {
   completion_list_words(form, words);
   bool files = completion_takes_files(form);
   if (words[0] && files)
-    printf("{_alternative \"words::(%s)\" \"files::_files\"}", words);
+    printf("{_alternative \"words\\:\\:(%s)\" \"files\\:\\:_files\"}", words);
   else if (words[0])
     printf("(%s)", words);
   else
@@ -132,6 +132,13 @@ static void completion_print_zsh(const cli_command *const *commands) {
 
 /* ---- fish ---- */
 
+/* A text in single quotes, with a blank in front. */
+static void completion_print_fish_text(const char *option, const char *text) {
+  printf(" %s '", option);
+  for (; *text; text++) printf(*text == '\'' || *text == '\\' ? "\\%c" : "%c", *text);
+  printf("'\n");
+}
+
 static void completion_print_fish_option(const cli_command *command, const cli_option *o) {
   char words[COMPLETION_WORDS];
   completion_list_words(o->value, words);
@@ -139,9 +146,7 @@ static void completion_print_fish_option(const cli_command *command, const cli_o
   if (cli_option_letter(o)) printf(" -s %c", cli_option_letter(o));
   if (o->value) printf(completion_takes_files(o->value) ? " -r -F" : " -x");
   if (words[0]) printf(" -a '%s'", words);
-  printf(" -d '");
-  for (const char *at = o->doc; *at; at++) printf(*at == '\'' ? "\\%c" : "%c", *at);
-  printf("'\n");
+  completion_print_fish_text("-d", o->doc);
 }
 
 static void completion_print_fish(const cli_command *const *commands) {
@@ -150,7 +155,8 @@ static void completion_print_fish(const cli_command *const *commands) {
     const cli_command *c = commands[i];
     char words[COMPLETION_WORDS];
     completion_list_words(c->words, words);
-    printf("complete -c tenon -n __fish_use_subcommand -a %s -d '%s'\n", c->name, c->doc);
+    printf("complete -c tenon -n __fish_use_subcommand -a %s", c->name);
+    completion_print_fish_text("-d", c->doc);
     if (words[0]) printf("complete -c tenon -n '__fish_seen_subcommand_from %s' -a '%s'\n", c->name, words);
     if (completion_takes_files(c->words))
       printf("complete -c tenon -n '__fish_seen_subcommand_from %s' -F\n", c->name);

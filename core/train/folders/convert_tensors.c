@@ -1,6 +1,7 @@
 /* core/train/folders/convert_tensors.c: tn_convert_tensors. */
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/base/element.h"
 #include "core/base/file.h"
@@ -119,19 +120,34 @@ static tn_status convert_check_names(const conversion *c) {
   return TN_OK;
 }
 
+static tn_status convert_to_array(const conversion *c, const tn_stored_tensor *t, const char *path) {
+  tn_type type = convert_type(c, t);
+  void *data = NULL;
+  tn_status status = convert_tensor(c, t, &data);
+  if (status == TN_OK) status = tn_npy_write(c->handle, path, &type, data);
+  tn_release(c->handle, data);
+  return status;
+}
+
+/* The folder is new, so that it holds nothing but files of this call. */
+static void convert_remove_folder(const conversion *c, const char *const *paths, int32_t n) {
+  for (int32_t i = 0; i < n; i++) (void)unlink(paths[i]);
+  (void)rmdir(c->to);
+}
+
 static tn_status convert_to_folder(conversion *c) {
+  const char **paths = tn_arena_alloc(&c->from.arena, tn_size_mul((size_t)c->n + 1, sizeof *paths));
+  if (paths == NULL) return TN_ENOMEM;
   TN_TRY(convert_check_names(c));
   TN_TRY(tn_folder_make(c->handle, c->to));
-  for (int32_t i = 0; i < c->n; i++) {
-    tn_type type = convert_type(c, c->kept[i]);
-    const char *path = tn_arena_printf(&c->from.arena, "%s/%s.npy", c->to, c->kept[i]->name);
-    void *data = NULL;
-    tn_status status = path ? convert_tensor(c, c->kept[i], &data) : TN_ENOMEM;
-    if (status == TN_OK) status = tn_npy_write(c->handle, path, &type, data);
-    tn_release(c->handle, data);
-    TN_TRY(status);
+  tn_status status = TN_OK;
+  int32_t n = 0;
+  for (; status == TN_OK && n < c->n; n++) {
+    paths[n] = tn_arena_printf(&c->from.arena, "%s/%s.npy", c->to, c->kept[n]->name);
+    status = paths[n] ? convert_to_array(c, c->kept[n], paths[n]) : TN_ENOMEM;
   }
-  return TN_OK;
+  if (status != TN_OK) convert_remove_folder(c, paths, paths[n - 1] ? n : n - 1);
+  return status;
 }
 
 /* ---- the call ---- */

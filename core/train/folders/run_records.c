@@ -4,13 +4,14 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/file.h"
+
+enum { RUN_RECORDS_PIECE = 1 << 16 };
 
 /* ---- checkpoints ---- */
 
@@ -80,34 +81,54 @@ tn_status tn_find_checkpoints(tn_arena *arena, const char *folder, tn_found_chec
 
 /* ---- metrics ---- */
 
-/* The last line may be incomplete while a run writes it; it is skipped. */
-static void run_records_take_line(const char *line, ssize_t n, char **last, tn_metric_lines *lines) {
+static void run_records_take_line(const tn_text *line, tn_metric_lines *lines) {
   static const char epoch[] = "{\"event\": \"epoch\"";
-  if (n < 1 || line[n - 1] != '\n') return;
-  free(*last);
-  *last = strdup(line);
-  if (strncmp(line, epoch, sizeof epoch - 1) == 0)
-    json_array_append_new(lines->epochs, json_loads(line, 0, NULL));
+  if (tn_text_starts(line->v, epoch))
+    json_array_append_new(lines->epochs, json_loadb(line->v, line->n, 0, NULL));
+}
+
+/* Line by line; the last one may be incomplete while a run writes it, and is left out. */
+static tn_status run_records_scan(const void *handle, int fd, const char *path, tn_metric_lines *lines) {
+  char *piece = tn_alloc(handle, RUN_RECORDS_PIECE);
+  tn_text line = tn_text_new(handle), last = tn_text_new(handle);
+  ssize_t n = piece ? 1 : 0;
+  while (n > 0 && (n = read(fd, piece, RUN_RECORDS_PIECE)) > 0)
+    for (ssize_t at = 0; at < n && !line.failed;) {
+      const char *end = memchr(piece + at, '\n', (size_t)(n - at));
+      size_t length = end ? (size_t)(end - piece - at) : (size_t)(n - at);
+      tn_text_addn(&line, piece + at, length);
+      at += (ssize_t)length + (end != NULL);
+      if (end == NULL || line.failed) continue;
+      run_records_take_line(&line, lines);
+      tn_text full = line;
+      line = last;
+      line.n = 0;
+      last = full;
+    }
+  tn_status status = piece == NULL || line.failed ? TN_ENOMEM
+                     : n < 0                      ? tn_file_fail(handle, path, "read")
+                                                  : TN_OK;
+  lines->last = last.v ? json_loadb(last.v, last.n, 0, NULL) : NULL;
+  tn_text_free(&line);
+  tn_text_free(&last);
+  tn_release(handle, piece);
+  return status;
 }
 
 tn_status tn_metric_lines_read(const void *handle, const char *folder, tn_metric_lines *lines) {
   *lines = (tn_metric_lines){.epochs = json_array()};
-  tn_open_file open_file;
-  char *path = tn_path_join(handle, folder, "metrics.jsonl"), *line = NULL, *last = NULL;
+  tn_open_file file;
+  char *path = tn_path_join(handle, folder, "metrics.jsonl");
   if (path == NULL || lines->epochs == NULL) {
     tn_release(handle, path);
     return tn_failf(handle, TN_ENOMEM, "no memory for the metrics of %s", folder);
   }
   bool there = tn_file_exists(path);
-  tn_status status = there ? tn_file_open(handle, path, O_RDONLY, &open_file) : TN_OK;
-  FILE *file = there && status == TN_OK ? fdopen(open_file.fd, "r") : NULL;
-  size_t room = 0;
-  for (ssize_t n; file != NULL && (n = getline(&line, &room, file)) >= 0;)
-    run_records_take_line(line, n, &last, lines);
-  lines->last = last ? json_loads(last, 0, NULL) : NULL;
-  if (file != NULL) fclose(file);
-  free(line);
-  free(last);
+  tn_status status = there ? tn_file_open(handle, path, O_RDONLY, &file) : TN_OK;
+  if (there && status == TN_OK) {
+    status = run_records_scan(handle, file.fd, path, lines);
+    close(file.fd);
+  }
   tn_release(handle, path);
   return status;
 }

@@ -228,6 +228,7 @@ static void convert_to_npy_and_back(void **state) {
   files_equal(last, "back.safetensors");
   assert_int_equal(program_run("checkpoint convert %s halves --dtype bf16", last), 69);
   says("bf16");
+  assert_false(file_exists("halves"));
   assert_int_equal(program_run("checkpoint convert runs/noise/checkpoints/last all.safetensors --optimizer"),
                    0);
   const json_t *r = program_json(0, "checkpoint show all.safetensors");
@@ -251,6 +252,8 @@ static void convert_overwrites_nothing_and_refuses_what_does_not_fit(void **stat
   assert_int_equal(program_run("checkpoint convert a.safetensors c.safetensors --dtype f16"), 65);
   says("element 0 of 'a' is 1e+06, which is too large for f16");
   assert_false(file_exists("c.safetensors"));
+  assert_int_equal(program_run("checkpoint convert a.safetensors folder --dtype f16"), 65);
+  assert_false(file_exists("folder"));
 }
 
 /* ---- wrong commands ---- */

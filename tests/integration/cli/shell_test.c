@@ -153,6 +153,22 @@ static void zsh_has_the_options_of_each_command(void **state) {
   if (installed("zsh")) assert_int_equal(system("zsh -n zsh"), 0);
 }
 
+/* A quote that is not closed would break the script, which few machines can run. */
+static void quotes_are_closed(const char *script) {
+  int lines = 0;
+  for (const char *line = script; *line; line = strchr(line, '\n') + 1, lines++) {
+    int quotes = 0;
+    for (const char *at = line; *at != '\n'; at++) {
+      if (*at == '\\')
+        at++;
+      else
+        quotes += *at == '\'';
+    }
+    if (quotes % 2 != 0) fail_msg("a quote is open in %.100s", line);
+  }
+  assert_true(lines > 100);
+}
+
 static void fish_has_the_options_of_each_command(void **state) {
   (void)state;
   names all = commands();
@@ -165,6 +181,7 @@ static void fish_has_the_options_of_each_command(void **state) {
       contains(file_read("fish", NULL), line, "fish");
     }
   }
+  quotes_are_closed(file_read("fish", NULL));
   if (installed("fish")) assert_int_equal(system("fish -n fish"), 0);
 }
 
