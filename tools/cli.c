@@ -158,8 +158,8 @@ static int cli_apply(cli_args *args, int key, const char *value) {
   case 'r': args->resume = value; break;
   case 'o': args->output = value; break;
   case 'w': args->weights = value; break;
-  case 'i': return cli_push(command, args->inputs, &args->n_inputs, value);
-  case 'k': return cli_read_number(command, value, &args->top);
+  case 'i': return cli_push(args, args->inputs, &args->n_inputs, value);
+  case 'k': return cli_read_number(args, value, &args->top);
   case 'C': args->csv = true; break;
   case 'K': args->classes = true; break;
   case 'm': args->mode = value; break;
