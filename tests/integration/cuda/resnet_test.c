@@ -100,8 +100,7 @@ static int launches_of(const json_t *plan, const char *kernel) {
   return n;
 }
 
-/* One captured part, no launch outside of it, and all convolutions by cuDNN; for half precision but for
- * gradients of weights so small that they cost less in one launch with their cast. */
+/* One captured part, no launch outside of it, and all convolutions by cuDNN. */
 static void plan_is_captured_and_cudnns(const char *policy, const char *const *kernels) {
   const json_t *plan = program_json(0, "plan model.ini " ON_DOUBLE OPTIONS, policy);
   assert_int_equal(program_number(plan, "captured_parts"), 1);
