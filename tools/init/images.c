@@ -46,19 +46,17 @@ static long long images_choose_batch(long long count) {
 }
 
 /* Without pictures for it there is no validation, and no [data.valid]. */
-static void images_write_transforms(FILE *to, const pictures *found, bool valid, long long side) {
+static void images_write_transforms(FILE *to, const pictures *found, long long side) {
   const char *norm = "to_float, normalize(mean=[0.485, 0.456, 0.406], std=[0.229, 0.224, 0.225])";
   bool fits = found->same && found->width == side && found->height == side;
   fprintf(to, "\n# random_flip mirrors: leave it out where left and right differ, as in writing.\n");
   fprintf(to, "[data.train]\n");
-  if (!found->parts && !valid) fprintf(to, "subfolder = .\n");
   if (fits)
     fprintf(to, "transforms = random_crop(%lld, padding=%lld), random_flip,\n             %s\n", side,
             side / 8, norm);
   else
     fprintf(to, "transforms = random_resized_crop(%lld, scale=[0.25, 1]), random_flip,\n             %s\n",
             side, norm);
-  if (!valid) return;
   fprintf(to, "\n[data.valid]\n");
   if (fits)
     fprintf(to, "transforms = %s\n", norm);
@@ -66,13 +64,13 @@ static void images_write_transforms(FILE *to, const pictures *found, bool valid,
     fprintf(to, "transforms = resize(%lld), center_crop(%lld),\n             %s\n", side * 8 / 7, side, norm);
 }
 
-static void images_write_data(const init_file *f, const pictures *found, bool split, const init_choice *c) {
+static void images_write_data(const init_file *f, const pictures *found, const init_choice *c) {
   bool fits = found->same && found->width == c->side && found->height == c->side;
   fprintf(f->to, "[data]\nsource = image_folder\nfolder = %s\nbatch = %lld\n", f->path, c->batch);
   if (!fits) fprintf(f->to, "size = 0\nat_least = %lld\n", c->side * 8 / 7);
-  if (!found->parts && split) fprintf(f->to, "subfolder = .\n");
-  if (!found->valid.there && split) fprintf(f->to, "split = 0.1\n");
-  images_write_transforms(f->to, found, found->valid.there || split, c->side);
+  if (!found->parts) fprintf(f->to, "subfolder = .\n");
+  if (!found->valid.there) fprintf(f->to, "split = 0.1\n");
+  images_write_transforms(f->to, found, c->side);
 }
 
 static void images_write_model(const init_file *f, const pictures *found, const images_stem *stem) {
@@ -89,14 +87,14 @@ static void images_write_model(const init_file *f, const pictures *found, const 
       found->train.classes, images_block);
 }
 
-void init_write_images(const init_file *f, const pictures *found, bool split, init_choice *c) {
+void init_write_images(const init_file *f, const pictures *found, init_choice *c) {
   const images_stem *stem = images_choose_stem(found);
   *c = (init_choice){stem->side, images_choose_batch(found->train.count), 30};
   long long steps = c->epochs * (found->train.count / c->batch), warmup = steps / 10;
   fprintf(f->to, "# A small ResNet for %lld classes, from %lld pictures, most of about %lld x %lld pixels.\n",
           found->train.classes, found->train.count, found->width, found->height);
   fprintf(f->to, "[run]\nname = %s\nepochs = %lld\n\n", f->name, c->epochs);
-  images_write_data(f, found, split, c);
+  images_write_data(f, found, c);
   images_write_model(f, found, stem);
   fprintf(f->to,
           "\n[optimizer]\ntype = sgd\nlr = %s\nmomentum = 0.9\nweight_decay = 5e-4\n"

@@ -11,13 +11,12 @@
 #include <jansson.h>
 
 #include "tools/cli.h"
-#include "tenon/inspect.h"
 
 enum { INIT_NAME = 64 };
 
 typedef struct init_command {
   char name[INIT_NAME], output[PATH_MAX], path[PATH_MAX]; /* path: as the configuration has it */
-  bool folder, split;
+  bool folder;
 } init_command;
 
 /* ---- names and paths ---- */
@@ -52,9 +51,8 @@ static int init_make_path(const cli_args *args, const char *output, char path[PA
   return CLI_OK;
 }
 
-static int init_prepare(tn_context *context, const cli_args *args, init_command *c) {
+static int init_prepare(const cli_args *args, init_command *c) {
   struct stat info;
-  char *text = NULL;
   const char *given = args->words[0];
   if (stat(given, &info) != 0)
     return cli_refuse(args, CLI_IO, "%s: cannot be found: %s", given, strerror(errno));
@@ -66,8 +64,6 @@ static int init_prepare(tn_context *context, const cli_args *args, init_command 
     snprintf(c->output, sizeof c->output, "%s", args->output);
   else
     snprintf(c->output, sizeof c->output, "%s.ini", c->name);
-  c->split = tn_explain(context, "data.split", &text) == TN_OK;
-  tn_string_free(context, text);
   return init_make_path(args, c->output, c->path);
 }
 
@@ -113,12 +109,9 @@ static int init_from_images(const cli_args *args, const init_command *c) {
   int code = pictures_survey(args, args->words[0], &found);
   if (code == CLI_OK) code = init_open(args, c, &file.to);
   if (code != CLI_OK) return code;
-  init_write_images(&file, &found, c->split, &choice);
+  init_write_images(&file, &found, &choice);
   code = init_close(args, c, file.to);
   if (code == CLI_OK) init_print(c, &choice, "classes", found.train.classes, args->json);
-  if (code == CLI_OK && !found.valid.there && !c->split)
-    fprintf(stderr, "tenon init: %s: has no valid/, val/ or test/, so that nothing is validated\n",
-            args->words[0]);
   return code;
 }
 
@@ -137,8 +130,9 @@ static int init_from_text(const cli_args *args, const init_command *c) {
 }
 
 static int init_run(tn_context *context, const cli_args *args) {
-  init_command c = {.split = false};
-  int code = init_prepare(context, args, &c);
+  init_command c = {.folder = false};
+  (void)context;
+  int code = init_prepare(args, &c);
   if (code != CLI_OK) return code;
   return c.folder ? init_from_images(args, &c) : init_from_text(args, &c);
 }

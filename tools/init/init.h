@@ -19,8 +19,8 @@ typedef struct init_choice {
   long long side, batch, epochs; /* of pictures; tokens of a text */
 } init_choice;
 
-/* A ResNet for the pictures. `split`: the key [data] split exists. */
-void init_write_images(const init_file *file, const pictures *found, bool split, init_choice *choice);
+/* A ResNet for the pictures. */
+void init_write_images(const init_file *file, const pictures *found, init_choice *choice);
 
 typedef struct text_survey {
   long long bytes, characters; /* of the file; different characters */

@@ -105,16 +105,14 @@ static tn_val draw_attention_operand(tn_draw *d, bool side_by_side, int64_t batc
 
 static attention_case draw_attention(tn_draw *d, int32_t fill) {
   int64_t batch = tn_draw_between(d, 0, 2), heads = tn_draw_between(d, 1, 3), queries = tn_draw_size(d, 0, 5);
-  int64_t keys = queries + tn_draw_size(d, queries < 1, 4);
-  int64_t unit = tn_draw_flag(d) ? 8 : 1; /* libraries of devices take widths that are multiples of 8 */
-  int64_t width = unit * tn_draw_size(d, 1, 4);
+  int64_t keys = queries + tn_draw_size(d, queries < 1, 4), width = tn_draw_size(d, 1, 4);
   attention_case t = {.causal = tn_draw_flag(d)};
   bool side_by_side = tn_draw_flag(d);
   if (side_by_side) t.heads = heads;
   if (!t.causal) keys = tn_draw_size(d, 1, 7);
   t.q = draw_attention_operand(d, side_by_side, batch, heads, queries, width, fill);
   t.k = draw_attention_operand(d, side_by_side, batch, heads, keys, width, fill);
-  t.v = draw_attention_operand(d, side_by_side, batch, heads, keys, unit * tn_draw_size(d, 1, 4), fill);
+  t.v = draw_attention_operand(d, side_by_side, batch, heads, keys, tn_draw_size(d, 1, 4), fill);
   if (tn_draw_flag(d)) t.scale = tn_rng_between(&d->rng, 0.1, 1.5);
   return t;
 }

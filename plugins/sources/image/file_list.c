@@ -192,6 +192,34 @@ tn_status image_list_path(const void *handle, const image_list *list, int64_t fi
   return tn_fail(handle, TN_EINVAL, "folder", "%s/%s/%s: the path is too long", list->root, folder, name);
 }
 
+/* ---- a part of each class ---- */
+
+/* How many of the first i of n files are chosen, of whom there are m. */
+static int64_t file_list_chosen_before(int64_t i, int64_t n, int64_t m) { return i * m / n; }
+
+static int64_t file_list_keep_of_class(image_list *list, int64_t from, int64_t n, int64_t m, int chosen,
+                                       int64_t to) {
+  for (int64_t i = 0; i < n; i++) {
+    int is_chosen = file_list_chosen_before(i + 1, n, m) > file_list_chosen_before(i, n, m);
+    if (is_chosen == !!chosen) list->files.start[to++] = list->files.start[from + i];
+  }
+  return to;
+}
+
+void image_list_keep_part(image_list *list, double share, int chosen) {
+  int64_t kept = 0, from = 0;
+  for (int64_t k = 0; k < list->classes.count; k++) {
+    int64_t end = list->first[k + 1], n = end - from, m = (int64_t)((double)n * share + 0.5);
+    if (m < 1 && n > 1) m = 1;
+    if (m >= n && n > 0) m = n - 1;
+    list->first[k] = kept;
+    if (n > 0) kept = file_list_keep_of_class(list, from, n, m, chosen, kept);
+    from = end;
+  }
+  list->first[list->classes.count] = kept;
+  list->files.count = kept;
+}
+
 /* ---- files that the user names ---- */
 
 enum { DEEPEST = 64 }; /* folders in folders: a link may lead back */

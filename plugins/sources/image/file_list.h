@@ -28,6 +28,10 @@ typedef struct image_list {
 tn_status image_list_read(const tn_env *env, const char *root, const char *reference, image_list *list);
 void image_list_free(const tn_env *env, image_list *list);
 
+/* Keeps a part of the files of each class, spread evenly over their order: `share` of them, at least one of
+ * two or more, with `chosen`, and the others without. */
+void image_list_keep_part(image_list *list, double share, int chosen);
+
 /* Adds the path of a picture, or those of the pictures in a folder and the folders in it, sorted. *list must
  * be zero before the first call. The caller calls image_names_free, also after a failure. */
 tn_status image_names_add(const tn_env *env, name_list *list, const char *path);

@@ -13,6 +13,7 @@ typedef struct folder_options {
   const char *folder, *subfolder;
   tn_ints size;
   int64_t max_pixels, at_least;
+  double split;
 } folder_options;
 
 static const tn_option options[] = {
@@ -20,6 +21,8 @@ static const tn_option options[] = {
            "folder of train/ and one of valid/, val/, test/"),
     TN_OPT(folder_options, subfolder, TN_OPT_TEXT, "", NULL,
            "another folder in it instead of these; . is the folder itself"),
+    TN_OPT(folder_options, split, TN_OPT_FLOAT, "0", "[0, 1)",
+           "part of the pictures of each class that is for validation, where no folder is; 0: none"),
     TN_OPT(folder_options, size, TN_OPT_INTS, "[]", ">= 0",
            "height and width of every decoded picture; 0: they differ; []: read from the first picture of "
            "each class"),
@@ -56,28 +59,54 @@ static tn_status image_folder_join(const tn_env *env, const char *folder, const 
   return tn_fail(env, TN_EINVAL, "folder", "%s/%s: the path is too long", folder, name);
 }
 
-/* Finds the folder of the split (root) and the folder whose classes define the numbering (reference). */
-static tn_status image_folder_find_part(const tn_env *env, const folder_options *o, int32_t split,
-                                        char root[PATH_MAX], char reference[PATH_MAX]) {
+/* The first folder of a part that exists; root is "" where there is none. */
+static tn_status image_folder_find_named(const tn_env *env, const folder_options *o, int32_t split,
+                                         char root[PATH_MAX]) {
   static const char *const names[2][4] = {{"train", NULL}, {"valid", "val", "test", NULL}};
-  if (o->subfolder[0] != '\0') {
-    tn_status status = image_folder_join(env, o->folder, o->subfolder, root);
-    memcpy(reference, root, PATH_MAX);
-    return status;
+  for (const char *const *name = names[split == TN_SPLIT_VALID]; *name != NULL; name++) {
+    tn_status status = image_folder_join(env, o->folder, *name, root);
+    if (status != TN_OK || folder_exists(root)) return status;
   }
-  tn_status status = image_folder_join(env, o->folder, "train", reference);
-  for (const char *const *name = names[split == TN_SPLIT_VALID]; status == TN_OK && *name != NULL; name++) {
-    status = image_folder_join(env, o->folder, *name, root);
-    if (status != TN_OK || !folder_exists(root)) continue;
-    if (!folder_exists(reference)) memcpy(reference, root, PATH_MAX);
-    return TN_OK;
-  }
-  if (status != TN_OK) return status;
+  root[0] = '\0';
+  return TN_OK;
+}
+
+static tn_status image_folder_fail_part(const tn_env *env, const folder_options *o, int32_t split) {
   if (!folder_exists(o->folder))
     return tn_fail(env, TN_EIO, "folder", "%s: there is no such folder", o->folder);
   return tn_fail(env, TN_EUNAVAILABLE, "folder",
-                 "%s: has no %s; set subfolder to another folder, or to . for the folder itself", o->folder,
-                 split == TN_SPLIT_VALID ? "valid/, val/ or test/" : "train/");
+                 "%s: has no %s; set subfolder to another folder, or to . for the folder itself%s", o->folder,
+                 split == TN_SPLIT_VALID ? "valid/, val/ or test/" : "train/",
+                 split == TN_SPLIT_VALID ? ", or split = 0.1 to take a part of train/" : "");
+}
+
+/* With `split`, both parts lie in the folder of training. */
+static tn_status image_folder_find_split(const tn_env *env, const folder_options *o, char root[PATH_MAX]) {
+  char valid[PATH_MAX];
+  tn_status status = image_folder_find_named(env, o, TN_SPLIT_VALID, valid);
+  if (status == TN_OK && valid[0] != '\0')
+    return tn_fail(env, TN_EINVAL, "split", "split = %g has no effect beside %s; leave one of them out",
+                   o->split, valid);
+  if (status == TN_OK) status = image_folder_find_named(env, o, TN_SPLIT_TRAIN, root);
+  return status == TN_OK && root[0] == '\0' ? image_folder_fail_part(env, o, TN_SPLIT_TRAIN) : status;
+}
+
+/* Finds the folder of the part (root) and the folder whose classes define the numbering (reference). */
+static tn_status image_folder_find_part(const tn_env *env, const folder_options *o, int32_t split,
+                                        char root[PATH_MAX], char reference[PATH_MAX]) {
+  tn_status status;
+  reference[0] = '\0';
+  if (o->subfolder[0] != '\0')
+    status = image_folder_join(env, o->folder, o->subfolder, root);
+  else if (o->split > 0)
+    status = image_folder_find_split(env, o, root);
+  else
+    status = image_folder_find_named(env, o, split, root);
+  if (status == TN_OK && root[0] == '\0') return image_folder_fail_part(env, o, split);
+  if (status == TN_OK && o->subfolder[0] == '\0')
+    status = image_folder_find_named(env, o, TN_SPLIT_TRAIN, reference);
+  if (status == TN_OK && reference[0] == '\0') memcpy(reference, root, PATH_MAX);
+  return status;
 }
 
 static tn_status image_folder_path(const void *handle, const folder_source *f, int64_t file,
@@ -184,6 +213,8 @@ static tn_status folder_open(tn_env *env, const void *opts, int32_t split, uint6
   if (f == NULL) return TN_ENOMEM;
   tn_status status = image_folder_find_part(&f->env, &f->options, split, root, reference);
   if (status == TN_OK) status = image_list_read(&f->env, root, reference, &f->list);
+  if (status == TN_OK && f->options.split > 0)
+    image_list_keep_part(&f->list, f->options.split, split == TN_SPLIT_VALID);
   return folder_finish_open(env, f, status, source);
 }
 

@@ -113,7 +113,6 @@ static void call_folders(void) {
   REFUSES(h.context, tn_write_report(h.context, NULL, 1, "report.html"));
   REFUSES(h.context, tn_write_report(h.context, (const char *[]){folder}, 1, NULL));
   REFUSES(h.context, tn_write_report(h.context, (const char *[]){NULL}, 1, "report.html"));
-  REFUSES(h.context, tn_write_report(h.context, (const char *[]){folder}, 0, "report.html"));
   REFUSES(NULL, tn_list_runs(NULL, folder, &text));
   REFUSES(h.context, tn_list_runs(h.context, NULL, &text));
   REFUSES(h.context, tn_list_runs(h.context, folder, NULL));

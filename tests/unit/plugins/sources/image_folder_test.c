@@ -409,6 +409,50 @@ static void a_subfolder_may_be_named(void **state) {
                 "has no train/");
 }
 
+static void put_pictures(const char *class, int n) {
+  char path[64];
+  put_folder(class);
+  for (int i = 0; i < n; i++) {
+    snprintf(path, sizeof path, "%s/%d.png", class, i);
+    put_png(path, PNG_COLOR_TYPE_GRAY, 8, 0);
+  }
+}
+
+/* The names of the files of both parts, which no two share. */
+static int names_of_part(probe *p, const char *const *pairs, int32_t part, char names[16][64]) {
+  assert_int_equal(probe_open(p, &image_folder_source, pairs, part), TN_OK);
+  int n = (int)p->description.count;
+  for (int i = 0; i < n; i++) {
+    char path[512];
+    assert_int_equal(image_folder_source.name(&p->host.pub.env, p->self, i, path, sizeof path), TN_OK);
+    const char *tail = strstr(path, "train/");
+    assert_non_null(tail);
+    snprintf(names[i], 64, "%s", tail);
+    assert_int_equal(probe_read(p, i, 0), TN_OK);
+    assert_int_equal(*(const int32_t *)p->value[1], tail[6] == 'b');
+  }
+  probe_close(p);
+  return n;
+}
+
+/* Of ten and of three pictures a fifth: two and one. */
+static void a_part_of_training_may_validate(void **state) {
+  (void)state;
+  probe p;
+  char names[16][64];
+  const char *const *pairs = PAIRS("folder", folder, "split", "0.2");
+  put_folder("train");
+  put_pictures("train/a", 10);
+  put_pictures("train/b", 3);
+  int valid = names_of_part(&p, pairs, TN_SPLIT_VALID, names);
+  assert_int_equal(valid, 3);
+  assert_int_equal(names_of_part(&p, pairs, TN_SPLIT_TRAIN, names + valid), 10);
+  for (int i = 0; i < 13; i++)
+    for (int k = 0; k < i; k++) assert_string_not_equal(names[i], names[k]);
+  put_folder("valid");
+  probe_refused(&image_folder_source, pairs, TN_SPLIT_TRAIN, TN_EINVAL, "split = 0.2 has no effect beside");
+}
+
 static void folders_without_pictures_are_refused(void **state) {
   (void)state;
   probe_refused(&image_folder_source, PAIRS("folder", in_folder(folder, "none")), TN_SPLIT_TRAIN, TN_EIO,
@@ -447,6 +491,7 @@ int main(void) {
       CASE(pictures_beyond_the_limit_are_refused),
       CASE(validation_shares_the_numbers_of_training),
       CASE(a_subfolder_may_be_named),
+      CASE(a_part_of_training_may_validate),
       CASE(folders_without_pictures_are_refused),
       CASE(refused_memory_is_survived),
   };
