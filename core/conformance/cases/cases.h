@@ -58,9 +58,8 @@ typedef struct tn_draw {
   int32_t n_results;
   tn_case_input inputs[TN_CASE_INPUTS];
   int32_t n_inputs;
-  tn_val (*front)(struct tn_draw *d,
-                  tn_val x);   /* makes the first operand from the tensor drawn for it, or NULL */
-  tn_val inner[TN_CASE_INNER]; /* results of inner nodes that are outputs, too */
+  tn_val (*front)(struct tn_draw *d, tn_val x); /* makes the first operand from the tensor drawn for it */
+  tn_val inner[TN_CASE_INNER];                  /* results of inner nodes that are outputs, too */
   int32_t n_inner;
 } tn_draw;
 

@@ -17,6 +17,13 @@ static void assert_source(const tn_epilogue_source *s, tn_epilogue_place place, 
   assert_int_equal(s->at, at);
 }
 
+static tn_status drop_and_offer(tn_query *q, tn_prologue *p) {
+  tn_variant v = {.struct_size = sizeof v, .deterministic = 1, .capturable = 1};
+  tn_prologue_drop(q, p);
+  tn_add_variant(q, &v);
+  return TN_OK;
+}
+
 /* c = mul(a, b); d = exp(c); s = reduce_sum(d); y = mul(s, t), with the results c and y: d is taken by the
  * sum and not stored, c is stored and not taken. */
 static tn_status split_a_chain(tn_query *q) {
@@ -49,8 +56,7 @@ static tn_status split_a_chain(tn_query *q) {
   assert_source(&found, TN_EPILOGUE_OPERAND, 0);
   found = tn_prologue_source(&p, result);
   assert_source(&found, TN_EPILOGUE_RESULT, 1);
-  tn_prologue_drop(q, &p);
-  return TN_OK;
+  return drop_and_offer(q, &p);
 }
 
 /* c = mul(a, a); d = exp(c); y = add(d, c): both values are taken, d is stored as well. */
@@ -66,8 +72,7 @@ static tn_status split_two_values(tn_query *q) {
   assert_source(&p.rest.source[0], TN_EPILOGUE_INNER, 0);
   assert_source(&p.rest.source[1], TN_EPILOGUE_INNER, 1);
   assert_numbers(&p.rest.match.nodes[0], 0, 1, 2);
-  tn_prologue_drop(q, &p);
-  return TN_OK;
+  return drop_and_offer(q, &p);
 }
 
 static void split(tn_status (*query)(tn_query *), const rig_match *m) {
