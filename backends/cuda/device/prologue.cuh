@@ -5,9 +5,10 @@
  *     void fetch(const words &f, i64 at, i32 n, bool whole, fetched *to)
  *     void compute(const words &f, const fetched &from, i64 at, i32 n, bool whole, bool stores, T *x, T *y)
  *
- * `fetch` loads the region's operands that have its dims, words::BYTES in all. `compute` makes x, or y, or both, as
- * words::TAKES says, and writes results of the region that the kernel stores where `stores` is set. All loads of a
- * position come before its stores, which may overwrite the operands there. */
+ * `fetch` loads the region's operands that have its dims, words::BYTES in all; `compute` loads the others, at most
+ * words::HELD bytes. `compute` makes x, or y, or both, as words::TAKES says, and writes results of the region that the
+ * kernel stores where `stores` is set. All loads of a position come before its stores, which may overwrite the operands
+ * there. */
 #ifndef TN_CUDA_PROLOGUE_CUH
 #define TN_CUDA_PROLOGUE_CUH
 
@@ -16,7 +17,7 @@
 struct nothing_fetched {};
 struct no_prologue {
   typedef nothing_fetched fetched;
-  enum { WIDTH = 16, TAKES = 0, BYTES = 0 };
+  enum { WIDTH = 16, TAKES = 0, BYTES = 0, HELD = 0 };
 };
 static __device__ inline void fetch(const no_prologue &, i64, i32, bool, nothing_fetched *) {}
 template <typename T>

@@ -16,7 +16,7 @@ template <typename S, typename T, int V, typename F> struct unit_of {
   enum {
     N = (V + F::WIDTH - 1) / F::WIDTH, /* calls of the prologue; one where vectors are loaded */
     BYTES = V * sizeof(T) * (F::TAKES & TAKES_X ? 0 : 1) + V * sizeof(T) * (F::TAKES & TAKES_Y ? 0 : 1) + N * F::BYTES,
-    AT_ONCE = BYTES <= 32 ? REDUCE_UNROLL : BYTES <= 64 ? 2 : 1 /* units under way */
+    AT_ONCE = BYTES <= 32 && F::HELD <= 32 ? REDUCE_UNROLL : BYTES <= 64 ? 2 : 1 /* units under way */
   };
   pack_of<T, V> x, y;
   typename F::fetched front[N];
@@ -82,6 +82,9 @@ static __device__ inline void add_unit(S *s, const unit_of<S, T, V, F> &u, typen
   for (int j = 0; j < V; j++) prepare_element<S, T>(u.x.at[j], u.y.at[j], center, &x[j], &y[j]);
   add_pack<V>(s, x, y, index);
 }
+
+/* The elements of a vector; 1 where the prologue makes single elements, since there are no vectors then. */
+template <typename F, int V> struct vector_with { enum { N = F::TAKES && F::WIDTH == 1 ? 1 : V }; };
 
 /* A thread's place in the runs of a result. */
 struct run_place {
@@ -151,7 +154,7 @@ static __device__ void reduce_runs(const reduce_args &a, const F &f, const E &e)
       i64 base = loops_offset(a.kept, result);
       center = center_of<S, T>(a, f, result, base);
       if (ends > a.steps) ends = a.steps;
-      c = finished(a.vector ? run_sum<S, T, vector_of<T>::N>(a, f, base, center, begins + lane, ends)
+      c = finished(a.vector ? run_sum<S, T, vector_with<F, vector_of<T>::N>::N>(a, f, base, center, begins + lane, ends)
                             : run_sum<S, T, 1>(a, f, base, center, begins + lane, ends));
     }
     c = merge_group(c, a.lanes, shared);
@@ -251,7 +254,7 @@ template <typename T> struct column_pack {
 
 template <typename S, typename T, typename F, typename E>
 static __device__ void reduce_columns(const reduce_args &a, const F &f, const E &e) {
-  enum { V = column_pack<T>::N };
+  enum { V = vector_with<F, column_pack<T>::N>::N };
   __shared__ typename S::done shared[V * REDUCE_THREADS];
   int groups = REDUCE_THREADS / a.lanes;
   i64 tasks = a.tasks * a.parts;

@@ -17,12 +17,22 @@ static int32_t prologue_fetched_bytes(const tn_cuda_printer *p) {
   return bytes;
 }
 
+/* Bytes of the operands that `compute` loads, at most: they repeat in the region's dims. */
+static int32_t prologue_held_bytes(const tn_cuda_printer *p) {
+  const tn_pw_region *r = p->region;
+  int32_t bytes = 0;
+  for (int32_t i = r->end[TN_PW_ONCE]; i < r->n_insns; i++)
+    if (r->insns[i].op == TN_PW_LOAD && !tn_cuda_is_fetched(p, &r->insns[i]))
+      bytes += p->made->width * (int32_t)tn_dtype_size(r->insns[i].dtype);
+  return bytes;
+}
+
 void tn_cuda_put_prologue_members(tn_cuda_printer *p) {
   int takes = 0;
   for (int32_t i = 0; i < p->front->n; i++) takes |= p->front->as_y[i] ? 2 : 1;
   p->made->fetched_bytes = prologue_fetched_bytes(p);
-  tn_cuda_put(p, "  typedef loads fetched;\n  enum { WIDTH = %d, TAKES = %d, BYTES = %d };\n",
-              (int)p->made->width, takes, (int)p->made->fetched_bytes);
+  tn_cuda_put(p, "  typedef loads fetched;\n  enum { WIDTH = %d, TAKES = %d, BYTES = %d, HELD = %d };\n",
+              (int)p->made->width, takes, (int)p->made->fetched_bytes, (int)prologue_held_bytes(p));
 }
 
 static void prologue_put_fetch(tn_cuda_printer *p) {
