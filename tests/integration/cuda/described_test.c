@@ -16,13 +16,13 @@ static const char convolution_ini[] = "[run]\nname = convolution\noutput =\n"
 
 /* Batch norms and ReLUs between convolutions, which cuDNN fuses in f16 alone. */
 #define FUSED(n) "  c" #n ": conv2d(64, kernel=3, padding=1, bias=no)\n  b" #n ": batch_norm\n      relu\n"
-static const char fusions_ini[] =
-    "[run]\nname = fusions\noutput =\n"
-    "[data]\nsource = random\nshape = 16, 32, 32\nclasses = 4\nbatch = 32\n"
-    "[model]\ninputs = image: f32[16, 32, 32]\n"
-    "layers =\n" FUSED(1) FUSED(2) FUSED(3) "      global_avg_pool\n  fc: linear(4)\n"
-                                            "loss = cross_entropy\n"
-                                            "[optimizer]\ntype = sgd\nlr = 0.1\n";
+static const char fusions_ini[] = "[run]\nname = fusions\noutput =\n"
+                                  "[data]\nsource = random\nshape = 16, 32, 32\nclasses = 4\nbatch = 32\n"
+                                  "[model]\ninputs = image: f32[16, 32, 32]\n"
+                                  "layers =\n" FUSED(1) FUSED(2) FUSED(3) FUSED(4) FUSED(5)
+                                      FUSED(6) "      global_avg_pool\n  fc: linear(4)\n"
+                                               "loss = cross_entropy\n"
+                                               "[optimizer]\ntype = sgd\nlr = 0.1\n";
 static const char linear_ini[] = "[run]\nname = linear\noutput =\n"
                                  "[data]\nsource = random\nshape = 16\nclasses = 4\nbatch = 32\n"
                                  "[model]\ninputs = x: f32[16]\nlayers =\n  fc: linear(4)\n"
