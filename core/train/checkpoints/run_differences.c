@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct tn_comparison {
@@ -130,15 +131,21 @@ static tn_status differences_refuse(tn_comparison *c, const char *key, const cha
       *then ? then : "(empty)", key, c->folder);
 }
 
+/* Whether a checkpoint of the run lacks state of this one. Another decay of the same average is none. */
+static bool differences_have_other_state(const char *key, const char *then, const char *now) {
+  if (tn_text_equal(key, "ema")) return (strtod(then, NULL) > 0) != (strtod(now, NULL) > 0);
+  return !tn_text_equal(then, now);
+}
+
 static tn_status differences_check_optimizer(tn_comparison *c) {
-  static const char *const keys[] = {"type", "freeze"};
-  for (int i = 0; i < 2; i++) {
+  static const char *const keys[] = {"type", "freeze", "ema", "swa_from"};
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
     const char *fallback = differences_default("optimizer", keys[i]),
                *then = differences_value(&c->then, "optimizer", keys[i]),
                *now = differences_value(&c->run->ini, "optimizer", keys[i]);
     then = then ? then : fallback;
     now = now ? now : fallback;
-    if (!tn_text_equal(then, now)) return differences_refuse(c, keys[i], then, now);
+    if (differences_have_other_state(keys[i], then, now)) return differences_refuse(c, keys[i], then, now);
   }
   return TN_OK;
 }

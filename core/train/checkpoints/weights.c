@@ -7,21 +7,19 @@
 
 #include "core/formats/safetensors.h"
 #include "core/train/checkpoints/class_names.h"
+#include "core/train/checkpoints/stored_states.h"
 #include "core/train/checkpoints/weights_names.h"
-
-static bool weights_has_kind(const tn_placement *state, uint32_t kinds) {
-  return (kinds & (1u << state->what)) != 0 && state->path[0] != '@';
-}
 
 /* Parameters, buffers and optimizer state must be finite, in files and in checkpoints. State of the host may
  * have any value. */
-static tn_status weights_check_finite(tn_run *run, const tn_placement *state, const void *data) {
+static tn_status weights_check_finite(tn_run *run, const tn_stored_state *stored, const void *data) {
+  const tn_placement *state = stored->state;
   bool matters = state->what != TN_STATE_HOST && state->type.dtype == TN_F32;
   int64_t n = matters ? tn_type_count(&state->type) : 0;
   for (int64_t i = 0; i < n; i++) {
     float value = ((const float *)data)[i];
     if (!isfinite(value))
-      return tn_failf(&run->env, TN_ENONFINITE, "element %lld of '%s' is %g", (long long)i, state->path,
+      return tn_failf(&run->env, TN_ENONFINITE, "element %lld of '%s' is %g", (long long)i, stored->name,
                       (double)value);
   }
   return TN_OK;
@@ -37,6 +35,7 @@ typedef struct tn_weights_reader {
   const tn_safetensors *file;
   const tn_weights_source *source;
   tn_weights_names names;
+  tn_stored_states states; /* that are asked for */
   tn_words skip, transpose;
   tn_weights_counts counts;
   tn_text missing, unexpected, other; /* names, with commas */
@@ -101,28 +100,28 @@ static bool weights_is_transposed(const tn_weights_reader *w, const tn_placement
 }
 
 /* Sorts the states into those that are read, skipped, missing or of another type. */
-static bool weights_wants(tn_weights_reader *w, const tn_placement *state) {
-  const tn_safetensor *tensor = tn_weights_names_find(&w->names, state->path);
+static bool weights_wants(tn_weights_reader *w, const tn_stored_state *stored) {
+  const tn_placement *state = stored->state;
+  const tn_safetensor *tensor = tn_weights_names_find(&w->names, stored->name);
   bool fits = tensor != NULL &&
-              (tn_words_match(&w->transpose, state->path) ? weights_is_transposed(w, state, tensor)
-                                                          : tn_type_equal(&tensor->type, &state->type));
-  bool skipped = !fits && weights_skips(w, state->path);
+              (tn_words_match(&w->transpose, stored->name) ? weights_is_transposed(w, state, tensor)
+                                                           : tn_type_equal(&tensor->type, &state->type));
+  bool skipped = !fits && weights_skips(w, stored->name);
   w->counts.read += fits;
   w->counts.skipped += skipped;
   if (fits || skipped) return fits;
   if (tensor != NULL)
     weights_list_type(w, state, tensor);
   else
-    weights_list_name(&w->missing, &w->n_missing, w->source->prefix, state->path);
+    weights_list_name(&w->missing, &w->n_missing, w->source->prefix, stored->name);
   return false;
 }
 
 /* Every name of the file must be a state of the model or match `skip`. */
-static void weights_check_unread(tn_weights_reader *w, const tn_state_map *map) {
+static void weights_check_unread(tn_weights_reader *w) {
   for (int32_t i = 0; i < w->names.n; i++) {
-    const tn_placement *state = tn_state_map_find(map, w->names.v[i].name);
-    bool known = state != NULL && weights_has_kind(state, w->source->kinds);
-    if (!known && !weights_skips(w, w->names.v[i].name))
+    const char *name = w->names.v[i].name;
+    if (!tn_stored_states_have(&w->states, name) && !weights_skips(w, name))
       weights_list_name(&w->unexpected, &w->n_unexpected, "", w->names.v[i].tensor->name);
   }
 }
@@ -136,27 +135,29 @@ static void weights_transpose(const tn_type *to_type, const char *from, char *to
       memcpy(to + (c * rows + r) * bytes, from + (r * columns + c) * bytes, bytes);
 }
 
-static tn_status weights_read_data(tn_weights_reader *w, const tn_placement *state, char *data) {
-  const tn_safetensor *tensor = tn_weights_names_find(&w->names, state->path);
+static tn_status weights_read_data(tn_weights_reader *w, const tn_stored_state *stored, char *data) {
+  const tn_placement *state = stored->state;
+  const tn_safetensor *tensor = tn_weights_names_find(&w->names, stored->name);
   size_t bytes = tn_type_bytes(&state->type);
-  if (!tn_words_match(&w->transpose, state->path))
+  if (!tn_words_match(&w->transpose, stored->name))
     return tn_safetensors_read(w->file, &w->run->env, tensor, data, bytes);
-  char *stored = tn_alloc(&w->run->env, bytes + 1);
-  if (stored == NULL) return TN_ENOMEM;
-  tn_status status = tn_safetensors_read(w->file, &w->run->env, tensor, stored, bytes);
-  if (status == TN_OK) weights_transpose(&state->type, stored, data);
-  tn_release(&w->run->env, stored);
+  char *untransposed = tn_alloc(&w->run->env, bytes + 1);
+  if (untransposed == NULL) return TN_ENOMEM;
+  tn_status status = tn_safetensors_read(w->file, &w->run->env, tensor, untransposed, bytes);
+  if (status == TN_OK) weights_transpose(&state->type, untransposed, data);
+  tn_release(&w->run->env, untransposed);
   return status;
 }
 
-static tn_status weights_read_state(tn_weights_reader *w, const tn_placement *state) {
+static tn_status weights_read_state(tn_weights_reader *w, const tn_stored_state *stored) {
+  const tn_placement *state = stored->state;
   tn_env *env = &w->run->env;
   size_t bytes = tn_type_bytes(&state->type);
   char *data = tn_alloc(env, bytes + 1);
   if (data == NULL) return TN_ENOMEM;
-  tn_status status = weights_read_data(w, state, data);
+  tn_status status = weights_read_data(w, stored, data);
   if (status == TN_OK)
-    status = tn_wrap(env, weights_check_finite(w->run, state, data), "%s", w->source->path);
+    status = tn_wrap(env, weights_check_finite(w->run, stored, data), "%s", w->source->path);
   if (status == TN_OK) status = tn_executor_write(w->executor, state->path, data, bytes);
   tn_release(env, data);
   return status;
@@ -167,13 +168,14 @@ static tn_status weights_read_file(tn_weights_reader *w, const tn_state_map *map
   const tn_weights_source *s = w->source;
   tn_run *run = w->run;
   size_t n = 0;
-  const tn_placement **wanted = tn_arena_alloc(&run->arena, tn_size_mul(map->states.n + 1, sizeof *wanted));
+  const tn_stored_state **wanted =
+      tn_arena_alloc(&run->arena, tn_size_mul(map->states.n + 1, sizeof *wanted));
   if (wanted == NULL) return TN_ENOMEM;
   TN_TRY(tn_weights_names_make(&run->env, &run->arena, w->file, s->path, s->prefix, s->rename, &w->names));
-  for (size_t i = 0; i < map->states.n; i++)
-    if (weights_has_kind(&map->states.v[i], s->kinds) && weights_wants(w, &map->states.v[i]))
-      wanted[n++] = &map->states.v[i];
-  weights_check_unread(w, map);
+  TN_TRY(tn_stored_states_list(&run->arena, map, s->kinds, s->averages, &w->states));
+  for (int32_t i = 0; i < w->states.n; i++)
+    if (weights_wants(w, &w->states.v[i])) wanted[n++] = &w->states.v[i];
+  weights_check_unread(w);
   TN_TRY(weights_check_fit(w));
   tn_class_names_of_weights(run, w->file);
   for (size_t i = 0; i < n; i++) TN_TRY(weights_read_state(w, wanted[i]));
@@ -207,34 +209,32 @@ tn_status tn_weights_load(tn_run *run, tn_executor *executor, const tn_state_map
 
 /* ---- writing ---- */
 
-static int weights_compare_paths(const void *x, const void *y) {
-  const tn_placement *const *a = x, *const *b = y;
-  return strcmp((*a)->path, (*b)->path);
-}
-
-static tn_status weights_append_state(tn_run *run, tn_executor *executor, const tn_placement *state,
+static tn_status weights_append_state(tn_run *run, tn_executor *executor, const tn_stored_state *stored,
                                       tn_safetensors_writer *writer) {
+  const tn_placement *state = stored->state;
   size_t bytes = tn_type_bytes(&state->type);
   void *data = tn_alloc(&run->env, bytes ? bytes : 1);
   if (data == NULL) return TN_ENOMEM;
   tn_status status = tn_executor_read(executor, state->path, data, bytes);
-  if (status == TN_OK) status = weights_check_finite(run, state, data);
+  if (status == TN_OK) status = weights_check_finite(run, stored, data);
   if (status == TN_OK) status = tn_safetensors_append(writer, data, bytes);
   tn_release(&run->env, data);
   return status;
 }
 
-static tn_status weights_write_states(tn_run *run, tn_executor *executor, const tn_placement *const *states,
-                                      int32_t n, const char *path, tn_file_sum *sum) {
+static tn_status weights_write_states(tn_run *run, tn_executor *executor, const tn_stored_states *states,
+                                      const char *path, tn_file_sum *sum) {
+  int32_t n = states->n;
   const tn_safetensor_note notes[] = {{"format", "tenon"}, {TN_CLASS_NAMES_NOTE, run->class_names}};
   tn_safetensors_writer *writer = NULL;
   tn_safetensor_named *named = tn_alloc(&run->env, tn_size_mul((size_t)n + 1, sizeof *named));
   if (named == NULL) return TN_ENOMEM;
-  for (int32_t i = 0; i < n; i++) named[i] = (tn_safetensor_named){states[i]->path, states[i]->type};
+  for (int32_t i = 0; i < n; i++)
+    named[i] = (tn_safetensor_named){states->v[i].name, states->v[i].state->type};
   tn_status status =
       tn_safetensors_begin(&run->env, path, named, n, notes, run->class_names != NULL ? 2 : 1, &writer);
   for (int32_t i = 0; status == TN_OK && i < n; i++)
-    status = weights_append_state(run, executor, states[i], writer);
+    status = weights_append_state(run, executor, &states->v[i], writer);
   if (status == TN_OK) tn_safetensors_sum(writer, &sum->bytes, &sum->crc);
   if (status == TN_OK)
     status = tn_safetensors_commit(writer);
@@ -246,13 +246,10 @@ static tn_status weights_write_states(tn_run *run, tn_executor *executor, const 
 
 tn_status tn_weights_save(tn_run *run, tn_executor *executor, const tn_state_map *map, uint32_t kinds,
                           const char *path, tn_file_sum *sum) {
-  const tn_placement **states = tn_alloc(&run->env, tn_size_mul(map->states.n + 1, sizeof *states));
-  int32_t n = 0;
-  if (states == NULL) return TN_ENOMEM;
-  for (size_t i = 0; i < map->states.n; i++)
-    if (weights_has_kind(&map->states.v[i], kinds)) states[n++] = &map->states.v[i];
-  qsort(states, (size_t)n, sizeof *states, weights_compare_paths);
-  tn_status status = weights_write_states(run, executor, states, n, path, sum);
-  tn_release(&run->env, states);
+  tn_arena arena = tn_arena_new(&run->env);
+  tn_stored_states states;
+  tn_status status = tn_stored_states_list(&arena, map, kinds, true, &states);
+  if (status == TN_OK) status = weights_write_states(run, executor, &states, path, sum);
+  tn_arena_free(&arena);
   return status;
 }

@@ -17,6 +17,7 @@ typedef struct tn_weights_source {
   const char *transpose; /* patterns of matrices that the file has as (in, out) in place of (out, in) */
   uint32_t kinds;
   const char *advice; /* what messages about other names advise */
+  bool averages;      /* a checkpoint's, with averages where the run has them (stored_states.h) */
 } tn_weights_source;
 
 /* How many states of the kinds were read and skipped. */
@@ -35,7 +36,8 @@ typedef struct tn_file_sum {
   uint32_t crc; /* CRC-32C */
 } tn_file_sum;
 
-/* Writes the states whose kind is in the mask (1 << TN_STATE_...), sorted by path. */
+/* Writes the states whose kind is in the mask (1 << TN_STATE_...), sorted by name, with averages in place of
+ * the states that have them (stored_states.h). */
 tn_status tn_weights_save(tn_run *run, tn_executor *executor, const tn_state_map *map, uint32_t kinds,
                           const char *path, tn_file_sum *sum);
 

@@ -83,7 +83,8 @@ static tn_status weights_load_given(tn_run *run, tn_executor *executor, const tn
                               w->skip,
                               w->transpose,
                               TN_STATES_OF_MODEL,
-                              "[weights] prefix, rename or skip may help"};
+                              "[weights] prefix, rename or skip may help",
+                              false};
   tn_weights_counts counts;
   TN_TRY(tn_weights_load(run, executor, map, &source, &counts));
   return weights_remark(run, file, &counts);
@@ -98,7 +99,8 @@ static tn_status weights_load_own(tn_run *run, tn_executor *executor, const tn_s
                               run->settings.weights.skip,
                               "",
                               TN_STATES_OF_MODEL,
-                              "was the run trained with another [model]?"};
+                              "was the run trained with another [model]?",
+                              false};
   tn_logf(&run->env, TN_LOG_INFO, "weights of %s", file);
   return tn_weights_load(run, executor, map, &source, NULL);
 }

@@ -1,6 +1,7 @@
 /* core/train/graphs/average_statistics.c: the graph that averages running statistics over ranks. Each rank
  * has statistics of its own part of the batches. Layers that span ranks have equal statistics on all of them,
  * which the average keeps. */
+#include "core/train/graphs/averages.h"
 #include "core/train/graphs/training_graph.h"
 #include "tenon/ops.h"
 
@@ -10,12 +11,22 @@ typedef struct tn_average_pass {
   tn_arena arena;
   const tn_state_map *map;
   const tn_words *freeze;
-  int32_t dtype; /* the dtype that is averaged; one collective each */
+  bool *included; /* per state of the map */
+  int32_t dtype;  /* the dtype that is averaged; one collective each */
 } tn_average_pass;
 
 static bool average_includes(const tn_average_pass *a, const tn_placement *state) {
-  return state->what == TN_STATE_BUFFER && state->type.dtype == a->dtype && tn_type_count(&state->type) > 0 &&
-         !tn_words_match(a->freeze, state->path);
+  return a->included[state - a->map->states.v] && state->type.dtype == a->dtype;
+}
+
+/* A running statistic, or its average over updates. */
+static tn_status average_mark(tn_average_pass *a, const tn_placement *state) {
+  const tn_placement *of = state;
+  if (state->what == TN_STATE_OPTIMIZER) TN_TRY(tn_averaged_state(a->map, state, &of));
+  a->included[state - a->map->states.v] = of != NULL && of->what == TN_STATE_BUFFER &&
+                                          tn_type_count(&of->type) > 0 &&
+                                          !tn_words_match(a->freeze, of->path);
+  return TN_OK;
 }
 
 /* The offsets of all buffers of the dtype in one packed vector; returns the vector's length. */
@@ -70,6 +81,9 @@ static tn_status average_dtype(tn_average_pass *a) {
 }
 
 static tn_status average_all_dtypes(tn_average_pass *a) {
+  a->included = tn_arena_alloc(&a->arena, tn_size_mul(a->map->states.n + 1, sizeof *a->included));
+  if (a->included == NULL) return TN_ENOMEM;
+  for (size_t i = 0; i < a->map->states.n; i++) TN_TRY(average_mark(a, &a->map->states.v[i]));
   for (a->dtype = TN_F16; a->dtype <= TN_F64; a->dtype++) TN_TRY(average_dtype(a));
   return tn_build_status(a->b);
 }

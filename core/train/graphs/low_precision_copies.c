@@ -10,19 +10,18 @@ enum { MARK = ':' }; /* separates a parameter's path from the dtype of the copy 
 static const int32_t low_types[] = {TN_F16, TN_BF16};
 enum { LOW_TYPES = sizeof low_types / sizeof *low_types };
 
-static const char *low_precision_name(tn_arena *arena, const char *name, int32_t dtype) {
-  return tn_arena_printf(arena, "%s%c%s", name, MARK, tn_dtype_name(dtype));
+const char *tn_low_precision_path(tn_arena *arena, const char *path, int32_t dtype) {
+  return tn_arena_printf(arena, "%s%c%s", path, MARK, tn_dtype_name(dtype));
 }
 
-/* The path of the parameter of a copy; NULL: out of memory. */
-static const char *low_precision_source_name(tn_arena *arena, const char *name) {
-  const char *mark = strrchr(name, MARK);
-  return tn_arena_printf(arena, "%.*s", (int)(mark - name), name);
+const char *tn_low_precision_source(tn_arena *arena, const char *path) {
+  const char *mark = strrchr(path, MARK);
+  return tn_arena_printf(arena, "%.*s", (int)(mark - path), path);
 }
 
 tn_val tn_low_precision_read(tn_graph *to, const tn_graph *from, tn_val param, int32_t dtype) {
   const tn_state_attributes *source = tn_graph_maker(from, param)->attributes;
-  const char *path = low_precision_name(&to->arena, source->path, dtype);
+  const char *path = tn_low_precision_path(&to->arena, source->path, dtype);
   tn_type type = source->type;
   type.dtype = dtype;
   return path == NULL ? 0 : tn_graph_state(to, path, &type, TN_STATE_DERIVED, "", "");
@@ -32,7 +31,7 @@ tn_val tn_low_precision_read(tn_graph *to, const tn_graph *from, tn_val param, i
 
 /* The region of the copies of `source`, with the same offsets. */
 static tn_status low_precision_region(tn_state_map *map, int32_t source, int32_t dtype, int32_t *region) {
-  const char *name = low_precision_name(&map->arena, map->regions.v[source].name, dtype);
+  const char *name = tn_low_precision_path(&map->arena, map->regions.v[source].name, dtype);
   if (name == NULL) return TN_ENOMEM;
   TN_TRY(tn_state_map_region(map, name, dtype, region));
   tn_state_map_follow(map, *region, source);
@@ -41,7 +40,7 @@ static tn_status low_precision_region(tn_state_map *map, int32_t source, int32_t
 }
 
 static tn_status low_precision_allocate_copy(tn_state_map *map, const tn_gstate *state) {
-  const char *source = low_precision_source_name(&map->arena, state->path);
+  const char *source = tn_low_precision_source(&map->arena, state->path);
   const tn_placement *param = source != NULL ? tn_state_map_find(map, source) : NULL;
   int32_t region;
   if (param == NULL)
@@ -66,7 +65,7 @@ tn_status tn_low_precision_allocate(tn_state_map *map, const tn_graph *graph) {
 static tn_status low_precision_commit_copy(const tn_state_map *map, tn_build *b, const tn_gcommit *commit,
                                            int32_t dtype) {
   tn_graph *graph = tn_builder_graph(b);
-  const char *path = low_precision_name(&graph->arena, commit->path, dtype);
+  const char *path = tn_low_precision_path(&graph->arena, commit->path, dtype);
   const tn_placement *copy = path != NULL ? tn_state_map_find(map, path) : NULL;
   if (copy == NULL) return path != NULL ? TN_OK : TN_ENOMEM;
   const tn_gstate state = {
@@ -114,7 +113,7 @@ static tn_status low_precision_refresh_region(tn_build *b, const tn_region *sour
  */
 static tn_status low_precision_refresh_copy(tn_state_map *map, tn_build *b, size_t source, int32_t dtype,
                                             bool *any) {
-  const char *name = low_precision_name(&map->arena, map->regions.v[source].whole.path, dtype);
+  const char *name = tn_low_precision_path(&map->arena, map->regions.v[source].whole.path, dtype);
   const tn_placement *copy = name != NULL ? tn_state_map_find(map, name) : NULL;
   if (copy == NULL) return name != NULL ? TN_OK : TN_ENOMEM;
   int32_t region = copy->region;

@@ -7,6 +7,10 @@
 
 #include "core/compile/state_map.h"
 
+/* The path of a copy, "PATH:bf16", and the path of the state that a copy is of; NULL: out of memory. */
+const char *tn_low_precision_path(tn_arena *arena, const char *path, int32_t dtype);
+const char *tn_low_precision_source(tn_arena *arena, const char *path);
+
 /* The copy of a parameter in another dtype, as a value of `to`. `param` is the result of a `state` node of
  * `from`. 0: out of memory. */
 tn_val tn_low_precision_read(tn_graph *to, const tn_graph *from, tn_val param, int32_t dtype);

@@ -74,7 +74,8 @@ static tn_status update_flat_region(tn_updater *u, const tn_gradient_part *part,
   u->part = part;
   TN_TRY(update_call_optimizer(u, (tn_val[]){param, part->gradient}, part->dtype == TN_F32 ? "" : region,
                                seed, &next));
-  return tn_graph_commit(u->graph, path, next, 0);
+  TN_TRY(tn_graph_commit(u->graph, path, next, 0));
+  return tn_updater_average(u, next);
 }
 
 static tn_status update_parameter(tn_updater *u, const tn_trained_parameter *param, tn_val flat,
@@ -88,7 +89,8 @@ static tn_status update_parameter(tn_updater *u, const tn_trained_parameter *par
   if (!now) return u->env->record->code;
   u->one = param;
   TN_TRY(update_call_optimizer(u, (tn_val[]){now, gradient}, state->path, seed, &next));
-  return tn_graph_commit(u->graph, state->path, next, 0);
+  TN_TRY(tn_graph_commit(u->graph, state->path, next, 0));
+  return tn_updater_average(u, next);
 }
 
 static tn_status update_part(tn_updater *u, const tn_gradient_part *part, uint64_t seed) {
@@ -122,7 +124,8 @@ static tn_status update_emit_gradients(tn_updater *u, uint64_t seed) {
   return tn_updater_differentiate(u, loss, u->scale);
 }
 
-/* The stages in order: locations, reduction, loss scaling, clipping, optimizer, commits. */
+/* The stages in order: locations, reduction, loss scaling, clipping, averages of statistics, optimizer with
+ * averages of parameters, commits. */
 static tn_status update_emit_stages(tn_updater *u, uint64_t seed) {
   TN_TRY(tn_updater_divide(u));
   TN_TRY(tn_updater_group(u));
@@ -135,6 +138,7 @@ static tn_status update_emit_stages(tn_updater *u, uint64_t seed) {
   if (u->settings->optimizer.clip > 0) update_clip(u, u->settings->optimizer.clip);
   TN_TRY(tn_build_status(u->b));
   size_t first = u->graph->commits.n;
+  TN_TRY(tn_updater_average_statistics(u));
   for (int32_t i = 0; i < u->n_parts; i++) TN_TRY(update_part(u, &u->parts[i], seed));
   TN_TRY(update_count(u));
   update_predicate_commits(u, first);

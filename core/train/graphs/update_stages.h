@@ -7,6 +7,7 @@
  * parameter_groups.c   group, option            [group.NAME], values of scheduled options
  * optimizer_state.c    allocate, state          locations of parameters and optimizer state
  * loss_scaling.c       scale, guard, unscale    loss scaling, and which updates are applied
+ * averages.c           average                  averages of parameters and statistics
  * update.c             clip, optimizer, commits and the order of the stages */
 #ifndef TN_CORE_TRAIN_GRAPHS_UPDATE_STAGES_H
 #define TN_CORE_TRAIN_GRAPHS_UPDATE_STAGES_H
@@ -87,5 +88,10 @@ tn_val tn_updater_flat_state(tn_build *b, void *updater, const char *name, const
                              const char *init);
 tn_val tn_updater_parameter_state(tn_build *b, void *updater, const char *name, const tn_type *type,
                                   const char *init);
+
+/* With [optimizer] ema: the average of the current parameters, whose next values these are, and of the
+ * running statistics that the commits so far change. With swa_from they only get locations. */
+tn_status tn_updater_average(tn_updater *u, tn_val next);
+tn_status tn_updater_average_statistics(tn_updater *u);
 
 #endif

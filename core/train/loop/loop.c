@@ -14,6 +14,21 @@ static tn_status loop_average_statistics(tn_training *t) {
   return tn_programs_average(&t->set, t->executor);
 }
 
+/* The ends of epochs from [optimizer] swa_from on, up to here: the number of moments in the mean. */
+static int64_t loop_moments(const tn_training *t) {
+  int64_t done = t->progress.epoch + (t->progress.batch >= t->steps_per_epoch),
+          from = t->run->settings.optimizer.swa_from;
+  return done >= from ? done - from + 1 : 0;
+}
+
+/* Brings running statistics and means up to date: before validation, and before a checkpoint. */
+static tn_status loop_update_averages(tn_training *t) {
+  TN_TRY(loop_average_statistics(t));
+  return t->run->settings.optimizer.swa_from > 0
+             ? tn_programs_update_mean(&t->set, t->executor, loop_moments(t))
+             : TN_OK;
+}
+
 /* Rank 0 writes the checkpoint and finds state that is not finite; the other ranks learn it here. */
 static tn_status loop_agree(tn_training *t, tn_status status) {
   int32_t bad = status == TN_ENONFINITE;
@@ -44,7 +59,7 @@ static tn_status loop_write_checkpoint(tn_training *t, const char *name) {
 static tn_status loop_save(tn_training *t, const char *name) {
   if (!t->writes) return TN_OK;
   TN_TRY(tn_training_read_steps(t)); /* a loss that is not finite fails here, before the checkpoint */
-  TN_TRY(loop_average_statistics(t));
+  TN_TRY(loop_update_averages(t));
   return loop_agree(t, loop_write_checkpoint(t, name));
 }
 
@@ -99,7 +114,7 @@ static void loop_post_validation(void *context, int64_t batches) {
 static tn_status loop_validate(tn_training *t) {
   tn_metric_sums_reset(&t->valid_sums);
   if (t->valid == NULL) return TN_OK;
-  TN_TRY(loop_average_statistics(t));
+  TN_TRY(loop_update_averages(t));
   /* both loaders write into the same slots, so the training loader stops first */
   TN_TRY(tn_feeder_stop(t->train));
   tn_validation pass = tn_training_validation(t);

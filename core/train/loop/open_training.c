@@ -218,6 +218,11 @@ static tn_status training_broadcast_state(tn_training *t) {
   return TN_OK;
 }
 
+/* Averages begin as copies; those of a checkpoint were loaded. */
+static tn_status training_start_averages(const tn_training *t) {
+  return t->progress.step == 0 ? tn_programs_update_mean(&t->set, t->executor, 0) : TN_OK;
+}
+
 tn_status tn_training_start(tn_training *t) {
   tn_run *run = t->run;
   TN_TRY(tn_ranks_compare_plans(t->ranks, &run->env, run->rank, tn_programs_hash(&t->set)));
@@ -225,6 +230,7 @@ tn_status tn_training_start(tn_training *t) {
   TN_TRY(tn_executor_slot_wait(t->executor, 0));
   if (run->rank == 0) TN_TRY(training_open_folder(t));
   TN_TRY(training_broadcast_state(t));
+  TN_TRY(training_start_averages(t));
   TN_TRY(tn_programs_refresh(&t->set, t->executor));
   return run->rank == 0 ? tn_training_start_observers(t) : TN_OK;
 }
@@ -254,5 +260,6 @@ tn_status tn_training_rewind(tn_training *t) {
   if (status == TN_OK && run->rank == 0) status = tn_training_move_position(t, false);
   if (status != TN_OK) return status;
   TN_TRY(training_broadcast_state(t));
+  TN_TRY(training_start_averages(t));
   return tn_programs_refresh(&t->set, t->executor);
 }

@@ -1,6 +1,7 @@
 /* core/train/programs/programs.c: builds the graphs of all programs of a run, and compiles them over one
  * state map. */
 #include "core/compile/output/fused_minimum.h"
+#include "core/train/graphs/averages.h"
 #include "core/train/graphs/device_transforms.h"
 #include "core/train/graphs/low_precision_copies.h"
 #include "core/train/programs/check_model.h"
@@ -9,9 +10,9 @@
 #include <string.h>
 
 static const char *const program_names[TN_PROGRAMS] = {
-    [TN_PROGRAM_INIT] = "init",       [TN_PROGRAM_STEP] = "step",      [TN_PROGRAM_EVAL] = "eval",
-    [TN_PROGRAM_PREDICT] = "predict", [TN_PROGRAM_WEIGH] = "weigh",    [TN_PROGRAM_MICRO] = "micro",
-    [TN_PROGRAM_AVERAGE] = "average", [TN_PROGRAM_REFRESH] = "refresh"};
+    [TN_PROGRAM_INIT] = "init",       [TN_PROGRAM_STEP] = "step",   [TN_PROGRAM_EVAL] = "eval",
+    [TN_PROGRAM_PREDICT] = "predict", [TN_PROGRAM_WEIGH] = "weigh", [TN_PROGRAM_MICRO] = "micro",
+    [TN_PROGRAM_AVERAGE] = "average", [TN_PROGRAM_MEAN] = "mean",   [TN_PROGRAM_REFRESH] = "refresh"};
 
 /* The graphs of the requested programs, before compilation. */
 typedef struct tn_program_graphs {
@@ -92,6 +93,8 @@ static tn_status programs_complete_graph(tn_run *run, const tn_program_request *
   TN_TRY(which == TN_PROGRAM_STEP || which == TN_PROGRAM_MICRO
              ? programs_emit_update(run, which, set, model, dump)
              : programs_emit_forward(run, which, model, dump));
+  if (!programs_is_training(which) && tn_settings_average(&run->settings))
+    TN_TRY(tn_read_averages(set->map, &model->graph));
   TN_TRY(tn_state_map_add_rest(set->map, model->graph));
   return tn_low_precision_allocate(set->map, model->graph);
 }
@@ -165,6 +168,12 @@ static tn_status programs_build_graph(tn_run *run, const tn_program_request *req
   return status;
 }
 
+/* It may add states: the number of epochs in a mean. */
+static tn_status programs_build_mean(tn_run *run, tn_program_set *set, tn_graph **graph) {
+  TN_TRY(tn_mean_graph(&run->env, run->ops, &run->settings, set->map, graph));
+  return *graph != NULL ? tn_state_map_add_rest(set->map, *graph) : TN_OK;
+}
+
 static tn_status programs_build_graphs(tn_run *run, const tn_program_request *request, tn_program_set *set,
                                        tn_program_graphs *graphs) {
   /* the step comes first: it chooses the locations of the parameters */
@@ -172,6 +181,7 @@ static tn_status programs_build_graphs(tn_run *run, const tn_program_request *re
     if (programs_batch(run, request, which) > 0)
       TN_TRY(programs_build_graph(run, request, which, set, &graphs->v[which]));
   TN_TRY(tn_ini_tell(&run->env, &run->ini));
+  if (graphs->v[TN_PROGRAM_STEP]) TN_TRY(programs_build_mean(run, set, &graphs->v[TN_PROGRAM_MEAN]));
   for (int32_t which = TN_PROGRAM_STEP; which < TN_PROGRAMS; which++) {
     if (graphs->v[which] == NULL) continue;
     TN_TRY(tn_low_precision_commit(set->map, graphs->v[which]));
@@ -254,6 +264,15 @@ tn_status tn_programs_refresh(const tn_program_set *set, tn_executor *executor) 
 tn_status tn_programs_average(const tn_program_set *set, tn_executor *executor) {
   int32_t index = set->index[TN_PROGRAM_AVERAGE];
   if (index < 0) return TN_OK;
+  TN_TRY(tn_executor_run(executor, index, 0));
+  return tn_executor_slot_wait(executor, 0);
+}
+
+tn_status tn_programs_update_mean(const tn_program_set *set, tn_executor *executor, int64_t moments) {
+  int32_t index = set->index[TN_PROGRAM_MEAN];
+  if (index < 0) return TN_OK;
+  if (tn_state_map_find(set->map, TN_AVERAGE_GOAL) != NULL)
+    TN_TRY(tn_executor_write(executor, TN_AVERAGE_GOAL, &moments, sizeof moments));
   TN_TRY(tn_executor_run(executor, index, 0));
   return tn_executor_slot_wait(executor, 0);
 }

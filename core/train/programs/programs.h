@@ -18,11 +18,12 @@ enum {
   TN_PROGRAM_WEIGH,
   TN_PROGRAM_MICRO,
   TN_PROGRAM_AVERAGE, /* averages running statistics over ranks */
+  TN_PROGRAM_MEAN,    /* copies or adds the state to the averages of [optimizer] ema or swa_from */
   TN_PROGRAMS
 };
 
 /* The requested programs, and their batch sizes on one rank and for one micro-batch. WEIGH and MICRO come
- * with STEP; AVERAGE comes with STEP or EVAL. */
+ * with STEP, MEAN where it has averages; AVERAGE comes with STEP or EVAL. */
 typedef struct tn_program_request {
   int64_t batch[TN_PROGRAMS]; /* 0: not requested (INIT always is) */
   /* The loaders of the splits (TN_SPLIT_...). Programs of a split apply the transforms that its loader leaves
@@ -83,6 +84,11 @@ uint64_t tn_programs_hash(const tn_program_set *set);
 /* Averages running statistics over ranks, before evaluation and saving; on all ranks at once. Without an
  * AVERAGE program this does nothing. */
 tn_status tn_programs_average(const tn_program_set *set, tn_executor *executor);
+
+/* Makes the averages means of so many moments, this one included: of [optimizer] swa_from, and in the
+ * beginning with 0 of `ema`, too, where they become copies. A mean that has so many moments already stays as
+ * it is. Without averages this does nothing. */
+tn_status tn_programs_update_mean(const tn_program_set *set, tn_executor *executor, int64_t moments);
 
 /* report_fallbacks.c: [backend] fallback = warn logs each op on the fallback backend, the reason and the
  * cost. */

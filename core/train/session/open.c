@@ -71,6 +71,12 @@ static tn_status session_check_settings(const tn_session *s, const tn_session_op
         s->run, TN_EINVAL,
         "[optimizer] accumulate = %lld: a session updates after each batch; open it with a larger one",
         (long long)settings->optimizer.accumulate);
+  if (settings->optimizer.swa_from > 0)
+    return tn_failf(
+        s->run, TN_EINVAL,
+        "[optimizer] swa_from = %lld: a session has no epochs whose ends could be averaged; ema works "
+        "in sessions, too",
+        (long long)settings->optimizer.swa_from);
   if (!tn_text_equal(settings->distributed.devices, "1"))
     return tn_failf(s->run, TN_EINVAL,
                     "[distributed] devices = %s: a session trains on one device; tn_run_train uses several",
@@ -122,7 +128,7 @@ static tn_status session_prepare(tn_session *s, const tn_session_options *o) {
   TN_TRY(tn_executor_slot_wait(s->executor, 0));
   TN_TRY(tn_session_start_weights(
       s, o->weights == NULL && o->train && *s->run->settings.weights.file == '\0' ? "" : o->weights));
-  return tn_programs_refresh(&s->set, s->executor);
+  return tn_session_follow_weights(s);
 }
 
 /* ---- life ---- */

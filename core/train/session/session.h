@@ -52,5 +52,7 @@ struct tn_session {
 /* state.c: loads the file `weights`; "" loads no file, and NULL the file of [weights] or of the newest run.
  */
 tn_status tn_session_start_weights(tn_session *s, const char *weights);
+/* state.c: after weights were loaded: averages begin as copies of them, and low-precision copies follow. */
+tn_status tn_session_follow_weights(tn_session *s);
 
 #endif

@@ -11,7 +11,8 @@ static tn_status session_take_error(tn_session *s, tn_status status) {
 
 static tn_status session_load_file(tn_session *s, const char *path, const char *prefix) {
   tn_weights_source source = {
-      path, prefix, "", s->run->settings.weights.skip, "", TN_STATES_OF_MODEL, "[weights] skip may help"};
+      path, prefix, "", s->run->settings.weights.skip, "", TN_STATES_OF_MODEL, "[weights] skip may help",
+      false};
   return tn_weights_load(s->run, s->executor, s->set.map, &source, NULL);
 }
 
@@ -22,6 +23,11 @@ static tn_status session_load_found(tn_session *s, const char *given) {
   if (status == TN_OK) status = session_load_file(s, path, "");
   tn_release(&s->run->env, path);
   return status;
+}
+
+tn_status tn_session_follow_weights(tn_session *s) {
+  TN_TRY(tn_programs_update_mean(&s->set, s->executor, 0));
+  return tn_programs_refresh(&s->set, s->executor);
 }
 
 tn_status tn_session_start_weights(tn_session *s, const char *weights) {
@@ -40,7 +46,8 @@ tn_status tn_session_save(tn_session *s, const char *path) {
 tn_status tn_session_load(tn_session *s, const char *path) {
   TN_ENTER(s);
   TN_NEED(s, path, "path");
-  return session_take_error(s, session_load_file(s, path, ""));
+  TN_TRY(session_take_error(s, session_load_file(s, path, "")));
+  return tn_session_follow_weights(s);
 }
 
 tn_status tn_session_read(tn_session *s, const char *path, void *to, size_t bytes) {

@@ -83,6 +83,13 @@ static const tn_option optimizer_rows[] = {
            "parameters are frozen uses its running statistics and keeps them"),
     TN_OPT(tn_optimizer_section, check_finite, TN_OPT_FLAG, "no", NULL,
            "skip updates whose gradients are not finite"),
+    TN_OPT(
+        tn_optimizer_section, ema, TN_OPT_FLOAT, "0", "[0, 1)",
+        "decay of an exponential moving average of parameters and running statistics, which validation, the "
+        "best checkpoint, eval and predict use: min(ema, (1 + n) / (10 + n)) after n updates; 0: none"),
+    TN_OPT(tn_optimizer_section, swa_from, TN_OPT_INT, "0", ">= 0",
+           "the first epoch, counted from 1, whose end enters the mean of parameters and running statistics, "
+           "which validation, the best checkpoint, eval and predict use (SWA); 0: none"),
     TN_OPT_END};
 static const tn_option schedule_rows[] = {
     TN_OPT(tn_schedule_section, type, TN_OPT_TEXT, TN_DEFAULT_SCHEDULE, NULL, "name of the schedule"),

@@ -289,6 +289,16 @@ static tn_status settings_check_schedule(tn_env *env, tn_ini *ini, const tn_sett
   return tn_wrap(env, status, "%s: [schedule]", tn_settings_where(ini, "schedule", env->record->option));
 }
 
+/* Both would be the weights that validation reads. */
+static tn_status settings_check_averages(tn_env *env, tn_ini *ini, const tn_settings *s) {
+  if (s->optimizer.ema == 0 || s->optimizer.swa_from == 0) return TN_OK;
+  return tn_failf(
+      env, TN_EINVAL,
+      "%s: [optimizer] swa_from = %lld beside ema = %g: validation reads one average, expected one "
+      "of the two keys",
+      tn_settings_where(ini, "optimizer", "swa_from"), (long long)s->optimizer.swa_from, s->optimizer.ema);
+}
+
 tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_settings *s) {
   tn_policy_section policy;
   tn_item_choice optimizer = {&tn_table_optimizer, "type", TN_OPTIMIZER, &s->optimizer, NULL, NULL};
@@ -317,6 +327,7 @@ tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_s
   s->optimizer_options = optimizer.options;
   s->freeze_where = tn_settings_where(ini, "optimizer", "freeze");
   if (s->optimizer.freeze != NULL) TN_TRY(tn_words_split(&ini->arena, s->optimizer.freeze, &s->freeze));
+  TN_TRY(tn_ini_note(env, ini, settings_check_averages(env, ini, s)));
   s->schedule_kind = (const tn_schedule *)schedule.item;
   s->schedule_options = schedule.options;
   TN_TRY(tn_ini_note(env, ini, settings_check_schedule(env, ini, s)));

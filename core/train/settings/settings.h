@@ -63,6 +63,8 @@ typedef struct tn_optimizer_section {
   int64_t accumulate;
   const char *freeze;
   int32_t check_finite;
+  double ema;
+  int64_t swa_from;
 } tn_optimizer_section;
 
 typedef struct tn_schedule_section {
