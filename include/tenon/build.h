@@ -115,8 +115,8 @@ static inline uint64_t tn_build_random_stream(tn_build *b, const char *use) {
 }
 /* 1 while a training program is built, 0 for evaluation and prediction. */
 static inline int32_t tn_build_training(tn_build *b) { return TN_B(b)->training(b); }
-/* 1 while a training program is built in which [optimizer] freeze keeps the layer's parameter or state `name`
- * as it is; else 0. Commits of such state are dropped. */
+/* 1 while a training program is built in which [group.NAME] freeze keeps the layer's parameter or state
+ * `name` as it is; else 0. Commits of such state are dropped. */
 static inline int32_t tn_build_frozen(tn_build *b, const char *name) { return TN_B(b)->frozen(b, name); }
 /* Number of ranks that run the program, each on its part of the batch. */
 static inline int32_t tn_build_ranks(tn_build *b) { return TN_B(b)->ranks(b); }

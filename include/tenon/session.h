@@ -85,7 +85,9 @@ TN_EXPORT int64_t tn_session_steps(const tn_session *session);
 /* ---- parameters --------------------------------------------------------------------------------- */
 
 /* Writes and reads parameters and running statistics as a safetensors file, by path. tn_session_load fails
- * with TN_EINVAL where names or types in the file differ from the model's. */
+ * with TN_EINVAL where names or types in the file differ from the model's. With [optimizer] ema a session for
+ * training evaluates, infers and saves averages; the average of "fc1.weight" is "fc1.weight.average", and
+ * begins as a copy where weights are loaded. */
 TN_EXPORT tn_status tn_session_save(tn_session *session, const char *path);
 TN_EXPORT tn_status tn_session_load(tn_session *session, const char *path);
 

@@ -38,7 +38,7 @@ static tn_val emit_norm(tn_build *b, const tn_val operands[3], double epsilon, i
   return tn_op_end(b);
 }
 
-/* [optimizer] freeze: with fixed statistics, or without a parameter to train, the layer works as in
+/* [group.NAME] freeze: with fixed statistics, or without a parameter to train, the layer works as in
  * evaluation, as fine-tuning expects: statistics of the new data would change what the frozen layers compute.
  */
 static int batch_norm_is_fixed(tn_build *b, const batch_norm_options *o) {

@@ -131,14 +131,41 @@ static tn_status differences_refuse(tn_comparison *c, const char *key, const cha
       *then ? then : "(empty)", key, c->folder);
 }
 
-/* Whether a checkpoint of the run lacks state of this one. Another decay of the same average is none. */
+/* "conv1.*, bn1.*": what the groups with freeze = yes match; NULL: no memory. */
+static const char *differences_frozen(tn_comparison *c, const tn_ini *ini) {
+  static const char *const on[] = {"yes", "true", "on", "1"};
+  const tn_words yes = {(const char **)(uintptr_t)on, 4};
+  const char *all = "";
+  for (int32_t i = 0; all != NULL && i < ini->n_sections; i++) {
+    const char *name = ini->sections[i].name, *freeze = differences_value(ini, name, "freeze"),
+               *match = differences_value(ini, name, "match");
+    if (!tn_text_starts(name, "group.") || freeze == NULL || match == NULL || !tn_words_contain(&yes, freeze))
+      continue;
+    all = tn_arena_printf(&c->run->arena, "%s%s%s", all, *all ? ", " : "", match);
+  }
+  return all;
+}
+
+static tn_status differences_check_frozen(tn_comparison *c) {
+  const char *then = differences_frozen(c, &c->then), *now = differences_frozen(c, &c->run->ini);
+  if (then == NULL || now == NULL) return TN_ENOMEM;
+  if (tn_text_equal(then, now)) return TN_OK;
+  return tn_failf(
+      &c->run->env, TN_EINVAL,
+      "%s: groups with freeze = yes match %s, but in %s they matched %s, and its checkpoint holds the "
+      "optimizer state of the others; resume with the same, or begin a new run from its weights: "
+      "--weights %s/checkpoints/last/model.safetensors without --resume",
+      c->run->ini.path, *now ? now : "nothing", c->folder, *then ? then : "nothing", c->folder);
+}
+
+/* Whether a checkpoint of the run lacks state of this one. Another decay keeps the same average. */
 static bool differences_have_other_state(const char *key, const char *then, const char *now) {
   if (tn_text_equal(key, "ema")) return (strtod(then, NULL) > 0) != (strtod(now, NULL) > 0);
   return !tn_text_equal(then, now);
 }
 
 static tn_status differences_check_optimizer(tn_comparison *c) {
-  static const char *const keys[] = {"type", "freeze", "ema", "swa_from"};
+  static const char *const keys[] = {"type", "ema", "swa_from"};
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
     const char *fallback = differences_default("optimizer", keys[i]),
                *then = differences_value(&c->then, "optimizer", keys[i]),
@@ -253,6 +280,7 @@ static tn_status differences_compare_all(tn_comparison *c, const json_t *plan) {
   bool read = false;
   TN_TRY(differences_read_config(c, &read));
   if (read) TN_TRY(differences_check_optimizer(c));
+  if (read) TN_TRY(differences_check_frozen(c));
   if (read) TN_TRY(differences_check_weights(c));
   if (plan) TN_TRY(differences_compare_backend(c, plan));
   if (plan && c->same) TN_TRY(differences_compare_versions(c, plan));

@@ -13,7 +13,7 @@ json_t *tn_run_made_for(const tn_device *device);
 /* Compares FOLDER/config.ini and the record of plan.json with this run: adds a remark for each difference,
  * and sets *same to whether the recorded plan may be repeated: backend, versions of the plugins that have
  * kernels, and all settings that reach the compiler are the same. `plan` NULL: it could not be read.
- * TN_EINVAL: the optimizer, or [optimizer] freeze, ema or swa_from is another one, or --weights asks for
+ * TN_EINVAL: the optimizer, its ema or swa_from, or the frozen parameters differ, or --weights asks for
  * other weights: the run cannot go on so. */
 tn_status tn_run_compare(tn_run *run, const tn_device *device, const char *folder, const json_t *plan,
                          bool *same);

@@ -135,7 +135,7 @@ tn_status tn_read_averages(const tn_state_map *map, tn_graph **graph) {
 
 /* ---- at the ends of epochs ---- */
 
-/* What the means share: the number of moments in them, and whether they change. */
+/* Shared by all means: the number of moments in them, and whether they change. */
 typedef struct tn_mean_pass {
   tn_graph *graph;
   tn_build *b;

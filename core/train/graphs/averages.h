@@ -1,5 +1,5 @@
 /* core/train/graphs/averages.h: averages of parameters and running statistics: [optimizer] ema and swa_from
- * (docs/decisions/0052).
+ * (docs/decisions/0052-averages-of-weights.md).
  *
  * The average of a state "PATH" is the state "PATH.average", whose kind is that of optimizer state. Averages
  * of trained parameters lie in regions of their own, parallel to those of the parameters, so that with `ema`

@@ -1,4 +1,4 @@
-/* core/train/graphs/check_patterns.c: patterns of [optimizer] freeze and [group.NAME] that match nothing.
+/* core/train/graphs/check_patterns.c: patterns of [group.NAME] that match nothing.
  * Each is noted by itself, so that one run tells all of them. */
 #include "core/base/text.h"
 #include "core/train/graphs/training_graph.h"
@@ -25,13 +25,15 @@ static bool patterns_match_state(const tn_graph *graph, const tn_words *one) {
 
 static tn_status patterns_check_freeze(tn_env *env, tn_ini *ini, const tn_settings *s,
                                        const tn_graph *graph) {
-  for (int32_t k = 0; k < s->freeze.n; k++) {
-    const tn_words one = {&s->freeze.v[k], 1};
-    if (patterns_match_state(graph, &one)) continue;
-    TN_TRY(tn_ini_note(env, ini,
-                       tn_failf(env, TN_EINVAL, "%s: [optimizer] freeze: '%s' matches no parameter%s",
-                                s->freeze_where, s->freeze.v[k], patterns_example(ini, graph))));
-  }
+  for (int32_t g = 0; g < s->n_frozen; g++)
+    for (int32_t k = 0; k < s->frozen[g].patterns.n; k++) {
+      const tn_words one = {&s->frozen[g].patterns.v[k], 1};
+      if (patterns_match_state(graph, &one)) continue;
+      TN_TRY(tn_ini_note(env, ini,
+                         tn_failf(env, TN_EINVAL, "%s: [group.%s] match: '%s' matches no parameter%s",
+                                  s->frozen[g].where, s->frozen[g].name, one.v[0],
+                                  patterns_example(ini, graph))));
+    }
   return TN_OK;
 }
 

@@ -4,12 +4,12 @@
 #include "tenon/ops.h"
 
 static tn_status gradients_fail_without_parameters(const tn_updater *u) {
-  if (u->settings->freeze.n > 0)
+  if (u->settings->n_frozen > 0)
     return tn_failf(
         u->env, TN_EINVAL,
-        "%s: [optimizer] freeze leaves no parameter that the loss depends on, so there is nothing "
+        "%s: [group.%s] freeze = yes leaves no parameter that the loss depends on, so there is nothing "
         "to train",
-        u->settings->freeze_where);
+        u->settings->frozen[0].where, u->settings->frozen[0].name);
   return tn_failf(u->env, TN_EINVAL, "%s: the loss depends on no parameter, so there is nothing to train",
                   u->settings->model_where);
 }

@@ -47,12 +47,12 @@ typedef struct tn_training_graph {
 #define TN_OUTPUT_SKIPPED    "skipped"
 #define TN_PRECISION_STATE   "precision"
 
-/* check_patterns.c: notes in the ini each pattern of [optimizer] freeze that matches no parameter or buffer
+/* check_patterns.c: notes in the ini each pattern of [group.NAME] freeze that matches no parameter or buffer
  * of a model's graph, and each [group.NAME] without a parameter. */
 tn_status tn_patterns_check(tn_env *env, tn_ini *ini, const tn_settings *settings, const tn_graph *graph);
 
 /* Pass `gradients`: appends the scale of the loss and the gradients of the parameters that the loss depends
- * on, but for those of [optimizer] freeze, and lists them. */
+ * on, but for those of [group.NAME] freeze, and lists them. */
 tn_status tn_gradients_emit(tn_training_graph *t);
 
 /* Pass `precision` of a training step, between gradients and update. The gradients keep the dtypes in which

@@ -45,7 +45,7 @@ typedef struct tn_updater {
 } tn_updater;
 
 /* The name of the regions of trained parameters (tn_updater_region), the region in which micro-batches
- * accumulate gradients, and the one of the parameters of [optimizer] freeze. */
+ * accumulate gradients, and the one of the parameters of [group.NAME] freeze. */
 #define TN_PARAM_REGION    "param"
 #define TN_GRADIENT_REGION "grad.f32"
 #define TN_FROZEN_REGION   "frozen.f32"

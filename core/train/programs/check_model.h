@@ -8,7 +8,8 @@
 #include "core/train/run.h"
 
 /* For a model that was built with its losses: notes a [run] best that names no measure of the model and, if
- * the model is to be trained, the patterns of [optimizer] freeze and [group.NAME] that match no parameter. */
+ * the model is to be trained, the patterns of [group.NAME] freeze and [group.NAME] that match no parameter.
+ */
 tn_status tn_model_check(tn_run *run, const tn_model *model, bool trains);
 
 /* Notes each of the wanted fields that the data of a split lack or have in another type. Types are without

@@ -66,3 +66,14 @@ tn_status tn_settings_check_group_keys(tn_env *env, tn_ini *ini, const tn_sectio
   }
   return TN_OK;
 }
+
+tn_status tn_settings_check_frozen_keys(tn_env *env, tn_ini *ini, const tn_section *group,
+                                        const tn_optimizer *optimizer) {
+  for (int32_t i = 0; i < group->n_keys; i++) {
+    const tn_key *key = &group->keys[i];
+    if (tn_options_find(&optimizer->item, key->name) == NULL) continue;
+    return tn_failf(env, TN_EINVAL, "%s: [%s] %s has no effect: the parameters of the group are frozen",
+                    tn_key_where(ini, group, key), group->name, key->name);
+  }
+  return TN_OK;
+}

@@ -78,9 +78,6 @@ static const tn_option optimizer_rows[] = {
            "greatest magnitude of each number of the gradient, before clip; 0: no limit"),
     TN_OPT(tn_optimizer_section, accumulate, TN_OPT_INT, "1", "[1, 65536]",
            "batches whose gradients are summed before an update; all of them are held at once"),
-    TN_OPT(tn_optimizer_section, freeze, TN_OPT_TEXT, "", NULL,
-           "patterns of parameters that are not trained, such as conv1.*, layer1.*; a batch_norm whose "
-           "parameters are frozen uses its running statistics and keeps them"),
     TN_OPT(tn_optimizer_section, check_finite, TN_OPT_FLAG, "no", NULL,
            "skip updates whose gradients are not finite"),
     TN_OPT(
@@ -150,7 +147,12 @@ static const tn_option block_rows[] = {
            "names of the results; empty: the last line's value"),
     TN_OPT_END};
 static const tn_option match_rows[] = {
-    TN_OPT(tn_match_section, match, TN_OPT_TEXT, NULL, NULL, "patterns of parameter names"), TN_OPT_END};
+    TN_OPT(tn_match_section, match, TN_OPT_TEXT, NULL, NULL, "patterns of parameter names"),
+    TN_OPT(
+        tn_match_section, freeze, TN_OPT_FLAG, "no", NULL,
+        "do not train these parameters: no gradient, no optimizer state; a batch_norm whose parameters are "
+        "frozen uses its running statistics and keeps them"),
+    TN_OPT_END};
 
 #define TABLE(name, S, rows, doc)                                                                            \
   const tn_item tn_table_##name = {                                                                          \

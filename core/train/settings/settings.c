@@ -59,9 +59,21 @@ static tn_status settings_read_choice(tn_env *env, tn_registry *registry, tn_ini
 
 /* ---- groups ---- */
 
+/* Patterns of the group join those of the groups before. */
+static tn_status settings_freeze_group(tn_ini *ini, tn_settings *s, const tn_group_setting *group) {
+  const tn_words *more = &group->patterns, before = s->freeze;
+  size_t n = (size_t)before.n, m = (size_t)more->n;
+  s->frozen[s->n_frozen++] = *group;
+  s->freeze.v = tn_arena_alloc(&ini->arena, tn_size_mul(n + m + 1, sizeof *s->freeze.v));
+  if (s->freeze.v == NULL) return TN_ENOMEM;
+  for (size_t i = 0; i < n; i++) s->freeze.v[i] = before.v[i];
+  for (size_t i = 0; i < m; i++) s->freeze.v[n + i] = more->v[i];
+  s->freeze.n = before.n + more->n;
+  return TN_OK;
+}
+
 /* The optimizer's options: keys of the group first, then those of [optimizer]. */
-static tn_status settings_read_group(tn_env *env, tn_ini *ini, tn_section *section, const tn_settings *s,
-                                     tn_group_setting *group) {
+static tn_status settings_read_group(tn_env *env, tn_ini *ini, tn_section *section, tn_settings *s) {
   tn_options match, skipped, options;
   tn_section *base = tn_ini_section(ini, "optimizer");
   TN_TRY(tn_options_start(env, &ini->arena, &tn_table_group, &match));
@@ -70,24 +82,31 @@ static tn_status settings_read_group(tn_env *env, tn_ini *ini, tn_section *secti
   TN_TRY(tn_section_fill(env, ini, section, (tn_options *[]){&match, &options}, 2));
   TN_TRY(tn_section_fill(env, ini, base, (tn_options *[]){&skipped, &options}, 2));
   TN_TRY(tn_section_finish(env, ini, section, section->name, &match));
-  TN_TRY(tn_settings_check_group_keys(env, ini, section, s->optimizer_kind));
-  if (section->mistaken && ((const tn_match_section *)match.data)->match == NULL) return TN_OK;
-  group->where = tn_key_where(ini, section, tn_section_key(section, "match"));
-  group->name = section->name + strlen("group.");
-  group->match = ((const tn_match_section *)match.data)->match;
-  group->options = options.data;
-  return tn_words_split(&ini->arena, group->match, &group->patterns);
+  const tn_match_section *m = (const tn_match_section *)match.data;
+  TN_TRY(m->freeze ? tn_settings_check_frozen_keys(env, ini, section, s->optimizer_kind)
+                   : tn_settings_check_group_keys(env, ini, section, s->optimizer_kind));
+  if (section->mistaken && m->match == NULL) return TN_OK;
+  tn_group_setting group = {.where = tn_key_where(ini, section, tn_section_key(section, "match")),
+                            .name = section->name + strlen("group."),
+                            .match = m->match,
+                            .options = options.data};
+  TN_TRY(tn_words_split(&ini->arena, group.match, &group.patterns));
+  if (m->freeze) return settings_freeze_group(ini, s, &group);
+  s->groups[s->n_groups++] = group;
+  return TN_OK;
 }
 
 static tn_status settings_read_groups(tn_env *env, tn_ini *ini, tn_settings *s) {
-  s->groups = tn_arena_alloc(&ini->arena, tn_size_mul((size_t)ini->n_sections + 1, sizeof *s->groups));
-  if (s->groups == NULL) return TN_ENOMEM;
+  size_t most = (size_t)ini->n_sections + 1;
+  s->groups = tn_arena_alloc(&ini->arena, tn_size_mul(most, sizeof *s->groups));
+  s->frozen = tn_arena_alloc(&ini->arena, tn_size_mul(most, sizeof *s->frozen));
+  if (s->groups == NULL || s->frozen == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < ini->n_sections; i++)
     if (tn_text_starts(ini->sections[i].name, "group.") && s->optimizer_kind == NULL)
       tn_section_mark_used(&ini->sections[i]); /* its keys are options of an optimizer that does not exist */
     else if (tn_text_starts(ini->sections[i].name, "group."))
       TN_TRY(settings_note(env, ini, ini->sections[i].name,
-                           settings_read_group(env, ini, &ini->sections[i], s, &s->groups[s->n_groups++])));
+                           settings_read_group(env, ini, &ini->sections[i], s)));
   return TN_OK;
 }
 
@@ -325,8 +344,6 @@ tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_s
                          settings_read_choice(env, registry, ini, choices[i])));
   s->optimizer_kind = (const tn_optimizer *)optimizer.item;
   s->optimizer_options = optimizer.options;
-  s->freeze_where = tn_settings_where(ini, "optimizer", "freeze");
-  if (s->optimizer.freeze != NULL) TN_TRY(tn_words_split(&ini->arena, s->optimizer.freeze, &s->freeze));
   TN_TRY(tn_ini_note(env, ini, settings_check_averages(env, ini, s)));
   s->schedule_kind = (const tn_schedule *)schedule.item;
   s->schedule_options = schedule.options;

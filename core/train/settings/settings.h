@@ -61,7 +61,6 @@ typedef struct tn_optimizer_section {
   const char *type;
   double clip, clip_value;
   int64_t accumulate;
-  const char *freeze;
   int32_t check_finite;
   double ema;
   int64_t swa_from;
@@ -119,12 +118,13 @@ typedef struct tn_settings {
   tn_backend_section backend;
   tn_data_setting data[2]; /* TN_SPLIT_TRAIN, TN_SPLIT_VALID */
   tn_optimizer_section optimizer;
-  tn_words freeze; /* of optimizer */
-  const char *freeze_where;
   const tn_optimizer *optimizer_kind;
   const void *optimizer_options;
-  tn_group_setting *groups; /* without the default group */
+  tn_group_setting *groups; /* without the default group and frozen ones */
   int32_t n_groups;
+  tn_group_setting *frozen; /* the groups with freeze = yes, which have no options */
+  int32_t n_frozen;
+  tn_words freeze; /* the patterns of all of them */
   tn_schedule_section schedule;
   const tn_schedule *schedule_kind;
   const void *schedule_options;

@@ -56,7 +56,7 @@ typedef struct tn_run_info {
   /* Lines, with '\n' between: what a resumed run does otherwise than before, "[data] batch = 8 > 16"; what
    * became of its position; that there was no run to resume. "" */
   const char *remarks;
-  int64_t frozen;            /* numbers of the parameters of [optimizer] freeze */
+  int64_t frozen;            /* numbers of the parameters of [group.NAME] freeze */
   const char *use;           /* the text of [backend] use that chose the backend: "auto" takes the fastest */
   const char *better_policy; /* for which the device has kernels for this model that it lacks otherwise; "" */
 } tn_run_info;

@@ -111,8 +111,10 @@ static void another_optimizer_is_named(void **state) {
   says("--set optimizer.type: [optimizer] type = adamw, but runs/noise was trained with sgd");
   says("resume with the same type, or begin a new run from its weights: --weights "
        "runs/noise/checkpoints/last/model.safetensors without --resume");
-  assert_int_equal(program_run("train noise.ini --resume auto --set optimizer.freeze=fc1.*"), 65);
-  says("[optimizer] freeze = fc1.*, but runs/noise was trained with (empty)");
+  assert_int_equal(
+      program_run("train noise.ini --resume auto --set group.body.freeze=yes --set group.body.match=fc1.*"),
+      65);
+  says("groups with freeze = yes match fc1.*, but in runs/noise they matched nothing");
   assert_int_equal(program_run("train noise.ini --resume auto --set optimizer.momentum=0"), 65);
   says("optimizer.safetensors: has 'fc1.bias.momentum', 'fc1.weight.momentum', 'fc2.bias.momentum', "
        "'fc2.weight.momentum', which the model does not have; the optimizer or its options have changed");

@@ -1,4 +1,4 @@
-/* [optimizer] freeze: parameters that keep their values, without gradient and optimizer state. */
+/* [group.NAME] freeze: parameters that keep their values, without gradient and optimizer state. */
 #include "tensors.h"
 
 #define HEAD                                                                                                 \
@@ -28,7 +28,7 @@ static void train(const char *text, const char *more) {
 
 static void frozen_parameters_keep_their_bits_and_have_no_state(void **state) {
   (void)state;
-  train(plain, "--set optimizer.freeze=conv.*,fc1.bias");
+  train(plain, "--set group.body.freeze=yes --set group.body.match=conv.*,fc1.bias");
   static const char *const frozen[] = {"conv.weight", "conv.bias", "fc1.bias"}, *const trained[] = {
                                                                                     "fc1.weight",
                                                                                     "fc2.weight", "fc2.bias"};
@@ -60,7 +60,8 @@ static void the_others_train_as_before(void **state) {
   for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
     snprintf(text, sizeof text, "%s%s", plain, still);
     file_write("still.ini", text);
-    snprintf(more, sizeof more, "--set optimizer.freeze=conv.*%s --set run.name=w%zu", ways[w], w);
+    snprintf(more, sizeof more,
+             "--set group.body.freeze=yes --set group.body.match=conv.*%s --set run.name=w%zu", ways[w], w);
     train(plain, more);
     assert_int_equal(program_run("train still.ini --output lr0%s --set run.name=w%zu", ways[w], w), 0);
     char a[96], b[96];
@@ -79,11 +80,11 @@ static void the_others_train_as_before(void **state) {
 static void a_frozen_batch_norm_keeps_its_statistics(void **state) {
   (void)state;
   static const char *const kept[] = {"bn.running_mean", "bn.running_var", "bn.weight", "bn.bias"};
-  train(normed, "--set optimizer.freeze=conv.*,bn.weight,bn.bias");
+  train(normed, "--set group.body.freeze=yes --set group.body.match=conv.*,bn.weight,bn.bias");
   for (int i = 0; i < 4; i++) assert_true(tensor_distance(start, model, kept[i]) == 0);
   assert_true(tensor_distance(start, model, "fc1.weight") > 0);
   /* statistics alone: scale and shift train, and the gradient passes to the layer below */
-  train(normed, "--set optimizer.freeze=bn.running_* --set run.name=fixed");
+  train(normed, "--set group.body.freeze=yes --set group.body.match=bn.running_* --set run.name=fixed");
   const char *fixed = "out/fixed/checkpoints/last/model.safetensors";
   for (int i = 0; i < 2; i++) assert_true(tensor_distance(start, fixed, kept[i]) == 0);
   for (int i = 2; i < 4; i++) assert_true(tensor_distance(start, fixed, kept[i]) > 0);
@@ -96,7 +97,8 @@ static void a_frozen_batch_norm_keeps_its_statistics(void **state) {
 /* bf16 copies of frozen parameters are made once; a checkpoint of such a run resumes and evaluates. */
 static void frozen_runs_resume_and_work_in_half_precision(void **state) {
   (void)state;
-  const char *more = "--set optimizer.freeze=conv.*,bn.* --set precision.policy=bf16";
+  const char *more =
+      "--set group.body.freeze=yes --set group.body.match=conv.*,bn.* --set precision.policy=bf16";
   train(normed, more);
   assert_true(tensor_distance(start, model, "conv.weight") == 0);
   assert_true(tensor_distance(start, model, "fc2.weight") > 0);
@@ -113,7 +115,10 @@ static void nothing_is_computed_below_the_first_trained_layer(void **state) {
   file_write("net.ini", plain);
   assert_int_equal(program_run("plan net.ini --dump-after update"), 0);
   assert_non_null(strstr(program_out, "conv2d_grad_weight"));
-  assert_int_equal(program_run("plan net.ini --dump-after update --set optimizer.freeze=conv.*"), 0);
+  assert_int_equal(
+      program_run(
+          "plan net.ini --dump-after update --set group.body.freeze=yes --set group.body.match=conv.*"),
+      0);
   assert_null(strstr(program_out, "conv2d_grad"));
   assert_null(strstr(program_out, "max_pool2d_grad"));
 }
@@ -121,12 +126,17 @@ static void nothing_is_computed_below_the_first_trained_layer(void **state) {
 static void patterns_without_a_match_are_refused(void **state) {
   (void)state;
   file_write("net.ini", plain);
-  assert_int_equal(program_run("train net.ini --set optimizer.freeze=cov.*"), 65);
+  assert_int_equal(program_run("train net.ini --set group.body.freeze=yes --set group.body.match=cov.*"), 65);
   assert_non_null(strstr(program_err,
-                         "[optimizer] freeze: 'cov.*' matches no parameter; parameters have names "
+                         "[group.body] match: 'cov.*' matches no parameter; parameters have names "
                          "like '"));
-  assert_int_equal(program_run("train net.ini --set optimizer.freeze=*"), 65);
-  assert_non_null(strstr(program_err, "[optimizer] freeze leaves no parameter"));
+  assert_int_equal(program_run("train net.ini --set group.body.freeze=yes --set group.body.match=*"), 65);
+  assert_non_null(strstr(program_err, "[group.body] freeze = yes leaves no parameter"));
+  assert_int_equal(program_run("train net.ini --set group.body.freeze=yes --set group.body.match=conv.* "
+                               "--set group.body.lr=1"),
+                   65);
+  assert_non_null(
+      strstr(program_err, "[group.body] lr has no effect: the parameters of the group are frozen"));
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, program_open, program_close)

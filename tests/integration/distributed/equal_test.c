@@ -151,7 +151,7 @@ static void train_frozen(const char *what, const char *ini, const char *freeze, 
 static void frozen_parameters_stay_and_are_not_exchanged(void **state) {
   static const char *const frozen[] = {"conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias", NULL},
                            *const trained[] = {"fc1.weight", "fc2.bias", "fc3.weight", NULL};
-  static const char freeze[] = "--set optimizer.freeze=conv1.*,conv2.*";
+  static const char freeze[] = "--set group.body.freeze=yes --set group.body.match=conv1.*,conv2.*";
   (void)state;
   train_frozen("frozen LeNet", nets_lenet, freeze, frozen, trained);
   double count = plan_number(freeze, "frozen"), rest = plan_number(freeze, "parameters"),
@@ -170,7 +170,7 @@ static void frozen_parameters_stay_and_are_not_exchanged(void **state) {
 static void frozen_statistics_stay_and_are_not_gathered(void **state) {
   static const char *const frozen[] = {"bn1.weight", "bn1.running_mean", "bn1.running_var", NULL},
                            *const trained[] = {"fc.weight", NULL};
-  static const char freeze[] = "--set optimizer.freeze=conv1.*,bn1.*,layer1.*";
+  static const char freeze[] = "--set group.body.freeze=yes --set group.body.match=conv1.*,bn1.*,layer1.*";
   (void)state;
   train_frozen("frozen ResNet", nets_resnet, freeze, frozen, trained);
   assert_true(plan_number("", "collectives") == 3 + 8 * 2);

@@ -188,7 +188,8 @@ static const char steep_ini[] = "[run]\nname = spikes\n"
                                 "          flatten\n"
                                 "    fc:   linear(2)\n"
                                 "loss = cross_entropy\n"
-                                "[optimizer]\ntype = sgd\nlr = 1e-6\nfreeze = fc.weight\n"
+                                "[optimizer]\ntype = sgd\nlr = 1e-6\n"
+                                "[group.still]\nmatch = fc.weight\nfreeze = yes\n"
                                 "[precision]\npolicy = fp16\nscaling = static\n";
 
 static void an_overflow_in_half_precision_is_seen(void **state) {
