@@ -30,8 +30,9 @@ static int stored_states_compare(const void *x, const void *y) {
 
 tn_status tn_stored_states_list(tn_arena *arena, const tn_state_map *map, uint32_t kinds, bool averages,
                                 tn_stored_states *list) {
-  *list = (tn_stored_states){tn_arena_alloc(arena, tn_size_mul(map->states.n + 1, sizeof *list->v)), 0};
-  if (list->v == NULL) return TN_ENOMEM;
+  size_t bytes = tn_size_mul(map->states.n + 1, sizeof *list->v);
+  *list = (tn_stored_states){tn_arena_alloc(arena, bytes), tn_arena_alloc(arena, bytes), 0};
+  if (list->v == NULL || list->by_name == NULL) return TN_ENOMEM;
   for (size_t i = 0; i < map->states.n; i++) {
     const tn_placement *state = &map->states.v[i];
     const char *name = state->path;
@@ -40,11 +41,13 @@ tn_status tn_stored_states_list(tn_arena *arena, const tn_state_map *map, uint32
     if (averages) TN_TRY(stored_states_rename(arena, map, state, &name, &what));
     if (kinds & (1u << what)) list->v[list->n++] = (tn_stored_state){name, state};
   }
-  qsort(list->v, (size_t)list->n, sizeof *list->v, stored_states_compare);
+  memcpy(list->by_name, list->v, (size_t)list->n * sizeof *list->v);
+  qsort(list->by_name, (size_t)list->n, sizeof *list->by_name, stored_states_compare);
   return TN_OK;
 }
 
 bool tn_stored_states_have(const tn_stored_states *list, const char *name) {
   const tn_stored_state wanted = {name, NULL};
-  return bsearch(&wanted, list->v, (size_t)list->n, sizeof *list->v, stored_states_compare) != NULL;
+  return bsearch(&wanted, list->by_name, (size_t)list->n, sizeof *list->by_name, stored_states_compare) !=
+         NULL;
 }

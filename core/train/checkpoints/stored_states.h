@@ -14,7 +14,8 @@ typedef struct tn_stored_state {
 } tn_stored_state;
 
 typedef struct tn_stored_states {
-  tn_stored_state *v; /* sorted by name */
+  tn_stored_state *v;       /* in the order of the map */
+  tn_stored_state *by_name; /* the same, sorted by name */
   int32_t n;
 } tn_stored_states;
 

@@ -230,11 +230,11 @@ static tn_status weights_write_states(tn_run *run, tn_executor *executor, const 
   tn_safetensor_named *named = tn_alloc(&run->env, tn_size_mul((size_t)n + 1, sizeof *named));
   if (named == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < n; i++)
-    named[i] = (tn_safetensor_named){states->v[i].name, states->v[i].state->type};
+    named[i] = (tn_safetensor_named){states->by_name[i].name, states->by_name[i].state->type};
   tn_status status =
       tn_safetensors_begin(&run->env, path, named, n, notes, run->class_names != NULL ? 2 : 1, &writer);
   for (int32_t i = 0; status == TN_OK && i < n; i++)
-    status = weights_append_state(run, executor, &states->v[i], writer);
+    status = weights_append_state(run, executor, &states->by_name[i], writer);
   if (status == TN_OK) tn_safetensors_sum(writer, &sum->bytes, &sum->crc);
   if (status == TN_OK)
     status = tn_safetensors_commit(writer);

@@ -50,15 +50,24 @@ tn_status tn_averaged_state(const tn_state_map *map, const tn_placement *average
 
 /* ---- in the update ---- */
 
-/* The decay of this update, an f32 scalar: min(ema, (1 + n) / (10 + n)) after n updates. The first update has
- * none, so that the initial values leave no trace. */
+/* The decay of this update, an f32 scalar, which the update before committed; 0 in the first one, so that the
+ * initial values leave no trace. As a state it is one operand of each launch that moves an average. */
 static tn_val averages_decay(tn_updater *u) {
+  tn_type scalar = {TN_F32, 0, {0}};
+  tn_val decay = tn_graph_state(u->graph, TN_AVERAGE_DECAY, &scalar, TN_STATE_HOST, "zeros", "");
+  if (decay == 0) tn_builder_fail(u->b, u->env->record->code);
+  return decay;
+}
+
+/* min(ema, (1 + n) / (10 + n)) for the next update, n with this one. */
+static tn_status averages_commit_decay(tn_updater *u) {
   tn_build *b = u->b;
-  tn_val update = tn_cast(b, tn_build_counter(b, TN_UPDATES), TN_F32); /* n + 1 */
-  tn_val warm = tn_div(b, update, tn_affine(b, update, 1, 9));
-  tn_val decay = tn_minimum(b, warm, tn_scalar(b, TN_F32, u->settings->optimizer.ema));
-  tn_val first = tn_op2(b, "le", update, tn_scalar(b, TN_F32, 1));
-  return tn_where(b, first, tn_scalar(b, TN_F32, 0), decay);
+  averages_decay(u); /* registers the state */
+  tn_val n = tn_cast(b, tn_build_counter(b, TN_UPDATES), TN_F32);
+  tn_val warm = tn_div(b, tn_affine(b, n, 1, 1), tn_affine(b, n, 1, 10));
+  tn_val next = tn_minimum(b, warm, tn_scalar(b, TN_F32, u->settings->optimizer.ema));
+  TN_TRY(tn_build_status(b));
+  return tn_graph_commit(u->graph, TN_AVERAGE_DECAY, next, 0);
 }
 
 /* value + decay * (average - value), which is `value` itself where the decay is 0. */
@@ -94,7 +103,7 @@ static tn_status averages_of_commit(tn_updater *u, tn_gcommit commit) {
 tn_status tn_updater_average_statistics(tn_updater *u) {
   size_t n = tn_settings_average(u->settings) ? u->graph->commits.n : 0;
   for (size_t i = 0; i < n; i++) TN_TRY(averages_of_commit(u, u->graph->commits.v[i]));
-  return TN_OK;
+  return u->settings->optimizer.ema > 0 ? averages_commit_decay(u) : TN_OK;
 }
 
 /* ---- in programs without an update ---- */

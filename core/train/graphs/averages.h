@@ -14,6 +14,8 @@
  * before it runs the graph of tn_mean_graph. */
 #define TN_AVERAGE_COUNT "run.averaged"
 #define TN_AVERAGE_GOAL  "run.averaged.goal"
+/* The decay of the next update, an f32 scalar. */
+#define TN_AVERAGE_DECAY "run.averaged.decay"
 
 static inline bool tn_settings_average(const tn_settings *s) {
   return s->optimizer.ema > 0 || s->optimizer.swa_from > 0;

@@ -205,6 +205,41 @@ static void parameters_go_to_a_file_and_back(void **state) {
   unlink(path);
 }
 
+/* With ema, evaluation and files have the average, and reading has both. */
+static void averages_are_evaluated_and_saved(void **state) {
+  (void)state;
+  char path[] = "/tmp/tenon-weights-XXXXXX";
+  close(mkstemp(path));
+  tn_run *run = open_model(classifier, "[run]\nseed = 3\noutput =\n[optimizer]\nlr = 0.1\nema = 0.9\n");
+  tn_session *s = open_session(run, 1, 1, 0, NULL);
+  float trained[CLASSES], average[CLASSES], loaded[CLASSES];
+  bind_data(s);
+  for (int i = 0; i < 9; i++) OK(s, tn_session_train(s, 0));
+  OK(s, tn_session_eval(s, 0));
+  double loss = metric(s, "loss");
+  OK(s, tn_session_read(s, "fc2.bias", trained, sizeof trained));
+  OK(s, tn_session_read(s, "fc2.bias.average", average, sizeof average));
+  assert_memory_not_equal(trained, average, sizeof trained);
+  OK(s, tn_session_save(s, path));
+  OK(s, tn_session_load(s, path)); /* training goes on from the average, which begins anew */
+  OK(s, tn_session_read(s, "fc2.bias", loaded, sizeof loaded));
+  assert_memory_equal(average, loaded, sizeof average);
+  OK(s, tn_session_eval(s, 0));
+  assert_true(metric(s, "loss") == loss);
+  tn_session_close(s);
+  s = open_session(run, 0, 1, 0, path);
+  bind_data(s);
+  OK(s, tn_session_eval(s, 0));
+  assert_true(fabs(metric(s, "loss") - loss) < 1e-6);
+  tn_session_close(s);
+  tn_run_close(run);
+  run = open_model(classifier, "[optimizer]\nlr = 0.1\nswa_from = 2\n");
+  tn_session_options o = {.struct_size = sizeof o, .train = 1, .batch = BATCH};
+  FAILS(run, tn_session_open(run, &o, &s), TN_EINVAL, "[optimizer] swa_from = 2: a session has no epochs");
+  tn_run_close(run);
+  unlink(path);
+}
+
 /* ---- what a session says ---- */
 
 static void a_session_lists_its_fields(void **state) {
@@ -418,6 +453,7 @@ int main(void) {
       cmocka_unit_test(it_trains_to_the_bits_of_the_same_model_in_a_configuration),
       cmocka_unit_test(rows_behind_the_given_ones_count_for_nothing),
       cmocka_unit_test(parameters_go_to_a_file_and_back),
+      cmocka_unit_test(averages_are_evaluated_and_saved),
       cmocka_unit_test(a_session_lists_its_fields),
       cmocka_unit_test(wrong_calls_say_what_was_expected),
       cmocka_unit_test(a_wrong_function_is_explained),

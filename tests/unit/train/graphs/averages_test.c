@@ -95,7 +95,15 @@ static void expect_average(const char *average, const char *of) {
   if (to == NULL || from == NULL) fail_msg("'%s' or '%s' is not committed", average, of);
   assert_true(depends(g, to->value, from->value));
   assert_true(depends(g, to->value, tn_graph_find_state(g, average)->value));
-  assert_true(depends(g, to->value, tn_graph_find_state(g, TN_UPDATES_STATE)->value));
+  assert_true(depends(g, to->value, tn_graph_find_state(g, TN_AVERAGE_DECAY)->value));
+}
+
+/* Each update makes the decay of the next one from the number of updates. */
+static void expect_decay(void) {
+  const tn_gcommit *decay = commit_of(model.graph, TN_AVERAGE_DECAY);
+  assert_non_null(decay);
+  assert_true(depends(model.graph, decay->value, tn_graph_find_state(model.graph, TN_UPDATES_STATE)->value));
+  assert_false(depends(model.graph, decay->value, tn_graph_find_state(model.graph, TN_AVERAGE_DECAY)->value));
 }
 
 static void without_the_keys_there_is_no_average(void **state) {
@@ -113,6 +121,7 @@ static void ema_moves_with_the_update(void **state) {
   emit();
   expect_average("@average.f32", "@param.f32");
   expect_average("m.average", "m");
+  expect_decay();
   assert_true(
       tn_state_map_are_parallel(map, tn_state_map_find(map, "w"), tn_state_map_find(map, "w.average")));
 }
@@ -135,6 +144,7 @@ static void skipped_updates_skip_averages(void **state) {
   assert_int_not_equal(applied, 0);
   assert_int_equal(commit_of(model.graph, "@average.f32")->predicate, applied);
   assert_int_equal(commit_of(model.graph, "m.average")->predicate, applied);
+  assert_int_equal(commit_of(model.graph, TN_AVERAGE_DECAY)->predicate, applied);
 }
 
 static void swa_leaves_the_update_alone(void **state) {
