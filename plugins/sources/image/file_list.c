@@ -194,7 +194,7 @@ tn_status image_list_path(const void *handle, const image_list *list, int64_t fi
 
 /* ---- a part of each class ---- */
 
-/* How many of the first i of n files are chosen, of whom there are m. */
+/* How many of the first i of n files are chosen, if m of all are. */
 static int64_t file_list_chosen_before(int64_t i, int64_t n, int64_t m) { return i * m / n; }
 
 static int64_t file_list_keep_of_class(image_list *list, int64_t from, int64_t n, int64_t m, int chosen,
