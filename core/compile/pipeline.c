@@ -10,9 +10,8 @@
 #include "core/compile/rematerialization/recompute.h"
 #include "core/compile/select/select.h"
 
-const char *const tn_compile_passes[] = {"assign",    "select", "layout",        "recompute",
-                                         "constants", "join",   "rematerialize", "schedule",
-                                         "memory",    NULL};
+const char *const tn_compile_passes[] = {"assign", "select",        "layout",   "recompute", "constants",
+                                         "join",   "rematerialize", "schedule", "memory",    NULL};
 
 /* The arguments of tn_compile. */
 typedef struct compilation {

@@ -25,8 +25,8 @@ TN_EXPORT tn_status tn_list_runs(tn_context *context, const char *folder, char *
 TN_EXPORT tn_status tn_list_checkpoints(tn_context *context, const char *run, char **json);
 
 /* Writes a page (HTML) about n run folders to `path`, atomically: curves, times, memory, the configurations
- * with their differences, and, where tn_run_examine (run.h) has left evaluation.json, the confusion matrix and the
- * worst errors. The page needs no other file and no network. */
+ * with their differences, and, where tn_run_examine (run.h) has left evaluation.json, the confusion matrix
+ * and the worst errors. The page needs no other file and no network. */
 TN_EXPORT tn_status tn_write_report(tn_context *context, const char *const *runs, int32_t n,
                                     const char *path);
 
