@@ -151,7 +151,7 @@ static tn_status list_runs_fill(listed_run *r) {
 
 tn_status tn_describe_run_folder(tn_context *context, tn_arena *arena, const char *path, json_t **json) {
   listed_run r = {.context = context, .arena = arena, .path = path};
-  const char *name = strrchr(path, '/'), *config = tn_arena_printf(arena, "%s/config.ini", path);
+  const char *config = tn_arena_printf(arena, "%s/config.ini", path), *name = strrchr(path, '/');
   *json = NULL;
   if (config == NULL) return TN_ENOMEM;
   r.json = *json =
@@ -170,7 +170,8 @@ static tn_status list_runs_add(tn_context *context, tn_arena *arena, const char 
                                json_t *list) {
   json_t *one = NULL;
   const char *path = tn_arena_printf(arena, "%s/%s", folder, name);
-  const char *config = path ? tn_arena_printf(arena, "%s/config.ini", path) : NULL;
+  if (path == NULL) return TN_ENOMEM;
+  const char *config = tn_arena_printf(arena, "%s/config.ini", path);
   if (config == NULL) return TN_ENOMEM;
   if (name[0] == '.' || !tn_file_exists(config)) return TN_OK;
   tn_status status = tn_describe_run_folder(context, arena, path, &one);
