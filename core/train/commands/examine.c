@@ -7,9 +7,9 @@
 
 #include "core/base/file.h"
 #include "core/train/checkpoints/weights_file.h"
-#include "core/train/commands/class_scores.h"
-#include "core/train/commands/forward_pass.h"
-#include "core/train/commands/picture_text.h"
+#include "core/train/prediction/class_scores.h"
+#include "core/train/prediction/forward_pass.h"
+#include "core/train/prediction/picture_text.h"
 
 enum { WORST = 24, NAME = 4096, MOST_CLASSES = 200 };
 

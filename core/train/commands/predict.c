@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "core/formats/npy.h"
-#include "core/train/commands/forward_pass.h"
-#include "core/train/commands/predict_classes.h"
-#include "core/train/commands/predict_inputs.h"
+#include "core/train/prediction/forward_pass.h"
+#include "core/train/prediction/predict_classes.h"
+#include "core/train/prediction/predict_inputs.h"
 
 enum { NAME = 4096 };
 

@@ -1,6 +1,6 @@
-/* core/train/commands/predict_classes.h: rows of class scores as the most probable classes, in JSON. */
-#ifndef TN_CORE_TRAIN_COMMANDS_PREDICT_CLASSES_H
-#define TN_CORE_TRAIN_COMMANDS_PREDICT_CLASSES_H
+/* core/train/prediction/predict_classes.h: rows of class scores as the most probable classes, in JSON. */
+#ifndef TN_CORE_TRAIN_PREDICTION_PREDICT_CLASSES_H
+#define TN_CORE_TRAIN_PREDICTION_PREDICT_CLASSES_H
 
 #include <jansson.h>
 

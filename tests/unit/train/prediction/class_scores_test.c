@@ -4,7 +4,7 @@
 #include "tests/support/check_status.h"
 #include "tests/support/test_env.h"
 
-#include "core/train/commands/class_scores.h"
+#include "core/train/prediction/class_scores.h"
 
 static test_env B;
 

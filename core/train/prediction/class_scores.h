@@ -1,7 +1,7 @@
-/* core/train/commands/class_scores.h: what scores of classes say of a classifier: the confusion matrix,
+/* core/train/prediction/class_scores.h: what scores of classes say of a classifier: the confusion matrix,
  * precision, recall, F1 and the area under the ROC curve of each class. */
-#ifndef TN_CORE_TRAIN_COMMANDS_CLASS_SCORES_H
-#define TN_CORE_TRAIN_COMMANDS_CLASS_SCORES_H
+#ifndef TN_CORE_TRAIN_PREDICTION_CLASS_SCORES_H
+#define TN_CORE_TRAIN_PREDICTION_CLASS_SCORES_H
 
 #include <jansson.h>
 #include <stdbool.h>

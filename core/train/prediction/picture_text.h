@@ -1,6 +1,6 @@
-/* core/train/commands/picture_text.h: what the model sees as a picture in a page. */
-#ifndef TN_CORE_TRAIN_COMMANDS_PICTURE_TEXT_H
-#define TN_CORE_TRAIN_COMMANDS_PICTURE_TEXT_H
+/* core/train/prediction/picture_text.h: what the model sees as a picture in a page. */
+#ifndef TN_CORE_TRAIN_PREDICTION_PICTURE_TEXT_H
+#define TN_CORE_TRAIN_PREDICTION_PICTURE_TEXT_H
 
 #include <stdbool.h>
 

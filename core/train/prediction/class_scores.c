@@ -1,4 +1,4 @@
-#include "core/train/commands/class_scores.h"
+#include "core/train/prediction/class_scores.h"
 
 #include <math.h>
 #include <stdlib.h>

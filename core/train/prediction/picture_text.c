@@ -1,6 +1,6 @@
-/* core/train/commands/picture_text.c: BMP, which every browser shows and which needs no compression, in
+/* core/train/prediction/picture_text.c: BMP, which every browser shows and which needs no compression, in
  * base64 (RFC 4648). */
-#include "core/train/commands/picture_text.h"
+#include "core/train/prediction/picture_text.h"
 
 #include <math.h>
 #include <string.h>

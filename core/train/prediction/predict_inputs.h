@@ -1,8 +1,8 @@
-/* core/train/commands/predict_inputs.h: the inputs that the user of `tenon predict` names. */
-#ifndef TN_CORE_TRAIN_COMMANDS_PREDICT_INPUTS_H
-#define TN_CORE_TRAIN_COMMANDS_PREDICT_INPUTS_H
+/* core/train/prediction/predict_inputs.h: the inputs that the user of `tenon predict` names. */
+#ifndef TN_CORE_TRAIN_PREDICTION_PREDICT_INPUTS_H
+#define TN_CORE_TRAIN_PREDICTION_PREDICT_INPUTS_H
 
-#include "core/train/commands/predict_rows.h"
+#include "core/train/prediction/predict_rows.h"
 #include "core/train/programs/programs.h"
 
 typedef struct tn_predict_inputs {

@@ -1,4 +1,4 @@
-#include "core/train/commands/forward_pass.h"
+#include "core/train/prediction/forward_pass.h"
 
 #include <string.h>
 

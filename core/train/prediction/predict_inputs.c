@@ -1,5 +1,6 @@
-/* core/train/commands/predict_inputs.c: which of the inputs are arrays, and for which inputs of the model. */
-#include "core/train/commands/predict_inputs.h"
+/* core/train/prediction/predict_inputs.c: which of the inputs are arrays, and for which inputs of the model.
+ */
+#include "core/train/prediction/predict_inputs.h"
 
 #include <string.h>
 #include <sys/stat.h>

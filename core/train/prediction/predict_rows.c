@@ -1,4 +1,4 @@
-#include "core/train/commands/predict_rows.h"
+#include "core/train/prediction/predict_rows.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* core/train/commands/forward_pass.h: the model's output for every sample of a loader, batch by batch. */
-#ifndef TN_CORE_TRAIN_COMMANDS_FORWARD_PASS_H
-#define TN_CORE_TRAIN_COMMANDS_FORWARD_PASS_H
+/* core/train/prediction/forward_pass.h: the model's output for every sample of a loader, batch by batch. */
+#ifndef TN_CORE_TRAIN_PREDICTION_FORWARD_PASS_H
+#define TN_CORE_TRAIN_PREDICTION_FORWARD_PASS_H
 
 #include "core/data/loader.h"
 #include "core/train/programs/programs.h"

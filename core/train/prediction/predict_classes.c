@@ -1,4 +1,4 @@
-#include "core/train/commands/predict_classes.h"
+#include "core/train/prediction/predict_classes.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* core/train/commands/predict_rows.h: arrays of .npy files as a source: row i of each is sample i. */
-#ifndef TN_CORE_TRAIN_COMMANDS_PREDICT_ROWS_H
-#define TN_CORE_TRAIN_COMMANDS_PREDICT_ROWS_H
+/* core/train/prediction/predict_rows.h: arrays of .npy files as a source: row i of each is sample i. */
+#ifndef TN_CORE_TRAIN_PREDICTION_PREDICT_ROWS_H
+#define TN_CORE_TRAIN_PREDICTION_PREDICT_ROWS_H
 
 #include "tenon/plugin/source.h"
 
