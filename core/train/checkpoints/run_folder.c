@@ -75,19 +75,32 @@ static bool run_folder_has_run_name(const char *file, const char *name) {
   return file[n] == '\0' || (file[n] == '-' && tn_text_to_int(file + n + 1, &number) && number > 1);
 }
 
+static bool run_folder_has_config(tn_run *run, const char *folder, struct stat *info) {
+  char *config = tn_path_join(&run->env, folder, "config.ini");
+  bool there = config != NULL && stat(config, info) == 0 && S_ISREG(info->st_mode);
+  tn_release(&run->env, config);
+  return there;
+}
+
+/* Whether a folder holds nothing but the lock and a configuration that is being written. */
+static bool run_folder_is_new(const char *folder, struct stat *info) {
+  DIR *list = opendir(folder);
+  if (list == NULL) return false;
+  bool is_new = fstat(dirfd(list), info) == 0;
+  for (struct dirent *entry; is_new && (entry = readdir(list));)
+    is_new = tn_text_equal(entry->d_name, ".") || tn_text_equal(entry->d_name, "..") ||
+             tn_text_equal(entry->d_name, TN_LOCK_NAME) || tn_text_starts(entry->d_name, "config.ini.");
+  closedir(list);
+  return is_new;
+}
+
 /* Whether a folder without a checkpoint is a run's: it has config.ini, or was made and holds nothing yet.
+ * Another process may write config.ini while the folder is listed, so its absence is looked at again.
  * *when is the time of its configuration. */
 static bool run_folder_begun(tn_run *run, const char *folder, struct timespec *when) {
   struct stat info;
-  char *config = tn_path_join(&run->env, folder, "config.ini");
-  bool begun = config != NULL && stat(config, &info) == 0 && S_ISREG(info.st_mode);
-  tn_release(&run->env, config);
-  DIR *list = begun ? NULL : opendir(folder);
-  if (list != NULL) begun = fstat(dirfd(list), &info) == 0;
-  for (struct dirent *entry; begun && list != NULL && (entry = readdir(list));)
-    begun = tn_text_equal(entry->d_name, ".") || tn_text_equal(entry->d_name, "..") ||
-            tn_text_equal(entry->d_name, TN_LOCK_NAME) || tn_text_starts(entry->d_name, "config.ini.");
-  if (list != NULL) closedir(list);
+  bool begun = run_folder_has_config(run, folder, &info) || run_folder_is_new(folder, &info) ||
+               run_folder_has_config(run, folder, &info);
   if (begun) *when = info.st_mtim;
   return begun;
 }
