@@ -1,12 +1,10 @@
 #include "core/train/folders/metric_series.h"
 
-#include <fcntl.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/file.h"
+#include "core/train/folders/metric_lines.h"
 
 enum { POINTS = 1024, NAMES = 40, FIXED = 4 };
 
@@ -73,12 +71,11 @@ static void series_take_step(series_reader *r, const json_t *line) {
   p->steps++;
 }
 
-/* The last line may be incomplete while a run writes it. */
-static void series_take_line(series_reader *r, const char *text) {
+static void series_take_line(void *context, const tn_text *text) {
   static const char step[] = "{\"event\": \"step\"";
-  if (strncmp(text, step, sizeof step - 1) != 0) return;
-  json_t *line = json_loads(text, 0, NULL);
-  if (line != NULL) series_take_step(r, line);
+  if (!tn_text_starts(text->v, step)) return;
+  json_t *line = json_loadb(text->v, text->n, 0, NULL);
+  if (line != NULL) series_take_step(context, line);
   json_decref(line);
 }
 
@@ -100,28 +97,14 @@ static json_t *series_result(const series_reader *r) {
   return all;
 }
 
-static tn_status series_read_lines(series_reader *r, const void *handle, const char *path) {
-  tn_open_file open_file;
-  if (!tn_file_exists(path)) return TN_OK;
-  TN_TRY(tn_file_open(handle, path, O_RDONLY, &open_file));
-  FILE *file = fdopen(open_file.fd, "r");
-  char *line = NULL;
-  size_t room = 0;
-  while (file != NULL && getline(&line, &room, file) >= 0) series_take_line(r, line);
-  free(line);
-  if (file != NULL) fclose(file);
-  return TN_OK;
-}
-
 tn_status tn_metric_series_read(const void *handle, const char *folder, json_t **series) {
   series_reader r = {.steps_per_point = 1, .n_names = FIXED};
-  char *path = tn_path_join(handle, folder, "metrics.jsonl");
   r.points = tn_alloc(handle, POINTS * sizeof *r.points);
   *series = NULL;
-  tn_status status = path != NULL && r.points != NULL ? series_read_lines(&r, handle, path) : TN_ENOMEM;
+  tn_status status =
+      r.points != NULL ? tn_metric_lines_scan(handle, folder, series_take_line, &r) : TN_ENOMEM;
   if (status == TN_OK) *series = series_result(&r);
   for (int32_t i = FIXED; i < r.n_names; i++) free(r.names[i]);
   tn_release(handle, r.points);
-  tn_release(handle, path);
   return status;
 }

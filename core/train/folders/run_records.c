@@ -3,15 +3,12 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "core/base/file.h"
-
-enum { RUN_RECORDS_PIECE = 1 << 16 };
+#include "core/train/folders/metric_lines.h"
 
 /* ---- checkpoints ---- */
 
@@ -81,55 +78,28 @@ tn_status tn_find_checkpoints(tn_arena *arena, const char *folder, tn_found_chec
 
 /* ---- metrics ---- */
 
-static void run_records_take_line(const tn_text *line, tn_metric_lines *lines) {
-  static const char epoch[] = "{\"event\": \"epoch\"";
-  if (tn_text_starts(line->v, epoch))
-    json_array_append_new(lines->epochs, json_loadb(line->v, line->n, 0, NULL));
-}
+typedef struct run_records_reader {
+  tn_metric_lines *lines;
+  tn_text last;
+} run_records_reader;
 
-/* Line by line; the last one may be incomplete while a run writes it, and is left out. */
-static tn_status run_records_scan(const void *handle, int fd, const char *path, tn_metric_lines *lines) {
-  char *piece = tn_alloc(handle, RUN_RECORDS_PIECE);
-  tn_text line = tn_text_new(handle), last = tn_text_new(handle);
-  ssize_t n = piece ? 1 : 0;
-  while (n > 0 && (n = read(fd, piece, RUN_RECORDS_PIECE)) > 0)
-    for (ssize_t at = 0; at < n && !line.failed;) {
-      const char *end = memchr(piece + at, '\n', (size_t)(n - at));
-      size_t length = end ? (size_t)(end - piece - at) : (size_t)(n - at);
-      tn_text_addn(&line, piece + at, length);
-      at += (ssize_t)length + (end != NULL);
-      if (end == NULL || line.failed) continue;
-      run_records_take_line(&line, lines);
-      tn_text full = line;
-      line = last;
-      line.n = 0;
-      last = full;
-    }
-  tn_status status = piece == NULL || line.failed ? TN_ENOMEM
-                     : n < 0                      ? tn_file_fail(handle, path, "read")
-                                                  : TN_OK;
-  lines->last = last.v ? json_loadb(last.v, last.n, 0, NULL) : NULL;
-  tn_text_free(&line);
-  tn_text_free(&last);
-  tn_release(handle, piece);
-  return status;
+static void run_records_take_line(void *context, const tn_text *line) {
+  static const char epoch[] = "{\"event\": \"epoch\"";
+  run_records_reader *r = context;
+  if (tn_text_starts(line->v, epoch))
+    json_array_append_new(r->lines->epochs, json_loadb(line->v, line->n, 0, NULL));
+  r->last.n = 0;
+  tn_text_addn(&r->last, line->v, line->n);
 }
 
 tn_status tn_metric_lines_read(const void *handle, const char *folder, tn_metric_lines *lines) {
   *lines = (tn_metric_lines){.epochs = json_array()};
-  tn_open_file file;
-  char *path = tn_path_join(handle, folder, "metrics.jsonl");
-  if (path == NULL || lines->epochs == NULL) {
-    tn_release(handle, path);
-    return tn_failf(handle, TN_ENOMEM, "no memory for the metrics of %s", folder);
-  }
-  bool there = tn_file_exists(path);
-  tn_status status = there ? tn_file_open(handle, path, O_RDONLY, &file) : TN_OK;
-  if (there && status == TN_OK) {
-    status = run_records_scan(handle, file.fd, path, lines);
-    close(file.fd);
-  }
-  tn_release(handle, path);
+  if (lines->epochs == NULL) return tn_failf(handle, TN_ENOMEM, "no memory for the metrics of %s", folder);
+  run_records_reader r = {lines, tn_text_new(handle)};
+  tn_status status = tn_metric_lines_scan(handle, folder, run_records_take_line, &r);
+  if (status == TN_OK && r.last.failed) status = TN_ENOMEM;
+  lines->last = r.last.v ? json_loadb(r.last.v, r.last.n, 0, NULL) : NULL;
+  tn_text_free(&r.last);
   return status;
 }
 

@@ -29,17 +29,18 @@ static int64_t scores_largest(const float *scores, int64_t n) {
   return best;
 }
 
-static double scores_log_sum(const float *scores, int64_t n, double largest) {
+double tn_class_scores_sum(const float *scores, int64_t n, double largest) {
   double sum = 0;
   for (int64_t i = 0; i < n; i++) sum += exp((double)scores[i] - largest);
-  return largest + log(sum);
+  return sum;
 }
 
 bool tn_class_scores_add(tn_class_scores *s, const float *scores, int64_t label, int64_t *predicted,
                          double *log_probability) {
   *predicted = scores_largest(scores, s->classes);
   if (label < 0 || label >= s->classes || s->counted == s->samples) return false;
-  double log_sum = scores_log_sum(scores, s->classes, (double)scores[*predicted]);
+  double largest = (double)scores[*predicted];
+  double log_sum = largest + log(tn_class_scores_sum(scores, s->classes, largest));
   *log_probability = (double)scores[label] - log_sum;
   s->confusion[label * s->classes + *predicted]++;
   s->labels[s->counted] = (int32_t)label;

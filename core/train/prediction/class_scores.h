@@ -21,6 +21,9 @@ enum { TN_MOST_SCORES = 1 << 26 };
 tn_status tn_class_scores_start(const void *handle, int64_t classes, int64_t samples, tn_class_scores *s);
 void tn_class_scores_free(const void *handle, tn_class_scores *s);
 
+/* The sum of exp(score - largest). */
+double tn_class_scores_sum(const float *scores, int64_t n, double largest);
+
 /* Adds a sample: the model's scores, and its class. *predicted is the class with the largest score,
  * *log_probability that of the true class: the score minus the logarithm of the sum of exponentials. A label
  * outside of 0 .. classes - 1 counts for nothing and gives false. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/text.h"
+#include "core/train/prediction/class_scores.h"
 
 /* The value of [model] loss, which may have options and several losses. */
 static bool predict_has_cross_entropy(tn_run *run) {
@@ -45,12 +46,6 @@ static int64_t predict_next_class(const float *scores, int64_t n, int64_t before
   return best;
 }
 
-static double predict_sum_of_exponentials(const float *scores, int64_t n, double largest) {
-  double sum = 0;
-  for (int64_t i = 0; i < n; i++) sum += exp((double)scores[i] - largest);
-  return sum;
-}
-
 static json_t *predict_describe_class(const tn_predict_classes *c, int64_t class, double probability) {
   json_t *one = json_pack("{s:I}", "class", (json_int_t) class);
   json_t *name = c->names != NULL ? json_array_get(c->names, (size_t) class) : NULL;
@@ -63,7 +58,7 @@ json_t *tn_predict_classes_row(const tn_predict_classes *c, const float *scores)
   json_t *list = json_array();
   int64_t class = predict_next_class(scores, c->classes, -1);
   double largest = class >= 0 ? (double)scores[class] : 0;
-  double sum = predict_sum_of_exponentials(scores, c->classes, largest);
+  double sum = tn_class_scores_sum(scores, c->classes, largest);
   for (int32_t k = 0; list != NULL && k < c->top && class >= 0; k++) {
     double probability = exp((double)scores[class] - largest) / sum;
     /* a score that is not a number has no probability, and JSON no such number */
