@@ -16,7 +16,18 @@
 
 #include "tools/nearest.h"
 
-enum { KEY_STATS = 256, KEY_OPTIMIZER, KEY_DTYPE };
+enum {
+  KEY_STATS = 256,
+  KEY_OPTIMIZER,
+  KEY_DTYPE,
+  KEY_PROMPT,
+  KEY_PROMPT_TOKENS,
+  KEY_TOKENS,
+  KEY_TEMPERATURE,
+  KEY_TOP_K,
+  KEY_TOP_P,
+  KEY_SEED
+};
 
 static const cli_option options[] = {
     {"set", "section.key=value", "override a key of the configuration", CLI_SET, 's'},
@@ -24,10 +35,21 @@ static const cli_option options[] = {
     {"output", "PATH", "folder for run folders; predict, report, init: the file to write", CLI_OUTPUT, 'o'},
     {"weights", "PATH", "parameters: a safetensors file, a run folder, or the folder of a checkpoint",
      CLI_WEIGHTS, 'w'},
-    {"input", "[NAME=]PATH", "a picture, a folder of them, or a .npy file; may be repeated", CLI_INPUT, 'i'},
+    {"input", "[NAME=]PATH", "a picture, a folder of them, a text, or a .npy file; may be repeated",
+     CLI_INPUT, 'i'},
     {"top", "N", "classes of each prediction (default: 5)", CLI_INPUT, 'k'},
     {"csv", NULL, "print the predictions as CSV", CLI_INPUT, 'C'},
     {"classes", NULL, "precision, recall, F1, AUC of each class, and the confusion matrix", CLI_CLASSES, 'K'},
+    {"prompt", "TEXT", "the beginning of the text (default: a new line)", CLI_GENERATE, KEY_PROMPT},
+    {"prompt-tokens", "\"N N ...\"", "the beginning as numbers of tokens; the result is numbers, too",
+     CLI_GENERATE, KEY_PROMPT_TOKENS},
+    {"tokens", "N", "tokens to generate (default: 200)", CLI_GENERATE, KEY_TOKENS},
+    {"temperature", "T", "above 1: more surprising; 0: always the most probable token (default: 0.8)",
+     CLI_GENERATE, KEY_TEMPERATURE},
+    {"top-k", "K", "draw from the K most probable tokens (default: all)", CLI_GENERATE, KEY_TOP_K},
+    {"top-p", "P", "draw from the most probable tokens whose probabilities sum to P (default: 1)",
+     CLI_GENERATE, KEY_TOP_P},
+    {"seed", "N", "another seed gives another text (default: 0)", CLI_GENERATE, KEY_SEED},
     {"mode", "train|infer|load", "the steps or the loader to measure", CLI_MODE, 'm'},
     {"batch", "N", "samples in a step", CLI_BATCH, 'b'},
     {"steps", "N", "steps in a round", CLI_STEPS, 'n'},
@@ -137,6 +159,15 @@ static int cli_read_index(const cli_args *args, const char *text, long long *val
   return cli_is_number(text, 0, value) ? CLI_OK : cli_usage(args, "expected a number from 0, not", text);
 }
 
+static int cli_read_real(const cli_args *args, const char *text, double low, double high, double *value) {
+  char *end = NULL;
+  char range[64];
+  *value = strtod(text, &end);
+  if (end != text && !*end && *value >= low && *value <= high) return CLI_OK;
+  snprintf(range, sizeof range, "expected a number from %g to %g, not", low, high);
+  return cli_usage(args, range, text);
+}
+
 static int cli_push(const cli_args *args, const char **list, int *n, const char *value) {
   if (*n == CLI_MAX_LIST) return cli_usage(args, "too many of one option:", value);
   list[(*n)++] = value;
@@ -185,6 +216,13 @@ static int cli_apply(cli_args *args, int key, const char *value) {
   case KEY_STATS: args->stats = true; break;
   case KEY_OPTIMIZER: args->optimizer = true; break;
   case KEY_DTYPE: args->dtype = value; break;
+  case KEY_PROMPT: args->prompt = value; break;
+  case KEY_PROMPT_TOKENS: args->prompt_tokens = value; break;
+  case KEY_TOKENS: return cli_read_number(args, value, &args->tokens);
+  case KEY_TEMPERATURE: return cli_read_real(args, value, 0, 1000, &args->temperature);
+  case KEY_TOP_K: return cli_read_number(args, value, &args->top_k);
+  case KEY_TOP_P: return cli_read_real(args, value, 1e-6, 1, &args->top_p);
+  case KEY_SEED: return cli_read_index(args, value, &args->seed);
   case 'j': args->json = true; break;
   case 'v': args->verbose = true; break;
   case 'q': args->quiet = true; break;
@@ -206,6 +244,7 @@ int cli_parse(const cli_command *command, int argc, char **argv, cli_args *args)
   int n = 0, found;
   memset(table, 0, sizeof table);
   args->command = command->name;
+  args->temperature = 0.8;
   args->json = (command->options & CLI_JSON) != 0 && cli_wants_json(argc, argv);
   for (const cli_option *o = NULL; (o = cli_next_option(command, o)) != NULL;)
     table[n++] = (struct option){o->name, o->value ? required_argument : no_argument, NULL, o->key};

@@ -44,6 +44,9 @@ typedef struct cli_args {
   const char *backend, *only, *unsupported, *device_file, *backends, *repeat;
   long long batch, steps, rounds, warmup, draws, device, timeout, launches, top;
   const char *dtype;
+  const char *prompt, *prompt_tokens; /* of generate */
+  long long tokens, top_k, seed;
+  double temperature, top_p;
   bool stats, optimizer; /* of checkpoint */
   bool json, csv, classes, ops, all, device_json, verbose, quiet, help;
 } cli_args;
@@ -65,7 +68,8 @@ enum {
   CLI_DOCTOR = 4096,
   CLI_COMPARE = 8192,
   CLI_CHECKPOINT = 1 << 20,
-  CLI_CLASSES = 1 << 21
+  CLI_CLASSES = 1 << 21,
+  CLI_GENERATE = 1 << 22
 };
 
 typedef struct cli_command {
@@ -130,9 +134,9 @@ int cli_open_run(tn_context *context, const cli_args *args, tn_run **run);
 /* The same where the word may be a run folder, which stands for its config.ini with its weights. */
 int cli_open_run_or_folder(tn_context *context, const cli_args *args, tn_run **run);
 
-extern const cli_command command_train, command_eval, command_predict, command_bench, command_plan,
-    command_compare, command_inspect, command_config, command_doctor, command_index, command_conformance,
-    command_checkpoint, command_runs, command_report, command_new_plugin, command_init, command_completion,
-    command_man;
+extern const cli_command command_train, command_eval, command_predict, command_generate, command_bench,
+    command_plan, command_compare, command_inspect, command_config, command_doctor, command_index,
+    command_conformance, command_checkpoint, command_runs, command_report, command_new_plugin, command_init,
+    command_completion, command_man;
 
 #endif

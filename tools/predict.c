@@ -1,5 +1,6 @@
 /* tools/predict.c: `tenon predict FILE.ini --weights W --input PATH...`. */
 #include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tools/cli.h"
@@ -10,6 +11,17 @@ static const char *predict_class_name(const json_t *class, char number[24]) {
   return name != NULL ? name : number;
 }
 
+/* A name that a line can show as it is; else, such as a blank, the name as a string of JSON. */
+static void predict_print_name(const char *name) {
+  bool plain = *name != '\0';
+  for (const char *c = name; *c != '\0'; c++) plain = plain && (unsigned char)*c > ' ' && *c != '"';
+  json_t *string = plain ? NULL : json_string(name);
+  char *quoted = string != NULL ? json_dumps(string, JSON_ENCODE_ANY) : NULL;
+  printf("%s", quoted != NULL ? quoted : name);
+  free(quoted);
+  json_decref(string);
+}
+
 /* cat.jpg    cat 93.1 %   dog 4.0 % */
 static void predict_print_line(const json_t *prediction, int width) {
   size_t i;
@@ -17,8 +29,9 @@ static void predict_print_line(const json_t *prediction, int width) {
   char number[24];
   printf("%-*s", width, json_string_value(json_object_get(prediction, "input")));
   json_array_foreach(json_object_get(prediction, "top"), i, class) {
-    printf("   %s %.1f %%", predict_class_name(class, number),
-           100 * json_real_value(json_object_get(class, "probability")));
+    printf("   ");
+    predict_print_name(predict_class_name(class, number));
+    printf(" %.1f %%", 100 * json_real_value(json_object_get(class, "probability")));
   }
   printf("\n");
 }
@@ -75,7 +88,8 @@ static int predict_command_run(tn_context *context, const cli_args *args) {
   tn_run *run = NULL;
   char *json = NULL;
   if (args->n_inputs == 0)
-    return cli_refuse(args, CLI_USAGE, "expected --input PATH: a picture, a folder of them, or a .npy file");
+    return cli_refuse(args, CLI_USAGE,
+                      "expected --input PATH: a picture, a folder of them, a text, or a .npy file");
   cli_args of_run = *args;
   of_run.output = NULL; /* names the .npy file, not the folder of runs */
   int code = cli_open_run_or_folder(context, &of_run, &run);

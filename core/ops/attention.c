@@ -276,6 +276,107 @@ static void attention_grad_cost(const tn_node *n, tn_cost *cost) {
   cost->flops *= 2.5;
 }
 
+/* ---- cached_attention ---- */
+
+static tn_status cached_check_shapes(tn_infer *n) {
+  static const char *const name[] = {"q", "k", "v", "keys", "values"};
+  const tn_type *q = n->node.in[0], *v = n->node.in[2], *cache = n->node.in[3];
+  tn_status status = TN_OK;
+  for (int32_t i = 0; i < 5 && status == TN_OK; i++)
+    status = attention_check_operand(n, name[i], n->node.in[i]);
+  if (status != TN_OK) return status;
+  int32_t tokens = q->rank - 2;
+  tn_type expected[5] = {*q, *q, *q, *q, *q};
+  expected[2].dims[tokens + 1] = expected[4].dims[tokens + 1] = v->dims[tokens + 1];
+  expected[3].dims[tokens] = expected[4].dims[tokens] = cache->dims[tokens];
+  for (int32_t i = 1; i < 5 && status == TN_OK; i++)
+    status = tn_ops_check_dims_of(n, name[i], n->node.in[i], &expected[i]);
+  return status != TN_OK ? status : tn_ops_check_rank(n, "position", n->node.in[5], 0, "no dimension");
+}
+
+static tn_status cached_infer(tn_infer *n) {
+  const tn_attention_attributes *a = n->node.attributes;
+  const tn_type *q = n->node.in[0], *cache = n->node.in[3];
+  tn_status status = cached_check_shapes(n);
+  if (status != TN_OK) return status;
+  if (cache->dims[q->rank - 2] < 1 || cache->dims[q->rank - 2] < q->dims[q->rank - 2])
+    return tn_fail(n, TN_EINVAL, NULL, "keys is %s and q is %s: the cache has no room for the tokens",
+                   tn_ops_text(cache).v, tn_ops_text(q).v);
+  if (a->scale == 0 && attention_split(a, q).dims[3] == 0)
+    return tn_fail(n, TN_EINVAL, "scale", "scale is 1 / sqrt(head width) unless given, but q is %s",
+                   tn_ops_text(q).v);
+  n->node.out[0] = *n->node.in[2];
+  n->node.out[1] = *n->node.in[3];
+  n->node.out[2] = *n->node.in[4];
+  return TN_OK;
+}
+
+/* i64 (rows, columns): the index along an axis. */
+static tn_val cached_index(tn_build *b, int64_t rows, int64_t columns, int64_t axis) {
+  const tn_type type = {TN_I64, 2, {rows, columns}};
+  return tn_iota(b, &type, axis);
+}
+
+/* The cache with `rows` from `position` on. A product with ones and zeros moves each row to its place. */
+static tn_val cached_write(tn_build *b, tn_val cache, tn_val rows, tn_val position) {
+  tn_type all = tn_ops_type(b, cache);
+  int32_t dtype = all.dtype;
+  int64_t room = all.dims[all.rank - 2], tokens = tn_val_dim(b, rows, all.rank - 2);
+  tn_val row = cached_index(b, room, 1, 0), end = tn_add(b, position, tn_scalar(b, TN_I64, (double)tokens));
+  tn_val written = tn_and(b, tn_ge(b, row, position), tn_lt(b, row, end));
+  tn_val source = tn_add(b, cached_index(b, room, tokens, 1), position);
+  tn_val select = tn_cast(b, tn_eq(b, cached_index(b, room, tokens, 0), source), dtype);
+  tn_op_begin(b, "matmul");
+  tn_op_arg(b, select);
+  tn_op_arg(b, rows);
+  return tn_where(b, written, tn_op_end(b), cache);
+}
+
+/* Rows behind the tokens may hold anything, so that 0 * NaN must not reach the sum. */
+static tn_val cached_values(tn_build *b, tn_val values, tn_val end) {
+  tn_val row = cached_index(b, tn_val_dim(b, values, 2), 1, 0);
+  return tn_where(b, tn_lt(b, row, end), values, tn_ops_zero(b, values));
+}
+
+/* Operands (batch, heads, tokens, width). */
+static tn_val cached_attend(tn_build *b, const tn_attention_attributes *a, tn_val q, tn_val keys,
+                            tn_val values, tn_val position) {
+  int32_t dtype = tn_val_type(b, q)->dtype;
+  int64_t queries = tn_val_dim(b, q, 2), room = tn_val_dim(b, keys, 2);
+  tn_val s = attention_scores(b, a, q, keys);
+  tn_val last = tn_add(b, cached_index(b, queries, room, 0), position);
+  tn_val sees = tn_le(b, cached_index(b, queries, room, 1), last);
+  s = tn_where(b, sees, s, tn_scalar(b, tn_val_type(b, s)->dtype, -INFINITY));
+  tn_val e = tn_exp(b, tn_sub(b, s, tn_ops_reduce(b, "reduce_max", s, over_keys)));
+  tn_val p = tn_cast(b, tn_div(b, e, tn_ops_reduce(b, "reduce_sum", e, over_keys)), dtype);
+  tn_val end = tn_add(b, position, tn_scalar(b, TN_I64, (double)queries));
+  return attention_product(b, a, p, cached_values(b, values, end), 0, 0);
+}
+
+static tn_status cached_decompose(tn_build *b, const void *attributes) {
+  const tn_attention_attributes *a = attributes;
+  tn_val position = tn_build_in(b, 5);
+  tn_val keys = cached_write(b, tn_build_in(b, 3), tn_build_in(b, 1), position);
+  tn_val values = cached_write(b, tn_build_in(b, 4), tn_build_in(b, 2), position);
+  tn_val y = cached_attend(b, a, attention_to_heads(b, a, tn_build_in(b, 0)), attention_to_heads(b, a, keys),
+                           attention_to_heads(b, a, values), position);
+  tn_build_yield(b, 0, attention_from_heads(b, a, y));
+  tn_build_yield(b, 1, keys);
+  tn_build_yield(b, 2, values);
+  return TN_OK;
+}
+
+/* The tokens before are unknown here: half of the cache. In place, only the new rows are written. */
+static void cached_cost(const tn_node *n, tn_cost *cost) {
+  const tn_attention_attributes *a = n->attributes;
+  const tn_type q = attention_split(a, n->in[0]), v = attention_split(a, n->in[2]);
+  double room = (double)attention_split(a, n->in[3]).dims[2], rows = tn_ops_count(&q) + tn_ops_count(&v);
+  double pairs = (double)q.dims[0] * (double)q.dims[1] * (double)q.dims[2] * room / 2;
+  double cached = (tn_ops_count(n->in[3]) + tn_ops_count(n->in[4])) / 2;
+  cost->flops = pairs * (2 * (double)q.dims[3] + 2 * (double)v.dims[3] + 5);
+  cost->bytes = (2 * rows + cached) * (double)tn_dtype_size(q.dtype);
+}
+
 static const tn_option attention_options[] = {TN_OPT(tn_attention_attributes, causal, TN_OPT_FLAG, "no", NULL,
                                                      "query i sees keys up to i + (keys - queries)"),
                                               TN_OPT(tn_attention_attributes, scale, TN_OPT_FLOAT, "0", NULL,
@@ -306,4 +407,24 @@ const tn_op tn_op_attention_grad = {
     .infer = attention_grad_infer,
     .decompose = attention_grad_decompose,
     .cost = attention_grad_cost,
+};
+
+static const tn_option cached_options[] = {TN_OPT(tn_attention_attributes, scale, TN_OPT_FLOAT, "0", NULL,
+                                                  "of the products; 0: 1 / sqrt(head width)"),
+                                           TN_OPS_MATH(tn_attention_attributes),
+                                           TN_OPT(tn_attention_attributes, heads, TN_OPT_INT, "0", ">= 0",
+                                                  "of operands (batch, tokens, heads * width)"),
+                                           TN_OPT_END};
+
+const tn_op tn_op_cached_attention = {
+    .item = TN_ITEM(tn_op, TN_OP, "cached_attention",
+                    "causal attention of new tokens, whose keys and values are written into a cache from "
+                    "`position` on, to themselves and to the tokens before them",
+                    tn_attention_attributes, cached_options),
+    .schema =
+        "(q:T, k:T, v:T, keys:T, values:T, position:i64) -> (y:T, all_keys:T, all_values:T)" TN_OPS_FLOATS,
+    .op_class = TN_CLASS_MATMUL,
+    .infer = cached_infer,
+    .decompose = cached_decompose,
+    .cost = cached_cost,
 };

@@ -16,7 +16,7 @@
   X(reduce_min) X(argmax) X(moments) X(norm_grad_sums) X(all_finite) X(matmul) X(conv2d) \
   X(conv2d_grad_input) X(conv2d_grad_weight) X(max_pool2d) X(max_pool2d_grad) X(avg_pool2d) \
   X(avg_pool2d_grad) X(global_avg_pool) X(batch_norm) X(batch_norm_apply) X(layer_norm) X(layer_norm_grad) \
-  X(softmax) X(log_softmax) X(cross_entropy) X(attention) X(attention_grad) X(embedding) X(embedding_grad) \
+  X(softmax) X(log_softmax) X(cross_entropy) X(attention) X(attention_grad) X(cached_attention) X(embedding) X(embedding_grad) \
   X(reshape) X(transpose) X(slice) X(crop) X(pad) X(concat) X(copy) X(reorder) X(pack) X(all_reduce) \
   X(reduce_scatter) X(all_gather) X(sgd_update) X(adamw_update)
 /* clang-format on */

@@ -431,6 +431,19 @@ AT(tn_predict_options, n_inputs, 16);
 AT(tn_predict_options, output, 24);
 AT(tn_predict_options, top, 32);
 
+SIZED(tn_generate_options, 96);
+AT(tn_generate_options, prompt, 8);
+AT(tn_generate_options, prompt_bytes, 16);
+AT(tn_generate_options, tokens, 24);
+AT(tn_generate_options, n_tokens, 32);
+AT(tn_generate_options, count, 40);
+AT(tn_generate_options, temperature, 48);
+AT(tn_generate_options, top_p, 56);
+AT(tn_generate_options, top_k, 64);
+AT(tn_generate_options, seed, 72);
+AT(tn_generate_options, write, 80);
+AT(tn_generate_options, user, 88);
+
 SIZED(tn_plan_options, 24);
 AT(tn_plan_options, dump_after, 8);
 AT(tn_plan_options, device, 16);

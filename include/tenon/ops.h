@@ -509,6 +509,20 @@ static inline tn_val tn_attention_grad(tn_build *b, tn_val q, tn_val k, tn_val v
   tn_op_set_int(b, "heads", heads);
   return tn_op_end(b);
 }
+/* (q:T, k:T, v:T, keys:T, values:T, position:i64) -> (y:T, all_keys:T, all_values:T): causal attention of n
+ * tokens to themselves and to the `position` tokens before them. k and v of the tokens replace the rows
+ * position .. position + n - 1 of the caches keys and values; query i sees the rows up to position + i.
+ * Operands as in tn_attention; the caches have as many rows as tokens fit, and position + n is at most that.
+ * A kernel may write the caches in place. */
+static inline tn_val tn_cached_attention(tn_build *b, const tn_val operands[5], tn_val position, double scale,
+                                         int64_t heads) {
+  tn_op_begin(b, "cached_attention");
+  for (int32_t i = 0; i < 5; i++) tn_op_arg(b, operands[i]);
+  tn_op_arg(b, position);
+  tn_op_set_float(b, "scale", scale);
+  tn_op_set_int(b, "heads", heads);
+  return tn_op_end(b);
+}
 
 /* ---- index and movement --------------------------------------------------------------------------- */
 

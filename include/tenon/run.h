@@ -68,6 +68,31 @@ typedef struct tn_predict_options {
  * result has the most probable classes, with the names that the weights carry. */
 TN_EXPORT tn_status tn_run_predict(tn_run *run, const tn_predict_options *options, char **json);
 
+typedef struct tn_generate_options {
+  uint32_t struct_size;
+  const char *prompt; /* UTF-8, prompt_bytes of it; NULL: a new line */
+  size_t prompt_bytes;
+  const int32_t *tokens; /* instead of a text: n_tokens numbers of tokens */
+  int64_t n_tokens;
+  int64_t count;      /* tokens to generate; 0: 200 */
+  double temperature; /* divides the scores: above 1 is more surprising; 0: always the most probable token */
+  double top_p;       /* drawn from the most probable tokens that have this mass together; 0: from all */
+  int32_t top_k;      /* drawn from so many of the most probable tokens; 0: from all */
+  uint64_t seed;
+  /* Gets each token as it is drawn, on the calling thread: its text, which may be a part of a UTF-8 character
+   * where tokens are bytes, or " " and its number where the prompt is numbers. A result other than 0 ends
+   * the text. NULL: none. */
+  int32_t (*write)(void *user, const char *text, size_t bytes);
+  void *user;
+} tn_generate_options;
+/* Continues a text by a model whose output has scores of the next token for each of its tokens. Keys and
+ * values of earlier tokens are kept, so a token costs one pass of one token. Where the text becomes longer
+ * than the model's window, the model goes on from the last half of the window. The result has "text",
+ * "tokens" and "tokens_per_s". The tokens are those of the same seed on every run with the same weights and
+ * backend. tn_run_stop ends the text early, with TN_OK. TN_EUNSUPPORTED: a layer, which the text names, mixes
+ * tokens in another way than causal attention. */
+TN_EXPORT tn_status tn_run_generate(tn_run *run, const tn_generate_options *options, char **json);
+
 typedef struct tn_plan_options {
   uint32_t struct_size;
   const char *dump_after; /* a compiler pass, "" for each; NULL: no dump */

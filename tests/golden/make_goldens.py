@@ -330,6 +330,22 @@ def attention(f, dtype):
                        v=draw(batch, heads, keys, values, dtype=dtype))
 
 
+def decoding(f, dtype):
+    for batch, heads, tokens, room, position, width, values in ((1, 2, 1, 6, 3, 4, 4), (2, 1, 3, 5, 0, 2, 3), (1, 1, 2, 4, 2, 3, 1)):
+        for scale in (None, 0.7):
+            mask = torch.ones(tokens, room, dtype=torch.bool).tril(position)
+
+            def attend(q, k, v, keys, values, p):
+                at = int(p)
+                keys = torch.cat((keys[:, :, :at], k, keys[:, :, at + tokens:]), 2)
+                values = torch.cat((values[:, :, :at], v, values[:, :, at + tokens:]), 2)
+                return F.scaled_dot_product_attention(q, keys, values, attn_mask=mask, scale=scale), keys, values
+            f.case(f"y, a, b = cached_attention(q, k, v, keys, values, p, scale={scale or 0})", attend, outputs="y a b",
+                   q=draw(batch, heads, tokens, width, dtype=dtype), k=draw(batch, heads, tokens, width, dtype=dtype),
+                   v=draw(batch, heads, tokens, values, dtype=dtype), keys=draw(batch, heads, room, width, dtype=dtype),
+                   values=draw(batch, heads, room, values, dtype=dtype), p=torch.tensor(position))
+
+
 def embedding(f, dtype):
     for integer in (torch.int32, torch.int64):
         for shape in ((4,), (2, 3), ()):
@@ -459,7 +475,8 @@ def main():
     f = File("whole")
     whole(f)
     f.write(folder)
-    write_family(crop, folder)  # the last: the random numbers of the others are those of earlier versions
+    write_family(crop, folder)  # the last ones: the random numbers of the others are those of earlier versions
+    write_family(decoding, folder)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@
 #define TN_CPU_SOFTMAX_KERNELS(X)   X(softmax) X(log_softmax)
 #define TN_CPU_NORM_KERNELS(X)      X(layer_norm)
 #define TN_CPU_LOSS_KERNELS(X)      X(cross_entropy)
+#define TN_CPU_ATTENTION_KERNELS(X) X(cached_attention)
 #define TN_CPU_EMBEDDING_KERNELS(X) X(embedding) X(embedding_grad)
 /* epilogue.c */
 #define TN_CPU_EPILOGUE_KERNELS(X)                                                                           \
@@ -36,6 +37,7 @@
   TN_CPU_SOFTMAX_KERNELS(X)                                                                                  \
   TN_CPU_NORM_KERNELS(X)                                                                                     \
   TN_CPU_LOSS_KERNELS(X)                                                                                     \
+  TN_CPU_ATTENTION_KERNELS(X)                                                                                \
   TN_CPU_EMBEDDING_KERNELS(X)                                                                                \
   TN_CPU_EPILOGUE_KERNELS(X)                                                                                 \
   TN_CPU_MOVEMENT_KERNELS(X)

@@ -143,6 +143,21 @@ static tn_val product_case_attention_grad(tn_draw *d, const tn_case *c) {
   return emit_attention(d, c->op, &t, (tn_val[]){y, lse, dy}, 3);
 }
 
+/* Operands q, k, v, keys and values: the caches have room for the tokens and those before them. */
+static tn_val product_case_cached_attention(tn_draw *d, const tn_case *c) {
+  int64_t batch = tn_draw_between(d, 0, 2), heads = tn_draw_between(d, 1, 3), tokens = tn_draw_size(d, 0, 4);
+  int64_t before = tn_draw_size(d, tokens < 1, 5), room = before + tokens + tn_draw_size(d, 0, 3);
+  int64_t width = tn_draw_size(d, 1, 4), values = tn_draw_size(d, 1, 4);
+  bool side_by_side = tn_draw_flag(d);
+  tn_val operands[5];
+  for (int32_t i = 0; i < 5; i++)
+    operands[i] = draw_attention_operand(d, side_by_side, batch, heads, i < 3 ? tokens : room,
+                                         i == 2 || i == 4 ? values : width, c->fill);
+  tn_val position = tn_draw_integers(d, tn_draw_type_of(TN_I64, 0, NULL), 0, before + 1);
+  double scale = tn_draw_flag(d) ? tn_rng_between(&d->rng, 0.1, 1.5) : 0;
+  return tn_cached_attention(d->b, operands, position, scale, side_by_side ? heads : 0);
+}
+
 /* ---- embedding ---- */
 
 static tn_val product_case_embedding(tn_draw *d, const tn_case *c) {
@@ -168,6 +183,7 @@ const tn_case tn_product_cases[] = {
     {"conv2d_grad_weight", product_case_conv2d_grad_weight, TN_FILL_ANY, TN_CASE_FLOATS},
     {"attention", product_case_attention, TN_FILL_ANY, TN_CASE_FLOATS},
     {"attention_grad", product_case_attention_grad, TN_FILL_ANY, TN_CASE_FLOATS, .wide_gradient = true},
+    {"cached_attention", product_case_cached_attention, TN_FILL_ANY, TN_CASE_FLOATS, .wide_gradient = true},
     {"embedding", product_case_embedding, TN_FILL_ANY, TN_CASE_FLOATS},
     {"embedding_grad", product_case_embedding, TN_FILL_ANY, TN_CASE_FLOATS},
     {NULL, NULL, 0, 0},

@@ -8,6 +8,7 @@
 #include "core/train/prediction/forward_pass.h"
 #include "core/train/prediction/predict_classes.h"
 #include "core/train/prediction/predict_inputs.h"
+#include "core/train/prediction/predict_texts.h"
 
 enum { NAME = 4096 };
 
@@ -84,8 +85,7 @@ static tn_status predict_write(tn_predict_command *p) {
 }
 
 /* An array without rows gives an array without rows. */
-static tn_status predict_run(tn_predict_command *p) {
-  TN_TRY(tn_predict_inputs_read(&p->inputs));
+static tn_status predict_run_rows(tn_predict_command *p) {
   bool none = p->inputs.arrays && tn_predict_rows_count(&p->inputs.rows) == 0;
   TN_TRY(tn_forward_open(p->run, predict_batch(p), &p->forward));
   TN_TRY(tn_predict_inputs_bind(&p->inputs, p->forward.program));
@@ -107,6 +107,14 @@ static json_t *predict_result(tn_predict_command *p) {
   return result;
 }
 
+static tn_status predict_run(tn_predict_command *p, json_t **result) {
+  TN_TRY(tn_predict_inputs_read(&p->inputs));
+  if (tn_predict_texts_wanted(&p->inputs)) return tn_predict_texts(&p->inputs, result);
+  TN_TRY(predict_run_rows(p));
+  *result = predict_result(p);
+  return TN_OK;
+}
+
 tn_status tn_run_predict(tn_run *run, const tn_predict_options *options, char **json) {
   TN_ENTER(run);
   TN_NEED(run, json, "json");
@@ -117,8 +125,9 @@ tn_status tn_run_predict(tn_run *run, const tn_predict_options *options, char **
     return tn_failf(&run->env, TN_EINVAL, "%d inputs, expected 1 or more", (int)options->n_inputs);
   tn_predict_command p = {
       .run = run, .options = options, .inputs = {.run = run, .options = options}, .forward = {.run = run}};
-  tn_status status = predict_run(&p);
-  if (status == TN_OK) status = tn_json_take(run, predict_result(&p), json);
+  json_t *result = NULL;
+  tn_status status = predict_run(&p, &result);
+  if (status == TN_OK) status = tn_json_take(run, result, json);
   tn_predict_classes_finish(&p.classes);
   json_decref(p.predictions);
   tn_forward_close(&p.forward);

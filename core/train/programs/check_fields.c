@@ -3,6 +3,7 @@
 
 #include "core/data/transform_chain.h"
 #include "core/graph/input_state.h"
+#include "core/train/graphs/incremental.h"
 #include "core/train/programs/check_model.h"
 
 static void fields_print_type(tn_text *text, const tn_type *type) {
@@ -68,7 +69,8 @@ tn_signature_field tn_field_of_input(const char *name, const tn_type *type) {
 
 bool tn_input_is_of_host(const char *name) {
   return tn_text_equal(name, "sample.weight") || tn_text_equal(name, TN_ITERATION_INPUT) ||
-         tn_text_equal(name, TN_BLOCK_INPUT) || tn_text_starts(name, "control.");
+         tn_text_equal(name, TN_BLOCK_INPUT) || tn_text_equal(name, TN_POSITION_INPUT) ||
+         tn_text_starts(name, "control.");
 }
 
 /* The inputs on which an output, a commit or an effect depends. */

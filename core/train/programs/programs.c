@@ -3,6 +3,7 @@
 #include "core/compile/output/fused_minimum.h"
 #include "core/train/graphs/averages.h"
 #include "core/train/graphs/device_transforms.h"
+#include "core/train/graphs/incremental.h"
 #include "core/train/graphs/low_precision_copies.h"
 #include "core/train/programs/check_model.h"
 #include "core/train/programs/programs.h"
@@ -10,9 +11,10 @@
 #include <string.h>
 
 static const char *const program_names[TN_PROGRAMS] = {
-    [TN_PROGRAM_INIT] = "init",       [TN_PROGRAM_STEP] = "step",   [TN_PROGRAM_EVAL] = "eval",
-    [TN_PROGRAM_PREDICT] = "predict", [TN_PROGRAM_WEIGH] = "weigh", [TN_PROGRAM_MICRO] = "micro",
-    [TN_PROGRAM_AVERAGE] = "average", [TN_PROGRAM_MEAN] = "mean",   [TN_PROGRAM_REFRESH] = "refresh"};
+    [TN_PROGRAM_INIT] = "init",       [TN_PROGRAM_STEP] = "step",    [TN_PROGRAM_EVAL] = "eval",
+    [TN_PROGRAM_PREDICT] = "predict", [TN_PROGRAM_WEIGH] = "weigh",  [TN_PROGRAM_MICRO] = "micro",
+    [TN_PROGRAM_AVERAGE] = "average", [TN_PROGRAM_MEAN] = "mean",    [TN_PROGRAM_REFRESH] = "refresh",
+    [TN_PROGRAM_PREFILL] = "prefill", [TN_PROGRAM_DECODE] = "decode"};
 
 /* The graphs of the requested programs, before compilation. */
 typedef struct tn_program_graphs {
@@ -51,6 +53,14 @@ static tn_status programs_dump_graph(const tn_compile_options *dump, int32_t whi
   return tn_graph_print(graph, dump->dump);
 }
 
+static bool programs_is_incremental(int32_t which) {
+  return which == TN_PROGRAM_PREFILL || which == TN_PROGRAM_DECODE;
+}
+
+static bool programs_is_inference(int32_t which) {
+  return which == TN_PROGRAM_PREDICT || programs_is_incremental(which);
+}
+
 static bool programs_is_training(int32_t which) {
   return which == TN_PROGRAM_STEP || which == TN_PROGRAM_WEIGH || which == TN_PROGRAM_MICRO;
 }
@@ -84,6 +94,12 @@ static tn_status programs_emit_forward(tn_run *run, int32_t which, tn_model *mod
   return programs_dump_graph(dump, which, "update", model->graph);
 }
 
+/* The batch of a program; 0: it is not requested. */
+static int64_t programs_batch(const tn_run *run, const tn_program_request *request, int32_t which) {
+  if (which != TN_PROGRAM_WEIGH && which != TN_PROGRAM_MICRO) return request->batch[which];
+  return run->settings.optimizer.accumulate > 1 ? request->batch[TN_PROGRAM_STEP] : 0;
+}
+
 /* Turns the model's graph into a graph that can be compiled. */
 static tn_status programs_complete_graph(tn_run *run, const tn_program_request *request, int32_t which,
                                          tn_program_set *set, tn_model *model) {
@@ -93,16 +109,12 @@ static tn_status programs_complete_graph(tn_run *run, const tn_program_request *
   TN_TRY(which == TN_PROGRAM_STEP || which == TN_PROGRAM_MICRO
              ? programs_emit_update(run, which, set, model, dump)
              : programs_emit_forward(run, which, model, dump));
+  if (programs_is_incremental(which))
+    TN_TRY(tn_incremental_graph(programs_batch(run, request, which), &model->graph, &set->window));
   if (!programs_is_training(which) && tn_settings_average(&run->settings))
     TN_TRY(tn_read_averages(set->map, &model->graph));
   TN_TRY(tn_state_map_add_rest(set->map, model->graph));
   return tn_low_precision_allocate(set->map, model->graph);
-}
-
-/* The batch of a program; 0: it is not requested. */
-static int64_t programs_batch(const tn_run *run, const tn_program_request *request, int32_t which) {
-  if (which != TN_PROGRAM_WEIGH && which != TN_PROGRAM_MICRO) return request->batch[which];
-  return run->settings.optimizer.accumulate > 1 ? request->batch[TN_PROGRAM_STEP] : 0;
 }
 
 /* The inputs that the program prepares on the device; n is 0 if there are none. PREDICT reads inputs of the
@@ -111,27 +123,28 @@ static tn_status programs_prepare_inputs(tn_run *run, const tn_program_request *
                                          tn_program_set *set, tn_prepared_inputs *inputs) {
   int32_t split = programs_is_training(which) ? TN_SPLIT_TRAIN : TN_SPLIT_VALID;
   *inputs = (tn_prepared_inputs){.n = 0};
-  if (which == TN_PROGRAM_PREDICT || request->loaders[split] == NULL) return TN_OK;
+  if (programs_is_inference(which) || request->loaders[split] == NULL) return TN_OK;
   return tn_device_transforms_prepare(&set->arena, tn_loader_chain(request->loaders[split]),
                                       run->settings.data[split].where, inputs);
 }
 
 static tn_status programs_build_model(tn_run *run, const tn_program_request *request, int32_t which,
                                       tn_program_set *set, tn_model *model) {
-  bool training = programs_is_training(which), measured = which != TN_PROGRAM_PREDICT;
+  bool training = programs_is_training(which);
+  int64_t batch = programs_is_incremental(which) ? 1 : programs_batch(run, request, which);
   tn_prepared_inputs prepared;
   TN_TRY(programs_prepare_inputs(run, request, which, set, &prepared));
   const tn_model_request wanted = {.ini = &run->ini,
                                    .registry = run->registry,
                                    .ops = run->ops,
-                                   .batch = programs_batch(run, request, which),
+                                   .batch = batch,
                                    .ranks = tn_run_ranks(run),
                                    .micro_batches =
                                        training ? (int32_t)run->settings.optimizer.accumulate : 1,
                                    .seed = (uint64_t)run->settings.run.seed,
                                    .frozen = &run->settings.freeze,
                                    .training = training,
-                                   .measured = measured,
+                                   .measured = !programs_is_inference(which),
                                    .prepared = prepared.n > 0 ? &prepared : NULL,
                                    .emit = run->emit,
                                    .user = run->emit_user};
@@ -197,7 +210,7 @@ static tn_status programs_build_graphs(tn_run *run, const tn_program_request *re
 
 /* The others run once, or once an epoch. */
 static bool programs_runs_often(int32_t which) {
-  return programs_is_training(which) || which == TN_PROGRAM_EVAL || which == TN_PROGRAM_PREDICT;
+  return programs_is_training(which) || which == TN_PROGRAM_EVAL || programs_is_inference(which);
 }
 
 /* The step chooses the layouts of the parameters; the other programs use them. */

@@ -19,6 +19,11 @@ enum {
   TN_PROGRAM_MICRO,
   TN_PROGRAM_AVERAGE, /* averages running statistics over ranks */
   TN_PROGRAM_MEAN,    /* copies or adds the state to the averages of [optimizer] ema or swa_from */
+  /* The model for a few tokens at a time, with caches of keys and values (incremental.h): PREFILL takes
+   * several tokens of a prompt, DECODE one. Their batch is the number of tokens, of one text; at most the
+   * window. */
+  TN_PROGRAM_PREFILL,
+  TN_PROGRAM_DECODE,
   TN_PROGRAMS
 };
 
@@ -54,6 +59,7 @@ typedef struct tn_program_set {
   int32_t n_measures;
   /* Of STEP, or of PREDICT where the step is not requested: */
   int64_t samples;    /* in a run of the program */
+  int64_t window;     /* of PREFILL and DECODE: the tokens that the caches have room for */
   double fused_bytes; /* that it moves if everything but its products is fused */
 } tn_program_set;
 

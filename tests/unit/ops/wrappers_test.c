@@ -140,6 +140,10 @@ static const int64_t square[] = {2, 2}, one[] = {1, 1}, image[] = {2, 4, 8, 8}, 
   X(attention_grad, TOKENS, tn_attention_grad(b, v[0], v[1], v[2], v[0], v[3], v[0], 1, 0, 2),               \
     "%5: f32[2, 5, 8], %6: f32[2, 5, 8], %7: f32[2, 5, 8] = attention_grad(q, k, v, q, l, q, causal=yes, "   \
     "heads=2)")                                                                                              \
+  X(cached_attention, TOKENS "; p: i64[]",                                                                   \
+    tn_cached_attention(b, (tn_val[]){v[0], v[1], v[2], v[1], v[2]}, v[4], 0.5, 2),                          \
+    "%6: f32[2, 5, 8], %7: f32[2, 5, 8], %8: f32[2, 5, 8] = cached_attention(q, k, v, k, v, p, scale=0.5, "  \
+    "heads=2)")                                                                                              \
   X(embedding, ROWS, tn_embedding(b, v[1], v[0]), "%6: f32[4, 6] = embedding(t, x)")                         \
   X(embedding_grad, ROWS, tn_embedding_grad(b, v[1], v[4], 9),                                               \
     "%6: f32[9, 6] = embedding_grad(t, d, rows=9)")                                                          \

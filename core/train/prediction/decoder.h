@@ -1,0 +1,37 @@
+/* core/train/prediction/decoder.h: the scores behind a text, token by token, by programs that keep keys and
+ * values of earlier tokens (graphs/incremental.h). */
+#ifndef TN_CORE_TRAIN_PREDICTION_DECODER_H
+#define TN_CORE_TRAIN_PREDICTION_DECODER_H
+
+#include "core/train/prediction/vocabulary.h"
+#include "core/train/programs/programs.h"
+
+typedef struct tn_decoder {
+  tn_run *run;
+  tn_device *device;
+  tn_program_set set;
+  tn_executor *executor;
+  const char *input;     /* the model's input of tokens */
+  int32_t dtype;         /* of it: i32 or i64 */
+  int64_t window, chunk; /* tokens in the caches at most, and in a run of PREFILL */
+  int64_t classes;       /* tokens of the vocabulary */
+  int64_t position;      /* tokens in the caches */
+  tn_token_list history; /* all tokens that were fed */
+  json_t *names;         /* of the vocabulary; NULL: unknown */
+  tn_vocabulary vocabulary;
+} tn_decoder;
+
+/* Compiles the programs and loads weights; `command` is for messages. The caller calls tn_decoder_close, also
+ * after a failure. TN_EUNSUPPORTED: the model does not treat tokens one after the other. */
+tn_status tn_decoder_open(tn_run *run, const char *command, tn_decoder *d);
+void tn_decoder_close(tn_decoder *d);
+
+/* Begins another text. */
+void tn_decoder_restart(tn_decoder *d);
+
+/* Appends n >= 1 tokens to the text, and gives the scores of the next one: `classes` of them, valid until the
+ * next call. Where the text becomes longer than the window, the decoder forgets all but its last half.
+ * TN_EINVAL: a token is not in the vocabulary. */
+tn_status tn_decoder_feed(tn_decoder *d, const int32_t *tokens, int64_t n, const float **scores);
+
+#endif

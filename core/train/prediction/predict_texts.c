@@ -1,0 +1,72 @@
+#include "core/train/prediction/predict_texts.h"
+
+#include "core/base/file.h"
+#include "core/base/text.h"
+#include "core/train/prediction/decoder.h"
+#include "core/train/prediction/predict_classes.h"
+
+static const size_t LARGEST_TEXT = (size_t)1 << 30;
+
+bool tn_predict_texts_wanted(const tn_predict_inputs *p) {
+  const tn_data_setting *data = &p->run->settings.data[TN_SPLIT_VALID];
+  return !p->arrays && data->given && tn_text_equal(data->source->item.name, "text");
+}
+
+/* The last tokens are enough: the model sees no more than its window. */
+static tn_status predict_text_scores(const tn_predict_inputs *p, tn_decoder *d, const char *path,
+                                     const float **scores) {
+  const void *env = &p->run->env;
+  tn_token_list tokens = {0};
+  char *text = NULL;
+  size_t bytes = 0;
+  tn_status status = tn_file_read(env, path, LARGEST_TEXT, &text, &bytes);
+  if (status == TN_OK && bytes == 0) status = tn_failf(env, TN_EINVAL, "the file is empty");
+  if (status == TN_OK) status = tn_vocabulary_encode(env, &d->vocabulary, text, bytes, &tokens);
+  if (status == TN_OK) {
+    int64_t n = (int64_t)tokens.n < d->window ? (int64_t)tokens.n : d->window;
+    tn_decoder_restart(d);
+    status = tn_decoder_feed(d, tokens.v + tokens.n - (size_t)n, n, scores);
+  }
+  tn_release(env, text);
+  tn_vec_free(env, &tokens);
+  return status == TN_EINVAL ? tn_wrap(env, status, "%s", path) : status;
+}
+
+static tn_status predict_text_rows(const tn_predict_inputs *p, tn_decoder *d, json_t *predictions) {
+  tn_predict_classes classes;
+  const tn_type row = {TN_F32, 1, {d->classes}};
+  tn_predict_classes_start(p->run, &row, p->options->top, &classes);
+  tn_status status = TN_OK;
+  for (int32_t i = 0; status == TN_OK && i < p->options->n_inputs; i++) {
+    const float *scores;
+    status = predict_text_scores(p, d, p->paths[i], &scores);
+    if (status != TN_OK) break;
+    json_t *name = json_string(p->paths[i]);
+    json_array_append_new(predictions,
+                          json_pack("{s:o, s:o}", "input", name ? name : json_string("(not UTF-8)"), "top",
+                                    tn_predict_classes_row(&classes, scores)));
+  }
+  tn_predict_classes_finish(&classes);
+  return status;
+}
+
+tn_status tn_predict_texts(const tn_predict_inputs *p, json_t **result) {
+  tn_decoder d = {.run = p->run};
+  if (p->options->output != NULL)
+    return tn_failf(&p->run->env, TN_EINVAL,
+                    "%s: of a text only the next token is predicted, without --output; the scores behind "
+                    "every token are those of a .npy file with numbers of tokens",
+                    p->paths[0]);
+  json_t *predictions = json_array();
+  tn_status status = tn_decoder_open(p->run, "predict", &d);
+  if (status == TN_OK && d.vocabulary.n == 0)
+    status =
+        tn_failf(&p->run->env, TN_EINVAL,
+                 "%s: the weights have no vocabulary; give numbers of tokens as a .npy file", p->paths[0]);
+  if (status == TN_OK) status = predict_text_rows(p, &d, predictions);
+  if (status == TN_OK)
+    *result = json_pack("{s:i, s:O}", "rows", (int)p->options->n_inputs, "predictions", predictions);
+  json_decref(predictions);
+  tn_decoder_close(&d);
+  return status;
+}
