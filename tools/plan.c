@@ -138,6 +138,28 @@ static void plan_print_other_policy(const json_t *json) {
   printf("\n");
 }
 
+/* [group.NAME] freeze = N: "epochs 1-3: 18 launches, an estimated 1.2 ms, 310 parameters and 2,000 frozen".
+ * The launches above are those of the first line. */
+static void plan_print_phases(const json_t *json) {
+  const json_t *list = json_object_get(json, "phases"), *one;
+  size_t i;
+  json_array_foreach(list, i, one) {
+    long long first = json_integer_value(json_object_get(one, "first_epoch")),
+              last = json_integer_value(json_object_get(one, "last_epoch"));
+    if (last >= first)
+      printf("epochs %lld-%lld: ", first, last);
+    else
+      printf("from epoch %lld on: ", first);
+    printf("%lld launches a step, an estimated %.4g ms, %lld parameters and %lld frozen, arena %.2f MiB%s\n",
+           json_integer_value(json_object_get(one, "launches")),
+           json_number_value(json_object_get(one, "cost_ms")),
+           json_integer_value(json_object_get(one, "parameters")),
+           json_integer_value(json_object_get(one, "frozen")),
+           json_number_value(json_object_get(one, "arena_bytes")) / 1048576.0,
+           i == 0 ? " (the step above)" : "");
+  }
+}
+
 /* Launches that run once. */
 static void plan_print_constants(const json_t *json) {
   size_t n = json_array_size(json_object_get(json, "constants"));
@@ -191,6 +213,7 @@ static void plan_print(const char *text, const char *summary) {
          json_integer_value(json_object_get(json, "launches")),
          json_array_size(json_object_get(json, "fallbacks")),
          json_string_value(json_object_get(json, "hash")));
+  plan_print_phases(json);
   plan_print_other_policy(json);
   plan_print_bytes(json);
   plan_print_constants(json);

@@ -34,7 +34,7 @@
 #include "core/base/arena.h"
 #include "core/base/text.h"
 #include "core/base/vec.h"
-#include "core/base/word_list.h"
+#include "core/base/freeze.h"
 #include "core/graph/name_index.h"
 #include "core/plugin/context.h"
 #include "tenon/build.h"
@@ -98,7 +98,8 @@ typedef struct tn_graph {
   /* The global batch is split over ranks, which all run this graph, and over micro-batches, which run one
    * after the other. 1 and 1: the batch is not split. */
   int32_t ranks, micro_batches;
-  const tn_words *frozen; /* patterns of the parameters and buffers that a training step keeps; NULL: none */
+  const tn_freeze *freeze; /* the parameters and buffers that a training step keeps; NULL: none */
+  int64_t epoch;           /* of the training step, where they depend on it */
   tn_arena arena;
   TN_VEC(tn_gnode) nodes;
   TN_VEC(tn_gvalue) values;      /* index 0 is unused: value 0 means absent */

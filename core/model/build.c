@@ -82,7 +82,8 @@ tn_status tn_model_build(tn_env *env, const tn_model_request *request, tn_model 
   int32_t noted = request->ini->mistakes.noted;
   tn_status status = tn_graph_create(env, request->ops, &model->graph);
   if (status == TN_OK) {
-    model->graph->frozen = request->training ? request->frozen : NULL;
+    model->graph->freeze = request->training ? request->freeze : NULL;
+    model->graph->epoch = request->epoch;
     model->graph->ranks = request->ranks > 1 ? request->ranks : 1;
     model->graph->micro_batches = request->micro_batches > 1 ? request->micro_batches : 1;
     status = model_run_builder(&a, model);

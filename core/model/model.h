@@ -60,9 +60,10 @@ struct tn_model_request {
    * the loss that one rank computes for the whole batch. */
   int32_t ranks, micro_batches;
   uint64_t seed;
-  const tn_words *frozen; /* patterns of the parameters and buffers that training keeps; NULL: none */
-  bool training;          /* layers behave as in training */
-  bool measured;          /* with losses and metrics, which need the targets */
+  const tn_freeze *freeze; /* the parameters and buffers that training keeps in `epoch`; NULL: none */
+  int64_t epoch;
+  bool training;                      /* layers behave as in training */
+  bool measured;                      /* with losses and metrics, which need the targets */
   const tn_prepared_inputs *prepared; /* NULL: all inputs are fields of the batch */
   /* Emits the model in place of [model] (tenon/model.h); NULL: the model is read from the configuration. */
   tn_status (*emit)(tn_build *b, void *user);

@@ -25,6 +25,10 @@ struct tn_run {
   bool compared, plan_read;
   const char *remarks;
   bool resume_asked; /* by the options; resume is NULL where "auto" finds no earlier run */
+  /* Of the resumed run: a group that thaws at another epoch than before, and the last epoch in which that is
+   * possible (checkpoints/run_differences.h); NULL: there is none. */
+  const char *thaw;
+  int64_t thaw_until;
   /* While tn_run_train runs, of rank 0 (checkpoints/run_folder.h): the lock on the run folder, and a folder
    * of this name that holds no checkpoint and is used anew; or NULL. */
   struct tn_run_lock *lock;

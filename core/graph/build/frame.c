@@ -102,6 +102,10 @@ tn_val tn_frame_state(tn_build *handle, const char *name, const tn_type *type, c
   return frame_state(tn_builder_of(handle), name, type, init, TN_STATE_BUFFER);
 }
 
+static bool frame_is_frozen(const tn_graph *g, const char *path) {
+  return g->freeze != NULL && tn_is_frozen(g->freeze, path, g->epoch);
+}
+
 static tn_status frame_commit(const tn_builder *b, tn_val state, tn_val now) {
   tn_graph *g = b->graph;
   const tn_gnode *maker = state != 0 && state < g->values.n ? tn_graph_maker(g, state) : NULL;
@@ -109,8 +113,7 @@ static tn_status frame_commit(const tn_builder *b, tn_val state, tn_val now) {
     return tn_failf(g->env, TN_EINVAL,
                     "tn_build_commit: the value given is no state, expected a result of tn_build_state");
   const tn_state_attributes *a = maker->attributes;
-  bool kept = g->frozen != NULL && a->what == TN_STATE_BUFFER && tn_words_match(g->frozen, a->path);
-  if (kept) return TN_OK;
+  if (a->what == TN_STATE_BUFFER && frame_is_frozen(g, a->path)) return TN_OK;
   return tn_graph_commit(g, a->path, now, 0);
 }
 
@@ -193,8 +196,8 @@ int32_t tn_frame_ranks(tn_build *handle) { return tn_builder_of(handle)->graph->
 
 int32_t tn_frame_frozen(tn_build *handle, const char *name) {
   tn_builder *b = tn_builder_of(handle);
-  if (b->status != TN_OK || b->graph->frozen == NULL) return 0;
+  if (b->status != TN_OK || b->graph->freeze == NULL) return 0;
   const char *path = frame_path(b, tn_builder_top(b), name);
   if (path == NULL) tn_builder_stick(b, TN_ENOMEM);
-  return path != NULL && tn_words_match(b->graph->frozen, path);
+  return path != NULL && frame_is_frozen(b->graph, path);
 }

@@ -131,16 +131,20 @@ static tn_status differences_refuse(tn_comparison *c, const char *key, const cha
       *then ? then : "(empty)", key, c->folder);
 }
 
+/* The last epoch in which a group is frozen; 0: it is trained, or there is none. */
+static int64_t differences_until(const tn_ini *ini, const char *section) {
+  const char *freeze = differences_value(ini, section, "freeze");
+  int64_t until = 0;
+  bool valid = tn_text_starts(section, "group.") && freeze && tn_settings_frozen_until(freeze, &until);
+  return valid ? until : 0;
+}
+
 /* "conv1.*, bn1.*": what the groups with freeze = yes match; NULL: no memory. */
 static const char *differences_frozen(tn_comparison *c, const tn_ini *ini) {
-  static const char *const on[] = {"yes", "true", "on", "1"};
-  const tn_words yes = {(const char **)(uintptr_t)on, 4};
   const char *all = "";
   for (int32_t i = 0; all != NULL && i < ini->n_sections; i++) {
-    const char *name = ini->sections[i].name, *freeze = differences_value(ini, name, "freeze"),
-               *match = differences_value(ini, name, "match");
-    if (!tn_text_starts(name, "group.") || freeze == NULL || match == NULL || !tn_words_contain(&yes, freeze))
-      continue;
+    const char *name = ini->sections[i].name, *match = differences_value(ini, name, "match");
+    if (differences_until(ini, name) != TN_FROZEN_FOREVER || match == NULL) continue;
     all = tn_arena_printf(&c->run->arena, "%s%s%s", all, *all ? ", " : "", match);
   }
   return all;
@@ -156,6 +160,58 @@ static tn_status differences_check_frozen(tn_comparison *c) {
       "optimizer state of the others; resume with the same, or begin a new run from its weights: "
       "--weights %s/checkpoints/last/model.safetensors without --resume",
       c->run->ini.path, *now ? now : "nothing", c->folder, *then ? then : "nothing", c->folder);
+}
+
+static tn_status differences_refuse_thaw(tn_comparison *c, const char *section) {
+  const tn_ini *inis[] = {&c->run->ini, &c->then};
+  const char *texts[4];
+  for (int i = 0; i < 4; i++) {
+    texts[i] = differences_value(inis[i / 2], section, i % 2 ? "match" : "freeze");
+    if (texts[i] == NULL) texts[i] = i % 2 ? "nothing" : "no";
+  }
+  return tn_failf(
+      &c->run->env, TN_EINVAL,
+      "%s: [%s] freeze = %s with match = %s, but in %s it was freeze = %s with match = %s, and its "
+      "checkpoint holds the optimizer state of that; resume with the same, or begin a new run from "
+      "its weights: --weights %s/checkpoints/last/model.safetensors without --resume",
+      tn_settings_where(&c->run->ini, section, "freeze"), section, texts[0], texts[1], c->folder, texts[2],
+      texts[3], c->folder);
+}
+
+/* A group may thaw at another epoch while it is frozen both ways, which tn_run_check_thaw decides. */
+static tn_status differences_check_thaw(tn_comparison *c, const char *section) {
+  int64_t now = differences_until(&c->run->ini, section), then = differences_until(&c->then, section);
+  bool always = now == TN_FROZEN_FOREVER || then == TN_FROZEN_FOREVER; /* differences_check_frozen */
+  if (always || (now == 0 && then == 0)) return TN_OK;
+  if (now == 0 || then == 0 ||
+      !tn_text_equal(differences_value(&c->run->ini, section, "match"),
+                     differences_value(&c->then, section, "match")))
+    return differences_refuse_thaw(c, section);
+  int64_t until = now < then ? now : then;
+  if (now == then || (c->run->thaw != NULL && c->run->thaw_until <= until)) return TN_OK;
+  c->run->thaw = tn_arena_printf(&c->run->arena, "%s: [%s] freeze = %lld, but in %s it was %lld",
+                                 tn_settings_where(&c->run->ini, section, "freeze"), section, (long long)now,
+                                 c->folder, (long long)then);
+  c->run->thaw_until = until;
+  return c->run->thaw != NULL ? TN_OK : TN_ENOMEM;
+}
+
+static tn_status differences_check_thaws(tn_comparison *c) {
+  const tn_ini *inis[] = {&c->run->ini, &c->then};
+  for (int i = 0; i < 2; i++)
+    for (int32_t k = 0; k < inis[i]->n_sections; k++)
+      TN_TRY(differences_check_thaw(c, inis[i]->sections[k].name));
+  return TN_OK;
+}
+
+tn_status tn_run_check_thaw(tn_run *run, const char *folder, int64_t epoch) {
+  if (run->thaw == NULL || epoch <= run->thaw_until) return TN_OK;
+  return tn_failf(
+      &run->env, TN_EINVAL,
+      "%s, which can be changed until epoch %lld, and the run has trained in epoch %lld; resume with the "
+      "same, or begin a new run from its weights: --weights %s/checkpoints/last/model.safetensors without "
+      "--resume",
+      run->thaw, (long long)run->thaw_until, (long long)epoch, folder);
 }
 
 /* Whether a checkpoint of the run lacks state of this one. Another decay keeps the same average. */
@@ -281,6 +337,7 @@ static tn_status differences_compare_all(tn_comparison *c, const json_t *plan) {
   TN_TRY(differences_read_config(c, &read));
   if (read) TN_TRY(differences_check_optimizer(c));
   if (read) TN_TRY(differences_check_frozen(c));
+  if (read) TN_TRY(differences_check_thaws(c));
   if (read) TN_TRY(differences_check_weights(c));
   if (plan) TN_TRY(differences_compare_backend(c, plan));
   if (plan && c->same) TN_TRY(differences_compare_versions(c, plan));

@@ -18,6 +18,10 @@ json_t *tn_run_made_for(const tn_device *device);
 tn_status tn_run_compare(tn_run *run, const tn_device *device, const char *folder, const json_t *plan,
                          bool *same);
 
+/* After tn_run_compare, when the epoch of the checkpoint's last step is known: TN_EINVAL if a group thaws at
+ * another epoch than before, and was to be trained by now either way. */
+tn_status tn_run_check_thaw(tn_run *run, const char *folder, int64_t epoch);
+
 /* Appends a line to run->remarks. */
 TN_PRINTF(2, 3) tn_status tn_run_remark(tn_run *run, const char *format, ...);
 

@@ -10,7 +10,8 @@ typedef struct tn_average_pass {
   tn_build *b;
   tn_arena arena;
   const tn_state_map *map;
-  const tn_words *freeze;
+  const tn_freeze *freeze;
+  int64_t epoch;
   bool *included; /* per state of the map */
   int32_t dtype;  /* the dtype that is averaged; one collective each */
 } tn_average_pass;
@@ -25,7 +26,7 @@ static tn_status average_mark(tn_average_pass *a, const tn_placement *state) {
   if (state->what == TN_STATE_OPTIMIZER) TN_TRY(tn_averaged_state(a->map, state, &of));
   a->included[state - a->map->states.v] = of != NULL && of->what == TN_STATE_BUFFER &&
                                           tn_type_count(&of->type) > 0 &&
-                                          !tn_words_match(a->freeze, of->path);
+                                          !tn_is_frozen(a->freeze, of->path, a->epoch);
   return TN_OK;
 }
 
@@ -89,7 +90,8 @@ static tn_status average_all_dtypes(tn_average_pass *a) {
 }
 
 tn_status tn_average_statistics_graph(tn_env *env, struct tn_op_table *ops, int32_t ranks,
-                                      const tn_state_map *map, const tn_words *freeze, tn_graph **out) {
+                                      const tn_state_map *map, const tn_freeze *freeze, int64_t epoch,
+                                      tn_graph **out) {
   tn_graph *graph = NULL;
   tn_builder *builder = NULL;
   *out = NULL;
@@ -102,7 +104,8 @@ tn_status tn_average_statistics_graph(tn_env *env, struct tn_op_table *ops, int3
                          .b = tn_builder_handle(builder),
                          .arena = tn_arena_new(env),
                          .map = map,
-                         .freeze = freeze};
+                         .freeze = freeze,
+                         .epoch = epoch};
     status = average_all_dtypes(&a);
     tn_arena_free(&a.arena);
   }

@@ -37,9 +37,12 @@ static tn_status patterns_check_freeze(tn_env *env, tn_ini *ini, const tn_settin
   return TN_OK;
 }
 
-/* Whether the group is the first whose patterns match the trained parameter. */
+/* Whether the group is the first whose patterns match a parameter that is trained, or a statistic that it
+ * freezes. */
 static bool patterns_is_member(const tn_settings *s, int32_t group, const tn_gstate *state) {
-  if (state->what != TN_STATE_PARAM || tn_words_match(&s->freeze, state->path)) return false;
+  bool statistic = state->what == TN_STATE_BUFFER && s->groups[group].until > 0;
+  if (state->what != TN_STATE_PARAM && !statistic) return false;
+  if (tn_frozen_until(&s->freeze, state->path) == TN_FROZEN_FOREVER) return false;
   for (int32_t g = 0; g < group; g++)
     if (tn_words_match(&s->groups[g].patterns, state->path)) return false;
   return tn_words_match(&s->groups[group].patterns, state->path);
@@ -48,13 +51,14 @@ static bool patterns_is_member(const tn_settings *s, int32_t group, const tn_gst
 static tn_status patterns_check_group(tn_env *env, tn_ini *ini, const tn_settings *s, int32_t group,
                                       const tn_graph *graph) {
   const tn_group_setting *g = &s->groups[group];
+  if (g->until > 0 && !patterns_match_state(graph, &g->patterns)) return TN_OK; /* noted above */
   for (size_t i = 0; i < graph->states.n; i++)
     if (patterns_is_member(s, group, &graph->states.v[i])) return TN_OK;
   return tn_ini_note(
       env, ini,
       tn_failf(env, TN_EINVAL,
                "%s: [group.%s] match: '%s' matches no parameter%s, or only parameters of earlier groups%s",
-               g->where, g->name, g->match, s->freeze.n > 0 ? " that is trained" : "",
+               g->where, g->name, g->match, s->n_frozen > 0 ? " that is trained" : "",
                patterns_example(ini, graph)));
 }
 

@@ -1,4 +1,5 @@
-/* core/train/graphs/gradient_parts.c: divides the parameters by the dtype of their gradients.
+/* core/train/graphs/gradient_parts.c: divides the parameters by the dtype of their gradients, and by the
+ * epoch from which on they are trained (docs/decisions/0057-thawing.md).
  *
  * The gradients of a part are one vector of one dtype, so that a gradient in low precision is written once
  * and cast where the update reads it. A cast of its own would be a launch for each parameter. */
@@ -6,7 +7,7 @@
 #include "core/train/graphs/update_stages.h"
 #include "tenon/ops.h"
 
-static const int32_t part_dtypes[TN_GRADIENT_PARTS] = {TN_F16, TN_BF16, TN_F32};
+static const int32_t part_dtypes[] = {TN_F16, TN_BF16, TN_F32};
 
 /* Whether a gradient stays in 16 bits, because its cast to f32 may be a launch of its own: that of a
  * convolution. A `matmul` writes f32 from operands of 16 bits, and a cast behind ops that are no products is
@@ -18,11 +19,13 @@ static bool gradient_parts_keep(const tn_graph *g, tn_val gradient) {
   return node->op->op_class == TN_CLASS_MATMUL && !tn_text_equal(node->op->item.name, "matmul");
 }
 
-/* Appends the parameters whose gradients have the dtype to `sorted`. */
-static void gradient_parts_add(tn_updater *u, int32_t dtype, tn_trained_parameter *sorted, int32_t *n) {
-  tn_gradient_part part = {.dtype = dtype, .first = *n};
+/* Appends the parameters whose gradients have the dtype and that are frozen until that epoch to `sorted`. */
+static void gradient_parts_add(tn_updater *u, int64_t until, int32_t dtype, tn_trained_parameter *sorted,
+                               int32_t *n) {
+  tn_gradient_part part = {.until = until, .dtype = dtype, .first = *n};
   for (int32_t i = 0; i < u->n_params; i++)
-    if (tn_val_type(u->b, u->params[i].gradient)->dtype == dtype) sorted[(*n)++] = u->params[i];
+    if (u->params[i].until == until && tn_val_type(u->b, u->params[i].gradient)->dtype == dtype)
+      sorted[(*n)++] = u->params[i];
   part.n = *n - part.first;
   if (part.n > 0) u->parts[u->n_parts++] = part;
 }
@@ -35,7 +38,10 @@ tn_status tn_updater_divide(tn_updater *u) {
     if (!gradient_parts_keep(u->graph, u->params[i].gradient))
       u->params[i].gradient = tn_cast(u->b, u->params[i].gradient, TN_F32);
   TN_TRY(tn_build_status(u->b));
-  for (int32_t k = 0; k < TN_GRADIENT_PARTS; k++) gradient_parts_add(u, part_dtypes[k], sorted, &n);
+  /* those of later phases come behind, so that the parts of an earlier step are the first ones */
+  for (int32_t p = 0; p < u->settings->n_phases; p++)
+    for (size_t k = 0; k < sizeof part_dtypes / sizeof *part_dtypes; k++)
+      gradient_parts_add(u, u->settings->phases[p] - 1, part_dtypes[k], sorted, &n);
   u->params = sorted;
   return TN_OK;
 }

@@ -4,12 +4,14 @@
 #include "tenon/ops.h"
 
 static tn_status gradients_fail_without_parameters(const tn_updater *u) {
-  if (u->settings->n_frozen > 0)
-    return tn_failf(
-        u->env, TN_EINVAL,
-        "%s: [group.%s] freeze = yes leaves no parameter that the loss depends on, so there is nothing "
-        "to train",
-        u->settings->frozen[0].where, u->settings->frozen[0].name);
+  const tn_settings *s = u->settings;
+  for (int32_t i = 0; i < s->n_frozen; i++)
+    if (s->frozen[i].until >= u->epoch)
+      return tn_failf(
+          u->env, TN_EINVAL,
+          "%s: [group.%s] freeze = %s leaves no parameter that the loss depends on, so there is nothing to "
+          "train in epoch %lld",
+          s->frozen[i].where, s->frozen[i].name, s->frozen[i].freeze, (long long)u->epoch);
   return tn_failf(u->env, TN_EINVAL, "%s: the loss depends on no parameter, so there is nothing to train",
                   u->settings->model_where);
 }
@@ -35,7 +37,7 @@ static tn_status gradients_collect_parameters(tn_updater *u, const tn_gstate ***
   for (size_t i = 0; i < u->graph->states.n; i++) {
     const tn_gstate *state = &u->graph->states.v[i];
     if (state->what != TN_STATE_PARAM || !state->value) continue;
-    if (tn_words_match(&u->settings->freeze, state->path)) continue;
+    if (tn_is_frozen(&u->settings->freeze, state->path, u->epoch)) continue;
     (*states)[*n] = gradients_copy_state(u->arena, state);
     if ((*states)[*n] == NULL) return TN_ENOMEM;
     (*wrt)[(*n)++] = state->value;
@@ -56,7 +58,10 @@ tn_status tn_updater_differentiate(tn_updater *u, tn_val loss, tn_val seed) {
   for (int32_t k = 0; k < n; k++) {
     int32_t i = order[k];
     if (i < 0 || i >= n || !gradient[i]) continue;
-    u->params[u->n_params++] = (tn_trained_parameter){.state = states[i], .gradient = gradient[i]};
+    u->params[u->n_params++] =
+        (tn_trained_parameter){.state = states[i],
+                               .gradient = gradient[i],
+                               .until = tn_frozen_until(&u->settings->freeze, states[i]->path)};
   }
   if (u->n_params == 0) return gradients_fail_without_parameters(u);
   return tn_build_status(u->b);

@@ -2,13 +2,14 @@
 #include "core/base/text.h"
 #include "core/train/graphs/update_stages.h"
 
-/* Frozen parameters have a region of their own, so that low-precision copies of them are no larger. */
+/* Parameters that are never trained have a region of their own, so that low-precision copies of them are no
+ * larger. */
 static tn_status optimizer_state_place_frozen(tn_updater *u) {
   int32_t region;
   for (size_t i = 0; i < u->graph->states.n; i++) {
     const tn_gstate *state = &u->graph->states.v[i];
     if (state->what != TN_STATE_PARAM || state->path[0] == '@' || state->type.dtype != TN_F32) continue;
-    if (!tn_words_match(&u->settings->freeze, state->path)) continue;
+    if (tn_frozen_until(&u->settings->freeze, state->path) != TN_FROZEN_FOREVER) continue;
     TN_TRY(tn_state_map_region(u->map, TN_FROZEN_REGION, TN_F32, &region));
     TN_TRY(tn_state_map_add(u->map, state, region, -1));
   }
@@ -16,8 +17,16 @@ static tn_status optimizer_state_place_frozen(tn_updater *u) {
 }
 
 const char *tn_updater_region(const tn_updater *u, const tn_gradient_part *part, const char *name) {
-  if (part->dtype == TN_F32) return tn_arena_printf(u->arena, "%s.f32", name);
-  return tn_arena_printf(u->arena, "%s.f32.%s", name, tn_dtype_name(part->dtype));
+  bool cast = part->dtype != TN_F32;
+  const char *text =
+      tn_arena_printf(u->arena, "%s.f32%s%s", name, cast ? "." : "", cast ? tn_dtype_name(part->dtype) : "");
+  if (text == NULL || part->until == 0) return text;
+  return tn_arena_printf(u->arena, "%s.%lld", text, (long long)part->until + 1);
+}
+
+const char *tn_updater_counter(const tn_updater *u, const tn_gradient_part *part) {
+  if (part->until == 0) return TN_UPDATES_STATE;
+  return tn_arena_printf(u->arena, TN_UPDATES_STATE ".%lld", (long long)part->until + 1);
 }
 
 /* The index of the part's region, which is created if it does not exist. */
@@ -37,6 +46,18 @@ static tn_status optimizer_state_place_parameter(tn_updater *u, tn_trained_param
   return TN_OK;
 }
 
+/* A step that trains some of the parameters may have their gradients in another order than the step that has
+ * chosen the locations. */
+static void optimizer_state_sort(tn_updater *u, const tn_gradient_part *part) {
+  tn_trained_parameter *params = u->params + part->first;
+  for (int32_t i = 1; i < part->n; i++)
+    for (int32_t k = i; k > 0 && params[k - 1].offset > params[k].offset; k--) {
+      tn_trained_parameter later = params[k - 1];
+      params[k - 1] = params[k];
+      params[k] = later;
+    }
+}
+
 tn_status tn_updater_allocate(tn_updater *u) {
   int32_t region;
   TN_TRY(optimizer_state_place_frozen(u));
@@ -45,6 +66,7 @@ tn_status tn_updater_allocate(tn_updater *u) {
     TN_TRY(optimizer_state_region(u, part, TN_PARAM_REGION, &region));
     for (int32_t i = part->first; i < part->first + part->n; i++)
       TN_TRY(optimizer_state_place_parameter(u, &u->params[i], region));
+    optimizer_state_sort(u, part);
     part->count = u->map->regions.v[region].count;
   }
   return TN_OK;

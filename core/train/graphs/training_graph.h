@@ -24,6 +24,7 @@ typedef struct tn_update_info {
 typedef struct tn_trained_parameter {
   const tn_gstate *state; /* without its value */
   tn_val gradient;
+  int64_t until;  /* the last epoch in which it is frozen; 0: none */
   int64_t offset; /* elements from the start of the region; set by the update */
   int32_t group;  /* set by the update */
 } tn_trained_parameter;
@@ -33,6 +34,7 @@ typedef struct tn_training_graph {
   tn_env *env;
   tn_arena *arena; /* of the members below, and of tn_update_info */
   const tn_settings *settings;
+  int64_t epoch; /* the first one for which the step is made: it decides what is frozen */
   uint64_t seed;
   tn_model *model; /* built with training and measured; the passes append to its graph, or replace it */
   tn_state_map *map;
@@ -52,7 +54,7 @@ typedef struct tn_training_graph {
 tn_status tn_patterns_check(tn_env *env, tn_ini *ini, const tn_settings *settings, const tn_graph *graph);
 
 /* Pass `gradients`: appends the scale of the loss and the gradients of the parameters that the loss depends
- * on, but for those of [group.NAME] freeze, and lists them. */
+ * on, but for those that are frozen in the epoch, and lists them. */
 tn_status tn_gradients_emit(tn_training_graph *t);
 
 /* Pass `precision` of a training step, between gradients and update. The gradients keep the dtypes in which
@@ -60,9 +62,10 @@ tn_status tn_gradients_emit(tn_training_graph *t);
 tn_status tn_training_precision(tn_training_graph *t);
 
 /* Pass `update`: appends reduction over ranks, clipping, the optimizer and commits, which the policy does not
- * see: they are f32. Gives the trained parameters whose gradients have one dtype contiguous locations in the
- * map, in the order in which the gradients become ready, and the optimizer state regions of the same offsets.
- */
+ * see: they are f32. Gives the trained parameters whose gradients have one dtype, and which are trained from
+ * the same epoch on, contiguous locations in the map, in the order in which the gradients become ready, and
+ * the optimizer state regions of the same offsets. Of several steps, the one that trains all parameters comes
+ * first. */
 tn_status tn_update_emit(tn_training_graph *t, tn_update_info *info);
 
 /* The same for every micro-batch but the last: adds the gradients to those of earlier micro-batches. */
@@ -75,10 +78,11 @@ tn_status tn_accumulate_emit(tn_training_graph *t);
 tn_status tn_pass_precision(tn_env *env, const tn_settings *settings, tn_val begin, tn_val end,
                             tn_graph **graph);
 
-/* The graph that averages running statistics (buffers of float type) over ranks, but for those that `freeze`
- * matches. NULL for one rank, and for a model without such buffers. */
+/* The graph that averages running statistics (buffers of float type) over ranks, but for those that are
+ * frozen in the epoch. NULL for one rank, and for a model without such buffers. */
 tn_status tn_average_statistics_graph(tn_env *env, struct tn_op_table *ops, int32_t ranks,
-                                      const tn_state_map *map, const tn_words *freeze, tn_graph **graph);
+                                      const tn_state_map *map, const tn_freeze *freeze, int64_t epoch,
+                                      tn_graph **graph);
 
 /* The graph of the init program, which commits every state's initializer. */
 tn_status tn_init_graph(tn_env *env, struct tn_op_table *ops, uint64_t seed, const tn_state_map *map,

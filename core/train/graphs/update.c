@@ -1,6 +1,6 @@
 /* core/train/graphs/update.c: from the loss to the next parameters. The trained parameters are one flat
- * region, or one for each dtype of their gradients, so that clipping and an elementwise optimizer are a few
- * pointwise ops over one vector. */
+ * region, or one for each dtype of their gradients and epoch of thawing, so that clipping and an elementwise
+ * optimizer are a few pointwise ops over one vector. */
 #include <string.h>
 
 #include "core/train/graphs/update_stages.h"
@@ -37,6 +37,18 @@ static void update_clip_values(tn_updater *u, double limit) {
   }
 }
 
+/* The counter of a part: its updates begin when it thaws. */
+static tn_val update_counter(tn_build *b, void *context, int32_t which) {
+  tn_updater *u = context;
+  const tn_type scalar = {.dtype = TN_I64};
+  const char *path = tn_updater_counter(u, u->part);
+  tn_val value = 0;
+  if (which != TN_UPDATES) return tn_graph_input(u->graph, TN_ITERATION_INPUT, &scalar);
+  if (path != NULL) value = tn_graph_state(u->graph, path, &scalar, TN_STATE_HOST, "zeros", "");
+  if (value == 0) tn_builder_fail(b, path != NULL ? u->env->record->code : TN_ENOMEM);
+  return tn_add(b, value, tn_scalar(b, TN_I64, 1));
+}
+
 static tn_status update_call_optimizer(tn_updater *u, const tn_val in[2], const char *prefix, uint64_t seed,
                                        tn_val *next) {
   const tn_optimizer *kind = u->settings->optimizer_kind;
@@ -52,6 +64,7 @@ static tn_status update_call_optimizer(tn_updater *u, const tn_val in[2], const 
                           .seed = seed,
                           .context = u,
                           .option_value = tn_updater_option,
+                          .counter = u->part->until > 0 ? update_counter : NULL,
                           .state = u->one ? tn_updater_parameter_state : tn_updater_flat_state};
   tn_builder_push(u->b, &frame);
   tn_status status = kind->update(u->b, options);
@@ -71,9 +84,8 @@ static tn_status update_flat_region(tn_updater *u, const tn_gradient_part *part,
   const char *path = region != NULL ? tn_arena_printf(u->arena, "@%s", region) : NULL;
   tn_val param = path != NULL ? tn_graph_state(u->graph, path, &type, TN_STATE_PARAM, "", "") : 0, next = 0;
   if (!param) return TN_ENOMEM;
-  u->part = part;
-  TN_TRY(update_call_optimizer(u, (tn_val[]){param, part->gradient}, part->dtype == TN_F32 ? "" : region,
-                               seed, &next));
+  bool first = part->dtype == TN_F32 && part->until == 0;
+  TN_TRY(update_call_optimizer(u, (tn_val[]){param, part->gradient}, first ? "" : region, seed, &next));
   TN_TRY(tn_graph_commit(u->graph, path, next, 0));
   return tn_updater_average(u, next);
 }
@@ -94,6 +106,7 @@ static tn_status update_parameter(tn_updater *u, const tn_trained_parameter *par
 }
 
 static tn_status update_part(tn_updater *u, const tn_gradient_part *part, uint64_t seed) {
+  u->part = part;
   if (u->settings->optimizer_kind->granularity == TN_UPDATE_ELEMENTWISE)
     return update_flat_region(u, part, seed);
   for (int32_t i = part->first; i < part->first + part->n; i++)
@@ -101,11 +114,22 @@ static tn_status update_part(tn_updater *u, const tn_gradient_part *part, uint64
   return TN_OK;
 }
 
-/* Commits the update counter that tn_build_counter(b, TN_UPDATES) reads, plus one. */
+/* Commits the update counters that tn_build_counter(b, TN_UPDATES) reads, plus one: the run's, and those of
+ * the parts that have thawed. */
 static tn_status update_count(tn_updater *u) {
   tn_val now = tn_build_counter(u->b, TN_UPDATES);
   TN_TRY(tn_build_status(u->b));
-  return tn_graph_commit(u->graph, TN_UPDATES_STATE, now, 0);
+  TN_TRY(tn_graph_commit(u->graph, TN_UPDATES_STATE, now, 0));
+  for (int32_t i = 0; i < u->n_parts; i++) {
+    if (u->parts[i].until == 0 || (i > 0 && u->parts[i].until == u->parts[i - 1].until)) continue;
+    u->part = &u->parts[i];
+    now = update_counter(u->b, u, TN_UPDATES);
+    const char *path = tn_updater_counter(u, u->part);
+    if (path == NULL) return TN_ENOMEM;
+    TN_TRY(tn_build_status(u->b));
+    TN_TRY(tn_graph_commit(u->graph, path, now, 0));
+  }
+  return TN_OK;
 }
 
 /* Commits of the update take effect only if it is applied. The model's own commits precede `first`. */
@@ -161,6 +185,7 @@ static tn_status update_emit_with(tn_training_graph *t, tn_update_info *info,
   tn_updater u = {.env = t->env,
                   .arena = t->arena,
                   .settings = t->settings,
+                  .epoch = t->epoch,
                   .graph = t->model->graph,
                   .b = tn_builder_handle(builder),
                   .map = t->map,

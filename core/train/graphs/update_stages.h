@@ -2,8 +2,8 @@
  * this folder:
  *
  * gradients.c          differentiate            gradients of the trained parameters
- * gradient_parts.c     divide                   the parameters whose gradients have the same dtype
- * reduce_gradients.c   reduce, accumulate       one flat vector a part, over ranks and micro-batches
+ * gradient_parts.c     divide                   the parameters with gradients of one dtype, trained from one
+ * epoch reduce_gradients.c   reduce, accumulate       one flat vector a part, over ranks and micro-batches
  * parameter_groups.c   group, option            [group.NAME], values of scheduled options
  * optimizer_state.c    allocate, state          locations of parameters and optimizer state
  * loss_scaling.c       scale, guard, unscale    loss scaling, and which updates are applied
@@ -14,21 +14,24 @@
 
 #include "core/train/graphs/training_graph.h"
 
-/* The parameters whose gradients have the same dtype. They are one region, so that the gradients are one
- * vector of that dtype, which the update casts where it reads it. */
+/* The parameters whose gradients have the same dtype, and which are trained from the same epoch on. They are
+ * one region, so that the gradients are one vector of that dtype, which the update casts where it reads it,
+ * and a step that does not train them leaves their state alone. */
 typedef struct tn_gradient_part {
+  int64_t until;    /* the last epoch in which they are frozen; 0: none */
   int32_t dtype;    /* in which the gradients are computed */
   int32_t first, n; /* parameters */
   int64_t count;    /* elements of the region, set by `allocate` */
   tn_val gradient;  /* all gradients as one vector: set by `reduce`, f32 from `unscale` on */
 } tn_gradient_part;
 
-enum { TN_GRADIENT_PARTS = 3 }; /* f16, bf16, f32 */
+enum { TN_GRADIENT_PARTS = 3 * TN_MAX_PHASES }; /* f16, bf16, f32 */
 
 typedef struct tn_updater {
   tn_env *env;
   tn_arena *arena;
   const tn_settings *settings;
+  int64_t epoch; /* tn_training_graph.epoch */
   tn_graph *graph;
   tn_build *b;
   tn_state_map *map;
@@ -37,7 +40,7 @@ typedef struct tn_updater {
   int32_t n_params;
   tn_gradient_part parts[TN_GRADIENT_PARTS];
   int32_t n_parts;
-  const tn_gradient_part *part;    /* elementwise optimizers: the current part */
+  const tn_gradient_part *part;    /* the current part */
   const tn_trained_parameter *one; /* optimizers for one parameter at a time: the current parameter */
   tn_val scale;                    /* of the loss, an f32 scalar; 0: the loss is not scaled */
   tn_val unscale;                  /* 1 / scale, set by `guard` */
@@ -45,7 +48,7 @@ typedef struct tn_updater {
 } tn_updater;
 
 /* The name of the regions of trained parameters (tn_updater_region), the region in which micro-batches
- * accumulate gradients, and the one of the parameters of [group.NAME] freeze. */
+ * accumulate gradients, and the one of the parameters that are never trained. */
 #define TN_PARAM_REGION    "param"
 #define TN_GRADIENT_REGION "grad.f32"
 #define TN_FROZEN_REGION   "frozen.f32"
@@ -80,9 +83,12 @@ tn_val tn_updater_option(tn_build *b, void *updater, const char *name);
 
 /* Gives the parameters of each part contiguous locations in a region. */
 tn_status tn_updater_allocate(tn_updater *u);
-/* The name of the part's region of parameters or optimizer state, "param.f32", or "param.f32.bf16" if the
- * gradients are bf16; in the updater's arena. NULL: out of memory. */
+/* The name of the part's region of parameters or optimizer state, "param.f32", "param.f32.bf16" if the
+ * gradients are bf16, or "param.f32.bf16.4" if they are trained from epoch 4 on; in the updater's arena.
+ * NULL: out of memory. */
 const char *tn_updater_region(const tn_updater *u, const tn_gradient_part *part, const char *name);
+/* The path of the counter of the part's updates, TN_UPDATES_STATE or "run.updates.4"; NULL: out of memory. */
+const char *tn_updater_counter(const tn_updater *u, const tn_gradient_part *part);
 /* Frame callbacks: tn_build_state of an elementwise optimizer, and of one for one parameter at a time. */
 tn_val tn_updater_flat_state(tn_build *b, void *updater, const char *name, const tn_type *type,
                              const char *init);

@@ -1,4 +1,5 @@
 /* core/train/loop/describe_run.c: the facts about a run that its observers get. */
+#include "core/train/checkpoints/run_differences.h"
 #include "core/train/loop/training.h"
 #include "core/train/programs/other_policy.h"
 
@@ -48,8 +49,26 @@ static const char *describe_better_policy(const tn_training *t) {
   return policy != NULL ? policy->item.name : "";
 }
 
+/* A remark for each group that is frozen now and not for ever. */
+static tn_status describe_thaws(tn_training *t, int64_t epoch) {
+  const tn_settings *s = &t->run->settings;
+  for (int32_t i = 0; i < s->n_groups; i++) {
+    const tn_group_setting *g = &s->groups[i];
+    long long until = (long long)g->until;
+    if (g->until < epoch) continue;
+    TN_TRY(g->until < s->run.epochs
+               ? tn_run_remark(t->run, "%s is frozen in epochs 1-%lld, and trained from epoch %lld on",
+                               g->name, until, until + 1)
+               : tn_run_remark(t->run, "%s is frozen in all %lld epochs: [group.%s] freeze = %lld", g->name,
+                               (long long)s->run.epochs, g->name, until));
+  }
+  return TN_OK;
+}
+
 tn_status tn_training_start_observers(tn_training *t) {
   tn_run *run = t->run;
+  int64_t epoch = t->progress.epoch + 1;
+  TN_TRY(describe_thaws(t, epoch));
   tn_run_info info = {.struct_size = sizeof info,
                       .name = run->settings.run.name,
                       .folder = describe_text(t->folder),
@@ -59,12 +78,12 @@ tn_status tn_training_start_observers(tn_training *t) {
                       .first_step = t->progress.step,
                       .epoch_ended = t->progress.ended,
                       .precision = run->settings.precision->item.name,
-                      .parameters = tn_programs_parameters(&t->set),
+                      .parameters = tn_programs_parameters(&t->set, epoch),
                       .planned_bytes = tn_training_planned_bytes(t),
                       .resumed = t->resumed,
                       .replayed = run->recorded_choices != NULL,
                       .remarks = describe_text(run->remarks),
-                      .frozen = tn_programs_frozen(&t->set),
+                      .frozen = tn_programs_frozen(&t->set, epoch),
                       .better_policy = describe_better_policy(t)};
   describe_device(t, &info);
   describe_data(t, &info);

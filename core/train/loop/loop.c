@@ -11,7 +11,7 @@
 static tn_status loop_average_statistics(tn_training *t) {
   if (t->averaged_at == t->progress.step) return TN_OK;
   t->averaged_at = t->progress.step;
-  return tn_programs_average(&t->set, t->executor);
+  return tn_programs_average(&t->set, t->executor, t->phase);
 }
 
 /* The ends of epochs from [optimizer] swa_from on, up to here: the number of moments in the mean. */

@@ -60,9 +60,10 @@ static tn_status training_build_programs(tn_training *t) {
 
 static tn_status training_create_feeders(tn_training *t) {
   tn_run *run = t->run;
-  tn_status status =
-      tn_feeder_create(run, TN_SPLIT_TRAIN, &t->loaders[TN_SPLIT_TRAIN], t->executor,
-                       t->set.index[TN_PROGRAM_STEP], t->set.programs[TN_PROGRAM_STEP], t->slots, &t->train);
+  /* the input slots are those of all phases */
+  int32_t step = tn_phase_program(TN_PROGRAM_STEP, run->settings.n_phases - 1);
+  tn_status status = tn_feeder_create(run, TN_SPLIT_TRAIN, &t->loaders[TN_SPLIT_TRAIN], t->executor,
+                                      t->set.index[step], t->set.programs[step], t->slots, &t->train);
   TN_TRY(tn_feeder_require(run, status));
   t->steps_per_epoch = tn_feeder_updates(t->train);
   t->steps = tn_training_count_steps(t);
@@ -81,24 +82,34 @@ static tn_status training_create_feeders(tn_training *t) {
 /* The control blocks and outputs of all micro-batches but the last. */
 static tn_status training_bind_micro_batches(tn_training *t) {
   tn_arena *arena = &t->set.arena;
-  int32_t weigh = t->set.index[TN_PROGRAM_WEIGH], micro = t->set.index[TN_PROGRAM_MICRO];
+  int32_t weigh = t->set.index[TN_PROGRAM_WEIGH];
   for (int32_t i = 0; i < TN_MAX_STEPS_AHEAD; i++) {
     t->ahead[i].slots = tn_arena_alloc(arena, (size_t)t->micro_batches * sizeof *t->ahead[i].slots);
     if (t->ahead[i].slots == NULL) return TN_ENOMEM;
   }
   if (t->micro_batches == 1) return TN_OK;
-  TN_TRY(tn_control_block_bind(arena, t->executor, weigh, t->slots, &t->set.update, &t->weigh_block));
-  TN_TRY(tn_control_block_bind(arena, t->executor, micro, t->slots, &t->set.update, &t->micro_block));
-  return tn_measure_outputs_bind(arena, t->executor, micro, t->slots, &t->set, &t->micro_outputs);
+  return tn_control_block_bind(arena, t->executor, weigh, t->slots, &t->set.update, &t->weigh_block);
+}
+
+static tn_status training_bind_phase(tn_training *t, int32_t phase) {
+  tn_arena *arena = &t->set.arena;
+  tn_phase_slots *p = &t->phases[phase];
+  int32_t step = t->set.index[tn_phase_program(TN_PROGRAM_STEP, phase)],
+          micro = t->set.index[tn_phase_program(TN_PROGRAM_MICRO, phase)];
+  TN_TRY(tn_control_block_bind(arena, t->executor, step, t->slots, &t->set.update, &p->step_block));
+  TN_TRY(tn_measure_outputs_bind(arena, t->executor, step, t->slots, &t->set, &p->step_outputs));
+  if (t->micro_batches == 1) return TN_OK;
+  TN_TRY(tn_control_block_bind(arena, t->executor, micro, t->slots, &t->set.update, &p->micro_block));
+  return tn_measure_outputs_bind(arena, t->executor, micro, t->slots, &t->set, &p->micro_outputs);
 }
 
 /* Binds the control blocks and outputs of all slots, so that a step looks up no names. */
 static tn_status training_bind_slots(tn_training *t) {
   tn_arena *arena = &t->set.arena;
-  int32_t step = t->set.index[TN_PROGRAM_STEP], eval = t->set.index[TN_PROGRAM_EVAL];
-  TN_TRY(tn_control_block_bind(arena, t->executor, step, t->slots, &t->set.update, &t->step_block));
-  TN_TRY(tn_measure_outputs_bind(arena, t->executor, step, t->slots, &t->set, &t->step_outputs));
+  int32_t eval = t->set.index[TN_PROGRAM_EVAL];
   TN_TRY(training_bind_micro_batches(t));
+  for (int32_t phase = 0; phase < t->run->settings.n_phases; phase++) TN_TRY(training_bind_phase(t, phase));
+  tn_training_enter_phase(t, 1);
   TN_TRY(tn_metric_sums_init(arena, &t->set, &t->epoch_sums));
   TN_TRY(tn_metric_sums_init(arena, &t->set, &t->step_sums));
   TN_TRY(tn_metric_sums_init(arena, &t->set, &t->valid_sums));
@@ -140,6 +151,7 @@ void tn_training_release(tn_training *t) {
 static tn_status training_resume(tn_training *t) {
   t->saved = t->resumed = true;
   TN_TRY(tn_checkpoint_resume(t->run, t->executor, &t->set, t->folder, &t->progress));
+  TN_TRY(tn_run_check_thaw(t->run, t->folder, t->progress.epoch + (t->progress.batch > 0)));
   tn_metric_sums_copy(&t->epoch_sums, &t->progress.sums);
   TN_TRY(tn_training_move_position(t, true));
   if (!t->run->settings.run.fast_dev_run) {

@@ -122,13 +122,14 @@ static void step_write_control_blocks(tn_training *t, const tn_launched_step *st
 /* With several micro-batches, the weigh program copies all of them to the device first; the others reuse the
  * copies. */
 static tn_status step_launch(tn_training *t, const tn_launched_step *step) {
-  const int32_t *index = t->set.index, last = t->micro_batches - 1;
-  if (last == 0) return tn_executor_run(t->executor, index[TN_PROGRAM_STEP], step->slots[0]);
+  const int32_t *index = t->set.index, last = t->micro_batches - 1,
+                update = tn_phase_program(TN_PROGRAM_STEP, t->phase),
+                micro = tn_phase_program(TN_PROGRAM_MICRO, t->phase);
+  if (last == 0) return tn_executor_run(t->executor, index[update], step->slots[0]);
   for (int32_t m = 0; m <= last; m++)
     TN_TRY(tn_executor_run(t->executor, index[TN_PROGRAM_WEIGH], step->slots[m]));
-  for (int32_t m = 0; m < last; m++)
-    TN_TRY(tn_executor_run_again(t->executor, index[TN_PROGRAM_MICRO], step->slots[m]));
-  return tn_executor_run_again(t->executor, index[TN_PROGRAM_STEP], step->slots[last]);
+  for (int32_t m = 0; m < last; m++) TN_TRY(tn_executor_run_again(t->executor, index[micro], step->slots[m]));
+  return tn_executor_run_again(t->executor, index[update], step->slots[last]);
 }
 
 /* The steps of the next launch: one where fewer are left before the end of the epoch or of the run, or before
@@ -156,18 +157,28 @@ static tn_status step_prepare(tn_training *t, tn_launched_step *step) {
 
 /* Launches n steps together where their slots are neighbours and the first one begins a group of slots. */
 static tn_status step_launch_all(tn_training *t, const tn_launched_step *steps, int32_t n) {
-  int32_t first = steps[0].slots[0];
+  int32_t first = steps[0].slots[0], index = t->set.index[tn_phase_program(TN_PROGRAM_STEP, t->phase)];
   bool together = n == t->steps_per_launch && first % n == 0;
   for (int32_t i = 1; i < n; i++) together = together && steps[i].slots[0] == first + i;
-  if (n > 1 && together) return tn_executor_run_several(t->executor, t->set.index[TN_PROGRAM_STEP], first, n);
+  if (n > 1 && together) return tn_executor_run_several(t->executor, index, first, n);
   for (int32_t i = 0; i < n; i++) TN_TRY(step_launch(t, &steps[i]));
   return TN_OK;
+}
+
+void tn_training_enter_phase(tn_training *t, int64_t epoch) {
+  t->phase = tn_settings_phase(&t->run->settings, epoch);
+  const tn_phase_slots *now = &t->phases[t->phase];
+  t->step_block = now->step_block;
+  t->micro_block = now->micro_block;
+  t->step_outputs = now->step_outputs;
+  t->micro_outputs = now->micro_outputs;
 }
 
 /* A batch that cannot be read ends the run after the steps before it. */
 tn_status tn_training_step(tn_training *t) {
   tn_launched_step *steps = &t->ahead[t->n_ahead];
   int32_t most = step_count_next(t), n = 1;
+  tn_training_enter_phase(t, t->progress.epoch + 1);
   TN_TRY(step_prepare(t, &steps[0]));
   if (steps[0].slots[0] % most != 0) most = 1;
   tn_status prepared = TN_OK;

@@ -37,7 +37,8 @@ int32_t tn_training_steps_per_launch(const tn_training *t) {
   const tn_program *step = t->set.programs[TN_PROGRAM_STEP];
   int32_t asked = t->run->settings.steps_per_launch;
   if (asked > 0) return asked;
-  if (!steps_can_be_one_capture(t, step)) return 1;
+  for (int32_t phase = 0; phase < t->run->settings.n_phases; phase++)
+    if (!steps_can_be_one_capture(t, t->set.programs[tn_phase_program(TN_PROGRAM_STEP, phase)])) return 1;
   double wanted = ceil(least_launch_s / fmax(steps_estimate_s(step), 1e-9));
   int32_t n = wanted < TN_MAX_STEPS_PER_LAUNCH ? (int32_t)wanted : TN_MAX_STEPS_PER_LAUNCH;
   while (n > 1 && !steps_fit(t, step, n)) n--;

@@ -25,6 +25,12 @@ typedef struct tn_launched_step {
   tn_event event; /* without the numbers, which are read later */
 } tn_launched_step;
 
+/* The control blocks and outputs of the programs of a phase (settings.h). */
+typedef struct tn_phase_slots {
+  tn_control_block step_block, micro_block;
+  tn_measure_outputs step_outputs, micro_outputs;
+} tn_phase_slots;
+
 typedef struct tn_training {
   tn_run *run; /* the rank's own */
   tn_rank_set *ranks;
@@ -32,8 +38,10 @@ typedef struct tn_training {
   _Atomic(tn_comm *) comm; /* NULL: there is one rank */
   tn_program_set set;
   tn_executor *executor;
-  tn_loader *loaders[2];    /* opened, and not taken by a feeder yet */
-  tn_feeder *train, *valid; /* valid is NULL without validation */
+  tn_loader *loaders[2];                /* opened, and not taken by a feeder yet */
+  tn_feeder *train, *valid;             /* valid is NULL without validation */
+  int32_t phase;                        /* of the last step */
+  tn_phase_slots phases[TN_MAX_PHASES]; /* of all phases; those of `phase` are also the ones below */
   tn_control_block step_block, eval_block, weigh_block, micro_block;
   tn_measure_outputs step_outputs, eval_outputs, micro_outputs;
   tn_metric_sums epoch_sums, step_sums, valid_sums;
@@ -88,6 +96,10 @@ tn_status tn_training_move_position(tn_training *t, bool remark);
 
 /* steps_per_launch.c: [run] steps_per_launch, or a number for auto from the estimated time of a step. */
 int32_t tn_training_steps_per_launch(const tn_training *t);
+
+/* step.c: the programs of the phase of an epoch, counted from 1, are those of the next steps. All steps
+ * before are read. */
+void tn_training_enter_phase(tn_training *t, int64_t epoch);
 
 /* step.c: launches the next updates, steps_per_launch or one, and reads steps that have ended. TN_EOF: the
  * epoch has ended. */

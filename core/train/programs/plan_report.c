@@ -139,6 +139,35 @@ double tn_plan_cost_ms(const tn_program *program) {
   return cost_s * 1e3;
 }
 
+/* The step of a phase; [group.NAME] freeze = N. */
+static tn_status plan_report_phase(const tn_run *run, const tn_program_set *set, int32_t phase,
+                                   json_t **json) {
+  const tn_settings *s = &run->settings;
+  const tn_program *step = set->programs[tn_phase_program(TN_PROGRAM_STEP, phase)];
+  int64_t first = s->phases[phase];
+  json_t *report = NULL;
+  TN_TRY(tn_program_report(step, &report));
+  *json = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:O, s:f, s:I}", "program", step->name, "first_epoch",
+                    (json_int_t)first, "last_epoch", (json_int_t)tn_settings_phase_end(s, phase),
+                    "parameters", (json_int_t)tn_programs_parameters(set, first), "frozen",
+                    (json_int_t)tn_programs_frozen(set, first), "launches", (json_int_t)step->n_steps,
+                    "bytes", json_object_get(report, "bytes"), "cost_ms", tn_plan_cost_ms(step),
+                    "arena_bytes", (json_int_t)step->arena_bytes);
+  json_decref(report);
+  return *json != NULL ? TN_OK : TN_ENOMEM;
+}
+
+static tn_status plan_report_add_phases(const tn_run *run, const tn_program_set *set, json_t *json) {
+  json_t *phases = json_array();
+  json_object_set_new(json, "phases", phases);
+  for (int32_t phase = 0; phase < run->settings.n_phases; phase++) {
+    json_t *one = NULL;
+    TN_TRY(plan_report_phase(run, set, phase, &one));
+    json_array_append_new(phases, one);
+  }
+  return TN_OK;
+}
+
 tn_status tn_plan_report(tn_run *run, const tn_device *device, const tn_program_set *set, int32_t slots,
                          json_t **json) {
   bool trains = set->programs[TN_PROGRAM_STEP] != NULL;
@@ -148,8 +177,8 @@ tn_status tn_plan_report(tn_run *run, const tn_device *device, const tn_program_
   TN_TRY(tn_program_report_captures(program, tn_device_captures(device), *json));
   plan_report_add_rematerialized(program->cover, *json);
   plan_report_add_memory(set, slots, device->target.properties.host_addressable != 0, *json);
-  json_object_set_new(*json, "parameters", json_integer(tn_programs_parameters(set)));
-  json_object_set_new(*json, "frozen", json_integer(tn_programs_frozen(set)));
+  json_object_set_new(*json, "parameters", json_integer(tn_programs_parameters(set, 1)));
+  json_object_set_new(*json, "frozen", json_integer(tn_programs_frozen(set, 1)));
   json_object_set_new(*json, "states", plan_report_states(set->map));
   json_object_set_new(*json, "backend", json_string(device->backend->item.name));
   json_object_set_new(*json, "device", json_string(device->target.properties.name));
@@ -160,6 +189,7 @@ tn_status tn_plan_report(tn_run *run, const tn_device *device, const tn_program_
   json_object_set_new(*json, "devices", json_integer(tn_run_ranks(run)));
   json_object_set_new(*json, "transforms", plan_report_transforms(run, set));
   json_object_set_new(*json, "batch_bytes", json_integer(plan_report_batch_bytes(program)));
+  if (trains && run->settings.n_phases > 1) TN_TRY(plan_report_add_phases(run, set, *json));
   json_object_set_new(*json, "collectives", json_integer(traffic.collectives));
   json_object_set_new(*json, "collective_bytes", json_integer(traffic.bytes));
   return TN_OK;

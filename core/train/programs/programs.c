@@ -16,6 +16,41 @@ static const char *const program_names[TN_PROGRAMS] = {
     [TN_PROGRAM_AVERAGE] = "average", [TN_PROGRAM_MEAN] = "mean",    [TN_PROGRAM_REFRESH] = "refresh",
     [TN_PROGRAM_PREFILL] = "prefill", [TN_PROGRAM_DECODE] = "decode"};
 
+static const int32_t phase_programs[TN_PHASE_PROGRAMS] = {TN_PROGRAM_STEP, TN_PROGRAM_MICRO,
+                                                          TN_PROGRAM_AVERAGE};
+
+int32_t tn_phase_program(int32_t which, int32_t phase) {
+  int32_t k = 0;
+  while (phase_programs[k] != which) k++;
+  return phase == 0 ? which : TN_PROGRAM_LATER + TN_PHASE_PROGRAMS * (phase - 1) + k;
+}
+
+/* The program of the first phase that stands for one of a later phase, and its phase. */
+static int32_t programs_kind(int32_t which) {
+  return which < TN_PROGRAM_LATER ? which : phase_programs[(which - TN_PROGRAM_LATER) % TN_PHASE_PROGRAMS];
+}
+
+static int32_t programs_phase(int32_t which) {
+  return which < TN_PROGRAM_LATER ? 0 : 1 + (which - TN_PROGRAM_LATER) / TN_PHASE_PROGRAMS;
+}
+
+/* The epoch that decides what is frozen in a program. */
+static int64_t programs_epoch(const tn_run *run, int32_t which) {
+  return run->settings.phases[programs_phase(which)];
+}
+
+/* The step that trains most parameters. It chooses the locations and layouts of all states. */
+static int32_t programs_leader(const tn_run *run) {
+  return tn_phase_program(TN_PROGRAM_STEP, run->settings.n_phases - 1);
+}
+
+/* "step", or "step.4" in the phase that begins with epoch 4; NULL: out of memory. */
+static const char *programs_name(const tn_run *run, tn_program_set *set, int32_t which) {
+  const char *name = program_names[programs_kind(which)];
+  if (which < TN_PROGRAM_LATER) return name;
+  return tn_arena_printf(&set->arena, "%s.%lld", name, (long long)programs_epoch(run, which));
+}
+
 /* The graphs of the requested programs, before compilation. */
 typedef struct tn_program_graphs {
   tn_graph *v[TN_PROGRAMS];
@@ -62,15 +97,18 @@ static bool programs_is_inference(int32_t which) {
 }
 
 static bool programs_is_training(int32_t which) {
+  which = programs_kind(which);
   return which == TN_PROGRAM_STEP || which == TN_PROGRAM_WEIGH || which == TN_PROGRAM_MICRO;
 }
 
 /* Appends gradients and update to the model. */
 static tn_status programs_emit_update(tn_run *run, int32_t which, tn_program_set *set, tn_model *model,
                                       const tn_compile_options *dump) {
+  tn_update_info info, *update = which == programs_leader(run) ? &set->update : &info;
   tn_training_graph t = {.env = &run->env,
                          .arena = &set->arena,
                          .settings = &run->settings,
+                         .epoch = programs_epoch(run, which),
                          .seed = (uint64_t)run->settings.run.seed,
                          .model = model,
                          .map = set->map};
@@ -78,7 +116,7 @@ static tn_status programs_emit_update(tn_run *run, int32_t which, tn_program_set
   TN_TRY(programs_dump_graph(dump, which, "gradients", model->graph));
   TN_TRY(tn_training_precision(&t));
   TN_TRY(programs_dump_graph(dump, which, "precision", model->graph));
-  TN_TRY(which == TN_PROGRAM_STEP ? tn_update_emit(&t, &set->update) : tn_accumulate_emit(&t));
+  TN_TRY(programs_kind(which) == TN_PROGRAM_STEP ? tn_update_emit(&t, update) : tn_accumulate_emit(&t));
   return programs_dump_graph(dump, which, "update", model->graph);
 }
 
@@ -96,7 +134,9 @@ static tn_status programs_emit_forward(tn_run *run, int32_t which, tn_model *mod
 
 /* The batch of a program; 0: it is not requested. */
 static int64_t programs_batch(const tn_run *run, const tn_program_request *request, int32_t which) {
-  if (which != TN_PROGRAM_WEIGH && which != TN_PROGRAM_MICRO) return request->batch[which];
+  int32_t kind = programs_kind(which);
+  if (programs_phase(which) >= run->settings.n_phases) return 0;
+  if (kind != TN_PROGRAM_WEIGH && kind != TN_PROGRAM_MICRO) return request->batch[kind];
   return run->settings.optimizer.accumulate > 1 ? request->batch[TN_PROGRAM_STEP] : 0;
 }
 
@@ -104,9 +144,10 @@ static int64_t programs_batch(const tn_run *run, const tn_program_request *reque
 static tn_status programs_complete_graph(tn_run *run, const tn_program_request *request, int32_t which,
                                          tn_program_set *set, tn_model *model) {
   const tn_compile_options *dump = programs_dump_options(request, which);
+  int32_t kind = programs_kind(which);
   TN_TRY(programs_dump_graph(dump, which, "model", model->graph));
-  if (which == TN_PROGRAM_STEP || which == TN_PROGRAM_EVAL) TN_TRY(programs_copy_measures(set, model));
-  TN_TRY(which == TN_PROGRAM_STEP || which == TN_PROGRAM_MICRO
+  if (kind == TN_PROGRAM_STEP || kind == TN_PROGRAM_EVAL) TN_TRY(programs_copy_measures(set, model));
+  TN_TRY(kind == TN_PROGRAM_STEP || kind == TN_PROGRAM_MICRO
              ? programs_emit_update(run, which, set, model, dump)
              : programs_emit_forward(run, which, model, dump));
   if (programs_is_incremental(which))
@@ -142,7 +183,8 @@ static tn_status programs_build_model(tn_run *run, const tn_program_request *req
                                    .micro_batches =
                                        training ? (int32_t)run->settings.optimizer.accumulate : 1,
                                    .seed = (uint64_t)run->settings.run.seed,
-                                   .frozen = &run->settings.freeze,
+                                   .freeze = &run->settings.freeze,
+                                   .epoch = programs_epoch(run, which),
                                    .training = training,
                                    .measured = !programs_is_inference(which),
                                    .prepared = prepared.n > 0 ? &prepared : NULL,
@@ -156,9 +198,9 @@ static tn_status programs_build_model(tn_run *run, const tn_program_request *req
 static tn_status programs_check_model(tn_run *run, const tn_program_request *request, int32_t which,
                                       const tn_model *built) {
   int32_t split = which == TN_PROGRAM_EVAL ? TN_SPLIT_VALID : TN_SPLIT_TRAIN;
-  if (which != TN_PROGRAM_STEP && which != TN_PROGRAM_EVAL) return TN_OK;
+  if (which != programs_leader(run) && which != TN_PROGRAM_EVAL) return TN_OK;
   if (built == NULL) return tn_fields_check_signature(run, split, request->loaders[split]);
-  TN_TRY(tn_model_check(run, built, which == TN_PROGRAM_STEP));
+  TN_TRY(tn_model_check(run, built, which != TN_PROGRAM_EVAL));
   return tn_fields_check_graph(run, split, request->loaders[split], built->graph);
 }
 
@@ -187,11 +229,27 @@ static tn_status programs_build_mean(tn_run *run, tn_program_set *set, tn_graph 
   return *graph != NULL ? tn_state_map_add_rest(set->map, *graph) : TN_OK;
 }
 
+/* Running statistics that are frozen are equal on all ranks, and stay so. */
+static tn_status programs_build_averages(tn_run *run, tn_program_set *set, tn_program_graphs *graphs) {
+  int32_t phases = graphs->v[TN_PROGRAM_STEP] ? run->settings.n_phases : graphs->v[TN_PROGRAM_EVAL] ? 1 : 0;
+  for (int32_t phase = 0; phase < phases; phase++) {
+    int32_t which = tn_phase_program(TN_PROGRAM_AVERAGE, phase);
+    TN_TRY(tn_average_statistics_graph(&run->env, run->ops, tn_run_ranks(run), set->map,
+                                       &run->settings.freeze, programs_epoch(run, which), &graphs->v[which]));
+  }
+  return TN_OK;
+}
+
 static tn_status programs_build_graphs(tn_run *run, const tn_program_request *request, tn_program_set *set,
                                        tn_program_graphs *graphs) {
-  /* the step comes first: it chooses the locations of the parameters */
-  for (int32_t which = TN_PROGRAM_STEP; which < TN_PROGRAMS; which++)
+  /* the last step comes first */
+  for (int32_t phase = run->settings.n_phases - 1; phase >= 0; phase--) {
+    int32_t which = tn_phase_program(TN_PROGRAM_STEP, phase);
     if (programs_batch(run, request, which) > 0)
+      TN_TRY(programs_build_graph(run, request, which, set, &graphs->v[which]));
+  }
+  for (int32_t which = TN_PROGRAM_STEP; which < TN_PROGRAMS; which++)
+    if (programs_kind(which) != TN_PROGRAM_STEP && programs_batch(run, request, which) > 0)
       TN_TRY(programs_build_graph(run, request, which, set, &graphs->v[which]));
   TN_TRY(tn_ini_tell(&run->env, &run->ini));
   if (graphs->v[TN_PROGRAM_STEP]) TN_TRY(programs_build_mean(run, set, &graphs->v[TN_PROGRAM_MEAN]));
@@ -201,9 +259,7 @@ static tn_status programs_build_graphs(tn_run *run, const tn_program_request *re
     TN_TRY(programs_dump_graph(programs_dump_options(request, which), which, "derive", graphs->v[which]));
   }
   TN_TRY(tn_refresh_graph(&run->env, run->ops, set->map, &graphs->v[TN_PROGRAM_REFRESH]));
-  if (graphs->v[TN_PROGRAM_STEP] || graphs->v[TN_PROGRAM_EVAL])
-    TN_TRY(tn_average_statistics_graph(&run->env, run->ops, tn_run_ranks(run), set->map,
-                                       &run->settings.freeze, &graphs->v[TN_PROGRAM_AVERAGE]));
+  TN_TRY(programs_build_averages(run, set, graphs));
   return tn_init_graph(&run->env, run->ops, (uint64_t)run->settings.run.seed, set->map,
                        &graphs->v[TN_PROGRAM_INIT]);
 }
@@ -213,20 +269,22 @@ static bool programs_runs_often(int32_t which) {
   return programs_is_training(which) || which == TN_PROGRAM_EVAL || programs_is_inference(which);
 }
 
-/* The step chooses the layouts of the parameters; the other programs use them. */
+/* The step of the last phase chooses the layouts of the parameters; the other programs use them. */
 static tn_status programs_compile_one(tn_run *run, const tn_target *target, const tn_program_request *request,
                                       int32_t which, tn_program_set *set, tn_program_graphs *graphs) {
   const tn_compile_options *dump = programs_dump_options(request, which);
+  int32_t leader = programs_leader(run);
+  const char *name = programs_name(run, set, which);
+  if (name == NULL) return TN_ENOMEM;
   tn_compile_options options = dump ? *dump : (tn_compile_options){.dump = NULL};
   options.arena_limit = request->arena_limit;
   options.keep_constants = programs_runs_often(which);
-  options.layout_map = which == TN_PROGRAM_STEP ? set->map : NULL;
-  options.slot_like =
-      which != TN_PROGRAM_STEP && programs_is_training(which) ? set->programs[TN_PROGRAM_STEP] : NULL;
+  options.layout_map = which == leader ? set->map : NULL;
+  options.slot_like = which != leader && programs_is_training(which) ? set->programs[leader] : NULL;
   if (which == programs_shown(request)) TN_TRY(tn_fused_minimum(graphs->v[which], &set->fused_bytes));
-  tn_status status = tn_compile(&run->env, program_names[which], run->registry, target, graphs->v[which],
-                                set->map, &options, &set->programs[which]);
-  if (status != TN_OK) return tn_wrap(&run->env, status, "%s program", program_names[which]);
+  tn_status status = tn_compile(&run->env, name, run->registry, target, graphs->v[which], set->map, &options,
+                                &set->programs[which]);
+  if (status != TN_OK) return tn_wrap(&run->env, status, "%s program", name);
   tn_graph_destroy(graphs->v[which]);
   graphs->v[which] = NULL;
   return TN_OK;
@@ -235,9 +293,9 @@ static tn_status programs_compile_one(tn_run *run, const tn_target *target, cons
 static tn_status programs_compile_all(tn_run *run, const tn_target *device, const tn_program_request *request,
                                       tn_program_set *set, tn_program_graphs *graphs) {
   tn_target target = *device;
-  target.constant_state = graphs->v[TN_PROGRAM_STEP] == NULL;
-  if (graphs->v[TN_PROGRAM_STEP])
-    TN_TRY(programs_compile_one(run, &target, request, TN_PROGRAM_STEP, set, graphs));
+  int32_t leader = programs_leader(run);
+  target.constant_state = graphs->v[leader] == NULL;
+  if (graphs->v[leader]) TN_TRY(programs_compile_one(run, &target, request, leader, set, graphs));
   for (int32_t which = 0; which < TN_PROGRAMS; which++) {
     if (graphs->v[which]) TN_TRY(programs_compile_one(run, &target, request, which, set, graphs));
     if (set->programs[which] == NULL) continue;
@@ -274,8 +332,8 @@ tn_status tn_programs_refresh(const tn_program_set *set, tn_executor *executor) 
   return tn_executor_slot_wait(executor, 0);
 }
 
-tn_status tn_programs_average(const tn_program_set *set, tn_executor *executor) {
-  int32_t index = set->index[TN_PROGRAM_AVERAGE];
+tn_status tn_programs_average(const tn_program_set *set, tn_executor *executor, int32_t phase) {
+  int32_t index = set->index[tn_phase_program(TN_PROGRAM_AVERAGE, phase)];
   if (index < 0) return TN_OK;
   TN_TRY(tn_executor_run(executor, index, 0));
   return tn_executor_slot_wait(executor, 0);
@@ -298,22 +356,28 @@ void tn_programs_free(tn_run *run, tn_program_set *set) {
   memset(set, 0, sizeof *set);
 }
 
-static bool programs_has_frozen(const tn_program_set *set, const tn_placement *state) {
-  return set->programs[TN_PROGRAM_STEP] != NULL && tn_words_match(set->freeze, state->path);
+static bool programs_has_frozen(const tn_program_set *set, const tn_placement *state, int64_t epoch) {
+  return set->programs[TN_PROGRAM_STEP] != NULL && tn_is_frozen(set->freeze, state->path, epoch);
 }
 
-static int64_t programs_count_parameters(const tn_program_set *set, bool frozen) {
+static int64_t programs_count_parameters(const tn_program_set *set, int64_t epoch, bool frozen) {
   int64_t count = 0;
   for (size_t i = 0; i < set->map->states.n; i++) {
     const tn_placement *state = &set->map->states.v[i];
-    if (state->what == TN_STATE_PARAM && state->path[0] != '@' && programs_has_frozen(set, state) == frozen)
+    if (state->what == TN_STATE_PARAM && state->path[0] != '@' &&
+        programs_has_frozen(set, state, epoch) == frozen)
       count += tn_type_count(&state->type);
   }
   return count;
 }
 
-int64_t tn_programs_parameters(const tn_program_set *set) { return programs_count_parameters(set, false); }
-int64_t tn_programs_frozen(const tn_program_set *set) { return programs_count_parameters(set, true); }
+int64_t tn_programs_parameters(const tn_program_set *set, int64_t epoch) {
+  return programs_count_parameters(set, epoch, false);
+}
+
+int64_t tn_programs_frozen(const tn_program_set *set, int64_t epoch) {
+  return programs_count_parameters(set, epoch, true);
+}
 
 int32_t tn_run_input_slots(const tn_run *run, int32_t steps_per_launch) {
   const tn_data_setting *data = &run->settings.data[TN_SPLIT_TRAIN];

@@ -24,8 +24,15 @@ enum {
    * window. */
   TN_PROGRAM_PREFILL,
   TN_PROGRAM_DECODE,
-  TN_PROGRAMS
+  /* STEP, MICRO and AVERAGE of the later phases of [group.NAME] freeze = N (tn_phase_program); those above
+   * are of the first one. All phases have the same state and input slots. */
+  TN_PROGRAM_LATER,
+  TN_PHASE_PROGRAMS = 3,
+  TN_PROGRAMS = TN_PROGRAM_LATER + TN_PHASE_PROGRAMS * (TN_MAX_PHASES - 1)
 };
+
+/* The number of STEP, MICRO or AVERAGE in a phase, counted from 0. */
+int32_t tn_phase_program(int32_t which, int32_t phase);
 
 /* The requested programs, and their batch sizes on one rank and for one micro-batch. WEIGH and MICRO come
  * with STEP, MEAN where it has averages; AVERAGE comes with STEP or EVAL. */
@@ -49,7 +56,7 @@ typedef struct tn_program_set {
   tn_arena arena;
   tn_state_map *map;
   const tn_loader *loaders[2]; /* as requested */
-  const tn_words *freeze;      /* the run's */
+  const tn_freeze *freeze;     /* the run's */
   tn_update_info update;
   tn_program *programs[TN_PROGRAMS]; /* NULL: not requested */
   tn_program *list[TN_PROGRAMS];     /* the compiled ones, for the executor */
@@ -82,14 +89,15 @@ tn_status tn_programs_open(tn_run *run, tn_env *env, tn_device *device, const tn
 void tn_programs_free(tn_run *run, tn_program_set *set);
 /* Rebuilds the low-precision copies after parameters were initialized, loaded or written. */
 tn_status tn_programs_refresh(const tn_program_set *set, tn_executor *executor);
-/* The number of trained parameters, and of frozen ones; without STEP all count as trained. */
-int64_t tn_programs_parameters(const tn_program_set *set);
-int64_t tn_programs_frozen(const tn_program_set *set);
+/* The number of parameters that are trained in an epoch, and of frozen ones; without STEP all count as
+ * trained. */
+int64_t tn_programs_parameters(const tn_program_set *set, int64_t epoch);
+int64_t tn_programs_frozen(const tn_program_set *set, int64_t epoch);
 /* The hash of the plans of all programs. */
 uint64_t tn_programs_hash(const tn_program_set *set);
-/* Averages running statistics over ranks, before evaluation and saving; on all ranks at once. Without an
- * AVERAGE program this does nothing. */
-tn_status tn_programs_average(const tn_program_set *set, tn_executor *executor);
+/* Averages the running statistics that a phase changes over ranks, before evaluation and saving; on all ranks
+ * at once. Without an AVERAGE program this does nothing. */
+tn_status tn_programs_average(const tn_program_set *set, tn_executor *executor, int32_t phase);
 
 /* Makes the averages means of so many moments, this one included: of [optimizer] swa_from, and in the
  * beginning with 0 of `ema`, too, where they become copies. A mean that has so many moments already stays as

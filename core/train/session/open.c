@@ -77,6 +77,13 @@ static tn_status session_check_settings(const tn_session *s, const tn_session_op
         "[optimizer] swa_from = %lld: a session has no epochs whose ends could be averaged; ema works "
         "in sessions, too",
         (long long)settings->optimizer.swa_from);
+  for (int32_t i = 0; i < settings->n_groups; i++)
+    if (settings->groups[i].until > 0)
+      return tn_failf(
+          s->run, TN_EINVAL,
+          "%s: [group.%s] freeze = %s: a session has no epochs in which a group could thaw; yes and "
+          "no work in sessions, too",
+          settings->groups[i].where, settings->groups[i].name, settings->groups[i].freeze);
   if (!tn_text_equal(settings->distributed.devices, "1"))
     return tn_failf(s->run, TN_EINVAL,
                     "[distributed] devices = %s: a session trains on one device; tn_run_train uses several",

@@ -149,9 +149,10 @@ static const tn_option block_rows[] = {
 static const tn_option match_rows[] = {
     TN_OPT(tn_match_section, match, TN_OPT_TEXT, NULL, NULL, "patterns of parameter names"),
     TN_OPT(
-        tn_match_section, freeze, TN_OPT_FLAG, "no", NULL,
-        "do not train these parameters: no gradient, no optimizer state; a batch_norm whose parameters are "
-        "frozen uses its running statistics and keeps them"),
+        tn_match_section, freeze, TN_OPT_TEXT, "no", NULL,
+        "yes: do not train these parameters: no gradient, no optimizer state; a batch_norm whose parameters "
+        "are frozen uses its running statistics and keeps them. N: the same in the epochs 1 to N, and from "
+        "epoch N + 1 on they are trained. no: they are trained"),
     TN_OPT_END};
 
 #define TABLE(name, S, rows, doc)                                                                            \

@@ -24,7 +24,7 @@ typedef struct tn_block_section {
 
 typedef struct tn_match_section {
   const char *match;
-  int32_t freeze;
+  const char *freeze;
 } tn_match_section;
 
 extern const tn_item tn_table_run, tn_table_backend, tn_table_data, tn_table_optimizer, tn_table_schedule,
@@ -46,9 +46,11 @@ tn_status tn_settings_check_validation_transforms(tn_env *env, const tn_section 
                                                   const tn_data_setting *data);
 tn_status tn_settings_check_group_keys(tn_env *env, tn_ini *ini, const tn_section *group,
                                        const tn_optimizer *optimizer);
-/* The same for a group with freeze = yes. */
+/* The same for a group that is never trained. */
 tn_status tn_settings_check_frozen_keys(tn_env *env, tn_ini *ini, const tn_section *group,
                                         const tn_optimizer *optimizer);
+/* phases.c: the parameters that are frozen, and the phases of the run, from the groups. */
+tn_status tn_settings_find_phases(tn_env *env, tn_ini *ini, tn_settings *s);
 /* load_plugins.c: whether an optional plugin of [plugins] load is missing. */
 bool tn_settings_plugin_missing(tn_registry *registry, tn_ini *ini);
 

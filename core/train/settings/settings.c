@@ -59,19 +59,6 @@ static tn_status settings_read_choice(tn_env *env, tn_registry *registry, tn_ini
 
 /* ---- groups ---- */
 
-/* Patterns of the group join those of the groups before. */
-static tn_status settings_freeze_group(tn_ini *ini, tn_settings *s, const tn_group_setting *group) {
-  const tn_words *more = &group->patterns, before = s->freeze;
-  size_t n = (size_t)before.n, m = (size_t)more->n;
-  s->frozen[s->n_frozen++] = *group;
-  s->freeze.v = tn_arena_alloc(&ini->arena, tn_size_mul(n + m + 1, sizeof *s->freeze.v));
-  if (s->freeze.v == NULL) return TN_ENOMEM;
-  for (size_t i = 0; i < n; i++) s->freeze.v[i] = before.v[i];
-  for (size_t i = 0; i < m; i++) s->freeze.v[n + i] = more->v[i];
-  s->freeze.n = before.n + more->n;
-  return TN_OK;
-}
-
 /* The optimizer's options: keys of the group first, then those of [optimizer]. */
 static tn_status settings_read_group(tn_env *env, tn_ini *ini, tn_section *section, tn_settings *s) {
   tn_options match, skipped, options;
@@ -83,16 +70,23 @@ static tn_status settings_read_group(tn_env *env, tn_ini *ini, tn_section *secti
   TN_TRY(tn_section_fill(env, ini, base, (tn_options *[]){&skipped, &options}, 2));
   TN_TRY(tn_section_finish(env, ini, section, section->name, &match));
   const tn_match_section *m = (const tn_match_section *)match.data;
-  TN_TRY(m->freeze ? tn_settings_check_frozen_keys(env, ini, section, s->optimizer_kind)
-                   : tn_settings_check_group_keys(env, ini, section, s->optimizer_kind));
-  if (section->mistaken && m->match == NULL) return TN_OK;
   tn_group_setting group = {.where = tn_key_where(ini, section, tn_section_key(section, "match")),
                             .name = section->name + strlen("group."),
                             .match = m->match,
+                            .freeze = m->freeze,
                             .options = options.data};
+  if (!tn_settings_frozen_until(m->freeze, &group.until))
+    return tn_failf(env, TN_EINVAL,
+                    "%s: [%s] freeze = %s, expected yes, no, or the last epoch in which the parameters are "
+                    "frozen, a number such as 3",
+                    tn_settings_where(ini, section->name, "freeze"), section->name, m->freeze);
+  bool always = group.until == TN_FROZEN_FOREVER;
+  TN_TRY(always ? tn_settings_check_frozen_keys(env, ini, section, s->optimizer_kind)
+                : tn_settings_check_group_keys(env, ini, section, s->optimizer_kind));
+  if (section->mistaken && m->match == NULL) return TN_OK;
   TN_TRY(tn_words_split(&ini->arena, group.match, &group.patterns));
-  if (m->freeze) return settings_freeze_group(ini, s, &group);
-  s->groups[s->n_groups++] = group;
+  if (group.until > 0) s->frozen[s->n_frozen++] = group;
+  if (!always) s->groups[s->n_groups++] = group;
   return TN_OK;
 }
 
@@ -107,7 +101,7 @@ static tn_status settings_read_groups(tn_env *env, tn_ini *ini, tn_settings *s) 
     else if (tn_text_starts(ini->sections[i].name, "group."))
       TN_TRY(settings_note(env, ini, ini->sections[i].name,
                            settings_read_group(env, ini, &ini->sections[i], s)));
-  return TN_OK;
+  return tn_settings_find_phases(env, ini, s);
 }
 
 /* ---- data ---- */

@@ -12,7 +12,7 @@
 #include "core/data/loader.h"
 #include "core/exec/device/pin_threads.h"
 #include "core/plugin/registry.h"
-#include "core/base/word_list.h"
+#include "core/base/freeze.h"
 #include "tenon/plugin/observer.h"
 #include "tenon/plugin/optimizer.h"
 #include "tenon/plugin/precision.h"
@@ -94,8 +94,13 @@ typedef struct tn_group_setting {
   const char *match; /* as written */
   tn_words patterns;
   const void *options;
+  const char *freeze; /* as written */
+  int64_t until;      /* the last epoch in which it is frozen (core/base/freeze.h) */
   const char *where;
 } tn_group_setting;
+
+/* Epochs with the same frozen parameters are a phase of a run, which has programs of its own. */
+enum { TN_MAX_PHASES = 8 };
 
 /* One split's data: the section, and the source with its options. */
 typedef struct tn_data_setting {
@@ -120,11 +125,14 @@ typedef struct tn_settings {
   tn_optimizer_section optimizer;
   const tn_optimizer *optimizer_kind;
   const void *optimizer_options;
-  tn_group_setting *groups; /* without the default group and frozen ones */
+  tn_group_setting *groups; /* without the default group, and without those that are frozen for ever */
   int32_t n_groups;
-  tn_group_setting *frozen; /* the groups with freeze = yes, which have no options */
+  tn_group_setting *frozen; /* the groups with freeze = yes, which have no options, and those with a number */
   int32_t n_frozen;
-  tn_words freeze; /* the patterns of all of them */
+  /* Of all groups, those with freeze = yes first; n is 0 where none is frozen. */
+  tn_freeze freeze;
+  int64_t phases[TN_MAX_PHASES]; /* the first epoch of each, counted from 1 */
+  int32_t n_phases;              /* at least 1 */
   tn_schedule_section schedule;
   const tn_schedule *schedule_kind;
   const void *schedule_options;
@@ -146,6 +154,12 @@ const char *tn_settings_where(tn_ini *ini, const char *section, const char *key)
 
 /* Loads the plugins of [plugins] load. The key holds absolute paths afterwards. */
 tn_status tn_settings_load_plugins(tn_env *env, tn_registry *registry, tn_ini *ini);
+
+/* The last epoch in which a group with such a `freeze` is frozen, 0 for no; false: it is no such value. */
+bool tn_settings_frozen_until(const char *freeze, int64_t *until);
+/* The phase of an epoch, counted from 1; and the last epoch of a phase. */
+int32_t tn_settings_phase(const tn_settings *settings, int64_t epoch);
+int64_t tn_settings_phase_end(const tn_settings *settings, int32_t phase);
 
 /* The options of an item from its section [KIND.NAME], or their defaults. */
 tn_status tn_settings_item_options(tn_env *env, tn_ini *ini, const char *kind, const tn_item *item,
