@@ -9,40 +9,14 @@ defines the same for PyTorch. It begins with Tenon's initial weights, which `ten
 case has the averages, the trained values, and the losses of the averages over all samples after every epoch. Needs torch
 and safetensors.
 """
-import json, os, shutil, struct, subprocess, sys, tempfile
+import json, os, sys
 import torch
 import torch.nn.functional as F
-from safetensors.torch import load_file
-from torch import nn
 from torch.optim.swa_utils import AveragedModel
+from small_net import Net, images, initial_weights, labels, BATCH, SAMPLES
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-SAMPLES, BATCH, EPOCHS = 48, 8, 5
+EPOCHS = 5
 EMA, SWA_FROM = 0.8, 3
-
-# tests/integration/cli/averages_test.c has the same formulas.
-images = torch.tensor([[(i * 37 + j * 11 + i * j * 5) % 251 for j in range(6)] for i in range(SAMPLES)], dtype=torch.uint8)
-labels = torch.tensor([(i * i + i // 3) % 3 for i in range(SAMPLES)], dtype=torch.uint8)
-
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.fc1, self.bn, self.fc2 = nn.Linear(6, 6), nn.BatchNorm1d(6), nn.Linear(6, 3)
-
-    def forward(self, x):
-        return self.fc2(F.relu(self.bn(self.fc1(x))))
-
-
-def initial_weights(tenon):
-    folder = tempfile.mkdtemp()
-    shutil.copy(os.path.join(HERE, "averages", "net.ini"), folder)
-    with open(os.path.join(folder, "images"), "wb") as f:
-        f.write(struct.pack(">4B3I", 0, 0, 8, 3, SAMPLES, 2, 3) + bytes(images.flatten().tolist()))
-    with open(os.path.join(folder, "labels"), "wb") as f:
-        f.write(struct.pack(">4BI", 0, 0, 8, 1, SAMPLES) + bytes(labels.tolist()))
-    subprocess.run([tenon, "train", "net.ini", "--quiet", "--set", "run.epochs=0"], cwd=folder, check=True)
-    return load_file(os.path.join(folder, "runs", "net", "checkpoints", "last", "model.safetensors"))
 
 
 def loss_of(net, x, y):
@@ -80,7 +54,7 @@ def ema(average, value, n):
     return decay * average + (1 - decay) * value
 
 
-weights = initial_weights(os.path.abspath(sys.argv[1]))
+weights = initial_weights(os.path.abspath(sys.argv[1]), "averages")
 cases = {"ema": train(weights, lambda net: AveragedModel(net, avg_fn=ema, use_buffers=True), True),
          "swa": train(weights, lambda net: AveragedModel(net, use_buffers=True), False)}
 with open(os.path.join(sys.argv[2], "golden.json"), "w") as out:

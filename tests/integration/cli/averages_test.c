@@ -1,29 +1,11 @@
 /* [optimizer] ema and swa_from: averages of parameters and running statistics, which validation reads. */
-#include "tensors.h"
+#include "golden_net.h"
 
-#include <math.h>
 #include <stdlib.h>
-
-static const char *const names[] = {"fc1.weight",      "fc1.bias",       "bn.weight",  "bn.bias",
-                                    "bn.running_mean", "bn.running_var", "fc2.weight", "fc2.bias"};
-enum { NAMES = sizeof names / sizeof *names, SAMPLES = 48, PIXELS = 6 };
 
 #define LAST(run) "runs/" run "/checkpoints/last/"
 
-/* tests/golden/make_averages.py has the same formulas. */
-static void write_data(void) {
-  unsigned char images[16 + SAMPLES * PIXELS] = {0, 0, 8, 3, 0, 0, 0, SAMPLES, 0, 0, 0, 2, 0, 0, 0, 3},
-                                      labels[8 + SAMPLES] = {0, 0, 8, 1, 0, 0, 0, SAMPLES};
-  for (int i = 0; i < SAMPLES; i++) {
-    for (int j = 0; j < PIXELS; j++)
-      images[16 + i * PIXELS + j] = (unsigned char)((i * 37 + j * 11 + i * j * 5) % 251);
-    labels[8 + i] = (unsigned char)((i * i + i / 3) % 3);
-  }
-  file_write_bytes("images", images, sizeof images);
-  file_write_bytes("labels", labels, sizeof labels);
-  size_t n;
-  file_write("net.ini", file_read(AVERAGES "/net.ini", &n));
-}
+static void write_data(void) { golden_write_data(AVERAGES "/net.ini"); }
 
 static void train(const char *run, const char *more) {
   if (program_run("train net.ini --quiet --set run.name=%s %s", run, more) != 0)
@@ -38,18 +20,6 @@ static const char *path_of(const char *run, const char *file) {
   return path;
 }
 
-static void expect_tensor(const char *file, const char *name, const json_t *golden) {
-  size_t n = 0;
-  const float *values = tensor_find(file, name, &n);
-  assert_non_null(values);
-  assert_int_equal(n, json_array_size(golden));
-  for (size_t i = 0; values && i < n; i++) {
-    double want = json_number_value(json_array_get(golden, i));
-    if (!(fabs((double)values[i] - want) <= 2e-5 * (1 + fabs(want))))
-      fail_msg("%s[%zu] is %.7g, PyTorch has %.7g", name, i, (double)values[i], want);
-  }
-}
-
 /* The files of the last checkpoint, and the loss of every epoch. */
 static void expect_golden(const char *run, const char *what) {
   const json_t *golden = file_json(AVERAGES "/golden.json");
@@ -58,10 +28,12 @@ static void expect_golden(const char *run, const char *what) {
   const json_t *average = json_object_get(golden, key);
   snprintf(key, sizeof key, "%s.trained", what);
   const json_t *own = json_object_get(golden, key);
-  for (int i = 0; i < NAMES; i++) {
-    snprintf(trained, sizeof trained, "%s.trained", names[i]);
-    expect_tensor(path_of(run, "last/model.safetensors"), names[i], json_object_get(average, names[i]));
-    expect_tensor(path_of(run, "last/optimizer.safetensors"), trained, json_object_get(own, names[i]));
+  for (int i = 0; i < GOLDEN_NAMES; i++) {
+    snprintf(trained, sizeof trained, "%s.trained", golden_names[i]);
+    golden_expect_tensor(path_of(run, "last/model.safetensors"), golden_names[i],
+                         json_object_get(average, golden_names[i]));
+    golden_expect_tensor(path_of(run, "last/optimizer.safetensors"), trained,
+                         json_object_get(own, golden_names[i]));
   }
 }
 
@@ -183,9 +155,9 @@ static void averages_begin_as_copies(void **state) {
   write_data();
   train("start", "--set run.epochs=0 --set optimizer.ema=0.999");
   train("plain", "--set run.epochs=0");
-  for (int i = 0; i < NAMES; i++)
-    assert_true(
-        tensor_distance(LAST("start") "model.safetensors", LAST("plain") "model.safetensors", names[i]) == 0);
+  for (int i = 0; i < GOLDEN_NAMES; i++)
+    assert_true(tensor_distance(LAST("start") "model.safetensors", LAST("plain") "model.safetensors",
+                                golden_names[i]) == 0);
   train("late", "--set optimizer.swa_from=9");
   train("never", "");
   files_equal(LAST("late") "model.safetensors", LAST("never") "model.safetensors");
@@ -200,9 +172,9 @@ static void skipped_updates_do_not_move_averages(void **state) {
   train("start", "--set run.epochs=0");
   train("skipped", "--set optimizer.ema=0.5 --set run.max_steps=3 --set precision.policy=fp16 "
                    "--set precision.init_scale=1e30 --set precision.backoff_factor=0.999");
-  for (int i = 0; i < NAMES; i++)
+  for (int i = 0; i < GOLDEN_NAMES; i++)
     assert_true(tensor_distance(LAST("start") "model.safetensors", LAST("skipped") "model.safetensors",
-                                names[i]) == 0);
+                                golden_names[i]) == 0);
   const float *before = tensor_find(LAST("start") "model.safetensors", "bn.running_mean", &n),
               *after = tensor_find(LAST("skipped") "optimizer.safetensors", "bn.running_mean.trained", &m);
   assert_true(before && after && n == m);
