@@ -21,7 +21,8 @@ int64_t tn_frozen_until(const tn_freeze *freeze, const char *name);
 
 /* Whether a name is frozen in an epoch, counted from 1. */
 static inline bool tn_is_frozen(const tn_freeze *freeze, const char *name, int64_t epoch) {
-  return tn_frozen_until(freeze, name) >= epoch;
+  int64_t until = tn_frozen_until(freeze, name);
+  return until > 0 && until >= epoch;
 }
 
 #endif

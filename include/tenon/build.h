@@ -104,7 +104,8 @@ static inline tn_val tn_build_option_value(tn_build *b, const char *option) {
 /* Counters, i64 scalars.
  * TN_ITERATION: steps that the host has taken, from 0.
  * TN_UPDATES: updates that were applied, the current one included, so 1 in the first; loss scaling may skip
- * some. TN_BATCH_BLOCK: index of this batch within the global batch, where that is divided over ranks and
+ * some. In an optimizer those of its parameters, which [group.NAME] freeze = N may train from a later epoch
+ * on. TN_BATCH_BLOCK: index of this batch within the global batch, where that is divided over ranks and
  * micro-batches; else 0, an absent operand. Random ops take either. */
 enum { TN_ITERATION = 0, TN_UPDATES = 1, TN_BATCH_BLOCK = 2 };
 static inline tn_val tn_build_counter(tn_build *b, int32_t which) { return TN_B(b)->counter(b, which); }

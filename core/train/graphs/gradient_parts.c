@@ -30,6 +30,15 @@ static void gradient_parts_add(tn_updater *u, int64_t until, int32_t dtype, tn_t
   if (part.n > 0) u->parts[u->n_parts++] = part;
 }
 
+/* The next later epoch until which parameters are frozen; -1: none. Those that thaw later come behind, so
+ * that the parts of a step are the first ones of a step that trains more. */
+static int64_t gradient_parts_next(const tn_updater *u, int64_t until) {
+  int64_t next = -1;
+  for (int32_t i = 0; i < u->n_params; i++)
+    if (u->params[i].until > until && (next < 0 || u->params[i].until < next)) next = u->params[i].until;
+  return next;
+}
+
 tn_status tn_updater_divide(tn_updater *u) {
   tn_trained_parameter *sorted = tn_arena_alloc(u->arena, tn_size_mul((size_t)u->n_params, sizeof *sorted));
   int32_t n = 0;
@@ -38,10 +47,9 @@ tn_status tn_updater_divide(tn_updater *u) {
     if (!gradient_parts_keep(u->graph, u->params[i].gradient))
       u->params[i].gradient = tn_cast(u->b, u->params[i].gradient, TN_F32);
   TN_TRY(tn_build_status(u->b));
-  /* those of later phases come behind, so that the parts of an earlier step are the first ones */
-  for (int32_t p = 0; p < u->settings->n_phases; p++)
+  for (int64_t until = 0; until >= 0; until = gradient_parts_next(u, until))
     for (size_t k = 0; k < sizeof part_dtypes / sizeof *part_dtypes; k++)
-      gradient_parts_add(u, u->settings->phases[p] - 1, part_dtypes[k], sorted, &n);
+      gradient_parts_add(u, until, part_dtypes[k], sorted, &n);
   u->params = sorted;
   return TN_OK;
 }

@@ -34,7 +34,7 @@ typedef struct tn_training_graph {
   tn_env *env;
   tn_arena *arena; /* of the members below, and of tn_update_info */
   const tn_settings *settings;
-  int64_t epoch; /* the first one for which the step is made: it decides what is frozen */
+  int64_t epoch; /* the first one for which the step is made: it decides which parameters are frozen */
   uint64_t seed;
   tn_model *model; /* built with training and measured; the passes append to its graph, or replace it */
   tn_state_map *map;

@@ -34,7 +34,7 @@ static int32_t programs_phase(int32_t which) {
   return which < TN_PROGRAM_LATER ? 0 : 1 + (which - TN_PROGRAM_LATER) / TN_PHASE_PROGRAMS;
 }
 
-/* The epoch that decides what is frozen in a program. */
+/* The epoch that decides which parameters are frozen in a program. */
 static int64_t programs_epoch(const tn_run *run, int32_t which) {
   return run->settings.phases[programs_phase(which)];
 }

@@ -284,7 +284,7 @@ static void the_plan_has_the_steps_of_both_phases(void **state) {
   says("epochs 1-2: ");
   says(" and 108 frozen, arena ");
   says(" (the step above)\nepochs 3-4: ");
-  /* nothing is computed below the first trained layer, and there is no state for what is never trained */
+  /* nothing is computed below the first trained layer, and none of the pools either */
   assert_int_equal(program_run("plan net.ini --dump-after update"), 0);
   assert_null(strstr(program_out, "conv2d_grad_weight"));
   assert_null(strstr(program_out, "max_pool2d_grad"));

@@ -237,6 +237,10 @@ static void averages_are_evaluated_and_saved(void **state) {
   tn_session_options o = {.struct_size = sizeof o, .train = 1, .batch = BATCH};
   FAILS(run, tn_session_open(run, &o, &s), TN_EINVAL, "[optimizer] swa_from = 2: a session has no epochs");
   tn_run_close(run);
+  run = open_model(classifier, "[group.body]\nmatch = fc1.*\nfreeze = 2\n");
+  FAILS(run, tn_session_open(run, &o, &s), TN_EINVAL,
+        "[group.body] freeze = 2: a session has no epochs in which a group could thaw");
+  tn_run_close(run);
   unlink(path);
 }
 

@@ -64,12 +64,14 @@ static tn_model model;
 static tn_state_map *map;
 static tn_update_info info;
 static tn_settings settings;
+static int64_t epoch; /* of the step */
 static const step_options rate = {0.5}, slow = {0.1};
 
 static int set_up(void **state) {
   rig_open(state);
   arena = tn_arena_new(&R.env);
   n_streams = 0;
+  epoch = 1;
   settings = (tn_settings){
       .model_where = "net.ini:1", .optimizer_kind = &flat, .optimizer_options = &rate, .precision = &half};
   rig_expect_ok(tn_state_map_create(&R.env, &map));
@@ -101,8 +103,13 @@ static void emit(const char *before, int32_t ranks, int32_t micro_batches, bool 
   model.graph = rig_parse(before);
   model.graph->ranks = ranks;
   model.graph->micro_batches = micro_batches;
-  tn_training_graph t = {
-      .env = &R.env, .arena = &arena, .settings = &settings, .seed = 7, .model = &model, .map = map};
+  tn_training_graph t = {.env = &R.env,
+                         .arena = &arena,
+                         .settings = &settings,
+                         .epoch = epoch,
+                         .seed = 7,
+                         .model = &model,
+                         .map = map};
   rig_expect_ok(tn_gradients_emit(&t));
   rig_expect_ok(tn_training_precision(&t));
   rig_expect_ok(accumulates ? tn_accumulate_emit(&t) : tn_update_emit(&t, &info));
@@ -308,6 +315,74 @@ static void parameters_are_updated_one_by_one(void **state) {
   }
 }
 
+/* [group.NAME] freeze = 2 for `k` and `b`. */
+static void freeze_until_epoch_2(void) {
+  tn_words patterns;
+  rig_expect_ok(tn_words_split(&arena, "k, b", &patterns));
+  rig_expect_ok(tn_freeze_add(&arena, &settings.freeze, &patterns, 2));
+}
+
+/* The step of the last phase chooses the locations; that of the first one leaves the other parts alone. */
+static void parameters_that_thaw_have_parts_of_their_own(void **state) {
+  (void)state;
+  freeze_until_epoch_2();
+  epoch = 3;
+  emit(NET, 1, 1, false);
+  assert_int_equal(count_of("pack"), 3);
+  expect_pack(0, TN_F32, 1, 32, "param.f32");
+  expect_pack(1, TN_F16, 1, 32, "param.f32.f16.3");
+  expect_pack(2, TN_F32, 1, 16, "param.f32.3");
+  expect_place("k", "param.f32.f16.3", 0);
+  expect_place("b", "param.f32.3", 0);
+  expect_place("b.kept", "kept.f32.3", 0);
+  assert_non_null(commit_of("@param.f32.3"));
+  assert_non_null(commit_of("run.updates"));
+  assert_non_null(commit_of("run.updates.3"));
+  assert_int_equal(n_streams, 3);
+  tn_graph_destroy(model.graph);
+  epoch = 1;
+  emit(NET, 1, 1, false);
+  assert_int_equal(count_of("pack"), 1);
+  assert_int_equal(count_of("conv2d_grad_weight"), 0);
+  expect_pack(0, TN_F32, 1, 32, "param.f32");
+  assert_non_null(commit_of("@kept.f32"));
+  assert_non_null(commit_of("run.updates"));
+  assert_null(commit_of("@param.f32.3"));
+  assert_null(commit_of("@kept.f32.f16.3"));
+  assert_null(commit_of("run.updates.3"));
+  assert_true(streams[3] == streams[0]);
+}
+
+static void parameters_thaw_one_by_one(void **state) {
+  (void)state;
+  settings.optimizer_kind = &each;
+  freeze_until_epoch_2();
+  epoch = 3;
+  emit(NET, 1, 1, false);
+  assert_true(commit_of("k.kept") != NULL && commit_of("w.kept") != NULL && commit_of("b") != NULL);
+  tn_graph_destroy(model.graph);
+  epoch = 2;
+  emit(NET, 1, 1, false);
+  assert_true(commit_of("k.kept") == NULL && commit_of("w.kept") != NULL && commit_of("b") == NULL);
+}
+
+/* Another step has chosen the locations, for which the gradients were ready in another order. */
+static void locations_decide_the_order_in_a_part(void **state) {
+  (void)state;
+  const tn_gstate b = {.path = "b", .type = {TN_F32, 1, {3}}, .what = TN_STATE_PARAM},
+                  w = {.path = "w", .type = {TN_F32, 2, {8, 3}}, .what = TN_STATE_PARAM};
+  int32_t region;
+  rig_expect_ok(tn_state_map_region(map, "param.f32", TN_F32, &region));
+  rig_expect_ok(tn_state_map_add(map, &b, region, -1));
+  rig_expect_ok(tn_state_map_add(map, &w, region, -1));
+  emit(NET, 1, 1, false);
+  const tn_gnode *pack = maker_of(result_of("pack", 1));
+  const tn_pack_attributes *a = pack->attributes;
+  assert_true(a->offsets.v[0] == 0 && a->offsets.v[1] == 16);
+  assert_int_equal(type_of(pack->in[0])->rank, 1);
+  assert_int_equal(type_of(pack->in[1])->rank, 2);
+}
+
 /* Noise of an optimizer is not the same for both parts. */
 static void parts_have_random_streams_of_their_own(void **state) {
   (void)state;
@@ -400,6 +475,9 @@ int main(void) {
       CASE(clipping_has_one_norm),
       CASE(groups_spread_over_each_part),
       CASE(parameters_are_updated_one_by_one),
+      CASE(parameters_that_thaw_have_parts_of_their_own),
+      CASE(parameters_thaw_one_by_one),
+      CASE(locations_decide_the_order_in_a_part),
       CASE(parts_have_random_streams_of_their_own),
       CASE(micro_batches_accumulate_in_f32),
       CASE(the_last_micro_batch_adds_in_f32),
