@@ -33,7 +33,9 @@ static const cli_option options[] = {
     {"set", "section.key=value", "override a key of the configuration", CLI_SET, 's'},
     {"resume", "auto|FOLDER", "resume an earlier run", CLI_RESUME, 'r'},
     {"output", "PATH", "folder for run folders; predict, report, init: the file to write", CLI_OUTPUT, 'o'},
-    {"weights", "PATH", "parameters: a safetensors file, a run folder, or the folder of a checkpoint",
+    {"weights", "PATH",
+     "parameters: a safetensors file, a run folder, or the folder of a checkpoint; init: a ResNet of "
+     "torchvision to fine-tune",
      CLI_WEIGHTS, 'w'},
     {"input", "[NAME=]PATH", "a picture, a folder of them, a text, or a .npy file; may be repeated",
      CLI_INPUT, 'i'},

@@ -38,8 +38,7 @@ static const images_stem *images_choose_stem(const pictures *found) {
   return &images_stems[shorter < 48 ? 0 : shorter < 96 ? 1 : 2];
 }
 
-/* At least ten steps an epoch, if there are pictures enough. */
-static long long images_choose_batch(long long count) {
+long long init_choose_batch(long long count) {
   long long batch = 64;
   while (batch > 1 && batch * 10 > count) batch /= 2;
   return batch;
@@ -64,7 +63,7 @@ static void images_write_transforms(FILE *to, const pictures *found, long long s
     fprintf(to, "transforms = resize(%lld), center_crop(%lld),\n             %s\n", side * 8 / 7, side, norm);
 }
 
-static void images_write_data(const init_file *f, const pictures *found, const init_choice *c) {
+void init_write_pictures(const init_file *f, const pictures *found, const init_choice *c) {
   bool fits = found->same && found->width == c->side && found->height == c->side;
   fprintf(f->to, "[data]\nsource = image_folder\nfolder = %s\nbatch = %lld\n", f->path, c->batch);
   if (!fits) fprintf(f->to, "size = 0\nat_least = %lld\n", c->side * 8 / 7);
@@ -89,12 +88,12 @@ static void images_write_model(const init_file *f, const pictures *found, const 
 
 void init_write_images(const init_file *f, const pictures *found, init_choice *c) {
   const images_stem *stem = images_choose_stem(found);
-  *c = (init_choice){stem->side, images_choose_batch(found->train.count), 30};
+  *c = (init_choice){stem->side, init_choose_batch(found->train.count), 30};
   long long steps = c->epochs * (found->train.count / c->batch), warmup = steps / 10;
   fprintf(f->to, "# A small ResNet for %lld classes, from %lld pictures, most of about %lld x %lld pixels.\n",
           found->train.classes, found->train.count, found->width, found->height);
   fprintf(f->to, "[run]\nname = %s\nepochs = %lld\n\n", f->name, c->epochs);
-  images_write_data(f, found, c);
+  init_write_pictures(f, found, c);
   images_write_model(f, found, stem);
   fprintf(f->to,
           "\n[optimizer]\ntype = sgd\nlr = %s\nmomentum = 0.9\nweight_decay = 5e-4\n"

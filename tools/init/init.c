@@ -15,7 +15,8 @@
 enum { INIT_NAME = 64 };
 
 typedef struct init_command {
-  char name[INIT_NAME], output[PATH_MAX], path[PATH_MAX]; /* path: as the configuration has it */
+  char name[INIT_NAME], output[PATH_MAX];
+  char path[PATH_MAX], weights[PATH_MAX]; /* as the configuration has them; weights "": none */
   bool folder;
 } init_command;
 
@@ -34,9 +35,8 @@ static void init_make_name(const char *path, bool folder, char name[INIT_NAME]) 
 }
 
 /* Paths in a configuration are relative to its folder. A path that INI text cannot hold is refused. */
-static int init_make_path(const cli_args *args, const char *output, char path[PATH_MAX]) {
+static int init_make_path(const cli_args *args, const char *output, const char *given, char path[PATH_MAX]) {
   char real[PATH_MAX];
-  const char *given = args->words[0];
   bool beside = strchr(output, '/') == NULL;
   const char *value = beside ? given : realpath(given, real);
   if (value == NULL || strlen(value) >= PATH_MAX)
@@ -64,7 +64,10 @@ static int init_prepare(const cli_args *args, init_command *c) {
     snprintf(c->output, sizeof c->output, "%s", args->output);
   else
     snprintf(c->output, sizeof c->output, "%s.ini", c->name);
-  return init_make_path(args, c->output, c->path);
+  int code = init_make_path(args, c->output, given, c->path);
+  if (code != CLI_OK || args->weights == NULL) return code;
+  if (!c->folder) return cli_refuse(args, CLI_USAGE, "--weights: expected with a folder of pictures");
+  return init_make_path(args, c->output, args->weights, c->weights);
 }
 
 /* ---- writing ---- */
@@ -102,14 +105,20 @@ static void init_print(const init_command *c, const init_choice *choice, const c
          c->output, count, what, choice->side, choice->batch, choice->epochs, c->output);
 }
 
-static int init_from_images(const cli_args *args, const init_command *c) {
+static int init_from_images(tn_context *context, const cli_args *args, const init_command *c) {
   pictures found;
   init_choice choice;
+  resnet_shape shape;
   init_file file = {.name = c->name, .path = c->path};
   int code = pictures_survey(args, args->words[0], &found);
+  if (code == CLI_OK && args->weights) code = init_survey_resnet(context, args, &shape);
   if (code == CLI_OK) code = init_open(args, c, &file.to);
   if (code != CLI_OK) return code;
-  init_write_images(&file, &found, &choice);
+  shape.path = c->weights;
+  if (args->weights)
+    init_write_resnet(&file, &found, &shape, &choice);
+  else
+    init_write_images(&file, &found, &choice);
   code = init_close(args, c, file.to);
   if (code == CLI_OK) init_print(c, &choice, "classes", found.train.classes, args->json);
   return code;
@@ -131,10 +140,9 @@ static int init_from_text(const cli_args *args, const init_command *c) {
 
 static int init_run(tn_context *context, const cli_args *args) {
   init_command c = {.folder = false};
-  (void)context;
   int code = init_prepare(args, &c);
   if (code != CLI_OK) return code;
-  return c.folder ? init_from_images(args, &c) : init_from_text(args, &c);
+  return c.folder ? init_from_images(context, args, &c) : init_from_text(args, &c);
 }
 
 const cli_command command_init = {
@@ -143,5 +151,5 @@ const cli_command command_init = {
     .doc = "a configuration for a folder of pictures, a folder for each class, or for a text",
     .min_words = 1,
     .max_words = 1,
-    .options = CLI_JSON | CLI_OUTPUT,
+    .options = CLI_JSON | CLI_OUTPUT | CLI_WEIGHTS,
     .run = init_run};

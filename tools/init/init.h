@@ -21,6 +21,23 @@ typedef struct init_choice {
 
 /* A ResNet for the pictures. */
 void init_write_images(const init_file *file, const pictures *found, init_choice *choice);
+/* The sections about data, for pictures of choice->side. */
+void init_write_pictures(const init_file *file, const pictures *found, const init_choice *choice);
+/* At least ten steps an epoch, if there are pictures enough. */
+long long init_choose_batch(long long pictures);
+
+/* A ResNet of torchvision in a file of weights. */
+typedef struct resnet_shape {
+  const char *file, *path; /* as the user names it, and as the configuration does */
+  bool bottleneck;
+  int blocks[4]; /* in each stage */
+} resnet_shape;
+
+/* Reads the names in args->weights. Returns an exit code. */
+int init_survey_resnet(tn_context *context, const cli_args *args, resnet_shape *shape);
+/* Fine-tuning of its last layer. shape->path is set. */
+void init_write_resnet(const init_file *file, const pictures *found, const resnet_shape *shape,
+                       init_choice *choice);
 
 typedef struct text_survey {
   long long bytes, characters; /* of the file; different characters */

@@ -1,4 +1,5 @@
 /* `tenon init`: the configuration that it writes trains at once. */
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -109,6 +110,127 @@ static void small_pictures_with_parts_train_at_their_size(void **state) {
   assert_true(program_number(r, "valid.loss") > 0);
 }
 
+/* ---- fine-tuning ---- */
+
+/* A file of weights with these tensors of zeros, names and shapes as JSON text: "\"fc.bias\": [10]". */
+typedef struct zeros {
+  char header[1 << 15];
+  size_t n, bytes;
+} zeros;
+
+static void add_tensor(zeros *z, const char *name, int rank, const int *dims) {
+  size_t bytes = sizeof(float);
+  char shape[64] = "";
+  for (int i = 0, at = 0; i < rank; i++) {
+    bytes *= (size_t)dims[i];
+    at += snprintf(shape + at, sizeof shape - (size_t)at, "%s%d", i ? ", " : "", dims[i]);
+  }
+  z->n += (size_t)snprintf(z->header + z->n, sizeof z->header - z->n,
+                           "%s\"%s\": {\"dtype\": \"F32\", \"shape\": [%s], \"data_offsets\": [%zu, %zu]}",
+                           z->n > 1 ? ", " : "", name, shape, z->bytes, z->bytes + bytes);
+  assert_true(z->n < sizeof z->header);
+  z->bytes += bytes;
+}
+
+static void add_norm(zeros *z, const char *name, int channels) {
+  static const char *const parts[] = {"weight", "bias", "running_mean", "running_var"};
+  for (int i = 0; i < 4; i++) {
+    char path[128];
+    snprintf(path, sizeof path, "%s.%s", name, parts[i]);
+    add_tensor(z, path, 1, &channels);
+  }
+}
+
+static void add_conv(zeros *z, const char *name, int out, int in, int kernel) {
+  char path[128];
+  snprintf(path, sizeof path, "%s.weight", name);
+  add_tensor(z, path, 4, (const int[]){out, in, kernel, kernel});
+}
+
+/* ResNet-18, or with bottlenecks ResNet-26: two blocks a stage. */
+static void add_block(zeros *z, const char *name, int planes, int in, int bottleneck) {
+  char path[3][64], down[64], norm[64];
+  int out = bottleneck ? 4 * planes : planes;
+  for (int i = 0; i < 3; i++) snprintf(path[i], sizeof path[i], "%s.conv%d", name, i + 1);
+  add_conv(z, path[0], planes, in, bottleneck ? 1 : 3);
+  add_conv(z, path[1], planes, planes, 3);
+  if (bottleneck) add_conv(z, path[2], out, planes, 1);
+  for (int i = 0; i < 2 + bottleneck; i++) {
+    snprintf(norm, sizeof norm, "%s.bn%d", name, i + 1);
+    add_norm(z, norm, i == 2 ? out : planes);
+  }
+  if (in == out) return;
+  snprintf(down, sizeof down, "%s.downsample.0", name);
+  snprintf(norm, sizeof norm, "%s.downsample.1", name);
+  add_conv(z, down, out, in, 1);
+  add_norm(z, norm, out);
+}
+
+static void write_resnet(const char *path, int bottleneck) {
+  static zeros z;
+  int in = 64;
+  z.n = (size_t)snprintf(z.header, sizeof z.header, "{");
+  z.bytes = 0;
+  add_conv(&z, "conv1", 64, 3, 7);
+  add_norm(&z, "bn1", 64);
+  for (int stage = 0; stage < 4; stage++)
+    for (int block = 0; block < 2; block++) {
+      char name[32];
+      snprintf(name, sizeof name, "layer%d.%d", stage + 1, block);
+      add_block(&z, name, 64 << stage, in, bottleneck);
+      in = (64 << stage) * (bottleneck ? 4 : 1);
+    }
+  add_tensor(&z, "fc.weight", 2, (const int[]){1000, in});
+  add_tensor(&z, "fc.bias", 1, (const int[]){1000});
+  z.n += (size_t)snprintf(z.header + z.n, sizeof z.header - z.n, "}");
+  char *bytes = calloc(1, 8 + z.n + z.bytes);
+  uint64_t length = z.n;
+  memcpy(bytes, &length, 8);
+  memcpy(bytes + 8, z.header, z.n);
+  file_write_bytes(path, bytes, 8 + z.n + z.bytes);
+  free(bytes);
+}
+
+static void a_resnet_of_torchvision_is_fine_tuned(void **state) {
+  (void)state;
+  write_classes("pets", 6, 60, 11);
+  write_resnet("resnet.safetensors", 0);
+  const json_t *r = program_json(0, "init pets --weights resnet.safetensors");
+  assert_int_equal(program_number(r, "size"), 224);
+  has("pets.ini", "[weights]\nfile = resnet.safetensors\nskip = fc.*\n");
+  has("pets.ini", "layer2: residual(128, stride=2), residual(128)\n");
+  r = program_json(0, "train pets.ini --set run.max_steps=1 --set data.batch=2");
+  assert_int_equal(program_number(r, "steps"), 1);
+  write_resnet("bottlenecks.safetensors", 1);
+  assert_int_equal(program_run("init pets --weights bottlenecks.safetensors --output deep.ini"), 0);
+  r = program_json(0, "train deep.ini --set run.max_steps=1 --set data.batch=2");
+  assert_int_equal(program_number(r, "steps"), 1);
+}
+
+static void other_weights_are_refused(void **state) {
+  (void)state;
+  write_classes("pets", 2, 40, 0);
+  file_write("text.txt", "To be or not to be, that is the question.\n");
+  file_write("broken.safetensors", "no tensors");
+  static zeros z;
+  z.n = (size_t)snprintf(z.header, sizeof z.header, "{");
+  add_tensor(&z, "fc.bias", 1, (const int[]){3});
+  z.n += (size_t)snprintf(z.header + z.n, sizeof z.header - z.n, "}");
+  char bytes[512] = {0};
+  memcpy(bytes, &(uint64_t){z.n}, 8);
+  memcpy(bytes + 8, z.header, z.n);
+  file_write_bytes("other.safetensors", bytes, 8 + z.n + z.bytes);
+  assert_int_equal(program_run("init pets --weights other.safetensors"), 65);
+  says("other.safetensors: is no ResNet with the names of torchvision");
+  assert_int_equal(program_run("init pets --weights broken.safetensors"), 65);
+  assert_int_equal(program_run("init pets --weights none.safetensors"), 74);
+  assert_int_equal(program_run("init text.txt --weights other.safetensors"), 2);
+  says("--weights: expected with a folder of pictures");
+  assert_false(file_exists("pets.ini"));
+}
+
+/* ---- pictures ---- */
+
 /* Pictures of several sizes in a folder without parts: they are resized, from the folder itself. */
 static void pictures_of_other_sizes_are_resized(void **state) {
   (void)state;
@@ -198,6 +320,8 @@ int main(void) {
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, program_open, program_close)
   const struct CMUnitTest tests[] = {
       IN_FOLDER(small_pictures_with_parts_train_at_their_size),
+      IN_FOLDER(a_resnet_of_torchvision_is_fine_tuned),
+      IN_FOLDER(other_weights_are_refused),
       IN_FOLDER(pictures_of_other_sizes_are_resized),
       IN_FOLDER(sizes_of_jpegs_are_read),
       IN_FOLDER(a_text_trains),
