@@ -57,7 +57,7 @@ static void close_graph(evaluated *e) {
   tn_graph_destroy(e->graph);
 }
 
-/* The same numbers for the same state in every graph; caches hold what must not be read. */
+/* The same numbers for the same state in every graph; caches hold numbers that must not be read. */
 static void fill_states(evaluated *e, const tn_graph *states) {
   for (size_t i = 0; i < states->states.n; i++) {
     const tn_gstate *state = &states->states.v[i];
