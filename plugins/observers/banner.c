@@ -43,13 +43,27 @@ static const char *banner_count(char text[32], int64_t value) {
   return text;
 }
 
+/* Where the user named no backend, the first reason without its details is enough. */
+static void banner_print_passed_over(const banner *to, const tn_run_info *run) {
+  char text[LINE];
+  const char *name_end = strstr(run->passed_over, "': ");
+  if (*run->passed_over == '\0') return;
+  if (strcmp(run->use, "auto") != 0 || name_end == NULL) {
+    banner_print(to, "not used", run->passed_over);
+    return;
+  }
+  size_t n = (size_t)(name_end + 3 - run->passed_over) + strcspn(name_end + 3, ":;");
+  snprintf(text, sizeof text, "%.*s; `tenon doctor` says more", (int)n, run->passed_over);
+  banner_print(to, "not used", text);
+}
+
 static void banner_print_backend(const banner *to, const tn_run_info *run) {
   char text[LINE];
   snprintf(text, sizeof text, "%s%s%s%s%s%s", run->backend, *run->extends ? ", extends " : "", run->extends,
            *run->libraries ? ": " : "", run->libraries,
            strcmp(run->use, "auto") == 0 ? "; the fastest here (use = auto)" : "");
   banner_print(to, "backend", text);
-  if (*run->passed_over) banner_print(to, "not used", run->passed_over);
+  banner_print_passed_over(to, run);
   int n = snprintf(text, sizeof text, "%s, %d thread%s, %s", run->device, run->threads,
                    run->threads == 1 ? "" : "s", run->precision);
   if (run->devices > 1)
