@@ -2,6 +2,7 @@
  * are numbered in the order of their names. Orientation tags and colour profiles are not applied. Both rules
  * are those of torchvision's ImageFolder. */
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,7 +15,10 @@ typedef struct folder_options {
   tn_ints size;
   int64_t max_pixels, at_least;
   double split;
+  int32_t damaged; /* DAMAGED_... */
 } folder_options;
+
+enum { DAMAGED_ERROR = 0, DAMAGED_REPLACE = 1 };
 
 static const tn_option options[] = {
     TN_OPT(folder_options, folder, TN_OPT_PATH, NULL, NULL,
@@ -31,6 +35,8 @@ static const tn_option options[] = {
     TN_OPT(folder_options, at_least, TN_OPT_INT, "0", ">= 0",
            "decode a JPEG at 1/2, 1/4 or 1/8 of its size while both sides keep so many pixels; 0: at full "
            "size"),
+    TN_OPT(folder_options, damaged, TN_OPT_ENUM, "error", "error|replace",
+           "a file that cannot be decoded: an error, or the next picture in its place, with a warning"),
     TN_OPT_END};
 
 /* No JPEG or PNG with an allowed number of pixels is larger. */
@@ -44,6 +50,7 @@ typedef struct folder_source {
   int n_fields;
   const char **class_names;
   int64_t height, width; /* of every picture; -1: they differ */
+  atomic_uchar *told;    /* damaged = replace: of each file, whether a warning has named it */
   tn_field fields[2];
 } folder_source;
 
@@ -135,6 +142,7 @@ static tn_status image_folder_decode(const folder_source *f, const void *handle,
 static tn_status image_folder_compare_size(folder_source *f, tn_scratch *scratch, int64_t file) {
   image_sink sink = {0};
   tn_status status = image_folder_decode(f, &f->env, scratch, file, &sink);
+  if (status == TN_EINVAL && f->options.damaged == DAMAGED_REPLACE) return TN_OK;
   if (status == TN_OK && f->height == 0) f->height = sink.height, f->width = sink.width;
   if (f->height != sink.height || f->width != sink.width) f->height = f->width = -1;
   return status;
@@ -152,6 +160,7 @@ static tn_status image_folder_compare_sizes(folder_source *f) {
     if (f->list.first[k] < f->list.first[k + 1])
       status = image_folder_compare_size(f, &scratch, f->list.first[k]);
   tn_delete(&f->env, scratch.memory);
+  if (status == TN_OK && f->height == 0) f->height = f->width = -1; /* all of them are damaged */
   return status;
 }
 
@@ -184,6 +193,7 @@ static void folder_close(tn_env *env, void *source) {
   image_list_free(env, &f->list);
   image_names_free(env, &f->given);
   tn_delete(env, f->class_names);
+  tn_delete(env, f->told);
   tn_delete(env, f);
 }
 
@@ -199,6 +209,10 @@ static folder_source *folder_new(tn_env *env, const void *opts) {
 static tn_status folder_finish_open(tn_env *env, folder_source *f, tn_status status, void **source) {
   if (status == TN_OK) status = image_folder_find_size(f);
   if (status == TN_OK) status = image_folder_make_fields(f);
+  if (status == TN_OK && f->options.damaged == DAMAGED_REPLACE && f->given.count == 0) {
+    f->told = tn_new(env, (size_t)f->list.files.count + 1);
+    if (f->told == NULL) status = TN_ENOMEM;
+  }
   if (status == TN_OK)
     *source = f;
   else
@@ -247,6 +261,7 @@ static tn_status folder_describe(tn_env *env, void *source, tn_description *desc
 typedef struct target {
   const folder_source *source;
   tn_sample *sample;
+  int misfit; /* the picture is not damaged, but has another size than the others */
 } target;
 
 static tn_status image_folder_planes(image_sink *sink) {
@@ -255,6 +270,7 @@ static tn_status image_folder_planes(image_sink *sink) {
   tn_type type = {TN_U8, 3, {3, sink->height, sink->width}};
   for (int d = 1; d < 3; d++) {
     if (described->dims[d] < 0 || described->dims[d] == type.dims[d]) continue;
+    t->misfit = 1;
     return tn_fail(
         t->sample, TN_EINVAL, "size",
         "%s: has %lld x %lld pixels, expected %lld x %lld like the others; set size = 0 and resize",
@@ -270,14 +286,35 @@ static int image_folder_stopping(const image_sink *sink) {
   return tn_sample_stopping(t->sample);
 }
 
-static tn_status folder_read(tn_sample *s, void *source) {
-  const folder_source *f = source;
-  target t = {f, s};
-  image_sink sink = {.planes = image_folder_planes, .stopping = image_folder_stopping, .context = &t};
+static tn_status image_folder_read_file(const folder_source *f, target *t, int64_t file) {
+  tn_sample *s = t->sample;
+  image_sink sink = {.planes = image_folder_planes, .stopping = image_folder_stopping, .context = t};
   int32_t *label = f->n_fields > 1 ? tn_sample_field(s, 1, NULL) : NULL;
   if (f->n_fields > 1 && label == NULL) return TN_ENOMEM;
-  if (label != NULL) *label = (int32_t)image_list_class(&f->list, s->index);
-  return image_folder_decode(f, s, s->scratch, s->index, &sink);
+  if (label != NULL) *label = (int32_t)image_list_class(&f->list, file);
+  return image_folder_decode(f, s, s->scratch, file, &sink);
+}
+
+static void image_folder_warn_damaged(const folder_source *f, const tn_sample *s, int64_t file) {
+  char path[PATH_MAX];
+  if (atomic_exchange(&f->told[file], 1) != 0 || image_folder_path(s, f, file, path) != TN_OK) return;
+  tn_env_log(s, TN_LOG_WARN, "%s: cannot be decoded; the next picture takes its place (damaged = replace)",
+             path);
+}
+
+/* With damaged = replace the first picture from the index on that can be decoded. */
+static tn_status folder_read(tn_sample *s, void *source) {
+  const folder_source *f = source;
+  int64_t count = f->told != NULL ? f->list.files.count : 1;
+  target t = {f, s, 0};
+  tn_status status = TN_OK;
+  for (int64_t k = 0; k < count; k++) {
+    int64_t file = f->told != NULL ? (s->index + k) % count : s->index;
+    status = image_folder_read_file(f, &t, file);
+    if (status != TN_EINVAL || t.misfit || f->told == NULL) return status;
+    image_folder_warn_damaged(f, s, file);
+  }
+  return status;
 }
 
 const tn_source image_folder_source = {

@@ -28,7 +28,9 @@ typedef struct jpeg_reader {
 static void image_jpeg_on_error(j_common_ptr info) {
   jpeg_reader *r = (jpeg_reader *)info;
   r->errors.format_message(info, r->text);
-  r->status = tn_fail(r->sink->handle, TN_EINVAL, NULL, "%s: damaged JPEG: %s", r->sink->path, r->text);
+  r->status =
+      tn_fail(r->sink->handle, TN_EINVAL, NULL,
+              "%s: damaged JPEG: %s; remove it, or set damaged = replace in [data]", r->sink->path, r->text);
   longjmp(r->back, 1);
 }
 
