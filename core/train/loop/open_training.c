@@ -58,6 +58,19 @@ static tn_status training_build_programs(tn_training *t) {
   return TN_OK;
 }
 
+/* A file whose epochs were reduced for a short try is a frequent case. */
+static void training_warn_warmup(const tn_training *t) {
+  const tn_run *run = t->run;
+  int64_t warmup = run->settings.schedule.warmup;
+  tn_section *section = tn_ini_section((tn_ini *)&run->ini, "schedule");
+  const tn_key *key = section != NULL ? tn_section_key(section, "warmup") : NULL;
+  if (run->rank != 0 || run->settings.run.fast_dev_run || warmup < t->steps || key == NULL) return;
+  if (t->steps < 2 || warmup == 0) return;
+  tn_logf(&run->env, TN_LOG_WARN,
+          "%s: warmup = %lld, but the run has %lld steps: the learning rate only rises",
+          tn_key_where((tn_ini *)&run->ini, section, key), (long long)warmup, (long long)t->steps);
+}
+
 static tn_status training_create_feeders(tn_training *t) {
   tn_run *run = t->run;
   /* the input slots are those of all phases */
@@ -67,6 +80,7 @@ static tn_status training_create_feeders(tn_training *t) {
   TN_TRY(tn_feeder_require(run, status));
   t->steps_per_epoch = tn_feeder_updates(t->train);
   t->steps = tn_training_count_steps(t);
+  training_warn_warmup(t);
   if (t->set.programs[TN_PROGRAM_EVAL] == NULL) return TN_OK;
   status =
       tn_feeder_create(run, TN_SPLIT_VALID, &t->loaders[TN_SPLIT_VALID], t->executor,

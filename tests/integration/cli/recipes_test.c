@@ -326,6 +326,16 @@ static void the_items_are_in_inspect(void **state) {
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, program_open, program_close)
 
+static void a_run_within_its_warmup_is_told(void **state) {
+  (void)state;
+  const char *text = "net.ini:30: warmup = 30, but the run has 24 steps: the learning rate only rises";
+  write_net("to_float", 1, "i32[]", "cross_entropy", "[schedule]\ntype = cosine\nwarmup = 30\n");
+  train("runs", "");
+  if (strstr(program_err, text) == NULL) fail_msg("expected '%s' in: %s", text, program_err);
+  train("longer", "--set run.epochs=3");
+  assert_null(strstr(program_err, "warmup"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       CASE(every_augmentation_trains_the_same_for_any_number_of_workers),
@@ -341,6 +351,7 @@ int main(void) {
       CASE(plateau_follows_the_validation),
       CASE(a_resumed_run_continues_its_plateau),
       CASE(another_schedule_begins_anew),
+      CASE(a_run_within_its_warmup_is_told),
       CASE(clip_value_bounds_each_number),
       CASE(the_items_are_in_inspect),
   };
