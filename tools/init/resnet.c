@@ -122,19 +122,17 @@ static void resnet_write_model(FILE *to, const pictures *found, const resnet_sha
 void init_write_resnet(const init_file *f, const pictures *found, const resnet_shape *shape, init_choice *c) {
   long long batch = init_choose_batch(found->train.count);
   *c = (init_choice){SIDE, batch < 32 ? batch : 32, 10};
-  fprintf(
-      f->to,
-      "# A ResNet of torchvision for %lld classes, from %lld pictures: fc is trained, the rest is as in the "
-      "file.\n[run]\nname = %s\nepochs = %lld\n\n",
-      found->train.classes, found->train.count, f->name, c->epochs);
+  fprintf(f->to,
+          "# A ResNet of torchvision for %lld classes, from %lld pictures."
+          "\n[run]\nname = %s\nepochs = %lld\n\n",
+          found->train.classes, found->train.count, f->name, c->epochs);
   init_write_pictures(f, found, c);
   resnet_write_model(f->to, found, shape);
-  fprintf(
-      f->to,
-      "\n# fc has another number of classes here, and begins anew.\n[weights]\nfile = %s\nskip = fc.*\n"
-      "\n# Without this group all layers are trained: slower, and better with many pictures and a small lr.\n"
-      "[group.body]\nmatch = conv1.*, bn1.*, layer*\nfreeze = yes\n"
-      "\n[optimizer]\ntype = sgd\nlr = 0.01\nmomentum = 0.9\nweight_decay = 1e-4\n\n[schedule]\ntype = "
-      "cosine\n",
-      shape->path);
+  fprintf(f->to,
+          "\n# fc has another number of classes here, and begins anew.\n[weights]\nfile = %s\nskip = fc.*\n"
+          "\n# The other layers are frozen for two epochs, until fc has learned something; their lr is small."
+          "\n[group.body]\nmatch = conv1.*, bn1.*, layer*\nfreeze = 2\nlr = 0.001\n"
+          "\n[optimizer]\ntype = sgd\nlr = 0.01\nmomentum = 0.9\nweight_decay = 1e-4\n\n[schedule]\ntype = "
+          "cosine\n",
+          shape->path);
 }

@@ -199,6 +199,7 @@ static void a_resnet_of_torchvision_is_fine_tuned(void **state) {
   assert_int_equal(program_number(r, "size"), 224);
   has("pets.ini", "[weights]\nfile = resnet.safetensors\nskip = fc.*\n");
   has("pets.ini", "layer2: residual(128, stride=2), residual(128)\n");
+  has("pets.ini", "freeze = 2\n");
   r = program_json(0, "train pets.ini --set run.max_steps=1 --set data.batch=2");
   assert_int_equal(program_number(r, "steps"), 1);
   write_resnet("bottlenecks.safetensors", 1);
