@@ -351,7 +351,7 @@ static void damaged_files_may_be_replaced_by_the_next(void **state) {
   probe_close(&p);
   break_file("train/cat/a.JPEG", 200, 0);
   open_train(&p, pairs);
-  assert_int_equal(probe_read(&p, 0, 0), TN_EINVAL); /* none is left */
+  assert_int_equal(probe_read(&p, 0, 0), TN_EINVAL); /* all are damaged */
   probe_close(&p);
 }
 
