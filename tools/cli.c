@@ -261,7 +261,7 @@ int cli_parse(const cli_command *command, int argc, char **argv, cli_args *args)
     if (args->n_words == command->max_words) return cli_usage(args, "too many arguments:", argv[optind]);
     args->words[args->n_words++] = argv[optind];
   }
-  if (!args->help && args->n_words < command->min_words) return cli_usage(args, "expected ", command->words);
+  if (!args->help && args->n_words < command->min_words) return cli_usage(args, "expected", command->words);
   return CLI_OK;
 }
 

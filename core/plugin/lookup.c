@@ -53,7 +53,9 @@ static void lookup_suggest(const tn_registry *r, tn_text *text, uint32_t kind, c
     tn_text_addf(text, "; did you mean \"%s\"?", nearest);
     return;
   }
-  if (names->n > 12) tn_text_addf(text, "; `tenon inspect` lists the %zu that there are", names->n);
+  if (names->n > 12)
+    tn_text_addf(text, "; `tenon inspect` lists the %zu that there are, and --plugin FILE loads others",
+                 names->n);
   if (names->n == 0 || names->n > 12) return;
   tn_text_add(text, "; there is");
   for (size_t i = 0; i < names->n; i++) tn_text_addf(text, "%s%s", i > 0 ? ", " : " ", names->v[i]);

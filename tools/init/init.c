@@ -105,6 +105,17 @@ static void init_print(const init_command *c, const init_choice *choice, const c
          c->output, count, what, choice->side, choice->batch, choice->epochs, c->output);
 }
 
+/* Training would end at such a file. */
+static void init_warn_unread(const pictures *found) {
+  if (found->unread > 0)
+    fprintf(
+        stderr,
+        "tenon init: warning: %lld file%s cannot be read as a picture, such as %s; training reads the next "
+        "picture in place of %s (damaged = replace)\n",
+        found->unread, found->unread == 1 ? "" : "s", found->first_unread,
+        found->unread == 1 ? "it" : "each");
+}
+
 static int init_from_images(tn_context *context, const cli_args *args, const init_command *c) {
   pictures found;
   init_choice choice;
@@ -120,6 +131,7 @@ static int init_from_images(tn_context *context, const cli_args *args, const ini
   else
     init_write_images(&file, &found, &choice);
   code = init_close(args, c, file.to);
+  if (code == CLI_OK) init_warn_unread(&found);
   if (code == CLI_OK) init_print(c, &choice, "classes", found.train.classes, args->json);
   return code;
 }

@@ -11,7 +11,7 @@
 
 #include "tools/cli.h"
 
-enum { PICTURES_PATH = 4096, PICTURES_MOST_EXAMINED = 4096 };
+enum { PICTURES_MOST_EXAMINED = 4096 };
 
 typedef struct pictures_size {
   long long width, height;
@@ -19,7 +19,8 @@ typedef struct pictures_size {
 
 typedef struct pictures_sizes {
   pictures_size v[PICTURES_MOST_EXAMINED];
-  int n;
+  int n, unread;
+  char first_unread[PICTURES_PATH];
 } pictures_sizes;
 
 /* ---- one file ---- */
@@ -87,6 +88,13 @@ static bool pictures_join(char path[PICTURES_PATH], const char *folder, const ch
   return n >= 0 && n < PICTURES_PATH;
 }
 
+static void pictures_examine(const char *file, pictures_sizes *sizes) {
+  if (pictures_read_size(file, &sizes->v[sizes->n]))
+    sizes->n++;
+  else if (sizes->unread++ == 0)
+    snprintf(sizes->first_unread, sizeof sizes->first_unread, "%s", file);
+}
+
 /* The pictures of one class; `sizes` NULL: they are only counted. */
 static long long pictures_list_class(const char *path, pictures_sizes *sizes) {
   DIR *folder = opendir(path);
@@ -96,8 +104,7 @@ static long long pictures_list_class(const char *path, pictures_sizes *sizes) {
     if (!pictures_has_suffix(entry->d_name)) continue;
     count++;
     bool wanted = sizes != NULL && sizes->n < PICTURES_MOST_EXAMINED;
-    if (wanted && pictures_join(file, path, entry->d_name))
-      sizes->n += pictures_read_size(file, &sizes->v[sizes->n]);
+    if (wanted && pictures_join(file, path, entry->d_name)) pictures_examine(file, sizes);
   }
   if (folder != NULL) closedir(folder);
   return count;
@@ -149,9 +156,10 @@ static int pictures_check(const cli_args *args, const char *folder, const pictur
   if (found->train.classes >= 2 && found->train.count >= 2 && examined > 0) return CLI_OK;
   return cli_refuse(
       args, CLI_DATA,
-      "%s: has %lld class folders with %lld pictures, %d of which can be read; expected a folder for "
-      "each class (CLASS/FILE.jpg, .jpeg or .png), at least two, or train/ with such folders",
-      folder, found->train.classes, found->train.count, examined);
+      "%s: has %lld folder%s with %lld .jpg, .jpeg or .png files, %d of which can be read; expected a folder "
+      "for each class, at least two, with such files (CLASS/FILE.jpg), or train/ with such folders; pictures "
+      "of other kinds, such as .webp, must be converted",
+      folder, found->train.classes, found->train.classes == 1 ? "" : "s", found->train.count, examined);
 }
 
 int pictures_survey(const cli_args *args, const char *folder, pictures *found) {
@@ -164,6 +172,8 @@ int pictures_survey(const cli_args *args, const char *folder, pictures *found) {
   if (found->parts) pictures_find_valid(folder, &found->valid);
   int code = pictures_check(args, folder, found, sizes->n);
   if (code == CLI_OK) pictures_judge_sizes(sizes, found);
+  found->unread = sizes->unread;
+  memcpy(found->first_unread, sizes->first_unread, sizeof found->first_unread);
   free(sizes);
   return code;
 }

@@ -1,9 +1,11 @@
 /* tools/plugin/new_plugin.c: `tenon new-plugin KIND NAME`: a folder with an example under another name, a
  * build file, a test and a README. */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <jansson.h>
 
@@ -201,7 +203,20 @@ static const char *new_plugin_example(const plugin_kind *kind) {
   return "";
 }
 
+/* "PKG_CONFIG_PATH=... " for a program in a build folder, whose library is not installed; "" for others. */
+static void new_plugin_find_pkg_config(char *text, size_t size) {
+  char program[PATH_MAX] = "", pc[PATH_MAX + 64];
+  ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+  *text = '\0';
+  for (int level = 0; level < 2 && n > 0; level++) /* BUILD/tools/tenon */
+    if (strrchr(program, '/')) *strrchr(program, '/') = '\0';
+  snprintf(pc, sizeof pc, "%s/meson-uninstalled/tenon-uninstalled.pc", program);
+  if (n > 0 && access(pc, R_OK) == 0 && strchr(program, '\'') == NULL)
+    snprintf(text, size, "PKG_CONFIG_PATH='%s/meson-uninstalled' ", program);
+}
+
 static void new_plugin_print(const new_plugin *p, bool json) {
+  char pkg_config[PATH_MAX + 64];
   if (json) {
     json_t *result = json_pack("{s:s, s:s, s:s, s:s}", "folder", p->folder, "kind", p->kind->name, "name",
                                p->name, "example", p->kind->example);
@@ -211,9 +226,10 @@ static void new_plugin_print(const new_plugin *p, bool json) {
     json_decref(result);
     return;
   }
+  new_plugin_find_pkg_config(pkg_config, sizeof pkg_config);
   printf("%s/%s.c, meson.build, test.ini and README are written; build and test them:\n"
-         "  cd %s && meson setup build && meson test -C build\n",
-         p->folder, p->name, p->folder);
+         "  cd %s && %smeson setup build && meson test -C build\n",
+         p->folder, p->name, p->folder, pkg_config);
 }
 
 static int new_plugin_run(tn_context *context, const cli_args *args) {

@@ -157,10 +157,6 @@ tn_status image_list_read(const tn_env *env, const char *root, const char *refer
   list->first = tn_new(env, ((size_t)list->classes.count + 1) * sizeof(int64_t));
   if (list->first == NULL) return TN_ENOMEM;
   for (int64_t k = 0; status == TN_OK && k < list->classes.count; k++) status = list_class(env, list, k);
-  if (status == TN_OK && list->others > 0)
-    tn_env_log(env, TN_LOG_WARN,
-               "%s: %lld entries of class folders are neither .jpg, .jpeg nor .png and are skipped", root,
-               (long long)list->others);
   return status;
 }
 
@@ -229,9 +225,11 @@ static tn_status file_list_add_folder(const tn_env *env, name_list *list, const 
 static tn_status file_list_add_entries(const tn_env *env, name_list *list, const char *path,
                                        const name_list *names, int depth) {
   char entry[PATH_MAX];
+  size_t length = strlen(path);
+  const char *separator = length > 0 && path[length - 1] == '/' ? "" : "/";
   tn_status status = TN_OK;
   for (int64_t i = 0; status == TN_OK && i < names->count; i++) {
-    int n = snprintf(entry, sizeof entry, "%s/%s", path, name_at(names, i));
+    int n = snprintf(entry, sizeof entry, "%s%s%s", path, separator, name_at(names, i));
     if (n < 0 || (size_t)n >= sizeof entry)
       return tn_fail(env, TN_EINVAL, NULL, "%s/%s: the path is too long", path, name_at(names, i));
     status = depth > 0 ? file_list_add_folder(env, list, entry, depth) : file_list_add_name(env, list, entry);

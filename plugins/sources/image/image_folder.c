@@ -61,7 +61,8 @@ static int folder_exists(const char *path) {
 
 static tn_status image_folder_join(const tn_env *env, const char *folder, const char *name,
                                    char path[PATH_MAX]) {
-  int n = snprintf(path, PATH_MAX, "%s/%s", folder, name);
+  int itself = strcmp(name, ".") == 0;
+  int n = snprintf(path, PATH_MAX, "%s%s%s", folder, itself ? "" : "/", itself ? "" : name);
   if (n >= 0 && n < PATH_MAX) return TN_OK;
   return tn_fail(env, TN_EINVAL, "folder", "%s/%s: the path is too long", folder, name);
 }
@@ -220,6 +221,14 @@ static tn_status folder_finish_open(tn_env *env, folder_source *f, tn_status sta
   return status;
 }
 
+/* Of a folder that is split, training has warned already. */
+static void folder_warn_others(const folder_source *f, int32_t split) {
+  if (f->list.others == 0 || (f->options.split > 0 && split == TN_SPLIT_VALID)) return;
+  tn_env_log(&f->env, TN_LOG_WARN,
+             "%s: %lld entries of class folders are neither .jpg, .jpeg nor .png and are skipped",
+             f->list.root, (long long)f->list.others);
+}
+
 static tn_status folder_open(tn_env *env, const void *opts, int32_t split, uint64_t seed, void **source) {
   (void)seed;
   char root[PATH_MAX], reference[PATH_MAX];
@@ -227,6 +236,7 @@ static tn_status folder_open(tn_env *env, const void *opts, int32_t split, uint6
   if (f == NULL) return TN_ENOMEM;
   tn_status status = image_folder_find_part(&f->env, &f->options, split, root, reference);
   if (status == TN_OK) status = image_list_read(&f->env, root, reference, &f->list);
+  if (status == TN_OK) folder_warn_others(f, split);
   if (status == TN_OK && f->options.split > 0)
     image_list_keep_part(&f->list, f->options.split, split == TN_SPLIT_VALID);
   return folder_finish_open(env, f, status, source);

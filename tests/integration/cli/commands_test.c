@@ -88,6 +88,7 @@ static void wrong_command_lines_are_json(void **state) {
     assert_int_equal(program_number(r, "exit"), 2);
     const char *text = json_string_value(json_array_get(program_member(r, "errors"), 0));
     assert_non_null(strstr(program_err, text));
+    assert_null(strstr(text, "  "));
   }
   assert_int_equal(program_run("index --json x"), 2);
   says("unknown option");

@@ -236,14 +236,21 @@ static void other_weights_are_refused(void **state) {
 static void pictures_of_other_sizes_are_resized(void **state) {
   (void)state;
   write_classes("shapes", 6, 60, 11);
+  file_write("shapes/dogs/broken.jpg", "");
   const json_t *r = program_json(0, "init shapes");
   assert_int_equal(program_number(r, "size"), 64);
   has("shapes.ini", "subfolder = .\nsplit = 0.1\n");
   has("shapes.ini", "size = 0");
   has("shapes.ini", "random_resized_crop(64");
+  says("warning: 1 file cannot be read as a picture, such as shapes/dogs/broken.jpg; remove or repair it");
+  assert_int_equal(remove("shapes/dogs/broken.jpg"), 0);
+  file_write("shapes/cats/notes.txt", "no picture");
   r = program_json(0, "train shapes.ini --set run.max_steps=1");
   assert_int_equal(program_number(r, "steps"), 1);
   assert_true(program_number(r, "valid.loss") > 0);
+  const char *warning = strstr(program_err, "shapes: 1 entries of class folders are neither");
+  assert_non_null(warning);
+  assert_null(strstr(warning + 1, "shapes: 1 entries")); /* once, not for both parts */
 }
 
 /* The size of a JPEG lies in its frame header, behind other segments. */
@@ -308,6 +315,12 @@ static void what_it_cannot_learn_from_is_refused(void **state) {
   mkdir("empty", 0777);
   assert_int_equal(program_run("init empty"), 65);
   says("expected a folder for each class");
+  write_classes("of", 2, 32, 0);
+  mkdir("of/sorts", 0777), rename("of/cats", "of/sorts/cats"), rename("of/dogs", "of/sorts/dogs");
+  file_write("of/sorts/cats/a.webp", "RIFF");
+  assert_int_equal(program_run("init of"), 65);
+  says("has 1 folder with 0 .jpg, .jpeg or .png files");
+  says(".webp, must be converted");
   file_write("short.txt", "too short");
   assert_int_equal(program_run("init short.txt"), 65);
   says("expected at least 200");

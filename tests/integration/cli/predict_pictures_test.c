@@ -85,6 +85,8 @@ static void a_folder_stands_for_its_pictures(void **state) {
                       "kept/valid/red/0.png");
   read_npy("y.npy", "16, 2", 32);
   mkdir("empty", 0777);
+  assert_int_equal(program_run("predict colors.ini --input kept/valid/"), 0);
+  assert_null(strstr(program_out, "//"));
   assert_int_equal(program_run("predict colors.ini --input empty"), 65);
   assert_non_null(strstr(program_err, "empty: has no .jpg, .jpeg or .png files"));
   assert_int_equal(program_run("predict colors.ini --input none.png"), 74);

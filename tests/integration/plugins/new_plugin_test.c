@@ -59,6 +59,15 @@ static void the_code_is_the_example_under_another_name(void **state) {
   json_decref(items);
 }
 
+/* The line that is printed can be typed as it is, also where Tenon is not installed. */
+static void the_line_that_is_printed_works(void **state) {
+  (void)state;
+  workshop_do(
+      "(unset PKG_CONFIG_PATH; $TENON new-plugin schedule stairs | sed -n '2s/&& meson test.*//p' >line.sh; "
+      "sh -e ./line.sh >/dev/null)");
+  workshop_do("test -f stairs/build/build.ninja");
+}
+
 /* The test that comes with a plugin finds a mistake in it. */
 static void the_test_fails_where_the_plugin_is_wrong(void **state) {
   (void)state;
@@ -90,6 +99,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_kind_builds_and_passes_its_tests),
       cmocka_unit_test(the_code_is_the_example_under_another_name),
+      cmocka_unit_test(the_line_that_is_printed_works),
       cmocka_unit_test(the_test_fails_where_the_plugin_is_wrong),
       cmocka_unit_test(wrong_arguments_are_told_and_nothing_is_written),
   };
