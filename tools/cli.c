@@ -80,6 +80,7 @@ static const cli_option options[] = {
     {"repeat", "FILE", "repeat the launch in a file that an earlier comparison has written", CLI_COMPARE,
      'E'},
     {"all", NULL, "print every launch", CLI_COMPARE, 'a'},
+    {"all", NULL, "show: with every key that is not given, at its default", CLI_CONFIG, 'a'},
     {"stats", NULL, "show: smallest, largest and mean element of each tensor", CLI_CHECKPOINT, KEY_STATS},
     {"optimizer", NULL, "diff, convert: optimizer state as well", CLI_CHECKPOINT, KEY_OPTIMIZER},
     {"dtype", "f16|bf16|f32|f64", "convert: the dtype of all floats (default: as they are)", CLI_CHECKPOINT,
@@ -389,7 +390,9 @@ int cli_open_run(tn_context *context, const cli_args *args, tn_run **run) {
                              .weights = args->weights,
                              .terminal = args->quiet ? 0 : cli_terminal_columns(),
                              .quiet = args->quiet,
-                             .progress = 1};
+                             .progress = 1,
+                             .command = args->line,
+                             .n_command = args->n_line};
   tn_status status = tn_run_open(context, args->words[0], &settings, run);
   return status == TN_OK ? CLI_OK : cli_fail(args, context, status);
 }

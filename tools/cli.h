@@ -29,6 +29,8 @@ enum { CLI_MAX_LIST = 64, CLI_MAX_WORDS = 32 };
 
 /* All options of all commands. */
 typedef struct cli_args {
+  const char *const *line; /* the command line, n_line words */
+  int n_line;
   const char *command;                       /* its name; NULL: none was found */
   const struct cli_command *const *commands; /* all of them, ended by NULL */
   const char *words[CLI_MAX_WORDS];          /* positional */
@@ -69,7 +71,8 @@ enum {
   CLI_COMPARE = 8192,
   CLI_CHECKPOINT = 1 << 20,
   CLI_CLASSES = 1 << 21,
-  CLI_GENERATE = 1 << 22
+  CLI_GENERATE = 1 << 22,
+  CLI_CONFIG = 1 << 26
 };
 
 typedef struct cli_command {

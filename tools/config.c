@@ -24,7 +24,7 @@ static int config_check(tn_run *run, const cli_args *args) {
 
 static int config_show(tn_run *run, const cli_args *args) {
   char *text = NULL;
-  tn_status status = tn_run_config(run, &text);
+  tn_status status = args->all ? tn_run_resolved_config(run, &text) : tn_run_config(run, &text);
   if (status == TN_OK) printf("%s", text);
   tn_string_free(run, text);
   return status == TN_OK ? CLI_OK : cli_fail(args, run, status);
@@ -79,5 +79,5 @@ const cli_command command_config = {.name = "config",
                                     .doc = "check a configuration, show it resolved, or explain a key",
                                     .min_words = 2,
                                     .max_words = 2,
-                                    .options = CLI_SET | CLI_JSON,
+                                    .options = CLI_SET | CLI_JSON | CLI_CONFIG,
                                     .run = config_run};

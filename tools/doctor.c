@@ -1,4 +1,4 @@
-/* tools/doctor.c: `tenon doctor`: the backends and devices of this machine. */
+/* tools/doctor.c: `tenon doctor`: this machine, its plugins, backends and devices, and what is missing. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,20 +46,64 @@ static void doctor_print_backend(const json_t *backend) {
                *libraries = json_object_get(backend, "libraries");
   const char *reason = json_string_value(json_object_get(backend, "reason"));
   printf("backend    %s", json_string_value(json_object_get(backend, "name")));
-  if (reason) printf(": not usable: %s", reason);
+  if (reason) printf(": not usable");
   printf("\n");
   for (size_t i = 0; i < json_array_size(libraries); i++) doctor_print_library(json_array_get(libraries, i));
   for (size_t i = 0; i < json_array_size(devices); i++) doctor_print_device(i, json_array_get(devices, i));
   doctor_print_memories(json_object_get(backend, "memory"));
 }
 
+static void doctor_print_machine(const json_t *json) {
+  const char *commit = cli_text(json, "commit");
+  printf("tenon      %s%s%s%s, %s, plugin interface %s\n", cli_text(json, "version"), *commit ? " (" : "",
+         commit, *commit ? ")" : "", cli_text(json, "compiler"), cli_text(json, "abi"));
+  printf("machine    %s\n", cli_text(json, "system"));
+  printf("processor  %s, %lld processors\n", cli_text(json, "processor"), cli_integer(json, "processors"));
+  printf("isa        %s\n", cli_text(json, "instructions"));
+  printf("memory     %.0f MiB, %.0f MiB free\n", cli_number(json, "memory_mib"),
+         cli_number(json, "free_mib"));
+}
+
+static bool doctor_is_in(const char *file, const char *folder) {
+  size_t n = strlen(folder);
+  return strncmp(file, folder, n) == 0 && file[n] == '/';
+}
+
+/* The plugin folders with their number of plugins, and the plugins that lie elsewhere. */
+static void doctor_print_plugins(const json_t *json) {
+  const json_t *folders = json_object_get(json, "folders"), *plugins = json_object_get(json, "plugins");
+  for (size_t i = 0; i < json_array_size(folders); i++) {
+    const char *folder = json_string_value(json_array_get(folders, i));
+    int n = 0;
+    for (size_t k = 0; k < json_array_size(plugins); k++)
+      n += doctor_is_in(cli_text(json_array_get(plugins, k), "file"), folder);
+    printf("plugins    %s: %d file%s\n", folder, n, n == 1 ? "" : "s");
+  }
+  for (size_t k = 0; k < json_array_size(plugins); k++) {
+    const json_t *one = json_array_get(plugins, k);
+    bool inside = false;
+    for (size_t i = 0; i < json_array_size(folders); i++)
+      inside = inside || doctor_is_in(cli_text(one, "file"), json_string_value(json_array_get(folders, i)));
+    if (!inside && cli_text(one, "name") != NULL)
+      printf("plugin     %s %s, %s\n", cli_text(one, "name"), cli_text(one, "version"),
+             cli_text(one, "file"));
+  }
+}
+
+static void doctor_print_missing(const json_t *missing) {
+  for (size_t i = 0; i < json_array_size(missing); i++) {
+    const json_t *one = json_array_get(missing, i);
+    printf("missing    %s: %s\n", cli_text(one, "name"), cli_text(one, "reason"));
+  }
+  if (json_array_size(missing) == 0) printf("missing    nothing\n");
+}
+
 static void doctor_print(const json_t *json) {
   const json_t *backends = json_object_get(json, "backends");
-  printf("tenon      %s, plugin interface %s\n", json_string_value(json_object_get(json, "version")),
-         json_string_value(json_object_get(json, "abi")));
-  printf("machine    %lld processors, %.0f MiB\n", json_integer_value(json_object_get(json, "processors")),
-         json_number_value(json_object_get(json, "memory_mib")));
+  doctor_print_machine(json);
+  doctor_print_plugins(json);
   for (size_t i = 0; i < json_array_size(backends); i++) doctor_print_backend(json_array_get(backends, i));
+  doctor_print_missing(json_object_get(json, "missing"));
 }
 
 /* Prints device 0 of the backend, or of the first backend that has a device where none is named. */
@@ -98,11 +142,11 @@ static int doctor_run(tn_context *context, const cli_args *args) {
   return code;
 }
 
-const cli_command command_doctor = {
-    .name = "doctor",
-    .words = "[BACKEND]",
-    .doc = "devices and backends of this machine, and the reasons for unusable ones",
-    .min_words = 0,
-    .max_words = 1,
-    .options = CLI_JSON | CLI_DOCTOR,
-    .run = doctor_run};
+const cli_command command_doctor = {.name = "doctor",
+                                    .words = "[BACKEND]",
+                                    .doc = "this machine: instruction sets, memory, plugins, backends with "
+                                           "libraries and devices, what is missing",
+                                    .min_words = 0,
+                                    .max_words = 1,
+                                    .options = CLI_JSON | CLI_DOCTOR,
+                                    .run = doctor_run};

@@ -47,19 +47,27 @@ static int main_close_stdout(int code) {
   return CLI_IO;
 }
 
+static int main_run_parsed(const cli_command *command, const cli_args *args) {
+  tn_context *context = NULL;
+  if (command->alone) return command->run(NULL, args);
+  int code = cli_open(args, &context);
+  if (code == CLI_OK) code = command->run(context, args);
+  tn_context_close(context);
+  return code;
+}
+
+/* argv[0] is the command, behind the program's name. Parsing moves the options in argv to the front. */
 static int main_run_command(const cli_command *command, int argc, char **argv) {
   cli_args args = {.commands = commands};
-  tn_context *context = NULL;
+  const char **line = calloc((size_t)argc + 2, sizeof *line);
+  for (int i = 0; line != NULL && i <= argc; i++) line[args.n_line++] = argv[i - 1];
+  args.line = line;
   int code = cli_parse(command, argc, argv, &args);
-  if (code != CLI_OK) return code;
-  if (args.help) {
+  if (code == CLI_OK && args.help)
     cli_help(command, stdout);
-    return CLI_OK;
-  }
-  if (command->alone) return command->run(NULL, &args);
-  code = cli_open(&args, &context);
-  if (code == CLI_OK) code = command->run(context, &args);
-  tn_context_close(context);
+  else if (code == CLI_OK)
+    code = main_run_parsed(command, &args);
+  free(line);
   return code;
 }
 

@@ -6,6 +6,7 @@
 
 static void runs_print_one(const json_t *run) {
   char started[CLI_DATE], epochs[32], best[64] = "-", loss[32] = "-";
+  const char *file = cli_text(run, "file");
   cli_format_date(cli_integer(run, "started"), started);
   snprintf(epochs, sizeof epochs, "%lld/%lld", cli_integer(run, "epochs"),
            cli_integer(run, "planned_epochs"));
@@ -13,9 +14,9 @@ static void runs_print_one(const json_t *run) {
     snprintf(best, sizeof best, "%s %.5g", cli_text(run, "best_metric"), cli_number(run, "best"));
   if (json_is_number(json_object_get(run, "loss")))
     snprintf(loss, sizeof loss, "%.5g", cli_number(run, "loss"));
-  printf("%-20s %-16s %-11s %9s %9lld %-20s %10s  %-8s %-6s %10lld\n", cli_text(run, "name"), started,
+  printf("%-20s %-16s %-11s %9s %9lld %-20s %10s  %-8s %-6s %10lld  %s\n", cli_text(run, "name"), started,
          cli_text(run, "status"), epochs, cli_integer(run, "steps"), best, loss, cli_text(run, "backend"),
-         cli_text(run, "precision"), cli_integer(run, "parameters"));
+         cli_text(run, "precision"), cli_integer(run, "parameters"), file != NULL ? file : "");
 }
 
 static void runs_print(const json_t *json) {
@@ -24,8 +25,8 @@ static void runs_print(const json_t *json) {
     printf("no runs in %s\n", cli_text(json, "folder"));
     return;
   }
-  printf("%-20s %-16s %-11s %9s %9s %-20s %10s  %-8s %-6s %10s\n", "run", "started", "status", "epochs",
-         "steps", "best", "last loss", "backend", "dtypes", "parameters");
+  printf("%-20s %-16s %-11s %9s %9s %-20s %10s  %-8s %-6s %10s  %s\n", "run", "started", "status", "epochs",
+         "steps", "best", "last loss", "backend", "dtypes", "parameters", "file");
   for (size_t i = 0; i < json_array_size(runs); i++) {
     const json_t *run = json_array_get(runs, i);
     const char *reason = cli_text(run, "reason");

@@ -56,9 +56,10 @@ static void train_print_metrics(const char *title, const json_t *metrics) {
 static void train_print(const char *text) {
   json_t *json = json_loads(text, 0, NULL);
   if (json == NULL) return;
-  printf("status     %s after %lld steps, %.1f s\n", json_string_value(json_object_get(json, "status")),
-         json_integer_value(json_object_get(json, "steps")),
-         json_number_value(json_object_get(json, "seconds")));
+  const char *reason = cli_text(json, "reason");
+  printf("status     %s after %lld steps, %.1f s%s%s%s\n", cli_text(json, "status"),
+         cli_integer(json, "steps"), cli_number(json, "seconds"), reason && *reason ? " (" : "",
+         reason ? reason : "", reason && *reason ? ")" : "");
   train_print_metrics("train", json_object_get(json, "train"));
   train_print_metrics("valid", json_object_get(json, "valid"));
   printf("memory     %.1f MiB planned, %.1f MiB measured\n",

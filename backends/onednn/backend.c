@@ -40,6 +40,7 @@ static int32_t onednn_library(tn_env *env, void *backend, int32_t index, tn_back
   if (index > 0) return 0;
   library->name = "oneDNN";
   library->version = ((const tn_onednn *)backend)->library->version;
+  library->path = ((const tn_onednn *)backend)->library->path;
   return 1;
 #else
   (void)backend, (void)index, (void)library;

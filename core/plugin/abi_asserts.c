@@ -415,7 +415,7 @@ AT(tn_description, fields, 24);
 AT(tn_description, epoch, 32);
 AT(tn_description, keep, 40);
 
-SIZED(tn_run_options, 64);
+SIZED(tn_run_options, 80);
 AT(tn_run_options, set, 8);
 AT(tn_run_options, n_set, 16);
 AT(tn_run_options, output, 24);
@@ -424,6 +424,8 @@ AT(tn_run_options, weights, 40);
 AT(tn_run_options, terminal, 48);
 AT(tn_run_options, quiet, 52);
 AT(tn_run_options, progress, 56);
+AT(tn_run_options, command, 64);
+AT(tn_run_options, n_command, 72);
 
 SIZED(tn_predict_options, 40);
 AT(tn_predict_options, inputs, 8);

@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Weak, so that a program which links single rooms need not define the list. */
+/* Weak, so that a program which links single rooms need not define the lists. */
 __attribute__((weak)) const tn_plugin_entry tn_linked_plugins[] = {NULL};
+__attribute__((weak)) const tn_left_out tn_left_out_parts[] = {{NULL, NULL}};
 
 const char *tn_version(void) { return TN_VERSION_TEXT; }
 

@@ -23,6 +23,13 @@ static inline tn_registry *tn_context_registry(tn_context *context) { return con
 typedef const tn_plugin *(*tn_plugin_entry)(void);
 extern const tn_plugin_entry tn_linked_plugins[];
 
+/* Parts that the build has left out, each with its reason and what to install; ended by a name that is NULL.
+ * Of libtenon, too. */
+typedef struct tn_left_out {
+  const char *name, *reason;
+} tn_left_out;
+extern const tn_left_out tn_left_out_parts[];
+
 /* Adds the default plugin folders (default_folders.c): those of the build tree that contains this library, or
  * the one of its installation. */
 tn_status tn_default_folders(const void *handle, tn_registry *registry);

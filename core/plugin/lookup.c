@@ -7,6 +7,25 @@
 #include "core/plugin/habits.h"
 #include "core/plugin/store.h"
 
+/* Entries of one plugin are neighbours. */
+const tn_entry *tn_registry_plugin(const tn_registry *r, int32_t index) {
+  for (size_t i = 0; i < r->entries.n; i++) {
+    bool first = i == 0 || strcmp(r->entries.v[i]->plugin, r->entries.v[i - 1]->plugin) != 0;
+    if (first && index-- == 0) return r->entries.v[i];
+  }
+  return NULL;
+}
+
+bool tn_registry_file_at(const tn_registry *r, int32_t index, tn_registry_file *file) {
+  if ((size_t)index >= r->files.n) return false;
+  const tn_plugin_file *f = &r->files.v[index];
+  bool open = f->state == TN_FILE_OPEN && f->n_entries > 0;
+  *file = (tn_registry_file){.path = f->path,
+                             .entry = open ? r->entries.v[f->first_entry] : NULL,
+                             .refusal = f->state == TN_FILE_REFUSED ? f->refusal : NULL};
+  return true;
+}
+
 /* ---- finding ------------------------------------------------------------------------------------ */
 
 typedef TN_VEC(const char *) name_list;

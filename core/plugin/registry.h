@@ -56,6 +56,17 @@ tn_status tn_registry_list(tn_registry *registry, const void *handle, uint32_t k
 tn_status tn_registry_kernels(tn_registry *registry, const void *handle, const char *family,
                               const tn_entry **entries, int32_t *n);
 
+/* Plugin number `index` of those that are loaded, by an item of it; NULL: there are no more. */
+const tn_entry *tn_registry_plugin(const tn_registry *registry, int32_t index);
+
+/* Plugin file number `index`; false: there are no more. A file that no lookup has needed is not loaded. */
+typedef struct tn_registry_file {
+  const char *path;
+  const tn_entry *entry; /* an item of it; NULL: it is not loaded */
+  const char *refusal;   /* why it cannot be loaded; NULL: it can */
+} tn_registry_file;
+bool tn_registry_file_at(const tn_registry *registry, int32_t index, tn_registry_file *file);
+
 /* Writes the index of a plugin folder (item -> file) beside its plugins; for build and install.
  * Refused files are logged and left out. */
 tn_status tn_registry_write_index(const void *handle, const char *folder);

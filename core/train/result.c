@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 json_t *tn_json_metrics(const tn_metric *metrics, int32_t n) {
   json_t *object = json_object();
@@ -10,6 +11,16 @@ json_t *tn_json_metrics(const tn_metric *metrics, int32_t n) {
     json_object_set_new(object, metrics[i].name,
                         isfinite(metrics[i].value) ? json_real(metrics[i].value) : json_null());
   return object;
+}
+
+json_t *tn_json_lines(const char *text) {
+  json_t *list = json_array();
+  while (text != NULL && *text != '\0') {
+    size_t n = strcspn(text, "\n");
+    json_array_append_new(list, json_stringn(text, n));
+    text += n + (text[n] == '\n');
+  }
+  return list;
 }
 
 tn_status tn_json_take(const void *handle, json_t *json, char **text) {

@@ -8,6 +8,8 @@
 
 /* {"loss": 0.1, "accuracy": 0.97} */
 json_t *tn_json_metrics(const tn_metric *metrics, int32_t n);
+/* The lines of a text, as tn_run_info.remarks, as a list; NULL: an empty one. */
+json_t *tn_json_lines(const char *text);
 /* Prints and releases the object; *text is the caller's (tn_string_free). A NULL object is a lack of memory.
  */
 tn_status tn_json_take(const void *handle, json_t *json, char **text);

@@ -33,6 +33,9 @@ struct tn_run {
    * of this name that holds no checkpoint and is used anew; or NULL. */
   struct tn_run_lock *lock;
   const char *begun;
+  const char *report;    /* the folder whose report.html is written when tn_run_train ends; NULL: none */
+  const char *backend;   /* the name of the device's backend while tn_run_train runs; else NULL */
+  tn_words command, set; /* tn_run_options.command and .set */
   int32_t terminal_columns;
   bool quiet, progress; /* of the options */
   /* Each rank has a tn_run of its own over the same configuration, with its own messages and memory. ranks is

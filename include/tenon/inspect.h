@@ -17,8 +17,10 @@ TN_EXPORT tn_status tn_inspect(tn_context *context, const char *name, char **jso
  * where there is no such section or key. */
 TN_EXPORT tn_status tn_explain(tn_context *context, const char *key, char **json);
 
-/* Opens every backend, and no device, to list its devices: {version, abi, processors, memory_mib, backends:
- * [{name, devices: [...], reason}]}. A device is an object as tn_run_plan reads it (run.h). */
+/* The machine, the plugin folders and files, and the backends with their libraries and devices; and
+ * "missing": backends that cannot be used, plugins that cannot be loaded, and optional parts that the build
+ * lacks, each with the reason and what to install. Opens every backend. A device is an object as tn_run_plan
+ * reads it (run.h). */
 TN_EXPORT tn_status tn_doctor(tn_context *context, char **json);
 
 TN_END_C

@@ -27,6 +27,8 @@ typedef struct tn_run_options {
   int32_t terminal; /* columns of the terminal that progress is drawn for; 0: plain lines */
   int32_t quiet;    /* 1: progress begins without the lines about backend, data and model */
   int32_t progress; /* 1: the observer `progress` writes to stderr; 0: only where [run] observers names it */
+  const char *const *command; /* n_command words of the command line, for history.jsonl; NULL: not recorded */
+  int32_t n_command;
 } tn_run_options;
 
 /* Reads a configuration file and the files that it includes. options may be NULL. Error texts have file and
@@ -149,6 +151,8 @@ TN_EXPORT void tn_run_stop(tn_run *run);
 /* The configuration after includes, variables and overrides, as INI text; the caller frees it with
  * tn_string_free. */
 TN_EXPORT tn_status tn_run_config(tn_run *run, char **ini);
+/* The same with every key that is not given at its default, as resolved.ini of a run folder has it. */
+TN_EXPORT tn_status tn_run_resolved_config(tn_run *run, char **ini);
 
 TN_END_C
 #endif

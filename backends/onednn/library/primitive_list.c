@@ -1,4 +1,5 @@
 /* backends/onednn/library/primitive_list.c: lists of primitives, and their compilation and execution. */
+#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,11 +17,20 @@ tn_status tn_dnnl_check(tn_env *env, dnnl_status_t status, const char *call) {
                  (int)status);
 }
 
+static const char *primitive_library_path(void) {
+  const dnnl_version_t *(*function)(void) = dnnl_version;
+  const void *address;
+  Dl_info info;
+  memcpy(&address, &function, sizeof address); /* ISO C has no cast from functions to objects */
+  return dladdr(address, &info) != 0 ? info.dli_fname : NULL;
+}
+
 tn_status tn_library_open(tn_env *env, tn_library **library) {
   tn_library *d = tn_new(env, sizeof *d);
   *library = d;
   if (d == NULL) return TN_ENOMEM;
   const dnnl_version_t *version = dnnl_version();
+  d->path = primitive_library_path();
   snprintf(d->version, sizeof d->version, "%d.%d.%d", version->major, version->minor, version->patch);
   TN_DNNL_TRY(env, dnnl_engine_create(&d->engine, dnnl_cpu, 0));
   TN_DNNL_TRY(env, dnnl_stream_create(&d->stream, d->engine, dnnl_stream_default_flags));

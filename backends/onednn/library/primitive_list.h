@@ -13,6 +13,7 @@ typedef struct tn_library {
   dnnl_engine_t engine;
   dnnl_stream_t stream;
   char version[40];   /* of the library that is loaded: "2.6.3" */
+  const char *path;   /* its file; NULL: the dynamic linker does not know it */
   tn_onednn *backend; /* to which it belongs */
 } tn_library;
 

@@ -227,6 +227,12 @@ static tn_status read_free_bytes(tn_device *device) {
   return TN_OK;
 }
 
+bool tn_device_library_at(tn_device *device, int32_t index, tn_backend_library *library) {
+  const tn_backend *backend = device->extension != NULL ? device->extension : device->backend;
+  void *self = device->extension != NULL ? device->extension_self : device->self;
+  return self != NULL && tn_backend_library_at(&device->env, backend, self, index, library);
+}
+
 bool tn_device_read_memory_use(tn_device *device, tn_device_memory_use *use) {
   int64_t free_bytes = 0, all = 0;
   if (device->device == NULL || device->backend->memory_info == NULL || device->used_bytes < 0 ||

@@ -124,6 +124,9 @@ static inline const char *tn_device_libraries(const tn_device *device) {
   return text != NULL ? text : "";
 }
 
+/* Library number `index` of that backend, with its file; false: there are no more. */
+bool tn_device_library_at(tn_device *device, int32_t index, tn_backend_library *library);
+
 /* Prepares a kernel for one use on the device, whose number tn_device_finish_prepare may report. *prepared is
  * left unchanged for a kernel without prepare. */
 tn_status tn_device_prepare(tn_device *device, const tn_kernel *kernel, const tn_match *match,

@@ -13,8 +13,8 @@ tn_status tn_run_folder_claim(tn_run *run);
 tn_status tn_run_folder_create(tn_run *run, char **folder);
 /* Releases what tn_run_folder_claim and _create have locked. */
 void tn_run_folder_leave(tn_run *run);
-/* run_config.c: writes FOLDER/config.ini, unless it holds the same text; an earlier one is kept as
- * config-1.ini, config-2.ini ... */
+/* run_config.c: writes FOLDER/config.ini, and resolved.ini, which has all defaults, unless they hold the same
+ * text; earlier ones are kept as config-1.ini and resolved-1.ini, config-2.ini ... */
 tn_status tn_run_config_keep(tn_run *run, const char *folder);
 /* The folder that `resume` names, or for "auto" the newest OUTPUT/NAME* with a checkpoint. */
 tn_status tn_run_folder_find(tn_run *run, char **folder);

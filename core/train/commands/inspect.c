@@ -1,18 +1,14 @@
-/* core/train/commands/inspect.c: descriptors, configuration keys and devices as JSON, printed from the tables
- * that also fill the option structs. */
+/* core/train/commands/inspect.c: descriptors and configuration keys as JSON, printed from the tables that
+ * also fill the option structs. */
 #include "tenon/inspect.h"
 
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/system.h"
 #include "core/base/vec.h"
-#include "core/exec/device/device_file.h"
-#include "core/exec/device/open_backend.h"
 #include "core/plugin/context.h"
 #include "core/train/settings/settings.h"
-#include "tenon/plugin/backend.h"
 #include "tenon/plugin/op.h"
 
 static const char *inspect_type_name(uint32_t type) {
@@ -201,97 +197,4 @@ tn_status tn_explain(tn_context *context, const char *key, char **json) {
   }
   return inspect_take_json(
       context, json_pack("{s:s, s:s, s:o}", "section", table->name, "doc", table->doc, "keys", keys), json);
-}
-
-/* ---- doctor ---- */
-
-static void inspect_list_libraries(tn_env *env, const tn_backend *backend, void *self, json_t *libraries) {
-  tn_backend_library l;
-  for (int32_t i = 0; tn_backend_library_at(env, backend, self, i, &l); i++)
-    json_array_append_new(
-        libraries, json_pack("{s:s, s:s, s:s?}", "name", l.name, "version", l.version, "path", l.path));
-}
-
-/* The memory of a device is known when it is open: some of it is then taken by the device's context and by
- * handles of libraries. */
-static tn_status inspect_read_memory(tn_env *env, const tn_backend *backend, void *self, int32_t index,
-                                     json_t *memory) {
-  int64_t free_bytes = 0, all = 0;
-  void *device = NULL;
-  TN_TRY(backend->device_open(env, self, index, &device));
-  tn_status status = backend->memory_info(env, device, &free_bytes, &all);
-  backend->device_close(env, device);
-  if (status != TN_OK) return status;
-  json_array_append_new(memory, json_pack("{s:i, s:f, s:f, s:f}", "device", (int)index, "device_mib",
-                                          (double)all / 1048576.0, "taken_mib",
-                                          (double)(all - free_bytes) / 1048576.0, "free_mib",
-                                          (double)free_bytes / 1048576.0));
-  return TN_OK;
-}
-
-static void inspect_list_memory(tn_env *env, const tn_backend *backend, void *self, int32_t count,
-                                json_t *memory) {
-  for (int32_t i = 0; backend->memory_info != NULL && i < count; i++) {
-    tn_status status = inspect_read_memory(env, backend, self, i, memory);
-    if (status == TN_OK) continue;
-    if (status != TN_EUNSUPPORTED)
-      json_array_append_new(memory, json_pack("{s:i, s:s}", "device", (int)i, "reason", tn_error_text(env)));
-    tn_error_clear(env);
-  }
-}
-
-/* Fills in "devices" and "memory". */
-static tn_status inspect_list_devices(tn_context *context, const tn_backend *backend, void *self,
-                                      json_t *json) {
-  tn_env *env = (tn_env *)context;
-  json_t *devices = json_object_get(json, "devices");
-  int32_t count = 0;
-  TN_TRY(backend->count(env, self, &count));
-  for (int32_t i = 0; i < count; i++) {
-    tn_device_properties properties;
-    TN_TRY(tn_backend_describe(env, backend, self, i, &properties));
-    json_array_append_new(devices,
-                          tn_device_file_json(backend->item.name, backend->accepts, count, &properties));
-  }
-  inspect_list_memory(env, backend, self, count, json_object_get(json, "memory"));
-  return TN_OK;
-}
-
-static json_t *inspect_backend_json(tn_context *context, const tn_backend *backend) {
-  tn_env *env = (tn_env *)context;
-  json_t *json = json_pack("{s:s, s:s?, s:[], s:[], s:[]}", "name", backend->item.name, "extends",
-                           backend->extends, "libraries", "devices", "memory");
-  tn_arena arena = tn_arena_new(env);
-  tn_options options;
-  void *self = NULL;
-  tn_status status = tn_options_start(env, &arena, &backend->item, &options);
-  if (status == TN_OK) status = tn_backend_finish_options(env, &options);
-  if (status == TN_OK) status = backend->open(env, options.data, &self);
-  if (status == TN_OK) inspect_list_libraries(env, backend, self, json_object_get(json, "libraries"));
-  if (status == TN_OK && backend->extends == NULL)
-    status = inspect_list_devices(context, backend, self, json);
-  if (status != TN_OK) json_object_set_new(json, "reason", json_string(tn_error_text(env)));
-  if (self) backend->close(env, self);
-  tn_arena_free(&arena);
-  return json;
-}
-
-tn_status tn_doctor(tn_context *context, char **json) {
-  TN_ENTER(context);
-  TN_NEED(context, json, "json");
-  const tn_entry *entries = NULL;
-  int32_t n = 0;
-  char abi[32];
-  *json = NULL;
-  TN_TRY(tn_registry_list(context->registry, context, TN_BACKEND, &entries, &n));
-  json_t *backends = json_array();
-  for (int32_t i = 0; i < n; i++)
-    json_array_append_new(backends, inspect_backend_json(context, (const tn_backend *)entries[i].item));
-  snprintf(abi, sizeof abi, "%d.%d", TN_ABI_MAJOR, TN_ABI_MINOR);
-  double memory = (double)tn_memory_total() / 1048576.0;
-  return inspect_take_json(context,
-                           json_pack("{s:s, s:s, s:i, s:f, s:o}", "version", tn_version(), "abi", abi,
-                                     "processors", tn_cpu_count(), "memory_mib", memory, "backends",
-                                     backends),
-                           json);
 }

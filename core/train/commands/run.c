@@ -32,10 +32,25 @@ static tn_status run_set_keys(tn_run *run, const tn_run_options *options) {
   return TN_OK;
 }
 
+/* Texts of the options, which the caller may free. */
+static tn_status run_copy_words(tn_run *run, const char *const *from, int32_t n, tn_words *words) {
+  *words = (tn_words){tn_arena_alloc(&run->arena, tn_size_mul((size_t)n + 1, sizeof *words->v)), n};
+  if (words->v == NULL) return TN_ENOMEM;
+  for (int32_t i = 0; i < n; i++)
+    if ((words->v[i] = run_copy_text(run, from[i] ? from[i] : "")) == NULL) return TN_ENOMEM;
+  return TN_OK;
+}
+
 static tn_status run_read_options(tn_run *run, const tn_run_options *given) {
   tn_run_options full, *options = &full;
   TN_TRY(TN_READ_STRUCT(&run->env, tn_run_options, set, given, options));
   TN_TRY(run_set_keys(run, options));
+  if (options->n_command > 0 && options->command == NULL)
+    return tn_failf(&run->env, TN_EINVAL, "tn_run_options.command is NULL, and n_command is %d",
+                    (int)options->n_command);
+  TN_TRY(run_copy_words(run, options->set, options->n_set > 0 ? options->n_set : 0, &run->set));
+  TN_TRY(
+      run_copy_words(run, options->command, options->n_command > 0 ? options->n_command : 0, &run->command));
   run->output = run_copy_text(run, options->output);
   run->resume = run_copy_text(run, options->resume);
   run->resume_asked = options->resume != NULL;
@@ -120,13 +135,27 @@ void tn_run_stop(tn_run *run) {
   if (run != NULL) atomic_store(&run->stop, 1);
 }
 
+/* Moves the text to the caller. */
+static tn_status run_take_config(tn_status status, tn_text *text, char **ini) {
+  if (status == TN_OK) *ini = tn_text_take(text);
+  tn_text_free(text);
+  return status == TN_OK && *ini == NULL ? TN_ENOMEM : status;
+}
+
 tn_status tn_run_config(tn_run *run, char **ini) {
   TN_ENTER(run);
   TN_NEED(run, ini, "ini");
   tn_text text = tn_text_new(&run->env);
   *ini = NULL;
-  tn_status status = tn_ini_print(&run->env, &run->ini, &text);
-  if (status == TN_OK) *ini = tn_text_take(&text);
-  tn_text_free(&text);
-  return status == TN_OK && *ini == NULL ? TN_ENOMEM : status;
+  return run_take_config(tn_ini_print(&run->env, &run->ini, &text), &text, ini);
+}
+
+tn_status tn_run_resolved_config(tn_run *run, char **ini) {
+  TN_ENTER(run);
+  TN_NEED(run, ini, "ini");
+  tn_text text = tn_text_new(&run->env);
+  *ini = NULL;
+  tn_status status =
+      tn_settings_print_resolved(&run->env, run->registry, &run->ini, &run->settings, run->backend, &text);
+  return run_take_config(status, &text, ini);
 }

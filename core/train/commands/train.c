@@ -8,6 +8,7 @@
 #include "core/train/checkpoints/run_folder.h"
 #include "core/train/commands/mistakes.h"
 #include "core/train/distributed/devices.h"
+#include "core/train/loop/live_report.h"
 #include "core/train/loop/training.h"
 #include "core/train/result.h"
 
@@ -71,6 +72,7 @@ static tn_status train_prepare(tn_train_ranks *all) {
   all->run->rank = 0;
   TN_TRY(tn_run_folder_claim(all->run));
   tn_status status = tn_run_open_device(all->run, &first);
+  if (status == TN_OK) all->run->backend = tn_device_name(first);
   if (status == TN_OK) status = tn_devices_count(all->run, first);
   if (status == TN_OK && all->run->ranks > 1)
     status = tn_devices_communicator(all->run, first, &all->communicator, &all->options);
@@ -102,6 +104,7 @@ static void train_release(tn_train_ranks *all) {
   tn_release(&run->env, all->outcomes);
   tn_release(&run->env, all);
   run->ranks = 0;
+  run->backend = NULL;
 }
 
 /* ---- training ---- */
@@ -185,31 +188,20 @@ static json_t *train_metrics_json(tn_metric_sums *sums) {
   return tn_json_metrics(tn_metric_sums_means(sums), sums->steps > 0 ? sums->n + 1 : 0);
 }
 
-/* The lines of tn_run_info.remarks. */
-static json_t *train_remarks_json(const char *remarks) {
-  json_t *list = json_array();
-  while (remarks != NULL && *remarks != '\0') {
-    size_t n = strcspn(remarks, "\n");
-    json_array_append_new(list, json_stringn(remarks, n));
-    remarks += n + (remarks[n] == '\n');
-  }
-  return list;
-}
-
 static json_t *train_result(tn_training *t) {
   double seconds = tn_clock_s() - t->started_s;
   int64_t planned = tn_training_planned_bytes(t), measured = t->device->peak_bytes;
   json_t *result = json_pack(
-      "{s:s, s:I, s:I, s:f, s:f, s:s, s:s, s:i, s:o, s:o, s:f, s:f, s:I, s:I, s:f, s:f, s:o}", "status",
-      t->end_reason, "epochs", (json_int_t)t->progress.epoch, "steps", (json_int_t)t->progress.step,
-      "seconds", seconds, "first_step_s", t->first_step_s, "run", t->folder ? t->folder : "", "backend",
-      tn_device_name(t->device), "devices", (int)tn_run_ranks(t->run), "train",
-      train_metrics_json(&t->epoch_sums), "valid", train_metrics_json(&t->valid_sums), "planned_peak_mib",
-      (double)planned / 1048576.0, "measured_peak_mib", (double)measured / 1048576.0, "planned_peak_bytes",
-      (json_int_t)planned, "measured_peak_bytes", (json_int_t)measured, "stall_s",
+      "{s:s, s:s, s:I, s:I, s:f, s:f, s:s, s:s, s:i, s:o, s:o, s:f, s:f, s:I, s:I, s:f, s:f, s:o}", "status",
+      t->end_reason, "reason", t->end_text, "epochs", (json_int_t)t->progress.epoch, "steps",
+      (json_int_t)t->progress.step, "seconds", seconds, "first_step_s", t->first_step_s, "run",
+      t->folder ? t->folder : "", "backend", tn_device_name(t->device), "devices", (int)tn_run_ranks(t->run),
+      "train", train_metrics_json(&t->epoch_sums), "valid", train_metrics_json(&t->valid_sums),
+      "planned_peak_mib", (double)planned / 1048576.0, "measured_peak_mib", (double)measured / 1048576.0,
+      "planned_peak_bytes", (json_int_t)planned, "measured_peak_bytes", (json_int_t)measured, "stall_s",
       tn_loader_stall_s(tn_feeder_loader(t->train)), "cache_mib",
       (double)tn_loader_cache(tn_feeder_loader(t->train)).bytes / 1048576.0, "remarks",
-      train_remarks_json(t->run->remarks));
+      tn_json_lines(t->run->remarks));
   tn_json_add_memory(t->device, result);
   return result;
 }
@@ -262,9 +254,13 @@ static tn_status train_run_ranks(tn_train_ranks *all, char **json) {
     t->end_reason = NULL;
   }
   if (t->observers || status == TN_OK || train_is_nonfinite(t, status)) status = train_conclude(t, status);
-  tn_training_post(t, TN_EVENT_RUN_END, t->end_reason ? t->end_reason : "failed");
+  tn_training_explain_end(t);
+  tn_training_post(t, TN_EVENT_RUN_END, t->end_reason ? t->end_reason : tn_end_failed);
   tn_observers_stop(t->observers);
   t->observers = NULL;
+  tn_training_record_end(t);
+  if (t->folder != NULL && all->run->settings.run.report)
+    all->run->report = tn_arena_strdup(&all->run->arena, t->folder);
   if (t->end_reason == NULL) return status;
   tn_status printed = tn_json_take(all->run, train_result(t), json);
   return printed == TN_OK ? status : printed;
@@ -279,10 +275,13 @@ tn_status tn_run_train(tn_run *run, char **json) {
   tn_train_ranks *all = tn_alloc(&run->env, sizeof *all);
   if (all == NULL) return TN_ENOMEM;
   all->run = run;
+  run->report = NULL;
   all->started_s = tn_clock_s();
   tn_status status = train_prepare(all);
   if (status == TN_OK) status = train_run_ranks(all, json);
   train_release(all);
-  if (!run->hung) tn_run_folder_leave(run); /* a thread that was left may still write there */
+  if (run->hung) return status; /* a thread that was left may still write there */
+  tn_run_folder_leave(run);
+  if (run->report != NULL) tn_live_report_finish(&run->env, run->report);
   return status;
 }

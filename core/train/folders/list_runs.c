@@ -1,5 +1,5 @@
-/* core/train/folders/list_runs.c: tn_list_runs: what config.ini, plan.json, metrics.jsonl, the checkpoints
- * and the lock of each run say. A file that is missing or damaged leaves its fields null. */
+/* core/train/folders/list_runs.c: tn_list_runs: what config.ini, plan.json, metrics.jsonl, history.jsonl, the
+ * checkpoints and the lock of each run say. A file that is missing or damaged leaves its fields null. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +12,7 @@
 #include "core/base/file.h"
 #include "core/base/word_list.h"
 #include "core/train/checkpoints/run_lock.h"
+#include "core/train/folders/read_history.h"
 #include "core/train/folders/run_records.h"
 #include "core/train/result.h"
 #include "core/train/settings/settings.h"
@@ -20,7 +21,7 @@
 enum { LIST_RUNS_PLAN_LIMIT = 256 * 1024 * 1024 };
 
 typedef struct listed_run {
-  tn_context *context;
+  const void *handle;
   tn_arena *arena;
   const char *path;
   tn_ini ini;
@@ -74,9 +75,9 @@ static void list_runs_add_plan(listed_run *r) {
   size_t n = 0;
   json_object_set_new(r->json, "parameters", json_null());
   if (path == NULL || !tn_file_exists(path)) return;
-  if (tn_file_read(r->context, path, LIST_RUNS_PLAN_LIMIT, &text, &n) != TN_OK) return;
+  if (tn_file_read(r->handle, path, LIST_RUNS_PLAN_LIMIT, &text, &n) != TN_OK) return;
   json_t *plan = json_loadb(text, n, 0, NULL);
-  tn_release(r->context, text);
+  tn_release(r->handle, text);
   json_t *backend = json_object_get(json_object_get(plan, "made_for"), "backend");
   json_t *parameters = json_object_get(plan, "parameters"), *peak = json_object_get(plan, "peak_bytes");
   if (json_is_integer(peak)) json_object_set(r->json, "peak_bytes", peak);
@@ -112,12 +113,33 @@ static void list_runs_add_progress(listed_run *r, const tn_found_checkpoints *fo
   json_object_set_new(r->json, "loss", list_runs_real(list_runs_metric(last, "train", "loss")));
 }
 
+/* What history.jsonl says of the newest training; the caller borrows its end, NULL: it has none. */
+static tn_status list_runs_add_history(listed_run *r) {
+  json_t *trainings = NULL;
+  tn_status status = tn_history_read(r->handle, r->path, &trainings);
+  size_t n = json_array_size(trainings);
+  const json_t *last = json_array_get(trainings, n - 1);
+  json_t *file = json_object_get(last, "file"), *end = json_object_get(last, "end");
+  json_object_set_new(r->json, "trainings", json_integer((json_int_t)n));
+  json_object_set(r->json, "file", file != NULL ? file : json_null());
+  json_t *text = json_object_get(end, "reason"), *how = json_object_get(end, "status");
+  json_object_set(r->json, "ended", json_is_string(text) ? text : json_null());
+  if (json_is_string(how)) json_object_set(r->json, "status", how);
+  json_decref(trainings);
+  return status;
+}
+
+/* The last training says how it ended. One that was killed, and runs without a history, are judged by their
+ * last checkpoint. */
 static const char *list_runs_status(const listed_run *r) {
   char holder[TN_LOCK_TEXT];
-  if (tn_run_lock_is_held(r->context, r->path, holder)) {
+  const char *ended = json_string_value(json_object_get(r->json, "status"));
+  if (tn_run_lock_is_held(r->handle, r->path, holder)) {
     json_object_set_new(r->json, "holder", json_string(holder));
+    json_object_set_new(r->json, "ended", json_null());
     return "running";
   }
+  if (ended != NULL) return ended;
   int64_t epochs = json_integer_value(json_object_get(r->json, "planned_epochs"));
   int64_t steps = json_integer_value(json_object_get(r->json, "planned_steps"));
   bool all = json_integer_value(json_object_get(r->json, "epochs")) >= epochs;
@@ -142,22 +164,23 @@ static tn_status list_runs_fill(listed_run *r) {
   list_runs_add_settings(r);
   list_runs_add_plan(r);
   TN_TRY(tn_find_checkpoints(r->arena, r->path, &found));
-  tn_status status = tn_metric_lines_read(r->context, r->path, &lines);
+  tn_status status = tn_metric_lines_read(r->handle, r->path, &lines);
   if (status == TN_OK) list_runs_add_progress(r, &found, &lines);
+  if (status == TN_OK) status = list_runs_add_history(r);
   tn_metric_lines_free(&lines);
   if (status == TN_OK) json_object_set_new(r->json, "status", json_string(list_runs_status(r)));
   return status;
 }
 
-tn_status tn_describe_run_folder(tn_context *context, tn_arena *arena, const char *path, json_t **json) {
-  listed_run r = {.context = context, .arena = arena, .path = path};
+tn_status tn_describe_run_folder(const void *handle, tn_arena *arena, const char *path, json_t **json) {
+  listed_run r = {.handle = handle, .arena = arena, .path = path};
   const char *config = tn_arena_printf(arena, "%s/config.ini", path), *name = strrchr(path, '/');
   *json = NULL;
   if (config == NULL) return TN_ENOMEM;
   r.json = *json =
       json_pack("{s:s, s:s, s:s, s:I}", "name", name != NULL && name[1] ? name + 1 : path, "path", path,
                 "config", config, "started", (json_int_t)list_runs_started(path, config));
-  tn_status status = *json != NULL ? tn_ini_read(context, config, &r.ini) : TN_ENOMEM;
+  tn_status status = *json != NULL ? tn_ini_read(handle, config, &r.ini) : TN_ENOMEM;
   if (status == TN_OK) status = list_runs_fill(&r);
   tn_ini_free(&r.ini);
   return status;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/train/folders/metric_lines.h"
+#include "core/train/folders/run_lines.h"
 
 enum { POINTS = 1024, NAMES = 40, FIXED = 4 };
 
@@ -102,7 +102,7 @@ tn_status tn_metric_series_read(const void *handle, const char *folder, json_t *
   r.points = tn_alloc(handle, POINTS * sizeof *r.points);
   *series = NULL;
   tn_status status =
-      r.points != NULL ? tn_metric_lines_scan(handle, folder, series_take_line, &r) : TN_ENOMEM;
+      r.points != NULL ? tn_run_lines_scan(handle, folder, "metrics.jsonl", series_take_line, &r) : TN_ENOMEM;
   if (status == TN_OK) *series = series_result(&r);
   for (int32_t i = FIXED; i < r.n_names; i++) free(r.names[i]);
   tn_release(handle, r.points);

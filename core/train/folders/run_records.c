@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "core/base/file.h"
-#include "core/train/folders/metric_lines.h"
+#include "core/train/folders/run_lines.h"
 
 /* ---- checkpoints ---- */
 
@@ -96,7 +96,7 @@ tn_status tn_metric_lines_read(const void *handle, const char *folder, tn_metric
   *lines = (tn_metric_lines){.epochs = json_array()};
   if (lines->epochs == NULL) return tn_failf(handle, TN_ENOMEM, "no memory for the metrics of %s", folder);
   run_records_reader r = {lines, tn_text_new(handle)};
-  tn_status status = tn_metric_lines_scan(handle, folder, run_records_take_line, &r);
+  tn_status status = tn_run_lines_scan(handle, folder, "metrics.jsonl", run_records_take_line, &r);
   if (status == TN_OK && r.last.failed) status = TN_ENOMEM;
   lines->last = r.last.v ? json_loadb(r.last.v, r.last.n, 0, NULL) : NULL;
   tn_text_free(&r.last);

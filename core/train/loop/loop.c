@@ -65,17 +65,18 @@ static tn_status loop_save(tn_training *t, const char *name) {
 
 /* ---- epochs ---- */
 
-enum { CONTINUE = 0, STOP = 1, OUT_OF_TIME = 2 };
+enum { CONTINUE = 0, STOP = 1, OUT_OF_TIME = 2, OBSERVER = 3 };
 
 static int32_t loop_should_end(const tn_training *t) {
   const tn_run_section *run = &t->run->settings.run;
   if (atomic_load(&t->run->stop)) return STOP;
+  if (tn_observers_stop_reason(t->observers) != NULL) return OBSERVER;
   return run->max_time > 0 && tn_clock_s() - t->started_s >= run->max_time ? OUT_OF_TIME : CONTINUE;
 }
 
 /* Sets `end_reason` if rank 0 decides that the run ends before its last step. */
 static tn_status loop_check_limits(tn_training *t) {
-  static const char *const reasons[] = {NULL, tn_end_stopped, tn_end_out_of_time};
+  static const char *const reasons[] = {NULL, tn_end_stopped, tn_end_out_of_time, tn_end_observer};
   int32_t decision = t->run->rank == 0 ? loop_should_end(t) : CONTINUE;
   TN_TRY(tn_ranks_decide(t->ranks, &t->run->env, t->run->rank, &decision));
   t->end_reason = reasons[decision];
@@ -151,6 +152,7 @@ static void loop_tell_schedule(tn_training *t) {
 static tn_status loop_end_epoch(tn_training *t) {
   TN_TRY(loop_validate(t));
   loop_post_epoch(t);
+  tn_observers_flush(t->observers); /* one that asks for the end now ends the run here */
   t->failed_step = t->progress.step;
   t->validation_failed = !isfinite(tn_metric_sums_means(&t->valid_sums)[0].value);
   if (t->validation_failed)
@@ -185,13 +187,16 @@ tn_status tn_training_run(tn_training *t) {
   if (tn_training_out_of_patience(t)) t->end_reason = tn_end_early; /* resumed after its end */
   if (t->steps == 0) TN_TRY(loop_save(t, "last")); /* without training, the initial state is the result */
   while (loop_continues(t)) {
+    if (t->progress.ended) TN_TRY(loop_check_limits(t)); /* between two epochs */
+    if (t->end_reason) break;
     TN_TRY(loop_train_epoch(t));
     if (t->end_reason == tn_end_stopped) break;
     tn_status status = loop_end_epoch(t);
     if (status == TN_ESTOPPED) t->end_reason = tn_end_stopped;
     if (status != TN_OK && status != TN_ESTOPPED) return status;
   }
-  if (t->end_reason == tn_end_stopped) TN_TRY(loop_save(t, "last"));
+  bool unsaved = t->end_reason != NULL && t->progress.step == 0; /* the end came before the first step */
+  if (t->end_reason == tn_end_stopped || unsaved) TN_TRY(loop_save(t, "last"));
   if (t->end_reason == NULL) t->end_reason = tn_end_finished;
   return TN_OK;
 }

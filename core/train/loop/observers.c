@@ -5,7 +5,11 @@
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
+
+#include "core/train/loop/live_report.h"
 
 enum { TN_EVENT_QUEUE = 256, TN_EVENT_METRICS = 32, TN_EVENT_TEXT = 512 };
 
@@ -28,12 +32,16 @@ struct tn_observers {
   const void *owner; /* of the memory */
   TN_VEC(tn_open_observer) open;
   tn_run_info info;
+  tn_live_report report;
   pthread_t thread;
   tn_queued_event *queue;
   sem_t filled, vacant;      /* entries of the queue */
   sem_t flushed;             /* posted when the thread has reached a TN_EVENT_FLUSH */
   size_t written, delivered; /* counts so far; each is written by one thread */
   int64_t dropped;
+  char stop_reason[TN_EVENT_TEXT]; /* of the first observer that asked for the end; complete when `stop` is
+                                      set */
+  atomic_bool stop;
 };
 
 /* Internal events that no observer receives. */
@@ -77,14 +85,30 @@ static tn_status observers_open_all(tn_run *run, tn_observers *observers) {
 
 /* ---- the thread ---- */
 
-static void observers_deliver(tn_observers *observers, const tn_event *event) {
-  for (size_t i = 0; i < observers->open.n; i++) {
-    tn_open_observer *one = &observers->open.v[i];
-    if (one->failed || one->kind->event(&observers->env, one->self, event) == TN_OK) continue;
-    one->failed = true;
+/* The first reason counts. */
+static void observers_keep_stop(tn_observers *observers, const tn_open_observer *one) {
+  if (atomic_load(&observers->stop)) return;
+  const char *text = tn_error_text(&observers->env);
+  snprintf(observers->stop_reason, sizeof observers->stop_reason, "observer '%s'%s%s", one->kind->item.name,
+           *text ? ": " : "", text);
+  atomic_store(&observers->stop, true);
+}
+
+static void observers_deliver_to(tn_observers *observers, tn_open_observer *one, const tn_event *event) {
+  if (one->failed) return;
+  tn_error_clear(&observers->env); /* an earlier failure is not the reason of this one */
+  tn_status status = one->kind->event(&observers->env, one->self, event);
+  if (status == TN_ESTOPPED) observers_keep_stop(observers, one);
+  one->failed = status != TN_OK && status != TN_ESTOPPED;
+  if (one->failed)
     tn_logf(&observers->env, TN_LOG_WARN, "observer '%s' receives no more events: %s", one->kind->item.name,
             tn_error_text(&observers->env));
-  }
+}
+
+static void observers_deliver(tn_observers *observers, const tn_event *event) {
+  for (size_t i = 0; i < observers->open.n; i++)
+    observers_deliver_to(observers, &observers->open.v[i], event);
+  tn_live_report_update(&observers->report, &observers->env, event);
 }
 
 static void observers_await(sem_t *semaphore) {
@@ -124,6 +148,7 @@ tn_status tn_observers_start(tn_run *run, const tn_run_info *info, tn_observers 
   tn_error_record_init(&observers->env, &observers->record, &run->env);
   observers->owner = &run->env;
   observers->info = *info;
+  if (run->settings.run.report && *info->folder) observers->report.folder = info->folder;
   observers->queue = tn_alloc(&run->env, tn_size_mul(TN_EVENT_QUEUE, sizeof *observers->queue));
   sem_init(&observers->filled, 0, 0);
   sem_init(&observers->vacant, 0, TN_EVENT_QUEUE);
@@ -168,6 +193,10 @@ void tn_observers_flush(tn_observers *observers) {
   if (observers == NULL) return;
   tn_observers_post(observers, &(tn_event){.struct_size = sizeof(tn_event), .kind = TN_EVENT_FLUSH});
   observers_await(&observers->flushed);
+}
+
+const char *tn_observers_stop_reason(const tn_observers *observers) {
+  return observers != NULL && atomic_load(&observers->stop) ? observers->stop_reason : NULL;
 }
 
 void tn_observers_stop(tn_observers *observers) {

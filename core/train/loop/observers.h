@@ -12,6 +12,8 @@ tn_status tn_observers_start(tn_run *run, const tn_run_info *info, tn_observers 
 void tn_observers_post(tn_observers *observers, const tn_event *event);
 /* Waits until the observers have received all events that were posted so far. */
 void tn_observers_flush(tn_observers *observers);
+/* Why an observer asks for the end of the run, "observer 'NAME': ..."; NULL: none does. */
+const char *tn_observers_stop_reason(const tn_observers *observers);
 /* Delivers the queued events, and closes the observers. */
 void tn_observers_stop(tn_observers *observers);
 

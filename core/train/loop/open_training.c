@@ -258,7 +258,9 @@ tn_status tn_training_start(tn_training *t) {
   TN_TRY(training_broadcast_state(t));
   TN_TRY(training_start_averages(t));
   TN_TRY(tn_programs_refresh(&t->set, t->executor));
-  return run->rank == 0 ? tn_training_start_observers(t) : TN_OK;
+  if (run->rank != 0) return TN_OK;
+  tn_training_record_start(t);
+  return tn_training_start_observers(t);
 }
 
 /* The init program leaves state without an initializer alone, which is zero in a new run: optimizer state,

@@ -10,7 +10,7 @@
 
 /* The reasons for the end of a run; also the result's "status". */
 extern const char tn_end_finished[], tn_end_stopped[], tn_end_out_of_time[], tn_end_early[],
-    tn_end_nonfinite[];
+    tn_end_observer[], tn_end_nonfinite[], tn_end_failed[];
 
 /* The most steps that may be launched and unread: two launches. */
 enum { TN_MAX_STEPS_AHEAD = 2 * TN_MAX_STEPS_PER_LAUNCH };
@@ -65,6 +65,8 @@ typedef struct tn_training {
   double rate_s;                     /* the end of the last step, for samples per second */
   double samples_per_s;
   const char *end_reason; /* NULL: the run goes on */
+  const char *end_text;   /* of tn_training_explain_end */
+  bool recorded;          /* history.jsonl has the start, and no end yet */
 } tn_training;
 
 /* open_training.c: prepares the parts that do not involve other ranks; then, on all ranks at once, compares
@@ -78,6 +80,13 @@ tn_status tn_training_rewind(tn_training *t);
 /* find_nonfinite.c: after TN_ENONFINITE of tn_training_run, on all ranks at once: adds the first op whose
  * result was not finite to the message. Afterwards the state is that of some repeated step. */
 tn_status tn_training_find_nonfinite(tn_training *t);
+
+/* record_run.c, on rank 0: writes the start of the training to history.jsonl; finds the text for the reason
+ * of its end, from the error of the run if it has failed, while the observers are open; and writes the end.
+ */
+void tn_training_record_start(tn_training *t);
+void tn_training_explain_end(tn_training *t);
+void tn_training_record_end(tn_training *t);
 
 /* describe_run.c: starts the observers with the facts about the run; on rank 0. */
 tn_status tn_training_start_observers(tn_training *t);

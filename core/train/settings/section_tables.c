@@ -26,6 +26,8 @@ static const tn_option run_rows[] = {
            "folder for run folders; empty: nothing is written"),
     TN_OPT(tn_run_section, observers, TN_OPT_TEXT, "", NULL,
            "observers to add, or to remove with a minus: jsonl, -progress"),
+    TN_OPT(tn_run_section, report, TN_OPT_FLAG, "no", NULL,
+           "keep report.html in the run folder current: at the end of each epoch, and every ten seconds"),
     TN_OPT(tn_run_section, save_every, TN_OPT_INT, "0", ">= 0", "also save a checkpoint every so many steps"),
     TN_OPT(tn_run_section, best, TN_OPT_TEXT, "", NULL,
            "metric that chooses the best checkpoint; empty: the first metric, or the loss"),

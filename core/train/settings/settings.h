@@ -34,7 +34,7 @@ typedef struct tn_run_section {
   int32_t best_mode; /* TN_BEST_... */
   int64_t patience;
   double min_delta;
-  int32_t deterministic;
+  int32_t deterministic, report;
 } tn_run_section;
 enum { TN_BEST_AUTO = 0, TN_BEST_MIN = 1, TN_BEST_MAX = 2 };
 
@@ -164,6 +164,12 @@ int64_t tn_settings_phase_end(const tn_settings *settings, int32_t phase);
 /* The options of an item from its section [KIND.NAME], or their defaults. */
 tn_status tn_settings_item_options(tn_env *env, tn_ini *ini, const char *kind, const tn_item *item,
                                    const void **options);
+
+/* Appends the configuration as INI text, with every key that it does not give at its default: those of the
+ * host's sections, of the chosen items, and of `backend` (NULL: of backends with a section). It reads back to
+ * the same settings. */
+tn_status tn_settings_print_resolved(tn_env *env, tn_registry *registry, const tn_ini *given,
+                                     const tn_settings *settings, const char *backend, tn_text *text);
 
 /* The item of a name. TN_EINVAL: no item has this name. TN_EUNAVAILABLE: its plugin cannot be opened. */
 tn_status tn_settings_find_item(tn_env *env, tn_registry *registry, uint32_t kind, const char *name,

@@ -27,6 +27,7 @@ static tn_status open_watch(tn_env *env, const void *given, const tn_run_info *r
   return TN_OK;
 }
 
+/* A failure with TN_ESTOPPED would end the run, as stop_below.c does. */
 static tn_status hear(tn_env *env, void *self, const tn_event *e) {
   struct watch *w = self;
   if (e->kind == TN_EVENT_STEP && e->n_train > 0 && (!w->heard || e->train[0].value < w->best)) {

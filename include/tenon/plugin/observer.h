@@ -2,7 +2,15 @@
  *
  * Life cycle: open (main thread) -> event, in order, on one thread of the host that launches no steps ->
  * close. A slow observer delays other observers; training runs on. The host logs the failure of an observer
- * and calls it no more, except for close. */
+ * and calls it no more, except for close.
+ *
+ * An observer may end the run: `event` returns TN_ESTOPPED, with the reason as text:
+ *
+ *     return tn_fail(env, TN_ESTOPPED, NULL, "the loss is %g, below %g", loss, least);
+ *
+ * The run ends as it does at [run] max_time: after the steps that were launched it validates, writes a
+ * checkpoint, and has the status "observer". Asked for at an EPOCH_END, the end comes before the next step.
+ * The observer gets the later events, the last one RUN_END. The first request counts. */
 #ifndef TENON_PLUGIN_OBSERVER_H
 #define TENON_PLUGIN_OBSERVER_H
 
@@ -85,7 +93,7 @@ typedef struct tn_observer {
   int32_t prints; /* 1: it writes to stdout or stderr, so that `always` holds only in runs of an application
                      that asks for progress (tn_run_options.progress), as the program `tenon` does */
   tn_status (*open)(tn_env *env, const void *options, const tn_run_info *run, void **observer);
-  /* `event` and its texts are valid during the call. */
+  /* `event` and its texts are valid during the call. TN_ESTOPPED: the run is to end. */
   tn_status (*event)(tn_env *env, void *observer, const tn_event *event);
   void (*close)(tn_env *env, void *observer);
 } tn_observer;

@@ -1,6 +1,8 @@
 /* `tenon report`: the page and the numbers in it. */
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "configs.h"
 #include "program.h"
@@ -76,6 +78,104 @@ static void long_runs_have_as_many_points_as_a_screen(void **state) {
   json_decref(numbers);
 }
 
+static int page_is_live(const char *path) {
+  return strstr(file_read(path, NULL), "http-equiv=\"refresh\"") != NULL;
+}
+
+static const char *status_on(const char *path) {
+  static char text[32];
+  json_t *numbers = numbers_of(path);
+  snprintf(text, sizeof text, "%s", program_text(run_of(numbers, 0), "facts.status"));
+  json_decref(numbers);
+  return text;
+}
+
+static size_t epochs_on(const char *path) {
+  json_t *numbers = numbers_of(path);
+  size_t n = json_array_size(program_member(run_of(numbers, 0), "epochs"));
+  json_decref(numbers);
+  return n;
+}
+
+/* [run] report: the page is there while the run goes on, follows it, and loads itself again until the run
+ * ends. */
+static void a_run_keeps_its_page_current(void **state) {
+  (void)state;
+  const char *page = "runs/noise/report.html";
+  file_write("noise.ini", noise_ini);
+  program_start("train noise.ini --quiet --set run.epochs=100000 --set run.report=yes");
+  program_await_lines("runs/noise/metrics.jsonl", 12);
+  while (!file_exists(page)) usleep(10000);
+  size_t before = epochs_on(page);
+  assert_true(page_is_live(page));
+  assert_string_equal(status_on(page), "running");
+  for (int i = 0; i < 1000 && epochs_on(page) <= before; i++) usleep(20000);
+  assert_true(epochs_on(page) > before);
+  program_signal(SIGTERM);
+  assert_int_equal(program_finish(), 75);
+  assert_false(page_is_live(page));
+  assert_string_equal(status_on(page), "stopped");
+  json_t *numbers = numbers_of(page);
+  const json_t *last = json_array_get(program_member(run_of(numbers, 0), "trainings"), 0);
+  assert_string_equal(program_text(last, "end.status"), "stopped");
+  assert_int_equal(program_number(last, "end.steps"), program_number(run_of(numbers, 0), "facts.steps"));
+  json_decref(numbers);
+}
+
+/* The page of the command loads itself again as long as one of its runs goes on. */
+static void a_page_of_a_run_under_way_is_loaded_again(void **state) {
+  (void)state;
+  file_write("noise.ini", noise_ini);
+  program_start("train noise.ini --quiet --set run.epochs=100000");
+  program_await_lines("runs/noise/metrics.jsonl", 12);
+  assert_false(file_exists("runs/noise/report.html")); /* nobody asked for it */
+  pid_t training = program_swap(0);
+  assert_int_equal(program_run("report runs/noise"), 0);
+  assert_true(page_is_live("runs/noise/report.html"));
+  program_swap(training);
+  program_kill();
+  assert_int_equal(program_run("report runs/noise"), 0);
+  assert_false(page_is_live("runs/noise/report.html"));
+  assert_string_equal(status_on("runs/noise/report.html"), "interrupted");
+}
+
+/* A page that cannot be written does not end a training. */
+static void a_page_in_the_way_is_a_warning(void **state) {
+  (void)state;
+  file_write("noise.ini", noise_ini);
+  mkdir("runs", 0777);
+  mkdir("runs/noise", 0777);
+  file_write("runs/noise/config.ini", noise_ini);
+  mkdir("runs/noise/report.html", 0777);
+  assert_int_equal(program_run("train noise.ini --resume auto --set run.report=yes"), 0);
+  assert_non_null(strstr(program_err, "the report is not written: runs/noise/report.html: "));
+  assert_int_equal(program_run("train noise.ini --set run.report=perhaps"), 65);
+  assert_non_null(strstr(program_err, "report"));
+}
+
+/* Values that a run has by default stand beside those that another run gives. */
+static void the_page_has_the_defaults_and_what_ran(void **state) {
+  (void)state;
+  file_write("noise.ini", noise_ini);
+  assert_int_equal(program_run("train noise.ini --quiet --set run.max_steps=3"), 0);
+  assert_int_equal(program_run("report runs/noise"), 0);
+  json_t *numbers = numbers_of("runs/noise/report.html");
+  const json_t *run = run_of(numbers, 0), *defaults = program_member(run, "defaults"), *pair;
+  size_t i, found = 0;
+  assert_string_equal(config_of(run, "run.max_steps"), "3");
+  json_array_foreach((json_t *)defaults, i, pair) {
+    const char *key = json_string_value(json_array_get(pair, 0));
+    assert_string_not_equal(key, "run.max_steps");
+    found += strcmp(key, "optimizer.weight_decay") == 0 || strcmp(key, "schedule.type") == 0;
+  }
+  assert_int_equal(found, 2);
+  assert_string_equal(program_text(run, "facts.ended"), "[run] max_steps = 3");
+  const json_t *training = json_array_get(program_member(run, "trainings"), 0);
+  assert_string_equal(json_string_value(json_array_get(json_object_get(training, "command"), 2)),
+                      "noise.ini");
+  json_decref(numbers);
+}
+
 /* A value that could end the script element, and a page that needs nothing else. */
 static void the_page_stands_alone(void **state) {
   (void)state;
@@ -88,6 +188,7 @@ static void the_page_stands_alone(void **state) {
   assert_null(strstr(page, "src=\"http"));
   assert_null(strstr(page, "href="));
   assert_null(strstr(page, "@DATA@"));
+  assert_null(strstr(page, "@REFRESH@"));
   json_t *numbers = numbers_of("runs/a/report.html");
   assert_string_equal(config_of(run_of(numbers, 0), "run.name"), "</script><b>");
   json_decref(numbers);
@@ -107,6 +208,10 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       CASE(a_page_has_the_runs_side_by_side),
       CASE(long_runs_have_as_many_points_as_a_screen),
+      CASE(a_run_keeps_its_page_current),
+      CASE(a_page_of_a_run_under_way_is_loaded_again),
+      CASE(a_page_in_the_way_is_a_warning),
+      CASE(the_page_has_the_defaults_and_what_ran),
       CASE(the_page_stands_alone),
       CASE(a_folder_that_is_no_run_is_refused),
   };

@@ -278,8 +278,55 @@ static void doctor_describes_the_machine(void **state) {
   assert_true(program_number(r, "memory_mib") > 0);
   const json_t *cpu = json_array_get(program_member(r, "backends"), 0);
   assert_true(*program_text(cpu, "name") != '\0');
+  assert_true(program_number(r, "free_mib") > 0 &&
+              program_number(r, "free_mib") <= program_number(r, "memory_mib"));
+  assert_true(*program_text(r, "system") && *program_text(r, "compiler"));
+  (void)program_text(r, "processor"), (void)program_text(r, "instructions"), (void)program_text(r, "commit");
   assert_int_equal(program_run("doctor"), 0);
-  assert_non_null(strstr(program_out, "cpu"));
+  static const char *const lines[] = {"tenon      ", "machine    ",        "processor  ",  "isa        ",
+                                      "memory     ", "\nbackend    cpu\n", "\nmissing    "};
+  for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+    if (strstr(program_out, lines[i]) == NULL) fail_msg("no line '%s' in %s", lines[i], program_out);
+}
+
+/* The files of the plugin folders, with their versions; libraries with the files that they were loaded from.
+ */
+static void doctor_lists_plugins_and_libraries(void **state) {
+  (void)state;
+  const json_t *r = program_json(0, "doctor"), *plugins = program_member(r, "plugins"), *one;
+  const char *found = NULL;
+  size_t i;
+  json_array_foreach((json_t *)plugins, i, one) {
+    if (strcmp(program_text(one, "name"), "observers") == 0) found = program_text(one, "file");
+    assert_true(*program_text(one, "version") && program_text(one, "file")[0] == '/');
+  }
+  if (json_array_size(plugins) > 0) { /* a static build has no files */
+    assert_non_null(found);
+    const char *folder = json_string_value(json_array_get(program_member(r, "folders"), 1));
+    assert_memory_equal(found, folder, strlen(folder));
+  }
+  json_array_foreach((json_t *)program_member(r, "backends"), i, one) {
+    const json_t *library = json_array_get(program_member(one, "libraries"), 0);
+    if (strcmp(program_text(one, "name"), "onednn") == 0 && library != NULL)
+      assert_true(program_text(library, "path")[0] == '/');
+  }
+}
+
+/* Each backend that cannot be used is missing, with the reason. */
+static void doctor_says_what_is_missing(void **state) {
+  (void)state;
+  const json_t *r = program_json(0, "doctor"), *missing = program_member(r, "missing"), *one;
+  size_t i, k = 0;
+  json_array_foreach((json_t *)program_member(r, "backends"), i, one) {
+    if (json_object_get(one, "reason") == NULL) continue;
+    const json_t *told = json_array_get(missing, k++);
+    assert_string_equal(program_text(told, "name"), program_text(one, "name"));
+    assert_string_equal(program_text(told, "reason"), program_text(one, "reason"));
+  }
+  assert_int_equal(program_run("doctor"), 0);
+  if (json_array_size(missing) == 0) assert_non_null(strstr(program_out, "\nmissing    nothing\n"));
+  for (k = 0; k < json_array_size(missing); k++)
+    assert_non_null(strstr(program_out, program_text(json_array_get(missing, k), "reason")));
 }
 
 static void every_command_has_help(void **state) {
@@ -316,6 +363,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(config_checks_shows_and_explains, program_open, program_close),
       cmocka_unit_test_setup_teardown(options_of_a_replaced_item_are_removed, program_open, program_close),
       cmocka_unit_test_setup_teardown(doctor_describes_the_machine, program_open, program_close),
+      cmocka_unit_test_setup_teardown(doctor_lists_plugins_and_libraries, program_open, program_close),
+      cmocka_unit_test_setup_teardown(doctor_says_what_is_missing, program_open, program_close),
       cmocka_unit_test_setup_teardown(every_command_has_help, program_open, program_close),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

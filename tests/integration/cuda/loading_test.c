@@ -32,6 +32,9 @@ static void a_missing_driver_is_named(void **state) {
   assert_non_null(
       strstr(program_err, "the NVIDIA driver is not found: no libcuda.so.1 in /nowhere, the places"));
   assert_non_null(strstr(program_err, "install the driver of the GPU"));
+  assert_int_equal(program_run("doctor"), 0);
+  assert_non_null(strstr(program_out, "\nbackend    cuda: not usable\n"));
+  assert_non_null(strstr(program_out, "\nmissing    cuda: the NVIDIA driver is not found: no libcuda.so.1"));
 }
 
 static void an_old_driver_is_named(void **state) {

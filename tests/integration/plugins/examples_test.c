@@ -6,8 +6,8 @@
 #include "workshop.h"
 
 static const char *const examples[] = {
-    "best_watch", "bf16_products", "cutout", "fused_linear", "layer_scale", "lion", "log_cosh",
-    "mish",       "plain_backend", "poly",   "rings",        "round_table", "swish"};
+    "best_watch", "bf16_products", "cutout", "fused_linear", "layer_scale", "lion",       "log_cosh",
+    "mish",       "plain_backend", "poly",   "rings",        "round_table", "stop_below", "swish"};
 enum { N_EXAMPLES = sizeof(examples) / sizeof(examples[0]) };
 
 /* A net of two layers that tells two rings apart; the activation and one more plugin are open. */
@@ -226,6 +226,61 @@ static void an_observer_hears_the_run(void **state) {
   assert_true(best > 0.3 && best < 0.7);
 }
 
+/* At the end of an epoch, where the run ends before the next step; then in mid-epoch, after the steps that
+ * run. */
+static void an_observer_ends_the_run(void **state) {
+  static const char stop[] =
+      "relu.ini --plugin ./stop_below.so --set run.observers=stop_below --set run.epochs=500 "
+      "--set run.output=stops --set run.name=run";
+  (void)state;
+  json_t *result = workshop_tenon("train %s --set observer.stop_below.loss=0.5", stop);
+  assert_string_equal(json_string_value(json_object_get(result, "status")), "observer");
+  const char *reason = json_string_value(json_object_get(result, "reason"));
+  assert_ptr_equal(strstr(reason, "observer 'stop_below': the loss is 0."), reason);
+  double epochs = workshop_number(result, "epochs");
+  assert_true(epochs > 2 && epochs < 500);
+  assert_true(workshop_number(result, "valid.loss") < 0.5 && workshop_number(result, "steps") == 8 * epochs);
+  json_decref(result);
+  workshop_do("test -f stops/run/checkpoints/last/model.safetensors");
+  workshop_do("tail -1 stops/run/history.jsonl | grep -q '\"status\": \"observer\", \"reason\": \"observer "
+              ".stop_below'");
+  /* a resumed run goes on until it is asked again: one more epoch, where the loss is small already */
+  result = workshop_tenon("train %s --set observer.stop_below.loss=0.5 --resume stops/run", stop);
+  assert_string_equal(json_string_value(json_object_get(result, "status")), "observer");
+  assert_true(workshop_number(result, "epochs") == epochs + 1);
+  json_decref(result);
+  result =
+      workshop_tenon("train %s --set observer.stop_below.loss=0.6 --set observer.stop_below.steps=yes", stop);
+  assert_string_equal(json_string_value(json_object_get(result, "status")), "observer");
+  assert_true(workshop_number(result, "steps") > 0 && workshop_number(result, "epochs") < epochs);
+  assert_true(workshop_number(result, "valid.loss") < 0.7); /* it was validated where it ended */
+  json_decref(result);
+}
+
+/* All devices end at the same step. */
+static void an_observer_ends_a_run_on_several_devices(void **state) {
+  (void)state;
+  json_t *result = workshop_tenon(
+      "train relu.ini --plugin ./stop_below.so --plugin ./plain_backend.so --plugin ./round_table.so --set "
+      "backend.use=plain --set distributed.devices=2 --set distributed.communicator=round_table --set "
+      "run.epochs=500 "
+      "--set run.observers=stop_below --set observer.stop_below.loss=0.5 --set "
+      "observer.stop_below.steps=yes");
+  assert_string_equal(json_string_value(json_object_get(result, "status")), "observer");
+  json_decref(result);
+}
+
+/* A file in the plugin folder that cannot be loaded. */
+static void the_doctor_names_a_plugin_that_cannot_be_loaded(void **state) {
+  (void)state;
+  if (STATIC_PLUGINS) skip(); /* there is no plugin folder */
+  workshop_do("echo no plugin >$(pkg-config --variable=plugindir tenon)/broken.so");
+  workshop_do("$TENON doctor >doctor.txt 2>doctor.err");
+  workshop_do("grep -q '^missing    .*/broken.so: .*/broken.so: ' doctor.txt");
+  workshop_do("grep -q \"^plugins    $(pkg-config --variable=plugindir tenon): [0-9]* files\" doctor.txt");
+  workshop_do("rm $(pkg-config --variable=plugindir tenon)/broken.so");
+}
+
 static void a_backend_gives_the_losses_of_the_reference(void **state) {
   (void)state;
   double plain = loss_of("relu.ini --plugin ./plain_backend.so --set backend.use=plain");
@@ -312,6 +367,9 @@ int main(void) {
       cmocka_unit_test(a_transform_changes_training_and_leaves_validation_alone),
       cmocka_unit_test(a_precision_policy_changes_the_numbers_but_little),
       cmocka_unit_test(an_observer_hears_the_run),
+      cmocka_unit_test(the_doctor_names_a_plugin_that_cannot_be_loaded),
+      cmocka_unit_test(an_observer_ends_the_run),
+      cmocka_unit_test(an_observer_ends_a_run_on_several_devices),
       cmocka_unit_test(a_backend_gives_the_losses_of_the_reference),
       cmocka_unit_test(a_communicator_sums_what_devices_have),
       cmocka_unit_test(an_installed_run_opens_only_the_plugins_that_it_names),

@@ -1,4 +1,4 @@
-#include "core/train/folders/metric_lines.h"
+#include "core/train/folders/run_lines.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -8,11 +8,10 @@
 
 enum { PIECE = 1 << 16 };
 
-typedef void (*metric_lines_take)(void *context, const tn_text *line);
+typedef void (*run_lines_take)(void *context, const tn_text *line);
 
 /* Adds a piece of the file to the line, and takes the lines that end in it. */
-static void metric_lines_split(const char *piece, size_t n, tn_text *line, metric_lines_take take,
-                               void *context) {
+static void run_lines_split(const char *piece, size_t n, tn_text *line, run_lines_take take, void *context) {
   for (size_t at = 0; at < n && !line->failed;) {
     const char *end = memchr(piece + at, '\n', n - at);
     size_t length = end ? (size_t)(end - piece) - at : n - at;
@@ -24,13 +23,13 @@ static void metric_lines_split(const char *piece, size_t n, tn_text *line, metri
   }
 }
 
-static tn_status metric_lines_read(const void *handle, int fd, const char *path, metric_lines_take take,
-                                   void *context) {
+static tn_status run_lines_read(const void *handle, int fd, const char *path, run_lines_take take,
+                                void *context) {
   char *piece = tn_alloc(handle, PIECE);
   tn_text line = tn_text_new(handle);
   ssize_t n = piece ? 1 : 0;
   while (n > 0 && !line.failed && (n = read(fd, piece, PIECE)) > 0)
-    metric_lines_split(piece, (size_t)n, &line, take, context);
+    run_lines_split(piece, (size_t)n, &line, take, context);
   tn_status status = piece == NULL || line.failed ? TN_ENOMEM
                      : n < 0                      ? tn_file_fail(handle, path, "read")
                                                   : TN_OK;
@@ -39,15 +38,15 @@ static tn_status metric_lines_read(const void *handle, int fd, const char *path,
   return status;
 }
 
-tn_status tn_metric_lines_scan(const void *handle, const char *folder, metric_lines_take take,
-                               void *context) {
+tn_status tn_run_lines_scan(const void *handle, const char *folder, const char *name, run_lines_take take,
+                            void *context) {
   tn_open_file file;
-  char *path = tn_path_join(handle, folder, "metrics.jsonl");
-  if (path == NULL) return tn_failf(handle, TN_ENOMEM, "no memory for the metrics of %s", folder);
+  char *path = tn_path_join(handle, folder, name);
+  if (path == NULL) return tn_failf(handle, TN_ENOMEM, "no memory for %s of %s", name, folder);
   bool there = tn_file_exists(path);
   tn_status status = there ? tn_file_open(handle, path, O_RDONLY, &file) : TN_OK;
   if (there && status == TN_OK) {
-    status = metric_lines_read(handle, file.fd, path, take, context);
+    status = run_lines_read(handle, file.fd, path, take, context);
     close(file.fd);
   }
   tn_release(handle, path);
