@@ -1,4 +1,4 @@
-/* tools/doctor.c: `tenon doctor`: this machine, its plugins, backends and devices, and what is missing. */
+/* tools/doctor.c: `tenon doctor`: this machine, its plugins, backends and devices, and missing parts. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -145,7 +145,7 @@ static int doctor_run(tn_context *context, const cli_args *args) {
 const cli_command command_doctor = {.name = "doctor",
                                     .words = "[BACKEND]",
                                     .doc = "this machine: instruction sets, memory, plugins, backends with "
-                                           "libraries and devices, what is missing",
+                                           "libraries and devices, and missing parts",
                                     .min_words = 0,
                                     .max_words = 1,
                                     .options = CLI_JSON | CLI_DOCTOR,

@@ -39,13 +39,11 @@ void tn_host_processor(char text[TN_HOST_TEXT]) {
 }
 
 /* Those of x86, and those of ARM. */
-static const char *const host_sets[] = {
-    "sse4_2",   "avx",         "f16c",        "fma",         "avx2",     "avx512f",  "avx512bw",
-    "avx512vl", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16", "amx_int8",
-    "asimd",    "asimdhp",     "asimddp",     "bf16",        "i8mm",     "sve",      "sve2"};
+static const char host_sets[] =
+    "sse4_2 avx f16c fma avx2 avx512f avx512bw avx512vl avx512_vnni avx512_bf16 "
+    "avx512_fp16 amx_tile amx_bf16 amx_int8 asimd asimdhp asimddp bf16 i8mm sve sve2";
 
-static bool host_has_word(const char *list, const char *word) {
-  size_t n = strlen(word);
+static bool host_has_word(const char *list, const char *word, size_t n) {
   for (const char *at = list; *at != '\0'; at += strspn(at, " ")) {
     size_t length = strcspn(at, " ");
     if (length == n && memcmp(at, word, n) == 0) return true;
@@ -61,9 +59,12 @@ void tn_host_instructions(const char *cpuinfo, char text[TN_HOST_TEXT]) {
   if (!host_read_line(cpuinfo, "flags", flags, sizeof flags) &&
       !host_read_line(cpuinfo, "Features", flags, sizeof flags))
     return;
-  for (size_t i = 0; i < sizeof host_sets / sizeof *host_sets; i++)
-    if (host_has_word(flags, host_sets[i]))
-      n += (size_t)snprintf(text + n, TN_HOST_TEXT - n, "%s%s", n > 0 ? " " : "", host_sets[i]);
+  for (const char *set = host_sets; *set != '\0'; set += strspn(set, " ")) {
+    int length = (int)strcspn(set, " ");
+    if (host_has_word(flags, set, (size_t)length))
+      n += (size_t)snprintf(text + n, TN_HOST_TEXT - n, "%s%.*s", n > 0 ? " " : "", length, set);
+    set += length;
+  }
 }
 
 void tn_host_system(char text[TN_HOST_TEXT]) {

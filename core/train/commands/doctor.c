@@ -1,5 +1,5 @@
 /* core/train/commands/doctor.c: tn_doctor: the machine, the plugins, the backends with their libraries and
- * devices, and what is missing. */
+ * devices, and the missing parts. */
 #include <jansson.h>
 #include <stdio.h>
 
@@ -118,7 +118,7 @@ static json_t *doctor_plugins_json(const tn_registry *registry) {
   return list;
 }
 
-/* ---- what is missing ---- */
+/* ---- missing parts ---- */
 
 static void doctor_add_missing(json_t *missing, const char *name, const char *reason) {
   json_array_append_new(missing, json_pack("{s:s, s:s}", "name", name, "reason", reason));

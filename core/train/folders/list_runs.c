@@ -113,7 +113,7 @@ static void list_runs_add_progress(listed_run *r, const tn_found_checkpoints *fo
   json_object_set_new(r->json, "loss", list_runs_real(list_runs_metric(last, "train", "loss")));
 }
 
-/* What history.jsonl says of the newest training; the caller borrows its end, NULL: it has none. */
+/* Adds the newest training by history.jsonl: its file, and how it ended. */
 static tn_status list_runs_add_history(listed_run *r) {
   json_t *trainings = NULL;
   tn_status status = tn_history_read(r->handle, r->path, &trainings);

@@ -14,19 +14,39 @@ static tn_status live_report_write(const void *handle, const char *folder) {
   return status;
 }
 
+void tn_live_report_start(tn_live_report *report, const tn_env *like, const char *folder) {
+  report->folder = folder;
+  tn_error_record_init(&report->env, &report->record, like);
+}
+
+static void *live_report_run_thread(void *context) {
+  tn_live_report *report = context;
+  double began = tn_clock_s();
+  report->failed = live_report_write(&report->env, report->folder) != TN_OK;
+  report->ended_s = tn_clock_s();
+  report->took_s = report->ended_s - began;
+  atomic_store(&report->writing, false);
+  return NULL;
+}
+
 static bool live_report_is_due(const tn_live_report *report, const tn_event *event) {
   double waited = tn_clock_s() - report->ended_s;
-  if (report->ended_s > 0 && waited < (SHARE - 1) * report->took_s) return false;
+  if (report->failed || waited < (SHARE - 1) * report->took_s) return false;
   return event->kind == TN_EVENT_RUN_START || event->kind == TN_EVENT_EPOCH_END ||
          (event->kind == TN_EVENT_STEP && waited >= BETWEEN_STEPS_S);
 }
 
-void tn_live_report_update(tn_live_report *report, const void *handle, const tn_event *event) {
-  if (report->folder == NULL || !live_report_is_due(report, event)) return;
-  double began = tn_clock_s();
-  if (live_report_write(handle, report->folder) != TN_OK) report->folder = NULL;
-  report->ended_s = tn_clock_s();
-  report->took_s = report->ended_s - began;
+void tn_live_report_update(tn_live_report *report, const tn_event *event) {
+  if (report->folder == NULL || atomic_load(&report->writing) || !live_report_is_due(report, event)) return;
+  tn_live_report_stop(report);
+  atomic_store(&report->writing, true);
+  report->began = pthread_create(&report->thread, NULL, live_report_run_thread, report) == 0;
+  if (!report->began) atomic_store(&report->writing, false); /* the next event tries again */
+}
+
+void tn_live_report_stop(tn_live_report *report) {
+  if (report->began) pthread_join(report->thread, NULL);
+  report->began = false;
 }
 
 void tn_live_report_finish(const void *handle, const char *folder) {

@@ -108,7 +108,7 @@ static void observers_deliver_to(tn_observers *observers, tn_open_observer *one,
 static void observers_deliver(tn_observers *observers, const tn_event *event) {
   for (size_t i = 0; i < observers->open.n; i++)
     observers_deliver_to(observers, &observers->open.v[i], event);
-  tn_live_report_update(&observers->report, &observers->env, event);
+  tn_live_report_update(&observers->report, event);
 }
 
 static void observers_await(sem_t *semaphore) {
@@ -131,6 +131,7 @@ static void *observers_run_thread(void *arg) {
 
 static void observers_destroy(tn_observers *observers) {
   const void *owner = observers->owner;
+  tn_live_report_stop(&observers->report);
   for (size_t i = 0; i < observers->open.n; i++)
     observers->open.v[i].kind->close(&observers->env, observers->open.v[i].self);
   sem_destroy(&observers->filled);
@@ -148,7 +149,8 @@ tn_status tn_observers_start(tn_run *run, const tn_run_info *info, tn_observers 
   tn_error_record_init(&observers->env, &observers->record, &run->env);
   observers->owner = &run->env;
   observers->info = *info;
-  if (run->settings.run.report && *info->folder) observers->report.folder = info->folder;
+  if (run->settings.run.report && *info->folder)
+    tn_live_report_start(&observers->report, &run->env, info->folder);
   observers->queue = tn_alloc(&run->env, tn_size_mul(TN_EVENT_QUEUE, sizeof *observers->queue));
   sem_init(&observers->filled, 0, 0);
   sem_init(&observers->vacant, 0, TN_EVENT_QUEUE);

@@ -1,4 +1,4 @@
-/* What a run folder says of the runs: history.jsonl, resolved.ini, and how they ended. */
+/* history.jsonl and resolved.ini of a run folder, and how runs end. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

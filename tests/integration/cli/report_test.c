@@ -128,7 +128,7 @@ static void a_page_of_a_run_under_way_is_loaded_again(void **state) {
   file_write("noise.ini", noise_ini);
   program_start("train noise.ini --quiet --set run.epochs=100000");
   program_await_lines("runs/noise/metrics.jsonl", 12);
-  assert_false(file_exists("runs/noise/report.html")); /* nobody asked for it */
+  assert_false(file_exists("runs/noise/report.html")); /* run.report is no */
   pid_t training = program_swap(0);
   assert_int_equal(program_run("report runs/noise"), 0);
   assert_true(page_is_live("runs/noise/report.html"));
