@@ -243,6 +243,5 @@ void tn_bound_program_free(tn_executor *e, tn_bound_program *bound) {
   tn_release(e->env, bound->prepared);
   tn_release(e->env, bound->views);
   tn_release(e->env, bound->parts);
-  tn_release(e->env, bound->times);
   *bound = (tn_bound_program){0};
 }

@@ -4,6 +4,7 @@
  * The files, each of which calls only those above it:
  *   memory.c              device memory of an executor, addresses, error messages
  *   collective.c          collectives as steps; waits that ask the communicator
+ *   profile.c             the times of launches and copies
  *   constant_folding.c    values that kernels compute once from parameters
  *   fallback_segments.c   copies and events around segments that run on the fallback
  *   launch.c              the launches of a part
@@ -11,7 +12,6 @@
  *   bound_program.c       preparing kernels, binding addresses, making events
  *   run.c                 one run of a program on a slot
  *   state_io.c            state between device and host
- *   profile.c             the times of steps
  *   executor.c            creating and destroying an executor
  *   caller_memory.c       programs on memory of the caller
  *   nonfinite/            the search for the first value that is not finite
@@ -57,7 +57,6 @@ typedef struct tn_bound_program {
   bool capture_tried;     /* tn_captures_record has run */
   void **chains;          /* per group of chain_runs slots: their runs as one capture, or NULL */
   int32_t chain_runs;     /* 0: none were recorded */
-  tn_step_time *times;    /* profile: per step, of the last run; NULL: profiling is off */
   void *constants;        /* values that are computed once; NULL: there are none */
   bool constants_made;    /* they have been */
   void *folded;           /* values that kernels folded from state; NULL: there are no such kernels */
@@ -105,8 +104,8 @@ struct tn_executor {
   void *arena, *host; /* host: operands and results of fallback segments */
   int64_t arena_bytes, slot_bytes, output_bytes, host_bytes;
   int64_t state_version; /* incremented with each change of state */
-  bool profile, capture;
-  void *profile_from, *profile_to; /* events around a profiled launch; NULL: the host's clock is used */
+  bool capture;
+  struct tn_executor_times *times; /* of profile.c; NULL: profiling is off */
   const tn_run_observer *observer; /* or NULL */
 };
 
@@ -132,6 +131,30 @@ void tn_executor_free(tn_executor *e, int32_t kind, void *address, int64_t bytes
  * for a step on the fallback. */
 void *tn_executor_address(const tn_executor *e, const tn_bound_program *bound, const tn_location *location,
                           int32_t slot, bool host);
+
+/* ---- profile.c ---- */
+
+typedef struct tn_executor_times tn_executor_times;
+
+/* Work that is about to be enqueued on a stream, and what its span says beside the times. */
+typedef struct tn_timed_work {
+  tn_span span;
+  tn_device *device; /* the executor's, or its fallback */
+  void *stream;
+} tn_timed_work;
+
+/* Work on the executor's stream of a role (TN_STREAM_...). */
+tn_timed_work tn_profile_work(const tn_executor *e, int32_t kind, int32_t role);
+/* Before and after enqueueing the work; without a profile they do nothing. Work is not nested. Messages stay
+ * in the env of the work's device, or of the executor's. */
+tn_status tn_profile_from(tn_executor *e, tn_timed_work *work);
+tn_status tn_profile_to(tn_executor *e, tn_timed_work *work);
+/* Makes the compute stream await the end of a collective. */
+tn_status tn_await_collective(tn_executor *e, void *event);
+/* The host has enqueued a program, from start_s until now. */
+void tn_profile_run(const tn_executor *e, const tn_bound_program *bound, double start_s);
+/* Before a run: reads times if many are unread. Messages stay in the device's env. */
+tn_status tn_profile_make_room(tn_executor *e);
 
 /* ---- constant_folding.c ---- */
 

@@ -184,7 +184,7 @@ void tn_executor_drain(tn_executor *e) {
 void tn_executor_destroy(tn_executor *e) {
   if (e == NULL) return;
   tn_executor_drain(e); /* enqueued work may still use the memory; its failures are ignored */
-  tn_executor_profile(e, false);
+  tn_executor_profile(e, NULL);
   for (int32_t i = 0; i < e->n_programs; i++) tn_bound_program_free(e, &e->programs[i]);
   for (int32_t s = 0; s < e->n_slots; s++) destroy_slot(e, &e->slots[s]);
   destroy_slot_memory(e);

@@ -4,6 +4,7 @@
 #ifndef TN_CORE_EXEC_EXECUTOR_H
 #define TN_CORE_EXEC_EXECUTOR_H
 
+#include "core/base/timeline.h"
 #include "core/compile/program.h"
 #include "core/exec/device/device.h"
 
@@ -53,16 +54,15 @@ const void *tn_executor_output(tn_executor *executor, int32_t program, int32_t s
 tn_status tn_executor_read(tn_executor *executor, const char *path, void *to, size_t bytes);
 tn_status tn_executor_write(tn_executor *executor, const char *path, const void *from, size_t bytes);
 
-/* Profiling: every launch is waited for, so that its time covers it alone, and nothing is captured or
- * replayed. A program takes longer than without where launches would overlap. */
-tn_status tn_executor_profile(tn_executor *executor, bool on);
-/* Begin and end of each step in the last run of a program, in seconds of tn_clock_s: between events of the
- * device's clock where the backend has event_seconds, and otherwise with the host's launching and waiting;
- * zeros before the first run. NULL: profiling is off. Valid until the next tn_executor_profile. */
-typedef struct tn_step_time {
-  double start_s, end_s;
-} tn_step_time;
-const tn_step_time *tn_executor_step_times(const tn_executor *executor, int32_t program);
+/* Profiling: adds a span to the timeline for each launch, copy, wait for a collective, and run, until the
+ * next call; NULL: no more. Nothing is captured or replayed. Where the backend has event_seconds, work is
+ * timed by events on its stream, by the device's clock, and overlaps as without a profile; otherwise every
+ * launch and copy is waited for. The timeline outlives the profile. */
+tn_status tn_executor_profile(tn_executor *executor, tn_timeline *timeline);
+/* Waits for the device, and adds the spans of all runs so far. */
+tn_status tn_executor_profile_read(tn_executor *executor);
+/* Whether times of the device are those of its own clock. */
+bool tn_executor_has_clock(const tn_executor *executor);
 
 /* The bytes that such an executor asks of the backend. */
 int64_t tn_executor_planned_bytes(const tn_state_map *map, tn_program *const *programs, int32_t n_programs,

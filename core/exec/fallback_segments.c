@@ -64,9 +64,13 @@ static tn_status fetch_operands(tn_executor *e, const tn_bound_program *bound, c
                                 int32_t slot, void *stream) {
   for (int32_t i = 0; i < s->n_out; i++) {
     const tn_transfer *t = &s->out[i];
+    tn_timed_work work = tn_profile_work(e, TN_SPAN_COPY_OUT, TN_STREAM_COPY_OUT);
+    work.span.number = t->bytes;
+    TN_TRY(tn_profile_from(e, &work));
     TN_TRY(e->device->backend->copy(&e->device->env, stream, TN_COPY_TO_HOST, (char *)e->host + t->host,
                                     tn_executor_address(e, bound, &t->device, slot, false),
                                     (uint64_t)t->bytes));
+    TN_TRY(tn_profile_to(e, &work));
   }
   return TN_OK;
 }
@@ -75,9 +79,13 @@ static tn_status return_results(tn_executor *e, const tn_bound_program *bound, c
                                 int32_t slot, void *stream) {
   for (int32_t i = 0; i < s->n_in; i++) {
     const tn_transfer *t = &s->in[i];
+    tn_timed_work work = tn_profile_work(e, TN_SPAN_COPY_IN, TN_STREAM_COPY_IN);
+    work.span.number = t->bytes;
+    TN_TRY(tn_profile_from(e, &work));
     TN_TRY(e->device->backend->copy(&e->device->env, stream, TN_COPY_TO_DEVICE,
                                     tn_executor_address(e, bound, &t->device, slot, false),
                                     (char *)e->host + t->host, (uint64_t)t->bytes));
+    TN_TRY(tn_profile_to(e, &work));
   }
   return TN_OK;
 }

@@ -1,10 +1,10 @@
 /* core/exec/launch.c: the launches of a part, and those of constants. Nothing here allocates, locks, or looks
  * up. */
-#include "core/base/system.h"
 #include "core/exec/bound_program.h"
 #include "core/exec/collective.h"
 
-static tn_status launch_step(tn_executor *e, tn_bound_step *b) {
+/* The waits of a launch on its stream. */
+static tn_status launch_await(tn_executor *e, tn_bound_step *b) {
   tn_device *device = tn_device_of(e, b->step);
   const tn_backend *backend = device->backend;
   void *stream = b->host.pub.stream;
@@ -12,36 +12,44 @@ static tn_status launch_step(tn_executor *e, tn_bound_step *b) {
     TN_TRY(backend->event_record(&device->env, b->handoff, device->streams[TN_STREAM_COMPUTE]));
     TN_TRY(backend->event_await(&device->env, b->handoff, stream));
   }
-  if (b->awaited != NULL) TN_TRY(backend->event_await(&device->env, b->awaited, stream));
-  TN_TRY(tn_device_enqueue(device, b->foreign, b->launch, &b->host.pub));
-  return b->end != NULL ? backend->event_record(&device->env, b->end, stream) : TN_OK;
+  if (b->awaited == NULL) return TN_OK;
+  if (stream == e->device->streams[TN_STREAM_COMPUTE]) return tn_await_collective(e, b->awaited);
+  return backend->event_await(&device->env, b->awaited, stream);
 }
 
-/* The device's own time, which is the launch's without the host's. */
-static tn_status launch_between_events(tn_executor *e, tn_bound_step *b, tn_step_time *time) {
-  tn_env *env = &e->device->env;
-  const tn_backend *backend = e->device->backend;
-  void *stream = b->host.pub.stream;
-  double seconds = 0;
-  TN_TRY(backend->event_record(env, e->profile_from, stream));
-  TN_TRY(launch_step(e, b));
-  TN_TRY(backend->event_record(env, e->profile_to, stream));
-  TN_TRY(backend->stream_wait(env, stream));
-  time->end_s = tn_clock_s();
-  TN_TRY(backend->event_seconds(env, e->profile_from, e->profile_to, &seconds));
-  time->start_s = time->end_s - seconds;
-  return TN_OK;
+static tn_status launch_enqueue(tn_executor *e, tn_bound_step *b) {
+  return tn_device_enqueue(tn_device_of(e, b->step), b->foreign, b->launch, &b->host.pub);
 }
 
-/* Waits for the launch, so that the time covers it alone. */
-static tn_status launch_timed(tn_executor *e, tn_bound_step *b, tn_step_time *time) {
+static tn_status launch_mark_end(tn_executor *e, tn_bound_step *b) {
   tn_device *device = tn_device_of(e, b->step);
-  if (device == e->device && e->profile_to != NULL) return launch_between_events(e, b, time);
-  time->start_s = tn_clock_s();
-  TN_TRY(launch_step(e, b));
-  TN_TRY(tn_device_wait_stream(device, b->host.pub.stream));
-  time->end_s = tn_clock_s();
-  return TN_OK;
+  return b->end != NULL ? device->backend->event_record(&device->env, b->end, b->host.pub.stream) : TN_OK;
+}
+
+static tn_status launch_step(tn_executor *e, tn_bound_step *b) {
+  TN_TRY(launch_await(e, b));
+  TN_TRY(launch_enqueue(e, b));
+  return launch_mark_end(e, b);
+}
+
+static int32_t launch_track(const tn_executor *e, const tn_step *step) {
+  int32_t role = step->group->role;
+  if (tn_device_of(e, step) != e->device) return TN_TRACK_FALLBACK;
+  return TN_TRACK_STREAM + (role >= 0 && role < TN_STREAMS ? role : TN_STREAM_COMPUTE);
+}
+
+static tn_status launch_timed(tn_executor *e, tn_bound_program *bound, tn_bound_step *b, int32_t i) {
+  tn_timed_work work = {.span = {.kind = TN_SPAN_LAUNCH,
+                                 .track = launch_track(e, b->step),
+                                 .program = (int32_t)(bound - e->programs),
+                                 .step = i},
+                        .device = tn_device_of(e, b->step),
+                        .stream = b->host.pub.stream};
+  TN_TRY(launch_await(e, b));
+  TN_TRY(tn_profile_from(e, &work));
+  TN_TRY(launch_enqueue(e, b));
+  TN_TRY(tn_profile_to(e, &work));
+  return launch_mark_end(e, b);
 }
 
 static tn_status launch_observed(tn_executor *e, tn_bound_step *b) {
@@ -55,7 +63,7 @@ static tn_status launch_observed(tn_executor *e, tn_bound_step *b) {
 
 static tn_status launch_as_asked(tn_executor *e, tn_bound_program *bound, tn_bound_step *b, int32_t i) {
   if (e->observer != NULL) return launch_observed(e, b);
-  return e->profile ? launch_timed(e, b, &bound->times[i]) : launch_step(e, b);
+  return e->times != NULL ? launch_timed(e, bound, b, i) : launch_step(e, b);
 }
 
 static tn_status launch_steps(tn_executor *e, tn_bound_program *bound, const tn_capture_part *part,
@@ -72,12 +80,9 @@ static tn_status launch_steps(tn_executor *e, tn_bound_program *bound, const tn_
 }
 
 tn_status tn_launch_part(tn_executor *e, tn_bound_program *bound, int32_t index, int32_t slot) {
-  const tn_backend *backend = e->device->backend;
   const tn_capture_part *part = &bound->parts[index];
   TN_TRY(launch_steps(e, bound, part, slot));
-  if (part->joins < 0) return TN_OK;
-  return backend->event_await(&e->device->env, bound->ends[part->joins],
-                              e->device->streams[TN_STREAM_COMPUTE]);
+  return part->joins < 0 ? TN_OK : tn_await_collective(e, bound->ends[part->joins]);
 }
 
 /* No time is taken: only the first run launches them. */

@@ -1,11 +1,12 @@
 /* core/exec/run.c: runs of a program on slots. Nothing here allocates, locks, or looks up. */
+#include "core/base/system.h"
 #include "core/exec/bound_program.h"
 #include "core/exec/collective.h"
 #include "core/exec/device/pin_threads.h"
 
 /* Profiling and observers need every launch by itself. */
 static bool captures_allowed(const tn_executor *e) {
-  return e->capture && !e->profile && e->observer == NULL;
+  return e->capture && e->times == NULL && e->observer == NULL;
 }
 
 static tn_status run_part(tn_executor *e, tn_bound_program *bound, int32_t index, int32_t slot) {
@@ -14,7 +15,7 @@ static tn_status run_part(tn_executor *e, tn_bound_program *bound, int32_t index
   void *compute = e->device->streams[TN_STREAM_COMPUTE];
   const tn_capture_part *part = &bound->parts[index];
   void *capture = captures_allowed(e) ? tn_captures_find(bound, index, slot) : NULL;
-  if (part->awaits >= 0) TN_TRY(backend->event_await(env, bound->ends[part->awaits], compute));
+  if (part->awaits >= 0) TN_TRY(tn_await_collective(e, bound->ends[part->awaits]));
   return capture == NULL ? tn_launch_part(e, bound, index, slot)
                          : backend->capture_launch(env, capture, compute);
 }
@@ -22,8 +23,7 @@ static tn_status run_part(tn_executor *e, tn_bound_program *bound, int32_t index
 static tn_status run_device_segment(tn_executor *e, tn_bound_program *bound, int32_t segment, int32_t slot) {
   const tn_bound_segment *s = &bound->segments[segment];
   for (int32_t i = 0; i < s->n_parts; i++) TN_TRY(run_part(e, bound, s->first_part + i, slot));
-  if (s->joined == NULL) return TN_OK;
-  return e->device->backend->event_await(&e->device->env, s->joined, e->device->streams[TN_STREAM_COMPUTE]);
+  return s->joined == NULL ? TN_OK : tn_await_collective(e, s->joined);
 }
 
 static tn_status run_fallback_segment(tn_executor *e, tn_bound_program *bound, int32_t segment,
@@ -35,10 +35,8 @@ static tn_status run_fallback_segment(tn_executor *e, tn_bound_program *bound, i
 
 /* Every segment ends on the compute stream. */
 static tn_status run_segments(tn_executor *e, tn_bound_program *bound, int32_t slot) {
-  void *compute = e->device->streams[TN_STREAM_COMPUTE];
   if (!bound->constants_made || e->observer != NULL) TN_TRY(tn_launch_constants(e, bound, slot));
   if (bound->folded_version != e->state_version) TN_TRY(tn_folded_compute(e, bound, slot));
-  if (e->profile) TN_TRY(tn_device_wait_stream(e->device, compute));
   for (int32_t i = 0; i < bound->program->n_segments; i++)
     TN_TRY(bound->program->segments[i].fallback ? run_fallback_segment(e, bound, i, slot)
                                                 : run_device_segment(e, bound, i, slot));
@@ -102,9 +100,13 @@ static tn_status stage_inputs(tn_executor *e, const tn_program *program, slot_ra
   void *stream = e->device->streams[TN_STREAM_COPY_IN], *compute = e->device->streams[TN_STREAM_COMPUTE];
   for (int32_t i = 0; i < r.n; i++) first[i].filled = program->slot_bytes;
   if (program->slot_bytes == 0) return TN_OK;
+  tn_timed_work work = tn_profile_work(e, TN_SPAN_COPY_IN, TN_STREAM_COPY_IN);
+  work.span.number = (r.n - 1) * e->slot_bytes + program->slot_bytes;
   TN_TRY(await_last_runs(e, r, false, stream));
+  TN_TRY(tn_profile_from(e, &work));
   TN_TRY(backend->copy(env, stream, TN_COPY_TO_DEVICE, first->input, first->host_input,
-                       (uint64_t)((r.n - 1) * e->slot_bytes + program->slot_bytes)));
+                       (uint64_t)work.span.number));
+  TN_TRY(tn_profile_to(e, &work));
   TN_TRY(backend->event_record(env, last->staged, stream));
   return backend->event_await(env, last->staged, compute);
 }
@@ -124,22 +126,30 @@ static tn_status copy_slots_out(tn_executor *e, const tn_program *program, slot_
   tn_env *env = &e->device->env;
   tn_slot_memory *first = &e->slots[r.first], *last = first + r.n - 1;
   void *stream = e->device->streams[TN_STREAM_COPY_OUT];
+  tn_timed_work work = tn_profile_work(e, TN_SPAN_COPY_OUT, TN_STREAM_COPY_OUT);
+  work.span.number = (r.n - 1) * e->output_bytes + program->output_bytes;
   TN_TRY(backend->event_await(env, last->computed, stream));
-  if (program->output_bytes > 0)
+  if (program->output_bytes > 0) {
+    TN_TRY(tn_profile_from(e, &work));
     TN_TRY(backend->copy(env, stream, TN_COPY_TO_HOST, first->host_output, first->output,
-                         (uint64_t)((r.n - 1) * e->output_bytes + program->output_bytes)));
+                         (uint64_t)work.span.number));
+    TN_TRY(tn_profile_to(e, &work));
+  }
   return backend->event_record(env, last->arrived, stream);
 }
 
 static tn_status run_slots(tn_executor *e, int32_t program, slot_range r, bool reuse_inputs) {
   tn_bound_program *bound = &e->programs[program];
   const tn_run_observer *observer = e->observer;
+  double start = tn_clock_s();
   if (tn_device_check_process(e->device) != TN_OK) return tn_executor_fail(e, TN_EUNAVAILABLE);
   if (observer != NULL) TN_TRY(observer->begin(observer->context, bound, r.first));
-  tn_status status = e->host_addressable ? TN_OK : copy_slots_in(e, bound->program, r, reuse_inputs);
+  tn_status status = tn_profile_make_room(e);
+  if (status == TN_OK && !e->host_addressable) status = copy_slots_in(e, bound->program, r, reuse_inputs);
   if (status == TN_OK) status = launch_slots(e, bound, r);
   if (status == TN_OK && !e->host_addressable) status = copy_slots_out(e, bound->program, r);
   if (status != TN_OK) return tn_executor_fail(e, status);
+  tn_profile_run(e, bound, start);
   return observer != NULL ? observer->end(observer->context, bound) : TN_OK;
 }
 
@@ -148,7 +158,7 @@ tn_status tn_executor_run(tn_executor *e, int32_t program, int32_t slot) {
 }
 
 tn_status tn_executor_run_several(tn_executor *e, int32_t program, int32_t slot, int32_t n) {
-  bool together = e->observer == NULL && !e->profile;
+  bool together = e->observer == NULL && e->times == NULL;
   if (together) return run_slots(e, program, (slot_range){slot, n}, false);
   for (int32_t i = 0; i < n; i++) TN_TRY(tn_executor_run(e, program, slot + i));
   return TN_OK;

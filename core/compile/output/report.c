@@ -163,6 +163,13 @@ tn_status tn_program_report(const tn_program *p, json_t **report) {
              : tn_failf(p->env, TN_ENOMEM, "out of memory while reporting on program %s", p->name);
 }
 
+double tn_step_moved_bytes(const tn_step *step) {
+  double bytes = 0.0;
+  for (int32_t i = 0; i < step->n_in; i++) bytes += (double)tn_type_bytes(&step->in[i].type);
+  for (int32_t i = 0; i < step->n_out; i++) bytes += (double)tn_type_bytes(&step->out[i].type);
+  return bytes;
+}
+
 /* ---- captures ---- */
 
 /* false: out of memory. */

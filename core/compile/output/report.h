@@ -13,6 +13,10 @@
  * The caller's reference. */
 tn_status tn_program_report(const tn_program *program, json_t **report);
 
+/* The bytes of the operands and results of a launch, each once: the least that it moves. The cost of a fused
+ * group also counts intermediate values. */
+double tn_step_moved_bytes(const tn_step *step);
+
 /* Adds captured_parts, and uncaptured: [{op, launch, reason}], the launches that are enqueued in every run
  * beside captured ones. captures: the device captures; otherwise 0 and []. */
 tn_status tn_program_report_captures(const tn_program *program, bool captures, json_t *report);

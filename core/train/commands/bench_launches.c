@@ -17,6 +17,7 @@ typedef struct tn_launch_times {
   int32_t n_parts;
   double *ms, *step_ms, *between_ms;
   int32_t launches, steps;
+  tn_timeline *timeline; /* of one step */
 } tn_launch_times;
 
 static tn_launch_part *bench_launches_find_part(tn_launch_times *t, int32_t which) {
@@ -46,60 +47,61 @@ static tn_status bench_launches_allocate(const tn_bench *b, tn_launch_times *t) 
   t->ms = tn_alloc(&b->run->env, tn_size_mul((size_t)t->launches, column));
   t->step_ms = tn_alloc(&b->run->env, column);
   t->between_ms = tn_alloc(&b->run->env, column);
-  return t->ms && t->step_ms && t->between_ms ? TN_OK : TN_ENOMEM;
+  t->timeline = tn_timeline_new(&b->run->env);
+  return t->ms && t->step_ms && t->between_ms && t->timeline ? TN_OK : TN_ENOMEM;
 }
 
 static void bench_launches_release(const tn_bench *b, tn_launch_times *t) {
   tn_release(&b->run->env, t->ms);
   tn_release(&b->run->env, t->step_ms);
   tn_release(&b->run->env, t->between_ms);
+  tn_timeline_free(t->timeline);
 }
 
-/* Adds the times of the launches of one pass; returns their sum. */
-static double bench_launches_add_pass(const tn_bench *b, tn_launch_times *t, const tn_bench_pass *pass,
+/* Adds a span to the times of its launch; returns its milliseconds. */
+static double bench_launches_add_span(const tn_bench *b, tn_launch_times *t, const tn_span *span,
                                       int32_t step) {
-  const tn_launch_part *part = bench_launches_find_part(t, pass->which);
-  const tn_step_time *times = tn_executor_step_times(b->executor, b->set.index[pass->which]);
-  double launched = 0.0;
-  for (int32_t i = 0; i < part->launches; i++) {
-    double ms = (times[i].end_s - times[i].start_s) * 1e3;
-    t->ms[(size_t)(part->first + i) * (size_t)t->steps + (size_t)step] += ms;
-    launched += ms;
+  double ms = (span->end_s - span->start_s) * 1e3;
+  for (int32_t i = 0; i < t->n_parts; i++) {
+    const tn_launch_part *part = &t->parts[i];
+    if (b->set.index[part->which] != span->program) continue;
+    t->ms[(size_t)(part->first + span->step) * (size_t)t->steps + (size_t)step] += ms;
   }
-  return launched;
+  return ms;
 }
 
-/* Profiling waits for every launch, so that all times are complete when a pass returns. */
+static void bench_launches_add_step(const tn_bench *b, tn_launch_times *t, int32_t step) {
+  size_t n;
+  int64_t lost;
+  const tn_span *spans = tn_timeline_spans(t->timeline, &n, &lost);
+  t->between_ms[step] = t->step_ms[step];
+  for (size_t i = 0; i < n; i++)
+    if (spans[i].kind == TN_SPAN_LAUNCH)
+      t->between_ms[step] -= bench_launches_add_span(b, t, &spans[i], step);
+}
+
 static tn_status bench_launches_time_step(tn_bench *b, tn_launch_times *t, int32_t step) {
-  double launched = 0.0;
-  for (int32_t i = 0; i < b->n_passes; i++) {
-    double start = tn_clock_s();
-    TN_TRY(tn_bench_run(b, &b->passes[i]));
-    if (i == b->n_passes - 1) TN_TRY(tn_executor_slot_wait(b->executor, b->passes[i].slot));
-    t->step_ms[step] += (tn_clock_s() - start) * 1e3;
-    launched += bench_launches_add_pass(b, t, &b->passes[i], step);
-  }
-  t->between_ms[step] = t->step_ms[step] - launched;
+  tn_timeline_clear(t->timeline);
+  tn_timeline_open(t->timeline, true);
+  double start = tn_clock_s();
+  TN_TRY(tn_bench_step(b));
+  t->step_ms[step] = (tn_clock_s() - start) * 1e3;
+  TN_TRY(tn_executor_profile_read(b->executor));
+  tn_timeline_open(t->timeline, false);
+  bench_launches_add_step(b, t, step);
   return TN_OK;
 }
 
 static tn_status bench_launches_time_steps(tn_bench *b, tn_launch_times *t) {
-  TN_TRY(tn_executor_profile(b->executor, true));
-  tn_status status = tn_bench_step(b); /* the first profiled step may compile or record */
+  TN_TRY(tn_executor_profile(b->executor, t->timeline));
+  tn_status status = tn_bench_step(b); /* the first profiled step may compile */
+  if (status == TN_OK) status = tn_executor_profile_read(b->executor);
   for (int32_t i = 0; status == TN_OK && i < t->steps; i++) status = bench_launches_time_step(b, t, i);
-  tn_status off = tn_executor_profile(b->executor, false);
-  return status == TN_OK ? off : status;
+  tn_executor_profile(b->executor, NULL);
+  return status;
 }
 
 /* ---- the result ---- */
-
-/* The bytes of the operands and results. The cost of a fused group also counts intermediate values. */
-static double bench_launches_moved_bytes(const tn_step *step) {
-  double bytes = 0.0;
-  for (int32_t i = 0; i < step->n_in; i++) bytes += (double)tn_type_bytes(&step->in[i].type);
-  for (int32_t i = 0; i < step->n_out; i++) bytes += (double)tn_type_bytes(&step->out[i].type);
-  return bytes;
-}
 
 static double bench_launches_median(const json_t *spread) {
   return json_number_value(json_array_get(spread, 1));
@@ -113,7 +115,7 @@ static double bench_launches_describe_launch(const tn_bench *b, tn_launch_times 
   double median = bench_launches_median(spread), flops = json_number_value(json_object_get(op, "flops"));
   json_object_del(op, "rejected");
   json_object_set_new(op, "flops", json_real(flops * part->runs));
-  json_object_set_new(op, "bytes", json_real(bench_launches_moved_bytes(&program->steps[i]) * part->runs));
+  json_object_set_new(op, "bytes", json_real(tn_step_moved_bytes(&program->steps[i]) * part->runs));
   json_object_set_new(op, "ms", spread);
   if (b->micro_batches == 1) return median;
   json_object_set_new(op, "program", json_string(program->name));

@@ -483,45 +483,83 @@ static void the_team_is_the_devices(void **state) {
   assert_int_equal(report.parallel, 3);
 }
 
-/* The times of a device with a clock are its own. */
+static tn_timeline *timeline;
+
+static void start_profile(void) {
+  timeline = tn_timeline_new(&env);
+  assert_non_null(timeline);
+  assert_int_equal(tn_executor_profile(executor, timeline), TN_OK);
+  tn_timeline_open(timeline, true);
+}
+
+/* The spans of the runs so far. */
+static const tn_span *read_profile(size_t *n) {
+  int64_t lost;
+  assert_int_equal(tn_executor_profile_read(executor), TN_OK);
+  const tn_span *spans = tn_timeline_spans(timeline, n, &lost);
+  assert_int_equal(lost, 0);
+  return spans;
+}
+
+static void end_profile(void) {
+  assert_int_equal(tn_executor_profile(executor, NULL), TN_OK);
+  tn_timeline_free(timeline);
+}
+
+static size_t count_spans(const tn_span *spans, size_t n, int32_t kind) {
+  size_t count = 0;
+  for (size_t i = 0; i < n; i++) count += spans[i].kind == kind;
+  return count;
+}
+
+/* The times of a device with a clock are its own: a begin behind the base, then the time of the work. */
 static void a_profile_takes_the_clock_of_the_device(void **state) {
   (void)state;
+  size_t n;
   report.seconds[0] = 0.25;
   report.seconds[1] = 0.5;
   report.n_seconds = 2;
   create(1);
-  assert_int_equal(tn_executor_profile(executor, true), TN_OK);
+  bool clock = device->backend->event_seconds != NULL;
+  assert_true(tn_executor_has_clock(executor) == clock);
+  start_profile();
   put(0, 10);
   assert_int_equal(tn_executor_run(executor, 0, 0), TN_OK);
-  const tn_step_time *one = tn_executor_step_times(executor, 0);
-  bool clock = device->backend->event_seconds != NULL;
-  for (int k = 0; k < 3; k++) {
-    double seconds = one[k].end_s - one[k].start_s, expected = k % 2 == 0 ? 0.25 : 0.5;
-    if (clock) assert_true(seconds > expected - 1e-6 && seconds < expected + 1e-6);
+  const tn_span *spans = read_profile(&n);
+  assert_int_equal(count_spans(spans, n, TN_SPAN_LAUNCH), 3);
+  double last = 0;
+  for (size_t i = 0; i < n; i++) {
+    double seconds = spans[i].end_s - spans[i].start_s;
+    if (spans[i].kind != TN_SPAN_LAUNCH) continue;
+    if (clock) assert_true(seconds > 0.5 - 1e-6 && seconds < 0.5 + 1e-6);
     if (!clock) assert_true(seconds >= 0 && seconds < 0.2);
+    assert_true(spans[i].start_s >= last);
+    last = spans[i].end_s;
   }
+  end_profile();
 }
 
-static void a_profile_times_every_step(void **state) {
+static void a_profile_has_every_launch_copy_and_run(void **state) {
   (void)state;
+  size_t n;
   create(1);
-  assert_null(tn_executor_step_times(executor, 0));
-  assert_int_equal(tn_executor_profile(executor, true), TN_OK);
-  assert_true(tn_executor_step_times(executor, 0)[1].end_s == 0);
+  bool away = !device->target.properties.host_addressable;
+  start_profile();
   put(0, 10);
-  for (int i = 0; i < 3; i++) {
-    double before = tn_clock_s();
-    assert_int_equal(tn_executor_run(executor, 0, 0), TN_OK);
-    const tn_step_time *one = tn_executor_step_times(executor, 0);
-    for (int k = 0; k < 3; k++) {
-      assert_true(one[k].start_s >= before && one[k].end_s > one[k].start_s);
-      before = one[k].end_s;
-    }
-    assert_true(tn_clock_s() >= before);
+  for (int i = 0; i < 3; i++) assert_int_equal(tn_executor_run(executor, 0, 0), TN_OK);
+  const tn_span *spans = read_profile(&n);
+  int32_t step = 0;
+  for (size_t i = 0; i < n; i++) {
+    assert_true(spans[i].end_s >= spans[i].start_s && spans[i].program == 0);
+    if (spans[i].kind != TN_SPAN_LAUNCH) continue;
+    assert_int_equal(spans[i].step, step % 3);
+    step++;
   }
-  assert_non_null(tn_executor_step_times(executor, 1));
-  assert_int_equal(tn_executor_profile(executor, false), TN_OK);
-  assert_null(tn_executor_step_times(executor, 0));
+  assert_int_equal(step, 9);
+  assert_int_equal(count_spans(spans, n, TN_SPAN_RUN), 3);
+  assert_int_equal(count_spans(spans, n, TN_SPAN_COPY_IN), away ? 3 : 0);
+  assert_int_equal(count_spans(spans, n, TN_SPAN_COPY_OUT), away ? 3 : 0);
+  end_profile();
   assert_int_equal(tn_executor_run(executor, 0, 0), TN_OK);
   assert_int_equal(tn_executor_slot_wait(executor, 0), TN_OK);
   assert_true(((const float *)tn_executor_output(executor, 0, 0, "out"))[0] == 55);
@@ -557,7 +595,7 @@ int main(void) {
       BOTH(kernels_are_prepared_once_for_all_slots),
       BOTH(the_team_is_the_devices),
       BOTH(a_profile_takes_the_clock_of_the_device),
-      BOTH(a_profile_times_every_step),
+      BOTH(a_profile_has_every_launch_copy_and_run),
       BOTH(no_slots_are_too_few),
       cmocka_unit_test_setup_teardown(the_team_is_the_devices, start_quick, stop),
   };
