@@ -26,7 +26,8 @@ enum {
   KEY_TEMPERATURE,
   KEY_TOP_K,
   KEY_TOP_P,
-  KEY_SEED
+  KEY_SEED,
+  KEY_TRACE
 };
 
 static const cli_option options[] = {
@@ -59,6 +60,8 @@ static const cli_option options[] = {
     {"warmup", "N", "steps before the first round", CLI_STEPS, 'W'},
     {"threads", "N", "threads of kernels that run on the host", CLI_OPS, 't'},
     {"ops", NULL, "the time of each launch, and the limits of the machine", CLI_OPS, 'O'},
+    {"trace", "FILE", "a timeline of profiled steps, for ui.perfetto.dev or chrome://tracing", CLI_TRACE,
+     KEY_TRACE},
     {"dump-after", "PASS", "print the graph after a pass (all: after each)", CLI_PLAN, 'd'},
     {"device", "FILE", "plan for the device that a JSON file describes", CLI_PLAN, 'P'},
     {"device-json", NULL, "print a device as `tenon plan --device` reads it", CLI_DOCTOR, 'J'},
@@ -216,6 +219,7 @@ static int cli_apply(cli_args *args, int key, const char *value) {
   case 'L': return cli_read_number(args, value, &args->launches);
   case 'E': args->repeat = value; break;
   case 'a': args->all = true; break;
+  case KEY_TRACE: args->trace = value; break;
   case KEY_STATS: args->stats = true; break;
   case KEY_OPTIMIZER: args->optimizer = true; break;
   case KEY_DTYPE: args->dtype = value; break;
@@ -388,6 +392,7 @@ int cli_open_run(tn_context *context, const cli_args *args, tn_run **run) {
                              .output = args->output,
                              .resume = args->resume,
                              .weights = args->weights,
+                             .trace = args->trace,
                              .terminal = args->quiet ? 0 : cli_terminal_columns(),
                              .quiet = args->quiet,
                              .progress = 1,

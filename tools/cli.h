@@ -42,7 +42,7 @@ typedef struct cli_args {
   int n_plugins;
   const char *inputs[CLI_MAX_LIST];
   int n_inputs;
-  const char *resume, *output, *weights, *mode, *dump_after;
+  const char *resume, *output, *weights, *trace, *mode, *dump_after;
   const char *backend, *only, *unsupported, *device_file, *backends, *repeat;
   long long batch, steps, rounds, warmup, draws, device, timeout, launches, top;
   const char *dtype;
@@ -72,6 +72,7 @@ enum {
   CLI_CHECKPOINT = 1 << 20,
   CLI_CLASSES = 1 << 21,
   CLI_GENERATE = 1 << 22,
+  CLI_TRACE = 1 << 23,
   CLI_CONFIG = 1 << 26
 };
 

@@ -97,5 +97,6 @@ const cli_command command_train = {.name = "train",
                                    .doc = "train the model of a configuration",
                                    .min_words = 1,
                                    .max_words = 1,
-                                   .options = CLI_SET | CLI_JSON | CLI_RESUME | CLI_OUTPUT | CLI_WEIGHTS,
+                                   .options =
+                                       CLI_SET | CLI_JSON | CLI_RESUME | CLI_OUTPUT | CLI_WEIGHTS | CLI_TRACE,
                                    .run = train_command_run};

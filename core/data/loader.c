@@ -160,6 +160,7 @@ static tn_loader *loader_new(tn_env *env, const tn_loader_options *options) {
   atomic_init(&loader->ticket, 0);
   atomic_init(&loader->cancelled, false);
   atomic_init(&loader->stopping, false);
+  atomic_init(&loader->profile, NULL);
   return loader;
 }
 
@@ -261,6 +262,8 @@ tn_loader_cache_info tn_loader_cache(const tn_loader *loader) {
 }
 
 double tn_loader_stall_s(const tn_loader *loader) { return loader->stall_s; }
+
+void tn_loader_profile(tn_loader *loader, tn_timeline *timeline) { atomic_store(&loader->profile, timeline); }
 
 /* Seeks a stream to the start of the first batch. A position is a number of samples. The epochs of an
  * endless stream are consecutive; the epochs of a finite stream all begin at 0. With several shards each

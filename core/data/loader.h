@@ -11,6 +11,7 @@
 
 #include <stdatomic.h>
 
+#include "core/base/timeline.h"
 #include "core/plugin/registry.h"
 #include "tenon/plugin/source.h"
 #include "tenon/plugin/transform.h"
@@ -107,6 +108,10 @@ typedef struct tn_loader_cache_info {
 tn_loader_cache_info tn_loader_cache(const tn_loader *loader);
 /* Seconds for which tn_loader_wait has blocked since tn_loader_start: the data stall. */
 double tn_loader_stall_s(const tn_loader *loader);
+
+/* Profiling: from now on each part of a batch that a thread reads and transforms is a span of the timeline;
+ * NULL: no more. Threads may add spans until the tn_loader_start or tn_loader_destroy that follows. */
+void tn_loader_profile(tn_loader *loader, tn_timeline *timeline);
 
 /* A pseudo-random permutation of 0 .. n-1, evaluated one index at a time, so that shuffling needs no
  * memory and resuming no replay: a balanced Feistel network with cycle walking (Black and Rogaway, CT-RSA

@@ -5,6 +5,8 @@
 #include <signal.h>
 #include <string.h>
 
+#include "core/base/system.h"
+
 int64_t tn_workers_stream_position(const tn_loader *loader, int64_t k) {
   return loader->count < 0 && loader->options.training ? loader->epoch * loader->samples + k : k;
 }
@@ -47,11 +49,51 @@ static tn_status worker_read_sample(tn_loader *loader, tn_reader *reader) {
                  loader->source->item.name, (long long)reader->host.pub.index);
 }
 
-static void worker_fill_chunk(tn_loader *loader, tn_reader *reader, tn_pending_batch *pending, int64_t from,
-                              int64_t to) {
+/* ---- the profile ---- */
+
+/* A chunk that is being filled. */
+typedef struct worker_chunk {
+  tn_timeline *timeline; /* NULL: no profile is taken */
+  tn_span span;
+} worker_chunk;
+
+/* Without threads, the thread that launches reads. */
+static int32_t worker_track(const tn_loader *loader, const tn_reader *reader) {
+  int32_t i = 0;
+  if (loader->options.workers == 0) return TN_TRACK_HOST;
+  while (&loader->workers[i].reader != reader) i++;
+  return TN_TRACK_WORKER + i;
+}
+
+static worker_chunk worker_begin_chunk(tn_loader *loader, const tn_reader *reader, int64_t batch) {
+  worker_chunk chunk = {.timeline = atomic_load(&loader->profile)};
+  if (chunk.timeline == NULL) return chunk;
+  chunk.span = (tn_span){
+      .kind = TN_SPAN_READ, .track = worker_track(loader, reader), .number = batch, .start_s = tn_clock_s()};
+  return chunk;
+}
+
+static void worker_end_chunk(worker_chunk *chunk) {
+  if (chunk->timeline == NULL) return;
+  chunk->span.end_s = tn_clock_s();
+  tn_timeline_add(chunk->timeline, &chunk->span);
+}
+
+/* ---- chunks ---- */
+
+static tn_status worker_read_timed(tn_loader *loader, tn_reader *reader, worker_chunk *chunk) {
+  if (chunk->timeline == NULL) return worker_read_sample(loader, reader);
+  double start = tn_clock_s();
+  tn_status status = worker_read_sample(loader, reader);
+  chunk->span.reading_s += tn_clock_s() - start;
+  return status;
+}
+
+static void worker_fill_rows(tn_loader *loader, tn_reader *reader, tn_pending_batch *pending,
+                             worker_chunk *chunk, int64_t from, int64_t to) {
   for (int64_t row = from; row < to && !atomic_load(&loader->cancelled); row++) {
     worker_aim(loader, reader, pending, row);
-    tn_status status = worker_read_sample(loader, reader);
+    tn_status status = worker_read_timed(loader, reader, chunk);
     if (status == TN_OK) status = tn_reader_transform(reader);
     if (status != TN_OK) tn_pending_batch_fail(pending, row, status, reader);
   }
@@ -72,17 +114,28 @@ static tn_status worker_seek_position(tn_loader *loader, tn_reader *reader, cons
 /* Reads one sample of a stream, which is one chunk. The caller holds the lock since before it drew the
  * ticket; it is released after reading, before transforming. */
 static void worker_fill_from_stream(tn_loader *loader, tn_reader *reader, tn_pending_batch *pending,
-                                    int64_t row) {
+                                    worker_chunk *chunk, int64_t row) {
   bool wanted = row < pending->filled && !atomic_load(&loader->cancelled);
   tn_status status = TN_OK;
   if (wanted) {
     worker_aim(loader, reader, pending, row);
     status = worker_seek_position(loader, reader, pending, row);
-    if (status == TN_OK) status = worker_read_sample(loader, reader);
+    if (status == TN_OK) status = worker_read_timed(loader, reader, chunk);
   }
   pthread_mutex_unlock(&loader->stream_lock);
   if (wanted && status == TN_OK) status = tn_reader_transform(reader);
   if (status != TN_OK) tn_pending_batch_fail(pending, row, status, reader);
+}
+
+/* The transforms of a whole batch are a span of their own. */
+static void worker_complete(tn_loader *loader, const tn_reader *reader, tn_pending_batch *pending,
+                            int64_t number) {
+  if (atomic_load(&loader->cancelled)) return;
+  worker_chunk timed = {.timeline = NULL};
+  if (loader->chain.n_sample_stages < loader->chain.n_stages)
+    timed = worker_begin_chunk(loader, reader, number);
+  tn_pending_batch_complete(pending, loader->epoch_key);
+  worker_end_chunk(&timed);
 }
 
 void tn_workers_fill_chunk(tn_loader *loader, tn_reader *reader) {
@@ -91,14 +144,16 @@ void tn_workers_fill_chunk(tn_loader *loader, tn_reader *reader) {
   int64_t ticket = atomic_fetch_add(&loader->ticket, 1), chunks = loader->chunks;
   tn_pending_batch *pending = &loader->ring[ticket / chunks % loader->n_ring];
   int64_t chunk = ticket % chunks, batch = loader->options.batch;
+  worker_chunk timed = worker_begin_chunk(loader, reader, loader->first + ticket / chunks);
   if (streaming) {
-    worker_fill_from_stream(loader, reader, pending, chunk);
+    worker_fill_from_stream(loader, reader, pending, &timed, chunk);
   } else {
     int64_t from = chunk * batch / chunks, to = (chunk + 1) * batch / chunks;
-    worker_fill_chunk(loader, reader, pending, from, to < pending->filled ? to : pending->filled);
+    worker_fill_rows(loader, reader, pending, &timed, from, to < pending->filled ? to : pending->filled);
   }
+  worker_end_chunk(&timed); /* before the batch is done: then nothing more is added for it */
   if (atomic_fetch_sub(&pending->remaining, 1) != 1) return;
-  if (!atomic_load(&loader->cancelled)) tn_pending_batch_complete(pending, loader->epoch_key);
+  worker_complete(loader, reader, pending, timed.span.number);
   sem_post(&pending->done);
 }
 

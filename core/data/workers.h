@@ -6,6 +6,7 @@
 #ifndef TN_CORE_DATA_WORKERS_H
 #define TN_CORE_DATA_WORKERS_H
 
+#include "core/base/timeline.h"
 #include "core/data/batch.h"
 #include "core/data/reader.h"
 
@@ -26,7 +27,8 @@ struct tn_loader {
   bool opened;
   tn_transform_chain chain;
   tn_sample_cache cache;
-  bool keeps; /* samples are cached */
+  bool keeps;                     /* samples are cached */
+  _Atomic(tn_timeline *) profile; /* gets a span for each chunk; NULL: none is taken */
 
   /* the epoch */
   int64_t count;            /* samples of the source; -1: endless */

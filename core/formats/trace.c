@@ -57,10 +57,27 @@ tn_status tn_trace_begin(const void *handle, const char *path, tn_trace **trace)
 }
 
 tn_status tn_trace_thread(tn_trace *trace, int32_t thread, const char *name) {
-  return trace_add_event(trace,
+  TN_TRY(trace_add_event(trace,
                          json_pack("{s:s, s:s, s:i, s:i, s:{s:s}}", "name", "thread_name", "ph", "M", "pid",
                                    1, "tid", thread, "args", "name", name),
+                         name));
+  return trace_add_event(trace,
+                         json_pack("{s:s, s:s, s:i, s:i, s:{s:i}}", "name", "thread_sort_index", "ph", "M",
+                                   "pid", 1, "tid", thread, "args", "sort_index", thread),
                          name);
+}
+
+/* NULL: out of memory, or a text is not UTF-8. */
+static json_t *trace_facts(const tn_trace_event *event) {
+  json_t *facts = json_object();
+  for (int32_t i = 0; facts != NULL && i < event->n_facts; i++) {
+    const tn_trace_fact *fact = &event->facts[i];
+    json_t *value = fact->text != NULL ? json_string(fact->text) : json_real(fact->number);
+    if (json_object_set_new(facts, fact->name, value) == 0) continue;
+    json_decref(facts);
+    return NULL;
+  }
+  return facts;
 }
 
 /* Times in the file are microseconds. */
@@ -69,11 +86,14 @@ tn_status tn_trace_add(tn_trace *trace, const tn_trace_event *event) {
     return tn_failf(trace->handle, TN_EINVAL,
                     "%s: \"%.100s\" the start or the duration is not finite, or the duration is negative",
                     trace->file.path, event->name);
-  return trace_add_event(trace,
-                         json_pack("{s:s, s:s, s:s, s:f, s:f, s:i, s:i}", "name", event->name, "cat",
-                                   event->category, "ph", "X", "ts", event->start_s * 1e6, "dur",
-                                   event->duration_s * 1e6, "pid", 1, "tid", event->thread),
-                         event->name);
+  json_t *json =
+      json_pack("{s:s, s:s, s:s, s:f, s:f, s:i, s:i}", "name", event->name, "cat", event->category, "ph", "X",
+                "ts", event->start_s * 1e6, "dur", event->duration_s * 1e6, "pid", 1, "tid", event->thread);
+  if (json != NULL && event->n_facts > 0 && json_object_set_new(json, "args", trace_facts(event)) != 0) {
+    json_decref(json);
+    json = NULL;
+  }
+  return trace_add_event(trace, json, event->name);
 }
 
 tn_status tn_trace_commit(tn_trace *trace) {

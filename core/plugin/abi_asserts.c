@@ -344,7 +344,7 @@ AT(tn_run_info, frozen, 200);
 AT(tn_run_info, use, 208);
 AT(tn_run_info, better_policy, 216);
 
-SIZED(tn_event, 112);
+SIZED(tn_event, 120);
 AT(tn_event, kind, 4);
 AT(tn_event, epoch, 8);
 AT(tn_event, step, 16);
@@ -360,6 +360,7 @@ AT(tn_event, valid, 80);
 AT(tn_event, text, 88);
 AT(tn_event, skipped, 96);
 AT(tn_event, loss_scale, 104);
+AT(tn_event, table, 112);
 
 SIZED(tn_node, 48);
 AT(tn_node, n_in, 4);
@@ -415,7 +416,7 @@ AT(tn_description, fields, 24);
 AT(tn_description, epoch, 32);
 AT(tn_description, keep, 40);
 
-SIZED(tn_run_options, 80);
+SIZED(tn_run_options, 88);
 AT(tn_run_options, set, 8);
 AT(tn_run_options, n_set, 16);
 AT(tn_run_options, output, 24);
@@ -426,6 +427,7 @@ AT(tn_run_options, quiet, 52);
 AT(tn_run_options, progress, 56);
 AT(tn_run_options, command, 64);
 AT(tn_run_options, n_command, 72);
+AT(tn_run_options, trace, 80);
 
 SIZED(tn_predict_options, 40);
 AT(tn_predict_options, inputs, 8);

@@ -18,6 +18,7 @@ struct tn_run {
   tn_settings settings;
   tn_arena arena;
   const char *output, *resume; /* NULL: from the configuration */
+  const char *trace;           /* of the options; NULL: none */
   /* Of the resumed run (checkpoints/plan_file.h): its choices, to be repeated, or NULL; whether it was
    * compared with this one, and its plan.json could be read; and lines for the user about the differences, or
    * NULL. */

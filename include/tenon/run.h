@@ -29,6 +29,10 @@ typedef struct tn_run_options {
   int32_t progress; /* 1: the observer `progress` writes to stderr; 0: only where [run] observers names it */
   const char *const *command; /* n_command words of the command line, for history.jsonl; NULL: not recorded */
   int32_t n_command;
+  /* File for a trace of the steps that tn_run_train profiles, [run] profile or 10 of them, and of 10 steps
+   * after those that tn_run_bench measures, or as many batches: a timeline that ui.perfetto.dev opens. NULL:
+   * tn_run_train writes trace.json to the run folder where [run] profile is set. */
+  const char *trace;
 } tn_run_options;
 
 /* Reads a configuration file and the files that it includes. options may be NULL. Error texts have file and

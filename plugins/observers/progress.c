@@ -142,6 +142,11 @@ static void progress_keep_valid(progress *p, const tn_event *e) {
   }
 }
 
+static void progress_print_profile(progress *p, const tn_event *e) {
+  erase(p);
+  fprintf(stderr, "\n%s\n", e->table);
+}
+
 static tn_status progress_on_event(tn_env *env, void *self, const tn_event *e) {
   progress *p = self;
   (void)env;
@@ -154,6 +159,7 @@ static tn_status progress_on_event(tn_env *env, void *self, const tn_event *e) {
     progress_log_step(p, e);
   if (e->kind == TN_EVENT_EPOCH_END) progress_log_epoch(p, e);
   if (e->kind == TN_EVENT_EPOCH_END) progress_keep_valid(p, e);
+  if (e->kind == TN_EVENT_PROFILE) progress_print_profile(p, e);
   if (e->kind == TN_EVENT_RUN_END) erase(p);
   return TN_OK;
 }

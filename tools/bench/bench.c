@@ -56,6 +56,8 @@ static int bench_print(tn_context *context, const cli_args *args, const char *te
     (args->json                         ? bench_print_json
      : json_object_get(json, "workers") ? bench_print_load
                                         : bench_print_step)(json);
+  if (code == CLI_OK && !args->json && cli_text(json, "trace"))
+    printf("trace      %s\n", cli_text(json, "trace"));
   json_decref(json);
   return code;
 }
@@ -86,5 +88,6 @@ const cli_command command_bench = {.name = "bench",
                                    .doc = "time per step on random data, or per batch of the loader",
                                    .min_words = 1,
                                    .max_words = 1,
-                                   .options = CLI_SET | CLI_JSON | CLI_MODE | CLI_BATCH | CLI_STEPS | CLI_OPS,
+                                   .options = CLI_SET | CLI_JSON | CLI_MODE | CLI_BATCH | CLI_STEPS |
+                                              CLI_OPS | CLI_TRACE,
                                    .run = bench_run};

@@ -35,8 +35,9 @@ static const char *const harmless[][2] = {
     {"run", "seed"},      {"run", "threads"},   {"run", "pin"},        {"run", "output"},
     {"run", "observers"}, {"run", "report"},    {"run", "save_every"}, {"run", "fast_dev_run"},
     {"run", "best"},      {"run", "best_mode"}, {"run", "patience"},   {"run", "min_delta"},
-    {"data", "workers"},  {"data", "epoch"},    {"data", "cache"},     {"data", "shuffle"},
-    {"data", "last"},     {"schedule", NULL},   {"weights", NULL},     {"plugins", NULL},
+    {"run", "profile"},   {"data", "workers"},  {"data", "epoch"},     {"data", "cache"},
+    {"data", "shuffle"},  {"data", "last"},     {"schedule", NULL},    {"weights", NULL},
+    {"plugins", NULL},
     {"observer.*", NULL},
 };
 

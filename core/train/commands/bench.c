@@ -130,12 +130,16 @@ static void bench_set_options(tn_bench *b, tn_bench_options o) {
   b->options = o;
 }
 
+static tn_status bench_run_step(void *context) { return tn_bench_step(context); }
+
 static tn_status bench_report(tn_bench *b, char **json) {
+  const tn_profiled what = {.run = b->run, .set = &b->set, .executor = b->executor};
   json_t *result = bench_result(b);
   const tn_program *program = b->set.programs[b->which];
   tn_status status =
       result ? tn_program_report_captures(program, tn_device_captures(b->device), result) : TN_OK;
   if (status == TN_OK && result && b->options.launches) status = tn_bench_launches(b, result);
+  if (status == TN_OK && result) status = tn_bench_trace(&what, bench_run_step, b, result);
   if (status == TN_OK) return tn_json_take(b->run, result, json);
   json_decref(result);
   return status;
@@ -147,6 +151,7 @@ tn_status tn_run_bench(tn_run *run, const tn_bench_options *given, char **json) 
   TN_NEED(run, json, "json");
   *json = NULL;
   TN_TRY(TN_READ_STRUCT(run, tn_bench_options, mode, given, &options));
+  if (run->trace != NULL) TN_TRY(tn_profile_check_path(&run->env, run->trace));
   if (options.mode == TN_BENCH_LOAD) return tn_bench_load(run, &options, json);
   tn_bench b = {.run = run};
   bench_set_options(&b, options);

@@ -2,7 +2,7 @@
 #ifndef TN_CORE_TRAIN_COMMANDS_BENCH_H
 #define TN_CORE_TRAIN_COMMANDS_BENCH_H
 
-#include "core/train/programs/programs.h"
+#include "core/train/profile/step_profile.h"
 #include "core/train/result.h"
 
 /* One launch of a program in a step. */
@@ -39,6 +39,11 @@ json_t *tn_bench_spread(double *ms, int32_t n);
 double tn_peak_rss_mib(void);
 /* bench_load.c: TN_BENCH_LOAD; options that are 0 get their defaults. */
 tn_status tn_bench_load(tn_run *run, const tn_bench_options *options, char **json);
+
+/* bench_trace.c: where the run has a trace to write, repeats `step` under a profile, writes the trace and
+ * adds its path to the result. */
+tn_status tn_bench_trace(const tn_profiled *what, tn_status (*step)(void *context), void *context,
+                         json_t *result);
 
 /* ---- bench_launches.c ---- */
 

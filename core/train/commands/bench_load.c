@@ -114,6 +114,18 @@ static json_t *bench_load_result(const tn_bench_loader *b) {
                    (double)memory.bytes / 1048576.0, "peak_rss_mib", tn_peak_rss_mib());
 }
 
+static tn_status bench_load_take(void *context) { return bench_load_take_batch(context); }
+
+static tn_status bench_load_report(tn_bench_loader *b, char **json) {
+  const tn_profiled what = {
+      .run = b->run, .loader = b->loader, .workers = (int32_t)b->loader_options.workers};
+  json_t *result = bench_load_result(b);
+  tn_status status = result ? tn_bench_trace(&what, bench_load_take, b, result) : TN_OK;
+  if (status == TN_OK) return tn_json_take(b->run, result, json);
+  json_decref(result);
+  return status;
+}
+
 tn_status tn_bench_load(tn_run *run, const tn_bench_options *options, char **json) {
   tn_bench_loader b = {.run = run, .options = *options, .arena = tn_arena_new(&run->env)};
   if (b.options.steps <= 0) b.options.steps = STEPS;
@@ -122,7 +134,7 @@ tn_status tn_bench_load(tn_run *run, const tn_bench_options *options, char **jso
   b.round_ms = tn_arena_alloc(&b.arena, tn_size_mul((size_t)b.options.rounds, sizeof *b.round_ms));
   tn_status status = b.round_ms ? bench_load_prepare(&b) : TN_ENOMEM;
   if (status == TN_OK) status = bench_load_measure(&b);
-  if (status == TN_OK) status = tn_json_take(run, bench_load_result(&b), json);
+  if (status == TN_OK) status = bench_load_report(&b, json);
   tn_loader_destroy(b.loader);
   tn_arena_free(&b.arena);
   return status;

@@ -53,11 +53,14 @@ static tn_status run_read_options(tn_run *run, const tn_run_options *given) {
       run_copy_words(run, options->command, options->n_command > 0 ? options->n_command : 0, &run->command));
   run->output = run_copy_text(run, options->output);
   run->resume = run_copy_text(run, options->resume);
+  run->trace = run_copy_text(run, options->trace);
   run->resume_asked = options->resume != NULL;
   run->terminal_columns = options->terminal;
   run->quiet = options->quiet != 0;
   run->progress = options->progress != 0;
-  if ((options->output && run->output == NULL) || (options->resume && run->resume == NULL)) return TN_ENOMEM;
+  if ((options->output && run->output == NULL) || (options->resume && run->resume == NULL) ||
+      (options->trace && run->trace == NULL))
+    return TN_ENOMEM;
   return options->weights ? run_set_weights(run, options->weights) : TN_OK;
 }
 

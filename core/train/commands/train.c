@@ -188,6 +188,12 @@ static json_t *train_metrics_json(tn_metric_sums *sums) {
   return tn_json_metrics(tn_metric_sums_means(sums), sums->steps > 0 ? sums->n + 1 : 0);
 }
 
+static void train_add_profile(const tn_training *t, json_t *result) {
+  const tn_profiling *p = &t->profiling;
+  if (p->report_path != NULL) json_object_set_new(result, "profile", json_string(p->report_path));
+  if (p->trace_path != NULL) json_object_set_new(result, "trace", json_string(p->trace_path));
+}
+
 static json_t *train_result(tn_training *t) {
   double seconds = tn_clock_s() - t->started_s;
   int64_t planned = tn_training_planned_bytes(t), measured = t->device->peak_bytes;
@@ -203,6 +209,7 @@ static json_t *train_result(tn_training *t) {
       (double)tn_loader_cache(tn_feeder_loader(t->train)).bytes / 1048576.0, "remarks",
       tn_json_lines(t->run->remarks));
   tn_json_add_memory(t->device, result);
+  train_add_profile(t, result);
   return result;
 }
 
@@ -272,6 +279,7 @@ tn_status tn_run_train(tn_run *run, char **json) {
   *json = NULL;
   if (run->hung)
     return tn_failf(&run->env, TN_ECOMM, "a thread of an earlier training of this run has not ended");
+  if (run->trace != NULL) TN_TRY(tn_profile_check_path(&run->env, run->trace));
   tn_train_ranks *all = tn_alloc(&run->env, sizeof *all);
   if (all == NULL) return TN_ENOMEM;
   all->run = run;

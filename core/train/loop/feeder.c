@@ -211,6 +211,8 @@ void tn_feeder_destroy(tn_feeder *f) {
 
 const tn_loader *tn_feeder_loader(const tn_feeder *f) { return f->loader; }
 
+tn_loader *tn_feeder_profiled_loader(tn_feeder *f) { return f->loader; }
+
 int64_t tn_feeder_updates(const tn_feeder *f) { return tn_loader_batches(f->loader) / f->accumulate; }
 
 tn_status tn_feeder_return(tn_feeder *f, int32_t slot) {

@@ -24,6 +24,8 @@ tn_status tn_feeder_options(tn_run *run, int32_t split, const tn_target *target,
 tn_status tn_feeder_require(tn_run *run, tn_status status);
 void tn_feeder_destroy(tn_feeder *feeder);
 const tn_loader *tn_feeder_loader(const tn_feeder *feeder);
+/* The same, for tn_loader_profile. */
+tn_loader *tn_feeder_profiled_loader(tn_feeder *feeder);
 /* Updates in an epoch. */
 int64_t tn_feeder_updates(const tn_feeder *feeder);
 /* Starts an epoch at update number `first`; submits all slots to the loader. */

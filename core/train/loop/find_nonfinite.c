@@ -256,6 +256,7 @@ tn_status tn_training_find_nonfinite(tn_training *t) {
   if (status != TN_OK) return status;
   tn_metric_sums_copy(&epoch, &t->epoch_sums);
   t->observers = NULL;
+  tn_training_drop_profile(t);
   t->max_ahead = 0;
   t->steps_per_launch = 1;
   status = nonfinite_search(&s);

@@ -183,6 +183,7 @@ static double loop_last_learning_rate(const tn_training *t) {
 
 tn_status tn_training_run(tn_training *t) {
   t->lr = loop_last_learning_rate(t);
+  tn_training_place_profile(t);
   tn_training_post(t, TN_EVENT_RUN_START, "");
   if (tn_training_out_of_patience(t)) t->end_reason = tn_end_early; /* resumed after its end */
   if (t->steps == 0) TN_TRY(loop_save(t, "last")); /* without training, the initial state is the result */
@@ -198,5 +199,5 @@ tn_status tn_training_run(tn_training *t) {
   bool unsaved = t->end_reason != NULL && t->progress.step == 0; /* the end came before the first step */
   if (t->end_reason == tn_end_stopped || unsaved) TN_TRY(loop_save(t, "last"));
   if (t->end_reason == NULL) t->end_reason = tn_end_finished;
-  return TN_OK;
+  return tn_training_end_profile(t);
 }

@@ -135,6 +135,7 @@ static tn_status training_bind_slots(tn_training *t) {
 tn_status tn_training_prepare(tn_training *t) {
   TN_TRY(training_build_programs(t));
   TN_TRY(training_create_feeders(t));
+  TN_TRY(tn_training_open_profile(t));
   return training_bind_slots(t);
 }
 
@@ -154,6 +155,7 @@ void tn_training_release(tn_training *t) {
   tn_feeder_destroy(t->valid);
   for (int32_t split = 0; split < 2; split++) tn_loader_destroy(t->loaders[split]);
   tn_executor_destroy(t->executor);
+  tn_training_release_profile(t);
   tn_comm_close(t->comm);
   tn_programs_free(t->run, &t->set);
   tn_device_destroy(t->device);

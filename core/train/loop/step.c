@@ -52,7 +52,9 @@ static void step_add_sums(const tn_training *t, const tn_launched_step *step, tn
 }
 
 static tn_status step_wait(tn_training *t, const tn_launched_step *step) {
+  double start = tn_clock_s();
   for (int32_t m = 0; m < t->micro_batches; m++) TN_TRY(tn_executor_slot_wait(t->executor, step->slots[m]));
+  tn_step_profile_host(t->profiling.taken, TN_SPAN_WAIT_STEP, start, 0);
   return TN_OK;
 }
 
@@ -93,19 +95,24 @@ static tn_status step_read_oldest(tn_training *t, int32_t most) {
   return TN_OK;
 }
 
-tn_status tn_training_read_steps(tn_training *t) { return step_read_oldest(t, 0); }
+tn_status tn_training_read_steps(tn_training *t) {
+  TN_TRY(step_read_oldest(t, 0));
+  return tn_training_pause_profile(t);
+}
 
 /* ---- launching ---- */
 
 /* The number of batches in an epoch is a multiple of the micro-batches, so TN_EOF comes before the first one.
  */
 static tn_status step_fetch_batches(tn_training *t, tn_launched_step *step) {
+  double start = tn_clock_s();
   step->samples = 0;
   for (int32_t m = 0; m < t->micro_batches; m++) {
     int64_t samples;
     TN_TRY(tn_feeder_next(t->train, &step->slots[m], &samples));
     step->samples += samples;
   }
+  tn_step_profile_host(t->profiling.taken, TN_SPAN_WAIT_BATCH, start, 0);
   return TN_OK;
 }
 
@@ -133,8 +140,9 @@ static tn_status step_launch(tn_training *t, const tn_launched_step *step) {
 }
 
 /* The steps of the next launch: one where fewer are left before the end of the epoch or of the run, or before
- * the next checkpoint. */
+ * the next checkpoint; and one until the profile is over. */
 static int32_t step_count_next(const tn_training *t) {
+  if (!t->profiling.over) return 1;
   int64_t left = t->steps_per_epoch - t->progress.batch, save = t->run->settings.run.save_every;
   if (t->steps - t->progress.step < left) left = t->steps - t->progress.step;
   if (save > 0 && save - t->progress.step % save < left) left = save - t->progress.step % save;
@@ -175,10 +183,11 @@ void tn_training_enter_phase(tn_training *t, int64_t epoch) {
 }
 
 /* A batch that cannot be read ends the run after the steps before it. */
-tn_status tn_training_step(tn_training *t) {
+static tn_status step_run_next(tn_training *t, int64_t *samples) {
   tn_launched_step *steps = &t->ahead[t->n_ahead];
   int32_t most = step_count_next(t), n = 1;
   tn_training_enter_phase(t, t->progress.epoch + 1);
+  *samples = 0;
   TN_TRY(step_prepare(t, &steps[0]));
   if (steps[0].slots[0] % most != 0) most = 1;
   tn_status prepared = TN_OK;
@@ -186,6 +195,28 @@ tn_status tn_training_step(tn_training *t) {
   if (prepared != TN_OK) t->steps_per_launch = 1;
   TN_TRY(step_launch_all(t, steps, n));
   t->n_ahead += n;
+  for (int32_t i = 0; i < n; i++) *samples += steps[i].samples;
   if (prepared == TN_OK) return step_read_oldest(t, t->max_ahead);
   return prepared;
+}
+
+/* No step is under way where the profile begins, and none where it ends. */
+static tn_status step_run_profiled(tn_training *t) {
+  tn_step_profile *profile = t->profiling.taken;
+  int64_t samples;
+  if (!tn_step_profile_runs(profile)) {
+    TN_TRY(step_read_oldest(t, 0));
+    TN_TRY(tn_step_profile_resume(profile));
+  }
+  double start = tn_clock_s();
+  TN_TRY(step_run_next(t, &samples));
+  bool last = tn_training_count_profiled(t, samples);
+  if (last) TN_TRY(step_read_oldest(t, 0));
+  tn_step_profile_host(profile, TN_SPAN_STEP, start, t->progress.step);
+  return last ? tn_training_end_profile(t) : TN_OK;
+}
+
+tn_status tn_training_step(tn_training *t) {
+  int64_t samples;
+  return tn_training_profile_is_due(t) ? step_run_profiled(t) : step_run_next(t, &samples);
 }

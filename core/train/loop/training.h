@@ -7,6 +7,7 @@
 #include "core/train/checkpoints/checkpoint.h"
 #include "core/train/loop/observers.h"
 #include "core/train/loop/validation_pass.h"
+#include "core/train/profile/step_profile.h"
 
 /* The reasons for the end of a run; also the result's "status". */
 extern const char tn_end_finished[], tn_end_stopped[], tn_end_out_of_time[], tn_end_early[],
@@ -30,6 +31,16 @@ typedef struct tn_phase_slots {
   tn_control_block step_block, micro_block;
   tn_measure_outputs step_outputs, micro_outputs;
 } tn_phase_slots;
+
+/* The profile of some steps (profile_steps.c). */
+typedef struct tn_profiling {
+  tn_step_profile *taken; /* NULL: none was asked for */
+  bool over;              /* no step is to be profiled any more */
+  int64_t wanted, done, samples;
+  int64_t first;                        /* its number, counted from 1 */
+  char *table;                          /* of the event */
+  const char *report_path, *trace_path; /* files that were written, on rank 0; NULL: none */
+} tn_profiling;
 
 typedef struct tn_training {
   tn_run *run; /* the rank's own */
@@ -67,6 +78,7 @@ typedef struct tn_training {
   const char *end_reason; /* NULL: the run goes on */
   const char *end_text;   /* of tn_training_explain_end */
   bool recorded;          /* history.jsonl has the start, and no end yet */
+  tn_profiling profiling;
 } tn_training;
 
 /* open_training.c: prepares the parts that do not involve other ranks; then, on all ranks at once, compares
@@ -109,6 +121,22 @@ int32_t tn_training_steps_per_launch(const tn_training *t);
 /* step.c: the programs of the phase of an epoch, counted from 1, are those of the next steps. All steps
  * before are read. */
 void tn_training_enter_phase(tn_training *t, int64_t epoch);
+
+/* profile_steps.c: the profile that [run] profile or --trace asks for, with the errors that are known before
+ * training; then, when the first step is known, its place. */
+tn_status tn_training_open_profile(tn_training *t);
+void tn_training_place_profile(tn_training *t);
+/* Whether the next step is profiled. */
+bool tn_training_profile_is_due(const tn_training *t);
+/* Counts a step that was launched and profiled; returns whether it is the last one. */
+bool tn_training_count_profiled(tn_training *t, int64_t samples);
+/* Before something else than steps, with none under way. */
+tn_status tn_training_pause_profile(tn_training *t);
+/* Writes and reports the profile of the steps so far, once; none is under way. */
+tn_status tn_training_end_profile(tn_training *t);
+/* Ends it without a word. */
+void tn_training_drop_profile(tn_training *t);
+void tn_training_release_profile(tn_training *t);
 
 /* step.c: launches the next updates, steps_per_launch or one, and reads steps that have ended. TN_EOF: the
  * epoch has ended. */

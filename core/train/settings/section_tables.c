@@ -29,6 +29,10 @@ static const tn_option run_rows[] = {
     TN_OPT(tn_run_section, report, TN_OPT_FLAG, "no", NULL,
            "keep report.html in the run folder current: at the end of each epoch, and every ten seconds"),
     TN_OPT(tn_run_section, save_every, TN_OPT_INT, "0", ">= 0", "also save a checkpoint every so many steps"),
+    TN_OPT(
+        tn_run_section, profile, TN_OPT_INT, "0", "[0, 100000]",
+        "measure so many steps, launch by launch, from the third step of the run on, and write profile.json "
+        "and trace.json to the run folder; these steps replay no captures; 0: none"),
     TN_OPT(tn_run_section, best, TN_OPT_TEXT, "", NULL,
            "metric that chooses the best checkpoint; empty: the first metric, or the loss"),
     TN_OPT(tn_run_section, best_mode, TN_OPT_ENUM, "auto", "auto|min|max",

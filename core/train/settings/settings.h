@@ -29,7 +29,7 @@ typedef struct tn_run_section {
   const char *steps_per_launch;
   const char *output;
   const char *observers;
-  int64_t save_every;
+  int64_t save_every, profile;
   const char *best;
   int32_t best_mode; /* TN_BEST_... */
   int64_t patience;

@@ -24,7 +24,9 @@ enum {
   TN_EVENT_VALID_STEP = 3, /* a batch of a validation; `valid` has the means so far */
   TN_EVENT_EPOCH_END = 4,  /* train: means of the epoch; valid: means of its validation */
   TN_EVENT_CHECKPOINT = 5,
-  TN_EVENT_RUN_END = 6
+  TN_EVENT_RUN_END = 6,
+  TN_EVENT_PROFILE =
+      7 /* the steps of [run] profile have been measured; `table` shows where their time went */
 };
 
 /* Value of a loss or metric, by its name; "loss" is the total. Frozen: events have arrays of them. */
@@ -80,11 +82,12 @@ typedef struct tn_event {
   double lr;
   int32_t n_train, n_valid;
   const tn_metric *train, *valid;
-  const char *text; /* CHECKPOINT: its path; RUN_END: the reason; else "" */
+  const char *text; /* CHECKPOINT: its path; PROFILE: that of profile.json; RUN_END: the reason; else "" */
   /* Loss scaling, clipping and check_finite skip updates whose gradients are not finite. STEP: 1 where this
    * update was skipped; EPOCH_END: number of skipped updates; -1: the run skips no updates. */
   int64_t skipped;
   double loss_scale; /* of the step; 0: no loss scaling */
+  const char *table; /* PROFILE: lines of at most 80 columns, valid until close; else NULL */
 } tn_event;
 
 typedef struct tn_observer {

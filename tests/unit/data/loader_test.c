@@ -562,6 +562,51 @@ static void transforms_of_the_batch_come_last_and_see_all_of_it(void **state) {
   }
 }
 
+/* Spans of an epoch of two batches, in four parts each, beside the transforms of whole batches. */
+static void check_profile(const tn_span *spans, size_t n, int32_t workers, int32_t batch_stages) {
+  int parts[2] = {0};
+  assert_int_equal(n, 2 * (4 + batch_stages));
+  for (size_t i = 0; i < n; i++) {
+    assert_int_equal(spans[i].kind, TN_SPAN_READ);
+    assert_in_range(spans[i].number, 0, 1);
+    parts[spans[i].number]++;
+    double took = spans[i].end_s - spans[i].start_s;
+    assert_true(spans[i].reading_s >= 0 && spans[i].reading_s <= took);
+    if (workers == 0) assert_int_equal(spans[i].track, TN_TRACK_HOST);
+    if (workers > 0) assert_in_range(spans[i].track, TN_TRACK_WORKER, TN_TRACK_WORKER + workers - 1);
+  }
+  assert_int_equal(parts[0], parts[1]);
+}
+
+static void a_profile_has_the_parts_of_all_batches(void **state) {
+  (void)state;
+  const tn_transform_use uses[] = {{.transform = &shift_transform}, {.transform = &reverse_transform}};
+  for (int32_t workers = 0; workers <= 3; workers += 3)
+    for (int32_t streaming = 0; streaming <= 1; streaming++) {
+      numbers source = {.count = 8};
+      tn_loader_options options = options_for(&source);
+      if (streaming) options.source = &numbers_stream;
+      options.transforms = uses;
+      options.n_transforms = streaming ? 1 : 2;
+      options.workers = workers;
+      tn_loader *loader = make(&options);
+      tn_timeline *timeline = tn_timeline_new(&env);
+      room r;
+      size_t n;
+      int64_t samples, lost;
+      tn_timeline_open(timeline, true);
+      for (int epoch = 0; epoch < 2; epoch++) {
+        assert_int_equal(tn_loader_start(loader, epoch, 0), TN_OK);
+        tn_loader_profile(loader, epoch == 0 ? timeline : NULL);
+        for (int b = 0; b < 2; b++) assert_int_equal(next(loader, &r, &samples), TN_OK);
+        const tn_span *spans = tn_timeline_spans(timeline, &n, &lost);
+        check_profile(spans, n, workers, streaming ? 0 : 1);
+      }
+      tn_loader_destroy(loader);
+      tn_timeline_free(timeline);
+    }
+}
+
 static void an_unreadable_sample_is_named(void **state) {
   (void)state;
   for (int32_t workers = 0; workers <= 4; workers += 4) {
@@ -869,6 +914,7 @@ int main(void) {
       cmocka_unit_test_setup(a_stream_that_ends_early_is_an_error, start),
       cmocka_unit_test_setup(varying_fields_pass_through_until_a_transform_fixes_them, start),
       cmocka_unit_test_setup(transforms_of_the_batch_come_last_and_see_all_of_it, start),
+      cmocka_unit_test_setup(a_profile_has_the_parts_of_all_batches, start),
       cmocka_unit_test_setup(an_unreadable_sample_is_named, start),
       cmocka_unit_test_setup(a_sample_that_takes_long_ends_with_the_run, start),
       cmocka_unit_test_setup(a_failing_transform_is_named, start),

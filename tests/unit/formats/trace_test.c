@@ -40,17 +40,22 @@ static void events_and_row_names_are_written(void **state) {
   assert_ok(&B, tn_trace_add(trace, &matmul));
   assert_ok(&B, tn_trace_commit(trace));
   json_t *events = read_events(&root);
-  assert_int_equal(json_array_size(events), 2);
+  assert_int_equal(json_array_size(events), 3);
   const char *ph, *name, *row;
   double ts, dur;
-  int pid, tid;
+  int pid, tid, order;
   assert_int_equal(json_unpack(json_array_get(events, 0), "{s:s, s:s, s:{s:s}}", "ph", &ph, "name", &name,
                                "args", "name", &row),
                    0);
   assert_string_equal(ph, "M");
   assert_string_equal(name, "thread_name");
   assert_string_equal(row, "compute");
-  assert_int_equal(json_unpack(json_array_get(events, 1), "{s:s, s:s, s:F, s:F, s:i, s:i}", "ph", &ph, "name",
+  assert_int_equal(
+      json_unpack(json_array_get(events, 1), "{s:s, s:{s:i}}", "name", &name, "args", "sort_index", &order),
+      0);
+  assert_string_equal(name, "thread_sort_index");
+  assert_int_equal(order, 2);
+  assert_int_equal(json_unpack(json_array_get(events, 2), "{s:s, s:s, s:F, s:F, s:i, s:i}", "ph", &ph, "name",
                                &name, "ts", &ts, "dur", &dur, "pid", &pid, "tid", &tid),
                    0);
   assert_string_equal(ph, "X");
@@ -59,6 +64,39 @@ static void events_and_row_names_are_written(void **state) {
   assert_true(fabs(dur - 25) < 1e-9);
   assert_int_equal(tid, 2);
   json_decref(root);
+}
+
+static void facts_are_texts_and_numbers(void **state) {
+  (void)state;
+  static const tn_trace_fact facts[] = {{"kernel", "conv \"2d\"", 0}, {"bytes", NULL, 1024}};
+  tn_trace *trace;
+  json_t *root;
+  tn_trace_event event = matmul;
+  event.facts = facts;
+  event.n_facts = 2;
+  assert_ok(&B, tn_trace_begin(&B, folder_path(&F, "trace.json"), &trace));
+  assert_ok(&B, tn_trace_add(trace, &event));
+  assert_ok(&B, tn_trace_commit(trace));
+  const char *kernel;
+  double bytes;
+  assert_int_equal(json_unpack(json_array_get(read_events(&root), 0), "{s:{s:s, s:F}}", "args", "kernel",
+                               &kernel, "bytes", &bytes),
+                   0);
+  assert_string_equal(kernel, facts[0].text);
+  assert_true(bytes == 1024);
+  json_decref(root);
+}
+
+static void a_fact_that_is_not_utf8_is_an_error(void **state) {
+  (void)state;
+  static const tn_trace_fact fact = {"kernel", "\xff", 0};
+  tn_trace *trace;
+  tn_trace_event event = matmul;
+  event.facts = &fact;
+  event.n_facts = 1;
+  assert_ok(&B, tn_trace_begin(&B, folder_path(&F, "trace.json"), &trace));
+  assert_int_equal(tn_trace_add(trace, &event), TN_EINVAL);
+  tn_trace_abandon(trace);
 }
 
 static void an_empty_trace_is_still_a_trace(void **state) {
@@ -144,6 +182,8 @@ int main(void) {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
   const struct CMUnitTest tests[] = {
       CASE(events_and_row_names_are_written),
+      CASE(facts_are_texts_and_numbers),
+      CASE(a_fact_that_is_not_utf8_is_an_error),
       CASE(an_empty_trace_is_still_a_trace),
       CASE(a_long_trace_is_written_in_pieces),
       CASE(an_abandoned_trace_leaves_no_file),
