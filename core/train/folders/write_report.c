@@ -15,7 +15,7 @@
 
 extern const char tn_report_page[]; /* report.html */
 
-enum { EVALUATION_LIMIT = 64 << 20 };
+enum { FILE_LIMIT = 64 << 20 };
 static const char report_mark[] = "@DATA@", refresh_mark[] = "@REFRESH@";
 
 static bool report_has_key(const tn_ini *ini, const char *section, const char *key) {
@@ -38,15 +38,15 @@ static json_t *report_config(const tn_ini *ini, const tn_ini *but) {
   return list;
 }
 
-/* The file that `tenon eval` leaves in the run folder; null where there is none. */
-static tn_status report_evaluation(const void *handle, const char *folder, json_t **evaluation) {
-  char *path = tn_path_join(handle, folder, "evaluation.json"), *text = NULL;
+/* A file of JSON that another command leaves in the run folder; null where there is none. */
+static tn_status report_file(const void *handle, const char *folder, const char *name, json_t **json) {
+  char *path = tn_path_join(handle, folder, name), *text = NULL;
   size_t n = 0;
-  *evaluation = NULL;
+  *json = NULL;
   if (path == NULL) return TN_ENOMEM;
-  tn_status status = tn_file_exists(path) ? tn_file_read(handle, path, EVALUATION_LIMIT, &text, &n) : TN_OK;
-  if (text != NULL) *evaluation = json_loadb(text, n, 0, NULL);
-  if (*evaluation == NULL) *evaluation = json_null();
+  tn_status status = tn_file_exists(path) ? tn_file_read(handle, path, FILE_LIMIT, &text, &n) : TN_OK;
+  if (text != NULL) *json = json_loadb(text, n, 0, NULL);
+  if (*json == NULL) *json = json_null();
   tn_release(handle, text);
   tn_release(handle, path);
   return status;
@@ -73,20 +73,23 @@ static tn_status report_defaults(const void *handle, tn_arena *arena, const char
 static tn_status report_describe_run(const void *handle, tn_arena *arena, const char *folder, json_t *runs) {
   tn_ini ini = {0};
   tn_metric_lines lines = {0};
-  json_t *facts = NULL, *series = NULL, *evaluation = NULL, *defaults = NULL, *trainings = NULL;
+  json_t *facts = NULL, *series = NULL, *evaluation = NULL, *profile = NULL, *defaults = NULL,
+         *trainings = NULL;
   const char *config = tn_arena_printf(arena, "%s/config.ini", folder);
   tn_status status = config != NULL ? tn_ini_read(handle, config, &ini) : TN_ENOMEM;
   if (status == TN_OK) status = tn_describe_run_folder(handle, arena, folder, &facts);
   if (status == TN_OK) status = tn_metric_series_read(handle, folder, &series);
   if (status == TN_OK) status = tn_metric_lines_read(handle, folder, &lines);
-  if (status == TN_OK) status = report_evaluation(handle, folder, &evaluation);
+  if (status == TN_OK) status = report_file(handle, folder, "evaluation.json", &evaluation);
+  if (status == TN_OK) status = report_file(handle, folder, "profile.json", &profile);
   if (status == TN_OK) status = report_defaults(handle, arena, folder, &ini, &defaults);
   if (status == TN_OK) status = tn_history_read(handle, folder, &trainings);
   if (status == TN_OK) {
-    json_t *run =
-        json_pack("{s:O, s:O, s:o, s:O, s:O, s:O, s:O, s:O}", "name", json_object_get(facts, "name"), "facts",
-                  facts, "config", report_config(&ini, NULL), "defaults", defaults, "trainings", trainings,
-                  "steps", series, "epochs", lines.epochs, "evaluation", evaluation);
+    json_object_del(profile, "launches"); /* the page shows their sums */
+    json_t *run = json_pack("{s:O, s:O, s:o, s:O, s:O, s:O, s:O, s:O, s:O}", "name",
+                            json_object_get(facts, "name"), "facts", facts, "config",
+                            report_config(&ini, NULL), "defaults", defaults, "trainings", trainings, "steps",
+                            series, "epochs", lines.epochs, "evaluation", evaluation, "profile", profile);
     if (run == NULL || json_array_append_new(runs, run) != 0) status = TN_ENOMEM;
   }
   json_decref(facts);
@@ -94,6 +97,7 @@ static tn_status report_describe_run(const void *handle, tn_arena *arena, const 
   json_decref(evaluation);
   json_decref(defaults);
   json_decref(trainings);
+  json_decref(profile);
   tn_metric_lines_free(&lines);
   tn_ini_free(&ini);
   return status;

@@ -288,6 +288,21 @@ static void benchmarks_write_traces(void **state) {
   assert_non_null(strstr(program_out, "trace      bench.json"));
 }
 
+/* The page has the sums; the launches stay in the file. */
+static void a_report_shows_the_profile(void **state) {
+  (void)state;
+  size_t n;
+  file_write("noise.ini", noise_ini);
+  program_json(0, "train noise.ini --set run.profile=3");
+  program_json(0, "train noise.ini");
+  program_json(0, "report runs/noise runs/noise-2 --output page.html");
+  const char *page = file_read("page.html", &n), *first = strstr(page, "\"profile\":{\"version\":1");
+  assert_non_null(first);
+  assert_non_null(strstr(first, "\"kernels\":[{\"kernel\":"));
+  assert_non_null(strstr(first, "\"profile\":null"));
+  assert_null(strstr(page, "\"launches\":["));
+}
+
 static void refuse(int code, const char *command, const char *text) {
   assert_int_equal(program_run("%s", command), code);
   if (strstr(program_err, text) == NULL) fail_msg("%s: %s", command, program_err);
@@ -334,6 +349,7 @@ int main(void) {
       TEST(a_trace_that_cannot_be_written_later_ends_no_run),
       TEST(the_table_is_part_of_the_progress),
       TEST(benchmarks_write_traces),
+      TEST(a_report_shows_the_profile),
       TEST(mistakes_are_told_before_the_training),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
