@@ -49,9 +49,10 @@
   X(layer_norm_grad_cast)                                                                                    \
   X(layer_norm_grad_add_cast)                                                                                \
   X(layer_norm_grad_cast_sum) X(layer_norm_grad_add_cast_sum) X(embedding) X(embedding_grad)
-/* attention.c */
+/* attention.c, cached_attention.c */
 #define TN_CUDA_ATTENTION_KERNELS(X)                                                                         \
-  X(attention) X(attention_split) X(attention_grad) X(attention_grad_joined) X(attention_grad_split)
+  X(attention)                                                                                               \
+  X(attention_split) X(attention_grad) X(attention_grad_joined) X(attention_grad_split) X(cached_attention)
 /* conv2d.c, pool.c, pool_prologue.c */
 #define TN_CUDA_WINDOW_KERNELS(X)                                                                            \
   X(conv2d)                                                                                                  \
