@@ -27,7 +27,9 @@ enum {
   KEY_TOP_K,
   KEY_TOP_P,
   KEY_SEED,
-  KEY_TRACE
+  KEY_TRACE,
+  KEY_FROM,
+  KEY_TO
 };
 
 static const cli_option options[] = {
@@ -58,6 +60,9 @@ static const cli_option options[] = {
     {"steps", "N", "steps in a round", CLI_STEPS, 'n'},
     {"rounds", "N", "rounds that are timed", CLI_STEPS, 'R'},
     {"warmup", "N", "steps before the first round", CLI_STEPS, 'W'},
+    {"from", "LR", "the first learning rate (default: 1e-7)", CLI_FIND_LR, KEY_FROM},
+    {"to", "LR", "the last learning rate (default: 10)", CLI_FIND_LR, KEY_TO},
+    {"steps", "N", "steps, at most (default: 100)", CLI_FIND_LR, 'n'},
     {"threads", "N", "threads of kernels that run on the host", CLI_OPS, 't'},
     {"ops", NULL, "the time of each launch, and the limits of the machine", CLI_OPS, 'O'},
     {"trace", "FILE", "a timeline of profiled steps, for ui.perfetto.dev or chrome://tracing", CLI_TRACE,
@@ -216,6 +221,8 @@ static int cli_apply(cli_args *args, int key, const char *value) {
   case 't': return cli_override_threads(args, value);
   case 'O': args->ops = true; break;
   case 'A': args->backends = value; break;
+  case KEY_FROM: return cli_read_real(args, value, 1e-30, 1e30, &args->from);
+  case KEY_TO: return cli_read_real(args, value, 1e-30, 1e30, &args->to);
   case 'L': return cli_read_number(args, value, &args->launches);
   case 'E': args->repeat = value; break;
   case 'a': args->all = true; break;

@@ -81,21 +81,9 @@ tn_status tn_compare_side_copy_state(tn_compare_side *to, tn_compare_side *from)
 
 /* ---- steps ---- */
 
-/* Starts the next epoch where the last one has ended. */
-static tn_status side_begin_epoch(tn_training *t) {
-  bool ended = t->progress.batch >= t->steps_per_epoch;
-  if (t->progress.step > 0 && !ended) return TN_OK;
-  if (ended && t->progress.step > 0) {
-    t->progress.epoch++;
-    t->progress.batch = 0;
-  }
-  TN_TRY(tn_feeder_stop(t->train));
-  return tn_feeder_start(t->train, t->progress.epoch, t->progress.batch);
-}
-
 tn_status tn_compare_side_step(tn_compare_side *side, double *loss, bool *ended) {
   tn_training *t = &side->training;
-  TN_TRY(side_begin_epoch(t));
+  TN_TRY(tn_training_begin_epoch(t));
   tn_status status = tn_training_step(t);
   *loss = tn_metric_sums_means(&t->step_sums)[0].value;
   if (status != TN_ENONFINITE) return status;

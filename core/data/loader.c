@@ -14,6 +14,8 @@
 static const uint64_t ORDER = UINT64_MAX;
 /* The same for the samples of a shortened epoch. */
 static const uint64_t CHOICE = UINT64_MAX - 1;
+/* And for the orders of a balanced loader. */
+static const uint64_t CLASSES = UINT64_MAX - 2;
 
 static tn_status loader_check_options(tn_env *env, const tn_loader_options *o) {
   if (o->batch < 1) return tn_failf(env, TN_EINVAL, "batch is %lld, expected >= 1", (long long)o->batch);
@@ -31,6 +33,8 @@ static tn_status loader_check_options(tn_env *env, const tn_loader_options *o) {
   if (s->next != NULL && s->seek == NULL) return tn_failf(env, TN_EABI, "the streaming source lacks seek");
   if (s->next != NULL && o->shuffle)
     return tn_failf(env, TN_EINVAL, "a streaming source cannot be shuffled; set shuffle = no");
+  if (o->balance && !o->shuffle)
+    return tn_failf(env, TN_EINVAL, "balance = yes draws samples at random, which shuffle = no excludes");
   return TN_OK;
 }
 
@@ -57,19 +61,30 @@ static int64_t loader_update_samples(const tn_loader_options *o) {
   return __builtin_mul_overflow(blocks, o->batch, &samples) ? INT64_MAX : samples;
 }
 
+/* The updates of the shorter epoch. Products such as 100 * 0.29 are a little below the whole number. */
+static int64_t loader_limit_updates(const tn_loader_options *o, int64_t updates) {
+  const double rounding = 1e-9;
+  int64_t limit = updates;
+  if (o->limit.batches > 0) limit = o->limit.batches / o->accumulate;
+  if (o->limit.part > 0) limit = (int64_t)((double)updates * o->limit.part + rounding);
+  if (limit < 1) limit = 1;
+  return limit < updates ? limit : updates;
+}
+
 /* Computes the samples and batches of an epoch. */
 static tn_status loader_measure_epoch(tn_loader *loader, const tn_description *description) {
   const tn_loader_options *o = &loader->options;
   tn_env *env = &loader->env;
   int64_t count = description->count;
+  const char *key = o->epoch_key != NULL ? o->epoch_key : "epoch";
   int64_t wanted = o->epoch_samples > 0 ? o->epoch_samples : count < 0 ? description->epoch : count;
   if (count < -1)
     return tn_failf(env, TN_EABI, "it describes %lld samples, expected -1 or more", (long long)count);
   if (count == 0) return tn_failf(env, TN_EINVAL, "it has no samples");
   if (count > 0 && wanted > count)
     return tn_failf(env, TN_EINVAL,
-                    "it has %lld samples, fewer than the %lld of epoch; leave epoch out to take all of them",
-                    (long long)count, (long long)wanted);
+                    "it has %lld samples, fewer than the %lld of %s; leave %s out to take all of them",
+                    (long long)count, (long long)wanted, key, key);
   if (wanted < 1)
     return tn_failf(env, TN_EINVAL, "it is endless; set epoch to the number of samples in an epoch");
   loader->count = count;
@@ -79,6 +94,9 @@ static tn_status loader_measure_epoch(tn_loader *loader, const tn_description *d
   if (updates == 0)
     return tn_failf(env, TN_EINVAL, "an epoch has %lld samples, which do not fill one batch of %lld",
                     (long long)loader->samples, (long long)update);
+  int64_t kept = loader_limit_updates(o, updates);
+  if (kept < updates) loader->samples = kept * update;
+  updates = kept;
   if (!__builtin_mul_overflow(updates, o->accumulate, &loader->batches)) return TN_OK;
   return tn_failf(env, TN_EINVAL, "%lld updates of %d batches are more than can be counted",
                   (long long)updates, (int)o->accumulate);
@@ -105,6 +123,8 @@ static tn_status loader_prepare_source(tn_loader *loader) {
   tn_status status = loader_check_options(&loader->env, o);
   if (status == TN_OK) status = loader_open_source(loader, &description);
   if (status == TN_OK) status = loader_measure_epoch(loader, &description);
+  if (status == TN_OK && o->balance)
+    status = tn_balance_make(&loader->env, o->source, loader->self, &description, &loader->balance);
   const char *where = o->where != NULL ? o->where : "";
   tn_wrap(&loader->env, status, "%s%ssource '%s'", where, where[0] != '\0' ? ": " : "", o->source->item.name);
   if (status == TN_OK) status = loader_make_chain(loader, &description);
@@ -155,6 +175,7 @@ static tn_loader *loader_new(tn_env *env, const tn_loader_options *options) {
   if (loader->options.accumulate == 0) loader->options.accumulate = 1;
   loader->source = options->source;
   loader->choice_key = tn_hash_mix(tn_hash_mix(options->seed, 0), CHOICE);
+  loader->class_key = tn_hash_mix(tn_hash_mix(options->seed, 0), CLASSES);
   sem_init(&loader->work, 0, 0);
   pthread_mutex_init(&loader->stream_lock, NULL);
   atomic_init(&loader->ticket, 0);
@@ -230,6 +251,7 @@ void tn_loader_destroy(tn_loader *loader) {
   for (int32_t i = 0; loader->ring != NULL && i < loader->n_ring; i++)
     tn_pending_batch_finish(&loader->ring[i]);
   tn_sample_cache_finish(&loader->env, &loader->cache);
+  tn_balance_free(&loader->env, &loader->balance);
   if (loader->opened) loader->source->close(&loader->env, loader->self);
   tn_transform_chain_free(&loader->chain);
   tn_release(&loader->env, loader->workers);
@@ -249,6 +271,9 @@ tn_status tn_loader_sample_name(tn_loader *loader, int64_t index, char *text, si
   return TN_OK;
 }
 
+const tn_balance *tn_loader_balance(const tn_loader *loader) {
+  return loader->options.balance ? &loader->balance : NULL;
+}
 int64_t tn_loader_samples(const tn_loader *loader) { return loader->samples; }
 int64_t tn_loader_batches(const tn_loader *loader) { return loader->batches; }
 

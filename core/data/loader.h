@@ -18,6 +18,13 @@
 
 enum { TN_DEVICE_TRANSFORMS_AUTO = -1 };
 
+/* A shorter epoch: so many batches of all shards, rounded down to whole updates, or this part of the updates,
+ * rounded down; at least one update, and no more than there are. {0, 0}: all. */
+typedef struct tn_epoch_limit {
+  int64_t batches;
+  double part;
+} tn_epoch_limit;
+
 /* A transform with its options. */
 typedef struct tn_transform_use {
   const tn_transform *transform;
@@ -54,6 +61,11 @@ typedef struct tn_loader_options {
    * shuffled epoch takes the first of its order; without shuffling, every epoch takes the same samples,
    * spread over the source (tn_sample_spread). A stream gives its first ones. */
   int64_t epoch_samples;
+  const char *epoch_key; /* the key that sets them, for messages; NULL: epoch */
+  tn_epoch_limit limit;  /* of the epoch that epoch_samples describes */
+  /* Every class equally often in a shuffled epoch (balance.h). A sample that comes several times in an epoch
+   * has another random key each time. */
+  bool balance;
   uint64_t seed;
   int64_t cache_bytes; /* memory for cached samples, if the source allows it; 0: no cache */
   const char *where;   /* "file.ini:14" of the source, for messages */
@@ -76,6 +88,8 @@ int32_t tn_loader_field_count(const tn_loader *loader);
 const tn_field *tn_loader_field(const tn_loader *loader, int32_t i);
 /* The transforms, of which the device applies the last ones. */
 const struct tn_transform_chain *tn_loader_chain(const tn_loader *loader);
+/* The lists of classes that a balanced loader draws from; NULL: it is not balanced. */
+const struct tn_balance *tn_loader_balance(const tn_loader *loader);
 int64_t tn_loader_samples(const tn_loader *loader); /* per epoch */
 int64_t tn_loader_batches(const tn_loader *loader); /* per epoch and shard */
 

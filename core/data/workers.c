@@ -29,9 +29,25 @@ static int64_t worker_sample_at(const tn_loader *loader, const tn_pending_batch 
   return pending->block / blocks * blocks * o->batch;
 }
 
+/* The index and the random key of sample k of a balanced epoch. */
+static int64_t worker_draw_balanced(const tn_loader *loader, int64_t k, uint64_t *key) {
+  int64_t place = tn_permute(loader->order_key, loader->samples, k);
+  tn_balanced drawn =
+      tn_balance_draw(&loader->balance, loader->class_key, loader->epoch * loader->samples + place);
+  *key = tn_hash_mix(tn_hash_mix(loader->epoch_key, (uint64_t)drawn.index), drawn.round);
+  return drawn.index;
+}
+
 static void worker_aim(tn_loader *loader, tn_reader *reader, tn_pending_batch *pending, int64_t row) {
-  int64_t index = worker_sample_index(loader, worker_sample_at(loader, pending, row));
-  tn_reader_aim(reader, index, tn_hash_mix(loader->epoch_key, (uint64_t)index), pending->targets, row);
+  int64_t k = worker_sample_at(loader, pending, row), index;
+  uint64_t key;
+  if (loader->options.balance) {
+    index = worker_draw_balanced(loader, k, &key);
+  } else {
+    index = worker_sample_index(loader, k);
+    key = tn_hash_mix(loader->epoch_key, (uint64_t)index);
+  }
+  tn_reader_aim(reader, index, key, pending->targets, row);
   if (pending->ids != NULL) pending->ids[row] = index;
 }
 

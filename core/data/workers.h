@@ -7,6 +7,7 @@
 #define TN_CORE_DATA_WORKERS_H
 
 #include "core/base/timeline.h"
+#include "core/data/balance.h"
 #include "core/data/batch.h"
 #include "core/data/reader.h"
 
@@ -36,6 +37,8 @@ struct tn_loader {
   int64_t epoch, first;     /* as started */
   uint64_t epoch_key, order_key;
   uint64_t choice_key; /* of the samples of a shortened epoch */
+  tn_balance balance;  /* of options.balance */
+  uint64_t class_key;  /* of the orders within the classes */
 
   /* the ring: batch n since tn_loader_start is ring[n % n_ring] */
   tn_pending_batch *ring;

@@ -31,6 +31,8 @@ typedef struct tn_measure {
   const char *name;
   double weight; /* losses: factor in the total loss */
   bool is_loss;
+  bool falls;       /* better when small */
+  uint32_t of_mean; /* TN_OF_MEAN_... */
 } tn_measure;
 
 typedef struct tn_model_request tn_model_request;

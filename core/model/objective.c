@@ -102,7 +102,10 @@ static tn_status objective_inputs(tn_objective *o, const tn_line *line, tn_resul
   return TN_OK;
 }
 
-static tn_status objective_add_measure(tn_objective *o, const char *name, double factor, bool is_loss) {
+/* `kind` is NULL for values that a function gives as a loss. A loss among the metrics is better when small,
+ * too. */
+static tn_status objective_add_measure(tn_objective *o, const tn_layer_kind *kind, const char *name,
+                                       double factor, bool is_loss) {
   tn_env *env = o->scope->assembly->env;
   for (int32_t i = 0; i < o->model->n_measures; i++)
     if (tn_text_equal(o->model->measures[i].name, name))
@@ -111,7 +114,9 @@ static tn_status objective_add_measure(tn_objective *o, const char *name, double
                       name);
   if (tn_text_equal(name, "loss") || tn_text_equal(name, "output"))
     return tn_failf(env, TN_EINVAL, "'%s' is the name of the total, expected another one", name);
-  o->model->measures[o->model->n_measures++] = (tn_measure){name, factor, is_loss};
+  bool falls = kind == NULL || kind->role == TN_LAYER_LOSS || kind->falls;
+  o->model->measures[o->model->n_measures++] =
+      (tn_measure){name, factor, is_loss, falls, kind != NULL ? kind->of_mean : TN_OF_MEAN_ITSELF};
   return TN_OK;
 }
 
@@ -132,7 +137,7 @@ static tn_status objective_build_measure(tn_objective *o, const tn_line *line, c
   TN_TRY(tn_find_layer(a, call.layer, &kind));
   TN_TRY(objective_check_role(o, kind, is_loss));
   const char *name = line->n_names > 0 ? line->names[0] : call.layer;
-  TN_TRY(objective_add_measure(o, tn_arena_strdup(&o->model->arena, name), factor, is_loss));
+  TN_TRY(objective_add_measure(o, kind, tn_arena_strdup(&o->model->arena, name), factor, is_loss));
   TN_TRY(objective_inputs(o, line, &in));
   tn_use use = {.call = &call,
                 .path = tn_scope_path(o->scope, name),
@@ -207,7 +212,7 @@ static tn_status objective_build_from_function(tn_objective *o, const tn_functio
   tn_assembly *a = o->scope->assembly;
   tn_line line;
   if (m->line == NULL) {
-    TN_TRY(objective_add_measure(o, tn_arena_strdup(&o->model->arena, m->name), m->factor, true));
+    TN_TRY(objective_add_measure(o, NULL, tn_arena_strdup(&o->model->arena, m->name), m->factor, true));
     int32_t index = o->model->n_measures - 1;
     return objective_emit_sums(o, m->name, &m->in, &o->sums.sum[index], &o->sums.weight[index]);
   }

@@ -460,6 +460,13 @@ AT(tn_bench_options, rounds, 20);
 AT(tn_bench_options, warmup, 24);
 AT(tn_bench_options, launches, 28);
 
+SIZED(tn_find_lr_options, 40);
+AT(tn_find_lr_options, steps, 4);
+AT(tn_find_lr_options, from, 8);
+AT(tn_find_lr_options, to, 16);
+AT(tn_find_lr_options, progress, 24);
+AT(tn_find_lr_options, user, 32);
+
 SIZED(tn_compare_options, 24);
 AT(tn_compare_options, steps, 4);
 AT(tn_compare_options, launches, 8);
@@ -580,11 +587,13 @@ AT(tn_kernel, release, 72);
 AT(tn_kernel, launch, 80);
 AT(tn_kernel, fold, 88);
 
-ITEM(tn_layer_kind, 64);
+ITEM(tn_layer_kind, 72);
 AT(tn_layer_kind, role, 40);
 AT(tn_layer_kind, min_in, 44);
 AT(tn_layer_kind, max_in, 48);
 AT(tn_layer_kind, build, 56);
+AT(tn_layer_kind, of_mean, 64);
+AT(tn_layer_kind, falls, 68);
 
 ITEM(tn_observer, 72);
 AT(tn_observer, always, 40);
@@ -618,7 +627,7 @@ AT(tn_schedule, factor, 40);
 AT(tn_schedule, check, 48);
 AT(tn_schedule, epoch, 56);
 
-ITEM(tn_source, 112);
+ITEM(tn_source, 120);
 AT(tn_source, open, 40);
 AT(tn_source, close, 48);
 AT(tn_source, describe, 56);
@@ -628,6 +637,7 @@ AT(tn_source, tell, 80);
 AT(tn_source, seek, 88);
 AT(tn_source, open_files, 96);
 AT(tn_source, name, 104);
+AT(tn_source, class_of, 112);
 
 ITEM(tn_transform, 88);
 AT(tn_transform, granularity, 40);

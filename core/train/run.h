@@ -44,7 +44,8 @@ struct tn_run {
   int32_t rank, ranks;
   tn_model_fn emit; /* emits the model; NULL: [model] describes it */
   void *emit_user;
-  bool planning; /* only plans are made: no device is opened, nothing runs, and nothing is measured */
+  bool evaluating; /* tn_run_eval: on all data, without [run] limit_valid and overfit */
+  bool planning;   /* only plans are made: no device is opened, nothing runs, and nothing is measured */
   const char *device_file; /* while planning: describes the device that is planned for; NULL: it is here */
   atomic_int stop;
   const char *class_names; /* of the targets (checkpoints/class_names.h); NULL: unknown */

@@ -124,6 +124,23 @@ typedef struct tn_bench_options {
 } tn_bench_options;
 TN_EXPORT tn_status tn_run_bench(tn_run *run, const tn_bench_options *options, char **json);
 
+/* Looks for a learning rate: takes steps of training in which it rises exponentially, until the loss is far
+ * above its least value or not finite, and reports the losses (Smith, "Cyclical learning rates for training
+ * neural networks", WACV 2017). Begins from the configured weights, on one device. Learning rates of groups
+ * keep their ratio to the first one. Nothing is saved, and there are no observers. The result has "points"
+ * ("lr", "loss", "smoothed"), and the learning rates at which the smoothed loss is "least", and falls most
+ * ("steepest"); both are null where it does not fall. TN_EINVAL: the optimizer has no lr. options may be
+ * NULL. */
+typedef struct tn_find_lr_options {
+  uint32_t struct_size;
+  int32_t steps;   /* 20 to 100000; 0: 100 */
+  double from, to; /* the first and the last learning rate; 0: 1e-7 and 10 */
+  /* Called after each step, on the calling thread, with its number from 1 on; NULL: no call. */
+  void (*progress)(void *user, int32_t step, double lr, double loss);
+  void *user;
+} tn_find_lr_options;
+TN_EXPORT tn_status tn_run_find_lr(tn_run *run, const tn_find_lr_options *options, char **json);
+
 /* Trains two runs of the same configuration side by side, which differ in [backend] use: `reference` on the
  * backend that is trusted, `run` on the one that is tested. Both get the same weights, batches and random
  * numbers, and each takes its own steps. In the first and in the last step, the reference backend computes

@@ -1,61 +1,13 @@
 /* plugins/losses/losses.c: cross_entropy and mse. A loss yields a value and a weight per element. */
 #include "plugins/losses/losses.h"
 
-typedef struct cross_entropy_options {
-  double label_smoothing;
-  int64_t ignore, axis;
-} cross_entropy_options;
-enum { NO_CLASS = -100 };
 static const tn_option cross_entropy_rows[] = {
     TN_OPT(cross_entropy_options, label_smoothing, TN_OPT_FLOAT, "0", "[0, 1)",
            "part of the target that is spread evenly over all classes"),
     TN_OPT(cross_entropy_options, ignore, TN_OPT_INT, "-100", NULL, "targets of this class are ignored"),
     TN_OPT(cross_entropy_options, axis, TN_OPT_INT, "-1", NULL, "the dimension of the classes"), TN_OPT_END};
 
-/* A scalar of the dtype of `like`. */
-static tn_val number_like(tn_build *b, tn_val like, double value) {
-  return tn_scalar(b, tn_val_type(b, like)->dtype, value);
-}
-
-/* -sum(target log_softmax(x)) for a target with a part for each class, which label smoothing makes more even.
- */
-static tn_status build_soft_cross_entropy(tn_build *b, const cross_entropy_options *o) {
-  tn_val x = tn_build_in(b, 0), target = tn_cast(b, tn_build_in(b, 1), tn_val_type(b, x)->dtype);
-  const tn_type *type = tn_val_type(b, x);
-  int64_t axis = o->axis < 0 ? o->axis + type->rank : o->axis;
-  if (!tn_type_same_dims(type, tn_val_type(b, target)))
-    return tn_fail(
-        b, TN_EINVAL, NULL,
-        "a target with a part for each class has another shape than the scores, expected the same");
-  if (o->ignore != NO_CLASS)
-    return tn_fail(b, TN_EINVAL, "ignore",
-                   "ignore is a class number, and this target has a part for each class");
-  if (axis < 0 || axis >= type->rank)
-    return tn_fail(b, TN_EINVAL, "axis", "%lld is out of range for rank-%d scores", (long long)o->axis,
-                   (int)type->rank);
-  if (o->label_smoothing > 0)
-    target = tn_affine(b, target, 1 - o->label_smoothing, o->label_smoothing / (double)type->dims[axis]);
-  tn_val each = tn_mul(b, target, tn_log_softmax(b, x, axis));
-  tn_build_yield(b, 0, tn_neg(b, tn_reduce_sum(b, each, 1, &axis, 0)));
-  return TN_OK;
-}
-
-static tn_status build_cross_entropy(tn_build *b, const void *given) {
-  const cross_entropy_options *o = given;
-  tn_val target = tn_build_in(b, 1);
-  if (targets_are_soft(b, tn_build_in(b, 0), target)) return build_soft_cross_entropy(b, o);
-  tn_op_begin(b, "cross_entropy");
-  tn_op_arg(b, tn_build_in(b, 0));
-  tn_op_arg(b, target);
-  tn_op_set_float(b, "smoothing", o->label_smoothing);
-  tn_op_set_int(b, "ignore", o->ignore);
-  tn_op_set_int(b, "axis", o->axis);
-  tn_val loss = tn_op_end(b);
-  tn_build_yield(b, 0, loss);
-  tn_val counts = tn_op2(b, "ne", target, number_like(b, target, (double)o->ignore));
-  tn_build_yield(b, 1, tn_cast(b, counts, tn_val_type(b, loss)->dtype));
-  return TN_OK;
-}
+static tn_status build_cross_entropy(tn_build *b, const void *given) { return yield_cross_entropy(b, given); }
 static const tn_layer_kind cross_entropy = {
     .item = TN_ITEM(tn_layer_kind, TN_LAYER, "cross_entropy",
                     "negative log-likelihood of the target class, or of a part for each class, under softmax",
@@ -82,4 +34,5 @@ static const tn_layer_kind mse = {
     .max_in = 2,
     .build = build_mse};
 
-TN_PLUGIN(losses, "0.1.0", "MIT", &cross_entropy.item, &mse.item, &metric_accuracy.item, &metric_top_k.item)
+TN_PLUGIN(losses, "0.1.0", "MIT", &cross_entropy.item, &mse.item, &metric_accuracy.item, &metric_top_k.item,
+          &metric_perplexity.item)

@@ -7,7 +7,14 @@
 #include "tenon/ops.h"
 #include "tenon/plugin/layer.h"
 
-extern const tn_layer_kind metric_accuracy, metric_top_k; /* metrics.c */
+extern const tn_layer_kind metric_accuracy, metric_top_k, metric_perplexity; /* metrics.c */
+
+typedef struct cross_entropy_options {
+  double label_smoothing;
+  int64_t ignore, axis;
+} cross_entropy_options;
+/* cross_entropy.c: yields the cross entropy of scores and target, the first two inputs, and its weight. */
+tn_status yield_cross_entropy(tn_build *b, const cross_entropy_options *o);
 
 /* Whether the target has a number for each class, and no class number. */
 static inline bool targets_are_soft(tn_build *b, tn_val scores, tn_val target) {

@@ -1,4 +1,4 @@
-/* plugins/losses/metrics.c: metrics over class scores: accuracy and top_k. */
+/* plugins/losses/metrics.c: metrics over class scores: accuracy, top_k and perplexity. */
 #include "plugins/losses/losses.h"
 
 typedef struct metric_options {
@@ -79,3 +79,20 @@ const tn_layer_kind metric_top_k = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "to
                                     .min_in = 2,
                                     .max_in = 2,
                                     .build = build_top_k};
+
+static const tn_option perplexity_rows[] = {
+    TN_OPT(cross_entropy_options, ignore, TN_OPT_INT, "-100", NULL, "targets of this class are ignored"),
+    TN_OPT(cross_entropy_options, axis, TN_OPT_INT, "-1", NULL, "the dimension of the classes"), TN_OPT_END};
+
+/* label_smoothing has no row and so is 0. */
+static tn_status build_perplexity(tn_build *b, const void *given) { return yield_cross_entropy(b, given); }
+const tn_layer_kind metric_perplexity = {
+    .item = TN_ITEM(tn_layer_kind, TN_LAYER, "perplexity",
+                    "e to the power of the mean cross entropy of all targets; better when small",
+                    cross_entropy_options, perplexity_rows),
+    .role = TN_LAYER_METRIC,
+    .min_in = 2,
+    .max_in = 2,
+    .build = build_perplexity,
+    .of_mean = TN_OF_MEAN_EXP,
+    .falls = 1};

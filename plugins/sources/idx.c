@@ -236,6 +236,12 @@ static tn_status idx_read(tn_sample *s, void *source) {
   return TN_OK;
 }
 
+static tn_status idx_class_of(tn_env *env, void *source, int64_t index, int64_t *number) {
+  (void)env;
+  *number = label_at(source, index);
+  return TN_OK;
+}
+
 const tn_source idx_source = {
     .item = TN_ITEM(tn_source, TN_SOURCE, "idx", "files in the format of MNIST, gzipped or not", idx_options,
                     options),
@@ -243,4 +249,5 @@ const tn_source idx_source = {
     .close = idx_close,
     .describe = idx_describe,
     .read = idx_read,
+    .class_of = idx_class_of,
 };

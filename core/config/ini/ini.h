@@ -43,6 +43,9 @@ typedef struct tn_ini {
   int32_t n_sections;
   tn_ini_size size;
   tn_mistakes mistakes; /* found by the readers of sections and of the model */
+  /* Option tables of sections, with the sections' names, for messages about keys that are in the wrong one;
+   * NULL-terminated. NULL: they are unknown. */
+  const struct tn_item *const *homes;
 } tn_ini;
 
 /* Limits of tn_ini_size, which small files that include each other could exceed without end. A model of many

@@ -28,6 +28,18 @@ static const option_pair renamed[] = {{"kernel_size", "kernel"},
                                       {"learning_rate", "lr"},
                                       {"batch_size", "batch"},
                                       {"num_epochs", "epochs"},
+                                      {"limit_train_batches", "limit_train"},
+                                      {"limit_val_batches", "limit_valid"},
+                                      {"limit_val", "limit_valid"},
+                                      {"overfit_batches", "overfit"},
+                                      {"early_stopping_patience", "patience"},
+                                      {"early_stopping_rounds", "patience"},
+                                      {"gradient_clip_val", "clip"},
+                                      {"accumulate_grad_batches", "accumulate"},
+                                      {"train_batch_size", "batch"},
+                                      {"lr_scheduler", "type"},
+                                      {"accelerator", "use"},
+                                      {"class_balance", "balance"},
                                       {"max_epochs", "epochs"},
                                       {"num_workers", "workers"},
                                       {"step_size", "every_epochs"},
@@ -74,25 +86,36 @@ static const option_pair needless[] = {{"in_features", "the size of the input is
                                        {"pin_memory", "batches are staged where it pays"},
                                        {"track_running_stats", "running statistics are always kept"}};
 
-static const option_pair elsewhere[] = {{"betas", "write beta1 = 0.9 and beta2 = 0.999 with type = adamw"},
-                                        {"amsgrad", "there is no AMSGrad"},
-                                        {"padding_mode", "padding is with zeros"},
-                                        {"epochs", "write it into [run]"},
-                                        {"seed", "write it into [run]"},
-                                        {"threads", "write it into [run]"},
-                                        {"lr", "write it into [optimizer]"},
-                                        {"learning_rate", "write lr into [optimizer]"},
-                                        {"batch", "write it into [data]"},
-                                        {"batch_size", "write batch into [data]"},
-                                        {"workers", "write it into [data]"},
-                                        {"num_workers", "write workers into [data]"},
-                                        {"device", "write use into [backend]"},
-                                        {"amp", "write policy = bf16 or fp16 into [precision]"},
-                                        {"precision", "write policy into [precision]"},
-                                        {"optimizer", "write type into [optimizer]"},
-                                        {"scheduler", "write type into [schedule]"},
-                                        {"max_lr", "it is lr in [optimizer]"},
-                                        {"loss", "write it into [model]"}};
+#define FIND_LR "`tenon find-lr FILE.ini` looks for a learning rate"
+static const option_pair elsewhere[] = {
+    {"betas", "write beta1 = 0.9 and beta2 = 0.999 with type = adamw"},
+    {"amsgrad", "there is no AMSGrad"},
+    {"padding_mode", "padding is with zeros"},
+    {"device", "write use into [backend]"},
+    {"lr", "write it into [optimizer]"},
+    {"learning_rate", "write lr into [optimizer]"},
+    {"early_stopping", "write patience = EPOCHS into [run]"},
+    {"gradient_clip_algorithm", "write clip for the norm, or clip_value, into [optimizer]"},
+    {"sampler", "write balance = yes into [data], which draws every class "
+                "equally often"},
+    {"find_lr", FIND_LR},
+    {"lr_find", FIND_LR},
+    {"auto_lr_find", FIND_LR},
+    {"amp", "write policy = bf16 or fp16 into [precision]"},
+    {"precision", "write policy into [precision]"},
+    {"optimizer", "write type into [optimizer]"},
+    {"scheduler", "write type into [schedule]"},
+    {"lr_scheduler", "write type into [schedule]"},
+    {"max_lr", "it is lr in [optimizer]"}};
+
+/* Sections of other configuration files. */
+static const option_pair sections[] = {
+    {"trainer", "run"},           {"training", "run"},    {"train", "run"},
+    {"dataset", "data"},          {"dataloader", "data"}, {"scheduler", "schedule"},
+    {"lr_scheduler", "schedule"}, {"network", "model"},   {"net", "model"}};
+
+/* Names that say too little to belong to one section. */
+static const char *const common[] = {"name", "type", "file", "use", "match"};
 
 static const char *habit_in(const option_pair *pairs, size_t n, const char *foreign) {
   for (size_t i = 0; i < n; i++)
@@ -107,6 +130,23 @@ const char *tn_option_habit(const char *foreign, const char *const *names, size_
       if (strcmp(names[k], renamed[i].own) == 0) return names[k];
   }
   return NULL;
+}
+
+const char *tn_option_home(const char *name, const tn_item *const *tables, const char **section) {
+  for (size_t i = 0; i < sizeof common / sizeof *common; i++)
+    if (strcmp(common[i], name) == 0) return NULL;
+  for (; tables != NULL && *tables != NULL; tables++) {
+    const tn_option *option = tn_options_find(*tables, name);
+    for (size_t i = 0; option == NULL && i < sizeof renamed / sizeof *renamed; i++)
+      if (strcmp(renamed[i].foreign, name) == 0) option = tn_options_find(*tables, renamed[i].own);
+    *section = (*tables)->name;
+    if (option != NULL) return option->name;
+  }
+  return NULL;
+}
+
+const char *tn_section_habit(const char *foreign) {
+  return habit_in(sections, sizeof sections / sizeof *sections, foreign);
 }
 
 const char *tn_option_needless(const char *foreign) {

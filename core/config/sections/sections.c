@@ -42,6 +42,18 @@ static tn_status section_add_option_names(const void *handle, const tn_item *ite
   return TN_OK;
 }
 
+/* Appends "; write it into [run]" for a key of another section. */
+static bool section_add_home(tn_text *text, const tn_ini *ini, const char *key) {
+  const char *section, *name = tn_option_home(key, ini->homes, &section);
+  if (name == NULL) return false;
+  bool block = tn_text_equal(section, "block"), group = tn_text_equal(section, "group");
+  tn_text_addf(text, "; write %s into [%s%s]", tn_text_equal(name, key) ? "it" : name, section,
+               block   ? " NAME"
+               : group ? ".NAME"
+                       : "");
+  return true;
+}
+
 static tn_status section_fail_unknown_key(const void *handle, tn_ini *ini, const tn_section *section,
                                           const tn_key *key, const section_names *names) {
   tn_text text = tn_text_new(handle);
@@ -51,9 +63,11 @@ static tn_status section_fail_unknown_key(const void *handle, tn_ini *ini, const
     tn_text_addf(&text, ", did you mean '%s'?", habit);
   else if (there != NULL)
     tn_text_addf(&text, "; %s", there);
-  else
+  else if (tn_text_nearest(key->name, names->v, names->n) != NULL ||
+           !section_add_home(&text, ini, key->name)) {
     section_add_advice(&text, key->name, names, "'", "'");
-  if (names->n == 0 && there == NULL) tn_text_add(&text, ", this section has none");
+    if (names->n == 0) tn_text_add(&text, ", this section has none");
+  }
   tn_status status = section_fail_key(handle, ini, section, key, "%s", text.failed ? "unknown key" : text.v);
   tn_text_free(&text);
   return status;
@@ -184,7 +198,8 @@ static tn_status section_fail_unknown(const void *handle, tn_ini *ini, const tn_
   for (int32_t i = 0; i < n && status == TN_OK; i++)
     if (!section_is_pattern(known[i].pattern)) status = tn_vec_push(handle, &names, known[i].pattern);
   if (status == TN_OK) {
-    section_add_advice(&text, section->name, &names, "[", "]");
+    const char *habit = tn_section_habit(section->name);
+    section_add_advice(&text, habit != NULL ? habit : section->name, &names, "[", "]");
     status = tn_failf(handle, TN_EINVAL, "%s: unknown section [%s]%s", tn_key_where(ini, section, NULL),
                       section->name, text.failed || text.v == NULL ? "" : text.v);
   }

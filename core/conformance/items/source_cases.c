@@ -285,10 +285,41 @@ static tn_status source_with_samples(tn_check *check, source_look *look) {
   return status;
 }
 
+/* The first target with classes; -1: none. */
+static int32_t source_class_field(const source_open *o) {
+  for (int32_t i = 0; i < o->description.n_fields; i++) {
+    const tn_field *field = tn_description_field(&o->description, i);
+    if (field->role == TN_FIELD_TARGET && field->classes > 0) return i;
+  }
+  return -1;
+}
+
+/* class_of tells the class that read writes. */
+static tn_status source_compare_classes(tn_check *check, const source_open *o, const source_sample *samples) {
+  int32_t field = source_class_field(o);
+  if (o->source->class_of == NULL || o->description.count < 0) return TN_OK;
+  if (field < 0) {
+    tn_check_fail(check, "it has class_of, but no target with classes");
+    return TN_OK;
+  }
+  for (int64_t i = 0; i < o->n && check->wrong[0] == '\0'; i++) {
+    const tn_type *type = &samples[i].type[field];
+    int64_t told = -1, written = type->dtype == TN_I64
+                                     ? *(const int64_t *)(const void *)samples[i].data[field]
+                                     : *(const int32_t *)(const void *)samples[i].data[field];
+    TN_TRY(o->source->class_of(check->suite->env, o->self, i, &told));
+    if (told != written)
+      tn_check_fail(check, "class_of gives sample %lld class %lld, but read writes %lld", (long long)i,
+                    (long long)told, (long long)written);
+  }
+  return TN_OK;
+}
+
 static tn_status source_look_at_samples(tn_check *check, source_open *o, const void *options,
                                         const source_sample *samples) {
   (void)options;
-  if (o->source->next != NULL) return TN_OK;
+  TN_TRY(source_compare_classes(check, o, samples));
+  if (o->source->next != NULL || check->wrong[0] != '\0') return TN_OK;
   return source_read_again(check, o, samples, 0, 1, 0, "from the same worker");
 }
 

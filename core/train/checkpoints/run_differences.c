@@ -22,6 +22,7 @@ tn_status tn_run_remark(tn_run *run, const char *format, ...) {
   vsnprintf(line, sizeof line, format, args);
   va_end(args);
   const char *before = run->remarks != NULL ? run->remarks : "";
+  if (strstr(before, line) != NULL) return TN_OK; /* of an earlier training of this run */
   run->remarks = tn_arena_printf(&run->arena, "%s%s%s", before, *before ? "\n" : "", line);
   return run->remarks != NULL ? TN_OK : TN_ENOMEM;
 }
@@ -31,13 +32,13 @@ tn_status tn_run_remark(tn_run *run, const char *format, ...) {
 /* Sections and keys that do not reach the compiler, beside the scheduled options of the optimizer. A section
  * alone stands for all its keys. */
 static const char *const harmless[][2] = {
-    {"run", "name"},      {"run", "epochs"},    {"run", "max_steps"},  {"run", "max_time"},
-    {"run", "seed"},      {"run", "threads"},   {"run", "pin"},        {"run", "output"},
-    {"run", "observers"}, {"run", "report"},    {"run", "save_every"}, {"run", "fast_dev_run"},
-    {"run", "best"},      {"run", "best_mode"}, {"run", "patience"},   {"run", "min_delta"},
-    {"run", "profile"},   {"data", "workers"},  {"data", "epoch"},     {"data", "cache"},
-    {"data", "shuffle"},  {"data", "last"},     {"schedule", NULL},    {"weights", NULL},
-    {"plugins", NULL},
+    {"run", "name"},        {"run", "epochs"},      {"run", "max_steps"},  {"run", "max_time"},
+    {"run", "seed"},        {"run", "threads"},     {"run", "pin"},        {"run", "output"},
+    {"run", "observers"},   {"run", "report"},      {"run", "save_every"}, {"run", "fast_dev_run"},
+    {"run", "best"},        {"run", "best_mode"},   {"run", "patience"},   {"run", "min_delta"},
+    {"run", "limit_train"}, {"run", "limit_valid"}, {"run", "profile"},    {"data", "workers"},
+    {"data", "epoch"},      {"data", "cache"},      {"data", "shuffle"},   {"data", "balance"},
+    {"data", "last"},       {"schedule", NULL},     {"weights", NULL},     {"plugins", NULL},
     {"observer.*", NULL},
 };
 

@@ -53,7 +53,9 @@ tn_status tn_run_eval(tn_run *run, char **json) {
   TN_NEED(run, json, "json");
   tn_eval_command e = {.run = run};
   *json = NULL;
+  run->evaluating = true;
   tn_status status = eval_run(&e);
+  run->evaluating = false;
   if (status == TN_OK) {
     json_t *result = tn_json_metrics(tn_metric_sums_means(&e.sums), e.sums.n + 1);
     json_object_set_new(result, "samples", json_integer(e.sums.samples));

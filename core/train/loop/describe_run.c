@@ -1,4 +1,5 @@
 /* core/train/loop/describe_run.c: the facts about a run that its observers get. */
+#include "core/data/balance.h"
 #include "core/train/checkpoints/run_differences.h"
 #include "core/train/loop/training.h"
 #include "core/train/programs/other_policy.h"
@@ -31,6 +32,36 @@ static void describe_data(const tn_training *t, tn_run_info *info) {
   info->samples = tn_loader_samples(loader);
   info->classes = describe_classes(loader);
   if (t->valid != NULL) info->valid_samples = tn_loader_samples(tn_feeder_loader(t->valid));
+}
+
+/* "limit_train = 0.1: 62 batches in an epoch" */
+static tn_status describe_limit(const tn_training *t, const tn_feeder *feeder, const char *key,
+                                const char *text, const char *what) {
+  long long n = feeder != NULL ? (long long)tn_loader_batches(tn_feeder_loader(feeder)) : 0;
+  if (feeder == NULL || tn_text_equal(text, "1.0")) return TN_OK;
+  return tn_run_remark(t->run, "%s = %s: %lld batch%s in %s", key, text, n, n == 1 ? "" : "es", what);
+}
+
+static tn_status describe_balance(const tn_training *t) {
+  const tn_balance *balance = tn_loader_balance(tn_feeder_loader(t->train));
+  int64_t least, most;
+  if (balance == NULL) return TN_OK;
+  tn_balance_extremes(balance, &least, &most);
+  return tn_run_remark(t->run, "balance: every class equally often; a class has %lld to %lld samples",
+                       (long long)least, (long long)most);
+}
+
+/* The keys that make an epoch another one than all samples of the source, each once. */
+static tn_status describe_epochs(const tn_training *t) {
+  const tn_run_section *s = &t->run->settings.run;
+  if (tn_run_overfits(t->run))
+    return tn_run_remark(t->run,
+                         "overfit = %lld: training and validation on the same %lld samples in every epoch, "
+                         "in the same order, with the transforms of validation",
+                         (long long)s->overfit, (long long)tn_loader_samples(tn_feeder_loader(t->train)));
+  TN_TRY(describe_limit(t, t->train, "limit_train", s->limit_train, "an epoch"));
+  TN_TRY(describe_limit(t, t->valid, "limit_valid", s->limit_valid, "a validation"));
+  return describe_balance(t);
 }
 
 static void describe_output(const tn_run *run, tn_run_info *info) {
@@ -69,6 +100,7 @@ tn_status tn_training_start_observers(tn_training *t) {
   tn_run *run = t->run;
   int64_t epoch = t->progress.epoch + 1;
   TN_TRY(describe_thaws(t, epoch));
+  TN_TRY(describe_epochs(t));
   tn_run_info info = {.struct_size = sizeof info,
                       .name = run->settings.run.name,
                       .folder = describe_text(t->folder),

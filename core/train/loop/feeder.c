@@ -92,6 +92,27 @@ static int32_t feeder_device_transforms(const tn_data_setting *data, const tn_ta
   return data->device_transforms == TN_DEVICE_TRANSFORMS_AUTO && !late ? 0 : data->device_transforms;
 }
 
+bool tn_run_overfits(const tn_run *run) { return run->settings.run.overfit > 0 && !run->evaluating; }
+
+/* [run] overfit: both splits read the same batches of the training data, as validation reads data. */
+static void feeder_overfit(const tn_run *run, const tn_target *target, tn_loader_options *options) {
+  const tn_data_setting *train = &run->settings.data[TN_SPLIT_TRAIN],
+                        *valid = &run->settings.data[TN_SPLIT_VALID], *as = valid->given ? valid : train;
+  int64_t samples;
+  bool large = __builtin_mul_overflow(run->settings.run.overfit, train->section.batch, &samples);
+  options->source = train->source;
+  options->source_options = train->options;
+  options->split = TN_SPLIT_TRAIN;
+  options->transforms = as->transforms;
+  options->n_transforms = as->n_transforms;
+  options->device_transforms = feeder_device_transforms(as, target);
+  options->shuffle = options->balance = options->training = false;
+  options->epoch_samples = large ? INT64_MAX : samples;
+  options->epoch_key = "[run] overfit";
+  options->limit = (tn_epoch_limit){0, 0};
+  options->where = train->where;
+}
+
 tn_status tn_feeder_options(tn_run *run, int32_t split, const tn_target *target, int32_t slots,
                             tn_loader_options *options) {
   const tn_data_setting *data = &run->settings.data[split];
@@ -116,10 +137,13 @@ tn_status tn_feeder_options(tn_run *run, int32_t split, const tn_target *target,
                                  .training = training,
                                  .pad_last = !training || s->last == TN_LAST_PAD,
                                  .epoch_samples = s->epoch,
+                                 .balance = training && s->balance,
                                  .seed = (uint64_t)run->settings.run.seed,
                                  .cache_bytes = feeder_cache_bytes(run, data->cache),
                                  .where = data->where,
                                  .stop = tn_run_ranks(run) == 1 ? &run->stop : NULL};
+  if (!run->evaluating) options->limit = run->settings.limit[split];
+  if (tn_run_overfits(run)) feeder_overfit(run, target, options);
   return tn_run_rank_batch(run, split, &options->batch);
 }
 

@@ -20,6 +20,8 @@ tn_status tn_feeder_open_loader(tn_run *run, int32_t split, const tn_target *tar
  * transforms the device applies; NULL: none. */
 tn_status tn_feeder_options(tn_run *run, int32_t split, const tn_target *target, int32_t slots,
                             tn_loader_options *options);
+/* Whether [run] overfit decides what both splits read. */
+bool tn_run_overfits(const tn_run *run);
 /* Turns TN_EUNAVAILABLE, a missing split, into TN_EIO for splits that are required. */
 tn_status tn_feeder_require(tn_run *run, tn_status status);
 void tn_feeder_destroy(tn_feeder *feeder);

@@ -11,11 +11,11 @@ static int32_t judge_choose(const tn_training *t, const tn_metric *metrics) {
   return chosen;
 }
 
-/* Unless told otherwise, larger is better for metrics, smaller for losses. */
+/* Unless told otherwise, larger is better for metrics that do not say the contrary, smaller for losses. */
 static bool judge_prefers_smaller(const tn_training *t, int32_t chosen) {
   int32_t mode = t->run->settings.run.best_mode;
   if (mode != TN_BEST_AUTO) return mode == TN_BEST_MIN;
-  return chosen == 0 || t->set.measures[chosen - 1].is_loss;
+  return chosen == 0 || t->set.measures[chosen - 1].falls;
 }
 
 static bool judge_improves(double value, double before, bool smaller, double by) {

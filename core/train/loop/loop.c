@@ -143,7 +143,7 @@ static void loop_tell_schedule(tn_training *t) {
   const tn_metric *metrics = tn_metric_sums_means(sums);
   for (int32_t i = t->set.n_measures; i > 0; i--)
     if (tn_text_equal(metrics[i].name, s->schedule.metric)) chosen = i;
-  bool rises = chosen > 0 && !t->set.measures[chosen - 1].is_loss;
+  bool rises = chosen > 0 && !t->set.measures[chosen - 1].falls;
   const tn_schedule_result result = {sizeof result, mode == TN_METRIC_AUTO ? rises : mode == TN_METRIC_MAX,
                                      t->progress.epoch - 1, metrics[chosen].value};
   if (isfinite(result.value)) s->schedule_kind->epoch(s->schedule_options, &result, t->progress.schedule);

@@ -48,3 +48,14 @@ tn_status tn_training_move_position(tn_training *t, bool remark) {
   if (p->batch > t->steps_per_epoch) p->batch = t->steps_per_epoch;
   return remark ? position_remark(t, before, then, now) : TN_OK;
 }
+
+tn_status tn_training_begin_epoch(tn_training *t) {
+  bool ended = t->progress.batch >= t->steps_per_epoch;
+  if (t->progress.step > 0 && !ended) return TN_OK;
+  if (ended && t->progress.step > 0) {
+    t->progress.epoch++;
+    t->progress.batch = 0;
+  }
+  TN_TRY(tn_feeder_stop(t->train));
+  return tn_feeder_start(t->train, t->progress.epoch, t->progress.batch);
+}

@@ -111,6 +111,9 @@ int64_t tn_training_planned_bytes(const tn_training *t);
 int64_t tn_training_update_samples(const tn_training *t);
 /* The steps of the whole run, from its present position. */
 int64_t tn_training_count_steps(const tn_training *t);
+/* For commands that take steps of their own, without validation and checkpoints: starts the loader before the
+ * first step, and the next epoch where the last one has ended. */
+tn_status tn_training_begin_epoch(tn_training *t);
 /* On rank 0: moves the position of a checkpoint that was made with updates or epochs of another length to the
  * same sample. `remark`: says so (run_differences.h). */
 tn_status tn_training_move_position(tn_training *t, bool remark);

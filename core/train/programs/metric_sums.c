@@ -1,7 +1,10 @@
 /* core/train/programs/metric_sums.c: sums of losses and metrics, added on the host in step order. */
 #include "core/train/programs/metric_sums.h"
 
+#include <math.h>
 #include <stdio.h>
+
+#include "tenon/plugin/layer.h"
 
 static const float *metric_sums_output(tn_executor *executor, int32_t index, int32_t slot,
                                        const char *measure, const char *part) {
@@ -74,9 +77,10 @@ void tn_metric_sums_add(tn_metric_sums *sums, const tn_measure_outputs *r, int32
 const tn_metric *tn_metric_sums_means(tn_metric_sums *sums) {
   double total = 0.0;
   for (int32_t i = 0; i < sums->n; i++) {
+    const tn_measure *measure = &sums->measures[i];
     double mean = sums->weight[i] != 0.0 ? sums->sum[i] / sums->weight[i] : 0.0;
-    sums->means[i + 1] = (tn_metric){sums->measures[i].name, mean};
-    if (sums->measures[i].is_loss) total += sums->measures[i].weight * mean;
+    sums->means[i + 1] = (tn_metric){measure->name, measure->of_mean == TN_OF_MEAN_EXP ? exp(mean) : mean};
+    if (measure->is_loss) total += measure->weight * mean;
   }
   sums->means[0] = (tn_metric){"loss", total};
   return sums->means;

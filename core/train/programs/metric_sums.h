@@ -29,7 +29,8 @@ void tn_metric_sums_copy(tn_metric_sums *sums, const tn_metric_sums *from);
 void tn_metric_sums_add_micro_batch(tn_metric_sums *sums, const tn_measure_outputs *outputs, int32_t slot);
 void tn_metric_sums_add(tn_metric_sums *sums, const tn_measure_outputs *outputs, int32_t slot,
                         int64_t samples);
-/* The means so far. The first one, "loss", is the weighted sum of the losses' means. */
+/* The means so far, or what metrics make of them. The first one, "loss", is the weighted sum of the losses'
+ * means. */
 const tn_metric *tn_metric_sums_means(tn_metric_sums *sums);
 
 #endif

@@ -12,6 +12,7 @@ static const idle_key idle_in_validation[] = {
     {"shuffle",
      "validation reads its samples in their order; epoch = N takes N of them, spread over the source, "
      "the same in every epoch"},
+    {"balance", "validation reads the classes as often as they come; set balance in [data]"},
     {"last", "validation always pads its last batch with samples of weight 0"},
     {"prefetch", "validation reads into the memory of training; set prefetch in [data]"},
 };
@@ -37,6 +38,16 @@ tn_status tn_settings_check_validation_transforms(tn_env *env, const tn_section 
         use->where, section->name, use->transform->item.name);
   }
   return TN_OK;
+}
+
+tn_status tn_settings_check_balance(tn_env *env, tn_ini *ini, const tn_section *base, const tn_section *own,
+                                    const tn_data_setting *data) {
+  const tn_section *section = own != NULL && tn_section_key(own, "balance") != NULL ? own : base;
+  if (!data->section.balance || data->section.shuffle) return TN_OK;
+  return tn_failf(
+      env, TN_EINVAL,
+      "%s: [%s] balance = yes with shuffle = no: it draws samples at random; leave one of them out",
+      tn_key_where(ini, section, tn_section_key(section, "balance")), section->name);
 }
 
 /* "lr, weight_decay" */

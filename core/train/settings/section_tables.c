@@ -10,6 +10,15 @@ static const tn_option run_rows[] = {
            "stop after so long (90s, 2h); 0: no limit"),
     TN_OPT(tn_run_section, fast_dev_run, TN_OPT_FLAG, "no", NULL,
            "one training and one validation step, nothing saved"),
+    TN_OPT(tn_run_section, limit_train, TN_OPT_TEXT, "1.0", NULL,
+           "for quick tries: train on so many batches an epoch (10), or on a part of it (0.1); with shuffle, "
+           "on others each time; schedules count the shorter epochs"),
+    TN_OPT(tn_run_section, limit_valid, TN_OPT_TEXT, "1.0", NULL,
+           "for quick tries: validate on so many batches (10), or on a part of the data (0.1), spread over "
+           "the source, the same each time; eval takes all"),
+    TN_OPT(tn_run_section, overfit, TN_OPT_INT, "0", ">= 0",
+           "a check that the model can learn: train and validate on the same so many batches of the training "
+           "data, with the transforms of validation, without shuffle and balance; 0: no check"),
     TN_OPT(tn_run_section, threads, TN_OPT_INT, "0", "[0, 65536]",
            "threads for kernels on the host; 0: one per processor"),
     TN_OPT(
@@ -36,7 +45,7 @@ static const tn_option run_rows[] = {
     TN_OPT(tn_run_section, best, TN_OPT_TEXT, "", NULL,
            "metric that chooses the best checkpoint; empty: the first metric, or the loss"),
     TN_OPT(tn_run_section, best_mode, TN_OPT_ENUM, "auto", "auto|min|max",
-           "whether it is best when small or large; auto: losses small, metrics large"),
+           "whether it is best when small or large; auto: losses and perplexity small, other metrics large"),
     TN_OPT(tn_run_section, patience, TN_OPT_INT, "0", ">= 0",
            "stop early after so many epochs in which it does not improve; 0: train all epochs"),
     TN_OPT(tn_run_section, min_delta, TN_OPT_FLOAT, "0", ">= 0",
@@ -73,6 +82,10 @@ static const tn_option data_rows[] = {
            "memory for decoded samples, which later epochs do not read again: off, a size, or auto, a "
            "quarter of the available memory"),
     TN_OPT(tn_data_section, shuffle, TN_OPT_FLAG, "yes", NULL, "another order in every epoch of training"),
+    TN_OPT(
+        tn_data_section, balance, TN_OPT_FLAG, "no", NULL,
+        "draw every class equally often in training: samples of a small class come several times an epoch, "
+        "with other random transforms, and those of a large class come in later epochs"),
     TN_OPT(tn_data_section, last, TN_OPT_ENUM, "drop", "drop|pad",
            "the short last batch of training: drop it, or pad it with samples of weight 0"),
     TN_OPT_END};
@@ -99,8 +112,9 @@ static const tn_option schedule_rows[] = {
     TN_OPT(tn_schedule_section, warmup, TN_OPT_INT, "0", ">= 0", "steps of linear warm-up"),
     TN_OPT(tn_schedule_section, metric, TN_OPT_TEXT, "", NULL,
            "the loss or metric of an epoch that plateau follows; empty: the loss"),
-    TN_OPT(tn_schedule_section, metric_mode, TN_OPT_ENUM, "auto", "auto|min|max",
-           "whether it is better when small or large; auto: losses small, metrics large"),
+    TN_OPT(
+        tn_schedule_section, metric_mode, TN_OPT_ENUM, "auto", "auto|min|max",
+        "whether it is better when small or large; auto: losses and perplexity small, other metrics large"),
     TN_OPT_END};
 static const tn_option distributed_rows[] = {
     TN_OPT(tn_distributed_section, communicator, TN_OPT_TEXT, "", NULL,

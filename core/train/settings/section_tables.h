@@ -44,6 +44,9 @@ tn_status tn_settings_read_section(tn_env *env, tn_ini *ini, const tn_item *tabl
 tn_status tn_settings_check_validation_keys(tn_env *env, tn_ini *ini, const tn_section *valid);
 tn_status tn_settings_check_validation_transforms(tn_env *env, const tn_section *section,
                                                   const tn_data_setting *data);
+/* [data] balance without shuffle. */
+tn_status tn_settings_check_balance(tn_env *env, tn_ini *ini, const tn_section *base, const tn_section *own,
+                                    const tn_data_setting *data);
 tn_status tn_settings_check_group_keys(tn_env *env, tn_ini *ini, const tn_section *group,
                                        const tn_optimizer *optimizer);
 /* The same for a group that is never trained. */
@@ -51,6 +54,8 @@ tn_status tn_settings_check_frozen_keys(tn_env *env, tn_ini *ini, const tn_secti
                                         const tn_optimizer *optimizer);
 /* phases.c: the parameters that are frozen, and the phases of the run, from the groups. */
 tn_status tn_settings_find_phases(tn_env *env, tn_ini *ini, tn_settings *s);
+/* limits.c: [run] limit_train, limit_valid, overfit. */
+tn_status tn_settings_read_limits(tn_env *env, tn_ini *ini, tn_settings *settings);
 /* load_plugins.c: whether an optional plugin of [plugins] load is missing. */
 bool tn_settings_plugin_missing(tn_registry *registry, tn_ini *ini);
 

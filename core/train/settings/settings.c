@@ -226,6 +226,7 @@ static tn_status settings_read_split(tn_env *env, tn_registry *registry, tn_ini 
   TN_TRY(tn_ini_note(env, ini, status));
   key = settings_split_key(base, own, "transforms", &section);
   TN_TRY(settings_read_transforms(env, registry, ini, section, key, data));
+  if (!validation) TN_TRY(tn_ini_note(env, ini, tn_settings_check_balance(env, ini, base, own, data)));
   return validation && section == own ? tn_settings_check_validation_transforms(env, own, data) : TN_OK;
 }
 
@@ -318,6 +319,7 @@ tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_s
   tn_item_choice schedule = {&tn_table_schedule, "type", TN_SCHEDULE, &s->schedule, NULL, NULL};
   tn_item_choice precision = {&tn_table_precision, "policy", TN_PRECISION, &policy, NULL, NULL};
   memset(s, 0, sizeof *s);
+  ini->homes = tn_settings_tables;
   tn_section *model = tn_ini_section(ini, "model");
   s->model_where = model ? tn_key_where(ini, model, tn_section_key(model, "loss")) : ini->path;
   const struct {
@@ -343,6 +345,7 @@ tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_s
   s->schedule_options = schedule.options;
   TN_TRY(tn_ini_note(env, ini, settings_check_schedule(env, ini, s)));
   TN_TRY(tn_ini_note(env, ini, settings_read_steps_per_launch(env, ini, s)));
+  TN_TRY(tn_settings_read_limits(env, ini, s));
   s->precision = (const tn_precision *)precision.item;
   s->precision_options = precision.options;
   TN_TRY(settings_read_groups(env, ini, s));

@@ -21,6 +21,8 @@
 typedef struct tn_run_section {
   const char *name;
   int64_t seed, epochs, max_steps;
+  const char *limit_train, *limit_valid;
+  int64_t overfit;
   double max_time;
   int32_t fast_dev_run;
   int64_t threads;
@@ -52,7 +54,7 @@ typedef struct tn_data_section {
   const char *source;
   int64_t batch, workers, prefetch, epoch;
   const char *transforms, *device_transforms, *cache;
-  int32_t shuffle, last;
+  int32_t shuffle, balance, last;
 } tn_data_section;
 enum { TN_LAST_DROP = 0, TN_LAST_PAD = 1 };
 enum { TN_CACHE_AUTO = -1 };
@@ -120,6 +122,7 @@ typedef struct tn_settings {
   tn_run_section run;
   tn_pin pin;               /* of run */
   int32_t steps_per_launch; /* of run; 0: auto */
+  tn_epoch_limit limit[2];  /* of run; TN_SPLIT_TRAIN, TN_SPLIT_VALID */
   tn_backend_section backend;
   tn_data_setting data[2]; /* TN_SPLIT_TRAIN, TN_SPLIT_VALID */
   tn_optimizer_section optimizer;

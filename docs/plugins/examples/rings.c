@@ -56,11 +56,21 @@ static tn_status read_point(tn_sample *sample, void *self) {
   return TN_OK;
 }
 
+static tn_status class_of(tn_env *env, void *self, int64_t index, int64_t *number) {
+  const struct source *s = self;
+  tn_rng rng = tn_rng_at(tn_hash_mix(s->seed, (uint64_t)index), 0);
+  (void)env;
+  tn_rng_between(&rng, 0, 6.283185307179586); /* the angle, as in read_point */
+  *number = (int64_t)tn_rng_below(&rng, 2);
+  return TN_OK;
+}
+
 static const tn_source rings = {
     .item = TN_ITEM(tn_source, TN_SOURCE, "rings", "points on two circles", struct rings, options),
     .open = open_source,
     .close = close_source,
     .describe = describe,
-    .read = read_point};
+    .read = read_point,
+    .class_of = class_of};
 
 TN_PLUGIN(rings, "1.0", "MIT", &rings.item)

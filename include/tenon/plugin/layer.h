@@ -14,6 +14,8 @@
 TN_BEGIN_C
 
 enum { TN_LAYER_PLAIN = 0, TN_LAYER_LOSS = 1, TN_LAYER_METRIC = 2 };
+/* A metric is that mean itself, or e to its power. */
+enum { TN_OF_MEAN_ITSELF = 0, TN_OF_MEAN_EXP = 1 };
 
 typedef struct tn_layer_kind {
   tn_item item;
@@ -22,6 +24,9 @@ typedef struct tn_layer_kind {
   /* Emits the layer with tn_build_in, tn_build_param, tn_build_state, ops and tn_build_yield. Errors of the
    * builder need no check; the host reports them with the layer's line. Other errors: return tn_fail(...). */
   tn_status (*build)(tn_build *b, const void *options);
+  /* Metrics: TN_OF_MEAN_...; it is applied once, to the mean over a whole pass. */
+  uint32_t of_mean;
+  int32_t falls; /* metrics: 1: better when small, as losses are */
 } tn_layer_kind;
 
 TN_END_C

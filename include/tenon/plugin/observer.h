@@ -64,7 +64,8 @@ typedef struct tn_run_info {
   int32_t resumed;                /* 1: the run continues an earlier one */
   int32_t replayed;               /* 1: with the kernels that its plan.json records */
   /* Lines, with '\n' between: what a resumed run does otherwise than before, "[data] batch = 8 > 16"; what
-   * became of its position; that there was no run to resume; which groups are frozen, and until when. "" */
+   * became of its position; that there was no run to resume; which groups are frozen, and until when; what
+   * [run] overfit, limit_train, limit_valid and [data] balance make of an epoch. "" */
   const char *remarks;
   int64_t frozen;  /* numbers of the parameters that [group.NAME] freeze keeps in the present epoch */
   const char *use; /* the text of [backend] use that chose the backend: "auto" takes the fastest */

@@ -114,6 +114,10 @@ typedef struct tn_source {
   /* Optional: writes a name of sample `index` for people, such as the path of its file, NUL-terminated and
    * cut at `size` bytes. Any thread, until close. */
   tn_status (*name)(tn_env *env, void *source, int64_t index, char *text, size_t size);
+  /* Optional, for [data] balance: the class of sample `index` of a finite source, as the first target with
+   * classes has it, without the work of reading the sample; where another sample takes the place of a damaged
+   * one, the class of the damaged one. Any thread, until close. */
+  tn_status (*class_of)(tn_env *env, void *source, int64_t index, int64_t *number);
 } tn_source;
 
 TN_END_C

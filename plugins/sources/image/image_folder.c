@@ -268,6 +268,12 @@ static tn_status folder_describe(tn_env *env, void *source, tn_description *desc
   return TN_OK;
 }
 
+static tn_status folder_class_of(tn_env *env, void *source, int64_t index, int64_t *number) {
+  (void)env;
+  *number = image_list_class(&((const folder_source *)source)->list, index);
+  return TN_OK;
+}
+
 typedef struct target {
   const folder_source *source;
   tn_sample *sample;
@@ -336,4 +342,5 @@ const tn_source image_folder_source = {
     .read = folder_read,
     .open_files = folder_open_files,
     .name = folder_name,
+    .class_of = folder_class_of,
 };

@@ -199,6 +199,24 @@ SOURCE(class, "a class too high");
 SOURCE(opened, "depends on how often it was opened");
 SOURCE(key, "keeps samples that depend on the key");
 
+static tn_status class_of_next(tn_env *env, void *self, int64_t index, int64_t *number) {
+  (void)env;
+  (void)self;
+  *number = (index + 1) % 3;
+  return TN_OK;
+}
+static tn_status read_told(tn_sample *s, void *self) {
+  (void)self;
+  return write_sample(s, 4, 0, (int32_t)(s->index % 3));
+}
+static const tn_source told = {.item =
+                                   TN_ITEM_PLAIN(tn_source, TN_SOURCE, "test_told", "tells another class"),
+                               .open = open_source,
+                               .close = close_source,
+                               .describe = describe,
+                               .read = read_told,
+                               .class_of = class_of_next};
+
 static tn_status next_sample(tn_sample *s, void *self) {
   return write_sample(s, 4, (uint8_t)((struct opened *)self)->position++, 0);
 }
@@ -275,4 +293,4 @@ TRANSFORM(shifted, "adds one on the host and two on the device", build_shifted);
 
 TN_PLUGIN(wrong, "1", "MIT", &deaf.item, &fixed.item, &mixing.item, &forgets.item, &outside.item, &loss.item,
           &integer.item, &stuck.item, &gaps.item, &beyond.item, &class.item, &opened.item, &key.item,
-          &stream.item, &late.item, &greedy.item, &brief.item, &shifted.item)
+          &told.item, &stream.item, &late.item, &greedy.item, &brief.item, &shifted.item)

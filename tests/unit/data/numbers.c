@@ -54,6 +54,13 @@ static tn_status numbers_read(tn_sample *s, void *source) {
   return TN_OK;
 }
 
+static tn_status numbers_class_of(tn_env *env, void *source, int64_t index, int64_t *number) {
+  (void)env;
+  *number = index < 2 ? 9 : index < 8 ? 3 : 5;
+  if (((const opened *)source)->options.odd_class) *number = 10;
+  return TN_OK;
+}
+
 static tn_status stream_next(tn_sample *s, void *source) {
   opened *o = source;
   if (o->options.ends_at > 0 && o->position == o->options.ends_at) return TN_EOF;
@@ -79,6 +86,7 @@ const tn_source numbers_source = {
     .close = numbers_close,
     .describe = numbers_describe,
     .read = numbers_read,
+    .class_of = numbers_class_of,
 };
 
 const tn_source numbers_stream = {

@@ -5,15 +5,17 @@
 #include "core/data/loader.h"
 
 /* Options of the source. Field "x" f32[4] is {index, key mixed down, 0, 0} and "y" i32[] is the index;
- * with `vary`, x is f32[?], of 1 + index % 5 elements. */
+ * with `vary`, x is f32[?], of 1 + index % 5 elements. class_of: the samples 0 and 1 have class 9, 2 to 7
+ * class 3, all others 5. */
 typedef struct numbers {
   int64_t count; /* -1: endless */
   int32_t vary;
-  int64_t fail_at; /* reading this index fails; 0: no failure */
-  int32_t forget;  /* y is not written */
-  int64_t ends_at; /* the stream returns TN_EOF here; 0: never */
-  int64_t epoch;   /* the epoch in the description */
-  int64_t hang_at; /* reading this index ends only when the host stops; 0: never */
+  int64_t fail_at;   /* reading this index fails; 0: no failure */
+  int32_t forget;    /* y is not written */
+  int64_t ends_at;   /* the stream returns TN_EOF here; 0: never */
+  int64_t epoch;     /* the epoch in the description */
+  int64_t hang_at;   /* reading this index ends only when the host stops; 0: never */
+  int32_t odd_class; /* class_of gives a class that the description does not have */
 } numbers;
 
 extern const tn_source numbers_source, numbers_stream;

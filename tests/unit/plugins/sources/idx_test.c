@@ -41,6 +41,7 @@ static void check_samples(int32_t split) {
   assert_int_equal(probe_read(&p, 1, 0), TN_OK);
   assert_memory_equal(p.value[0], images + 22, 6);
   assert_int_equal(*(int32_t *)p.value[1], 2);
+  probe_expect_class(&p, 1, 2);
   probe_close(&p);
 }
 
@@ -65,6 +66,7 @@ static void files_may_be_named(void **state) {
   assert_int_equal(p.description.fields[1].classes, 257);
   assert_int_equal(probe_read(&p, 0, 0), TN_OK);
   assert_int_equal(*(int32_t *)p.value[1], 256);
+  probe_expect_class(&p, 0, 256);
   probe_close(&p);
 }
 

@@ -472,6 +472,7 @@ static int names_of_part(probe *p, const char *const *pairs, int32_t part, char 
     snprintf(names[i], 64, "%s", tail);
     assert_int_equal(probe_read(p, i, 0), TN_OK);
     assert_int_equal(*(const int32_t *)p->value[1], tail[6] == 'b');
+    probe_expect_class(p, i, tail[6] == 'b');
   }
   probe_close(p);
   return n;

@@ -93,6 +93,12 @@ tn_status probe_read(probe *p, int64_t index, uint64_t key) {
   return p->source->read(&p->host.pub, p->self);
 }
 
+void probe_expect_class(probe *p, int64_t index, int64_t class) {
+  int64_t told = -1;
+  assert_int_equal(p->source->class_of(&p->host.pub.env, p->self, index, &told), TN_OK);
+  assert_int_equal(told, class);
+}
+
 char *make_folder(void) {
   const char *temporary = getenv("TMPDIR");
   char path[512];

@@ -43,6 +43,8 @@ void probe_refused(const tn_source *source, const char *const *pairs, int32_t sp
  * Asserts that every failure is TN_ENOMEM and that no block leaks. */
 void probe_starve(const tn_source *source, const char *const *pairs);
 tn_status probe_read(probe *p, int64_t index, uint64_t key);
+/* The class that the source tells without reading. */
+void probe_expect_class(probe *p, int64_t index, int64_t class);
 static inline const char *probe_error(probe *p) { return tn_error_text(p); }
 
 /* A temporary folder of the test, removed with its content. */
