@@ -143,6 +143,6 @@ int cli_open_run_or_folder(tn_context *context, const cli_args *args, tn_run **r
 extern const cli_command command_train, command_eval, command_predict, command_generate, command_bench,
     command_plan, command_compare, command_find_lr, command_inspect, command_config, command_doctor,
     command_index, command_conformance, command_checkpoint, command_runs, command_report, command_new_plugin,
-    command_init, command_completion, command_man;
+    command_init, command_reference, command_completion, command_man;
 
 #endif

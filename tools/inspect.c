@@ -1,4 +1,6 @@
 /* tools/inspect.c: `tenon inspect [NAME]`: the installed items and their options. */
+#include <string.h>
+
 #include <jansson.h>
 
 #include "tools/cli.h"
@@ -19,6 +21,16 @@ static void inspect_print_options(const json_t *item) {
   }
 }
 
+/* The lines of an example, of which all but the first are indented as the first. */
+static void inspect_print_example(const char *example) {
+  const char *title = "    example      ";
+  for (size_t n; *example; example += n + (example[n] == '\n')) {
+    n = strcspn(example, "\n");
+    printf("%s%.*s\n", title, (int)n, example);
+    title = "                 ";
+  }
+}
+
 static void inspect_print_item(const json_t *item, bool details) {
   printf("%-12s %-20s %s\n", inspect_text(item, "kind"), inspect_text(item, "name"),
          inspect_text(item, "doc"));
@@ -27,6 +39,8 @@ static void inspect_print_item(const json_t *item, bool details) {
   if (*inspect_text(item, "formula")) printf("    formula      %s\n", inspect_text(item, "formula"));
   if (*inspect_text(item, "pattern"))
     printf("    pattern      %s on %s\n", inspect_text(item, "pattern"), inspect_text(item, "family"));
+  if (*inspect_text(item, "types")) printf("    types        %s\n", inspect_text(item, "types"));
+  inspect_print_example(inspect_text(item, "example"));
   printf("    from         %s %s %s\n", inspect_text(item, "plugin"), inspect_text(item, "version"),
          inspect_text(item, "file"));
   inspect_print_options(item);

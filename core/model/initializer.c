@@ -106,28 +106,42 @@ static tn_val initializer_xavier_normal(tn_build *b, const tn_init_options *o, c
 }
 
 typedef struct tn_initializer {
-  const char *name;
-  const tn_option *arguments;
+  tn_item item; /* not of a plugin: its kind is 0 */
+  const char *example;
   tn_init_fn emit;
 } tn_initializer;
 
+#define INIT(name, doc, arguments, example)                                                                  \
+  { TN_ITEM(tn_item, 0, #name, doc, tn_init_options, arguments), example, initializer_##name }
 static const tn_initializer initializers[] = {
-    {"zeros", no_arguments, initializer_zeros},
-    {"ones", no_arguments, initializer_ones},
-    {"constant", constant_arguments, initializer_constant},
-    {"uniform", uniform_arguments, initializer_uniform},
-    {"normal", normal_arguments, initializer_normal},
-    {"kaiming_uniform", kaiming_arguments, initializer_kaiming_uniform},
-    {"kaiming_normal", kaiming_arguments, initializer_kaiming_normal},
-    {"xavier_uniform", xavier_arguments, initializer_xavier_uniform},
-    {"xavier_normal", xavier_arguments, initializer_xavier_normal},
+    INIT(zeros, "every element is 0", no_arguments, "zeros"),
+    INIT(ones, "every element is 1", no_arguments, "ones"),
+    INIT(constant, "every element is the same number", constant_arguments, "constant(0.1)"),
+    INIT(uniform, "uniform from low to high", uniform_arguments, "uniform(-0.1, 0.1)"),
+    INIT(normal, "normal with this mean and standard deviation", normal_arguments, "normal(0, 0.02)"),
+    INIT(kaiming_uniform, "uniform, with variance 2 / ((1 + a^2) fan) (He and others, ICCV 2015)",
+         kaiming_arguments, "kaiming_uniform(a=0.2)"),
+    INIT(kaiming_normal, "normal, with variance 2 / ((1 + a^2) fan) (He and others, ICCV 2015)",
+         kaiming_arguments, "kaiming_normal(mode=fan_out)"),
+    INIT(xavier_uniform,
+         "uniform, with variance 2 gain^2 / (fan_in + fan_out) (Glorot and Bengio, AISTATS 2010)",
+         xavier_arguments, "xavier_uniform"),
+    INIT(xavier_normal,
+         "normal, with variance 2 gain^2 / (fan_in + fan_out) (Glorot and Bengio, AISTATS 2010)",
+         xavier_arguments, "xavier_normal(gain=1.4)"),
 };
 enum { N_INITIALIZERS = sizeof initializers / sizeof *initializers };
+
+const tn_item *tn_initializer_item(int32_t i, const char **example) {
+  if (i >= N_INITIALIZERS) return NULL;
+  if (example != NULL) *example = initializers[i].example;
+  return &initializers[i].item;
+}
 
 static tn_status initializer_find(tn_build *b, const char *name, const tn_initializer **found) {
   const char *names[N_INITIALIZERS];
   for (int32_t i = 0; i < N_INITIALIZERS; i++) {
-    names[i] = initializers[i].name;
+    names[i] = initializers[i].item.name;
     if (tn_text_equal(names[i], name)) {
       *found = &initializers[i];
       return TN_OK;
@@ -164,14 +178,7 @@ static tn_status initializer_emit(tn_build *b, tn_arena *arena, const char *init
   if (call->kind != TN_EXPR_CALL && call->kind != TN_EXPR_WORD)
     return tn_failf(b, TN_EINVAL, "expected an initializer like normal(0, 0.02)");
   TN_TRY(initializer_find(b, call->word, &kind));
-  tn_item item = {.struct_size = sizeof item,
-                  .kind = TN_LAYER,
-                  .name = kind->name,
-                  .doc = "an initializer",
-                  .options = kind->arguments,
-                  .option_stride = sizeof(tn_option),
-                  .options_bytes = sizeof(tn_init_options)};
-  TN_TRY(tn_options_start(b, arena, &item, &options));
+  TN_TRY(tn_options_start(b, arena, &kind->item, &options));
   TN_TRY(initializer_fill_arguments(b, arena, call, &options));
   *value = kind->emit(b, options.data, type, stream);
   return tn_build_status(b);

@@ -97,5 +97,8 @@ tn_status tn_model_weigh(tn_env *env, tn_model *model);
 /* Emits the value of an initializer for a tensor of `type` (build.h lists the initializers). `stream`
  * selects the random stream. */
 tn_val tn_initializer_emit(tn_build *b, const char *init, const tn_type *type, uint64_t stream);
+/* Name, doc and arguments of initializer i, counted from 0, and a use of it, "normal(0, 0.02)"; NULL: there
+ * are no more. `example` may be NULL. */
+const tn_item *tn_initializer_item(int32_t i, const char **example);
 
 #endif

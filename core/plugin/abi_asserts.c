@@ -587,13 +587,15 @@ AT(tn_kernel, release, 72);
 AT(tn_kernel, launch, 80);
 AT(tn_kernel, fold, 88);
 
-ITEM(tn_layer_kind, 72);
+ITEM(tn_layer_kind, 88);
 AT(tn_layer_kind, role, 40);
 AT(tn_layer_kind, min_in, 44);
 AT(tn_layer_kind, max_in, 48);
 AT(tn_layer_kind, build, 56);
 AT(tn_layer_kind, of_mean, 64);
 AT(tn_layer_kind, falls, 68);
+AT(tn_layer_kind, types, 72);
+AT(tn_layer_kind, example, 80);
 
 ITEM(tn_observer, 72);
 AT(tn_observer, always, 40);
@@ -622,12 +624,13 @@ AT(tn_precision, decide, 40);
 AT(tn_precision, scale, 48);
 AT(tn_precision, update, 56);
 
-ITEM(tn_schedule, 64);
+ITEM(tn_schedule, 72);
 AT(tn_schedule, factor, 40);
 AT(tn_schedule, check, 48);
 AT(tn_schedule, epoch, 56);
+AT(tn_schedule, example, 64);
 
-ITEM(tn_source, 120);
+ITEM(tn_source, 136);
 AT(tn_source, open, 40);
 AT(tn_source, close, 48);
 AT(tn_source, describe, 56);
@@ -638,8 +641,10 @@ AT(tn_source, seek, 88);
 AT(tn_source, open_files, 96);
 AT(tn_source, name, 104);
 AT(tn_source, class_of, 112);
+AT(tn_source, types, 120);
+AT(tn_source, example, 128);
 
-ITEM(tn_transform, 88);
+ITEM(tn_transform, 104);
 AT(tn_transform, granularity, 40);
 AT(tn_transform, training_only, 44);
 AT(tn_transform, infer, 48);
@@ -648,6 +653,8 @@ AT(tn_transform, build, 64);
 AT(tn_transform, pointwise, 72);
 AT(tn_transform, draws, 76);
 AT(tn_transform, draw, 80);
+AT(tn_transform, types, 88);
+AT(tn_transform, example, 96);
 
 /* Attributes of Tenon's own ops, which the host makes. They grow at their end; a kernel reads the members
  * that it knows. */

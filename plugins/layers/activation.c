@@ -23,6 +23,8 @@ static tn_status build_silu(tn_build *b, const void *options) {
   const tn_layer_kind layer_##name = {.item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, #name, doc),            \
                                       .min_in = 1,                                                           \
                                       .max_in = 1,                                                           \
+                                      .types = "one tensor of any shape; the result has the same",           \
+                                      .example = "inputs = x: f32[64]\nlayers = " #name,                     \
                                       .build = build_##name}
 PLAIN(relu, "max(x, 0)");
 PLAIN(sigmoid, "1 / (1 + exp(-x))");
@@ -48,6 +50,8 @@ const tn_layer_kind layer_gelu = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "gelu
                                                   tn_gelu_attributes, gelu_rows),
                                   .min_in = 1,
                                   .max_in = 1,
+                                  .types = "one tensor of any shape; the result has the same",
+                                  .example = "inputs = x: f32[64]\nlayers = gelu",
                                   .build = build_gelu};
 
 static const tn_option leaky_rows[] = {
@@ -68,6 +72,8 @@ const tn_layer_kind layer_leaky_relu = {.item = TN_ITEM(tn_layer_kind, TN_LAYER,
                                                         tn_leaky_relu_attributes, leaky_rows),
                                         .min_in = 1,
                                         .max_in = 1,
+                                        .types = "one tensor of any shape; the result has the same",
+                                        .example = "inputs = x: f32[64]\nlayers = leaky_relu(0.2)",
                                         .build = build_leaky};
 
 static const tn_option axis_rows[] = {
@@ -92,10 +98,14 @@ const tn_layer_kind layer_softmax = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "s
                                                      tn_axis_attributes, axis_rows),
                                      .min_in = 1,
                                      .max_in = 1,
+                                     .types = "one tensor of any shape; the result has the same",
+                                     .example = "inputs = x: f32[64]\nlayers = softmax",
                                      .build = build_softmax};
 const tn_layer_kind layer_log_softmax = {.item =
                                              TN_ITEM(tn_layer_kind, TN_LAYER, "log_softmax",
                                                      "logarithm of softmax", tn_axis_attributes, axis_rows),
                                          .min_in = 1,
                                          .max_in = 1,
+                                         .types = "one tensor of any shape; the result has the same",
+                                         .example = "inputs = x: f32[64]\nlayers = log_softmax",
                                          .build = build_log_softmax};

@@ -63,4 +63,7 @@ const tn_layer_kind layer_conv2d = {
     .item = TN_ITEM(tn_layer_kind, TN_LAYER, "conv2d", "2-D convolution", conv2d_options, options),
     .min_in = 1,
     .max_in = 1,
+    .types = "(N, C, H, W) to (N, channels, H', W'), where H' = (H + 2 padding - dilation (kernel - 1) - 1) "
+             "/ stride + 1, rounded down",
+    .example = "inputs = image: f32[3, 32, 32]\nlayers = conv1: conv2d(16, kernel=3, padding=1)",
     .build = conv2d_build};

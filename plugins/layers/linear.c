@@ -38,4 +38,6 @@ const tn_layer_kind layer_linear = {.item =
                                                 "x W^T + b over the last dimension", linear_options, options),
                                     .min_in = 1,
                                     .max_in = 1,
+                                    .types = "(N, ..., inputs) to (N, ..., units)",
+                                    .example = "inputs = x: f32[64]\nlayers = fc1: linear(10)",
                                     .build = linear_build};

@@ -77,12 +77,15 @@ static tn_status build_batch_norm(tn_build *b, const void *given) {
   return TN_OK;
 }
 
-const tn_layer_kind layer_batch_norm = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "batch_norm",
-                                                        "normalizes each channel over the batch",
-                                                        batch_norm_options, batch_norm_rows),
-                                        .min_in = 1,
-                                        .max_in = 1,
-                                        .build = build_batch_norm};
+const tn_layer_kind layer_batch_norm = {
+    .item = TN_ITEM(tn_layer_kind, TN_LAYER, "batch_norm", "normalizes each channel over the batch",
+                    batch_norm_options, batch_norm_rows),
+    .min_in = 1,
+    .max_in = 1,
+    .types = "(N, C, ...); the result has the same shape",
+    .example =
+        "inputs = image: f32[3, 32, 32]\nlayers =\n    conv1: conv2d(16, bias=no)\n    bn1: batch_norm",
+    .build = build_batch_norm};
 
 typedef struct layer_norm_options {
   double epsilon;
@@ -123,4 +126,6 @@ const tn_layer_kind layer_layer_norm = {.item = TN_ITEM(tn_layer_kind, TN_LAYER,
                                                         layer_norm_options, layer_norm_rows),
                                         .min_in = 1,
                                         .max_in = 1,
+                                        .types = "(N, ..., width); the result has the same shape",
+                                        .example = "inputs = x: f32[64]\nlayers = norm1: layer_norm",
                                         .build = build_layer_norm};

@@ -58,15 +58,21 @@ const tn_layer_kind layer_max_pool = {
     .item = TN_ITEM(tn_layer_kind, TN_LAYER, "max_pool", "maximum of each window", pool_options, max_rows),
     .min_in = 1,
     .max_in = 1,
+    .types = "(N, C, H, W) to (N, C, H', W'), where H' = (H + 2 padding - kernel) / stride + 1, rounded down",
+    .example = "inputs = image: f32[3, 32, 32]\nlayers = max_pool(2)",
     .build = build_max};
 const tn_layer_kind layer_avg_pool = {
     .item = TN_ITEM(tn_layer_kind, TN_LAYER, "avg_pool", "mean of each window", pool_options, avg_rows),
     .min_in = 1,
     .max_in = 1,
+    .types = "(N, C, H, W) to (N, C, H', W'), where H' = (H + 2 padding - kernel) / stride + 1, rounded down",
+    .example = "inputs = image: f32[3, 32, 32]\nlayers = avg_pool(3, stride=2, padding=1)",
     .build = build_avg};
 const tn_layer_kind layer_global_avg_pool = {
     .item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, "global_avg_pool",
                           "mean of each channel: (N, C, H, W) to (N, C)"),
     .min_in = 1,
     .max_in = 1,
+    .types = "(N, C, H, W) to (N, C)",
+    .example = "inputs = image: f32[3, 32, 32]\nlayers = global_avg_pool",
     .build = build_global};

@@ -11,6 +11,8 @@ const tn_layer_kind layer_identity = {
     .item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, "identity", "returns its input"),
     .min_in = 1,
     .max_in = 1,
+    .types = "one tensor of any shape; the result has the same",
+    .example = "inputs = x: f32[64]\nlayers = identity",
     .build = build_identity};
 
 static tn_status build_flatten(tn_build *b, const void *options) {
@@ -26,6 +28,8 @@ const tn_layer_kind layer_flatten = {.item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAY
                                                            "all dimensions except the batch merged into one"),
                                      .min_in = 1,
                                      .max_in = 1,
+                                     .types = "(N, ...) to (N, elements of a sample)",
+                                     .example = "inputs = image: f32[3, 32, 32]\nlayers = flatten",
                                      .build = build_flatten};
 
 typedef struct reshape_options {
@@ -50,6 +54,8 @@ const tn_layer_kind layer_reshape = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "r
                                                      reshape_rows),
                                      .min_in = 1,
                                      .max_in = 1,
+                                     .types = "(N, ...) to (N, dims)",
+                                     .example = "inputs = x: f32[64]\nlayers = reshape([4, 16])",
                                      .build = build_reshape};
 
 /* Applies a binary op to the inputs from left to right. */
@@ -70,12 +76,17 @@ static tn_status build_mul(tn_build *b, const void *options) {
 const tn_layer_kind layer_add = {.item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, "add", "sum of the inputs"),
                                  .min_in = 2,
                                  .max_in = -1,
+                                 .types = "tensors of one shape, or shapes that broadcast",
+                                 .example =
+                                     "inputs = x: f32[64]\nlayers =\n    a: linear(64) <- x\n    add <- a, x",
                                  .build = build_add};
-const tn_layer_kind layer_mul = {.item =
-                                     TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, "mul", "product of the inputs"),
-                                 .min_in = 2,
-                                 .max_in = -1,
-                                 .build = build_mul};
+const tn_layer_kind layer_mul = {
+    .item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, "mul", "product of the inputs"),
+    .min_in = 2,
+    .max_in = -1,
+    .types = "tensors of one shape, or shapes that broadcast",
+    .example = "inputs = x: f32[64]\nlayers =\n    gate: linear(64) <- x\n    mul <- gate, x",
+    .build = build_mul};
 
 static const tn_option concat_rows[] = {
     TN_OPT(tn_axis_attributes, axis, TN_OPT_INT, "1", NULL, "the dimension to concatenate along"),
@@ -89,12 +100,14 @@ static tn_status build_concat(tn_build *b, const void *given) {
   tn_build_yield(b, 0, tn_op_end(b));
   return TN_OK;
 }
-const tn_layer_kind layer_concat = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "concat",
-                                                    "concatenates the inputs along an axis",
-                                                    tn_axis_attributes, concat_rows),
-                                    .min_in = 1,
-                                    .max_in = -1,
-                                    .build = build_concat};
+const tn_layer_kind layer_concat = {
+    .item = TN_ITEM(tn_layer_kind, TN_LAYER, "concat", "concatenates the inputs along an axis",
+                    tn_axis_attributes, concat_rows),
+    .min_in = 1,
+    .max_in = -1,
+    .types = "tensors whose shapes differ along the axis only",
+    .example = "inputs = x: f32[64]\nlayers =\n    a: linear(32) <- x\n    concat <- a, x",
+    .build = build_concat};
 
 typedef struct split_options {
   int64_t parts, axis;
@@ -124,4 +137,6 @@ const tn_layer_kind layer_split = {
                     split_rows),
     .min_in = 1,
     .max_in = 1,
+    .types = "one tensor to as many tensors as parts",
+    .example = "inputs = x: f32[64]\nlayers =\n    a, b: split(2)\n    add <- a, b",
     .build = build_split};

@@ -22,12 +22,14 @@ static tn_status build_embedding(tn_build *b, const void *given) {
   tn_build_yield(b, 0, tn_op2(b, "embedding", tn_build_in(b, 0), table));
   return TN_OK;
 }
-const tn_layer_kind layer_embedding = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "embedding",
-                                                       "the row of a table for each id", embedding_options,
-                                                       embedding_rows),
-                                       .min_in = 1,
-                                       .max_in = 1,
-                                       .build = build_embedding};
+const tn_layer_kind layer_embedding = {
+    .item = TN_ITEM(tn_layer_kind, TN_LAYER, "embedding", "the row of a table for each id", embedding_options,
+                    embedding_rows),
+    .min_in = 1,
+    .max_in = 1,
+    .types = "ids of integers (N, ...) to (N, ..., width)",
+    .example = "inputs = tokens: i32[32]\nlayers = table: embedding(rows=256, width=64)",
+    .build = build_embedding};
 
 typedef struct positions_options {
   int64_t width, rows;
@@ -55,12 +57,15 @@ static tn_status build_positions(tn_build *b, const void *given) {
   tn_build_yield(b, 0, tn_reshape(b, table, 3, (int64_t[]){1, tokens, o->width}));
   return TN_OK;
 }
-const tn_layer_kind layer_positions = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "positions",
-                                                       "a learned row for each position", positions_options,
-                                                       positions_rows),
-                                       .min_in = 1,
-                                       .max_in = 1,
-                                       .build = build_positions};
+const tn_layer_kind layer_positions = {
+    .item = TN_ITEM(tn_layer_kind, TN_LAYER, "positions", "a learned row for each position",
+                    positions_options, positions_rows),
+    .min_in = 1,
+    .max_in = 1,
+    .types = "(N, tokens) to (1, tokens, width), which broadcasts over the batch",
+    .example = "inputs = tokens: i32[32]\nlayers =\n    wte: embedding(rows=256, width=64) <- tokens\n    "
+               "wpe: positions(64) <- tokens\n    add <- wte, wpe",
+    .build = build_positions};
 
 typedef struct attention_options {
   int64_t heads;
@@ -100,6 +105,9 @@ const tn_layer_kind layer_attention = {
                     attention_rows),
     .min_in = 3,
     .max_in = 3,
+    .types = "q, k, v: (N, tokens, width) each, to (N, tokens, width)",
+    .example = "inputs = x: f32[32, 64]\nlayers =\n    qkv: linear(192)\n    q, k, v: split(3, axis=-1)\n   "
+               " attention(heads=4, causal=yes) <- q, k, v",
     .build = build_attention};
 
 typedef struct dropout_options {
@@ -131,4 +139,6 @@ const tn_layer_kind layer_dropout = {
                     dropout_options, dropout_rows),
     .min_in = 1,
     .max_in = 1,
+    .types = "one tensor of any shape; the result has the same",
+    .example = "inputs = x: f32[64]\nlayers = dropout(0.1)",
     .build = build_dropout};

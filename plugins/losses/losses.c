@@ -15,6 +15,9 @@ static const tn_layer_kind cross_entropy = {
     .role = TN_LAYER_LOSS,
     .min_in = 2,
     .max_in = 2,
+    .types = "scores (N, classes), or with the classes along axis; targets: class numbers without that "
+             "dimension, or a part for each class in the shape of the scores",
+    .example = "loss = cross_entropy(label_smoothing=0.1)",
     .build = build_cross_entropy};
 
 static tn_status build_mse(tn_build *b, const void *options) {
@@ -32,6 +35,8 @@ static const tn_layer_kind mse = {
     .role = TN_LAYER_LOSS,
     .min_in = 2,
     .max_in = 2,
+    .types = "two tensors of one shape",
+    .example = "targets = label: f32[10]\nloss = mse",
     .build = build_mse};
 
 TN_PLUGIN(losses, "0.1.0", "MIT", &cross_entropy.item, &mse.item, &metric_accuracy.item, &metric_top_k.item,

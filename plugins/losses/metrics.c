@@ -45,6 +45,8 @@ const tn_layer_kind metric_accuracy = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, 
                                        .role = TN_LAYER_METRIC,
                                        .min_in = 2,
                                        .max_in = 2,
+                                       .types = "scores and targets as of cross_entropy",
+                                       .example = "metrics = accuracy",
                                        .build = build_accuracy};
 
 /* Without sorting: a target is among the k highest scores if fewer than k scores are higher than its own. */
@@ -78,6 +80,8 @@ const tn_layer_kind metric_top_k = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "to
                                     .role = TN_LAYER_METRIC,
                                     .min_in = 2,
                                     .max_in = 2,
+                                    .types = "scores and targets as of cross_entropy",
+                                    .example = "metrics = accuracy, top_k(3)",
                                     .build = build_top_k};
 
 static const tn_option perplexity_rows[] = {

@@ -30,6 +30,7 @@ static double cosine_factor(const void *given, const tn_schedule_at *at) {
 const tn_schedule cosine_schedule = {.item = TN_ITEM(tn_schedule, TN_SCHEDULE, "cosine",
                                                      "decreases along half a cosine to a floor",
                                                      cosine_options, cosine_rows),
+                                     .example = "warmup = 500\nfloor = 0.01",
                                      .factor = cosine_factor};
 
 typedef struct polynomial_options {
@@ -51,6 +52,7 @@ const tn_schedule polynomial_schedule = {
     .item = TN_ITEM(tn_schedule, TN_SCHEDULE, "polynomial",
                     "decreases to a floor as a power of the remaining part of the run", polynomial_options,
                     polynomial_rows),
+    .example = "power = 2",
     .factor = polynomial_factor};
 
 typedef struct restarts_options {
@@ -82,4 +84,5 @@ const tn_schedule cosine_restarts_schedule = {
     .item = TN_ITEM(tn_schedule, TN_SCHEDULE, "cosine_restarts",
                     "decreases along half a cosine to a floor, and begins again (SGDR)", restarts_options,
                     restarts_rows),
+    .example = "t_0 = 10\nt_mult = 2",
     .factor = restarts_factor};

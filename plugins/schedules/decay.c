@@ -43,6 +43,7 @@ static double step_factor(const void *given, const tn_schedule_at *at) {
 const tn_schedule step_schedule = {.item = TN_ITEM(tn_schedule, TN_SCHEDULE, "step",
                                                    "multiplied by a factor at regular intervals",
                                                    step_options, step_rows),
+                                   .example = "every_epochs = 30\ngamma = 0.1",
                                    .factor = step_factor,
                                    .check = step_check};
 
@@ -76,6 +77,7 @@ static double multistep_factor(const void *given, const tn_schedule_at *at) {
 const tn_schedule multistep_schedule = {.item = TN_ITEM(tn_schedule, TN_SCHEDULE, "multistep",
                                                         "multiplied by a factor at each of the milestones",
                                                         multistep_options, multistep_rows),
+                                        .example = "milestones = [30, 60, 90]",
                                         .factor = multistep_factor,
                                         .check = multistep_check};
 
@@ -95,4 +97,5 @@ static double exponential_factor(const void *given, const tn_schedule_at *at) {
 const tn_schedule exponential_schedule = {.item = TN_ITEM(tn_schedule, TN_SCHEDULE, "exponential",
                                                           "multiplied by a factor after each epoch or step",
                                                           exponential_options, exponential_rows),
+                                          .example = "gamma = 0.95",
                                           .factor = exponential_factor};

@@ -42,4 +42,5 @@ const tn_schedule one_cycle_schedule = {
     .item = TN_ITEM(tn_schedule, TN_SCHEDULE, "one_cycle",
                     "rises to lr and falls to nearly nothing, once over the run", one_cycle_options,
                     one_cycle_rows),
+    .example = "pct_start = 0.3",
     .factor = one_cycle_factor};

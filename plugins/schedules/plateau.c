@@ -58,5 +58,6 @@ const tn_schedule plateau_schedule = {
     .item = TN_ITEM(tn_schedule, TN_SCHEDULE, "plateau",
                     "drops where the loss, or the metric of [schedule] metric, has stopped to become better",
                     plateau_options, plateau_rows),
+    .example = "metric = accuracy\npatience = 5",
     .factor = plateau_factor,
     .epoch = plateau_epoch};

@@ -245,6 +245,8 @@ static tn_status idx_class_of(tn_env *env, void *source, int64_t index, int64_t 
 const tn_source idx_source = {
     .item = TN_ITEM(tn_source, TN_SOURCE, "idx", "files in the format of MNIST, gzipped or not", idx_options,
                     options),
+    .types = "image: u8[1, height, width], label: i32[]",
+    .example = "source = idx\nfolder = mnist",
     .open = idx_open,
     .close = idx_close,
     .describe = idx_describe,

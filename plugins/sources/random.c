@@ -123,6 +123,8 @@ static tn_status random_read(tn_sample *s, void *source) {
 const tn_source random_source = {
     .item = TN_ITEM(tn_source, TN_SOURCE, "random", "noise with labels, or tokens, of any shape",
                     random_options, options),
+    .types = "image: f32[shape], label: i32[]; or tokens: i32[tokens], next: i32[tokens]",
+    .example = "source = random\nshape = [3, 32, 32]\nclasses = 10",
     .open = random_open,
     .close = random_close,
     .describe = random_describe,

@@ -181,6 +181,8 @@ static tn_status text_read(tn_sample *s, void *source) {
 const tn_source text_source = {
     .item = TN_ITEM(tn_source, TN_SOURCE, "text", "a text file as windows of characters or bytes",
                     text_options, options),
+    .types = "tokens: i32[tokens], next: i32[tokens]",
+    .example = "source = text\nfile = novel.txt\ntokens = 128",
     .open = text_open,
     .close = text_close,
     .describe = text_describe,

@@ -126,6 +126,8 @@ const tn_transform rand_augment_transform = {
                     "several random changes of one strength (RandAugment; training only; u8)",
                     augment_options, rand_options),
     .training_only = 1,
+    .types = "u8 [channels, height, width], 1 or 3 channels",
+    .example = "transforms = rand_augment(num_ops=2, magnitude=9), to_float",
     .infer = augment_infer,
     .apply = rand_augment_apply,
 };
@@ -135,6 +137,8 @@ const tn_transform trivial_augment_transform = {
                     "one random change of random strength (TrivialAugmentWide; training only; u8)",
                     augment_options, trivial_options),
     .training_only = 1,
+    .types = "u8 [channels, height, width], 1 or 3 channels",
+    .example = "transforms = trivial_augment, to_float",
     .infer = augment_infer,
     .apply = trivial_augment_apply,
 };

@@ -95,6 +95,8 @@ const tn_transform color_jitter_transform = {
                     "changes brightness, contrast, saturation and hue at random (training only; u8)",
                     jitter_options, options),
     .training_only = 1,
+    .types = "u8 [channels, height, width], 1 or 3 channels",
+    .example = "transforms = color_jitter(brightness=0.4, contrast=0.4, saturation=0.4, hue=0.1), to_float",
     .infer = color_jitter_infer,
     .apply = color_jitter_apply,
 };

@@ -111,6 +111,8 @@ static tn_status random_build(tn_build *b, const void *opts) {
 const tn_transform center_crop_transform = {
     .item = TN_ITEM(tn_transform, TN_TRANSFORM, "center_crop", "the middle of a picture", crop_options,
                     center_options),
+    .types = "u8 or f32 [channels, height, width]",
+    .example = "transforms = center_crop(224), to_float",
     .infer = crop_infer,
     .apply = center_apply,
     .build = center_build,
@@ -120,6 +122,8 @@ const tn_transform random_crop_transform = {
     .item = TN_ITEM(tn_transform, TN_TRANSFORM, "random_crop",
                     "a part of a picture, chosen at random (training only)", crop_options, random_options),
     .training_only = 1,
+    .types = "u8 or f32 [channels, height, width]",
+    .example = "transforms = random_crop(32, padding=4), to_float",
     .infer = crop_infer,
     .apply = random_apply,
     .build = random_build,

@@ -169,6 +169,8 @@ const tn_transform gaussian_blur_transform = {
     .item = TN_ITEM(tn_transform, TN_TRANSFORM, "gaussian_blur",
                     "blurs a picture with random strength (training only)", blur_options, options),
     .training_only = 1,
+    .types = "u8 or f32 [channels, height, width]",
+    .example = "transforms = gaussian_blur(5), to_float",
     .infer = gaussian_blur_infer,
     .apply = gaussian_blur_apply,
 };

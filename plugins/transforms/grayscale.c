@@ -92,6 +92,8 @@ static tn_status random_grayscale_apply(tn_transform_call *c, const void *opts) 
 const tn_transform grayscale_transform = {
     .item = TN_ITEM(tn_transform, TN_TRANSFORM, "grayscale",
                     "the brightness of a picture, as one channel or three", gray_options, grayscale_options),
+    .types = "u8 or f32 [channels, height, width], 1 or 3 channels",
+    .example = "transforms = grayscale, to_float",
     .infer = grayscale_infer,
     .apply = grayscale_apply,
 };
@@ -100,6 +102,8 @@ const tn_transform random_grayscale_transform = {
     .item = TN_ITEM(tn_transform, TN_TRANSFORM, "random_grayscale",
                     "takes the colors away at random (training only)", gray_options, random_options),
     .training_only = 1,
+    .types = "u8 or f32 [channels, height, width], 1 or 3 channels",
+    .example = "transforms = random_grayscale(0.1), to_float",
     .infer = random_grayscale_infer,
     .apply = random_grayscale_apply,
 };

@@ -143,6 +143,8 @@ const tn_transform mixup_transform = {
                     mix_options, options),
     .granularity = TN_PER_BATCH,
     .training_only = 1,
+    .types = "f32 fields; targets are those of one_hot",
+    .example = "transforms = to_float\n    one_hot(10) <- label\n    mixup(0.2) <- image, label",
     .infer = mixup_infer,
     .apply = mixup_apply,
 };
@@ -155,6 +157,8 @@ const tn_transform cutmix_transform = {
         mix_options, options),
     .granularity = TN_PER_BATCH,
     .training_only = 1,
+    .types = "a picture, then f32 fields; targets are those of one_hot",
+    .example = "transforms = to_float\n    one_hot(10) <- label\n    cutmix(1, p=0.5) <- image, label",
     .infer = cutmix_infer,
     .apply = cutmix_apply,
 };

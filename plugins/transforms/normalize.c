@@ -98,6 +98,8 @@ static tn_status normalize_build(tn_build *b, const void *opts) {
 const tn_transform normalize_transform = {
     .item = TN_ITEM(tn_transform, TN_TRANSFORM, "normalize",
                     "(x - mean) / std per channel; u8 is scaled to 0 .. 1 first", normalize_options, options),
+    .types = "u8 or f32 [channels, ...] to f32",
+    .example = "transforms = normalize(mean=[0.485, 0.456, 0.406], std=[0.229, 0.224, 0.225])",
     .infer = normalize_infer,
     .apply = normalize_apply,
     .build = normalize_build,

@@ -47,6 +47,8 @@ static tn_status one_hot_apply(tn_transform_call *c, const void *opts) {
 const tn_transform one_hot_transform = {
     .item = TN_ITEM(tn_transform, TN_TRANSFORM, "one_hot", "a class number as f32 with a 1 at the class",
                     one_hot_options, options),
+    .types = "a class number to f32 [classes]",
+    .example = "transforms = to_float\n    one_hot(10) <- label",
     .infer = one_hot_infer,
     .apply = one_hot_apply,
 };

@@ -103,6 +103,8 @@ const tn_transform random_erasing_transform = {
     .item = TN_ITEM(tn_transform, TN_TRANSFORM, "random_erasing",
                     "overwrites a part of a picture at random (training only)", erasing_options, options),
     .training_only = 1,
+    .types = "u8 or f32 [channels, height, width]",
+    .example = "transforms = to_float, random_erasing(0.25)",
     .infer = random_erasing_infer,
     .apply = random_erasing_apply,
 };

@@ -99,6 +99,8 @@ const tn_transform random_flip_transform = {
     .item = TN_ITEM(tn_transform, TN_TRANSFORM, "random_flip", "mirrors at random (training only)",
                     flip_options, options),
     .training_only = 1,
+    .types = "u8 or f32 [channels, height, width]",
+    .example = "transforms = random_flip, to_float",
     .infer = random_flip_infer,
     .apply = random_flip_apply,
     .build = random_flip_build,

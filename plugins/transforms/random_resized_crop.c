@@ -77,6 +77,8 @@ const tn_transform random_resized_crop_transform = {
     .item = TN_ITEM(tn_transform, TN_TRANSFORM, "random_resized_crop",
                     "a part with random size and ratio, resized (training only)", resized_options, options),
     .training_only = 1,
+    .types = "u8 or f32 [channels, height, width]",
+    .example = "transforms = random_resized_crop(224), to_float",
     .infer = random_resized_crop_infer,
     .apply = random_resized_crop_apply,
 };

@@ -44,6 +44,8 @@ const tn_transform random_rotation_transform = {
     .item = TN_ITEM(tn_transform, TN_TRANSFORM, "random_rotation",
                     "turns a picture by a random angle (training only)", rotation_options, options),
     .training_only = 1,
+    .types = "u8 or f32 [channels, height, width]",
+    .example = "transforms = random_rotation(10), to_float",
     .infer = random_rotation_infer,
     .apply = random_rotation_apply,
 };

@@ -67,6 +67,8 @@ static tn_status resize_build(tn_build *b, const void *opts) {
 const tn_transform resize_transform = {
     .item = TN_ITEM(tn_transform, TN_TRANSFORM, "resize", "resizes a picture, bilinear with antialiasing",
                     resize_options, options),
+    .types = "u8 or f32 [channels, height, width]",
+    .example = "transforms = resize(256), center_crop(224), to_float",
     .infer = resize_infer,
     .apply = resize_apply,
     .build = resize_build,

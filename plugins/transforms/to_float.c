@@ -32,6 +32,8 @@ static tn_status to_float_build(tn_build *b, const void *options) {
 
 const tn_transform to_float_transform = {
     .item = TN_ITEM_PLAIN(tn_transform, TN_TRANSFORM, "to_float", "u8 to f32 from 0 to 1"),
+    .types = "u8 to f32",
+    .example = "transforms = to_float",
     .infer = to_float_infer,
     .apply = to_float_apply,
     .build = to_float_build,

@@ -51,8 +51,8 @@ static double factor(const void *given, const tn_schedule_at *at) {
   return (double)at->step < o->after * (double)at->steps ? 1.0 : 0.5;
 }
 static const tn_schedule half = {
-    TN_ITEM(tn_schedule, TN_SCHEDULE, "half", "half of it", struct half_options, options), factor, NULL, NULL};
-static const tn_schedule one = {TN_ITEM_PLAIN(tn_schedule, TN_SCHEDULE, "one", "all of it"), factor, NULL, NULL};
+    TN_ITEM(tn_schedule, TN_SCHEDULE, "half", "half of it", struct half_options, options), factor, NULL, NULL, NULL};
+static const tn_schedule one = {TN_ITEM_PLAIN(tn_schedule, TN_SCHEDULE, "one", "all of it"), factor, NULL, NULL, NULL};
 
 TN_PLUGIN(half, "1.0", "MIT", &half.item, &one.item)
 END

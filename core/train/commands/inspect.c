@@ -7,9 +7,14 @@
 #include <string.h>
 
 #include "core/base/vec.h"
+#include "core/model/model.h"
 #include "core/plugin/context.h"
 #include "core/train/settings/settings.h"
+#include "tenon/plugin/layer.h"
 #include "tenon/plugin/op.h"
+#include "tenon/plugin/schedule.h"
+#include "tenon/plugin/source.h"
+#include "tenon/plugin/transform.h"
 
 static const char *inspect_type_name(uint32_t type) {
   static const char *const names[] = {"none", "flag",   "int",  "float",    "text",  "path", "enum",
@@ -29,24 +34,86 @@ static json_t *inspect_options_json(const tn_item *item) {
   return list;
 }
 
+/* A member that is left out where the text is NULL. */
+static void inspect_set_text(json_t *json, const char *key, const char *text) {
+  if (text) json_object_set_new(json, key, json_string(text));
+}
+
+static void inspect_set_op(json_t *json, const tn_op *op) {
+  inspect_set_text(json, "schema", op->schema);
+  inspect_set_text(json, "formula", op->formula);
+  inspect_set_text(json, "domain", op->domain);
+  json_object_set_new(json, "decomposes", json_boolean(op->decompose || op->formula));
+}
+
+static void inspect_set_layer(json_t *json, const tn_layer_kind *layer) {
+  static const char *const roles[] = {"layer", "loss", "metric"};
+  inspect_set_text(json, "role", roles[layer->role]);
+  json_object_set_new(json, "min_in", json_integer(layer->min_in));
+  json_object_set_new(json, "max_in", json_integer(layer->max_in));
+  inspect_set_text(json, "types", layer->types);
+  inspect_set_text(json, "example", layer->example);
+}
+
+static void inspect_set_transform(json_t *json, const tn_transform *transform) {
+  json_object_set_new(json, "training_only", json_boolean(transform->training_only));
+  inspect_set_text(json, "types", transform->types);
+  inspect_set_text(json, "example", transform->example);
+}
+
+/* The members that items of one kind have. */
+static void inspect_set_members(json_t *json, const tn_item *item) {
+  switch (item->kind) {
+  case TN_OP: inspect_set_op(json, (const tn_op *)item); break;
+  case TN_KERNEL:
+    inspect_set_text(json, "family", ((const tn_kernel *)item)->family);
+    inspect_set_text(json, "pattern", ((const tn_kernel *)item)->pattern);
+    break;
+  case TN_LAYER: inspect_set_layer(json, (const tn_layer_kind *)item); break;
+  case TN_TRANSFORM: inspect_set_transform(json, (const tn_transform *)item); break;
+  case TN_SOURCE:
+    inspect_set_text(json, "types", ((const tn_source *)item)->types);
+    inspect_set_text(json, "example", ((const tn_source *)item)->example);
+    break;
+  case TN_SCHEDULE: inspect_set_text(json, "example", ((const tn_schedule *)item)->example); break;
+  default: break;
+  }
+}
+
 static json_t *inspect_entry_json(const tn_entry *entry) {
   const tn_item *item = entry->item;
   json_t *json =
       json_pack("{s:s, s:s, s:s?, s:s?, s:s?, s:s?}", "kind", tn_kind_name(item->kind), "name", item->name,
                 "doc", item->doc, "plugin", entry->plugin, "version", entry->version, "file", entry->file);
-  if (item->kind == TN_OP) {
-    const tn_op *op = (const tn_op *)item;
-    json_object_set_new(json, "schema", json_string(op->schema));
-    if (op->formula) json_object_set_new(json, "formula", json_string(op->formula));
-    json_object_set_new(json, "decomposes", json_boolean(op->decompose || op->formula));
-  }
-  if (item->kind == TN_KERNEL) {
-    const tn_kernel *kernel = (const tn_kernel *)item;
-    json_object_set_new(json, "family", json_string(kernel->family));
-    json_object_set_new(json, "pattern", json_string(kernel->pattern));
-  }
+  inspect_set_members(json, item);
   json_object_set_new(json, "options", inspect_options_json(item));
   return json;
+}
+
+static void inspect_add_initializers(const char *name, json_t *items) {
+  const tn_item *item = NULL;
+  const char *example = NULL;
+  for (int32_t i = 0; (item = tn_initializer_item(i, &example)) != NULL; i++) {
+    if (name != NULL && !tn_text_equal(item->name, name)) continue;
+    json_t *json =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "kind", "initializer", "name", item->name, "doc",
+                  item->doc, "plugin", "core", "version", tn_version(), "file", "", "example", example);
+    json_object_set_new(json, "options", inspect_options_json(item));
+    json_array_append_new(items, json);
+  }
+}
+
+/* Takes over the keys. */
+static json_t *inspect_table_json(const tn_item *table, json_t *keys) {
+  return json_pack("{s:s, s:s, s:o}", "section", table->name, "doc", table->doc, "keys", keys);
+}
+
+static json_t *inspect_sections_json(void) {
+  json_t *sections = json_array();
+  for (int32_t i = 0; tn_settings_tables[i]; i++)
+    json_array_append_new(
+        sections, inspect_table_json(tn_settings_tables[i], inspect_options_json(tn_settings_tables[i])));
+  return sections;
 }
 
 static tn_status inspect_take_json(const void *handle, json_t *json, char **text) {
@@ -77,6 +144,8 @@ static tn_status inspect_fail_unknown(tn_context *context, const char *name) {
     for (int32_t i = 0; i < n; i++)
       if (tn_vec_push(context, &names, entries[i].item->name) != TN_OK) break;
   }
+  for (int32_t i = 0; tn_initializer_item(i, NULL) != NULL; i++)
+    if (tn_vec_push(context, &names, tn_initializer_item(i, NULL)->name) != TN_OK) break;
   const char *nearest = tn_text_nearest(name, names.v, names.n);
   tn_vec_free(context, &names);
   return tn_failf(context, TN_EINVAL, "nothing called '%s' is installed%s%s%s", name,
@@ -91,10 +160,15 @@ tn_status tn_inspect(tn_context *context, const char *name, char **json) {
   *json = NULL;
   for (uint32_t kind = 1; status == TN_OK && kind < TN_KINDS; kind++)
     status = inspect_add_kind(context, kind, name, items);
+  inspect_add_initializers(name, items);
   if (status == TN_OK && name && json_array_size(items) == 0) status = inspect_fail_unknown(context, name);
-  if (status == TN_OK) return inspect_take_json(context, json_pack("{s:o}", "items", items), json);
-  json_decref(items);
-  return status;
+  if (status != TN_OK) {
+    json_decref(items);
+    return status;
+  }
+  json_t *result = json_pack("{s:o}", "items", items);
+  if (name == NULL) json_object_set_new(result, "sections", inspect_sections_json());
+  return inspect_take_json(context, result, json);
 }
 
 /* The table of a section: "data.valid" has that of [data], "group.slow" that of [group.*]. */
@@ -195,6 +269,5 @@ tn_status tn_explain(tn_context *context, const char *key, char **json) {
     json_decref(keys);
     return status;
   }
-  return inspect_take_json(
-      context, json_pack("{s:s, s:s, s:o}", "section", table->name, "doc", table->doc, "keys", keys), json);
+  return inspect_take_json(context, inspect_table_json(table, keys), json);
 }

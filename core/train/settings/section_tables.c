@@ -2,7 +2,7 @@
 #include "core/train/settings/section_tables.h"
 
 static const tn_option run_rows[] = {
-    TN_OPT(tn_run_section, name, TN_OPT_TEXT, "run", NULL, "name of the run and of its folder"),
+    TN_OPT(tn_run_section, name, TN_OPT_TEXT, "run", NULL, "name of the run, and of its folder in `output`"),
     TN_OPT(tn_run_section, seed, TN_OPT_INT, "0", ">= 0", "seed of all random streams"),
     TN_OPT(tn_run_section, epochs, TN_OPT_INT, "1", ">= 0", "passes over the training data"),
     TN_OPT(tn_run_section, max_steps, TN_OPT_INT, "0", ">= 0", "stop after so many steps; 0: no limit"),
@@ -47,7 +47,8 @@ static const tn_option run_rows[] = {
     TN_OPT(tn_run_section, best_mode, TN_OPT_ENUM, "auto", "auto|min|max",
            "whether it is best when small or large; auto: losses and perplexity small, other metrics large"),
     TN_OPT(tn_run_section, patience, TN_OPT_INT, "0", ">= 0",
-           "stop early after so many epochs in which it does not improve; 0: train all epochs"),
+           "early stopping: so many epochs in a row that are not better than the best end the run; 0: train "
+           "all epochs"),
     TN_OPT(tn_run_section, min_delta, TN_OPT_FLOAT, "0", ">= 0",
            "what counts as an improvement for patience: more than so much"),
     TN_OPT_END};
@@ -66,7 +67,7 @@ static const tn_option backend_rows[] = {
            "folder of the measurements; empty: the user's cache folder"),
     TN_OPT_END};
 static const tn_option data_rows[] = {
-    TN_OPT(tn_data_section, source, TN_OPT_TEXT, NULL, NULL, "source of the samples"),
+    TN_OPT(tn_data_section, source, TN_OPT_TEXT, NULL, NULL, "name of the source of the samples"),
     TN_OPT(tn_data_section, batch, TN_OPT_INT, "32", ">= 1", "samples in a step"),
     TN_OPT(tn_data_section, workers, TN_OPT_INT, "2", "[0, 256]",
            "threads that read and transform samples; 0: no threads"),
@@ -74,7 +75,8 @@ static const tn_option data_rows[] = {
     TN_OPT(tn_data_section, epoch, TN_OPT_INT, "0", ">= 0",
            "samples in an epoch; 0: all. Fewer than all: in a shuffled epoch others each time, else the same "
            "ones, drawn by the seed from all over the source"),
-    TN_OPT(tn_data_section, transforms, TN_OPT_TEXT, "", NULL, "transforms of a sample before it is batched"),
+    TN_OPT(tn_data_section, transforms, TN_OPT_TEXT, "", NULL,
+           "transforms of a sample, in their order, separated by commas or lines"),
     TN_OPT(tn_data_section, device_transforms, TN_OPT_TEXT, "auto", NULL,
            "how many of the last transforms the device applies, inside the step: no, a number, or auto: none "
            "on the cpu, and on a device with memory of its own those that give the smallest batch"),
@@ -92,17 +94,17 @@ static const tn_option data_rows[] = {
 static const tn_option optimizer_rows[] = {
     TN_OPT(tn_optimizer_section, type, TN_OPT_TEXT, TN_DEFAULT_OPTIMIZER, NULL, "name of the optimizer"),
     TN_OPT(tn_optimizer_section, clip, TN_OPT_FLOAT, "0", ">= 0",
-           "greatest norm of the whole gradient; 0: no limit"),
+           "gradient clipping: greatest norm of the whole gradient; 0: no limit"),
     TN_OPT(tn_optimizer_section, clip_value, TN_OPT_FLOAT, "0", ">= 0",
-           "greatest magnitude of each number of the gradient, before clip; 0: no limit"),
+           "gradient clipping: greatest magnitude of each number of the gradient, before clip; 0: no limit"),
     TN_OPT(tn_optimizer_section, accumulate, TN_OPT_INT, "1", "[1, 65536]",
            "batches whose gradients are summed before an update; all of them are held at once"),
     TN_OPT(tn_optimizer_section, check_finite, TN_OPT_FLAG, "no", NULL,
            "skip updates whose gradients are not finite"),
-    TN_OPT(
-        tn_optimizer_section, ema, TN_OPT_FLOAT, "0", "[0, 1)",
-        "decay of an exponential moving average of parameters and running statistics, which validation, the "
-        "best checkpoint, eval and predict use: min(ema, (1 + n) / (10 + n)) after n updates; 0: none"),
+    TN_OPT(tn_optimizer_section, ema, TN_OPT_FLOAT, "0", "[0, 1)",
+           "decay of an exponential moving average (EMA) of parameters and running statistics, which "
+           "validation, the best checkpoint, eval and predict use: min(ema, (1 + n) / (10 + n)) after n "
+           "updates; 0: none"),
     TN_OPT(tn_optimizer_section, swa_from, TN_OPT_INT, "0", ">= 0",
            "the first epoch, counted from 1, whose end enters the mean of parameters and running statistics, "
            "which validation, the best checkpoint, eval and predict use (SWA); 0: none"),
@@ -153,11 +155,13 @@ static const tn_option model_rows[] = {
     TN_OPT(tn_model_section, inputs, TN_OPT_TEXT, NULL, NULL,
            "fields that the model takes: image: f32[3, 224, 224]"),
     TN_OPT(tn_model_section, targets, TN_OPT_TEXT, "label: i32[]", NULL,
-           "fields that losses and metrics take"),
-    TN_OPT(tn_model_section, layers, TN_OPT_TEXT, NULL, NULL, "the model, one layer per line"),
+           "fields that losses and metrics take, as inputs"),
+    TN_OPT(tn_model_section, layers, TN_OPT_TEXT, NULL, NULL,
+           "the model, one layer per line: NAME: LAYER(OPTIONS) <- INPUTS"),
     TN_OPT(tn_model_section, loss, TN_OPT_TEXT, "", NULL,
-           "losses that training minimizes; weight=FACTOR scales one of several"),
-    TN_OPT(tn_model_section, metrics, TN_OPT_TEXT, "", NULL, "metrics that are reported with the loss"),
+           "losses that training minimizes, a line each; weight=FACTOR scales one of several"),
+    TN_OPT(tn_model_section, metrics, TN_OPT_TEXT, "", NULL,
+           "metrics that are reported with the loss, a line each or separated by commas"),
     TN_OPT_END};
 static const tn_option block_rows[] = {
     TN_OPT(tn_block_section, args, TN_OPT_TEXT, "", NULL, "names of arguments, or NAME=default"),
@@ -167,7 +171,8 @@ static const tn_option block_rows[] = {
            "names of the results; empty: the last line's value"),
     TN_OPT_END};
 static const tn_option match_rows[] = {
-    TN_OPT(tn_match_section, match, TN_OPT_TEXT, NULL, NULL, "patterns of parameter names"),
+    TN_OPT(tn_match_section, match, TN_OPT_TEXT, NULL, NULL,
+           "patterns of parameter names, with * for any part: layer1.*, *.bias"),
     TN_OPT(
         tn_match_section, freeze, TN_OPT_TEXT, "no", NULL,
         "yes: do not train these parameters: no gradient, no optimizer state; a batch_norm whose parameters "

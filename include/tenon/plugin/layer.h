@@ -27,6 +27,9 @@ typedef struct tn_layer_kind {
   /* Metrics: TN_OF_MEAN_...; it is applied once, to the mean over a whole pass. */
   uint32_t of_mean;
   int32_t falls; /* metrics: 1: better when small, as losses are */
+  /* For `tenon inspect` and the reference. types: shapes of inputs and outputs in one line, "(N, C, H, W) to
+   * (N, C)", N being the batch. example: lines of [model] with a use. NULL: none. */
+  const char *types, *example;
 } tn_layer_kind;
 
 TN_END_C

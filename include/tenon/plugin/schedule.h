@@ -39,6 +39,7 @@ typedef struct tn_schedule {
   /* NULL, or changes the state by the result of an epoch. A function of its arguments alone, called with
    * equal arguments on every rank. A session has no epochs: its state stays zero. */
   void (*epoch)(const void *options, const tn_schedule_result *result, double *state);
+  const char *example; /* for the reference: lines of [schedule] behind `type`; NULL: none */
 } tn_schedule;
 
 TN_END_C

@@ -118,6 +118,9 @@ typedef struct tn_source {
    * classes has it, without the work of reading the sample; where another sample takes the place of a damaged
    * one, the class of the damaged one. Any thread, until close. */
   tn_status (*class_of)(tn_env *env, void *source, int64_t index, int64_t *number);
+  /* For `tenon inspect` and the reference. types: the fields, "image: u8[3, height, width], label: i32[]".
+   * example: lines of [data]. NULL: none. */
+  const char *types, *example;
 } tn_source;
 
 TN_END_C

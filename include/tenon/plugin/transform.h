@@ -58,6 +58,9 @@ typedef struct tn_transform {
    * TN_PER_SAMPLE only; both or neither. c->in and c->out are NULL in draw, which runs on worker threads. */
   int32_t draws;
   tn_status (*draw)(tn_transform_call *c, const void *options, int32_t *values);
+  /* For `tenon inspect` and the reference. types: the fields that it takes and gives, in one line. example:
+   * lines of [data]. NULL: none. */
+  const char *types, *example;
 } tn_transform;
 
 TN_END_C

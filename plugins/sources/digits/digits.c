@@ -62,6 +62,8 @@ static tn_status digits_read(tn_sample *s, void *source) {
 const tn_source digits_source = {
     .item = TN_ITEM(tn_source, TN_SOURCE, "digits", "28 x 28 digits drawn from strokes, an unlimited number",
                     digits_options, options),
+    .types = "image: u8[1, 28, 28], label: i32[]",
+    .example = "source = digits\nepoch = 10000",
     .open = digits_open,
     .close = digits_close,
     .describe = digits_describe,

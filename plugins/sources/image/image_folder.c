@@ -336,6 +336,8 @@ static tn_status folder_read(tn_sample *s, void *source) {
 const tn_source image_folder_source = {
     .item = TN_ITEM(tn_source, TN_SOURCE, "image_folder", "JPEG and PNG files in class folders",
                     folder_options, options),
+    .types = "image: u8[3, height, width], label: i32[]",
+    .example = "source = image_folder\nfolder = photos",
     .open = folder_open,
     .close = folder_close,
     .describe = folder_describe,
