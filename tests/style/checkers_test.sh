@@ -145,6 +145,15 @@ checker=statics
 refuses "a static function has a name of its own" "plugins/layers/twin.c:2: static function query has the name of one at core/" \
   plugins/layers/twin.c '' 'static int query(void) { return 1; }'
 
+checker=links
+mish='[mish](docs/plugins/examples/mish.c)'
+refuses "a tree without links is not checked" "there is no link to check" README.md 'Text.'
+refuses "a link leads to a file" "README.md:2: docs/none.md: there is no docs/none.md" README.md "$mish" '[a](docs/none.md)'
+refuses "a link starts at the folder of its page" "docs/guide/a.md:1: docs/plugins: there is no docs/guide/docs/plugins" \
+  docs/guide/a.md '[a](docs/plugins), [b](../plugins/examples/mish.c)'
+refuses "an anchor is a heading" "README.md:3: #two: README.md has no such heading" \
+  README.md '# One: `two`' '[a](#one-two)' '[b](#two)'
+refuses "a page in running text exists" "README.md:2: docs/none.md: there is no such page" README.md "$mish" 'See docs/none.md.'
 checker=words
 refuses "a comment has a thing in the code as its subject" "core/graph/say.c:2: \"whoever\": name the thing" \
   core/graph/say.c '/* The buffer belongs' ' * to whoever made it. */'
