@@ -85,7 +85,8 @@ static void find_lr_print(const char *text) {
   if (isfinite(steepest)) {
     printf("S  lr = %-8.2g the loss falls fastest\n", steepest);
     printf("L  lr = %-8.2g the loss is least; a tenth of it, %.2g, is the usual choice\n", least, least / 10);
-    printf("\nwrite `lr = %.2g` into [optimizer], or try it: --set optimizer.lr=%.2g\n", least / 10, least / 10);
+    printf("\nwrite `lr = %.2g` into [optimizer], or try it: --set optimizer.lr=%.2g\n", least / 10,
+           least / 10);
   } else {
     printf(
         "the loss does not fall at any of them: `--set run.overfit=1` shows whether the model can learn at "

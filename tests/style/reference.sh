@@ -65,7 +65,7 @@ sections:`clip_value`.*gradient clipping
 sections:`skip`
 sections:`rename`
 sections:`transpose`
-sections:`freeze`
+sections:`freeze`.*epoch
 sections:`observers`
 sections:`deterministic`
 losses:`label_smoothing`
@@ -90,6 +90,19 @@ commands:--input
 commands:--top
 commands:--csv
 commands:^## tenon report
+commands:^## tenon generate
+commands:--temperature
+commands:--top-p
+sections:`profile`
+sections:`limit_train`
+sections:`limit_valid`
+sections:`overfit`
+sections:`balance`
+sections:`report`
+metrics:^## perplexity
+commands:^## tenon find-lr
+commands:--trace
+sources:`damaged`
 commands:^## tenon runs
 commands:^## tenon init
 commands:^## tenon new-plugin

@@ -109,7 +109,7 @@ static __device__ inline A product_of_rows(const seen_rows<T> &keys, int first, 
 
 /* sums += 32 rows, weighted by the numbers of the lanes. */
 template <typename T, int V, int C, typename A>
-static __device__ inline void add_rows(const seen_rows<T> &values, int first, const row_lanes &l, A weight,
+static __device__ inline void attend_add_rows(const seen_rows<T> &values, int first, const row_lanes &l, A weight,
                                        A (&sums)[C][V]) {
   for (int round = 0; round < l.lanes; round += CACHED_BATCH) {
     pack_of<T, V> x[CACHED_BATCH][C];
@@ -139,7 +139,7 @@ template <typename A> static __device__ inline A largest_of_warp(A x) {
   return x;
 }
 
-/* What a warp, a block or all blocks of a query have: a column of the sums of values. */
+/* A column of the sums of values, of a warp, of a block, or of all blocks of a query. */
 template <typename A> struct cached_column {
   A largest, sum, value;
 };
@@ -183,7 +183,7 @@ static __device__ inline void attend_of_warp(const cached_attention_args &a, con
     sum = multiply_add(sum, factor, weight);
 #pragma unroll
     for (int i = 0; i < C * V; i++) sums[i / V][i % V] *= factor;
-    add_rows<T, V, C>(values, first, m, weight, sums);
+    attend_add_rows<T, V, C>(values, first, m, weight, sums);
   }
 #pragma unroll
   for (int mask = WARP / 2; mask > 0; mask /= 2) sum += shuffled(sum, mask);

@@ -242,7 +242,8 @@ static void pictures_of_other_sizes_are_resized(void **state) {
   has("shapes.ini", "subfolder = .\nsplit = 0.1\n");
   has("shapes.ini", "size = 0");
   has("shapes.ini", "random_resized_crop(64");
-  says("warning: 1 file cannot be read as a picture, such as shapes/dogs/broken.jpg; training reads the next");
+  says(
+      "warning: 1 file cannot be read as a picture, such as shapes/dogs/broken.jpg; training reads the next");
   has("shapes.ini", "damaged = replace\n");
   file_write("shapes/cats/notes.txt", "no picture");
   r = program_json(0, "train shapes.ini --set run.max_steps=1");

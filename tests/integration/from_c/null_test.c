@@ -172,6 +172,12 @@ static void call_runs(void) {
   REFUSES(h.run, tn_run_predict(h.run, &predict, &text));
   predict.inputs = NULL;
   REFUSES(h.run, tn_run_predict(h.run, &predict, &text));
+  tn_generate_options generate = {.struct_size = sizeof generate};
+  REFUSES(NULL, tn_run_generate(NULL, &generate, &text));
+  REFUSES(h.run, tn_run_generate(h.run, NULL, &text));
+  REFUSES(h.run, tn_run_generate(h.run, &generate, NULL));
+  generate.n_tokens = 1;
+  REFUSES(h.run, tn_run_generate(h.run, &generate, &text));
   REFUSES(NULL, tn_run_plan(NULL, NULL, &text, NULL));
   REFUSES(h.run, tn_run_plan(h.run, NULL, NULL, NULL));
   REFUSES(NULL, tn_run_summary(NULL, &text));

@@ -355,7 +355,7 @@ static void damaged_files_may_be_replaced_by_the_next(void **state) {
   probe_close(&p);
 }
 
-/* A picture of another size is no damage, and a missing file is none either. */
+/* A picture of another size is not damaged, and a missing file is another error. */
 static void other_mistakes_are_errors_beside_damaged_files(void **state) {
   (void)state;
   probe p;
