@@ -21,36 +21,28 @@ static tn_status run_set_weights(tn_run *run, const char *path) {
   return status;
 }
 
-static tn_status run_set_keys(tn_run *run, const tn_run_options *options) {
-  if (options->n_set > 0 && options->set == NULL)
-    return tn_failf(&run->env, TN_EINVAL, "tn_run_options.set is NULL, and n_set is %d", (int)options->n_set);
-  for (int32_t i = 0; i < options->n_set; i++) {
-    if (options->set[i] == NULL)
-      return tn_failf(&run->env, TN_EINVAL, "tn_run_options.set[%d] is NULL", (int)i);
-    TN_TRY(tn_ini_set(&run->env, &run->ini, options->set[i]));
-  }
-  return TN_OK;
-}
-
 /* Texts of the options, which the caller may free. */
-static tn_status run_copy_words(tn_run *run, const char *const *from, int32_t n, tn_words *words) {
-  *words = (tn_words){tn_arena_alloc(&run->arena, tn_size_mul((size_t)n + 1, sizeof *words->v)), n};
+static tn_status run_copy_words(tn_run *run, const char *name, const char *const *from, int32_t n,
+                                tn_words *words) {
+  if (n > 0 && from == NULL)
+    return tn_failf(&run->env, TN_EINVAL, "tn_run_options.%s is NULL, and n_%s is %d", name, name, (int)n);
+  *words =
+      (tn_words){tn_arena_alloc(&run->arena, tn_size_mul((size_t)(n > 0 ? n : 0) + 1, sizeof *words->v))};
   if (words->v == NULL) return TN_ENOMEM;
-  for (int32_t i = 0; i < n; i++)
-    if ((words->v[i] = run_copy_text(run, from[i] ? from[i] : "")) == NULL) return TN_ENOMEM;
+  for (; words->n < n; words->n++) {
+    if (from[words->n] == NULL)
+      return tn_failf(&run->env, TN_EINVAL, "tn_run_options.%s[%d] is NULL", name, (int)words->n);
+    if ((words->v[words->n] = run_copy_text(run, from[words->n])) == NULL) return TN_ENOMEM;
+  }
   return TN_OK;
 }
 
 static tn_status run_read_options(tn_run *run, const tn_run_options *given) {
   tn_run_options full, *options = &full;
   TN_TRY(TN_READ_STRUCT(&run->env, tn_run_options, set, given, options));
-  TN_TRY(run_set_keys(run, options));
-  if (options->n_command > 0 && options->command == NULL)
-    return tn_failf(&run->env, TN_EINVAL, "tn_run_options.command is NULL, and n_command is %d",
-                    (int)options->n_command);
-  TN_TRY(run_copy_words(run, options->set, options->n_set > 0 ? options->n_set : 0, &run->set));
-  TN_TRY(
-      run_copy_words(run, options->command, options->n_command > 0 ? options->n_command : 0, &run->command));
+  TN_TRY(run_copy_words(run, "set", options->set, options->n_set, &run->set));
+  TN_TRY(run_copy_words(run, "command", options->command, options->n_command, &run->command));
+  for (int32_t i = 0; i < run->set.n; i++) TN_TRY(tn_ini_set(&run->env, &run->ini, run->set.v[i]));
   run->output = run_copy_text(run, options->output);
   run->resume = run_copy_text(run, options->resume);
   run->trace = run_copy_text(run, options->trace);

@@ -195,6 +195,8 @@ static void call_runs(void) {
   REFUSES(h.run, tn_run_repeat_launch(h.run, h.run, "x.safetensors", NULL));
   REFUSES(NULL, tn_run_config(NULL, &text));
   REFUSES(h.run, tn_run_config(h.run, NULL));
+  REFUSES(NULL, tn_run_resolved_config(NULL, &text));
+  REFUSES(h.run, tn_run_resolved_config(h.run, NULL));
   assert_null(text);
   assert_null(run);
 }
@@ -503,6 +505,9 @@ static void a_list_without_its_texts_is_refused(void **state) {
   assert_non_null(strstr(tn_error_text(h.context), "tn_run_options.set is NULL"));
   assert_int_equal(tn_run_open(h.context, "nulls.ini", &one, &run), TN_EINVAL);
   assert_non_null(strstr(tn_error_text(h.context), "tn_run_options.set[1] is NULL"));
+  const tn_run_options words = {.struct_size = sizeof words, .command = holes, .n_command = 2};
+  assert_int_equal(tn_run_open(h.context, "nulls.ini", &words, &run), TN_EINVAL);
+  assert_non_null(strstr(tn_error_text(h.context), "tn_run_options.command[1] is NULL"));
 }
 
 /* ---- failures without a message ---- */
