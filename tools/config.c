@@ -44,6 +44,21 @@ static void config_print_keys(const json_t *json) {
   }
 }
 
+/* Keys of the item that the section names are not among its own. */
+static void config_print_pointer(const json_t *json) {
+  static const char *const pointers[][2] = {{"data", "[data] source or transforms"},
+                                            {"optimizer", "[optimizer] type"},
+                                            {"schedule", "[schedule] type"},
+                                            {"precision", "[precision] policy"},
+                                            {"backend", "[backend] use"},
+                                            {"model", "[model] layers"}};
+  const char *section = json_string_value(json_object_get(json, "section"));
+  if (json_array_size(json_object_get(json, "keys")) < 2 || section == NULL) return;
+  for (size_t i = 0; i < sizeof pointers / sizeof *pointers; i++)
+    if (strcmp(section, pointers[i][0]) == 0)
+      printf("More options: `tenon inspect NAME` with the name in %s.\n", pointers[i][1]);
+}
+
 static int config_explain(tn_context *context, const cli_args *args) {
   char *text = NULL;
   tn_status status = tn_explain(context, args->words[0], &text);
@@ -53,6 +68,7 @@ static int config_explain(tn_context *context, const cli_args *args) {
   } else {
     json_t *json = json_loads(text, 0, NULL);
     config_print_keys(json);
+    config_print_pointer(json);
     json_decref(json);
   }
   tn_string_free(context, text);

@@ -1,4 +1,5 @@
 /* tools/inspect.c: `tenon inspect [NAME]`: the installed items and their options. */
+#include <stdlib.h>
 #include <string.h>
 
 #include <jansson.h>
@@ -46,27 +47,51 @@ static void inspect_print_item(const json_t *item, bool details) {
   inspect_print_options(item);
 }
 
+/* Leaves the items of a kind. Returns the kind of one that was removed, or NULL. */
+static const char *inspect_keep_kind(json_t *items, const char *kind) {
+  static char other[32];
+  other[0] = '\0';
+  for (size_t i = json_array_size(items); kind != NULL && i-- > 0;) {
+    const char *has = inspect_text(json_array_get(items, i), "kind");
+    if (strcmp(has, kind) == 0) continue;
+    snprintf(other, sizeof other, "%s", has);
+    json_array_remove(items, i);
+  }
+  return other;
+}
+
+static void inspect_print(const cli_args *args, json_t *json, bool details) {
+  const json_t *items = json_object_get(json, "items");
+  char *text = args->json ? json_dumps(json, JSON_PRESERVE_ORDER) : NULL;
+  if (text != NULL) printf("%s\n", text);
+  for (size_t i = 0; !args->json && i < json_array_size(items); i++)
+    inspect_print_item(json_array_get(items, i), details);
+  free(text);
+}
+
+/* `tenon inspect source text` is how the list names an item. */
 static int inspect_run(tn_context *context, const cli_args *args) {
   char *text = NULL;
-  const char *name = args->n_words > 0 ? args->words[0] : NULL;
+  const char *name = args->n_words > 0 ? args->words[args->n_words - 1] : NULL;
+  const char *kind = args->n_words > 1 ? args->words[0] : NULL;
   tn_status status = tn_inspect(context, name, &text);
   if (status != TN_OK) return cli_fail(args, context, status);
-  if (args->json) {
-    printf("%s\n", text);
-  } else {
-    json_t *json = json_loads(text, 0, NULL), *items = json_object_get(json, "items");
-    for (size_t i = 0; i < json_array_size(items); i++)
-      inspect_print_item(json_array_get(items, i), name != NULL);
-    json_decref(json);
-  }
+  json_t *json = json_loads(text, 0, NULL);
+  const char *other = inspect_keep_kind(json_object_get(json, "items"), kind);
+  int code = CLI_OK;
+  if (json_array_size(json_object_get(json, "items")) > 0)
+    inspect_print(args, json, name != NULL);
+  else
+    code = cli_refuse(args, CLI_DATA, "no %s is called \"%s\", but a %s", kind, name, other);
+  json_decref(json);
   tn_string_free(context, text);
-  return CLI_OK;
+  return code;
 }
 
 const cli_command command_inspect = {.name = "inspect",
-                                     .words = "[NAME]",
+                                     .words = "[[KIND] NAME]",
                                      .doc = "plugins, ops, layers and their options",
                                      .min_words = 0,
-                                     .max_words = 1,
+                                     .max_words = 2,
                                      .options = CLI_JSON,
                                      .run = inspect_run};

@@ -97,6 +97,8 @@ const tn_layer_kind metric_perplexity = {
     .role = TN_LAYER_METRIC,
     .min_in = 2,
     .max_in = 2,
+    .types = "scores and targets as of cross_entropy",
+    .example = "metrics = perplexity",
     .build = build_perplexity,
     .of_mean = TN_OF_MEAN_EXP,
     .falls = 1};

@@ -40,7 +40,7 @@ static const images_stem *images_choose_stem(const pictures *found) {
 
 long long init_choose_batch(long long count) {
   long long batch = 64;
-  while (batch > 1 && batch * 10 > count) batch /= 2;
+  while (batch > 4 && batch * 10 > count) batch /= 2; /* batch_norm needs a few */
   return batch;
 }
 

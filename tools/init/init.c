@@ -59,7 +59,7 @@ static int init_prepare(const cli_args *args, init_command *c) {
   c->folder = S_ISDIR(info.st_mode);
   if (!c->folder && !S_ISREG(info.st_mode))
     return cli_refuse(args, CLI_DATA, "%s: expected a folder of pictures or a text file", given);
-  init_make_name(given, c->folder, c->name);
+  init_make_name(args->output ? args->output : given, args->output == NULL && c->folder, c->name);
   if (args->output)
     snprintf(c->output, sizeof c->output, "%s", args->output);
   else

@@ -23,7 +23,7 @@ typedef struct init_choice {
 void init_write_images(const init_file *file, const pictures *found, init_choice *choice);
 /* The sections about data, for pictures of choice->side. */
 void init_write_pictures(const init_file *file, const pictures *found, const init_choice *choice);
-/* At least ten steps an epoch, if there are pictures enough. */
+/* At least ten steps an epoch, if there are pictures enough, and at least four pictures a step. */
 long long init_choose_batch(long long pictures);
 
 /* A ResNet of torchvision in a file of weights. */

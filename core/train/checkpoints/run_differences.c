@@ -92,7 +92,7 @@ static tn_status differences_add_setting(tn_comparison *c, const char *section, 
   const char *note = tn_text_equal(section, "weights") && tn_text_equal(key, "file")
                          ? ": not read, the run goes on with the weights of its checkpoint"
                          : "";
-  return shown ? tn_run_remark(c->run, "[%s] %s = %s > %s%s", section, key, old, new, note)
+  return shown ? tn_run_remark(c->run, "[%s] %s = %s -> %s%s", section, key, old, new, note)
                : tn_run_remark(c->run, "[%s] %s is another one now", section, key);
 }
 
@@ -273,7 +273,7 @@ static tn_status differences_compare_backend(tn_comparison *c, const json_t *pla
     const char *old = differences_text(then, names[i]), *new = differences_text(now, names[i]);
     if (tn_text_equal(old, new)) continue;
     c->same = c->same && i == 2;
-    status = tn_run_remark(c->run, "%s %s > %s", names[i], *old ? old : "unknown", *new ? new : "none");
+    status = tn_run_remark(c->run, "%s %s -> %s", names[i], *old ? old : "unknown", *new ? new : "none");
   }
   json_decref(now);
   return status;
@@ -314,7 +314,7 @@ static tn_status differences_compare_versions(tn_comparison *c, const json_t *pl
     const char *now = seen ? then : differences_version(c, plugin, then);
     if (tn_text_equal(then, now)) continue;
     c->same = false;
-    TN_TRY(tn_run_remark(c->run, "plugin %s %s > %s", plugin, *then ? then : "unknown",
+    TN_TRY(tn_run_remark(c->run, "plugin %s %s -> %s", plugin, *then ? then : "unknown",
                          now ? now : "not installed"));
   }
   return TN_OK;

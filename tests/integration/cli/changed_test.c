@@ -41,8 +41,8 @@ static void another_backend_gets_its_own_kernels(void **state) {
   assert_int_equal(program_run("train digits.ini --output r --set backend.use=cpu --set run.max_steps=5"), 0);
   const json_t *r = program_json(0, "train digits.ini --output r --resume auto --set backend.use=onednn");
   assert_string_equal(program_text(r, "backend"), "onednn");
-  remarks(r, "backend cpu > onednn");
-  remarks(r, "[backend] use = cpu > onednn");
+  remarks(r, "backend cpu -> onednn");
+  remarks(r, "[backend] use = cpu -> onednn");
   assert_null(strstr(program_err, "with the kernels of its plan.json"));
   list_kernels("r/digits/plan.json", resumed, sizeof resumed);
   list_kernels("fresh/digits/plan.json", fresh, sizeof fresh);
@@ -65,16 +65,16 @@ static void each_other_setting_is_a_line(void **state) {
   assert_int_equal(program_run("train noise.ini"), 0);
   const json_t *r = program_json(0, "train noise.ini --resume auto --set run.epochs=3 --set optimizer.lr=0.1 "
                                     "--set schedule.warmup=3 --set run.threads=1");
-  remarks(r, "[run] epochs = 2 > 3");
-  remarks(r, "[run] threads = 0 > 1");
-  remarks(r, "[optimizer] lr = 0.05 > 0.1");
-  remarks(r, "[schedule] warmup = 0 > 3");
+  remarks(r, "[run] epochs = 2 -> 3");
+  remarks(r, "[run] threads = 0 -> 1");
+  remarks(r, "[optimizer] lr = 0.05 -> 0.1");
+  remarks(r, "[schedule] warmup = 0 -> 3");
   says("with the kernels of its plan.json"); /* none of them reaches the compiler */
   assert_int_equal(count_remarks(r), 4);
   r = program_json(0, "train noise.ini --resume auto --set run.epochs=4 --set optimizer.clip=1 "
                       "--set precision.policy=bf16");
-  remarks(r, "[optimizer] clip = 0 > 1");
-  remarks(r, "[precision] policy = fp32 > bf16");
+  remarks(r, "[optimizer] clip = 0 -> 1");
+  remarks(r, "[precision] policy = fp32 -> bf16");
   assert_null(strstr(program_err, "with the kernels of its plan.json"));
 }
 
@@ -85,7 +85,7 @@ static void another_batch_goes_on_at_the_same_sample(void **state) {
   assert_int_equal(program_run("train digits.ini --set run.max_steps=10 --output a"), 0);
   assert_int_equal(program_run("train digits.ini --set run.max_steps=10 --output b"), 0);
   const json_t *r = program_json(0, "train digits.ini --output a --resume auto --set data.batch=32");
-  remarks(r, "[data] batch = 16 > 32");
+  remarks(r, "[data] batch = 16 -> 32");
   remarks(r, "epoch 1 goes on at update 6 of 75, behind 160 of its samples");
   assert_int_equal(program_number(r, "steps"), 10 + 70 + 75);
   assert_int_equal(program_number(r, "epochs"), 2);

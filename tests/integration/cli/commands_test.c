@@ -35,6 +35,28 @@ static void short_options(void **state) {
   assert_non_null(strstr(program_out, "usage: tenon train"));
 }
 
+static void inspect_takes_a_kind_in_front_of_the_name(void **state) {
+  (void)state;
+  assert_int_equal(program_run("inspect source text"), 0);
+  assert_non_null(strstr(program_out, "a text file as windows"));
+  const json_t *items = program_member(program_json(0, "inspect layer dropout"), "items");
+  assert_int_equal(json_array_size(items), 1);
+  assert_int_equal(json_array_size(program_member(program_json(0, "inspect dropout"), "items")),
+                   2); /* and the op */
+  assert_int_equal(program_run("inspect layer text"), 65);
+  assert_non_null(strstr(program_err, "no layer is called \"text\", but a source"));
+  assert_int_equal(program_run("inspect layer text text"), 2);
+}
+
+static void explain_points_to_the_options_of_items(void **state) {
+  (void)state;
+  assert_int_equal(program_run("config explain data"), 0);
+  assert_non_null(
+      strstr(program_out, "More options: `tenon inspect NAME` with the name in [data] source or transforms"));
+  assert_int_equal(program_run("config explain data.batch"), 0);
+  assert_null(strstr(program_out, "More options"));
+}
+
 static void explain_knows_the_sections_of_splits_and_groups(void **state) {
   (void)state;
   assert_int_equal(program_run("config explain data.valid.epoch"), 0);
@@ -111,6 +133,8 @@ int main(void) {
                                      IN_FOLDER(a_mistyped_option_gets_a_suggestion),
                                      IN_FOLDER(short_options),
                                      IN_FOLDER(explain_knows_the_sections_of_splits_and_groups),
+                                     IN_FOLDER(inspect_takes_a_kind_in_front_of_the_name),
+                                     IN_FOLDER(explain_points_to_the_options_of_items),
                                      IN_FOLDER(failures_are_json_where_results_are),
                                      IN_FOLDER(wrong_command_lines_are_json),
                                      IN_FOLDER(help_about_a_command)};

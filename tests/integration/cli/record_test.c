@@ -95,7 +95,7 @@ static void every_resumption_is_recorded(void **state) {
   json_t *start = line_of(history, 2);
   assert_int_equal(program_number(start, "resumed.step"), 20);
   assert_int_equal(program_number(start, "resumed.epoch"), 2);
-  assert_non_null(strstr(word(start, "remarks", 0), "epochs = 2 > 3"));
+  assert_non_null(strstr(word(start, "remarks", 0), "epochs = 2 -> 3"));
   json_decref(start);
   line_is(history, 3, "end", "finished");
   assert_int_equal(program_number(listed("noise"), "trainings"), 2);

@@ -157,7 +157,7 @@ static void another_batch_is_named(void **state) {
   file_write("noise.ini", noise_ini);
   assert_int_equal(program_run("train noise.ini"), 0);
   assert_int_equal(program_run("train noise.ini --resume auto --set data.batch=4 --set run.epochs=3"), 0);
-  assert_non_null(strstr(program_err, "[data] batch = 8 > 4"));
+  assert_non_null(strstr(program_err, "[data] batch = 8 -> 4"));
 }
 
 int main(void) {

@@ -95,7 +95,7 @@ static void another_batch_changes_the_plan(void **state) {
   (void)state;
   train_half("");
   resume("--set data.batch=16 --verbose");
-  assert_non_null(strstr(program_err, "[data] batch = 8 > 16"));
+  assert_non_null(strstr(program_err, "[data] batch = 8 -> 16"));
   assert_non_null(strstr(program_err, "program step has another plan than before"));
   assert_non_null(strstr(program_err, "input image: f32[8, 1, 6, 6] is image: f32[16, 1, 6, 6] now"));
 }
@@ -137,7 +137,7 @@ static void a_plan_of_something_else_is_a_warning(void **state) {
              "{\"programs\": [{\"name\": \"step\", \"hash\": \"0\", \"launches\": [{\"op\": 3}, 4]}], "
              "\"kernels\": [{\"kernel\": \"none\", \"plugin\": \"none\"}]}");
   resume("--verbose");
-  assert_non_null(strstr(program_err, "backend unknown > "));
+  assert_non_null(strstr(program_err, "backend unknown -> "));
   assert_non_null(strstr(program_err, "program step has another plan than before"));
   equals_whole_run();
 }
