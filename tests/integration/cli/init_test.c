@@ -101,7 +101,7 @@ static void small_pictures_with_parts_train_at_their_size(void **state) {
   assert_int_equal(program_number(r, "classes"), 2);
   assert_int_equal(program_number(r, "size"), 32);
   assert_int_equal(program_number(r, "batch"), 4);
-  has("pets.ini", "name = my_pets\n");
+  has("pets.ini", "name = pets\n");
   has("pets.ini", "random_crop(32, padding=4), random_flip");
   has("pets.ini", "fc:     linear(2)");
   lacks("pets.ini", "size = 0");

@@ -86,7 +86,7 @@ static void a_kernel_that_is_gone_is_named(void **state) {
   train_half("--set backend.use=cpu --plugin " FUSED_LINEAR);
   assert_true(uses_plugin("fused_linear"));
   resume("--set backend.use=cpu");
-  assert_non_null(strstr(program_err, "plugin fused_linear 1.0 > not installed"));
+  assert_non_null(strstr(program_err, "plugin fused_linear 1.0 -> not installed"));
   assert_null(strstr(program_err, "last bits"));
   assert_false(uses_plugin("fused_linear")); /* the next run compares with the last one */
 }
