@@ -7,10 +7,11 @@
 #include "tenon/attributes.h"
 
 enum { QUERY, KEY, VALUE, RESULT, LOGARITHM, RESULT_GRADIENT };
+enum { KEYS = 3, VALUES, POSITION /* of cached_attention */ };
 
 static const tn_match_node *operands_find_op(const tn_match *m) {
   for (int32_t i = 0; i < m->n_nodes; i++)
-    if (strncmp(m->nodes[i].node->op, "attention", strlen("attention")) == 0) return &m->nodes[i];
+    if (strstr(m->nodes[i].node->op, "attention") != NULL) return &m->nodes[i];
   return NULL;
 }
 
@@ -84,27 +85,38 @@ static tn_cuda_heads operands_find_out(const tn_match *m, int32_t result, int64_
 
 static void operands_set_sizes(const tn_node *op, tn_cuda_attention_use *a) {
   const tn_attention_attributes *attributes = op->attributes;
-  const tn_type *q = op->in[QUERY], *v = op->in[VALUE];
+  const tn_type *q = op->in[QUERY], *v = op->in[VALUE], *keys = op->in[a->cached ? KEYS : KEY];
   bool together = attributes->heads > 0;
   int32_t tokens = together ? 1 : 2;
   a->batch = q->dims[0];
   a->heads = together ? attributes->heads : q->dims[1];
   a->queries = q->dims[tokens];
-  a->keys = v->dims[tokens];
+  a->keys = keys->dims[tokens];
   a->width = q->dims[tokens + 1] / (together ? a->heads : 1);
   a->value_width = v->dims[tokens + 1] / (together ? a->heads : 1);
   a->causal = attributes->causal != 0;
   a->scale = attributes->scale != 0 ? attributes->scale : 1 / sqrt((double)a->width);
 }
 
+static tn_status operands_find_cache(tn_env *env, const tn_match *m, tn_cuda_attention_use *a) {
+  const tn_match_node *op = operands_find_op(m);
+  a->position = op->in[POSITION];
+  for (int32_t i = 0; i < 2; i++) a->all[i] = operands_find_result(m, op->first_out + 1 + i);
+  tn_status status = operands_find_in(env, m, KEYS, a->width, &a->cache[0]);
+  return status == TN_OK ? operands_find_in(env, m, VALUES, a->value_width, &a->cache[1]) : status;
+}
+
 tn_status tn_cuda_attention_use_of(tn_env *env, const tn_match *match, tn_cuda_attention_use *a) {
   const tn_match_node *op = operands_find_op(match);
   const tn_cuda_heads none = {.number = -1};
-  *a = (tn_cuda_attention_use){.gradient = op->node->n_in > LOGARITHM, .dtype = op->node->in[QUERY]->dtype};
+  *a = (tn_cuda_attention_use){.gradient = strcmp(op->node->op, "attention_grad") == 0,
+                               .cached = strcmp(op->node->op, "cached_attention") == 0,
+                               .dtype = op->node->in[QUERY]->dtype};
   operands_set_sizes(op->node, a);
   tn_status status = operands_find_in(env, match, QUERY, a->width, &a->q);
   if (status == TN_OK) status = operands_find_in(env, match, KEY, a->width, &a->k);
   if (status == TN_OK) status = operands_find_in(env, match, VALUE, a->value_width, &a->v);
+  if (status == TN_OK && a->cached) status = operands_find_cache(env, match, a);
   if (status == TN_OK && a->gradient) status = operands_find_in(env, match, RESULT, a->value_width, &a->y);
   if (status == TN_OK && a->gradient)
     status = operands_find_in(env, match, RESULT_GRADIENT, a->value_width, &a->dy);

@@ -1,7 +1,8 @@
-/* backends/cuda/kernels/attention_operands.h: the sizes of attention or its gradient in a match, and where
- * the rows of heads lie in its operands and results. The match may have slices in front of the op, as where
- * queries, keys and values are columns of one product, and a concatenation of the gradients behind it; then
- * heads lie in the tensor in front of the slices, or in the concatenation, and no copy is needed. */
+/* backends/cuda/kernels/attention_operands.h: the sizes of attention, its gradient or cached_attention in a
+ * match, and where the rows of heads lie in its operands and results. The match may have slices in front of
+ * the op, as where queries, keys and values are columns of one product, and a concatenation of the gradients
+ * behind it; then heads lie in the tensor in front of the slices, or in the concatenation, and no copy is
+ * needed. */
 #ifndef TN_BACKENDS_CUDA_KERNELS_ATTENTION_OPERANDS_H
 #define TN_BACKENDS_CUDA_KERNELS_ATTENTION_OPERANDS_H
 
@@ -25,6 +26,11 @@ typedef struct tn_cuda_attention_use {
   tn_cuda_heads y;           /* the result, or an operand of the gradient */
   tn_cuda_heads dq, dk, dv;  /* results of the gradient */
   int32_t lse;               /* number of the result, or of the gradient's operand */
+  /* Of cached_attention, whose `keys` are the rows of a cache: the operands, and the numbers of the results.
+   */
+  bool cached;
+  tn_cuda_heads cache[2]; /* of keys and of values */
+  int32_t position, all[2];
 } tn_cuda_attention_use;
 
 /* TN_EUNSUPPORTED with a reason where slices are not contiguous rows. */

@@ -52,7 +52,9 @@
 /* attention.c, cached_attention.c */
 #define TN_CUDA_ATTENTION_KERNELS(X)                                                                         \
   X(attention)                                                                                               \
-  X(attention_split) X(attention_grad) X(attention_grad_joined) X(attention_grad_split) X(cached_attention)
+  X(attention_split)                                                                                         \
+  X(attention_grad)                                                                                          \
+  X(attention_grad_joined) X(attention_grad_split) X(cached_attention) X(cached_attention_split)
 /* conv2d.c, pool.c, pool_prologue.c */
 #define TN_CUDA_WINDOW_KERNELS(X)                                                                            \
   X(conv2d)                                                                                                  \

@@ -147,7 +147,7 @@ static tn_val product_case_attention_grad(tn_draw *d, const tn_case *c) {
 static tn_val product_case_cached_attention(tn_draw *d, const tn_case *c) {
   int64_t batch = tn_draw_between(d, 0, 2), heads = tn_draw_between(d, 1, 3), tokens = tn_draw_size(d, 0, 4);
   int64_t before = tn_draw_size(d, tokens < 1, 5), room = before + tokens + tn_draw_size(d, 0, 3);
-  int64_t width = tn_draw_size(d, 1, 4), values = tn_draw_size(d, 1, 4);
+  int64_t width = tn_draw_channels(d, 1, 4), values = tn_draw_channels(d, 1, 4);
   bool side_by_side = tn_draw_flag(d);
   tn_val operands[5];
   for (int32_t i = 0; i < 5; i++)

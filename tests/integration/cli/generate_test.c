@@ -1,35 +1,15 @@
 /* `tenon generate`, and `tenon predict` on texts. */
-#include "configs.h"
 #include "npy_files.h"
+#include "texts.h"
 
 #include <unistd.h>
 
-enum { WINDOW = 16, PATTERN = 13 };
-
-static const char pattern[PATTERN + 1] = "To be or not\n";
-
-/* A transformer that learns a line which the text repeats. */
-#define TEXT_INI(LEVEL, CLASSES, CAUSAL)                                                                     \
-  "[run]\nname = text\nepochs = 6\n[data]\nsource = text\nfile = text.txt\ntokens = 16\nbatch = 8\n"         \
-  "level = " LEVEL "\n[model]\ninputs = tokens: i32[16]\ntargets = next: i32[16]\nlayers =\n"                \
-  "    wte:  embedding(" CLASSES ", 32)\n    wpe:  positions(32) <- tokens\n    x:    add <- wte, wpe\n"     \
-  "    h:    block(32, heads=2) * 2\n    head: linear(" CLASSES ")\nloss = cross_entropy\n"                  \
-  "[block block]\nargs = width, heads\nlayers =\n    ln:   layer_norm\n    qkv:  linear(3*width)\n"          \
-  "    q, k, v: split(3, axis=-1)\n    y:    attention(heads, causal=" CAUSAL ") <- q, k, v\n"               \
-  "    proj: linear(width)\n    a:    add <- in, proj\n    up:   linear(4*width)\n          gelu\n"          \
-  "    down: linear(width)\n          add <- a, down\n"                                                      \
-  "[optimizer]\ntype = adamw\nlr = 5e-3\n"
+enum { WINDOW = 16 };
 
 static const char text_ini[] = TEXT_INI("characters", "9", "yes");
 
-static void write_text(void) {
-  static char text[PATTERN * 300 + 1];
-  for (int i = 0; i < PATTERN * 300; i++) text[i] = pattern[i % PATTERN];
-  file_write("text.txt", text);
-}
-
 static void train(const char *ini) {
-  write_text();
+  write_pattern();
   file_write("text.ini", ini);
   assert_int_equal(program_run("train text.ini"), 0);
 }
@@ -108,7 +88,7 @@ static void keep_output(char to[256]) {
 static void the_seed_decides_the_text(void **state) {
   (void)state;
   char first[256];
-  write_text();
+  write_pattern();
   file_write("text.ini", text_ini);
   assert_int_equal(program_run("train text.ini --set optimizer.lr=1e-9 --set run.epochs=1"), 0);
   assert_int_equal(program_run("generate text.ini --tokens 60 --quiet"), 0);
@@ -209,7 +189,7 @@ static void models_that_mix_tokens_are_refused(void **state) {
        "    x: embedding(9, 4) <- a\n    y: embedding(9, 4) <- b\n    add <- x, y\n",
        "the model has 2 inputs"},
   };
-  write_text();
+  write_pattern();
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     file_write("text.ini", wrong[i].ini);
     int code = program_run("generate text.ini");

@@ -70,15 +70,6 @@ static int ahead_open(void **state) {
   return code != 0 ? code : mkdir("images", 0700);
 }
 
-/* The calls of a function of the doubles in the last run. */
-static int calls_of(const char *function) {
-  char *line, *rest;
-  size_t n = strlen(function);
-  for (rest = file_read("counts", NULL); (line = strsep(&rest, "\n")) != NULL;)
-    if (strncmp(line, function, n) == 0 && line[n] == ' ') return atoi(line + n);
-  return 0;
-}
-
 /* Trains without the folder of compiled kernels. */
 static int train(void) {
   char cache[1024];
@@ -92,7 +83,7 @@ static int train(void) {
 static int compiled(void) {
   if (train() != 0) fail_msg("%s", program_err);
   double_is_content();
-  return calls_of("nvrtcCompileProgram");
+  return double_calls("nvrtcCompileProgram");
 }
 
 static void says(const char *text) {
@@ -180,7 +171,7 @@ static void failures_of_loading(void **state) {
   (void)state;
   write_images(FILE_90, 90, 12000, images);
   assert_true(compiled() > 0);
-  int loads = calls_of("cuModuleLoadData");
+  int loads = double_calls("cuModuleLoadData");
   for (int n = 1; n <= loads; n++) {
     char failure[64];
     snprintf(failure, sizeof failure, "cuModuleLoadData:%d=200", n);

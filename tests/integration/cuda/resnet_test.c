@@ -52,14 +52,6 @@ static curve train_on_cpu(const char *policy, const char *more) {
   return read_curve(output);
 }
 
-/* Calls of a function of the doubles in the last run. */
-static int calls_in_run(const char *function) {
-  char name[64];
-  snprintf(name, sizeof name, "%s ", function);
-  const char *line = strstr(file_read("counts", NULL), name);
-  return line != NULL ? atoi(line + strlen(name)) : 0;
-}
-
 /* The first step is launched, the others are replayed. */
 static curve train_captured(const char *policy, const char *more) {
   char output[32];
@@ -73,8 +65,8 @@ static curve train_captured(const char *policy, const char *more) {
   double_is_content();
   assert_string_equal(program_text(result, "backend"), "cuda");
   curve c = read_curve(output);
-  assert_true(calls_in_run("cudnnBackendExecute") > 0);
-  assert_true(calls_in_run("cuGraphLaunch") >= c.n - 1);
+  assert_true(double_calls("cudnnBackendExecute") > 0);
+  assert_true(double_calls("cuGraphLaunch") >= c.n - 1);
   return c;
 }
 

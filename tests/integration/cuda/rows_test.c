@@ -7,9 +7,10 @@
 
 #include "tenon/random.h"
 
-enum { OPERANDS = 5, RESULTS = 3 };
+enum { OPERANDS = 6, RESULTS = 3 };
 
-/* An operand: `apart` around `mean`, or integers below `below`. */
+/* An operand: `apart` around `mean`, or integers below `below`; one without dimensions is a position, below
+ * - 1. */
 typedef struct operand {
   int64_t rank, dims[4];
   double mean, apart;
@@ -77,11 +78,42 @@ static const use uses[] = {
     /* a sort in one pass and in two; rows with many positions, and rows without */
     {"embedding_grad(rows=7)", 2, {{1, {5000}, 0, 0, 3}, {2, {5000, 20}, 0, 1, 0}}, 1, 1e-5},
     {"embedding_grad(rows=70000)", 2, {{1, {2500}, 0, 0, 70000}, {2, {2500, 4}, 0, 1, 0}}, 1, 1e-5},
+    /* caches in several parts, of which some have no rows; rows of single elements; wide heads */
+    {"cached_attention(heads=2)",
+     6,
+     {{3, {1, 1, 16}, 0, 1, 0},
+      {3, {1, 1, 16}, 0, 1, 0},
+      {3, {1, 1, 24}, 0, 1, 0},
+      {3, {1, 1100, 16}, 0, 1, 0},
+      {3, {1, 1100, 24}, 0, 1, 0},
+      {0, {0}, 0, 0, 1100}},
+     3,
+     1e-5},
+    {"cached_attention(scale=0.5)",
+     6,
+     {{4, {2, 2, 3, 20}, 0, 1, 0},
+      {4, {2, 2, 3, 20}, 0, 1, 0},
+      {4, {2, 2, 3, 7}, 0, 1, 0},
+      {4, {2, 2, 700, 20}, 0, 1, 0},
+      {4, {2, 2, 700, 7}, 0, 1, 0},
+      {0, {0}, 0, 0, 255}},
+     3,
+     1e-5},
+    {"cached_attention",
+     6,
+     {{4, {1, 2, 2, 200}, 0, 1, 0},
+      {4, {1, 2, 2, 200}, 0, 1, 0},
+      {4, {1, 2, 2, 256}, 0, 1, 0},
+      {4, {1, 2, 80, 200}, 0, 1, 0},
+      {4, {1, 2, 80, 256}, 0, 1, 0},
+      {0, {0}, 0, 0, 1}},
+     3,
+     1e-5},
     {"embedding_grad(rows=300)", 2, {{1, {2500}, 0, 0, 300}, {2, {2500, 1100}, 0, 1, 0}}, 1, 1e-5},
 };
 
 static tn_type type_of(const operand *o, int32_t dtype) {
-  tn_type t = {o->below > 0 ? TN_I32 : dtype, (int32_t)o->rank, {0}};
+  tn_type t = {o->rank == 0 ? TN_I64 : o->below > 0 ? TN_I32 : dtype, (int32_t)o->rank, {0}};
   for (int64_t i = 0; i < o->rank; i++) t.dims[i] = o->dims[i];
   return t;
 }
@@ -105,7 +137,9 @@ static void fill(tn_tensor *to, const operand *o, uint64_t seed) {
   assert_non_null(data);
   for (int64_t i = 0; i < n; i++) {
     float x = (float)(o->mean + tn_rng_between(&rng, -1.7, 1.7) * o->apart);
-    if (o->below > 0)
+    if (o->rank == 0)
+      ((int64_t *)data)[i] = o->below - 1;
+    else if (o->below > 0)
       ((int32_t *)data)[i] = (int32_t)tn_rng_below(&rng, o->below);
     else if (type->dtype == TN_F64)
       ((double *)data)[i] = (double)x;
@@ -225,11 +259,41 @@ static void wrong_classes_and_rows_are_not_a_number(void **state) {
   tn_tensor_delete(in[0]);
 }
 
+/* The results of a position that leaves no room are not a number, and nothing is written: the old rows stay.
+ */
+static void a_position_outside_the_cache_is_not_a_number(void **state) {
+  static const int64_t wrong[] = {-1, 3, INT64_MIN, INT64_MAX};
+  static const int64_t rows[5] = {2, 2, 2, 4, 4};
+  (void)state;
+  for (size_t w = 0; w < sizeof wrong / sizeof *wrong; w++) {
+    tn_tensor *in[6] = {NULL}, *out[3] = {NULL};
+    const operand o = {3, {1, 4, 6}, 1, 1, 0};
+    const tn_type scalar = {TN_I64, 0, {0}};
+    for (int i = 0; i < 5; i++) {
+      tn_type type = {TN_F32, 3, {1, rows[i], 6}};
+      in[i] = tensor_at(cuda, &type, 0);
+      fill(in[i], &o, (uint64_t)i);
+    }
+    in[5] = tensor_at(cuda, &scalar, 0);
+    OK(in[5], tn_tensor_write(in[5], &wrong[w], sizeof *wrong));
+    OK(cuda, tn_apply(cuda, "cached_attention(heads=2)", in, 6, out, 3));
+    double *y = numbers(out[0]), *old = numbers(in[3]), *all = numbers(out[1]);
+    for (int i = 0; i < 12; i++) assert_true(isnan(y[i]));
+    assert_memory_equal(old, all, 24 * sizeof *all);
+    free(y);
+    free(old);
+    free(all);
+    for (int i = 0; i < 6; i++) tn_tensor_delete(in[i]);
+    for (int i = 0; i < 3; i++) tn_tensor_delete(out[i]);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(large_rows_and_reductions_equal_the_reference),
       cmocka_unit_test(operands_need_no_more_alignment_than_an_element),
       cmocka_unit_test(wrong_classes_and_rows_are_not_a_number),
+      cmocka_unit_test(a_position_outside_the_cache_is_not_a_number),
   };
   return cmocka_run_group_tests(tests, open_devices, close_devices);
 }
