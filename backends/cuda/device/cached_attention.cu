@@ -1,12 +1,13 @@
 /* backends/cuda/device/cached_attention.cu: attention of new tokens to themselves and to the tokens of a cache.
  *
- * The rows that a query sees are shared by blocks, and in a block by warps: round by round a warp has 32 rows, and keeps
- * the largest score, the sum of exponentials and the sums of values so far (Milakov and Gimelshein, "Online normalizer
- * calculation for softmax", 2018; Dao and others, "Flash-Decoding for long-context inference", 2023). The position lies in
- * memory of the device: blocks and warps without rows end at once.
+ * Blocks share the rows that a query sees, and warps those of a block: round by round a warp has 32 rows, and keeps the
+ * largest score, the sum of exponentials and the sums of values so far (Milakov and Gimelshein, "Online normalizer
+ * calculation for softmax", 2018; Dao and others, "Flash-Decoding for long-context inference", 2023). The position lies
+ * in memory of the device: blocks and warps without rows end at once.
  *
- * The first block of a query writes its row into the caches. Rows of new tokens are read from the operands, not from the
- * caches, so no block reads what another one writes. A position without room for the tokens gives results that are NaN. */
+ * The first block of a query writes its row into the caches. Rows of new tokens are read from the operands, not from
+ * the caches, so no block reads what another one writes. A position without room for the tokens gives NaN, and nothing
+ * is written. */
 #include "backends/cuda/device/cached_attention.cuh"
 #include "backends/cuda/device/reduce.cuh"
 #include "backends/cuda/device/tile.cuh"
@@ -109,7 +110,7 @@ static __device__ inline A product_of_rows(const seen_rows<T> &keys, int first, 
 
 /* sums += 32 rows, weighted by the numbers of the lanes. */
 template <typename T, int V, int C, typename A>
-static __device__ inline void attend_add_rows(const seen_rows<T> &values, int first, const row_lanes &l, A weight,
+static __device__ inline void add_cached_rows(const seen_rows<T> &values, int first, const row_lanes &l, A weight,
                                        A (&sums)[C][V]) {
   for (int round = 0; round < l.lanes; round += CACHED_BATCH) {
     pack_of<T, V> x[CACHED_BATCH][C];
@@ -139,7 +140,7 @@ template <typename A> static __device__ inline A largest_of_warp(A x) {
   return x;
 }
 
-/* A column of the sums of values, of a warp, of a block, or of all blocks of a query. */
+/* A column of the sums of values of a warp, a block, or all blocks of a query. */
 template <typename A> struct cached_column {
   A largest, sum, value;
 };
@@ -183,7 +184,7 @@ static __device__ inline void attend_of_warp(const cached_attention_args &a, con
     sum = multiply_add(sum, factor, weight);
 #pragma unroll
     for (int i = 0; i < C * V; i++) sums[i / V][i % V] *= factor;
-    attend_add_rows<T, V, C>(values, first, m, weight, sums);
+    add_cached_rows<T, V, C>(values, first, m, weight, sums);
   }
 #pragma unroll
   for (int mask = WARP / 2; mask > 0; mask /= 2) sum += shuffled(sum, mask);
