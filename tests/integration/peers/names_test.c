@@ -68,8 +68,9 @@ static void gpt2_is_hugging_faces(void **state) {
 
 static void every_example_plans_without_data(void **state) {
   (void)state;
-  static const char *const examples[] = {
-      "digits", "mnist_mlp", "mnist_lenet", "cifar10_resnet18", "cifar10_resnet18_224", "shakespeare_char"};
+  static const char *const examples[] = {"digits",          "mnist_mlp",        "mnist_lenet",
+                                         "cifar10_resnet9", "cifar10_resnet18", "cifar10_resnet18_224",
+                                         "shakespeare_char"};
   for (size_t i = 0; i < sizeof examples / sizeof *examples; i++)
     program_json(0, "plan " ROOT "/docs/examples/%s.ini", examples[i]);
 }
