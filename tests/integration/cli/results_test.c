@@ -56,7 +56,7 @@ static void train_begins_with_the_facts_about_the_run(void **state) {
   assert_int_equal(program_run("train noise.ini --set backend.use=sim --resume runs/noise"), 0);
   assert_non_null(strstr(program_err, "backend    sim\n"));
   assert_non_null(strstr(program_err, "run        runs/noise, resumed after step 2\n"
-                                      "note       backend cpu > sim\n"));
+                                      "note       backend cpu -> sim\n"));
   assert_int_equal(program_run("train noise.ini --quiet --set run.output="), 0);
   assert_null(strstr(program_err, "backend"));
   assert_int_equal(program_run("train noise.ini --set run.output="), 0);
