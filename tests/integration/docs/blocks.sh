@@ -26,6 +26,7 @@ report() {
   echo "case $1: $2"
   [ "$1" = ok ] && return
   sed 's/^/  /' "$scratch/said"
+  echo "$2" >>"$scratch/failed"
   failed=1
 }
 
@@ -46,7 +47,16 @@ complete_fragment() {
     END { finish() }' "$1"
 }
 
+# The first backend whose options a block sets, and which this build lacks.
+find_missing_backend() {
+  sed -n 's/^\[backend\.\(.*\)\]$/\1/p' "$1" | while read -r name; do
+    "$tenon" inspect backend "$name" >/dev/null 2>&1 || { echo "$name" && break; }
+  done
+}
+
 check_ini() { # $1: the block, $2: its place
+  missing=$(find_missing_backend "$1")
+  [ -z "$missing" ] || { echo "case skipped: $2: ini: this build has no backend $missing" && return; }
   ini=$scratch/ini/$(basename "$1").ini
   plugins=
   if is_whole "$1" || grep -q '^include *=' "$1"; then
@@ -173,6 +183,7 @@ while read -r number kind place reason; do
   if [ -n "$reason" ]; then echo "case skipped: $place: run: $reason"; else run_block "$block" "$place"; fi
 done <"$scratch/list"
 
+if [ $failed -ne 0 ]; then sed 's/^/case failed: /' "$scratch/failed"; fi
 echo "$n_ini configurations, $n_commands commands, $n_run blocks were run"
 [ $n_ini -gt 0 ] && [ $n_commands -gt 0 ] && [ $n_run -gt 0 ] || { echo "case failed: nothing was checked"; exit 1; }
 exit $failed
