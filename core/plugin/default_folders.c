@@ -1,8 +1,11 @@
 /* core/plugin/default_folders.c: the default plugin folders, from the path of this library. The environment
  * and the current folder are ignored, since another user may control them. */
 #include <dlfcn.h>
+#include <inttypes.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "core/base/file.h"
@@ -30,15 +33,33 @@ static tn_status default_is_build_root(const void *handle, const char *folder, b
   return *is ? default_folder_has(handle, folder, "build.ninja", is) : TN_OK;
 }
 
-/* The folder of the shared object, or of the program, that contains this function. dladdr names a program by
- * the first word of its command line, which need not be a path; /proc/self/exe is its file. */
+/* The file that this code is mapped from, as the kernel names it. */
+static bool default_mapped_file(char path[PATH_MAX]) {
+  char line[PATH_MAX + 128];
+  const uintptr_t here = (uintptr_t)&tn_default_folders;
+  bool found = false;
+  FILE *maps = fopen("/proc/self/maps", "r");
+  while (maps != NULL && !found && fgets(line, sizeof line, maps) != NULL) {
+    uintptr_t from, to;
+    found = sscanf(line, "%" SCNxPTR "-%" SCNxPTR, &from, &to) == 2 && from <= here && here < to;
+  }
+  if (maps != NULL) fclose(maps);
+  const char *name = found ? strchr(line, '/') : NULL;
+  if (name != NULL) snprintf(path, PATH_MAX, "%.*s", (int)strcspn(name, "\n"), name);
+  return name != NULL;
+}
+
+/* The folder of the shared object, or of the program, that contains this function. dladdr names a library by
+ * the path that the loader opened, which is relative where LD_LIBRARY_PATH is, and a program by the first
+ * word of its command line. Such a path leads elsewhere from another current folder. */
 static tn_status default_library_folder(const void *handle, char **folder) {
   Dl_info info;
-  char real[PATH_MAX];
-  bool known = dladdr((const void *)tn_default_folders, &info) != 0 && info.dli_fname != NULL;
-  const char *file = known && info.dli_fname[0] == '/' ? info.dli_fname : "/proc/self/exe";
+  char mapped[PATH_MAX] = "/proc/self/maps", real[PATH_MAX];
+  bool known = dladdr((const void *)tn_default_folders, &info) != 0 && info.dli_fname != NULL &&
+               info.dli_fname[0] == '/';
+  const char *file = known ? info.dli_fname : mapped;
   *folder = NULL;
-  if (realpath(file, real) == NULL)
+  if ((!known && !default_mapped_file(mapped)) || realpath(file, real) == NULL)
     return tn_failf(handle, TN_EUNAVAILABLE,
                     "%s: the folder of Tenon's library cannot be found, so name a plugin folder", file);
   *folder = tn_path_folder(handle, real);

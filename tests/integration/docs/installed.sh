@@ -25,8 +25,29 @@ for file in "$bindir/tenon" "$includedir/tenon/run.h" "$includedir/tenon/plugin/
   if [ -s "$at/$file" ]; then report ok "$file"; else report failed "$file is not installed"; fi
 done
 
-LD_LIBRARY_PATH=$at/$libdir
-export LD_LIBRARY_PATH
+# The installation lies in another folder than its prefix: the program finds library and plugins there, and pkg-config the headers.
+unset LD_LIBRARY_PATH
+if "$at/$bindir/tenon" doctor 2>&1 | grep -q "$at/$libdir/tenon/plugins"; then
+  report ok "the program finds its library and plugins in a moved installation"
+else
+  "$at/$bindir/tenon" doctor
+  report failed "the program finds its library and plugins in a moved installation"
+fi
+flags=$(PKG_CONFIG_PATH=$at/$libdir/pkgconfig pkg-config --cflags --libs tenon)
+if cc -o "$into/program" "$doc/examples/c/predict.c" $flags -lm >"$into/log" 2>&1; then
+  report ok "a program compiles with a moved installation"
+else
+  cat "$into/log"
+  report failed "a program compiles with a moved installation: $flags"
+fi
+
+# A program that finds the library by a path from the current folder finds the plugins, too: all it lacks are the weights.
+said=$(cd "$at" && LD_LIBRARY_PATH=$libdir "$into/program" "$doc/examples/digits.ini" no_weights picture.jpg 2>&1)
+case $said in
+*"no plugin folder"*) report failed "plugins are found beside a library on a relative path: $said" ;;
+*no_weights*) report ok "plugins are found beside a library on a relative path" ;;
+*) report failed "plugins are found beside a library on a relative path: $said" ;;
+esac
 for ini in "$doc"/examples/*.ini; do
   if "$at/$bindir/tenon" config show "$ini" >"$into/log" 2>&1; then
     report ok "the installed program reads $(basename "$ini")"
