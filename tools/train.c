@@ -1,7 +1,10 @@
 /* tools/train.c: `tenon train FILE.ini`. */
+#include <limits.h>
 #include <math.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <jansson.h>
 
@@ -44,12 +47,25 @@ static double train_number(const json_t *value) {
   return json_is_null(value) ? NAN : json_number_value(value);
 }
 
+/* Columns of the terminal on stdout; the lines of a file have no end. */
+static int train_columns(void) {
+  struct winsize size;
+  bool known = isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : INT_MAX;
+}
+
 static void train_print_metrics(const char *title, const json_t *metrics) {
   const char *name;
   json_t *value;
+  char text[128];
+  int columns = train_columns();
   if (json_object_size(metrics) == 0) return;
-  printf("%-9s", title);
-  json_object_foreach((json_t *)metrics, name, value) printf("  %s %.6g", name, train_number(value));
+  int at = printf("%-9s", title), indent = at;
+  json_object_foreach((json_t *)metrics, name, value) {
+    int n = snprintf(text, sizeof text, "  %s %.6g", name, train_number(value));
+    if (at > indent && at + n > columns) at = printf("\n%*s", indent, "") - 1;
+    at += printf("%s", text);
+  }
   printf("\n");
 }
 

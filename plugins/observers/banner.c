@@ -53,7 +53,7 @@ static void banner_print_passed_over(const banner *to, const tn_run_info *run) {
     return;
   }
   size_t n = (size_t)(name_end + 3 - run->passed_over) + strcspn(name_end + 3, ":;");
-  snprintf(text, sizeof text, "%.*s; `tenon doctor` says more", (int)n, run->passed_over);
+  snprintf(text, sizeof text, "%.*s; see `tenon doctor`", (int)n, run->passed_over);
   banner_print(to, "not used", text);
 }
 

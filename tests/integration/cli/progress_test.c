@@ -117,6 +117,18 @@ static screen show(const char *bytes, int columns, int resized) {
   return s;
 }
 
+/* The losses and metrics of the result are broken between two of them. */
+static void the_result_fits(int columns) {
+  const char *at = strstr(output, "\ntrain  ");
+  assert_non_null(at);
+  const char *end = strstr(at, "\nmemory ");
+  assert_non_null(end);
+  for (at++; at < end; at += strcspn(at, "\n") + 1) {
+    int n = (int)strcspn(at, "\r\n");
+    if (n > columns) fail_msg("a line of %d columns on %d: %.*s", n, columns, n, at);
+  }
+}
+
 static void redraws_in_place(int columns) {
   file_write("noise.ini", noise_ini);
   train_on_terminal("--set data.samples=16000 --set data.valid.samples=8000 --set run.epochs=3", columns, 0,
@@ -126,6 +138,7 @@ static void redraws_in_place(int columns) {
     fail_msg("%d bars, %d of validations, %d with its metrics: %s", s.bars, s.validations, s.with_valid,
              output);
   assert_int_equal(s.summaries, 3);
+  the_result_fits(columns);
   assert_true(s.longest > columns * 6 / 10 || columns > 120); /* the width is used */
 }
 
