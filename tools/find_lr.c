@@ -88,9 +88,9 @@ static void find_lr_print(const char *text) {
     printf("\nwrite `lr = %.2g` into [optimizer], or try it: --set optimizer.lr=%.2g\n", least / 10,
            least / 10);
   } else {
-    printf(
-        "the loss does not fall at any of them: `--set run.overfit=1` shows whether the model can learn at "
-        "all\n");
+    printf("the loss does not fall at any of them by more than its noise: `--steps %lld` looks longer, "
+           "`--set run.overfit=1` shows whether the model can learn at all\n",
+           3 * cli_integer(json, "steps"));
   }
   json_decref(json);
 }

@@ -11,8 +11,11 @@ typedef struct generate_numbers {
   int64_t n;
 } generate_numbers;
 
+/* `user`: the prompt, or an empty text; it is printed before the first part, when it has been accepted. */
 static int32_t generate_print_part(void *user, const char *text, size_t bytes) {
-  (void)user;
+  const char **prompt = user;
+  fputs(*prompt, stdout);
+  *prompt = "";
   return fwrite(text, 1, bytes, stdout) < bytes || fflush(stdout) != 0;
 }
 
@@ -39,7 +42,7 @@ static int generate_read_numbers(const cli_args *args, generate_numbers *numbers
 
 /* The prompt, then the text as it comes, then the speed on stderr. */
 static tn_status generate_text(tn_run *run, const cli_args *args, const generate_numbers *numbers,
-                               char **json) {
+                               const char **prompt, char **json) {
   tn_generate_options options = {.struct_size = sizeof options,
                                  .prompt = args->prompt,
                                  .prompt_bytes = args->prompt != NULL ? strlen(args->prompt) : 0,
@@ -50,14 +53,15 @@ static tn_status generate_text(tn_run *run, const cli_args *args, const generate
                                  .top_k = (int32_t)args->top_k,
                                  .top_p = args->top_p,
                                  .seed = (uint64_t)args->seed,
-                                 .write = args->json ? NULL : generate_print_part};
+                                 .write = args->json ? NULL : generate_print_part,
+                                 .user = prompt};
   return tn_run_generate(run, &options, json);
 }
 
-static void generate_print_end(const char *text) {
+static void generate_print_end(const char *prompt, const char *text) {
   json_t *result = json_loads(text, 0, NULL);
   double rate = cli_number(result, "tokens_per_s");
-  printf("\n");
+  printf("%s\n", prompt);
   if (rate > 0)
     fprintf(stderr, "%zu tokens, %.0f a second\n", json_array_size(json_object_get(result, "tokens")), rate);
   json_decref(result);
@@ -66,13 +70,14 @@ static void generate_print_end(const char *text) {
 static int generate_with_run(tn_context *context, const cli_args *args, const generate_numbers *numbers) {
   tn_run *run = NULL;
   char *json = NULL;
+  const char *prompt = args->prompt != NULL ? args->prompt : "";
   int code = cli_open_run_or_folder(context, args, &run);
   if (code != CLI_OK) return code;
-  tn_status status = generate_text(run, args, numbers, &json);
+  tn_status status = generate_text(run, args, numbers, &prompt, &json);
   if (json && args->json)
     printf("%s\n", json);
   else if (json && !args->quiet)
-    generate_print_end(json);
+    generate_print_end(prompt, json);
   code = status == TN_OK ? CLI_OK : cli_fail(args, run, status);
   tn_string_free(run, json);
   tn_run_close(run);
@@ -84,10 +89,7 @@ static int generate_command_run(tn_context *context, const cli_args *args) {
   if (args->prompt != NULL && args->prompt_tokens != NULL)
     return cli_refuse(args, CLI_USAGE, "expected --prompt or --prompt-tokens, not both");
   int code = generate_read_numbers(args, &numbers);
-  if (code == CLI_OK) {
-    if (!args->json && args->prompt != NULL) generate_print_part(NULL, args->prompt, strlen(args->prompt));
-    code = generate_with_run(context, args, &numbers);
-  }
+  if (code == CLI_OK) code = generate_with_run(context, args, &numbers);
   free(numbers.v);
   return code;
 }

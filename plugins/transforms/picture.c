@@ -15,8 +15,9 @@ tn_status picture_check(tn_env *env, int32_t n, const tn_type *types, int alike)
     if (t->rank < 2)
       return tn_fail(
           env, TN_EINVAL, NULL,
-          "a field has rank %d, expected at least 2: height and width are the last dimensions of a picture",
-          (int)t->rank);
+          "field %d has rank %d, expected at least 2: height and width are the last dimensions of a picture; "
+          "<- names the fields of all transforms in its line",
+          (int)k, (int)t->rank);
     int same = t->dims[t->rank - 2] == first->dims[first->rank - 2] &&
                t->dims[t->rank - 1] == first->dims[first->rank - 1];
     if (alike && !same)

@@ -90,10 +90,19 @@ static tn_status describe_thaws(tn_training *t, int64_t epoch) {
     TN_TRY(g->until < s->run.epochs
                ? tn_run_remark(t->run, "%s is frozen in epochs 1-%lld, and trained from epoch %lld on",
                                g->name, until, until + 1)
-               : tn_run_remark(t->run, "%s is frozen in all %lld epochs: [group.%s] freeze = %lld", g->name,
-                               (long long)s->run.epochs, g->name, until));
+               : tn_run_remark(t->run,
+                               "%s is frozen in the whole run: [group.%s] freeze = %lld, [run] epochs = %lld",
+                               g->name, g->name, until, (long long)s->run.epochs));
   }
   return TN_OK;
+}
+
+/* A run that is resumed after its last epoch ends at once. */
+static tn_status describe_nothing_left(tn_training *t) {
+  int64_t epochs = t->run->settings.run.epochs;
+  if (!t->resumed || t->progress.epoch < epochs) return TN_OK;
+  return tn_run_remark(t->run, "nothing is left to train: [run] epochs = %lld; more goes on",
+                       (long long)epochs);
 }
 
 tn_status tn_training_start_observers(tn_training *t) {
@@ -101,6 +110,7 @@ tn_status tn_training_start_observers(tn_training *t) {
   int64_t epoch = t->progress.epoch + 1;
   TN_TRY(describe_thaws(t, epoch));
   TN_TRY(describe_epochs(t));
+  TN_TRY(describe_nothing_left(t));
   tn_run_info info = {.struct_size = sizeof info,
                       .name = run->settings.run.name,
                       .folder = describe_text(t->folder),

@@ -90,7 +90,7 @@ static int is_image(const char *parent, const struct dirent *entry) {
  */
 static tn_status list_folder(const tn_env *env, const char *path,
                              int (*wanted)(const char *parent, const struct dirent *entry), name_list *names,
-                             int64_t *others) {
+                             other_entries *others) {
   DIR *folder = opendir(path);
   if (folder == NULL)
     return tn_fail(env, TN_EIO, "folder", "%s: cannot open the folder: %s", path, strerror(errno));
@@ -102,8 +102,8 @@ static tn_status list_folder(const tn_env *env, const char *path,
     if (entry->d_name[0] == '.') continue;
     if (wanted(path, entry))
       status = file_list_add_name(env, names, entry->d_name);
-    else
-      ++*others;
+    else if (others->count++ == 0)
+      snprintf(others->name, sizeof others->name, "%s", entry->d_name);
     errno = 0;
   }
   if (status == TN_OK && errno != 0)
@@ -122,6 +122,7 @@ static tn_status list_class(const tn_env *env, image_list *list, int64_t k) {
   list->first[k + 1] = list->files.count;
   /* Validation may lack a class of training. */
   if (stat(path, &info) != 0 && errno == ENOENT) return TN_OK;
+  if (list->others.count == 0) list->others.class = k;
   tn_status status = list_folder(env, path, is_image, &list->files, &list->others);
   if (status != TN_OK) return status;
   list->first[k + 1] = list->files.count;
@@ -133,7 +134,7 @@ static tn_status list_class(const tn_env *env, image_list *list, int64_t k) {
 static tn_status check_classes(const tn_env *env, const char *root, const char *reference,
                                const name_list *classes) {
   name_list found = {0};
-  int64_t others = 0;
+  other_entries others = {0};
   tn_status status = list_folder(env, root, file_list_is_folder, &found, &others);
   for (int64_t i = 0; status == TN_OK && i < found.count; i++)
     if (find_name(classes, name_at(&found, i)) < 0)
@@ -147,7 +148,7 @@ tn_status image_list_read(const tn_env *env, const char *root, const char *refer
   list->root = tn_new(env, strlen(root) + 1);
   if (list->root == NULL) return TN_ENOMEM;
   strcpy(list->root, root);
-  int64_t others = 0;
+  other_entries others = {0};
   tn_status status = list_folder(env, reference, file_list_is_folder, &list->classes, &others);
   if (status != TN_OK) return status;
   if (list->classes.count == 0)
@@ -240,7 +241,7 @@ static tn_status file_list_add_entries(const tn_env *env, name_list *list, const
 /* The pictures of the folder, then those of its folders. */
 static tn_status file_list_add_folder(const tn_env *env, name_list *list, const char *path, int depth) {
   name_list pictures = {0}, folders = {0};
-  int64_t others = 0;
+  other_entries others = {0};
   if (depth == DEEPEST)
     return tn_fail(env, TN_EINVAL, NULL, "%s: folders lie deeper than %d", path, (int)DEEPEST);
   tn_status status = list_folder(env, path, is_image, &pictures, &others);

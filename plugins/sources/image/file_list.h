@@ -2,6 +2,8 @@
 #ifndef TN_PLUGINS_SOURCES_IMAGE_FILE_LIST_H
 #define TN_PLUGINS_SOURCES_IMAGE_FILE_LIST_H
 
+#include <limits.h>
+
 #include "plugins/sources/sources.h"
 
 /* Names in one block, which saves memory for folders of millions of files. */
@@ -14,12 +16,19 @@ typedef struct name_list {
 
 static inline const char *name_at(const name_list *list, int64_t i) { return list->bytes + list->start[i]; }
 
+/* Entries of folders that are not wanted. */
+typedef struct other_entries {
+  int64_t count;
+  char name[NAME_MAX + 1]; /* of one of them */
+  int64_t class;           /* and its class */
+} other_entries;
+
 typedef struct image_list {
-  char *root;        /* the folder of class folders */
-  name_list classes; /* sorted */
-  name_list files;   /* class by class, sorted within each */
-  int64_t *first;    /* by class: its first file; classes + 1 entries */
-  int64_t others;    /* entries of class folders that are not pictures */
+  char *root;           /* the folder of class folders */
+  name_list classes;    /* sorted */
+  name_list files;      /* class by class, sorted within each */
+  int64_t *first;       /* by class: its first file; classes + 1 entries */
+  other_entries others; /* of class folders */
 } image_list;
 
 /* Lists the folder `root`. The classes are the folders in `reference`: root itself, or the training part,

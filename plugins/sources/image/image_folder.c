@@ -223,10 +223,17 @@ static tn_status folder_finish_open(tn_env *env, folder_source *f, tn_status sta
 
 /* Of a folder that is split, training has warned already. */
 static void folder_warn_others(const folder_source *f, int32_t split) {
-  if (f->list.others == 0 || (f->options.split > 0 && split == TN_SPLIT_VALID)) return;
-  tn_env_log(&f->env, TN_LOG_WARN,
-             "%s: %lld entries of class folders are neither .jpg, .jpeg nor .png and are skipped",
-             f->list.root, (long long)f->list.others);
+  const other_entries *others = &f->list.others;
+  if (others->count == 0 || (f->options.split > 0 && split == TN_SPLIT_VALID)) return;
+  const char *class = name_at(&f->list.classes, others->class);
+  if (others->count == 1)
+    tn_env_log(&f->env, TN_LOG_WARN, "%s/%s/%s: is neither .jpg, .jpeg nor .png and is skipped", f->list.root,
+               class, others->name);
+  else
+    tn_env_log(&f->env, TN_LOG_WARN,
+               "%s: %lld entries of class folders are neither .jpg, .jpeg nor .png and are skipped, such as "
+               "%s/%s",
+               f->list.root, (long long)others->count, class, others->name);
 }
 
 static tn_status folder_open(tn_env *env, const void *opts, int32_t split, uint64_t seed, void **source) {

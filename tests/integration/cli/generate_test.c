@@ -168,6 +168,7 @@ static void bad_options_are_refused(void **state) {
   };
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     assert_int_equal(program_run("generate text.ini %s", wrong[i].options), wrong[i].code);
+    assert_string_equal(program_out, ""); /* no prompt either */
     if (strstr(program_err, wrong[i].text) == NULL)
       fail_msg("%s: expected '%s' in: %s", wrong[i].options, wrong[i].text, program_err);
   }
@@ -193,6 +194,7 @@ static void models_that_mix_tokens_are_refused(void **state) {
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     file_write("text.ini", wrong[i].ini);
     int code = program_run("generate text.ini");
+    assert_string_equal(program_out, ""); /* no prompt either */
     if (strstr(program_err, wrong[i].text) == NULL)
       fail_msg("%d: expected '%s' in: %s", code, wrong[i].text, program_err);
     assert_true(code == 65 || code == 69);

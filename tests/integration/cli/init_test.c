@@ -249,9 +249,13 @@ static void pictures_of_other_sizes_are_resized(void **state) {
   r = program_json(0, "train shapes.ini --set run.max_steps=1");
   assert_int_equal(program_number(r, "steps"), 1);
   assert_true(program_number(r, "valid.loss") > 0);
-  const char *warning = strstr(program_err, "shapes: 1 entries of class folders are neither");
+  const char *warning =
+      strstr(program_err, "shapes/cats/notes.txt: is neither .jpg, .jpeg nor .png and is skipped");
   assert_non_null(warning);
-  assert_null(strstr(warning + 1, "shapes: 1 entries")); /* once, not for both parts */
+  assert_null(strstr(warning + 1, "shapes/cats/notes.txt")); /* once, not for both parts */
+  file_write("shapes/cats/Thumbs.db", "no picture");
+  assert_int_equal(program_run("train shapes.ini --set run.max_steps=1"), 0);
+  says("shapes: 2 entries of class folders are neither .jpg, .jpeg nor .png and are skipped, such as cats/");
 }
 
 /* The size of a JPEG lies in its frame header, behind other segments. */

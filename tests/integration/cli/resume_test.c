@@ -140,6 +140,8 @@ static void a_finished_run_has_nothing_left_to_do(void **state) {
   assert_string_equal(program_text(r, "status"), "finished");
   assert_int_equal(program_number(r, "steps"), 20);
   assert_int_equal(file_lines("runs/noise/metrics.jsonl"), lines);
+  assert_int_equal(program_run("train noise.ini --resume auto"), 0);
+  assert_non_null(strstr(program_err, "nothing is left to train: [run] epochs = 2; more goes on"));
   assert_int_equal(
       program_number(program_json(0, "train noise.ini --resume auto --set run.epochs=3"), "steps"), 30);
 }

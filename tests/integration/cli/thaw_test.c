@@ -320,7 +320,7 @@ static void a_group_may_stay_frozen_for_all_epochs(void **state) {
   file_write("net.ini", thawing);
   const json_t *r = program_json(0, "train net.ini --output out --set group.body.freeze=4");
   assert_string_equal(json_string_value(json_array_get(program_member(r, "remarks"), 0)),
-                      "body is frozen in all 4 epochs: [group.body] freeze = 4");
+                      "body is frozen in the whole run: [group.body] freeze = 4, [run] epochs = 4");
   train("net.ini", "start", "--set run.epochs=0");
   assert_true(tensor_distance(LAST("start"), LAST("out"), "conv.weight") == 0);
   /* with more epochs it thaws */
