@@ -160,7 +160,7 @@ static void a_backend_that_does_not_open_is_passed_over_for_the_next(void **stat
   expect_error(reason);
   expect_error("; trying 'cpu'");
   workshop_do("$TENON train net.ini --plugin $WRONG/wrong_backend.so"); /* auto prefers it to all others */
-  expect_error("not used   backend 'broken': its library is of version 3, expected 4; `tenon");
+  expect_error("not used   backend 'broken': its library is of version 3, expected 4; see `tenon");
   assert_null(strstr(workshop_err, "trying"));
   workshop_do("$TENON doctor --plugin $WRONG/wrong_backend.so");
   assert_non_null(strstr(workshop_out, "install libbroken4"));
