@@ -1,10 +1,10 @@
 /* core/train/commands/eval.c: tn_run_eval: losses and metrics of given weights over the validation data. */
 #include "core/train/result.h"
 
-#include "core/train/checkpoints/weights_file.h"
 #include "core/train/commands/mistakes.h"
 #include "core/train/distributed/devices.h"
 #include "core/train/loop/validation_pass.h"
+#include "core/train/prediction/load_trained.h"
 
 typedef struct tn_eval_command {
   tn_run *run;
@@ -33,10 +33,7 @@ static tn_status eval_run(tn_eval_command *e) {
   request.slots = slots;
   TN_TRY(tn_programs_open(e->run, &e->run->env, e->device, &request, &e->set, &e->executor));
   int32_t index = e->set.index[TN_PROGRAM_EVAL];
-  TN_TRY(tn_executor_run(e->executor, e->set.index[TN_PROGRAM_INIT], 0));
-  TN_TRY(tn_executor_slot_wait(e->executor, 0));
-  TN_TRY(tn_weights_load_required(e->run, e->executor, e->set.map, "evaluate"));
-  TN_TRY(tn_programs_refresh(&e->set, e->executor));
+  TN_TRY(tn_load_trained(e->run, &e->set, e->executor, "evaluate"));
   tn_status status = tn_feeder_create(e->run, TN_SPLIT_VALID, &e->loader, e->executor, index,
                                       e->set.programs[TN_PROGRAM_EVAL], slots, &e->feeder);
   TN_TRY(tn_feeder_require(e->run, status));

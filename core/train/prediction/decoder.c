@@ -2,9 +2,9 @@
 
 #include <string.h>
 
-#include "core/train/checkpoints/weights_file.h"
 #include "core/train/distributed/devices.h"
 #include "core/train/graphs/incremental.h"
+#include "core/train/prediction/load_trained.h"
 #include "core/train/prediction/predict_classes.h"
 #include "core/train/programs/check_model.h"
 
@@ -46,13 +46,6 @@ static tn_status decoder_read_types(tn_decoder *d) {
   return TN_OK;
 }
 
-static tn_status decoder_load(tn_decoder *d, const char *command) {
-  TN_TRY(tn_executor_run(d->executor, d->set.index[TN_PROGRAM_INIT], 0));
-  TN_TRY(tn_executor_slot_wait(d->executor, 0));
-  TN_TRY(tn_weights_load_required(d->run, d->executor, d->set.map, command));
-  return tn_programs_refresh(&d->set, d->executor);
-}
-
 static tn_status decoder_open_vocabulary(tn_decoder *d) {
   tn_predict_classes classes;
   const tn_type row = {TN_F32, 1, {d->classes}};
@@ -70,7 +63,7 @@ tn_status tn_decoder_open(tn_run *run, const char *command, tn_decoder *d) {
   TN_TRY(tn_run_open_device(run, &d->device));
   TN_TRY(tn_programs_open(run, &run->env, d->device, &request, &d->set, &d->executor));
   TN_TRY(decoder_read_types(d));
-  TN_TRY(decoder_load(d, command));
+  TN_TRY(tn_load_trained(run, &d->set, d->executor, command));
   return decoder_open_vocabulary(d);
 }
 

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "core/train/checkpoints/weights_file.h"
 #include "core/train/distributed/devices.h"
+#include "core/train/prediction/load_trained.h"
 #include "core/train/programs/check_model.h"
 
 /* ---- programs and weights ---- */
@@ -33,10 +33,7 @@ tn_status tn_forward_open(tn_run *run, int64_t batch, tn_forward *f) {
 }
 
 tn_status tn_forward_load_weights(tn_forward *f, const char *command) {
-  TN_TRY(tn_executor_run(f->executor, f->set.index[TN_PROGRAM_INIT], 0));
-  TN_TRY(tn_executor_slot_wait(f->executor, 0));
-  TN_TRY(tn_weights_load_required(f->run, f->executor, f->set.map, command));
-  return tn_programs_refresh(&f->set, f->executor);
+  return tn_load_trained(f->run, &f->set, f->executor, command);
 }
 
 void tn_forward_close(tn_forward *f) {
