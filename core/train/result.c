@@ -13,6 +13,15 @@ json_t *tn_json_metrics(const tn_metric *metrics, int32_t n) {
   return object;
 }
 
+json_t *tn_json_text(const char *text) {
+  json_t *json = json_string(text != NULL ? text : "");
+  return json != NULL ? json : json_string("(not UTF-8)");
+}
+
+json_t *tn_json_library(const tn_backend_library *l) {
+  return json_pack("{s:s, s:s, s:s?}", "name", l->name, "version", l->version, "path", l->path);
+}
+
 json_t *tn_json_lines(const char *text) {
   json_t *list = json_array();
   while (text != NULL && *text != '\0') {

@@ -8,6 +8,10 @@
 
 /* {"loss": 0.1, "accuracy": 0.97} */
 json_t *tn_json_metrics(const tn_metric *metrics, int32_t n);
+/* A text from outside, such as a path, which may not be UTF-8; NULL: "". */
+json_t *tn_json_text(const char *text);
+/* {"name", "version", "path"}; the path may be null. */
+json_t *tn_json_library(const tn_backend_library *library);
 /* The lines of a text, as tn_run_info.remarks, as a list; NULL: an empty one. */
 json_t *tn_json_lines(const char *text);
 /* Prints and releases the object; *text is the caller's (tn_string_free). A NULL object is a lack of memory.

@@ -15,8 +15,7 @@
 static void doctor_list_libraries(tn_env *env, const tn_backend *backend, void *self, json_t *libraries) {
   tn_backend_library l;
   for (int32_t i = 0; tn_backend_library_at(env, backend, self, i, &l); i++)
-    json_array_append_new(
-        libraries, json_pack("{s:s, s:s, s:s?}", "name", l.name, "version", l.version, "path", l.path));
+    json_array_append_new(libraries, tn_json_library(&l));
 }
 
 /* The memory of a device is known when it is open: some of it is then taken by the device's context and by

@@ -132,9 +132,8 @@ static tn_status examine_take_rows(void *context, int32_t slot, int64_t first, i
 static tn_status examine_describe_error(tn_examine_command *e, const examined_error *error, json_t *list) {
   char name[NAME];
   TN_TRY(tn_loader_sample_name(e->forward.loader, error->sample, name, sizeof name));
-  json_t *text = json_string(name);
   json_t *one =
-      json_pack("{s:o, s:O, s:O, s:f}", "input", text ? text : json_string("(not UTF-8)"), "truth",
+      json_pack("{s:o, s:O, s:O, s:f}", "input", tn_json_text(name), "truth",
                 json_array_get(e->names, (size_t)error->truth), "predicted",
                 json_array_get(e->names, (size_t)error->predicted), "probability", error->certainty);
   if (one == NULL) return TN_ENOMEM;

@@ -60,10 +60,8 @@ static tn_status predict_start_outputs(tn_predict_command *p) {
 static tn_status predict_describe_row(tn_predict_command *p, int64_t i, const float *scores) {
   char name[NAME];
   TN_TRY(tn_loader_sample_name(p->forward.loader, i, name, sizeof name));
-  json_t *text = json_string(name);
-  json_array_append_new(p->predictions,
-                        json_pack("{s:o, s:o}", "input", text ? text : json_string("(not UTF-8)"), "top",
-                                  tn_predict_classes_row(&p->classes, scores)));
+  json_array_append_new(p->predictions, json_pack("{s:o, s:o}", "input", tn_json_text(name), "top",
+                                                  tn_predict_classes_row(&p->classes, scores)));
   return TN_OK;
 }
 
@@ -109,7 +107,9 @@ static json_t *predict_result(tn_predict_command *p) {
 
 static tn_status predict_run(tn_predict_command *p, json_t **result) {
   TN_TRY(tn_predict_inputs_read(&p->inputs));
-  if (tn_predict_texts_wanted(&p->inputs)) return tn_predict_texts(&p->inputs, result);
+  bool texts = false;
+  TN_TRY(tn_predict_texts_wanted(&p->inputs, &texts));
+  if (texts) return tn_predict_texts(&p->inputs, result);
   TN_TRY(predict_run_rows(p));
   *result = predict_result(p);
   return TN_OK;

@@ -10,29 +10,23 @@
 
 /* ---- the start ---- */
 
-/* JSON has no other texts than UTF-8. */
-static json_t *record_text(const char *text) {
-  json_t *json = json_string(text != NULL ? text : "");
-  return json != NULL ? json : json_string("(not UTF-8)");
-}
-
 static json_t *record_words(const tn_words *words) {
   json_t *list = json_array();
-  for (int32_t i = 0; i < words->n; i++) json_array_append_new(list, record_text(words->v[i]));
+  for (int32_t i = 0; i < words->n; i++) json_array_append_new(list, tn_json_text(words->v[i]));
   return list;
 }
 
 static void record_host_text(json_t *line, const char *key, void (*read)(char text[TN_HOST_TEXT])) {
   char text[TN_HOST_TEXT];
   read(text);
-  json_object_set_new(line, key, record_text(text));
+  json_object_set_new(line, key, tn_json_text(text));
 }
 
 static void record_command(const tn_run *run, json_t *line) {
   char folder[4096];
   json_object_set_new(line, "command", record_words(&run->command));
-  json_object_set_new(line, "folder", record_text(getcwd(folder, sizeof folder)));
-  json_object_set_new(line, "file", record_text(run->ini.path));
+  json_object_set_new(line, "folder", tn_json_text(getcwd(folder, sizeof folder)));
+  json_object_set_new(line, "file", tn_json_text(run->ini.path));
   json_object_set_new(line, "set", record_words(&run->set));
 }
 
@@ -43,7 +37,7 @@ static void record_machine(json_t *line) {
   record_host_text(line, "system", tn_host_system);
   record_host_text(line, "processor", tn_host_processor);
   tn_host_instructions(TN_CPUINFO, text);
-  json_object_set_new(line, "instructions", record_text(text));
+  json_object_set_new(line, "instructions", tn_json_text(text));
   json_object_set_new(line, "processors", json_integer(tn_cpu_count()));
   json_object_set_new(line, "memory_mib", json_real((double)tn_memory_total() / 1048576.0));
 }
@@ -52,8 +46,7 @@ static json_t *record_libraries(tn_device *device) {
   json_t *list = json_array();
   tn_backend_library l;
   for (int32_t i = 0; tn_device_library_at(device, i, &l); i++)
-    json_array_append_new(
-        list, json_pack("{s:s, s:s, s:s?}", "name", l.name, "version", l.version, "path", l.path));
+    json_array_append_new(list, tn_json_library(&l));
   return list;
 }
 
@@ -67,20 +60,20 @@ static json_t *record_plugins(const tn_run *run) {
 }
 
 static void record_versions(tn_training *t, json_t *line) {
-  json_object_set_new(line, "tenon", record_text(tn_version()));
-  json_object_set_new(line, "commit", record_text(tn_commit_text));
-  json_object_set_new(line, "compiler", record_text(tn_compiler_text));
+  json_object_set_new(line, "tenon", tn_json_text(tn_version()));
+  json_object_set_new(line, "commit", tn_json_text(tn_commit_text));
+  json_object_set_new(line, "compiler", tn_json_text(tn_compiler_text));
   json_object_set_new(line, "libraries", record_libraries(t->device));
   json_object_set_new(line, "plugins", record_plugins(t->run));
 }
 
 static void record_devices(const tn_training *t, json_t *line) {
   const tn_settings *s = &t->run->settings;
-  json_object_set_new(line, "backend", record_text(tn_device_name(t->device)));
-  json_object_set_new(line, "device", record_text(t->device->target.properties.name));
+  json_object_set_new(line, "backend", tn_json_text(tn_device_name(t->device)));
+  json_object_set_new(line, "device", tn_json_text(t->device->target.properties.name));
   json_object_set_new(line, "devices", json_integer(tn_run_ranks(t->run)));
   json_object_set_new(line, "threads", json_integer(t->device->target.properties.threads));
-  json_object_set_new(line, "precision", record_text(s->precision->item.name));
+  json_object_set_new(line, "precision", tn_json_text(s->precision->item.name));
   json_object_set_new(line, "seed", json_integer(s->run.seed));
 }
 
@@ -97,7 +90,7 @@ void tn_training_record_start(tn_training *t) {
     json_decref(line);
     return;
   }
-  json_object_set_new(line, "event", record_text("start"));
+  json_object_set_new(line, "event", tn_json_text("start"));
   record_host_text(line, "time", tn_host_time);
   record_command(t->run, line);
   json_object_set_new(line, "resumed", record_resumed(t));
@@ -151,10 +144,10 @@ void tn_training_explain_end(tn_training *t) {
 void tn_training_record_end(tn_training *t) {
   json_t *line = t->recorded ? json_object() : NULL;
   if (line == NULL) return;
-  json_object_set_new(line, "event", record_text("end"));
+  json_object_set_new(line, "event", tn_json_text("end"));
   record_host_text(line, "time", tn_host_time);
-  json_object_set_new(line, "status", record_text(t->end_reason != NULL ? t->end_reason : tn_end_failed));
-  json_object_set_new(line, "reason", record_text(t->end_text));
+  json_object_set_new(line, "status", tn_json_text(t->end_reason != NULL ? t->end_reason : tn_end_failed));
+  json_object_set_new(line, "reason", tn_json_text(t->end_text));
   json_object_set_new(line, "epochs", json_integer(t->progress.epoch));
   json_object_set_new(line, "steps", json_integer(t->progress.step));
   json_object_set_new(line, "seconds", json_real(tn_clock_s() - t->started_s));

@@ -1,15 +1,23 @@
 #include "core/train/prediction/predict_texts.h"
 
 #include "core/base/file.h"
-#include "core/base/text.h"
+#include "core/model/model.h"
 #include "core/train/prediction/decoder.h"
 #include "core/train/prediction/predict_classes.h"
+#include "core/train/result.h"
 
 static const size_t LARGEST_TEXT = (size_t)1 << 30;
 
-bool tn_predict_texts_wanted(const tn_predict_inputs *p) {
-  const tn_data_setting *data = &p->run->settings.data[TN_SPLIT_VALID];
-  return !p->arrays && data->given && tn_text_equal(data->source->item.name, "text");
+tn_status tn_predict_texts_wanted(const tn_predict_inputs *p, bool *wanted) {
+  tn_run *run = p->run;
+  const tn_data_setting *data = &run->settings.data[TN_SPLIT_VALID];
+  tn_signature signature;
+  *wanted = false;
+  if (p->arrays || !data->given || data->source->open_files != NULL) return TN_OK;
+  TN_TRY(tn_signature_read(&run->env, &run->arena, &run->ini, &signature));
+  const tn_type *type = &signature.inputs[0].type;
+  *wanted = signature.n_inputs == 1 && type->rank == 1 && (type->dtype == TN_I32 || type->dtype == TN_I64);
+  return TN_OK;
 }
 
 /* The last tokens are enough: the model sees no more than its window. */
@@ -33,20 +41,15 @@ static tn_status predict_text_scores(const tn_predict_inputs *p, tn_decoder *d, 
 }
 
 static tn_status predict_text_rows(const tn_predict_inputs *p, tn_decoder *d, json_t *predictions) {
-  tn_predict_classes classes;
-  const tn_type row = {TN_F32, 1, {d->classes}};
-  tn_predict_classes_start(p->run, &row, p->options->top, &classes);
+  const tn_predict_classes classes = {.names = d->names, .classes = d->classes, .top = p->options->top};
   tn_status status = TN_OK;
   for (int32_t i = 0; status == TN_OK && i < p->options->n_inputs; i++) {
     const float *scores;
     status = predict_text_scores(p, d, p->paths[i], &scores);
     if (status != TN_OK) break;
-    json_t *name = json_string(p->paths[i]);
-    json_array_append_new(predictions,
-                          json_pack("{s:o, s:o}", "input", name ? name : json_string("(not UTF-8)"), "top",
-                                    tn_predict_classes_row(&classes, scores)));
+    json_array_append_new(predictions, json_pack("{s:o, s:o}", "input", tn_json_text(p->paths[i]), "top",
+                                                 tn_predict_classes_row(&classes, scores)));
   }
-  tn_predict_classes_finish(&classes);
   return status;
 }
 

@@ -6,9 +6,9 @@
 
 #include <jansson.h>
 
-/* Whether the inputs are texts: files that the source of [data] cannot read as samples, for a model whose
- * data are texts. */
-bool tn_predict_texts_wanted(const tn_predict_inputs *inputs);
+/* Whether the inputs are texts: files that the source of [data] does not read by their paths, for a model
+ * whose only input is a sequence of numbers of tokens. Errors are those of [model] inputs. */
+tn_status tn_predict_texts_wanted(const tn_predict_inputs *inputs, bool *wanted);
 /* {"rows": files, "predictions": [{"input", "top": [{"class", "name", "probability"}, ...]}, ...]}. */
 tn_status tn_predict_texts(const tn_predict_inputs *inputs, json_t **result);
 

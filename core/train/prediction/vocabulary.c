@@ -7,9 +7,17 @@ enum { BYTES = 256 };
 
 /* ---- opening ---- */
 
+/* Orders a text of so many bytes against that of a token. */
+static int vocabulary_order(const tn_vocabulary *v, int32_t token, const char *text, size_t bytes) {
+  size_t length = v->lengths[token], n = bytes < length ? bytes : length;
+  int order = memcmp(text, v->texts[token], n);
+  return order != 0 ? order : (bytes > length) - (bytes < length);
+}
+
 static int vocabulary_compare(const void *a, const void *b, void *context) {
   const tn_vocabulary *v = context;
-  return strcmp(v->texts[*(const int32_t *)a], v->texts[*(const int32_t *)b]);
+  int32_t token = *(const int32_t *)a;
+  return vocabulary_order(v, *(const int32_t *)b, v->texts[token], v->lengths[token]);
 }
 
 static tn_status vocabulary_allocate(const void *handle, tn_vocabulary *v) {
@@ -20,22 +28,39 @@ static tn_status vocabulary_allocate(const void *handle, tn_vocabulary *v) {
   return v->texts != NULL && v->lengths != NULL && v->sorted != NULL ? TN_OK : TN_ENOMEM;
 }
 
-tn_status tn_vocabulary_open(const void *handle, const json_t *names, int64_t n, tn_vocabulary *v) {
-  *v = (tn_vocabulary){.bytes = names == NULL && n == BYTES};
-  if (names == NULL) {
-    if (v->bytes) v->n = n;
-    return TN_OK;
+static void vocabulary_set(tn_vocabulary *v, int32_t token, const char *text, size_t bytes) {
+  v->texts[token] = text;
+  v->lengths[token] = bytes;
+  if (bytes > v->longest) v->longest = bytes;
+  v->sorted[token] = token;
+}
+
+static tn_status vocabulary_fill_bytes(const void *handle, tn_vocabulary *v) {
+  v->bytes = tn_alloc(handle, BYTES);
+  if (v->bytes == NULL) return TN_ENOMEM;
+  for (int32_t i = 0; i < BYTES; i++) {
+    v->bytes[i] = (char)i;
+    vocabulary_set(v, i, &v->bytes[i], 1);
   }
-  v->n = n;
-  TN_TRY(vocabulary_allocate(handle, v));
-  for (int32_t i = 0; i < (int32_t)n; i++) {
+  return TN_OK;
+}
+
+static void vocabulary_fill_names(const json_t *names, tn_vocabulary *v) {
+  for (int32_t i = 0; i < (int32_t)v->n; i++) {
     const char *text = json_string_value(json_array_get(names, (size_t)i));
-    v->texts[i] = text != NULL ? text : "";
-    v->lengths[i] = strlen(v->texts[i]);
-    if (v->lengths[i] > v->longest) v->longest = v->lengths[i];
-    v->sorted[i] = i;
+    vocabulary_set(v, i, text != NULL ? text : "", text != NULL ? strlen(text) : 0);
   }
-  qsort_r(v->sorted, (size_t)n, sizeof *v->sorted, vocabulary_compare, v);
+}
+
+tn_status tn_vocabulary_open(const void *handle, const json_t *names, int64_t n, tn_vocabulary *v) {
+  *v = (tn_vocabulary){.n = names != NULL || n == BYTES ? n : 0};
+  if (v->n == 0) return TN_OK;
+  TN_TRY(vocabulary_allocate(handle, v));
+  if (names != NULL)
+    vocabulary_fill_names(names, v);
+  else
+    TN_TRY(vocabulary_fill_bytes(handle, v));
+  qsort_r(v->sorted, (size_t)v->n, sizeof *v->sorted, vocabulary_compare, v);
   return TN_OK;
 }
 
@@ -43,17 +68,11 @@ void tn_vocabulary_close(const void *handle, tn_vocabulary *v) {
   tn_release(handle, v->texts);
   tn_release(handle, v->lengths);
   tn_release(handle, v->sorted);
+  tn_release(handle, v->bytes);
   *v = (tn_vocabulary){.n = 0};
 }
 
 /* ---- tokens of a text ---- */
-
-/* Orders a text of so many bytes against that of a token. */
-static int vocabulary_order(const tn_vocabulary *v, int32_t token, const char *text, size_t bytes) {
-  size_t length = v->lengths[token], n = bytes < length ? bytes : length;
-  int order = memcmp(text, v->texts[token], n);
-  return order != 0 ? order : (bytes > length) - (bytes < length);
-}
 
 /* -1: no token has this text. */
 static int32_t vocabulary_find(const tn_vocabulary *v, const char *text, size_t bytes) {
@@ -71,10 +90,6 @@ static int32_t vocabulary_find(const tn_vocabulary *v, const char *text, size_t 
 }
 
 static int32_t vocabulary_longest(const tn_vocabulary *v, const char *text, size_t bytes, size_t *taken) {
-  if (v->bytes) {
-    *taken = 1;
-    return (unsigned char)*text;
-  }
   for (*taken = bytes < v->longest ? bytes : v->longest; *taken > 0; --*taken) {
     int32_t token = vocabulary_find(v, text, *taken);
     if (token >= 0) return token;
@@ -104,16 +119,6 @@ tn_status tn_vocabulary_encode(const void *handle, const tn_vocabulary *v, const
 }
 
 const char *tn_vocabulary_text(const tn_vocabulary *v, int32_t token, size_t *bytes) {
-  static const char all[BYTES] = {
-#define ROW(x)                                                                                               \
-  (char)(x), (char)((x) + 1), (char)((x) + 2), (char)((x) + 3), (char)((x) + 4), (char)((x) + 5),            \
-      (char)((x) + 6), (char)((x) + 7)
-      ROW(0),   ROW(8),   ROW(16),  ROW(24),  ROW(32),  ROW(40),  ROW(48),  ROW(56),  ROW(64),
-      ROW(72),  ROW(80),  ROW(88),  ROW(96),  ROW(104), ROW(112), ROW(120), ROW(128), ROW(136),
-      ROW(144), ROW(152), ROW(160), ROW(168), ROW(176), ROW(184), ROW(192), ROW(200), ROW(208),
-      ROW(216), ROW(224), ROW(232), ROW(240), ROW(248)
-#undef ROW
-  };
-  *bytes = v->bytes ? 1 : v->lengths[token];
-  return v->bytes ? &all[token] : v->texts[token];
+  *bytes = v->lengths[token];
+  return v->texts[token];
 }

@@ -11,10 +11,10 @@ typedef TN_VEC(int32_t) tn_token_list;
 
 typedef struct tn_vocabulary {
   int64_t n;
-  bool bytes;         /* a token is a byte: `texts` is NULL */
-  const char **texts; /* of the names, which outlive the vocabulary */
+  const char **texts; /* of the names, which outlive the vocabulary, or of `bytes` */
   size_t *lengths, longest;
   int32_t *sorted; /* tokens in the order of their texts */
+  char *bytes;     /* the texts of 256 tokens that are bytes; NULL: the names are given */
 } tn_vocabulary;
 
 /* `names` is a list with the text of each of n tokens. NULL: unknown; 256 tokens are then bytes, and others
