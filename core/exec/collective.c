@@ -27,8 +27,8 @@ static tn_status comm_join(tn_comm *comm, const tn_comm_request *request) {
   const tn_device *device = comm->device;
   if (device->backend->event_done != NULL)
     TN_TRY(device->backend->event_new(&comm->env, device->device, &comm->event));
-  return comm->kind->open(&comm->env, request->options, &comm->seat, request->rank, request->ranks,
-                          request->identity, request->timeout_s, &comm->self);
+  return comm->kind->open(&comm->env, request->options, &comm->seat, &comm->place, request->identity,
+                          &comm->self);
 }
 
 static void comm_release(tn_comm *comm) {
@@ -47,8 +47,7 @@ tn_status tn_comm_open(tn_env *env, tn_device *device, const tn_comm_request *re
   tn_error_record_init(&comm->env, &comm->record, env);
   comm->kind = request->kind;
   comm->device = device;
-  comm->rank = request->rank;
-  comm->ranks = request->ranks;
+  comm->place = request->place;
   comm->seat = (tn_comm_device){.struct_size = sizeof comm->seat,
                                 .index = device->index,
                                 .device = device->device,
@@ -185,11 +184,12 @@ static tn_status copy_collective(const tn_device *device, tn_launch *l, const tn
 
 tn_status tn_collective_launch(tn_launch *l) {
   const prepared_collective *prepared = l->prepared;
-  const tn_comm *comm = prepared->device->comm;
+  tn_comm *comm = prepared->device->comm;
   tn_collective collective = prepared->collective;
   collective.from = l->in[0].data;
   collective.to = l->out[0].data;
   if (collective.count == 0) return TN_OK;
-  return comm != NULL ? comm->kind->run(&l->env, comm->self, &collective, l->stream)
-                      : copy_collective(prepared->device, l, &collective);
+  if (comm == NULL) return copy_collective(prepared->device, l, &collective);
+  comm->begun++;
+  return comm->kind->run(&l->env, comm->self, &collective, l->stream);
 }

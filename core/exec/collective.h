@@ -13,15 +13,15 @@ typedef struct tn_comm {
   const tn_communicator *kind;
   void *self;
   tn_device *device;
-  int32_t rank, ranks;
+  tn_comm_place place; /* what it knows of the rank */
+  uint64_t begun;      /* collectives so far */
 } tn_comm;
 
 typedef struct tn_comm_request {
   const tn_communicator *kind;
   const void *options;
   const void *identity;
-  int32_t rank, ranks;
-  double timeout_s;
+  tn_comm_place place;
 } tn_comm_request;
 
 /* Blocks until all ranks have joined. From then on programs on the device may contain collectives. The

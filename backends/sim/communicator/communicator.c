@@ -60,8 +60,9 @@ static void communicator_abort(tn_env *env, void *communicator) {
 
 /* ---- open, close ---- */
 
-static tn_status communicator_identify(tn_env *env, const void *options, void *bytes) {
-  (void)options;
+static tn_status communicator_identify(tn_env *env, const void *options, const tn_comm_place *place,
+                                       void *bytes) {
+  (void)options, (void)place;
   identity id = {NULL, (uint64_t)getpid()};
   tn_status status = tn_sim_group_new(env, &id.group);
   if (status == TN_OK) memcpy(bytes, &id, sizeof id);
@@ -69,8 +70,7 @@ static tn_status communicator_identify(tn_env *env, const void *options, void *b
 }
 
 static tn_status communicator_open(tn_env *env, const void *options, const tn_comm_device *device,
-                                   int32_t rank, int32_t ranks, const void *bytes, double timeout_s,
-                                   void **communicator) {
+                                   const tn_comm_place *place, const void *bytes, void **communicator) {
   const tn_sim_group_options *o = options;
   identity id;
   tn_sim_part *part = NULL;
@@ -79,16 +79,16 @@ static tn_status communicator_open(tn_env *env, const void *options, const tn_co
   if (id.process != (uint64_t)getpid())
     return tn_fail(env, TN_ECOMM, NULL, "sim: the identity was made by another process, %llu",
                    (unsigned long long)id.process);
-  if (rank < 0 || rank >= ranks || ranks > TN_SIM_RANKS)
-    return tn_fail(env, TN_EINVAL, NULL, "sim: rank %d of %d, expected one of at most %d", (int)rank,
-                   (int)ranks, TN_SIM_RANKS);
-  const tn_sim_part from = {.rank = rank,
-                            .timeout_s = timeout_s,
+  if (place->rank < 0 || place->rank >= place->ranks || place->ranks > TN_SIM_RANKS)
+    return tn_fail(env, TN_EINVAL, NULL, "sim: rank %d of %d, expected one of at most %d", (int)place->rank,
+                   (int)place->ranks, TN_SIM_RANKS);
+  const tn_sim_part from = {.rank = place->rank,
+                            .timeout_s = place->timeout_s,
                             .silent = o->failure == TN_SIM_FAILS_STATUS,
                             .device = device,
                             .native = device->native(env, device, NULL, TN_SIM_NATIVE)};
   if (from.native == NULL) return communicator_refuse_device(env);
-  tn_status status = tn_sim_group_enter(env, id.group, &from, ranks, &part);
+  tn_status status = tn_sim_group_enter(env, id.group, &from, place->ranks, &part);
   *communicator = part;
   return status;
 }

@@ -114,18 +114,20 @@ static tn_status train_open_communicator(tn_train_ranks *all, tn_training *t) {
   const tn_communicator *kind = all->communicator;
   tn_env *env = &t->run->env;
   if (kind == NULL) return TN_OK;
+  const tn_comm_place place = {.struct_size = sizeof place,
+                               .rank = t->run->rank,
+                               .ranks = all->n,
+                               .processes = 1,
+                               .address = "",
+                               .timeout_s = t->run->settings.distributed.timeout};
   void *identity = tn_arena_alloc(&t->run->arena, (size_t)kind->identity_bytes + 1);
   tn_status status = identity ? TN_OK : TN_ENOMEM;
   if (status == TN_OK && t->run->rank == 0 && kind->identify)
-    status = tn_wrap(env, kind->identify(env, all->options, identity), "communicator '%s'", kind->item.name);
+    status = tn_wrap(env, kind->identify(env, all->options, &place, identity), "communicator '%s'",
+                     kind->item.name);
   if (status != TN_OK) return status;
   TN_TRY(tn_ranks_broadcast(all->ranks, env, t->run->rank, identity, kind->identity_bytes));
-  tn_comm_request request = {.kind = kind,
-                             .options = all->options,
-                             .identity = identity,
-                             .rank = t->run->rank,
-                             .ranks = all->n,
-                             .timeout_s = t->run->settings.distributed.timeout};
+  tn_comm_request request = {.kind = kind, .options = all->options, .identity = identity, .place = place};
   tn_comm *comm = NULL;
   status = tn_comm_open(env, t->device, &request, &comm);
   atomic_store(&t->comm, comm); /* from now on, another rank that fails may abort it */

@@ -120,8 +120,8 @@ static tn_status run(tn_env *env, void *communicator, const tn_collective *call,
 
 /* ---- open, close ---- */
 
-static tn_status identify(tn_env *env, const void *options, void *identity) {
-  (void)options;
+static tn_status identify(tn_env *env, const void *options, const tn_comm_place *place, void *identity) {
+  (void)options, (void)place;
   table *t = tn_new(env, sizeof *t);
   if (t == NULL) return TN_ENOMEM;
   pthread_mutex_init(&t->lock, NULL);
@@ -143,17 +143,19 @@ static void close_seat(tn_env *env, void *communicator) {
   tn_delete(env, t);
 }
 
-static tn_status open_seat(tn_env *env, const void *options, const tn_comm_device *device, int32_t rank,
-                           int32_t ranks, const void *identity, double timeout_s, void **communicator) {
+static tn_status open_seat(tn_env *env, const void *options, const tn_comm_device *device,
+                           const tn_comm_place *place, const void *identity, void **communicator) {
   (void)options, (void)device, *communicator = NULL;
-  if (ranks > MOST) return tn_fail(env, TN_EINVAL, NULL, "%d ranks, expected at most %d", ranks, MOST);
+  if (place->processes > 1) return tn_fail(env, TN_EUNSUPPORTED, NULL, "the ranks are not of one process");
+  if (place->ranks > MOST)
+    return tn_fail(env, TN_EINVAL, NULL, "%d ranks, expected at most %d", place->ranks, MOST);
   seat *s = tn_new(env, sizeof *s);
   if (s == NULL) return TN_ENOMEM;
-  s->rank = rank;
-  s->timeout_s = timeout_s;
+  s->rank = place->rank;
+  s->timeout_s = place->timeout_s;
   memcpy(&s->table, identity, sizeof s->table);
   pthread_mutex_lock(&s->table->lock);
-  s->table->ranks = ranks;
+  s->table->ranks = place->ranks;
   pthread_mutex_unlock(&s->table->lock);
   tn_status status = meet(s, env);
   if (status != TN_OK) return close_seat(env, s), status;

@@ -2,8 +2,8 @@
  * develops an example.
  *
  * Life cycle: identify (rank 0 only; the host sends its bytes to all ranks) -> open on every rank at once ->
- * run, on the thread of the stream, in the same order on every rank -> status and abort from any thread ->
- * close.
+ * run and await, on the thread of the stream, in the same order on every rank -> status and abort from any
+ * thread -> close.
  *
  * Failure. A rank that does not come to a collective within timeout_s, or whose part fails, is named by
  * `status` on every other rank: TN_ECOMM, with the number of that rank. The host asks for it every 10 ms,
@@ -47,19 +47,35 @@ struct tn_comm_device {
   void *(*native)(tn_env *env, const tn_comm_device *device, void *stream, const char *name);
 };
 
+/* The place of a rank in its run. A run has one process or several, on one host or several; each process has
+ * one rank or several, which are neighbours in the order of ranks, each with a thread and a device of its
+ * own.
+ */
+typedef struct tn_comm_place {
+  uint32_t struct_size;
+  int32_t rank, ranks;
+  int32_t process, processes; /* of the run: the process of this rank, 0 <= process < processes */
+  /* By which the processes of the run reach the host of this one: digits of IPv4 or IPv6, such as "10.0.0.2".
+   * "" in a run of one process. */
+  const char *address;
+  double timeout_s; /* how long other ranks are waited for, in open and in collectives */
+} tn_comm_place;
+
 typedef struct tn_communicator {
   tn_item item;
   const char *families;    /* families whose devices it serves, comma-separated */
   uint32_t identity_bytes; /* size of the identity, at least 1 */
-  /* Writes identity_bytes bytes by which the ranks of one run find each other. */
-  tn_status (*identify)(tn_env *env, const void *options, void *identity);
-  /* Blocks until all ranks have called open, or timeout_s has passed. `options` and `device` are valid until
-   * close. */
-  tn_status (*open)(tn_env *env, const void *options, const tn_comm_device *device, int32_t rank,
-                    int32_t ranks, const void *identity, double timeout_s, void **communicator);
+  /* Writes identity_bytes bytes by which the ranks of one run find each other. `place` is that of rank 0. */
+  tn_status (*identify)(tn_env *env, const void *options, const tn_comm_place *place, void *identity);
+  /* Blocks until all ranks have called open, or place->timeout_s has passed. `options`, `device` and `place`
+   * are valid until close. TN_EUNSUPPORTED with a reason: not for ranks in these places, such as those of
+   * several processes. */
+  tn_status (*open)(tn_env *env, const void *options, const tn_comm_device *device,
+                    const tn_comm_place *place, const void *identity, void **communicator);
   void (*close)(tn_env *env, void *communicator);
   /* Enqueues a collective on a stream of the device and returns. It allocates no memory, and does not wait
-   * for other ranks unless the device is synchronous. `collective` is valid during the call.
+   * for other ranks unless the device is synchronous and `await` is NULL. `collective` is valid during the
+   * call.
    * TN_EUNSUPPORTED with a reason: the communicator has no such collective. */
   tn_status (*run)(tn_env *env, void *communicator, const tn_collective *collective, void *stream);
   /* TN_OK, or TN_ECOMM with the rank that failed, or that has not come to a collective for timeout_s. It does
@@ -72,6 +88,11 @@ typedef struct tn_communicator {
    * is then part of the capture, and every replay runs it once, at its place in the order of the rank's
    * collectives. 0: the host enqueues every collective in every run, between captured launches. */
   int32_t capturable;
+  /* Optional, for synchronous devices. `run` then returns before the collective has ended, and the host calls
+   * await before anything reads its result or writes its operand or result: it returns when the first n
+   * collectives that this rank has run, counted from 1 at open, have ended. It blocks. A failure, also a rank
+   * that does not come in time, is TN_ECOMM as that of `status`. On the thread of the stream. */
+  tn_status (*await)(tn_env *env, void *communicator, uint64_t n);
 } tn_communicator;
 
 TN_END_C

@@ -113,9 +113,9 @@ static void give_up(tn_env *env, void *communicator) {
   atomic_store(&((seat *)communicator)->table->failed, true);
 }
 
-static tn_status identify(tn_env *env, const void *options, void *identity) {
+static tn_status identify(tn_env *env, const void *options, const tn_comm_place *place, void *identity) {
   table *t = tn_new(env, sizeof *t);
-  (void)options;
+  (void)options, (void)place;
   if (t == NULL) return TN_ENOMEM;
   pthread_mutex_init(&t->lock, NULL);
   pthread_cond_init(&t->changed, NULL);
@@ -123,23 +123,23 @@ static tn_status identify(tn_env *env, const void *options, void *identity) {
   return TN_OK;
 }
 
-static tn_status open_seat(tn_env *env, const void *options, const tn_comm_device *device, int32_t rank,
-                           int32_t ranks, const void *identity, double timeout_s, void **communicator) {
+static tn_status open_seat(tn_env *env, const void *options, const tn_comm_device *device,
+                           const tn_comm_place *place, const void *identity, void **communicator) {
   table *t;
-  (void)options, (void)timeout_s;
+  (void)options;
   *communicator = NULL;
   memcpy(&t, identity, sizeof t);
   const tn_sim_native *native = device->native(env, device, NULL, TN_SIM_NATIVE);
-  if (ranks > MOST || native == NULL || native->stream != NULL || native->struct_size < sizeof *native)
+  if (place->ranks > MOST || native == NULL || native->stream != NULL || native->struct_size < sizeof *native)
     return tn_fail(env, TN_EUNSUPPORTED, NULL, "outside serves up to %d devices with sim.1", MOST);
   pthread_mutex_lock(&t->lock);
-  t->ranks = ranks;
-  t->seats[rank] = (seat){.table = t, .rank = rank, .device = device};
+  t->ranks = place->ranks;
+  t->seats[place->rank] = (seat){.table = t, .rank = place->rank, .device = device};
   t->here++;
   pthread_cond_broadcast(&t->changed);
-  while (t->here < ranks) pthread_cond_wait(&t->changed, &t->lock);
+  while (t->here < place->ranks) pthread_cond_wait(&t->changed, &t->lock);
   pthread_mutex_unlock(&t->lock);
-  *communicator = &t->seats[rank];
+  *communicator = &t->seats[place->rank];
   return TN_OK;
 }
 

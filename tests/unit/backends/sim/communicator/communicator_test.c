@@ -40,8 +40,7 @@ typedef struct rank {
   speaker said;
   rig *device;
   tn_comm_device seat; /* what the host passes for the device */
-  int32_t number, ranks;
-  double timeout_s;
+  tn_comm_place place;
   const void *identity;
   void *communicator;
   char *from, *to;     /* of the device */
@@ -66,20 +65,17 @@ static void *no_native(tn_env *env, const tn_comm_device *seat, void *stream, co
 
 static void *open_rank(void *arg) {
   rank *r = arg;
-  r->opened = kind->open(&r->said.env, &options, &r->seat, r->number, r->ranks, r->identity, r->timeout_s,
-                         &r->communicator);
+  r->opened = kind->open(&r->said.env, &options, &r->seat, &r->place, r->identity, &r->communicator);
   return NULL;
 }
 
 static void start(int32_t ranks, int32_t come, int32_t order, double timeout_s) {
   speaker host = {.env = {.api = &table}};
-  OK(kind->identify(&host.env, NULL, identity));
+  OK(kind->identify(&host.env, NULL, NULL, identity));
   for (int32_t i = 0; i < come; i++) {
     all[i] = (rank){.said.env.api = &table,
                     .device = rig_open((tn_sim_options){.order = order, .seed = 3 + i}),
-                    .number = i,
-                    .ranks = ranks,
-                    .timeout_s = timeout_s,
+                    .place = {.rank = i, .ranks = ranks, .processes = 1, .timeout_s = timeout_s},
                     .identity = identity};
     rig *d = all[i].device;
     all[i].seat = (tn_comm_device){.struct_size = sizeof all[i].seat, .device = d->device, .native = native};
@@ -158,7 +154,7 @@ static int expected(const tn_collective *w, int32_t ranks, int32_t number, int64
 
 static void fill_operand(rank *r, const tn_collective *w) {
   rig *d = r->device;
-  for (int64_t i = 0; i < w->count; i++) put(w->dtype, r->host, i, value_of(r->number, i));
+  for (int64_t i = 0; i < w->count; i++) put(w->dtype, r->host, i, value_of(r->place.rank, i));
   OK(d->b->copy(&d->env, d->streams[TN_STREAM_COMM], TN_COPY_TO_DEVICE, (void *)(uintptr_t)w->from, r->host,
                 (uint64_t)w->count * tn_dtype_size(w->dtype)));
   OK(d->b->stream_wait(&d->env, d->streams[TN_STREAM_COMM]));
@@ -174,7 +170,7 @@ static void check_result(rank *r, const tn_collective *w, int32_t ranks) {
   OK(d->b->stream_wait(&d->env, d->streams[TN_STREAM_COMM]));
   OK(d->b->copy(&d->env, d->out, TN_COPY_TO_HOST, r->host, w->to, bytes));
   OK(d->b->stream_wait(&d->env, d->out));
-  for (int64_t i = 0; i < n; i++) put(w->dtype, wanted, i, expected(w, ranks, r->number, i));
+  for (int64_t i = 0; i < n; i++) put(w->dtype, wanted, i, expected(w, ranks, r->place.rank, i));
   assert_memory_equal(r->host, wanted, bytes);
 }
 
@@ -186,8 +182,8 @@ static tn_collective call_of(const tn_collective *like, const rank *r, int32_t r
   w.from = r->from;
   w.to = r->to;
   if (!in_place) return w;
-  if (w.kind == TN_ALL_GATHER) w.from = r->to + (size_t)(r->number * w.count) * size;
-  if (w.kind == TN_REDUCE_SCATTER) w.to = r->from + (size_t)(r->number * (w.count / ranks)) * size;
+  if (w.kind == TN_ALL_GATHER) w.from = r->to + (size_t)(r->place.rank * w.count) * size;
+  if (w.kind == TN_REDUCE_SCATTER) w.to = r->from + (size_t)(r->place.rank * (w.count / ranks)) * size;
   if (w.kind == TN_ALL_REDUCE || w.kind == TN_BROADCAST) w.to = r->from;
   return w;
 }
@@ -326,7 +322,7 @@ static void whoever_is_missing_at_the_start_is_named(void **state) {
   }
   /* the third comes too late, and lets go of what they shared */
   all[2] = all[1];
-  all[2].number = 2;
+  all[2].place.rank = 2;
   open_rank(&all[2]);
   assert_int_equal(all[2].opened, TN_ECOMM);
   end(2);
@@ -392,7 +388,7 @@ static void a_device_without_the_interface_is_refused(void **state) {
   start(1, 1, TN_SIM_EAGER, 60);
   tn_comm_device other = {.struct_size = sizeof other, .native = no_native};
   void *communicator = NULL;
-  assert_int_equal(kind->open(&all[0].said.env, &options, &other, 0, 1, identity, 60, &communicator),
+  assert_int_equal(kind->open(&all[0].said.env, &options, &other, &all[0].place, identity, &communicator),
                    TN_EUNSUPPORTED);
   assert_non_null(strstr(all[0].said.text, "sim.1"));
   assert_null(tn_sim_backend.native(&all[0].said.env, all[0].device->device, NULL, "sim.2"));
