@@ -26,7 +26,7 @@ tn_status tn_compare_side_open(tn_compare_side *side, tn_run *run) {
   *t = (tn_training){.run = run, .progress = {.best = NAN, .ended = true}, .started_s = tn_clock_s()};
   TN_TRY(tn_run_open_device(run, &t->device));
   TN_TRY(side_check_devices(run, t->device));
-  TN_TRY(tn_ranks_create(&run->env, 1, &t->ranks));
+  TN_TRY(tn_ranks_create(&run->env, 1, NULL, &t->ranks));
   return tn_training_prepare(t);
 }
 

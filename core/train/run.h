@@ -42,6 +42,10 @@ struct tn_run {
   /* Each rank has a tn_run of its own over the same configuration, with its own messages and memory. ranks is
    * 0 until the devices are counted, which stands for 1. */
   int32_t rank, ranks;
+  /* Of tn_run_train: the process among those of the run, or NULL where it is alone; the rank's number among
+   * the ranks of its process, and how many those are. */
+  const struct tn_process_place *place;
+  int32_t local, locals;
   tn_model_fn emit; /* emits the model; NULL: [model] describes it */
   void *emit_user;
   bool evaluating; /* tn_run_eval: on all data, without [run] limit_valid and overfit */

@@ -112,10 +112,12 @@ static tn_status check_family(tn_device *device) {
                   b->item.name, b->extends);
 }
 
-static tn_status check_device_index(tn_device *device, int32_t index) {
-  int32_t count = 0;
+static tn_status choose_device(tn_device *device, const tn_device_request *request, int32_t *chosen) {
+  int32_t count = 0, index = request->index;
   TN_TRY(device->backend->count(&device->env, device->self, &count));
   device->count = count;
+  if (request->choose != NULL) index = request->choose(request->context, count);
+  *chosen = index;
   if (index >= 0 && index < count) return TN_OK;
   return tn_failf(&device->env, TN_EUNAVAILABLE, "device %d does not exist, expected an index below %d",
                   (int)index, (int)count);
@@ -206,8 +208,9 @@ static tn_status open_named(tn_device *device, tn_registry *registry, const tn_d
   if (request->pin.n > 0 &&
       (device->backend->parallel == NULL || tn_options_find(&device->backend->item, "pin") == NULL))
     tn_logf(&device->env, TN_LOG_WARN, "[run] pin has no effect: backend '%s' has no option pin", name);
-  TN_TRY(check_device_index(device, request->index));
-  TN_TRY(describe_target(device, request->index));
+  int32_t index;
+  TN_TRY(choose_device(device, request, &index));
+  TN_TRY(describe_target(device, index));
   return tn_device_check_kernels(device, registry);
 }
 

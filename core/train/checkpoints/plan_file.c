@@ -90,17 +90,22 @@ static bool plan_file_is_plan(const json_t *json) {
 }
 
 /* *json is the caller's (json_decref), on failure too. */
-static tn_status plan_file_read_json(tn_run *run, const char *path, json_t **json) {
+static tn_status plan_file_parse(tn_run *run, const char *path, const char *text, size_t n, json_t **json) {
   json_error_t error;
+  *json = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
+  if (*json == NULL) return tn_failf(&run->env, TN_EINVAL, "%s:%d: %s", path, error.line, error.text);
+  if (plan_file_is_plan(*json)) return TN_OK;
+  return tn_failf(&run->env, TN_EINVAL, "%s: not the plan of a run: it has no programs or no kernels", path);
+}
+
+static tn_status plan_file_read_json(tn_run *run, const char *path, json_t **json) {
   char *text = NULL;
   size_t n = 0;
   *json = NULL;
   TN_TRY(tn_file_read(&run->env, path, TN_PLAN_LIMIT, &text, &n));
-  *json = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
+  tn_status status = plan_file_parse(run, path, text, n, json);
   tn_release(&run->env, text);
-  if (*json == NULL) return tn_failf(&run->env, TN_EINVAL, "%s:%d: %s", path, error.line, error.text);
-  if (plan_file_is_plan(*json)) return TN_OK;
-  return tn_failf(&run->env, TN_EINVAL, "%s: not the plan of a run: it has no programs or no kernels", path);
+  return status;
 }
 
 /* A resumed run goes on without its plan: the choices are made anew. Only a lack of memory is an error. */
@@ -149,7 +154,7 @@ static tn_status plan_file_read_folder(tn_run *run, const tn_device *device) {
 }
 
 tn_status tn_plan_file_read(tn_run *run, const tn_device *device, const tn_recorded_choices **choices) {
-  *choices = NULL;
+  *choices = run->recorded_choices;
   if (run->resume == NULL) return TN_OK;
   if (!run->compared) {
     TN_TRY(plan_file_resolve_folder(run));
@@ -158,6 +163,15 @@ tn_status tn_plan_file_read(tn_run *run, const tn_device *device, const tn_recor
   }
   *choices = run->recorded_choices;
   return TN_OK;
+}
+
+tn_status tn_plan_file_take(tn_run *run, const char *text, size_t bytes) {
+  json_t *json = NULL;
+  tn_status status = plan_file_parse(run, "the plan of process 0", text, bytes, &json);
+  if (status == TN_OK) status = plan_file_take_choices(run, json);
+  json_decref(json);
+  run->compared = true;
+  return status;
 }
 
 /* ---- comparing ---- */
@@ -235,10 +249,10 @@ static tn_status plan_file_record_programs(tn_run *run, const tn_program_set *se
   return TN_OK;
 }
 
-static tn_status plan_file_write(tn_run *run, const tn_device *device, const tn_program_set *set,
-                                 int32_t slots, const char *folder) {
+tn_status tn_plan_file_print(tn_run *run, const tn_device *device, const tn_program_set *set, int32_t slots,
+                             char **text) {
   json_t *plan = NULL;
-  char *text = NULL;
+  *text = NULL;
   TN_TRY(tn_plan_report(run, device, set, slots, &plan));
   tn_status status = plan_file_record_programs(run, set, plan);
   if (json_object_set_new(plan, "made_for", tn_run_made_for(device)) != 0 && status == TN_OK)
@@ -247,9 +261,15 @@ static tn_status plan_file_write(tn_run *run, const tn_device *device, const tn_
     json_decref(plan);
     return status;
   }
-  TN_TRY(tn_json_take(run, plan, &text));
+  return tn_json_take(run, plan, text);
+}
+
+static tn_status plan_file_write(tn_run *run, const tn_device *device, const tn_program_set *set,
+                                 int32_t slots, const char *folder) {
+  char *text = NULL;
+  TN_TRY(tn_plan_file_print(run, device, set, slots, &text));
   char *path = tn_path_join(&run->env, folder, "plan.json");
-  status = path ? tn_file_write_atomic(&run->env, path, text, strlen(text)) : TN_ENOMEM;
+  tn_status status = path ? tn_file_write_atomic(&run->env, path, text, strlen(text)) : TN_ENOMEM;
   tn_release(&run->env, path);
   tn_release(&run->env, text);
   return status;

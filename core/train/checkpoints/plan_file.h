@@ -19,6 +19,12 @@ tn_status tn_plan_file_read(tn_run *run, const tn_device *device, const tn_recor
 tn_status tn_plan_file_keep(tn_run *run, const tn_device *device, const tn_program_set *set, int32_t slots,
                             const char *folder);
 
+/* The text of such a file; the caller's (tn_release). Between processes of a run: the first makes the
+ * choices, and the others take them, so that all compile the same programs. */
+tn_status tn_plan_file_print(tn_run *run, const tn_device *device, const tn_program_set *set, int32_t slots,
+                             char **text);
+tn_status tn_plan_file_take(tn_run *run, const char *text, size_t bytes);
+
 /* plan_difference.c: appends the first difference between two records of a program. */
 void tn_plan_describe_differences(const json_t *then, const json_t *now, tn_text *text);
 

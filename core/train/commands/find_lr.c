@@ -63,7 +63,7 @@ static tn_status find_lr_open(find_lr *f) {
   tn_training *t = &f->training;
   *t = (tn_training){.run = f->run, .progress = {.best = NAN, .ended = true}, .started_s = tn_clock_s()};
   TN_TRY(tn_run_tell_mistakes(f->run, tn_run_open_device(f->run, &t->device)));
-  TN_TRY(tn_ranks_create(&f->run->env, 1, &t->ranks));
+  TN_TRY(tn_ranks_create(&f->run->env, 1, NULL, &t->ranks));
   TN_TRY(tn_training_prepare(t));
   TN_TRY(tn_executor_run(t->executor, t->set.index[TN_PROGRAM_INIT], 0));
   TN_TRY(tn_executor_slot_wait(t->executor, 0));

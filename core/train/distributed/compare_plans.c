@@ -9,7 +9,7 @@ static tn_status ranks_compare_hashes(tn_rank_set *ranks, tn_env *env, int32_t r
   bool equal = true;
   for (int32_t r = 1; r < tn_ranks_count(ranks); r++) equal = equal && all[r] == all[0];
   if (equal) return TN_OK;
-  if (all[rank] == all[0]) return tn_ranks_all_gather(ranks, env, rank, NULL, 0, NULL);
+  if (all[rank] == all[0]) return tn_ranks_all_gather(ranks, env, rank, "hashes of the plans", NULL, 0, NULL);
   return tn_failf(env, TN_ECOMM,
                   "the plan of rank %d has hash %016" PRIx64 ", that of rank 0 %016" PRIx64
                   "; all ranks must have the same devices, plugins and configuration",
@@ -19,7 +19,7 @@ static tn_status ranks_compare_hashes(tn_rank_set *ranks, tn_env *env, int32_t r
 tn_status tn_ranks_compare_plans(tn_rank_set *ranks, tn_env *env, int32_t rank, uint64_t hash) {
   uint64_t *all = tn_alloc(env, tn_size_mul((size_t)tn_ranks_count(ranks), sizeof *all));
   if (all == NULL) return TN_ENOMEM;
-  tn_status status = tn_ranks_all_gather(ranks, env, rank, &hash, sizeof hash, all);
+  tn_status status = tn_ranks_all_gather(ranks, env, rank, "hashes of the plans", &hash, sizeof hash, all);
   if (status == TN_OK) status = ranks_compare_hashes(ranks, env, rank, all);
   tn_release(env, all);
   return status;

@@ -1,11 +1,13 @@
 /* core/train/distributed/devices.c: opens the devices of a run, and divides the batch among them. */
 #include "core/train/distributed/devices.h"
 
-#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "core/base/system.h"
 #include "core/exec/device/auto_backend.h"
 #include "core/exec/tune/measure.h"
+#include "core/train/processes/place.h"
 
 /* ---- opening ---- */
 
@@ -64,11 +66,30 @@ static tn_status devices_add_tuner(tn_run *run, const char *folder, tn_device **
   return status;
 }
 
+/* Whether a launcher or the user has bound this process to some of the processors. */
+static bool devices_process_is_bound(void) {
+  tn_processors allowed;
+  return tn_processors_allowed(&allowed) && allowed.n < sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+/* The processes of a host share its processors: each gets as many, and other ones. */
+static void devices_share_processors(const tn_run *run, int64_t *threads, tn_ints *processors) {
+  if (run->place == NULL || run->place->locals == 1 || devices_process_is_bound()) return;
+  int64_t n = tn_cpu_count() / run->place->locals;
+  if (*threads == 0) *threads = n > 0 ? n : 1;
+  bool fit = run->settings.pin.how == TN_PIN_YES && *threads * run->place->locals <= processors->n;
+  if (!fit) return;
+  processors->v += *threads * run->place->local;
+  processors->n = *threads;
+}
+
 /* Called before the backends are opened, since their libraries may bind the calling thread. */
 static tn_status devices_resolve_pin(tn_run *run, int64_t *threads, tn_ints *processors) {
   const tn_settings *s = &run->settings;
-  *threads = s->run.threads;
-  tn_status status = tn_pin_resolve(&run->env, &run->arena, &s->pin, threads, processors);
+  int64_t all = *threads = s->run.threads;
+  tn_status status = tn_pin_resolve(&run->env, &run->arena, &s->pin, &all, processors);
+  if (status == TN_OK) devices_share_processors(run, threads, processors);
+  if (status == TN_OK && *threads == 0) *threads = all;
   return tn_wrap(&run->env, status, "%s: [run] pin", tn_settings_where(&run->ini, "run", "pin"));
 }
 
@@ -79,6 +100,34 @@ static tn_status devices_wrap_key(tn_run *run, tn_status status, const char *sec
 static bool devices_has_key(tn_run *run, const char *name, const char *key) {
   tn_section *section = tn_ini_section(&run->ini, name);
   return section != NULL && tn_section_key(section, key) != NULL;
+}
+
+/* ---- how many, and which ---- */
+
+static tn_status devices_parse_count(tn_run *run, int64_t *n) {
+  const char *text = run->settings.distributed.devices;
+  if (tn_text_to_int(text, n) && *n >= 1 && *n <= INT32_MAX) return TN_OK;
+  return tn_failf(&run->env, TN_EINVAL, "%s: [distributed] devices = %s, expected a number from 1 on, or all",
+                  tn_settings_where(&run->ini, "distributed", "devices"), text);
+}
+
+static int32_t devices_processes(const tn_run *run) { return run->place != NULL ? run->place->locals : 1; }
+
+/* The number of devices of this process, of `count` that it sees; 0: `all` of too few. One device is shared
+ * by the processes of a host, since it is the host itself, or the one that the launcher has left visible. */
+static tn_status devices_of_process(tn_run *run, int32_t count, int64_t *n) {
+  *n = count == 1 ? 1 : count / devices_processes(run);
+  return tn_text_equal(run->settings.distributed.devices, "all") ? TN_OK : devices_parse_count(run, n);
+}
+
+/* Processes of a host take different devices where it has enough of them. Where it has not, each sees its own
+ * alone. tn_devices_count reports mistakes. */
+static int32_t devices_choose(void *context, int32_t count) {
+  tn_run *run = context;
+  int64_t n = 1;
+  bool known = devices_of_process(run, count, &n) == TN_OK;
+  bool enough = known && run->place != NULL && n * devices_processes(run) <= count;
+  return run->local + (enough ? (int32_t)n * run->place->local : 0);
 }
 
 /* Puts the location of the option that the backend named in front of the message: a key of [backend.NAME] or
@@ -110,7 +159,7 @@ tn_status tn_run_open_device(tn_run *run, tn_device **device) {
   tn_device_request request = {.names = use.words.v,
                                .n_names = use.words.n,
                                .automatic = use.automatic,
-                               .index = run->rank,
+                               .choose = devices_choose,
                                .threads = (int32_t)threads,
                                .pin = pin,
                                .cache = folder,
@@ -130,38 +179,33 @@ tn_status tn_run_open_device(tn_run *run, tn_device **device) {
   return status == TN_OK ? TN_OK : devices_locate_failure(run, &use.words, status);
 }
 
-/* ---- how many ---- */
-
-static tn_status devices_parse_count(tn_run *run, const char *text, int64_t *n) {
-  char *end = NULL;
-  long long value = strtoll(text, &end, 10);
-  *n = value;
-  if (end != text && *end == '\0' && value >= 1 && value <= INT32_MAX) return TN_OK;
-  return tn_failf(&run->env, TN_EINVAL, "%s: [distributed] devices = %s, expected a number from 1 on, or all",
-                  tn_settings_where(&run->ini, "distributed", "devices"), text);
-}
-
 tn_status tn_devices_count(tn_run *run, const tn_device *device) {
-  const char *text = run->settings.distributed.devices;
-  int64_t n = device->count;
-  if (!tn_text_equal(text, "all")) TN_TRY(devices_parse_count(run, text, &n));
+  int64_t n = 1;
+  const char *where = tn_settings_where(&run->ini, "distributed", "devices"),
+             *backend = device->backend->item.name;
+  TN_TRY(devices_of_process(run, device->count, &n));
+  if (n == 0)
+    return tn_failf(
+        &run->env, TN_EUNAVAILABLE,
+        "%s: [distributed] devices = all, but %d processes of this host see %d devices of backend '%s'; "
+        "start fewer processes, or give the number of devices of each",
+        where, (int)devices_processes(run), (int)device->count, backend);
   if (n > 1 && n > device->count)
     return tn_failf(&run->env, TN_EUNAVAILABLE,
                     "%s: [distributed] devices = %lld, but backend '%s' has %d; ask for fewer, or for all",
-                    tn_settings_where(&run->ini, "distributed", "devices"), (long long)n,
-                    device->backend->item.name, (int)device->count);
-  run->ranks = (int32_t)n;
+                    where, (long long)n, backend, (int)device->count);
+  run->locals = run->ranks = (int32_t)n;
   return TN_OK;
 }
 
 tn_status tn_devices_open(tn_run *run, tn_device *first, tn_device **device) {
   tn_status status = tn_run_open_device(run, device);
-  if (status != TN_OK) return tn_wrap(&run->env, status, "device %d", (int)run->rank);
+  if (status != TN_OK) return tn_wrap(&run->env, status, "device %d", (int)run->local);
   tn_tune_copy(*device, first);
   if ((*device)->backend == first->backend && (*device)->extension == first->extension) return TN_OK;
   return tn_failf(&run->env, TN_EUNAVAILABLE,
                   "device %d is one of backend '%s', but device 0 of '%s'; all must be of one backend",
-                  (int)run->rank, (*device)->backend->item.name, first->backend->item.name);
+                  (int)run->local, (*device)->backend->item.name, first->backend->item.name);
 }
 
 tn_status tn_run_rank_batch(tn_run *run, int32_t split, int64_t *batch) {

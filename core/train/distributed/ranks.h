@@ -1,6 +1,6 @@
 /* core/train/distributed/ranks.h: the ranks of a run, and the control data that they exchange outside their
- * programs: gatherings, broadcasts, decisions of rank 0, and failures. Here ranks are threads of one process;
- * only ranks.c depends on that.
+ * programs: gatherings, broadcasts, decisions of rank 0, and failures. The ranks of a process are threads;
+ * processes exchange by a link.
  *
  * All ranks make the same calls in the same order. When a rank fails, the waiting and all later calls of the
  * other ranks return TN_ECOMM with its number and message. A rank that does not come to a call is named in
@@ -9,11 +9,15 @@
 #define TN_CORE_TRAIN_DISTRIBUTED_RANKS_H
 
 #include "core/base/env.h"
+#include "core/train/processes/link.h"
 
 typedef struct tn_rank_set tn_rank_set;
 
-tn_status tn_ranks_create(tn_env *env, int32_t n, tn_rank_set **ranks);
+/* n ranks of this process. `link` goes to the other processes, and is kept by the caller until after
+ * tn_ranks_destroy; NULL: there are none. */
+tn_status tn_ranks_create(tn_env *env, int32_t n, tn_link *link, tn_rank_set **ranks);
 void tn_ranks_destroy(tn_rank_set *ranks);
+/* Of all processes. */
 int32_t tn_ranks_count(const tn_rank_set *ranks);
 
 /* The caller's part while ranks run. */
@@ -23,32 +27,43 @@ typedef struct tn_rank_watch {
   double timeout_s;
   /* The state of the rank's device beside the rank's own waits; asked every 10 ms, on the caller's thread.
    * NULL where ranks have no such state. A failure is recorded as one of the rank. */
-  tn_status (*status)(void *context, tn_env *env, int32_t rank);
+  tn_status (*status)(void *context, tn_env *env, int32_t local);
   /* Called after a failure, on the thread that has recorded it, so that pending waits of other ranks end
    * soon. */
   void (*abort)(void *context);
+  /* Whether this process was asked to stop; asked every 10 ms. In a process without rank 0 the request goes
+   * to the one with it, where `stop` is called, on another thread. */
+  bool (*is_stopped)(void *context);
+  void (*stop)(void *context);
   void *context;
 } tn_rank_watch;
 
 /* Called before tn_ranks_run. */
 void tn_ranks_watch(tn_rank_set *ranks, const tn_rank_watch *watch);
 
-/* Runs `body` once for each rank in parallel, and returns when all have ended, with the status of rank 0. A
- * single rank runs on the caller's thread, each of several on a thread of its own while the caller watches.
- * TN_EUNAVAILABLE: a thread could not be started, and no body has run to its end.
+/* Runs `body` once for each rank of this process in parallel, and returns when all have ended, with the
+ * status of the first; `local` counts from 0. A single rank of a single process runs on the caller's thread,
+ * others on a thread of their own while the caller watches. TN_EUNAVAILABLE: a thread could not be started,
+ * and no body has run to its end.
  *
  * A rank that has not ended within the watch's limit after a failure is left: its thread is detached, and may
  * still use `ranks`, `context` and all that the body uses. The caller frees none of that. */
-tn_status tn_ranks_run(tn_rank_set *ranks, tn_env *env, tn_status (*body)(void *context, int32_t rank),
+tn_status tn_ranks_run(tn_rank_set *ranks, tn_env *env, tn_status (*body)(void *context, int32_t local),
                        void *context);
-/* The first rank that was left; -1: none. */
+/* The first rank of this process that was left, counted from 0; -1: none. */
 int32_t tn_ranks_hung(const tn_rank_set *ranks);
 
+/* In the exchanges, `rank` is that of the run, and `what` a static text for messages, such as "hashes of the
+ * plans". */
 /* All-gather: copies `bytes` bytes of every rank to all ranks; those of rank r are at all + r * bytes. */
-tn_status tn_ranks_all_gather(tn_rank_set *ranks, tn_env *env, int32_t rank, const void *mine, size_t bytes,
-                              void *all);
+tn_status tn_ranks_all_gather(tn_rank_set *ranks, tn_env *env, int32_t rank, const char *what,
+                              const void *mine, size_t bytes, void *all);
 /* Broadcast: copies `data` of rank 0 to all ranks. */
-tn_status tn_ranks_broadcast(tn_rank_set *ranks, tn_env *env, int32_t rank, void *data, size_t bytes);
+tn_status tn_ranks_broadcast(tn_rank_set *ranks, tn_env *env, int32_t rank, const char *what, void *data,
+                             size_t bytes);
+/* Broadcast between the processes, called once in each, before tn_ranks_run. One process: does nothing. */
+tn_status tn_ranks_tell_processes(tn_rank_set *ranks, tn_env *env, const char *what, void *data,
+                                  size_t bytes);
 
 /* The n-th call on any rank returns the *decision of rank 0's n-th call. Rank 0 does not wait for the others,
  * and no call takes a lock. */

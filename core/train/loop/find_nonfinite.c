@@ -96,7 +96,8 @@ static tn_status nonfinite_agree(tn_step_search *s, int32_t *flags) {
   tn_training *t = s->t;
   int32_t n = tn_run_ranks(t->run), *all = tn_alloc(&t->run->env, tn_size_mul((size_t)n, sizeof *all));
   if (all == NULL) return TN_ENOMEM;
-  tn_status status = tn_ranks_all_gather(t->ranks, &t->run->env, t->run->rank, flags, sizeof *flags, all);
+  tn_status status = tn_ranks_all_gather(t->ranks, &t->run->env, t->run->rank,
+                                         "the step whose values are not finite", flags, sizeof *flags, all);
   for (int32_t r = 0; status == TN_OK && r < n; r++) *flags |= all[r];
   tn_release(&t->run->env, all);
   return status;
@@ -231,7 +232,9 @@ static tn_status nonfinite_conclude(tn_step_search *s, const char *failure) {
     mine->what = tn_nonfinite_search_result(s->finite, &text, &mine->position);
     strncat(mine->text, text, sizeof mine->text - 1);
   }
-  if (status == TN_OK) status = tn_ranks_all_gather(t->ranks, env, t->run->rank, mine, sizeof *mine, all);
+  if (status == TN_OK)
+    status = tn_ranks_all_gather(t->ranks, env, t->run->rank, "the first op whose result is not finite", mine,
+                                 sizeof *mine, all);
   for (int32_t r = 0; status == TN_OK && r < n; r++)
     if (all[r].what && (first < 0 || all[r].position < all[first].position)) first = r;
   if (first >= 0) {

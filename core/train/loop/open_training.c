@@ -201,7 +201,7 @@ static tn_status training_broadcast_region(tn_training *t, const tn_region *regi
   bool first = t->run->rank == 0;
   tn_status status = path && values ? TN_OK : TN_ENOMEM;
   if (status == TN_OK && first) status = tn_executor_read(t->executor, path, values, bytes);
-  if (status == TN_OK) status = tn_ranks_broadcast(t->ranks, env, t->run->rank, values, bytes);
+  if (status == TN_OK) status = tn_ranks_broadcast(t->ranks, env, t->run->rank, "the state", values, bytes);
   if (status == TN_OK && !first) status = tn_executor_write(t->executor, path, values, bytes);
   tn_release(env, values);
   return status;
@@ -224,9 +224,9 @@ static tn_status training_broadcast_progress(tn_training *t, tn_beginning *begin
                           .loaded = t->saved || *run->settings.weights.file,
                           .writes = t->folder != NULL};
   begin->progress.sums = (tn_metric_sums){.n = 0};
-  TN_TRY(tn_ranks_broadcast(t->ranks, &run->env, run->rank, begin, sizeof *begin));
-  TN_TRY(tn_ranks_broadcast(t->ranks, &run->env, run->rank, sums->sum, bytes));
-  TN_TRY(tn_ranks_broadcast(t->ranks, &run->env, run->rank, sums->weight, bytes));
+  TN_TRY(tn_ranks_broadcast(t->ranks, &run->env, run->rank, "the position", begin, sizeof *begin));
+  TN_TRY(tn_ranks_broadcast(t->ranks, &run->env, run->rank, "metrics of the epoch", sums->sum, bytes));
+  TN_TRY(tn_ranks_broadcast(t->ranks, &run->env, run->rank, "metrics of the epoch", sums->weight, bytes));
   t->progress = begin->progress;
   t->steps = tn_training_count_steps(t);
   t->averaged_at = t->progress.step; /* the ranks start with equal statistics */

@@ -122,7 +122,12 @@ static const tn_option distributed_rows[] = {
     TN_OPT(tn_distributed_section, communicator, TN_OPT_TEXT, "", NULL,
            "communicator between the devices; empty: one that serves the backend"),
     TN_OPT(tn_distributed_section, devices, TN_OPT_TEXT, "1", NULL,
-           "how many devices train together, or all"),
+           "how many devices of each process train together, or all: those of the host, divided among its "
+           "processes"),
+    TN_OPT(
+        tn_distributed_section, processes, TN_OPT_TEXT, "auto", NULL,
+        "how many processes train together; auto: those that a launcher has started (tenon launch, torchrun, "
+        "mpirun, srun); 1: each process alone"),
     TN_OPT(tn_distributed_section, timeout, TN_OPT_DURATION, "300s", "(0, 1e8]",
            "how long a rank may keep the others waiting, in a collective, an exchange or at the end after a "
            "failure, before it counts as lost"),

@@ -80,7 +80,7 @@ enum { TN_METRIC_AUTO = 0, TN_METRIC_MIN = 1, TN_METRIC_MAX = 2 };
 enum { TN_REDUCE_F32 = 0, TN_REDUCE_BF16 = 1, TN_REDUCE_F16 = 2 };
 
 typedef struct tn_distributed_section {
-  const char *communicator, *devices;
+  const char *communicator, *devices, *processes;
   double timeout;
   int64_t bucket;
   int32_t reduce_dtype; /* TN_REDUCE_... */

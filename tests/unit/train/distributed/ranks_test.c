@@ -22,7 +22,7 @@ typedef struct meeting {
 
 static meeting open_meeting(void) {
   meeting m = {.fails = -1};
-  rig_expect_ok(tn_ranks_create(&R.env, RANKS, &m.ranks));
+  rig_expect_ok(tn_ranks_create(&R.env, RANKS, NULL, &m.ranks));
   return m;
 }
 
@@ -75,10 +75,11 @@ static tn_status exchange(void *context, int32_t rank) {
   tn_status status = TN_OK;
   for (int i = 0; i < 100 && status == TN_OK; i++) {
     int32_t decision = rank == 0 ? i : -1;
-    status = tn_ranks_all_gather(m->ranks, &m->env[rank], rank, &mine, sizeof mine, all);
+    status = tn_ranks_all_gather(m->ranks, &m->env[rank], rank, "a test", &mine, sizeof mine, all);
     for (int32_t r = 0; r < RANKS && status == TN_OK; r++)
       if (all[r] != 10 + r) status = TN_EINTERNAL;
-    if (status == TN_OK) status = tn_ranks_broadcast(m->ranks, &m->env[rank], rank, &shared, sizeof shared);
+    if (status == TN_OK)
+      status = tn_ranks_broadcast(m->ranks, &m->env[rank], rank, "a test", &shared, sizeof shared);
     if (status == TN_OK && shared != 77) status = TN_EINTERNAL;
     if (status == TN_OK) status = tn_ranks_decide(m->ranks, &m->env[rank], rank, &decision);
     if (status == TN_OK && decision != i) status = TN_EINTERNAL;
@@ -133,7 +134,7 @@ static tn_status stay_away(void *context, int32_t rank) {
   if (m->decides)
     while (status == TN_OK) status = tn_ranks_decide(m->ranks, &m->env[rank], rank, &decision);
   else
-    status = tn_ranks_all_gather(m->ranks, &m->env[rank], rank, NULL, 0, NULL);
+    status = tn_ranks_all_gather(m->ranks, &m->env[rank], rank, "a test", NULL, 0, NULL);
   return conclude(m, rank, status);
 }
 
@@ -176,7 +177,7 @@ static tn_status never_end(void *context, int32_t rank) {
   meeting *m = context;
   if (rank == m->fails)
     for (;;) pause();
-  return conclude(m, rank, tn_ranks_all_gather(m->ranks, &m->env[rank], rank, NULL, 0, NULL));
+  return conclude(m, rank, tn_ranks_all_gather(m->ranks, &m->env[rank], rank, "a test", NULL, 0, NULL));
 }
 
 /* The memory of these ranks is never freed. */

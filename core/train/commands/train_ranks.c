@@ -1,0 +1,294 @@
+/* core/train/commands/train_ranks.c: one rank for each device of this process. */
+#include "core/train/commands/train_ranks.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/base/text.h"
+#include "core/train/checkpoints/plan_file.h"
+#include "core/train/checkpoints/run_folder.h"
+#include "core/train/commands/mistakes.h"
+#include "core/train/distributed/devices.h"
+
+/* ---- the processes ---- */
+
+/* [distributed] processes: auto, or a number that the launcher's must equal. */
+static tn_status train_check_processes(tn_run *run, tn_process_place *place) {
+  const char *text = run->settings.distributed.processes,
+             *where = tn_settings_where(&run->ini, "distributed", "processes");
+  int64_t n = 0;
+  if (tn_text_equal(text, "auto")) return TN_OK;
+  if (!tn_text_to_int(text, &n) || n < 1 || n > TN_MOST_PROCESSES)
+    return tn_failf(&run->env, TN_EINVAL,
+                    "%s: [distributed] processes = %s, expected auto or a number from 1 to %d", where, text,
+                    TN_MOST_PROCESSES);
+  if (n == 1) *place = (tn_process_place){.processes = 1, .locals = 1};
+  if (n == place->processes) return TN_OK;
+  if (place->launcher != NULL)
+    return tn_failf(&run->env, TN_EINVAL, "%s: [distributed] processes = %lld, but %s has started %d", where,
+                    (long long)n, place->launcher, (int)place->processes);
+  return tn_failf(
+      &run->env, TN_EINVAL,
+      "%s: [distributed] processes = %lld, but no launcher has started this one; start all by `tenon "
+      "launch -n %lld %s`",
+      where, (long long)n, (long long)n, run->ini.path);
+}
+
+/* Only the process with rank 0 reads and writes run folders. */
+static tn_status train_read_place(tn_train_ranks *all) {
+  tn_run *run = all->run;
+  TN_TRY(tn_process_place_read(&run->env, NULL, NULL, &all->place));
+  TN_TRY(train_check_processes(run, &all->place));
+  if (all->place.processes > 1) run->place = &all->place;
+  if (all->place.process == 0) return tn_run_folder_claim(run);
+  run->resume = NULL;
+  run->resume_asked = false;
+  run->record.sink.level = TN_LOG_ERROR;
+  return TN_OK;
+}
+
+static tn_status train_join(tn_train_ranks *all) {
+  tn_run *run = all->run;
+  const tn_join_request request = {.place = &all->place,
+                                   .ranks = run->locals,
+                                   .timeout_s = run->settings.distributed.timeout,
+                                   .stop = &run->stop};
+  if (run->place == NULL) return TN_OK;
+  TN_TRY(tn_link_open(&run->env, &request, &all->link));
+  run->rank = tn_link_first_rank(all->link);
+  run->ranks = tn_link_ranks(all->link);
+  return TN_OK;
+}
+
+/* ---- the ranks ---- */
+
+/* A copy of the run with its own messages and memory; the configuration as read so far is shared. Rank 0
+ * alone logs warnings about the configuration. */
+static void train_init_rank(tn_train_ranks *all, int32_t local) {
+  tn_run *run = &all->other_runs[local - 1];
+  *run = *all->run;
+  tn_error_record_init(&run->env, &run->record, &all->run->env);
+  run->record.sink.level = TN_LOG_ERROR;
+  run->arena = tn_arena_new(&run->env);
+  run->ini.arena = tn_arena_new(&run->env);
+  run->rank = all->run->rank + local;
+  run->local = local;
+}
+
+static void train_free_rank(tn_run *run) {
+  tn_arena_free(&run->ini.arena);
+  tn_arena_free(&run->arena);
+}
+
+static tn_status train_create_ranks(tn_train_ranks *all, tn_device *first) {
+  tn_env *env = &all->run->env;
+  size_t n = (size_t)all->run->locals;
+  all->trainings = tn_alloc(env, tn_size_mul(n, sizeof *all->trainings));
+  all->other_runs = tn_alloc(env, tn_size_mul(n, sizeof *all->other_runs));
+  all->outcomes = tn_alloc(env, tn_size_mul(n, sizeof *all->outcomes));
+  if (all->trainings == NULL || all->other_runs == NULL || all->outcomes == NULL) {
+    tn_device_destroy(first);
+    return TN_ENOMEM;
+  }
+  all->n = (int32_t)n;
+  for (int32_t r = 1; r < all->n; r++) train_init_rank(all, r);
+  for (int32_t r = 0; r < all->n; r++)
+    all->trainings[r] = (tn_training){.run = r == 0 ? all->run : &all->other_runs[r - 1],
+                                      .progress = {.best = NAN, .improved = NAN, .ended = true},
+                                      .started_s = all->started_s};
+  all->trainings[0].device = first;
+  TN_TRY(tn_ranks_create(env, all->n, all->link, &all->ranks));
+  for (int32_t r = 0; r < all->n; r++) all->trainings[r].ranks = all->ranks;
+  return TN_OK;
+}
+
+static tn_status train_open_first(tn_train_ranks *all, tn_device **first) {
+  tn_run *run = all->run;
+  tn_status status = tn_run_open_device(run, first);
+  if (status == TN_OK) run->backend = tn_device_name(*first);
+  if (status == TN_OK) status = tn_devices_count(run, *first);
+  if (status == TN_OK) status = train_join(all);
+  if (status == TN_OK && run->ranks > 1)
+    status = tn_devices_communicator(run, *first, &all->communicator, &all->options);
+  if (status == TN_OK) return TN_OK;
+  tn_device_destroy(*first);
+  *first = NULL;
+  return tn_run_tell_mistakes(run, status);
+}
+
+/* ---- compiling ---- */
+
+/* Process 0 makes the choices of kernels, also by measurements; the others repeat them. */
+static tn_status train_tell_choices(tn_train_ranks *all) {
+  tn_run *run = all->run;
+  tn_training *t = &all->trainings[0];
+  char *text = NULL;
+  TN_TRY(tn_plan_file_print(run, t->device, &t->set, t->slots, &text));
+  uint64_t bytes = strlen(text);
+  tn_status status = tn_ranks_tell_processes(all->ranks, &run->env, "size of the plan", &bytes, sizeof bytes);
+  if (status == TN_OK)
+    status = tn_ranks_tell_processes(all->ranks, &run->env, "plan of process 0", text, (size_t)bytes);
+  tn_release(&run->env, text);
+  return status;
+}
+
+static tn_status train_hear_choices(tn_train_ranks *all) {
+  tn_run *run = all->run;
+  uint64_t bytes = 0;
+  TN_TRY(tn_ranks_tell_processes(all->ranks, &run->env, "size of the plan", &bytes, sizeof bytes));
+  char *text = bytes <= SIZE_MAX / 2 ? tn_alloc(&run->env, (size_t)bytes + 1) : NULL;
+  tn_status status = text != NULL ? TN_OK : TN_ENOMEM;
+  if (status == TN_OK)
+    status = tn_ranks_tell_processes(all->ranks, &run->env, "plan of process 0", text, (size_t)bytes);
+  if (status == TN_OK) status = tn_plan_file_take(run, text, (size_t)bytes);
+  tn_release(&run->env, text);
+  for (int32_t r = 1; r < all->n && status == TN_OK; r++) {
+    all->other_runs[r - 1].recorded_choices = run->recorded_choices;
+    all->other_runs[r - 1].compared = true;
+  }
+  return status;
+}
+
+static tn_status train_prepare_rank(tn_train_ranks *all, int32_t r) {
+  tn_training *t = &all->trainings[r];
+  if (r > 0) TN_TRY(tn_devices_open(t->run, all->trainings[0].device, &t->device));
+  t->device->target.communicator = all->communicator;
+  TN_TRY(tn_training_prepare(t));
+  return r == 0 && t->run->rank == 0 && all->link != NULL ? train_tell_choices(all) : TN_OK;
+}
+
+/* Ranks are prepared one after the other, since they share the registry. */
+static tn_status train_prepare_all(tn_train_ranks *all) {
+  if (all->run->rank > 0) TN_TRY(train_hear_choices(all));
+  for (int32_t r = 0; r < all->n; r++) {
+    const tn_run *own = all->trainings[r].run;
+    tn_status status = train_prepare_rank(all, r);
+    if (status == TN_OK) continue;
+    return r > 0 ? tn_wrap(&all->run->env, tn_error_move(all->run, own), "rank %d", (int)own->rank) : status;
+  }
+  return TN_OK;
+}
+
+tn_status tn_train_ranks_prepare(tn_train_ranks *all) {
+  tn_device *first = NULL;
+  all->run->rank = all->run->local = 0;
+  TN_TRY(train_read_place(all));
+  TN_TRY(train_open_first(all, &first));
+  tn_status status = train_create_ranks(all, first);
+  if (status == TN_OK) status = train_prepare_all(all);
+  if (status != TN_OK && all->ranks != NULL && all->link != NULL)
+    tn_ranks_fail(all->ranks, all->run->rank, &all->run->env, status);
+  return status;
+}
+
+/* A run of which a thread has been left keeps everything that the thread may use, which is all. */
+void tn_train_ranks_release(tn_train_ranks *all, tn_status status) {
+  tn_run *run = all->run;
+  run->place = NULL;
+  if (run->hung) return;
+  for (int32_t r = 0; r < all->n; r++) tn_training_release(&all->trainings[r]);
+  for (int32_t r = 1; r < all->n; r++) train_free_rank(&all->other_runs[r - 1]);
+  tn_ranks_destroy(all->ranks);
+  tn_link_close(all->link, status == TN_OK || status == TN_ESTOPPED || status == TN_ENONFINITE);
+  tn_release(&run->env, all->trainings);
+  tn_release(&run->env, all->other_runs);
+  tn_release(&run->env, all->outcomes);
+  tn_release(&run->env, all);
+  run->ranks = run->locals = 0;
+  run->rank = 0;
+  run->backend = NULL;
+}
+
+/* ---- training ---- */
+
+static tn_comm_place train_comm_place(const tn_train_ranks *all, const tn_training *t) {
+  return (tn_comm_place){.struct_size = sizeof(tn_comm_place),
+                         .rank = t->run->rank,
+                         .ranks = tn_ranks_count(all->ranks),
+                         .process = all->place.process,
+                         .processes = all->place.processes,
+                         .address = all->link ? tn_link_member(all->link, all->place.process)->address : "",
+                         .timeout_s = t->run->settings.distributed.timeout};
+}
+
+/* Rank 0 makes the identity of the communicator; all ranks open it. */
+static tn_status train_open_communicator(tn_train_ranks *all, tn_training *t) {
+  const tn_communicator *kind = all->communicator;
+  tn_env *env = &t->run->env;
+  if (kind == NULL) return TN_OK;
+  const tn_comm_place place = train_comm_place(all, t);
+  void *identity = tn_arena_alloc(&t->run->arena, (size_t)kind->identity_bytes + 1);
+  tn_status status = identity ? TN_OK : TN_ENOMEM;
+  if (status == TN_OK && t->run->rank == 0 && kind->identify)
+    status = tn_wrap(env, kind->identify(env, all->options, &place, identity), "communicator '%s'",
+                     kind->item.name);
+  if (status != TN_OK) return status;
+  TN_TRY(tn_ranks_broadcast(all->ranks, env, t->run->rank, "identity of the communicator", identity,
+                            kind->identity_bytes));
+  tn_comm_request request = {.kind = kind, .options = all->options, .identity = identity, .place = place};
+  tn_comm *comm = NULL;
+  status = tn_comm_open(env, t->device, &request, &comm);
+  atomic_store(&t->comm, comm); /* from now on, another rank that fails may abort it */
+  return status;
+}
+
+static tn_status train_rank(tn_train_ranks *all, tn_training *t) {
+  TN_TRY(train_open_communicator(all, t));
+  TN_TRY(tn_training_start(t));
+  tn_status status = tn_training_run(t);
+  return status == TN_ENONFINITE ? tn_training_find_nonfinite(t) : status;
+}
+
+bool tn_train_is_nonfinite(const tn_training *t, tn_status status) {
+  return status == TN_ENONFINITE && t->failed_step > 0;
+}
+
+/* All ranks see a loss that is not finite at the same step; other failures are passed on to the other ranks.
+ * After those the rank waits for its device here: one that never ends holds this thread, which can be left,
+ * and not the thread that frees the memory. */
+static tn_status train_run_rank(void *context, int32_t local) {
+  tn_train_ranks *all = context;
+  tn_training *t = &all->trainings[local];
+  tn_status status = train_rank(all, t);
+  all->outcomes[local] = status;
+  if (status == TN_OK || tn_train_is_nonfinite(t, status)) return status;
+  tn_ranks_fail(all->ranks, t->run->rank, &t->run->env, status);
+  tn_executor_drain(t->executor);
+  return status;
+}
+
+/* ---- the watch ---- */
+
+static void train_abort_communicators(void *context) {
+  tn_train_ranks *all = context;
+  for (int32_t r = 0; r < all->n; r++) tn_comm_abort(atomic_load(&all->trainings[r].comm));
+}
+
+/* A rank's host asks in its own waits too. Elsewhere, as in a launch for which its device has no room, it
+ * cannot.
+ */
+static tn_status train_ask_communicator(void *context, tn_env *env, int32_t local) {
+  tn_train_ranks *all = context;
+  return tn_comm_status(env, atomic_load(&all->trainings[local].comm));
+}
+
+static bool train_is_stopped(void *context) {
+  const tn_train_ranks *all = context;
+  return atomic_load(&all->run->stop) != 0;
+}
+
+static void train_stop(void *context) {
+  tn_train_ranks *all = context;
+  atomic_store(&all->run->stop, 1);
+}
+
+tn_status tn_train_ranks_run(tn_train_ranks *all) {
+  const tn_rank_watch watch = {.timeout_s = all->run->settings.distributed.timeout,
+                               .status = train_ask_communicator,
+                               .abort = train_abort_communicators,
+                               .is_stopped = train_is_stopped,
+                               .stop = train_stop,
+                               .context = all};
+  tn_ranks_watch(all->ranks, &watch);
+  return tn_ranks_run(all->ranks, &all->run->env, train_run_rank, all);
+}

@@ -1,0 +1,162 @@
+/* core/train/distributed/exchanges.c: gatherings, broadcasts and decisions. Gatherings use a mutex and a
+ * condition; decisions of rank 0 use a ring of semaphores for each other rank. Of several processes, the
+ * first rank of each exchanges data with the other processes for all. */
+#include "core/train/distributed/rank_set.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "core/base/system.h"
+
+/* ---- waits that the watch sees ---- */
+
+void tn_ranks_begin_wait(tn_rank_member *m, int32_t awaited) {
+  atomic_store(&m->awaited, awaited);
+  atomic_store(&m->since_s, tn_clock_s());
+}
+
+void tn_ranks_end_wait(tn_rank_member *m) { atomic_store(&m->since_s, 0); }
+
+/* ---- gatherings ---- */
+
+static tn_rank_member *ranks_member(tn_rank_set *ranks, int32_t rank, const char *what) {
+  tn_rank_member *m = &ranks->members[rank - ranks->first];
+  atomic_store(&m->what, what);
+  return m;
+}
+
+static bool ranks_is_first(const tn_rank_member *m) { return m == m->all->members; }
+
+/* Returns when all ranks of this process have arrived. The lock must be held. */
+static void ranks_meet(tn_rank_set *ranks, tn_rank_member *m) {
+  int64_t number = ranks->gatherings;
+  m->meetings++;
+  if (++ranks->present == ranks->n) {
+    ranks->present = 0;
+    ranks->gatherings++;
+    pthread_cond_broadcast(&ranks->changed);
+  }
+  tn_ranks_begin_wait(m, AWAITS_ALL);
+  while (ranks->gatherings == number && !atomic_load(&ranks->failed))
+    pthread_cond_wait(&ranks->changed, &ranks->lock);
+  tn_ranks_end_wait(m);
+}
+
+/* The listener of the link is told of the failure, or this process has told it. */
+static void ranks_await_failure(tn_rank_set *ranks, tn_status status) {
+  pthread_mutex_lock(&ranks->lock);
+  while (status != TN_OK && !atomic_load(&ranks->failed)) pthread_cond_wait(&ranks->changed, &ranks->lock);
+  pthread_mutex_unlock(&ranks->lock);
+}
+
+static void ranks_gather_processes(tn_rank_set *ranks, tn_env *env, tn_rank_member *m, size_t bytes,
+                                   void *all) {
+  size_t n = (size_t)ranks->n;
+  char *mine = tn_alloc(env, tn_size_add(tn_size_mul(n, bytes), 1));
+  if (mine == NULL) {
+    tn_ranks_fail(ranks, m->rank, env, TN_ENOMEM);
+    return;
+  }
+  for (size_t i = 0; i < n && bytes > 0; i++) memcpy(mine + i * bytes, ranks->members[i].data, bytes);
+  ranks_await_failure(ranks, tn_link_all_gather(ranks->link, atomic_load(&m->what), mine, bytes, all));
+  tn_release(env, mine);
+}
+
+/* Between two meetings the first rank does the part of its process. The lock must be held. */
+static void ranks_gather_all(tn_rank_set *ranks, tn_env *env, tn_rank_member *m, size_t bytes, void *all) {
+  if (ranks_is_first(m)) {
+    ranks->shared = all;
+    pthread_mutex_unlock(&ranks->lock);
+    ranks_gather_processes(ranks, env, m, bytes, all);
+    pthread_mutex_lock(&ranks->lock);
+  }
+  ranks_meet(ranks, m);
+  if (!ranks_is_first(m) && bytes > 0 && !atomic_load(&ranks->failed))
+    memcpy(all, ranks->shared, (size_t)ranks->count * bytes);
+}
+
+/* The first meeting publishes the data, the last one ends their use. */
+tn_status tn_ranks_all_gather(tn_rank_set *ranks, tn_env *env, int32_t rank, const char *what,
+                              const void *data, size_t bytes, void *all) {
+  tn_rank_member *m = ranks_member(ranks, rank, what);
+  pthread_mutex_lock(&ranks->lock);
+  m->data = data;
+  ranks_meet(ranks, m);
+  if (ranks->link != NULL && !atomic_load(&ranks->failed)) ranks_gather_all(ranks, env, m, bytes, all);
+  for (int32_t r = 0; ranks->link == NULL && r < ranks->n && bytes > 0 && !atomic_load(&ranks->failed); r++)
+    memcpy((char *)all + (size_t)r * bytes, ranks->members[r].data, bytes);
+  ranks_meet(ranks, m);
+  pthread_mutex_unlock(&ranks->lock);
+  return atomic_load(&ranks->failed) ? tn_ranks_lost(ranks, env) : TN_OK;
+}
+
+/* The first rank of another process than that of rank 0 gets the data for all. The lock must be held. */
+static void ranks_broadcast_processes(tn_rank_set *ranks, tn_rank_member *m, void *data, size_t bytes) {
+  if (ranks_is_first(m)) {
+    pthread_mutex_unlock(&ranks->lock);
+    ranks_await_failure(ranks, tn_link_broadcast(ranks->link, atomic_load(&m->what), data, bytes));
+    pthread_mutex_lock(&ranks->lock);
+  }
+  ranks_meet(ranks, m);
+}
+
+tn_status tn_ranks_broadcast(tn_rank_set *ranks, tn_env *env, int32_t rank, const char *what, void *data,
+                             size_t bytes) {
+  tn_rank_member *m = ranks_member(ranks, rank, what);
+  pthread_mutex_lock(&ranks->lock);
+  m->data = data;
+  ranks_meet(ranks, m);
+  if (ranks->link != NULL && !atomic_load(&ranks->failed)) ranks_broadcast_processes(ranks, m, data, bytes);
+  if (!ranks_is_first(m) && bytes > 0 && !atomic_load(&ranks->failed))
+    memcpy(data, ranks->members[0].data, bytes);
+  ranks_meet(ranks, m);
+  pthread_mutex_unlock(&ranks->lock);
+  return atomic_load(&ranks->failed) ? tn_ranks_lost(ranks, env) : TN_OK;
+}
+
+tn_status tn_ranks_tell_processes(tn_rank_set *ranks, tn_env *env, const char *what, void *data,
+                                  size_t bytes) {
+  if (ranks->link == NULL) return TN_OK;
+  tn_status status = tn_link_broadcast(ranks->link, what, data, bytes);
+  ranks_await_failure(ranks, status);
+  return status == TN_OK ? TN_OK : tn_ranks_lost(ranks, env);
+}
+
+/* ---- decisions ---- */
+
+static void ranks_await(tn_rank_member *m, sem_t *semaphore, int32_t rank) {
+  if (sem_trywait(semaphore) == 0) return;
+  tn_ranks_begin_wait(m, rank);
+  while (sem_wait(semaphore) != 0 && errno == EINTR) continue;
+  tn_ranks_end_wait(m);
+}
+
+static void ranks_send_decision(tn_rank_set *ranks, int32_t to, int32_t decision) {
+  tn_rank_mailbox *box = &ranks->members[to].box;
+  ranks_await(&ranks->members[0], &box->vacant, ranks->members[to].rank);
+  box->decisions[box->sent++ % MAILBOX] = decision;
+  sem_post(&box->filled);
+}
+
+/* The first rank of a process passes the decision on to the others. */
+static void ranks_pass_decision(tn_rank_set *ranks, int32_t *decision) {
+  tn_status status = TN_OK;
+  if (ranks->first > 0) status = tn_link_next_decision(ranks->link, decision);
+  if (ranks->first == 0 && ranks->link != NULL) status = tn_link_send_decision(ranks->link, *decision);
+  ranks_await_failure(ranks, status);
+  for (int32_t r = 1; r < ranks->n && status == TN_OK; r++) ranks_send_decision(ranks, r, *decision);
+}
+
+tn_status tn_ranks_decide(tn_rank_set *ranks, tn_env *env, int32_t rank, int32_t *decision) {
+  tn_rank_member *m = ranks_member(ranks, rank, "the next step");
+  if (ranks_is_first(m)) {
+    ranks_pass_decision(ranks, decision);
+  } else {
+    tn_rank_mailbox *box = &m->box;
+    ranks_await(m, &box->filled, ranks->first);
+    /* a failure posts without a decision */
+    if (!atomic_load(&ranks->failed)) *decision = box->decisions[box->received++ % MAILBOX];
+    sem_post(&box->vacant);
+  }
+  return atomic_load(&ranks->failed) ? tn_ranks_lost(ranks, env) : TN_OK;
+}

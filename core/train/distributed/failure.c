@@ -1,0 +1,64 @@
+/* core/train/distributed/failure.c: the failure of a run with several ranks. */
+#include <stdio.h>
+
+#include "core/base/system.h"
+#include "core/train/distributed/rank_set.h"
+
+/* Wakes every waiting rank, so that it sees the failure. */
+void tn_ranks_wake(tn_rank_set *ranks) {
+  pthread_cond_broadcast(&ranks->changed);
+  for (int32_t r = 0; r < ranks->n; r++) {
+    sem_post(&ranks->members[r].box.filled);
+    sem_post(&ranks->members[r].box.vacant);
+  }
+}
+
+void tn_ranks_note(tn_rank_set *ranks, int32_t rank, const tn_env *env, tn_status status) {
+  pthread_mutex_lock(&ranks->lock);
+  if (ranks->status == TN_OK || (ranks->status == TN_ECOMM && status != TN_ECOMM)) {
+    ranks->status = status;
+    ranks->failed_rank = rank;
+    tn_failf(&ranks->env, status, "%s", tn_error_text(env));
+  }
+  if (!atomic_load(&ranks->failed)) ranks->failed_s = tn_clock_s();
+  atomic_store(&ranks->failed, true);
+  tn_ranks_wake(ranks);
+  pthread_mutex_unlock(&ranks->lock);
+  if (ranks->watch.abort) ranks->watch.abort(ranks->watch.context);
+}
+
+void tn_ranks_fail(tn_rank_set *ranks, int32_t rank, const tn_env *env, tn_status status) {
+  tn_wire_failure failure = {.rank = rank, .status = status};
+  snprintf(failure.text, sizeof failure.text, "%s", tn_error_text(env));
+  tn_ranks_note(ranks, rank, env, status);
+  if (ranks->link != NULL) tn_link_fail(ranks->link, &failure);
+}
+
+/* The lock must be held. */
+static tn_status ranks_report(tn_rank_set *ranks, tn_env *env, tn_status status) {
+  const char *text = tn_error_text(&ranks->env);
+  if (ranks->count == 1) return tn_failf(env, status, "%s", text);
+  if (ranks->link == NULL) return tn_failf(env, status, "rank %d: %s", (int)ranks->failed_rank, text);
+  int32_t process = tn_link_process_of(ranks->link, ranks->failed_rank);
+  const tn_member *member = tn_link_member(ranks->link, process);
+  return tn_failf(env, status, "rank %d (process %d, id %lld on host %s): %s", (int)ranks->failed_rank,
+                  (int)process, (long long)member->pid, member->host, text);
+}
+
+tn_status tn_ranks_lost(tn_rank_set *ranks, tn_env *env) {
+  pthread_mutex_lock(&ranks->lock);
+  tn_status status = ranks_report(ranks, env, TN_ECOMM);
+  pthread_mutex_unlock(&ranks->lock);
+  return status;
+}
+
+tn_status tn_ranks_failure(tn_rank_set *ranks, tn_env *env) {
+  pthread_mutex_lock(&ranks->lock);
+  tn_status status = ranks->status;
+  if (status != TN_OK) {
+    if (status == TN_EDEVICE && ranks->count > 1) status = TN_ECOMM;
+    ranks_report(ranks, env, status);
+  }
+  pthread_mutex_unlock(&ranks->lock);
+  return status;
+}

@@ -1,0 +1,144 @@
+/* core/train/distributed/watch.c: looks every 10 ms for ranks that have failed, or that keep others waiting.
+ */
+#include "core/train/distributed/rank_set.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#include "core/base/system.h"
+
+/* The time between two looks at the ranks. */
+enum { WATCH_NS = 10000000 };
+
+/* Threads that have not ended so long after a failure make the watch log it. */
+enum { LOG_AFTER_S = 2 };
+
+/* The watch of another process waits so much longer than that of process 0. */
+static const double GRACE_S = 5;
+
+/* The ranks of another process than that of rank 0 have so long to end. */
+static const double OTHERS_END_S = 15;
+
+/* ---- the watch ---- */
+
+/* The rank that `m` waits for; -1: it has come. The lock must be held. */
+static int32_t watch_missing_rank(const tn_rank_set *ranks, const tn_rank_member *m) {
+  int32_t awaited = atomic_load(&m->awaited);
+  for (int32_t r = 0; awaited == AWAITS_ALL && r < ranks->n; r++)
+    if (ranks->members[r].meetings < m->meetings) return ranks->members[r].rank;
+  return awaited; /* AWAITS_ALL: it ends its wait */
+}
+
+/* TN_ECOMM if the member waits for another rank for longer than the limit. */
+static tn_status watch_check_wait(tn_rank_set *ranks, tn_env *env, const tn_rank_member *m) {
+  double since = atomic_load(&m->since_s), limit = ranks->watch.timeout_s;
+  if (since == 0 || tn_clock_s() - since < limit) return TN_OK;
+  pthread_mutex_lock(&ranks->lock);
+  int32_t missing = watch_missing_rank(ranks, m);
+  bool same_wait = atomic_load(&m->since_s) == since;
+  pthread_mutex_unlock(&ranks->lock);
+  if (missing < 0 || !same_wait) return TN_OK;
+  return tn_failf(env, TN_ECOMM, "rank %d did not come to an exchange between the ranks within %g s (%s)",
+                  (int)missing, limit, atomic_load(&m->what));
+}
+
+static void watch_check_member(tn_rank_set *ranks, int32_t local) {
+  const tn_rank_watch *watch = &ranks->watch;
+  tn_error_record record;
+  tn_env env;
+  tn_error_record_init(&env, &record, &ranks->env);
+  const tn_rank_member *m = &ranks->members[local];
+  tn_status status = watch->status != NULL ? watch->status(watch->context, &env, local) : TN_OK;
+  if (status == TN_OK) status = watch_check_wait(ranks, &env, m);
+  if (status != TN_OK) tn_ranks_fail(ranks, m->rank, &env, status);
+}
+
+/* The first rank whose thread runs; -1: all have ended. The lock must be held. */
+static int32_t watch_running_rank(const tn_rank_set *ranks) {
+  for (int32_t r = 0; r < ranks->n; r++)
+    if (ranks->members[r].started && !ranks->members[r].ended) return r;
+  return -1;
+}
+
+/* The lock must be held. */
+static void watch_pause(tn_rank_set *ranks) {
+  struct timespec until;
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  until.tv_nsec += WATCH_NS;
+  until.tv_sec += until.tv_nsec / 1000000000;
+  until.tv_nsec %= 1000000000;
+  pthread_cond_timedwait(&ranks->changed, &ranks->lock, &until);
+}
+
+/* The first rank waits for another process. Process 0 sees all processes, so it reports first. */
+static tn_status watch_check_link(tn_rank_set *ranks, tn_env *env, int32_t *process) {
+  double since, limit = ranks->watch.timeout_s, grace = ranks->first > 0 ? GRACE_S : 0;
+  const char *what;
+  *process = ranks->link != NULL ? tn_link_awaited(ranks->link, &since, &what) : -1;
+  if (*process < 0 || tn_clock_s() - since < limit + grace) return TN_OK;
+  return tn_failf(env, TN_ECOMM, "did not come to an exchange between the processes within %g s (%s)", limit,
+                  what);
+}
+
+/* Whether the first rank waits for another process; then the others of this one wait for the first. */
+static bool watch_look_at_link(tn_rank_set *ranks) {
+  tn_error_record record;
+  tn_env env;
+  int32_t process;
+  tn_error_record_init(&env, &record, &ranks->env);
+  tn_status status = watch_check_link(ranks, &env, &process);
+  if (status != TN_OK) tn_ranks_fail(ranks, tn_link_member(ranks->link, process)->first_rank, &env, status);
+  return process >= 0;
+}
+
+static void watch_look(tn_rank_set *ranks) {
+  const tn_rank_watch *watch = &ranks->watch;
+  if (ranks->link != NULL && ranks->first > 0 && watch->is_stopped != NULL &&
+      watch->is_stopped(watch->context))
+    tn_link_stop(ranks->link);
+  if (watch_look_at_link(ranks)) return;
+  for (int32_t r = 0; r < ranks->n && !atomic_load(&ranks->failed); r++) watch_check_member(ranks, r);
+}
+
+/* Seconds that threads have to end after a failure. Rank 0 may be writing a checkpoint. */
+static double watch_limit(const tn_rank_set *ranks) {
+  double limit = ranks->watch.timeout_s;
+  return ranks->first > 0 && limit > OTHERS_END_S ? OTHERS_END_S : limit;
+}
+
+/* Logs a failure while threads still run, since its return may take the whole limit. The lock must be held.
+ */
+static void watch_log_failure(tn_rank_set *ranks, int32_t running) {
+  ranks->logged = true;
+  tn_logf(&ranks->env, TN_LOG_WARN, "rank %d: %s; the thread of rank %d has %g s to end",
+          (int)ranks->failed_rank, tn_error_text(&ranks->env), (int)ranks->members[running].rank,
+          watch_limit(ranks));
+}
+
+/* Whether the time that the threads have after a failure is over. The lock must be held. */
+static bool watch_gives_up(tn_rank_set *ranks, int32_t running) {
+  if (!atomic_load(&ranks->failed)) return false;
+  double seconds = tn_clock_s() - ranks->failed_s;
+  if (seconds >= LOG_AFTER_S && !ranks->logged) watch_log_failure(ranks, running);
+  return seconds >= watch_limit(ranks);
+}
+
+/* Returns when all threads have ended, or, after a failure, when the time for that is over. */
+void tn_ranks_watch_until_end(tn_rank_set *ranks) {
+  pthread_mutex_lock(&ranks->lock);
+  for (int32_t running; (running = watch_running_rank(ranks)) >= 0;) {
+    if (watch_gives_up(ranks, running)) break;
+    watch_pause(ranks);
+    pthread_mutex_unlock(&ranks->lock);
+    watch_look(ranks);
+    pthread_mutex_lock(&ranks->lock);
+  }
+  ranks->hung = watch_running_rank(ranks);
+  if (ranks->hung >= 0)
+    tn_failf(&ranks->env, ranks->status,
+             "%s; the thread of rank %d has not ended %g s after that, and what the run uses is not freed",
+             tn_error_text(&ranks->env), (int)ranks->members[ranks->hung].rank, watch_limit(ranks));
+  pthread_mutex_unlock(&ranks->lock);
+}
+
+int32_t tn_ranks_hung(const tn_rank_set *ranks) { return ranks->hung; }

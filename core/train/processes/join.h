@@ -1,0 +1,38 @@
+/* core/train/processes/join.h: the processes of a run find each other. Process 0 listens on a port; the
+ * others connect to it and prove that they belong to the job. */
+#ifndef TN_CORE_TRAIN_PROCESSES_JOIN_H
+#define TN_CORE_TRAIN_PROCESSES_JOIN_H
+
+#include <stdatomic.h>
+
+#include "core/train/processes/wire.h"
+
+typedef struct tn_join_request {
+  const tn_process_place *place;
+  int32_t ranks; /* of this process */
+  double timeout_s;
+  const atomic_int *stop; /* becomes other than 0: the wait ends with TN_ESTOPPED. May be NULL */
+} tn_join_request;
+
+/* Sockets and members of all processes. `sockets` has an entry for each process: on process 0 all but its own
+ * are connected, on the others the first alone; the rest are -1. */
+typedef struct tn_joined {
+  int32_t n;
+  int *sockets;
+  tn_member *members;
+} tn_joined;
+
+/* Returns when all processes have come. TN_ECOMM: some did not in time, or this one was refused; the message
+ * names them. Afterwards nothing listens any more. The caller calls tn_joined_free, after a failure too. */
+tn_status tn_join(tn_env *env, const tn_join_request *request, tn_joined *joined);
+void tn_joined_free(const void *handle, tn_joined *joined);
+
+/* The port on which process 0 listens, from place->port on; for join.c's parts. */
+enum { TN_JOIN_PORTS = 16 };
+void tn_join_hello(const tn_join_request *request, tn_hello *hello);
+bool tn_join_stopped(const tn_join_request *request);
+/* join_listen.c: process 0. join_connect.c: the others. */
+tn_status tn_join_listen(tn_env *env, const tn_join_request *request, tn_joined *joined);
+tn_status tn_join_connect(tn_env *env, const tn_join_request *request, tn_joined *joined);
+
+#endif

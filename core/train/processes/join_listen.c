@@ -1,0 +1,229 @@
+/* core/train/processes/join_listen.c: process 0 takes the others. A connection has a few seconds for a hello
+ * with the job's token; without it, it is closed without an answer. At most GUESTS connections may be
+ * undecided at a time, so that strangers take neither memory nor descriptors. */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "core/base/system.h"
+#include "core/base/text.h"
+#include "core/train/processes/join.h"
+#include "core/train/processes/socket.h"
+
+enum { GUESTS = 128 };
+static const double HELLO_S = 5;   /* from the connection to the whole hello */
+static const double ANSWER_S = 10; /* for an answer to one process */
+
+typedef struct guest {
+  int socket;
+  size_t got;
+  double since_s;
+  unsigned char hello[TN_HELLO_BYTES];
+} guest;
+
+typedef struct listener {
+  tn_env *env;
+  const tn_join_request *request;
+  tn_joined *joined;
+  tn_hello own;
+  int socket;
+  int32_t missing; /* processes that have not come */
+  guest *guests;
+  int32_t n_guests;
+} listener;
+
+/* ---- one guest ---- */
+
+static void guest_leave(listener *l, int32_t i, bool keep_socket) {
+  if (!keep_socket) close(l->guests[i].socket);
+  l->guests[i] = l->guests[--l->n_guests];
+}
+
+static void guest_send(int socket, uint32_t kind, const char *text) {
+  unsigned char head[TN_FRAME_HEAD];
+  const tn_frame_head h = {.kind = kind, .bytes = (uint32_t)strlen(text)};
+  tn_frame_head_write(&h, head);
+  if (tn_socket_send(socket, head, sizeof head, tn_clock_s() + ANSWER_S))
+    tn_socket_send(socket, text, h.bytes, tn_clock_s() + ANSWER_S);
+}
+
+/* The comparison takes the same time wherever the texts differ. */
+static bool token_is_right(const listener *l, const tn_hello *hello) {
+  unsigned char differ = 0;
+  for (size_t i = 0; i < TN_PLACE_TOKEN; i++) differ |= (unsigned char)(l->own.token[i] ^ hello->token[i]);
+  return differ == 0;
+}
+
+/* The reason against a process of this job; "": there is none. */
+static void guest_judge(const listener *l, const tn_hello *h, char *reason, size_t size) {
+  reason[0] = '\0';
+  if (strcmp(h->version, l->own.version) != 0)
+    snprintf(reason, size, "it has Tenon %s, process 0 on host %s has %s; install the same", h->version,
+             l->own.host, l->own.version);
+  else if (h->processes != l->own.processes)
+    snprintf(reason, size, "it is one of %d processes, for process 0 on host %s there are %d",
+             (int)h->processes, l->own.host, (int)l->own.processes);
+  else if (h->process == 0 || l->joined->sockets[h->process] >= 0)
+    snprintf(reason, size, "there is a process %d already, on host %s (process id %lld)", (int)h->process,
+             l->joined->members[h->process].host, (long long)l->joined->members[h->process].pid);
+}
+
+static void guest_take(listener *l, int32_t i, const tn_hello *h) {
+  tn_member *member = &l->joined->members[h->process];
+  int socket = l->guests[i].socket;
+  *member = (tn_member){.ranks = h->ranks, .pid = h->pid};
+  snprintf(member->host, sizeof member->host, "%s", h->host);
+  tn_socket_peer_address(socket, member->address, sizeof member->address);
+  guest_send(socket, TN_FRAME_BEAT, "");
+  l->joined->sockets[h->process] = socket;
+  l->missing--;
+  guest_leave(l, i, true);
+}
+
+static void guest_decide(listener *l, int32_t i) {
+  tn_hello hello;
+  char reason[512];
+  if (!tn_hello_read(l->guests[i].hello, &hello) || !token_is_right(l, &hello)) {
+    guest_leave(l, i, false);
+    return;
+  }
+  guest_judge(l, &hello, reason, sizeof reason);
+  if (reason[0] == '\0') {
+    guest_take(l, i, &hello);
+    return;
+  }
+  guest_send(l->guests[i].socket, TN_FRAME_REFUSED, reason);
+  guest_leave(l, i, false);
+}
+
+static void guest_read(listener *l, int32_t i) {
+  guest *g = &l->guests[i];
+  ssize_t n = recv(g->socket, g->hello + g->got, sizeof g->hello - g->got, 0);
+  if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+    guest_leave(l, i, false);
+    return;
+  }
+  if (n > 0) g->got += (size_t)n;
+  if (g->got == sizeof g->hello) guest_decide(l, i);
+}
+
+/* ---- listening ---- */
+
+static void listener_accept(listener *l) {
+  int socket = accept4(l->socket, NULL, NULL, SOCK_CLOEXEC);
+  if (socket < 0) return;
+  tn_socket_prepare(socket);
+  if (l->n_guests == GUESTS) guest_leave(l, 0, false); /* the process that is sent away tries again */
+  guest *g = &l->guests[l->n_guests++];
+  g->socket = socket;
+  g->got = 0;
+  g->since_s = tn_clock_s();
+}
+
+static void listener_look(listener *l) {
+  struct pollfd polls[GUESTS + 1];
+  int32_t n = l->n_guests;
+  for (int32_t i = 0; i < n; i++) polls[i] = (struct pollfd){.fd = l->guests[i].socket, .events = POLLIN};
+  polls[n] = (struct pollfd){.fd = l->socket, .events = POLLIN};
+  poll(polls, (nfds_t)n + 1, 100);
+  double now = tn_clock_s();
+  for (int32_t i = n - 1; i >= 0; i--) { /* backwards: the last guest takes the place of one that leaves */
+    if (polls[i].revents != 0)
+      guest_read(l, i);
+    else if (now - l->guests[i].since_s > HELLO_S)
+      guest_leave(l, i, false);
+  }
+  if (polls[n].revents != 0) listener_accept(l);
+}
+
+static tn_status listener_open(listener *l) {
+  const tn_process_place *place = l->request->place;
+  bool this_host = place->locals == place->processes;
+  for (int32_t i = 0; i < TN_JOIN_PORTS && l->socket < 0; i++)
+    l->socket = tn_socket_listen(place->port + i, this_host);
+  if (l->socket >= 0) return TN_OK;
+  return tn_failf(l->env, TN_ECOMM, "cannot listen for the other %d processes on any port from %d to %d: %s",
+                  (int)place->processes - 1, (int)place->port, (int)place->port + TN_JOIN_PORTS - 1,
+                  strerror(errno));
+}
+
+/* "1, 2 and 5 more" */
+static tn_status listener_fail_missing(listener *l) {
+  char text[160];
+  size_t n = 0;
+  int32_t named = 0;
+  for (int32_t i = 1; i < l->joined->n && named < 16; i++)
+    if (l->joined->sockets[i] < 0)
+      n += (size_t)snprintf(text + n, sizeof text - n, "%s%d", named++ > 0 ? ", " : "", (int)i);
+  if (named < l->missing) snprintf(text + n, sizeof text - n, " and %d more", (int)(l->missing - named));
+  return tn_failf(
+      l->env, TN_ECOMM,
+      "of %d processes, %s did not come to process 0 on host %s within %g s ([distributed] timeout); "
+      "see what they said, and whether they reach this host",
+      (int)l->joined->n, text, l->own.host, l->request->timeout_s);
+}
+
+static tn_status listener_await(listener *l) {
+  double deadline = tn_clock_s() + l->request->timeout_s;
+  while (l->missing > 0) {
+    listener_look(l);
+    if (tn_join_stopped(l->request)) return tn_failf(l->env, TN_ESTOPPED, "stopped");
+    if (tn_clock_s() > deadline) return listener_fail_missing(l);
+  }
+  return TN_OK;
+}
+
+/* ---- the members ---- */
+
+/* Ranks are numbered in the order of processes. A process of this host that came by the loopback device has
+ * the address by which the other hosts reach this one. */
+static tn_status listener_number(listener *l) {
+  tn_joined *j = l->joined;
+  char own[TN_ADDRESS_BYTES] = "127.0.0.1";
+  int64_t ranks = 0;
+  for (int32_t i = 1; i < j->n && tn_address_is_loopback(own); i++)
+    tn_socket_own_address(j->sockets[i], own, sizeof own);
+  snprintf(j->members[0].address, sizeof j->members[0].address, "%s", own);
+  for (int32_t i = 0; i < j->n; i++) {
+    j->members[i].first_rank = (int32_t)ranks;
+    ranks += j->members[i].ranks;
+    if (tn_address_is_loopback(j->members[i].address)) memcpy(j->members[i].address, own, sizeof own);
+  }
+  if (ranks <= INT32_MAX) return TN_OK;
+  return tn_failf(l->env, TN_EINVAL, "the processes have %lld ranks", (long long)ranks);
+}
+
+static tn_status listener_welcome(listener *l) {
+  tn_joined *j = l->joined;
+  unsigned char frame[TN_FRAME_HEAD + TN_MEMBER_BYTES];
+  for (int32_t i = 1; i < j->n; i++)
+    for (int32_t m = 0; m < j->n; m++) {
+      const tn_frame_head head = {.kind = TN_FRAME_WELCOME, .number = (uint64_t)m, .bytes = TN_MEMBER_BYTES};
+      tn_frame_head_write(&head, frame);
+      tn_member_write(&j->members[m], frame + TN_FRAME_HEAD);
+      if (!tn_socket_send(j->sockets[i], frame, sizeof frame, tn_clock_s() + ANSWER_S))
+        return tn_failf(l->env, TN_ECOMM,
+                        "process %d on host %s (process id %lld) ended while the others came", (int)i,
+                        j->members[i].host, (long long)j->members[i].pid);
+    }
+  return TN_OK;
+}
+
+tn_status tn_join_listen(tn_env *env, const tn_join_request *request, tn_joined *joined) {
+  listener l = {.env = env, .request = request, .joined = joined, .socket = -1, .missing = joined->n - 1};
+  tn_join_hello(request, &l.own);
+  joined->members[0] = (tn_member){.ranks = request->ranks, .pid = l.own.pid};
+  memcpy(joined->members[0].host, l.own.host, sizeof l.own.host);
+  l.guests = tn_alloc(env, sizeof *l.guests * GUESTS);
+  tn_status status = l.guests != NULL ? listener_open(&l) : TN_ENOMEM;
+  if (status == TN_OK) status = listener_await(&l);
+  if (status == TN_OK) status = listener_number(&l);
+  if (status == TN_OK) status = listener_welcome(&l);
+  while (l.n_guests > 0) guest_leave(&l, 0, false);
+  if (l.socket >= 0) close(l.socket);
+  tn_release(env, l.guests);
+  return status;
+}

@@ -1,0 +1,134 @@
+/* core/train/processes/peer.c: one connection of a link. */
+#include "core/train/processes/peer.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "core/base/system.h"
+
+void tn_peer_init(tn_peer *peer, int socket) {
+  *peer = (tn_peer){.socket = socket, .heard_s = tn_clock_s(), .said_s = tn_clock_s()};
+  peer->came_end = &peer->came;
+}
+
+void tn_peer_close(const void *handle, tn_peer *peer) {
+  if (peer->socket >= 0) close(peer->socket);
+  peer->socket = -1;
+  for (size_t i = 0; i < peer->n_going; i++)
+    tn_frame_release(handle, peer->going[(peer->first + i) % peer->room]);
+  for (tn_frame *f; (f = tn_peer_take(peer)) != NULL;) tn_frame_release(handle, f);
+  tn_frame_release(handle, peer->coming);
+  tn_release(handle, peer->going);
+  tn_peer_init(peer, -1);
+}
+
+/* ---- frames ---- */
+
+tn_frame *tn_frame_new(const void *handle, uint32_t kind, uint64_t number, uint32_t bytes) {
+  tn_frame *frame = tn_alloc(handle, sizeof *frame + TN_FRAME_HEAD + bytes);
+  if (frame == NULL) return NULL;
+  frame->uses = 1;
+  frame->head = (tn_frame_head){kind, number, bytes};
+  tn_frame_head_write(&frame->head, frame->bytes);
+  return frame;
+}
+
+void tn_frame_release(const void *handle, tn_frame *frame) {
+  if (frame != NULL && --frame->uses == 0) tn_release(handle, frame);
+}
+
+/* ---- sending ---- */
+
+static tn_status peer_make_room(const void *handle, tn_peer *peer) {
+  if (peer->n_going < peer->room) return TN_OK;
+  size_t room = 2 * peer->room + 16;
+  tn_frame **going = tn_alloc(handle, tn_size_mul(room, sizeof *going));
+  if (going == NULL) return TN_ENOMEM;
+  for (size_t i = 0; i < peer->n_going; i++) going[i] = peer->going[(peer->first + i) % peer->room];
+  tn_release(handle, peer->going);
+  peer->going = going;
+  peer->room = room;
+  peer->first = 0;
+  return TN_OK;
+}
+
+tn_status tn_peer_queue(const void *handle, tn_peer *peer, tn_frame *frame) {
+  if (peer->socket < 0) return TN_OK;
+  TN_TRY(peer_make_room(handle, peer));
+  peer->going[(peer->first + peer->n_going++) % peer->room] = frame;
+  frame->uses++;
+  peer->said_s = tn_clock_s();
+  return TN_OK;
+}
+
+bool tn_peer_send(const void *handle, tn_peer *peer) {
+  while (peer->n_going > 0) {
+    tn_frame *frame = peer->going[peer->first];
+    size_t bytes = TN_FRAME_HEAD + frame->head.bytes - peer->sent;
+    ssize_t n = send(peer->socket, frame->bytes + peer->sent, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n < 0) return errno == EAGAIN || errno == EINTR;
+    peer->sent += (size_t)n;
+    if ((size_t)n < bytes) return true;
+    tn_frame_release(handle, frame);
+    peer->first = (peer->first + 1) % peer->room;
+    peer->n_going--;
+    peer->sent = 0;
+  }
+  return true;
+}
+
+/* ---- receiving ---- */
+
+/* Reads into the head, or into the body. 1: it is whole; 0: later; -1: the connection has ended. */
+static int peer_read(tn_peer *peer, unsigned char *to, size_t bytes) {
+  while (peer->got < bytes) {
+    ssize_t n = recv(peer->socket, to + peer->got, bytes - peer->got, MSG_DONTWAIT);
+    if (n == 0) return -1;
+    if (n < 0) return errno == EAGAIN || errno == EINTR ? 0 : -1;
+    peer->got += (size_t)n;
+    peer->heard_s = tn_clock_s();
+  }
+  peer->got = 0;
+  return 1;
+}
+
+static int peer_read_frame(const void *handle, tn_peer *peer) {
+  tn_frame_head head;
+  int got = 1;
+  if (peer->coming == NULL) {
+    if ((got = peer_read(peer, peer->head, TN_FRAME_HEAD)) < 1) return got;
+    if (!tn_frame_head_read(peer->head, &head)) return -1;
+    peer->coming = tn_frame_new(handle, head.kind, head.number, head.bytes);
+    if (peer->coming == NULL) return -1;
+  }
+  return peer_read(peer, tn_frame_body(peer->coming), peer->coming->head.bytes);
+}
+
+bool tn_peer_receive(const void *handle, tn_peer *peer,
+                     void (*take)(void *context, tn_peer *peer, tn_frame *frame), void *context) {
+  int got = 0;
+  while (peer->came_bytes < TN_PEER_MOST && (got = peer_read_frame(handle, peer)) == 1) {
+    tn_frame *frame = peer->coming;
+    peer->coming = NULL;
+    take(context, peer, frame);
+  }
+  return got >= 0;
+}
+
+void tn_peer_keep(tn_peer *peer, tn_frame *frame) {
+  *peer->came_end = frame;
+  peer->came_end = &frame->next;
+  peer->came_bytes += frame->head.bytes;
+}
+
+tn_frame *tn_peer_take(tn_peer *peer) {
+  tn_frame *frame = peer->came;
+  if (frame == NULL) return NULL;
+  peer->came = frame->next;
+  if (peer->came == NULL) peer->came_end = &peer->came;
+  frame->next = NULL;
+  peer->came_bytes -= frame->head.bytes;
+  return frame;
+}

@@ -1,0 +1,56 @@
+/* core/train/processes/peer.h: one connection of a link: frames that came and frames that go. The lock of the
+ * link protects it. */
+#ifndef TN_CORE_TRAIN_PROCESSES_PEER_H
+#define TN_CORE_TRAIN_PROCESSES_PEER_H
+
+#include "core/train/processes/wire.h"
+
+/* A frame in memory. Those that go to several peers are shared. */
+typedef struct tn_frame {
+  struct tn_frame *next; /* in the queue of what came */
+  int32_t uses;
+  tn_frame_head head;
+  unsigned char bytes[]; /* the head as bytes, then the body */
+} tn_frame;
+
+static inline unsigned char *tn_frame_body(tn_frame *frame) { return frame->bytes + TN_FRAME_HEAD; }
+
+typedef struct tn_peer {
+  int socket; /* -1: closed */
+  bool left;  /* it has said that it leaves */
+  double heard_s, said_s;
+  /* frames to send: a ring */
+  tn_frame **going;
+  size_t first, n_going, room;
+  size_t sent; /* bytes of the first */
+  /* frames received */
+  unsigned char head[TN_FRAME_HEAD];
+  tn_frame *coming; /* its body is being read; NULL: its head */
+  size_t got;
+  tn_frame *came, **came_end; /* parts and results not taken yet, oldest first */
+  size_t came_bytes;
+} tn_peer;
+
+enum { TN_PEER_MOST = 8 << 20 };
+
+void tn_peer_init(tn_peer *peer, int socket);
+void tn_peer_close(const void *handle, tn_peer *peer);
+
+/* A new frame with room for a body, used once; NULL: no memory. */
+tn_frame *tn_frame_new(const void *handle, uint32_t kind, uint64_t number, uint32_t bytes);
+void tn_frame_release(const void *handle, tn_frame *frame);
+
+/* Adds a use of the frame, which is released when it was sent. */
+tn_status tn_peer_queue(const void *handle, tn_peer *peer, tn_frame *frame);
+/* Sends what the socket takes. False: the connection has ended. */
+bool tn_peer_send(const void *handle, tn_peer *peer);
+/* Reads what the socket has, until frames of TN_PEER_MOST bytes wait. Each whole frame goes to `take`, which
+ * becomes its owner. False: the connection has ended, or its bytes are no frames. */
+bool tn_peer_receive(const void *handle, tn_peer *peer,
+                     void (*take)(void *context, tn_peer *peer, tn_frame *frame), void *context);
+/* Frames of exchanges wait for the exchange. */
+void tn_peer_keep(tn_peer *peer, tn_frame *frame);
+/* The oldest frame that waits, or NULL; the caller releases it. */
+tn_frame *tn_peer_take(tn_peer *peer);
+
+#endif

@@ -1,0 +1,164 @@
+/* core/train/processes/socket.c: TCP sockets with deadlines. */
+#include "core/train/processes/socket.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "core/base/system.h"
+
+enum { BACKLOG = 512 };
+
+void tn_socket_prepare(int socket) {
+  int one = 1;
+  fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) | O_NONBLOCK);
+  fcntl(socket, F_SETFD, FD_CLOEXEC);
+  setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+}
+
+/* ---- listening ---- */
+
+static int socket_bind(int family, const struct sockaddr *address, socklen_t bytes) {
+  int one = 1, zero = 0, s = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (s < 0) return -1;
+  setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+  if (family == AF_INET6) setsockopt(s, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof zero);
+  if (bind(s, address, bytes) == 0 && listen(s, BACKLOG) == 0) return s;
+  int error = errno;
+  close(s);
+  errno = error;
+  return -1;
+}
+
+int tn_socket_listen(int32_t port, bool this_host) {
+  struct sockaddr_in v4 = {.sin_family = AF_INET,
+                           .sin_port = htons((uint16_t)port),
+                           .sin_addr.s_addr = htonl(this_host ? INADDR_LOOPBACK : INADDR_ANY)};
+  struct sockaddr_in6 v6 = {
+      .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port), .sin6_addr = in6addr_any};
+  int s = this_host ? -1 : socket_bind(AF_INET6, (const struct sockaddr *)&v6, sizeof v6);
+  if (s < 0 && (this_host || errno != EADDRINUSE))
+    s = socket_bind(AF_INET, (const struct sockaddr *)&v4, sizeof v4);
+  return s;
+}
+
+/* ---- waiting ---- */
+
+/* Whether the socket becomes ready before the deadline. An error of the socket makes it ready. */
+static bool socket_await(int socket, short events, double deadline_s) {
+  for (;;) {
+    double left = deadline_s - tn_clock_s();
+    struct pollfd p = {.fd = socket, .events = events};
+    int n = poll(&p, 1, left <= 0 ? 0 : left > 1 ? 1000 : (int)(left * 1000) + 1);
+    if (n > 0) return true;
+    if (n < 0 && errno != EINTR) return false;
+    if (left <= 0) return false;
+  }
+}
+
+bool tn_socket_send(int socket, const void *data, size_t bytes, double deadline_s) {
+  const char *from = data;
+  while (bytes > 0) {
+    ssize_t n = send(socket, from, bytes, MSG_NOSIGNAL);
+    if (n > 0) {
+      from += n;
+      bytes -= (size_t)n;
+    } else if (n < 0 && errno != EAGAIN && errno != EINTR) {
+      return false;
+    } else if (!socket_await(socket, POLLOUT, deadline_s)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool tn_socket_receive(int socket, void *data, size_t bytes, double deadline_s) {
+  char *to = data;
+  while (bytes > 0) {
+    ssize_t n = recv(socket, to, bytes, 0);
+    if (n == 0) return false;
+    if (n > 0) {
+      to += n;
+      bytes -= (size_t)n;
+    } else if (errno != EAGAIN && errno != EINTR) {
+      return false;
+    } else if (!socket_await(socket, POLLIN, deadline_s)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/* ---- connecting ---- */
+
+static int socket_try(const struct addrinfo *to, double deadline_s, const char **reason) {
+  int s = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0), error = 0;
+  socklen_t bytes = sizeof error;
+  if (s < 0) {
+    *reason = strerror(errno);
+    return -1;
+  }
+  tn_socket_prepare(s);
+  if (connect(s, to->ai_addr, to->ai_addrlen) != 0) error = errno;
+  if (error == EINPROGRESS) {
+    error = ETIMEDOUT;
+    if (socket_await(s, POLLOUT, deadline_s)) getsockopt(s, SOL_SOCKET, SO_ERROR, &error, &bytes);
+  }
+  if (error == 0) return s;
+  close(s);
+  *reason = strerror(error);
+  return -1;
+}
+
+int tn_socket_connect(const char *host, int32_t port, double deadline_s, const char **reason) {
+  struct addrinfo want = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *list = NULL;
+  char text[16];
+  int s = -1;
+  snprintf(text, sizeof text, "%d", (int)port);
+  int error = getaddrinfo(host, text, &want, &list);
+  if (error != 0) {
+    *reason = gai_strerror(error);
+    return -1;
+  }
+  for (const struct addrinfo *a = list; s < 0 && a != NULL; a = a->ai_next)
+    s = socket_try(a, deadline_s, reason);
+  freeaddrinfo(list);
+  return s;
+}
+
+/* ---- addresses ---- */
+
+static void socket_address_text(const struct sockaddr *address, socklen_t bytes, char *text, size_t size) {
+  static const char v4_in_v6[] = "::ffff:";
+  if (getnameinfo(address, bytes, text, (socklen_t)size, NULL, 0, NI_NUMERICHOST) != 0) text[0] = '\0';
+  if (strncmp(text, v4_in_v6, sizeof v4_in_v6 - 1) == 0)
+    memmove(text, text + sizeof v4_in_v6 - 1, strlen(text) - (sizeof v4_in_v6 - 1) + 1);
+}
+
+void tn_socket_own_address(int socket, char *text, size_t size) {
+  struct sockaddr_storage address;
+  socklen_t bytes = sizeof address;
+  text[0] = '\0';
+  if (getsockname(socket, (struct sockaddr *)&address, &bytes) == 0)
+    socket_address_text((const struct sockaddr *)&address, bytes, text, size);
+}
+
+void tn_socket_peer_address(int socket, char *text, size_t size) {
+  struct sockaddr_storage address;
+  socklen_t bytes = sizeof address;
+  text[0] = '\0';
+  if (getpeername(socket, (struct sockaddr *)&address, &bytes) == 0)
+    socket_address_text((const struct sockaddr *)&address, bytes, text, size);
+}
+
+bool tn_address_is_loopback(const char *address) {
+  return strncmp(address, "127.", 4) == 0 || strcmp(address, "::1") == 0;
+}

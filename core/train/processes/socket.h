@@ -1,0 +1,27 @@
+/* core/train/processes/socket.h: TCP sockets with deadlines. Times are those of tn_clock_s. */
+#ifndef TN_CORE_TRAIN_PROCESSES_SOCKET_H
+#define TN_CORE_TRAIN_PROCESSES_SOCKET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A socket that listens on a port of all addresses, or of this host alone; -1 with errno. IPv6 and IPv4, or
+ * IPv4 where the host has no IPv6. */
+int tn_socket_listen(int32_t port, bool this_host);
+/* A connected socket, or -1 with a static text for the reason. */
+int tn_socket_connect(const char *host, int32_t port, double deadline_s, const char **reason);
+/* Without delay of small packets, closed by exec; blocking calls return at once. */
+void tn_socket_prepare(int socket);
+
+/* All `bytes` bytes, or false: the other end has closed, or the deadline has passed. */
+bool tn_socket_send(int socket, const void *data, size_t bytes, double deadline_s);
+bool tn_socket_receive(int socket, void *data, size_t bytes, double deadline_s);
+
+/* The address of this end or of the other one in digits; "" where it has none. */
+void tn_socket_own_address(int socket, char *text, size_t size);
+void tn_socket_peer_address(int socket, char *text, size_t size);
+/* Whether a text is an address by which only this host reaches itself. */
+bool tn_address_is_loopback(const char *address);
+
+#endif

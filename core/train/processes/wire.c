@@ -1,0 +1,133 @@
+/* core/train/processes/wire.c: writes and reads frames. */
+#include "core/train/processes/wire.h"
+
+#include <string.h>
+
+static const uint32_t FRAME_MAGIC = 0x4b4e5254; /* "TRNK" */
+static const uint32_t HELLO_MAGIC = 0x4f4c4854; /* "THLO" */
+enum { PROTOCOL = 1 };
+
+/* ---- numbers and texts ---- */
+
+static unsigned char *put(unsigned char *to, uint64_t value, int bytes) {
+  for (int i = 0; i < bytes; i++) to[i] = (unsigned char)(value >> 8 * i);
+  return to + bytes;
+}
+
+static const unsigned char *get(const unsigned char *from, void *value, int bytes) {
+  uint64_t all = 0;
+  for (int i = 0; i < bytes; i++) all |= (uint64_t)from[i] << 8 * i;
+  if (bytes == 4)
+    *(uint32_t *)value = (uint32_t)all;
+  else
+    *(uint64_t *)value = all;
+  return from + bytes;
+}
+
+static unsigned char *put_text(unsigned char *to, const char *text, size_t size) {
+  size_t n = strnlen(text, size - 1);
+  memcpy(to, text, n);
+  memset(to + n, 0, size - n);
+  return to + size;
+}
+
+/* Control characters would change a terminal that a message is printed on. */
+static const unsigned char *get_text(const unsigned char *from, char *text, size_t size) {
+  memcpy(text, from, size);
+  text[size - 1] = '\0';
+  for (char *c = text; *c != '\0'; c++)
+    if ((unsigned char)*c < 0x20 && *c != '\n') *c = '?';
+  return from + size;
+}
+
+/* ---- frames ---- */
+
+void tn_frame_head_write(const tn_frame_head *head, unsigned char to[TN_FRAME_HEAD]) {
+  to = put(to, FRAME_MAGIC, 4);
+  to = put(to, head->kind, 4);
+  to = put(to, head->number, 8);
+  put(to, head->bytes, 8);
+}
+
+bool tn_frame_head_read(const unsigned char from[TN_FRAME_HEAD], tn_frame_head *head) {
+  uint32_t magic;
+  uint64_t bytes;
+  from = get(from, &magic, 4);
+  from = get(from, &head->kind, 4);
+  from = get(from, &head->number, 8);
+  get(from, &bytes, 8);
+  head->bytes = (uint32_t)bytes;
+  return magic == FRAME_MAGIC && head->kind >= TN_FRAME_REFUSED && head->kind < TN_FRAME_KINDS &&
+         bytes <= TN_FRAME_MOST;
+}
+
+/* ---- a hello ---- */
+
+void tn_hello_write(const tn_hello *hello, unsigned char to[TN_HELLO_BYTES]) {
+  memset(to, 0, TN_HELLO_BYTES);
+  to = put(to, HELLO_MAGIC, 4);
+  to = put(to, PROTOCOL, 4);
+  to = put_text(to, hello->token, TN_PLACE_TOKEN);
+  to = put(to, (uint32_t)hello->process, 4);
+  to = put(to, (uint32_t)hello->processes, 4);
+  to = put(to, (uint32_t)hello->ranks, 4);
+  to = put(to, (uint64_t)hello->pid, 8);
+  to = put_text(to, hello->host, TN_HOST_BYTES);
+  put_text(to, hello->version, sizeof hello->version);
+}
+
+bool tn_hello_read(const unsigned char from[TN_HELLO_BYTES], tn_hello *hello) {
+  uint32_t magic, protocol;
+  from = get(from, &magic, 4);
+  from = get(from, &protocol, 4);
+  from = get_text(from, hello->token, TN_PLACE_TOKEN);
+  from = get(from, &hello->process, 4);
+  from = get(from, &hello->processes, 4);
+  from = get(from, &hello->ranks, 4);
+  from = get(from, &hello->pid, 8);
+  from = get_text(from, hello->host, TN_HOST_BYTES);
+  get_text(from, hello->version, sizeof hello->version);
+  return magic == HELLO_MAGIC && protocol == PROTOCOL && hello->processes >= 1 &&
+         hello->processes <= TN_MOST_PROCESSES && hello->process >= 0 && hello->process < hello->processes &&
+         hello->ranks >= 1 && hello->ranks <= TN_MOST_PROCESSES;
+}
+
+/* ---- members ---- */
+
+void tn_member_write(const tn_member *member, unsigned char to[TN_MEMBER_BYTES]) {
+  to = put(to, (uint32_t)member->first_rank, 4);
+  to = put(to, (uint32_t)member->ranks, 4);
+  to = put(to, (uint64_t)member->pid, 8);
+  to = put_text(to, member->host, TN_HOST_BYTES);
+  put_text(to, member->address, TN_ADDRESS_BYTES);
+}
+
+bool tn_member_read(const unsigned char from[TN_MEMBER_BYTES], tn_member *member) {
+  from = get(from, &member->first_rank, 4);
+  from = get(from, &member->ranks, 4);
+  from = get(from, &member->pid, 8);
+  from = get_text(from, member->host, TN_HOST_BYTES);
+  get_text(from, member->address, TN_ADDRESS_BYTES);
+  return member->first_rank >= 0 && member->ranks >= 1 && member->ranks <= TN_MOST_PROCESSES &&
+         member->first_rank <= INT32_MAX - member->ranks;
+}
+
+/* ---- failures ---- */
+
+uint32_t tn_failure_write(const tn_wire_failure *failure, unsigned char to[TN_FAILURE_BYTES]) {
+  size_t n = strnlen(failure->text, TN_FAILURE_TEXT - 1);
+  to = put(to, (uint32_t)failure->rank, 4);
+  to = put(to, (uint32_t)failure->status, 4);
+  memcpy(to, failure->text, n);
+  return (uint32_t)(8 + n);
+}
+
+bool tn_failure_read(const unsigned char *from, uint32_t bytes, tn_wire_failure *failure) {
+  if (bytes < 8 || bytes > TN_FAILURE_BYTES - 1) return false;
+  from = get(from, &failure->rank, 4);
+  from = get(from, &failure->status, 4);
+  char text[TN_FAILURE_TEXT] = "";
+  memcpy(text, from, bytes - 8);
+  get_text((const unsigned char *)text, failure->text, TN_FAILURE_TEXT);
+  return failure->rank >= 0 && failure->status != TN_OK;
+}

@@ -1,0 +1,79 @@
+/* core/train/processes/wire.h: what the processes of a run send each other, as bytes. Numbers are
+ * little-endian. Every size is bounded, so bytes from outside can neither take memory nor be misread. */
+#ifndef TN_CORE_TRAIN_PROCESSES_WIRE_H
+#define TN_CORE_TRAIN_PROCESSES_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/train/processes/place.h"
+
+/* A frame is a head and `bytes` bytes. */
+enum { TN_FRAME_HEAD = 24, TN_FRAME_MOST = 1 << 20 };
+
+/* Kinds of frames. */
+enum {
+  TN_FRAME_REFUSED = 1, /* process 0 does not take this one: the reason as a text */
+  TN_FRAME_WELCOME,     /* all have come: the members, from process 0 */
+  TN_FRAME_PART,        /* a process's part of exchange `number`, or a piece of it */
+  TN_FRAME_RESULT,      /* what process 0 gives to all in exchange `number`, or a piece of it */
+  TN_FRAME_DECISION,    /* an i32 */
+  TN_FRAME_FAILURE,     /* tn_wire_failure */
+  TN_FRAME_STOP,        /* the run shall stop */
+  TN_FRAME_BEAT,        /* nothing but a sign of life */
+  TN_FRAME_LEAVE,       /* the process ends in order */
+  TN_FRAME_KINDS
+};
+
+typedef struct tn_frame_head {
+  uint32_t kind;
+  uint64_t number;
+  uint32_t bytes;
+} tn_frame_head;
+
+void tn_frame_head_write(const tn_frame_head *head, unsigned char to[TN_FRAME_HEAD]);
+/* False: these bytes are no head of a frame with at most TN_FRAME_MOST bytes. */
+bool tn_frame_head_read(const unsigned char from[TN_FRAME_HEAD], tn_frame_head *head);
+
+/* The first bytes that a process sends to process 0. */
+enum { TN_HELLO_BYTES = 512, TN_HOST_BYTES = 64, TN_ADDRESS_BYTES = 64 };
+
+typedef struct tn_hello {
+  char token[TN_PLACE_TOKEN];
+  int32_t process, processes, ranks; /* ranks: of this process */
+  int64_t pid;
+  char host[TN_HOST_BYTES];
+  char version[32]; /* of Tenon */
+} tn_hello;
+
+void tn_hello_write(const tn_hello *hello, unsigned char to[TN_HELLO_BYTES]);
+/* False: these bytes are no hello, or one with numbers out of their range. */
+bool tn_hello_read(const unsigned char from[TN_HELLO_BYTES], tn_hello *hello);
+
+/* A process of the run, as TN_FRAME_WELCOME lists all of them. */
+enum { TN_MEMBER_BYTES = 16 + TN_HOST_BYTES + TN_ADDRESS_BYTES };
+
+typedef struct tn_member {
+  int32_t first_rank, ranks;
+  int64_t pid;
+  char host[TN_HOST_BYTES], address[TN_ADDRESS_BYTES];
+} tn_member;
+
+void tn_member_write(const tn_member *member, unsigned char to[TN_MEMBER_BYTES]);
+/* False: numbers out of their range. */
+bool tn_member_read(const unsigned char from[TN_MEMBER_BYTES], tn_member *member);
+
+/* A failure of a rank. */
+enum { TN_FAILURE_TEXT = 2048, TN_FAILURE_BYTES = 8 + TN_FAILURE_TEXT };
+
+typedef struct tn_wire_failure {
+  int32_t rank, status;
+  char text[TN_FAILURE_TEXT];
+} tn_wire_failure;
+
+/* Returns the bytes written. */
+uint32_t tn_failure_write(const tn_wire_failure *failure, unsigned char to[TN_FAILURE_BYTES]);
+bool tn_failure_read(const unsigned char *from, uint32_t bytes, tn_wire_failure *failure);
+
+#endif
