@@ -29,7 +29,9 @@ enum {
   KEY_SEED,
   KEY_TRACE,
   KEY_FROM,
-  KEY_TO
+  KEY_TO,
+  KEY_HOSTS,
+  KEY_RESTARTS
 };
 
 static const cli_option options[] = {
@@ -63,6 +65,12 @@ static const cli_option options[] = {
     {"from", "LR", "the first learning rate (default: 1e-7)", CLI_FIND_LR, KEY_FROM},
     {"to", "LR", "the last learning rate (default: 10)", CLI_FIND_LR, KEY_TO},
     {"steps", "N", "steps, at most (default: 100)", CLI_FIND_LR, 'n'},
+    {"processes", "N", "processes of this host, also as -n N (default: 1)", CLI_LAUNCH, 'n'},
+    {"hosts", "A:4,B:4", "hosts and the processes of each (default: 1), started by ssh", CLI_LAUNCH,
+     KEY_HOSTS},
+    {"restarts", "N",
+     "after the failure of a process, start again from the last checkpoint, so often (default: 0)",
+     CLI_LAUNCH, KEY_RESTARTS},
     {"threads", "N", "threads of kernels that run on the host", CLI_OPS, 't'},
     {"ops", NULL, "the time of each launch, and the limits of the machine", CLI_OPS, 'O'},
     {"trace", "FILE", "a timeline of profiled steps, for ui.perfetto.dev or chrome://tracing", CLI_TRACE,
@@ -227,6 +235,8 @@ static int cli_apply(cli_args *args, int key, const char *value) {
   case 'E': args->repeat = value; break;
   case 'a': args->all = true; break;
   case KEY_TRACE: args->trace = value; break;
+  case KEY_HOSTS: args->hosts = value; break;
+  case KEY_RESTARTS: return cli_read_index(args, value, &args->restarts);
   case KEY_STATS: args->stats = true; break;
   case KEY_OPTIMIZER: args->optimizer = true; break;
   case KEY_DTYPE: args->dtype = value; break;
@@ -255,6 +265,7 @@ bool cli_wants_json(int argc, char **argv) {
 
 int cli_parse(const cli_command *command, int argc, char **argv, cli_args *args) {
   struct option table[N_OPTIONS + 1];
+  const char *letters = (command->options & CLI_LAUNCH) != 0 ? "hqvn:" : "hqv";
   int n = 0, found;
   memset(table, 0, sizeof table);
   args->command = command->name;
@@ -264,7 +275,7 @@ int cli_parse(const cli_command *command, int argc, char **argv, cli_args *args)
     table[n++] = (struct option){o->name, o->value ? required_argument : no_argument, NULL, o->key};
   opterr = 0;
   optind = 1;
-  while ((found = getopt_long(argc, argv, "hqv", table, NULL)) != -1) {
+  while ((found = getopt_long(argc, argv, letters, table, NULL)) != -1) {
     if (found == '?') return cli_unknown_option(command, args, argv[optind - 1]);
     int code = cli_apply(args, found, optarg);
     if (code != CLI_OK) return code;

@@ -44,7 +44,9 @@ typedef struct cli_args {
   int n_inputs;
   const char *resume, *output, *weights, *trace, *mode, *dump_after;
   const char *backend, *only, *unsupported, *device_file, *backends, *repeat;
-  long long batch, steps, rounds, warmup, draws, device, timeout, launches, top;
+  const char *hosts;
+  long long restarts;
+  long long batch, steps /* -n; launch: processes */, rounds, warmup, draws, device, timeout, launches, top;
   double from, to; /* learning rates; 0: not given */
   const char *dtype;
   const char *prompt, *prompt_tokens; /* of generate */
@@ -71,6 +73,7 @@ enum {
   CLI_DOCTOR = 4096,
   CLI_COMPARE = 8192,
   CLI_FIND_LR = 16384,
+  CLI_LAUNCH = 32768,
   CLI_CHECKPOINT = 1 << 20,
   CLI_CLASSES = 1 << 21,
   CLI_GENERATE = 1 << 22,
@@ -141,8 +144,8 @@ int cli_open_run(tn_context *context, const cli_args *args, tn_run **run);
 int cli_open_run_or_folder(tn_context *context, const cli_args *args, tn_run **run);
 
 extern const cli_command command_train, command_eval, command_predict, command_generate, command_bench,
-    command_plan, command_compare, command_find_lr, command_inspect, command_config, command_doctor,
-    command_index, command_conformance, command_checkpoint, command_runs, command_report, command_new_plugin,
-    command_init, command_reference, command_completion, command_man;
+    command_plan, command_compare, command_launch, command_find_lr, command_inspect, command_config,
+    command_doctor, command_index, command_conformance, command_checkpoint, command_runs, command_report,
+    command_new_plugin, command_init, command_reference, command_completion, command_man;
 
 #endif

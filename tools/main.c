@@ -10,17 +10,29 @@
 #include "tools/nearest.h"
 
 /* In the order of the overview; ended by NULL. */
-static const cli_command *const commands[] = {&command_train,      &command_eval,
-                                              &command_predict,    &command_generate,
-                                              &command_bench,      &command_find_lr,
-                                              &command_plan,       &command_compare,
-                                              &command_runs,       &command_report,
-                                              &command_checkpoint, &command_init,
-                                              &command_new_plugin, &command_inspect,
-                                              &command_config,     &command_doctor,
-                                              &command_index,      &command_conformance,
-                                              &command_reference,  &command_completion,
-                                              &command_man,        NULL};
+static const cli_command *const commands[] = {&command_train,
+                                              &command_launch,
+                                              &command_eval,
+                                              &command_predict,
+                                              &command_generate,
+                                              &command_bench,
+                                              &command_find_lr,
+                                              &command_plan,
+                                              &command_compare,
+                                              &command_runs,
+                                              &command_report,
+                                              &command_checkpoint,
+                                              &command_init,
+                                              &command_new_plugin,
+                                              &command_inspect,
+                                              &command_config,
+                                              &command_doctor,
+                                              &command_index,
+                                              &command_conformance,
+                                              &command_reference,
+                                              &command_completion,
+                                              &command_man,
+                                              NULL};
 enum { N_COMMANDS = sizeof commands / sizeof *commands - 1 };
 
 static int main_print_overview(FILE *to) {

@@ -18,7 +18,7 @@ static void train_on_signal(int number) {
   signal(number, SIG_DFL); /* a second signal ends the process at once */
 }
 
-static const int train_signals[] = {SIGINT, SIGTERM, SIGHUP};
+static const int train_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 enum { TRAIN_SIGNALS = sizeof train_signals / sizeof *train_signals };
 
 /* Replaces the handler `from` of a signal. A signal that the parent ignores, as under nohup, stays ignored.
