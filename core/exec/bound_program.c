@@ -58,11 +58,11 @@ static tn_status make_part_events(tn_executor *e, const tn_capture_part *part, t
     bool collective = steps[i].group->role != TN_STREAM_COMPUTE;
     int32_t awaited = awaited_collective(bound, i);
     if (collective && computing) TN_TRY(make_step_event(e, &bound->events[i]));
-    if (awaited >= 0) TN_TRY(make_step_event(e, &bound->ends[awaited]));
+    if (awaited >= 0) TN_TRY(make_step_event(e, &bound->ends[awaited].event));
     computing = !collective;
   }
-  if (part->awaits >= 0) TN_TRY(make_step_event(e, &bound->ends[part->awaits]));
-  return part->joins >= 0 ? make_step_event(e, &bound->ends[part->joins]) : TN_OK;
+  if (part->awaits >= 0) TN_TRY(make_step_event(e, &bound->ends[part->awaits].event));
+  return part->joins >= 0 ? make_step_event(e, &bound->ends[part->joins].event) : TN_OK;
 }
 
 static tn_status make_events(tn_executor *e, tn_bound_program *bound) {
@@ -72,7 +72,7 @@ static tn_status make_events(tn_executor *e, tn_bound_program *bound) {
       status = make_part_events(e, &bound->parts[i], bound);
   for (int32_t i = 0; status == TN_OK && i < bound->program->n_segments; i++) {
     int32_t awaits = bound->program->segments[i].awaits;
-    if (awaits >= 0) status = make_step_event(e, &bound->ends[awaits]);
+    if (awaits >= 0) status = make_step_event(e, &bound->ends[awaits].event);
   }
   return status == TN_OK ? TN_OK : tn_executor_fail(e, status);
 }
@@ -108,8 +108,8 @@ static void bind_slot_launches(tn_executor *e, tn_bound_program *bound, int32_t 
     b->step = step;
     b->handoff = bound->events[i];
     int32_t awaited = awaited_collective(bound, i);
-    b->awaited = awaited >= 0 ? bound->ends[awaited] : NULL;
-    b->end = bound->ends[i];
+    b->awaited = awaited >= 0 ? &bound->ends[awaited] : NULL;
+    b->end = bound->ends[i].event != NULL ? &bound->ends[i] : NULL;
     views += step->n_in + step->n_out;
   }
 }
@@ -133,7 +133,7 @@ static tn_status allocate_tables(tn_executor *e, tn_bound_program *bound, size_t
   size_t steps = (size_t)tn_program_all_steps(bound->program), slots = (size_t)e->n_slots;
   bound->prepared = tn_alloc(e->env, tn_size_mul(steps, sizeof(void *)));
   bound->events = tn_alloc(e->env, tn_size_mul(steps, sizeof(void *)));
-  bound->ends = tn_alloc(e->env, tn_size_mul(steps, sizeof(void *)));
+  bound->ends = tn_alloc(e->env, tn_size_mul(steps, sizeof *bound->ends));
   bound->slots = tn_alloc(e->env, tn_size_mul(slots, sizeof(tn_bound_step *)));
   bound->views = tn_alloc(e->env, tn_size_mul(tn_size_mul(views, slots), sizeof(tn_view)));
   if (bound->prepared == NULL || bound->events == NULL || bound->ends == NULL || bound->slots == NULL ||
@@ -228,6 +228,12 @@ static void destroy_events(tn_executor *e, void **events, int32_t n) {
   tn_release(e->env, events);
 }
 
+static void destroy_ends(tn_executor *e, tn_collective_end *ends, int32_t n) {
+  for (int32_t i = 0; ends != NULL && i < n; i++)
+    if (ends[i].event != NULL) e->device->backend->event_delete(&e->device->env, ends[i].event);
+  tn_release(e->env, ends);
+}
+
 void tn_bound_program_free(tn_executor *e, tn_bound_program *bound) {
   if (bound->program == NULL) return;
   for (int32_t i = 0; bound->prepared != NULL && i < tn_program_all_steps(bound->program); i++)
@@ -237,7 +243,7 @@ void tn_bound_program_free(tn_executor *e, tn_bound_program *bound) {
   tn_captures_destroy(e, bound);
   tn_bound_segments_destroy(e, bound);
   destroy_events(e, bound->events, bound->program->n_steps);
-  destroy_events(e, bound->ends, bound->program->n_steps);
+  destroy_ends(e, bound->ends, bound->program->n_steps);
   for (int32_t s = 0; bound->slots != NULL && s < e->n_slots; s++) tn_release(e->env, bound->slots[s]);
   tn_release(e->env, bound->slots);
   tn_release(e->env, bound->prepared);

@@ -23,6 +23,13 @@
 #include "core/exec/executor.h"
 #include "core/plugin/handles.h"
 
+/* The end of a collective. Where the device is synchronous and the communicator is not, the host awaits its
+ * number. */
+typedef struct tn_collective_end {
+  void *event;     /* recorded at its end; NULL: no step awaits it */
+  uint64_t number; /* of the collective, in the last run: the communicator's count (tn_comm.begun) */
+} tn_collective_end;
+
 /* A step with the addresses of one slot. */
 typedef struct tn_bound_step {
   tn_launch_host host;
@@ -30,26 +37,26 @@ typedef struct tn_bound_step {
   bool foreign; /* the kernel belongs to a family that the backend accepts, so backend->enqueue launches it */
   const tn_step *step;
   void *handoff; /* event of a collective: it awaits the compute stream's work so far; NULL: it need not */
-  void *awaited; /* event at the end of a collective that this step awaits, or NULL */
-  void *end;     /* event that this step, a collective, records at its end; NULL: no step awaits it */
+  const tn_collective_end *awaited; /* of a collective that this step awaits, or NULL */
+  tn_collective_end *end;           /* that this step, a collective, records; NULL: no step awaits it */
 } tn_bound_step;
 
 /* The events around a segment of a program. */
 typedef struct tn_bound_segment {
-  int32_t first_part, n_parts; /* of tn_bound_program.parts */
-  void *joined;   /* device segment: end of a collective that the compute stream awaits, or NULL */
-  void *ready;    /* fallback segment: all work before it is done */
+  int32_t first_part, n_parts;     /* of tn_bound_program.parts */
+  const tn_collective_end *joined; /* device segment: that the compute stream awaits, or NULL */
+  void *ready;                     /* fallback segment: all work before it is done */
   void *fetched;  /* fallback segment: its operands are on the host; NULL: it has none on the device */
   void *returned; /* fallback segment: its results are on the device; NULL: it has none to copy */
 } tn_bound_segment;
 
 typedef struct tn_bound_program {
   const tn_program *program;
-  void **prepared;       /* per step, those of constants included: the prepared kernel */
-  tn_bound_step **slots; /* per slot: all steps */
-  tn_view *views;        /* of all launches */
-  void **events;         /* per step: its handoff, or NULL */
-  void **ends;           /* per step: the event that records its end, or NULL */
+  void **prepared;         /* per step, those of constants included: the prepared kernel */
+  tn_bound_step **slots;   /* per slot: all steps */
+  tn_view *views;          /* of all launches */
+  void **events;           /* per step: its handoff, or NULL */
+  tn_collective_end *ends; /* per step */
   tn_bound_segment *segments;
   tn_capture_part *parts;
   int32_t n_parts;
@@ -150,7 +157,7 @@ tn_timed_work tn_profile_work(const tn_executor *e, int32_t kind, int32_t role);
 tn_status tn_profile_from(tn_executor *e, tn_timed_work *work);
 tn_status tn_profile_to(tn_executor *e, tn_timed_work *work);
 /* Makes the compute stream await the end of a collective. */
-tn_status tn_await_collective(tn_executor *e, void *event);
+tn_status tn_await_collective(tn_executor *e, const tn_collective_end *end);
 /* The host has enqueued a program, from start_s until now. */
 void tn_profile_run(const tn_executor *e, const tn_bound_program *bound, double start_s);
 /* Before a run: reads times if many are unread. Messages stay in the device's env. */

@@ -7,13 +7,20 @@
 #include <time.h>
 
 #include "core/graph/op/schema.h"
+#include "core/plugin/default_callbacks.h"
 #include "tenon/attributes.h"
 
 /* ---- the communicator of a device ---- */
 
 static tn_status communicator_check(tn_env *env, const tn_communicator *kind) {
-  if (kind->open && kind->close && kind->run && kind->abort) return TN_OK;
-  return tn_failf(env, TN_EABI, "communicator '%s' lacks one of open, close, run and abort", kind->item.name);
+  if (!kind->open || !kind->close || !kind->run || !kind->abort)
+    return tn_failf(env, TN_EABI, "communicator '%s' lacks one of open, close, run and abort",
+                    kind->item.name);
+  if (!kind->await || !kind->capturable) return TN_OK;
+  return tn_failf(env, TN_EABI,
+                  "communicator '%s' has await and is capturable, expected one of the two: a replay begins "
+                  "collectives that the host does not count",
+                  kind->item.name);
 }
 
 static void *comm_native(tn_env *env, const tn_comm_device *seat, void *stream, const char *name) {
@@ -48,6 +55,7 @@ tn_status tn_comm_open(tn_env *env, tn_device *device, const tn_comm_request *re
   comm->kind = request->kind;
   comm->device = device;
   comm->place = request->place;
+  comm->awaits = request->kind->await != NULL && tn_backend_is_synchronous(device->backend);
   comm->seat = (tn_comm_device){.struct_size = sizeof comm->seat,
                                 .index = device->index,
                                 .device = device->device,
@@ -83,6 +91,8 @@ tn_status tn_comm_status(tn_env *env, tn_comm *comm) {
   return comm != NULL && comm->kind->status != NULL ? comm->kind->status(env, comm->self) : TN_OK;
 }
 
+uint64_t tn_comm_begun(const tn_device *device) { return device->comm != NULL ? device->comm->begun : 0; }
+
 /* ---- waits ---- */
 
 /* The first pause between two looks at an event, and the longest. */
@@ -92,6 +102,17 @@ static tn_status wait_ask_communicator(tn_device *device) {
   tn_comm *comm = device->comm;
   tn_status status = comm->kind->status(&device->env, comm->self);
   if (status != TN_OK) tn_comm_abort(comm); /* collectives end, so that their memory can be freed */
+  return status;
+}
+
+tn_status tn_comm_await(tn_device *device, uint64_t n) {
+  tn_comm *comm = device->comm;
+  if (comm == NULL || !comm->awaits || n <= comm->ended) return TN_OK;
+  tn_status status = comm->kind->await(&device->env, comm->self, n);
+  if (status == TN_OK)
+    comm->ended = n;
+  else
+    tn_comm_abort(comm);
   return status;
 }
 
@@ -116,12 +137,14 @@ static tn_status wait_ask_after(tn_device *device, tn_status status) {
 
 tn_status tn_device_wait_event(tn_device *device, void *event) {
   TN_TRY(tn_device_check_process(device));
+  TN_TRY(tn_comm_await(device, tn_comm_begun(device)));
   if (device->comm != NULL && device->comm->event != NULL) return wait_polling(device, event);
   return wait_ask_after(device, device->backend->event_wait(&device->env, event));
 }
 
 tn_status tn_device_wait_stream(tn_device *device, void *stream) {
   TN_TRY(tn_device_check_process(device));
+  TN_TRY(tn_comm_await(device, tn_comm_begun(device)));
   const tn_backend *backend = device->backend;
   if (device->comm != NULL && device->comm->event != NULL) {
     TN_TRY(backend->event_record(&device->env, device->comm->event, stream));

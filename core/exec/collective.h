@@ -15,6 +15,9 @@ typedef struct tn_comm {
   tn_device *device;
   tn_comm_place place; /* what it knows of the rank */
   uint64_t begun;      /* collectives so far */
+  /* The device is synchronous and `run` returns before the collective has ended, so the host awaits ends. */
+  bool awaits;
+  uint64_t ended; /* collectives whose end it has awaited */
 } tn_comm;
 
 typedef struct tn_comm_request {
@@ -33,6 +36,12 @@ void tn_comm_close(tn_comm *comm);
 void tn_comm_abort(tn_comm *comm);
 /* Called from any thread: the communicator's state. Accepts NULL: TN_OK. */
 tn_status tn_comm_status(tn_env *env, tn_comm *comm);
+/* The collectives that the device has begun; 0: it has no communicator. */
+uint64_t tn_comm_begun(const tn_device *device);
+/* Returns when the first n of them have ended, where it is the host that waits for that; else at once, since
+ * events order them. A failure is TN_ECOMM with a message in the device's env, and the collectives of all
+ * ranks are given up. */
+tn_status tn_comm_await(tn_device *device, uint64_t n);
 
 /* ---- waits of the host for a device that may be one of several ---- */
 

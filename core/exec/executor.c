@@ -2,6 +2,7 @@
 #include "core/exec/executor.h"
 
 #include "core/exec/bound_program.h"
+#include "core/exec/collective.h"
 
 /* Programs run one after another, so each area has the size of the largest need. */
 static void executor_sizes(tn_program *const *programs, int32_t n, int64_t *arena, int64_t *slot,
@@ -176,7 +177,8 @@ static void destroy_slot_memory(tn_executor *e) {
 
 void tn_executor_drain(tn_executor *e) {
   tn_device *device = e->device;
-  (void)tn_device_check_process(device); /* the device of another process has nothing to wait for */
+  /* the device of another process has nothing to wait for */
+  if (tn_device_check_process(device) == TN_OK) (void)tn_comm_await(device, tn_comm_begun(device));
   for (int32_t role = 0; role < TN_STREAMS; role++)
     device->backend->stream_wait(&device->env, device->streams[role]);
 }

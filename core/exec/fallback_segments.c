@@ -11,10 +11,11 @@ static tn_status segment_event(tn_executor *e, bool needed, void **event) {
 }
 
 /* The collective that the end of a device segment awaits, unless a captured part awaits it. */
-static void *segment_joined(const tn_bound_program *bound, const tn_segment *s, const tn_bound_segment *b) {
+static const tn_collective_end *segment_joined(const tn_bound_program *bound, const tn_segment *s,
+                                               const tn_bound_segment *b) {
   for (int32_t i = b->first_part; i < b->first_part + b->n_parts; i++)
     if (bound->parts[i].joins >= s->awaits) return NULL;
-  return bound->ends[s->awaits];
+  return &bound->ends[s->awaits];
 }
 
 static void segment_bind_parts(const tn_bound_program *bound, int32_t segment, tn_bound_segment *b) {

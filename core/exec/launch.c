@@ -14,7 +14,8 @@ static tn_status launch_await(tn_executor *e, tn_bound_step *b) {
   }
   if (b->awaited == NULL) return TN_OK;
   if (stream == e->device->streams[TN_STREAM_COMPUTE]) return tn_await_collective(e, b->awaited);
-  return backend->event_await(&device->env, b->awaited, stream);
+  TN_TRY(tn_comm_await(e->device, b->awaited->number));
+  return backend->event_await(&device->env, b->awaited->event, stream);
 }
 
 static tn_status launch_enqueue(tn_executor *e, tn_bound_step *b) {
@@ -23,7 +24,9 @@ static tn_status launch_enqueue(tn_executor *e, tn_bound_step *b) {
 
 static tn_status launch_mark_end(tn_executor *e, tn_bound_step *b) {
   tn_device *device = tn_device_of(e, b->step);
-  return b->end != NULL ? device->backend->event_record(&device->env, b->end, b->host.pub.stream) : TN_OK;
+  if (b->end == NULL) return TN_OK;
+  b->end->number = tn_comm_begun(device);
+  return device->backend->event_record(&device->env, b->end->event, b->host.pub.stream);
 }
 
 static tn_status launch_step(tn_executor *e, tn_bound_step *b) {
@@ -82,7 +85,7 @@ static tn_status launch_steps(tn_executor *e, tn_bound_program *bound, const tn_
 tn_status tn_launch_part(tn_executor *e, tn_bound_program *bound, int32_t index, int32_t slot) {
   const tn_capture_part *part = &bound->parts[index];
   TN_TRY(launch_steps(e, bound, part, slot));
-  return part->joins < 0 ? TN_OK : tn_await_collective(e, bound->ends[part->joins]);
+  return part->joins < 0 ? TN_OK : tn_await_collective(e, &bound->ends[part->joins]);
 }
 
 /* No time is taken: only the first run launches them. */

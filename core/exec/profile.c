@@ -112,10 +112,11 @@ tn_timed_work tn_profile_work(const tn_executor *e, int32_t kind, int32_t role) 
                          .stream = e->device->streams[role]};
 }
 
-tn_status tn_await_collective(tn_executor *e, void *event) {
+tn_status tn_await_collective(tn_executor *e, const tn_collective_end *end) {
   tn_timed_work work = tn_profile_work(e, TN_SPAN_AWAIT, TN_STREAM_COMPUTE);
   TN_TRY(tn_profile_from(e, &work));
-  TN_TRY(e->device->backend->event_await(&e->device->env, event, work.stream));
+  TN_TRY(tn_comm_await(e->device, end->number));
+  TN_TRY(e->device->backend->event_await(&e->device->env, end->event, work.stream));
   return tn_profile_to(e, &work);
 }
 

@@ -15,7 +15,7 @@ static tn_status run_part(tn_executor *e, tn_bound_program *bound, int32_t index
   void *compute = e->device->streams[TN_STREAM_COMPUTE];
   const tn_capture_part *part = &bound->parts[index];
   void *capture = captures_allowed(e) ? tn_captures_find(bound, index, slot) : NULL;
-  if (part->awaits >= 0) TN_TRY(tn_await_collective(e, bound->ends[part->awaits]));
+  if (part->awaits >= 0) TN_TRY(tn_await_collective(e, &bound->ends[part->awaits]));
   return capture == NULL ? tn_launch_part(e, bound, index, slot)
                          : backend->capture_launch(env, capture, compute);
 }

@@ -88,10 +88,13 @@ typedef struct tn_communicator {
    * is then part of the capture, and every replay runs it once, at its place in the order of the rank's
    * collectives. 0: the host enqueues every collective in every run, between captured launches. */
   int32_t capturable;
-  /* Optional, for synchronous devices. `run` then returns before the collective has ended, and the host calls
-   * await before anything reads its result or writes its operand or result: it returns when the first n
-   * collectives that this rank has run, counted from 1 at open, have ended. It blocks. A failure, also a rank
-   * that does not come in time, is TN_ECOMM as that of `status`. On the thread of the stream. */
+  /* Optional, for synchronous devices, and not with `capturable`. `run` then returns before the collective
+   * has ended, and the host calls await before anything reads its result or writes its operand or result: it
+   * returns when the first n collectives that this rank has run, counted from 1 at open, have ended, or all
+   * if they are fewer. Collectives take effect one after another, as on a stream: one may read the result of
+   * the one before it. It blocks. A failure, also a rank that does not come in time, is TN_ECOMM as that of
+   * `status`. After abort it returns soon, and the memory of collectives is not used any more. On the thread
+   * of the stream. */
   tn_status (*await)(tn_env *env, void *communicator, uint64_t n);
 } tn_communicator;
 
