@@ -5,30 +5,48 @@
 
 /* ---- all_reduce ---- */
 
+static tn_status collective_check_reduction(const tn_infer *n, const char *op, int32_t reduction) {
+  int32_t dtype = n->node.in[0]->dtype;
+  if (reduction != TN_REDUCTION_MEAN || tn_dtype_is_float(dtype)) return TN_OK;
+  return tn_fail(n, TN_EINVAL, "reduction", "%s: the mean of %s, expected f16, bf16, f32 or f64", op,
+                 tn_dtype_name(dtype));
+}
+
 static tn_status all_reduce_infer(tn_infer *n) {
+  const tn_all_reduce_attributes *a = n->node.attributes;
   n->node.out[0] = *n->node.in[0];
-  return TN_OK;
+  return collective_check_reduction(n, "all_reduce", a->reduction);
+}
+
+/* How the ranks' gradients of results are combined to the gradient of an operand. */
+static int32_t collective_grad_reduction(int32_t reduction) {
+  return reduction == TN_REDUCTION_MEAN ? TN_REDUCTION_MEAN : TN_REDUCTION_SUM;
+}
+
+static bool collective_is_extreme(int32_t reduction) {
+  return reduction == TN_REDUCTION_MIN || reduction == TN_REDUCTION_MAX;
 }
 
 /* The differentiated function is the sum of the ranks' losses. Every rank's result depends on this rank's
- * operand, so dx is the sum of all dy. For a minimum or maximum, dx is 0 where x differs from the result. */
+ * operand, so dx is the sum of all dy. A mean divides by the ranks, so dx is the mean of all dy. For a
+ * minimum or maximum, dx is 0 where x differs from the result. */
 static tn_status all_reduce_grad(tn_build *b, const void *attributes) {
   const tn_all_reduce_attributes *a = attributes;
-  tn_op_begin(b, "all_reduce");
-  tn_op_arg(b, tn_build_out_grad(b, 0));
-  tn_val dx = tn_op_end(b), x = tn_build_in(b, 0);
-  if (a->reduction != TN_REDUCTION_SUM)
+  tn_val dy = tn_build_out_grad(b, 0), x = tn_build_in(b, 0);
+  tn_val dx = tn_all_reduce(b, dy, collective_grad_reduction(a->reduction));
+  if (collective_is_extreme(a->reduction))
     dx = tn_where(b, tn_op2(b, "eq", x, tn_build_out(b, 0)), dx, tn_ops_zero(b, x));
   tn_build_yield(b, 0, dx);
   return TN_OK;
 }
 
-static const tn_option all_reduce_options[] = {TN_OPT(tn_all_reduce_attributes, reduction, TN_OPT_ENUM, "sum",
-                                                      "sum|min|max", "how the ranks' elements are combined"),
-                                               TN_OPT_END};
+static const tn_option all_reduce_options[] = {
+    TN_OPT(tn_all_reduce_attributes, reduction, TN_OPT_ENUM, "sum", "sum|min|max|mean",
+           "how the ranks' elements are combined; mean: of floats"),
+    TN_OPT_END};
 
 const tn_op tn_op_all_reduce = {
-    .item = TN_ITEM(tn_op, TN_OP, "all_reduce", "sum or extreme over ranks, element by element",
+    .item = TN_ITEM(tn_op, TN_OP, "all_reduce", "sum, mean or extreme over ranks, element by element",
                     tn_all_reduce_attributes, all_reduce_options),
     .schema = "(x:T) -> (y:T)" TN_OPS_NUMBERS,
     .op_class = TN_CLASS_OTHER,
@@ -46,6 +64,7 @@ static tn_status collective_need_dimension(const tn_infer *n, const char *op) {
 static tn_status reduce_scatter_infer(tn_infer *n) {
   const tn_reduce_scatter_attributes *a = n->node.attributes;
   tn_status status = collective_need_dimension(n, "reduce_scatter");
+  if (status == TN_OK) status = collective_check_reduction(n, "reduce_scatter", a->reduction);
   if (status != TN_OK) return status;
   tn_type *y = n->node.out;
   *y = *n->node.in[0];
@@ -58,11 +77,13 @@ static tn_status reduce_scatter_infer(tn_infer *n) {
 }
 
 /* The differentiated function is the sum of the ranks' losses, as for all_reduce: the parts of dy, together,
- * are the gradient of every rank's operand. */
+ * are the gradient of every rank's operand, of a mean divided by the ranks. */
 static tn_status reduce_scatter_grad(tn_build *b, const void *attributes) {
   const tn_reduce_scatter_attributes *a = attributes;
   tn_val dx = tn_all_gather(b, tn_build_out_grad(b, 0), a->ranks), x = tn_build_in(b, 0);
-  if (a->reduction != TN_REDUCTION_SUM)
+  if (a->reduction == TN_REDUCTION_MEAN)
+    dx = tn_div(b, dx, tn_scalar(b, tn_val_type(b, x)->dtype, (double)a->ranks));
+  if (collective_is_extreme(a->reduction))
     dx = tn_where(b, tn_op2(b, "eq", x, tn_all_gather(b, tn_build_out(b, 0), a->ranks)), dx,
                   tn_ops_zero(b, x));
   tn_build_yield(b, 0, dx);
@@ -71,13 +92,13 @@ static tn_status reduce_scatter_grad(tn_build *b, const void *attributes) {
 
 static const tn_option reduce_scatter_options[] = {
     TN_OPT(tn_reduce_scatter_attributes, ranks, TN_OPT_INT, "1", ">= 1", "number of ranks of the run"),
-    TN_OPT(tn_reduce_scatter_attributes, reduction, TN_OPT_ENUM, "sum", "sum|min|max",
-           "how the ranks' elements are combined"),
+    TN_OPT(tn_reduce_scatter_attributes, reduction, TN_OPT_ENUM, "sum", "sum|min|max|mean",
+           "how the ranks' elements are combined; mean: of floats"),
     TN_OPT_END};
 
 const tn_op tn_op_reduce_scatter = {
     .item = TN_ITEM(tn_op, TN_OP, "reduce_scatter",
-                    "sum or extreme over ranks, of which each rank gets its part of dimension 0",
+                    "sum, mean or extreme over ranks, of which each rank gets its part of dimension 0",
                     tn_reduce_scatter_attributes, reduce_scatter_options),
     .schema = "(x:T) -> (y:T)" TN_OPS_NUMBERS,
     .op_class = TN_CLASS_OTHER,

@@ -73,8 +73,15 @@ static inline const char *tn_dtype_name(int32_t dtype) {
 
 static inline int32_t tn_dtype_is_float(int32_t dtype) { return dtype >= TN_F16 && dtype <= TN_F64; }
 
-/* How a collective, and the ops all_reduce and reduce_scatter, combine the values of all ranks. */
-enum { TN_REDUCTION_SUM = 0, TN_REDUCTION_MIN = 1, TN_REDUCTION_MAX = 2 };
+/* How a collective, and the ops all_reduce and reduce_scatter, combine the values of all ranks. The mean is
+ * the sum divided by the number of ranks, both rounded to the element's type; it is of floats only. */
+enum { TN_REDUCTION_SUM = 0, TN_REDUCTION_MIN = 1, TN_REDUCTION_MAX = 2, TN_REDUCTION_MEAN = 3 };
+
+/* "sum", "min", "max" or "mean"; "?" for an unknown code. */
+static inline const char *tn_reduction_name(int32_t reduction) {
+  static const char *const name[] = {"sum", "min", "max", "mean"};
+  return reduction >= TN_REDUCTION_SUM && reduction <= TN_REDUCTION_MEAN ? name[reduction] : "?";
+}
 
 /* The highest rank a tensor may have (see docs/decisions/0003-rank-limit.md). */
 enum { TN_MAX_RANK = 8 };

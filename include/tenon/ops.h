@@ -258,14 +258,11 @@ static inline tn_val tn_norm_grad_sums(tn_build *b, tn_val dy, tn_val x, tn_val 
 }
 /* (x:T) -> (y:bool), a scalar */
 static inline tn_val tn_all_finite(tn_build *b, tn_val x) { return tn_op1(b, "all_finite", x); }
-/* (x:T) -> (y:T): element by element over all ranks. `reduction` is TN_REDUCTION_... */
+/* (x:T) -> (y:T): element by element over all ranks. `reduction` is TN_REDUCTION_...; a mean is of floats. */
 static inline tn_val tn_all_reduce(tn_build *b, tn_val x, int32_t reduction) {
   tn_op_begin(b, "all_reduce");
   tn_op_arg(b, x);
-  tn_op_set_text(b, "reduction",
-                 reduction == TN_REDUCTION_MIN   ? "min"
-                 : reduction == TN_REDUCTION_MAX ? "max"
-                                                 : "sum");
+  tn_op_set_text(b, "reduction", tn_reduction_name(reduction));
   return tn_op_end(b);
 }
 /* (x:T) -> (y:T): of the reduction over all ranks, rank r gets the r-th of `ranks` equal parts of dimension
@@ -274,10 +271,7 @@ static inline tn_val tn_reduce_scatter(tn_build *b, tn_val x, int32_t reduction,
   tn_op_begin(b, "reduce_scatter");
   tn_op_arg(b, x);
   tn_op_set_int(b, "ranks", ranks);
-  tn_op_set_text(b, "reduction",
-                 reduction == TN_REDUCTION_MIN   ? "min"
-                 : reduction == TN_REDUCTION_MAX ? "max"
-                                                 : "sum");
+  tn_op_set_text(b, "reduction", tn_reduction_name(reduction));
   return tn_op_end(b);
 }
 /* (x:T) -> (y:T): the operands of all ranks, joined along dimension 0 in the order of ranks. */

@@ -23,9 +23,9 @@ static tn_status communicator_check_call(tn_env *env, const tn_sim_part *p, cons
   if (call->count < 0 || (call->kind == TN_REDUCE_SCATTER && call->count % ranks != 0))
     return tn_fail(env, TN_EINVAL, NULL, "sim: %s of %lld elements over %d ranks",
                    tn_sim_collective_name(call->kind), (long long)call->count, (int)ranks);
-  if (reduces && !tn_sim_can_reduce(call->dtype))
-    return tn_fail(env, TN_EUNSUPPORTED, NULL, "sim: %s of %s", tn_sim_collective_name(call->kind),
-                   tn_dtype_name(call->dtype));
+  if (reduces && !tn_sim_can_reduce(call->dtype, call->reduction))
+    return tn_fail(env, TN_EUNSUPPORTED, NULL, "sim: %s, %s of %s", tn_sim_collective_name(call->kind),
+                   tn_reduction_name(call->reduction), tn_dtype_name(call->dtype));
   if (call->kind == TN_BROADCAST && (call->root < 0 || call->root >= ranks))
     return tn_fail(env, TN_EINVAL, NULL, "sim: broadcast from rank %d of %d", (int)call->root, (int)ranks);
   *to_count = call->kind == TN_ALL_GATHER       ? call->count * ranks

@@ -1,4 +1,4 @@
-/* backends/sim/communicator/reduce.c: sums and extremes of several vectors, element by element. */
+/* backends/sim/communicator/reduce.c: sums, means and extremes of several vectors, element by element. */
 #include "backends/sim/communicator/reduce.h"
 
 #include <string.h>
@@ -62,11 +62,16 @@ static uint16_t to_f16(float value) {
     ((T *)to)[i] = all;                                                                                      \
   }
 
+#define DIVIDE(T, WIDE, LOAD, STORE)                                                                         \
+  for (int64_t i = 0; i < count; i++)                                                                        \
+    ((T *)to)[i] = (T)STORE((WIDE)((WIDE)LOAD(((const T *)to)[i]) / (WIDE)n));
+
 #define REDUCE(name, T, WIDE, LOAD, STORE)                                                                   \
   static void reduce_##name(int32_t reduction, int32_t n, const void *const *from, void *to,                 \
                             int64_t count) {                                                                 \
-    if (reduction == TN_REDUCTION_SUM) {                                                                     \
+    if (reduction == TN_REDUCTION_SUM || reduction == TN_REDUCTION_MEAN) {                                   \
       LOOP(T, WIDE, LOAD, STORE, SUM)                                                                        \
+      if (reduction == TN_REDUCTION_MEAN) DIVIDE(T, WIDE, LOAD, STORE)                                       \
     } else if (reduction == TN_REDUCTION_MIN) {                                                              \
       LOOP(T, WIDE, LOAD, STORE, MIN)                                                                        \
     } else {                                                                                                 \
@@ -100,7 +105,11 @@ static void (*const reductions[TN_DTYPES])(int32_t reduction, int32_t n, const v
     [TN_U8] = reduce_u8,     [TN_I32] = reduce_i32, [TN_I64] = reduce_i64, [TN_F16] = reduce_f16,
     [TN_BF16] = reduce_bf16, [TN_F32] = reduce_f32, [TN_F64] = reduce_f64};
 
-int tn_sim_can_reduce(int32_t dtype) { return dtype > 0 && dtype < TN_DTYPES && reductions[dtype] != NULL; }
+int tn_sim_can_reduce(int32_t dtype, int32_t reduction) {
+  if (reduction < TN_REDUCTION_SUM || reduction > TN_REDUCTION_MEAN) return 0;
+  if (reduction == TN_REDUCTION_MEAN && !tn_dtype_is_float(dtype)) return 0;
+  return dtype > 0 && dtype < TN_DTYPES && reductions[dtype] != NULL;
+}
 
 void tn_sim_reduce(int32_t dtype, int32_t reduction, int32_t n, const void *const *from, void *to,
                    int64_t count) {

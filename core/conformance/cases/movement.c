@@ -108,15 +108,21 @@ static tn_val movement_case_pack(tn_draw *d, const tn_case *c) {
   return tn_op_end(d->b);
 }
 
+/* A mean is of floats. */
+static int32_t movement_case_reduction(tn_draw *d) {
+  return (int32_t)tn_draw_between(d, TN_REDUCTION_SUM,
+                                  tn_dtype_is_float(d->dtype) ? TN_REDUCTION_MEAN : TN_REDUCTION_MAX);
+}
+
 /* One rank: the result is the operand. Several ranks are trained in tests/integration/distributed. */
 static tn_val movement_case_all_reduce(tn_draw *d, const tn_case *c) {
   tn_val x = tn_draw_tensor(d, tn_draw_type(d, d->dtype, 0, 5, true), c->fill);
-  return tn_all_reduce(d->b, x, (int32_t)tn_draw_between(d, TN_REDUCTION_SUM, TN_REDUCTION_MAX));
+  return tn_all_reduce(d->b, x, movement_case_reduction(d));
 }
 
 static tn_val movement_case_reduce_scatter(tn_draw *d, const tn_case *c) {
   tn_val x = tn_draw_tensor(d, tn_draw_type(d, d->dtype, 1, 5, true), c->fill);
-  return tn_reduce_scatter(d->b, x, (int32_t)tn_draw_between(d, TN_REDUCTION_SUM, TN_REDUCTION_MAX), 1);
+  return tn_reduce_scatter(d->b, x, movement_case_reduction(d), 1);
 }
 
 static tn_val movement_case_all_gather(tn_draw *d, const tn_case *c) {

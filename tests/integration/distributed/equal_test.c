@@ -191,6 +191,17 @@ static void write_mixed(const char *how) {
   file_write("model.ini", text);
 }
 
+/* A mean over 1, 2 or 4 ranks has the bits of the sum times 1, 0.5 or 0.25. */
+static void means_are_sums(int devices, const char *order) {
+  static const char *const ways[] = {"mean", "mean_scatter"};
+  for (int i = 0; i < 2; i++) {
+    write_mixed(ways[i]);
+    nets_train(ways[i], devices, order);
+    nets_compare("mixed", ways[i], "reduced", 0);
+    assert_int_equal(system("rm -rf mean mean_scatter"), 0);
+  }
+}
+
 /* all_gather(reduce_scatter(x)) = all_reduce(x), and so for their gradients, bit by bit. */
 static void the_gathered_parts_of_a_sum_are_the_sum(void **state) {
   (void)state;
@@ -204,6 +215,7 @@ static void the_gathered_parts_of_a_sum_are_the_sum(void **state) {
       nets_compare("mixed", "scattered", "reduced", 0);
       assert_int_equal(system("rm -rf scattered"), 0);
     }
+    means_are_sums(devices, orders[devices / 2]);
     file_write("model.ini", nets_lenet);
     nets_train("plain", devices, "");
     assert_true(nets_difference("reduced", "plain", "conv1.weight") > 1e-3); /* the layer is used */
@@ -218,6 +230,14 @@ static void an_op_for_another_number_of_ranks_is_refused(void **state) {
                                "--set distributed.devices=2"),
                    65);
   if (strstr(program_err, "its attribute ranks is 1, but the run has 2 ranks") == NULL)
+    fail_msg("%s", program_err);
+}
+
+static void a_mean_of_integers_is_refused(void **state) {
+  (void)state;
+  write_mixed("whole");
+  assert_int_equal(program_run("train model.ini --output o --set backend.use=sim"), 65);
+  if (strstr(program_err, "all_reduce: the mean of i32, expected f16, bf16, f32 or f64") == NULL)
     fail_msg("%s", program_err);
 }
 
@@ -435,6 +455,7 @@ int main(void) {
       CASE(frozen_statistics_stay_and_are_not_gathered),
       CASE(the_gathered_parts_of_a_sum_are_the_sum),
       CASE(an_op_for_another_number_of_ranks_is_refused),
+      CASE(a_mean_of_integers_is_refused),
       CASE(gradients_are_reduced_in_half_precision),
       CASE(micro_batches_are_reduced_in_half_precision),
       CASE(scaled_losses_are_reduced_in_half_precision),

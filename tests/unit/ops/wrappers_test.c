@@ -99,6 +99,8 @@ static const int64_t square[] = {2, 2}, one[] = {1, 1}, image[] = {2, 4, 8, 8}, 
     "%3: f32[2, 3] = all_reduce(x, reduction=min)")                                                          \
   X(all_reduce_max, FLOATS, tn_all_reduce(b, v[0], TN_REDUCTION_MAX),                                        \
     "%3: f32[2, 3] = all_reduce(x, reduction=max)")                                                          \
+  X(all_reduce_mean, FLOATS, tn_all_reduce(b, v[0], TN_REDUCTION_MEAN),                                      \
+    "%3: f32[2, 3] = all_reduce(x, reduction=mean)")                                                         \
   X(reduce_scatter, FLOATS, tn_reduce_scatter(b, v[0], TN_REDUCTION_SUM, 2),                                 \
     "%3: f32[1, 3] = reduce_scatter(x, ranks=2)")                                                            \
   X(reduce_scatter_max, FLOATS, tn_reduce_scatter(b, v[0], TN_REDUCTION_MAX, 1),                             \

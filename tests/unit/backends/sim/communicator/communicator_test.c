@@ -135,9 +135,9 @@ static int reduced(int32_t reduction, int32_t ranks, int64_t i) {
   int result = value_of(0, i);
   for (int32_t r = 1; r < ranks; r++) {
     int v = value_of(r, i);
-    result = reduction == TN_REDUCTION_SUM   ? result + v
-             : reduction == TN_REDUCTION_MIN ? (v < result ? v : result)
-                                             : (v > result ? v : result);
+    result = reduction == TN_REDUCTION_MIN   ? (v < result ? v : result)
+             : reduction == TN_REDUCTION_MAX ? (v > result ? v : result)
+                                             : result + v;
   }
   return result;
 }
@@ -154,7 +154,9 @@ static int expected(const tn_collective *w, int32_t ranks, int32_t number, int64
 
 static void fill_operand(rank *r, const tn_collective *w) {
   rig *d = r->device;
-  for (int64_t i = 0; i < w->count; i++) put(w->dtype, r->host, i, value_of(r->place.rank, i));
+  bool mean = w->reduction == TN_REDUCTION_MEAN; /* a multiple of the ranks, so that the mean is exact */
+  for (int64_t i = 0; i < w->count; i++)
+    put(w->dtype, r->host, i, value_of(r->place.rank, i) * (mean ? r->place.ranks : 1));
   OK(d->b->copy(&d->env, d->streams[TN_STREAM_COMM], TN_COPY_TO_DEVICE, (void *)(uintptr_t)w->from, r->host,
                 (uint64_t)w->count * tn_dtype_size(w->dtype)));
   OK(d->b->stream_wait(&d->env, d->streams[TN_STREAM_COMM]));
@@ -214,7 +216,8 @@ static void collectives_give_what_they_say_for_every_type(void **state) {
   for (int32_t ranks = 1; ranks <= MOST; ranks++) {
     start(ranks, ranks, orders[ranks - 1], 60);
     for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
-      for (int32_t reduction = TN_REDUCTION_SUM; reduction <= TN_REDUCTION_MAX; reduction++) {
+      int32_t last = tn_dtype_is_float(dtypes[d]) ? TN_REDUCTION_MEAN : TN_REDUCTION_MAX;
+      for (int32_t reduction = TN_REDUCTION_SUM; reduction <= last; reduction++) {
         try_counts((tn_collective){.kind = TN_ALL_REDUCE, .reduction = reduction, .dtype = dtypes[d]}, ranks);
         if (reduction == TN_REDUCTION_SUM || d % 3 == 0)
           try_counts((tn_collective){.kind = TN_REDUCE_SCATTER, .reduction = reduction, .dtype = dtypes[d]},
@@ -233,6 +236,8 @@ static void halves_are_rounded_after_each_addition_and_extremes_keep_what_is_no_
   const void *thrice[] = {&a, &b, &b};
   tn_sim_reduce(TN_F16, TN_REDUCTION_SUM, 3, thrice, &sum, 1);
   assert_int_equal(sum, 0x6800); /* 2048 + 1 is 2048 in f16; rounded once, the sum would be 2050 */
+  tn_sim_reduce(TN_F16, TN_REDUCTION_MEAN, 3, thrice, &sum, 1);
+  assert_int_equal(sum, 0x6155); /* 2048 / 3 = 682.67, rounded to 682.5 */
   uint16_t wide = 0x4380 /* 256 */, unit = 0x3F80 /* 1 */;
   const void *brain[] = {&wide, &unit, &unit};
   tn_sim_reduce(TN_BF16, TN_REDUCTION_SUM, 3, brain, &sum, 1);
@@ -336,6 +341,10 @@ static void what_cannot_be_is_refused(void **state) {
   tn_collective w = sum_of(&all[0], 8);
   w.dtype = TN_BOOL;
   assert_int_equal(kind->run(env, all[0].communicator, &w, stream), TN_EUNSUPPORTED);
+  w.dtype = TN_I32;
+  w.reduction = TN_REDUCTION_MEAN;
+  assert_int_equal(kind->run(env, all[0].communicator, &w, stream), TN_EUNSUPPORTED);
+  assert_non_null(strstr(all[0].said.text, "sim: all_reduce, mean of i32"));
   w = sum_of(&all[0], 9);
   w.kind = TN_REDUCE_SCATTER;
   assert_int_equal(kind->run(env, all[0].communicator, &w, stream), TN_EINVAL);
