@@ -8,6 +8,7 @@
 #include "core/train/checkpoints/plan_file.h"
 #include "core/train/checkpoints/run_folder.h"
 #include "core/train/commands/mistakes.h"
+#include "core/train/distributed/compare_settings.h"
 #include "core/train/distributed/devices.h"
 
 /* ---- the processes ---- */
@@ -124,23 +125,16 @@ static tn_status train_tell_choices(tn_train_ranks *all) {
   tn_training *t = &all->trainings[0];
   char *text = NULL;
   TN_TRY(tn_plan_file_print(run, t->device, &t->set, t->slots, &text));
-  uint64_t bytes = strlen(text);
-  tn_status status = tn_ranks_tell_processes(all->ranks, &run->env, "size of the plan", &bytes, sizeof bytes);
-  if (status == TN_OK)
-    status = tn_ranks_tell_processes(all->ranks, &run->env, "plan of process 0", text, (size_t)bytes);
+  tn_status status = tn_ranks_tell_text(all->ranks, &run->env, "plan of process 0", &text);
   tn_release(&run->env, text);
   return status;
 }
 
 static tn_status train_hear_choices(tn_train_ranks *all) {
   tn_run *run = all->run;
-  uint64_t bytes = 0;
-  TN_TRY(tn_ranks_tell_processes(all->ranks, &run->env, "size of the plan", &bytes, sizeof bytes));
-  char *text = bytes <= SIZE_MAX / 2 ? tn_alloc(&run->env, (size_t)bytes + 1) : NULL;
-  tn_status status = text != NULL ? TN_OK : TN_ENOMEM;
-  if (status == TN_OK)
-    status = tn_ranks_tell_processes(all->ranks, &run->env, "plan of process 0", text, (size_t)bytes);
-  if (status == TN_OK) status = tn_plan_file_take(run, text, (size_t)bytes);
+  char *text = NULL;
+  tn_status status = tn_ranks_tell_text(all->ranks, &run->env, "plan of process 0", &text);
+  if (status == TN_OK) status = tn_plan_file_take(run, text, strlen(text));
   tn_release(&run->env, text);
   for (int32_t r = 1; r < all->n && status == TN_OK; r++) {
     all->other_runs[r - 1].recorded_choices = run->recorded_choices;
@@ -159,6 +153,7 @@ static tn_status train_prepare_rank(tn_train_ranks *all, int32_t r) {
 
 /* Ranks are prepared one after the other, since they share the registry. */
 static tn_status train_prepare_all(tn_train_ranks *all) {
+  if (all->link != NULL) TN_TRY(tn_ranks_compare_settings(all->ranks, all->run));
   if (all->run->rank > 0) TN_TRY(train_hear_choices(all));
   for (int32_t r = 0; r < all->n; r++) {
     const tn_run *own = all->trainings[r].run;

@@ -114,12 +114,20 @@ tn_status tn_ranks_broadcast(tn_rank_set *ranks, tn_env *env, int32_t rank, cons
   return atomic_load(&ranks->failed) ? tn_ranks_lost(ranks, env) : TN_OK;
 }
 
-tn_status tn_ranks_tell_processes(tn_rank_set *ranks, tn_env *env, const char *what, void *data,
-                                  size_t bytes) {
-  if (ranks->link == NULL) return TN_OK;
+static tn_status ranks_tell(tn_rank_set *ranks, tn_env *env, const char *what, void *data, size_t bytes) {
   tn_status status = tn_link_broadcast(ranks->link, what, data, bytes);
   ranks_await_failure(ranks, status);
   return status == TN_OK ? TN_OK : tn_ranks_lost(ranks, env);
+}
+
+tn_status tn_ranks_tell_text(tn_rank_set *ranks, tn_env *env, const char *what, char **text) {
+  bool tells = ranks->first == 0;
+  if (ranks->link == NULL) return TN_OK;
+  uint64_t bytes = tells ? strlen(*text) : 0;
+  TN_TRY(ranks_tell(ranks, env, what, &bytes, sizeof bytes));
+  if (!tells) *text = tn_alloc(env, tn_size_add((size_t)bytes, 1));
+  if (*text == NULL) return TN_ENOMEM;
+  return ranks_tell(ranks, env, what, *text, (size_t)bytes);
 }
 
 /* ---- decisions ---- */

@@ -61,9 +61,9 @@ tn_status tn_ranks_all_gather(tn_rank_set *ranks, tn_env *env, int32_t rank, con
 /* Broadcast: copies `data` of rank 0 to all ranks. */
 tn_status tn_ranks_broadcast(tn_rank_set *ranks, tn_env *env, int32_t rank, const char *what, void *data,
                              size_t bytes);
-/* Broadcast between the processes, called once in each, before tn_ranks_run. One process: does nothing. */
-tn_status tn_ranks_tell_processes(tn_rank_set *ranks, tn_env *env, const char *what, void *data,
-                                  size_t bytes);
+/* Gives all processes the text of process 0, called once in each, before tn_ranks_run. On the others *text is
+ * the caller's afterwards (tn_release). One process: does nothing. */
+tn_status tn_ranks_tell_text(tn_rank_set *ranks, tn_env *env, const char *what, char **text);
 
 /* The n-th call on any rank returns the *decision of rank 0's n-th call. Rank 0 does not wait for the others,
  * and no call takes a lock. */

@@ -1,0 +1,12 @@
+/* core/train/distributed/compare_settings.h: the configurations of the processes of a run. */
+#ifndef TN_CORE_TRAIN_DISTRIBUTED_COMPARE_SETTINGS_H
+#define TN_CORE_TRAIN_DISTRIBUTED_COMPARE_SETTINGS_H
+
+#include "core/train/distributed/ranks.h"
+#include "core/train/run.h"
+
+/* Called once in each process, before tn_ranks_run. TN_EINVAL in a process whose configuration differs from
+ * that of process 0, with the first key that does. */
+tn_status tn_ranks_compare_settings(tn_rank_set *ranks, tn_run *run);
+
+#endif

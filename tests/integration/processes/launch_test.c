@@ -1,0 +1,264 @@
+/* Trainings by several processes, as users start them: tenon launch, the variables of torchrun and srun, a
+ * stand-in for ssh; stops, killed processes, restarts. The communicator is tcp, on backend cpu. */
+#include "tests/integration/cli/program.h"
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char model_ini[] = "[run]\nname = model\nmax_steps = 60\nseed = 3\nthreads = 1\n"
+                                "[data]\nsource = digits\nbatch = 48\nworkers = 0\n"
+                                "[data.valid]\nepoch = 480\n"
+                                "[model]\ninputs = image: f32[1, 28, 28]\n"
+                                "layers =\n    flatten\n    linear(32)\n    relu\n    linear(10)\n"
+                                "loss = cross_entropy\nmetrics = accuracy\n"
+                                "[optimizer]\ntype = sgd\nlr = 0.05\nmomentum = 0.9\n"
+                                "[backend]\nuse = cpu\nautotune = no\n"
+                                "[distributed]\ntimeout = 20s\n";
+
+static int set_up(void **state) {
+  static const char *const launchers[] = {"RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"};
+  for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) unsetenv(launchers[i]);
+  int failed = program_open(state);
+  file_write("model.ini", model_ini);
+  return failed;
+}
+
+/* ---- the same training by any number of processes ---- */
+
+/* The losses of the steps in metrics.jsonl. */
+static int read_losses(const char *path, double *losses, int most) {
+  char *text = file_read(path, NULL);
+  int n = 0;
+  for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+    json_t *one = json_loads(line, 0, NULL);
+    assert_non_null(one);
+    if (strcmp(json_string_value(json_object_get(one, "event")), "step") == 0 && n < most)
+      losses[n++] = json_number_value(json_object_get(json_object_get(one, "train"), "loss"));
+    json_decref(one);
+  }
+  return n;
+}
+
+/* Sums over ranks are added in another order, so the losses differ by rounding. */
+static void compare_losses(const char *one, const char *several) {
+  double a[60], b[60];
+  assert_int_equal(read_losses(one, a, 60), 60);
+  assert_int_equal(read_losses(several, b, 60), 60);
+  for (int i = 0; i < 60; i++)
+    if (!(fabs(a[i] - b[i]) <= 1e-5 * (1 + fabs(a[i])))) fail_msg("step %d: %.9g and %.9g", i + 1, a[i], b[i]);
+}
+
+static void any_number_of_processes_gives_the_same_losses(void **state) {
+  (void)state;
+  const json_t *one = program_json(0, "train model.ini --output p1");
+  for (int n = 2; n <= 4; n++) {
+    char path[64];
+    const json_t *several = program_json(0, "launch -n %d model.ini --output p%d", n, n);
+    assert_int_equal(program_number(several, "devices"), n);
+    assert_int_equal(program_number(several, "steps"), 60);
+    assert_true(fabs(program_number(several, "valid.loss") - program_number(one, "valid.loss")) < 1e-4);
+    snprintf(path, sizeof path, "p%d/model/metrics.jsonl", n);
+    compare_losses("p1/model/metrics.jsonl", path);
+  }
+  program_json(0, "launch -n 3 model.ini --output again");
+  files_equal("p3/model/checkpoints/last/model.safetensors", "again/model/checkpoints/last/model.safetensors");
+  files_equal("p3/model/checkpoints/last/optimizer.safetensors", "again/model/checkpoints/last/optimizer.safetensors");
+}
+
+/* ---- processes that end, or are ended ---- */
+
+/* The process id of a process of the launch, from the environments of this machine's processes. */
+static pid_t find_process(int number) {
+  char command[256], text[64] = "";
+  snprintf(command, sizeof command,
+           "grep -lzx 'TENON_PROCESS=%d' /proc/[0-9]*/environ 2>/dev/null | xargs -r grep -lzx 'PWD=%s' | cut -d/ -f3 | "
+           "head -1",
+           number, getenv("PWD") ? getenv("PWD") : "");
+  FILE *pipe = popen(command, "r");
+  assert_non_null(pipe);
+  if (fgets(text, sizeof text, pipe) == NULL) text[0] = '\0';
+  pclose(pipe);
+  return (pid_t)atoi(text);
+}
+
+/* A training of which 25 steps are done. */
+static void start_long(const char *more) {
+  char folder[4096];
+  assert_non_null(getcwd(folder, sizeof folder));
+  setenv("PWD", folder, 1);
+  program_start("launch -n 3 model.ini --output o --quiet --set run.max_steps=4000 --set run.save_every=50 %s", more);
+  program_await_lines("o/model/metrics.jsonl", 26);
+}
+
+static void a_signal_to_one_process_saves_and_stops_all(void **state) {
+  (void)state;
+  static const int signals[] = {SIGUSR1, SIGTERM};
+  for (int i = 0; i < 2; i++) {
+    start_long("");
+    pid_t pid = find_process(2 - i);
+    assert_true(pid > 0);
+    assert_int_equal(kill(pid, signals[i]), 0);
+    assert_int_equal(program_finish(), 75);
+    assert_true(file_exists("o/model/checkpoints/last/state.json"));
+    assert_int_equal(system("rm -rf o"), 0);
+  }
+}
+
+static void a_killed_process_is_named_and_ends_all(void **state) {
+  (void)state;
+  for (int number = 0; number < 3; number += 2) {
+    struct timespec from, to;
+    char text[64];
+    start_long("");
+    pid_t pid = find_process(number);
+    assert_true(pid > 0);
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(program_finish(), 77);
+    clock_gettime(CLOCK_MONOTONIC, &to);
+    assert_true(to.tv_sec - from.tv_sec < 30);
+    snprintf(text, sizeof text, "rank %d (process %d, id %d on host", number, number, (int)pid);
+    if (strstr(program_err, text) == NULL) fail_msg("no '%s' in: %s", text, program_err);
+    assert_non_null(strstr(program_err, "was ended by signal 9"));
+    assert_int_equal(system("rm -rf o"), 0);
+  }
+}
+
+static void a_stopped_process_is_named_and_ends_all(void **state) {
+  (void)state;
+  start_long("--set distributed.timeout=3s");
+  pid_t pid = find_process(1);
+  assert_true(pid > 0);
+  assert_int_equal(kill(pid, SIGSTOP), 0);
+  struct timespec pause = {0, 100000000};
+  for (int i = 0; i < 300 && find_process(0) > 0; i++) nanosleep(&pause, NULL);
+  assert_int_equal(find_process(0), 0); /* the others have ended */
+  assert_int_equal(kill(pid, SIGKILL), 0);
+  assert_int_equal(program_finish(), 77);
+  if (strstr(program_err, "rank 1 (process 1, id") == NULL && strstr(program_err, "rank 1") == NULL)
+    fail_msg("%s", program_err);
+}
+
+static void a_restart_goes_on_with_the_same_bits(void **state) {
+  (void)state;
+  program_json(0, "launch -n 3 model.ini --output whole --set run.max_steps=400 --set run.save_every=50");
+  program_start("launch -n 3 model.ini --output o --quiet --set run.max_steps=400 --set run.save_every=50 --restarts 2");
+  char folder[4096];
+  setenv("PWD", getcwd(folder, sizeof folder), 1);
+  program_await_lines("o/model/metrics.jsonl", 120);
+  assert_int_equal(kill(find_process(1), SIGKILL), 0);
+  assert_int_equal(program_finish(), 0);
+  assert_non_null(strstr(program_err, "restart 1 of 2"));
+  files_equal("whole/model/checkpoints/last/model.safetensors", "o/model/checkpoints/last/model.safetensors");
+  files_equal("whole/model/checkpoints/last/optimizer.safetensors", "o/model/checkpoints/last/optimizer.safetensors");
+}
+
+/* ---- other launchers ---- */
+
+static const char *launcher_format;
+static int launcher_process;
+
+static void set_variables(void) {
+  char text[1024];
+  snprintf(text, sizeof text, launcher_format, launcher_process, launcher_process, launcher_process);
+  for (char *one = strtok(text, " "); one != NULL; one = strtok(NULL, " ")) putenv(strdup(one));
+}
+
+/* Two processes with the variables of a launcher; the result is that of one process. */
+static void launched_by(const char *format) {
+  program_json(0, "train model.ini --output p1");
+  launcher_format = format;
+  program_prepare(set_variables);
+  launcher_process = 1;
+  program_start("train model.ini --output p2 --quiet");
+  pid_t second = program_swap(0);
+  launcher_process = 0;
+  program_start("train model.ini --output p2 --quiet");
+  assert_int_equal(program_finish(), 0);
+  program_swap(second);
+  assert_int_equal(program_finish(), 0);
+  program_prepare(NULL);
+  compare_losses("p1/model/metrics.jsonl", "p2/model/metrics.jsonl");
+  assert_false(file_exists("p2/model-2"));
+}
+
+static void variables_of_torchrun_are_understood(void **state) {
+  (void)state;
+  launched_by("RANK=%d WORLD_SIZE=2 LOCAL_RANK=%d LOCAL_WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=29517 "
+              "TORCHELASTIC_RUN_ID=none");
+}
+
+static void variables_of_srun_are_understood(void **state) {
+  (void)state;
+  launched_by("SLURM_PROCID=%d SLURM_LOCALID=%d SLURM_STEP_NUM_TASKS=2 SLURM_NTASKS=2 SLURM_STEP_ID=0 "
+              "SLURM_JOB_ID=8124 SLURM_NODEID=0 SLURM_STEP_TASKS_PER_NODE=2 SLURM_STEP_NODELIST=localhost");
+}
+
+static void hosts_are_reached_by_ssh(void **state) {
+  (void)state;
+  file_write("ssh.sh", "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\necho \"$2\" >>hosts\nexec sh -c \"$3\"\n");
+  assert_int_equal(system("chmod +x ssh.sh"), 0);
+  char folder[4096], path[4200];
+  snprintf(path, sizeof path, "%s/ssh.sh", getcwd(folder, sizeof folder));
+  setenv("TENON_SSH", path, 1);
+  const json_t *r = program_json(0, "launch --hosts localhost,10.1.2.3:2 model.ini --output p3");
+  unsetenv("TENON_SSH");
+  assert_int_equal(program_number(r, "devices"), 3);
+  assert_string_equal(file_read("hosts", NULL), "10.1.2.3\n10.1.2.3\n");
+}
+
+/* ---- mistakes ---- */
+
+static void refused(int code, const char *text, const char *arguments) {
+  assert_int_equal(program_run("%s", arguments), code);
+  if (strstr(program_err, text) == NULL) fail_msg("no '%s' in: %s", text, program_err);
+}
+
+static void mistakes_are_told(void **state) {
+  (void)state;
+  refused(65, "no launcher has started this one; start all by `tenon launch -n 4 model.ini`",
+          "train model.ini --set distributed.processes=4");
+  refused(65, "processes = 3, but tenon launch has started 2", "launch -n 2 model.ini --set distributed.processes=3");
+  refused(65, "expected auto or a number from 1", "train model.ini --set distributed.processes=0");
+  refused(65, "batch = 48 cannot be divided among 5 devices", "launch -n 5 model.ini");
+  refused(2, "expected a number from 1", "launch -n 0 model.ini");
+  refused(2, "-n 3, but --hosts has room for 4", "launch -n 3 --hosts a:2,b:2 model.ini");
+  refused(2, "expected up to 256 names", "launch --hosts a:0 model.ini");
+}
+
+static void another_configuration_is_refused(void **state) {
+  (void)state;
+  file_write("other.ini", model_ini);
+  launcher_format = "RANK=%d WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29543";
+  program_prepare(set_variables);
+  launcher_process = 1;
+  program_start("train other.ini --output p2 --quiet --set optimizer.lr=0.1");
+  pid_t second = program_swap(0);
+  launcher_process = 0;
+  program_start("train model.ini --output p2 --quiet");
+  assert_int_equal(program_finish(), 65);
+  assert_non_null(strstr(program_err, "[optimizer] lr is 0.1 here, and 0.05 for process 0"));
+  program_swap(second);
+  assert_int_equal(program_finish(), 65);
+  program_prepare(NULL);
+}
+
+int main(void) {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, program_close)
+  const struct CMUnitTest tests[] = {TEST(any_number_of_processes_gives_the_same_losses),
+                                     TEST(a_signal_to_one_process_saves_and_stops_all),
+                                     TEST(a_killed_process_is_named_and_ends_all),
+                                     TEST(a_stopped_process_is_named_and_ends_all),
+                                     TEST(a_restart_goes_on_with_the_same_bits),
+                                     TEST(variables_of_torchrun_are_understood),
+                                     TEST(variables_of_srun_are_understood),
+                                     TEST(hosts_are_reached_by_ssh),
+                                     TEST(mistakes_are_told),
+                                     TEST(another_configuration_is_refused)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
