@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "backends/sim/communicator/group.h"
-#include "backends/sim/communicator/reduce.h"
+#include "backends/shared/reduce.h"
 
 static double collective_clock_s(void) {
   struct timespec t;
@@ -110,7 +110,7 @@ static void collective_reduce_part(const collective_task *t, int64_t first, int6
   const tn_collective *w = &t->call;
   const void *from[TN_SIM_RANKS];
   for (int32_t r = 0; r < g->ranks; r++) from[r] = collective_element(w, g->parts[r].call.from, first);
-  tn_sim_reduce(w->dtype, w->reduction, g->ranks, from, collective_element(w, w->to, at), last - first);
+  tn_reduce(w->dtype, w->reduction, g->ranks, from, collective_element(w, w->to, at), last - first);
 }
 
 /* The part that starts when all ranks have arrived. */

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "backends/sim/communicator/group.h"
-#include "backends/sim/communicator/reduce.h"
+#include "backends/shared/reduce.h"
 
 /* The bytes that rank 0 sends to the others. */
 typedef struct identity {
@@ -23,7 +23,7 @@ static tn_status communicator_check_call(tn_env *env, const tn_sim_part *p, cons
   if (call->count < 0 || (call->kind == TN_REDUCE_SCATTER && call->count % ranks != 0))
     return tn_fail(env, TN_EINVAL, NULL, "sim: %s of %lld elements over %d ranks",
                    tn_sim_collective_name(call->kind), (long long)call->count, (int)ranks);
-  if (reduces && !tn_sim_can_reduce(call->dtype, call->reduction))
+  if (reduces && !tn_can_reduce(call->dtype, call->reduction))
     return tn_fail(env, TN_EUNSUPPORTED, NULL, "sim: %s, %s of %s", tn_sim_collective_name(call->kind),
                    tn_reduction_name(call->reduction), tn_dtype_name(call->dtype));
   if (call->kind == TN_BROADCAST && (call->root < 0 || call->root >= ranks))

@@ -1,10 +1,8 @@
 /* Collectives between simulated devices, each driven by a thread of its own. */
-#include <math.h>
 #include <pthread.h>
 #include <time.h>
 
 #include "backends/sim/communicator/group.h"
-#include "backends/sim/communicator/reduce.h"
 #include "tests/unit/backends/sim/rig.h"
 
 enum { MOST = 4, ROOM = 4 * 64 * 8 };
@@ -230,34 +228,6 @@ static void collectives_give_what_they_say_for_every_type(void **state) {
   }
 }
 
-static void halves_are_rounded_after_each_addition_and_extremes_keep_what_is_no_number(void **state) {
-  (void)state;
-  uint16_t a = 0x6800 /* 2048 */, b = 0x3C00 /* 1 */, sum, tiny = 0x0001, huge = 0x7BFF;
-  const void *thrice[] = {&a, &b, &b};
-  tn_sim_reduce(TN_F16, TN_REDUCTION_SUM, 3, thrice, &sum, 1);
-  assert_int_equal(sum, 0x6800); /* 2048 + 1 is 2048 in f16; rounded once, the sum would be 2050 */
-  tn_sim_reduce(TN_F16, TN_REDUCTION_MEAN, 3, thrice, &sum, 1);
-  assert_int_equal(sum, 0x6155); /* 2048 / 3 = 682.67, rounded to 682.5 */
-  uint16_t wide = 0x4380 /* 256 */, unit = 0x3F80 /* 1 */;
-  const void *brain[] = {&wide, &unit, &unit};
-  tn_sim_reduce(TN_BF16, TN_REDUCTION_SUM, 3, brain, &sum, 1);
-  assert_int_equal(sum, 0x4380); /* bf16 has 8 bits: 257 is 256 */
-  const void *small[] = {&tiny, &tiny};
-  tn_sim_reduce(TN_F16, TN_REDUCTION_SUM, 2, small, &sum, 1);
-  assert_int_equal(sum, 0x0002);
-  const void *large[] = {&huge, &huge};
-  tn_sim_reduce(TN_F16, TN_REDUCTION_SUM, 2, large, &sum, 1);
-  assert_int_equal(sum, 0x7C00);
-  float one = 1, nan = NAN, least;
-  const void *odd[] = {&one, &nan, &one};
-  tn_sim_reduce(TN_F32, TN_REDUCTION_MIN, 3, odd, &least, 1);
-  assert_true(isnan(least));
-  int32_t top = INT32_MAX, next = 1, wrapped;
-  const void *over[] = {&top, &next};
-  tn_sim_reduce(TN_I32, TN_REDUCTION_SUM, 2, over, &wrapped, 1);
-  assert_int_equal(wrapped, INT32_MIN);
-}
-
 static tn_collective sum_of(const rank *r, int64_t count) {
   return (tn_collective){.struct_size = sizeof(tn_collective),
                          .kind = TN_ALL_REDUCE,
@@ -407,7 +377,6 @@ static void a_device_without_the_interface_is_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(collectives_give_what_they_say_for_every_type),
-      cmocka_unit_test(halves_are_rounded_after_each_addition_and_extremes_keep_what_is_no_number),
       cmocka_unit_test(a_rank_that_does_not_come_is_named),
       cmocka_unit_test(ranks_that_come_for_different_things_are_told),
       cmocka_unit_test(giving_up_ends_what_others_wait_for),

@@ -1,0 +1,431 @@
+/* backends/tcp/join.c: the ranks of a run find each other. Each rank listens. All but rank 0 connect to rank
+ * 0 and send a hello with the secret of the run; when all have come, rank 0 sends them the table of
+ * addresses. Then each rank connects to those of lower number, so that each pair has its two connections
+ * (wire.h).
+ *
+ * Strangers. A connection without a valid hello is a guest: at most JOIN_GUESTS are kept, each for
+ * JOIN_GUEST_S seconds, and the oldest makes room for a new one. A rank whose connection is closed so tries
+ * again. A hello has a fixed size, and a guest with a wrong one is closed without a reply. */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "backends/tcp/socket.h"
+#include "backends/tcp/tcp.h"
+
+enum { JOIN_GUESTS = 64, JOIN_GUEST_S = 2, JOIN_ACCEPTS = 256 };
+/* The pause before a connection is tried again, and the longest wait in poll. */
+#define JOIN_RETRY_S   0.02
+#define JOIN_POLL_MS   100
+#define JOIN_VERDICT_S 1.0 /* so much longer the others wait, for the message of rank 0 */
+
+/* States of a connection to another rank. */
+enum {
+  JOIN_AWAITED,    /* the other rank, of higher number, makes it */
+  JOIN_LATER,      /* this rank makes it when it has the table */
+  JOIN_DUE,        /* ... and at `due_s` */
+  JOIN_CONNECTING, /* ... and waits for the system */
+  JOIN_ASKED,      /* the hello has been sent */
+  JOIN_TABLE,      /* the reply has come, and the table follows */
+  JOIN_REGISTERED, /* on rank 0: the hello has come, and the table is owed */
+  JOIN_OPEN
+};
+
+typedef struct join_link {
+  int32_t state;
+  int fd, error; /* errno of the last trial; 0: closed by the other side */
+  double due_s;
+  size_t done; /* bytes of the reply or the table */
+  tn_tcp_reply reply;
+} join_link;
+
+typedef struct join_guest {
+  int fd; /* -1: the place is free */
+  size_t done;
+  double since_s;
+  tn_tcp_hello hello;
+} join_guest;
+
+typedef struct join {
+  tn_tcp *t;
+  const tn_tcp_identity *id;
+  int listener;
+  double begun_s, limit_s;
+  tn_tcp_hello hello; /* that this rank sends; the lane is set for each */
+  tn_tcp_row rows[TN_TCP_RANKS];
+  uint64_t instances[TN_TCP_RANKS]; /* of the ranks that have sent a hello; 0: none */
+  join_link links[TN_TCP_RANKS][TN_TCP_LANES];
+  join_guest guests[JOIN_GUESTS];
+  struct pollfd polled[1 + JOIN_GUESTS + TN_TCP_RANKS * TN_TCP_LANES];
+} join;
+
+/* ---- failure ---- */
+
+static const char *join_rank_text(const join *j, int32_t rank, char text[TN_TCP_RANK_TEXT]) {
+  char address[TN_TCP_ADDRESS_TEXT];
+  const tn_tcp_address *a = rank == 0 ? &j->id->address : &j->rows[rank].address;
+  snprintf(text, TN_TCP_RANK_TEXT, a->family != 0 ? "rank %d (%s)" : "rank %d", (int)rank,
+           tn_tcp_address_text(a, address));
+  return text;
+}
+
+/* Tells another rank of the failure, which it cannot know itself. */
+static void join_refuse(const join *j, int fd) {
+  tn_tcp_reply reply = {.kind = TN_TCP_REFUSED};
+  tn_tcp_mark(reply.magic);
+  memcpy(reply.answer, j->id->answer, sizeof reply.answer);
+  memcpy(reply.text, j->t->failure.text, sizeof reply.text);
+  tn_tcp_send_record(fd, &reply, sizeof reply);
+}
+
+static void join_refuse_all(const join *j) {
+  for (int32_t r = 0; r < j->t->ranks; r++)
+    if (j->links[r][TN_TCP_NOTES].state == JOIN_REGISTERED) join_refuse(j, j->links[r][TN_TCP_NOTES].fd);
+}
+
+static bool join_is_missing(const join *j, int32_t rank, bool registering) {
+  if (rank == j->t->rank) return false;
+  int32_t notes = j->links[rank][TN_TCP_NOTES].state, elements = j->links[rank][TN_TCP_ELEMENTS].state;
+  return registering ? notes == JOIN_AWAITED : notes != JOIN_OPEN || elements != JOIN_OPEN;
+}
+
+/* "rank 2, rank 5 and 3 more" */
+static void join_list_missing(const join *j, char *text, size_t size) {
+  bool registering = false;
+  int32_t n = 0;
+  size_t at = 0;
+  for (int32_t r = 0; r < j->t->ranks; r++)
+    registering |= j->t->rank == 0 && j->links[r][TN_TCP_NOTES].state == JOIN_REGISTERED;
+  text[0] = '\0';
+  for (int32_t r = 0; r < j->t->ranks; r++) {
+    char who[TN_TCP_RANK_TEXT];
+    if (!join_is_missing(j, r, registering) || ++n > 3) continue;
+    at += (size_t)snprintf(text + at, size - at, "%s%s", n > 1 ? ", " : "", join_rank_text(j, r, who));
+  }
+  if (n > 3) snprintf(text + at, size - at, " and %d more", (int)n - 3);
+}
+
+static void join_fail_late(join *j) {
+  const join_link *first = &j->links[0][TN_TCP_NOTES];
+  char who[TN_TCP_RANK_TEXT], missing[4 * TN_TCP_RANK_TEXT];
+  double limit = j->t->timeout_s;
+  if (j->t->rank > 0 && first->state != JOIN_OPEN) {
+    bool asked = first->state == JOIN_ASKED || first->state == JOIN_TABLE;
+    tn_tcp_fail(j->t, "%s did not answer rank %d within %g s%s%s", join_rank_text(j, 0, who), (int)j->t->rank,
+                limit, asked ? "" : ": ",
+                asked               ? ", though the connection is there"
+                : first->error != 0 ? strerror(first->error)
+                                    : "it has closed the connection");
+    return;
+  }
+  join_list_missing(j, missing, sizeof missing);
+  tn_tcp_fail(j->t, "of %d ranks, %s did not come within %g s", (int)j->t->ranks, missing, limit);
+}
+
+/* ---- guests ---- */
+
+static void join_drop_guest(join_guest *g) {
+  if (g->fd >= 0) close(g->fd);
+  g->fd = -1;
+}
+
+/* A free place, or that of the oldest guest. */
+static join_guest *join_guest_place(join *j) {
+  join_guest *oldest = &j->guests[0];
+  for (int32_t i = 0; i < JOIN_GUESTS; i++) {
+    if (j->guests[i].fd < 0) return &j->guests[i];
+    if (j->guests[i].since_s < oldest->since_s) oldest = &j->guests[i];
+  }
+  join_drop_guest(oldest);
+  return oldest;
+}
+
+/* Two processes that claim one rank, and ranks that differ in what all must agree on. */
+static bool join_check_hello(join *j, const tn_tcp_hello *h) {
+  char who[TN_TCP_ADDRESS_TEXT], other[TN_TCP_RANK_TEXT];
+  tn_tcp_address_text(&h->address, who);
+  if (h->ranks != j->t->ranks)
+    tn_tcp_fail(j->t, "rank %d (%s) is one of %d ranks, but rank %d one of %d", (int)h->rank, who,
+                (int)h->ranks, (int)j->t->rank, (int)j->t->ranks);
+  else if (h->direct != j->hello.direct)
+    tn_tcp_fail(j->t, "[communicator.tcp] direct is %llu on rank %d (%s), but %llu on rank %d",
+                (unsigned long long)h->direct, (int)h->rank, who, (unsigned long long)j->hello.direct,
+                (int)j->t->rank);
+  else if (j->instances[h->rank] != 0 && j->instances[h->rank] != h->instance)
+    tn_tcp_fail(j->t, "two processes are rank %d: %s, and one at %s", (int)h->rank,
+                join_rank_text(j, h->rank, other), who);
+  else
+    return true;
+  return false;
+}
+
+static bool join_accept(const join *j, int fd) {
+  tn_tcp_reply reply = {.kind = TN_TCP_ACCEPTED};
+  tn_tcp_mark(reply.magic);
+  memcpy(reply.answer, j->id->answer, sizeof reply.answer);
+  return tn_tcp_send_record(fd, &reply, sizeof reply);
+}
+
+/* The guest is a rank of this run; its socket becomes that of the link. */
+static void join_admit(join *j, join_guest *g) {
+  const tn_tcp_hello *h = &g->hello;
+  if (!join_check_hello(j, h)) return join_refuse(j, g->fd);
+  join_link *link = &j->links[h->rank][h->lane];
+  if (link->fd >= 0) close(link->fd); /* it tries again, so it has lost that one */
+  link->fd = g->fd;
+  g->fd = -1;
+  j->instances[h->rank] = h->instance;
+  j->rows[h->rank] = (tn_tcp_row){h->address, h->process};
+  bool registers = j->t->rank == 0 && h->lane == TN_TCP_NOTES;
+  link->state = registers ? JOIN_REGISTERED : JOIN_OPEN;
+  if (registers || join_accept(j, link->fd)) return;
+  close(link->fd);
+  link->fd = -1;
+  link->state = JOIN_AWAITED;
+}
+
+static void join_read_guest(join *j, join_guest *g) {
+  struct iovec rest = {(char *)&g->hello + g->done, sizeof g->hello - g->done};
+  ssize_t got = tn_tcp_receive(g->fd, &rest, 1);
+  if (got > 0) g->done += (size_t)got;
+  if (got < 0) return join_drop_guest(g);
+  if (g->done < sizeof g->hello) return;
+  if (tn_tcp_hello_valid(&g->hello, j->id) && g->hello.rank > j->t->rank) join_admit(j, g);
+  join_drop_guest(g);
+}
+
+/* Where the process has no more descriptors, it waits for guests to be dropped. */
+static void join_take_guests(join *j) {
+  for (int32_t i = 0; i < JOIN_ACCEPTS; i++) {
+    int fd = tn_tcp_accept(j->listener);
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE)) nanosleep(&(struct timespec){0, 10000000}, NULL);
+    if (fd < 0) return;
+    tn_tcp_tune(fd);
+    join_guest *g = join_guest_place(j);
+    *g = (join_guest){.fd = fd, .since_s = tn_tcp_clock_s()};
+    join_read_guest(j, g);
+  }
+}
+
+static void join_drop_old_guests(join *j) {
+  double now = tn_tcp_clock_s();
+  for (int32_t i = 0; i < JOIN_GUESTS; i++)
+    if (j->guests[i].fd >= 0 && now - j->guests[i].since_s > JOIN_GUEST_S) join_drop_guest(&j->guests[i]);
+}
+
+/* ---- connections that this rank makes ---- */
+
+static void join_try_later(join_link *link, int error) {
+  if (link->fd >= 0) close(link->fd);
+  link->fd = -1;
+  link->error = error;
+  link->state = JOIN_DUE;
+  link->due_s = tn_tcp_clock_s() + JOIN_RETRY_S;
+}
+
+static void join_connect(join *j, int32_t rank, int32_t lane) {
+  join_link *link = &j->links[rank][lane];
+  link->fd = tn_tcp_connect(rank == 0 ? &j->id->address : &j->rows[rank].address);
+  link->state = JOIN_CONNECTING;
+  if (link->fd < 0) join_try_later(link, errno);
+}
+
+static void join_ask(join *j, int32_t lane, join_link *link) {
+  int error = tn_tcp_connect_error(link->fd);
+  if (error != 0) return join_try_later(link, error);
+  tn_tcp_tune(link->fd);
+  j->hello.lane = lane;
+  link->done = 0;
+  link->state = JOIN_ASKED;
+  if (!tn_tcp_send_record(link->fd, &j->hello, sizeof j->hello)) join_try_later(link, errno);
+}
+
+/* With the table, the other connections can be made. */
+static void join_read_table(join *j, join_link *link) {
+  size_t all = (size_t)j->t->ranks * sizeof *j->rows;
+  struct iovec rest = {(char *)j->rows + link->done, all - link->done};
+  ssize_t got = tn_tcp_receive(link->fd, &rest, 1);
+  if (got < 0) return join_try_later(link, errno);
+  link->done += (size_t)got;
+  if (link->done < all) return;
+  for (int32_t r = 0; r < j->t->ranks; r++)
+    if (!tn_tcp_row_valid(&j->rows[r]))
+      return tn_tcp_fail(j->t, "rank 0 sent a table that is no table of addresses");
+  link->state = JOIN_OPEN;
+  for (int32_t r = 0; r < j->t->rank; r++)
+    for (int32_t lane = 0; lane < TN_TCP_LANES; lane++)
+      if (j->links[r][lane].state == JOIN_LATER) j->links[r][lane].state = JOIN_DUE;
+}
+
+static void join_read_reply(join *j, join_link *link) {
+  struct iovec rest = {(char *)&link->reply + link->done, sizeof link->reply - link->done};
+  ssize_t got = tn_tcp_receive(link->fd, &rest, 1);
+  if (got < 0) return join_try_later(link, errno);
+  link->done += (size_t)got;
+  if (link->done < sizeof link->reply) return;
+  if (!tn_tcp_reply_valid(&link->reply, j->id)) return join_try_later(link, EPROTO);
+  link->done = 0;
+  if (link->reply.kind == TN_TCP_REFUSED)
+    tn_tcp_fail(j->t, "%s", link->reply.text);
+  else if (link->reply.kind == TN_TCP_ACCEPTED)
+    link->state = JOIN_OPEN;
+  else if (link == &j->links[0][TN_TCP_NOTES])
+    link->state = JOIN_TABLE;
+  else
+    join_try_later(link, EPROTO);
+}
+
+/* ---- rank 0 ---- */
+
+static bool join_all_registered(const join *j) {
+  for (int32_t r = 1; r < j->t->ranks; r++)
+    if (j->links[r][TN_TCP_NOTES].state != JOIN_REGISTERED && j->links[r][TN_TCP_NOTES].state != JOIN_OPEN)
+      return false;
+  return true;
+}
+
+/* A rank that has registered sends nothing before it has the table. */
+static void join_check_registered(join_link *link) {
+  char byte;
+  struct iovec piece = {&byte, 1};
+  if (tn_tcp_receive(link->fd, &piece, 1) == 0) return;
+  close(link->fd);
+  link->fd = -1;
+  link->state = JOIN_AWAITED;
+}
+
+static void join_send_tables(join *j) {
+  tn_tcp_reply reply = {.kind = TN_TCP_TABLE};
+  if (j->t->rank != 0 || !join_all_registered(j)) return;
+  tn_tcp_mark(reply.magic);
+  memcpy(reply.answer, j->id->answer, sizeof reply.answer);
+  for (int32_t r = 1; r < j->t->ranks; r++) {
+    join_link *link = &j->links[r][TN_TCP_NOTES];
+    if (link->state != JOIN_REGISTERED) continue;
+    link->state = JOIN_OPEN;
+    if (!tn_tcp_send_record(link->fd, &reply, sizeof reply) ||
+        !tn_tcp_send_record(link->fd, j->rows, (size_t)j->t->ranks * sizeof *j->rows))
+      join_check_registered(link);
+  }
+}
+
+/* ---- the loop ---- */
+
+static void join_advance_link(join *j, int32_t rank, int32_t lane) {
+  join_link *link = &j->links[rank][lane];
+  switch (link->state) {
+  case JOIN_CONNECTING: join_ask(j, lane, link); break;
+  case JOIN_ASKED: join_read_reply(j, link); break;
+  case JOIN_REGISTERED: join_check_registered(link); break;
+  default: break;
+  }
+  if (link->state == JOIN_TABLE) join_read_table(j, link);
+}
+
+static void join_connect_due(join *j) {
+  double now = tn_tcp_clock_s();
+  for (int32_t r = 0; r < j->t->rank; r++)
+    for (int32_t lane = 0; lane < TN_TCP_LANES; lane++)
+      if (j->links[r][lane].state == JOIN_DUE && j->links[r][lane].due_s <= now) join_connect(j, r, lane);
+}
+
+static struct pollfd join_poll_link(const join_link *link) {
+  if (link->state == JOIN_CONNECTING) return (struct pollfd){.fd = link->fd, .events = POLLOUT};
+  bool reads = link->state == JOIN_ASKED || link->state == JOIN_TABLE || link->state == JOIN_REGISTERED;
+  return (struct pollfd){.fd = reads ? link->fd : -1, .events = POLLIN};
+}
+
+/* The next trial of a connection is not later than that. */
+static int join_poll_ms(const join *j) {
+  for (int32_t r = 0; r < j->t->rank; r++)
+    for (int32_t lane = 0; lane < TN_TCP_LANES; lane++)
+      if (j->links[r][lane].state == JOIN_DUE) return (int)(1000 * JOIN_RETRY_S);
+  return JOIN_POLL_MS;
+}
+
+static void join_wait(join *j) {
+  struct pollfd *guests = j->polled + 1, *links = guests + JOIN_GUESTS;
+  int32_t n = j->t->ranks * TN_TCP_LANES;
+  j->polled[0] = (struct pollfd){.fd = j->listener, .events = POLLIN};
+  for (int32_t i = 0; i < JOIN_GUESTS; i++)
+    guests[i] = (struct pollfd){.fd = j->guests[i].fd, .events = POLLIN};
+  for (int32_t i = 0; i < n; i++) links[i] = join_poll_link(&j->links[i / TN_TCP_LANES][i % TN_TCP_LANES]);
+  if (poll(j->polled, (nfds_t)(1 + JOIN_GUESTS + n), join_poll_ms(j)) <= 0) return;
+  for (int32_t i = 0; i < n; i++)
+    if (links[i].revents != 0) join_advance_link(j, i / TN_TCP_LANES, i % TN_TCP_LANES);
+  for (int32_t i = 0; i < JOIN_GUESTS; i++)
+    if (guests[i].revents != 0 && j->guests[i].fd == guests[i].fd) join_read_guest(j, &j->guests[i]);
+  if (j->polled[0].revents != 0) join_take_guests(j);
+}
+
+static bool join_complete(const join *j) {
+  for (int32_t r = 0; r < j->t->ranks; r++)
+    if (join_is_missing(j, r, false)) return false;
+  return true;
+}
+
+static void join_run(join *j) {
+  while (!join_complete(j) && !atomic_load(&j->t->failure.set)) {
+    join_connect_due(j);
+    join_wait(j);
+    join_drop_old_guests(j);
+    if (!atomic_load(&j->t->failure.set)) join_send_tables(j);
+    if (!join_complete(j) && tn_tcp_clock_s() - j->begun_s >= j->limit_s) join_fail_late(j);
+  }
+}
+
+/* ---- begin, end ---- */
+
+static void join_begin(join *j, const tn_comm_place *place, const tn_tcp_address *own) {
+  tn_tcp *t = j->t;
+  j->begun_s = tn_tcp_clock_s();
+  j->limit_s = t->timeout_s;
+  if (t->rank > 0) j->limit_s += t->timeout_s < JOIN_VERDICT_S ? t->timeout_s : JOIN_VERDICT_S;
+  j->rows[t->rank] = (tn_tcp_row){*own, place->process};
+  j->hello = (tn_tcp_hello){.version = TN_TCP_VERSION,
+                            .rank = t->rank,
+                            .ranks = t->ranks,
+                            .process = place->process,
+                            .address = *own,
+                            .direct = (uint64_t)t->options.direct};
+  tn_tcp_mark(j->hello.magic);
+  memcpy(j->hello.ask, j->id->ask, sizeof j->hello.ask);
+  if (getrandom(&j->hello.instance, sizeof j->hello.instance, GRND_NONBLOCK) < 0 || j->hello.instance == 0)
+    j->hello.instance = (uint64_t)getpid();
+  for (int32_t i = 0; i < JOIN_GUESTS; i++) j->guests[i].fd = -1;
+  for (int32_t r = 0; r < t->ranks; r++)
+    for (int32_t lane = 0; lane < TN_TCP_LANES; lane++)
+      j->links[r][lane] = (join_link){.fd = -1, .state = r < t->rank ? JOIN_LATER : JOIN_AWAITED};
+  if (t->rank > 0) j->links[0][TN_TCP_NOTES].state = JOIN_DUE;
+}
+
+static void join_end(join *j) {
+  if (atomic_load(&j->t->failure.set)) join_refuse_all(j);
+  for (int32_t i = 0; i < JOIN_GUESTS; i++) join_drop_guest(&j->guests[i]);
+  for (int32_t r = 0; r < j->t->ranks; r++) {
+    tn_tcp_peer *p = &j->t->peers[r];
+    p->address = j->rows[r].address;
+    p->process = j->rows[r].process;
+    for (int32_t lane = 0; lane < TN_TCP_LANES; lane++) p->lanes[lane] = j->links[r][lane].fd;
+  }
+}
+
+tn_status tn_tcp_join(tn_env *env, tn_tcp *t, const tn_tcp_identity *identity, const tn_comm_place *place,
+                      const tn_tcp_address *own, int listener) {
+  join *j = tn_new(env, sizeof *j);
+  if (j != NULL) {
+    j->t = t;
+    j->id = identity;
+    j->listener = listener;
+    join_begin(j, place, own);
+    join_run(j);
+    join_end(j);
+  }
+  close(listener);
+  tn_delete(env, j);
+  return j != NULL ? tn_tcp_failed(env, t) : TN_ENOMEM;
+}

@@ -1,0 +1,91 @@
+/* backends/tcp/wire.c: see wire.h. */
+#include "backends/tcp/wire.h"
+
+#include <stdio.h>
+#include <string.h>
+
+_Static_assert(sizeof(tn_tcp_address) == 20, "as on every machine");
+_Static_assert(sizeof(tn_tcp_identity) == 72, "as on every machine");
+_Static_assert(sizeof(tn_tcp_hello) == 80, "as on every machine");
+_Static_assert(sizeof(tn_tcp_reply) == 512, "as on every machine");
+_Static_assert(sizeof(tn_tcp_row) == 24, "as on every machine");
+_Static_assert(sizeof(tn_tcp_call) == 88, "as on every machine");
+_Static_assert(sizeof(tn_tcp_note) == 512, "as on every machine");
+
+static const char wire_magic[8] = {'t', 'e', 'n', 'o', 'n', 't', 'c', 'p'};
+
+void tn_tcp_mark(char magic[8]) { memcpy(magic, wire_magic, sizeof wire_magic); }
+
+static bool wire_marked(const char magic[8]) { return memcmp(magic, wire_magic, sizeof wire_magic) == 0; }
+
+bool tn_tcp_same_secret(const uint8_t *a, const uint8_t *b) {
+  uint32_t differ = 0;
+  for (int32_t i = 0; i < TN_TCP_SECRET; i++) differ |= (uint32_t)(a[i] ^ b[i]);
+  return differ == 0;
+}
+
+/* The text comes from another process and goes into messages. */
+static void wire_clean_text(char *text, size_t size) {
+  text[size - 1] = '\0';
+  for (char *c = text; *c != '\0'; c++)
+    if (*c < ' ' || *c > '~') *c = '.';
+}
+
+/* ---- checks ---- */
+
+bool tn_tcp_identity_valid(const tn_tcp_identity *id) {
+  return wire_marked(id->magic) && id->version == TN_TCP_VERSION && tn_tcp_address_valid(&id->address);
+}
+
+bool tn_tcp_hello_valid(const tn_tcp_hello *h, const tn_tcp_identity *id) {
+  return wire_marked(h->magic) && tn_tcp_same_secret(h->ask, id->ask) && h->version == TN_TCP_VERSION &&
+         h->ranks >= 2 && h->ranks <= TN_TCP_RANKS && h->rank >= 1 && h->rank < h->ranks && h->process >= 0 &&
+         h->lane >= 0 && h->lane < TN_TCP_LANES && tn_tcp_address_valid(&h->address);
+}
+
+bool tn_tcp_reply_valid(tn_tcp_reply *r, const tn_tcp_identity *id) {
+  wire_clean_text(r->text, sizeof r->text);
+  return wire_marked(r->magic) && tn_tcp_same_secret(r->answer, id->answer) && r->kind >= TN_TCP_ACCEPTED &&
+         r->kind <= TN_TCP_REFUSED;
+}
+
+bool tn_tcp_row_valid(const tn_tcp_row *row) {
+  return tn_tcp_address_valid(&row->address) && row->process >= 0;
+}
+
+bool tn_tcp_call_valid(tn_tcp_call *c) {
+  wire_clean_text(c->name, sizeof c->name);
+  return wire_marked(c->magic) && c->kind >= TN_ALL_REDUCE && c->kind <= TN_ALL_GATHER && c->count >= 0;
+}
+
+bool tn_tcp_note_valid(tn_tcp_note *n) {
+  wire_clean_text(n->text, sizeof n->text);
+  return wire_marked(n->magic) && (n->kind == TN_TCP_LEAVES || n->kind == TN_TCP_FAILED);
+}
+
+/* ---- calls ---- */
+
+const char *tn_tcp_kind_name(int32_t kind) {
+  static const char *const names[] = {[TN_ALL_REDUCE] = "all_reduce",
+                                      [TN_BROADCAST] = "broadcast",
+                                      [TN_REDUCE_SCATTER] = "reduce_scatter",
+                                      [TN_ALL_GATHER] = "all_gather"};
+  return kind >= TN_ALL_REDUCE && kind <= TN_ALL_GATHER ? names[kind] : "?";
+}
+
+static bool wire_reduces(int32_t kind) { return kind == TN_ALL_REDUCE || kind == TN_REDUCE_SCATTER; }
+
+const char *tn_tcp_call_text(const tn_tcp_call *c, char text[TN_TCP_CALL_TEXT]) {
+  char how[32] = "";
+  if (wire_reduces(c->kind)) snprintf(how, sizeof how, ", %s", tn_reduction_name(c->reduction));
+  if (c->kind == TN_BROADCAST) snprintf(how, sizeof how, " from rank %d", (int)c->root);
+  snprintf(text, TN_TCP_CALL_TEXT, "%s%s of %lld %s ('%s')", tn_tcp_kind_name(c->kind), how,
+           (long long)c->count, tn_dtype_name(c->dtype), c->name);
+  return text;
+}
+
+bool tn_tcp_same_call(const tn_tcp_call *a, const tn_tcp_call *b) {
+  return a->number == b->number && a->kind == b->kind && a->dtype == b->dtype && a->count == b->count &&
+         (!wire_reduces(a->kind) || a->reduction == b->reduction) &&
+         (a->kind != TN_BROADCAST || a->root == b->root);
+}

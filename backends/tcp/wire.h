@@ -1,0 +1,91 @@
+/* backends/tcp/wire.h: the records that ranks send each other, and the checks of received ones. Numbers are
+ * little-endian, as in all builds of Tenon (plugin.h). Every record has a fixed size, so a receiver never
+ * allocates by what a sender says. */
+#ifndef TN_BACKENDS_TCP_WIRE_H
+#define TN_BACKENDS_TCP_WIRE_H
+
+#include "backends/tcp/address.h"
+#include "tenon/plugin/communicator.h"
+
+enum { TN_TCP_VERSION = 1, TN_TCP_RANKS = 256, TN_TCP_SECRET = 16 };
+
+/* Two ranks have two connections: one for the elements of collectives, and one for notes, which arrive also
+ * while the first is full. */
+enum { TN_TCP_NOTES = 0, TN_TCP_ELEMENTS = 1, TN_TCP_LANES = 2 };
+
+/* The identity of a run. `ask` is what a connecting rank shows, `answer` what the accepting one shows. */
+typedef struct tn_tcp_identity {
+  char magic[8]; /* "tenontcp" */
+  uint32_t version;
+  int32_t listener; /* rank 0's own descriptor of the socket that listens at the address */
+  tn_tcp_address address;
+  uint8_t ask[TN_TCP_SECRET], answer[TN_TCP_SECRET];
+  uint32_t zero;
+} tn_tcp_identity;
+
+/* The first bytes on a connection. */
+typedef struct tn_tcp_hello {
+  char magic[8];
+  uint8_t ask[TN_TCP_SECRET];
+  uint32_t version;
+  int32_t rank, ranks, process, lane; /* of the sender, and of the connection */
+  tn_tcp_address address;             /* at which the sender listens */
+  uint64_t instance;                  /* drawn by the sender: two senders that claim one rank differ */
+  uint64_t direct;                    /* option `direct`, which must be equal on all ranks */
+} tn_tcp_hello;
+
+/* The reply to a hello. A table follows for the connection of notes to rank 0: one address for each rank. */
+enum { TN_TCP_ACCEPTED = 1, TN_TCP_TABLE = 2, TN_TCP_REFUSED = 3 };
+typedef struct tn_tcp_reply {
+  char magic[8];
+  uint8_t answer[TN_TCP_SECRET];
+  int32_t kind;
+  uint32_t zero;
+  char text[480]; /* of TN_TCP_REFUSED: why */
+} tn_tcp_reply;
+
+typedef struct tn_tcp_row {
+  tn_tcp_address address;
+  int32_t process;
+} tn_tcp_row;
+
+/* In front of the elements that a rank sends to another one for a collective. */
+typedef struct tn_tcp_call {
+  char magic[8];
+  uint64_t number; /* of the rank's collectives, from 1 */
+  int64_t count;
+  int32_t kind, reduction, dtype, root;
+  char name[48];
+} tn_tcp_call;
+
+/* Messages beside collectives. */
+enum { TN_TCP_LEAVES = 1, TN_TCP_FAILED = 2 };
+typedef struct tn_tcp_note {
+  char magic[8];
+  int32_t kind;
+  uint32_t zero;
+  char text[496]; /* of TN_TCP_FAILED */
+} tn_tcp_note;
+
+/* Fills the magic. */
+void tn_tcp_mark(char magic[8]);
+/* Compares in a time that does not depend on the bytes. */
+bool tn_tcp_same_secret(const uint8_t *a, const uint8_t *b);
+
+/* Whether the bytes are a record of this run with members in their ranges. Texts get a zero at their end, and
+ * a dot for every byte that is not printable. */
+bool tn_tcp_identity_valid(const tn_tcp_identity *identity);
+bool tn_tcp_hello_valid(const tn_tcp_hello *hello, const tn_tcp_identity *identity);
+bool tn_tcp_reply_valid(tn_tcp_reply *reply, const tn_tcp_identity *identity);
+bool tn_tcp_row_valid(const tn_tcp_row *row);
+bool tn_tcp_call_valid(tn_tcp_call *call);
+bool tn_tcp_note_valid(tn_tcp_note *note);
+
+/* "all_reduce" */
+const char *tn_tcp_kind_name(int32_t kind);
+/* "all_reduce, sum of 8 f32 ('bucket 2')"; returns `text`. */
+enum { TN_TCP_CALL_TEXT = 160 };
+const char *tn_tcp_call_text(const tn_tcp_call *call, char text[TN_TCP_CALL_TEXT]);
+bool tn_tcp_same_call(const tn_tcp_call *a, const tn_tcp_call *b);
+
+#endif

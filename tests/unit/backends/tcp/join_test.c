@@ -1,0 +1,308 @@
+/* How ranks find each other: missing ones, strangers, addresses and ports. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/unit/backends/tcp/rig.h"
+
+static void sum_one(rig_rank *r) {
+  float value = (float)r->place.rank + 1;
+  float n = (float)r->place.ranks;
+  tn_collective c = rig_sum(&value, &value, 1);
+  WANT_OK(r, rig_call(r, &c));
+  WANT(r, value == n * (n + 1) / 2, "the sum is %g", value);
+}
+
+static void says(int32_t rank, const char *part) {
+  if (strstr(rig[rank].text, part) == NULL)
+    fail_msg("rank %d: '%s' does not say '%s'", (int)rank, rig[rank].text, part);
+}
+
+/* ---- missing ranks ---- */
+
+static void a_rank_that_does_not_open_is_named_by_all(void **state) {
+  (void)state;
+  rig_start(4, 0.3);
+  rig[2].delay_ms = -1;
+  rig_threads(NULL);
+  for (int32_t i = 0; i < 4; i++)
+    if (i != 2) says(i, "of 4 ranks, rank 2 did not come within 0.3 s");
+}
+
+static void several_that_do_not_open_are_named(void **state) {
+  (void)state;
+  rig_start(8, 0.3);
+  for (int32_t i = 2; i < 8; i++) rig[i].delay_ms = -1;
+  rig_threads(NULL);
+  says(0, "of 8 ranks, rank 2, rank 3, rank 4 and 3 more did not come within 0.3 s");
+  says(1, "of 8 ranks, rank 2, rank 3, rank 4 and 3 more did not come within 0.3 s");
+}
+
+static void rank_0_that_does_not_answer_is_named(void **state) {
+  (void)state;
+  rig_start(2, 0.3);
+  rig[0].delay_ms = -1;
+  rig_threads(NULL);
+  says(1, "rank 0 (127.0.0.1:");
+  says(1, "did not answer rank 1 within 0.3 s, though the connection is there");
+  close(rig[0].identity.listener);
+  rig_threads(NULL);
+  says(1, "did not answer rank 1 within 0.3 s: Connection refused");
+}
+
+static void ranks_that_come_late_are_waited_for(void **state) {
+  (void)state;
+  rig_start(4, 60);
+  rig[0].delay_ms = 60;
+  rig[3].delay_ms = 120;
+  rig_threads(sum_one);
+}
+
+/* ---- ranks that do not agree ---- */
+
+static void ranks_that_do_not_agree_are_named(void **state) {
+  (void)state;
+  rig_start(3, 0.3);
+  rig[2].place.ranks = 4;
+  rig_threads(NULL);
+  says(0, "is one of 4 ranks, but rank 0 one of 3");
+  says(2, "is one of 4 ranks, but rank 0 one of 3");
+  rig_start(3, 0.3);
+  rig[1].options.direct = 99;
+  rig_threads(NULL);
+  says(0, "[communicator.tcp] direct is 99 on rank 1 (127.0.0.1:");
+  says(0, "but 16384 on rank 0");
+  rig_start(3, 0.3);
+  rig[2].place.rank = 1;
+  rig_threads(NULL);
+  says(2, "two processes are rank 1");
+  says(0, "two processes are rank 1: rank 1 (127.0.0.1:");
+}
+
+static void places_and_identities_that_cannot_be_are_refused(void **state) {
+  (void)state;
+  rig_start(2, 60);
+  rig[1].place.rank = 2;
+  assert_int_equal(rig_open(&rig[1]), TN_EINVAL);
+  says(1, "rank 2 of 2");
+  rig[1].place.rank = 1;
+  rig[1].place.ranks = 257;
+  assert_int_equal(rig_open(&rig[1]), TN_EINVAL);
+  says(1, "at most 256");
+  rig[1].place.ranks = 2;
+  rig[1].identity.version = 7;
+  assert_int_equal(rig_open(&rig[1]), TN_EINVAL);
+  says(1, "not one of this communicator's version 1");
+  rig[1].identity = rig[0].identity;
+  rig[1].options.direct = 1 << 20;
+  assert_int_equal(rig_open(&rig[1]), TN_EINVAL);
+  says(1, "direct = 1048576 bytes, expected at most those of buffer, 524288");
+  rig[1].options = rig_defaults;
+  rig_threads(sum_one);
+  assert_int_equal(rig_open(&rig[0]), TN_EINVAL);
+  says(0, "a second time");
+}
+
+/* ---- strangers ---- */
+
+static int stranger_connect(void) {
+  struct sockaddr_storage to;
+  socklen_t n = tn_tcp_address_to_socket(&rig[0].identity.address, &to);
+  int fd = socket(to.ss_family, SOCK_STREAM, 0);
+  if (fd >= 0 && connect(fd, (struct sockaddr *)&to, n) == 0) return fd;
+  if (fd >= 0) close(fd);
+  return -1;
+}
+
+static void stranger_send(int fd, const void *bytes, size_t n) {
+  if (fd >= 0 && send(fd, bytes, n, MSG_NOSIGNAL) < 0) return; /* closed already */
+}
+
+/* A hello that is right but for the secret, or for one bit of it. */
+static tn_tcp_hello stranger_hello(void) {
+  tn_tcp_hello h = {.version = TN_TCP_VERSION, .rank = 1, .ranks = 3, .address = rig[0].identity.address};
+  tn_tcp_mark(h.magic);
+  memcpy(h.ask, rig[0].identity.ask, sizeof h.ask);
+  h.ask[15] ^= 1;
+  return h;
+}
+
+/* Silence, halves of a hello, a hello with a wrong secret, and noise, over and over. */
+static void strangers_come(int times) {
+  char noise[10000];
+  int held[200];
+  tn_tcp_hello hello = stranger_hello();
+  for (size_t i = 0; i < sizeof noise; i++) noise[i] = (char)(i * 7919 >> 3);
+  for (int i = 0; i < times; i++) {
+    int fd = held[i % 200] =
+        i < 200 || held[i % 200] < 0 ? stranger_connect() : (close(held[i % 200]), stranger_connect());
+    if (i % 4 == 1) stranger_send(fd, &hello, sizeof hello / 2);
+    if (i % 4 == 2) stranger_send(fd, &hello, sizeof hello);
+    if (i % 4 == 3) stranger_send(fd, noise, sizeof noise);
+  }
+  rig_pause_ms(300);
+}
+
+static pid_t strangers_start(int times) {
+  pid_t strangers = fork();
+  if (strangers != 0) return strangers;
+  strangers_come(times);
+  _exit(0);
+}
+
+static void strangers_do_no_harm(void **state) {
+  (void)state;
+  rig_start(3, 60);
+  rig[1].delay_ms = 60;
+  rig[2].delay_ms = 120;
+  pid_t strangers = strangers_start(1000);
+  double begin = rig_clock_s();
+  rig_threads(sum_one);
+  assert_true(rig_clock_s() - begin < 20);
+  kill(strangers, SIGKILL);
+  waitpid(strangers, NULL, 0);
+}
+
+/* The listener is there before rank 0 opens, with strangers in front of all ranks. */
+static void strangers_that_are_there_first_do_no_harm(void **state) {
+  (void)state;
+  rig_start(3, 60);
+  rig[0].delay_ms = 100;
+  rig[2].delay_ms = 50;
+  pid_t strangers = strangers_start(300);
+  rig_pause_ms(20);
+  rig_threads(sum_one);
+  kill(strangers, SIGKILL);
+  waitpid(strangers, NULL, 0);
+}
+
+static bool stranger_is_closed(int fd, double within_s) {
+  char byte;
+  double begin = rig_clock_s();
+  struct timeval limit = {.tv_sec = (time_t)within_s + 1};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  ssize_t got = recv(fd, &byte, 1, 0);
+  close(fd);
+  return got <= 0 && rig_clock_s() - begin < within_s;
+}
+
+static void a_stranger_is_told_nothing_and_closed(void **state) {
+  (void)state;
+  rig_start(2, 60);
+  rig[1].delay_ms = 2600;
+  pid_t strangers = fork();
+  if (strangers == 0) {
+    tn_tcp_hello hello = stranger_hello();
+    int wrong = stranger_connect(), half = stranger_connect(), silent = stranger_connect();
+    stranger_send(wrong, &hello, sizeof hello);
+    stranger_send(half, &hello, sizeof hello - 1);
+    bool closed =
+        stranger_is_closed(wrong, 1) && stranger_is_closed(half, 4) && stranger_is_closed(silent, 4);
+    _exit(!closed);
+  }
+  rig_threads(sum_one);
+  int status = -1;
+  waitpid(strangers, &status, 0);
+  assert_int_equal(status, 0);
+}
+
+/* ---- addresses and ports ---- */
+
+static tn_status identify_with(const char *given, const char *address, const char *ports) {
+  rig[0].place.address = given;
+  rig[0].options.address = address;
+  rig[0].options.ports = ports;
+  rig[0].text[0] = '\0';
+  return tn_tcp_communicator.identify(&rig[0].env, &rig[0].options, &rig[0].place, &rig[0].identity);
+}
+
+static void refuses(const char *given, const char *address, const char *ports, const char *part) {
+  if (identify_with(given, address, ports) == TN_OK)
+    fail_msg("address %s, option address = %s, ports = %s: accepted", given, address, ports);
+  says(0, part);
+}
+
+static void addresses_and_ports_that_cannot_be_are_refused(void **state) {
+  (void)state;
+  rig_start(2, 60);
+  close(rig[0].identity.listener);
+  refuses("host.example", "", "", "is 'host.example', expected digits of IPv4 or IPv6");
+  refuses("198.51.100.1", "", "",
+          "cannot listen at 198.51.100.1:0: Cannot assign requested address; expected an address");
+  refuses("", "10.0.0.0/33", "", "address = 10.0.0.0/33, expected an address of this host, a network");
+  refuses("", "ten/8", "", "address = ten/8, expected an address of this host, a network");
+  refuses("", "198.51.100.0/24", "",
+          "address = 198.51.100.0/24 fits no address of this host, which has lo 127.0.0.1");
+  refuses("", "none7", "", "address = none7 fits no address of this host");
+  refuses("", "", "many", "ports = many, expected ports from 1 to 65535, such as 40000-40100");
+  refuses("", "", "0", "ports = 0, expected");
+  refuses("", "", "5-3", "ports = 5-3, expected");
+  refuses("", "", "1-65536", "ports = 1-65536, expected");
+  refuses("", "", "4000-", "ports = 4000-, expected");
+}
+
+static void the_address_is_found_by_network_and_interface(void **state) {
+  (void)state;
+  static const char *const wanted[] = {"127.0.0.1", "127.0.0.0/8", "lo", "127.0.0.0/9"};
+  rig_start(2, 60);
+  close(rig[0].identity.listener);
+  for (int i = 0; i < 4; i++) {
+    char text[TN_TCP_ADDRESS_TEXT];
+    OK(identify_with("198.51.100.1", wanted[i], ""));
+    assert_ptr_equal(strstr(tn_tcp_address_text(&rig[0].identity.address, text), "127.0.0.1:"), text);
+    close(rig[0].identity.listener);
+  }
+}
+
+static void ports_of_a_range_are_taken_until_there_is_none(void **state) {
+  (void)state;
+  char range[32];
+  rig_start(2, 60); /* its port is taken */
+  int taken = rig[0].identity.address.port, listener = rig[0].identity.listener;
+  snprintf(range, sizeof range, "%d", taken);
+  refuses("", "", range, ": none of them is free at 127.0.0.1:");
+  snprintf(range, sizeof range, "%d-%d", taken, taken + 50 < 65536 ? taken + 50 : 65535);
+  OK(identify_with("", "", range));
+  assert_in_range(rig[0].identity.address.port, taken + 1, taken + 50);
+  close(listener);
+  for (int32_t i = 0; i < 2; i++) rig[i].options.ports = range;
+  rig[1].identity = rig[0].identity;
+  rig_threads(sum_one);
+}
+
+static void ranks_of_ipv6(void **state) {
+  (void)state;
+  rig_start(3, 60);
+  close(rig[0].identity.listener);
+  if (identify_with("::1", "", "") != TN_OK) {
+    print_message("skipped: this host has no IPv6: %s\n", rig[0].text);
+    skip();
+  }
+  for (int32_t i = 1; i < 3; i++) {
+    rig[i].place.address = "::1";
+    rig[i].identity = rig[0].identity;
+  }
+  rig_processes(sum_one);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_rank_that_does_not_open_is_named_by_all),
+      cmocka_unit_test(several_that_do_not_open_are_named),
+      cmocka_unit_test(rank_0_that_does_not_answer_is_named),
+      cmocka_unit_test(ranks_that_come_late_are_waited_for),
+      cmocka_unit_test(ranks_that_do_not_agree_are_named),
+      cmocka_unit_test(places_and_identities_that_cannot_be_are_refused),
+      cmocka_unit_test(strangers_do_no_harm),
+      cmocka_unit_test(strangers_that_are_there_first_do_no_harm),
+      cmocka_unit_test(a_stranger_is_told_nothing_and_closed),
+      cmocka_unit_test(addresses_and_ports_that_cannot_be_are_refused),
+      cmocka_unit_test(the_address_is_found_by_network_and_interface),
+      cmocka_unit_test(ports_of_a_range_are_taken_until_there_is_none),
+      cmocka_unit_test(ranks_of_ipv6),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
