@@ -106,6 +106,16 @@ static tn_status tcp_check_place(tn_env *env, const tn_tcp_identity *id, const t
   return TN_OK;
 }
 
+/* All rings together have at most TCP_RINGS_BYTES, so that many ranks need no more memory than few. A ring
+ * holds a whole small operand, and a multiple of 64 bytes, so that no element is divided at its end. */
+enum { TCP_RINGS_BYTES = 32 << 20 };
+static int64_t tcp_ring_bytes(const tn_tcp_options *o, int32_t ranks) {
+  int64_t bytes = TCP_RINGS_BYTES / ranks;
+  if (bytes < o->direct) bytes = o->direct;
+  if (bytes > o->buffer) bytes = o->buffer;
+  return (bytes + 63) / 64 * 64;
+}
+
 /* An object without connections and thread. */
 static tn_status tcp_new(tn_env *env, const tn_tcp_options *o, const tn_comm_place *place, tn_tcp **out) {
   tn_tcp *t = *out = tn_new(env, sizeof *t);
@@ -114,7 +124,7 @@ static tn_status tcp_new(tn_env *env, const tn_tcp_options *o, const tn_comm_pla
   t->ranks = place->ranks;
   t->timeout_s = place->timeout_s;
   t->options = *o;
-  t->options.buffer -= o->buffer % 64; /* elements are not divided at a ring's end */
+  t->options.buffer = tcp_ring_bytes(o, place->ranks);
   pthread_mutex_init(&t->failure.lock, NULL);
   pthread_mutex_init(&t->lock, NULL);
   pthread_cond_init(&t->changed, NULL);
@@ -247,7 +257,7 @@ static const tn_option tcp_options[] = {
            "an all_reduce or broadcast of at most so many bytes sends whole operands, which takes one way "
            "instead of two; must be equal on all ranks"),
     TN_OPT(tn_tcp_options, buffer, TN_OPT_SIZE, "512KiB", "[4096, 1073741824]",
-           "bytes of sums that are received ahead from each other rank"),
+           "bytes of sums that are received ahead from each other rank; at most 32 MiB from all"),
     TN_OPT_END};
 
 const tn_communicator tn_tcp_communicator = {

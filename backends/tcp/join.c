@@ -78,7 +78,7 @@ static void join_refuse(const join *j, int fd) {
   tn_tcp_reply reply = {.kind = TN_TCP_REFUSED};
   tn_tcp_mark(reply.magic);
   memcpy(reply.answer, j->id->answer, sizeof reply.answer);
-  memcpy(reply.text, j->t->failure.text, sizeof reply.text);
+  snprintf(reply.text, sizeof reply.text, "%.*s", (int)sizeof reply.text - 1, j->t->failure.text);
   tn_tcp_send_record(fd, &reply, sizeof reply);
 }
 
@@ -109,21 +109,33 @@ static void join_list_missing(const join *j, char *text, size_t size) {
   if (n > 3) snprintf(text + at, size - at, " and %d more", (int)n - 3);
 }
 
+/* Why a connection that this rank makes is not there. */
+static const char *join_reason(const join_link *link) {
+  if (link->state == JOIN_CONNECTING)
+    return "its host does not answer; see its firewall, and [communicator.tcp] ports";
+  if (link->state == JOIN_ASKED || link->state == JOIN_TABLE) return "the connection is there, but no reply";
+  return link->error != 0 ? strerror(link->error) : "it has closed the connection";
+}
+
+/* The first of the connections that this rank makes, and that is not there. */
+static const join_link *join_find_unanswered(const join *j, int32_t *rank) {
+  for (int32_t r = 0; r < j->t->rank; r++)
+    for (int32_t lane = 0; lane < TN_TCP_LANES; lane++)
+      if (j->links[r][lane].state != JOIN_OPEN) return *rank = r, &j->links[r][lane];
+  return NULL;
+}
+
 static void join_fail_late(join *j) {
-  const join_link *first = &j->links[0][TN_TCP_NOTES];
   char who[TN_TCP_RANK_TEXT], missing[4 * TN_TCP_RANK_TEXT];
-  double limit = j->t->timeout_s;
-  if (j->t->rank > 0 && first->state != JOIN_OPEN) {
-    bool asked = first->state == JOIN_ASKED || first->state == JOIN_TABLE;
-    tn_tcp_fail(j->t, "%s did not answer rank %d within %g s%s%s", join_rank_text(j, 0, who), (int)j->t->rank,
-                limit, asked ? "" : ": ",
-                asked               ? ", though the connection is there"
-                : first->error != 0 ? strerror(first->error)
-                                    : "it has closed the connection");
+  int32_t rank = 0;
+  const join_link *link = join_find_unanswered(j, &rank);
+  if (link != NULL) {
+    tn_tcp_fail(j->t, "%s did not answer rank %d within %g s: %s", join_rank_text(j, rank, who),
+                (int)j->t->rank, j->t->timeout_s, join_reason(link));
     return;
   }
   join_list_missing(j, missing, sizeof missing);
-  tn_tcp_fail(j->t, "of %d ranks, %s did not come within %g s", (int)j->t->ranks, missing, limit);
+  tn_tcp_fail(j->t, "of %d ranks, %s did not come within %g s", (int)j->t->ranks, missing, j->t->timeout_s);
 }
 
 /* ---- guests ---- */

@@ -36,6 +36,8 @@ typedef struct tn_tcp_peer {
   size_t note_bytes;
 
   /* of the collective that runs */
+  bool asked, told; /* whether it is alive; it is, and `called` collectives have been called there */
+  uint64_t called;
   tn_tcp_flow in, out;
   tn_tcp_call call; /* as the peer came to it */
   bool compared;    /* `call` has come, and equals the own */
@@ -46,7 +48,7 @@ typedef struct tn_tcp_peer {
 typedef struct tn_tcp_failure {
   atomic_bool set;
   pthread_mutex_t lock;
-  char text[496];
+  char text[488];
 } tn_tcp_failure;
 
 enum { TN_TCP_QUEUE = 4096 }; /* collectives that may wait */

@@ -60,7 +60,7 @@ bool tn_tcp_call_valid(tn_tcp_call *c) {
 
 bool tn_tcp_note_valid(tn_tcp_note *n) {
   wire_clean_text(n->text, sizeof n->text);
-  return wire_marked(n->magic) && (n->kind == TN_TCP_LEAVES || n->kind == TN_TCP_FAILED);
+  return wire_marked(n->magic) && n->kind >= TN_TCP_LEAVES && n->kind <= TN_TCP_TELLS;
 }
 
 /* ---- calls ---- */

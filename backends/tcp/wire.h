@@ -59,12 +59,18 @@ typedef struct tn_tcp_call {
 } tn_tcp_call;
 
 /* Messages beside collectives. */
-enum { TN_TCP_LEAVES = 1, TN_TCP_FAILED = 2 };
+enum {
+  TN_TCP_LEAVES = 1, /* the sender closes its communicator */
+  TN_TCP_FAILED = 2, /* with the text of the failure */
+  TN_TCP_ASKS = 3,   /* is the process alive? */
+  TN_TCP_TELLS = 4   /* yes; `called` collectives have been called there */
+};
 typedef struct tn_tcp_note {
   char magic[8];
   int32_t kind;
   uint32_t zero;
-  char text[496]; /* of TN_TCP_FAILED */
+  uint64_t called;
+  char text[488];
 } tn_tcp_note;
 
 /* Fills the magic. */

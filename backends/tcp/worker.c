@@ -48,6 +48,21 @@ static void worker_close_lane(tn_tcp_peer *p, int32_t lane) {
   p->lanes[lane] = -1;
 }
 
+static void worker_send_note(const worker *w, int32_t rank, const tn_tcp_note *note) {
+  int fd = w->t->peers[rank].lanes[TN_TCP_NOTES];
+  if (fd >= 0)
+    tn_tcp_send_record(fd, note, sizeof *note); /* notes are few and short: there is room for them */
+}
+
+static void worker_answer(const worker *w, int32_t rank) {
+  tn_tcp_note note = {.kind = TN_TCP_TELLS};
+  tn_tcp_mark(note.magic);
+  pthread_mutex_lock(&w->t->lock);
+  note.called = w->t->pushed;
+  pthread_mutex_unlock(&w->t->lock);
+  worker_send_note(w, rank, &note);
+}
+
 static void worker_take_note(worker *w, int32_t rank) {
   tn_tcp_peer *p = &w->t->peers[rank];
   char who[TN_TCP_RANK_TEXT];
@@ -56,8 +71,12 @@ static void worker_take_note(worker *w, int32_t rank) {
     tn_tcp_fail(w->t, "%s sent bytes that are no note", tn_tcp_rank_text(w->t, rank, who));
   else if (p->note.kind == TN_TCP_FAILED)
     tn_tcp_fail(w->t, "%s", p->note.text);
-  else
+  else if (p->note.kind == TN_TCP_LEAVES)
     p->left = true;
+  else if (p->note.kind == TN_TCP_ASKS)
+    worker_answer(w, rank);
+  else
+    p->told = true, p->called = p->note.called;
 }
 
 /* The connection of notes has ended: after a rank has left, and otherwise when its process ends. */
@@ -89,7 +108,6 @@ static void worker_hear_all(worker *w) {
     if (r != w->t->rank) worker_hear(w, r);
 }
 
-/* Notes are few and short, so there is room for them; one that finds none is dropped. */
 static void worker_tell_all(worker *w, int32_t kind) {
   tn_tcp_note note = {.kind = kind};
   tn_tcp_mark(note.magic);
@@ -99,8 +117,7 @@ static void worker_tell_all(worker *w, int32_t kind) {
     pthread_mutex_unlock(&w->t->failure.lock);
   }
   for (int32_t r = 0; r < w->t->ranks; r++)
-    if (r != w->t->rank && w->t->peers[r].lanes[TN_TCP_NOTES] >= 0)
-      tn_tcp_send_record(w->t->peers[r].lanes[TN_TCP_NOTES], &note, sizeof note);
+    if (r != w->t->rank) worker_send_note(w, r, &note);
 }
 
 /* ---- elements ---- */
@@ -161,11 +178,19 @@ static void worker_drain_wake(const worker *w) {
   if (w->polled[0].revents != 0 && read(w->t->wake, &times, sizeof times) < 0) return;
 }
 
+/* During a collective the times of the others are looked at, between collectives there is nothing to look at.
+ */
+static int worker_poll_ms(const worker *w, bool running) {
+  double quarter_ms = 250 * w->t->timeout_s;
+  if (!running) return -1;
+  return quarter_ms < 1 ? 1 : quarter_ms < WORKER_POLL_MS ? (int)quarter_ms : WORKER_POLL_MS;
+}
+
 /* Waits until there is something to do, and receives it. */
 static void worker_wait(worker *w, bool running) {
   worker_watch(w, running);
   int32_t n = 1 + 2 * w->t->ranks;
-  if (poll(w->polled, (nfds_t)n, running ? WORKER_POLL_MS : -1) <= 0) return;
+  if (poll(w->polled, (nfds_t)n, worker_poll_ms(w, running)) <= 0) return;
   worker_drain_wake(w);
   for (int32_t r = 0; r < w->t->ranks; r++) {
     const struct pollfd *notes = &w->polled[1 + 2 * r], *elements = notes + 1;
@@ -192,21 +217,45 @@ static int32_t worker_lateness(const tn_tcp *t, int32_t rank) {
   return p->in.at == 1 && p->in.pieces[1].ring > 0 ? LATE_OPERAND : LATE_RESULT;
 }
 
-/* "rank 2 (10.0.0.3:4711), rank 3 (10.0.0.4:4711)"; returns their number. */
+/* Half of the time before late ranks are named, they are asked whether they are alive. */
+static void worker_ask_late(worker *w, int32_t lateness) {
+  tn_tcp_note note = {.kind = TN_TCP_ASKS};
+  tn_tcp_mark(note.magic);
+  for (int32_t r = 0; r < w->t->ranks; r++) {
+    tn_tcp_peer *p = &w->t->peers[r];
+    if (r == w->t->rank || p->asked || worker_lateness(w->t, r) != lateness) continue;
+    p->asked = true;
+    worker_send_note(w, r, &note);
+  }
+}
+
+/* "rank 2 (10.0.0.3:4711), whose process has called 16 collectives" */
+static size_t worker_print_late(const tn_tcp *t, int32_t rank, char *text, size_t size) {
+  const tn_tcp_peer *p = &t->peers[rank];
+  char who[TN_TCP_RANK_TEXT], alive[64] = "";
+  if (p->told)
+    snprintf(alive, sizeof alive, ", whose process has called %llu collectives,",
+             (unsigned long long)p->called);
+  else if (p->asked)
+    snprintf(alive, sizeof alive, ", whose process does not answer,");
+  return (size_t)snprintf(text, size, "%s%s", tn_tcp_rank_text(t, rank, who), alive);
+}
+
+/* "rank 2 (10.0.0.3:4711) and rank 3 (10.0.0.4:4711)"; returns their number. */
 static int32_t worker_list_late(const tn_tcp *t, int32_t lateness, char *text, size_t size) {
   int32_t n = 0;
   size_t at = 0;
   for (int32_t r = 0; r < t->ranks; r++) {
-    char who[TN_TCP_RANK_TEXT];
-    if (r == t->rank || worker_lateness(t, r) != lateness || ++n > 3 || at >= size) continue;
-    at += (size_t)snprintf(text + at, size - at, "%s%s", n > 1 ? ", " : "", tn_tcp_rank_text(t, r, who));
+    if (r == t->rank || worker_lateness(t, r) != lateness || ++n > 2) continue;
+    if (n > 1) at += (size_t)snprintf(text + at, size - at, " and ");
+    at += worker_print_late(t, r, text + at, size - at);
   }
-  if (n > 3 && at < size) snprintf(text + at, size - at, " and %d more", (int)n - 3);
+  if (n > 2) snprintf(text + at, size - at, " and %d more", (int)n - 2);
   return n;
 }
 
 static void worker_name_late(worker *w, int32_t lateness) {
-  char who[320], call[TN_TCP_CALL_TEXT + 32];
+  char who[3 * TN_TCP_RANK_TEXT + 128], call[TN_TCP_CALL_TEXT + 32];
   worker_list_late(w->t, lateness, who, sizeof who);
   worker_call_text(w, call);
   if (lateness == LATE_ABSENT)
@@ -226,7 +275,9 @@ static void worker_check_late(worker *w) {
   }
   if (least == LATE_NO || worker_has_failed(w)) return;
   if (least == LATE_RESULT && n > 1) limit += WORKER_GRACE_S;
-  if (now - (least == LATE_ABSENT ? w->begun_s : w->moved_s) >= limit) worker_name_late(w, least);
+  double waited = now - (least == LATE_ABSENT ? w->begun_s : w->moved_s);
+  if (waited >= limit / 2) worker_ask_late(w, least);
+  if (waited >= limit) worker_name_late(w, least);
 }
 
 /* ---- collectives ---- */
@@ -255,6 +306,7 @@ static void worker_run_call(worker *w, uint64_t number) {
   tn_tcp_exchange_begin(t, number);
   w->begun_s = w->moved_s = worker_clock_s(w);
   memset(w->full, 0, sizeof w->full);
+  for (int32_t r = 0; r < t->ranks; r++) t->peers[r].asked = t->peers[r].told = false;
   while (!worker_has_failed(w)) {
     bool moved = worker_send_all(w);
     moved |= tn_tcp_exchange_advance(t);

@@ -35,7 +35,9 @@ static void rank_2_does_not_come(rig_rank *r) {
   tn_status status = sum_eight(r);
   atomic_store(&r->stage, 9);
   WANT_FAILURE(r, status, name_of(r, 2, who));
-  WANT_SAID(r, "did not come to collective 2, all_reduce, sum of 8 f32 ('bucket 7'), within 0.3 s");
+  WANT_SAID(
+      r, ", whose process has called 1 collectives, did not come to collective 2, all_reduce, sum of 8 f32 "
+         "('bucket 7'), within 0.3 s");
   WANT_FAILURE(r, tn_tcp_communicator.status(&r->env, r->communicator), who);
   WANT_FAILURE(r, sum_eight(r), who);
 }
@@ -51,7 +53,7 @@ static void two_do_not_come(rig_rank *r) {
   tn_status status = sum_eight(r);
   atomic_store(&r->stage, 9);
   WANT_FAILURE(r, status, "rank 2 (");
-  WANT_SAID(r, "), rank 3 (");
+  WANT_SAID(r, " collectives, and rank 3 (");
 }
 
 static void all_ranks_that_do_not_come_are_named(void **state) {
@@ -119,6 +121,7 @@ static void sum_until_it_fails(rig_rank *r) {
   if (r->place.rank == 2) return;
   WANT_FAILURE(r, status, "rank 2 (");
   WANT_SAID(r, "0.5 s");
+  WANT_SAID(r, ", whose process does not answer, ");
   WANT(r, strstr(r->text, "rank 0") == NULL && strstr(r->text, "rank 1") == NULL, "'%s' names others",
        r->text);
 }

@@ -47,7 +47,7 @@ static void rank_0_that_does_not_answer_is_named(void **state) {
   rig[0].delay_ms = -1;
   rig_threads(NULL);
   says(1, "rank 0 (127.0.0.1:");
-  says(1, "did not answer rank 1 within 0.3 s, though the connection is there");
+  says(1, "did not answer rank 1 within 0.3 s: the connection is there, but no reply");
   close(rig[0].identity.listener);
   rig_threads(NULL);
   says(1, "did not answer rank 1 within 0.3 s: Connection refused");
