@@ -171,9 +171,9 @@ tn_status tn_train_ranks_prepare(tn_train_ranks *all) {
   TN_TRY(train_open_first(all, &first));
   tn_status status = train_create_ranks(all, first);
   if (status == TN_OK) status = train_prepare_all(all);
-  if (status != TN_OK && all->ranks != NULL && all->link != NULL)
-    tn_ranks_fail(all->ranks, all->run->rank, &all->run->env, status);
-  return status;
+  if (status == TN_OK || all->ranks == NULL || all->link == NULL) return status;
+  tn_ranks_fail(all->ranks, all->run->rank, &all->run->env, status);
+  return tn_ranks_failure(all->ranks, &all->run->env); /* an exchange fails for the reason of another rank */
 }
 
 /* A run of which a thread has been left keeps everything that the thread may use, which is all. */

@@ -1,8 +1,12 @@
 /* core/train/distributed/failure.c: the failure of a run with several ranks. */
 #include <stdio.h>
+#include <time.h>
 
 #include "core/base/system.h"
 #include "core/train/distributed/rank_set.h"
+
+/* A failed collective waits so long for news of a process that has died. */
+enum { CAUSE_S = 2 };
 
 /* Wakes every waiting rank, so that it sees the failure. */
 void tn_ranks_wake(tn_rank_set *ranks) {
@@ -27,9 +31,22 @@ void tn_ranks_note(tn_rank_set *ranks, int32_t rank, const tn_env *env, tn_statu
   if (ranks->watch.abort) ranks->watch.abort(ranks->watch.context);
 }
 
+/* A collective fails in all processes when one of them dies, and the link names that one. */
+static void ranks_await_cause(tn_rank_set *ranks) {
+  struct timespec until;
+  int error = 0;
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  until.tv_sec += CAUSE_S;
+  pthread_mutex_lock(&ranks->lock);
+  while (!atomic_load(&ranks->failed) && error == 0)
+    error = pthread_cond_timedwait(&ranks->changed, &ranks->lock, &until);
+  pthread_mutex_unlock(&ranks->lock);
+}
+
 void tn_ranks_fail(tn_rank_set *ranks, int32_t rank, const tn_env *env, tn_status status) {
   tn_wire_failure failure = {.rank = rank, .status = status};
   snprintf(failure.text, sizeof failure.text, "%s", tn_error_text(env));
+  if (ranks->link != NULL && status == TN_ECOMM) ranks_await_cause(ranks);
   tn_ranks_note(ranks, rank, env, status);
   if (ranks->link != NULL) tn_link_fail(ranks->link, &failure);
 }

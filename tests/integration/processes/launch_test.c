@@ -11,19 +11,23 @@
 #include <unistd.h>
 
 static const char model_ini[] = "[run]\nname = model\nmax_steps = 60\nseed = 3\nthreads = 1\n"
-                                "[data]\nsource = digits\nbatch = 48\nworkers = 0\n"
+                                "[data]\nsource = digits\nbatch = 48\nworkers = 0\ntransforms = to_float\n"
                                 "[data.valid]\nepoch = 480\n"
                                 "[model]\ninputs = image: f32[1, 28, 28]\n"
-                                "layers =\n    flatten\n    linear(32)\n    relu\n    linear(10)\n"
+                                "layers =\n    flatten\n    fc1: linear(32)\n    relu\n    fc2: linear(10)\n"
                                 "loss = cross_entropy\nmetrics = accuracy\n"
                                 "[optimizer]\ntype = sgd\nlr = 0.05\nmomentum = 0.9\n"
                                 "[backend]\nuse = cpu\nautotune = no\n"
                                 "[distributed]\ntimeout = 20s\n";
 
 static int set_up(void **state) {
-  static const char *const launchers[] = {"RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"};
+  static const char *const launchers[] = {"RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
+                                          "SLURM_PROCID"};
   for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) unsetenv(launchers[i]);
   int failed = program_open(state);
+  char folder[4096];
+  setenv("PWD", getcwd(folder, sizeof folder),
+         1); /* by which find_process knows the processes of this test */
   file_write("model.ini", model_ini);
   return failed;
 }
@@ -50,7 +54,8 @@ static void compare_losses(const char *one, const char *several) {
   assert_int_equal(read_losses(one, a, 60), 60);
   assert_int_equal(read_losses(several, b, 60), 60);
   for (int i = 0; i < 60; i++)
-    if (!(fabs(a[i] - b[i]) <= 1e-5 * (1 + fabs(a[i])))) fail_msg("step %d: %.9g and %.9g", i + 1, a[i], b[i]);
+    if (!(fabs(a[i] - b[i]) <= 1e-5 * (1 + fabs(a[i]))))
+      fail_msg("step %d: %.9g and %.9g", i + 1, a[i], b[i]);
 }
 
 static void any_number_of_processes_gives_the_same_losses(void **state) {
@@ -66,8 +71,10 @@ static void any_number_of_processes_gives_the_same_losses(void **state) {
     compare_losses("p1/model/metrics.jsonl", path);
   }
   program_json(0, "launch -n 3 model.ini --output again");
-  files_equal("p3/model/checkpoints/last/model.safetensors", "again/model/checkpoints/last/model.safetensors");
-  files_equal("p3/model/checkpoints/last/optimizer.safetensors", "again/model/checkpoints/last/optimizer.safetensors");
+  files_equal("p3/model/checkpoints/last/model.safetensors",
+              "again/model/checkpoints/last/model.safetensors");
+  files_equal("p3/model/checkpoints/last/optimizer.safetensors",
+              "again/model/checkpoints/last/optimizer.safetensors");
 }
 
 /* ---- processes that end, or are ended ---- */
@@ -76,7 +83,8 @@ static void any_number_of_processes_gives_the_same_losses(void **state) {
 static pid_t find_process(int number) {
   char command[256], text[64] = "";
   snprintf(command, sizeof command,
-           "grep -lzx 'TENON_PROCESS=%d' /proc/[0-9]*/environ 2>/dev/null | xargs -r grep -lzx 'PWD=%s' | cut -d/ -f3 | "
+           "grep -lzx 'TENON_PROCESS=%d' /proc/[0-9]*/environ 2>/dev/null | xargs -r grep -lzx 'PWD=%s' | "
+           "cut -d/ -f3 | "
            "head -1",
            number, getenv("PWD") ? getenv("PWD") : "");
   FILE *pipe = popen(command, "r");
@@ -88,10 +96,8 @@ static pid_t find_process(int number) {
 
 /* A training of which 25 steps are done. */
 static void start_long(const char *more) {
-  char folder[4096];
-  assert_non_null(getcwd(folder, sizeof folder));
-  setenv("PWD", folder, 1);
-  program_start("launch -n 3 model.ini --output o --quiet --set run.max_steps=4000 --set run.save_every=50 %s", more);
+  program_start(
+      "launch -n 3 model.ini --output o --quiet --set run.max_steps=4000 --set run.save_every=50 %s", more);
   program_await_lines("o/model/metrics.jsonl", 26);
 }
 
@@ -147,15 +153,17 @@ static void a_stopped_process_is_named_and_ends_all(void **state) {
 static void a_restart_goes_on_with_the_same_bits(void **state) {
   (void)state;
   program_json(0, "launch -n 3 model.ini --output whole --set run.max_steps=400 --set run.save_every=50");
-  program_start("launch -n 3 model.ini --output o --quiet --set run.max_steps=400 --set run.save_every=50 --restarts 2");
-  char folder[4096];
-  setenv("PWD", getcwd(folder, sizeof folder), 1);
+  program_start("launch -n 3 model.ini --output o --quiet --set run.max_steps=400 --set run.save_every=50 "
+                "--restarts 2");
   program_await_lines("o/model/metrics.jsonl", 120);
-  assert_int_equal(kill(find_process(1), SIGKILL), 0);
+  pid_t pid = find_process(1);
+  assert_true(pid > 0);
+  assert_int_equal(kill(pid, SIGKILL), 0);
   assert_int_equal(program_finish(), 0);
   assert_non_null(strstr(program_err, "restart 1 of 2"));
   files_equal("whole/model/checkpoints/last/model.safetensors", "o/model/checkpoints/last/model.safetensors");
-  files_equal("whole/model/checkpoints/last/optimizer.safetensors", "o/model/checkpoints/last/optimizer.safetensors");
+  files_equal("whole/model/checkpoints/last/optimizer.safetensors",
+              "o/model/checkpoints/last/optimizer.safetensors");
 }
 
 /* ---- other launchers ---- */
@@ -201,7 +209,8 @@ static void variables_of_srun_are_understood(void **state) {
 
 static void hosts_are_reached_by_ssh(void **state) {
   (void)state;
-  file_write("ssh.sh", "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\necho \"$2\" >>hosts\nexec sh -c \"$3\"\n");
+  file_write("ssh.sh",
+             "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\necho \"$2\" >>hosts\nexec sh -c \"$3\"\n");
   assert_int_equal(system("chmod +x ssh.sh"), 0);
   char folder[4096], path[4200];
   snprintf(path, sizeof path, "%s/ssh.sh", getcwd(folder, sizeof folder));
@@ -223,7 +232,8 @@ static void mistakes_are_told(void **state) {
   (void)state;
   refused(65, "no launcher has started this one; start all by `tenon launch -n 4 model.ini`",
           "train model.ini --set distributed.processes=4");
-  refused(65, "processes = 3, but tenon launch has started 2", "launch -n 2 model.ini --set distributed.processes=3");
+  refused(65, "processes = 3, but tenon launch has started 2",
+          "launch -n 2 model.ini --set distributed.processes=3");
   refused(65, "expected auto or a number from 1", "train model.ini --set distributed.processes=0");
   refused(65, "batch = 48 cannot be divided among 5 devices", "launch -n 5 model.ini");
   refused(2, "expected a number from 1", "launch -n 0 model.ini");
