@@ -52,34 +52,54 @@ static void place_copy(char *to, size_t size, const char *from) { snprintf(to, s
 /* The variables in which a launcher writes the four numbers. */
 typedef struct launcher_names {
   const char *launcher, *process, *processes, *local, *locals;
-  const char *only_with; /* a variable that must be set as well; NULL: none */
 } launcher_names;
 
-static const launcher_names launchers[] = {
-    {"tenon launch", "TENON_PROCESS", "TENON_PROCESSES", "TENON_LOCAL_PROCESS", "TENON_LOCAL_PROCESSES",
-     NULL},
-    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR"},
-    {"Open MPI's mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-     "OMPI_COMM_WORLD_LOCAL_SIZE", NULL},
-    {"mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", NULL},
-    /* the script of a batch job has the other variables too, but no step */
-    {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", NULL, "SLURM_STEP_ID"},
-};
-enum { LAUNCHERS = sizeof launchers / sizeof *launchers };
+enum { LAUNCH, TORCHRUN, OPEN_MPI, PMI, SLURM, LAUNCHERS };
 
-static bool place_was_started_by(const place_reader *r, const launcher_names *l) {
-  return place_text(r, l->process) != NULL && place_text(r, l->processes) != NULL &&
-         (l->only_with == NULL || place_text(r, l->only_with) != NULL);
+static const launcher_names launchers[] = {
+    {"tenon launch", "TENON_PROCESS", "TENON_PROCESSES", "TENON_LOCAL_PROCESS", "TENON_LOCAL_PROCESSES"},
+    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
+    {"Open MPI's mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {"mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
+    {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", NULL},
+};
+
+/* The script of a batch job and the shell of salloc have Slurm's variables too, even the number of tasks, but
+ * no step, or one of the numbers that Slurm keeps for them. */
+static bool place_has_slurm_step(const place_reader *r) {
+  const char *step = place_text(r, "SLURM_STEP_ID");
+  int64_t number = 0;
+  return step != NULL && tn_text_to_int(step, &number) && number >= 0 && number < 0xfffffff0;
+}
+
+static bool place_same_text(const place_reader *r, const char *a, const char *b) {
+  const char *text = place_text(r, a), *other = place_text(r, b);
+  return text != NULL && other != NULL && strcmp(text, other) == 0;
+}
+
+/* srun may set the variables of PMI as well. The numbers differ where srun has started mpirun's daemons. */
+static bool place_pmi_is_slurm(const place_reader *r) {
+  return place_has_slurm_step(r) && place_same_text(r, "PMI_RANK", "SLURM_PROCID") &&
+         place_same_text(r, "PMI_SIZE", "SLURM_STEP_NUM_TASKS");
+}
+
+static bool place_was_started_by(const place_reader *r, int32_t launcher) {
+  const launcher_names *l = &launchers[launcher];
+  if (place_text(r, l->process) == NULL || place_text(r, l->processes) == NULL) return false;
+  if (launcher == TORCHRUN) return place_text(r, "MASTER_ADDR") != NULL;
+  if (launcher == PMI) return !place_pmi_is_slurm(r);
+  return launcher != SLURM || place_has_slurm_step(r);
 }
 
 static tn_status place_read_numbers(place_reader *r, const launcher_names *l) {
   tn_process_place *p = r->place;
   TN_TRY(place_number(r, l->processes, 1, TN_MOST_PROCESSES, 1, &p->processes));
   TN_TRY(place_number(r, l->process, 0, p->processes - 1, 0, &p->process));
-  if (l->locals != NULL) TN_TRY(place_number(r, l->locals, 1, p->processes, 1, &p->locals));
-  if (l->local == NULL) return TN_OK;
+  bool told = l->locals != NULL && place_text(r, l->locals) != NULL;
+  if (told) TN_TRY(place_number(r, l->locals, 1, p->processes, 1, &p->locals));
+  TN_TRY(place_number(r, l->local, 0, (told ? p->locals : p->processes) - 1, 0, &p->local));
   /* without their number, processes of a host still have different devices */
-  TN_TRY(place_number(r, l->local, 0, p->processes - 1, 0, &p->local));
   if (p->locals <= p->local) p->locals = p->local + 1;
   return TN_OK;
 }
@@ -106,14 +126,13 @@ static tn_status place_find_slurm(place_reader *r) {
   if (nodes != NULL && !tn_slurm_first_node(nodes, p->master, sizeof p->master))
     return tn_failf(r->handle, TN_EINVAL,
                     "the environment has SLURM_STEP_NODELIST=%s, expected a list of nodes", nodes);
-  int32_t locals = tasks != NULL ? tn_slurm_tasks_of_node(tasks, node) : p->locals;
-  if (locals < 1)
+  if (tasks != NULL) p->locals = tn_slurm_tasks_of_node(tasks, node);
+  if (p->locals <= p->local || p->locals > p->processes)
     return tn_failf(
         r->handle, TN_EINVAL,
         "the environment has SLURM_STEP_TASKS_PER_NODE=%s, expected a list such as 2(x3),1 that has "
-        "node %d",
-        tasks, (int)node);
-  if (locals > p->locals) p->locals = locals;
+        "node %d with more than %d of %d tasks",
+        tasks, (int)node, (int)p->local, (int)p->processes);
   snprintf(step, sizeof step, "%s.%s", job != NULL ? job : "", place_text(r, "SLURM_STEP_ID"));
   place_take_job(p, "slurm", step);
   return TN_OK;
@@ -133,8 +152,8 @@ static void place_find_openmpi(place_reader *r) {
 /* Processes of MPICH's Hydra on one host have the same parent. */
 static void place_find_pmi(place_reader *r) {
   const char *job = place_text(r, "PMI_JOBID");
-  char parent[32];
-  snprintf(parent, sizeof parent, "%ld", (long)getppid());
+  char parent[32] = "";
+  if (place_text(r, "MASTER_ADDR") == NULL) snprintf(parent, sizeof parent, "%ld", (long)getppid());
   place_take_job(r->place, "pmi", job != NULL ? job : parent);
 }
 
@@ -146,20 +165,22 @@ static void place_find_torchrun(place_reader *r) {
   place_take_job(r->place, "torchrun", both);
 }
 
-static tn_status place_find_master(place_reader *r, const launcher_names *l) {
+/* Processes of one host meet on its loopback device, whatever its name means elsewhere. */
+static tn_status place_find_master(place_reader *r, int32_t launcher) {
   tn_process_place *p = r->place;
-  place_copy(p->master, sizeof p->master, "127.0.0.1");
-  if (l == &launchers[1]) place_find_torchrun(r);
-  if (l == &launchers[2]) place_find_openmpi(r);
-  if (l == &launchers[3]) place_find_pmi(r);
-  if (l == &launchers[4]) TN_TRY(place_find_slurm(r));
   const char *master = place_text(r, "MASTER_ADDR"), *token = place_text(r, "TENON_TOKEN");
   int32_t port = 0;
+  place_copy(p->master, sizeof p->master, "127.0.0.1");
+  if (launcher == TORCHRUN) place_find_torchrun(r);
+  if (launcher == OPEN_MPI) place_find_openmpi(r);
+  if (launcher == PMI) place_find_pmi(r);
+  if (launcher == SLURM) TN_TRY(place_find_slurm(r));
   TN_TRY(place_number(r, "MASTER_PORT", 1, 65535 - 16, 0, &port));
-  if (port > 0) p->port = port + (l == &launchers[0] ? 0 : 1);
-  if (master != NULL) place_copy(p->master, sizeof p->master, master);
-  if (token != NULL) place_copy(p->token, sizeof p->token, token);
+  if (port > 0) p->port = port + (launcher == TORCHRUN ? 1 : 0);
   if (p->port == 0) p->port = place_port_of("tenon");
+  if (token != NULL) place_copy(p->token, sizeof p->token, token);
+  if (p->locals == p->processes) master = "127.0.0.1";
+  if (master != NULL) place_copy(p->master, sizeof p->master, master);
   return TN_OK;
 }
 
@@ -180,14 +201,12 @@ tn_status tn_process_place_read(const void *handle, tn_variable_fn variable, voi
                                 tn_process_place *place) {
   place_reader r = {handle, variable != NULL ? variable : place_getenv, context, place};
   *place = (tn_process_place){.processes = 1, .locals = 1};
-  for (int32_t i = 0; i < LAUNCHERS; i++) {
-    const launcher_names *l = &launchers[i];
-    if (!place_was_started_by(&r, l)) continue;
-    place->launcher = l->launcher;
-    tn_status status = place_read_numbers(&r, l);
-    if (status == TN_OK && place->processes > 1) status = place_find_master(&r, l);
-    if (status == TN_OK && place->processes > 1) status = place_check_hosts(&r, l);
-    return status;
-  }
-  return TN_OK;
+  int32_t i = 0;
+  while (i < LAUNCHERS && !place_was_started_by(&r, i)) i++;
+  if (i == LAUNCHERS) return TN_OK;
+  place->launcher = launchers[i].launcher;
+  TN_TRY(place_read_numbers(&r, &launchers[i]));
+  if (place->processes == 1) return TN_OK;
+  TN_TRY(place_find_master(&r, i));
+  return place_check_hosts(&r, &launchers[i]);
 }
