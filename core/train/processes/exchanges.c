@@ -12,7 +12,17 @@ enum { MOST_GOING = 8 };
 
 /* ---- waits; the lock must be held ---- */
 
+static tn_status link_fail_left(tn_link *l, int32_t process) {
+  tn_wire_failure failure = {.rank = l->joined.members[process].first_rank, .status = TN_ECOMM};
+  snprintf(failure.text, sizeof failure.text,
+           "its process has left the run, but process %d waits for it ('%s')", (int)l->process, l->what);
+  tn_link_note(l, &failure, false);
+  return TN_ECOMM;
+}
+
 static tn_status link_await_change(tn_link *l, int32_t process) {
+  if (l->failed) return TN_ECOMM;
+  if (l->peers[process].left) return link_fail_left(l, process);
   if (l->awaited != process) l->since_s = tn_clock_s();
   l->awaited = process;
   pthread_cond_wait(&l->changed, &l->lock);
@@ -47,10 +57,11 @@ static tn_status link_no_memory(tn_link *l) {
   return TN_ECOMM;
 }
 
-static bool link_is_full(const tn_link *l) {
+/* The first process that does not take what is sent to it; -1: all do. */
+static int32_t link_slow_process(const tn_link *l) {
   for (int32_t i = 0; i < l->n_peers; i++)
-    if (l->peers[i].socket >= 0 && l->peers[i].n_going >= MOST_GOING) return true;
-  return false;
+    if (l->peers[i].socket >= 0 && l->peers[i].n_going >= MOST_GOING) return i;
+  return -1;
 }
 
 /* Sends data to all peers. Data of no bytes are one frame without a body. */
@@ -58,10 +69,7 @@ static tn_status link_send(tn_link *l, uint32_t kind, const void *data, size_t b
   size_t at = 0;
   do {
     uint32_t n = (uint32_t)(bytes - at < TN_FRAME_MOST ? bytes - at : TN_FRAME_MOST);
-    while (link_is_full(l)) {
-      pthread_cond_wait(&l->changed, &l->lock);
-      if (l->failed) return TN_ECOMM;
-    }
+    for (int32_t slow; (slow = link_slow_process(l)) >= 0;) TN_TRY(link_await_change(l, slow));
     tn_frame *frame = tn_frame_new(&l->env, kind, l->number, n);
     if (frame == NULL) return link_no_memory(l);
     if (n > 0) memcpy(tn_frame_body(frame), (const char *)data + at, n);
@@ -80,21 +88,29 @@ static tn_status link_fail_order(tn_link *l, int32_t process, const tn_frame_hea
   tn_wire_failure failure = {.rank = m->first_rank, .status = TN_ECOMM};
   snprintf(failure.text, sizeof failure.text,
            "process %d on host %s is at exchange %llu with %u bytes, process %d at exchange %llu ('%s') with "
-           "%zu; all "
-           "processes must have the same configuration",
+           "%zu; all processes must have the same configuration",
            (int)process, m->host, (unsigned long long)head->number, head->bytes, (int)l->process,
            (unsigned long long)l->number, l->what, wanted);
   tn_link_note(l, &failure, false);
   return TN_ECOMM;
 }
 
-static tn_status link_receive(tn_link *l, int32_t process, void *data, size_t bytes) {
+/* The next frame of an exchange. A peer that was full may be read again. */
+static tn_status link_take_frame(tn_link *l, int32_t process, tn_frame **frame) {
   tn_peer *peer = &l->peers[process];
+  while (peer->came == NULL) TN_TRY(link_await_change(l, process));
+  bool full = tn_peer_is_full(peer);
+  *frame = tn_peer_take(peer);
+  if (full && !tn_peer_is_full(peer)) tn_link_wake(l);
+  return TN_OK;
+}
+
+static tn_status link_receive(tn_link *l, int32_t process, void *data, size_t bytes) {
   size_t at = 0;
   do {
     size_t wanted = bytes - at < TN_FRAME_MOST ? bytes - at : TN_FRAME_MOST;
-    while (peer->came == NULL) TN_TRY(link_await_change(l, process));
-    tn_frame *frame = tn_peer_take(peer);
+    tn_frame *frame;
+    TN_TRY(link_take_frame(l, process, &frame));
     tn_frame_head head = frame->head;
     bool fits = head.number == l->number && head.bytes == wanted;
     if (fits && wanted > 0) memcpy((char *)data + at, tn_frame_body(frame), wanted);
@@ -102,7 +118,6 @@ static tn_status link_receive(tn_link *l, int32_t process, void *data, size_t by
     if (!fits) return link_fail_order(l, process, &head, wanted);
     at += wanted;
   } while (at < bytes);
-  tn_link_wake(l); /* a full peer may be read again */
   return TN_OK;
 }
 
@@ -151,7 +166,7 @@ tn_status tn_link_send_decision(tn_link *l, int32_t decision) {
     tn_frame_body(frame)[i] = (unsigned char)((uint32_t)decision >> 8 * i);
   if (frame != NULL) tn_link_queue_all(l, frame);
   tn_frame_release(&l->env, frame);
-  if (status != TN_OK && !l->failed) status = link_no_memory(l);
+  if ((status != TN_OK || l->out_of_memory) && !l->failed) status = link_no_memory(l);
   pthread_mutex_unlock(&l->lock);
   return status;
 }
@@ -180,6 +195,7 @@ void tn_link_stop(tn_link *l) {
   pthread_mutex_lock(&l->lock);
   tn_frame *frame = l->process != 0 && !l->stop_asked ? tn_frame_new(&l->env, TN_FRAME_STOP, 0, 0) : NULL;
   l->stop_asked = true;
+  tn_link_wake(l);
   if (frame != NULL) tn_link_queue_all(l, frame);
   tn_frame_release(&l->env, frame);
   pthread_mutex_unlock(&l->lock);

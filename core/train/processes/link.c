@@ -13,13 +13,14 @@
 #include "core/base/system.h"
 #include "core/train/processes/socket.h"
 
-/* A process that is not heard of for so long counts as stopped. */
-static const double SILENCE_S = 20, BEAT_S = 1;
+/* A process that is not heard of for so long counts as stopped. Signs of life come many times as often. */
+static const double SILENCE_S = 20, BEATS = 8;
 
 /* For the last frames after a failure. */
 static const double LAST_WORDS_S = 2;
 
-enum { LOOK_MS = 250 };
+/* Looks for each sign of life. */
+enum { LOOK_MS = 1000 / 4 };
 
 /* ---- failures ---- */
 
@@ -44,13 +45,21 @@ static void link_take_failure(tn_link *l, const tn_peer *peer, tn_frame *frame) 
     link_note_lost(l, link_process_of_peer(l, peer), "sent a failure that cannot be read");
 }
 
+/* Moves those that are not taken to the front. */
+static void link_forget_decisions(tn_link *l) {
+  l->decisions.n -= l->decided;
+  memmove(l->decisions.v, l->decisions.v + l->decided, l->decisions.n * sizeof *l->decisions.v);
+  l->decided = 0;
+}
+
 static void link_take_decision(tn_link *l, tn_frame *frame) {
   const unsigned char *b = tn_frame_body(frame);
   int32_t decision =
       frame->head.bytes == 4
           ? (int32_t)((uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24)
           : 0;
-  if (l->decisions.n < DECISIONS && tn_vec_push(&l->env, &l->decisions, decision) == TN_OK) return;
+  if (l->decided >= TN_LINK_DECISIONS / 2) link_forget_decisions(l);
+  if (l->decisions.n < TN_LINK_DECISIONS && tn_vec_push(&l->env, &l->decisions, decision) == TN_OK) return;
   link_note_lost(l, 0, "is too many decisions ahead");
 }
 
@@ -96,8 +105,7 @@ static void link_serve_peer(tn_link *l, tn_peer *peer, short events) {
 /* A process that was stopped itself has received nothing meanwhile, and does not blame the others. */
 static void link_check_silence(tn_link *l, tn_peer *peer, double now, bool was_away) {
   char text[96];
-  bool full = peer->came_bytes >= TN_PEER_MOST; /* it is not read from */
-  if (was_away || full) peer->heard_s = now;
+  if (was_away || tn_peer_is_full(peer)) peer->heard_s = now; /* nothing is read from a full one */
   if (peer->left || now - peer->heard_s < l->silence_s) return;
   snprintf(text, sizeof text,
            "has not been heard of for %.0f s: it is stopped, or its host or network is down", l->silence_s);
@@ -105,7 +113,7 @@ static void link_check_silence(tn_link *l, tn_peer *peer, double now, bool was_a
 }
 
 static void link_beat(tn_link *l, tn_peer *peer, double now) {
-  if (now - peer->said_s < BEAT_S || peer->n_going > 0) return;
+  if (now - peer->said_s < l->beat_s || peer->n_going > 0) return;
   tn_frame *frame = tn_frame_new(&l->env, TN_FRAME_BEAT, 0, 0);
   if (frame != NULL) tn_peer_queue(&l->env, peer, frame);
   tn_frame_release(&l->env, frame);
@@ -116,9 +124,10 @@ static int32_t link_fill_polls(tn_link *l) {
   for (int32_t i = 0; i < l->n_peers; i++) {
     const tn_peer *p = &l->peers[i];
     if (p->socket < 0) continue;
-    short in = p->came_bytes < TN_PEER_MOST ? POLLIN : 0, out = p->n_going > 0 ? POLLOUT : 0;
+    short in = tn_peer_is_full(p) ? 0 : POLLIN, out = p->n_going > 0 ? POLLOUT : 0;
+    bool idle = in == 0 && out == 0; /* not polled: poll would return for a connection that has ended */
     l->polled[n] = i;
-    l->polls[n++] = (struct pollfd){.fd = p->socket, .events = (short)(in | out)};
+    l->polls[n++] = (struct pollfd){.fd = idle ? -1 : p->socket, .events = (short)(in | out)};
   }
   l->polls[n] = (struct pollfd){.fd = l->wake, .events = POLLIN};
   return n;
@@ -141,13 +150,14 @@ static void link_serve(tn_link *l, int32_t n, bool was_away) {
 /* The listener is called without the lock. */
 static void link_tell(tn_link *l) {
   tn_link_listener listener = l->listener;
+  tn_wire_failure failure = l->failure;
   bool failed = l->failed && !l->told && listener.failed != NULL,
-       stopped = l->stop_asked && !l->stop_told && listener.stopped != NULL;
+       stopped = l->process == 0 && l->stop_asked && !l->stop_told && listener.stopped != NULL;
   l->told = l->told || failed;
   l->stop_told = l->stop_told || stopped;
   l->telling = failed || stopped;
   pthread_mutex_unlock(&l->lock);
-  if (failed) listener.failed(listener.context, &l->failure);
+  if (failed) listener.failed(listener.context, &failure);
   if (stopped) listener.stopped(listener.context);
   pthread_mutex_lock(&l->lock);
   l->telling = false;
@@ -157,7 +167,7 @@ static void link_tell(tn_link *l) {
 static void link_sleep(tn_link *l, int32_t n) {
   uint64_t count;
   pthread_mutex_unlock(&l->lock);
-  poll(l->polls, (nfds_t)n + 1, LOOK_MS);
+  poll(l->polls, (nfds_t)n + 1, (int)(l->beat_s * LOOK_MS));
   while (read(l->wake, &count, sizeof count) > 0) continue;
   pthread_mutex_lock(&l->lock);
 }
@@ -234,6 +244,7 @@ tn_status tn_link_open(tn_env *env, const tn_join_request *request, tn_link **ou
   l->awaited = -1;
   l->process = request->place->process;
   l->silence_s = request->timeout_s < SILENCE_S ? request->timeout_s : SILENCE_S;
+  l->beat_s = l->silence_s / BEATS < 1 ? l->silence_s / BEATS : 1;
   tn_status status = tn_join(&l->env, request, &l->joined);
   if (status == TN_OK) status = link_make_peers(l);
   if (status == TN_OK) status = link_start_thread(l);
@@ -248,11 +259,11 @@ tn_status tn_link_open(tn_env *env, const tn_join_request *request, tn_link **ou
 
 /* ---- closing ---- */
 
-/* Whether all frames are sent and, in order, all other processes have left. The lock must be held. */
+/* Whether all frames have arrived and, in order, all other processes have left. The lock must be held. */
 static bool link_is_quiet(const tn_link *l, bool in_order) {
   for (int32_t i = 0; i < l->n_peers; i++) {
     const tn_peer *p = &l->peers[i];
-    if (p->socket >= 0 && (p->n_going > 0 || (in_order && !p->left && !l->failed))) return false;
+    if (!tn_peer_is_sent(p) || (p->socket >= 0 && in_order && !p->left && !l->failed)) return false;
   }
   return true;
 }
@@ -287,6 +298,7 @@ void tn_link_listen(tn_link *l, const tn_link_listener *listener) {
   pthread_mutex_lock(&l->lock);
   while (l->telling) pthread_cond_wait(&l->changed, &l->lock);
   l->listener = listener != NULL ? *listener : (tn_link_listener){.context = NULL};
+  l->told = l->stop_told = false;
   tn_link_wake(l);
   pthread_mutex_unlock(&l->lock);
 }

@@ -29,10 +29,17 @@ void tn_link_wake(tn_link *l) {
   (void)!write(l->wake, &one, sizeof one);
 }
 
+/* Whether the thread of the link must send the rest. It sees the end of a connection as well. */
+static bool link_send_now(tn_link *l, tn_peer *peer, tn_frame *frame) {
+  if (peer->socket < 0) return false;
+  if (tn_peer_queue(&l->env, peer, frame) != TN_OK) l->out_of_memory = true;
+  return !tn_peer_send(&l->env, peer) || peer->n_going > 0;
+}
+
 void tn_link_queue_all(tn_link *l, tn_frame *frame) {
-  for (int32_t i = 0; i < l->n_peers; i++)
-    if (tn_peer_queue(&l->env, &l->peers[i], frame) != TN_OK) l->out_of_memory = true;
-  tn_link_wake(l);
+  bool rest = false;
+  for (int32_t i = 0; i < l->n_peers; i++) rest = link_send_now(l, &l->peers[i], frame) || rest;
+  if (rest) tn_link_wake(l);
 }
 
 /* ---- failures ---- */
@@ -49,5 +56,6 @@ void tn_link_note(tn_link *l, const tn_wire_failure *failure, bool told) {
   if (frame != NULL) memcpy(tn_frame_body(frame), body, bytes);
   if (frame != NULL) tn_link_queue_all(l, frame);
   tn_frame_release(&l->env, frame);
+  if (!told) tn_link_wake(l);
   pthread_cond_broadcast(&l->changed);
 }

@@ -10,7 +10,7 @@
 #include "core/train/processes/peer.h"
 
 /* The most decisions that process 0 may be ahead of another process. */
-enum { DECISIONS = 1 << 20 };
+enum { TN_LINK_DECISIONS = 1 << 20 };
 
 struct tn_link {
   tn_env env; /* under the lock, like all that follows */
@@ -24,7 +24,7 @@ struct tn_link {
   struct pollfd *polls; /* of the thread */
   int32_t *polled;
   int wake;
-  double silence_s;
+  double silence_s, beat_s;
   pthread_t thread;
   bool started, ending;
 
@@ -45,7 +45,7 @@ struct tn_link {
 
 /* Records a failure and tells it to all peers, once. The lock must be held. */
 void tn_link_note(tn_link *link, const tn_wire_failure *failure, bool told);
-/* Sends a frame to all peers. The lock must be held. */
+/* Sends a frame to all peers, at once if their sockets take it. The lock must be held. */
 void tn_link_queue_all(tn_link *link, tn_frame *frame);
 void tn_link_wake(tn_link *link);
 

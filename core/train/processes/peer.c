@@ -2,7 +2,9 @@
 #include "core/train/processes/peer.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -79,6 +81,12 @@ bool tn_peer_send(const void *handle, tn_peer *peer) {
   return true;
 }
 
+bool tn_peer_is_sent(const tn_peer *peer) {
+  int waiting = 0;
+  if (peer->socket < 0) return true;
+  return peer->n_going == 0 && (ioctl(peer->socket, SIOCOUTQ, &waiting) != 0 || waiting == 0);
+}
+
 /* ---- receiving ---- */
 
 /* Reads into the head, or into the body. 1: it is whole; 0: later; -1: the connection has ended. */
@@ -109,7 +117,7 @@ static int peer_read_frame(const void *handle, tn_peer *peer) {
 bool tn_peer_receive(const void *handle, tn_peer *peer,
                      void (*take)(void *context, tn_peer *peer, tn_frame *frame), void *context) {
   int got = 0;
-  while (peer->came_bytes < TN_PEER_MOST && (got = peer_read_frame(handle, peer)) == 1) {
+  while (!tn_peer_is_full(peer) && (got = peer_read_frame(handle, peer)) == 1) {
     tn_frame *frame = peer->coming;
     peer->coming = NULL;
     take(context, peer, frame);
@@ -120,7 +128,7 @@ bool tn_peer_receive(const void *handle, tn_peer *peer,
 void tn_peer_keep(tn_peer *peer, tn_frame *frame) {
   *peer->came_end = frame;
   peer->came_end = &frame->next;
-  peer->came_bytes += frame->head.bytes;
+  peer->came_bytes += TN_FRAME_HEAD + frame->head.bytes;
 }
 
 tn_frame *tn_peer_take(tn_peer *peer) {
@@ -129,6 +137,6 @@ tn_frame *tn_peer_take(tn_peer *peer) {
   peer->came = frame->next;
   if (peer->came == NULL) peer->came_end = &peer->came;
   frame->next = NULL;
-  peer->came_bytes -= frame->head.bytes;
+  peer->came_bytes -= TN_FRAME_HEAD + frame->head.bytes;
   return frame;
 }

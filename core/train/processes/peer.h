@@ -28,10 +28,13 @@ typedef struct tn_peer {
   tn_frame *coming; /* its body is being read; NULL: its head */
   size_t got;
   tn_frame *came, **came_end; /* parts and results not taken yet, oldest first */
-  size_t came_bytes;
+  size_t came_bytes;          /* of them, with their heads */
 } tn_peer;
 
 enum { TN_PEER_MOST = 8 << 20 };
+
+/* Whether so much waits that nothing more is read. */
+static inline bool tn_peer_is_full(const tn_peer *peer) { return peer->came_bytes >= TN_PEER_MOST; }
 
 void tn_peer_init(tn_peer *peer, int socket);
 void tn_peer_close(const void *handle, tn_peer *peer);
@@ -44,6 +47,9 @@ void tn_frame_release(const void *handle, tn_frame *frame);
 tn_status tn_peer_queue(const void *handle, tn_peer *peer, tn_frame *frame);
 /* Sends what the socket takes. False: the connection has ended. */
 bool tn_peer_send(const void *handle, tn_peer *peer);
+/* Whether all frames have arrived at the other host. What has not would be lost if the socket were closed while
+ * it has bytes that nobody has read. */
+bool tn_peer_is_sent(const tn_peer *peer);
 /* Reads what the socket has, until frames of TN_PEER_MOST bytes wait. Each whole frame goes to `take`, which
  * becomes its owner. False: the connection has ended, or its bytes are no frames. */
 bool tn_peer_receive(const void *handle, tn_peer *peer,

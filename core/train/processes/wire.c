@@ -31,13 +31,18 @@ static unsigned char *put_text(unsigned char *to, const char *text, size_t size)
   return to + size;
 }
 
-/* Control characters would change a terminal that a message is printed on. */
-static const unsigned char *get_text(const unsigned char *from, char *text, size_t size) {
+static const unsigned char *get_bytes(const unsigned char *from, char *text, size_t size) {
   memcpy(text, from, size);
   text[size - 1] = '\0';
-  for (char *c = text; *c != '\0'; c++)
-    if ((unsigned char)*c < 0x20 && *c != '\n') *c = '?';
   return from + size;
+}
+
+/* Control characters would change a terminal that a message is printed on. */
+static const unsigned char *get_text(const unsigned char *from, char *text, size_t size) {
+  from = get_bytes(from, text, size);
+  for (char *c = text; *c != '\0'; c++)
+    if (((unsigned char)*c < 0x20 && *c != '\n') || *c == 0x7f) *c = '?';
+  return from;
 }
 
 /* ---- frames ---- */
@@ -80,7 +85,7 @@ bool tn_hello_read(const unsigned char from[TN_HELLO_BYTES], tn_hello *hello) {
   uint32_t magic, protocol;
   from = get(from, &magic, 4);
   from = get(from, &protocol, 4);
-  from = get_text(from, hello->token, TN_PLACE_TOKEN);
+  from = get_bytes(from, hello->token, TN_PLACE_TOKEN);
   from = get(from, &hello->process, 4);
   from = get(from, &hello->processes, 4);
   from = get(from, &hello->ranks, 4);
@@ -129,5 +134,5 @@ bool tn_failure_read(const unsigned char *from, uint32_t bytes, tn_wire_failure 
   char text[TN_FAILURE_TEXT] = "";
   memcpy(text, from, bytes - 8);
   get_text((const unsigned char *)text, failure->text, TN_FAILURE_TEXT);
-  return failure->rank >= 0 && failure->status != TN_OK;
+  return failure->rank >= 0 && failure->status > TN_OK && failure->status <= TN_EINTERNAL;
 }
