@@ -49,25 +49,31 @@ static void ranks_await_failure(tn_rank_set *ranks, tn_status status) {
   pthread_mutex_unlock(&ranks->lock);
 }
 
-static void ranks_gather_processes(tn_rank_set *ranks, tn_env *env, tn_rank_member *m, size_t bytes,
-                                   void *all) {
+/* A copy of the data of all members, which may leave once the lock is given back. The lock must be held. */
+static char *ranks_collect(tn_rank_set *ranks, tn_env *env, size_t bytes) {
   size_t n = (size_t)ranks->n;
   char *mine = tn_alloc(env, tn_size_add(tn_size_mul(n, bytes), 1));
-  if (mine == NULL) {
+  for (size_t i = 0; mine != NULL && i < n && bytes > 0; i++)
+    memcpy(mine + i * bytes, ranks->members[i].data, bytes);
+  return mine;
+}
+
+static void ranks_gather_processes(tn_rank_set *ranks, tn_env *env, tn_rank_member *m, const char *mine,
+                                   size_t bytes, void *all) {
+  if (mine == NULL)
     tn_ranks_fail(ranks, m->rank, env, TN_ENOMEM);
-    return;
-  }
-  for (size_t i = 0; i < n && bytes > 0; i++) memcpy(mine + i * bytes, ranks->members[i].data, bytes);
-  ranks_await_failure(ranks, tn_link_all_gather(ranks->link, atomic_load(&m->what), mine, bytes, all));
-  tn_release(env, mine);
+  else
+    ranks_await_failure(ranks, tn_link_all_gather(ranks->link, atomic_load(&m->what), mine, bytes, all));
 }
 
 /* Between two meetings the first rank does the part of its process. The lock must be held. */
 static void ranks_gather_all(tn_rank_set *ranks, tn_env *env, tn_rank_member *m, size_t bytes, void *all) {
   if (ranks_is_first(m)) {
     ranks->shared = all;
+    char *mine = ranks_collect(ranks, env, bytes);
     pthread_mutex_unlock(&ranks->lock);
-    ranks_gather_processes(ranks, env, m, bytes, all);
+    ranks_gather_processes(ranks, env, m, mine, bytes, all);
+    tn_release(env, mine);
     pthread_mutex_lock(&ranks->lock);
   }
   ranks_meet(ranks, m);

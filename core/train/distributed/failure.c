@@ -27,8 +27,9 @@ void tn_ranks_note(tn_rank_set *ranks, int32_t rank, const tn_env *env, tn_statu
   if (!atomic_load(&ranks->failed)) ranks->failed_s = tn_clock_s();
   atomic_store(&ranks->failed, true);
   tn_ranks_wake(ranks);
+  tn_rank_watch watch = ranks->watch;
   pthread_mutex_unlock(&ranks->lock);
-  if (ranks->watch.abort) ranks->watch.abort(ranks->watch.context);
+  if (watch.abort) watch.abort(watch.context);
 }
 
 /* A collective fails in all processes when one of them dies, and the link names that one. */

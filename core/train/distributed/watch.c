@@ -13,7 +13,8 @@ enum { WATCH_NS = 10000000 };
 /* Threads that have not ended so long after a failure make the watch log it. */
 enum { LOG_AFTER_S = 2 };
 
-/* The watch of another process waits so much longer than that of process 0. */
+/* A process knows best which of its ranks is missing, so the others that wait for it report later by this
+ * time, or half the limit: process 0 first, which sees all processes. */
 static const double GRACE_S = 5;
 
 /* The ranks of another process than that of rank 0 have so long to end. */
@@ -42,14 +43,14 @@ static tn_status watch_check_wait(tn_rank_set *ranks, tn_env *env, const tn_rank
                   (int)missing, limit, atomic_load(&m->what));
 }
 
-static void watch_check_member(tn_rank_set *ranks, int32_t local) {
+static void watch_check_member(tn_rank_set *ranks, int32_t local, bool waits) {
   const tn_rank_watch *watch = &ranks->watch;
   tn_error_record record;
   tn_env env;
   tn_error_record_init(&env, &record, &ranks->env);
   const tn_rank_member *m = &ranks->members[local];
   tn_status status = watch->status != NULL ? watch->status(watch->context, &env, local) : TN_OK;
-  if (status == TN_OK) status = watch_check_wait(ranks, &env, m);
+  if (status == TN_OK && waits) status = watch_check_wait(ranks, &env, m);
   if (status != TN_OK) tn_ranks_fail(ranks, m->rank, &env, status);
 }
 
@@ -70,12 +71,18 @@ static void watch_pause(tn_rank_set *ranks) {
   pthread_cond_timedwait(&ranks->changed, &ranks->lock, &until);
 }
 
-/* The first rank waits for another process. Process 0 sees all processes, so it reports first. */
+/* The limit for another process, where `limit` is that for a rank of this one. */
+static double watch_link_limit(const tn_rank_set *ranks, double limit) {
+  double grace = limit / 2 < GRACE_S ? limit / 2 : GRACE_S;
+  return ranks->first > 0 ? limit + 2 * grace : limit + grace;
+}
+
+/* The first rank waits for another process. */
 static tn_status watch_check_link(tn_rank_set *ranks, tn_env *env, int32_t *process) {
-  double since, limit = ranks->watch.timeout_s, grace = ranks->first > 0 ? GRACE_S : 0;
+  double since, limit = ranks->watch.timeout_s;
   const char *what;
   *process = ranks->link != NULL ? tn_link_awaited(ranks->link, &since, &what) : -1;
-  if (*process < 0 || tn_clock_s() - since < limit + grace) return TN_OK;
+  if (*process < 0 || tn_clock_s() - since < watch_link_limit(ranks, limit)) return TN_OK;
   return tn_failf(env, TN_ECOMM, "did not come to an exchange between the processes within %g s (%s)", limit,
                   what);
 }
@@ -96,8 +103,9 @@ static void watch_look(tn_rank_set *ranks) {
   if (ranks->link != NULL && ranks->first > 0 && watch->is_stopped != NULL &&
       watch->is_stopped(watch->context))
     tn_link_stop(ranks->link);
-  if (watch_look_at_link(ranks)) return;
-  for (int32_t r = 0; r < ranks->n && !atomic_load(&ranks->failed); r++) watch_check_member(ranks, r);
+  bool outside = watch_look_at_link(ranks);
+  for (int32_t r = 0; r < ranks->n && !atomic_load(&ranks->failed); r++)
+    watch_check_member(ranks, r, !outside);
 }
 
 /* Seconds that threads have to end after a failure. Rank 0 may be writing a checkpoint. */

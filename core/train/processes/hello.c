@@ -1,9 +1,15 @@
 /* core/train/processes/hello.c: the hello of this process, and the request to stop waiting. */
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "core/train/processes/join.h"
 #include "tenon/context.h"
+
+void tn_join_host(char host[TN_HOST_BYTES]) {
+  memset(host, 0, TN_HOST_BYTES);
+  if (gethostname(host, TN_HOST_BYTES - 1) != 0) snprintf(host, TN_HOST_BYTES, "?");
+}
 
 void tn_join_hello(const tn_join_request *request, tn_hello *hello) {
   const tn_process_place *place = request->place;
@@ -13,7 +19,7 @@ void tn_join_hello(const tn_join_request *request, tn_hello *hello) {
                       .pid = (int64_t)getpid()};
   snprintf(hello->token, sizeof hello->token, "%s", place->token);
   snprintf(hello->version, sizeof hello->version, "%s", tn_version());
-  if (gethostname(hello->host, sizeof hello->host - 1) != 0) snprintf(hello->host, sizeof hello->host, "?");
+  tn_join_host(hello->host);
 }
 
 bool tn_join_stopped(const tn_join_request *request) {

@@ -29,6 +29,9 @@ void tn_joined_free(const void *handle, tn_joined *joined);
 
 /* The port on which process 0 listens, from place->port on; for join.c's parts. */
 enum { TN_JOIN_PORTS = 16 };
+enum { TN_REFUSAL_BYTES = 512 }; /* the most of the text of TN_FRAME_REFUSED */
+/* The name of this host. */
+void tn_join_host(char host[TN_HOST_BYTES]);
 void tn_join_hello(const tn_join_request *request, tn_hello *hello);
 bool tn_join_stopped(const tn_join_request *request);
 /* join_listen.c: process 0. join_connect.c: the others. */

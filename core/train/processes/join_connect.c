@@ -10,7 +10,11 @@
 #include "core/train/processes/join.h"
 #include "core/train/processes/socket.h"
 
-static const double TRY_S = 5; /* for a connection, and for the first answer */
+static const double TRY_S = 5;    /* for a connection, and for the first answer */
+static const double LOOK_S = 0.1; /* between two looks for a request to stop */
+
+/* Between two rounds over the ports. */
+enum { LEAST_PAUSE_NS = 5000000, MOST_PAUSE_NS = 100000000 };
 
 typedef struct caller {
   tn_env *env;
@@ -21,11 +25,20 @@ typedef struct caller {
   int socket;
 } caller;
 
+/* False: nothing has come in time, or this process was asked to stop. */
+static bool caller_await(const caller *c, double deadline_s) {
+  bool ready = false;
+  while (!ready && tn_clock_s() < deadline_s && !tn_join_stopped(c->request))
+    ready = tn_socket_await(c->socket, tn_clock_s() + LOOK_S);
+  return ready;
+}
+
 static bool caller_receive(caller *c, tn_frame_head *head, unsigned char *body, uint32_t most,
                            double deadline_s) {
   unsigned char bytes[TN_FRAME_HEAD];
-  return tn_socket_receive(c->socket, bytes, sizeof bytes, deadline_s) && tn_frame_head_read(bytes, head) &&
-         head->bytes <= most && tn_socket_receive(c->socket, body, head->bytes, deadline_s);
+  return caller_await(c, deadline_s) && tn_socket_receive(c->socket, bytes, sizeof bytes, deadline_s) &&
+         tn_frame_head_read(bytes, head) && head->bytes <= most &&
+         tn_socket_receive(c->socket, body, head->bytes, deadline_s);
 }
 
 static double caller_soon(const caller *c) {
@@ -33,21 +46,28 @@ static double caller_soon(const caller *c) {
   return soon < c->deadline_s ? soon : c->deadline_s;
 }
 
+static tn_status caller_refused(caller *c, const tn_frame_head *head, unsigned char *text) {
+  char host[TN_HOST_BYTES];
+  text[head->bytes] = '\0';
+  for (unsigned char *t = text; *t != '\0'; t++)
+    if (*t < 0x20 || *t == 0x7f) *t = '?';
+  tn_join_host(host);
+  return tn_failf(c->env, TN_ECOMM, "process 0 refuses process %d on host %s: %s",
+                  (int)c->request->place->process, host, (const char *)text);
+}
+
 /* True: process 0 of the job is there and has taken this one. */
 static tn_status caller_greet(caller *c, bool *taken) {
-  unsigned char bytes[TN_HELLO_BYTES], text[512];
+  unsigned char bytes[TN_HELLO_BYTES], text[TN_REFUSAL_BYTES + 1];
   tn_hello hello;
   tn_frame_head head;
   tn_join_hello(c->request, &hello);
   tn_hello_write(&hello, bytes);
   c->reason = "another program answers there";
   *taken = tn_socket_send(c->socket, bytes, sizeof bytes, caller_soon(c)) &&
-           caller_receive(c, &head, text, sizeof text - 1, caller_soon(c)) &&
+           caller_receive(c, &head, text, TN_REFUSAL_BYTES, caller_soon(c)) &&
            (head.kind == TN_FRAME_BEAT || head.kind == TN_FRAME_REFUSED);
-  if (!*taken || head.kind == TN_FRAME_BEAT) return TN_OK;
-  text[head.bytes] = '\0';
-  return tn_failf(c->env, TN_ECOMM, "process 0 refuses process %d on host %s: %s", (int)hello.process,
-                  hello.host, (const char *)text);
+  return *taken && head.kind == TN_FRAME_REFUSED ? caller_refused(c, &head, text) : TN_OK;
 }
 
 static tn_status caller_try(caller *c, int32_t port, bool *taken) {
@@ -62,37 +82,66 @@ static tn_status caller_try(caller *c, int32_t port, bool *taken) {
   return status;
 }
 
+static void caller_pause(struct timespec *pause) {
+  nanosleep(pause, NULL);
+  if (pause->tv_nsec < MOST_PAUSE_NS) pause->tv_nsec *= 2;
+}
+
 static tn_status caller_find(caller *c) {
   const tn_process_place *place = c->request->place;
-  const struct timespec pause = {0, 100000000};
+  struct timespec pause = {0, LEAST_PAUSE_NS};
   bool taken = false;
   for (int32_t i = 0; !taken; i++) {
     if (tn_join_stopped(c->request)) return tn_failf(c->env, TN_ESTOPPED, "stopped");
     TN_TRY(caller_try(c, place->port + i % TN_JOIN_PORTS, &taken));
     if (taken) return TN_OK;
     if (tn_clock_s() > c->deadline_s)
-      return tn_failf(
-          c->env, TN_ECOMM,
-          "process 0 was not found on host %s, ports %d to %d, within %g s ([distributed] timeout): %s",
-          place->master, (int)place->port, (int)place->port + TN_JOIN_PORTS - 1, c->request->timeout_s,
-          c->reason);
-    if (i % TN_JOIN_PORTS == TN_JOIN_PORTS - 1) nanosleep(&pause, NULL);
+      return tn_failf(c->env, TN_ECOMM,
+                      "process 0 was not found on host %s, ports %d to %d, within %g s ([distributed] "
+                      "timeout): %s; if it "
+                      "runs on another host, set MASTER_ADDR to the name of that",
+                      place->master, (int)place->port, (int)place->port + TN_JOIN_PORTS - 1,
+                      c->request->timeout_s, c->reason);
+    if (i % TN_JOIN_PORTS == TN_JOIN_PORTS - 1) caller_pause(&pause);
   }
   return TN_OK;
 }
 
+/* Process 0 tells why it gives up. */
+static tn_status caller_lost(caller *c, const tn_frame_head *head, const unsigned char *text) {
+  if (tn_join_stopped(c->request)) return tn_failf(c->env, TN_ESTOPPED, "stopped");
+  if (head->kind == TN_FRAME_FAILURE) {
+    tn_wire_failure failure;
+    if (tn_failure_read(text, head->bytes, &failure))
+      return tn_failf(c->env, (tn_status)failure.status, "process 0: %s", failure.text);
+  }
+  return tn_failf(c->env, TN_ECOMM,
+                  "process 0 on host %s has ended, or all others did not come, within %g s ([distributed] "
+                  "timeout); see what it said",
+                  c->request->place->master, c->request->timeout_s);
+}
+
+static bool caller_is_member(const tn_frame_head *head, int32_t m) {
+  return head->kind == TN_FRAME_WELCOME && head->number == (uint64_t)m && head->bytes == TN_MEMBER_BYTES;
+}
+
+/* The ranks follow each other in the order of processes. */
+static bool caller_takes_member(caller *c, const unsigned char *body, int32_t m) {
+  tn_member *member = &c->joined->members[m];
+  if (!tn_member_read(body, member)) return false;
+  int32_t first = m == 0 ? 0 : member[-1].first_rank + member[-1].ranks;
+  bool own = m == c->request->place->process;
+  return member->first_rank == first && (!own || member->ranks == c->request->ranks);
+}
+
 static tn_status caller_read_members(caller *c) {
-  unsigned char body[TN_MEMBER_BYTES];
-  tn_frame_head head;
-  for (int32_t m = 0; m < c->joined->n; m++)
-    if (!caller_receive(c, &head, body, sizeof body, c->deadline_s) || head.kind != TN_FRAME_WELCOME ||
-        head.number != (uint64_t)m || head.bytes != TN_MEMBER_BYTES ||
-        !tn_member_read(body, &c->joined->members[m]))
-      return tn_failf(
-          c->env, TN_ECOMM,
-          "process 0 on host %s has ended, or all others did not come, within %g s ([distributed] "
-          "timeout); see what it said",
-          c->request->place->master, c->request->timeout_s);
+  unsigned char body[TN_FAILURE_BYTES];
+  for (int32_t m = 0; m < c->joined->n; m++) {
+    tn_frame_head head = {.kind = 0};
+    if (!caller_receive(c, &head, body, sizeof body, c->deadline_s) || !caller_is_member(&head, m) ||
+        !caller_takes_member(c, body, m))
+      return caller_lost(c, &head, body);
+  }
   return TN_OK;
 }
 

@@ -16,6 +16,8 @@
 enum { GUESTS = 128 };
 static const double HELLO_S = 5;   /* from the connection to the whole hello */
 static const double ANSWER_S = 10; /* for an answer to one process */
+static const double LOOK_S = 0.5;  /* between two looks for processes that have ended */
+static const double RETURN_S = 15; /* for a process whose connection has ended to come again */
 
 typedef struct guest {
   int socket;
@@ -31,6 +33,9 @@ typedef struct listener {
   tn_hello own;
   int socket;
   int32_t missing; /* processes that have not come */
+  int32_t lost;    /* the process whose connection has ended first; -1: none */
+  double lost_s, looked_s;
+  int error; /* of accept */
   guest *guests;
   int32_t n_guests;
 } listener;
@@ -57,6 +62,19 @@ static bool token_is_right(const listener *l, const tn_hello *hello) {
   return differ == 0;
 }
 
+/* The same process again: it has given up its first connection because the answer came late. */
+static bool guest_returns(const listener *l, const tn_hello *h) {
+  const tn_member *member = &l->joined->members[h->process];
+  return h->process > 0 && l->joined->sockets[h->process] >= 0 && member->pid == h->pid &&
+         strcmp(member->host, h->host) == 0;
+}
+
+static void listener_forget(listener *l, int32_t process) {
+  close(l->joined->sockets[process]);
+  l->joined->sockets[process] = -1;
+  l->missing++;
+}
+
 /* The reason against a process of this job; "": there is none. */
 static void guest_judge(const listener *l, const tn_hello *h, char *reason, size_t size) {
   reason[0] = '\0';
@@ -80,6 +98,7 @@ static void guest_take(listener *l, int32_t i, const tn_hello *h) {
   guest_send(socket, TN_FRAME_BEAT, "");
   l->joined->sockets[h->process] = socket;
   l->missing--;
+  if (l->lost == h->process) l->lost = -1;
   guest_leave(l, i, true);
 }
 
@@ -90,6 +109,7 @@ static void guest_decide(listener *l, int32_t i) {
     guest_leave(l, i, false);
     return;
   }
+  if (hello.processes == l->own.processes && guest_returns(l, &hello)) listener_forget(l, hello.process);
   guest_judge(l, &hello, reason, sizeof reason);
   if (reason[0] == '\0') {
     guest_take(l, i, &hello);
@@ -112,11 +132,22 @@ static void guest_read(listener *l, int32_t i) {
 
 /* ---- listening ---- */
 
+/* A process that is sent away tries again. */
+static void listener_send_oldest_away(listener *l) {
+  int32_t oldest = 0;
+  for (int32_t i = 1; i < l->n_guests; i++)
+    if (l->guests[i].since_s < l->guests[oldest].since_s) oldest = i;
+  if (l->n_guests > 0) guest_leave(l, oldest, false);
+}
+
 static void listener_accept(listener *l) {
   int socket = accept4(l->socket, NULL, NULL, SOCK_CLOEXEC);
+  bool full = socket < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS);
+  if (full && l->n_guests == 0) l->error = errno;
+  if (full) listener_send_oldest_away(l);
   if (socket < 0) return;
   tn_socket_prepare(socket);
-  if (l->n_guests == GUESTS) guest_leave(l, 0, false); /* the process that is sent away tries again */
+  if (l->n_guests == GUESTS) listener_send_oldest_away(l);
   guest *g = &l->guests[l->n_guests++];
   g->socket = socket;
   g->got = 0;
@@ -166,14 +197,60 @@ static tn_status listener_fail_missing(listener *l) {
       (int)l->joined->n, text, l->own.host, l->request->timeout_s);
 }
 
+static tn_status listener_fail_lost(const listener *l, int32_t process) {
+  const tn_member *m = &l->joined->members[process];
+  return tn_failf(l->env, TN_ECOMM,
+                  "process %d on host %s (process id %lld) ended while the others came; see what it said",
+                  (int)process, m->host, (long long)m->pid);
+}
+
+/* Looks for processes that have come and ended since. */
+static void listener_look_for_lost(listener *l, double now) {
+  if (now - l->looked_s < LOOK_S) return;
+  l->looked_s = now;
+  for (int32_t i = 1; i < l->joined->n; i++) {
+    if (l->joined->sockets[i] < 0 || !tn_socket_has_ended(l->joined->sockets[i])) continue;
+    listener_forget(l, i);
+    if (l->lost >= 0) continue;
+    l->lost = i;
+    l->lost_s = now;
+  }
+}
+
+static tn_status listener_check(listener *l, double deadline_s) {
+  double now = tn_clock_s();
+  if (tn_join_stopped(l->request)) return tn_failf(l->env, TN_ESTOPPED, "stopped");
+  listener_look_for_lost(l, now);
+  if (l->lost >= 0 && (now - l->lost_s > RETURN_S || now > deadline_s)) return listener_fail_lost(l, l->lost);
+  if (l->error != 0)
+    return tn_failf(l->env, TN_ECOMM, "cannot take another of %d processes: %s; see `ulimit -n`",
+                    (int)l->joined->n, strerror(l->error));
+  return l->missing > 0 && now > deadline_s ? listener_fail_missing(l) : TN_OK;
+}
+
 static tn_status listener_await(listener *l) {
   double deadline = tn_clock_s() + l->request->timeout_s;
   while (l->missing > 0) {
     listener_look(l);
-    if (tn_join_stopped(l->request)) return tn_failf(l->env, TN_ESTOPPED, "stopped");
-    if (tn_clock_s() > deadline) return listener_fail_missing(l);
+    if (l->missing == 0) l->looked_s = 0; /* all must be there at the end */
+    TN_TRY(listener_check(l, deadline));
   }
   return TN_OK;
+}
+
+/* The processes that have come learn why there is no run. */
+static void listener_tell(const listener *l, tn_status status) {
+  unsigned char body[TN_FAILURE_BYTES], head[TN_FRAME_HEAD];
+  tn_wire_failure failure = {.rank = 0, .status = status};
+  snprintf(failure.text, sizeof failure.text, "%s", tn_error_text(l->env));
+  const tn_frame_head h = {.kind = TN_FRAME_FAILURE, .bytes = tn_failure_write(&failure, body)};
+  tn_frame_head_write(&h, head);
+  for (int32_t i = 1; i < l->joined->n; i++) {
+    int socket = l->joined->sockets[i];
+    double now = tn_clock_s();
+    if (socket >= 0 && tn_socket_send(socket, head, sizeof head, now))
+      tn_socket_send(socket, body, h.bytes, now);
+  }
 }
 
 /* ---- the members ---- */
@@ -196,24 +273,31 @@ static tn_status listener_number(listener *l) {
   return tn_failf(l->env, TN_EINVAL, "the processes have %lld ranks", (long long)ranks);
 }
 
+static void listener_write_members(const listener *l, unsigned char *to) {
+  for (int32_t m = 0; m < l->joined->n; m++) {
+    const tn_frame_head head = {.kind = TN_FRAME_WELCOME, .number = (uint64_t)m, .bytes = TN_MEMBER_BYTES};
+    tn_frame_head_write(&head, to);
+    tn_member_write(&l->joined->members[m], to + TN_FRAME_HEAD);
+    to += TN_FRAME_HEAD + TN_MEMBER_BYTES;
+  }
+}
+
 static tn_status listener_welcome(listener *l) {
   tn_joined *j = l->joined;
-  unsigned char frame[TN_FRAME_HEAD + TN_MEMBER_BYTES];
-  for (int32_t i = 1; i < j->n; i++)
-    for (int32_t m = 0; m < j->n; m++) {
-      const tn_frame_head head = {.kind = TN_FRAME_WELCOME, .number = (uint64_t)m, .bytes = TN_MEMBER_BYTES};
-      tn_frame_head_write(&head, frame);
-      tn_member_write(&j->members[m], frame + TN_FRAME_HEAD);
-      if (!tn_socket_send(j->sockets[i], frame, sizeof frame, tn_clock_s() + ANSWER_S))
-        return tn_failf(l->env, TN_ECOMM,
-                        "process %d on host %s (process id %lld) ended while the others came", (int)i,
-                        j->members[i].host, (long long)j->members[i].pid);
-    }
-  return TN_OK;
+  size_t bytes = tn_size_mul((size_t)j->n, TN_FRAME_HEAD + TN_MEMBER_BYTES);
+  unsigned char *frames = tn_alloc(l->env, bytes);
+  tn_status status = frames != NULL ? TN_OK : TN_ENOMEM;
+  if (status == TN_OK) listener_write_members(l, frames);
+  for (int32_t i = 1; i < j->n && status == TN_OK; i++)
+    if (!tn_socket_send(j->sockets[i], frames, bytes, tn_clock_s() + ANSWER_S))
+      status = listener_fail_lost(l, i);
+  tn_release(l->env, frames);
+  return status;
 }
 
 tn_status tn_join_listen(tn_env *env, const tn_join_request *request, tn_joined *joined) {
-  listener l = {.env = env, .request = request, .joined = joined, .socket = -1, .missing = joined->n - 1};
+  listener l = {
+      .env = env, .request = request, .joined = joined, .socket = -1, .missing = joined->n - 1, .lost = -1};
   tn_join_hello(request, &l.own);
   joined->members[0] = (tn_member){.ranks = request->ranks, .pid = l.own.pid};
   memcpy(joined->members[0].host, l.own.host, sizeof l.own.host);
@@ -222,6 +306,7 @@ tn_status tn_join_listen(tn_env *env, const tn_join_request *request, tn_joined 
   if (status == TN_OK) status = listener_await(&l);
   if (status == TN_OK) status = listener_number(&l);
   if (status == TN_OK) status = listener_welcome(&l);
+  if (status != TN_OK) listener_tell(&l, status);
   while (l.n_guests > 0) guest_leave(&l, 0, false);
   if (l.socket >= 0) close(l.socket);
   tn_release(env, l.guests);

@@ -97,6 +97,14 @@ bool tn_socket_receive(int socket, void *data, size_t bytes, double deadline_s) 
   return true;
 }
 
+bool tn_socket_await(int socket, double deadline_s) { return socket_await(socket, POLLIN, deadline_s); }
+
+bool tn_socket_has_ended(int socket) {
+  char byte;
+  ssize_t n = recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+}
+
 /* ---- connecting ---- */
 
 static int socket_try(const struct addrinfo *to, double deadline_s, const char **reason) {
@@ -128,8 +136,12 @@ int tn_socket_connect(const char *host, int32_t port, double deadline_s, const c
     *reason = gai_strerror(error);
     return -1;
   }
-  for (const struct addrinfo *a = list; s < 0 && a != NULL; a = a->ai_next)
-    s = socket_try(a, deadline_s, reason);
+  int addresses = 0;
+  for (const struct addrinfo *a = list; a != NULL; a = a->ai_next) addresses++;
+  for (const struct addrinfo *a = list; s < 0 && a != NULL; a = a->ai_next) {
+    double now = tn_clock_s(), share = (deadline_s - now) / addresses--; /* one may lead nowhere */
+    s = socket_try(a, now + share, reason);
+  }
   freeaddrinfo(list);
   return s;
 }

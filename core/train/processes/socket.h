@@ -18,6 +18,11 @@ void tn_socket_prepare(int socket);
 bool tn_socket_send(int socket, const void *data, size_t bytes, double deadline_s);
 bool tn_socket_receive(int socket, void *data, size_t bytes, double deadline_s);
 
+/* Whether it has bytes to receive, or has ended, before the deadline. */
+bool tn_socket_await(int socket, double deadline_s);
+/* Whether the other end has closed; nothing is received. */
+bool tn_socket_has_ended(int socket);
+
 /* The address of this end or of the other one in digits; "" where it has none. */
 void tn_socket_own_address(int socket, char *text, size_t size);
 void tn_socket_peer_address(int socket, char *text, size_t size);

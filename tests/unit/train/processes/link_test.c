@@ -86,9 +86,10 @@ static void check_broadcast(member *m, size_t bytes) {
 static void exchange_sizes(member *m) {
   static const size_t gathered[] = {0, 1, 13, 100000, 3000000},
                       sent[] = {0, 1, 13, 1 << 20, (1 << 20) + 1, 3000000, 20000000};
+  size_t n_sent = sizeof sent / sizeof *sent - (m->crew->n > 3); /* the last takes long */
   member_open(m);
   for (size_t i = 0; i < sizeof gathered / sizeof *gathered; i++) check_gathering(m, gathered[i]);
-  for (size_t i = 0; i < sizeof sent / sizeof *sent; i++) check_broadcast(m, sent[i]);
+  for (size_t i = 0; i < n_sent; i++) check_broadcast(m, sent[i]);
   check_gathering(m, 8);
   EXPECT(m->failures == 0);
   member_close(m, 1);
@@ -372,7 +373,7 @@ static void a_killed_process_is_named(void **state) {
     }
 }
 
-/* A process with many frames in its connection dies; the frames are still taken. */
+/* A process dies when the other one reads no more from it; the exchange that had begun is whole. */
 static void die_after_sending(member *m) {
   static char data[20000000];
   member_open(m);
@@ -382,16 +383,14 @@ static void die_after_sending(member *m) {
     clock_t busy = clock();
     crew_sleep(0.3);
     EXPECT((double)(clock() - busy) / CLOCKS_PER_SEC < 0.15); /* the thread of the link does not spin */
-    EXPECT(tn_link_broadcast(m->link, "a test", data, 4000000) == TN_OK);
-    EXPECT(tn_link_broadcast(m->link, "a test", data, 4000000) == TN_OK);
+    EXPECT(tn_link_broadcast(m->link, "a test", data, 8000000) == TN_OK);
     member_await_failures(m, 1);
     expect_failure(m, 0, TN_ECOMM, "its process has ended without a word");
     member_close(m, 0);
     return;
   }
-  EXPECT(tn_link_broadcast(m->link, "a test", data, 4000000) == TN_OK);
-  EXPECT(tn_link_broadcast(m->link, "a test", data, 4000000) == TN_OK);
-  tn_link_broadcast(m->link, "a test", data, 1000000);
+  EXPECT(tn_link_broadcast(m->link, "a test", data, 8000000) == TN_OK);
+  EXPECT(tn_link_broadcast(m->link, "a test", data, 1000000) == TN_OK);
   crew_sleep(0.1);
   crew_note(m->crew, 0, 1);
   raise(SIGKILL);
@@ -431,19 +430,6 @@ static void wait_for_the_stopped(member *m) {
   member_close(m, 0);
 }
 
-static void a_process_that_stands_still_is_named(void **state) {
-  (void)state;
-  for (stopped = 0; stopped < 2; stopped++) {
-    crew c = crew_new(3);
-    c.timeout_s = 2;
-    crew_start_all(&c, wait_for_the_stopped);
-    for (int32_t i = 0; i < 3; i++)
-      if (i != stopped) crew_expect_end(&c, i);
-    kill(c.pids[stopped], SIGCONT);
-    crew_end(&c);
-  }
-}
-
 /* Signs of life alone keep a link. */
 static void stay_quiet(member *m) {
   char mine[4] = "", all[64];
@@ -454,11 +440,24 @@ static void stay_quiet(member *m) {
   member_close(m, 1);
 }
 
-static void quiet_processes_are_heard_of(void **state) {
+/* All at a time, since they wait most of it. */
+static void a_process_that_stands_still_is_named(void **state) {
   (void)state;
-  crew c = crew_new(2);
-  c.timeout_s = 2;
-  crew_run(&c, stay_quiet);
+  crew c[2], quiet = crew_new(2);
+  quiet.timeout_s = 2;
+  crew_start_all(&quiet, stay_quiet);
+  for (stopped = 0; stopped < 2; stopped++) {
+    c[stopped] = crew_new(3);
+    c[stopped].timeout_s = 2;
+    crew_start_all(&c[stopped], wait_for_the_stopped);
+  }
+  for (int32_t s = 0; s < 2; s++) {
+    for (int32_t i = 0; i < 3; i++)
+      if (i != s) crew_expect_end(&c[s], i);
+    kill(c[s].pids[s], SIGCONT);
+    crew_end(&c[s]);
+  }
+  crew_end(&quiet);
 }
 
 /* ---- leaving ---- */
@@ -508,7 +507,6 @@ int main(void) {
       cmocka_unit_test(a_killed_process_is_named),
       cmocka_unit_test(what_a_killed_process_has_sent_is_taken),
       cmocka_unit_test(a_process_that_stands_still_is_named),
-      cmocka_unit_test(quiet_processes_are_heard_of),
       cmocka_unit_test(processes_leave_in_order),
       cmocka_unit_test(a_process_joins_again_after_leaving),
   };

@@ -1,0 +1,572 @@
+/* Processes find each other among strangers, and say what is wrong. */
+#include "tests/unit/train/processes/crew.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "core/base/system.h"
+#include "core/train/processes/socket.h"
+
+/* ---- all come ---- */
+
+static void join_and_leave(member *m) {
+  member_open(m);
+  member_close(m, 1);
+}
+
+static void join_measured(member *m) {
+  double began = tn_clock_s();
+  member_open(m);
+  if (m->place.process == 0) crew_note(m->crew, 0, (int64_t)((tn_clock_s() - began) * 1e6));
+  member_close(m, 1);
+}
+
+static void eight_processes_join(void **state) {
+  (void)state;
+  crew c = crew_new(8);
+  crew_start_all(&c, join_measured);
+  for (int32_t i = 0; i < c.n; i++) crew_expect_end(&c, i);
+  print_message("8 processes have joined after %.1f ms\n", (double)c.notes[0] / 1e3);
+  crew_end(&c);
+}
+
+static void join_late(member *m) {
+  if (m->place.process == 0) crew_sleep(1);
+  join_and_leave(m);
+}
+
+static void process_0_may_start_later(void **state) {
+  (void)state;
+  crew c = crew_new(3);
+  crew_run(&c, join_late);
+}
+
+/* Processes that were told the name of the host instead of the loopback device. */
+static void join_by_name(member *m) {
+  snprintf(m->place.master, sizeof m->place.master, "localhost");
+  m->place.locals = 1; /* as on several hosts: process 0 listens on all addresses */
+  join_and_leave(m);
+}
+
+static void a_host_may_have_a_name(void **state) {
+  (void)state;
+  crew c = crew_new(3);
+  crew_run(&c, join_by_name);
+}
+
+/* ---- strangers ---- */
+
+/* A connection to the first port of the crew that has a listener. */
+static int connect_stranger(const crew *c) {
+  const char *reason;
+  int s = -1;
+  while (s < 0) {
+    for (int32_t i = 0; i < TN_JOIN_PORTS && s < 0; i++)
+      s = tn_socket_connect("127.0.0.1", c->port + i, tn_clock_s() + 1, &reason);
+    if (s < 0) crew_sleep(0.01);
+  }
+  return s;
+}
+
+/* Process 0 has closed the connection without a word. */
+static void expect_closed(int socket) {
+  char byte;
+  EXPECT(!tn_socket_receive(socket, &byte, 1, tn_clock_s() + 30));
+  EXPECT(tn_socket_has_ended(socket));
+  close(socket);
+}
+
+static void hello_of(const member *m, unsigned char bytes[TN_HELLO_BYTES], const char *token,
+                     int32_t process) {
+  tn_hello hello;
+  tn_join_hello(&m->request, &hello);
+  hello.process = process;
+  snprintf(hello.token, sizeof hello.token, "%s", token);
+  tn_hello_write(&hello, bytes);
+}
+
+static void send_all(int socket, const void *bytes, size_t n) {
+  EXPECT(tn_socket_send(socket, bytes, n, tn_clock_s() + 10));
+}
+
+static void send_garbage(member *m) {
+  unsigned char bytes[TN_HELLO_BYTES], wrong[TN_HELLO_BYTES];
+  memset(bytes, 'G', sizeof bytes);
+  int s = connect_stranger(m->crew);
+  send_all(s, bytes, sizeof bytes);
+  expect_closed(s);
+  hello_of(m, wrong, "another token", 1);
+  s = connect_stranger(m->crew);
+  send_all(s, wrong, sizeof wrong);
+  expect_closed(s);
+  /* numbers out of their range, with the right token */
+  for (size_t at = 0; at < 3; at++) {
+    hello_of(m, bytes, m->crew->token, 1);
+    memset(bytes + 8 + TN_PLACE_TOKEN + 4 * at, 0xFF, 4);
+    s = connect_stranger(m->crew);
+    send_all(s, bytes, sizeof bytes);
+    expect_closed(s);
+  }
+}
+
+static int slow_and_silent(member *m) {
+  unsigned char bytes[TN_HELLO_BYTES];
+  hello_of(m, bytes, m->crew->token, 1);
+  int silent = connect_stranger(m->crew), half = connect_stranger(m->crew);
+  send_all(half, bytes, sizeof bytes / 2);
+  crew_note(m->crew, 0, 1);
+  return silent + 0 * half;
+}
+
+/* Process 2 of three comes only after the strangers. */
+static void join_among_strangers(member *m) {
+  if (m->place.process == 2) {
+    send_garbage(m);
+    slow_and_silent(m);
+    int hung_up = connect_stranger(m->crew);
+    close(hung_up);
+    EXPECT(m->crew->n == 3);
+    double began = tn_clock_s();
+    m->place.process = 1;
+    member_open(m);
+    crew_note(m->crew, 1, (int64_t)((tn_clock_s() - began) * 1e6));
+    member_close(m, 1);
+    _exit(0); /* the strangers' sockets stay open until here */
+  }
+  if (m->place.process == 1) m->place.process = 2;
+  join_and_leave(m);
+}
+
+static void strangers_do_not_hinder(void **state) {
+  (void)state;
+  crew c = crew_new(3);
+  crew_start_all(&c, join_among_strangers);
+  for (int32_t i = 0; i < 3; i++) crew_expect_end(&c, i);
+  assert_true(c.notes[1] < 2000000); /* us; a silent guest alone would take 5 s */
+  crew_end(&c);
+}
+
+/* One byte at a time: the time for a hello is over before it is whole. */
+static void send_slowly(member *m) {
+  unsigned char bytes[TN_HELLO_BYTES];
+  if (m->place.process != 1) {
+    join_and_leave(m);
+    return;
+  }
+  hello_of(m, bytes, m->crew->token, 1);
+  int s = connect_stranger(m->crew);
+  for (size_t i = 0; i < 3; i++) {
+    send_all(s, bytes + i, 1);
+    crew_sleep(0.05);
+  }
+  join_and_leave(m); /* meanwhile the slow one waits */
+  expect_closed(s);
+}
+
+static void a_slow_hello_does_not_hinder(void **state) {
+  (void)state;
+  crew c = crew_new(2);
+  crew_run(&c, send_slowly);
+}
+
+enum { FLOOD = 1000 };
+
+static void flood(member *m) {
+  static int sockets[FLOOD];
+  const struct rlimit many = {FLOOD + 100, FLOOD + 100};
+  setrlimit(RLIMIT_NOFILE, &many);
+  int first = connect_stranger(m->crew);
+  struct sockaddr_in address;
+  socklen_t bytes = sizeof address;
+  EXPECT(getpeername(first, (struct sockaddr *)&address, &bytes) == 0);
+  for (int i = 0; i < FLOOD; i++) {
+    sockets[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    EXPECT(sockets[i] >= 0);
+    connect(sockets[i], (const struct sockaddr *)&address, bytes);
+  }
+  crew_note(m->crew, 0, 1);
+  crew_await_note(m->crew, 1, 2); /* both others have joined */
+  for (int i = 0; i < FLOOD; i++) close(sockets[i]);
+  close(first);
+}
+
+/* Processes 0 and 1 are a crew of two; process 2 is a stranger. */
+static void join_in_a_flood(member *m) {
+  if (m->place.process == 2) {
+    flood(m);
+    return;
+  }
+  m->place.processes = m->place.locals = 2;
+  if (m->place.process == 1) crew_await_note(m->crew, 0, 1);
+  member_open(m);
+  atomic_fetch_add(&m->crew->notes[1], 1);
+  member_close(m, 1);
+}
+
+static void many_strangers_do_not_hinder(void **state) {
+  (void)state;
+  crew c = crew_new(3);
+  double began = tn_clock_s();
+  crew_run(&c, join_in_a_flood);
+  print_message("joined among %d strangers in %.0f ms\n", FLOOD, (tn_clock_s() - began) * 1e3);
+}
+
+/* Other programs have the first ports: one accepts nothing, one closes, one answers. */
+static int listen_on(int32_t port) {
+  struct sockaddr_in address = {
+      .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  int one = 1, s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+  if (bind(s, (const struct sockaddr *)&address, sizeof address) == 0 && listen(s, 100) == 0) return s;
+  close(s);
+  return -1;
+}
+
+static void answer_others(int closes, int answers, const crew *c) {
+  static const char text[] = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n";
+  while (atomic_load(&c->notes[0]) < 2) {
+    struct pollfd polls[] = {{.fd = closes, .events = POLLIN}, {.fd = answers, .events = POLLIN}};
+    poll(polls, 2, 20);
+    if (polls[0].revents) close(accept(closes, NULL, NULL));
+    if (!polls[1].revents) continue;
+    int s = accept(answers, NULL, NULL);
+    (void)!write(s, text, sizeof text - 1);
+    close(s);
+  }
+}
+
+static void join_beside_programs(member *m) {
+  if (m->place.process == 2) {
+    int closes = listen_on(m->crew->port), answers = listen_on(m->crew->port + 1);
+    crew_note(m->crew, 1, 1);
+    answer_others(closes, answers, m->crew);
+    close(closes);
+    close(answers);
+    return;
+  }
+  m->place.processes = m->place.locals = 2;
+  crew_await_note(m->crew, 1, 1);
+  member_open(m);
+  atomic_fetch_add(&m->crew->notes[0], 1);
+  member_close(m, 1);
+}
+
+static void other_programs_may_have_the_first_ports(void **state) {
+  (void)state;
+  crew c = crew_new(3);
+  crew_run(&c, join_beside_programs);
+}
+
+/* ---- what is wrong ---- */
+
+static void expect_open_fails(member *m, tn_status want, const char *text) {
+  tn_status status = tn_link_open(&m->env, &m->request, &m->link);
+  EXPECT(m->link == NULL);
+  EXPECT_TEXT(tn_error_text(&m->env), text);
+  EXPECT(status == want);
+}
+
+/* Process 2 calls itself 1, as process 1 does; then it is 2. */
+static void come_twice(member *m) {
+  if (m->place.process == 1) {
+    member_open(m);
+    member_close(m, 1);
+    return;
+  }
+  if (m->place.process == 2) {
+    /* process 1 is there when it answers to none of its number */
+    crew_sleep(0.3);
+    m->place.process = 1;
+    expect_open_fails(m, TN_ECOMM, "process 0 refuses process 1 on host ");
+    EXPECT_TEXT(tn_error_text(&m->env), ": there is a process 1 already, on host ");
+    EXPECT_TEXT(tn_error_text(&m->env), " (process id ");
+    m->place.process = 0;
+    m->place.master[0] = '\0';
+    m->place.process = 2;
+    snprintf(m->place.master, sizeof m->place.master, "127.0.0.1");
+  }
+  join_and_leave(m);
+}
+
+static void a_number_that_is_taken_is_refused(void **state) {
+  (void)state;
+  crew c = crew_new(3);
+  crew_run(&c, come_twice);
+}
+
+/* A process that has given up its connection, since the answer came late, comes again. */
+static void come_again(member *m) {
+  if (m->place.process == 1) {
+    unsigned char bytes[TN_HELLO_BYTES], beat[TN_FRAME_HEAD];
+    hello_of(m, bytes, m->crew->token, 1);
+    int first = connect_stranger(m->crew);
+    send_all(first, bytes, sizeof bytes);
+    EXPECT(tn_socket_receive(first, beat, sizeof beat, tn_clock_s() + 10));
+    crew_note(m->crew, 0, 1);
+    join_and_leave(m);
+    expect_closed(first);
+    return;
+  }
+  if (m->place.process == 2) crew_await_note(m->crew, 0, 1);
+  join_and_leave(m);
+}
+
+/* As before, but it is the last one, and has closed the connection. */
+static void come_again_as_the_last(member *m) {
+  if (m->place.process == 1) {
+    unsigned char bytes[TN_HELLO_BYTES];
+    hello_of(m, bytes, m->crew->token, 1);
+    int first = connect_stranger(m->crew);
+    send_all(first, bytes, sizeof bytes);
+    close(first);
+  }
+  join_and_leave(m);
+}
+
+static void a_process_may_come_again(void **state) {
+  (void)state;
+  crew c = crew_new(3);
+  crew_run(&c, come_again);
+  c = crew_new(2);
+  crew_run(&c, come_again_as_the_last);
+}
+
+static void come_with_other_numbers(member *m) {
+  if (m->place.process == 1) {
+    m->place.processes = m->place.locals = 5;
+    expect_open_fails(m, TN_ECOMM, ": it is one of 5 processes, for process 0 on host ");
+    EXPECT_TEXT(tn_error_text(&m->env), " there are 2");
+    m->place.processes = m->place.locals = 2;
+  }
+  join_and_leave(m);
+}
+
+static void another_number_of_processes_is_refused(void **state) {
+  (void)state;
+  crew c = crew_new(2);
+  crew_run(&c, come_with_other_numbers);
+}
+
+static void come_with_another_version(member *m) {
+  if (m->place.process == 1) {
+    unsigned char bytes[TN_HELLO_BYTES], head[TN_FRAME_HEAD], text[TN_REFUSAL_BYTES + 1] = "";
+    tn_hello hello;
+    tn_frame_head h;
+    tn_join_hello(&m->request, &hello);
+    snprintf(hello.version, sizeof hello.version, "99.8\x1b[2J");
+    tn_hello_write(&hello, bytes);
+    int s = connect_stranger(m->crew);
+    send_all(s, bytes, sizeof bytes);
+    EXPECT(tn_socket_receive(s, head, sizeof head, tn_clock_s() + 10) && tn_frame_head_read(head, &h));
+    EXPECT(h.kind == TN_FRAME_REFUSED && h.bytes <= TN_REFUSAL_BYTES);
+    EXPECT(tn_socket_receive(s, text, h.bytes, tn_clock_s() + 10));
+    EXPECT_TEXT((const char *)text, "it has Tenon 99.8?[2J, process 0 on host ");
+    EXPECT_TEXT((const char *)text, "; install the same");
+    expect_closed(s);
+  }
+  join_and_leave(m);
+}
+
+static void another_version_is_refused(void **state) {
+  (void)state;
+  crew c = crew_new(2);
+  crew_run(&c, come_with_another_version);
+}
+
+/* Processes 2 and 4 of 5 never come. */
+static void miss_some(member *m) {
+  if (m->place.process == 2 || m->place.process == 4) return;
+  if (m->place.process == 0) {
+    expect_open_fails(m, TN_ECOMM, "of 5 processes, 2, 4 did not come to process 0 on host ");
+    EXPECT_TEXT(tn_error_text(&m->env), " within 1 s ([distributed] timeout)");
+    return;
+  }
+  m->request.timeout_s = 20;
+  expect_open_fails(m, TN_ECOMM, "process 0: of 5 processes, 2, 4 did not come to process 0");
+}
+
+static void missing_processes_are_listed(void **state) {
+  (void)state;
+  crew c = crew_new(5);
+  c.timeout_s = 1;
+  crew_run(&c, miss_some);
+}
+
+static void miss_many(member *m) {
+  m->place.processes = m->place.locals = 1000;
+  m->request.timeout_s = 0.2;
+  expect_open_fails(
+      m, TN_ECOMM,
+      "of 1000 processes, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 and 983 more did not "
+      "come to process 0");
+}
+
+static void many_missing_processes_are_counted(void **state) {
+  (void)state;
+  crew c = crew_new(1);
+  crew_run(&c, miss_many);
+}
+
+static void miss_process_0(member *m) {
+  if (m->place.process == 0) return;
+  expect_open_fails(m, TN_ECOMM, "process 0 was not found on host 127.0.0.1, ports ");
+  EXPECT_TEXT(tn_error_text(&m->env),
+              ", within 0.5 s ([distributed] timeout): Connection refused; if it runs on another host, set "
+              "MASTER_ADDR");
+}
+
+static void a_missing_process_0_is_reported(void **state) {
+  (void)state;
+  crew c = crew_new(2);
+  c.timeout_s = 0.5;
+  crew_run(&c, miss_process_0);
+}
+
+static void miss_the_host(member *m) {
+  if (m->place.process == 0) return;
+  snprintf(m->place.master, sizeof m->place.master, "no%099d", 0); /* too long: nobody is asked */
+  expect_open_fails(m, TN_ECOMM, "process 0 was not found on host no0000");
+}
+
+static void an_unknown_host_is_reported(void **state) {
+  (void)state;
+  crew c = crew_new(2);
+  c.timeout_s = 0.5;
+  crew_run(&c, miss_the_host);
+}
+
+/* Process 0 is killed while it waits. */
+static void lose_process_0(member *m) {
+  if (m->place.process == 0) {
+    m->place.processes = m->place.locals = 3;
+    crew_note(m->crew, 0, 1);
+    tn_link_open(&m->env, &m->request, &m->link);
+  }
+  if (m->place.process == 1)
+    expect_open_fails(m, TN_ECOMM,
+                      "process 0 on host 127.0.0.1 has ended, or all others did not come, within 30 s");
+}
+
+static void an_end_of_process_0_is_reported(void **state) {
+  (void)state;
+  crew c = crew_new(3);
+  c.pids[2] = 0;
+  crew_start(&c, 0, lose_process_0);
+  crew_start(&c, 1, lose_process_0);
+  crew_await_note(&c, 0, 1);
+  crew_sleep(0.3);
+  kill(c.pids[0], SIGKILL);
+  crew_expect_killed(&c, 0, SIGKILL);
+  crew_end(&c);
+}
+
+/* ---- stops and few descriptors ---- */
+
+static atomic_int stop_flag;
+
+static void set_stop_flag(int signal) {
+  (void)signal;
+  atomic_store(&stop_flag, 1);
+}
+
+/* Process 2 never comes: 0 and 1 wait for it, 3 looks for a process 0 elsewhere. */
+static void stop_while_joining(member *m) {
+  if (m->place.process == 2) return;
+  signal(SIGUSR1, set_stop_flag);
+  m->request.stop = &stop_flag;
+  if (m->place.process == 3) m->place.port += TN_JOIN_PORTS;
+  crew_note(m->crew, m->place.process, 1);
+  expect_open_fails(m, TN_ESTOPPED, "stopped");
+}
+
+static void a_request_to_stop_ends_the_wait(void **state) {
+  (void)state;
+  static const int32_t order[] = {1, 3, 0};
+  crew c = crew_new(4);
+  crew_start_all(&c, stop_while_joining);
+  for (int i = 0; i < 3; i++) crew_await_note(&c, order[i], 1);
+  crew_sleep(0.3);
+  for (int i = 0; i < 3; i++) {
+    kill(c.pids[order[i]], SIGUSR1);
+    crew_expect_end(&c, order[i]);
+  }
+  crew_end(&c);
+}
+
+/* Process 0 tells those that have come. */
+static void stop_process_0(member *m) {
+  if (m->place.process == 2) return;
+  if (m->place.process == 1) {
+    expect_open_fails(m, TN_ESTOPPED, "process 0: stopped");
+    return;
+  }
+  signal(SIGUSR1, set_stop_flag);
+  m->request.stop = &stop_flag;
+  crew_note(m->crew, 0, 1);
+  expect_open_fails(m, TN_ESTOPPED, "stopped");
+}
+
+static void a_stop_of_process_0_stops_the_others(void **state) {
+  (void)state;
+  crew c = crew_new(3);
+  crew_start_all(&c, stop_process_0);
+  crew_await_note(&c, 0, 1);
+  crew_sleep(0.5);
+  kill(c.pids[0], SIGUSR1);
+  crew_end(&c);
+}
+
+static void join_with_few_descriptors(member *m) {
+  if (m->place.process > 0) {
+    m->request.timeout_s = 1;
+    tn_status status = tn_link_open(&m->env, &m->request, &m->link);
+    EXPECT(status == TN_ECOMM);
+    return;
+  }
+  const struct rlimit few = {(rlim_t)crew_descriptors(), (rlim_t)crew_descriptors()};
+  EXPECT(setrlimit(RLIMIT_NOFILE, &few) == 0);
+  expect_open_fails(m, TN_ECOMM, "cannot take another of 8 processes: Too many open files; see `ulimit -n`");
+  const struct rlimit more = {few.rlim_max, few.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &more);
+}
+
+static void too_few_descriptors_are_reported(void **state) {
+  (void)state;
+  crew c = crew_new(8);
+  crew_run(&c, join_with_few_descriptors);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(eight_processes_join),
+      cmocka_unit_test(process_0_may_start_later),
+      cmocka_unit_test(a_host_may_have_a_name),
+      cmocka_unit_test(strangers_do_not_hinder),
+      cmocka_unit_test(a_slow_hello_does_not_hinder),
+      cmocka_unit_test(many_strangers_do_not_hinder),
+      cmocka_unit_test(other_programs_may_have_the_first_ports),
+      cmocka_unit_test(a_number_that_is_taken_is_refused),
+      cmocka_unit_test(a_process_may_come_again),
+      cmocka_unit_test(another_number_of_processes_is_refused),
+      cmocka_unit_test(another_version_is_refused),
+      cmocka_unit_test(missing_processes_are_listed),
+      cmocka_unit_test(many_missing_processes_are_counted),
+      cmocka_unit_test(a_missing_process_0_is_reported),
+      cmocka_unit_test(an_unknown_host_is_reported),
+      cmocka_unit_test(an_end_of_process_0_is_reported),
+      cmocka_unit_test(a_request_to_stop_ends_the_wait),
+      cmocka_unit_test(a_stop_of_process_0_stops_the_others),
+      cmocka_unit_test(too_few_descriptors_are_reported),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
