@@ -4,6 +4,7 @@
 #include "core/train/distributed/rank_set.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "core/base/system.h"
@@ -42,11 +43,19 @@ static void ranks_meet(tn_rank_set *ranks, tn_rank_member *m) {
   tn_ranks_end_wait(m);
 }
 
-/* The listener of the link is told of the failure, or this process has told it. */
+/* The first rank exchanges data with other processes from now on. */
+static void ranks_go_out(tn_rank_set *ranks) { atomic_store(&ranks->outside_s, HUGE_VAL); }
+
+/* Returns when the failure is known: the listener of the link is told of it, or this process has told it. */
 static void ranks_await_failure(tn_rank_set *ranks, tn_status status) {
   pthread_mutex_lock(&ranks->lock);
   while (status != TN_OK && !atomic_load(&ranks->failed)) pthread_cond_wait(&ranks->changed, &ranks->lock);
   pthread_mutex_unlock(&ranks->lock);
+}
+
+static void ranks_come_back(tn_rank_set *ranks, tn_status status) {
+  if (status != TN_OK) ranks_await_failure(ranks, status);
+  atomic_store(&ranks->outside_s, tn_clock_s());
 }
 
 /* A copy of the data of all members, which may leave once the lock is given back. The lock must be held. */
@@ -60,10 +69,12 @@ static char *ranks_collect(tn_rank_set *ranks, tn_env *env, size_t bytes) {
 
 static void ranks_gather_processes(tn_rank_set *ranks, tn_env *env, tn_rank_member *m, const char *mine,
                                    size_t bytes, void *all) {
-  if (mine == NULL)
+  if (mine == NULL) {
     tn_ranks_fail(ranks, m->rank, env, TN_ENOMEM);
-  else
-    ranks_await_failure(ranks, tn_link_all_gather(ranks->link, atomic_load(&m->what), mine, bytes, all));
+    return;
+  }
+  ranks_go_out(ranks);
+  ranks_come_back(ranks, tn_link_all_gather(ranks->link, atomic_load(&m->what), mine, bytes, all));
 }
 
 /* Between two meetings the first rank does the part of its process. The lock must be held. */
@@ -100,7 +111,8 @@ tn_status tn_ranks_all_gather(tn_rank_set *ranks, tn_env *env, int32_t rank, con
 static void ranks_broadcast_processes(tn_rank_set *ranks, tn_rank_member *m, void *data, size_t bytes) {
   if (ranks_is_first(m)) {
     pthread_mutex_unlock(&ranks->lock);
-    ranks_await_failure(ranks, tn_link_broadcast(ranks->link, atomic_load(&m->what), data, bytes));
+    ranks_go_out(ranks);
+    ranks_come_back(ranks, tn_link_broadcast(ranks->link, atomic_load(&m->what), data, bytes));
     pthread_mutex_lock(&ranks->lock);
   }
   ranks_meet(ranks, m);
@@ -122,7 +134,7 @@ tn_status tn_ranks_broadcast(tn_rank_set *ranks, tn_env *env, int32_t rank, cons
 
 static tn_status ranks_tell(tn_rank_set *ranks, tn_env *env, const char *what, void *data, size_t bytes) {
   tn_status status = tn_link_broadcast(ranks->link, what, data, bytes);
-  ranks_await_failure(ranks, status);
+  if (status != TN_OK) ranks_await_failure(ranks, status);
   return status == TN_OK ? TN_OK : tn_ranks_lost(ranks, env);
 }
 
@@ -152,12 +164,17 @@ static void ranks_send_decision(tn_rank_set *ranks, int32_t to, int32_t decision
   sem_post(&box->filled);
 }
 
+static tn_status ranks_link_decision(tn_rank_set *ranks, int32_t *decision) {
+  ranks_go_out(ranks);
+  tn_status status = ranks->first > 0 ? tn_link_next_decision(ranks->link, decision)
+                                      : tn_link_send_decision(ranks->link, *decision);
+  ranks_come_back(ranks, status);
+  return status;
+}
+
 /* The first rank of a process passes the decision on to the others. */
 static void ranks_pass_decision(tn_rank_set *ranks, int32_t *decision) {
-  tn_status status = TN_OK;
-  if (ranks->first > 0) status = tn_link_next_decision(ranks->link, decision);
-  if (ranks->first == 0 && ranks->link != NULL) status = tn_link_send_decision(ranks->link, *decision);
-  ranks_await_failure(ranks, status);
+  tn_status status = ranks->link != NULL ? ranks_link_decision(ranks, decision) : TN_OK;
   for (int32_t r = 1; r < ranks->n && status == TN_OK; r++) ranks_send_decision(ranks, r, *decision);
 }
 

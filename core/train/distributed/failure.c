@@ -17,9 +17,10 @@ void tn_ranks_wake(tn_rank_set *ranks) {
   }
 }
 
-void tn_ranks_note(tn_rank_set *ranks, int32_t rank, const tn_env *env, tn_status status) {
+bool tn_ranks_note(tn_rank_set *ranks, int32_t rank, const tn_env *env, tn_status status) {
   pthread_mutex_lock(&ranks->lock);
-  if (ranks->status == TN_OK || (ranks->status == TN_ECOMM && status != TN_ECOMM)) {
+  bool is_cause = ranks->status == TN_OK || (ranks->status == TN_ECOMM && status != TN_ECOMM);
+  if (is_cause) {
     ranks->status = status;
     ranks->failed_rank = rank;
     tn_failf(&ranks->env, status, "%s", tn_error_text(env));
@@ -30,6 +31,7 @@ void tn_ranks_note(tn_rank_set *ranks, int32_t rank, const tn_env *env, tn_statu
   tn_rank_watch watch = ranks->watch;
   pthread_mutex_unlock(&ranks->lock);
   if (watch.abort) watch.abort(watch.context);
+  return is_cause;
 }
 
 /* A collective fails in all processes when one of them dies, and the link names that one. */
@@ -44,12 +46,13 @@ static void ranks_await_cause(tn_rank_set *ranks) {
   pthread_mutex_unlock(&ranks->lock);
 }
 
+/* Other processes learn the cause alone: a consequence could reach them before it. */
 void tn_ranks_fail(tn_rank_set *ranks, int32_t rank, const tn_env *env, tn_status status) {
   tn_wire_failure failure = {.rank = rank, .status = status};
   snprintf(failure.text, sizeof failure.text, "%s", tn_error_text(env));
   if (ranks->link != NULL && status == TN_ECOMM) ranks_await_cause(ranks);
-  tn_ranks_note(ranks, rank, env, status);
-  if (ranks->link != NULL) tn_link_fail(ranks->link, &failure);
+  bool is_cause = tn_ranks_note(ranks, rank, env, status);
+  if (is_cause && ranks->link != NULL) tn_link_fail(ranks->link, &failure);
 }
 
 /* The lock must be held. */

@@ -55,9 +55,12 @@ struct tn_rank_set {
   bool open;       /* all threads have started, or one could not be started */
   double failed_s; /* when a rank failed first */
   bool logged, stop_asked;
-  int32_t hung; /* the first rank whose thread was left; -1: none */
+  int32_t calling; /* calls of the link that may be in the watch's functions */
+  int32_t hung;    /* the first rank whose thread was left; -1: none */
 
   atomic_bool failed;
+  _Atomic(double)
+      outside_s; /* when the first member came back from the other processes; without end: not yet */
   tn_status (*body)(void *context, int32_t local);
   void *context;
   tn_rank_watch watch;
@@ -67,8 +70,8 @@ struct tn_rank_set {
 /* Wakes every waiting rank, so that it sees the failure. The lock must be held. */
 void tn_ranks_wake(tn_rank_set *ranks);
 
-/* Records a failure that the other processes know. */
-void tn_ranks_note(tn_rank_set *ranks, int32_t rank, const tn_env *env, tn_status status);
+/* Records a failure that the other processes know. False: it may be a consequence of an earlier one. */
+bool tn_ranks_note(tn_rank_set *ranks, int32_t rank, const tn_env *env, tn_status status);
 
 /* ---- waits that the watch sees ---- */
 

@@ -25,6 +25,14 @@ static void ranks_init_condition(pthread_cond_t *changed) {
   pthread_condattr_destroy(&monotonic);
 }
 
+/* Around what the thread of the link does here: tn_ranks_run waits for it. */
+static void ranks_count_call(tn_rank_set *ranks, int32_t calls) {
+  pthread_mutex_lock(&ranks->lock);
+  ranks->calling += calls;
+  pthread_cond_broadcast(&ranks->changed);
+  pthread_mutex_unlock(&ranks->lock);
+}
+
 /* A failure of a rank of another process, or of a process. */
 static void ranks_take_failure(void *context, const tn_wire_failure *failure) {
   tn_rank_set *ranks = context;
@@ -32,16 +40,20 @@ static void ranks_take_failure(void *context, const tn_wire_failure *failure) {
   tn_env env;
   tn_error_record_init(&env, &record, &ranks->env);
   tn_status status = tn_failf(&env, (tn_status)failure->status, "%s", failure->text);
+  ranks_count_call(ranks, 1);
   tn_ranks_note(ranks, failure->rank, &env, status);
+  ranks_count_call(ranks, -1);
 }
 
 static void ranks_take_stop(void *context) {
   tn_rank_set *ranks = context;
+  ranks_count_call(ranks, 1);
   pthread_mutex_lock(&ranks->lock);
-  void (*stop)(void *) = ranks->watch.stop;
+  tn_rank_watch watch = ranks->watch;
   ranks->stop_asked = true;
   pthread_mutex_unlock(&ranks->lock);
-  if (stop != NULL) stop(ranks->watch.context);
+  if (watch.stop != NULL) watch.stop(watch.context);
+  ranks_count_call(ranks, -1);
 }
 
 static void ranks_number(tn_rank_set *ranks) {
@@ -159,6 +171,15 @@ static void ranks_join_threads(tn_rank_set *ranks) {
   }
 }
 
+/* The functions of the watch are not called any more, since the caller frees what they use. */
+static void ranks_end_watch(tn_rank_set *ranks) {
+  pthread_mutex_lock(&ranks->lock);
+  ranks->watch.abort = NULL;
+  ranks->watch.stop = NULL;
+  while (ranks->calling > 0) pthread_cond_wait(&ranks->changed, &ranks->lock);
+  pthread_mutex_unlock(&ranks->lock);
+}
+
 static tn_status ranks_run_threads(tn_rank_set *ranks, tn_env *env) {
   tn_status status = ranks_start_threads(ranks, env);
   pthread_mutex_lock(&ranks->lock);
@@ -167,6 +188,7 @@ static tn_status ranks_run_threads(tn_rank_set *ranks, tn_env *env) {
   pthread_mutex_unlock(&ranks->lock);
   tn_ranks_watch_until_end(ranks);
   ranks_join_threads(ranks);
+  ranks_end_watch(ranks);
   if (status != TN_OK) return status;
   return ranks->hung == 0 ? TN_ECOMM : ranks->members[0].outcome;
 }

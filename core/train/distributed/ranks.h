@@ -29,7 +29,7 @@ typedef struct tn_rank_watch {
    * NULL where ranks have no such state. A failure is recorded as one of the rank. */
   tn_status (*status)(void *context, tn_env *env, int32_t local);
   /* Called after a failure, on the thread that has recorded it, so that pending waits of other ranks end
-   * soon. */
+   * soon. Not called after tn_ranks_run. */
   void (*abort)(void *context);
   /* Whether this process was asked to stop; asked every 10 ms. In a process without rank 0 the request goes
    * to the one with it, where `stop` is called, on another thread. */

@@ -2,6 +2,7 @@
  */
 #include "core/train/distributed/rank_set.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -33,7 +34,8 @@ static int32_t watch_missing_rank(const tn_rank_set *ranks, const tn_rank_member
 /* TN_ECOMM if the member waits for another rank for longer than the limit. */
 static tn_status watch_check_wait(tn_rank_set *ranks, tn_env *env, const tn_rank_member *m) {
   double since = atomic_load(&m->since_s), limit = ranks->watch.timeout_s;
-  if (since == 0 || tn_clock_s() - since < limit) return TN_OK;
+  /* the others wait for the first member while that waits for another process */
+  if (since == 0 || tn_clock_s() - fmax(since, atomic_load(&ranks->outside_s)) < limit) return TN_OK;
   pthread_mutex_lock(&ranks->lock);
   int32_t missing = watch_missing_rank(ranks, m);
   bool same_wait = atomic_load(&m->since_s) == since;
@@ -43,14 +45,14 @@ static tn_status watch_check_wait(tn_rank_set *ranks, tn_env *env, const tn_rank
                   (int)missing, limit, atomic_load(&m->what));
 }
 
-static void watch_check_member(tn_rank_set *ranks, int32_t local, bool waits) {
+static void watch_check_member(tn_rank_set *ranks, int32_t local) {
   const tn_rank_watch *watch = &ranks->watch;
   tn_error_record record;
   tn_env env;
   tn_error_record_init(&env, &record, &ranks->env);
   const tn_rank_member *m = &ranks->members[local];
   tn_status status = watch->status != NULL ? watch->status(watch->context, &env, local) : TN_OK;
-  if (status == TN_OK && waits) status = watch_check_wait(ranks, &env, m);
+  if (status == TN_OK) status = watch_check_wait(ranks, &env, m);
   if (status != TN_OK) tn_ranks_fail(ranks, m->rank, &env, status);
 }
 
@@ -77,7 +79,7 @@ static double watch_link_limit(const tn_rank_set *ranks, double limit) {
   return ranks->first > 0 ? limit + 2 * grace : limit + grace;
 }
 
-/* The first rank waits for another process. */
+/* TN_ECOMM if the first rank waits for another process for longer than the limit. */
 static tn_status watch_check_link(tn_rank_set *ranks, tn_env *env, int32_t *process) {
   double since, limit = ranks->watch.timeout_s;
   const char *what;
@@ -87,15 +89,13 @@ static tn_status watch_check_link(tn_rank_set *ranks, tn_env *env, int32_t *proc
                   what);
 }
 
-/* Whether the first rank waits for another process; then the others of this one wait for the first. */
-static bool watch_look_at_link(tn_rank_set *ranks) {
+static void watch_look_at_link(tn_rank_set *ranks) {
   tn_error_record record;
   tn_env env;
   int32_t process;
   tn_error_record_init(&env, &record, &ranks->env);
   tn_status status = watch_check_link(ranks, &env, &process);
   if (status != TN_OK) tn_ranks_fail(ranks, tn_link_member(ranks->link, process)->first_rank, &env, status);
-  return process >= 0;
 }
 
 static void watch_look(tn_rank_set *ranks) {
@@ -103,9 +103,8 @@ static void watch_look(tn_rank_set *ranks) {
   if (ranks->link != NULL && ranks->first > 0 && watch->is_stopped != NULL &&
       watch->is_stopped(watch->context))
     tn_link_stop(ranks->link);
-  bool outside = watch_look_at_link(ranks);
-  for (int32_t r = 0; r < ranks->n && !atomic_load(&ranks->failed); r++)
-    watch_check_member(ranks, r, !outside);
+  watch_look_at_link(ranks);
+  for (int32_t r = 0; r < ranks->n && !atomic_load(&ranks->failed); r++) watch_check_member(ranks, r);
 }
 
 /* Seconds that threads have to end after a failure. Rank 0 may be writing a checkpoint. */

@@ -60,7 +60,7 @@ static void link_take_decision(tn_link *l, tn_frame *frame) {
           : 0;
   if (l->decided >= TN_LINK_DECISIONS / 2) link_forget_decisions(l);
   if (l->decisions.n < TN_LINK_DECISIONS && tn_vec_push(&l->env, &l->decisions, decision) == TN_OK) return;
-  link_note_lost(l, 0, "is too many decisions ahead");
+  link_note_lost(l, l->process, "is too many decisions behind process 0");
 }
 
 static void link_take(void *context, tn_peer *peer, tn_frame *frame) {

@@ -9,7 +9,7 @@
 #include "core/train/processes/link.h"
 #include "core/train/processes/peer.h"
 
-/* The most decisions that process 0 may be ahead of another process. */
+/* The most decisions that a process may be behind process 0. */
 enum { TN_LINK_DECISIONS = 1 << 20 };
 
 struct tn_link {
