@@ -256,7 +256,7 @@ static void a_stop_arrives_at_process_0(void **state) {
 static int32_t process_that_fails;
 
 static void fail_one(member *m) {
-  char mine[4] = "", all[64];
+  char mine[8] = "", all[64];
   member_open(m);
   if (m->place.process == process_that_fails) {
     tn_wire_failure failure = {.rank = tn_link_first_rank(m->link), .status = TN_EIO};

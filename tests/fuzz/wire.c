@@ -1,0 +1,139 @@
+/* What processes send each other: the first byte selects a hello, a member, a failure, the head of a frame,
+ * or a stream of frames that comes through a socket in pieces. */
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "core/train/processes/peer.h"
+#include "tests/fuzz/fuzz.h"
+
+/* What was read is written as bytes that are read as the same. */
+#define ROUND_TRIP(read, write, read_value, bytes_of)                                                        \
+  do {                                                                                                       \
+    unsigned char again[bytes_of];                                                                           \
+    write(&read_value, again);                                                                               \
+    memset(&other, 0xA5, sizeof other);                                                                      \
+    fuzz_expect(read(again, &other), "what was written is not read");                                        \
+  } while (0)
+
+static int is_text(const char *text, size_t size) { return memchr(text, '\0', size) != NULL; }
+
+static int same_text(const char *a, const char *b) { return strcmp(a, b) == 0; }
+
+static void read_hello(const uint8_t *bytes) {
+  tn_hello hello, other;
+  if (!tn_hello_read(bytes, &hello)) return;
+  fuzz_expect(is_text(hello.token, sizeof hello.token) && is_text(hello.host, sizeof hello.host) &&
+                  is_text(hello.version, sizeof hello.version),
+              "a text without an end");
+  fuzz_expect(hello.process >= 0 && hello.process < hello.processes && hello.processes <= TN_MOST_PROCESSES &&
+                  hello.ranks >= 1,
+              "a number out of its range");
+  ROUND_TRIP(tn_hello_read, tn_hello_write, hello, TN_HELLO_BYTES);
+  fuzz_expect(same_text(hello.token, other.token) && same_text(hello.host, other.host) &&
+                  same_text(hello.version, other.version) && hello.process == other.process &&
+                  hello.processes == other.processes && hello.ranks == other.ranks && hello.pid == other.pid,
+              "another hello");
+}
+
+static void read_member(const uint8_t *bytes) {
+  tn_member member, other;
+  if (!tn_member_read(bytes, &member)) return;
+  fuzz_expect(is_text(member.host, sizeof member.host) && is_text(member.address, sizeof member.address),
+              "a text without an end");
+  fuzz_expect(member.first_rank >= 0 && member.ranks >= 1 &&
+                  member.first_rank + (int64_t)member.ranks <= INT32_MAX,
+              "a number out of its range");
+  ROUND_TRIP(tn_member_read, tn_member_write, member, TN_MEMBER_BYTES);
+  fuzz_expect(same_text(member.host, other.host) && same_text(member.address, other.address) &&
+                  member.first_rank == other.first_rank && member.ranks == other.ranks &&
+                  member.pid == other.pid,
+              "another member");
+}
+
+static void read_failure(const uint8_t *bytes, size_t size) {
+  tn_wire_failure failure, other;
+  unsigned char again[TN_FAILURE_BYTES];
+  if (!tn_failure_read(bytes, (uint32_t)size, &failure)) return;
+  fuzz_expect(is_text(failure.text, sizeof failure.text), "a text without an end");
+  fuzz_expect(failure.rank >= 0 && failure.status > TN_OK && failure.status <= TN_EINTERNAL,
+              "a number out of its range");
+  uint32_t n = tn_failure_write(&failure, again);
+  fuzz_expect(n <= size && tn_failure_read(again, n, &other), "what was written is not read");
+  fuzz_expect(same_text(failure.text, other.text) && failure.rank == other.rank &&
+                  failure.status == other.status,
+              "another failure");
+}
+
+static void read_head(const uint8_t *bytes) {
+  tn_frame_head head, other;
+  if (!tn_frame_head_read(bytes, &head)) return;
+  fuzz_expect(head.bytes <= TN_FRAME_MOST && head.kind > 0 && head.kind < TN_FRAME_KINDS,
+              "a number out of its range");
+  ROUND_TRIP(tn_frame_head_read, tn_frame_head_write, head, TN_FRAME_HEAD);
+  fuzz_expect(head.kind == other.kind && head.number == other.number && head.bytes == other.bytes,
+              "another head");
+}
+
+/* ---- streams ---- */
+
+typedef struct stream {
+  fuzz *f;
+  size_t bytes, kept; /* of whole frames with their heads; of those that wait */
+} stream;
+
+static void take(void *context, tn_peer *peer, tn_frame *frame) {
+  stream *s = context;
+  s->bytes += TN_FRAME_HEAD + frame->head.bytes;
+  if (frame->head.kind == TN_FRAME_PART || frame->head.kind == TN_FRAME_RESULT) {
+    s->kept += TN_FRAME_HEAD + frame->head.bytes;
+    tn_peer_keep(peer, frame);
+  } else {
+    tn_frame_release(s->f, frame);
+  }
+}
+
+/* The receiver takes what waits only now and then. */
+static void take_some(stream *s, tn_peer *peer, unsigned n) {
+  for (tn_frame *frame; n > 0 && (frame = tn_peer_take(peer)) != NULL; n--) {
+    s->kept -= TN_FRAME_HEAD + frame->head.bytes;
+    tn_frame_release(s->f, frame);
+  }
+  fuzz_expect(peer->came_bytes == s->kept, "another count of bytes that wait");
+}
+
+/* The second byte tells the size of the pieces. */
+static void read_stream(fuzz *f, const uint8_t *bytes, size_t size) {
+  int ends[2];
+  tn_peer peer;
+  stream s = {.f = f};
+  size_t piece = 1 + (size_t)bytes[0] * 5, sent = 1;
+  bool open = true;
+  fuzz_expect(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0, "no sockets");
+  tn_peer_init(&peer, ends[0]);
+  while (open && sent < size) {
+    ssize_t n = send(ends[1], bytes + sent, size - sent < piece ? size - sent : piece, MSG_NOSIGNAL);
+    fuzz_expect(n > 0, "the socket takes nothing");
+    sent += (size_t)n;
+    open = tn_peer_receive(f, &peer, take, &s);
+    take_some(&s, &peer, bytes[0] % 3);
+  }
+  close(ends[1]);
+  if (open) fuzz_expect(!tn_peer_receive(f, &peer, take, &s), "a stream without an end");
+  fuzz_expect(s.bytes < size, "more bytes than were sent");
+  tn_peer_close(f, &peer);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
+  fuzz f;
+  if (size < 2) return 0;
+  fuzz_open(&f);
+  uint8_t what = *bytes++ % 5;
+  size--;
+  if (what == 0 && size >= TN_HELLO_BYTES) read_hello(bytes);
+  if (what == 1 && size >= TN_MEMBER_BYTES) read_member(bytes);
+  if (what == 2) read_failure(bytes, size);
+  if (what == 3 && size >= TN_FRAME_HEAD) read_head(bytes);
+  if (what == 4) read_stream(&f, bytes, size);
+  fuzz_close(&f);
+  return 0;
+}
