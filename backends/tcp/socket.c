@@ -19,23 +19,23 @@ double tn_tcp_clock_s(void) {
 
 /* ---- making connections ---- */
 
-static int socket_new(const tn_tcp_address *a) {
+static int tcp_socket_new(const tn_tcp_address *a) {
   return socket(a->family == 4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
-static bool socket_bind(int fd, const tn_tcp_address *a) {
+static bool tcp_socket_bind(int fd, const tn_tcp_address *a) {
   struct sockaddr_storage to;
   socklen_t n = tn_tcp_address_to_socket(a, &to);
   return bind(fd, (struct sockaddr *)&to, n) == 0 && listen(fd, SOCKET_BACKLOG) == 0;
 }
 
-static int socket_listen_at(tn_tcp_address *a) {
+static int tcp_socket_listen_at(tn_tcp_address *a) {
   struct sockaddr_storage at = {0};
   socklen_t n = sizeof at;
-  int fd = socket_new(a), yes = 1;
+  int fd = tcp_socket_new(a), yes = 1;
   if (fd < 0) return -1;
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  if (socket_bind(fd, a) && getsockname(fd, (struct sockaddr *)&at, &n) == 0 &&
+  if (tcp_socket_bind(fd, a) && getsockname(fd, (struct sockaddr *)&at, &n) == 0 &&
       tn_tcp_address_of_socket(&at, a))
     return fd;
   int error = errno;
@@ -44,7 +44,7 @@ static int socket_listen_at(tn_tcp_address *a) {
   return -1;
 }
 
-static tn_status socket_fail_listen(tn_env *env, const tn_tcp_address *a, int32_t first, int32_t last) {
+static tn_status tcp_socket_fail_listen(tn_env *env, const tn_tcp_address *a, int32_t first, int32_t last) {
   int error = errno;
   char text[TN_TCP_ADDRESS_TEXT];
   if (error == EADDRINUSE && first > 0)
@@ -60,15 +60,15 @@ tn_status tn_tcp_listen(tn_env *env, tn_tcp_address *address, int32_t first, int
   int32_t port = first;
   do {
     address->port = (uint16_t)port;
-    *listener = socket_listen_at(address);
+    *listener = tcp_socket_listen_at(address);
   } while (*listener < 0 && errno == EADDRINUSE && ++port <= last);
-  return *listener >= 0 ? TN_OK : socket_fail_listen(env, address, first, last);
+  return *listener >= 0 ? TN_OK : tcp_socket_fail_listen(env, address, first, last);
 }
 
 int tn_tcp_connect(const tn_tcp_address *address) {
   struct sockaddr_storage to;
   socklen_t n = tn_tcp_address_to_socket(address, &to);
-  int fd = socket_new(address);
+  int fd = tcp_socket_new(address);
   if (fd < 0 || connect(fd, (struct sockaddr *)&to, n) == 0 || errno == EINPROGRESS) return fd;
   int error = errno;
   close(fd);
@@ -97,19 +97,21 @@ void tn_tcp_tune(int fd) {
 
 /* ---- moving bytes ---- */
 
-static bool socket_would_wait(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
+static bool tcp_socket_would_wait(int error) {
+  return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
+}
 
 ssize_t tn_tcp_send(int fd, struct iovec *pieces, int32_t n) {
   struct msghdr message = {.msg_iov = pieces, .msg_iovlen = (size_t)n};
   ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-  return sent < 0 && socket_would_wait(errno) ? 0 : sent;
+  return sent < 0 && tcp_socket_would_wait(errno) ? 0 : sent;
 }
 
 ssize_t tn_tcp_receive(int fd, struct iovec *pieces, int32_t n) {
   struct msghdr message = {.msg_iov = pieces, .msg_iovlen = (size_t)n};
   ssize_t got = recvmsg(fd, &message, MSG_DONTWAIT);
   if (got > 0) return got;
-  if (got < 0) return socket_would_wait(errno) ? 0 : -1;
+  if (got < 0) return tcp_socket_would_wait(errno) ? 0 : -1;
   errno = 0;
   return -1;
 }
