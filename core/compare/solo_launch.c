@@ -44,7 +44,7 @@ struct tn_solo_launch {
 static void solo_restrict_target(tn_solo_launch *s) {
   const tn_launch_file *f = s->file;
   s->kernel = (tn_recorded_kernel){f->kernel, f->plugin};
-  s->recorded = (tn_recorded_choice){f->key, f->kernel, (int32_t)f->variant};
+  s->recorded = (tn_recorded_choice){f->key, f->kernel, (int32_t)f->variant, NULL};
   s->replay = (tn_recorded_choices){&s->kernel, &s->recorded, NULL, 1, 1, 0};
   s->target = s->device->target;
   s->target.replay = &s->replay;

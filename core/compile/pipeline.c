@@ -53,6 +53,8 @@ static tn_status dump_program(const compilation *c, const tn_program *program) {
 static tn_status make_graph_cover(const compilation *c, const tn_graph *graph, tn_cover **cover) {
   tn_assignment assignment;
   TN_TRY(tn_pass_assign(c->env, c->registry, c->target, graph, &assignment));
+  assignment.catalog->target.program = c->name;
+  if (assignment.fallback != NULL) assignment.fallback->target.program = c->name;
   tn_status status = dump_assignment(c, &assignment);
   if (status == TN_OK) status = tn_pass_select(&assignment, cover);
   if (status != TN_OK) tn_assignment_free(&assignment);

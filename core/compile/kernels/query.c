@@ -137,7 +137,7 @@ static const tn_recorded_choice *find_recorded_choice(const tn_graph *graph, con
                                                       const tn_candidate *c) {
   if (target->replay == NULL) return NULL;
   const tn_recorded_choice *choice =
-      tn_recorded_find(target->replay, tn_recorded_key(graph, c->nodes, c->n_nodes));
+      tn_recorded_find(target->replay, target->program, tn_recorded_key(graph, c->nodes, c->n_nodes));
   return choice != NULL && tn_text_equal(choice->kernel, c->kernel->entry->item->name) ? choice : NULL;
 }
 

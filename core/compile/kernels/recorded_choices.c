@@ -21,10 +21,16 @@ bool tn_recorded_has_kernel(const tn_recorded_choices *replay, const tn_entry *e
   return false;
 }
 
-const tn_recorded_choice *tn_recorded_find(const tn_recorded_choices *replay, uint64_t key) {
-  const tn_recorded_choice wanted = {.key = key};
+const tn_recorded_choice *tn_recorded_find(const tn_recorded_choices *replay, const char *program,
+                                           uint64_t key) {
+  const tn_recorded_choice wanted = {.key = key}, *end = replay->choices + replay->n_choices, *found;
   if (replay->n_choices == 0) return NULL;
-  return bsearch(&wanted, replay->choices, (size_t)replay->n_choices, sizeof wanted, compare_choice_keys);
+  found = bsearch(&wanted, replay->choices, (size_t)replay->n_choices, sizeof wanted, compare_choice_keys);
+  if (found == NULL) return NULL;
+  while (found > replay->choices && found[-1].key == key) found--;
+  for (; found < end && found->key == key; found++)
+    if (found->program == NULL || tn_text_equal(found->program, program)) return found;
+  return NULL;
 }
 
 const char *tn_recorded_layout(const tn_recorded_choices *replay, const char *path) {

@@ -14,11 +14,13 @@ typedef struct tn_recorded_kernel {
   const char *kernel, *plugin;
 } tn_recorded_kernel;
 
-/* The choice for a group. */
+/* The choice for a group. The same nodes may have other choices in another program, where other nodes are
+ * beside them. */
 typedef struct tn_recorded_choice {
   uint64_t key; /* tn_recorded_key of the group's nodes */
   const char *kernel;
   int32_t variant;
+  const char *program; /* its name; NULL: any */
 } tn_recorded_choice;
 
 /* A state whose layout was not row-major; the layout as tn_layout_print writes it. */
@@ -35,8 +37,9 @@ typedef struct tn_recorded_choices {
 
 void tn_recorded_sort(tn_recorded_choices *replay);
 bool tn_recorded_has_kernel(const tn_recorded_choices *replay, const tn_entry *entry);
-/* NULL: there is no recorded choice for the nodes. */
-const tn_recorded_choice *tn_recorded_find(const tn_recorded_choices *replay, uint64_t key);
+/* NULL: there is no recorded choice for the nodes in the program. */
+const tn_recorded_choice *tn_recorded_find(const tn_recorded_choices *replay, const char *program,
+                                           uint64_t key);
 
 /* NULL: the state was row-major or did not exist. */
 const char *tn_recorded_layout(const tn_recorded_choices *replay, const char *path);

@@ -31,7 +31,8 @@ typedef struct tn_target {
   bool constant_state;                 /* for inference: states without a commit never change between runs */
   bool deterministic;                  /* variants whose bits differ from run to run are left out */
   const struct tn_recorded_choices
-      *replay; /* choices of an earlier compilation (recorded_choices.h). NULL: none */
+      *replay;         /* choices of an earlier compilation (recorded_choices.h). NULL: none */
+  const char *program; /* whose choices are repeated: the program that is compiled; tn_compile sets it */
 } tn_target;
 
 /* Replaces unknown rates by orders of magnitude of one core of a processor for each thread, which rank

@@ -43,9 +43,11 @@ static size_t plan_file_count_launches(const json_t *programs) {
   return n;
 }
 
-static tn_status plan_file_read_choice(tn_run *run, const json_t *launch, tn_recorded_choices *choices) {
+static tn_status plan_file_read_choice(tn_run *run, const json_t *launch, const char *program,
+                                       tn_recorded_choices *choices) {
   tn_recorded_choice *choice = &choices->choices[choices->n_choices++];
   choice->key = strtoull(plan_file_text(launch, "key"), NULL, 16);
+  choice->program = program;
   choice->kernel = tn_arena_strdup(&run->arena, plan_file_text(launch, "kernel"));
   choice->variant = (int32_t)json_integer_value(json_object_get(launch, "id"));
   return choice->kernel ? TN_OK : TN_ENOMEM;
@@ -57,8 +59,10 @@ static tn_status plan_file_read_choices(tn_run *run, const json_t *programs, tn_
   if (choices->choices == NULL) return TN_ENOMEM;
   for (size_t i = 0; i < json_array_size(programs); i++) {
     const json_t *launches = json_object_get(json_array_get(programs, i), "launches");
+    const char *name = tn_arena_strdup(&run->arena, plan_file_text(json_array_get(programs, i), "name"));
+    if (name == NULL) return TN_ENOMEM;
     for (size_t k = 0; k < json_array_size(launches); k++)
-      TN_TRY(plan_file_read_choice(run, json_array_get(launches, k), choices));
+      TN_TRY(plan_file_read_choice(run, json_array_get(launches, k), name, choices));
   }
   tn_recorded_sort(choices);
   return TN_OK;
