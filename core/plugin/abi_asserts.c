@@ -574,7 +574,7 @@ AT(tn_comm_place, process, 12);
 AT(tn_comm_place, processes, 16);
 AT(tn_comm_place, address, 24);
 AT(tn_comm_place, timeout_s, 32);
-ITEM(tn_communicator, 120);
+ITEM(tn_communicator, 128);
 AT(tn_communicator, families, 40);
 AT(tn_communicator, identity_bytes, 48);
 AT(tn_communicator, identify, 56);
@@ -585,6 +585,7 @@ AT(tn_communicator, status, 88);
 AT(tn_communicator, abort, 96);
 AT(tn_communicator, capturable, 104);
 AT(tn_communicator, await, 112);
+AT(tn_communicator, suits, 120);
 
 ITEM(tn_kernel, 96);
 AT(tn_kernel, family, 40);

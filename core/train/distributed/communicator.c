@@ -1,5 +1,7 @@
 /* core/train/distributed/communicator.c: selects the communicator that sums values over devices. */
+#include "core/base/text.h"
 #include "core/train/distributed/devices.h"
+#include "core/train/processes/place.h"
 
 static bool communicator_serves(const tn_run *run, const tn_communicator *kind, const tn_device *device,
                                 bool *serves) {
@@ -11,8 +13,36 @@ static bool communicator_serves(const tn_run *run, const tn_communicator *kind, 
   return split;
 }
 
-/* The first communicator that serves the backend of the device. */
-static tn_status communicator_find_first(tn_run *run, const tn_device *device, const tn_communicator **kind) {
+static tn_comm_place communicator_place(const tn_run *run) {
+  const tn_process_place *place = run->place;
+  return (tn_comm_place){.struct_size = sizeof(tn_comm_place),
+                         .rank = run->rank,
+                         .ranks = tn_run_ranks(run),
+                         .process = place != NULL ? place->process : 0,
+                         .processes = place != NULL ? place->processes : 1,
+                         .address = "",
+                         .timeout_s = run->settings.distributed.timeout};
+}
+
+/* Whether a communicator serves the device's backend and suits the ranks. A reason against it is appended. */
+static tn_status communicator_consider(tn_run *run, const tn_communicator *kind, const tn_device *device,
+                                       tn_text *reasons, bool *serves) {
+  const tn_comm_place place = communicator_place(run);
+  const void *options = NULL;
+  if (!communicator_serves(run, kind, device, serves)) return TN_ENOMEM;
+  if (!*serves || kind->suits == NULL) return TN_OK;
+  TN_TRY(tn_settings_item_options(&run->env, &run->ini, "communicator", &kind->item, &options));
+  tn_status status = kind->suits(&run->env, options, &place);
+  *serves = status == TN_OK;
+  if (status != TN_EUNSUPPORTED) return status;
+  tn_text_addf(reasons, "; communicator '%s' is not for these ranks: %s", kind->item.name,
+               tn_error_text(&run->env));
+  tn_error_clear(&run->env);
+  return TN_OK;
+}
+
+static tn_status communicator_find(tn_run *run, const tn_device *device, tn_text *reasons,
+                                   const tn_communicator **kind) {
   const tn_entry *entries = NULL;
   int32_t n = 0;
   *kind = NULL;
@@ -20,15 +50,25 @@ static tn_status communicator_find_first(tn_run *run, const tn_device *device, c
   for (int32_t i = 0; i < n && *kind == NULL; i++) {
     const tn_communicator *candidate = (const tn_communicator *)entries[i].item;
     bool serves = false;
-    if (!communicator_serves(run, candidate, device, &serves)) return TN_ENOMEM;
+    TN_TRY(communicator_consider(run, candidate, device, reasons, &serves));
     if (serves) *kind = candidate;
   }
-  if (*kind) return TN_OK;
-  return tn_failf(&run->env, TN_EUNAVAILABLE,
-                  "%s: [distributed] devices = %s: no communicator that is installed serves devices of "
-                  "backend '%s'; use one device, or name a plugin that has one in [plugins] load",
-                  tn_settings_where(&run->ini, "distributed", "devices"), run->settings.distributed.devices,
-                  device->backend->item.name);
+  return TN_OK;
+}
+
+/* The first communicator that serves the backend of the device. */
+static tn_status communicator_find_first(tn_run *run, const tn_device *device, const tn_communicator **kind) {
+  tn_text reasons = tn_text_new(&run->env);
+  tn_status status = communicator_find(run, device, &reasons, kind);
+  if (status == TN_OK && *kind == NULL)
+    status =
+        tn_failf(&run->env, TN_EUNAVAILABLE,
+                 "%s: [distributed] devices = %s: no communicator that is installed serves devices of "
+                 "backend '%s'; use one device, or name a plugin that has one in [plugins] load%s",
+                 tn_settings_where(&run->ini, "distributed", "devices"), run->settings.distributed.devices,
+                 device->backend->item.name, reasons.n > 0 && !reasons.failed ? reasons.v : "");
+  tn_text_free(&reasons);
+  return status;
 }
 
 static tn_status communicator_find_named(tn_run *run, const tn_device *device, const char *name,

@@ -19,8 +19,8 @@ tn_status tn_devices_count(tn_run *run, const tn_device *device);
  * with its measurements of kernels. */
 tn_status tn_devices_open(tn_run *run, tn_device *first, tn_device **device);
 
-/* The communicator that [distributed] names, or else the first that serves the device's backend, with its
- * options. */
+/* The communicator that [distributed] names, or else the first that serves the device's backend and suits the
+ * places of the ranks, with its options. */
 tn_status tn_devices_communicator(tn_run *run, const tn_device *device, const tn_communicator **kind,
                                   const void **options);
 

@@ -96,6 +96,10 @@ typedef struct tn_communicator {
    * `status`. After abort it returns soon, and the memory of collectives is not used any more. On the thread
    * of the stream. */
   tn_status (*await)(tn_env *env, void *communicator, uint64_t n);
+  /* Optional. Whether `open` would serve ranks in such places, without waiting for any: TN_OK, or
+   * TN_EUNSUPPORTED with a reason. The host asks where the user has named no communicator, on every process,
+   * and all get the same answer; `place` has no address then. NULL: TN_OK. */
+  tn_status (*suits)(tn_env *env, const void *options, const tn_comm_place *place);
 } tn_communicator;
 
 TN_END_C
