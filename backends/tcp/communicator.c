@@ -92,14 +92,21 @@ static void tcp_free(tn_env *env, tn_tcp *t) {
   tn_delete(env, t);
 }
 
+static tn_status tcp_suits(tn_env *env, const void *options, const tn_comm_place *place) {
+  (void)options;
+  if (place->ranks <= TN_TCP_RANKS) return TN_OK;
+  return tn_fail(env, TN_EUNSUPPORTED, NULL, "tcp: %d ranks, expected at most %d", (int)place->ranks,
+                 TN_TCP_RANKS);
+}
+
 static tn_status tcp_check_place(tn_env *env, const tn_tcp_identity *id, const tn_comm_place *place,
                                  const tn_tcp_options *o) {
   if (!tn_tcp_identity_valid(id))
     return tn_fail(env, TN_EINVAL, NULL, "tcp: the identity is not one of this communicator's version %d",
                    TN_TCP_VERSION);
-  if (place->rank < 0 || place->rank >= place->ranks || place->ranks > TN_TCP_RANKS)
-    return tn_fail(env, TN_EINVAL, NULL, "tcp: rank %d of %d, expected one of at most %d", (int)place->rank,
-                   (int)place->ranks, TN_TCP_RANKS);
+  if (place->ranks > TN_TCP_RANKS) return tcp_suits(env, o, place);
+  if (place->rank < 0 || place->rank >= place->ranks)
+    return tn_fail(env, TN_EINVAL, NULL, "tcp: rank %d of %d", (int)place->rank, (int)place->ranks);
   if (o->direct > o->buffer)
     return tn_fail(env, TN_EINVAL, "direct", "direct = %lld bytes, expected at most those of buffer, %lld",
                    (long long)o->direct, (long long)o->buffer);
@@ -273,4 +280,5 @@ const tn_communicator tn_tcp_communicator = {
     .status = tcp_status,
     .abort = tcp_abort,
     .await = tcp_await,
+    .suits = tcp_suits,
 };

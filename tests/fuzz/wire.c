@@ -1,4 +1,4 @@
-/* What processes send each other: the first byte selects a hello, a member, a failure, the head of a frame,
+/* Frames between processes: the first byte selects a hello, a member, a failure, the head of a frame,
  * or a stream of frames that comes through a socket in pieces. */
 #include <sys/socket.h>
 #include <unistd.h>
@@ -6,13 +6,13 @@
 #include "core/train/processes/peer.h"
 #include "tests/fuzz/fuzz.h"
 
-/* What was read is written as bytes that are read as the same. */
+/* A value that was read is written as bytes that read back to the same value. */
 #define ROUND_TRIP(read, write, read_value, bytes_of)                                                        \
   do {                                                                                                       \
     unsigned char again[bytes_of];                                                                           \
     write(&read_value, again);                                                                               \
     memset(&other, 0xA5, sizeof other);                                                                      \
-    fuzz_expect(read(again, &other), "what was written is not read");                                        \
+    fuzz_expect(read(again, &other), "the bytes written are not read");                                      \
   } while (0)
 
 static int is_text(const char *text, size_t size) { return memchr(text, '\0', size) != NULL; }
@@ -58,7 +58,7 @@ static void read_failure(const uint8_t *bytes, size_t size) {
   fuzz_expect(failure.rank >= 0 && failure.status > TN_OK && failure.status <= TN_EINTERNAL,
               "a number out of its range");
   uint32_t n = tn_failure_write(&failure, again);
-  fuzz_expect(n <= size && tn_failure_read(again, n, &other), "what was written is not read");
+  fuzz_expect(n <= size && tn_failure_read(again, n, &other), "the bytes written are not read");
   fuzz_expect(same_text(failure.text, other.text) && failure.rank == other.rank &&
                   failure.status == other.status,
               "another failure");

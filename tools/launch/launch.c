@@ -110,7 +110,7 @@ static void launch_urge(const launch *l, double failed_s, int *urged) {
   if (seconds > NOTICE_S + *urged * ASK_S) ++*urged;
 }
 
-static void launch_await(launch *l, struct pollfd *polls, bool *stopped) {
+static void launch_follow(launch *l, struct pollfd *polls, bool *stopped) {
   double failed_s = 0;
   int urged = 0;
   while (launch_count(l, launch_runs) > 0) {
@@ -170,7 +170,7 @@ static int launch_run_once(launch *l, struct pollfd *polls, bool *stopped) {
   int code = launch_prepare(l);
   if (code == CLI_OK) code = launch_start(l);
   if (code != CLI_OK) launch_send(l, SIGTERM);
-  launch_await(l, polls, stopped);
+  launch_follow(l, polls, stopped);
   return code != CLI_OK ? code : launch_outcome(l);
 }
 

@@ -57,7 +57,7 @@ static tn_status link_no_memory(tn_link *l) {
   return TN_ECOMM;
 }
 
-/* The first process that does not take what is sent to it; -1: all do. */
+/* The first process that does not take the frames sent to it; -1: all do. */
 static int32_t link_slow_process(const tn_link *l) {
   for (int32_t i = 0; i < l->n_peers; i++)
     if (l->peers[i].socket >= 0 && l->peers[i].n_going >= MOST_GOING) return i;

@@ -47,8 +47,8 @@ void tn_frame_release(const void *handle, tn_frame *frame);
 tn_status tn_peer_queue(const void *handle, tn_peer *peer, tn_frame *frame);
 /* Sends what the socket takes. False: the connection has ended. */
 bool tn_peer_send(const void *handle, tn_peer *peer);
-/* Whether all frames have arrived at the other host. What has not would be lost if the socket were closed
- * while it has bytes that nobody has read. */
+/* Whether all frames have arrived at the other host. The rest would be lost if the socket were closed while it
+ * holds unread bytes. */
 bool tn_peer_is_sent(const tn_peer *peer);
 /* Reads what the socket has, until frames of TN_PEER_MOST bytes wait. Each whole frame goes to `take`, which
  * becomes its owner. False: the connection has ended, or its bytes are no frames. */

@@ -165,7 +165,7 @@ static void place_find_torchrun(place_reader *r) {
   place_take_job(r->place, "torchrun", both);
 }
 
-/* Processes of one host meet on its loopback device, whatever its name means elsewhere. */
+/* Processes of one host meet on its loopback device; other hosts may know it by another name. */
 static tn_status place_find_master(place_reader *r, int32_t launcher) {
   tn_process_place *p = r->place;
   const char *master = place_text(r, "MASTER_ADDR"), *token = place_text(r, "TENON_TOKEN");

@@ -90,8 +90,11 @@ static void places_and_identities_that_cannot_be_are_refused(void **state) {
   says(1, "rank 2 of 2");
   rig[1].place.rank = 1;
   rig[1].place.ranks = 257;
-  assert_int_equal(rig_open(&rig[1]), TN_EINVAL);
-  says(1, "at most 256");
+  assert_int_equal(rig_open(&rig[1]), TN_EUNSUPPORTED);
+  says(1, "257 ranks, expected at most 256");
+  assert_int_equal(tn_tcp_communicator.suits(&rig[1].env, NULL, &rig[1].place), TN_EUNSUPPORTED);
+  rig[1].place.ranks = 256;
+  OK(tn_tcp_communicator.suits(&rig[1].env, NULL, &rig[1].place));
   rig[1].place.ranks = 2;
   rig[1].identity.version = 7;
   assert_int_equal(rig_open(&rig[1]), TN_EINVAL);

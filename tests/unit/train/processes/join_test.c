@@ -1,4 +1,4 @@
-/* Processes find each other among strangers, and say what is wrong. */
+/* Processes find each other among strangers, and report mistakes. */
 #include "tests/unit/train/processes/crew.h"
 
 #include <arpa/inet.h>
@@ -267,7 +267,7 @@ static void other_programs_may_have_the_first_ports(void **state) {
   crew_run(&c, join_beside_programs);
 }
 
-/* ---- what is wrong ---- */
+/* ---- mistakes ---- */
 
 static void expect_open_fails(member *m, tn_status want, const char *text) {
   tn_status status = tn_link_open(&m->env, &m->request, &m->link);
@@ -441,7 +441,8 @@ static void a_missing_process_0_is_reported(void **state) {
 
 static void miss_the_host(member *m) {
   if (m->place.process == 0) return;
-  snprintf(m->place.master, sizeof m->place.master, "no%099d", 0); /* too long: nobody is asked */
+  snprintf(m->place.master, sizeof m->place.master, "no%099d",
+           0); /* too long for a name: no lookup is made */
   expect_open_fails(m, TN_ECOMM, "process 0 was not found on host no0000");
 }
 

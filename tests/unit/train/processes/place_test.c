@@ -244,7 +244,7 @@ static void a_list_of_tasks_has_those_of_each_node(void **state) {
     assert_int_equal(tn_slurm_tasks_of_node(cases[i].list, cases[i].node), cases[i].tasks);
 }
 
-/* ---- what precedes, and what is wrong ---- */
+/* ---- precedence, and mistakes ---- */
 
 static void the_users_master_port_and_token_precede(void **state) {
   (void)state;

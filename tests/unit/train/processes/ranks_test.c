@@ -12,7 +12,7 @@
 
 enum { PROCESSES = 2, LOCALS = 2, RANKS = PROCESSES * LOCALS };
 
-/* What the ranks of a process share. */
+/* The data that the ranks of a process share. */
 typedef struct hall {
   member *m;
   tn_rank_set *ranks;
@@ -87,10 +87,11 @@ static tn_status exchange(void *context, int32_t local) {
 
 static void exchange_all(member *m) {
   hall h;
-  uint64_t told = m->place.process == 0 ? 4711 : 0;
+  char *told = m->place.process == 0 ? tn_strdup(&m->env, "forty-two") : NULL;
   hall_open(&h, m);
-  EXPECT(tn_ranks_tell_processes(h.ranks, &m->env, "a test", &told, sizeof told) == TN_OK);
-  EXPECT(told == 4711);
+  EXPECT(tn_ranks_tell_text(h.ranks, &m->env, "a test", &told) == TN_OK);
+  EXPECT(told != NULL && strcmp(told, "forty-two") == 0);
+  tn_release(&m->env, told);
   EXPECT(tn_ranks_run(h.ranks, &m->env, exchange, &h) == TN_OK);
   for (int32_t r = 0; r < LOCALS; r++) EXPECT(h.outcomes[r] == TN_OK);
   EXPECT(tn_ranks_failure(h.ranks, &m->env) == TN_OK);
@@ -164,7 +165,6 @@ static void the_failure_of_a_rank_arrives_at_all(void **state) {
 /* After a failure in one rank set, another one over the same link fails as well and does not wait. */
 static void fail_twice(member *m) {
   hall h;
-  uint64_t data = 0;
   hall_open(&h, m);
   if (m->place.process == 1) {
     tn_status status = tn_failf(&h.env[0], TN_EIO, "the disk is full");
@@ -172,7 +172,11 @@ static void fail_twice(member *m) {
   }
   for (int i = 0; i < 2; i++) {
     tn_status status = TN_OK;
-    while (status == TN_OK) status = tn_ranks_tell_processes(h.ranks, &m->env, "a test", &data, sizeof data);
+    while (status == TN_OK) {
+      char own[] = "", *text = m->place.process == 0 ? own : NULL;
+      status = tn_ranks_tell_text(h.ranks, &m->env, "a test", &text);
+      if (text != own) tn_release(&m->env, text);
+    }
     EXPECT(status == TN_ECOMM);
     EXPECT_TEXT(tn_error_text(&m->env), "rank 2 (process 1, id ");
     tn_ranks_destroy(h.ranks);
