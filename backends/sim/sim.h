@@ -130,6 +130,7 @@ typedef struct tn_sim_queue {
   tn_sim_clock *clock;
   int32_t clock_index; /* its index in clocks */
   bool pending;        /* its head is a task that is not done */
+  uint64_t polled;     /* the engine's round in which the head ran last */
 } tn_sim_queue;
 
 struct tn_sim_stream {
@@ -214,6 +215,7 @@ struct tn_sim_device {
   tn_sim_native native;
   atomic_bool released; /* the fault `stall` is over */
   /* the engine's own */
+  uint64_t round;                /* each rest begins a new one */
   bool stalled, hung;            /* the fault `stall`, or `hang`, has begun */
   uint64_t times[TN_SIM_CLOCKS]; /* work done, by index in clocks */
   tn_view *views;

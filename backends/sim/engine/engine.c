@@ -28,15 +28,17 @@ static tn_sim_work *engine_head(const tn_sim_queue *q) {
 
 /* ---- choosing ---- */
 
-/* The queues whose heads are ready; pending ones only if `again`. */
+/* The queues whose heads are ready; a pending one once in a round, so that none keeps another from its turn.
+ */
 typedef struct heads {
   tn_sim_queue *v[MOST_HEADS];
   int32_t n;
+  uint64_t round;
 } heads;
 
-static void engine_add_head(heads *h, tn_sim_queue *q, bool again) {
+static void engine_add_head(heads *h, tn_sim_queue *q) {
   tn_sim_work *work = engine_head(q);
-  if (work == NULL || (q->pending && !again) || h->n == MOST_HEADS) return;
+  if (work == NULL || (q->pending && q->polled == h->round) || h->n == MOST_HEADS) return;
   if (tn_sim_work_ready(q, work)) h->v[h->n++] = q;
 }
 
@@ -46,11 +48,10 @@ static tn_sim_capture *engine_replay(const tn_sim_stream *s) {
   return work != NULL && work->kind == TN_SIM_REPLAY && work->begun ? work->capture : NULL;
 }
 
-static void engine_gather_stream(heads *h, tn_sim_stream *s, bool again) {
+static void engine_gather_stream(heads *h, tn_sim_stream *s) {
   tn_sim_capture *capture = engine_replay(s);
-  if (capture == NULL) engine_add_head(h, &s->ring, again);
-  for (int32_t i = 0; capture != NULL && i < TN_SIM_STREAMS; i++)
-    engine_add_head(h, &capture->lanes[i], again);
+  if (capture == NULL) engine_add_head(h, &s->ring);
+  for (int32_t i = 0; capture != NULL && i < TN_SIM_STREAMS; i++) engine_add_head(h, &capture->lanes[i]);
 }
 
 /* Number of the head in the order of enqueuing. */
@@ -58,13 +59,13 @@ static uint64_t engine_head_number(const tn_sim_queue *q) {
   return q->capture != NULL ? q->capture->number : engine_head(q)->number;
 }
 
-static void engine_gather_all(tn_sim_device *d, heads *h, bool again) {
+static void engine_gather_all(tn_sim_device *d, heads *h) {
   int32_t n = atomic_load(&d->n_streams);
-  for (int32_t i = 0; i < n; i++) engine_gather_stream(h, &d->streams[i], again);
+  for (int32_t i = 0; i < n; i++) engine_gather_stream(h, &d->streams[i]);
 }
 
 /* The streams that the host waits for, and those that they await. */
-static void engine_gather_wanted(tn_sim_device *d, heads *h, bool again) {
+static void engine_gather_wanted(tn_sim_device *d, heads *h) {
   bool asked[TN_SIM_STREAMS] = {false};
   int32_t n = atomic_load(&d->n_streams);
   for (int32_t i = 0; i < n; i++)
@@ -78,15 +79,15 @@ static void engine_gather_wanted(tn_sim_device *d, heads *h, bool again) {
     }
   }
   for (int32_t i = 0; i < n; i++)
-    if (asked[i]) engine_gather_stream(h, &d->streams[i], again);
+    if (asked[i]) engine_gather_stream(h, &d->streams[i]);
 }
 
-static tn_sim_queue *engine_choose(tn_sim_device *d, bool again) {
-  heads h = {.n = 0};
+static tn_sim_queue *engine_choose(tn_sim_device *d) {
+  heads h = {.round = d->round};
   if (d->backend->options.order == TN_SIM_LAZY)
-    engine_gather_wanted(d, &h, again);
+    engine_gather_wanted(d, &h);
   else
-    engine_gather_all(d, &h, again);
+    engine_gather_all(d, &h);
   if (h.n == 0) return NULL;
   if (d->backend->options.order == TN_SIM_RANDOM) return h.v[engine_draw(d) % (uint64_t)h.n];
   tn_sim_queue *first = h.v[0];
@@ -123,6 +124,7 @@ static void engine_run_head(tn_sim_device *d, tn_sim_queue *q) {
   engine_pause_randomly(d);
   tn_status status = tn_sim_work_run(q, work);
   q->pending = status == TN_SIM_PENDING;
+  q->polled = d->round;
   if (q->pending) return;
   if (status != TN_OK)
     tn_sim_failure_set(&q->stream->failure, status == TN_ECOMM ? status : TN_EDEVICE, d->report.text);
@@ -155,17 +157,15 @@ static void engine_rest(tn_sim_device *d, uint32_t seen) {
 
 void *tn_sim_engine(void *device) {
   tn_sim_device *d = device;
-  bool again = false;
   for (;;) {
     uint32_t seen = tn_sim_signal_read(&d->work);
     if (atomic_load(&d->stop)) return NULL;
-    tn_sim_queue *q = engine_choose(d, again);
-    again = false;
+    tn_sim_queue *q = engine_choose(d);
     if (q != NULL) {
       engine_run_head(d, q);
       continue;
     }
     engine_rest(d, seen);
-    again = true;
+    d->round++;
   }
 }

@@ -132,11 +132,23 @@ CUresult fake_refuse(const fake_call *call, CUresult code, const char *format, .
   return code;
 }
 
-CUresult fake_wait(fake_call *call, tn_sim_stream *stream, uint64_t position) {
-  CUcontext handle = call->context->handle;
+void fake_reach(tn_sim_stream *stream, uint64_t position) {
   pthread_mutex_unlock(&calls_lock);
   tn_sim_reach(stream, position);
   pthread_mutex_lock(&calls_lock);
+}
+
+bool fake_finish(const fake_context *context) {
+  CUcontext handle = context->handle;
+  pthread_mutex_unlock(&calls_lock);
+  tn_sim_finish(context->sim);
+  pthread_mutex_lock(&calls_lock);
+  return fake_handle_find(FAKE_CONTEXT, handle) == context;
+}
+
+CUresult fake_wait(fake_call *call, tn_sim_stream *stream, uint64_t position) {
+  CUcontext handle = call->context->handle;
+  fake_reach(stream, position);
   if (fake_handle_find(FAKE_CONTEXT, handle) == NULL)
     return fake_refuse(call, CUDA_ERROR_CONTEXT_IS_DESTROYED, "the context was released during the wait");
   return (CUresult)atomic_load(&call->context->fault);

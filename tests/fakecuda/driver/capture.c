@@ -190,7 +190,7 @@ static CUresult capture_end(const fake_call *call, CUstream handle, CUgraph *gra
   if (code == CUDA_SUCCESS) code = capture_check_end(call, s);
   if (code != CUDA_SUCCESS) return code;
   if (!s->capture->invalid) return capture_finish(call, s->capture, graph);
-  capture_drop(s->capture);
+  if (fake_finish(s->context) && fake_handle_find(FAKE_STREAM, handle) == s) capture_drop(s->capture);
   return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 }
 

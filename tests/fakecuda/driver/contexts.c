@@ -6,10 +6,11 @@
 
 #include "tests/fakecuda/driver/driver.h"
 
-enum { MOST_DEVICES = 64, MOST_PUSHED = 16 };
+enum { MOST_PUSHED = 16 };
 
-static fake_context *primary[MOST_DEVICES];
-static unsigned primary_flags[MOST_DEVICES];
+_Atomic(tn_sim_device *) fake_engines[FAKE_DEVICES];
+static fake_context *primary[FAKE_DEVICES];
+static unsigned primary_flags[FAKE_DEVICES];
 static _Thread_local CUcontext stack[MOST_PUSHED];
 static _Thread_local int depth; /* the current one is stack[depth - 1] */
 
@@ -49,7 +50,7 @@ CUresult fake_context_current(fake_call *call) {
 }
 
 fake_context *fake_context_of_device(int device) {
-  return device >= 0 && device < MOST_DEVICES ? primary[device] : NULL;
+  return device >= 0 && device < FAKE_DEVICES ? primary[device] : NULL;
 }
 
 static CUresult context_check(const fake_call *call, CUcontext context) {
@@ -130,7 +131,7 @@ FAKE_API CUresult cuCtxSynchronize(void) { FAKE_CALL(FAKE_CURRENT, context_wait(
 
 static CUresult context_check_device(const fake_call *call, CUdevice device) {
   int n = fake_settings_get()->devices;
-  if (device >= 0 && device < n && device < MOST_DEVICES) return CUDA_SUCCESS;
+  if (device >= 0 && device < n && device < FAKE_DEVICES) return CUDA_SUCCESS;
   return fake_refuse(call, CUDA_ERROR_INVALID_DEVICE, "device %d of %d", device, n);
 }
 
@@ -147,7 +148,7 @@ static void context_free_all(fake_context *c) {
 static CUresult context_open_engine(fake_context *c) {
   const fake_settings *s = fake_settings_get();
   tn_env env = fake_env;
-  tn_sim_options options = {.devices = MOST_DEVICES,
+  tn_sim_options options = {.devices = FAKE_DEVICES,
                             .threads = 1,
                             .seed = s->seed,
                             .queue = 1024,
@@ -172,6 +173,7 @@ static CUresult context_new(CUdevice device) {
   c->handle = fake_handle_new(FAKE_CONTEXT, c, c);
   if (code == CUDA_SUCCESS && c->memory != NULL && c->handle != NULL) {
     primary[device] = c;
+    atomic_store(&fake_engines[device], c->sim);
     return CUDA_SUCCESS;
   }
   context_free_all(c);
@@ -207,14 +209,15 @@ static CUresult context_release(const fake_call *call, CUdevice device) {
   fake_context *c = primary[device];
   if (c == NULL)
     return fake_refuse(call, CUDA_ERROR_INVALID_CONTEXT, "the context of device %d is not retained", device);
+  if (c->references == 1 && (!fake_finish(c) || primary[device] != c)) return CUDA_SUCCESS;
   if (--c->references > 0) return CUDA_SUCCESS;
-  tn_sim_finish(c->sim);
   fake_captures_close(c);
   fake_graphs_close(c);
   fake_events_close(c);
   fake_streams_close(c);
   fake_modules_close(c);
   primary[device] = NULL;
+  atomic_store(&fake_engines[device], NULL);
   context_free_all(c);
   return CUDA_SUCCESS;
 }

@@ -93,7 +93,7 @@ static CUresult copy_to_device(const fake_call *call, CUdeviceptr to, const void
   fake_stream *s;
   void *real;
   bool pinned = false;
-  CUresult code = fake_stream_find_here(call, handle, &s);
+  CUresult code = fake_stream_for_work(call, handle, &s);
   if (code != CUDA_SUCCESS || bytes == 0) return code;
   code = fake_memory_check(call, to, bytes, "the target", &real);
   if (code == CUDA_SUCCESS) code = fake_memory_check_host(call, from, bytes, "the source", &pinned);
@@ -114,7 +114,7 @@ static CUresult copy_to_host(fake_call *call, void *to, CUdeviceptr from, size_t
   fake_stream *s;
   void *real;
   bool pinned = false;
-  CUresult code = fake_stream_find_here(call, handle, &s);
+  CUresult code = fake_stream_for_work(call, handle, &s);
   if (code != CUDA_SUCCESS || bytes == 0) return code;
   code = fake_memory_check(call, from, bytes, "the source", &real);
   if (code == CUDA_SUCCESS) code = fake_memory_check_host(call, to, bytes, "the target", &pinned);
@@ -133,7 +133,7 @@ static CUresult copy_on_device(const fake_call *call, CUdeviceptr to, CUdevicept
                                CUstream handle) {
   fake_stream *s;
   void *real;
-  CUresult code = fake_stream_find_here(call, handle, &s);
+  CUresult code = fake_stream_for_work(call, handle, &s);
   if (code != CUDA_SUCCESS || bytes == 0) return code;
   code = fake_memory_check(call, to, bytes, "the target", &real);
   if (code == CUDA_SUCCESS) code = fake_memory_check(call, from, bytes, "the source", &real);
@@ -170,7 +170,7 @@ static int copy_run_fill(void *arg, char *why) {
 static CUresult copy_fill(const fake_call *call, fill f, CUstream handle) {
   fake_stream *s;
   void *real;
-  CUresult code = fake_stream_find_here(call, handle, &s);
+  CUresult code = fake_stream_for_work(call, handle, &s);
   if (code != CUDA_SUCCESS || f.n == 0) return code;
   if (f.to % f.width != 0 || f.n > SIZE_MAX / f.width)
     return fake_refuse(call, CUDA_ERROR_INVALID_VALUE, "%zu elements of %zu bytes at %#llx", f.n, f.width,

@@ -46,7 +46,7 @@ static CUresult device_uuid(const fake_call *call, CUuuid *uuid, CUdevice device
   CUresult code = device_check(call, device, uuid);
   if (code != CUDA_SUCCESS) return code;
   memcpy(uuid->bytes, "fakecuda-device", sizeof uuid->bytes);
-  uuid->bytes[15] = (char)device;
+  uuid->bytes[15] = (char)fake_settings_get()->visible[device];
   return CUDA_SUCCESS;
 }
 
@@ -129,7 +129,7 @@ static CUresult device_attribute(const fake_call *call, int *value, CUdevice_att
   switch (which) {
   case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: return *value = arch / 10, CUDA_SUCCESS;
   case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: return *value = arch % 10, CUDA_SUCCESS;
-  case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: return *value = 1 + device, CUDA_SUCCESS;
+  case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: return *value = 1 + fake_settings_get()->visible[device], CUDA_SUCCESS;
   default: break;
   }
   for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)

@@ -27,7 +27,10 @@ typedef struct fake_capture fake_capture;
 /* ---- settings.c: the environment variables FAKECUDA_...
  * --------------------------------------------------------- */
 
+enum { FAKE_DEVICES = 64 };
+
 typedef struct fake_settings {
+  int visible[FAKE_DEVICES]; /* CUDA_VISIBLE_DEVICES: the number of each device in the machine */
   int devices, order, arch, version;
   int64_t seed;
   uint64_t memory, others; /* others: what other processes and contexts have of it */
@@ -69,6 +72,11 @@ CUresult fake_refuse(const fake_call *call, CUresult code, const char *format, .
 /* Waits without the lock until a stream has done its work up to a position. Returns the fault of the context.
  */
 CUresult fake_wait(fake_call *call, tn_sim_stream *stream, uint64_t position);
+/* Wait without the lock, since work may depend on another device, whose thread needs the lock to enqueue its
+ * part: until a stream has done its work up to a position; until a device has done all of its work. false:
+ * the context was released meanwhile. */
+void fake_reach(tn_sim_stream *stream, uint64_t position);
+bool fake_finish(const fake_context *context);
 /* Counts; the code that FAKECUDA_FAIL wants for this call, or CUDA_SUCCESS. */
 CUresult fake_count(const char *name);
 
@@ -117,6 +125,9 @@ struct fake_context {
 };
 
 extern const tn_env fake_env;
+
+/* The simulated device of a context that is retained. */
+extern _Atomic(tn_sim_device *) fake_engines[FAKE_DEVICES];
 
 CUresult fake_context_current(fake_call *call);
 /* NULL: no context of that device is retained. */
@@ -174,10 +185,15 @@ CUresult fake_stream_find(const fake_call *call, CUstream handle, fake_stream **
 /* The same, of the current context. */
 CUresult fake_stream_find_here(const fake_call *call, CUstream handle, fake_stream **stream);
 
+/* The same once it has room for more work. */
+CUresult fake_stream_for_work(const fake_call *call, CUstream handle, fake_stream **stream);
+
 enum { FAKE_WHY = 512 };
 
-/* A body returns 0; -1: a fault, with a reason in `why` (a buffer of FAKE_WHY bytes), which is logged; a
- * CUresult: the failure that a test has asked for. */
+enum { FAKE_PENDING = -2 };
+
+/* A body returns 0; FAKE_PENDING: it is called again later; -1: a fault, with a reason in `why` (a buffer of
+ * FAKE_WHY bytes), which is logged; a CUresult: the failure that a test has asked for. */
 typedef int (*fake_body)(void *arg, char *why);
 
 typedef struct fake_task {
@@ -185,7 +201,8 @@ typedef struct fake_task {
   fake_body body;
   const void *arg; /* copied */
   size_t bytes;
-  bool computes; /* device memory is accessible while it runs, and a fault in it is caught */
+  bool computes;              /* device memory is accessible while it runs, and a fault in it is caught */
+  void (*release)(void *arg); /* NULL, or called when no graph has the captured task any more */
 } fake_task;
 
 /* Enqueues on a stream, or records in its capture. */

@@ -67,7 +67,7 @@ static CUresult event_record(const fake_call *call, CUevent handle, CUstream str
   fake_event *e;
   fake_stream *s;
   CUresult code = fake_event_find(call, handle, &e);
-  if (code == CUDA_SUCCESS) code = fake_stream_find_here(call, stream, &s);
+  if (code == CUDA_SUCCESS) code = fake_stream_for_work(call, stream, &s);
   if (code == CUDA_SUCCESS) code = fake_capture_check(call, s);
   if (code != CUDA_SUCCESS) return code;
   if (e->context != s->context)
@@ -110,7 +110,7 @@ static CUresult event_await(const fake_call *call, CUstream stream, CUevent hand
   fake_event *e;
   fake_stream *s;
   CUresult code = fake_event_find(call, handle, &e);
-  if (code == CUDA_SUCCESS) code = fake_stream_find_here(call, stream, &s);
+  if (code == CUDA_SUCCESS) code = fake_stream_for_work(call, stream, &s);
   if (code != CUDA_SUCCESS) return code;
   if (flags != 0) return fake_refuse(call, CUDA_ERROR_INVALID_VALUE, "flags are %#x, expected 0", flags);
   if (e->context != s->context)

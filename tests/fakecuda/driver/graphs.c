@@ -80,6 +80,8 @@ FAKE_API CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph handle,
 static CUresult graph_delete(const fake_call *call, int kind, const void *handle) {
   graph *g;
   CUresult code = graph_find(call, kind, handle, &g);
+  if (code != CUDA_SUCCESS) return code;
+  if (g->work->references == 1 && fake_finish(g->context)) code = graph_find(call, kind, handle, &g);
   if (code == CUDA_SUCCESS) graph_free(g);
   return code;
 }
@@ -111,7 +113,7 @@ static CUresult graph_launch(const fake_call *call, CUgraphExec exec, CUstream h
   graph *g;
   fake_stream *s;
   CUresult code = graph_find(call, FAKE_EXEC, exec, &g);
-  if (code == CUDA_SUCCESS) code = fake_stream_find_here(call, handle, &s);
+  if (code == CUDA_SUCCESS) code = fake_stream_for_work(call, handle, &s);
   if (code != CUDA_SUCCESS) return code;
   if (g->context != s->context)
     return fake_refuse(call, CUDA_ERROR_INVALID_CONTEXT, "the graph is of device %d, the stream of device %d",

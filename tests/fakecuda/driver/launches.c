@@ -104,7 +104,7 @@ static CUresult launch_kernel(const fake_call *call, CUfunction function, const 
   fake_kernel *k;
   fake_stream *s;
   CUresult code = fake_kernel_find(call, function, &k);
-  if (code == CUDA_SUCCESS) code = fake_stream_find_here(call, handle, &s);
+  if (code == CUDA_SUCCESS) code = fake_stream_for_work(call, handle, &s);
   if (code == CUDA_SUCCESS) code = launch_check_shape(call, k, how);
   return code == CUDA_SUCCESS ? launch_push(call, s, k, how, parameters, extra) : code;
 }

@@ -185,8 +185,7 @@ static CUresult memory_delete(const fake_call *call, fake_context *c, void *addr
     fake_memory_describe(call->context, address, text, sizeof text);
     return fake_refuse(call, CUDA_ERROR_INVALID_VALUE, "%s is not the beginning of a live allocation", text);
   }
-  tn_sim_finish(c->sim);
-  memory_remove(c, address);
+  if (fake_finish(c) && fake_memory_find(c, address, &block)) memory_remove(c, address);
   return CUDA_SUCCESS;
 }
 

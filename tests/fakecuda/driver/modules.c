@@ -84,8 +84,7 @@ static void module_unload(fake_loaded *m) {
 static CUresult module_delete(const fake_call *call, CUmodule handle) {
   fake_loaded *m = fake_handle_find(FAKE_MODULE, handle);
   if (m == NULL) return fake_refuse(call, CUDA_ERROR_INVALID_HANDLE, "%p is no live module", (void *)handle);
-  tn_sim_finish(m->context->sim);
-  module_unload(m);
+  if (fake_finish(m->context) && fake_handle_find(FAKE_MODULE, handle) == m) module_unload(m);
   return CUDA_SUCCESS;
 }
 

@@ -18,8 +18,25 @@ static int settings_order(void) {
   return text != NULL && strcmp(text, "lazy") == 0 ? TN_SIM_LAZY : TN_SIM_RANDOM;
 }
 
+/* CUDA_VISIBLE_DEVICES hides devices and orders the others, as in CUDA: a number that there is not ends the
+ * list. Devices that are named by their UUIDs are others than the double's. */
+static void settings_read_visible(void) {
+  const char *at = getenv("CUDA_VISIBLE_DEVICES");
+  int all = settings.devices, n = 0;
+  for (int i = 0; i < FAKE_DEVICES; i++) settings.visible[i] = i;
+  if (at == NULL || strncmp(at, "GPU-", 4) == 0) return;
+  for (char *end; n < FAKE_DEVICES; at = end + 1) {
+    long device = strtol(at, &end, 10);
+    if (end == at || device < 0 || device >= all) break;
+    settings.visible[n++] = (int)device;
+    if (*end != ',') break;
+  }
+  settings.devices = n;
+}
+
 static void settings_read(void) {
   settings.devices = (int)settings_number("FAKECUDA_DEVICES", 1);
+  settings_read_visible();
   settings.order = settings_order();
   settings.seed = settings_number("FAKECUDA_SEED", 0);
   settings.memory = (uint64_t)settings_number("FAKECUDA_MEMORY", INT64_C(150754820096));

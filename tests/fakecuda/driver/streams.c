@@ -30,6 +30,17 @@ CUresult fake_stream_find_here(const fake_call *call, CUstream handle, fake_stre
       (unsigned long long)(*stream)->number, (*stream)->context->device, call->context->device);
 }
 
+CUresult fake_stream_for_work(const fake_call *call, CUstream handle, fake_stream **stream) {
+  for (;;) {
+    CUresult code = fake_stream_find_here(call, handle, stream);
+    if (code != CUDA_SUCCESS || (*stream)->capture != NULL) return code;
+    const tn_sim_queue *ring = &(*stream)->sim->ring;
+    uint64_t tail = atomic_load(&ring->tail);
+    if (tail - atomic_load(&ring->head) < ring->capacity) return CUDA_SUCCESS;
+    fake_reach((*stream)->sim, tail - ring->capacity + 1);
+  }
+}
+
 /* ---- new, delete ---- */
 
 static void stream_free(fake_stream *s) {
@@ -76,6 +87,9 @@ static CUresult stream_delete(const fake_call *call, CUstream handle) {
   CUresult code = fake_stream_find(call, handle, &s);
   if (code != CUDA_SUCCESS) return code;
   code = fake_capture_forbids_wait(call, s->context, s);
+  if (code != CUDA_SUCCESS) return code;
+  fake_reach(s->sim, atomic_load(&s->sim->ring.tail));
+  code = fake_stream_find(call, handle, &s);
   if (code == CUDA_SUCCESS) stream_free(s);
   return code;
 }

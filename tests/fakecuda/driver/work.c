@@ -14,6 +14,7 @@ typedef struct fake_work {
   char name[96];
   fake_body body;
   bool computes;
+  void (*release)(void *arg);
   _Alignas(16) unsigned char arg[];
 } fake_work;
 
@@ -36,6 +37,7 @@ static tn_status work_run(tn_env *env, void *arg) {
   if (w->computes) fake_memory_show(w->context, true);
   int code = fake_guard(w->context, w->body, w->arg, why);
   if (w->computes) fake_memory_show(w->context, false);
+  if (code == FAKE_PENDING) return TN_SIM_PENDING;
   return code == 0 ? TN_OK : work_fail(w, code, why);
 }
 
@@ -44,6 +46,7 @@ static tn_status work_run(tn_env *env, void *arg) {
 void fake_works_free(struct fake_work *first) {
   while (first != NULL) {
     fake_work *next = first->next;
+    if (first->release != NULL && first->position == 0) first->release(first->arg);
     free(first);
     first = next;
   }
@@ -89,6 +92,7 @@ CUresult fake_push(const fake_call *call, fake_stream *stream, const fake_task *
   w->context = stream->context;
   w->body = task->body;
   w->computes = task->computes;
+  w->release = task->release;
   snprintf(w->name, sizeof w->name, "%s", task->name);
   if (task->bytes > 0) memcpy(w->arg, task->arg, task->bytes);
   tn_env env = fake_env;
@@ -122,7 +126,7 @@ static CUresult work_enqueue(const fake_call *call, CUstream handle, const char 
                              const void *arg, size_t bytes) {
   fake_stream *s;
   foreign f = {.body = body, .bytes = bytes};
-  CUresult code = fake_stream_find_here(call, handle, &s);
+  CUresult code = fake_stream_for_work(call, handle, &s);
   if (code != CUDA_SUCCESS) return code;
   if (bytes > sizeof f.arg || body == NULL)
     return fake_refuse(call, CUDA_ERROR_INVALID_VALUE, "'%s' has an argument of %zu bytes", name, bytes);
@@ -137,6 +141,66 @@ FAKE_API CUresult fakecuda_enqueue(CUstream stream, const char *name, int (*body
   CUresult code = fake_enter_inside(&call, FAKE_CURRENT);
   if (code == CUDA_SUCCESS) code = work_enqueue(&call, stream, name, body, arg, bytes);
   return fake_leave(&call, code);
+}
+
+/* ---- work of another double that waits ---- */
+
+typedef struct waiting {
+  int (*body)(void *arg, bool first);
+  void (*release)(void *arg);
+  void *arg;
+  bool begun;
+} waiting;
+
+static int work_run_waiting(void *arg, char *why) {
+  waiting *w = arg;
+  int code = w->body(w->arg, !w->begun);
+  w->begun = code == FAKECUDA_PENDING;
+  if (code == FAKECUDA_PENDING) return FAKE_PENDING;
+  if (code != 0) snprintf(why, FAKE_WHY, "it returned %d", code);
+  return code != 0 ? -1 : 0;
+}
+
+static void work_release_waiting(void *arg) {
+  const waiting *w = arg;
+  w->release(w->arg);
+}
+
+static CUresult work_enqueue_waiting(const fake_call *call, CUstream handle, const char *name,
+                                     const waiting *w) {
+  fake_stream *s;
+  CUresult code = fake_stream_for_work(call, handle, &s);
+  fake_task task = {.name = name,
+                    .body = work_run_waiting,
+                    .arg = w,
+                    .bytes = sizeof *w,
+                    .release = w->release != NULL ? work_release_waiting : NULL};
+  return code == CUDA_SUCCESS ? fake_push(call, s, &task) : code;
+}
+
+FAKE_API CUresult fakecuda_enqueue_waiting(CUstream stream, const char *name,
+                                           int (*body)(void *arg, bool first), void (*release)(void *arg),
+                                           void *arg) {
+  waiting w = {.body = body, .release = release, .arg = arg};
+  fake_call call = {.name = "fakecuda_enqueue_waiting"};
+  CUresult code = fake_enter_inside(&call, FAKE_CURRENT);
+  if (code == CUDA_SUCCESS) code = work_enqueue_waiting(&call, stream, name, &w);
+  return fake_leave(&call, code);
+}
+
+FAKE_API void fakecuda_wake(int device) {
+  tn_sim_device *d = device >= 0 && device < FAKE_DEVICES ? atomic_load(&fake_engines[device]) : NULL;
+  if (d != NULL) tn_sim_wake(d);
+}
+
+/* ---- memory ---- */
+
+FAKE_API void *fakecuda_real(int device, const void *from, size_t bytes) {
+  fake_block b;
+  fake_context *c = fake_context_of_device(device);
+  bool inside = c != NULL && fake_memory_find(c, from, &b) && b.device &&
+                bytes <= (size_t)(b.address + b.bytes - (const char *)from);
+  return inside ? b.real + ((const char *)from - b.address) : NULL;
 }
 
 FAKE_API int fakecuda_is_device_memory(const void *from, size_t bytes) {

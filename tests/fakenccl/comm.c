@@ -1,0 +1,258 @@
+/* tests/fakenccl/comm.c: the table of communicators, their status and their end. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/fakenccl/fakenccl.h"
+
+static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+static fakenccl_comm *table; /* all that this process has made */
+static uint64_t numbers;
+
+double fakenccl_clock_s(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void fakenccl_pause(void) {
+  struct timespec pause = {0, 200000};
+  nanosleep(&pause, NULL);
+}
+
+/* ---- the table ---- */
+
+void fakenccl_comm_add(fakenccl_comm *comm) {
+  pthread_mutex_lock(&table_lock);
+  comm->number = ++numbers;
+  comm->next = table;
+  table = comm;
+  pthread_mutex_unlock(&table_lock);
+}
+
+bool fakenccl_comm_find(const fakenccl_comm *comm) {
+  pthread_mutex_lock(&table_lock);
+  const fakenccl_comm *c = table;
+  while (c != NULL && c != comm) c = c->next;
+  pthread_mutex_unlock(&table_lock);
+  return c != NULL;
+}
+
+ncclResult_t fakenccl_comm_check(const fakenccl_comm *comm) {
+  if (comm == NULL) return fakenccl_refuse(ncclInvalidArgument, "the communicator is NULL");
+  if (!fakenccl_comm_find(comm))
+    return fakenccl_refuse(ncclInvalidArgument, "%p is no communicator", (const void *)comm);
+  if (comm->state == FAKENCCL_ABORTED || comm->state == FAKENCCL_DESTROYED)
+    return fakenccl_refuse(ncclInvalidUsage, "communicator %llu of rank %d was %s",
+                           (unsigned long long)comm->number, comm->rank,
+                           comm->state == FAKENCCL_ABORTED ? "aborted" : "destroyed");
+  return ncclSuccess;
+}
+
+ncclResult_t fakenccl_comm_check_ready(fakenccl_comm *comm) {
+  FAKENCCL_TRY(fakenccl_comm_check(comm));
+  pthread_mutex_lock(&comm->lock);
+  bool busy = comm->state == FAKENCCL_INIT || comm->polls > 0;
+  ncclResult_t status = busy ? ncclInProgress : fakenccl_comm_status(comm);
+  int state = comm->state;
+  pthread_mutex_unlock(&comm->lock);
+  if (status == ncclInProgress)
+    return fakenccl_refuse(ncclInvalidArgument,
+                           "rank %d: attempt to use the communicator before the previous operation returned "
+                           "ncclSuccess (ncclCommGetAsyncError)",
+                           comm->rank);
+  if (state == FAKENCCL_FINAL)
+    return fakenccl_refuse(ncclInvalidUsage, "rank %d: the communicator was finalized", comm->rank);
+  return status;
+}
+
+/* ---- errors ---- */
+
+void fakenccl_comm_fail(fakenccl_comm *comm, ncclResult_t code, const char *format, ...) {
+  if (comm->error != ncclSuccess) return;
+  va_list args;
+  va_start(args, format);
+  vsnprintf(comm->text, sizeof comm->text, format, args);
+  va_end(args);
+  comm->error = code;
+}
+
+void fakenccl_comm_fail_all(fakenccl_comm *comm, ncclResult_t code, const char *format, ...) {
+  fakenccl_shared *s = comm->clique->shared;
+  if (atomic_exchange(&s->failing, 1) != 0) return;
+  va_list args;
+  va_start(args, format);
+  vsnprintf(s->text, sizeof s->text, format, args);
+  va_end(args);
+  atomic_store(&s->error, (int)code);
+  fakenccl_log("%s", s->text);
+}
+
+void fakenccl_comm_wake(const fakenccl_comm *comm) {
+  for (int r = 0; r < comm->ranks; r++) {
+    int device = atomic_load(&comm->clique->devices[r]);
+    if (device > 0 && r != comm->rank) fakenccl_driver_get()->f_fakecuda_wake(device - 1);
+  }
+}
+
+static bool comm_works(const fakenccl_comm *comm) {
+  return comm->active != NULL || comm->issued > comm->ended;
+}
+
+ncclResult_t fakenccl_comm_status(fakenccl_comm *comm) {
+  const fakenccl_shared *s = comm->clique != NULL ? comm->clique->shared : NULL;
+  if (comm->state == FAKENCCL_INIT) fakenccl_init_poll(comm);
+  int shared = s != NULL ? atomic_load(&s->error) : 0;
+  if (comm->error == ncclSuccess && shared != 0)
+    fakenccl_comm_fail(comm, (ncclResult_t)shared, "%s", s->text);
+  for (int r = 0; s != NULL && !comm->faults.silent && r < comm->ranks; r++)
+    if (comm_works(comm) && atomic_load(&s->members[r].aborted))
+      fakenccl_comm_fail(comm, ncclRemoteError, "rank %d has aborted", r);
+  if (comm->error != ncclSuccess) return comm->error;
+  if (comm->state == FAKENCCL_INIT) return ncclInProgress;
+  return comm->state == FAKENCCL_FINAL && comm_works(comm) ? ncclInProgress : ncclSuccess;
+}
+
+FAKENCCL_API ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *status) {
+  FAKENCCL_TRY(fakenccl_enter(__func__, comm));
+  FAKENCCL_TRY(fakenccl_comm_check(comm));
+  if (status == NULL) return fakenccl_refuse(ncclInvalidArgument, "no place for the status");
+  pthread_mutex_lock(&comm->lock);
+  *status = fakenccl_comm_status(comm);
+  if (comm->polls > 0 && comm->polls-- > 0 && *status == ncclSuccess) *status = ncclInProgress;
+  pthread_mutex_unlock(&comm->lock);
+  return ncclSuccess;
+}
+
+FAKENCCL_API const char *ncclGetLastError(ncclComm_t comm) {
+  if (fakenccl_enter(__func__, comm) != ncclSuccess) return "";
+  if (!fakenccl_comm_find(comm)) return fakenccl_last_text();
+  pthread_mutex_lock(&comm->lock);
+  bool failed = comm->error != ncclSuccess; /* the text stays as it is */
+  pthread_mutex_unlock(&comm->lock);
+  return failed ? comm->text : fakenccl_last_text();
+}
+
+/* ---- what a communicator is ---- */
+
+#define GET(name, member)                                                                                    \
+  FAKENCCL_API ncclResult_t name(const ncclComm_t comm, int *value) {                                        \
+    FAKENCCL_TRY(fakenccl_enter(__func__, comm));                                                            \
+    FAKENCCL_TRY(fakenccl_comm_check_ready(comm));                                                           \
+    if (value == NULL) return fakenccl_refuse(ncclInvalidArgument, "no place for the number");               \
+    *value = comm->member;                                                                                   \
+    return ncclSuccess;                                                                                      \
+  }
+
+GET(ncclCommCount, ranks)
+GET(ncclCommUserRank, rank)
+GET(ncclCommCuDevice, device)
+
+/* ---- the end ---- */
+
+static void comm_wait_for_work(fakenccl_comm *comm) {
+  for (;;) {
+    pthread_mutex_lock(&comm->lock);
+    bool works = comm_works(comm) && comm->state == FAKENCCL_FINAL;
+    pthread_mutex_unlock(&comm->lock);
+    if (!works) return;
+    fakenccl_pause();
+  }
+}
+
+FAKENCCL_API ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+  FAKENCCL_TRY(fakenccl_enter(__func__, comm));
+  FAKENCCL_TRY(fakenccl_comm_check_ready(comm));
+  pthread_mutex_lock(&comm->lock);
+  comm->state = FAKENCCL_FINAL;
+  ncclResult_t status = fakenccl_comm_status(comm);
+  pthread_mutex_unlock(&comm->lock);
+  if (!comm->blocking) return status;
+  comm_wait_for_work(comm);
+  return ncclSuccess;
+}
+
+static void comm_free_items(fakenccl_comm *comm, bool reports) {
+  static const char *const kinds[] = {"window", "registered buffer", "operator"};
+  for (fakenccl_item *i = comm->items, *next; i != NULL; i = next) {
+    next = i->next;
+    if (reports)
+      fakenccl_log("leak: a %s of communicator %llu, rank %d, was not given back", kinds[i->kind],
+                   (unsigned long long)comm->number, comm->rank);
+    free(i);
+  }
+  comm->items = NULL;
+}
+
+/* The lock must be held. The engines do not access what is shared after this. */
+static void comm_close(fakenccl_comm *comm, int state) {
+  bool knows = comm->clique != NULL;
+  comm->state = state;
+  comm_free_items(comm, state == FAKENCCL_DESTROYED);
+  if (!knows) return;
+  atomic_store(&comm->clique->devices[comm->rank], -1);
+  fakenccl_clique_close(comm->clique);
+  comm->clique = NULL;
+  comm->me = NULL;
+  fakenccl_driver_get()->f_fakecuda_wake(comm->device); /* what waits ends */
+}
+
+static void comm_release_context(const fakenccl_comm *comm) {
+  if (comm->retained) fakenccl_driver_get()->f_cuDevicePrimaryCtxRelease_v2(comm->device);
+}
+
+/* What is wrong about destroying it now; NULL: nothing. */
+static const char *comm_find_use(const fakenccl_comm *comm) {
+  if (comm->captured > 0) return "a graph with its collectives is alive, for whose end NCCL waits";
+  return comm_works(comm) && comm->error == ncclSuccess ? "its collectives have not ended" : NULL;
+}
+
+FAKENCCL_API ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  ncclResult_t asked = fakenccl_enter(__func__, comm);
+  if (comm == NULL) return asked;
+  FAKENCCL_TRY(fakenccl_comm_check(comm));
+  pthread_mutex_lock(&comm->lock);
+  if (comm->state == FAKENCCL_INIT) fakenccl_init_poll(comm);
+  const char *use = comm->state == FAKENCCL_INIT ? "its init is in progress" : comm_find_use(comm);
+  comm_close(comm, FAKENCCL_DESTROYED);
+  pthread_mutex_unlock(&comm->lock);
+  comm_release_context(comm);
+  if (use == NULL) return asked;
+  return fakenccl_refuse(ncclInvalidUsage, "communicator %llu of rank %d is destroyed, but %s",
+                         (unsigned long long)comm->number, comm->rank, use);
+}
+
+FAKENCCL_API ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  ncclResult_t asked = fakenccl_enter(__func__, comm);
+  if (comm == NULL) return asked;
+  FAKENCCL_TRY(fakenccl_comm_check(comm));
+  pthread_mutex_lock(&comm->lock);
+  if (comm->me != NULL) atomic_store(&comm->me->aborted, 1);
+  if (comm->clique != NULL) fakenccl_comm_wake(comm);
+  comm_close(comm, FAKENCCL_ABORTED);
+  pthread_mutex_unlock(&comm->lock);
+  comm_release_context(comm);
+  return asked;
+}
+
+/* Reports what a process has left, but not a child of fork what its parent has. */
+__attribute__((destructor)) static void comm_free_all(void) {
+  for (fakenccl_comm *c = table, *next; c != NULL; c = next) {
+    next = c->next;
+    bool live = c->state < FAKENCCL_ABORTED;
+    if (live && c->process == getpid())
+      fakenccl_log("leak: communicator %llu, rank %d of %d, was never destroyed",
+                   (unsigned long long)c->number, c->rank, c->ranks);
+    comm_free_items(c, false);
+    for (fakenccl_batch *b = c->batches, *after; b != NULL; b = after) {
+      after = b->next;
+      free(b);
+    }
+    pthread_mutex_destroy(&c->lock);
+    free(c);
+  }
+  table = NULL;
+}

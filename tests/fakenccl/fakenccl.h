@@ -1,0 +1,260 @@
+/* tests/fakenccl/fakenccl.h: shared by the files of the double of libnccl.so.2.
+ *
+ * It runs over the double of the CUDA driver (tests/fakecuda). The ranks of a communicator are threads of one
+ * process or of several processes of one host. They share a file in memory (clique.h), through which they
+ * tell each other their calls and exchange data in parts. A collective is work of its stream, and a node of
+ * the graph where the stream captures. That work never blocks the engine of a device: while other ranks are
+ * not there, it returns and is called again (run.c), so other streams of the device go on.
+ *
+ * Every rank reduces the operands itself, in the order of ranks, and rounds after each operation to the type,
+ * so results have the same bits on all ranks and in every run.
+ *
+ * What NCCL forbids is reported: one line on stderr and in FAKENCCL_LOG, and the code that NCCL returns, or
+ * ncclInvalidUsage. Ranks whose calls do not match are named with their calls in the status of the
+ * communicator, and the work goes on waiting, as NCCL would hang. A rank that is absent or dead lets the
+ * others wait until ncclCommAbort.
+ *
+ * Environment; RANK is one of the communicator's, and N counts that rank's collectives from 1:
+ *   FAKENCCL_LOG=FILE              where violations are written, besides stderr
+ *   FAKENCCL_FAIL=NAME:N[=CODE]    the N-th call of a function of NCCL in this process fails, with
+ * ncclSystemError or CODE; NAME:N@RANK[=CODE] counts the calls of one rank; lists with commas
+ *   FAKENCCL_STALL=RANK:N          the rank never comes to its N-th collective
+ *   FAKENCCL_KILL=RANK:N[=SIGNAL]  its process gets SIGKILL, or another signal, when the rank comes to it
+ *   FAKENCCL_DELAY=MICROS[:SEED]   each rank comes up to so many microseconds late to init and each
+ * collective FAKENCCL_REORDER=SEED          collectives of independent communicators end in another order
+ *   FAKENCCL_PROGRESS=N            a call on a communicator that does not block stays in progress until its
+ *                                  status has been asked for N times
+ *   FAKENCCL_SILENT=1              the status tells nothing of a dead rank, as between GPUs of one machine
+ *   FAKENCCL_VERSION=21800         an older version, whose functions fail where they are younger
+ * NCCL_HOSTID and CUDA_VISIBLE_DEVICES mean what they mean to NCCL: devices of two host ids are two devices.
+ */
+#ifndef TN_TESTS_FAKENCCL_FAKENCCL_H
+#define TN_TESTS_FAKENCCL_FAKENCCL_H
+
+#include <cuda.h>
+#include <nccl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tests/fakecuda/driver/task.h"
+#include "tests/fakenccl/clique.h"
+
+#define FAKENCCL_API           __attribute__((visibility("default")))
+#define FAKENCCL_PRINTF(at, n) __attribute__((format(printf, at, n)))
+#define FAKENCCL_TRY(work)                                                                                   \
+  do {                                                                                                       \
+    ncclResult_t tried = (work);                                                                             \
+    if (tried != ncclSuccess) return tried;                                                                  \
+  } while (0)
+
+typedef struct ncclComm fakenccl_comm;
+
+/* ---- log.c -----------------------------------------------------------------------------------------------
+ */
+
+/* Writes one line to stderr and FAKENCCL_LOG. Any thread. */
+void fakenccl_log(const char *format, ...) FAKENCCL_PRINTF(1, 2);
+/* Logs "NAME: text" of the entry point that runs, keeps it for ncclGetLastError, and returns `code`. */
+ncclResult_t fakenccl_refuse(ncclResult_t code, const char *format, ...) FAKENCCL_PRINTF(2, 3);
+const char *fakenccl_last_text(void);
+
+/* ---- faults.c --------------------------------------------------------------------------------------------
+ */
+
+/* Of a communicator, read when it is made. */
+typedef struct fakenccl_faults {
+  uint64_t stall, kill; /* the number of the collective; 0: none */
+  int signal;
+  uint64_t delay_us, seed;
+  bool reorders, silent;
+  int progress; /* how often the status has to be asked for */
+} fakenccl_faults;
+
+void fakenccl_faults_read(fakenccl_faults *faults, int rank);
+/* The next number of a sequence. */
+uint64_t fakenccl_draw(uint64_t *chance);
+int fakenccl_version(void);
+/* First in each entry point: names it, counts the call; fails where the version lacks it or a test asked for
+ * a failure. comm may be NULL. */
+ncclResult_t fakenccl_enter(const char *name, const fakenccl_comm *comm);
+
+/* ---- driver.c: the double of the driver ------------------------------------------------------------------
+ */
+
+#define FAKENCCL_DRIVER(X)                                                                                   \
+  X(cuCtxGetCurrent)                                                                                         \
+  X(cuCtxGetDevice)                                                                                          \
+  X(cuCtxPushCurrent_v2)                                                                                     \
+  X(cuCtxPopCurrent_v2)                                                                                      \
+  X(cuDeviceGetCount)                                                                                        \
+  X(cuDeviceGetUuid_v2)                                                                                      \
+  X(cuDevicePrimaryCtxRetain)                                                                                \
+  X(cuDevicePrimaryCtxRelease_v2)                                                                            \
+  X(cuEventCreate)                                                                                           \
+  X(cuEventDestroy_v2)                                                                                       \
+  X(cuEventRecord)                                                                                           \
+  X(cuMemAlloc_v2)                                                                                           \
+  X(cuMemFree_v2)                                                                                            \
+  X(cuStreamGetCtx)                                                                                          \
+  X(cuStreamIsCapturing)                                                                                     \
+  X(cuStreamWaitEvent)                                                                                       \
+  X(fakecuda_call)                                                                                           \
+  X(fakecuda_enqueue_waiting)                                                                                \
+  X(fakecuda_real)                                                                                           \
+  X(fakecuda_wake)
+
+typedef struct fakenccl_driver {
+#define FAKENCCL_MEMBER(name) __typeof__(&name) f_##name;
+  FAKENCCL_DRIVER(FAKENCCL_MEMBER)
+#undef FAKENCCL_MEMBER
+} fakenccl_driver;
+
+/* NULL: libcuda.so.1 of the double is not loaded. */
+const fakenccl_driver *fakenccl_driver_get(void);
+/* ncclUnhandledCudaError, with a line that names what was done, unless code is CUDA_SUCCESS. */
+ncclResult_t fakenccl_cuda(CUresult code, const char *what);
+
+/* ---- communicators: comm.c, init.c ------------------------------------------------------------------------
+ */
+
+/* A communicator that has ended stays in memory, so that later uses of its handle are reported. */
+enum { FAKENCCL_INIT, FAKENCCL_READY, FAKENCCL_FINAL, FAKENCCL_BROKEN, FAKENCCL_ABORTED, FAKENCCL_DESTROYED };
+
+typedef struct fakenccl_op {
+  fakenccl_what what;
+  const void *from;
+  void *to;
+  /* ncclRedOpCreatePreMulSum, and ncclAvg of floats: the factor, in the element type; or where it is. */
+  bool multiplies;
+  unsigned char factor[8];
+  const void *factor_from;
+  /* of the run */
+  uint64_t number, base, parts, posted, taken; /* base: the first part, in the communicator's numbers */
+  char *real_from, *real_to;
+  bool arrived, compared, done;
+} fakenccl_op;
+
+/* The calls of a group on one communicator: one piece of work on a stream. */
+typedef struct fakenccl_batch {
+  struct fakenccl_batch *next;
+  fakenccl_comm *comm;
+  CUstream stream;
+  bool captured;
+  uint64_t ticket; /* its place among the batches that are not captured */
+  bool begun, stalled, ending;
+  double until;   /* it rests until then */
+  double checked; /* when the other processes were last found alive */
+  int n;
+  fakenccl_op ops[];
+} fakenccl_batch;
+
+typedef struct fakenccl_item { /* a window, a registered buffer, or an operator */
+  struct fakenccl_item *next;
+  fakenccl_comm *comm;
+  const void *address;
+  size_t bytes;
+  int kind;   /* FAKENCCL_WINDOW ... */
+  int number; /* of an operator */
+  ncclDataType_t dtype;
+  unsigned char factor[8];
+  const void *factor_from;
+} fakenccl_item;
+
+enum { FAKENCCL_WINDOW, FAKENCCL_BUFFER, FAKENCCL_OPERATOR, FAKENCCL_MEMORY };
+
+struct ncclComm {
+  fakenccl_comm *next;
+  uint64_t number;
+  int rank, ranks, device, process;
+  CUcontext context;
+  bool retained; /* the context, by ncclCommInitAll */
+  bool blocking;
+  fakenccl_faults faults;
+  fakenccl_clique *clique;
+  fakenccl_member *me; /* of the clique */
+
+  pthread_mutex_t lock; /* of what follows */
+  int state;            /* FAKENCCL_INIT ... */
+  ncclResult_t error;   /* of this rank; that of all ranks is in the clique */
+  char text[FAKENCCL_TEXT];
+  fakenccl_batch *batches, *active; /* live; the one that runs */
+  uint64_t issued, ended;           /* tickets */
+  uint64_t begun, parts;            /* collectives; their parts */
+  int captured;                     /* batches that graphs have */
+  fakenccl_item *items;
+  int operators;
+  uint64_t windows;
+  uint64_t chance;
+  double ready_at; /* init is not done before */
+  int polls;       /* that the last call stays in progress for */
+};
+
+double fakenccl_clock_s(void);
+void fakenccl_pause(void);
+/* A live communicator that is not aborted; else reports the use of its handle. */
+ncclResult_t fakenccl_comm_check(const fakenccl_comm *comm);
+/* The same, which is ready for work: not in progress, without an error. */
+ncclResult_t fakenccl_comm_check_ready(fakenccl_comm *comm);
+/* Whether the handle is or was one of a communicator. */
+bool fakenccl_comm_find(const fakenccl_comm *comm);
+/* Adds a communicator to the table. */
+void fakenccl_comm_add(fakenccl_comm *comm);
+/* What ncclCommGetAsyncError tells. The lock must be held. */
+ncclResult_t fakenccl_comm_status(fakenccl_comm *comm);
+/* Sets the error of this rank; later ones are dropped. The lock must be held. */
+void fakenccl_comm_fail(fakenccl_comm *comm, ncclResult_t code, const char *format, ...)
+    FAKENCCL_PRINTF(3, 4);
+/* Sets the error of all ranks, and logs it where it is the first. */
+void fakenccl_comm_fail_all(fakenccl_comm *comm, ncclResult_t code, const char *format, ...)
+    FAKENCCL_PRINTF(3, 4);
+/* Wakes the other ranks of this process. */
+void fakenccl_comm_wake(const fakenccl_comm *comm);
+/* Ends init if all ranks have come. The lock must be held. */
+void fakenccl_init_poll(fakenccl_comm *comm);
+/* Blocks until init has ended. */
+ncclResult_t fakenccl_init_wait(fakenccl_comm *comm);
+
+/* ---- calls.c, group.c -------------------------------------------------------------------------------------
+ */
+
+const char *fakenccl_kind_name(int kind);
+size_t fakenccl_dtype_size(int dtype);
+/* "ncclAllReduce of 10 ncclFloat32 with ncclSum". */
+void fakenccl_describe(const fakenccl_what *what, char *text, size_t size);
+/* An operator of ncclRedOpCreatePreMulSum; NULL: none. */
+const fakenccl_item *fakenccl_operator_find(const fakenccl_comm *comm, int op);
+/* Whether a group of this thread is open. */
+bool fakenccl_group_is_open(void);
+/* Adds a checked call to the thread's group, or runs it as a group of its own. */
+ncclResult_t fakenccl_group_add(fakenccl_comm *comm, CUstream stream, const fakenccl_op *op);
+ncclResult_t fakenccl_group_add_init(fakenccl_comm *comm);
+/* A call of the group was refused, so the group will be. */
+ncclResult_t fakenccl_group_fail(ncclResult_t code);
+
+/* ---- run.c, exchange.c, pair.c: the work on the stream; the communicator's lock is held
+ * -------------------- */
+
+/* The body of fakecuda_enqueue_waiting. */
+int fakenccl_batch_run(void *batch, bool first);
+void fakenccl_batch_release(void *batch);
+/* Takes back a batch that could not be enqueued. */
+void fakenccl_batch_drop(fakenccl_batch *batch);
+/* One step of a call, as far as the other ranks allow; true: something was done. */
+bool fakenccl_exchange_step(fakenccl_comm *comm, fakenccl_op *op);
+bool fakenccl_pair_step(fakenccl_batch *batch, fakenccl_op *op);
+
+/* ---- arithmetic.c -----------------------------------------------------------------------------------------
+ */
+
+/* to[i] = from[0][i] op from[1][i] op ..., in this order, rounded to the type after each operation; integers
+ * wrap; the least or greatest with a NaN is NaN. ncclAvg: the sum, of integers divided by n at the end. */
+void fakenccl_reduce(int dtype, int op, int n, const void *const *from, void *to, size_t count);
+/* x[i] = x[i] * factor. */
+void fakenccl_multiply(int dtype, void *x, size_t count, const void *factor);
+/* 1 / n in the type of floats; false: the type is an integer. */
+bool fakenccl_one_nth(int dtype, int n, void *factor);
+
+#endif

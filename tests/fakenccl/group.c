@@ -1,0 +1,208 @@
+/* tests/fakenccl/group.c: groups of calls. The calls of a group on one communicator become one piece of work
+ * on its stream; where they have several streams, all of them wait for each other before and after it. A call
+ * outside of a group is a group of one. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/fakenccl/fakenccl.h"
+
+typedef struct entry {
+  fakenccl_comm *comm;
+  CUstream stream;
+  bool captured;
+  bool taken; /* into a batch */
+  fakenccl_op op;
+} entry;
+
+/* Of a thread. */
+typedef struct group {
+  int depth;
+  ncclResult_t error;
+  entry *entries;
+  size_t n, capacity;
+  fakenccl_comm *inits[FAKENCCL_RANKS];
+  int n_inits;
+} group;
+
+static __attribute__((tls_model("initial-exec"))) _Thread_local group here;
+
+bool fakenccl_group_is_open(void) { return here.depth > 0; }
+
+ncclResult_t fakenccl_group_fail(ncclResult_t code) {
+  if (here.depth > 0 && here.error == ncclSuccess) here.error = code;
+  return code;
+}
+
+static void group_clear(void) {
+  free(here.entries);
+  memset(&here, 0, sizeof here);
+}
+
+/* ---- work ---- */
+
+static const char *group_work_name(const fakenccl_batch *b) {
+  return b->n > 1 ? "a group of calls of NCCL" : fakenccl_kind_name(b->ops[0].what.kind);
+}
+
+/* Other streams of the communicator wait for the first one, or it for them. */
+static ncclResult_t group_join(const fakenccl_batch *b, bool before) {
+  const fakenccl_driver *d = fakenccl_driver_get();
+  CUevent event;
+  for (size_t i = 0; i < here.n; i++) {
+    const entry *e = &here.entries[i];
+    if (e->comm != b->comm || e->stream == b->stream) continue;
+    FAKENCCL_TRY(fakenccl_cuda(d->f_cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "an event"));
+    CUresult code = d->f_cuEventRecord(event, before ? e->stream : b->stream);
+    if (code == CUDA_SUCCESS) code = d->f_cuStreamWaitEvent(before ? b->stream : e->stream, event, 0);
+    d->f_cuEventDestroy_v2(event);
+    FAKENCCL_TRY(fakenccl_cuda(code, "the streams of the group"));
+  }
+  return ncclSuccess;
+}
+
+static void group_keep(fakenccl_batch *b) {
+  fakenccl_comm *c = b->comm;
+  pthread_mutex_lock(&c->lock);
+  b->next = c->batches;
+  c->batches = b;
+  if (b->captured)
+    c->captured++;
+  else
+    b->ticket = ++c->issued;
+  c->polls = c->blocking ? 0 : c->faults.progress;
+  pthread_mutex_unlock(&c->lock);
+}
+
+static ncclResult_t group_enqueue(fakenccl_batch *b) {
+  const fakenccl_driver *d = fakenccl_driver_get();
+  FAKENCCL_TRY(group_join(b, true));
+  group_keep(b);
+  CUresult code = d->f_fakecuda_enqueue_waiting(b->stream, group_work_name(b), fakenccl_batch_run,
+                                                fakenccl_batch_release, b);
+  if (code != CUDA_SUCCESS) {
+    fakenccl_batch_drop(b);
+    return fakenccl_cuda(code, "the collective could not be enqueued");
+  }
+  return group_join(b, false);
+}
+
+/* The calls of one communicator, in their order. NULL: no memory. */
+static fakenccl_batch *group_make_batch(const entry *first) {
+  int n = 0;
+  for (size_t i = 0; i < here.n; i++) n += here.entries[i].comm == first->comm;
+  fakenccl_batch *b = calloc(1, sizeof *b + (size_t)n * sizeof *b->ops);
+  if (b == NULL) return NULL;
+  b->comm = first->comm;
+  b->stream = first->stream;
+  b->captured = first->captured;
+  for (size_t i = 0; i < here.n; i++) {
+    entry *e = &here.entries[i];
+    if (e->comm != first->comm) continue;
+    e->taken = true;
+    e->op.what.place = b->n;
+    e->op.what.places = n;
+    b->ops[b->n++] = e->op;
+  }
+  return b;
+}
+
+static ncclResult_t group_launch(void) {
+  const fakenccl_driver *d = fakenccl_driver_get();
+  ncclResult_t result = ncclSuccess;
+  for (size_t i = 0; i < here.n && result == ncclSuccess; i++) {
+    if (here.entries[i].taken) continue;
+    fakenccl_batch *b = group_make_batch(&here.entries[i]);
+    if (b == NULL) return fakenccl_refuse(ncclSystemError, "no memory");
+    FAKENCCL_TRY(fakenccl_cuda(d->f_cuCtxPushCurrent_v2(b->comm->context), "the context of a communicator"));
+    result = group_enqueue(b);
+    d->f_cuCtxPopCurrent_v2(NULL);
+  }
+  return result;
+}
+
+/* ---- rules ---- */
+
+static ncclResult_t group_check(void) {
+  if (here.n > 0 && here.n_inits > 0)
+    return fakenccl_refuse(ncclInvalidUsage, "a group has both inits and collectives");
+  for (size_t i = 1; i < here.n; i++) {
+    const entry *a = &here.entries[0], *b = &here.entries[i];
+    if (a->captured != b->captured)
+      return fakenccl_refuse(ncclInvalidUsage,
+                             "either none or all communicators in a group can be captured in a graph");
+    if (a->comm->blocking != b->comm->blocking)
+      return fakenccl_refuse(ncclInvalidArgument,
+                             "blocking and nonblocking communicators are not allowed in the same group");
+  }
+  return ncclSuccess;
+}
+
+static ncclResult_t group_await_inits(void) {
+  ncclResult_t result = ncclSuccess;
+  for (int i = 0; i < here.n_inits; i++) {
+    fakenccl_comm *comm = here.inits[i];
+    ncclResult_t status = comm->blocking ? fakenccl_init_wait(comm) : ncclInProgress;
+    if (status != ncclSuccess && (result == ncclSuccess || result == ncclInProgress)) result = status;
+  }
+  return result;
+}
+
+static ncclResult_t group_in_progress(void) {
+  for (size_t i = 0; i < here.n; i++)
+    if (!here.entries[i].comm->blocking && here.entries[i].comm->faults.progress > 0) return ncclInProgress;
+  return ncclSuccess;
+}
+
+static ncclResult_t group_run(void) {
+  ncclResult_t result = here.error;
+  if (result == ncclSuccess) result = group_check();
+  if (result == ncclSuccess) result = group_launch();
+  if (result == ncclSuccess) result = here.n_inits > 0 ? group_await_inits() : group_in_progress();
+  group_clear();
+  return result;
+}
+
+/* ---- calls ---- */
+
+static bool group_grow(void) {
+  if (here.n < here.capacity) return true;
+  size_t capacity = here.capacity > 0 ? 2 * here.capacity : 16;
+  entry *larger = realloc(here.entries, capacity * sizeof *larger);
+  if (larger == NULL) return false;
+  here.entries = larger;
+  here.capacity = capacity;
+  return true;
+}
+
+ncclResult_t fakenccl_group_add(fakenccl_comm *comm, CUstream stream, const fakenccl_op *op) {
+  CUstreamCaptureStatus capture;
+  FAKENCCL_TRY(fakenccl_cuda(fakenccl_driver_get()->f_cuStreamIsCapturing(stream, &capture), "the stream"));
+  if (!group_grow()) return fakenccl_refuse(ncclSystemError, "no memory");
+  here.entries[here.n++] = (entry){
+      .comm = comm, .stream = stream, .captured = capture != CU_STREAM_CAPTURE_STATUS_NONE, .op = *op};
+  return here.depth > 0 ? ncclSuccess : group_run();
+}
+
+ncclResult_t fakenccl_group_add_init(fakenccl_comm *comm) {
+  if (here.n_inits == FAKENCCL_RANKS) return fakenccl_refuse(ncclInternalError, "too many inits in a group");
+  here.inits[here.n_inits++] = comm;
+  return comm->blocking ? ncclSuccess : ncclInProgress;
+}
+
+/* The header declares both without a prototype. */
+ncclResult_t ncclGroupStart(void);
+ncclResult_t ncclGroupEnd(void);
+
+FAKENCCL_API ncclResult_t ncclGroupStart(void) {
+  FAKENCCL_TRY(fakenccl_enter(__func__, NULL));
+  here.depth++;
+  return ncclSuccess;
+}
+
+FAKENCCL_API ncclResult_t ncclGroupEnd(void) {
+  ncclResult_t asked = fakenccl_enter(__func__, NULL);
+  if (here.depth == 0) return fakenccl_refuse(ncclInvalidUsage, "no group was started on this thread");
+  if (asked != ncclSuccess) fakenccl_group_fail(asked);
+  if (--here.depth > 0) return ncclSuccess;
+  return group_run();
+}

@@ -1,0 +1,149 @@
+/* tests/fakenccl/items.c: what belongs to a communicator besides its calls: operators, registered buffers,
+ * windows; and memory of ncclMemAlloc. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/fakenccl/fakenccl.h"
+
+/* ---- lists: of a communicator, whose lock guards it; and the memory of the process ---- */
+
+static pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
+static fakenccl_item *memory;
+
+static fakenccl_item *items_add(fakenccl_item **list, pthread_mutex_t *lock, const fakenccl_item *from) {
+  fakenccl_item *i = malloc(sizeof *i);
+  if (i == NULL) return NULL;
+  *i = *from;
+  pthread_mutex_lock(lock);
+  i->next = *list;
+  *list = i;
+  pthread_mutex_unlock(lock);
+  return i;
+}
+
+/* Frees an item of a kind, by its handle, address or number; false: there is none. */
+static bool items_remove(fakenccl_item **list, pthread_mutex_t *lock, int kind, const void *handle,
+                         int number) {
+  pthread_mutex_lock(lock);
+  fakenccl_item **link = list;
+  for (; *link != NULL; link = &(*link)->next) {
+    const fakenccl_item *i = *link;
+    const void *own = kind == FAKENCCL_MEMORY ? i->address : i;
+    if (i->kind == kind && (kind == FAKENCCL_OPERATOR ? i->number == number : own == handle)) break;
+  }
+  fakenccl_item *found = *link;
+  if (found != NULL) *link = found->next;
+  pthread_mutex_unlock(lock);
+  free(found);
+  return found != NULL;
+}
+
+__attribute__((destructor)) static void items_free_memory(void) {
+  for (fakenccl_item *i = memory, *next; i != NULL; i = next) {
+    next = i->next;
+    fakenccl_log("leak: %zu bytes of ncclMemAlloc", i->bytes);
+    free(i);
+  }
+}
+
+/* ---- operators ---- */
+
+const fakenccl_item *fakenccl_operator_find(const fakenccl_comm *comm, int op) {
+  const fakenccl_item *i = comm->items;
+  while (i != NULL && (i->kind != FAKENCCL_OPERATOR || i->number != op)) i = i->next;
+  return i;
+}
+
+static ncclResult_t operator_new(fakenccl_comm *comm, ncclRedOp_t *op, const void *scalar,
+                                 ncclDataType_t dtype, ncclScalarResidence_t where) {
+  FAKENCCL_TRY(fakenccl_comm_check_ready(comm));
+  if (op == NULL || scalar == NULL || (int)dtype < 0 || dtype >= ncclNumTypes ||
+      (where != ncclScalarDevice && where != ncclScalarHostImmediate))
+    return fakenccl_refuse(ncclInvalidArgument, "place %p, scalar %p, dtype %d, residence %d", (void *)op,
+                           scalar, (int)dtype, (int)where);
+  size_t size = fakenccl_dtype_size((int)dtype);
+  fakenccl_item item = {.kind = FAKENCCL_OPERATOR, .number = ncclNumOps + comm->operators++, .dtype = dtype};
+  if (where == ncclScalarHostImmediate)
+    memcpy(item.factor, scalar, size);
+  else
+    item.factor_from = scalar;
+  if (item.factor_from != NULL && fakenccl_driver_get()->f_fakecuda_real(comm->device, scalar, size) == NULL)
+    return fakenccl_refuse(ncclInvalidArgument, "the scalar at %p is not in memory of device %d", scalar,
+                           comm->device);
+  if (items_add(&comm->items, &comm->lock, &item) == NULL)
+    return fakenccl_refuse(ncclSystemError, "no memory");
+  *op = (ncclRedOp_t)item.number;
+  return ncclSuccess;
+}
+
+FAKENCCL_API ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, ncclDataType_t dtype,
+                                                   ncclScalarResidence_t where, ncclComm_t comm) {
+  FAKENCCL_TRY(fakenccl_enter(__func__, comm));
+  return operator_new(comm, op, scalar, dtype, where);
+}
+
+FAKENCCL_API ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm) {
+  FAKENCCL_TRY(fakenccl_enter(__func__, comm));
+  FAKENCCL_TRY(fakenccl_comm_check(comm));
+  if (items_remove(&comm->items, &comm->lock, FAKENCCL_OPERATOR, NULL, (int)op)) return ncclSuccess;
+  return fakenccl_refuse(ncclInvalidArgument, "rank %d has no operator %d", comm->rank, (int)op);
+}
+
+/* ---- memory ---- */
+
+FAKENCCL_API ncclResult_t ncclMemAlloc(void **place, size_t bytes) {
+  CUdeviceptr address = 0;
+  FAKENCCL_TRY(fakenccl_enter(__func__, NULL));
+  if (place == NULL || bytes == 0)
+    return fakenccl_refuse(ncclInvalidArgument, "%zu bytes at a place %p", bytes, (void *)place);
+  FAKENCCL_TRY(fakenccl_cuda(fakenccl_driver_get()->f_cuMemAlloc_v2(&address, bytes), "device memory"));
+  *place = (void *)(uintptr_t)address;
+  const fakenccl_item item = {.kind = FAKENCCL_MEMORY, .address = *place, .bytes = bytes};
+  if (items_add(&memory, &memory_lock, &item) != NULL) return ncclSuccess;
+  fakenccl_driver_get()->f_cuMemFree_v2(address);
+  return fakenccl_refuse(ncclSystemError, "no memory");
+}
+
+FAKENCCL_API ncclResult_t ncclMemFree(void *address) {
+  FAKENCCL_TRY(fakenccl_enter(__func__, NULL));
+  if (address == NULL) return ncclSuccess;
+  if (!items_remove(&memory, &memory_lock, FAKENCCL_MEMORY, address, 0))
+    return fakenccl_refuse(ncclInvalidArgument, "%p is not memory of ncclMemAlloc", address);
+  return fakenccl_cuda(fakenccl_driver_get()->f_cuMemFree_v2((CUdeviceptr)(uintptr_t)address),
+                       "device memory");
+}
+
+/* ---- registered buffers ---- */
+
+static ncclResult_t buffer_check(const fakenccl_comm *comm, const void *at, size_t bytes) {
+  if (bytes > 0 && fakenccl_driver_get()->f_fakecuda_real(comm->device, at, bytes) != NULL)
+    return ncclSuccess;
+  return fakenccl_refuse(ncclInvalidArgument,
+                         "rank %d: %zu bytes from %p are not inside of memory of its device %d", comm->rank,
+                         bytes, at, comm->device);
+}
+
+static ncclResult_t buffer_new(fakenccl_comm *comm, const void *at, size_t bytes, void **handle) {
+  FAKENCCL_TRY(fakenccl_comm_check_ready(comm));
+  if (handle == NULL) return fakenccl_refuse(ncclInvalidArgument, "no place for the handle");
+  FAKENCCL_TRY(buffer_check(comm, at, bytes));
+  const fakenccl_item item = {.kind = FAKENCCL_BUFFER, .address = at, .bytes = bytes};
+  *handle = items_add(&comm->items, &comm->lock, &item);
+  return *handle != NULL ? ncclSuccess : fakenccl_refuse(ncclSystemError, "no memory");
+}
+
+FAKENCCL_API ncclResult_t ncclCommRegister(const ncclComm_t comm, void *at, size_t bytes, void **handle) {
+  FAKENCCL_TRY(fakenccl_enter(__func__, comm));
+  return buffer_new(comm, at, bytes, handle);
+}
+
+static ncclResult_t items_give_back(fakenccl_comm *comm, int kind, const void *handle, const char *what) {
+  FAKENCCL_TRY(fakenccl_comm_check(comm));
+  if (items_remove(&comm->items, &comm->lock, kind, handle, 0)) return ncclSuccess;
+  return fakenccl_refuse(ncclInvalidArgument, "rank %d: %p is no %s", comm->rank, handle, what);
+}
+
+FAKENCCL_API ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle) {
+  FAKENCCL_TRY(fakenccl_enter(__func__, comm));
+  return items_give_back(comm, FAKENCCL_BUFFER, handle, "registered buffer");
+}
