@@ -186,11 +186,26 @@ struct ncclComm {
   int captured;                     /* batches that graphs have */
   fakenccl_item *items;
   int operators;
-  uint64_t windows;
+  uint64_t windows, splits;
   uint64_t chance;
   double ready_at; /* init is not done before */
   int polls;       /* that the last call stays in progress for */
 };
+
+/* A call that waits for other ranks on the host: init, split, registering a window. A group waits for all of
+ * its calls at once. */
+typedef struct fakenccl_job {
+  fakenccl_comm *comm;
+  /* Goes on without waiting. ncclInProgress: it has not ended. */
+  ncclResult_t (*poll)(struct fakenccl_job *job);
+  ncclResult_t result;
+  bool goes_on; /* after the group, in a communicator that does not block */
+  int stage;
+  uint64_t number;
+  ncclComm_t *place;
+  ncclConfig_t config;
+  size_t bytes;
+} fakenccl_job;
 
 double fakenccl_clock_s(void);
 void fakenccl_pause(void);
@@ -214,8 +229,12 @@ void fakenccl_comm_fail_all(fakenccl_comm *comm, ncclResult_t code, const char *
 void fakenccl_comm_wake(const fakenccl_comm *comm);
 /* Ends init if all ranks have come. The lock must be held. */
 void fakenccl_init_poll(fakenccl_comm *comm);
-/* Blocks until init has ended. */
-ncclResult_t fakenccl_init_wait(fakenccl_comm *comm);
+/* Enters as a rank. *place: the communicator, whose init is in progress. */
+ncclResult_t fakenccl_init_new(ncclComm_t *place, int ranks, const ncclUniqueId *id, int rank,
+                               const ncclConfig_t *config);
+ncclResult_t fakenccl_init_check_config(const ncclConfig_t *config);
+/* The job that waits for the end of init. */
+fakenccl_job fakenccl_init_job(fakenccl_comm *comm);
 
 /* ---- calls.c, group.c -------------------------------------------------------------------------------------
  */
@@ -230,9 +249,19 @@ const fakenccl_item *fakenccl_operator_find(const fakenccl_comm *comm, int op);
 bool fakenccl_group_is_open(void);
 /* Adds a checked call to the thread's group, or runs it as a group of its own. */
 ncclResult_t fakenccl_group_add(fakenccl_comm *comm, CUstream stream, const fakenccl_op *op);
-ncclResult_t fakenccl_group_add_init(fakenccl_comm *comm);
+/* Adds it to the thread's group, or waits for its end. */
+ncclResult_t fakenccl_group_add_job(const fakenccl_job *job);
 /* A call of the group was refused, so the group will be. */
 ncclResult_t fakenccl_group_fail(ncclResult_t code);
+
+/* ---- items.c ----------------------------------------------------------------------------------------------
+ */
+
+/* Adds an item to those of a communicator. NULL: no memory. */
+fakenccl_item *fakenccl_item_add(fakenccl_comm *comm, const fakenccl_item *item);
+ncclResult_t fakenccl_item_give_back(fakenccl_comm *comm, int kind, const void *handle, const char *what);
+/* Whether a range lies in memory of ncclMemAlloc, and of the device. */
+bool fakenccl_is_allocated(int device, const void *from, size_t bytes);
 
 /* ---- run.c, exchange.c, pair.c: the work on the stream; the communicator's lock is held
  * -------------------- */

@@ -20,11 +20,11 @@ typedef struct group {
   ncclResult_t error;
   entry *entries;
   size_t n, capacity;
-  fakenccl_comm *inits[FAKENCCL_RANKS];
-  int n_inits;
+  fakenccl_job jobs[FAKENCCL_RANKS];
+  int n_jobs;
 } group;
 
-static __attribute__((tls_model("initial-exec"))) _Thread_local group here;
+static _Thread_local group here;
 
 bool fakenccl_group_is_open(void) { return here.depth > 0; }
 
@@ -123,8 +123,8 @@ static ncclResult_t group_launch(void) {
 /* ---- rules ---- */
 
 static ncclResult_t group_check(void) {
-  if (here.n > 0 && here.n_inits > 0)
-    return fakenccl_refuse(ncclInvalidUsage, "a group has both inits and collectives");
+  if (here.n > 0 && here.n_jobs > 0)
+    return fakenccl_refuse(ncclInvalidUsage, "a group has collectives and also inits, splits or windows");
   for (size_t i = 1; i < here.n; i++) {
     const entry *a = &here.entries[0], *b = &here.entries[i];
     if (a->captured != b->captured)
@@ -137,13 +137,21 @@ static ncclResult_t group_check(void) {
   return ncclSuccess;
 }
 
-static ncclResult_t group_await_inits(void) {
+/* Goes through the jobs until all have ended. The first failure is the group's. */
+static ncclResult_t group_run_jobs(void) {
   ncclResult_t result = ncclSuccess;
-  for (int i = 0; i < here.n_inits; i++) {
-    fakenccl_comm *comm = here.inits[i];
-    ncclResult_t status = comm->blocking ? fakenccl_init_wait(comm) : ncclInProgress;
-    if (status != ncclSuccess && (result == ncclSuccess || result == ncclInProgress)) result = status;
+  for (bool waits = true; waits;) {
+    waits = false;
+    for (int i = 0; i < here.n_jobs; i++) {
+      fakenccl_job *job = &here.jobs[i];
+      if (job->result == ncclInProgress) job->result = job->poll(job);
+      waits = waits || job->result == ncclInProgress;
+      if (result == ncclSuccess && job->result != ncclInProgress) result = job->result;
+    }
+    if (waits) fakenccl_pause();
   }
+  for (int i = 0; i < here.n_jobs; i++)
+    if (result == ncclSuccess && here.jobs[i].goes_on) result = ncclInProgress;
   return result;
 }
 
@@ -157,7 +165,7 @@ static ncclResult_t group_run(void) {
   ncclResult_t result = here.error;
   if (result == ncclSuccess) result = group_check();
   if (result == ncclSuccess) result = group_launch();
-  if (result == ncclSuccess) result = here.n_inits > 0 ? group_await_inits() : group_in_progress();
+  if (result == ncclSuccess) result = here.n_jobs > 0 ? group_run_jobs() : group_in_progress();
   group_clear();
   return result;
 }
@@ -183,10 +191,12 @@ ncclResult_t fakenccl_group_add(fakenccl_comm *comm, CUstream stream, const fake
   return here.depth > 0 ? ncclSuccess : group_run();
 }
 
-ncclResult_t fakenccl_group_add_init(fakenccl_comm *comm) {
-  if (here.n_inits == FAKENCCL_RANKS) return fakenccl_refuse(ncclInternalError, "too many inits in a group");
-  here.inits[here.n_inits++] = comm;
-  return comm->blocking ? ncclSuccess : ncclInProgress;
+ncclResult_t fakenccl_group_add_job(const fakenccl_job *job) {
+  if (here.n_jobs == FAKENCCL_RANKS)
+    return fakenccl_refuse(ncclInternalError, "a group has more than %d inits", FAKENCCL_RANKS);
+  here.jobs[here.n_jobs] = *job;
+  here.jobs[here.n_jobs++].result = ncclInProgress;
+  return here.depth > 0 ? ncclSuccess : group_run();
 }
 
 /* The header declares both without a prototype. */

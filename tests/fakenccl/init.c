@@ -94,15 +94,17 @@ void fakenccl_init_poll(fakenccl_comm *comm) {
   fakenccl_log("%s", comm->text);
 }
 
-ncclResult_t fakenccl_init_wait(fakenccl_comm *comm) {
-  for (;;) {
-    pthread_mutex_lock(&comm->lock);
-    bool ended = comm->state >= FAKENCCL_ABORTED;
-    ncclResult_t status = ended ? ncclInternalError : fakenccl_comm_status(comm);
-    pthread_mutex_unlock(&comm->lock);
-    if (status != ncclInProgress) return status;
-    fakenccl_pause();
-  }
+static ncclResult_t init_run(fakenccl_job *job) {
+  fakenccl_comm *comm = job->comm;
+  if (job->goes_on) return ncclSuccess;
+  pthread_mutex_lock(&comm->lock);
+  ncclResult_t status = comm->state >= FAKENCCL_ABORTED ? ncclInvalidUsage : fakenccl_comm_status(comm);
+  pthread_mutex_unlock(&comm->lock);
+  return status;
+}
+
+fakenccl_job fakenccl_init_job(fakenccl_comm *comm) {
+  return (fakenccl_job){.comm = comm, .poll = init_run, .goes_on = !comm->blocking};
 }
 
 /* ---- making ---- */
@@ -115,7 +117,7 @@ static ncclResult_t init_find_context(fakenccl_comm *comm) {
   return fakenccl_cuda(d->f_cuCtxGetDevice(&comm->device), "the current device");
 }
 
-static ncclResult_t init_check_config(const ncclConfig_t *config) {
+ncclResult_t fakenccl_init_check_config(const ncclConfig_t *config) {
   if (config == NULL) return ncclSuccess;
   if (config->magic != 0xcafebeef || config->size < offsetof(ncclConfig_t, cgaClusterSize))
     return fakenccl_refuse(ncclInvalidArgument, "the configuration is not one of NCCL_CONFIG_INITIALIZER");
@@ -133,13 +135,14 @@ static void init_set(fakenccl_comm *comm, int ranks, int rank, const ncclConfig_
   pthread_mutex_init(&comm->lock, NULL);
   fakenccl_faults_read(&comm->faults, rank);
   comm->chance = comm->faults.seed * 64 + (uint64_t)rank;
+  comm->polls = comm->blocking ? 0 : comm->faults.progress;
   if (comm->faults.delay_us > 0)
     comm->ready_at =
         fakenccl_clock_s() + 1e-6 * (double)(fakenccl_draw(&comm->chance) % (comm->faults.delay_us + 1));
 }
 
-static ncclResult_t init_new(ncclComm_t *place, int ranks, const ncclUniqueId *id, int rank,
-                             const ncclConfig_t *config) {
+ncclResult_t fakenccl_init_new(ncclComm_t *place, int ranks, const ncclUniqueId *id, int rank,
+                               const ncclConfig_t *config) {
   fakenccl_comm *comm = calloc(1, sizeof *comm);
   if (comm == NULL) return fakenccl_refuse(ncclSystemError, "no memory");
   init_set(comm, ranks, rank, config);
@@ -163,12 +166,10 @@ static ncclResult_t init_rank(ncclComm_t *place, int ranks, const ncclUniqueId *
     return fakenccl_refuse(ncclInvalidArgument, "Invalid rank requested : %d/%d", rank, ranks);
   if (ranks > FAKENCCL_RANKS)
     return fakenccl_refuse(ncclInternalError, "the double has at most %d ranks", FAKENCCL_RANKS);
-  FAKENCCL_TRY(init_check_config(config));
-  FAKENCCL_TRY(init_new(place, ranks, id, rank, config));
-  fakenccl_comm *comm = *place;
-  if (!comm->blocking) comm->polls = comm->faults.progress;
-  if (fakenccl_group_is_open()) return fakenccl_group_add_init(comm);
-  return comm->blocking ? fakenccl_init_wait(comm) : ncclInProgress;
+  FAKENCCL_TRY(fakenccl_init_check_config(config));
+  FAKENCCL_TRY(fakenccl_init_new(place, ranks, id, rank, config));
+  fakenccl_job job = fakenccl_init_job(*place);
+  return fakenccl_group_add_job(&job);
 }
 
 /* A call that is refused makes the group fail. */
@@ -197,7 +198,7 @@ static ncclResult_t init_on_device(ncclComm_t *place, int ranks, const ncclUniqu
   CUcontext context;
   FAKENCCL_TRY(fakenccl_cuda(d->f_cuDevicePrimaryCtxRetain(&context, device), "the device"));
   d->f_cuCtxPushCurrent_v2(context);
-  ncclResult_t result = init_new(place, ranks, id, rank, NULL);
+  ncclResult_t result = fakenccl_init_new(place, ranks, id, rank, NULL);
   d->f_cuCtxPopCurrent_v2(NULL);
   if (result == ncclSuccess)
     (*place)->retained = true;
@@ -214,7 +215,11 @@ static ncclResult_t init_all(ncclComm_t *comms, int n, const int *devices) {
   for (int i = 0; i < n; i++) comms[i] = NULL;
   for (int i = 0; i < n && result == ncclSuccess; i++)
     result = init_on_device(&comms[i], n, &id, i, devices != NULL ? devices[i] : i);
-  for (int i = 0; i < n && result == ncclSuccess; i++) result = fakenccl_init_wait(comms[i]);
+  for (int i = 0; i < n && result == ncclSuccess; i++) {
+    fakenccl_job job = fakenccl_init_job(comms[i]);
+    do result = job.poll(&job);
+    while (result == ncclInProgress);
+  }
   for (int i = 0; i < n && result != ncclSuccess; i++) {
     if (comms[i] != NULL) ncclCommAbort(comms[i]);
     comms[i] = NULL;

@@ -21,6 +21,10 @@ static fakenccl_item *items_add(fakenccl_item **list, pthread_mutex_t *lock, con
   return i;
 }
 
+fakenccl_item *fakenccl_item_add(fakenccl_comm *comm, const fakenccl_item *item) {
+  return items_add(&comm->items, &comm->lock, item);
+}
+
 /* Frees an item of a kind, by its handle, address or number; false: there is none. */
 static bool items_remove(fakenccl_item **list, pthread_mutex_t *lock, int kind, const void *handle,
                          int number) {
@@ -70,8 +74,7 @@ static ncclResult_t operator_new(fakenccl_comm *comm, ncclRedOp_t *op, const voi
   if (item.factor_from != NULL && fakenccl_driver_get()->f_fakecuda_real(comm->device, scalar, size) == NULL)
     return fakenccl_refuse(ncclInvalidArgument, "the scalar at %p is not in memory of device %d", scalar,
                            comm->device);
-  if (items_add(&comm->items, &comm->lock, &item) == NULL)
-    return fakenccl_refuse(ncclSystemError, "no memory");
+  if (fakenccl_item_add(comm, &item) == NULL) return fakenccl_refuse(ncclSystemError, "no memory");
   *op = (ncclRedOp_t)item.number;
   return ncclSuccess;
 }
@@ -113,6 +116,16 @@ FAKENCCL_API ncclResult_t ncclMemFree(void *address) {
                        "device memory");
 }
 
+bool fakenccl_is_allocated(int device, const void *from, size_t bytes) {
+  pthread_mutex_lock(&memory_lock);
+  const fakenccl_item *i = memory;
+  while (i != NULL && ((const char *)from < (const char *)i->address ||
+                       (const char *)from >= (const char *)i->address + i->bytes))
+    i = i->next;
+  pthread_mutex_unlock(&memory_lock);
+  return i != NULL && fakenccl_driver_get()->f_fakecuda_real(device, from, bytes) != NULL;
+}
+
 /* ---- registered buffers ---- */
 
 static ncclResult_t buffer_check(const fakenccl_comm *comm, const void *at, size_t bytes) {
@@ -128,7 +141,7 @@ static ncclResult_t buffer_new(fakenccl_comm *comm, const void *at, size_t bytes
   if (handle == NULL) return fakenccl_refuse(ncclInvalidArgument, "no place for the handle");
   FAKENCCL_TRY(buffer_check(comm, at, bytes));
   const fakenccl_item item = {.kind = FAKENCCL_BUFFER, .address = at, .bytes = bytes};
-  *handle = items_add(&comm->items, &comm->lock, &item);
+  *handle = fakenccl_item_add(comm, &item);
   return *handle != NULL ? ncclSuccess : fakenccl_refuse(ncclSystemError, "no memory");
 }
 
@@ -137,7 +150,7 @@ FAKENCCL_API ncclResult_t ncclCommRegister(const ncclComm_t comm, void *at, size
   return buffer_new(comm, at, bytes, handle);
 }
 
-static ncclResult_t items_give_back(fakenccl_comm *comm, int kind, const void *handle, const char *what) {
+ncclResult_t fakenccl_item_give_back(fakenccl_comm *comm, int kind, const void *handle, const char *what) {
   FAKENCCL_TRY(fakenccl_comm_check(comm));
   if (items_remove(&comm->items, &comm->lock, kind, handle, 0)) return ncclSuccess;
   return fakenccl_refuse(ncclInvalidArgument, "rank %d: %p is no %s", comm->rank, handle, what);
@@ -145,5 +158,5 @@ static ncclResult_t items_give_back(fakenccl_comm *comm, int kind, const void *h
 
 FAKENCCL_API ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle) {
   FAKENCCL_TRY(fakenccl_enter(__func__, comm));
-  return items_give_back(comm, FAKENCCL_BUFFER, handle, "registered buffer");
+  return fakenccl_item_give_back(comm, FAKENCCL_BUFFER, handle, "registered buffer");
 }

@@ -10,8 +10,8 @@
 #include "tests/fakenccl/entry.h"
 #include "tests/fakenccl/fakenccl.h"
 
-static __attribute__((tls_model("initial-exec"))) _Thread_local char last_text[FAKENCCL_TEXT];
-static __attribute__((tls_model("initial-exec"))) _Thread_local const char *entry = "";
+static _Thread_local char last_text[FAKENCCL_TEXT];
+static _Thread_local const char *entry = "";
 
 void fakenccl_entry_set(const char *name) { entry = name; }
 const char *fakenccl_entry(void) { return entry; }

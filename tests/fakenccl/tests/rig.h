@@ -54,6 +54,7 @@
   X(ncclCommFinalize)                                                                                        \
   X(ncclCommDestroy)                                                                                         \
   X(ncclCommAbort)                                                                                           \
+  X(ncclCommSplit)                                                                                           \
   X(ncclCommGetAsyncError)                                                                                   \
   X(ncclCommCount)                                                                                           \
   X(ncclCommCuDevice)                                                                                        \
@@ -73,7 +74,9 @@
   X(ncclMemAlloc)                                                                                            \
   X(ncclMemFree)                                                                                             \
   X(ncclCommRegister)                                                                                        \
-  X(ncclCommDeregister)
+  X(ncclCommDeregister)                                                                                      \
+  X(ncclCommWindowRegister)                                                                                  \
+  X(ncclCommWindowDeregister)
 
 typedef struct rig_libraries {
 #define MEMBER(name) __typeof__(&name) f_##name;
