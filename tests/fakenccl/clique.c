@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const uint64_t MAGIC = UINT64_C(0x6C63636E656B6166); /* "fakenccl" */
@@ -81,12 +82,15 @@ static const char *clique_open_other(const identity *name, fakenccl_clique **cli
   char path[64];
   snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)name->process, (int)name->file);
   int file = open(path, O_RDWR | O_CLOEXEC);
-  if (file < 0) return "the process that made the id has ended";
+  struct stat is;
+  bool same = file >= 0 && fstat(file, &is) == 0 && is.st_size == sizeof(fakenccl_shared);
+  if (file >= 0 && !same) close(file);
+  if (!same) return "the process that made the id, or its communicator, has ended";
   fakenccl_clique *c = clique_add(file, name->nonce);
   if (c == NULL) return close(file), "no memory";
   const char *why = clique_map(c);
   if (why == NULL && (c->shared->magic != MAGIC || c->shared->nonce != name->nonce))
-    why = "the process that made the id has closed it";
+    why = "the communicator of the id has ended";
   if (why != NULL) return clique_free(c), why;
   c->next = cliques;
   cliques = c;

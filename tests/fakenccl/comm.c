@@ -26,8 +26,11 @@ void fakenccl_pause(void) {
 /* ---- the table ---- */
 
 void fakenccl_comm_add(fakenccl_comm *comm) {
+  uint64_t earlier = 0; /* of this rank, so that the chance does not depend on how threads run */
   pthread_mutex_lock(&table_lock);
   comm->number = ++numbers;
+  for (const fakenccl_comm *c = table; c != NULL; c = c->next) earlier += c->rank == comm->rank;
+  comm->chance = (comm->faults.seed * FAKENCCL_RANKS + (uint64_t)comm->rank) * 1000 + earlier;
   comm->next = table;
   table = comm;
   pthread_mutex_unlock(&table_lock);
@@ -102,15 +105,23 @@ static bool comm_works(const fakenccl_comm *comm) {
   return comm->active != NULL || comm->issued > comm->ended;
 }
 
+void fakenccl_comm_look(fakenccl_comm *comm) {
+  const fakenccl_member *members = comm->clique->shared->members;
+  for (int r = 0; !comm->faults.silent && r < comm->ranks; r++) {
+    if (atomic_load(&members[r].aborted))
+      fakenccl_comm_fail(comm, ncclRemoteError, "rank %d has aborted", r);
+    else if (!fakenccl_clique_lives(comm->clique, r))
+      fakenccl_comm_fail(comm, ncclRemoteError, "rank %d, process %d, has ended", r, (int)members[r].process);
+  }
+}
+
 ncclResult_t fakenccl_comm_status(fakenccl_comm *comm) {
   const fakenccl_shared *s = comm->clique != NULL ? comm->clique->shared : NULL;
   if (comm->state == FAKENCCL_INIT) fakenccl_init_poll(comm);
   int shared = s != NULL ? atomic_load(&s->error) : 0;
   if (comm->error == ncclSuccess && shared != 0)
     fakenccl_comm_fail(comm, (ncclResult_t)shared, "%s", s->text);
-  for (int r = 0; s != NULL && !comm->faults.silent && r < comm->ranks; r++)
-    if (comm_works(comm) && atomic_load(&s->members[r].aborted))
-      fakenccl_comm_fail(comm, ncclRemoteError, "rank %d has aborted", r);
+  if (s != NULL && comm_works(comm)) fakenccl_comm_look(comm);
   if (comm->error != ncclSuccess) return comm->error;
   if (comm->state == FAKENCCL_INIT) return ncclInProgress;
   return comm->state == FAKENCCL_FINAL && comm_works(comm) ? ncclInProgress : ncclSuccess;
@@ -200,8 +211,18 @@ static void comm_close(fakenccl_comm *comm, int state) {
   fakenccl_driver_get()->f_fakecuda_wake(comm->device); /* what waits ends */
 }
 
-static void comm_release_context(const fakenccl_comm *comm) {
-  if (comm->retained) fakenccl_driver_get()->f_cuDevicePrimaryCtxRelease_v2(comm->device);
+/* Without the lock, which work needs to end. */
+static void comm_release_context(fakenccl_comm *comm) {
+  const fakenccl_driver *d = fakenccl_driver_get();
+  d->f_cuCtxPushCurrent_v2(comm->context);
+  for (fakenccl_mark *m = comm->marks, *next; m != NULL; m = next) {
+    next = m->next;
+    if (m->event != NULL) d->f_cuEventDestroy_v2(m->event);
+    free(m);
+  }
+  comm->marks = NULL;
+  d->f_cuCtxPopCurrent_v2(NULL);
+  if (comm->retained) d->f_cuDevicePrimaryCtxRelease_v2(comm->device);
 }
 
 /* What is wrong about destroying it now; NULL: nothing. */
@@ -247,6 +268,10 @@ __attribute__((destructor)) static void comm_free_all(void) {
       fakenccl_log("leak: communicator %llu, rank %d of %d, was never destroyed",
                    (unsigned long long)c->number, c->rank, c->ranks);
     comm_free_items(c, false);
+    for (fakenccl_mark *m = c->marks, *after; m != NULL; m = after) {
+      after = m->next;
+      free(m);
+    }
     for (fakenccl_batch *b = c->batches, *after; b != NULL; b = after) {
       after = b->next;
       free(b);

@@ -163,6 +163,13 @@ typedef struct fakenccl_item { /* a window, a registered buffer, or an operator 
   const void *factor_from;
 } fakenccl_item;
 
+/* The event of a stream that was one of several in a group. */
+typedef struct fakenccl_mark {
+  struct fakenccl_mark *next;
+  CUstream stream;
+  CUevent event;
+} fakenccl_mark;
+
 enum { FAKENCCL_WINDOW, FAKENCCL_BUFFER, FAKENCCL_OPERATOR, FAKENCCL_MEMORY };
 
 struct ncclComm {
@@ -172,6 +179,7 @@ struct ncclComm {
   CUcontext context;
   bool retained; /* the context, by ncclCommInitAll */
   bool blocking;
+  fakenccl_mark *marks; /* of the thread that calls */
   fakenccl_faults faults;
   fakenccl_clique *clique;
   fakenccl_member *me; /* of the clique */
@@ -222,6 +230,8 @@ ncclResult_t fakenccl_comm_status(fakenccl_comm *comm);
 /* Sets the error of this rank; later ones are dropped. The lock must be held. */
 void fakenccl_comm_fail(fakenccl_comm *comm, ncclResult_t code, const char *format, ...)
     FAKENCCL_PRINTF(3, 4);
+/* Sets it where another rank has aborted or its process has ended. */
+void fakenccl_comm_look(fakenccl_comm *comm);
 /* Sets the error of all ranks, and logs it where it is the first. */
 void fakenccl_comm_fail_all(fakenccl_comm *comm, ncclResult_t code, const char *format, ...)
     FAKENCCL_PRINTF(3, 4);

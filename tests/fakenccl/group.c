@@ -44,18 +44,38 @@ static const char *group_work_name(const fakenccl_batch *b) {
   return b->n > 1 ? "a group of calls of NCCL" : fakenccl_kind_name(b->ops[0].what.kind);
 }
 
-/* Other streams of the communicator wait for the first one, or it for them. */
-static ncclResult_t group_join(const fakenccl_batch *b, bool before) {
+/* The event of a stream. It is recorded on that stream alone, so that its records end in their order. */
+static ncclResult_t group_find_event(fakenccl_comm *c, CUstream stream, CUevent *event) {
+  fakenccl_mark *m = c->marks;
+  while (m != NULL && m->stream != stream) m = m->next;
+  if (m == NULL) {
+    m = calloc(1, sizeof *m);
+    if (m == NULL) return fakenccl_refuse(ncclSystemError, "no memory");
+    *m = (fakenccl_mark){c->marks, stream, NULL};
+    c->marks = m;
+  }
+  *event = m->event;
+  if (m->event != NULL) return ncclSuccess;
+  CUresult code = fakenccl_driver_get()->f_cuEventCreate(&m->event, CU_EVENT_DISABLE_TIMING);
+  *event = m->event;
+  return fakenccl_cuda(code, "an event");
+}
+
+/* `later` waits for what `sooner` has now. */
+static ncclResult_t group_order(fakenccl_comm *c, CUstream sooner, CUstream later) {
   const fakenccl_driver *d = fakenccl_driver_get();
-  CUevent event;
+  CUevent event = NULL;
+  FAKENCCL_TRY(group_find_event(c, sooner, &event));
+  FAKENCCL_TRY(fakenccl_cuda(d->f_cuEventRecord(event, sooner), "the streams of the group"));
+  return fakenccl_cuda(d->f_cuStreamWaitEvent(later, event, 0), "the streams of the group");
+}
+
+/* Before the work its stream waits for the others of the communicator; after it they wait for its stream. */
+static ncclResult_t group_join(fakenccl_comm *c, CUstream stream, bool before) {
   for (size_t i = 0; i < here.n; i++) {
-    const entry *e = &here.entries[i];
-    if (e->comm != b->comm || e->stream == b->stream) continue;
-    FAKENCCL_TRY(fakenccl_cuda(d->f_cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "an event"));
-    CUresult code = d->f_cuEventRecord(event, before ? e->stream : b->stream);
-    if (code == CUDA_SUCCESS) code = d->f_cuStreamWaitEvent(before ? b->stream : e->stream, event, 0);
-    d->f_cuEventDestroy_v2(event);
-    FAKENCCL_TRY(fakenccl_cuda(code, "the streams of the group"));
+    CUstream other = here.entries[i].stream;
+    if (here.entries[i].comm != c || other == stream) continue;
+    FAKENCCL_TRY(before ? group_order(c, other, stream) : group_order(c, stream, other));
   }
   return ncclSuccess;
 }
@@ -75,15 +95,17 @@ static void group_keep(fakenccl_batch *b) {
 
 static ncclResult_t group_enqueue(fakenccl_batch *b) {
   const fakenccl_driver *d = fakenccl_driver_get();
-  FAKENCCL_TRY(group_join(b, true));
+  fakenccl_comm *c = b->comm;
+  CUstream stream = b->stream;
+  FAKENCCL_TRY(group_join(c, stream, true));
   group_keep(b);
-  CUresult code = d->f_fakecuda_enqueue_waiting(b->stream, group_work_name(b), fakenccl_batch_run,
+  CUresult code = d->f_fakecuda_enqueue_waiting(stream, group_work_name(b), fakenccl_batch_run,
                                                 fakenccl_batch_release, b);
   if (code != CUDA_SUCCESS) {
     fakenccl_batch_drop(b);
     return fakenccl_cuda(code, "the collective could not be enqueued");
   }
-  return group_join(b, false);
+  return group_join(c, stream, false); /* b may have run */
 }
 
 /* The calls of one communicator, in their order. NULL: no memory. */

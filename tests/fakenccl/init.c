@@ -134,11 +134,7 @@ static void init_set(fakenccl_comm *comm, int ranks, int rank, const ncclConfig_
   comm->blocking = config == NULL || config->blocking != 0;
   pthread_mutex_init(&comm->lock, NULL);
   fakenccl_faults_read(&comm->faults, rank);
-  comm->chance = comm->faults.seed * 64 + (uint64_t)rank;
   comm->polls = comm->blocking ? 0 : comm->faults.progress;
-  if (comm->faults.delay_us > 0)
-    comm->ready_at =
-        fakenccl_clock_s() + 1e-6 * (double)(fakenccl_draw(&comm->chance) % (comm->faults.delay_us + 1));
 }
 
 ncclResult_t fakenccl_init_new(ncclComm_t *place, int ranks, const ncclUniqueId *id, int rank,
@@ -154,6 +150,9 @@ ncclResult_t fakenccl_init_new(ncclComm_t *place, int ranks, const ncclUniqueId 
     return result;
   }
   fakenccl_comm_add(comm);
+  if (comm->faults.delay_us > 0)
+    comm->ready_at =
+        fakenccl_clock_s() + 1e-6 * (double)(fakenccl_draw(&comm->chance) % (comm->faults.delay_us + 1));
   *place = comm;
   return ncclSuccess;
 }

@@ -123,22 +123,11 @@ static bool run_begin(fakenccl_batch *b) {
 
 /* ---- going on ---- */
 
-/* A rank whose process has ended; -1: none. */
-static int run_find_dead(const fakenccl_comm *c) {
-  for (int r = 0; r < c->ranks; r++)
-    if (!fakenccl_clique_lives(c->clique, r)) return r;
-  return -1;
-}
-
 static int run_wait(fakenccl_batch *b) {
-  fakenccl_comm *c = b->comm;
   double now = fakenccl_clock_s();
-  if (c->faults.silent || now - b->checked < LIVES_S) return FAKECUDA_PENDING;
+  if (now - b->checked < LIVES_S) return FAKECUDA_PENDING;
   b->checked = now;
-  int dead = run_find_dead(c);
-  if (dead >= 0)
-    fakenccl_comm_fail(c, ncclRemoteError, "rank %d, process %d, has ended", dead,
-                       (int)c->clique->shared->members[dead].process);
+  fakenccl_comm_look(b->comm);
   return FAKECUDA_PENDING;
 }
 

@@ -45,6 +45,7 @@ FAKE_API CUresult cuEventCreate(CUevent *event, unsigned flags) {
 static CUresult event_delete(const fake_call *call, CUevent handle) {
   fake_event *e;
   CUresult code = fake_event_find(call, handle, &e);
+  if (code == CUDA_SUCCESS && fake_finish(e->context)) code = fake_event_find(call, handle, &e);
   if (code == CUDA_SUCCESS) event_free(e);
   return code;
 }

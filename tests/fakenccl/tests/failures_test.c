@@ -1,0 +1,195 @@
+/* Ranks that are absent, dead, late, or told to fail: the others wait until they abort. */
+#include <math.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include "tests/fakenccl/tests/rig.h"
+
+static ncclResult_t sum(const rig *r, float *x, size_t n) {
+  return L.f_ncclAllReduce(x, x, n, ncclFloat32, ncclSum, r->comm, r->stream);
+}
+
+/* After the abort the work ends, with a result that is undefined. */
+static void give_up(rig *r, const float *x) {
+  float first = 0;
+  CHECK(rig_stream_is_busy(r));
+  OK(L.f_ncclCommAbort(r->comm));
+  r->comm = NULL;
+  OK(L.f_cuStreamSynchronize(r->stream));
+  rig_get(r, &first, x, sizeof first);
+  CHECK(isnan(first));
+}
+
+/* ---- absent ranks ---- */
+
+static void stop_coming(rig *r) {
+  float *x = rig_floats(r, 10);
+  for (int i = 0; i < 2; i++) OK(sum(r, x, 10));
+  OK(L.f_cuStreamSynchronize(r->stream));
+  CHECK(rig_is(r, x, 10, r->ranks == 2 ? 6 : 40));
+  if (r->rank != 1 || r->arg == NULL) OK(sum(r, x, 10));
+  if (r->rank != 1 || r->arg == NULL) {
+    rig_pause_ms(60);
+    CODE(rig_status(r), ncclSuccess);
+    give_up(r, x);
+  }
+  rig_free(r, x);
+}
+
+static void an_absent_rank_is_waited_for(void **state) {
+  (void)state;
+  assert_int_equal(rig_run(1, 2, stop_coming, stop_coming), 0);
+  QUIET();
+}
+
+static void a_stalled_rank_never_comes(void **state) {
+  (void)state;
+  rig_set("FAKENCCL_STALL", "1:3");
+  rig_set("FAKENCCL_SILENT", "1"); /* a rank may abort before the other looks */
+  assert_int_equal(rig_run(1, 2, stop_coming, NULL), 0);
+  assert_int_equal(rig_run(2, 2, stop_coming, NULL), 0);
+  QUIET();
+}
+
+static void watch_another_abort(rig *r) {
+  float *x = rig_floats(r, 10);
+  if (r->rank == 0) {
+    OK(L.f_ncclCommAbort(r->comm));
+    r->comm = NULL;
+  } else {
+    OK(sum(r, x, 10));
+    CHECK(rig_reaches(r, ncclRemoteError));
+    CHECK(strstr(L.f_ncclGetLastError(r->comm), "rank 0 has aborted") != NULL);
+    CODE(sum(r, x, 10), ncclRemoteError);
+    give_up(r, x);
+  }
+  rig_free(r, x);
+}
+
+static void an_abort_is_seen_by_others(void **state) {
+  (void)state;
+  assert_int_equal(rig_run(1, 2, watch_another_abort, NULL), 0);
+  assert_int_equal(rig_run(2, 1, watch_another_abort, NULL), 0);
+  QUIET();
+}
+
+/* ---- dead ranks ---- */
+
+/* Of the one that was killed, or of another one that has aborted for this reason. */
+static bool tells_of_an_end(const char *text) {
+  return (strstr(text, "process") != NULL && strstr(text, "has ended") != NULL) ||
+         strstr(text, "has aborted") != NULL;
+}
+
+static void lose_a_rank(rig *r) {
+  bool silent = r->arg != NULL;
+  float *x = rig_floats(r, 10);
+  for (int i = 0; i < 2; i++) OK(sum(r, x, 10));
+  OK(L.f_cuStreamSynchronize(r->stream));
+  OK(sum(r, x, 10)); /* rank 2 is killed as it comes to this one */
+  if (silent) rig_pause_ms(100);
+  if (silent)
+    CODE(rig_status(r), ncclSuccess);
+  else if (CHECK(rig_reaches(r, ncclRemoteError)))
+    CHECK(tells_of_an_end(L.f_ncclGetLastError(r->comm)));
+  give_up(r, x);
+  rig_free(r, x);
+}
+
+static void a_killed_process_ends_nothing_but_itself(void **state) {
+  (void)state;
+  rig_set("FAKENCCL_KILL", "2:3");
+  assert_int_equal(rig_run(4, 1, lose_a_rank, NULL), 0);
+  assert_int_equal(rig_run(2, 2, lose_a_rank, NULL), 0);
+  rig_set("FAKENCCL_SILENT", "1");
+  assert_int_equal(rig_run(4, 1, lose_a_rank, lose_a_rank), 0);
+  QUIET();
+  assert_int_not_equal(access("/dev/shm/fakenccl", F_OK), 0);
+}
+
+/* ---- init ---- */
+
+static void *init_in_vain(void *arg) {
+  rig *r = arg;
+  OK(L.f_cuCtxSetCurrent(r->context));
+  CODE(rig_init(r), ncclInvalidUsage);
+  return NULL;
+}
+
+static void miss_a_rank(rig *r) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  pthread_t thread;
+  ncclResult_t status;
+  config.blocking = 0;
+  CODE(L.f_ncclCommInitRankConfig(&r->comm, 2, r->id, 0, &config), ncclInProgress);
+  rig_pause_ms(30);
+  OK(L.f_ncclCommGetAsyncError(r->comm, &status));
+  CODE(status, ncclInProgress);
+  OK(L.f_ncclCommAbort(r->comm));
+  r->comm = NULL;
+  OK(L.f_ncclGetUniqueId(&r->id)); /* the same, blocking, and aborted by another thread */
+  r->ranks = 2;
+  pthread_create(&thread, NULL, init_in_vain, r);
+  while (__atomic_load_n(&r->comm, __ATOMIC_ACQUIRE) == NULL) rig_pause_ms(1);
+  rig_pause_ms(20);
+  OK(L.f_ncclCommAbort(r->comm));
+  pthread_join(thread, NULL);
+  r->comm = NULL;
+  r->ranks = 1;
+}
+
+static void init_waits_for_all_ranks(void **state) {
+  (void)state;
+  assert_int_equal(rig_run_bare(1, 1, miss_a_rank, NULL), 0);
+  QUIET();
+}
+
+/* ---- on request ---- */
+
+static void fail_on_request(rig *r) {
+  float *x = rig_floats(r, 10);
+  OK(sum(r, x, 10));
+  OK(L.f_cuStreamSynchronize(r->stream));
+  CODE(sum(r, x, 10), r->rank == 1 ? ncclRemoteError : ncclSuccess);
+  if (r->rank == 1) OK(sum(r, x, 10));
+  OK(L.f_cuStreamSynchronize(r->stream));
+  CHECK(rig_is(r, x, 10, 6));
+  CODE(L.f_ncclBroadcast(x, x, 10, ncclFloat32, 0, r->comm, r->stream), ncclSystemError);
+  rig_free(r, x);
+}
+
+static void calls_fail_on_request(void **state) {
+  (void)state;
+  rig_set("FAKENCCL_FAIL", "ncclAllReduce:2@1=6,ncclBroadcast:1, ncclBroadcast:2");
+  assert_int_equal(rig_run(1, 2, fail_on_request, NULL), 0);
+  QUIET();
+}
+
+/* A buffer that is freed between the capture and the replay. */
+static void free_before_the_replay(rig *r) {
+  float *x = rig_floats(r, 10);
+  CUgraph graph;
+  CUgraphExec exec;
+  OK(L.f_cuStreamBeginCapture(r->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  OK(sum(r, x, 10));
+  OK(L.f_cuStreamEndCapture(r->stream, &graph));
+  OK(L.f_cuGraphInstantiateWithFlags(&exec, graph, 0));
+  rig_free(r, x);
+  OK(L.f_cuGraphLaunch(exec, r->stream));
+  CODE(L.f_cuStreamSynchronize(r->stream), CUDA_ERROR_ILLEGAL_ADDRESS);
+  _exit(r->failures > 0); /* after the fault nothing can be freed */
+}
+
+static void freed_memory_faults(void **state) {
+  (void)state;
+  assert_int_equal(rig_run(2, 1, free_before_the_replay, NULL), 0);
+  LOGGED("are no memory of device 0 any more");
+}
+
+static const struct CMUnitTest tests[] = {
+    RIG_TEST(calls_fail_on_request),      RIG_TEST(an_absent_rank_is_waited_for),
+    RIG_TEST(a_stalled_rank_never_comes), RIG_TEST(an_abort_is_seen_by_others),
+    RIG_TEST(init_waits_for_all_ranks),   RIG_TEST(a_killed_process_ends_nothing_but_itself),
+    RIG_TEST(freed_memory_faults),
+};
+RIG_MAIN(tests)
