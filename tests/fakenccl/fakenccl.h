@@ -185,7 +185,7 @@ struct ncclComm {
   fakenccl_member *me; /* of the clique */
 
   pthread_mutex_t lock; /* of what follows */
-  int state;            /* FAKENCCL_INIT ... */
+  _Atomic(int) state;   /* FAKENCCL_INIT ...; read without it, too */
   ncclResult_t error;   /* of this rank; that of all ranks is in the clique */
   char text[FAKENCCL_TEXT];
   fakenccl_batch *batches, *active; /* live; the one that runs */

@@ -153,7 +153,7 @@ ncclResult_t fakenccl_init_new(ncclComm_t *place, int ranks, const ncclUniqueId 
   if (comm->faults.delay_us > 0)
     comm->ready_at =
         fakenccl_clock_s() + 1e-6 * (double)(fakenccl_draw(&comm->chance) % (comm->faults.delay_us + 1));
-  *place = comm;
+  __atomic_store_n(place, comm, __ATOMIC_RELEASE); /* another thread may abort it */
   return ncclSuccess;
 }
 

@@ -8,7 +8,8 @@
 
 enum { MOST_PUSHED = 16 };
 
-_Atomic(tn_sim_device *) fake_engines[FAKE_DEVICES];
+static tn_sim_device *engines[FAKE_DEVICES]; /* of the contexts that are retained */
+static pthread_mutex_t engines_lock = PTHREAD_MUTEX_INITIALIZER;
 static fake_context *primary[FAKE_DEVICES];
 static unsigned primary_flags[FAKE_DEVICES];
 static _Thread_local CUcontext stack[MOST_PUSHED];
@@ -163,6 +164,18 @@ static CUresult context_open_engine(fake_context *c) {
   return CUDA_SUCCESS;
 }
 
+static void context_set_engine(int device, tn_sim_device *engine) {
+  pthread_mutex_lock(&engines_lock);
+  engines[device] = engine;
+  pthread_mutex_unlock(&engines_lock);
+}
+
+void fake_wake(int device) {
+  pthread_mutex_lock(&engines_lock);
+  if (device >= 0 && device < FAKE_DEVICES && engines[device] != NULL) tn_sim_wake(engines[device]);
+  pthread_mutex_unlock(&engines_lock);
+}
+
 static CUresult context_new(CUdevice device) {
   fake_context *c = calloc(1, sizeof *c);
   if (c == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -173,7 +186,7 @@ static CUresult context_new(CUdevice device) {
   c->handle = fake_handle_new(FAKE_CONTEXT, c, c);
   if (code == CUDA_SUCCESS && c->memory != NULL && c->handle != NULL) {
     primary[device] = c;
-    atomic_store(&fake_engines[device], c->sim);
+    context_set_engine(device, c->sim);
     return CUDA_SUCCESS;
   }
   context_free_all(c);
@@ -217,7 +230,7 @@ static CUresult context_release(const fake_call *call, CUdevice device) {
   fake_streams_close(c);
   fake_modules_close(c);
   primary[device] = NULL;
-  atomic_store(&fake_engines[device], NULL);
+  context_set_engine(device, NULL);
   context_free_all(c);
   return CUDA_SUCCESS;
 }

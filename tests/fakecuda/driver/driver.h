@@ -126,8 +126,8 @@ struct fake_context {
 
 extern const tn_env fake_env;
 
-/* The simulated device of a context that is retained. */
-extern _Atomic(tn_sim_device *) fake_engines[FAKE_DEVICES];
+/* Makes the engine of a device run its waiting work soon. Takes a lock of its own. */
+void fake_wake(int device);
 
 CUresult fake_context_current(fake_call *call);
 /* NULL: no context of that device is retained. */

@@ -188,10 +188,7 @@ FAKE_API CUresult fakecuda_enqueue_waiting(CUstream stream, const char *name,
   return fake_leave(&call, code);
 }
 
-FAKE_API void fakecuda_wake(int device) {
-  tn_sim_device *d = device >= 0 && device < FAKE_DEVICES ? atomic_load(&fake_engines[device]) : NULL;
-  if (d != NULL) tn_sim_wake(d);
-}
+FAKE_API void fakecuda_wake(int device) { fake_wake(device); }
 
 /* ---- memory ---- */
 

@@ -126,6 +126,7 @@ static void wait_crosswise(rig *r) {
   OK(L.f_cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
   OK(L.f_ncclCommInitRank(&comm, r->ranks, s->id, r->rank));
   if (r->rank == 0) OK(sum(r, x, 10));
+  if (r->rank == 1) rig_pause_ms(20); /* both of rank 0 wait */
   OK(L.f_ncclAllReduce(y, y, 10, ncclFloat32, ncclSum, comm, other));
   if (r->rank == 1) OK(L.f_cuStreamSynchronize(other));
   if (r->rank == 1) OK(sum(r, x, 10));

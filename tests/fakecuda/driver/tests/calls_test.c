@@ -68,6 +68,33 @@ static void devices_have_attributes(void **state) {
   rig_unload();
 }
 
+/* CUDA_VISIBLE_DEVICES hides devices and orders the others. */
+static void some_devices_are_visible(void **state) {
+  (void)state;
+  static const struct {
+    const char *list;
+    int n, first; /* the bus of device 0 */
+  } cases[] = {{"3,1", 2, 4}, {"2,9,1", 1, 3}, {"0", 1, 1}, {"GPU-1", 4, 1}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    int n, bus;
+    CUuuid id;
+    rig_set("FAKECUDA_DEVICES", "4");
+    rig_set("CUDA_VISIBLE_DEVICES", cases[i].list);
+    rig_load();
+    OK(D.f_cuInit(0));
+    OK(D.f_cuDeviceGetCount(&n));
+    OK(D.f_cuDeviceGetAttribute(&bus, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, 0));
+    OK(D.f_cuDeviceGetUuid(&id, 0));
+    assert_true(n == cases[i].n && bus == cases[i].first && id.bytes[15] == bus - 1);
+    rig_unload();
+  }
+  rig_set("FAKECUDA_DEVICES", "4");
+  rig_set("CUDA_VISIBLE_DEVICES", "");
+  rig_load();
+  IS(D.f_cuInit(0), CUDA_ERROR_NO_DEVICE);
+  rig_unload();
+}
+
 static void errors_have_names(void **state) {
   (void)state;
   const char *text;
@@ -173,8 +200,9 @@ static void calls_are_counted(void **state) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(nothing_works_before_init), cmocka_unit_test(a_machine_without_devices),
-    cmocka_unit_test(devices_have_attributes),   cmocka_unit_test(errors_have_names),
-    cmocka_unit_test(other_names_are_not_there), cmocka_unit_test(contexts_are_of_threads),
-    cmocka_unit_test(calls_fail_on_request),     cmocka_unit_test(calls_are_counted),
+    cmocka_unit_test(devices_have_attributes),   cmocka_unit_test(some_devices_are_visible),
+    cmocka_unit_test(errors_have_names),         cmocka_unit_test(other_names_are_not_there),
+    cmocka_unit_test(contexts_are_of_threads),   cmocka_unit_test(calls_fail_on_request),
+    cmocka_unit_test(calls_are_counted),
 };
 RIG_MAIN(tests)
