@@ -140,7 +140,7 @@ static ncclResult_t calls_check(fakenccl_comm *comm, fakenccl_op *op, CUstream s
   return calls_check_buffers(comm, op);
 }
 
-/* A call of no elements is none, as in NCCL. */
+/* NCCL drops a call without elements. */
 static ncclResult_t calls_do(const char *name, fakenccl_comm *comm, fakenccl_op op, CUstream stream) {
   ncclResult_t result = fakenccl_enter(name, comm);
   if (result == ncclSuccess) result = calls_check(comm, &op, stream);

@@ -1,8 +1,8 @@
-/* tests/fakenccl/clique.h: what the ranks of a communicator share, between threads and processes: a file in
- * memory without a name. The unique id tells process and descriptor of the one who made it, and the others
- * open it through /proc, so nothing is left behind when processes are killed. All that is shared are atomic
- * numbers and bytes that they guard; no lock, which a killed process might hold. Each process locks the bytes
- * of the file that have the numbers of its ranks (fcntl); the kernel gives them back when it ends. */
+/* tests/fakenccl/clique.h: the memory that the ranks of a communicator share, between threads and processes:
+ * a file in memory without a name. The unique id has the process that made it and its descriptor of the file;
+ * the others open it through /proc, so nothing is left behind when processes are killed. Ranks share atomic
+ * numbers, and bytes that these guard; no lock, which a killed process might hold. Each process locks the
+ * bytes of the file that have the numbers of its ranks (fcntl); the kernel gives them back when it ends. */
 #ifndef TN_TESTS_FAKENCCL_CLIQUE_H
 #define TN_TESTS_FAKENCCL_CLIQUE_H
 
@@ -30,7 +30,7 @@ enum {
   FAKENCCL_RECV
 };
 
-/* What all ranks must agree on. */
+/* The properties of a call that must be the same on all ranks. */
 typedef struct fakenccl_what {
   int32_t kind, dtype, op; /* op: FAKENCCL_PREMULSUM for all operators that a user makes */
   int32_t peer;            /* root, or the other rank of a message */

@@ -198,7 +198,7 @@ static void comm_free_items(fakenccl_comm *comm, bool reports) {
   comm->items = NULL;
 }
 
-/* The lock must be held. The engines do not access what is shared after this. */
+/* The lock must be held. The engines do not access shared memory after this. */
 static void comm_close(fakenccl_comm *comm, int state) {
   bool knows = comm->clique != NULL;
   comm->state = state;
@@ -225,7 +225,7 @@ static void comm_release_context(fakenccl_comm *comm) {
   if (comm->retained) d->f_cuDevicePrimaryCtxRelease_v2(comm->device);
 }
 
-/* What is wrong about destroying it now; NULL: nothing. */
+/* A reason why it must not be destroyed now, or NULL. */
 static const char *comm_find_use(const fakenccl_comm *comm) {
   if (comm->captured > 0) return "a graph with its collectives is alive, for whose end NCCL waits";
   return comm_works(comm) && comm->error == ncclSuccess ? "its collectives have not ended" : NULL;

@@ -1,5 +1,5 @@
-/* tests/fakenccl/exchange.c: collectives. In each part every rank puts what others need into its slot, and
- * takes what it needs when all have done so. A slot is written again when all have taken what was in it. */
+/* tests/fakenccl/exchange.c: collectives. In each part every rank puts its elements into its slot, and takes
+ * the others' when all have done so. A slot is written again when all ranks have taken its elements. */
 #include <string.h>
 
 #include "tests/fakenccl/fakenccl.h"

@@ -9,24 +9,14 @@
  * Every rank reduces the operands itself, in the order of ranks, and rounds after each operation to the type,
  * so results have the same bits on all ranks and in every run.
  *
- * What NCCL forbids is reported: one line on stderr and in FAKENCCL_LOG, and the code that NCCL returns, or
- * ncclInvalidUsage. Ranks whose calls do not match are named with their calls in the status of the
- * communicator, and the work goes on waiting, as NCCL would hang. A rank that is absent or dead lets the
+ * Violations of NCCL's rules are reported: one line on stderr and in FAKENCCL_LOG, and the code that NCCL
+ * returns, or ncclInvalidUsage. Ranks whose calls do not match are named with their calls in the status of
+ * the communicator, and the work goes on waiting, as NCCL would hang. A rank that is absent or dead lets the
  * others wait until ncclCommAbort.
  *
- * Environment; RANK is one of the communicator's, and N counts that rank's collectives from 1:
- *   FAKENCCL_LOG=FILE              where violations are written, besides stderr
- *   FAKENCCL_FAIL=NAME:N[=CODE]    the N-th call of a function of NCCL in this process fails, with
- * ncclSystemError or CODE; NAME:N@RANK[=CODE] counts the calls of one rank; lists with commas
- *   FAKENCCL_STALL=RANK:N          the rank never comes to its N-th collective
- *   FAKENCCL_KILL=RANK:N[=SIGNAL]  its process gets SIGKILL, or another signal, when the rank comes to it
- *   FAKENCCL_DELAY=MICROS[:SEED]   each rank comes up to so many microseconds late to init and each
- * collective FAKENCCL_REORDER=SEED          collectives of independent communicators end in another order
- *   FAKENCCL_PROGRESS=N            a call on a communicator that does not block stays in progress until its
- *                                  status has been asked for N times
- *   FAKENCCL_SILENT=1              the status tells nothing of a dead rank, as between GPUs of one machine
- *   FAKENCCL_VERSION=21800         an older version, whose functions fail where they are younger
- * NCCL_HOSTID and CUDA_VISIBLE_DEVICES mean what they mean to NCCL: devices of two host ids are two devices.
+ * docs/guide/gpu.md lists the environment variables FAKENCCL_..., of which those about one rank count its
+ * collectives from 1. NCCL_HOSTID and CUDA_VISIBLE_DEVICES mean what they mean to NCCL: devices of two host
+ * ids are two devices.
  */
 #ifndef TN_TESTS_FAKENCCL_FAKENCCL_H
 #define TN_TESTS_FAKENCCL_FAKENCCL_H
@@ -114,7 +104,7 @@ typedef struct fakenccl_driver {
 
 /* NULL: libcuda.so.1 of the double is not loaded. */
 const fakenccl_driver *fakenccl_driver_get(void);
-/* ncclUnhandledCudaError, with a line that names what was done, unless code is CUDA_SUCCESS. */
+/* ncclUnhandledCudaError, with a line that names the object (`what`), unless code is CUDA_SUCCESS. */
 ncclResult_t fakenccl_cuda(CUresult code, const char *what);
 
 /* ---- communicators: comm.c, init.c ------------------------------------------------------------------------
@@ -184,7 +174,7 @@ struct ncclComm {
   fakenccl_clique *clique;
   fakenccl_member *me; /* of the clique */
 
-  pthread_mutex_t lock; /* of what follows */
+  pthread_mutex_t lock; /* of the members below */
   _Atomic(int) state;   /* FAKENCCL_INIT ...; read without it, too */
   ncclResult_t error;   /* of this rank; that of all ranks is in the clique */
   char text[FAKENCCL_TEXT];
@@ -225,7 +215,7 @@ ncclResult_t fakenccl_comm_check_ready(fakenccl_comm *comm);
 bool fakenccl_comm_find(const fakenccl_comm *comm);
 /* Adds a communicator to the table. */
 void fakenccl_comm_add(fakenccl_comm *comm);
-/* What ncclCommGetAsyncError tells. The lock must be held. */
+/* The status of ncclCommGetAsyncError. The lock must be held. */
 ncclResult_t fakenccl_comm_status(fakenccl_comm *comm);
 /* Sets the error of this rank; later ones are dropped. The lock must be held. */
 void fakenccl_comm_fail(fakenccl_comm *comm, ncclResult_t code, const char *format, ...)

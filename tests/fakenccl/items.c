@@ -1,5 +1,6 @@
-/* tests/fakenccl/items.c: what belongs to a communicator besides its calls: operators, registered buffers,
- * windows; and memory of ncclMemAlloc. */
+/* tests/fakenccl/items.c: operators, registered buffers and windows of a communicator; memory of
+ * ncclMemAlloc.
+ */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* tests/fakenccl/pair.c: messages between two ranks. The sender puts one part at a time and ends when the
- * last has been taken, so a message that nobody receives waits, whatever its size. */
+ * last has been taken, so a message without a receiver waits, also a short one. */
 #include <string.h>
 
 #include "tests/fakenccl/fakenccl.h"

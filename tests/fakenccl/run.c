@@ -74,7 +74,7 @@ static bool run_find_memory(const fakenccl_comm *c, fakenccl_op *op) {
   return true;
 }
 
-/* What an aborted collective leaves is undefined: NaN in every float type. */
+/* The result of an aborted collective is undefined: NaN in every float type. */
 static int run_spoil(fakenccl_batch *b) {
   for (int i = 0; i < b->n; i++) {
     fakenccl_op *op = &b->ops[i];

@@ -1,5 +1,5 @@
-/* Making communicators and what belongs to them; versions; and what the real library says, where it is found.
- */
+/* Making communicators, splits, buffers, windows, operators and versions; texts of NVIDIA's library, where it
+ * is found. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <unistd.h>

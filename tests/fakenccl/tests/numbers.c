@@ -9,7 +9,7 @@
 
 typedef struct format {
   int mantissa, bias, exponents; /* 1 << bits of the exponent */
-  unsigned finite, top;          /* largest finite code; code of what is larger */
+  unsigned finite, top;          /* largest finite code; code of larger values */
 } format;
 
 static const format *numbers_format(int dtype) {

@@ -125,7 +125,7 @@ int rig_run_bare(int processes, int threads, rig_body body, void *arg);
 ncclResult_t rig_init(rig *r);
 /* The status, asked for until it is not ncclInProgress, or ten seconds have passed. */
 ncclResult_t rig_status(const rig *r);
-/* Asks until the status is what is expected. */
+/* Asks until the status is the expected one. */
 bool rig_reaches(rig *r, ncclResult_t expected);
 bool rig_stream_is_busy(const rig *r);
 void rig_pause_ms(int ms);

@@ -1,4 +1,4 @@
-/* What NCCL forbids: each violation is refused or shows in the status, with a line that names ranks and
+/* Rules of NCCL: each violation is refused or shows in the status, with a line that names ranks and
  * calls. */
 #include <unistd.h>
 
