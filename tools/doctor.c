@@ -53,6 +53,13 @@ static void doctor_print_backend(const json_t *backend) {
   doctor_print_memories(json_object_get(backend, "memory"));
 }
 
+static void doctor_print_communicator(const json_t *communicator) {
+  const json_t *libraries = json_object_get(communicator, "libraries");
+  printf("communicator %s%s\n", json_string_value(json_object_get(communicator, "name")),
+         json_object_get(communicator, "reason") != NULL ? ": not usable" : "");
+  for (size_t i = 0; i < json_array_size(libraries); i++) doctor_print_library(json_array_get(libraries, i));
+}
+
 static void doctor_print_machine(const json_t *json) {
   const char *commit = cli_text(json, "commit");
   printf("tenon      %s%s%s%s, %s, plugin interface %s\n", cli_text(json, "version"), *commit ? " (" : "",
@@ -99,10 +106,13 @@ static void doctor_print_missing(const json_t *missing) {
 }
 
 static void doctor_print(const json_t *json) {
-  const json_t *backends = json_object_get(json, "backends");
+  const json_t *backends = json_object_get(json, "backends"),
+               *communicators = json_object_get(json, "communicators");
   doctor_print_machine(json);
   doctor_print_plugins(json);
   for (size_t i = 0; i < json_array_size(backends); i++) doctor_print_backend(json_array_get(backends, i));
+  for (size_t i = 0; i < json_array_size(communicators); i++)
+    doctor_print_communicator(json_array_get(communicators, i));
   doctor_print_missing(json_object_get(json, "missing"));
 }
 

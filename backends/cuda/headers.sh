@@ -39,9 +39,10 @@ take_packages() {
   for packages; do
     [ -d "$packages" ] || continue
     for major in 13 14 15; do
-      take "$packages/cu$major/include" "$packages/cudnn/include"
+      take "$packages/cu$major/include" "$packages/cudnn/include" "$packages/nccl/include"
     done
-    take "$packages/cuda_runtime/include" "$packages/cuda_nvrtc/include" "$packages/cublas/include" "$packages/cudnn/include"
+    take "$packages/cuda_runtime/include" "$packages/cuda_nvrtc/include" "$packages/cublas/include" "$packages/cudnn/include" \
+      "$packages/nccl/include"
   done
 }
 

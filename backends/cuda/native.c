@@ -44,7 +44,8 @@ void tn_cuda_native_init(tn_cuda *native, tn_cuda_device *device, CUstream strea
                       .compile = native_compile,
                       .release = native_release,
                       .launch = native_launch,
-                      .stream_of = native_stream_of};
+                      .stream_of = native_stream_of,
+                      .driver = device->backend->libraries.handle[TN_CUDA_LIBRARY_DRIVER]};
 }
 
 void *tn_cuda_native(tn_env *env, void *device, void *stream, const char *name) {

@@ -132,6 +132,8 @@ tn_status tn_executor_wrap_step(tn_executor *e, const tn_bound_program *bound, c
 /* Device or staging memory. A failure names the size and is in the executor's env. */
 tn_status tn_executor_allocate(tn_executor *e, int32_t kind, int64_t bytes, void **address);
 tn_status tn_executor_allocate_zeroed(tn_executor *e, int64_t bytes, void **address);
+/* Enqueues zeros on the compute stream. Accepts NULL. */
+tn_status tn_executor_zero(tn_executor *e, void *address, int64_t bytes);
 void tn_executor_free(tn_executor *e, int32_t kind, void *address, int64_t bytes);
 
 /* The address of a location of a program for one slot; NULL for a location without memory. host: the address

@@ -10,6 +10,94 @@
 #include "core/plugin/default_callbacks.h"
 #include "tenon/attributes.h"
 
+/* ---- memory, which may be allocated before the communicator is open ---- */
+
+typedef struct tn_comm_block {
+  struct tn_comm_block *next;
+  tn_comm_device seat;
+  const tn_device *device;
+  void *address;
+  uint64_t bytes;
+  bool attached;
+} tn_comm_block;
+
+static void *device_native(tn_env *env, const tn_device *device, void *stream, const char *name) {
+  return device->backend->native != NULL ? device->backend->native(env, device->device, stream, name) : NULL;
+}
+
+static void *block_native(tn_env *env, const tn_comm_device *seat, void *stream, const char *name) {
+  const char *block = (const char *)seat - offsetof(tn_comm_block, seat);
+  return device_native(env, ((const tn_comm_block *)(const void *)block)->device, stream, name);
+}
+
+/* Tells an open communicator of a block. */
+static tn_status block_attach(tn_env *env, tn_comm *comm, tn_comm_block *block) {
+  tn_status status = comm->kind->attach(env, comm->self, block->address, block->bytes);
+  block->attached = status == TN_OK;
+  return status;
+}
+
+static tn_status block_attach_all(tn_comm *comm) {
+  for (tn_comm_block *b = comm->device->comm_blocks; b != NULL; b = b->next)
+    TN_TRY(block_attach(&comm->env, comm, b));
+  return TN_OK;
+}
+
+static void block_free(tn_device *device, tn_comm_block *b) {
+  const tn_communicator *kind = device->target.communicator;
+  if (b->attached && device->comm != NULL)
+    kind->detach(&device->env, device->comm->self, b->address, b->bytes);
+  if (b->address != NULL)
+    kind->memory_delete(&device->env, device->comm_options, &b->seat, b->address, b->bytes);
+  tn_release(&device->env, b);
+}
+
+static tn_status block_new(tn_device *device, uint64_t bytes, tn_comm_block **out) {
+  const tn_communicator *kind = device->target.communicator;
+  tn_comm_block *b = tn_alloc(&device->env, sizeof *b);
+  *out = NULL;
+  if (b == NULL) return TN_ENOMEM;
+  b->device = device;
+  b->bytes = bytes;
+  b->seat = (tn_comm_device){.struct_size = sizeof b->seat,
+                             .index = device->index,
+                             .device = device->device,
+                             .native = block_native};
+  tn_status status = kind->memory_new(&device->env, device->comm_options, &b->seat, bytes, &b->address);
+  if (status == TN_OK && b->address != NULL && device->comm != NULL)
+    status = block_attach(&device->env, device->comm, b);
+  if (status == TN_OK && b->address != NULL)
+    *out = b;
+  else
+    block_free(device, b);
+  return tn_wrap(&device->env, status, "communicator '%s': %llu bytes of device memory", kind->item.name,
+                 (unsigned long long)bytes);
+}
+
+tn_status tn_comm_memory(tn_device *device, int64_t bytes, void **address) {
+  const tn_communicator *kind = device->target.communicator;
+  tn_comm_block *block, **end = &device->comm_blocks;
+  *address = NULL;
+  if (kind == NULL || kind->memory_new == NULL || bytes == 0) return TN_OK;
+  TN_TRY(block_new(device, (uint64_t)bytes, &block));
+  if (block == NULL) return TN_OK;
+  while (*end != NULL) end = &(*end)->next;
+  *end = block;
+  tn_device_count_memory(device, TN_MEMORY_DEVICE, bytes);
+  *address = block->address;
+  return TN_OK;
+}
+
+bool tn_comm_memory_free(tn_device *device, void *address, int64_t bytes) {
+  tn_comm_block **link = &device->comm_blocks, *found;
+  while ((found = *link) != NULL && found->address != address) link = &found->next;
+  if (address == NULL || found == NULL) return false;
+  *link = found->next;
+  block_free(device, found);
+  tn_device_count_memory(device, TN_MEMORY_DEVICE, -bytes);
+  return true;
+}
+
 /* ---- the communicator of a device ---- */
 
 static tn_status communicator_check(tn_env *env, const tn_communicator *kind) {
@@ -25,17 +113,19 @@ static tn_status communicator_check(tn_env *env, const tn_communicator *kind) {
 
 static void *comm_native(tn_env *env, const tn_comm_device *seat, void *stream, const char *name) {
   const tn_comm *comm = (const tn_comm *)(const void *)((const char *)seat - offsetof(tn_comm, seat));
-  const tn_backend *backend = comm->device->backend;
-  return backend->native != NULL ? backend->native(env, comm->device->device, stream, name) : NULL;
+  return device_native(env, comm->device, stream, name);
 }
 
-/* The event of waits, then the communicator. */
+/* The event of waits, then the communicator, which is told of its memory. */
 static tn_status comm_join(tn_comm *comm, const tn_comm_request *request) {
   const tn_device *device = comm->device;
   if (device->backend->event_done != NULL)
     TN_TRY(device->backend->event_new(&comm->env, device->device, &comm->event));
-  return comm->kind->open(&comm->env, request->options, &comm->seat, &comm->place, request->identity,
-                          &comm->self);
+  TN_TRY(comm->kind->open(&comm->env, request->options, &comm->seat, &comm->place, request->identity,
+                          &comm->self));
+  tn_status status = block_attach_all(comm);
+  if (status != TN_OK) comm->kind->close(&comm->env, comm->self);
+  return status;
 }
 
 static void comm_release(tn_comm *comm) {

@@ -43,6 +43,14 @@ uint64_t tn_comm_begun(const tn_device *device);
  * ranks are given up. */
 tn_status tn_comm_await(tn_device *device, uint64_t n);
 
+/* ---- memory ---- */
+
+/* Memory in which collectives are fast, which the communicator of the target allocates, be it open or not.
+ * *address = NULL with TN_OK: there is none. The message of a failure is in the device's env. */
+tn_status tn_comm_memory(tn_device *device, int64_t bytes, void **address);
+/* false: the memory is not of the communicator. */
+bool tn_comm_memory_free(tn_device *device, void *address, int64_t bytes);
+
 /* ---- waits of the host for a device that may be one of several ---- */
 
 /* As event_wait and stream_wait of the backend, with messages in the device's env. While they wait, and once

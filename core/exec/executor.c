@@ -1,6 +1,7 @@
 /* core/exec/executor.c: creates and destroys executors: state regions, arena, slots, bound programs. */
 #include "core/exec/executor.h"
 
+#include "core/compile/kernels/collective_kernel.h"
 #include "core/exec/bound_program.h"
 #include "core/exec/collective.h"
 
@@ -30,12 +31,46 @@ static int64_t executor_region_bytes(const tn_executor *e, int32_t r) {
   return region->count * (int64_t)tn_dtype_size(region->dtype);
 }
 
-static tn_status create_regions(tn_executor *e) {
+/* ---- memory of collectives, which the communicator may allocate ---- */
+
+static bool lies_in(const tn_operand *operand, int32_t base, int32_t region) {
+  return operand->location.base == base && (base != TN_BASE_REGION || operand->location.region == region);
+}
+
+/* Whether a collective reads or writes the arena, or a region. */
+static bool collectives_use(tn_program *const *programs, int32_t n, int32_t base, int32_t region) {
+  for (int32_t p = 0; p < n; p++)
+    for (int32_t s = 0; s < tn_program_all_steps(programs[p]); s++) {
+      const tn_step *step = &programs[p]->steps[s];
+      if (tn_kernel_is_collective(step->group->kernel) &&
+          (lies_in(step->in, base, region) || lies_in(step->out, base, region)))
+        return true;
+    }
+  return false;
+}
+
+static tn_status allocate_shared(tn_executor *e, bool shared, int64_t bytes, void **address) {
+  *address = NULL;
+  tn_status status = shared ? tn_comm_memory(e->device, bytes, address) : TN_OK;
+  if (status != TN_OK) return tn_executor_fail(e, status);
+  return *address != NULL ? TN_OK : tn_executor_allocate(e, TN_MEMORY_DEVICE, bytes, address);
+}
+
+static void free_shared(tn_executor *e, void *address, int64_t bytes) {
+  if (!tn_comm_memory_free(e->device, address, bytes)) tn_executor_free(e, TN_MEMORY_DEVICE, address, bytes);
+}
+
+/* ---- regions and slots ---- */
+
+static tn_status create_regions(tn_executor *e, tn_program *const *programs, int32_t n) {
   e->regions = tn_alloc(e->env, tn_size_mul(e->map->regions.n, sizeof(void *)));
   if (e->regions == NULL) return TN_ENOMEM;
   e->n_regions = (int32_t)e->map->regions.n;
-  for (int32_t r = 0; r < e->n_regions; r++)
-    TN_TRY(tn_executor_allocate_zeroed(e, executor_region_bytes(e, r), &e->regions[r]));
+  for (int32_t r = 0; r < e->n_regions; r++) {
+    int64_t bytes = executor_region_bytes(e, r);
+    TN_TRY(allocate_shared(e, collectives_use(programs, n, TN_BASE_REGION, r), bytes, &e->regions[r]));
+    TN_TRY(tn_executor_zero(e, e->regions[r], bytes));
+  }
   return TN_OK;
 }
 
@@ -116,8 +151,9 @@ static tn_status fill_executor(tn_executor *e, tn_program *const *programs, int3
   executor_sizes(programs, n_programs, &e->arena_bytes, &e->slot_bytes, &e->output_bytes, &e->host_bytes);
   TN_TRY(start_fallback(e, programs, n_programs));
   if (e->caller_memory) e->slot_bytes = e->output_bytes = 0;
-  TN_TRY(create_regions(e));
-  TN_TRY(tn_executor_allocate(e, TN_MEMORY_DEVICE, e->arena_bytes, &e->arena));
+  TN_TRY(create_regions(e, programs, n_programs));
+  TN_TRY(allocate_shared(e, collectives_use(programs, n_programs, TN_BASE_ARENA, -1), e->arena_bytes,
+                         &e->arena));
   TN_TRY(tn_executor_allocate(e, TN_MEMORY_STAGING, e->host_bytes, &e->host));
   TN_TRY(create_slots(e, slots));
   TN_TRY(bind_all_programs(e, programs, n_programs));
@@ -191,9 +227,8 @@ void tn_executor_destroy(tn_executor *e) {
   for (int32_t s = 0; s < e->n_slots; s++) destroy_slot(e, &e->slots[s]);
   destroy_slot_memory(e);
   tn_executor_free(e, TN_MEMORY_STAGING, e->host, e->host_bytes);
-  tn_executor_free(e, TN_MEMORY_DEVICE, e->arena, e->arena_bytes);
-  for (int32_t r = 0; r < e->n_regions; r++)
-    tn_executor_free(e, TN_MEMORY_DEVICE, e->regions[r], executor_region_bytes(e, r));
+  free_shared(e, e->arena, e->arena_bytes);
+  for (int32_t r = 0; r < e->n_regions; r++) free_shared(e, e->regions[r], executor_region_bytes(e, r));
   tn_release(e->env, e->programs);
   tn_release(e->env, e->slots);
   tn_release(e->env, e->regions);

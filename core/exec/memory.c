@@ -31,13 +31,17 @@ tn_status tn_executor_allocate(tn_executor *e, int32_t kind, int64_t bytes, void
   return tn_executor_fail(e, status);
 }
 
-tn_status tn_executor_allocate_zeroed(tn_executor *e, int64_t bytes, void **address) {
-  TN_TRY(tn_executor_allocate(e, TN_MEMORY_DEVICE, bytes, address));
-  if (*address == NULL) return TN_OK;
+tn_status tn_executor_zero(tn_executor *e, void *address, int64_t bytes) {
+  if (address == NULL) return TN_OK;
   tn_device *device = e->device;
   tn_status status =
-      device->backend->fill_zero(&device->env, device->streams[TN_STREAM_COMPUTE], *address, (uint64_t)bytes);
+      device->backend->fill_zero(&device->env, device->streams[TN_STREAM_COMPUTE], address, (uint64_t)bytes);
   return status == TN_OK ? TN_OK : tn_executor_fail(e, status);
+}
+
+tn_status tn_executor_allocate_zeroed(tn_executor *e, int64_t bytes, void **address) {
+  TN_TRY(tn_executor_allocate(e, TN_MEMORY_DEVICE, bytes, address));
+  return tn_executor_zero(e, *address, bytes);
 }
 
 void tn_executor_free(tn_executor *e, int32_t kind, void *address, int64_t bytes) {

@@ -102,6 +102,10 @@ static const char *check_precision(const tn_item *item) {
 
 static const char *check_communicator(const tn_item *item) {
   const tn_communicator *communicator = (const tn_communicator *)item;
+  int memory = (communicator->memory_new != NULL) + (communicator->memory_delete != NULL) +
+               (communicator->attach != NULL) + (communicator->detach != NULL);
+  if (memory != 0 && memory != 4)
+    return "memory_new, memory_delete, attach and detach come together or not at all";
   return communicator->identity_bytes == 0 ? "identity_bytes must be at least 1" : NULL;
 }
 

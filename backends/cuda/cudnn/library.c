@@ -48,14 +48,15 @@ static void library_check_version(tn_cudnn_library *l) {
 }
 
 void tn_cudnn_library_open(const char *folders, tn_cudnn_library *library) {
-  static const tn_cuda_wanted wanted = {"cuDNN",
-                                        {"libcudnn.so.9"},
-                                        "install cuDNN 9, or the PyPI package nvidia-cudnn-cu13, or give its "
-                                        "folder: [backend.cuda] libraries = FOLDER"};
+  static const tn_nvidia_wanted wanted = {
+      "cuDNN",
+      {"libcudnn.so.9"},
+      "install cuDNN 9, or the PyPI package nvidia-cudnn-cu13, or give its "
+      "folder: [backend.cuda] libraries = FOLDER"};
   void *handle = NULL;
   memset(library, 0, sizeof *library);
   pthread_mutex_init(&library->lock, NULL);
-  if (tn_cuda_search_library(folders, &wanted, &handle, library->path, library->absent) &&
+  if (tn_nvidia_search_library(folders, &wanted, &handle, library->path, library->absent) &&
       library_fill(handle, library))
     library_check_version(library);
 }

@@ -9,7 +9,7 @@
 #include <cudnn_graph.h>
 #include <pthread.h>
 
-#include "backends/cuda/driver/search.h"
+#include "backends/shared/nvidia_search.h"
 
 /* Every function that the backend calls; all are exported under their own names. */
 #define TN_CUDNN_POINTS(X)                                                                                   \
@@ -36,8 +36,8 @@ typedef struct tn_cudnn_library {
   tn_cudnn_functions call;
   int64_t version; /* 91900 for 9.19.0 */
   char version_text[16];
-  char path[TN_CUDA_PATH];         /* of the file */
-  char absent[TN_CUDA_WHY];        /* why it is not used, and what to do; "": it is used */
+  char path[TN_NVIDIA_PATH];       /* of the file */
+  char absent[TN_NVIDIA_WHY];      /* why it is not used, and what to do; "": it is used */
   pthread_mutex_t lock;            /* of the members behind it */
   struct tn_cudnn_answer *answers; /* engines.c: about every graph that was asked for */
   int32_t n_broken;                /* answers that a failure of cuDNN took the place of */

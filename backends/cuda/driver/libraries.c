@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backends/cuda/driver/search.h"
+#include "backends/shared/nvidia_search.h"
 
 enum { OLDEST_DRIVER = 12000, OLDEST_MAJOR = 12 };
 
@@ -105,14 +105,14 @@ static tn_status libraries_fail_start(tn_env *env, const tn_cuda_libraries *l, C
 }
 
 static tn_status libraries_open_driver(tn_env *env, const char *folders, tn_cuda_libraries *l) {
-  static const tn_cuda_wanted driver = {
+  static const tn_nvidia_wanted driver = {
       "the NVIDIA driver",
       {"libcuda.so.1"},
       "install the driver of the GPU (on Debian: nvidia-driver), or leave cuda out of "
       "[backend] use"};
   int version = 0;
-  tn_status status = tn_cuda_find_library(env, folders, &driver, &l->handle[TN_CUDA_LIBRARY_DRIVER],
-                                          l->path[TN_CUDA_LIBRARY_DRIVER]);
+  tn_status status = tn_nvidia_find_library(env, folders, &driver, &l->handle[TN_CUDA_LIBRARY_DRIVER],
+                                            l->path[TN_CUDA_LIBRARY_DRIVER]);
   if (status == TN_OK) status = libraries_fill(env, l, TN_CUDA_LIBRARY_DRIVER, driver_points, &l->driver);
   if (status != TN_OK) return status;
   CUresult code = l->driver.cuInit(0);
@@ -130,17 +130,17 @@ static tn_status libraries_open_driver(tn_env *env, const char *folders, tn_cuda
  * compilers made. */
 static tn_status libraries_open_toolkit(tn_env *env, const char *folders, tn_cuda_libraries *l, int32_t which,
                                         const char *title, const char *stem, const char *package) {
-  char names[TN_CUDA_NAMES][32], remedy[256];
-  tn_cuda_wanted wanted = {.title = title, .remedy = remedy};
+  char names[TN_NVIDIA_NAMES][32], remedy[256];
+  tn_nvidia_wanted wanted = {.title = title, .remedy = remedy};
   int32_t major = l->driver_version / 1000, n = 0;
-  for (; major >= OLDEST_MAJOR && n < TN_CUDA_NAMES; major--, n++) {
+  for (; major >= OLDEST_MAJOR && n < TN_NVIDIA_NAMES; major--, n++) {
     snprintf(names[n], sizeof names[n], "%s.so.%d", stem, (int)major);
     wanted.names[n] = names[n];
   }
   snprintf(remedy, sizeof remedy,
            "install CUDA %d, or the PyPI package %s, or give its folder: [backend.cuda] libraries = FOLDER",
            (int)(l->driver_version / 1000), package);
-  return tn_cuda_find_library(env, folders, &wanted, &l->handle[which], l->path[which]);
+  return tn_nvidia_find_library(env, folders, &wanted, &l->handle[which], l->path[which]);
 }
 
 static tn_status libraries_open_nvrtc(tn_env *env, const char *folders, tn_cuda_libraries *l) {

@@ -403,14 +403,18 @@ bool tn_device_is_foreign(const tn_device *device, const char *family) {
   return device->extension == NULL || !tn_text_equal(family, device->extension->item.name);
 }
 
+void tn_device_count_memory(tn_device *device, int32_t kind, int64_t bytes) {
+  device->bytes += bytes;
+  if (kind == TN_MEMORY_STAGING) device->staging_bytes += bytes;
+  if (device->bytes > device->peak_bytes) device->peak_bytes = device->bytes;
+}
+
 tn_status tn_device_memory(tn_device *device, int32_t kind, int64_t bytes, void **address) {
   *address = NULL;
   if (bytes == 0) return TN_OK;
   TN_TRY(tn_device_check_process(device));
   TN_TRY(device->backend->memory_new(&device->env, device->device, kind, (uint64_t)bytes, address));
-  device->bytes += bytes;
-  if (kind == TN_MEMORY_STAGING) device->staging_bytes += bytes;
-  if (device->bytes > device->peak_bytes) device->peak_bytes = device->bytes;
+  tn_device_count_memory(device, kind, bytes);
   return TN_OK;
 }
 
@@ -418,6 +422,5 @@ void tn_device_memory_free(tn_device *device, int32_t kind, void *address, int64
   if (address == NULL) return;
   (void)tn_device_check_process(device);
   device->backend->memory_delete(&device->env, device->device, kind, address, (uint64_t)bytes);
-  if (kind == TN_MEMORY_STAGING) device->staging_bytes -= bytes;
-  device->bytes -= bytes;
+  tn_device_count_memory(device, kind, -bytes);
 }

@@ -30,7 +30,9 @@ typedef struct tn_device {
   int32_t count;      /* devices of the backend */
   tn_ints pin;        /* processors of the team's threads, the launching thread first; empty: not bound */
   void (*close_tuner)(struct tn_device *device); /* frees target.tuner (tune/measure.h); NULL: none is set */
-  struct tn_comm *comm; /* its communicator (collective.h); NULL: it is the only device */
+  struct tn_comm *comm;              /* its communicator (collective.h); NULL: it is the only device */
+  const void *comm_options;          /* those of target.communicator */
+  struct tn_comm_block *comm_blocks; /* memory of that communicator, the oldest first (collective.c) */
   /* Runs ops for which this device has no kernel, on the host; started when first needed. May be NULL. */
   struct tn_device *fallback;
   const char *passed_over;   /* the reasons against the names before its own, "; " between; "" */
@@ -159,5 +161,7 @@ static inline tn_status tn_device_enqueue(tn_device *device, bool foreign, tn_st
  * failure is in the device's env. */
 tn_status tn_device_memory(tn_device *device, int32_t kind, int64_t bytes, void **address);
 void tn_device_memory_free(tn_device *device, int32_t kind, void *address, int64_t bytes);
+/* Counts memory that another part has allocated, or with bytes < 0 freed. */
+void tn_device_count_memory(tn_device *device, int32_t kind, int64_t bytes);
 
 #endif

@@ -1,5 +1,5 @@
 /* core/train/commands/doctor.c: tn_doctor: the machine, the plugins, the backends with their libraries and
- * devices, and the missing parts. */
+ * devices, the communicators, and the missing parts. */
 #include <jansson.h>
 #include <stdio.h>
 
@@ -11,6 +11,7 @@
 #include "core/train/result.h"
 #include "tenon/inspect.h"
 #include "tenon/plugin/backend.h"
+#include "tenon/plugin/communicator.h"
 
 static void doctor_list_libraries(tn_env *env, const tn_backend *backend, void *self, json_t *libraries) {
   tn_backend_library l;
@@ -81,6 +82,36 @@ static json_t *doctor_backend_json(tn_context *context, const tn_backend *backen
   return json;
 }
 
+/* ---- communicators ---- */
+
+static json_t *doctor_communicator_json(tn_env *env, const tn_communicator *communicator) {
+  json_t *json = json_pack("{s:s, s:[]}", "name", communicator->item.name, "libraries");
+  tn_comm_library l = {.struct_size = sizeof l};
+  tn_arena arena = tn_arena_new(env);
+  tn_options options;
+  tn_status status = tn_options_start(env, &arena, &communicator->item, &options);
+  if (status == TN_OK) status = tn_options_finish(env, &options);
+  if (status == TN_OK && communicator->library != NULL) status = communicator->library(env, options.data, &l);
+  tn_backend_library of_it = {
+      .name = l.name, .version = l.version, .path = l.path[0] != '\0' ? l.path : NULL};
+  if (status == TN_OK && l.name[0] != '\0')
+    json_array_append_new(json_object_get(json, "libraries"), tn_json_library(&of_it));
+  if (status != TN_OK) json_object_set_new(json, "reason", json_string(tn_error_text(env)));
+  tn_error_clear(env);
+  tn_arena_free(&arena);
+  return json;
+}
+
+static tn_status doctor_list_communicators(tn_context *context, json_t *list) {
+  const tn_entry *entries = NULL;
+  int32_t n = 0;
+  TN_TRY(tn_registry_list(context->registry, context, TN_COMMUNICATOR, &entries, &n));
+  for (int32_t i = 0; i < n; i++)
+    json_array_append_new(
+        list, doctor_communicator_json((tn_env *)context, (const tn_communicator *)entries[i].item));
+  return TN_OK;
+}
+
 /* ---- the machine and the plugins ---- */
 
 static double doctor_mib(int64_t bytes) { return (double)bytes / 1048576.0; }
@@ -123,20 +154,22 @@ static void doctor_add_missing(json_t *missing, const char *name, const char *re
   json_array_append_new(missing, json_pack("{s:s, s:s}", "name", name, "reason", reason));
 }
 
-/* Backends that cannot be used, plugins that cannot be loaded, and parts that the build has left out; the
- * reasons say how to get them. */
-static json_t *doctor_missing_json(const json_t *backends, const json_t *plugins) {
+static void doctor_add_all_missing(json_t *missing, const json_t *list, const char *title) {
+  for (size_t i = 0; i < json_array_size(list); i++) {
+    const json_t *one = json_array_get(list, i), *reason = json_object_get(one, "reason");
+    if (reason != NULL)
+      doctor_add_missing(missing, json_string_value(json_object_get(one, title)), json_string_value(reason));
+  }
+}
+
+/* Backends and communicators that cannot be used, plugins that cannot be loaded, and parts that the build has
+ * left out; the reasons say how to get them. */
+static json_t *doctor_missing_json(const json_t *backends, const json_t *communicators,
+                                   const json_t *plugins) {
   json_t *missing = json_array();
-  for (size_t i = 0; i < json_array_size(backends); i++) {
-    const json_t *one = json_array_get(backends, i), *reason = json_object_get(one, "reason");
-    if (reason != NULL)
-      doctor_add_missing(missing, json_string_value(json_object_get(one, "name")), json_string_value(reason));
-  }
-  for (size_t i = 0; i < json_array_size(plugins); i++) {
-    const json_t *one = json_array_get(plugins, i), *reason = json_object_get(one, "reason");
-    if (reason != NULL)
-      doctor_add_missing(missing, json_string_value(json_object_get(one, "file")), json_string_value(reason));
-  }
+  doctor_add_all_missing(missing, backends, "name");
+  doctor_add_all_missing(missing, communicators, "name");
+  doctor_add_all_missing(missing, plugins, "file");
   for (const tn_left_out *part = tn_left_out_parts; part->name != NULL; part++)
     doctor_add_missing(missing, part->name, part->reason);
   return missing;
@@ -161,11 +194,13 @@ tn_status tn_doctor(tn_context *context, char **json) {
   *json = NULL;
   TN_TRY(doctor_list_all_plugins(context));
   TN_TRY(tn_registry_list(context->registry, context, TN_BACKEND, &entries, &n));
-  json_t *backends = json_array(), *plugins = doctor_plugins_json(context->registry);
+  json_t *backends = json_array(), *communicators = json_array(),
+         *plugins = doctor_plugins_json(context->registry);
   for (int32_t i = 0; i < n; i++)
     json_array_append_new(backends, doctor_backend_json(context, (const tn_backend *)entries[i].item));
+  tn_status status = doctor_list_communicators(context, communicators);
   snprintf(abi, sizeof abi, "%d.%d", TN_ABI_MAJOR, TN_ABI_MINOR);
-  json_t *missing = doctor_missing_json(backends, plugins);
+  json_t *missing = doctor_missing_json(backends, communicators, plugins);
   json_t *all = json_pack("{s:s, s:s}", "version", tn_version(), "abi", abi),
          *machine = doctor_machine_json();
   if (all != NULL) json_object_update(all, machine);
@@ -173,6 +208,9 @@ tn_status tn_doctor(tn_context *context, char **json) {
   json_object_set_new(all, "folders", doctor_folders_json(context->registry));
   json_object_set_new(all, "plugins", plugins);
   json_object_set_new(all, "backends", backends);
+  json_object_set_new(all, "communicators", communicators);
   json_object_set_new(all, "missing", missing);
-  return tn_json_take(context, all, json);
+  if (status == TN_OK) return tn_json_take(context, all, json);
+  json_decref(all);
+  return status;
 }

@@ -61,6 +61,13 @@ typedef struct tn_comm_place {
   double timeout_s; /* how long other ranks are waited for, in open and in collectives */
 } tn_comm_place;
 
+/* The library that a communicator uses. */
+typedef struct tn_comm_library {
+  uint32_t struct_size;
+  char name[32], version[32]; /* "NCCL", "2.28.9" */
+  char path[512];             /* the file that it was loaded from; "": unknown */
+} tn_comm_library;
+
 typedef struct tn_communicator {
   tn_item item;
   const char *families;    /* families whose devices it serves, comma-separated */
@@ -100,6 +107,22 @@ typedef struct tn_communicator {
    * TN_EUNSUPPORTED with a reason. The host asks where the user has named no communicator, on every process,
    * and all get the same answer; `place` has no address then. NULL: TN_OK. */
   tn_status (*suits)(tn_env *env, const void *options, const tn_comm_place *place);
+  /* Optional: opens the library that `identify` and `open` would use, and tells it. The host has set
+   * struct_size and zeroed the rest. TN_EUNAVAILABLE with a reason: the communicator cannot be used. */
+  tn_status (*library)(tn_env *env, const void *options, tn_comm_library *library);
+  /* Optional, all four or none: memory of the device for operands and results of collectives, such as memory
+   * that other devices read directly. memory_new allocates, on the thread that opens the device, mostly
+   * before `open`; the memory is aligned as that of the backend, and not zeroed. *address = NULL with TN_OK:
+   * the host takes the backend's. `attach` tells the communicator of such a block, on the rank's thread,
+   * after open and before the first run, on every rank in the same order with the same sizes, so it may be a
+   * collective. The host calls detach and memory_delete before close, also after abort, when no captured
+   * collective uses the block any more. */
+  tn_status (*memory_new)(tn_env *env, const void *options, const tn_comm_device *device, uint64_t bytes,
+                          void **address);
+  void (*memory_delete)(tn_env *env, const void *options, const tn_comm_device *device, void *address,
+                        uint64_t bytes);
+  tn_status (*attach)(tn_env *env, void *communicator, void *address, uint64_t bytes);
+  void (*detach)(tn_env *env, void *communicator, void *address, uint64_t bytes);
 } tn_communicator;
 
 TN_END_C

@@ -49,6 +49,8 @@ typedef struct tn_cuda {
                       size_t bytes);
   /* The CUstream of a launch. */
   void *(*stream_of)(const tn_launch *l);
+
+  void *driver; /* libcuda.so.1 as dlopen has given it, for dlsym: a process may have more than one driver */
 } tn_cuda;
 
 TN_END_C

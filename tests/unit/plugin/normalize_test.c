@@ -621,6 +621,59 @@ static int32_t decide(const void *options, const tn_precision_site *site) {
   return site->dtype;
 }
 
+static tn_status comm_identify(tn_env *env, const void *options, const tn_comm_place *place, void *identity) {
+  return (void)env, (void)options, (void)place, (void)identity, TN_OK;
+}
+
+static tn_status comm_open(tn_env *env, const void *options, const tn_comm_device *device,
+                           const tn_comm_place *place, const void *identity, void **communicator) {
+  return (void)env, (void)options, (void)device, (void)place, (void)identity, (void)communicator, TN_OK;
+}
+
+static tn_status comm_run(tn_env *env, void *communicator, const tn_collective *collective, void *stream) {
+  return (void)env, (void)communicator, (void)collective, (void)stream, TN_OK;
+}
+
+static tn_status comm_status(tn_env *env, void *communicator) { return (void)env, (void)communicator, TN_OK; }
+
+static void comm_delete(tn_env *env, const void *options, const tn_comm_device *device, void *address,
+                        uint64_t bytes) {
+  (void)env, (void)options, (void)device, (void)address, (void)bytes;
+}
+
+static tn_status comm_new(tn_env *env, const void *options, const tn_comm_device *device, uint64_t bytes,
+                          void **address) {
+  return (void)env, (void)options, (void)device, (void)bytes, (void)address, TN_OK;
+}
+
+static tn_status comm_attach(tn_env *env, void *communicator, void *address, uint64_t bytes) {
+  return (void)env, (void)communicator, (void)address, (void)bytes, TN_OK;
+}
+
+static void comm_detach(tn_env *env, void *communicator, void *address, uint64_t bytes) {
+  (void)env, (void)communicator, (void)address, (void)bytes;
+}
+
+static void memory_of_a_communicator_is_made_and_freed(void **state) {
+  (void)state;
+  tn_communicator communicator = {.item = TN_ITEM_PLAIN(tn_communicator, TN_COMMUNICATOR, "c", ""),
+                                  .families = "toy",
+                                  .identity_bytes = 1,
+                                  .identify = comm_identify,
+                                  .open = comm_open,
+                                  .close = drop_object,
+                                  .run = comm_run,
+                                  .status = comm_status,
+                                  .abort = drop_object};
+  accepts_item(&communicator);
+  communicator.memory_delete = comm_delete;
+  communicator.memory_new = comm_new;
+  communicator.attach = comm_attach;
+  refuses_item(&communicator, "memory_new, memory_delete, attach and detach come together or not at all");
+  communicator.detach = comm_detach;
+  accepts_item(&communicator);
+}
+
 static void loss_scaling_needs_both_of_its_halves(void **state) {
   (void)state;
   tn_precision precision = {.item = TN_ITEM_PLAIN(tn_precision, TN_PRECISION, "p", ""), .decide = decide};
@@ -687,6 +740,7 @@ int main(void) {
       CASE(what_a_backend_leaves_out_works_in_memory_of_the_host),
       CASE(a_source_either_reads_or_streams),
       CASE(the_small_kinds_need_their_callbacks),
+      CASE(memory_of_a_communicator_is_made_and_freed),
       CASE(loss_scaling_needs_both_of_its_halves),
       CASE(every_kind_has_a_name),
       CASE(running_out_of_memory_anywhere_is_an_error_and_no_leak),

@@ -63,6 +63,29 @@ static void copies_go_both_ways(void **state) {
   rig_close(&r);
 }
 
+static void a_stream_writes_values(void **state) {
+  (void)state;
+  rig r;
+  float back = 0;
+  rig_open(&r);
+  CUdeviceptr x = rig_device(2);
+  float *host = rig_pinned(1);
+  CUdeviceptr pinned = (CUdeviceptr)(uintptr_t)host;
+  OK(D.f_cuStreamWriteValue32(r.a, x + 4, 0x40A00000, CU_STREAM_WRITE_VALUE_DEFAULT));
+  OK(D.f_cuMemcpyDtoHAsync(&back, x + 4, sizeof back, r.a));
+  OK(D.f_cuStreamWriteValue32(r.a, pinned, 0x40A00000, CU_STREAM_WRITE_VALUE_DEFAULT));
+  OK(D.f_cuStreamSynchronize(r.a));
+  assert_true(back == 5 && host[0] == 5);
+  REFUSED(D.f_cuStreamWriteValue32(r.a, x + 2, 0, 0), CUDA_ERROR_INVALID_VALUE, "4 bytes at");
+  REFUSED(D.f_cuStreamWriteValue32(r.a, pinned, 0, 2), CUDA_ERROR_INVALID_VALUE, "flags 2");
+  REFUSED(D.f_cuStreamWriteValue32(r.a, x + 8, 0, 0), CUDA_ERROR_INVALID_VALUE, "neither of the device nor");
+  REFUSED(D.f_cuStreamWriteValue32(r.a, pinned + 4, 0, 0), CUDA_ERROR_INVALID_VALUE,
+          "neither of the device nor");
+  OK(D.f_cuMemFreeHost(host));
+  OK(D.f_cuMemFree(x));
+  rig_close(&r);
+}
+
 static void wrong_ranges_are_refused(void **state) {
   (void)state;
   rig r;
@@ -205,6 +228,7 @@ static void leaks_are_reported(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_host_cannot_touch_device_memory),
     cmocka_unit_test(copies_go_both_ways),
+    cmocka_unit_test(a_stream_writes_values),
     cmocka_unit_test(wrong_ranges_are_refused),
     cmocka_unit_test(a_write_behind_the_end_is_found),
     cmocka_unit_test(the_limit_holds),

@@ -55,6 +55,7 @@
   X(cuMemcpyDtoDAsync)                                                                                       \
   X(cuMemsetD8Async)                                                                                         \
   X(cuMemsetD32Async)                                                                                        \
+  X(cuStreamWriteValue32)                                                                                    \
   X(cuModuleLoadData)                                                                                        \
   X(cuModuleLoadDataEx)                                                                                      \
   X(cuModuleUnload)                                                                                          \

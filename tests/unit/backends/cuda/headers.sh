@@ -38,13 +38,13 @@ put_12 "$system"
 finds "packages of the system" "$(expect_12 $system)"
 user=home/.local/lib/python3.12/site-packages/nvidia
 put_13 "$user"
-put "$user/cudnn/include/cudnn.h"
-finds "packages of the user come before the system's" "$user/cu13/include $user/cudnn/include "
+put "$user/cudnn/include/cudnn.h" "$user/nccl/include/nccl.h"
+finds "packages of the user come before the system's" "$user/cu13/include $user/cudnn/include $user/nccl/include "
 own="env of one/lib/python3.11/site-packages/nvidia"
 put_12 "$own"
 VIRTUAL_ENV="$scratch/env of one" finds "a virtual environment, of a name with blanks" "$(expect_12 "$own")"
 rm "$scratch/$own/cublas/include/cublasLt.h"
-VIRTUAL_ENV="$scratch/env of one" finds "a place that lacks a header is left out" "$user/cu13/include $user/cudnn/include "
+VIRTUAL_ENV="$scratch/env of one" finds "a place that lacks a header is left out" "$user/cu13/include $user/cudnn/include $user/nccl/include "
 put lt/cublasLt.h
 VIRTUAL_ENV="$scratch/env of one" finds "a folder that is given completes a place" "lt $(expect_12 "$own")" "$scratch/lt" /nowhere
 put_toolkit root/usr/local/cuda

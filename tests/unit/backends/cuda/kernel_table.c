@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "backends/cuda/driver/entry_points.h"
-#include "backends/cuda/driver/search.h"
+#include "backends/shared/nvidia_search.h"
 #include "backends/cuda/modules/device_text.h"
 #include "tests/unit/backends/cuda/rig.h"
 
@@ -18,11 +18,11 @@ static tn_cuda_nvrtc nvrtc;
 static int spilled, warned;
 
 static int open_nvrtc(void) {
-  static const tn_cuda_wanted wanted = {"NVRTC", {"libnvrtc.so.13", "libnvrtc.so.12"}, "install CUDA"};
-  char path[TN_CUDA_PATH];
+  static const tn_nvidia_wanted wanted = {"NVRTC", {"libnvrtc.so.13", "libnvrtc.so.12"}, "install CUDA"};
+  char path[TN_NVIDIA_PATH];
   void *handle;
   tn_env env = cuda_rig_env();
-  if (tn_cuda_find_library(&env, "", &wanted, &handle, path) != TN_OK) return 0;
+  if (tn_nvidia_find_library(&env, "", &wanted, &handle, path) != TN_OK) return 0;
 #define FIND(function, symbol) nvrtc.function = dlsym(handle, symbol);
   TN_CUDA_NVRTC_POINTS(FIND)
   return 1;

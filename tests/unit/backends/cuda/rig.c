@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "backends/cuda/driver/search.h"
+#include "backends/shared/nvidia_search.h"
 
 char cuda_rig_text[4096];
 
@@ -46,11 +46,11 @@ tn_env cuda_rig_env(void) {
 }
 
 bool cuda_rig_find_nvrtc(tn_cuda_libraries *l) {
-  static const tn_cuda_wanted wanted = {"NVRTC", {"libnvrtc.so.13", "libnvrtc.so.12"}, "install CUDA"};
+  static const tn_nvidia_wanted wanted = {"NVRTC", {"libnvrtc.so.13", "libnvrtc.so.12"}, "install CUDA"};
   tn_env env = cuda_rig_env();
   int major = 0, minor = 0;
-  if (tn_cuda_find_library(&env, "", &wanted, &l->handle[TN_CUDA_LIBRARY_NVRTC],
-                           l->path[TN_CUDA_LIBRARY_NVRTC]) != TN_OK)
+  if (tn_nvidia_find_library(&env, "", &wanted, &l->handle[TN_CUDA_LIBRARY_NVRTC],
+                             l->path[TN_CUDA_LIBRARY_NVRTC]) != TN_OK)
     return false;
 #define FIND(function, symbol) l->nvrtc.function = dlsym(l->handle[TN_CUDA_LIBRARY_NVRTC], symbol);
   TN_CUDA_NVRTC_POINTS(FIND)

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backends/cuda/driver/search.h"
+#include "backends/shared/nvidia_search.h"
 #include "tests/unit/backends/cuda/rig.h"
 
 static char folder[160];
@@ -43,11 +43,11 @@ static void add_library(const char *name) {
   dlclose(zlib);
 }
 
-static tn_status find(const char *folders, const char *first, const char *second, char path[TN_CUDA_PATH]) {
-  tn_cuda_wanted wanted = {"the library of the test", {first, second}, "add it"};
+static tn_status find(const char *folders, const char *first, const char *second, char path[TN_NVIDIA_PATH]) {
+  tn_nvidia_wanted wanted = {"the library of the test", {first, second}, "add it"};
   tn_env env = cuda_rig_env();
   void *handle;
-  tn_status status = tn_cuda_find_library(&env, folders, &wanted, &handle, path);
+  tn_status status = tn_nvidia_find_library(&env, folders, &wanted, &handle, path);
   assert_true((status == TN_OK) == (handle != NULL));
   if (handle != NULL) dlclose(handle);
   return status;
@@ -55,7 +55,7 @@ static tn_status find(const char *folders, const char *first, const char *second
 
 static void a_library_of_a_given_folder_is_found(void **state) {
   (void)state;
-  char path[TN_CUDA_PATH], folders[256];
+  char path[TN_NVIDIA_PATH], folders[256];
   add_library("libtest_of_tenon.so.2");
   snprintf(folders, sizeof folders, "/nowhere:%s", folder);
   assert_int_equal(find(folders, "libtest_of_tenon.so.3", "libtest_of_tenon.so.2", path), TN_OK);
@@ -64,7 +64,7 @@ static void a_library_of_a_given_folder_is_found(void **state) {
 
 static void a_missing_library_says_where_it_was_looked_for(void **state) {
   (void)state;
-  char path[TN_CUDA_PATH];
+  char path[TN_NVIDIA_PATH];
   assert_int_equal(find(folder, "libtest_of_tenon.so.3", "libtest_of_tenon.so.2", path), TN_EUNAVAILABLE);
   assert_non_null(strstr(cuda_rig_text, "the library of the test is not found: no libtest_of_tenon.so.3 or "
                                         "libtest_of_tenon.so.2 in "));
@@ -74,7 +74,7 @@ static void a_missing_library_says_where_it_was_looked_for(void **state) {
 
 static void a_file_that_does_not_load_says_why(void **state) {
   (void)state;
-  char file[256], path[TN_CUDA_PATH];
+  char file[256], path[TN_NVIDIA_PATH];
   snprintf(file, sizeof file, "%s/libtest_of_tenon.so.2", folder);
   FILE *f = fopen(file, "w");
   assert_non_null(f);
@@ -87,7 +87,7 @@ static void a_file_that_does_not_load_says_why(void **state) {
 
 static void python_packages_are_looked_at(void **state) {
   (void)state;
-  char path[TN_CUDA_PATH], command[320];
+  char path[TN_NVIDIA_PATH], command[320];
   char *home = strdup(folder);
   snprintf(command, sizeof command, "mkdir -p %s/lib/python3.11/site-packages/nvidia/cu13/lib", folder);
   assert_int_equal(system(command), 0);

@@ -1,5 +1,5 @@
-/* backends/cuda/driver/search.c: see search.h. */
-#include "backends/cuda/driver/search.h"
+/* backends/shared/nvidia_search.c: see nvidia_search.h. */
+#include "backends/shared/nvidia_search.h"
 
 #include <dlfcn.h>
 #include <glob.h>
@@ -11,7 +11,7 @@
 
 /* Looking for one library. */
 typedef struct library_search {
-  const tn_cuda_wanted *wanted;
+  const tn_nvidia_wanted *wanted;
   void *handle;
   char *path;
   char error[256]; /* of the loader, about a file that exists */
@@ -22,7 +22,7 @@ static void search_keep_path(library_search *s, const char *asked) {
   struct link_map *map = NULL;
   const char *name = asked;
   if (dlinfo(s->handle, RTLD_DI_LINKMAP, &map) == 0 && map != NULL && *map->l_name) name = map->l_name;
-  snprintf(s->path, TN_CUDA_PATH, "%s", name);
+  snprintf(s->path, TN_NVIDIA_PATH, "%s", name);
 }
 
 static bool search_open(library_search *s, const char *path) {
@@ -33,8 +33,8 @@ static bool search_open(library_search *s, const char *path) {
 
 /* A file of a folder; one that exists but does not load leaves the loader's text. */
 static bool search_folder(library_search *s, const char *folder) {
-  char path[TN_CUDA_PATH];
-  for (int32_t i = 0; i < TN_CUDA_NAMES && s->wanted->names[i] != NULL; i++) {
+  char path[TN_NVIDIA_PATH];
+  for (int32_t i = 0; i < TN_NVIDIA_NAMES && s->wanted->names[i] != NULL; i++) {
     int n = snprintf(path, sizeof path, "%s/%s", folder, s->wanted->names[i]);
     if (n < 0 || n >= (int)sizeof path) continue;
     FILE *file = fopen(path, "re");
@@ -48,9 +48,9 @@ static bool search_folder(library_search *s, const char *folder) {
 
 static bool search_list(library_search *s, const char *folders) {
   while (*folders != '\0') {
-    char folder[TN_CUDA_PATH];
+    char folder[TN_NVIDIA_PATH];
     size_t n = strcspn(folders, ":");
-    snprintf(folder, sizeof folder, "%.*s", (int)(n < TN_CUDA_PATH ? n : 0), folders);
+    snprintf(folder, sizeof folder, "%.*s", (int)(n < TN_NVIDIA_PATH ? n : 0), folders);
     if (*folder && search_folder(s, folder)) return true;
     folders += n + (folders[n] == ':');
   }
@@ -58,13 +58,13 @@ static bool search_list(library_search *s, const char *folders) {
 }
 
 static bool search_system(library_search *s) {
-  for (int32_t i = 0; i < TN_CUDA_NAMES && s->wanted->names[i] != NULL; i++)
+  for (int32_t i = 0; i < TN_NVIDIA_NAMES && s->wanted->names[i] != NULL; i++)
     if (search_open(s, s->wanted->names[i])) return true;
   return false;
 }
 
 static bool search_pattern(library_search *s, const char *root, const char *rest) {
-  char pattern[TN_CUDA_PATH];
+  char pattern[TN_NVIDIA_PATH];
   glob_t found;
   bool done = false;
   int n = snprintf(pattern, sizeof pattern, "%s%s", root, rest);
@@ -97,24 +97,25 @@ static bool search_python(library_search *s) {
          search_pattern(s, "/usr/local", "/lib/python3*/dist-packages/nvidia/*/lib");
 }
 
-static void search_explain(const library_search *s, const char *folders, char why[TN_CUDA_WHY]) {
+static void search_explain(const library_search *s, const char *folders, char why[TN_NVIDIA_WHY]) {
   char names[256] = "";
-  for (int32_t i = 0; i < TN_CUDA_NAMES && s->wanted->names[i] != NULL; i++)
+  for (int32_t i = 0; i < TN_NVIDIA_NAMES && s->wanted->names[i] != NULL; i++)
     snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? " or " : "",
              s->wanted->names[i]);
   if (*s->error) {
-    snprintf(why, TN_CUDA_WHY, "%s cannot be loaded: %s; %s", s->wanted->title, s->error, s->wanted->remedy);
+    snprintf(why, TN_NVIDIA_WHY, "%s cannot be loaded: %s; %s", s->wanted->title, s->error,
+             s->wanted->remedy);
     return;
   }
   snprintf(
-      why, TN_CUDA_WHY,
+      why, TN_NVIDIA_WHY,
       "%s is not found: no %s in %s%sthe places of the loader, CUDA_PATH, CUDA_HOME, /usr/local/cuda, or "
       "Python's nvidia packages; %s",
       s->wanted->title, names, folders, *folders ? ", " : "", s->wanted->remedy);
 }
 
-bool tn_cuda_search_library(const char *folders, const tn_cuda_wanted *wanted, void **handle,
-                            char path[TN_CUDA_PATH], char why[TN_CUDA_WHY]) {
+bool tn_nvidia_search_library(const char *folders, const tn_nvidia_wanted *wanted, void **handle,
+                              char path[TN_NVIDIA_PATH], char why[TN_NVIDIA_WHY]) {
   library_search s = {.wanted = wanted, .path = path};
   *handle = NULL;
   if (!search_list(&s, folders) && !search_system(&s) && !search_toolkit(&s) && !search_python(&s)) {
@@ -125,9 +126,9 @@ bool tn_cuda_search_library(const char *folders, const tn_cuda_wanted *wanted, v
   return true;
 }
 
-tn_status tn_cuda_find_library(tn_env *env, const char *folders, const tn_cuda_wanted *wanted, void **handle,
-                               char path[TN_CUDA_PATH]) {
-  char why[TN_CUDA_WHY];
-  if (tn_cuda_search_library(folders, wanted, handle, path, why)) return TN_OK;
+tn_status tn_nvidia_find_library(tn_env *env, const char *folders, const tn_nvidia_wanted *wanted,
+                                 void **handle, char path[TN_NVIDIA_PATH]) {
+  char why[TN_NVIDIA_WHY];
+  if (tn_nvidia_search_library(folders, wanted, handle, path, why)) return TN_OK;
   return tn_fail(env, TN_EUNAVAILABLE, NULL, "%s", why);
 }

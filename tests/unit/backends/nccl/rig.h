@@ -1,0 +1,76 @@
+/* tests/unit/backends/nccl/rig.h: ranks of the communicator nccl, each with a device of the backend cuda and
+ * a thread, on the doubles of NCCL and CUDA. */
+#ifndef TN_TESTS_UNIT_BACKENDS_NCCL_RIG_H
+#define TN_TESTS_UNIT_BACKENDS_NCCL_RIG_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "backends/nccl/communicator.h"
+#include "backends/nccl/rank.h"
+#include "tenon/plugin/backend.h"
+
+enum { MOST = 4, ROOM = 4 * 64 * 8, RIG_IDENTITY = 512 };
+
+/* A handle with a message of its own: ranks fail at the same time. */
+typedef struct speaker {
+  tn_env env;
+  char text[2048];
+} speaker;
+
+typedef struct rank {
+  speaker said;
+  int32_t number;
+  void *device, *stream, *copies; /* of the backend */
+  tn_comm_device seat;
+  tn_comm_place place;
+  void *communicator;
+  char *from, *to;     /* of the device */
+  void *shared;        /* of the communicator; NULL: none */
+  unsigned char *host; /* staging */
+  tn_status opened, status;
+  const tn_collective *call; /* of ranks_run */
+  void *capture;             /* of ranks_capture */
+  pthread_t thread;
+} rank;
+
+extern rank all[MOST];
+extern const tn_backend *cuda;
+extern const tn_communicator *kind;
+extern tn_nccl_options options; /* of all ranks, read by ranks_start */
+
+#define OK(call) assert_int_equal((call), TN_OK)
+
+/* An environment variable of the doubles until ranks_end; read when a communicator is made. */
+void rig_set(const char *name, const char *value);
+
+/* Opens the backend, and makes the identity unless bytes is NULL. */
+void rig_identify(const tn_comm_place *place, void *bytes);
+/* Opens devices[i], or those with the ranks' numbers, for the n ranks of this process, of which place has the
+ * first, and their communicators at the same time. The outcomes are in `opened`. */
+void ranks_join(int32_t n, const tn_comm_place *place, const void *identity, const int32_t *devices);
+/* Both, in one process: opens devices[i], or device i, for `come` of `ranks` ranks, and their communicators
+ * at the same time. The outcomes are in `opened`. */
+void ranks_start(int32_t ranks, int32_t come, const int32_t *devices, double timeout_s);
+void ranks_end(int32_t come);
+/* Opens the communicator of one more rank, on the caller's thread. */
+void rank_open_late(rank *r);
+/* Calls body for all of the first n ranks at the same time, each on a thread. */
+void ranks_do(int32_t n, void (*body)(rank *r));
+/* Enqueues calls[i] on rank i; NULL: nothing. The outcomes are in `status`. */
+void ranks_run(int32_t n, const tn_collective *const *calls);
+/* The same, captured. */
+void ranks_capture(int32_t n, const tn_collective *const *calls);
+void rank_replay(rank *r);
+void rank_wait(rank *r);
+/* Waits until the status of a rank is a failure, and checks that its message has the text. */
+void rank_fails(rank *r, double limit_s, const char *text);
+void says(const rank *r, const char *text);
+
+#endif
