@@ -77,6 +77,14 @@ static void plan_print_devices(const json_t *json) {
          json_number_value(json_object_get(json, "collective_bytes")) / 1048576.0, n, n == 1 ? "" : "s");
 }
 
+/* [distributed] shard. */
+static void plan_print_shards(const json_t *json) {
+  double all = json_number_value(json_object_get(json, "divided_bytes"));
+  if (all == 0) return;
+  printf("each device keeps and updates %.2f of %.2f MiB of parameters and optimizer state\n",
+         json_number_value(json_object_get(json, "held_bytes")) / 1048576.0, all / 1048576.0);
+}
+
 /* Launches that a device enqueues in every step beside captured ones. */
 static void plan_print_captures(const json_t *json) {
   const json_t *list = json_object_get(json, "uncaptured"), *one;
@@ -223,6 +231,7 @@ static void plan_print(const char *text, const char *summary) {
   printf("a batch has %.3f MiB\n", json_number_value(json_object_get(json, "batch_bytes")) / 1048576.0);
   plan_print_fallbacks(json);
   plan_print_devices(json);
+  plan_print_shards(json);
   plan_print_captures(json);
   printf("memory peak %.2f MiB (lower bound of any plan %.2f): state %.2f, arena %.2f\n",
          json_number_value(json_object_get(json, "peak_bytes")) / 1048576.0,

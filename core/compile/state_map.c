@@ -38,7 +38,8 @@ tn_status tn_state_map_region(tn_state_map *map, const char *name, int32_t dtype
     return tn_failf(map->env, TN_EINVAL, "region %s holds %s, not %s", name, tn_dtype_name(known),
                     tn_dtype_name(dtype));
   }
-  tn_region made = {.name = tn_arena_strdup(&map->arena, name), .dtype = dtype, .like = -1};
+  tn_region made = {
+      .name = tn_arena_strdup(&map->arena, name), .dtype = dtype, .shards = 1, .like = -1, .inside = -1};
   made.whole = (tn_placement){.path = tn_arena_printf(&map->arena, "@%s", name),
                               .type = {dtype, 1, {0}},
                               .what = TN_STATE_OPTIMIZER,
@@ -50,9 +51,29 @@ tn_status tn_state_map_region(tn_state_map *map, const char *name, int32_t dtype
   return tn_vec_push(map->env, &map->regions, made);
 }
 
+/* `count` is a multiple of TN_REGION_ALIGN_ELEMENTS. */
 static void set_region_count(tn_region *region, int64_t count) {
+  int64_t step = (int64_t)TN_REGION_ALIGN_ELEMENTS * region->shards;
+  if (region->shards > 1 && count <= INT64_MAX - step) count = (count + step - 1) / step * step;
   region->count = count;
-  region->whole.type.dims[0] = count;
+  region->whole.type.dims[0] = count / region->shards;
+}
+
+void tn_state_map_divide(tn_state_map *map, int32_t region, int32_t ranks) {
+  map->regions.v[region].shards = ranks;
+  set_region_count(&map->regions.v[region], map->regions.v[region].count);
+}
+
+void tn_state_map_put_inside(tn_state_map *map, int32_t region, int32_t whole) {
+  map->regions.v[region].inside = whole;
+}
+
+int32_t tn_state_map_shards(const tn_state_map *map, const tn_placement *state) {
+  return map->regions.v[state->region].shards;
+}
+
+size_t tn_region_bytes(const tn_region *region) {
+  return tn_size_mul((size_t)(region->count / region->shards), tn_dtype_size(region->dtype));
 }
 
 void tn_state_map_extend(tn_state_map *map, int32_t region, int64_t count) {
@@ -66,6 +87,10 @@ void tn_state_map_follow(tn_state_map *map, int32_t region, int32_t like) {
 static int32_t root_region(const tn_state_map *map, int32_t region) {
   while (map->regions.v[region].like >= 0) region = map->regions.v[region].like;
   return region;
+}
+
+size_t tn_region_own_bytes(const tn_region *region) {
+  return region->inside >= 0 ? 0 : tn_region_bytes(region);
 }
 
 /* ---- states ---- */
@@ -169,7 +194,8 @@ tn_status tn_state_map_add(tn_state_map *map, const tn_gstate *state, int32_t re
     return tn_failf(map->env, TN_EINVAL, "state %s is %s and cannot lie in region %s of %s", state->path,
                     tn_dtype_name(state->type.dtype), r->name, tn_dtype_name(r->dtype));
   bool at_end = offset < 0;
-  TN_TRY(make_placement(map, state, region, at_end ? r->count : offset, &p));
+  int64_t next = r->shards > 1 ? align_region_elements(r->end) : r->count; /* not behind the gap at the end */
+  TN_TRY(make_placement(map, state, region, at_end ? next : offset, &p));
   if (__builtin_add_overflow(p.offset, tn_type_count(&state->type), &end) ||
       align_region_elements(end) == INT64_MAX)
     return tn_failf(map->env, TN_EINVAL, "state %s does not fit into region %s: too many elements",
@@ -200,7 +226,6 @@ tn_status tn_state_map_add_rest(tn_state_map *map, const tn_graph *graph) {
 
 int64_t tn_state_map_bytes(const tn_state_map *map) {
   int64_t bytes = 0;
-  for (size_t i = 0; i < map->regions.n; i++)
-    bytes += map->regions.v[i].count * (int64_t)tn_dtype_size(map->regions.v[i].dtype);
+  for (size_t i = 0; i < map->regions.n; i++) bytes += (int64_t)tn_region_own_bytes(&map->regions.v[i]);
   return bytes;
 }

@@ -4,7 +4,11 @@
  * Trained parameters are contiguous in the region "param.f32", in the order in which their gradients become
  * ready; those with gradients in f16 in "param.f32.f16". Each kind of optimizer state has regions with the
  * same offsets ("momentum.f32"). Other states are in regions "state.DTYPE". A region itself is a rank-1 state
- * with the path "@param.f32", so an optimizer is one kernel over it. */
+ * with the path "@param.f32", so an optimizer is one kernel over it.
+ *
+ * A region may be divided among ranks: rank r of n holds the elements from r * count / n on, and as a state
+ * it is that part. The states in it have offsets in the whole region. Where another region has copies of all
+ * its elements in the same dtype, the part lies inside of that region. */
 #ifndef TN_CORE_COMPILE_STATE_MAP_H
 #define TN_CORE_COMPILE_STATE_MAP_H
 
@@ -28,9 +32,11 @@ typedef struct tn_region {
   const char *name; /* without '@' */
   int32_t dtype;
   int64_t count;      /* elements, with the gaps between states, which are zero */
-  tn_placement whole; /* the region as a state */
+  int32_t shards;     /* ranks among which it is divided; 1: every rank has all of it */
+  tn_placement whole; /* the region as a state, on a rank */
   int64_t end;        /* of the state that lies last; `count` may be beyond */
   int32_t like; /* the region that this one is parallel to: states at equal offsets have equal layouts; -1 */
+  int32_t inside; /* of a divided region: the region of whose memory it is the rank's part; -1: none */
 } tn_region;
 
 typedef struct tn_state_map {
@@ -38,6 +44,7 @@ typedef struct tn_state_map {
   tn_arena arena;
   TN_VEC(tn_placement) states;
   TN_VEC(tn_region) regions;
+  int32_t rank;              /* whose parts of divided regions these are; programs do not depend on it */
   tn_name_index paths;       /* of states */
   tn_hash_index by_location; /* into states, by region and offset */
 } tn_state_map;
@@ -50,6 +57,15 @@ tn_status tn_state_map_region(tn_state_map *map, const char *name, int32_t dtype
  * must have the same type; then the map stays as it is. "@REGION" is in the map from the region's creation
  * on, with its present size. */
 tn_status tn_state_map_add(tn_state_map *map, const tn_gstate *state, int32_t region, int64_t offset);
+/* Divides a region among ranks. Its size becomes a multiple of TN_REGION_ALIGN_ELEMENTS for each of them. */
+void tn_state_map_divide(tn_state_map *map, int32_t region, int32_t ranks);
+/* Lets a divided region lie inside of another one of the same dtype and number of elements. */
+void tn_state_map_put_inside(tn_state_map *map, int32_t region, int32_t whole);
+/* The ranks among which the region of a state is divided. */
+int32_t tn_state_map_shards(const tn_state_map *map, const tn_placement *state);
+/* The bytes of a region on a rank, and those that are allocated for it: none inside of another one. */
+size_t tn_region_bytes(const tn_region *region);
+size_t tn_region_own_bytes(const tn_region *region);
 /* Extends a region to at least `count` elements. */
 void tn_state_map_extend(tn_state_map *map, int32_t region, int64_t count);
 /* Makes a region parallel to another: states at equal offsets have equal layouts, as optimizer state has the
@@ -67,6 +83,7 @@ const tn_placement *tn_state_map_find(const tn_state_map *map, const char *path)
 /* Adds the states of a graph that are not in the map to regions "state.DTYPE", but for derived ones, which
  * their maker adds. */
 tn_status tn_state_map_add_rest(tn_state_map *map, const tn_graph *graph);
+/* On a rank. */
 int64_t tn_state_map_bytes(const tn_state_map *map);
 
 #endif

@@ -112,8 +112,9 @@ struct tn_executor {
   int64_t arena_bytes, slot_bytes, output_bytes, host_bytes;
   int64_t state_version; /* incremented with each change of state */
   bool capture;
-  struct tn_executor_times *times; /* of profile.c; NULL: profiling is off */
-  const tn_run_observer *observer; /* or NULL */
+  struct tn_executor_times *times;  /* of profile.c; NULL: profiling is off */
+  const tn_run_observer *observer;  /* or NULL */
+  const tn_divided_states *divided; /* or NULL */
 };
 
 /* The device that runs a step: the executor's, or its fallback. */

@@ -27,23 +27,33 @@ int64_t tn_executor_planned_bytes(const tn_state_map *map, tn_program *const *pr
 }
 
 static int64_t executor_region_bytes(const tn_executor *e, int32_t r) {
+  return (int64_t)tn_region_own_bytes(&e->map->regions.v[r]);
+}
+
+/* The rank's part of the region around it. */
+static void place_inner_region(tn_executor *e, int32_t r) {
   const tn_region *region = &e->map->regions.v[r];
-  return region->count * (int64_t)tn_dtype_size(region->dtype);
+  if (region->inside < 0 || region->count == 0) return;
+  e->regions[r] = (char *)e->regions[region->inside] + (size_t)e->map->rank * tn_region_bytes(region);
 }
 
 /* ---- memory of collectives, which the communicator may allocate ---- */
 
-static bool lies_in(const tn_operand *operand, int32_t base, int32_t region) {
-  return operand->location.base == base && (base != TN_BASE_REGION || operand->location.region == region);
+/* A region inside another one is memory of that one. */
+static bool lies_in(const tn_executor *e, const tn_operand *operand, int32_t base, int32_t region) {
+  const tn_location *l = &operand->location;
+  if (l->base != base || base != TN_BASE_REGION) return l->base == base;
+  return l->region == region || e->map->regions.v[l->region].inside == region;
 }
 
 /* Whether a collective reads or writes the arena, or a region. */
-static bool collectives_use(tn_program *const *programs, int32_t n, int32_t base, int32_t region) {
+static bool collectives_use(const tn_executor *e, tn_program *const *programs, int32_t n, int32_t base,
+                            int32_t region) {
   for (int32_t p = 0; p < n; p++)
     for (int32_t s = 0; s < tn_program_all_steps(programs[p]); s++) {
       const tn_step *step = &programs[p]->steps[s];
       if (tn_kernel_is_collective(step->group->kernel) &&
-          (lies_in(step->in, base, region) || lies_in(step->out, base, region)))
+          (lies_in(e, step->in, base, region) || lies_in(e, step->out, base, region)))
         return true;
     }
   return false;
@@ -68,9 +78,11 @@ static tn_status create_regions(tn_executor *e, tn_program *const *programs, int
   e->n_regions = (int32_t)e->map->regions.n;
   for (int32_t r = 0; r < e->n_regions; r++) {
     int64_t bytes = executor_region_bytes(e, r);
-    TN_TRY(allocate_shared(e, collectives_use(programs, n, TN_BASE_REGION, r), bytes, &e->regions[r]));
+    if (e->map->regions.v[r].inside >= 0) continue;
+    TN_TRY(allocate_shared(e, collectives_use(e, programs, n, TN_BASE_REGION, r), bytes, &e->regions[r]));
     TN_TRY(tn_executor_zero(e, e->regions[r], bytes));
   }
+  for (int32_t r = 0; r < e->n_regions; r++) place_inner_region(e, r);
   return TN_OK;
 }
 
@@ -152,7 +164,7 @@ static tn_status fill_executor(tn_executor *e, tn_program *const *programs, int3
   TN_TRY(start_fallback(e, programs, n_programs));
   if (e->caller_memory) e->slot_bytes = e->output_bytes = 0;
   TN_TRY(create_regions(e, programs, n_programs));
-  TN_TRY(allocate_shared(e, collectives_use(programs, n_programs, TN_BASE_ARENA, -1), e->arena_bytes,
+  TN_TRY(allocate_shared(e, collectives_use(e, programs, n_programs, TN_BASE_ARENA, -1), e->arena_bytes,
                          &e->arena));
   TN_TRY(tn_executor_allocate(e, TN_MEMORY_STAGING, e->host_bytes, &e->host));
   TN_TRY(create_slots(e, slots));
@@ -228,7 +240,8 @@ void tn_executor_destroy(tn_executor *e) {
   destroy_slot_memory(e);
   tn_executor_free(e, TN_MEMORY_STAGING, e->host, e->host_bytes);
   free_shared(e, e->arena, e->arena_bytes);
-  for (int32_t r = 0; r < e->n_regions; r++) free_shared(e, e->regions[r], executor_region_bytes(e, r));
+  for (int32_t r = 0; r < e->n_regions; r++)
+    if (e->map->regions.v[r].inside < 0) free_shared(e, e->regions[r], executor_region_bytes(e, r));
   tn_release(e->env, e->programs);
   tn_release(e->env, e->slots);
   tn_release(e->env, e->regions);

@@ -50,9 +50,26 @@ tn_status tn_executor_run_again(tn_executor *executor, int32_t program, int32_t 
 /* An output of the last run on a slot, after tn_executor_slot_wait: host memory. */
 const void *tn_executor_output(tn_executor *executor, int32_t program, int32_t slot, const char *name);
 
-/* State by path, row-major, logical elements; waits for the device. */
+/* State by path, row-major, logical elements; waits for the device. A region that is divided among ranks is
+ * the rank's part; a state in it is read and written by tn_divided_states. */
 tn_status tn_executor_read(tn_executor *executor, const char *path, void *to, size_t bytes);
 tn_status tn_executor_write(tn_executor *executor, const char *path, const void *from, size_t bytes);
+/* Bytes of a region on this rank, from an offset on, in the layouts of its states. */
+tn_status tn_executor_read_region(tn_executor *executor, int32_t region, size_t offset, void *to,
+                                  size_t bytes);
+tn_status tn_executor_write_region(tn_executor *executor, int32_t region, size_t offset, const void *from,
+                                   size_t bytes);
+
+/* How states in divided regions are read and written, with the help of the other ranks: all elements of the
+ * state, in its layout. Messages go to the executor's env. */
+typedef struct tn_divided_states {
+  tn_status (*read)(void *context, const tn_placement *state, void *to);
+  tn_status (*write)(void *context, const tn_placement *state, const void *from);
+  void *context;
+} tn_divided_states;
+
+/* Until the next call; NULL: they cannot be read or written. */
+void tn_executor_attach_divided(tn_executor *executor, const tn_divided_states *divided);
 
 /* Profiling: adds a span to the timeline for each launch, copy, wait for a collective, and run, until the
  * next call; NULL: no more. Nothing is captured or replayed. Where the backend has event_seconds, work is

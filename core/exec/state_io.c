@@ -1,5 +1,6 @@
 /* core/exec/state_io.c: copies state between device and host. On the host a state is row-major; on the device
- * it has the layout of its placement. */
+ * it has the layout of its placement. A state in a region that is divided among ranks is copied by the
+ * function that was attached for them. */
 #include <string.h>
 
 #include "core/exec/bound_program.h"
@@ -11,13 +12,14 @@ typedef struct extent {
   int32_t region;
   size_t offset, bytes;
   const tn_placement *blocked; /* the state, if its layout is not row-major; else NULL */
+  const tn_placement *divided; /* the state, if its region is divided among ranks; else NULL */
 } extent;
 
 static tn_status find_region_extent(tn_executor *e, const char *name, extent *found) {
   for (int32_t r = 0; r < e->n_regions; r++) {
     const tn_region *region = &e->map->regions.v[r];
     if (!tn_text_equal(region->name, name)) continue;
-    *found = (extent){.region = r, .bytes = (size_t)region->count * tn_dtype_size(region->dtype)};
+    *found = (extent){.region = r, .bytes = tn_region_bytes(region)};
     return TN_OK;
   }
   return tn_failf(e->env, TN_EINVAL, "there is no state region '@%s'", name);
@@ -29,8 +31,15 @@ static tn_status find_state_extent(tn_executor *e, const char *path, extent *fou
   if (p == NULL) return tn_failf(e->env, TN_EINVAL, "there is no state '%s'", path);
   bool blocked = p->layout.set && !tn_layout_is_row_major(&p->layout, p->type.rank);
   *found = (extent){p->region, (size_t)p->offset * tn_dtype_size(p->type.dtype), tn_type_bytes(&p->type),
-                    blocked ? p : NULL};
+                    blocked ? p : NULL, tn_state_map_shards(e->map, p) > 1 ? p : NULL};
   return TN_OK;
+}
+
+static tn_status check_divided(tn_executor *e, const extent *found) {
+  if (found->divided == NULL || e->divided != NULL) return TN_OK;
+  return tn_failf(e->env, TN_EUNSUPPORTED,
+                  "state '%s' is divided among %d ranks, and the others are not there to read or write it",
+                  found->divided->path, (int)tn_state_map_shards(e->map, found->divided));
 }
 
 /* The extent and address of a state, after a check that the caller expects its size; address NULL: empty. */
@@ -39,7 +48,8 @@ static tn_status locate_state(tn_executor *e, const char *path, size_t bytes, ex
   TN_TRY(find_state_extent(e, path, found));
   if (found->bytes != bytes)
     return tn_failf(e->env, TN_EINVAL, "state '%s' has %zu bytes, not %zu", path, found->bytes, bytes);
-  if (bytes > 0) *address = (char *)e->regions[found->region] + found->offset;
+  TN_TRY(check_divided(e, found));
+  if (bytes > 0) *address = (char *)e->regions[found->region] + (found->divided ? 0 : found->offset);
   return TN_OK;
 }
 
@@ -66,18 +76,30 @@ static tn_status allocate_image(tn_executor *e, const extent *found, void **imag
   return *image != NULL ? TN_OK : TN_ENOMEM;
 }
 
+/* A state, in its layout, from the device or from all ranks. */
+static tn_status read_extent(tn_executor *e, const extent *found, void *to, const void *address) {
+  if (found->divided != NULL) return e->divided->read(e->divided->context, found->divided, to);
+  tn_status status = copy_and_wait(e, TN_STREAM_COPY_OUT, TN_COPY_TO_HOST, to, address, found->bytes);
+  return status == TN_OK ? TN_OK : tn_executor_fail(e, status);
+}
+
+static tn_status write_extent(tn_executor *e, const extent *found, void *address, const void *from) {
+  if (found->divided != NULL) return e->divided->write(e->divided->context, found->divided, from);
+  tn_status status = copy_and_wait(e, TN_STREAM_COPY_IN, TN_COPY_TO_DEVICE, address, from, found->bytes);
+  return status == TN_OK ? TN_OK : tn_executor_fail(e, status);
+}
+
 tn_status tn_executor_read(tn_executor *e, const char *path, void *to, size_t bytes) {
   void *address, *image;
   extent found;
   TN_TRY(locate_state(e, path, bytes, &found, &address));
   if (address == NULL) return TN_OK;
   TN_TRY(allocate_image(e, &found, &image));
-  tn_status status =
-      copy_and_wait(e, TN_STREAM_COPY_OUT, TN_COPY_TO_HOST, image != NULL ? image : to, address, bytes);
+  tn_status status = read_extent(e, &found, image != NULL ? image : to, address);
   if (status == TN_OK && image != NULL)
     tn_stored_copy(&found.blocked->type, &found.blocked->layout, image, to, false);
   tn_release(e->env, image);
-  return status == TN_OK ? TN_OK : tn_executor_fail(e, status);
+  return status;
 }
 
 tn_status tn_executor_write(tn_executor *e, const char *path, const void *from, size_t bytes) {
@@ -89,8 +111,25 @@ tn_status tn_executor_write(tn_executor *e, const char *path, const void *from, 
   e->state_version++;
   if (image != NULL)
     tn_stored_copy(&found.blocked->type, &found.blocked->layout, image, (void *)(uintptr_t)from, true);
-  tn_status status =
-      copy_and_wait(e, TN_STREAM_COPY_IN, TN_COPY_TO_DEVICE, address, image != NULL ? image : from, bytes);
+  tn_status status = write_extent(e, &found, address, image != NULL ? image : from);
   tn_release(e->env, image);
+  return status;
+}
+
+/* ---- regions that are divided among ranks ---- */
+
+void tn_executor_attach_divided(tn_executor *e, const tn_divided_states *divided) { e->divided = divided; }
+
+tn_status tn_executor_read_region(tn_executor *e, int32_t region, size_t offset, void *to, size_t bytes) {
+  const void *address = (const char *)e->regions[region] + offset;
+  tn_status status = copy_and_wait(e, TN_STREAM_COPY_OUT, TN_COPY_TO_HOST, to, address, bytes);
+  return status == TN_OK ? TN_OK : tn_executor_fail(e, status);
+}
+
+tn_status tn_executor_write_region(tn_executor *e, int32_t region, size_t offset, const void *from,
+                                   size_t bytes) {
+  void *address = (char *)e->regions[region] + offset;
+  e->state_version++;
+  tn_status status = copy_and_wait(e, TN_STREAM_COPY_IN, TN_COPY_TO_DEVICE, address, from, bytes);
   return status == TN_OK ? TN_OK : tn_executor_fail(e, status);
 }

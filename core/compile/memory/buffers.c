@@ -29,10 +29,24 @@ int64_t tn_plan_value_bytes(const tn_plan *plan, tn_val value) {
   return tn_layout_bytes(&v->type, &v->layout);
 }
 
-bool tn_buffer_overlaps(const tn_buffer *buffer, const tn_location *location, int64_t bytes) {
+int32_t tn_plan_region_around(const tn_plan *plan, int32_t region) {
+  int32_t around = plan->map->regions.v[region].inside;
+  return around >= 0 ? around : region;
+}
+
+/* A region inside of another one may lie anywhere in it: where, depends on the rank. */
+static bool is_inside_same_region(const tn_plan *plan, const tn_location *a, const tn_location *b) {
+  return a->base == TN_BASE_REGION && a->region != b->region &&
+         tn_plan_region_around(plan, a->region) == tn_plan_region_around(plan, b->region);
+}
+
+bool tn_buffer_overlaps(const tn_plan *plan, const tn_buffer *buffer, const tn_location *location,
+                        int64_t bytes) {
   const tn_location *p = &buffer->location;
-  return buffer->fixed && p->base == location->base && p->region == location->region &&
-         p->offset < location->offset + bytes && location->offset < p->offset + buffer->bytes;
+  if (!buffer->fixed || p->base != location->base) return false;
+  if (is_inside_same_region(plan, p, location)) return true;
+  return p->region == location->region && p->offset < location->offset + bytes &&
+         location->offset < p->offset + buffer->bytes;
 }
 
 tn_status tn_plan_add_buffer(tn_plan *plan, tn_val value, int32_t writer, int32_t *index) {

@@ -3,7 +3,9 @@
  * The value of a commit may be made in the state's memory if all readers of the old value run before. The old
  * value is every state that overlaps that memory, be it a part of it or the whole region. Otherwise the value
  * is made in the arena and copied at the end, after all readers. */
+#include "core/compile/kernels/collective_kernel.h"
 #include "core/compile/memory/memory_plan.h"
+#include "tenon/plugin/communicator.h"
 
 /* An operand that is the old value of a state. */
 typedef struct old_read {
@@ -38,6 +40,14 @@ static int32_t first_write_step(const commit_plan *c, int32_t buffer) {
   return first;
 }
 
+/* An all_gather writes to its operand what it reads there, where the operand is the rank's part of the result
+ * (communicator.h). */
+static bool gathers_own_part(const commit_plan *c, const tn_group *g, const tn_buffer *read,
+                             const tn_plan_commit *commit) {
+  return tn_kernel_collective(g->kernel) == TN_ALL_GATHER &&
+         c->plan->map->regions.v[read->location.region].inside == commit->location.region;
+}
+
 /* The writer itself reads the old value as this operand: operand and result must be an in-place pair of
  * exactly the written bytes. A group on the fallback reads a copy that is made before. */
 static bool may_overwrite_operand(const commit_plan *c, const tn_group *g, int32_t operand, int32_t buffer) {
@@ -45,7 +55,9 @@ static bool may_overwrite_operand(const commit_plan *c, const tn_group *g, int32
   const tn_buffer *read = &c->plan->buffers.v[c->plan->buffer_of.v[g->in[operand]]];
   const tn_buffer *written = &c->plan->buffers.v[buffer];
   const tn_plan_commit *commit = &c->plan->commits.v[written->commit];
-  if (read->location.offset != commit->location.offset || read->bytes != commit->bytes || written->pack)
+  if (gathers_own_part(c, g, read, commit)) return true;
+  if (read->location.region != commit->location.region || read->location.offset != commit->location.offset ||
+      read->bytes != commit->bytes || written->pack)
     return false;
   for (int32_t k = 0; k < g->n_out; k++)
     if (c->plan->buffer_of.v[g->out[k]] == buffer) return tn_group_is_inplace_pair(g, operand, k);
@@ -57,7 +69,7 @@ static bool old_read_allows_commit(const commit_plan *c, const old_read *read, i
   const tn_group *g = &c->plan->cover->groups.v[read->group];
   const tn_plan_commit *commit = &c->plan->commits.v[c->plan->buffers.v[buffer].commit];
   const tn_buffer *old = &c->plan->buffers.v[c->plan->buffer_of.v[g->in[read->operand]]];
-  if (!tn_buffer_overlaps(old, &commit->location, commit->bytes)) return true;
+  if (!tn_buffer_overlaps(c->plan, old, &commit->location, commit->bytes)) return true;
   return c->step[read->group] == first ? may_overwrite_operand(c, g, read->operand, buffer)
                                        : c->step[read->group] < first;
 }

@@ -135,8 +135,11 @@ static inline const tn_group *tn_plan_group_at(const tn_plan *plan, int32_t step
   return &plan->cover->groups.v[plan->order.v[step]];
 }
 
-/* Whether a buffer with a fixed location overlaps bytes at a location. */
-bool tn_buffer_overlaps(const tn_buffer *buffer, const tn_location *location, int64_t bytes);
+/* Whether a buffer with a fixed location overlaps bytes at a location, on some rank. */
+bool tn_buffer_overlaps(const tn_plan *plan, const tn_buffer *buffer, const tn_location *location,
+                        int64_t bytes);
+/* The region in whose memory a state region lies: another one, or itself. */
+int32_t tn_plan_region_around(const tn_plan *plan, int32_t region);
 /* Whether the value's buffer has one writer, all of it, and no location that another phase has decided. */
 bool tn_plan_is_free(const tn_plan *plan, tn_val value);
 

@@ -13,6 +13,12 @@ typedef struct byte_range {
   int64_t start, end;
 } byte_range;
 
+/* Bytes in a region that lies inside of another one are anywhere in that one: where, depends on the rank. */
+static byte_range range_around(const tn_plan *plan, byte_range r) {
+  int32_t around = tn_plan_region_around(plan, r.root);
+  return around == r.root ? r : (byte_range){r.base, around, 0, INT64_MAX};
+}
+
 static byte_range value_range(const tn_plan *plan, tn_val value) {
   byte_range r = {TN_BASE_NONE, -1, 0, 0};
   if (value == 0) return r;
@@ -24,7 +30,7 @@ static byte_range value_range(const tn_plan *plan, tn_val value) {
     r.start += b->location.offset;
   }
   r.end = r.start + tn_plan_value_bytes(plan, value);
-  return r;
+  return b->fixed && b->location.base == TN_BASE_REGION ? range_around(plan, r) : r;
 }
 
 static bool values_share_bytes(const tn_plan *plan, tn_val x, tn_val y) {

@@ -3,7 +3,8 @@
  * List scheduling. Among the ready groups, one that frees at least as much memory as it takes goes first,
  * since it can only lower the live bytes, and of several the one that frees most; otherwise the order of the
  * graph decides. Collectives begin as soon as they are ready, and the readers of their results run when no
- * other group is ready. */
+ * other group is ready; those of a reduce_scatter already when it is predicted to have ended, since what they
+ * make is gathered by the next collective, which should overlap as well. */
 #include "core/compile/memory/schedule_graph.h"
 
 /* ---- heaps of groups by key ---- */
@@ -134,8 +135,20 @@ static tn_status note_written(tn_schedule *s, int32_t root) {
   return TN_OK;
 }
 
+/* Collectives run one after another, beside the other groups. */
+static void predict_times(tn_schedule *s, int32_t group) {
+  const tn_group *g = &s->plan->cover->groups.v[group];
+  bool collective = g->role == TN_STREAM_COMM;
+  double *stream = collective ? &s->comm_s : &s->compute_s;
+  double awaited = collective ? s->compute_s : s->result_s[group];
+  *stream = (*stream > awaited ? *stream : awaited) + g->choice.cost_s;
+  for (int32_t k = s->hard.start[group]; collective && k < s->hard.start[group + 1]; k++)
+    s->result_s[s->hard.to[k]] = s->comm_s; /* of its collectives the last one decides */
+}
+
 static tn_status schedule_group(tn_schedule *s, int32_t group) {
   s->done[group] = true;
+  predict_times(s, group);
   TN_TRY(tn_vec_push(s->plan->env, &s->plan->order, group));
   for (int32_t k = s->writes.start[group]; k < s->writes.start[group + 1]; k++)
     TN_TRY(note_written(s, s->writes.to[k]));
@@ -194,8 +207,20 @@ static int32_t pop_collective_group(const tn_schedule *s) {
   return best;
 }
 
+/* Its entry in the heap is skipped later. */
+static int32_t pop_early_group(const tn_schedule *s) {
+  int32_t best = -1;
+  for (int32_t i = 0; i < s->n_late; i++) {
+    int32_t group = s->late[i];
+    if (s->done[group] || !s->early[group] || s->result_s[group] > s->compute_s) continue;
+    if (best < 0 || has_smaller_key(s, group, best)) best = group;
+  }
+  return best;
+}
+
 static int32_t next_scheduled_group(tn_schedule *s) {
   int32_t group = pop_collective_group(s);
+  if (group < 0) group = pop_early_group(s);
   if (group < 0) group = pop_fallback_group(s);
   if (group < 0) group = pop_freeing_group(s);
   if (group < 0) group = pop_group(s, s->ready, &s->n_ready);

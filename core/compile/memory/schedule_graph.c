@@ -6,6 +6,9 @@
  * hard edges contradict it. */
 #include "core/compile/memory/schedule_graph.h"
 
+#include "core/compile/kernels/collective_kernel.h"
+#include "tenon/plugin/communicator.h"
+
 /* ---- edges ---- */
 
 static tn_status add_schedule_edge(tn_schedule *s, int32_t from, int32_t to) {
@@ -62,7 +65,7 @@ static tn_status edges_to_writers(tn_schedule *s, int32_t reader, int32_t buffer
 static tn_status edges_to_commits(tn_schedule *s, int32_t reader, const tn_buffer *read) {
   for (int32_t i = 0; i < s->n_committed; i++) {
     const tn_plan_commit *c = &s->plan->commits.v[s->plan->buffers.v[s->committed[i]].commit];
-    if (tn_buffer_overlaps(read, &c->location, c->bytes))
+    if (tn_buffer_overlaps(s->plan, read, &c->location, c->bytes))
       TN_TRY(edges_to_writers(s, reader, s->committed[i]));
   }
   return TN_OK;
@@ -137,8 +140,12 @@ static bool is_collective_group(const tn_schedule *s, int32_t group) {
 
 static void find_waiting_groups(tn_schedule *s) {
   for (int32_t i = 0; i < s->n; i++)
-    for (int32_t k = s->hard.start[i]; is_collective_group(s, i) && k < s->hard.start[i + 1]; k++)
-      s->waits[s->hard.to[k]] = !is_collective_group(s, s->hard.to[k]);
+    for (int32_t k = s->hard.start[i]; is_collective_group(s, i) && k < s->hard.start[i + 1]; k++) {
+      int32_t group = s->hard.to[k], kind = tn_kernel_collective(s->plan->cover->groups.v[i].kernel);
+      bool first = !s->waits[group];
+      s->waits[group] = !is_collective_group(s, group);
+      s->early[group] = (first || s->early[group]) && kind == TN_REDUCE_SCATTER;
+    }
 }
 
 static void *schedule_table(tn_schedule *s, size_t n, size_t size) {
@@ -153,6 +160,8 @@ tn_status tn_schedule_prepare(tn_schedule *s) {
   s->gain = schedule_table(s, n, sizeof *s->gain);
   s->done = schedule_table(s, n, sizeof *s->done);
   s->waits = schedule_table(s, n, sizeof *s->waits);
+  s->early = schedule_table(s, n, sizeof *s->early);
+  s->result_s = schedule_table(s, n, sizeof *s->result_s);
   s->listed = schedule_table(s, n, sizeof *s->listed);
   s->late = schedule_table(s, n, sizeof *s->late);
   s->ready = schedule_table(s, n, sizeof *s->ready);
@@ -161,7 +170,7 @@ tn_status tn_schedule_prepare(tn_schedule *s) {
   s->live = schedule_table(s, buffers, sizeof *s->live);
   if (seen == NULL || s->hard_left == NULL || s->soft_left == NULL || s->gain == NULL || s->done == NULL ||
       s->ready == NULL || s->blocked == NULL || s->readers_left == NULL || s->live == NULL ||
-      s->waits == NULL || s->late == NULL || s->listed == NULL)
+      s->waits == NULL || s->late == NULL || s->listed == NULL || s->early == NULL || s->result_s == NULL)
     return TN_ENOMEM;
   TN_TRY(collect_hard_edges(s));
   TN_TRY(collect_soft_edges(s));

@@ -36,9 +36,12 @@ typedef struct tn_schedule {
   bool *live;                     /* per buffer: a group has written it */
   int64_t *gain;                  /* per group: bytes that running it now would free */
   bool *done;                     /* per group */
-  bool *waits;             /* per group: it reads the result of a collective, which runs on another stream */
-  int32_t *ready, n_ready; /* heap of the ready groups */
-  int32_t *late, n_late;   /* heap of the ready groups that wait for a collective */
+  bool *waits;              /* per group: it reads the result of a collective, which runs on another stream */
+  bool *early;              /* per group: of these, it waits for reduce_scatters alone */
+  double *result_s;         /* per group: when the results that it waits for are predicted to be there */
+  double compute_s, comm_s; /* when the groups and the collectives so far are predicted to have ended */
+  int32_t *ready, n_ready;  /* heap of the ready groups */
+  int32_t *late, n_late;    /* heap of the ready groups that wait for a collective */
   int32_t *blocked, n_blocked;     /* heap of the groups that are ready but for soft edges */
   int32_t *committed, n_committed; /* buffers that ask for the location of a state */
   /* Heap of the ready groups that free at least the bytes that they take. A group gets another entry when its

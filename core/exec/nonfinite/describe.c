@@ -60,6 +60,8 @@ static const tn_placement *state_of_element(const tn_nonfinite_search *f, const 
                                             int64_t *element) {
   const tn_state_map *map = f->executor->map;
   const tn_placement *placement = tn_state_map_find(map, path);
+  if (path[0] == '@' && placement != NULL && tn_state_map_shards(map, placement) > 1)
+    *element += map->rank * tn_type_count(&placement->type);
   for (size_t i = 0; path[0] == '@' && i < map->states.n; i++) {
     const tn_placement *p = &map->states.v[i];
     if (p->path[0] == '@' || !tn_text_equal(map->regions.v[p->region].name, path + 1)) continue;

@@ -182,6 +182,12 @@ static tn_status mean_add_state(tn_mean_pass *m, const tn_placement *s) {
   const tn_placement *a;
   TN_TRY(tn_average_of(m->map, s, &a));
   if (a == NULL) return TN_OK;
+  if (tn_state_map_shards(m->map, s) > 1) { /* a rank has a part of the region: all its states at once */
+    bool first = tn_state_map_at(m->map, m->map->regions.v[s->region].name, 0) == s;
+    if (!first) return TN_OK;
+    a = &m->map->regions.v[a->region].whole;
+    s = &m->map->regions.v[s->region].whole;
+  }
   tn_val value = tn_graph_state(m->graph, s->path, &s->type, s->what, "", ""), average = 0;
   if (value != 0) average = tn_graph_state(m->graph, a->path, &a->type, a->what, "", "");
   if (average == 0) return m->graph->env->record->code;

@@ -20,14 +20,16 @@ static bool gradient_parts_keep(const tn_graph *g, tn_val gradient) {
 }
 
 /* Appends the parameters whose gradients have the dtype and that are frozen until that epoch to `sorted`. */
-static void gradient_parts_add(tn_updater *u, int64_t until, int32_t dtype, tn_trained_parameter *sorted,
-                               int32_t *n) {
-  tn_gradient_part part = {.until = until, .dtype = dtype, .first = *n};
+static tn_status gradient_parts_add(tn_updater *u, int64_t until, int32_t dtype, tn_trained_parameter *sorted,
+                                    int32_t *n) {
+  tn_gradient_part part = {.until = until, .dtype = dtype, .first = *n, .bucket = -1};
   for (int32_t i = 0; i < u->n_params; i++)
     if (u->params[i].until == until && tn_val_type(u->b, u->params[i].gradient)->dtype == dtype)
       sorted[(*n)++] = u->params[i];
   part.n = *n - part.first;
+  if (u->shards > 1) return tn_updater_divide_part(u, &part, sorted);
   if (part.n > 0) u->parts[u->n_parts++] = part;
+  return TN_OK;
 }
 
 /* The next later epoch until which parameters are frozen; -1: none. Those that thaw later come behind, so
@@ -42,14 +44,16 @@ static int64_t gradient_parts_next(const tn_updater *u, int64_t until) {
 tn_status tn_updater_divide(tn_updater *u) {
   tn_trained_parameter *sorted = tn_arena_alloc(u->arena, tn_size_mul((size_t)u->n_params, sizeof *sorted));
   int32_t n = 0;
-  if (sorted == NULL) return TN_ENOMEM;
+  u->parts = tn_arena_alloc(u->arena, tn_size_mul((size_t)u->n_params, sizeof *u->parts));
+  if (sorted == NULL || u->parts == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < u->n_params; i++)
     if (!gradient_parts_keep(u->graph, u->params[i].gradient))
       u->params[i].gradient = tn_cast(u->b, u->params[i].gradient, TN_F32);
   TN_TRY(tn_build_status(u->b));
+  if (u->shards > 1) TN_TRY(tn_updater_find_kinds(u));
   for (int64_t until = 0; until >= 0; until = gradient_parts_next(u, until))
     for (size_t k = 0; k < sizeof part_dtypes / sizeof *part_dtypes; k++)
-      gradient_parts_add(u, until, part_dtypes[k], sorted, &n);
+      TN_TRY(gradient_parts_add(u, until, part_dtypes[k], sorted, &n));
   u->params = sorted;
   return TN_OK;
 }

@@ -88,7 +88,10 @@ static tn_val loss_scaling_all_finite(tn_updater *u) {
     tn_val finite = tn_op1(u->b, "all_finite", u->parts[i].gradient);
     all = i == 0 ? finite : tn_op2(u->b, "and", all, finite);
   }
-  return all;
+  if (u->shards == 1) return all;
+  /* each rank has seen its own part */
+  tn_val least = tn_updater_over_shards(u, tn_cast(u->b, all, TN_F32), TN_REDUCTION_MIN);
+  return tn_op2(u->b, "gt", least, tn_scalar(u->b, TN_F32, 0.0));
 }
 
 tn_status tn_updater_guard(tn_updater *u) {

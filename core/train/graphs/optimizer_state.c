@@ -20,8 +20,10 @@ const char *tn_updater_region(const tn_updater *u, const tn_gradient_part *part,
   bool cast = part->dtype != TN_F32;
   const char *text =
       tn_arena_printf(u->arena, "%s.f32%s%s", name, cast ? "." : "", cast ? tn_dtype_name(part->dtype) : "");
-  if (text == NULL || part->until == 0) return text;
-  return tn_arena_printf(u->arena, "%s.%lld", text, (long long)part->until + 1);
+  if (text != NULL && part->until > 0)
+    text = tn_arena_printf(u->arena, "%s.%lld", text, (long long)part->until + 1);
+  if (text == NULL || part->bucket < 0) return text;
+  return tn_arena_printf(u->arena, "%s.b%d", text, (int)part->bucket);
 }
 
 const char *tn_updater_counter(const tn_updater *u, const tn_gradient_part *part) {
@@ -33,7 +35,10 @@ const char *tn_updater_counter(const tn_updater *u, const tn_gradient_part *part
 static tn_status optimizer_state_region(tn_updater *u, const tn_gradient_part *part, const char *name,
                                         int32_t *region) {
   const char *full = tn_updater_region(u, part, name);
-  return full != NULL ? tn_state_map_region(u->map, full, TN_F32, region) : TN_ENOMEM;
+  if (full == NULL) return TN_ENOMEM;
+  TN_TRY(tn_state_map_region(u->map, full, TN_F32, region));
+  tn_state_map_divide(u->map, *region, u->shards);
+  return TN_OK;
 }
 
 static tn_status optimizer_state_place_parameter(tn_updater *u, tn_trained_parameter *param, int32_t region) {
@@ -68,6 +73,7 @@ tn_status tn_updater_allocate(tn_updater *u) {
       TN_TRY(optimizer_state_place_parameter(u, &u->params[i], region));
     optimizer_state_sort(u, part);
     part->count = u->map->regions.v[region].count;
+    part->held = part->count / u->shards;
   }
   return TN_OK;
 }
@@ -100,13 +106,13 @@ tn_val tn_updater_flat_state(tn_build *b, void *context, const char *name, const
   const char *whole = tn_updater_region(u, part, name);
   const char *path = whole ? tn_arena_printf(u->arena, "@%s", whole) : NULL;
   tn_status status = path ? TN_OK : TN_ENOMEM;
-  if (status == TN_OK && (type->dtype != TN_F32 || type->rank != 1 || type->dims[0] != part->count))
+  if (status == TN_OK && (type->dtype != TN_F32 || type->rank != 1 || type->dims[0] != part->held))
     status =
         tn_failf(u->env, TN_EINVAL,
                  "state '%s' is not of the parameter's type, as an elementwise optimizer requires", name);
   if (status == TN_OK && !tn_text_equal(init, "zeros"))
     status = tn_failf(u->env, TN_EINVAL, "state '%s' is initialized with %s, expected zeros", name, init);
-  if (status == TN_OK) status = tn_state_map_region(u->map, whole, TN_F32, &region);
+  if (status == TN_OK) status = optimizer_state_region(u, part, name, &region);
   if (status == TN_OK) status = optimizer_state_follow_parameters(u, region);
   for (int32_t i = part->first; status == TN_OK && i < part->first + part->n; i++)
     status = optimizer_state_allocate(u, &u->params[i], name, region);

@@ -6,6 +6,7 @@
  * vector: the memory pass computes gradients there and runs the collective in place, so there are no copies.
  * [distributed] reduce_dtype is the dtype of the sums over ranks: each bucket, still scaled by the loss
  * scale, is cast to it before the reduction. The update casts the sums to f32.
+ * With a sharded optimizer a bucket is a part, and a rank gets the sums of the elements that it updates.
  * Micro-batches accumulate their gradients in f32, bucket by bucket, in a region; only the program of the
  * last micro-batch, the step, reduces the sums. */
 #include "core/train/graphs/update_stages.h"
@@ -27,6 +28,11 @@ static bool bucket_is_full(const tn_updater *u, const tn_bucket *bucket, int64_t
 static tn_bucket bucket_from(const tn_updater *u, const tn_gradient_part *part, int32_t first) {
   tn_bucket b = {.part = part, .first = first, .start = u->params[first].offset};
   int32_t end = part->first + part->n;
+  if (part->bucket >= 0) {
+    b.n = part->n;
+    b.stop = part->count;
+    return b;
+  }
   do {
     b.n++;
     b.stop = first + b.n < end ? u->params[first + b.n].offset : part->count;
@@ -89,7 +95,8 @@ static int32_t bucket_dtype(const tn_updater *u) {
   return dtypes[u->settings->distributed.reduce_dtype];
 }
 
-/* The sum over ranks, as the op of a layer "bucket 2", so that messages and plans can name it. */
+/* The sum over ranks, or the rank's part of it, as the op of a layer "bucket 2", so that messages and plans
+ * can name it. */
 static tn_val bucket_sum_over_ranks(tn_updater *u, int32_t number, tn_val gradient) {
   const char *name = tn_arena_printf(u->arena, "bucket %d", (int)number);
   if (name == NULL) {
@@ -98,7 +105,9 @@ static tn_val bucket_sum_over_ranks(tn_updater *u, int32_t number, tn_val gradie
   }
   tn_build_frame frame = {.prefix = name, .where = ""};
   tn_builder_push(u->b, &frame);
-  tn_val sum = tn_op1(u->b, "all_reduce", tn_cast(u->b, gradient, bucket_dtype(u)));
+  gradient = tn_cast(u->b, gradient, bucket_dtype(u));
+  tn_val sum = u->shards > 1 ? tn_reduce_scatter(u->b, gradient, TN_REDUCTION_SUM, u->shards)
+                             : tn_op1(u->b, "all_reduce", gradient);
   tn_builder_pop(u->b);
   return sum;
 }

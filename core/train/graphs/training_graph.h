@@ -27,6 +27,7 @@ typedef struct tn_trained_parameter {
   int64_t until;  /* the last epoch in which it is frozen; 0: none */
   int64_t offset; /* elements from the start of the region; set by the update */
   int32_t group;  /* set by the update */
+  int64_t kind;   /* with a sharded optimizer: parameters of other kinds are in other buckets */
 } tn_trained_parameter;
 
 /* The data that the passes of a training step share. */

@@ -3,6 +3,7 @@
  * optimizer are a few pointwise ops over one vector. */
 #include <string.h>
 
+#include "core/config/options/options.h"
 #include "core/train/graphs/update_stages.h"
 #include "tenon/ops.h"
 
@@ -14,7 +15,7 @@ static tn_val update_squares(tn_updater *u) {
     tn_val sum = tn_reduce(u->b, "reduce_sum", tn_mul(u->b, flat, flat), 0, NULL, 0);
     all = i == 0 ? sum : tn_add(u->b, all, sum);
   }
-  return all;
+  return tn_updater_over_shards(u, all, TN_REDUCTION_SUM);
 }
 
 /* g * min(1, clip / (|g| + 1e-6)), PyTorch's clip_grad_norm_. */
@@ -49,6 +50,18 @@ static tn_val update_counter(tn_build *b, void *context, int32_t which) {
   return tn_add(b, value, tn_scalar(b, TN_I64, 1));
 }
 
+/* The numbers of an op are addressed by its elements, and all ranks run the same op over their parts: the
+ * parts would get equal numbers. */
+static tn_status update_refuse_random(const tn_updater *u, size_t first) {
+  for (size_t i = first; i < u->graph->nodes.n; i++)
+    if (tn_options_find(&u->graph->nodes.v[i].op->item, "stream") != NULL)
+      return tn_failf(u->env, TN_EINVAL,
+                      "[distributed] shard = optimizer: optimizer '%s' draws random numbers, which would be "
+                      "the same on all devices; expected one that draws none, or shard = no",
+                      u->settings->optimizer_kind->item.name);
+  return TN_OK;
+}
+
 static tn_status update_call_optimizer(tn_updater *u, const tn_val in[2], const char *prefix, uint64_t seed,
                                        tn_val *next) {
   const tn_optimizer *kind = u->settings->optimizer_kind;
@@ -66,6 +79,7 @@ static tn_status update_call_optimizer(tn_updater *u, const tn_val in[2], const 
                           .option_value = tn_updater_option,
                           .counter = u->part->until > 0 ? update_counter : NULL,
                           .state = u->one ? tn_updater_parameter_state : tn_updater_flat_state};
+  size_t first = u->graph->nodes.n;
   tn_builder_push(u->b, &frame);
   tn_status status = kind->update(u->b, options);
   /* the first error is the cause: the optimizer may have failed because of it */
@@ -74,18 +88,24 @@ static tn_status update_call_optimizer(tn_updater *u, const tn_val in[2], const 
   tn_builder_pop(u->b);
   if (status != TN_OK) return tn_wrap(u->env, status, "optimizer '%s'", kind->item.name);
   if (!*next) return tn_failf(u->env, TN_EINVAL, "optimizer '%s' yielded no parameter", kind->item.name);
-  return TN_OK;
+  return u->shards > 1 ? update_refuse_random(u, first) : TN_OK;
 }
 
-/* The parts have different random streams, which depend on the prefix. */
+/* Of the ops of a part's update. Random streams depend on it, and are those of before for the first part. */
+static const char *update_prefix(const tn_updater *u, const tn_gradient_part *part, const char *region) {
+  if (part->bucket >= 0) return tn_arena_printf(u->arena, "bucket %d", (int)part->bucket);
+  return part->dtype == TN_F32 && part->until == 0 ? "" : region;
+}
+
 static tn_status update_flat_region(tn_updater *u, const tn_gradient_part *part, uint64_t seed) {
-  tn_type type = {TN_F32, 1, {part->count}};
+  tn_type type = {TN_F32, 1, {part->held}};
   const char *region = tn_updater_region(u, part, TN_PARAM_REGION);
   const char *path = region != NULL ? tn_arena_printf(u->arena, "@%s", region) : NULL;
   tn_val param = path != NULL ? tn_graph_state(u->graph, path, &type, TN_STATE_PARAM, "", "") : 0, next = 0;
   if (!param) return TN_ENOMEM;
-  bool first = part->dtype == TN_F32 && part->until == 0;
-  TN_TRY(update_call_optimizer(u, (tn_val[]){param, part->gradient}, first ? "" : region, seed, &next));
+  const char *prefix = update_prefix(u, part, region);
+  if (prefix == NULL) return TN_ENOMEM;
+  TN_TRY(update_call_optimizer(u, (tn_val[]){param, part->gradient}, prefix, seed, &next));
   TN_TRY(tn_graph_commit(u->graph, path, next, 0));
   return tn_updater_average(u, next);
 }
@@ -148,11 +168,11 @@ static tn_status update_emit_gradients(tn_updater *u, uint64_t seed) {
   return tn_updater_differentiate(u, loss, u->scale);
 }
 
-/* The stages in order: locations, reduction, loss scaling, clipping, averages of statistics, optimizer with
- * averages of parameters, commits. */
+/* The stages in order: groups, locations, reduction, loss scaling, clipping, averages of statistics,
+ * optimizer with averages of parameters, commits. */
 static tn_status update_emit_stages(tn_updater *u, uint64_t seed) {
-  TN_TRY(tn_updater_divide(u));
   TN_TRY(tn_updater_group(u));
+  TN_TRY(tn_updater_divide(u));
   TN_TRY(tn_updater_allocate(u));
   TN_TRY(tn_updater_reduce(u));
   TN_TRY(tn_updater_guard_statistics(u));
@@ -192,6 +212,7 @@ static tn_status update_emit_with(tn_training_graph *t, tn_update_info *info,
                   .info = info,
                   .params = t->params,
                   .n_params = t->n_params,
+                  .shards = tn_settings_shards(t->settings, t->model->graph->ranks),
                   .scale = t->scale};
   /* the update belongs to no layer, but its random streams need the seed */
   tn_build_frame frame = {.prefix = "", .where = "", .training = true, .seed = t->seed};

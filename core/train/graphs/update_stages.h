@@ -3,7 +3,9 @@
  *
  * gradients.c          differentiate            gradients of the trained parameters
  * gradient_parts.c     divide                   the parameters with gradients of one dtype, trained from one
- * epoch reduce_gradients.c   reduce, accumulate       one flat vector a part, over ranks and micro-batches
+ *                                               epoch
+ * shard_parts.c        divide                   with a sharded optimizer: a part for each bucket
+ * reduce_gradients.c   reduce, accumulate       one flat vector a part, over ranks and micro-batches
  * parameter_groups.c   group, option            [group.NAME], values of scheduled options
  * optimizer_state.c    allocate, state          locations of parameters and optimizer state
  * loss_scaling.c       scale, guard, unscale    loss scaling, and which updates are applied
@@ -21,11 +23,11 @@ typedef struct tn_gradient_part {
   int64_t until;    /* the last epoch in which they are frozen; 0: none */
   int32_t dtype;    /* in which the gradients are computed */
   int32_t first, n; /* parameters */
+  int32_t bucket;   /* with a sharded optimizer a part is one bucket, and this is its number; else -1 */
   int64_t count;    /* elements of the region, set by `allocate` */
-  tn_val gradient;  /* all gradients as one vector: set by `reduce`, f32 from `unscale` on */
+  int64_t held;     /* those that this rank updates: all, or its share of a sharded optimizer */
+  tn_val gradient;  /* of those, as one vector: set by `reduce`, f32 from `unscale` on */
 } tn_gradient_part;
-
-enum { TN_GRADIENT_PARTS = 3 * TN_MAX_PHASES }; /* f16, bf16, f32 */
 
 typedef struct tn_updater {
   tn_env *env;
@@ -38,8 +40,9 @@ typedef struct tn_updater {
   tn_update_info *info;
   tn_trained_parameter *params; /* part by part, each in the order in which its gradients become ready */
   int32_t n_params;
-  tn_gradient_part parts[TN_GRADIENT_PARTS];
+  tn_gradient_part *parts;
   int32_t n_parts;
+  int32_t shards;                  /* the ranks that share the update; 1: each updates all parameters */
   const tn_gradient_part *part;    /* the current part */
   const tn_trained_parameter *one; /* optimizers for one parameter at a time: the current parameter */
   tn_val scale;                    /* of the loss, an f32 scalar; 0: the loss is not scaled */
@@ -56,8 +59,15 @@ typedef struct tn_updater {
 /* Differentiates the loss, and lists the parameters that it depends on. `seed` is the gradient of the loss; 0
  * stands for 1. */
 tn_status tn_updater_differentiate(tn_updater *u, tn_val loss, tn_val seed);
-/* Decides which gradients stay in low precision, casts the others to f32, and sorts the parameters. */
+/* Decides which gradients stay in low precision, casts the others to f32, and sorts the parameters. After
+ * `group`. */
 tn_status tn_updater_divide(tn_updater *u);
+/* With a sharded optimizer: notes which parameters may share a bucket, before they are sorted; then divides a
+ * part, whose parameters are in `sorted`, into parts of one bucket each. */
+tn_status tn_updater_find_kinds(tn_updater *u);
+tn_status tn_updater_divide_part(tn_updater *u, const tn_gradient_part *part, tn_trained_parameter *sorted);
+/* The sum, minimum or maximum (TN_REDUCTION_...) of an f32 scalar over the ranks that share the update. */
+tn_val tn_updater_over_shards(tn_updater *u, tn_val value, int32_t reduction);
 /* The gradients of each part as one vector, summed over ranks and micro-batches. */
 tn_status tn_updater_reduce(tn_updater *u);
 /* For all micro-batches but the last: accumulates the gradients instead. */
@@ -84,8 +94,8 @@ tn_val tn_updater_option(tn_build *b, void *updater, const char *name);
 /* Gives the parameters of each part contiguous locations in a region. */
 tn_status tn_updater_allocate(tn_updater *u);
 /* The name of the part's region of parameters or optimizer state, "param.f32", "param.f32.bf16" if the
- * gradients are bf16, or "param.f32.bf16.4" if they are trained from epoch 4 on; in the updater's arena.
- * NULL: out of memory. */
+ * gradients are bf16, "param.f32.bf16.4" if they are trained from epoch 4 on, and "param.f32.bf16.4.b2" if
+ * they are bucket 2 of a sharded optimizer; in the updater's arena. NULL: out of memory. */
 const char *tn_updater_region(const tn_updater *u, const tn_gradient_part *part, const char *name);
 /* The path of the counter of the part's updates, TN_UPDATES_STATE or "run.updates.4"; NULL: out of memory. */
 const char *tn_updater_counter(const tn_updater *u, const tn_gradient_part *part);

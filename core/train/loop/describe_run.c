@@ -64,6 +64,11 @@ static tn_status describe_epochs(const tn_training *t) {
   return describe_balance(t);
 }
 
+static tn_status describe_shard(const tn_training *t) {
+  if (t->run->settings.distributed.shard == TN_SHARD_NO || tn_run_ranks(t->run) > 1) return TN_OK;
+  return tn_run_remark(t->run, "[distributed] shard = optimizer has no effect on one device");
+}
+
 static void describe_output(const tn_run *run, tn_run_info *info) {
   info->terminal = run->terminal_columns > 0;
   info->terminal_columns = run->terminal_columns;
@@ -110,6 +115,7 @@ tn_status tn_training_start_observers(tn_training *t) {
   int64_t epoch = t->progress.epoch + 1;
   TN_TRY(describe_thaws(t, epoch));
   TN_TRY(describe_epochs(t));
+  TN_TRY(describe_shard(t));
   TN_TRY(describe_nothing_left(t));
   tn_run_info info = {.struct_size = sizeof info,
                       .name = run->settings.run.name,

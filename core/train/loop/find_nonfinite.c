@@ -24,15 +24,11 @@ typedef struct tn_step_search {
 
 /* ---- state ---- */
 
-static size_t nonfinite_region_bytes(const tn_region *region) {
-  return tn_size_mul((size_t)region->count, tn_dtype_size(region->dtype));
-}
-
 /* Reads a region into `data`, or writes it from there. */
 static tn_status nonfinite_copy_region(tn_step_search *s, size_t r, void *data, bool back) {
   const tn_region *region = &s->t->set.map->regions.v[r];
   char *path = tn_arena_printf(&s->t->set.arena, "@%s", region->name);
-  size_t bytes = nonfinite_region_bytes(region);
+  size_t bytes = tn_region_bytes(region);
   if (path == NULL) return TN_ENOMEM;
   tn_status status = back ? tn_executor_write(s->t->executor, path, data, bytes)
                           : tn_executor_read(s->t->executor, path, data, bytes);
@@ -45,8 +41,7 @@ static tn_status nonfinite_save_state(tn_step_search *s) {
   if (s->saved == NULL && (s->saved = tn_alloc(env, tn_size_mul(n + 1, sizeof *s->saved))) == NULL)
     return TN_ENOMEM;
   for (size_t r = 0; r < n; r++) {
-    if (s->saved[r] == NULL)
-      s->saved[r] = tn_alloc(env, nonfinite_region_bytes(&s->t->set.map->regions.v[r]) + 1);
+    if (s->saved[r] == NULL) s->saved[r] = tn_alloc(env, tn_region_bytes(&s->t->set.map->regions.v[r]) + 1);
     if (s->saved[r] == NULL) return TN_ENOMEM;
     TN_TRY(nonfinite_copy_region(s, r, s->saved[r], false));
   }
@@ -75,14 +70,23 @@ static tn_status nonfinite_check_state(tn_step_search *s, const tn_placement *st
   return status;
 }
 
+/* Of a region that is divided among ranks, each rank looks at its part. */
+static tn_status nonfinite_check_parts(tn_step_search *s, bool *finite) {
+  const tn_state_map *map = s->t->set.map;
+  for (size_t r = 0; *finite && r < map->regions.n; r++)
+    if (map->regions.v[r].shards > 1) TN_TRY(nonfinite_check_state(s, &map->regions.v[r].whole, finite));
+  return TN_OK;
+}
+
 /* Whether all state that a checkpoint would hold is finite. */
 static tn_status nonfinite_check_states(tn_step_search *s, bool *finite) {
   const tn_state_map *map = s->t->set.map;
   *finite = true;
+  TN_TRY(nonfinite_check_parts(s, finite));
   for (size_t i = 0; *finite && i < map->states.n; i++) {
     const tn_placement *p = &map->states.v[i];
     bool lasts = p->what == TN_STATE_PARAM || p->what == TN_STATE_BUFFER || p->what == TN_STATE_OPTIMIZER;
-    if (lasts && p->path[0] != '@' && tn_dtype_is_float(p->type.dtype))
+    if (lasts && p->path[0] != '@' && tn_dtype_is_float(p->type.dtype) && tn_state_map_shards(map, p) == 1)
       TN_TRY(nonfinite_check_state(s, p, finite));
   }
   return TN_OK;

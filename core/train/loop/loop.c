@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "core/base/system.h"
+#include "core/train/graphs/averages.h"
 #include "core/train/loop/judge.h"
 
 /* ---- checkpoints ---- */
@@ -40,7 +41,16 @@ static tn_status loop_agree(tn_training *t, tn_status status) {
                   (long long)t->progress.step);
 }
 
-static tn_status loop_write_checkpoint(tn_training *t, const char *name) {
+typedef struct loop_checkpoint {
+  tn_training *t;
+  const char *name;
+} loop_checkpoint;
+
+/* On rank 0. */
+static tn_status loop_write_checkpoint(void *context) {
+  const loop_checkpoint *checkpoint = context;
+  tn_training *t = checkpoint->t;
+  const char *name = checkpoint->name;
   if (t->folder == NULL) return TN_OK;
   tn_observers_flush(t->observers); /* logs are complete up to the checkpoint */
   tn_progress progress = t->progress;
@@ -60,7 +70,16 @@ static tn_status loop_save(tn_training *t, const char *name) {
   if (!t->writes) return TN_OK;
   TN_TRY(tn_training_read_steps(t)); /* a loss that is not finite fails here, before the checkpoint */
   TN_TRY(loop_update_averages(t));
-  return loop_agree(t, loop_write_checkpoint(t, name));
+  loop_checkpoint checkpoint = {t, name};
+  tn_divided_access divided = tn_training_divided(t);
+  return loop_agree(t, tn_divided_run(&divided, loop_write_checkpoint, &checkpoint));
+}
+
+/* Averages that are divided among ranks are gathered for validation alone. */
+static tn_status loop_gather_averages(const tn_training *t) {
+  const tn_settings *s = &t->run->settings;
+  bool divided = tn_settings_shards(s, tn_run_ranks(t->run)) > 1;
+  return divided && tn_settings_average(s) ? tn_programs_refresh(&t->set, t->executor) : TN_OK;
 }
 
 /* ---- epochs ---- */
@@ -116,6 +135,7 @@ static tn_status loop_validate(tn_training *t) {
   tn_metric_sums_reset(&t->valid_sums);
   if (t->valid == NULL) return TN_OK;
   TN_TRY(loop_update_averages(t));
+  TN_TRY(loop_gather_averages(t));
   /* both loaders write into the same slots, so the training loader stops first */
   TN_TRY(tn_feeder_stop(t->train));
   tn_validation pass = tn_training_validation(t);

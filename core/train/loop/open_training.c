@@ -180,7 +180,8 @@ static tn_status training_resume(tn_training *t) {
 }
 
 /* The run folder and loaded state, on rank 0 only. */
-static tn_status training_open_folder(tn_training *t) {
+static tn_status training_open_folder(void *context) {
+  tn_training *t = context;
   tn_run *run = t->run;
   if (run->resume) TN_TRY(tn_run_folder_find(run, &t->folder));
   if (t->folder) return training_resume(t);
@@ -195,7 +196,7 @@ static tn_status training_open_folder(tn_training *t) {
 /* Copies a region of rank 0 to all ranks. */
 static tn_status training_broadcast_region(tn_training *t, const tn_region *region) {
   tn_env *env = &t->run->env;
-  size_t bytes = tn_size_mul((size_t)region->count, tn_dtype_size(region->dtype));
+  size_t bytes = tn_region_bytes(region);
   char *path = tn_arena_printf(&t->set.arena, "@%s", region->name);
   void *values = tn_alloc(env, bytes + 1);
   bool first = t->run->rank == 0;
@@ -236,13 +237,29 @@ static tn_status training_broadcast_progress(tn_training *t, tn_beginning *begin
   return TN_OK;
 }
 
-/* Initial values are equal on all ranks. Loaded state is sent by rank 0, which alone reads files. */
+tn_divided_access tn_training_divided(const tn_training *t) {
+  return (tn_divided_access){.ranks = t->ranks,
+                             .env = &t->run->env,
+                             .rank = t->run->rank,
+                             .executor = t->executor,
+                             .map = t->set.map};
+}
+
+/* Whether a region is divided among ranks, or has copies of one, which are gathered anew. */
+static bool training_is_divided(const tn_state_map *map, int32_t region) {
+  const tn_region *r = &map->regions.v[region];
+  return r->shards > 1 || (r->like >= 0 && map->regions.v[r->like].shards > 1);
+}
+
+/* Initial values are equal on all ranks. Loaded state is sent by rank 0, which alone reads files; regions
+ * that are divided among ranks were sent when it was read. */
 static tn_status training_broadcast_state(tn_training *t) {
   tn_run *run = t->run;
   tn_beginning begin;
   TN_TRY(training_broadcast_progress(t, &begin));
   for (size_t r = 0; begin.loaded && tn_run_ranks(run) > 1 && r < t->set.map->regions.n; r++)
-    TN_TRY(training_broadcast_region(t, &t->set.map->regions.v[r]));
+    if (!training_is_divided(t->set.map, (int32_t)r))
+      TN_TRY(training_broadcast_region(t, &t->set.map->regions.v[r]));
   return TN_OK;
 }
 
@@ -251,15 +268,30 @@ static tn_status training_start_averages(const tn_training *t) {
   return t->progress.step == 0 ? tn_programs_update_mean(&t->set, t->executor, 0) : TN_OK;
 }
 
+/* A sharded optimizer needs collectives that a communicator may lack. */
+static tn_status training_wrap_shard(tn_training *t, tn_status status) {
+  tn_run *run = t->run;
+  const tn_comm *comm = atomic_load(&t->comm);
+  if (status != TN_EUNSUPPORTED || comm == NULL || run->settings.distributed.shard == TN_SHARD_NO)
+    return status;
+  return tn_wrap(&run->env, status, "%s: [distributed] shard = optimizer with communicator '%s'",
+                 tn_settings_where(&run->ini, "distributed", "shard"), comm->kind->item.name);
+}
+
+static tn_status training_initialize(tn_training *t) {
+  TN_TRY(tn_executor_run(t->executor, t->set.index[TN_PROGRAM_INIT], 0));
+  return tn_executor_slot_wait(t->executor, 0);
+}
+
 tn_status tn_training_start(tn_training *t) {
   tn_run *run = t->run;
+  tn_divided_access divided = tn_training_divided(t);
   TN_TRY(tn_ranks_compare_plans(t->ranks, &run->env, run->rank, tn_programs_hash(&t->set)));
-  TN_TRY(tn_executor_run(t->executor, t->set.index[TN_PROGRAM_INIT], 0));
-  TN_TRY(tn_executor_slot_wait(t->executor, 0));
-  if (run->rank == 0) TN_TRY(training_open_folder(t));
+  TN_TRY(training_wrap_shard(t, training_initialize(t)));
+  TN_TRY(tn_divided_run(&divided, training_open_folder, t));
   TN_TRY(training_broadcast_state(t));
   TN_TRY(training_start_averages(t));
-  TN_TRY(tn_programs_refresh(&t->set, t->executor));
+  TN_TRY(training_wrap_shard(t, tn_programs_refresh(&t->set, t->executor)));
   if (run->rank != 0) return TN_OK;
   tn_training_record_start(t);
   return tn_training_start_observers(t);
@@ -268,7 +300,7 @@ tn_status tn_training_start(tn_training *t) {
 /* The init program leaves state without an initializer alone, which is zero in a new run: optimizer state,
  * and the scratch state that passes values between the programs of an update. */
 static tn_status training_clear_region(tn_training *t, const tn_region *region) {
-  size_t bytes = tn_size_mul((size_t)region->count, tn_dtype_size(region->dtype));
+  size_t bytes = tn_region_bytes(region);
   char *path = tn_arena_printf(&t->set.arena, "@%s", region->name);
   void *zeros = tn_alloc(&t->run->env, bytes + 1);
   tn_status status = path && zeros ? tn_executor_write(t->executor, path, zeros, bytes) : TN_ENOMEM;
@@ -276,19 +308,21 @@ static tn_status training_clear_region(tn_training *t, const tn_region *region) 
   return status;
 }
 
+/* On rank 0. */
+static tn_status training_load_again(void *context) {
+  tn_training *t = context;
+  TN_TRY(t->folder && t->saved ? tn_checkpoint_resume(t->run, t->executor, &t->set, t->folder, &t->progress)
+                               : tn_weights_load_configured(t->run, t->executor, t->set.map));
+  return tn_training_move_position(t, false);
+}
+
 tn_status tn_training_rewind(tn_training *t) {
-  tn_run *run = t->run;
-  tn_status status = TN_OK;
+  tn_divided_access divided = tn_training_divided(t);
   for (size_t r = 0; r < t->set.map->regions.n; r++)
     TN_TRY(training_clear_region(t, &t->set.map->regions.v[r]));
-  TN_TRY(tn_executor_run(t->executor, t->set.index[TN_PROGRAM_INIT], 0));
-  TN_TRY(tn_executor_slot_wait(t->executor, 0));
+  TN_TRY(training_initialize(t));
   t->progress = (tn_progress){.best = NAN, .improved = NAN, .ended = true};
-  if (run->rank == 0)
-    status = t->folder && t->saved ? tn_checkpoint_resume(run, t->executor, &t->set, t->folder, &t->progress)
-                                   : tn_weights_load_configured(run, t->executor, t->set.map);
-  if (status == TN_OK && run->rank == 0) status = tn_training_move_position(t, false);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_divided_run(&divided, training_load_again, t));
   TN_TRY(training_broadcast_state(t));
   TN_TRY(training_start_averages(t));
   return tn_programs_refresh(&t->set, t->executor);

@@ -5,6 +5,7 @@
 
 #include "core/exec/collective.h"
 #include "core/train/checkpoints/checkpoint.h"
+#include "core/train/distributed/divided_states.h"
 #include "core/train/loop/observers.h"
 #include "core/train/loop/validation_pass.h"
 #include "core/train/profile/step_profile.h"
@@ -86,6 +87,8 @@ typedef struct tn_training {
 tn_status tn_training_prepare(tn_training *t);
 tn_status tn_training_start(tn_training *t);
 void tn_training_release(tn_training *t);
+/* For tn_divided_run. */
+tn_divided_access tn_training_divided(const tn_training *t);
 /* Returns to the last checkpoint, or to the start of the run; on all ranks at once. */
 tn_status tn_training_rewind(tn_training *t);
 

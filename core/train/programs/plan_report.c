@@ -91,6 +91,20 @@ static traffic_sum plan_report_traffic(const tn_run *run, const tn_program_set *
   return traffic;
 }
 
+/* The optimizer's state and the parameters that it updates, where they are divided among ranks: the bytes of
+ * all of them, and those of one rank. */
+static void plan_report_add_shards(const tn_program_set *set, json_t *json) {
+  int64_t all = 0, held = 0;
+  for (size_t i = 0; i < set->map->regions.n; i++) {
+    const tn_region *region = &set->map->regions.v[i];
+    if (region->shards == 1) continue;
+    held += (int64_t)tn_region_bytes(region);
+    all += (int64_t)tn_region_bytes(region) * region->shards;
+  }
+  json_object_set_new(json, "divided_bytes", json_integer(all));
+  json_object_set_new(json, "held_bytes", json_integer(held));
+}
+
 /* ---- transforms ---- */
 
 /* Why the last transform on the host is not on the device; "" if it is another one, or the host was asked
@@ -192,5 +206,6 @@ tn_status tn_plan_report(tn_run *run, const tn_device *device, const tn_program_
   if (trains && run->settings.n_phases > 1) TN_TRY(plan_report_add_phases(run, set, *json));
   json_object_set_new(*json, "collectives", json_integer(traffic.collectives));
   json_object_set_new(*json, "collective_bytes", json_integer(traffic.bytes));
+  plan_report_add_shards(set, *json);
   return TN_OK;
 }

@@ -101,6 +101,18 @@ static bool programs_is_training(int32_t which) {
   return which == TN_PROGRAM_STEP || which == TN_PROGRAM_WEIGH || which == TN_PROGRAM_MICRO;
 }
 
+/* [distributed] shard divides vectors of all parameters, whose elements are updated independently. */
+static tn_status programs_check_shard(tn_run *run) {
+  const tn_optimizer *kind = run->settings.optimizer_kind;
+  bool shared = tn_settings_shards(&run->settings, tn_run_ranks(run)) > 1;
+  if (!shared || kind->granularity == TN_UPDATE_ELEMENTWISE) return TN_OK;
+  return tn_failf(&run->env, TN_EINVAL,
+                  "%s: [distributed] shard = optimizer: optimizer '%s' updates a whole parameter at a time, "
+                  "which cannot be divided among devices; expected one that updates each element by itself, "
+                  "such as sgd or adamw, or shard = no",
+                  tn_settings_where(&run->ini, "distributed", "shard"), kind->item.name);
+}
+
 /* Appends gradients and update to the model. */
 static tn_status programs_emit_update(tn_run *run, int32_t which, tn_program_set *set, tn_model *model,
                                       const tn_compile_options *dump) {
@@ -112,6 +124,7 @@ static tn_status programs_emit_update(tn_run *run, int32_t which, tn_program_set
                          .seed = (uint64_t)run->settings.run.seed,
                          .model = model,
                          .map = set->map};
+  TN_TRY(programs_check_shard(run));
   TN_TRY(tn_gradients_emit(&t));
   TN_TRY(programs_dump_graph(dump, which, "gradients", model->graph));
   TN_TRY(tn_training_precision(&t));
@@ -154,6 +167,7 @@ static tn_status programs_complete_graph(tn_run *run, const tn_program_request *
     TN_TRY(tn_incremental_graph(programs_batch(run, request, which), &model->graph, &set->window));
   if (!programs_is_training(which) && tn_settings_average(&run->settings))
     TN_TRY(tn_read_averages(set->map, &model->graph));
+  TN_TRY(tn_read_gathered(set->map, &model->graph));
   TN_TRY(tn_state_map_add_rest(set->map, model->graph));
   return tn_low_precision_allocate(set->map, model->graph);
 }
@@ -315,6 +329,7 @@ tn_status tn_programs_compile(tn_run *run, const tn_target *target, const tn_pro
   set->samples = request->batch[programs_shown(request)];
   for (int32_t i = 0; i < TN_PROGRAMS; i++) set->index[i] = -1;
   tn_status status = tn_state_map_create(&run->env, &set->map);
+  if (status == TN_OK) set->map->rank = run->rank;
   if (status == TN_OK) status = programs_build_graphs(run, request, set, &graphs);
   if (status == TN_OK ||
       (status == TN_EINVAL && run->ini.mistakes.n > 0)) /* tells those of sections as well */

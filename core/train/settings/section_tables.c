@@ -135,6 +135,10 @@ static const tn_option distributed_rows[] = {
            "gradients are summed over devices in pieces of this size, each as soon as it is complete"),
     TN_OPT(tn_distributed_section, reduce_dtype, TN_OPT_ENUM, "f32", "f32|bf16|f16",
            "type in which gradients are summed over devices; the halves move half the bytes"),
+    TN_OPT(tn_distributed_section, shard, TN_OPT_ENUM, "no", "no|optimizer",
+           "optimizer: the devices divide the state of the optimizer and the f32 parameters that it updates, "
+           "and "
+           "each updates its own part (ZeRO stage 1); no: every device has all of it"),
     TN_OPT_END};
 static const tn_option weights_rows[] = {
     TN_OPT(tn_weights_section, file, TN_OPT_PATH, "", NULL,

@@ -78,12 +78,15 @@ enum { TN_METRIC_AUTO = 0, TN_METRIC_MIN = 1, TN_METRIC_MAX = 2 };
 
 /* [distributed] reduce_dtype */
 enum { TN_REDUCE_F32 = 0, TN_REDUCE_BF16 = 1, TN_REDUCE_F16 = 2 };
+/* [distributed] shard */
+enum { TN_SHARD_NO = 0, TN_SHARD_OPTIMIZER = 1 };
 
 typedef struct tn_distributed_section {
   const char *communicator, *devices, *processes;
   double timeout;
   int64_t bucket;
   int32_t reduce_dtype; /* TN_REDUCE_... */
+  int32_t shard;        /* TN_SHARD_... */
 } tn_distributed_section;
 
 typedef struct tn_weights_section {
@@ -162,6 +165,10 @@ tn_status tn_settings_load_plugins(tn_env *env, tn_registry *registry, tn_ini *i
 bool tn_settings_frozen_until(const char *freeze, int64_t *until);
 /* The phase of an epoch, counted from 1; and the last epoch of a phase. */
 int32_t tn_settings_phase(const tn_settings *settings, int64_t epoch);
+/* Among how many of so many ranks the optimizer's state is divided; 1: every rank has all of it. */
+static inline int32_t tn_settings_shards(const tn_settings *settings, int32_t ranks) {
+  return settings->distributed.shard == TN_SHARD_OPTIMIZER ? ranks : 1;
+}
 int64_t tn_settings_phase_end(const tn_settings *settings, int32_t phase);
 
 /* The options of an item from its section [KIND.NAME], or their defaults. */

@@ -139,6 +139,28 @@ static void many_states_are_found_by_path(void **state) {
   assert_int_equal(tn_state_map_find(F.map, "layer.731.weight")->offset, 731 * 16);
 }
 
+/* The region has a multiple of 16 elements for each rank; inside of another one it takes no memory. */
+static void a_region_is_divided_among_ranks(void **state) {
+  (void)state;
+  int32_t part = region_of("w", TN_F32), whole = region_of("w:f32", TN_F32);
+  tn_state_map_divide(F.map, part, 3);
+  assert_int_equal(add("a", TN_F32, 10, part, -1), TN_OK);
+  assert_int_equal(add("b", TN_F32, 40, part, -1), TN_OK);
+  const tn_placement *b = tn_state_map_find(F.map, "b"), *w = tn_state_map_find(F.map, "@w");
+  assert_int_equal(b->offset, 16);
+  assert_int_equal(tn_state_map_shards(F.map, b), 3);
+  assert_int_equal(F.map->regions.v[part].count, 96);
+  assert_int_equal(w->type.dims[0], 32);
+  assert_int_equal(tn_region_bytes(&F.map->regions.v[part]), 128);
+  assert_int_equal(tn_state_map_bytes(F.map), 128);
+  tn_state_map_follow(F.map, whole, part);
+  tn_state_map_extend(F.map, whole, 96);
+  assert_int_equal(tn_state_map_bytes(F.map), 128 + 384);
+  tn_state_map_put_inside(F.map, part, whole);
+  assert_int_equal(tn_state_map_bytes(F.map), 384);
+  assert_int_equal(tn_region_bytes(&F.map->regions.v[part]), 128);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -150,6 +172,7 @@ int main(void) {
       TEST(a_state_that_does_not_fit_is_refused),
       TEST(other_states_go_to_regions_of_their_dtype),
       TEST(many_states_are_found_by_path),
+      TEST(a_region_is_divided_among_ranks),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -163,6 +163,65 @@ static void a_collective_that_no_step_awaits_ends_with_the_program(void **state)
          "await 2\n");
 }
 
+/* ---- regions that are divided among ranks ---- */
+
+/* The region "w" of 64 elements is divided among 4 ranks, and lies inside of "w:f32" with the state "p". */
+static void divide(void) {
+  const tn_gstate p = {
+      .path = "p", .type = {TN_F32, 1, {64}}, .what = TN_STATE_DERIVED, .init = "", .where = ""};
+  int32_t part, whole;
+  assert_int_equal(tn_state_map_region(F.map, "w", TN_F32, &part), TN_OK);
+  assert_int_equal(tn_state_map_region(F.map, "w:f32", TN_F32, &whole), TN_OK);
+  tn_state_map_extend(F.map, part, 64);
+  tn_state_map_divide(F.map, part, 4);
+  assert_int_equal(tn_state_map_add(F.map, &p, whole, 0), TN_OK);
+  tn_state_map_put_inside(F.map, part, whole);
+}
+
+/* `b` reads all parameters, so that it runs before the rank's part of them is overwritten. Without the order
+ * the update would be made in the arena, and copied at the end. */
+static void a_part_is_updated_in_place_behind_the_readers_of_the_whole(void **state) {
+  (void)state;
+  divide();
+  assert_after(PLANNED, &F,
+               "p: f32[64] = state(path=p, what=derived)\n"
+               "w: f32[16] = state(path=@w, what=slot)\n"
+               "x: f32[64] = input(name=x)\n"
+               "a = transpose(x, order=[0])\n"
+               "g = reduce_scatter(a, ranks=4)\n"
+               "n = add(w, g)\n"
+               "v = all_gather(n, ranks=4)\n"
+               "b = mul(p, x)\n"
+               "y = reduce_sum(b)\n"
+               "commit @w = n\n"
+               "commit p = v\n"
+               "output y = y\n",
+               "program p: 6 launches, arena 576 (at least 576), slot 256, output 64, kept 0\n"
+               "input x: f32[64] @ slot+0\n"
+               "output y: f32[] @ output+0\n"
+               "0: a @ arena+0 = t.transpose(x @ slot+0)\n"
+               "1: g @ arena+512 = reduce_scatter(a @ arena+0)\n"
+               "2: b @ arena+256 = t.pointwise \"tiles\"(p @ w:f32+0, x @ slot+0)\n"
+               "3: y @ output+0 = t.reduce_sum(b @ arena+256)\n"
+               "4: n @ w+0 = t.pointwise \"tiles\"(w @ w+0, g @ arena+512) after 1\n"
+               "5: v @ w:f32+0 = all_gather(n @ w+0)\n"
+               "await 5\n");
+}
+
+/* No elements move on the rank that has them. */
+static void a_part_is_gathered_into_the_region_around_it(void **state) {
+  (void)state;
+  divide();
+  assert_after(PLANNED, &F,
+               "w: f32[16] = state(path=@w, what=slot)\n"
+               "v = all_gather(w, ranks=4)\n"
+               "p: f32[64] = state(path=p, what=derived)\n"
+               "commit p = v\n",
+               "program p: 1 launches, arena 0 (at least 0), slot 0, output 0, kept 0\n"
+               "0: v @ w:f32+0 = all_gather(w @ w+0)\n"
+               "await 0\n");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(buckets_are_reduced_in_the_flat_vector_as_soon_as_they_are_complete,
@@ -171,6 +230,9 @@ int main(void) {
                                       set_up, tear_down),
       cmocka_unit_test_setup_teardown(an_operand_that_is_read_later_is_not_overwritten, set_up, tear_down),
       cmocka_unit_test_setup_teardown(an_input_is_not_overwritten, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_part_is_updated_in_place_behind_the_readers_of_the_whole, set_up,
+                                      tear_down),
+      cmocka_unit_test_setup_teardown(a_part_is_gathered_into_the_region_around_it, set_up, tear_down),
       cmocka_unit_test_setup_teardown(the_sum_over_micro_batches_stays_in_its_region, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_collective_that_no_step_awaits_ends_with_the_program, set_up,
                                       tear_down),
