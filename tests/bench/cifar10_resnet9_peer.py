@@ -48,9 +48,9 @@ class Residual(nn.Module):
 class ResNet9(nn.Module):
     def __init__(self):
         super().__init__()
-        self.prep = Unit(3, 16)
-        self.layer1 = nn.Sequential(Unit(16, 32), nn.MaxPool2d(2), Residual(32))
-        self.layer2 = nn.Sequential(Unit(32, 128), nn.MaxPool2d(2))
+        self.prep = Unit(3, 32)
+        self.layer1 = nn.Sequential(Unit(32, 64), nn.MaxPool2d(2), Residual(64))
+        self.layer2 = nn.Sequential(Unit(64, 128), nn.MaxPool2d(2))
         self.layer3 = nn.Sequential(Unit(128, 256), nn.MaxPool2d(2), Residual(256))
         self.fc = nn.Linear(256, 10)
 
@@ -170,7 +170,7 @@ def train(args, net, training, validation, layout):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder")
-    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--variant", choices=["eager", "channels_last", "compile", "both"], default="both")
