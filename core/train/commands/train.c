@@ -57,6 +57,8 @@ static const char *train_diverged_settings(tn_training *t) {
 /* The status of a finished run, with its message. */
 static tn_status train_conclude(tn_training *t, tn_status status) {
   const char *folder = t->folder ? t->folder : "";
+  if (t->end_reason == tn_end_stopped && t->run->rank > 0) /* the process with rank 0 says what was saved */
+    return tn_failf(&t->run->env, TN_ESTOPPED, "stopped after step %lld", (long long)t->progress.step);
   if (t->end_reason == tn_end_stopped)
     return t->folder ? tn_failf(&t->run->env, TN_ESTOPPED, "stopped after step %lld; go on with --resume %s",
                                 (long long)t->progress.step, folder)
@@ -66,6 +68,7 @@ static tn_status train_conclude(tn_training *t, tn_status status) {
   t->end_reason = tn_end_nonfinite;
   const char *advice = t->explained ? "" : "; a lower lr or [optimizer] clip may help",
              *settings = train_diverged_settings(t);
+  if (t->run->rank > 0) return status;
   if (t->folder == NULL || !t->saved)
     return tn_failf(&t->run->env, status, "%s%s%s; no checkpoint had been written",
                     tn_error_text(&t->run->env), advice, settings);

@@ -110,6 +110,8 @@ static void a_signal_to_one_process_saves_and_stops_all(void **state) {
     assert_true(pid > 0);
     assert_int_equal(kill(pid, signals[i]), 0);
     assert_int_equal(program_finish(), 75);
+    assert_non_null(strstr(program_err, "go on with --resume o/model"));
+    assert_null(strstr(program_err, "nothing was saved"));
     assert_true(file_exists("o/model/checkpoints/last/state.json"));
     assert_int_equal(system("rm -rf o"), 0);
   }
