@@ -57,7 +57,7 @@ static const char *train_diverged_settings(tn_training *t) {
 /* The status of a finished run, with its message. */
 static tn_status train_conclude(tn_training *t, tn_status status) {
   const char *folder = t->folder ? t->folder : "";
-  if (t->end_reason == tn_end_stopped && t->run->rank > 0) /* the process with rank 0 says what was saved */
+  if (t->end_reason == tn_end_stopped && t->run->rank > 0) /* the process with rank 0 names the checkpoint */
     return tn_failf(&t->run->env, TN_ESTOPPED, "stopped after step %lld", (long long)t->progress.step);
   if (t->end_reason == tn_end_stopped)
     return t->folder ? tn_failf(&t->run->env, TN_ESTOPPED, "stopped after step %lld; go on with --resume %s",
