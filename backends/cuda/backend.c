@@ -9,6 +9,7 @@
 static void cuda_backend_close(tn_env *env, void *backend) {
   tn_cuda_backend_object *b = backend;
   tn_cudnn_backend_close(env, b);
+  tn_cuda_ranges_close(b);
   tn_cuda_libraries_close(&b->libraries);
   tn_delete(env, b);
 }
@@ -46,8 +47,10 @@ static tn_status cuda_backend_open(tn_env *env, const void *options, void **back
   tn_cuda_backend_object *b;
   tn_status status = cuda_backend_start(env, options, true, &b);
   *backend = b;
-  if (status == TN_OK) cuda_backend_write_versions(b);
-  return status;
+  if (status != TN_OK) return status;
+  cuda_backend_write_versions(b);
+  tn_cuda_ranges_open(b);
+  return TN_OK;
 }
 
 static tn_status cuda_backend_open_described(tn_env *env, const void *options, void **backend) {
@@ -133,4 +136,6 @@ const tn_backend tn_cuda_backend = {
     .memory_info = tn_cuda_memory_info,
     .open_described = cuda_backend_open_described,
     .better_policy = cuda_backend_better_policy,
+    .range_begin = tn_cuda_range_begin,
+    .range_end = tn_cuda_range_end,
 };

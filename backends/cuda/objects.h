@@ -35,6 +35,7 @@ typedef struct tn_cuda_backend_object {
   struct tn_cudnn_library *cudnn;       /* cudnn/library.h; NULL: built or run without cuDNN */
   char versions[TN_CUDA_LIBRARIES][16]; /* "13.0" */
   char details[2048];                   /* of the device whose properties were read last */
+  void *ranges;                         /* ranges.c: NVTX's domain; NULL: built without NVTX */
 } tn_cuda_backend_object;
 
 typedef struct tn_cuda_modules tn_cuda_modules; /* modules/modules.h */
@@ -115,6 +116,14 @@ tn_status tn_cuda_event_seconds(tn_env *env, void *from, void *to, double *secon
 /* native.c */
 void tn_cuda_native_init(tn_cuda *native, tn_cuda_device *device, CUstream stream);
 void *tn_cuda_native(tn_env *env, void *device, void *stream, const char *name);
+
+/* ranges.c: ranges for Nsight Systems and other tools of NVTX, in the domain "Tenon". Without NVTX's header
+ * they do nothing. */
+void tn_cuda_ranges_open(tn_cuda_backend_object *backend);
+void tn_cuda_ranges_close(const tn_cuda_backend_object *backend);
+void tn_cuda_ranges_name(const tn_cuda_stream *stream, int32_t role);
+void tn_cuda_range_begin(void *device, const char *name);
+void tn_cuda_range_end(void *device);
 
 /* capture.c */
 tn_status tn_cuda_capture(tn_env *env, void *device, void *stream, tn_status (*work)(void *arg), void *arg,

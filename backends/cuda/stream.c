@@ -15,12 +15,14 @@ tn_status tn_cuda_stream_new(tn_env *env, void *device, int32_t role, void **str
   s->device = d;
   status = TN_CU(env, &d->backend->libraries, cuStreamCreateWithPriority, &s->stream, CU_STREAM_NON_BLOCKING,
                  stream_priority(role));
-  tn_cuda_native_init(&s->native, d, s->stream);
-  if (status == TN_OK)
-    *stream = s;
-  else
+  if (status != TN_OK) {
     tn_delete(env, s);
-  return status;
+    return status;
+  }
+  tn_cuda_native_init(&s->native, d, s->stream);
+  tn_cuda_ranges_name(s, role);
+  *stream = s;
+  return TN_OK;
 }
 
 void tn_cuda_stream_delete(tn_env *env, void *stream) {

@@ -2,6 +2,7 @@
  * up. */
 #include "core/exec/bound_program.h"
 #include "core/exec/collective.h"
+#include "core/exec/device/range.h"
 
 /* The waits of a launch on its stream. */
 static tn_status launch_await(tn_executor *e, tn_bound_step *b) {
@@ -19,7 +20,10 @@ static tn_status launch_await(tn_executor *e, tn_bound_step *b) {
 }
 
 static tn_status launch_enqueue(tn_executor *e, tn_bound_step *b) {
-  return tn_device_enqueue(tn_device_of(e, b->step), b->foreign, b->launch, &b->host.pub);
+  tn_range_begin(e->device, b->step->name);
+  tn_status status = tn_device_enqueue(tn_device_of(e, b->step), b->foreign, b->launch, &b->host.pub);
+  tn_range_end(e->device);
+  return status;
 }
 
 static tn_status launch_mark_end(tn_executor *e, tn_bound_step *b) {

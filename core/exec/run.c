@@ -3,6 +3,7 @@
 #include "core/exec/bound_program.h"
 #include "core/exec/collective.h"
 #include "core/exec/device/pin_threads.h"
+#include "core/exec/device/range.h"
 
 /* Profiling and observers need every launch by itself. */
 static bool captures_allowed(const tn_executor *e) {
@@ -145,9 +146,11 @@ static tn_status run_slots(tn_executor *e, int32_t program, slot_range r, bool r
   if (tn_device_check_process(e->device) != TN_OK) return tn_executor_fail(e, TN_EUNAVAILABLE);
   if (observer != NULL) TN_TRY(observer->begin(observer->context, bound, r.first));
   tn_status status = tn_profile_make_room(e);
+  tn_range_begin(e->device, bound->program->name);
   if (status == TN_OK && !e->host_addressable) status = copy_slots_in(e, bound->program, r, reuse_inputs);
   if (status == TN_OK) status = launch_slots(e, bound, r);
   if (status == TN_OK && !e->host_addressable) status = copy_slots_out(e, bound->program, r);
+  tn_range_end(e->device);
   if (status != TN_OK) return tn_executor_fail(e, status);
   tn_profile_run(e, bound, start);
   return observer != NULL ? observer->end(observer->context, bound) : TN_OK;

@@ -511,7 +511,7 @@ AT(tn_backend_library, path, 24);
 /* Items: a tn_item, whose struct_size is that of the whole item. They grow at their end; normalize.c copies
  * them into structs of the host's size. */
 
-ITEM(tn_backend, 320);
+ITEM(tn_backend, 336);
 AT(tn_backend, extends, 40);
 AT(tn_backend, accepts, 48);
 AT(tn_backend, open, 56);
@@ -547,6 +547,8 @@ AT(tn_backend, finish_prepare, 288);
 AT(tn_backend, memory_info, 296);
 AT(tn_backend, open_described, 304);
 AT(tn_backend, better_policy, 312);
+AT(tn_backend, range_begin, 320);
+AT(tn_backend, range_end, 328);
 
 FROZEN(tn_cuda_grid, 28, 4);
 AT(tn_cuda_grid, blocks, 0);

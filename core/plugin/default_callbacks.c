@@ -161,6 +161,8 @@ const char *tn_backend_check_callbacks(const tn_backend *b) {
     return "stream_wait, event_new, event_record, event_await and event_wait come together or not at all";
   if (default_is_partial(captures, 3))
     return "capture, capture_launch and capture_delete come together or not at all";
+  if ((b->range_begin != NULL) != (b->range_end != NULL))
+    return "range_begin and range_end come together or not at all";
   if (memory > 0 && (bytes == 0 || b->properties == NULL))
     return "memory_new needs copy, fill_zero and properties, since its memory is not the host's own";
   if (order > 0 && bytes == 0)

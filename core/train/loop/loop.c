@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "core/base/system.h"
+#include "core/exec/device/range.h"
 #include "core/train/graphs/averages.h"
 #include "core/train/loop/judge.h"
 
@@ -72,7 +73,10 @@ static tn_status loop_save(tn_training *t, const char *name) {
   TN_TRY(loop_update_averages(t));
   loop_checkpoint checkpoint = {t, name};
   tn_divided_access divided = tn_training_divided(t);
-  return loop_agree(t, tn_divided_run(&divided, loop_write_checkpoint, &checkpoint));
+  tn_range_begin(t->device, "checkpoint");
+  tn_status status = tn_divided_run(&divided, loop_write_checkpoint, &checkpoint);
+  tn_range_end(t->device);
+  return loop_agree(t, status);
 }
 
 /* Averages that are divided among ranks are gathered for validation alone. */
@@ -141,7 +145,10 @@ static tn_status loop_validate(tn_training *t) {
   tn_validation pass = tn_training_validation(t);
   pass.progress = loop_post_validation;
   pass.context = t;
-  return tn_validation_run(t->run, &pass, &t->valid_sums);
+  tn_range_begin(t->device, "validation");
+  tn_status status = tn_validation_run(t->run, &pass, &t->valid_sums);
+  tn_range_end(t->device);
+  return status;
 }
 
 static void loop_post_epoch(tn_training *t) {

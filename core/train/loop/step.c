@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "core/base/system.h"
+#include "core/exec/device/range.h"
 #include "core/train/loop/training.h"
 
 /* ---- numbers of a step that has ended ---- */
@@ -53,9 +54,13 @@ static void step_add_sums(const tn_training *t, const tn_launched_step *step, tn
 
 static tn_status step_wait(tn_training *t, const tn_launched_step *step) {
   double start = tn_clock_s();
-  for (int32_t m = 0; m < t->micro_batches; m++) TN_TRY(tn_executor_slot_wait(t->executor, step->slots[m]));
-  tn_step_profile_host(t->profiling.taken, TN_SPAN_WAIT_STEP, start, 0);
-  return TN_OK;
+  tn_status status = TN_OK;
+  tn_range_begin(t->device, "wait for a step");
+  for (int32_t m = 0; m < t->micro_batches && status == TN_OK; m++)
+    status = tn_executor_slot_wait(t->executor, step->slots[m]);
+  tn_range_end(t->device);
+  if (status == TN_OK) tn_step_profile_host(t->profiling.taken, TN_SPAN_WAIT_STEP, start, 0);
+  return status;
 }
 
 static tn_status step_return_slots(tn_training *t, const tn_launched_step *step) {
@@ -106,14 +111,17 @@ tn_status tn_training_read_steps(tn_training *t) {
  */
 static tn_status step_fetch_batches(tn_training *t, tn_launched_step *step) {
   double start = tn_clock_s();
+  tn_status status = TN_OK;
   step->samples = 0;
-  for (int32_t m = 0; m < t->micro_batches; m++) {
-    int64_t samples;
-    TN_TRY(tn_feeder_next(t->train, &step->slots[m], &samples));
+  tn_range_begin(t->device, "wait for samples");
+  for (int32_t m = 0; m < t->micro_batches && status == TN_OK; m++) {
+    int64_t samples = 0;
+    status = tn_feeder_next(t->train, &step->slots[m], &samples);
     step->samples += samples;
   }
-  tn_step_profile_host(t->profiling.taken, TN_SPAN_WAIT_BATCH, start, 0);
-  return TN_OK;
+  tn_range_end(t->device);
+  if (status == TN_OK) tn_step_profile_host(t->profiling.taken, TN_SPAN_WAIT_BATCH, start, 0);
+  return status;
 }
 
 /* Micro-batch m of a rank is block m * ranks + rank of the global batch. */

@@ -231,6 +231,13 @@ typedef struct tn_backend {
    * and tells what the other one gives. `backend`: the object of open or open_described. */
   const char *(*better_policy)(tn_env *env, void *backend, const tn_device_properties *device,
                                const char *policy, const char *op);
+
+  /* Optional, both or none: begin and end a range of what the host does, for the vendor's profiler, such as
+   * NVTX for Nsight Systems. Ranges nest, and are those of the calling thread, which may be any. Names are of
+   * programs ("train"), of launches ("conv1") and of waits ("wait for samples"), and valid during the call.
+   * The host calls them always, so they cost next to nothing where no profiler is attached. */
+  void (*range_begin)(void *device, const char *name);
+  void (*range_end)(void *device);
 } tn_backend;
 
 /* Options that the host sets from [run] for every backend that declares them: `threads` (int), where the host
