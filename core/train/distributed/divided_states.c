@@ -41,14 +41,14 @@ static divided_span divided_piece(const divided_state *d, int32_t rank, int64_t 
   return span;
 }
 
-/* Of the rank that holds most of the state. */
-static int64_t divided_count_pieces(const divided_state *d) {
+/* Elements of the state on the rank that holds most of them. */
+static int64_t divided_most_held(const divided_state *d) {
   int64_t most = 0;
   for (int32_t r = 0; r < d->ranks; r++) {
     divided_span span = divided_of_rank(d, r);
     if (span.stop - span.start > most) most = span.stop - span.start;
   }
-  return (most + d->piece - 1) / d->piece;
+  return most;
 }
 
 static size_t divided_bytes(const divided_state *d, divided_span span) {
@@ -60,18 +60,24 @@ static size_t divided_offset(const divided_state *d, int64_t element) {
   return (size_t)(element - d->access->rank * d->held) * d->element;
 }
 
-static tn_status divided_begin(divided_state *d, const tn_divided_access *access, const tn_placement *state) {
+/* A piece is no longer than what is handed over: in reading, the elements of one rank; in writing, the state.
+ */
+static tn_status divided_begin(divided_state *d, const tn_divided_access *access, const tn_placement *state,
+                               bool reads) {
   const tn_region *region = &access->map->regions.v[state->region];
   *d = (divided_state){.access = access,
                        .state = state,
                        .ranks = region->shards,
                        .held = region->count / region->shards,
                        .element = tn_dtype_size(region->dtype)};
-  int64_t bytes = EXCHANGED_BYTES / d->ranks;
-  if (bytes < LEAST_PIECE_BYTES) bytes = LEAST_PIECE_BYTES;
-  d->piece = bytes / (int64_t)d->element;
-  d->mine = tn_alloc(access->env, (size_t)bytes);
-  d->pieces = tn_alloc(access->env, tn_size_mul((size_t)bytes, (size_t)d->ranks));
+  int64_t room = EXCHANGED_BYTES / d->ranks,
+          most = reads ? divided_most_held(d) : tn_type_count(&state->type);
+  if (room < LEAST_PIECE_BYTES) room = LEAST_PIECE_BYTES;
+  d->piece = room / (int64_t)d->element;
+  if (d->piece > most) d->piece = most;
+  size_t bytes = (size_t)d->piece * d->element;
+  d->mine = tn_alloc(access->env, bytes);
+  d->pieces = tn_alloc(access->env, tn_size_mul(bytes, (size_t)d->ranks));
   return d->mine != NULL && d->pieces != NULL ? TN_OK : TN_ENOMEM;
 }
 
@@ -92,7 +98,7 @@ static tn_status divided_read_own(const divided_state *d, divided_span span) {
 /* `to` is NULL on the ranks that only hand over their pieces. */
 static tn_status divided_read_pieces(const divided_state *d, char *to) {
   const tn_divided_access *a = d->access;
-  int64_t n = divided_count_pieces(d);
+  int64_t n = (divided_most_held(d) + d->piece - 1) / d->piece;
   size_t stride = (size_t)d->piece * d->element;
   for (int64_t i = 0; i < n; i++) {
     TN_TRY(divided_read_own(d, divided_piece(d, a->rank, i)));
@@ -109,7 +115,7 @@ static tn_status divided_read_pieces(const divided_state *d, char *to) {
 
 static tn_status divided_read_state(const tn_divided_access *access, const tn_placement *state, void *to) {
   divided_state d;
-  tn_status status = divided_begin(&d, access, state);
+  tn_status status = divided_begin(&d, access, state, true);
   if (status == TN_OK) status = divided_read_pieces(&d, to);
   divided_end(&d);
   return status;
@@ -146,7 +152,7 @@ static tn_status divided_write_pieces(const divided_state *d, const char *from) 
 static tn_status divided_write_state(const tn_divided_access *access, const tn_placement *state,
                                      const void *from) {
   divided_state d;
-  tn_status status = divided_begin(&d, access, state);
+  tn_status status = divided_begin(&d, access, state, false);
   if (status == TN_OK) status = divided_write_pieces(&d, from);
   divided_end(&d);
   return status;
