@@ -3,11 +3,6 @@
 
 enum { NO_CLASS = -100 };
 
-/* A scalar of the dtype of `like`. */
-static tn_val number_like(tn_build *b, tn_val like, double value) {
-  return tn_scalar(b, tn_val_type(b, like)->dtype, value);
-}
-
 /* -sum(target log_softmax(x)) for a target with a part for each class, which label smoothing makes more even.
  */
 static tn_status build_soft_cross_entropy(tn_build *b, const cross_entropy_options *o) {
@@ -42,7 +37,7 @@ tn_status yield_cross_entropy(tn_build *b, const cross_entropy_options *o) {
   tn_op_set_int(b, "axis", o->axis);
   tn_val loss = tn_op_end(b);
   tn_build_yield(b, 0, loss);
-  tn_val counts = tn_op2(b, "ne", target, number_like(b, target, (double)o->ignore));
+  tn_val counts = tn_op2(b, "ne", target, loss_number_like(b, target, (double)o->ignore));
   tn_build_yield(b, 1, tn_cast(b, counts, tn_val_type(b, loss)->dtype));
   return TN_OK;
 }

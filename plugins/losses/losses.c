@@ -1,4 +1,5 @@
-/* plugins/losses/losses.c: cross_entropy and mse. A loss yields a value and a weight per element. */
+/* plugins/losses/losses.c: the losses. A loss yields a value per element, and a weight where elements differ.
+ */
 #include "plugins/losses/losses.h"
 
 static const tn_option cross_entropy_rows[] = {
@@ -20,15 +21,33 @@ static const tn_layer_kind cross_entropy = {
     .example = "loss = cross_entropy(label_smoothing=0.1)",
     .build = build_cross_entropy};
 
-static tn_status build_mse(tn_build *b, const void *options) {
-  (void)options;
-  tn_val x = tn_build_in(b, 0), target = tn_build_in(b, 1);
-  if (!tn_type_same_dims(tn_val_type(b, x), tn_val_type(b, target)))
+/* ---- of two tensors of one shape ---- */
+
+/* The target, in the dtype of the first input. */
+static tn_status loss_target(tn_build *b, tn_val *target) {
+  tn_val x = tn_build_in(b, 0);
+  *target = tn_build_in(b, 1);
+  if (!tn_type_same_dims(tn_val_type(b, x), tn_val_type(b, *target)))
     return tn_fail(b, TN_EINVAL, NULL,
                    "the value and the target have different shapes, expected the same shape");
-  tn_val error = tn_sub(b, x, tn_cast(b, target, tn_val_type(b, x)->dtype));
-  tn_build_yield(b, 0, tn_mul(b, error, error));
+  *target = tn_cast(b, *target, tn_val_type(b, x)->dtype);
   return TN_OK;
+}
+
+/* The first input minus the target. */
+static tn_status loss_error(tn_build *b, tn_val *error) {
+  tn_val target;
+  tn_status status = loss_target(b, &target);
+  if (status == TN_OK) *error = tn_sub(b, tn_build_in(b, 0), target);
+  return status;
+}
+
+static tn_status build_mse(tn_build *b, const void *options) {
+  tn_val error;
+  (void)options;
+  tn_status status = loss_error(b, &error);
+  if (status == TN_OK) tn_build_yield(b, 0, tn_mul(b, error, error));
+  return status;
 }
 static const tn_layer_kind mse = {
     .item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, "mse", "squared error per element"),
@@ -39,5 +58,82 @@ static const tn_layer_kind mse = {
     .example = "targets = label: f32[10]\nloss = mse",
     .build = build_mse};
 
-TN_PLUGIN(losses, "0.1.0", "MIT", &cross_entropy.item, &mse.item, &metric_accuracy.item, &metric_top_k.item,
-          &metric_perplexity.item)
+static tn_status build_l1(tn_build *b, const void *options) {
+  tn_val error;
+  (void)options;
+  tn_status status = loss_error(b, &error);
+  if (status == TN_OK) tn_build_yield(b, 0, tn_abs(b, error));
+  return status;
+}
+static const tn_layer_kind l1 = {
+    .item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, "l1", "absolute error per element"),
+    .role = TN_LAYER_LOSS,
+    .min_in = 2,
+    .max_in = 2,
+    .types = "two tensors of one shape",
+    .example = "targets = label: f32[10]\nloss = l1",
+    .build = build_l1};
+
+typedef struct huber_options {
+  double delta;
+} huber_options;
+
+static const tn_option huber_rows[] = {TN_OPT(huber_options, delta, TN_OPT_FLOAT, "1", "[1e-30, 1e30]",
+                                              "error from which the loss grows linearly"),
+                                       TN_OPT_END};
+
+/* With c = min(|e|, delta): c (|e| - c / 2). */
+static tn_status build_huber(tn_build *b, const void *options) {
+  const huber_options *o = options;
+  tn_val error;
+  tn_status status = loss_error(b, &error);
+  if (status != TN_OK) return status;
+  tn_val size = tn_abs(b, error), near = tn_minimum(b, size, loss_number_like(b, size, o->delta));
+  tn_build_yield(b, 0, tn_mul(b, near, tn_sub(b, size, tn_affine(b, near, 0.5, 0))));
+  return TN_OK;
+}
+static const tn_layer_kind huber = {
+    .item = TN_ITEM(tn_layer_kind, TN_LAYER, "huber",
+                    "half the squared error per element up to delta, and delta (|error| - delta / 2) beyond",
+                    huber_options, huber_rows),
+    .role = TN_LAYER_LOSS,
+    .min_in = 2,
+    .max_in = 2,
+    .types = "two tensors of one shape",
+    .example = "targets = label: f32[10]\nloss = huber(delta=0.5)",
+    .build = build_huber};
+
+typedef struct binary_options {
+  double positive;
+} binary_options;
+
+static const tn_option binary_rows[] = {TN_OPT(binary_options, positive, TN_OPT_FLOAT, "1", "[0, 1e30]",
+                                               "factor of the loss where the target is 1"),
+                                        TN_OPT_END};
+
+/* With s(x) = log(1 + e^x) = max(x, 0) + log(1 + e^-|x|): target positive s(-x) + (1 - target) s(x), where
+ * s(x) = x + s(-x). The exponential has no large argument. */
+static tn_status build_binary(tn_build *b, const void *options) {
+  const binary_options *o = options;
+  tn_val x = tn_build_in(b, 0), target;
+  tn_status status = loss_target(b, &target);
+  if (status != TN_OK) return status;
+  tn_val log_part = tn_log(b, tn_affine(b, tn_exp(b, tn_neg(b, tn_abs(b, x))), 1, 1));
+  tn_val below = tn_add(b, tn_maximum(b, tn_neg(b, x), loss_number_like(b, x, 0)), log_part);
+  tn_val both = tn_mul(b, tn_affine(b, target, o->positive - 1, 1), below);
+  tn_build_yield(b, 0, tn_add(b, tn_mul(b, tn_affine(b, target, -1, 1), x), both));
+  return TN_OK;
+}
+static const tn_layer_kind binary_cross_entropy = {
+    .item = TN_ITEM(tn_layer_kind, TN_LAYER, "binary_cross_entropy",
+                    "negative log-likelihood of yes or no per element, of scores before the sigmoid",
+                    binary_options, binary_rows),
+    .role = TN_LAYER_LOSS,
+    .min_in = 2,
+    .max_in = 2,
+    .types = "scores and targets from 0 to 1, two tensors of one shape",
+    .example = "targets = label: f32[10]\nloss = binary_cross_entropy(positive=3)",
+    .build = build_binary};
+
+TN_PLUGIN(losses, "0.1.0", "MIT", &cross_entropy.item, &binary_cross_entropy.item, &mse.item, &l1.item,
+          &huber.item, &metric_accuracy.item, &metric_top_k.item, &metric_perplexity.item)

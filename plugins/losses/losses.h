@@ -16,6 +16,11 @@ typedef struct cross_entropy_options {
 /* cross_entropy.c: yields the cross entropy of scores and target, the first two inputs, and its weight. */
 tn_status yield_cross_entropy(tn_build *b, const cross_entropy_options *o);
 
+/* A scalar of the dtype of `like`. */
+static inline tn_val loss_number_like(tn_build *b, tn_val like, double value) {
+  return tn_scalar(b, tn_val_type(b, like)->dtype, value);
+}
+
 /* Whether the target has a number for each class, and no class number. */
 static inline bool targets_are_soft(tn_build *b, tn_val scores, tn_val target) {
   const tn_type *x = tn_val_type(b, scores), *t = tn_val_type(b, target);

@@ -1,4 +1,4 @@
-"""The net and the samples of make_averages.py and make_thaw.py. golden_net.h of tests/integration/cli has the same
+"""The net and the samples of make_averages.py, make_losses.py and make_thaw.py. golden_net.h of tests/integration/cli has the same
 formulas."""
 import os, shutil, struct, subprocess, tempfile
 import torch

@@ -1,0 +1,75 @@
+/* Trainings with each loss have the parameters of PyTorch. The last layer begins at zero: the scores of the
+ * first step are 0, where absolute values have no derivative. */
+#include "golden_net.h"
+
+/* Replaces a part of net.ini. */
+static void change_net(const char *line, const char *by) {
+  static char text[4096];
+  const char *ini = file_read("net.ini", NULL), *at = strstr(ini, line);
+  assert_non_null(at);
+  snprintf(text, sizeof text, "%.*s%s%s", (int)(at - ini), ini, by, at + strlen(line));
+  file_write("net.ini", text);
+}
+
+static void write_loss(const char *loss) {
+  char line[128];
+  snprintf(line, sizeof line, "loss = %s\n", loss);
+  golden_write_data(LOSSES "/net.ini");
+  change_net("loss = l1\n", line);
+}
+
+static void parameters_are_those_of_pytorch(void **state) {
+  (void)state;
+  static const char *const losses[] = {
+      "l1", "huber", "huber(delta=0.3)", "mse", "binary_cross_entropy", "binary_cross_entropy(positive=2.5)"};
+  const json_t *golden = file_json(LOSSES "/golden.json");
+  assert_int_equal(json_object_size(golden), sizeof losses / sizeof *losses);
+  for (size_t k = 0; k < sizeof losses / sizeof *losses; k++) {
+    const char *loss = losses[k];
+    const json_t *tensors = json_object_get(golden, loss);
+    write_loss(loss);
+    if (program_run("train net.ini --quiet --output %s", loss) != 0) fail_msg("%s: %s", loss, program_err);
+    for (int i = 0; i < GOLDEN_NAMES; i++) {
+      char file[256];
+      snprintf(file, sizeof file, "%s/net/checkpoints/last/model.safetensors", loss);
+      golden_expect_tensor(file, golden_names[i], json_object_get(tensors, golden_names[i]));
+    }
+  }
+}
+
+/* e to the power of a large score would not be finite. */
+static void a_large_score_has_a_finite_loss(void **state) {
+  (void)state;
+  write_loss("binary_cross_entropy");
+  change_net("init=zeros", "init=constant(1000)");
+  const json_t *r = program_json(0, "train net.ini --set run.epochs=1");
+  double loss = program_number(r, "train.loss");
+  assert_true(loss > 0 && loss < 1e6);
+}
+
+static void other_shapes_and_options_are_refused(void **state) {
+  (void)state;
+  static const char *const losses[] = {"l1", "huber", "binary_cross_entropy", "mse"};
+  for (size_t i = 0; i < sizeof losses / sizeof *losses; i++) {
+    char line[64];
+    snprintf(line, sizeof line, "%s <- fc1, label", losses[i]);
+    write_loss(line);
+    assert_int_equal(program_run("train net.ini"), 65);
+    assert_non_null(strstr(program_err, "expected the same shape"));
+  }
+  write_loss("huber(delta=0)");
+  assert_int_equal(program_run("train net.ini"), 65);
+  assert_non_null(strstr(program_err, "delta"));
+  write_loss("binary_cross_entropy(positive=-1)");
+  assert_int_equal(program_run("train net.ini"), 65);
+  assert_non_null(strstr(program_err, "positive"));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(parameters_are_those_of_pytorch, program_open, program_close),
+      cmocka_unit_test_setup_teardown(a_large_score_has_a_finite_loss, program_open, program_close),
+      cmocka_unit_test_setup_teardown(other_shapes_and_options_are_refused, program_open, program_close),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
