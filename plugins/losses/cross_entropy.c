@@ -22,22 +22,31 @@ static tn_status build_soft_cross_entropy(tn_build *b, const cross_entropy_optio
   if (o->label_smoothing > 0)
     target = tn_affine(b, target, 1 - o->label_smoothing, o->label_smoothing / (double)type->dims[axis]);
   tn_val each = tn_mul(b, target, tn_log_softmax(b, x, axis));
+  if (o->weights.n > 0) {
+    tn_val weights = 0;
+    tn_status status = class_weights(b, o, each, &weights);
+    if (status != TN_OK) return status;
+    each = tn_mul(b, each, weights);
+  }
   tn_build_yield(b, 0, tn_neg(b, tn_reduce_sum(b, each, 1, &axis, 0)));
   return TN_OK;
 }
 
 tn_status yield_cross_entropy(tn_build *b, const cross_entropy_options *o) {
   tn_val target = tn_build_in(b, 1);
+  bool weighted = o->weights.n > 0;
   if (targets_are_soft(b, tn_build_in(b, 0), target)) return build_soft_cross_entropy(b, o);
   tn_op_begin(b, "cross_entropy");
   tn_op_arg(b, tn_build_in(b, 0));
   tn_op_arg(b, target);
-  tn_op_set_float(b, "smoothing", o->label_smoothing);
+  tn_op_set_float(b, "smoothing", weighted ? 0 : o->label_smoothing);
   tn_op_set_int(b, "ignore", o->ignore);
   tn_op_set_int(b, "axis", o->axis);
   tn_val loss = tn_op_end(b);
+  tn_val counts = tn_cast(b, tn_op2(b, "ne", target, loss_number_like(b, target, (double)o->ignore)),
+                          tn_val_type(b, loss)->dtype);
+  if (weighted) return yield_weighted(b, o, loss, counts);
   tn_build_yield(b, 0, loss);
-  tn_val counts = tn_op2(b, "ne", target, loss_number_like(b, target, (double)o->ignore));
-  tn_build_yield(b, 1, tn_cast(b, counts, tn_val_type(b, loss)->dtype));
+  tn_build_yield(b, 1, counts);
   return TN_OK;
 }

@@ -12,9 +12,17 @@ extern const tn_layer_kind metric_accuracy, metric_top_k, metric_perplexity; /* 
 typedef struct cross_entropy_options {
   double label_smoothing;
   int64_t ignore, axis;
+  tn_floats weights; /* of the classes; empty: all are 1 */
 } cross_entropy_options;
 /* cross_entropy.c: yields the cross entropy of scores and target, the first two inputs, and its weight. */
 tn_status yield_cross_entropy(tn_build *b, const cross_entropy_options *o);
+
+/* class_weights.c: the weights of the classes, along dimension `axis` of as many as `like` has, so that they
+ * broadcast to it. TN_EINVAL: their number is another one. */
+tn_status class_weights(tn_build *b, const cross_entropy_options *o, tn_val like, tn_val *weights);
+/* Yields the loss of targets that are class numbers, and its weight: PyTorch's weighted mean. `loss` and
+ * `counts` are those without weights and label smoothing. */
+tn_status yield_weighted(tn_build *b, const cross_entropy_options *o, tn_val loss, tn_val counts);
 
 /* A scalar of the dtype of `like`. */
 static inline tn_val loss_number_like(tn_build *b, tn_val like, double value) {

@@ -2,6 +2,8 @@
  * first step are 0, where absolute values have no derivative. */
 #include "golden_net.h"
 
+#include <stdbool.h>
+
 /* Replaces a part of net.ini. */
 static void change_net(const char *line, const char *by) {
   static char text[4096];
@@ -11,27 +13,43 @@ static void change_net(const char *line, const char *by) {
   file_write("net.ini", text);
 }
 
-static void write_loss(const char *loss) {
+/* With "classes: " in front, targets are class numbers. */
+static void write_loss(const char *text) {
+  static const char classes[] = "classes: ";
+  bool numbers = strncmp(text, classes, strlen(classes)) == 0;
   char line[128];
-  snprintf(line, sizeof line, "loss = %s\n", loss);
+  snprintf(line, sizeof line, "loss = %s\n", numbers ? text + strlen(classes) : text);
   golden_write_data(LOSSES "/net.ini");
   change_net("loss = l1\n", line);
+  if (numbers) change_net("    one_hot(3) <- label\n", "");
+  if (numbers) change_net("targets = label: f32[3]\n", "");
 }
 
 static void parameters_are_those_of_pytorch(void **state) {
   (void)state;
-  static const char *const losses[] = {
-      "l1", "huber", "huber(delta=0.3)", "mse", "binary_cross_entropy", "binary_cross_entropy(positive=2.5)"};
+  static const char *const losses[] = {"l1",
+                                       "huber",
+                                       "huber(delta=0.3)",
+                                       "mse",
+                                       "binary_cross_entropy",
+                                       "binary_cross_entropy(positive=2.5)",
+                                       "cross_entropy(weights=[0.5, 2, 1])",
+                                       "cross_entropy(weights=[0.5, 2, 1], label_smoothing=0.1)",
+                                       "classes: cross_entropy(weights=[0.5, 2, 1])",
+                                       "classes: cross_entropy(weights=[0.5, 2, 1], label_smoothing=0.1)",
+                                       "classes: cross_entropy(weights=[0.5, 2, 1], ignore=2)"};
   const json_t *golden = file_json(LOSSES "/golden.json");
   assert_int_equal(json_object_size(golden), sizeof losses / sizeof *losses);
   for (size_t k = 0; k < sizeof losses / sizeof *losses; k++) {
+    char output[16];
     const char *loss = losses[k];
     const json_t *tensors = json_object_get(golden, loss);
     write_loss(loss);
-    if (program_run("train net.ini --quiet --output %s", loss) != 0) fail_msg("%s: %s", loss, program_err);
+    snprintf(output, sizeof output, "run%zu", k);
+    if (program_run("train net.ini --quiet --output %s", output) != 0) fail_msg("%s: %s", loss, program_err);
     for (int i = 0; i < GOLDEN_NAMES; i++) {
       char file[256];
-      snprintf(file, sizeof file, "%s/net/checkpoints/last/model.safetensors", loss);
+      snprintf(file, sizeof file, "%s/net/checkpoints/last/model.safetensors", output);
       golden_expect_tensor(file, golden_names[i], json_object_get(tensors, golden_names[i]));
     }
   }
@@ -60,6 +78,9 @@ static void other_shapes_and_options_are_refused(void **state) {
   write_loss("huber(delta=0)");
   assert_int_equal(program_run("train net.ini"), 65);
   assert_non_null(strstr(program_err, "delta"));
+  write_loss("cross_entropy(weights=[1, 2])");
+  assert_int_equal(program_run("train net.ini"), 65);
+  assert_non_null(strstr(program_err, "weights has 2 numbers, expected one for each of the 3 classes"));
   write_loss("binary_cross_entropy(positive=-1)");
   assert_int_equal(program_run("train net.ini"), 65);
   assert_non_null(strstr(program_err, "positive"));
