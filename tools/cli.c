@@ -31,7 +31,8 @@ enum {
   KEY_FROM,
   KEY_TO,
   KEY_HOSTS,
-  KEY_RESTARTS
+  KEY_RESTARTS,
+  KEY_RANKS
 };
 
 static const cli_option options[] = {
@@ -77,6 +78,7 @@ static const cli_option options[] = {
      KEY_TRACE},
     {"dump-after", "PASS", "print the graph after a pass (all: after each)", CLI_PLAN, 'd'},
     {"device", "FILE", "plan for the device that a JSON file describes", CLI_PLAN, 'P'},
+    {"ranks", "N", "plan for so many devices, be they there or not", CLI_PLAN, KEY_RANKS},
     {"device-json", NULL, "print a device as `tenon plan --device` reads it", CLI_DOCTOR, 'J'},
     {"backend", "NAME", "backend of the device (default: cpu)", CLI_CONFORMANCE, 'B'},
     {"device", "N", "number of the device, from 0 (default)", CLI_CONFORMANCE, 'N'},
@@ -237,6 +239,7 @@ static int cli_apply(cli_args *args, int key, const char *value) {
   case KEY_TRACE: args->trace = value; break;
   case KEY_HOSTS: args->hosts = value; break;
   case KEY_RESTARTS: return cli_read_index(args, value, &args->restarts);
+  case KEY_RANKS: return cli_read_number(args, value, &args->ranks);
   case KEY_STATS: args->stats = true; break;
   case KEY_OPTIMIZER: args->optimizer = true; break;
   case KEY_DTYPE: args->dtype = value; break;

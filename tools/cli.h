@@ -45,7 +45,7 @@ typedef struct cli_args {
   const char *resume, *output, *weights, *trace, *mode, *dump_after;
   const char *backend, *only, *unsupported, *device_file, *backends, *repeat;
   const char *hosts;
-  long long restarts;
+  long long restarts, ranks;
   long long batch, steps /* -n; launch: processes */, rounds, warmup, draws, device, timeout, launches, top;
   double from, to; /* learning rates; 0: not given */
   const char *dtype;

@@ -77,6 +77,51 @@ static void plan_print_devices(const json_t *json) {
          json_number_value(json_object_get(json, "collective_bytes")) / 1048576.0, n, n == 1 ? "" : "s");
 }
 
+static void plan_print_link(const char *title, const json_t *link) {
+  printf("%s%.4g GB/s and %.4g us", title, json_number_value(json_object_get(link, "bytes_per_s")) / 1e9,
+         json_number_value(json_object_get(link, "latency_s")) * 1e6);
+}
+
+/* A scalar's collective says little. */
+enum { PLAN_SMALL_COLLECTIVE = 4096 };
+
+static void plan_print_collectives(const json_t *list) {
+  size_t i;
+  const json_t *one;
+  printf("%-36s %9s %10s %9s %9s %9s %9s\n", "collective", "gradients", "MiB", "ready ms", "begins", "ends",
+         "exposed");
+  json_array_foreach(list, i, one) {
+    double bytes = json_number_value(json_object_get(one, "bytes"));
+    if (bytes < PLAN_SMALL_COLLECTIVE) continue;
+    printf("%-36.36s %9lld %10.3f %9.3f %9.3f %9.3f %9.3f\n", json_string_value(json_object_get(one, "name")),
+           json_integer_value(json_object_get(one, "gradients")), bytes / 1048576.0,
+           json_number_value(json_object_get(one, "ready_ms")),
+           json_number_value(json_object_get(one, "begin_ms")),
+           json_number_value(json_object_get(one, "end_ms")),
+           json_number_value(json_object_get(one, "exposed_ms")));
+  }
+}
+
+/* The schedule of collectives beside the other launches, and what it leaves exposed. */
+static void plan_print_overlap(const json_t *json) {
+  const json_t *o = json_object_get(json, "overlap");
+  if (o == NULL) return;
+  double all = json_number_value(json_object_get(o, "communication_ms")),
+         exposed = json_number_value(json_object_get(o, "exposed_ms"));
+  long long devices = json_integer_value(json_object_get(json, "devices")),
+            host = json_integer_value(json_object_get(o, "host_ranks"));
+  plan_print_collectives(json_object_get(o, "collectives"));
+  plan_print_link("links of ", json_object_get(o, "link"));
+  if (host < devices) {
+    printf(" between the %lld devices of a host", host);
+    plan_print_link(", and of ", json_object_get(o, "host_link"));
+    printf(" between hosts");
+  }
+  printf("\npredicted: %.4g ms of communication, %.4g ms exposed, %.2f %% of a step; %.1f %% hidden\n", all,
+         exposed, json_number_value(json_object_get(o, "exposed_percent")),
+         all > 0 ? 100 * (1 - exposed / all) : 100.0);
+}
+
 /* [distributed] shard. */
 static void plan_print_shards(const json_t *json) {
   double all = json_number_value(json_object_get(json, "divided_bytes"));
@@ -231,6 +276,7 @@ static void plan_print(const char *text, const char *summary) {
   printf("a batch has %.3f MiB\n", json_number_value(json_object_get(json, "batch_bytes")) / 1048576.0);
   plan_print_fallbacks(json);
   plan_print_devices(json);
+  plan_print_overlap(json);
   plan_print_shards(json);
   plan_print_captures(json);
   printf("memory peak %.2f MiB (lower bound of any plan %.2f): state %.2f, arena %.2f\n",
@@ -246,8 +292,10 @@ static void plan_print(const char *text, const char *summary) {
 static int plan_run(tn_context *context, const cli_args *args) {
   tn_run *run = NULL;
   char *json = NULL, *dump = NULL, *summary = NULL;
-  tn_plan_options options = {
-      .struct_size = sizeof options, .dump_after = args->dump_after, .device = args->device_file};
+  tn_plan_options options = {.struct_size = sizeof options,
+                             .dump_after = args->dump_after,
+                             .device = args->device_file,
+                             .ranks = (int32_t)args->ranks};
   if (args->dump_after && strcmp(args->dump_after, "all") == 0) options.dump_after = "";
   int code = cli_open_run(context, args, &run);
   if (code != CLI_OK) return code;

@@ -448,9 +448,10 @@ AT(tn_generate_options, seed, 72);
 AT(tn_generate_options, write, 80);
 AT(tn_generate_options, user, 88);
 
-SIZED(tn_plan_options, 24);
+SIZED(tn_plan_options, 32);
 AT(tn_plan_options, dump_after, 8);
 AT(tn_plan_options, device, 16);
+AT(tn_plan_options, ranks, 24);
 
 SIZED(tn_bench_options, 32);
 AT(tn_bench_options, mode, 4);

@@ -103,6 +103,7 @@ typedef struct tn_plan_options {
   uint32_t struct_size;
   const char *dump_after; /* a compiler pass, "" for each; NULL: no dump */
   const char *device;     /* JSON file of a device to plan for (docs/guide/devices.md); NULL: [backend] use */
+  int32_t ranks;          /* plan for so many devices, be they there or not; 0: those of [distributed] */
 } tn_plan_options;
 /* Compiles the training step and describes its plan; reads no data and no weights, opens no device, runs
  * nothing. *dump is the graph's text after the pass `dump_after`, which the caller frees with tn_string_free.

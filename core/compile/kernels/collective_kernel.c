@@ -1,28 +1,29 @@
 /* core/compile/kernels/collective_kernel.c: the variants and the costs of collectives. */
 #include "core/compile/kernels/collective_kernel.h"
 
+#include "core/compile/kernels/target.h"
 #include "tenon/plugin/communicator.h"
 
-/* The variant has the name of the communicator, which executes it. The cost is rough: a few microseconds to
- * start, then a link of 10 GB/s, over which a ring sends the larger of operand and result once, and for an
- * all_reduce twice (Patarasuk and Yuan, JPDC 69, 2009). */
-static tn_status collective_offer(tn_query *q, double times, int32_t n_inplace) {
+/* The variant has the name of the communicator, which executes it. */
+static tn_status collective_offer(tn_query *q, int32_t kind, int32_t n_inplace) {
   static const int32_t in_place[1][2] = {{0, 0}};
-  const tn_communicator *communicator = q->backend;
+  const tn_target *target = q->backend; /* the host's own kernels get the target (query.c) */
+  const tn_communicator *communicator = target->communicator;
   double in = (double)tn_type_bytes(q->match->in[0]), out = (double)tn_type_bytes(q->match->out[0]);
   tn_variant v = {.struct_size = sizeof v,
                   .name = communicator != NULL ? communicator->item.name : "",
                   .n_inplace = n_inplace,
                   .inplace = n_inplace > 0 ? in_place : NULL,
-                  .cost_s = 1e-5 + times * (in > out ? in : out) / 1e10,
+                  .cost_s = tn_collective_s(&target->interconnect, kind, in > out ? in : out),
                   .deterministic = 1,
                   .capturable = communicator != NULL && communicator->capturable};
   tn_add_variant(q, &v);
   return TN_OK;
 }
 
-static tn_status all_reduce_query(tn_query *q) { return collective_offer(q, 2, 1); }
-static tn_status scatter_or_gather_query(tn_query *q) { return collective_offer(q, 1, 0); }
+static tn_status all_reduce_query(tn_query *q) { return collective_offer(q, TN_ALL_REDUCE, 1); }
+static tn_status reduce_scatter_query(tn_query *q) { return collective_offer(q, TN_REDUCE_SCATTER, 0); }
+static tn_status all_gather_query(tn_query *q) { return collective_offer(q, TN_ALL_GATHER, 0); }
 
 static tn_status collective_launch(tn_launch *l) {
   return tn_fail(l, TN_ECOMM, NULL, "%s: the program has no communicator", l->name);
@@ -34,8 +35,8 @@ static tn_status collective_launch(tn_launch *l) {
     .family = "", .pattern = "y = " #op "(x)", .query = asked, .launch = collective_launch                   \
   }
 const tn_kernel tn_collective_kernels[TN_COLLECTIVE_KERNELS] = {
-    COLLECTIVE(all_reduce, all_reduce_query), COLLECTIVE(reduce_scatter, scatter_or_gather_query),
-    COLLECTIVE(all_gather, scatter_or_gather_query)};
+    COLLECTIVE(all_reduce, all_reduce_query), COLLECTIVE(reduce_scatter, reduce_scatter_query),
+    COLLECTIVE(all_gather, all_gather_query)};
 
 #define ENTRY(i)                                                                                             \
   { .item = &tn_collective_kernels[i].item, .plugin = "tenon", .version = "0", .file = "" }

@@ -120,9 +120,9 @@ static tn_status fail_query(tn_env *env, const tn_candidate *candidate, tn_statu
   return tn_wrap(env, status, "kernel %s of plugin %s", entry->item->name, entry->plugin);
 }
 
-/* A collective is executed by the communicator in place of a backend. */
+/* A collective is executed by the communicator of the target in place of a backend. */
 static void *kernel_self(const tn_target *target, const tn_catalog_kernel *kernel) {
-  if (tn_kernel_is_collective(kernel->kernel)) return (void *)(uintptr_t)target->communicator;
+  if (tn_kernel_is_collective(kernel->kernel)) return (void *)(uintptr_t)target;
   return target->selves != NULL ? target->selves[kernel->rank] : NULL;
 }
 

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "core/base/env.h"
+#include "core/compile/kernels/interconnect.h"
 #include "tenon/plugin/backend.h"
 #include "tenon/plugin/communicator.h"
 
@@ -28,6 +29,7 @@ typedef struct tn_target {
   struct tn_answers *answers; /* remembers the answers of kernels (answers.h). NULL: every query is asked */
   struct tn_tuner *tuner;     /* measures variants (tuner.h). NULL: estimates decide */
   const tn_communicator *communicator; /* executes collectives. NULL: there is one rank */
+  tn_interconnect interconnect;        /* over which it does so; ranks 0: there is one */
   bool constant_state;                 /* for inference: states without a commit never change between runs */
   bool deterministic;                  /* variants whose bits differ from run to run are left out */
   const struct tn_recorded_choices

@@ -2,7 +2,8 @@
  *
  * List scheduling. Among the ready groups, one that frees at least as much memory as it takes goes first,
  * since it can only lower the live bytes, and of several the one that frees most; otherwise the order of the
- * graph decides. Collectives begin as soon as they are ready, and the readers of their results run when no
+ * graph decides. Collectives begin as soon as they are ready. A group that is all that a collective still
+ * waits for, such as the cast of a bucket of gradients, comes next. The readers of their results run when no
  * other group is ready; those of a reduce_scatter already when it is predicted to have ended, since what they
  * make is gathered by the next collective, which should overlap as well. */
 #include "core/compile/memory/schedule_graph.h"
@@ -207,6 +208,27 @@ static int32_t pop_collective_group(const tn_schedule *s) {
   return best;
 }
 
+static bool is_last_before_collective(const tn_schedule *s, int32_t group) {
+  for (int32_t k = s->hard.start[group]; k < s->hard.start[group + 1]; k++) {
+    int32_t next = s->hard.to[k];
+    if (s->plan->cover->groups.v[next].role == TN_STREAM_COMM && s->hard_left[next] == 1 &&
+        s->soft_left[next] == 0)
+      return true;
+  }
+  return false;
+}
+
+/* A collective could begin if this group had run. Groups that fall back keep their order. */
+static int32_t pop_awaited_group(const tn_schedule *s) {
+  int32_t best = -1;
+  for (int32_t i = 0; s->has_collectives && i < s->n_ready; i++) {
+    int32_t group = s->ready[i];
+    if (s->done[group] || s->plan->cover->groups.v[group].fallback != NULL) continue;
+    if (is_last_before_collective(s, group) && (best < 0 || has_smaller_key(s, group, best))) best = group;
+  }
+  return best;
+}
+
 /* Its entry in the heap is skipped later. */
 static int32_t pop_early_group(const tn_schedule *s) {
   int32_t best = -1;
@@ -220,6 +242,7 @@ static int32_t pop_early_group(const tn_schedule *s) {
 
 static int32_t next_scheduled_group(tn_schedule *s) {
   int32_t group = pop_collective_group(s);
+  if (group < 0) group = pop_awaited_group(s);
   if (group < 0) group = pop_early_group(s);
   if (group < 0) group = pop_fallback_group(s);
   if (group < 0) group = pop_freeing_group(s);

@@ -9,6 +9,8 @@
 #include "core/train/programs/plan_report.h"
 #include "core/train/result.h"
 
+enum { TN_MOST_PLANNED_RANKS = 65536 };
+
 /* The plan of several devices depends on what their communicator says of itself. One for devices of a file
  * may be missing here: then no collective is captured. */
 static tn_status plan_command_communicator(tn_run *run, tn_device *device) {
@@ -21,14 +23,25 @@ static tn_status plan_command_communicator(tn_run *run, tn_device *device) {
   return TN_OK;
 }
 
+/* The devices of [distributed], or as many as the caller asks about, be they there or not. */
+static tn_status plan_command_count(tn_run *run, const tn_device *device, int32_t ranks) {
+  if (ranks == 0) return tn_devices_count(run, device);
+  if (ranks < 0 || ranks > TN_MOST_PLANNED_RANKS)
+    return tn_failf(&run->env, TN_EINVAL, "a plan for %d ranks, expected 1 to %d", (int)ranks,
+                    TN_MOST_PLANNED_RANKS);
+  run->locals = run->ranks = ranks;
+  return TN_OK;
+}
+
 /* The batches of [data], or 1 for a configuration without data. */
-static tn_status plan_command_batches(tn_run *run, tn_device *device, bool trains,
+static tn_status plan_command_batches(tn_run *run, tn_device *device, bool trains, int32_t ranks,
                                       tn_program_request *request) {
   const tn_data_setting *data = run->settings.data;
   request->batch[trains ? TN_PROGRAM_STEP : TN_PROGRAM_PREDICT] = 1;
   if (!trains) return TN_OK;
-  TN_TRY(tn_devices_count(run, device));
+  TN_TRY(plan_command_count(run, device, ranks));
   TN_TRY(plan_command_communicator(run, device));
+  tn_devices_connect(run, device);
   if (data[TN_SPLIT_TRAIN].given)
     TN_TRY(tn_run_rank_batch(run, TN_SPLIT_TRAIN, &request->batch[TN_PROGRAM_STEP]));
   if (data[TN_SPLIT_VALID].given)
@@ -88,7 +101,8 @@ tn_status tn_run_plan(tn_run *run, const tn_plan_options *given, char **json, ch
   run->planning = true;
   run->device_file = wanted.device;
   tn_status status = tn_run_open_device(run, &device);
-  if (status == TN_OK) status = plan_command_batches(run, device, plan_command_has_loss(run), &request);
+  if (status == TN_OK)
+    status = plan_command_batches(run, device, plan_command_has_loss(run), wanted.ranks, &request);
   status = tn_run_tell_mistakes(run, status);
   if (status == TN_OK && request.batch[TN_PROGRAM_STEP] > 0)
     status = tn_plan_file_read(run, device, &request.choices);

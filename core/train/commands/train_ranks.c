@@ -148,6 +148,7 @@ static tn_status train_prepare_rank(tn_train_ranks *all, int32_t r) {
   if (r > 0) TN_TRY(tn_devices_open(t->run, all->trainings[0].device, &t->device));
   t->device->target.communicator = all->communicator;
   t->device->comm_options = all->options;
+  tn_devices_connect(t->run, t->device);
   TN_TRY(tn_training_prepare(t));
   return r == 0 && t->run->rank == 0 && all->link != NULL ? train_tell_choices(all) : TN_OK;
 }

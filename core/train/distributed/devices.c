@@ -198,6 +198,16 @@ tn_status tn_devices_count(tn_run *run, const tn_device *device) {
   return TN_OK;
 }
 
+/* Without a launcher that says more, all ranks are on one host. */
+void tn_devices_connect(const tn_run *run, tn_device *device) {
+  tn_interconnect *c = &device->target.interconnect;
+  int32_t asked = (int32_t)run->settings.distributed.host_ranks;
+  int32_t there = run->place != NULL ? run->locals * run->place->locals : tn_run_ranks(run);
+  *c = run->settings.interconnect;
+  c->ranks = tn_run_ranks(run);
+  c->host_ranks = asked > 0 ? asked : there;
+}
+
 tn_status tn_devices_open(tn_run *run, tn_device *first, tn_device **device) {
   tn_status status = tn_run_open_device(run, device);
   if (status != TN_OK) return tn_wrap(&run->env, status, "device %d", (int)run->local);

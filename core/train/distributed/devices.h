@@ -15,6 +15,10 @@ tn_status tn_run_rank_batch(tn_run *run, int32_t split, int64_t *batch);
 /* Sets run->locals and run->ranks to the number that [distributed] devices asks for: of this process. */
 tn_status tn_devices_count(tn_run *run, const tn_device *device);
 
+/* Tells a device's target of the ranks and the links between them, after they were counted: the costs of
+ * collectives. */
+void tn_devices_connect(const tn_run *run, tn_device *device);
+
 /* Opens one more device, that of rank number run->local of this process, of the same backend as the first,
  * with its measurements of kernels. */
 tn_status tn_devices_open(tn_run *run, tn_device *first, tn_device **device);

@@ -2,6 +2,7 @@
  * collectives. */
 #include "core/train/programs/plan_report.h"
 
+#include "core/compile/output/overlap.h"
 #include "core/compile/output/report.h"
 #include "core/compile/kernels/collective_kernel.h"
 #include "core/data/transform_chain.h"
@@ -91,6 +92,25 @@ static traffic_sum plan_report_traffic(const tn_run *run, const tn_program_set *
   return traffic;
 }
 
+static json_t *plan_report_link(const tn_link_rate *link) {
+  return json_pack("{s:f, s:f}", "bytes_per_s", link->bytes_per_s, "latency_s", link->latency_s);
+}
+
+/* The schedule of a step on several devices: when each collective is ready, begins and ends, and for how long
+ * the step waits. */
+static tn_status plan_report_add_overlap(const tn_device *device, const tn_program *step, json_t *json) {
+  const tn_interconnect *c = &device->target.interconnect;
+  json_t *report = NULL;
+  if (c->ranks < 2) return TN_OK;
+  TN_TRY(tn_overlap_report(step, &report));
+  json_object_set_new(report, "host_ranks",
+                      json_integer(c->host_ranks < c->ranks ? c->host_ranks : c->ranks));
+  json_object_set_new(report, "link", plan_report_link(&c->inside));
+  json_object_set_new(report, "host_link", plan_report_link(&c->between));
+  json_object_set_new(json, "overlap", report);
+  return TN_OK;
+}
+
 /* The optimizer's state and the parameters that it updates, where they are divided among ranks: the bytes of
  * all of them, and those of one rank. */
 static void plan_report_add_shards(const tn_program_set *set, json_t *json) {
@@ -147,11 +167,7 @@ static int64_t plan_report_batch_bytes(const tn_program *program) {
 
 /* ---- all ---- */
 
-double tn_plan_cost_ms(const tn_program *program) {
-  double cost_s = 0;
-  for (int32_t i = 0; i < program->n_steps; i++) cost_s += program->steps[i].group->choice.cost_s;
-  return cost_s * 1e3;
-}
+double tn_plan_cost_ms(const tn_program *program) { return tn_overlap_predict(program, NULL).step_s * 1e3; }
 
 /* The step of a phase; [group.NAME] freeze = N. */
 static tn_status plan_report_phase(const tn_run *run, const tn_program_set *set, int32_t phase,
@@ -207,5 +223,5 @@ tn_status tn_plan_report(tn_run *run, const tn_device *device, const tn_program_
   json_object_set_new(*json, "collectives", json_integer(traffic.collectives));
   json_object_set_new(*json, "collective_bytes", json_integer(traffic.bytes));
   plan_report_add_shards(set, *json);
-  return TN_OK;
+  return trains ? plan_report_add_overlap(device, program, *json) : TN_OK;
 }

@@ -139,6 +139,14 @@ static const tn_option distributed_rows[] = {
            "optimizer: the devices divide the state of the optimizer and the f32 parameters that it updates, "
            "and "
            "each updates its own part (ZeRO stage 1); no: every device has all of it"),
+    TN_OPT(tn_distributed_section, link, TN_OPT_TEXT, "pcie", NULL,
+           "the link of a device to the others of its host, for predicted times: nvlink, pcie, infiniband, "
+           "ethernet, or gigabytes a second in one direction and microseconds of latency, 25:6"),
+    TN_OPT(tn_distributed_section, host_link, TN_OPT_TEXT, "ethernet", NULL,
+           "the link of a host to the other hosts, which its devices share; as link"),
+    TN_OPT(tn_distributed_section, host_ranks, TN_OPT_INT, "0", "[0, 65536]",
+           "the devices of each host, for predicted times; 0: those that the launcher has started there, or "
+           "all"),
     TN_OPT_END};
 static const tn_option weights_rows[] = {
     TN_OPT(tn_weights_section, file, TN_OPT_PATH, "", NULL,

@@ -13,6 +13,7 @@
 #include "core/exec/device/pin_threads.h"
 #include "core/plugin/registry.h"
 #include "core/base/freeze.h"
+#include "core/compile/kernels/interconnect.h"
 #include "tenon/plugin/observer.h"
 #include "tenon/plugin/optimizer.h"
 #include "tenon/plugin/precision.h"
@@ -87,6 +88,8 @@ typedef struct tn_distributed_section {
   int64_t bucket;
   int32_t reduce_dtype; /* TN_REDUCE_... */
   int32_t shard;        /* TN_SHARD_... */
+  const char *link, *host_link;
+  int64_t host_ranks;
 } tn_distributed_section;
 
 typedef struct tn_weights_section {
@@ -143,6 +146,7 @@ typedef struct tn_settings {
   const tn_schedule *schedule_kind;
   const void *schedule_options;
   tn_distributed_section distributed;
+  tn_interconnect interconnect; /* of distributed: its links */
   tn_weights_section weights;
   const tn_precision *precision;
   const void *precision_options;

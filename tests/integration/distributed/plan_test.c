@@ -1,6 +1,7 @@
 /* The plan for several devices: the bytes of collectives, and the launches that overlap with them. */
 #include "nets.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -75,6 +76,72 @@ static void text_and_json_have_the_bytes_of_collectives(void **state) {
   assert_non_null(strstr(program_out, " MiB an update in 3 collectives\n"));
   assert_int_equal(program_run("plan model.ini --set backend.use=sim"), 0);
   assert_null(strstr(program_out, "devices; each"));
+}
+
+/* ---- the schedule of collectives ---- */
+
+static double overlap_number(const json_t *plan, const char *key) {
+  return program_number(program_member(plan, "overlap"), key);
+}
+
+static void the_plan_has_the_schedule_of_collectives(void **state) {
+  (void)state;
+  file_write("model.ini", nets_lenet);
+  assert_null(json_object_get(program_json(0, "plan model.ini --set backend.use=sim"), "overlap"));
+  const json_t *plan = program_json(0, plan_command, "--set distributed.bucket=64KiB");
+  double step = overlap_number(plan, "step_ms"), exposed = overlap_number(plan, "exposed_ms"), sum = 0,
+         end = 0;
+  assert_true(program_number(plan, "cost_ms") == step);
+  assert_true(fabs(overlap_number(plan, "compute_ms") + exposed - step) < 1e-9);
+  const json_t *list = program_member(program_member(plan, "overlap"), "collectives"), *one;
+  int gradients = 0;
+  size_t i;
+  assert_int_equal(json_array_size(list), program_number(plan, "collectives"));
+  json_array_foreach(list, i, one) {
+    assert_true(program_number(one, "ready_ms") <= program_number(one, "begin_ms"));
+    assert_true(program_number(one, "begin_ms") >= end); /* one after the other */
+    end = program_number(one, "end_ms");
+    sum += program_number(one, "exposed_ms");
+    gradients += (int)program_number(one, "gradients");
+  }
+  assert_true(fabs(sum - exposed) < 1e-9 && end <= step);
+  assert_int_equal(gradients, 10); /* weights and biases of five layers */
+  assert_int_equal(program_run(plan_command, "--set distributed.bucket=64KiB"), 0);
+  assert_non_null(strstr(program_out, "all_reduce of bucket 1"));
+  assert_non_null(strstr(program_out, "links of 25 GB/s and 6 us\npredicted: "));
+}
+
+/* A slow link hides less. Ranks need not be there. */
+static void links_decide_what_is_exposed(void **state) {
+  (void)state;
+  static const char ask[] =
+      "plan model.ini --set backend.use=sim --ranks 8 --set data.train.batch=32 --set data.valid.batch=32 %s";
+  file_write("model.ini", nets_lenet);
+  const json_t *plan = program_json(0, ask, "--set distributed.link=nvlink");
+  double fast = overlap_number(plan, "exposed_ms"), sent = overlap_number(plan, "communication_ms");
+  assert_true(program_number(plan, "devices") == 8);
+  plan = program_json(0, ask, "--set distributed.link=0.01:1000");
+  assert_true(overlap_number(plan, "exposed_ms") > fast && overlap_number(plan, "communication_ms") > sent);
+  plan = program_json(0, ask, "--set distributed.host_ranks=4 --set distributed.link=nvlink");
+  assert_true(overlap_number(plan, "host_ranks") == 4 && overlap_number(plan, "communication_ms") > sent);
+  assert_int_equal(program_run(ask, "--set distributed.host_ranks=4 --set distributed.link=nvlink"), 0);
+  assert_non_null(strstr(program_out,
+                         "links of 450 GB/s and 3 us between the 4 devices of a host, and of 12.5 "
+                         "GB/s and 15 us between hosts\n"));
+  assert_int_equal(program_run("plan model.ini --set backend.use=sim --ranks 7 --set data.train.batch=32"),
+                   65);
+  assert_int_equal(program_run("plan model.ini --ranks 0"), 2);
+}
+
+static void links_that_are_none_are_refused(void **state) {
+  (void)state;
+  static const char *const wrong[] = {"fast", "25", "25:", ":6", "25:6us", "0:6", "25:-1", "nan:1", "1e9:1"};
+  file_write("model.ini", nets_lenet);
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    assert_int_equal(program_run("plan model.ini --set distributed.host_link=%s", wrong[i]), 65);
+    assert_non_null(strstr(program_err, "[distributed] host_link = "));
+    assert_non_null(strstr(program_err, "such as 25:6"));
+  }
 }
 
 /* The statistics of all ranks are gathered at once; behind inputs there is no gradient to exchange. */
@@ -215,6 +282,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       CASE(buckets_are_reduced_beside_backward),
       CASE(text_and_json_have_the_bytes_of_collectives),
+      CASE(the_plan_has_the_schedule_of_collectives),
+      CASE(links_decide_what_is_exposed),
+      CASE(links_that_are_none_are_refused),
       CASE(batch_norm_over_the_ranks_has_one_collective_each_way),
       CASE(a_captured_step_replays_in_every_order),
       CASE(a_distributed_step_is_captured_as_a_whole),

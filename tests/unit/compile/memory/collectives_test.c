@@ -52,6 +52,25 @@ static void buckets_are_reduced_in_the_flat_vector_as_soon_as_they_are_complete(
          "5: y @ output+0 = t.reduce_sum(f @ arena+0) after 4\n");
 }
 
+/* The cast takes bytes and frees none, and stands behind all transposes in the graph. */
+static void what_alone_a_collective_waits_for_runs_at_once(void **state) {
+  (void)state;
+  char *text = fixture_text(&F,
+                            "x: f32[16, 16] = input(name=x)\n"
+                            "a = transpose(x, order=[1, 0])\n"
+                            "b = transpose(a, order=[1, 0])\n"
+                            "c = transpose(b, order=[1, 0])\n"
+                            "d: f16[16, 16] = cast(a, to=f16)\n"
+                            "r = all_reduce(d)\n"
+                            "s = cast(r, to=f32)\n"
+                            "y = mul(c, s)\n"
+                            "output y = y\n",
+                            SCHEDULED);
+  const char *cast = strstr(text, "1: d = "), *reduced = strstr(text, "2: r = all_reduce(d)");
+  if (cast == NULL || reduced == NULL) fail_msg("not at once:\n%s", text);
+  tn_release(&F.env, text);
+}
+
 static void a_gradient_with_other_readers_is_overwritten_after_they_have_run(void **state) {
   (void)state;
   expect("x: f32[16, 16] = input(name=x)\n"
@@ -226,6 +245,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(buckets_are_reduced_in_the_flat_vector_as_soon_as_they_are_complete,
                                       set_up, tear_down),
+      cmocka_unit_test_setup_teardown(what_alone_a_collective_waits_for_runs_at_once, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_gradient_with_other_readers_is_overwritten_after_they_have_run,
                                       set_up, tear_down),
       cmocka_unit_test_setup_teardown(an_operand_that_is_read_later_is_not_overwritten, set_up, tear_down),
