@@ -5,19 +5,12 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
-
-/* After one process has failed, the others have so long to notice and to end; then they are asked to, and
- * last killed. */
-enum { NOTICE_S = 35, ASK_S = 10, LOOK_MS = 100 };
 
 /* ---- signals ---- */
 
@@ -25,104 +18,27 @@ static volatile sig_atomic_t launch_signal; /* the last that came, and was not p
 
 static void launch_on_signal(int number) { launch_signal = number; }
 
-static void launch_catch_signals(void) {
+static void launch_catch_signals(launch *l) {
   static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
   struct sigaction action = {.sa_handler = launch_on_signal};
-  for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) sigaction(signals[i], &action, NULL);
+  sigemptyset(&l->signals);
+  for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+    sigaction(signals[i], &action, NULL);
+    sigaddset(&l->signals, signals[i]);
+  }
   signal(SIGPIPE, SIG_IGN);
-}
-
-static void launch_send(const launch *l, int number) {
-  for (int i = 0; i < l->n; i++)
-    if (!l->processes[i].ended) kill(l->processes[i].pid, number);
-}
-
-static double launch_clock_s(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* ---- outcomes ---- */
 
-static bool launch_has_failed(const launch_process *p) {
-  return p->ended && !(WIFEXITED(p->status) &&
-                       (WEXITSTATUS(p->status) == CLI_OK || WEXITSTATUS(p->status) == CLI_STOPPED));
-}
-
-static int launch_exit_code(const launch_process *p) {
-  return WIFEXITED(p->status) ? WEXITSTATUS(p->status) : CLI_COMM;
-}
-
-static void launch_tell_signal(const launch *l, int i) {
-  const launch_process *p = &l->processes[i];
-  if (!WIFSIGNALED(p->status)) return;
-  fprintf(stderr, "tenon: process %d (id %lld%s%s) was ended by signal %d (%s)\n", i, (long long)p->pid,
-          p->host->name[0] ? " on host " : "", p->host->name, WTERMSIG(p->status),
-          strsignal(WTERMSIG(p->status)));
-}
-
 /* The code of process 0, unless it only reports that another one has failed. */
 static int launch_outcome(const launch *l) {
-  int code = launch_exit_code(&l->processes[0]);
+  int code = l->processes[0].code;
   for (int i = 1; i < l->n; i++) {
-    int other = launch_exit_code(&l->processes[i]);
+    int other = l->processes[i].code;
     if (other != CLI_OK && (code == CLI_OK || code == CLI_COMM)) code = other;
   }
   return code;
-}
-
-/* ---- waiting ---- */
-
-static void launch_reap(launch *l) {
-  for (int i = 0; i < l->n; i++) {
-    launch_process *p = &l->processes[i];
-    if (p->ended || waitpid(p->pid, &p->status, WNOHANG) != p->pid) continue;
-    p->ended = true;
-    launch_pass_output(l, i, true);
-    launch_tell_signal(l, i);
-  }
-}
-
-static void launch_look(launch *l, struct pollfd *polls) {
-  nfds_t n = 0;
-  for (int i = 0; i < l->n; i++)
-    if (l->processes[i].output >= 0)
-      polls[n++] = (struct pollfd){.fd = l->processes[i].output, .events = POLLIN};
-  poll(polls, n, LOOK_MS);
-  for (int i = 0; i < l->n; i++) launch_pass_output(l, i, false);
-  launch_reap(l);
-}
-
-static int launch_count(const launch *l, bool (*is)(const launch_process *p)) {
-  int n = 0;
-  for (int i = 0; i < l->n; i++) n += is(&l->processes[i]);
-  return n;
-}
-
-static bool launch_runs(const launch_process *p) { return !p->ended; }
-
-/* Asks, and later kills, the processes that do not end after a failure. */
-static void launch_urge(const launch *l, double failed_s, int *urged) {
-  double seconds = launch_clock_s() - failed_s;
-  if (*urged == 0 && seconds > NOTICE_S) launch_send(l, SIGTERM);
-  if (*urged == 1 && seconds > NOTICE_S + ASK_S) launch_send(l, SIGKILL);
-  if (seconds > NOTICE_S + *urged * ASK_S) ++*urged;
-}
-
-static void launch_follow(launch *l, struct pollfd *polls, bool *stopped) {
-  double failed_s = 0;
-  int urged = 0;
-  while (launch_count(l, launch_runs) > 0) {
-    launch_look(l, polls);
-    if (launch_signal != 0) {
-      launch_send(l, launch_signal);
-      launch_signal = 0;
-      *stopped = true;
-    }
-    if (failed_s == 0 && launch_count(l, launch_has_failed) > 0) failed_s = launch_clock_s();
-    if (failed_s > 0) launch_urge(l, failed_s, &urged);
-  }
 }
 
 /* ---- one attempt ---- */
@@ -166,11 +82,11 @@ static int launch_start(launch *l) {
   return code;
 }
 
-static int launch_run_once(launch *l, struct pollfd *polls, bool *stopped) {
+static int launch_run_once(launch *l) {
   int code = launch_prepare(l);
   if (code == CLI_OK) code = launch_start(l);
   if (code != CLI_OK) launch_send(l, SIGTERM);
-  launch_follow(l, polls, stopped);
+  launch_follow(l, &launch_signal);
   return code != CLI_OK ? code : launch_outcome(l);
 }
 
@@ -182,8 +98,7 @@ static void launch_drop_hosts(launch *l) {
   for (int h = 0; h < l->n_hosts; h++) {
     bool reached = true;
     for (int i = 0; i < l->n; i++)
-      if (l->processes[i].host == &l->hosts[h] && l->hosts[h].name[0] &&
-          launch_exit_code(&l->processes[i]) == 255)
+      if (l->processes[i].host == &l->hosts[h] && l->hosts[h].name[0] && l->processes[i].code == 255)
         reached = false;
     if (!reached) fprintf(stderr, "tenon: host %s is not reached by ssh, and left out\n", l->hosts[h].name);
     if (reached) processes += l->hosts[h].processes;
@@ -194,26 +109,26 @@ static void launch_drop_hosts(launch *l) {
   l->n = processes;
 }
 
-static bool launch_may_restart(const launch *l, int code, bool stopped) {
-  return !stopped && (code == CLI_COMM || code == 255) && l->attempt < l->args->restarts;
+static bool launch_may_restart(const launch *l, int code) {
+  return !l->stopped && launch_signal == 0 && (code == CLI_COMM || code == 255) &&
+         l->attempt < l->args->restarts;
 }
 
 static int launch_run(launch *l) {
-  struct pollfd *polls = calloc((size_t)l->n, sizeof *polls);
+  l->polls = calloc((size_t)l->n, sizeof *l->polls);
   l->processes = calloc((size_t)l->n, sizeof *l->processes);
-  bool stopped = false;
-  int code =
-      polls != NULL && l->processes != NULL ? CLI_OK : cli_refuse(l->args, CLI_UNAVAILABLE, "out of memory");
+  int code = l->polls != NULL && l->processes != NULL ? CLI_OK
+                                                      : cli_refuse(l->args, CLI_UNAVAILABLE, "out of memory");
   while (code == CLI_OK) {
-    code = launch_run_once(l, polls, &stopped);
-    if (!launch_may_restart(l, code, stopped)) break;
+    code = launch_run_once(l);
+    if (!launch_may_restart(l, code)) break;
     launch_drop_hosts(l);
     l->attempt++;
     fprintf(stderr, "tenon: restart %d of %lld, from the last checkpoint\n", l->attempt, l->args->restarts);
     code = CLI_OK;
   }
   free(l->processes);
-  free(polls);
+  free(l->polls);
   return code;
 }
 
@@ -225,7 +140,7 @@ static int launch_command_run(tn_context *context, const cli_args *args) {
   if (code == CLI_OK && l.n > LAUNCH_MOST)
     code = cli_refuse(args, CLI_USAGE, "%d processes, expected at most %d", l.n, LAUNCH_MOST);
   if (code != CLI_OK) return code;
-  launch_catch_signals();
+  launch_catch_signals(&l);
   return launch_run(&l);
 }
 

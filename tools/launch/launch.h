@@ -2,6 +2,8 @@
 #ifndef TENON_TOOLS_LAUNCH_H
 #define TENON_TOOLS_LAUNCH_H
 
+#include <poll.h>
+#include <signal.h>
 #include <sys/types.h>
 
 #include "tools/cli.h"
@@ -20,8 +22,9 @@ typedef struct launch_process {
   int output;  /* read end of its stdout and stderr; -1: they are the launcher's, or closed */
   int pending; /* bytes of `line` */
   char line[LAUNCH_LINE];
-  int status; /* of waitpid */
   bool ended;
+  int code;         /* its exit code, as one of the run */
+  double stopped_s; /* when it was stopped, as by SIGSTOP; 0: it runs */
 } launch_process;
 
 typedef struct launch {
@@ -29,7 +32,13 @@ typedef struct launch {
   launch_host hosts[LAUNCH_HOSTS];
   int n_hosts;
   launch_process *processes;
+  struct pollfd *polls; /* of their outputs */
   int n;
+  sigset_t signals; /* those that are passed on */
+  int passed;       /* the last that was passed on to the processes */
+  bool stopped;     /* the launcher was asked to stop them */
+  bool failed;      /* in this attempt, a process has failed */
+  bool urged;       /* and the others were asked to end */
   char master[256], token[33];
   int port;
   int attempt; /* 0: the first */
@@ -45,5 +54,11 @@ int launch_spawn(launch *l, int i);
 /* output.c: passes on the lines that process number i has printed, each as "[3] line" on stderr. `last`: also
  * an unfinished one. */
 void launch_pass_output(launch *l, int i, bool last);
+
+/* follow.c: sends a signal to the processes that have not ended. */
+void launch_send(const launch *l, int number);
+/* Returns when all processes have ended: passes on what they print, and each signal whose number `asked`
+ * gets, which becomes 0; ends those that go on after another one has failed, or that stay stopped. */
+void launch_follow(launch *l, volatile sig_atomic_t *asked);
 
 #endif

@@ -129,6 +129,13 @@ static void spawn_exec(const launch *l, int i) {
   execv(argv[0], (char *const *)(const void *)argv);
 }
 
+/* The launcher's handlers are not those of the child, where a signal that came would be lost. */
+static void spawn_take_signals(const launch *l, const sigset_t *before) {
+  for (int number = 1; number < NSIG; number++)
+    if (sigismember(&l->signals, number) == 1) signal(number, SIG_DFL);
+  sigprocmask(SIG_SETMASK, before, NULL);
+}
+
 /* A group of its own: an interrupt at the terminal reaches the launcher alone, which passes it on. */
 static void spawn_child(const launch *l, int i, int output, pid_t parent) {
   setpgid(0, 0);
@@ -149,14 +156,19 @@ int launch_spawn(launch *l, int i) {
   launch_process *p = &l->processes[i];
   int pipes[2] = {-1, -1};
   pid_t parent = getpid();
+  sigset_t before;
   p->output = -1;
   p->pending = 0;
   p->ended = false;
+  p->stopped_s = 0;
   if (i > 0 && pipe2(pipes, O_CLOEXEC) != 0)
     return cli_refuse(l->args, CLI_UNAVAILABLE, "process %d: %s", i, strerror(errno));
   fflush(NULL);
+  sigprocmask(SIG_BLOCK, &l->signals, &before);
   p->pid = fork();
+  if (p->pid == 0) spawn_take_signals(l, &before);
   if (p->pid == 0) spawn_child(l, i, pipes[1], parent);
+  sigprocmask(SIG_SETMASK, &before, NULL);
   if (pipes[1] >= 0) close(pipes[1]);
   p->output = pipes[0];
   if (p->pid > 0 && p->output >= 0) fcntl(p->output, F_SETFL, O_NONBLOCK);

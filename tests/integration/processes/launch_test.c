@@ -137,19 +137,38 @@ static void a_killed_process_is_named_and_ends_all(void **state) {
   }
 }
 
+/* The launcher ends it once the others have ended. */
 static void a_stopped_process_is_named_and_ends_all(void **state) {
   (void)state;
+  char text[64];
   start_long("--set distributed.timeout=3s");
   pid_t pid = find_process(1);
   assert_true(pid > 0);
   assert_int_equal(kill(pid, SIGSTOP), 0);
-  struct timespec pause = {0, 100000000};
-  for (int i = 0; i < 300 && find_process(0) > 0; i++) nanosleep(&pause, NULL);
-  assert_int_equal(find_process(0), 0); /* the others have ended */
-  assert_int_equal(kill(pid, SIGKILL), 0);
   assert_int_equal(program_finish(), 77);
-  if (strstr(program_err, "rank 1 (process 1, id") == NULL && strstr(program_err, "rank 1") == NULL)
-    fail_msg("%s", program_err);
+  snprintf(text, sizeof text, "rank 1 (process 1, id %d on host", (int)pid);
+  if (strstr(program_err, text) == NULL) fail_msg("no '%s' in: %s", text, program_err);
+  snprintf(text, sizeof text, "process 1 (id %d) is stopped, as by SIGSTOP", (int)pid);
+  if (strstr(program_err, text) == NULL) fail_msg("no '%s' in: %s", text, program_err);
+}
+
+/* The others wait for it at the start, for up to 300 s if they were not asked to end. */
+static void a_process_that_dies_before_it_comes_ends_all(void **state) {
+  (void)state;
+  struct timespec from, to;
+  char folder[4096], path[4200];
+  file_write("ssh.sh", "#!/bin/sh\nkill -KILL $$\n");
+  assert_int_equal(system("chmod +x ssh.sh"), 0);
+  snprintf(path, sizeof path, "%s/ssh.sh", getcwd(folder, sizeof folder));
+  setenv("TENON_SSH", path, 1);
+  clock_gettime(CLOCK_MONOTONIC, &from);
+  int code = program_run("launch --hosts localhost:2,10.1.2.3 model.ini --output o");
+  clock_gettime(CLOCK_MONOTONIC, &to);
+  unsetenv("TENON_SSH");
+  assert_int_equal(code, 77);
+  assert_true(to.tv_sec - from.tv_sec < 20);
+  assert_non_null(strstr(program_err, "tenon: process 2 (id "));
+  assert_non_null(strstr(program_err, " on host 10.1.2.3) was ended by signal 9"));
 }
 
 static void a_restart_goes_on_with_the_same_bits(void **state) {
@@ -266,6 +285,7 @@ int main(void) {
                                      TEST(a_signal_to_one_process_saves_and_stops_all),
                                      TEST(a_killed_process_is_named_and_ends_all),
                                      TEST(a_stopped_process_is_named_and_ends_all),
+                                     TEST(a_process_that_dies_before_it_comes_ends_all),
                                      TEST(a_restart_goes_on_with_the_same_bits),
                                      TEST(variables_of_torchrun_are_understood),
                                      TEST(variables_of_srun_are_understood),
