@@ -80,6 +80,7 @@ enum { TN_MPI_OPENING = 0, TN_MPI_OPEN = 1, TN_MPI_REFUSED = 2, TN_MPI_LEFT = 3 
 typedef struct tn_mpi_rank {
   tn_mpi_options options;
   int32_t rank, ranks;
+  const tn_comm_place *place;
   double timeout_s, opened_s; /* opened_s: when the host began to open it */
   tn_mpi_identity identity;
   /* Of the thread. */

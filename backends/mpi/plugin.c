@@ -69,6 +69,7 @@ static tn_status plugin_open(tn_env *env, const void *options, const tn_comm_dev
   r->options = *(const tn_mpi_options *)options;
   r->rank = place->rank;
   r->ranks = place->ranks;
+  r->place = place;
   r->timeout_s = place->timeout_s;
   r->opened_s = tn_mpi_clock_s();
   memcpy(&r->identity, identity, sizeof r->identity);

@@ -10,6 +10,7 @@
 
 /* Seconds beyond the limits of the waits inside MPI, after which the thread is held in it. */
 enum { HELD_S = 1, LEAVE_S = 15 };
+static const double LOOK_S = 0.1; /* between two looks at the run while MPI begins */
 
 static struct {
   pthread_mutex_t lock;
@@ -147,15 +148,31 @@ static void thread_register_end(void) {
   pthread_mutex_unlock(&mpi_thread.lock);
 }
 
+static bool thread_run_has_failed(const tn_mpi_rank *r) {
+  return r->place->has_failed != NULL && r->place->has_failed(r->place);
+}
+
+/* MPI itself waits without a limit for a process that does not come. */
+static int32_t thread_wait_open(tn_mpi_rank *r) {
+  double until = tn_mpi_clock_s() + r->timeout_s + HELD_S;
+  int32_t state = TN_MPI_OPENING;
+  while (state == TN_MPI_OPENING && !thread_run_has_failed(r) && tn_mpi_clock_s() < until)
+    state = thread_wait_state(r, TN_MPI_OPEN, LOOK_S);
+  return state;
+}
+
 tn_status tn_mpi_thread_open(tn_env *env, tn_mpi_rank *r) {
   pthread_mutex_lock(&mpi_thread.lock);
   tn_status status = thread_hand_over(env, r);
   pthread_mutex_unlock(&mpi_thread.lock);
   if (status != TN_OK) return status;
-  int32_t state = thread_wait_state(r, TN_MPI_OPEN, r->timeout_s + HELD_S);
+  int32_t state = thread_wait_open(r);
   thread_register_end();
   if (state == TN_MPI_REFUSED) return tn_fail(env, r->refusal, NULL, "mpi: %s", r->failure);
   if (state != TN_MPI_OPENING) return TN_OK;
+  if (thread_run_has_failed(r))
+    return tn_fail(env, TN_ECOMM, NULL, "mpi: the run has failed before MPI has begun on rank %d",
+                   (int)r->rank);
   return tn_fail(
       env, TN_ECOMM, NULL,
       "mpi: MPI has not begun within %g s on rank %d: some of the %d ranks did not come (MPI does not "

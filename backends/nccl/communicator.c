@@ -191,6 +191,7 @@ static tn_status nccl_open(tn_env *env, const void *options, const tn_comm_devic
   r->device = device;
   r->rank = place->rank;
   r->ranks = place->ranks;
+  r->place = place;
   r->timeout_s = place->timeout_s;
   r->group = given.group;
   if (place->process != 0 && tn_nccl_group_new(env, place, true, &r->group) != TN_OK)

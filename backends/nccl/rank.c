@@ -31,11 +31,15 @@ static ncclResult_t nccl_rank_state(tn_nccl_rank *rank) {
   return state;
 }
 
+static bool nccl_run_has_failed(const tn_nccl_rank *rank) {
+  return rank->place->has_failed != NULL && rank->place->has_failed(rank->place);
+}
+
 ncclResult_t tn_nccl_rank_await(tn_nccl_rank *rank, ncclResult_t code, double timeout_s) {
   struct timespec pause = {0, PAUSE_SHORT_NS};
   double until = tn_nccl_clock_s() + timeout_s;
   while (code == ncclInProgress && (code = nccl_rank_state(rank)) == ncclInProgress) {
-    if (atomic_load(&rank->group->failed) || tn_nccl_clock_s() > until) break;
+    if (atomic_load(&rank->group->failed) || nccl_run_has_failed(rank) || tn_nccl_clock_s() > until) break;
     nanosleep(&pause, NULL);
     if (2 * pause.tv_nsec <= PAUSE_LONG_NS) pause.tv_nsec *= 2;
   }

@@ -18,6 +18,7 @@ typedef struct tn_nccl_rank {
   tn_nccl_driver driver;
   const tn_comm_device *device;
   int32_t rank, ranks;
+  const tn_comm_place *place;
   double timeout_s;
   CUcontext context;
   tn_nccl_group *group;
@@ -37,8 +38,8 @@ double tn_nccl_clock_s(void);
 tn_status tn_nccl_enter(tn_env *env, const tn_nccl_rank *rank);
 
 /* Waits until an operation that returned `code` has ended: a communicator that does not block returns
- * ncclInProgress. Looks at the group, too: the failure of another rank ends the wait with ncclInProgress, as
- * the timeout does. */
+ * ncclInProgress. Looks at the group and the run, too: the failure of another rank ends the wait with
+ * ncclInProgress, as the timeout does. */
 ncclResult_t tn_nccl_rank_await(tn_nccl_rank *rank, ncclResult_t code, double timeout_s);
 
 /* TN_OK for ncclSuccess; else a failure with NCCL's own text: "nccl: rank 1 on device 0: ncclAllReduce:

@@ -53,6 +53,7 @@ typedef struct join_guest {
 typedef struct join {
   tn_tcp *t;
   const tn_tcp_identity *id;
+  const tn_comm_place *place;
   int listener;
   double begun_s, limit_s;
   tn_tcp_hello hello; /* that this rank sends; the lane is set for each */
@@ -380,8 +381,15 @@ static bool join_complete(const join *j) {
   return true;
 }
 
+/* The cause is the host's to tell. */
+static void join_look_at_run(const join *j) {
+  if (j->place->has_failed != NULL && j->place->has_failed(j->place))
+    tn_tcp_fail(j->t, "the run has failed before all %d ranks were connected", (int)j->t->ranks);
+}
+
 static void join_run(join *j) {
   while (!join_complete(j) && !atomic_load(&j->t->failure.set)) {
+    join_look_at_run(j);
     join_connect_due(j);
     join_wait(j);
     join_drop_old_guests(j);
@@ -432,6 +440,7 @@ tn_status tn_tcp_join(tn_env *env, tn_tcp *t, const tn_tcp_identity *identity, c
   if (j != NULL) {
     j->t = t;
     j->id = identity;
+    j->place = place;
     j->listener = listener;
     join_begin(j, place, own);
     join_run(j);

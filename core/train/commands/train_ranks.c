@@ -198,6 +198,9 @@ void tn_train_ranks_release(tn_train_ranks *all, tn_status status) {
 
 /* ---- training ---- */
 
+/* A communicator that opens is not there yet to be aborted. */
+static int32_t train_comm_has_failed(const tn_comm_place *place) { return tn_ranks_have_failed(place->run); }
+
 static tn_comm_place train_comm_place(const tn_train_ranks *all, const tn_training *t) {
   return (tn_comm_place){.struct_size = sizeof(tn_comm_place),
                          .rank = t->run->rank,
@@ -205,7 +208,9 @@ static tn_comm_place train_comm_place(const tn_train_ranks *all, const tn_traini
                          .process = all->place.process,
                          .processes = all->place.processes,
                          .address = all->link ? tn_link_member(all->link, all->place.process)->address : "",
-                         .timeout_s = t->run->settings.distributed.timeout};
+                         .timeout_s = t->run->settings.distributed.timeout,
+                         .has_failed = train_comm_has_failed,
+                         .run = all->ranks};
 }
 
 /* Rank 0 makes the identity of the communicator; all ranks open it. */

@@ -73,6 +73,8 @@ tn_status tn_ranks_lost(tn_rank_set *ranks, tn_env *env) {
   return status;
 }
 
+bool tn_ranks_have_failed(const tn_rank_set *ranks) { return atomic_load(&ranks->failed); }
+
 tn_status tn_ranks_failure(tn_rank_set *ranks, tn_env *env) {
   pthread_mutex_lock(&ranks->lock);
   tn_status status = ranks->status;

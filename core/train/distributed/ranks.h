@@ -77,6 +77,8 @@ tn_status tn_ranks_compare_plans(tn_rank_set *ranks, tn_env *env, int32_t rank, 
 /* Records a failure of the rank, with the message in env. The first failure is reported, except that any
  * other status replaces TN_ECOMM, which may be its consequence. */
 void tn_ranks_fail(tn_rank_set *ranks, int32_t rank, const tn_env *env, tn_status status);
+/* Whether a rank has failed, without its message; from any thread. */
+bool tn_ranks_have_failed(const tn_rank_set *ranks);
 /* The failure as the status of the run, with "rank 2: ..." in env; TN_OK: no rank has failed. TN_EDEVICE of
  * one of several ranks becomes TN_ECOMM. */
 tn_status tn_ranks_failure(tn_rank_set *ranks, tn_env *env);

@@ -59,6 +59,10 @@ typedef struct tn_comm_place {
    * "" in a run of one process. */
   const char *address;
   double timeout_s; /* how long other ranks are waited for, in open and in collectives */
+  /* Whether the run has failed meanwhile, as when a process has died: `open` then returns TN_ECOMM soon. From
+   * any thread, until close. NULL: never. `run` is for this function. */
+  int32_t (*has_failed)(const struct tn_comm_place *place);
+  const void *run;
 } tn_comm_place;
 
 /* The library that a communicator uses. */

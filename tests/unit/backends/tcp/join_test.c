@@ -32,6 +32,25 @@ static void a_rank_that_does_not_open_is_named_by_all(void **state) {
     if (i != 2) says(i, "of 4 ranks, rank 2 did not come within 0.3 s");
 }
 
+static int32_t has_failed(const tn_comm_place *place) { return atomic_load((const atomic_int *)place->run); }
+
+/* As when the process of a rank is killed while the others open: the host knows it, and `open` ends. */
+static void ranks_of_a_run_that_has_failed_do_not_wait(void **state) {
+  (void)state;
+  static const atomic_int failed = 1;
+  rig_start(4, 60);
+  rig[2].delay_ms = -1;
+  for (int32_t i = 0; i < 4; i++) {
+    rig[i].place.has_failed = has_failed;
+    rig[i].place.run = &failed;
+  }
+  double since = rig_clock_s();
+  rig_threads(NULL);
+  assert_true(rig_clock_s() - since < 20);
+  for (int32_t i = 0; i < 4; i++)
+    if (i != 2) says(i, "the run has failed before all 4 ranks were connected");
+}
+
 static void several_that_do_not_open_are_named(void **state) {
   (void)state;
   rig_start(8, 0.3);
@@ -294,6 +313,7 @@ static void ranks_of_ipv6(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_rank_that_does_not_open_is_named_by_all),
+      cmocka_unit_test(ranks_of_a_run_that_has_failed_do_not_wait),
       cmocka_unit_test(several_that_do_not_open_are_named),
       cmocka_unit_test(rank_0_that_does_not_answer_is_named),
       cmocka_unit_test(ranks_that_come_late_are_waited_for),
