@@ -222,6 +222,21 @@ static void variables_of_torchrun_are_understood(void **state) {
               "TORCHELASTIC_RUN_ID=none");
 }
 
+/* As docs/guide/many.md has it. */
+static void torchrun_itself_starts_processes(void **state) {
+  (void)state;
+  if (system("command -v torchrun >/dev/null") != 0) {
+    print_message("skipped: there is no torchrun, which comes with PyTorch\n");
+    skip();
+  }
+  program_json(0, "train model.ini --output p1");
+  int status = system("timeout 120 torchrun --nproc-per-node 2 --master-port 29561 --no-python " TENON
+                      " train model.ini --output p2 --quiet >out.txt 2>&1");
+  if (status != 0) fail_msg("status %#x: %s", (unsigned)status, file_read("out.txt", NULL));
+  compare_losses("p1/model/metrics.jsonl", "p2/model/metrics.jsonl");
+  assert_false(file_exists("p2/model-2"));
+}
+
 static void variables_of_srun_are_understood(void **state) {
   (void)state;
   launched_by("SLURM_PROCID=%d SLURM_LOCALID=%d SLURM_STEP_NUM_TASKS=2 SLURM_NTASKS=2 SLURM_STEP_ID=0 "
@@ -288,6 +303,7 @@ int main(void) {
                                      TEST(a_process_that_dies_before_it_comes_ends_all),
                                      TEST(a_restart_goes_on_with_the_same_bits),
                                      TEST(variables_of_torchrun_are_understood),
+                                     TEST(torchrun_itself_starts_processes),
                                      TEST(variables_of_srun_are_understood),
                                      TEST(hosts_are_reached_by_ssh),
                                      TEST(mistakes_are_told),
