@@ -91,7 +91,7 @@ static bool follow_has_failed(const launch_process *p) {
   return p->ended && p->code != CLI_STOPPED && p->code != CLI_OK;
 }
 
-/* ---- ending what goes on ---- */
+/* ---- ending the processes that go on ---- */
 
 typedef struct follower {
   launch *l;
