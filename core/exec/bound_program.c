@@ -207,6 +207,26 @@ static tn_status finish_prepare(tn_executor *e, tn_bound_program *bound) {
   return host != NULL ? finish_steps(e, bound, host) : TN_OK;
 }
 
+/* The collectives of all parts, which replays record. */
+static tn_status list_calls(tn_executor *e, tn_bound_program *bound) {
+  int32_t n = 0;
+  size_t steps = (size_t)bound->program->n_steps;
+  bound->calls = tn_alloc(e->env, tn_size_mul(steps + 1, sizeof(void *)));
+  bound->first_call = tn_alloc(e->env, tn_size_mul((size_t)bound->n_parts + 1, sizeof *bound->first_call));
+  if (bound->calls == NULL || bound->first_call == NULL) return TN_ENOMEM;
+  for (int32_t p = 0; p < bound->n_parts; p++) {
+    const tn_capture_part *part = &bound->parts[p];
+    bound->first_call[p] = n;
+    for (int32_t i = part->first; i < part->first + part->n; i++) {
+      bool collective = tn_kernel_is_collective(bound->program->steps[i].group->kernel);
+      const tn_flight_call *call = collective ? tn_collective_call(bound->prepared[i]) : NULL;
+      if (call != NULL) bound->calls[n++] = call;
+    }
+  }
+  bound->first_call[bound->n_parts] = n;
+  return TN_OK;
+}
+
 tn_status tn_bound_program_init(tn_executor *e, const tn_program *program, tn_bound_program *bound) {
   bound->program = program;
   size_t views = count_views(program);
@@ -214,6 +234,7 @@ tn_status tn_bound_program_init(tn_executor *e, const tn_program *program, tn_bo
   TN_TRY(list_parts(e, bound));
   TN_TRY(prepare_steps(e, bound));
   TN_TRY(finish_prepare(e, bound));
+  TN_TRY(list_calls(e, bound));
   TN_TRY(tn_folded_create(e, bound));
   TN_TRY(tn_executor_allocate(e, TN_MEMORY_DEVICE, program->constant_bytes, &bound->constants));
   TN_TRY(make_events(e, bound));
@@ -249,5 +270,7 @@ void tn_bound_program_free(tn_executor *e, tn_bound_program *bound) {
   tn_release(e->env, bound->prepared);
   tn_release(e->env, bound->views);
   tn_release(e->env, bound->parts);
+  tn_release(e->env, bound->calls);
+  tn_release(e->env, bound->first_call);
   *bound = (tn_bound_program){0};
 }

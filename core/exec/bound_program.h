@@ -2,6 +2,7 @@
  * addresses: one table of launches for each program and input slot, so a run looks nothing up.
  *
  * The files, each of which calls only those above it:
+ *   flight_recorder.c     the last collectives of a rank, and its host's wait
  *   memory.c              device memory of an executor, addresses, error messages
  *   collective.c          collectives as steps; waits that ask the communicator
  *   profile.c             the times of launches and copies
@@ -68,6 +69,10 @@ typedef struct tn_bound_program {
   bool constants_made;    /* they have been */
   void *folded;           /* values that kernels folded from state; NULL: there are no such kernels */
   int64_t folded_version; /* tn_executor.state_version of that state */
+  /* Its collectives in the order of launches, for the flight recorder: those of part i are
+   * calls[first_call[i]] to calls[first_call[i + 1] - 1]. */
+  const struct tn_flight_call **calls;
+  int32_t *first_call;
 } tn_bound_program;
 
 /* The memory of one input slot: inputs and outputs of a run. On a host-addressable device the host's
@@ -78,6 +83,7 @@ typedef struct tn_slot_memory {
   int64_t filled; /* bytes of the input that the last copy brought */
   int32_t
       end; /* the slot whose events mark the end of the last run: the last one that was launched with it */
+  uint64_t collectives;              /* that the device had begun with the last run (flight_recorder.h) */
   void *staged, *computed, *arrived; /* events of the last run: inputs copied, computed, outputs copied */
 } tn_slot_memory;
 

@@ -3,6 +3,7 @@
  * their own beside the computation of another slot, and a replay would wait for all earlier work on its
  * stream. */
 #include "core/exec/bound_program.h"
+#include "core/exec/flight_recorder.h"
 
 /* The table entry for a part on a slot. */
 static void **capture_entry(const tn_bound_program *bound, int32_t part, int32_t slot) {
@@ -36,8 +37,11 @@ static tn_status capture_part(tn_executor *e, tn_bound_program *bound, int32_t p
   captured_part p = {.e = e, .bound = bound, .part = part, .slot = slot, .n = n};
   tn_device *device = e->device;
   void *compute = device->streams[TN_STREAM_COMPUTE], *capture = NULL;
+  tn_flight *flight = device->flight;
+  device->flight = NULL; /* its collectives run in replays */
   tn_status status =
       device->backend->capture(&device->env, device->device, compute, launch_captured, &p, &capture);
+  device->flight = flight;
   if (p.launched != TN_OK) {
     status = p.launched;
     device->record = p.cause; /* later messages follow from it */

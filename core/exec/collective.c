@@ -198,7 +198,10 @@ static tn_status wait_ask_communicator(tn_device *device) {
 tn_status tn_comm_await(tn_device *device, uint64_t n) {
   tn_comm *comm = device->comm;
   if (comm == NULL || !comm->awaits || n <= comm->ended) return TN_OK;
+  tn_flight_wait before = tn_flight_begin_wait(device->flight, TN_FLIGHT_COLLECTIVE, "a collective");
   tn_status status = comm->kind->await(&device->env, comm->self, n);
+  tn_flight_end(device->flight, status == TN_OK ? n : 0);
+  tn_flight_conclude(device->flight, &before, status);
   if (status == TN_OK)
     comm->ended = n;
   else
@@ -225,16 +228,19 @@ static tn_status wait_ask_after(tn_device *device, tn_status status) {
   return status == TN_OK && device->comm != NULL ? wait_ask_communicator(device) : status;
 }
 
-tn_status tn_device_wait_event(tn_device *device, void *event) {
-  TN_TRY(tn_device_check_process(device));
-  TN_TRY(tn_comm_await(device, tn_comm_begun(device)));
+static tn_status wait_event(tn_device *device, void *event) {
   if (device->comm != NULL && device->comm->event != NULL) return wait_polling(device, event);
   return wait_ask_after(device, device->backend->event_wait(&device->env, event));
 }
 
-tn_status tn_device_wait_stream(tn_device *device, void *stream) {
+tn_status tn_device_wait_event(tn_device *device, void *event) {
   TN_TRY(tn_device_check_process(device));
   TN_TRY(tn_comm_await(device, tn_comm_begun(device)));
+  tn_flight_wait before = tn_flight_begin_wait(device->flight, TN_FLIGHT_DEVICE, "its device");
+  return tn_flight_conclude(device->flight, &before, wait_event(device, event));
+}
+
+static tn_status wait_stream(tn_device *device, void *stream) {
   const tn_backend *backend = device->backend;
   if (device->comm != NULL && device->comm->event != NULL) {
     TN_TRY(backend->event_record(&device->env, device->comm->event, stream));
@@ -243,12 +249,24 @@ tn_status tn_device_wait_stream(tn_device *device, void *stream) {
   return wait_ask_after(device, backend->stream_wait(&device->env, stream));
 }
 
+/* The compute stream awaits all collectives of a program at its end. */
+tn_status tn_device_wait_stream(tn_device *device, void *stream) {
+  TN_TRY(tn_device_check_process(device));
+  TN_TRY(tn_comm_await(device, tn_comm_begun(device)));
+  tn_flight_wait before = tn_flight_begin_wait(device->flight, TN_FLIGHT_DEVICE, "its device");
+  tn_status status = tn_flight_conclude(device->flight, &before, wait_stream(device, stream));
+  if (status == TN_OK && stream == device->streams[TN_STREAM_COMPUTE])
+    tn_flight_end(device->flight, tn_flight_begun(device->flight));
+  return status;
+}
+
 /* ---- steps ---- */
 
 /* A prepared collective: all but its addresses. */
 typedef struct prepared_collective {
   const tn_device *device;
   tn_collective collective;
+  tn_flight_call call;
 } prepared_collective;
 
 /* The reduction of a step, and the number of ranks for which its types were inferred; 0: any number. */
@@ -283,8 +301,14 @@ tn_status tn_collective_prepare(tn_executor *e, const tn_program *program, const
                                          .dtype = type->dtype,
                                          .count = tn_type_count(type),
                                          .name = step->name};
+  prepared->call = tn_flight_call_of(program->name, step->name, kind, type->dtype, tn_type_count(type));
   *out = prepared;
   return TN_OK;
+}
+
+const tn_flight_call *tn_collective_call(const void *prepared) {
+  const prepared_collective *p = prepared;
+  return p->collective.count > 0 ? &p->call : NULL;
 }
 
 void tn_collective_release(tn_executor *e, void *prepared) { tn_release(e->env, prepared); }
@@ -293,6 +317,23 @@ static tn_status copy_collective(const tn_device *device, tn_launch *l, const tn
   if (c->from == c->to) return TN_OK;
   uint64_t bytes = (uint64_t)c->count * tn_dtype_size(c->dtype);
   return device->backend->copy(&l->env, l->stream, TN_COPY_ON_DEVICE, c->to, c->from, bytes);
+}
+
+/* Without `await`, `run` returns on a synchronous device when the collective has ended. */
+static tn_status launch_collective(tn_comm *comm, tn_launch *l, const tn_collective *collective,
+                                   const tn_flight_call *call) {
+  tn_flight *flight = comm->device->flight;
+  bool blocks = !comm->awaits && tn_backend_is_synchronous(comm->device->backend);
+  tn_flight_begin(flight, call);
+  if (!blocks) {
+    tn_status status = comm->kind->run(&l->env, comm->self, collective, l->stream);
+    if (status != TN_OK) tn_flight_retract(flight);
+    return status;
+  }
+  tn_flight_wait before = tn_flight_begin_wait(flight, TN_FLIGHT_COLLECTIVE, "a collective");
+  tn_status status = comm->kind->run(&l->env, comm->self, collective, l->stream);
+  if (status == TN_OK) tn_flight_end(flight, tn_flight_begun(flight));
+  return tn_flight_conclude(flight, &before, status);
 }
 
 tn_status tn_collective_launch(tn_launch *l) {
@@ -304,5 +345,5 @@ tn_status tn_collective_launch(tn_launch *l) {
   if (collective.count == 0) return TN_OK;
   if (comm == NULL) return copy_collective(prepared->device, l, &collective);
   comm->begun++;
-  return comm->kind->run(&l->env, comm->self, &collective, l->stream);
+  return launch_collective(comm, l, &collective, &prepared->call);
 }

@@ -3,6 +3,7 @@
 #define TN_CORE_EXEC_COLLECTIVE_H
 
 #include "core/exec/bound_program.h"
+#include "core/exec/flight_recorder.h"
 #include "tenon/plugin/communicator.h"
 
 typedef struct tn_comm {
@@ -65,6 +66,8 @@ tn_status tn_device_wait_stream(tn_device *device, void *stream);
 tn_status tn_collective_prepare(tn_executor *e, const tn_program *program, const tn_step *step,
                                 void **prepared);
 void tn_collective_release(tn_executor *e, void *prepared);
+/* Its description for the flight recorder; NULL: it has no elements, and does not run. */
+const struct tn_flight_call *tn_collective_call(const void *prepared);
 /* Its launch. Without a communicator the result equals the operand. */
 tn_status tn_collective_launch(tn_launch *l);
 

@@ -17,8 +17,10 @@ static tn_status run_part(tn_executor *e, tn_bound_program *bound, int32_t index
   const tn_capture_part *part = &bound->parts[index];
   void *capture = captures_allowed(e) ? tn_captures_find(bound, index, slot) : NULL;
   if (part->awaits >= 0) TN_TRY(tn_await_collective(e, &bound->ends[part->awaits]));
-  return capture == NULL ? tn_launch_part(e, bound, index, slot)
-                         : backend->capture_launch(env, capture, compute);
+  if (capture == NULL) return tn_launch_part(e, bound, index, slot);
+  const int32_t *first = &bound->first_call[index];
+  tn_flight_begin_all(e->device->flight, bound->calls + first[0], first[1] - first[0]);
+  return backend->capture_launch(env, capture, compute);
 }
 
 static tn_status run_device_segment(tn_executor *e, tn_bound_program *bound, int32_t segment, int32_t slot) {
@@ -58,6 +60,8 @@ static tn_status run_each(tn_executor *e, tn_bound_program *bound, slot_range r)
   for (int32_t i = 0; i < r.n && chain == NULL; i++) TN_TRY(run_segments(e, bound, r.first + i));
   if (chain == NULL) return TN_OK;
   if (bound->program->cover->graph->commits.n > 0) e->state_version++;
+  for (int32_t i = 0; i < r.n; i++)
+    tn_flight_begin_all(e->device->flight, bound->calls, bound->first_call[bound->n_parts]);
   return e->device->backend->capture_launch(&e->device->env, chain, e->device->streams[TN_STREAM_COMPUTE]);
 }
 
@@ -69,6 +73,7 @@ static tn_status launch_slots(tn_executor *e, tn_bound_program *bound, slot_rang
   tn_status status = run_each(e, bound, r);
   tn_pin_leave(&pinned);
   for (int32_t i = 0; i < r.n; i++) e->slots[r.first + i].end = last;
+  e->slots[last].collectives = tn_flight_begun(e->device->flight);
   if (status != TN_OK) return status;
   return e->device->backend->event_record(&e->device->env, e->slots[last].computed,
                                           e->device->streams[TN_STREAM_COMPUTE]);
@@ -174,5 +179,6 @@ tn_status tn_executor_run_again(tn_executor *e, int32_t program, int32_t slot) {
 tn_status tn_executor_slot_wait(tn_executor *e, int32_t slot) {
   const tn_slot_memory *m = &e->slots[e->slots[slot].end];
   tn_status status = tn_device_wait_event(e->device, e->host_addressable ? m->computed : m->arrived);
+  if (status == TN_OK) tn_flight_end(e->device->flight, m->collectives);
   return status == TN_OK ? TN_OK : tn_executor_fail(e, status);
 }

@@ -1,8 +1,9 @@
-/* Frames between processes: the first byte selects a hello, a member, a failure, the head of a frame,
- * or a stream of frames that comes through a socket in pieces. */
+/* Frames between processes: the first byte selects a hello, a member, a failure, a summary, the head of a
+ * frame, or a stream of frames that comes through a socket in pieces. */
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "core/train/distributed/late_rank.h"
 #include "core/train/processes/peer.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -74,6 +75,50 @@ static void read_head(const uint8_t *bytes) {
               "another head");
 }
 
+/* ---- summaries ---- */
+
+static void check_call(const tn_rank_summary *s, const tn_summary_call *call) {
+  fuzz_expect(is_text(call->name, sizeof call->name) && is_text(call->program, sizeof call->program),
+              "a text without an end");
+  fuzz_expect(call->number > 0 && call->number <= s->begun && call->count >= 0, "a number out of its range");
+}
+
+static void name_rank(void *context, int32_t rank, tn_text *text) {
+  (void)context;
+  tn_text_addf(text, "rank %d", (int)rank);
+}
+
+/* The summary of one rank, beside ranks that wait for it and ranks without a summary. */
+static void find_late_rank(const fuzz *f, const tn_rank_summary *s) {
+  tn_rank_summary all[3] = {*s, *s, *s};
+  bool known[3] = {true, true, false};
+  all[1].begun = all[1].ended = s->ended;
+  all[1].n_calls = 0;
+  const tn_rank_reports reports = {all, known, s->rank % 2 == 0, 2 + s->rank % 3 / 2, name_rank, NULL};
+  tn_text text = tn_text_new(&f->env);
+  tn_late_rank_find(&reports, &text);
+  fuzz_expect(text.failed || text.n < 4096, "a finding that is too long");
+  tn_text_free(&text);
+}
+
+static void read_summary(const fuzz *f, const uint8_t *bytes) {
+  tn_rank_summary summary, other;
+  if (!tn_summary_read(bytes, &summary)) return;
+  fuzz_expect(is_text(summary.what, sizeof summary.what), "a text without an end");
+  fuzz_expect(summary.rank >= 0 && summary.wait >= 0 && summary.wait < TN_SUMMARY_WAITS &&
+                  summary.ended <= summary.begun && summary.n_calls >= 0 &&
+                  summary.n_calls <= TN_SUMMARY_CALLS,
+              "a number out of its range");
+  for (int32_t i = 0; i < summary.n_calls; i++) check_call(&summary, &summary.calls[i]);
+  ROUND_TRIP(tn_summary_read, tn_summary_write, summary, TN_SUMMARY_BYTES);
+  fuzz_expect(summary.rank == other.rank && summary.wait == other.wait && summary.begun == other.begun &&
+                  summary.ended == other.ended && summary.exchanges == other.exchanges &&
+                  summary.step == other.step && summary.waited_ms == other.waited_ms &&
+                  summary.n_calls == other.n_calls && same_text(summary.what, other.what),
+              "another summary");
+  find_late_rank(f, &summary);
+}
+
 /* ---- streams ---- */
 
 typedef struct stream {
@@ -127,13 +172,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
   fuzz f;
   if (size < 2) return 0;
   fuzz_open(&f);
-  uint8_t what = *bytes++ % 5;
+  uint8_t what = *bytes++ % 6;
   size--;
   if (what == 0 && size >= TN_HELLO_BYTES) read_hello(bytes);
   if (what == 1 && size >= TN_MEMBER_BYTES) read_member(bytes);
   if (what == 2) read_failure(bytes, size);
   if (what == 3 && size >= TN_FRAME_HEAD) read_head(bytes);
   if (what == 4) read_stream(&f, bytes, size);
+  if (what == 5 && size >= TN_SUMMARY_BYTES) read_summary(&f, bytes);
   fuzz_close(&f);
   return 0;
 }

@@ -31,6 +31,7 @@ typedef struct tn_device {
   tn_ints pin;        /* processors of the team's threads, the launching thread first; empty: not bound */
   void (*close_tuner)(struct tn_device *device); /* frees target.tuner (tune/measure.h); NULL: none is set */
   struct tn_comm *comm;              /* its communicator (collective.h); NULL: it is the only device */
+  struct tn_flight *flight;          /* of its rank (flight_recorder.h); NULL: there are no other ranks */
   const void *comm_options;          /* those of target.communicator */
   struct tn_comm_block *comm_blocks; /* memory of that communicator, the oldest first (collective.c) */
   /* Runs ops for which this device has no kernel, on the host; started when first needed. May be NULL. */

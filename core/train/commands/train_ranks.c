@@ -227,9 +227,12 @@ static tn_status train_open_communicator(tn_train_ranks *all, tn_training *t) {
   if (status != TN_OK) return status;
   TN_TRY(tn_ranks_broadcast(all->ranks, env, t->run->rank, "identity of the communicator", identity,
                             kind->identity_bytes));
+  tn_flight *flight = t->device->flight = tn_ranks_flight(all->ranks, t->run->rank);
+  tn_flight_exchange(flight);
+  tn_flight_wait before = tn_flight_begin_wait(flight, TN_FLIGHT_EXCHANGE, "opening the communicator");
   tn_comm_request request = {.kind = kind, .options = all->options, .identity = identity, .place = place};
   tn_comm *comm = NULL;
-  status = tn_comm_open(env, t->device, &request, &comm);
+  status = tn_flight_conclude(flight, &before, tn_comm_open(env, t->device, &request, &comm));
   atomic_store(&t->comm, comm); /* from now on, another rank that fails may abort it */
   return status;
 }

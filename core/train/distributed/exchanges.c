@@ -18,6 +18,20 @@ void tn_ranks_begin_wait(tn_rank_member *m, int32_t awaited) {
 
 void tn_ranks_end_wait(tn_rank_member *m) { atomic_store(&m->since_s, 0); }
 
+/* ---- what the flight recorder says ---- */
+
+static tn_flight *ranks_recorder(tn_rank_member *m) { return m->all->count > 1 ? &m->flight : NULL; }
+
+static tn_flight_wait ranks_record(tn_rank_member *m, const char *what) {
+  tn_flight_exchange(ranks_recorder(m));
+  return tn_flight_begin_wait(ranks_recorder(m), TN_FLIGHT_EXCHANGE, what);
+}
+
+static tn_status ranks_recorded(tn_rank_member *m, tn_env *env, const tn_flight_wait *before) {
+  tn_status status = atomic_load(&m->all->failed) ? tn_ranks_lost(m->all, env) : TN_OK;
+  return tn_flight_conclude(ranks_recorder(m), before, status);
+}
+
 /* ---- gatherings ---- */
 
 static tn_rank_member *ranks_member(tn_rank_set *ranks, int32_t rank, const char *what) {
@@ -96,6 +110,7 @@ static void ranks_gather_all(tn_rank_set *ranks, tn_env *env, tn_rank_member *m,
 tn_status tn_ranks_all_gather(tn_rank_set *ranks, tn_env *env, int32_t rank, const char *what,
                               const void *data, size_t bytes, void *all) {
   tn_rank_member *m = ranks_member(ranks, rank, what);
+  tn_flight_wait before = ranks_record(m, what);
   pthread_mutex_lock(&ranks->lock);
   m->data = data;
   ranks_meet(ranks, m);
@@ -104,7 +119,7 @@ tn_status tn_ranks_all_gather(tn_rank_set *ranks, tn_env *env, int32_t rank, con
     memcpy((char *)all + (size_t)r * bytes, ranks->members[r].data, bytes);
   ranks_meet(ranks, m);
   pthread_mutex_unlock(&ranks->lock);
-  return atomic_load(&ranks->failed) ? tn_ranks_lost(ranks, env) : TN_OK;
+  return ranks_recorded(m, env, &before);
 }
 
 /* The first rank of another process than that of rank 0 gets the data for all. The lock must be held. */
@@ -121,6 +136,7 @@ static void ranks_broadcast_processes(tn_rank_set *ranks, tn_rank_member *m, voi
 tn_status tn_ranks_broadcast(tn_rank_set *ranks, tn_env *env, int32_t rank, const char *what, void *data,
                              size_t bytes) {
   tn_rank_member *m = ranks_member(ranks, rank, what);
+  tn_flight_wait before = ranks_record(m, what);
   pthread_mutex_lock(&ranks->lock);
   m->data = data;
   ranks_meet(ranks, m);
@@ -129,7 +145,7 @@ tn_status tn_ranks_broadcast(tn_rank_set *ranks, tn_env *env, int32_t rank, cons
     memcpy(data, ranks->members[0].data, bytes);
   ranks_meet(ranks, m);
   pthread_mutex_unlock(&ranks->lock);
-  return atomic_load(&ranks->failed) ? tn_ranks_lost(ranks, env) : TN_OK;
+  return ranks_recorded(m, env, &before);
 }
 
 static tn_status ranks_tell(tn_rank_set *ranks, tn_env *env, const char *what, void *data, size_t bytes) {
@@ -180,6 +196,7 @@ static void ranks_pass_decision(tn_rank_set *ranks, int32_t *decision) {
 
 tn_status tn_ranks_decide(tn_rank_set *ranks, tn_env *env, int32_t rank, int32_t *decision) {
   tn_rank_member *m = ranks_member(ranks, rank, "the next step");
+  tn_flight_wait before = ranks_record(m, "the next step");
   if (ranks_is_first(m)) {
     ranks_pass_decision(ranks, decision);
   } else {
@@ -189,5 +206,5 @@ tn_status tn_ranks_decide(tn_rank_set *ranks, tn_env *env, int32_t rank, int32_t
     if (!atomic_load(&ranks->failed)) *decision = box->decisions[box->received++ % MAILBOX];
     sem_post(&box->vacant);
   }
-  return atomic_load(&ranks->failed) ? tn_ranks_lost(ranks, env) : TN_OK;
+  return ranks_recorded(m, env, &before);
 }

@@ -17,7 +17,12 @@ void tn_ranks_wake(tn_rank_set *ranks) {
   }
 }
 
+static void ranks_stop_recorders(tn_rank_set *ranks) {
+  for (int32_t r = 0; r < ranks->n; r++) tn_flight_stop(&ranks->members[r].flight);
+}
+
 bool tn_ranks_note(tn_rank_set *ranks, int32_t rank, const tn_env *env, tn_status status) {
+  ranks_stop_recorders(ranks);
   pthread_mutex_lock(&ranks->lock);
   bool is_cause = ranks->status == TN_OK || (ranks->status == TN_ECOMM && status != TN_ECOMM);
   if (is_cause) {
@@ -50,6 +55,7 @@ static void ranks_await_cause(tn_rank_set *ranks) {
 void tn_ranks_fail(tn_rank_set *ranks, int32_t rank, const tn_env *env, tn_status status) {
   tn_wire_failure failure = {.rank = rank, .status = status};
   snprintf(failure.text, sizeof failure.text, "%s", tn_error_text(env));
+  ranks_stop_recorders(ranks);
   if (ranks->link != NULL && status == TN_ECOMM) ranks_await_cause(ranks);
   bool is_cause = tn_ranks_note(ranks, rank, env, status);
   if (is_cause && ranks->link != NULL) tn_link_fail(ranks->link, &failure);
@@ -57,13 +63,13 @@ void tn_ranks_fail(tn_rank_set *ranks, int32_t rank, const tn_env *env, tn_statu
 
 /* The lock must be held. */
 static tn_status ranks_report(tn_rank_set *ranks, tn_env *env, tn_status status) {
-  const char *text = tn_error_text(&ranks->env);
+  const char *text = tn_error_text(&ranks->env), *more = ranks->findings != NULL ? ranks->findings : "";
   if (ranks->count == 1) return tn_failf(env, status, "%s", text);
-  if (ranks->link == NULL) return tn_failf(env, status, "rank %d: %s", (int)ranks->failed_rank, text);
+  if (ranks->link == NULL) return tn_failf(env, status, "rank %d: %s%s", (int)ranks->failed_rank, text, more);
   int32_t process = tn_link_process_of(ranks->link, ranks->failed_rank);
   const tn_member *member = tn_link_member(ranks->link, process);
-  return tn_failf(env, status, "rank %d (process %d, id %lld on host %s): %s", (int)ranks->failed_rank,
-                  (int)process, (long long)member->pid, member->host, text);
+  return tn_failf(env, status, "rank %d (process %d, id %lld on host %s): %s%s", (int)ranks->failed_rank,
+                  (int)process, (long long)member->pid, member->host, text, more);
 }
 
 tn_status tn_ranks_lost(tn_rank_set *ranks, tn_env *env) {

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "core/train/distributed/ranks.h"
+#include "core/exec/flight_recorder.h"
 
 /* Whom a rank waits for: every other rank, or the rank of this number. */
 enum { AWAITS_ALL = -1 };
@@ -31,6 +32,7 @@ typedef struct tn_rank_member {
   pthread_t thread;
   bool started, ended; /* `ended`: under the lock */
   tn_status outcome;
+  tn_flight flight;           /* without entries where the run has one rank */
   _Atomic(int32_t) awaited;   /* AWAITS_ALL or a rank, while since_s is not 0 */
   _Atomic(double) since_s;    /* since when it waits; 0: it does not */
   _Atomic(const char *) what; /* its last exchange */
@@ -55,6 +57,8 @@ struct tn_rank_set {
   bool open;       /* all threads have started, or one could not be started */
   double failed_s; /* when a rank failed first */
   bool logged, stop_asked;
+  char *failures;  /* the folder for the recorders' entries, which is made after a failure; NULL: none */
+  char *findings;  /* what diagnosis.c says, beside the message of the failure; NULL: nothing */
   int32_t calling; /* calls of the link that may be in the watch's functions */
   int32_t hung;    /* the first rank whose thread was left; -1: none */
 
@@ -77,6 +81,10 @@ bool tn_ranks_note(tn_rank_set *ranks, int32_t rank, const tn_env *env, tn_statu
 
 void tn_ranks_begin_wait(tn_rank_member *member, int32_t awaited);
 void tn_ranks_end_wait(tn_rank_member *member);
+
+/* diagnosis.c: after a failure, once, on the watch's thread: collects where all ranks were, finds the one
+ * that others waited for, and writes the entries of the recorders. */
+void tn_ranks_examine(tn_rank_set *ranks);
 
 /* watch.c: returns when all threads have ended, or, after a failure, when the time for that is over. */
 void tn_ranks_watch_until_end(tn_rank_set *ranks);

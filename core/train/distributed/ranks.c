@@ -56,6 +56,12 @@ static void ranks_take_stop(void *context) {
   ranks_count_call(ranks, -1);
 }
 
+static tn_status ranks_open_recorders(tn_rank_set *ranks, tn_env *env) {
+  for (int32_t i = 0; i < ranks->n && ranks->count > 1; i++)
+    TN_TRY(tn_flight_init(env, &ranks->members[i].flight));
+  return TN_OK;
+}
+
 static void ranks_number(tn_rank_set *ranks) {
   ranks->first = ranks->link != NULL ? tn_link_first_rank(ranks->link) : 0;
   ranks->count = ranks->link != NULL ? tn_link_ranks(ranks->link) : ranks->n;
@@ -85,6 +91,11 @@ tn_status tn_ranks_create(tn_env *env, int32_t n, tn_link *link, tn_rank_set **o
   ranks_number(ranks);
   const tn_link_listener listener = {
       .failed = ranks_take_failure, .stopped = ranks_take_stop, .context = ranks};
+  if (ranks_open_recorders(ranks, env) != TN_OK) {
+    ranks->link = NULL; /* it does not know of this set yet */
+    tn_ranks_destroy(ranks);
+    return TN_ENOMEM;
+  }
   if (link != NULL) tn_link_listen(link, &listener);
   *out = ranks;
   return TN_OK;
@@ -99,6 +110,9 @@ void tn_ranks_destroy(tn_rank_set *ranks) {
   }
   pthread_mutex_destroy(&ranks->lock);
   pthread_cond_destroy(&ranks->changed);
+  for (int32_t r = 0; r < ranks->n; r++) tn_flight_free(&ranks->env, &ranks->members[r].flight);
+  tn_release(&ranks->env, ranks->failures);
+  tn_release(&ranks->env, ranks->findings);
   tn_release(&ranks->env, ranks->members);
   /* the env lies in the block that is released */
   tn_error_record record = ranks->record;
@@ -107,6 +121,21 @@ void tn_ranks_destroy(tn_rank_set *ranks) {
 }
 
 int32_t tn_ranks_count(const tn_rank_set *ranks) { return ranks->count; }
+
+tn_flight *tn_ranks_flight(tn_rank_set *ranks, int32_t rank) {
+  return ranks->count > 1 ? &ranks->members[rank - ranks->first].flight : NULL;
+}
+
+tn_status tn_ranks_set_failure_folder(tn_rank_set *ranks, tn_env *env, const char *folder) {
+  char *copy = *folder != '\0' ? tn_strdup(env, folder) : NULL;
+  if (*folder != '\0' && copy == NULL) return TN_ENOMEM;
+  pthread_mutex_lock(&ranks->lock);
+  char *before = ranks->failures;
+  ranks->failures = copy;
+  pthread_mutex_unlock(&ranks->lock);
+  tn_release(env, before);
+  return TN_OK;
+}
 
 void tn_ranks_watch(tn_rank_set *ranks, const tn_rank_watch *watch) {
   pthread_mutex_lock(&ranks->lock);

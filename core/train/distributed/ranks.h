@@ -38,6 +38,12 @@ typedef struct tn_rank_watch {
   void *context;
 } tn_rank_watch;
 
+/* The flight recorder of a rank of this process, until tn_ranks_destroy; NULL: the run has one rank. */
+struct tn_flight *tn_ranks_flight(tn_rank_set *ranks, int32_t rank);
+/* The folder that is made for the recorders' entries after a failure; "": they are not written. Its parent
+ * may be missing, as on another host: then nothing is written. From any thread. */
+tn_status tn_ranks_set_failure_folder(tn_rank_set *ranks, tn_env *env, const char *folder);
+
 /* Called before tn_ranks_run. */
 void tn_ranks_watch(tn_rank_set *ranks, const tn_rank_watch *watch);
 

@@ -130,16 +130,28 @@ static bool watch_gives_up(tn_rank_set *ranks, int32_t running) {
   return seconds >= watch_limit(ranks);
 }
 
+/* After the first failure. */
+static void watch_examine(tn_rank_set *ranks, bool *examined) {
+  if (*examined || !atomic_load(&ranks->failed)) return;
+  *examined = true;
+  tn_ranks_examine(ranks);
+}
+
 /* Returns when all threads have ended, or, after a failure, when the time for that is over. */
 void tn_ranks_watch_until_end(tn_rank_set *ranks) {
+  bool examined = false;
   pthread_mutex_lock(&ranks->lock);
   for (int32_t running; (running = watch_running_rank(ranks)) >= 0;) {
     if (watch_gives_up(ranks, running)) break;
     watch_pause(ranks);
     pthread_mutex_unlock(&ranks->lock);
     watch_look(ranks);
+    watch_examine(ranks, &examined);
     pthread_mutex_lock(&ranks->lock);
   }
+  pthread_mutex_unlock(&ranks->lock);
+  watch_examine(ranks, &examined);
+  pthread_mutex_lock(&ranks->lock);
   ranks->hung = watch_running_rank(ranks);
   if (ranks->hung >= 0)
     tn_failf(&ranks->env, ranks->status,

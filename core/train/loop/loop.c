@@ -58,7 +58,11 @@ static tn_status loop_write_checkpoint(void *context) {
   progress.sums = t->epoch_sums;
   progress.update_samples = tn_training_update_samples(t);
   progress.seconds += tn_clock_s() - t->started_s;
-  TN_TRY(tn_checkpoint_save(t->run, t->executor, &t->set, t->folder, name, &progress));
+  tn_flight_wait before =
+      tn_flight_begin_wait(t->device->flight, TN_FLIGHT_HOST, "a checkpoint that it writes");
+  tn_status status = tn_checkpoint_save(t->run, t->executor, &t->set, t->folder, name, &progress);
+  tn_flight_end_wait(t->device->flight, &before);
+  if (status != TN_OK) return status;
   t->saved = true;
   tn_text path = tn_text_new(&t->run->env);
   tn_text_addf(&path, "%s/checkpoints/%s", t->folder, name);

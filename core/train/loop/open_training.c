@@ -2,7 +2,11 @@
 #include "core/train/loop/training.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "core/base/file.h"
 
 #include "core/train/checkpoints/plan_file.h"
 #include "core/train/checkpoints/run_differences.h"
@@ -278,6 +282,26 @@ static tn_status training_wrap_shard(tn_training *t, tn_status status) {
                  tn_settings_where(&run->ini, "distributed", "shard"), comm->kind->item.name);
 }
 
+/* The recorders' entries of a failure go to RUN/failure, RUN/failure-2 ...: the first that does not exist. */
+static void training_name_failure_folder(tn_training *t, char *path, size_t size) {
+  char *folder = t->folder != NULL ? realpath(t->folder, NULL) : NULL;
+  int n = 1, length = folder != NULL ? snprintf(path, size, "%s/failure", folder) : 0;
+  while (length > 0 && (size_t)length < size && tn_file_exists(path))
+    length = snprintf(path, size, "%s/failure-%d", folder, ++n);
+  if (length <= 0 || (size_t)length >= size) path[0] = '\0';
+  free(folder);
+}
+
+/* All ranks learn it before it is needed: rank 0 may be the one that is lost. */
+static tn_status training_tell_failure_folder(tn_training *t) {
+  char path[4096] = "";
+  tn_run *run = t->run;
+  if (tn_run_ranks(run) == 1) return TN_OK;
+  if (run->rank == 0) training_name_failure_folder(t, path, sizeof path);
+  TN_TRY(tn_ranks_broadcast(t->ranks, &run->env, run->rank, "the run folder", path, sizeof path));
+  return run->local == 0 ? tn_ranks_set_failure_folder(t->ranks, &run->env, path) : TN_OK;
+}
+
 static tn_status training_initialize(tn_training *t) {
   TN_TRY(tn_executor_run(t->executor, t->set.index[TN_PROGRAM_INIT], 0));
   return tn_executor_slot_wait(t->executor, 0);
@@ -288,7 +312,12 @@ tn_status tn_training_start(tn_training *t) {
   tn_divided_access divided = tn_training_divided(t);
   TN_TRY(tn_ranks_compare_plans(t->ranks, &run->env, run->rank, tn_programs_hash(&t->set)));
   TN_TRY(training_wrap_shard(t, training_initialize(t)));
-  TN_TRY(tn_divided_run(&divided, training_open_folder, t));
+  tn_flight_wait before =
+      tn_flight_begin_wait(t->device->flight, TN_FLIGHT_HOST, "weights that it reads, and its run folder");
+  tn_status opened = tn_divided_run(&divided, training_open_folder, t);
+  tn_flight_end_wait(t->device->flight, &before);
+  if (opened != TN_OK) return opened;
+  TN_TRY(training_tell_failure_folder(t));
   TN_TRY(training_broadcast_state(t));
   TN_TRY(training_start_averages(t));
   TN_TRY(training_wrap_shard(t, tn_programs_refresh(&t->set, t->executor)));

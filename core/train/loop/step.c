@@ -114,11 +114,13 @@ static tn_status step_fetch_batches(tn_training *t, tn_launched_step *step) {
   tn_status status = TN_OK;
   step->samples = 0;
   tn_range_begin(t->device, "wait for samples");
+  tn_flight_wait before = tn_flight_begin_wait(t->device->flight, TN_FLIGHT_HOST, "its next batch");
   for (int32_t m = 0; m < t->micro_batches && status == TN_OK; m++) {
     int64_t samples = 0;
     status = tn_feeder_next(t->train, &step->slots[m], &samples);
     step->samples += samples;
   }
+  tn_flight_end_wait(t->device->flight, &before);
   tn_range_end(t->device);
   if (status == TN_OK) tn_step_profile_host(t->profiling.taken, TN_SPAN_WAIT_BATCH, start, 0);
   return status;
@@ -167,6 +169,7 @@ static tn_status step_prepare(tn_training *t, tn_launched_step *step) {
   t->progress.step++;
   t->progress.batch++;
   t->progress.ended = false;
+  tn_flight_step(t->device->flight, t->progress.step);
   step->event = tn_training_event(t, TN_EVENT_STEP);
   return TN_OK;
 }

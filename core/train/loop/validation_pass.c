@@ -1,7 +1,10 @@
 /* core/train/loop/validation_pass.c: runs the evaluation program over a feeder's data. */
 #include "core/train/loop/validation_pass.h"
 
+#include "core/exec/flight_recorder.h"
+
 tn_status tn_validation_run(tn_run *run, const tn_validation *pass, tn_metric_sums *sums) {
+  tn_flight *flight = pass->ranks != NULL ? tn_ranks_flight(pass->ranks, run->rank) : NULL;
   tn_metric_sums_reset(sums);
   TN_TRY(tn_feeder_start(pass->feeder, 0, 0));
   for (int64_t batch = 0; pass->max_batches == 0 || batch < pass->max_batches; batch++) {
@@ -10,7 +13,9 @@ tn_status tn_validation_run(tn_run *run, const tn_validation *pass, tn_metric_su
     int32_t stop = atomic_load(&run->stop);
     if (pass->ranks) TN_TRY(tn_ranks_decide(pass->ranks, &run->env, run->rank, &stop));
     if (stop) return tn_failf(&run->env, TN_ESTOPPED, "stopped during validation");
+    tn_flight_wait before = tn_flight_begin_wait(flight, TN_FLIGHT_HOST, "its next batch for validation");
     tn_status status = tn_feeder_next(pass->feeder, &slot, &samples);
+    tn_flight_end_wait(flight, &before);
     if (status == TN_EOF) break;
     if (status != TN_OK) return tn_wrap(&run->env, status, "validation");
     tn_control_block_write(pass->control_block, slot, batch, run->rank, 1.0);

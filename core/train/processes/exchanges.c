@@ -3,6 +3,7 @@
  * the receiver until it comes to the same exchange. */
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "core/base/system.h"
 #include "core/train/processes/link_state.h"
@@ -199,4 +200,44 @@ void tn_link_stop(tn_link *l) {
   if (frame != NULL) tn_link_queue_all(l, frame);
   tn_frame_release(&l->env, frame);
   pthread_mutex_unlock(&l->lock);
+}
+
+/* ---- reports ---- */
+
+void tn_link_report(tn_link *l, const void *bytes, uint32_t n) {
+  pthread_mutex_lock(&l->lock);
+  tn_frame *frame = n <= TN_FRAME_MOST ? tn_frame_new(&l->env, TN_FRAME_REPORT, 0, n) : NULL;
+  if (frame != NULL) {
+    if (n > 0) memcpy(tn_frame_body(frame), bytes, n);
+    tn_link_queue_all(l, frame);
+  }
+  tn_frame_release(&l->env, frame);
+  pthread_mutex_unlock(&l->lock);
+}
+
+/* The thread of the link signals a report. */
+static bool link_await_report(tn_link *l, const tn_peer *peer, double until_s) {
+  struct timespec until;
+  while (peer->report == NULL && peer->socket >= 0 && tn_clock_s() < until_s) {
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += 100000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&l->changed, &l->lock, &until);
+  }
+  return peer->report != NULL;
+}
+
+bool tn_link_receive_report(tn_link *l, const void *handle, int32_t process, double until_s, char **bytes,
+                            uint32_t *n) {
+  pthread_mutex_lock(&l->lock);
+  tn_peer *peer = &l->peers[process];
+  *bytes = NULL;
+  if (link_await_report(l, peer, until_s)) {
+    *n = peer->report->head.bytes;
+    *bytes = tn_alloc(handle, (size_t)*n + 1);
+    if (*bytes != NULL) memcpy(*bytes, tn_frame_body(peer->report), *n);
+  }
+  pthread_mutex_unlock(&l->lock);
+  return *bytes != NULL;
 }

@@ -71,6 +71,10 @@ static void link_take(void *context, tn_peer *peer, tn_frame *frame) {
     tn_peer_keep(peer, frame);
     return;
   }
+  if (kind == TN_FRAME_REPORT) {
+    tn_peer_keep_report(&l->env, peer, frame);
+    return;
+  }
   if (kind == TN_FRAME_FAILURE)
     link_take_failure(l, peer, frame);
   else if (kind == TN_FRAME_DECISION && !hub)

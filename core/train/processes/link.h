@@ -53,6 +53,12 @@ tn_status tn_link_next_decision(tn_link *link, int32_t *decision);
 
 /* Tells all processes, once. */
 void tn_link_fail(tn_link *link, const tn_wire_failure *failure);
+/* After a failure: sends at most TN_FRAME_MOST bytes to process 0; process 0 sends them to all. */
+void tn_link_report(tn_link *link, const void *bytes, uint32_t n);
+/* Waits for the report of a process, of 0 on another one, until its connection ends or the clock is at
+ * until_s. The caller releases *bytes. False: there is none. */
+bool tn_link_receive_report(tn_link *link, const void *handle, int32_t process, double until_s, char **bytes,
+                            uint32_t *n);
 /* Asks process 0 to stop the run. */
 void tn_link_stop(tn_link *link);
 

@@ -22,6 +22,7 @@ void tn_peer_close(const void *handle, tn_peer *peer) {
     tn_frame_release(handle, peer->going[(peer->first + i) % peer->room]);
   for (tn_frame *f; (f = tn_peer_take(peer)) != NULL;) tn_frame_release(handle, f);
   tn_frame_release(handle, peer->coming);
+  tn_frame_release(handle, peer->report);
   tn_release(handle, peer->going);
   tn_peer_init(peer, -1);
 }
@@ -129,6 +130,11 @@ void tn_peer_keep(tn_peer *peer, tn_frame *frame) {
   *peer->came_end = frame;
   peer->came_end = &frame->next;
   peer->came_bytes += TN_FRAME_HEAD + frame->head.bytes;
+}
+
+void tn_peer_keep_report(const void *handle, tn_peer *peer, tn_frame *frame) {
+  tn_frame_release(handle, peer->report);
+  peer->report = frame;
 }
 
 tn_frame *tn_peer_take(tn_peer *peer) {

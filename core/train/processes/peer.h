@@ -29,6 +29,7 @@ typedef struct tn_peer {
   size_t got;
   tn_frame *came, **came_end; /* parts and results not taken yet, oldest first */
   size_t came_bytes;          /* of them, with their heads */
+  tn_frame *report;           /* the last TN_FRAME_REPORT; NULL: none has come */
 } tn_peer;
 
 enum { TN_PEER_MOST = 8 << 20 };
@@ -47,8 +48,8 @@ void tn_frame_release(const void *handle, tn_frame *frame);
 tn_status tn_peer_queue(const void *handle, tn_peer *peer, tn_frame *frame);
 /* Sends what the socket takes. False: the connection has ended. */
 bool tn_peer_send(const void *handle, tn_peer *peer);
-/* Whether all frames have arrived at the other host. The rest would be lost if the socket were closed while it
- * holds unread bytes. */
+/* Whether all frames have arrived at the other host. The rest would be lost if the socket were closed while
+ * it holds unread bytes. */
 bool tn_peer_is_sent(const tn_peer *peer);
 /* Reads what the socket has, until frames of TN_PEER_MOST bytes wait. Each whole frame goes to `take`, which
  * becomes its owner. False: the connection has ended, or its bytes are no frames. */
@@ -56,6 +57,8 @@ bool tn_peer_receive(const void *handle, tn_peer *peer,
                      void (*take)(void *context, tn_peer *peer, tn_frame *frame), void *context);
 /* Frames of exchanges wait for the exchange. */
 void tn_peer_keep(tn_peer *peer, tn_frame *frame);
+/* A report replaces the one before. */
+void tn_peer_keep_report(const void *handle, tn_peer *peer, tn_frame *frame);
 /* The oldest frame that waits, or NULL; the caller releases it. */
 tn_frame *tn_peer_take(tn_peer *peer);
 

@@ -136,3 +136,68 @@ bool tn_failure_read(const unsigned char *from, uint32_t bytes, tn_wire_failure 
   get_text((const unsigned char *)text, failure->text, TN_FAILURE_TEXT);
   return failure->rank >= 0 && failure->status > TN_OK && failure->status <= TN_EINTERNAL;
 }
+
+/* ---- summaries ---- */
+
+static unsigned char *put_call(unsigned char *to, const tn_summary_call *call) {
+  to = put(to, call->number, 8);
+  to = put(to, (uint64_t)call->step, 8);
+  to = put(to, (uint64_t)call->count, 8);
+  to = put(to, (uint32_t)call->kind, 4);
+  to = put(to, (uint32_t)call->dtype, 4);
+  to = put_text(to, call->name, sizeof call->name);
+  return put_text(to, call->program, sizeof call->program);
+}
+
+static const unsigned char *get_call(const unsigned char *from, tn_summary_call *call) {
+  from = get(from, &call->number, 8);
+  from = get(from, &call->step, 8);
+  from = get(from, &call->count, 8);
+  from = get(from, &call->kind, 4);
+  from = get(from, &call->dtype, 4);
+  from = get_text(from, call->name, sizeof call->name);
+  return get_text(from, call->program, sizeof call->program);
+}
+
+void tn_summary_write(const tn_rank_summary *summary, unsigned char to[TN_SUMMARY_BYTES]) {
+  to = put(to, (uint32_t)summary->rank, 4);
+  to = put(to, (uint32_t)summary->wait, 4);
+  to = put(to, summary->begun, 8);
+  to = put(to, summary->ended, 8);
+  to = put(to, summary->exchanges, 8);
+  to = put(to, (uint64_t)summary->step, 8);
+  to = put(to, (uint64_t)summary->waited_ms, 8);
+  to = put_text(to, summary->what, sizeof summary->what);
+  to = put(to, (uint32_t)summary->n_calls, 8);
+  for (int32_t i = 0; i < TN_SUMMARY_CALLS; i++) to = put_call(to, &summary->calls[i]);
+}
+
+/* Numbers of calls rise, so that each occurs once. */
+static bool summary_is_valid(const tn_rank_summary *summary) {
+  if (summary->rank < 0 || summary->wait < 0 || summary->wait >= TN_SUMMARY_WAITS ||
+      summary->ended > summary->begun || summary->step < 0 || summary->waited_ms < 0 ||
+      summary->n_calls < 0 || summary->n_calls > TN_SUMMARY_CALLS)
+    return false;
+  for (int32_t i = 0; i < summary->n_calls; i++) {
+    const tn_summary_call *call = &summary->calls[i];
+    uint64_t before = i > 0 ? call[-1].number : 0;
+    if (call->number <= before || call->number > summary->begun || call->count < 0) return false;
+  }
+  return true;
+}
+
+bool tn_summary_read(const unsigned char from[TN_SUMMARY_BYTES], tn_rank_summary *summary) {
+  uint64_t n;
+  from = get(from, &summary->rank, 4);
+  from = get(from, &summary->wait, 4);
+  from = get(from, &summary->begun, 8);
+  from = get(from, &summary->ended, 8);
+  from = get(from, &summary->exchanges, 8);
+  from = get(from, &summary->step, 8);
+  from = get(from, &summary->waited_ms, 8);
+  from = get_text(from, summary->what, sizeof summary->what);
+  from = get(from, &n, 8);
+  summary->n_calls = n <= TN_SUMMARY_CALLS ? (int32_t)n : -1;
+  for (int32_t i = 0; i < TN_SUMMARY_CALLS; i++) from = get_call(from, &summary->calls[i]);
+  return summary_is_valid(summary);
+}

@@ -23,6 +23,7 @@ enum {
   TN_FRAME_STOP,        /* the run shall stop */
   TN_FRAME_BEAT,        /* nothing but a sign of life */
   TN_FRAME_LEAVE,       /* the process ends in order */
+  TN_FRAME_REPORT, /* after a failure: what the process knows of it, to process 0; and its answer to all */
   TN_FRAME_KINDS
 };
 
@@ -75,5 +76,37 @@ typedef struct tn_wire_failure {
 /* Returns the bytes written. */
 uint32_t tn_failure_write(const tn_wire_failure *failure, unsigned char to[TN_FAILURE_BYTES]);
 bool tn_failure_read(const unsigned char *from, uint32_t bytes, tn_wire_failure *failure);
+
+/* Where a rank was when the run failed (core/exec/flight_recorder.h). */
+enum {
+  TN_SUMMARY_CALLS = 64,
+  TN_SUMMARY_WAITS = 5, /* kinds of waits, TN_FLIGHT_NOTHING ... */
+  TN_SUMMARY_WHAT = 64,
+  TN_SUMMARY_NAME = 48,
+  TN_SUMMARY_PROGRAM = 16,
+  TN_CALL_BYTES = 32 + TN_SUMMARY_NAME + TN_SUMMARY_PROGRAM,
+  TN_SUMMARY_BYTES = 56 + TN_SUMMARY_WHAT + TN_SUMMARY_CALLS * TN_CALL_BYTES
+};
+
+/* A collective that the rank has begun. */
+typedef struct tn_summary_call {
+  uint64_t number;
+  int64_t step, count;
+  int32_t kind, dtype;
+  char name[TN_SUMMARY_NAME], program[TN_SUMMARY_PROGRAM];
+} tn_summary_call;
+
+typedef struct tn_rank_summary {
+  int32_t rank, wait; /* wait: TN_FLIGHT_... */
+  uint64_t begun, ended, exchanges;
+  int64_t step, waited_ms;
+  char what[TN_SUMMARY_WHAT]; /* of the wait, or of the last exchange; "" */
+  int32_t n_calls; /* those that did not end, the oldest first, and the last ones: in the order of numbers */
+  tn_summary_call calls[TN_SUMMARY_CALLS];
+} tn_rank_summary;
+
+void tn_summary_write(const tn_rank_summary *summary, unsigned char to[TN_SUMMARY_BYTES]);
+/* False: numbers out of their range. */
+bool tn_summary_read(const unsigned char from[TN_SUMMARY_BYTES], tn_rank_summary *summary);
 
 #endif

@@ -151,6 +151,9 @@ static void a_rank_that_stays_away_is_named_after_the_timeout(void **state) {
       snprintf(text, sizeof text, "rank %d did not come to an exchange between the ranks within 0.5 s",
                (int)rank);
       rig_expect_error(tn_ranks_failure(m.ranks, &R.env), TN_ECOMM, text);
+      snprintf(text, sizeof text, "; rank %d has not come to exchange 1", (int)rank);
+      rig_expect_error(tn_ranks_failure(m.ranks, &R.env), TN_ECOMM, text);
+      rig_expect_error(tn_ranks_failure(m.ranks, &R.env), TN_ECOMM, "; its host computes, or launches work");
       assert_int_equal(tn_ranks_hung(m.ranks), -1);
       for (int32_t r = 0; r < RANKS; r++) assert_int_equal(m.outcomes[r], r == rank ? TN_OK : TN_ECOMM);
       tn_ranks_destroy(m.ranks);

@@ -8,7 +8,10 @@
 #include <unistd.h>
 
 #include "core/base/system.h"
+#include "core/base/text.h"
+#include "core/exec/flight_recorder.h"
 #include "core/train/distributed/ranks.h"
+#include "tests/support/folder.h"
 
 enum { PROCESSES = 2, LOCALS = 2, RANKS = PROCESSES * LOCALS };
 
@@ -22,6 +25,7 @@ typedef struct hall {
   tn_status outcomes[LOCALS];
   atomic_int aborts, stops;
   int decides;
+  double began_s;
 } hall;
 
 static int32_t chosen; /* the rank that fails, or stays away */
@@ -290,6 +294,112 @@ static void the_device_of_a_waiting_process_is_asked(void **state) {
   crew_run(&c, lose_a_device);
 }
 
+/* ---- the rank that the others wait for ---- */
+
+static int differs;             /* it has begun another collective */
+static char failure_path[4096]; /* of the recorders' files */
+
+/* Rank `chosen` does not begin collective 6, in which the others wait. */
+static tn_status wait_in_a_collective(void *context, int32_t local) {
+  hall *h = context;
+  int32_t rank = h->first + local;
+  tn_flight *flight = tn_ranks_flight(h->ranks, rank);
+  tn_flight_call call = tn_flight_call_of("step", "all_reduce of bucket 3", 0, TN_F32, 1000),
+                 other = tn_flight_call_of("step", "all_reduce of bucket 4", 0, TN_F32, 1000);
+  tn_flight_step(flight, 41);
+  for (int i = 0; i < 5; i++) tn_flight_begin(flight, &call);
+  tn_flight_end(flight, 5);
+  if (rank != chosen || differs) {
+    tn_flight_begin(flight, rank == chosen ? &other : &call);
+    tn_flight_begin_wait(flight, TN_FLIGHT_COLLECTIVE, "a collective");
+  } else {
+    tn_flight_begin_wait(flight, TN_FLIGHT_HOST, "its next batch");
+  }
+  while (tn_ranks_failure(h->ranks, &h->env[local]) == TN_OK) crew_sleep(0.001);
+  return conclude(h, local, TN_ECOMM);
+}
+
+/* The communicator of process 1 is the first that gives up. */
+static tn_status give_up_late(void *context, tn_env *env, int32_t local) {
+  hall *h = context;
+  bool late = h->m->place.process == 1 && tn_clock_s() - h->began_s > 0.6;
+  return late && local == 0 ? tn_failf(env, TN_ECOMM, "a collective has waited") : TN_OK;
+}
+
+static void expect_the_late_rank(hall *h) {
+  char text[256];
+  const tn_member *of = tn_link_member(h->m->link, chosen / LOCALS);
+  if (differs) {
+    expect_failure(h, TN_ECOMM, "a collective has waited; collective 6 of rank 0 (process 0, id ");
+    expect_failure(h, TN_ECOMM, " is all_reduce of bucket 3, f32, 1000 elements, step 41, that of rank ");
+    expect_failure(h, TN_ECOMM, " is all_reduce of bucket 4, f32, 1000 elements, step 41: all ranks must");
+    return;
+  }
+  snprintf(text, sizeof text,
+           "a collective has waited; rank %d (process %d, id %lld on host %s) has not begun collective 6 ("
+           "all_reduce of bucket 3, f32, 1000 elements, step 41), in which ranks ",
+           (int)chosen, (int)chosen / LOCALS, (long long)of->pid, of->host);
+  expect_failure(h, TN_ECOMM, text);
+  expect_failure(h, TN_ECOMM, " s for its next batch");
+}
+
+static void wait_for_a_late_rank(member *m) {
+  hall h;
+  hall_open(&h, m);
+  h.began_s = tn_clock_s();
+  const tn_rank_watch watch = {.timeout_s = 60, .status = give_up_late, .abort = count_abort, .context = &h};
+  tn_ranks_watch(h.ranks, &watch);
+  EXPECT(tn_ranks_set_failure_folder(h.ranks, &m->env, failure_path) == TN_OK);
+  tn_ranks_run(h.ranks, &m->env, wait_in_a_collective, &h);
+  expect_the_late_rank(&h);
+  expect_failure(&h, TN_ECOMM, "; the last collectives of each rank are in ");
+  crew_note(m->crew, m->place.process, (int64_t)(tn_hash_text(TN_HASH_START, tn_error_text(&m->env)) >> 1));
+  hall_close(&h, 0);
+}
+
+static crew start_late_rank(const char *parent, int32_t rank, int other) {
+  chosen = rank;
+  differs = other;
+  snprintf(failure_path, sizeof failure_path, "%s/failure", parent);
+  crew c = crew_of_pairs();
+  crew_start_all(&c, wait_for_a_late_rank);
+  return c;
+}
+
+/* The processes have printed the same line. */
+static void end_late_rank(crew *c, const char *parent, int expected) {
+  char path[1100];
+  for (int32_t i = 0; i < PROCESSES; i++) crew_expect_end(c, i);
+  assert_true(c->notes[0] != 0);
+  assert_int_equal(c->notes[0], c->notes[1]);
+  crew_end(c);
+  for (int r = 0; r < RANKS; r++) {
+    snprintf(path, sizeof path, "%s/failure/rank%d.jsonl", parent, r);
+    assert_int_equal(access(path, R_OK) == 0, expected);
+  }
+}
+
+/* Without the parent of the folder nothing is written. */
+static void all_processes_name_the_rank_that_others_wait_for(void **state) {
+  (void)state;
+  enum { CASES = 5 };
+  static const int32_t late[CASES] = {0, 1, 3, 2, 3}, other[CASES] = {0, 0, 0, 1, 1};
+  folder f[CASES];
+  crew c[CASES];
+  char missing[600];
+  for (int i = 0; i < CASES; i++) {
+    folder_make(&f[i]);
+    c[i] = start_late_rank(f[i].path, late[i], other[i]);
+  }
+  snprintf(missing, sizeof missing, "%s/missing", f[0].path);
+  crew without = start_late_rank(missing, 3, 0);
+  for (int i = 0; i < CASES; i++) {
+    end_late_rank(&c[i], f[i].path, 1);
+    folder_remove(&f[i]);
+  }
+  end_late_rank(&without, missing, 0);
+}
+
 /* ---- stops ---- */
 
 static bool is_stopped(void *context) { return ((hall *)context)->m->place.process == 1; }
@@ -346,6 +456,7 @@ static void run_until_killed(member *m) {
   snprintf(text, sizeof text, "rank %d (process %d, id ", (int)chosen, (int)chosen / LOCALS);
   expect_failure(&h, TN_ECOMM, text);
   expect_failure(&h, TN_ECOMM, "): its process has ended without a word; see its own messages");
+  if (m->place.process == 0) expect_failure(&h, TN_ECOMM, "messages; ranks 2 and 3 did not answer, ranks 0");
   EXPECT(h.aborts > 0);
   hall_close(&h, 0);
 }
@@ -370,6 +481,7 @@ int main(void) {
       cmocka_unit_test(a_later_set_of_ranks_knows_the_failure),
       cmocka_unit_test(a_rank_that_stays_away_is_named),
       cmocka_unit_test(the_device_of_a_waiting_process_is_asked),
+      cmocka_unit_test(all_processes_name_the_rank_that_others_wait_for),
       cmocka_unit_test(a_stop_of_a_process_reaches_rank_0),
       cmocka_unit_test(a_killed_process_ends_the_ranks_of_the_others),
   };

@@ -1,0 +1,198 @@
+/* Messages and files of a run on several devices that fails: the rank that the others waited for, and the
+ * entries of the flight recorders. */
+#include "nets.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+static void expect_text(const char *says) {
+  if (strstr(program_err, says) == NULL) fail_msg("expected '%s': %s", says, program_err);
+}
+
+/* A run that fails within a timeout of 2 s. */
+static void fail_run(int devices, const char *more) {
+  int code = program_run("train model.ini --output o --set backend.use=sim --set distributed.timeout=2s "
+                         "--set backend.sim.devices=%d --set distributed.devices=%d %s",
+                         devices, devices, more);
+  if (code != 77) fail_msg("exit code %d: %s", code, program_err);
+}
+
+/* ---- files ---- */
+
+typedef struct dump {
+  int lines;
+  json_t *line[8192];
+} dump;
+
+static dump read_dump(const char *folder, int rank) {
+  char path[256];
+  dump d = {0};
+  snprintf(path, sizeof path, "%s/rank%d.jsonl", folder, rank);
+  if (!file_exists(path)) fail_msg("there is no %s: %s", path, program_err);
+  char *text = file_read(path, NULL);
+  for (char *one = strtok(text, "\n"); one != NULL; one = strtok(NULL, "\n")) {
+    assert_true(d.lines < 8192);
+    d.line[d.lines] = json_loads(one, 0, NULL);
+    assert_non_null(d.line[d.lines++]);
+  }
+  assert_true(d.lines >= 1);
+  return d;
+}
+
+static void free_dump(dump *d) {
+  for (int i = 0; i < d->lines; i++) json_decref(d->line[i]);
+}
+
+static int64_t number(const dump *d, int line, const char *key) {
+  const json_t *value = json_object_get(d->line[line], key);
+  assert_true(json_is_integer(value));
+  return json_integer_value(value);
+}
+
+static const char *text(const dump *d, int line, const char *key) {
+  const char *value = json_string_value(json_object_get(d->line[line], key));
+  assert_non_null(value);
+  return value;
+}
+
+/* Numbers follow each other, steps do not fall, collectives end in their order, and each whole step has as
+ * many as any other. */
+static void check_entries(const dump *d) {
+  int per_step = 0, in_step = 0;
+  assert_int_equal(number(d, d->lines - 1, "number"), number(d, 0, "begun"));
+  for (int i = 2; i < d->lines; i++) {
+    assert_int_equal(number(d, i, "number"), number(d, i - 1, "number") + 1);
+    bool same = number(d, i, "step") == number(d, i - 1, "step");
+    assert_true(same || number(d, i, "step") == number(d, i - 1, "step") + 1);
+    in_step++;
+    if (same) continue;
+    if (per_step == 0) per_step = in_step;
+    assert_int_equal(in_step, per_step);
+    in_step = 0;
+  }
+  for (int i = 1; i < d->lines; i++) {
+    bool ended = number(d, i, "number") <= number(d, 0, "ended");
+    assert_string_equal(text(d, i, "state"), ended ? "ended" : "begun");
+    assert_int_equal(json_object_get(d->line[i], "ended_s") != NULL, ended);
+    assert_string_equal(text(d, i, "program"), "step");
+    assert_string_equal(text(d, i, "dtype"), "f32");
+    assert_non_null(strstr(text(d, i, "name"), text(d, i, "collective")));
+  }
+}
+
+/* The same number is the same collective on all ranks. */
+static void check_agreement(const char *folder, int devices) {
+  dump first = read_dump(folder, 0);
+  for (int r = 0; r < devices; r++) {
+    dump d = read_dump(folder, r);
+    assert_int_equal(number(&d, 0, "rank"), r);
+    assert_int_equal(number(&d, 0, "ranks"), devices);
+    check_entries(&d);
+    for (int i = 1; i < d.lines && i < first.lines; i++) {
+      assert_int_equal(number(&d, i, "number"), number(&first, i, "number"));
+      assert_int_equal(number(&d, i, "step"), number(&first, i, "step"));
+      assert_int_equal(number(&d, i, "count"), number(&first, i, "count"));
+      assert_string_equal(text(&d, i, "name"), text(&first, i, "name"));
+    }
+    free_dump(&d);
+  }
+  free_dump(&first);
+}
+
+/* ---- causes ---- */
+
+/* The later steps are replays of a capture, whose collectives are recorded as well. */
+static void a_device_that_stops_is_named(void **state) {
+  (void)state;
+  static const char *const more[] = {
+      "--set backend.sim.fail=stall:300@1", "--set backend.sim.fail=stall:300@1 --set backend.capture=no",
+      "--set backend.sim.fail=stall:300@1 --set communicator.sim.failure=status"};
+  file_write("model.ini", nets_lenet);
+  for (int i = 0; i < 3; i++) {
+    fail_run(4, more[i]);
+    expect_text("rank 1 did not come to 'all_reduce");
+    expect_text("; the last collectives of each rank are in ");
+    expect_text("o/run/failure");
+    check_agreement("o/run/failure", 4);
+    dump d = read_dump("o/run/failure", 1);
+    assert_non_null(strstr(text(&d, 0, "failure"), "rank 1 did not come to"));
+    assert_string_equal(text(&d, 0, "waits_for"), "its device");
+    assert_true(number(&d, 0, "step") > 1);
+    free_dump(&d);
+    assert_int_equal(system("rm -rf o"), 0);
+  }
+}
+
+/* Without shuffling, samples 20 to 23 are those of rank 1 in the third step. */
+static void a_source_that_hangs_is_named(void **state) {
+  (void)state;
+  nets_write_steady(STEADY, "stuck = 20");
+  fail_run(2, "");
+  expect_text("rank 1 has not begun collective ");
+  expect_text(", step 3), in which rank 0 waited for ");
+  expect_text("; it has waited for 2");
+  expect_text(" s for its next batch; the last collectives of each rank are in ");
+  check_agreement("o/run/failure", 2);
+}
+
+static void a_failure_of_one_rank_is_recorded_by_all(void **state) {
+  (void)state;
+  file_write("model.ini", nets_lenet);
+  fail_run(4, "--set backend.sim.fail=kernel:300@2");
+  check_agreement("o/run/failure", 4);
+  dump d = read_dump("o/run/failure", 0);
+  expect_text("rank 2: ");
+  assert_non_null(strstr(program_err, text(&d, 0, "failure")));
+  free_dump(&d);
+}
+
+static void later_failures_have_folders_of_their_own(void **state) {
+  (void)state;
+  file_write("model.ini", nets_lenet);
+  fail_run(2, "--set backend.sim.fail=stall:400@1 --set run.save_every=2");
+  char *before = file_read("o/run/failure/rank0.jsonl", NULL);
+  fail_run(2, "--set backend.sim.fail=stall:300@0 --set run.save_every=2 --resume o/run");
+  expect_text("o/run/failure-2");
+  assert_string_equal(file_read("o/run/failure/rank0.jsonl", NULL), before);
+  dump d = read_dump("o/run/failure-2", 0);
+  assert_true(number(&d, 0, "step") > 2); /* the steps of the run go on, the numbers begin again */
+  assert_int_equal(number(&d, 1, "number"), 1);
+  free_dump(&d);
+}
+
+static void a_run_that_ends_in_order_writes_none(void **state) {
+  (void)state;
+  file_write("model.ini", nets_lenet);
+  nets_train("o", 2, "--set run.max_steps=3");
+  assert_true(file_exists("o/run/checkpoints/last"));
+  assert_false(file_exists("o/run/failure"));
+  assert_int_equal(program_run("train model.ini --output n --set backend.use=sim --set backend.sim.devices=2 "
+                               "--set distributed.devices=2 --set optimizer.lr=1e30"),
+                   76);
+  assert_false(file_exists("n/run/failure"));
+}
+
+/* Without a run folder there is no place for them. */
+static void without_a_run_folder_nothing_is_written(void **state) {
+  (void)state;
+  file_write("model.ini", nets_lenet);
+  assert_int_equal(program_run("train model.ini --set backend.use=sim --set distributed.timeout=2s "
+                               "--set backend.sim.devices=2 --set distributed.devices=2 --set run.output= "
+                               "--set backend.sim.fail=stall:300@1"),
+                   77);
+  assert_null(strstr(program_err, "the last collectives"));
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, program_open, program_close)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      CASE(a_device_that_stops_is_named),
+      CASE(a_source_that_hangs_is_named),
+      CASE(a_failure_of_one_rank_is_recorded_by_all),
+      CASE(later_failures_have_folders_of_their_own),
+      CASE(a_run_that_ends_in_order_writes_none),
+      CASE(without_a_run_folder_nothing_is_written),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
