@@ -320,20 +320,27 @@ static tn_status copy_collective(const tn_device *device, tn_launch *l, const tn
 }
 
 /* Without `await`, `run` returns on a synchronous device when the collective has ended. */
-static tn_status launch_collective(tn_comm *comm, tn_launch *l, const tn_collective *collective,
-                                   const tn_flight_call *call) {
+static tn_status run_and_end(tn_comm *comm, tn_env *env, void *stream, const tn_collective *collective) {
   tn_flight *flight = comm->device->flight;
-  bool blocks = !comm->awaits && tn_backend_is_synchronous(comm->device->backend);
-  tn_flight_begin(flight, call);
-  if (!blocks) {
-    tn_status status = comm->kind->run(&l->env, comm->self, collective, l->stream);
-    if (status != TN_OK) tn_flight_retract(flight);
-    return status;
-  }
   tn_flight_wait before = tn_flight_begin_wait(flight, TN_FLIGHT_COLLECTIVE, "a collective");
-  tn_status status = comm->kind->run(&l->env, comm->self, collective, l->stream);
+  tn_status status = comm->kind->run(env, comm->self, collective, stream);
   if (status == TN_OK) tn_flight_end(flight, tn_flight_begun(flight));
-  return tn_flight_conclude(flight, &before, status);
+  if (status != TN_EUNSUPPORTED) return tn_flight_conclude(flight, &before, status);
+  tn_flight_end_wait(flight, &before);
+  return status;
+}
+
+static tn_status run_collective(tn_comm *comm, tn_env *env, void *stream, const tn_collective *collective,
+                                const tn_flight_call *call) {
+  bool ends = !comm->awaits && tn_backend_is_synchronous(comm->device->backend);
+  tn_flight_begin(comm->device->flight, call);
+  tn_status status = ends ? run_and_end(comm, env, stream, collective)
+                          : comm->kind->run(env, comm->self, collective, stream);
+  if (status == TN_OK)
+    comm->begun++;
+  else if (!ends || status == TN_EUNSUPPORTED)
+    tn_flight_retract(comm->device->flight);
+  return status;
 }
 
 tn_status tn_collective_launch(tn_launch *l) {
@@ -344,6 +351,25 @@ tn_status tn_collective_launch(tn_launch *l) {
   collective.to = l->out[0].data;
   if (collective.count == 0) return TN_OK;
   if (comm == NULL) return copy_collective(prepared->device, l, &collective);
-  comm->begun++;
-  return launch_collective(comm, l, &collective, &prepared->call);
+  return run_collective(comm, &l->env, l->stream, &collective, &prepared->call);
+}
+
+tn_status tn_comm_broadcast(tn_device *device, const char *name, int32_t dtype, int64_t count,
+                            void *address) {
+  tn_comm *comm = device->comm;
+  void *stream = device->streams[TN_STREAM_COMM];
+  const tn_collective collective = {.struct_size = sizeof collective,
+                                    .kind = TN_BROADCAST,
+                                    .dtype = dtype,
+                                    .count = count,
+                                    .from = address,
+                                    .to = address,
+                                    .name = name};
+  const tn_flight_call call = tn_flight_call_of("state", name, TN_BROADCAST, dtype, count);
+  if (count == 0) return TN_OK;
+  TN_TRY(tn_device_wait_stream(device, device->streams[TN_STREAM_COMPUTE]));
+  TN_TRY(run_collective(comm, &device->env, stream, &collective, &call));
+  TN_TRY(tn_device_wait_stream(device, stream));
+  tn_flight_end(device->flight, tn_flight_begun(device->flight));
+  return TN_OK;
 }

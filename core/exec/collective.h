@@ -44,6 +44,11 @@ uint64_t tn_comm_begun(const tn_device *device);
  * ranks are given up. */
 tn_status tn_comm_await(tn_device *device, uint64_t n);
 
+/* Copies memory of rank 0's device to that of all ranks, and waits for it. `name` is for messages.
+ * TN_EUNSUPPORTED, on all ranks: the communicator has no broadcast of this dtype. The message of a failure is
+ * in the device's env. */
+tn_status tn_comm_broadcast(tn_device *device, const char *name, int32_t dtype, int64_t count, void *address);
+
 /* ---- memory ---- */
 
 /* Memory in which collectives are fast, which the communicator of the target allocates, be it open or not.

@@ -60,6 +60,10 @@ tn_status tn_executor_read_region(tn_executor *executor, int32_t region, size_t 
 tn_status tn_executor_write_region(tn_executor *executor, int32_t region, size_t offset, const void *from,
                                    size_t bytes);
 
+/* Copies a region of rank 0 to all ranks by the device's communicator, which all ranks call for.
+ * TN_EUNSUPPORTED: it has no such collective. */
+tn_status tn_executor_broadcast_region(tn_executor *executor, int32_t region);
+
 /* How states in divided regions are read and written, with the help of the other ranks: all elements of the
  * state, in its layout. Messages go to the executor's env. */
 typedef struct tn_divided_states {

@@ -116,6 +116,13 @@ tn_status tn_executor_write(tn_executor *e, const char *path, const void *from, 
   return status;
 }
 
+tn_status tn_executor_broadcast_region(tn_executor *e, int32_t region) {
+  const tn_region *r = &e->map->regions.v[region];
+  e->state_version++;
+  tn_status status = tn_comm_broadcast(e->device, r->name, r->dtype, r->count, e->regions[region]);
+  return status == TN_OK ? TN_OK : tn_executor_fail(e, status);
+}
+
 /* ---- regions that are divided among ranks ---- */
 
 void tn_executor_attach_divided(tn_executor *e, const tn_divided_states *divided) { e->divided = divided; }

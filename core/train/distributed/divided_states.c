@@ -19,7 +19,7 @@ typedef struct divided_state {
   int64_t held; /* elements of the region on each rank */
   size_t element;
   int64_t piece;       /* elements that a rank hands over at once */
-  char *mine, *pieces; /* one piece, and one of every rank */
+  char *mine, *pieces; /* one piece, and on rank 0, where it reads, one of every rank */
 } divided_state;
 
 /* Elements of the region, [start, stop). */
@@ -78,8 +78,9 @@ static tn_status divided_begin(divided_state *d, const tn_divided_access *access
   if (d->piece > most) d->piece = most;
   size_t bytes = (size_t)d->piece * d->element;
   d->mine = tn_alloc(access->env, bytes);
-  d->pieces = tn_alloc(access->env, tn_size_mul(bytes, (size_t)d->ranks));
-  return d->mine != NULL && d->pieces != NULL ? TN_OK : TN_ENOMEM;
+  bool gathers = reads && access->rank == 0;
+  if (gathers) d->pieces = tn_alloc(access->env, tn_size_mul(bytes, (size_t)d->ranks));
+  return d->mine != NULL && (!gathers || d->pieces != NULL) ? TN_OK : TN_ENOMEM;
 }
 
 static void divided_end(const divided_state *d) {
@@ -103,7 +104,7 @@ static tn_status divided_read_pieces(const divided_state *d, char *to) {
   size_t stride = (size_t)d->piece * d->element;
   for (int64_t i = 0; i < n; i++) {
     TN_TRY(divided_read_own(d, divided_piece(d, a->rank, i)));
-    TN_TRY(tn_ranks_all_gather(a->ranks, a->env, a->rank, "parts of a state", d->mine, stride, d->pieces));
+    TN_TRY(tn_ranks_gather(a->ranks, a->env, a->rank, "parts of a state", d->mine, stride, d->pieces));
     for (int32_t r = 0; to != NULL && r < d->ranks; r++) {
       divided_span span = divided_piece(d, r, i);
       size_t bytes = divided_bytes(d, span);

@@ -81,45 +81,74 @@ static char *ranks_collect(tn_rank_set *ranks, tn_env *env, size_t bytes) {
   return mine;
 }
 
-static void ranks_gather_processes(tn_rank_set *ranks, tn_env *env, tn_rank_member *m, const char *mine,
-                                   size_t bytes, void *all) {
+/* A gathering, of the rank that has called for it. */
+typedef struct rank_gathering {
+  const void *data;
+  size_t bytes;
+  void *all;
+  bool to_all; /* false: for rank 0 */
+} rank_gathering;
+
+static void ranks_gather_processes(tn_rank_set *ranks, tn_env *env, tn_rank_member *m,
+                                   const rank_gathering *g, const char *mine) {
+  const char *what = atomic_load(&m->what);
   if (mine == NULL) {
     tn_ranks_fail(ranks, m->rank, env, TN_ENOMEM);
     return;
   }
   ranks_go_out(ranks);
-  ranks_come_back(ranks, tn_link_all_gather(ranks->link, atomic_load(&m->what), mine, bytes, all));
+  ranks_come_back(ranks, g->to_all ? tn_link_all_gather(ranks->link, what, mine, g->bytes, g->all)
+                                   : tn_link_gather(ranks->link, what, mine, g->bytes, g->all));
 }
 
 /* Between two meetings the first rank does the part of its process. The lock must be held. */
-static void ranks_gather_all(tn_rank_set *ranks, tn_env *env, tn_rank_member *m, size_t bytes, void *all) {
+static void ranks_gather_by_link(tn_rank_set *ranks, tn_env *env, tn_rank_member *m,
+                                 const rank_gathering *g) {
   if (ranks_is_first(m)) {
-    ranks->shared = all;
-    char *mine = ranks_collect(ranks, env, bytes);
+    ranks->shared = g->all;
+    char *mine = ranks_collect(ranks, env, g->bytes);
     pthread_mutex_unlock(&ranks->lock);
-    ranks_gather_processes(ranks, env, m, mine, bytes, all);
+    ranks_gather_processes(ranks, env, m, g, mine);
     tn_release(env, mine);
     pthread_mutex_lock(&ranks->lock);
   }
   ranks_meet(ranks, m);
-  if (!ranks_is_first(m) && bytes > 0 && !atomic_load(&ranks->failed))
-    memcpy(all, ranks->shared, (size_t)ranks->count * bytes);
+  if (g->to_all && !ranks_is_first(m) && g->bytes > 0 && !atomic_load(&ranks->failed))
+    memcpy(g->all, ranks->shared, (size_t)ranks->count * g->bytes);
+}
+
+/* The lock must be held. */
+static void ranks_gather_members(const tn_rank_set *ranks, const tn_rank_member *m, const rank_gathering *g) {
+  if (g->bytes == 0 || (!g->to_all && m->rank != 0)) return;
+  for (int32_t r = 0; r < ranks->n && !atomic_load(&ranks->failed); r++)
+    memcpy((char *)g->all + (size_t)r * g->bytes, ranks->members[r].data, g->bytes);
 }
 
 /* The first meeting publishes the data, the last one ends their use. */
-tn_status tn_ranks_all_gather(tn_rank_set *ranks, tn_env *env, int32_t rank, const char *what,
-                              const void *data, size_t bytes, void *all) {
+static tn_status ranks_gather(tn_rank_set *ranks, tn_env *env, int32_t rank, const char *what,
+                              const rank_gathering *g) {
   tn_rank_member *m = ranks_member(ranks, rank, what);
   tn_flight_wait before = ranks_record(m, what);
   pthread_mutex_lock(&ranks->lock);
-  m->data = data;
+  m->data = g->data;
   ranks_meet(ranks, m);
-  if (ranks->link != NULL && !atomic_load(&ranks->failed)) ranks_gather_all(ranks, env, m, bytes, all);
-  for (int32_t r = 0; ranks->link == NULL && r < ranks->n && bytes > 0 && !atomic_load(&ranks->failed); r++)
-    memcpy((char *)all + (size_t)r * bytes, ranks->members[r].data, bytes);
+  if (ranks->link == NULL)
+    ranks_gather_members(ranks, m, g);
+  else if (!atomic_load(&ranks->failed))
+    ranks_gather_by_link(ranks, env, m, g);
   ranks_meet(ranks, m);
   pthread_mutex_unlock(&ranks->lock);
   return ranks_recorded(m, env, &before);
+}
+
+tn_status tn_ranks_all_gather(tn_rank_set *ranks, tn_env *env, int32_t rank, const char *what,
+                              const void *mine, size_t bytes, void *all) {
+  return ranks_gather(ranks, env, rank, what, &(rank_gathering){mine, bytes, all, true});
+}
+
+tn_status tn_ranks_gather(tn_rank_set *ranks, tn_env *env, int32_t rank, const char *what, const void *mine,
+                          size_t bytes, void *all) {
+  return ranks_gather(ranks, env, rank, what, &(rank_gathering){mine, bytes, all, false});
 }
 
 /* The first rank of another process than that of rank 0 gets the data for all. The lock must be held. */

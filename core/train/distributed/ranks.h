@@ -64,6 +64,9 @@ int32_t tn_ranks_hung(const tn_rank_set *ranks);
 /* All-gather: copies `bytes` bytes of every rank to all ranks; those of rank r are at all + r * bytes. */
 tn_status tn_ranks_all_gather(tn_rank_set *ranks, tn_env *env, int32_t rank, const char *what,
                               const void *mine, size_t bytes, void *all);
+/* Gather: the same for rank 0 alone; the others may return before it has them. `all`: on rank 0. */
+tn_status tn_ranks_gather(tn_rank_set *ranks, tn_env *env, int32_t rank, const char *what, const void *mine,
+                          size_t bytes, void *all);
 /* Broadcast: copies `data` of rank 0 to all ranks. */
 tn_status tn_ranks_broadcast(tn_rank_set *ranks, tn_env *env, int32_t rank, const char *what, void *data,
                              size_t bytes);

@@ -197,8 +197,8 @@ static tn_status training_open_folder(void *context) {
   return t->folder ? tn_plan_file_keep(run, t->device, &t->set, t->slots, t->folder) : TN_OK;
 }
 
-/* Copies a region of rank 0 to all ranks. */
-static tn_status training_broadcast_region(tn_training *t, const tn_region *region) {
+/* Copies a region of rank 0 to all ranks through their hosts. */
+static tn_status training_broadcast_by_hosts(tn_training *t, const tn_region *region) {
   tn_env *env = &t->run->env;
   size_t bytes = tn_region_bytes(region);
   char *path = tn_arena_printf(&t->set.arena, "@%s", region->name);
@@ -210,6 +210,12 @@ static tn_status training_broadcast_region(tn_training *t, const tn_region *regi
   if (status == TN_OK && !first) status = tn_executor_write(t->executor, path, values, bytes);
   tn_release(env, values);
   return status;
+}
+
+/* Copies a region of rank 0 to all ranks. The links between devices are faster than those between hosts. */
+static tn_status training_broadcast_region(tn_training *t, int32_t region) {
+  tn_status status = tn_executor_broadcast_region(t->executor, region);
+  return status == TN_EUNSUPPORTED ? training_broadcast_by_hosts(t, &t->set.map->regions.v[region]) : status;
 }
 
 /* The starting position that rank 0 sends to the other ranks. */
@@ -259,11 +265,11 @@ static bool training_is_divided(const tn_state_map *map, int32_t region) {
  * that are divided among ranks were sent when it was read. */
 static tn_status training_broadcast_state(tn_training *t) {
   tn_run *run = t->run;
+  const tn_state_map *map = t->set.map;
   tn_beginning begin;
   TN_TRY(training_broadcast_progress(t, &begin));
-  for (size_t r = 0; begin.loaded && tn_run_ranks(run) > 1 && r < t->set.map->regions.n; r++)
-    if (!training_is_divided(t->set.map, (int32_t)r))
-      TN_TRY(training_broadcast_region(t, &t->set.map->regions.v[r]));
+  for (int32_t r = 0; begin.loaded && tn_run_ranks(run) > 1 && r < (int32_t)map->regions.n; r++)
+    if (!training_is_divided(map, r)) TN_TRY(training_broadcast_region(t, r));
   return TN_OK;
 }
 

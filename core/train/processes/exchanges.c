@@ -129,22 +129,36 @@ static tn_status link_collect(tn_link *l, const void *mine, size_t bytes, void *
   if (bytes > 0) memcpy(all, mine, bytes * (size_t)m[0].ranks);
   for (int32_t i = 1; i < l->joined.n; i++)
     TN_TRY(link_receive(l, i, (char *)all + (size_t)m[i].first_rank * bytes, (size_t)m[i].ranks * bytes));
-  return link_send(l, TN_FRAME_RESULT, all, (size_t)tn_link_ranks(l) * bytes);
+  return TN_OK;
 }
 
-tn_status tn_link_all_gather(tn_link *l, const char *what, const void *mine, size_t bytes, void *all) {
-  size_t own = (size_t)l->joined.members[l->process].ranks * bytes;
+/* Process 0 gets the parts of all processes, and they the whole if `back`. */
+static tn_status link_exchange_parts(tn_link *l, const void *mine, size_t bytes, void *all, bool back) {
+  size_t own = (size_t)l->joined.members[l->process].ranks * bytes, whole = (size_t)tn_link_ranks(l) * bytes;
+  if (l->process != 0) {
+    TN_TRY(link_send(l, TN_FRAME_PART, mine, own));
+    return back ? link_receive(l, 0, all, whole) : TN_OK;
+  }
+  TN_TRY(link_collect(l, mine, bytes, all));
+  return back ? link_send(l, TN_FRAME_RESULT, all, whole) : TN_OK;
+}
+
+static tn_status link_gather(tn_link *l, const char *what, const void *mine, size_t bytes, void *all,
+                             bool back) {
   pthread_mutex_lock(&l->lock);
   tn_status status = link_begin(l, what);
-  if (status == TN_OK && l->process == 0) {
-    status = link_collect(l, mine, bytes, all);
-  } else if (status == TN_OK) {
-    status = link_send(l, TN_FRAME_PART, mine, own);
-    if (status == TN_OK) status = link_receive(l, 0, all, (size_t)tn_link_ranks(l) * bytes);
-  }
+  if (status == TN_OK) status = link_exchange_parts(l, mine, bytes, all, back);
   status = link_end(l, status);
   pthread_mutex_unlock(&l->lock);
   return status;
+}
+
+tn_status tn_link_all_gather(tn_link *l, const char *what, const void *mine, size_t bytes, void *all) {
+  return link_gather(l, what, mine, bytes, all, true);
+}
+
+tn_status tn_link_gather(tn_link *l, const char *what, const void *mine, size_t bytes, void *all) {
+  return link_gather(l, what, mine, bytes, all, false);
 }
 
 tn_status tn_link_broadcast(tn_link *l, const char *what, void *data, size_t bytes) {

@@ -42,6 +42,9 @@ int32_t tn_link_process_of(const tn_link *link, int32_t rank);
 /* Copies `bytes` bytes of each rank to all processes: `mine` has those of this process's ranks, `all` gets
  * those of all ranks. */
 tn_status tn_link_all_gather(tn_link *link, const char *what, const void *mine, size_t bytes, void *all);
+/* The same for process 0 alone. On the others `all` is not used, and the call may return before process 0 has
+ * come to the exchange. */
+tn_status tn_link_gather(tn_link *link, const char *what, const void *mine, size_t bytes, void *all);
 /* Copies `data` of process 0 to all processes. */
 tn_status tn_link_broadcast(tn_link *link, const char *what, void *data, size_t bytes);
 /* The process for which an exchange waits, and since when; -1: none does. */

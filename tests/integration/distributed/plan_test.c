@@ -226,6 +226,23 @@ static void captured_launches_surround_what_cannot_be_captured(void **state) {
   }
 }
 
+/* The communicator sim broadcasts the state of a resumed run; outside cannot, and the hosts exchange it. */
+static void a_resumed_run_has_its_state_with_and_without_broadcasts(void **state) {
+  (void)state;
+  static const char *const names[] = {"sim", "outside"};
+  write_with_plugin(nets_lenet);
+  nets_train("whole", 2, "--set run.max_steps=6");
+  for (int i = 0; i < 2; i++) {
+    char more[128];
+    snprintf(more, sizeof more, "--set run.max_steps=3 --set distributed.communicator=%s", names[i]);
+    nets_train(names[i], 2, more);
+    snprintf(more, sizeof more, "--set run.max_steps=6 --resume auto --set distributed.communicator=%s",
+             names[i]);
+    nets_train(names[i], 2, more);
+    checkpoints_equal(names[i], "whole");
+  }
+}
+
 static void each_launch_that_is_not_captured_is_named(void **state) {
   (void)state;
   static const char ask[] = "--set distributed.communicator=outside --set distributed.bucket=100KiB";
@@ -289,6 +306,7 @@ int main(void) {
       CASE(a_captured_step_replays_in_every_order),
       CASE(a_distributed_step_is_captured_as_a_whole),
       CASE(captured_launches_surround_what_cannot_be_captured),
+      CASE(a_resumed_run_has_its_state_with_and_without_broadcasts),
       CASE(each_launch_that_is_not_captured_is_named),
       CASE(the_size_of_buckets_changes_no_bit),
       CASE(many_buckets_and_micro_batches),

@@ -2,6 +2,7 @@
 #include "tests/unit/train/rig.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -78,6 +79,12 @@ static tn_status exchange(void *context, int32_t rank) {
     status = tn_ranks_all_gather(m->ranks, &m->env[rank], rank, "a test", &mine, sizeof mine, all);
     for (int32_t r = 0; r < RANKS && status == TN_OK; r++)
       if (all[r] != 10 + r) status = TN_EINTERNAL;
+    memset(all, 0, sizeof all);
+    if (status == TN_OK)
+      status = tn_ranks_gather(m->ranks, &m->env[rank], rank, "for rank 0", &mine, sizeof mine,
+                               rank == 0 ? all : NULL);
+    for (int32_t r = 0; r < RANKS && status == TN_OK; r++)
+      if (all[r] != (rank == 0 ? 10 + r : 0)) status = TN_EINTERNAL;
     if (status == TN_OK)
       status = tn_ranks_broadcast(m->ranks, &m->env[rank], rank, "a test", &shared, sizeof shared);
     if (status == TN_OK && shared != 77) status = TN_EINTERNAL;

@@ -73,6 +73,10 @@ static tn_status exchange_once(hall *h, int32_t local, int i) {
   TN_TRY(tn_ranks_all_gather(h->ranks, env, rank, "a test", mine, sizeof mine, all));
   for (int32_t r = 0; r < RANKS; r++)
     if (all[3 * r] != 10 + r || all[3 * r + 1] != i || all[3 * r + 2] != r * i) return TN_EINTERNAL;
+  memset(all, 0, sizeof all);
+  TN_TRY(tn_ranks_gather(h->ranks, env, rank, "for rank 0", mine, sizeof mine, rank == 0 ? all : NULL));
+  for (int32_t r = 0; r < RANKS && rank == 0; r++)
+    if (all[3 * r] != 10 + r || all[3 * r + 1] != i || all[3 * r + 2] != r * i) return TN_EINTERNAL;
   TN_TRY(tn_ranks_all_gather(h->ranks, env, rank, "nothing", NULL, 0, NULL));
   TN_TRY(tn_ranks_broadcast(h->ranks, env, rank, "a test", &shared, sizeof shared));
   if (shared != 77 + i) return TN_EINTERNAL;
