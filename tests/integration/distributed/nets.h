@@ -20,6 +20,9 @@ const json_t *nets_train(const char *folder, int devices, const char *more);
  * largest element of the tensor. Prints it with `what` and fails the test if it exceeds the limit. */
 void nets_compare(const char *what, const char *a, const char *b, double limit);
 
+/* The same, without a limit: the difference, and the name of the tensor in `where`. */
+double nets_greatest(const char *a, const char *b, char *where, size_t size);
+
 /* The same for one tensor. */
 double nets_difference(const char *a, const char *b, const char *name);
 
