@@ -27,7 +27,7 @@ static void follow_tell(const launch *l, int i, const char *what) {
           p->host->name[0] ? " on host " : "", p->host->name, what);
 }
 
-/* ---- what the system says of a process ---- */
+/* ---- news of a process ---- */
 
 static void follow_tell_signal(const launch *l, int i, int number) {
   char text[128];
@@ -49,7 +49,7 @@ static void follow_end_of(launch *l, int i, int status) {
   p->ended = true;
   p->code = follow_code(l, status);
   launch_pass_output(l, i, true);
-  if (WIFSIGNALED(status)) follow_tell_signal(l, i, WTERMSIG(status));
+  if (WIFSIGNALED(status) && p->code != CLI_STOPPED) follow_tell_signal(l, i, WTERMSIG(status));
 }
 
 static void follow_reap(launch *l, int i) {
@@ -91,7 +91,7 @@ static bool follow_has_failed(const launch_process *p) {
   return p->ended && p->code != CLI_STOPPED && p->code != CLI_OK;
 }
 
-/* ---- ending the processes that go on ---- */
+/* ---- processes that go on ---- */
 
 typedef struct follower {
   launch *l;

@@ -60,9 +60,7 @@ static size_t divided_offset(const divided_state *d, int64_t element) {
   return (size_t)(element - d->access->rank * d->held) * d->element;
 }
 
-/* A piece is no longer than all that a rank hands over: in reading its part of the state, in writing the
- * state.
- */
+/* A piece is no longer than the elements of one rank, in reading, and than the state, in writing. */
 static tn_status divided_begin(divided_state *d, const tn_divided_access *access, const tn_placement *state,
                                bool reads) {
   const tn_region *region = &access->map->regions.v[state->region];

@@ -97,8 +97,8 @@ const char *victim_stdout(int place) { return place ? "stdout.1" : "stdout.0"; }
 
 const char *victim_stderr(int place) { return place ? "stderr.1" : "stderr.0"; }
 
-static void redirect(int fd, const char *path) {
-  int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+void victim_redirect(int fd, const char *path, int flags) {
+  int file = open(path, O_WRONLY | O_CREAT | flags, 0666);
   if (file < 0 || dup2(file, fd) < 0) _exit(127);
 }
 
@@ -108,8 +108,8 @@ pid_t victim_start(const char *output, int variant, int place) {
   pid_t child = fork();
   if (child < 0) victim_die("fork: %s", strerror(errno));
   if (child > 0) return child;
-  redirect(STDOUT_FILENO, victim_stdout(place));
-  redirect(STDERR_FILENO, victim_stderr(place));
+  victim_redirect(STDOUT_FILENO, victim_stdout(place), O_TRUNC);
+  victim_redirect(STDERR_FILENO, victim_stderr(place), O_TRUNC);
   execl(tenon, tenon, "train", "victim.ini", "--json", "--resume", "auto", "--output", output, "--set",
         workers[variant % 3], "--set", threads[variant / 3 % 2], "--set", backend, (char *)NULL);
   _exit(127);
@@ -241,6 +241,13 @@ double victim_train_whole(void) {
   return shortest;
 }
 
+void victim_configure(const char *path, const char *text) {
+  FILE *file = fopen(path, "w");
+  if (file == NULL || fputs(text, file) < 0 || fclose(file) != 0) victim_die("%s: %s", path, strerror(errno));
+}
+
+void victim_seed(uint64_t number) { seed = number; }
+
 void victim_set_up(const char *name, const char *program, uint64_t number, const char *use) {
   const char *root = getenv("TMPDIR");
   test = name;
@@ -250,9 +257,7 @@ void victim_set_up(const char *name, const char *program, uint64_t number, const
   snprintf(folder, sizeof folder, "%s/tenon-%s-XXXXXX", root && strlen(root) < 32 ? root : "/tmp", name);
   if (tenon == NULL || mkdtemp(folder) == NULL || chdir(folder) != 0) victim_die("%s", strerror(errno));
   setenv("XDG_CACHE_HOME", folder, 1);
-  FILE *file = fopen("victim.ini", "w");
-  if (file == NULL || fputs(configuration, file) < 0 || fclose(file) != 0)
-    victim_die("victim.ini: %s", strerror(errno));
+  victim_configure("victim.ini", configuration);
 }
 
 void victim_tear_down(void) {

@@ -14,6 +14,9 @@
  * tenon, `seed` that of victim_draw, `backend` the value of backend.use. */
 void victim_set_up(const char *test, const char *program, uint64_t seed, const char *backend);
 void victim_tear_down(void);
+/* Writes a configuration. */
+void victim_configure(const char *path, const char *text);
+void victim_seed(uint64_t seed);
 /* Prints the text, with the folder, and ends the test. */
 __attribute__((format(printf, 1, 2), noreturn)) void victim_die(const char *format, ...);
 
@@ -26,6 +29,8 @@ int victim_file_exists(const char *path);
 /* Removes a folder and all in it, without following links. */
 void victim_remove(const char *path);
 
+/* In a child: stdout or stderr goes to a file, opened with O_TRUNC or O_APPEND. */
+void victim_redirect(int fd, const char *path, int flags);
 /* Starts a training with `--resume auto` in a run folder below `output`. Workers and threads vary with
  * `variant`. `place`, 0 or 1: which of two files gets stdout, and which stderr. */
 pid_t victim_start(const char *output, int variant, int place);

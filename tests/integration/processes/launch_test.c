@@ -49,14 +49,17 @@ static int read_losses(const char *path, double *losses, int most) {
 }
 
 /* Sums over ranks are added in another order, so the losses differ by rounding. */
-static void compare_losses(const char *one, const char *several) {
-  double a[60], b[60];
-  assert_int_equal(read_losses(one, a, 60), 60);
-  assert_int_equal(read_losses(several, b, 60), 60);
-  for (int i = 0; i < 60; i++)
+static void compare_steps(const char *one, const char *several, int steps) {
+  double a[200], b[200];
+  assert_true(steps <= 200);
+  assert_int_equal(read_losses(one, a, steps), steps);
+  assert_int_equal(read_losses(several, b, steps), steps);
+  for (int i = 0; i < steps; i++)
     if (!(fabs(a[i] - b[i]) <= 1e-5 * (1 + fabs(a[i]))))
       fail_msg("step %d: %.9g and %.9g", i + 1, a[i], b[i]);
 }
+
+static void compare_losses(const char *one, const char *several) { compare_steps(one, several, 60); }
 
 static void any_number_of_processes_gives_the_same_losses(void **state) {
   (void)state;
@@ -152,23 +155,52 @@ static void a_stopped_process_is_named_and_ends_all(void **state) {
   if (strstr(program_err, text) == NULL) fail_msg("no '%s' in: %s", text, program_err);
 }
 
+/* A stand-in for ssh, by which process 2 is started. */
+static int launch_by(const char *script, const char *arguments) {
+  char folder[4096], path[4200];
+  file_write("ssh.sh", script);
+  assert_int_equal(system("chmod +x ssh.sh"), 0);
+  snprintf(path, sizeof path, "%s/ssh.sh", getcwd(folder, sizeof folder));
+  setenv("TENON_SSH", path, 1);
+  int code = program_run("launch --hosts localhost:2,10.1.2.3 model.ini %s", arguments);
+  unsetenv("TENON_SSH");
+  return code;
+}
+
 /* The others wait for it at the start, for up to 300 s if they were not asked to end. */
 static void a_process_that_dies_before_it_comes_ends_all(void **state) {
   (void)state;
   struct timespec from, to;
-  char folder[4096], path[4200];
-  file_write("ssh.sh", "#!/bin/sh\nkill -KILL $$\n");
-  assert_int_equal(system("chmod +x ssh.sh"), 0);
-  snprintf(path, sizeof path, "%s/ssh.sh", getcwd(folder, sizeof folder));
-  setenv("TENON_SSH", path, 1);
   clock_gettime(CLOCK_MONOTONIC, &from);
-  int code = program_run("launch --hosts localhost:2,10.1.2.3 model.ini --output o");
+  assert_int_equal(launch_by("#!/bin/sh\nkill -KILL $$\n", "--output o --set distributed.timeout=300s"), 77);
   clock_gettime(CLOCK_MONOTONIC, &to);
-  unsetenv("TENON_SSH");
-  assert_int_equal(code, 77);
   assert_true(to.tv_sec - from.tv_sec < 20);
   assert_non_null(strstr(program_err, "tenon: process 2 (id "));
   assert_non_null(strstr(program_err, " on host 10.1.2.3) was ended by signal 9"));
+}
+
+static void a_restart_leaves_out_a_host_that_is_not_reached(void **state) {
+  (void)state;
+  assert_int_equal(launch_by("#!/bin/sh\nexit 255\n", "--output o --restarts 1"), 0);
+  assert_non_null(strstr(program_err, "host 10.1.2.3 is not reached by ssh, and left out"));
+  assert_non_null(strstr(program_err, "restart 1 of 1"));
+  program_json(0, "train model.ini --output p1");
+  compare_losses("p1/model/metrics.jsonl", "o/model/metrics.jsonl");
+}
+
+static void a_killed_run_goes_on_with_fewer_processes(void **state) {
+  (void)state;
+  start_long("");
+  pid_t pid = find_process(1);
+  assert_true(pid > 0);
+  program_await_lines("o/model/metrics.jsonl", 60); /* a checkpoint has been written */
+  assert_int_equal(kill(pid, SIGKILL), 0);
+  assert_int_equal(program_finish(), 77);
+  const json_t *r = program_json(0, "launch -n 2 model.ini --output o --resume auto --set run.max_steps=200");
+  assert_int_equal(program_number(r, "devices"), 2);
+  assert_int_equal(program_number(r, "steps"), 200);
+  program_json(0, "train model.ini --output p1 --set run.max_steps=200");
+  compare_steps("p1/model/metrics.jsonl", "o/model/metrics.jsonl", 200);
 }
 
 static void a_restart_goes_on_with_the_same_bits(void **state) {
@@ -301,6 +333,8 @@ int main(void) {
                                      TEST(a_killed_process_is_named_and_ends_all),
                                      TEST(a_stopped_process_is_named_and_ends_all),
                                      TEST(a_process_that_dies_before_it_comes_ends_all),
+                                     TEST(a_restart_leaves_out_a_host_that_is_not_reached),
+                                     TEST(a_killed_run_goes_on_with_fewer_processes),
                                      TEST(a_restart_goes_on_with_the_same_bits),
                                      TEST(variables_of_torchrun_are_understood),
                                      TEST(torchrun_itself_starts_processes),
