@@ -77,6 +77,11 @@ static tn_status nccl_status(tn_env *env, void *communicator) {
   return waited_s > r->timeout_s ? nccl_fail_waiting(env, r, waited_s) : TN_OK;
 }
 
+static tn_status nccl_position(tn_env *env, void *communicator, tn_comm_position *position) {
+  tn_nccl_rank *r = communicator;
+  return tn_nccl_follow_position(env, &r->follow, position);
+}
+
 static void nccl_abort(tn_env *env, void *communicator) {
   tn_nccl_rank *r = communicator;
   char text[64];
@@ -249,4 +254,5 @@ const tn_communicator tn_nccl_communicator = {
     .memory_delete = tn_nccl_memory_delete,
     .attach = tn_nccl_attach,
     .detach = tn_nccl_detach,
+    .position = nccl_position,
 };

@@ -67,6 +67,19 @@ double tn_nccl_follow_waited(tn_nccl_follow *follow, double now_s) {
   return 0;
 }
 
+tn_status tn_nccl_follow_position(tn_env *env, tn_nccl_follow *follow, tn_comm_position *position) {
+  uint32_t word = tn_nccl_follow_word(follow), number = (word - 1) / 2;
+  if (follow->word == NULL || !follow->in_captures)
+    return tn_fail(env, TN_EUNSUPPORTED, NULL, "nccl: not all collectives are followed");
+  position->inside = (int32_t)(word & 1);
+  if (!position->inside) return TN_OK;
+  pthread_mutex_lock(&follow->lock);
+  const tn_nccl_kept_name *kept = &follow->names[number % TN_NCCL_KEPT];
+  if (kept->number == number) snprintf(position->name, sizeof position->name, "%s", kept->text);
+  pthread_mutex_unlock(&follow->lock);
+  return TN_OK;
+}
+
 /* ---- open, close ---- */
 
 void tn_nccl_follow_init(tn_nccl_follow *follow) { pthread_mutex_init(&follow->lock, NULL); }

@@ -53,6 +53,8 @@ uint32_t tn_nccl_follow_word(const tn_nccl_follow *follow);
 /* Seconds that the device has been in one collective, as far as earlier calls of this function saw it; 0:
  * it is in none, or has moved since the last call. One thread at a time. */
 double tn_nccl_follow_waited(tn_nccl_follow *follow, double now_s);
+/* Whether the device is in a collective, whose name is written; TN_EUNSUPPORTED: not all are followed. */
+tn_status tn_nccl_follow_position(tn_env *env, tn_nccl_follow *follow, tn_comm_position *position);
 /* The name of the collective of a word, with quotes, or "collective 12" where it is not kept any more. */
 void tn_nccl_follow_name(tn_nccl_follow *follow, uint32_t word, char *text, size_t size);
 

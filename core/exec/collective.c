@@ -181,6 +181,14 @@ tn_status tn_comm_status(tn_env *env, tn_comm *comm) {
   return comm != NULL && comm->kind->status != NULL ? comm->kind->status(env, comm->self) : TN_OK;
 }
 
+bool tn_comm_where(tn_env *env, tn_comm *comm, tn_comm_position *position) {
+  *position = (tn_comm_position){.struct_size = sizeof *position};
+  if (comm == NULL || comm->kind->position == NULL) return false;
+  if (comm->kind->position(env, comm->self, position) == TN_OK) return true;
+  tn_error_clear(env);
+  return false;
+}
+
 uint64_t tn_comm_begun(const tn_device *device) { return device->comm != NULL ? device->comm->begun : 0; }
 
 /* ---- waits ---- */

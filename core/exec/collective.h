@@ -37,6 +37,9 @@ void tn_comm_close(tn_comm *comm);
 void tn_comm_abort(tn_comm *comm);
 /* Called from any thread: the communicator's state. Accepts NULL: TN_OK. */
 tn_status tn_comm_status(tn_env *env, tn_comm *comm);
+/* Called from any thread: the collective that the device is in. false: the communicator does not know.
+ * Accepts NULL. */
+bool tn_comm_where(tn_env *env, tn_comm *comm, tn_comm_position *position);
 /* The collectives that the device has begun; 0: it has no communicator. */
 uint64_t tn_comm_begun(const tn_device *device);
 /* Returns when the first n of them have ended, where it is the host that waits for that; else at once, since

@@ -114,7 +114,9 @@ static void read_summary(const fuzz *f, const uint8_t *bytes) {
   fuzz_expect(summary.rank == other.rank && summary.wait == other.wait && summary.begun == other.begun &&
                   summary.ended == other.ended && summary.exchanges == other.exchanges &&
                   summary.step == other.step && summary.waited_ms == other.waited_ms &&
-                  summary.n_calls == other.n_calls && same_text(summary.what, other.what),
+                  summary.n_calls == other.n_calls && summary.device == other.device &&
+                  summary.inside == other.inside && same_text(summary.inside_name, other.inside_name) &&
+                  same_text(summary.what, other.what),
               "another summary");
   find_late_rank(f, &summary);
 }

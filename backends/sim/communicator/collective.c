@@ -144,6 +144,9 @@ static void collective_begin(collective_task *t) {
   t->number = ++t->part->begun;
   t->since = collective_clock_s();
   t->part->call = t->call;
+  pthread_mutex_lock(&t->part->group->lock);
+  snprintf(t->part->name, sizeof t->part->name, "%s", collective_name(&t->call));
+  pthread_mutex_unlock(&t->part->group->lock);
   collective_reach(t, TN_SIM_ARRIVED);
 }
 

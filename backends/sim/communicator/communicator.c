@@ -52,6 +52,17 @@ static tn_status communicator_status(tn_env *env, void *communicator) {
   return tn_sim_group_status(env, ((tn_sim_part *)communicator)->group);
 }
 
+static tn_status communicator_position(tn_env *env, void *communicator, tn_comm_position *position) {
+  tn_sim_part *p = communicator;
+  (void)env;
+  pthread_mutex_lock(&p->group->lock);
+  position->number = atomic_load(&p->reached[TN_SIM_ARRIVED]);
+  position->inside = position->number > atomic_load(&p->reached[TN_SIM_FINISHED]);
+  snprintf(position->name, sizeof position->name, "%s", p->name);
+  pthread_mutex_unlock(&p->group->lock);
+  return TN_OK;
+}
+
 static void communicator_abort(tn_env *env, void *communicator) {
   const tn_sim_part *p = communicator;
   (void)env;
@@ -114,4 +125,5 @@ const tn_communicator tn_sim_communicator = {
     .status = communicator_status,
     .abort = communicator_abort,
     .capturable = 1,
+    .position = communicator_position,
 };

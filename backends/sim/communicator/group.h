@@ -26,6 +26,7 @@ typedef struct tn_sim_part {
   uint64_t begun;               /* the engine's: number of collectives begun */
   tn_collective call;           /* the current collective; other ranks read it until all have finished */
   _Atomic(uint64_t) reached[TN_SIM_STAGES];
+  char name[64]; /* of the current collective; under the group's lock */
 } tn_sim_part;
 
 struct tn_sim_group {

@@ -277,6 +277,18 @@ static tn_status train_ask_communicator(void *context, tn_env *env, int32_t loca
   return tn_comm_status(env, atomic_load(&all->trainings[local].comm));
 }
 
+static bool train_find_position(void *context, int32_t local, tn_rank_position *position) {
+  tn_train_ranks *all = context;
+  tn_error_record record;
+  tn_env env;
+  tn_comm_position found;
+  tn_error_record_init(&env, &record, &all->run->env);
+  if (!tn_comm_where(&env, atomic_load(&all->trainings[local].comm), &found)) return false;
+  *position = (tn_rank_position){.inside = found.inside != 0, .number = found.number};
+  memcpy(position->name, found.name, strnlen(found.name, sizeof position->name - 1));
+  return true;
+}
+
 static bool train_is_stopped(void *context) {
   const tn_train_ranks *all = context;
   return atomic_load(&all->run->stop) != 0;
@@ -290,6 +302,7 @@ static void train_stop(void *context) {
 tn_status tn_train_ranks_run(tn_train_ranks *all) {
   const tn_rank_watch watch = {.timeout_s = all->run->settings.distributed.timeout,
                                .status = train_ask_communicator,
+                               .position = train_find_position,
                                .abort = train_abort_communicators,
                                .is_stopped = train_is_stopped,
                                .stop = train_stop,

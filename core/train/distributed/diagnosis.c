@@ -30,7 +30,13 @@ typedef struct diagnosis {
 static void diagnosis_read_own(diagnosis *p) {
   for (int32_t i = 0; i < p->ranks->n; i++) {
     const tn_rank_member *m = &p->ranks->members[i];
-    tn_flight_summarize(&m->flight, m->rank, &p->summaries[m->rank]);
+    tn_rank_summary *s = &p->summaries[m->rank];
+    tn_flight_summarize(&m->flight, m->rank, s);
+    if (m->has_position) {
+      s->device = m->position.inside ? TN_DEVICE_INSIDE : TN_DEVICE_OUTSIDE;
+      s->inside = m->position.inside ? m->position.number : 0;
+      memcpy(s->inside_name, m->position.name, sizeof s->inside_name - 1);
+    }
     p->known[m->rank] = true;
   }
 }

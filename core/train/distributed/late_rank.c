@@ -186,6 +186,82 @@ static void late_tell(const late_waiters *of, tn_text *text) {
   late_add_wait(text, s);
 }
 
+/* ---- devices ---- */
+
+static bool late_is_inside(const void *context, int32_t rank) {
+  const tn_rank_reports *all = context;
+  return all->known[rank] && all->summaries[rank].device == TN_DEVICE_INSIDE;
+}
+
+/* The rank whose device is in no collective while others are; -1: none, or a device's place is unknown. */
+static int32_t late_find_outside(const tn_rank_reports *all, int32_t *inside) {
+  int32_t found = -1;
+  *inside = -1;
+  for (int32_t r = 0; r < all->n; r++) {
+    const tn_rank_summary *s = &all->summaries[r];
+    if (!all->known[r] || s->device == TN_DEVICE_UNKNOWN) return -1;
+    if (s->device == TN_DEVICE_INSIDE && *inside < 0) *inside = r;
+    if (s->device == TN_DEVICE_OUTSIDE && (found < 0 || late_is_before(s, &all->summaries[found], false)))
+      found = r;
+  }
+  return *inside >= 0 ? found : -1;
+}
+
+/* The first number that may be that of the collective which the late rank's device has not come to. A host
+ * that does not wait for its device has seen all its work end. */
+static uint64_t late_first_number(const tn_rank_reports *all, const tn_rank_summary *late) {
+  uint64_t ended = late_awaits_device(late) ? 0 : late->begun;
+  for (int32_t r = 0; r < all->n; r++)
+    if (all->summaries[r].ended > ended) ended = all->summaries[r].ended;
+  return ended + 1;
+}
+
+/* The collective that a device is in: by its number, else by its name, unless another one of that name may be
+ * meant. */
+static const tn_summary_call *late_inside_call(const tn_rank_reports *all, const tn_rank_summary *s,
+                                               const tn_rank_summary *late) {
+  const tn_summary_call *found = NULL;
+  uint64_t first = late_first_number(all, late);
+  if (s->inside > 0) return late_find_call(s, s->inside);
+  for (int32_t i = 0; i < s->n_calls; i++) {
+    const tn_summary_call *call = &s->calls[i];
+    if (call->number < first || strcmp(call->name, s->inside_name) != 0) continue;
+    if (found != NULL) return NULL;
+    found = call;
+    if (first > late->begun) break; /* the late rank has begun none of them */
+  }
+  return found;
+}
+
+/* "collective 1207 (all_reduce of bucket 3, f32, 7 elements, step 41)" */
+static void late_add_inside(tn_text *text, const tn_rank_reports *all, const tn_rank_summary *s,
+                            const tn_rank_summary *late) {
+  const tn_summary_call *call = late_inside_call(all, s, late);
+  if (call != NULL) {
+    tn_text_addf(text, "collective %llu (", (unsigned long long)call->number);
+    late_add_call(text, call);
+    tn_text_add(text, ")");
+  } else if (s->inside > 0) {
+    tn_text_addf(text, "collective %llu (%s)", (unsigned long long)s->inside, s->inside_name);
+  } else {
+    tn_text_addf(text, "the collective '%s'", s->inside_name);
+  }
+}
+
+static bool late_tell_device(const tn_rank_reports *all, tn_text *text) {
+  int32_t inside, rank = late_find_outside(all, &inside);
+  if (rank < 0) return false;
+  tn_text_add(text, "the device of ");
+  all->name(all->context, rank, text);
+  tn_text_add(text, " has not come to ");
+  late_add_inside(text, all, &all->summaries[inside], &all->summaries[rank]);
+  tn_text_add(text, ", in which ");
+  late_add_ranks(text, all, late_is_inside, all);
+  tn_text_addf(text, " waited");
+  late_add_wait(text, &all->summaries[rank]);
+  return true;
+}
+
 /* ---- calls that differ ---- */
 
 static bool late_calls_differ(const tn_summary_call *a, const tn_summary_call *b) {
@@ -283,7 +359,7 @@ static bool late_tell_unknown(const tn_rank_reports *all, tn_text *text) {
 
 void tn_late_rank_find(const tn_rank_reports *all, tn_text *text) {
   late_waiters found;
-  if (late_differs(all, text) || late_tell_unknown(all, text)) return;
+  if (late_differs(all, text) || late_tell_unknown(all, text) || late_tell_device(all, text)) return;
   if (late_choose(all, false, &found) || late_choose(all, true, &found))
     late_tell(&found, text);
   else

@@ -17,9 +17,9 @@ typedef struct tn_rank_reports {
 } tn_rank_reports;
 
 /* Appends one sentence, without an end; nothing where no rank waits for another. In this order: two ranks
- * whose collectives of one number differ; the ranks that were asked and did not answer; the rank that has not
- * begun a collective, or not come to an exchange, in which others wait; where all ranks wait alike, what for.
- */
+ * whose collectives of one number differ; the ranks that were asked and did not answer; the rank whose device
+ * has not come to a collective in which the devices of others are; the rank that has not begun a collective,
+ * or not come to an exchange, in which others wait; where all ranks wait alike, their wait. */
 void tn_late_rank_find(const tn_rank_reports *reports, tn_text *text);
 
 #endif

@@ -36,6 +36,9 @@ typedef struct tn_rank_member {
   _Atomic(int32_t) awaited;   /* AWAITS_ALL or a rank, while since_s is not 0 */
   _Atomic(double) since_s;    /* since when it waits; 0: it does not */
   _Atomic(const char *) what; /* its last exchange */
+  /* Of the watch's thread: where the rank's device was before a failure. */
+  bool has_position;
+  tn_rank_position position;
 } tn_rank_member;
 
 struct tn_rank_set {

@@ -20,6 +20,13 @@ void tn_ranks_destroy(tn_rank_set *ranks);
 /* Of all processes. */
 int32_t tn_ranks_count(const tn_rank_set *ranks);
 
+/* The collective that a rank's device is in. */
+typedef struct tn_rank_position {
+  bool inside;     /* in one */
+  uint64_t number; /* as the flight recorder counts; 0: unknown */
+  char name[64];
+} tn_rank_position;
+
 /* The caller's part while ranks run. */
 typedef struct tn_rank_watch {
   /* Seconds that a rank may wait for another one in the exchanges below, and that the ranks have to end after
@@ -28,6 +35,8 @@ typedef struct tn_rank_watch {
   /* The state of the rank's device beside the rank's own waits; asked every 10 ms, on the caller's thread.
    * NULL where ranks have no such state. A failure is recorded as one of the rank. */
   tn_status (*status)(void *context, tn_env *env, int32_t local);
+  /* The place of the rank's device; asked where `status` is good. false: unknown. NULL: of all ranks. */
+  bool (*position)(void *context, int32_t local, tn_rank_position *position);
   /* Called after a failure, on the thread that has recorded it, so that pending waits of other ranks end
    * soon. Not called after tn_ranks_run. */
   void (*abort)(void *context);

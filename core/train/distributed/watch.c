@@ -45,6 +45,17 @@ static tn_status watch_check_wait(tn_rank_set *ranks, tn_env *env, const tn_rank
                   (int)missing, limit, atomic_load(&m->what));
 }
 
+/* A failure changes it: the communicator is given up. */
+static void watch_note_position(tn_rank_set *ranks, int32_t local) {
+  tn_rank_member *m = &ranks->members[local];
+  tn_rank_position position;
+  const tn_rank_watch *watch = &ranks->watch;
+  bool known = watch->position != NULL && watch->position(watch->context, local, &position);
+  if (atomic_load(&ranks->failed)) return;
+  m->has_position = known;
+  if (known) m->position = position;
+}
+
 static void watch_check_member(tn_rank_set *ranks, int32_t local) {
   const tn_rank_watch *watch = &ranks->watch;
   tn_error_record record;
@@ -52,6 +63,7 @@ static void watch_check_member(tn_rank_set *ranks, int32_t local) {
   tn_error_record_init(&env, &record, &ranks->env);
   const tn_rank_member *m = &ranks->members[local];
   tn_status status = watch->status != NULL ? watch->status(watch->context, &env, local) : TN_OK;
+  if (status == TN_OK) watch_note_position(ranks, local);
   if (status == TN_OK) status = watch_check_wait(ranks, &env, m);
   if (status != TN_OK) tn_ranks_fail(ranks, m->rank, &env, status);
 }

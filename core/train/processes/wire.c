@@ -168,6 +168,9 @@ void tn_summary_write(const tn_rank_summary *summary, unsigned char to[TN_SUMMAR
   to = put(to, (uint64_t)summary->step, 8);
   to = put(to, (uint64_t)summary->waited_ms, 8);
   to = put_text(to, summary->what, sizeof summary->what);
+  to = put(to, (uint32_t)summary->device, 8);
+  to = put(to, summary->inside, 8);
+  to = put_text(to, summary->inside_name, sizeof summary->inside_name);
   to = put(to, (uint32_t)summary->n_calls, 8);
   for (int32_t i = 0; i < TN_SUMMARY_CALLS; i++) to = put_call(to, &summary->calls[i]);
 }
@@ -175,7 +178,7 @@ void tn_summary_write(const tn_rank_summary *summary, unsigned char to[TN_SUMMAR
 /* Numbers of calls rise, so that each occurs once. */
 static bool summary_is_valid(const tn_rank_summary *summary) {
   if (summary->rank < 0 || summary->wait < 0 || summary->wait >= TN_SUMMARY_WAITS ||
-      summary->ended > summary->begun || summary->step < 0 || summary->waited_ms < 0 ||
+      summary->ended > summary->begun || summary->step < 0 || summary->waited_ms < 0 || summary->device < 0 ||
       summary->n_calls < 0 || summary->n_calls > TN_SUMMARY_CALLS)
     return false;
   for (int32_t i = 0; i < summary->n_calls; i++) {
@@ -187,7 +190,7 @@ static bool summary_is_valid(const tn_rank_summary *summary) {
 }
 
 bool tn_summary_read(const unsigned char from[TN_SUMMARY_BYTES], tn_rank_summary *summary) {
-  uint64_t n;
+  uint64_t n, device;
   from = get(from, &summary->rank, 4);
   from = get(from, &summary->wait, 4);
   from = get(from, &summary->begun, 8);
@@ -196,6 +199,10 @@ bool tn_summary_read(const unsigned char from[TN_SUMMARY_BYTES], tn_rank_summary
   from = get(from, &summary->step, 8);
   from = get(from, &summary->waited_ms, 8);
   from = get_text(from, summary->what, sizeof summary->what);
+  from = get(from, &device, 8);
+  summary->device = device <= TN_DEVICE_INSIDE ? (int32_t)device : -1;
+  from = get(from, &summary->inside, 8);
+  from = get_text(from, summary->inside_name, sizeof summary->inside_name);
   from = get(from, &n, 8);
   summary->n_calls = n <= TN_SUMMARY_CALLS ? (int32_t)n : -1;
   for (int32_t i = 0; i < TN_SUMMARY_CALLS; i++) from = get_call(from, &summary->calls[i]);

@@ -85,8 +85,11 @@ enum {
   TN_SUMMARY_NAME = 48,
   TN_SUMMARY_PROGRAM = 16,
   TN_CALL_BYTES = 32 + TN_SUMMARY_NAME + TN_SUMMARY_PROGRAM,
-  TN_SUMMARY_BYTES = 56 + TN_SUMMARY_WHAT + TN_SUMMARY_CALLS * TN_CALL_BYTES
+  TN_SUMMARY_BYTES = 72 + TN_SUMMARY_WHAT + TN_SUMMARY_NAME + TN_SUMMARY_CALLS * TN_CALL_BYTES
 };
+
+/* The place of a rank's device. */
+enum { TN_DEVICE_UNKNOWN = 0, TN_DEVICE_OUTSIDE = 1, TN_DEVICE_INSIDE = 2 };
 
 /* A collective that the rank has begun. */
 typedef struct tn_summary_call {
@@ -100,7 +103,10 @@ typedef struct tn_rank_summary {
   int32_t rank, wait; /* wait: TN_FLIGHT_... */
   uint64_t begun, ended, exchanges;
   int64_t step, waited_ms;
-  char what[TN_SUMMARY_WHAT]; /* of the wait, or of the last exchange; "" */
+  char what[TN_SUMMARY_WHAT]; /* of the wait; "" */
+  int32_t device;             /* TN_DEVICE_... */
+  uint64_t inside;            /* number of the collective that the device is in; 0: unknown */
+  char inside_name[TN_SUMMARY_NAME];
   int32_t n_calls; /* those that did not end, the oldest first, and the last ones: in the order of numbers */
   tn_summary_call calls[TN_SUMMARY_CALLS];
 } tn_rank_summary;

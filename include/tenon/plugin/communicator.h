@@ -72,6 +72,15 @@ typedef struct tn_comm_library {
   char path[512];             /* the file that it was loaded from; "": unknown */
 } tn_comm_library;
 
+/* The place of a device in the order of its collectives. */
+typedef struct tn_comm_position {
+  uint32_t struct_size;
+  int32_t inside; /* 1: the device has come to a collective that has not ended; 0: to none */
+  uint64_t
+      number;    /* of that collective, counted from 1 at open, each replay of a capture again; 0: unknown */
+  char name[64]; /* its tn_collective.name; "": unknown */
+} tn_comm_position;
+
 typedef struct tn_communicator {
   tn_item item;
   const char *families;    /* families whose devices it serves, comma-separated */
@@ -127,6 +136,11 @@ typedef struct tn_communicator {
                         uint64_t bytes);
   tn_status (*attach)(tn_env *env, void *communicator, void *address, uint64_t bytes);
   void (*detach)(tn_env *env, void *communicator, void *address, uint64_t bytes);
+  /* Optional, for asynchronous devices, of which the host does not know where they are: the collective that
+   * the device is in. The host has set struct_size and zeroed the rest. It asks every 10 ms, from another
+   * thread than the rank's, to name a rank that does not come, and to find one that is slow. It does not
+   * wait. TN_EUNSUPPORTED: unknown. */
+  tn_status (*position)(tn_env *env, void *communicator, tn_comm_position *position);
 } tn_communicator;
 
 TN_END_C

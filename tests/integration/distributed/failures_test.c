@@ -111,6 +111,8 @@ static void a_device_that_stops_is_named(void **state) {
   for (int i = 0; i < 3; i++) {
     fail_run(4, more[i]);
     expect_text("rank 1 did not come to 'all_reduce");
+    expect_text("; the device of rank 1 has not come to collective ");
+    expect_text("), in which ranks 0, 2 and 3 waited; it has waited for ");
     expect_text("; the last collectives of each rank are in ");
     expect_text("o/run/failure");
     check_agreement("o/run/failure", 4);
@@ -128,9 +130,8 @@ static void a_source_that_hangs_is_named(void **state) {
   (void)state;
   nets_write_steady(STEADY, "stuck = 20");
   fail_run(2, "");
-  expect_text("rank 1 has not begun collective ");
-  expect_text(", step 3), in which rank 0 waited for ");
-  expect_text("; it has waited for 2");
+  expect_text("the device of rank 1 has not come to collective ");
+  expect_text(", step 3), in which rank 0 waited; it has waited for ");
   expect_text(" s for its next batch; the last collectives of each rank are in ");
   check_agreement("o/run/failure", 2);
 }

@@ -137,6 +137,25 @@ static void a_collective_that_hangs_ends_the_run(void **state) {
   }
 }
 
+/* The host of rank 1 waits for a sample; the devices of the others wait in a collective, in a replay too. */
+static void a_rank_without_data_is_named(void **state) {
+  (void)state;
+  static const char *const more[] = {"", "--set backend.capture=no"};
+  nets_write_steady(STEADY, "stuck = 52"); /* of rank 1 in the seventh step */
+  for (int i = 0; i < 2; i++) {
+    int code = program_run("train model.ini --output bad " ON_DOUBLES
+                           "--set distributed.devices=2 --set distributed.timeout=3s %s",
+                           more[i]);
+    if (strstr(program_err, "; the device of rank 1 has not come to collective ") == NULL ||
+        strstr(program_err, ", step 7), in which rank 0 waited; it has waited for ") == NULL ||
+        strstr(program_err, " s for its next batch") == NULL)
+      fail_msg("%s", program_err);
+    assert_int_equal(code, 77);
+    assert_true(file_exists("bad/run/failure/rank1.jsonl"));
+    assert_int_equal(system("rm -rf bad"), 0);
+  }
+}
+
 static void what_nccl_reports_ends_the_run(void **state) {
   (void)state;
   file_write("model.ini", nets_lenet);
@@ -187,6 +206,7 @@ int main(void) {
       TEST(sums_in_half_precision_are_near),
       TEST(a_step_is_one_capture),
       TEST(a_collective_that_hangs_ends_the_run),
+      TEST(a_rank_without_data_is_named),
       TEST(what_nccl_reports_ends_the_run),
       TEST(an_old_library_is_refused),
       TEST(the_doctor_tells_of_the_library),

@@ -181,6 +181,43 @@ static void ranks_that_wait_alike_are_told(void **state) {
       "1 element, step 41)");
 }
 
+/* Hosts of asynchronous devices may all be at the same place. */
+static void a_device_that_has_not_come_is_named(void **state) {
+  (void)state;
+  set_all(RANKS, 1208, 90);
+  for (int32_t r = 0; r < RANKS; r++) {
+    ranks[r].ended = 1204;
+    for (uint64_t i = 1205; i <= 1208; i++)
+      add_call(r, i, i % 2 == 0 ? "all_reduce of bucket 1" : "all_reduce of bucket 0", TN_ALL_REDUCE, 7);
+    set_wait(r, TN_FLIGHT_DEVICE, "its device", 30);
+    ranks[r].device = r == 1 ? TN_DEVICE_OUTSIDE : TN_DEVICE_INSIDE;
+    ranks[r].inside = r == 1 ? 0 : 1206;
+  }
+  expect("the device of rank 1 (host b) has not come to collective 1206 (all_reduce of bucket 1, f32, 7 "
+         "elements, step 41), in which ranks 0, 2 and 3 waited; it has waited for 30 s for its "
+         "device");
+  for (int32_t r = 0; r < RANKS; r++) { /* the name alone is known, and occurs twice */
+    ranks[r].inside = 0;
+    strcpy(ranks[r].inside_name, r == 1 ? "" : "all_reduce of bucket 1");
+  }
+  expect("the device of rank 1 (host b) has not come to the collective 'all_reduce of bucket 1', in which "
+         "ranks 0, 2 and 3 waited; it has waited for 30 s for its device");
+  ranks[3].ended = 1206; /* another host knows more */
+  expect("the device of rank 1 (host b) has not come to collective 1208 (all_reduce of bucket 1, f32, 7 "
+         "elements, step 41), in which ranks 0, 2 and 3 waited; it has waited for 30 s for its "
+         "device");
+  ranks[2].device = TN_DEVICE_OUTSIDE; /* one of the two has nothing to do */
+  ranks[2].begun = 1206;
+  set_wait(2, TN_FLIGHT_HOST, "its next batch", 31);
+  expect("the device of rank 2 (host c) has not come to collective 1208 (all_reduce of bucket 1, f32, 7 "
+         "elements, step 41), in which ranks 0 and 3 waited; it has waited for 31 s for its next "
+         "batch");
+  ranks[0].device = TN_DEVICE_UNKNOWN;
+  expect(
+      "rank 2 (host c) has not begun collective 1207 (all_reduce of bucket 0, f32, 7 elements, step 41), in "
+      "which ranks 0, 1 and 3 waited for 30 s; it has waited for 31 s for its next batch");
+}
+
 static void many_ranks_are_ranges(void **state) {
   (void)state;
   set_all(MANY, 1206, 90);
@@ -203,6 +240,7 @@ int main(void) {
                                      TEST(ranks_whose_collectives_differ_are_both_named),
                                      TEST(ranks_that_do_not_answer_are_named),
                                      TEST(ranks_that_wait_alike_are_told),
+                                     TEST(a_device_that_has_not_come_is_named),
                                      TEST(many_ranks_are_ranges)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
