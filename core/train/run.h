@@ -46,6 +46,8 @@ struct tn_run {
    * the ranks of its process, and how many those are. */
   const struct tn_process_place *place;
   int32_t local, locals;
+  /* [distributed] bucket = auto (programs/choose_buckets.h); NULL: not chosen. */
+  const struct tn_bucket_cuts *cuts;
   tn_model_fn emit; /* emits the model; NULL: [model] describes it */
   void *emit_user;
   bool evaluating; /* tn_run_eval: on all data, without [run] limit_valid and overfit */

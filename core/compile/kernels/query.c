@@ -217,6 +217,7 @@ static int32_t find_best_variant(const variant_list *c, const tn_recorded_choice
   *replayed = false;
   for (int32_t i = 0; i < c->n; i++) {
     *replayed = recorded != NULL && recorded->variant == c->variants[i].id;
+    if (*replayed && recorded->cost_s > 0) c->variants[i].cost_s = recorded->cost_s;
     if (*replayed) return i;
     if (c->variants[i].cost_s < c->variants[best].cost_s) best = i;
   }

@@ -2,7 +2,8 @@
  *
  * Selection is a function of the graph, of the installed kernels and of their answers. A compilation that
  * queries only the recorded kernels and keeps each to its recorded variant therefore makes the same plan:
- * newly installed kernels, other estimates and other measurements change nothing. */
+ * newly installed kernels, other estimates and other measurements change nothing: also the order of launches
+ * beside collectives, which depends on their costs, is that of the recorded costs. */
 #ifndef TN_CORE_COMPILE_KERNELS_RECORDED_CHOICES_H
 #define TN_CORE_COMPILE_KERNELS_RECORDED_CHOICES_H
 
@@ -21,6 +22,7 @@ typedef struct tn_recorded_choice {
   const char *kernel;
   int32_t variant;
   const char *program; /* its name; NULL: any */
+  double cost_s;       /* as it was estimated or measured; 0: unknown */
 } tn_recorded_choice;
 
 /* A state whose layout was not row-major; the layout as tn_layout_print writes it. */
@@ -33,6 +35,8 @@ typedef struct tn_recorded_choices {
   tn_recorded_choice *choices; /* sorted by tn_recorded_sort */
   tn_recorded_state *states;
   int32_t n_kernels, n_choices, n_states;
+  const char **buckets; /* the parameters with which buckets of gradients begin */
+  int32_t n_buckets;
 } tn_recorded_choices;
 
 void tn_recorded_sort(tn_recorded_choices *replay);

@@ -208,11 +208,20 @@ static int32_t pop_collective_group(const tn_schedule *s) {
   return best;
 }
 
-static bool is_last_before_collective(const tn_schedule *s, int32_t group) {
+static bool is_pointwise_group(const tn_schedule *s, int32_t group) {
+  const tn_graph *graph = s->plan->cover->graph;
+  uint32_t lead = tn_group_lead(&s->plan->cover->groups.v[group], graph);
+  return graph->nodes.v[lead].op->op_class == TN_CLASS_POINTWISE;
+}
+
+/* Whether only this group is missing for a collective, or for a pointwise group, such as a cast, that is all
+ * that is missing for one. */
+static bool is_last_before_collective(const tn_schedule *s, int32_t group, int32_t between) {
   for (int32_t k = s->hard.start[group]; k < s->hard.start[group + 1]; k++) {
     int32_t next = s->hard.to[k];
-    if (s->plan->cover->groups.v[next].role == TN_STREAM_COMM && s->hard_left[next] == 1 &&
-        s->soft_left[next] == 0)
+    if (s->hard_left[next] != 1 || s->soft_left[next] != 0) continue;
+    if (s->plan->cover->groups.v[next].role == TN_STREAM_COMM) return true;
+    if (between > 0 && is_pointwise_group(s, next) && is_last_before_collective(s, next, between - 1))
       return true;
   }
   return false;
@@ -224,7 +233,7 @@ static int32_t pop_awaited_group(const tn_schedule *s) {
   for (int32_t i = 0; s->has_collectives && i < s->n_ready; i++) {
     int32_t group = s->ready[i];
     if (s->done[group] || s->plan->cover->groups.v[group].fallback != NULL) continue;
-    if (is_last_before_collective(s, group) && (best < 0 || has_smaller_key(s, group, best))) best = group;
+    if (is_last_before_collective(s, group, 1) && (best < 0 || has_smaller_key(s, group, best))) best = group;
   }
   return best;
 }

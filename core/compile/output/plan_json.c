@@ -52,13 +52,13 @@ static json_t *record_launch(const tn_program *p, const tn_step *step) {
   json_t *launch = NULL;
   snprintf(key, sizeof key, "%016" PRIx64, tn_recorded_key(p->cover->graph, g->nodes, g->n_nodes));
   if (add_op_names(p, g, &ops))
-    launch =
-        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:o, s:o, s:I}", "op", ops.v, "layer",
-                  layer != NULL ? layer : "", "kernel", g->entry->item->name, "plugin",
-                  g->entry->plugin != NULL ? g->entry->plugin : "", "version",
-                  g->entry->version != NULL ? g->entry->version : "", "variant", g->choice.name, "id",
-                  (int)g->choice.id, "key", key, "reads", record_operands(step->in, step->n_in), "writes",
-                  record_operands(step->out, step->n_out), "workspace", (json_int_t)step->workspace_offset);
+    launch = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:o, s:o, s:I, s:f}", "op", ops.v, "layer",
+                       layer != NULL ? layer : "", "kernel", g->entry->item->name, "plugin",
+                       g->entry->plugin != NULL ? g->entry->plugin : "", "version",
+                       g->entry->version != NULL ? g->entry->version : "", "variant", g->choice.name, "id",
+                       (int)g->choice.id, "key", key, "reads", record_operands(step->in, step->n_in),
+                       "writes", record_operands(step->out, step->n_out), "workspace",
+                       (json_int_t)step->workspace_offset, "cost_s", g->choice.cost_s);
   tn_text_free(&ops);
   return launch;
 }

@@ -50,6 +50,7 @@ static tn_status plan_file_read_choice(tn_run *run, const json_t *launch, const 
   choice->program = program;
   choice->kernel = tn_arena_strdup(&run->arena, plan_file_text(launch, "kernel"));
   choice->variant = (int32_t)json_integer_value(json_object_get(launch, "id"));
+  choice->cost_s = json_number_value(json_object_get(launch, "cost_s"));
   return choice->kernel ? TN_OK : TN_ENOMEM;
 }
 
@@ -79,6 +80,19 @@ static tn_status plan_file_read_states(tn_run *run, const json_t *list, tn_recor
     state->path = tn_arena_strdup(&run->arena, plan_file_text(one, "path"));
     state->layout = tn_arena_strdup(&run->arena, plan_file_text(one, "layout"));
     if (state->path == NULL || state->layout == NULL) return TN_ENOMEM;
+  }
+  return TN_OK;
+}
+
+static tn_status plan_file_read_buckets(tn_run *run, const json_t *list, tn_recorded_choices *choices) {
+  size_t n = json_array_size(list);
+  choices->buckets = tn_arena_alloc(&run->arena, tn_size_mul(n, sizeof *choices->buckets));
+  if (choices->buckets == NULL) return TN_ENOMEM;
+  for (size_t i = 0; i < n; i++) {
+    const char *first = json_string_value(json_array_get(list, i));
+    if (first == NULL) continue;
+    choices->buckets[choices->n_buckets] = tn_arena_strdup(&run->arena, first);
+    if (choices->buckets[choices->n_buckets++] == NULL) return TN_ENOMEM;
   }
   return TN_OK;
 }
@@ -129,6 +143,7 @@ static tn_status plan_file_take_choices(tn_run *run, const json_t *json) {
   TN_TRY(plan_file_read_kernels(run, json_object_get(json, "kernels"), choices));
   TN_TRY(plan_file_read_choices(run, json_object_get(json, "programs"), choices));
   TN_TRY(plan_file_read_states(run, json_object_get(json, "states"), choices));
+  TN_TRY(plan_file_read_buckets(run, json_object_get(json, "buckets"), choices));
   run->recorded_choices = choices;
   return TN_OK;
 }

@@ -123,6 +123,7 @@ tn_status tn_run_plan(tn_run *run, const tn_plan_options *given, char **json, ch
   for (int32_t split = 0; split < 2; split++) tn_loader_destroy(loaders[split]);
   tn_device_destroy(device);
   run->ranks = 0;
+  run->cuts = NULL;
   run->planning = false;
   run->device_file = NULL;
   return status;

@@ -149,6 +149,7 @@ static tn_status train_prepare_rank(tn_train_ranks *all, int32_t r) {
   t->device->target.communicator = all->communicator;
   t->device->comm_options = all->options;
   tn_devices_connect(t->run, t->device);
+  t->run->cuts = all->run->cuts; /* of the first rank */
   TN_TRY(tn_training_prepare(t));
   return r == 0 && t->run->rank == 0 && all->link != NULL ? train_tell_choices(all) : TN_OK;
 }
@@ -192,6 +193,7 @@ void tn_train_ranks_release(tn_train_ranks *all, tn_status status) {
   tn_release(&run->env, all->outcomes);
   tn_release(&run->env, all);
   run->ranks = run->locals = 0;
+  run->cuts = NULL;
   run->rank = 0;
   run->backend = NULL;
 }

@@ -19,9 +19,17 @@ typedef struct tn_bucket {
   int64_t start, stop; /* elements of the part's region */
 } tn_bucket;
 
-static bool bucket_is_full(const tn_updater *u, const tn_bucket *bucket, int64_t stop) {
-  int64_t limit = u->graph->ranks > 1 ? u->settings->distributed.bucket : 0;
-  return limit > 0 && (stop - bucket->start) * (int64_t)sizeof(float) >= limit;
+bool tn_updater_ends_bucket(const tn_updater *u, int64_t bytes, const tn_trained_parameter *next) {
+  const tn_bucket_cuts *cuts = u->cuts;
+  if (u->settings->bucket != TN_BUCKET_AUTO) return bytes >= u->settings->bucket;
+  for (int32_t i = 0; cuts != NULL && i < cuts->n; i++)
+    if (tn_text_equal(cuts->first[i], next->state->path)) return true;
+  return cuts != NULL && cuts->each;
+}
+
+static bool bucket_ends(const tn_updater *u, const tn_bucket *bucket) {
+  int64_t bytes = (bucket->stop - bucket->start) * (int64_t)sizeof(float);
+  return u->graph->ranks > 1 && tn_updater_ends_bucket(u, bytes, &u->params[bucket->first + bucket->n]);
 }
 
 /* The bucket that begins at a parameter. On one rank a single bucket is the whole vector. */
@@ -36,7 +44,7 @@ static tn_bucket bucket_from(const tn_updater *u, const tn_gradient_part *part, 
   do {
     b.n++;
     b.stop = first + b.n < end ? u->params[first + b.n].offset : part->count;
-  } while (first + b.n < end && !bucket_is_full(u, &b, b.stop));
+  } while (first + b.n < end && !bucket_ends(u, &b));
   return b;
 }
 
@@ -120,6 +128,22 @@ static tn_val bucket_reduce(tn_updater *u, const tn_bucket *bucket, int32_t numb
   return u->graph->ranks > 1 ? bucket_sum_over_ranks(u, number, gradient) : gradient;
 }
 
+/* A part of one bucket each, with a sharded optimizer: those that may share one count as one part. */
+static int32_t bucket_part(const tn_updater *u, const tn_gradient_part *part) {
+  int32_t number = 0;
+  for (const tn_gradient_part *p = u->parts + 1; p <= part; p++)
+    number += p->bucket < 0 || p->until != p[-1].until || p->dtype != p[-1].dtype ||
+              u->params[p->first].kind != u->params[p[-1].first].kind;
+  return number;
+}
+
+static void bucket_note(tn_updater *u, const tn_bucket *bucket, int32_t number) {
+  tn_update_info *info = u->info;
+  info->buckets[number] = (tn_reduced_bucket){.first = u->params[bucket->first].state->path,
+                                              .part = bucket_part(u, bucket->part)};
+  info->n_buckets = number + 1;
+}
+
 static tn_val reduce_join_buckets(tn_updater *u, const tn_gradient_part *part, const tn_val *reduced,
                                   const int64_t *offsets, int32_t n) {
   if (n == 1) return reduced[0];
@@ -139,6 +163,7 @@ static tn_status reduce_part(tn_updater *u, tn_gradient_part *part, int32_t *num
   for (int32_t i = part->first; i < part->first + part->n;) {
     tn_bucket bucket = bucket_from(u, part, i);
     offsets[n] = bucket.start;
+    bucket_note(u, &bucket, *number);
     reduced[n++] = bucket_reduce(u, &bucket, (*number)++);
     i += bucket.n;
   }
@@ -148,6 +173,8 @@ static tn_status reduce_part(tn_updater *u, tn_gradient_part *part, int32_t *num
 
 tn_status tn_updater_reduce(tn_updater *u) {
   int32_t number = 0;
+  u->info->buckets = tn_arena_alloc(u->arena, tn_size_mul((size_t)u->n_params, sizeof *u->info->buckets));
+  if (u->info->buckets == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < u->n_parts; i++) TN_TRY(reduce_part(u, &u->parts[i], &number));
   return TN_OK;
 }

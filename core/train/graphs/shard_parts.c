@@ -69,7 +69,7 @@ static int32_t shard_parts_bucket(const tn_updater *u, const tn_trained_paramete
   int64_t bytes = 0;
   int32_t taken = 0;
   while (taken < n && params[taken].kind == params[0].kind &&
-         (placed || bytes < u->settings->distributed.bucket))
+         (placed || taken == 0 || !tn_updater_ends_bucket(u, bytes, &params[taken])))
     bytes += (int64_t)tn_type_bytes(&params[taken++].state->type);
   return taken;
 }

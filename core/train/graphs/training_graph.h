@@ -14,10 +14,25 @@ typedef struct tn_scheduled_option {
   double *values;   /* per group, as configured */
 } tn_scheduled_option;
 
+/* Where the gradients are cut into buckets, with [distributed] bucket = auto. */
+typedef struct tn_bucket_cuts {
+  bool each;          /* before every gradient */
+  const char **first; /* the parameters with which buckets begin */
+  int32_t n;
+} tn_bucket_cuts;
+
+/* A bucket of an update over several ranks. */
+typedef struct tn_reduced_bucket {
+  const char *first; /* its first parameter */
+  int32_t part;      /* only parameters of one part can share a bucket; counted from 0 */
+} tn_reduced_bucket;
+
 typedef struct tn_update_info {
   int32_t n_groups; /* the default group and those of the settings */
   tn_scheduled_option *scheduled;
   int32_t n_scheduled;
+  tn_reduced_bucket *buckets; /* in the order of the regions */
+  int32_t n_buckets;
 } tn_update_info;
 
 /* A trained parameter with its gradient. */
@@ -35,6 +50,7 @@ typedef struct tn_training_graph {
   tn_env *env;
   tn_arena *arena; /* of the members below, and of tn_update_info */
   const tn_settings *settings;
+  const tn_bucket_cuts *cuts; /* NULL: of the size of the settings, or there are none */
   int64_t epoch; /* the first one for which the step is made: it decides which parameters are frozen */
   uint64_t seed;
   tn_model *model; /* built with training and measured; the passes append to its graph, or replace it */

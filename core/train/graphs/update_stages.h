@@ -33,7 +33,8 @@ typedef struct tn_updater {
   tn_env *env;
   tn_arena *arena;
   const tn_settings *settings;
-  int64_t epoch; /* tn_training_graph.epoch */
+  const tn_bucket_cuts *cuts; /* tn_training_graph.cuts */
+  int64_t epoch;              /* tn_training_graph.epoch */
   tn_graph *graph;
   tn_build *b;
   tn_state_map *map;
@@ -68,6 +69,8 @@ tn_status tn_updater_find_kinds(tn_updater *u);
 tn_status tn_updater_divide_part(tn_updater *u, const tn_gradient_part *part, tn_trained_parameter *sorted);
 /* The sum, minimum or maximum (TN_REDUCTION_...) of an f32 scalar over the ranks that share the update. */
 tn_val tn_updater_over_shards(tn_updater *u, tn_val value, int32_t reduction);
+/* Whether a bucket that has so many bytes ends before a parameter of its part. */
+bool tn_updater_ends_bucket(const tn_updater *u, int64_t bytes, const tn_trained_parameter *next);
 /* The gradients of each part as one vector, summed over ranks and micro-batches. */
 tn_status tn_updater_reduce(tn_updater *u);
 /* For all micro-batches but the last: accumulates the gradients instead. */

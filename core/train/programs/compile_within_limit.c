@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "core/compile/kernels/answers.h"
+#include "core/train/programs/choose_buckets.h"
 #include "core/train/programs/held_memory.h"
 #include "core/train/programs/largest_batch.h"
 #include "core/train/programs/programs.h"
@@ -204,6 +205,7 @@ static tn_status within_limit_compile_recorded(tn_run *run, const tn_target *tar
 
 tn_status tn_programs_build(tn_run *run, const tn_target *target, const tn_program_request *request,
                             tn_program_set *set) {
+  TN_TRY(tn_run_choose_buckets(run, target, request));
   TN_TRY(request->choices != NULL ? within_limit_compile_recorded(run, target, request, set)
                                   : within_limit_compile(run, target, request, set));
   tn_programs_report_fallbacks(run, set);

@@ -111,6 +111,14 @@ static tn_status plan_report_add_overlap(const tn_device *device, const tn_progr
   return TN_OK;
 }
 
+/* The parameters with which the buckets begin, where the run has chosen them. */
+static json_t *plan_report_buckets(const tn_bucket_cuts *cuts) {
+  json_t *list = json_array();
+  for (int32_t i = 0; cuts != NULL && i < cuts->n; i++)
+    json_array_append_new(list, json_string(cuts->first[i]));
+  return list;
+}
+
 /* The optimizer's state and the parameters that it updates, where they are divided among ranks: the bytes of
  * all of them, and those of one rank. */
 static void plan_report_add_shards(const tn_program_set *set, json_t *json) {
@@ -223,5 +231,6 @@ tn_status tn_plan_report(tn_run *run, const tn_device *device, const tn_program_
   json_object_set_new(*json, "collectives", json_integer(traffic.collectives));
   json_object_set_new(*json, "collective_bytes", json_integer(traffic.bytes));
   plan_report_add_shards(set, *json);
+  json_object_set_new(*json, "buckets", plan_report_buckets(run->cuts));
   return trains ? plan_report_add_overlap(device, program, *json) : TN_OK;
 }

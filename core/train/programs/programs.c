@@ -120,6 +120,7 @@ static tn_status programs_emit_update(tn_run *run, int32_t which, tn_program_set
   tn_training_graph t = {.env = &run->env,
                          .arena = &set->arena,
                          .settings = &run->settings,
+                         .cuts = run->cuts,
                          .epoch = programs_epoch(run, which),
                          .seed = (uint64_t)run->settings.run.seed,
                          .model = model,

@@ -42,8 +42,20 @@ static tn_status links_read_one(tn_env *env, tn_ini *ini, const char *key, const
                   tn_settings_where(ini, "distributed", key), key, text);
 }
 
+/* "auto" or a size. */
+static tn_status links_read_bucket(tn_env *env, tn_ini *ini, const char *text, int64_t *bytes) {
+  *bytes = TN_BUCKET_AUTO;
+  if (text == NULL || tn_text_equal(text, "auto")) return TN_OK;
+  if (tn_parse_size(env, text, bytes) == TN_OK && *bytes >= 4) return TN_OK;
+  return tn_failf(env, TN_EINVAL,
+                  "%s: [distributed] bucket = %s, expected auto, or a size from 4 bytes on such as 25MiB",
+                  tn_settings_where(ini, "distributed", "bucket"), text);
+}
+
 tn_status tn_settings_read_links(tn_env *env, tn_ini *ini, tn_settings *s) {
   const tn_distributed_section *d = &s->distributed;
   TN_TRY(tn_ini_note(env, ini, links_read_one(env, ini, "link", d->link, &s->interconnect.inside)));
-  return tn_ini_note(env, ini, links_read_one(env, ini, "host_link", d->host_link, &s->interconnect.between));
+  TN_TRY(
+      tn_ini_note(env, ini, links_read_one(env, ini, "host_link", d->host_link, &s->interconnect.between)));
+  return tn_ini_note(env, ini, links_read_bucket(env, ini, d->bucket, &s->bucket));
 }

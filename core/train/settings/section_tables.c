@@ -131,8 +131,9 @@ static const tn_option distributed_rows[] = {
     TN_OPT(tn_distributed_section, timeout, TN_OPT_DURATION, "300s", "(0, 1e8]",
            "how long a rank may keep the others waiting, in a collective, an exchange or at the end after a "
            "failure, before it counts as lost"),
-    TN_OPT(tn_distributed_section, bucket, TN_OPT_SIZE, "25MiB", ">= 4",
-           "gradients are summed over devices in pieces of this size, each as soon as it is complete"),
+    TN_OPT(tn_distributed_section, bucket, TN_OPT_TEXT, "auto", NULL,
+           "gradients are summed over devices in pieces, each as soon as it is complete: of this size, or "
+           "auto, so that the last sum is predicted to end earliest"),
     TN_OPT(tn_distributed_section, reduce_dtype, TN_OPT_ENUM, "f32", "f32|bf16|f16",
            "type in which gradients are summed over devices; the halves move half the bytes"),
     TN_OPT(tn_distributed_section, shard, TN_OPT_ENUM, "no", "no|optimizer",

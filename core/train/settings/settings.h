@@ -79,13 +79,15 @@ enum { TN_METRIC_AUTO = 0, TN_METRIC_MIN = 1, TN_METRIC_MAX = 2 };
 
 /* [distributed] reduce_dtype */
 enum { TN_REDUCE_F32 = 0, TN_REDUCE_BF16 = 1, TN_REDUCE_F16 = 2 };
+/* [distributed] bucket */
+enum { TN_BUCKET_AUTO = 0 };
 /* [distributed] shard */
 enum { TN_SHARD_NO = 0, TN_SHARD_OPTIMIZER = 1 };
 
 typedef struct tn_distributed_section {
   const char *communicator, *devices, *processes;
   double timeout;
-  int64_t bucket;
+  const char *bucket;
   int32_t reduce_dtype; /* TN_REDUCE_... */
   int32_t shard;        /* TN_SHARD_... */
   const char *link, *host_link;
@@ -146,6 +148,7 @@ typedef struct tn_settings {
   const tn_schedule *schedule_kind;
   const void *schedule_options;
   tn_distributed_section distributed;
+  int64_t bucket;               /* of distributed: bytes, or TN_BUCKET_AUTO */
   tn_interconnect interconnect; /* of distributed: its links */
   tn_weights_section weights;
   const tn_precision *precision;

@@ -62,16 +62,17 @@ static void text_and_json_have_the_bytes_of_collectives(void **state) {
   (void)state;
   file_write("model.ini", nets_lenet);
   const json_t *one = program_json(0, "plan model.ini --set backend.use=sim");
-  const json_t *four = program_json(0, plan_command, "");
+  const json_t *four = program_json(0, plan_command, "--set distributed.bucket=25MiB");
   double parameters = program_number(four, "parameters"), bytes = program_number(four, "collective_bytes");
   assert_true(program_number(one, "devices") == 1 && program_number(one, "collectives") == 0);
   assert_true(program_number(four, "devices") == 4 && program_number(four, "collectives") == 3);
   /* gradients, loss weights, and reported numbers */
   assert_true(bytes >= 4 * parameters && bytes < 4 * parameters + 4096);
-  const json_t *parts = program_json(0, plan_command, "--set optimizer.accumulate=3");
+  const json_t *parts =
+      program_json(0, plan_command, "--set optimizer.accumulate=3 --set distributed.bucket=25MiB");
   assert_true(program_number(parts, "collectives") ==
               3 + 3 + 1); /* loss weights, reported numbers, one bucket */
-  assert_int_equal(program_run(plan_command, ""), 0);
+  assert_int_equal(program_run(plan_command, "--set distributed.bucket=25MiB"), 0);
   assert_non_null(strstr(program_out, "4 devices; each hands over 0.2"));
   assert_non_null(strstr(program_out, " MiB an update in 3 collectives\n"));
   assert_int_equal(program_run("plan model.ini --set backend.use=sim"), 0);
@@ -144,15 +145,75 @@ static void links_that_are_none_are_refused(void **state) {
   }
 }
 
+/* ---- buckets whose sizes are chosen ---- */
+
+/* No fixed size is better, over links that hide everything, some, and nothing. */
+static void chosen_buckets_end_first(void **state) {
+  (void)state;
+  static const char *const links[] = {"450:3", "0.5:2", "0.05:20", "0.05:1000"}, *const sizes[] = {
+                                                                                     "4", "16KiB", "1MiB"};
+  char more[160];
+  file_write("model.ini", nets_lenet);
+  for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
+    snprintf(more, sizeof more, "--set distributed.link=%s", links[i]);
+    const json_t *plan = program_json(0, plan_command, more);
+    double chosen = overlap_number(plan, "exposed_ms"), step = overlap_number(plan, "step_ms");
+    assert_true(json_array_size(program_member(plan, "buckets")) >= 1);
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+      snprintf(more, sizeof more, "--set distributed.link=%s --set distributed.bucket=%s", links[i],
+               sizes[k]);
+      plan = program_json(0, plan_command, more);
+      print_message("link %s: %.4f ms exposed, with %s %.4f\n", links[i], chosen, sizes[k],
+                    overlap_number(plan, "exposed_ms"));
+      assert_true(chosen <= overlap_number(plan, "exposed_ms") + 0.01 * step);
+      assert_int_equal(json_array_size(program_member(plan, "buckets")), 0);
+    }
+  }
+}
+
+static void sizes_that_are_none_are_refused(void **state) {
+  (void)state;
+  static const char *const wrong[] = {"3", "0", "-1", "large", "Auto"};
+  file_write("model.ini", nets_lenet);
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    assert_int_equal(program_run("plan model.ini --set distributed.bucket=%s", wrong[i]), 65);
+    assert_non_null(strstr(program_err, "[distributed] bucket = "));
+    assert_non_null(strstr(program_err, "expected auto, or a size from 4 bytes on such as 25MiB"));
+  }
+}
+
+/* The cuts of plan.json, be they good or bad. */
+static void a_resumed_run_repeats_its_buckets(void **state) {
+  (void)state;
+  file_write("model.ini", nets_lenet);
+  nets_train("o", 2, "--set run.max_steps=4 --set run.save_every=2 --set run.name=run");
+  json_t *plan = json_load_file("o/run/plan.json", 0, NULL);
+  json_t *buckets = json_object_get(plan, "buckets");
+  size_t n = json_array_size(buckets);
+  assert_true(n >= 1);
+  assert_int_equal(json_array_remove(buckets, n - 1), 0);
+  assert_int_equal(json_dump_file(plan, "o/run/plan.json", 0), 0);
+  json_decref(plan);
+  nets_train("o", 2, "--set run.max_steps=8 --set run.name=run --resume o/run");
+  assert_non_null(strstr(program_err, "program step has another plan than before"));
+  plan = json_load_file("o/run/plan.json", 0, NULL);
+  assert_int_equal(json_array_size(json_object_get(plan, "buckets")), n - 1);
+  json_decref(plan);
+  nets_train("o", 2, "--set run.max_steps=12 --set run.name=run --resume o/run");
+  assert_null(strstr(program_err, "another plan than before"));
+}
+
 /* The statistics of all ranks are gathered at once; behind inputs there is no gradient to exchange. */
 static void batch_norm_over_the_ranks_has_one_collective_each_way(void **state) {
   (void)state;
   nets_write_steady(STEADY, "mean = 0");
-  assert_true(program_number(program_json(0, plan_command, ""), "collectives") == 3 + 1);
+  assert_true(program_number(program_json(0, plan_command, "--set distributed.bucket=25MiB"),
+                             "collectives") == 3 + 1);
   assert_int_equal(program_run(plan_command, "--dump-after memory"), 0);
   assert_non_null(strstr(program_out, "= all_gather "));
   file_write("model.ini", nets_resnet); /* 8 of them */
-  assert_true(program_number(program_json(0, plan_command, ""), "collectives") == 3 + 8 * 2);
+  assert_true(program_number(program_json(0, plan_command, "--set distributed.bucket=25MiB"),
+                             "collectives") == 3 + 8 * 2);
 }
 
 /* ---- captured ---- */
@@ -180,7 +241,7 @@ static void a_captured_step_replays_in_every_order(void **state) {
 static void a_distributed_step_is_captured_as_a_whole(void **state) {
   (void)state;
   file_write("model.ini", nets_lenet);
-  const json_t *plan = program_json(0, plan_command, "");
+  const json_t *plan = program_json(0, plan_command, "--set distributed.bucket=25MiB");
   assert_true(program_number(plan, "captured_parts") == 1);
   assert_int_equal(json_array_size(program_member(plan, "uncaptured")), 0);
   assert_int_equal(program_run(plan_command, ""), 0);
@@ -281,6 +342,25 @@ static void the_size_of_buckets_changes_no_bit(void **state) {
   }
 }
 
+/* A step with chosen buckets has the bits of one with fixed ones, also with micro-batches and divided state.
+ */
+static void chosen_buckets_change_no_bit(void **state) {
+  (void)state;
+  static const char *const ways[] = {"--set distributed.shard=optimizer",
+                                     "--set data.train.batch=4 --set optimizer.accumulate=2",
+                                     "--set precision.policy=bf16 --set distributed.reduce_dtype=bf16"};
+  char more[256];
+  file_write("model.ini", nets_lenet);
+  for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+    snprintf(more, sizeof more, "--set run.max_steps=4 --set distributed.bucket=32KiB %s", ways[i]);
+    nets_train("fixed", 2, more);
+    snprintf(more, sizeof more, "--set run.max_steps=4 --set distributed.link=0.5:2 %s", ways[i]);
+    nets_train("chosen", 2, more);
+    checkpoints_equal("chosen", "fixed");
+    assert_int_equal(system("rm -rf fixed chosen"), 0);
+  }
+}
+
 static void many_buckets_and_micro_batches(void **state) {
   (void)state;
   file_write("model.ini", nets_transformer);
@@ -302,6 +382,9 @@ int main(void) {
       CASE(the_plan_has_the_schedule_of_collectives),
       CASE(links_decide_what_is_exposed),
       CASE(links_that_are_none_are_refused),
+      CASE(chosen_buckets_end_first),
+      CASE(sizes_that_are_none_are_refused),
+      CASE(a_resumed_run_repeats_its_buckets),
       CASE(batch_norm_over_the_ranks_has_one_collective_each_way),
       CASE(a_captured_step_replays_in_every_order),
       CASE(a_distributed_step_is_captured_as_a_whole),
@@ -309,6 +392,7 @@ int main(void) {
       CASE(a_resumed_run_has_its_state_with_and_without_broadcasts),
       CASE(each_launch_that_is_not_captured_is_named),
       CASE(the_size_of_buckets_changes_no_bit),
+      CASE(chosen_buckets_change_no_bit),
       CASE(many_buckets_and_micro_batches),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

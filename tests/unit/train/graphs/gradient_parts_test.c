@@ -437,7 +437,7 @@ static void ranks_sum_in_the_reduce_dtype(void **state) {
 /* A bucket holds gradients of one part. */
 static void buckets_do_not_cross_parts(void **state) {
   (void)state;
-  settings.distributed.bucket = 64;
+  settings.bucket = 64;
   emit(NET, 2, 1, false);
   assert_int_equal(count_of("all_reduce"), 3);
   assert_int_equal(type_of(result_of("all_reduce", 0))->dims[0], 32);
