@@ -21,7 +21,8 @@ typedef struct caller {
   const tn_join_request *request;
   tn_joined *joined;
   double deadline_s;
-  const char *reason; /* against the last port */
+  const char *reason; /* against the last port, or the one where nothing answers */
+  bool unanswered;
   int socket;
 } caller;
 
@@ -63,17 +64,20 @@ static tn_status caller_greet(caller *c, bool *taken) {
   tn_frame_head head;
   tn_join_hello(c->request, &hello);
   tn_hello_write(&hello, bytes);
-  c->reason = "another program answers there";
   *taken = tn_socket_send(c->socket, bytes, sizeof bytes, caller_soon(c)) &&
            caller_receive(c, &head, text, TN_REFUSAL_BYTES, caller_soon(c)) &&
            (head.kind == TN_FRAME_BEAT || head.kind == TN_FRAME_REFUSED);
+  if (!*taken) c->reason = "one of them listens and does not answer: it is stopped, or another program";
+  if (!*taken) c->unanswered = true;
   return *taken && head.kind == TN_FRAME_REFUSED ? caller_refused(c, &head, text) : TN_OK;
 }
 
 static tn_status caller_try(caller *c, int32_t port, bool *taken) {
   const tn_process_place *place = c->request->place;
   *taken = false;
-  c->socket = tn_socket_connect(place->master, port, caller_soon(c), &c->reason);
+  const char *reason = "";
+  c->socket = tn_socket_connect(place->master, port, caller_soon(c), &reason);
+  if (c->socket < 0 && !c->unanswered) c->reason = reason;
   if (c->socket < 0) return TN_OK;
   tn_status status = caller_greet(c, taken);
   if (status == TN_OK && *taken) return TN_OK;
@@ -115,10 +119,15 @@ static tn_status caller_lost(caller *c, const tn_frame_head *head, const unsigne
     if (tn_failure_read(text, head->bytes, &failure))
       return tn_failf(c->env, (tn_status)failure.status, "process 0: %s", failure.text);
   }
-  return tn_failf(c->env, TN_ECOMM,
-                  "process 0 on host %s has ended, or all others did not come, within %g s ([distributed] "
-                  "timeout); see what it said",
-                  c->request->place->master, c->request->timeout_s);
+  if (tn_socket_has_ended(c->socket))
+    return tn_failf(c->env, TN_ECOMM,
+                    "process 0 on host %s has ended while the others came; see its own messages",
+                    c->request->place->master);
+  return tn_failf(
+      c->env, TN_ECOMM,
+      "process 0 on host %s does not say within %g s ([distributed] timeout) that all have come; it is "
+      "stopped, or see its own messages",
+      c->request->place->master, c->request->timeout_s);
 }
 
 static bool caller_is_member(const tn_frame_head *head, int32_t m) {

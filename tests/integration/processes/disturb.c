@@ -153,6 +153,8 @@ static bool read_name(const char *at, int *number, int *pid) {
   if (sscanf(at, "process rank %d with PID %d on node", number, pid) == 2) return true;
   int end = 0;
   *pid = 0;
+  if (sscanf(at, "process %d was not found%n", number, &end) == 1 && end > 0) return true;
+  if (sscanf(at, "process %d on host %*s does not say%n", number, &end) == 1 && end > 0) return true;
   if (sscanf(at, "processes, %d did not come%n", number, &end) == 1 && end > 0) return true;
   return sscanf(at, "processes, %d, %*d did not come%n", number, &end) == 1 && end > 0;
 }

@@ -47,6 +47,7 @@ static void tally_print_kind(const tally *t, int kind, double *seconds) {
     phases[t->all[i].phase]++;
     if (t->all[i].named_s >= 0) seconds[named++] = t->all[i].named_s;
   }
+  if (n == 0) return;
   tally_times(seconds, named, name_s);
   for (int i = 0; i < t->n; i++)
     if (t->all[i].kind == kind && t->all[i].ended_s >= 0) seconds[ended++] = t->all[i].ended_s;
@@ -61,9 +62,8 @@ int tally_print(tally *t) {
   double *seconds = malloc(sizeof *seconds * (size_t)(t->n + 1));
   int misses = t->unequal, mpi = 0;
   if (seconds == NULL) return 1;
-  printf("| disturbance | count | at the start, in training, in writing, at the end | s until named: median "
-         "/ most | s until "
-         "all have ended: median / most | not named | wrong names | not ended in 30 s | wrong codes |\n");
+  printf("| | count | at the start, in training, in writing, at the end | s until named | s until all have "
+         "ended | not named | wrong names | longer than 30 s | wrong exit codes |\n");
   printf("|---|---|---|---|---|---|---|---|---|\n");
   for (int kind = 0; kind < KINDS; kind++) tally_print_kind(t, kind, seconds);
   for (int i = 0; i < t->n; i++) {

@@ -439,6 +439,23 @@ static void a_missing_process_0_is_reported(void **state) {
   crew_run(&c, miss_process_0);
 }
 
+static void miss_the_answer(member *m) {
+  if (m->place.process == 0) return;
+  expect_open_fails(m, TN_ECOMM, "process 0 was not found on host 127.0.0.1, ports ");
+  EXPECT_TEXT(tn_error_text(&m->env), "one of them listens and does not answer: it is stopped, or another");
+}
+
+/* As when it is stopped before it takes the others: the system accepts their connections. */
+static void a_process_0_that_does_not_answer_is_reported(void **state) {
+  (void)state;
+  crew c = crew_new(2);
+  int listens = listen_on(c.port);
+  assert_true(listens >= 0);
+  c.timeout_s = 0.5;
+  crew_run(&c, miss_the_answer);
+  close(listens);
+}
+
 static void miss_the_host(member *m) {
   if (m->place.process == 0) return;
   snprintf(m->place.master, sizeof m->place.master, "no%099d",
@@ -462,7 +479,7 @@ static void lose_process_0(member *m) {
   }
   if (m->place.process == 1)
     expect_open_fails(m, TN_ECOMM,
-                      "process 0 on host 127.0.0.1 has ended, or all others did not come, within 30 s");
+                      "process 0 on host 127.0.0.1 has ended while the others came; see its own messages");
 }
 
 static void an_end_of_process_0_is_reported(void **state) {
@@ -570,6 +587,7 @@ int main(void) {
       cmocka_unit_test(missing_processes_are_listed),
       cmocka_unit_test(many_missing_processes_are_counted),
       cmocka_unit_test(a_missing_process_0_is_reported),
+      cmocka_unit_test(a_process_0_that_does_not_answer_is_reported),
       cmocka_unit_test(an_unknown_host_is_reported),
       cmocka_unit_test(an_end_of_process_0_is_reported),
       cmocka_unit_test(a_request_to_stop_ends_the_wait),
