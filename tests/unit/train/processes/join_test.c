@@ -495,6 +495,33 @@ static void an_end_of_process_0_is_reported(void **state) {
   crew_end(&c);
 }
 
+static void halt_process_0(member *m) {
+  m->request.timeout_s = m->place.process == 0 ? 30 : 1;
+  if (m->place.process == 0) {
+    m->place.processes = m->place.locals = 3;
+    crew_note(m->crew, 0, 1);
+    tn_link_open(&m->env, &m->request, &m->link);
+  }
+  if (m->place.process == 1)
+    expect_open_fails(m, TN_ECOMM, "process 0 on host 127.0.0.1 does not say within 1 s");
+  if (m->place.process == 1) crew_note(m->crew, 1, 1);
+}
+
+static void a_stop_of_process_0_is_reported(void **state) {
+  (void)state;
+  crew c = crew_new(3);
+  c.pids[2] = 0;
+  crew_start(&c, 0, halt_process_0);
+  crew_start(&c, 1, halt_process_0);
+  crew_await_note(&c, 0, 1);
+  crew_sleep(0.3);
+  kill(c.pids[0], SIGSTOP);
+  crew_await_note(&c, 1, 1);
+  kill(c.pids[0], SIGKILL);
+  crew_expect_killed(&c, 0, SIGKILL);
+  crew_end(&c);
+}
+
 /* ---- stops and few descriptors ---- */
 
 static atomic_int stop_flag;
@@ -590,6 +617,7 @@ int main(void) {
       cmocka_unit_test(a_process_0_that_does_not_answer_is_reported),
       cmocka_unit_test(an_unknown_host_is_reported),
       cmocka_unit_test(an_end_of_process_0_is_reported),
+      cmocka_unit_test(a_stop_of_process_0_is_reported),
       cmocka_unit_test(a_request_to_stop_ends_the_wait),
       cmocka_unit_test(a_stop_of_process_0_stops_the_others),
       cmocka_unit_test(too_few_descriptors_are_reported),
