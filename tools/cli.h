@@ -78,7 +78,8 @@ enum {
   CLI_CLASSES = 1 << 21,
   CLI_GENERATE = 1 << 22,
   CLI_TRACE = 1 << 23,
-  CLI_CONFIG = 1 << 26
+  CLI_CONFIG = 1 << 26,
+  CLI_REHEARSE = 1 << 27
 };
 
 typedef struct cli_command {

@@ -54,6 +54,8 @@ void tn_sim_capture_delete(tn_env *env, void *capture) {
 tn_status tn_sim_capture_work(tn_env *env, void *device, void *stream, tn_status (*work)(void *arg),
                               void *arg, void **capture) {
   *capture = NULL;
+  if (tn_sim_rehearses(device))
+    return tn_fail(env, TN_EUNSUPPORTED, NULL, "sim: a rehearsal captures nothing");
   tn_status status = tn_sim_capture_begin(env, device, stream);
   if (status != TN_OK) return status;
   tn_status enqueued = work(arg), ended = tn_sim_capture_end(env, device, stream, capture);

@@ -6,12 +6,15 @@
 
 #include "backends/sim/sim.h"
 
+enum { MOST_DEVICES = 64 };
+
 static tn_status sim_backend_open(tn_env *env, const void *options, void **backend) {
   *backend = NULL;
   tn_sim_backend_object *b = tn_new(env, sizeof *b);
   if (b == NULL) return TN_ENOMEM;
   b->env = *env;
   b->options = *(const tn_sim_options *)options;
+  if (b->options.rehearse) b->options.check = 0;
   tn_sim_engine_table(env->api, &b->api);
   tn_status status = tn_sim_faults_read(env, &b->options, &b->faults);
   if (status == TN_OK)
@@ -23,16 +26,21 @@ static tn_status sim_backend_open(tn_env *env, const void *options, void **backe
 
 static void sim_backend_close(tn_env *env, void *backend) { tn_delete(env, backend); }
 
+/* A rehearsal has as many as a communicator serves: they cost nothing. */
+static int32_t sim_count(const tn_sim_backend_object *b) {
+  return b->options.rehearse ? MOST_DEVICES : (int32_t)b->options.devices;
+}
+
 static tn_status sim_backend_count(tn_env *env, void *backend, int32_t *count) {
   (void)env;
-  *count = (int32_t)((const tn_sim_backend_object *)backend)->options.devices;
+  *count = sim_count((const tn_sim_backend_object *)backend);
   return TN_OK;
 }
 
 static tn_status sim_check_index(tn_env *env, const tn_sim_backend_object *b, int32_t index) {
-  if (index >= 0 && index < b->options.devices) return TN_OK;
-  return tn_fail(env, TN_EUNAVAILABLE, "devices", "sim: device %d asked for; there are %lld", index,
-                 (long long)b->options.devices);
+  if (index >= 0 && index < sim_count(b)) return TN_OK;
+  return tn_fail(env, TN_EUNAVAILABLE, "devices", "sim: device %d asked for; there are %d", index,
+                 sim_count(b));
 }
 
 static tn_status sim_backend_properties(tn_env *env, void *backend, int32_t index,
@@ -145,6 +153,11 @@ static const tn_option options[] = {
            "which stream's work comes first: the oldest, only what the host waits for, or any"),
     TN_OPT(tn_sim_options, seed, TN_OPT_INT, "0", ">= 0", "of the random order"),
     TN_OPT(tn_sim_options, check, TN_OPT_FLAG, "yes", NULL, "find accesses to memory that nothing orders"),
+    TN_OPT(tn_sim_options, rehearse, TN_OPT_FLAG, "no", NULL,
+           "compute nothing: kernels and collectives take their predicted times, in a time of their own"),
+    TN_OPT(tn_sim_options, jitter, TN_OPT_FLOAT, "0", "[0, 1)",
+           "of a rehearsal: each kernel takes up to this part less or more than predicted, drawn by seed and "
+           "device"),
     TN_OPT(tn_sim_options, queue, TN_OPT_INT, "1024", "[2, 65536]", "pieces of work that a stream holds"),
     TN_OPT(
         tn_sim_options, fail, TN_OPT_TEXT, "", NULL,

@@ -3,15 +3,33 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "backends/sim/race/shadow.h"
 
 enum { ALIGNMENT = 64 };
 
-static void memory_free_block(tn_sim_block *block) {
+/* Of a rehearsal nothing but the host touches memory: what it does not touch costs address space alone. */
+static char *memory_map(const tn_sim_device *d, uint64_t bytes) {
+  size_t whole = ((size_t)bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  if (bytes >> TN_SIM_ADDRESS_BITS != 0) return NULL;
+  if (!tn_sim_rehearses(d)) return aligned_alloc(ALIGNMENT, whole);
+  void *map = mmap(NULL, whole > 0 ? whole : ALIGNMENT, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return map != MAP_FAILED ? map : NULL;
+}
+
+static void memory_unmap(const tn_sim_device *d, char *real, uint64_t bytes) {
+  if (tn_sim_rehearses(d) && real != NULL)
+    munmap(real, bytes > 0 ? bytes : ALIGNMENT);
+  else
+    free(real);
+}
+
+static void memory_free_block(const tn_sim_device *d, tn_sim_block *block) {
   tn_sim_shadow_destroy(block->shadow);
   free(block->copied);
-  free(block->real);
+  memory_unmap(d, block->real, block->bytes);
 }
 
 /* memory_delete cannot fail, so an error makes all streams of the device fail. */
@@ -66,18 +84,18 @@ tn_status tn_sim_memory_new(tn_env *env, void *device, int32_t kind, uint64_t by
   tn_status status = memory_check_limit(env, d, kind, bytes);
   if (status != TN_OK) return status;
   tn_sim_block block = {.bytes = bytes, .kind = kind};
-  if (bytes >> TN_SIM_ADDRESS_BITS == 0)
-    block.real = aligned_alloc(ALIGNMENT, ((size_t)bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
+  block.real = memory_map(d, bytes);
   bool check = d->backend->options.check != 0;
   if (check && block.real != NULL) block.shadow = tn_sim_shadow_create(bytes);
   bool keeps = check && block.real != NULL && kind == TN_MEMORY_STAGING;
   if (keeps) block.copied = malloc((size_t)bytes + 1);
   if (block.real == NULL || (check && block.shadow == NULL) || (keeps && block.copied == NULL)) {
-    memory_free_block(&block);
+    memory_free_block(d, &block);
     return tn_fail(env, TN_ENOMEM, NULL, "sim: no memory for a block of %llu bytes",
                    (unsigned long long)bytes);
   }
-  memset(block.real, 0xFF, bytes); /* NaN in every float type: contents are undefined */
+  if (!tn_sim_rehearses(d))
+    memset(block.real, 0xFF, bytes); /* NaN in every float type: contents are undefined */
   if (keeps) memset(block.copied, 0xFF, bytes);
   pthread_mutex_lock(&d->lock);
   status = tn_sim_block_add(env, d, &block);
@@ -86,7 +104,7 @@ tn_status tn_sim_memory_new(tn_env *env, void *device, int32_t kind, uint64_t by
   if (status == TN_OK)
     *address = kind == TN_MEMORY_DEVICE ? tn_sim_far_address(d, block.real) : block.real;
   else
-    memory_free_block(&block);
+    memory_free_block(d, &block);
   return status;
 }
 
@@ -98,7 +116,7 @@ void tn_sim_memory_delete(tn_env *env, void *device, int32_t kind, void *address
   tn_sim_block *block = memory_find_block(d, kind, address, bytes);
   if (block != NULL) {
     memory_check_settled(d, block);
-    memory_free_block(block);
+    memory_free_block(d, block);
     d->n_blocks--;
     memmove(block, block + 1, sizeof *block * (size_t)(d->blocks + d->n_blocks - block));
     if (kind == TN_MEMORY_DEVICE) d->bytes -= bytes;
@@ -110,7 +128,7 @@ void tn_sim_memory_close(tn_sim_device *device) {
   if (device->n_blocks > 0)
     tn_env_log(&device->env, TN_LOG_ERROR, "sim: device %d is closed while %d blocks of memory are in use",
                device->index, device->n_blocks);
-  for (int32_t i = 0; i < device->n_blocks; i++) memory_free_block(&device->blocks[i]);
+  for (int32_t i = 0; i < device->n_blocks; i++) memory_free_block(device, &device->blocks[i]);
   tn_delete(&device->env, device->blocks);
 }
 

@@ -35,7 +35,8 @@ enum { TN_SIM_EAGER = 0, TN_SIM_LAZY = 1, TN_SIM_RANDOM = 2 };
 
 typedef struct tn_sim_options {
   int64_t devices, threads, memory, seed, queue;
-  int32_t order, check;
+  int32_t order, check, rehearse;
+  double jitter;
   const char *fail, *drop, *lacks;
 } tn_sim_options;
 
@@ -130,6 +131,7 @@ typedef struct tn_sim_queue {
   tn_sim_clock *clock;
   int32_t clock_index; /* its index in clocks */
   bool pending;        /* its head is a task that is not done */
+  double now_s;        /* of a rehearsal: when the work so far has ended (rehearsal.c) */
   uint64_t polled;     /* the engine's round in which the head ran last */
 } tn_sim_queue;
 
@@ -156,6 +158,7 @@ struct tn_sim_event {
   _Atomic(uint64_t) done; /* the engine's: the last ticket reached */
   tn_sim_clock clocks[TN_SIM_TICKETS];
   double reached_s;                        /* when the last ticket was reached */
+  double times_s[TN_SIM_TICKETS];          /* of a rehearsal: the same of each */
   _Atomic(const tn_sim_failure *) failure; /* of the recording stream, if it had failed before */
 };
 
@@ -222,6 +225,7 @@ struct tn_sim_device {
   int32_t views_capacity;
   tn_sim_failure report; /* of the work that runs */
   uint64_t chance;
+  uint64_t jitter;                  /* of a rehearsal: draws so far */
   int64_t copies_in, copies_beside; /* to the device; those that overtook older work of the compute stream */
   struct tn_sim_names *names;       /* of ops, for messages of the race detector */
 };
@@ -312,6 +316,15 @@ tn_status tn_sim_race_check(tn_sim_queue *queue, const tn_sim_work *work);
 /* A checksum. */
 uint64_t tn_sim_sum(const void *bytes, uint64_t n);
 void tn_sim_names_delete(tn_sim_device *device);
+
+/* ---- engine/rehearsal.c ------------------------------------------------------------------------- */
+
+/* Runs work in a rehearsal: memory is left alone, and the time of the queue advances by that which the host
+ * has predicted. */
+tn_status tn_sim_rehearse(tn_sim_queue *queue, tn_sim_work *work);
+static inline bool tn_sim_rehearses(const tn_sim_device *device) {
+  return device->backend->options.rehearse != 0;
+}
 
 /* ---- host_table.c --------------------------------------------------------------------------------- */
 

@@ -98,7 +98,8 @@ static void bind_slot_launches(tn_executor *e, tn_bound_program *bound, int32_t 
         .workspace_bytes = step->group->choice.workspace_bytes,
         .stream = step_stream(e, step),
         .name = step->name,
-        .folded_bytes = step->group->choice.folded_bytes};
+        .folded_bytes = step->group->choice.folded_bytes,
+        .cost_s = step->group->choice.cost_s};
     if (b->host.pub.folded_bytes > 0) b->host.pub.folded = (char *)bound->folded + step->folded_offset;
     b->host.parallel = device->backend->parallel;
     b->host.device = device->device;

@@ -308,7 +308,8 @@ tn_status tn_collective_prepare(tn_executor *e, const tn_program *program, const
                                          .reduction = reduction,
                                          .dtype = type->dtype,
                                          .count = tn_type_count(type),
-                                         .name = step->name};
+                                         .name = step->name,
+                                         .cost_s = step->group->choice.cost_s};
   prepared->call = tn_flight_call_of(program->name, step->name, kind, type->dtype, tn_type_count(type));
   *out = prepared;
   return TN_OK;

@@ -168,7 +168,7 @@ AT(tn_prepare, native, 64);
 AT(tn_prepare, backend, 72);
 AT(tn_prepare, use, 80);
 
-HANDLE(tn_launch, 104);
+HANDLE(tn_launch, 112);
 AT(tn_launch, n_in, 20);
 AT(tn_launch, n_out, 24);
 AT(tn_launch, in, 32);
@@ -180,6 +180,7 @@ AT(tn_launch, stream, 72);
 AT(tn_launch, name, 80);
 AT(tn_launch, folded, 88);
 AT(tn_launch, folded_bytes, 96);
+AT(tn_launch, cost_s, 104);
 
 HANDLE(tn_infer, 72);
 AT(tn_infer, node, 24);
@@ -260,7 +261,7 @@ AT(tn_context_options, log_user, 32);
 AT(tn_context_options, log_level, 40);
 AT(tn_context_options, plugin_folder, 48);
 
-SIZED(tn_collective, 56);
+SIZED(tn_collective, 64);
 AT(tn_collective, kind, 4);
 AT(tn_collective, reduction, 8);
 AT(tn_collective, dtype, 12);
@@ -269,6 +270,7 @@ AT(tn_collective, count, 24);
 AT(tn_collective, from, 32);
 AT(tn_collective, to, 40);
 AT(tn_collective, name, 48);
+AT(tn_collective, cost_s, 56);
 
 SIZED(tn_match, 64);
 AT(tn_match, n_in, 4);
@@ -453,13 +455,15 @@ AT(tn_plan_options, dump_after, 8);
 AT(tn_plan_options, device, 16);
 AT(tn_plan_options, ranks, 24);
 
-SIZED(tn_bench_options, 32);
+SIZED(tn_bench_options, 48);
 AT(tn_bench_options, mode, 4);
 AT(tn_bench_options, batch, 8);
 AT(tn_bench_options, steps, 16);
 AT(tn_bench_options, rounds, 20);
 AT(tn_bench_options, warmup, 24);
 AT(tn_bench_options, launches, 28);
+AT(tn_bench_options, ranks, 32);
+AT(tn_bench_options, device, 40);
 
 SIZED(tn_find_lr_options, 40);
 AT(tn_find_lr_options, steps, 4);

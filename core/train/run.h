@@ -52,7 +52,8 @@ struct tn_run {
   void *emit_user;
   bool evaluating; /* tn_run_eval: on all data, without [run] limit_valid and overfit */
   bool planning;   /* only plans are made: no device is opened, nothing runs, and nothing is measured */
-  const char *device_file; /* while planning: describes the device that is planned for; NULL: it is here */
+  /* Describes the device that is planned for, or rehearsed by tn_run_bench; NULL: it is here. */
+  const char *device_file;
   atomic_int stop;
   const char *class_names; /* of the targets (checkpoints/class_names.h); NULL: unknown */
   bool hung; /* a rank's thread was left (distributed/ranks.h): the run and its context are never freed */

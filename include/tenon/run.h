@@ -122,6 +122,12 @@ typedef struct tn_bench_options {
   int64_t batch;                 /* 0: the configuration's */
   int32_t steps, rounds, warmup; /* 0: 3 steps in each of 5 rounds after 1; loader: 40, 5, 4 */
   int32_t launches;              /* 1: repeat the steps and report the time of each launch */
+  /* TRAIN: so many devices of this process, which share the batch; 0: those of [distributed]. The result has
+   * the communication that a step exposes, as predicted and as measured. */
+  int32_t ranks;
+  /* JSON file of a device (docs/guide/devices.md) that the backend `sim` rehearses: kernels and collectives
+   * take their predicted times, and nothing is computed. NULL: [backend] use. */
+  const char *device;
 } tn_bench_options;
 TN_EXPORT tn_status tn_run_bench(tn_run *run, const tn_bench_options *options, char **json);
 

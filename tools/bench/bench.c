@@ -4,6 +4,24 @@
 
 #include "tools/bench/bench_ops.h"
 
+static void bench_print_one_overlap(const char *title, const json_t *o) {
+  printf("%-10s %.4g ms of communication a step, %.4g ms exposed: %.2f %% of %.4g ms\n", title,
+         json_number_value(json_object_get(o, "communication_ms")),
+         json_number_value(json_object_get(o, "exposed_ms")),
+         json_number_value(json_object_get(o, "exposed_percent")),
+         json_number_value(json_object_get(o, "step_ms")));
+}
+
+/* Communication beside computation, of several devices. */
+static void bench_print_overlap(const json_t *json) {
+  const json_t *o = json_object_get(json, "overlap");
+  if (o == NULL) return;
+  printf("devices    %lld\n", json_integer_value(json_object_get(json, "devices")));
+  bench_print_one_overlap("predicted", json_object_get(o, "predicted"));
+  bench_print_one_overlap("measured", json_object_get(o, "measured"));
+  bench_print_one_overlap("worst rank", json_object_get(o, "worst"));
+}
+
 static void bench_print_step(const json_t *json) {
   const json_t *ms = json_object_get(json, "ms");
   printf("%s on %s, %lld threads, batch %lld, %s\n", json_string_value(json_object_get(json, "mode")),
@@ -18,6 +36,9 @@ static void bench_print_step(const json_t *json) {
   printf("memory     %.1f MiB planned, %.1f MiB resident at most\n",
          json_number_value(json_object_get(json, "planned_peak_mib")),
          json_number_value(json_object_get(json, "peak_rss_mib")));
+  if (json_object_get(json, "rehearsed"))
+    printf("rehearsed  %s, in predicted times\n", json_string_value(json_object_get(json, "rehearsed")));
+  bench_print_overlap(json);
   cli_print_memory(json);
   if (json_object_get(json, "launches")) print_launches(json);
 }
@@ -73,7 +94,9 @@ static int bench_run(tn_context *context, const cli_args *args) {
                               .steps = (int32_t)args->steps,
                               .rounds = (int32_t)args->rounds,
                               .warmup = (int32_t)args->warmup,
-                              .launches = args->ops};
+                              .launches = args->ops,
+                              .ranks = (int32_t)args->ranks,
+                              .device = args->device_file};
   int code = cli_open_run(context, args, &run);
   if (code != CLI_OK) return code;
   tn_status status = tn_run_bench(run, &options, &json);
@@ -89,5 +112,5 @@ const cli_command command_bench = {.name = "bench",
                                    .min_words = 1,
                                    .max_words = 1,
                                    .options = CLI_SET | CLI_JSON | CLI_MODE | CLI_BATCH | CLI_STEPS |
-                                              CLI_OPS | CLI_TRACE,
+                                              CLI_OPS | CLI_TRACE | CLI_REHEARSE,
                                    .run = bench_run};

@@ -23,6 +23,7 @@ typedef struct collective_task {
   int32_t stage; /* the last stage that this rank has reached; -1: not arrived */
   uint64_t number;
   double since;
+  double *rehearsed_s; /* the time of the stream in a rehearsal; NULL: the collective takes place */
 } collective_task;
 
 static const char *const collective_names[] = {[TN_ALL_REDUCE] = "all_reduce",
@@ -147,7 +148,17 @@ static void collective_begin(collective_task *t) {
   pthread_mutex_lock(&t->part->group->lock);
   snprintf(t->part->name, sizeof t->part->name, "%s", collective_name(&t->call));
   pthread_mutex_unlock(&t->part->group->lock);
+  if (t->rehearsed_s != NULL) t->part->arrived_s = *t->rehearsed_s;
   collective_reach(t, TN_SIM_ARRIVED);
+}
+
+/* It begins when the last rank has come. */
+static void collective_rehearse(const collective_task *t) {
+  const tn_sim_group *g = t->part->group;
+  double begin = 0;
+  for (int32_t r = 0; r < g->ranks; r++)
+    if (g->parts[r].arrived_s > begin) begin = g->parts[r].arrived_s;
+  *t->rehearsed_s = begin + t->call.cost_s;
 }
 
 /* Runs all stages that the other ranks allow. */
@@ -162,8 +173,8 @@ static tn_status collective_run(tn_env *env, void *arg) {
     if (t->stage == TN_SIM_ARRIVED) {
       tn_status status = collective_compare_calls(env, t);
       if (status != TN_OK) return status;
-      collective_first_half(t);
-    } else {
+      (t->rehearsed_s != NULL ? collective_rehearse : collective_first_half)(t);
+    } else if (t->rehearsed_s == NULL) {
       collective_second_half(t);
     }
     collective_reach(t, t->stage + 1);
@@ -179,6 +190,8 @@ tn_status tn_sim_collective_push(tn_env *env, tn_sim_part *p, const tn_collectiv
                       .n_writes = 1,
                       .reads = {{call->from, (uint64_t)call->count * size}},
                       .writes = {{call->to, (uint64_t)to_count * size}}};
+  tn_sim_stream *stream = native->stream;
   collective_task arg = {.part = p, .call = *call, .stage = -1};
+  if (tn_sim_rehearses(stream->device)) arg.rehearsed_s = &stream->ring.now_s;
   return native->push_task(env, native->stream, &work, &arg, sizeof arg);
 }

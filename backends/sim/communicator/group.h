@@ -23,6 +23,7 @@ typedef struct tn_sim_part {
   bool silent; /* the rank's failed collectives end as if they were done (TN_SIM_FAILS_STATUS) */
   const tn_comm_device *device; /* the host's, from which `run` gets the handle of a stream */
   const tn_sim_native *native;  /* of the device; NULL: not entered, or left */
+  double arrived_s;             /* of a rehearsal: when the rank came to the current collective */
   uint64_t begun;               /* the engine's: number of collectives begun */
   tn_collective call;           /* the current collective; other ranks read it until all have finished */
   _Atomic(uint64_t) reached[TN_SIM_STAGES];

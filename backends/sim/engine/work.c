@@ -179,6 +179,7 @@ tn_status tn_sim_work_run(tn_sim_queue *q, tn_sim_work *work) {
   d->report.text[0] = '\0';
   bool skipped = atomic_load(&q->stream->failure.code) != TN_OK;
   if (!skipped && work_stalls(d, work)) return TN_SIM_PENDING;
+  if (tn_sim_rehearses(d)) return skipped && work->kind != TN_SIM_RECORD ? TN_OK : tn_sim_rehearse(q, work);
   if (!work->begun) {
     tn_sim_clock_join(q->clock, &work->host);
     q->clock->at[q->clock_index] = ++d->times[q->clock_index];

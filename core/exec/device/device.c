@@ -355,6 +355,7 @@ void tn_device_destroy(tn_device *device) {
   if (device == NULL) return;
   (void)tn_device_check_process(device);
   tn_device_destroy(device->fallback);
+  tn_device_destroy(device->rehearsed);
   if (device->close_tuner != NULL) device->close_tuner(device);
   tn_answers_destroy(device->target.answers);
   const tn_backend *b = device->backend, *extension = device->extension;
@@ -377,7 +378,7 @@ tn_status tn_device_prepare(tn_device *device, const tn_kernel *kernel, const tn
   TN_TRY(tn_device_check_process(device));
   const tn_backend *backend = device->backend;
   void *stream = device->streams[TN_STREAM_COMPUTE];
-  if (kernel->prepare == NULL) return TN_OK;
+  if (kernel->prepare == NULL || device->rehearsed != NULL) return TN_OK;
   tn_prepare p = {.env = device->env,
                   .struct_size = sizeof p,
                   .match = match,

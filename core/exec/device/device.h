@@ -36,6 +36,9 @@ typedef struct tn_device {
   struct tn_comm_block *comm_blocks; /* memory of that communicator, the oldest first (collective.c) */
   /* Runs ops for which this device has no kernel, on the host; started when first needed. May be NULL. */
   struct tn_device *fallback;
+  /* The described device whose kernels this one, of a backend that simulates devices, rehearses; NULL: it
+   * computes. */
+  struct tn_device *rehearsed;
   const char *passed_over;   /* the reasons against the names before its own, "; " between; "" */
   struct tn_device_use *use; /* of core/tensor, for a device that an application opened; NULL inside a run */
   /* Of process.c: the process that opened it; a page that is 0 in its children, or NULL; and the backend that
@@ -85,6 +88,12 @@ void tn_device_destroy(tn_device *device);
  * properties. Of the request it uses the fallback. Messages begin with the file and the line. */
 tn_status tn_device_from_file(tn_env *env, tn_registry *registry, const tn_device_request *request,
                               const char *path, tn_device **device);
+
+/* rehearsed_device.c: a device of the first backend with an option `rehearse`, which runs programs compiled
+ * for the described one: kernels and collectives take their predicted times, and compute nothing. Nothing is
+ * captured. */
+tn_status tn_device_rehearse(tn_env *env, tn_registry *registry, const tn_device_request *request,
+                             const char *path, tn_device **device);
 
 /* Opens a backend that extends the device's family. */
 tn_status tn_device_open_extension(tn_device *device, const tn_device_request *request,

@@ -2,6 +2,8 @@
 #ifndef TN_CORE_TRAIN_COMMANDS_BENCH_H
 #define TN_CORE_TRAIN_COMMANDS_BENCH_H
 
+#include "core/compile/output/overlap.h"
+#include "core/train/distributed/ranks.h"
 #include "core/train/profile/step_profile.h"
 #include "core/train/result.h"
 
@@ -12,10 +14,12 @@ typedef struct tn_bench_pass {
   bool again;    /* the slot's inputs are on the device already */
 } tn_bench_pass;
 
+/* The benchmark of one rank. */
 typedef struct tn_bench {
   tn_run *run;
+  struct tn_bench_ranks *all;
   tn_bench_options options;
-  int64_t batch; /* of a micro-batch */
+  int64_t batch; /* of a micro-batch on this rank */
   tn_device *device;
   tn_program_set set;
   tn_executor *executor;
@@ -24,7 +28,38 @@ typedef struct tn_bench {
   tn_bench_pass *passes; /* in the set's arena */
   double first_step_s;
   double *round_ms;
+  _Atomic(struct tn_comm *) comm; /* NULL: there is one rank */
+  tn_overlap measured;     /* of several ranks, or of a rehearsal: the mean of some steps */
 } tn_bench;
+
+/* The ranks of a benchmark. */
+typedef struct tn_bench_ranks {
+  tn_run *run;              /* of the first */
+  tn_bench_options options; /* with defaults */
+  tn_run *runs;             /* of the others; the first is unused */
+  tn_bench *benches;
+  int32_t n;
+  tn_rank_set *ranks;
+  const tn_communicator *communicator; /* NULL: there is one rank */
+  const void *comm_options;
+} tn_bench_ranks;
+
+/* bench_ranks.c: `run` and `options` are set. Opens devices and compiles; then measures on all ranks. close
+ * follows in any case. */
+tn_status tn_bench_ranks_open(tn_bench_ranks *all);
+tn_status tn_bench_ranks_run(tn_bench_ranks *all);
+void tn_bench_ranks_close(tn_bench_ranks *all);
+
+/* bench_rank.c: compiles the programs of a rank; measures them, on the rank's thread. */
+tn_status tn_bench_prepare(tn_bench *b);
+tn_status tn_bench_measure(tn_bench *b);
+
+/* bench_overlap.c: runs so many steps under a profile. On all ranks at once. */
+tn_status tn_bench_overlap(tn_bench *b, int32_t steps, tn_overlap *mean);
+/* Adds devices, rehearsed (the name of the device), and overlap: {predicted, measured, worst}, each
+ * {step_ms, compute_ms, communication_ms, exposed_ms, exposed_percent}: measured on rank 0, worst on the rank
+ * that waits longest. */
+void tn_bench_overlap_report(const tn_bench_ranks *all, json_t *result);
 
 /* Lists the passes of a step in the order of training. */
 tn_status tn_bench_list_passes(tn_bench *b);

@@ -40,7 +40,7 @@ static tn_status devices_check_backend_sections(tn_run *run, const tn_words *nam
  * has none: its libraries are unknown. Deterministic runs measure nothing, since measurements vary. */
 static tn_status devices_open_tuner(tn_run *run, tn_device *device, const char *folder) {
   const tn_backend_section *s = &run->settings.backend;
-  bool described = device->libraries == NULL;
+  bool described = device->libraries == NULL || device->rehearsed != NULL;
   if (s->autotune == TN_AUTOTUNE_NO || described || run->settings.run.deterministic) return TN_OK;
   return tn_tune_open(device, folder, s->autotune == TN_AUTOTUNE_YES && !run->planning);
 }
@@ -171,7 +171,8 @@ tn_status tn_run_open_device(tn_run *run, tn_device **device) {
                                .closed = run->planning,
                                .deterministic = run->settings.run.deterministic != 0};
   if (run->device_file != NULL) {
-    TN_TRY(tn_device_from_file(&run->env, run->registry, &request, run->device_file, device));
+    TN_TRY((run->planning ? tn_device_from_file : tn_device_rehearse)(&run->env, run->registry, &request,
+                                                                      run->device_file, device));
     return devices_add_tuner(run, request.cache, device);
   }
   status = tn_device_create(&run->env, run->registry, &request, device);

@@ -33,6 +33,7 @@ typedef struct tn_collective {
   void *to;
   const char *name; /* "all_reduce of bucket 2", for messages; valid until the stream was waited for, and of a
                        captured collective until the capture is deleted */
+  double cost_s;    /* the predicted time, from the moment when all ranks have come; 0: unknown */
 } tn_collective;
 
 /* The device of a rank. The host keeps it, with its address, from open to close. */

@@ -187,6 +187,7 @@ struct tn_launch {
   const char *name;        /* "conv2d of layer1.0.conv1", for traces and messages; never NULL */
   void *folded;            /* folded_bytes of device memory, aligned to 64: fold writes it, launch reads it */
   int64_t folded_bytes;    /* of the variant */
+  double cost_s;           /* the predicted or measured time of the launch; 0: unknown */
 };
 
 /* Calls body(arg, chunk) for chunk 0 .. chunks-1 on the device's team of threads and returns when all are
