@@ -44,12 +44,14 @@ static int follow_code(const launch *l, int status) {
   return code == CLI_STOPPED && l->urged ? CLI_COMM : code;
 }
 
+/* A process that the launcher has asked to end is not told as one that has failed. */
 static void follow_end_of(launch *l, int i, int status) {
   launch_process *p = &l->processes[i];
   p->ended = true;
   p->code = follow_code(l, status);
   launch_pass_output(l, i, true);
-  if (WIFSIGNALED(status) && p->code != CLI_STOPPED) follow_tell_signal(l, i, WTERMSIG(status));
+  if (!WIFSIGNALED(status) || p->code == CLI_STOPPED) return;
+  if (!l->urged || WTERMSIG(status) != SIGTERM) follow_tell_signal(l, i, WTERMSIG(status));
 }
 
 static void follow_reap(launch *l, int i) {

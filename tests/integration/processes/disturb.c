@@ -134,8 +134,8 @@ static bool await_moment(group *g, int *phase) {
 /* ---- names in messages ---- */
 
 typedef struct culprits {
-  int n, numbers[2];
-  pid_t pids[2];
+  int n, numbers[GROUP_SIZE];
+  pid_t pids[GROUP_SIZE];
 } culprits;
 
 static bool is_culprit(const culprits *c, int number, int pid) {
@@ -183,12 +183,15 @@ static void count_names(const char *text, const culprits *c, int *right, int *wr
 
 static bool is_of_launcher(int kind) { return kind == LAUNCHER_TERM || kind == LAUNCHER_KILL; }
 
-/* Chooses one or two processes. */
+/* Chooses one or two processes; a signal to the launcher is for all, and ends those that have no handler yet.
+ */
 static void draw_culprits(const group *g, int kind, culprits *c) {
-  *c = (culprits){.n = kind == KILL_TWO || kind == KILL_STOP ? 2 : is_of_launcher(kind) ? 0 : 1};
-  c->numbers[0] = (int)(victim_draw() % GROUP_SIZE);
-  c->numbers[1] = (c->numbers[0] + 1 + (int)(victim_draw() % (GROUP_SIZE - 1))) % GROUP_SIZE;
-  for (int i = 0; i < 2; i++) c->pids[i] = g->pids[c->numbers[i]];
+  int first = (int)(victim_draw() % GROUP_SIZE), step = 1 + (int)(victim_draw() % (GROUP_SIZE - 1));
+  c->n = is_of_launcher(kind) ? GROUP_SIZE : kind == KILL_TWO || kind == KILL_STOP ? 2 : 1;
+  for (int i = 0; i < GROUP_SIZE; i++) {
+    c->numbers[i] = c->n == GROUP_SIZE ? i : (first + i * step) % GROUP_SIZE;
+    c->pids[i] = g->pids[c->numbers[i]];
+  }
 }
 
 /* Sends the signals; returns when the disturbance has begun. */
@@ -210,9 +213,8 @@ static double draw_pause(void) { return exp(draw_between(log(0.05), log(is_short
 static void report(const group *g, const disturbance *d, const culprits *c, size_t from, const char *what) {
   char *text = group_words(g, from);
   size_t n = strlen(text);
-  printf("miss: %s, phase %d, process %d (id %d), %s: %s\n%s\n", tally_kind(d->kind), d->phase,
-         c->n > 0 ? c->numbers[0] : -1, c->n > 0 ? (int)c->pids[0] : 0, g->variant->name, what,
-         n > 4000 ? text + n - 4000 : text);
+  printf("miss: %s, phase %d, process %d (id %d), %s: %s\n%s\n", tally_kind(d->kind), d->phase, c->numbers[0],
+         (int)c->pids[0], g->variant->name, what, n > 4000 ? text + n - 4000 : text);
   free(text);
 }
 
@@ -263,8 +265,11 @@ static void judge(group *g, disturbance *d, const culprits *c, size_t from) {
   if (wrong > 0) d->misses |= WRONG_NAME;
   if (d->ended_s < 0 || d->ended_s > LIMIT_S) d->misses |= SLOW;
   bool goes_on = g->restarts && (is_fatal(d->kind) || was_ended_by_request(text)) && !g->variant->mpi;
-  if (!goes_on) await_launcher(g, 10);
-  if (!goes_on && (!g->ended || !code_is_right(g, d->kind, text))) d->misses |= WRONG_CODE;
+  if (!goes_on) await_launcher(g, LIMIT_S);
+  if (!goes_on && !g->ended && g->variant->mpi)
+    d->misses |= MPIRUN_HANGS;
+  else if (!goes_on && (!g->ended || !code_is_right(g, d->kind, text)))
+    d->misses |= WRONG_CODE;
   char words[96];
   snprintf(words, sizeof words, "named after %.2f s, ended after %.2f s, status %#x, misses %d", d->named_s,
            d->ended_s, g->ended ? (unsigned)g->status : 0, d->misses);
@@ -488,6 +493,7 @@ int main(int argc, char **argv) {
   printf("case %s: %d disturbances, an undisturbed training takes %.2f s\n",
          misses ? "failed: disturb" : "ok", t.n, whole_s);
   if (misses == 0) victim_tear_down();
+  free(t.all);
   free(kinds);
   free(tenon);
   return misses != 0;

@@ -60,19 +60,22 @@ static void tally_print_kind(const tally *t, int kind, double *seconds) {
 
 int tally_print(tally *t) {
   double *seconds = malloc(sizeof *seconds * (size_t)(t->n + 1));
-  int misses = t->unequal, mpi = 0;
+  int misses = t->unequal, mpi = 0, hangs = 0;
   if (seconds == NULL) return 1;
   printf("| | count | at the start, in training, in writing, at the end | s until named | s until all have "
          "ended | not named | wrong names | longer than 30 s | wrong exit codes |\n");
   printf("|---|---|---|---|---|---|---|---|---|\n");
   for (int kind = 0; kind < KINDS; kind++) tally_print_kind(t, kind, seconds);
   for (int i = 0; i < t->n; i++) {
-    misses += t->all[i].misses != 0;
+    misses += (t->all[i].misses & ~MPIRUN_HANGS) != 0;
+    hangs += (t->all[i].misses & MPIRUN_HANGS) != 0;
     mpi += t->all[i].mpi;
   }
   printf("%d disturbances (%d of them under mpirun) in %d trainings that were started %d times; %d ends "
          "with other bits or metrics\n",
          t->n, mpi, t->trainings, t->starts, t->unequal);
+  if (hangs > 0)
+    printf("mpirun went on %d times for 30 s after all processes had ended, and was killed\n", hangs);
   free(seconds);
   return misses;
 }

@@ -22,11 +22,12 @@ enum { AT_START, AT_TRAINING, AT_WRITING, AT_END, PHASES };
 
 /* Faults of a disturbance. */
 enum {
-  UNNAMED = 1,    /* no line names the process within 30 s */
-  WRONG_NAME = 2, /* a line names another one, or one where nothing had failed */
-  SLOW = 4,       /* some processes had not ended after 30 s */
-  WRONG_CODE = 8, /* exit code of the launcher */
-  ENDED = 16,     /* a pause ended the run */
+  UNNAMED = 1,       /* no line names the process within 30 s */
+  WRONG_NAME = 2,    /* a line names another one, or one where nothing had failed */
+  SLOW = 4,          /* some processes had not ended after 30 s */
+  WRONG_CODE = 8,    /* exit code of the launcher */
+  ENDED = 16,        /* a pause ended the run */
+  MPIRUN_HANGS = 32, /* all processes have ended, but not mpirun, which is no fault of Tenon */
 };
 
 typedef struct disturbance {
