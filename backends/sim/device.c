@@ -168,6 +168,8 @@ static const tn_option options[] = {
            "operations to skip: KIND:N, ... with await, wait, rest, record, copy, zero"),
     TN_OPT(tn_sim_options, lacks, TN_OPT_TEXT, "", NULL,
            "ops that the devices cannot do, comma-separated; they fall back, or are refused"),
+    TN_OPT(tn_sim_options, slow, TN_OPT_TEXT, "", NULL,
+           "DEVICE:FACTOR: the kernels of that device take so many times as long, such as 1:3"),
     TN_OPT_END};
 
 const tn_backend tn_sim_backend = {

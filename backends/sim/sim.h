@@ -37,7 +37,7 @@ typedef struct tn_sim_options {
   int64_t devices, threads, memory, seed, queue;
   int32_t order, check, rehearse;
   double jitter;
-  const char *fail, *drop, *lacks;
+  const char *fail, *drop, *lacks, *slow;
 } tn_sim_options;
 
 /* faults.c. The operations whose n-th call fails (FAIL) or is skipped (DROP). */
@@ -60,6 +60,8 @@ enum {
 typedef struct tn_sim_faults {
   int64_t at[TN_SIM_FAULTS]; /* 0: never */
   int32_t on[TN_SIM_FAULTS]; /* index of the device; -1: each device */
+  int32_t slow;              /* index of the device whose kernels take `factor` times as long; -1: none */
+  double factor;
 } tn_sim_faults;
 
 tn_status tn_sim_faults_read(tn_env *env, const tn_sim_options *options, tn_sim_faults *faults);
@@ -219,6 +221,7 @@ struct tn_sim_device {
   atomic_bool released; /* the fault `stall` is over */
   /* the engine's own */
   uint64_t round;                /* each rest begins a new one */
+  double behind_s;               /* of a slow device: the time that its kernels have yet to take */
   bool stalled, hung;            /* the fault `stall`, or `hang`, has begun */
   uint64_t times[TN_SIM_CLOCKS]; /* work done, by index in clocks */
   tn_view *views;

@@ -59,7 +59,9 @@ struct tn_flight {
   _Atomic(double) wait_since_s;
   _Atomic(bool) stopped;
   _Atomic(double) stopped_s; /* when, after it was stopped */
-  double awaited_s;          /* time that the host has waited for other ranks; the rank's thread alone */
+  _Atomic(int64_t) looks,
+      inside;       /* at the device, by another thread; of them those that found it in a collective */
+  double awaited_s; /* time that the host has waited for other ranks; the rank's thread alone */
 };
 
 tn_status tn_flight_init(const void *handle, tn_flight *flight);

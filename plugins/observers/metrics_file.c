@@ -6,6 +6,7 @@
  * crashes the file equals that of an uninterrupted run, except for the times. */
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -118,6 +119,19 @@ static tn_status add_json_metrics(metrics_file *m, tn_env *env, const char *titl
   return status == TN_OK ? run_file_print(&m->file, env, "}") : status;
 }
 
+/* Quotes and backslashes of the text are replaced, and so are control characters. */
+static tn_status add_json_straggler(metrics_file *m, tn_env *env, const tn_event *e) {
+  char text[512];
+  size_t n = 0;
+  for (const char *c = e->text; *c != '\0' && n < sizeof text - 1; c++)
+    text[n++] = (unsigned char)*c < 0x20 || *c == '"' || *c == '\\' ? '?' : *c;
+  text[n] = '\0';
+  return run_file_print(&m->file, env,
+                        "{\"event\": \"straggler\", \"epoch\": %lld, \"step\": %lld, \"seconds\": %.3f, "
+                        "\"text\": \"%s\"}\n",
+                        (long long)e->epoch + 1, (long long)e->step, e->seconds, text);
+}
+
 static tn_status add_json(metrics_file *m, tn_env *env, const tn_event *e) {
   tn_status status = run_file_print(
       &m->file, env,
@@ -137,10 +151,11 @@ static tn_status add_json(metrics_file *m, tn_env *env, const tn_event *e) {
 
 static tn_status metrics_file_on_jsonl_event(tn_env *env, void *self, const tn_event *e) {
   metrics_file *m = self;
+  bool straggler = e->kind == TN_EVENT_STRAGGLER && m->file.fd >= 0;
   if (e->kind == TN_EVENT_CHECKPOINT) run_file_sync(&m->file);
-  if (!metrics_file_wanted(m, e)) return TN_OK;
+  if (!straggler && !metrics_file_wanted(m, e)) return TN_OK;
   size_t before = m->file.n;
-  tn_status status = add_json(m, env, e);
+  tn_status status = straggler ? add_json_straggler(m, env, e) : add_json(m, env, e);
   if (status != TN_OK) m->file.n = before; /* drop the incomplete line */
   return status == TN_OK ? run_file_write(&m->file, env) : status;
 }

@@ -60,9 +60,24 @@ static tn_status faults_read_list(tn_env *env, const char *option, const char *l
   return TN_OK;
 }
 
+/* "1:3" */
+static tn_status faults_read_slow(tn_env *env, const char *text, tn_sim_faults *faults) {
+  char *colon = NULL, *end = NULL;
+  faults->slow = -1;
+  if (*text == '\0') return TN_OK;
+  long long device = strtoll(text, &colon, 10);
+  double factor = *colon == ':' ? strtod(colon + 1, &end) : 0;
+  if (end == NULL || *end != '\0' || device < 0 || device > INT32_MAX || !(factor >= 1 && factor <= 1e6))
+    return tn_fail(env, TN_EINVAL, "slow", "'%s' is not DEVICE:FACTOR with a FACTOR from 1 on", text);
+  faults->slow = (int32_t)device;
+  faults->factor = factor;
+  return TN_OK;
+}
+
 tn_status tn_sim_faults_read(tn_env *env, const tn_sim_options *options, tn_sim_faults *faults) {
   tn_status status = faults_read_list(env, "fail", options->fail, failing,
                                       "allocation, launch, kernel, copy, device, stall, hang", faults);
+  if (status == TN_OK) status = faults_read_slow(env, options->slow, faults);
   if (status != TN_OK) return status;
   return faults_read_list(env, "drop", options->drop, dropping, "await, wait, rest, record, copy, zero",
                           faults);

@@ -57,6 +57,22 @@ static tn_status work_reserve_views(tn_sim_device *d, int32_t n) {
   return TN_OK;
 }
 
+static double work_clock_s(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Short sleeps are long ones in truth, so that they are put together. */
+static void work_slow_down(tn_sim_device *d, double took_s) {
+  d->behind_s += (d->backend->faults.factor - 1) * took_s;
+  if (d->behind_s < 300e-6) return;
+  double start_s = work_clock_s();
+  struct timespec pause = {(time_t)d->behind_s, (long)((d->behind_s - (double)(time_t)d->behind_s) * 1e9)};
+  nanosleep(&pause, NULL);
+  d->behind_s -= work_clock_s() - start_s;
+}
+
 static tn_status work_run_launch(tn_sim_device *d, const tn_sim_work *work) {
   const tn_launch *l = work->launch.l;
   int32_t n = l->n_in + l->n_out;
@@ -73,7 +89,11 @@ static tn_status work_run_launch(tn_sim_device *d, const tn_sim_work *work) {
   here.out = d->views + l->n_in;
   here.workspace = tn_sim_real(l->workspace);
   here.folded = tn_sim_real(l->folded);
-  return work->launch.body(&here);
+  if (d->backend->faults.slow != d->index) return work->launch.body(&here);
+  double start_s = work_clock_s();
+  status = work->launch.body(&here);
+  work_slow_down(d, work_clock_s() - start_s);
+  return status;
 }
 
 static tn_status work_run_task(tn_sim_device *d, tn_sim_work *work) {
@@ -88,9 +108,7 @@ static void work_run_record(tn_sim_queue *q, tn_sim_work *work) {
   tn_sim_event *e = work->event.event;
   e->clocks[work->event.ticket % TN_SIM_TICKETS] = *q->clock;
   if (atomic_load(&q->stream->failure.code) != TN_OK) atomic_store(&e->failure, &q->stream->failure);
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  e->reached_s = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+  e->reached_s = work_clock_s();
   atomic_store(&e->done, work->event.ticket);
 }
 

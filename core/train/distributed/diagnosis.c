@@ -77,12 +77,7 @@ static void diagnosis_report(diagnosis *p) {
 /* ---- the finding ---- */
 
 static void diagnosis_name(void *context, int32_t rank, tn_text *text) {
-  const tn_link *link = ((const diagnosis *)context)->ranks->link;
-  tn_text_addf(text, "rank %d", (int)rank);
-  if (link == NULL) return;
-  int32_t process = tn_link_process_of(link, rank);
-  const tn_member *member = tn_link_member(link, process);
-  tn_text_addf(text, " (process %d, id %lld on host %s)", (int)process, (long long)member->pid, member->host);
+  tn_ranks_add_name(((const diagnosis *)context)->ranks, rank, text);
 }
 
 static void diagnosis_judge(diagnosis *p, bool asked) {

@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "core/base/system.h"
+#include "core/base/text.h"
 #include "core/train/distributed/rank_set.h"
 
 /* A failed collective waits so long for news of a process that has died. */
@@ -59,6 +60,14 @@ void tn_ranks_fail(tn_rank_set *ranks, int32_t rank, const tn_env *env, tn_statu
   if (ranks->link != NULL && status == TN_ECOMM) ranks_await_cause(ranks);
   bool is_cause = tn_ranks_note(ranks, rank, env, status);
   if (is_cause && ranks->link != NULL) tn_link_fail(ranks->link, &failure);
+}
+
+void tn_ranks_add_name(const tn_rank_set *ranks, int32_t rank, tn_text *text) {
+  tn_text_addf(text, "rank %d", (int)rank);
+  if (ranks->link == NULL) return;
+  int32_t process = tn_link_process_of(ranks->link, rank);
+  const tn_member *member = tn_link_member(ranks->link, process);
+  tn_text_addf(text, " (process %d, id %lld on host %s)", (int)process, (long long)member->pid, member->host);
 }
 
 /* The lock must be held. */

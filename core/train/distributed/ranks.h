@@ -47,6 +47,9 @@ typedef struct tn_rank_watch {
   void *context;
 } tn_rank_watch;
 
+struct tn_text;
+/* Appends "rank 2", or "rank 2 (process 2, id 8124 on host b)" where there are several processes. */
+void tn_ranks_add_name(const tn_rank_set *ranks, int32_t rank, struct tn_text *text);
 /* The flight recorder of a rank of this process, until tn_ranks_destroy; NULL: the run has one rank. */
 struct tn_flight *tn_ranks_flight(tn_rank_set *ranks, int32_t rank);
 /* The folder that is made for the recorders' entries after a failure; "": they are not written. Its parent

@@ -53,7 +53,10 @@ static void watch_note_position(tn_rank_set *ranks, int32_t local) {
   bool known = watch->position != NULL && watch->position(watch->context, local, &position);
   if (atomic_load(&ranks->failed)) return;
   m->has_position = known;
-  if (known) m->position = position;
+  if (!known) return;
+  m->position = position;
+  atomic_fetch_add(&m->flight.looks, 1);
+  atomic_fetch_add(&m->flight.inside, position.inside);
 }
 
 static void watch_check_member(tn_rank_set *ranks, int32_t local) {

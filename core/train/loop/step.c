@@ -228,6 +228,8 @@ static tn_status step_run_profiled(tn_training *t) {
 }
 
 tn_status tn_training_step(tn_training *t) {
-  int64_t samples;
-  return tn_training_profile_is_due(t) ? step_run_profiled(t) : step_run_next(t, &samples);
+  int64_t samples, before = t->progress.step;
+  tn_training_time_step(t);
+  TN_TRY(tn_training_profile_is_due(t) ? step_run_profiled(t) : step_run_next(t, &samples));
+  return tn_training_timed_step(t, t->progress.step - before);
 }

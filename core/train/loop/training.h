@@ -7,6 +7,7 @@
 #include "core/train/checkpoints/checkpoint.h"
 #include "core/train/distributed/divided_states.h"
 #include "core/train/loop/observers.h"
+#include "core/train/loop/stragglers.h"
 #include "core/train/loop/validation_pass.h"
 #include "core/train/profile/step_profile.h"
 
@@ -78,7 +79,8 @@ typedef struct tn_training {
   double samples_per_s;
   const char *end_reason; /* NULL: the run goes on */
   const char *end_text;   /* of tn_training_explain_end */
-  bool recorded;          /* history.jsonl has the start, and no end yet */
+  tn_step_times times;
+  bool recorded; /* history.jsonl has the start, and no end yet */
   tn_profiling profiling;
 } tn_training;
 
@@ -147,6 +149,10 @@ void tn_training_release_profile(tn_training *t);
 /* step.c: launches the next updates, steps_per_launch or one, and reads steps that have ended. TN_EOF: the
  * epoch has ended. */
 tn_status tn_training_step(tn_training *t);
+/* stragglers.c: around the launch of a step or of several: with several ranks, compares their times every
+ * TN_STRAGGLER_STEPS steps, on all ranks at once, and names a rank that is slow in the log. */
+void tn_training_time_step(tn_training *t);
+tn_status tn_training_timed_step(tn_training *t, int64_t steps);
 /* The pass over the validation data, without progress calls. */
 tn_validation tn_training_validation(const tn_training *t);
 /* Reads all launched steps. */

@@ -86,7 +86,7 @@ enum { TN_SHARD_NO = 0, TN_SHARD_OPTIMIZER = 1 };
 
 typedef struct tn_distributed_section {
   const char *communicator, *devices, *processes;
-  double timeout;
+  double timeout, straggler;
   const char *bucket;
   int32_t reduce_dtype; /* TN_REDUCE_... */
   int32_t shard;        /* TN_SHARD_... */

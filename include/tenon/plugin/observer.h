@@ -26,7 +26,8 @@ enum {
   TN_EVENT_CHECKPOINT = 5,
   TN_EVENT_RUN_END = 6,
   TN_EVENT_PROFILE =
-      7 /* the steps of [run] profile have been measured; `table` shows where their time went */
+      7, /* the steps of [run] profile have been measured; `table` shows where their time went */
+  TN_EVENT_STRAGGLER = 8 /* a rank is slower than the others; `text` names it, with its time */
 };
 
 /* Value of a loss or metric, by its name; "loss" is the total. Frozen: events have arrays of them. */
@@ -83,7 +84,9 @@ typedef struct tn_event {
   double lr;
   int32_t n_train, n_valid;
   const tn_metric *train, *valid;
-  const char *text; /* CHECKPOINT: its path; PROFILE: that of profile.json; RUN_END: the reason; else "" */
+  /* CHECKPOINT: its path; PROFILE: that of profile.json; RUN_END: the reason; STRAGGLER: a sentence; else ""
+   */
+  const char *text;
   /* Loss scaling, clipping and check_finite skip updates whose gradients are not finite. STEP: 1 where this
    * update was skipped; EPOCH_END: number of skipped updates; -1: the run skips no updates. */
   int64_t skipped;

@@ -184,6 +184,68 @@ static void without_a_run_folder_nothing_is_written(void **state) {
   assert_null(strstr(program_err, "the last collectives"));
 }
 
+/* ---- processes ---- */
+
+/* The data of process 1 hang; both processes print the same. */
+static void a_source_that_hangs_is_named_by_all_processes(void **state) {
+  (void)state;
+  char finding[512];
+  nets_write_steady(STEADY, "stuck = 20");
+  assert_int_equal(program_run("launch -n 2 model.ini --output o --quiet --set backend.use=cpu "
+                               "--set run.threads=1 --set distributed.timeout=2s"),
+                   77);
+  expect_text(" on host ");
+  const char *from = strstr(program_err, "; rank 1 (process 1, id ");
+  if (from == NULL) fail_msg("%s", program_err);
+  snprintf(finding, sizeof finding, "%.*s", (int)strcspn(from, "\n"), from);
+  assert_non_null(strstr(from + 1, finding)); /* in the line of the other process as well */
+  assert_non_null(strstr(finding, ") has not begun collective 9 (all_gather of bn, f32, "));
+  assert_non_null(strstr(finding, ", step 3), in which rank 0 waited for "));
+  assert_non_null(strstr(finding, " s for its next batch; the last collectives of each rank are in "));
+  check_agreement("o/run/failure", 2);
+}
+
+/* ---- slow ranks ---- */
+
+static void expect_straggler(int expected) {
+  const char *metrics = file_read("o/run/metrics.jsonl", NULL);
+  const char *line = strstr(metrics, "{\"event\": \"straggler\"");
+  if ((line != NULL) != expected) fail_msg("%s", program_err);
+  assert_int_equal(strstr(program_err, " is slow: its own work in a step takes ") != NULL, expected);
+  if (line == NULL) return;
+  json_t *event = json_loadb(line, strcspn(line, "\n"), 0, NULL);
+  assert_non_null(event);
+  const char *text = json_string_value(json_object_get(event, "text"));
+  assert_non_null(strstr(program_err, text));
+  assert_true(strncmp(text, "rank 1", 6) == 0);
+  assert_int_equal(json_integer_value(json_object_get(event, "step")) % 100, 0);
+  json_decref(event);
+}
+
+static void a_slow_device_is_named(void **state) {
+  (void)state;
+  static const char line[] = "train model.ini --output o --set backend.use=sim --set backend.sim.devices=2 "
+                             "--set distributed.devices=2 --set run.epochs=60 --set run.max_steps=400 "
+                             "--set backend.sim.slow=1:300 --set distributed.straggler=%s";
+  nets_write_steady(STEADY, "");
+  assert_int_equal(program_run(line, "1.5"), 0);
+  expect_straggler(1);
+  assert_int_equal(system("rm -rf o"), 0);
+  assert_int_equal(program_run(line, "0"), 0);
+  expect_straggler(0);
+}
+
+/* All processes take the same time for a step, but that of rank 1 waits for no other. */
+static void a_slow_source_is_named(void **state) {
+  (void)state;
+  nets_write_steady(STEADY, "slow_from = 4\nslow_us = 1500");
+  assert_int_equal(program_run("launch -n 2 model.ini --output o --set backend.use=cpu --set run.threads=1 "
+                               "--set run.epochs=60 --set run.max_steps=210"),
+                   0);
+  expect_straggler(1);
+  assert_non_null(strstr(program_err, "rank 1 (process 1, id "));
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, program_open, program_close)
 
 int main(void) {
@@ -194,6 +256,9 @@ int main(void) {
       CASE(later_failures_have_folders_of_their_own),
       CASE(a_run_that_ends_in_order_writes_none),
       CASE(without_a_run_folder_nothing_is_written),
+      CASE(a_source_that_hangs_is_named_by_all_processes),
+      CASE(a_slow_device_is_named),
+      CASE(a_slow_source_is_named),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

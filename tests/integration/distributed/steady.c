@@ -1,6 +1,6 @@
 /* A source whose samples a test can compute: uniform numbers of variance 1 around a mean (steady.h). The
  * sample of index `stuck` is never read: its reader hangs, as one of a file system that has stopped
- * answering. */
+ * answering; some others take long. */
 #include "steady.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 
 typedef struct steady_options {
   double mean;
-  int64_t stuck;
+  int64_t stuck, slow_from, slow_us;
 } steady_options;
 
 typedef struct steady {
@@ -46,6 +46,7 @@ static tn_status steady_describe(tn_env *env, void *source, tn_description *desc
 static tn_status steady_read(tn_sample *sample, void *source) {
   const steady_options *o = &((steady *)source)->options;
   while (sample->index == o->stuck) pause();
+  if (sample->index % 8 >= o->slow_from) usleep((useconds_t)o->slow_us);
   float *image = tn_sample_field(sample, 0, NULL);
   int32_t *label = tn_sample_field(sample, 1, NULL);
   if (image == NULL || label == NULL) return TN_ENOMEM;
@@ -59,7 +60,9 @@ static void steady_close(tn_env *env, void *source) { tn_delete(env, source); }
 static const tn_option options[] = {
     TN_OPT(steady_options, mean, TN_OPT_FLOAT, "0", NULL, "mean of all elements"),
     TN_OPT(steady_options, stuck, TN_OPT_INT, "-1", NULL, "index of the sample that is never read"),
-    TN_OPT_END};
+    TN_OPT(steady_options, slow_from, TN_OPT_INT, "8", NULL,
+           "of each 8 samples, those from here on are slow"),
+    TN_OPT(steady_options, slow_us, TN_OPT_INT, "0", NULL, "microseconds for each of them"), TN_OPT_END};
 
 static const tn_source source = {
     .item = TN_ITEM(tn_source, TN_SOURCE, "steady", "numbers around a mean", steady_options, options),
