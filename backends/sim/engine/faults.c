@@ -67,7 +67,8 @@ static tn_status faults_read_slow(tn_env *env, const char *text, tn_sim_faults *
   if (*text == '\0') return TN_OK;
   long long device = strtoll(text, &colon, 10);
   double factor = *colon == ':' ? strtod(colon + 1, &end) : 0;
-  if (end == NULL || *end != '\0' || device < 0 || device > INT32_MAX || !(factor >= 1 && factor <= 1e6))
+  if (colon == text || end == NULL || end == colon + 1 || *end != '\0' || device < 0 || device > INT32_MAX ||
+      !(factor >= 1 && factor <= 1e6))
     return tn_fail(env, TN_EINVAL, "slow", "'%s' is not DEVICE:FACTOR with a FACTOR from 1 on", text);
   faults->slow = (int32_t)device;
   faults->factor = factor;

@@ -156,7 +156,8 @@ static CUresult context_open_engine(fake_context *c) {
                             .order = s->order,
                             .fail = "",
                             .drop = "",
-                            .lacks = ""};
+                            .lacks = "",
+                            .slow = ""};
   void *sim = NULL;
   if (tn_sim_backend.open(&env, &options, &c->backend) != TN_OK) return CUDA_ERROR_OUT_OF_MEMORY;
   if (tn_sim_backend.device_open(&env, c->backend, c->device, &sim) != TN_OK) return CUDA_ERROR_OUT_OF_MEMORY;

@@ -43,6 +43,7 @@ rig *rig_open(tn_sim_options options) {
   if (options.queue == 0) options.queue = 64;
   if (options.fail == NULL) options.fail = "";
   if (options.drop == NULL) options.drop = "";
+  if (options.slow == NULL) options.slow = "";
   options.check = 1;
   r->env.api = &table;
   r->b = &tn_sim_backend;

@@ -256,7 +256,7 @@ static void what_is_made_to_fail_fails_and_says_so(void **state) {
 
 static void a_fault_that_is_none_is_refused(void **state) {
   (void)state;
-  tn_sim_options options = {.devices = 1, .threads = 1, .queue = 4, .fail = "", .drop = "await"};
+  tn_sim_options options = {.devices = 1, .threads = 1, .queue = 4, .fail = "", .drop = "await", .slow = ""};
   rig *r = rig_open((tn_sim_options){0});
   void *self;
   const char *const wrong[] = {"await", "await:",   "await:0",   "await:2x",  "kernel:1",
@@ -265,6 +265,14 @@ static void a_fault_that_is_none_is_refused(void **state) {
     options.drop = wrong[i];
     assert_int_equal(r->b->open(&r->env, &options, &self), TN_EINVAL);
     SAYS("is not KIND:N");
+    assert_null(self);
+  }
+  const char *const never_slow[] = {"1", "1:", ":3", "1:0.5", "-1:3", "1:3x", "1:1e9", "1:nan", "x:3"};
+  options.drop = "";
+  for (size_t i = 0; i < sizeof never_slow / sizeof never_slow[0]; i++) {
+    options.slow = never_slow[i];
+    assert_int_equal(r->b->open(&r->env, &options, &self), TN_EINVAL);
+    SAYS("is not DEVICE:FACTOR");
     assert_null(self);
   }
   rig_close(r);
