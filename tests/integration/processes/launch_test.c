@@ -136,6 +136,10 @@ static void a_killed_process_is_named_and_ends_all(void **state) {
     snprintf(text, sizeof text, "rank %d (process %d, id %d on host", number, number, (int)pid);
     if (strstr(program_err, text) == NULL) fail_msg("no '%s' in: %s", text, program_err);
     assert_non_null(strstr(program_err, "was ended by signal 9"));
+    if (number == 2) assert_non_null(strstr(program_err, "; rank 2 did not answer"));
+    assert_true(file_exists("o/model/failure/rank1.jsonl")); /* also without process 0 */
+    snprintf(text, sizeof text, "o/model/failure/rank%d.jsonl", number);
+    assert_false(file_exists(text));
     assert_int_equal(system("rm -rf o"), 0);
   }
 }
@@ -153,6 +157,8 @@ static void a_stopped_process_is_named_and_ends_all(void **state) {
   if (strstr(program_err, text) == NULL) fail_msg("no '%s' in: %s", text, program_err);
   snprintf(text, sizeof text, "process 1 (id %d) is stopped, as by SIGSTOP", (int)pid);
   if (strstr(program_err, text) == NULL) fail_msg("no '%s' in: %s", text, program_err);
+  assert_non_null(strstr(program_err, "; rank 1 did not answer, ranks 0 and 2 waited "));
+  assert_true(file_exists("o/model/failure/rank0.jsonl") && file_exists("o/model/failure/rank2.jsonl"));
 }
 
 /* A stand-in for ssh, by which process 2 is started. */
@@ -214,6 +220,8 @@ static void a_restart_goes_on_with_the_same_bits(void **state) {
   assert_int_equal(kill(pid, SIGKILL), 0);
   assert_int_equal(program_finish(), 0);
   assert_non_null(strstr(program_err, "restart 1 of 2"));
+  assert_true(file_exists("o/model/failure/rank0.jsonl")); /* of the first start */
+  assert_false(file_exists("o/model/failure-2"));
   files_equal("whole/model/checkpoints/last/model.safetensors", "o/model/checkpoints/last/model.safetensors");
   files_equal("whole/model/checkpoints/last/optimizer.safetensors",
               "o/model/checkpoints/last/optimizer.safetensors");
