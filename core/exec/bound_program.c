@@ -105,7 +105,7 @@ static void bind_slot_launches(tn_executor *e, tn_bound_program *bound, int32_t 
     b->host.device = device->device;
     bool collective = tn_kernel_is_collective(step->group->kernel);
     b->launch = collective ? tn_collective_launch : step->group->kernel->launch;
-    b->foreign = tn_device_is_foreign(device, step->group->family);
+    b->foreign = !collective && tn_device_is_foreign(device, step->group->family);
     b->step = step;
     b->handoff = bound->events[i];
     int32_t awaited = awaited_collective(bound, i);

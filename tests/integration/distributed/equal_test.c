@@ -122,7 +122,7 @@ static void micro_batches_of_a_residual_network(void **state) {
 static double plan_number(const char *freeze, const char *path) {
   return program_number(program_json(0,
                                      "plan model.ini --set backend.use=sim --set backend.sim.devices=4 "
-                                     "--set distributed.devices=4 %s",
+                                     "--set distributed.devices=4 --set distributed.bucket=25MiB %s",
                                      freeze),
                         path);
 }
@@ -159,7 +159,7 @@ static void frozen_parameters_stay_and_are_not_exchanged(void **state) {
   assert_true(count > 2000 && count + rest == plan_number("", "parameters"));
   assert_true(bytes >= 4 * rest && bytes < 4 * rest + 1024); /* loss weights and reported numbers, padding */
   assert_int_equal(program_run("plan model.ini --set backend.use=sim --set backend.sim.devices=4 "
-                               "--set distributed.devices=4 %s",
+                               "--set distributed.devices=4 --set distributed.bucket=25MiB %s",
                                freeze),
                    0);
   assert_non_null(strstr(program_out, "4 devices; each hands over 0.23 MiB an update in 3 collectives\n"));

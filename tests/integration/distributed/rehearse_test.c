@@ -78,6 +78,9 @@ static void ranks_wait_for_slower_ones(void **state) {
   double exposed = number_of(bench, "worst", "exposed_ms"), step = number_of(bench, "measured", "step_ms");
   assert_true(exposed > number_of(bench, "predicted", "exposed_ms"));
   assert_true(step > number_of(bench, "predicted", "step_ms"));
+  /* a collective begins when the last rank has come */
+  assert_true(number_of(bench, "measured", "communication_ms") >
+              number_of(bench, "predicted", "communication_ms"));
   assert_true(step < 1.5 * number_of(bench, "predicted", "step_ms"));
   assert_true(fabs(number_of(rehearse(4, more), "measured", "step_ms") - step) < 1e-6 * step);
 }
