@@ -116,7 +116,7 @@ tn_status tn_run_train(tn_run *run, char **json) {
   all->started_s = tn_clock_s();
   tn_status status = tn_train_ranks_prepare(all);
   if (status == TN_OK) status = train_run_ranks(all, json);
-  tn_train_ranks_release(all, status);
+  status = tn_train_ranks_release(all, status);
   if (run->hung) return status; /* a thread that was left may still write there */
   tn_run_folder_leave(run);
   if (run->report != NULL) tn_live_report_finish(&run->env, run->report);

@@ -180,14 +180,25 @@ tn_status tn_train_ranks_prepare(tn_train_ranks *all) {
 }
 
 /* A run of which a thread has been left keeps everything that the thread may use, which is all. */
-void tn_train_ranks_release(tn_train_ranks *all, tn_status status) {
+/* A process that dies or is stopped here, behind its last step, may have saved nothing. Process 0 of a run
+ * that was stopped says where it has saved. */
+static tn_status train_leave(const tn_train_ranks *all, tn_status status) {
+  if (all->ranks == NULL || tn_ranks_have_failed(all->ranks)) return status;
+  if (status != TN_OK && all->place.process == 0) return status;
+  tn_status left = tn_ranks_leave(all->ranks, &all->run->env);
+  return left != TN_OK ? left : status;
+}
+
+tn_status tn_train_ranks_release(tn_train_ranks *all, tn_status status) {
   tn_run *run = all->run;
+  bool in_order = status == TN_OK || status == TN_ESTOPPED || status == TN_ENONFINITE;
   run->place = NULL;
-  if (run->hung) return;
+  if (run->hung) return status;
   for (int32_t r = 0; r < all->n; r++) tn_training_release(&all->trainings[r]);
   for (int32_t r = 1; r < all->n; r++) train_free_rank(&all->other_runs[r - 1]);
+  if (in_order) status = train_leave(all, status);
   tn_ranks_destroy(all->ranks);
-  tn_link_close(all->link, status == TN_OK || status == TN_ESTOPPED || status == TN_ENONFINITE);
+  tn_link_close(all->link, in_order);
   tn_release(&run->env, all->trainings);
   tn_release(&run->env, all->other_runs);
   tn_release(&run->env, all->outcomes);
@@ -196,6 +207,7 @@ void tn_train_ranks_release(tn_train_ranks *all, tn_status status) {
   run->cuts = NULL;
   run->rank = 0;
   run->backend = NULL;
+  return status;
 }
 
 /* ---- training ---- */

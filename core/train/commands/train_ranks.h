@@ -26,8 +26,9 @@ typedef struct tn_train_ranks {
 tn_status tn_train_ranks_prepare(tn_train_ranks *all);
 /* Trains; returns the outcome of the first rank of this process. tn_ranks_failure has that of the run. */
 tn_status tn_train_ranks_run(tn_train_ranks *all);
-/* Frees `all`, unless a thread has been left that may use it. `status` is the outcome of the training. */
-void tn_train_ranks_release(tn_train_ranks *all, tn_status status);
+/* Frees `all`, unless a thread has been left that may use it. `status` is the outcome of the training, which
+ * is returned, or TN_ECOMM where another process has failed behind its last step. */
+tn_status tn_train_ranks_release(tn_train_ranks *all, tn_status status);
 
 /* A failure of training. Before the first step only rank 0 reads weights, so that the other ranks must be
  * told. */

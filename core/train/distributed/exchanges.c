@@ -193,6 +193,13 @@ tn_status tn_ranks_tell_text(tn_rank_set *ranks, tn_env *env, const char *what, 
   return ranks_tell(ranks, env, what, *text, (size_t)bytes);
 }
 
+tn_status tn_ranks_leave(tn_rank_set *ranks, tn_env *env) {
+  tn_status status = ranks->link != NULL ? tn_link_leave(ranks->link) : TN_OK;
+  if (status == TN_OK) return TN_OK;
+  ranks_await_failure(ranks, status);
+  return tn_ranks_lost(ranks, env);
+}
+
 /* ---- decisions ---- */
 
 static void ranks_await(tn_rank_member *m, sem_t *semaphore, int32_t rank) {

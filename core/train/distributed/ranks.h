@@ -86,6 +86,10 @@ tn_status tn_ranks_broadcast(tn_rank_set *ranks, tn_env *env, int32_t rank, cons
  * the caller's afterwards (tn_release). One process: does nothing. */
 tn_status tn_ranks_tell_text(tn_rank_set *ranks, tn_env *env, const char *what, char **text);
 
+/* Called once in each process, behind tn_ranks_run: returns when all processes have come to it. TN_ECOMM: one
+ * has failed before. */
+tn_status tn_ranks_leave(tn_rank_set *ranks, tn_env *env);
+
 /* The n-th call on any rank returns the *decision of rank 0's n-th call. Rank 0 does not wait for the others.
  * In a single process no call takes a lock. */
 tn_status tn_ranks_decide(tn_rank_set *ranks, tn_env *env, int32_t rank, int32_t *decision);

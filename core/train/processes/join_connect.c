@@ -12,6 +12,9 @@
 
 static const double TRY_S = 5;    /* for a connection, and for the first answer */
 static const double LOOK_S = 0.1; /* between two looks for a request to stop */
+/* Process 0 knows who is missing, so those that it has taken give up later by this time, or half the limit.
+ */
+static const double GRACE_S = 5;
 
 /* Between two rounds over the ports. */
 enum { LEAST_PAUSE_NS = 5000000, MOST_PAUSE_NS = 100000000 };
@@ -145,9 +148,11 @@ static bool caller_takes_member(caller *c, const unsigned char *body, int32_t m)
 
 static tn_status caller_read_members(caller *c) {
   unsigned char body[TN_FAILURE_BYTES];
+  double half = c->request->timeout_s / 2,
+         deadline = tn_clock_s() + c->request->timeout_s + (half < GRACE_S ? half : GRACE_S);
   for (int32_t m = 0; m < c->joined->n; m++) {
     tn_frame_head head = {.kind = 0};
-    if (!caller_receive(c, &head, body, sizeof body, c->deadline_s) || !caller_is_member(&head, m) ||
+    if (!caller_receive(c, &head, body, sizeof body, deadline) || !caller_is_member(&head, m) ||
         !caller_takes_member(c, body, m))
       return caller_lost(c, &head, body);
   }

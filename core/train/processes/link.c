@@ -284,12 +284,27 @@ static void link_await_quiet(tn_link *l, bool in_order) {
   }
 }
 
+/* Once. The lock must be held. */
+static void link_say_leave(tn_link *l) {
+  tn_frame *frame = l->leaving ? NULL : tn_frame_new(&l->env, TN_FRAME_LEAVE, 0, 0);
+  l->leaving = true;
+  if (frame != NULL) tn_link_queue_all(l, frame);
+  tn_frame_release(&l->env, frame);
+}
+
+tn_status tn_link_leave(tn_link *l) {
+  pthread_mutex_lock(&l->lock);
+  link_say_leave(l);
+  link_await_quiet(l, true);
+  bool failed = l->failed;
+  pthread_mutex_unlock(&l->lock);
+  return failed ? TN_ECOMM : TN_OK;
+}
+
 void tn_link_close(tn_link *l, bool in_order) {
   if (l == NULL) return;
   pthread_mutex_lock(&l->lock);
-  tn_frame *frame = in_order ? tn_frame_new(&l->env, TN_FRAME_LEAVE, 0, 0) : NULL;
-  if (frame != NULL) tn_link_queue_all(l, frame);
-  tn_frame_release(&l->env, frame);
+  if (in_order) link_say_leave(l);
   link_await_quiet(l, in_order);
   l->ending = true;
   tn_link_wake(l);

@@ -26,7 +26,7 @@ struct tn_link {
   int wake;
   double silence_s, beat_s;
   pthread_t thread;
-  bool started, ending;
+  bool started, ending, leaving;
 
   bool out_of_memory;
   bool failed, told; /* told: the listener knows it */

@@ -75,7 +75,7 @@ int tally_print(tally *t) {
          "with other bits or metrics\n",
          t->n, mpi, t->trainings, t->starts, t->unequal);
   if (hangs > 0)
-    printf("mpirun went on %d times for 30 s after all processes had ended, and was killed\n", hangs);
+    printf("mpirun itself hung %d times for 30 s, with no process left but the disturbed one\n", hangs);
   free(seconds);
   return misses;
 }

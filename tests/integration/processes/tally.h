@@ -27,7 +27,7 @@ enum {
   SLOW = 4,          /* some processes had not ended after 30 s */
   WRONG_CODE = 8,    /* exit code of the launcher */
   ENDED = 16,        /* a pause ended the run */
-  MPIRUN_HANGS = 32, /* all processes have ended, but not mpirun, which is no fault of Tenon */
+  MPIRUN_HANGS = 32, /* mpirun has not ended: no fault of Tenon */
 };
 
 typedef struct disturbance {

@@ -435,6 +435,21 @@ static void wait_for_the_stopped(member *m) {
   member_close(m, 0);
 }
 
+/* As wait_for_the_stopped, when the others have ended their work. Process 0 says at once that it leaves. */
+static void leave_the_stopped(member *m) {
+  member_open(m);
+  if (m->place.process == stopped) {
+    raise(SIGSTOP);
+    member_close(m, 0);
+    return;
+  }
+  bool waits = stopped == 0 || m->place.process == 0;
+  EXPECT(tn_link_leave(m->link) == (waits ? TN_ECOMM : TN_OK));
+  if (waits) member_await_failures(m, 1);
+  if (waits) expect_failure(m, stopped, TN_ECOMM, "its process has not been heard of for 2 s");
+  member_close(m, 1);
+}
+
 /* Signs of life alone keep a link. */
 static void stay_quiet(member *m) {
   char mine[4] = "", all[64];
@@ -448,18 +463,19 @@ static void stay_quiet(member *m) {
 /* All at a time, since they wait most of it. */
 static void a_process_that_stands_still_is_named(void **state) {
   (void)state;
-  crew c[2], quiet = crew_new(2);
+  crew c[4], quiet = crew_new(2);
   quiet.timeout_s = 2;
   crew_start_all(&quiet, stay_quiet);
-  for (stopped = 0; stopped < 2; stopped++) {
-    c[stopped] = crew_new(3);
-    c[stopped].timeout_s = 2;
-    crew_start_all(&c[stopped], wait_for_the_stopped);
+  for (int32_t s = 0; s < 4; s++) {
+    stopped = s % 2;
+    c[s] = crew_new(3);
+    c[s].timeout_s = 2;
+    crew_start_all(&c[s], s < 2 ? wait_for_the_stopped : leave_the_stopped);
   }
-  for (int32_t s = 0; s < 2; s++) {
+  for (int32_t s = 0; s < 4; s++) {
     for (int32_t i = 0; i < 3; i++)
-      if (i != s) crew_expect_end(&c[s], i);
-    kill(c[s].pids[s], SIGCONT);
+      if (i != s % 2) crew_expect_end(&c[s], i);
+    kill(c[s].pids[s % 2], SIGCONT);
     crew_end(&c[s]);
   }
   crew_end(&quiet);
