@@ -12,8 +12,8 @@
 
 static const double TRY_S = 5;    /* for a connection, and for the first answer */
 static const double LOOK_S = 0.1; /* between two looks for a request to stop */
-/* Process 0 knows who is missing, so those that it has taken give up later by this time, or half the limit.
- */
+/* Process 0 has the list of missing processes, so those that it has taken give up later by this time, or half
+ * the limit. */
 static const double GRACE_S = 5;
 
 /* Between two rounds over the ports. */
