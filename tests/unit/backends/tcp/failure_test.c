@@ -120,7 +120,7 @@ static void sum_until_it_fails(rig_rank *r) {
   free(memory);
   if (r->place.rank == 2) return;
   WANT_FAILURE(r, status, "rank 2 (");
-  WANT_SAID(r, "0.5 s");
+  WANT_SAID(r, " 2 s");
   WANT_SAID(r, ", whose process does not answer, ");
   WANT(r, strstr(r->text, "rank 0") == NULL && strstr(r->text, "rank 1") == NULL, "'%s' names others",
        r->text);
@@ -129,7 +129,7 @@ static void sum_until_it_fails(rig_rank *r) {
 static void a_stopped_process_is_named(void **state) {
   (void)state;
   for (int i = 0; i < 3; i++) {
-    rig_start(3, 0.5);
+    rig_start(3, 2); /* on a busy machine a rank that lives can be away for half a second */
     rig_fork(0, 2, sum_until_it_fails);
     close(rig[0].identity.listener);
     rig_await_stage(2, 3);
