@@ -36,7 +36,8 @@ typedef struct tn_tcp_peer {
   size_t note_bytes;
 
   /* of the collective that runs */
-  bool asked, told; /* whether it is alive; it is, and `called` collectives have been called there */
+  bool asked, told; /* whether it is alive; it is, and the note's `called` and `waits` are these */
+  bool waits;
   uint64_t called;
   tn_tcp_flow in, out;
   tn_tcp_call call; /* as the peer came to it */

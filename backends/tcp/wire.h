@@ -7,7 +7,7 @@
 #include "backends/tcp/address.h"
 #include "tenon/plugin/communicator.h"
 
-enum { TN_TCP_VERSION = 1, TN_TCP_RANKS = 256, TN_TCP_SECRET = 16 };
+enum { TN_TCP_VERSION = 2, TN_TCP_RANKS = 256, TN_TCP_SECRET = 16 };
 
 /* Two ranks have two connections: one for the elements of collectives, and one for notes, which arrive also
  * while the first is full. */
@@ -63,12 +63,13 @@ enum {
   TN_TCP_LEAVES = 1, /* the sender closes its communicator */
   TN_TCP_FAILED = 2, /* with the text of the failure */
   TN_TCP_ASKS = 3,   /* is the process alive? */
-  TN_TCP_TELLS = 4   /* yes; `called` collectives have been called there */
+  TN_TCP_TELLS = 4   /* yes; `called` collectives have been called there, and with `waits` = 1 it waits for
+                        other   ranks in one of them */
 };
 typedef struct tn_tcp_note {
   char magic[8];
   int32_t kind;
-  uint32_t zero;
+  uint32_t waits;
   uint64_t called;
   char text[488];
 } tn_tcp_note;

@@ -22,6 +22,7 @@ typedef struct worker {
   double begun_s, moved_s;  /* of the collective: its begin, and when a byte was moved last */
   bool full[TN_TCP_RANKS];  /* the connection takes no more bytes at present */
   bool told;                /* the other ranks know of the failure */
+  bool runs;                /* a collective */
   struct pollfd polled[1 + 2 * TN_TCP_RANKS]; /* wake, and for each rank notes and elements */
 } worker;
 
@@ -55,7 +56,7 @@ static void worker_send_note(const worker *w, int32_t rank, const tn_tcp_note *n
 }
 
 static void worker_answer(const worker *w, int32_t rank) {
-  tn_tcp_note note = {.kind = TN_TCP_TELLS};
+  tn_tcp_note note = {.kind = TN_TCP_TELLS, .waits = w->runs};
   tn_tcp_mark(note.magic);
   pthread_mutex_lock(&w->t->lock);
   note.called = w->t->pushed;
@@ -75,8 +76,8 @@ static void worker_take_note(worker *w, int32_t rank) {
     p->left = true;
   else if (p->note.kind == TN_TCP_ASKS)
     worker_answer(w, rank);
-  else
-    p->told = true, p->called = p->note.called;
+  else if (p->asked) /* and not an answer that comes after the collective in which it was asked */
+    p->told = true, p->called = p->note.called, p->waits = p->note.waits != 0;
 }
 
 /* The connection of notes has ended: after a rank has left, and otherwise when its process ends. */
@@ -233,7 +234,9 @@ static void worker_ask_late(worker *w, int32_t lateness) {
 static size_t worker_print_late(const tn_tcp *t, int32_t rank, char *text, size_t size) {
   const tn_tcp_peer *p = &t->peers[rank];
   char who[TN_TCP_RANK_TEXT], alive[64] = "";
-  if (p->told)
+  if (p->told && p->waits)
+    snprintf(alive, sizeof alive, ", whose process waits in an earlier collective,");
+  else if (p->told)
     snprintf(alive, sizeof alive, ", whose process has called %llu collectives,",
              (unsigned long long)p->called);
   else if (p->asked)
@@ -241,17 +244,26 @@ static size_t worker_print_late(const tn_tcp *t, int32_t rank, char *text, size_
   return (size_t)snprintf(text, size, "%s%s", tn_tcp_rank_text(t, rank, who), alive);
 }
 
-/* "rank 2 (10.0.0.3:4711) and rank 3 (10.0.0.4:4711)"; returns their number. */
-static int32_t worker_list_late(const tn_tcp *t, int32_t lateness, char *text, size_t size) {
+/* Whether every late rank has said that it waits itself, in an earlier collective. */
+static bool worker_all_wait(const tn_tcp *t, int32_t lateness) {
+  if (lateness != LATE_ABSENT) return false;
+  for (int32_t r = 0; r < t->ranks; r++)
+    if (r != t->rank && worker_lateness(t, r) == lateness && !t->peers[r].waits) return false;
+  return true;
+}
+
+/* "rank 2 (10.0.0.3:4711) and rank 3 (10.0.0.4:4711)". A rank that waits itself is not named beside one that
+ * does not: it waits for that one. */
+static void worker_list_late(const tn_tcp *t, int32_t lateness, char *text, size_t size) {
   int32_t n = 0;
   size_t at = 0;
+  bool all = lateness != LATE_ABSENT || worker_all_wait(t, lateness);
   for (int32_t r = 0; r < t->ranks; r++) {
-    if (r == t->rank || worker_lateness(t, r) != lateness || ++n > 2) continue;
+    if (r == t->rank || worker_lateness(t, r) != lateness || (!all && t->peers[r].waits) || ++n > 2) continue;
     if (n > 1) at += (size_t)snprintf(text + at, size - at, " and ");
     at += worker_print_late(t, r, text + at, size - at);
   }
   if (n > 2) snprintf(text + at, size - at, " and %d more", (int)n - 2);
-  return n;
 }
 
 static void worker_name_late(worker *w, int32_t lateness) {
@@ -274,7 +286,7 @@ static void worker_check_late(worker *w) {
     if (lateness < least) least = lateness;
   }
   if (least == LATE_NO || worker_has_failed(w)) return;
-  if (least == LATE_RESULT && n > 1) limit += WORKER_GRACE_S;
+  if ((least == LATE_RESULT && n > 1) || worker_all_wait(w->t, least)) limit += WORKER_GRACE_S;
   double waited = now - (least == LATE_ABSENT ? w->begun_s : w->moved_s);
   if (waited >= limit / 2) worker_ask_late(w, least);
   if (waited >= limit) worker_name_late(w, least);
@@ -306,16 +318,18 @@ static void worker_run_call(worker *w, uint64_t number) {
   tn_tcp_exchange_begin(t, number);
   w->begun_s = w->moved_s = worker_clock_s(w);
   memset(w->full, 0, sizeof w->full);
-  for (int32_t r = 0; r < t->ranks; r++) t->peers[r].asked = t->peers[r].told = false;
+  for (int32_t r = 0; r < t->ranks; r++) t->peers[r].asked = t->peers[r].told = t->peers[r].waits = false;
+  w->runs = true;
   while (!worker_has_failed(w)) {
     bool moved = worker_send_all(w);
     moved |= tn_tcp_exchange_advance(t);
     if (moved) continue;
-    if (tn_tcp_exchange_done(t)) return;
+    if (tn_tcp_exchange_done(t)) break;
     worker_wait(w, true);
     worker_check_late(w);
     worker_check_stop(w);
   }
+  w->runs = false;
 }
 
 /* The number of the next collective, from 1; 0: none waits. */
