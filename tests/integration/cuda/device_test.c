@@ -21,7 +21,7 @@ static double count_launches(int k, double *loss) {
   setenv("FAKECUDA_COUNTS", "counts", 1);
   const json_t *result = program_json(0,
                                       "train model.ini --output out_%d --set run.name=run --set run.seed=3 "
-                                      "--set run.steps_per_launch=%d " ON_DOUBLE,
+                                      "--set run.steps_per_launch=%d --set backend.autotune=no " ON_DOUBLE,
                                       k, k);
   unsetenv("FAKECUDA_COUNTS");
   double_is_content();
@@ -46,7 +46,7 @@ static void several_steps_of_one_launch_are_one_graph(void **state) {
 
 /* ---- transforms ---- */
 
-#define CUDA "cuda --set backend.cuda.libraries=" DOUBLES
+#define CUDA "cuda --set backend.autotune=no --set backend.cuda.libraries=" DOUBLES
 
 static void transforms_on_the_device_have_the_bits_of_the_host(void **state) {
   (void)state;

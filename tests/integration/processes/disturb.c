@@ -224,7 +224,7 @@ static bool is_fatal(int kind) { return kind <= STOP_LONG; }
 static void follow(group *g, disturbance *d, const culprits *c, size_t from, double since_s) {
   double continue_s = d->kind == STOP_LONG ? draw_between(23, 27) : INFINITY, s = 0;
   int right = 0, wrong = 0;
-  while (s < GIVE_UP_S && (d->ended_s < 0 || (d->named_s < 0 && is_fatal(d->kind) && s < d->ended_s + 1))) {
+  while (s < GIVE_UP_S && (d->ended_s < 0 || (d->named_s < 0 && is_fatal(d->kind) && s < d->ended_s + 8))) {
     char *text = group_words(g, from);
     s = victim_now_s() - since_s;
     count_names(text, c, &right, &wrong);

@@ -32,8 +32,8 @@ static void a_rank_above_the_factor_is_found(void **state) {
 
 static void jitter_is_no_reason(void **state) {
   (void)state;
-  EXPECT(-1, 0, 1.5, 0.01, 0.01, 0.09);
-  EXPECT(2, 0.01, 1.5, 0.01, 0.01, 0.12);
+  EXPECT(-1, 0, 1.5, 0.1, 0.1, 0.9);
+  EXPECT(2, 0.1, 1.5, 0.1, 0.1, 1.2);
   EXPECT(1, 0, 1.5, 0, 3, 0);
 }
 
