@@ -12,6 +12,7 @@
 
 static const double TRY_S = 5;    /* for a connection, and for the first answer */
 static const double LOOK_S = 0.1; /* between two looks for a request to stop */
+static const double MOST_S = 16;  /* for one try, unless this process was stopped */
 /* Process 0 has the list of missing processes, so those that it has taken give up later by this time, or half
  * the limit. */
 static const double GRACE_S = 5;
@@ -23,17 +24,24 @@ typedef struct caller {
   tn_env *env;
   const tn_join_request *request;
   tn_joined *joined;
-  double deadline_s;
-  const char *reason; /* against the last port, or the one where nothing answers */
+  double deadline_s, seen_s, paused_s; /* tn_join_pause; the last pause, 0: none */
+  const char *reason;                  /* against the last port, or the one where nothing answers */
   bool unanswered;
   int socket;
 } caller;
 
+static void caller_note_pause(caller *c) {
+  double pause = tn_join_pause(&c->seen_s, MOST_S);
+  if (pause > 0) c->paused_s = pause;
+}
+
 /* False: nothing has come in time, or this process was asked to stop. */
-static bool caller_await(const caller *c, double deadline_s) {
+static bool caller_await(caller *c, double deadline_s) {
   bool ready = false;
-  while (!ready && tn_clock_s() < deadline_s && !tn_join_stopped(c->request))
+  while (!ready && tn_clock_s() < deadline_s && !tn_join_stopped(c->request)) {
     ready = tn_socket_await(c->socket, tn_clock_s() + LOOK_S);
+    caller_note_pause(c);
+  }
   return ready;
 }
 
@@ -94,6 +102,16 @@ static void caller_pause(struct timespec *pause) {
   if (pause->tv_nsec < MOST_PAUSE_NS) pause->tv_nsec *= 2;
 }
 
+static tn_status caller_fail(const caller *c) {
+  const tn_process_place *place = c->request->place;
+  if (c->paused_s > 0) return tn_join_fail_paused(c->env, c->request, c->paused_s);
+  return tn_failf(c->env, TN_ECOMM,
+                  "process 0 was not found on host %s, ports %d to %d, within %g s ([distributed] timeout): "
+                  "%s; if it runs on another host, set MASTER_ADDR to the name of that",
+                  place->master, (int)place->port, (int)place->port + TN_JOIN_PORTS - 1,
+                  c->request->timeout_s, c->reason);
+}
+
 static tn_status caller_find(caller *c) {
   const tn_process_place *place = c->request->place;
   struct timespec pause = {0, LEAST_PAUSE_NS};
@@ -101,14 +119,9 @@ static tn_status caller_find(caller *c) {
   for (int32_t i = 0; !taken; i++) {
     if (tn_join_stopped(c->request)) return tn_failf(c->env, TN_ESTOPPED, "stopped");
     TN_TRY(caller_try(c, place->port + i % TN_JOIN_PORTS, &taken));
+    caller_note_pause(c);
     if (taken) return TN_OK;
-    if (tn_clock_s() > c->deadline_s)
-      return tn_failf(c->env, TN_ECOMM,
-                      "process 0 was not found on host %s, ports %d to %d, within %g s ([distributed] "
-                      "timeout): %s; if it "
-                      "runs on another host, set MASTER_ADDR to the name of that",
-                      place->master, (int)place->port, (int)place->port + TN_JOIN_PORTS - 1,
-                      c->request->timeout_s, c->reason);
+    if (tn_clock_s() > c->deadline_s) return caller_fail(c);
     if (i % TN_JOIN_PORTS == TN_JOIN_PORTS - 1) caller_pause(&pause);
   }
   return TN_OK;
@@ -117,6 +130,7 @@ static tn_status caller_find(caller *c) {
 /* Process 0 tells why it gives up. */
 static tn_status caller_lost(caller *c, const tn_frame_head *head, const unsigned char *text) {
   if (tn_join_stopped(c->request)) return tn_failf(c->env, TN_ESTOPPED, "stopped");
+  if (c->paused_s > 0) return tn_join_fail_paused(c->env, c->request, c->paused_s);
   if (head->kind == TN_FRAME_FAILURE) {
     tn_wire_failure failure;
     if (tn_failure_read(text, head->bytes, &failure))
@@ -160,10 +174,12 @@ static tn_status caller_read_members(caller *c) {
 }
 
 tn_status tn_join_connect(tn_env *env, const tn_join_request *request, tn_joined *joined) {
+  double now = tn_clock_s();
   caller c = {.env = env,
               .request = request,
               .joined = joined,
-              .deadline_s = tn_clock_s() + request->timeout_s,
+              .deadline_s = now + request->timeout_s,
+              .seen_s = now,
               .reason = "no answer",
               .socket = -1};
   tn_status status = caller_find(&c);

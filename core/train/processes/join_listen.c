@@ -18,6 +18,7 @@ static const double HELLO_S = 5;   /* from the connection to the whole hello */
 static const double ANSWER_S = 10; /* for an answer to one process */
 static const double LOOK_S = 0.5;  /* between two looks for processes that have ended */
 static const double RETURN_S = 15; /* for a process whose connection has ended to come again */
+static const double MOST_S = 2;    /* for one look, unless this process was stopped */
 
 typedef struct guest {
   int socket;
@@ -229,9 +230,13 @@ static tn_status listener_check(listener *l, double deadline_s) {
 }
 
 static tn_status listener_await(listener *l) {
-  double deadline = tn_clock_s() + l->request->timeout_s;
+  double seen = tn_clock_s(), deadline = seen + l->request->timeout_s;
   while (l->missing > 0) {
     listener_look(l);
+    double pause = tn_join_pause(&seen, MOST_S);
+    if (l->missing > 0 && pause >= l->request->timeout_s)
+      return tn_join_fail_paused(l->env, l->request, pause);
+    deadline += pause;
     if (l->missing == 0) l->looked_s = 0; /* all must be there at the end */
     TN_TRY(listener_check(l, deadline));
   }

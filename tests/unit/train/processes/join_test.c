@@ -424,6 +424,40 @@ static void many_missing_processes_are_counted(void **state) {
   crew_run(&c, miss_many);
 }
 
+/* ---- process 0 is stopped while it waits ---- */
+
+/* Process 1 never comes, or comes after the time in which process 0 was stopped. */
+static void wait_stopped(member *m) {
+  crew_note(m->crew, m->place.process, 1);
+  if (m->place.process == 0) expect_open_fails(m, TN_ECOMM, "process 0 (id ");
+  if (m->place.process == 0) EXPECT_TEXT(tn_error_text(&m->env), " s while the processes came together, ");
+}
+
+static void wait_partly_stopped(member *m) {
+  crew_note(m->crew, m->place.process, 1);
+  if (m->place.process == 1) crew_sleep(4.5);
+  join_and_leave(m);
+}
+
+static void a_stopped_process_names_itself(void **state) {
+  (void)state;
+  crew fails = crew_new(2), waits = crew_new(2);
+  fails.timeout_s = 1.5;
+  waits.timeout_s = 3.5;
+  crew_start_all(&fails, wait_stopped);
+  crew_start_all(&waits, wait_partly_stopped);
+  crew_await_note(&fails, 0, 1);
+  crew_await_note(&waits, 0, 1);
+  crew_sleep(0.5);
+  kill(fails.pids[0], SIGSTOP);
+  kill(waits.pids[0], SIGSTOP);
+  crew_sleep(2.5);
+  kill(fails.pids[0], SIGCONT);
+  kill(waits.pids[0], SIGCONT);
+  crew_end(&fails);
+  crew_end(&waits);
+}
+
 static void miss_process_0(member *m) {
   if (m->place.process == 0) return;
   expect_open_fails(m, TN_ECOMM, "process 0 was not found on host 127.0.0.1, ports ");
@@ -613,6 +647,7 @@ int main(void) {
       cmocka_unit_test(another_version_is_refused),
       cmocka_unit_test(missing_processes_are_listed),
       cmocka_unit_test(many_missing_processes_are_counted),
+      cmocka_unit_test(a_stopped_process_names_itself),
       cmocka_unit_test(a_missing_process_0_is_reported),
       cmocka_unit_test(a_process_0_that_does_not_answer_is_reported),
       cmocka_unit_test(an_unknown_host_is_reported),
