@@ -34,8 +34,9 @@ enum { TN_REFUSAL_BYTES = 512 }; /* the most of the text of TN_FRAME_REFUSED */
 void tn_join_host(char host[TN_HOST_BYTES]);
 void tn_join_hello(const tn_join_request *request, tn_hello *hello);
 bool tn_join_stopped(const tn_join_request *request);
-/* A process that was stopped (SIGSTOP) has not waited for the others, but they for it. The seconds since
- * *seen_s if they are more than most_s, which the caller's work takes at most; otherwise 0. Sets *seen_s. */
+/* join_pause.c. A process that was stopped (SIGSTOP) has not waited for the others, but they for it. The
+ * seconds since *seen_s if they are more than most_s, which the caller's work takes at most; otherwise 0.
+ * Sets *seen_s. */
 double tn_join_pause(double *seen_s, double most_s);
 /* TN_ECOMM: this process was stopped for so many seconds. */
 tn_status tn_join_fail_paused(tn_env *env, const tn_join_request *request, double seconds);

@@ -83,6 +83,8 @@ static void link_take(void *context, tn_peer *peer, tn_frame *frame) {
     l->stop_asked = true;
   else if (kind == TN_FRAME_LEAVE)
     peer->left = true;
+  else if (kind == TN_FRAME_ALL_LEFT && !hub)
+    l->all_left = true;
   else if (kind != TN_FRAME_BEAT)
     link_note_lost(l, link_process_of_peer(l, peer),
                    "sent a frame of a kind that this process does not expect");
@@ -91,11 +93,16 @@ static void link_take(void *context, tn_peer *peer, tn_frame *frame) {
 
 /* ---- one look at all peers ---- */
 
+/* Whether the peer may be silent or gone. Process 0 may not until it has heard of all others. */
+static bool link_may_go(const tn_link *l, const tn_peer *peer) {
+  return l->process == 0 ? peer->left : l->all_left;
+}
+
 static void link_end_peer(tn_link *l, tn_peer *peer) {
-  bool left = peer->left;
+  bool in_order = link_may_go(l, peer);
   close(peer->socket);
   peer->socket = -1; /* what came is still taken */
-  if (!left)
+  if (!in_order)
     link_note_lost(l, link_process_of_peer(l, peer), "has ended without a word; see its own messages");
 }
 
@@ -110,7 +117,7 @@ static void link_serve_peer(tn_link *l, tn_peer *peer, short events) {
 static void link_check_silence(tn_link *l, tn_peer *peer, double now, bool was_away) {
   char text[96];
   if (was_away || tn_peer_is_full(peer)) peer->heard_s = now; /* nothing is read from a full one */
-  if (peer->left || now - peer->heard_s < l->silence_s) return;
+  if (link_may_go(l, peer) || now - peer->heard_s < l->silence_s) return;
   snprintf(text, sizeof text,
            "has not been heard of for %.0f s: it is stopped, or its host or network is down", l->silence_s);
   link_note_lost(l, link_process_of_peer(l, peer), text);
@@ -267,7 +274,7 @@ tn_status tn_link_open(tn_env *env, const tn_join_request *request, tn_link **ou
 static bool link_is_quiet(const tn_link *l, bool in_order) {
   for (int32_t i = 0; i < l->n_peers; i++) {
     const tn_peer *p = &l->peers[i];
-    if (!tn_peer_is_sent(p) || (p->socket >= 0 && in_order && !p->left && !l->failed)) return false;
+    if (!tn_peer_is_sent(p) || (p->socket >= 0 && in_order && !link_may_go(l, p) && !l->failed)) return false;
   }
   return true;
 }
@@ -284,18 +291,26 @@ static void link_await_quiet(tn_link *l, bool in_order) {
   }
 }
 
-/* Once. The lock must be held. */
-static void link_say_leave(tn_link *l) {
-  tn_frame *frame = l->leaving ? NULL : tn_frame_new(&l->env, TN_FRAME_LEAVE, 0, 0);
-  l->leaving = true;
+static void link_say(tn_link *l, uint32_t kind, bool *said) {
+  tn_frame *frame = *said ? NULL : tn_frame_new(&l->env, kind, 0, 0);
+  *said = true;
   if (frame != NULL) tn_link_queue_all(l, frame);
   tn_frame_release(&l->env, frame);
 }
 
+/* No process ends before all have come here: the end of one may make a launcher end the others, as mpirun
+ * does, before process 0 has named one that is stopped. The lock must be held. */
+static void link_part(tn_link *l) {
+  link_say(l, TN_FRAME_LEAVE, &l->leaving);
+  link_await_quiet(l, true);
+  if (l->process != 0 || l->failed) return;
+  link_say(l, TN_FRAME_ALL_LEFT, &l->all_left);
+  link_await_quiet(l, true);
+}
+
 tn_status tn_link_leave(tn_link *l) {
   pthread_mutex_lock(&l->lock);
-  link_say_leave(l);
-  link_await_quiet(l, true);
+  link_part(l);
   bool failed = l->failed;
   pthread_mutex_unlock(&l->lock);
   return failed ? TN_ECOMM : TN_OK;
@@ -304,7 +319,7 @@ tn_status tn_link_leave(tn_link *l) {
 void tn_link_close(tn_link *l, bool in_order) {
   if (l == NULL) return;
   pthread_mutex_lock(&l->lock);
-  if (in_order) link_say_leave(l);
+  if (in_order) link_part(l);
   link_await_quiet(l, in_order);
   l->ending = true;
   tn_link_wake(l);

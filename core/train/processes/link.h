@@ -23,7 +23,7 @@ typedef struct tn_link_listener {
 
 /* Joins the other processes. TN_ECOMM, TN_ESTOPPED: as tn_join. */
 tn_status tn_link_open(tn_env *env, const tn_join_request *request, tn_link **link);
-/* Tells the others that this process leaves, and waits until they leave, too. A failure of any process until
+/* Tells the others that this process leaves, and waits until all leave. A failure of any process until
  * then is TN_ECOMM, without a text: the listener has it. */
 tn_status tn_link_leave(tn_link *link);
 /* In order: the others were told that this process leaves. Otherwise they see a failure unless they have seen

@@ -27,6 +27,7 @@ struct tn_link {
   double silence_s, beat_s;
   pthread_t thread;
   bool started, ending, leaving;
+  bool all_left; /* on process 0: it has told that */
 
   bool out_of_memory;
   bool failed, told; /* told: the listener knows it */

@@ -23,6 +23,7 @@ enum {
   TN_FRAME_STOP,        /* the run shall stop */
   TN_FRAME_BEAT,        /* nothing but a sign of life */
   TN_FRAME_LEAVE,       /* the process ends in order */
+  TN_FRAME_ALL_LEFT,    /* from process 0: all do */
   TN_FRAME_REPORT, /* after a failure: what the process knows of it, to process 0; and its answer to all */
   TN_FRAME_KINDS
 };

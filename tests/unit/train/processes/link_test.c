@@ -435,7 +435,7 @@ static void wait_for_the_stopped(member *m) {
   member_close(m, 0);
 }
 
-/* As wait_for_the_stopped, when the others have ended their work. Process 0 says at once that it leaves. */
+/* As wait_for_the_stopped, when the others have ended their work. */
 static void leave_the_stopped(member *m) {
   member_open(m);
   if (m->place.process == stopped) {
@@ -443,10 +443,9 @@ static void leave_the_stopped(member *m) {
     member_close(m, 0);
     return;
   }
-  bool waits = stopped == 0 || m->place.process == 0;
-  EXPECT(tn_link_leave(m->link) == (waits ? TN_ECOMM : TN_OK));
-  if (waits) member_await_failures(m, 1);
-  if (waits) expect_failure(m, stopped, TN_ECOMM, "its process has not been heard of for 2 s");
+  EXPECT(tn_link_leave(m->link) == TN_ECOMM);
+  member_await_failures(m, 1);
+  expect_failure(m, stopped, TN_ECOMM, "its process has not been heard of for 2 s");
   member_close(m, 1);
 }
 
