@@ -155,6 +155,7 @@ static bool read_name(const char *at, int *number, int *pid) {
   *pid = 0;
   if (sscanf(at, "process %d was not found%n", number, &end) == 1 && end > 0) return true;
   if (sscanf(at, "process %d on host %*s does not say%n", number, &end) == 1 && end > 0) return true;
+  if (sscanf(at, "process %d on host %*s has ended%n", number, &end) == 1 && end > 0) return true;
   if (sscanf(at, "processes, %d did not come%n", number, &end) == 1 && end > 0) return true;
   return sscanf(at, "processes, %d, %*d did not come%n", number, &end) == 1 && end > 0;
 }
@@ -162,7 +163,8 @@ static bool read_name(const char *at, int *number, int *pid) {
 /* "rank 1 (process 1, id 8124 on host b): tcp: rank 3 (10.0.0.2:4001) is gone": rank 1 only says it. */
 static bool is_reporter(const char *at, int *number) {
   const char *end = strchr(at, ')');
-  return end != NULL && sscanf(end, "): tcp: rank %d (", number) == 1;
+  return end != NULL && (sscanf(end, "): tcp: rank %d (", number) == 1 ||
+                         sscanf(end, "): op %*s tcp: rank %d (", number) == 1);
 }
 
 /* Counts the names of the culprits, and of others. */
