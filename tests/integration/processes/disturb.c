@@ -265,6 +265,19 @@ static bool has_bystander(const group *g, const culprits *c) {
   return false;
 }
 
+/* Whether the training had ended before the process was stopped: the others end in order when all have left,
+ * wait in MPI_Finalize for as long as [distributed] timeout, and mpirun complains about the missing end. */
+static bool is_behind_end(const group *g, const char *text) {
+  char last[4096] = "", path[256];
+  snprintf(path, sizeof path, "%s/victim/history.jsonl", g->output);
+  FILE *file = fopen(path, "r");
+  while (file != NULL && fgets(last, sizeof last, file) != NULL) continue;
+  if (file != NULL) fclose(file);
+  return g->variant->mpi && WIFEXITED(g->status) && WEXITSTATUS(g->status) == 1 &&
+         strstr(text, "exiting improperly") != NULL && strstr(text, "tenon: ") == NULL &&
+         strstr(last, "\"status\": \"finished\"") != NULL;
+}
+
 static void judge(group *g, disturbance *d, const culprits *c, size_t from) {
   char *text = group_words(g, from);
   int right, wrong;
@@ -278,6 +291,8 @@ static void judge(group *g, disturbance *d, const culprits *c, size_t from) {
   /* it passes on the messages, and ends a process that is stopped */
   if (!goes_on && !g->ended && g->variant->mpi && !has_bystander(g, c))
     d->misses = (d->misses & WRONG_NAME) | MPIRUN_HANGS;
+  else if (!goes_on && g->ended && d->named_s < 0 && is_behind_end(g, text))
+    d->misses = MPIRUN_COMPLAINS;
   else if (!goes_on && (!g->ended || !code_is_right(g, d->kind, text)))
     d->misses |= WRONG_CODE;
   char words[96];

@@ -60,15 +60,16 @@ static void tally_print_kind(const tally *t, int kind, double *seconds) {
 
 int tally_print(tally *t) {
   double *seconds = malloc(sizeof *seconds * (size_t)(t->n + 1));
-  int misses = t->unequal, mpi = 0, hangs = 0;
+  int misses = t->unequal, mpi = 0, hangs = 0, complaints = 0;
   if (seconds == NULL) return 1;
   printf("| | count | at the start, in training, in writing, at the end | s until named | s until all have "
          "ended | not named | wrong names | longer than 30 s | wrong exit codes |\n");
   printf("|---|---|---|---|---|---|---|---|---|\n");
   for (int kind = 0; kind < KINDS; kind++) tally_print_kind(t, kind, seconds);
   for (int i = 0; i < t->n; i++) {
-    misses += (t->all[i].misses & ~MPIRUN_HANGS) != 0;
+    misses += (t->all[i].misses & ~(MPIRUN_HANGS | MPIRUN_COMPLAINS)) != 0;
     hangs += (t->all[i].misses & MPIRUN_HANGS) != 0;
+    complaints += (t->all[i].misses & MPIRUN_COMPLAINS) != 0;
     mpi += t->all[i].mpi;
   }
   printf("%d disturbances (%d of them under mpirun) in %d trainings that were started %d times; %d ends "
@@ -76,6 +77,10 @@ int tally_print(tally *t) {
          t->n, mpi, t->trainings, t->starts, t->unequal);
   if (hangs > 0)
     printf("mpirun itself hung %d times for 30 s, with no process left but the disturbed one\n", hangs);
+  if (complaints > 0)
+    printf("mpirun itself ended with an error %d times, since a process was stopped behind the end of the "
+           "training\n",
+           complaints);
   free(seconds);
   return misses;
 }

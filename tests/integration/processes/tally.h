@@ -22,12 +22,14 @@ enum { AT_START, AT_TRAINING, AT_WRITING, AT_END, PHASES };
 
 /* Faults of a disturbance. */
 enum {
-  UNNAMED = 1,       /* no line names the process within 30 s */
-  WRONG_NAME = 2,    /* a line names another one, or one where nothing had failed */
-  SLOW = 4,          /* some processes had not ended after 30 s */
-  WRONG_CODE = 8,    /* exit code of the launcher */
-  ENDED = 16,        /* a pause ended the run */
-  MPIRUN_HANGS = 32, /* mpirun has not ended: no fault of Tenon */
+  UNNAMED = 1,    /* no line names the process within 30 s */
+  WRONG_NAME = 2, /* a line names another one, or one where nothing had failed */
+  SLOW = 4,       /* some processes had not ended after 30 s */
+  WRONG_CODE = 8, /* exit code of the launcher */
+  ENDED = 16,     /* a pause ended the run */
+  /* No faults of Tenon: */
+  MPIRUN_HANGS = 32,     /* mpirun has not ended */
+  MPIRUN_COMPLAINS = 64, /* mpirun has ended with an error behind the end of the training */
 };
 
 typedef struct disturbance {
