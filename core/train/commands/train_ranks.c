@@ -2,6 +2,7 @@
 #include "core/train/commands/train_ranks.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/base/text.h"
@@ -103,6 +104,16 @@ static tn_status train_create_ranks(tn_train_ranks *all, tn_device *first) {
   return TN_OK;
 }
 
+/* For the messages of communicators, which know no file. */
+static void train_locate_options(tn_train_ranks *all) {
+  tn_ini *ini = &all->run->ini;
+  char section[128];
+  snprintf(section, sizeof section, "communicator.%s", all->communicator->item.name);
+  if (tn_ini_section(ini, section) == NULL) return;
+  all->options_where =
+      tn_arena_printf(&all->run->arena, "%s: [%s]", tn_settings_where(ini, section, ""), section);
+}
+
 static tn_status train_open_first(tn_train_ranks *all, tn_device **first) {
   tn_run *run = all->run;
   tn_status status = tn_run_open_device(run, first);
@@ -111,6 +122,7 @@ static tn_status train_open_first(tn_train_ranks *all, tn_device **first) {
   if (status == TN_OK) status = train_join(all);
   if (status == TN_OK && run->ranks > 1)
     status = tn_devices_communicator(run, *first, &all->communicator, &all->options);
+  if (all->communicator != NULL && status == TN_OK) train_locate_options(all);
   if (status == TN_OK) return TN_OK;
   tn_device_destroy(*first);
   *first = NULL;
@@ -227,6 +239,11 @@ static tn_comm_place train_comm_place(const tn_train_ranks *all, const tn_traini
                          .run = all->ranks};
 }
 
+/* A value that is wrong may be one of the configuration. */
+static tn_status train_wrap_options(const tn_train_ranks *all, tn_env *env, tn_status status) {
+  return status == TN_EINVAL && all->options_where ? tn_wrap(env, status, "%s", all->options_where) : status;
+}
+
 /* Rank 0 makes the identity of the communicator; all ranks open it. */
 static tn_status train_open_communicator(tn_train_ranks *all, tn_training *t) {
   const tn_communicator *kind = all->communicator;
@@ -238,7 +255,7 @@ static tn_status train_open_communicator(tn_train_ranks *all, tn_training *t) {
   if (status == TN_OK && t->run->rank == 0 && kind->identify)
     status = tn_wrap(env, kind->identify(env, all->options, &place, identity), "communicator '%s'",
                      kind->item.name);
-  if (status != TN_OK) return status;
+  if (status != TN_OK) return train_wrap_options(all, env, status);
   TN_TRY(tn_ranks_broadcast(all->ranks, env, t->run->rank, "identity of the communicator", identity,
                             kind->identity_bytes));
   tn_flight *flight = t->device->flight = tn_ranks_flight(all->ranks, t->run->rank);
@@ -248,7 +265,7 @@ static tn_status train_open_communicator(tn_train_ranks *all, tn_training *t) {
   tn_comm *comm = NULL;
   status = tn_flight_conclude(flight, &before, tn_comm_open(env, t->device, &request, &comm));
   atomic_store(&t->comm, comm); /* from now on, another rank that fails may abort it */
-  return status;
+  return train_wrap_options(all, env, status);
 }
 
 static tn_status train_rank(tn_train_ranks *all, tn_training *t) {

@@ -120,13 +120,11 @@ static screen show(const char *bytes, int columns, int resized) {
 /* The losses and metrics of the result are broken between two of them. */
 static void the_result_fits(int columns) {
   const char *result = strstr(output, "\ntrain  "), *end = result ? strstr(result, "\nmemory ") : NULL;
-  if (end == NULL) {
-    fail_msg("no result of a training: %s", output);
-    return; /* for the compiler */
-  }
-  for (const char *at = result + 1; at < end; at += strcspn(at, "\n") + 1) {
-    int n = (int)strcspn(at, "\r\n");
-    if (n > columns) fail_msg("a line of %d columns on %d: %.*s", n, columns, n, at);
+  if (end == NULL) fail_msg("no result of a training: %s", output);
+  size_t to = (size_t)(end - output);
+  for (size_t at = (size_t)(result - output) + 1; at < to; at += strcspn(output + at, "\n") + 1) {
+    int n = (int)strcspn(output + at, "\r\n");
+    if (n > columns) fail_msg("a line of %d columns on %d, from byte %zu on: %s", n, columns, at, output);
   }
 }
 

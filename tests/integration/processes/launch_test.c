@@ -310,6 +310,11 @@ static void mistakes_are_told(void **state) {
           "train model.ini --set distributed.processes=4");
   refused(65, "processes = 3, but tenon launch has started 2",
           "launch -n 2 model.ini --set distributed.processes=3");
+  char direct_ini[2048];
+  snprintf(direct_ini, sizeof direct_ini, "%s[communicator.tcp]\nbuffer = 128KiB\ndirect = 256KiB\n",
+           model_ini);
+  file_write("direct.ini", direct_ini);
+  refused(65, "direct.ini:31: [communicator.tcp]", "launch -n 2 direct.ini");
   refused(65, "expected auto or a number from 1", "train model.ini --set distributed.processes=0");
   refused(65, "batch = 48 cannot be divided among 5 devices", "launch -n 5 model.ini");
   refused(2, "expected a number from 1", "launch -n 0 model.ini");
