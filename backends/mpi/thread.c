@@ -8,8 +8,9 @@
 
 #include "backends/mpi/objects.h"
 
-/* Seconds beyond the limits of the waits inside MPI, after which the thread is held in it. */
-enum { HELD_S = 1, LEAVE_S = 15 };
+/* Seconds beyond the limits of the waits inside MPI, after which the thread is held in it. END_S: the most
+ * for MPI_Finalize, at which all processes arrive together. */
+enum { HELD_S = 1, LEAVE_S = 15, END_S = 10 };
 static const double LOOK_S = 0.1; /* between two looks at the run while MPI begins */
 
 static struct {
@@ -98,7 +99,7 @@ static int32_t thread_wait_state(tn_mpi_rank *r, int32_t state, double limit_s) 
 static void thread_end(void) {
   if (getpid() != mpi_thread.process) return; /* a child */
   pthread_mutex_lock(&mpi_thread.lock);
-  struct timespec until = thread_time_in(mpi_thread.timeout_s);
+  struct timespec until = thread_time_in(mpi_thread.timeout_s < END_S ? mpi_thread.timeout_s : END_S);
   mpi_thread.ending = true;
   pthread_cond_signal(&mpi_thread.asked);
   while (mpi_thread.rank == NULL && !mpi_thread.over &&

@@ -100,7 +100,7 @@ bool tn_comm_memory_free(tn_device *device, void *address, int64_t bytes) {
 
 /* ---- the communicator of a device ---- */
 
-static tn_status communicator_check(tn_env *env, const tn_communicator *kind) {
+tn_status tn_comm_check(tn_env *env, const tn_communicator *kind) {
   if (!kind->open || !kind->close || !kind->run || !kind->abort)
     return tn_failf(env, TN_EABI, "communicator '%s' lacks one of open, close, run and abort",
                     kind->item.name);
@@ -138,7 +138,6 @@ static void comm_release(tn_comm *comm) {
 
 tn_status tn_comm_open(tn_env *env, tn_device *device, const tn_comm_request *request, tn_comm **out) {
   *out = NULL;
-  TN_TRY(communicator_check(env, request->kind));
   tn_comm *comm = tn_alloc(env, sizeof *comm);
   if (comm == NULL) return TN_ENOMEM;
   tn_error_record_init(&comm->env, &comm->record, env);

@@ -28,8 +28,10 @@ typedef struct tn_comm_request {
   tn_comm_place place;
 } tn_comm_request;
 
-/* Blocks until all ranks have joined. From then on programs on the device may contain collectives. The
- * message of a failure is in env. */
+/* TN_EABI: the communicator lacks functions, or has some that exclude each other. */
+tn_status tn_comm_check(tn_env *env, const tn_communicator *kind);
+/* Of a communicator that was checked. Blocks until all ranks have joined. From then on programs on the device
+ * may contain collectives. The message of a failure is in env. */
 tn_status tn_comm_open(tn_env *env, tn_device *device, const tn_comm_request *request, tn_comm **comm);
 /* Called after the device's executors were destroyed: their streams may hold collectives. Accepts NULL. */
 void tn_comm_close(tn_comm *comm);

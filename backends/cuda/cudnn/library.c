@@ -47,6 +47,15 @@ static void library_check_version(tn_cudnn_library *l) {
              l->version_text);
 }
 
+/* cuDNN opens NVRTC for each plan that it compiles, and closes it again, which takes 10 ms and loses 70 KiB.
+ * It stays open here, like cuDNN itself. Without NVRTC, cuDNN says what it lacks. */
+static void library_hold_nvrtc(const char *folders) {
+  static const tn_nvidia_wanted wanted = {"NVRTC", {"libnvrtc.so.13", "libnvrtc.so.12"}, ""};
+  void *handle = NULL;
+  char path[TN_NVIDIA_PATH], why[TN_NVIDIA_WHY];
+  (void)tn_nvidia_search_library(folders, &wanted, &handle, path, why);
+}
+
 void tn_cudnn_library_open(const char *folders, tn_cudnn_library *library) {
   static const tn_nvidia_wanted wanted = {
       "cuDNN",
@@ -57,8 +66,10 @@ void tn_cudnn_library_open(const char *folders, tn_cudnn_library *library) {
   memset(library, 0, sizeof *library);
   pthread_mutex_init(&library->lock, NULL);
   if (tn_nvidia_search_library(folders, &wanted, &handle, library->path, library->absent) &&
-      library_fill(handle, library))
+      library_fill(handle, library)) {
     library_check_version(library);
+    library_hold_nvrtc(folders);
+  }
 }
 
 void tn_cudnn_library_close(tn_cudnn_library *library) { pthread_mutex_destroy(&library->lock); }

@@ -191,24 +191,30 @@ tn_status tn_train_ranks_prepare(tn_train_ranks *all) {
   return tn_ranks_failure(all->ranks, &all->run->env); /* an exchange fails for the reason of another rank */
 }
 
-/* A run of which a thread has been left keeps everything that the thread may use, which is all. */
-/* A process that dies or is stopped here, behind its last step, may have saved nothing. Process 0 of a run
- * that was stopped says where it has saved. */
-static tn_status train_leave(const tn_train_ranks *all, tn_status status) {
-  if (all->ranks == NULL || tn_ranks_have_failed(all->ranks)) return status;
-  if (status != TN_OK && all->place.process == 0) return status;
-  tn_status left = tn_ranks_leave(all->ranks, &all->run->env);
-  return left != TN_OK ? left : status;
+static void train_abort_communicators(void *context) {
+  tn_train_ranks *all = context;
+  for (int32_t r = 0; r < all->n; r++) tn_comm_abort(atomic_load(&all->trainings[r].comm));
 }
 
+/* A process that dies or is stopped here, behind its last step, may have saved nothing. The communicators of
+ * the others would wait for it. Process 0 of a run that was stopped says where it has saved. */
+static tn_status train_leave(tn_train_ranks *all, tn_status status) {
+  if (all->ranks == NULL || all->link == NULL || tn_ranks_have_failed(all->ranks)) return status;
+  bool says_place = status != TN_OK && all->place.process == 0;
+  tn_status left = says_place ? tn_link_leave(all->link) : tn_ranks_leave(all->ranks, &all->run->env);
+  if (left != TN_OK) train_abort_communicators(all);
+  return left != TN_OK && !says_place ? left : status;
+}
+
+/* A run of which a thread has been left keeps everything that the thread may use, which is all. */
 tn_status tn_train_ranks_release(tn_train_ranks *all, tn_status status) {
   tn_run *run = all->run;
   bool in_order = status == TN_OK || status == TN_ESTOPPED || status == TN_ENONFINITE;
   run->place = NULL;
   if (run->hung) return status;
+  if (in_order) status = train_leave(all, status);
   for (int32_t r = 0; r < all->n; r++) tn_training_release(&all->trainings[r]);
   for (int32_t r = 1; r < all->n; r++) train_free_rank(&all->other_runs[r - 1]);
-  if (in_order) status = train_leave(all, status);
   tn_ranks_destroy(all->ranks);
   tn_link_close(all->link, in_order);
   tn_release(&run->env, all->trainings);
@@ -294,11 +300,6 @@ static tn_status train_run_rank(void *context, int32_t local) {
 }
 
 /* ---- the watch ---- */
-
-static void train_abort_communicators(void *context) {
-  tn_train_ranks *all = context;
-  for (int32_t r = 0; r < all->n; r++) tn_comm_abort(atomic_load(&all->trainings[r].comm));
-}
 
 /* A rank's host asks in its own waits too. Elsewhere, as in a launch for which its device has no room, it
  * cannot.

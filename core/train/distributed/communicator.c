@@ -91,5 +91,6 @@ tn_status tn_devices_communicator(tn_run *run, const tn_device *device, const tn
   const char *name = run->settings.distributed.communicator;
   TN_TRY(*name ? communicator_find_named(run, device, name, kind)
                : communicator_find_first(run, device, kind));
+  TN_TRY(tn_comm_check(&run->env, *kind));
   return tn_settings_item_options(&run->env, &run->ini, "communicator", &(*kind)->item, options);
 }

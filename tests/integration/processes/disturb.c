@@ -266,7 +266,7 @@ static bool has_bystander(const group *g, const culprits *c) {
 }
 
 /* Whether the training had ended before the process was stopped: the others end in order when all have left,
- * wait in MPI_Finalize for as long as [distributed] timeout, and mpirun complains about the missing end. */
+ * wait in MPI_Finalize for 10 s, and mpirun complains about the missing end. */
 static bool is_behind_end(const group *g, const char *text) {
   char last[4096] = "", path[256];
   snprintf(path, sizeof path, "%s/victim/history.jsonl", g->output);
