@@ -49,6 +49,7 @@ static void thread_serve_rank(tn_mpi_rank *r) {
   tn_status status = tn_mpi_world_join(r);
   if (status != TN_OK) return thread_leave_rank(r, TN_MPI_REFUSED, status);
   pthread_mutex_lock(&r->lock);
+  r->seen_s = tn_mpi_clock_s();
   r->state = TN_MPI_OPEN;
   pthread_cond_broadcast(&r->answered);
   pthread_mutex_unlock(&r->lock);
