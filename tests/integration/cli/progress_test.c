@@ -4,62 +4,86 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <poll.h>
 #include <pty.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utmp.h>
 
-enum { MOST_OUTPUT = 1 << 20, MOST_COLUMNS = 256 };
+enum { MOST_OUTPUT = 1 << 20, MOST_COLUMNS = 256, SILENT_MS = 200 };
 
 static char output[MOST_OUTPUT];
 
-/* Reads what the program prints. After `resize_at` bars the window gets `resized` columns (0: never). */
-static int read_terminal(int terminal, int resize_at, int resized) {
+/* After `resize_at` bars the window gets `resized` columns; true: it has. */
+static bool resize_terminal(int terminal, size_t *n, int resize_at, int resized) {
+  int bars = 0;
+  for (const char *at = output; (at = strstr(at, "\033[K")) != NULL; at++) bars++;
+  if (bars < resize_at) return false;
+  struct winsize size = {.ws_row = 24, .ws_col = (unsigned short)resized};
+  assert_int_equal(ioctl(terminal, TIOCSWINSZ, &size), 0);
+  *n += (size_t)snprintf(output + *n, MOST_OUTPUT - *n, "\001"); /* where the size changed */
+  return true;
+}
+
+/* Reads what the program prints, and returns its status (waitpid). The terminal stays open in this process,
+ * and is read until it has been silent for a while behind the end of the program: a read from a terminal that
+ * the last process has closed may fail before it has given all bytes. */
+static int read_terminal(pid_t child, int terminal, int resize_at, int resized) {
   size_t n = 0;
-  for (;;) {
-    ssize_t got = read(terminal, output + n, MOST_OUTPUT - 1 - n);
-    if (got <= 0) break; /* EIO: the program has ended */
+  int status = 0;
+  struct pollfd look = {.fd = terminal, .events = POLLIN};
+  for (bool ended = false;;) {
+    int ready = poll(&look, 1, SILENT_MS);
+    if (ready == 0 && ended) break;
+    if (!ended) ended = waitpid(child, &status, WNOHANG) == child;
+    if (ready <= 0) continue;
+    ssize_t got = read(terminal, output + n, MOST_OUTPUT - 2 - n);
+    if (got <= 0) fail_msg("%zu bytes are read, then none: %s", n, strerror(errno));
     n += (size_t)got;
     output[n] = '\0';
-    int bars = 0;
-    for (const char *at = output; resized > 0 && (at = strstr(at, "\033[K")) != NULL; at++) bars++;
-    if (resized == 0 || bars < resize_at) continue;
-    struct winsize size = {.ws_row = 24, .ws_col = (unsigned short)resized};
-    assert_int_equal(ioctl(terminal, TIOCSWINSZ, &size), 0);
-    n += (size_t)snprintf(output + n, MOST_OUTPUT - n, "\001"); /* where the size changed */
-    resized = 0;
+    if (resized > 0 && resize_terminal(terminal, &n, resize_at, resized)) resized = 0;
   }
   output[n] = '\0';
-  return (int)n;
+  return status;
+}
+
+/* Starts the program on a new terminal with so many columns. This process keeps its end of the program, too.
+ */
+static pid_t start_on_terminal(char *const *words, int columns, int *terminal, int *end) {
+  struct winsize size = {.ws_row = 24, .ws_col = (unsigned short)columns};
+  if (openpty(terminal, end, NULL, NULL, &size) != 0) {
+    if (access("/dev/pts/ptmx", F_OK) == 0) fail_msg("openpty: %s", strerror(errno));
+    print_message("skipped: /dev/pts is not mounted here, so there are no pseudo-terminals\n");
+    skip();
+  }
+  fflush(NULL);
+  pid_t child = fork();
+  if (child < 0) fail_msg("fork: %s", strerror(errno));
+  if (child > 0) return child;
+  close(*terminal);
+  if (login_tty(*end) != 0) _exit(127);
+  setenv("TERM", "xterm", 1);
+  execv(TENON, words);
+  _exit(127);
 }
 
 /* Trains on a terminal with so many columns. `output` has all bytes that the program printed. */
 static void train_on_terminal(const char *options, int columns, int resize_at, int resized) {
-  struct winsize size = {.ws_row = 24, .ws_col = (unsigned short)columns};
-  int terminal, status = 0;
+  int terminal, end;
   char line[1024], *words[32], *rest = line;
   int n = 0;
   snprintf(line, sizeof line, "%s train noise.ini --set observer.progress.every=1ms %s", TENON, options);
   for (char *word; n < 31 && (word = strsep(&rest, " "));)
     if (*word) words[n++] = word;
   words[n] = NULL;
-  fflush(NULL);
-  pid_t child = forkpty(&terminal, NULL, NULL, &size);
-  if (child < 0 && access("/dev/pts/ptmx", F_OK) != 0) {
-    print_message("skipped: /dev/pts is not mounted here, so there are no pseudo-terminals\n");
-    skip();
-  }
-  if (child < 0) fail_msg("forkpty: %s", strerror(errno));
-  if (child == 0) {
-    setenv("TERM", "xterm", 1);
-    execv(TENON, words);
-    _exit(127);
-  }
-  read_terminal(terminal, resize_at, resized);
+  pid_t child = start_on_terminal(words, columns, &terminal, &end);
+  int status = read_terminal(child, terminal, resize_at, resized);
+  close(end);
   close(terminal);
-  assert_int_equal(waitpid(child, &status, 0), child);
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) fail_msg("it ended with %d: %s", status, output);
 }
 
