@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "tools/cli.h"
+#include "tools/launch/launch.h"
 #include "tools/nearest.h"
 
 /* In the order of the overview; ended by NULL. */
@@ -136,6 +137,8 @@ static int main_dispatch(int argc, char **argv) {
     printf("tenon %s\n", tn_version());
     return CLI_OK;
   }
+  /* no command of users: `tenon launch` starts it on other hosts */
+  if (strcmp(argv[1], "launch-remote") == 0 && argc == 2) return launch_serve();
   const cli_command *command = main_find_command(argv[1]);
   return command ? main_run_command(command, argc - 1, argv + 1) : main_unknown_command(argc - 1, argv + 1);
 }

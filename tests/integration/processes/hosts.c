@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "stand_in.h"
+
 static char reason[512];
 
 static const char *hosts_fail(const char *what) {
@@ -129,7 +131,7 @@ int hosts_ssh(int argc, char **argv) {
   const char *host = at < argc ? argv[at] : "";
   for (at++; at < argc && n < sizeof command; at++)
     n += (size_t)snprintf(command + n, sizeof command - n, "%s ", argv[at]);
-  if (hosts_enter(host)) execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+  if (hosts_enter(host)) return stand_in_run(command);
   fprintf(stderr, "host %s: %s\n", host, strerror(errno));
   return 255;
 }

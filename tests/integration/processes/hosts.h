@@ -22,7 +22,7 @@ bool hosts_enter(const char *name);
 bool hosts_join(bool joined);
 
 /* Stands in for ssh and for mpirun's agent: the words before `--` are ignored, then come the host and the
- * words of a command for a shell. Returns only where that fails. */
+ * words of a command for a shell. Returns ssh's exit code (stand_in.h). */
 int hosts_ssh(int argc, char **argv);
 
 #endif

@@ -1,6 +1,6 @@
-/* Trainings by several processes, as users start them: tenon launch, the variables of torchrun and srun, a
- * stand-in for ssh; stops, killed processes, restarts. The communicator is tcp, on backend cpu. */
-#include "tests/integration/cli/program.h"
+/* Trainings by several processes, as users start them: tenon launch, the variables of torchrun and srun;
+ * stops, killed processes, restarts. The communicator is tcp, on backend cpu. */
+#include "launched.h"
 
 #include <errno.h>
 #include <math.h>
@@ -10,56 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char model_ini[] = "[run]\nname = model\nmax_steps = 60\nseed = 3\nthreads = 1\n"
-                                "[data]\nsource = digits\nbatch = 48\nworkers = 0\ntransforms = to_float\n"
-                                "[data.valid]\nepoch = 480\n"
-                                "[model]\ninputs = image: f32[1, 28, 28]\n"
-                                "layers =\n    flatten\n    fc1: linear(32)\n    relu\n    fc2: linear(10)\n"
-                                "loss = cross_entropy\nmetrics = accuracy\n"
-                                "[optimizer]\ntype = sgd\nlr = 0.05\nmomentum = 0.9\n"
-                                "[backend]\nuse = cpu\nautotune = no\n"
-                                "[distributed]\ntimeout = 20s\n";
-
-static int set_up(void **state) {
-  static const char *const launchers[] = {"RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
-                                          "SLURM_PROCID"};
-  for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) unsetenv(launchers[i]);
-  int failed = program_open(state);
-  char folder[4096];
-  setenv("PWD", getcwd(folder, sizeof folder),
-         1); /* by which find_process knows the processes of this test */
-  file_write("model.ini", model_ini);
-  return failed;
-}
-
 /* ---- the same training by any number of processes ---- */
 
-/* The losses of the steps in metrics.jsonl. */
-static int read_losses(const char *path, double *losses, int most) {
-  char *text = file_read(path, NULL);
-  int n = 0;
-  for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n")) {
-    json_t *one = json_loads(line, 0, NULL);
-    assert_non_null(one);
-    if (strcmp(json_string_value(json_object_get(one, "event")), "step") == 0 && n < most)
-      losses[n++] = json_number_value(json_object_get(json_object_get(one, "train"), "loss"));
-    json_decref(one);
-  }
-  return n;
-}
-
-/* Sums over ranks are added in another order, so the losses differ by rounding. */
-static void compare_steps(const char *one, const char *several, int steps) {
-  double a[200], b[200];
-  assert_true(steps <= 200);
-  assert_int_equal(read_losses(one, a, steps), steps);
-  assert_int_equal(read_losses(several, b, steps), steps);
-  for (int i = 0; i < steps; i++)
-    if (!(fabs(a[i] - b[i]) <= 1e-5 * (1 + fabs(a[i]))))
-      fail_msg("step %d: %.9g and %.9g", i + 1, a[i], b[i]);
-}
-
-static void compare_losses(const char *one, const char *several) { compare_steps(one, several, 60); }
+static void compare_losses(const char *one, const char *several) { launched_compare(one, several, 60); }
 
 static void any_number_of_processes_gives_the_same_losses(void **state) {
   (void)state;
@@ -82,21 +35,6 @@ static void any_number_of_processes_gives_the_same_losses(void **state) {
 
 /* ---- processes that end, or are ended ---- */
 
-/* The process id of a process of the launch, from the environments of this machine's processes. */
-static pid_t find_process(int number) {
-  char command[256], text[64] = "";
-  snprintf(command, sizeof command,
-           "grep -lzx 'TENON_PROCESS=%d' /proc/[0-9]*/environ 2>/dev/null | xargs -r grep -lzx 'PWD=%s' | "
-           "cut -d/ -f3 | "
-           "head -1",
-           number, getenv("PWD") ? getenv("PWD") : "");
-  FILE *pipe = popen(command, "r");
-  assert_non_null(pipe);
-  if (fgets(text, sizeof text, pipe) == NULL) text[0] = '\0';
-  pclose(pipe);
-  return (pid_t)atoi(text);
-}
-
 /* A training of which 25 steps are done. */
 static void start_long(const char *more) {
   program_start(
@@ -109,7 +47,7 @@ static void a_signal_to_one_process_saves_and_stops_all(void **state) {
   static const int signals[] = {SIGUSR1, SIGTERM};
   for (int i = 0; i < 2; i++) {
     start_long("");
-    pid_t pid = find_process(2 - i);
+    pid_t pid = launched_process(2 - i);
     assert_true(pid > 0);
     assert_int_equal(kill(pid, signals[i]), 0);
     assert_int_equal(program_finish(), 75);
@@ -126,7 +64,7 @@ static void a_killed_process_is_named_and_ends_all(void **state) {
     struct timespec from, to;
     char text[64];
     start_long("");
-    pid_t pid = find_process(number);
+    pid_t pid = launched_process(number);
     assert_true(pid > 0);
     clock_gettime(CLOCK_MONOTONIC, &from);
     assert_int_equal(kill(pid, SIGKILL), 0);
@@ -149,7 +87,7 @@ static void a_stopped_process_is_named_and_ends_all(void **state) {
   (void)state;
   char text[64];
   start_long("--set distributed.timeout=3s");
-  pid_t pid = find_process(1);
+  pid_t pid = launched_process(1);
   assert_true(pid > 0);
   assert_int_equal(kill(pid, SIGSTOP), 0);
   assert_int_equal(program_finish(), 77);
@@ -161,43 +99,10 @@ static void a_stopped_process_is_named_and_ends_all(void **state) {
   assert_true(file_exists("o/model/failure/rank0.jsonl") && file_exists("o/model/failure/rank2.jsonl"));
 }
 
-/* A stand-in for ssh, by which process 2 is started. */
-static int launch_by(const char *script, const char *arguments) {
-  char folder[4096], path[4200];
-  file_write("ssh.sh", script);
-  assert_int_equal(system("chmod +x ssh.sh"), 0);
-  snprintf(path, sizeof path, "%s/ssh.sh", getcwd(folder, sizeof folder));
-  setenv("TENON_SSH", path, 1);
-  int code = program_run("launch --hosts localhost:2,10.1.2.3 model.ini %s", arguments);
-  unsetenv("TENON_SSH");
-  return code;
-}
-
-/* The others wait for it at the start, for up to 300 s if they were not asked to end. */
-static void a_process_that_dies_before_it_comes_ends_all(void **state) {
-  (void)state;
-  struct timespec from, to;
-  clock_gettime(CLOCK_MONOTONIC, &from);
-  assert_int_equal(launch_by("#!/bin/sh\nkill -KILL $$\n", "--output o --set distributed.timeout=300s"), 77);
-  clock_gettime(CLOCK_MONOTONIC, &to);
-  assert_true(to.tv_sec - from.tv_sec < 20);
-  assert_non_null(strstr(program_err, "tenon: process 2 (id "));
-  assert_non_null(strstr(program_err, " on host 10.1.2.3) was ended by signal 9"));
-}
-
-static void a_restart_leaves_out_a_host_that_is_not_reached(void **state) {
-  (void)state;
-  assert_int_equal(launch_by("#!/bin/sh\nexit 255\n", "--output o --restarts 1"), 0);
-  assert_non_null(strstr(program_err, "host 10.1.2.3 is not reached by ssh, and left out"));
-  assert_non_null(strstr(program_err, "restart 1 of 1"));
-  program_json(0, "train model.ini --output p1");
-  compare_losses("p1/model/metrics.jsonl", "o/model/metrics.jsonl");
-}
-
 static void a_killed_run_goes_on_with_fewer_processes(void **state) {
   (void)state;
   start_long("");
-  pid_t pid = find_process(1);
+  pid_t pid = launched_process(1);
   assert_true(pid > 0);
   program_await_lines("o/model/metrics.jsonl", 60); /* a checkpoint has been written */
   assert_int_equal(kill(pid, SIGKILL), 0);
@@ -206,7 +111,7 @@ static void a_killed_run_goes_on_with_fewer_processes(void **state) {
   assert_int_equal(program_number(r, "devices"), 2);
   assert_int_equal(program_number(r, "steps"), 200);
   program_json(0, "train model.ini --output p1 --set run.max_steps=200");
-  compare_steps("p1/model/metrics.jsonl", "o/model/metrics.jsonl", 200);
+  launched_compare("p1/model/metrics.jsonl", "o/model/metrics.jsonl", 200);
 }
 
 static void a_restart_goes_on_with_the_same_bits(void **state) {
@@ -215,7 +120,7 @@ static void a_restart_goes_on_with_the_same_bits(void **state) {
   program_start("launch -n 3 model.ini --output o --quiet --set run.max_steps=400 --set run.save_every=50 "
                 "--restarts 2");
   program_await_lines("o/model/metrics.jsonl", 120);
-  pid_t pid = find_process(1);
+  pid_t pid = launched_process(1);
   assert_true(pid > 0);
   assert_int_equal(kill(pid, SIGKILL), 0);
   assert_int_equal(program_finish(), 0);
@@ -283,20 +188,6 @@ static void variables_of_srun_are_understood(void **state) {
               "SLURM_JOB_ID=8124 SLURM_NODEID=0 SLURM_STEP_TASKS_PER_NODE=2 SLURM_STEP_NODELIST=localhost");
 }
 
-static void hosts_are_reached_by_ssh(void **state) {
-  (void)state;
-  file_write("ssh.sh",
-             "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\necho \"$2\" >>hosts\nexec sh -c \"$3\"\n");
-  assert_int_equal(system("chmod +x ssh.sh"), 0);
-  char folder[4096], path[4200];
-  snprintf(path, sizeof path, "%s/ssh.sh", getcwd(folder, sizeof folder));
-  setenv("TENON_SSH", path, 1);
-  const json_t *r = program_json(0, "launch --hosts localhost,10.1.2.3:2 model.ini --output p3");
-  unsetenv("TENON_SSH");
-  assert_int_equal(program_number(r, "devices"), 3);
-  assert_string_equal(file_read("hosts", NULL), "10.1.2.3\n10.1.2.3\n");
-}
-
 /* ---- mistakes ---- */
 
 static void refused(int code, const char *text, const char *arguments) {
@@ -312,7 +203,7 @@ static void mistakes_are_told(void **state) {
           "launch -n 2 model.ini --set distributed.processes=3");
   char direct_ini[2048];
   snprintf(direct_ini, sizeof direct_ini, "%s[communicator.tcp]\nbuffer = 128KiB\ndirect = 256KiB\n",
-           model_ini);
+           launched_ini);
   file_write("direct.ini", direct_ini);
   refused(65, "direct.ini:31: [communicator.tcp]", "launch -n 2 direct.ini");
   refused(65, "expected auto or a number from 1", "train model.ini --set distributed.processes=0");
@@ -324,7 +215,7 @@ static void mistakes_are_told(void **state) {
 
 static void another_configuration_is_refused(void **state) {
   (void)state;
-  file_write("other.ini", model_ini);
+  file_write("other.ini", launched_ini);
   launcher_format = "RANK=%d WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29543";
   program_prepare(set_variables);
   launcher_process = 1;
@@ -340,19 +231,16 @@ static void another_configuration_is_refused(void **state) {
 }
 
 int main(void) {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, program_close)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, launched_open, program_close)
   const struct CMUnitTest tests[] = {TEST(any_number_of_processes_gives_the_same_losses),
                                      TEST(a_signal_to_one_process_saves_and_stops_all),
                                      TEST(a_killed_process_is_named_and_ends_all),
                                      TEST(a_stopped_process_is_named_and_ends_all),
-                                     TEST(a_process_that_dies_before_it_comes_ends_all),
-                                     TEST(a_restart_leaves_out_a_host_that_is_not_reached),
                                      TEST(a_killed_run_goes_on_with_fewer_processes),
                                      TEST(a_restart_goes_on_with_the_same_bits),
                                      TEST(variables_of_torchrun_are_understood),
                                      TEST(torchrun_itself_starts_processes),
                                      TEST(variables_of_srun_are_understood),
-                                     TEST(hosts_are_reached_by_ssh),
                                      TEST(mistakes_are_told),
                                      TEST(another_configuration_is_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,100 @@
+/* tests/integration/processes/launched.c: see launched.h. */
+#include "launched.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { STEPS = 200, WAIT_MS = 60000, NAP_MS = 50 };
+
+const char launched_ini[] = "[run]\nname = model\nmax_steps = 60\nseed = 3\nthreads = 1\n"
+                            "[data]\nsource = digits\nbatch = 48\nworkers = 0\ntransforms = to_float\n"
+                            "[data.valid]\nepoch = 480\n"
+                            "[model]\ninputs = image: f32[1, 28, 28]\n"
+                            "layers =\n    flatten\n    fc1: linear(32)\n    relu\n    fc2: linear(10)\n"
+                            "loss = cross_entropy\nmetrics = accuracy\n"
+                            "[optimizer]\ntype = sgd\nlr = 0.05\nmomentum = 0.9\n"
+                            "[backend]\nuse = cpu\nautotune = no\n"
+                            "[distributed]\ntimeout = 20s\n";
+
+/* PWD is that of the temporary folder, by which launched_process knows the processes of this test. */
+int launched_open(void **state) {
+  static const char *const launchers[] = {
+      "RANK",        "WORLD_SIZE",  "OMPI_COMM_WORLD_RANK", "PMI_RANK",     "SLURM_PROCID",
+      "MASTER_ADDR", "MASTER_PORT", "STAND_IN_SLOW",        "STAND_IN_LOG", "STAND_IN_REFUSES"};
+  for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) unsetenv(launchers[i]);
+  int failed = program_open(state);
+  char folder[4096];
+  setenv("PWD", getcwd(folder, sizeof folder), 1);
+  file_write("model.ini", launched_ini);
+  return failed;
+}
+
+/* ---- processes ---- */
+
+pid_t launched_process(int number) {
+  char command[512], text[64] = "";
+  snprintf(command, sizeof command,
+           "grep -lzx 'TENON_PROCESS=%d' /proc/[0-9]*/environ 2>/dev/null | xargs -r grep -lzx 'PWD=%s' "
+           "2>/dev/null | cut -d/ -f3 | head -1",
+           number, getenv("PWD") ? getenv("PWD") : "");
+  FILE *pipe = popen(command, "r");
+  assert_non_null(pipe);
+  if (fgets(text, sizeof text, pipe) == NULL) text[0] = '\0';
+  pclose(pipe);
+  return (pid_t)atoi(text);
+}
+
+pid_t launched_await(int number) {
+  pid_t pid = 0;
+  for (int i = 0; i < WAIT_MS / NAP_MS && (pid = launched_process(number)) == 0; i++) usleep(1000 * NAP_MS);
+  if (pid == 0) fail_msg("process %d has not come", number);
+  return pid;
+}
+
+void launched_await_end(int number) {
+  for (int i = 0; i < WAIT_MS / NAP_MS && launched_process(number) != 0; i++) usleep(1000 * NAP_MS);
+  if (launched_process(number) != 0) fail_msg("process %d goes on", number);
+}
+
+/* ---- results ---- */
+
+void launched_says(const char *format, ...) {
+  char text[512];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  if (strstr(program_err, text) == NULL) fail_msg("no '%s' in: %s", text, program_err);
+}
+
+/* The losses of the steps in metrics.jsonl. */
+static int read_losses(const char *path, double *losses, int most) {
+  char *text = file_read(path, NULL);
+  int n = 0;
+  for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+    json_t *one = json_loads(line, 0, NULL);
+    assert_non_null(one);
+    if (strcmp(json_string_value(json_object_get(one, "event")), "step") == 0 && n < most)
+      losses[n++] = json_number_value(json_object_get(json_object_get(one, "train"), "loss"));
+    json_decref(one);
+  }
+  return n;
+}
+
+void launched_compare(const char *one, const char *several, int steps) {
+  double a[STEPS], b[STEPS];
+  assert_true(steps <= STEPS);
+  assert_int_equal(read_losses(one, a, steps), steps);
+  assert_int_equal(read_losses(several, b, steps), steps);
+  for (int i = 0; i < steps; i++)
+    if (!(fabs(a[i] - b[i]) <= 1e-5 * (1 + fabs(a[i]))))
+      fail_msg("step %d: %.9g and %.9g", i + 1, a[i], b[i]);
+}
+
+double launched_clock_s(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
