@@ -79,7 +79,7 @@ static void follow_end_of(launch *l, int i, int status) {
   p->code = follow_code(l, status);
   follow_pass_output(l, i, true);
   if (!WIFSIGNALED(status) || p->code == CLI_STOPPED) return;
-  if (!l->failed && l->crashed[0] == '\0')
+  if (!l->urged && l->crashed[0] == '\0')
     snprintf(l->crashed, sizeof l->crashed, "%s", p->host->name[0] != '\0' ? p->host->name : "localhost");
   if (!l->urged || WTERMSIG(status) != SIGTERM) follow_tell_signal(l, i, WTERMSIG(status));
 }

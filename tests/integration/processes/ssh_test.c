@@ -46,6 +46,18 @@ static void kill_process(int number, int signal_number) {
   assert_int_equal(kill(pid, signal_number), 0);
 }
 
+/* Waits until the launcher has printed it. */
+static void await_words(const char *words) {
+  for (int i = 0; i < 20 * MOST_SECONDS && strstr(file_read(".stderr", NULL), words) == NULL; i++)
+    usleep(50000);
+  if (strstr(file_read(".stderr", NULL), words) == NULL) fail_msg("no '%s' within %d s", words, MOST_SECONDS);
+}
+
+/* Waits until the training has gone on for 50 steps. */
+static void await_steps(void) {
+  program_await_lines("o/model/metrics.jsonl", file_lines("o/model/metrics.jsonl") + 50);
+}
+
 /* ---- trainings ---- */
 
 /* One ssh for each host; a host that is named twice is one. The processes of a host are numbered in a row. */
@@ -171,7 +183,7 @@ static void a_restart_keeps_a_host_whose_ssh_was_ended(void **state) {
   program_start("launch --hosts localhost:2," FAR " model.ini --output o --restarts 1 "
                 "--set distributed.timeout=300s");
   kill_process(1, SIGKILL);
-  while (file_lines("hosts") < 2) usleep(50000); /* the second attempt */
+  await_words("restart 1 of 1");
   launched_await(0);
   program_signal(SIGTERM);
   assert_int_equal(program_finish(), 75);
@@ -185,10 +197,9 @@ static void killed_far_away(int signal_number) {
   start_long("localhost," FAR "," FAR_2, "--restarts 1");
   pid_t pid = launched_await(1);
   assert_int_equal(kill(pid, signal_number), 0);
-  while (file_lines("hosts") < 4) usleep(50000);
+  await_words("restart 1 of 1");
   for (int i = 0; i < 3; i++) launched_await(i);
-  int lines = file_lines("o/model/metrics.jsonl");
-  program_await_lines("o/model/metrics.jsonl", lines + 50);
+  await_steps();
   program_signal(SIGTERM);
   assert_int_equal(program_finish(), 75);
   snprintf(text, sizeof text, "process 1 (id %d on host " FAR ") was ended by signal %d", (int)pid,
@@ -212,11 +223,10 @@ static void a_host_that_fails_first_again_is_left_out(void **state) {
   (void)state;
   start_long("localhost:2," FAR, "--restarts 2");
   kill_process(2, SIGKILL);
-  while (file_lines("hosts") < 2) usleep(50000);
+  await_words("restart 1 of 2");
   kill_process(2, SIGKILL);
-  launched_await_end(2);
-  int lines = file_lines("o/model/metrics.jsonl");
-  program_await_lines("o/model/metrics.jsonl", lines + 50);
+  await_words("restart 2 of 2");
+  await_steps();
   program_signal(SIGTERM);
   assert_int_equal(program_finish(), 75);
   launched_says("host " FAR " had the first process that a signal ended, twice in a row, and is left out");
@@ -249,10 +259,9 @@ static void a_lost_connection_ends_all_and_its_host_is_kept(void **state) {
   (void)state;
   start_long("localhost," FAR ":2", "--restarts 1");
   assert_int_equal(kill(ssh_of(launched_await(2)), SIGKILL), 0);
-  while (file_lines("hosts") < 2) usleep(50000);
+  await_words("restart 1 of 1");
   for (int i = 0; i < 3; i++) launched_await(i);
-  int lines = file_lines("o/model/metrics.jsonl");
-  program_await_lines("o/model/metrics.jsonl", lines + 50);
+  await_steps();
   program_signal(SIGTERM);
   assert_int_equal(program_finish(), 75);
   launched_says("the connection to host " FAR " has ended, before its processes had");
@@ -475,10 +484,9 @@ static void openssh_itself_starts_processes(void **state) {
   start_long("localhost,127.0.0.1:2", "--resume auto --restarts 1");
   pid_t pid = launched_await(1);
   assert_int_equal(kill(pid, SIGKILL), 0);
-  launched_await_end(2);
+  await_words("restart 1 of 1");
   for (int i = 0; i < 3; i++) launched_await(i);
-  int lines = file_lines("o/model/metrics.jsonl");
-  program_await_lines("o/model/metrics.jsonl", lines + 50);
+  await_steps();
   program_kill();
   no_process_is_left(3);
 }
