@@ -373,6 +373,84 @@ static void shards_and_micro_batches_read_together_what_one_batch_reads(void **s
   }
 }
 
+/* ---- the reads of each shard ---- */
+
+enum { COUNTED = 48, SHARDS = 3 };
+
+/* One epoch of all shards, and the reads of each. */
+typedef struct epoch_reads {
+  atomic_int reads[SHARDS][COUNTED];
+  bool has[SHARDS][COUNTED];  /* the sample is in a batch with weight 1 */
+  bool pads[SHARDS][COUNTED]; /* it is a row of weight 0 */
+  int incomplete[SHARDS];     /* batches with padding */
+} epoch_reads;
+
+static void note_batch(epoch_reads *e, int shard, const room *r, int64_t size) {
+  bool padded = false;
+  for (int64_t i = 0; i < size; i++) {
+    bool real = r->weights[i] == 1.0f;
+    (real ? e->has : e->pads)[shard][r->ids[i]] = true;
+    padded |= !real;
+  }
+  e->incomplete[shard] += padded;
+}
+
+static void read_shards(const tn_loader_options *like, epoch_reads *e) {
+  tn_loader_options options = *like;
+  numbers source = *(const numbers *)like->source_options;
+  memset(e, 0, sizeof *e);
+  options.source_options = &source;
+  options.shards = SHARDS;
+  for (options.shard = 0; options.shard < SHARDS; options.shard++) {
+    room r;
+    int64_t samples;
+    source.reads = e->reads[options.shard];
+    tn_loader *loader = make(&options);
+    assert_int_equal(tn_loader_start(loader, 0, 0), TN_OK);
+    while (next(loader, &r, &samples) == TN_OK) note_batch(e, options.shard, &r, options.batch);
+    tn_loader_destroy(loader);
+  }
+}
+
+/* A shard reads a sample of its own once, one that it repeats as padding once for each batch that it pads,
+ * and no other. */
+static void check_reads(const epoch_reads *e, int64_t used) {
+  int64_t seen = 0;
+  for (int i = 0; i < COUNTED; i++) {
+    int owners = 0;
+    for (int s = 0; s < SHARDS; s++) {
+      owners += e->has[s][i];
+      assert_int_equal(e->reads[s][i], e->has[s][i] + (e->pads[s][i] ? e->incomplete[s] : 0));
+    }
+    assert_in_range(owners, 0, 1);
+    seen += owners;
+  }
+  assert_int_equal(seen, used);
+}
+
+/* Updates are of 3 * 4 samples, or of 3 * 2 * 4 with micro-batches: 41 leave 5, or 17. */
+static void each_shard_reads_its_own_samples_and_once(void **state) {
+  (void)state;
+  for (int variant = 0; variant < 32; variant++) {
+    numbers source = {.count = variant & 1 ? 41 : COUNTED};
+    tn_loader_options options = options_for(&source);
+    bool pads = variant & 2, halves = variant & 4;
+    int64_t update = options.batch * SHARDS * (halves ? 2 : 1);
+    options.pad_last = pads;
+    options.accumulate = halves ? 2 : 1;
+    options.workers = variant & 8 ? 3 : 0;
+    options.source = variant & 16 ? &numbers_stream : &numbers_source;
+    options.shuffle = (variant & 16) == 0;
+    epoch_reads e;
+    read_shards(&options, &e);
+    check_reads(&e, pads ? source.count : source.count / update * update);
+    for (int s = 0, padded = 0; s < SHARDS; s++) {
+      padded += e.incomplete[s];
+      if (s == SHARDS - 1) assert_true((padded > 0) == (pads && source.count % update != 0));
+    }
+  }
+}
+
 static void a_shard_starts_in_the_middle_of_an_epoch(void **state) {
   (void)state;
   numbers source = {.count = 40};
@@ -816,6 +894,7 @@ int main(void) {
       cmocka_unit_test_setup(validation_is_the_same_in_every_epoch, start),
       cmocka_unit_test_setup(a_streaming_source_keeps_its_order_with_any_number_of_workers, start),
       cmocka_unit_test_setup(shards_and_micro_batches_read_together_what_one_batch_reads, start),
+      cmocka_unit_test_setup(each_shard_reads_its_own_samples_and_once, start),
       cmocka_unit_test_setup(a_shard_starts_in_the_middle_of_an_epoch, start),
       cmocka_unit_test_setup(shards_of_an_endless_source_divide_its_epoch, start),
       cmocka_unit_test_setup(a_stream_that_ends_early_is_an_error, start),

@@ -35,6 +35,7 @@ static tn_status numbers_describe(tn_env *env, void *source, tn_description *des
 
 static tn_status numbers_read(tn_sample *s, void *source) {
   const opened *o = source;
+  if (o->options.reads != NULL) atomic_fetch_add(&o->options.reads[s->index], 1);
   if (o->options.fail_at > 0 && s->index >= o->options.fail_at)
     return tn_fail(s, TN_EIO, NULL, "number %lld is broken", (long long)s->index);
   if (o->options.hang_at > 0 && s->index == o->options.hang_at) {

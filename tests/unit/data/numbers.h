@@ -2,6 +2,8 @@
 #ifndef TN_TESTS_UNIT_DATA_NUMBERS_H
 #define TN_TESTS_UNIT_DATA_NUMBERS_H
 
+#include <stdatomic.h>
+
 #include "core/data/loader.h"
 
 /* Options of the source. Field "x" f32[4] is {index, key mixed down, 0, 0} and "y" i32[] is the index;
@@ -16,6 +18,7 @@ typedef struct numbers {
   int64_t epoch;     /* the epoch in the description */
   int64_t hang_at;   /* reading this index ends only when the host stops; 0: never */
   int32_t odd_class; /* class_of gives a class that the description does not have */
+  atomic_int *reads; /* counts the reads of each index; NULL: they are not counted */
 } numbers;
 
 extern const tn_source numbers_source, numbers_stream;
