@@ -52,9 +52,9 @@ static tn_status dump_program(const compilation *c, const tn_program *program) {
 /* Passes `assign` and `select`. */
 static tn_status make_graph_cover(const compilation *c, const tn_graph *graph, tn_cover **cover) {
   tn_assignment assignment;
-  TN_TRY(tn_pass_assign(c->env, c->registry, c->target, graph, &assignment));
-  assignment.catalog->target.program = c->name;
-  if (assignment.fallback != NULL) assignment.fallback->target.program = c->name;
+  tn_target target = *c->target; /* catalogs copy it; kernels are chosen from the first round on */
+  target.program = c->name;
+  TN_TRY(tn_pass_assign(c->env, c->registry, &target, graph, &assignment));
   tn_status status = dump_assignment(c, &assignment);
   if (status == TN_OK) status = tn_pass_select(&assignment, cover);
   if (status != TN_OK) tn_assignment_free(&assignment);

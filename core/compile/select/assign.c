@@ -57,7 +57,9 @@ static tn_status create_assignment_catalogs(tn_assignment *a, tn_registry *regis
                                             struct tn_op_table *ops) {
   TN_TRY(tn_catalog_create(a->env, registry, target, ops, &a->catalog));
   if (target->fallback == NULL) return TN_OK;
-  return tn_catalog_create(a->env, registry, target->fallback, ops, &a->fallback);
+  TN_TRY(tn_catalog_create(a->env, registry, target->fallback, ops, &a->fallback));
+  a->fallback->target.program = target->program;
+  return TN_OK;
 }
 
 tn_status tn_pass_assign(tn_env *env, tn_registry *registry, const tn_target *target, const tn_graph *graph,
