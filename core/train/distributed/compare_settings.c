@@ -56,7 +56,7 @@ static tn_status settings_print(tn_run *run, const tn_ini *ini, char **text) {
 }
 
 /* Both sides are texts that were printed, so that they are formatted alike. */
-static tn_status settings_judge(tn_run *run, const char *own_text, const char *their_text) {
+tn_status tn_settings_judge(tn_run *run, const char *own_text, const char *their_text) {
   tn_ini own, theirs;
   TN_TRY(tn_ini_parse(&run->env, own_text, run->ini.path, run->ini.folder, &own));
   tn_status status = tn_ini_parse(&run->env, their_text, "process 0", run->ini.folder, &theirs);
@@ -74,7 +74,7 @@ tn_status tn_ranks_compare_settings(tn_rank_set *ranks, tn_run *run) {
   TN_TRY(settings_print(run, &run->ini, &own));
   if (run->rank == 0) text = own;
   tn_status status = tn_ranks_tell_text(ranks, &run->env, "configuration", &text);
-  if (status == TN_OK && run->rank > 0) status = settings_judge(run, own, text);
+  if (status == TN_OK && run->rank > 0) status = tn_settings_judge(run, own, text);
   if (text != own) tn_release(&run->env, text);
   tn_release(&run->env, own);
   return status;

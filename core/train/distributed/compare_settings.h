@@ -9,4 +9,8 @@
  * that of process 0, with the first key that does. */
 tn_status tn_ranks_compare_settings(tn_rank_set *ranks, tn_run *run);
 
+/* The comparison itself: of the text of this process, which tn_ini_print has written, with that of process 0,
+ * which may be anything. */
+tn_status tn_settings_judge(tn_run *run, const char *own_text, const char *their_text);
+
 #endif
