@@ -4,6 +4,7 @@
 #include "configs.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 /* ---- configurations ---- */
@@ -173,6 +174,65 @@ double nets_greatest(const char *a, const char *b, char *where, size_t size) {
   json_decref(x.header);
   json_decref(y.header);
   return most;
+}
+
+/* ---- updates ---- */
+
+/* Sums of squares. */
+typedef struct squares {
+  double difference, update;
+} squares;
+
+static double relative(const squares *s) {
+  if (s->difference == 0) return 0;
+  return s->update > 0 ? sqrt(s->difference / s->update) : INFINITY;
+}
+
+static squares tensor_squares(const file *a, const file *b, const file *start, const char *name, size_t *n) {
+  size_t na, nb;
+  const float *x = floats_of(a, name, &na), *y = floats_of(b, name, &nb), *z = floats_of(start, name, n);
+  squares sum = {0, 0};
+  assert_true(na == *n && nb == *n);
+  for (size_t i = 0; i < *n; i++) {
+    double learned = element(y, i), apart = element(x, i) - learned;
+    learned -= element(z, i);
+    assert_true(isfinite(apart));
+    sum.difference += apart * apart;
+    sum.update += learned * learned;
+  }
+  return sum;
+}
+
+static void add_tensor(nets_update *u, const char *name, size_t n, const squares *s, squares *weights,
+                       squares *statistics) {
+  bool is_statistic = strstr(name, "running_") != NULL;
+  squares *all = is_statistic ? statistics : weights;
+  all->difference += s->difference;
+  all->update += s->update;
+  if (is_statistic || n < NETS_LARGE || relative(s) < u->tensor) return;
+  u->tensor = relative(s);
+  snprintf(u->where, sizeof u->where, "%s", name);
+}
+
+nets_update nets_compare_updates(const char *a, const char *b, const char *start) {
+  file x = open_file(a), y = open_file(b), z = open_file(start);
+  squares weights = {0, 0}, statistics = {0, 0};
+  nets_update u = {.weights = 0};
+  const char *name;
+  json_t *value;
+  json_object_foreach(x.header, name, value) {
+    size_t n;
+    if (strcmp(name, "__metadata__") == 0) continue;
+    const squares s = tensor_squares(&x, &y, &z, name, &n);
+    add_tensor(&u, name, n, &s, &weights, &statistics);
+  }
+  assert_true(weights.update > 0);
+  u.weights = relative(&weights);
+  u.statistics = relative(&statistics);
+  json_decref(x.header);
+  json_decref(y.header);
+  json_decref(z.header);
+  return u;
 }
 
 void nets_compare(const char *what, const char *a, const char *b, double limit) {

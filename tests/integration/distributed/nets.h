@@ -26,6 +26,17 @@ double nets_greatest(const char *a, const char *b, char *where, size_t size);
 /* The same for one tensor. */
 double nets_difference(const char *a, const char *b, const char *name);
 
+/* How far two trainings from the same weights have come apart: the L2 norm of the difference of a and b,
+ * relative to that of what b has learned, b - start. `statistics` are the running means and variances of
+ * batch norms, `weights` all others, and `tensor` the worst of those of NETS_LARGE elements or more, named in
+ * `where`. A tensor that began with zeros counts as much as its updates are large. */
+typedef struct nets_update {
+  double weights, tensor, statistics;
+  char where[128];
+} nets_update;
+enum { NETS_LARGE = 256 };
+nets_update nets_compare_updates(const char *a, const char *b, const char *start);
+
 /* The elements of an f32 tensor of a checkpoint; the caller frees them. */
 float *nets_values(const char *folder, const char *name, size_t *n);
 
