@@ -33,7 +33,7 @@ static int run_command(const char *command) {
 
 static int run_ranks(int n, const char *mode) {
   char command[1024];
-  snprintf(command, sizeof command, "timeout 100 " MPIRUN " -n %d " RANK " " PLUGIN " %s 2>&1", n, mode);
+  snprintf(command, sizeof command, "timeout 250 " MPIRUN " -n %d " RANK " " PLUGIN " %s 2>&1", n, mode);
   return run_command(command);
 }
 

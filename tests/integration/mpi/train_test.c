@@ -12,7 +12,7 @@ static const char eager[] = "--set backend.sim.order=eager";
 static int run_ranks(int n, const char *backend, const char *folder, const char *more) {
   char command[1024];
   snprintf(command, sizeof command,
-           "timeout 100 " MPIRUN " -n %d " TENON " train model.ini --output %s --set backend.use=%s "
+           "timeout 250 " MPIRUN " -n %d " TENON " train model.ini --output %s --set backend.use=%s "
            "--set run.threads=1 --set distributed.timeout=60s %s >out.txt 2>&1",
            n, folder, backend, more);
   int status = system(command);
