@@ -74,6 +74,9 @@ static ncclResult_t nccl_call_make(const tn_nccl_library *l, ncclComm_t comm, co
   }
 }
 
+/* That a call which has failed waits for the end of NCCL's work on it. */
+static const double abandon_s = 5;
+
 static tn_status nccl_call_fail_wait(tn_env *env, const tn_nccl_rank *r, const nccl_call *call) {
   tn_status failed = tn_nccl_group_status(env, r->group);
   if (failed != TN_OK) return failed;
@@ -84,17 +87,24 @@ static tn_status nccl_call_fail_wait(tn_env *env, const tn_nccl_rank *r, const n
                  nccl_call_names[call->collective->kind]);
 }
 
-/* The lock keeps an abort of another thread away from the call, which does not block. NCCL then works on a
- * thread of its own; later work of the stream must come behind it. */
+/* NCCL works on a thread of its own where it has to connect ranks; later work of the stream must come behind
+ * it. After a failure that thread must not enqueue anything more, on a stream that captures nothing any more
+ * or with memory that is freed, so the communicator is given up. NCCL itself uses one no more whose call has
+ * failed. */
 static tn_status nccl_call_enqueue(tn_env *env, tn_nccl_rank *r, const nccl_call *call) {
   ncclResult_t code = ncclInProgress;
-  pthread_mutex_lock(&r->lock);
-  bool given_up = r->given_up;
-  if (!given_up) code = nccl_call_make(&r->library, r->comm, call, r->ranks);
-  pthread_mutex_unlock(&r->lock);
-  if (!given_up) code = tn_nccl_rank_await(r, code, r->timeout_s);
-  if (code == ncclInProgress) return nccl_call_fail_wait(env, r, call);
-  return tn_nccl_check(env, r, code, nccl_call_names[call->collective->kind]);
+  if (tn_nccl_rank_begin(r)) {
+    code = nccl_call_make(&r->library, r->comm, call, r->ranks);
+    tn_nccl_rank_end(r);
+    code = tn_nccl_rank_await(r, code, r->timeout_s);
+  }
+  if (code == ncclSuccess) return TN_OK;
+  tn_status status = code == ncclInProgress
+                         ? nccl_call_fail_wait(env, r, call)
+                         : tn_nccl_check(env, r, code, nccl_call_names[call->collective->kind]);
+  tn_nccl_rank_give_up(r);
+  (void)tn_nccl_rank_wait_end(r, abandon_s);
+  return status;
 }
 
 tn_status tn_nccl_run(tn_env *env, void *communicator, const tn_collective *collective, void *stream) {

@@ -4,11 +4,12 @@
 #include "backends/nccl/communicator.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "backends/nccl/rank.h"
 
-/* After an abort close waits for it this long, and then leaves it. */
+/* close waits this long for the end of NCCL's communicator, and then leaves it. */
 static const double join_s = 10;
 
 /* The bytes that rank 0 sends to the others. */
@@ -60,21 +61,35 @@ static tn_status nccl_fail_state(tn_env *env, const tn_nccl_rank *r, ncclResult_
   return tn_nccl_group_status(env, r->group);
 }
 
+static tn_status nccl_fail_busy(tn_env *env, tn_nccl_rank *r, double busy_s) {
+  char text[TN_NCCL_TEXT];
+  snprintf(text, sizeof text,
+           "rank %d on device %d: a call of NCCL has not returned for %.1f s, at most %g s: it connects the "
+           "ranks, "
+           "of which one has not come",
+           (int)r->rank, (int)r->device->index, busy_s, r->timeout_s);
+  tn_nccl_group_fail(r->group, text);
+  return tn_nccl_group_status(env, r->group);
+}
+
+/* Whether NCCL has failed. Another thread may be in a call that waits for other ranks, and has the lock. */
+static ncclResult_t nccl_ask(tn_nccl_rank *r) {
+  ncclResult_t state = ncclSuccess, code = ncclSuccess;
+  if (pthread_mutex_trylock(&r->lock) != 0) return ncclInProgress;
+  if (!atomic_load(&r->given_up)) code = r->library.ncclCommGetAsyncError(r->comm, &state);
+  pthread_mutex_unlock(&r->lock);
+  return code != ncclSuccess ? code : state;
+}
+
 static tn_status nccl_status(tn_env *env, void *communicator) {
   tn_nccl_rank *r = communicator;
-  ncclResult_t state = ncclSuccess;
-  double waited_s = 0;
   tn_status failed = tn_nccl_group_status(env, r->group);
-  if (failed != TN_OK) return failed;
-  pthread_mutex_lock(&r->lock);
-  if (!r->given_up) {
-    ncclResult_t code = r->library.ncclCommGetAsyncError(r->comm, &state);
-    if (code != ncclSuccess) state = code;
-    waited_s = tn_nccl_follow_waited(&r->follow, tn_nccl_clock_s());
-  }
-  pthread_mutex_unlock(&r->lock);
+  if (failed != TN_OK || atomic_load(&r->given_up)) return failed;
+  ncclResult_t state = nccl_ask(r);
   if (state != ncclSuccess && state != ncclInProgress) return nccl_fail_state(env, r, state);
-  return waited_s > r->timeout_s ? nccl_fail_waiting(env, r, waited_s) : TN_OK;
+  double waited_s = tn_nccl_follow_waited(&r->follow, tn_nccl_clock_s()), busy_s = tn_nccl_rank_busy_s(r);
+  if (waited_s > r->timeout_s) return nccl_fail_waiting(env, r, waited_s);
+  return busy_s > r->timeout_s ? nccl_fail_busy(env, r, busy_s) : TN_OK;
 }
 
 static tn_status nccl_position(tn_env *env, void *communicator, tn_comm_position *position) {
@@ -95,24 +110,32 @@ static void nccl_abort(tn_env *env, void *communicator) {
 
 /* All work is done; finalizing ends NCCL's own, and frees what the ranks share. */
 static void nccl_finish(tn_nccl_rank *r) {
-  ncclResult_t code = r->library.ncclCommFinalize(r->comm);
-  code = tn_nccl_rank_await(r, code, r->timeout_s);
-  if (code == ncclSuccess) code = r->library.ncclCommDestroy(r->comm);
+  ncclResult_t code = ncclInProgress;
+  if (tn_nccl_rank_begin(r)) {
+    code = r->library.ncclCommFinalize(r->comm);
+    tn_nccl_rank_end(r);
+    code = tn_nccl_rank_await(r, code, r->timeout_s);
+  }
   if (code == ncclSuccess)
-    r->comm = NULL;
+    tn_nccl_rank_destroy(r);
   else
     tn_nccl_rank_give_up(r);
 }
 
-/* A thread that still aborts keeps the object. */
+/* A thread that still ends the communicator keeps the object. The last end of a process leaves the context of
+ * another device current from 2.22 on. */
 static void nccl_free(tn_env *env, tn_nccl_rank *r) {
-  bool joined = tn_nccl_rank_join(r, r->timeout_s < join_s ? r->timeout_s : join_s);
+  bool joined = tn_nccl_rank_join(r, join_s);
   tn_nccl_group_leave(env, r->group, r->rank);
   if (!joined) {
-    tn_env_log(env, TN_LOG_WARN, "nccl: rank %d: ncclCommAbort has not returned and is left", (int)r->rank);
+    tn_env_log(env, TN_LOG_WARN, "nccl: rank %d: %s has not returned and is left", (int)r->rank,
+               r->destroys ? "ncclCommDestroy" : "ncclCommAbort");
     return;
   }
+  if (r->driver.cuCtxSetCurrent != NULL) (void)r->driver.cuCtxSetCurrent(r->context);
+  tn_nccl_blocks_free(env, r);
   tn_nccl_follow_close(&r->follow);
+  pthread_mutex_destroy(&r->end_lock);
   pthread_mutex_destroy(&r->lock);
   tn_delete(env, r);
 }
@@ -120,7 +143,7 @@ static void nccl_free(tn_env *env, tn_nccl_rank *r) {
 static void nccl_close(tn_env *env, void *communicator) {
   tn_nccl_rank *r = communicator;
   (void)r->driver.cuCtxSetCurrent(r->context);
-  if (!r->given_up && r->comm != NULL) nccl_finish(r);
+  if (!atomic_load(&r->given_up)) nccl_finish(r);
   nccl_free(env, r);
 }
 
@@ -147,6 +170,18 @@ static tn_status nccl_fail_init(tn_env *env, tn_nccl_rank *r, ncclResult_t code)
   return tn_nccl_check(env, r, code, call);
 }
 
+/* It overrides the configuration of a communicator. NCCL puts the settings of its files into the environment.
+ */
+static tn_status nccl_check_blocking(tn_env *env) {
+  const char *text = getenv("NCCL_COMM_BLOCKING");
+  if (text == NULL || strtol(text, NULL, 0) != 1) return TN_OK;
+  return tn_fail(
+      env, TN_EINVAL, NULL,
+      "nccl: the environment variable NCCL_COMM_BLOCKING is 1, with which NCCL waits for other ranks "
+      "without a limit; unset it, also in the files that NCCL reads (/etc/nccl.conf, ~/.nccl.conf, "
+      "NCCL_CONF_FILE)");
+}
+
 static tn_status nccl_init(tn_env *env, tn_nccl_rank *r, const ncclUniqueId *id) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   ncclComm_t comm = NULL;
@@ -159,7 +194,9 @@ static tn_status nccl_init(tn_env *env, tn_nccl_rank *r, const ncclUniqueId *id)
   pthread_mutex_unlock(&r->lock);
   if (comm != NULL) code = tn_nccl_rank_await(r, code, r->timeout_s);
   if (code == ncclInProgress) return nccl_fail_open(env, r);
-  return code == ncclSuccess ? TN_OK : nccl_fail_init(env, r, code);
+  if (code != ncclSuccess) return nccl_fail_init(env, r, code);
+  r->opened = true;
+  return nccl_check_blocking(env); /* NCCL has read its files */
 }
 
 static tn_status nccl_join(tn_env *env, const tn_nccl_options *o, tn_nccl_rank *r, const ncclUniqueId *id) {
@@ -168,7 +205,8 @@ static tn_status nccl_join(tn_env *env, const tn_nccl_options *o, tn_nccl_rank *
     return tn_fail(env, TN_EUNSUPPORTED, NULL, "nccl: the device has no interface " TN_CUDA_INTERFACE);
   r->context = native->context;
   r->memory = o->memory;
-  tn_status status = tn_nccl_library_open(env, o->libraries, &r->library);
+  tn_status status = nccl_check_blocking(env);
+  if (status == TN_OK) status = tn_nccl_library_open(env, o->libraries, &r->library);
   if (status == TN_OK) status = tn_nccl_memory_check(env, &r->library, o->memory);
   if (status == TN_OK) status = tn_nccl_driver_find(env, native, &r->driver);
   if (status == TN_OK) status = tn_nccl_enter(env, r);
@@ -202,6 +240,7 @@ static tn_status nccl_open(tn_env *env, const void *options, const tn_comm_devic
   if (place->process != 0 && tn_nccl_group_new(env, place, true, &r->group) != TN_OK)
     return tn_delete(env, r), TN_ENOMEM;
   pthread_mutex_init(&r->lock, NULL);
+  pthread_mutex_init(&r->end_lock, NULL);
   tn_nccl_follow_init(&r->follow);
   tn_nccl_group_enter(r->group, r->rank, device->index, &r->follow);
   tn_status status = nccl_join(env, options, r, &given.id);
@@ -234,7 +273,7 @@ static const tn_option nccl_options[] = {
     TN_OPT(
         tn_nccl_options, memory, TN_OPT_ENUM, "device", "device|registered|symmetric",
         "memory that collectives work in: the device's own; memory of NCCL that is registered (2.19), which "
-        "switches and networks of GPUs read directly; or that is also a symmetric window (2.27)"),
+        "switches and networks of GPUs read directly; or that is also a symmetric window (2.29.7)"),
     TN_OPT_END};
 
 const tn_communicator tn_nccl_communicator = {

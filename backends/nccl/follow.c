@@ -61,10 +61,15 @@ uint32_t tn_nccl_follow_word(const tn_nccl_follow *follow) {
 /* Where the exchange fails, the device has written in between. */
 double tn_nccl_follow_waited(tn_nccl_follow *follow, double now_s) {
   uint32_t seen = follow->word != NULL ? atomic_load(follow->word) : 0;
+  double waited_s = 0;
   if ((seen & 1) == 0) return 0;
-  if ((seen & MARK) != 0) return now_s - follow->since;
-  if (atomic_compare_exchange_strong(follow->word, &seen, seen | MARK)) follow->since = now_s;
-  return 0;
+  pthread_mutex_lock(&follow->lock);
+  if ((seen & MARK) != 0)
+    waited_s = now_s - follow->since;
+  else if (atomic_compare_exchange_strong(follow->word, &seen, seen | MARK))
+    follow->since = now_s;
+  pthread_mutex_unlock(&follow->lock);
+  return waited_s;
 }
 
 tn_status tn_nccl_follow_position(tn_env *env, tn_nccl_follow *follow, tn_comm_position *position) {

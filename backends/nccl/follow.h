@@ -29,8 +29,8 @@ typedef struct tn_nccl_follow {
   const tn_nccl_driver *driver;
   _Atomic uint32_t *word;                /* pinned; NULL: nothing is followed */
   bool in_captures;                      /* captures take the writes, too */
-  double since;                          /* when the word was marked */
   pthread_mutex_t lock;                  /* of the rest */
+  double since;                          /* when the word was marked */
   uint32_t calls;                        /* collectives so far, captured ones once */
   tn_nccl_kept_name names[TN_NCCL_KEPT]; /* of the last calls */
 } tn_nccl_follow;
@@ -51,7 +51,7 @@ tn_status tn_nccl_follow_end(tn_env *env, const tn_nccl_follow *follow, CUstream
 /* The word without its mark: odd in a collective. */
 uint32_t tn_nccl_follow_word(const tn_nccl_follow *follow);
 /* Seconds that the device has been in one collective, as far as earlier calls of this function saw it; 0:
- * it is in none, or has moved since the last call. One thread at a time. */
+ * it is in none, or has moved since the last call. */
 double tn_nccl_follow_waited(tn_nccl_follow *follow, double now_s);
 /* Whether the device is in a collective, whose name is written; TN_EUNSUPPORTED: not all are followed. */
 tn_status tn_nccl_follow_position(tn_env *env, tn_nccl_follow *follow, tn_comm_position *position);

@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { OLDEST_NCCL = 21800 };
-
 static const char nccl_remedy[] =
     "install NCCL 2.18 or later (on Debian and Ubuntu: libnccl2, from NVIDIA's repository), or the PyPI "
     "package nvidia-nccl-cu13 or nvidia-nccl-cu12, or give its folder: [communicator.nccl] libraries = "
@@ -35,7 +33,7 @@ static tn_status nccl_library_check_version(tn_env *env, void *handle, tn_nccl_l
   l->version = version;
   snprintf(l->version_text, sizeof l->version_text, "%d.%d.%d", version / 10000, version / 100 % 100,
            version % 100);
-  if (version >= OLDEST_NCCL) return TN_OK;
+  if (version >= TN_NCCL_OLDEST) return TN_OK;
   return tn_fail(env, TN_EUNAVAILABLE, NULL,
                  "nccl: %s is of version %s (%d), expected 2.18.0 (21800) or later; %s", l->path,
                  l->version_text, version, nccl_remedy);

@@ -9,6 +9,17 @@
 #include "tenon/plugin/communicator.h"
 #include "tenon/plugin/cuda.h"
 
+/* What versions do otherwise than the ones before, where the communicator has to know it. */
+enum {
+  TN_NCCL_OLDEST = 21800,
+  /* Another thread than that of an init may abort it, and ncclCommCount completes what is in progress.
+   * Before, a job in progress is known to its own thread only, whose next group completes it. */
+  TN_NCCL_JOBS_OF_COMMUNICATORS = 21900,
+  TN_NCCL_REGISTERS = 21900, /* ncclMemAlloc and ncclCommRegister */
+  /* Kernels of symmetric windows, which came with 2.27, end when the communicator is aborted. */
+  TN_NCCL_WINDOWS = 22907
+};
+
 /* Every function of libnccl.so.2 that the communicator calls: those of 2.18. */
 #define TN_NCCL_POINTS(X)                                                                                    \
   X(ncclGetVersion)                                                                                          \
@@ -16,10 +27,13 @@
   X(ncclGetErrorString)                                                                                      \
   X(ncclGetLastError)                                                                                        \
   X(ncclCommInitRankConfig)                                                                                  \
+  X(ncclCommCount)                                                                                           \
   X(ncclCommGetAsyncError)                                                                                   \
   X(ncclCommFinalize)                                                                                        \
   X(ncclCommDestroy)                                                                                         \
   X(ncclCommAbort)                                                                                           \
+  X(ncclGroupStart)                                                                                          \
+  X(ncclGroupEnd)                                                                                            \
   X(ncclAllReduce)                                                                                           \
   X(ncclBroadcast)                                                                                           \
   X(ncclReduceScatter)                                                                                       \
@@ -48,6 +62,9 @@
   X(cuStreamBeginCapture, "cuStreamBeginCapture_v2")                                                         \
   X(cuStreamEndCapture, "cuStreamEndCapture")                                                                \
   X(cuStreamIsCapturing, "cuStreamIsCapturing")                                                              \
+  X(cuGraphInstantiateWithFlags, "cuGraphInstantiateWithFlags")                                              \
+  X(cuGraphLaunch, "cuGraphLaunch")                                                                          \
+  X(cuGraphExecDestroy, "cuGraphExecDestroy")                                                                \
   X(cuGraphDestroy, "cuGraphDestroy")
 
 typedef struct tn_nccl_library {

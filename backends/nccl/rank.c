@@ -20,15 +20,47 @@ tn_status tn_nccl_enter(tn_env *env, const tn_nccl_rank *rank) {
 
 enum { PAUSE_SHORT_NS = 20000, PAUSE_LONG_NS = 1000000 };
 
+bool tn_nccl_rank_begin(tn_nccl_rank *rank) {
+  pthread_mutex_lock(&rank->lock);
+  if (atomic_load(&rank->given_up)) {
+    pthread_mutex_unlock(&rank->lock);
+    return false;
+  }
+  atomic_store(&rank->entered_s, tn_nccl_clock_s());
+  return true;
+}
+
+void tn_nccl_rank_end(tn_nccl_rank *rank) {
+  atomic_store(&rank->entered_s, 0);
+  pthread_mutex_unlock(&rank->lock);
+}
+
+double tn_nccl_rank_busy_s(const tn_nccl_rank *rank) {
+  double entered_s = atomic_load(&rank->entered_s);
+  return entered_s > 0 ? tn_nccl_clock_s() - entered_s : 0;
+}
+
 static ncclResult_t nccl_rank_state(tn_nccl_rank *rank) {
   ncclResult_t state = ncclInProgress;
-  pthread_mutex_lock(&rank->lock);
-  if (!rank->given_up) {
-    ncclResult_t code = rank->library.ncclCommGetAsyncError(rank->comm, &state);
-    if (code != ncclSuccess) state = code;
-  }
-  pthread_mutex_unlock(&rank->lock);
-  return state;
+  if (!tn_nccl_rank_begin(rank)) return state;
+  ncclResult_t code = rank->library.ncclCommGetAsyncError(rank->comm, &state);
+  tn_nccl_rank_end(rank);
+  return code != ncclSuccess ? code : state;
+}
+
+/* The status tells the end of an operation, but leaves its job, which NCCL has in the memory of this thread
+ * up to 2.25. */
+static ncclResult_t nccl_rank_complete(tn_nccl_rank *rank) {
+  const tn_nccl_library *l = &rank->library;
+  int ranks = 0;
+  if (!tn_nccl_rank_begin(rank)) return ncclInProgress;
+  ncclResult_t code = ncclSuccess;
+  if (l->version >= TN_NCCL_JOBS_OF_COMMUNICATORS)
+    code = l->ncclCommCount(rank->comm, &ranks);
+  else if ((code = l->ncclGroupStart()) == ncclSuccess)
+    code = l->ncclGroupEnd();
+  tn_nccl_rank_end(rank);
+  return code;
 }
 
 static bool nccl_run_has_failed(const tn_nccl_rank *rank) {
@@ -38,12 +70,15 @@ static bool nccl_run_has_failed(const tn_nccl_rank *rank) {
 ncclResult_t tn_nccl_rank_await(tn_nccl_rank *rank, ncclResult_t code, double timeout_s) {
   struct timespec pause = {0, PAUSE_SHORT_NS};
   double until = tn_nccl_clock_s() + timeout_s;
-  while (code == ncclInProgress && (code = nccl_rank_state(rank)) == ncclInProgress) {
-    if (atomic_load(&rank->group->failed) || nccl_run_has_failed(rank) || tn_nccl_clock_s() > until) break;
+  if (code != ncclSuccess && code != ncclInProgress) return code;
+  while ((code = nccl_rank_state(rank)) == ncclInProgress) {
+    if (atomic_load(&rank->given_up) || atomic_load(&rank->group->failed) || nccl_run_has_failed(rank) ||
+        tn_nccl_clock_s() > until)
+      return code;
     nanosleep(&pause, NULL);
     if (2 * pause.tv_nsec <= PAUSE_LONG_NS) pause.tv_nsec *= 2;
   }
-  return code;
+  return code == ncclSuccess ? nccl_rank_complete(rank) : code;
 }
 
 /* ---- failures ---- */
@@ -68,46 +103,74 @@ tn_status tn_nccl_check(tn_env *env, const tn_nccl_rank *rank, ncclResult_t code
                  n > 0 ? " (" : "", (int)n, n > 0 ? last : "", n > 0 ? ")" : "", rank->library.version_text);
 }
 
-/* ---- giving up ---- */
+/* ---- the end ---- */
 
-static void *nccl_rank_abort(void *arg) {
-  const tn_nccl_rank *rank = arg;
+enum { LEAVE_S = 1 }; /* that a call under way has */
+
+static void nccl_rank_let_others_leave(tn_nccl_rank *rank) {
+  struct timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_sec += LEAVE_S;
+  if (pthread_mutex_timedlock(&rank->lock, &until) == 0) pthread_mutex_unlock(&rank->lock);
+}
+
+static void *nccl_rank_finish(void *arg) {
+  tn_nccl_rank *rank = arg;
   (void)rank->driver.cuCtxSetCurrent(rank->context);
-  (void)rank->library.ncclCommAbort(rank->comm);
+  nccl_rank_let_others_leave(rank);
+  (void)(rank->destroys ? rank->library.ncclCommDestroy(rank->comm)
+                        : rank->library.ncclCommAbort(rank->comm));
+  atomic_store(&rank->ended, true);
   return NULL;
 }
 
 /* Signals are delivered to the application's threads. */
-static bool nccl_rank_start_aborter(tn_nccl_rank *rank) {
+static bool nccl_rank_start_ender(tn_nccl_rank *rank) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  int error = pthread_create(&rank->aborter, NULL, nccl_rank_abort, rank);
+  int error = pthread_create(&rank->ender, NULL, nccl_rank_finish, rank);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   return error == 0;
 }
 
-void tn_nccl_rank_give_up(tn_nccl_rank *rank) {
-  pthread_mutex_lock(&rank->lock);
-  bool first = !rank->given_up;
-  rank->given_up = true;
-  if (first && rank->comm != NULL) rank->has_aborter = nccl_rank_start_aborter(rank);
-  bool alone = first && rank->comm != NULL && !rank->has_aborter;
-  pthread_mutex_unlock(&rank->lock);
-  if (alone) nccl_rank_abort(rank);
+static bool nccl_rank_must_end_here(const tn_nccl_rank *rank) {
+  return !rank->opened && rank->library.version < TN_NCCL_JOBS_OF_COMMUNICATORS;
 }
 
+static void nccl_rank_finish_once(tn_nccl_rank *rank, bool destroys) {
+  pthread_mutex_lock(&rank->end_lock);
+  bool first = !atomic_exchange(&rank->given_up, true) && rank->comm != NULL;
+  if (first) {
+    rank->destroys = destroys;
+    atomic_store(&rank->has_ender, !nccl_rank_must_end_here(rank) && nccl_rank_start_ender(rank));
+  }
+  bool alone = first && !atomic_load(&rank->has_ender);
+  pthread_mutex_unlock(&rank->end_lock);
+  if (alone) nccl_rank_finish(rank);
+}
+
+void tn_nccl_rank_give_up(tn_nccl_rank *rank) { nccl_rank_finish_once(rank, false); }
+void tn_nccl_rank_destroy(tn_nccl_rank *rank) { nccl_rank_finish_once(rank, true); }
+
 /* Polls: ThreadSanitizer knows no join with a timeout on the monotonic clock. */
-bool tn_nccl_rank_join(tn_nccl_rank *rank, double timeout_s) {
+bool tn_nccl_rank_wait_end(const tn_nccl_rank *rank, double most_s) {
   const struct timespec pause = {0, PAUSE_LONG_NS};
-  double until = tn_nccl_clock_s() + timeout_s;
-  if (!rank->has_aborter) return true;
-  while (pthread_tryjoin_np(rank->aborter, NULL) != 0) {
-    if (tn_nccl_clock_s() > until) {
-      pthread_detach(rank->aborter);
-      return false;
-    }
+  double until = tn_nccl_clock_s() + (most_s < rank->timeout_s ? most_s : rank->timeout_s);
+  if (!atomic_load(&rank->has_ender)) return true;
+  while (!atomic_load(&rank->ended)) {
+    if (tn_nccl_clock_s() > until) return false;
     nanosleep(&pause, NULL);
   }
   return true;
+}
+
+bool tn_nccl_rank_join(tn_nccl_rank *rank, double most_s) {
+  bool ended = tn_nccl_rank_wait_end(rank, most_s);
+  if (!atomic_load(&rank->has_ender)) return true;
+  if (ended)
+    pthread_join(rank->ender, NULL);
+  else
+    pthread_detach(rank->ender);
+  return ended;
 }

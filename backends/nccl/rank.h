@@ -25,11 +25,16 @@ typedef struct tn_nccl_rank {
   tn_nccl_follow follow;
   int32_t memory;               /* TN_NCCL_DEVICE ... */
   struct tn_nccl_block *blocks; /* of memory.c; on the rank's thread */
-  pthread_mutex_t lock;         /* of `comm`, `given_up` and follow.since */
   ncclComm_t comm;              /* NULL: not begun */
-  bool given_up;                /* ncclCommAbort has been or is called, and nothing else may be */
-  bool has_aborter;             /* on a thread of its own */
-  pthread_t aborter;
+  bool opened;                  /* its init has ended */
+  pthread_mutex_t lock;     /* held while NCCL is called with `comm`; NCCL may wait for other ranks then */
+  _Atomic double entered_s; /* when that call began; 0: there is none */
+  atomic_bool given_up;     /* `comm` is being ended, and nothing else may be called with it */
+  pthread_mutex_t end_lock; /* of the rest; not held in calls of NCCL */
+  bool destroys;            /* the end is ncclCommDestroy, not ncclCommAbort */
+  atomic_bool has_ender;    /* a thread that ends it */
+  pthread_t ender;
+  atomic_bool ended; /* that thread has done so */
 } tn_nccl_rank;
 
 double tn_nccl_clock_s(void);
@@ -37,9 +42,16 @@ double tn_nccl_clock_s(void);
 /* Makes the device's context current, which NCCL takes as its device. */
 tn_status tn_nccl_enter(tn_env *env, const tn_nccl_rank *rank);
 
-/* Waits until an operation that returned `code` has ended: a communicator that does not block returns
- * ncclInProgress. Looks at the group and the run, too: the failure of another rank ends the wait with
- * ncclInProgress, as the timeout does. */
+/* Before and after each call of NCCL with `comm`; false: it is given up, and must not be used. */
+bool tn_nccl_rank_begin(tn_nccl_rank *rank);
+void tn_nccl_rank_end(tn_nccl_rank *rank);
+/* Seconds since the call of NCCL that another thread is in began; 0: none. */
+double tn_nccl_rank_busy_s(const tn_nccl_rank *rank);
+
+/* Waits until an operation has ended that returned `code`, ncclSuccess or ncclInProgress, and completes it on
+ * this thread, in whose memory NCCL may have its job. Looks at the group and the run, too: the failure of
+ * another rank ends the wait with ncclInProgress, as the timeout does. After any result but ncclSuccess the
+ * communicator must be given up before this thread ends. */
 ncclResult_t tn_nccl_rank_await(tn_nccl_rank *rank, ncclResult_t code, double timeout_s);
 
 /* TN_OK for ncclSuccess; else a failure with NCCL's own text: "nccl: rank 1 on device 0: ncclAllReduce:
@@ -48,12 +60,20 @@ ncclResult_t tn_nccl_rank_await(tn_nccl_rank *rank, ncclResult_t code, double ti
 tn_status tn_nccl_check(tn_env *env, const tn_nccl_rank *rank, ncclResult_t code, const char *call);
 
 /* Calls ncclCommAbort, once, on a thread of its own: with captured graphs it returns only when those have
- * been destroyed. */
+ * been destroyed. A call of NCCL that is under way has a second to return before. */
 void tn_nccl_rank_give_up(tn_nccl_rank *rank);
-/* Waits for that thread; false: it has not ended after so many seconds, and still uses the rank. */
-bool tn_nccl_rank_join(tn_nccl_rank *rank, double timeout_s);
+/* The same with ncclCommDestroy. */
+void tn_nccl_rank_destroy(tn_nccl_rank *rank);
+/* Waits until that has returned, so that NCCL does not use memory or streams any more; false: it has not
+ * after so many seconds, at most the timeout. */
+bool tn_nccl_rank_wait_end(const tn_nccl_rank *rank, double most_s);
+/* The same, and lets go of the thread; false: it still uses the rank. */
+bool tn_nccl_rank_join(tn_nccl_rank *rank, double most_s);
 
 /* memory.c */
+
+/* Frees what NCCL might still have written to. */
+void tn_nccl_blocks_free(tn_env *env, tn_nccl_rank *rank);
 
 /* TN_EUNAVAILABLE where the library is too old for [communicator.nccl] memory. */
 tn_status tn_nccl_memory_check(tn_env *env, const tn_nccl_library *library, int32_t memory);

@@ -48,7 +48,6 @@ typedef struct fakenccl_member {
   _Atomic(uint32_t) talks;         /* the group that runs has messages */
   _Atomic(uint64_t) posted, taken; /* parts of collectives */
   _Atomic(uint64_t) windows;       /* registered */
-  uint64_t window_bytes[2];
   _Atomic(uint64_t) splits;
   int32_t color[2], key[2];
   _Atomic(uint64_t) named; /* splits for which it has made an id */

@@ -55,21 +55,25 @@ ncclResult_t fakenccl_comm_check(const fakenccl_comm *comm) {
   return ncclSuccess;
 }
 
-ncclResult_t fakenccl_comm_check_ready(fakenccl_comm *comm) {
+/* As NCCL's ncclCommEnsureReady: not in progress, without an error; what has ended is completed. */
+static ncclResult_t comm_ensure_ready(fakenccl_comm *comm) {
   FAKENCCL_TRY(fakenccl_comm_check(comm));
   pthread_mutex_lock(&comm->lock);
-  bool busy = comm->state == FAKENCCL_INIT || comm->polls > 0;
+  bool busy = comm->state == FAKENCCL_INIT || comm->polls > 0 || atomic_load(&comm->busy);
   ncclResult_t status = busy ? ncclInProgress : fakenccl_comm_status(comm);
-  int state = comm->state;
   pthread_mutex_unlock(&comm->lock);
   if (status == ncclInProgress)
     return fakenccl_refuse(ncclInvalidArgument,
                            "rank %d: attempt to use the communicator before the previous operation returned "
                            "ncclSuccess (ncclCommGetAsyncError)",
                            comm->rank);
-  if (state == FAKENCCL_FINAL)
-    return fakenccl_refuse(ncclInvalidUsage, "rank %d: the communicator was finalized", comm->rank);
-  return status;
+  return status == ncclSuccess ? fakenccl_async_complete(comm) : status;
+}
+
+ncclResult_t fakenccl_comm_check_ready(fakenccl_comm *comm) {
+  FAKENCCL_TRY(comm_ensure_ready(comm));
+  if (comm->state != FAKENCCL_FINAL) return ncclSuccess;
+  return fakenccl_refuse(ncclInvalidUsage, "rank %d: the communicator was finalized", comm->rank);
 }
 
 /* ---- errors ---- */
@@ -134,6 +138,7 @@ FAKENCCL_API ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *s
   pthread_mutex_lock(&comm->lock);
   *status = fakenccl_comm_status(comm);
   if (comm->polls > 0 && comm->polls-- > 0 && *status == ncclSuccess) *status = ncclInProgress;
+  if (atomic_load(&comm->busy) && *status == ncclSuccess) *status = ncclInProgress;
   pthread_mutex_unlock(&comm->lock);
   return ncclSuccess;
 }
@@ -152,7 +157,7 @@ FAKENCCL_API const char *ncclGetLastError(ncclComm_t comm) {
 #define GET(name, member)                                                                                    \
   FAKENCCL_API ncclResult_t name(const ncclComm_t comm, int *value) {                                        \
     FAKENCCL_TRY(fakenccl_enter(__func__, comm));                                                            \
-    FAKENCCL_TRY(fakenccl_comm_check_ready(comm));                                                           \
+    FAKENCCL_TRY(comm_ensure_ready(comm));                                                                   \
     if (value == NULL) return fakenccl_refuse(ncclInvalidArgument, "no place for the number");               \
     *value = comm->member;                                                                                   \
     return ncclSuccess;                                                                                      \
@@ -179,6 +184,7 @@ FAKENCCL_API ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   FAKENCCL_TRY(fakenccl_comm_check_ready(comm));
   pthread_mutex_lock(&comm->lock);
   comm->state = FAKENCCL_FINAL;
+  fakenccl_async_leave(comm);
   ncclResult_t status = fakenccl_comm_status(comm);
   pthread_mutex_unlock(&comm->lock);
   if (!comm->blocking) return status;
@@ -235,6 +241,7 @@ FAKENCCL_API ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   ncclResult_t asked = fakenccl_enter(__func__, comm);
   if (comm == NULL) return asked;
   FAKENCCL_TRY(fakenccl_comm_check(comm));
+  (void)fakenccl_async_complete(comm);
   pthread_mutex_lock(&comm->lock);
   if (comm->state == FAKENCCL_INIT) fakenccl_init_poll(comm);
   const char *use = comm->state == FAKENCCL_INIT ? "its init is in progress" : comm_find_use(comm);
@@ -250,6 +257,8 @@ FAKENCCL_API ncclResult_t ncclCommAbort(ncclComm_t comm) {
   ncclResult_t asked = fakenccl_enter(__func__, comm);
   if (comm == NULL) return asked;
   FAKENCCL_TRY(fakenccl_comm_check(comm));
+  atomic_store(&comm->stops, true);
+  (void)fakenccl_async_complete(comm);
   pthread_mutex_lock(&comm->lock);
   if (comm->me != NULL) atomic_store(&comm->me->aborted, 1);
   if (comm->clique != NULL) fakenccl_comm_wake(comm);

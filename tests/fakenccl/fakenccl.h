@@ -41,6 +41,7 @@
   } while (0)
 
 typedef struct ncclComm fakenccl_comm;
+typedef struct fakenccl_thread fakenccl_thread;
 
 /* ---- log.c -----------------------------------------------------------------------------------------------
  */
@@ -58,7 +59,7 @@ const char *fakenccl_last_text(void);
 typedef struct fakenccl_faults {
   uint64_t stall, kill; /* the number of the collective; 0: none */
   int signal;
-  uint64_t delay_us, seed;
+  uint64_t delay_us, late_us, seed; /* late_us: of every launch, which another thread then makes */
   bool reorders, silent;
   int progress; /* how often the status has to be asked for */
 } fakenccl_faults;
@@ -133,6 +134,7 @@ typedef struct fakenccl_batch {
   fakenccl_comm *comm;
   CUstream stream;
   bool captured;
+  bool symmetric;  /* all buffers lie in windows */
   uint64_t ticket; /* its place among the batches that are not captured */
   bool begun, stalled, ending;
   double until;   /* it rests until then */
@@ -188,6 +190,13 @@ struct ncclComm {
   uint64_t chance;
   double ready_at; /* init is not done before */
   int polls;       /* that the last call stays in progress for */
+
+  /* of async.c */
+  fakenccl_thread *maker;         /* the thread that called init */
+  _Atomic(fakenccl_thread *) job; /* the thread in whose memory a job lies; NULL: none */
+  pthread_t worker;
+  atomic_bool has_worker, busy; /* busy: its call is in progress */
+  atomic_bool stops;            /* the communicator is aborted */
 };
 
 /* A call that waits for other ranks on the host: init, split, registering a window. A group waits for all of
@@ -202,7 +211,6 @@ typedef struct fakenccl_job {
   uint64_t number;
   ncclComm_t *place;
   ncclConfig_t config;
-  size_t bytes;
 } fakenccl_job;
 
 double fakenccl_clock_s(void);
@@ -235,6 +243,23 @@ ncclResult_t fakenccl_init_new(ncclComm_t *place, int ranks, const ncclUniqueId 
 ncclResult_t fakenccl_init_check_config(const ncclConfig_t *config);
 /* The job that waits for the end of init. */
 fakenccl_job fakenccl_init_job(fakenccl_comm *comm);
+
+/* ---- async.c ----------------------------------------------------------------------------------------------
+ */
+
+/* Whether this thread has called init. */
+bool fakenccl_async_is_maker(const fakenccl_comm *comm);
+void fakenccl_async_make(fakenccl_comm *comm);
+/* A call is in progress, whose job lies in this thread's memory. */
+void fakenccl_async_leave(fakenccl_comm *comm);
+/* Completes it, as all calls do but ncclCommGetAsyncError; reports that its thread has ended. Without the
+ * lock. */
+ncclResult_t fakenccl_async_complete(fakenccl_comm *comm);
+/* Goes on with a call on a thread; false: there is none. body calls fakenccl_async_end last. */
+bool fakenccl_async_work(fakenccl_comm *comm, void *(*body)(void *arg), void *arg);
+/* Of the worker: rests; false: the communicator is aborted. */
+bool fakenccl_async_rest(const fakenccl_comm *comm, double s);
+void fakenccl_async_end(fakenccl_comm *comm, ncclResult_t result);
 
 /* ---- calls.c, group.c -------------------------------------------------------------------------------------
  */

@@ -29,6 +29,7 @@ void fakenccl_faults_read(fakenccl_faults *f, int rank) {
   f->stall = faults_of_rank("FAKENCCL_STALL", rank, NULL);
   f->kill = faults_of_rank("FAKENCCL_KILL", rank, &f->signal);
   f->delay_us = faults_number("FAKENCCL_DELAY");
+  f->late_us = faults_number("FAKENCCL_LATE");
   f->reorders = getenv("FAKENCCL_REORDER") != NULL;
   f->silent = faults_number("FAKENCCL_SILENT") != 0;
   f->progress = (int)faults_number("FAKENCCL_PROGRESS");

@@ -173,19 +173,75 @@ static ncclResult_t group_run_jobs(void) {
     if (waits) fakenccl_pause();
   }
   for (int i = 0; i < here.n_jobs; i++)
-    if (result == ncclSuccess && here.jobs[i].goes_on) result = ncclInProgress;
+    if (here.jobs[i].goes_on) {
+      fakenccl_async_leave(here.jobs[i].comm);
+      if (result == ncclSuccess) result = ncclInProgress;
+    }
   return result;
 }
 
 static ncclResult_t group_in_progress(void) {
-  for (size_t i = 0; i < here.n; i++)
-    if (!here.entries[i].comm->blocking && here.entries[i].comm->faults.progress > 0) return ncclInProgress;
-  return ncclSuccess;
+  ncclResult_t result = ncclSuccess;
+  for (size_t i = 0; i < here.n; i++) {
+    fakenccl_comm *c = here.entries[i].comm;
+    if (c->blocking || c->faults.progress == 0) continue;
+    fakenccl_async_leave(c);
+    result = ncclInProgress;
+  }
+  return result;
+}
+
+/* ---- launches that come late: another thread makes them when the call has returned ---- */
+
+enum { FIRST_LATE = 22300 }; /* before, plain collectives are launched by the caller */
+
+typedef struct late {
+  fakenccl_comm *comm;
+  double rest_s;
+  group given;
+} late;
+
+static bool group_is_late(void) {
+  const fakenccl_comm *c = here.n > 0 ? here.entries[0].comm : NULL;
+  for (size_t i = 1; i < here.n; i++)
+    if (here.entries[i].comm != c) return false;
+  return c != NULL && !c->blocking && c->faults.delay_us + c->faults.late_us > 0 &&
+         fakenccl_version() >= FIRST_LATE;
+}
+
+static void *group_launch_late(void *arg) {
+  late *l = arg;
+  ncclResult_t result = ncclSuccess;
+  here = l->given;
+  if (fakenccl_async_rest(l->comm, l->rest_s)) result = group_launch();
+  group_clear();
+  fakenccl_async_end(l->comm, result);
+  free(l);
+  return NULL;
+}
+
+static ncclResult_t group_launch_later(void) {
+  fakenccl_comm *c = here.entries[0].comm;
+  late *l = calloc(1, sizeof *l);
+  if (l == NULL) return fakenccl_refuse(ncclSystemError, "no memory");
+  pthread_mutex_lock(&c->lock);
+  uint64_t random = c->faults.delay_us > 0 ? fakenccl_draw(&c->chance) % (c->faults.delay_us + 1) : 0;
+  pthread_mutex_unlock(&c->lock);
+  *l = (late){.comm = c, .rest_s = 1e-6 * (double)(c->faults.late_us + random), .given = here};
+  fakenccl_async_leave(c);
+  if (!fakenccl_async_work(c, group_launch_late, l))
+    return free(l), fakenccl_refuse(ncclSystemError, "no thread");
+  memset(&here, 0, sizeof here);
+  return ncclInProgress;
 }
 
 static ncclResult_t group_run(void) {
   ncclResult_t result = here.error;
   if (result == ncclSuccess) result = group_check();
+  if (result == ncclSuccess && group_is_late()) {
+    result = group_launch_later();
+    if (result == ncclInProgress) return result;
+  }
   if (result == ncclSuccess) result = group_launch();
   if (result == ncclSuccess) result = here.n_jobs > 0 ? group_run_jobs() : group_in_progress();
   group_clear();

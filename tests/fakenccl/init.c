@@ -142,6 +142,7 @@ ncclResult_t fakenccl_init_new(ncclComm_t *place, int ranks, const ncclUniqueId 
   fakenccl_comm *comm = calloc(1, sizeof *comm);
   if (comm == NULL) return fakenccl_refuse(ncclSystemError, "no memory");
   init_set(comm, ranks, rank, config);
+  fakenccl_async_make(comm);
   ncclResult_t result = init_find_context(comm);
   if (result == ncclSuccess) result = init_enter(comm, id);
   if (result != ncclSuccess) {

@@ -14,7 +14,7 @@
 
 static int doubles_open(void **state) {
   static const char *const faults[] = {"FAKENCCL_FAIL", "FAKENCCL_STALL", "FAKENCCL_DELAY",
-                                       "FAKENCCL_PROGRESS"};
+                                       "FAKENCCL_PROGRESS", "FAKENCCL_LATE", "FAKENCCL_VERSION"};
   setenv("FAKECUDA_LOG", "doubles.log", 1);
   setenv("FAKENCCL_LOG", "doubles.log", 1);
   for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) unsetenv(faults[i]);
@@ -92,6 +92,7 @@ static void memory_of_nccl_changes_no_bit(void **state) {
   unsetenv("FAKECUDA_COUNTS");
   assert_true(program_number(registered, "measured_peak_bytes") ==
               program_number(own, "measured_peak_bytes"));
+  setenv("FAKENCCL_VERSION", "22907", 1);
   is_equal(train("symmetric", 2, "--set communicator.nccl.memory=symmetric"), own);
 }
 

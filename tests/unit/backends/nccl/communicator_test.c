@@ -174,6 +174,23 @@ static void a_call_that_is_in_progress_is_waited_for(void **state) {
   ranks_end(2);
 }
 
+/* The oldest library and each that differs from the one before it in what the communicator must do. */
+static const char *const library_versions[] = {"21805", "21903", "22105", "22203", "22507",
+                                               "22703", "22809", "22907", "23007"};
+enum { VERSIONS = sizeof library_versions / sizeof *library_versions };
+
+/* open and run each are on a thread that has ended when the next one begins. */
+static void the_threads_of_calls_may_end(void **state) {
+  (void)state;
+  for (int v = 0; v < VERSIONS; v++) {
+    rig_set("FAKENCCL_VERSION", library_versions[v]);
+    rig_set("FAKENCCL_PROGRESS", "2");
+    start(2, 60);
+    for (int i = 0; i < 2; i++) try_one(&sum, 2, true);
+    ranks_end(2);
+  }
+}
+
 static void no_elements_are_no_collective(void **state) {
   (void)state;
   start(2, 60);
@@ -222,8 +239,10 @@ static void give_memory_back(rank *r) {
 
 static void collectives_work_in_memory_of_nccl(void **state) {
   (void)state;
+  static const char *const oldest[] = {"21800", "21900", "22907"};
   for (options.memory = TN_NCCL_DEVICE; options.memory <= TN_NCCL_SYMMETRIC; options.memory++) {
     rig_set("FAKENCCL_PROGRESS", "2");
+    rig_set("FAKENCCL_VERSION", oldest[options.memory]);
     start(4, 60);
     ranks_do(4, take_memory);
     all_are_well(4);
@@ -248,6 +267,7 @@ static void collectives_work_in_memory_of_nccl(void **state) {
 static void memory_of_nccl_outlives_giving_up(void **state) {
   (void)state;
   options.memory = TN_NCCL_SYMMETRIC;
+  rig_set("FAKENCCL_VERSION", "22907");
   start(2, 60);
   ranks_do(2, take_memory);
   all_are_well(2);
@@ -257,11 +277,27 @@ static void memory_of_nccl_outlives_giving_up(void **state) {
   options.memory = TN_NCCL_DEVICE;
 }
 
+/* NCCL's thread goes on with a registration that rank 1 has not come to in time. */
+static void memory_that_a_rank_does_not_register_is_given_up(void **state) {
+  (void)state;
+  options.memory = TN_NCCL_SYMMETRIC;
+  rig_set("FAKENCCL_VERSION", "22907");
+  start(2, 0.3);
+  take_memory(&all[0]);
+  assert_int_equal(all[0].status, TN_ECOMM);
+  says(&all[0], "ncclCommWindowRegister has waited for the other ranks for 0.3 s");
+  take_memory(&all[1]); /* too late */
+  nanosleep(&(struct timespec){0, 50000000}, NULL);
+  for (int32_t r = 0; r < 2; r++) give_memory_back(&all[r]);
+  ranks_end(2);
+  options.memory = TN_NCCL_DEVICE;
+}
+
 static void an_older_library_has_no_such_memory(void **state) {
   (void)state;
-  static const char *const versions[] = {"21800", "22600"},
+  static const char *const versions[] = {"21800", "22903"},
                            *const texts[] = {"memory = registered needs NCCL 2.19 or later, but ",
-                                             "memory = symmetric needs NCCL 2.27 or later, but "};
+                                             "memory = symmetric needs NCCL 2.29.7 or later, but "};
   for (int i = 0; i < 2; i++) {
     rig_set("FAKENCCL_VERSION", versions[i]);
     options.memory = i == 0 ? TN_NCCL_REGISTERED : TN_NCCL_SYMMETRIC;
@@ -370,6 +406,7 @@ static void two_ranks_on_one_device_are_refused(void **state) {
                       strstr(all[r].said.text, "rank 0 on device 1, rank 1 on device 1"));
   }
   if (!named) fail_msg("'%s', '%s'", all[0].said.text, all[1].said.text);
+  rig_logs("Duplicate GPU detected");
   ranks_end(2);
 }
 
@@ -421,10 +458,12 @@ int main(void) {
       cmocka_unit_test(collectives_give_what_they_say_for_every_type),
       cmocka_unit_test(a_captured_collective_runs_in_every_replay),
       cmocka_unit_test(a_call_that_is_in_progress_is_waited_for),
+      cmocka_unit_test(the_threads_of_calls_may_end),
       cmocka_unit_test(no_elements_are_no_collective),
       cmocka_unit_test(what_nccl_has_not_is_refused),
       cmocka_unit_test(collectives_work_in_memory_of_nccl),
       cmocka_unit_test(memory_of_nccl_outlives_giving_up),
+      cmocka_unit_test(memory_that_a_rank_does_not_register_is_given_up),
       cmocka_unit_test(an_older_library_has_no_such_memory),
       cmocka_unit_test(a_rank_that_does_not_come_is_named),
       cmocka_unit_test(a_rank_that_does_not_come_to_a_replay_is_named),

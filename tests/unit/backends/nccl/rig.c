@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "backends/cuda/objects.h"
 
@@ -14,12 +15,40 @@ const tn_communicator *kind = &tn_nccl_communicator;
 tn_nccl_options options = {.libraries = DOUBLES, .follow = 1};
 static tn_cuda_options cuda_options = {.libraries = DOUBLES, .cache = "", .images = ""};
 static void *backend;
-static const char *set[8];
+static const char *set[16];
 static int n_set;
 
 void rig_set(const char *name, const char *value) {
   setenv(name, value, 1);
   set[n_set++] = name;
+}
+
+/* ---- what the doubles report ---- */
+
+static char log_path[64];
+static const char *logs; /* expected */
+
+void rig_logs(const char *text) { logs = text; }
+
+static void log_open(void) {
+  snprintf(log_path, sizeof log_path, "/tmp/nccl-rig-%d", (int)getpid());
+  setenv("FAKENCCL_LOG", log_path, 1);
+  setenv("FAKECUDA_LOG", log_path, 1);
+}
+
+static void log_check(void) {
+  char line[1024] = "";
+  FILE *file = fopen(log_path, "r");
+  bool found = logs == NULL, quiet = true;
+  while (file != NULL && quiet && fgets(line, sizeof line, file) != NULL) {
+    quiet = logs != NULL && strstr(line, logs) != NULL;
+    found = found || quiet;
+  }
+  if (file != NULL) fclose(file);
+  unlink(log_path);
+  if (!quiet) fail_msg("the doubles say: %s", line);
+  if (!found) fail_msg("the doubles do not say '%s'", logs);
+  logs = NULL;
 }
 
 /* ---- handles ---- */
@@ -90,6 +119,7 @@ static void rank_take_device(rank *r, int32_t device) {
 void rig_identify(const tn_comm_place *place, void *bytes) {
   static speaker host = {.env = {.api = &table}};
   assert_true(kind->identity_bytes <= RIG_IDENTITY);
+  log_open();
   if (cuda->open(&host.env, &cuda_options, &backend) != TN_OK) fail_msg("%s", host.text);
   if (bytes != NULL && kind->identify(&host.env, &options, place, bytes) != TN_OK) fail_msg("%s", host.text);
 }
@@ -131,6 +161,7 @@ void ranks_end(int32_t come) {
   for (int32_t i = 0; i < come; i++) cuda->device_close(&host.env, all[i].device);
   cuda->close(&host.env, backend);
   while (n_set > 0) unsetenv(set[--n_set]);
+  log_check();
 }
 
 /* ---- work ---- */

@@ -58,7 +58,10 @@ void ranks_join(int32_t n, const tn_comm_place *place, const void *identity, con
 /* Both, in one process: opens devices[i], or device i, for `come` of `ranks` ranks, and their communicators
  * at the same time. The outcomes are in `opened`. */
 void ranks_start(int32_t ranks, int32_t come, const int32_t *devices, double timeout_s);
+/* Also checks that the doubles have reported no violation, or only lines with rig_logs. */
 void ranks_end(int32_t come);
+/* A violation that the doubles report before the next ranks_end. */
+void rig_logs(const char *text);
 /* Opens the communicator of one more rank, on the caller's thread. */
 void rank_open_late(rank *r);
 /* Calls body for all of the first n ranks at the same time, each on a thread. */
