@@ -39,6 +39,13 @@ static tn_status nccl_call_refuse(tn_env *env, const tn_nccl_rank *r, const tn_c
                  (int)c->root, (int)r->ranks, why);
 }
 
+/* An extreme of floats is NaN where an operand is; NCCL's are fminf and fmaxf. A reduce_scatter passes: the
+ * graph that makes initial values (core/train/graphs/init_graph.c) has the same operand on all ranks. */
+static bool nccl_call_drops_nan(const tn_collective *c) {
+  return c->kind == TN_ALL_REDUCE && tn_dtype_is_float(c->dtype) &&
+         (c->reduction == TN_REDUCTION_MIN || c->reduction == TN_REDUCTION_MAX);
+}
+
 static tn_status nccl_call_resolve(tn_env *env, const tn_nccl_rank *r, const tn_collective *c,
                                    nccl_call *call) {
   bool reduces = c->kind == TN_ALL_REDUCE || c->kind == TN_REDUCE_SCATTER;
@@ -50,6 +57,11 @@ static tn_status nccl_call_resolve(tn_env *env, const tn_nccl_rank *r, const tn_
     return nccl_call_refuse(env, r, c, "NCCL has no such type for it");
   if (reduces && (c->reduction < 0 || c->reduction >= n_ops))
     return nccl_call_refuse(env, r, c, "there is no such reduction, expected sum, min, max or mean");
+  if (nccl_call_drops_nan(c))
+    return nccl_call_refuse(
+        env, r, c,
+        "NCCL's min and max of floats leave NaN out, where it should win; reduce integers, or "
+        "gather and reduce the result");
   if (c->count < 0 || (c->kind == TN_REDUCE_SCATTER && c->count % r->ranks != 0))
     return nccl_call_refuse(env, r, c, "expected a number of elements from 0 on that the ranks can divide");
   if (c->kind == TN_BROADCAST && (c->root < 0 || c->root >= r->ranks))

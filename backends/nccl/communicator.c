@@ -89,7 +89,9 @@ static tn_status nccl_status(tn_env *env, void *communicator) {
   if (state != ncclSuccess && state != ncclInProgress) return nccl_fail_state(env, r, state);
   double waited_s = tn_nccl_follow_waited(&r->follow, tn_nccl_clock_s()), busy_s = tn_nccl_rank_busy_s(r);
   if (waited_s > r->timeout_s) return nccl_fail_waiting(env, r, waited_s);
-  return busy_s > r->timeout_s ? nccl_fail_busy(env, r, busy_s) : TN_OK;
+  if (busy_s <= r->timeout_s) return TN_OK;
+  bool follows = (tn_nccl_follow_word(&r->follow) & 1) != 0;
+  return follows ? nccl_fail_waiting(env, r, busy_s) : nccl_fail_busy(env, r, busy_s);
 }
 
 static tn_status nccl_position(tn_env *env, void *communicator, tn_comm_position *position) {

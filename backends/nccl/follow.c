@@ -99,20 +99,39 @@ void tn_nccl_follow_close(tn_nccl_follow *follow) {
   pthread_mutex_destroy(&follow->lock);
 }
 
-/* A write that runs and one that is captured; the first decides on all, the second on captures. */
-static CUresult nccl_follow_try(const tn_nccl_driver *driver, CUstream stream, CUdeviceptr word,
-                                bool *captures) {
+/* Runs a graph of one write. */
+static bool nccl_follow_replay(const tn_nccl_driver *driver, CUstream stream, CUgraph graph) {
+  CUgraphExec exec = NULL;
+  if (driver->cuGraphInstantiateWithFlags(&exec, graph, 0) != CUDA_SUCCESS) return false;
+  bool ran = driver->cuGraphLaunch(exec, stream) == CUDA_SUCCESS;
+  ran = driver->cuStreamSynchronize(stream) == CUDA_SUCCESS && ran;
+  (void)driver->cuGraphExecDestroy(exec);
+  return ran;
+}
+
+/* A driver may capture a write and then refuse the graph. */
+static bool nccl_follow_try_capture(tn_nccl_follow *follow, CUstream stream) {
+  const tn_nccl_driver *driver = follow->driver;
+  CUdeviceptr word = (CUdeviceptr)(uintptr_t)follow->word;
   CUgraph graph = NULL;
-  CUresult code = driver->cuStreamWriteValue32(stream, word, 0, CU_STREAM_WRITE_VALUE_DEFAULT);
-  if (code == CUDA_SUCCESS) code = driver->cuStreamSynchronize(stream);
-  if (code != CUDA_SUCCESS) return code;
-  if (driver->cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) != CUDA_SUCCESS)
-    return CUDA_SUCCESS;
-  CUresult taken = driver->cuStreamWriteValue32(stream, word, 0, CU_STREAM_WRITE_VALUE_DEFAULT);
+  if (driver->cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) != CUDA_SUCCESS) return false;
+  CUresult taken = driver->cuStreamWriteValue32(stream, word, 2, CU_STREAM_WRITE_VALUE_DEFAULT);
   CUresult ended = driver->cuStreamEndCapture(stream, &graph);
+  bool runs = taken == CUDA_SUCCESS && ended == CUDA_SUCCESS && graph != NULL &&
+              nccl_follow_replay(driver, stream, graph) && atomic_load(follow->word) == 2;
   if (graph != NULL) (void)driver->cuGraphDestroy(graph);
-  *captures = taken == CUDA_SUCCESS && ended == CUDA_SUCCESS && graph != NULL;
-  return CUDA_SUCCESS;
+  return runs;
+}
+
+/* A write that runs and one that is captured; the first decides on all, the second on captures. */
+static CUresult nccl_follow_try(tn_nccl_follow *follow, CUstream stream) {
+  const tn_nccl_driver *driver = follow->driver;
+  CUresult code = driver->cuStreamWriteValue32(stream, (CUdeviceptr)(uintptr_t)follow->word, 0,
+                                               CU_STREAM_WRITE_VALUE_DEFAULT);
+  if (code == CUDA_SUCCESS) code = driver->cuStreamSynchronize(stream);
+  if (code == CUDA_SUCCESS) follow->in_captures = nccl_follow_try_capture(follow, stream);
+  if (code == CUDA_SUCCESS) atomic_store(follow->word, 0);
+  return code;
 }
 
 tn_status tn_nccl_follow_open(tn_env *env, const tn_nccl_driver *driver, tn_nccl_follow *follow) {
@@ -126,11 +145,12 @@ tn_status tn_nccl_follow_open(tn_env *env, const tn_nccl_driver *driver, tn_nccl
   atomic_store(follow->word, 0);
   status = TN_NCCL_CU(env, driver, cuStreamCreateWithPriority, &stream, CU_STREAM_NON_BLOCKING, 0);
   if (status != TN_OK) return status;
-  CUresult code = nccl_follow_try(driver, stream, (CUdeviceptr)(uintptr_t)word, &follow->in_captures);
+  CUresult code = nccl_follow_try(follow, stream);
   (void)driver->cuStreamDestroy(stream);
   if (code == CUDA_SUCCESS && !follow->in_captures)
-    tn_env_log(env, TN_LOG_INFO,
-               "nccl: captured collectives are not followed: the driver captures no writes");
+    tn_env_log(
+        env, TN_LOG_INFO,
+        "nccl: captured collectives are not followed: the driver captures no writes, or does not run them");
   if (code == CUDA_SUCCESS) return TN_OK;
   tn_env_log(env, TN_LOG_INFO, "nccl: collectives are not followed: cuStreamWriteValue32 fails with code %d",
              (int)code);

@@ -43,8 +43,8 @@ static uint8_t f8e5m2_store(float x) { return f8_store(x, 2, 15, 57344); }
 
 #define SUM(a, b)  ((a) + (b))
 #define PROD(a, b) ((a) * (b))
-#define MIN(a, b)  ((b) < (a) || (b) != (b) ? (b) : (a))
-#define MAX(a, b)  ((b) > (a) || (b) != (b) ? (b) : (a))
+#define MIN(a, b)  ((b) < (a) || (a) != (a) ? (b) : (a))
+#define MAX(a, b)  ((b) > (a) || (a) != (a) ? (b) : (a))
 #define SAME(x)    (x)
 
 #define LOOP(T, WIDE, LOAD, STORE, OP)                                                                       \

@@ -4,6 +4,7 @@
  * does not. So the caller's thread must live until then. */
 #include <stdlib.h>
 
+#include "tests/fakenccl/entry.h"
 #include "tests/fakenccl/fakenccl.h"
 
 enum { FIRST_LOCAL_JOB = 21900, LAST_LOCAL_JOB = 22599 };
@@ -13,6 +14,7 @@ enum { FIRST_LOCAL_JOB = 21900, LAST_LOCAL_JOB = 22599 };
 struct fakenccl_thread {
   fakenccl_thread *next;
   atomic_bool ended;
+  const char *pending; /* up to 2.18: the job of a group, which the next group of this thread completes */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -20,7 +22,16 @@ static fakenccl_thread *threads;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 
-static void thread_end(void *thread) { atomic_store(&((fakenccl_thread *)thread)->ended, true); }
+static void thread_end(void *thread) {
+  fakenccl_thread *t = thread;
+  if (t->pending != NULL)
+    fakenccl_log(
+        "use after free: %s is in progress on a thread of NCCL, which writes to the memory of a thread that "
+        "has ended; a group on that thread completes it",
+        t->pending);
+  atomic_store(&t->ended, true);
+}
+
 static void thread_make_key(void) { pthread_key_create(&key, thread_end); }
 
 static fakenccl_thread *thread_here(void) {
@@ -45,15 +56,29 @@ __attribute__((destructor)) static void threads_free(void) {
   }
 }
 
-bool fakenccl_async_is_maker(const fakenccl_comm *comm) { return comm->maker == thread_here(); }
 void fakenccl_async_make(fakenccl_comm *comm) { comm->maker = thread_here(); }
 
 /* ---- the job ---- */
 
 void fakenccl_async_leave(fakenccl_comm *comm) {
   int version = fakenccl_version();
-  if (comm->blocking || version < FIRST_LOCAL_JOB || version > LAST_LOCAL_JOB) return;
-  atomic_store(&comm->job, thread_here());
+  fakenccl_thread *t = thread_here();
+  if (comm->blocking || t == NULL || version > LAST_LOCAL_JOB) return;
+  if (version < FIRST_LOCAL_JOB)
+    t->pending = fakenccl_entry();
+  else
+    atomic_store(&comm->job, t);
+}
+
+void fakenccl_async_start_group(void) {
+  fakenccl_thread *t = thread_here();
+  if (t != NULL) t->pending = NULL;
+}
+
+bool fakenccl_async_may_abort(const fakenccl_comm *comm) {
+  bool own = comm->maker == thread_here();
+  if (own) fakenccl_async_start_group();
+  return own || comm->blocking || comm->state != FAKENCCL_INIT || fakenccl_version() >= FIRST_LOCAL_JOB;
 }
 
 ncclResult_t fakenccl_async_complete(fakenccl_comm *comm) {

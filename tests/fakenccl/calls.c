@@ -140,12 +140,22 @@ static ncclResult_t calls_check(fakenccl_comm *comm, fakenccl_op *op, CUstream s
   return calls_check_buffers(comm, op);
 }
 
+/* A communicator that does not block keeps the failure of a call. */
+static void calls_stick(fakenccl_comm *comm, ncclResult_t result) {
+  if (!fakenccl_comm_find(comm) || comm->blocking) return;
+  pthread_mutex_lock(&comm->lock);
+  if (comm->state < FAKENCCL_ABORTED) fakenccl_comm_fail(comm, result, "%s", fakenccl_last_text());
+  pthread_mutex_unlock(&comm->lock);
+}
+
 /* NCCL drops a call without elements. */
 static ncclResult_t calls_do(const char *name, fakenccl_comm *comm, fakenccl_op op, CUstream stream) {
   ncclResult_t result = fakenccl_enter(name, comm);
   if (result == ncclSuccess) result = calls_check(comm, &op, stream);
   if (result == ncclSuccess && op.what.count > 0) result = fakenccl_group_add(comm, stream, &op);
-  return result == ncclSuccess || result == ncclInProgress ? result : fakenccl_group_fail(result);
+  if (result == ncclSuccess || result == ncclInProgress) return result;
+  calls_stick(comm, result);
+  return fakenccl_group_fail(result);
 }
 
 /* ---- entry points ---- */

@@ -41,6 +41,7 @@ enum { FAKENCCL_PREMULSUM = ncclNumOps };
 
 typedef struct fakenccl_member {
   _Atomic(uint32_t) claimed, aborted;
+  _Atomic(uint32_t) connects; /* 1 << kind of its collectives so far */
   int32_t process;
   unsigned char device[24];        /* id of the host, UUID of the device */
   fakenccl_what calls[2];          /* of collective n: calls[n % 2]; a rank is at most one ahead */

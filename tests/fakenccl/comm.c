@@ -257,6 +257,11 @@ FAKENCCL_API ncclResult_t ncclCommAbort(ncclComm_t comm) {
   ncclResult_t asked = fakenccl_enter(__func__, comm);
   if (comm == NULL) return asked;
   FAKENCCL_TRY(fakenccl_comm_check(comm));
+  if (!fakenccl_async_may_abort(comm))
+    return fakenccl_refuse(
+        ncclInternalError,
+        "rank %d: its init is in progress, which before 2.19 another thread frees while it goes on",
+        comm->rank);
   atomic_store(&comm->stops, true);
   (void)fakenccl_async_complete(comm);
   pthread_mutex_lock(&comm->lock);

@@ -247,11 +247,14 @@ fakenccl_job fakenccl_init_job(fakenccl_comm *comm);
 /* ---- async.c ----------------------------------------------------------------------------------------------
  */
 
-/* Whether this thread has called init. */
-bool fakenccl_async_is_maker(const fakenccl_comm *comm);
+/* Of init: this thread calls it. */
 void fakenccl_async_make(fakenccl_comm *comm);
 /* A call is in progress, whose job lies in this thread's memory. */
 void fakenccl_async_leave(fakenccl_comm *comm);
+/* A group begins on this thread. */
+void fakenccl_async_start_group(void);
+/* false: before 2.19 only the thread of an init may abort it. */
+bool fakenccl_async_may_abort(const fakenccl_comm *comm);
 /* Completes it, as all calls do but ncclCommGetAsyncError; reports that its thread has ended. Without the
  * lock. */
 ncclResult_t fakenccl_async_complete(fakenccl_comm *comm);
@@ -285,6 +288,8 @@ ncclResult_t fakenccl_group_fail(ncclResult_t code);
 /* Adds an item to those of a communicator. NULL: no memory. */
 fakenccl_item *fakenccl_item_add(fakenccl_comm *comm, const fakenccl_item *item);
 ncclResult_t fakenccl_item_give_back(fakenccl_comm *comm, int kind, const void *handle, const char *what);
+/* Whether the address, or NULL, lies in a window. */
+bool fakenccl_is_in_window(fakenccl_comm *comm, const void *at);
 /* Whether a range lies in memory of ncclMemAlloc, and of the device. */
 bool fakenccl_is_allocated(int device, const void *from, size_t bytes);
 
@@ -304,7 +309,8 @@ bool fakenccl_pair_step(fakenccl_batch *batch, fakenccl_op *op);
  */
 
 /* to[i] = from[0][i] op from[1][i] op ..., in this order, rounded to the type after each operation; integers
- * wrap; the least or greatest with a NaN is NaN. ncclAvg: the sum, of integers divided by n at the end. */
+ * wrap; the least or greatest leaves NaN out, as fminf and fmaxf do. ncclAvg: the sum, of integers divided by
+ * n at the end. */
 void fakenccl_reduce(int dtype, int op, int n, const void *const *from, void *to, size_t count);
 /* x[i] = x[i] * factor. */
 void fakenccl_multiply(int dtype, void *x, size_t count, const void *factor);

@@ -31,7 +31,7 @@ void fakenccl_faults_read(fakenccl_faults *f, int rank) {
   f->delay_us = faults_number("FAKENCCL_DELAY");
   f->late_us = faults_number("FAKENCCL_LATE");
   f->reorders = getenv("FAKENCCL_REORDER") != NULL;
-  f->silent = faults_number("FAKENCCL_SILENT") != 0;
+  f->silent = getenv("FAKENCCL_TELL") == NULL;
   f->progress = (int)faults_number("FAKENCCL_PROGRESS");
   const char *delay = getenv("FAKENCCL_DELAY"), *seed = delay != NULL ? strchr(delay, ':') : NULL;
   f->seed = faults_number("FAKENCCL_REORDER") * 977 + (seed != NULL ? strtoull(seed + 1, NULL, 10) : 0);
@@ -125,6 +125,15 @@ static ncclResult_t faults_find(const char *name, uint64_t of_all, uint64_t of_r
   return ncclSuccess;
 }
 
+/* "ncclCommDestroy:500000": the call takes so many microseconds. */
+static void faults_hang(const char *name) {
+  const char *text = getenv("FAKENCCL_HANG");
+  size_t length = strlen(name);
+  if (text == NULL || strncmp(text, name, length) != 0 || text[length] != ':') return;
+  double until = fakenccl_clock_s() + 1e-6 * strtod(text + length + 1, NULL);
+  while (fakenccl_clock_s() < until) fakenccl_pause();
+}
+
 ncclResult_t fakenccl_enter(const char *name, const fakenccl_comm *comm) {
   fakenccl_entry_set(name);
   const fakenccl_driver *d = fakenccl_driver_get();
@@ -132,6 +141,7 @@ ncclResult_t fakenccl_enter(const char *name, const fakenccl_comm *comm) {
   d->f_fakecuda_call(name); /* FAKECUDA_COUNTS */
   int rank = fakenccl_comm_find(comm) ? comm->rank : -1;
   uint64_t of_all = faults_count(name, -1), of_rank = rank >= 0 ? faults_count(name, rank) : 0;
+  faults_hang(name);
   FAKENCCL_TRY(faults_check_version(name));
   return faults_find(name, of_all, of_rank, rank);
 }

@@ -117,12 +117,15 @@ static fakenccl_batch *group_make_batch(const entry *first) {
   b->comm = first->comm;
   b->stream = first->stream;
   b->captured = first->captured;
+  b->symmetric = true;
   for (size_t i = 0; i < here.n; i++) {
     entry *e = &here.entries[i];
     if (e->comm != first->comm) continue;
     e->taken = true;
     e->op.what.place = b->n;
     e->op.what.places = n;
+    b->symmetric = b->symmetric && fakenccl_is_in_window(b->comm, e->op.from) &&
+                   fakenccl_is_in_window(b->comm, e->op.to);
     b->ops[b->n++] = e->op;
   }
   return b;
@@ -191,6 +194,32 @@ static ncclResult_t group_in_progress(void) {
   return result;
 }
 
+/* ---- connecting: 2.22 does it in the caller, when the first collective of a kind has come on all ranks ----
+ */
+
+enum { FIRST_CONNECTING = 22200, FIRST_PARALLEL = 22300 };
+
+static bool group_all_connect(fakenccl_comm *c, uint32_t kind, bool *aborted) {
+  bool all = true;
+  pthread_mutex_lock(&c->lock);
+  *aborted = c->state >= FAKENCCL_ABORTED;
+  for (int r = 0; r < c->ranks && !*aborted; r++)
+    all = all && (atomic_load(&c->clique->shared->members[r].connects) & kind) != 0;
+  pthread_mutex_unlock(&c->lock);
+  return all;
+}
+
+static ncclResult_t group_connect(void) {
+  bool aborted = false;
+  if (fakenccl_version() < FIRST_CONNECTING || fakenccl_version() >= FIRST_PARALLEL) return ncclSuccess;
+  for (size_t i = 0; i < here.n; i++)
+    atomic_fetch_or(&here.entries[i].comm->me->connects, 1u << here.entries[i].op.what.kind);
+  for (size_t i = 0; i < here.n; i++)
+    while (!group_all_connect(here.entries[i].comm, 1u << here.entries[i].op.what.kind, &aborted) && !aborted)
+      fakenccl_pause();
+  return aborted ? ncclInternalError : ncclSuccess;
+}
+
 /* ---- launches that come late: another thread makes them when the call has returned ---- */
 
 enum { FIRST_LATE = 22300 }; /* before, plain collectives are launched by the caller */
@@ -238,6 +267,7 @@ static ncclResult_t group_launch_later(void) {
 static ncclResult_t group_run(void) {
   ncclResult_t result = here.error;
   if (result == ncclSuccess) result = group_check();
+  if (result == ncclSuccess) result = group_connect();
   if (result == ncclSuccess && group_is_late()) {
     result = group_launch_later();
     if (result == ncclInProgress) return result;
@@ -263,6 +293,7 @@ static bool group_grow(void) {
 ncclResult_t fakenccl_group_add(fakenccl_comm *comm, CUstream stream, const fakenccl_op *op) {
   CUstreamCaptureStatus capture;
   FAKENCCL_TRY(fakenccl_cuda(fakenccl_driver_get()->f_cuStreamIsCapturing(stream, &capture), "the stream"));
+  fakenccl_async_start_group();
   if (!group_grow()) return fakenccl_refuse(ncclSystemError, "no memory");
   here.entries[here.n++] = (entry){
       .comm = comm, .stream = stream, .captured = capture != CU_STREAM_CAPTURE_STATUS_NONE, .op = *op};
@@ -270,6 +301,7 @@ ncclResult_t fakenccl_group_add(fakenccl_comm *comm, CUstream stream, const fake
 }
 
 ncclResult_t fakenccl_group_add_job(const fakenccl_job *job) {
+  fakenccl_async_start_group();
   if (here.n_jobs == FAKENCCL_RANKS)
     return fakenccl_refuse(ncclInternalError, "a group has more than %d inits", FAKENCCL_RANKS);
   here.jobs[here.n_jobs] = *job;
@@ -283,6 +315,7 @@ ncclResult_t ncclGroupEnd(void);
 
 FAKENCCL_API ncclResult_t ncclGroupStart(void) {
   FAKENCCL_TRY(fakenccl_enter(__func__, NULL));
+  fakenccl_async_start_group();
   here.depth++;
   return ncclSuccess;
 }

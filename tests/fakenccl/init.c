@@ -131,7 +131,9 @@ static void init_set(fakenccl_comm *comm, int ranks, int rank, const ncclConfig_
   comm->rank = rank;
   comm->ranks = ranks;
   comm->process = getpid();
-  comm->blocking = config == NULL || config->blocking != 0;
+  const char *blocking = getenv("NCCL_COMM_BLOCKING"); /* overrides the configuration */
+  comm->blocking =
+      blocking != NULL ? strtol(blocking, NULL, 0) != 0 : config == NULL || config->blocking != 0;
   pthread_mutex_init(&comm->lock, NULL);
   fakenccl_faults_read(&comm->faults, rank);
   comm->polls = comm->blocking ? 0 : comm->faults.progress;

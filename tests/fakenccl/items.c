@@ -127,6 +127,16 @@ bool fakenccl_is_allocated(int device, const void *from, size_t bytes) {
   return i != NULL && fakenccl_driver_get()->f_fakecuda_real(device, from, bytes) != NULL;
 }
 
+bool fakenccl_is_in_window(fakenccl_comm *comm, const void *at) {
+  bool found = at == NULL;
+  pthread_mutex_lock(&comm->lock);
+  for (const fakenccl_item *i = comm->items; i != NULL && !found; i = i->next)
+    found = i->kind == FAKENCCL_WINDOW && (const char *)at >= (const char *)i->address &&
+            (const char *)at < (const char *)i->address + i->bytes;
+  pthread_mutex_unlock(&comm->lock);
+  return found;
+}
+
 /* ---- registered buffers ---- */
 
 static ncclResult_t buffer_check(const fakenccl_comm *comm, const void *at, size_t bytes) {

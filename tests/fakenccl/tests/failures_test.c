@@ -45,7 +45,6 @@ static void an_absent_rank_is_waited_for(void **state) {
 static void a_stalled_rank_never_comes(void **state) {
   (void)state;
   rig_set("FAKENCCL_STALL", "1:3");
-  rig_set("FAKENCCL_SILENT", "1"); /* a rank may abort before the other looks */
   assert_int_equal(rig_run(1, 2, stop_coming, NULL), 0);
   assert_int_equal(rig_run(2, 2, stop_coming, NULL), 0);
   QUIET();
@@ -68,6 +67,7 @@ static void watch_another_abort(rig *r) {
 
 static void an_abort_is_seen_by_others(void **state) {
   (void)state;
+  rig_set("FAKENCCL_TELL", "1");
   assert_int_equal(rig_run(1, 2, watch_another_abort, NULL), 0);
   assert_int_equal(rig_run(2, 1, watch_another_abort, NULL), 0);
   QUIET();
@@ -99,12 +99,125 @@ static void lose_a_rank(rig *r) {
 static void a_killed_process_ends_nothing_but_itself(void **state) {
   (void)state;
   rig_set("FAKENCCL_KILL", "2:3");
+  assert_int_equal(rig_run(4, 1, lose_a_rank, lose_a_rank), 0);
+  rig_set("FAKENCCL_TELL", "1");
   assert_int_equal(rig_run(4, 1, lose_a_rank, NULL), 0);
   assert_int_equal(rig_run(2, 2, lose_a_rank, NULL), 0);
-  rig_set("FAKENCCL_SILENT", "1");
-  assert_int_equal(rig_run(4, 1, lose_a_rank, lose_a_rank), 0);
   QUIET();
   assert_int_not_equal(access("/dev/shm/fakenccl", F_OK), 0);
+}
+
+/* ---- versions ---- */
+
+static void start_without_blocking(rig *r) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  CODE(L.f_ncclCommInitRankConfig(&r->comm, r->ranks, r->id, r->rank, &config), ncclInProgress);
+  CODE(rig_status(r), ncclSuccess);
+}
+
+static void abort_in_a_window(rig *r) {
+  bool ends = r->arg == NULL;
+  ncclWindow_t window;
+  void *at;
+  OK(L.f_ncclMemAlloc(&at, 8192));
+  OK(L.f_ncclCommWindowRegister(r->comm, at, 8192, &window, NCCL_WIN_COLL_SYMMETRIC));
+  if (r->rank == 0) OK(sum(r, at, 10));
+  rig_pause_ms(20);
+  OK(L.f_ncclCommAbort(r->comm));
+  r->comm = NULL;
+  if (ends) OK(L.f_cuStreamSynchronize(r->stream));
+  if (ends) OK(L.f_ncclMemFree(at));
+  if (ends) return;
+  rig_pause_ms(50);
+  CHECK(rig_stream_is_busy(r) == (r->rank == 0));
+  _exit(r->failures > 0);
+}
+
+static void kernels_of_windows_hear_no_abort(void **state) {
+  (void)state;
+  rig_set("FAKENCCL_VERSION", "22907");
+  assert_int_equal(rig_run(2, 1, abort_in_a_window, NULL), 0);
+  QUIET();
+  rig_set("FAKENCCL_VERSION", "22809");
+  assert_int_equal(rig_run(2, 1, abort_in_a_window, abort_in_a_window), 0);
+}
+
+typedef struct abortion {
+  rig *r;
+  ncclResult_t result;
+} abortion;
+
+static void *abort_elsewhere(void *arg) {
+  abortion *a = arg;
+  rig_pause_ms(30);
+  L.f_cuCtxSetCurrent(a->r->context);
+  a->result = L.f_ncclCommAbort(a->r->comm);
+  return NULL;
+}
+
+/* 2.22 waits in the call for the other rank's first call. */
+static void call_alone(rig *r) {
+  float *x = rig_floats(r, 10);
+  pthread_t thread;
+  abortion a = {.r = r};
+  start_without_blocking(r);
+  if (r->rank == 1) {
+    rig_pause_ms(100);
+    rig_free(r, x);
+    return;
+  }
+  pthread_create(&thread, NULL, abort_elsewhere, &a);
+  CODE(sum(r, x, 10), ncclInternalError);
+  pthread_join(thread, NULL);
+  OK(a.result);
+  r->comm = NULL;
+  rig_free(r, x);
+}
+
+static void a_first_call_connects_in_the_caller(void **state) {
+  (void)state;
+  rig_set("FAKENCCL_VERSION", "22203");
+  assert_int_equal(rig_run_bare(1, 2, call_alone, NULL), 0);
+  QUIET();
+}
+
+static void abort_an_init(rig *r) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  pthread_t thread;
+  abortion a = {.r = r};
+  config.blocking = 0;
+  CODE(L.f_ncclCommInitRankConfig(&r->comm, 2, r->id, 0, &config), ncclInProgress);
+  pthread_create(&thread, NULL, abort_elsewhere, &a);
+  pthread_join(thread, NULL);
+  CODE(a.result, ncclInternalError);
+  OK(L.f_ncclCommAbort(r->comm));
+  r->comm = NULL;
+}
+
+static void an_init_is_aborted_by_its_thread(void **state) {
+  (void)state;
+  rig_set("FAKENCCL_VERSION", "21805");
+  assert_int_equal(rig_run_bare(1, 1, abort_an_init, NULL), 0);
+  LOGGED("its init is in progress, which before 2.19 another thread frees");
+}
+
+/* A call that is refused is the last one. */
+static void call_wrongly(rig *r) {
+  float *x = rig_floats(r, 10);
+  start_without_blocking(r);
+  CODE(sum(r, x, 1000), ncclInvalidArgument);
+  CODE(rig_status(r), ncclInvalidArgument);
+  CODE(sum(r, x, 10), ncclInvalidArgument);
+  OK(L.f_ncclCommAbort(r->comm));
+  r->comm = NULL;
+  rig_free(r, x);
+}
+
+static void a_failed_call_stays(void **state) {
+  (void)state;
+  assert_int_equal(rig_run_bare(1, 2, call_wrongly, NULL), 0);
+  LOGGED("is not inside of memory");
 }
 
 /* ---- init ---- */
@@ -187,9 +300,16 @@ static void freed_memory_faults(void **state) {
 }
 
 static const struct CMUnitTest tests[] = {
-    RIG_TEST(calls_fail_on_request),      RIG_TEST(an_absent_rank_is_waited_for),
-    RIG_TEST(a_stalled_rank_never_comes), RIG_TEST(an_abort_is_seen_by_others),
-    RIG_TEST(init_waits_for_all_ranks),   RIG_TEST(a_killed_process_ends_nothing_but_itself),
+    RIG_TEST(calls_fail_on_request),
+    RIG_TEST(an_absent_rank_is_waited_for),
+    RIG_TEST(a_stalled_rank_never_comes),
+    RIG_TEST(an_abort_is_seen_by_others),
+    RIG_TEST(init_waits_for_all_ranks),
+    RIG_TEST(a_killed_process_ends_nothing_but_itself),
     RIG_TEST(freed_memory_faults),
+    RIG_TEST(kernels_of_windows_hear_no_abort),
+    RIG_TEST(a_first_call_connects_in_the_caller),
+    RIG_TEST(an_init_is_aborted_by_its_thread),
+    RIG_TEST(a_failed_call_stays),
 };
 RIG_MAIN(tests)

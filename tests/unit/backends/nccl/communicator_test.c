@@ -135,7 +135,10 @@ static void collectives_give_what_they_say_for_every_type(void **state) {
     start(ranks, 60);
     for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
       for (int32_t reduction = TN_REDUCTION_SUM; reduction <= MEAN; reduction++) {
-        try_counts((tn_collective){.kind = TN_ALL_REDUCE, .reduction = reduction, .dtype = dtypes[d]}, ranks);
+        bool drops_nan = reduction == TN_REDUCTION_MIN || reduction == TN_REDUCTION_MAX;
+        if (!drops_nan || !tn_dtype_is_float(dtypes[d]))
+          try_counts((tn_collective){.kind = TN_ALL_REDUCE, .reduction = reduction, .dtype = dtypes[d]},
+                     ranks);
         if (d % 3 == 0)
           try_counts((tn_collective){.kind = TN_REDUCE_SCATTER, .reduction = reduction, .dtype = dtypes[d]},
                      ranks);
@@ -215,6 +218,8 @@ static void what_nccl_has_not_is_refused(void **state) {
   refuses((tn_collective){.kind = TN_ALL_GATHER, .dtype = TN_DTYPES, .count = 2}, "NCCL has no such type");
   refuses((tn_collective){.kind = TN_ALL_REDUCE, .dtype = TN_F32, .reduction = 4, .count = 2},
           "reduction 4, root 0, over 2 ranks: there is no such reduction, expected sum, min, max or mean");
+  refuses((tn_collective){.kind = TN_ALL_REDUCE, .dtype = TN_BF16, .reduction = TN_REDUCTION_MAX, .count = 2},
+          "NCCL's min and max of floats leave NaN out");
   refuses((tn_collective){.kind = TN_REDUCE_SCATTER, .dtype = TN_F32, .count = 3},
           "ncclReduceScatter of 3 f32");
   refuses((tn_collective){.kind = TN_BROADCAST, .dtype = TN_F32, .count = 2, .root = 2},
@@ -332,6 +337,69 @@ static void a_rank_that_does_not_come_is_named(void **state) {
   ranks_end(4); /* the streams end */
 }
 
+/* NCCL 2.22 waits in the call, which has the lock. */
+static void a_call_that_does_not_return_is_reported(void **state) {
+  (void)state;
+  static const char *const texts[] = {"rank 0 on device 0: a call of NCCL has not returned for 0.",
+                                      "rank 1 has not come to it, nor to any before it"};
+  for (int follow = 0; follow < 2; follow++) {
+    options.follow = follow;
+    rig_set("FAKENCCL_VERSION", "22203");
+    start(2, 0.3);
+    make_calls(&sum, 2, false);
+    double begun = tn_nccl_clock_s();
+    ranks_run_begin(2, (const tn_collective *const[]){&calls[0], NULL});
+    rank_fails(&all[0], 20, texts[follow]);
+    for (int32_t r = 0; r < 2; r++) kind->abort(&all[r].said.env, all[r].communicator);
+    ranks_run_end(2);
+    assert_int_equal(all[0].status, TN_ECOMM);
+    assert_true(tn_nccl_clock_s() - begun < 20);
+    ranks_end(2);
+  }
+}
+
+static void calls_that_block_are_refused(void **state) {
+  (void)state;
+  rig_set("NCCL_COMM_BLOCKING", "1");
+  ranks_start(2, 2, NULL, 5);
+  for (int32_t r = 0; r < 2; r++) {
+    assert_int_not_equal(all[r].opened, TN_OK);
+    if (strstr(all[r].said.text, "has failed to join") == NULL)
+      says(&all[r],
+           "the environment variable NCCL_COMM_BLOCKING is 1, with which NCCL waits for other ranks without "
+           "a limit; unset it");
+  }
+  ranks_end(2);
+}
+
+/* NCCL's thread launches nothing after run has failed: nothing writes to the result. */
+static void a_late_call_is_given_up(void **state) {
+  (void)state;
+  for (int captured = 0; captured < 2; captured++) {
+    rig_set("FAKENCCL_LATE", "1500000");
+    start(2, 0.3);
+    make_calls(&sum, 2, false);
+    for (int32_t r = 0; r < 2; r++) {
+      tn_collective like = calls[r];
+      like.from = all[r].to;
+      fill_operand(&all[r], &like);
+    }
+    (captured ? ranks_capture : ranks_run)(2, given);
+    for (int32_t r = 0; r < 2; r++) {
+      assert_int_equal(all[r].status, TN_ECOMM);
+      says(&all[r], "could not be enqueued within 0.3 s");
+    }
+    nanosleep(&(struct timespec){1, 700000000}, NULL);
+    for (int32_t r = 0; r < 2; r++) {
+      tn_collective same = {
+          .kind = TN_BROADCAST, .dtype = TN_F32, .count = sum.count, .to = all[r].to, .root = r};
+      check_result(&all[r], &same, 2);
+      kind->abort(&all[r].said.env, all[r].communicator);
+    }
+    ranks_end(2);
+  }
+}
+
 static void a_rank_that_does_not_come_to_a_replay_is_named(void **state) {
   (void)state;
   start(2, 0.3);
@@ -379,8 +447,8 @@ static void giving_up_does_not_wait_for_captures(void **state) {
   assert_true(tn_nccl_clock_s() - begun < 20);
 }
 
-static void a_rank_that_never_opens_is_named(void **state) {
-  (void)state;
+static void miss_rank_2(const char *version) {
+  rig_set("FAKENCCL_VERSION", version);
   ranks_start(3, 2, NULL, 0.3);
   bool named = false;
   for (int32_t r = 0; r < 2; r++) {
@@ -394,6 +462,30 @@ static void a_rank_that_never_opens_is_named(void **state) {
   rank_open_late(&all[2]);
   assert_int_equal(all[2].opened, TN_ECOMM);
   ranks_end(2);
+}
+
+/* The object then stays, for the thread that still destroys. */
+static void close_has_a_limit(void **state) {
+  (void)state;
+  static void *left[2];
+  start(2, 0.3);
+  try_one(&sum, 2, true);
+  rig_set("FAKENCCL_HANG", "ncclCommDestroy:4000000");
+  double begun = tn_nccl_clock_s();
+  for (int32_t r = 0; r < 2; r++) {
+    left[r] = all[r].communicator;
+    all[r].communicator = NULL;
+    kind->close(&all[r].said.env, left[r]);
+  }
+  assert_true(tn_nccl_clock_s() - begun < 3.5);
+  while (!atomic_load(&((tn_nccl_rank *)left[0])->ended) || !atomic_load(&((tn_nccl_rank *)left[1])->ended))
+    nanosleep(&(struct timespec){0, 2000000}, NULL);
+  ranks_end(2);
+}
+
+static void a_rank_that_never_opens_is_named(void **state) {
+  (void)state;
+  for (int v = 0; v < VERSIONS; v++) miss_rank_2(library_versions[v]);
 }
 
 static void two_ranks_on_one_device_are_refused(void **state) {
@@ -466,9 +558,13 @@ int main(void) {
       cmocka_unit_test(memory_that_a_rank_does_not_register_is_given_up),
       cmocka_unit_test(an_older_library_has_no_such_memory),
       cmocka_unit_test(a_rank_that_does_not_come_is_named),
+      cmocka_unit_test(a_call_that_does_not_return_is_reported),
+      cmocka_unit_test(calls_that_block_are_refused),
+      cmocka_unit_test(a_late_call_is_given_up),
       cmocka_unit_test(a_rank_that_does_not_come_to_a_replay_is_named),
       cmocka_unit_test(giving_up_ends_what_others_wait_for),
       cmocka_unit_test(giving_up_does_not_wait_for_captures),
+      cmocka_unit_test(close_has_a_limit),
       cmocka_unit_test(a_rank_that_never_opens_is_named),
       cmocka_unit_test(two_ranks_on_one_device_are_refused),
       cmocka_unit_test(following_can_be_left_out),

@@ -173,10 +173,18 @@ static void *rank_do(void *arg) {
   return NULL;
 }
 
-void ranks_do(int32_t n, void (*body)(rank *r)) {
+static void ranks_begin(int32_t n, void (*body)(rank *r)) {
   doing = body;
   for (int32_t i = 0; i < n; i++) pthread_create(&all[i].thread, NULL, rank_do, &all[i]);
+}
+
+void ranks_run_end(int32_t n) {
   for (int32_t i = 0; i < n; i++) pthread_join(all[i].thread, NULL);
+}
+
+void ranks_do(int32_t n, void (*body)(rank *r)) {
+  ranks_begin(n, body);
+  ranks_run_end(n);
 }
 
 static tn_status rank_enqueue(void *arg) {
@@ -198,6 +206,11 @@ static void ranks_give(int32_t n, const tn_collective *const *calls) {
 void ranks_run(int32_t n, const tn_collective *const *calls) {
   ranks_give(n, calls);
   ranks_do(n, rank_run_call);
+}
+
+void ranks_run_begin(int32_t n, const tn_collective *const *calls) {
+  ranks_give(n, calls);
+  ranks_begin(n, rank_run_call);
 }
 
 void ranks_capture(int32_t n, const tn_collective *const *calls) {

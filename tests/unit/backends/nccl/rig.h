@@ -68,6 +68,9 @@ void rank_open_late(rank *r);
 void ranks_do(int32_t n, void (*body)(rank *r));
 /* Enqueues calls[i] on rank i; NULL: nothing. The outcomes are in `status`. */
 void ranks_run(int32_t n, const tn_collective *const *calls);
+/* The same in two steps: the threads run in between. */
+void ranks_run_begin(int32_t n, const tn_collective *const *calls);
+void ranks_run_end(int32_t n);
 /* The same, captured. */
 void ranks_capture(int32_t n, const tn_collective *const *calls);
 void rank_replay(rank *r);
