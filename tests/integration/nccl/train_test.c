@@ -13,8 +13,8 @@
   " --set communicator.nccl.libraries=" DOUBLES " "
 
 static int doubles_open(void **state) {
-  static const char *const faults[] = {"FAKENCCL_FAIL", "FAKENCCL_STALL", "FAKENCCL_DELAY",
-                                       "FAKENCCL_PROGRESS", "FAKENCCL_LATE", "FAKENCCL_VERSION"};
+  static const char *const faults[] = {"FAKENCCL_FAIL",     "FAKENCCL_STALL", "FAKENCCL_DELAY",
+                                       "FAKENCCL_PROGRESS", "FAKENCCL_LATE",  "FAKENCCL_VERSION"};
   setenv("FAKECUDA_LOG", "doubles.log", 1);
   setenv("FAKENCCL_LOG", "doubles.log", 1);
   for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) unsetenv(faults[i]);
