@@ -89,9 +89,9 @@ static tn_val loss_scaling_all_finite(tn_updater *u) {
     all = i == 0 ? finite : tn_op2(u->b, "and", all, finite);
   }
   if (u->shards == 1) return all;
-  /* each rank has seen its own part */
-  tn_val least = tn_updater_over_shards(u, tn_cast(u->b, all, TN_F32), TN_REDUCTION_MIN);
-  return tn_op2(u->b, "gt", least, tn_scalar(u->b, TN_F32, 0.0));
+  /* each rank has seen its own part; integers, since NCCL has no minimum of floats in which NaN wins */
+  tn_val least = tn_updater_over_shards(u, tn_cast(u->b, all, TN_I32), TN_REDUCTION_MIN);
+  return tn_op2(u->b, "gt", least, tn_scalar(u->b, TN_I32, 0.0));
 }
 
 tn_status tn_updater_guard(tn_updater *u) {
