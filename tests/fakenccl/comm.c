@@ -228,7 +228,65 @@ static void comm_release_context(fakenccl_comm *comm) {
   }
   comm->marks = NULL;
   d->f_cuCtxPopCurrent_v2(NULL);
-  if (comm->retained) d->f_cuDevicePrimaryCtxRelease_v2(comm->device);
+}
+
+/* ---- the last end of a process, which frees what its ranks share ---- */
+
+static bool comm_is_sibling(const fakenccl_comm *a, const fakenccl_comm *b) {
+  return a->nonce == b->nonce && a->process == b->process;
+}
+
+/* Whether all of its siblings have ended. */
+static bool comm_is_last(fakenccl_comm *comm) {
+  bool last = true;
+  pthread_mutex_lock(&table_lock);
+  comm->over = true;
+  for (const fakenccl_comm *c = table; c != NULL; c = c->next)
+    last = last && (c->over || !comm_is_sibling(c, comm));
+  pthread_mutex_unlock(&table_lock);
+  return last;
+}
+
+/* NULL, or the next sibling behind one. */
+static fakenccl_comm *comm_next(const fakenccl_comm *comm, const fakenccl_comm *before) {
+  pthread_mutex_lock(&table_lock);
+  fakenccl_comm *c = before != NULL ? before->next : table;
+  while (c != NULL && !comm_is_sibling(c, comm)) c = c->next;
+  pthread_mutex_unlock(&table_lock);
+  return c;
+}
+
+static void comm_wait_for_graphs(fakenccl_comm *comm) {
+  for (bool captured = true; captured;) {
+    pthread_mutex_lock(&comm->lock);
+    captured = comm->captured > 0;
+    pthread_mutex_unlock(&comm->lock);
+    if (captured) fakenccl_pause();
+  }
+}
+
+static void comm_enter(const fakenccl_comm *comm) {
+  const fakenccl_driver *d = fakenccl_driver_get();
+  if (d->f_cuCtxPushCurrent_v2(comm->context) == CUDA_SUCCESS)
+    d->f_cuCtxPopCurrent_v2(NULL);
+  else
+    fakenccl_log("rank %d: the context of its device %d was released before the last communicator of the "
+                 "process ended",
+                 comm->rank, comm->device);
+}
+
+/* From 2.22 on the device of another rank stays current. */
+static void comm_finish(fakenccl_comm *comm, bool aborts) {
+  const fakenccl_driver *d = fakenccl_driver_get();
+  comm_release_context(comm);
+  if (!comm_is_last(comm)) return;
+  for (fakenccl_comm *c = NULL; aborts && (c = comm_next(comm, c)) != NULL;) comm_wait_for_graphs(c);
+  for (fakenccl_comm *c = NULL; (c = comm_next(comm, c)) != NULL;) {
+    comm_enter(c);
+    if (fakenccl_version() >= 22200 && c != comm) d->f_cuCtxSetCurrent(c->context);
+  }
+  for (fakenccl_comm *c = NULL; (c = comm_next(comm, c)) != NULL;)
+    if (c->retained) d->f_cuDevicePrimaryCtxRelease_v2(c->device);
 }
 
 /* A reason why it must not be destroyed now, or NULL. */
@@ -247,7 +305,7 @@ FAKENCCL_API ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   const char *use = comm->state == FAKENCCL_INIT ? "its init is in progress" : comm_find_use(comm);
   comm_close(comm, FAKENCCL_DESTROYED);
   pthread_mutex_unlock(&comm->lock);
-  comm_release_context(comm);
+  comm_finish(comm, false);
   if (use == NULL) return asked;
   return fakenccl_refuse(ncclInvalidUsage, "communicator %llu of rank %d is destroyed, but %s",
                          (unsigned long long)comm->number, comm->rank, use);
@@ -269,7 +327,7 @@ FAKENCCL_API ncclResult_t ncclCommAbort(ncclComm_t comm) {
   if (comm->clique != NULL) fakenccl_comm_wake(comm);
   comm_close(comm, FAKENCCL_ABORTED);
   pthread_mutex_unlock(&comm->lock);
-  comm_release_context(comm);
+  comm_finish(comm, true);
   return asked;
 }
 

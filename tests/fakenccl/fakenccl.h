@@ -80,6 +80,7 @@ ncclResult_t fakenccl_enter(const char *name, const fakenccl_comm *comm);
   X(cuCtxGetDevice)                                                                                          \
   X(cuCtxPushCurrent_v2)                                                                                     \
   X(cuCtxPopCurrent_v2)                                                                                      \
+  X(cuCtxSetCurrent)                                                                                         \
   X(cuDeviceGetCount)                                                                                        \
   X(cuDeviceGetUuid_v2)                                                                                      \
   X(cuDevicePrimaryCtxRetain)                                                                                \
@@ -169,7 +170,9 @@ struct ncclComm {
   uint64_t number;
   int rank, ranks, device, process;
   CUcontext context;
-  bool retained; /* the context, by ncclCommInitAll */
+  bool retained;  /* the context, by ncclCommInitAll */
+  uint64_t nonce; /* of the clique */
+  bool over;      /* it has ended; of the table */
   bool blocking;
   fakenccl_mark *marks; /* of the thread that calls */
   fakenccl_faults faults;

@@ -58,6 +58,7 @@ static ncclResult_t init_enter(fakenccl_comm *comm, const ncclUniqueId *id) {
   FAKENCCL_TRY(fakenccl_cuda(fakenccl_driver_get()->f_cuDeviceGetUuid_v2(&uuid, comm->device), "the device"));
   const char *why = fakenccl_clique_open(id, &comm->clique);
   if (why != NULL) return fakenccl_refuse(ncclSystemError, "%s", why);
+  comm->nonce = comm->clique->nonce;
   FAKENCCL_TRY(init_claim(comm));
   fakenccl_clique_hold(comm->clique, comm->rank, comm->device);
   comm->me->process = getpid();

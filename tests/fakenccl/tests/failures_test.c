@@ -13,7 +13,7 @@ static ncclResult_t sum(const rig *r, float *x, size_t n) {
 static void give_up(rig *r, const float *x) {
   float first = 0;
   CHECK(rig_stream_is_busy(r));
-  OK(L.f_ncclCommAbort(r->comm));
+  rig_abort(r, r->comm);
   r->comm = NULL;
   OK(L.f_cuStreamSynchronize(r->stream));
   rig_get(r, &first, x, sizeof first);
@@ -53,7 +53,7 @@ static void a_stalled_rank_never_comes(void **state) {
 static void watch_another_abort(rig *r) {
   float *x = rig_floats(r, 10);
   if (r->rank == 0) {
-    OK(L.f_ncclCommAbort(r->comm));
+    rig_abort(r, r->comm);
     r->comm = NULL;
   } else {
     OK(sum(r, x, 10));
@@ -124,7 +124,7 @@ static void abort_in_a_window(rig *r) {
   OK(L.f_ncclCommWindowRegister(r->comm, at, 8192, &window, NCCL_WIN_COLL_SYMMETRIC));
   if (r->rank == 0) OK(sum(r, at, 10));
   rig_pause_ms(20);
-  OK(L.f_ncclCommAbort(r->comm));
+  rig_abort(r, r->comm);
   r->comm = NULL;
   if (ends) OK(L.f_cuStreamSynchronize(r->stream));
   if (ends) OK(L.f_ncclMemFree(at));
@@ -191,7 +191,7 @@ static void abort_an_init(rig *r) {
   pthread_create(&thread, NULL, abort_elsewhere, &a);
   pthread_join(thread, NULL);
   CODE(a.result, ncclInternalError);
-  OK(L.f_ncclCommAbort(r->comm));
+  rig_abort(r, r->comm);
   r->comm = NULL;
 }
 
@@ -202,6 +202,48 @@ static void an_init_is_aborted_by_its_thread(void **state) {
   LOGGED("its init is in progress, which before 2.19 another thread frees");
 }
 
+/* The last abort of a process waits for the graphs of all its ranks. */
+static void abort_before_the_graph(rig *r) {
+  float *x = rig_floats(r, 10);
+  pthread_t thread;
+  abortion a = {.r = r, .result = ncclNumResults};
+  CUgraph graph;
+  OK(L.f_cuStreamBeginCapture(r->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  OK(sum(r, x, 10));
+  OK(L.f_cuStreamEndCapture(r->stream, &graph));
+  pthread_create(&thread, NULL, abort_elsewhere, &a);
+  rig_pause_ms(150);
+  CHECK(pthread_tryjoin_np(thread, NULL) != 0);
+  OK(L.f_cuGraphDestroy(graph));
+  pthread_join(thread, NULL);
+  OK(a.result);
+  r->comm = NULL;
+  rig_free(r, x);
+}
+
+static void graphs_delay_an_abort(void **state) {
+  (void)state;
+  assert_int_equal(rig_run(1, 1, abort_before_the_graph, NULL), 0);
+  QUIET();
+}
+
+static void release_before_the_end(rig *r) {
+  CUcontext other;
+  OK(L.f_cuDevicePrimaryCtxRetain(&other, 3));
+  OK(L.f_cuCtxSetCurrent(other));
+  OK(rig_init(r));
+  OK(L.f_cuCtxSetCurrent(r->context));
+  OK(L.f_cuDevicePrimaryCtxRelease(3));
+  rig_destroy(r, r->comm);
+  r->comm = NULL;
+}
+
+static void contexts_outlive_communicators(void **state) {
+  (void)state;
+  assert_int_equal(rig_run_bare(1, 1, release_before_the_end, NULL), 0);
+  LOGGED("the context of its device 3 was released before the last communicator of the process ended");
+}
+
 /* A call that is refused is the last one. */
 static void call_wrongly(rig *r) {
   float *x = rig_floats(r, 10);
@@ -209,7 +251,7 @@ static void call_wrongly(rig *r) {
   CODE(sum(r, x, 1000), ncclInvalidArgument);
   CODE(rig_status(r), ncclInvalidArgument);
   CODE(sum(r, x, 10), ncclInvalidArgument);
-  OK(L.f_ncclCommAbort(r->comm));
+  rig_abort(r, r->comm);
   r->comm = NULL;
   rig_free(r, x);
 }
@@ -238,14 +280,14 @@ static void miss_a_rank(rig *r) {
   rig_pause_ms(30);
   OK(L.f_ncclCommGetAsyncError(r->comm, &status));
   CODE(status, ncclInProgress);
-  OK(L.f_ncclCommAbort(r->comm));
+  rig_abort(r, r->comm);
   r->comm = NULL;
   OK(L.f_ncclGetUniqueId(&r->id)); /* the same, blocking, and aborted by another thread */
   r->ranks = 2;
   pthread_create(&thread, NULL, init_in_vain, r);
   while (__atomic_load_n(&r->comm, __ATOMIC_ACQUIRE) == NULL) rig_pause_ms(1);
   rig_pause_ms(20);
-  OK(L.f_ncclCommAbort(r->comm));
+  rig_abort(r, r->comm);
   pthread_join(thread, NULL);
   r->comm = NULL;
   r->ranks = 1;
@@ -311,5 +353,7 @@ static const struct CMUnitTest tests[] = {
     RIG_TEST(a_first_call_connects_in_the_caller),
     RIG_TEST(an_init_is_aborted_by_its_thread),
     RIG_TEST(a_failed_call_stays),
+    RIG_TEST(graphs_delay_an_abort),
+    RIG_TEST(contexts_outlive_communicators),
 };
 RIG_MAIN(tests)

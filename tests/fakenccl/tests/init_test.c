@@ -124,7 +124,7 @@ static void share_a_device(rig *r) {
   OK(L.f_cuCtxSetCurrent(first));
   CODE(rig_init(r), r->arg != NULL ? ncclSuccess : ncclInvalidUsage);
   if (r->arg == NULL) CHECK(strstr(L.f_ncclGetLastError(r->comm), "Duplicate GPU detected") != NULL);
-  OK(L.f_ncclCommAbort(r->comm));
+  rig_abort(r, r->comm);
   r->comm = NULL;
   OK(L.f_cuCtxSetCurrent(r->context));
   OK(L.f_cuDevicePrimaryCtxRelease(0));
@@ -147,7 +147,7 @@ static void disagree(rig *r) {
   ncclResult_t result =
       L.f_ncclCommInitRank(&comm, *same_rank ? 2 : 2 + r->rank, r->id, *same_rank ? 0 : r->rank);
   CODE(result, ncclInvalidUsage);
-  if (comm != NULL) OK(L.f_ncclCommAbort(comm));
+  if (comm != NULL) rig_abort(r, comm);
 }
 
 static void ranks_must_agree(void **state) {
@@ -174,8 +174,8 @@ static void split(rig *r) {
   CHECK(rig_is(r, x, 10, r->rank % 2 == 0 ? 4 : 6));
   OK(L.f_ncclCommSplit(r->comm, r->rank == 3 ? NCCL_SPLIT_NOCOLOR : 5, 0, &none, NULL));
   CHECK((none == NULL) == (r->rank == 3));
-  if (none != NULL) OK(L.f_ncclCommDestroy(none));
-  OK(L.f_ncclCommDestroy(part));
+  if (none != NULL) rig_destroy(r, none);
+  rig_destroy(r, part);
   CODE(L.f_ncclCommSplit(r->comm, -7, 0, &part, NULL), ncclInvalidArgument);
   rig_free(r, x);
 }

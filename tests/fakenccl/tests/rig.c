@@ -72,6 +72,16 @@ typedef struct team {
 
 ncclResult_t rig_init(rig *r) { return L.f_ncclCommInitRank(&r->comm, r->ranks, r->id, r->rank); }
 
+void rig_abort(rig *r, ncclComm_t comm) {
+  OK(L.f_ncclCommAbort(comm));
+  OK(L.f_cuCtxSetCurrent(r->context));
+}
+
+void rig_destroy(rig *r, ncclComm_t comm) {
+  OK(L.f_ncclCommDestroy(comm));
+  OK(L.f_cuCtxSetCurrent(r->context));
+}
+
 /* The device is retained before the threads start, so that its context lives until all have ended. */
 static void *rank_run(void *arg) {
   rig *r = arg;
@@ -79,7 +89,7 @@ static void *rank_run(void *arg) {
   OK(L.f_cuStreamCreate(&r->stream, CU_STREAM_NON_BLOCKING));
   team *t = (team *)(void *)(r - r->rank);
   if (t->bare || OK(rig_init(r))) t->body(r);
-  if (r->comm != NULL) OK(L.f_ncclCommDestroy(r->comm));
+  if (r->comm != NULL) rig_destroy(r, r->comm);
   r->comm = NULL;
   OK(L.f_cuStreamDestroy(r->stream));
   return NULL;

@@ -123,6 +123,9 @@ int rig_run(int processes, int threads, rig_body body, void *arg);
 int rig_run_bare(int processes, int threads, rig_body body, void *arg);
 
 ncclResult_t rig_init(rig *r);
+/* The last of a process leaves the device of another rank current; these make the rank's current again. */
+void rig_abort(rig *r, ncclComm_t comm);
+void rig_destroy(rig *r, ncclComm_t comm);
 /* The status, asked for until it is not ncclInProgress, or ten seconds have passed. */
 ncclResult_t rig_status(const rig *r);
 /* Asks until the status is the expected one. */

@@ -9,7 +9,7 @@ static ncclResult_t sum(const rig *r, float *x, size_t n) {
 }
 
 static void give_up(rig *r) {
-  OK(L.f_ncclCommAbort(r->comm));
+  rig_abort(r, r->comm);
   r->comm = NULL;
   OK(L.f_cuStreamSynchronize(r->stream));
 }
@@ -208,7 +208,7 @@ static void group_wrongly(rig *r) {
   OK(sum(r, x, 10));
   OK(L.f_ncclCommInitRank(&second, 1, id, 0));
   CODE(L.f_ncclGroupEnd(), ncclInvalidUsage);
-  OK(L.f_ncclCommAbort(second));
+  rig_abort(r, second);
   OK(sum(r, x, 10)); /* the thread has no group any more */
   OK(L.f_cuStreamSynchronize(r->stream));
   rig_free(r, x);
@@ -294,11 +294,11 @@ static void use_after_the_end(rig *r) {
   float *x = rig_floats(r, 10);
   OK(L.f_ncclCommFinalize(r->comm));
   CODE(sum(r, x, 10), ncclInvalidUsage);
-  OK(L.f_ncclCommDestroy(r->comm));
+  rig_destroy(r, r->comm);
   CODE(rig_init(r), ncclSystemError); /* the id has served */
   OK(L.f_ncclGetUniqueId(&r->id));
   OK(rig_init(r));
-  OK(L.f_ncclCommAbort(r->comm));
+  rig_abort(r, r->comm);
   CODE(sum(r, x, 10), ncclInvalidUsage);
   r->comm = NULL;
   CODE(sum(r, x, 10), ncclInvalidArgument);
@@ -323,7 +323,7 @@ static void leave_everything(rig *r) {
   OK(L.f_ncclMemAlloc(&at, 4096));
   OK(L.f_ncclCommWindowRegister(r->comm, at, 4096, &window, NCCL_WIN_COLL_SYMMETRIC));
   OK(L.f_ncclCommRegister(r->comm, at, 4096, &handle));
-  OK(L.f_ncclCommDestroy(r->comm));
+  rig_destroy(r, r->comm);
   r->comm = NULL;
   OK(L.f_ncclGetUniqueId(&r->id));
   if (r->rank == 0) OK(L.f_ncclCommInitRank(&r->comm, 1, r->id, 0));

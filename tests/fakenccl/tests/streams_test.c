@@ -132,7 +132,7 @@ static void wait_crosswise(rig *r) {
   if (r->rank == 1) OK(sum(r, x, 10));
   OK(L.f_cuStreamSynchronize(other));
   CHECK(rig_is(r, x, 10, 3) && rig_is(r, y, 10, 3));
-  OK(L.f_ncclCommDestroy(comm));
+  rig_destroy(r, comm);
   OK(L.f_cuStreamDestroy(other));
   rig_free(r, x), rig_free(r, y);
 }
@@ -166,7 +166,7 @@ static void race(rig *r) {
     OK(L.f_cuStreamSynchronize(r->stream));
     OK(L.f_cuStreamSynchronize(other));
   }
-  OK(L.f_ncclCommDestroy(comm));
+  rig_destroy(r, comm);
   OK(L.f_cuStreamDestroy(other));
   rig_free(r, x), rig_free(r, y);
 }
@@ -243,11 +243,12 @@ static void drive_all(rig *r) {
     OK(L.f_ncclCommCuDevice(comms[i], &device));
     CHECK(rank == i && device == devices[i]);
     OK(L.f_ncclCommDestroy(comms[i]));
+    OK(L.f_cuCtxSetCurrent(contexts[i])); /* the last one leaves another device current */
     rig_free(&on, x[i]);
     OK(L.f_cuStreamDestroy(streams[i]));
     r->failures += on.failures;
-    OK(L.f_cuDevicePrimaryCtxRelease(devices[i]));
   }
+  for (int i = 0; i < N; i++) OK(L.f_cuDevicePrimaryCtxRelease(devices[i]));
   OK(L.f_cuCtxSetCurrent(r->context));
 }
 
