@@ -153,10 +153,14 @@ static void nccl_rank_finish_once(tn_nccl_rank *rank, bool destroys) {
 void tn_nccl_rank_give_up(tn_nccl_rank *rank) { nccl_rank_finish_once(rank, false); }
 void tn_nccl_rank_destroy(tn_nccl_rank *rank) { nccl_rank_finish_once(rank, true); }
 
+/* That the thread may take to start on a busy machine, however short the timeout. */
+static const double start_s = 2;
+
 /* Polls: ThreadSanitizer knows no join with a timeout on the monotonic clock. */
 bool tn_nccl_rank_wait_end(const tn_nccl_rank *rank, double most_s) {
   const struct timespec pause = {0, PAUSE_LONG_NS};
-  double until = tn_nccl_clock_s() + (most_s < rank->timeout_s ? most_s : rank->timeout_s);
+  double limit_s = rank->timeout_s + start_s;
+  double until = tn_nccl_clock_s() + (most_s < limit_s ? most_s : limit_s);
   if (!atomic_load(&rank->has_ender)) return true;
   while (!atomic_load(&rank->ended)) {
     if (tn_nccl_clock_s() > until) return false;

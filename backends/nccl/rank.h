@@ -65,7 +65,7 @@ void tn_nccl_rank_give_up(tn_nccl_rank *rank);
 /* The same with ncclCommDestroy. */
 void tn_nccl_rank_destroy(tn_nccl_rank *rank);
 /* Waits until that has returned, so that NCCL does not use memory or streams any more; false: it has not
- * after so many seconds, at most the timeout. */
+ * after so many seconds, or two more than the timeout. */
 bool tn_nccl_rank_wait_end(const tn_nccl_rank *rank, double most_s);
 /* The same, and lets go of the thread; false: it still uses the rank. */
 bool tn_nccl_rank_join(tn_nccl_rank *rank, double most_s);
