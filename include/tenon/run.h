@@ -114,7 +114,8 @@ TN_EXPORT tn_status tn_run_summary(tn_run *run, char **json);
 
 /* tn_run_bench measures the time of a step on random data of the model's input types (TRAIN, INFER), or the
  * time of a batch of the training data's loader alone: reading, transforms, copying into the batch (LOAD).
- * options may be NULL: TN_BENCH_TRAIN. */
+ * options may be NULL: TN_BENCH_TRAIN, which the processes that a launcher has started measure together, as
+ * they train: *json is NULL in all but the first, and TN_ECOMM names a rank that has failed. */
 enum { TN_BENCH_TRAIN = 0, TN_BENCH_INFER = 1, TN_BENCH_LOAD = 2 };
 typedef struct tn_bench_options {
   uint32_t struct_size;

@@ -16,7 +16,10 @@ static void bench_print_one_overlap(const char *title, const json_t *o) {
 static void bench_print_overlap(const json_t *json) {
   const json_t *o = json_object_get(json, "overlap");
   if (o == NULL) return;
-  printf("devices    %lld\n", json_integer_value(json_object_get(json, "devices")));
+  if (cli_integer(json, "processes") > 1)
+    printf("processes  %lld, communicator %s\n", cli_integer(json, "processes"),
+           cli_text(json, "communicator"));
+  printf("devices    %lld\n", cli_integer(json, "devices"));
   bench_print_one_overlap("predicted", json_object_get(o, "predicted"));
   bench_print_one_overlap("measured", json_object_get(o, "measured"));
   bench_print_one_overlap("worst rank", json_object_get(o, "worst"));
@@ -100,7 +103,10 @@ static int bench_run(tn_context *context, const cli_args *args) {
   int code = cli_open_run(context, args, &run);
   if (code != CLI_OK) return code;
   tn_status status = tn_run_bench(run, &options, &json);
-  code = status == TN_OK ? bench_print(context, args, json) : cli_fail(args, run, status);
+  if (status != TN_OK)
+    code = cli_fail(args, run, status);
+  else if (json != NULL) /* one of several processes prints the result */
+    code = bench_print(context, args, json);
   tn_string_free(run, json);
   tn_run_close(run);
   return code;

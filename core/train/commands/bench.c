@@ -33,15 +33,6 @@ static void bench_set_options(tn_bench_options *o) {
 
 static tn_status bench_run_step(void *context) { return tn_bench_step(context); }
 
-/* Launches and traces are repeated on one rank, which alone would wait for the others for ever. */
-static tn_status bench_check(tn_run *run, const tn_bench_ranks *all) {
-  if (all->n == 1 || (!all->options.launches && run->trace == NULL)) return TN_OK;
-  return tn_failf(&run->env, TN_EUNSUPPORTED,
-                  "a benchmark of %d devices reports neither launches nor a trace; [run] profile = N of a "
-                  "training has both",
-                  (int)all->n);
-}
-
 static tn_status bench_report(const tn_bench_ranks *all, char **json) {
   tn_bench *b = &all->benches[0];
   const tn_profiled what = {.run = b->run, .set = &b->set, .executor = b->executor};
@@ -65,12 +56,19 @@ tn_status tn_run_bench(tn_run *run, const tn_bench_options *given, char **json) 
   TN_TRY(TN_READ_STRUCT(run, tn_bench_options, mode, given, &options));
   if (run->trace != NULL) TN_TRY(tn_profile_check_path(&run->env, run->trace));
   if (options.mode == TN_BENCH_LOAD) return tn_bench_load(run, &options, json);
+  if (run->hung)
+    return tn_failf(&run->env, TN_ECOMM, "a thread of an earlier call of this run has not ended");
+  tn_bench_ranks *all = tn_alloc(&run->env, sizeof *all);
+  if (all == NULL) return TN_ENOMEM;
   bench_set_options(&options);
-  tn_bench_ranks all = {.run = run, .options = options};
-  tn_status status = tn_bench_ranks_open(&all);
-  if (status == TN_OK) status = bench_check(run, &all);
-  if (status == TN_OK) status = tn_bench_ranks_run(&all);
-  if (status == TN_OK) status = bench_report(&all, json);
-  tn_bench_ranks_close(&all);
+  all->run = run;
+  all->options = options;
+  tn_status status = tn_bench_ranks_open(all);
+  if (status == TN_OK) status = tn_bench_ranks_run(all);
+  if (status == TN_OK && run->rank == 0) status = bench_report(all, json);
+  status = tn_bench_ranks_close(all, status);
+  if (status == TN_OK) return TN_OK;
+  tn_release(&run->env, *json);
+  *json = NULL;
   return status;
 }

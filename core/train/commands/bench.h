@@ -29,7 +29,7 @@ typedef struct tn_bench {
   double first_step_s;
   double *round_ms;
   _Atomic(struct tn_comm *) comm; /* NULL: there is one rank */
-  tn_overlap measured;     /* of several ranks, or of a rehearsal: the mean of some steps */
+  tn_overlap measured;            /* of several ranks, or of a rehearsal: the mean of some steps */
 } tn_bench;
 
 /* The ranks of a benchmark. */
@@ -39,16 +39,21 @@ typedef struct tn_bench_ranks {
   tn_run *runs;             /* of the others; the first is unused */
   tn_bench *benches;
   int32_t n;
+  tn_process_place place;
+  tn_link *link; /* NULL: there is one process */
   tn_rank_set *ranks;
   const tn_communicator *communicator; /* NULL: there is one rank */
   const void *comm_options;
+  tn_overlap *measured; /* of each rank of all processes, with rank 0 alone; NULL: there is one */
 } tn_bench_ranks;
 
-/* bench_ranks.c: `run` and `options` are set. Opens devices and compiles; then measures on all ranks. close
- * follows in any case. */
+/* bench_ranks.c: `run` and `options` are set. Opens devices, joins the other processes, and compiles; then
+ * measures on all ranks. close follows in any case. */
 tn_status tn_bench_ranks_open(tn_bench_ranks *all);
 tn_status tn_bench_ranks_run(tn_bench_ranks *all);
-void tn_bench_ranks_close(tn_bench_ranks *all);
+/* Frees what `all` holds, and `all`, unless a thread has been left that may use it. Returns `status`, or
+ * TN_ECOMM where another process has failed behind its last step. */
+tn_status tn_bench_ranks_close(tn_bench_ranks *all, tn_status status);
 
 /* bench_rank.c: compiles the programs of a rank; measures them, on the rank's thread. */
 tn_status tn_bench_prepare(tn_bench *b);
@@ -56,9 +61,9 @@ tn_status tn_bench_measure(tn_bench *b);
 
 /* bench_overlap.c: runs so many steps under a profile. On all ranks at once. */
 tn_status tn_bench_overlap(tn_bench *b, int32_t steps, tn_overlap *mean);
-/* Adds devices, rehearsed (the name of the device), and overlap: {predicted, measured, worst}, each
- * {step_ms, compute_ms, communication_ms, exposed_ms, exposed_percent}: measured on rank 0, worst on the rank
- * that waits longest. */
+/* Adds devices, rehearsed (the name of the device), and of several ranks: ranks, processes, communicator, and
+ * overlap: {predicted, measured, worst}, each {step_ms, compute_ms, communication_ms, exposed_ms,
+ * exposed_percent}: measured on rank 0, worst on the rank that waits longest. */
 void tn_bench_overlap_report(const tn_bench_ranks *all, json_t *result);
 
 /* Lists the passes of a step in the order of training. */

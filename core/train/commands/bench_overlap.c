@@ -1,7 +1,8 @@
 /* core/train/commands/bench_overlap.c: the communication that a step exposes, measured beside the prediction.
  *
  * Some steps run under a profile, whose marks stand on the device's streams where it has a clock: the exposed
- * time is that in which the compute stream waits for collectives. */
+ * time is that in which the compute stream waits for collectives. bench_rank.c has it without such a clock.
+ */
 #include "core/train/commands/bench.h"
 
 #include "core/compile/output/overlap.h"
@@ -80,23 +81,29 @@ static tn_overlap bench_overlap_predicted(const tn_bench *b) {
   return sum;
 }
 
-/* The rank whose compute stream waits longest. */
+/* Of the rank whose compute stream waits longest. */
 static const tn_overlap *bench_overlap_worst(const tn_bench_ranks *all) {
-  const tn_overlap *worst = &all->benches[0].measured;
-  for (int32_t r = 1; r < all->n; r++)
-    if (all->benches[r].measured.exposed_s > worst->exposed_s) worst = &all->benches[r].measured;
+  const tn_overlap *worst = &all->measured[0];
+  for (int32_t r = 1; r < tn_run_ranks(all->run); r++)
+    if (all->measured[r].exposed_s > worst->exposed_s) worst = &all->measured[r];
   return worst;
 }
 
-void tn_bench_overlap_report(const tn_bench_ranks *all, json_t *result) {
-  const tn_bench *b = &all->benches[0];
-  tn_overlap predicted = bench_overlap_predicted(b);
-  json_object_set_new(result, "devices", json_integer(all->n));
-  if (b->device->rehearsed != NULL)
-    json_object_set_new(result, "rehearsed", json_string(b->device->target.properties.name));
-  if (all->n == 1) return;
+static void bench_overlap_add_ranks(const tn_bench_ranks *all, json_t *result) {
+  tn_overlap predicted = bench_overlap_predicted(&all->benches[0]);
+  json_object_set_new(result, "ranks", json_integer(tn_run_ranks(all->run)));
+  json_object_set_new(result, "processes", json_integer(all->place.processes));
+  json_object_set_new(result, "communicator", json_string(all->communicator->item.name));
   json_object_set_new(result, "overlap",
                       json_pack("{s:o, s:o, s:o}", "predicted", bench_overlap_json(&predicted), "measured",
-                                bench_overlap_json(&b->measured), "worst",
+                                bench_overlap_json(&all->measured[0]), "worst",
                                 bench_overlap_json(bench_overlap_worst(all))));
+}
+
+void tn_bench_overlap_report(const tn_bench_ranks *all, json_t *result) {
+  const tn_device *device = all->benches[0].device;
+  json_object_set_new(result, "devices", json_integer(tn_run_ranks(all->run)));
+  if (device->rehearsed != NULL)
+    json_object_set_new(result, "rehearsed", json_string(device->target.properties.name));
+  if (all->measured != NULL) bench_overlap_add_ranks(all, result);
 }

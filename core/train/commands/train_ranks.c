@@ -2,63 +2,22 @@
 #include "core/train/commands/train_ranks.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "core/base/text.h"
-#include "core/train/checkpoints/plan_file.h"
 #include "core/train/checkpoints/run_folder.h"
 #include "core/train/commands/mistakes.h"
+#include "core/train/commands/places.h"
 #include "core/train/distributed/compare_settings.h"
 #include "core/train/distributed/devices.h"
 
 /* ---- the processes ---- */
 
-/* [distributed] processes: auto, or a number that the launcher's must equal. */
-static tn_status train_check_processes(tn_run *run, tn_process_place *place) {
-  const char *text = run->settings.distributed.processes,
-             *where = tn_settings_where(&run->ini, "distributed", "processes");
-  int64_t n = 0;
-  if (tn_text_equal(text, "auto")) return TN_OK;
-  if (!tn_text_to_int(text, &n) || n < 1 || n > TN_MOST_PROCESSES)
-    return tn_failf(&run->env, TN_EINVAL,
-                    "%s: [distributed] processes = %s, expected auto or a number from 1 to %d", where, text,
-                    TN_MOST_PROCESSES);
-  if (n == 1) *place = (tn_process_place){.processes = 1, .locals = 1};
-  if (n == place->processes) return TN_OK;
-  if (place->launcher != NULL)
-    return tn_failf(&run->env, TN_EINVAL, "%s: [distributed] processes = %lld, but %s has started %d", where,
-                    (long long)n, place->launcher, (int)place->processes);
-  return tn_failf(
-      &run->env, TN_EINVAL,
-      "%s: [distributed] processes = %lld, but no launcher has started this one; start all by `tenon "
-      "launch -n %lld %s`",
-      where, (long long)n, (long long)n, run->ini.path);
-}
-
 /* Only the process with rank 0 reads and writes run folders. */
 static tn_status train_read_place(tn_train_ranks *all) {
   tn_run *run = all->run;
-  TN_TRY(tn_process_place_read(&run->env, NULL, NULL, &all->place));
-  TN_TRY(train_check_processes(run, &all->place));
-  if (all->place.processes > 1) run->place = &all->place;
+  TN_TRY(tn_run_find_place(run, &all->place));
   if (all->place.process == 0) return tn_run_folder_claim(run);
   run->resume = NULL;
   run->resume_asked = false;
-  run->record.sink.level = TN_LOG_ERROR;
-  return TN_OK;
-}
-
-static tn_status train_join(tn_train_ranks *all) {
-  tn_run *run = all->run;
-  const tn_join_request request = {.place = &all->place,
-                                   .ranks = run->locals,
-                                   .timeout_s = run->settings.distributed.timeout,
-                                   .stop = &run->stop};
-  if (run->place == NULL) return TN_OK;
-  TN_TRY(tn_link_open(&run->env, &request, &all->link));
-  run->rank = tn_link_first_rank(all->link);
-  run->ranks = tn_link_ranks(all->link);
   return TN_OK;
 }
 
@@ -104,25 +63,14 @@ static tn_status train_create_ranks(tn_train_ranks *all, tn_device *first) {
   return TN_OK;
 }
 
-/* For the messages of communicators, which know no file. */
-static void train_locate_options(tn_train_ranks *all) {
-  tn_ini *ini = &all->run->ini;
-  char section[128];
-  snprintf(section, sizeof section, "communicator.%s", all->communicator->item.name);
-  if (tn_ini_section(ini, section) == NULL) return;
-  all->options_where =
-      tn_arena_printf(&all->run->arena, "%s: [%s]", tn_settings_where(ini, section, ""), section);
-}
-
 static tn_status train_open_first(tn_train_ranks *all, tn_device **first) {
   tn_run *run = all->run;
   tn_status status = tn_run_open_device(run, first);
   if (status == TN_OK) run->backend = tn_device_name(*first);
   if (status == TN_OK) status = tn_devices_count(run, *first);
-  if (status == TN_OK) status = train_join(all);
+  if (status == TN_OK) status = tn_run_join(run, &all->place, &all->link);
   if (status == TN_OK && run->ranks > 1)
     status = tn_devices_communicator(run, *first, &all->communicator, &all->options);
-  if (all->communicator != NULL && status == TN_OK) train_locate_options(all);
   if (status == TN_OK) return TN_OK;
   tn_device_destroy(*first);
   *first = NULL;
@@ -131,28 +79,14 @@ static tn_status train_open_first(tn_train_ranks *all, tn_device **first) {
 
 /* ---- compiling ---- */
 
-/* Process 0 makes the choices of kernels, also by measurements; the others repeat them. */
-static tn_status train_tell_choices(tn_train_ranks *all) {
-  tn_run *run = all->run;
-  tn_training *t = &all->trainings[0];
-  char *text = NULL;
-  TN_TRY(tn_plan_file_print(run, t->device, &t->set, t->slots, &text));
-  tn_status status = tn_ranks_tell_text(all->ranks, &run->env, "plan of process 0", &text);
-  tn_release(&run->env, text);
-  return status;
-}
-
 static tn_status train_hear_choices(tn_train_ranks *all) {
   tn_run *run = all->run;
-  char *text = NULL;
-  tn_status status = tn_ranks_tell_text(all->ranks, &run->env, "plan of process 0", &text);
-  if (status == TN_OK) status = tn_plan_file_take(run, text, strlen(text));
-  tn_release(&run->env, text);
-  for (int32_t r = 1; r < all->n && status == TN_OK; r++) {
+  TN_TRY(tn_run_hear_choices(run, all->ranks));
+  for (int32_t r = 1; r < all->n; r++) {
     all->other_runs[r - 1].recorded_choices = run->recorded_choices;
     all->other_runs[r - 1].compared = true;
   }
-  return status;
+  return TN_OK;
 }
 
 static tn_status train_prepare_rank(tn_train_ranks *all, int32_t r) {
@@ -163,7 +97,8 @@ static tn_status train_prepare_rank(tn_train_ranks *all, int32_t r) {
   tn_devices_connect(t->run, t->device);
   t->run->cuts = all->run->cuts; /* of the first rank */
   TN_TRY(tn_training_prepare(t));
-  return r == 0 && t->run->rank == 0 && all->link != NULL ? train_tell_choices(all) : TN_OK;
+  if (r > 0 || t->run->rank > 0 || all->link == NULL) return TN_OK;
+  return tn_run_tell_choices(t->run, all->ranks, t->device, &t->set, t->slots);
 }
 
 /* Ranks are prepared one after the other, since they share the registry. */
@@ -230,48 +165,15 @@ tn_status tn_train_ranks_release(tn_train_ranks *all, tn_status status) {
 
 /* ---- training ---- */
 
-/* A communicator that opens is not there yet to be aborted. */
-static int32_t train_comm_has_failed(const tn_comm_place *place) { return tn_ranks_have_failed(place->run); }
-
-static tn_comm_place train_comm_place(const tn_train_ranks *all, const tn_training *t) {
-  return (tn_comm_place){.struct_size = sizeof(tn_comm_place),
-                         .rank = t->run->rank,
-                         .ranks = tn_ranks_count(all->ranks),
-                         .process = all->place.process,
-                         .processes = all->place.processes,
-                         .address = all->link ? tn_link_member(all->link, all->place.process)->address : "",
-                         .timeout_s = t->run->settings.distributed.timeout,
-                         .has_failed = train_comm_has_failed,
-                         .run = all->ranks};
-}
-
-/* A value that is wrong may be one of the configuration. */
-static tn_status train_wrap_options(const tn_train_ranks *all, tn_env *env, tn_status status) {
-  return status == TN_EINVAL && all->options_where ? tn_wrap(env, status, "%s", all->options_where) : status;
-}
-
-/* Rank 0 makes the identity of the communicator; all ranks open it. */
 static tn_status train_open_communicator(tn_train_ranks *all, tn_training *t) {
-  const tn_communicator *kind = all->communicator;
-  tn_env *env = &t->run->env;
-  if (kind == NULL) return TN_OK;
-  const tn_comm_place place = train_comm_place(all, t);
-  void *identity = tn_arena_alloc(&t->run->arena, (size_t)kind->identity_bytes + 1);
-  tn_status status = identity ? TN_OK : TN_ENOMEM;
-  if (status == TN_OK && t->run->rank == 0 && kind->identify)
-    status = tn_wrap(env, kind->identify(env, all->options, &place, identity), "communicator '%s'",
-                     kind->item.name);
-  if (status != TN_OK) return train_wrap_options(all, env, status);
-  TN_TRY(tn_ranks_broadcast(all->ranks, env, t->run->rank, "identity of the communicator", identity,
-                            kind->identity_bytes));
-  tn_flight *flight = t->device->flight = tn_ranks_flight(all->ranks, t->run->rank);
-  tn_flight_exchange(flight);
-  tn_flight_wait before = tn_flight_begin_wait(flight, TN_FLIGHT_EXCHANGE, "opening the communicator");
-  tn_comm_request request = {.kind = kind, .options = all->options, .identity = identity, .place = place};
-  tn_comm *comm = NULL;
-  status = tn_flight_conclude(flight, &before, tn_comm_open(env, t->device, &request, &comm));
-  atomic_store(&t->comm, comm); /* from now on, another rank that fails may abort it */
-  return train_wrap_options(all, env, status);
+  const tn_comm_opening opening = {.run = t->run,
+                                   .device = t->device,
+                                   .place = &all->place,
+                                   .link = all->link,
+                                   .ranks = all->ranks,
+                                   .kind = all->communicator,
+                                   .options = all->options};
+  return all->communicator != NULL ? tn_run_open_comm(&opening, &t->comm) : TN_OK;
 }
 
 static tn_status train_rank(tn_train_ranks *all, tn_training *t) {
@@ -311,14 +213,7 @@ static tn_status train_ask_communicator(void *context, tn_env *env, int32_t loca
 
 static bool train_find_position(void *context, int32_t local, tn_rank_position *position) {
   tn_train_ranks *all = context;
-  tn_error_record record;
-  tn_env env;
-  tn_comm_position found;
-  tn_error_record_init(&env, &record, &all->run->env);
-  if (!tn_comm_where(&env, atomic_load(&all->trainings[local].comm), &found)) return false;
-  *position = (tn_rank_position){.inside = found.inside != 0, .number = found.number};
-  memcpy(position->name, found.name, strnlen(found.name, sizeof position->name - 1));
-  return true;
+  return tn_run_comm_position(all->run, atomic_load(&all->trainings[local].comm), position);
 }
 
 static bool train_is_stopped(void *context) {

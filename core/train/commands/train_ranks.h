@@ -18,7 +18,6 @@ typedef struct tn_train_ranks {
   int32_t n;
   const tn_communicator *communicator; /* NULL: there is one rank */
   const void *options;
-  const char *options_where; /* "model.ini:14: [communicator.tcp]"; NULL: the configuration has none */
   double started_s;
 } tn_train_ranks;
 

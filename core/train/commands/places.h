@@ -1,0 +1,47 @@
+/* core/train/commands/places.h: the places of a run's ranks, for the commands that run on several: the
+ * process among those that a launcher has started, the link to the others, the communicator of a rank. */
+#ifndef TN_CORE_TRAIN_COMMANDS_PLACES_H
+#define TN_CORE_TRAIN_COMMANDS_PLACES_H
+
+#include <stdatomic.h>
+
+#include "core/exec/collective.h"
+#include "core/exec/device/device.h"
+#include "core/train/distributed/ranks.h"
+#include "core/train/programs/programs.h"
+#include "core/train/run.h"
+
+/* Reads the place of this process, and checks it against [distributed] processes. Where there are several,
+ * run->place is `place` afterwards. Processes other than the first log errors alone. */
+tn_status tn_run_find_place(tn_run *run, tn_process_place *place);
+/* Joins the other processes, after run->locals has been set: sets run->rank, that of the process's first
+ * rank, and run->ranks. *link is the caller's; NULL: there is one process. */
+tn_status tn_run_join(tn_run *run, const tn_process_place *place, tn_link **link);
+
+/* Called once in each process, before tn_ranks_run. Process 0 makes the choices of kernels, also by
+ * measurements, and tells them after it has compiled; the others hear them before they do, and repeat them
+ * (run->recorded_choices). */
+tn_status tn_run_tell_choices(tn_run *run, tn_rank_set *ranks, const tn_device *device,
+                              const tn_program_set *set, int32_t slots);
+tn_status tn_run_hear_choices(tn_run *run, tn_rank_set *ranks);
+
+/* A rank that opens its communicator. */
+typedef struct tn_comm_opening {
+  tn_run *run; /* of the rank */
+  tn_device *device;
+  const tn_process_place *place;
+  const tn_link *link; /* NULL: there is one process */
+  tn_rank_set *ranks;
+  const tn_communicator *kind;
+  const void *options;
+} tn_comm_opening;
+
+/* On the thread of the rank, on all ranks at once: rank 0 makes the identity of the communicator, and all
+ * open it. The device gets the rank's flight recorder. *comm is set as soon as it can be aborted, on failure
+ * too; the caller closes it. */
+tn_status tn_run_open_comm(const tn_comm_opening *opening, _Atomic(tn_comm *) *comm);
+
+/* Where the rank's device is; false: unknown. From any thread. comm NULL: it is not open. */
+bool tn_run_comm_position(const tn_run *run, tn_comm *comm, tn_rank_position *position);
+
+#endif
