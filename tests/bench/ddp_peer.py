@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """One process of a training by DistributedDataParallel with gloo, on random data, for tests/bench/mpi_ddp.sh.
 
-  ddp_peer.py MODEL --batch N --steps N --skip N [--threads N] [--bucket MIB] [--channels-last]
+  ddp_peer.py MODEL --batch N --steps N --skip N [--threads N] [--bucket MIB] [--channels-last] [--variant compile]
 
-MODEL is gpt_char or resnet18_32 (tests/bench/models). RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are torchrun's
-variables. --batch is that of each process. Rank 0 prints the milliseconds of each step after the first `skip`.
+The data are made before the first step, and each step is waited for, as in `tenon bench`. MODEL is gpt_char or
+resnet18_32 (tests/bench/models). RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are torchrun's variables. --batch is that
+of each process. Rank 0 prints the milliseconds of each step after the first `skip`.
 """
 import argparse
 import os
@@ -58,6 +59,8 @@ def main(args):
     dist.init_process_group("gloo")
     torch.manual_seed(1)
     net, opt, x, y = work(args)
+    if args.variant == "compile":
+        net.compile()
     ddp = nn.parallel.DistributedDataParallel(net, bucket_cap_mb=args.bucket, gradient_as_bucket_view=True)
     for step in range(args.skip + args.steps):
         start = time.perf_counter()
@@ -77,4 +80,5 @@ if __name__ == "__main__":
     for option, default in (("batch", 12), ("steps", 20), ("skip", 5), ("threads", 1), ("bucket", 25)):
         parser.add_argument("--" + option, type=int, default=default)
     parser.add_argument("--channels-last", action="store_true")
+    parser.add_argument("--variant", choices=("eager", "compile"), default="eager")
     main(parser.parse_args())
