@@ -42,8 +42,8 @@ struct tn_run {
   /* Each rank has a tn_run of its own over the same configuration, with its own messages and memory. ranks is
    * 0 until the devices are counted, which stands for 1. */
   int32_t rank, ranks;
-  /* Of tn_run_train: the process among those of the run, or NULL where it is alone; the rank's number among
-   * the ranks of its process, and how many those are. */
+  /* Of tn_run_train and tn_run_bench: the process among those of the run, or NULL where it is alone; the
+   * rank's number among the ranks of its process, and how many those are. */
   const struct tn_process_place *place;
   int32_t local, locals;
   /* [distributed] bucket = auto (programs/choose_buckets.h); NULL: not chosen. */

@@ -7,7 +7,7 @@
 #define BENCH                                                                                                \
   "bench model.ini --batch 8 --steps 2 --rounds 2 --set backend.use=cuda --set backend.fallback=error "      \
   "--set backend.cuda.libraries=" DOUBLES " --set communicator.nccl.libraries=" DOUBLES                      \
-  " --set distributed.devices=2 --set distributed.timeout=60s"
+  " --set backend.autotune=no --set distributed.devices=2 --set distributed.timeout=60s"
 #define PLACE "WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29821 "
 
 static int doubles_open(void **state) {
