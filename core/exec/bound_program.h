@@ -73,6 +73,7 @@ typedef struct tn_bound_program {
    * calls[first_call[i]] to calls[first_call[i + 1] - 1]. */
   const struct tn_flight_call **calls;
   int32_t *first_call;
+  int32_t most_steps; /* the most slots of one run so far; 0: it has not run */
 } tn_bound_program;
 
 /* The memory of one input slot: inputs and outputs of a run. On a host-addressable device the host's

@@ -125,6 +125,21 @@ void tn_flight_exchange(tn_flight *flight) {
   flight_store(&flight->exchanges, atomic_load_explicit(&flight->exchanges, memory_order_relaxed) + 1);
 }
 
+void tn_flight_new_program(tn_flight *flight) {
+  if (flight_is_off(flight)) return;
+  flight_store(&flight->known, flight_load(&flight->exchanges) + TN_FLIGHT_NEW);
+}
+
+void tn_flight_save(tn_flight *flight, bool saves) {
+  if (flight != NULL) atomic_store_explicit(&flight->saves, saves, memory_order_release);
+}
+
+bool tn_flight_is_settled(const tn_flight *flight) {
+  uint64_t known = flight_load(&flight->known);
+  return known > 0 && flight_load(&flight->exchanges) >= known &&
+         atomic_load_explicit(&flight->step, memory_order_acquire) > 0;
+}
+
 /* ---- waits ---- */
 
 static void flight_set_wait(tn_flight *flight, const tn_flight_wait *wait) {
@@ -149,9 +164,12 @@ tn_flight_wait tn_flight_begin_wait(tn_flight *flight, int32_t kind, const char 
 void tn_flight_end_wait(tn_flight *flight, const tn_flight_wait *before) {
   if (flight_is_off(flight)) return;
   int32_t kind = atomic_load_explicit(&flight->wait_kind, memory_order_relaxed);
+  tn_flight_wait restored = *before;
+  double now_s = tn_clock_s();
   if (kind == TN_FLIGHT_COLLECTIVE || kind == TN_FLIGHT_EXCHANGE)
-    flight->awaited_s += tn_clock_s() - atomic_load_explicit(&flight->wait_since_s, memory_order_relaxed);
-  flight_set_wait(flight, before);
+    flight->awaited_s += now_s - atomic_load_explicit(&flight->wait_since_s, memory_order_relaxed);
+  if (restored.kind == TN_FLIGHT_NOTHING) restored.since_s = now_s;
+  flight_set_wait(flight, &restored);
 }
 
 tn_status tn_flight_conclude(tn_flight *flight, const tn_flight_wait *before, tn_status status) {

@@ -45,7 +45,7 @@ enum {
 typedef struct tn_flight_wait {
   int32_t kind;
   const char *what; /* static */
-  double since_s;
+  double since_s;   /* of TN_FLIGHT_NOTHING: the end of the last wait; 0: none has ended */
 } tn_flight_wait;
 
 typedef struct tn_flight tn_flight;
@@ -59,6 +59,8 @@ struct tn_flight {
   _Atomic(double) wait_since_s;
   _Atomic(bool) stopped;
   _Atomic(double) stopped_s; /* when, after it was stopped */
+  _Atomic(uint64_t) known;   /* the exchange from which on the times of all programs are known; 0: none ran */
+  _Atomic(bool) saves;       /* it writes a checkpoint, whatever it waits for meanwhile */
   _Atomic(int64_t) looks,
       inside;       /* at the device, by another thread; of them those that found it in a collective */
   double awaited_s; /* time that the host has waited for other ranks; the rank's thread alone */
@@ -85,6 +87,11 @@ void tn_flight_step(tn_flight *flight, int64_t step);
 /* The host comes to the next exchange with the hosts of other ranks. */
 void tn_flight_exchange(tn_flight *flight);
 
+/* A program runs for the first time, or with more steps at once than before. */
+void tn_flight_new_program(tn_flight *flight);
+/* The host writes a checkpoint from now on, or no longer; also recorded after tn_flight_stop. */
+void tn_flight_save(tn_flight *flight, bool saves);
+
 /* The host begins to wait; returns the wait before, which tn_flight_end_wait restores. A wait that fails is
  * not ended: the recorder is stopped instead, so that it tells where the rank was. */
 tn_flight_wait tn_flight_begin_wait(tn_flight *flight, int32_t kind, const char *what);
@@ -97,6 +104,10 @@ tn_status tn_flight_conclude(tn_flight *flight, const tn_flight_wait *before, tn
 /* Nothing is recorded any more. */
 void tn_flight_stop(tn_flight *flight);
 tn_flight_wait tn_flight_waits(const tn_flight *flight);
+/* Whether steps have begun, and all programs that ran have run in TN_FLIGHT_NEW exchanges: the end of a run
+ * has arrived by then, since hosts are fewer steps ahead and each step has an exchange. */
+enum { TN_FLIGHT_NEW = 8 };
+bool tn_flight_is_settled(const tn_flight *flight);
 /* Reads the entry of a number; false: it is not in the ring, or just being written. */
 bool tn_flight_read(const tn_flight *flight, uint64_t number, tn_flight_entry *entry);
 /* The first number that the ring may hold. */

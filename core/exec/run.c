@@ -144,11 +144,19 @@ static tn_status copy_slots_out(tn_executor *e, const tn_program *program, slot_
   return backend->event_record(env, last->arrived, stream);
 }
 
+/* The times of its earlier runs tell nothing about this one. */
+static void note_new_program(tn_executor *e, tn_bound_program *bound, int32_t steps) {
+  if (steps <= bound->most_steps) return;
+  bound->most_steps = steps;
+  tn_flight_new_program(e->device->flight);
+}
+
 static tn_status run_slots(tn_executor *e, int32_t program, slot_range r, bool reuse_inputs) {
   tn_bound_program *bound = &e->programs[program];
   const tn_run_observer *observer = e->observer;
   double start = tn_clock_s();
   if (tn_device_check_process(e->device) != TN_OK) return tn_executor_fail(e, TN_EUNAVAILABLE);
+  note_new_program(e, bound, r.n);
   if (observer != NULL) TN_TRY(observer->begin(observer->context, bound, r.first));
   tn_status status = tn_profile_make_room(e);
   tn_range_begin(e->device, bound->program->name);

@@ -176,11 +176,20 @@ static tn_status train_open_communicator(tn_train_ranks *all, tn_training *t) {
   return all->communicator != NULL ? tn_run_open_comm(&opening, &t->comm) : TN_OK;
 }
 
+/* Repeats steps with a check of each op. */
+static tn_status train_find_nonfinite(tn_training *t) {
+  tn_flight *flight = t->device->flight;
+  tn_flight_wait before = tn_flight_begin_wait(flight, TN_FLIGHT_HOST, "an op whose result is not finite");
+  tn_status status = tn_training_find_nonfinite(t);
+  tn_flight_end_wait(flight, &before);
+  return status;
+}
+
 static tn_status train_rank(tn_train_ranks *all, tn_training *t) {
   TN_TRY(train_open_communicator(all, t));
   TN_TRY(tn_training_start(t));
   tn_status status = tn_training_run(t);
-  return status == TN_ENONFINITE ? tn_training_find_nonfinite(t) : status;
+  return status == TN_ENONFINITE ? train_find_nonfinite(t) : status;
 }
 
 bool tn_train_is_nonfinite(const tn_training *t, tn_status status) {
@@ -228,6 +237,7 @@ static void train_stop(void *context) {
 
 tn_status tn_train_ranks_run(tn_train_ranks *all) {
   const tn_rank_watch watch = {.timeout_s = all->run->settings.distributed.timeout,
+                               .hang_s = all->run->settings.hang,
                                .status = train_ask_communicator,
                                .position = train_find_position,
                                .abort = train_abort_communicators,

@@ -52,14 +52,18 @@ static void ranks_await_cause(tn_rank_set *ranks) {
   pthread_mutex_unlock(&ranks->lock);
 }
 
-/* Other processes learn the cause alone: a consequence could reach them before it. */
-void tn_ranks_fail(tn_rank_set *ranks, int32_t rank, const tn_env *env, tn_status status) {
+void tn_ranks_fail_first(tn_rank_set *ranks, int32_t rank, const tn_env *env, tn_status status) {
   tn_wire_failure failure = {.rank = rank, .status = status};
   snprintf(failure.text, sizeof failure.text, "%s", tn_error_text(env));
-  ranks_stop_recorders(ranks);
-  if (ranks->link != NULL && status == TN_ECOMM) ranks_await_cause(ranks);
   bool is_cause = tn_ranks_note(ranks, rank, env, status);
   if (is_cause && ranks->link != NULL) tn_link_fail(ranks->link, &failure);
+}
+
+/* Other processes learn the cause alone: a consequence could reach them before it. */
+void tn_ranks_fail(tn_rank_set *ranks, int32_t rank, const tn_env *env, tn_status status) {
+  ranks_stop_recorders(ranks);
+  if (ranks->link != NULL && status == TN_ECOMM) ranks_await_cause(ranks);
+  tn_ranks_fail_first(ranks, rank, env, status);
 }
 
 void tn_ranks_add_name(const tn_rank_set *ranks, int32_t rank, tn_text *text) {

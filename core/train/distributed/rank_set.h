@@ -7,8 +7,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "core/train/distributed/ranks.h"
 #include "core/exec/flight_recorder.h"
+#include "core/train/distributed/hang.h"
+#include "core/train/distributed/ranks.h"
 
 /* Whom a rank waits for: every other rank, or the rank of this number. */
 enum { AWAITS_ALL = -1 };
@@ -39,6 +40,7 @@ typedef struct tn_rank_member {
   /* Of the watch's thread: where the rank's device was before a failure. */
   bool has_position;
   tn_rank_position position;
+  tn_own_time own; /* of its host and device, since the last point that the recorder shows */
 } tn_rank_member;
 
 struct tn_rank_set {
@@ -60,6 +62,10 @@ struct tn_rank_set {
   bool open;       /* all threads have started, or one could not be started */
   double failed_s; /* when a rank failed first */
   bool logged, stop_asked;
+  /* Of the watch's thread: the last look; the last look after a failure that found a checkpoint being
+   * written; whether the failure is a rank of this process that hangs. */
+  double looked_s, saved_s;
+  bool hangs;
   char *failures;  /* the folder for the recorders' entries, which is made after a failure; NULL: none */
   char *findings;  /* what diagnosis.c says, beside the message of the failure; NULL: nothing */
   int32_t calling; /* calls of the link that may be in the watch's functions */
@@ -79,6 +85,9 @@ void tn_ranks_wake(tn_rank_set *ranks);
 
 /* Records a failure that the other processes know. False: it may be a consequence of an earlier one. */
 bool tn_ranks_note(tn_rank_set *ranks, int32_t rank, const tn_env *env, tn_status status);
+
+/* tn_ranks_fail of a failure that is no consequence of another one. */
+void tn_ranks_fail_first(tn_rank_set *ranks, int32_t rank, const tn_env *env, tn_status status);
 
 /* ---- waits that the watch sees ---- */
 

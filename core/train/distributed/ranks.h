@@ -32,6 +32,10 @@ typedef struct tn_rank_watch {
   /* Seconds that a rank may wait for another one in the exchanges below, and that the ranks have to end after
    * a failure. Without a watch there is no limit. */
   double timeout_s;
+  /* Seconds after which a rank of this process hangs whose thread computes or launches, or whose device works
+   * outside of collectives, without coming to a wait, a collective or an exchange. 0: no limit; below 0: that
+   * of hang.h. */
+  double hang_s;
   /* The state of the rank's device beside the rank's own waits; asked every 10 ms, on the caller's thread.
    * NULL where ranks have no such state. A failure is recorded as one of the rank. */
   tn_status (*status)(void *context, tn_env *env, int32_t local);

@@ -18,8 +18,12 @@ enum { LOG_AFTER_S = 2 };
  * time, or half the limit: process 0 first, which sees all processes. */
 static const double GRACE_S = 5;
 
-/* The ranks of another process than that of rank 0 have so long to end. */
-static const double OTHERS_END_S = 15;
+/* After a failure the ranks have so long to end, and so long where the failure is one of them that hangs. One
+ * that writes a checkpoint has the limit of the watch. */
+static const double END_S = 15, HUNG_END_S = 5;
+
+/* A longer time between two looks: the process was stopped, by a signal or a debugger. */
+static const double AWAY_S = 1;
 
 /* ---- the watch ---- */
 
@@ -57,6 +61,56 @@ static void watch_note_position(tn_rank_set *ranks, int32_t local) {
   m->position = position;
   atomic_fetch_add(&m->flight.looks, 1);
   atomic_fetch_add(&m->flight.inside, position.inside);
+}
+
+static tn_own_look watch_look_at_own(const tn_rank_member *m) {
+  tn_flight_wait wait = tn_flight_waits(&m->flight);
+  tn_own_look look = {.wait = wait.kind,
+                      .wait_since_s = wait.since_s,
+                      .begun = tn_flight_begun(&m->flight),
+                      .ended = atomic_load(&m->flight.ended),
+                      .exchanges = atomic_load(&m->flight.exchanges),
+                      .step = atomic_load(&m->flight.step)};
+  if (!m->has_position) return look;
+  look.device = m->position.inside ? TN_DEVICE_INSIDE : TN_DEVICE_OUTSIDE;
+  look.inside = m->position.inside ? m->position.number : 0;
+  return look;
+}
+
+static bool watch_has_ended(tn_rank_set *ranks, const tn_rank_member *m) {
+  pthread_mutex_lock(&ranks->lock);
+  bool ended = m->ended;
+  pthread_mutex_unlock(&ranks->lock);
+  return ended;
+}
+
+/* TN_ECOMM if the rank works for longer than it may. */
+static tn_status watch_check_own(tn_rank_set *ranks, tn_env *env, tn_rank_member *m, double away_s) {
+  const tn_rank_watch *watch = &ranks->watch;
+  tn_own_look look = watch_look_at_own(m);
+  double seconds = tn_own_time_look(&m->own, &look, tn_clock_s(), away_s),
+         limit = tn_own_time_limit(&m->own, watch->hang_s, watch->timeout_s);
+  if (seconds < limit || limit >= watch->timeout_s || !tn_flight_is_settled(&m->flight) ||
+      watch_has_ended(ranks, m))
+    return TN_OK;
+  ranks->hangs = true;
+  return tn_failf(
+      env, TN_ECOMM,
+      "its %s for %.3g s in step %lld, outside of collectives and without an end: it hangs, since "
+      "the longest such time before was %.3g s ([distributed] hang)",
+      look.wait == TN_FLIGHT_DEVICE ? "device works" : "thread computes, or launches work,", seconds,
+      (long long)look.step, m->own.longest_s);
+}
+
+static void watch_check_hang(tn_rank_set *ranks, double away_s) {
+  for (int32_t r = 0; r < ranks->n && !atomic_load(&ranks->failed) && ranks->watch.hang_s != 0; r++) {
+    tn_error_record record;
+    tn_env env;
+    tn_error_record_init(&env, &record, &ranks->env);
+    tn_rank_member *m = &ranks->members[r];
+    tn_status status = watch_check_own(ranks, &env, m, away_s);
+    if (status != TN_OK) tn_ranks_fail_first(ranks, m->rank, &env, status);
+  }
 }
 
 static void watch_check_member(tn_rank_set *ranks, int32_t local) {
@@ -120,12 +174,19 @@ static void watch_look(tn_rank_set *ranks) {
     tn_link_stop(ranks->link);
   watch_look_at_link(ranks);
   for (int32_t r = 0; r < ranks->n && !atomic_load(&ranks->failed); r++) watch_check_member(ranks, r);
+  double now = tn_clock_s(), away = ranks->looked_s > 0 ? now - ranks->looked_s : 0;
+  ranks->looked_s = now;
+  watch_check_hang(ranks, away > AWAY_S ? away : 0);
 }
 
-/* Seconds that threads have to end after a failure. Rank 0 may be writing a checkpoint. */
+static bool watch_finds_save(const tn_rank_set *ranks) {
+  return ranks->first == 0 && atomic_load(&ranks->members[0].flight.saves);
+}
+
+/* Seconds that threads have to end after a failure, or after a checkpoint that is written then. */
 static double watch_limit(const tn_rank_set *ranks) {
   double limit = ranks->watch.timeout_s;
-  return ranks->first > 0 && limit > OTHERS_END_S ? OTHERS_END_S : limit;
+  return watch_finds_save(ranks) ? limit : fmin(limit, ranks->hangs ? HUNG_END_S : END_S);
 }
 
 /* Logs a failure while threads still run, since its return may take the whole limit. The lock must be held.
@@ -140,9 +201,11 @@ static void watch_log_failure(tn_rank_set *ranks, int32_t running) {
 /* Whether the time that the threads have after a failure is over. The lock must be held. */
 static bool watch_gives_up(tn_rank_set *ranks, int32_t running) {
   if (!atomic_load(&ranks->failed)) return false;
-  double seconds = tn_clock_s() - ranks->failed_s;
-  if (seconds >= LOG_AFTER_S && !ranks->logged) watch_log_failure(ranks, running);
-  return seconds >= watch_limit(ranks);
+  double now = tn_clock_s();
+  bool saves = watch_finds_save(ranks);
+  if (saves) ranks->saved_s = now;
+  if (now - ranks->failed_s >= LOG_AFTER_S && !ranks->logged) watch_log_failure(ranks, running);
+  return now - (saves ? ranks->failed_s : fmax(ranks->failed_s, ranks->saved_s)) >= watch_limit(ranks);
 }
 
 /* After the first failure. */

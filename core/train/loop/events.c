@@ -29,5 +29,8 @@ const char *tn_training_nonfinite_text(double value) {
 void tn_training_post(tn_training *t, int32_t kind, const char *text) {
   tn_event event = tn_training_event(t, kind);
   event.text = text;
+  tn_flight *flight = t->device != NULL ? t->device->flight : NULL;
+  tn_flight_wait before = tn_flight_begin_wait(flight, TN_FLIGHT_HOST, "its observers");
   tn_observers_post(t->observers, &event);
+  tn_flight_end_wait(flight, &before);
 }

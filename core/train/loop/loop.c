@@ -6,6 +6,28 @@
 #include "core/train/graphs/averages.h"
 #include "core/train/loop/judge.h"
 
+/* ---- declared waits ---- */
+
+static void loop_flush(tn_training *t) {
+  tn_flight_wait before = tn_flight_begin_wait(t->device->flight, TN_FLIGHT_HOST, "its observers");
+  tn_observers_flush(t->observers);
+  tn_flight_end_wait(t->device->flight, &before);
+}
+
+static tn_status loop_start_feeder(tn_training *t) {
+  tn_flight_wait before = tn_flight_begin_wait(t->device->flight, TN_FLIGHT_HOST, "its data");
+  tn_status status = tn_feeder_start(t->train, t->progress.epoch, t->progress.batch);
+  tn_flight_end_wait(t->device->flight, &before);
+  return status;
+}
+
+static tn_status loop_stop_feeder(tn_training *t) {
+  tn_flight_wait before = tn_flight_begin_wait(t->device->flight, TN_FLIGHT_HOST, "its data");
+  tn_status status = tn_feeder_stop(t->train);
+  tn_flight_end_wait(t->device->flight, &before);
+  return status;
+}
+
 /* ---- checkpoints ---- */
 
 /* Averages running statistics over ranks when they are needed. A second average after the same step might
@@ -53,14 +75,16 @@ static tn_status loop_write_checkpoint(void *context) {
   tn_training *t = checkpoint->t;
   const char *name = checkpoint->name;
   if (t->folder == NULL) return TN_OK;
-  tn_observers_flush(t->observers); /* logs are complete up to the checkpoint */
+  loop_flush(t); /* logs are complete up to the checkpoint */
   tn_progress progress = t->progress;
   progress.sums = t->epoch_sums;
   progress.update_samples = tn_training_update_samples(t);
   progress.seconds += tn_clock_s() - t->started_s;
   tn_flight_wait before =
       tn_flight_begin_wait(t->device->flight, TN_FLIGHT_HOST, "a checkpoint that it writes");
+  tn_flight_save(t->device->flight, true);
   tn_status status = tn_checkpoint_save(t->run, t->executor, &t->set, t->folder, name, &progress);
+  tn_flight_save(t->device->flight, false);
   tn_flight_end_wait(t->device->flight, &before);
   if (status != TN_OK) return status;
   t->saved = true;
@@ -112,7 +136,7 @@ static tn_status loop_check_limits(tn_training *t) {
 
 static tn_status loop_train_epoch(tn_training *t) {
   int64_t save_every = t->run->settings.run.save_every;
-  TN_TRY(tn_feeder_start(t->train, t->progress.epoch, t->progress.batch));
+  TN_TRY(loop_start_feeder(t));
   if (t->progress.batch == 0) tn_metric_sums_reset(&t->epoch_sums);
   t->rate_s = 0;
   for (;;) {
@@ -145,7 +169,7 @@ static tn_status loop_validate(tn_training *t) {
   TN_TRY(loop_update_averages(t));
   TN_TRY(loop_gather_averages(t));
   /* both loaders write into the same slots, so the training loader stops first */
-  TN_TRY(tn_feeder_stop(t->train));
+  TN_TRY(loop_stop_feeder(t));
   tn_validation pass = tn_training_validation(t);
   pass.progress = loop_post_validation;
   pass.context = t;
@@ -162,7 +186,9 @@ static void loop_post_epoch(tn_training *t) {
   event.valid = tn_metric_sums_means(&t->valid_sums);
   event.n_valid = t->valid_sums.steps > 0 ? t->valid_sums.n + 1 : 0;
   if (t->step_outputs.skipped[0]) event.skipped = t->epoch_sums.skipped;
+  tn_flight_wait before = tn_flight_begin_wait(t->device->flight, TN_FLIGHT_HOST, "its observers");
   tn_observers_post(t->observers, &event);
+  tn_flight_end_wait(t->device->flight, &before);
 }
 
 /* Tells the schedule the value of [schedule] metric after a complete epoch. */
@@ -183,7 +209,7 @@ static void loop_tell_schedule(tn_training *t) {
 static tn_status loop_end_epoch(tn_training *t) {
   TN_TRY(loop_validate(t));
   loop_post_epoch(t);
-  tn_observers_flush(t->observers); /* one that asks for the end now ends the run here */
+  loop_flush(t); /* one that asks for the end now ends the run here */
   t->failed_step = t->progress.step;
   t->validation_failed = !isfinite(tn_metric_sums_means(&t->valid_sums)[0].value);
   if (t->validation_failed)

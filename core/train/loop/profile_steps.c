@@ -123,7 +123,11 @@ tn_status tn_training_end_profile(tn_training *t) {
   if (p->over) return TN_OK;
   TN_TRY(tn_step_profile_pause(p->taken));
   p->over = true;
-  return p->done > 0 && t->run->rank == 0 ? profile_tell(t) : TN_OK;
+  if (p->done == 0 || t->run->rank > 0) return TN_OK;
+  tn_flight_wait before = tn_flight_begin_wait(t->device->flight, TN_FLIGHT_HOST, "a profile that it writes");
+  tn_status status = profile_tell(t);
+  tn_flight_end_wait(t->device->flight, &before);
+  return status;
 }
 
 void tn_training_drop_profile(tn_training *t) {

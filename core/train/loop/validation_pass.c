@@ -6,7 +6,10 @@
 tn_status tn_validation_run(tn_run *run, const tn_validation *pass, tn_metric_sums *sums) {
   tn_flight *flight = pass->ranks != NULL ? tn_ranks_flight(pass->ranks, run->rank) : NULL;
   tn_metric_sums_reset(sums);
-  TN_TRY(tn_feeder_start(pass->feeder, 0, 0));
+  tn_flight_wait starting = tn_flight_begin_wait(flight, TN_FLIGHT_HOST, "its data for validation");
+  tn_status started = tn_feeder_start(pass->feeder, 0, 0);
+  tn_flight_end_wait(flight, &starting);
+  TN_TRY(started);
   for (int64_t batch = 0; pass->max_batches == 0 || batch < pass->max_batches; batch++) {
     int32_t slot;
     int64_t samples;

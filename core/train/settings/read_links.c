@@ -1,4 +1,4 @@
-/* core/train/settings/read_links.c: [distributed] link, host_link and bucket. */
+/* core/train/settings/read_links.c: [distributed] link, host_link, bucket and hang. */
 #include <stdlib.h>
 
 #include "core/train/settings/section_tables.h"
@@ -52,10 +52,23 @@ static tn_status links_read_bucket(tn_env *env, tn_ini *ini, const char *text, i
                   tn_settings_where(ini, "distributed", "bucket"), text);
 }
 
+/* "auto", "never" or a duration. */
+static tn_status links_read_hang(tn_env *env, tn_ini *ini, const char *text, double *seconds) {
+  *seconds = TN_HANG_AUTO;
+  if (text == NULL || tn_text_equal(text, "auto")) return TN_OK;
+  *seconds = TN_HANG_NEVER;
+  if (tn_text_equal(text, "never")) return TN_OK;
+  if (tn_parse_duration(env, text, seconds) == TN_OK && *seconds > 0) return TN_OK;
+  return tn_failf(env, TN_EINVAL,
+                  "%s: [distributed] hang = %s, expected auto, never, or a duration above 0 such as 60s",
+                  tn_settings_where(ini, "distributed", "hang"), text);
+}
+
 tn_status tn_settings_read_links(tn_env *env, tn_ini *ini, tn_settings *s) {
   const tn_distributed_section *d = &s->distributed;
   TN_TRY(tn_ini_note(env, ini, links_read_one(env, ini, "link", d->link, &s->interconnect.inside)));
   TN_TRY(
       tn_ini_note(env, ini, links_read_one(env, ini, "host_link", d->host_link, &s->interconnect.between)));
-  return tn_ini_note(env, ini, links_read_bucket(env, ini, d->bucket, &s->bucket));
+  TN_TRY(tn_ini_note(env, ini, links_read_bucket(env, ini, d->bucket, &s->bucket)));
+  return tn_ini_note(env, ini, links_read_hang(env, ini, d->hang, &s->hang));
 }

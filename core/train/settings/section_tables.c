@@ -131,6 +131,10 @@ static const tn_option distributed_rows[] = {
     TN_OPT(tn_distributed_section, timeout, TN_OPT_DURATION, "300s", "(0, 1e8]",
            "how long a rank may keep the others waiting, in a collective, an exchange or at the end after a "
            "failure, before it counts as lost"),
+    TN_OPT(tn_distributed_section, hang, TN_OPT_TEXT, "auto", NULL,
+           "how long the thread of a rank may compute or launch, or its device work outside of collectives, "
+           "without an end, before it counts as lost: a duration; auto: ten times the longest such time so "
+           "far, from 20 s to timeout; never"),
     TN_OPT(tn_distributed_section, straggler, TN_OPT_FLOAT, "1.5", ">= 0",
            "a warning names a rank whose own work in a step takes so many times that of the median rank; at "
            "most 1: no rank is named"),

@@ -56,7 +56,7 @@ tn_status tn_settings_check_frozen_keys(tn_env *env, tn_ini *ini, const tn_secti
 tn_status tn_settings_find_phases(tn_env *env, tn_ini *ini, tn_settings *s);
 /* limits.c: [run] limit_train, limit_valid, overfit. */
 tn_status tn_settings_read_limits(tn_env *env, tn_ini *ini, tn_settings *settings);
-/* read_links.c: [distributed] link, host_link and bucket. */
+/* read_links.c: [distributed] link, host_link, bucket and hang. */
 tn_status tn_settings_read_links(tn_env *env, tn_ini *ini, tn_settings *settings);
 /* load_plugins.c: whether an optional plugin of [plugins] load is missing. */
 bool tn_settings_plugin_missing(tn_registry *registry, tn_ini *ini);

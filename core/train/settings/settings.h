@@ -81,12 +81,16 @@ enum { TN_METRIC_AUTO = 0, TN_METRIC_MIN = 1, TN_METRIC_MAX = 2 };
 enum { TN_REDUCE_F32 = 0, TN_REDUCE_BF16 = 1, TN_REDUCE_F16 = 2 };
 /* [distributed] bucket */
 enum { TN_BUCKET_AUTO = 0 };
+/* [distributed] hang */
+enum { TN_HANG_NEVER = 0, TN_HANG_AUTO = -1 };
 /* [distributed] shard */
 enum { TN_SHARD_NO = 0, TN_SHARD_OPTIMIZER = 1 };
 
 typedef struct tn_distributed_section {
   const char *communicator, *devices, *processes;
-  double timeout, straggler;
+  double timeout;
+  const char *hang;
+  double straggler;
   const char *bucket;
   int32_t reduce_dtype; /* TN_REDUCE_... */
   int32_t shard;        /* TN_SHARD_... */
@@ -149,6 +153,7 @@ typedef struct tn_settings {
   const void *schedule_options;
   tn_distributed_section distributed;
   int64_t bucket;               /* of distributed: bytes, or TN_BUCKET_AUTO */
+  double hang;                  /* of distributed: seconds, or TN_HANG_... */
   tn_interconnect interconnect; /* of distributed: its links */
   tn_weights_section weights;
   const tn_precision *precision;

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
+#include <time.h>
 
 static void expect_text(const char *says) {
   if (strstr(program_err, says) == NULL) fail_msg("expected '%s': %s", says, program_err);
@@ -205,6 +206,72 @@ static void a_source_that_hangs_is_named_by_all_processes(void **state) {
   check_agreement("o/run/failure", 2);
 }
 
+/* ---- ranks that hang ---- */
+
+/* With a limit of 300 s for waits, and one of 2 s for a rank's own work. */
+static void hang_run(const char *command, const char *says) {
+  time_t from = time(NULL);
+  int code = program_run("%s --output o --set distributed.timeout=300s --set distributed.hang=2s", command);
+  if (code != 77) fail_msg("exit code %d: %s", code, program_err);
+  assert_true(time(NULL) - from < 100);
+  expect_text(says);
+  expect_text(
+      ", outside of collectives and without an end: it hangs, since the longest such time before was ");
+}
+
+static void a_device_that_hangs_ends_the_run(void **state) {
+  (void)state;
+  file_write("model.ini", nets_lenet);
+  hang_run("train model.ini --set backend.use=sim --set backend.sim.devices=4 --set distributed.devices=4 "
+           "--set backend.sim.fail=stall:2000@1 --set run.max_steps=100 --set run.epochs=100",
+           "rank 1: its device works for 2");
+  expect_text("; the device of rank 1 has not come to collective ");
+}
+
+static void write_stuck(const char *step) {
+  char text[4096];
+  int n = snprintf(text, sizeof text, "%s[schedule]\ntype = stuck\n%s[plugins]\nload = " STUCK "\n",
+                   nets_lenet, step);
+  assert_true((size_t)n < sizeof text);
+  file_write("model.ini", text);
+}
+
+/* The same of one process with four ranks, and of two processes. Each of these prints the message. */
+static void a_thread_that_hangs_ends_the_run(void **state) {
+  (void)state;
+  static const char says[] = ": its thread computes, or launches work, for 2",
+                    step[] = " s in step 13, outside";
+  write_stuck("at = 13\n");
+  hang_run("train model.ini --set backend.use=sim --set backend.sim.devices=4 --set distributed.devices=4",
+           says);
+  expect_text(step);
+  expect_text("; its host computes, or launches work");
+  assert_int_equal(system("rm -rf o stuck"), 0);
+  hang_run("launch -n 2 model.ini --quiet --set backend.use=cpu --set run.threads=1", says);
+  expect_text(step);
+  expect_text(" on host ");
+  expect_text(" has not begun collective ");
+  assert_non_null(strstr(strstr(program_err, says) + 1, says));
+}
+
+/* Without a key the limit is 20 s, far below the timeout. */
+static void a_thread_that_hangs_ends_the_run_within_30_s(void **state) {
+  (void)state;
+  write_stuck("at = 13\n");
+  time_t from = time(NULL);
+  assert_int_equal(
+      program_run("launch -n 2 model.ini --output o --quiet --set backend.use=cpu --set run.threads=1"), 77);
+  expect_text(": its thread computes, or launches work, for 20");
+  assert_true(time(NULL) - from < 120);
+}
+
+static void a_wrong_limit_is_refused(void **state) {
+  (void)state;
+  file_write("model.ini", nets_lenet);
+  assert_int_equal(program_run("train model.ini --set distributed.hang=0"), 65);
+  expect_text("[distributed] hang = 0, expected auto, never, or a duration above 0 such as 60s");
+}
+
 /* ---- slow ranks ---- */
 
 static void expect_straggler(int expected) {
@@ -257,6 +324,10 @@ int main(void) {
       CASE(a_run_that_ends_in_order_writes_none),
       CASE(without_a_run_folder_nothing_is_written),
       CASE(a_source_that_hangs_is_named_by_all_processes),
+      CASE(a_device_that_hangs_ends_the_run),
+      CASE(a_thread_that_hangs_ends_the_run),
+      CASE(a_thread_that_hangs_ends_the_run_within_30_s),
+      CASE(a_wrong_limit_is_refused),
       CASE(a_slow_device_is_named),
       CASE(a_slow_source_is_named),
   };

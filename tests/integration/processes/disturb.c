@@ -1,10 +1,10 @@
 /* disturb TENON [COUNT [SEED [AT_ONCE]]]: trainings by four processes, of which one is killed, stopped,
- * delayed or asked to stop at a moment drawn from the seed: at the start, between two steps, while a
- * checkpoint is written, at the end. After each of the COUNT disturbances (200) the process must be named and
- * all have to end within 30 s; the training goes on from its last checkpoint. At its end, weights, optimizer
- * states and metrics must be those of an undisturbed training. AT_ONCE (3) trainings run side by side, since
- * most of the time is spent on waiting for a process that is stopped. COUNT below 10 leaves out the
- * disturbances that take 20 s. */
+ * delayed, asked to stop or has a thread that hangs (../distributed/stuck.c) at a moment drawn from the seed:
+ * at the start, between two steps, while a checkpoint is written, at the end. After each of the COUNT
+ * disturbances (200) the process must be named and all have to end within 30 s; the training goes on from its
+ * last checkpoint. At its end, weights, optimizer states and metrics must be those of an undisturbed
+ * training. AT_ONCE (3) trainings run side by side, since most of the time is spent on waiting for a process
+ * that is stopped. COUNT below 10 leaves out the disturbances that take 20 s. */
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
@@ -24,6 +24,15 @@ enum { STOPPED = 75, FAILED = 77 }; /* exit codes */
 static const double LIMIT_S = 30, /* for a name, and for the end of all processes */
     GIVE_UP_S = 90, POLL_S = 0.004;
 
+/* A build whose plugins are inside of it loads no others. */
+#ifdef STUCK
+#define SCHEDULE "[schedule]\ntype = stuck\nwarmup = 3\n[plugins]\nload = " STUCK "\n"
+enum { HANGS = 8 };
+#else
+#define SCHEDULE "[schedule]\ntype = cosine\nwarmup = 3\n"
+enum { HANGS = 0 };
+#endif
+
 static const char configuration[] =
     "[run]\nname = victim\nepochs = %d\nseed = 11\nsave_every = 5\nthreads = 1\n"
     "[data]\nsource = digits\nbatch = 16\nepoch = 480\ntransforms = to_float, normalize(mean=0.13, "
@@ -33,9 +42,7 @@ static const char configuration[] =
     "    conv: conv2d(4, kernel=5, stride=4, padding=2)\n          %s\n          relu\n          flatten\n"
     "          %s\n          dropout(0.2)\n    fc1:  linear(128)\n          relu\n    fc2:  linear(10)\n"
     "loss = cross_entropy\nmetrics = accuracy\n"
-    "[optimizer]\ntype = adamw\nlr = 0.003\nclip = 1\n"
-    "[schedule]\ntype = cosine\nwarmup = 3\n"
-    "[backend]\nautotune = no\n";
+    "[optimizer]\ntype = adamw\nlr = 0.003\nclip = 1\n" SCHEDULE "[backend]\nautotune = no\n";
 
 static const group_variant variants[] = {
     {"tcp, cpu", "plain.ini", {"backend.use=cpu", "distributed.communicator=tcp", "data.workers=0"}},
@@ -59,9 +66,9 @@ static bool is_short;
 
 /* ---- kinds and moments ---- */
 
-static const int weights[KINDS] =
-    {[KILL_ONE] = 56, [KILL_TWO] = 10, [KILL_STOP] = 8, [STOP] = 30,          [STOP_LONG] = 6,
-     [PAUSE] = 36,    [ASK_TERM] = 18, [ASK_USR1] = 18, [LAUNCHER_TERM] = 10, [LAUNCHER_KILL] = 8},
+static const int weights[KINDS] = {[KILL_ONE] = 56, [KILL_TWO] = 10,      [KILL_STOP] = 8,    [STOP] = 30,
+                                   [STOP_LONG] = 6, [HANG] = HANGS,       [PAUSE] = 36,       [ASK_TERM] = 18,
+                                   [ASK_USR1] = 18, [LAUNCHER_TERM] = 10, [LAUNCHER_KILL] = 8},
                  short_weights[KINDS] = {[KILL_ONE] = 1, [PAUSE] = 1, [ASK_USR1] = 1};
 
 /* Kinds in the shares of the weights, in an order drawn from the seed. */
@@ -113,10 +120,15 @@ static int draw_phase(void) {
   return phases[victim_draw() % 7];
 }
 
+/* A thread that hangs is known to do so when all programs have run in some steps: after two epochs. */
+static const size_t HANG_BYTES = 12000;
+
 /* Waits for the moment of the phase, which becomes the one that it is. False: the training has ended before.
  */
-static bool await_moment(group *g, int *phase) {
+static bool await_moment(group *g, int kind, int *phase) {
   size_t now = group_file_bytes(g, "metrics.jsonl");
+  if (kind == HANG && !await_bytes(g, now += HANG_BYTES)) return false;
+  if (kind == HANG && *phase == AT_START) *phase = AT_TRAINING;
   double share = *phase == AT_END ? 0.98 : draw_between(0, 0.5);
   size_t target = *phase == AT_END ? (size_t)(0.98 * (double)whole_bytes)
                                    : now + 400 + (size_t)(share * fmax(0, (double)whole_bytes - (double)now));
@@ -196,13 +208,21 @@ static void draw_culprits(const group *g, int kind, culprits *c) {
   }
 }
 
+static void make_stuck(pid_t pid) {
+  char path[32];
+  snprintf(path, sizeof path, "stuck.%d", (int)pid);
+  FILE *file = fopen(path, "w");
+  if (file == NULL || fclose(file) != 0) victim_die("%s: %s", path, strerror(errno));
+}
+
 /* Sends the signals; returns when the disturbance has begun. */
 static void disturb(const group *g, int kind, const culprits *c) {
   static const int signals[KINDS] = {
       [KILL_ONE] = SIGKILL,      [KILL_TWO] = SIGKILL,     [KILL_STOP] = SIGSTOP, [STOP] = SIGSTOP,
       [STOP_LONG] = SIGSTOP,     [PAUSE] = SIGSTOP,        [ASK_TERM] = SIGTERM,  [ASK_USR1] = SIGUSR1,
       [LAUNCHER_TERM] = SIGTERM, [LAUNCHER_KILL] = SIGKILL};
-  kill(is_of_launcher(kind) ? g->launcher : c->pids[0], signals[kind]);
+  if (kind == HANG) make_stuck(c->pids[0]);
+  if (kind != HANG) kill(is_of_launcher(kind) ? g->launcher : c->pids[0], signals[kind]);
   if (kind == KILL_STOP) victim_sleep_s(draw_between(0, 2));
   if (c->n == 2) kill(c->pids[1], SIGKILL);
 }
@@ -220,7 +240,7 @@ static void report(const group *g, const disturbance *d, const culprits *c, size
   free(text);
 }
 
-static bool is_fatal(int kind) { return kind <= STOP_LONG; }
+static bool is_fatal(int kind) { return kind <= HANG; }
 
 /* Measures until the process is named and all have ended. */
 static void follow(group *g, disturbance *d, const culprits *c, size_t from, double since_s) {
@@ -331,7 +351,7 @@ static bool disturb_once(group *g, disturbance *d) {
   d->misses = 0;
   d->mpi = g->variant->mpi;
   d->phase = draw_phase();
-  if (!await_moment(g, &d->phase) || group_count(g) < GROUP_SIZE) return false;
+  if (!await_moment(g, d->kind, &d->phase) || group_count(g) < GROUP_SIZE) return false;
   draw_culprits(g, d->kind, &c);
   size_t from = group_words_bytes(g);
   double since = victim_now_s();

@@ -10,6 +10,7 @@ static const char *const kinds[KINDS] = {
     "SIGSTOP to one, SIGKILL to another within 2 s",
     "SIGSTOP to one process",
     "SIGSTOP to one, SIGCONT after 23 to 27 s",
+    "a thread of one process hangs",
     "SIGSTOP to one, SIGCONT after 0.05 to 15 s",
     "SIGTERM to one process",
     "SIGUSR1 to one process",

@@ -10,6 +10,7 @@ enum {
   KILL_STOP,     /* SIGSTOP to one process, SIGKILL to another within 2 s */
   STOP,          /* SIGSTOP for ever */
   STOP_LONG,     /* SIGSTOP, and SIGCONT beyond the limit of silence */
+  HANG,          /* the thread of a rank hangs in a live process */
   PAUSE,         /* SIGSTOP, and SIGCONT before it */
   ASK_TERM,      /* SIGTERM to one process */
   ASK_USR1,      /* SIGUSR1 to one process */
