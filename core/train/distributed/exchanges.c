@@ -183,11 +183,17 @@ static tn_status ranks_tell(tn_rank_set *ranks, tn_env *env, const char *what, v
   return status == TN_OK ? TN_OK : tn_ranks_lost(ranks, env);
 }
 
+/* The most bytes of a text: the number comes from outside, and memory is allocated for it. */
+enum { MOST_TEXT = 64 << 20 };
+
 tn_status tn_ranks_tell_text(tn_rank_set *ranks, tn_env *env, const char *what, char **text) {
   bool tells = ranks->first == 0;
   if (ranks->link == NULL) return TN_OK;
   uint64_t bytes = tells ? strlen(*text) : 0;
   TN_TRY(ranks_tell(ranks, env, what, &bytes, sizeof bytes));
+  if (bytes > MOST_TEXT)
+    return tn_failf(env, TN_ECOMM, "the text of process 0 ('%s') has %llu bytes, expected at most %d", what,
+                    (unsigned long long)bytes, MOST_TEXT);
   if (!tells) *text = tn_alloc(env, tn_size_add((size_t)bytes, 1));
   if (*text == NULL) return TN_ENOMEM;
   return ranks_tell(ranks, env, what, *text, (size_t)bytes);

@@ -30,6 +30,12 @@ static tn_status link_await_change(tn_link *l, int32_t process) {
   return l->failed ? TN_ECOMM : TN_OK;
 }
 
+/* A frame of an exchange was moved: the next wait begins anew. */
+static void link_progress(tn_link *l) {
+  l->progress++;
+  l->awaited = -1;
+}
+
 static tn_status link_begin(tn_link *l, const char *what) {
   l->number++;
   l->what = what;
@@ -77,6 +83,7 @@ static tn_status link_send(tn_link *l, uint32_t kind, const void *data, size_t b
     tn_link_queue_all(l, frame);
     tn_frame_release(&l->env, frame);
     if (l->out_of_memory) return link_no_memory(l);
+    link_progress(l);
     at += n;
   } while (at < bytes);
   return TN_OK;
@@ -117,6 +124,7 @@ static tn_status link_receive(tn_link *l, int32_t process, void *data, size_t by
     if (fits && wanted > 0) memcpy((char *)data + at, tn_frame_body(frame), wanted);
     tn_frame_release(&l->env, frame);
     if (!fits) return link_fail_order(l, process, &head, wanted);
+    link_progress(l);
     at += wanted;
   } while (at < bytes);
   return TN_OK;
@@ -206,12 +214,14 @@ void tn_link_fail(tn_link *l, const tn_wire_failure *failure) {
   pthread_mutex_unlock(&l->lock);
 }
 
+/* Asked again after a lack of memory. */
 void tn_link_stop(tn_link *l) {
   pthread_mutex_lock(&l->lock);
-  tn_frame *frame = l->process != 0 && !l->stop_asked ? tn_frame_new(&l->env, TN_FRAME_STOP, 0, 0) : NULL;
-  l->stop_asked = true;
-  tn_link_wake(l);
+  bool tells = l->process != 0 && !l->stop_asked;
+  tn_frame *frame = tells ? tn_frame_new(&l->env, TN_FRAME_STOP, 0, 0) : NULL;
   if (frame != NULL) tn_link_queue_all(l, frame);
+  if (!l->stop_asked) tn_link_wake(l);
+  if (!tells || frame != NULL) l->stop_asked = true;
   tn_frame_release(&l->env, frame);
   pthread_mutex_unlock(&l->lock);
 }

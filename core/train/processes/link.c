@@ -19,6 +19,14 @@ static const double SILENCE_S = 20, BEATS = 8;
 /* For the last frames after a failure. */
 static const double LAST_WORDS_S = 2;
 
+/* Process 0 sees all processes, so the others that wait for its leave report later by this time, or half the
+ * limit. */
+static const double GRACE_S = 5;
+
+/* The most that one wait of link_await_quiet counts: a longer one is the time of a process that was stopped.
+ */
+static const double WAIT_S = 2;
+
 /* Looks for each sign of life. */
 enum { LOOK_MS = 1000 / 4 };
 
@@ -63,6 +71,13 @@ static void link_take_decision(tn_link *l, tn_frame *frame) {
   link_note_lost(l, l->process, "is too many decisions behind process 0");
 }
 
+/* Process 0 receives from others while this process waits for it. */
+static void link_take_progress(tn_link *l, tn_peer *peer, uint64_t progress) {
+  if (l->process == 0 || peer->progress == progress) return;
+  peer->progress = progress;
+  l->since_s = tn_clock_s();
+}
+
 static void link_take(void *context, tn_peer *peer, tn_frame *frame) {
   tn_link *l = context;
   bool hub = l->process == 0;
@@ -85,7 +100,9 @@ static void link_take(void *context, tn_peer *peer, tn_frame *frame) {
     peer->left = true;
   else if (kind == TN_FRAME_ALL_LEFT && !hub)
     l->all_left = true;
-  else if (kind != TN_FRAME_BEAT)
+  else if (kind == TN_FRAME_BEAT)
+    link_take_progress(l, peer, frame->head.number);
+  else
     link_note_lost(l, link_process_of_peer(l, peer),
                    "sent a frame of a kind that this process does not expect");
   tn_frame_release(&l->env, frame);
@@ -125,7 +142,7 @@ static void link_check_silence(tn_link *l, tn_peer *peer, double now, bool was_a
 
 static void link_beat(tn_link *l, tn_peer *peer, double now) {
   if (now - peer->said_s < l->beat_s || peer->n_going > 0) return;
-  tn_frame *frame = tn_frame_new(&l->env, TN_FRAME_BEAT, 0, 0);
+  tn_frame *frame = tn_frame_new(&l->env, TN_FRAME_BEAT, l->progress, 0);
   if (frame != NULL) tn_peer_queue(&l->env, peer, frame);
   tn_frame_release(&l->env, frame);
 }
@@ -220,6 +237,7 @@ static tn_status link_make_peers(tn_link *l) {
   l->n_peers = l->process == 0 ? l->joined.n : 1;
   size_t n = (size_t)l->n_peers + 1;
   l->peers = tn_alloc(&l->env, tn_size_mul(n, sizeof *l->peers));
+  for (int32_t i = 0; l->peers != NULL && i < l->n_peers; i++) tn_peer_init(&l->peers[i], -1);
   l->polls = tn_alloc(&l->env, tn_size_mul(n, sizeof *l->polls));
   l->polled = tn_alloc(&l->env, tn_size_mul(n, sizeof *l->polled));
   if (l->peers == NULL || l->polls == NULL || l->polled == NULL) return TN_ENOMEM;
@@ -254,6 +272,7 @@ tn_status tn_link_open(tn_env *env, const tn_join_request *request, tn_link **ou
   l->wake = -1;
   l->awaited = -1;
   l->process = request->place->process;
+  l->timeout_s = request->timeout_s;
   l->silence_s = request->timeout_s < SILENCE_S ? request->timeout_s : SILENCE_S;
   l->beat_s = l->silence_s / BEATS < 1 ? l->silence_s / BEATS : 1;
   tn_status status = tn_join(&l->env, request, &l->joined);
@@ -270,24 +289,55 @@ tn_status tn_link_open(tn_env *env, const tn_join_request *request, tn_link **ou
 
 /* ---- closing ---- */
 
-/* Whether all frames have arrived and, in order, all other processes have left. The lock must be held. */
-static bool link_is_quiet(const tn_link *l, bool in_order) {
-  for (int32_t i = 0; i < l->n_peers; i++) {
-    const tn_peer *p = &l->peers[i];
-    if (!tn_peer_is_sent(p) || (p->socket >= 0 && in_order && !link_may_go(l, p) && !l->failed)) return false;
-  }
+/* The first process that has not left; -1: all have. The lock must be held. */
+static int32_t link_stayer(const tn_link *l) {
+  for (int32_t i = 0; i < l->n_peers; i++)
+    if (l->peers[i].socket >= 0 && !link_may_go(l, &l->peers[i]))
+      return link_process_of_peer(l, &l->peers[i]);
+  return -1;
+}
+
+static bool link_has_sent(const tn_link *l) {
+  for (int32_t i = 0; i < l->n_peers; i++)
+    if (!tn_peer_is_sent(&l->peers[i])) return false;
   return true;
 }
 
-static void link_await_quiet(tn_link *l, bool in_order) {
-  double failed_s = 0;
+/* A process may hang behind its last step, as in an observer or a file system that does not answer. */
+static void link_check_stayer(tn_link *l, int32_t process, double waited_s) {
+  double grace = l->timeout_s / 2 < GRACE_S ? l->timeout_s / 2 : GRACE_S;
+  char text[128];
+  if (waited_s < (l->process == 0 ? l->timeout_s : l->timeout_s + grace)) return;
+  snprintf(text, sizeof text,
+           "does not leave the run within %g s ([distributed] timeout): it hangs behind its "
+           "last step",
+           l->timeout_s);
+  link_note_lost(l, process, text);
+}
+
+/* Seconds that count; the lock is given back meanwhile. */
+static double link_await_second(tn_link *l) {
   struct timespec until;
-  while (!link_is_quiet(l, in_order)) {
-    if ((l->failed || !in_order) && failed_s == 0) failed_s = tn_clock_s();
-    if (failed_s > 0 && tn_clock_s() - failed_s > LAST_WORDS_S) return;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec++;
-    pthread_cond_timedwait(&l->changed, &l->lock, &until);
+  double from = tn_clock_s();
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_sec++;
+  pthread_cond_timedwait(&l->changed, &l->lock, &until);
+  double waited = tn_clock_s() - from;
+  return waited < WAIT_S ? waited : WAIT_S;
+}
+
+/* Returns when all frames have arrived and, in order, all other processes have left, or are late. The last
+ * frames may not arrive at all: the host of a process that has left may be down. */
+static void link_await_quiet(tn_link *l, bool in_order) {
+  double waited_s = 0, ended_s = 0;
+  for (;;) {
+    bool ends = l->failed || !in_order;
+    int32_t stayer = ends ? -1 : link_stayer(l);
+    if (stayer < 0 && (link_has_sent(l) || ended_s > (ends ? LAST_WORDS_S : l->silence_s))) return;
+    double seconds = link_await_second(l);
+    waited_s += seconds;
+    ended_s = stayer < 0 ? ended_s + seconds : 0;
+    if (stayer >= 0 && !l->failed && link_stayer(l) == stayer) link_check_stayer(l, stayer, waited_s);
   }
 }
 

@@ -24,7 +24,8 @@ typedef struct tn_link_listener {
 /* Joins the other processes. TN_ECOMM, TN_ESTOPPED: as tn_join. */
 tn_status tn_link_open(tn_env *env, const tn_join_request *request, tn_link **link);
 /* Tells the others that this process leaves, and waits until all leave. A failure of any process until
- * then is TN_ECOMM, without a text: the listener has it. */
+ * then is TN_ECOMM, without a text: the listener has it. So is a process that does not leave within the
+ * timeout of the request. */
 tn_status tn_link_leave(tn_link *link);
 /* In order: the others were told that this process leaves. Otherwise they see a failure unless they have seen
  * one. Accepts NULL. */
@@ -50,7 +51,7 @@ tn_status tn_link_all_gather(tn_link *link, const char *what, const void *mine, 
 tn_status tn_link_gather(tn_link *link, const char *what, const void *mine, size_t bytes, void *all);
 /* Copies `data` of process 0 to all processes. */
 tn_status tn_link_broadcast(tn_link *link, const char *what, void *data, size_t bytes);
-/* The process for which an exchange waits, and since when; -1: none does. */
+/* The process for which an exchange waits, and since when no data moved; -1: none does. */
 int32_t tn_link_awaited(tn_link *link, double *since_s, const char **what);
 
 /* Process 0 sends a decision; the n-th call on another process returns the n-th of them. */

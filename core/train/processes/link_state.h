@@ -24,7 +24,7 @@ struct tn_link {
   struct pollfd *polls; /* of the thread */
   int32_t *polled;
   int wake;
-  double silence_s, beat_s;
+  double timeout_s, silence_s, beat_s;
   pthread_t thread;
   bool started, ending, leaving;
   bool all_left; /* on process 0: it has told that */
@@ -36,9 +36,10 @@ struct tn_link {
   tn_link_listener listener;
   bool telling; /* the listener is being called */
 
-  uint64_t number; /* of the last exchange */
-  int32_t awaited; /* the process for which it waits; -1 */
-  double since_s;
+  uint64_t number;   /* of the last exchange */
+  int32_t awaited;   /* the process for which it waits; -1 */
+  double since_s;    /* the last progress of that wait */
+  uint64_t progress; /* frames that exchanges have taken or sent so far; signs of life tell it */
   const char *what;
   TN_VEC(int32_t) decisions; /* that came */
   size_t decided;            /* of them taken */

@@ -19,6 +19,7 @@ typedef struct tn_peer {
   int socket; /* -1: closed */
   bool left;  /* it has said that it leaves */
   double heard_s, said_s;
+  uint64_t progress; /* in its last sign of life: frames that its exchanges have taken or sent */
   /* frames to send: a ring */
   tn_frame **going;
   size_t first, n_going, room;

@@ -21,7 +21,7 @@ enum {
   TN_FRAME_DECISION,    /* an i32 */
   TN_FRAME_FAILURE,     /* tn_wire_failure */
   TN_FRAME_STOP,        /* the run shall stop */
-  TN_FRAME_BEAT,        /* nothing but a sign of life */
+  TN_FRAME_BEAT,        /* a sign of life; `number`: frames that the exchanges of the sender have moved */
   TN_FRAME_LEAVE,       /* the process ends in order */
   TN_FRAME_ALL_LEFT,    /* from process 0: all do */
   TN_FRAME_REPORT, /* after a failure: what the process knows of it, to process 0; and its answer to all */

@@ -232,6 +232,38 @@ static void a_process_that_leaves_too_early_is_named(void **state) {
   crew_run(&c, leave_too_early);
 }
 
+static void *gather_once(void *context) {
+  member *m = context;
+  char mine[4] = "", all[64];
+  EXPECT(tn_link_all_gather(m->link, "parts", mine, 4, all) == TN_OK);
+  return NULL;
+}
+
+/* The last process waits for process 0, to which the parts of the others come one after the other. */
+static void gather_in_turns(member *m) {
+  pthread_t thread;
+  double since = 0, last = 0;
+  int times = 0, last_process = m->place.process == m->crew->n - 1;
+  member_open(m);
+  if (m->place.process > 0 && !last_process) crew_sleep(0.6 * m->place.process);
+  EXPECT(pthread_create(&thread, NULL, gather_once, m) == 0);
+  for (double from = tn_clock_s(); last_process && tn_clock_s() < from + 2.7; crew_sleep(0.01)) {
+    const char *what = "";
+    if (tn_link_awaited(m->link, &since, &what) == 0) times += since != last;
+    last = since;
+  }
+  EXPECT(pthread_join(thread, NULL) == 0);
+  EXPECT(!last_process || times >= 3);
+  member_close(m, 1);
+}
+
+static void a_wait_begins_anew_with_each_part(void **state) {
+  (void)state;
+  crew c = crew_new(6);
+  c.timeout_s = 2;
+  crew_run(&c, gather_in_turns);
+}
+
 /* ---- stops and failures ---- */
 
 static void stop_by_the_last(member *m) {
@@ -495,6 +527,63 @@ static void processes_leave_in_order(void **state) {
   crew_run(&c, leave_one_after_another);
 }
 
+/* Process 1 lives, and does not leave. */
+static void stay_behind(member *m) {
+  member_open(m);
+  if (m->place.process == 1) {
+    member_await_failures(m, 1);
+    member_close(m, 0);
+    return;
+  }
+  double began = tn_clock_s();
+  EXPECT(tn_link_leave(m->link) == TN_ECOMM);
+  EXPECT(tn_clock_s() - began < 1 + 15); /* on a busy machine */
+  member_await_failures(m, 1);
+  expect_failure(m, 1, TN_ECOMM,
+                 "its process does not leave the run within 1 s ([distributed] timeout): it hangs behind its "
+                 "last step");
+  member_close(m, 1);
+}
+
+static void a_process_that_does_not_leave_is_named(void **state) {
+  (void)state;
+  crew c = crew_new(3);
+  c.timeout_s = 1;
+  crew_run(&c, stay_behind);
+}
+
+enum { MORE_THAN_SOCKETS_TAKE = 600000 };
+
+/* Process 1 leaves and stands still: no frame arrives there any more, as with a host that is down. */
+static void leave_before_the_stopped(member *m) {
+  member_open(m);
+  if (m->place.process == 1) {
+    crew_note(m->crew, 1, 1);
+    tn_link_leave(m->link);
+  }
+  crew_await_note(m->crew, 1, 1);
+  crew_sleep(0.5); /* it has sent its last frame */
+  kill(m->crew->pids[1], SIGSTOP);
+  for (int i = 0; i < MORE_THAN_SOCKETS_TAKE; i++) EXPECT(tn_link_send_decision(m->link, i) == TN_OK);
+  double began = tn_clock_s();
+  EXPECT(tn_link_leave(m->link) == TN_OK);
+  EXPECT(tn_clock_s() - began < 1 + 15); /* on a busy machine */
+  EXPECT(m->failures == 0);
+  member_close(m, 0);
+}
+
+static void a_process_that_has_left_does_not_hold_process_0(void **state) {
+  (void)state;
+  crew c = crew_new(2);
+  c.timeout_s = 1;
+  crew_start(&c, 1, leave_before_the_stopped);
+  crew_start(&c, 0, leave_before_the_stopped);
+  crew_expect_end(&c, 0);
+  kill(c.pids[1], SIGKILL);
+  crew_expect_killed(&c, 1, SIGKILL);
+  crew_end(&c);
+}
+
 static void train_several_times(member *m) {
   for (int i = 0; i < 5; i++) {
     member_open(m);
@@ -520,6 +609,7 @@ int main(void) {
       cmocka_unit_test(decisions_mix_with_exchanges),
       cmocka_unit_test(different_sizes_are_reported),
       cmocka_unit_test(a_process_that_leaves_too_early_is_named),
+      cmocka_unit_test(a_wait_begins_anew_with_each_part),
       cmocka_unit_test(a_stop_arrives_at_process_0),
       cmocka_unit_test(a_failure_arrives_at_all),
       cmocka_unit_test(a_cause_replaces_its_consequence),
@@ -528,6 +618,8 @@ int main(void) {
       cmocka_unit_test(what_a_killed_process_has_sent_is_taken),
       cmocka_unit_test(a_process_that_stands_still_is_named),
       cmocka_unit_test(processes_leave_in_order),
+      cmocka_unit_test(a_process_that_does_not_leave_is_named),
+      cmocka_unit_test(a_process_that_has_left_does_not_hold_process_0),
       cmocka_unit_test(a_process_joins_again_after_leaving),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
