@@ -62,12 +62,20 @@ static bool flight_is_off(const tn_flight *flight) {
 
 /* ---- collectives ---- */
 
+/* The bytes of a text in which it ends behind a whole character of UTF-8. */
+static size_t flight_cut(const char *text, size_t size) {
+  size_t n = strnlen(text, size);
+  if (n == size) n--;
+  while (n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80) n--;
+  return n;
+}
+
 tn_flight_call tn_flight_call_of(const char *program, const char *name, int32_t kind, int32_t dtype,
                                  int64_t count) {
   tn_flight_call call = {{0}};
   char text[TN_FLIGHT_NAME] = "", where[TN_FLIGHT_PROGRAM] = "";
-  memcpy(text, name, strnlen(name, sizeof text - 1));
-  memcpy(where, program, strnlen(program, sizeof where - 1));
+  memcpy(text, name, flight_cut(name, sizeof text));
+  memcpy(where, program, flight_cut(program, sizeof where));
   memcpy(&call.words[CALL_NAME], text, sizeof text);
   memcpy(&call.words[CALL_PROGRAM], where, sizeof where);
   call.words[CALL_COUNT] = (uint64_t)count;

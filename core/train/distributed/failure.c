@@ -54,7 +54,7 @@ static void ranks_await_cause(tn_rank_set *ranks) {
 
 void tn_ranks_fail_first(tn_rank_set *ranks, int32_t rank, const tn_env *env, tn_status status) {
   tn_wire_failure failure = {.rank = rank, .status = status};
-  snprintf(failure.text, sizeof failure.text, "%s", tn_error_text(env));
+  tn_failure_set_text(&failure, tn_error_text(env));
   bool is_cause = tn_ranks_note(ranks, rank, env, status);
   if (is_cause && ranks->link != NULL) tn_link_fail(ranks->link, &failure);
 }

@@ -73,6 +73,16 @@ static void flight_add_line(tn_text *text, json_t *line) {
   free(printed);
 }
 
+/* A text may be that of a file or a model, and need not be UTF-8: then only its ASCII is written. */
+static json_t *flight_text(const char *text) {
+  char ascii[4096];
+  size_t n = 0;
+  json_t *json = json_string(text);
+  if (json != NULL) return json;
+  for (; text[n] != '\0' && n < sizeof ascii; n++) ascii[n] = (unsigned char)text[n] < 0x80 ? text[n] : '?';
+  return json_stringn(ascii, n);
+}
+
 static const char *flight_wait_name(int32_t wait) {
   static const char *const names[TN_FLIGHT_WAITS] = {"nothing", "a collective", "its device", "an exchange",
                                                      "the host"};
@@ -83,12 +93,12 @@ static void flight_add_summary(tn_text *text, const tn_rank_summary *s, const tn
   char host[256] = "";
   gethostname(host, sizeof host - 1);
   flight_add_line(
-      text, json_pack("{s:i, s:i, s:i, s:s, s:I, s:s, s:f, s:I, s:I, s:I, s:I, s:s, s:s, s:f}", "rank",
+      text, json_pack("{s:i, s:i, s:i, s:o, s:I, s:o, s:f, s:I, s:I, s:I, s:I, s:s, s:s, s:f}", "rank",
                       (int)s->rank, "ranks", (int)about->ranks, "process", (int)about->process, "host",
-                      *about->host != '\0' ? about->host : host, "pid", (json_int_t)getpid(), "failure",
-                      about->failure, "time", flight_epoch_s() + tn_clock_s(), "step", (json_int_t)s->step,
-                      "begun", (json_int_t)s->begun, "ended", (json_int_t)s->ended, "exchanges",
-                      (json_int_t)s->exchanges, "waits_for", flight_wait_name(s->wait), "what",
+                      flight_text(*about->host != '\0' ? about->host : host), "pid", (json_int_t)getpid(),
+                      "failure", flight_text(about->failure), "time", flight_epoch_s() + tn_clock_s(), "step",
+                      (json_int_t)s->step, "begun", (json_int_t)s->begun, "ended", (json_int_t)s->ended,
+                      "exchanges", (json_int_t)s->exchanges, "waits_for", flight_wait_name(s->wait), "what",
                       s->wait != TN_FLIGHT_NOTHING ? s->what : "", "waited_s", (double)s->waited_ms / 1e3));
 }
 
@@ -97,10 +107,11 @@ static void flight_add_entry(tn_text *text, const tn_flight_entry *e, double epo
                                       [TN_BROADCAST] = "broadcast",
                                       [TN_REDUCE_SCATTER] = "reduce_scatter",
                                       [TN_ALL_GATHER] = "all_gather"};
-  json_t *line = json_pack("{s:I, s:I, s:s, s:s, s:s, s:s, s:I, s:s, s:f}", "number", (json_int_t)e->number,
-                           "step", (json_int_t)e->step, "program", e->program, "collective", kinds[e->kind],
-                           "name", e->name, "dtype", tn_dtype_name(e->dtype), "count", (json_int_t)e->count,
-                           "state", e->ended_s > 0 ? "ended" : "begun", "begun_s", epoch_s + e->begun_s);
+  json_t *line =
+      json_pack("{s:I, s:I, s:o, s:s, s:o, s:s, s:I, s:s, s:f}", "number", (json_int_t)e->number, "step",
+                (json_int_t)e->step, "program", flight_text(e->program), "collective", kinds[e->kind], "name",
+                flight_text(e->name), "dtype", tn_dtype_name(e->dtype), "count", (json_int_t)e->count,
+                "state", e->ended_s > 0 ? "ended" : "begun", "begun_s", epoch_s + e->begun_s);
   if (line != NULL && e->ended_s > 0) json_object_set_new(line, "ended_s", json_real(epoch_s + e->ended_s));
   flight_add_line(text, line);
 }

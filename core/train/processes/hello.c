@@ -1,4 +1,5 @@
-/* core/train/processes/hello.c: the hello of this process, and the request to stop waiting. */
+/* core/train/processes/hello.c: the hello of this process, the request to stop waiting, and the times of
+ * signs of life. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,4 +25,16 @@ void tn_join_hello(const tn_join_request *request, tn_hello *hello) {
 
 bool tn_join_stopped(const tn_join_request *request) {
   return request->stop != NULL && atomic_load(request->stop) != 0;
+}
+
+static const double SILENCE_S = 20, BEATS = 8;
+
+double tn_join_silence_s(const tn_join_request *request) {
+  if (request->silence_s > 0) return request->silence_s;
+  return request->timeout_s < SILENCE_S ? request->timeout_s : SILENCE_S;
+}
+
+double tn_join_beat_s(const tn_join_request *request) {
+  double seconds = tn_join_silence_s(request) / BEATS;
+  return seconds < 1 ? seconds : 1;
 }

@@ -11,6 +11,7 @@ typedef struct tn_join_request {
   const tn_process_place *place;
   int32_t ranks; /* of this process */
   double timeout_s;
+  double silence_s; /* a process that is not heard of for so long is stopped; 0: 20 s, at most the timeout */
   const atomic_int *stop; /* becomes other than 0: the wait ends with TN_ESTOPPED. May be NULL */
 } tn_join_request;
 
@@ -34,6 +35,10 @@ enum { TN_REFUSAL_BYTES = 512 }; /* the most of the text of TN_FRAME_REFUSED */
 void tn_join_host(char host[TN_HOST_BYTES]);
 void tn_join_hello(const tn_join_request *request, tn_hello *hello);
 bool tn_join_stopped(const tn_join_request *request);
+/* hello.c. Seconds after which a process that is not heard of counts as stopped, and those between its signs
+ * of life; also on the link afterwards. */
+double tn_join_silence_s(const tn_join_request *request);
+double tn_join_beat_s(const tn_join_request *request);
 /* join_pause.c. A process that was stopped (SIGSTOP) has not waited for the others, but they for it. The
  * seconds since *seen_s if they are more than most_s, which the caller's work takes at most; otherwise 0.
  * Sets *seen_s. */

@@ -13,6 +13,7 @@
 static const double TRY_S = 5;    /* for a connection, and for the first answer */
 static const double LOOK_S = 0.1; /* between two looks for a request to stop */
 static const double MOST_S = 16;  /* for one try, unless this process was stopped */
+static const double NAME_S = 1;   /* between two look-ups of the host's name */
 /* Process 0 has the list of missing processes, so those that it has taken give up later by this time, or half
  * the limit. */
 static const double GRACE_S = 5;
@@ -24,15 +25,28 @@ typedef struct caller {
   tn_env *env;
   const tn_join_request *request;
   tn_joined *joined;
-  double deadline_s, seen_s, paused_s; /* tn_join_pause; the last pause, 0: none */
+  double deadline_s, seen_s, paused_s; /* tn_join_pause; the last pause, 0: none in the last round */
   const char *reason;                  /* against the last port, or the one where nothing answers */
   bool unanswered;
+  tn_socket_host *host; /* the addresses of process 0; NULL: they are not known */
+  double named_s;       /* the last look-up */
   int socket;
+  bool taken; /* by process 0: signs of life go both ways */
+  double heard_s, said_s;
 } caller;
 
 static void caller_note_pause(caller *c) {
   double pause = tn_join_pause(&c->seen_s, MOST_S);
   if (pause > 0) c->paused_s = pause;
+}
+
+static void caller_beat(caller *c) {
+  unsigned char bytes[TN_FRAME_HEAD];
+  double now = tn_clock_s();
+  if (!c->taken || now - c->said_s < tn_join_beat_s(c->request)) return;
+  tn_frame_head_write(&(tn_frame_head){.kind = TN_FRAME_BEAT}, bytes);
+  tn_socket_send(c->socket, bytes, sizeof bytes, now);
+  c->said_s = now;
 }
 
 /* False: nothing has come in time, or this process was asked to stop. */
@@ -41,16 +55,32 @@ static bool caller_await(caller *c, double deadline_s) {
   while (!ready && tn_clock_s() < deadline_s && !tn_join_stopped(c->request)) {
     ready = tn_socket_await(c->socket, tn_clock_s() + LOOK_S);
     caller_note_pause(c);
+    caller_beat(c);
   }
   return ready;
 }
 
+/* A whole frame, or false with a head of no kind. */
 static bool caller_receive(caller *c, tn_frame_head *head, unsigned char *body, uint32_t most,
                            double deadline_s) {
   unsigned char bytes[TN_FRAME_HEAD];
-  return caller_await(c, deadline_s) && tn_socket_receive(c->socket, bytes, sizeof bytes, deadline_s) &&
-         tn_frame_head_read(bytes, head) && head->bytes <= most &&
-         tn_socket_receive(c->socket, body, head->bytes, deadline_s);
+  bool whole = caller_await(c, deadline_s) && tn_socket_receive(c->socket, bytes, sizeof bytes, deadline_s) &&
+               tn_frame_head_read(bytes, head) && head->bytes <= most &&
+               tn_socket_receive(c->socket, body, head->bytes, deadline_s);
+  if (!whole) head->kind = 0;
+  return whole;
+}
+
+/* The next frame other than a sign of life. */
+static bool caller_receive_next(caller *c, tn_frame_head *head, unsigned char *body, uint32_t most,
+                                double deadline_s) {
+  bool whole = true;
+  do {
+    double silent_s = c->heard_s + tn_join_silence_s(c->request);
+    whole = caller_receive(c, head, body, most, silent_s < deadline_s ? silent_s : deadline_s);
+    if (whole) c->heard_s = tn_clock_s();
+  } while (whole && head->kind == TN_FRAME_BEAT);
+  return whole;
 }
 
 static double caller_soon(const caller *c) {
@@ -84,10 +114,9 @@ static tn_status caller_greet(caller *c, bool *taken) {
 }
 
 static tn_status caller_try(caller *c, int32_t port, bool *taken) {
-  const tn_process_place *place = c->request->place;
   *taken = false;
   const char *reason = "";
-  c->socket = tn_socket_connect(place->master, port, caller_soon(c), &reason);
+  c->socket = tn_socket_connect(c->host, port, caller_soon(c), &reason);
   if (c->socket < 0 && !c->unanswered) c->reason = reason;
   if (c->socket < 0) return TN_OK;
   tn_status status = caller_greet(c, taken);
@@ -112,19 +141,45 @@ static tn_status caller_fail(const caller *c) {
                   c->request->timeout_s, c->reason);
 }
 
-static tn_status caller_find(caller *c) {
-  const tn_process_place *place = c->request->place;
-  struct timespec pause = {0, LEAST_PAUSE_NS};
-  bool taken = false;
-  for (int32_t i = 0; !taken; i++) {
+/* A name server may be slow, and is asked at most each second. Its time is none in which this process was
+ * stopped. False: the name is not known. */
+static bool caller_look_up(caller *c) {
+  const char *reason = "";
+  if (c->named_s > 0 && tn_clock_s() - c->named_s < NAME_S) return c->host != NULL;
+  tn_socket_host_free(c->host);
+  c->host = tn_socket_host_find(c->request->place->master, &reason);
+  if (c->host == NULL) c->reason = reason;
+  c->named_s = c->seen_s = tn_clock_s();
+  return c->host != NULL;
+}
+
+/* All ports, until process 0 has taken this process or the time is over. A pause before a round that
+ * completes has done no harm. */
+static tn_status caller_go_round(caller *c, bool *taken) {
+  int32_t ports = caller_look_up(c) ? TN_JOIN_PORTS : 0;
+  double before_s = c->paused_s;
+  c->paused_s = 0;
+  for (int32_t i = 0; i < ports && !*taken; i++) {
     if (tn_join_stopped(c->request)) return tn_failf(c->env, TN_ESTOPPED, "stopped");
-    TN_TRY(caller_try(c, place->port + i % TN_JOIN_PORTS, &taken));
+    TN_TRY(caller_try(c, c->request->place->port + i, taken));
     caller_note_pause(c);
-    if (taken) return TN_OK;
-    if (tn_clock_s() > c->deadline_s) return caller_fail(c);
-    if (i % TN_JOIN_PORTS == TN_JOIN_PORTS - 1) caller_pause(&pause);
+    if (*taken || tn_clock_s() <= c->deadline_s) continue;
+    if (c->paused_s == 0) c->paused_s = before_s;
+    return caller_fail(c);
   }
   return TN_OK;
+}
+
+static tn_status caller_find(caller *c) {
+  struct timespec pause = {0, LEAST_PAUSE_NS};
+  bool taken = false;
+  for (;;) {
+    if (tn_join_stopped(c->request)) return tn_failf(c->env, TN_ESTOPPED, "stopped");
+    TN_TRY(caller_go_round(c, &taken));
+    if (taken) return TN_OK;
+    if (tn_clock_s() > c->deadline_s) return caller_fail(c);
+    caller_pause(&pause);
+  }
 }
 
 /* Process 0 tells why it gives up. */
@@ -140,6 +195,12 @@ static tn_status caller_lost(caller *c, const tn_frame_head *head, const unsigne
     return tn_failf(c->env, TN_ECOMM,
                     "process 0 on host %s has ended while the others came; see its own messages",
                     c->request->place->master);
+  if (tn_clock_s() - c->heard_s >= tn_join_silence_s(c->request))
+    return tn_failf(
+        c->env, TN_ECOMM,
+        "process 0 on host %s has not been heard of for %g s while the processes came together: it "
+        "is stopped, or its host or network is down",
+        c->request->place->master, tn_join_silence_s(c->request));
   return tn_failf(
       c->env, TN_ECOMM,
       "process 0 on host %s does not say within %g s ([distributed] timeout) that all have come; it is "
@@ -164,9 +225,12 @@ static tn_status caller_read_members(caller *c) {
   unsigned char body[TN_FAILURE_BYTES];
   double half = c->request->timeout_s / 2,
          deadline = tn_clock_s() + c->request->timeout_s + (half < GRACE_S ? half : GRACE_S);
+  c->taken = true;
+  c->paused_s = 0;
+  c->heard_s = tn_clock_s();
   for (int32_t m = 0; m < c->joined->n; m++) {
     tn_frame_head head = {.kind = 0};
-    if (!caller_receive(c, &head, body, sizeof body, deadline) || !caller_is_member(&head, m) ||
+    if (!caller_receive_next(c, &head, body, sizeof body, deadline) || !caller_is_member(&head, m) ||
         !caller_takes_member(c, body, m))
       return caller_lost(c, &head, body);
   }
@@ -185,5 +249,6 @@ tn_status tn_join_connect(tn_env *env, const tn_join_request *request, tn_joined
   tn_status status = caller_find(&c);
   if (status == TN_OK) status = caller_read_members(&c);
   if (c.socket >= 0) joined->sockets[0] = c.socket;
+  tn_socket_host_free(c.host);
   return status;
 }

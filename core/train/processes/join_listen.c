@@ -13,7 +13,7 @@
 #include "core/train/processes/join.h"
 #include "core/train/processes/socket.h"
 
-enum { GUESTS = 128 };
+enum { GUESTS = 128, MOST_ACCEPTED = 64 /* in one look */ };
 static const double HELLO_S = 5;   /* from the connection to the whole hello */
 static const double ANSWER_S = 10; /* for an answer to one process */
 static const double LOOK_S = 0.5;  /* between two looks for processes that have ended */
@@ -36,16 +36,21 @@ typedef struct listener {
   int32_t missing; /* processes that have not come */
   int32_t lost;    /* the process whose connection has ended first; -1: none */
   double lost_s, looked_s;
-  int error; /* of accept */
+  int32_t silent;  /* a process that has come and is not heard of; -1: none */
+  double *heard_s; /* of each process */
+  double said_s;   /* the last signs of life to all */
+  int error;       /* of accept */
   guest *guests;
   int32_t n_guests;
 } listener;
 
 /* ---- one guest ---- */
 
+/* The others keep their order: of two connections of a process, the later one is decided last. */
 static void guest_leave(listener *l, int32_t i, bool keep_socket) {
   if (!keep_socket) close(l->guests[i].socket);
-  l->guests[i] = l->guests[--l->n_guests];
+  l->n_guests--;
+  memmove(&l->guests[i], &l->guests[i + 1], (size_t)(l->n_guests - i) * sizeof *l->guests);
 }
 
 static void guest_send(int socket, uint32_t kind, const char *text) {
@@ -98,6 +103,7 @@ static void guest_take(listener *l, int32_t i, const tn_hello *h) {
   tn_socket_peer_address(socket, member->address, sizeof member->address);
   guest_send(socket, TN_FRAME_BEAT, "");
   l->joined->sockets[h->process] = socket;
+  l->heard_s[h->process] = tn_clock_s();
   l->missing--;
   if (l->lost == h->process) l->lost = -1;
   guest_leave(l, i, true);
@@ -141,18 +147,21 @@ static void listener_send_oldest_away(listener *l) {
   if (l->n_guests > 0) guest_leave(l, oldest, false);
 }
 
-static void listener_accept(listener *l) {
+/* False: no other connection waits, or there is no room for it. Those that came in the same look are not sent
+ * away for it: they have not been read yet. */
+static bool listener_accept(listener *l, bool is_first) {
   int socket = accept4(l->socket, NULL, NULL, SOCK_CLOEXEC);
   bool full = socket < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS);
   if (full && l->n_guests == 0) l->error = errno;
-  if (full) listener_send_oldest_away(l);
-  if (socket < 0) return;
+  if (full && is_first) listener_send_oldest_away(l);
+  if (socket < 0) return false;
   tn_socket_prepare(socket);
   if (l->n_guests == GUESTS) listener_send_oldest_away(l);
   guest *g = &l->guests[l->n_guests++];
   g->socket = socket;
   g->got = 0;
   g->since_s = tn_clock_s();
+  return true;
 }
 
 static void listener_look(listener *l) {
@@ -162,13 +171,15 @@ static void listener_look(listener *l) {
   polls[n] = (struct pollfd){.fd = l->socket, .events = POLLIN};
   poll(polls, (nfds_t)n + 1, 100);
   double now = tn_clock_s();
-  for (int32_t i = n - 1; i >= 0; i--) { /* backwards: the last guest takes the place of one that leaves */
+  for (int32_t i = 0, at = 0; i < n; i++) { /* `at`: its place now, since guests leave */
+    int32_t before = l->n_guests;
     if (polls[i].revents != 0)
-      guest_read(l, i);
-    else if (now - l->guests[i].since_s > HELLO_S)
-      guest_leave(l, i, false);
+      guest_read(l, at);
+    else if (now - l->guests[at].since_s > HELLO_S)
+      guest_leave(l, at, false);
+    at += l->n_guests == before;
   }
-  if (polls[n].revents != 0) listener_accept(l);
+  for (int i = 0; i < MOST_ACCEPTED && polls[n].revents != 0 && listener_accept(l, i == 0); i++) continue;
 }
 
 static tn_status listener_open(listener *l) {
@@ -205,12 +216,46 @@ static tn_status listener_fail_lost(const listener *l, int32_t process) {
                   (int)process, m->host, (long long)m->pid);
 }
 
-/* Looks for processes that have come and ended since. */
+static tn_status listener_fail_silent(const listener *l, int32_t process) {
+  const tn_member *m = &l->joined->members[process];
+  return tn_failf(l->env, TN_ECOMM,
+                  "process %d on host %s (process id %lld) has not been heard of for %g s while the others "
+                  "came: it is stopped, or its host or network is down",
+                  (int)process, m->host, (long long)m->pid, tn_join_silence_s(l->request));
+}
+
+/* Takes signs of life. Any other frame, or a part of one, is left to the link. */
+static void listener_hear(listener *l, int32_t process, double now) {
+  unsigned char bytes[TN_FRAME_HEAD];
+  int socket = l->joined->sockets[process];
+  tn_frame_head head;
+  while (recv(socket, bytes, sizeof bytes, MSG_PEEK | MSG_DONTWAIT) == (ssize_t)sizeof bytes) {
+    l->heard_s[process] = now;
+    if (!tn_frame_head_read(bytes, &head) || head.kind != TN_FRAME_BEAT || head.bytes > 0) return;
+    if (recv(socket, bytes, sizeof bytes, MSG_DONTWAIT) != (ssize_t)sizeof bytes) return;
+  }
+}
+
+static void listener_beat(listener *l, double now) {
+  unsigned char bytes[TN_FRAME_HEAD];
+  if (now - l->said_s < tn_join_beat_s(l->request)) return;
+  l->said_s = now;
+  tn_frame_head_write(&(tn_frame_head){.kind = TN_FRAME_BEAT}, bytes);
+  for (int32_t i = 1; i < l->joined->n; i++)
+    if (l->joined->sockets[i] >= 0) tn_socket_send(l->joined->sockets[i], bytes, sizeof bytes, now);
+}
+
+/* Looks for processes that have come, and have ended or were stopped since. */
 static void listener_look_for_lost(listener *l, double now) {
+  double silence_s = tn_join_silence_s(l->request);
+  listener_beat(l, now);
   if (now - l->looked_s < LOOK_S) return;
   l->looked_s = now;
   for (int32_t i = 1; i < l->joined->n; i++) {
-    if (l->joined->sockets[i] < 0 || !tn_socket_has_ended(l->joined->sockets[i])) continue;
+    if (l->joined->sockets[i] < 0) continue;
+    listener_hear(l, i, now);
+    if (now - l->heard_s[i] >= silence_s && l->silent < 0) l->silent = i;
+    if (!tn_socket_has_ended(l->joined->sockets[i])) continue;
     listener_forget(l, i);
     if (l->lost >= 0) continue;
     l->lost = i;
@@ -226,7 +271,8 @@ static tn_status listener_check(listener *l, double deadline_s) {
   if (l->error != 0)
     return tn_failf(l->env, TN_ECOMM, "cannot take another of %d processes: %s; see `ulimit -n`",
                     (int)l->joined->n, strerror(l->error));
-  return l->missing > 0 && now > deadline_s ? listener_fail_missing(l) : TN_OK;
+  if (l->missing > 0 && now > deadline_s) return listener_fail_missing(l);
+  return l->silent >= 0 ? listener_fail_silent(l, l->silent) : TN_OK;
 }
 
 static tn_status listener_await(listener *l) {
@@ -237,6 +283,7 @@ static tn_status listener_await(listener *l) {
     if (l->missing > 0 && pause >= l->request->timeout_s)
       return tn_join_fail_paused(l->env, l->request, pause);
     deadline += pause;
+    for (int32_t i = 1; i < l->joined->n && pause > 0; i++) l->heard_s[i] = tn_clock_s();
     if (l->missing == 0) l->looked_s = 0; /* all must be there at the end */
     TN_TRY(listener_check(l, deadline));
   }
@@ -247,7 +294,7 @@ static tn_status listener_await(listener *l) {
 static void listener_tell(const listener *l, tn_status status) {
   unsigned char body[TN_FAILURE_BYTES], head[TN_FRAME_HEAD];
   tn_wire_failure failure = {.rank = 0, .status = status};
-  snprintf(failure.text, sizeof failure.text, "%s", tn_error_text(l->env));
+  tn_failure_set_text(&failure, tn_error_text(l->env));
   const tn_frame_head h = {.kind = TN_FRAME_FAILURE, .bytes = tn_failure_write(&failure, body)};
   tn_frame_head_write(&h, head);
   for (int32_t i = 1; i < l->joined->n; i++) {
@@ -301,13 +348,19 @@ static tn_status listener_welcome(listener *l) {
 }
 
 tn_status tn_join_listen(tn_env *env, const tn_join_request *request, tn_joined *joined) {
-  listener l = {
-      .env = env, .request = request, .joined = joined, .socket = -1, .missing = joined->n - 1, .lost = -1};
+  listener l = {.env = env,
+                .request = request,
+                .joined = joined,
+                .socket = -1,
+                .missing = joined->n - 1,
+                .lost = -1,
+                .silent = -1};
   tn_join_hello(request, &l.own);
   joined->members[0] = (tn_member){.ranks = request->ranks, .pid = l.own.pid};
   memcpy(joined->members[0].host, l.own.host, sizeof l.own.host);
   l.guests = tn_alloc(env, sizeof *l.guests * GUESTS);
-  tn_status status = l.guests != NULL ? listener_open(&l) : TN_ENOMEM;
+  l.heard_s = tn_alloc(env, tn_size_mul((size_t)joined->n, sizeof *l.heard_s));
+  tn_status status = l.guests != NULL && l.heard_s != NULL ? listener_open(&l) : TN_ENOMEM;
   if (status == TN_OK) status = listener_await(&l);
   if (status == TN_OK) status = listener_number(&l);
   if (status == TN_OK) status = listener_welcome(&l);
@@ -315,5 +368,6 @@ tn_status tn_join_listen(tn_env *env, const tn_join_request *request, tn_joined 
   while (l.n_guests > 0) guest_leave(&l, 0, false);
   if (l.socket >= 0) close(l.socket);
   tn_release(env, l.guests);
+  tn_release(env, l.heard_s);
   return status;
 }

@@ -13,9 +13,6 @@
 #include "core/base/system.h"
 #include "core/train/processes/socket.h"
 
-/* A process that is not heard of for so long counts as stopped. Signs of life come many times as often. */
-static const double SILENCE_S = 20, BEATS = 8;
-
 /* For the last frames after a failure. */
 static const double LAST_WORDS_S = 2;
 
@@ -273,8 +270,8 @@ tn_status tn_link_open(tn_env *env, const tn_join_request *request, tn_link **ou
   l->awaited = -1;
   l->process = request->place->process;
   l->timeout_s = request->timeout_s;
-  l->silence_s = request->timeout_s < SILENCE_S ? request->timeout_s : SILENCE_S;
-  l->beat_s = l->silence_s / BEATS < 1 ? l->silence_s / BEATS : 1;
+  l->silence_s = tn_join_silence_s(request);
+  l->beat_s = tn_join_beat_s(request);
   tn_status status = tn_join(&l->env, request, &l->joined);
   if (status == TN_OK) status = link_make_peers(l);
   if (status == TN_OK) status = link_start_thread(l);

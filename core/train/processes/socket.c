@@ -107,42 +107,65 @@ bool tn_socket_has_ended(int socket) {
 
 /* ---- connecting ---- */
 
-static int socket_try(const struct addrinfo *to, double deadline_s, const char **reason) {
-  int s = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0), error = 0;
+/* Where nothing listens on a port of this host, a connection may be given that port itself, and reach
+ * itself. */
+static bool socket_is_its_peer(int s) {
+  struct sockaddr_storage own = {.ss_family = 0}, peer = {.ss_family = 0};
+  socklen_t own_bytes = sizeof own, peer_bytes = sizeof peer;
+  return getsockname(s, (struct sockaddr *)&own, &own_bytes) == 0 &&
+         getpeername(s, (struct sockaddr *)&peer, &peer_bytes) == 0 && own_bytes == peer_bytes &&
+         memcmp(&own, &peer, own_bytes) == 0;
+}
+
+static int socket_try(const struct sockaddr *to, socklen_t to_bytes, double deadline_s, const char **reason) {
+  int s = socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0), error = 0;
   socklen_t bytes = sizeof error;
   if (s < 0) {
     *reason = strerror(errno);
     return -1;
   }
   tn_socket_prepare(s);
-  if (connect(s, to->ai_addr, to->ai_addrlen) != 0) error = errno;
+  if (connect(s, to, to_bytes) != 0) error = errno;
   if (error == EINPROGRESS) {
     error = ETIMEDOUT;
     if (socket_await(s, POLLOUT, deadline_s)) getsockopt(s, SOL_SOCKET, SO_ERROR, &error, &bytes);
   }
+  if (error == 0 && socket_is_its_peer(s)) error = ECONNREFUSED;
   if (error == 0) return s;
   close(s);
   *reason = strerror(error);
   return -1;
 }
 
-int tn_socket_connect(const char *host, int32_t port, double deadline_s, const char **reason) {
+tn_socket_host *tn_socket_host_find(const char *name, const char **reason) {
   struct addrinfo want = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *list = NULL;
-  char text[16];
-  int s = -1;
-  snprintf(text, sizeof text, "%d", (int)port);
-  int error = getaddrinfo(host, text, &want, &list);
-  if (error != 0) {
-    *reason = gai_strerror(error);
-    return -1;
-  }
-  int addresses = 0;
-  for (const struct addrinfo *a = list; a != NULL; a = a->ai_next) addresses++;
-  for (const struct addrinfo *a = list; s < 0 && a != NULL; a = a->ai_next) {
+  int error = getaddrinfo(name, NULL, &want, &list);
+  if (error == 0) return list;
+  *reason = error == EAI_SYSTEM ? strerror(errno) : gai_strerror(error);
+  return NULL;
+}
+
+void tn_socket_host_free(tn_socket_host *host) {
+  if (host != NULL) freeaddrinfo(host);
+}
+
+static void socket_set_port(struct sockaddr_storage *address, int32_t port) {
+  if (address->ss_family == AF_INET6)
+    ((struct sockaddr_in6 *)address)->sin6_port = htons((uint16_t)port);
+  else
+    ((struct sockaddr_in *)address)->sin_port = htons((uint16_t)port);
+}
+
+int tn_socket_connect(const tn_socket_host *host, int32_t port, double deadline_s, const char **reason) {
+  int s = -1, addresses = 0;
+  for (const struct addrinfo *a = host; a != NULL; a = a->ai_next) addresses++;
+  for (const struct addrinfo *a = host; s < 0 && a != NULL; a = a->ai_next) {
     double now = tn_clock_s(), share = (deadline_s - now) / addresses--; /* one may lead nowhere */
-    s = socket_try(a, now + share, reason);
+    struct sockaddr_storage to = {.ss_family = 0};
+    memcpy(&to, a->ai_addr, a->ai_addrlen);
+    socket_set_port(&to, port);
+    s = socket_try((const struct sockaddr *)&to, a->ai_addrlen, now + share, reason);
   }
-  freeaddrinfo(list);
   return s;
 }
 

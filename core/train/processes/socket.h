@@ -9,8 +9,13 @@
 /* A socket that listens on a port of all addresses, or of this host alone; -1 with errno. IPv6 and IPv4, or
  * IPv4 where the host has no IPv6. */
 int tn_socket_listen(int32_t port, bool this_host);
+/* The addresses of a host's name; NULL with a static text for the reason. The resolver takes its own time.
+ * The caller frees them (NULL is accepted). */
+typedef struct addrinfo tn_socket_host;
+tn_socket_host *tn_socket_host_find(const char *name, const char **reason);
+void tn_socket_host_free(tn_socket_host *host);
 /* A connected socket, or -1 with a static text for the reason. */
-int tn_socket_connect(const char *host, int32_t port, double deadline_s, const char **reason);
+int tn_socket_connect(const tn_socket_host *host, int32_t port, double deadline_s, const char **reason);
 /* Without delay of small packets, closed by exec; blocking calls return at once. */
 void tn_socket_prepare(int socket);
 

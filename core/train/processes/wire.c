@@ -119,6 +119,17 @@ bool tn_member_read(const unsigned char from[TN_MEMBER_BYTES], tn_member *member
 
 /* ---- failures ---- */
 
+void tn_failure_set_text(tn_wire_failure *failure, const char *text) {
+  static const char rest[] = "...";
+  size_t n = strlen(text), most = sizeof failure->text - 1;
+  bool cut = n > most;
+  if (cut) n = most - (sizeof rest - 1);
+  while (cut && n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80) n--; /* inside of a character of UTF-8 */
+  memcpy(failure->text, text, n);
+  failure->text[n] = '\0';
+  if (cut) memcpy(failure->text + n, rest, sizeof rest);
+}
+
 uint32_t tn_failure_write(const tn_wire_failure *failure, unsigned char to[TN_FAILURE_BYTES]) {
   size_t n = strnlen(failure->text, TN_FAILURE_TEXT - 1);
   to = put(to, (uint32_t)failure->rank, 4);

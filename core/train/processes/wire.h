@@ -74,6 +74,8 @@ typedef struct tn_wire_failure {
   char text[TN_FAILURE_TEXT];
 } tn_wire_failure;
 
+/* A text that is too long ends with "...", behind a whole character. */
+void tn_failure_set_text(tn_wire_failure *failure, const char *text);
 /* Returns the bytes written. */
 uint32_t tn_failure_write(const tn_wire_failure *failure, unsigned char to[TN_FAILURE_BYTES]);
 bool tn_failure_read(const unsigned char *from, uint32_t bytes, tn_wire_failure *failure);

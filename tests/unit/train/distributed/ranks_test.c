@@ -2,11 +2,14 @@
 #include "tests/unit/train/rig.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "core/exec/flight_recorder.h"
 #include "core/train/distributed/ranks.h"
+#include "tenon/plugin/communicator.h"
 
 enum { RANKS = 4 };
 
@@ -208,6 +211,45 @@ static void a_thread_that_never_ends_is_left(void **state) {
   }
 }
 
+/* ---- files ---- */
+
+/* A message and names that are not UTF-8, or are cut inside of a character. */
+static tn_status fail_in_latin_1(void *context, int32_t rank) {
+  meeting *m = context;
+  const tn_flight_call calls[] = {
+      tn_flight_call_of("step", "a\xe4\xf6\xfc", TN_ALL_REDUCE, TN_F32, 1),
+      tn_flight_call_of("step", "äöüäöüäöüäöüäöüäöüäöüäöüäöüäöüäöü", TN_ALL_REDUCE, TN_F32, 1)};
+  for (int i = 0; i < 2; i++) tn_flight_begin(tn_ranks_flight(m->ranks, rank), &calls[i]);
+  tn_status met = tn_ranks_all_gather(m->ranks, &m->env[rank], rank, "a test", NULL, 0, NULL);
+  if (met != TN_OK) return conclude(m, rank, met);
+  return conclude(m, rank, rank > 0 ? TN_OK : tn_failf(&m->env[rank], TN_EIO, "f\xfcr"));
+}
+
+static void texts_that_are_not_utf_8_are_written(void **state) {
+  (void)state;
+  char path[64] = "/tmp/tenon-ranks-XXXXXX", folder[96], name[128], text[8192];
+  meeting m = open_meeting();
+  watch(&m);
+  assert_non_null(mkdtemp(path));
+  snprintf(folder, sizeof folder, "%s/failure", path);
+  rig_expect_ok(tn_ranks_set_failure_folder(m.ranks, &R.env, folder));
+  run(&m, fail_in_latin_1);
+  for (int32_t r = 0; r < RANKS; r++) {
+    snprintf(name, sizeof name, "%s/rank%d.jsonl", folder, (int)r);
+    FILE *file = fopen(name, "r");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    unlink(name);
+    assert_non_null(strstr(text, "\"f?r\""));
+    assert_non_null(strstr(text, "\"a???\""));
+    assert_non_null(strstr(text, "\"äöüäöüäöüäöüäöüäöüäöüäö\"")); /* 46 of 47 bytes */
+  }
+  rmdir(folder);
+  rmdir(path);
+  tn_ranks_destroy(m.ranks);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(equal_plans_pass, rig_open, rig_close),
@@ -218,6 +260,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_rank_that_stays_away_is_named_after_the_timeout, rig_open, rig_close),
       cmocka_unit_test_setup_teardown(the_state_of_a_busy_rank_is_asked_for, rig_open, rig_close),
       cmocka_unit_test_setup_teardown(a_thread_that_never_ends_is_left, rig_open, rig_close),
+      cmocka_unit_test_setup_teardown(texts_that_are_not_utf_8_are_written, rig_open, rig_close),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,9 @@
 #include "tests/unit/train/processes/crew.h"
 
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
@@ -16,6 +18,22 @@
 
 #include "core/base/system.h"
 #include "core/train/processes/socket.h"
+
+/* ---- the resolver ---- */
+
+static atomic_int look_ups;
+static int resolver_error;
+static double resolver_s; /* what a look-up takes */
+
+int getaddrinfo(const char *name, const char *service, const struct addrinfo *want, struct addrinfo **list) {
+  union {
+    void *symbol;
+    int (*call)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+  } real = {.symbol = dlsym(RTLD_NEXT, "getaddrinfo")};
+  atomic_fetch_add(&look_ups, 1);
+  if (resolver_s > 0) crew_sleep(resolver_s);
+  return resolver_error != 0 ? resolver_error : real.call(name, service, want, list);
+}
 
 /* ---- all come ---- */
 
@@ -66,13 +84,20 @@ static void a_host_may_have_a_name(void **state) {
 
 /* ---- strangers ---- */
 
+static int connect_to(int32_t port) {
+  const char *reason;
+  tn_socket_host *host = tn_socket_host_find("127.0.0.1", &reason);
+  EXPECT(host != NULL);
+  int s = tn_socket_connect(host, port, tn_clock_s() + 1, &reason);
+  tn_socket_host_free(host);
+  return s;
+}
+
 /* A connection to the first port of the crew that has a listener. */
 static int connect_stranger(const crew *c) {
-  const char *reason;
   int s = -1;
   while (s < 0) {
-    for (int32_t i = 0; i < TN_JOIN_PORTS && s < 0; i++)
-      s = tn_socket_connect("127.0.0.1", c->port + i, tn_clock_s() + 1, &reason);
+    for (int32_t i = 0; i < TN_JOIN_PORTS && s < 0; i++) s = connect_to(c->port + i);
     if (s < 0) crew_sleep(0.01);
   }
   return s;
@@ -305,6 +330,15 @@ static void a_number_that_is_taken_is_refused(void **state) {
 }
 
 /* A process that has given up its connection, since the answer came late, comes again. */
+static void expect_closed_behind_beats(int socket) {
+  unsigned char bytes[TN_FRAME_HEAD];
+  tn_frame_head head;
+  while (tn_socket_receive(socket, bytes, sizeof bytes, tn_clock_s() + 30))
+    EXPECT(tn_frame_head_read(bytes, &head) && head.kind == TN_FRAME_BEAT);
+  EXPECT(tn_socket_has_ended(socket));
+  close(socket);
+}
+
 static void come_again(member *m) {
   if (m->place.process == 1) {
     unsigned char bytes[TN_HELLO_BYTES], beat[TN_FRAME_HEAD];
@@ -314,7 +348,7 @@ static void come_again(member *m) {
     EXPECT(tn_socket_receive(first, beat, sizeof beat, tn_clock_s() + 10));
     crew_note(m->crew, 0, 1);
     join_and_leave(m);
-    expect_closed(first);
+    expect_closed_behind_beats(first);
     return;
   }
   if (m->place.process == 2) crew_await_note(m->crew, 0, 1);
@@ -504,6 +538,87 @@ static void an_unknown_host_is_reported(void **state) {
   crew_run(&c, miss_the_host);
 }
 
+static void look_up_often(member *m) {
+  if (m->place.process == 0) return;
+  expect_open_fails(m, TN_ECOMM, ": Connection refused; if it runs on another host");
+  EXPECT(atomic_load(&look_ups) >= 2 && atomic_load(&look_ups) <= 4); /* at 0, 1 and 2 s */
+}
+
+static void look_up_slowly(member *m) {
+  if (m->place.process == 0) return;
+  resolver_s = 17; /* longer than a try, which a pause of the process is told from */
+  expect_open_fails(m, TN_ECOMM, "process 0 was not found on host 127.0.0.1, ports ");
+}
+
+static void look_up_in_vain(member *m) {
+  if (m->place.process == 0) return;
+  resolver_s = 17;
+  resolver_error = EAI_AGAIN;
+  expect_open_fails(m, TN_ECOMM, "process 0 was not found on host 127.0.0.1, ports ");
+  EXPECT_TEXT(tn_error_text(&m->env), gai_strerror(EAI_AGAIN));
+}
+
+static void a_slow_resolver_is_no_stop(void **state) {
+  (void)state;
+  void (*const bodies[])(member *) = {look_up_often, look_up_slowly, look_up_in_vain};
+  crew c[3];
+  for (int i = 0; i < 3; i++) {
+    c[i] = crew_new(2);
+    c[i].timeout_s = i == 0 ? 2.5 : 0.5;
+    crew_start_all(&c[i], bodies[i]);
+  }
+  for (int i = 0; i < 3; i++) crew_end(&c[i]);
+}
+
+/* The sender of a connection to a port of this host may get that port. */
+static void connect_until_it_is_its_own_peer(void **state) {
+  (void)state;
+  crew c = crew_new(2);
+  const char *reason;
+  tn_socket_host *host = tn_socket_host_find("127.0.0.1", &reason);
+  assert_non_null(host);
+  for (int i = 0; i < 60000; i++) {
+    struct sockaddr_in own = {.sin_port = 0}, peer = {.sin_port = 1};
+    socklen_t bytes = sizeof own, peer_bytes = sizeof peer;
+    int s = tn_socket_connect(host, 40001 + c.port % 2000, tn_clock_s() + 10, &reason);
+    if (s < 0) continue;
+    getsockname(s, (struct sockaddr *)&own, &bytes);
+    getpeername(s, (struct sockaddr *)&peer, &peer_bytes);
+    close(s);
+    assert_true(own.sin_port != peer.sin_port); /* another program listens there */
+  }
+  tn_socket_host_free(host);
+  crew_end(&c);
+}
+
+/* Process 0 ends within its last words. */
+static void lose_last_words(member *m) {
+  if (m->place.process == 1) {
+    crew_await_note(m->crew, 0, 1);
+    expect_open_fails(m, TN_ECOMM,
+                      "process 0 on host 127.0.0.1 has ended while the others came; see its own messages");
+    return;
+  }
+  unsigned char hello[TN_HELLO_BYTES], head[TN_FRAME_HEAD];
+  int listens = listen_on(m->crew->port);
+  EXPECT(listens >= 0);
+  crew_note(m->crew, 0, 1);
+  int s = accept(listens, NULL, NULL);
+  EXPECT(s >= 0 && recv(s, hello, sizeof hello, MSG_WAITALL) == sizeof hello);
+  tn_frame_head_write(&(tn_frame_head){.kind = TN_FRAME_BEAT}, head);
+  send_all(s, head, sizeof head);
+  tn_frame_head_write(&(tn_frame_head){.kind = TN_FRAME_FAILURE, .bytes = 100}, head);
+  send_all(s, head, sizeof head);
+  close(s);
+  close(listens);
+}
+
+static void half_of_a_failure_is_none(void **state) {
+  (void)state;
+  crew c = crew_new(2);
+  crew_run(&c, lose_last_words);
+}
+
 /* Process 0 is killed while it waits. */
 static void lose_process_0(member *m) {
   if (m->place.process == 0) {
@@ -537,7 +652,9 @@ static void halt_process_0(member *m) {
     tn_link_open(&m->env, &m->request, &m->link);
   }
   if (m->place.process == 1)
-    expect_open_fails(m, TN_ECOMM, "process 0 on host 127.0.0.1 does not say within 1 s");
+    expect_open_fails(m, TN_ECOMM,
+                      "process 0 on host 127.0.0.1 has not been heard of for 1 s while the processes came "
+                      "together: it is stopped, or its host or network is down");
   if (m->place.process == 1) crew_note(m->crew, 1, 1);
 }
 
@@ -553,6 +670,46 @@ static void a_stop_of_process_0_is_reported(void **state) {
   crew_await_note(&c, 1, 1);
   kill(c.pids[0], SIGKILL);
   crew_expect_killed(&c, 0, SIGKILL);
+  crew_end(&c);
+}
+
+/* ---- signs of life ---- */
+
+static void come_after_the_silence(member *m) {
+  m->request.silence_s = 1.5;
+  if (m->place.process == 2) crew_sleep(4);
+  join_and_leave(m);
+}
+
+static void processes_that_wait_give_signs_of_life(void **state) {
+  (void)state;
+  crew c = crew_new(3);
+  crew_run(&c, come_after_the_silence);
+}
+
+/* Process 1 is stopped when it has come; process 2 never comes. */
+static void wait_for_two(member *m) {
+  m->request.silence_s = 1.5;
+  if (m->place.process == 1) {
+    tn_link_open(&m->env, &m->request, &m->link);
+    return;
+  }
+  m->place.processes = m->place.locals = 3;
+  expect_open_fails(m, TN_ECOMM, "process 1 on host ");
+  EXPECT_TEXT(tn_error_text(&m->env),
+              ") has not been heard of for 1.5 s while the others came: it is stopped");
+}
+
+static void a_stop_of_a_process_that_has_come_is_reported(void **state) {
+  (void)state;
+  crew c = crew_new(3);
+  crew_start(&c, 0, wait_for_two);
+  crew_start(&c, 1, wait_for_two);
+  crew_sleep(2);
+  kill(c.pids[1], SIGSTOP);
+  crew_expect_end(&c, 0);
+  kill(c.pids[1], SIGKILL);
+  crew_expect_killed(&c, 1, SIGKILL);
   crew_end(&c);
 }
 
@@ -653,6 +810,11 @@ int main(void) {
       cmocka_unit_test(an_unknown_host_is_reported),
       cmocka_unit_test(an_end_of_process_0_is_reported),
       cmocka_unit_test(a_stop_of_process_0_is_reported),
+      cmocka_unit_test(a_slow_resolver_is_no_stop),
+      cmocka_unit_test(connect_until_it_is_its_own_peer),
+      cmocka_unit_test(half_of_a_failure_is_none),
+      cmocka_unit_test(processes_that_wait_give_signs_of_life),
+      cmocka_unit_test(a_stop_of_a_process_that_has_come_is_reported),
       cmocka_unit_test(a_request_to_stop_ends_the_wait),
       cmocka_unit_test(a_stop_of_process_0_stops_the_others),
       cmocka_unit_test(too_few_descriptors_are_reported),

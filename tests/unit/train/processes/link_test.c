@@ -512,6 +512,21 @@ static void a_process_that_stands_still_is_named(void **state) {
   crew_end(&quiet);
 }
 
+/* ---- long messages ---- */
+
+static void a_message_that_is_cut_says_so(void **state) {
+  (void)state;
+  tn_wire_failure failure;
+  char text[TN_FAILURE_TEXT + 100] = "";
+  for (size_t i = 0; i + 2 < sizeof text; i += 2) memcpy(text + i, "ä", 2);
+  tn_failure_set_text(&failure, text);
+  size_t n = strlen(failure.text);
+  assert_true(n >= TN_FAILURE_TEXT - 3 && n < TN_FAILURE_TEXT);
+  assert_string_equal(failure.text + n - 5, "ä...");
+  tn_failure_set_text(&failure, "short");
+  assert_string_equal(failure.text, "short");
+}
+
 /* ---- leaving ---- */
 
 static void leave_one_after_another(member *m) {
@@ -617,6 +632,7 @@ int main(void) {
       cmocka_unit_test(a_killed_process_is_named),
       cmocka_unit_test(what_a_killed_process_has_sent_is_taken),
       cmocka_unit_test(a_process_that_stands_still_is_named),
+      cmocka_unit_test(a_message_that_is_cut_says_so),
       cmocka_unit_test(processes_leave_in_order),
       cmocka_unit_test(a_process_that_does_not_leave_is_named),
       cmocka_unit_test(a_process_that_has_left_does_not_hold_process_0),

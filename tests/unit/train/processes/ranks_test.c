@@ -113,6 +113,29 @@ static void ranks_of_processes_exchange_data(void **state) {
   crew_run(&c, exchange_all);
 }
 
+/* Process 0 announces more bytes than a text may have. */
+static void tell_too_much(member *m) {
+  hall h;
+  char *told = NULL;
+  uint64_t bytes = (uint64_t)1 << 40;
+  hall_open(&h, m);
+  if (m->place.process == 0) {
+    EXPECT(tn_link_broadcast(m->link, "a test", &bytes, sizeof bytes) == TN_OK);
+  } else {
+    EXPECT(tn_ranks_tell_text(h.ranks, &m->env, "a test", &told) == TN_ECOMM);
+    EXPECT(told == NULL);
+    EXPECT_TEXT(tn_error_text(&m->env),
+                "the text of process 0 ('a test') has 1099511627776 bytes, expected at most 67108864");
+  }
+  hall_close(&h, 1);
+}
+
+static void a_text_that_is_too_long_is_refused(void **state) {
+  (void)state;
+  crew c = crew_of_pairs();
+  crew_run(&c, tell_too_much);
+}
+
 static tn_status decide_often(void *context, int32_t local) {
   hall *h = context;
   int32_t rank = h->first + local, sum = 0;
@@ -480,6 +503,7 @@ static void a_killed_process_ends_the_ranks_of_the_others(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(ranks_of_processes_exchange_data),
+      cmocka_unit_test(a_text_that_is_too_long_is_refused),
       cmocka_unit_test(decisions_reach_all_ranks),
       cmocka_unit_test(the_failure_of_a_rank_arrives_at_all),
       cmocka_unit_test(a_later_set_of_ranks_knows_the_failure),
