@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "core/base/text.h"
 #include "core/train/checkpoints/run_folder.h"
 #include "core/train/commands/mistakes.h"
 #include "core/train/commands/places.h"
@@ -11,10 +12,20 @@
 
 /* ---- the processes ---- */
 
+/* [distributed] processes = 1 says that it is meant. */
+static void train_warn_alone(tn_run *run, const tn_process_place *place) {
+  if (place->tasks <= 1 || !tn_text_equal(run->settings.distributed.processes, "auto")) return;
+  tn_logf(&run->env, TN_LOG_WARN,
+          "this process trains alone, in a Slurm allocation of %d tasks; start one process in each by `srun "
+          "tenon train %s`, or set [distributed] processes = 1",
+          (int)place->tasks, run->ini.path);
+}
+
 /* Only the process with rank 0 reads and writes run folders. */
 static tn_status train_read_place(tn_train_ranks *all) {
   tn_run *run = all->run;
   TN_TRY(tn_run_find_place(run, &all->place));
+  train_warn_alone(run, &all->place);
   if (all->place.process == 0) return tn_run_folder_claim(run);
   run->resume = NULL;
   run->resume_asked = false;

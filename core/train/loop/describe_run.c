@@ -69,6 +69,16 @@ static tn_status describe_shard(const tn_training *t) {
   return tn_run_remark(t->run, "[distributed] shard = optimizer has no effect on one device");
 }
 
+static tn_status describe_communicator(const tn_training *t) {
+  const char *name = t->run->settings.distributed.communicator;
+  if (*name == '\0' || tn_run_ranks(t->run) > 1) return TN_OK;
+  return tn_run_remark(
+      t->run,
+      "[distributed] communicator = %s has no effect on one device; start several processes by "
+      "`tenon launch -n N %s`, or set [distributed] devices = all",
+      name, t->run->ini.path);
+}
+
 static void describe_output(const tn_run *run, tn_run_info *info) {
   info->terminal = run->terminal_columns > 0;
   info->terminal_columns = run->terminal_columns;
@@ -116,6 +126,7 @@ tn_status tn_training_start_observers(tn_training *t) {
   TN_TRY(describe_thaws(t, epoch));
   TN_TRY(describe_epochs(t));
   TN_TRY(describe_shard(t));
+  TN_TRY(describe_communicator(t));
   TN_TRY(describe_nothing_left(t));
   tn_run_info info = {.struct_size = sizeof info,
                       .name = run->settings.run.name,

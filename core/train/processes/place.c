@@ -104,6 +104,14 @@ static tn_status place_read_numbers(place_reader *r, const launcher_names *l) {
   return TN_OK;
 }
 
+/* A batch script may have forgotten srun. */
+static int32_t place_slurm_tasks(const place_reader *r) {
+  const char *tasks = place_text(r, "SLURM_NTASKS");
+  int64_t n = 0;
+  bool allocated = place_text(r, "SLURM_JOB_ID") != NULL && !place_has_slurm_step(r) && tasks != NULL;
+  return allocated && tn_text_to_int(tasks, &n) && n > 0 && n <= TN_MOST_PROCESSES ? (int32_t)n : 0;
+}
+
 /* ---- the host of process 0, the port, the token ---- */
 
 static int32_t place_port_of(const char *job) {
@@ -203,6 +211,7 @@ tn_status tn_process_place_read(const void *handle, tn_variable_fn variable, voi
   *place = (tn_process_place){.processes = 1, .locals = 1};
   int32_t i = 0;
   while (i < LAUNCHERS && !place_was_started_by(&r, i)) i++;
+  if (i == LAUNCHERS) place->tasks = place_slurm_tasks(&r);
   if (i == LAUNCHERS) return TN_OK;
   place->launcher = launchers[i].launcher;
   TN_TRY(place_read_numbers(&r, &launchers[i]));

@@ -15,6 +15,7 @@ typedef struct tn_process_place {
   int32_t local, locals;      /* among the processes of this host; 0 of 1 where the launcher does not say */
   char master[TN_PLACE_HOST]; /* name or address of process 0's host */
   int32_t port;               /* of process 0: the first that it tries to listen on */
+  int32_t tasks; /* of a Slurm allocation, where no launcher has started this process; 0: it is in none */
   char token[TN_PLACE_TOKEN]; /* a text that only the processes of this job know; "": none is known */
 } tn_process_place;
 

@@ -272,6 +272,31 @@ static void a_wrong_limit_is_refused(void **state) {
   expect_text("[distributed] hang = 0, expected auto, never, or a duration above 0 such as 60s");
 }
 
+/* ---- a forgotten launcher ---- */
+
+static void a_process_that_is_alone_says_so(void **state) {
+  (void)state;
+  static const char alone[] =
+      "this process trains alone, in a Slurm allocation of 4 tasks; start one process in "
+      "each by `srun tenon train model.ini`, or set [distributed] processes = 1";
+  file_write("model.ini", nets_lenet);
+  setenv("SLURM_JOB_ID", "7", 1);
+  setenv("SLURM_NTASKS", "4", 1);
+  assert_int_equal(program_run("train model.ini --set run.max_steps=1 --set backend.use=cpu "
+                               "--set distributed.communicator=tcp"),
+                   0);
+  expect_text(alone);
+  expect_text(
+      "[distributed] communicator = tcp has no effect on one device; start several processes by `tenon "
+      "launch -n N model.ini`, or set [distributed] devices = all");
+  assert_int_equal(program_run("train model.ini --set run.max_steps=1 --set backend.use=cpu "
+                               "--set distributed.processes=1"),
+                   0);
+  assert_null(strstr(program_err, "Slurm"));
+  unsetenv("SLURM_JOB_ID");
+  unsetenv("SLURM_NTASKS");
+}
+
 /* ---- slow ranks ---- */
 
 static void expect_straggler(int expected) {
@@ -328,6 +353,7 @@ int main(void) {
       CASE(a_thread_that_hangs_ends_the_run),
       CASE(a_thread_that_hangs_ends_the_run_within_30_s),
       CASE(a_wrong_limit_is_refused),
+      CASE(a_process_that_is_alone_says_so),
       CASE(a_slow_device_is_named),
       CASE(a_slow_source_is_named),
   };

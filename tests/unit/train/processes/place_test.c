@@ -306,6 +306,25 @@ static void several_hosts_without_a_master_are_refused(void **state) {
       "tenon launch has started 4 processes, 1 of them on this host");
 }
 
+static void a_forgotten_srun_is_seen(void **state) {
+  (void)state;
+  assert_int_equal(READ("SLURM_JOB_ID=7", "SLURM_NTASKS=4", "SLURM_PROCID=0"), TN_OK);
+  assert_null(place.launcher);
+  assert_int_equal(place.tasks, 4);
+  assert_int_equal(READ("SLURM_JOB_ID=7", "SLURM_NTASKS=4", "SLURM_STEP_ID=4294967291"), TN_OK);
+  assert_int_equal(place.tasks, 4);
+  assert_int_equal(READ("SLURM_JOB_ID=7", "SLURM_NTASKS=4", "SLURM_STEP_ID=0"), TN_OK);
+  assert_int_equal(place.tasks, 0);
+  assert_int_equal(READ("SLURM_JOB_ID=7", "SLURM_NTASKS=4", "SLURM_STEP_ID=0", "SLURM_PROCID=1",
+                        "SLURM_STEP_NUM_TASKS=4", "SLURM_STEP_TASKS_PER_NODE=4"),
+                   TN_OK);
+  assert_int_equal(place.tasks, 0);
+  assert_int_equal(READ("SLURM_NTASKS=4"), TN_OK);
+  assert_int_equal(place.tasks, 0);
+  assert_int_equal(READ("SLURM_JOB_ID=7", "SLURM_NTASKS=many"), TN_OK);
+  assert_int_equal(place.tasks, 0);
+}
+
 static void long_texts_are_cut(void **state) {
   (void)state;
   char token[400], master[400];
@@ -328,6 +347,7 @@ int main(void) {
       cmocka_unit_test(srun_tells_nodes_and_tasks),
       cmocka_unit_test(srun_may_set_the_variables_of_pmi_too),
       cmocka_unit_test(a_batch_script_and_a_shell_of_salloc_are_alone),
+      cmocka_unit_test(a_forgotten_srun_is_seen),
       cmocka_unit_test(a_list_of_nodes_has_a_first),
       cmocka_unit_test(a_list_of_tasks_has_those_of_each_node),
       cmocka_unit_test(the_users_master_port_and_token_precede),
