@@ -32,6 +32,7 @@ enum {
   JOIN_ASKED,      /* the hello has been sent */
   JOIN_TABLE,      /* the reply has come, and the table follows */
   JOIN_REGISTERED, /* on rank 0: the hello has come, and the table is owed */
+  JOIN_SENDING,    /* ... of which the socket has taken `done` bytes with the reply in front of it */
   JOIN_OPEN
 };
 
@@ -54,7 +55,7 @@ typedef struct join {
   tn_tcp *t;
   const tn_tcp_identity *id;
   const tn_comm_place *place;
-  int listener;
+  int listener, error; /* error: errno of the last connection that could not be accepted; 0: none */
   double begun_s, limit_s;
   tn_tcp_hello hello; /* that this rank sends; the lane is set for each */
   tn_tcp_row rows[TN_TCP_RANKS];
@@ -136,7 +137,13 @@ static void join_fail_late(join *j) {
     return;
   }
   join_list_missing(j, missing, sizeof missing);
-  tn_tcp_fail(j->t, "of %d ranks, %s did not come within %g s", (int)j->t->ranks, missing, j->t->timeout_s);
+  if (j->error != 0)
+    tn_tcp_fail(j->t,
+                "of %d ranks, %s did not come within %g s: rank %d cannot accept connections: %s; see "
+                "`ulimit -n`",
+                (int)j->t->ranks, missing, j->t->timeout_s, (int)j->t->rank, strerror(j->error));
+  else
+    tn_tcp_fail(j->t, "of %d ranks, %s did not come within %g s", (int)j->t->ranks, missing, j->t->timeout_s);
 }
 
 /* ---- guests ---- */
@@ -215,8 +222,11 @@ static void join_read_guest(join *j, join_guest *g) {
 static void join_take_guests(join *j) {
   for (int32_t i = 0; i < JOIN_ACCEPTS; i++) {
     int fd = tn_tcp_accept(j->listener);
-    if (fd < 0 && (errno == EMFILE || errno == ENFILE)) nanosleep(&(struct timespec){0, 10000000}, NULL);
+    bool full = fd < 0 && (errno == EMFILE || errno == ENFILE);
+    if (full) j->error = errno;
+    if (full) nanosleep(&(struct timespec){0, 10000000}, NULL);
     if (fd < 0) return;
+    j->error = 0;
     tn_tcp_tune(fd);
     join_guest *g = join_guest_place(j);
     *g = (join_guest){.fd = fd, .since_s = tn_tcp_clock_s()};
@@ -296,8 +306,7 @@ static void join_read_reply(join *j, join_link *link) {
 
 static bool join_all_registered(const join *j) {
   for (int32_t r = 1; r < j->t->ranks; r++)
-    if (j->links[r][TN_TCP_NOTES].state != JOIN_REGISTERED && j->links[r][TN_TCP_NOTES].state != JOIN_OPEN)
-      return false;
+    if (j->links[r][TN_TCP_NOTES].state < JOIN_REGISTERED) return false;
   return true;
 }
 
@@ -311,6 +320,23 @@ static void join_check_registered(join_link *link) {
   link->state = JOIN_AWAITED;
 }
 
+/* A rank whose connection has ended comes again. */
+static void join_send_table(join *j, join_link *link) {
+  size_t rows = (size_t)j->t->ranks * sizeof *j->rows, all = sizeof link->reply + rows;
+  struct iovec pieces[2] = {{&link->reply, sizeof link->reply}, {j->rows, rows}}, *from = pieces;
+  size_t done = link->done;
+  if (done >= pieces[0].iov_len) done -= from++->iov_len;
+  from->iov_base = (char *)from->iov_base + done;
+  from->iov_len -= done;
+  ssize_t sent = tn_tcp_send(link->fd, from, (int32_t)(pieces + 2 - from));
+  if (sent > 0) link->done += (size_t)sent;
+  link->state = link->done == all ? JOIN_OPEN : JOIN_SENDING;
+  if (sent >= 0) return;
+  close(link->fd);
+  link->fd = -1;
+  link->state = JOIN_AWAITED;
+}
+
 static void join_send_tables(join *j) {
   tn_tcp_reply reply = {.kind = TN_TCP_TABLE};
   if (j->t->rank != 0 || !join_all_registered(j)) return;
@@ -319,10 +345,9 @@ static void join_send_tables(join *j) {
   for (int32_t r = 1; r < j->t->ranks; r++) {
     join_link *link = &j->links[r][TN_TCP_NOTES];
     if (link->state != JOIN_REGISTERED) continue;
-    link->state = JOIN_OPEN;
-    if (!tn_tcp_send_record(link->fd, &reply, sizeof reply) ||
-        !tn_tcp_send_record(link->fd, j->rows, (size_t)j->t->ranks * sizeof *j->rows))
-      join_check_registered(link);
+    link->reply = reply;
+    link->done = 0;
+    join_send_table(j, link);
   }
 }
 
@@ -334,6 +359,7 @@ static void join_advance_link(join *j, int32_t rank, int32_t lane) {
   case JOIN_CONNECTING: join_ask(j, lane, link); break;
   case JOIN_ASKED: join_read_reply(j, link); break;
   case JOIN_REGISTERED: join_check_registered(link); break;
+  case JOIN_SENDING: join_send_table(j, link); break;
   default: break;
   }
   if (link->state == JOIN_TABLE) join_read_table(j, link);
@@ -347,7 +373,8 @@ static void join_connect_due(join *j) {
 }
 
 static struct pollfd join_poll_link(const join_link *link) {
-  if (link->state == JOIN_CONNECTING) return (struct pollfd){.fd = link->fd, .events = POLLOUT};
+  bool writes = link->state == JOIN_CONNECTING || link->state == JOIN_SENDING;
+  if (writes) return (struct pollfd){.fd = link->fd, .events = POLLOUT};
   bool reads = link->state == JOIN_ASKED || link->state == JOIN_TABLE || link->state == JOIN_REGISTERED;
   return (struct pollfd){.fd = reads ? link->fd : -1, .events = POLLIN};
 }

@@ -2,11 +2,35 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/unit/backends/tcp/rig.h"
+
+/* ---- the system ---- */
+
+static atomic_int no_descriptors, cut_bytes; /* cut_bytes: sends of so many bytes are cut in the middle */
+
+int accept4(int listener, struct sockaddr *address, socklen_t *bytes, int flags) {
+  errno = EMFILE;
+  return atomic_load(&no_descriptors) ? -1 : (int)syscall(SYS_accept4, listener, address, bytes, flags);
+}
+
+ssize_t sendmsg(int fd, const struct msghdr *message, int flags) {
+  size_t cut = (size_t)atomic_load(&cut_bytes);
+  const struct iovec *last = &message->msg_iov[message->msg_iovlen - 1];
+  if (cut == 0 || last->iov_len != cut) return syscall(SYS_sendmsg, fd, message, flags);
+  struct iovec pieces[2];
+  struct msghdr part = {.msg_iov = pieces, .msg_iovlen = message->msg_iovlen};
+  memcpy(pieces, message->msg_iov, message->msg_iovlen * sizeof *pieces);
+  pieces[message->msg_iovlen - 1].iov_len = cut / 2;
+  return syscall(SYS_sendmsg, fd, &part, flags);
+}
+
+/* ---- all come ---- */
 
 static void sum_one(rig_rank *r) {
   float value = (float)r->place.rank + 1;
@@ -78,6 +102,26 @@ static void ranks_that_come_late_are_waited_for(void **state) {
   rig[0].delay_ms = 60;
   rig[3].delay_ms = 120;
   rig_threads(sum_one);
+}
+
+static void a_lack_of_descriptors_is_named(void **state) {
+  (void)state;
+  rig_start(2, 0.3);
+  atomic_store(&no_descriptors, 1);
+  rig_threads(NULL);
+  atomic_store(&no_descriptors, 0);
+  says(0,
+       "of 2 ranks, rank 1 did not come within 0.3 s: rank 0 cannot accept connections: Too many open files; "
+       "see `ulimit -n`");
+}
+
+/* A socket may take a part of the table of addresses. */
+static void a_table_may_be_sent_in_parts(void **state) {
+  (void)state;
+  rig_start(4, 10);
+  atomic_store(&cut_bytes, 4 * (int)sizeof(tn_tcp_row));
+  rig_threads(sum_one);
+  atomic_store(&cut_bytes, 0);
 }
 
 /* ---- ranks that do not agree ---- */
@@ -317,6 +361,8 @@ int main(void) {
       cmocka_unit_test(several_that_do_not_open_are_named),
       cmocka_unit_test(rank_0_that_does_not_answer_is_named),
       cmocka_unit_test(ranks_that_come_late_are_waited_for),
+      cmocka_unit_test(a_lack_of_descriptors_is_named),
+      cmocka_unit_test(a_table_may_be_sent_in_parts),
       cmocka_unit_test(ranks_that_do_not_agree_are_named),
       cmocka_unit_test(places_and_identities_that_cannot_be_are_refused),
       cmocka_unit_test(strangers_do_no_harm),
