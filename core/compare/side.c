@@ -32,7 +32,7 @@ tn_status tn_compare_side_open(tn_compare_side *side, tn_run *run) {
 
 void tn_compare_side_close(tn_compare_side *side) {
   if (side->run == NULL) return;
-  tn_training_release(&side->training);
+  tn_trainings_release(&side->training, 1);
   tn_ranks_destroy(side->training.ranks);
 }
 

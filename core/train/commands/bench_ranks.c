@@ -8,6 +8,7 @@
 #include "core/train/commands/places.h"
 #include "core/train/distributed/compare_settings.h"
 #include "core/train/distributed/devices.h"
+#include "core/train/distributed/release.h"
 
 /* ---- opening ---- */
 
@@ -224,12 +225,15 @@ static tn_status bench_ranks_leave(tn_bench_ranks *all) {
   return status;
 }
 
-static void bench_ranks_release(tn_bench *b) {
+static tn_rank_handles bench_ranks_handles(const void *context, int32_t local) {
+  const tn_bench *b = (const tn_bench *)context + local;
+  return (tn_rank_handles){.executor = b->executor, .comm = atomic_load(&b->comm), .device = b->device};
+}
+
+/* Behind the release of the devices. */
+static void bench_ranks_free(tn_bench *b) {
   if (b->run == NULL) return;
-  tn_executor_destroy(b->executor);
-  tn_comm_close(atomic_load(&b->comm));
   tn_programs_free(b->run, &b->set);
-  tn_device_destroy(b->device);
   tn_release(&b->run->env, b->round_ms);
   if (b->run->local == 0) return;
   tn_arena_free(&b->run->ini.arena);
@@ -243,7 +247,8 @@ tn_status tn_bench_ranks_close(tn_bench_ranks *all, tn_status status) {
   run->place = NULL;
   if (run->hung) return status;
   if (in_order) status = bench_ranks_leave(all);
-  for (int32_t r = 0; r < all->n; r++) bench_ranks_release(&all->benches[r]);
+  tn_ranks_release_devices(bench_ranks_handles, all->benches, all->n);
+  for (int32_t r = 0; r < all->n; r++) bench_ranks_free(&all->benches[r]);
   tn_ranks_destroy(all->ranks);
   tn_link_close(all->link, in_order);
   tn_release(&run->env, all->measured);

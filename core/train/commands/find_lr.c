@@ -154,7 +154,7 @@ tn_status tn_run_find_lr(tn_run *run, const tn_find_lr_options *given, char **js
   tn_status status = find_lr_run(&f);
   if (status == TN_OK) status = tn_json_take(run, find_lr_result(&f), json);
   run->settings = before;
-  tn_training_release(&f.training);
+  tn_trainings_release(&f.training, 1);
   tn_ranks_destroy(f.training.ranks);
   return status;
 }

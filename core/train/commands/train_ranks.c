@@ -159,7 +159,7 @@ tn_status tn_train_ranks_release(tn_train_ranks *all, tn_status status) {
   run->place = NULL;
   if (run->hung) return status;
   if (in_order) status = train_leave(all, status);
-  for (int32_t r = 0; r < all->n; r++) tn_training_release(&all->trainings[r]);
+  tn_trainings_release(all->trainings, all->n);
   for (int32_t r = 1; r < all->n; r++) train_free_rank(&all->other_runs[r - 1]);
   tn_ranks_destroy(all->ranks);
   tn_link_close(all->link, in_order);

@@ -13,6 +13,7 @@
 #include "core/train/checkpoints/run_folder.h"
 #include "core/train/checkpoints/weights_file.h"
 #include "core/train/distributed/devices.h"
+#include "core/train/distributed/release.h"
 
 /* ---- what a rank makes alone ---- */
 
@@ -153,17 +154,27 @@ tn_validation tn_training_validation(const tn_training *t) {
                          .ranks = t->ranks};
 }
 
-void tn_training_release(tn_training *t) {
+static void training_stop(tn_training *t) {
   tn_observers_stop(t->observers);
   tn_feeder_destroy(t->train);
   tn_feeder_destroy(t->valid);
   for (int32_t split = 0; split < 2; split++) tn_loader_destroy(t->loaders[split]);
-  tn_executor_destroy(t->executor);
-  tn_training_release_profile(t);
-  tn_comm_close(t->comm);
-  tn_programs_free(t->run, &t->set);
-  tn_device_destroy(t->device);
-  tn_release(&t->run->env, t->folder);
+}
+
+static tn_rank_handles training_handles(const void *context, int32_t local) {
+  const tn_training *t = (const tn_training *)context + local;
+  return (tn_rank_handles){.executor = t->executor, .comm = atomic_load(&t->comm), .device = t->device};
+}
+
+void tn_trainings_release(tn_training *trainings, int32_t n) {
+  for (int32_t r = 0; r < n; r++) training_stop(&trainings[r]);
+  tn_ranks_release_devices(training_handles, trainings, n);
+  for (int32_t r = 0; r < n; r++) {
+    tn_training *t = &trainings[r];
+    tn_training_release_profile(t);
+    tn_programs_free(t->run, &t->set);
+    tn_release(&t->run->env, t->folder);
+  }
 }
 
 /* ---- the state to start from ---- */

@@ -85,10 +85,11 @@ typedef struct tn_training {
 } tn_training;
 
 /* open_training.c: prepares the parts that do not involve other ranks; then, on all ranks at once, compares
- * plans and makes the state equal. After a failure, tn_training_release frees the prepared parts. */
+ * plans and makes the state equal. After a failure, tn_trainings_release frees the prepared parts. */
 tn_status tn_training_prepare(tn_training *t);
 tn_status tn_training_start(tn_training *t);
-void tn_training_release(tn_training *t);
+/* Of n ranks of this process. */
+void tn_trainings_release(tn_training *trainings, int32_t n);
 /* For tn_divided_run. */
 tn_divided_access tn_training_divided(const tn_training *t);
 /* Returns to the last checkpoint, or to the start of the run; on all ranks at once. */

@@ -93,6 +93,8 @@ typedef struct tn_communicator {
    * several processes. */
   tn_status (*open)(tn_env *env, const void *options, const tn_comm_device *device,
                     const tn_comm_place *place, const void *identity, void **communicator);
+  /* The ranks of a process are closed one after another on one thread. The host has deleted the captures and
+   * the memory of all of them before the first close, and closes their devices after the last one. */
   void (*close)(tn_env *env, void *communicator);
   /* Enqueues a collective on a stream of the device and returns. It allocates no memory, and does not wait
    * for other ranks unless the device is synchronous and `await` is NULL. `collective` is valid during the
