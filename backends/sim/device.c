@@ -161,7 +161,8 @@ static const tn_option options[] = {
     TN_OPT(tn_sim_options, queue, TN_OPT_INT, "1024", "[2, 65536]", "pieces of work that a stream holds"),
     TN_OPT(
         tn_sim_options, fail, TN_OPT_TEXT, "", NULL,
-        "operations that fail: KIND:N or KIND:N@DEVICE, ... with allocation, launch, kernel, copy, device; "
+        "operations that fail: KIND:N or KIND:N@DEVICE, ... with allocation, launch, kernel, copy, device, "
+        "capture; "
         "stall: from the N-th kernel on the device computes nothing until its communicator is given up; "
         "hang: it never does again"),
     TN_OPT(tn_sim_options, drop, TN_OPT_TEXT, "", NULL,

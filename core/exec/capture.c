@@ -59,11 +59,29 @@ static tn_status capture_slots(tn_executor *e, tn_bound_program *bound, int32_t 
   return TN_OK;
 }
 
+/* A collective is captured on all ranks or on none (NCCL), and the others may have recorded the part. A
+ * rehearsal is refused on every rank. */
+static bool must_record(const tn_executor *e, const tn_bound_program *bound, int32_t part) {
+  bool rehearses = e->device->rehearsed != NULL;
+  return e->device->comm != NULL && !rehearses && bound->first_call[part + 1] > bound->first_call[part];
+}
+
+static tn_status refuse_part(tn_executor *e, const tn_bound_program *bound, const tn_capture_part *part) {
+  const tn_error_record cause = e->device->record;
+  return tn_failf(
+      &e->device->env, TN_EDEVICE,
+      "program '%s': launches %d to %d of %d cannot be captured, and have collectives, which all ranks "
+      "capture or none; set [backend] capture = no: %s",
+      bound->program->name, (int)part->first, (int)(part->first + part->n - 1), (int)bound->program->n_steps,
+      cause.text);
+}
+
 /* Records a part. Where the backend refuses, its launches are enqueued one by one. */
 static tn_status record_part(tn_executor *e, tn_bound_program *bound, int32_t index) {
   const tn_capture_part *part = &bound->parts[index];
   tn_status status = capture_slots(e, bound, index);
   if (status != TN_EUNSUPPORTED) return status;
+  if (must_record(e, bound, index)) return refuse_part(e, bound, part);
   tn_logf(e->env, TN_LOG_WARN, "program '%s': launches %d to %d of %d are enqueued one by one: %s",
           bound->program->name, (int)part->first, (int)(part->first + part->n - 1),
           (int)bound->program->n_steps, tn_error_text(&e->device->env));

@@ -21,6 +21,7 @@ typedef struct collective_task {
   tn_sim_part *part;
   tn_collective call;
   int32_t stage; /* the last stage that this rank has reached; -1: not arrived */
+  bool captured; /* it runs in replays */
   uint64_t number;
   double since;
   double *rehearsed_s; /* the time of the stream in a rehearsal; NULL: the collective takes place */
@@ -71,8 +72,26 @@ static tn_status collective_wait_for(tn_env *env, collective_task *t, int32_t ra
   return collective_failed(env, t);
 }
 
+/* As in NCCL, all ranks capture a collective, or none does. */
+static tn_status collective_compare_captures(tn_env *env, const collective_task *t) {
+  tn_sim_group *g = t->part->group;
+  for (int32_t r = 0; r < g->ranks; r++) {
+    if (g->parts[r].replayed == t->captured) continue;
+    char text[256];
+    snprintf(
+        text, sizeof text,
+        "rank %d came to '%s' in a replay, but rank %d outside of one; all ranks capture a collective, or "
+        "none",
+        (int)(t->captured ? t->part->rank : r), collective_name(&t->call),
+        (int)(t->captured ? r : t->part->rank));
+    tn_sim_group_fail(g, text);
+    return collective_failed(env, t);
+  }
+  return TN_OK;
+}
+
 /* All ranks must have called the same collective. */
-static tn_status collective_compare_calls(tn_env *env, collective_task *t) {
+static tn_status collective_compare_calls(tn_env *env, const collective_task *t) {
   tn_sim_group *g = t->part->group;
   const tn_collective *a = &t->call;
   for (int32_t r = 0; r < g->ranks; r++) {
@@ -87,7 +106,7 @@ static tn_status collective_compare_calls(tn_env *env, collective_task *t) {
     tn_sim_group_fail(g, text);
     return collective_failed(env, t);
   }
-  return TN_OK;
+  return collective_compare_captures(env, t);
 }
 
 static int64_t collective_part_start(int64_t count, int32_t ranks, int32_t rank) {
@@ -145,6 +164,7 @@ static void collective_begin(collective_task *t) {
   t->number = ++t->part->begun;
   t->since = collective_clock_s();
   t->part->call = t->call;
+  t->part->replayed = t->captured;
   pthread_mutex_lock(&t->part->group->lock);
   snprintf(t->part->name, sizeof t->part->name, "%s", collective_name(&t->call));
   pthread_mutex_unlock(&t->part->group->lock);
@@ -191,7 +211,8 @@ tn_status tn_sim_collective_push(tn_env *env, tn_sim_part *p, const tn_collectiv
                       .reads = {{call->from, (uint64_t)call->count * size}},
                       .writes = {{call->to, (uint64_t)to_count * size}}};
   tn_sim_stream *stream = native->stream;
-  collective_task arg = {.part = p, .call = *call, .stage = -1};
+  collective_task arg = {
+      .part = p, .call = *call, .stage = -1, .captured = stream->device->capturing != NULL};
   if (tn_sim_rehearses(stream->device)) arg.rehearsed_s = &stream->ring.now_s;
   return native->push_task(env, native->stream, &work, &arg, sizeof arg);
 }

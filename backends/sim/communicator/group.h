@@ -26,6 +26,7 @@ typedef struct tn_sim_part {
   double arrived_s;             /* of a rehearsal: when the rank came to the current collective */
   uint64_t begun;               /* the engine's: number of collectives begun */
   tn_collective call;           /* the current collective; other ranks read it until all have finished */
+  bool replayed;                /* it runs in a replay */
   _Atomic(uint64_t) reached[TN_SIM_STAGES];
   char name[64]; /* of the current collective; under the group's lock */
 } tn_sim_part;

@@ -16,6 +16,7 @@ static const struct kind {
                {"device", TN_SIM_FAIL_DEVICE},
                {"stall", TN_SIM_FAIL_STALL},
                {"hang", TN_SIM_FAIL_HANG},
+               {"capture", TN_SIM_FAIL_CAPTURE},
                {NULL, 0}},
   dropping[] = {{"await", TN_SIM_DROP_AWAIT},
                 {"wait", TN_SIM_DROP_WAIT},
@@ -76,8 +77,9 @@ static tn_status faults_read_slow(tn_env *env, const char *text, tn_sim_faults *
 }
 
 tn_status tn_sim_faults_read(tn_env *env, const tn_sim_options *options, tn_sim_faults *faults) {
-  tn_status status = faults_read_list(env, "fail", options->fail, failing,
-                                      "allocation, launch, kernel, copy, device, stall, hang", faults);
+  tn_status status =
+      faults_read_list(env, "fail", options->fail, failing,
+                       "allocation, launch, kernel, copy, device, stall, hang, capture", faults);
   if (status == TN_OK) status = faults_read_slow(env, options->slow, faults);
   if (status != TN_OK) return status;
   return faults_read_list(env, "drop", options->drop, dropping, "await, wait, rest, record, copy, zero",

@@ -54,6 +54,7 @@ static tn_status scan_state(tn_nonfinite_search *f) {
 static tn_status search_begin(void *context, const tn_bound_program *bound, int32_t slot) {
   tn_nonfinite_search *f = context;
   forget_run(f);
+  if (f->found != 0) return TN_OK;
   f->seen = tn_alloc(f->executor->env, tn_size_mul(bound->program->cover->graph->values.n, sizeof *f->seen));
   if (f->seen == NULL) return TN_ENOMEM;
   f->program = bound->program;
@@ -79,6 +80,7 @@ static tn_status search_scan_results(void *context, tn_bound_step *b) {
   tn_nonfinite_search *f = context;
   const tn_step *step = b->step;
   bool on_host = tn_device_of(f->executor, step) != f->executor->device;
+  if (f->seen == NULL) return TN_OK;
   for (int32_t i = 0; i < step->n_out; i++) {
     const tn_view *view = &b->host.pub.out[i];
     if (!tn_dtype_is_float(view->type.dtype)) continue;
@@ -179,7 +181,8 @@ static tn_status search_end(void *context, const tn_bound_program *bound) {
     tn_nonfinite_describe(f, v, step);
   }
   forget_run(f);
-  if (f->found != 0) f->executor->observer = NULL;
+  /* other ranks go on launch by launch, and collectives are replayed on all ranks or on none */
+  if (f->found != 0 && f->executor->device->comm == NULL) f->executor->observer = NULL;
   return f->text.failed ? TN_ENOMEM : TN_OK;
 }
 

@@ -14,8 +14,9 @@ typedef struct tn_nonfinite_search tn_nonfinite_search;
 /* The origin of a value that is not finite. */
 enum { TN_NONFINITE_INPUT = 1, TN_NONFINITE_STATE = 2, TN_NONFINITE_DERIVED = 3, TN_NONFINITE_OP = 4 };
 
-/* Observes every run on the executor, until a run leaves behind a value that is not finite, or until
- * tn_nonfinite_search_destroy. */
+/* Scans every run on the executor until a run leaves behind a value that is not finite. Runs are launched one
+ * by one until tn_nonfinite_search_destroy on a device with a communicator, since the other ranks may not
+ * have found a value, and otherwise until then. */
 tn_status tn_nonfinite_search_create(tn_executor *executor, tn_nonfinite_search **finite);
 void tn_nonfinite_search_destroy(tn_nonfinite_search *finite);
 

@@ -173,8 +173,9 @@ typedef struct tn_backend {
    * capture; `stream` awaits all of them before `work` returns. An event recorded outside the capture is not
    * awaited inside it, and the reverse. Work enqueued before the capture runs on. No work is enqueued on
    * streams that have not joined. TN_EUNSUPPORTED, of a call inside `work` or of `capture`, for work that the
-   * backend cannot capture: the host logs the reason and launches one by one. *capture: the captured work, or
-   * NULL; where it is not NULL after a failure, the host deletes it. */
+   * backend cannot capture: the host logs the reason and launches one by one; the run ends where the work has
+   * collectives, which all ranks capture or none. *capture: the captured work, or NULL; where it is not NULL
+   * after a failure, the host deletes it. */
   tn_status (*capture)(tn_env *env, void *device, void *stream, tn_status (*work)(void *arg), void *arg,
                        void **capture);
   /* Enqueues one run of the capture on `stream`. Runs of one capture follow each other; a run may be enqueued

@@ -300,6 +300,51 @@ static void a_loss_that_is_not_finite_ends_the_run_on_all(void **state) {
                    76);
 }
 
+/* In the first micro-batch, the gradient of one sample is no number. Its rank has found that, while the other
+ * searches on, and both run the rest of the step launch by launch: `sim` refuses a collective that one rank
+ * replays and another does not. */
+static void ranks_search_together_until_the_step_ends(void **state) {
+  (void)state;
+  for (int zero = 1; zero < 8; zero += 4) {
+    char text[1024];
+    snprintf(text, sizeof text,
+             "[run]\nname = run\nepochs = 20\n"
+             "[data]\nsource = steady\nzero = %d\nshuffle = no\nbatch = 8\nworkers = 1\n"
+             "[model]\ninputs = image: f32[3, 6, 6]\nlayers =\n"
+             "        flatten\n"
+             "    fc: linear(4, bias=no)\n"
+             "    no: root\n"
+             "loss = cross_entropy\n"
+             "[optimizer]\ntype = sgd\nlr = 0.05\naccumulate = 2\n"
+             "[plugins]\nload = " STEADY ", " MIX "\n",
+             zero);
+    file_write("model.ini", text);
+    int code = program_run("train model.ini --output o --set backend.use=sim --set backend.sim.devices=2 "
+                           "--set distributed.devices=2 --set distributed.bucket=1KiB");
+    if (strstr(program_err, "of layer 'no'") == NULL) fail_msg("%s", program_err);
+    assert_int_equal(code, 76);
+  }
+}
+
+/* A collective is captured by all ranks or by none. Launches without collectives are enqueued one by one. */
+static void a_rank_that_cannot_capture_a_collective_ends_the_run(void **state) {
+  (void)state;
+  file_write("model.ini", nets_lenet);
+  nets_train("captured", 2, "");
+  nets_train("without", 2, "--set backend.sim.fail=capture:1@0");
+  if (strstr(program_err, "program 'init': launches 0 to") == NULL ||
+      strstr(program_err, " are enqueued one by one: sim: this capture was asked to fail") == NULL)
+    fail_msg("%s", program_err);
+  checkpoints_equal("captured", "without");
+  assert_int_equal(program_run("train model.ini --output o --set backend.use=sim --set backend.sim.devices=2 "
+                               "--set distributed.devices=2 --set backend.sim.fail=capture:4@1"),
+                   77);
+  if (strstr(program_err, "rank 1: program 'step': launches 0 to ") == NULL ||
+      strstr(program_err, " cannot be captured, and have collectives, which all ranks capture or none; set "
+                          "[backend] capture = no: sim: this capture was asked to fail") == NULL)
+    fail_msg("%s", program_err);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, program_open, program_close)
 
 int main(void) {
@@ -322,6 +367,8 @@ int main(void) {
       CASE(a_device_that_never_ends_does_not_keep_the_process),
       CASE(a_host_that_never_comes_back_does_not_keep_the_process),
       CASE(a_loss_that_is_not_finite_ends_the_run_on_all),
+      CASE(ranks_search_together_until_the_step_ends),
+      CASE(a_rank_that_cannot_capture_a_collective_ends_the_run),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

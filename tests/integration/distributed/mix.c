@@ -45,4 +45,18 @@ static const tn_layer_kind mix = {
     .max_in = 1,
     .build = build};
 
-TN_PLUGIN(mix, "1.0", "MIT", &mix.item)
+/* The gradient at 0 is no number, although the result is one. */
+static tn_status build_root(tn_build *b, const void *unused) {
+  tn_val x = tn_build_in(b, 0);
+  (void)unused;
+  tn_build_yield(b, 0, tn_sqrt(b, tn_mul(b, x, x)));
+  return tn_build_status(b);
+}
+
+static const tn_layer_kind root = {
+    .item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, "root", "the root of the square"),
+    .min_in = 1,
+    .max_in = 1,
+    .build = build_root};
+
+TN_PLUGIN(mix, "1.0", "MIT", &mix.item, &root.item)

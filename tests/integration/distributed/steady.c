@@ -1,6 +1,6 @@
 /* A source whose samples a test can compute: uniform numbers of variance 1 around a mean (steady.h). The
  * sample of index `stuck` is never read: its reader hangs, as one of a file system that has stopped
- * answering; some others take long. */
+ * answering; some others take long. All elements of the sample `zero` are 0. */
 #include "steady.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 
 typedef struct steady_options {
   double mean;
-  int64_t stuck, slow_from, slow_us;
+  int64_t stuck, zero, slow_from, slow_us;
 } steady_options;
 
 typedef struct steady {
@@ -50,7 +50,8 @@ static tn_status steady_read(tn_sample *sample, void *source) {
   float *image = tn_sample_field(sample, 0, NULL);
   int32_t *label = tn_sample_field(sample, 1, NULL);
   if (image == NULL || label == NULL) return TN_ENOMEM;
-  for (int64_t i = 0; i < STEADY_VALUES; i++) image[i] = steady_value(sample->index, i, o->mean);
+  for (int64_t i = 0; i < STEADY_VALUES; i++)
+    image[i] = sample->index == o->zero ? 0.0f : steady_value(sample->index, i, o->mean);
   *label = (int32_t)(sample->index % 4);
   return TN_OK;
 }
@@ -60,9 +61,11 @@ static void steady_close(tn_env *env, void *source) { tn_delete(env, source); }
 static const tn_option options[] = {
     TN_OPT(steady_options, mean, TN_OPT_FLOAT, "0", NULL, "mean of all elements"),
     TN_OPT(steady_options, stuck, TN_OPT_INT, "-1", NULL, "index of the sample that is never read"),
+    TN_OPT(steady_options, zero, TN_OPT_INT, "-1", NULL, "index of the sample that is 0"),
     TN_OPT(steady_options, slow_from, TN_OPT_INT, "8", NULL,
            "of each 8 samples, those from here on are slow"),
-    TN_OPT(steady_options, slow_us, TN_OPT_INT, "0", NULL, "microseconds for each of them"), TN_OPT_END};
+    TN_OPT(steady_options, slow_us, TN_OPT_INT, "0", NULL, "microseconds for each of them"),
+    TN_OPT_END};
 
 static const tn_source source = {
     .item = TN_ITEM(tn_source, TN_SOURCE, "steady", "numbers around a mean", steady_options, options),
