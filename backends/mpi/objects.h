@@ -77,6 +77,12 @@ typedef struct tn_mpi_entry {
 /* States of a rank on the thread. */
 enum { TN_MPI_OPENING = 0, TN_MPI_OPEN = 1, TN_MPI_REFUSED = 2, TN_MPI_LEFT = 3 };
 
+/* The message of each rank to all when the run begins. */
+typedef struct tn_mpi_card {
+  tn_mpi_identity identity;
+  int64_t rank, ranks;
+} tn_mpi_card;
+
 typedef struct tn_mpi_rank {
   tn_mpi_options options;
   int32_t rank, ranks;
@@ -88,6 +94,9 @@ typedef struct tn_mpi_rank {
   tn_mpi_calls calls;
   MPI_Request hears; /* a message of a rank that gives up */
   char heard[TN_MPI_TEXT];
+  tn_mpi_card *cards;            /* of all ranks, and the rank's own behind them */
+  bool kept;                     /* MPI may use this memory after a failure, so it is never freed */
+  struct tn_mpi_rank *next_kept; /* of the process */
   /* Shared, under the lock. */
   pthread_mutex_t lock;
   pthread_cond_t asked, answered; /* to the thread; to the host */

@@ -52,10 +52,10 @@ static void plugin_free(tn_env *env, tn_mpi_rank *r) {
   tn_delete(env, r);
 }
 
-/* A rank in which the thread is held is never freed. */
+/* A rank in which the thread is held, or whose memory MPI may use, is never freed. */
 static void plugin_close(tn_env *env, void *communicator) {
   tn_mpi_rank *r = communicator;
-  if (tn_mpi_thread_close(r)) plugin_free(env, r);
+  if (tn_mpi_thread_close(r) && !r->kept) plugin_free(env, r);
 }
 
 static tn_status plugin_open(tn_env *env, const void *options, const tn_comm_device *device,
@@ -64,9 +64,10 @@ static tn_status plugin_open(tn_env *env, const void *options, const tn_comm_dev
   *communicator = NULL;
   tn_status status = plugin_suits(env, options, place);
   if (status != TN_OK) return status;
-  tn_mpi_rank *r = tn_new(env, sizeof *r);
+  tn_mpi_rank *r = tn_new(env, sizeof *r + ((size_t)place->ranks + 1) * sizeof *r->cards);
   if (r == NULL) return tn_fail(env, TN_ENOMEM, NULL, "mpi: no memory for a communicator");
   r->options = *(const tn_mpi_options *)options;
+  r->cards = (tn_mpi_card *)(r + 1);
   r->rank = place->rank;
   r->ranks = place->ranks;
   r->place = place;
@@ -76,7 +77,7 @@ static tn_status plugin_open(tn_env *env, const void *options, const tn_comm_dev
   plugin_init_lock(r);
   status = tn_mpi_thread_open(env, r);
   if (status == TN_OK) *communicator = r;
-  if (status != TN_OK && r->state != TN_MPI_OPENING) plugin_free(env, r);
+  if (status != TN_OK && r->state != TN_MPI_OPENING && !r->kept) plugin_free(env, r);
   return status;
 }
 

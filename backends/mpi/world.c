@@ -9,9 +9,11 @@
 
 static struct {
   bool begun, mine;         /* mine: MPI_Init was called here */
+  int level;                /* of threads, where it is mine */
   bool copied;              /* `all` is there */
   MPI_Comm all;             /* of all processes */
   char broken[TN_MPI_TEXT]; /* why MPI is not used again; "": it is */
+  tn_mpi_rank *kept;        /* ranks whose memory MPI may still use */
 } mpi_world;
 
 /* Open MPI's mpirun; MPICH's and Intel's; Slurm's. */
@@ -55,23 +57,45 @@ static tn_status world_wait(tn_mpi_rank *r, MPI_Request *request, double until_s
 
 /* ---- MPI itself ---- */
 
-static tn_status world_init(tn_mpi_rank *r) {
-  int there = 0, level = MPI_THREAD_SINGLE;
-  MPI_Initialized(&there);
-  if (there) {
-    MPI_Query_thread(&level);
-    if (level < MPI_THREAD_MULTIPLE)
-      return world_refuse(r, TN_EUNSUPPORTED,
-                          "the program has begun MPI without MPI_THREAD_MULTIPLE, which a thread of this "
-                          "communicator needs; begin it by MPI_Init_thread");
-  } else {
-    TN_MPI_TRY(world_check(r, MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level), "MPI_Init_thread"));
-    mpi_world.mine = true;
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
-  }
+static bool world_is_over(void) {
+  int over = 0;
+  return MPI_Finalized(&over) == MPI_SUCCESS && over;
+}
+
+/* MPI that the program has begun. */
+static tn_status world_take(tn_mpi_rank *r) {
+  int level = MPI_THREAD_SINGLE;
+  MPI_Query_thread(&level);
+  if (level < MPI_THREAD_MULTIPLE)
+    return world_refuse(r, TN_EUNSUPPORTED,
+                        "the program has begun MPI without MPI_THREAD_MULTIPLE, which a thread of this "
+                        "communicator needs; begin it by MPI_Init_thread");
   mpi_world.begun = true;
+  mpi_world.level = level;
   return TN_OK;
+}
+
+static tn_status world_init(tn_mpi_rank *r) {
+  int there = 0;
+  MPI_Initialized(&there);
+  if (there) return world_take(r);
+  TN_MPI_TRY(world_check(r, MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &mpi_world.level),
+                         "MPI_Init_thread"));
+  mpi_world.begun = mpi_world.mine = true;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  return TN_OK;
+}
+
+/* The thread that calls MPI is the one that has begun it, so MPI_THREAD_FUNNELED is enough. */
+static tn_status world_begin(tn_mpi_rank *r) {
+  if (world_is_over())
+    return world_refuse(r, TN_EUNSUPPORTED, "MPI has been ended in this process, and cannot be begun again");
+  if (!mpi_world.begun) TN_MPI_TRY(world_init(r));
+  if (mpi_world.level > MPI_THREAD_SINGLE) return TN_OK;
+  return world_refuse(r, TN_EUNSUPPORTED,
+                      "this MPI allows one thread alone in a process (MPI_THREAD_SINGLE), and a rank has "
+                      "several; use an MPI that was built with threads");
 }
 
 static tn_status world_check_size(tn_mpi_rank *r, int size) {
@@ -90,22 +114,31 @@ static tn_status world_check_size(tn_mpi_rank *r, int size) {
 
 /* ---- a run ---- */
 
-/* The message of each rank to all. */
-typedef struct world_card {
-  tn_mpi_identity identity;
-  int64_t rank, ranks;
-} world_card;
+/* MPI may use the memory of the rank until its requests have ended. They cannot be ended: a collective has
+ * no MPI_Cancel. */
+static void world_keep(tn_mpi_rank *r) {
+  r->kept = true;
+  r->next_kept = mpi_world.kept;
+  mpi_world.kept = r;
+}
 
-static tn_status world_compare(tn_mpi_rank *r, world_card *cards) {
-  world_card mine = {r->identity, r->rank, r->ranks};
+static tn_status world_exchange(tn_mpi_rank *r) {
+  tn_mpi_card *mine = &r->cards[r->ranks];
   MPI_Request request;
+  *mine = (tn_mpi_card){r->identity, r->rank, r->ranks};
   TN_MPI_TRY(world_check(r,
-                         MPI_Iallgather(&mine, (int)sizeof mine, MPI_BYTE, cards, (int)sizeof mine, MPI_BYTE,
-                                        r->control, &request),
+                         MPI_Iallgather(mine, (int)sizeof *mine, MPI_BYTE, r->cards, (int)sizeof *mine,
+                                        MPI_BYTE, r->control, &request),
                          "MPI_Iallgather"));
-  TN_MPI_TRY(world_wait(r, &request, r->opened_s + r->timeout_s, "the exchange of identities"));
+  tn_status status = world_wait(r, &request, r->opened_s + r->timeout_s, "the exchange of identities");
+  if (status != TN_OK) world_keep(r);
+  return status;
+}
+
+static tn_status world_compare(tn_mpi_rank *r) {
+  const tn_mpi_card *cards = r->cards;
   for (int32_t i = 0; i < r->ranks; i++) {
-    bool same = memcmp(&cards[i].identity, &mine.identity, sizeof mine.identity) == 0;
+    bool same = memcmp(&cards[i].identity, &r->identity, sizeof r->identity) == 0;
     if (same && cards[i].rank == i && cards[i].ranks == r->ranks) continue;
     tn_mpi_fail(
         r, true,
@@ -140,17 +173,15 @@ static tn_status world_hear(tn_mpi_rank *r) {
 
 static tn_status world_enter(tn_mpi_rank *r) {
   int size = 0;
-  if (!mpi_world.begun) TN_MPI_TRY(world_init(r));
+  TN_MPI_TRY(world_begin(r));
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   TN_MPI_TRY(world_check_size(r, size));
   TN_MPI_TRY(world_split(r));
-  world_card *cards = malloc((size_t)r->ranks * sizeof *cards);
-  if (cards == NULL) return world_refuse(r, TN_ENOMEM, "no memory for the ranks' identities");
-  tn_status status = world_compare(r, cards);
-  free(cards);
-  if (status == TN_OK && !tn_mpi_calls_new(&r->calls, r->comm, r->rank, r->ranks, r->options.piece))
-    status = world_refuse(r, TN_ENOMEM, "no memory for collectives");
-  return status == TN_OK ? world_hear(r) : status;
+  TN_MPI_TRY(world_exchange(r));
+  TN_MPI_TRY(world_compare(r));
+  if (!tn_mpi_calls_new(&r->calls, r->comm, r->rank, r->ranks, r->options.piece))
+    return world_refuse(r, TN_ENOMEM, "no memory for collectives");
+  return world_hear(r);
 }
 
 static void world_break(const char *why) {
@@ -184,15 +215,16 @@ static bool world_part(tn_mpi_rank *r) {
   return MPI_Comm_free(&r->control) == MPI_SUCCESS && MPI_Comm_free(&r->comm) == MPI_SUCCESS;
 }
 
-/* Memory of collectives that are given up may be freed, and MPI would write to it. */
+/* After a failure MPI may still write to pieces of collectives and to `heard`, and read `failure`. */
 void tn_mpi_world_leave(tn_mpi_rank *r) {
   bool broken = r->failed || !world_part(r);
-  if (broken) world_break(r->failed ? r->failure : "its ranks did not end together");
-  if (!broken) tn_mpi_calls_delete(&r->calls); /* else MPI may still write to it */
+  if (!broken) return tn_mpi_calls_delete(&r->calls);
+  world_break(r->failed ? r->failure : "its ranks did not end together");
+  world_keep(r);
 }
 
 void tn_mpi_world_end(void) {
-  if (!mpi_world.begun || !mpi_world.mine || mpi_world.broken[0] != '\0') return;
+  if (!mpi_world.begun || !mpi_world.mine || mpi_world.broken[0] != '\0' || world_is_over()) return;
   if (mpi_world.copied) MPI_Comm_free(&mpi_world.all);
   MPI_Finalize();
 }
