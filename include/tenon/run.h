@@ -124,7 +124,8 @@ typedef struct tn_bench_options {
   int32_t steps, rounds, warmup; /* 0: 3 steps in each of 5 rounds after 1; loader: 40, 5, 4 */
   int32_t launches;              /* 1: repeat the steps and report the time of each launch */
   /* TRAIN: so many devices of this process, which share the batch; 0: those of [distributed]. The result has
-   * the communication that a step exposes, as predicted and as measured. */
+   * the communication that a step exposes, as predicted and as measured. 1, with a communicator that
+   * [distributed] names: its collectives run on the one device, so that their calls can be measured. */
   int32_t ranks;
   /* JSON file of a device (docs/guide/devices.md) that the backend `sim` rehearses: kernels and collectives
    * take their predicted times, and nothing is computed. NULL: [backend] use. */

@@ -28,7 +28,7 @@ typedef struct tn_bench {
   tn_bench_pass *passes; /* in the set's arena */
   double first_step_s;
   double *round_ms;
-  _Atomic(struct tn_comm *) comm; /* NULL: there is one rank */
+  _Atomic(struct tn_comm *) comm; /* NULL: there is no communicator */
   tn_overlap measured;            /* of several ranks, or of a rehearsal: the mean of some steps */
 } tn_bench;
 
@@ -42,9 +42,9 @@ typedef struct tn_bench_ranks {
   tn_process_place place;
   tn_link *link; /* NULL: there is one process */
   tn_rank_set *ranks;
-  const tn_communicator *communicator; /* NULL: there is one rank */
+  const tn_communicator *communicator; /* NULL: there is one rank, for which none was asked */
   const void *comm_options;
-  tn_overlap *measured; /* of each rank of all processes, with rank 0 alone; NULL: there is one */
+  tn_overlap *measured; /* of each rank of all processes, with rank 0 alone; NULL: there is no communicator */
 } tn_bench_ranks;
 
 /* bench_ranks.c: `run` and `options` are set. Opens devices, joins the other processes, and compiles; then
@@ -61,9 +61,9 @@ tn_status tn_bench_measure(tn_bench *b);
 
 /* bench_overlap.c: runs so many steps under a profile. On all ranks at once. */
 tn_status tn_bench_overlap(tn_bench *b, int32_t steps, tn_overlap *mean);
-/* Adds devices, rehearsed (the name of the device), and of several ranks: ranks, processes, communicator, and
- * overlap: {predicted, measured, worst}, each {step_ms, compute_ms, communication_ms, exposed_ms,
- * exposed_percent}: measured on rank 0, worst on the rank that waits longest. */
+/* Adds devices, rehearsed (the name of the device), and where there is a communicator: ranks, processes,
+ * communicator, and overlap: {predicted, measured, worst}, each {step_ms, compute_ms, communication_ms,
+ * exposed_ms, exposed_percent}: measured on rank 0, worst on the rank that waits longest. */
 void tn_bench_overlap_report(const tn_bench_ranks *all, json_t *result);
 
 /* Lists the passes of a step in the order of training. */

@@ -130,7 +130,7 @@ static tn_status bench_run_rounds(tn_bench *b) {
  * there. The step, and the time in which it waits for collectives, are then those of the rounds. */
 static tn_status bench_measure_overlap(tn_bench *b, double awaited_s) {
   double n = b->options.rounds, ms = 0;
-  if (tn_run_ranks(b->run) == 1) return TN_OK;
+  if (b->all->communicator == NULL) return TN_OK;
   TN_TRY(tn_bench_overlap(b, b->options.steps, &b->measured));
   if (tn_executor_has_clock(b->executor)) return TN_OK;
   for (int32_t round = 0; round < b->options.rounds; round++) ms += b->round_ms[round];

@@ -52,6 +52,16 @@ static tn_status bench_ranks_check(const tn_bench_ranks *all) {
                   "a training has both");
 }
 
+/* `--ranks 1` with a communicator that the configuration names: the one rank exchanges gradients with itself,
+ * so that the cost of the calls can be measured on a machine with one device. */
+static tn_status bench_ranks_connect(tn_bench_ranks *all, const tn_device *first) {
+  tn_run *run = all->run;
+  run->settings.reduces_alone = all->options.mode == TN_BENCH_TRAIN && all->options.ranks == 1 &&
+                                *run->settings.distributed.communicator != '\0';
+  if (run->ranks == 1 && !run->settings.reduces_alone) return TN_OK;
+  return tn_devices_communicator(run, first, &all->communicator, &all->comm_options);
+}
+
 static tn_status bench_ranks_open_first(tn_bench_ranks *all, tn_device **first) {
   tn_run *run = all->run;
   TN_TRY(bench_ranks_find_place(all));
@@ -59,8 +69,7 @@ static tn_status bench_ranks_open_first(tn_bench_ranks *all, tn_device **first) 
   TN_TRY(bench_ranks_count(all, *first));
   TN_TRY(bench_ranks_check(all));
   TN_TRY(tn_run_join(run, &all->place, &all->link));
-  if (run->ranks == 1) return TN_OK;
-  return tn_devices_communicator(run, *first, &all->communicator, &all->comm_options);
+  return bench_ranks_connect(all, *first);
 }
 
 /* The first rank gets `first`. */
@@ -71,7 +80,7 @@ static tn_status bench_ranks_allocate(tn_bench_ranks *all, tn_device *first) {
   all->benches = tn_alloc(env, tn_size_mul(n, sizeof *all->benches));
   all->runs = tn_alloc(env, tn_size_mul(n, sizeof *all->runs));
   if (all->benches == NULL || all->runs == NULL) return TN_ENOMEM;
-  if (every > 1 && run->rank == 0) {
+  if (all->communicator != NULL && run->rank == 0) {
     all->measured = tn_alloc(env, tn_size_mul(every, sizeof *all->measured));
     if (all->measured == NULL) return TN_ENOMEM;
   }
@@ -202,8 +211,9 @@ static void bench_ranks_abort(void *context) {
 
 tn_status tn_bench_ranks_run(tn_bench_ranks *all) {
   tn_run *run = all->run;
-  if (tn_run_ranks(run) == 1) return tn_bench_measure(&all->benches[0]);
+  if (all->communicator == NULL) return tn_bench_measure(&all->benches[0]);
   const tn_rank_watch watch = {.timeout_s = run->settings.distributed.timeout,
+                               .hang_s = run->settings.hang,
                                .status = bench_ranks_ask_comm,
                                .position = bench_ranks_find_position,
                                .abort = bench_ranks_abort,
@@ -257,6 +267,7 @@ tn_status tn_bench_ranks_close(tn_bench_ranks *all, tn_status status) {
   tn_release(&run->env, all);
   run->ranks = run->locals = 0;
   run->rank = 0;
+  run->settings.reduces_alone = false;
   run->device_file = NULL;
   run->cuts = NULL;
   return status;

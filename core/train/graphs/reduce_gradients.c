@@ -27,9 +27,13 @@ bool tn_updater_ends_bucket(const tn_updater *u, int64_t bytes, const tn_trained
   return cuts != NULL && cuts->each;
 }
 
+static bool bucket_is_reduced(const tn_updater *u) {
+  return u->graph->ranks > 1 || u->settings->reduces_alone;
+}
+
 static bool bucket_ends(const tn_updater *u, const tn_bucket *bucket) {
   int64_t bytes = (bucket->stop - bucket->start) * (int64_t)sizeof(float);
-  return u->graph->ranks > 1 && tn_updater_ends_bucket(u, bytes, &u->params[bucket->first + bucket->n]);
+  return bucket_is_reduced(u) && tn_updater_ends_bucket(u, bytes, &u->params[bucket->first + bucket->n]);
 }
 
 /* The bucket that begins at a parameter. On one rank a single bucket is the whole vector. */
@@ -125,7 +129,7 @@ static tn_val bucket_reduce(tn_updater *u, const tn_bucket *bucket, int32_t numb
   tn_val gradient = bucket_pack(u, bucket);
   if (u->graph->micro_batches > 1)
     gradient = tn_add(u->b, bucket_accumulated(u, bucket, &path), tn_cast(u->b, gradient, TN_F32));
-  return u->graph->ranks > 1 ? bucket_sum_over_ranks(u, number, gradient) : gradient;
+  return bucket_is_reduced(u) ? bucket_sum_over_ranks(u, number, gradient) : gradient;
 }
 
 /* A part of one bucket each, with a sharded optimizer: those that may share one count as one part. */

@@ -154,6 +154,7 @@ typedef struct tn_settings {
   tn_distributed_section distributed;
   int64_t bucket;               /* of distributed: bytes, or TN_BUCKET_AUTO */
   double hang;                  /* of distributed: seconds, or TN_HANG_... */
+  bool reduces_alone;           /* a single rank reduces its gradients too (tn_run_bench) */
   tn_interconnect interconnect; /* of distributed: its links */
   tn_weights_section weights;
   const tn_precision *precision;
