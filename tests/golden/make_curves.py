@@ -18,8 +18,6 @@ import gzip, json, math, os, subprocess, sys, tarfile, tempfile
 import numpy as np
 import torch
 import torch.nn.functional as F
-from PIL import Image
-from safetensors.torch import load_file
 from torch import nn
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -80,6 +78,8 @@ def initial_weights(tenon, twin, name, *sets):
     for s in ("run.epochs=0", *sets):
         args += ["--set", s]
     run = json.loads(subprocess.run(args, check=True, capture_output=True, text=True).stdout)["run"]
+    from safetensors.torch import load_file
+
     weights = load_file(os.path.join(run, "checkpoints", "last", "model.safetensors"))
     return {k: torch.nextafter(w, torch.tensor(math.inf)) if twin else w for k, w in weights.items()}
 
@@ -192,6 +192,8 @@ def shakespeare_char(tenon, data, twin, tokens=64):
 
 def cifar10_resnet18(tenon, data, twin):
     import torchvision
+    from PIL import Image
+
     folder = tempfile.mkdtemp()
     with tarfile.open(os.path.join(data, "cifar10-jpeg.tar.gz")) as tar:
         tar.extractall(folder)
