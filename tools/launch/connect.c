@@ -11,7 +11,7 @@
 
 #include "tools/launch/launch.h"
 
-enum { CLOSE_S = 5, CLOSE_MS = 20, SSH_FAILED = 255, REMOTE_COMMAND = 4 * 4096 + 64 };
+enum { CLOSE_S = 5, CLOSE_MS = 20, PARTS = 16, SSH_FAILED = 255, REMOTE_COMMAND = 4 * 4096 + 64 };
 
 /* ---- starting ssh ---- */
 
@@ -191,19 +191,27 @@ static void connect_take_end(launch *l, launch_host *host, int status) {
     if (!l->processes[i].remote_ended) connect_end(&l->processes[i], code << 8);
 }
 
+/* A host that prints much does not keep the launcher from the others: it reads a part, and all at the end of
+ * ssh. */
+static void connect_read(launch *l, launch_host *host, bool all) {
+  ssize_t n = 1;
+  for (int part = 0; host->from >= 0 && n > 0 && (all || part < PARTS); part++) {
+    n = frame_fill(host->frames, host->from);
+    if (n > 0) connect_take_reports(l, host);
+  }
+  if (n == 0 || all) connect_close(&host->from);
+}
+
 void launch_hear(launch *l, launch_host *host) {
   int status = 0;
   if (host->ssh == 0) return;
   pid_t ended = waitpid(host->ssh, &status, WNOHANG);
-  ssize_t n = -1;
-  while (host->from >= 0 && (n = frame_fill(host->frames, host->from)) > 0) connect_take_reports(l, host);
-  if (n == 0) connect_close(&host->from);
   bool over = ended == host->ssh || (ended < 0 && errno == ECHILD);
+  connect_read(l, host, over);
   launch_pass_lines(&host->said, host->name, over);
   if (!over) return;
   host->ssh = 0;
   connect_close(&host->to);
-  connect_close(&host->from);
   connect_take_end(l, host, status);
   free(host->frames);
   host->frames = NULL;

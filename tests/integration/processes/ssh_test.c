@@ -215,7 +215,7 @@ static void a_killed_process_of_another_host_is_named_and_its_host_kept(void **s
 
 static void a_crashed_process_of_another_host_is_named_and_its_host_kept(void **state) {
   (void)state;
-  killed_far_away(SIGSEGV);
+  killed_far_away(SIGABRT);
 }
 
 /* Twice in a row. */
