@@ -56,8 +56,11 @@ static int connect_open(launch *l, launch_host *host, int ends[6]) {
   if (opened) host->frames = calloc(1, sizeof *host->frames);
   if (host->frames != NULL) host->ssh = connect_start_ssh(l, host, ends[0], ends[3], ends[5]);
   if (host->frames != NULL && host->ssh > 0) return CLI_OK;
+  int error = errno;
+  free(host->frames);
+  host->frames = NULL;
   host->ssh = 0;
-  return cli_refuse(l->args, CLI_UNAVAILABLE, "host %s: %s", host->name, strerror(errno));
+  return cli_refuse(l->args, CLI_UNAVAILABLE, "host %s: %s", host->name, strerror(error));
 }
 
 int launch_connect(launch *l, launch_host *host) {

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -392,6 +393,20 @@ static void mistakes_are_told(void **state) {
   refused(69, "nothing was started on host a (exit code 1 of ssh)", "launch --hosts a model.ini");
 }
 
+/* Programs that are no remote part of this version. */
+static void other_programs_are_told(void **state) {
+  (void)state;
+  char folder[4096], path[4200];
+  snprintf(path, sizeof path, "%s/ssh.sh", getcwd(folder, sizeof folder));
+  setenv("TENON_SSH", path, 1);
+  file_write("ssh.sh", "#!/bin/sh\necho tenon-launch-remote 0.0.0\nexec sleep 30\n");
+  assert_int_equal(chmod("ssh.sh", 0755), 0);
+  refused(69, "host a has another version of tenon than", "launch --hosts a model.ini --restarts 3");
+  file_write("ssh.sh", "#!/bin/sh\necho tenon-launch-remote $(" TENON " --version | cut -d' ' -f2)\n"
+                       "printf '\\377\\377\\377\\377\\377\\377\\377\\377'\nexec sleep 30\n");
+  refused(77, "host a: its reports cannot be read", "launch --hosts a model.ini");
+}
+
 /* In a group of its own: the launcher once ended its whole group there. */
 static void allow_few_files(rlim_t now, rlim_t most) {
   struct rlimit limit = {now, most};
@@ -515,6 +530,7 @@ int main(int argc, char **argv) {
       TEST(the_remote_part_passes_much_output),
       TEST(a_folder_that_is_missing_there_is_told),
       TEST(mistakes_are_told),
+      TEST(other_programs_are_told),
       TEST(too_few_files_are_told),
       cmocka_unit_test_setup_teardown(openssh_itself_starts_processes, set_up, stop_sshd)};
   if (argc > 1 && strcmp(argv[1], "-T") == 0) return stand_in_main(argc, argv);

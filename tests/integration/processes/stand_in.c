@@ -100,7 +100,10 @@ int stand_in_main(int argc, char **argv) {
   if (file != NULL) fprintf(file, "%s\n", host);
   if (file != NULL) fclose(file);
   if (stand_in_names("STAND_IN_SLOW", host)) sleep(SLOW_S);
-  if (!stand_in_names("STAND_IN_REFUSES", host)) return stand_in_run(argv[at + 2]);
+  if (!stand_in_names("STAND_IN_REFUSES", host)) {
+    dprintf(STDOUT_FILENO, "Welcome to %s. ", host);
+    return stand_in_run(argv[at + 2]);
+  }
   fprintf(stderr, "ssh: connect to host %s port 22: Connection refused\n", host);
   return FAILED;
 }
