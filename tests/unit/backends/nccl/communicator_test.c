@@ -544,6 +544,24 @@ static void following_can_be_left_out(void **state) {
   options.follow = 1;
 }
 
+/* A driver may capture a write, and then not run the graph. */
+static void captures_that_do_not_run_are_not_followed(void **state) {
+  (void)state;
+  static const char *const calls_that_fail[] = {"cuGraphInstantiateWithFlags:1+=801", "cuGraphLaunch:1+=801"};
+  tn_comm_position position = {.struct_size = sizeof position};
+  for (int i = 0; i < 2; i++) {
+    rig_set("FAKECUDA_FAIL", calls_that_fail[i]);
+    start(2, 60);
+    for (int32_t r = 0; r < 2; r++) {
+      const tn_nccl_rank *opened = all[r].communicator;
+      assert_true(opened->follow.word != NULL && !opened->follow.in_captures);
+      assert_int_equal(kind->position(&all[r].said.env, all[r].communicator, &position), TN_EUNSUPPORTED);
+    }
+    try_one(&sum, 2, true);
+    ranks_end(2);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_nccl_reports_is_told), /* first: it counts the calls of the process */
@@ -568,6 +586,7 @@ int main(void) {
       cmocka_unit_test(a_rank_that_never_opens_is_named),
       cmocka_unit_test(two_ranks_on_one_device_are_refused),
       cmocka_unit_test(following_can_be_left_out),
+      cmocka_unit_test(captures_that_do_not_run_are_not_followed),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
