@@ -5,7 +5,7 @@
 #include "core/exec/collective.h"
 #include "core/exec/executor.h"
 
-/* What a rank has on its device; each may be NULL. */
+/* The objects of a rank on its device; each may be NULL. */
 typedef struct tn_rank_handles {
   tn_executor *executor;
   tn_comm *comm;
