@@ -68,7 +68,7 @@ bool tn_tcp_address_of_socket(const struct sockaddr_storage *from, tn_tcp_addres
 
 /* ---- the host's own ---- */
 
-/* "10.0.0.0/8", or an address alone, whose network it is. */
+/* "10.0.0.0/8", or an address, which stands for the network of that address alone. */
 static bool address_parse_network(const char *text, tn_tcp_address *network, int32_t *bits) {
   char digits[TN_TCP_ADDRESS_TEXT];
   const char *slash = strchr(text, '/');

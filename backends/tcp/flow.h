@@ -9,9 +9,9 @@
 
 enum { TN_TCP_PIECES = 4 };
 
-/* Of the bytes, *limit + ahead may be moved at present, with limit = NULL all: bytes that this rank has
- * reduced or received and that it may send on, or room in a ring. With ring > 0, byte i is at data + i %
- * ring. */
+/* A piece of memory. Its first *limit + ahead bytes may be moved at present, or all where limit is NULL. The
+ * limit is the number of bytes that this rank has reduced or received and may send on, or that a ring has
+ * room for. With ring > 0, byte i is at data + i % ring. */
 typedef struct tn_tcp_piece {
   char *data;
   size_t bytes, moved, ring, ahead;

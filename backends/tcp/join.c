@@ -195,7 +195,7 @@ static void join_admit(join *j, join_guest *g) {
   const tn_tcp_hello *h = &g->hello;
   if (!join_check_hello(j, h)) return join_refuse(j, g->fd);
   join_link *link = &j->links[h->rank][h->lane];
-  if (link->fd >= 0) close(link->fd); /* it tries again, so it has lost that one */
+  if (link->fd >= 0) close(link->fd); /* the rank has connected again: it has given up its first connection */
   link->fd = g->fd;
   g->fd = -1;
   j->instances[h->rank] = h->instance;

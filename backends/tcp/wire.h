@@ -63,8 +63,8 @@ enum {
   TN_TCP_LEAVES = 1, /* the sender closes its communicator */
   TN_TCP_FAILED = 2, /* with the text of the failure */
   TN_TCP_ASKS = 3,   /* is the process alive? */
-  TN_TCP_TELLS = 4   /* yes; `called` collectives have been called there, and with `waits` = 1 it waits for
-                        other   ranks in one of them */
+  TN_TCP_TELLS = 4   /* the answer: the process is alive; `called`: the number of collectives that its host
+                        has called; `waits` = 1: its worker waits for other ranks in one of them */
 };
 typedef struct tn_tcp_note {
   char magic[8];

@@ -252,8 +252,8 @@ static bool worker_all_wait(const tn_tcp *t, int32_t lateness) {
   return true;
 }
 
-/* "rank 2 (10.0.0.3:4711) and rank 3 (10.0.0.4:4711)". A rank that waits itself is not named beside one that
- * does not: it waits for that one. */
+/* "rank 2 (10.0.0.3:4711) and rank 3 (10.0.0.4:4711)". Where some of the late ranks
+ * wait in an earlier collective and others do not, only the others are named: those ranks wait for them. */
 static void worker_list_late(const tn_tcp *t, int32_t lateness, char *text, size_t size) {
   int32_t n = 0;
   size_t at = 0;

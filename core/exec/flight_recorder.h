@@ -59,8 +59,8 @@ struct tn_flight {
   _Atomic(double) wait_since_s;
   _Atomic(bool) stopped;
   _Atomic(double) stopped_s; /* when, after it was stopped */
-  _Atomic(uint64_t) known;   /* the exchange from which on the times of all programs are known; 0: none ran */
-  _Atomic(bool) saves;       /* it writes a checkpoint, whatever it waits for meanwhile */
+  _Atomic(uint64_t) known;   /* number of the exchange at which no program is new any more; 0: none ran */
+  _Atomic(bool) saves;       /* it writes a checkpoint; its waits meanwhile are parts of that */
   _Atomic(int64_t) looks,
       inside;       /* at the device, by another thread; of them those that found it in a collective */
   double awaited_s; /* time that the host has waited for other ranks; the rank's thread alone */
@@ -104,8 +104,9 @@ tn_status tn_flight_conclude(tn_flight *flight, const tn_flight_wait *before, tn
 /* Nothing is recorded any more. */
 void tn_flight_stop(tn_flight *flight);
 tn_flight_wait tn_flight_waits(const tn_flight *flight);
-/* Whether steps have begun, and all programs that ran have run in TN_FLIGHT_NEW exchanges: the end of a run
- * has arrived by then, since hosts are fewer steps ahead and each step has an exchange. */
+/* Whether steps have begun, and the last TN_FLIGHT_NEW exchanges had no new program. Each step has an
+ * exchange, and a host is fewer steps ahead of its device, so that the device has run all programs by then.
+ */
 enum { TN_FLIGHT_NEW = 8 };
 bool tn_flight_is_settled(const tn_flight *flight);
 /* Reads the entry of a number; false: it is not in the ring, or just being written. */

@@ -59,7 +59,8 @@ void tn_ranks_fail_first(tn_rank_set *ranks, int32_t rank, const tn_env *env, tn
   if (is_cause && ranks->link != NULL) tn_link_fail(ranks->link, &failure);
 }
 
-/* Other processes learn the cause alone: a consequence could reach them before it. */
+/* A failure that may be a consequence of another one is not sent to the other processes: it could arrive
+ * there before its cause. */
 void tn_ranks_fail(tn_rank_set *ranks, int32_t rank, const tn_env *env, tn_status status) {
   ranks_stop_recorders(ranks);
   if (ranks->link != NULL && status == TN_ECOMM) ranks_await_cause(ranks);

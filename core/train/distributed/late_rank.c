@@ -122,7 +122,8 @@ static bool late_is_awaited(const late_waiters *of) {
   return false;
 }
 
-/* One that waits for no other rank, then the one that has begun the fewest. */
+/* The order in which ranks are named: a rank that waits for no other rank, then the rank that has begun the
+ * fewest collectives, or come to the fewest exchanges. */
 static bool late_is_before(const tn_rank_summary *a, const tn_rank_summary *b, bool exchange) {
   bool a_waits = late_awaits_device(a) || a->wait == TN_FLIGHT_EXCHANGE,
        b_waits = late_awaits_device(b) || b->wait == TN_FLIGHT_EXCHANGE;

@@ -25,7 +25,8 @@ static void ranks_init_condition(pthread_cond_t *changed) {
   pthread_condattr_destroy(&monotonic);
 }
 
-/* Around what the thread of the link does here: tn_ranks_run waits for it. */
+/* Counts a call by the thread of the link: +1 when it begins, -1 when it ends. tn_ranks_run returns when none
+ * is in progress. */
 static void ranks_count_call(tn_rank_set *ranks, int32_t calls) {
   pthread_mutex_lock(&ranks->lock);
   ranks->calling += calls;

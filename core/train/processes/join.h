@@ -28,7 +28,7 @@ typedef struct tn_joined {
 tn_status tn_join(tn_env *env, const tn_join_request *request, tn_joined *joined);
 void tn_joined_free(const void *handle, tn_joined *joined);
 
-/* The port on which process 0 listens, from place->port on; for join.c's parts. */
+/* Process 0 listens on the first free one of so many ports, from place->port on. */
 enum { TN_JOIN_PORTS = 16 };
 enum { TN_REFUSAL_BYTES = 512 }; /* the most of the text of TN_FRAME_REFUSED */
 /* The name of this host. */

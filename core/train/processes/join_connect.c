@@ -141,8 +141,8 @@ static tn_status caller_fail(const caller *c) {
                   c->request->timeout_s, c->reason);
 }
 
-/* A name server may be slow, and is asked at most each second. Its time is none in which this process was
- * stopped. False: the name is not known. */
+/* A name server may be slow: it is asked at most each second, and its time does not count as a stop of this
+ * process. False: the name is not known. */
 static bool caller_look_up(caller *c) {
   const char *reason = "";
   if (c->named_s > 0 && tn_clock_s() - c->named_s < NAME_S) return c->host != NULL;

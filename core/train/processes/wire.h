@@ -23,8 +23,8 @@ enum {
   TN_FRAME_STOP,        /* the run shall stop */
   TN_FRAME_BEAT,        /* a sign of life; `number`: frames that the exchanges of the sender have moved */
   TN_FRAME_LEAVE,       /* the process ends in order */
-  TN_FRAME_ALL_LEFT,    /* from process 0: all do */
-  TN_FRAME_REPORT, /* after a failure: what the process knows of it, to process 0; and its answer to all */
+  TN_FRAME_ALL_LEFT,    /* from process 0: all processes have sent TN_FRAME_LEAVE */
+  TN_FRAME_REPORT, /* after a failure: the summaries of a process, to process 0; its finding, to all others */
   TN_FRAME_KINDS
 };
 
