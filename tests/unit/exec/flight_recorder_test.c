@@ -121,6 +121,39 @@ static void waits_are_nested(void **state) {
   assert_int_equal(tn_flight_waits(&flight).kind, TN_FLIGHT_NOTHING);
 }
 
+static void the_end_of_the_last_wait_is_known(void **state) {
+  (void)state;
+  double before_s = tn_clock_s();
+  tn_flight_wait before = tn_flight_begin_wait(&flight, TN_FLIGHT_HOST, "its next batch");
+  tn_flight_end_wait(&flight, &before);
+  tn_flight_wait now = tn_flight_waits(&flight);
+  assert_int_equal(now.kind, TN_FLIGHT_NOTHING);
+  assert_true(now.since_s >= before_s && now.since_s <= tn_clock_s());
+}
+
+static void a_new_program_unsettles(void **state) {
+  (void)state;
+  assert_false(tn_flight_is_settled(&flight));
+  for (int round = 0; round < 2; round++) {
+    tn_flight_new_program(&flight);
+    tn_flight_step(&flight, 1 + round);
+    for (int i = 0; i < TN_FLIGHT_NEW; i++) {
+      assert_false(tn_flight_is_settled(&flight));
+      tn_flight_exchange(&flight);
+    }
+    assert_true(tn_flight_is_settled(&flight));
+  }
+}
+
+static void the_end_of_a_checkpoint_is_recorded_after_a_stop(void **state) {
+  (void)state;
+  tn_flight_save(&flight, true);
+  tn_flight_stop(&flight);
+  assert_true(atomic_load(&flight.saves));
+  tn_flight_save(&flight, false);
+  assert_false(atomic_load(&flight.saves));
+}
+
 static void a_failed_wait_stops_the_recorder(void **state) {
   (void)state;
   tn_flight_call call = call_of(1);
@@ -148,6 +181,8 @@ static void a_device_that_is_alone_has_no_recorder(void **state) {
   tn_flight_end(NULL, 1);
   tn_flight_step(NULL, 1);
   tn_flight_exchange(NULL);
+  tn_flight_new_program(NULL);
+  tn_flight_save(NULL, true);
   tn_flight_stop(NULL);
   tn_flight_wait before = tn_flight_begin_wait(NULL, TN_FLIGHT_HOST, "a file");
   assert_int_equal(tn_flight_conclude(NULL, &before, TN_EIO), TN_EIO);
@@ -235,6 +270,9 @@ int main(void) {
                                      TEST(the_last_ones_are_kept),
                                      TEST(a_refused_collective_is_taken_back),
                                      TEST(waits_are_nested),
+                                     TEST(the_end_of_the_last_wait_is_known),
+                                     TEST(a_new_program_unsettles),
+                                     TEST(the_end_of_a_checkpoint_is_recorded_after_a_stop),
                                      TEST(a_failed_wait_stops_the_recorder),
                                      TEST(a_device_that_is_alone_has_no_recorder),
                                      TEST(a_reader_sees_whole_entries),
