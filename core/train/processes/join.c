@@ -7,9 +7,9 @@ tn_status tn_join(tn_env *env, const tn_join_request *request, tn_joined *joined
   const tn_process_place *place = request->place;
   *joined = (tn_joined){.n = place->processes};
   joined->sockets = tn_alloc(env, tn_size_mul((size_t)joined->n, sizeof *joined->sockets));
+  for (int32_t i = 0; joined->sockets != NULL && i < joined->n; i++) joined->sockets[i] = -1;
   joined->members = tn_alloc(env, tn_size_mul((size_t)joined->n, sizeof *joined->members));
   if (joined->sockets == NULL || joined->members == NULL) return TN_ENOMEM;
-  for (int32_t i = 0; i < joined->n; i++) joined->sockets[i] = -1;
   return place->process == 0 ? tn_join_listen(env, request, joined) : tn_join_connect(env, request, joined);
 }
 

@@ -1,6 +1,7 @@
 /* A link between processes: numbers, exchanges, decisions, failures, processes that end or stand still. */
 #include "tests/unit/train/processes/crew.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -527,6 +528,40 @@ static void a_message_that_is_cut_says_so(void **state) {
   assert_string_equal(failure.text, "short");
 }
 
+/* ---- lack of memory ---- */
+
+static tn_allocator fed;
+static int blocks_left;
+
+static void *starve(void *context, void *block, size_t bytes) {
+  (void)context;
+  if (bytes > 0 && block == NULL && blocks_left-- <= 0) return NULL;
+  return fed.realloc(fed.context, block, bytes);
+}
+
+/* Each block is refused once. A socket that is not open is no descriptor 0. */
+static void open_without_memory(member *m) {
+  tn_status status = TN_ENOMEM;
+  int open_0 = fcntl(0, F_GETFD) >= 0 ? 0 : open("/dev/null", O_RDONLY);
+  EXPECT(open_0 == 0);
+  fed = m->record.allocator;
+  m->record.allocator = (tn_allocator){m, starve};
+  for (int blocks = 0; status != TN_OK; blocks++) {
+    blocks_left = blocks;
+    status = tn_link_open(&m->env, &m->request, &m->link);
+    EXPECT(status == TN_OK || status == TN_ENOMEM);
+    EXPECT(fcntl(0, F_GETFD) >= 0);
+  }
+  m->record.allocator = fed;
+  tn_link_close(m->link, true);
+}
+
+static void a_lack_of_memory_closes_no_other_descriptor(void **state) {
+  (void)state;
+  crew c = crew_new(1);
+  crew_run(&c, open_without_memory);
+}
+
 /* ---- leaving ---- */
 
 static void leave_one_after_another(member *m) {
@@ -633,6 +668,7 @@ int main(void) {
       cmocka_unit_test(what_a_killed_process_has_sent_is_taken),
       cmocka_unit_test(a_process_that_stands_still_is_named),
       cmocka_unit_test(a_message_that_is_cut_says_so),
+      cmocka_unit_test(a_lack_of_memory_closes_no_other_descriptor),
       cmocka_unit_test(processes_leave_in_order),
       cmocka_unit_test(a_process_that_does_not_leave_is_named),
       cmocka_unit_test(a_process_that_has_left_does_not_hold_process_0),
