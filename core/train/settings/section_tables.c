@@ -129,8 +129,8 @@ static const tn_option distributed_rows[] = {
         "how many processes train together; auto: those that a launcher has started (tenon launch, torchrun, "
         "mpirun, srun); 1: each process alone"),
     TN_OPT(tn_distributed_section, timeout, TN_OPT_DURATION, "300s", "(0, 1e8]",
-           "how long a rank may keep the others waiting, in a collective, an exchange or at the end after a "
-           "failure, before it counts as lost"),
+           "how long a rank may keep the others waiting, in a collective, an exchange or when the processes "
+           "leave, before it counts as lost"),
     TN_OPT(tn_distributed_section, hang, TN_OPT_TEXT, "auto", NULL,
            "how long the thread of a rank may compute or launch, or its device work outside of collectives, "
            "without an end, before it counts as lost: a duration; auto: ten times the longest such time so "
