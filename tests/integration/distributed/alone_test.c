@@ -1,5 +1,5 @@
-/* The collectives of one rank: `tenon bench --ranks 1` with a communicator that the configuration names. A training
- * on one device has none, also where its configuration names a communicator. */
+/* The collectives of one rank: `tenon bench --ranks 1` with a communicator that the configuration names. A
+ * training on one device has none, also where its configuration names a communicator. */
 #include "nets.h"
 
 static const json_t *bench(const char *more) {
