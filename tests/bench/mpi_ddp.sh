@@ -140,7 +140,7 @@ write_page() {
 
 Made by \`tests/bench/mpi_ddp.sh\`, which also writes mpi.json; do not edit.
 
-$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1), $(nproc) processors, Linux $(uname -r). Tenon $("$tenon" --version | cut -d' ' -f2) ($(git -C "$root" rev-parse --short HEAD 2>/dev/null || echo unknown)), $(date -u +%Y-%m-%d);
+$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1), $(nproc) processors ($(machine "$root" "$tenon" "$threads" | sed 's/.*"isa": "\([^"]*\)".*/\1/')), Linux $(uname -r). Tenon $("$tenon" --version | cut -d' ' -f2) ($(git -C "$root" rev-parse --short HEAD 2>/dev/null || echo unknown)), $(date -u +%Y-%m-%d);
 PyTorch $torch; $mpi. $n processes with $threads thread$([ "$threads" = 1 ] || echo s) each: \`tenon bench\` by mpirun with backend $backend and the communicator $communicator,
 and DistributedDataParallel with gloo (\`tests/bench/ddp_peer.py\`: channels_last for pictures, fused AdamW, gradients as views of
 buckets of 25 MiB; variants: $variants).
