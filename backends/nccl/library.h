@@ -9,10 +9,10 @@
 #include "tenon/plugin/communicator.h"
 #include "tenon/plugin/cuda.h"
 
-/* What versions do otherwise than the ones before, where the communicator has to know it. */
+/* The versions from which on NCCL behaves otherwise, where the communicator has to know it. */
 enum {
   TN_NCCL_OLDEST = 21800,
-  /* Another thread than that of an init may abort it, and ncclCommCount completes what is in progress.
+  /* Another thread than that of an init may abort it, and ncclCommCount completes a job in progress.
    * Before, a job in progress is known to its own thread only, whose next group completes it. */
   TN_NCCL_JOBS_OF_COMMUNICATORS = 21900,
   TN_NCCL_REGISTERS = 21900, /* ncclMemAlloc and ncclCommRegister */

@@ -55,7 +55,7 @@ ncclResult_t fakenccl_comm_check(const fakenccl_comm *comm) {
   return ncclSuccess;
 }
 
-/* As NCCL's ncclCommEnsureReady: not in progress, without an error; what has ended is completed. */
+/* As NCCL's ncclCommEnsureReady: not in progress, without an error; a job that has ended is completed. */
 static ncclResult_t comm_ensure_ready(fakenccl_comm *comm) {
   FAKENCCL_TRY(fakenccl_comm_check(comm));
   pthread_mutex_lock(&comm->lock);
