@@ -447,7 +447,8 @@ static const char page_faults[] =
     "| the gradients of a rank are lost | 0.48 | 0.55 | 0.63 |\n"
     "| half of the gradients of a rank is lost | 0.24 | 0.27 | 0.45 |\n"
     "| the first bucket lacks the gradients of a rank (tensor) | 0.45 | 0.44 | 0.66 |\n"
-    "| the mean of the ranks in place of the sum | 0.50 | 0.50 | 2e-5 in fp32, 0 in halves: Adam divides by it |\n"
+    "| the mean of the ranks in place of the sum | 0.50 | 0.50 | 2e-5 in fp32, 0 in halves: Adam divides by "
+    "it |\n"
     "| statistics of each rank's own samples | - | 0.58 | - |\n";
 
 static FILE *all_page; /* opened in the folder where the test starts */
