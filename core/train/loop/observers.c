@@ -3,15 +3,22 @@
 #include "core/train/loop/observers.h"
 
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
+#include "core/base/system.h"
 #include "core/train/loop/live_report.h"
 
 enum { TN_EVENT_QUEUE = 256, TN_EVENT_METRICS = 32, TN_EVENT_TEXT = 512 };
+
+/* A training waits for a full queue for a second, and for a share of its time: a disk that pauses loses no
+ * line of a log, and an observer that is always slower than the steps does not slow them. */
+static const double tn_event_wait_s = 1, tn_event_wait_share = 0.01;
 
 /* An event and the memory that it points to. */
 typedef struct tn_queued_event {
@@ -39,6 +46,7 @@ struct tn_observers {
   sem_t flushed;             /* posted when the thread has reached a TN_EVENT_FLUSH */
   size_t written, delivered; /* counts so far; each is written by one thread */
   int64_t dropped;
+  double waited_s;                 /* for a full queue, by events that may be dropped */
   char stop_reason[TN_EVENT_TEXT]; /* of the first observer that asked for the end; complete when `stop` is
                                       set */
   atomic_bool stop;
@@ -178,12 +186,33 @@ static void observers_copy_event(tn_queued_event *to, const tn_event *event) {
   to->event.text = to->text;
 }
 
+/* False: the queue is still full after `limit_s` seconds. */
+static bool observers_await_for(sem_t *semaphore, double limit_s) {
+  struct timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  long ns = until.tv_nsec + (long)(1e9 * (limit_s - floor(limit_s)));
+  until.tv_sec += (time_t)limit_s + ns / 1000000000;
+  until.tv_nsec = ns % 1000000000;
+  int result;
+  while ((result = sem_timedwait(semaphore, &until)) != 0 && errno == EINTR) continue;
+  return result == 0;
+}
+
+/* Takes a vacant entry for an event that may be dropped; false: there is none. */
+static bool observers_find_vacant(tn_observers *observers, double run_s) {
+  if (sem_trywait(&observers->vacant) == 0) return true;
+  double left_s = tn_event_wait_s + tn_event_wait_share * run_s - observers->waited_s, start_s = tn_clock_s();
+  bool found = left_s > 0 && observers_await_for(&observers->vacant, fmin(left_s, tn_event_wait_s));
+  observers->waited_s += tn_clock_s() - start_s;
+  return found;
+}
+
 void tn_observers_post(tn_observers *observers, const tn_event *event) {
   bool may_drop = event->kind == TN_EVENT_STEP || event->kind == TN_EVENT_VALID_STEP;
   if (observers == NULL) return;
   if (!may_drop) {
     observers_await(&observers->vacant);
-  } else if (sem_trywait(&observers->vacant) != 0) {
+  } else if (!observers_find_vacant(observers, event->seconds)) {
     observers->dropped++;
     return;
   }
