@@ -19,7 +19,7 @@ core/model/block.c core/model/layer.c core/model/lines.c
 "
 
 list=$(mktemp)
-trap 'rm -f "$list"' EXIT
+trap 'rm -f "$list" "$list.objects"' EXIT
 # One line for each object: OBJECT SOURCE, the source relative to the root of the repository.
 awk -F'"' '
   $2 == "file" { file = $4; sub(/^(\.\.\/)+/, "", file) }
@@ -27,12 +27,14 @@ awk -F'"' '
 ' "$build/compile_commands.json" >"$list"
 [ -s "$list" ] || { echo "calls_between_files.sh: $build/compile_commands.json names no source of this project" >&2; exit 1; }
 
+# "file SOURCE" before the symbols of an object, as "U NAME", or "T NAME" of a definition. One nm reads all objects.
 symbols() {
-  while read -r object source; do
-    [ -e "$build/$object" ] || continue
-    echo "file $source"
-    nm "$build/$object"
-  done <"$list"
+  while read -r object _; do [ ! -e "$build/$object" ] || echo "$build/$object"; done <"$list" >"$list.objects"
+  xargs nm -A -P <"$list.objects" | awk -v build="$build/" '
+    NR == FNR { source[build $1 ":"] = $2; next }
+    $1 != object { object = $1; print "file", source[object] }
+    { print $3, $2 }
+  ' "$list" -
 }
 
 # shellcheck disable=SC2016
@@ -44,7 +46,7 @@ BEGIN {
 }
 $1 == "file" { file = $2; if (!(file in known)) { known[file] = 1; files[++n_files] = file } next }
 $1 == "U" { needs[file, $2] = 1; next }
-$2 ~ /^[TDBRVWC]$/ { definer[$3] = file }
+$1 ~ /^[TDBRVWC]$/ { definer[$2] = file }
 
 function room_of(file,    parts, n, folder) {
   n = split(file, parts, "/")
