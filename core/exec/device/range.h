@@ -1,5 +1,5 @@
-/* core/exec/device/range.h: ranges that a profiler of the device's vendor shows, as NVTX in Nsight Systems. They
- * nest, on each thread. */
+/* core/exec/device/range.h: ranges that a profiler of the device's vendor shows, as NVTX in Nsight Systems.
+ * They nest, on each thread. */
 #ifndef TN_CORE_EXEC_DEVICE_RANGE_H
 #define TN_CORE_EXEC_DEVICE_RANGE_H
 
