@@ -71,7 +71,7 @@ static int main_run_parsed(const cli_command *command, const cli_args *args) {
   if (command->alone) return command->run(NULL, args);
   int code = cli_open(args, &context);
   if (code == CLI_OK) code = command->run(context, args);
-  tn_context_close(context);
+  if (tn_context_close(context)) _exit(main_close_stdout(code)); /* beside a thread that was left */
   return code;
 }
 

@@ -53,8 +53,9 @@ tn_status tn_context_open(const tn_context_options *given, tn_context **context)
   return context_fill_registry(opened, options.plugin_folder);
 }
 
-void tn_context_close(tn_context *context) {
-  if (context == NULL || context->kept) return;
+int32_t tn_context_close(tn_context *context) {
+  if (context == NULL) return 0;
+  if (context->kept) return 1;
   if (context->ops_destroy != NULL) context->ops_destroy(context->ops);
   tn_registry_destroy(context->registry);
   tn_allocator allocator = context->record.allocator;
@@ -62,6 +63,7 @@ void tn_context_close(tn_context *context) {
     allocator.realloc(allocator.context, context, 0);
   else
     free(context);
+  return 0;
 }
 
 tn_status tn_context_load(tn_context *context, const char *path) {

@@ -29,10 +29,14 @@ typedef struct tn_context_options {
 } tn_context_options;
 
 /* options may be NULL. On failure *context holds the text of the failure, and the caller closes it; it is
- * NULL where there was no memory for it. tn_context_close comes after the close of every run, session and
- * device of the context; it accepts NULL. */
+ * NULL where there was no memory for it. */
 TN_EXPORT tn_status tn_context_open(const tn_context_options *options, tn_context **context);
-TN_EXPORT void tn_context_close(tn_context *context);
+
+/* After the close of every run, session and device of the context; accepts NULL. Returns 0, or 1 where a
+ * thread of a failed run may never end (tn_run_train): then the context stays allocated, and the program has
+ * to end by _exit, since exit handlers of libraries, such as CUDA's and NCCL's, must not run beside that
+ * thread. */
+TN_EXPORT int32_t tn_context_close(tn_context *context);
 
 /* Loads a plugin file, as `[plugins] load` and `--plugin` do: a path, or the name of a file in a plugin
  * folder ("cuda" for tenon-cuda.so). A file that is loaded already changes nothing. TN_EUNAVAILABLE: no such

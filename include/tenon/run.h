@@ -47,7 +47,7 @@ TN_EXPORT void tn_run_close(tn_run *run);
  * is set in these two cases as well. TN_EUNAVAILABLE: another run uses the folder that is to be resumed.
  * TN_ECOMM names a rank of several that has failed or does not answer. Where its thread never ends, the call
  * returns [distributed] timeout later without freeing what the thread may use: run and context stay allocated
- * when they are closed. */
+ * when they are closed, and tn_context_close returns 1. */
 TN_EXPORT tn_status tn_run_train(tn_run *run, char **json);
 /* Losses and metrics of one pass over the validation data. */
 TN_EXPORT tn_status tn_run_eval(tn_run *run, char **json);

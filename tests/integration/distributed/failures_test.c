@@ -126,11 +126,18 @@ static void a_device_that_stops_is_named(void **state) {
   }
 }
 
-/* Without shuffling, samples 20 to 23 are those of rank 1 in the third step. */
+/* Without shuffling, samples 20 to 23 are those of rank 1 in the third step. Exit handlers of libraries do
+ * not run beside the thread that was left. */
 static void a_source_that_hangs_is_named(void **state) {
   (void)state;
+  setenv("STEADY_EXIT", "exited", 1);
+  nets_write_steady(STEADY, "");
+  assert_int_equal(program_run("train model.ini --output whole --set run.max_steps=1"), 0);
+  assert_int_equal(remove("exited"), 0);
   nets_write_steady(STEADY, "stuck = 20");
   fail_run(2, "");
+  assert_false(file_exists("exited"));
+  unsetenv("STEADY_EXIT");
   expect_text("the device of rank 1 has not come to collective ");
   expect_text(", step 3), in which rank 0 waited; it has waited for ");
   expect_text(" s for its next batch; the last collectives of each rank are in ");

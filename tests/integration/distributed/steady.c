@@ -1,8 +1,11 @@
 /* A source whose samples a test can compute: uniform numbers of variance 1 around a mean (steady.h). The
  * sample of index `stuck` is never read: its reader hangs, as one of a file system that has stopped
- * answering; some others take long. All elements of the sample `zero` are 0. */
+ * answering; some others take long. All elements of the sample `zero` are 0. An exit handler makes the file
+ * that the environment variable STEADY_EXIT names. */
 #include "steady.h"
 
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <tenon/plugin/source.h>
 #include <unistd.h>
@@ -57,6 +60,11 @@ static tn_status steady_read(tn_sample *sample, void *source) {
 }
 
 static void steady_close(tn_env *env, void *source) { tn_delete(env, source); }
+
+__attribute__((destructor)) static void steady_exit(void) {
+  const char *path = getenv("STEADY_EXIT");
+  if (path != NULL) (void)!open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0666);
+}
 
 static const tn_option options[] = {
     TN_OPT(steady_options, mean, TN_OPT_FLOAT, "0", NULL, "mean of all elements"),

@@ -41,8 +41,8 @@ static void a_context_opens_with_a_folder_and_closes(void **state) {
   assert_int_equal(tn_context_open(&options, &context), TN_OK);
   assert_ptr_equal(((tn_env *)context)->api, &tn_host_api);
   assert_int_equal(tn_registry_find(tn_context_registry(context), context, TN_LAYER, "alpha", &entry), TN_OK);
-  tn_context_close(context);
-  tn_context_close(NULL);
+  assert_int_equal(tn_context_close(context), 0);
+  assert_int_equal(tn_context_close(NULL), 0);
 }
 
 static void without_options_it_uses_malloc_and_says_nothing(void **state) {
@@ -51,6 +51,18 @@ static void without_options_it_uses_malloc_and_says_nothing(void **state) {
   assert_int_equal(tn_context_open(NULL, &context), TN_OK);
   tn_logf(context, TN_LOG_ERROR, "dropped");
   tn_context_close(context);
+}
+
+static void a_context_that_a_thread_may_use_stays(void **state) {
+  (void)state;
+  tn_context *context;
+  tn_context_options options = options_for("");
+  assert_int_equal(tn_context_open(&options, &context), TN_OK);
+  context->kept = true;
+  assert_int_equal(tn_context_close(context), 1);
+  assert_ptr_equal(((tn_env *)context)->api, &tn_host_api); /* it is not freed */
+  context->kept = false;
+  assert_int_equal(tn_context_close(context), 0);
 }
 
 static void an_empty_folder_means_none(void **state) {
@@ -191,6 +203,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       CASE(a_context_opens_with_a_folder_and_closes),
       CASE(without_options_it_uses_malloc_and_says_nothing),
+      CASE(a_context_that_a_thread_may_use_stays),
       CASE(an_empty_folder_means_none),
       CASE(the_build_tree_of_this_program_is_found),
       CASE(a_missing_folder_is_explained_by_the_context),
