@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -87,7 +88,8 @@ typedef struct meeting {
   tn_error_record records[RANKS];
   int does; /* what rank `odd` does after some steps */
   int32_t odd;
-  double seconds; /* for which it does that where no rank fails */
+  double seconds;    /* for which it does that where no rank fails */
+  atomic_bool begun; /* it does that, or has done it */
 } meeting;
 
 static void open_meeting(meeting *m, double timeout_s, double hang_s) {
@@ -103,17 +105,24 @@ static void pass(const meeting *m, double seconds) {
   while (!tn_ranks_have_failed(m->ranks) && tn_clock_s() < until) usleep(1000);
 }
 
-static void do_odd(const meeting *m, tn_flight *flight) {
+static void do_odd(meeting *m, tn_flight *flight) {
   tn_flight_wait before = {0};
+  tn_flight_save(flight, m->does == SAVES);
+  atomic_store(&m->begun, true);
   if (m->does == NEVER_ENDS)
     for (;;) pause();
   if (m->does == IS_NEW) tn_flight_new_program(flight);
   if (m->does == DECLARES) before = tn_flight_begin_wait(flight, TN_FLIGHT_HOST, "its next batch");
   if (m->does != SAVES) pass(m, m->seconds);
   if (m->does == DECLARES) tn_flight_end_wait(flight, &before);
-  tn_flight_save(flight, m->does == SAVES);
   for (double until = tn_clock_s() + m->seconds; m->does == SAVES && tn_clock_s() < until;) usleep(1000);
   tn_flight_save(flight, false);
+}
+
+/* After the odd rank has begun: a rank that notes the failure before would end with it. */
+static tn_status fail_last(meeting *m, int32_t rank) {
+  while (!atomic_load(&m->begun)) usleep(1000);
+  return tn_failf(&m->env[rank], TN_EIO, "the disk is full");
 }
 
 static tn_status train(void *context, int32_t rank) {
@@ -128,7 +137,7 @@ static tn_status train(void *context, int32_t rank) {
   }
   if (status == TN_OK && rank == m->odd) do_odd(m, flight);
   if (status == TN_OK && (m->does == SAVES || m->does == NEVER_ENDS) && rank == RANKS - 1)
-    status = tn_failf(&m->env[rank], TN_EIO, "the disk is full");
+    status = fail_last(m, rank);
   else if (status == TN_OK)
     status = tn_ranks_all_gather(m->ranks, &m->env[rank], rank, "a test", NULL, 0, NULL);
   if (status != TN_OK) tn_ranks_fail(m->ranks, rank, &m->env[rank], status);
