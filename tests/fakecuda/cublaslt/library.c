@@ -1,5 +1,4 @@
 /* tests/fakecuda/cublaslt/library.c: see library.h; handles, versions, names of statuses. */
-#include <dlfcn.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -7,6 +6,7 @@
 #include <string.h>
 #include "tests/fakecuda/cublaslt/double.h"
 #include "tests/fakecuda/cublaslt/library.h"
+#include "tests/fakecuda/driver/find.h"
 
 enum { HANDLE_MAGIC = 0x6c744831, NAME_ROOM = 64, WHY_ROOM = 384 };
 
@@ -32,21 +32,10 @@ cublasStatus_t fakelt_refuse(cublasStatus_t status, const char *format, ...) {
   return status;
 }
 
-/* A plugin opens libcuda.so.1 with RTLD_LOCAL, which keeps its symbols out of the global scope. */
-static void *find_in_driver(const char *name) {
-  void *symbol = dlsym(RTLD_DEFAULT, name);
-  if (symbol) return symbol;
-  void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-  if (!library) return NULL;
-  symbol = dlsym(library, name);
-  dlclose(library);
-  return symbol;
-}
-
 fakelt_driver fakelt_find_driver(void) {
-  return (fakelt_driver){(__typeof__(&fakecuda_enqueue))find_in_driver("fakecuda_enqueue"),
-                         (__typeof__(&fakecuda_is_device_memory))find_in_driver("fakecuda_is_device_memory"),
-                         (__typeof__(&fakecuda_call))find_in_driver("fakecuda_call")};
+  return (fakelt_driver){(__typeof__(&fakecuda_enqueue))fakecuda_find("fakecuda_enqueue"),
+                         (__typeof__(&fakecuda_is_device_memory))fakecuda_find("fakecuda_is_device_memory"),
+                         (__typeof__(&fakecuda_call))fakecuda_find("fakecuda_call")};
 }
 
 cublasStatus_t fakelt_enter(const char *name) {

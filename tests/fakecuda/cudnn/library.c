@@ -1,5 +1,4 @@
 /* tests/fakecuda/cudnn/library.c: see library.h; handles, versions, names of statuses. */
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -8,6 +7,7 @@
 #include <string.h>
 #include "tests/fakecuda/cudnn/double.h"
 #include "tests/fakecuda/cudnn/library.h"
+#include "tests/fakecuda/driver/find.h"
 
 enum { NAME_ROOM = 64, WHY_ROOM = 384, MOST_HANDLES = 256 };
 
@@ -19,26 +19,14 @@ const char *fakecudnn_why(void) { return why; }
 int64_t fakecudnn_live(void) { return atomic_load(&live); }
 void fakednn_count_live(int change) { atomic_fetch_add(&live, change); }
 
-/* The library of a function, opened again; NULL: the function is in the global scope, or nowhere. A plugin
- * opens libcuda.so.1 with RTLD_LOCAL, which keeps its symbols out of the global scope. */
-static void *open_driver(void) {
-  return dlsym(RTLD_DEFAULT, "fakecuda_call") ? NULL : dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-}
-
-static void *find_in_driver(void *library, const char *name) {
-  return dlsym(library ? library : RTLD_DEFAULT, name);
-}
-
 fakednn_driver fakednn_find_driver(void) {
   fakednn_driver d;
-  void *library = open_driver();
-  d.enqueue = (__typeof__(d.enqueue))find_in_driver(library, "fakecuda_enqueue");
-  d.is_device_memory = (__typeof__(d.is_device_memory))find_in_driver(library, "fakecuda_is_device_memory");
-  d.log = (__typeof__(d.log))find_in_driver(library, "fakecuda_log");
-  d.current = (__typeof__(d.current))find_in_driver(library, "cuCtxGetCurrent");
-  d.device = (__typeof__(d.device))find_in_driver(library, "cuCtxGetDevice");
-  d.attribute = (__typeof__(d.attribute))find_in_driver(library, "cuDeviceGetAttribute");
-  if (library) dlclose(library);
+  d.enqueue = (__typeof__(d.enqueue))fakecuda_find("fakecuda_enqueue");
+  d.is_device_memory = (__typeof__(d.is_device_memory))fakecuda_find("fakecuda_is_device_memory");
+  d.log = (__typeof__(d.log))fakecuda_find("fakecuda_log");
+  d.current = (__typeof__(d.current))fakecuda_find("cuCtxGetCurrent");
+  d.device = (__typeof__(d.device))fakecuda_find("cuCtxGetDevice");
+  d.attribute = (__typeof__(d.attribute))fakecuda_find("cuDeviceGetAttribute");
   return d;
 }
 
@@ -72,11 +60,8 @@ cudnnStatus_t fakednn_lacks(const char *format, ...) {
 /* A failure on request is no violation, and is not logged. */
 cudnnStatus_t fakednn_enter(const char *name) {
   snprintf(entry_name, sizeof entry_name, "%s", name);
-  void *library = open_driver();
-  __typeof__(&fakecuda_call) call = (__typeof__(call))find_in_driver(library, "fakecuda_call");
-  bool asked = call && call(name);
-  if (library) dlclose(library);
-  if (!asked) return CUDNN_STATUS_SUCCESS;
+  __typeof__(&fakecuda_call) call = (__typeof__(call))fakecuda_find("fakecuda_call");
+  if (!call || !call(name)) return CUDNN_STATUS_SUCCESS;
   return fakednn_refuse(CUDNN_STATUS_INTERNAL_ERROR, "a test asked for this failure");
 }
 

@@ -29,7 +29,7 @@ typedef struct fake_thread {
 typedef struct fake_block {
   fake_fiber host, *self;
   fake_fiber fibers[FAKE_MAX_THREADS];
-  fake_fiber *idle[FAKE_MAX_THREADS]; /* begun in this launch, and without a thread */
+  fake_fiber *idle[FAKE_MAX_THREADS]; /* begun, and without a thread */
   int32_t n_allocated, n_begun, n_idle;
 
   fake_here *here;

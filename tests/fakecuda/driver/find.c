@@ -1,0 +1,30 @@
+/* tests/fakecuda/driver/find.c: a part of the doubles of cuBLASLt, cuDNN and NCCL. A plugin opens
+ * libcuda.so.1 with RTLD_LOCAL, which keeps its symbols out of the global scope. The library is opened once:
+ * under ThreadSanitizer each dlopen reads the list of all libraries. */
+#include "tests/fakecuda/driver/find.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stddef.h>
+
+static pthread_mutex_t find_lock = PTHREAD_MUTEX_INITIALIZER;
+static void *find_library;
+
+static void *find_open(void) {
+  pthread_mutex_lock(&find_lock);
+  if (find_library == NULL) find_library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  void *library = find_library;
+  pthread_mutex_unlock(&find_lock);
+  return library;
+}
+
+void *fakecuda_find(const char *name) {
+  void *symbol = dlsym(RTLD_DEFAULT, name);
+  if (symbol != NULL) return symbol;
+  void *library = find_open();
+  return library != NULL ? dlsym(library, name) : NULL;
+}
+
+__attribute__((destructor)) static void find_close(void) {
+  if (find_library != NULL) dlclose(find_library);
+}

@@ -1,0 +1,10 @@
+/* tests/fakecuda/driver/find.h: how another double, such as that of cuBLASLt, finds the functions of the
+ * double of libcuda.so.1. */
+#ifndef TN_TESTS_FAKECUDA_DRIVER_FIND_H
+#define TN_TESTS_FAKECUDA_DRIVER_FIND_H
+
+/* A function of the driver's double, "fakecuda_call"; NULL: the driver's double is not loaded. It stays
+ * loaded while the library that has called this one is. Any thread. */
+__attribute__((visibility("hidden"))) void *fakecuda_find(const char *name);
+
+#endif
