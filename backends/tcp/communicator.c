@@ -207,12 +207,12 @@ static tn_status tcp_check_collective(tn_env *env, const tn_tcp *t, const tn_col
     return tn_fail(env, TN_EUNSUPPORTED, NULL, "tcp: there is no collective %d", (int)c->kind);
   bool reduces = c->kind == TN_ALL_REDUCE || c->kind == TN_REDUCE_SCATTER;
   if (tn_dtype_size(c->dtype) == 0 || (reduces && !tn_can_reduce(c->dtype, c->reduction)))
-    return tn_fail(env, TN_EUNSUPPORTED, NULL, "tcp: %s%s%s of %s", tn_tcp_kind_name(c->kind),
+    return tn_fail(env, TN_EUNSUPPORTED, NULL, "tcp: %s%s%s of %s", tn_collective_name(c->kind),
                    reduces ? ", " : "", reduces ? tn_reduction_name(c->reduction) : "",
                    tn_dtype_name(c->dtype));
   if (c->count < 0 || (c->kind == TN_REDUCE_SCATTER && c->count % t->ranks != 0))
-    return tn_fail(env, TN_EINVAL, NULL, "tcp: %s of %lld elements over %d ranks", tn_tcp_kind_name(c->kind),
-                   (long long)c->count, (int)t->ranks);
+    return tn_fail(env, TN_EINVAL, NULL, "tcp: %s of %lld elements over %d ranks",
+                   tn_collective_name(c->kind), (long long)c->count, (int)t->ranks);
   if (c->kind == TN_BROADCAST && (c->root < 0 || c->root >= t->ranks))
     return tn_fail(env, TN_EINVAL, NULL, "tcp: broadcast from rank %d of %d", (int)c->root, (int)t->ranks);
   return TN_OK;

@@ -110,7 +110,7 @@ static void exchange_announce(tn_tcp *t, uint64_t number) {
                                .root = c->root};
   tn_tcp_mark(t->announced.magic);
   snprintf(t->announced.name, sizeof t->announced.name, "%s",
-           c->name != NULL ? c->name : tn_tcp_kind_name(c->kind));
+           c->name != NULL ? c->name : tn_collective_name(c->kind));
 }
 
 /* The own operand, where no arithmetic moves it. */

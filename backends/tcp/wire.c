@@ -65,21 +65,13 @@ bool tn_tcp_note_valid(tn_tcp_note *n) {
 
 /* ---- calls ---- */
 
-const char *tn_tcp_kind_name(int32_t kind) {
-  static const char *const names[] = {[TN_ALL_REDUCE] = "all_reduce",
-                                      [TN_BROADCAST] = "broadcast",
-                                      [TN_REDUCE_SCATTER] = "reduce_scatter",
-                                      [TN_ALL_GATHER] = "all_gather"};
-  return kind >= TN_ALL_REDUCE && kind <= TN_ALL_GATHER ? names[kind] : "?";
-}
-
 static bool wire_reduces(int32_t kind) { return kind == TN_ALL_REDUCE || kind == TN_REDUCE_SCATTER; }
 
 const char *tn_tcp_call_text(const tn_tcp_call *c, char text[TN_TCP_CALL_TEXT]) {
   char how[32] = "";
   if (wire_reduces(c->kind)) snprintf(how, sizeof how, ", %s", tn_reduction_name(c->reduction));
   if (c->kind == TN_BROADCAST) snprintf(how, sizeof how, " from rank %d", (int)c->root);
-  snprintf(text, TN_TCP_CALL_TEXT, "%s%s of %lld %s ('%s')", tn_tcp_kind_name(c->kind), how,
+  snprintf(text, TN_TCP_CALL_TEXT, "%s%s of %lld %s ('%s')", tn_collective_name(c->kind), how,
            (long long)c->count, tn_dtype_name(c->dtype), c->name);
   return text;
 }

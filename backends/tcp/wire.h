@@ -88,8 +88,6 @@ bool tn_tcp_row_valid(const tn_tcp_row *row);
 bool tn_tcp_call_valid(tn_tcp_call *call);
 bool tn_tcp_note_valid(tn_tcp_note *note);
 
-/* "all_reduce" */
-const char *tn_tcp_kind_name(int32_t kind);
 /* "all_reduce, sum of 8 f32 ('bucket 2')"; returns `text`. */
 enum { TN_TCP_CALL_TEXT = 160 };
 const char *tn_tcp_call_text(const tn_tcp_call *call, char text[TN_TCP_CALL_TEXT]);

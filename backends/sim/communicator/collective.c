@@ -27,15 +27,8 @@ typedef struct collective_task {
   double *rehearsed_s; /* the time of the stream in a rehearsal; NULL: the collective takes place */
 } collective_task;
 
-static const char *const collective_names[] = {[TN_ALL_REDUCE] = "all_reduce",
-                                               [TN_BROADCAST] = "broadcast",
-                                               [TN_REDUCE_SCATTER] = "reduce_scatter",
-                                               [TN_ALL_GATHER] = "all_gather"};
-
-const char *tn_sim_collective_name(int32_t kind) { return collective_names[kind]; }
-
-static const char *collective_name(const tn_collective *call) {
-  return call->name != NULL ? call->name : collective_names[call->kind];
+static const char *collective_title(const tn_collective *call) {
+  return call->name != NULL ? call->name : tn_collective_name(call->kind);
 }
 
 static void collective_reach(collective_task *t, int32_t stage) {
@@ -67,7 +60,7 @@ static tn_status collective_wait_for(tn_env *env, collective_task *t, int32_t ra
   char text[256];
   if (collective_clock_s() - t->since < t->part->timeout_s) return TN_SIM_PENDING;
   snprintf(text, sizeof text, "rank %d did not come to '%s' within %g s", (int)rank,
-           collective_name(&t->call), t->part->timeout_s);
+           collective_title(&t->call), t->part->timeout_s);
   tn_sim_group_fail(g, text);
   return collective_failed(env, t);
 }
@@ -82,7 +75,7 @@ static tn_status collective_compare_captures(tn_env *env, const collective_task 
         text, sizeof text,
         "rank %d came to '%s' in a replay, but rank %d outside of one; all ranks capture a collective, or "
         "none",
-        (int)(t->captured ? t->part->rank : r), collective_name(&t->call),
+        (int)(t->captured ? t->part->rank : r), collective_title(&t->call),
         (int)(t->captured ? r : t->part->rank));
     tn_sim_group_fail(g, text);
     return collective_failed(env, t);
@@ -101,8 +94,8 @@ static tn_status collective_compare_calls(tn_env *env, const collective_task *t)
       continue;
     char text[256];
     snprintf(text, sizeof text, "rank %d came to %s of %lld %s, but rank %d to %s of %lld %s",
-             (int)t->part->rank, collective_names[a->kind], (long long)a->count, tn_dtype_name(a->dtype),
-             (int)r, collective_names[b->kind], (long long)b->count, tn_dtype_name(b->dtype));
+             (int)t->part->rank, tn_collective_name(a->kind), (long long)a->count, tn_dtype_name(a->dtype),
+             (int)r, tn_collective_name(b->kind), (long long)b->count, tn_dtype_name(b->dtype));
     tn_sim_group_fail(g, text);
     return collective_failed(env, t);
   }
@@ -166,7 +159,7 @@ static void collective_begin(collective_task *t) {
   t->part->call = t->call;
   t->part->replayed = t->captured;
   pthread_mutex_lock(&t->part->group->lock);
-  snprintf(t->part->name, sizeof t->part->name, "%s", collective_name(&t->call));
+  snprintf(t->part->name, sizeof t->part->name, "%s", collective_title(&t->call));
   pthread_mutex_unlock(&t->part->group->lock);
   if (t->rehearsed_s != NULL) t->part->arrived_s = *t->rehearsed_s;
   collective_reach(t, TN_SIM_ARRIVED);
@@ -204,7 +197,7 @@ static tn_status collective_run(tn_env *env, void *arg) {
 tn_status tn_sim_collective_push(tn_env *env, tn_sim_part *p, const tn_collective *call, int64_t to_count,
                                  const tn_sim_native *native) {
   uint64_t size = tn_dtype_size(call->dtype);
-  tn_sim_task work = {.name = collective_name(call),
+  tn_sim_task work = {.name = collective_title(call),
                       .body = collective_run,
                       .n_reads = 1,
                       .n_writes = 1,

@@ -22,9 +22,9 @@ static tn_status communicator_check_call(tn_env *env, const tn_sim_part *p, cons
     return tn_fail(env, TN_EUNSUPPORTED, NULL, "sim: there is no collective %d", (int)call->kind);
   if (call->count < 0 || (call->kind == TN_REDUCE_SCATTER && call->count % ranks != 0))
     return tn_fail(env, TN_EINVAL, NULL, "sim: %s of %lld elements over %d ranks",
-                   tn_sim_collective_name(call->kind), (long long)call->count, (int)ranks);
+                   tn_collective_name(call->kind), (long long)call->count, (int)ranks);
   if (reduces && !tn_can_reduce(call->dtype, call->reduction))
-    return tn_fail(env, TN_EUNSUPPORTED, NULL, "sim: %s, %s of %s", tn_sim_collective_name(call->kind),
+    return tn_fail(env, TN_EUNSUPPORTED, NULL, "sim: %s, %s of %s", tn_collective_name(call->kind),
                    tn_reduction_name(call->reduction), tn_dtype_name(call->dtype));
   if (call->kind == TN_BROADCAST && (call->root < 0 || call->root >= ranks))
     return tn_fail(env, TN_EINVAL, NULL, "sim: broadcast from rank %d of %d", (int)call->root, (int)ranks);

@@ -65,8 +65,6 @@ tn_status tn_sim_group_status(tn_env *env, tn_sim_group *group);
 
 /* ---- collective.c ------------------------------------------------------------------------------- */
 
-/* "all_reduce". */
-const char *tn_sim_collective_name(int32_t kind);
 /* Enqueues the rank's part of a checked collective on the handle's stream; the result has `to_count`
  * elements. */
 tn_status tn_sim_collective_push(tn_env *env, tn_sim_part *part, const tn_collective *call, int64_t to_count,

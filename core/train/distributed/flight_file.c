@@ -103,15 +103,11 @@ static void flight_add_summary(tn_text *text, const tn_rank_summary *s, const tn
 }
 
 static void flight_add_entry(tn_text *text, const tn_flight_entry *e, double epoch_s) {
-  static const char *const kinds[] = {[TN_ALL_REDUCE] = "all_reduce",
-                                      [TN_BROADCAST] = "broadcast",
-                                      [TN_REDUCE_SCATTER] = "reduce_scatter",
-                                      [TN_ALL_GATHER] = "all_gather"};
-  json_t *line =
-      json_pack("{s:I, s:I, s:o, s:s, s:o, s:s, s:I, s:s, s:f}", "number", (json_int_t)e->number, "step",
-                (json_int_t)e->step, "program", flight_text(e->program), "collective", kinds[e->kind], "name",
-                flight_text(e->name), "dtype", tn_dtype_name(e->dtype), "count", (json_int_t)e->count,
-                "state", e->ended_s > 0 ? "ended" : "begun", "begun_s", epoch_s + e->begun_s);
+  json_t *line = json_pack("{s:I, s:I, s:o, s:s, s:o, s:s, s:I, s:s, s:f}", "number", (json_int_t)e->number,
+                           "step", (json_int_t)e->step, "program", flight_text(e->program), "collective",
+                           tn_collective_name(e->kind), "name", flight_text(e->name), "dtype",
+                           tn_dtype_name(e->dtype), "count", (json_int_t)e->count, "state",
+                           e->ended_s > 0 ? "ended" : "begun", "begun_s", epoch_s + e->begun_s);
   if (line != NULL && e->ended_s > 0) json_object_set_new(line, "ended_s", json_real(epoch_s + e->ended_s));
   flight_add_line(text, line);
 }

@@ -15,14 +15,6 @@ enum { MOST_RANGES = 8 };
 
 /* ---- texts ---- */
 
-static const char *late_kind_name(int32_t kind) {
-  static const char *const names[] = {[TN_ALL_REDUCE] = "all_reduce",
-                                      [TN_BROADCAST] = "broadcast",
-                                      [TN_REDUCE_SCATTER] = "reduce_scatter",
-                                      [TN_ALL_GATHER] = "all_gather"};
-  return kind >= 0 && kind < (int32_t)(sizeof names / sizeof *names) ? names[kind] : "unknown";
-}
-
 /* The last rank of the range that begins with `first`; ranges of two are two. */
 static int32_t late_range_end(int32_t n, bool (*is_in)(const void *, int32_t), const void *list,
                               int32_t first) {
@@ -56,7 +48,7 @@ static void late_add_ranks(tn_text *text, const tn_rank_reports *w, bool (*is_in
 
 /* "all_reduce of bucket 3, f32, 1048576 elements, step 41" */
 static void late_add_call(tn_text *text, const tn_summary_call *call) {
-  const char *kind = late_kind_name(call->kind);
+  const char *kind = tn_collective_name(call->kind);
   if (strncmp(call->name, kind, strlen(kind)) != 0) tn_text_addf(text, "%s ", kind);
   tn_text_addf(text, "%s, %s, %lld element%s", call->name, tn_dtype_name(call->dtype), (long long)call->count,
                call->count == 1 ? "" : "s");

@@ -22,6 +22,12 @@ TN_BEGIN_C
  * (base.h). */
 enum { TN_ALL_REDUCE = 0, TN_BROADCAST = 1, TN_REDUCE_SCATTER = 2, TN_ALL_GATHER = 3 };
 
+/* "all_reduce", "broadcast", "reduce_scatter" or "all_gather"; "?" for an unknown kind. */
+static inline const char *tn_collective_name(int32_t kind) {
+  static const char *const name[] = {"all_reduce", "broadcast", "reduce_scatter", "all_gather"};
+  return kind >= TN_ALL_REDUCE && kind <= TN_ALL_GATHER ? name[kind] : "?";
+}
+
 typedef struct tn_collective {
   uint32_t struct_size;
   int32_t kind, reduction, dtype; /* TN_ALL_REDUCE ..., TN_REDUCTION_..., TN_F32 ... */

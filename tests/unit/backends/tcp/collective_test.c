@@ -91,7 +91,7 @@ static void trial_run(rig_rank *r, const trial *t) {
   bool same = memcmp(c.to, expected, bytes) == 0;
   free(from), free(to), free(expected);
   WANT_OK(r, status);
-  WANT(r, same, "%s of %lld %s, reduction %d, root %d, in place %d: wrong result", tn_tcp_kind_name(c.kind),
+  WANT(r, same, "%s of %lld %s, reduction %d, root %d, in place %d: wrong result", tn_collective_name(c.kind),
        (long long)c.count, tn_dtype_name(c.dtype), (int)c.reduction, (int)c.root, (int)t->in_place);
 }
 
