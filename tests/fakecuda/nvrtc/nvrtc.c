@@ -26,8 +26,8 @@ static struct _nvrtcProgram *nvrtc_programs;
 static pthread_mutex_t nvrtc_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* A test asked for this call to fail: its code, or CUDA_ERROR_UNKNOWN where it gave none. The double of the
- * driver counts calls. It is opened for each: the tests of the driver close it and open a new one beside this
- * library. */
+ * driver counts calls. It is not found with driver/find.h, which keeps it loaded: its own tests use this
+ * library, and load it anew for each test. */
 static int call_asked(const char *name) {
   int (*count)(const char *);
   void *found = dlsym(RTLD_DEFAULT, "fakecuda_call");
