@@ -31,12 +31,19 @@ count_own() {
   own_s=$(tr 'ms' '  ' <"$scratch/times" | awk '{ s += 60 * ($1 + $3) + $2 + $4 } END { print s }')
 }
 
+fail() { # $1: the program, the rest: files with what it printed
+  echo "mpi_ddp.sh: $1 failed; it printed:" >&2
+  shift
+  cat "$@" >&2
+  exit 1
+}
+
 # ---- one measurement: prints min, median and max of a step in milliseconds ----
 
 ours() { # $1: model, $2: batch of all processes
   mpirun -n "$n" "$tenon" bench "$root/tests/bench/models/$1.ini" --mode train --json --quiet --batch "$2" --steps 1 --rounds "$steps" \
     --warmup "$skipped" --threads "$threads" --set "backend.use=$backend" --set "distributed.communicator=$communicator" \
-    >"$scratch/out" 2>"$scratch/err" || { cat "$scratch/out" "$scratch/err" >&2 && exit 1; }
+    >"$scratch/out" 2>"$scratch/err" || fail "tenon bench $1" "$scratch/out" "$scratch/err"
   sed 's/.*"measured": {[^}]*"exposed_percent": \([0-9.e+-]*\).*/\1/' "$scratch/out" >"$scratch/exposed"
   sed 's/.*"ms": \[\([^]]*\)\].*/\1/' "$scratch/out" | tr -d ',' >"$scratch/spread"
 }
@@ -48,7 +55,7 @@ peers() { # $1: model, $2: batch of all processes, $3: variant
       --channels-last --variant "$3" >"$scratch/out.$rank" 2>"$scratch/err.$rank" &
     pids="$pids $!"
   done
-  for pid in $pids; do wait "$pid" || { cat "$scratch"/err.* >&2 && exit 1; }; done
+  for pid in $pids; do wait "$pid" || fail "ddp_peer.py $1 --variant $3" "$scratch"/err.*; done
   sort -g "$scratch/out.0" | awk '{ v[NR] = $1 } END { print v[1], v[int(NR / 2) + 1], v[NR] }' >"$scratch/spread"
 }
 
