@@ -320,16 +320,20 @@ static void expect_straggler(int expected) {
   json_decref(event);
 }
 
+static void finish_well(int code) {
+  if (code != 0) fail_msg("exit code %d: %s", code, program_err);
+}
+
 static void a_slow_device_is_named(void **state) {
   (void)state;
   static const char line[] = "train model.ini --output o --set backend.use=sim --set backend.sim.devices=2 "
                              "--set distributed.devices=2 --set run.epochs=60 --set run.max_steps=400 "
                              "--set backend.sim.slow=1:300 --set distributed.straggler=%s";
   nets_write_steady(STEADY, "");
-  assert_int_equal(program_run(line, "1.5"), 0);
+  finish_well(program_run(line, "1.5"));
   expect_straggler(1);
   assert_int_equal(system("rm -rf o"), 0);
-  assert_int_equal(program_run(line, "0"), 0);
+  finish_well(program_run(line, "0"));
   expect_straggler(0);
 }
 
@@ -337,9 +341,8 @@ static void a_slow_device_is_named(void **state) {
 static void a_slow_source_is_named(void **state) {
   (void)state;
   nets_write_steady(STEADY, "slow_from = 4\nslow_us = 1500");
-  assert_int_equal(program_run("launch -n 2 model.ini --output o --set backend.use=cpu --set run.threads=1 "
-                               "--set run.epochs=60 --set run.max_steps=210"),
-                   0);
+  finish_well(program_run("launch -n 2 model.ini --output o --set backend.use=cpu --set run.threads=1 "
+                          "--set run.epochs=60 --set run.max_steps=210"));
   expect_straggler(1);
   assert_non_null(strstr(program_err, "rank 1 (process 1, id "));
 }
