@@ -74,7 +74,6 @@ def main(args):
     dist.destroy_process_group()
     # The interpreter's end takes torch's modules apart, where some of the processes abort ("terminate called without an
     # active exception", PyTorch 2.15). All steps are measured by now.
-    sys.stdout.flush()
     os._exit(0)
 
 
