@@ -223,6 +223,10 @@ int program_run(const char *format, ...) {
   return program_finish();
 }
 
+void program_expect(int code, int expected) {
+  if (code != expected) fail_msg("exit code %d, expected %d: %s", code, expected, program_err);
+}
+
 const json_t *program_json(int code, const char *format, ...) {
   char with_json[4096];
   va_list args;
@@ -230,8 +234,7 @@ const json_t *program_json(int code, const char *format, ...) {
   va_start(args, format);
   start(with_json, args);
   va_end(args);
-  int got = program_finish();
-  if (got != code) fail_msg("exit code %d, expected %d: %s", got, code, program_err);
+  program_expect(program_finish(), code);
   return *program_out ? parse(program_out, "stdout") : NULL;
 }
 

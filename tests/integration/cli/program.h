@@ -23,6 +23,9 @@ int program_close(void **state);
 int program_run(const char *format, ...) __attribute__((format(printf, 1, 2)));
 extern char program_out[1 << 20], program_err[1 << 16];
 
+/* Fails the test with program_err where the exit code is not the expected one. */
+void program_expect(int code, int expected);
+
 /* The same with --json and an expected exit code. The result belongs to the harness and lives until the test
  * ends; NULL: nothing was printed. */
 const json_t *program_json(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -15,7 +15,7 @@ static void fail_run(int devices, const char *more) {
   int code = program_run("train model.ini --output o --set backend.use=sim --set distributed.timeout=2s "
                          "--set backend.sim.devices=%d --set distributed.devices=%d %s",
                          devices, devices, more);
-  if (code != 77) fail_msg("exit code %d: %s", code, program_err);
+  program_expect(code, 77);
 }
 
 /* ---- files ---- */
@@ -219,7 +219,7 @@ static void a_source_that_hangs_is_named_by_all_processes(void **state) {
 static void hang_run(const char *command, const char *says) {
   time_t from = time(NULL);
   int code = program_run("%s --output o --set distributed.timeout=300s --set distributed.hang=2s", command);
-  if (code != 77) fail_msg("exit code %d: %s", code, program_err);
+  program_expect(code, 77);
   assert_true(time(NULL) - from < 100);
   expect_text(says);
   expect_text(
@@ -320,20 +320,16 @@ static void expect_straggler(int expected) {
   json_decref(event);
 }
 
-static void finish_well(int code) {
-  if (code != 0) fail_msg("exit code %d: %s", code, program_err);
-}
-
 static void a_slow_device_is_named(void **state) {
   (void)state;
   static const char line[] = "train model.ini --output o --set backend.use=sim --set backend.sim.devices=2 "
                              "--set distributed.devices=2 --set run.epochs=60 --set run.max_steps=400 "
                              "--set backend.sim.slow=1:300 --set distributed.straggler=%s";
   nets_write_steady(STEADY, "");
-  finish_well(program_run(line, "1.5"));
+  program_expect(program_run(line, "1.5"), 0);
   expect_straggler(1);
   assert_int_equal(system("rm -rf o"), 0);
-  finish_well(program_run(line, "0"));
+  program_expect(program_run(line, "0"), 0);
   expect_straggler(0);
 }
 
@@ -341,8 +337,9 @@ static void a_slow_device_is_named(void **state) {
 static void a_slow_source_is_named(void **state) {
   (void)state;
   nets_write_steady(STEADY, "slow_from = 4\nslow_us = 1500");
-  finish_well(program_run("launch -n 2 model.ini --output o --set backend.use=cpu --set run.threads=1 "
-                          "--set run.epochs=60 --set run.max_steps=210"));
+  program_expect(program_run("launch -n 2 model.ini --output o --set backend.use=cpu --set run.threads=1 "
+                             "--set run.epochs=60 --set run.max_steps=210"),
+                 0);
   expect_straggler(1);
   assert_non_null(strstr(program_err, "rank 1 (process 1, id "));
 }

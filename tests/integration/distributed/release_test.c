@@ -14,10 +14,6 @@ static void write_model(void) {
   file_write("model.ini", text);
 }
 
-static void expect(int code, int expected) {
-  if (code != expected) fail_msg("exit code %d: %s", code, program_err);
-}
-
 static void check_order(void) {
   char expected[2 * DEVICES + 2] = "m";
   const char *order = file_read("order", NULL), *first = strchr(order, 'c');
@@ -31,10 +27,10 @@ static void check_order(void) {
 static void a_training_releases_in_passes(void **state) {
   (void)state;
   write_model();
-  expect(program_run("train model.ini --output o --set backend.use=ordered --set run.max_steps=2 "
-                     "--set distributed.devices=%d",
-                     DEVICES),
-         0);
+  program_expect(program_run("train model.ini --output o --set backend.use=ordered --set run.max_steps=2 "
+                             "--set distributed.devices=%d",
+                             DEVICES),
+                 0);
   check_order();
 }
 
@@ -42,19 +38,20 @@ static void a_training_releases_in_passes(void **state) {
 static void a_training_that_fails_releases_in_passes(void **state) {
   (void)state;
   write_model();
-  expect(program_run("train model.ini --output o --set backend.use=ordered --set optimizer.lr=1e30 "
-                     "--set distributed.devices=%d",
-                     DEVICES),
-         76);
+  program_expect(program_run("train model.ini --output o --set backend.use=ordered --set optimizer.lr=1e30 "
+                             "--set distributed.devices=%d",
+                             DEVICES),
+                 76);
   check_order();
 }
 
 static void a_benchmark_releases_in_passes(void **state) {
   (void)state;
   write_model();
-  expect(program_run("bench model.ini --set backend.use=ordered --ranks %d --steps 1 --rounds 1 --batch %d",
-                     DEVICES, DEVICES),
-         0);
+  program_expect(
+      program_run("bench model.ini --set backend.use=ordered --ranks %d --steps 1 --rounds 1 --batch %d",
+                  DEVICES, DEVICES),
+      0);
   check_order();
 }
 

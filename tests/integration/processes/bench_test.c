@@ -82,8 +82,7 @@ static const json_t *parse_result(const char *text) {
 static const json_t *measure_two(int port, const char *arguments) {
   static char text[sizeof program_out];
   pid_t other = start_two(port, arguments, arguments);
-  int code = program_finish();
-  if (code != 0) fail_msg("exit code %d: %s", code, program_err);
+  program_expect(program_finish(), 0);
   strcpy(text, program_out);
   assert_int_equal(finish_other(other), 0);
   return parse_result(text);

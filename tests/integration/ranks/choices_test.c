@@ -65,18 +65,13 @@ static void start_process(int n, int of, const char *slow_ones, const char *more
   program_start("train model.ini --quiet --output o %s", more);
 }
 
-static void finish_well(void) {
-  int code = program_finish();
-  if (code != 0) fail_msg("exit code %d: %s", code, program_err);
-}
-
 static void train_two(const char *slow_of_0, const char *slow_of_1, const char *more) {
   start_process(1, 2, slow_of_1, more);
   pid_t second = program_swap(0);
   start_process(0, 2, slow_of_0, more);
-  finish_well();
+  program_expect(program_finish(), 0);
   program_swap(second);
-  finish_well();
+  program_expect(program_finish(), 0);
 }
 
 /* ---- what ran ---- */
@@ -113,7 +108,7 @@ static void a_process_alone_takes_its_fast_variant(void **state) {
   (void)state;
   for (int i = 0; i < 2; i++) {
     start_process(0, 1, variants[i], "");
-    finish_well();
+    program_expect(program_finish(), 0);
     assert_true(has_launched(0, 'a') && has_launched(0, 'b'));
     assert_int_equal(last_variant(0), *variants[!i]);
     clear();
@@ -138,11 +133,11 @@ static void process_1_repeats_the_measured_choice_of_process_0(void **state) {
 static void a_resumed_run_repeats_its_measured_choice(void **state) {
   (void)state;
   start_process(0, 1, "a", "");
-  finish_well();
+  program_expect(program_finish(), 0);
   assert_int_equal(last_variant(0), 'b');
   forget();
   start_process(0, 1, "b", "--resume o/run --set run.max_steps=8");
-  finish_well();
+  program_expect(program_finish(), 0);
   assert_false(has_launched(0, 'a'));
   assert_false(file_exists("cache0/tenon"));
 }

@@ -379,11 +379,6 @@ static void start_with_device(int device, const char *folder) {
                 folder, steps);
 }
 
-static void finish_well(void) {
-  int code = program_finish();
-  if (code != 0) fail_msg("exit code %d: %s", code, program_err);
-}
-
 static void a_process_takes_the_device_that_it_is_shown(void **state) {
   (void)state;
   if (DOUBLES[0] == '\0') skip();
@@ -394,9 +389,9 @@ static void a_process_takes_the_device_that_it_is_shown(void **state) {
   start_with_device(1, "shown");
   pid_t second = program_swap(0);
   start_with_device(0, "shown");
-  finish_well();
+  program_expect(program_finish(), 0);
   program_swap(second);
-  finish_well();
+  program_expect(program_finish(), 0);
   check_doubles();
   same_bits("shown", "devices");
 }
