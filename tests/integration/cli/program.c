@@ -289,6 +289,13 @@ pid_t program_swap(pid_t other) {
 
 void program_signal(int number) { assert_int_equal(kill(running, number), 0); }
 
+void program_pause(void) {
+  siginfo_t info = {0};
+  program_signal(SIGSTOP);
+  assert_int_equal(waitid(P_PID, (id_t)running, &info, WSTOPPED | WEXITED), 0);
+  assert_int_equal(info.si_code, CLD_STOPPED);
+}
+
 void program_kill(void) {
   program_signal(SIGKILL);
   waitpid(running, NULL, 0);

@@ -48,6 +48,8 @@ void program_start(const char *format, ...) __attribute__((format(printf, 1, 2))
 /* Waits until a file has so many lines. */
 void program_await_lines(const char *path, int lines);
 void program_signal(int number);
+/* Stops the program (SIGSTOP) and waits until all its threads stand still; SIGCONT lets it go on. */
+void program_pause(void);
 /* Sets the started program aside, so that another can run beside it, and returns it; `other` takes its place,
  * 0 for none. Both write to the files of program_out and program_err, so one should be --quiet. */
 pid_t program_swap(pid_t other);

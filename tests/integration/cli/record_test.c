@@ -160,8 +160,11 @@ static void a_failed_run_says_why(void **state) {
   file_write("noise.ini", noise_ini);
   program_start("train noise.ini --quiet --set run.epochs=100000 --set run.save_every=1");
   program_await_lines("runs/noise/metrics.jsonl", 3);
-  while (rename("runs/noise/checkpoints", "runs/noise/away") != 0) usleep(1000);
+  while (!file_exists("runs/noise/checkpoints")) usleep(1000);
+  program_pause(); /* the next checkpoint would make the folder anew */
+  assert_int_equal(rename("runs/noise/checkpoints", "runs/noise/away"), 0);
   file_write("runs/noise/checkpoints", "in the way");
+  program_signal(SIGCONT);
   assert_int_not_equal(program_finish(), 0);
   assert_int_equal(remove("runs/noise/checkpoints"), 0);
   assert_int_equal(rename("runs/noise/away", "runs/noise/checkpoints"), 0);
