@@ -45,7 +45,7 @@ void program_stdout(const char *path);
 
 /* Starts the program without waiting. */
 void program_start(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Waits until a file has so many lines. */
+/* Waits until a file has so many lines; the program may have ended then. */
 void program_await_lines(const char *path, int lines);
 void program_signal(int number);
 /* Stops the program (SIGSTOP) and waits until all its threads stand still; SIGCONT lets it go on. */

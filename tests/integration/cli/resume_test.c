@@ -21,20 +21,44 @@ static const json_t *train_whole(void) {
   return program_json(0, "train digits.ini --output whole --set data.workers=0 --set run.threads=1");
 }
 
+/* Returns the exit code; 75, that of a training that saved and stopped, for a killed program. */
+static int end_by(int number) {
+  program_signal(number);
+  if (number != SIGKILL) return program_finish();
+  program_kill();
+  return 75;
+}
+
+/* Trains until so many steps are recorded, and sends a signal. Returns state.json of the checkpoint. On a
+ * busy machine the signal may come behind the first epoch; such a training is put aside, and another one
+ * starts. */
+static const json_t *interrupt(const char *output, const char *more, int steps, int number) {
+  char metrics[128], record[128], late[32];
+  snprintf(metrics, sizeof metrics, "%s/digits/metrics.jsonl", output);
+  snprintf(record, sizeof record, "%s/digits/checkpoints/last/state.json", output);
+  for (int tries = 0; tries < 20; tries++) {
+    program_start("train digits.ini --output %s %s --json", output, more);
+    program_await_lines(metrics, steps);
+    int code = end_by(number);
+    const json_t *where = file_json(record);
+    if (program_number(where, "epoch") == 0) {
+      program_expect(code, 75);
+      return where;
+    }
+    snprintf(late, sizeof late, "%s-late%d", output, tries);
+    assert_int_equal(rename(output, late), 0);
+  }
+  fail_msg("the signal came behind the first epoch 20 times");
+  return NULL;
+}
+
 /* Interrupted in the first epoch and resumed; returns the result of the second half. */
 static const json_t *train_in_two(const char *output, int number, const char *more) {
-  char path[128];
-  snprintf(path, sizeof path, "%s/digits/metrics.jsonl", output);
-  program_start("train digits.ini --output %s %s --json", output, more);
-  program_await_lines(path, 20);
-  program_signal(number);
-  assert_int_equal(program_finish(), 75);
+  const json_t *where = interrupt(output, more, 20, number);
   assert_non_null(strstr(program_out, "\"status\": \"stopped\""));
   assert_non_null(strstr(program_err, "--resume"));
-  snprintf(path, sizeof path, "%s/digits/checkpoints/last/state.json", output);
-  const json_t *where = file_json(path);
   double batch = program_number(where, "batch");
-  assert_true(batch >= 20 && batch < 150); /* in the middle of the epoch */
+  assert_true(batch >= 20 && batch <= 150); /* in the first epoch, or in its validation */
   assert_int_equal(program_number(where, "step"), batch);
   return program_json(0, "train digits.ini --output %s %s --resume auto", output, more);
 }
@@ -83,12 +107,8 @@ static void validation_can_be_interrupted(void **state) {
   const char *more =
       "--set data.epoch=64 --set data.valid.epoch=8000 --set data.valid.batch=4 --set run.epochs=1";
   assert_int_equal(program_run("train digits.ini --output whole %s", more), 0);
-  program_start("train digits.ini --output cut %s", more);
-  program_await_lines("cut/digits/metrics.jsonl", 4);
-  program_signal(SIGTERM);
-  assert_int_equal(program_finish(), 75);
+  assert_int_equal(program_number(interrupt("cut", more, 4, SIGTERM), "batch"), 4);
   assert_false(file_exists("cut/digits/checkpoints/best"));
-  assert_int_equal(program_number(file_json("cut/digits/checkpoints/last/state.json"), "batch"), 4);
   const json_t *r = program_json(0, "train digits.ini --output cut %s --resume auto", more);
   assert_int_equal(program_number(r, "steps"), 4);
   same_checkpoint("cut/digits/checkpoints/best", "whole/digits/checkpoints/best");
@@ -100,10 +120,7 @@ static void validation_can_be_interrupted(void **state) {
 static void a_killed_run_resumes_from_its_last_checkpoint(void **state) {
   (void)state;
   train_whole();
-  program_start("train digits.ini --output killed --set run.save_every=7");
-  program_await_lines("killed/digits/metrics.jsonl", 40);
-  program_kill();
-  double step = program_number(file_json("killed/digits/checkpoints/last/state.json"), "step");
+  double step = program_number(interrupt("killed", "--set run.save_every=7", 40, SIGKILL), "step");
   assert_true(step >= 7 && (int)step % 7 == 0);
   assert_int_equal(program_run("train digits.ini --output killed --resume auto"), 0);
   same_checkpoint("killed/digits/checkpoints/last", "whole/digits/checkpoints/last");
