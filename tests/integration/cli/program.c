@@ -278,10 +278,11 @@ static bool has_ended(void) {
 
 void program_await_lines(const char *path, int lines) {
   const struct timespec pause = {0, 1000000};
-  for (int waited = 0; file_lines(path) < lines; waited++) {
-    bool over = waited > PATIENCE_MS || has_ended();
-    int written = file_lines(path); /* perhaps the last ones, just before the end */
-    if (over && written < lines) {
+  for (int waited = 0;; waited++) {
+    bool over = waited > PATIENCE_MS || has_ended(); /* before the count, which then has the last lines */
+    int written = file_lines(path);
+    if (written >= lines) return;
+    if (over) {
       read_into(".stderr", program_err, sizeof program_err);
       fail_msg("%s has %d lines, expected %d: %s", path, written, lines, program_err);
     }
