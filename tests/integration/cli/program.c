@@ -126,14 +126,21 @@ void files_equal(const char *a, const char *b) {
   if (!equal) fail_msg("%s and %s differ", a, b);
 }
 
-void checkpoints_equal(const char *a, const char *b) {
+void checkpoint_folders_equal(const char *a, const char *b) {
   static const char *const files[] = {"model.safetensors", "optimizer.safetensors"};
   for (int i = 0; i < 2; i++) {
     char x[160], y[160];
-    snprintf(x, sizeof x, "%s/run/checkpoints/last/%s", a, files[i]);
-    snprintf(y, sizeof y, "%s/run/checkpoints/last/%s", b, files[i]);
+    snprintf(x, sizeof x, "%s/%s", a, files[i]);
+    snprintf(y, sizeof y, "%s/%s", b, files[i]);
     files_equal(x, y);
   }
+}
+
+void checkpoints_equal(const char *a, const char *b) {
+  char x[128], y[128];
+  snprintf(x, sizeof x, "%s/run/checkpoints/last", a);
+  snprintf(y, sizeof y, "%s/run/checkpoints/last", b);
+  checkpoint_folders_equal(x, y);
 }
 
 static const json_t *parse(const char *text, const char *from) {

@@ -66,7 +66,9 @@ char *file_read(const char *path, size_t *n);
 int file_exists(const char *path);
 int file_lines(const char *path);
 void files_equal(const char *a, const char *b);
-/* Model and optimizer of FOLDER/run/checkpoints/last have the same bits. */
+/* Model and optimizer of two checkpoints have the same bits. */
+void checkpoint_folders_equal(const char *a, const char *b);
+/* The same, of FOLDER/run/checkpoints/last. */
 void checkpoints_equal(const char *a, const char *b);
 const json_t *file_json(const char *path);
 

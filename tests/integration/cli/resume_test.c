@@ -6,16 +6,6 @@
 #include <stdbool.h>
 #include <time.h>
 
-static void same_checkpoint(const char *a, const char *b) {
-  static const char *const files[] = {"model.safetensors", "optimizer.safetensors"};
-  for (int i = 0; i < 2; i++) {
-    char x[160], y[160];
-    snprintf(x, sizeof x, "%s/%s", a, files[i]);
-    snprintf(y, sizeof y, "%s/%s", b, files[i]);
-    files_equal(x, y);
-  }
-}
-
 /* The uninterrupted run, in whole/digits. */
 static const json_t *train_whole(void) {
   file_write("digits.ini", digits_ini);
@@ -89,9 +79,9 @@ static void any_workers_and_threads_give_the_same_bits(void **state) {
       assert_int_equal(program_number(r, "steps"), program_number(whole, "steps"));
       assert_true(program_number(r, "valid.loss") == program_number(whole, "valid.loss"));
       snprintf(folder, sizeof folder, "%s/digits/checkpoints/last", output);
-      same_checkpoint(folder, "whole/digits/checkpoints/last");
+      checkpoint_folders_equal(folder, "whole/digits/checkpoints/last");
       snprintf(folder, sizeof folder, "%s/digits/checkpoints/best", output);
-      same_checkpoint(folder, "whole/digits/checkpoints/best");
+      checkpoint_folders_equal(folder, "whole/digits/checkpoints/best");
     }
 }
 
@@ -110,7 +100,7 @@ static void a_run_may_be_resumed_many_times(void **state) {
         0);
   assert_int_equal(program_run("train digits.ini --output parts %s --resume parts/digits", more), 0);
   assert_int_equal(program_number(file_json("parts/digits/checkpoints/last/state.json"), "step"), 300);
-  same_checkpoint("parts/digits/checkpoints/last", "whole/digits/checkpoints/last");
+  checkpoint_folders_equal("parts/digits/checkpoints/last", "whole/digits/checkpoints/last");
   assert_false(file_exists("parts/digits-2"));
 }
 
@@ -125,7 +115,7 @@ static void validation_can_be_interrupted(void **state) {
   assert_int_equal(program_number(saved_state("cut"), "batch"), 4);
   const json_t *r = program_json(0, "train digits.ini --output cut %s --resume auto", more);
   assert_int_equal(program_number(r, "steps"), 4);
-  same_checkpoint("cut/digits/checkpoints/best", "whole/digits/checkpoints/best");
+  checkpoint_folders_equal("cut/digits/checkpoints/best", "whole/digits/checkpoints/best");
   assert_true(program_number(file_json("cut/digits/checkpoints/last/state.json"), "best") ==
               program_number(file_json("whole/digits/checkpoints/last/state.json"), "best"));
 }
@@ -141,7 +131,7 @@ static void a_killed_run_resumes_from_its_last_checkpoint(void **state) {
   double step = program_number(saved_state("killed"), "step");
   assert_true(step >= 7 && (int)step % 7 == 0);
   assert_int_equal(program_run("train digits.ini --output killed --resume auto"), 0);
-  same_checkpoint("killed/digits/checkpoints/last", "whole/digits/checkpoints/last");
+  checkpoint_folders_equal("killed/digits/checkpoints/last", "whole/digits/checkpoints/last");
 }
 
 static void auto_resumes_the_run_that_was_saved_last(void **state) {

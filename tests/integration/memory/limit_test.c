@@ -107,16 +107,6 @@ static double recomputed_bytes(const json_t *plan) {
   return bytes;
 }
 
-static void same_run(const char *a, const char *b) {
-  static const char *const files[] = {"model.safetensors", "optimizer.safetensors"};
-  for (int i = 0; i < 2; i++) {
-    char x[160], y[160];
-    snprintf(x, sizeof x, "%s/net/checkpoints/last/%s", a, files[i]);
-    snprintf(y, sizeof y, "%s/net/checkpoints/last/%s", b, files[i]);
-    files_equal(x, y);
-  }
-}
-
 /* Bytes in all where the arena has so much of what it would have without a limit. */
 static long long limit_of(const char *more, double share) {
   const json_t *plan = program_json(0, "plan net.ini %s", more);
@@ -137,7 +127,7 @@ static void trains_alike(const char *more, double share) {
       program_json(0, "train net.ini %s --output tight --set run.memory_limit=%lld", more, limit);
   assert_true(program_number(run, "planned_peak_bytes") == program_number(run, "measured_peak_bytes"));
   assert_true(program_number(run, "planned_peak_bytes") <= (double)limit);
-  same_run("free", "tight");
+  checkpoint_folders_equal("free/net/checkpoints/last", "tight/net/checkpoints/last");
 }
 
 /* ---- tests ---- */
