@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Looking for one library. */
 typedef struct library_search {
@@ -89,9 +90,45 @@ static bool search_toolkit(library_search *s) {
 }
 
 /* PyPI's packages: nvidia/cu13/lib, nvidia/cublas/lib, nvidia/cuda_nvrtc/lib. */
+static const char python_packages[] = "/lib/python3*/site-packages/nvidia/*/lib";
+
+/* The first python3 in PATH, as execvp finds it. */
+static bool search_find_python(char path[TN_NVIDIA_PATH]) {
+  const char *folders = getenv("PATH");
+  while (folders != NULL && *folders != '\0') {
+    size_t n = strcspn(folders, ":");
+    int length = snprintf(path, TN_NVIDIA_PATH, "%.*s/python3", (int)(n < TN_NVIDIA_PATH ? n : 0), folders);
+    if (*path == '/' && length > 0 && length < TN_NVIDIA_PATH && access(path, X_OK) == 0) return true;
+    folders += n + (folders[n] == ':');
+  }
+  return false;
+}
+
+/* PREFIX of PREFIX/bin/python3. */
+static bool search_prefix(library_search *s, char *program) {
+  for (int32_t up = 0; up < 2; up++) {
+    char *slash = strrchr(program, '/');
+    if (slash == NULL) return false;
+    *slash = '\0';
+  }
+  return search_pattern(s, program, python_packages);
+}
+
+/* The environment that python3 belongs to: a virtual environment has a link to another Python, whose packages
+ * come after its own. */
+static bool search_program(library_search *s) {
+  char program[TN_NVIDIA_PATH], *behind = NULL;
+  if (!search_find_python(program)) return false;
+  behind = realpath(program, NULL);
+  bool found = search_prefix(s, program) || (behind != NULL && search_prefix(s, behind));
+  free(behind);
+  return found;
+}
+
 static bool search_python(library_search *s) {
-  static const char packages[] = "/lib/python3*/site-packages/nvidia/*/lib";
+  const char *packages = python_packages;
   return search_environment(s, "VIRTUAL_ENV", packages) || search_environment(s, "CONDA_PREFIX", packages) ||
+         search_program(s) ||
          search_environment(s, "HOME", "/.local/lib/python3*/site-packages/nvidia/*/lib") ||
          search_pattern(s, "/usr/local", packages) ||
          search_pattern(s, "/usr/local", "/lib/python3*/dist-packages/nvidia/*/lib");

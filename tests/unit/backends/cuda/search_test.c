@@ -102,11 +102,77 @@ static void python_packages_are_looked_at(void **state) {
   free(home);
 }
 
+static void add_folder(const char *name) {
+  char command[320];
+  snprintf(command, sizeof command, "mkdir -p %s%s", folder, name);
+  assert_int_equal(system(command), 0);
+}
+
+/* PATH with FOLDER/bin first; *before is the former one. */
+static void put_first_in_path(const char *bin, char **before) {
+  char path[4096];
+  *before = strdup(getenv("PATH"));
+  snprintf(path, sizeof path, "%s%s:%s", folder, bin, *before);
+  setenv("PATH", path, 1);
+}
+
+static void add_package_in(const char *prefix) {
+  char *home = strdup(folder);
+  strcat(folder, prefix);
+  add_folder("/lib/python3.12/site-packages/nvidia/cudnn/lib");
+  strcat(folder, "/lib/python3.12/site-packages/nvidia/cudnn/lib");
+  add_library("libtest_of_tenon.so.2");
+  strcpy(folder, home);
+  free(home);
+}
+
+static void add_file(const char *name) {
+  char file[256];
+  snprintf(file, sizeof file, "%s%s", folder, name);
+  FILE *f = fopen(file, "w");
+  assert_non_null(f);
+  fclose(f);
+  assert_int_equal(chmod(file, 0755), 0);
+}
+
+/* Without VIRTUAL_ENV, as in a command that has not activated the environment. */
+static void packages_of_the_first_python_are_looked_at(void **state) {
+  (void)state;
+  char path[TN_NVIDIA_PATH], *before;
+  add_folder("/venv/bin");
+  add_file("/venv/bin/python3");
+  put_first_in_path("/venv/bin", &before);
+  assert_int_equal(find("", "libtest_of_tenon.so.2", NULL, path), TN_EUNAVAILABLE);
+  add_package_in("/venv");
+  assert_int_equal(find("", "libtest_of_tenon.so.2", NULL, path), TN_OK);
+  setenv("PATH", before, 1);
+  assert_int_equal(find("", "libtest_of_tenon.so.2", NULL, path), TN_EUNAVAILABLE);
+  free(before);
+}
+
+/* The environment's python3 is a link to the one that has the packages. */
+static void packages_behind_a_linked_python_are_looked_at(void **state) {
+  (void)state;
+  char path[TN_NVIDIA_PATH], target[256], link[256], *before;
+  add_folder("/base/bin");
+  add_folder("/venv/bin");
+  add_file("/base/bin/python3");
+  snprintf(target, sizeof target, "%s/base/bin/python3", folder);
+  snprintf(link, sizeof link, "%s/venv/bin/python3", folder);
+  assert_int_equal(symlink(target, link), 0);
+  add_package_in("/base");
+  put_first_in_path("/venv/bin", &before);
+  assert_int_equal(find("", "libtest_of_tenon.so.2", NULL, path), TN_OK);
+  setenv("PATH", before, 1);
+  free(before);
+}
+
 #define test(name) cmocka_unit_test_setup_teardown(name, open_folder, close_folder)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      test(a_library_of_a_given_folder_is_found), test(a_missing_library_says_where_it_was_looked_for),
-      test(a_file_that_does_not_load_says_why), test(python_packages_are_looked_at)};
+      test(a_library_of_a_given_folder_is_found),       test(a_missing_library_says_where_it_was_looked_for),
+      test(a_file_that_does_not_load_says_why),         test(python_packages_are_looked_at),
+      test(packages_of_the_first_python_are_looked_at), test(packages_behind_a_linked_python_are_looked_at)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
