@@ -12,7 +12,7 @@ enum { OLDEST_ARCH = 75 };
 void tn_cuda_device_close(tn_env *env, void *device) {
   tn_cuda_device *d = device;
   const tn_cuda_libraries *l = &d->backend->libraries;
-  if (d->context != NULL) tn_cuda_enter_to_free(d);
+  if (d->context != NULL) tn_cuda_make_current(d);
   tn_cudnn_device_close(env, d);
   tn_cuda_modules_destroy(env, d->modules);
   if (d->lt != NULL) (void)l->lt.cublasLtDestroy(d->lt);
@@ -87,7 +87,7 @@ tn_status tn_cuda_memory_new(tn_env *env, void *device, int32_t kind, uint64_t b
 void tn_cuda_memory_delete(tn_env *env, void *device, int32_t kind, void *address, uint64_t bytes) {
   const tn_cuda_device *d = device;
   (void)env, (void)bytes;
-  tn_cuda_enter_to_free(d);
+  tn_cuda_make_current(d);
   if (kind == TN_MEMORY_DEVICE)
     (void)d->backend->libraries.driver.cuMemFree((CUdeviceptr)(uintptr_t)address);
   else

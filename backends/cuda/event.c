@@ -19,7 +19,7 @@ tn_status tn_cuda_event_new(tn_env *env, void *device, void **event) {
 
 void tn_cuda_event_delete(tn_env *env, void *event) {
   tn_cuda_event *e = event;
-  tn_cuda_enter_to_free(e->device);
+  tn_cuda_make_current(e->device);
   (void)e->device->backend->libraries.driver.cuEventDestroy(e->event);
   tn_delete(env, e);
 }

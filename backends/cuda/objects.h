@@ -70,9 +70,9 @@ static inline tn_status tn_cuda_enter(tn_env *env, const tn_cuda_device *device)
   return TN_CU(env, &device->backend->libraries, cuCtxSetCurrent, device->context);
 }
 
-/* The same before something is freed, which is tried in any case: mostly the context is current already. No
- * error is recorded. */
-static inline void tn_cuda_enter_to_free(const tn_cuda_device *device) {
+/* The same without an error, which the next call that needs the context has: before something is freed, which
+ * is tried in any case, and on threads that have no handle for errors. */
+static inline void tn_cuda_make_current(const tn_cuda_device *device) {
   (void)device->backend->libraries.driver.cuCtxSetCurrent(device->context);
 }
 

@@ -27,7 +27,7 @@ tn_status tn_cuda_stream_new(tn_env *env, void *device, int32_t role, void **str
 
 void tn_cuda_stream_delete(tn_env *env, void *stream) {
   tn_cuda_stream *s = stream;
-  tn_cuda_enter_to_free(s->device);
+  tn_cuda_make_current(s->device);
   (void)s->device->backend->libraries.driver.cuStreamDestroy(s->stream);
   tn_delete(env, s);
 }

@@ -19,6 +19,7 @@ typedef struct tn_cudnn_device {
   cudaStream_t stream;             /* of the handle */
   char why[TN_CUDNN_WHY];          /* the handle could not be made; "": it was, or has not been asked for */
   struct tn_cudnn_work *requested; /* works that are not finished */
+  bool said_late;
 } tn_cudnn_device;
 
 /* A plan in the making, and made. */
@@ -112,6 +113,7 @@ static tn_status plan_build_for_handle(tn_env *env, tn_cudnn_work *w) {
 static bool plan_compile(tn_cuda_job *job) {
   const tn_cudnn_work *w = (const tn_cudnn_work *)((const char *)job - offsetof(tn_cudnn_work, job));
   tn_cudnn_calls c;
+  tn_cuda_make_current(w->device); /* cuDNN loads the code that it compiles, for the current context */
   tn_cudnn_calls_init(&c, w->library);
   cudnnBackendDescriptor_t plan = tn_cudnn_describe_plan(&c, &w->graph, &w->engine, w->details, NULL);
   int64_t bytes =
@@ -169,6 +171,16 @@ static void plan_load(tn_cudnn_calls *c, tn_cudnn_work *w) {
   plan_keep(c, w, plan);
 }
 
+/* Says once for a device that plans take longer: this thread builds them one by one, and none is kept. */
+static void plan_say_late(tn_env *env, const tn_cudnn_work *w) {
+  if (w->device->cudnn->said_late) return;
+  w->device->cudnn->said_late = true;
+  tn_env_log(env, TN_LOG_WARN,
+             "cuda: cuDNN does not compile %s on a thread of its own, so plans are built one by one in every "
+             "run: %s",
+             w->job.title, w->job.error);
+}
+
 /* A plan that does not load, as one of an older driver on disk, is built again on this thread. */
 static tn_status plan_finish(tn_env *env, tn_cudnn_work *w) {
   tn_cudnn_calls c;
@@ -179,7 +191,10 @@ static tn_status plan_finish(tn_env *env, tn_cudnn_work *w) {
   tn_cudnn_calls_free(&c);
   free(w->job.image.bytes);
   w->job.image.bytes = NULL;
-  return w->plan != NULL ? TN_OK : plan_build_for_handle(env, w);
+  if (w->plan != NULL) return TN_OK;
+  tn_status status = plan_build_for_handle(env, w);
+  if (status == TN_OK && !w->job.compiled) plan_say_late(env, w);
+  return status;
 }
 
 tn_status tn_cudnn_finish_prepare(tn_env *env, tn_cuda_device *device, int32_t *declined) {

@@ -246,6 +246,20 @@ static void wait_for_compilation(void) {
   if (ms > 0) nanosleep(&time, NULL);
 }
 
+/* The library loads the code that it has compiled, and the driver gives its function for the current context
+ * (cuKernelGetFunction). */
+static cudnnStatus_t compile_for_context(const fakednn_body *plan) {
+  fakednn_driver driver = fakednn_find_driver();
+  CUcontext context = NULL;
+  FAKEDNN_REQUIRE(driver.current && driver.current(&context) == CUDA_SUCCESS && context,
+                  CUDNN_STATUS_INTERNAL_ERROR, "the thread that compiles has no current context");
+  FAKEDNN_REQUIRE(!getenv("FAKECUDA_CUDNN_NEEDS_HANDLE") ||
+                      fakednn_pointer(plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, 0),
+                  CUDNN_STATUS_INTERNAL_ERROR, "a test asked for plans with a handle alone");
+  wait_for_compilation();
+  return CUDNN_STATUS_SUCCESS;
+}
+
 static void release_plan(const fakednn_body *body) {
   atomic_store(&((fakednn_plan *)body->made)->destroyed, true);
 }
@@ -267,7 +281,8 @@ static cudnnStatus_t plan_from_configuration(const fakednn_body *body, fakednn_p
   plan->program = program_of_engine(engine);
   plan->engine = (int32_t)fakednn_integer(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 0, 0);
   plan->workspace = fakednn_integer(configuration, CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE, 0, 0);
-  if (plan->engine == FAKEDNN_ENGINE_COMPILED || plan->engine == FAKEDNN_ENGINE_EXACT) wait_for_compilation();
+  if (plan->engine == FAKEDNN_ENGINE_COMPILED || plan->engine == FAKEDNN_ENGINE_EXACT)
+    FAKEDNN_TRY(compile_for_context(body));
   FAKEDNN_REQUIRE(!is_unbuilt(plan->engine), CUDNN_STATUS_INTERNAL_ERROR_COMPILATION_FAILED,
                   "a test asked for no plan of engine %d", (int)plan->engine);
   return CUDNN_STATUS_SUCCESS;

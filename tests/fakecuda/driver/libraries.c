@@ -63,8 +63,11 @@ static CUresult library_give_function(const fake_call *call, CUfunction *functio
   return code == CUDA_SUCCESS ? library_give(call, function, &the_function) : code;
 }
 
+/* The function is that of the current context. A description of a device has none. */
+static int library_needs_context(void) { return fake_settings_get()->devices > 0 ? FAKE_CURRENT : 0; }
+
 FAKE_API CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel) {
-  FAKE_CALL(0, library_give_function(&call, function, kernel));
+  FAKE_CALL(library_needs_context(), library_give_function(&call, function, kernel));
 }
 
 FAKE_API CUresult cuKernelSetAttribute(CUfunction_attribute which, int value, CUkernel kernel,

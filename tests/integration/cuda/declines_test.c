@@ -103,6 +103,26 @@ static void tenons_kernel_replaces_an_engine_that_does_not_compile(void **state)
   assert_true(launches_of("cuda", "cuda_attention") >= 2);
 }
 
+/* The library needs a current context on the thread that compiles. */
+static void plans_are_compiled_on_threads(void **state) {
+  (void)state;
+  assert_int_equal(system("rm -rf cuda cpu tenon"), 0);
+  trains(attention_ini, FP16, 1e-3);
+  assert_int_equal(launches_of("cuda", "cudnn_attention"), 2);
+  assert_int_equal(lines_with("plans are built one by one"), 0);
+}
+
+static void plans_that_threads_cannot_compile_are_built_by_the_main_thread(void **state) {
+  (void)state;
+  assert_int_equal(system("rm -rf cuda cpu tenon"), 0);
+  setenv("FAKECUDA_CUDNN_NEEDS_HANDLE", "1", 1);
+  trains(attention_ini, FP16, 1e-3);
+  unsetenv("FAKECUDA_CUDNN_NEEDS_HANDLE");
+  assert_int_equal(launches_of("cuda", "cudnn_attention"), 2);
+  assert_int_equal(lines_with("plans are built one by one"), 1);
+  says("a test asked for plans with a handle alone");
+}
+
 static void conformance_goes_on_without_a_plan(void **state) {
   (void)state;
   unbuilt(OWN);
@@ -156,6 +176,8 @@ int main(void) {
 #if HAS_CUDNN
     TEST(another_engine_replaces_one_that_is_not_built),
     TEST(tenons_kernel_replaces_an_engine_that_does_not_compile),
+    TEST(plans_are_compiled_on_threads),
+    TEST(plans_that_threads_cannot_compile_are_built_by_the_main_thread),
     TEST(conformance_goes_on_without_a_plan),
 #endif
     TEST(code_that_does_not_compile_is_left_out),
