@@ -8,7 +8,7 @@ typedef struct cuda_capture {
 
 void tn_cuda_capture_delete(tn_env *env, void *capture) {
   cuda_capture *c = capture;
-  tn_cuda_enter_to_free(c->device);
+  tn_cuda_make_current(c->device);
   (void)c->device->backend->libraries.driver.cuGraphExecDestroy(c->executable);
   tn_delete(env, c);
 }
@@ -52,6 +52,19 @@ static tn_status capture_instantiate(tn_env *env, tn_cuda_device *d, CUgraph gra
   return status;
 }
 
+/* Libraries report a call that they refuse inside a capture by codes of their own. The host has run the work
+ * without a capture before. So where the device answers, and the stream captures no more, the capture alone
+ * has failed. */
+static tn_status capture_refusal(const tn_cuda_device *d, CUstream stream, tn_status status) {
+  const tn_cuda_driver *driver = &d->backend->libraries.driver;
+  CUstreamCaptureStatus capturing = CU_STREAM_CAPTURE_STATUS_NONE;
+  size_t unused = 0, all = 0;
+  bool answers = driver->cuStreamIsCapturing(stream, &capturing) == CUDA_SUCCESS &&
+                 capturing == CU_STREAM_CAPTURE_STATUS_NONE &&
+                 driver->cuMemGetInfo(&unused, &all) == CUDA_SUCCESS;
+  return status == TN_EDEVICE && answers ? TN_EUNSUPPORTED : status;
+}
+
 tn_status tn_cuda_capture(tn_env *env, void *device, void *stream, tn_status (*work)(void *arg), void *arg,
                           void **capture) {
   tn_cuda_device *d = device;
@@ -67,7 +80,8 @@ tn_status tn_cuda_capture(tn_env *env, void *device, void *stream, tn_status (*w
   if (status != TN_OK) return status;
   d->capturing = true;
   status = capture_end(env, d, s->stream, work(arg), &graph);
-  return status == TN_OK ? capture_instantiate(env, d, graph, capture) : status;
+  if (status == TN_OK) status = capture_instantiate(env, d, graph, capture);
+  return status == TN_OK ? TN_OK : capture_refusal(d, s->stream, status);
 }
 
 tn_status tn_cuda_capture_launch(tn_env *env, void *capture, void *stream) {

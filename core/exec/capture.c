@@ -43,8 +43,8 @@ static tn_status capture_part(tn_executor *e, tn_bound_program *bound, int32_t p
       device->backend->capture(&device->env, device->device, compute, launch_captured, &p, &capture);
   device->flight = flight;
   if (p.launched != TN_OK) {
-    status = p.launched;
-    device->record = p.cause; /* later messages follow from it */
+    if (status != TN_EUNSUPPORTED) status = p.launched; /* else the backend knows that the device goes on */
+    device->record = p.cause;                           /* later messages follow from it */
   }
   if (status == TN_OK)
     *entry = capture;

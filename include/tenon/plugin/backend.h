@@ -168,7 +168,8 @@ typedef struct tn_backend {
 
   /* Optional, all three functions or none: capture the work that is enqueued on the device's streams by
    * work(arg), and run it later with one call. `capture` begins the capture on `stream`, calls work(arg)
-   * once, on the same thread, and ends the capture, also after a failure of `work`, whose code it returns.
+   * once, on the same thread, and ends the capture, also after a failure of `work`, whose code it returns,
+   * or TN_EUNSUPPORTED where the device goes on as if nothing had been captured.
    * Captured work does not run during the capture. Another stream joins when it awaits an event of the
    * capture; `stream` awaits all of them before `work` returns. An event recorded outside the capture is not
    * awaited inside it, and the reverse. Work enqueued before the capture runs on. No work is enqueued on

@@ -8,7 +8,8 @@
 #include "backends/sim/capture.h"
 #include "tests/fakecuda/driver/driver.h"
 
-static fake_capture *captures; /* that have not ended */
+static fake_capture *captures;  /* that have not ended */
+static _Atomic(int) n_captures; /* of them; read without the lock */
 static _Thread_local CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
 void fake_capture_aim(const fake_stream *stream) {
@@ -16,6 +17,8 @@ void fake_capture_aim(const fake_stream *stream) {
 }
 
 void fake_capture_leave(const fake_stream *stream) { stream->context->sim->capturing = NULL; }
+
+bool fake_captures_active(void) { return atomic_load(&n_captures) > 0; }
 
 /* ---- what a capture forbids ---- */
 
@@ -108,6 +111,7 @@ static CUresult capture_begin(const fake_call *call, CUstream handle, CUstreamCa
   s->context->sim->capturing = NULL;
   s->capture = c;
   captures = c;
+  atomic_fetch_add(&n_captures, 1);
   return CUDA_SUCCESS;
 }
 
@@ -127,6 +131,7 @@ static void capture_unlink(const fake_capture *capture) {
   fake_capture **link = &captures;
   while (*link != capture) link = &(*link)->next;
   *link = capture->next;
+  atomic_fetch_sub(&n_captures, 1);
 }
 
 static void capture_drop(fake_capture *c) {

@@ -253,6 +253,8 @@ CUresult fake_capture_forbids(const fake_call *call);
 /* A wait for a stream, or for everything of a context (stream NULL), that would see a capture. */
 CUresult fake_capture_forbids_wait(const fake_call *call, const fake_context *context,
                                    const fake_stream *stream);
+/* Whether any stream captures. Without the lock. */
+bool fake_captures_active(void);
 CUresult fake_capture_check(const fake_call *call, const fake_stream *stream);
 /* The capture that has the event's last record; NULL: none, or it has ended. */
 fake_capture *fake_capture_of_event(const fake_event *event);

@@ -356,6 +356,25 @@ static void failures_of_a_report_hide_nothing(void **state) {
 #endif
 }
 
+/* A library may refuse, by a code of its own, a call that it accepts outside of a capture. */
+static void a_refusal_inside_a_capture_costs_the_capture(void **state) {
+  static const char *const failures[] = {"cublasLtMatmul:captured", "cuLaunchKernel:captured=906",
+                                         "cuLaunchKernel:captured=902"};
+  (void)state;
+  file_write("model.ini", trainings[0].ini);
+  assert_int_equal(system("rm -rf runs whole tenon"), 0);
+  program_json(0, TRAIN);
+  assert_int_equal(rename("runs", "whole"), 0);
+  for (size_t i = 0; i < sizeof failures / sizeof *failures; i++) {
+    assert_int_equal(system("rm -rf runs"), 0);
+    setenv("FAKECUDA_FAIL", failures[i], 1);
+    program_json(0, TRAIN);
+    unsetenv("FAKECUDA_FAIL");
+    assert_non_null(strstr(program_err, "are enqueued one by one: "));
+    checkpoints_equal("whole", "runs");
+  }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, double_open, program_close)
 
 /* ---- all calls, in several processes ---- */
@@ -430,9 +449,12 @@ static int write_table(const char *path) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(every_call_may_fail), TEST(freeing_needs_no_context), TEST(a_checked_fault_names_its_op),
-      TEST(a_fault_is_named_whatever_call_meets_it), TEST(failures_of_a_report_hide_nothing)};
+  const struct CMUnitTest tests[] = {TEST(every_call_may_fail),
+                                     TEST(freeing_needs_no_context),
+                                     TEST(a_checked_fault_names_its_op),
+                                     TEST(a_fault_is_named_whatever_call_meets_it),
+                                     TEST(failures_of_a_report_hide_nothing),
+                                     TEST(a_refusal_inside_a_capture_costs_the_capture)};
   const char *table = getenv("TENON_ALL_CALLS");
   tallies = mmap(NULL, PARTS * sizeof *tallies, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (tallies == MAP_FAILED) return 1;
