@@ -17,7 +17,9 @@
 #include "tools/nearest.h"
 
 enum {
-  KEY_STATS = 256,
+  KEY_STATS,
+  KEY_AFTER,
+  KEY_CASES = 256,
   KEY_OPTIMIZER,
   KEY_DTYPE,
   KEY_PROMPT,
@@ -89,6 +91,9 @@ static const cli_option options[] = {
      's'},
     {"set", "backend.capture=no", "launch kernels one by one, without replay", CLI_CONFORMANCE, 's'},
     {"case", "OP/DTYPE/DRAW", "run only this op, dtype or draw", CLI_CONFORMANCE, 'c'},
+    {"after", "CASE", "begin behind this case: goes on where a case has ended the process", CLI_CONFORMANCE,
+     KEY_AFTER},
+    {"cases", NULL, "print the name of each case to stderr before it runs", CLI_CONFORMANCE, KEY_CASES},
     {"unsupported", "FILE", "ops that may be missing: lines of OP/DTYPE: reason", CLI_CONFORMANCE, 'u'},
     {"draws", "N", "draws of each op and dtype", CLI_CONFORMANCE, 'D'},
     {"timeout", "SECONDS", "time limit of a case (default: 60)", CLI_CONFORMANCE, 'T'},
@@ -121,6 +126,7 @@ const cli_exit cli_exits[] = {
     {CLI_DATA, "a wrong configuration, input file or checkpoint"},
     {CLI_UNAVAILABLE, "a device, plugin, kernel or memory is missing; the run folder is in use"},
     {CLI_INTERNAL, "a bug of Tenon; failed conformance"},
+    {CLI_UNFINISHED, "conformance: a case hung or broke the device, and no later case was run"},
     {CLI_IO, "a file cannot be read or written, also stdout"},
     {CLI_STOPPED, "stopped by a signal, and saved"},
     {CLI_NONFINITE, "the loss is not finite"},
@@ -223,6 +229,8 @@ static int cli_apply(cli_args *args, int key, const char *value) {
   case 'J': args->device_json = true; break;
   case 'B': args->backend = value; break;
   case 'c': args->only = value; break;
+  case KEY_AFTER: args->after = value; break;
+  case KEY_CASES: args->cases = true; break;
   case 'u': args->unsupported = value; break;
   case 'D': return cli_read_number(args, value, &args->draws);
   case 'N': return cli_read_index(args, value, &args->device);

@@ -19,6 +19,7 @@ enum {
   CLI_DATA = 65,
   CLI_UNAVAILABLE = 69,
   CLI_INTERNAL = 70,
+  CLI_UNFINISHED = 71,
   CLI_IO = 74,
   CLI_STOPPED = 75,
   CLI_NONFINITE = 76,
@@ -43,7 +44,7 @@ typedef struct cli_args {
   const char *inputs[CLI_MAX_LIST];
   int n_inputs;
   const char *resume, *output, *weights, *trace, *mode, *dump_after;
-  const char *backend, *only, *unsupported, *device_file, *backends, *repeat;
+  const char *backend, *only, *after, *unsupported, *device_file, *backends, *repeat;
   const char *hosts;
   long long restarts, ranks;
   long long batch, steps /* -n; launch: processes */, rounds, warmup, draws, device, timeout, launches, top;
@@ -53,7 +54,7 @@ typedef struct cli_args {
   long long tokens, top_k, seed;
   double temperature, top_p;
   bool stats, optimizer; /* of checkpoint */
-  bool json, csv, classes, ops, all, device_json, verbose, quiet, help;
+  bool json, csv, classes, ops, all, device_json, cases, verbose, quiet, help;
 } cli_args;
 
 /* Bits for the options of a command, in addition to --help, --plugin, --verbose, --quiet. */

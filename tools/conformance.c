@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -87,19 +88,34 @@ static void conformance_print_word(const char *option, const char *word) {
   putchar('\'');
 }
 
-/* The name of a kernel that was never chosen has no '/': the whole plugin is run again. */
-static void conformance_print_command(const json_t *report, const cli_args *args, const char *name) {
-  printf("%-12s tenon conformance", "again");
+static void conformance_print_words(const json_t *report, const cli_args *args, const char *title) {
+  printf("%-12s tenon conformance", title);
   if (args->n_words > 0) conformance_print_word(NULL, args->words[0]);
   conformance_print_word("--backend", json_string_value(json_object_get(report, "backend")));
   for (int i = 0; i < args->n_plugins; i++) conformance_print_word("--plugin", args->plugins[i]);
   if (args->device > 0) printf(" --device %lld", args->device);
   for (int i = 0; i < args->n_set; i++) conformance_print_word("--set", args->set[i]);
   if (args->unsupported) conformance_print_word("--unsupported", args->unsupported);
+}
+
+/* The name of a kernel that was never chosen has no '/': the whole plugin is run again. */
+static void conformance_print_again(const json_t *report, const cli_args *args, const char *name) {
+  conformance_print_words(report, args, "again");
   if (strchr(name, '/') || args->n_words == 0)
     conformance_print_word("--case", name);
   else if (args->draws > 0)
     printf(" --draws %lld", args->draws);
+  putchar('\n');
+}
+
+/* The line that runs the cases behind the one that broke the device. */
+static void conformance_print_onward(const json_t *report, const cli_args *args) {
+  const char *broken_in = json_string_value(json_object_get(report, "broken_in"));
+  if (broken_in == NULL) return;
+  conformance_print_words(report, args, "go on");
+  if (args->only) conformance_print_word("--case", args->only);
+  if (args->draws > 0) printf(" --draws %lld", args->draws);
+  conformance_print_word("--after", broken_in);
   putchar('\n');
 }
 
@@ -110,7 +126,7 @@ static void conformance_print_failures(const json_t *report, const cli_args *arg
   json_array_foreach(list, i, one) {
     const char *name = json_string_value(json_object_get(one, "case"));
     conformance_print_entry(one, "failed");
-    if (strcmp(name, "device") != 0) conformance_print_command(report, args, name);
+    if (strcmp(name, "device") != 0) conformance_print_again(report, args, name);
   }
 }
 
@@ -120,6 +136,7 @@ static void conformance_print_report(const json_t *report, const cli_args *args)
   conformance_print_list(report, "unsupported", "unsupported");
   conformance_print_list(report, "stale", "stale");
   conformance_print_failures(report, args);
+  conformance_print_onward(report, args);
   printf("%s (%s): %lld passed, %zu failed, %zu not supported\n",
          json_string_value(json_object_get(report, "backend")),
          json_string_value(json_object_get(report, "device")),
@@ -131,6 +148,7 @@ static void conformance_print_report(const json_t *report, const cli_args *args)
 
 static int conformance_finish(tn_device *device, const cli_args *args, char *text) {
   json_t *report = json_loads(text, 0, NULL);
+  bool broken = json_is_string(json_object_get(report, "broken_in"));
   bool failed = json_array_size(json_object_get(report, "failed")) > 0 ||
                 json_array_size(json_object_get(report, "stale")) > 0;
   if (args->json)
@@ -139,6 +157,7 @@ static int conformance_finish(tn_device *device, const cli_args *args, char *tex
     conformance_print_report(report, args);
   json_decref(report);
   tn_string_free(device, text);
+  if (broken) return CLI_UNFINISHED;
   return failed ? CLI_INTERNAL : CLI_OK;
 }
 
@@ -147,7 +166,7 @@ static int conformance_finish(tn_device *device, const cli_args *args, char *tex
 /* A call that never returns cannot be interrupted, so a signal handler ends the process. */
 static struct {
   volatile sig_atomic_t seconds;
-  char text[512];
+  char text[1024];
   volatile size_t n;
 } timer;
 
@@ -155,17 +174,19 @@ static void conformance_time_out(int signal) {
   (void)signal;
   ssize_t written = write(STDERR_FILENO, timer.text, timer.n);
   (void)written;
-  _exit(CLI_INTERNAL);
+  _exit(CLI_UNFINISHED);
 }
 
 static void conformance_begin_case(void *user, const char *name) {
-  (void)user;
+  const cli_args *args = user;
   alarm(0);
+  if (args->cases) fprintf(stderr, "case: %s\n", name);
   int n = snprintf(
       timer.text, sizeof timer.text,
       "failed: %s: it hangs: not finished after %d s, so the remaining cases are not run; --timeout raises "
-      "the limit. The likely cause is an event that is never signaled, or a wait that never ends\n",
-      name, (int)timer.seconds);
+      "the limit, and --after %s runs the cases behind it. The likely cause is an event that is never "
+      "signaled, or a wait that never ends\n",
+      name, (int)timer.seconds, name);
   timer.n = n < 0 ? 0 : (size_t)n < sizeof timer.text ? (size_t)n : sizeof timer.text - 1;
   alarm((unsigned)timer.seconds);
 }
@@ -193,10 +214,12 @@ static int conformance_run_device(tn_device *device, const cli_args *args, const
   char *text = NULL;
   tn_conformance_options options = {.struct_size = sizeof options,
                                     .only = args->only,
+                                    .after = args->after,
                                     .plugin = plugin,
                                     .unsupported = unsupported,
                                     .draws = args->draws,
-                                    .say = args->json || args->quiet ? NULL : conformance_print_failure,
+                                    .say = conformance_print_failure,
+                                    .user = (void *)(uintptr_t)args,
                                     .begin = conformance_begin_case,
                                     .uncaptured = s->uncaptured,
                                     .settings = s->n_items > 0 ? s->items : NULL};

@@ -8,7 +8,14 @@ static tn_status run_suite(tn_suite *suite, char **json) {
   TN_TRY(tn_suite_read_filter(suite));
   TN_TRY(tn_suite_read_known(suite));
   TN_TRY(suite->options->plugin != NULL ? tn_suite_run_plugin(suite) : tn_suite_run_core(suite));
-  if (suite->passed + (int64_t)suite->failed.n + (int64_t)suite->unsupported.n == 0)
+  if (!suite->entered)
+    return tn_failf(
+        suite->env, TN_EINVAL,
+        "after '%s': the suite has no such case; expected one as in relu/f32/3 or relu/f32/3/gradient, "
+        "of the same draws",
+        suite->options->after);
+  if (suite->options->after == NULL &&
+      suite->passed + (int64_t)suite->failed.n + (int64_t)suite->unsupported.n == 0)
     return tn_failf(suite->env, TN_EINVAL, "'%s': there is no such case",
                     suite->options->only != NULL ? suite->options->only : suite->options->plugin);
   return tn_suite_report(suite, json);
@@ -27,6 +34,7 @@ tn_status tn_conformance_run(tn_device *device, const tn_conformance_options *gi
                                .ops = device->use->ops,
                                .device = device};
   suite.site.settings = options->settings;
+  suite.entered = options->after == NULL;
   suite.bits = TN_HASH_START;
   suite.draws = options->draws > 0        ? options->draws
                 : options->plugin != NULL ? TN_PLUGIN_DRAWS

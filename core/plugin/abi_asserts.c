@@ -242,7 +242,7 @@ AT(tn_api, field, 264);
 AT(tn_api, make_folder, 272);
 AT(tn_api, frozen, 280);
 
-SIZED(tn_conformance_options, 80);
+SIZED(tn_conformance_options, 88);
 AT(tn_conformance_options, only, 8);
 AT(tn_conformance_options, plugin, 16);
 AT(tn_conformance_options, unsupported, 24);
@@ -252,6 +252,7 @@ AT(tn_conformance_options, user, 48);
 AT(tn_conformance_options, begin, 56);
 AT(tn_conformance_options, uncaptured, 64);
 AT(tn_conformance_options, settings, 72);
+AT(tn_conformance_options, after, 80);
 
 SIZED(tn_context_options, 56);
 AT(tn_context_options, realloc, 8);

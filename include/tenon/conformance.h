@@ -45,16 +45,20 @@ typedef struct tn_conformance_options {
   /* With `plugin`: options of its items, a line each: "source:idx.images=/data/images". Paths are relative to
    * the current folder. NULL: defaults, and for a required option a value in its range. */
   const char *settings;
+  /* The suite begins behind this case, named as in `begin`: a run that a case has ended goes on in a new
+   * process. Lines of `unsupported` and kernels that the rest does not meet are no failures then. NULL: with
+   * the first case. */
+  const char *after;
 } tn_conformance_options;
 
 /* Runs the suite on a device (tensor.h), on the calling thread; the device is not used elsewhere meanwhile.
  * The last case breaks a device that accepts kernels of another family: close it afterwards. *json, which the
  * caller frees: {backend, device, bits, passed, failed: [{case, reason}], unsupported: [{case, reason}],
- * stale: [line], kernels: [{name, plugin, launches}], cases: {"relu/f32": 16}} cases has the number of drawn
- * uses of each op and dtype. bits is a hash of the results of deterministic kernels:
- * equal for any number of threads, with and without capture. Failing cases are in *json, and the function
- * returns TN_OK. TN_EINVAL: an option is wrong. options may be NULL. The caller frees the text with
- * tn_string_free (context.h). */
+ * stale: [line], broken_in: case or null, kernels: [{name, plugin, launches}], cases: {"relu/f32": 16}} cases
+ * has the number of drawn uses of each op and dtype. bits is a hash of the results of deterministic kernels:
+ * equal for any number of threads, with and without capture. A case that breaks the device ends the suite,
+ * and broken_in has its name. Failing cases are in *json, and the function returns TN_OK. TN_EINVAL: an
+ * option is wrong. options may be NULL. The caller frees the text with tn_string_free (context.h). */
 TN_EXPORT tn_status tn_conformance_run(tn_device *device, const tn_conformance_options *options, char **json);
 
 TN_END_C

@@ -14,7 +14,10 @@ void tn_check_fail(tn_check *check, const char *format, ...) {
 
 static tn_status check_record(tn_check *check, const char *name) {
   tn_suite *suite = check->suite;
-  if (check->wrong[0] != '\0') return tn_suite_fail(suite, name, check->wrong);
+  if (check->wrong[0] != '\0') {
+    TN_TRY(tn_suite_fail(suite, name, check->wrong));
+    return tn_suite_check_device(suite, name);
+  }
   if (check->lacking[0] != '\0') return tn_suite_lack(suite, name, check->lacking);
   suite->passed++;
   return TN_OK;
@@ -25,8 +28,7 @@ tn_status tn_check_run(tn_suite *suite, const tn_entry *entry, const char *item,
   tn_check check = {.suite = suite, .entry = entry, .item = item};
   const char *whole = tn_arena_printf(&suite->arena, "%s/%s", item, name);
   if (whole == NULL) return TN_ENOMEM;
-  if (suite->broken || !tn_suite_selects_check(suite, item, whole)) return TN_OK;
-  tn_suite_begin(suite, whole);
+  if (!tn_suite_selects_check(suite, item, whole) || !tn_suite_begin(suite, whole)) return TN_OK;
   tn_status status = run(&check);
   if (status == TN_ENOMEM) return status;
   if (status == TN_EUNAVAILABLE || status == TN_EUNSUPPORTED)

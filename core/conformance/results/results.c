@@ -19,17 +19,23 @@ tn_status tn_suite_fail(tn_suite *suite, const char *name, const char *reason) {
   return tn_vec_push(suite->env, &suite->failed, failure);
 }
 
-void tn_suite_begin(const tn_suite *suite, const char *name) {
+bool tn_suite_begin(tn_suite *suite, const char *name) {
+  if (suite->broken_in != NULL) return false;
+  if (!suite->entered) {
+    suite->entered = strcmp(name, suite->options->after) == 0;
+    return false;
+  }
   if (suite->options->begin != NULL) suite->options->begin(suite->options->user, name);
+  return true;
 }
 
 tn_status tn_suite_check_device(tn_suite *suite, const char *name) {
   tn_device *device = suite->site.device;
   void *compute = device->streams[TN_STREAM_COMPUTE];
-  if (suite->broken || device->backend->stream_wait(&device->env, compute) == TN_OK) return TN_OK;
-  suite->broken = true;
-  const char *reason = tn_arena_printf(&suite->arena, "it broke in %s, so all later cases were skipped: %s",
-                                       name, tn_error_text(&device->env));
+  if (suite->broken_in != NULL || device->backend->stream_wait(&device->env, compute) == TN_OK) return TN_OK;
+  suite->broken_in = name;
+  const char *reason = tn_arena_printf(&suite->arena, "it broke in %s, so no later case was run: %s", name,
+                                       tn_error_text(&device->env));
   return reason != NULL ? tn_suite_fail(suite, "device", reason) : TN_ENOMEM;
 }
 

@@ -43,8 +43,9 @@ typedef struct tn_suite {
   const tn_conformance_options *options;
   tn_suite_filter filter;
   int64_t draws, passed;
-  uint64_t bits; /* hash of the bits of all verdicts, in order */
-  bool broken;   /* the device no longer works: all further cases are skipped */
+  uint64_t bits;         /* hash of the bits of all verdicts, in order */
+  bool entered;          /* options->after was met, or there is none */
+  const char *broken_in; /* the case that broke the device: all further cases are skipped; NULL: it works */
   TN_VEC(tn_suite_known) known;
   TN_VEC(tn_suite_failure) failed, unsupported;
   TN_VEC(tn_suite_kernel) kernels;
@@ -65,8 +66,9 @@ bool tn_suite_selects_check(const tn_suite *suite, const char *item, const char 
 
 /* "matmul/f32/3"; NULL: out of memory. */
 const char *tn_suite_trial_name(tn_suite *suite, const tn_trial *trial);
-/* Announces the next case to the caller. */
-void tn_suite_begin(const tn_suite *suite, const char *name);
+/* Whether the case runs: the device works, and options->after lies before it. Announces it to the caller
+ * then. */
+bool tn_suite_begin(tn_suite *suite, const char *name);
 /* Records the verdict of a trial. */
 tn_status tn_suite_record(tn_suite *suite, const tn_trial *trial, const tn_verdict *verdict);
 /* Records a failure and reports it to the caller. */
