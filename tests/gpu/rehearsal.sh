@@ -1,0 +1,87 @@
+#!/bin/sh
+# tests/gpu/rehearsal.sh PACK BUILD DOUBLES: the tests for a machine with a GPU, on doubles, in a bare copy of the packed folder:
+# parts A to D end, four files come back, and a step that hangs, a case that faults and a library that is missing cost that step.
+set -u
+pack=$(realpath "$1") build=$(realpath "$2") doubles=$(realpath "$3")
+scratch=$(mktemp -d) || exit 1
+trap 'rm -rf "$scratch"' EXIT
+failed=0
+
+report() { # $1: the case, $2: the reason of a failure, or nothing
+  if [ -z "$2" ]; then echo "case ok: $1"; else echo "case failed: $1: $2" && failed=1; fi
+}
+
+# A copy of the folder at another place, and a call of a part in it. $1: the copy; the rest: part, seconds.
+copy() { cp -R "$scratch/packed" "$scratch/$1"; }
+call() {
+  name=$1
+  shift
+  (cd / && env -i PATH="$PATH" HOME="$scratch" TMPDIR="$scratch" FAKECUDA_CACHE="${FAKECUDA_CACHE:-}" FAKECUDA_FAIL="${FAULT:-}" \
+    OUT="$scratch/$name.out" "$scratch/$name/run" --double "${AT:-$doubles}" --short "$@") >"$scratch/$name.said" 2>&1
+}
+state() { awk -F '\t' -v step="$2" '$1 == step { print $2 }' "$scratch/$1.out/summary.tsv"; }
+expect() { # $1: the copy, $2: step, $3: its state
+  [ "$(state "$1" "$2")" = "$3" ] || echo "$2 is '$(state "$1" "$2")', expected '$3': $(cat "$scratch/$1.said") "
+}
+
+"$pack" "$build" "$scratch/packed" >"$scratch/said" 2>&1 || { report 'pack' "$(cat "$scratch/said")" && exit 1; }
+report 'pack' ''
+
+parts() {
+  copy whole
+  for part in A B D; do
+    call whole $part 120 || echo "part $part exits with $?: $(cat "$scratch/whole.said")"
+    [ "$(wc -l <"$scratch/whole.said")" -eq 10 ] || echo "part $part prints no ten lines: $(cat "$scratch/whole.said")"
+    files=$(ls -A "$scratch/whole.out" | tr '\n' ' ')
+    [ "$files" = 'cache.tgz device.json logs.tgz summary.tsv ' ] || echo "part $part writes $files"
+  done
+}
+report 'parts A, B and D end, with ten lines and four files' "$(parts)"
+
+# The double gets a program in front that sleeps in one command.
+hang() {
+  copy hung
+  mv "$scratch/hung/tools/tenon" "$scratch/hung/tools/tenon.own"
+  printf '#!/bin/sh\n[ "$1" != train ] || exec sleep 300\nexec "$0.own" "$@"\n' >"$scratch/hung/tools/tenon"
+  chmod +x "$scratch/hung/tools/tenon"
+  sed -i 's/^  step smoke 40/  step smoke 3/' "$scratch/hung/run"
+  began=$(date +%s)
+  call hung A 120
+  code=$?
+  [ $code = 1 ] || echo "exit code $code, expected 1: $(cat "$scratch/hung.said")"
+  expect hung smoke hung
+  expect hung mlp_fp32 ok
+  expect hung cmp_digits_fp16 ok
+  [ $(($(date +%s) - began)) -lt 60 ] || echo "it takes $(($(date +%s) - began)) s"
+}
+report 'a step that hangs costs its limit alone' "$(hang)"
+
+fault() {
+  copy fault
+  FAULT=kernel:9
+  call fault B 120
+  FAULT=
+  expect fault conformance_1 'failed (71)'
+  [ -n "$(state fault conformance_2)" ] || echo "it does not go on: $(cat "$scratch/fault.said")"
+}
+report 'a case that faults is followed by a new process' "$(fault)"
+
+missing() {
+  copy missing
+  mkdir "$scratch/some" && find "$doubles" -maxdepth 1 -name '*.so*' ! -type d -exec cp -P {} "$scratch/some/" \; && rm "$scratch"/some/libcuda.so*
+  AT=$scratch/some
+  call missing A 120
+  AT=
+  case $(state missing mlp_fp32) in failed*) ;; *) echo "mlp_fp32 is '$(state missing mlp_fp32)'" ;; esac
+  tar xzOf "$scratch/missing.out/logs.tgz" ./mlp_fp32.err.log | grep -q libcuda.so.1 || echo 'no log names libcuda.so.1'
+}
+report 'a library that is missing is named, and the part ends' "$(missing)"
+
+again() {
+  cp "$scratch/hung.out/cache.tgz" "$scratch/hung/"
+  rm -f "$scratch/hung/tools/tenon" && mv "$scratch/hung/tools/tenon.own" "$scratch/hung/tools/tenon"
+  call hung C 120 || echo "exit code $?: $(cat "$scratch/hung.said")"
+  expect hung smoke_again ok
+}
+report 'part C repeats the failed step' "$(again)"
+exit $failed
