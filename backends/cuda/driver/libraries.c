@@ -78,6 +78,11 @@ tn_status tn_cuda_check_lt(tn_env *env, const tn_cuda_libraries *libraries, cubl
                  libraries->lt.cublasLtGetStatusString(code), cuda_hint_of_library(libraries));
 }
 
+bool tn_cuda_lt_declines(const tn_cuda_libraries *libraries, cublasStatus_t code) {
+  if (code == CUBLAS_STATUS_SUCCESS || code == CUBLAS_STATUS_ALLOC_FAILED) return false;
+  return *cuda_hint_of_library(libraries) == '\0';
+}
+
 /* ---- opening ---- */
 
 static tn_status libraries_fill(tn_env *env, const tn_cuda_libraries *l, int32_t which,

@@ -2,6 +2,8 @@
 #ifndef TN_BACKENDS_CUDA_DRIVER_LIBRARIES_H
 #define TN_BACKENDS_CUDA_DRIVER_LIBRARIES_H
 
+#include <stdbool.h>
+
 #include "backends/cuda/driver/entry_points.h"
 #include "tenon/api.h"
 
@@ -32,6 +34,8 @@ tn_status tn_cuda_check_nvrtc(tn_env *env, const tn_cuda_libraries *libraries, n
                               const char *call);
 tn_status tn_cuda_check_lt(tn_env *env, const tn_cuda_libraries *libraries, cublasStatus_t code,
                            const char *call);
+/* Whether cuBLASLt refuses a product by this code: not where memory is short or a launch has faulted. */
+bool tn_cuda_lt_declines(const tn_cuda_libraries *libraries, cublasStatus_t code);
 
 /* TN_CU(env, libraries, cuMemFree, address): calls the driver and checks the code. */
 #define TN_CU(env, libraries, call, ...)                                                                     \

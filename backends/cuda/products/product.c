@@ -132,17 +132,38 @@ static tn_status product_prefer(tn_env *env, const tn_cuda_product_plan *plan, i
   return status;
 }
 
+/* The number of result `rank` among those that cuBLASLt marks as usable; of others nothing is valid. -1:
+ * there are not so many, and `usable` is how many there are. */
+static int32_t product_find_result(const cublasLtMatmulHeuristicResult_t *found, int n, int32_t rank,
+                                   int32_t *usable) {
+  *usable = 0;
+  for (int32_t i = 0; i < n; i++)
+    if (found[i].state == CUBLAS_STATUS_SUCCESS && (*usable)++ == rank) return i;
+  return -1;
+}
+
+/* cuBLASLt has several codes for a product that it does not compute, so each of them declines, but for those
+ * of a lack of memory and of a faulted device. */
 static tn_status product_take_algorithm(tn_env *env, tn_cuda_product_plan *plan, int32_t rank,
                                         int32_t alignment, cublasLtMatmulPreference_t preference) {
   cublasLtMatmulHeuristicResult_t found[MOST_RANKS];
   const tn_cuda_libraries *l = &plan->device->backend->libraries;
+  int32_t chosen = -1, usable = 0;
   int n = 0;
   cublasStatus_t code = l->lt.cublasLtMatmulAlgoGetHeuristic(
       plan->device->lt, plan->desc, plan->a, plan->b, plan->c, plan->d, preference, MOST_RANKS, found, &n);
-  if (code == CUBLAS_STATUS_NOT_SUPPORTED || (code == CUBLAS_STATUS_SUCCESS && rank >= n))
+  if (code == CUBLAS_STATUS_SUCCESS) chosen = product_find_result(found, n, rank, &usable);
+  if (code == CUBLAS_STATUS_NOT_SUPPORTED || (code == CUBLAS_STATUS_SUCCESS && chosen < 0))
     return tn_fail(env, TN_EUNSUPPORTED, NULL,
-                   "cuBLASLt has %d algorithms for this product, number %d is asked for", n, rank + 1);
-  if (code == CUBLAS_STATUS_SUCCESS) plan->algorithm[alignment] = found[rank].algo;
+                   "cuBLASLt has %d algorithms for this product, number %d is asked for", (int)usable,
+                   rank + 1);
+  if (tn_cuda_lt_declines(l, code))
+    return tn_fail(env, TN_EUNSUPPORTED, NULL, "cublasLtMatmulAlgoGetHeuristic refuses this product: %s",
+                   l->lt.cublasLtGetStatusString(code));
+  if (code == CUBLAS_STATUS_SUCCESS) {
+    plan->algorithm[alignment] = found[chosen].algo;
+    plan->has_algorithm[alignment] = true;
+  }
   return tn_cuda_check_lt(env, l, code, "cublasLtMatmulAlgoGetHeuristic");
 }
 
@@ -169,7 +190,8 @@ static tn_status product_choose(tn_env *env, tn_cuda_product_plan *plan, int32_t
   return status;
 }
 
-/* cuBLASLt takes the operands in the order b, a. */
+/* cuBLASLt takes the operands in the order b, a. The operands of a run are aligned, so a product without an
+ * algorithm for unaligned ones is of use: auxiliary matrices take 16 bytes in every algorithm. */
 tn_status tn_cuda_product_open(tn_env *env, const tn_cuda_device *device, const tn_cuda_product *product,
                                int32_t rank, tn_cuda_product_plan *plan) {
   *plan = (tn_cuda_product_plan){.device = device, .product = *product};
@@ -181,7 +203,9 @@ tn_status tn_cuda_product_open(tn_env *env, const tn_cuda_device *device, const 
   plan->a = plan->b;
   plan->b = a;
   status = product_choose(env, plan, rank, 0);
-  return status == TN_OK ? product_choose(env, plan, 0, 1) : status;
+  if (status != TN_OK) return status;
+  status = product_choose(env, plan, 0, 1);
+  return status == TN_EUNSUPPORTED ? TN_OK : status;
 }
 
 void tn_cuda_product_close(tn_cuda_product_plan *plan) {
@@ -219,12 +243,18 @@ tn_status tn_cuda_product_run(tn_env *env, const tn_cuda_product_plan *plan, con
   bool f64 = p->dtype == TN_F64;
   void *workspace = (void *)(uintptr_t)product_round_up((int64_t)(uintptr_t)matrices->workspace);
   const void *c = p->reads_c ? matrices->c : matrices->d;
-  const cublasLtMatmulAlgo_t *algorithm = &plan->algorithm[product_is_aligned(matrices) ? 0 : 1];
+  int32_t which = product_is_aligned(matrices) ? 0 : 1;
+  if (!plan->has_algorithm[which])
+    return tn_fail(env, TN_EUNSUPPORTED, NULL,
+                   "cuBLASLt has no algorithm for this product with an operand whose alignment is below %d "
+                   "bytes; align the operands",
+                   WIDE_ALIGNMENT);
   tn_status status = tn_cuda_enter(env, plan->device);
   if (status == TN_OK) status = product_set_pointers(env, plan, matrices);
   if (status != TN_OK) return status;
   return TN_LT(env, &plan->device->backend->libraries, cublasLtMatmul, plan->device->lt, plan->desc,
                f64 ? (const void *)&one_f64 : &one, matrices->b, plan->a, matrices->a, plan->b,
-               f64 ? (const void *)&beta_f64 : &beta, c, plan->c, matrices->d, plan->d, algorithm, workspace,
-               (size_t)matrices->workspace_bytes - WORKSPACE_ALIGNMENT, stream->stream);
+               f64 ? (const void *)&beta_f64 : &beta, c, plan->c, matrices->d, plan->d,
+               &plan->algorithm[which], workspace, (size_t)matrices->workspace_bytes - WORKSPACE_ALIGNMENT,
+               stream->stream);
 }

@@ -26,8 +26,9 @@ typedef struct tn_cuda_product_plan {
   tn_cuda_product product;
   cublasLtMatmulDesc_t desc;
   cublasLtMatrixLayout_t a, b, c, d;
-  /* For operands aligned to 16 bytes, and to their elements alone. */
+  /* For operands aligned to 16 bytes, and to their elements alone. cuBLASLt may have none of the latter. */
   cublasLtMatmulAlgo_t algorithm[TN_CUDA_ALIGNMENTS];
+  bool has_algorithm[TN_CUDA_ALIGNMENTS];
 } tn_cuda_product_plan;
 
 /* The device addresses of a launch. */
@@ -43,11 +44,11 @@ typedef struct tn_cuda_matrices {
 /* Workspace that an algorithm may use: enough for the partial sums of a product whose depth is split. */
 int64_t tn_cuda_product_workspace(const tn_cuda_product *product);
 /* Chooses algorithm number `rank`, from 0, of those that cuBLASLt names best first. TN_EUNSUPPORTED: there
- * are not so many. Close the plan in either case. */
+ * are not so many, or cuBLASLt refuses the product by whichever code. Close the plan in either case. */
 tn_status tn_cuda_product_open(tn_env *env, const tn_cuda_device *device, const tn_cuda_product *product,
                                int32_t rank, tn_cuda_product_plan *plan);
 void tn_cuda_product_close(tn_cuda_product_plan *plan);
-/* Enqueues the product. */
+/* Enqueues the product. TN_EUNSUPPORTED: an operand is less aligned than any algorithm takes. */
 tn_status tn_cuda_product_run(tn_env *env, const tn_cuda_product_plan *plan, const tn_cuda_stream *stream,
                               const tn_cuda_matrices *matrices);
 

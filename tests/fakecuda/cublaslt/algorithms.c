@@ -1,5 +1,6 @@
 /* tests/fakecuda/cublaslt/algorithms.c: see algorithms.h; the heuristic, AlgoCheck and the configuration of
  * an algorithm. */
+#include <stdlib.h>
 #include <string.h>
 #include "tests/fakecuda/cublaslt/algorithms.h"
 #include "tests/fakecuda/cublaslt/descriptors.h"
@@ -221,6 +222,24 @@ static void fill_result(const fakelt_algorithm *algorithm, const fakelt_problem 
   result->wavesCount = count_waves(algorithm, problem);
 }
 
+/* FAKECUDA_CUBLASLT_INVALID: the number of an epilogue that the heuristic refuses by INVALID_VALUE, which the
+ * library answers for some combinations of types and epilogue. */
+static cublasStatus_t check_wish(const fakelt_problem *problem) {
+  const char *epilogue = getenv("FAKECUDA_CUBLASLT_INVALID");
+  FAKELT_REQUIRE(!epilogue || strtoul(epilogue, NULL, 10) != problem->epilogue, CUBLAS_STATUS_INVALID_VALUE,
+                 "a test asked for no epilogue %u", problem->epilogue);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+/* FAKECUDA_CUBLASLT_BAD_STATE: the first result is one that cannot be used, and nothing but its state is
+ * valid. */
+static int fill_bad_results(cublasLtMatmulHeuristicResult_t *results, int requested) {
+  if (!getenv("FAKECUDA_CUBLASLT_BAD_STATE") || requested < 2) return 0;
+  memset(results, 0xff, sizeof *results);
+  results->state = CUBLAS_STATUS_NOT_SUPPORTED;
+  return 1;
+}
+
 FAKELT_EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
     cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t preference, int requested,
@@ -234,6 +253,8 @@ FAKELT_EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
   FAKELT_TRY(check_preference(wanted));
   fakelt_problem problem;
   FAKELT_TRY(fakelt_read_problem(&(fakelt_descriptors){desc, {a, b, c, d}}, &problem));
+  FAKELT_TRY(check_wish(&problem));
+  int bad = *count = fill_bad_results(results, requested);
   for (int i = 0; i < ALGORITHMS && *count < requested; i++) {
     if (!can_run(&algorithms[i], &problem) || !suits_preference(&algorithms[i], &problem, wanted)) continue;
     cublasLtMatmulHeuristicResult_t *result = &results[(*count)++];
@@ -241,7 +262,7 @@ FAKELT_EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     bind_algorithm(&algorithms[i], &problem, &result->algo);
     fill_result(&algorithms[i], &problem, result);
   }
-  FAKELT_REQUIRE(*count > 0, CUBLAS_STATUS_NOT_SUPPORTED,
+  FAKELT_REQUIRE(*count > bad, CUBLAS_STATUS_NOT_SUPPORTED,
                  "no algorithm fits the preference and the alignments");
   return CUBLAS_STATUS_SUCCESS;
 }

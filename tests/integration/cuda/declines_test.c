@@ -136,6 +136,51 @@ static void conformance_goes_on_without_a_plan(void **state) {
 }
 #endif
 
+/* ---- cuBLASLt ---- */
+
+static const char gelu_ini[] =
+    "[run]\nname = run\nseed = 1\nepochs = 1\n"
+    "[data]\nsource = digits\nepoch = 16\nbatch = 8\nworkers = 0\ntransforms = to_float\n"
+    "[model]\ninputs = image: f32[1, 28, 28]\nlayers =\n"
+    "    flatten\n    fc1: linear(64)\n         gelu(tanh)\n    fc2: linear(64)\n"
+    "         gelu(tanh)\n    fc3: linear(16)\n"
+    "loss = cross_entropy\n[optimizer]\ntype = sgd\nlr = 0.1\n";
+
+/* No algorithm takes an auxiliary matrix of less than 16 bytes, and operands of a run have more. */
+static void products_keep_their_gelu(void **state) {
+  static const char *const policies[] = {"fp32", "bf16"};
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    char options[96];
+    snprintf(options, sizeof options, "--set precision.policy=%s --set backend.autotune=no", policies[i]);
+    assert_int_equal(system("rm -rf cuda cpu tenon"), 0);
+    trains(gelu_ini, options, i == 0 ? 1e-5 : 1e-2);
+    assert_int_equal(lines_with("declined when it was prepared"), 0);
+    assert_true(launches_of("cuda", "cuda_matmul_kept_gelu") == 2);
+    assert_true(launches_of("cuda", "cuda_matmul_gelu_grad") > 0);
+  }
+}
+
+/* Epilogue 512: the gradient of the bias. */
+static void a_product_that_the_heuristic_refuses_is_left_out(void **state) {
+  (void)state;
+  setenv("FAKECUDA_CUBLASLT_INVALID", "512", 1);
+  trains(gelu_ini, "--set backend.autotune=no", 1e-5);
+  unsetenv("FAKECUDA_CUBLASLT_INVALID");
+  assert_int_equal(lines_with("declined when it was prepared"), 1);
+  says("kernel cuda_matmul_bias_grad");
+  says("cublasLtMatmulAlgoGetHeuristic refuses this product: an argument is invalid");
+  assert_int_equal(launches_of("cuda", "cuda_matmul_bias_grad"), 0);
+}
+
+static void results_that_cannot_be_used_are_skipped(void **state) {
+  (void)state;
+  setenv("FAKECUDA_CUBLASLT_BAD_STATE", "1", 1);
+  trains(gelu_ini, "--set backend.autotune=no --set backend.fallback=error", 1e-5);
+  unsetenv("FAKECUDA_CUBLASLT_BAD_STATE");
+  assert_int_equal(lines_with("declined when it was prepared"), 0);
+}
+
 /* ---- NVRTC ---- */
 
 /* The text of each compilation in turn does not compile: another kernel, or the cpu, computes it. */
@@ -180,6 +225,9 @@ int main(void) {
     TEST(plans_that_threads_cannot_compile_are_built_by_the_main_thread),
     TEST(conformance_goes_on_without_a_plan),
 #endif
+    TEST(products_keep_their_gelu),
+    TEST(a_product_that_the_heuristic_refuses_is_left_out),
+    TEST(results_that_cannot_be_used_are_skipped),
     TEST(code_that_does_not_compile_is_left_out),
     TEST(an_op_without_a_kernel_is_an_error_with_the_reason),
   };
