@@ -46,6 +46,12 @@ tn_status tn_executor_run_several(tn_executor *executor, int32_t program, int32_
 /* tn_executor_run with the inputs of the slot's last run, of a program with the same input layout and at
  * least as many bytes. Nothing is copied in. */
 tn_status tn_executor_run_again(tn_executor *executor, int32_t program, int32_t slot);
+/* The same for n slots, as tn_executor_run_several. No run is watched or profiled. */
+tn_status tn_executor_run_several_again(tn_executor *executor, int32_t program, int32_t slot, int32_t n);
+
+/* Copies the inputs of a slot to the device as a run does, and waits for the copy. Nothing is computed. In
+ * memory that the host shares with the device there is nothing to copy. */
+tn_status tn_executor_stage(tn_executor *executor, int32_t program, int32_t slot);
 
 /* An output of the last run on a slot, after tn_executor_slot_wait: host memory. */
 const void *tn_executor_output(tn_executor *executor, int32_t program, int32_t slot, const char *name);

@@ -184,6 +184,18 @@ tn_status tn_executor_run_again(tn_executor *e, int32_t program, int32_t slot) {
   return run_slots(e, program, (slot_range){slot, 1}, true);
 }
 
+tn_status tn_executor_run_several_again(tn_executor *e, int32_t program, int32_t slot, int32_t n) {
+  return run_slots(e, program, (slot_range){slot, n}, true);
+}
+
+tn_status tn_executor_stage(tn_executor *e, int32_t program, int32_t slot) {
+  const tn_program *p = e->programs[program].program;
+  if (e->host_addressable || p->slot_bytes == 0) return TN_OK;
+  tn_status status = stage_inputs(e, p, (slot_range){slot, 1});
+  if (status == TN_OK) status = tn_device_wait_event(e->device, e->slots[slot].staged);
+  return status == TN_OK ? TN_OK : tn_executor_fail(e, status);
+}
+
 tn_status tn_executor_slot_wait(tn_executor *e, int32_t slot) {
   const tn_slot_memory *m = &e->slots[e->slots[slot].end];
   tn_status status = tn_device_wait_event(e->device, e->host_addressable ? m->computed : m->arrived);

@@ -25,6 +25,18 @@ static void bench_print_overlap(const json_t *json) {
   bench_print_one_overlap("worst rank", json_object_get(o, "worst"));
 }
 
+/* The parts of a step on a device with memory of its own, which overlap. */
+static void bench_print_parts(const json_t *json) {
+  if (json_object_get(json, "steps_per_launch") != NULL)
+    printf("launches   of %lld steps\n", cli_integer(json, "steps_per_launch"));
+  if (json_object_get(json, "device_ms") == NULL) return;
+  printf("parts      %.4g ms device, %.4g ms host, %.4g ms copy of %.1f MiB\n",
+         json_number_value(json_object_get(json, "device_ms")),
+         json_number_value(json_object_get(json, "host_ms")),
+         json_number_value(json_object_get(json, "copy_ms")),
+         json_number_value(json_object_get(json, "copy_bytes")) / 1048576.0);
+}
+
 static void bench_print_step(const json_t *json) {
   const json_t *ms = json_object_get(json, "ms");
   printf("%s on %s, %lld threads, batch %lld, %s\n", json_string_value(json_object_get(json, "mode")),
@@ -35,6 +47,7 @@ static void bench_print_step(const json_t *json) {
   printf("ms a step  %.4g min, %.4g median, %.4g max\n", json_number_value(json_array_get(ms, 0)),
          json_number_value(json_array_get(ms, 1)), json_number_value(json_array_get(ms, 2)));
   printf("per second %.4g\n", json_number_value(json_object_get(json, "per_s")));
+  bench_print_parts(json);
   printf("first step %.3f s\n", json_number_value(json_object_get(json, "first_step_s")));
   printf("memory     %.1f MiB planned, %.1f MiB resident at most\n",
          json_number_value(json_object_get(json, "planned_peak_mib")),

@@ -9,7 +9,7 @@ static json_t *bench_result(const tn_bench *b) {
   const tn_backend *backend = device->extension ? device->extension : device->backend;
   json_t *ms = tn_bench_spread(b->round_ms, b->options.rounds);
   double median = json_number_value(json_array_get(ms, 1));
-  int64_t planned = tn_executor_planned_bytes(b->set.map, b->set.list, b->set.n, b->micro_batches,
+  int64_t planned = tn_executor_planned_bytes(b->set.map, b->set.list, b->set.n, b->group * b->groups,
                                               device->target.properties.host_addressable != 0);
   int64_t batch = b->batch * tn_run_ranks(b->run);
   double samples = (double)batch * b->micro_batches;
@@ -20,6 +20,7 @@ static json_t *bench_result(const tn_bench *b) {
                 b->run->settings.precision->item.name, "ms", ms, "per_s", samples / median * 1e3,
                 "first_step_s", b->first_step_s, "peak_rss_mib", tn_peak_rss_mib(), "planned_peak_mib",
                 (double)planned / 1048576.0, "measured_peak_mib", (double)device->peak_bytes / 1048576.0);
+  tn_bench_parts_report(b, result);
   tn_json_add_memory(b->device, result);
   if (b->micro_batches > 1) json_object_set_new(result, "accumulate", json_integer(b->micro_batches));
   return result;

@@ -14,6 +14,14 @@ typedef struct tn_bench_pass {
   bool again;    /* the slot's inputs are on the device already */
 } tn_bench_pass;
 
+/* The parts of a step on a device with memory of its own: the least of the rounds. */
+typedef struct tn_bench_parts {
+  double host_ms;   /* in which the host enqueues it */
+  double device_ms; /* a step whose inputs are on the device already */
+  double copy_ms;   /* of a batch to the device, by itself */
+  int64_t copy_bytes;
+} tn_bench_parts;
+
 /* The benchmark of one rank. */
 typedef struct tn_bench {
   tn_run *run;
@@ -26,6 +34,12 @@ typedef struct tn_bench {
   int32_t which; /* TN_PROGRAM_STEP, or TN_PROGRAM_PREDICT */
   int32_t micro_batches, n_passes;
   tn_bench_pass *passes; /* in the set's arena */
+  /* Slots come in groups: of the steps of one launch, or of the micro-batches of one step. While the device
+   * computes on one group, the inputs of the other are copied. */
+  int32_t steps_per_launch, group, groups;
+  int32_t steps; /* of a round: whole launches */
+  bool has_parts;
+  tn_bench_parts parts;
   double first_step_s;
   double *round_ms;
   _Atomic(struct tn_comm *) comm; /* NULL: there is no communicator */
@@ -66,12 +80,20 @@ tn_status tn_bench_overlap(tn_bench *b, int32_t steps, tn_overlap *mean);
  * exposed_ms, exposed_percent}: measured on rank 0, worst on the rank that waits longest. */
 void tn_bench_overlap_report(const tn_bench_ranks *all, json_t *result);
 
+/* bench_rounds.c: for tn_programs_open, of a tn_bench: the number of slots. */
+int32_t tn_bench_count_slots(void *bench);
+/* Runs the timed rounds, and those of the parts of a step. On all ranks at once. */
+tn_status tn_bench_rounds(tn_bench *b);
+/* Adds steps_per_launch, host_ms, device_ms, copy_ms, copy_bytes, where there are any. */
+void tn_bench_parts_report(const tn_bench *b, json_t *result);
+
 /* Lists the passes of a step in the order of training. */
 tn_status tn_bench_list_passes(tn_bench *b);
 /* Runs one step, all micro-batches and the update, and waits for it. */
 tn_status tn_bench_step(tn_bench *b);
-/* Launches one pass without waiting. */
-tn_status tn_bench_run(tn_bench *b, const tn_bench_pass *pass);
+/* Launches the passes of a step on the slots from `slot` on, without waiting. `again`: their inputs are on
+ * the device already. */
+tn_status tn_bench_launch(tn_bench *b, int32_t slot, bool again);
 /* Sorts times and returns [min, median, max]; NULL: out of memory. */
 json_t *tn_bench_spread(double *ms, int32_t n);
 

@@ -1,5 +1,6 @@
 /* core/train/commands/bench_rank.c: the benchmark of one rank: programs, random inputs, timed steps. */
 #include <math.h>
+#include <string.h>
 
 #include "core/base/system.h"
 #include "core/exec/flight_recorder.h"
@@ -41,6 +42,9 @@ static void bench_fill_random(void *to, const tn_type *type, uint64_t classes, u
   }
 }
 
+static int32_t bench_slots(const tn_bench *b) { return b->group * b->groups; }
+
+/* All groups of slots have the same batches. */
 static void bench_fill_inputs(tn_bench *b, int32_t slot) {
   const tn_program *program = b->set.programs[b->which];
   for (int32_t i = 0; i < program->n_inputs; i++) {
@@ -48,7 +52,10 @@ static void bench_fill_inputs(tn_bench *b, int32_t slot) {
     void *to = tn_executor_input(b->executor, b->set.index[b->which], slot, input->name);
     uint64_t key = (uint64_t)slot * (uint64_t)program->n_inputs + (uint64_t)i + 1;
     if (to == NULL) continue;
-    if (tn_text_equal(input->name, "sample.weight"))
+    if (slot >= b->micro_batches)
+      memcpy(to, tn_executor_input(b->executor, b->set.index[b->which], slot % b->micro_batches, input->name),
+             tn_type_bytes(&input->type));
+    else if (tn_text_equal(input->name, "sample.weight"))
       for (int64_t k = 0; k < tn_type_count(&input->type); k++) ((float *)to)[k] = 1.0f;
     else
       bench_fill_random(to, &input->type, bench_count_classes(program->cover->graph, input->name), key);
@@ -62,9 +69,10 @@ static tn_status bench_write_control_blocks(tn_bench *b) {
   for (int32_t i = 0; i < 3; i++) {
     int32_t which = i < 2 ? programs[i] : b->which;
     if (b->set.index[which] < 0) continue;
-    TN_TRY(tn_control_block_bind(&b->set.arena, b->executor, b->set.index[which], b->micro_batches,
+    TN_TRY(tn_control_block_bind(&b->set.arena, b->executor, b->set.index[which], bench_slots(b),
                                  &b->set.update, &block));
-    for (int32_t m = 0; m < b->micro_batches; m++) tn_control_block_write(&block, m, 0, m, 1.0);
+    for (int32_t s = 0; s < bench_slots(b); s++)
+      tn_control_block_write(&block, s, 0, s % b->micro_batches, 1.0);
   }
   return TN_OK;
 }
@@ -89,7 +97,8 @@ tn_status tn_bench_prepare(tn_bench *b) {
   request.batch[b->which] = b->batch;
   b->micro_batches = b->which == TN_PROGRAM_STEP ? (int32_t)b->run->settings.optimizer.accumulate : 1;
   if (b->which == TN_PROGRAM_STEP) TN_TRY(tn_plan_file_read(b->run, b->device, &request.choices));
-  request.slots = b->micro_batches;
+  request.count_slots = tn_bench_count_slots;
+  request.context = b;
   b->run->cuts = b->all->run->cuts; /* of the first rank */
   TN_TRY(tn_programs_open(b->run, env, b->device, &request, &b->set, &b->executor));
   return tn_bench_list_passes(b);
@@ -100,7 +109,7 @@ static tn_status bench_initialize(tn_bench *b) {
   TN_TRY(tn_executor_run(b->executor, b->set.index[TN_PROGRAM_INIT], 0));
   TN_TRY(tn_executor_slot_wait(b->executor, 0));
   TN_TRY(tn_programs_refresh(&b->set, b->executor));
-  for (int32_t m = 0; m < b->micro_batches && b->device->rehearsed == NULL; m++) bench_fill_inputs(b, m);
+  for (int32_t s = 0; s < bench_slots(b) && b->device->rehearsed == NULL; s++) bench_fill_inputs(b, s);
   return bench_write_control_blocks(b);
 }
 
@@ -117,15 +126,6 @@ static double bench_awaited_s(const tn_bench *b) {
   return b->device->flight != NULL ? b->device->flight->awaited_s : 0;
 }
 
-static tn_status bench_run_rounds(tn_bench *b) {
-  for (int32_t round = 0; round < b->options.rounds; round++) {
-    double start = tn_clock_s();
-    for (int32_t i = 0; i < b->options.steps; i++) TN_TRY(tn_bench_step(b));
-    b->round_ms[round] = (tn_clock_s() - start) / b->options.steps * 1e3;
-  }
-  return TN_OK;
-}
-
 /* A host without a clock of its device waits for each launch and collective of a profile, so nothing overlaps
  * there. The step, and the time in which it waits for collectives, are then those of the rounds. */
 static tn_status bench_measure_overlap(tn_bench *b, double awaited_s) {
@@ -135,7 +135,7 @@ static tn_status bench_measure_overlap(tn_bench *b, double awaited_s) {
   if (tn_executor_has_clock(b->executor)) return TN_OK;
   for (int32_t round = 0; round < b->options.rounds; round++) ms += b->round_ms[round];
   b->measured.step_s = ms / n * 1e-3;
-  b->measured.exposed_s = awaited_s / (n * b->options.steps);
+  b->measured.exposed_s = awaited_s / (n * b->steps);
   return TN_OK;
 }
 
@@ -146,6 +146,6 @@ tn_status tn_bench_measure(tn_bench *b) {
   for (int32_t i = 0; i < b->options.warmup; i++) TN_TRY(tn_bench_step(b));
   if (b->device->rehearsed != NULL) return bench_rehearse(b);
   double before_s = bench_awaited_s(b);
-  TN_TRY(bench_run_rounds(b));
+  TN_TRY(tn_bench_rounds(b));
   return bench_measure_overlap(b, bench_awaited_s(b) - before_s);
 }

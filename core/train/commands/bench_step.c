@@ -13,13 +13,18 @@ tn_status tn_bench_list_passes(tn_bench *b) {
   return TN_OK;
 }
 
-tn_status tn_bench_run(tn_bench *b, const tn_bench_pass *pass) {
-  int32_t index = b->set.index[pass->which];
-  return (pass->again ? tn_executor_run_again : tn_executor_run)(b->executor, index, pass->slot);
+tn_status tn_bench_launch(tn_bench *b, int32_t slot, bool again) {
+  for (int32_t i = 0; i < b->n_passes; i++) {
+    const tn_bench_pass *pass = &b->passes[i];
+    int32_t index = b->set.index[pass->which];
+    TN_TRY((pass->again || again ? tn_executor_run_again : tn_executor_run)(b->executor, index,
+                                                                            slot + pass->slot));
+  }
+  return TN_OK;
 }
 
 tn_status tn_bench_step(tn_bench *b) {
-  for (int32_t i = 0; i < b->n_passes; i++) TN_TRY(tn_bench_run(b, &b->passes[i]));
+  TN_TRY(tn_bench_launch(b, 0, false));
   for (int32_t m = 0; m < b->micro_batches; m++) TN_TRY(tn_executor_slot_wait(b->executor, m));
   return TN_OK;
 }

@@ -14,13 +14,14 @@
 #include "core/train/checkpoints/weights_file.h"
 #include "core/train/distributed/devices.h"
 #include "core/train/distributed/release.h"
+#include "core/train/loop/steps_per_launch.h"
 
 /* ---- what a rank makes alone ---- */
 
 /* Launches of several steps depend on the time of the compiled step. */
 static int32_t training_count_slots(void *context) {
   tn_training *t = context;
-  t->steps_per_launch = tn_training_steps_per_launch(t);
+  t->steps_per_launch = tn_steps_per_launch(t->run, t->device, &t->set);
   t->slots = tn_run_input_slots(t->run, t->steps_per_launch);
   return t->slots;
 }

@@ -2,7 +2,7 @@
  *
  * A launch costs the host some microseconds: copies, events, the hand-over of batches and metrics. Where a
  * step takes less, the device waits for the host. Several steps in one launch share these costs. */
-#include "core/train/loop/training.h"
+#include "core/train/loop/steps_per_launch.h"
 
 #include <math.h>
 
@@ -12,9 +12,9 @@ static const double least_launch_s = 200e-6;
 enum { MOST_SLOT_BYTES = 64 << 20 };
 
 /* Whether one capture may hold several steps: all launches of a step, on the device alone. */
-static bool steps_can_be_one_capture(const tn_training *t, const tn_program *step) {
-  if (t->device->target.properties.host_addressable || t->device->backend->capture == NULL ||
-      t->device->uncaptured || t->micro_batches > 1 || tn_run_ranks(t->run) > 1 || step->n_segments != 1)
+static bool steps_can_be_one_capture(const tn_run *run, const tn_device *device, const tn_program *step) {
+  if (device->target.properties.host_addressable || device->backend->capture == NULL || device->uncaptured ||
+      run->settings.optimizer.accumulate > 1 || tn_run_ranks(run) > 1 || step->n_segments != 1)
     return false;
   for (int32_t i = 0; i < step->n_steps; i++)
     if (!step->steps[i].group->choice.capturable) return false;
@@ -27,20 +27,22 @@ static double steps_estimate_s(const tn_program *step) {
   return sum;
 }
 
-static bool steps_fit(const tn_training *t, const tn_program *step, int32_t n) {
-  int32_t slots = tn_run_input_slots(t->run, n);
+static bool steps_fit(const tn_run *run, const tn_device *device, const tn_program_set *set, int32_t n) {
+  const tn_program *step = set->programs[TN_PROGRAM_STEP];
+  int32_t slots = tn_run_input_slots(run, n);
   return slots * (step->slot_bytes + step->output_bytes) <= MOST_SLOT_BYTES &&
-         tn_programs_fit(t->run, &t->device->target, &t->set, slots);
+         tn_programs_fit(run, &device->target, set, slots);
 }
 
-int32_t tn_training_steps_per_launch(const tn_training *t) {
-  const tn_program *step = t->set.programs[TN_PROGRAM_STEP];
-  int32_t asked = t->run->settings.steps_per_launch;
+int32_t tn_steps_per_launch(const tn_run *run, const tn_device *device, const tn_program_set *set) {
+  const tn_program *step = set->programs[TN_PROGRAM_STEP];
+  int32_t asked = run->settings.steps_per_launch;
   if (asked > 0) return asked;
-  for (int32_t phase = 0; phase < t->run->settings.n_phases; phase++)
-    if (!steps_can_be_one_capture(t, t->set.programs[tn_phase_program(TN_PROGRAM_STEP, phase)])) return 1;
+  for (int32_t phase = 0; phase < run->settings.n_phases; phase++)
+    if (!steps_can_be_one_capture(run, device, set->programs[tn_phase_program(TN_PROGRAM_STEP, phase)]))
+      return 1;
   double wanted = ceil(least_launch_s / fmax(steps_estimate_s(step), 1e-9));
   int32_t n = wanted < TN_MAX_STEPS_PER_LAUNCH ? (int32_t)wanted : TN_MAX_STEPS_PER_LAUNCH;
-  while (n > 1 && !steps_fit(t, step, n)) n--;
+  while (n > 1 && !steps_fit(run, device, set, n)) n--;
   return n;
 }

@@ -124,9 +124,6 @@ tn_status tn_training_begin_epoch(tn_training *t);
  * same sample. `remark`: says so (run_differences.h). */
 tn_status tn_training_move_position(tn_training *t, bool remark);
 
-/* steps_per_launch.c: [run] steps_per_launch, or a number for auto from the estimated time of a step. */
-int32_t tn_training_steps_per_launch(const tn_training *t);
-
 /* step.c: the programs of the phase of an epoch, counted from 1, are those of the next steps. All steps
  * before are read. */
 void tn_training_enter_phase(tn_training *t, int64_t epoch);

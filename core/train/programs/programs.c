@@ -398,7 +398,7 @@ int64_t tn_programs_frozen(const tn_program_set *set, int64_t epoch) {
 int32_t tn_run_input_slots(const tn_run *run, int32_t steps_per_launch) {
   const tn_data_setting *data = &run->settings.data[TN_SPLIT_TRAIN];
   int32_t prefetch = (int32_t)data->section.prefetch, k = steps_per_launch;
-  if (!data->given) return 1;
+  if (!data->given) return k > 1 ? 2 * k : 1;
   return k > 1 ? k * (2 + (prefetch + k - 1) / k) : prefetch + (int32_t)run->settings.optimizer.accumulate;
 }
 

@@ -1,0 +1,84 @@
+/* `tenon bench` on the doubles of CUDA's libraries: what the host calls in a step. */
+#include "double.h"
+
+/* deterministic: no measurement adds calls. */
+static const char net[] = "[run]\nname = run\ndeterministic = yes\n[data]\nsource = random\nshape = 1, 6, 6\n"
+                          "classes = 4\nsamples = 80\nbatch = 8\n[model]\ninputs = image: f32[1, 6, 6]\n"
+                          "layers =\n    flatten\n    fc1: linear(16)\n    relu\n    fc2: linear(4)\n"
+                          "loss = cross_entropy\n[optimizer]\ntype = sgd\nlr = 0.05\nmomentum = 0.9\n";
+
+static const char *const functions[] = {"cuEventSynchronize", "cuStreamSynchronize", "cuMemcpyHtoDAsync_v2",
+                                        "cuGraphLaunch"};
+enum { WAITS, STREAM_WAITS, COPIES, LAUNCHES, FUNCTIONS };
+
+static void bench(int steps, int rounds, int steps_per_launch, int calls[FUNCTIONS]) {
+  const json_t *r =
+      program_json(0, "bench net.ini " ON_DOUBLE "--steps %d --rounds %d --set run.steps_per_launch=%d",
+                   steps, rounds, steps_per_launch);
+  double_is_content();
+  for (int i = 0; i < FUNCTIONS; i++) calls[i] = double_calls(functions[i]);
+  assert_true(program_number(r, "host_ms") > 0);
+  assert_true(program_number(r, "device_ms") > 0);
+  assert_true(program_number(r, "copy_ms") > 0);
+  assert_true(program_number(r, "copy_bytes") >= 8 * 36 * 4);
+  assert_int_equal(program_number(r, "planned_peak_mib") * 1024,
+                   program_number(r, "measured_peak_mib") * 1024);
+}
+
+static void the_host_waits_once_a_round(void **state) {
+  (void)state;
+  int few[FUNCTIONS], many[FUNCTIONS], rounds[FUNCTIONS];
+  file_write("net.ini", net);
+  setenv("FAKECUDA_COUNTS", "counts", 1);
+  bench(4, 2, 1, few);
+  bench(12, 2, 1, many);
+  bench(4, 3, 1, rounds);
+  /* two rounds with copies, and two without: 8 more steps in each */
+  assert_int_equal(many[COPIES] - few[COPIES], 2 * 8);
+  assert_int_equal(many[LAUNCHES] - few[LAUNCHES], 4 * 8);
+  assert_int_equal(many[WAITS] - few[WAITS], 0);
+  assert_int_equal(many[STREAM_WAITS] - few[STREAM_WAITS], 0);
+  /* a round more of each kind, and a copy by itself */
+  assert_int_equal(rounds[WAITS] - few[WAITS], 3);
+}
+
+static void several_steps_are_one_launch(void **state) {
+  (void)state;
+  int few[FUNCTIONS], many[FUNCTIONS];
+  file_write("net.ini", net);
+  setenv("FAKECUDA_COUNTS", "counts", 1);
+  bench(4, 2, 4, few);
+  bench(12, 2, 4, many);
+  assert_int_equal(many[COPIES] - few[COPIES], 2 * 8 / 4);
+  assert_int_equal(many[LAUNCHES] - few[LAUNCHES], 4 * 8 / 4);
+}
+
+static void a_round_has_whole_launches(void **state) {
+  (void)state;
+  int one[FUNCTIONS], four[FUNCTIONS];
+  file_write("net.ini", net);
+  setenv("FAKECUDA_COUNTS", "counts", 1);
+  bench(1, 1, 4, one);
+  bench(4, 1, 4, four);
+  assert_int_equal(one[LAUNCHES], four[LAUNCHES]);
+  assert_int_equal(program_number(program_json(0, "bench net.ini " ON_DOUBLE "--set run.steps_per_launch=4"),
+                                  "steps_per_launch"),
+                   4);
+}
+
+static void memory_that_is_shared_has_no_parts(void **state) {
+  (void)state;
+  file_write("net.ini", net);
+  const json_t *r = program_json(0, "bench net.ini --set backend.use=cpu --steps 2 --rounds 2");
+  assert_null(json_object_get(r, "device_ms"));
+  assert_null(json_object_get(r, "steps_per_launch"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, double_open, program_close)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {TEST(the_host_waits_once_a_round), TEST(several_steps_are_one_launch),
+                                     TEST(a_round_has_whole_launches),
+                                     TEST(memory_that_is_shared_has_no_parts)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
