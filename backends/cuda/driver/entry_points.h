@@ -46,6 +46,7 @@
   X(cuModuleUnload, "cuModuleUnload")                                                                        \
   X(cuModuleGetFunction, "cuModuleGetFunction")                                                              \
   X(cuFuncSetAttribute, "cuFuncSetAttribute")                                                                \
+  X(cuOccupancyMaxActiveBlocksPerMultiprocessor, "cuOccupancyMaxActiveBlocksPerMultiprocessor")              \
   X(cuLaunchKernel, "cuLaunchKernel")                                                                        \
   X(cuStreamBeginCapture, "cuStreamBeginCapture_v2")                                                         \
   X(cuStreamEndCapture, "cuStreamEndCapture")                                                                \

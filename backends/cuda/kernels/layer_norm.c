@@ -15,10 +15,9 @@
 #include "backends/shared/define_kernel.h"
 #include "tenon/attributes.h"
 
-enum {
-  NORM_SHARED = 32 << 10, /* bytes for the sums of a block; beyond it they are in the workspace */
-  NORM_BLOCKS = 512       /* of the gradient: each has sums of its own */
-};
+/* Of the gradient: blocks on a multiprocessor, which its registers have room for. Each has sums of its own.
+ */
+enum { NORM_BLOCKS = 3, NORM_PROCESSORS = 132 /* where the device does not say */ };
 
 /* The first node of an op; NULL: the match has no such op. */
 static const tn_node *cuda_norm_find(const tn_match *m, const char *op) {
@@ -151,7 +150,17 @@ typedef struct norm_grad_kernel {
   struct layer_norm_grad_args args;
 } norm_grad_kernel;
 
-static void cuda_norm_grad_make(const tn_match *m, norm_grad_kernel *k) {
+/* Bytes for the sums of a block; beyond it they are in the workspace. A block has 1 KiB that is not its own.
+ */
+static int64_t cuda_norm_most_shared(const tn_device_properties *d) {
+  return tn_cuda_shared_bytes(d->arch) / NORM_BLOCKS - (1 << 10);
+}
+
+static int64_t cuda_norm_most_blocks(const tn_device_properties *d) {
+  return NORM_BLOCKS * (d->processors > 0 ? d->processors : NORM_PROCESSORS);
+}
+
+static void cuda_norm_grad_make(const tn_match *m, const tn_device_properties *d, norm_grad_kernel *k) {
   const tn_norm_attributes *attributes = cuda_norm_node(m)->attributes;
   struct layer_norm_grad_args *a = &k->args;
   int64_t wide = (int64_t)tn_dtype_size(cuda_norm_wide(m)),
@@ -162,13 +171,12 @@ static void cuda_norm_grad_make(const tn_match *m, norm_grad_kernel *k) {
   a->vector = a->n % pack == 0;
   a->pack = a->vector ? (int)pack : 1;
   a->lanes = tn_cuda_row_lanes(a->rows, a->n / a->pack, ROWS_THREADS);
-  int64_t of_group = a->sets * a->n * wide;
-  if (ROWS_THREADS / a->lanes * of_group > NORM_SHARED) {
-    a->lanes = ROWS_THREADS;
-    a->in_workspace = of_group > NORM_SHARED;
-  }
+  int64_t of_group = a->sets * a->n * wide, most_shared = cuda_norm_most_shared(d);
+  while (a->lanes < TN_CUDA_WARP && ROWS_THREADS / a->lanes * of_group > most_shared) a->lanes *= 2;
+  if (ROWS_THREADS / a->lanes * of_group > most_shared) a->lanes = ROWS_THREADS;
+  a->in_workspace = of_group > most_shared;
   int64_t groups = ROWS_THREADS / a->lanes;
-  a->blocks = tn_cuda_least(tn_cuda_divide_up(a->rows, groups), NORM_BLOCKS);
+  a->blocks = tn_cuda_least(tn_cuda_divide_up(a->rows, groups), cuda_norm_most_blocks(d));
   k->rows_grid = tn_cuda_task_grid(a->blocks, 1, ROWS_THREADS);
   if (!a->in_workspace) k->rows_grid.shared_bytes = (uint32_t)(groups * of_group);
   k->blocks_grid = tn_cuda_task_grid(a->sets * a->n, TN_CUDA_WARP, ROWS_THREADS);
@@ -206,7 +214,7 @@ static tn_status cuda_norm_grad_check(tn_query *q, norm_grad_kernel *k) {
   if (status == TN_OK) status = cuda_norm_check_casts(q, q->match->in[0]->dtype);
   if (status == TN_OK) status = cuda_norm_check_sum(q);
   if (status != TN_OK) return status;
-  cuda_norm_grad_make(q->match, k);
+  cuda_norm_grad_make(q->match, q->device, k);
   return cuda_norm_check_copy(q, &k->args);
 }
 
@@ -238,10 +246,11 @@ static tn_status cuda_norm_grad_prepare(tn_prepare *p, void **made) {
   norm_grad_kernel *keep = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
   *made = keep;
-  cuda_norm_grad_make(m, keep);
+  cuda_norm_grad_make(m, p->device, keep);
   cuda_norm_name(m, "layer_norm_grad_rows", m->in[0]->dtype, name);
   tn_status status = tn_cuda_request(p, &keep->rows, "layer_norm_grad.cu", name);
   if (status != TN_OK) return status;
+  keep->rows.shared_bytes = keep->rows_grid.shared_bytes;
   snprintf(name, sizeof name, "layer_norm_grad_blocks_%s", tn_dtype_name(cuda_norm_wide(m)));
   return tn_cuda_request(p, &keep->blocks, "layer_norm_grad.cu", name);
 }

@@ -89,21 +89,17 @@ static tn_status cuda_pointwise_query(tn_query *q) {
 typedef struct pointwise_kernel {
   tn_cuda_function function;
   tn_cuda_grid grid;
+  int32_t processors; /* of the device, where a block has much to do before its first position; else 0 */
   int32_t n_words, n_pointers;
   uint8_t alignment[TN_CUDA_PW_WORDS];
   uint64_t words[TN_CUDA_PW_WORDS];
 } pointwise_kernel;
 
-/* As many blocks as run at once where a block has much to do before its first position. */
-static int64_t cuda_pointwise_most_blocks(const tn_device_properties *d, const tn_cuda_printed *printed) {
-  enum { BLOCKS_AT_ONCE = 2048 / TN_CUDA_PW_THREADS };
-  return printed->few_blocks && d->processors > 0 ? (int64_t)d->processors * BLOCKS_AT_ONCE : INT32_MAX;
-}
-
 static void cuda_pointwise_keep(pointwise_kernel *keep, const tn_device_properties *d,
                                 const tn_cuda_printed *printed) {
   int64_t threads = (printed->count + printed->width - 1) / printed->width;
-  keep->grid = tn_cuda_grid_of(threads, TN_CUDA_PW_THREADS, cuda_pointwise_most_blocks(d, printed));
+  keep->grid = tn_cuda_grid_of(threads, TN_CUDA_PW_THREADS, INT32_MAX);
+  keep->processors = printed->few_blocks ? d->processors : 0;
   keep->n_words = printed->n_words;
   keep->n_pointers = printed->n_pointers;
   memcpy(keep->words, printed->words, (size_t)printed->n_words * sizeof *keep->words);
@@ -118,6 +114,7 @@ static tn_status cuda_pointwise_request(tn_prepare *p, pointwise_kernel *keep, t
     cuda_pointwise_keep(keep, p->device, printed);
     snprintf(title, sizeof title, "a pointwise region of %d ops", (int)p->match->n_nodes);
     status = tn_cuda_request_text(p, &keep->function, title, printed->text, "region");
+    if (keep->processors > 0) keep->function.counted_threads = TN_CUDA_PW_THREADS;
   }
   tn_cuda_drop_printed(p, printed);
   return status;
@@ -155,12 +152,21 @@ static bool cuda_pointwise_point(const pointwise_kernel *k, const tn_launch *l, 
   return aligned;
 }
 
+/* As many blocks as run at once where a block has much to do before its first position. */
+static tn_cuda_grid cuda_pointwise_grid(const pointwise_kernel *k) {
+  tn_cuda_grid grid = k->grid;
+  int64_t most = (int64_t)k->processors * k->function.blocks_at_once;
+  if (most > 0 && most < grid.blocks[0]) grid.blocks[0] = (uint32_t)most;
+  return grid;
+}
+
 static tn_status cuda_pointwise_launch(tn_launch *l) {
   const pointwise_kernel *k = l->prepared;
+  const tn_cuda_grid grid = cuda_pointwise_grid(k);
   uint64_t words[TN_CUDA_PW_WORDS];
   memcpy(words, k->words, (size_t)k->n_words * sizeof *words);
   words[TN_CUDA_PW_ALIGNED] = cuda_pointwise_point(k, l, words);
-  return tn_cuda_launch(l, &k->function, &k->grid, words, (size_t)k->n_words * sizeof *words);
+  return tn_cuda_launch(l, &k->function, &grid, words, (size_t)k->n_words * sizeof *words);
 }
 
 TN_DEFINE_KERNEL(cuda, pointwise, "cuda_pointwise", "pointwise+", "pointwise regions, printed as CUDA C",

@@ -28,6 +28,17 @@ static inline int32_t tn_cuda_row_lanes(int64_t rows, int64_t units, int32_t thr
   return tn_cuda_power(tn_cuda_divide_up(units, UNITS), TN_CUDA_WARP);
 }
 
+/* Shared memory of a block, at most, by compute capability (CUDA C++ Programming Guide, Technical
+ * Specifications per Compute Capability). */
+static inline int32_t tn_cuda_shared_bytes(int32_t arch) {
+  int32_t kib = arch == 75                          ? 64
+                : arch == 80 || arch == 87          ? 163
+                : arch / 10 == 8 || arch / 10 == 12 ? 99
+                : arch >= 90                        ? 227
+                                                    : 48;
+  return kib << 10;
+}
+
 /* Whether vectors of 16 bytes may begin at an address. Operands are aligned to their elements, no more: they
  * may be views of an application. */
 static inline bool tn_cuda_is_aligned(const void *p) { return (uintptr_t)p % 16 == 0; }

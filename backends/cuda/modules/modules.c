@@ -262,15 +262,24 @@ static tn_status module_load(tn_env *env, tn_cuda_modules *modules, tn_cuda_modu
   return status;
 }
 
-/* More than 48 KiB of dynamic shared memory has to be allowed for each function. */
+/* Known when the code is loaded, since the compiler decides on registers. */
+static tn_status function_count_blocks(tn_env *env, const tn_cuda_libraries *l, tn_cuda_function *f) {
+  int blocks = 0;
+  tn_status status = TN_CU(env, l, cuOccupancyMaxActiveBlocksPerMultiprocessor, &blocks, f->function,
+                           (int)f->counted_threads, f->shared_bytes);
+  f->blocks_at_once = blocks;
+  return status;
+}
+
+/* Of shared memory a block has 48 KiB, its static part included, unless more is allowed for its function. */
 static tn_status function_find(tn_env *env, tn_cuda_modules *modules, tn_cuda_function *f) {
   const tn_cuda_libraries *l = &modules->device->backend->libraries;
   tn_status status = module_load(env, modules, f->module);
   if (status == TN_OK) status = TN_CU(env, l, cuModuleGetFunction, &f->function, f->module->module, f->name);
-  if (status == TN_OK && f->shared_bytes > 48 << 10)
+  if (status == TN_OK && f->shared_bytes > 0)
     status = TN_CU(env, l, cuFuncSetAttribute, f->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                    (int)f->shared_bytes);
-  return status;
+  return status == TN_OK && f->counted_threads > 0 ? function_count_blocks(env, l, f) : status;
 }
 
 tn_status tn_cuda_finish_functions(tn_env *env, tn_cuda_device *d, int32_t *declined) {

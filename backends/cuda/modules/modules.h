@@ -22,10 +22,11 @@ typedef struct tn_cuda_function {
   tn_cuda_device *device;
   tn_cuda_module *module;
   char name[TN_CUDA_FUNCTION_NAME];
-  uint32_t
-      shared_bytes; /* of dynamic shared memory, at most; set it after the request where it is above 48 KiB */
-  int32_t use;      /* tn_prepare.use of its kernel */
-  CUfunction function;           /* NULL before tn_cuda_finish_functions */
+  uint32_t shared_bytes;    /* of dynamic shared memory, at most; set it after the request */
+  uint32_t counted_threads; /* of a block; set it after the request where blocks_at_once is wanted */
+  int32_t blocks_at_once; /* that a multiprocessor has room for: by registers and shared memory; 0: unknown */
+  int32_t use;            /* tn_prepare.use of its kernel */
+  CUfunction function;    /* NULL before tn_cuda_finish_functions */
   struct tn_cuda_function *next; /* of the requests that are not finished */
 } tn_cuda_function;
 

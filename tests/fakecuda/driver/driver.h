@@ -32,6 +32,7 @@ enum { FAKE_DEVICES = 64 };
 typedef struct fake_settings {
   int visible[FAKE_DEVICES]; /* CUDA_VISIBLE_DEVICES: the number of each device in the machine */
   int devices, order, arch, version;
+  int blocks; /* of a kernel on a multiprocessor, at most: as registers limit them */
   int64_t seed;
   uint64_t memory, others; /* others: what other processes and contexts have of it */
 } fake_settings;
@@ -79,6 +80,8 @@ void fake_reach(tn_sim_stream *stream, uint64_t position);
 bool fake_finish(const fake_context *context);
 /* Counts; the code that FAKECUDA_FAIL wants for this call, or CUDA_SUCCESS. */
 CUresult fake_count(const char *name);
+/* Adds to what FAKECUDA_COUNTS has under a name. */
+void fake_count_more(const char *name, uint64_t more);
 
 /* The body of an entry point: `work` is the check and the work, an expression of type CUresult. */
 #define FAKE_CALL(needs, work)                                                                               \

@@ -106,6 +106,7 @@ static CUresult launch_kernel(const fake_call *call, CUfunction function, const 
   CUresult code = fake_kernel_find(call, function, &k);
   if (code == CUDA_SUCCESS) code = fake_stream_for_work(call, handle, &s);
   if (code == CUDA_SUCCESS) code = launch_check_shape(call, k, how);
+  if (code == CUDA_SUCCESS) fake_count_more("blocks", (uint64_t)how->grid.x * how->grid.y * how->grid.z);
   return code == CUDA_SUCCESS ? launch_push(call, s, k, how, parameters, extra) : code;
 }
 
@@ -131,7 +132,8 @@ static CUresult launch_occupancy(const fake_call *call, int *blocks, CUfunction 
   size_t shared = fake_function_shared_bytes(k->function) + dynamic + FAKE_SHARED_RESERVED;
   int by_threads = 2048 / ((threads + 31) / 32 * 32), by_shared = (int)(FAKE_SHARED_PROCESSOR / shared);
   *blocks = by_threads < by_shared ? by_threads : by_shared;
-  if (*blocks > 32) *blocks = 32;
+  int most = fake_settings_get()->blocks;
+  if (*blocks > most) *blocks = most;
   return code;
 }
 

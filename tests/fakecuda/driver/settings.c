@@ -43,6 +43,7 @@ static void settings_read(void) {
   settings.others = (uint64_t)settings_number("FAKECUDA_OTHERS", 0);
   settings.version = (int)settings_number("FAKECUDA_VERSION", CUDA_VERSION);
   settings.arch = (int)settings_number("FAKECUDA_ARCH", 90);
+  settings.blocks = (int)settings_number("FAKECUDA_BLOCKS", 32);
 }
 
 const fake_settings *fake_settings_get(void) {

@@ -66,6 +66,35 @@ static void a_round_has_whole_launches(void **state) {
                    4);
 }
 
+/* Of 1.2 million parameters: a block of 256 threads with packs of 4 has work for 1184 blocks. */
+static const char wide_net[] =
+    "[run]\nname = run\ndeterministic = yes\nsteps_per_launch = 1\n[data]\nsource = random\nshape = 1, 6, 6\n"
+    "classes = 4\nsamples = 4\nbatch = 2\n[model]\ninputs = image: f32[1, 6, 6]\n"
+    "layers =\n    flatten\n    fc1: linear(32768, bias=no)\n    fc2: linear(4, bias=no)\n"
+    "loss = cross_entropy\n[optimizer]\ntype = adamw\nlr = 0.01\n";
+
+/* Blocks of a step: the difference of two benchmarks with one round more. */
+static int blocks_of_a_step(const char *at_once) {
+  int blocks[2];
+  if (at_once != NULL) setenv("FAKECUDA_BLOCKS", at_once, 1);
+  for (int i = 0; i < 2; i++) {
+    program_json(0, "bench net.ini " ON_DOUBLE "--steps %d --rounds 1 --set backend.capture=no", 1 + i);
+    blocks[i] = double_calls("blocks");
+  }
+  unsetenv("FAKECUDA_BLOCKS");
+  return (blocks[1] - blocks[0]) / 2; /* a step with a copy, and one without */
+}
+
+/* The update draws on numbers that every block computes first, so more blocks than run at once repeat them.
+ */
+static void the_update_has_the_blocks_that_run_at_once(void **state) {
+  (void)state;
+  file_write("net.ini", wide_net);
+  setenv("FAKECUDA_COUNTS", "counts", 1);
+  int three = blocks_of_a_step("3"), two = blocks_of_a_step("2");
+  assert_int_equal(three - two, 132); /* multiprocessors of the double */
+}
+
 static void memory_that_is_shared_has_no_parts(void **state) {
   (void)state;
   file_write("net.ini", net);
@@ -77,8 +106,8 @@ static void memory_that_is_shared_has_no_parts(void **state) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, double_open, program_close)
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(the_host_waits_once_a_round), TEST(several_steps_are_one_launch),
-                                     TEST(a_round_has_whole_launches),
-                                     TEST(memory_that_is_shared_has_no_parts)};
+  const struct CMUnitTest tests[] = {
+      TEST(the_host_waits_once_a_round), TEST(several_steps_are_one_launch), TEST(a_round_has_whole_launches),
+      TEST(the_update_has_the_blocks_that_run_at_once), TEST(memory_that_is_shared_has_no_parts)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
