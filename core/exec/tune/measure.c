@@ -114,7 +114,7 @@ tn_status tn_tune_open(tn_device *device, const char *folder, bool measure) {
   device->target.tuner = &t->tuner;
   device->close_tuner = close_tuner;
   tn_text heading = tn_text_new(&device->env);
-  tn_text_addf(&heading, "tenon measurements 2: %s, %d threads", p->name, (int)p->threads);
+  tn_text_addf(&heading, "tenon measurements 3: %s, %d threads", p->name, (int)p->threads);
   tn_status status =
       heading.failed ? TN_ENOMEM : tn_tune_file_open(&device->env, folder, heading.v, &t->file);
   tn_text_free(&heading);

@@ -35,6 +35,7 @@ typedef struct measurement {
   int32_t n_copies, next;
   void *workspace, *prepared, *data;
   void *began, *ended; /* events; NULL: the backend has no event_seconds */
+  void *capture;       /* the launches of a round; NULL: they are enqueued one by one */
   tn_pinned pinned;
 } measurement;
 
@@ -53,15 +54,17 @@ static void measurement_free(measurement *b, int64_t bytes, void *address) {
     d->backend->memory_delete(&d->env, d->device, TN_MEMORY_DEVICE, address, (uint64_t)bytes);
 }
 
-/* Copies random numbers to an operand, and waits, since the next operand uses the same buffer. */
+/* Copies random numbers to the first bytes of an operand and doubles them on the device: a copy of pageable
+ * memory is slow. Waits, since the next operand uses the same buffer. */
 static tn_status fill_operand(measurement *b, int32_t dtype, void *address, int64_t bytes) {
   tn_device *d = b->device;
   void *stream = d->streams[TN_STREAM_COMPUTE];
   int64_t piece = bytes < DATA_BYTES ? bytes : DATA_BYTES;
   tn_operand_data(dtype, b->data, (size_t)piece);
-  for (int64_t at = 0; at < bytes; at += piece) {
-    int64_t n = bytes - at < piece ? bytes - at : piece;
-    TN_TRY(d->backend->copy(&d->env, stream, TN_COPY_TO_DEVICE, (char *)address + at, b->data, (uint64_t)n));
+  TN_TRY(d->backend->copy(&d->env, stream, TN_COPY_TO_DEVICE, address, b->data, (uint64_t)piece));
+  for (int64_t at = piece, n; at < bytes; at += n) {
+    n = bytes - at < at ? bytes - at : at;
+    TN_TRY(d->backend->copy(&d->env, stream, TN_COPY_ON_DEVICE, (char *)address + at, address, (uint64_t)n));
   }
   return d->backend->stream_wait(&d->env, stream);
 }
@@ -194,6 +197,39 @@ static tn_status measurement_make_events(measurement *b) {
   return d->backend->event_new(&d->env, d->device, &b->ended);
 }
 
+typedef struct captured_round {
+  measurement *b;
+  int32_t n;
+} captured_round;
+
+static tn_status enqueue_round(void *arg) {
+  captured_round *round = arg;
+  for (int32_t i = 0; i < round->n; i++) TN_TRY(enqueue_next(round->b));
+  return TN_OK;
+}
+
+/* The run replays captures, in which a launch costs the host nothing and the device less. Launches that are
+ * enqueued one by one are as long as the host's call, so all short kernels would look alike. What cannot be
+ * captured is timed so all the same. */
+static void capture_round(measurement *b, int32_t n) {
+  tn_device *d = b->device;
+  captured_round round = {b, n};
+  if (b->ended == NULL || !tn_device_captures(d) || !b->choice->capturable) return;
+  tn_status status = d->backend->capture(&d->env, d->device, d->streams[TN_STREAM_COMPUTE], enqueue_round,
+                                         &round, &b->capture);
+  if (status == TN_OK) return;
+  if (b->capture != NULL) d->backend->capture_delete(&d->env, b->capture);
+  b->capture = NULL;
+  tn_error_clear(&d->env);
+}
+
+static tn_status launch_round(measurement *b, int32_t n) {
+  tn_device *d = b->device;
+  captured_round round = {b, n};
+  return b->capture != NULL ? d->backend->capture_launch(&d->env, b->capture, d->streams[TN_STREAM_COMPUTE])
+                            : enqueue_round(&round);
+}
+
 /* The time of n launches. */
 static tn_status time_round(measurement *b, int32_t n, double *seconds) {
   tn_device *d = b->device;
@@ -202,7 +238,7 @@ static tn_status time_round(measurement *b, int32_t n, double *seconds) {
   bool by_events = b->ended != NULL;
   double start_s = tn_clock_s();
   if (by_events) TN_TRY(backend->event_record(&d->env, b->began, stream));
-  for (int32_t i = 0; i < n; i++) TN_TRY(enqueue_next(b));
+  TN_TRY(launch_round(b, n));
   if (by_events) TN_TRY(backend->event_record(&d->env, b->ended, stream));
   TN_TRY(backend->stream_wait(&d->env, stream));
   *seconds = tn_clock_s() - start_s;
@@ -229,8 +265,15 @@ static tn_status time_rounds(measurement *b, int32_t n, tn_measured *measured) {
   return TN_OK;
 }
 
+/* As many as take ROUND_S. A captured round has a launch for each copy at least: every replay is the same. */
+static int32_t count_launches(const measurement *b, double once_s) {
+  double n = once_s > 0 ? ROUND_S / once_s + 1 : MOST_LAUNCHES;
+  int32_t most = n < MOST_LAUNCHES ? (int32_t)n : MOST_LAUNCHES;
+  return most > b->n_copies ? most : b->n_copies;
+}
+
 /* Before the rounds each copy is folded, and two launches run: a kernel may allocate at its first one, and
- * the second one tells how many are a round. */
+ * the second one tells how many are a round. The first replay of a captured round may prepare it. */
 static tn_status time_launches(measurement *b, tn_measured *measured) {
   double once_s = 0;
   for (int32_t i = 0; i < b->n_copies; i++) {
@@ -240,10 +283,12 @@ static tn_status time_launches(measurement *b, tn_measured *measured) {
   TN_TRY(enqueue_next(b));
   TN_TRY(b->device->backend->stream_wait(&b->device->env, b->device->streams[TN_STREAM_COMPUTE]));
   TN_TRY(time_round(b, 1, &once_s));
-  double n = once_s > 0 ? ROUND_S / once_s + 1 : MOST_LAUNCHES;
+  int32_t n = count_launches(b, once_s);
+  capture_round(b, n);
+  if (b->capture != NULL) TN_TRY(time_round(b, n, &once_s));
   for (int32_t attempt = 0; attempt < MOST_ATTEMPTS && !measured->steady; attempt++) {
     double before_s = measured->seconds;
-    TN_TRY(time_rounds(b, n < MOST_LAUNCHES ? (int32_t)n : MOST_LAUNCHES, measured));
+    TN_TRY(time_rounds(b, n, measured));
     if (attempt > 0 && before_s < measured->seconds && !measured->steady) measured->seconds = before_s;
   }
   return TN_OK;
@@ -253,6 +298,7 @@ static void measurement_end(measurement *b) {
   tn_env *env = &b->device->env;
   const tn_backend *backend = b->device->backend;
   if (b->prepared != NULL && b->kernel->release != NULL) b->kernel->release(env, b->prepared);
+  if (b->capture != NULL) backend->capture_delete(env, b->capture);
   if (b->began != NULL) backend->event_delete(env, b->began);
   if (b->ended != NULL) backend->event_delete(env, b->ended);
   for (int32_t i = b->n_copies; i-- > 0;) free_copy(b, i);

@@ -1,4 +1,5 @@
-/* `tenon bench` on the doubles of CUDA's libraries: what the host calls in a step. */
+/* `tenon bench` on the doubles of CUDA's libraries: what the host calls in a step, and in measurements of
+ * kernels. */
 #include "double.h"
 
 /* deterministic: no measurement adds calls. */
@@ -95,6 +96,54 @@ static void the_update_has_the_blocks_that_run_at_once(void **state) {
   assert_int_equal(three - two, 132); /* multiprocessors of the double */
 }
 
+/* ---- measurements of kernels ---- */
+
+static const char measured_net[] =
+    "[run]\nname = run\nsteps_per_launch = 1\n[data]\nsource = random\nshape = 1, 6, 6\n"
+    "classes = 4\nsamples = 8\nbatch = 8\n[model]\ninputs = image: f32[1, 6, 6]\n"
+    "layers =\n    flatten\n    fc1: linear(%d, bias=no)\n    fc2: linear(4, bias=no)\n"
+    "loss = cross_entropy\n[optimizer]\ntype = sgd\nlr = 0.01\n";
+
+/* Calls of a benchmark of one step. A folder for measurements is empty at the start. */
+static void measure(int width, const char *options, int calls[FUNCTIONS]) {
+  char text[1024];
+  snprintf(text, sizeof text, measured_net, width);
+  file_write("net.ini", text);
+  assert_int_equal(system("rm -rf tenon"), 0);
+  setenv("FAKECUDA_COUNTS", "counts", 1);
+  program_json(0, "bench net.ini " ON_DOUBLE "--steps 1 --rounds 1 %s", options);
+  for (int i = 0; i < FUNCTIONS; i++) calls[i] = double_calls(functions[i]);
+}
+
+static void measurements_replay_captures(void **state) {
+  (void)state;
+  int measured[FUNCTIONS], estimated[FUNCTIONS], single[FUNCTIONS];
+  measure(16, "", measured);
+  measure(16, "--set backend.autotune=no", estimated);
+  measure(16, "--set backend.capture=no", single);
+  assert_true(measured[LAUNCHES] >= estimated[LAUNCHES] + 10);
+  assert_int_equal(single[LAUNCHES], 0);
+}
+
+/* A library that refuses captures costs the replays alone. */
+static void measurements_go_on_without_captures(void **state) {
+  (void)state;
+  int calls[FUNCTIONS];
+  setenv("FAKECUDA_FAIL", "cublasLtMatmul:captured", 1);
+  measure(16, "", calls);
+  unsetenv("FAKECUDA_FAIL");
+  assert_null(strstr(program_err, "cannot be measured"));
+}
+
+/* 1.2 million weights are 4.7 MB, 1152 are 4.6 kB. */
+static void large_operands_are_filled_on_the_device(void **state) {
+  (void)state;
+  int small[FUNCTIONS], large[FUNCTIONS];
+  measure(32, "", small);
+  measure(32768, "", large);
+  assert_true(large[COPIES] < small[COPIES] + 20);
+}
+
 static void memory_that_is_shared_has_no_parts(void **state) {
   (void)state;
   file_write("net.ini", net);
@@ -106,8 +155,13 @@ static void memory_that_is_shared_has_no_parts(void **state) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, double_open, program_close)
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(the_host_waits_once_a_round), TEST(several_steps_are_one_launch), TEST(a_round_has_whole_launches),
-      TEST(the_update_has_the_blocks_that_run_at_once), TEST(memory_that_is_shared_has_no_parts)};
+  const struct CMUnitTest tests[] = {TEST(the_host_waits_once_a_round),
+                                     TEST(several_steps_are_one_launch),
+                                     TEST(a_round_has_whole_launches),
+                                     TEST(the_update_has_the_blocks_that_run_at_once),
+                                     TEST(measurements_replay_captures),
+                                     TEST(measurements_go_on_without_captures),
+                                     TEST(large_operands_are_filled_on_the_device),
+                                     TEST(memory_that_is_shared_has_no_parts)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
