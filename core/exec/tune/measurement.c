@@ -209,12 +209,14 @@ static tn_status enqueue_round(void *arg) {
 }
 
 /* The run replays captures, in which a launch costs the host nothing and the device less. Launches that are
- * enqueued one by one are as long as the host's call, so all short kernels would look alike. What cannot be
- * captured is timed so all the same. */
-static void capture_round(measurement *b, int32_t n) {
+ * enqueued one by one are as long as the host's call, so all short kernels would look alike. A launch that is
+ * not capturable, or is refused, is timed by itself all the same. A captured round has a launch for each copy
+ * at least, since every replay is the same. */
+static void capture_round(measurement *b, int32_t *n) {
   tn_device *d = b->device;
-  captured_round round = {b, n};
   if (b->ended == NULL || !tn_device_captures(d) || !b->choice->capturable) return;
+  if (*n < b->n_copies) *n = b->n_copies;
+  captured_round round = {b, *n};
   tn_status status = d->backend->capture(&d->env, d->device, d->streams[TN_STREAM_COMPUTE], enqueue_round,
                                          &round, &b->capture);
   if (status == TN_OK) return;
@@ -265,13 +267,6 @@ static tn_status time_rounds(measurement *b, int32_t n, tn_measured *measured) {
   return TN_OK;
 }
 
-/* As many as take ROUND_S. A captured round has a launch for each copy at least: every replay is the same. */
-static int32_t count_launches(const measurement *b, double once_s) {
-  double n = once_s > 0 ? ROUND_S / once_s + 1 : MOST_LAUNCHES;
-  int32_t most = n < MOST_LAUNCHES ? (int32_t)n : MOST_LAUNCHES;
-  return most > b->n_copies ? most : b->n_copies;
-}
-
 /* Before the rounds each copy is folded, and two launches run: a kernel may allocate at its first one, and
  * the second one tells how many are a round. The first replay of a captured round may prepare it. */
 static tn_status time_launches(measurement *b, tn_measured *measured) {
@@ -283,8 +278,9 @@ static tn_status time_launches(measurement *b, tn_measured *measured) {
   TN_TRY(enqueue_next(b));
   TN_TRY(b->device->backend->stream_wait(&b->device->env, b->device->streams[TN_STREAM_COMPUTE]));
   TN_TRY(time_round(b, 1, &once_s));
-  int32_t n = count_launches(b, once_s);
-  capture_round(b, n);
+  double wanted = once_s > 0 ? ROUND_S / once_s + 1 : MOST_LAUNCHES;
+  int32_t n = wanted < MOST_LAUNCHES ? (int32_t)wanted : MOST_LAUNCHES;
+  capture_round(b, &n);
   if (b->capture != NULL) TN_TRY(time_round(b, n, &once_s));
   for (int32_t attempt = 0; attempt < MOST_ATTEMPTS && !measured->steady; attempt++) {
     double before_s = measured->seconds;
@@ -297,8 +293,9 @@ static tn_status time_launches(measurement *b, tn_measured *measured) {
 static void measurement_end(measurement *b) {
   tn_env *env = &b->device->env;
   const tn_backend *backend = b->device->backend;
+  if (b->capture != NULL)
+    backend->capture_delete(env, b->capture); /* it has launches of the prepared kernel */
   if (b->prepared != NULL && b->kernel->release != NULL) b->kernel->release(env, b->prepared);
-  if (b->capture != NULL) backend->capture_delete(env, b->capture);
   if (b->began != NULL) backend->event_delete(env, b->began);
   if (b->ended != NULL) backend->event_delete(env, b->ended);
   for (int32_t i = b->n_copies; i-- > 0;) free_copy(b, i);

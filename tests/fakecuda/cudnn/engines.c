@@ -247,11 +247,12 @@ static void wait_for_compilation(void) {
 }
 
 /* The library loads the code that it has compiled, and the driver gives its function for the current context
- * (cuKernelGetFunction). */
+ * (cuKernelGetFunction). Where no driver has been initialized, a plan is made for a description of a device.
+ */
 static cudnnStatus_t compile_for_context(const fakednn_body *plan) {
   fakednn_driver driver = fakednn_find_driver();
   CUcontext context = NULL;
-  FAKEDNN_REQUIRE(driver.current && driver.current(&context) == CUDA_SUCCESS && context,
+  FAKEDNN_REQUIRE(!driver.current || driver.current(&context) != CUDA_SUCCESS || context,
                   CUDNN_STATUS_INTERNAL_ERROR, "the thread that compiles has no current context");
   FAKEDNN_REQUIRE(!getenv("FAKECUDA_CUDNN_NEEDS_HANDLE") ||
                       fakednn_pointer(plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, 0),

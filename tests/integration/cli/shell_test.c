@@ -234,7 +234,7 @@ static void the_guides_have_every_exit_code(void **state) {
     for (int i = 0; i < 2; i++) contains(file_read(guides[i], NULL), row, guides[i]);
     n++;
   }
-  assert_int_equal(n, 10);
+  assert_int_equal(n, 11);
 }
 
 static void unknown_shells_are_refused(void **state) {

@@ -55,9 +55,11 @@ static void the_learned_line_is_continued_in_each_precision(void **state) {
 
 /* ---- what a token costs ---- */
 
+/* Without measurements, which replay captures and copy, too. */
 static void count_calls(int tokens, const char *capture) {
   char options[512];
-  snprintf(options, sizeof options, "--prompt T --tokens %d " ON_CUDA "--set backend.capture=%s", tokens,
+  snprintf(options, sizeof options,
+           "--prompt T --tokens %d " ON_CUDA "--set backend.autotune=no --set backend.capture=%s", tokens,
            capture);
   setenv("FAKECUDA_COUNTS", "counts", 1);
   generate(options);
