@@ -126,11 +126,10 @@ static bool search_program(library_search *s) {
 }
 
 static bool search_python(library_search *s) {
-  const char *packages = python_packages;
-  return search_environment(s, "VIRTUAL_ENV", packages) || search_environment(s, "CONDA_PREFIX", packages) ||
-         search_program(s) ||
+  return search_environment(s, "VIRTUAL_ENV", python_packages) ||
+         search_environment(s, "CONDA_PREFIX", python_packages) || search_program(s) ||
          search_environment(s, "HOME", "/.local/lib/python3*/site-packages/nvidia/*/lib") ||
-         search_pattern(s, "/usr/local", packages) ||
+         search_pattern(s, "/usr/local", python_packages) ||
          search_pattern(s, "/usr/local", "/lib/python3*/dist-packages/nvidia/*/lib");
 }
 

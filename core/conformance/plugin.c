@@ -69,8 +69,7 @@ static tn_status run_pattern(tn_suite *suite, const tn_catalog_kernel *k) {
 }
 
 static tn_status check_launched(tn_suite *suite, const tn_entry *entry) {
-  bool part = suite->filter.op[0] != '\0' || suite->options->after != NULL;
-  if (part || suite->broken_in != NULL || was_launched(suite, entry)) return TN_OK;
+  if (tn_suite_is_partial(suite) || suite->broken_in != NULL || was_launched(suite, entry)) return TN_OK;
   return tn_suite_fail(
       suite, entry->item->name,
       "the kernel was never chosen: it declined every use that was drawn, or another was better; "

@@ -50,9 +50,13 @@ static const char cuda_fault_hint[] =
     "; an earlier launch may be the cause: --set backend.cuda.check=yes names it";
 
 /* The other libraries report a fault by codes of their own, so the driver is asked. */
-static const char *cuda_hint_of_library(const tn_cuda_libraries *l) {
+static bool cuda_has_faulted(const tn_cuda_libraries *l) {
   size_t unused = 0, all = 0;
-  return cuda_is_fault(l->driver.cuMemGetInfo(&unused, &all)) ? cuda_fault_hint : "";
+  return cuda_is_fault(l->driver.cuMemGetInfo(&unused, &all));
+}
+
+static const char *cuda_hint_of_library(const tn_cuda_libraries *l) {
+  return cuda_has_faulted(l) ? cuda_fault_hint : "";
 }
 
 tn_status tn_cuda_check(tn_env *env, const tn_cuda_libraries *libraries, CUresult code, const char *call) {
@@ -79,8 +83,7 @@ tn_status tn_cuda_check_lt(tn_env *env, const tn_cuda_libraries *libraries, cubl
 }
 
 bool tn_cuda_lt_declines(const tn_cuda_libraries *libraries, cublasStatus_t code) {
-  if (code == CUBLAS_STATUS_SUCCESS || code == CUBLAS_STATUS_ALLOC_FAILED) return false;
-  return *cuda_hint_of_library(libraries) == '\0';
+  return code != CUBLAS_STATUS_SUCCESS && code != CUBLAS_STATUS_ALLOC_FAILED && !cuda_has_faulted(libraries);
 }
 
 /* ---- opening ---- */

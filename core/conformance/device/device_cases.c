@@ -39,7 +39,7 @@ static tn_status try_device_case(tn_suite *suite, const device_case *one) {
 static tn_status run_device_case(tn_suite *suite, const device_case *one) {
   const char *only = suite->filter.op;
   size_t failed = suite->failed.n;
-  if ((only[0] != '\0' && strcmp(only, "device") != 0 && strcmp(only, one->name) != 0)) return TN_OK;
+  if (only[0] != '\0' && strcmp(only, "device") != 0 && strcmp(only, one->name) != 0) return TN_OK;
   if (!tn_suite_begin(suite, one->name)) return TN_OK;
   TN_TRY(try_device_case(suite, one));
   return suite->failed.n > failed && one != &failure_case ? tn_suite_check_device(suite, one->name) : TN_OK;

@@ -80,6 +80,10 @@ bool tn_suite_selects_check(const tn_suite *suite, const char *item, const char 
   return f->op[0] == '\0' || strcmp(f->op, item) == 0 || strcmp(f->op, name) == 0;
 }
 
+bool tn_suite_is_partial(const tn_suite *suite) {
+  return suite->filter.op[0] != '\0' || suite->options->after != NULL;
+}
+
 /* ---- the list of unsupported ops ---- */
 
 /* "matmul/f64: no double precision" */

@@ -46,13 +46,13 @@ static json_t *report_json(const tn_suite *suite) {
   const tn_device *device = suite->site.device;
   char bits[17];
   snprintf(bits, sizeof bits, "%016llx", (unsigned long long)suite->bits);
-  bool part = suite->filter.op[0] != '\0' || suite->options->after != NULL;
-  return json_pack(
-      "{s:s, s:s, s:s, s:s?, s:I, s:o, s:o, s:o, s:o, s:o}", "backend", device->use->backend, "device",
-      device->target.properties.name, "bits", bits, "broken_in", suite->broken_in, "passed",
-      (json_int_t)suite->passed, "failed", failures_json(suite->failed.v, suite->failed.n), "unsupported",
-      failures_json(suite->unsupported.v, suite->unsupported.n), "stale",
-      part ? json_array() : stale_json(suite), "kernels", kernels_json(suite), "cases", counts_json(suite));
+  return json_pack("{s:s, s:s, s:s, s:s?, s:I, s:o, s:o, s:o, s:o, s:o}", "backend", device->use->backend,
+                   "device", device->target.properties.name, "bits", bits, "broken_in", suite->broken_in,
+                   "passed", (json_int_t)suite->passed, "failed",
+                   failures_json(suite->failed.v, suite->failed.n), "unsupported",
+                   failures_json(suite->unsupported.v, suite->unsupported.n), "stale",
+                   tn_suite_is_partial(suite) ? json_array() : stale_json(suite), "kernels",
+                   kernels_json(suite), "cases", counts_json(suite));
 }
 
 tn_status tn_suite_report(const tn_suite *suite, char **json) {

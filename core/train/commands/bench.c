@@ -9,7 +9,7 @@ static json_t *bench_result(const tn_bench *b) {
   const tn_backend *backend = device->extension ? device->extension : device->backend;
   json_t *ms = tn_bench_spread(b->round_ms, b->options.rounds);
   double median = json_number_value(json_array_get(ms, 1));
-  int64_t planned = tn_executor_planned_bytes(b->set.map, b->set.list, b->set.n, b->group * b->groups,
+  int64_t planned = tn_executor_planned_bytes(b->set.map, b->set.list, b->set.n, tn_bench_slots(b),
                                               device->target.properties.host_addressable != 0);
   int64_t batch = b->batch * tn_run_ranks(b->run);
   double samples = (double)batch * b->micro_batches;

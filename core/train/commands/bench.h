@@ -80,7 +80,10 @@ tn_status tn_bench_overlap(tn_bench *b, int32_t steps, tn_overlap *mean);
  * exposed_ms, exposed_percent}: measured on rank 0, worst on the rank that waits longest. */
 void tn_bench_overlap_report(const tn_bench_ranks *all, json_t *result);
 
-/* bench_rounds.c: for tn_programs_open, of a tn_bench: the number of slots. */
+static inline int32_t tn_bench_slots(const tn_bench *b) { return b->group * b->groups; }
+
+/* bench_rounds.c: for tn_programs_open, of a tn_bench: decides on the groups, and returns the number of
+ * slots. */
 int32_t tn_bench_count_slots(void *bench);
 /* Runs the timed rounds, and those of the parts of a step. On all ranks at once. */
 tn_status tn_bench_rounds(tn_bench *b);

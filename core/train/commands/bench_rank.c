@@ -42,8 +42,6 @@ static void bench_fill_random(void *to, const tn_type *type, uint64_t classes, u
   }
 }
 
-static int32_t bench_slots(const tn_bench *b) { return b->group * b->groups; }
-
 /* All groups of slots have the same batches. */
 static void bench_fill_inputs(tn_bench *b, int32_t slot) {
   const tn_program *program = b->set.programs[b->which];
@@ -69,9 +67,9 @@ static tn_status bench_write_control_blocks(tn_bench *b) {
   for (int32_t i = 0; i < 3; i++) {
     int32_t which = i < 2 ? programs[i] : b->which;
     if (b->set.index[which] < 0) continue;
-    TN_TRY(tn_control_block_bind(&b->set.arena, b->executor, b->set.index[which], bench_slots(b),
+    TN_TRY(tn_control_block_bind(&b->set.arena, b->executor, b->set.index[which], tn_bench_slots(b),
                                  &b->set.update, &block));
-    for (int32_t s = 0; s < bench_slots(b); s++)
+    for (int32_t s = 0; s < tn_bench_slots(b); s++)
       tn_control_block_write(&block, s, 0, s % b->micro_batches, 1.0);
   }
   return TN_OK;
@@ -109,7 +107,7 @@ static tn_status bench_initialize(tn_bench *b) {
   TN_TRY(tn_executor_run(b->executor, b->set.index[TN_PROGRAM_INIT], 0));
   TN_TRY(tn_executor_slot_wait(b->executor, 0));
   TN_TRY(tn_programs_refresh(&b->set, b->executor));
-  for (int32_t s = 0; s < bench_slots(b) && b->device->rehearsed == NULL; s++) bench_fill_inputs(b, s);
+  for (int32_t s = 0; s < tn_bench_slots(b) && b->device->rehearsed == NULL; s++) bench_fill_inputs(b, s);
   return bench_write_control_blocks(b);
 }
 

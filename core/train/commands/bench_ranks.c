@@ -116,7 +116,7 @@ static tn_status bench_ranks_add(tn_bench_ranks *all, int32_t r) {
   tn_devices_connect(b->run, b->device);
   TN_TRY(tn_bench_prepare(b));
   if (r > 0 || b->run->rank > 0 || all->link == NULL) return TN_OK;
-  return tn_run_tell_choices(b->run, all->ranks, b->device, &b->set, b->group * b->groups);
+  return tn_run_tell_choices(b->run, all->ranks, b->device, &b->set, tn_bench_slots(b));
 }
 
 /* Processes with different numbers of steps would wait for each other for ever. */

@@ -7,8 +7,6 @@
 #include "core/train/commands/bench.h"
 #include "core/train/loop/steps_per_launch.h"
 
-static int32_t rounds_slots(const tn_bench *b) { return b->group * b->groups; }
-
 int32_t tn_bench_count_slots(void *bench) {
   tn_bench *b = bench;
   bool late = !b->device->target.properties.host_addressable;
@@ -18,7 +16,7 @@ int32_t tn_bench_count_slots(void *bench) {
   b->groups = late ? 2 : 1;
   int32_t n = b->steps_per_launch;
   b->steps = (b->options.steps + n - 1) / n * n;
-  return rounds_slots(b);
+  return tn_bench_slots(b);
 }
 
 static tn_status rounds_launch(tn_bench *b, int32_t slot, bool again) {
@@ -46,7 +44,7 @@ static tn_status rounds_run(tn_bench *b, bool again, double *step_ms, double *ho
 static tn_status rounds_prepare(tn_bench *b) {
   for (int32_t i = 0; i < b->groups && b->groups * b->steps_per_launch > 1; i++)
     TN_TRY(rounds_launch(b, i * b->group, false));
-  return tn_executor_slot_wait(b->executor, rounds_slots(b) - 1);
+  return tn_executor_slot_wait(b->executor, tn_bench_slots(b) - 1);
 }
 
 static tn_status rounds_time_copy(tn_bench *b, double *ms) {

@@ -13,7 +13,7 @@ enum { MOST_SLOT_BYTES = 64 << 20 };
 
 /* Whether one capture may hold several steps: all launches of a step, on the device alone. */
 static bool steps_can_be_one_capture(const tn_run *run, const tn_device *device, const tn_program *step) {
-  if (device->target.properties.host_addressable || device->backend->capture == NULL || device->uncaptured ||
+  if (device->target.properties.host_addressable || !tn_device_captures(device) ||
       run->settings.optimizer.accumulate > 1 || tn_run_ranks(run) > 1 || step->n_segments != 1)
     return false;
   for (int32_t i = 0; i < step->n_steps; i++)
