@@ -215,11 +215,13 @@ static tn_status enqueue_round(void *arg) {
 static void capture_round(measurement *b, int32_t *n) {
   tn_device *d = b->device;
   if (b->ended == NULL || !tn_device_captures(d) || !b->choice->capturable) return;
-  if (*n < b->n_copies) *n = b->n_copies;
-  captured_round round = {b, *n};
+  captured_round round = {b, *n > b->n_copies ? *n : b->n_copies};
   tn_status status = d->backend->capture(&d->env, d->device, d->streams[TN_STREAM_COMPUTE], enqueue_round,
                                          &round, &b->capture);
-  if (status == TN_OK) return;
+  if (status == TN_OK) {
+    *n = round.n;
+    return;
+  }
   if (b->capture != NULL) d->backend->capture_delete(&d->env, b->capture);
   b->capture = NULL;
   tn_error_clear(&d->env);

@@ -74,10 +74,10 @@ static const char wide_net[] =
     "layers =\n    flatten\n    fc1: linear(32768, bias=no)\n    fc2: linear(4, bias=no)\n"
     "loss = cross_entropy\n[optimizer]\ntype = adamw\nlr = 0.01\n";
 
-/* Blocks of a step: the difference of two benchmarks with one round more. */
+/* Blocks of a step: the difference of two benchmarks, of which one has a step more. */
 static int blocks_of_a_step(const char *at_once) {
   int blocks[2];
-  if (at_once != NULL) setenv("FAKECUDA_BLOCKS", at_once, 1);
+  setenv("FAKECUDA_BLOCKS", at_once, 1);
   for (int i = 0; i < 2; i++) {
     program_json(0, "bench net.ini " ON_DOUBLE "--steps %d --rounds 1 --set backend.capture=no", 1 + i);
     blocks[i] = double_calls("blocks");
@@ -128,10 +128,12 @@ static void measurements_replay_captures(void **state) {
 /* A library that refuses captures costs the replays alone. */
 static void measurements_go_on_without_captures(void **state) {
   (void)state;
-  int calls[FUNCTIONS];
+  int calls[FUNCTIONS], estimated[FUNCTIONS];
+  measure(16, "--set backend.autotune=no", estimated);
   setenv("FAKECUDA_FAIL", "cublasLtMatmul:captured", 1);
   measure(16, "", calls);
   unsetenv("FAKECUDA_FAIL");
+  assert_true(calls[COPIES] > estimated[COPIES]); /* of operands that are measured */
   assert_null(strstr(program_err, "cannot be measured"));
 }
 
