@@ -6,9 +6,9 @@
 #include "core/exec/device/device.h"
 
 /* Notes that a variant has declined its match, for the reason in the device's env, so that no query of the
- * device offers it again. `level` of the log line: TN_LOG_WARN becomes TN_LOG_INFO where another variant has
- * declined for this reason; `name`: of the launch. false: the target remembers no answers, or the memory is
- * short. */
+ * device offers it again. `level` of the log line: TN_LOG_WARN where it was the kernel's last variant for the
+ * match; TN_LOG_WARN becomes TN_LOG_INFO where a warning has had this reason. `name`: of the launch. false:
+ * the target remembers no answers, or the memory is short. */
 bool tn_decline_note(tn_device *device, int32_t level, const char *name, const tn_entry *entry,
                      const tn_choice *choice, tn_match_key key);
 

@@ -25,6 +25,15 @@ static void bench_print_overlap(const json_t *json) {
   bench_print_one_overlap("worst rank", json_object_get(o, "worst"));
 }
 
+/* Kernels that were chosen and then declined: a step may be slower than its plan. */
+static void bench_print_declined(const json_t *json) {
+  const json_t *one;
+  size_t i;
+  json_array_foreach(json_object_get(json, "declined"), i, one)
+      printf("declined   %s, %lld times: %s\n", cli_text(one, "kernel"), cli_integer(one, "matches"),
+             cli_text(one, "reason"));
+}
+
 /* The parts of a step on a device with memory of its own, which overlap. */
 static void bench_print_parts(const json_t *json) {
   if (json_object_get(json, "steps_per_launch") != NULL)
@@ -55,6 +64,7 @@ static void bench_print_step(const json_t *json) {
   if (json_object_get(json, "rehearsed"))
     printf("rehearsed  %s, in predicted times\n", json_string_value(json_object_get(json, "rehearsed")));
   bench_print_overlap(json);
+  bench_print_declined(json);
   cli_print_memory(json);
   if (json_object_get(json, "launches")) print_launches(json);
 }

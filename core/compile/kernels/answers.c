@@ -87,16 +87,20 @@ static bool is_same_key(tn_match_key a, tn_match_key b) { return a.low == b.low 
 
 /* ---- answers ---- */
 
-const tn_answer *tn_answers_find(tn_answers *answers, const tn_kernel *kernel, tn_match_key key) {
+static const tn_answer *look_up_answer(const tn_answers *answers, const tn_kernel *kernel, tn_match_key key) {
   size_t probe = 0;
   int64_t i;
   while ((i = tn_hash_index_next(&answers->index, key.low, &probe)) != TN_HASH_INDEX_NONE) {
     const tn_answer *one = &answers->list.v[i];
-    if (one->kernel != kernel || !is_same_key(one->key, key)) continue;
-    answers->remembered++;
-    return one;
+    if (one->kernel == kernel && is_same_key(one->key, key)) return one;
   }
   return NULL;
+}
+
+const tn_answer *tn_answers_find(tn_answers *answers, const tn_kernel *kernel, tn_match_key key) {
+  const tn_answer *known = look_up_answer(answers, kernel, key);
+  if (known != NULL) answers->remembered++;
+  return known;
 }
 
 static tn_status copy_answer(tn_answers *answers, const tn_match *match, const tn_answer *from,
@@ -126,8 +130,8 @@ void tn_answers_add(tn_answers *answers, const tn_match *match, const tn_answer 
 /* ---- declines ---- */
 
 tn_status tn_answers_decline(tn_answers *answers, const tn_kernel *kernel, tn_match_key key, int32_t variant,
-                             const char *reason) {
-  tn_prepare_decline one = {kernel, key, variant, tn_arena_strdup(&answers->arena, reason)};
+                             const char *reason, bool warned) {
+  tn_prepare_decline one = {kernel, key, variant, tn_arena_strdup(&answers->arena, reason), warned};
   if (one.reason == NULL) return TN_ENOMEM;
   return tn_vec_push(answers->env, &answers->declines, one);
 }
@@ -141,10 +145,29 @@ const char *tn_answers_declined(const tn_answers *answers, const tn_kernel *kern
   return NULL;
 }
 
-bool tn_answers_has_reason(const tn_answers *answers, const char *reason) {
+bool tn_answers_has_warned(const tn_answers *answers, const char *reason) {
   for (size_t i = 0; i < answers->declines.n; i++)
-    if (tn_text_equal(answers->declines.v[i].reason, reason)) return true;
+    if (answers->declines.v[i].warned && tn_text_equal(answers->declines.v[i].reason, reason)) return true;
   return false;
+}
+
+bool tn_answers_is_last(const tn_answers *answers, const tn_kernel *kernel, tn_match_key key,
+                        int32_t variant) {
+  const tn_answer *answer = look_up_answer(answers, kernel, key);
+  for (int32_t i = 0; answer != NULL && i < answer->n_variants; i++) {
+    int32_t other = answer->variants[i].id;
+    if (other != variant && tn_answers_declined(answers, kernel, key, other) == NULL) return false;
+  }
+  return true;
+}
+
+bool tn_answers_is_lost(const tn_answers *answers, size_t decline) {
+  const tn_prepare_decline *one = &answers->declines.v[decline];
+  for (size_t i = decline + 1; i < answers->declines.n; i++) {
+    const tn_prepare_decline *later = &answers->declines.v[i];
+    if (later->kernel == one->kernel && is_same_key(later->key, one->key)) return false;
+  }
+  return tn_answers_is_last(answers, one->kernel, one->key, one->variant);
 }
 
 size_t tn_answers_declines(const tn_target *target) {

@@ -26,6 +26,7 @@ typedef struct tn_prepare_decline {
   tn_match_key key;
   int32_t variant;
   const char *reason;
+  bool warned; /* the log has a warning with this reason */
 } tn_prepare_decline;
 
 typedef struct tn_answers {
@@ -50,14 +51,22 @@ const tn_answer *tn_answers_find(tn_answers *answers, const tn_kernel *kernel, t
  * remembered. */
 void tn_answers_add(tn_answers *answers, const tn_match *match, const tn_answer *answer);
 
-/* Notes that a variant's `prepare` has declined the match. */
+/* Notes that a variant's `prepare` has declined the match. `warned`: the log has a warning with the reason.
+ */
 tn_status tn_answers_decline(tn_answers *answers, const tn_kernel *kernel, tn_match_key key, int32_t variant,
-                             const char *reason);
+                             const char *reason, bool warned);
 /* The reason if `prepare` has declined; NULL: it has not. `answers` may be NULL. */
 const char *tn_answers_declined(const tn_answers *answers, const tn_kernel *kernel, tn_match_key key,
                                 int32_t variant);
-/* Whether a variant has declined for this reason. */
-bool tn_answers_has_reason(const tn_answers *answers, const char *reason);
+/* Whether the log has a warning with this reason. */
+bool tn_answers_has_warned(const tn_answers *answers, const char *reason);
+/* Whether `variant` is the only one that the kernel offered for the match and that has not declined: without
+ * it the kernel is lost for the match. */
+bool tn_answers_is_last(const tn_answers *answers, const tn_kernel *kernel, tn_match_key key,
+                        int32_t variant);
+/* For the decline at this index: whether the kernel has no variant left for its match. True once for a match.
+ */
+bool tn_answers_is_lost(const tn_answers *answers, size_t decline);
 /* The declines by `prepare` on a target and its fallback so far. */
 size_t tn_answers_declines(const tn_target *target);
 

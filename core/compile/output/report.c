@@ -2,6 +2,7 @@
 #include "core/compile/output/report.h"
 
 #include "core/compile/capture_parts.h"
+#include "core/compile/kernels/answers.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -207,4 +208,33 @@ tn_status tn_program_report_captures(const tn_program *p, bool captures, json_t 
   if (ok && json_object_set(report, "uncaptured", list) != 0) ok = false;
   json_decref(list);
   return ok ? TN_OK : tn_failf(p->env, TN_ENOMEM, "out of memory while reporting on program %s", p->name);
+}
+
+/* ---- declines ---- */
+
+static json_t *find_declined(const json_t *list, const char *kernel) {
+  json_t *one;
+  size_t i;
+  json_array_foreach(
+      list, i, one) if (tn_text_equal(json_string_value(json_object_get(one, "kernel")), kernel)) return one;
+  return NULL;
+}
+
+static void count_declined(json_t *list, const tn_prepare_decline *decline) {
+  const char *name = decline->kernel->item.name;
+  json_t *one = find_declined(list, name);
+  if (one == NULL)
+    json_array_append_new(
+        list, json_pack("{s:s, s:i, s:s}", "kernel", name, "matches", 1, "reason", decline->reason));
+  else
+    json_object_set_new(one, "matches",
+                        json_integer(json_integer_value(json_object_get(one, "matches")) + 1));
+}
+
+json_t *tn_declines_report(const tn_target *target) {
+  json_t *list = json_array();
+  for (const tn_target *one = target; list != NULL && one != NULL; one = one->fallback)
+    for (size_t i = 0; one->answers != NULL && i < one->answers->declines.n; i++)
+      if (tn_answers_is_lost(one->answers, i)) count_declined(list, &one->answers->declines.v[i]);
+  return list;
 }

@@ -21,6 +21,10 @@ double tn_step_moved_bytes(const tn_step *step);
  * beside captured ones. captures: the device captures; otherwise 0 and []. */
 tn_status tn_program_report_captures(const tn_program *program, bool captures, json_t *report);
 
+/* The kernels that are lost for a match, each of its variants having declined: [{kernel, matches, reason}],
+ * `matches` their number, `reason` that of the first. NULL: out of memory. */
+json_t *tn_declines_report(const tn_target *target);
+
 /* The reason and the cost of one step on the fallback. The texts belong to the program. */
 typedef struct tn_fallback {
   const char *op; /* "conv2d of layer1.0.conv1" */

@@ -21,6 +21,7 @@ static json_t *bench_result(const tn_bench *b) {
                 "first_step_s", b->first_step_s, "peak_rss_mib", tn_peak_rss_mib(), "planned_peak_mib",
                 (double)planned / 1048576.0, "measured_peak_mib", (double)device->peak_bytes / 1048576.0);
   tn_bench_parts_report(b, result);
+  json_object_set_new(result, "declined", tn_declines_report(&device->target));
   tn_json_add_memory(b->device, result);
   if (b->micro_batches > 1) json_object_set_new(result, "accumulate", json_integer(b->micro_batches));
   return result;

@@ -173,6 +173,24 @@ static void a_product_that_the_heuristic_refuses_is_left_out(void **state) {
   assert_int_equal(launches_of("cuda", "cuda_matmul_bias_grad"), 0);
 }
 
+/* Also where autotune finds it out. A benchmark counts the products that go without it. */
+static void a_lost_fusion_is_said_once(void **state) {
+  (void)state;
+  file_write("model.ini", gelu_ini);
+  setenv("FAKECUDA_CUBLASLT_INVALID", "512", 1);
+  const json_t *one,
+      *declined =
+          program_member(program_json(0, "bench model.ini --rounds 1 --steps 1 " ON_DOUBLE), "declined");
+  unsetenv("FAKECUDA_CUBLASLT_INVALID");
+  assert_int_equal(lines_with("warning"), 1);
+  says("kernel cuda_matmul_bias_grad");
+  says("; other kernels take its ops");
+  assert_int_equal(json_array_size(declined), 1);
+  one = json_array_get(declined, 0);
+  assert_string_equal(program_text(one, "kernel"), "cuda_matmul_bias_grad");
+  assert_int_equal(program_number(one, "matches"), 3);
+}
+
 static void results_that_cannot_be_used_are_skipped(void **state) {
   (void)state;
   setenv("FAKECUDA_CUBLASLT_BAD_STATE", "1", 1);
@@ -227,6 +245,7 @@ int main(void) {
 #endif
     TEST(products_keep_their_gelu),
     TEST(a_product_that_the_heuristic_refuses_is_left_out),
+    TEST(a_lost_fusion_is_said_once),
     TEST(results_that_cannot_be_used_are_skipped),
     TEST(code_that_does_not_compile_is_left_out),
     TEST(an_op_without_a_kernel_is_an_error_with_the_reason),

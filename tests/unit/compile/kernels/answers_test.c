@@ -3,6 +3,7 @@
 
 #include "core/compile/kernels/answers.h"
 #include "core/compile/kernels/tuner.h"
+#include "core/compile/output/report.h"
 #include "tests/unit/compile/fixture.h"
 #include "tests/unit/compile/kernels.h"
 
@@ -100,7 +101,8 @@ static void a_decline_is_remembered_with_its_reason(void **state) {
 
 static void decline_prepare(const tn_program *p, const char *reason) {
   const tn_group *g = p->steps[0].group;
-  assert_int_equal(tn_answers_decline(F.target.answers, g->kernel, g->key, g->choice.id, reason), TN_OK);
+  assert_int_equal(tn_answers_decline(F.target.answers, g->kernel, g->key, g->choice.id, reason, false),
+                   TN_OK);
 }
 
 /* The next variant, then the next kernel; other matches are not concerned. */
@@ -135,7 +137,7 @@ static bool time_without_first(tn_tuner *tuner, const tn_tuning *tuning, const t
   *seconds = 1e-3;
   if (strcmp(choice->name, "tiled") != 0) return true;
   assert_int_equal(tn_answers_decline(F.target.answers, (const tn_kernel *)tuning->entry->item, tuning->key,
-                                      choice->id, "no engine"),
+                                      choice->id, "no engine", false),
                    TN_OK);
   return false;
 }
@@ -152,6 +154,29 @@ static void a_variant_that_declined_when_measured_is_left_out(void **state) {
   assert_int_equal(tn_answers_declines(&F.target), 1);
   tn_program_destroy(p);
   F.target.tuner = NULL;
+  shut();
+}
+
+/* A kernel is lost once, with its last variant. */
+static void a_kernel_without_variants_is_reported_once(void **state) {
+  static const tn_item *const kernels[] = {&k_two.item, &k_last.item, NULL};
+  static const char *const graphs[] = {PRODUCT("4", "no"), PRODUCT("4", "no"), PRODUCT("6", "no"),
+                                       PRODUCT("6", "no")};
+  static const int lost[] = {0, 1, 1, 2};
+  (void)state;
+  open_with(kernels);
+  for (int i = 0; i < 4; i++) {
+    tn_program *p = program_of(graphs[i]);
+    const tn_group *g = p->steps[0].group;
+    assert_int_equal(tn_answers_is_last(F.target.answers, g->kernel, g->key, g->choice.id), i % 2);
+    decline_prepare(p, "no engine");
+    tn_program_destroy(p);
+    json_t *report = tn_declines_report(&F.target), *one = json_array_get(report, 0);
+    assert_int_equal(json_array_size(report), lost[i] > 0);
+    assert_int_equal(json_integer_value(json_object_get(one, "matches")), lost[i]);
+    if (lost[i] > 0) assert_string_equal(json_string_value(json_object_get(one, "kernel")), "t.two");
+    json_decref(report);
+  }
   shut();
 }
 
@@ -174,6 +199,7 @@ int main(void) {
       cmocka_unit_test(a_decline_is_remembered_with_its_reason),
       cmocka_unit_test(a_variant_that_declined_when_prepared_is_left_out),
       cmocka_unit_test(a_variant_that_declined_when_measured_is_left_out),
+      cmocka_unit_test(a_kernel_without_variants_is_reported_once),
       cmocka_unit_test(an_op_of_which_all_kernels_declined_is_an_error),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
