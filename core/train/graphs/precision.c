@@ -1,6 +1,8 @@
 /* core/train/graphs/precision.c: pass `precision`: the policy decides the dtype of every float operand; the
  * pass inserts the casts. Operands that share a dtype letter of the schema get the widest dtype that was
- * decided for one of them. Values that become state or outputs are cast back to their old dtype.
+ * decided for one of them. Values that become state or outputs are cast back to their old dtype. The bias of
+ * a product that is widened for a residual is added behind the cast, from its parameter: a product of 16 bits
+ * and the sums in f32 behind it are one launch on devices whose products have f32 results.
  *
  * A parameter in another dtype is a low-precision copy (low_precision_copies.h), cast once per update instead
  * of once per use. */
@@ -22,6 +24,7 @@ typedef struct tn_precision_pass {
   tn_val begin, end;  /* the policy is asked for the makers of the values from `begin` to `end` - 1 */
   tn_val *cast;       /* [value * TN_DTYPES + dtype]: an earlier cast; 0: there is no cast yet */
   const bool *leaves; /* per old value: it is an output or committed */
+  tn_uses uses;       /* of the old graph */
 } tn_precision_pass;
 
 /* The dtypes that the operands of a node shall have. */
@@ -241,6 +244,63 @@ static tn_status precision_copy_node(tn_rewrite *r, tn_precision_pass *p, tn_gno
   return status == TN_OK ? tn_build_status(r->b) : status;
 }
 
+/* ---- biases in front of a residual ---- */
+
+/* The node that alone uses a value; NULL: there is no such node. Dead nodes do not count. */
+static const tn_gnode *precision_only_user(const tn_rewrite *r, const tn_precision_pass *p, tn_val old) {
+  const tn_gnode *only = NULL;
+  if (p->uses.outside[old] != 0) return NULL;
+  for (int32_t i = p->uses.start[old]; i < p->uses.start[old + 1]; i++) {
+    uint32_t user = p->uses.node[i];
+    if (!r->live[user]) continue;
+    if (only != NULL) return NULL;
+    only = &r->from->nodes.v[user];
+  }
+  return only;
+}
+
+/* Whether a sum of the old graph reads its operand i in f32, as far as this operand decides. */
+static bool precision_is_read_in_f32(const tn_rewrite *r, const tn_precision_pass *p, const tn_gnode *sum,
+                                     int32_t i) {
+  tn_val old = sum->in[i];
+  bool decides = sum->first_out >= p->begin && sum->first_out < p->end;
+  int32_t dtype = tn_graph_type(r->from, old)->dtype;
+  if (decides) dtype = precision_call_policy(p->settings, sum, i, dtype);
+  if (dtype == TN_ANY && r->map[old] != 0) dtype = tn_val_type(r->b, r->map[old])->dtype;
+  return dtype == TN_F32;
+}
+
+/* Whether a product in 16 bits has a bias in f32, and its result is used once: in f32, in a sum with a value
+ * of the same dims that precedes it. */
+static bool precision_widens_bias(const tn_rewrite *r, const tn_precision_pass *p, const tn_gnode *node,
+                                  const tn_operand_types *w) {
+  if (!tn_graph_is(r->from, node->first_out, "matmul") || node->n_in < 3 || node->in[2] == 0) return false;
+  const tn_gnode *sum = precision_only_user(r, p, node->first_out);
+  if (tn_dtype_size(w->dtype[2]) != 2 || tn_val_type(r->b, r->map[node->in[2]])->dtype != TN_F32)
+    return false;
+  if (sum == NULL || !tn_graph_is(r->from, sum->first_out, "add")) return false;
+  int32_t side = sum->in[0] == node->first_out ? 0 : 1;
+  const tn_type *residual = tn_graph_type(r->from, sum->in[1 - side]);
+  return r->map[sum->in[1 - side]] != 0 &&
+         tn_type_same_dims(residual, tn_graph_type(r->from, node->first_out)) &&
+         (precision_is_read_in_f32(r, p, sum, side) || precision_is_read_in_f32(r, p, sum, 1 - side));
+}
+
+/* y = cast(matmul(a, b)) + bias */
+static tn_status precision_widen_bias(tn_rewrite *r, tn_precision_pass *p, const tn_gnode *node,
+                                      const tn_operand_types *w, tn_val *saved) {
+  tn_gnode plain = *node;
+  tn_val in[] = {node->in[0], node->in[1]};
+  plain.in = in;
+  plain.n_in = 2;
+  TN_TRY(precision_copy_node(r, p, plain, w, saved));
+  tn_val wide = tn_cast(r->b, r->map[node->first_out], TN_F32);
+  r->map[node->first_out] = tn_add(r->b, wide, r->map[node->in[2]]);
+  return tn_build_status(r->b);
+}
+
+/* ---- the pass ---- */
+
 static tn_status precision_rewrite_node(tn_rewrite *r, const tn_gnode *node, void *context) {
   tn_precision_pass *p = context;
   const void *handle = r->from->env;
@@ -250,14 +310,14 @@ static tn_status precision_rewrite_node(tn_rewrite *r, const tn_gnode *node, voi
                         tn_alloc(handle, tn_size_mul(n, sizeof *w.optional)), false};
   tn_val *saved = tn_alloc(handle, tn_size_mul(n, sizeof *saved));
   tn_status status = w.dtype && w.optional && saved ? precision_choose_types(r, p, node, &w) : TN_ENOMEM;
-  if (status == TN_OK) status = precision_copy_node(r, p, *node, &w, saved);
+  if (status == TN_OK)
+    status = precision_widens_bias(r, p, node, &w) ? precision_widen_bias(r, p, node, &w, saved)
+                                                   : precision_copy_node(r, p, *node, &w, saved);
   tn_release(handle, w.dtype);
   tn_release(handle, w.optional);
   tn_release(handle, saved);
   return status;
 }
-
-/* ---- the pass ---- */
 
 static void precision_mark_leaving(const tn_graph *g, size_t n_outputs, bool *leaves) {
   for (size_t i = 0; i < n_outputs; i++) leaves[g->outputs.v[i].value] = true;
@@ -269,16 +329,20 @@ static tn_status precision_rewrite_graph(tn_env *env, const tn_settings *setting
                                          size_t n_outputs, tn_graph **graph) {
   tn_graph *from = *graph, *to = NULL;
   if (settings->precision == NULL || !precision_changes_graph(settings, from, begin, end)) return TN_OK;
-  bool *leaves = tn_alloc(env, from->values.n);
-  tn_precision_pass p = {settings, begin, end,
-                         tn_alloc(env, tn_size_mul(from->values.n, TN_DTYPES * sizeof *p.cast)), leaves};
-  tn_status status = leaves && p.cast ? TN_OK : TN_ENOMEM;
+  tn_arena arena = tn_arena_new(env);
+  size_t n = from->values.n;
+  bool *leaves = tn_arena_alloc(&arena, n);
+  tn_precision_pass p = {.settings = settings,
+                         .begin = begin,
+                         .end = end,
+                         .cast = tn_arena_alloc(&arena, tn_size_mul(n, TN_DTYPES * sizeof *p.cast)),
+                         .leaves = leaves};
+  tn_status status = leaves && p.cast ? tn_uses_create(&arena, from, &p.uses) : TN_ENOMEM;
   if (status == TN_OK) {
     precision_mark_leaving(from, n_outputs, leaves);
     status = tn_graph_rewrite(from, precision_rewrite_node, &p, &to);
   }
-  tn_release(env, leaves);
-  tn_release(env, p.cast);
+  tn_arena_free(&arena);
   if (status != TN_OK) return tn_wrap(env, status, "precision policy '%s'", settings->precision->item.name);
   tn_graph_destroy(from);
   *graph = to;

@@ -39,8 +39,8 @@ static void a_transformer_agrees(void **state) {
   (void)state;
   file_write("model.ini", transformer_ini);
   agree("fp32", 20);
-  agree("fp16", 20);
-  agree("bf16", 20);
+  assert_true(launches_of(agree("fp16", 20), "cuda_matmul_cast_add_add") >= 2);
+  assert_true(launches_of(agree("bf16", 20), "cuda_matmul_cast_add_add") >= 2);
 }
 
 /* Heads for which cuDNN computes attention and its gradient. */

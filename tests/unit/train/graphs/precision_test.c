@@ -328,6 +328,82 @@ static void the_policy_does_not_decide_updates(void **state) {
   tn_graph_destroy(graph);
 }
 
+/* ---- biases in front of a residual ---- */
+
+#define LINEAR                                                                                               \
+  "x: f32[2, 3] = input(name=x)\n"                                                                           \
+  "w: f32[3, 3] = state(path=w)\n"                                                                           \
+  "b: f32[3] = state(path=b)\n"
+#define LOW_LINEAR                                                                                           \
+  "%4: f16[2, 3] = cast(x, to=f16)\n"                                                                        \
+  "%5: f16[3, 3] = state(path=w:f16, what=derived)\n"                                                        \
+  "%6: f16[3] = state(path=b:f16, what=derived)\n"                                                           \
+  "%7: f16[2, 3] = matmul(%4, %5, %6)\n"
+
+/* The bias is read from its parameter, which has no copy then. */
+static void the_bias_of_a_product_is_added_in_the_type_of_the_residual(void **state) {
+  (void)state;
+  expect(products_and_followers,
+         LINEAR "%4: f32[2, 3] = matmul(x, w, b)\n"
+                "%5: f32[2, 3] = add(x, %4)\n"
+                "%6: f32[2, 3] = matmul(%5, w, b)\n"
+                "%7: f32[2, 3] = add(%6, %5)\n"
+                "output y = %7\n",
+         LINEAR "%4: f16[2, 3] = cast(x, to=f16)\n"
+                "%5: f16[3, 3] = state(path=w:f16, what=derived)\n"
+                "%6: f16[2, 3] = matmul(%4, %5)\n"
+                "%7: f32[2, 3] = cast(%6, to=f32)\n"
+                "%8: f32[2, 3] = add(%7, b)\n"
+                "%9: f32[2, 3] = add(x, %8)\n"
+                "%10: f16[2, 3] = cast(%9, to=f16)\n"
+                "%11: f16[2, 3] = matmul(%10, %5)\n"
+                "%12: f32[2, 3] = cast(%11, to=f32)\n"
+                "%13: f32[2, 3] = add(%12, b)\n"
+                "%14: f32[2, 3] = add(%13, %9)\n"
+                "output y = %14\n");
+}
+
+/* A ReLU, as a dropout, between the product and the residual. */
+static void a_bias_stays_in_a_product_that_another_op_reads(void **state) {
+  (void)state;
+  expect(products_and_followers,
+         LINEAR "%4: f32[2, 3] = matmul(x, w, b)\n"
+                "%5: f32[2, 3] = relu(%4)\n"
+                "%6: f32[2, 3] = add(x, %5)\n"
+                "output y = %6\n",
+         LINEAR LOW_LINEAR "%8: f16[2, 3] = relu(%7)\n"
+                           "%9: f32[2, 3] = cast(%8, to=f32)\n"
+                           "%10: f32[2, 3] = add(x, %9)\n"
+                           "output y = %10\n");
+  expect(products_and_followers,
+         LINEAR "%4: f32[2, 3] = matmul(x, w, b)\n"
+                "%5: f32[2, 3] = add(x, %4)\n"
+                "output y = %5\n"
+                "output z = %4\n",
+         LINEAR LOW_LINEAR "%8: f32[2, 3] = cast(%7, to=f32)\n"
+                           "%9: f32[2, 3] = add(x, %8)\n"
+                           "output y = %9\n"
+                           "output z = %8\n");
+}
+
+static void a_bias_stays_in_a_product_without_a_residual_in_f32(void **state) {
+  (void)state;
+  expect(products_and_followers,
+         LINEAR "%4: f32[2, 3] = matmul(x, w, b)\n"
+                "%5: f32[2, 3] = add(%4, %4)\n"
+                "output y = %5\n",
+         LINEAR LOW_LINEAR "%8: f16[2, 3] = add(%7, %7)\n"
+                           "%9: f32[2, 3] = cast(%8, to=f32)\n"
+                           "output y = %9\n");
+  expect(products_and_followers,
+         LINEAR "%4: f32[2, 3] = matmul(x, w, b)\n"
+                "%5: f32[2, 3] = add(%4, b)\n"
+                "output y = %5\n",
+         LINEAR LOW_LINEAR "%8: f32[2, 3] = cast(%7, to=f32)\n"
+                           "%9: f32[2, 3] = add(%8, b)\n"
+                           "output y = %9\n");
+}
+
 static int32_t no_type(const void *options, const tn_precision_site *site) {
   (void)options;
   return strcmp(site->op, "relu") == 0 ? 77 : site->dtype;
@@ -373,6 +449,9 @@ int main(void) {
       CASE(tf32_is_an_attribute_of_products),
       CASE(an_op_without_math_works_in_f32),
       CASE(the_policy_does_not_decide_updates),
+      CASE(the_bias_of_a_product_is_added_in_the_type_of_the_residual),
+      CASE(a_bias_stays_in_a_product_that_another_op_reads),
+      CASE(a_bias_stays_in_a_product_without_a_residual_in_f32),
       CASE(a_decision_for_another_type_than_a_float_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
