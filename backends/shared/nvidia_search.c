@@ -58,9 +58,10 @@ static bool search_list(library_search *s, const char *folders) {
   return false;
 }
 
+/* The loader takes a name with a slash as a path from the working folder. */
 static bool search_system(library_search *s) {
   for (int32_t i = 0; i < TN_NVIDIA_NAMES && s->wanted->names[i] != NULL; i++)
-    if (search_open(s, s->wanted->names[i])) return true;
+    if (strchr(s->wanted->names[i], '/') == NULL && search_open(s, s->wanted->names[i])) return true;
   return false;
 }
 

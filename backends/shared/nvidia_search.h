@@ -9,8 +9,9 @@
 enum { TN_NVIDIA_NAMES = 8, TN_NVIDIA_PATH = 512, TN_NVIDIA_WHY = 2048 };
 
 typedef struct tn_nvidia_wanted {
-  const char *title;                  /* "the NVIDIA driver" */
-  const char *names[TN_NVIDIA_NAMES]; /* of files, the best first; NULL at the end */
+  const char *title; /* "the NVIDIA driver" */
+  const char
+      *names[TN_NVIDIA_NAMES]; /* of files, the best first; NULL at the end; "FOLDER/FILE" in a place */
   const char *remedy;
 } tn_nvidia_wanted;
 

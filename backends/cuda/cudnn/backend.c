@@ -16,6 +16,10 @@ tn_status tn_cudnn_backend_open(tn_env *env, tn_cuda_backend_object *backend) {
   if (*backend->cudnn->absent)
     tn_env_log(env, damaged ? TN_LOG_WARN : TN_LOG_INFO,
                "cuda: convolutions and attention run without cuDNN: %s", backend->cudnn->absent);
+  else if (*backend->cudnn->driverless)
+    tn_env_log(env, TN_LOG_WARN,
+               "cuda: cuDNN's engines that are compiled at run time, attention's among them, are missing: %s",
+               backend->cudnn->driverless);
   return TN_OK;
 }
 

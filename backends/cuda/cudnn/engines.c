@@ -209,6 +209,15 @@ static void engines_use_compiled(engines_search *s) {
   }
 }
 
+static void engines_explain_none(const tn_cudnn_library *l, tn_cudnn_engines *engines) {
+  static const char none[] = "cuDNN has no engine for this graph on this device";
+  if (*l->driverless == '\0')
+    snprintf(engines->reason, sizeof engines->reason, "%s", none);
+  else
+    snprintf(engines->reason, sizeof engines->reason,
+             "%s; those that are compiled at run time are missing: %.300s", none, l->driverless);
+}
+
 /* A failure leaves the graph without engines: fewer of them would change which variant is which. */
 static void engines_explain(const engines_search *s, const char *reason, tn_cudnn_engines *engines) {
   engines->broken = *s->failure != '\0';
@@ -220,7 +229,7 @@ static void engines_explain(const engines_search *s, const char *reason, tn_cudn
   if (*reason != '\0')
     snprintf(engines->reason, sizeof engines->reason, "%s", reason);
   else if (s->n_seen == 0)
-    snprintf(engines->reason, sizeof engines->reason, "cuDNN has no engine for this graph on this device");
+    engines_explain_none(s->library, engines);
   else
     snprintf(engines->reason, sizeof engines->reason,
              "cuDNN's %d engines for this graph round more than asked for, or need more than %lld MiB of "

@@ -56,6 +56,24 @@ static void library_hold_nvrtc(const char *folders) {
   (void)tn_nvidia_search_library(folders, &wanted, &handle, path, why);
 }
 
+/* cuDNN offers engines that are compiled at run time, attention's among them, where it can open libcuda.so.1.
+ * A plan needs no function of it: on a machine without a driver the toolkit's stub, which has that name
+ * inside, shows the same engines. */
+static void library_hold_driver(const char *folders, tn_cudnn_library *l) {
+  static const tn_nvidia_wanted driver = {"the NVIDIA driver", {"libcuda.so.1"}, ""};
+  static const tn_nvidia_wanted stub = {"the NVIDIA driver, or the stub of CUDA's toolkit,",
+                                        {"stubs/libcuda.so"},
+                                        "install the driver of the GPU, or for plans CUDA's toolkit (on "
+                                        "Debian: nvidia-cuda-toolkit), or give the "
+                                        "folder of libcuda.so.1: [backend.cuda] libraries = FOLDER"};
+  void *handle = NULL;
+  char path[TN_NVIDIA_PATH];
+  if (!tn_nvidia_search_library(folders, &driver, &handle, path, l->driverless) &&
+      !tn_nvidia_search_library(folders, &stub, &handle, path, l->driverless))
+    return;
+  *l->driverless = '\0';
+}
+
 void tn_cudnn_library_open(const char *folders, tn_cudnn_library *library) {
   static const tn_nvidia_wanted wanted = {
       "cuDNN",
@@ -68,6 +86,7 @@ void tn_cudnn_library_open(const char *folders, tn_cudnn_library *library) {
   if (tn_nvidia_search_library(folders, &wanted, &handle, library->path, library->absent) &&
       library_fill(handle, library)) {
     library_check_version(library);
+    library_hold_driver(folders, library);
     library_hold_nvrtc(folders);
   }
 }

@@ -36,9 +36,11 @@ typedef struct tn_cudnn_library {
   tn_cudnn_functions call;
   int64_t version; /* 91900 for 9.19.0 */
   char version_text[16];
-  char path[TN_NVIDIA_PATH];       /* of the file */
-  char absent[TN_NVIDIA_WHY];      /* why it is not used, and what to do; "": it is used */
-  pthread_mutex_t lock;            /* of the members behind it */
+  char path[TN_NVIDIA_PATH];  /* of the file */
+  char absent[TN_NVIDIA_WHY]; /* why it is not used, and what to do; "": it is used */
+  char
+      driverless[TN_NVIDIA_WHY]; /* why engines that are compiled at run time are missing; "": they are not */
+  pthread_mutex_t lock;          /* of the members behind it */
   struct tn_cudnn_answer *answers; /* engines.c: about every graph that was asked for */
   int32_t n_broken;                /* answers that a failure of cuDNN took the place of */
 } tn_cudnn_library;

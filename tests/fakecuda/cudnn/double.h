@@ -16,11 +16,12 @@
  * Every entry point calls fakecuda_call with its name first. Where that is not 0, it returns
  * CUDNN_STATUS_INTERNAL_ERROR: a Destroy frees all the same, the others have done nothing; versions are 0,
  * cudnnGetErrorString knows no status, and cudnnGetLastErrorString writes nothing. Without a driver nothing
- * is counted: descriptors, graphs, heuristics and plans work with the properties of a device as JSON.
+ * is counted: descriptors, graphs, heuristics and plans work with the properties of a device as JSON. No
+ * engine is compiled at run time where no libcuda.so.1 is loaded.
  *
  * Environment: FAKECUDA_CUDNN_VERSION: what cudnnGetVersion says, else the header's version;
  * FAKECUDA_CUDNN_COMPILE_MS: how long a plan of an engine compiled at run time takes to finalize, else 0;
- * FAKECUDA_CUDNN_NO_JIT=1: no engine compiled at run time, as the library without libcuda.so.1;
+ * FAKECUDA_CUDNN_NO_JIT=1: the same where one is loaded;
  * FAKECUDA_CUDNN_UNBUILT=3,4: the engines of which no plan is finalized, except from its text. */
 #ifndef TN_TESTS_FAKECUDA_CUDNN_DOUBLE_H
 #define TN_TESTS_FAKECUDA_CUDNN_DOUBLE_H

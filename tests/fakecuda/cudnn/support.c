@@ -2,6 +2,7 @@
  * asked for; tests/fakecuda/cudnn/tests/contract_test.c compares where the library is. */
 #include <stdlib.h>
 #include "tests/fakecuda/cudnn/support.h"
+#include "tests/fakecuda/driver/find.h"
 
 #define OP(kind) CUDNN_BACKEND_OPERATION_##kind##_DESCRIPTOR
 
@@ -163,11 +164,16 @@ static unsigned find_pattern(const fakednn_program *g, const pattern *p, int arc
   return COMPILED;
 }
 
+/* The library compiles code where it can open the driver's library, or one of its name. */
+static bool is_compiler_missing(void) {
+  const char *no_jit = getenv("FAKECUDA_CUDNN_NO_JIT");
+  return (no_jit && *no_jit == '1') || !fakecuda_is_loaded();
+}
+
 unsigned fakednn_find_engines(const fakednn_program *program, int arch) {
   pattern p = read_pattern(program);
-  const char *no_jit = getenv("FAKECUDA_CUDNN_NO_JIT");
   unsigned engines = find_pattern(program, &p, arch);
-  if (!engines || !no_jit || *no_jit != '1') return engines;
+  if (!engines || !is_compiler_missing()) return engines;
   engines &= ~(unsigned)(COMPILED | EXACT);
   return engines ? engines : none("its engines are compiled at run time");
 }

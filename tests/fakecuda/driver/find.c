@@ -25,6 +25,8 @@ void *fakecuda_find(const char *name) {
   return library != NULL ? dlsym(library, name) : NULL;
 }
 
+bool fakecuda_is_loaded(void) { return fakecuda_find("cuInit") != NULL; }
+
 __attribute__((destructor)) static void find_close(void) {
   if (find_library != NULL) dlclose(find_library);
 }

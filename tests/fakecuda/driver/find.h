@@ -3,8 +3,12 @@
 #ifndef TN_TESTS_FAKECUDA_DRIVER_FIND_H
 #define TN_TESTS_FAKECUDA_DRIVER_FIND_H
 
+#include <stdbool.h>
+
 /* A function of the driver's double, "fakecuda_call"; NULL: the driver's double is not loaded. It stays
  * loaded while the library that has called this one is. Any thread. */
 __attribute__((visibility("hidden"))) void *fakecuda_find(const char *name);
+/* Whether a libcuda.so.1 is loaded, or functions of one are in the program. */
+__attribute__((visibility("hidden"))) bool fakecuda_is_loaded(void);
 
 #endif

@@ -28,6 +28,14 @@ static const char linear_ini[] = "[run]\nname = linear\noutput =\n"
                                  "[model]\ninputs = x: f32[16]\nlayers =\n  fc: linear(4)\n"
                                  "loss = cross_entropy\n"
                                  "[optimizer]\ntype = sgd\nlr = 0.1\n";
+static const char attention_ini[] =
+    "[run]\nname = attention\noutput =\n"
+    "[data]\nsource = random\nshape = 64, 32\nclasses = 4\nbatch = 8\n"
+    "[model]\ninputs = x: f32[64, 32]\nlayers =\n"
+    "  qkv: linear(96)\n  q, k, v: split(3, axis=-1)\n  y: attention(4) <- q, k, v\n"
+    "  f: flatten\n  fc: linear(4)\n"
+    "loss = cross_entropy\n"
+    "[optimizer]\ntype = sgd\nlr = 0.1\n";
 #define FUSIONS                                                                                              \
   "plan fusions.ini --device " DEVICE " --set backend.cuda.libraries=" DOUBLES " --set precision.policy="
 
@@ -39,6 +47,7 @@ static int described_open(void **state) {
   file_write("convolution.ini", convolution_ini);
   file_write("fusions.ini", fusions_ini);
   file_write("linear.ini", linear_ini);
+  file_write("attention.ini", attention_ini);
   return code;
 }
 
@@ -67,6 +76,20 @@ static void cudnn_can_be_left_out(void **state) {
   const json_t *plan = program_json(0, PLAN "--set backend.cuda.cudnn=no");
   assert_int_equal(by_cudnn(plan), 0);
   assert_declined(plan, "[backend.cuda] cudnn = no");
+}
+
+/* cuDNN has engines that are compiled at run time only where a libcuda.so.1 can be opened. Without a driver,
+ * the stub in the toolkit's folder is one. */
+static void the_toolkits_stub_shows_engines_that_are_compiled(void **state) {
+  (void)state;
+  assert_int_equal(system("mkdir -p own cuda/lib64/stubs && ln -s " DOUBLES "/libcudnn.so.9 own && "
+                          "ln -s " DOUBLES "/libcuda.so.1 cuda/lib64/stubs/libcuda.so"),
+                   0);
+  setenv("CUDA_PATH", "cuda", 1);
+  const json_t *plan = program_json(0, "plan attention.ini --device " DEVICE " --set precision.policy=bf16 "
+                                       "--set backend.cuda.libraries=own");
+  unsetenv("CUDA_PATH");
+  assert_int_equal(by_cudnn(plan), 2);
 }
 
 /* The double of cuDNN answers, also where a real one is installed: it has the version that it is told. */
@@ -170,6 +193,7 @@ static void other_plans_stand_alone(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(cudnn_can_be_left_out),
+                                     TEST(the_toolkits_stub_shows_engines_that_are_compiled),
                                      TEST(the_folder_of_libraries_comes_first),
                                      TEST(the_sections_options_are_checked),
                                      TEST(bf16_is_set_beside_fp16),

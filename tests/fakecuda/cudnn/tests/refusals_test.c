@@ -348,6 +348,7 @@ static void engines_that_are_hidden(void **state) {
   (void)state;
   static const rig_window window = {2, 8, 6, 16, 3, 1, 1};
   cudnnBackendDescriptor_t configs[RIG_CONFIGS];
+  rig_cuda();
   for (int hidden = 0; hidden < 2; hidden++) {
     rig_graph *g = rig_new(rig_double(), NULL);
     pattern_bias_relu(g, CUDNN_DATA_BFLOAT16, &window, true);

@@ -43,6 +43,12 @@ static void add_library(const char *name) {
   dlclose(zlib);
 }
 
+static void add_folder(const char *name) {
+  char command[320];
+  snprintf(command, sizeof command, "mkdir -p %s%s", folder, name);
+  assert_int_equal(system(command), 0);
+}
+
 static tn_status find(const char *folders, const char *first, const char *second, char path[TN_NVIDIA_PATH]) {
   tn_nvidia_wanted wanted = {"the library of the test", {first, second}, "add it"};
   tn_env env = cuda_rig_env();
@@ -85,6 +91,28 @@ static void a_file_that_does_not_load_says_why(void **state) {
   assert_non_null(strstr(cuda_rig_text, file));
 }
 
+/* The stub of the driver lies below the toolkit's libraries, which are found from CUDA_PATH. A name with a
+ * folder is not looked for in the working folder, where the loader would take it from. */
+static void a_file_of_a_folder_below_is_found(void **state) {
+  (void)state;
+  static const char stub[] = "stubs/libtest_of_tenon.so.2";
+  char path[TN_NVIDIA_PATH], *home = strdup(folder), *before = getcwd(NULL, 0);
+  add_folder("/lib64/stubs");
+  strcat(folder, "/lib64/stubs");
+  add_library("libtest_of_tenon.so.2");
+  *strstr(folder, "/stubs") = '\0';
+  assert_int_equal(chdir(folder), 0);
+  assert_int_equal(find("", stub, NULL, path), TN_EUNAVAILABLE);
+  strcpy(folder, home);
+  setenv("CUDA_PATH", folder, 1);
+  assert_int_equal(find("", stub, NULL, path), TN_OK);
+  assert_non_null(strstr(path, "/lib64/stubs/libtest_of_tenon.so.2"));
+  unsetenv("CUDA_PATH");
+  assert_int_equal(chdir(before), 0);
+  free(home);
+  free(before);
+}
+
 static void python_packages_are_looked_at(void **state) {
   (void)state;
   char path[TN_NVIDIA_PATH], command[320];
@@ -100,12 +128,6 @@ static void python_packages_are_looked_at(void **state) {
   assert_non_null(strstr(path, "site-packages/nvidia/cu13/lib"));
   unsetenv("VIRTUAL_ENV");
   free(home);
-}
-
-static void add_folder(const char *name) {
-  char command[320];
-  snprintf(command, sizeof command, "mkdir -p %s%s", folder, name);
-  assert_int_equal(system(command), 0);
 }
 
 /* PATH with FOLDER/bin first; *before is the former one. */
@@ -170,9 +192,12 @@ static void packages_behind_a_linked_python_are_looked_at(void **state) {
 #define test(name) cmocka_unit_test_setup_teardown(name, open_folder, close_folder)
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      test(a_library_of_a_given_folder_is_found),       test(a_missing_library_says_where_it_was_looked_for),
-      test(a_file_that_does_not_load_says_why),         test(python_packages_are_looked_at),
-      test(packages_of_the_first_python_are_looked_at), test(packages_behind_a_linked_python_are_looked_at)};
+  const struct CMUnitTest tests[] = {test(a_library_of_a_given_folder_is_found),
+                                     test(a_missing_library_says_where_it_was_looked_for),
+                                     test(a_file_of_a_folder_below_is_found),
+                                     test(a_file_that_does_not_load_says_why),
+                                     test(python_packages_are_looked_at),
+                                     test(packages_of_the_first_python_are_looked_at),
+                                     test(packages_behind_a_linked_python_are_looked_at)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
