@@ -59,6 +59,7 @@ static tn_status run_pattern(tn_suite *suite, const tn_catalog_kernel *k) {
   tn_pattern_case pc = {.c = {.op = k->entry->item->name, .emit = tn_pattern_emit, .forward_only = !whole},
                         .pattern = k->pattern,
                         .first = tn_case_find(k->pattern->nodes[0].op)};
+  if (pc.first != NULL) pc.c.masked = pc.first->masked;
   if (whole && pc.first != NULL) {
     pc.c.variance = pc.first->variance;
     pc.c.special = tn_case_takes_special(pc.first);

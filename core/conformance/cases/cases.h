@@ -77,6 +77,7 @@ typedef struct tn_case {
   int32_t variance; /* the number of the result that is the variance of result 0; 0 where the op has none */
   int64_t draws;    /* at most; 0 stands for those of the suite */
   bool special;     /* a kernel for one op that takes special numbers */
+  bool masked;      /* the reference multiplies some elements by 0, and kernels may leave them out */
 } tn_case;
 
 /* Each ends with a NULL op. */

@@ -96,23 +96,49 @@ static tn_val mixed_case_layer_norm_grad(tn_draw *d, const tn_case *c) {
   return mixed_results(d, n, all);
 }
 
-/* The gradient of the weight of a convolution. */
-static tn_val mixed_case_conv2d_grad_weight(tn_draw *d, const tn_case *c) {
+/* Images and weights of a convolution with kernels of 3x3 that keeps the size of the images. */
+typedef struct mixed_conv2d {
+  int64_t x[4], w[4], y[4];
+} mixed_conv2d;
+
+static mixed_conv2d draw_mixed_conv2d(tn_draw *d) {
   int64_t images = tn_draw_between(d, 1, 3), in = tn_draw_size(d, 1, 3), out = tn_draw_size(d, 1, 4);
-  int64_t size = tn_draw_between(d, 2, d->large ? 20 : 6), dims[] = {out, in, 3, 3}, ones[] = {1, 1};
-  tn_val x = draw_mixed(d, d->dtype, 4, (int64_t[]){images, in, size, size});
-  tn_val dy = draw_mixed(d, d->dtype, 4, (int64_t[]){images, out, size, size});
-  (void)c;
-  tn_op_begin(d->b, "conv2d_grad_weight");
+  int64_t size = tn_draw_between(d, 2, d->large ? 20 : 6);
+  return (mixed_conv2d){{images, in, size, size}, {out, in, 3, 3}, {images, out, size, size}};
+}
+
+static void begin_mixed_conv2d(tn_draw *d, const char *op, tn_val x, tn_val y) {
+  static const int64_t ones[] = {1, 1};
+  tn_op_begin(d->b, op);
   tn_op_arg(d->b, x);
-  tn_op_arg(d->b, dy);
+  tn_op_arg(d->b, y);
   tn_op_set_ints(d->b, "stride", 2, ones);
   tn_op_set_ints(d->b, "padding", 2, ones);
   tn_op_set_ints(d->b, "dilation", 2, ones);
   tn_op_set_int(d->b, "groups", 1);
-  tn_op_set_ints(d->b, "dims", 4, dims);
+}
+
+/* The gradient of the weight of a convolution. */
+static tn_val mixed_case_conv2d_grad_weight(tn_draw *d, const tn_case *c) {
+  mixed_conv2d v = draw_mixed_conv2d(d);
+  tn_val x = draw_mixed(d, d->dtype, 4, v.x), dy = draw_mixed(d, d->dtype, 4, v.y);
+  (void)c;
+  begin_mixed_conv2d(d, "conv2d_grad_weight", x, dy);
+  tn_op_set_ints(d->b, "dims", 4, v.w);
   tn_val dw = tn_cast(d->b, tn_op_end(d->b), mixed_wide(d));
   return mixed_results(d, 1, &dw);
+}
+
+/* A convolution and the ReLU behind it, which are one kernel on most devices. */
+static tn_val mixed_case_conv2d_relu(tn_draw *d, const tn_case *c) {
+  mixed_conv2d v = draw_mixed_conv2d(d);
+  tn_val x = draw_mixed(d, d->dtype, 4, v.x), w = draw_mixed(d, d->dtype, 4, v.w);
+  tn_val bias = tn_draw_flag(d) ? draw_mixed(d, d->dtype, 1, v.w) : 0;
+  (void)c;
+  begin_mixed_conv2d(d, "conv2d", x, w);
+  if (bias != 0) tn_op_arg(d->b, bias);
+  tn_val y = tn_relu(d->b, tn_op_end(d->b));
+  return mixed_results(d, 1, &y);
 }
 
 /* Queries, keys and values that are columns of one tensor. */
@@ -175,7 +201,10 @@ const tn_case tn_mixed_cases[] = {
     {"mixed_layer_norm_grad", mixed_case_layer_norm_grad, TN_FILL_ANY, TN_CASE_FLOATS, .forward_only = true},
     {"mixed_conv2d_grad_weight", mixed_case_conv2d_grad_weight, TN_FILL_ANY, TN_CASE_FLOATS,
      .forward_only = true},
-    {"split_attention", mixed_case_attention, TN_FILL_ANY, TN_CASE_FLOATS, .forward_only = true},
-    {"split_attention_grad", mixed_case_attention_grad, TN_FILL_ANY, TN_CASE_FLOATS, .forward_only = true},
+    {"mixed_conv2d_relu", mixed_case_conv2d_relu, TN_FILL_ANY, TN_CASE_FLOATS, .forward_only = true},
+    {"split_attention", mixed_case_attention, TN_FILL_ANY, TN_CASE_FLOATS, .forward_only = true,
+     .masked = true},
+    {"split_attention_grad", mixed_case_attention_grad, TN_FILL_ANY, TN_CASE_FLOATS, .forward_only = true,
+     .masked = true},
     {NULL, NULL, 0, 0},
 };

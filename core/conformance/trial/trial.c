@@ -377,6 +377,54 @@ static tn_status check_unwritten_bytes(trial_run *s) {
   return trial_is_undecided(s) ? compare_outputs(s) : TN_OK;
 }
 
+/* ---- NaN ---- */
+
+/* Draws with special numbers, of cases whose operands have none. */
+static bool plants_nan(const trial_run *s) {
+  return !s->trial->gradient && trial_style(s->trial) == TN_STYLE_SPECIAL && !s->d.special &&
+         !s->trial->c->masked;
+}
+
+/* Into the first operand of floats; false: there is none. The other operands stay as they are. */
+static tn_status plant_nan(trial_run *s, bool *planted) {
+  for (int32_t i = 0; i < s->d.n_inputs && !*planted; i++) {
+    const tn_case_input *input = &s->d.inputs[i];
+    int64_t n = tn_type_count(&input->type);
+    double *values = tn_reference_input(s->reference, input->name);
+    if (!tn_dtype_is_float(input->type.dtype) || n == 0 || values == NULL) continue;
+    values[n / 2] = NAN;
+    tn_on_device_input(s->device, input->name, values);
+    *planted = true;
+  }
+  return *planted ? trial_accept(s, s->site->env, tn_on_device_run(s->device), "running it with a NaN")
+                  : TN_OK;
+}
+
+static tn_status find_lost_nan(trial_run *s, const char *output) {
+  tn_type type;
+  const double *expected = tn_reference_output(s->reference, output, &type);
+  double *found = tn_on_device_output(s->device, output, &type);
+  if (found == NULL) return TN_ENOMEM;
+  for (int64_t i = 0; i < tn_type_count(&type) && trial_is_undecided(s); i++)
+    if (expected[i] != expected[i] && found[i] == found[i])
+      trial_judge(s, TN_VERDICT_FAILED, "%s[%lld] is %.9g where an operand has a NaN, expected NaN", output,
+                  (long long)i, found[i]);
+  tn_release(s->site->env, found);
+  return TN_OK;
+}
+
+/* A NaN in an operand is in every result that depends on it: a training that has diverged shows it. */
+static tn_status check_nan(trial_run *s) {
+  const tn_program *program = tn_on_device_program(s->device);
+  bool planted = false;
+  TN_TRY(plant_nan(s, &planted));
+  if (!planted || !trial_is_undecided(s)) return TN_OK;
+  TN_TRY(trial_accept(s, s->site->env, tn_reference_run(s->reference), "the reference"));
+  for (int32_t i = 0; i < program->n_outputs && trial_is_undecided(s); i++)
+    TN_TRY(find_lost_nan(s, program->outputs[i].name));
+  return TN_OK;
+}
+
 /* ---- writes out of bounds ---- */
 
 static tn_status check_guards(trial_run *s) {
@@ -414,7 +462,8 @@ static tn_status run_whole_trial(trial_run *s, const tn_trial_watch *watch) {
   if (trial_is_undecided(s)) TN_TRY(compare_outputs(s));
   if (trial_is_undecided(s)) TN_TRY(trial_accept(s, env, check_guards(s), "checking its memory"));
   if (!trial_is_undecided(s)) return TN_OK;
-  return tn_on_device_is_deterministic(s->device) ? check_determinism(s) : check_unwritten_bytes(s);
+  TN_TRY(tn_on_device_is_deterministic(s->device) ? check_determinism(s) : check_unwritten_bytes(s));
+  return trial_is_undecided(s) && plants_nan(s) ? check_nan(s) : TN_OK;
 }
 
 tn_status tn_trial_run(const tn_trial_site *site, const tn_trial *trial, const tn_trial_watch *watch,

@@ -22,7 +22,9 @@
  * Environment: FAKECUDA_CUDNN_VERSION: what cudnnGetVersion says, else the header's version;
  * FAKECUDA_CUDNN_COMPILE_MS: how long a plan of an engine compiled at run time takes to finalize, else 0;
  * FAKECUDA_CUDNN_NO_JIT=1: the same where one is loaded;
- * FAKECUDA_CUDNN_UNBUILT=3,4: the engines of which no plan is finalized, except from its text. */
+ * FAKECUDA_CUDNN_UNBUILT=3,4: the engines of which no plan is finalized, except from its text;
+ * FAKECUDA_CUDNN_DROPS_NAN=1: RELU_FWD of NaN is its lower bound, as engines without the note STRICT_NAN_PROP
+ * may have it. */
 #ifndef TN_TESTS_FAKECUDA_CUDNN_DOUBLE_H
 #define TN_TESTS_FAKECUDA_CUDNN_DOUBLE_H
 

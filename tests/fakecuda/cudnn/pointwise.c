@@ -1,6 +1,7 @@
 /* tests/fakecuda/cudnn/pointwise.c: see pointwise.h. */
 #include <math.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include "tests/fakecuda/cudnn/pointwise.h"
 #include "tests/fakecuda/cudnn/run.h"
 #include "tests/fakecuda/cudnn/walk.h"
@@ -43,7 +44,15 @@ unsigned fakednn_pointwise_inputs(int32_t mode) {
 
 static float sigmoid(float x) { return 1 / (1 + expf(-x)); }
 
+/* With FAKECUDA_CUDNN_DROPS_NAN as max(x, lower) of the hardware, which is `lower` for NaN. */
+static bool drops_nan(void) {
+  static int drops = -1;
+  if (drops < 0) drops = getenv("FAKECUDA_CUDNN_DROPS_NAN") != NULL;
+  return drops;
+}
+
 static float relu(const fakednn_node *p, float x) {
+  if (x != x && drops_nan()) return (float)p->lower;
   float low = (float)p->lower, high = (float)fmin(p->upper, 3.402823466e38);
   return x <= low ? low + (float)p->slope * (x - low) : x > high ? high : x;
 }

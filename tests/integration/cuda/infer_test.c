@@ -3,6 +3,7 @@
 #include "double.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "cudnn_models.h"
 
@@ -105,8 +106,28 @@ static void folded_convolutions_are_chosen_and_give_the_outputs_of_the_cpu(void 
     if (chosen[k] == 0) fail_msg("no launch of %s", cudnn_folded_kernels[k]);
 }
 
+/* ---- NaN ---- */
+
+#define RELU_CASES "conformance --backend cuda --case mixed_conv2d_relu --set backend.cuda.libraries=" DOUBLES
+
+static void conformance_finds_a_relu_that_drops_nan(void **state) {
+  (void)state;
+  assert_int_equal(program_run(RELU_CASES), 0);
+  setenv("FAKECUDA_CUDNN_DROPS_NAN", "1", 1);
+  int code = program_run(RELU_CASES);
+  unsetenv("FAKECUDA_CUDNN_DROPS_NAN");
+  assert_int_equal(code, 70);
+  assert_non_null(strstr(program_err, "mixed_conv2d_relu/f16/5: y.0["));
+  assert_non_null(strstr(program_err, "] is 0 where an operand has a NaN, expected NaN"));
+  double_is_content();
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, double_open, program_close)
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(
-      folded_convolutions_are_chosen_and_give_the_outputs_of_the_cpu, double_open, program_close)};
+  const struct CMUnitTest tests[] = {
+      TEST(folded_convolutions_are_chosen_and_give_the_outputs_of_the_cpu),
+      TEST(conformance_finds_a_relu_that_drops_nan),
+  };
   return cmocka_run_group_tests_name("cuda inference", tests, NULL, NULL);
 }
