@@ -24,6 +24,7 @@ typedef struct tn_choice {
   double cost_s;               /* estimated or measured time of a launch */
   double estimate_s;           /* the kernel's own estimate; 0: it gave none */
   bool measured;               /* cost_s is a measurement */
+  bool faulted;                /* the device has failed while an earlier process measured it */
   bool deterministic;          /* equal operands give equal bits */
   bool capturable;             /* a launch may be captured into a device graph */
   bool plain_sums;             /* variances come from sums of x and of x squared */

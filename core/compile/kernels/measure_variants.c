@@ -53,27 +53,35 @@ typedef struct measured_variant {
   bool measured, stays;
 } measured_variant;
 
-/* A measured time does not compare with an estimate, so rivals are measured together or not at all. False:
- * one cannot be measured. */
-static bool measure_best(tn_tuner *tuner, const tn_tuning *tuning, const tn_choice *variants, int32_t n,
-                         measured_variant *results) {
+/* A measured time does not compare with an estimate, so rivals are measured together or not at all. *all is
+ * false: one cannot be measured. */
+static tn_status measure_best(tn_tuner *tuner, tn_env *env, const tn_tuning *tuning,
+                              const tn_choice *variants, int32_t n, measured_variant *results, bool *all) {
   const tn_match *m = tuning->match;
-  for (int32_t i = 0; i < n; i++) {
+  *all = true;
+  for (int32_t i = 0; i < n && *all; i++) {
     measured_variant *r = &results[i];
     bool rival = has_rival(m, variants, n, i);
     r->seconds = variants[i].cost_s;
     r->measured = rival && rank_by_estimate(m, variants, n, i, false) < MOST_MEASURED;
     r->stays = !rival || r->measured || rank_by_estimate(m, variants, n, i, true) == 0;
-    if (r->measured && !tuner->time(tuner, tuning, &variants[i], &r->seconds)) return false;
+    if (r->measured) TN_TRY(tuner->time(tuner, env, tuning, &variants[i], &r->seconds));
+    *all = !r->measured || r->seconds > 0;
   }
-  return true;
+  return TN_OK;
 }
 
-void tn_measure_variants(tn_tuner *tuner, const tn_tuning *tuning, tn_choice *variants, int32_t *n,
-                         int32_t *best) {
+void tn_mark_faulted_variants(tn_tuner *tuner, const tn_tuning *tuning, tn_choice *variants, int32_t n) {
+  for (int32_t i = 0; i < n; i++) variants[i].faulted = tuner->has_faulted(tuner, tuning, &variants[i]);
+}
+
+tn_status tn_measure_variants(tn_tuner *tuner, tn_env *env, const tn_tuning *tuning, tn_choice *variants,
+                              int32_t *n, int32_t *best) {
   measured_variant results[MOST_VARIANTS];
   int32_t kept = 0;
-  if (*n > MOST_VARIANTS || !measure_best(tuner, tuning, variants, *n, results)) return;
+  bool all = false;
+  if (*n <= MOST_VARIANTS) TN_TRY(measure_best(tuner, env, tuning, variants, *n, results, &all));
+  if (!all) return TN_OK;
   *best = 0;
   for (int32_t i = 0; i < *n; i++) {
     if (!results[i].stays) continue;
@@ -84,4 +92,5 @@ void tn_measure_variants(tn_tuner *tuner, const tn_tuning *tuning, tn_choice *va
     kept++;
   }
   *n = kept;
+  return TN_OK;
 }

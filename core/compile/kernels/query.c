@@ -210,6 +210,17 @@ static tn_status drop_varying_variants(tn_arena *arena, tn_candidate *candidate,
   return candidate->reason == NULL ? TN_ENOMEM : TN_OK;
 }
 
+/* Leaves out the variants with which the device has failed, unless no others are left. */
+static void drop_faulted_variants(variant_list *c) {
+  int32_t n = 0;
+  for (int32_t i = 0; i < c->n; i++) n += !c->variants[i].faulted;
+  if (n == 0 || n == c->n) return;
+  n = 0;
+  for (int32_t i = 0; i < c->n; i++)
+    if (!c->variants[i].faulted) c->variants[n++] = c->variants[i];
+  c->n = n;
+}
+
 /* The index of the recorded variant, which *replayed reports, or else of the cheapest one; of equal costs the
  * first. */
 static int32_t find_best_variant(const variant_list *c, const tn_recorded_choice *recorded, bool *replayed) {
@@ -224,40 +235,64 @@ static int32_t find_best_variant(const variant_list *c, const tn_recorded_choice
   return best;
 }
 
-static tn_status measure_rivals(tn_arena *arena, const tn_graph *graph, tn_tuner *tuner, variant_list *c,
-                                int32_t *best) {
+static tn_status measure_rivals(tn_env *env, tn_arena *arena, const tn_graph *graph, tn_tuner *tuner,
+                                variant_list *c, int32_t *best) {
   tn_tuning tuning;
   if (!tn_variants_have_rivals(c->candidate->match, c->variants, c->n)) return TN_OK;
   TN_TRY(tn_describe_tuning(arena, graph, c->candidate, &tuning));
-  tn_measure_variants(tuner, &tuning, c->variants, &c->n, best);
-  return TN_OK;
+  return tn_measure_variants(tuner, env, &tuning, c->variants, &c->n, best);
 }
 
 /* Pass layout decides between the variants later, but must not replace a replayed one. */
-static tn_status choose_variant(tn_arena *arena, const tn_graph *graph, const tn_target *target,
+static tn_status choose_variant(tn_env *env, tn_arena *arena, const tn_graph *graph, const tn_target *target,
                                 tn_candidate *candidate, variant_list *c) {
   const tn_recorded_choice *recorded = find_recorded_choice(graph, target, candidate);
   int32_t best = find_best_variant(c, recorded, &candidate->replayed);
   if (target->tuner != NULL && !candidate->replayed)
-    TN_TRY(measure_rivals(arena, graph, target->tuner, c, &best));
+    TN_TRY(measure_rivals(env, arena, graph, target->tuner, c, &best));
   candidate->choice = c->variants[best];
   candidate->variants = candidate->replayed ? &c->variants[best] : c->variants;
   candidate->n_variants = candidate->replayed ? 1 : c->n;
   return TN_OK;
 }
 
+static tn_status mark_faulted_variants(tn_arena *arena, const tn_graph *graph, const tn_target *target,
+                                       variant_list *c) {
+  tn_tuning tuning;
+  if (target->tuner == NULL || !target->tuner->knows_faults(target->tuner)) return TN_OK;
+  if (find_recorded_choice(graph, target, c->candidate) != NULL) return TN_OK;
+  TN_TRY(tn_describe_tuning(arena, graph, c->candidate, &tuning));
+  tn_mark_faulted_variants(target->tuner, &tuning, c->variants, c->n);
+  return TN_OK;
+}
+
+/* The variants in `offered` that may be chosen. */
+static tn_status list_usable_variants(tn_arena *arena, const tn_target *target, tn_candidate *candidate,
+                                      const variant_list *offered, variant_list *c) {
+  *c = *offered;
+  c->variants = tn_arena_alloc(arena, (size_t)c->n * sizeof *c->variants);
+  if (c->variants == NULL) return TN_ENOMEM;
+  memcpy(c->variants, offered->variants, (size_t)c->n * sizeof *c->variants);
+  TN_TRY(drop_declined_variants(arena, target, candidate, c));
+  if (candidate->reason == NULL && target->deterministic) TN_TRY(drop_varying_variants(arena, candidate, c));
+  drop_faulted_variants(c);
+  return TN_OK;
+}
+
 /* Chooses once more where a variant has declined while it was measured. */
-static tn_status choose_among_offered(tn_arena *arena, const tn_graph *graph, const tn_target *target,
-                                      tn_candidate *candidate, variant_list *c) {
-  int32_t n = -1;
-  for (;;) {
-    TN_TRY(drop_declined_variants(arena, target, candidate, c));
-    if (candidate->reason != NULL || c->n == n) return TN_OK;
-    if (target->deterministic) TN_TRY(drop_varying_variants(arena, candidate, c));
+static tn_status choose_among_offered(tn_env *env, tn_arena *arena, const tn_graph *graph,
+                                      const tn_target *target, tn_candidate *candidate,
+                                      variant_list *offered) {
+  variant_list c;
+  size_t declines;
+  TN_TRY(mark_faulted_variants(arena, graph, target, offered));
+  do {
+    declines = tn_answers_declines(target);
+    TN_TRY(list_usable_variants(arena, target, candidate, offered, &c));
     if (candidate->reason != NULL) return TN_OK;
-    TN_TRY(choose_variant(arena, graph, target, candidate, c));
-    n = c->n;
-  }
+    TN_TRY(choose_variant(env, arena, graph, target, candidate, &c));
+  } while (tn_answers_declines(target) > declines);
+  return TN_OK;
 }
 
 tn_status tn_candidate_query(tn_env *env, tn_arena *arena, const tn_graph *graph, const tn_target *target,
@@ -272,7 +307,7 @@ tn_status tn_candidate_query(tn_env *env, tn_arena *arena, const tn_graph *graph
                     .candidate = candidate,
                     .default_cost_s = tn_match_seconds(graph, candidate, match, &target->properties)};
   TN_TRY(find_answer(env, arena, target, candidate, &c));
-  return candidate->reason == NULL ? choose_among_offered(arena, graph, target, candidate, &c) : TN_OK;
+  return candidate->reason == NULL ? choose_among_offered(env, arena, graph, target, candidate, &c) : TN_OK;
 }
 
 tn_group tn_candidate_group(const tn_candidate *c) {

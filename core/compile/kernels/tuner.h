@@ -18,9 +18,15 @@ typedef struct tn_tuning {
 
 typedef struct tn_tuner tn_tuner;
 struct tn_tuner {
-  /* Measures a launch; false: it cannot, and the estimates are used. A variant that declines when it is
-   * prepared is noted (answers.h), and the others are measured in the next call. */
-  bool (*time)(tn_tuner *tuner, const tn_tuning *tuning, const tn_choice *choice, double *seconds);
+  /* Measures a launch; *seconds is 0 where it cannot, and the estimates are used. A variant that declines
+   * when it is prepared is noted (answers.h), and the others are measured in the next call. A failure: the
+   * device is of no use any more; the message goes to `env`. */
+  tn_status (*time)(tn_tuner *tuner, tn_env *env, const tn_tuning *tuning, const tn_choice *choice,
+                    double *seconds);
+  /* Whether the device has failed while an earlier process measured the variant, which the tuner then logs
+   * once. It is not measured. */
+  bool (*has_faulted)(tn_tuner *tuner, const tn_tuning *tuning, const tn_choice *choice);
+  bool (*knows_faults)(tn_tuner *tuner); /* false: no variant has */
 };
 
 #endif

@@ -16,6 +16,7 @@ typedef struct cost_sum {
   bool measured, estimated; /* all of them are */
   bool replayed;            /* one of them is the choice of the replayed compilation */
   bool known;               /* every node has a kernel of the family, or of a better one */
+  bool faulted;             /* the device has failed with one of them */
 } cost_sum;
 
 static void add_choice_cost(cost_sum *sum, const tn_choice *choice, double share) {
@@ -23,6 +24,7 @@ static void add_choice_cost(cost_sum *sum, const tn_choice *choice, double share
   sum->estimate_s += share * choice->estimate_s;
   sum->measured = sum->measured && choice->measured;
   sum->estimated = sum->estimated && choice->estimate_s > 0;
+  sum->faulted |= choice->faulted;
 }
 
 static void add_part(tn_round *r, const tn_candidate *fused, const tn_candidate *part, cost_sum *sum) {
@@ -147,9 +149,7 @@ static tn_status sum_parts(tn_round *r, const tn_candidate *fused, cost_sum *sum
   return status;
 }
 
-static tn_status reject_fused(tn_round *r, const tn_candidate *fused, double fused_s, double parts_s) {
-  const char *reason =
-      tn_arena_printf(&r->arena, "costs %.3g ms, its parts %.3g ms", fused_s * 1e3, parts_s * 1e3);
+static tn_status reject_fused(tn_round *r, const tn_candidate *fused, const char *reason) {
   if (reason == NULL) return TN_ENOMEM;
   return tn_round_reject(r, fused->nodes, fused->n_nodes, fused->kernel, reason, false);
 }
@@ -161,13 +161,20 @@ static tn_status compare_with_parts(tn_round *r, const tn_candidate *fused, cons
   double parts_s = measured ? parts->cost_s : parts->estimate_s;
   bool comparable = parts->known && (measured || (parts->estimated && fused->choice.estimate_s > 0));
   *prefers = !parts->replayed && (!comparable || fused_s <= parts_s * (measured ? 1 : parts_margin));
-  return *prefers ? TN_OK : reject_fused(r, fused, fused_s, parts_s);
+  if (*prefers) return TN_OK;
+  return reject_fused(
+      r, fused, tn_arena_printf(&r->arena, "costs %.3g ms, its parts %.3g ms", fused_s * 1e3, parts_s * 1e3));
 }
 
 tn_status tn_round_prefers_fused(tn_round *r, const tn_candidate *fused, bool *prefers) {
   cost_sum parts = {.measured = true, .estimated = true, .known = true};
   *prefers = true;
-  if (fused->replayed || (!fused->choice.measured && fused->choice.estimate_s <= 0)) return TN_OK;
+  bool timed = fused->choice.measured || fused->choice.estimate_s > 0;
+  if (fused->replayed || (!timed && !fused->choice.faulted)) return TN_OK;
   TN_TRY(sum_parts(r, fused, &parts));
+  if (parts.known && fused->choice.faulted != parts.faulted) {
+    *prefers = parts.faulted;
+    return *prefers ? TN_OK : reject_fused(r, fused, "the device has failed while it was measured");
+  }
   return compare_with_parts(r, fused, &parts, prefers);
 }

@@ -7,9 +7,11 @@ tn_matcher tn_round_matcher(tn_round *r) {
                       r->recomputed, r->borrowed, r->inner,       &r->arena};
 }
 
-/* The candidate of an earlier compilation goes first, then the better family's, then the cheaper one. */
+/* The candidate of an earlier compilation goes first, then one with which the device has not failed, then the
+ * better family's, then the cheaper one. */
 static bool is_better_candidate(const tn_candidate *a, const tn_candidate *b) {
   if (a->replayed != b->replayed) return a->replayed;
+  if (a->choice.faulted != b->choice.faulted) return b->choice.faulted;
   if (a->kernel->rank != b->kernel->rank) return a->kernel->rank < b->kernel->rank;
   return a->choice.cost_s < b->choice.cost_s;
 }

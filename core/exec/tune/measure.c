@@ -1,6 +1,7 @@
 /* core/exec/tune/measure.c: the tuner: keys and stored figures. */
 #include "core/exec/tune/measure.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "core/base/file.h"
@@ -63,38 +64,87 @@ static void keep_measurement(measuring_tuner *t, uint64_t key, const tn_measured
           text, measured->spread * 100);
 }
 
-static bool measure_variant(measuring_tuner *t, const tn_tuning *tuning, const tn_choice *choice,
-                            uint64_t key, const char *text, double *seconds) {
-  tn_env *env = &t->device->env;
-  tn_measured measured;
-  tn_status status = tn_measure_launch(t->device, tuning, choice, &measured);
-  if (status == TN_OK && measured.seconds > 0) {
-    keep_measurement(t, key, &measured, text);
-    *seconds = measured.seconds;
-    return true;
+/* The device has failed while a variant was measured, or before; this process cannot use it any more. */
+static tn_status fail_measurement(measuring_tuner *t, tn_env *env, const tn_tuning *tuning,
+                                  const tn_choice *choice, const tn_measured *measured, uint64_t key,
+                                  const char *text) {
+  const tn_error_record cause = t->device->record;
+  if (!measured->tried) {
+    tn_tune_file_end(&t->file, key);
+    return tn_error_move(env, &t->device->env);
   }
-  int32_t level = measured.late ? TN_LOG_WARN : TN_LOG_DEBUG;
+  bool noted = tn_tune_file_fault(&t->file, key, text);
+  return tn_failf(
+      env, TN_EDEVICE, "autotune: the device has failed while kernel %s, variant '%s', was measured: %s; %s",
+      tuning->entry->item->name, choice->name, cause.text,
+      noted ? "start again: this variant will then be left out" : "[backend] autotune = no measures nothing");
+}
+
+static void explain_failed_measurement(measuring_tuner *t, const tn_tuning *tuning, const tn_choice *choice,
+                                       const tn_measured *measured) {
+  tn_env *env = &t->device->env;
+  int32_t level = measured->late ? TN_LOG_WARN : TN_LOG_DEBUG;
   bool declined =
-      measured.declined && tn_decline_note(t->device, level, "autotune", tuning->entry, choice, tuning->key);
+      measured->declined && tn_decline_note(t->device, level, "autotune", tuning->entry, choice, tuning->key);
   if (!declined)
     tn_logf(env, TN_LOG_DEBUG, "kernel %s cannot be measured: %s", tuning->entry->item->name,
             tn_error_text(env));
   tn_error_clear(env);
-  return false;
 }
 
-static bool time_variant(tn_tuner *tuner, const tn_tuning *tuning, const tn_choice *choice, double *seconds) {
+static tn_status measure_variant(measuring_tuner *t, tn_env *env, const tn_tuning *tuning,
+                                 const tn_choice *choice, uint64_t key, const char *text, double *seconds) {
+  tn_measured measured;
+  tn_tune_file_begin(&t->file, key);
+  tn_status status = tn_measure_launch(t->device, tuning, choice, &measured);
+  if (measured.broken) return fail_measurement(t, env, tuning, choice, &measured, key, text);
+  bool known = status == TN_OK && measured.seconds > 0;
+  if (known) keep_measurement(t, key, &measured, text);
+  if (!known || !measured.steady) tn_tune_file_end(&t->file, key);
+  if (!known) explain_failed_measurement(t, tuning, choice, &measured);
+  *seconds = known ? measured.seconds : 0;
+  return TN_OK;
+}
+
+static tn_status time_variant(tn_tuner *tuner, tn_env *env, const tn_tuning *tuning, const tn_choice *choice,
+                              double *seconds) {
+  measuring_tuner *t = (measuring_tuner *)tuner;
+  tn_text text = tn_text_new(&t->device->env);
+  tn_status status = TN_OK;
+  *seconds = 0;
+  describe_variant(&text, t->device, tuning, choice);
+  if (!text.failed) {
+    uint64_t key = tn_hash_text(TN_HASH_START, text.v);
+    if (!tn_tune_file_find(&t->file, key, seconds) && t->measure &&
+        tn_tune_file_find_fault(&t->file, key) == NULL)
+      status = measure_variant(t, env, tuning, choice, key, text.v, seconds);
+  }
+  tn_text_free(&text);
+  return status;
+}
+
+static bool has_variant_faulted(tn_tuner *tuner, const tn_tuning *tuning, const tn_choice *choice) {
   measuring_tuner *t = (measuring_tuner *)tuner;
   tn_text text = tn_text_new(&t->device->env);
   describe_variant(&text, t->device, tuning, choice);
-  bool known = false;
-  if (!text.failed) {
-    uint64_t key = tn_hash_text(TN_HASH_START, text.v);
-    known = tn_tune_file_find(&t->file, key, seconds) ||
-            (t->measure && measure_variant(t, tuning, choice, key, text.v, seconds));
-  }
+  uint64_t key = text.failed ? 0 : tn_hash_text(TN_HASH_START, text.v);
+  tn_tune_mark *mark = text.failed ? NULL : tn_tune_file_find_fault(&t->file, key);
+  if (mark != NULL && !mark->told)
+    tn_logf(
+        &t->device->env, TN_LOG_WARN,
+        "autotune: kernel %s, variant '%s', is not measured, and not chosen where there is another: %s; to "
+        "try it again, remove the lines that begin with %016" PRIx64 " from %s",
+        tuning->entry->item->name, choice->name,
+        mark->fault ? "the device failed while an earlier process measured it"
+                    : "earlier processes ended while they measured it",
+        key, t->file.path);
+  if (mark != NULL) mark->told = true;
   tn_text_free(&text);
-  return known;
+  return mark != NULL;
+}
+
+static bool knows_faults(tn_tuner *tuner) {
+  return tn_tune_file_has_marks(&((measuring_tuner *)tuner)->file);
 }
 
 static void close_tuner(tn_device *device) {
@@ -109,12 +159,14 @@ tn_status tn_tune_open(tn_device *device, const char *folder, bool measure) {
   const tn_device_properties *p = &device->target.properties;
   measuring_tuner *t = tn_alloc(&device->env, sizeof *t);
   if (t == NULL) return TN_ENOMEM;
-  *t = (measuring_tuner){
-      .tuner = {time_variant}, .device = device, .measure = measure, .file = {.env = &device->env}};
+  *t = (measuring_tuner){.tuner = {time_variant, has_variant_faulted, knows_faults},
+                         .device = device,
+                         .measure = measure,
+                         .file = {.env = &device->env}};
   device->target.tuner = &t->tuner;
   device->close_tuner = close_tuner;
   tn_text heading = tn_text_new(&device->env);
-  tn_text_addf(&heading, "tenon measurements 3: %s, %d threads", p->name, (int)p->threads);
+  tn_text_addf(&heading, "tenon measurements 4: %s, %d threads", p->name, (int)p->threads);
   tn_status status =
       heading.failed ? TN_ENOMEM : tn_tune_file_open(&device->env, folder, heading.v, &t->file);
   tn_text_free(&heading);

@@ -200,38 +200,51 @@ static tn_status measurement_make_events(measurement *b) {
 typedef struct captured_round {
   measurement *b;
   int32_t n;
+  tn_status launched;    /* what the first launch that failed returned ... */
+  tn_error_record cause; /* ... and its message */
 } captured_round;
 
-static tn_status enqueue_round(void *arg) {
-  captured_round *round = arg;
-  for (int32_t i = 0; i < round->n; i++) TN_TRY(enqueue_next(round->b));
+static tn_status enqueue_round(measurement *b, int32_t n) {
+  for (int32_t i = 0; i < n; i++) TN_TRY(enqueue_next(b));
   return TN_OK;
+}
+
+static tn_status enqueue_captured_round(void *arg) {
+  captured_round *round = arg;
+  round->launched = enqueue_round(round->b, round->n);
+  round->cause = round->b->device->record;
+  return round->launched;
 }
 
 /* The run replays captures, in which a launch costs the host nothing and the device less. Launches that are
  * enqueued one by one are as long as the host's call, so all short kernels would look alike. A launch that is
- * not capturable, or is refused, is timed by itself all the same. A captured round has a launch for each copy
- * at least, since every replay is the same. */
-static void capture_round(measurement *b, int32_t *n) {
+ * not capturable, or that the backend refuses to capture, is timed by itself all the same. A captured round
+ * has a launch for each copy at least, since every replay is the same. Messages after that of a launch follow
+ * from it. */
+static tn_status capture_round(measurement *b, int32_t *n) {
   tn_device *d = b->device;
-  if (b->ended == NULL || !tn_device_captures(d) || !b->choice->capturable) return;
-  captured_round round = {b, *n > b->n_copies ? *n : b->n_copies};
-  tn_status status = d->backend->capture(&d->env, d->device, d->streams[TN_STREAM_COMPUTE], enqueue_round,
-                                         &round, &b->capture);
+  if (b->ended == NULL || !tn_device_captures(d) || !b->choice->capturable) return TN_OK;
+  captured_round round = {.b = b, .n = *n > b->n_copies ? *n : b->n_copies};
+  tn_status status = d->backend->capture(&d->env, d->device, d->streams[TN_STREAM_COMPUTE],
+                                         enqueue_captured_round, &round, &b->capture);
   if (status == TN_OK) {
     *n = round.n;
-    return;
+    return TN_OK;
   }
   if (b->capture != NULL) d->backend->capture_delete(&d->env, b->capture);
   b->capture = NULL;
-  tn_error_clear(&d->env);
+  if (status == TN_EUNSUPPORTED) {
+    tn_error_clear(&d->env);
+    return TN_OK;
+  }
+  if (round.launched != TN_OK) d->record = round.cause;
+  return round.launched != TN_OK ? round.launched : status;
 }
 
 static tn_status launch_round(measurement *b, int32_t n) {
   tn_device *d = b->device;
-  captured_round round = {b, n};
   return b->capture != NULL ? d->backend->capture_launch(&d->env, b->capture, d->streams[TN_STREAM_COMPUTE])
-                            : enqueue_round(&round);
+                            : enqueue_round(b, n);
 }
 
 /* The time of n launches. */
@@ -282,7 +295,7 @@ static tn_status time_launches(measurement *b, tn_measured *measured) {
   TN_TRY(time_round(b, 1, &once_s));
   double wanted = once_s > 0 ? ROUND_S / once_s + 1 : MOST_LAUNCHES;
   int32_t n = wanted < MOST_LAUNCHES ? (int32_t)wanted : MOST_LAUNCHES;
-  capture_round(b, &n);
+  TN_TRY(capture_round(b, &n));
   if (b->capture != NULL) TN_TRY(time_round(b, n, &once_s));
   for (int32_t attempt = 0; attempt < MOST_ATTEMPTS && !measured->steady; attempt++) {
     double before_s = measured->seconds;
@@ -306,6 +319,14 @@ static void measurement_end(measurement *b) {
   tn_release(env, b->data);
 }
 
+/* A fault in a kernel is met by every later call. The message stays that of the first one. */
+static bool measurement_broke_device(tn_device *d) {
+  const tn_error_record cause = d->record;
+  bool broken = d->backend->stream_wait(&d->env, d->streams[TN_STREAM_COMPUTE]) != TN_OK;
+  d->record = cause;
+  return broken;
+}
+
 tn_status tn_measure_launch(tn_device *device, const tn_tuning *tuning, const tn_choice *choice,
                             tn_measured *measured) {
   const tn_match *m = tuning->match;
@@ -318,11 +339,13 @@ tn_status tn_measure_launch(tn_device *device, const tn_tuning *tuning, const tn
   *b = (measurement){
       .device = device, .kernel = (const tn_kernel *)tuning->entry->item, .tuning = tuning, .choice = choice};
   tn_status status = allocate_operands(b);
+  measured->tried = status == TN_OK;
   if (status == TN_OK) status = measurement_prepare(b, measured);
   if (status == TN_OK) status = measurement_make_events(b);
   tn_pin_enter(&b->pinned, device);
   if (status == TN_OK) status = time_launches(b, measured);
   tn_pin_leave(&b->pinned);
+  measured->broken = status != TN_OK && measurement_broke_device(device);
   measurement_end(b);
   tn_release(&device->env, b);
   return status;

@@ -11,6 +11,8 @@ typedef struct tn_measured {
   bool steady;    /* the spread is small enough for the figure to be kept */
   bool declined;  /* there is no launch: the variant declined when it was prepared ... */
   bool late;      /* ... by finish_prepare: what it had promised did not come */
+  bool tried;     /* the kernel was prepared or launched */
+  bool broken;    /* after a failure: the device answers no wait any more */
 } tn_measured;
 
 /* Operands hold random numbers. Those that are state alternate between copies, as many as exceed the caches,

@@ -113,9 +113,11 @@ typedef struct foreign {
   _Alignas(16) unsigned char arg[1024];
 } foreign;
 
-/* Each replay starts from the copy made at enqueuing. */
+/* Each replay starts from the copy made at enqueuing. FAKECUDA_FAIL=task:N: the N-th one that runs faults. */
 static int work_run_foreign(void *arg, char *why) {
   foreign here;
+  CUresult asked = fake_count("task");
+  if (asked != CUDA_SUCCESS) return asked == CUDA_ERROR_UNKNOWN ? CUDA_ERROR_ILLEGAL_ADDRESS : (int)asked;
   memcpy(&here, arg, sizeof here);
   int code = here.body(here.arg);
   if (code != 0) snprintf(why, FAKE_WHY, "it returned %d", code);

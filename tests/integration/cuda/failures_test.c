@@ -380,6 +380,23 @@ static void a_refusal_inside_a_capture_costs_the_capture(void **state) {
   }
 }
 
+/* The first product that runs is one that autotune measures. */
+static void a_variant_that_faults_is_left_out_by_the_next_start(void **state) {
+  static const char left_out[] = "is not measured, and not chosen where there is another: the device failed";
+  (void)state;
+  file_write("model.ini", SMALL_INI);
+  setenv("FAKECUDA_FAIL", "task:1", 1);
+  assert_int_equal(program_run(TRAIN), 69);
+  unsetenv("FAKECUDA_FAIL");
+  assert_non_null(strstr(program_err, "autotune: the device has failed while kernel "));
+  assert_non_null(strstr(program_err, "backend.cuda.check=yes"));
+  assert_non_null(strstr(program_err, "start again: this variant will then be left out"));
+  program_json(0, TRAIN);
+  const char *first = strstr(program_err, left_out);
+  if (first == NULL) fail_msg("%s", program_err);
+  assert_null(strstr(first + 1, left_out));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, double_open, program_close)
 
 /* ---- all calls, in several processes ---- */
@@ -458,6 +475,7 @@ int main(void) {
                                      TEST(freeing_needs_no_context),
                                      TEST(a_checked_fault_names_its_op),
                                      TEST(a_fault_is_named_whatever_call_meets_it),
+                                     TEST(a_variant_that_faults_is_left_out_by_the_next_start),
                                      TEST(failures_of_a_report_hide_nothing),
                                      TEST(a_refusal_inside_a_capture_costs_the_capture)};
   const char *table = getenv("TENON_ALL_CALLS");

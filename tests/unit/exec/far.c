@@ -152,10 +152,9 @@ void far_enqueue(void *self, void (*body)(void *arg), void *arg) {
 }
 
 static tn_status far_stream_wait(tn_env *env, void *self) {
-  (void)env;
   stream *s = self;
   while (s->first != NULL) step(s);
-  return TN_OK;
+  return s->owner->report->broken ? tn_fail(env, TN_EDEVICE, NULL, "the device is broken") : TN_OK;
 }
 
 static tn_status far_event_new(tn_env *env, void *device, void **out) {

@@ -16,6 +16,7 @@ typedef struct far_report {
   int32_t declines[4], n_declines; /* finish_prepare declines these uses, the last one first */
   tn_status decline_code;
   int refuse_memory; /* the n-th memory_new from now fails; 0: all succeed */
+  bool broken;       /* every wait for a stream fails */
 } far_report;
 
 /* Options of the backends. */

@@ -136,9 +136,25 @@ static void a_kernel_faults_on_request(void **state) {
   }
 }
 
+static void a_task_faults_on_request(void **state) {
+  (void)state;
+  rig r;
+  int nothing = 0;
+  rig_set("FAKECUDA_FAIL", "task:2");
+  rig_open(&r);
+  CUdeviceptr x = rig_device(4);
+  OK(D.enqueue(r.a, "matmul", give_back, &nothing, sizeof nothing));
+  OK(D.f_cuStreamSynchronize(r.a));
+  OK(D.enqueue(r.a, "matmul", give_back, &nothing, sizeof nothing));
+  IS(D.f_cuStreamSynchronize(r.a), CUDA_ERROR_ILLEGAL_ADDRESS);
+  everything_returns(&r, x, CUDA_ERROR_ILLEGAL_ADDRESS);
+  rig_close(&r);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_wrong_address_ends_the_context),   cmocka_unit_test(memory_that_is_no_longer_there),
     cmocka_unit_test(another_devices_memory_faults),      cmocka_unit_test(a_refused_launch_ends_the_context),
     cmocka_unit_test(a_task_that_fails_ends_the_context), cmocka_unit_test(a_kernel_faults_on_request),
+    cmocka_unit_test(a_task_faults_on_request),
 };
 RIG_MAIN(tests)

@@ -19,6 +19,18 @@ static tn_status offer_two(tn_query *q) {
   return TN_OK;
 }
 
+static tn_status offer_three(tn_query *q) {
+  tn_variant split = {.struct_size = sizeof split, .id = 3, .name = "split", .cost_s = 2e-3};
+  tn_add_variant(q, &split);
+  return offer_two(q);
+}
+
+static tn_status offer_tiled(tn_query *q) {
+  tn_variant v = {.struct_size = sizeof v, .name = "tiled", .cost_s = 1e-3};
+  tn_add_variant(q, &v);
+  return TN_OK;
+}
+
 static tn_status offer_slowest(tn_query *q) {
   tn_variant v = {.struct_size = sizeof v, .cost_s = 1};
   tn_add_variant(q, &v);
@@ -26,6 +38,8 @@ static tn_status offer_slowest(tn_query *q) {
 }
 
 static KERNEL(k_two, "t.two", "t", "y = matmul(a, b, bias?)", offer_two);
+static KERNEL(k_three, "t.three", "t", "y = matmul(a, b, bias?)", offer_three);
+static KERNEL(k_tiled, "t.tiled", "t", "y = matmul(a, b, bias?)", offer_tiled);
 static KERNEL(k_last, "t.last", "t", "y = matmul(a, b, bias?)", offer_slowest);
 static KERNEL(k_zeros, "t.zeros", "t", "y = full()", offer_plain);
 
@@ -131,20 +145,34 @@ static void a_variant_that_declined_when_prepared_is_left_out(void **state) {
 }
 
 /* Notes that the variant that is first by estimate declines, and measures the others. */
-static bool time_without_first(tn_tuner *tuner, const tn_tuning *tuning, const tn_choice *choice,
-                               double *seconds) {
+static tn_status time_without_first(tn_tuner *tuner, tn_env *env, const tn_tuning *tuning,
+                                    const tn_choice *choice, double *seconds) {
+  (void)tuner, (void)env;
+  bool first = strcmp(choice->name, "tiled") == 0;
+  *seconds = first ? 0 : 1e-3;
+  if (!first) return TN_OK;
+  return tn_answers_decline(F.target.answers, (const tn_kernel *)tuning->entry->item, tuning->key, choice->id,
+                            "no engine", false);
+}
+
+static bool knows_none(tn_tuner *tuner) {
   (void)tuner;
-  *seconds = 1e-3;
-  if (strcmp(choice->name, "tiled") != 0) return true;
-  assert_int_equal(tn_answers_decline(F.target.answers, (const tn_kernel *)tuning->entry->item, tuning->key,
-                                      choice->id, "no engine", false),
-                   TN_OK);
   return false;
+}
+
+static bool knows_some(tn_tuner *tuner) {
+  (void)tuner;
+  return true;
+}
+
+static bool has_tiled_faulted(tn_tuner *tuner, const tn_tuning *tuning, const tn_choice *choice) {
+  (void)tuner, (void)tuning;
+  return strcmp(choice->name, "tiled") == 0;
 }
 
 static void a_variant_that_declined_when_measured_is_left_out(void **state) {
   static const tn_item *const kernels[] = {&k_two.item, &k_last.item, NULL};
-  static tn_tuner tuner = {time_without_first};
+  static tn_tuner tuner = {time_without_first, has_tiled_faulted, knows_none};
   (void)state;
   open_with(kernels);
   F.target.tuner = &tuner;
@@ -180,6 +208,72 @@ static void a_kernel_without_variants_is_reported_once(void **state) {
   shut();
 }
 
+/* All variants but the second decline. */
+static tn_status decline_the_others(tn_tuner *tuner, tn_env *env, const tn_tuning *tuning,
+                                    const tn_choice *choice, double *seconds) {
+  const tn_kernel *kernel = (const tn_kernel *)tuning->entry->item;
+  (void)tuner, (void)env, (void)choice;
+  *seconds = 0;
+  TN_TRY(tn_answers_decline(F.target.answers, kernel, tuning->key, 1, "no engine", false));
+  return tn_answers_decline(F.target.answers, kernel, tuning->key, 3, "no engine", false);
+}
+
+static tn_status time_nothing(tn_tuner *tuner, tn_env *env, const tn_tuning *tuning, const tn_choice *choice,
+                              double *seconds) {
+  (void)tuner, (void)env, (void)tuning, (void)choice;
+  *seconds = 0;
+  return TN_OK;
+}
+
+/* The first by estimate. A kernel of which no other variant is left keeps it. */
+static void a_variant_that_faulted_is_not_chosen_by_its_estimate(void **state) {
+  static const tn_item *const kernels[] = {&k_two.item, &k_last.item, NULL};
+  static tn_tuner tuner = {time_nothing, has_tiled_faulted, knows_some};
+  (void)state;
+  open_with(kernels);
+  tn_program *p = program_of(PRODUCT("4", "no"));
+  assert_string_equal(p->steps[0].group->choice.name, "tiled");
+  tn_program_destroy(p);
+  F.target.tuner = &tuner;
+  p = program_of(PRODUCT("4", "no"));
+  assert_string_equal(p->steps[0].group->choice.name, "direct");
+  assert_int_equal(p->steps[0].group->n_variants, 1);
+  tn_program_destroy(p);
+  F.target.tuner = NULL;
+  shut();
+}
+
+static void a_variant_that_faulted_is_taken_where_the_others_decline(void **state) {
+  static const tn_item *const kernels[] = {&k_three.item, NULL};
+  static tn_tuner tuner = {decline_the_others, has_tiled_faulted, knows_some};
+  (void)state;
+  open_with(kernels);
+  F.target.tuner = &tuner;
+  tn_program *p = program_of(PRODUCT("4", "no"));
+  assert_string_equal(p->steps[0].group->choice.name, "tiled");
+  assert_int_equal(p->steps[0].group->n_variants, 1);
+  tn_program_destroy(p);
+  F.target.tuner = NULL;
+  shut();
+}
+
+/* Only tiled is left of the kernel, so that the other kernel computes the product. */
+static void another_kernel_goes_before_one_that_faulted(void **state) {
+  static const tn_item *const kernels[] = {&k_tiled.item, &k_last.item, NULL}, *const alone[] = {
+                                                                                   &k_tiled.item, NULL};
+  static tn_tuner tuner = {time_nothing, has_tiled_faulted, knows_some};
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    open_with(i == 0 ? kernels : alone);
+    F.target.tuner = &tuner;
+    tn_program *p = program_of(PRODUCT("4", "no"));
+    assert_string_equal(p->steps[0].group->kernel->item.name, i == 0 ? "t.last" : "t.tiled");
+    tn_program_destroy(p);
+    F.target.tuner = NULL;
+    shut();
+  }
+}
+
 static void an_op_of_which_all_kernels_declined_is_an_error(void **state) {
   static const tn_item *const kernels[] = {&k_last.item, NULL};
   (void)state;
@@ -200,6 +294,9 @@ int main(void) {
       cmocka_unit_test(a_variant_that_declined_when_prepared_is_left_out),
       cmocka_unit_test(a_variant_that_declined_when_measured_is_left_out),
       cmocka_unit_test(a_kernel_without_variants_is_reported_once),
+      cmocka_unit_test(a_variant_that_faulted_is_not_chosen_by_its_estimate),
+      cmocka_unit_test(a_variant_that_faulted_is_taken_where_the_others_decline),
+      cmocka_unit_test(another_kernel_goes_before_one_that_faulted),
       cmocka_unit_test(an_op_of_which_all_kernels_declined_is_an_error),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

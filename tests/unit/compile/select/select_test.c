@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "tests/unit/compile/fixture.h"
+#include "core/compile/kernels/tuner.h"
 #include "core/compile/select/select.h"
 #include "tests/unit/compile/kernels.h"
 #include "tenon/attributes.h"
@@ -302,6 +303,58 @@ static void a_fused_kernel_wins_where_a_cost_is_unknown(void **state) {
   fixture_close(&F);
   OPEN(&k_slow.item, &k_slow_relu.item, &k_matmul_relu.item);
   cover = cover_of(AXW "h = matmul(a, w)\nr = relu(h)\noutput r = r\n");
+  assert_int_equal(cover->groups.n, 1);
+  tn_cover_destroy(cover);
+  fixture_close(&F);
+}
+
+/* ---- kernels with which the device has failed ---- */
+
+static const char *faulty; /* the kernel */
+
+static tn_status measure_nothing(tn_tuner *tuner, tn_env *env, const tn_tuning *tuning,
+                                 const tn_choice *choice, double *seconds) {
+  (void)tuner, (void)env, (void)tuning, (void)choice;
+  *seconds = 0;
+  return TN_OK;
+}
+
+static bool is_of_faulty(tn_tuner *tuner, const tn_tuning *tuning, const tn_choice *choice) {
+  (void)tuner, (void)choice;
+  return strcmp(tuning->entry->item->name, faulty) == 0;
+}
+
+static bool knows_some(tn_tuner *tuner) {
+  (void)tuner;
+  return true;
+}
+
+/* The fused kernel would win and lose by its cost. */
+static void a_faulty_kernel_is_taken_where_there_is_no_other(void **state) {
+  (void)state;
+  static tn_tuner tuner = {measure_nothing, is_of_faulty, knows_some};
+  static const struct {
+    const char *faulty;
+    double fused_s;
+    size_t groups;
+  } cases[] = {{"t.fused", 1e-3, 2}, {"t.slow", 6e-3, 1}, {"t.slow_relu", 6e-3, 1}, {"", 1e-3, 1}};
+  OPEN(&k_slow.item, &k_slow_relu.item, &k_fused.item);
+  F.target.tuner = &tuner;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    faulty = cases[i].faulty;
+    fused_s = cases[i].fused_s;
+    tn_cover *cover = cover_of(AXW "h = matmul(a, w)\nr = relu(h)\noutput r = r\n");
+    assert_int_equal(cover->groups.n, cases[i].groups);
+    if (i == 0)
+      assert_string_equal(reason_of(&cover->groups.v[0], "t.fused"),
+                          "the device has failed while it was measured");
+    tn_cover_destroy(cover);
+  }
+  fixture_close(&F);
+  OPEN(&k_slow_relu.item, &k_fused.item); /* the product has no other kernel */
+  F.target.tuner = &tuner;
+  faulty = "t.fused";
+  tn_cover *cover = cover_of(AXW "h = matmul(a, w)\nr = relu(h)\noutput r = r\n");
   assert_int_equal(cover->groups.n, 1);
   tn_cover_destroy(cover);
   fixture_close(&F);
@@ -730,6 +783,7 @@ int main(void) {
       cmocka_unit_test(the_cheaper_kernel_wins_and_the_rejection_has_the_reason),
       cmocka_unit_test(a_fused_kernel_must_cost_less_than_its_parts),
       cmocka_unit_test(a_fused_kernel_wins_where_a_cost_is_unknown),
+      cmocka_unit_test(a_faulty_kernel_is_taken_where_there_is_no_other),
       cmocka_unit_test(a_recomputed_node_counts_in_parts),
       cmocka_unit_test(a_better_family_goes_first),
       cmocka_unit_test(a_rejection_by_a_worse_family_is_not_reported),

@@ -27,9 +27,12 @@
 enum { N = 1024, MOST_SEEN = 4096 };
 static const void *seen_state[MOST_SEEN], *seen_input[MOST_SEEN];
 static int launches;
-static bool zeros;
+static bool zeros, fails, breaks;
+static far_report report;
 
 static tn_status look(tn_launch *l) {
+  report.broken = breaks;
+  if (fails || breaks) return tn_fail(l, TN_EDEVICE, NULL, "the operands are wrong");
   for (int i = 0; i < 2; i++) {
     const float *x = far_real(l->in[i].data);
     zeros |= x[0] == 0 && x[1] == 0;
@@ -70,7 +73,6 @@ static const tn_plugin plugin = {sizeof(tn_plugin), TN_ABI_MAJOR, TN_ABI_MINOR, 
 static tn_error_record record;
 static tn_env env;
 static tn_registry *registry;
-static far_report report;
 static tn_device *device;
 static char folder[64], said[512];
 
@@ -97,7 +99,7 @@ static int start(void **state) {
   record.sink = (tn_log_sink){NULL, hear, TN_LOG_DEBUG};
   report = (far_report){0};
   launches = 0;
-  zeros = false;
+  zeros = fails = breaks = false;
   said[0] = '\0';
   snprintf(folder, sizeof folder, "/tmp/tenon-measure-XXXXXX");
   assert_non_null(mkdtemp(folder));
@@ -120,15 +122,19 @@ static int stop(void **state) {
   return nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-static double time_one(const tn_tuning *what) {
+static tn_status try_to_time(const tn_tuning *what, double *seconds) {
   tn_tuner *tuner = device->target.tuner;
+  return tuner->time(tuner, &env, what, &choice, seconds);
+}
+
+static double time_one(const tn_tuning *what) {
   double seconds = 0;
-  assert_true(tuner->time(tuner, what, &choice, &seconds));
+  assert_int_equal(try_to_time(what, &seconds), TN_OK);
   return seconds;
 }
 
-/* Lines of the one file in the folder; 0 where the folder has no file. */
-static int stored_lines(void) {
+/* Lines with a text of the one file in the folder; 0 where the folder has no file. */
+static int lines_with(const char *text) {
   char path[400], line[512];
   int lines = 0;
   DIR *d = opendir(folder);
@@ -138,12 +144,15 @@ static int stored_lines(void) {
     snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
     FILE *file = fopen(path, "r");
     assert_non_null(file);
-    while (fgets(line, sizeof line, file) != NULL) lines++;
+    while (fgets(line, sizeof line, file) != NULL) lines += strstr(line, text) != NULL;
     fclose(file);
   }
   closedir(d);
   return lines;
 }
+
+/* Figures have the key of the plugin's version; marks of measurements have none. */
+static int stored_figures(void) { return lines_with(" looks 1"); }
 
 /* ---- tests ---- */
 
@@ -153,7 +162,9 @@ static void the_clock_of_the_device_counts(void **state) {
   report.n_seconds = 1;
   open_device("near");
   assert_true(time_one(&tuning) == 0.125);
-  assert_int_equal(stored_lines(), 2);
+  assert_int_equal(stored_figures(), 1);
+  assert_int_equal(lines_with(" begun "), 1);
+  assert_int_equal(lines_with(" ended "), 0);
 }
 
 /* Many short launches are one round. */
@@ -197,7 +208,8 @@ static void unsteady_times_are_used_and_not_stored(void **state) {
   assert_true(time_one(&tuning) == 0.01);
   int after_one = launches;
   assert_true(after_one >= 2 + 3 * 3);
-  assert_int_equal(stored_lines(), 0);
+  assert_int_equal(stored_figures(), 0);
+  assert_int_equal(lines_with(" ended "), 1);
   assert_non_null(strstr(said, "the machine is busy"));
   assert_true(time_one(&tuning) == 0.01);
   assert_int_equal(launches, after_one);
@@ -232,7 +244,7 @@ static void unsteady_times_are_measured_again(void **state) {
   report.n_seconds = 8;
   open_device("near");
   assert_true(time_one(&tuning) == 0.01);
-  assert_int_equal(stored_lines(), 2);
+  assert_int_equal(stored_figures(), 1);
   assert_string_equal(said, "");
 }
 
@@ -245,7 +257,73 @@ static void attributes_are_part_of_the_key(void **state) {
   report.seconds[0] = 0.25;
   assert_true(time_one(&strided) == 0.25);
   assert_true(time_one(&tuning) == 0.125);
-  assert_int_equal(stored_lines(), 3);
+  assert_int_equal(stored_figures(), 2);
+}
+
+/* A launch that fails on a device that goes on is not measured. */
+static void a_failure_that_the_device_survives_is_no_fault(void **state) {
+  double seconds = 1;
+  (void)state;
+  fails = true;
+  open_device("near");
+  assert_int_equal(try_to_time(&tuning, &seconds), TN_OK);
+  assert_true(seconds == 0);
+  assert_int_equal(lines_with(" begun "), 1);
+  assert_int_equal(lines_with(" ended "), 1);
+  assert_int_equal(lines_with(" fault "), 0);
+}
+
+/* The message is that of the device, and no variant is to blame. */
+static void a_device_that_was_broken_before_blames_no_variant(void **state) {
+  double seconds = 0;
+  (void)state;
+  open_device("near");
+  report.broken = true;
+  assert_int_equal(try_to_time(&tuning, &seconds), TN_EDEVICE);
+  assert_string_equal(tn_error_text(&env), "the device is broken");
+  assert_int_equal(lines_with(" ended "), 1);
+  assert_int_equal(lines_with(" fault "), 0);
+}
+
+static void a_variant_that_breaks_the_device_is_left_out_by_the_next_start(void **state) {
+  double seconds = 0;
+  (void)state;
+  breaks = true;
+  open_device("near");
+  tn_tuner *tuner = device->target.tuner;
+  assert_false(tuner->has_faulted(tuner, &tuning, &choice));
+  assert_int_equal(try_to_time(&tuning, &seconds), TN_EDEVICE);
+  const char *text = tn_error_text(&env);
+  assert_non_null(strstr(text,
+                         "kernel looks, variant 'only', was measured: the operands are wrong; start again: "
+                         "this variant will then be left out"));
+  tn_device_destroy(device);
+  breaks = report.broken = false;
+  open_device("near");
+  tuner = device->target.tuner;
+  int before = launches;
+  assert_true(tuner->has_faulted(tuner, &tuning, &choice));
+  assert_false(tuner->has_faulted(tuner, &strided, &choice));
+  assert_non_null(strstr(said, "kernel looks, variant 'only', is not measured"));
+  assert_non_null(strstr(said, "to try it again, remove the lines that begin with "));
+  said[0] = '\0';
+  assert_true(tuner->has_faulted(tuner, &tuning, &choice));
+  assert_string_equal(said, ""); /* once */
+  assert_true(time_one(&tuning) == 0);
+  assert_int_equal(launches, before);
+}
+
+/* Without a file the next start cannot know. */
+static void a_fault_that_is_not_stored_is_an_error_with_another_way_out(void **state) {
+  double seconds = 0;
+  (void)state;
+  breaks = true;
+  const char *names[] = {"near"};
+  tn_device_request request = {names, 1, 0, 1, configure, NULL};
+  assert_int_equal(tn_device_create(&env, registry, &request, &device), TN_OK);
+  assert_int_equal(tn_tune_open(device, "", true), TN_OK);
+  assert_int_equal(try_to_time(&tuning, &seconds), TN_EDEVICE);
+  assert_non_null(strstr(tn_error_text(&env), "; [backend] autotune = no measures nothing"));
 }
 
 static void data_are_numbers_of_every_dtype(void **state) {
@@ -285,6 +363,10 @@ int main(void) {
       TEST(another_device_knows_what_was_not_stored),
       TEST(unsteady_times_are_measured_again),
       TEST(attributes_are_part_of_the_key),
+      TEST(a_failure_that_the_device_survives_is_no_fault),
+      TEST(a_device_that_was_broken_before_blames_no_variant),
+      TEST(a_variant_that_breaks_the_device_is_left_out_by_the_next_start),
+      TEST(a_fault_that_is_not_stored_is_an_error_with_another_way_out),
       cmocka_unit_test(data_are_numbers_of_every_dtype),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/base/file.h"
@@ -137,6 +138,91 @@ static void another_heading_is_not_touched(void **state) {
   tn_tune_file_close(&f);
 }
 
+/* ---- measurements that did not end ---- */
+
+/* Another process, which begins a measurement and ends. */
+static void begin_in_child(uint64_t key) {
+  int status;
+  pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) {
+    tn_tune_file f;
+    char inner[96];
+    snprintf(inner, sizeof inner, "%s/a/b", folder);
+    if (tn_tune_file_open(env, inner, "measurements of mine", &f) == TN_OK) tn_tune_file_begin(&f, key);
+    _exit(0);
+  }
+  assert_int_equal(waitpid(child, &status, 0), child);
+}
+
+static void a_fault_is_known_to_the_next_process(void **state) {
+  tn_tune_file f;
+  (void)state;
+  start(&f);
+  tn_tune_file_begin(&f, 7);
+  assert_true(tn_tune_file_fault(&f, 7, "a kernel"));
+  tn_tune_file_begin(&f, 8);
+  tn_tune_file_end(&f, 8);
+  tn_tune_file_close(&f);
+  start(&f);
+  assert_non_null(tn_tune_file_find_fault(&f, 7));
+  assert_null(tn_tune_file_find_fault(&f, 8));
+  tn_tune_file_close(&f);
+  assert_string_equal(said, "");
+}
+
+/* One process may have been interrupted; two are no chance. */
+static void two_processes_that_are_gone_are_a_fault(void **state) {
+  tn_tune_file f;
+  (void)state;
+  begin_in_child(7);
+  begin_in_child(8);
+  start(&f);
+  assert_null(tn_tune_file_find_fault(&f, 7));
+  tn_tune_file_close(&f);
+  begin_in_child(7);
+  start(&f);
+  const tn_tune_mark *mark = tn_tune_file_find_fault(&f, 7);
+  assert_true(mark != NULL && !mark->fault);
+  assert_null(tn_tune_file_find_fault(&f, 8));
+  tn_tune_file_close(&f);
+  assert_string_equal(said, "");
+}
+
+/* This process may still measure, and the file does not know about processes of other hosts. */
+static void processes_that_may_still_run_are_no_fault(void **state) {
+  tn_tune_file f;
+  (void)state;
+  start(&f);
+  tn_tune_file_begin(&f, 7);
+  tn_tune_file_begin(&f, 7);
+  append(&f, "0000000000000008 begun 1 another.host\n0000000000000008 begun 2 another.host\n");
+  tn_tune_file_close(&f);
+  start(&f);
+  assert_null(tn_tune_file_find_fault(&f, 7));
+  assert_null(tn_tune_file_find_fault(&f, 8));
+  tn_tune_file_close(&f);
+  assert_string_equal(said, "");
+}
+
+/* Each process ends its own measurements; a figure shows that the variant works. */
+static void ends_and_figures_take_marks_back(void **state) {
+  tn_tune_file f;
+  (void)state;
+  for (int i = 0; i < 2; i++) begin_in_child(7);
+  for (int i = 0; i < 2; i++) begin_in_child(8);
+  start(&f);
+  tn_tune_file_end(&f, 7);
+  tn_tune_file_add(&f, 8, 0.1, "a kernel");
+  tn_tune_file_close(&f);
+  start(&f);
+  assert_non_null(tn_tune_file_find_fault(&f, 7));
+  assert_null(tn_tune_file_find_fault(&f, 8));
+  tn_tune_file_close(&f);
+}
+
+/* ---- files that cannot be written ---- */
+
 /* The folder is a file: measurements stay in memory. */
 static void a_folder_that_cannot_be_made_is_a_warning(void **state) {
   tn_tune_file f;
@@ -238,9 +324,16 @@ static void without_a_folder_nothing_is_stored(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(measurements_are_read_back),         TEST(other_lines_are_ignored),
-      TEST(another_heading_is_not_touched),     TEST(a_folder_that_cannot_be_made_is_a_warning),
-      TEST(half_a_line_is_taken_back),          TEST(a_link_is_not_followed),
+      TEST(measurements_are_read_back),
+      TEST(other_lines_are_ignored),
+      TEST(another_heading_is_not_touched),
+      TEST(a_fault_is_known_to_the_next_process),
+      TEST(two_processes_that_are_gone_are_a_fault),
+      TEST(processes_that_may_still_run_are_no_fault),
+      TEST(ends_and_figures_take_marks_back),
+      TEST(a_folder_that_cannot_be_made_is_a_warning),
+      TEST(half_a_line_is_taken_back),
+      TEST(a_link_is_not_followed),
       TEST(without_a_folder_nothing_is_stored),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
