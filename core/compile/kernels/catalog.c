@@ -69,10 +69,11 @@ static int compare_fixed(const void *left, const void *right) {
   return compare_kernel_rank(a, b);
 }
 
-/* A replayed compilation uses only the recorded kernels. */
+/* A replayed compilation uses only the recorded kernels, and others in the place of those that are left out.
+ */
 static bool is_in_replay(const tn_catalog *catalog, const tn_entry *entry) {
   const tn_recorded_choices *replay = catalog->target.replay;
-  return replay == NULL || tn_recorded_has_kernel(replay, entry);
+  return replay == NULL || catalog->target.without.n > 0 || tn_recorded_has_kernel(replay, entry);
 }
 
 static tn_status collect_kernels(tn_catalog *catalog, tn_registry *registry, struct tn_op_table *ops) {

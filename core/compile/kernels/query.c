@@ -150,6 +150,8 @@ static tn_status ask_kernel(tn_env *env, tn_arena *arena, const tn_target *targe
   c->host = (tn_query_host){{*env, sizeof(tn_query), candidate->match, &target->properties, self},
                             query_add_variant};
   tn_error_clear(env);
+  if (tn_words_contain(&target->without, candidate->kernel->entry->item->name))
+    return store_decline_reason(env, arena, candidate, "[backend] without leaves it out");
   tn_status status = query_backend(env, target, candidate);
   if (status == TN_OK) status = candidate->kernel->kernel->query(&c->host.pub);
   if (c->status != TN_OK) return fail_query(env, candidate, c->status);

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "core/base/env.h"
+#include "core/base/word_list.h"
 #include "core/compile/kernels/interconnect.h"
 #include "tenon/plugin/backend.h"
 #include "tenon/plugin/communicator.h"
@@ -31,6 +32,7 @@ typedef struct tn_target {
   const tn_communicator *communicator; /* executes collectives. NULL: there is one rank */
   tn_interconnect interconnect;        /* over which it does so; ranks 0: there is one */
   bool constant_state;                 /* for inference: states without a commit never change between runs */
+  tn_words without;                    /* names of kernels that are left out */
   bool deterministic;                  /* variants whose bits differ from run to run are left out */
   const struct tn_recorded_choices
       *replay;         /* choices of an earlier compilation (recorded_choices.h). NULL: none */

@@ -103,6 +103,7 @@ static tn_status absent_describe(tn_device *device, tn_registry *registry, const
   device->count = file.count;
   device->target.properties = file.properties;
   device->target.deterministic = request->deterministic;
+  device->target.without = request->without;
   tn_properties_complete(&device->target.properties);
   return tn_answers_create(&device->env, &device->target.answers);
 }

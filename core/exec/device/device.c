@@ -205,6 +205,7 @@ static tn_status open_named(tn_device *device, tn_registry *registry, const tn_d
   if (named->extends != NULL) TN_TRY(tn_device_open_extension(device, request, named));
   device->uncaptured = request->uncaptured;
   device->target.deterministic = request->deterministic;
+  device->target.without = request->without;
   if (request->pin.n > 0 &&
       (device->backend->parallel == NULL || tn_options_find(&device->backend->item, "pin") == NULL))
     tn_logf(&device->env, TN_LOG_WARN, "[run] pin has no effect: backend '%s' has no option pin", name);

@@ -74,6 +74,7 @@ typedef struct tn_device_request {
   const char *cache; /* the folder under which backends have folders of their own; NULL: none */
   bool closed; /* the device is described and not opened: programs can be compiled for it, and not run */
   bool deterministic; /* of the targets of the device and of its fallback */
+  tn_words without;   /* the same; lives as long as the device */
   /* Chooses the index when the number of devices is known, in place of `index`. NULL: does not. */
   int32_t (*choose)(void *context, int32_t count);
 } tn_device_request;

@@ -130,6 +130,17 @@ static int32_t devices_choose(void *context, int32_t count) {
   return run->local + (enough ? (int32_t)n * run->place->local : 0);
 }
 
+/* The kernels that [backend] without names, of any backend: a comparison of two backends leaves out one's. */
+static tn_status devices_read_without(tn_run *run, tn_words *without) {
+  TN_TRY(tn_words_split(&run->arena, run->settings.backend.without, without));
+  for (int32_t i = 0; i < without->n; i++) {
+    const tn_item *kernel = NULL;
+    tn_status status = tn_settings_find_item(&run->env, run->registry, TN_KERNEL, without->v[i], &kernel);
+    if (status != TN_OK) return devices_wrap_key(run, status, "backend", "without");
+  }
+  return TN_OK;
+}
+
 /* Puts the location of the option that the backend named in front of the message: a key of [backend.NAME] or
  * [run], or else [backend] use. */
 static tn_status devices_locate_failure(tn_run *run, const tn_words *names, tn_status status) {
@@ -149,6 +160,7 @@ tn_status tn_run_open_device(tn_run *run, tn_device **device) {
   int64_t threads = 0;
   tn_ints pin;
   const char *folder = NULL;
+  tn_words without;
   run->ini.mistakes.n = 0; /* those that an earlier call of the run has told are looked for anew */
   TN_TRY(devices_resolve_pin(run, &threads, &pin));
   tn_status status =
@@ -156,6 +168,7 @@ tn_status tn_run_open_device(tn_run *run, tn_device **device) {
   if (status != TN_OK) return devices_wrap_key(run, status, "backend", "use");
   TN_TRY(devices_check_backend_sections(run, &use.words));
   TN_TRY(devices_cache_folder(run, &folder));
+  TN_TRY(devices_read_without(run, &without));
   tn_device_request request = {.names = use.words.v,
                                .n_names = use.words.n,
                                .automatic = use.automatic,
@@ -169,6 +182,7 @@ tn_status tn_run_open_device(tn_run *run, tn_device **device) {
                                .fallback = run->settings.backend.fallback + 1,
                                .reserve = TN_DEFAULT_FALLBACK,
                                .closed = run->planning,
+                               .without = without,
                                .deterministic = run->settings.run.deterministic != 0};
   if (run->device_file != NULL) {
     TN_TRY((run->planning ? tn_device_from_file : tn_device_rehearse)(&run->env, run->registry, &request,

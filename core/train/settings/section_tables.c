@@ -65,6 +65,9 @@ static const tn_option backend_rows[] = {
            "choose kernel variants by measuring them once, by earlier measurements only, or by estimates"),
     TN_OPT(tn_backend_section, tune_folder, TN_OPT_TEXT, "", NULL,
            "folder of the measurements; empty: the user's cache folder"),
+    TN_OPT(tn_backend_section, without, TN_OPT_TEXT, "", NULL,
+           "kernels that are left out, by the names that `tenon plan` shows, separated by commas or lines: a "
+           "fusion's step can be timed with it and with its parts"),
     TN_OPT_END};
 static const tn_option data_rows[] = {
     TN_OPT(tn_data_section, source, TN_OPT_TEXT, NULL, NULL, "name of the source of the samples"),

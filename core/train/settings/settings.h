@@ -47,7 +47,7 @@ enum { TN_MAX_STEPS_PER_LAUNCH = 16 };
 typedef struct tn_backend_section {
   const char *use;
   int32_t fallback, capture, autotune;
-  const char *tune_folder;
+  const char *tune_folder, *without;
 } tn_backend_section;
 enum { TN_AUTOTUNE_YES = 0, TN_AUTOTUNE_CACHED = 1, TN_AUTOTUNE_NO = 2 };
 

@@ -38,6 +38,17 @@ static void a_transformer_has_no_launch_for_a_cast_a_slice_a_residual_or_a_bias(
   }
 }
 
+/* The gradients of weights whose biases' gradients another kernel sums: two in each of four blocks. */
+static void a_fusion_can_be_left_out(void **state) {
+  (void)state;
+  static const char fusion[] = "reduce_sum+cast+matmul+cast";
+  const json_t *launches = launches_of("shakespeare_char", "bf16");
+  assert_int_equal(count(launches, fusion), 8);
+  launches = launches_of("shakespeare_char", "bf16 --set backend.without=cuda_matmul_cast_bias_grad");
+  assert_int_equal(count(launches, fusion), 0);
+  assert_int_equal(count(launches, "reduce_sum+cast"), 8);
+}
+
 /* In f32, too, attention reads queries, keys and values where the product has written them. */
 static void attention_needs_no_copies(void **state) {
   (void)state;
@@ -62,6 +73,7 @@ static void a_residual_net_has_no_launch_for_the_casts_of_gradients(void **state
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(a_transformer_has_no_launch_for_a_cast_a_slice_a_residual_or_a_bias),
+      TEST(a_fusion_can_be_left_out),
       TEST(attention_needs_no_copies),
       TEST(a_residual_net_has_no_launch_for_the_casts_of_gradients),
   };
