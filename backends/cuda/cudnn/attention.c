@@ -178,7 +178,7 @@ static void *cudnn_attention_address(const tn_view *views, const tn_cuda_heads *
 static void cudnn_attention_set_gradient(const tn_launch *l, const cudnn_attention_kernel *k,
                                          void *addresses[TN_CUDNN_ATTENTION_TENSORS]) {
   const tn_cuda_attention_use *a = &k->of;
-  char *own = (char *)l->workspace + k->engine_bytes;
+  char *own = tn_cudnn_workspace(l) + k->engine_bytes;
   addresses[TN_CUDNN_ATTENTION_DY] = cudnn_attention_address(l->in, &a->dy);
   addresses[TN_CUDNN_ATTENTION_DQ] = cudnn_attention_address(l->out, &a->dq);
   addresses[TN_CUDNN_ATTENTION_DK] = cudnn_attention_address(l->out, &a->dk);
@@ -197,7 +197,7 @@ static tn_status cudnn_attention_launch(tn_launch *l) {
   addresses[TN_CUDNN_ATTENTION_Y] = cudnn_attention_address(a->gradient ? l->in : l->out, &a->y);
   addresses[TN_CUDNN_ATTENTION_LSE] = (a->gradient ? l->in : l->out)[a->lse].data;
   if (a->gradient) cudnn_attention_set_gradient(l, k, addresses);
-  return tn_cudnn_run(l, &k->plan, addresses, l->workspace);
+  return tn_cudnn_run(l, &k->plan, addresses);
 }
 
 #define SLICES "&a = slice(x); &b = slice(x); &c = slice(x); "

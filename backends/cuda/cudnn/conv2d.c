@@ -77,7 +77,7 @@ static tn_status cudnn_conv2d_launch(tn_launch *l) {
   addresses[number[1]] = l->in[1].data;
   addresses[number[2]] = l->out[0].data;
   if (l->n_in > 2) addresses[CONV_BIAS] = l->in[2].data;
-  return tn_cudnn_run(l, &k->plan, addresses, l->workspace);
+  return tn_cudnn_run(l, &k->plan, addresses);
 }
 
 TN_DEFINE_KERNEL(cuda, cudnn_conv2d, "cudnn_conv2d", "y = conv2d(x, w, bias?)", "convolutions by cuDNN",

@@ -246,7 +246,7 @@ static tn_status conv2d_behind_launch(tn_launch *l) {
                                        [BEHIND_BIAS] = folded ? (char *)l->folded + k->bias_offset
                                                               : conv2d_behind_data(l, f->bias),
                                        [BEHIND_ADDED] = conv2d_behind_data(l, f->added)};
-  return tn_cudnn_run(l, &k->plan, addresses, l->workspace);
+  return tn_cudnn_run(l, &k->plan, addresses);
 }
 
 #define NORMED "c = conv2d(x, w); n = batch_norm_apply(c, mean, variance, gamma?, beta?)"

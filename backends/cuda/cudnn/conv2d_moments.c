@@ -74,11 +74,11 @@ static void conv2d_moments_release(tn_env *env, void *made) {
 
 static tn_status conv2d_moments_launch(tn_launch *l) {
   const conv2d_moments_kernel *k = l->prepared;
-  char *sums = (char *)l->workspace + k->offset;
+  char *sums = tn_cudnn_workspace(l) + k->offset;
   int64_t row = tn_cudnn_statistics_workspace(k->statistics.channels) / 2;
   void *addresses[STATS_TENSORS] = {l->in[0].data, l->in[1].data, l->out[k->statistics.y].data, sums,
                                     sums + row};
-  tn_status status = tn_cudnn_run(l, &k->plan, addresses, l->workspace);
+  tn_status status = tn_cudnn_run(l, &k->plan, addresses);
   return status == TN_OK ? tn_cudnn_statistics_launch(l, &k->statistics, sums) : status;
 }
 

@@ -135,8 +135,8 @@ static tn_status conv2d_norm_grad_launch(tn_launch *l) {
                                        [GRAD_DBETA] = l->out[1].data};
   for (int32_t i = 0; i < 3; i++)
     addresses[GRAD_FACTORS + i] =
-        (char *)l->workspace + k->offset + i * tn_cudnn_row_bytes(TN_F32, k->channels);
-  return tn_cudnn_run(l, &k->plan, addresses, l->workspace);
+        tn_cudnn_workspace(l) + k->offset + i * tn_cudnn_row_bytes(TN_F32, k->channels);
+  return tn_cudnn_run(l, &k->plan, addresses);
 }
 
 TN_DEFINE_KERNEL(

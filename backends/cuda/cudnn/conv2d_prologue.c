@@ -133,7 +133,7 @@ static void conv2d_prologue_release(tn_env *env, void *made) {
 /* The kernel's own part of the workspace: factor, summand, sum, sum of squares. */
 static void conv2d_prologue_set_addresses(const tn_launch *l, const conv2d_prologue_kernel *k,
                                           void **addresses) {
-  char *own = (char *)l->workspace + k->offset;
+  char *own = tn_cudnn_workspace(l) + k->offset;
   bool forward = k->kind == TN_CUDNN_CONV_FORWARD;
   addresses[PROLOGUE_X] = l->in[TN_CUDNN_NORM_X].data;
   addresses[forward ? PROLOGUE_W : PROLOGUE_Y] = l->in[TN_CUDNN_NORM_OPERANDS].data;
@@ -163,7 +163,7 @@ static tn_status conv2d_prologue_launch(tn_launch *l) {
   void *addresses[TN_CUDNN_TENSORS] = {NULL};
   conv2d_prologue_set_addresses(l, k, addresses);
   tn_status status = conv2d_prologue_launch_factors(l, k, addresses);
-  if (status == TN_OK) status = tn_cudnn_run(l, &k->plan, addresses, l->workspace);
+  if (status == TN_OK) status = tn_cudnn_run(l, &k->plan, addresses);
   if (status != TN_OK || k->kind != TN_CUDNN_CONV_FORWARD) return status;
   return tn_cudnn_statistics_launch(l, &k->statistics, addresses[PROLOGUE_SUM]);
 }

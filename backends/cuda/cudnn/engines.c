@@ -8,7 +8,7 @@
 #include "backends/cuda/cudnn/descriptors.h"
 #include "backends/cuda/objects.h"
 
-enum { MOST_CONFIGURATIONS = 40, MOST_NOTES = 16, WORKSPACE_ROUND = 256 };
+enum { MOST_CONFIGURATIONS = 40, MOST_NOTES = 16, HOST_ALIGNMENT = 64 /* of the workspace of a launch */ };
 static const int64_t usual_workspace = 256 << 20; /* at most */
 
 /* ---- remembered answers ---- */
@@ -317,7 +317,14 @@ int64_t tn_cudnn_version_of(const void *backend) {
 /* ---- offering ---- */
 
 int64_t tn_cudnn_engine_workspace(const tn_cudnn_engine *engine) {
-  return (engine->workspace_bytes + WORKSPACE_ROUND - 1) / WORKSPACE_ROUND * WORKSPACE_ROUND;
+  return (engine->workspace_bytes + TN_CUDNN_WORKSPACE_ROUND - 1) / TN_CUDNN_WORKSPACE_ROUND *
+         TN_CUDNN_WORKSPACE_ROUND;
+}
+
+/* With room to begin at a multiple of TN_CUDNN_WORKSPACE_ROUND. */
+static int64_t engines_workspace(const tn_cudnn_engine *e, const tn_cudnn_offer *offer) {
+  int64_t bytes = tn_cudnn_engine_workspace(e) + offer->workspace_bytes;
+  return bytes > 0 ? bytes + TN_CUDNN_WORKSPACE_ROUND - HOST_ALIGNMENT : 0;
 }
 
 enum { VARIANT_NAME = 64 };
@@ -346,7 +353,7 @@ tn_status tn_cudnn_offer_engines(tn_query *q, const tn_cudnn_graph *g, const tn_
                     .name = name,
                     .in = offer->in,
                     .out = offer->out,
-                    .workspace_bytes = tn_cudnn_engine_workspace(e) + offer->workspace_bytes,
+                    .workspace_bytes = engines_workspace(e, offer),
                     .prepared_bytes = offer->prepared_bytes,
                     .n_inplace = offer->n_inplace,
                     .inplace = offer->inplace,

@@ -67,6 +67,9 @@ typedef struct tn_cudnn_offer {
   bool exact;
 } tn_cudnn_offer;
 
+/* Alignment of workspaces, bytes, and of the kernel's own part behind that of the engine. */
+enum { TN_CUDNN_WORKSPACE_ROUND = 256 };
+
 /* Offers a variant for each engine of a graph, with the ids first_id, first_id + 1, ... */
 tn_status tn_cudnn_offer_engines(tn_query *q, const tn_cudnn_graph *g, const tn_cudnn_offer *offer);
 /* An engine's workspace, rounded up: where the kernel's own begins. */

@@ -329,8 +329,14 @@ static tn_status plan_execute(tn_env *env, const tn_cudnn_work *w, cudaStream_t 
   return tn_cudnn_status(env, &c);
 }
 
-tn_status tn_cudnn_run(tn_launch *l, const tn_cudnn_plan *plan, void *const *addresses, void *workspace) {
+char *tn_cudnn_workspace(const tn_launch *l) {
+  uintptr_t rounded = ((uintptr_t)l->workspace + TN_CUDNN_WORKSPACE_ROUND - 1) / TN_CUDNN_WORKSPACE_ROUND;
+  return (char *)(rounded * TN_CUDNN_WORKSPACE_ROUND);
+}
+
+tn_status tn_cudnn_run(tn_launch *l, const tn_cudnn_plan *plan, void *const *addresses) {
   tn_cudnn_work *w = plan->work;
+  void *workspace = tn_cudnn_workspace(l);
   tn_status status = tn_cuda_enter(&l->env, w->device);
   if (status == TN_OK && !plan_has_addresses(w, addresses, workspace))
     status = plan_set_addresses(&l->env, w, addresses, workspace);

@@ -27,8 +27,11 @@ int64_t tn_cudnn_plan_workspace(const tn_cudnn_plan *plan);
 void tn_cudnn_withdraw(tn_env *env, tn_cudnn_plan *plan);
 
 /* Enqueues a launch. `addresses`: by the numbers of the graph's tensors; NULL for virtual tensors and
- * numbers. `workspace`: at least the engine's bytes, aligned to 16 bytes, as are the addresses. Allocates
- * where an address differs from that of the last launch. */
-tn_status tn_cudnn_run(tn_launch *l, const tn_cudnn_plan *plan, void *const *addresses, void *workspace);
+ * numbers; they are aligned to 16 bytes. The engine's workspace is that of the launch, which a variant of
+ * tn_cudnn_offer_engines has asked for. Allocates where an address differs from that of the last launch. */
+tn_status tn_cudnn_run(tn_launch *l, const tn_cudnn_plan *plan, void *const *addresses);
+/* The workspace of a launch from its first multiple of 256 on: the host aligns it to 64 alone, and what cuDNN
+ * needs is not documented; memory of its other users is from cudaMalloc. */
+char *tn_cudnn_workspace(const tn_launch *l);
 
 #endif

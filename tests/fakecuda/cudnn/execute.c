@@ -9,7 +9,7 @@
 
 #define BAD CUDNN_STATUS_BAD_PARAM
 
-enum { WORKSPACE_ALIGNMENT = 16 };
+enum { WORKSPACE_ALIGNMENT = 256 };
 
 _Static_assert(sizeof(fakednn_task) <= 1024, "a task fits into that of the driver's double");
 
