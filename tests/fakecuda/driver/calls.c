@@ -58,7 +58,8 @@ __attribute__((destructor)) static void calls_write(void) {
 }
 
 /* ---- failures on request: "cuLaunchKernel:17, cuMemAlloc_v2:1=2, cuMemFree_v2:3+": the third and all later;
- * "cublasLtMatmul:captured": each one while a stream captures ---- */
+ * "cublasLtMatmul:captured": each one while a stream captures; "kernel:3=hang": a kernel that never ends ----
+ */
 
 static bool calls_counts(uint64_t asked, const char *rest, uint64_t n) {
   return n == asked || (*rest == '+' && n > asked);
@@ -77,6 +78,11 @@ static const char *calls_read_place(const char *at, uint64_t n, bool *hit) {
   return rest + (*rest == '+');
 }
 
+static CUresult calls_read_code(const char *rest) {
+  if (*rest != '=') return CUDA_ERROR_UNKNOWN;
+  return strncmp(rest, "=hang", 5) == 0 ? (CUresult)FAKE_HANGS : (CUresult)strtol(rest + 1, NULL, 10);
+}
+
 static CUresult calls_asked(const char *name, uint64_t n) {
   const char *at = getenv("FAKECUDA_FAIL");
   size_t length = strlen(name);
@@ -85,7 +91,7 @@ static CUresult calls_asked(const char *name, uint64_t n) {
     if (strncmp(at, name, length) == 0 && at[length] == ':') {
       bool hit = false;
       const char *rest = calls_read_place(at + length + 1, n, &hit);
-      if (hit) return *rest == '=' ? (CUresult)strtol(rest + 1, NULL, 10) : CUDA_ERROR_UNKNOWN;
+      if (hit) return calls_read_code(rest);
     }
     at += strcspn(at, ", ");
   }

@@ -78,6 +78,8 @@ CUresult fake_wait(fake_call *call, tn_sim_stream *stream, uint64_t position);
  * the context was released meanwhile. */
 void fake_reach(tn_sim_stream *stream, uint64_t position);
 bool fake_finish(const fake_context *context);
+/* What FAKECUDA_FAIL=kernel:N=hang asks for, beside the codes of CUDA. */
+enum { FAKE_HANGS = 1 << 20 };
 /* Counts; the code that FAKECUDA_FAIL wants for this call, or CUDA_SUCCESS. */
 CUresult fake_count(const char *name);
 /* Adds to what FAKECUDA_COUNTS has under a name. */

@@ -8,13 +8,18 @@
 typedef struct launch {
   fake_kernel *kernel;
   fake_launch how;
+  bool hangs;
   _Alignas(16) unsigned char buffer[];
 } launch;
 
-/* FAKECUDA_FAIL=kernel:N: the N-th kernel that runs faults, as a kernel does that reads a wrong address. */
+/* FAKECUDA_FAIL=kernel:N: the N-th kernel that runs faults, as a kernel does that reads a wrong address;
+ * kernel:N=hang: it never ends, and its stream does nothing any more. */
 static int launch_run(void *arg, char *why) {
   launch *l = arg;
+  if (l->hangs) return FAKE_PENDING;
   CUresult asked = fake_count("kernel");
+  l->hangs = asked == (CUresult)FAKE_HANGS;
+  if (l->hangs) return FAKE_PENDING;
   if (asked != CUDA_SUCCESS) return asked == CUDA_ERROR_UNKNOWN ? CUDA_ERROR_ILLEGAL_ADDRESS : (int)asked;
   if (atomic_load(&l->kernel->module->image) == NULL)
     return snprintf(why, FAKE_WHY, "its module has been unloaded"), -1;

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Training steps of PyTorch on the models of tests/bench/models. Prints a line of JSON: ms of a step (min, median, max over
-rounds) and samples a second. The batch lies on the device, and each round waits once.
+"""Training steps of PyTorch on the models of tests/bench/models, with their optimizers: the weight decay is that of all parameters,
+as in the files. Prints a line of JSON for each model and variant. The batch lies on the device.
 
 --variant eager, channels_last, compile, or graph: the whole step as one CUDA graph."""
 import argparse
-import json
-import time
 
 import torch
 import torch.nn.functional as F
 from torch import nn
+
+import peer_timing
 
 MODELS = ["mlp", "lenet", "gpt_char", "resnet18", "resnet50"]
 TOKENS, SYMBOLS, WIDTH, HEADS, LAYERS = 64, 65, 128, 4, 4
@@ -56,22 +56,34 @@ def build(name):
     return getattr(torchvision.models, name)(num_classes=1000), (3, 224, 224), 1000
 
 
-def make_optimizer(a, net):
-    more = {"fused": a.fused, "capturable": True} if a.variant == "graph" and a.model == "gpt_char" else {"fused": a.fused}
-    if a.model == "gpt_char":
-        return torch.optim.AdamW(net.parameters(), lr=1e-3, betas=(0.9, 0.99), weight_decay=0.1, **more)
-    return torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9, weight_decay=5e-4, **more)
+def make_optimizer(net, model, variant):
+    if model == "gpt_char":
+        return torch.optim.AdamW(net.parameters(), lr=1e-3, betas=(0.9, 0.99), eps=1e-8, weight_decay=0.1, fused=True,
+                                 capturable=variant == "graph")
+    return torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9, weight_decay=5e-4, fused=True)
 
 
-def make_step(a, net, x, y):
+def make_batch(a, model, shape, classes):
+    if model == "gpt_char":
+        x = torch.randint(classes, (a.batch, *shape), device=a.device)
+        return x, torch.randint(classes, (x.numel(),), device=a.device)
+    return torch.randn(a.batch, *shape, device=a.device), torch.randint(classes, (a.batch,), device=a.device)
+
+
+def make_step(a, model, variant):
+    net, shape, classes = build(model)
+    net = net.to(a.device).train()
+    x, y = make_batch(a, model, shape, classes)
+    if variant == "channels_last":
+        net, x = net.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
     low = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(a.dtype)
-    optimizer = make_optimizer(a, net)
+    optimizer = make_optimizer(net, model, variant)
     scaler = torch.amp.GradScaler(a.device, enabled=a.dtype == "fp16")
 
     def forward(x, y):
         with torch.autocast(a.device, dtype=low or torch.bfloat16, enabled=low is not None):
             return F.cross_entropy(net(x), y)
-    if a.variant == "compile":
+    if variant == "compile":
         forward = torch.compile(forward)
 
     def step():
@@ -96,51 +108,27 @@ def capture(step):
     return graph.replay
 
 
-def measure(a, step):
-    wait = torch.cuda.synchronize if a.device == "cuda" else (lambda: None)
-    for _ in range(a.warmup):
-        step()
-    rounds = []
-    for _ in range(a.rounds):
-        wait()
-        began = time.perf_counter()
-        for _ in range(a.steps):
-            step()
-        wait()
-        rounds.append((time.perf_counter() - began) / a.steps * 1e3)
-    return sorted(rounds)
-
-
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--model", default="resnet18", choices=MODELS)
+    p.add_argument("--model", nargs="+", default=["resnet18"], choices=MODELS)
     p.add_argument("--batch", type=int, default=32)
     p.add_argument("--dtype", default="fp32", choices=["fp32", "tf32", "bf16", "fp16"])
-    p.add_argument("--variant", default="eager", choices=["eager", "channels_last", "compile", "graph"])
-    p.add_argument("--device", default="cuda")
-    p.add_argument("--steps", type=int, default=20)
-    p.add_argument("--rounds", type=int, default=5)
-    p.add_argument("--warmup", type=int, default=5)
-    p.add_argument("--fused", action="store_true")
+    p.add_argument("--variant", nargs="+", default=["eager"], choices=["eager", "channels_last", "compile", "graph"])
+    peer_timing.add_options(p, steps=20)
     a = p.parse_args()
-    if a.variant == "graph" and a.dtype == "fp16":
+    if "graph" in a.variant and a.dtype == "fp16":
         p.error("--variant graph --dtype fp16: the scaler reads its result on the host; expected fp32, tf32 or bf16")
+    if "graph" in a.variant and a.device != "cuda":
+        p.error("--variant graph --device %s: expected --device cuda, which alone has graphs" % a.device)
     torch.manual_seed(0)
     torch.backends.cudnn.benchmark = True
     torch.set_float32_matmul_precision("high" if a.dtype == "tf32" else "highest")
     torch.backends.cudnn.allow_tf32 = a.dtype == "tf32"
-    net, shape, classes = build(a.model)
-    net = net.to(a.device).train()
-    tokens = a.model == "gpt_char"
-    x = torch.randint(classes, (a.batch, *shape), device=a.device) if tokens else torch.randn(a.batch, *shape, device=a.device)
-    y = torch.randint(classes, (a.batch * (shape[0] if tokens else 1),), device=a.device)
-    if a.variant == "channels_last":
-        net, x = net.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
-    step = make_step(a, net, x, y)
-    rounds = measure(a, capture(step) if a.variant == "graph" else step)
-    middle = rounds[len(rounds) // 2]
-    print(json.dumps(dict(peer="torch " + torch.__version__, model=a.model, batch=a.batch, dtype=a.dtype, variant=a.variant,
-                          ms=[round(v, 4) for v in (rounds[0], middle, rounds[-1])], per_s=round(a.batch / middle * 1e3, 2))))
+    for model in a.model:
+        for variant in a.variant:
+            step = make_step(a, model, variant)
+            rounds = peer_timing.measure(a, capture(step) if variant == "graph" else step)
+            peer_timing.report(a, rounds, model=model, dtype=a.dtype, variant=variant)
 
 
 main()

@@ -1,4 +1,8 @@
 /* Faults of kernels end the context. */
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
 #include "tests/fakecuda/driver/tests/rig.h"
 
 static CUresult wrong(const rig *r, CUdeviceptr x, long long offset) {
@@ -151,10 +155,40 @@ static void a_task_faults_on_request(void **state) {
   rig_close(&r);
 }
 
+/* A kernel that never ends, in a process of its own, since its context is never without work. The exit code:
+ * 0, or the number of the check that failed. */
+static int a_hanging_kernel(rig *r) {
+  CUdeviceptr x = rig_device(4);
+  struct timespec while_it_hangs = {0, 100000000};
+  if (rig_add(r, r->a, x, 4, 1) != CUDA_SUCCESS || D.f_cuStreamSynchronize(r->a) != CUDA_SUCCESS) return 1;
+  if (rig_add(r, r->a, x, 4, 1) != CUDA_SUCCESS) return 2;
+  nanosleep(&while_it_hangs, NULL);
+  if (D.f_cuStreamQuery(r->a) != CUDA_ERROR_NOT_READY) return 3;
+  if (rig_add(r, r->b, x, 4, 1) != CUDA_SUCCESS || D.f_cuStreamSynchronize(r->b) != CUDA_SUCCESS) return 4;
+  return D.f_cuStreamQuery(r->a) == CUDA_ERROR_NOT_READY ? 0 : 5;
+}
+
+static void a_kernel_hangs_on_request(void **state) {
+  (void)state;
+  int code = -1;
+  pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) {
+    rig r;
+    alarm(60);
+    rig_set("FAKECUDA_FAIL", "kernel:2=hang");
+    rig_open(&r);
+    _exit(a_hanging_kernel(&r));
+  }
+  assert_int_equal(waitpid(child, &code, 0), child);
+  assert_true(WIFEXITED(code));
+  assert_int_equal(WEXITSTATUS(code), 0);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_wrong_address_ends_the_context),   cmocka_unit_test(memory_that_is_no_longer_there),
     cmocka_unit_test(another_devices_memory_faults),      cmocka_unit_test(a_refused_launch_ends_the_context),
     cmocka_unit_test(a_task_that_fails_ends_the_context), cmocka_unit_test(a_kernel_faults_on_request),
-    cmocka_unit_test(a_task_faults_on_request),
+    cmocka_unit_test(a_task_faults_on_request),           cmocka_unit_test(a_kernel_hangs_on_request),
 };
 RIG_MAIN(tests)
