@@ -83,9 +83,9 @@ static void pointers(void **state) {
     g->tensors[cases[i].tensor].memory = before;
   }
   expect(execute(g, plan, NULL), CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "no workspace of 4096 bytes");
-  expect(execute(g, plan, workspace + 8), CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER,
+  expect(execute(g, plan, workspace + 16), CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER,
          "workspace 0 is not aligned");
-  expect(execute(g, plan, workspace + 16), CUDNN_STATUS_BAD_PARAM, "are not in one allocation");
+  expect(execute(g, plan, workspace + 256), CUDNN_STATUS_BAD_PARAM, "are not in one allocation");
   g->tensors[Z].kind = RIG_VIRTUAL; /* leaves it out of the pack */
   expect(execute(g, plan, workspace), CUDNN_STATUS_BAD_PARAM, "the variant pack lacks tensor 6");
   g->tensors[Z].kind = RIG_MEMORY;
