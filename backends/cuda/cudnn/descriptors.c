@@ -41,16 +41,14 @@ bool tn_cudnn_broke(const tn_cudnn_calls *c) {
   return !tn_cudnn_ok(c) && category != CUDNN_STATUS_BAD_PARAM && category != CUDNN_STATUS_NOT_SUPPORTED;
 }
 
-tn_status tn_cudnn_status(tn_env *env, const tn_cudnn_calls *c) {
+tn_status tn_cudnn_status(tn_env *env, const tn_cuda_libraries *libraries, const tn_cudnn_calls *c) {
   if (tn_cudnn_ok(c)) return TN_OK;
   tn_status status = c->code == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ||
                              c->code == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED
                          ? TN_ENOMEM
                      : CUDNN_STATUS_CATEGORY(c->code) == CUDNN_STATUS_NOT_SUPPORTED ? TN_EUNSUPPORTED
                                                                                     : TN_EDEVICE;
-  bool fault = CUDNN_STATUS_CATEGORY(c->code) == CUDNN_STATUS_EXECUTION_FAILED;
-  return tn_fail(env, status, NULL, "%s%s", c->why,
-                 fault ? "; an earlier launch may be the cause: --set backend.cuda.check=yes names it" : "");
+  return tn_fail(env, status, NULL, "%s%s", c->why, tn_cuda_fault_hint(libraries));
 }
 
 /* ---- descriptors ---- */

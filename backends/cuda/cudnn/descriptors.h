@@ -7,6 +7,7 @@
 #define TN_BACKENDS_CUDA_CUDNN_DESCRIPTORS_H
 
 #include "backends/cuda/cudnn/engines.h"
+#include "backends/cuda/driver/libraries.h"
 
 enum { TN_CUDNN_OWNED = 256, TN_CUDNN_WHY = 512 };
 
@@ -27,7 +28,7 @@ static inline bool tn_cudnn_ok(const tn_cudnn_calls *c) { return c->code == CUDN
 /* Whether cuDNN has failed, other than by refusing what it was asked for. */
 bool tn_cudnn_broke(const tn_cudnn_calls *c);
 /* TN_OK, or the failure: TN_EUNSUPPORTED for what cuDNN does not support, TN_ENOMEM, else TN_EDEVICE. */
-tn_status tn_cudnn_status(tn_env *env, const tn_cudnn_calls *c);
+tn_status tn_cudnn_status(tn_env *env, const tn_cuda_libraries *libraries, const tn_cudnn_calls *c);
 /* Records a failure of a function that is called directly. */
 void tn_cudnn_check(tn_cudnn_calls *c, cudnnStatus_t code, const char *call);
 

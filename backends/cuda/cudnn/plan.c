@@ -19,7 +19,7 @@ typedef struct tn_cudnn_device {
   cudaStream_t stream;             /* of the handle */
   char why[TN_CUDNN_WHY];          /* the handle could not be made; "": it was, or has not been asked for */
   struct tn_cudnn_work *requested; /* works that are not finished */
-  bool said_late;
+  bool said_late, said_unsaved;
 } tn_cudnn_device;
 
 /* A plan in the making, and made. */
@@ -90,10 +90,11 @@ static void plan_keep(tn_cudnn_calls *c, tn_cudnn_work *w, cudnnBackendDescripto
 
 /* A plan that cuDNN does not build is one variant less; without memory, or after a fault of the device, no
  * other would be built either. */
-static tn_status plan_build_status(tn_env *env, const tn_cudnn_calls *c) {
-  tn_status status = tn_cudnn_status(env, c);
-  bool device = status == TN_EDEVICE && CUDNN_STATUS_CATEGORY(c->code) != CUDNN_STATUS_EXECUTION_FAILED;
-  return device ? tn_fail(env, TN_EUNSUPPORTED, NULL, "cuDNN does not build the plan: %s", c->why) : status;
+static tn_status plan_build_status(tn_env *env, const tn_cudnn_work *w, const tn_cudnn_calls *c) {
+  const tn_cuda_libraries *l = &w->device->backend->libraries;
+  tn_status status = tn_cudnn_status(env, l, c);
+  if (!tn_cuda_is_refusal(l, status)) return status;
+  return tn_fail(env, TN_EUNSUPPORTED, NULL, "cuDNN does not build the plan: %s", c->why);
 }
 
 static tn_status plan_build_for_handle(tn_env *env, tn_cudnn_work *w) {
@@ -102,30 +103,36 @@ static tn_status plan_build_for_handle(tn_env *env, tn_cudnn_work *w) {
   cudnnBackendDescriptor_t plan =
       tn_cudnn_describe_plan(&c, &w->graph, &w->engine, w->details, w->device->cudnn->handle);
   plan_keep(&c, w, plan);
-  tn_status status = plan_build_status(env, &c);
+  tn_status status = plan_build_status(env, w, &c);
   tn_cudnn_calls_free(&c);
   return status;
 }
 
 /* ---- engines that are compiled at run time ---- */
 
-/* On a thread of the pool: the plan in JSON, which contains the code. */
+/* The plan in JSON, which contains the code. false: `error` says why there is none. */
+static bool plan_write_json(tn_cudnn_calls *c, cudnnBackendDescriptor_t plan, tn_cuda_image *image,
+                            char error[TN_CUDA_ERROR_TEXT]) {
+  int64_t bytes =
+      tn_cudnn_get(c, plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, 0, NULL);
+  image->bytes = tn_cudnn_ok(c) ? calloc(1, (size_t)bytes + 1) : NULL;
+  if (image->bytes != NULL) {
+    image->n = (size_t)bytes + 1;
+    tn_cudnn_get(c, plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, bytes,
+                 image->bytes);
+  }
+  snprintf(error, TN_CUDA_ERROR_TEXT, "%s", tn_cudnn_ok(c) ? "no memory for the plan" : c->why);
+  return tn_cudnn_ok(c) && image->bytes != NULL;
+}
+
+/* On a thread of the pool. */
 static bool plan_compile(tn_cuda_job *job) {
   const tn_cudnn_work *w = (const tn_cudnn_work *)((const char *)job - offsetof(tn_cudnn_work, job));
   tn_cudnn_calls c;
   tn_cuda_make_current(w->device); /* cuDNN loads the code that it compiles, for the current context */
   tn_cudnn_calls_init(&c, w->library);
   cudnnBackendDescriptor_t plan = tn_cudnn_describe_plan(&c, &w->graph, &w->engine, w->details, NULL);
-  int64_t bytes =
-      tn_cudnn_get(&c, plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, 0, NULL);
-  job->image.bytes = tn_cudnn_ok(&c) ? calloc(1, (size_t)bytes + 1) : NULL;
-  if (job->image.bytes != NULL) {
-    job->image.n = (size_t)bytes + 1;
-    tn_cudnn_get(&c, plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, bytes,
-                 job->image.bytes);
-  }
-  snprintf(job->error, sizeof job->error, "%s", tn_cudnn_ok(&c) ? "no memory for the plan" : c.why);
-  bool done = tn_cudnn_ok(&c) && job->image.bytes != NULL;
+  bool done = plan_write_json(&c, plan, &job->image, job->error);
   tn_cudnn_calls_free(&c);
   return done;
 }
@@ -171,17 +178,41 @@ static void plan_load(tn_cudnn_calls *c, tn_cudnn_work *w) {
   plan_keep(c, w, plan);
 }
 
-/* Says once for a device that plans take longer: this thread builds them one by one, and none is kept. */
+/* Keeps a plan that this thread has built, so that the next run loads it. Says once for a device that none is
+ * kept. */
+static void plan_keep_on_disk(tn_env *env, tn_cudnn_work *w) {
+  const tn_cuda_pool *pool = tn_cuda_modules_pool(env, w->device->modules);
+  char unsaved[TN_CUDA_ERROR_TEXT] = "";
+  tn_cudnn_calls c;
+  tn_cudnn_calls_init(&c, w->library);
+  if (plan_write_json(&c, w->plan, &w->job.image, unsaved)) {
+    *unsaved = '\0';
+    (void)tn_cuda_image_write(pool->folder, w->job.key, &w->job.image, unsaved);
+  }
+  tn_cudnn_calls_free(&c);
+  if (*unsaved == '\0' || w->device->cudnn->said_unsaved) return;
+  w->device->cudnn->said_unsaved = true;
+  tn_env_log(env, TN_LOG_WARN, "cuda: cuDNN's plan of %s was not kept: %s", w->job.title, unsaved);
+}
+
+/* Says once for a device that plans take longer: this thread builds them one by one. */
 static void plan_say_late(tn_env *env, const tn_cudnn_work *w) {
   if (w->device->cudnn->said_late) return;
   w->device->cudnn->said_late = true;
-  tn_env_log(env, TN_LOG_WARN,
-             "cuda: cuDNN does not compile %s on a thread of its own, so plans are built one by one in every "
-             "run: %s",
-             w->job.title, w->job.error);
+  tn_env_log(
+      env, TN_LOG_WARN,
+      "cuda: cuDNN does not compile %s on a thread of its own, so plans are built one by one the first "
+      "time: %s",
+      w->job.title, w->job.error);
 }
 
-/* A plan that does not load, as one of an older driver on disk, is built again on this thread. */
+static void plan_drop_image(tn_cudnn_work *w) {
+  free(w->job.image.bytes);
+  w->job.image.bytes = NULL;
+}
+
+/* A plan that does not load, as one of an older driver on disk, is built again on this thread, and takes its
+ * place on disk. */
 static tn_status plan_finish(tn_env *env, tn_cudnn_work *w) {
   tn_cudnn_calls c;
   tn_cuda_pool_await(tn_cuda_modules_pool(env, w->device->modules), &w->job);
@@ -189,12 +220,14 @@ static tn_status plan_finish(tn_env *env, tn_cudnn_work *w) {
   tn_cudnn_calls_init(&c, w->library);
   if (w->job.compiled) plan_load(&c, w);
   tn_cudnn_calls_free(&c);
-  free(w->job.image.bytes);
-  w->job.image.bytes = NULL;
+  plan_drop_image(w);
   if (w->plan != NULL) return TN_OK;
   tn_status status = plan_build_for_handle(env, w);
-  if (status == TN_OK && !w->job.compiled) plan_say_late(env, w);
-  return status;
+  if (status != TN_OK) return status;
+  if (!w->job.compiled) plan_say_late(env, w);
+  plan_keep_on_disk(env, w);
+  plan_drop_image(w);
+  return TN_OK;
 }
 
 tn_status tn_cudnn_finish_prepare(tn_env *env, tn_cuda_device *device, int32_t *declined) {
@@ -312,7 +345,7 @@ static tn_status plan_set_addresses(tn_env *env, tn_cudnn_work *w, void *const *
     memcpy(w->addresses, addresses, (size_t)w->graph.n_tensors * sizeof *addresses);
     w->addresses[TN_CUDNN_TENSORS] = workspace;
   }
-  tn_status status = tn_cudnn_status(env, &c);
+  tn_status status = tn_cudnn_status(env, &w->device->backend->libraries, &c);
   tn_cudnn_calls_free(&c);
   return status;
 }
@@ -326,7 +359,7 @@ static tn_status plan_execute(tn_env *env, const tn_cudnn_work *w, cudaStream_t 
   if (tn_cudnn_ok(&c)) d->stream = stream;
   if (tn_cudnn_ok(&c))
     tn_cudnn_check(&c, call->cudnnBackendExecute(d->handle, w->plan, w->pack), "cudnnBackendExecute");
-  return tn_cudnn_status(env, &c);
+  return tn_cudnn_status(env, &w->device->backend->libraries, &c);
 }
 
 char *tn_cudnn_workspace(const tn_launch *l) {

@@ -55,8 +55,8 @@ static bool cuda_has_faulted(const tn_cuda_libraries *l) {
   return cuda_is_fault(l->driver.cuMemGetInfo(&unused, &all));
 }
 
-static const char *cuda_hint_of_library(const tn_cuda_libraries *l) {
-  return cuda_has_faulted(l) ? cuda_fault_hint : "";
+const char *tn_cuda_fault_hint(const tn_cuda_libraries *libraries) {
+  return cuda_has_faulted(libraries) ? cuda_fault_hint : "";
 }
 
 tn_status tn_cuda_check(tn_env *env, const tn_cuda_libraries *libraries, CUresult code, const char *call) {
@@ -79,11 +79,11 @@ tn_status tn_cuda_check_lt(tn_env *env, const tn_cuda_libraries *libraries, cubl
                            const char *call) {
   if (code == CUBLAS_STATUS_SUCCESS) return TN_OK;
   return tn_fail(env, code == CUBLAS_STATUS_ALLOC_FAILED ? TN_ENOMEM : TN_EDEVICE, NULL, "%s: %s%s", call,
-                 libraries->lt.cublasLtGetStatusString(code), cuda_hint_of_library(libraries));
+                 libraries->lt.cublasLtGetStatusString(code), tn_cuda_fault_hint(libraries));
 }
 
-bool tn_cuda_lt_declines(const tn_cuda_libraries *libraries, cublasStatus_t code) {
-  return code != CUBLAS_STATUS_SUCCESS && code != CUBLAS_STATUS_ALLOC_FAILED && !cuda_has_faulted(libraries);
+bool tn_cuda_is_refusal(const tn_cuda_libraries *libraries, tn_status status) {
+  return status == TN_EUNSUPPORTED || (status == TN_EDEVICE && !cuda_has_faulted(libraries));
 }
 
 /* ---- opening ---- */

@@ -34,8 +34,11 @@ tn_status tn_cuda_check_nvrtc(tn_env *env, const tn_cuda_libraries *libraries, n
                               const char *call);
 tn_status tn_cuda_check_lt(tn_env *env, const tn_cuda_libraries *libraries, cublasStatus_t code,
                            const char *call);
-/* Whether cuBLASLt refuses a product by this code: not where memory is short or a launch has faulted. */
-bool tn_cuda_lt_declines(const tn_cuda_libraries *libraries, cublasStatus_t code);
+/* Whether a library that fails with this status while a kernel is prepared refuses what it was asked for, by
+ * whichever code: another kernel may do. Not where memory is short or a launch has faulted. */
+bool tn_cuda_is_refusal(const tn_cuda_libraries *libraries, tn_status status);
+/* The end of a library's message where a launch has faulted, or "". */
+const char *tn_cuda_fault_hint(const tn_cuda_libraries *libraries);
 
 /* TN_CU(env, libraries, cuMemFree, address): calls the driver and checks the code. */
 #define TN_CU(env, libraries, call, ...)                                                                     \

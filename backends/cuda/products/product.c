@@ -157,14 +157,14 @@ static tn_status product_take_algorithm(tn_env *env, tn_cuda_product_plan *plan,
     return tn_fail(env, TN_EUNSUPPORTED, NULL,
                    "cuBLASLt has %d algorithms for this product, number %d is asked for", (int)usable,
                    rank + 1);
-  if (tn_cuda_lt_declines(l, code))
+  tn_status status = tn_cuda_check_lt(env, l, code, "cublasLtMatmulAlgoGetHeuristic");
+  if (tn_cuda_is_refusal(l, status))
     return tn_fail(env, TN_EUNSUPPORTED, NULL, "cublasLtMatmulAlgoGetHeuristic refuses this product: %s",
                    l->lt.cublasLtGetStatusString(code));
-  if (code == CUBLAS_STATUS_SUCCESS) {
-    plan->algorithm[alignment] = found[chosen].algo;
-    plan->has_algorithm[alignment] = true;
-  }
-  return tn_cuda_check_lt(env, l, code, "cublasLtMatmulAlgoGetHeuristic");
+  if (status != TN_OK) return status;
+  plan->algorithm[alignment] = found[chosen].algo;
+  plan->has_algorithm[alignment] = true;
+  return TN_OK;
 }
 
 /* The heuristic reads the alignment of the bias and of the auxiliary matrix from their pointers. */

@@ -9,6 +9,8 @@
 /* Engines of the double of cuDNN (tests/fakecuda/cudnn/support.h). */
 #define OWN      "0"
 #define COMPILED "1"
+/* Codes of cuDNN. */
+enum { CUDNN_BAD_PARAM = 2000, CUDNN_INTERNAL_ERROR = 4000, CUDNN_EXECUTION_FAILED = 5000 };
 
 static const char convolutions_ini[] =
     "[run]\nname = run\nseed = 1\nepochs = 1\n"
@@ -86,6 +88,35 @@ static void another_engine_replaces_one_that_is_not_built(void **state) {
   assert_true(launches_of("cuda", "cudnn_conv2d") > 0);
 }
 
+/* Calls behind those of planning describe and build plans. A code of a failed execution is no fault of the
+ * device: the driver says so. */
+static void a_plan_that_fails_by_any_code_is_left_out(void **state) {
+  static const struct {
+    const char *call;
+    int behind, code; /* calls after those of planning */
+  } failures[] = {{"cudnnBackendFinalize", 3, CUDNN_BAD_PARAM},
+                  {"cudnnBackendFinalize", 13, CUDNN_INTERNAL_ERROR},
+                  {"cudnnBackendFinalize", 23, CUDNN_EXECUTION_FAILED},
+                  {"cudnnBackendSetAttribute", 9, CUDNN_EXECUTION_FAILED},
+                  {"cudnnBackendCreateDescriptor", 6, CUDNN_EXECUTION_FAILED}};
+  (void)state;
+  file_write("model.ini", convolutions_ini);
+  setenv("FAKECUDA_COUNTS", "counts", 1);
+  program_json(0, "plan model.ini " FP16 ON_DOUBLE);
+  unsetenv("FAKECUDA_COUNTS");
+  for (size_t i = 0; i < sizeof failures / sizeof *failures; i++) {
+    char failure[64];
+    snprintf(failure, sizeof failure, "%s:%d=%d", failures[i].call,
+             double_calls(failures[i].call) + failures[i].behind, failures[i].code);
+    assert_int_equal(system("rm -rf cuda cpu tenon"), 0);
+    setenv("FAKECUDA_FAIL", failure, 1);
+    trains(convolutions_ini, FP16 "--set backend.fallback=error", 1e-3);
+    unsetenv("FAKECUDA_FAIL");
+    assert_int_equal(lines_with("declined when it was prepared: cuDNN does not build the plan: "), 1);
+    says(failures[i].call);
+  }
+}
+
 /* In finish_prepare: attention of cuDNN is compiled at run time. */
 static void tenons_kernel_replaces_an_engine_that_does_not_compile(void **state) {
   (void)state;
@@ -119,8 +150,23 @@ static void plans_that_threads_cannot_compile_are_built_by_the_main_thread(void 
   trains(attention_ini, FP16, 1e-3);
   unsetenv("FAKECUDA_CUDNN_NEEDS_HANDLE");
   assert_int_equal(launches_of("cuda", "cudnn_attention"), 2);
-  assert_int_equal(lines_with("plans are built one by one"), 1);
+  assert_int_equal(lines_with("plans are built one by one the first time"), 1);
   says("a test asked for plans with a handle alone");
+}
+
+/* The next run loads what the main thread has built. */
+static void plans_of_the_main_thread_are_kept(void **state) {
+  (void)state;
+  assert_int_equal(system("rm -rf cuda cpu tenon"), 0);
+  setenv("FAKECUDA_CUDNN_NEEDS_HANDLE", "1", 1);
+  trains(attention_ini, FP16, 1e-3);
+  assert_int_equal(lines_with("plans are built one by one"), 1);
+  assert_int_equal(system("rm -rf cuda cpu"), 0);
+  trains(attention_ini, FP16, 1e-3);
+  unsetenv("FAKECUDA_CUDNN_NEEDS_HANDLE");
+  assert_int_equal(launches_of("cuda", "cudnn_attention"), 2);
+  assert_int_equal(lines_with("plans are built one by one"), 0);
+  assert_int_equal(lines_with("was not kept"), 0);
 }
 
 static void conformance_goes_on_without_a_plan(void **state) {
@@ -238,9 +284,11 @@ int main(void) {
   const struct CMUnitTest tests[] = {
 #if HAS_CUDNN
     TEST(another_engine_replaces_one_that_is_not_built),
+    TEST(a_plan_that_fails_by_any_code_is_left_out),
     TEST(tenons_kernel_replaces_an_engine_that_does_not_compile),
     TEST(plans_are_compiled_on_threads),
     TEST(plans_that_threads_cannot_compile_are_built_by_the_main_thread),
+    TEST(plans_of_the_main_thread_are_kept),
     TEST(conformance_goes_on_without_a_plan),
 #endif
     TEST(products_keep_their_gelu),
