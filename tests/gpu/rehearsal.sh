@@ -12,13 +12,14 @@ report() { # $1: the case, $2: the reason of a failure, or nothing
   if [ -z "$2" ]; then echo "case ok: $1"; else echo "case failed: $1: $2" && failed=1; fi
 }
 
-# A copy of the folder at another place, and a call of a part in it. $1: the copy; the rest: part, seconds.
+# A copy of the folder at another place, and a call of a part in it, with the doubles by a relative path. $1: the copy; the rest:
+# part, seconds.
 copy() { cp -R "$scratch/packed" "$scratch/$1"; }
 call() {
   name=$1
   shift
   (cd / && env -i PATH="$PATH" HOME="$scratch" TMPDIR="$scratch" FAKECUDA_CACHE="${FAKECUDA_CACHE:-}" FAKECUDA_FAIL="${FAULT:-}" \
-    OUT="$scratch/$name.out" "$scratch/$name/run" --double "${AT:-$doubles}" --short "$@") >"$scratch/$name.said" 2>&1
+    OUT="$scratch/$name.out" "$scratch/$name/run" --double ".${AT:-$doubles}" --short "$@") >"$scratch/$name.said" 2>&1
 }
 state() { awk -F '\t' -v step="$2" '$1 == step { print $2 }' "$scratch/$1.out/summary.tsv"; }
 expect() { # $1: the copy, $2: step, $3: its state
@@ -27,6 +28,16 @@ expect() { # $1: the copy, $2: step, $3: its state
 
 "$pack" "$build" "$scratch/packed" >"$scratch/said" 2>&1 || { report 'pack' "$(cat "$scratch/said")" && exit 1; }
 report 'pack' ''
+
+wrong() {
+  for words in '--double /no/folder A 10' '--fast A 10' 'E 10' 'A soon'; do
+    # shellcheck disable=SC2086
+    OUT=$scratch/wrong.out "$scratch/packed/run" $words >"$scratch/said" 2>&1
+    code=$?
+    [ $code = 2 ] && grep -q 'expected\|PART SECONDS' "$scratch/said" || echo "'$words': exit code $code: $(cat "$scratch/said")"
+  done
+}
+report 'wrong words are refused' "$(wrong)"
 
 parts() {
   copy whole
@@ -64,6 +75,11 @@ hang() {
   expect hung cmp_digits_fp16 ok
   took=$(awk -F '\t' '$1 == "smoke" { print $3 }' "$scratch/hung.out/summary.tsv")
   [ "$took" -le 15 ] || echo "smoke takes $took s of its 3"
+  cp -R "$scratch/hung" "$scratch/stopped"
+  sed -i 's/^  step smoke 3/  step smoke 60/' "$scratch/stopped/run"
+  call stopped A 30 || echo "a part that ends before a step exits with $?: $(cat "$scratch/stopped.said")"
+  expect stopped smoke 'no time'
+  expect stopped mlp_fp32 'no time'
 }
 report 'a step that hangs costs its limit alone' "$(hang)"
 
