@@ -153,7 +153,7 @@ typedef struct norm_grad_kernel {
 /* Bytes for the sums of a block; beyond it they are in the workspace. A block has 1 KiB that is not its own.
  */
 static int64_t cuda_norm_most_shared(const tn_device_properties *d) {
-  return tn_cuda_shared_bytes(d->arch) / NORM_BLOCKS - (1 << 10);
+  return tn_cuda_shared_bytes(d) / NORM_BLOCKS - (1 << 10);
 }
 
 static int64_t cuda_norm_most_blocks(const tn_device_properties *d) {

@@ -4,6 +4,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "backends/cuda/modules/modules.h"
 
@@ -28,15 +30,14 @@ static inline int32_t tn_cuda_row_lanes(int64_t rows, int64_t units, int32_t thr
   return tn_cuda_power(tn_cuda_divide_up(units, UNITS), TN_CUDA_WARP);
 }
 
-/* Shared memory of a block, at most, by compute capability (CUDA C++ Programming Guide, Technical
- * Specifications per Compute Capability). */
-static inline int32_t tn_cuda_shared_bytes(int32_t arch) {
-  int32_t kib = arch == 75                          ? 64
-                : arch == 80 || arch == 87          ? 163
-                : arch / 10 == 8 || arch / 10 == 12 ? 99
-                : arch >= 90                        ? 227
-                                                    : 48;
-  return kib << 10;
+/* Shared memory of a block, at most, as the description of the device says; where it does not, what every
+ * device has. */
+static inline int32_t tn_cuda_shared_bytes(const tn_device_properties *d) {
+  static const char key[] = "\"maxSharedMemoryPerBlockOptin\":";
+  enum { EVERY_DEVICE = 48 << 10, MOST = 1 << 20 };
+  const char *at = d->details != NULL ? strstr(d->details, key) : NULL;
+  long bytes = at != NULL ? strtol(at + sizeof key - 1, NULL, 10) : 0;
+  return bytes > EVERY_DEVICE && bytes < MOST ? (int32_t)bytes : EVERY_DEVICE;
 }
 
 /* Whether vectors of 16 bytes may begin at an address. Operands are aligned to their elements, no more: they

@@ -191,6 +191,36 @@ static void other_plans_stand_alone(void **state) {
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, described_open, program_close)
 
+/* Workspace of the gradient of a layer norm: less, the more rows have their sums in a block's memory. */
+static int64_t norm_workspace(const char *device) {
+  const json_t *plan = program_json(0, "plan norm.ini --device %s", device), *op;
+  size_t i;
+  json_array_foreach(program_member(plan, "ops"), i,
+                     op) if (strncmp(program_text(op, "kernel"), "cuda_layer_norm_grad", 20) ==
+                             0) return (int64_t)program_number(op, "workspace");
+  fail_msg("no gradient of a layer norm");
+  return 0;
+}
+
+static void the_memory_of_a_block_is_the_described_one(void **state) {
+  (void)state;
+  file_write("norm.ini", "[run]\nname = norm\noutput =\n"
+                         "[data]\nsource = random\nshape = 768\nclasses = 4\nbatch = 1024\n"
+                         "[model]\ninputs = x: f32[768]\nlayers =\n"
+                         "  fc1: linear(768)\n  ln: layer_norm\n  fc2: linear(4)\n"
+                         "loss = cross_entropy\n[optimizer]\ntype = sgd\nlr = 0.1\n");
+  json_t *device = json_deep_copy(file_json(DEVICE)), *details = json_object_get(device, "details");
+  int64_t whole = norm_workspace(DEVICE);
+  json_object_set_new(details, "maxSharedMemoryPerBlockOptin", json_integer(99 << 10));
+  assert_int_equal(json_dump_file(device, "less.json", 0), 0);
+  json_object_del(details, "maxSharedMemoryPerBlockOptin");
+  assert_int_equal(json_dump_file(device, "least.json", 0), 0);
+  assert_true(whole > 0);
+  assert_true(norm_workspace("less.json") > whole);
+  assert_true(norm_workspace("least.json") > whole);
+  json_decref(device);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(cudnn_can_be_left_out),
                                      TEST(the_toolkits_stub_shows_engines_that_are_compiled),
@@ -200,6 +230,7 @@ int main(void) {
                                      TEST(both_policies_have_the_options_of_the_section),
                                      TEST(what_the_other_policy_saves_is_printed),
                                      TEST(a_training_begins_with_a_note_about_the_other_policy),
+                                     TEST(the_memory_of_a_block_is_the_described_one),
                                      TEST(other_plans_stand_alone)};
   return cmocka_run_group_tests_name("cuda described", tests, NULL, NULL);
 }
