@@ -1,6 +1,6 @@
 /* core/compile/kernels/tuner.h: the interface through which the compiler measures variants of a kernel. It is
- * called for variants with equal layout rules, which differ only in time; core/exec implements it
- * (core/exec/tune/measure.h). */
+ * called for variants with equal layout rules, which differ only in time, and for a kernel of several nodes
+ * and those that would compute the nodes without it; core/exec implements it (core/exec/tune/measure.h). */
 #ifndef TN_CORE_COMPILE_KERNELS_TUNER_H
 #define TN_CORE_COMPILE_KERNELS_TUNER_H
 
@@ -23,6 +23,11 @@ struct tn_tuner {
    * device is of no use any more; the message goes to `env`. */
   tn_status (*time)(tn_tuner *tuner, tn_env *env, const tn_tuning *tuning, const tn_choice *choice,
                     double *seconds);
+  /* The time of a launch in the replay of a capture, which compares with the sum of those of several
+   * launches. *seconds is 0 where there is none: the launch is not captured, or its times differ by too much.
+   * NULL: the device cannot capture launches, or has no clock. */
+  tn_status (*time_replay)(tn_tuner *tuner, tn_env *env, const tn_tuning *tuning, const tn_choice *choice,
+                           double *seconds);
   /* Whether the device has failed while an earlier process measured the variant, which the tuner then logs
    * once. It is not measured. */
   bool (*has_faulted)(tn_tuner *tuner, const tn_tuning *tuning, const tn_choice *choice);

@@ -47,33 +47,55 @@ static void describe_variant(tn_text *text, const tn_device *device, const tn_tu
   describe_types(text, m->out, m->n_out, NULL);
 }
 
+/* A time in a replay and one of single launches have keys of their own, since a run that captures uses the
+ * former alone. A run that does not capture uses both, and makes the latter. */
+typedef struct measured_launch {
+  tn_text text;
+  uint64_t replayed, single;
+  uint64_t key; /* of the two, that of a measurement in this process */
+} measured_launch;
+
+static bool are_launches_replayed(const measuring_tuner *t, const tn_choice *choice) {
+  return t->tuner.time_replay != NULL && tn_device_captures(t->device) && choice->capturable;
+}
+
+static tn_status describe_launch(const measuring_tuner *t, const tn_tuning *tuning, const tn_choice *choice,
+                                 measured_launch *launch) {
+  *launch = (measured_launch){.text = tn_text_new(&t->device->env)};
+  describe_variant(&launch->text, t->device, tuning, choice);
+  if (launch->text.failed) return TN_ENOMEM;
+  launch->single = tn_hash_text(TN_HASH_START, launch->text.v);
+  launch->replayed = tn_hash_text(launch->single, "replayed");
+  launch->key = are_launches_replayed(t, choice) ? launch->replayed : launch->single;
+  return TN_OK;
+}
+
 /* ---- the tuner ---- */
 
 /* A figure of a busy machine is of use in this run, where all variants suffer alike, and not in later ones.
  */
-static void keep_measurement(measuring_tuner *t, uint64_t key, const tn_measured *measured,
-                             const char *text) {
-  if (measured->steady) {
-    tn_tune_file_add(&t->file, key, measured->seconds, text);
-    return;
-  }
-  tn_tune_file_remember(&t->file, key, measured->seconds);
+static void keep_measurement(measuring_tuner *t, const measured_launch *launch, const tn_measured *measured) {
+  uint64_t key = measured->replayed ? launch->replayed : launch->single;
+  if (measured->steady) tn_tune_file_add(&t->file, key, measured->seconds, launch->text.v);
+  if (!measured->steady || key != launch->key) tn_tune_file_end(&t->file, launch->key);
+  if (measured->steady) return;
+  tn_tune_file_remember(&t->file, &(tn_timing){key, measured->seconds, false});
   tn_logf(&t->device->env, t->unsteady++ == 0 ? TN_LOG_INFO : TN_LOG_DEBUG,
           "the times of kernel %s differ by %.0f %%: the machine is busy, so they are used in this run and "
           "not stored",
-          text, measured->spread * 100);
+          launch->text.v, measured->spread * 100);
 }
 
 /* The device has failed while a variant was measured, or before; this process cannot use it any more. */
 static tn_status fail_measurement(measuring_tuner *t, tn_env *env, const tn_tuning *tuning,
-                                  const tn_choice *choice, const tn_measured *measured, uint64_t key,
-                                  const char *text) {
+                                  const tn_choice *choice, const tn_measured *measured,
+                                  const measured_launch *launch) {
   const tn_error_record cause = t->device->record;
   if (!measured->tried) {
-    tn_tune_file_end(&t->file, key);
+    tn_tune_file_end(&t->file, launch->key);
     return tn_error_move(env, &t->device->env);
   }
-  bool noted = tn_tune_file_fault(&t->file, key, text);
+  bool noted = tn_tune_file_fault(&t->file, launch->key, launch->text.v);
   return tn_failf(
       env, TN_EDEVICE, "autotune: the device has failed while kernel %s, variant '%s', was measured: %s; %s",
       tuning->entry->item->name, choice->name, cause.text,
@@ -92,43 +114,73 @@ static void explain_failed_measurement(measuring_tuner *t, const tn_tuning *tuni
   tn_error_clear(env);
 }
 
+/* The figure, or that there is none, is found by later calls. */
 static tn_status measure_variant(measuring_tuner *t, tn_env *env, const tn_tuning *tuning,
-                                 const tn_choice *choice, uint64_t key, const char *text, double *seconds) {
+                                 const tn_choice *choice, const measured_launch *launch) {
   tn_measured measured;
-  tn_tune_file_begin(&t->file, key);
+  tn_tune_file_begin(&t->file, launch->key);
   tn_status status = tn_measure_launch(t->device, tuning, choice, &measured);
-  if (measured.broken) return fail_measurement(t, env, tuning, choice, &measured, key, text);
-  bool known = status == TN_OK && measured.seconds > 0;
-  if (known) keep_measurement(t, key, &measured, text);
-  if (!known || !measured.steady) tn_tune_file_end(&t->file, key);
-  if (!known) explain_failed_measurement(t, tuning, choice, &measured);
-  *seconds = known ? measured.seconds : 0;
+  if (measured.broken) return fail_measurement(t, env, tuning, choice, &measured, launch);
+  if (status == TN_OK && measured.seconds > 0) {
+    keep_measurement(t, launch, &measured);
+    return TN_OK;
+  }
+  tn_tune_file_end(&t->file, launch->key);
+  tn_tune_file_remember(&t->file, &(tn_timing){launch->key, 0, false});
+  explain_failed_measurement(t, tuning, choice, &measured);
   return TN_OK;
+}
+
+/* The mark of a variant with which the device has failed. */
+static tn_tune_mark *find_fault(measuring_tuner *t, const measured_launch *launch) {
+  tn_tune_mark *mark = tn_tune_file_find_fault(&t->file, launch->replayed);
+  return mark != NULL ? mark : tn_tune_file_find_fault(&t->file, launch->single);
+}
+
+static const tn_timing *find_time(measuring_tuner *t, const measured_launch *launch) {
+  const tn_timing *timing = tn_tune_file_find(&t->file, launch->replayed);
+  bool may_be_single = launch->key == launch->single;
+  return timing != NULL || !may_be_single ? timing : tn_tune_file_find(&t->file, launch->single);
 }
 
 static tn_status time_variant(tn_tuner *tuner, tn_env *env, const tn_tuning *tuning, const tn_choice *choice,
                               double *seconds) {
   measuring_tuner *t = (measuring_tuner *)tuner;
-  tn_text text = tn_text_new(&t->device->env);
-  tn_status status = TN_OK;
+  measured_launch launch;
   *seconds = 0;
-  describe_variant(&text, t->device, tuning, choice);
-  if (!text.failed) {
-    uint64_t key = tn_hash_text(TN_HASH_START, text.v);
-    if (!tn_tune_file_find(&t->file, key, seconds) && t->measure &&
-        tn_tune_file_find_fault(&t->file, key) == NULL)
-      status = measure_variant(t, env, tuning, choice, key, text.v, seconds);
+  tn_status status = describe_launch(t, tuning, choice, &launch);
+  const tn_timing *timing = status == TN_OK ? find_time(t, &launch) : NULL;
+  if (status == TN_OK && timing == NULL && t->measure && find_fault(t, &launch) == NULL) {
+    status = measure_variant(t, env, tuning, choice, &launch);
+    if (status == TN_OK) timing = find_time(t, &launch);
   }
-  tn_text_free(&text);
+  if (timing != NULL) *seconds = timing->seconds;
+  tn_text_free(&launch.text);
+  return status;
+}
+
+/* A figure that is not stored is of no use here: the next run would compare estimates, and choose otherwise.
+ */
+static tn_status time_replay(tn_tuner *tuner, tn_env *env, const tn_tuning *tuning, const tn_choice *choice,
+                             double *seconds) {
+  measuring_tuner *t = (measuring_tuner *)tuner;
+  measured_launch launch;
+  *seconds = 0;
+  tn_status status = describe_launch(t, tuning, choice, &launch);
+  bool may_measure = status == TN_OK && t->measure && launch.key == launch.replayed &&
+                     find_fault(t, &launch) == NULL && tn_tune_file_find(&t->file, launch.replayed) == NULL;
+  if (may_measure) status = measure_variant(t, env, tuning, choice, &launch);
+  const tn_timing *timing = status == TN_OK ? tn_tune_file_find(&t->file, launch.replayed) : NULL;
+  if (timing != NULL && timing->stored) *seconds = timing->seconds;
+  tn_text_free(&launch.text);
   return status;
 }
 
 static bool has_variant_faulted(tn_tuner *tuner, const tn_tuning *tuning, const tn_choice *choice) {
   measuring_tuner *t = (measuring_tuner *)tuner;
-  tn_text text = tn_text_new(&t->device->env);
-  describe_variant(&text, t->device, tuning, choice);
-  uint64_t key = text.failed ? 0 : tn_hash_text(TN_HASH_START, text.v);
-  tn_tune_mark *mark = text.failed ? NULL : tn_tune_file_find_fault(&t->file, key);
+  measured_launch launch;
+  tn_status status = describe_launch(t, tuning, choice, &launch);
+  tn_tune_mark *mark = status == TN_OK ? find_fault(t, &launch) : NULL;
   if (mark != NULL && !mark->told)
     tn_logf(
         &t->device->env, TN_LOG_WARN,
@@ -137,9 +189,9 @@ static bool has_variant_faulted(tn_tuner *tuner, const tn_tuning *tuning, const 
         tuning->entry->item->name, choice->name,
         mark->fault ? "the device failed while an earlier process measured it"
                     : "earlier processes ended while they measured it",
-        key, t->file.path);
+        mark->key, t->file.path);
   if (mark != NULL) mark->told = true;
-  tn_text_free(&text);
+  tn_text_free(&launch.text);
   return mark != NULL;
 }
 
@@ -157,12 +209,14 @@ static void close_tuner(tn_device *device) {
 
 tn_status tn_tune_open(tn_device *device, const char *folder, bool measure) {
   const tn_device_properties *p = &device->target.properties;
+  bool can_replay = device->backend->event_seconds != NULL && device->backend->capture != NULL;
   measuring_tuner *t = tn_alloc(&device->env, sizeof *t);
   if (t == NULL) return TN_ENOMEM;
-  *t = (measuring_tuner){.tuner = {time_variant, has_variant_faulted, knows_faults},
-                         .device = device,
-                         .measure = measure,
-                         .file = {.env = &device->env}};
+  *t = (measuring_tuner){
+      .tuner = {time_variant, can_replay ? time_replay : NULL, has_variant_faulted, knows_faults},
+      .device = device,
+      .measure = measure,
+      .file = {.env = &device->env}};
   device->target.tuner = &t->tuner;
   device->close_tuner = close_tuner;
   tn_text heading = tn_text_new(&device->env);
@@ -177,7 +231,7 @@ tn_status tn_tune_open(tn_device *device, const char *folder, bool measure) {
 void tn_tune_copy(tn_device *to, tn_device *from) {
   measuring_tuner *a = (measuring_tuner *)to->target.tuner, *b = (measuring_tuner *)from->target.tuner;
   for (size_t i = 0; a != NULL && b != NULL && i < b->file.timings.n; i++)
-    tn_tune_file_remember(&a->file, b->file.timings.v[i].key, b->file.timings.v[i].seconds);
+    tn_tune_file_remember(&a->file, &b->file.timings.v[i]);
 }
 
 char *tn_tune_folder(const void *handle) {

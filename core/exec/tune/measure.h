@@ -1,7 +1,8 @@
 /* core/exec/tune/measure.h: a tuner that measures variants of kernels on an open device and stores the
  * results in a file: one file per device name and number of threads, one line per variant and shape, "KEY
- * SECONDS KERNEL VARIANT". The key is a hash of the kernel, the versions of its plugin and of its backend's
- * libraries, the ops of the match with their attributes, its types, and which operands are cold.
+ * SECONDS KERNEL VARIANT". The key is a hash of whether launches were replayed, of the kernel, the versions
+ * of its plugin and of its backend's libraries, the ops of the match with their attributes, its types, and
+ * which operands are cold.
  *
  * A fault in a kernel breaks the device for the rest of the process. Each measurement is therefore noted in
  * the file before it begins, and a variant with which the device has failed is left out by later processes.

@@ -297,6 +297,7 @@ static tn_status time_launches(measurement *b, tn_measured *measured) {
   int32_t n = wanted < MOST_LAUNCHES ? (int32_t)wanted : MOST_LAUNCHES;
   TN_TRY(capture_round(b, &n));
   if (b->capture != NULL) TN_TRY(time_round(b, n, &once_s));
+  measured->replayed = b->capture != NULL;
   for (int32_t attempt = 0; attempt < MOST_ATTEMPTS && !measured->steady; attempt++) {
     double before_s = measured->seconds;
     TN_TRY(time_rounds(b, n, measured));

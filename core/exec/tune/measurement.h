@@ -8,6 +8,7 @@
 typedef struct tn_measured {
   double seconds; /* of a launch: the fastest round */
   double spread;  /* by how much the median of the rounds is slower, relative to the fastest */
+  bool replayed;  /* the rounds were captured */
   bool steady;    /* the spread is small enough for the figure to be kept */
   bool declined;  /* there is no launch: the variant declined when it was prepared ... */
   bool late;      /* ... by finish_prepare: what it had promised did not come */

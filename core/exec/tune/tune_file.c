@@ -65,6 +65,7 @@ static bool has_ended_process(const tn_tune_mark *mark) {
 
 /* "KEY SECONDS ...": false for anything else. */
 static bool read_timing(char *line, tn_timing *timing) {
+  timing->stored = true;
   if (strspn(line, "0123456789abcdef") != 16 || line[16] != ' ') return false;
   timing->key = strtoull(line, NULL, 16);
   char *rest = line + 17, *number = strsep(&rest, " ");
@@ -143,14 +144,11 @@ void tn_tune_file_close(tn_tune_file *f) {
   *f = (tn_tune_file){.env = f->env};
 }
 
-bool tn_tune_file_find(tn_tune_file *f, uint64_t key, double *seconds) {
+const tn_timing *tn_tune_file_find(tn_tune_file *f, uint64_t key) {
   read_once(f);
   for (size_t i = f->timings.n; i-- > 0;)
-    if (f->timings.v[i].key == key) {
-      *seconds = f->timings.v[i].seconds;
-      return true;
-    }
-  return false;
+    if (f->timings.v[i].key == key) return &f->timings.v[i];
+  return NULL;
 }
 
 bool tn_tune_file_has_marks(tn_tune_file *f) {
@@ -233,15 +231,14 @@ static bool store_line(tn_tune_file *f, tn_text *line) {
   return f->writable;
 }
 
-void tn_tune_file_remember(tn_tune_file *f, uint64_t key, double seconds) {
-  tn_timing timing = {key, seconds};
+void tn_tune_file_remember(tn_tune_file *f, const tn_timing *timing) {
   read_once(f);
-  if (tn_vec_push(f->env, &f->timings, timing) != TN_OK) tn_error_clear(f->env);
+  if (tn_vec_push(f->env, &f->timings, *timing) != TN_OK) tn_error_clear(f->env);
 }
 
 void tn_tune_file_add(tn_tune_file *f, uint64_t key, double seconds, const char *variant) {
   tn_text line = tn_text_new(f->env);
-  tn_tune_file_remember(f, key, seconds);
+  tn_tune_file_remember(f, &(tn_timing){key, seconds, true});
   tn_text_addf(&line, "%016" PRIx64 " ", key);
   tn_text_add_float(&line, seconds);
   tn_text_addf(&line, " %s", variant);

@@ -7,7 +7,8 @@
 
 typedef struct tn_timing {
   uint64_t key;
-  double seconds;
+  double seconds; /* 0: the launch could not be measured */
+  bool stored;    /* false: it is of use to this process only */
 } tn_timing;
 
 /* A measurement that did not end, as far as the file says. */
@@ -33,9 +34,10 @@ typedef struct tn_tune_file {
  * file with another heading is not changed. */
 tn_status tn_tune_file_open(tn_env *env, const char *folder, const char *heading, tn_tune_file *file);
 void tn_tune_file_close(tn_tune_file *file);
-bool tn_tune_file_find(tn_tune_file *file, uint64_t key, double *seconds);
-/* Stores a measurement in memory alone. */
-void tn_tune_file_remember(tn_tune_file *file, uint64_t key, double seconds);
+/* NULL: the launch was not measured. Valid until the next call. */
+const tn_timing *tn_tune_file_find(tn_tune_file *file, uint64_t key);
+/* Keeps a measurement in memory alone. */
+void tn_tune_file_remember(tn_tune_file *file, const tn_timing *timing);
 /* Stores a measurement in memory and appends a line to the file, in one write, so that processes may share
  * it. A failure to write is logged. variant: text of the line after the time. */
 void tn_tune_file_add(tn_tune_file *file, uint64_t key, double seconds, const char *variant);

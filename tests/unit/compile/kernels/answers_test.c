@@ -172,7 +172,8 @@ static bool has_tiled_faulted(tn_tuner *tuner, const tn_tuning *tuning, const tn
 
 static void a_variant_that_declined_when_measured_is_left_out(void **state) {
   static const tn_item *const kernels[] = {&k_two.item, &k_last.item, NULL};
-  static tn_tuner tuner = {time_without_first, has_tiled_faulted, knows_none};
+  static tn_tuner tuner = {
+      .time = time_without_first, .has_faulted = has_tiled_faulted, .knows_faults = knows_none};
   (void)state;
   open_with(kernels);
   F.target.tuner = &tuner;
@@ -228,7 +229,8 @@ static tn_status time_nothing(tn_tuner *tuner, tn_env *env, const tn_tuning *tun
 /* The first by estimate. A kernel of which no other variant is left keeps it. */
 static void a_variant_that_faulted_is_not_chosen_by_its_estimate(void **state) {
   static const tn_item *const kernels[] = {&k_two.item, &k_last.item, NULL};
-  static tn_tuner tuner = {time_nothing, has_tiled_faulted, knows_some};
+  static tn_tuner tuner = {
+      .time = time_nothing, .has_faulted = has_tiled_faulted, .knows_faults = knows_some};
   (void)state;
   open_with(kernels);
   tn_program *p = program_of(PRODUCT("4", "no"));
@@ -245,7 +247,8 @@ static void a_variant_that_faulted_is_not_chosen_by_its_estimate(void **state) {
 
 static void a_variant_that_faulted_is_taken_where_the_others_decline(void **state) {
   static const tn_item *const kernels[] = {&k_three.item, NULL};
-  static tn_tuner tuner = {decline_the_others, has_tiled_faulted, knows_some};
+  static tn_tuner tuner = {
+      .time = decline_the_others, .has_faulted = has_tiled_faulted, .knows_faults = knows_some};
   (void)state;
   open_with(kernels);
   F.target.tuner = &tuner;
@@ -261,7 +264,8 @@ static void a_variant_that_faulted_is_taken_where_the_others_decline(void **stat
 static void another_kernel_goes_before_one_that_faulted(void **state) {
   static const tn_item *const kernels[] = {&k_tiled.item, &k_last.item, NULL}, *const alone[] = {
                                                                                    &k_tiled.item, NULL};
-  static tn_tuner tuner = {time_nothing, has_tiled_faulted, knows_some};
+  static tn_tuner tuner = {
+      .time = time_nothing, .has_faulted = has_tiled_faulted, .knows_faults = knows_some};
   (void)state;
   for (int i = 0; i < 2; i++) {
     open_with(i == 0 ? kernels : alone);

@@ -332,7 +332,10 @@ static bool knows_some(tn_tuner *tuner) {
 /* The fused kernel would win and lose by its cost. */
 static void a_faulty_kernel_is_taken_where_there_is_no_other(void **state) {
   (void)state;
-  static tn_tuner tuner = {measure_nothing, is_of_faulty, knows_some};
+  static tn_tuner tuner = {.time = measure_nothing,
+                           .time_replay = measure_nothing,
+                           .has_faulted = is_of_faulty,
+                           .knows_faults = knows_some};
   static const struct {
     const char *faulty;
     double fused_s;

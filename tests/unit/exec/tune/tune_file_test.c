@@ -58,17 +58,15 @@ static void start(tn_tune_file *f) {
 }
 
 static void expect(tn_tune_file *f, uint64_t key, double seconds) {
-  double found = 0;
-  assert_true(tn_tune_file_find(f, key, &found));
-  assert_true(found == seconds);
+  const tn_timing *found = tn_tune_file_find(f, key);
+  assert_true(found != NULL && found->seconds == seconds);
 }
 
 static void measurements_are_read_back(void **state) {
   tn_tune_file f, g;
-  double seconds;
   (void)state;
   start(&f);
-  assert_false(tn_tune_file_find(&f, 7, &seconds));
+  assert_null(tn_tune_file_find(&f, 7));
   tn_tune_file_add(&f, 7, 0.1, "a kernel");
   tn_tune_file_add(&f, 8, 1e-7, "another");
   expect(&f, 7, 0.1);
@@ -108,8 +106,7 @@ static void other_lines_are_ignored(void **state) {
              "0000000000000008 0.2");
   start(&g);
   expect(&g, 7, 0.1);
-  double seconds;
-  assert_false(tn_tune_file_find(&g, 8, &seconds));
+  assert_null(tn_tune_file_find(&g, 8));
   assert_non_null(strstr(said, "7 lines are not measurements and were ignored"));
   tn_tune_file_close(&f);
   tn_tune_file_close(&g);
@@ -127,8 +124,7 @@ static void another_heading_is_not_touched(void **state) {
   fclose(file);
   tn_tune_file_close(&f);
   start(&f);
-  double seconds;
-  assert_false(tn_tune_file_find(&f, 7, &seconds));
+  assert_null(tn_tune_file_find(&f, 7));
   assert_non_null(strstr(said, "does not begin with \"measurements of mine\""));
   assert_int_equal(stat(f.path, &before), 0);
   tn_tune_file_add(&f, 7, 0.3, "a kernel");
@@ -301,7 +297,7 @@ static void a_link_is_not_followed(void **state) {
   *name = '/';
   assert_int_equal(symlink(theirs, f.path), 0);
   tn_tune_file_add(&f, 7, 0.1, "a kernel");
-  tn_tune_file_remember(&f, 8, 0.1);
+  tn_tune_file_remember(&f, &(tn_timing){8, 0.1, false});
   expect(&f, 8, 0.1);
   assert_int_equal(stat(theirs, &info), 0);
   assert_int_equal(info.st_size, 0);
