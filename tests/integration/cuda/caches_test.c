@@ -110,7 +110,7 @@ static void damaged_measurements_are_not_used(void **state) {
   says(": 3 lines are not measurements and were ignored");
   each_measurement(replace_heading);
   train();
-  says(": does not begin with \"tenon measurements 3: ");
+  says(": does not begin with \"tenon measurements 4: ");
   says("remove the file to start a new one");
   each_measurement((void (*)(const char *))(void (*)(void))unlink);
   train();
