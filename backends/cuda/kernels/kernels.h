@@ -80,12 +80,9 @@
   X(cudnn_conv2d_moments)                                                                                    \
   X(cudnn_conv2d_moments_epilogue)                                                                           \
   X(cudnn_conv2d_norm_grad)                                                                                  \
-  X(cudnn_norm_relu_conv2d)                                                                                  \
-  X(cudnn_norm_relu_conv2d_epilogue)                                                                         \
-  X(cudnn_norm_relu_grad_weight)                                                                             \
-  X(cudnn_conv2d_relu)                                                                                       \
-  X(cudnn_conv2d_norm)                                                                                       \
-  X(cudnn_conv2d_norm_relu) X(cudnn_conv2d_norm_add_relu)
+  X(cudnn_conv2d_norm_grad_epilogue) X(cudnn_norm_relu_conv2d) X(cudnn_norm_relu_conv2d_epilogue)            \
+      X(cudnn_norm_relu_grad_weight) X(cudnn_conv2d_relu) X(cudnn_conv2d_norm) X(cudnn_conv2d_norm_relu)     \
+          X(cudnn_conv2d_norm_add_relu)
 #else
 #define TN_CUDNN_ATTENTION_KERNELS(X)
 #define TN_CUDNN_KERNELS(X)

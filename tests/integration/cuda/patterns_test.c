@@ -134,8 +134,7 @@ static tn_val emit_norm_relu_grad_weight(tn_draw *d, const tn_case *c) {
       d, tn_conv2d_grad_weight(d->b, r.relu, dy, (int64_t[]){8, LARGE_CHANNELS, 1, 1}, one, none, one, 1));
 }
 
-static tn_val emit_conv2d_norm_grad(tn_draw *d, const tn_case *c) {
-  (void)c;
+static tn_val emit_norm_grad(tn_draw *d, bool epilogue) {
   tn_build *b = d->b;
   normed r = draw_norm_relu(d, 2, 16, 8);
   tn_val dy = draw_image(d, 2, 8, 8, TN_FILL_ANY), w = draw_image(d, 8, 16, 3, TN_FILL_ANY);
@@ -143,8 +142,20 @@ static tn_val emit_conv2d_norm_grad(tn_draw *d, const tn_case *c) {
   tn_val h = tn_where(b, tn_gt(b, r.relu, r.zero), dx, r.zero);
   tn_val sums = tn_norm_grad_sums(b, h, r.x, r.mean, r.rstd, 3, channels_apart);
   add_result(d, h);
-  add_result(d, sums);
-  return add_result(d, tn_op_result(b, sums, 1));
+  if (!epilogue) add_result(d, sums);
+  tn_val second = tn_op_result(b, sums, 1);
+  return add_result(d, epilogue ? tn_neg(b, tn_mul(b, tn_mul(b, sums, second), r.rstd)) : second);
+}
+
+static tn_val emit_conv2d_norm_grad(tn_draw *d, const tn_case *c) {
+  (void)c;
+  return emit_norm_grad(d, false);
+}
+
+/* The first sum has no memory. */
+static tn_val emit_conv2d_norm_grad_epilogue(tn_draw *d, const tn_case *c) {
+  (void)c;
+  return emit_norm_grad(d, true);
 }
 
 /* ---- attention ---- */
@@ -255,6 +266,7 @@ static const use uses[] = {
     {"cudnn_norm_relu_conv2d_epilogue", emit_norm_relu_conv2d_epilogue, false, false},
     {"cudnn_norm_relu_grad_weight", emit_norm_relu_grad_weight, false, false},
     {"cudnn_conv2d_norm_grad", emit_conv2d_norm_grad, false, false},
+    {"cudnn_conv2d_norm_grad_epilogue", emit_conv2d_norm_grad_epilogue, false, false},
     {"cudnn_attention", emit_attention, true, false},
     {"cudnn_attention_split", emit_attention_split, true, false},
     {"cudnn_attention_grad", emit_attention_grad, true, false},
