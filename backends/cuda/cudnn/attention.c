@@ -3,6 +3,7 @@
 #include "backends/cuda/cudnn/attention_graph.h"
 #include "backends/cuda/cudnn/plan.h"
 #include "backends/cuda/kernels/kernels.h"
+#include "backends/cuda/rates.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
 
@@ -81,13 +82,15 @@ static tn_status cudnn_attention_check(tn_query *q, const tn_cuda_attention_use 
   return status == TN_OK ? cudnn_attention_check_places(q, a) : status;
 }
 
-/* Published rates of cuDNN are a third of the matrix units' for heads of 64, half for 128 (docs/decisions/
- * 0047). */
+static tn_cuda_kind cudnn_attention_rate_kind(const tn_cuda_attention_use *a) {
+  if (a->width <= 64) return a->gradient ? TN_CUDA_ATTENTION_GRAD : TN_CUDA_ATTENTION;
+  return a->gradient ? TN_CUDA_WIDE_ATTENTION_GRAD : TN_CUDA_WIDE_ATTENTION;
+}
+
 static tn_cudnn_offer cudnn_attention_offer(const tn_query *q, const tn_cuda_attention_use *a) {
-  double share = a->width <= 64 ? 0.33 : 0.47;
   return (tn_cudnn_offer){.prepared_bytes = sizeof(cudnn_attention_kernel),
                           .dtype = a->dtype,
-                          .matrix_share = a->gradient ? 0.8 * share : share,
+                          .kind = cudnn_attention_rate_kind(a),
                           .flops = cudnn_attention_flops(a),
                           .bytes = tn_match_bytes(q->match)};
 }
@@ -99,7 +102,7 @@ static tn_status cudnn_attention_offer_varying(tn_query *q, const tn_cuda_attent
   int64_t accumulated = cudnn_attention_accumulated_bytes(a);
   offer.varies = true;
   offer.workspace_bytes = cudnn_attention_sums_bytes(a) + accumulated;
-  offer.other_s = tn_seconds_of_bytes(q->device, 4.0 * (double)accumulated);
+  offer.other_s = tn_cuda_traffic_s(q->device, TN_CUDA_STREAM, 4.0 * (double)accumulated);
   tn_cudnn_attention_grad_graph(a, false, &g);
   return tn_cudnn_offer_engines(q, &g, &offer);
 }
@@ -112,7 +115,7 @@ static tn_status cudnn_attention_offer_ordered(tn_query *q, const tn_cuda_attent
   offer.form = "ordered";
   offer.workspace_bytes = cudnn_attention_sums_bytes(a);
   double scores = cudnn_attention_pairs(a) * (double)tn_dtype_size(a->dtype);
-  offer.other_s = tn_seconds_of_bytes(q->device, 2.0 * scores);
+  offer.other_s = tn_cuda_traffic_s(q->device, TN_CUDA_STREAM, 2.0 * scores);
   tn_cudnn_attention_grad_graph(a, true, &g);
   g.most_workspace = most_ordered_workspace;
   return tn_cudnn_offer_engines(q, &g, &offer);

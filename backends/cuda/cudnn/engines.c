@@ -329,15 +329,22 @@ static int64_t engines_workspace(const tn_cudnn_engine *e, const tn_cudnn_offer 
 
 enum { VARIANT_NAME = 64 };
 
-/* Products reach some part of the rate; the order of the engines is cuDNN's. */
+/* On sm_90 cuDNN compiles convolutions with code for sm_80. */
+static tn_cuda_kind engines_kind(const tn_query *q, const tn_cudnn_engine *e, const tn_cudnn_offer *offer) {
+  if (!e->matrix) return TN_CUDA_PLAIN_CONVOLUTION;
+  bool older = offer->kind == TN_CUDA_CONVOLUTION && e->compiled && q->device->arch >= 90;
+  return older ? TN_CUDA_OLDER_CONVOLUTION : offer->kind;
+}
+
+/* The order of the engines is cuDNN's. */
 static double engines_cost(const tn_query *q, const tn_cudnn_engine *e, const tn_cudnn_offer *offer,
                            int32_t rank) {
   const tn_device_properties *d = q->device;
-  double share = offer->matrix_share > 0 ? offer->matrix_share : 0.6;
-  double rate = !e->matrix               ? 0.5 * d->vector_flops_per_s
-                : offer->dtype == TN_F32 ? 0.5 * share * d->matrix_flops_per_s[TN_F16]
-                                         : share * d->matrix_flops_per_s[offer->dtype];
-  return tn_estimate_s(d, offer->bytes, offer->flops, rate) * (1 + 0.02 * rank) + offer->other_s;
+  double rate = !e->matrix               ? d->vector_flops_per_s
+                : offer->dtype == TN_F32 ? 0.5 * d->matrix_flops_per_s[TN_F16]
+                                         : d->matrix_flops_per_s[offer->dtype];
+  double cost_s = tn_cuda_estimate_s(d, engines_kind(q, e, offer), offer->bytes, offer->flops, rate);
+  return cost_s * (1 + 0.02 * rank) + offer->other_s;
 }
 
 tn_status tn_cudnn_offer_engines(tn_query *q, const tn_cudnn_graph *g, const tn_cudnn_offer *offer) {

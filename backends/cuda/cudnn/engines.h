@@ -8,6 +8,7 @@
 
 #include "backends/cuda/cudnn/graph.h"
 #include "backends/cuda/cudnn/library.h"
+#include "backends/cuda/rates.h"
 #include "tenon/plugin/kernel.h"
 
 enum { TN_CUDNN_KNOBS = 24, TN_CUDNN_ENGINES = 4, TN_CUDNN_REASON = 512 };
@@ -58,11 +59,11 @@ typedef struct tn_cudnn_offer {
   int32_t first_id; /* of the variants; the others follow */
   const char *form; /* of the graph, where a kernel has several: part of the variants' names; or NULL */
   bool varies;      /* the last bits differ from run to run, also where cuDNN calls an engine deterministic */
-  double matrix_share; /* of the rate of matrix units that products reach; 0: 0.6 */
-  int32_t dtype;       /* of the operands of products */
-  double flops;        /* of products */
-  double bytes;        /* read and written by all launches of the kernel */
-  double other_s;      /* seconds of its other launches */
+  tn_cuda_kind kind; /* of the shares of the device's rates that the kernel reaches; 0: a convolution */
+  int32_t dtype;     /* of the operands of products */
+  double flops;      /* of products */
+  double bytes;      /* read and written by all launches of the kernel */
+  double other_s;    /* seconds of its other launches */
   int32_t plain_sums;
   bool exact;
 } tn_cudnn_offer;

@@ -5,6 +5,7 @@
 #include "backends/cuda/device/all_finite.cuh"
 #include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/kernels/threads.h"
+#include "backends/cuda/rates.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
 #include "tenon/plugin/storage.h"
@@ -36,7 +37,8 @@ static tn_status cuda_all_finite_query(tn_query *q) {
                   .in = &any,
                   .workspace_bytes = ALL_FINITE_BLOCKS,
                   .prepared_bytes = sizeof(all_finite_kernel),
-                  .cost_s = tn_cost_of_bytes(q->device, tn_match_bytes(q->match)) + q->device->launch_s,
+                  .cost_s = tn_cuda_bytes_s(q->device, TN_CUDA_STREAM, tn_match_bytes(q->match)) +
+                            q->device->launch_s,
                   .deterministic = 1,
                   .capturable = 1};
   tn_add_variant(q, &v);

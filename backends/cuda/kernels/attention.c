@@ -7,6 +7,7 @@
 #include "backends/cuda/kernels/index.h"
 #include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/modules/modules.h"
+#include "backends/cuda/rates.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
 
@@ -69,8 +70,8 @@ static double cuda_attention_cost(const tn_query *q, const tn_cuda_attention_use
   double pairs = (double)a->heads_of_batch * a->queries * a->keys * (a->causal ? 0.5 : 1);
   double products = of->gradient ? 3.5 : 1;
   double flops = 2 * pairs * (a->width + a->value_width) * products;
-  double rate = q->device->vector_flops_per_s * (of->dtype == TN_F64 ? 0.2 : 0.4);
-  return tn_estimate_s(q->device, tn_match_bytes(q->match), flops, rate);
+  double rate = q->device->vector_flops_per_s * (of->dtype == TN_F64 ? 0.5 : 1);
+  return tn_cuda_estimate_s(q->device, TN_CUDA_OWN_PRODUCT, tn_match_bytes(q->match), flops, rate);
 }
 
 static tn_status cuda_attention_query(tn_query *q) {

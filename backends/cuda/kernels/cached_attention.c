@@ -6,6 +6,7 @@
 #include "backends/cuda/kernels/attention_operands.h"
 #include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/kernels/threads.h"
+#include "backends/cuda/rates.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
 #include "tenon/attributes.h"
@@ -66,9 +67,10 @@ static tn_status cached_check(tn_query *q, const tn_cuda_attention_use *of) {
 static double cached_cost_s(const tn_query *q, const tn_cuda_attention_use *of) {
   double widths = (double)(of->width + of->value_width), rows = (double)of->keys / 2;
   double queries = (double)cached_queries(of), heads = (double)(of->batch * of->heads);
-  double rate = q->device->vector_flops_per_s * (of->dtype == TN_F64 ? 0.2 : 0.4);
+  double rate = q->device->vector_flops_per_s * (of->dtype == TN_F64 ? 0.5 : 1);
   double bytes = (heads * rows + 3 * queries) * widths * (double)tn_dtype_size(of->dtype);
-  double cost = tn_estimate_s(q->device, bytes, queries * rows * (2 * widths + 5), rate);
+  double cost =
+      tn_cuda_estimate_s(q->device, TN_CUDA_OWN_PRODUCT, bytes, queries * rows * (2 * widths + 5), rate);
   return cost + (cached_parts(of) > 1 ? q->device->launch_s : 0);
 }
 

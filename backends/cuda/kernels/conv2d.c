@@ -7,6 +7,7 @@
 #include "backends/cuda/kernels/index.h"
 #include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/modules/modules.h"
+#include "backends/cuda/rates.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
 #include "tenon/attributes.h"
@@ -157,8 +158,8 @@ static int64_t conv2d_sum_bytes(int32_t dtype) { return dtype == TN_F64 ? 8 : 4;
 
 static double cuda_conv2d_cost(const tn_query *q, const conv2d_plan *p) {
   double flops = 2 * (double)p->rows * (double)p->columns * (double)p->terms * p->args.groups;
-  double rate = q->device->vector_flops_per_s * (q->match->in[0]->dtype == TN_F64 ? 0.2 : 0.4);
-  return tn_estimate_s(q->device, tn_match_bytes(q->match), flops, rate);
+  double rate = q->device->vector_flops_per_s * (q->match->in[0]->dtype == TN_F64 ? 0.5 : 1);
+  return tn_cuda_estimate_s(q->device, TN_CUDA_OWN_PRODUCT, tn_match_bytes(q->match), flops, rate);
 }
 
 static void conv2d_offer_layout(tn_query *q, int32_t mode, int32_t how) {

@@ -5,6 +5,7 @@
 #include "backends/cuda/kernels/index.h"
 #include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/modules/modules.h"
+#include "backends/cuda/rates.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
 
@@ -18,7 +19,8 @@ static tn_status cuda_crop_query(tn_query *q) {
   tn_variant v = {.struct_size = sizeof v,
                   .name = "elements",
                   .prepared_bytes = sizeof(crop_kernel),
-                  .cost_s = tn_cost_of_bytes(q->device, 2 * (double)tn_type_bytes(q->match->out[0])),
+                  .cost_s =
+                      tn_cuda_bytes_s(q->device, TN_CUDA_STREAM, 2 * (double)tn_type_bytes(q->match->out[0])),
                   .deterministic = 1,
                   .capturable = 1};
   tn_add_variant(q, &v);

@@ -6,6 +6,7 @@
  * the targets and an iota, which are one pointwise region without a reduction. */
 #include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/kernels/reduce_plan.h"
+#include "backends/cuda/rates.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
 #include "tenon/attributes.h"
@@ -39,7 +40,7 @@ static tn_status cuda_loss_query(tn_query *q) {
                   .name = "one pass",
                   .workspace_bytes = tn_cuda_reduction_workspace(&r, m->in[0]->dtype, LOSS_WORDS),
                   .prepared_bytes = sizeof r,
-                  .cost_s = tn_cost_of_bytes(q->device, tn_match_bytes(m)) +
+                  .cost_s = tn_cuda_bytes_s(q->device, TN_CUDA_ROWS, tn_match_bytes(m)) +
                             (r.args.parts > 1 ? q->device->launch_s : 0),
                   .deterministic = 1,
                   .capturable = 1};

@@ -8,6 +8,7 @@
 #include "backends/cuda/device/embedding.cuh"
 #include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/kernels/threads.h"
+#include "backends/cuda/rates.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
 #include "tenon/attributes.h"
@@ -38,7 +39,7 @@ static tn_status cuda_embedding_query(tn_query *q) {
   tn_variant v = {.struct_size = sizeof v,
                   .name = "copy rows",
                   .prepared_bytes = sizeof(embedding_kernel),
-                  .cost_s = tn_cost_of_bytes(q->device, 2 * (double)tn_type_bytes(m->out[0])),
+                  .cost_s = tn_cuda_bytes_s(q->device, TN_CUDA_ROWS, 2 * (double)tn_type_bytes(m->out[0])),
                   .deterministic = 1,
                   .capturable = 1};
   tn_add_variant(q, &v);
@@ -165,9 +166,9 @@ static tn_status cuda_embedding_grad_query(tn_query *q) {
                   .name = "sorted",
                   .workspace_bytes = 4 * k.keys_bytes + k.counts_bytes + k.ranges_bytes + k.sums_bytes,
                   .prepared_bytes = sizeof k,
-                  .cost_s =
-                      tn_cost_of_bytes(q->device, tn_match_bytes(m) + sorted + 2 * (double)k.sums_bytes) +
-                      launches * q->device->launch_s,
+                  .cost_s = tn_cuda_bytes_s(q->device, TN_CUDA_ROWS,
+                                            tn_match_bytes(m) + sorted + 2 * (double)k.sums_bytes) +
+                            launches * q->device->launch_s,
                   .deterministic = 1,
                   .capturable = 1};
   tn_add_variant(q, &v);

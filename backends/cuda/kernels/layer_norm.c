@@ -11,6 +11,7 @@
 #include "backends/cuda/device/rows.cuh"
 #include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/kernels/threads.h"
+#include "backends/cuda/rates.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
 #include "tenon/attributes.h"
@@ -91,7 +92,7 @@ static tn_status cuda_norm_query(tn_query *q) {
                   .prepared_bytes = sizeof(norm_kernel),
                   .n_inplace = q->match->n_nodes == 1,
                   .inplace = inplace,
-                  .cost_s = tn_cost_of_bytes(q->device, tn_match_bytes(q->match)),
+                  .cost_s = tn_cuda_bytes_s(q->device, TN_CUDA_ROWS, tn_match_bytes(q->match)),
                   .deterministic = 1,
                   .capturable = 1};
   tn_add_variant(q, &v);
@@ -232,8 +233,8 @@ static tn_status cuda_norm_grad_query(tn_query *q) {
                   .prepared_bytes = sizeof k,
                   .n_inplace = k.adds + same,
                   .inplace = k.adds ? inplace : &inplace[1],
-                  .cost_s =
-                      tn_cost_of_bytes(q->device, tn_match_bytes(m) + 2 * (double)sums) + q->device->launch_s,
+                  .cost_s = tn_cuda_bytes_s(q->device, TN_CUDA_ROWS, tn_match_bytes(m) + 2 * (double)sums) +
+                            q->device->launch_s,
                   .deterministic = 1,
                   .capturable = 1};
   tn_add_variant(q, &v);

@@ -9,6 +9,7 @@
 #include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/modules/modules.h"
 #include "backends/cuda/products/product.h"
+#include "backends/cuda/rates.h"
 #include "backends/shared/constants.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
@@ -225,13 +226,41 @@ static tn_status cuda_matmul_check(tn_query *q, const tn_cuda_product *p, int32_
   return status == TN_OK ? cuda_matmul_check_kind(q, p, kind) : status;
 }
 
+/* Tiles of 128 x 128; smaller ones, with parts of the depth, where those are fewer than multiprocessors. */
+static double cuda_matmul_tiles(const tn_cuda_product *p, double products, int32_t processors,
+                                int64_t small) {
+  enum { LARGE = 128, DEPTHS = 4 };
+  double tiles = products * (double)((p->m + LARGE - 1) / LARGE) * (double)((p->n + LARGE - 1) / LARGE);
+  if (tiles >= processors || tiles == 0) return tiles;
+  tiles = products * (double)((p->m + small - 1) / small) * (double)((p->n + small - 1) / small);
+  int64_t parts = (int64_t)(processors / tiles), most = p->k / (DEPTHS * small);
+  if (parts > most) parts = most;
+  return parts > 1 ? tiles * (double)parts : tiles;
+}
+
+/* Rows of operands and result begin at multiples of 16 bytes. */
+static bool cuda_matmul_is_aligned(const tn_cuda_product *p) {
+  int64_t row_a = p->transpose_a ? p->m : p->k, row_b = p->transpose_b ? p->k : p->n;
+  int64_t narrow = (int64_t)tn_dtype_size(p->dtype), wide = (int64_t)tn_dtype_size(p->wide);
+  return (row_a * narrow | row_b * narrow | p->n * wide) % 16 == 0;
+}
+
+static tn_cuda_kind cuda_matmul_rate_kind(const tn_cuda_product *p) {
+  if (!p->tf32 && tn_dtype_size(p->dtype) != 2) return TN_CUDA_PLAIN_PRODUCT;
+  return cuda_matmul_is_aligned(p) ? TN_CUDA_PRODUCT : TN_CUDA_UNALIGNED_PRODUCT;
+}
+
 static double cuda_matmul_cost_s(const tn_query *q, const tn_cuda_product *p, const tn_matmul_batch *batch) {
+  enum { SMALL_TILE = 64, SMALL_PLAIN_TILE = 32 };
   const tn_device_properties *d = q->device;
-  double products = (double)p->batch, rate = d->matrix_flops_per_s[p->dtype];
+  const tn_cuda_kind kind = cuda_matmul_rate_kind(p);
+  int64_t small = kind == TN_CUDA_PLAIN_PRODUCT ? SMALL_PLAIN_TILE : SMALL_TILE;
+  double products = (double)p->batch;
+  double rate = p->tf32 ? 0.5 * d->matrix_flops_per_s[TN_F16] : d->matrix_flops_per_s[p->dtype];
   for (int32_t i = 0; i < batch->rank; i++) products *= (double)batch->dims[i];
-  if (p->tf32) rate = d->matrix_flops_per_s[TN_F16] / 2;
-  return tn_estimate_s(d, tn_match_bytes(q->match), 2 * products * (double)p->m * (double)p->n * (double)p->k,
-                       rate);
+  double flops = 2 * products * (double)p->m * (double)p->n * (double)p->k;
+  double busy = tn_cuda_busy_share(cuda_matmul_tiles(p, products, d->processors, small), d->processors);
+  return tn_cuda_estimate_s(d, kind, tn_match_bytes(q->match), flops, busy * rate);
 }
 
 static tn_status cuda_matmul_query(tn_query *q) {

@@ -6,6 +6,7 @@
 #include "backends/cuda/kernels/index.h"
 #include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/kernels/strided.h"
+#include "backends/cuda/rates.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
 #include "tenon/attributes.h"
@@ -19,7 +20,8 @@ static tn_status cuda_movement_offer(tn_query *q, const char *name, int64_t prep
   tn_variant v = {.struct_size = sizeof v,
                   .name = name,
                   .prepared_bytes = prepared_bytes,
-                  .cost_s = tn_cost_of_bytes(q->device, 2 * (double)tn_type_bytes(q->match->out[0])),
+                  .cost_s =
+                      tn_cuda_bytes_s(q->device, TN_CUDA_STREAM, 2 * (double)tn_type_bytes(q->match->out[0])),
                   .deterministic = 1,
                   .capturable = 1};
   tn_add_variant(q, &v);

@@ -7,6 +7,7 @@
 #include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/modules/modules.h"
 #include "backends/cuda/pointwise/printed.h"
+#include "backends/cuda/rates.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
 
@@ -39,8 +40,8 @@ static void cuda_pointwise_add(tn_query *q, const pointwise_offer *o, const tn_c
                   .prepared_bytes = (int64_t)sizeof(tn_cuda_printed),
                   .n_inplace = printed->n_inplace,
                   .inplace = (const int32_t(*)[2])printed->inplace,
-                  .cost_s = tn_estimate_s(q->device, tn_match_bytes(q->match), printed->flops,
-                                          q->device->vector_flops_per_s),
+                  .cost_s = tn_cuda_estimate_s(q->device, TN_CUDA_STREAM, tn_match_bytes(q->match),
+                                               printed->flops, q->device->vector_flops_per_s),
                   .deterministic = 1,
                   .capturable = 1};
   tn_add_variant(q, &v);

@@ -8,6 +8,7 @@
 #include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/kernels/pool.h"
 #include "backends/cuda/modules/modules.h"
+#include "backends/cuda/rates.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
 #include "tenon/attributes.h"
@@ -47,7 +48,7 @@ static tn_status cuda_pool_query(tn_query *q) {
                     .in = all,
                     .out = all,
                     .prepared_bytes = sizeof(pool_kernel),
-                    .cost_s = tn_cost_of_bytes(q->device, tn_match_bytes(m)),
+                    .cost_s = tn_cuda_bytes_s(q->device, TN_CUDA_ROWS, tn_match_bytes(m)),
                     .deterministic = 1,
                     .capturable = 1};
     tn_add_variant(q, &v);

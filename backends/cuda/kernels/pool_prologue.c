@@ -13,6 +13,7 @@
 #include "backends/cuda/kernels/pool.h"
 #include "backends/cuda/kernels/threads.h"
 #include "backends/cuda/pointwise/prologue.h"
+#include "backends/cuda/rates.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
 #include "tenon/attributes.h"
@@ -184,8 +185,8 @@ static void pool_add(tn_query *q, const tn_cuda_prologue_text *t, int32_t how, c
                         .in = in,
                         .out = out,
                         .prepared_bytes = sizeof(pool_joined),
-                        .cost_s =
-                            tn_estimate_s(q->device, tn_match_bytes(m), flops, q->device->vector_flops_per_s),
+                        .cost_s = tn_cuda_estimate_s(q->device, TN_CUDA_ROWS, tn_match_bytes(m), flops,
+                                                     q->device->vector_flops_per_s),
                         .deterministic = 1,
                         .capturable = 1};
   tn_add_variant(q, &variant);

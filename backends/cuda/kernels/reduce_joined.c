@@ -9,6 +9,7 @@
 #include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/kernels/reduce.h"
 #include "backends/cuda/pointwise/prologue.h"
+#include "backends/cuda/rates.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
 
@@ -210,8 +211,8 @@ static void joined_add(tn_query *q, const joined_match *j, const tn_cuda_reducti
                   .prepared_bytes = sizeof(joined_kernel),
                   .n_inplace = o->n_pairs,
                   .inplace = (const int32_t(*)[2])o->pairs,
-                  .cost_s = tn_estimate_s(q->device, tn_match_bytes(q->match), j->front.printed.flops,
-                                          q->device->vector_flops_per_s) +
+                  .cost_s = tn_cuda_estimate_s(q->device, TN_CUDA_ROWS, tn_match_bytes(q->match),
+                                               j->front.printed.flops, q->device->vector_flops_per_s) +
                             (r->args.parts > 1 ? q->device->launch_s : 0),
                   .deterministic = 1,
                   .capturable = 1};

@@ -7,6 +7,8 @@
 #include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/kernels/strided.h"
 #include "backends/cuda/modules/modules.h"
+#include "backends/cuda/rates.h"
+#include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
 #include "tenon/plugin/storage.h"
 
@@ -26,6 +28,7 @@ static tn_status cuda_copy_query(tn_query *q) {
                   .out = &any,
                   .n_inplace = 1,
                   .inplace = inplace,
+                  .cost_s = tn_cuda_bytes_s(q->device, TN_CUDA_STREAM, tn_match_bytes(q->match)),
                   .deterministic = 1,
                   .capturable = 1};
   tn_add_variant(q, &v);
@@ -60,6 +63,7 @@ static tn_status cuda_reorder_query(tn_query *q) {
                   .in = &any,
                   .out = &any,
                   .prepared_bytes = sizeof(reorder_kernel),
+                  .cost_s = tn_cuda_bytes_s(q->device, TN_CUDA_ROWS, tn_match_bytes(q->match)),
                   .deterministic = 1,
                   .capturable = 1};
   tn_add_variant(q, &v);

@@ -5,6 +5,7 @@
 #include "backends/cuda/device/rows.cuh"
 #include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/kernels/threads.h"
+#include "backends/cuda/rates.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
 #include "tenon/attributes.h"
@@ -28,7 +29,7 @@ static tn_status cuda_softmax_query(tn_query *q) {
                   .prepared_bytes = sizeof(softmax_kernel),
                   .n_inplace = 1,
                   .inplace = inplace,
-                  .cost_s = tn_cost_of_bytes(q->device, tn_match_bytes(m)),
+                  .cost_s = tn_cuda_bytes_s(q->device, TN_CUDA_ROWS, tn_match_bytes(m)),
                   .deterministic = 1,
                   .capturable = 1};
   tn_add_variant(q, &v);
