@@ -118,6 +118,20 @@ missing() {
 }
 report 'a library that is missing is named, and the part ends' "$(missing)"
 
+# A variant that breaks the device while it is measured: part C leaves it out, and says so.
+avoided() {
+  copy variant
+  FAULT=task:1
+  call variant A 120
+  FAULT=
+  case $(state variant mlp_fp32) in failed*) ;; *) echo "mlp_fp32 is '$(state variant mlp_fp32)'" ;; esac
+  cp "$scratch/variant.out/cache.tgz" "$scratch/variant/"
+  call variant C 120 || echo "exit code $?: $(cat "$scratch/variant.said")"
+  expect variant mlp_fp32_again ok
+  grep -q '^declined .*; [1-9][0-9]* variants avoided$' "$scratch/variant.said" || echo "no variant is avoided: $(cat "$scratch/variant.said")"
+}
+report 'part C leaves out a variant that breaks the device' "$(avoided)"
+
 again() {
   cp "$scratch/hung.out/cache.tgz" "$scratch/hung/"
   rm -f "$scratch/hung/tools/tenon" && mv "$scratch/hung/tools/tenon.own" "$scratch/hung/tools/tenon"
