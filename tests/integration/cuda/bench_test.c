@@ -54,6 +54,24 @@ static void several_steps_are_one_launch(void **state) {
   assert_int_equal(many[LAUNCHES] - few[LAUNCHES], 4 * 8 / 4);
 }
 
+/* A step of two batches copies both, into slots that the step before does not read. */
+static void batches_of_a_step_are_copied_beside_the_step_before(void **state) {
+  (void)state;
+  int calls[2][FUNCTIONS];
+  file_write("net.ini", net);
+  setenv("FAKECUDA_COUNTS", "counts", 1);
+  for (int i = 0; i < 2; i++) {
+    const json_t *r = program_json(
+        0, "bench net.ini " ON_DOUBLE "--steps %d --rounds 2 --set optimizer.accumulate=2", i == 0 ? 4 : 12);
+    double_is_content();
+    assert_int_equal(program_number(r, "accumulate"), 2);
+    for (int f = 0; f < FUNCTIONS; f++) calls[i][f] = double_calls(functions[f]);
+  }
+  assert_int_equal(calls[1][COPIES] - calls[0][COPIES], 2 * 8 * 2);
+  assert_int_equal(calls[1][WAITS] - calls[0][WAITS], 0);
+  assert_int_equal(calls[1][STREAM_WAITS] - calls[0][STREAM_WAITS], 0);
+}
+
 static void a_round_has_whole_launches(void **state) {
   (void)state;
   int one[FUNCTIONS], four[FUNCTIONS];
@@ -159,6 +177,7 @@ static void memory_that_is_shared_has_no_parts(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(the_host_waits_once_a_round),
                                      TEST(several_steps_are_one_launch),
+                                     TEST(batches_of_a_step_are_copied_beside_the_step_before),
                                      TEST(a_round_has_whole_launches),
                                      TEST(the_update_has_the_blocks_that_run_at_once),
                                      TEST(measurements_replay_captures),
