@@ -370,6 +370,11 @@ int cli_fail(const cli_args *args, const void *handle, tn_status status) {
   return cli_report(handle, status);
 }
 
+int cli_finish(const cli_args *args, const void *handle, tn_status status, const char *json) {
+  if (status == TN_OK) return CLI_OK;
+  return json != NULL ? cli_report(handle, status) : cli_fail(args, handle, status);
+}
+
 /* The name of the status that gives the exit code; "usage": no status does. */
 static const char *cli_reason(int code) {
   static const tn_status statuses[] = {TN_EINVAL, TN_EIO, TN_EUNAVAILABLE, TN_EINTERNAL};

@@ -130,6 +130,9 @@ int cli_refuse(const cli_args *args, int code, const char *format, ...) __attrib
 int cli_report(const void *handle, tn_status status);
 /* The same; with --json it also prints the failure as JSON to stdout (docs/guide/results.md). */
 int cli_fail(const cli_args *args, const void *handle, tn_status status);
+/* The exit code of a command that has printed its result, `json`, or has none (NULL): a result that was
+ * printed has no second object for the failure. */
+int cli_finish(const cli_args *args, const void *handle, tn_status status, const char *json);
 
 /* Members of a result; NULL, 0 and NaN: there is none, or it is null. */
 const char *cli_text(const json_t *json, const char *key);

@@ -74,7 +74,7 @@ static int eval_command_run(tn_context *context, const cli_args *args) {
     printf("%s\n", json);
   else if (json)
     eval_print(args, json);
-  code = status == TN_OK ? CLI_OK : cli_fail(args, run, status);
+  code = cli_finish(args, run, status, json);
   tn_string_free(run, json);
   tn_run_close(run);
   return code;

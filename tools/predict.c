@@ -104,7 +104,7 @@ static int predict_command_run(tn_context *context, const cli_args *args) {
     printf("%s\n", json);
   else if (json)
     predict_print(args, json);
-  code = status == TN_OK ? CLI_OK : cli_fail(args, run, status);
+  code = cli_finish(args, run, status, json);
   tn_string_free(run, json);
   tn_run_close(run);
   return code;

@@ -99,10 +99,7 @@ static int train_command_run(tn_context *context, const cli_args *args) {
     printf("%s\n", json);
   else if (json && !args->quiet)
     train_print(json);
-  if (status == TN_OK)
-    code = CLI_OK;
-  else /* a result that was printed has the status */
-    code = json ? cli_report(run, status) : cli_fail(args, run, status);
+  code = cli_finish(args, run, status, json);
   tn_string_free(run, json);
   tn_run_close(run);
   return code;

@@ -49,14 +49,16 @@ TN_EXPORT void tn_run_close(tn_run *run);
  * returns [distributed] timeout later without freeing what the thread may use: run and context stay allocated
  * when they are closed, and tn_context_close returns 1. */
 TN_EXPORT tn_status tn_run_train(tn_run *run, char **json);
-/* Losses and metrics of one pass over the validation data. */
+/* Losses and metrics of one pass over the validation data. TN_ENONFINITE: the loss is not finite; *json is
+ * set as well. */
 TN_EXPORT tn_status tn_run_eval(tn_run *run, char **json);
 /* Compares the predictions of a classifier with the classes of the validation data: "samples", "classes"
  * (names), "means" and "by_class" (precision, recall, F1, area under the ROC curve of each class against the
  * others), "confusion" (rows: true classes; up to 200 classes), and "worst", the 24 wrong predictions in
  * which the true class had the least probability, as pictures where the input is one. If the weights are
  * those of a run folder, the result is also kept there as evaluation.json. TN_EINVAL: the model is no
- * classifier. */
+ * classifier. TN_ENONFINITE: as for tn_run_predict; these samples are not counted, "not_finite" is their
+ * number. */
 TN_EXPORT tn_status tn_run_examine(tn_run *run, char **json);
 
 typedef struct tn_predict_options {
@@ -71,7 +73,9 @@ typedef struct tn_predict_options {
   int32_t top;        /* classes of a prediction, the most probable first; 0: 5 */
 } tn_predict_options;
 /* Computes the model's output for each row or file. Where the loss is a cross entropy over classes, the
- * result has the most probable classes, with the names that the weights carry. */
+ * result has the most probable classes, with the names that the weights carry. TN_ENONFINITE: outputs are not
+ * finite (of scores of classes, -infinity beside a finite score is); the message names the first, *json and
+ * `output` are written as well, "not_finite" is their number, and they have no classes. */
 TN_EXPORT tn_status tn_run_predict(tn_run *run, const tn_predict_options *options, char **json);
 
 typedef struct tn_generate_options {

@@ -1,6 +1,8 @@
 /* core/train/commands/eval.c: tn_run_eval: losses and metrics of given weights over the validation data. */
 #include "core/train/result.h"
 
+#include <math.h>
+
 #include "core/train/commands/mistakes.h"
 #include "core/train/distributed/devices.h"
 #include "core/train/loop/validation_pass.h"
@@ -45,6 +47,16 @@ static tn_status eval_run(tn_eval_command *e) {
   return tn_validation_run(e->run, &pass, &e->sums);
 }
 
+/* A metric may have no value, as the precision of a class that is never predicted; a loss has one. */
+static tn_status eval_judge(tn_run *run, const tn_metric *means) {
+  if (isfinite(means[0].value)) return TN_OK;
+  return tn_failf(
+      &run->env, TN_ENONFINITE,
+      "the loss over the validation data is %g; `tenon predict` names the samples whose outputs are "
+      "not finite",
+      means[0].value);
+}
+
 tn_status tn_run_eval(tn_run *run, char **json) {
   TN_ENTER(run);
   TN_NEED(run, json, "json");
@@ -57,6 +69,7 @@ tn_status tn_run_eval(tn_run *run, char **json) {
     json_t *result = tn_json_metrics(tn_metric_sums_means(&e.sums), e.sums.n + 1);
     json_object_set_new(result, "samples", json_integer(e.sums.samples));
     status = tn_json_take(run, result, json);
+    if (status == TN_OK) status = eval_judge(run, tn_metric_sums_means(&e.sums));
   }
   tn_feeder_destroy(e.feeder);
   tn_loader_destroy(e.loader);

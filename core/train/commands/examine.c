@@ -8,6 +8,7 @@
 #include "core/base/file.h"
 #include "core/train/checkpoints/weights_file.h"
 #include "core/train/prediction/class_scores.h"
+#include "core/train/prediction/finite_rows.h"
 #include "core/train/prediction/forward_pass.h"
 #include "core/train/prediction/picture_text.h"
 
@@ -25,6 +26,7 @@ typedef struct tn_examine_command {
   tn_run *run;
   tn_forward forward;
   tn_class_scores scores;
+  tn_finite_rows finite;
   int32_t label, input;        /* fields of the loader; input -1: none is a picture */
   json_t *names;               /* of the classes */
   examined_error worst[WORST]; /* the worst first */
@@ -111,9 +113,11 @@ static tn_status examine_sample(tn_examine_command *e, int32_t slot, int64_t row
   const tn_forward *f = &e->forward;
   const float *scores = (const float *)tn_forward_output(f, slot) + row * e->scores.classes;
   examined_error error = {.sample = f->ids[slot][row], .truth = examine_truth(e, slot, row)};
+  if (!tn_finite_rows_count(&e->finite, error.sample, tn_scores_are_numbers(scores, e->scores.classes)))
+    return TN_OK;
   if (!tn_class_scores_add(&e->scores, scores, error.truth, &error.predicted, &error.log_probability))
     return TN_OK;
-  if (error.predicted == error.truth || isnan(error.log_probability)) return TN_OK;
+  if (error.predicted == error.truth) return TN_OK;
   error.certainty =
       exp(error.log_probability + (double)scores[error.predicted] - (double)scores[error.truth]);
   size_t bytes = e->input >= 0 ? tn_type_bytes(&tn_loader_field(f->loader, e->input)->type) : 0;
@@ -149,6 +153,8 @@ static tn_status examine_result(tn_examine_command *e, json_t **result) {
     status = examine_describe_error(e, &e->worst[i], worst);
   *result = json_pack("{s:I, s:O, s:o, s:o, s:o}", "samples", (json_int_t)s->counted, "classes", e->names,
                       "means", tn_class_scores_means(by_class), "by_class", by_class, "worst", worst);
+  if (*result != NULL && e->finite.bad > 0)
+    json_object_set_new(*result, "not_finite", json_integer(e->finite.bad));
   if (*result != NULL && s->classes <= MOST_CLASSES)
     json_object_set_new(*result, "confusion", tn_class_scores_confusion(s));
   return *result != NULL ? status : TN_ENOMEM;
@@ -208,6 +214,13 @@ static tn_status examine_run(tn_examine_command *e) {
   return tn_forward_run(&e->forward, examine_take_rows, e);
 }
 
+static tn_status examine_judge(tn_examine_command *e) {
+  char name[NAME];
+  if (e->finite.bad == 0) return TN_OK;
+  TN_TRY(tn_loader_sample_name(e->forward.loader, e->finite.first, name, sizeof name));
+  return tn_finite_rows_judge(&e->run->env, &e->finite, name);
+}
+
 tn_status tn_run_examine(tn_run *run, char **json) {
   TN_ENTER(run);
   TN_NEED(run, json, "json");
@@ -221,6 +234,7 @@ tn_status tn_run_examine(tn_run *run, char **json) {
     status = tn_json_take(&run->env, result, json);
   else
     json_decref(result);
+  if (status == TN_OK) status = examine_judge(&e);
   for (int32_t i = 0; i < e.n_worst; i++) tn_release(&run->env, e.worst[i].picture);
   json_decref(e.names);
   tn_class_scores_free(&run->env, &e.scores);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/formats/npy.h"
+#include "core/train/prediction/finite_rows.h"
 #include "core/train/prediction/forward_pass.h"
 #include "core/train/prediction/predict_classes.h"
 #include "core/train/prediction/predict_inputs.h"
@@ -20,6 +21,7 @@ typedef struct tn_predict_command {
   char *out; /* all rows */
   json_t *predictions;
   tn_predict_classes classes;
+  tn_finite_rows finite;
 } tn_predict_command;
 
 /* No larger than needed: a batch is computed whole. */
@@ -70,6 +72,8 @@ static tn_status predict_take_rows(void *context, int32_t slot, int64_t first, i
   size_t bytes = p->forward.row_bytes;
   char *to = p->out + (size_t)first * bytes;
   memcpy(to, tn_forward_output(&p->forward, slot), (size_t)n * bytes);
+  for (int64_t i = 0; i < n; i++)
+    tn_finite_rows_count(&p->finite, first + i, tn_row_is_finite(&p->forward.row, to + (size_t)i * bytes));
   for (int64_t i = 0; p->predictions != NULL && i < n; i++)
     TN_TRY(predict_describe_row(p, first + i, (const float *)(void *)(to + (size_t)i * bytes)));
   return TN_OK;
@@ -102,6 +106,7 @@ static json_t *predict_result(tn_predict_command *p) {
   json_t *result = json_pack("{s:I}", "rows", (json_int_t)p->forward.count);
   if (p->options->output != NULL) json_object_set_new(result, "output", json_string(p->options->output));
   if (p->predictions != NULL) json_object_set(result, "predictions", p->predictions);
+  if (p->finite.bad > 0) json_object_set_new(result, "not_finite", json_integer(p->finite.bad));
   return result;
 }
 
@@ -109,10 +114,19 @@ static tn_status predict_run(tn_predict_command *p, json_t **result) {
   TN_TRY(tn_predict_inputs_read(&p->inputs));
   bool texts = false;
   TN_TRY(tn_predict_texts_wanted(&p->inputs, &texts));
-  if (texts) return tn_predict_texts(&p->inputs, result);
+  if (texts) return tn_predict_texts(&p->inputs, &p->finite, result);
   TN_TRY(predict_run_rows(p));
   *result = predict_result(p);
   return TN_OK;
+}
+
+static tn_status predict_judge(tn_predict_command *p) {
+  char name[NAME];
+  if (p->finite.bad == 0) return TN_OK;
+  if (p->forward.loader == NULL)
+    return tn_finite_rows_judge(&p->run->env, &p->finite, p->inputs.paths[p->finite.first]);
+  TN_TRY(tn_loader_sample_name(p->forward.loader, p->finite.first, name, sizeof name));
+  return tn_finite_rows_judge(&p->run->env, &p->finite, name);
 }
 
 tn_status tn_run_predict(tn_run *run, const tn_predict_options *options, char **json) {
@@ -128,6 +142,7 @@ tn_status tn_run_predict(tn_run *run, const tn_predict_options *options, char **
   json_t *result = NULL;
   tn_status status = predict_run(&p, &result);
   if (status == TN_OK) status = tn_json_take(run, result, json);
+  if (status == TN_OK) status = predict_judge(&p);
   tn_predict_classes_finish(&p.classes);
   json_decref(p.predictions);
   tn_forward_close(&p.forward);

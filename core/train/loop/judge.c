@@ -19,6 +19,7 @@ static bool judge_prefers_smaller(const tn_training *t, int32_t chosen) {
 }
 
 static bool judge_improves(double value, double before, bool smaller, double by) {
+  if (isnan(value)) return false;
   return isnan(before) || (smaller ? value < before - by : value > before + by);
 }
 

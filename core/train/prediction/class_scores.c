@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/train/prediction/finite_rows.h"
+
 tn_status tn_class_scores_start(const void *handle, int64_t classes, int64_t samples, tn_class_scores *s) {
   *s = (tn_class_scores){.classes = classes, .samples = samples};
   size_t n = (size_t)classes, cells = tn_size_mul(n, n), all = tn_size_mul((size_t)samples, n);
@@ -38,6 +40,7 @@ double tn_class_scores_sum(const float *scores, int64_t n, double largest) {
 bool tn_class_scores_add(tn_class_scores *s, const float *scores, int64_t label, int64_t *predicted,
                          double *log_probability) {
   *predicted = scores_largest(scores, s->classes);
+  if (!tn_scores_are_numbers(scores, s->classes)) return false;
   if (label < 0 || label >= s->classes || s->counted == s->samples) return false;
   double largest = (double)scores[*predicted];
   double log_sum = largest + log(tn_class_scores_sum(scores, s->classes, largest));
@@ -70,7 +73,8 @@ static double scores_area(scored_sample *sorted, int64_t n) {
   qsort(sorted, (size_t)n, sizeof *sorted, scores_compare);
   for (int64_t i = 0, end; i < n; i = end) {
     double equal = 0;
-    for (end = i; end < n && sorted[end].score <= sorted[i].score; end++) equal += sorted[end].positive;
+    for (end = i; end < n && (end == i || sorted[end].score == sorted[i].score); end++)
+      equal += sorted[end].positive;
     positives += equal;
     ranks += equal * ((double)(i + 1) + (double)end) / 2;
   }

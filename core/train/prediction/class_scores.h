@@ -26,7 +26,8 @@ double tn_class_scores_sum(const float *scores, int64_t n, double largest);
 
 /* Adds a sample: the model's scores, and its class. *predicted is the class with the largest score,
  * *log_probability that of the true class: the score minus the logarithm of the sum of exponentials. A label
- * outside of 0 .. classes - 1 counts for nothing and gives false. */
+ * outside of 0 .. classes - 1, and scores that are not numbers (finite_rows.h), count for nothing and give
+ * false. */
 bool tn_class_scores_add(tn_class_scores *s, const float *scores, int64_t label, int64_t *predicted,
                          double *log_probability);
 

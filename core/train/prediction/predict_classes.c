@@ -5,6 +5,7 @@
 
 #include "core/base/text.h"
 #include "core/train/prediction/class_scores.h"
+#include "core/train/prediction/finite_rows.h"
 
 /* The value of [model] loss, which may have options and several losses. */
 static bool predict_has_cross_entropy(tn_run *run) {
@@ -56,13 +57,13 @@ static json_t *predict_describe_class(const tn_predict_classes *c, int64_t class
 
 json_t *tn_predict_classes_row(const tn_predict_classes *c, const float *scores) {
   json_t *list = json_array();
+  if (!tn_scores_are_numbers(scores, c->classes)) return list;
   int64_t class = predict_next_class(scores, c->classes, -1);
   double largest = class >= 0 ? (double)scores[class] : 0;
   double sum = tn_class_scores_sum(scores, c->classes, largest);
   for (int32_t k = 0; list != NULL && k < c->top && class >= 0; k++) {
     double probability = exp((double)scores[class] - largest) / sum;
-    /* a score that is not a number has no probability, and JSON no such number */
-    if (isfinite(probability)) json_array_append_new(list, predict_describe_class(c, class, probability));
+    json_array_append_new(list, predict_describe_class(c, class, probability));
     class = predict_next_class(scores, c->classes, class);
   }
   return list;

@@ -40,20 +40,22 @@ static tn_status predict_text_scores(const tn_predict_inputs *p, tn_decoder *d, 
   return status == TN_EINVAL ? tn_wrap(env, status, "%s", path) : status;
 }
 
-static tn_status predict_text_rows(const tn_predict_inputs *p, tn_decoder *d, json_t *predictions) {
+static tn_status predict_text_rows(const tn_predict_inputs *p, tn_decoder *d, tn_finite_rows *finite,
+                                   json_t *predictions) {
   const tn_predict_classes classes = {.names = d->names, .classes = d->classes, .top = p->options->top};
   tn_status status = TN_OK;
   for (int32_t i = 0; status == TN_OK && i < p->options->n_inputs; i++) {
     const float *scores;
     status = predict_text_scores(p, d, p->paths[i], &scores);
     if (status != TN_OK) break;
+    tn_finite_rows_count(finite, i, tn_scores_are_numbers(scores, d->classes));
     json_array_append_new(predictions, json_pack("{s:o, s:o}", "input", tn_json_text(p->paths[i]), "top",
                                                  tn_predict_classes_row(&classes, scores)));
   }
   return status;
 }
 
-tn_status tn_predict_texts(const tn_predict_inputs *p, json_t **result) {
+tn_status tn_predict_texts(const tn_predict_inputs *p, tn_finite_rows *finite, json_t **result) {
   tn_decoder d = {.run = p->run};
   if (p->options->output != NULL)
     return tn_failf(&p->run->env, TN_EINVAL,
@@ -66,7 +68,7 @@ tn_status tn_predict_texts(const tn_predict_inputs *p, json_t **result) {
     status =
         tn_failf(&p->run->env, TN_EINVAL,
                  "%s: the weights have no vocabulary; give numbers of tokens as a .npy file", p->paths[0]);
-  if (status == TN_OK) status = predict_text_rows(p, &d, predictions);
+  if (status == TN_OK) status = predict_text_rows(p, &d, finite, predictions);
   if (status == TN_OK)
     *result = json_pack("{s:i, s:O}", "rows", (int)p->options->n_inputs, "predictions", predictions);
   json_decref(predictions);

@@ -2,6 +2,7 @@
 #ifndef TN_CORE_TRAIN_PREDICTION_PREDICT_TEXTS_H
 #define TN_CORE_TRAIN_PREDICTION_PREDICT_TEXTS_H
 
+#include "core/train/prediction/finite_rows.h"
 #include "core/train/prediction/predict_inputs.h"
 
 #include <jansson.h>
@@ -9,7 +10,8 @@
 /* Whether the inputs are texts: files that the source of [data] does not read by their paths, for a model
  * whose only input is a sequence of numbers of tokens. Errors are those of [model] inputs. */
 tn_status tn_predict_texts_wanted(const tn_predict_inputs *inputs, bool *wanted);
-/* {"rows": files, "predictions": [{"input", "top": [{"class", "name", "probability"}, ...]}, ...]}. */
-tn_status tn_predict_texts(const tn_predict_inputs *inputs, json_t **result);
+/* {"rows": files, "predictions": [{"input", "top": [{"class", "name", "probability"}, ...]}, ...]}. `finite`
+ * counts the texts. */
+tn_status tn_predict_texts(const tn_predict_inputs *inputs, tn_finite_rows *finite, json_t **result);
 
 #endif

@@ -126,6 +126,58 @@ static void a_source_without_files_says_so(void **state) {
   assert_non_null(strstr(program_err, "source 'random': it reads no files that a user names (cat.jpg)"));
 }
 
+/* ---- outputs that are not finite ---- */
+
+static void an_output_that_is_not_finite_is_named(void **state) {
+  (void)state;
+  const float x[12] = {1, 2, 3, 4, 5, NAN, 7, 8, INFINITY, 1, 1, 1};
+  file_write("identity.ini", identity_ini);
+  write_npy("x.npy", 3, "2, 2", x, 12);
+  const json_t *r = program_json(76, "predict identity.ini --input x.npy --output y.npy");
+  assert_int_equal(program_number(r, "not_finite"), 2);
+  assert_non_null(strstr(program_err, "2 of 3 outputs are not finite, first that of 'x.npy"));
+  assert_true(isnan(read_npy("y.npy", "3, 2, 2", 12)[5]));
+}
+
+#define CLASSIFIER_INI                                                                                       \
+  "[run]\nname = n\nseed = 1\n[data]\nsource = random\nshape = 4\nclasses = 3\nsamples = 64\nbatch = 16\n"   \
+  "[model]\ninputs = image: f32[4]\nlayers =\n    fc1: linear(4, bias=no)\n    fc2: linear(3, bias=no)\n"    \
+  "loss = cross_entropy\n[optimizer]\ntype = sgd\nlr = 0.1\n"
+
+/* Finite weights, whose products overflow to inf - inf. */
+static void write_large_weights(const char *path) {
+  static const char header[] =
+      "{\"fc1.weight\":{\"dtype\":\"F32\",\"shape\":[4,4],\"data_offsets\":[0,64]},"
+      "\"fc2.weight\":{\"dtype\":\"F32\",\"shape\":[3,4],\"data_offsets\":[64,112]}}";
+  float values[28];
+  char bytes[8 + sizeof header - 1 + sizeof values];
+  uint64_t n = sizeof header - 1;
+  for (int i = 0; i < 28; i++) values[i] = i % 3 == 0 ? 3e38f : -3e38f;
+  memcpy(bytes, &n, 8);
+  memcpy(bytes + 8, header, sizeof header - 1);
+  memcpy(bytes + 8 + sizeof header - 1, values, sizeof values);
+  file_write_bytes(path, bytes, sizeof bytes);
+}
+
+static void a_classifier_that_overflows_is_no_success(void **state) {
+  (void)state;
+  float x[8] = {1e30f, 1, -1, 1, 0, 0, 0, 0};
+  file_write("n.ini", CLASSIFIER_INI);
+  write_large_weights("large.safetensors");
+  write_npy("x.npy", 2, "4", x, 8);
+  const json_t *r = program_json(76, "predict n.ini --weights large.safetensors --input x.npy");
+  const json_t *rows = program_member(r, "predictions");
+  assert_int_equal(json_array_size(program_member(json_array_get(rows, 0), "top")), 0);
+  assert_int_equal(json_array_size(program_member(json_array_get(rows, 1), "top")), 3);
+  r = program_json(76, "eval n.ini --weights large.safetensors");
+  assert_int_equal(program_number(r, "samples"), 64);
+  assert_non_null(strstr(program_err, "the loss over the validation data is"));
+  r = program_json(76, "eval n.ini --weights large.safetensors --classes");
+  assert_int_equal(program_number(r, "samples") + program_number(r, "not_finite"), 64);
+  assert_true(program_number(r, "not_finite") > 0);
+  assert_non_null(strstr(program_err, "outputs are not finite, first that of '"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(rows_come_back_in_order, program_open, program_close),
@@ -138,6 +190,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(inputs_are_named_where_there_are_several, program_open, program_close),
       cmocka_unit_test_setup_teardown(an_output_without_classes_needs_a_file, program_open, program_close),
       cmocka_unit_test_setup_teardown(a_source_without_files_says_so, program_open, program_close),
+      cmocka_unit_test_setup_teardown(an_output_that_is_not_finite_is_named, program_open, program_close),
+      cmocka_unit_test_setup_teardown(a_classifier_that_overflows_is_no_success, program_open, program_close),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,12 +102,43 @@ static void labels_outside_count_for_nothing(void **state) {
   tn_class_scores_free(&B, &s);
 }
 
+static void scores_that_are_not_numbers_count_for_nothing(void **state) {
+  (void)state;
+  static const float scores[5][2] = {{0, NAN}, {INFINITY, 0}, {-INFINITY, -INFINITY}, {-INFINITY, 2}, {1, 0}};
+  static const bool counted[5] = {false, false, false, true, true};
+  tn_class_scores s;
+  int64_t predicted;
+  double log_probability;
+  assert_ok(&B, tn_class_scores_start(&B, 2, 5, &s));
+  for (int i = 0; i < 5; i++)
+    assert_int_equal(tn_class_scores_add(&s, scores[i], i % 2, &predicted, &log_probability), counted[i]);
+  json_t *list = names(2), *by_class = tn_class_scores_by_class(&B, &s, list);
+  near(number(by_class, 1, "auc"), 1);
+  json_decref(list), json_decref(by_class);
+  tn_class_scores_free(&B, &s);
+}
+
+/* As an older file of scores may have them: the area is found, in a time that does not depend on them. */
+static void equal_infinite_scores_share_a_rank(void **state) {
+  (void)state;
+  static const float scores[4][2] = {{-INFINITY, 0}, {-INFINITY, 0}, {0, -INFINITY}, {0, -INFINITY}};
+  tn_class_scores s;
+  int64_t predicted;
+  double log_probability;
+  assert_ok(&B, tn_class_scores_start(&B, 2, 4, &s));
+  for (int i = 0; i < 4; i++) tn_class_scores_add(&s, scores[i], i < 2, &predicted, &log_probability);
+  json_t *list = names(2), *by_class = tn_class_scores_by_class(&B, &s, list);
+  near(number(by_class, 1, "auc"), 1);
+  json_decref(list), json_decref(by_class);
+  tn_class_scores_free(&B, &s);
+}
+
 int main(void) {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
   const struct CMUnitTest tests[] = {
-      CASE(numbers_are_those_of_the_confusion_matrix),
-      CASE(equal_scores_count_half_in_the_area),
-      CASE(labels_outside_count_for_nothing),
+      CASE(numbers_are_those_of_the_confusion_matrix), CASE(equal_scores_count_half_in_the_area),
+      CASE(labels_outside_count_for_nothing),          CASE(scores_that_are_not_numbers_count_for_nothing),
+      CASE(equal_infinite_scores_share_a_rank),
   };
   return cmocka_run_group_tests_name("class scores", tests, NULL, NULL);
 }
