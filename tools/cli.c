@@ -129,7 +129,7 @@ const cli_exit cli_exits[] = {
     {CLI_UNFINISHED, "conformance: a case hung or broke the device, and no later case was run"},
     {CLI_IO, "a file cannot be read or written, also stdout"},
     {CLI_STOPPED, "stopped by a signal, and saved"},
-    {CLI_NONFINITE, "the loss is not finite"},
+    {CLI_NONFINITE, "the loss, or an output, is not finite"},
     {CLI_COMM, "a rank or a collective failed"},
     {0, NULL}};
 

@@ -55,7 +55,8 @@ struct tn_run {
   /* Describes the device that is planned for, or rehearsed by tn_run_bench; NULL: it is here. */
   const char *device_file;
   atomic_int stop;
-  const char *class_names; /* of the targets (checkpoints/class_names.h); NULL: unknown */
+  const char *weights_file; /* that was loaded; NULL: none */
+  const char *class_names;  /* of the targets (checkpoints/class_names.h); NULL: unknown */
   bool hung; /* a rank's thread was left (distributed/ranks.h): the run and its context are never freed */
   double opened_s; /* tn_clock_s when the run was opened */
 };

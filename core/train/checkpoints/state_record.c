@@ -244,3 +244,38 @@ tn_status tn_state_record_check(const void *handle, const tn_state_record *recor
   }
   return status;
 }
+
+/* ---- a file by itself ---- */
+
+/* The number of the checkpoint's file of this name; -1: it has another. */
+static int checkpoint_find_file(const char *path) {
+  const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
+  for (int i = 0; i < TN_CHECKPOINT_STATE; i++)
+    if (tn_text_equal(name, tn_checkpoint_files[i])) return i;
+  return -1;
+}
+
+static tn_status checkpoint_compare_file(const void *handle, const char *state, const char *path, int file) {
+  tn_arena arena = tn_arena_new(handle);
+  tn_state_record record;
+  tn_status status = tn_state_record_read(&arena, state, &record);
+  if (status == TN_OK) status = state_record_check_file(handle, &record.files[file], path);
+  tn_arena_free(&arena);
+  return status;
+}
+
+tn_status tn_checkpoint_file_check(const void *handle, const char *path) {
+  int file = checkpoint_find_file(path);
+  if (file < 0) return TN_OK;
+  char *folder = tn_path_folder(handle, path);
+  char *state =
+      folder != NULL ? tn_path_join(handle, folder, tn_checkpoint_files[TN_CHECKPOINT_STATE]) : NULL;
+  tn_status status = state != NULL ? TN_OK : TN_ENOMEM;
+  if (status == TN_OK && tn_file_exists(state)) {
+    status = checkpoint_compare_file(handle, state, path, file);
+    if (status == TN_EINVAL) status = checkpoint_compare_file(handle, state, path, file);
+  }
+  tn_release(handle, state);
+  tn_release(handle, folder);
+  return status;
+}

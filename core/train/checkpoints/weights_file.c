@@ -4,6 +4,7 @@
 
 #include "core/base/file.h"
 #include "core/base/text.h"
+#include "core/train/checkpoints/checkpoint_files.h"
 #include "core/train/checkpoints/run_differences.h"
 #include "core/train/checkpoints/run_folder.h"
 
@@ -12,15 +13,33 @@ static const char *const weights_places[] = {"model.safetensors", "checkpoints/b
                                              "checkpoints/last/model.safetensors", "best/model.safetensors",
                                              "last/model.safetensors"};
 
+/* A file that is not as it was written is passed over. */
+static tn_status weights_look_at(tn_run *run, const char *path, const char **damage, bool *found) {
+  *found = false;
+  if (!tn_file_exists(path)) return TN_OK;
+  tn_status status = tn_checkpoint_file_check(&run->env, path);
+  *found = status == TN_OK;
+  if (status != TN_EINVAL) return status;
+  if (*damage == NULL) *damage = tn_arena_strdup(&run->arena, tn_error_text(&run->env));
+  tn_error_clear(&run->env);
+  return *damage != NULL ? TN_OK : TN_ENOMEM;
+}
+
+/* *path is NULL where the folder has no weights. */
 static tn_status weights_find_in(tn_run *run, const char *folder, char **path) {
+  const char *damage = NULL;
+  bool found = false;
   for (size_t i = 0; i < sizeof weights_places / sizeof *weights_places; i++) {
     *path = tn_path_join(&run->env, folder, weights_places[i]);
-    if (*path == NULL) return TN_ENOMEM;
-    if (tn_file_exists(*path)) return TN_OK;
+    tn_status status = *path != NULL ? weights_look_at(run, *path, &damage, &found) : TN_ENOMEM;
+    if (found && damage != NULL)
+      tn_logf(&run->env, TN_LOG_WARN, "%s; the weights are those of %s", damage, *path);
+    if (found) return TN_OK;
     tn_release(&run->env, *path);
     *path = NULL;
+    if (status != TN_OK) return status;
   }
-  return TN_OK;
+  return damage != NULL ? tn_failf(&run->env, TN_EINVAL, "%s", damage) : TN_OK;
 }
 
 static tn_status weights_find_newest(tn_run *run, char **path) {
@@ -39,6 +58,7 @@ tn_status tn_weights_find(tn_run *run, const char *given, char **path) {
   *path = NULL;
   if (*given == '\0') return weights_find_newest(run, path);
   if (stat(given, &info) != 0 || !S_ISDIR(info.st_mode)) {
+    TN_TRY(tn_checkpoint_file_check(&run->env, given));
     *path = tn_strdup(&run->env, given);
     return *path != NULL ? TN_OK : TN_ENOMEM;
   }
@@ -74,6 +94,11 @@ static tn_status weights_remark(tn_run *run, const char *file, const tn_weights_
   return tn_run_remark(run, "weights %s", file);
 }
 
+static tn_status weights_keep_path(tn_run *run, const char *file) {
+  run->weights_file = tn_arena_strdup(&run->arena, file);
+  return run->weights_file != NULL ? TN_OK : TN_ENOMEM;
+}
+
 static tn_status weights_load_given(tn_run *run, tn_executor *executor, const tn_state_map *map,
                                     const char *file) {
   const tn_weights_section *w = &run->settings.weights;
@@ -87,6 +112,7 @@ static tn_status weights_load_given(tn_run *run, tn_executor *executor, const tn
                               false};
   tn_weights_counts counts;
   TN_TRY(tn_weights_load(run, executor, map, &source, &counts));
+  TN_TRY(weights_keep_path(run, file));
   return weights_remark(run, file, &counts);
 }
 
@@ -102,7 +128,8 @@ static tn_status weights_load_own(tn_run *run, tn_executor *executor, const tn_s
                               "was the run trained with another [model]?",
                               false};
   tn_logf(&run->env, TN_LOG_INFO, "weights of %s", file);
-  return tn_weights_load(run, executor, map, &source, NULL);
+  TN_TRY(tn_weights_load(run, executor, map, &source, NULL));
+  return weights_keep_path(run, file);
 }
 
 tn_status tn_weights_load_configured(tn_run *run, tn_executor *executor, const tn_state_map *map) {

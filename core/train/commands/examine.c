@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "core/base/file.h"
-#include "core/train/checkpoints/weights_file.h"
 #include "core/train/prediction/class_scores.h"
 #include "core/train/prediction/finite_rows.h"
 #include "core/train/prediction/forward_pass.h"
@@ -179,8 +178,7 @@ static char *examine_run_folder(tn_run *run, const char *file) {
 
 /* Writes evaluation.json beside config.ini of the run whose weights were examined. */
 static tn_status examine_keep(tn_run *run, const json_t *result) {
-  char *file = NULL;
-  TN_TRY(tn_weights_find(run, run->settings.weights.file, &file));
+  const char *file = run->weights_file;
   char *folder = file != NULL ? examine_run_folder(run, file) : NULL;
   char *path = folder != NULL ? tn_path_join(&run->env, folder, "evaluation.json") : NULL;
   char *text = path != NULL ? json_dumps(result, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
@@ -188,7 +186,6 @@ static tn_status examine_keep(tn_run *run, const json_t *result) {
   free(text);
   tn_release(&run->env, path);
   tn_release(&run->env, folder);
-  tn_release(&run->env, file);
   return status;
 }
 

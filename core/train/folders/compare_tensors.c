@@ -151,8 +151,8 @@ tn_status tn_compare_tensors(tn_context *context, const char *a, const char *b, 
                   .only_b = json_array(),
                   .shapes = json_array(),
                   .unread = json_array()};
-  tn_status status = tn_tensor_files_open(context, a, &c.a);
-  tn_status other = status == TN_OK ? tn_tensor_files_open(context, b, &c.b) : status;
+  tn_status status = tn_tensor_files_open(context, a, true, &c.a);
+  tn_status other = status == TN_OK ? tn_tensor_files_open(context, b, true, &c.b) : status;
   status = other == TN_OK ? diff_all(&c) : other;
   if (status == TN_OK) status = tn_json_take(context, diff_json(&c), json);
   diff_close(&c);

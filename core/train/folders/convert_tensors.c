@@ -191,7 +191,7 @@ tn_status tn_convert_tensors(tn_context *context, const char *from, const char *
   TN_TRY(TN_READ_STRUCT(context, tn_convert_options, dtype, options, &o));
   TN_TRY(convert_check_options(context, &o));
   conversion c = {.handle = context, .to = to, .dtype = o.dtype};
-  tn_status status = tn_tensor_files_open(context, from, &c.from);
+  tn_status status = tn_tensor_files_open(context, from, true, &c.from);
   if (status == TN_OK) status = convert_choose(&c, o.optimizer != 0);
   if (status == TN_OK) status = convert_write(&c);
   if (status == TN_OK)

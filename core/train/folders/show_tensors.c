@@ -95,7 +95,7 @@ tn_status tn_show_tensors(tn_context *context, const char *path, int32_t statist
   TN_NEED(context, path, "path");
   tn_tensor_files files;
   json_t *result = json_object();
-  tn_status status = tn_tensor_files_open(context, path, &files);
+  tn_status status = tn_tensor_files_open(context, path, false, &files);
   if (status == TN_OK) status = show_files(context, &files, statistics != 0, result);
   tn_tensor_files_close(&files);
   if (status == TN_OK) return tn_json_take(context, result, json);

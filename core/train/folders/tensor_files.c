@@ -26,6 +26,7 @@ static tn_stored_tensor *tensor_files_add(tn_tensor_files *f) {
 /* ---- safetensors ---- */
 
 static tn_status tensor_files_add_file(const void *handle, tn_tensor_files *f, const char *path, int part) {
+  if (f->check) TN_TRY(tn_checkpoint_file_check(handle, path));
   TN_TRY(tn_safetensors_open(handle, path, &f->files[part]));
   for (int32_t i = 0; i < tn_safetensors_count(f->files[part]); i++) {
     const tn_safetensor *t = tn_safetensors_at(f->files[part], i);
@@ -102,13 +103,29 @@ static const char *tensor_files_in(tn_tensor_files *f, const char *name) {
   return path != NULL && tn_file_exists(path) ? path : NULL;
 }
 
-tn_status tn_tensor_files_open(const void *handle, const char *path, tn_tensor_files *f) {
-  *f = (tn_tensor_files){.arena = tn_arena_new(handle)};
+/* The checkpoint of a run folder that is used; NULL: the folder has no checkpoints. */
+static tn_status tensor_files_choose(const void *handle, tn_tensor_files *f, const char **chosen) {
+  const char *best = tensor_files_in(f, "checkpoints/best"), *last = tensor_files_in(f, "checkpoints/last");
+  *chosen = best != NULL ? best : last;
+  if (!f->check || best == NULL || last == NULL) return TN_OK;
+  const char *model = tn_arena_printf(&f->arena, "%s/%s", best, tn_checkpoint_files[TN_CHECKPOINT_MODEL]);
+  if (model == NULL) return TN_ENOMEM;
+  tn_status status = tn_checkpoint_file_check(handle, model);
+  if (status != TN_EINVAL) return status;
+  tn_logf(handle, TN_LOG_WARN, "%s; the weights are those of %s", tn_error_text(handle), last);
+  tn_error_clear(handle);
+  *chosen = last;
+  return TN_OK;
+}
+
+tn_status tn_tensor_files_open(const void *handle, const char *path, bool check, tn_tensor_files *f) {
+  *f = (tn_tensor_files){.arena = tn_arena_new(handle), .check = check};
   f->path = tn_arena_strdup(&f->arena, path);
   if (f->path == NULL) return TN_ENOMEM;
   if (!tensor_files_is_folder(path)) return tensor_files_add_file(handle, f, f->path, TN_CHECKPOINT_MODEL);
-  const char *best = tensor_files_in(f, "checkpoints/best"), *last = tensor_files_in(f, "checkpoints/last");
-  if (best != NULL || last != NULL) f->path = best ? best : last;
+  const char *chosen;
+  TN_TRY(tensor_files_choose(handle, f, &chosen));
+  if (chosen != NULL) f->path = chosen;
   bool checkpoint = tensor_files_in(f, tn_checkpoint_files[TN_CHECKPOINT_MODEL]) != NULL;
   return checkpoint ? tensor_files_add_checkpoint(handle, f) : tensor_files_add_arrays(handle, f);
 }

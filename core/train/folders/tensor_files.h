@@ -24,13 +24,16 @@ typedef struct tn_tensor_files {
   tn_arena arena;
   const char *path; /* what the given path stands for */
   int32_t kind;
+  bool check;
   tn_safetensors *files[2];  /* model and optimizer; NULL: none */
   tn_stored_tensor *tensors; /* those of the model first; each part is sorted by name */
   int32_t n;
 } tn_tensor_files;
 
-/* Opens weights (tenon/folders.h). `files` is closed by the caller, on failure as well. */
-tn_status tn_tensor_files_open(const void *handle, const char *path, tn_tensor_files *files);
+/* Opens weights (tenon/folders.h). `check`: files of a checkpoint are compared with their record first; of a
+ * run folder the last checkpoint is taken, with a warning, where the best is not as it was written. `files`
+ * is closed by the caller, on failure as well. */
+tn_status tn_tensor_files_open(const void *handle, const char *path, bool check, tn_tensor_files *files);
 void tn_tensor_files_close(tn_tensor_files *files);
 
 /* Reads one tensor; *data is the caller's (tn_release). */

@@ -30,7 +30,7 @@ static tn_status verify_finite(const void *handle, const tn_stored_tensor *t, co
 /* Opens the files and reads every tensor. */
 static tn_status verify_tensors(const void *handle, const char *path) {
   tn_tensor_files files;
-  tn_status status = tn_tensor_files_open(handle, path, &files);
+  tn_status status = tn_tensor_files_open(handle, path, false, &files);
   for (int32_t i = 0; status == TN_OK && i < files.n; i++) {
     void *data = NULL;
     status = tn_stored_tensor_read(handle, &files.tensors[i], &data);

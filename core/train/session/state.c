@@ -46,7 +46,7 @@ tn_status tn_session_save(tn_session *s, const char *path) {
 tn_status tn_session_load(tn_session *s, const char *path) {
   TN_ENTER(s);
   TN_NEED(s, path, "path");
-  TN_TRY(session_take_error(s, session_load_file(s, path, "")));
+  TN_TRY(session_take_error(s, session_load_found(s, path)));
   return tn_session_follow_weights(s);
 }
 

@@ -1,5 +1,6 @@
 /* Failures while the program runs: exit codes, messages, and the files that remain. */
 #include "configs.h"
+#include "npy_files.h"
 #include "program.h"
 
 #include <sys/stat.h>
@@ -97,6 +98,50 @@ static void damaged_checkpoints_are_refused(void **state) {
   assert_true(file_exists("runs/noise/checkpoints/best/model.safetensors"));
 }
 
+static void flip_a_bit(const char *path) {
+  size_t n;
+  uint64_t header;
+  char *bytes = file_read(path, &n);
+  memcpy(&header, bytes, sizeof header);
+  bytes[8 + header + 43] ^= 0x40;
+  file_write_bytes(path, bytes, n);
+}
+
+#define BEST "runs/noise/checkpoints/best/model.safetensors"
+#define LAST "runs/noise/checkpoints/last/model.safetensors"
+
+/* Every command that reads weights: of a run it takes the other checkpoint, a file by itself is refused. */
+static void weights_that_are_not_as_they_were_written_are_not_used(void **state) {
+  (void)state;
+  static const char *const commands[] = {
+      "eval noise.ini --weights %s",
+      "eval noise.ini --classes --weights %s",
+      "predict noise.ini --input x.npy --output y.npy --weights %s",
+      "train noise.ini --output other --set run.max_steps=1 --weights %s",
+      "checkpoint convert %s out.safetensors",
+      "checkpoint diff %s kept.safetensors",
+  };
+  const float x[36] = {0};
+  size_t n;
+  file_write("noise.ini", noise_ini);
+  assert_int_equal(program_run("train noise.ini"), 0);
+  write_npy("x.npy", 1, "1, 6, 6", x, 36);
+  const char *kept = file_read(LAST, &n);
+  file_write_bytes("kept.safetensors", kept, n);
+  flip_a_bit(BEST);
+  for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+    int code = program_run(commands[i], "runs/noise"); /* diff: 1 where there are differences */
+    if (code != 0) fail_msg("%s: %d: %s", commands[i], code, program_err);
+    says(BEST ": is not as it was written: its checksum is");
+    says("; the weights are those of ");
+    assert_int_equal(program_run(commands[i], BEST), 65);
+    says("is not as it was written");
+  }
+  flip_a_bit(LAST);
+  for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+    assert_int_equal(program_run(commands[i], "runs/noise"), 65);
+}
+
 static void weights_must_fit_the_model(void **state) {
   (void)state;
   file_write("noise.ini", noise_ini);
@@ -144,6 +189,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_checkpoint_that_cannot_be_written_leaves_the_old_one, program_open,
                                       program_close),
       cmocka_unit_test_setup_teardown(damaged_checkpoints_are_refused, program_open, program_close),
+      cmocka_unit_test_setup_teardown(weights_that_are_not_as_they_were_written_are_not_used, program_open,
+                                      program_close),
       cmocka_unit_test_setup_teardown(weights_must_fit_the_model, program_open, program_close),
       cmocka_unit_test_setup_teardown(a_missing_device_is_unavailable, program_open, program_close),
       cmocka_unit_test_setup_teardown(a_result_that_cannot_be_written_is_an_io_error, program_open,
