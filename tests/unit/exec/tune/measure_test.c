@@ -27,7 +27,7 @@
 enum { N = 1024, MOST_SEEN = 4096 };
 static const void *seen_state[MOST_SEEN], *seen_input[MOST_SEEN];
 static int launches;
-static bool zeros, fails, breaks;
+static bool zeros, fails, breaks, breaks_in_capture;
 static far_report report;
 
 static tn_status look(tn_launch *l) {
@@ -99,7 +99,7 @@ static int start(void **state) {
   record.sink = (tn_log_sink){NULL, hear, TN_LOG_DEBUG};
   report = (far_report){0};
   launches = 0;
-  zeros = fails = breaks = false;
+  zeros = fails = breaks = breaks_in_capture = false;
   said[0] = '\0';
   snprintf(folder, sizeof folder, "/tmp/tenon-measure-XXXXXX");
   assert_non_null(mkdtemp(folder));
@@ -326,6 +326,132 @@ static void a_fault_that_is_not_stored_is_an_error_with_another_way_out(void **s
   assert_non_null(strstr(tn_error_text(&env), "; [backend] autotune = no measures nothing"));
 }
 
+/* ---- replays ---- */
+
+static const tn_choice capturable = {.id = 1, .name = "only", .capturable = true};
+static int replays;
+
+/* Launches run while they are captured, and replays compute nothing: the times are those of the report. */
+static tn_status capture_once(tn_env *e, void *where, void *stream, tn_status (*body)(void *arg), void *arg,
+                              void **capture) {
+  (void)where, (void)stream;
+  *capture = &replays;
+  breaks = breaks_in_capture;
+  return body(arg) == TN_OK ? TN_OK : tn_fail(e, TN_EDEVICE, NULL, "the capture has no end");
+}
+
+static tn_status count_replay(tn_env *e, void *capture, void *stream) {
+  (void)e, (void)stream;
+  ++*(int *)capture;
+  return TN_OK;
+}
+
+static void keep_capture(tn_env *e, void *capture) { (void)e, (void)capture; }
+
+static void open_capturing_device(bool captures) {
+  static tn_backend backend;
+  const char *names[] = {"near"};
+  tn_device_request request = {names, 1, 0, 1, configure, NULL};
+  assert_int_equal(tn_device_create(&env, registry, &request, &device), TN_OK);
+  backend = *device->backend;
+  backend.capture = capture_once;
+  backend.capture_launch = count_replay;
+  backend.capture_delete = keep_capture;
+  device->backend = &backend;
+  device->uncaptured = !captures;
+  replays = 0;
+  assert_int_equal(tn_tune_open(device, folder, true), TN_OK);
+}
+
+static double time_replay(const tn_choice *what) {
+  double seconds = -1;
+  tn_tuner *tuner = device->target.tuner;
+  assert_non_null(tuner->time_replay);
+  assert_int_equal(tuner->time_replay(tuner, &env, &tuning, what, &seconds), TN_OK);
+  return seconds;
+}
+
+static double time_single(const tn_choice *what) {
+  double seconds = -1;
+  tn_tuner *tuner = device->target.tuner;
+  assert_int_equal(tuner->time(tuner, &env, &tuning, what, &seconds), TN_OK);
+  return seconds;
+}
+
+static void set_seconds(double seconds) {
+  report.seconds[0] = seconds;
+  report.n_seconds = 1;
+}
+
+/* A run that does not capture uses them, makes none, and has keys of its own for what it measures. */
+static void replays_have_keys_of_their_own(void **state) {
+  (void)state;
+  set_seconds(0.5);
+  open_capturing_device(false);
+  assert_true(time_single(&capturable) == 0.5);
+  assert_true(time_replay(&capturable) == 0);
+  assert_int_equal(stored_figures(), 1);
+  tn_device_destroy(device);
+  set_seconds(1); /* of a round of 17 launches, one for each copy of the state */
+  open_capturing_device(true);
+  double seconds = time_replay(&capturable);
+  assert_true(seconds > 0 && seconds < 0.5 && replays > 3);
+  int before = replays;
+  assert_true(time_single(&capturable) == seconds);
+  assert_int_equal(replays, before);
+  assert_int_equal(stored_figures(), 2);
+  tn_device_destroy(device);
+  open_capturing_device(false);
+  before = launches;
+  assert_true(time_replay(&capturable) == seconds && time_single(&capturable) == seconds);
+  assert_int_equal(launches, before);
+}
+
+static void a_launch_that_cannot_be_captured_has_no_replay(void **state) {
+  (void)state;
+  set_seconds(0.5);
+  open_capturing_device(true);
+  assert_true(time_replay(&choice) == 0);
+  assert_int_equal(launches, 0);
+  assert_true(time_single(&choice) == 0.5);
+  assert_true(time_replay(&choice) == 0);
+  assert_int_equal(replays, 0);
+}
+
+/* They decide between rivals in this run, but not between a fusion and its parts: the next run does not know
+ * them. */
+static void unsteady_replays_are_not_compared(void **state) {
+  static const double seconds[] = {0.02, 0.01, 0.02};
+  (void)state;
+  memcpy(report.seconds, seconds, sizeof seconds);
+  report.n_seconds = 3;
+  open_capturing_device(true);
+  assert_true(time_replay(&capturable) == 0);
+  assert_true(replays > 3);
+  int before = replays;
+  assert_true(time_single(&capturable) > 0);
+  assert_true(time_replay(&capturable) == 0);
+  assert_int_equal(replays, before);
+}
+
+/* Messages behind the first one follow from it. */
+static void the_first_message_of_a_fault_in_a_capture_comes_up(void **state) {
+  double seconds = 0;
+  tn_tuner *tuner;
+  (void)state;
+  breaks_in_capture = true;
+  open_capturing_device(true);
+  tuner = device->target.tuner;
+  assert_int_equal(tuner->time(tuner, &env, &tuning, &capturable, &seconds), TN_EDEVICE);
+  assert_non_null(strstr(tn_error_text(&env), "was measured: the operands are wrong; start again"));
+}
+
+static void a_device_without_captures_has_no_replays(void **state) {
+  (void)state;
+  open_device("near");
+  assert_null(device->target.tuner->time_replay);
+}
+
 static void data_are_numbers_of_every_dtype(void **state) {
   (void)state;
   for (int32_t dtype = TN_BOOL; dtype < TN_DTYPES; dtype++) {
@@ -367,6 +493,11 @@ int main(void) {
       TEST(a_device_that_was_broken_before_blames_no_variant),
       TEST(a_variant_that_breaks_the_device_is_left_out_by_the_next_start),
       TEST(a_fault_that_is_not_stored_is_an_error_with_another_way_out),
+      TEST(replays_have_keys_of_their_own),
+      TEST(a_launch_that_cannot_be_captured_has_no_replay),
+      TEST(unsteady_replays_are_not_compared),
+      TEST(the_first_message_of_a_fault_in_a_capture_comes_up),
+      TEST(a_device_without_captures_has_no_replays),
       cmocka_unit_test(data_are_numbers_of_every_dtype),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
