@@ -1,6 +1,7 @@
 /* core/train/programs/programs.c: builds the graphs of all programs of a run, and compiles them over one
  * state map. */
 #include "core/compile/output/fused_minimum.h"
+#include "core/graph/uses.h"
 #include "core/train/graphs/averages.h"
 #include "core/train/graphs/device_transforms.h"
 #include "core/train/graphs/incremental.h"
@@ -8,6 +9,7 @@
 #include "core/train/programs/check_model.h"
 #include "core/train/programs/programs.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const char *const program_names[TN_PROGRAMS] = {
@@ -208,6 +210,34 @@ static tn_status programs_build_model(tn_run *run, const tn_program_request *req
   return tn_model_build(&run->env, &wanted, model);
 }
 
+static bool programs_is_measure(const tn_model *model, const char *output) {
+  static const char *const parts[] = {"sum", "weight"};
+  char name[256];
+  for (int32_t i = 0; i < 2 * model->n_measures; i++) {
+    snprintf(name, sizeof name, "%s.%s", model->measures[i / 2].name, parts[i % 2]);
+    if (tn_text_equal(name, output)) return true;
+  }
+  return tn_text_equal(output, "loss");
+}
+
+/* Removes the outputs of a measured model that are no measures: the scores of a language model are larger
+ * than everything else that a step copies. A value that nothing else reads stays, so that no node is in vain.
+ */
+static tn_status programs_drop_model_outputs(const tn_program_request *request, tn_model *model) {
+  tn_graph *graph = model->graph;
+  tn_uses uses;
+  size_t n = 0;
+  if (request->model_outputs || model->n_measures == 0) return TN_OK;
+  TN_TRY(tn_uses_create(&model->arena, graph, &uses));
+  for (size_t i = 0; i < graph->outputs.n; i++) {
+    const tn_goutput *output = &graph->outputs.v[i];
+    bool read = uses.start[output->value + 1] > uses.start[output->value];
+    if (!read || programs_is_measure(model, output->name)) graph->outputs.v[n++] = *output;
+  }
+  graph->outputs.n = n;
+  return TN_OK;
+}
+
 /* Notes the mistakes between the model and other sections; of a model that is wrong itself, `built` NULL,
  * those that can be told without it. */
 static tn_status programs_check_model(tn_run *run, const tn_program_request *request, int32_t which,
@@ -228,7 +258,8 @@ static tn_status programs_build_graph(tn_run *run, const tn_program_request *req
   if (status != TN_OK) return status;
   status = programs_check_model(run, request, which, &model);
   if (status == TN_OK && run->ini.mistakes.n == 0) {
-    status = programs_complete_graph(run, request, which, set, &model);
+    status = programs_drop_model_outputs(request, &model);
+    if (status == TN_OK) status = programs_complete_graph(run, request, which, set, &model);
     if (status == TN_OK) {
       *graph = model.graph;
       model.graph = NULL;

@@ -41,6 +41,9 @@ typedef struct tn_program_request {
   /* The loaders of the splits (TN_SPLIT_...). Programs of a split apply the transforms that its loader leaves
    * to the device. NULL: the program takes the fields that the model declares. They outlive the programs. */
   const tn_loader *loaders[2];
+  /* STEP and EVAL also have the outputs of the model, which are copied to the host in every run, and not the
+   * measures alone. */
+  bool model_outputs;
   const tn_compile_options *dump;
   int64_t arena_limit; /* most bytes of an arena; 0: no limit */
   const struct tn_recorded_choices

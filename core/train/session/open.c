@@ -107,6 +107,7 @@ static tn_status session_build_programs(tn_session *s, const bool wanted[TN_SESS
   if (wanted[TN_SESSION_TRAIN]) TN_TRY(tn_plan_file_read(s->run, s->device, &request.choices));
   s->built = true;
   request.slots = 1;
+  request.model_outputs = true;
   return tn_programs_open(s->run, &s->env, s->device, &request, &s->set, &s->executor);
 }
 

@@ -85,6 +85,27 @@ static void a_round_has_whole_launches(void **state) {
                    4);
 }
 
+/* Bytes that a benchmark copies to the host. */
+static int bytes_to_host(int batch) {
+  setenv("FAKECUDA_BYTES", "bytes", 1);
+  program_json(0, "bench net.ini " ON_DOUBLE "--steps 4 --rounds 1 --set data.batch=%d", batch);
+  unsetenv("FAKECUDA_BYTES");
+  double_is_content();
+  const char *bytes = strstr(file_read("bytes", NULL), "to_host ");
+  assert_non_null(bytes);
+  return atoi(bytes + strlen("to_host "));
+}
+
+/* A step copies measures, of one size for every batch, and not the scores: a language model's are larger than
+ * all else that it copies. */
+static void no_scores_are_copied_to_the_host(void **state) {
+  (void)state;
+  file_write("net.ini", net);
+  int bytes = bytes_to_host(8);
+  assert_true(bytes > 0);
+  assert_int_equal(bytes_to_host(40), bytes);
+}
+
 /* Of 1.2 million parameters: a block of 256 threads with packs of 4 has work for 1184 blocks. */
 static const char wide_net[] =
     "[run]\nname = run\ndeterministic = yes\nsteps_per_launch = 1\n[data]\nsource = random\nshape = 1, 6, 6\n"
@@ -178,6 +199,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {TEST(the_host_waits_once_a_round),
                                      TEST(several_steps_are_one_launch),
                                      TEST(batches_of_a_step_are_copied_beside_the_step_before),
+                                     TEST(no_scores_are_copied_to_the_host),
                                      TEST(a_round_has_whole_launches),
                                      TEST(the_update_has_the_blocks_that_run_at_once),
                                      TEST(measurements_replay_captures),
