@@ -3,8 +3,9 @@
  * Greedy list processing with one sweep of look-ahead. A sweep against the order of the groups notes for each
  * value the layout that its readers request. A sweep in order then chooses for each group the variant with
  * the least cost, the reorders around it included. A reorder is inserted where a value has another layout
- * than its reader requires. Inputs, outputs and views are row-major; a state has the layout that the state
- * map gives it, and so has a value that is packed beside it. With row-major kernels alone the pass changes
+ * than its reader requires. Inputs, outputs and views are row-major, but for views of padded rows
+ * (view_rows.c); a state has the layout that the state map gives it, and so has a value that is packed beside
+ * it. With row-major kernels alone the pass changes
  * nothing. */
 #include "core/compile/layout/assign_layouts.h"
 
@@ -134,6 +135,7 @@ static tn_status find_requests(tn_layout_assignment *a) {
   TN_TRY(start_requests(a));
   for (size_t i = a->cover->groups.n; i-- > 0;) {
     tn_group g = a->cover->groups.v[i];
+    for (int32_t k = 0; k < g.n_out; k++) tn_layout_request_rows(a, g.out[k]);
     assume_requested_layouts(a, &g);
     choose_cheapest_variant(a, &g, false);
     note_requests(a, &g);
@@ -199,6 +201,7 @@ static tn_status assign_group_layouts(tn_layout_assignment *a, const tn_group *o
 static tn_status assign_all_layouts(tn_layout_assignment *a) {
   a->n_nodes = a->cover->graph->nodes.n;
   TN_TRY(tn_layout_find_required(a));
+  TN_TRY(tn_layout_find_row_views(a));
   TN_TRY(find_requests(a));
   for (size_t i = 0; i < a->cover->groups.n; i++) TN_TRY(assign_group_layouts(a, &a->cover->groups.v[i]));
   TN_TRY(tn_reorder_remaining(a));
@@ -221,6 +224,7 @@ tn_status tn_pass_layout(const tn_target *target, tn_cover *cover, const tn_stat
   tn_vec_free(cover->env, &a.groups);
   tn_vec_free(cover->env, &a.reordered);
   tn_release(cover->env, a.required);
+  tn_release(cover->env, a.only_rows);
   tn_release(cover->env, a.requested);
   return status;
 }

@@ -53,11 +53,11 @@ tn_status tn_reorder_result(tn_layout_assignment *a, tn_val *result, const tn_la
   tn_gvalue *value = &a->cover->graph->values.v[*result];
   const tn_layout *required = &a->required[*result];
   reorder->kernel = NULL;
-  if (!required->set || tn_layout_same(required, layout, value->type.rank)) {
-    value->layout = *layout;
-    return TN_OK;
-  }
-  value->layout = *required;
+  bool row_major = a->only_rows[*result] && tn_layout_is_row_major(layout, value->type.rank);
+  bool fits = !required->set || row_major || tn_layout_same(required, layout, value->type.rank);
+  value->layout = fits ? *layout : *required;
+  tn_layout_set_row_views(a, *result);
+  if (fits) return TN_OK;
   return make_reordered_copy(a, *result, layout, reorder, result);
 }
 

@@ -30,6 +30,20 @@ bool tn_layout_is_row_major(const tn_layout *layout, int32_t rank) {
   return tn_layout_same(layout, &row_major, rank);
 }
 
+bool tn_layout_has_padded_rows(const tn_layout *layout, int32_t rank) {
+  tn_layout row_major = tn_layout_row_major(rank);
+  return rank > 0 && layout->set && layout->n_blocks == 1 && layout->block[0].dim == rank - 1 &&
+         memcmp(layout->order, row_major.order, (size_t)rank) == 0;
+}
+
+tn_layout tn_layout_padded_rows_of(const tn_layout *layout, int32_t from_rank, int32_t rank) {
+  tn_layout rows = tn_layout_row_major(rank);
+  if (!tn_layout_has_padded_rows(layout, from_rank)) return rows;
+  rows.n_blocks = 1;
+  rows.block[0] = (tn_block){(uint16_t)(rank - 1), layout->block[0].size};
+  return rows;
+}
+
 bool tn_layout_is_valid(const tn_layout *layout, const tn_type *type) {
   unsigned seen = 0;
   for (int32_t i = 0; i < type->rank; i++) {

@@ -8,6 +8,11 @@
 
 bool tn_layout_same(const tn_layout *a, const tn_layout *b, int32_t rank);
 bool tn_layout_is_row_major(const tn_layout *layout, int32_t rank);
+/* Whether a layout is row-major with one block, of the innermost dimension: every row begins at a multiple of
+ * the block's size. */
+bool tn_layout_has_padded_rows(const tn_layout *layout, int32_t rank);
+/* Such a layout for values of another rank whose innermost dimension is the same. */
+tn_layout tn_layout_padded_rows_of(const tn_layout *layout, int32_t from_rank, int32_t rank);
 
 /* Whether a layout is well-formed for a type: its order is a permutation, and its blocks are of dims that the
  * type has. */

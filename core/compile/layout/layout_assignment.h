@@ -20,7 +20,8 @@ typedef struct tn_layout_assignment {
                            such  reader */
   tn_layout *requested; /* per value: the layout that its first reader with a preference requests; unset: no
                            reader has one */
-  size_t n_nodes;       /* of the graph before reorders were added */
+  bool *only_rows; /* per value: its readers other than kernels are views of the same rows (view_rows.c) */
+  size_t n_nodes;  /* of the graph before reorders were added */
   TN_VEC(tn_group) groups; /* of the new cover */
   TN_VEC(tn_reordered) reordered;
 } tn_layout_assignment;
@@ -33,10 +34,22 @@ bool tn_layout_set_states(const tn_layout_assignment *a);
 tn_status tn_layout_find_required(tn_layout_assignment *a);
 /* Whether a node that is not computed by a kernel reads its operands in memory, as views and packs do. */
 bool tn_layout_reads_memory(const tn_gnode *node);
+/* Whether such a node is a view with the same rows as its operand, which may be padded. */
+bool tn_layout_views_rows(const tn_graph *graph, const tn_gnode *node);
 /* The layout in which such a node must find an operand. */
 tn_layout tn_layout_of_operand(const tn_layout_assignment *a, const tn_gnode *node, int32_t operand);
 /* The layout of a state. */
 tn_layout tn_layout_of_state(const tn_layout_assignment *a, const char *path, int32_t rank);
+
+/* ---- view_rows.c: views that keep the innermost dimension, so that padded rows pass through them ---- */
+
+/* Fills `only_rows`. */
+tn_status tn_layout_find_row_views(tn_layout_assignment *a);
+/* In the sweep against the order, for a result of a group: if readers of such views of it request padded
+ * rows, the views require padded rows of it. */
+void tn_layout_request_rows(tn_layout_assignment *a, tn_val v);
+/* Such views of a value get its layout where it has padded rows. */
+void tn_layout_set_row_views(const tn_layout_assignment *a, tn_val v);
 
 /* ---- insert_reorders.c ---- */
 
@@ -45,9 +58,10 @@ tn_val tn_reorder_find(const tn_layout_assignment *a, tn_val value, const tn_lay
 /* *operand becomes the value in the layout that its reader requires, by a reorder before the reader if need
  * be. */
 tn_status tn_reorder_operand(tn_layout_assignment *a, tn_val *operand, const tn_layout *layout);
-/* Gives a result the layout in which its kernel makes it. If readers other than kernels require another one,
- * *result becomes a new value, of which `reorder`, a group that the caller adds behind the kernel's, makes
- * the old. Else reorder->kernel is NULL. */
+/* Gives a result the layout in which its kernel makes it. If readers other than kernels require another one
+ * (a view of rows that may be padded also takes row-major ones), *result becomes a new value, of which
+ * `reorder`, a group that the caller adds behind the kernel's, makes the old. Else reorder->kernel is NULL.
+ */
 tn_status tn_reorder_result(tn_layout_assignment *a, tn_val *result, const tn_layout *layout,
                             tn_group *reorder);
 /* Adds a reorder group between two values, which are one tensor in two layouts. */

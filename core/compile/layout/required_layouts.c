@@ -22,9 +22,19 @@ bool tn_layout_set_states(const tn_layout_assignment *a) {
   return any;
 }
 
+bool tn_layout_views_rows(const tn_graph *graph, const tn_gnode *node) {
+  if (node->group >= 0 || tn_node_kind_of(node) != TN_NODE_VIEW || node->n_in != 1) return false;
+  const tn_type *from = tn_graph_type(graph, node->in[0]), *to = tn_graph_type(graph, node->first_out);
+  return from->rank > 0 && to->rank > 0 && from->dims[from->rank - 1] == to->dims[to->rank - 1] &&
+         tn_type_count(from) == tn_type_count(to);
+}
+
 tn_layout tn_layout_of_operand(const tn_layout_assignment *a, const tn_gnode *node, int32_t operand) {
-  const tn_type *type = tn_graph_type(a->cover->graph, node->in[operand]);
+  const tn_gvalue *value = &a->cover->graph->values.v[node->in[operand]];
+  const tn_type *type = &value->type;
   const tn_placement *beside = NULL;
+  if (tn_layout_views_rows(a->cover->graph, node) && tn_layout_has_padded_rows(&value->layout, type->rank))
+    return value->layout;
   if (tn_node_kind_of(node) == TN_NODE_PACK && a->map != NULL) {
     const tn_pack_attributes *pack = node->attributes;
     if (pack->region[0] != '\0')

@@ -38,6 +38,35 @@ static tn_status offer_bad(tn_query *q) {
   return TN_OK;
 }
 
+static tn_operand_layout rows_of_8(const tn_type *type) {
+  tn_operand_layout rule = {TN_LAYOUT_FIXED, 0, tn_layout_row_major(type->rank)};
+  rule.layout.n_blocks = 1;
+  rule.layout.block[0] = (tn_block){(uint16_t)(type->rank - 1), 8};
+  return rule;
+}
+
+/* Padded rows of the first operand pay. */
+static tn_status offer_rows(tn_query *q) {
+  tn_operand_layout in[3] = {rows_of_8(q->match->in[0]), {0}, {0}};
+  tn_variant v = {.struct_size = sizeof v, .name = "odd", .cost_s = 1};
+  tn_add_variant(q, &v);
+  v = (tn_variant){.struct_size = sizeof v, .name = "padded", .in = in, .cost_s = 0.1};
+  tn_add_variant(q, &v);
+  return TN_OK;
+}
+
+/* Those of a result cost nothing. */
+static tn_status offer_rows_of_result(tn_query *q) {
+  tn_operand_layout out = rows_of_8(q->match->out[0]);
+  tn_variant v = {.struct_size = sizeof v, .name = "odd", .cost_s = 0.1};
+  tn_add_variant(q, &v);
+  v = (tn_variant){.struct_size = sizeof v, .name = "padded", .out = &out, .cost_s = 0.1};
+  tn_add_variant(q, &v);
+  return TN_OK;
+}
+
+static KERNEL(k_rows, "t.rows", "t", "y = matmul(a, b, bias?)", offer_rows);
+static KERNEL(k_exp, "t.exp", "t", "y = exp(x)", offer_rows_of_result);
 static KERNEL(k_nhwc, "t.nhwc", "t", "y = conv2d(x, w, bias?)", offer_nhwc_conv);
 static KERNEL(k_any, "t.any", "t", "pointwise+", offer_any);
 static KERNEL(k_same, "t.same", "t", "y, i = max_pool2d(x)", offer_same);
@@ -130,6 +159,82 @@ static void a_view_of_a_value_needs_it_row_major(void **state) {
   fixture_close(&F);
 }
 
+#define ROWS_OPEN() OPEN(&k_rows.item, &k_exp.item, &k_reorder.item, &k_copy.item)
+#define ROWS_BEGIN  "x: f32[2, 3, 5] = input(name=x)\nw: f32[5, 4] = input(name=w)\ne = exp(x)\n"
+
+static void padded_rows_pass_through_a_reshape_that_keeps_them(void **state) {
+  (void)state;
+  ROWS_OPEN();
+  assert_after(LAID_OUT, &F,
+               ROWS_BEGIN "v = reshape(e, dims=[6, 5])\nu = reshape(v, dims=[1, 6, 5])\n"
+                          "m = matmul(u, w)\noutput m = m\n",
+               "x: f32[2, 3, 5]{0, 1, 2} = input(name=x)\n"
+               "w: f32[5, 4]{0, 1} = input(name=w)\n"
+               "e: f32[2, 3, 5]{0, 1, 2; 2:8} = exp(x)\n"
+               "# 0: t.exp \"padded\"\n"
+               "v: f32[6, 5]{0, 1; 1:8} = reshape(e, dims=[6, 5])\n"
+               "u: f32[1, 6, 5]{0, 1, 2; 2:8} = reshape(v, dims=[1, 6, 5])\n"
+               "m: f32[1, 6, 4]{0, 1, 2} = matmul(u, w)\n"
+               "# 1: t.rows \"padded\"\n"
+               "output m = m\n");
+  fixture_close(&F);
+}
+
+static void a_view_of_other_rows_needs_them_without_padding(void **state) {
+  (void)state;
+  ROWS_OPEN();
+  assert_after(LAID_OUT, &F,
+               ROWS_BEGIN "v = reshape(e, dims=[6, 5])\nm = matmul(v, w)\n"
+                          "r = reshape(e, dims=[30])\noutput m = m\noutput r = r\n",
+               "x: f32[2, 3, 5]{0, 1, 2} = input(name=x)\n"
+               "w: f32[5, 4]{0, 1} = input(name=w)\n"
+               "e: f32[2, 3, 5]{0, 1, 2} = exp(x)\n"
+               "# 0: t.exp \"odd\"\n"
+               "v: f32[6, 5]{0, 1} = reshape(e, dims=[6, 5])\n"
+               "m: f32[6, 4]{0, 1} = matmul(v, w)\n"
+               "# 2: t.rows \"padded\"\n"
+               "r: f32[30]{0} = reshape(e, dims=[30])\n"
+               "%7: f32[6, 5]{0, 1; 1:8} = reorder(v)\n"
+               "# 1: t.reorder\n"
+               "output m = m\n"
+               "output r = r\n");
+  fixture_close(&F);
+}
+
+static void rows_that_a_kernel_makes_without_padding_are_padded_before_their_reader(void **state) {
+  (void)state;
+  OPEN(&k_rows.item, &k_pointwise.item, &k_reorder.item, &k_copy.item);
+  assert_after(LAID_OUT, &F, ROWS_BEGIN "v = reshape(e, dims=[6, 5])\nm = matmul(v, w)\noutput m = m\n",
+               "x: f32[2, 3, 5]{0, 1, 2} = input(name=x)\n"
+               "w: f32[5, 4]{0, 1} = input(name=w)\n"
+               "e: f32[2, 3, 5]{0, 1, 2} = exp(x)\n"
+               "# 0: t.pointwise \"tiles\"\n"
+               "v: f32[6, 5]{0, 1} = reshape(e, dims=[6, 5])\n"
+               "m: f32[6, 4]{0, 1} = matmul(v, w)\n"
+               "# 2: t.rows \"padded\"\n"
+               "%6: f32[6, 5]{0, 1; 1:8} = reorder(v)\n"
+               "# 1: t.reorder\n"
+               "output m = m\n");
+  fixture_close(&F);
+}
+
+static void padded_rows_are_told_from_other_layouts(void **state) {
+  (void)state;
+  tn_layout l = tn_layout_row_major(3);
+  assert_false(tn_layout_has_padded_rows(&l, 3));
+  l.n_blocks = 1;
+  l.block[0] = (tn_block){2, 8};
+  assert_true(tn_layout_has_padded_rows(&l, 3));
+  tn_layout flat = tn_layout_padded_rows_of(&l, 3, 2);
+  assert_true(tn_layout_has_padded_rows(&flat, 2) && flat.block[0].size == 8);
+  l.block[0].dim = 1;
+  assert_false(tn_layout_has_padded_rows(&l, 3));
+  l = (tn_layout){.set = 1, .n_blocks = 1, .order = {1, 0, 2}, .block = {{2, 8}}};
+  assert_false(tn_layout_has_padded_rows(&l, 3));
+  flat = tn_layout_padded_rows_of(&l, 3, 2);
+  assert_true(tn_layout_is_row_major(&flat, 2));
+}
+
 static void a_layout_that_does_not_fit_names_its_kernel(void **state) {
   (void)state;
   OPEN(&k_bad.item);
@@ -181,6 +286,10 @@ int main(void) {
       cmocka_unit_test(elementwise_kernels_follow_and_borders_are_reordered),
       cmocka_unit_test(the_program_runs_the_reorders_and_pads_blocks),
       cmocka_unit_test(a_view_of_a_value_needs_it_row_major),
+      cmocka_unit_test(padded_rows_pass_through_a_reshape_that_keeps_them),
+      cmocka_unit_test(a_view_of_other_rows_needs_them_without_padding),
+      cmocka_unit_test(rows_that_a_kernel_makes_without_padding_are_padded_before_their_reader),
+      cmocka_unit_test(padded_rows_are_told_from_other_layouts),
       cmocka_unit_test(a_layout_that_does_not_fit_names_its_kernel),
       cmocka_unit_test(a_missing_reorder_kernel_is_an_error),
       cmocka_unit_test(bytes_count_padding),
