@@ -154,14 +154,16 @@ typedef struct fill {
   fake_context *context;
   CUdeviceptr to;
   uint32_t value;
-  size_t width, n; /* of elements */
+  size_t width, n;    /* of elements; n in a row */
+  size_t rows, pitch; /* bytes from one row to the next */
 } fill;
 
 static int copy_run_fill(void *arg, char *why) {
   const fill *f = arg;
   char *to = copy_real(f->context, f->to, why);
   if (to == NULL) return -1;
-  if (f->width == 1) memset(to, (int)f->value, f->n);
+  for (size_t row = 0; f->width == 1 && row < f->rows; row++)
+    memset(to + row * f->pitch, (int)f->value, f->n);
   for (size_t i = 0; f->width == sizeof f->value && i < f->n; i++)
     memcpy(to + i * sizeof f->value, &f->value, sizeof f->value);
   return 0;
@@ -171,11 +173,14 @@ static CUresult copy_fill(const fake_call *call, fill f, CUstream handle) {
   fake_stream *s;
   void *real;
   CUresult code = fake_stream_for_work(call, handle, &s);
-  if (code != CUDA_SUCCESS || f.n == 0) return code;
+  if (code != CUDA_SUCCESS || f.n == 0 || f.rows == 0) return code;
+  if (f.rows > 1 && (f.pitch < f.n || f.rows > SIZE_MAX / f.pitch))
+    return fake_refuse(call, CUDA_ERROR_INVALID_VALUE, "%zu rows of %zu bytes, %zu apart", f.rows, f.n,
+                       f.pitch);
   if (f.to % f.width != 0 || f.n > SIZE_MAX / f.width)
     return fake_refuse(call, CUDA_ERROR_INVALID_VALUE, "%zu elements of %zu bytes at %#llx", f.n, f.width,
                        (unsigned long long)f.to);
-  code = fake_memory_check(call, f.to, f.n * f.width, "the target", &real);
+  code = fake_memory_check(call, f.to, (f.rows - 1) * f.pitch + f.n * f.width, "the target", &real);
   if (code != CUDA_SUCCESS) return code;
   f.context = s->context;
   fake_task task = {.name = call->name, .body = copy_run_fill, .arg = &f, .bytes = sizeof f};
@@ -183,9 +188,17 @@ static CUresult copy_fill(const fake_call *call, fill f, CUstream handle) {
 }
 
 FAKE_API CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t n, CUstream stream) {
-  FAKE_CALL(FAKE_CURRENT, copy_fill(&call, (fill){.to = to, .value = value, .width = 1, .n = n}, stream));
+  fill f = {.to = to, .value = value, .width = 1, .n = n, .rows = 1};
+  FAKE_CALL(FAKE_CURRENT, copy_fill(&call, f, stream));
+}
+
+FAKE_API CUresult cuMemsetD2D8Async(CUdeviceptr to, size_t pitch, unsigned char value, size_t n, size_t rows,
+                                    CUstream stream) {
+  fill f = {.to = to, .value = value, .width = 1, .n = n, .rows = rows, .pitch = pitch};
+  FAKE_CALL(FAKE_CURRENT, copy_fill(&call, f, stream));
 }
 
 FAKE_API CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t n, CUstream stream) {
-  FAKE_CALL(FAKE_CURRENT, copy_fill(&call, (fill){.to = to, .value = value, .width = 4, .n = n}, stream));
+  fill f = {.to = to, .value = value, .width = sizeof f.value, .n = n, .rows = 1};
+  FAKE_CALL(FAKE_CURRENT, copy_fill(&call, f, stream));
 }

@@ -63,6 +63,25 @@ static void copies_go_both_ways(void **state) {
   rig_close(&r);
 }
 
+/* 2 bytes in each of 3 rows, 5 bytes apart: the others stay, and the last row needs no bytes behind it. */
+static void rows_are_filled(void **state) {
+  (void)state;
+  rig r;
+  unsigned char bytes[12], want[12] = {1, 7, 7, 1, 1, 1, 7, 7, 1, 1, 1, 7};
+  rig_open(&r);
+  CUdeviceptr x = rig_device(3);
+  OK(D.f_cuMemsetD8Async(x, 1, sizeof bytes, r.a));
+  OK(D.f_cuMemsetD2D8Async(x + 1, 5, 7, 2, 2, r.a));
+  OK(D.f_cuMemsetD2D8Async(x + 11, 5, 7, 1, 1, r.a));
+  OK(D.f_cuMemsetD2D8Async(x, 0, 9, 0, 3, r.a));
+  OK(D.f_cuMemcpyDtoHAsync(bytes, x, sizeof bytes, r.a));
+  assert_memory_equal(bytes, want, sizeof bytes);
+  REFUSED(D.f_cuMemsetD2D8Async(x, 1, 7, 2, 2, r.a), CUDA_ERROR_INVALID_VALUE, "2 rows of 2 bytes, 1 apart");
+  REFUSED(D.f_cuMemsetD2D8Async(x, 5, 7, 3, 3, r.a), CUDA_ERROR_INVALID_VALUE, "13 bytes");
+  OK(D.f_cuMemFree(x));
+  rig_close(&r);
+}
+
 static void a_stream_writes_values(void **state) {
   (void)state;
   rig r;
@@ -228,6 +247,7 @@ static void leaks_are_reported(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_host_cannot_touch_device_memory),
     cmocka_unit_test(copies_go_both_ways),
+    cmocka_unit_test(rows_are_filled),
     cmocka_unit_test(a_stream_writes_values),
     cmocka_unit_test(wrong_ranges_are_refused),
     cmocka_unit_test(a_write_behind_the_end_is_found),

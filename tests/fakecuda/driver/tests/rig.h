@@ -54,6 +54,7 @@
   X(cuMemcpyDtoHAsync)                                                                                       \
   X(cuMemcpyDtoDAsync)                                                                                       \
   X(cuMemsetD8Async)                                                                                         \
+  X(cuMemsetD2D8Async)                                                                                       \
   X(cuMemsetD32Async)                                                                                        \
   X(cuStreamWriteValue32)                                                                                    \
   X(cuModuleLoadData)                                                                                        \
