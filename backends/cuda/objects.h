@@ -100,6 +100,8 @@ tn_status tn_cuda_stream_wait(tn_env *env, void *stream);
 tn_status tn_cuda_copy_bytes(tn_env *env, void *stream, int32_t direction, void *to, const void *from,
                              uint64_t bytes);
 tn_status tn_cuda_fill_zero(tn_env *env, void *stream, void *address, uint64_t bytes);
+/* Zeros behind the rows of a tensor whose rows are padded (padded_rows.h); other tensors stay as they are. */
+tn_status tn_cuda_clear_padding(tn_env *env, void *stream, const tn_view *view);
 
 /* device.c */
 tn_status tn_cuda_finish_prepare(tn_env *env, void *device, int32_t *declined);

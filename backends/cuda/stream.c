@@ -1,4 +1,5 @@
 /* backends/cuda/stream.c: streams, copies and zeros. */
+#include "backends/cuda/padded_rows.h"
 #include "backends/cuda/objects.h"
 
 /* Small launches of the collectives and copies should not wait behind the blocks of large kernels, so
@@ -51,6 +52,18 @@ tn_status tn_cuda_copy_bytes(tn_env *env, void *stream, int32_t direction, void 
   if (direction == TN_COPY_TO_DEVICE) return TN_CU(env, l, cuMemcpyHtoDAsync, there, from, bytes, s->stream);
   if (direction == TN_COPY_TO_HOST) return TN_CU(env, l, cuMemcpyDtoHAsync, to, here, bytes, s->stream);
   return TN_CU(env, l, cuMemcpyDtoDAsync, there, here, bytes, s->stream);
+}
+
+tn_status tn_cuda_clear_padding(tn_env *env, void *stream, const tn_view *view) {
+  const tn_cuda_stream *s = stream;
+  int64_t size = (int64_t)tn_dtype_size(view->type.dtype), columns = tn_cuda_columns(&view->type);
+  int64_t row = tn_cuda_padded_columns(&view->type), count = tn_type_count(&view->type);
+  if (!tn_cuda_is_padded_rows(&view->type, &view->layout) || row == columns || count == 0) return TN_OK;
+  tn_status status = tn_cuda_enter(env, s->device);
+  if (status != TN_OK) return status;
+  CUdeviceptr first = (CUdeviceptr)((uintptr_t)view->data + (uintptr_t)(columns * size));
+  return TN_CU(env, &s->device->backend->libraries, cuMemsetD2D8Async, first, (size_t)(row * size), 0,
+               (size_t)((row - columns) * size), (size_t)(count / columns), s->stream);
 }
 
 tn_status tn_cuda_fill_zero(tn_env *env, void *stream, void *address, uint64_t bytes) {

@@ -42,6 +42,7 @@
   X(cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2")                                                               \
   X(cuMemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2")                                                               \
   X(cuMemsetD8Async, "cuMemsetD8Async")                                                                      \
+  X(cuMemsetD2D8Async, "cuMemsetD2D8Async")                                                                  \
   X(cuModuleLoadData, "cuModuleLoadData")                                                                    \
   X(cuModuleUnload, "cuModuleUnload")                                                                        \
   X(cuModuleGetFunction, "cuModuleGetFunction")                                                              \

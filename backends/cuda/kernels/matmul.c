@@ -8,6 +8,7 @@
 #include "backends/cuda/device/matmul_bias.cuh"
 #include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/modules/modules.h"
+#include "backends/cuda/padded_rows.h"
 #include "backends/cuda/products/product.h"
 #include "backends/cuda/rates.h"
 #include "backends/shared/constants.h"
@@ -17,7 +18,7 @@
 #include "tenon/attributes.h"
 
 /* Algorithms that are offered, the best by cuBLASLt's heuristics first; autotune measures them. */
-enum { MATMUL_RANKS = 3, MATMUL_THREADS = 256, MATMUL_BLOCKS = 4096 };
+enum { MATMUL_RANKS = 3, MATMUL_OPERANDS = 8, MATMUL_THREADS = 256, MATMUL_BLOCKS = 4096 };
 
 /* The ops around the product. */
 enum { MATMUL_PLAIN, MATMUL_RELU, MATMUL_GELU, MATMUL_ADD, MATMUL_GELU_GRAD, MATMUL_BIAS_GRAD };
@@ -116,7 +117,10 @@ static cublasLtEpilogue_t cuda_matmul_epilogue(const tn_match *match) {
 
 /* One call covers the innermost dimension of the batch. An empty batch is a product without rows. */
 static void cuda_matmul_fill_batch(const tn_node *node, tn_cuda_product *p, tn_matmul_batch *batch) {
+  const tn_type *a = node->in[0];
   *batch = tn_matmul_batch_of(node);
+  for (int32_t i = 0; i < batch->rank && p->row_a != a->dims[a->rank - 1]; i++)
+    batch->a_step[i] = batch->a_step[i] / a->dims[a->rank - 1] * p->row_a;
   p->m = batch->products == 0 ? 0 : batch->rows;
   p->batch = 1;
   if (batch->products == 0) batch->rank = 0;
@@ -126,10 +130,20 @@ static void cuda_matmul_fill_batch(const tn_node *node, tn_cuda_product *p, tn_m
   p->batch = batch->dims[batch->rank];
   p->step_a = batch->a_step[batch->rank];
   p->step_b = batch->b_step[batch->rank];
-  p->step_c = p->step_d = p->m * p->n;
+  p->step_c = p->m * p->n;
+  p->step_d = p->m * p->row_d;
 }
 
-static void cuda_matmul_fill(const tn_match *match, tn_cuda_product *p, tn_matmul_batch *batch) {
+/* Whether the rows of the first operand, and of the result, are padded: number 0 to 3 of a product's layouts.
+ */
+enum { MATMUL_PADS_A = 1, MATMUL_PADS_D = 2, MATMUL_LAYOUTS = 4 };
+
+static int64_t cuda_matmul_row(const tn_type *type, bool padded) {
+  return padded ? tn_cuda_padded_columns(type) : type->dims[type->rank - 1];
+}
+
+static void cuda_matmul_fill(const tn_match *match, int32_t pads, tn_cuda_product *p,
+                             tn_matmul_batch *batch) {
   const tn_node *node = cuda_matmul_node(match);
   const tn_matmul_attributes *t = node->attributes;
   const tn_type *a = node->in[0], *y = &node->out[0];
@@ -142,6 +156,8 @@ static void cuda_matmul_fill(const tn_match *match, tn_cuda_product *p, tn_matmu
                              cuda_matmul_kind(match) == MATMUL_ADD && cuda_matmul_roles(match).beside >= 0,
                          .n = y->dims[y->rank - 1],
                          .k = a->dims[a->rank - (t->transpose_a ? 2 : 1)],
+                         .row_a = cuda_matmul_row(a, (pads & MATMUL_PADS_A) != 0),
+                         .row_d = cuda_matmul_row(y, (pads & MATMUL_PADS_D) != 0),
                          .epilogue = cuda_matmul_epilogue(match)};
   cuda_matmul_fill_batch(node, p, batch);
 }
@@ -240,9 +256,9 @@ static double cuda_matmul_tiles(const tn_cuda_product *p, double products, int32
 
 /* Rows of operands and result begin at multiples of 16 bytes. */
 static bool cuda_matmul_is_aligned(const tn_cuda_product *p) {
-  int64_t row_a = p->transpose_a ? p->m : p->k, row_b = p->transpose_b ? p->k : p->n;
+  int64_t row_b = p->transpose_b ? p->k : p->n;
   int64_t narrow = (int64_t)tn_dtype_size(p->dtype), wide = (int64_t)tn_dtype_size(p->wide);
-  return (row_a * narrow | row_b * narrow | p->n * wide) % 16 == 0;
+  return (p->row_a * narrow | row_b * narrow | p->row_d * wide) % TN_CUDA_ROW_BYTES == 0;
 }
 
 static tn_cuda_kind cuda_matmul_rate_kind(const tn_cuda_product *p) {
@@ -263,25 +279,52 @@ static double cuda_matmul_cost_s(const tn_query *q, const tn_cuda_product *p, co
   return tn_cuda_estimate_s(d, kind, tn_match_bytes(q->match), flops, busy * rate);
 }
 
+static void cuda_matmul_offer(tn_query *q, int32_t pads, const tn_cuda_product *p, double cost_s,
+                              int32_t rank) {
+  static const char *const kinds[MATMUL_LAYOUTS] = {"", ", padded operand", ", padded result",
+                                                    ", padded operand and result"};
+  tn_operand_layout in[MATMUL_OPERANDS] = {{0}}, out[2] = {{0}};
+  char name[64];
+  if (pads & MATMUL_PADS_A) in[0] = tn_cuda_padded_rows(q->match->in[0]);
+  if (pads & MATMUL_PADS_D) out[0] = tn_cuda_padded_rows(q->match->out[0]);
+  snprintf(name, sizeof name, "cublaslt %d%s", (int)rank + 1, kinds[pads]);
+  tn_variant v = {.struct_size = sizeof v,
+                  .id = pads * MATMUL_RANKS + rank,
+                  .name = name,
+                  .in = pads != 0 ? in : NULL,
+                  .out = pads != 0 ? out : NULL,
+                  .workspace_bytes = cuda_matmul_is_empty(p) ? 0 : tn_cuda_product_workspace(p),
+                  .prepared_bytes = sizeof(matmul_kernel),
+                  .cost_s = cost_s * (1 + 0.02 * rank),
+                  .deterministic = 1,
+                  .capturable = 1};
+  tn_add_variant(q, &v);
+}
+
+/* The layouts that are offered beside row-major ones: gaps between rows, where rows without would not be
+ * aligned. A result has none where an epilogue reads a second matrix like it or where a kernel adds the bias.
+ */
+static int32_t cuda_matmul_pads(const tn_match *match, const tn_cuda_product *p) {
+  int32_t pads = 0;
+  if (p->dtype == TN_F64 || cuda_matmul_is_empty(p)) return 0;
+  if (tn_cuda_offers_padded_rows(match->in[0])) pads |= MATMUL_PADS_A;
+  if (cuda_matmul_kind(match) == MATMUL_PLAIN && tn_cuda_offers_padded_rows(match->out[0]))
+    pads |= MATMUL_PADS_D;
+  return pads;
+}
+
 static tn_status cuda_matmul_query(tn_query *q) {
-  static const char *const names[MATMUL_RANKS] = {"cublaslt 1", "cublaslt 2", "cublaslt 3"};
   tn_cuda_product p;
   tn_matmul_batch batch;
-  cuda_matmul_fill(q->match, &p, &batch);
+  cuda_matmul_fill(q->match, 0, &p, &batch);
   tn_status status = cuda_matmul_check(q, &p, cuda_matmul_kind(q->match));
   if (status != TN_OK) return status;
-  double cost_s = cuda_matmul_cost_s(q, &p, &batch);
-  int32_t ranks = cuda_matmul_is_empty(&p) ? 1 : MATMUL_RANKS;
-  for (int32_t i = 0; i < ranks; i++) {
-    tn_variant v = {.struct_size = sizeof v,
-                    .id = i,
-                    .name = names[i],
-                    .workspace_bytes = ranks > 1 ? tn_cuda_product_workspace(&p) : 0,
-                    .prepared_bytes = sizeof(matmul_kernel),
-                    .cost_s = cost_s * (1 + 0.02 * i),
-                    .deterministic = 1,
-                    .capturable = 1};
-    tn_add_variant(q, &v);
+  int32_t ranks = cuda_matmul_is_empty(&p) ? 1 : MATMUL_RANKS, most = cuda_matmul_pads(q->match, &p);
+  for (int32_t pads = 0; pads < MATMUL_LAYOUTS; pads++) {
+    if ((pads & ~most) != 0) continue;
+    cuda_matmul_fill(q->match, pads, &p, &batch);
+    double cost_s = cuda_matmul_cost_s(q, &p, &batch);
+    for (int32_t i = 0; i < ranks; i++) cuda_matmul_offer(q, pads, &p, cost_s, i);
   }
   return TN_OK;
 }
@@ -296,13 +339,13 @@ static tn_status cuda_matmul_prepare(tn_prepare *p, void **made) {
   *made = keep;
   keep->kind = cuda_matmul_kind(p->match);
   keep->roles = cuda_matmul_roles(p->match);
-  cuda_matmul_fill(p->match, &keep->product, &keep->batch);
+  cuda_matmul_fill(p->match, p->variant / MATMUL_RANKS, &keep->product, &keep->batch);
   bool empty = cuda_matmul_is_empty(&keep->product);
   keep->adds_bias = empty || (keep->product.dtype == TN_F64 && keep->roles.bias >= 0);
   snprintf(name, sizeof name, "matmul_bias_%s", tn_dtype_name(keep->product.dtype));
   tn_status status = keep->adds_bias ? tn_cuda_request(p, &keep->add_bias, "matmul_bias.cu", name) : TN_OK;
   if (status != TN_OK || empty) return status;
-  return tn_cuda_product_open(&p->env, device, &keep->product, p->variant, &keep->plan);
+  return tn_cuda_product_open(&p->env, device, &keep->product, p->variant % MATMUL_RANKS, &keep->plan);
 }
 
 static void cuda_matmul_release(tn_env *env, void *made) {
@@ -345,7 +388,7 @@ static tn_cuda_matrices cuda_matmul_matrices(const tn_launch *l, const matmul_ke
 }
 
 static tn_status cuda_matmul_run(tn_launch *l, const matmul_kernel *k) {
-  int64_t calls = 1, products = k->product.batch * k->product.m * k->product.n;
+  int64_t calls = 1, products = k->product.batch * k->product.m * k->product.row_d;
   tn_status status = TN_OK;
   for (int32_t i = 0; i < k->batch.rank; i++) calls *= k->batch.dims[i];
   for (int64_t call = 0; call < calls && status == TN_OK; call++) {
@@ -361,6 +404,7 @@ static tn_status cuda_matmul_launch(tn_launch *l) {
   const matmul_kernel *k = l->prepared;
   tn_status status = cuda_matmul_is_empty(&k->product) ? TN_OK : cuda_matmul_run(l, k);
   if (status == TN_OK && k->adds_bias) status = cuda_matmul_add_bias(l, k);
+  if (status == TN_OK) status = tn_cuda_clear_padding(&l->env, l->stream, &l->out[0]);
   return status == TN_OK ? tn_cuda_launched(l) : status;
 }
 

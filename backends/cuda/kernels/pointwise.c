@@ -6,6 +6,7 @@
 
 #include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/modules/modules.h"
+#include "backends/cuda/padded_rows.h"
 #include "backends/cuda/pointwise/printed.h"
 #include "backends/cuda/rates.h"
 #include "backends/shared/cost.h"
@@ -63,6 +64,15 @@ static bool cuda_pointwise_has_channels(const tn_type *type) {
   return type->rank == 4 && type->dims[1] > 1 && type->dims[2] * type->dims[3] > 1;
 }
 
+/* The padding takes a few words more, for which a large region may have no room: then it is row-major alone.
+ */
+static tn_status cuda_pointwise_offer_padded(tn_query *q, tn_operand_layout *rules) {
+  const tn_operand_layout rows = tn_cuda_padded_rows(q->match->out[0]);
+  const pointwise_offer padded = {3, TN_LAYOUT_FIXED, "padded rows", &rows.layout};
+  tn_status status = cuda_pointwise_offer(q, &padded, rules);
+  return status == TN_EUNSUPPORTED ? TN_OK : status;
+}
+
 static tn_status cuda_pointwise_offers(tn_query *q, tn_operand_layout *rules) {
   static const tn_layout channels_last = {.set = 1, .order = {0, 2, 3, 1}};
   static const pointwise_offer any = {0, TN_LAYOUT_ANY, "storage order", NULL},
@@ -72,6 +82,8 @@ static tn_status cuda_pointwise_offers(tn_query *q, tn_operand_layout *rules) {
   tn_status status = cuda_pointwise_offer(q, &plain, rules);
   if (status == TN_OK && cuda_pointwise_has_channels(q->match->out[0]))
     status = cuda_pointwise_offer(q, &last, rules);
+  if (status == TN_OK && tn_cuda_offers_padded_rows(q->match->out[0]) && tn_cuda_takes_padded_rows(q->match))
+    status = cuda_pointwise_offer_padded(q, rules);
   return status;
 }
 

@@ -1,15 +1,19 @@
 /* backends/cuda/kernels/reduce.c: sums, extremes, argmax, moments and the sums of a normalization's gradient,
- * over any axes, of row-major operands and of images with channels innermost
- * (device/reduce_kernels.cuh). */
+ * over any axes, of row-major operands, of images with channels innermost, and of one operand with padded
+ * rows (device/reduce_kernels.cuh). */
 #include <string.h>
 
 #include "backends/cuda/kernels/image_layouts.h"
 #include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/kernels/reduce.h"
+#include "backends/cuda/padded_rows.h"
 #include "backends/cuda/rates.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
 #include "tenon/attributes.h"
+
+/* The variant behind those of images (image_layouts.h): of one operand whose rows are padded. */
+enum { TN_CUDA_PADDED_ROWS = TN_CUDA_CHANNELS_LAST + 1, CUDA_REDUCE_LAYOUTS };
 
 static const tn_cuda_reduce_op cuda_reduce_ops[] = {
     {"reduce_sum", "sum_of", 1, false, false},     {"reduce_max", "largest_of", 1, false, true},
@@ -39,15 +43,20 @@ static void cuda_reduce_mark_axes(const tn_node *n, bool *reduced) {
     reduced[a->axes.v[i] < 0 ? a->axes.v[i] + rank : a->axes.v[i]] = true;
 }
 
+static bool cuda_reduce_takes_padded_rows(const tn_match *m) {
+  return m->n_nodes == 1 && m->n_in == 1 && tn_cuda_offers_padded_rows(m->in[0]);
+}
+
 bool tn_cuda_reduce_make(const tn_match *m, int32_t variant, tn_cuda_reduction *r) {
   const tn_node *n = m->nodes[0].node;
   const tn_type *x = n->in[0];
-  bool reduced[TN_MAX_RANK] = {false};
+  bool reduced[TN_MAX_RANK] = {false}, padded = variant == TN_CUDA_PADDED_ROWS;
   tn_layout layout =
-      variant == TN_CUDA_ROW_MAJOR ? tn_layout_row_major(x->rank) : tn_cuda_image_layout(variant).layout;
+      variant == TN_CUDA_CHANNELS_LAST ? tn_cuda_image_layout(variant).layout : tn_layout_row_major(x->rank);
   if (variant == TN_CUDA_CHANNELS_LAST && x->rank != 4) return false;
+  if (padded && !cuda_reduce_takes_padded_rows(m)) return false;
   cuda_reduce_mark_axes(n, reduced);
-  return tn_cuda_reduction_make(r, x, layout.order, reduced);
+  return tn_cuda_reduction_make(r, x, layout.order, padded ? tn_cuda_padded_columns(x) : 0, reduced);
 }
 
 tn_status tn_cuda_reduce_check(tn_query *q, const tn_cuda_reduction *r) {
@@ -62,18 +71,23 @@ tn_status tn_cuda_reduce_check(tn_query *q, const tn_cuda_reduction *r) {
   return TN_OK;
 }
 
+static tn_operand_layout cuda_reduce_layout(const tn_match *m, int32_t variant) {
+  return variant == TN_CUDA_PADDED_ROWS ? tn_cuda_padded_rows(m->in[0]) : tn_cuda_image_layout(variant);
+}
+
 static tn_status cuda_reduce_query(tn_query *q) {
+  static const char *const names[CUDA_REDUCE_LAYOUTS] = {"row-major", "channels last", "padded rows"};
   const tn_match *m = q->match;
   tn_cuda_reduction r;
   tn_cuda_reduce_make(m, TN_CUDA_ROW_MAJOR, &r);
   tn_status status = tn_cuda_reduce_check(q, &r);
-  for (int32_t how = TN_CUDA_ROW_MAJOR; how <= TN_CUDA_CHANNELS_LAST && status == TN_OK; how++) {
-    tn_operand_layout layout = tn_cuda_image_layout(how), in[4] = {layout, {0}, {0}, {0}};
-    if (m->n_in > 1) in[1] = layout;
+  for (int32_t how = TN_CUDA_ROW_MAJOR; how < CUDA_REDUCE_LAYOUTS && status == TN_OK; how++) {
     if (!tn_cuda_reduce_make(m, how, &r)) continue;
+    tn_operand_layout in[4] = {cuda_reduce_layout(m, how), {0}, {0}, {0}};
+    if (m->n_in > 1) in[1] = in[0];
     tn_variant v = {.struct_size = sizeof v,
                     .id = how,
-                    .name = how == TN_CUDA_ROW_MAJOR ? "row-major" : "channels last",
+                    .name = names[how],
                     .in = in,
                     .workspace_bytes =
                         tn_cuda_reduction_workspace(&r, m->in[0]->dtype, cuda_reduce_op(m)->words),

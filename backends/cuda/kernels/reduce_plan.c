@@ -21,13 +21,16 @@ typedef struct reduce_groups {
   bool reduced[TN_MAX_RANK];
 } reduce_groups;
 
-/* Adjacent dimensions that are all kept, or all reduced, are one; those of size 1 are left out. */
-static reduce_groups cuda_reduce_groups(const tn_type *x, const uint8_t *order, const bool *reduced) {
+/* Adjacent dimensions that are all kept, or all reduced, are one, unless there is padding between them; those
+ * of size 1 are left out. */
+static reduce_groups cuda_reduce_groups(const tn_type *x, const uint8_t *order, int64_t row,
+                                        const bool *reduced) {
   reduce_groups g = {0};
   for (int32_t i = 0; i < x->rank; i++) {
     int32_t d = order[i];
     if (x->dims[d] == 1) continue;
-    if (g.n > 0 && g.reduced[g.n - 1] == reduced[d]) {
+    bool gap = i == x->rank - 1 && row > 0;
+    if (g.n > 0 && g.reduced[g.n - 1] == reduced[d] && !gap) {
       g.dims[g.n - 1] *= x->dims[d];
       continue;
     }
@@ -54,11 +57,11 @@ static int64_t cuda_reduce_count(const struct reduce_loops *l) {
 }
 
 /* All but the innermost dimension become loops. */
-static void reduce_fill_loops(struct reduce_args *a, const reduce_groups *g) {
+static void reduce_fill_loops(struct reduce_args *a, const reduce_groups *g, int64_t row) {
   for (int32_t i = 0; i + 1 < g->n; i++) {
     struct reduce_loops *l = g->reduced[i] ? &a->reduced : &a->kept;
-    int64_t stride = 1;
-    for (int32_t k = i + 1; k < g->n; k++) stride *= g->dims[k];
+    int64_t stride = row > 0 ? row : g->dims[g->n - 1];
+    for (int32_t k = i + 1; k < g->n - 1; k++) stride *= g->dims[k];
     l->dims[l->n] = g->dims[i];
     l->strides[l->n++] = stride;
   }
@@ -117,13 +120,13 @@ static int64_t cuda_reduce_word(int32_t dtype) {
   return tn_dtype_size(dtype) == 8 || !tn_dtype_is_float(dtype) ? 8 : 4;
 }
 
-bool tn_cuda_reduction_make(tn_cuda_reduction *r, const tn_type *x, const uint8_t *order,
+bool tn_cuda_reduction_make(tn_cuda_reduction *r, const tn_type *x, const uint8_t *order, int64_t row,
                             const bool *reduced) {
   struct reduce_args *a = &r->args;
-  reduce_groups g = cuda_reduce_groups(x, order, reduced);
+  reduce_groups g = cuda_reduce_groups(x, order, row, reduced);
   int64_t inner = g.n > 0 ? g.dims[g.n - 1] : 1, size = (int64_t)tn_dtype_size(x->dtype);
   *r = (tn_cuda_reduction){0};
-  reduce_fill_loops(a, &g);
+  reduce_fill_loops(a, &g, row);
   a->count = 1;
   for (int32_t i = 0; i < g.n; i++) a->count *= g.reduced[i] ? g.dims[i] : 1;
   if (g.n == 0 || g.reduced[g.n - 1])

@@ -246,6 +246,9 @@ static void access_put_random(tn_cuda_printer *p, const tn_pw_insn *insn, const 
 
 static void access_put_narrow(tn_cuda_printer *p, const tn_pw_insn *insn) {
   tn_cuda_put(p, "    narrow(&y%d.v[k], v%d);\n", (int)insn->view, (int)insn->in[0]);
+  if (p->columns > 0)
+    tn_cuda_put(p, "    if (column + k >= columns) y%d.v[k] = %s();\n", (int)insn->view,
+                tn_cuda_element_name(insn->dtype));
 }
 
 void tn_cuda_put_access(tn_cuda_printer *p, const tn_pw_insn *insn) {

@@ -24,9 +24,20 @@ void tn_cuda_put_once(tn_cuda_printer *p) {
   }
 }
 
+/* The column of a thread's first position, and the number of columns that hold elements. A thread's positions
+ * lie in one row, since the width of a pack divides the length of padded rows. */
+static void body_put_column(tn_cuda_printer *p) {
+  char divider[96];
+  const tn_pw_space *space = &p->region->space;
+  tn_cuda_put_divider(p, space->axis[space->n_axes - 1].extent, divider);
+  tn_cuda_put(p, "  at_t row = p;\n  const at_t column = split(&row, %s), columns = (at_t)a.w[%d];\n",
+              divider, (int)tn_cuda_put_word(p, (uint64_t)p->columns));
+}
+
 /* A thread's work at its n positions, the first of which is p; results stay in packs. */
 void tn_cuda_put_loop(tn_cuda_printer *p) {
   const tn_pw_region *r = p->region;
+  if (p->columns > 0) body_put_column(p);
   for (int32_t i = r->end[TN_PW_ONCE]; i < r->n_insns; i++)
     if (r->insns[i].op >= TN_PW_COMPUTED) tn_cuda_put_access_of_thread(p, &r->insns[i]);
   for (int32_t i = 0; i < r->match->n_out; i++)

@@ -40,8 +40,7 @@ static void map_put_stride(tn_cuda_printer *p, int64_t stride, const char *c) {
     tn_cuda_put(p, "  place += %s * (at_t)a.w[%d];\n", c, (int)tn_cuda_put_word(p, (uint64_t)stride));
 }
 
-/* Adds the words of a divider, which `text` becomes an expression of. */
-static void map_put_divider(tn_cuda_printer *p, int64_t divisor, char text[96]) {
+void tn_cuda_put_divider(tn_cuda_printer *p, int64_t divisor, char text[96]) {
   struct divider d = tn_cuda_divider(divisor < 1 ? 1 : divisor);
   int word = tn_cuda_put_word(p, (uint64_t)d.divisor);
   if (p->wide) {
@@ -61,7 +60,7 @@ static void map_put_function(tn_cuda_printer *p, int32_t number) {
               (int)number);
   for (int32_t i = map->rank - 1; i > 0; i--) {
     char divider[96], rest[128];
-    map_put_divider(p, map->dims[i], divider);
+    tn_cuda_put_divider(p, map->dims[i], divider);
     snprintf(rest, sizeof rest, "split(&p, %s)", divider);
     if (map->strides[i] == 0)
       tn_cuda_put(p, "  p = divide(p, %s);\n", divider);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backends/cuda/padded_rows.h"
 #include "backends/cuda/pointwise/printer.h"
 #include "tenon/plugin/storage.h"
 
@@ -21,25 +22,54 @@ bool tn_cuda_takes_any_layout(const tn_match *m) {
   return m->n_out > 0 && tn_pw_is_elementwise(m) && !tn_pw_is_single(m->out[0]);
 }
 
-static tn_status print_choose_space(const void *handle, const tn_match *m, const tn_layout *layout,
-                                    tn_pw_space *space) {
+bool tn_cuda_takes_padded_rows(const tn_match *m) {
+  const tn_type *type = m->out[0];
+  for (int32_t i = 0; i < m->n_in; i++) {
+    const tn_type *in = m->in[i];
+    if (in == NULL || in->rank == 0 || tn_type_same_dims(in, type)) continue;
+    if (in->dims[in->rank - 1] != 1) return false;
+  }
+  return tn_cuda_columns(type) > 0;
+}
+
+/* The positions of the storage, in any order. */
+static void print_choose_storage(const tn_type *type, const tn_storage *s, tn_pw_space *space) {
+  *space = (tn_pw_space){.type = *type, .n_axes = 1, .count = s->count, .axis = {{0, s->count, 1}}};
+}
+
+static void print_choose_axes(const tn_type *type, const tn_layout *layout, tn_pw_space *space) {
+  *space = (tn_pw_space){.type = *type, .n_axes = type->rank};
+  for (int32_t i = 0; i < type->rank; i++)
+    space->axis[i] = (tn_pw_axis){layout->order[i], type->dims[layout->order[i]], 1};
+}
+
+/* Padded rows are walked with their padding, where the results are zero. Operands that differ along a row
+ * have nothing there. */
+static tn_status print_choose_padded(const tn_cuda_printer *p, const void *handle, const tn_match *m,
+                                     const tn_layout *layout, tn_pw_space *space) {
+  const tn_type *type = m->out[0];
+  bool alone = p->n_given == 0 && p->front == NULL;
+  if (!alone || !tn_cuda_is_padded_rows(type, layout) || !tn_cuda_takes_padded_rows(m))
+    return tn_fail(handle, TN_EUNSUPPORTED, "layout",
+                   "the layout has padding, which this kernel would not keep zero");
+  print_choose_axes(type, layout, space);
+  space->axis[type->rank - 1].extent = tn_cuda_padded_columns(type);
+  tn_pw_space_count(space);
+  return TN_OK;
+}
+
+static tn_status print_choose_space(const tn_cuda_printer *p, const void *handle, const tn_match *m,
+                                    const tn_layout *layout, tn_pw_space *space) {
   const tn_type *type = m->out[0];
   tn_layout plain = tn_layout_row_major(type->rank);
   if (layout == NULL || !layout->set) layout = &plain;
   tn_storage s = tn_storage_of(type, layout);
-  if (s.padded)
-    return tn_fail(handle, TN_EUNSUPPORTED, "layout",
-                   "the layout has padding, which this kernel would not keep zero");
-  if (tn_cuda_takes_any_layout(m)) {
-    *space = (tn_pw_space){.type = *type, .n_axes = 1, .count = s.count, .axis = {{0, s.count, 1}}};
-    return TN_OK;
-  }
+  if (s.padded) return print_choose_padded(p, handle, m, layout, space);
+  if (tn_cuda_takes_any_layout(m)) return print_choose_storage(type, &s, space), TN_OK;
   if (layout->n_blocks > 0)
     return tn_fail(handle, TN_EUNSUPPORTED, "layout",
                    "regions with repeated operands are not done in blocks");
-  *space = (tn_pw_space){.type = *type, .n_axes = type->rank};
-  for (int32_t i = 0; i < type->rank; i++)
-    space->axis[i] = (tn_pw_axis){layout->order[i], type->dims[layout->order[i]], 1};
+  print_choose_axes(type, layout, space);
   tn_pw_space_count(space);
   return TN_OK;
 }
@@ -264,7 +294,8 @@ static tn_status print_match(const void *handle, const tn_match *m, const tn_lay
   tn_pw_space space;
   memset(p->made, 0, sizeof *p->made);
   if (m->n_out < 1) return tn_fail(handle, TN_EUNSUPPORTED, NULL, "the region has no result");
-  tn_status status = print_choose_space(handle, m, layout, &space);
+  tn_status status = print_choose_space(p, handle, m, layout, &space);
+  p->columns = tn_type_count(m->out[0]) < space.count ? tn_cuda_columns(m->out[0]) : 0;
   if (status != TN_OK) return status;
   status = tn_pw_build(handle, m, &space, &r);
   if (status == TN_OK) status = print_region(&r, p, tail);

@@ -39,6 +39,10 @@ typedef struct tn_cuda_printed {
 /* How the results may lie. */
 bool tn_cuda_takes_any_layout(const tn_match *match);
 
+/* Whether the rows of results may be padded (backends/cuda/padded_rows.h): no operand differs along the rows
+ * without being as large as the results. */
+bool tn_cuda_takes_padded_rows(const tn_match *match);
+
 /* Prints a match whose results, and operands of their dims, lie in `layout`; NULL or unset: row-major.
  * TN_EUNSUPPORTED comes with a reason. `printed` is to be dropped in either case. */
 tn_status tn_cuda_print(const void *handle, const tn_match *match, const tn_layout *layout,

@@ -19,6 +19,7 @@ typedef struct tn_cuda_printer {
   size_t n, room; /* bytes of made->text */
   bool no_memory;
   bool wide;                  /* positions need 64 bits */
+  int64_t columns;            /* elements of a padded row, behind which results are zero; 0: no padding */
   int32_t n_given;            /* the first operands, which are arguments of an epilogue */
   const tn_cuda_front *front; /* of a prologue; else NULL */
   int32_t *map_of;            /* for each map, the first that is equal */
@@ -37,6 +38,8 @@ const char *tn_cuda_element_name(int32_t dtype);
 
 /* maps.c */
 void tn_cuda_plan_maps(tn_cuda_printer *p);
+/* Adds the words of a divider, which `text` becomes an expression of. */
+void tn_cuda_put_divider(tn_cuda_printer *p, int64_t divisor, char text[96]);
 /* The functions from position to place. */
 void tn_cuda_put_maps(tn_cuda_printer *p);
 /* Names the place of the thread, `m`N, or of the position, `e`N. */

@@ -74,33 +74,41 @@ static tn_status product_describe(tn_env *env, tn_cuda_product_plan *plan) {
   return status == TN_OK ? product_describe_epilogue(env, plan) : status;
 }
 
-/* A row-major matrix of rows x columns is one of columns x rows to cuBLASLt. */
+/* A row-major matrix in memory. */
+typedef struct product_matrix {
+  int32_t dtype;
+  int64_t rows, columns;
+  int64_t row, step; /* elements from one row to the next, and from one product's matrix to the next's */
+} product_matrix;
+
+/* To cuBLASLt it is a matrix of columns x rows. */
 static tn_status product_add_layout(tn_env *env, const tn_cuda_product_plan *plan,
-                                    cublasLtMatrixLayout_t *layout, int32_t dtype, int64_t rows,
-                                    int64_t columns, int64_t step) {
+                                    cublasLtMatrixLayout_t *layout, const product_matrix *x) {
   const tn_cuda_libraries *l = &plan->device->backend->libraries;
   int32_t batch = (int32_t)plan->product.batch;
-  tn_status status = TN_LT(env, l, cublasLtMatrixLayoutCreate, layout, product_data_type(dtype),
-                           (uint64_t)columns, (uint64_t)rows, columns);
+  tn_status status = TN_LT(env, l, cublasLtMatrixLayoutCreate, layout, product_data_type(x->dtype),
+                           (uint64_t)x->columns, (uint64_t)x->rows, x->row);
   if (status == TN_OK && batch > 1)
     status = TN_LT(env, l, cublasLtMatrixLayoutSetAttribute, *layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
                    &batch, sizeof batch);
   if (status == TN_OK && batch > 1)
     status = TN_LT(env, l, cublasLtMatrixLayoutSetAttribute, *layout,
-                   CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &step, sizeof step);
+                   CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &x->step, sizeof x->step);
   return status;
 }
 
 static tn_status product_add_layouts(tn_env *env, tn_cuda_product_plan *plan) {
   const tn_cuda_product *p = &plan->product;
-  int64_t a_rows = p->transpose_a ? p->k : p->m, a_columns = p->transpose_a ? p->m : p->k;
   int64_t b_rows = p->transpose_b ? p->n : p->k, b_columns = p->transpose_b ? p->k : p->n;
-  tn_status status = product_add_layout(env, plan, &plan->a, p->dtype, a_rows, a_columns, p->step_a);
-  if (status == TN_OK)
-    status = product_add_layout(env, plan, &plan->b, p->dtype, b_rows, b_columns, p->step_b);
-  if (status == TN_OK)
-    status = product_add_layout(env, plan, &plan->c, p->wide, p->m, p->n, p->reads_c ? p->step_c : p->step_d);
-  return status == TN_OK ? product_add_layout(env, plan, &plan->d, p->wide, p->m, p->n, p->step_d) : status;
+  product_matrix a = {p->dtype, p->transpose_a ? p->k : p->m, p->transpose_a ? p->m : p->k, p->row_a,
+                      p->step_a};
+  product_matrix b = {p->dtype, b_rows, b_columns, b_columns, p->step_b};
+  product_matrix d = {p->wide, p->m, p->n, p->row_d, p->step_d}, c = d;
+  if (p->reads_c) c = (product_matrix){p->wide, p->m, p->n, p->n, p->step_c};
+  tn_status status = product_add_layout(env, plan, &plan->a, &a);
+  if (status == TN_OK) status = product_add_layout(env, plan, &plan->b, &b);
+  if (status == TN_OK) status = product_add_layout(env, plan, &plan->c, &c);
+  return status == TN_OK ? product_add_layout(env, plan, &plan->d, &d) : status;
 }
 
 /* ---- choosing ---- */

@@ -13,7 +13,8 @@ typedef struct tn_cuda_product {
   bool transpose_a, transpose_b;
   bool reads_c;
   int64_t m, n, k;
-  int64_t batch;                          /* products, the operands of which are so far apart, in elements: */
+  int64_t row_a, row_d; /* elements from one row to the next, of a, and of d; rows of b and c have no gaps */
+  int64_t batch;        /* products, the operands of which are so far apart, in elements: */
   int64_t step_a, step_b, step_c, step_d; /* 0: the same operand for all */
   cublasLtEpilogue_t epilogue;            /* with a bias of n elements, or an auxiliary matrix like d */
 } tn_cuda_product;

@@ -59,6 +59,39 @@ static void attention_of_cudnn_agrees(void **state) {
   assert_int_equal(launches_of(agree("bf16", 20), "cudnn_attention"), HAS_CUDNN ? 2 : 0);
 }
 
+/* Rows of 514 bytes: the scores, and their gradient, have padded rows in products and in their other readers.
+ */
+static const char odd_ini[] = "[run]\nname = run\nseed = 1\n"
+                              "[data]\nsource = random\ntokens = 64\nclasses = 257\nsamples = 8\nbatch = 8\n"
+                              "[model]\ninputs = tokens: i32[64]\ntargets = next: i32[64]\nlayers =\n"
+                              "    wte:  embedding(257, 320)\n    ln:   layer_norm\n"
+                              "    head: linear(257, bias=no, weight=@wte.weight)\n"
+                              "loss = cross_entropy\nmetrics = accuracy\n"
+                              "[optimizer]\ntype = adamw\nlr = 0.001\n";
+
+static int variants_of(const json_t *r, const char *part) {
+  const json_t *launch;
+  size_t i;
+  int n = 0;
+  json_array_foreach(program_member(r, "launches"), i, launch) n +=
+      strstr(program_text(launch, "variant"), part) != NULL;
+  return n;
+}
+
+static void a_language_model_of_an_odd_number_of_classes_agrees(void **state) {
+  static const char *const policies[] = {"fp16", "bf16"};
+  (void)state;
+  file_write("model.ini", odd_ini);
+  for (int i = 0; i < 2; i++) {
+    const json_t *r = agree(policies[i], 15);
+    assert_int_equal(variants_of(r, "padded result"), 1);
+    assert_int_equal(variants_of(r, "padded operand"), 2);
+    assert_int_equal(variants_of(r, "padded rows"), 3); /* cross entropy, argmax, the gradient */
+    assert_int_equal(launches_of(r, "cuda_reorder"), 0);
+  }
+  agree("fp32", 15);
+}
+
 /* A gradient above 65504: the cpu stores it in f16, the kernel of cuda writes the sum in f32. */
 static void an_overflow_that_one_backend_does_not_store_is_rounding(void **state) {
   (void)state;
@@ -119,6 +152,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_resnet_agrees, double_open, program_close),
       cmocka_unit_test_setup_teardown(a_transformer_agrees, double_open, program_close),
       cmocka_unit_test_setup_teardown(attention_of_cudnn_agrees, double_open, program_close),
+      cmocka_unit_test_setup_teardown(a_language_model_of_an_odd_number_of_classes_agrees, double_open,
+                                      program_close),
       cmocka_unit_test_setup_teardown(an_overflow_that_one_backend_does_not_store_is_rounding, double_open,
                                       program_close),
       cmocka_unit_test_setup_teardown(a_wrong_corner_is_found, double_open, program_close),

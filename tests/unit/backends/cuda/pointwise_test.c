@@ -287,6 +287,47 @@ static void what_it_cannot_do_is_declined_with_a_reason(void **state) {
   check_declined(NULL, "the region has no result");
 }
 
+/* Padded rows are walked with their padding, where results are zero. */
+static void results_are_zero_behind_padded_rows(void **state) {
+  (void)state;
+  tn_type x = RIG_TYPE(TN_F32, 3, 5, 257), row = RIG_TYPE(TN_F32, 3, 5, 1), column = RIG_TYPE(TN_F32, 257);
+  tn_layout rows = tn_layout_row_major(3);
+  rows.n_blocks = 1;
+  rows.block[0] = (tn_block){2, 64};
+  scaled(x, row, 2, 0);
+  print_in(&m, &rows);
+  assert_int_equal(made.count, 3 * 5 * 320);
+  check_has("if (column + k >= columns) y0.v[k] = f32();");
+  rig_start(&m);
+  rig_out(&m, op1("exp", NULL, operand(x), x));
+  print_in(&m, &rows);
+  check_has("if (column + k >= columns) y0.v[k] = f32();");
+  print(&m);
+  assert_int_equal(count_of("columns"), 0);
+  scaled(x, column, 2, 0);
+  check_declined(&rows, "the layout has padding, which this kernel would not keep zero");
+  rows.block[0].size = 32;
+  scaled(x, row, 2, 0);
+  check_declined(&rows, "the layout has padding, which this kernel would not keep zero");
+}
+
+static void padded_rows_are_offered_where_rows_are_odd(void **state) {
+  (void)state;
+  tn_type x = RIG_TYPE(TN_F32, 5, 257), row = RIG_TYPE(TN_F32, 5, 1);
+  scaled(x, row, 2, 0);
+  rig_answer answer = rig_query_variant(&tn_cuda_pointwise, &m, 2);
+  assert_int_equal(answer.n_variants, 2);
+  assert_int_equal(answer.in[0].rule, TN_LAYOUT_FIXED);
+  assert_int_equal(answer.in[0].layout.block[0].size, 64);
+  assert_int_equal(answer.in[1].rule, TN_LAYOUT_ROW_MAJOR);
+  x.dims[1] = 264;
+  scaled(x, row, 2, 0);
+  assert_int_equal(rig_query_variant(&tn_cuda_pointwise, &m, 1).n_variants, 1);
+  x.dims[1] = 255; /* too short to pay */
+  scaled(x, row, 2, 0);
+  assert_int_equal(rig_query_variant(&tn_cuda_pointwise, &m, 1).n_variants, 1);
+}
+
 static void failing_allocations_are_told(void **state) {
   (void)state;
   lies = NULL;
@@ -427,6 +468,8 @@ int main(void) {
       cmocka_unit_test(streams_share_a_text),
       cmocka_unit_test(updates_share_tables_and_do_powers_once_in_a_block),
       cmocka_unit_test(what_it_cannot_do_is_declined_with_a_reason),
+      cmocka_unit_test(results_are_zero_behind_padded_rows),
+      cmocka_unit_test(padded_rows_are_offered_where_rows_are_odd),
       cmocka_unit_test(failing_allocations_are_told),
       cmocka_unit_test(operands_of_one_layout_take_any_and_images_channels_last),
       cmocka_unit_test(every_op_compiles_in_every_dtype),
