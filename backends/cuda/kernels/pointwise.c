@@ -1,5 +1,6 @@
 /* backends/cuda/kernels/pointwise.c: pointwise regions, printed as CUDA C (pointwise/printed.h), over storage
- * order where operands have one layout, else row-major or with channels last. */
+ * order where operands have one layout, else row-major or with channels last. A region on row-major images
+ * of few channels, such as the cast in front of a first convolution, may write them with channels last. */
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,13 +19,17 @@ typedef struct pointwise_offer {
   int32_t id, rule;
   const char *name;
   const tn_layout *layout;
+  bool reorders; /* operands are row-major */
 } pointwise_offer;
+
+enum { POINTWISE_REORDERS = 4, POINTWISE_FEW_CHANNELS = 8 };
 
 /* Operands and results of the region's dims lie so; others row-major. */
 static void cuda_pointwise_rules(const tn_match *m, const pointwise_offer *o, tn_operand_layout *rules) {
   for (int32_t i = 0; i < m->n_in + m->n_out; i++) {
     const tn_type *type = i < m->n_in ? m->in[i] : m->out[i - m->n_in];
     rules[i] = (tn_operand_layout){0};
+    if (i < m->n_in && o->reorders) continue;
     if (type == NULL || tn_type_count(type) == 1 || !tn_type_same_dims(type, m->out[0])) continue;
     rules[i].rule = o->rule;
     if (o->layout != NULL) rules[i].layout = *o->layout;
@@ -33,16 +38,17 @@ static void cuda_pointwise_rules(const tn_match *m, const pointwise_offer *o, tn
 
 static void cuda_pointwise_add(tn_query *q, const pointwise_offer *o, const tn_cuda_printed *printed,
                                const tn_operand_layout *rules) {
+  tn_cuda_kind kind = o->reorders ? TN_CUDA_ROWS : TN_CUDA_STREAM;
   tn_variant v = {.struct_size = sizeof v,
                   .id = o->id,
                   .name = o->name,
                   .in = rules,
                   .out = rules + q->match->n_in,
                   .prepared_bytes = (int64_t)sizeof(tn_cuda_printed),
-                  .n_inplace = printed->n_inplace,
+                  .n_inplace = o->reorders ? 0 : printed->n_inplace,
                   .inplace = (const int32_t(*)[2])printed->inplace,
-                  .cost_s = tn_cuda_estimate_s(q->device, TN_CUDA_STREAM, tn_match_bytes(q->match),
-                                               printed->flops, q->device->vector_flops_per_s),
+                  .cost_s = tn_cuda_estimate_s(q->device, kind, tn_match_bytes(q->match), printed->flops,
+                                               q->device->vector_flops_per_s),
                   .deterministic = 1,
                   .capturable = 1};
   tn_add_variant(q, &v);
@@ -51,7 +57,8 @@ static void cuda_pointwise_add(tn_query *q, const pointwise_offer *o, const tn_c
 static tn_status cuda_pointwise_offer(tn_query *q, const pointwise_offer *o, tn_operand_layout *rules) {
   tn_cuda_printed *printed = tn_new(q, sizeof *printed);
   if (printed == NULL) return TN_ENOMEM;
-  tn_status status = tn_cuda_print(q, q->match, o->layout, printed);
+  tn_status status = o->reorders ? tn_cuda_print_reordering(q, q->match, o->layout, printed)
+                                 : tn_cuda_print(q, q->match, o->layout, printed);
   cuda_pointwise_rules(q->match, o, rules);
   if (status == TN_OK) cuda_pointwise_add(q, o, printed, rules);
   tn_cuda_drop_printed(q, printed);
@@ -77,12 +84,16 @@ static tn_status cuda_pointwise_offers(tn_query *q, tn_operand_layout *rules) {
   static const tn_layout channels_last = {.set = 1, .order = {0, 2, 3, 1}};
   static const pointwise_offer any = {0, TN_LAYOUT_ANY, "storage order", NULL},
                                plain = {1, TN_LAYOUT_ROW_MAJOR, "row-major", NULL},
-                               last = {2, TN_LAYOUT_FIXED, "channels last", &channels_last};
-  if (tn_cuda_takes_any_layout(q->match)) return cuda_pointwise_offer(q, &any, rules);
-  tn_status status = cuda_pointwise_offer(q, &plain, rules);
-  if (status == TN_OK && cuda_pointwise_has_channels(q->match->out[0]))
-    status = cuda_pointwise_offer(q, &last, rules);
-  if (status == TN_OK && tn_cuda_offers_padded_rows(q->match->out[0]) && tn_cuda_takes_padded_rows(q->match))
+                               last = {2, TN_LAYOUT_FIXED, "channels last", &channels_last},
+                               moved = {POINTWISE_REORDERS, TN_LAYOUT_FIXED, "to channels last",
+                                        &channels_last, true};
+  const tn_type *y = q->match->out[0];
+  bool is_image = cuda_pointwise_has_channels(y), any_layout = tn_cuda_takes_any_layout(q->match);
+  tn_status status = cuda_pointwise_offer(q, any_layout ? &any : &plain, rules);
+  if (status == TN_OK && is_image && !any_layout) status = cuda_pointwise_offer(q, &last, rules);
+  if (status == TN_OK && is_image && any_layout && y->dims[1] <= POINTWISE_FEW_CHANNELS)
+    status = cuda_pointwise_offer(q, &moved, rules);
+  if (status == TN_OK && !any_layout && tn_cuda_offers_padded_rows(y) && tn_cuda_takes_padded_rows(q->match))
     status = cuda_pointwise_offer_padded(q, rules);
   return status;
 }
@@ -122,7 +133,8 @@ static void cuda_pointwise_keep(pointwise_kernel *keep, const tn_device_properti
 static tn_status cuda_pointwise_request(tn_prepare *p, pointwise_kernel *keep, tn_cuda_printed *printed) {
   char title[64];
   const tn_layout *layout = p->out_layout != NULL ? &p->out_layout[0] : NULL;
-  tn_status status = tn_cuda_print(p, p->match, layout, printed);
+  tn_status status = p->variant == POINTWISE_REORDERS ? tn_cuda_print_reordering(p, p->match, layout, printed)
+                                                      : tn_cuda_print(p, p->match, layout, printed);
   if (status == TN_OK) {
     cuda_pointwise_keep(keep, p->device, printed);
     snprintf(title, sizeof title, "a pointwise region of %d ops", (int)p->match->n_nodes);

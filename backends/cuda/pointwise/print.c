@@ -65,11 +65,12 @@ static tn_status print_choose_space(const tn_cuda_printer *p, const void *handle
   if (layout == NULL || !layout->set) layout = &plain;
   tn_storage s = tn_storage_of(type, layout);
   if (s.padded) return print_choose_padded(p, handle, m, layout, space);
-  if (tn_cuda_takes_any_layout(m)) return print_choose_storage(type, &s, space), TN_OK;
+  if (tn_cuda_takes_any_layout(m) && !p->reorders) return print_choose_storage(type, &s, space), TN_OK;
   if (layout->n_blocks > 0)
     return tn_fail(handle, TN_EUNSUPPORTED, "layout",
                    "regions with repeated operands are not done in blocks");
   print_choose_axes(type, layout, space);
+  space->row_major_operands = p->reorders;
   tn_pw_space_count(space);
   return TN_OK;
 }
@@ -306,6 +307,12 @@ static tn_status print_match(const void *handle, const tn_match *m, const tn_lay
 tn_status tn_cuda_print(const void *handle, const tn_match *m, const tn_layout *layout,
                         tn_cuda_printed *made) {
   tn_cuda_printer p = {.made = made};
+  return print_match(handle, m, layout, &p, "");
+}
+
+tn_status tn_cuda_print_reordering(const void *handle, const tn_match *m, const tn_layout *layout,
+                                   tn_cuda_printed *made) {
+  tn_cuda_printer p = {.made = made, .reorders = true};
   return print_match(handle, m, layout, &p, "");
 }
 

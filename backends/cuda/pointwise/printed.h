@@ -47,6 +47,10 @@ bool tn_cuda_takes_padded_rows(const tn_match *match);
  * TN_EUNSUPPORTED comes with a reason. `printed` is to be dropped in either case. */
 tn_status tn_cuda_print(const void *handle, const tn_match *match, const tn_layout *layout,
                         tn_cuda_printed *printed);
+/* The same, for operands that lie row-major. No operand shares memory with a result: `inplace` is of no use.
+ */
+tn_status tn_cuda_print_reordering(const void *handle, const tn_match *match, const tn_layout *layout,
+                                   tn_cuda_printed *printed);
 /* Prints the match as an epilogue: in place of the kernel, the function
  *
  *     void after(const words &a, i64 at, T0 given0, ..)

@@ -22,6 +22,7 @@ typedef struct tn_cuda_printer {
   int64_t columns;            /* elements of a padded row, behind which results are zero; 0: no padding */
   int32_t n_given;            /* the first operands, which are arguments of an epilogue */
   const tn_cuda_front *front; /* of a prologue; else NULL */
+  bool reorders;              /* operands lie row-major, results in another layout */
   int32_t *map_of;            /* for each map, the first that is equal */
   int32_t *map_mode;          /* PRINT_... */
   uint8_t *map_known; /* the place on the map has a name: bit 0 of the thread, bit 1 of the position */

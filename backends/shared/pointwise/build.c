@@ -103,7 +103,8 @@ static int32_t build_indexed(tn_pw_region *r, tn_pw_insn insn, const tn_type *ty
                       tn_pw_map_of(&r->space, type, steps != NULL ? steps : row_major, 0, r->space.n_axes));
 }
 
-/* An operand of the region's dimensions lies as the results do; others lie row-major. */
+/* An operand of the region's dimensions lies as the results do, unless the space says otherwise; others lie
+ * row-major. */
 static int32_t build_load(tn_pw_region *r, int32_t operand) {
   const tn_type *type = r->types[operand];
   tn_pw_map map = {.rank = 1, .dims = {r->space.count}, .strides = {1}};
@@ -111,7 +112,7 @@ static int32_t build_load(tn_pw_region *r, int32_t operand) {
   int64_t steps[TN_MAX_RANK];
   insn.view = operand;
   tn_pw_steps(type, steps);
-  if (tn_pw_is_single(type) || !tn_type_same_dims(type, &r->space.type))
+  if (tn_pw_is_single(type) || !tn_type_same_dims(type, &r->space.type) || r->space.row_major_operands)
     map = tn_pw_map_of(&r->space, type, steps, 0, r->space.n_axes);
   return build_access(r, insn, type, map);
 }

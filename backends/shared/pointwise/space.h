@@ -22,6 +22,7 @@ typedef struct tn_pw_space {
   int32_t n_axes;
   int64_t count; /* positions */
   tn_pw_axis axis[TN_PW_AXES];
+  bool row_major_operands; /* operands of the region's dimensions lie so; else as the results do */
 } tn_pw_space;
 
 /* A walk in step with the space's: position p = ((p0 * dims[1] + p1) * dims[2] + p2) ... is the element

@@ -31,6 +31,15 @@ static int launches_of(const json_t *plan, const char *kernel) {
   return n;
 }
 
+static const json_t *find_launch(const json_t *plan, const char *kernel) {
+  json_t *op;
+  size_t i;
+  json_array_foreach(program_member(plan, "ops"), i,
+                     op) if (strcmp(program_text(op, "kernel"), kernel) == 0) return op;
+  fail_msg("no launch of %s", kernel);
+  return NULL;
+}
+
 static void fusions_are_taken_and_train_like_the_cpu(void **state) {
   static const char *const kernels[] = {"cudnn_conv2d_moments", "cudnn_conv2d_norm_grad",
                                         "cudnn_norm_relu_conv2d", "cudnn_norm_relu_grad_weight",
@@ -49,6 +58,19 @@ static void fusions_are_taken_and_train_like_the_cpu(void **state) {
     double x = program_number(cuda, losses[i]), y = program_number(cpu, losses[i]);
     if (fabs(x - y) > 1e-3 * fabs(y)) fail_msg("%s: %.7g, the cpu has %.7g", losses[i], x, y);
   }
+}
+
+/* The images are read as they come and written as the first convolution reads them: no launch moves them. */
+static void the_cast_of_images_writes_channels_last(void **state) {
+  (void)state;
+  file_write("model.ini", net_ini);
+  const json_t *plan = program_json(0, "plan " NET ON_DOUBLE);
+  assert_int_equal(launches_of(plan, "cuda_reorder"), 0);
+  assert_string_equal(program_text(find_launch(plan, "cuda_pointwise"), "variant"), "to channels last");
+  const json_t *compared = program_json(0, "compare " NET "--backends cpu,cuda --steps 1 --launches 1 "
+                                           "--set backend.cuda.libraries=" DOUBLES);
+  double_is_content();
+  assert_int_equal(program_number(compared, "departing"), 0);
 }
 
 static void cudnn_is_left_out_if_asked(void **state) {
@@ -116,15 +138,6 @@ static const char gpt_ini[] = "[run]\nname = run\nseed = 1\nepochs = 1\n"
                               "    head: linear(11)\n"
                               "loss = cross_entropy\n[optimizer]\ntype = sgd\nlr = 0.2\n";
 
-static const json_t *find_launch(const json_t *plan, const char *kernel) {
-  json_t *op;
-  size_t i;
-  json_array_foreach(program_member(plan, "ops"), i,
-                     op) if (strcmp(program_text(op, "kernel"), kernel) == 0) return op;
-  fail_msg("no launch of %s", kernel);
-  return NULL;
-}
-
 static void assert_attention(const char *deterministic, bool ordered) {
   char options[512];
   snprintf(options, sizeof options, NET ON_DOUBLE "--set run.deterministic=%s ", deterministic);
@@ -161,6 +174,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(deterministic_runs_take_the_ordered_gradient, double_open,
                                       program_close),
       cmocka_unit_test_setup_teardown(fusions_are_taken_and_train_like_the_cpu, double_open, program_close),
+      cmocka_unit_test_setup_teardown(the_cast_of_images_writes_channels_last, double_open, program_close),
       cmocka_unit_test_setup_teardown(cudnn_is_left_out_if_asked, double_open, program_close),
       cmocka_unit_test_setup_teardown(a_failed_call_leaves_out_one_graph_with_a_warning, double_open,
                                       program_close),

@@ -361,6 +361,26 @@ static void operands_of_one_layout_take_any_and_images_channels_last(void **stat
   assert_int_equal(answer.n_inplace, 1);
 }
 
+/* Such as a cast in front of a convolution: the operand is read row-major, and no memory is shared. */
+static void images_of_few_channels_may_be_written_with_channels_last(void **state) {
+  (void)state;
+  tn_type x = RIG_TYPE(TN_F32, 2, 3, 4, 4);
+  rig_start(&m);
+  rig_out(&m, op1("neg", NULL, operand(x), x));
+  rig_answer answer = rig_query_variant(&tn_cuda_pointwise, &m, 1);
+  assert_int_equal(answer.n_variants, 2);
+  assert_int_equal(answer.in[0].rule, TN_LAYOUT_ANY);
+  answer = rig_query_variant(&tn_cuda_pointwise, &m, 2);
+  assert_int_equal(answer.in[0].rule, TN_LAYOUT_ROW_MAJOR);
+  assert_int_equal(answer.out[0].rule, TN_LAYOUT_FIXED);
+  assert_int_equal(answer.out[0].layout.order[3], 1);
+  assert_int_equal(answer.n_inplace, 0);
+  x = RIG_TYPE(TN_F32, 2, 9, 4, 4);
+  rig_start(&m);
+  rig_out(&m, op1("neg", NULL, operand(x), x));
+  assert_int_equal(rig_query(&tn_cuda_pointwise, &m).n_variants, 1);
+}
+
 /* ---- every op in every dtype compiles ---- */
 
 static tn_cuda_libraries libraries;
@@ -472,6 +492,7 @@ int main(void) {
       cmocka_unit_test(padded_rows_are_offered_where_rows_are_odd),
       cmocka_unit_test(failing_allocations_are_told),
       cmocka_unit_test(operands_of_one_layout_take_any_and_images_channels_last),
+      cmocka_unit_test(images_of_few_channels_may_be_written_with_channels_last),
       cmocka_unit_test(every_op_compiles_in_every_dtype),
       cmocka_unit_test(positions_of_64_bits_compile),
   };
