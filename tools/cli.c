@@ -34,7 +34,8 @@ enum {
   KEY_TO,
   KEY_HOSTS,
   KEY_RESTARTS,
-  KEY_RANKS
+  KEY_RANKS,
+  KEY_TRUST
 };
 
 static const cli_option options[] = {
@@ -45,6 +46,8 @@ static const cli_option options[] = {
      "parameters: a safetensors file, a run folder, or the folder of a checkpoint; init: a ResNet of "
      "torchvision to fine-tune",
      CLI_WEIGHTS, 'w'},
+    {"trust", NULL, "load the plugins and libraries that the run folder's config.ini names", CLI_TRUST,
+     KEY_TRUST},
     {"input", "[NAME=]PATH", "a picture, a folder of them, a text, or a .npy file; may be repeated",
      CLI_INPUT, 'i'},
     {"top", "N", "classes of each prediction (default: 5)", CLI_INPUT, 'k'},
@@ -221,6 +224,7 @@ static int cli_apply(cli_args *args, int key, const char *value) {
   case 'w': args->weights = value; break;
   case 'i': return cli_push(args, args->inputs, &args->n_inputs, value);
   case 'k': return cli_read_number(args, value, &args->top);
+  case KEY_TRUST: args->trust = true; break;
   case 'C': args->csv = true; break;
   case 'K': args->classes = true; break;
   case 'm': args->mode = value; break;
@@ -433,6 +437,7 @@ int cli_open_run(tn_context *context, const cli_args *args, tn_run **run) {
                              .terminal = args->quiet ? 0 : cli_terminal_columns(),
                              .quiet = args->quiet,
                              .progress = 1,
+                             .untrusted = args->untrusted,
                              .command = args->line,
                              .n_command = args->n_line};
   tn_status status = tn_run_open(context, args->words[0], &settings, run);
@@ -446,6 +451,7 @@ int cli_open_run_or_folder(tn_context *context, const cli_args *args, tn_run **r
   if (stat(args->words[0], &info) != 0 || !S_ISDIR(info.st_mode)) return cli_open_run(context, args, run);
   snprintf(config, sizeof config, "%s/config.ini", args->words[0]);
   of_folder.words[0] = config;
+  of_folder.untrusted = !args->trust;
   if (of_folder.weights == NULL) of_folder.weights = args->words[0];
   return cli_open_run(context, &of_folder, run);
 }

@@ -54,7 +54,7 @@ typedef struct cli_args {
   long long tokens, top_k, seed;
   double temperature, top_p;
   bool stats, optimizer; /* of checkpoint */
-  bool json, csv, classes, ops, all, device_json, cases, verbose, quiet, help;
+  bool json, csv, classes, ops, all, device_json, cases, trust, untrusted, verbose, quiet, help;
 } cli_args;
 
 /* Bits for the options of a command, in addition to --help, --plugin, --verbose, --quiet. */
@@ -80,6 +80,7 @@ enum {
   CLI_GENERATE = 1 << 22,
   CLI_TRACE = 1 << 23,
   CLI_CONFIG = 1 << 26,
+  CLI_TRUST = 1 << 28,
   CLI_REHEARSE = 1 << 27
 };
 

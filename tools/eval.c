@@ -85,5 +85,5 @@ const cli_command command_eval = {.name = "eval",
                                   .doc = "losses and metrics over the validation data",
                                   .min_words = 1,
                                   .max_words = 1,
-                                  .options = CLI_SET | CLI_JSON | CLI_WEIGHTS | CLI_CLASSES,
+                                  .options = CLI_SET | CLI_JSON | CLI_WEIGHTS | CLI_TRUST | CLI_CLASSES,
                                   .run = eval_command_run};

@@ -99,5 +99,5 @@ const cli_command command_generate = {.name = "generate",
                                       .doc = "the text that a language model writes behind a prompt",
                                       .min_words = 1,
                                       .max_words = 1,
-                                      .options = CLI_SET | CLI_JSON | CLI_WEIGHTS | CLI_GENERATE,
+                                      .options = CLI_SET | CLI_JSON | CLI_WEIGHTS | CLI_TRUST | CLI_GENERATE,
                                       .run = generate_command_run};

@@ -115,5 +115,6 @@ const cli_command command_predict = {.name = "predict",
                                      .doc = "the model's output for pictures or .npy files",
                                      .min_words = 1,
                                      .max_words = 1,
-                                     .options = CLI_SET | CLI_JSON | CLI_WEIGHTS | CLI_INPUT | CLI_OUTPUT,
+                                     .options = CLI_SET | CLI_JSON | CLI_WEIGHTS | CLI_TRUST | CLI_INPUT |
+                                                CLI_OUTPUT,
                                      .run = predict_command_run};

@@ -93,15 +93,15 @@ static const char *cuda_backend_better_policy(tn_env *env, void *backend, const 
 }
 
 static const tn_option options[] = {
-    TN_OPT(tn_cuda_options, libraries, TN_OPT_TEXT, "", NULL,
+    TN_OPT(tn_cuda_options, libraries, TN_OPT_CODE, "", NULL,
            "folders, separated by ':', where the libraries of CUDA are looked for first"),
     TN_OPT(tn_cuda_options, cudnn, TN_OPT_FLAG, "yes", NULL,
            "compute convolutions and attention with cuDNN where it is found"),
     TN_OPT(tn_cuda_options, check, TN_OPT_FLAG, "no", NULL,
            "wait after each launch, so that a failure names its op; nothing is captured"),
-    TN_OPT(tn_cuda_options, images, TN_OPT_TEXT, "", NULL,
+    TN_OPT(tn_cuda_options, images, TN_OPT_CODE, "", NULL,
            "folder with kernels that nvcc compiled when the backend was built; empty: beside the plugin"),
-    TN_OPT(tn_cuda_options, cache, TN_OPT_TEXT, "", NULL, "folder for compiled kernels; set by the host"),
+    TN_OPT(tn_cuda_options, cache, TN_OPT_CODE, "", NULL, "folder for compiled kernels; set by the host"),
     TN_OPT_END};
 
 const tn_backend tn_cuda_backend = {

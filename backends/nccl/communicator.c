@@ -266,7 +266,7 @@ static tn_status nccl_library(tn_env *env, const void *options, tn_comm_library 
 }
 
 static const tn_option nccl_options[] = {
-    TN_OPT(tn_nccl_options, libraries, TN_OPT_TEXT, "", NULL,
+    TN_OPT(tn_nccl_options, libraries, TN_OPT_CODE, "", NULL,
            "folders, separated by ':', where libnccl.so.2 is looked for first"),
     TN_OPT(
         tn_nccl_options, follow, TN_OPT_FLAG, "yes", NULL,

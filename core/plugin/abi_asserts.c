@@ -419,7 +419,7 @@ AT(tn_description, fields, 24);
 AT(tn_description, epoch, 32);
 AT(tn_description, keep, 40);
 
-SIZED(tn_run_options, 88);
+SIZED(tn_run_options, 96);
 AT(tn_run_options, set, 8);
 AT(tn_run_options, n_set, 16);
 AT(tn_run_options, output, 24);
@@ -431,6 +431,7 @@ AT(tn_run_options, progress, 56);
 AT(tn_run_options, command, 64);
 AT(tn_run_options, n_command, 72);
 AT(tn_run_options, trace, 80);
+AT(tn_run_options, untrusted, 88);
 
 SIZED(tn_predict_options, 40);
 AT(tn_predict_options, inputs, 8);

@@ -5,20 +5,12 @@
 #include "core/base/env.h"
 #include "tenon/plugin/plugin.h"
 
-/* Checks that other users cannot change the file at `path`: a regular file that is not world-writable, in a
- * folder that is not world-writable, below folders that are sticky if they are world-writable. For root, the
- * file and its folder belong to root. *real is its absolute path without links, which the caller releases
- * (tn_release). TN_EUNAVAILABLE: there is no such file, or the check failed. */
-tn_status tn_plugin_check_file(const void *handle, const char *path, char **real);
-/* The same for a folder of plugins. */
-tn_status tn_plugin_check_folder(const void *handle, const char *path, char **real);
-
 /* elf.c: checks a shared object without loading it. TN_EUNAVAILABLE: it is damaged, no shared object, or
  * built for another machine; TN_EABI: it is no plugin, or one of another interface. */
 tn_status tn_plugin_check_elf(const void *handle, const char *path);
 
-/* Loads a file that has passed the check; it is never unloaded. *plugin is the descriptor in the file, before
- * negotiation (normalize.c). TN_EUNAVAILABLE: the linker's reason; TN_EABI: it is no plugin of this
+/* Loads a file that has passed tn_trusted_file; it is never unloaded. *plugin is the descriptor in the file,
+ * before negotiation (normalize.c). TN_EUNAVAILABLE: the linker's reason; TN_EABI: it is no plugin of this
  * interface. */
 tn_status tn_plugin_open(const void *handle, const char *real, const tn_plugin **plugin);
 

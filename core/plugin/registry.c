@@ -5,6 +5,7 @@
 
 #include "core/base/text.h"
 #include "core/plugin/kinds.h"
+#include "core/base/trusted_file.h"
 #include "core/plugin/loader.h"
 
 tn_status tn_store_no_memory(const void *handle) {
@@ -117,7 +118,7 @@ static tn_status registry_open_checked(tn_registry *r, const void *handle, tn_pl
 
 static tn_status registry_open_file(tn_registry *r, const void *handle, tn_plugin_file *file) {
   char *real;
-  TN_TRY(tn_plugin_check_file(handle, file->path, &real));
+  TN_TRY(tn_trusted_file(handle, "plugin", file->path, &real));
   tn_status status = registry_open_checked(r, handle, file, real);
   tn_release(handle, real);
   return status;
@@ -164,7 +165,7 @@ tn_status tn_store_list_files(tn_registry *r, const void *handle) {
 tn_status tn_store_scan(tn_registry *r, const void *handle, const char *folder, bool use_index) {
   size_t first = r->files.n;
   char *real;
-  TN_TRY(tn_plugin_check_folder(handle, folder, &real));
+  TN_TRY(tn_trusted_folder(handle, "plugin", folder, &real));
   const char *kept = tn_arena_strdup(&r->arena, real);
   tn_release(handle, real);
   if (kept == NULL || tn_vec_push(r->handle, &r->folders, kept) != TN_OK) return tn_store_no_memory(handle);
@@ -256,6 +257,16 @@ bool tn_registry_is_path(const char *word) {
   return strchr(word, '/') != NULL || (n > 3 && strcmp(word + n - 3, ".so") == 0);
 }
 
+bool tn_registry_has_loaded(tn_registry *r, const void *handle, const char *path) {
+  tn_plugin_file file = {.path = path, .relative = ""};
+  if (tn_plugin_file_stat(handle, &file) != TN_OK) {
+    tn_error_clear(handle);
+    return false;
+  }
+  const tn_plugin_file *known = registry_same_file(r, &file);
+  return known != NULL && known->state != TN_FILE_REFUSED;
+}
+
 bool tn_registry_holds(const tn_registry *r, const char *name) {
   return registry_file_named(r, name) != NULL;
 }
@@ -264,7 +275,7 @@ tn_status tn_registry_load(tn_registry *r, const void *handle, const char *path)
   TN_TRY(tn_store_list_files(r, handle)); /* items of the folders come first */
   if (!tn_registry_is_path(path)) return registry_load_named(r, handle, path);
   char *real;
-  TN_TRY(tn_plugin_check_file(handle, path, &real));
+  TN_TRY(tn_trusted_file(handle, "plugin", path, &real));
   tn_status status = registry_load_path(r, handle, real);
   tn_release(handle, real);
   return status;

@@ -40,6 +40,8 @@ tn_status tn_registry_load(tn_registry *registry, const void *handle, const char
 bool tn_registry_is_path(const char *word);
 /* Whether a plugin folder has a file of this bare name. */
 bool tn_registry_holds(const tn_registry *registry, const char *name);
+/* Whether the file at this path has been loaded, or belongs to a plugin folder. */
+bool tn_registry_has_loaded(tn_registry *registry, const void *handle, const char *path);
 
 /* The item of a kind and name; loads its file where needed. TN_EUNAVAILABLE, with the nearest name, where
  * there is no such item; else the code and text of the refusal of its file. Entries live as long as the

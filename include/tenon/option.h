@@ -39,7 +39,11 @@ enum {
   TN_OPT_SIZE = 9,      /* int64_t bytes: 64MiB, 2GB, 512 */
   TN_OPT_DURATION = 10, /* double seconds: 90s, 5min, 2h, 0.5 */
   TN_OPT_DTYPE = 11,    /* int32_t: f32 and so on; "any" is TN_ANY */
-  TN_OPT_INIT = 12      /* const char *: an initializer, "normal(0, 0.02)"; see tn_build_param in build.h */
+  TN_OPT_INIT = 12,     /* const char *: an initializer, "normal(0, 0.02)"; see tn_build_param in build.h */
+  /* const char *: folders that code is loaded from, separated by ':', made absolute against the file that
+   * names them. The host refuses those that other users can change, as it does with plugins, and leaves out
+   * those that the configuration of a run folder names, unless the user trusts it. */
+  TN_OPT_CODE = 13
 };
 
 enum {

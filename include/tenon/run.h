@@ -33,6 +33,10 @@ typedef struct tn_run_options {
    * after those that tn_run_bench measures, or as many batches: a timeline that ui.perfetto.dev opens. NULL:
    * tn_run_train writes trace.json to the run folder where [run] profile is set. */
   const char *trace;
+  /* 1: the file is data that may be another user's, as config.ini of a run folder. Plugins that it names by
+   * a path are an error (TN_EUNAVAILABLE) unless the context has loaded them; folders of libraries that it
+   * names are left out, with a warning. */
+  int32_t untrusted;
 } tn_run_options;
 
 /* Reads a configuration file and the files that it includes. options may be NULL. Error texts have file and

@@ -46,6 +46,7 @@ typedef struct tn_ini {
   /* Option tables of sections, with the sections' names, for messages about keys that are in the wrong one;
    * NULL-terminated. NULL: they are unknown. */
   const struct tn_item *const *homes;
+  bool untrusted; /* code that the file names, TN_OPT_CODE and plugins, is not loaded */
 } tn_ini;
 
 /* Limits of tn_ini_size, which small files that include each other could exceed without end. A model of many

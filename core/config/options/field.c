@@ -18,6 +18,7 @@ const tn_option_type *tn_option_type_of(const tn_option *option) {
       [TN_OPT_DURATION] = {TN_FIELD_F64, sizeof(double), "a duration"},
       [TN_OPT_DTYPE] = {TN_FIELD_I32, sizeof(int32_t), "an element type"},
       [TN_OPT_INIT] = {TN_FIELD_TEXT, sizeof(const char *), "an initializer"},
+      [TN_OPT_CODE] = {TN_FIELD_TEXT, sizeof(const char *), "folders of libraries"},
   };
   return &types[option->type < sizeof(types) / sizeof(types[0]) ? option->type : TN_OPT_NONE];
 }
@@ -132,7 +133,8 @@ void tn_options_print_one(tn_text *text, const tn_option *option, const void *da
   case TN_OPT_INT: tn_text_addf(text, "%lld", (long long)value.integer); break;
   case TN_OPT_FLOAT: tn_text_add_float(text, value.real); break;
   case TN_OPT_TEXT:
-  case TN_OPT_PATH: option_print_text(text, value.text != NULL ? value.text : ""); break;
+  case TN_OPT_PATH:
+  case TN_OPT_CODE: option_print_text(text, value.text != NULL ? value.text : ""); break;
   case TN_OPT_ENUM: option_print_word(text, option, value.integer); break;
   case TN_OPT_INTS:
   case TN_OPT_FLOATS: option_print_list(text, option, &value); break;

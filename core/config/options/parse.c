@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "core/base/file.h"
+#include "core/base/trusted_file.h"
 #include "core/config/options/option_value.h"
 
 /* The arguments that all parsers of the table below share. Their messages lack the option's name, which
@@ -82,6 +83,43 @@ static tn_status option_parse_path(const option_parsing *p, const char *text, tn
   tn_release(p->handle, path);
   tn_release(p->handle, folder);
   return value->text != NULL ? TN_OK : TN_ENOMEM;
+}
+
+/* Checks a folder of code. Of one that is missing, the nearest folder above it: others cannot make it there.
+ */
+static tn_status option_check_code(const option_parsing *p, const char *path) {
+  if (tn_file_exists(path)) return tn_trusted_libraries(p->handle, path);
+  char *above = tn_path_folder(p->handle, path), *real = NULL;
+  if (above == NULL) return TN_ENOMEM;
+  tn_status status = tn_file_exists(above) ? tn_trusted_folder(p->handle, "library", above, &real)
+                                           : option_check_code(p, above);
+  tn_release(p->handle, real);
+  tn_release(p->handle, above);
+  return status;
+}
+
+static tn_status option_add_code(const option_parsing *p, const char *base, const char *word, tn_text *list) {
+  char *path = tn_path_join(p->handle, base, word);
+  if (path == NULL) return TN_ENOMEM;
+  tn_status status = option_check_code(p, path);
+  tn_text_addf(list, "%s%s", list->n > 0 ? ":" : "", path);
+  tn_release(p->handle, path);
+  return status;
+}
+
+static tn_status option_parse_code(const option_parsing *p, const char *text, tn_option_value *value) {
+  char *base, *rest = tn_arena_strdup(p->arena, text);
+  if (rest == NULL) return TN_ENOMEM;
+  TN_TRY(option_start_folder(p, &base));
+  tn_text list = tn_text_new(p->handle);
+  tn_status status = TN_OK;
+  for (char *word; status == TN_OK && (word = strsep(&rest, ":")) != NULL;)
+    if (*(word = tn_text_trim(word)) != '\0') status = option_add_code(p, base, word, &list);
+  if (status == TN_OK) value->text = tn_arena_strdup(p->arena, list.n > 0 ? list.v : "");
+  if (status == TN_OK && (list.failed || value->text == NULL)) status = TN_ENOMEM;
+  tn_text_free(&list);
+  tn_release(p->handle, base);
+  return status;
 }
 
 enum { WORDS_FOR_NEAREST = 32 };
@@ -195,6 +233,7 @@ static const option_parser option_parsers[] = {
     [TN_OPT_INTS] = option_parse_ints,   [TN_OPT_FLOATS] = option_parse_floats,
     [TN_OPT_SIZE] = option_parse_size,   [TN_OPT_DURATION] = option_parse_duration,
     [TN_OPT_DTYPE] = option_parse_dtype, [TN_OPT_INIT] = option_parse_text,
+    [TN_OPT_CODE] = option_parse_code,
 };
 
 tn_status tn_option_parse(const void *handle, tn_arena *arena, const char *folder, const tn_option *option,

@@ -123,11 +123,23 @@ static tn_status section_key_folder(const void *handle, tn_ini *ini, const tn_ke
 /* Stores the absolute path in the key, if an INI file can represent it. */
 static void section_keep_path(tn_ini *ini, tn_key *key, const tn_options *options, const tn_option *option) {
   const char *path = tn_option_load(option, options->data).text;
-  if (option->type != TN_OPT_PATH || strchr(path, '\n') != NULL || tn_ini_line_flaw(path, false) != NULL)
+  if ((option->type != TN_OPT_PATH && option->type != TN_OPT_CODE) || strchr(path, '\n') != NULL ||
+      tn_ini_line_flaw(path, false) != NULL)
     return;
   if (*path == '"' || *path == '\0') return;
   const char *kept = tn_arena_strdup(&ini->arena, path);
   if (kept != NULL) key->value = kept;
+}
+
+/* Whether a file that is not trusted names code; a key that --set has given is the user's. */
+static bool section_leaves_out_code(const void *handle, tn_ini *ini, const tn_section *section,
+                                    const tn_key *key, const tn_option *option) {
+  if (!ini->untrusted || option->type != TN_OPT_CODE || key->line == 0 || *key->value == '\0') return false;
+  tn_logf(handle, TN_LOG_WARN,
+          "%s: [%s] %s = %s is left out, since it names code, and the folder may be another user's; --trust "
+          "uses it",
+          tn_key_where(ini, section, key), section->name, key->name, key->value);
+  return true;
 }
 
 static tn_status section_set_option(const void *handle, tn_ini *ini, const tn_section *section, tn_key *key,
@@ -136,6 +148,7 @@ static tn_status section_set_option(const void *handle, tn_ini *ini, const tn_se
   const char *folder = options->folder;
   if (options->given[tn_options_position(options->item, key->name)]) return TN_OK;
   TN_TRY(section_check_lines(handle, ini, section, key));
+  if (section_leaves_out_code(handle, ini, section, key, option)) return TN_OK;
   TN_TRY(section_key_folder(handle, ini, key, &options->folder));
   tn_status status = tn_options_set_text(handle, options, key->name, key->value);
   options->folder = folder;

@@ -2,6 +2,7 @@
 #include "core/exec/device/device.h"
 
 #include "core/compile/kernels/answers.h"
+#include "core/config/options/option_value.h"
 #include "core/exec/device/open_backend.h"
 #include "core/exec/device/pin_threads.h"
 #include "core/exec/device/required_kernels.h"
@@ -46,12 +47,17 @@ static tn_status check_pin(tn_device *device, const tn_options *options, const t
 }
 
 /* The folder of a backend under the cache folder, unless its section sets it. The backend makes it when it
- * has something to store. */
+ * has something to store, and reads no file of another user there: it is not checked as a folder of code that
+ * a configuration names. */
 static tn_status set_cache(tn_device *device, const char *folder, tn_options *options) {
-  const tn_option *option = tn_backend_option(options, "cache", TN_OPT_TEXT);
+  const tn_option *option = tn_backend_option(options, "cache", TN_OPT_CODE);
+  if (option == NULL) option = tn_backend_option(options, "cache", TN_OPT_TEXT);
   if (folder == NULL || *folder == '\0' || option == NULL || is_option_given(options, option)) return TN_OK;
-  const char *own = tn_arena_printf(&device->memory, "%s/%s", folder, options->item->name);
-  return own != NULL ? tn_options_set_text(&device->env, options, "cache", own) : TN_ENOMEM;
+  const tn_option_value own = {.text =
+                                   tn_arena_printf(&device->memory, "%s/%s", folder, options->item->name)};
+  if (own.text == NULL) return TN_ENOMEM;
+  tn_option_store(option, options->data, &own);
+  return TN_OK;
 }
 
 /* The options struct of a backend or an extension: defaults, then [backend.NAME], then the options of [run]

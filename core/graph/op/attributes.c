@@ -7,7 +7,7 @@
 #include "core/config/options/options.h"
 
 static bool attributes_holds_text(const tn_option *o) {
-  return o->type == TN_OPT_TEXT || o->type == TN_OPT_PATH || o->type == TN_OPT_INIT;
+  return o->type == TN_OPT_TEXT || o->type == TN_OPT_PATH || o->type == TN_OPT_INIT || o->type == TN_OPT_CODE;
 }
 
 /* Replaces the target of a pointer field by a copy; false if memory ran out. Fields are read by memcpy, since

@@ -18,7 +18,7 @@
 
 static const char *inspect_type_name(uint32_t type) {
   static const char *const names[] = {"none", "flag",   "int",  "float",    "text",  "path", "enum",
-                                      "ints", "floats", "size", "duration", "dtype", "init"};
+                                      "ints", "floats", "size", "duration", "dtype", "init", "code"};
   return type < sizeof names / sizeof *names ? names[type] : "?";
 }
 

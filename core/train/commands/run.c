@@ -50,6 +50,7 @@ static tn_status run_read_options(tn_run *run, const tn_run_options *given) {
   run->terminal_columns = options->terminal;
   run->quiet = options->quiet != 0;
   run->progress = options->progress != 0;
+  run->ini.untrusted = options->untrusted != 0;
   if ((options->output && run->output == NULL) || (options->resume && run->resume == NULL) ||
       (options->trace && run->trace == NULL))
     return TN_ENOMEM;

@@ -27,6 +27,17 @@ static bool plugins_exists(tn_registry *registry, const char *path) {
   return tn_registry_is_path(path) ? tn_file_exists(path) : tn_registry_holds(registry, path);
 }
 
+/* A file that is not trusted may ask for plugins of the plugin folders, and for those that the user has
+ * named. */
+static tn_status plugins_check_trust(tn_env *env, tn_registry *registry, const tn_ini *ini, const tn_key *key,
+                                     const char *path) {
+  if (!ini->untrusted || key->line == 0 || !tn_registry_is_path(path)) return TN_OK;
+  if (tn_registry_has_loaded(registry, env, path)) return TN_OK;
+  return tn_failf(env, TN_EUNAVAILABLE,
+                  "%s is code, and the folder may be another user's; name it with --plugin, or give --trust",
+                  path);
+}
+
 /* Loads one word of [plugins] load, and appends its absolute form to `absolute`. */
 static tn_status plugins_load_one(tn_env *env, tn_registry *registry, tn_ini *ini, const tn_key *key,
                                   char *word, tn_text *absolute) {
@@ -34,8 +45,9 @@ static tn_status plugins_load_one(tn_env *env, tn_registry *registry, tn_ini *in
   char *path = plugins_path(env, ini, key, word);
   if (path == NULL) return TN_ENOMEM;
   tn_text_addf(absolute, "%s%s%s", absolute->n > 0 ? ", " : "", path, optional ? "?" : "");
-  tn_status status =
-      !optional || plugins_exists(registry, path) ? tn_registry_load(registry, env, path) : TN_OK;
+  bool wanted = !optional || plugins_exists(registry, path);
+  tn_status status = wanted ? plugins_check_trust(env, registry, ini, key, path) : TN_OK;
+  if (wanted && status == TN_OK) status = tn_registry_load(registry, env, path);
   tn_release(env, path);
   return status;
 }

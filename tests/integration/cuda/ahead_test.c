@@ -141,7 +141,8 @@ static void damaged_images_are_compiled(void **state) {
   assert_int_equal(stat(FILE_90, &info), 0);
   flip_byte(FILE_90, info.st_size - 1);
   assert_int_equal(compiled(), without - IMAGES + 1);
-  says("the code of backends/cuda/device/argmax.cu in images/tenon-cuda.sm_90.images is damaged, so NVRTC "
+  says("the code of backends/cuda/device/argmax.cu in ");
+  says("/images/tenon-cuda.sm_90.images is damaged, so NVRTC "
        "compiled it");
   flip_byte(FILE_90, 100); /* in the table */
   assert_int_equal(compiled(), without);
@@ -159,9 +160,8 @@ static void refused_images_are_compiled(void **state) {
   int without = compiled();
   write_images(FILE_90, 90, 12000, wrong);
   assert_int_equal(compiled(), without);
-  says("the driver refuses the code in images/tenon-cuda.sm_90.images (CUDA_ERROR_NO_BINARY_FOR_GPU), so "
-       "NVRTC "
-       "compiles it");
+  says("the driver refuses the code in ");
+  says("/images/tenon-cuda.sm_90.images (CUDA_ERROR_NO_BINARY_FOR_GPU), so NVRTC compiles it");
 }
 
 /* Each load fails once: one of an image that nvcc made is compiled where the driver calls the image invalid,
@@ -177,7 +177,8 @@ static void failures_of_loading(void **state) {
     snprintf(failure, sizeof failure, "cuModuleLoadData:%d=200", n);
     setenv("FAKECUDA_FAIL", failure, 1);
     if (train() == 0) {
-      says("the driver refuses the code in images/tenon-cuda.sm_90.images (CUDA_ERROR_INVALID_IMAGE)");
+      says("the driver refuses the code in ");
+      says("/images/tenon-cuda.sm_90.images (CUDA_ERROR_INVALID_IMAGE)");
       compiled_instead++;
     } else {
       says("cuModuleLoadData: CUDA_ERROR_INVALID_IMAGE");

@@ -5,6 +5,8 @@
 #include "configs.h"
 #include "transform_runs.h"
 
+#include <sys/stat.h>
+
 /* A number of a file of lines "NAME NUMBER". */
 static double number_of(const char *path, const char *name) {
   char *line, *rest = file_read(path, NULL), found[64];
@@ -200,6 +202,48 @@ static void the_doctor_shows_the_memory_of_each_device(void **state) {
   assert_non_null(strstr(program_out, "\n  device 1        1000.0"));
 }
 
+/* ---- folders of code ---- */
+
+static void refuses_libraries(const char *command, const char *text) {
+  assert_int_equal(program_run("%s --set backend.use=cuda,cpu", command), 69);
+  if (strstr(program_err, text) == NULL) fail_msg("expected '%s', it said: %s", text, program_err);
+}
+
+/* The file is no library: it is refused before the dynamic linker sees it. */
+static void libraries_that_others_can_change_are_refused(void **state) {
+  (void)state;
+  char text[4096];
+  assert_int_equal(system("mkdir -p sub/lib && echo text > sub/lib/libcuda.so.1"), 0);
+  file_write("model.ini", noise_ini);
+  snprintf(text, sizeof text, "%s\n[backend.cuda]\nlibraries = lib\n", noise_ini);
+  file_write("sub/model.ini", text);
+  chmod("sub/lib/libcuda.so.1", 0666);
+  refuses_libraries("plan model.ini --set backend.cuda.libraries=sub/lib",
+                    "sub/lib/libcuda.so.1: refused, since everybody may write the file");
+  refuses_libraries("plan sub/model.ini",
+                    "sub/lib/libcuda.so.1: refused, since everybody may write the file");
+  chmod("sub/lib/libcuda.so.1", 0644);
+  chmod("sub/lib", 0777);
+  refuses_libraries("plan sub/model.ini", "sub/lib: refused, since everybody may write the folder");
+  refuses_libraries("plan model.ini --set backend.cuda.images=sub/lib", "sub/lib: refused");
+  refuses_libraries("plan model.ini --set backend.cuda.libraries=sub/lib/none/deeper", "sub/lib: refused");
+}
+
+/* config.ini of a run folder may be another user's. */
+static void libraries_that_a_run_folder_names_are_left_out(void **state) {
+  (void)state;
+  file_write("model.ini", noise_ini);
+  assert_int_equal(program_run("train model.ini --output out --set run.name=r --set backend.use=cpu"), 0);
+  assert_int_equal(system("printf '\\n[backend.cuda]\\nlibraries = lib\\nimages = lib\\ncache = lib\\n' "
+                          ">> out/r/config.ini && mkdir -p out/r/lib && chmod 777 out/r/lib"),
+                   0);
+  assert_int_equal(program_run("eval out/r --set backend.use=cuda,cpu"), 0);
+  assert_non_null(strstr(program_err, "[backend.cuda] libraries = lib is left out, since it names code"));
+  assert_non_null(strstr(program_err, "[backend.cuda] images = lib is left out"));
+  assert_non_null(strstr(program_err, "[backend.cuda] cache = lib is left out"));
+  assert_int_equal(program_run("eval out/r --trust --set backend.use=cuda,cpu"), 69);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, device_open, program_close)
 
 static int device_open(void **state) {
@@ -217,6 +261,8 @@ int main(void) {
       TEST(a_plan_that_does_not_fit_is_refused_with_what_holds_the_memory),
       TEST(the_doctor_lists_the_libraries_of_cuda),
       TEST(the_doctor_shows_the_memory_of_each_device),
+      TEST(libraries_that_others_can_change_are_refused),
+      TEST(libraries_that_a_run_folder_names_are_left_out),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

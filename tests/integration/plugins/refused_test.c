@@ -182,6 +182,30 @@ static void a_kernel_that_cannot_be_prepared_is_replaced(void **state) {
   assert_int_equal(code, 0);
 }
 
+/* config.ini of a run folder may be another user's. */
+static void code_that_a_run_folder_names_is_not_loaded(void **state) {
+  (void)state;
+  workshop_do("{ cat net.ini; echo '[plugins]'; echo \"load = $WRONG/wrong_kind.so\"; } >own.ini");
+  workshop_do("$TENON train own.ini --set run.output=out --set run.name=r");
+  assert_int_equal(workshop_run("$TENON eval out/r"), REFUSED);
+  expect_error("out/r/config.ini:");
+  expect_error("wrong_kind.so is code, and the folder may be another user's; name it with --plugin, or give "
+               "--trust");
+  workshop_do("$TENON eval out/r --trust");
+  workshop_do("$TENON eval out/r --plugin $WRONG/wrong_kind.so");
+  workshop_do("$TENON eval out/r --set plugins.load=$WRONG/wrong_kind.so");
+  workshop_do("$TENON eval out/r/config.ini --weights out/r");
+  workshop_do("$TENON report out/r --output r.html && $TENON checkpoint show out/r && $TENON runs out");
+}
+
+/* A plugin of the plugin folders is the user's own. */
+static void a_run_folder_may_name_installed_plugins(void **state) {
+  (void)state;
+  workshop_do("{ cat net.ini; echo '[plugins]'; echo 'load = layers, none.so?'; } >named.ini");
+  workshop_do("$TENON train named.ini --set run.output=out --set run.name=named");
+  workshop_do("$TENON eval out/named");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(another_major_version_is_refused),
@@ -204,6 +228,8 @@ int main(void) {
       cmocka_unit_test(a_backend_that_does_not_open_is_passed_over_for_the_next),
       cmocka_unit_test(an_observer_that_does_not_open_ends_the_run),
       cmocka_unit_test(a_kernel_that_cannot_be_prepared_is_replaced),
+      cmocka_unit_test(code_that_a_run_folder_names_is_not_loaded),
+      cmocka_unit_test(a_run_folder_may_name_installed_plugins),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

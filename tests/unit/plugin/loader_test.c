@@ -5,6 +5,7 @@
 
 #include "core/plugin/handles.h"
 
+#include "core/base/trusted_file.h"
 #include "core/plugin/loader.h"
 
 static test_env B;
@@ -26,7 +27,7 @@ static int tear_down(void **state) {
 
 static void refuses_path(const char *path, tn_status want, const char *part) {
   char *real;
-  assert_error(&B, tn_plugin_check_file(&B, path, &real), want, part);
+  assert_error(&B, tn_trusted_file(&B, "plugin", path, &real), want, part);
   assert_null(real);
 }
 
@@ -34,7 +35,7 @@ static void refuses_path(const char *path, tn_status want, const char *part) {
 static tn_status open_made(const char *made, const tn_plugin **plugin) {
   char *real;
   folder_copy(&F, &B, made, "it.so");
-  assert_ok(&B, tn_plugin_check_file(&B, folder_path(&F, "it.so"), &real));
+  assert_ok(&B, tn_trusted_file(&B, "plugin", folder_path(&F, "it.so"), &real));
   tn_status status = tn_plugin_open(&B, real, plugin);
   tn_release(&B, real);
   return status;
@@ -73,7 +74,7 @@ static void a_folder_that_everybody_may_write_is_refused(void **state) {
   folder_copy(&F, &B, "first", "it.so");
   assert_int_equal(chmod(F.path, 0777), 0);
   refuses_path(folder_path(&F, "it.so"), TN_EUNAVAILABLE, "everybody may write the folder");
-  assert_error(&B, tn_plugin_check_folder(&B, F.path, &real), TN_EUNAVAILABLE,
+  assert_error(&B, tn_trusted_folder(&B, "plugin", F.path, &real), TN_EUNAVAILABLE,
                "everybody may write the folder");
   assert_int_equal(chmod(F.path, 01777), 0);
   refuses_path(folder_path(&F, "it.so"), TN_EUNAVAILABLE, "everybody may write the folder");
@@ -97,11 +98,11 @@ static void a_path_is_made_absolute_so_that_no_search_path_matters(void **state)
   folder_copy(&F, &B, "first", "it.so");
   assert_int_equal(mkdir(folder_path(&F, "sub"), 0755), 0);
   snprintf(indirect, sizeof(indirect), "%s/sub/../it.so", F.path);
-  assert_ok(&B, tn_plugin_check_file(&B, indirect, &real));
+  assert_ok(&B, tn_trusted_file(&B, "plugin", indirect, &real));
   assert_string_equal(real, folder_path(&F, "it.so"));
   tn_release(&B, real);
   assert_int_equal(chdir(F.path), 0);
-  assert_ok(&B, tn_plugin_check_file(&B, "it.so", &real));
+  assert_ok(&B, tn_trusted_file(&B, "plugin", "it.so", &real));
   assert_string_equal(real, folder_path(&F, "it.so"));
   tn_release(&B, real);
   assert_int_equal(chdir(here), 0);
@@ -180,10 +181,10 @@ static void a_folder_above_that_others_may_write_is_refused(void **state) {
   assert_int_equal(chmod(folder_path(&F, "open"), 0777), 0);
   refuses_path(folder_path(&F, "open/own/it.so"), TN_EUNAVAILABLE, "everybody may write the folder");
   assert_contains(tn_error_text(&B), "open; run: chmod o-w '");
-  assert_error(&B, tn_plugin_check_folder(&B, folder_path(&F, "open/own"), &real), TN_EUNAVAILABLE,
+  assert_error(&B, tn_trusted_folder(&B, "plugin", folder_path(&F, "open/own"), &real), TN_EUNAVAILABLE,
                "everybody may write the folder");
   assert_int_equal(chmod(folder_path(&F, "open"), 01777), 0);
-  assert_ok(&B, tn_plugin_check_file(&B, folder_path(&F, "open/own/it.so"), &real));
+  assert_ok(&B, tn_trusted_file(&B, "plugin", folder_path(&F, "open/own/it.so"), &real));
   tn_release(&B, real);
 }
 
