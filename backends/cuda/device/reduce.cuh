@@ -76,7 +76,7 @@ template <typename A> static __device__ inline A shuffled(A x, int mask) {
 template <typename A> struct sum_of {
   typedef A number;
   typedef sum_of<A> done;
-  enum { PAIR = 0, CENTERED = 0 }; /* takes two operands; subtracts a number from elements */
+  enum { PAIR = 0, CENTERED = 0, TAILS = 0 }; /* takes two operands; subtracts a number from elements; takes part of a vector */
   A value;
 };
 template <typename A> static __device__ inline void begin(sum_of<A> *c) { c->value = 0; }
@@ -91,7 +91,7 @@ template <typename A> static __device__ inline sum_of<A> shuffled(const sum_of<A
 template <typename A> struct largest_of {
   typedef A number;
   typedef largest_of<A> done;
-  enum { PAIR = 0, CENTERED = 0 };
+  enum { PAIR = 0, CENTERED = 0, TAILS = 0 };
   A value;
 };
 template <typename A> static __device__ inline void begin(largest_of<A> *c) { set_lowest(&c->value); }
@@ -106,7 +106,7 @@ template <typename A> static __device__ inline largest_of<A> shuffled(const larg
 template <typename A> struct smallest_of {
   typedef A number;
   typedef smallest_of<A> done;
-  enum { PAIR = 0, CENTERED = 0 };
+  enum { PAIR = 0, CENTERED = 0, TAILS = 0 };
   A value;
 };
 template <typename A> static __device__ inline void begin(smallest_of<A> *c) { set_highest(&c->value); }
@@ -125,7 +125,7 @@ template <typename A> static __device__ inline smallest_of<A> shuffled(const sma
 template <typename A> struct argmax_of {
   typedef A number;
   typedef argmax_of<A> done;
-  enum { PAIR = 0, CENTERED = 0 };
+  enum { PAIR = 0, CENTERED = 0, TAILS = 0 };
   A value;
   u32 at; /* the largest u32 where there is no element yet */
 };
@@ -171,7 +171,7 @@ template <typename A> static __device__ inline moments_of<A> shuffled(const mome
 template <typename A> struct moments_run {
   typedef A number;
   typedef moments_of<A> done;
-  enum { PAIR = 0, CENTERED = 1 };
+  enum { PAIR = 0, CENTERED = 1, TAILS = 0 };
   A first, sum, squares;
   i32 n;
 };
@@ -202,7 +202,7 @@ template <typename A> static __device__ inline moments_of<A> finished(const mome
 template <typename A> struct grads_of {
   typedef A number;
   typedef grads_of<A> done;
-  enum { PAIR = 1, CENTERED = 1 };
+  enum { PAIR = 1, CENTERED = 1, TAILS = 0 };
   A sum, dot;
 };
 template <typename A> static __device__ inline void begin(grads_of<A> *c) { c->sum = c->dot = 0; }
@@ -223,7 +223,7 @@ template <typename A> static __device__ inline grads_of<A> shuffled(const grads_
 template <typename A> struct exps_of {
   typedef A number;
   typedef exps_of<A> done;
-  enum { PAIR = 0, CENTERED = 0 };
+  enum { PAIR = 0, CENTERED = 0, TAILS = 1 };
   A largest, exps, sum;
 };
 template <typename A> static __device__ inline void begin(exps_of<A> *c) {

@@ -76,11 +76,18 @@ template <typename S> static __device__ inline void deliver(const reduce_args &a
 /* ---- runs ---- */
 
 template <typename S, typename T, int V, typename F>
-static __device__ inline void add_unit(S *s, const unit_of<S, T, V, F> &u, typename S::number center, i64 index) {
+static __device__ inline void add_unit(S *s, const unit_of<S, T, V, F> &u, typename S::number center, i64 index,
+                                       int n) {
   typename S::number x[V], y[V];
 #pragma unroll
   for (int j = 0; j < V; j++) prepare_element<S, T>(u.x.at[j], u.y.at[j], center, &x[j], &y[j]);
-  add_pack<V>(s, x, y, index);
+  if (n == V) {
+    add_pack<V>(s, x, y, index);
+    return;
+  }
+#pragma unroll
+  for (int j = 0; j < V; j++)
+    if (j < n) add(s, x[j], y[j], index + j);
 }
 
 /* The elements of a vector; 1 where the prologue makes single elements, since there are no vectors then. */
@@ -105,6 +112,14 @@ static __device__ inline void advance(const reduce_args &a, run_place *p) {
   }
 }
 
+/* The elements of the unit at a place: less than V where the rest is padding, which only accumulators with TAILS look
+ * for. */
+template <typename S, int V> static __device__ inline int elements_at(const reduce_args &a, const run_place &p) {
+  if (V == 1 || !S::TAILS || a.row == 0) return V;
+  i64 left = a.row - p.inside * V;
+  return left < V ? (int)left : V;
+}
+
 /* Several loads are under way at once, where finding their places takes no division. */
 template <typename S, typename T, int V, typename F>
 static __device__ S run_sum(const reduce_args &a, const F &f, i64 base, typename S::number center, i64 at, i64 last) {
@@ -116,24 +131,27 @@ static __device__ S run_sum(const reduce_args &a, const F &f, i64 base, typename
   if (a.reduced.n <= 1)
     for (; at + (AT_ONCE - 1) * a.lanes < last; at += AT_ONCE * a.lanes) {
       unit_of<S, T, V, F> u[AT_ONCE];
+      int n[AT_ONCE];
 #pragma unroll
       for (int k = 0; k < AT_ONCE; k++) {
         load_unit<S, T, V>(a, f, base + p.outer * a.reduced.strides[0] + p.inside * V, &u[k]);
+        n[k] = elements_at<S, V>(a, p);
         advance(a, &p);
       }
 #pragma unroll
       for (int k = 0; k < AT_ONCE; k++) {
         make_unit<S, T, V>(f, &u[k]);
-        add_unit<S, T, V>(&s, u[k], center, (at + k * a.lanes) * V);
+        add_unit<S, T, V>(&s, u[k], center, (at + k * a.lanes) * V, n[k]);
       }
     }
 #pragma unroll 1
   for (; at < last; at += a.lanes) {
     unit_of<S, T, V, F> u;
     load_unit<S, T, V>(a, f, base + loops_offset(a.reduced, p.outer) + p.inside * V, &u);
+    int n = elements_at<S, V>(a, p);
     advance(a, &p);
     make_unit<S, T, V>(f, &u);
-    add_unit<S, T, V>(&s, u, center, at * V);
+    add_unit<S, T, V>(&s, u, center, at * V, n);
   }
   return s;
 }

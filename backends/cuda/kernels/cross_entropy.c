@@ -24,8 +24,9 @@ static void cuda_loss_make(const tn_match *m, int32_t variant, tn_cuda_reduction
   tn_layout plain = tn_layout_row_major(x->rank);
   bool reduced[TN_MAX_RANK] = {false};
   reduced[axis] = true;
-  tn_cuda_reduction_make(r, x, plain.order, variant == LOSS_PADDED_ROWS ? tn_cuda_padded_columns(x) : 0,
-                         reduced);
+  tn_cuda_run run = {0};
+  if (variant == LOSS_PADDED_ROWS) run = (tn_cuda_run){tn_cuda_padded_columns(x), true};
+  tn_cuda_reduction_make(r, x, plain.order, run, reduced);
   r->args.class_stride = 1;
   for (int64_t i = axis + 1; i < x->rank; i++) r->args.class_stride *= x->dims[i];
   r->args.ignore = a->ignore;

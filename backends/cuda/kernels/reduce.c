@@ -56,7 +56,8 @@ bool tn_cuda_reduce_make(const tn_match *m, int32_t variant, tn_cuda_reduction *
   if (variant == TN_CUDA_CHANNELS_LAST && x->rank != 4) return false;
   if (padded && !cuda_reduce_takes_padded_rows(m)) return false;
   cuda_reduce_mark_axes(n, reduced);
-  return tn_cuda_reduction_make(r, x, layout.order, padded ? tn_cuda_padded_columns(x) : 0, reduced);
+  const tn_cuda_run run = {.length = padded ? tn_cuda_padded_columns(x) : 0};
+  return tn_cuda_reduction_make(r, x, layout.order, run, reduced);
 }
 
 tn_status tn_cuda_reduce_check(tn_query *q, const tn_cuda_reduction *r) {

@@ -84,9 +84,11 @@ static void reduce_set_step(struct reduce_args *a) {
   a->step_inside = a->lanes - a->step_outer * a->units;
 }
 
-static void reduce_divide_runs(struct reduce_args *a, int64_t inner, int64_t vector) {
-  a->vector = inner % vector == 0 ? (int)vector : 0;
-  a->units = a->vector ? inner / vector : inner;
+/* `padded`: vectors may read behind a run. */
+static void reduce_divide_runs(struct reduce_args *a, int64_t inner, int64_t vector, bool padded) {
+  a->vector = padded || inner % vector == 0 ? (int)vector : 0;
+  a->units = a->vector ? tn_cuda_divide_up(inner, vector) : inner;
+  a->row = padded ? inner : 0;
   a->steps = a->units * cuda_reduce_count(&a->reduced);
   a->tasks = a->results = cuda_reduce_count(&a->kept);
   a->lanes = tn_cuda_row_lanes(a->results, a->steps, REDUCE_THREADS);
@@ -120,17 +122,17 @@ static int64_t cuda_reduce_word(int32_t dtype) {
   return tn_dtype_size(dtype) == 8 || !tn_dtype_is_float(dtype) ? 8 : 4;
 }
 
-bool tn_cuda_reduction_make(tn_cuda_reduction *r, const tn_type *x, const uint8_t *order, int64_t row,
+bool tn_cuda_reduction_make(tn_cuda_reduction *r, const tn_type *x, const uint8_t *order, tn_cuda_run run,
                             const bool *reduced) {
   struct reduce_args *a = &r->args;
-  reduce_groups g = cuda_reduce_groups(x, order, row, reduced);
+  reduce_groups g = cuda_reduce_groups(x, order, run.length, reduced);
   int64_t inner = g.n > 0 ? g.dims[g.n - 1] : 1, size = (int64_t)tn_dtype_size(x->dtype);
   *r = (tn_cuda_reduction){0};
-  reduce_fill_loops(a, &g, row);
+  reduce_fill_loops(a, &g, run.length);
   a->count = 1;
   for (int32_t i = 0; i < g.n; i++) a->count *= g.reduced[i] ? g.dims[i] : 1;
   if (g.n == 0 || g.reduced[g.n - 1])
-    reduce_divide_runs(a, inner, 16 / size);
+    reduce_divide_runs(a, inner, 16 / size, run.vectors);
   else
     reduce_divide_columns(a, inner,
                           cuda_reduce_word(x->dtype) == 8 ? REDUCE_COLUMN_PACK / 2 : REDUCE_COLUMN_PACK);
@@ -181,8 +183,9 @@ static void reduce_drop_vectors(struct reduce_args *a) {
     a->tasks *= a->tiles;
     return;
   }
-  a->units *= pack;
-  a->steps *= pack;
+  int64_t runs = a->units > 0 ? a->steps / a->units : 0;
+  a->units = a->row > 0 ? a->row : a->units * pack;
+  a->steps = a->units * runs;
   a->part *= pack;
   reduce_set_step(a);
 }

@@ -15,10 +15,16 @@ typedef struct tn_cuda_reduction {
   tn_cuda_grid elements_grid, parts_grid;
 } tn_cuda_reduction;
 
+/* The innermost dimension of an operand in memory. */
+typedef struct tn_cuda_run {
+  int64_t length; /* its elements and the padding behind them; 0: no padding */
+  bool vectors;   /* of 16 bytes, which divide the length, may reach into the padding (TAILS, reduce.cuh) */
+} tn_cuda_run;
+
 /* Divides the reduction of x over the dimensions marked in `reduced`. Dimension order[i] of x is the i-th in
- * memory, outermost first; the innermost has `row` elements and padding, 0: no padding. False where the kept
- * dimensions come in another order in memory than in the result. */
-bool tn_cuda_reduction_make(tn_cuda_reduction *r, const tn_type *x, const uint8_t *order, int64_t row,
+ * memory, outermost first. False where the kept dimensions come in another order in memory than in the
+ * result. */
+bool tn_cuda_reduction_make(tn_cuda_reduction *r, const tn_type *x, const uint8_t *order, tn_cuda_run run,
                             const bool *reduced);
 /* Bytes for the accumulators of the parts, each of `words` numbers of the type of arithmetic. */
 int64_t tn_cuda_reduction_workspace(const tn_cuda_reduction *r, int32_t dtype, int32_t words);

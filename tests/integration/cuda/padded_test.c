@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "backends/shared/half.h"
 #include "core/base/element.h"
 #include "core/compile/layout/layout.h"
 #include "core/conformance/trial/guard.h"
@@ -268,6 +269,51 @@ static void products_of_a_batch_have_padded_rows(void **state) {
   stop(&r);
 }
 
+/* ---- reductions ---- */
+
+static const char sums[] =
+    "x: bf16[512, 320] = input(name=x)\n"
+    "w: bf16[257, 320] = input(name=w)\n"
+    "y = matmul(x, w, transpose_b=yes)\n"
+    "z = cast(y, to=f32)\n"
+    "s = reduce_sum(z, axes=[1])\n"
+    "c = reduce_max(z, axes=[0])\n"
+    "a = reduce_sum(z)\n"
+    "m, v = moments(z, axes=[1])\n"
+    "e = neg(y)\n"
+    "g = matmul(e, w)\n"
+    "output s = s\noutput c = c\noutput a = a\noutput m = m\noutput v = v\noutput g = g\n";
+
+static void reductions_read_rows_without_their_padding(void **state) {
+  static double s[ROWS], c[CLASSES], m[ROWS], v[ROWS], y[CLASSES];
+  double all = 0;
+  ran r;
+  (void)state;
+  start(&r, sums, true);
+  double *x = give(&r, "x", ROWS * WIDTH, 0.5, 0), *w = give(&r, "w", CLASSES * WIDTH, 0.5, 0);
+  run(&r);
+  for (int row = 0; row < ROWS; row++) {
+    for (int k = 0; k < CLASSES; k++) {
+      y[k] = (double)tn_f32_of_bf16(tn_bf16_of_f32((float)dot(x + row * WIDTH, w + k * WIDTH)));
+      s[row] += y[k];
+      c[k] = row == 0 ? y[k] : fmax(c[k], y[k]);
+    }
+    m[row] = s[row] / CLASSES;
+    for (int k = 0; k < CLASSES; k++) v[row] += (y[k] - m[row]) * (y[k] - m[row]) / CLASSES;
+    all += s[row];
+  }
+  assert_true(r.padding.results >= 2);
+  assert_true(count(&r, "padded rows") >= 3);
+  expect(&r, "s", s, 0.1); /* elements may be rounded to bf16 the other way */
+  expect(&r, "c", c, 0.04);
+  expect(&r, "a", &all, 2);
+  expect(&r, "m", m, 4e-4);
+  expect(&r, "v", v, 0.01);
+  free(x);
+  free(w);
+  stop(&r);
+}
+
 /* ---- a kernel that reads the padding, which is zero ---- */
 
 static const char checked[] = "x: bf16[512, 320] = input(name=x)\n"
@@ -340,6 +386,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_loss_of_an_odd_number_of_classes_has_padded_rows),
       cmocka_unit_test(products_of_a_batch_have_padded_rows),
+      cmocka_unit_test(reductions_read_rows_without_their_padding),
       cmocka_unit_test(the_padding_is_finite_for_who_reads_storage),
       cmocka_unit_test(aligned_rows_have_no_padding),
   };
