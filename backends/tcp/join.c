@@ -62,7 +62,9 @@ typedef struct join {
   uint64_t instances[TN_TCP_RANKS]; /* of the ranks that have sent a hello; 0: none */
   join_link links[TN_TCP_RANKS][TN_TCP_LANES];
   join_guest guests[JOIN_GUESTS];
-  struct pollfd polled[1 + JOIN_GUESTS + TN_TCP_RANKS * TN_TCP_LANES];
+  struct pollfd polled[TN_TCP_RANKS * TN_TCP_LANES + JOIN_GUESTS + 1];
+  int32_t owners[TN_TCP_RANKS * TN_TCP_LANES + JOIN_GUESTS + 1]; /* the link, guest or listener of each */
+  int32_t n_polled;
 } join;
 
 /* ---- failure ---- */
@@ -387,19 +389,42 @@ static int join_poll_ms(const join *j) {
   return JOIN_POLL_MS;
 }
 
+/* Only what is open: poll refuses more entries than RLIMIT_NOFILE, be they in use or not. */
+static void join_add_poll(join *j, struct pollfd entry, int32_t owner) {
+  if (entry.fd < 0) return;
+  j->polled[j->n_polled] = entry;
+  j->owners[j->n_polled++] = owner;
+}
+
+/* Links come first: a guest that is admitted takes the place of one. */
+static void join_list_polls(join *j) {
+  int32_t links = j->t->ranks * TN_TCP_LANES;
+  j->n_polled = 0;
+  for (int32_t i = 0; i < links; i++)
+    join_add_poll(j, join_poll_link(&j->links[i / TN_TCP_LANES][i % TN_TCP_LANES]), i);
+  for (int32_t i = 0; i < JOIN_GUESTS; i++)
+    join_add_poll(j, (struct pollfd){.fd = j->guests[i].fd, .events = POLLIN}, links + i);
+  join_add_poll(j, (struct pollfd){.fd = j->listener, .events = POLLIN}, links + JOIN_GUESTS);
+}
+
+static void join_follow_poll(join *j, const struct pollfd *entry, int32_t owner) {
+  int32_t guest = owner - j->t->ranks * TN_TCP_LANES;
+  if (guest < 0)
+    join_advance_link(j, owner / TN_TCP_LANES, owner % TN_TCP_LANES);
+  else if (guest == JOIN_GUESTS)
+    join_take_guests(j);
+  else if (j->guests[guest].fd == entry->fd)
+    join_read_guest(j, &j->guests[guest]);
+}
+
 static void join_wait(join *j) {
-  struct pollfd *guests = j->polled + 1, *links = guests + JOIN_GUESTS;
-  int32_t n = j->t->ranks * TN_TCP_LANES;
-  j->polled[0] = (struct pollfd){.fd = j->listener, .events = POLLIN};
-  for (int32_t i = 0; i < JOIN_GUESTS; i++)
-    guests[i] = (struct pollfd){.fd = j->guests[i].fd, .events = POLLIN};
-  for (int32_t i = 0; i < n; i++) links[i] = join_poll_link(&j->links[i / TN_TCP_LANES][i % TN_TCP_LANES]);
-  if (poll(j->polled, (nfds_t)(1 + JOIN_GUESTS + n), join_poll_ms(j)) <= 0) return;
-  for (int32_t i = 0; i < n; i++)
-    if (links[i].revents != 0) join_advance_link(j, i / TN_TCP_LANES, i % TN_TCP_LANES);
-  for (int32_t i = 0; i < JOIN_GUESTS; i++)
-    if (guests[i].revents != 0 && j->guests[i].fd == guests[i].fd) join_read_guest(j, &j->guests[i]);
-  if (j->polled[0].revents != 0) join_take_guests(j);
+  join_list_polls(j);
+  int ready = poll(j->polled, (nfds_t)j->n_polled, join_poll_ms(j));
+  if (ready < 0 && errno != EINTR && errno != EAGAIN)
+    tn_tcp_fail(j->t, "rank %d cannot wait for %d sockets: %s; see `ulimit -n`", (int)j->t->rank,
+                (int)j->n_polled, strerror(errno));
+  for (int32_t i = 0; ready > 0 && i < j->n_polled; i++)
+    if (j->polled[i].revents != 0) join_follow_poll(j, &j->polled[i], j->owners[i]);
 }
 
 static bool join_complete(const join *j) {

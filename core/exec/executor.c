@@ -186,7 +186,8 @@ static tn_status create_executor(tn_env *env, tn_device *device, const tn_state_
   e->device = device;
   e->map = map;
   e->caller_memory = caller_memory;
-  e->host_addressable = device->target.properties.host_addressable != 0;
+  /* The memory of a rehearsal is simulated, also where the described device computes in that of its host. */
+  e->host_addressable = device->target.properties.host_addressable != 0 && device->rehearsed == NULL;
   /* A capture keeps its addresses; on caller memory every run may have others. */
   e->capture = !caller_memory && tn_device_captures(device);
   tn_status status = fill_executor(e, programs, n_programs, slots);

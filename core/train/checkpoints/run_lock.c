@@ -93,6 +93,7 @@ tn_status tn_run_lock_take(tn_run *run, const char *folder) {
 void tn_run_lock_release(tn_run *run) {
   if (run->lock == NULL) return;
   (void)ftruncate(run->lock->fd, 0);
+  (void)flock(run->lock->fd, LOCK_UN); /* a child that the application has forked keeps the open file */
   close(run->lock->fd);
   tn_release(&run->env, run->lock);
   run->lock = NULL;

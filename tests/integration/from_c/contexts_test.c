@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tenon/run.h"
@@ -269,6 +271,54 @@ static void a_failure_stays_in_its_context(void **state) {
 
 /* ---- the folder ---- */
 
+/* ---- children ---- */
+
+static tn_status open_locked(tn_context *context, int epochs, const char *resume, tn_run **run) {
+  char path[160], output[160], count[32];
+  snprintf(path, sizeof path, "%s/words.ini", folder);
+  snprintf(output, sizeof output, "run.output=%s/locked", folder);
+  snprintf(count, sizeof count, "run.epochs=%d", epochs);
+  const char *set[] = {output, count};
+  const tn_run_options options = {.struct_size = sizeof options, .set = set, .n_set = 2, .resume = resume};
+  return tn_run_open(context, path, &options, run);
+}
+
+static pid_t child = -1;
+
+/* In the middle of the training: the child has the lock's open file. */
+static void fork_child(void *user, int32_t level, const char *text) {
+  (void)user, (void)level, (void)text;
+  if (child >= 0) return;
+  child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+}
+
+/* As of multiprocessing: it lives on when the run is closed. */
+static void a_forked_child_does_not_keep_the_lock(void **state) {
+  (void)state;
+  tn_context *context;
+  tn_run *run;
+  char *json = NULL;
+  const tn_context_options options = {
+      .struct_size = sizeof options, .log = fork_child, .log_level = TN_LOG_INFO};
+  child = -1;
+  assert_int_equal(tn_context_open(&options, &context), TN_OK);
+  for (int epochs = 1; epochs <= 2; epochs++) {
+    assert_int_equal(open_locked(context, epochs, epochs == 1 ? NULL : "auto", &run), TN_OK);
+    tn_status status = tn_run_train(run, &json);
+    if (status != TN_OK) fail_msg("%s", tn_error_text(run));
+    tn_string_free(run, json);
+    tn_run_close(run);
+  }
+  assert_true(child > 0);
+  kill(child, SIGKILL);
+  waitpid(child, NULL, 0);
+  tn_context_close(context);
+}
+
 static int remove_one(const char *path, const struct stat *st, int what, struct FTW *at) {
   (void)st, (void)what, (void)at;
   return remove(path);
@@ -298,6 +348,7 @@ int main(void) {
       cmocka_unit_test(two_contexts_at_once_give_the_results_of_each_alone),
       cmocka_unit_test(four_contexts_at_once_give_the_results_of_each_alone),
       cmocka_unit_test(a_failure_stays_in_its_context),
+      cmocka_unit_test(a_forked_child_does_not_keep_the_lock),
   };
   return cmocka_run_group_tests_name("contexts", tests, write_configurations, remove_folder);
 }

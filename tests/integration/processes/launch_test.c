@@ -6,6 +6,7 @@
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,6 +29,19 @@ static void any_number_of_processes_gives_the_same_losses(void **state) {
   }
   program_json(0, "launch -n 3 model.ini --output again");
   checkpoint_folders_equal("p3/model/checkpoints/last", "again/model/checkpoints/last");
+}
+
+/* A process of three has about 15 sockets, and the program a few files. */
+static void few_descriptors_are_enough(void **state) {
+  (void)state;
+  struct rlimit before, few;
+  assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+  few = (struct rlimit){48, before.rlim_max};
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+  int code =
+      program_run("launch -n 3 model.ini --output few --set run.max_steps=3 --set distributed.timeout=10");
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+  if (code != 0) fail_msg("%d: %s", code, program_err);
 }
 
 /* ---- processes that end, or are ended ---- */
@@ -228,6 +242,7 @@ static void another_configuration_is_refused(void **state) {
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, launched_open, program_close)
   const struct CMUnitTest tests[] = {TEST(any_number_of_processes_gives_the_same_losses),
+                                     TEST(few_descriptors_are_enough),
                                      TEST(a_signal_to_one_process_saves_and_stops_all),
                                      TEST(a_killed_process_is_named_and_ends_all),
                                      TEST(a_stopped_process_is_named_and_ends_all),
