@@ -42,7 +42,7 @@ report 'wrong words are refused' "$(wrong)"
 parts() {
   copy whole
   for part in A B D; do
-    call whole $part 120 || echo "part $part exits with $?: $(cat "$scratch/whole.said")"
+    call whole $part 300 || echo "part $part exits with $?: $(cat "$scratch/whole.said")"
     cp "$scratch/whole.said" "$scratch/whole.$part"
     [ "$(wc -l <"$scratch/whole.said")" -eq 10 ] || echo "part $part prints no ten lines: $(cat "$scratch/whole.said")"
     files=$(ls -A "$scratch/whole.out" | tr '\n' ' ')
@@ -66,8 +66,8 @@ hang() {
   mv "$scratch/hung/tools/tenon" "$scratch/hung/tools/tenon.own"
   printf '#!/bin/sh\n[ "$1" != train ] || exec sleep 300\nexec "$0.own" "$@"\n' >"$scratch/hung/tools/tenon"
   chmod +x "$scratch/hung/tools/tenon"
-  sed -i 's/^  step smoke 40/  step smoke 3/' "$scratch/hung/run"
-  call hung A 120
+  sed -i 's/^  step smoke [^ ]* /  step smoke 3 /' "$scratch/hung/run"
+  call hung A 300
   code=$?
   [ $code = 1 ] || echo "exit code $code, expected 1: $(cat "$scratch/hung.said")"
   expect hung smoke hung
@@ -126,7 +126,7 @@ avoided() {
   FAULT=
   case $(state variant mlp_fp32) in failed*) ;; *) echo "mlp_fp32 is '$(state variant mlp_fp32)'" ;; esac
   cp "$scratch/variant.out/cache.tgz" "$scratch/variant/"
-  call variant C 120 || echo "exit code $?: $(cat "$scratch/variant.said")"
+  call variant C 300 || echo "exit code $?: $(cat "$scratch/variant.said")"
   expect variant mlp_fp32_again ok
   grep -q '^declined .*; [1-9][0-9]* variants avoided$' "$scratch/variant.said" || echo "no variant is avoided: $(cat "$scratch/variant.said")"
 }
@@ -135,7 +135,7 @@ report 'part C leaves out a variant that breaks the device' "$(avoided)"
 again() {
   cp "$scratch/hung.out/cache.tgz" "$scratch/hung/"
   rm -f "$scratch/hung/tools/tenon" && mv "$scratch/hung/tools/tenon.own" "$scratch/hung/tools/tenon"
-  call hung C 120 || echo "exit code $?: $(cat "$scratch/hung.said")"
+  call hung C 300 || echo "exit code $?: $(cat "$scratch/hung.said")"
   expect hung smoke_again ok
 }
 report 'part C repeats the failed step' "$(again)"
