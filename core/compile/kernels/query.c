@@ -312,6 +312,20 @@ tn_status tn_candidate_query(tn_env *env, tn_arena *arena, const tn_graph *graph
   return candidate->reason == NULL ? choose_among_offered(env, arena, graph, target, candidate, &c) : TN_OK;
 }
 
+/* Of the variants; the one that measurements have chosen may have a larger one. 0: one has none. */
+static double least_estimate_s(const tn_candidate *c) {
+  double least_s = c->choice.estimate_s;
+  for (int32_t i = 0; i < c->n_variants; i++)
+    if (c->variants[i].estimate_s < least_s) least_s = c->variants[i].estimate_s;
+  return least_s;
+}
+
+double tn_candidate_cost_beside(const tn_candidate *c, const tn_candidate *other) {
+  bool mixed = c->choice.measured != other->choice.measured;
+  bool estimated = mixed && least_estimate_s(c) > 0 && least_estimate_s(other) > 0;
+  return estimated ? least_estimate_s(c) : c->choice.cost_s;
+}
+
 tn_group tn_candidate_group(const tn_candidate *c) {
   return (tn_group){.entry = c->kernel->entry,
                     .kernel = c->kernel->kernel,

@@ -40,6 +40,10 @@ tn_status tn_candidate_query(tn_env *env, tn_arena *arena, const tn_graph *graph
 /* Floating-point operations of a node, and the bytes that it moves in a launch of its own. */
 tn_status tn_node_cost(tn_arena *arena, const tn_graph *graph, const tn_gnode *node, tn_cost *cost);
 
+/* The cost of a candidate where it is compared with another one: where one of them is measured, and not the
+ * other, the estimates of both count. */
+double tn_candidate_cost_beside(const tn_candidate *candidate, const tn_candidate *other);
+
 /* The group of a candidate that its kernel accepted. */
 tn_group tn_candidate_group(const tn_candidate *candidate);
 

@@ -23,8 +23,9 @@ tn_status tn_round_reject(tn_round *r, const uint32_t *nodes, int32_t n, const t
 tn_status tn_round_reject_worse(tn_round *r, const tn_candidate *worse, const tn_candidate *better) {
   const char *reason = worse->kernel->rank != better->kernel->rank
                            ? tn_arena_printf(&r->arena, "family %s goes first", better->kernel->family)
-                           : tn_arena_printf(&r->arena, "%.3g ms against %.3g ms", worse->choice.cost_s * 1e3,
-                                             better->choice.cost_s * 1e3);
+                           : tn_arena_printf(&r->arena, "%.3g ms against %.3g ms",
+                                             tn_candidate_cost_beside(worse, better) * 1e3,
+                                             tn_candidate_cost_beside(better, worse) * 1e3);
   if (reason == NULL) return TN_ENOMEM;
   return tn_round_reject(r, worse->nodes, worse->n_nodes, worse->kernel, reason, false);
 }

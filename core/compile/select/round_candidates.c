@@ -13,7 +13,7 @@ static bool is_better_candidate(const tn_candidate *a, const tn_candidate *b) {
   if (a->replayed != b->replayed) return a->replayed;
   if (a->choice.faulted != b->choice.faulted) return b->choice.faulted;
   if (a->kernel->rank != b->kernel->rank) return a->kernel->rank < b->kernel->rank;
-  return a->choice.cost_s < b->choice.cost_s;
+  return tn_candidate_cost_beside(a, b) < tn_candidate_cost_beside(b, a);
 }
 
 static tn_status query_candidate(tn_round *r, tn_candidate *candidate) {

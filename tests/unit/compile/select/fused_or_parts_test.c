@@ -39,6 +39,16 @@ static tn_status offer_layouts(tn_query *q) {
   return TN_OK;
 }
 
+static tn_status offer_rivals(tn_query *q) {
+  for (int i = 0; i < 2; i++) {
+    tn_variant v = {.struct_size = sizeof v, .id = i, .name = "rival", .cost_s = estimate_s};
+    tn_add_variant(q, &v);
+  }
+  return TN_OK;
+}
+
+static KERNEL(k_rivals, "t.rivals", "t", "y = matmul(a, b)", offer_rivals);
+static KERNEL(k_dear, "t.dear", "t", "y = matmul(a, b)", offer_fused);
 static KERNEL(k_product, "t.product", "t", "y = matmul(a, b)", offer_one);
 static KERNEL(k_layouts, "t.product", "t", "y = matmul(a, b)", offer_layouts);
 static KERNEL(k_relu, "t.relu", "t", "y = relu(x)", offer_one);
@@ -221,6 +231,31 @@ static void a_failure_of_the_device_ends_the_compilation(void **state) {
   assert_non_null(strstr(fixture_failure(&F, GRAPH, TN_EDEVICE), "the device has failed"));
 }
 
+/* ---- a kernel with rival variants against one without ---- */
+
+static tn_status take_9_ms(tn_tuner *t, tn_env *env, const tn_tuning *tuning, const tn_choice *choice,
+                           double *seconds) {
+  (void)t, (void)env, (void)tuning, (void)choice;
+  *seconds = 9e-3;
+  return TN_OK;
+}
+
+/* The time of one does not compare with the estimate of the other, which is the larger of two. */
+static void a_time_is_not_compared_with_an_estimate(void **state) {
+  static tn_tuner times_rivals = {take_9_ms, find_replay, has_never_faulted, knows_no_faults};
+  (void)state;
+  fixture_close(&F);
+  FIXTURE_OPEN(&F, &k_dear.item, &k_rivals.item, &k_relu.item);
+  F.target.tuner = &times_rivals;
+  tn_cover *cover = fixture_cover(&F, GRAPH);
+  const tn_group *g = &cover->groups.v[0];
+  assert_string_equal(g->kernel->item.name, "t.rivals");
+  assert_true(g->choice.measured && g->choice.cost_s == 9e-3);
+  assert_int_equal(g->n_rejected, 1);
+  assert_string_equal(g->rejected[0].reason, "3 ms against 2 ms");
+  tn_cover_destroy(cover);
+}
+
 /* As with [backend] autotune = no. */
 static void without_a_tuner_estimates_decide(void **state) {
   (void)state;
@@ -242,6 +277,7 @@ int main(void) {
       TEST(estimates_may_decide_alone),
       TEST(a_part_has_the_time_of_its_fastest_layout),
       TEST(a_failure_of_the_device_ends_the_compilation),
+      TEST(a_time_is_not_compared_with_an_estimate),
       TEST(without_a_tuner_estimates_decide),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
