@@ -389,7 +389,7 @@ static int join_poll_ms(const join *j) {
   return JOIN_POLL_MS;
 }
 
-/* Only what is open: poll refuses more entries than RLIMIT_NOFILE, be they in use or not. */
+/* Only open sockets: poll refuses more entries than RLIMIT_NOFILE, be they in use or not. */
 static void join_add_poll(join *j, struct pollfd entry, int32_t owner) {
   if (entry.fd < 0) return;
   j->polled[j->n_polled] = entry;

@@ -95,7 +95,7 @@ static void the_doctor_describes_a_device_for_plan(void **state) {
   assert_string_equal(program_text(planned, "hash"), program_text(described, "hash"));
   double cost_ms = program_number(planned, "cost_ms");
   assert_true(fabs(program_number(described, "cost_ms") - cost_ms) < 1e-6 * cost_ms);
-  /* The memory of a rehearsal is none of the host's, though the description says host_addressable. */
+  /* The host cannot use the memory of a rehearsal, though the description says host_addressable. */
   const json_t *rehearsed = program_json(0, "bench lenet.ini --device here.json --steps 1 --rounds 1");
   assert_non_null(program_text(rehearsed, "rehearsed"));
   assert_int_equal(program_run("doctor onednn --device-json"), 69);
