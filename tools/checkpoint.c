@@ -262,7 +262,7 @@ static int checkpoint_command_run(tn_context *context, const cli_args *args) {
   if (code != CLI_OK) return code;
   tn_status status = action->call(context, args, &text);
   if (status != TN_OK) return cli_fail(args, context, status);
-  json_t *json = json_loads(text, 0, NULL);
+  json_t *json = cli_load_plain(text);
   if (args->json) printf("%s\n", text);
   code = args->json ? action->judge(json) : action->print(json);
   json_decref(json);

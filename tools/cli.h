@@ -10,6 +10,7 @@
 
 #include "tenon/context.h"
 #include "tenon/run.h"
+#include "tools/plain_result.h"
 
 /* Exit codes; those from 64 to 78 follow sysexits.h where it has one. docs/guide/results.md has the table. */
 enum {

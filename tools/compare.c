@@ -165,7 +165,7 @@ static void compare_print_repeated(const json_t *json) {
 }
 
 static int compare_report(const cli_args *args, const char *text) {
-  json_t *json = json_loads(text, 0, NULL);
+  json_t *json = cli_load_plain(text);
   int code = json_is_true(json_object_get(json, "agree")) ? CLI_OK : CLI_DIFFERS;
   if (args->json)
     printf("%s\n", text);

@@ -147,7 +147,7 @@ static void conformance_print_report(const json_t *report, const cli_args *args)
 }
 
 static int conformance_finish(tn_device *device, const cli_args *args, char *text) {
-  json_t *report = json_loads(text, 0, NULL);
+  json_t *report = cli_load_plain(text);
   bool broken = json_is_string(json_object_get(report, "broken_in"));
   bool failed = json_array_size(json_object_get(report, "failed")) > 0 ||
                 json_array_size(json_object_get(report, "stale")) > 0;

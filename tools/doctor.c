@@ -139,7 +139,7 @@ static int doctor_run(tn_context *context, const cli_args *args) {
   char *text = NULL;
   tn_status status = tn_doctor(context, &text);
   if (status != TN_OK) return cli_fail(args, context, status);
-  json_t *json = json_loads(text, 0, NULL);
+  json_t *json = cli_load_plain(text);
   int code = CLI_OK;
   if (args->device_json)
     code = doctor_print_device_json(args, json);

@@ -56,7 +56,7 @@ static void eval_print_classes(const json_t *json) {
 }
 
 static void eval_print(const cli_args *args, const char *text) {
-  json_t *json = json_loads(text, 0, NULL);
+  json_t *json = cli_load_plain(text);
   if (args->classes)
     eval_print_classes(json);
   else

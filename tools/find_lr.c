@@ -76,7 +76,7 @@ static void find_lr_print_plot(const json_t *points, double steepest, double lea
 }
 
 static void find_lr_print(const char *text) {
-  json_t *json = json_loads(text, 0, NULL), *points = json_object_get(json, "points");
+  json_t *json = cli_load_plain(text), *points = json_object_get(json, "points");
   double steepest = cli_number(json, "steepest"), least = cli_number(json, "least");
   if (json_array_size(points) > 1) find_lr_print_plot(points, steepest, least);
   printf("\n%lld steps%s\n", cli_integer(json, "steps"),

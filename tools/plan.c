@@ -254,8 +254,8 @@ static void plan_print_transforms(const json_t *json, const char *split, const c
 }
 
 static void plan_print(const char *text, const char *summary) {
-  json_t *json = json_loads(text, 0, NULL), *ops = json_object_get(json, "ops");
-  json_t *model = json_loads(summary, 0, NULL);
+  json_t *json = cli_load_plain(text), *ops = json_object_get(json, "ops");
+  json_t *model = cli_load_plain(summary);
   plan_print_summary(model);
   printf("%-28s %-22s %-24s %-5s %-10s %12s %12s\n", "name", "op", "kernel", "dtype", "layout", "FLOP",
          "bytes");

@@ -36,9 +36,11 @@ static void predict_print_line(const json_t *prediction, int width) {
   printf("\n");
 }
 
-/* As RFC 4180 asks: in quotation marks, which are doubled inside. */
+/* As RFC 4180 asks: in quotation marks, which are doubled inside. A spreadsheet takes a text that begins so
+ * for a formula; an apostrophe in front makes it a text. */
 static void predict_print_quoted(const char *text) {
   putchar('"');
+  if (*text != '\0' && strchr("=+-@", *text) != NULL) putchar('\'');
   for (; *text != '\0'; text++) {
     if (*text == '"') putchar('"');
     putchar(*text);
@@ -71,7 +73,7 @@ static int predict_width(const json_t *predictions) {
 
 static void predict_print(const cli_args *args, const char *text) {
   size_t i;
-  json_t *result = json_loads(text, 0, NULL), *predictions = json_object_get(result, "predictions");
+  json_t *result = cli_load_plain(text), *predictions = json_object_get(result, "predictions");
   const json_t *one;
   int width = predict_width(predictions);
   if (args->csv) printf("input,rank,class,name,probability\n");

@@ -41,7 +41,7 @@ static int runs_command_run(tn_context *context, const cli_args *args) {
   char *text = NULL;
   tn_status status = tn_list_runs(context, args->n_words > 0 ? args->words[0] : "runs", &text);
   if (status != TN_OK) return cli_fail(args, context, status);
-  json_t *json = json_loads(text, 0, NULL);
+  json_t *json = cli_load_plain(text);
   if (args->json)
     printf("%s\n", text);
   else

@@ -70,7 +70,7 @@ static void train_print_metrics(const char *title, const json_t *metrics) {
 }
 
 static void train_print(const char *text) {
-  json_t *json = json_loads(text, 0, NULL);
+  json_t *json = cli_load_plain(text);
   if (json == NULL) return;
   const char *reason = cli_text(json, "reason");
   printf("status     %s after %lld steps, %.1f s%s%s%s\n", cli_text(json, "status"),

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tenon/context.h"
+
 static tn_error_record *env_record(const void *handle) {
   return handle != NULL ? ((const tn_env *)handle)->record : NULL;
 }
@@ -24,13 +26,6 @@ void tn_error_record_init(tn_env *env, tn_error_record *record, const tn_env *li
   record->sink = like->record->sink;
 }
 
-/* Replaces control characters: a value from outside must neither break the line of a message nor send
- * control sequences to a terminal. */
-static void env_make_one_line(char *text) {
-  for (char *p = text; *p != '\0'; p++)
-    if ((unsigned char)*p < 0x20 || *p == 0x7f) *p = ' ';
-}
-
 /* Ends a truncated text with an ellipsis, cut between two UTF-8 characters. */
 static void env_mark_cut(char *text, size_t capacity) {
   size_t n = capacity - 4;
@@ -44,7 +39,7 @@ static void env_format_line(char *text, size_t capacity, const char *format, va_
     snprintf(text, capacity, "%s", format);
   else if ((size_t)n >= capacity)
     env_mark_cut(text, capacity);
-  env_make_one_line(text);
+  tn_text_make_plain(text); /* a value from outside must not break the line of a message either */
 }
 
 /* Whether the text has the word, which may stand in quotes or brackets. */

@@ -8,7 +8,7 @@
 
 /* {"loss": 0.1, "accuracy": 0.97} */
 json_t *tn_json_metrics(const tn_metric *metrics, int32_t n);
-/* A text from outside, such as a path, which may not be UTF-8; NULL: "". */
+/* A text from outside, such as a path: each byte that is not UTF-8 becomes U+FFFD; NULL: "". */
 json_t *tn_json_text(const char *text);
 /* {"name", "version", "path"}; the path may be null. */
 json_t *tn_json_library(const tn_backend_library *library);

@@ -97,7 +97,7 @@ static void bench_print_json(const json_t *json) {
 
 /* Prints a result; one with launches gets the ceilings first. */
 static int bench_print(tn_context *context, const cli_args *args, const char *text) {
-  json_t *json = json_loads(text, 0, NULL);
+  json_t *json = cli_load_plain(text);
   int code = json_object_get(json, "launches") ? add_ceilings(context, json) : CLI_OK;
   if (code == CLI_OK)
     (args->json                         ? bench_print_json

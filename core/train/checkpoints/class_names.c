@@ -3,11 +3,13 @@
 #include <jansson.h>
 #include <stdlib.h>
 
-/* NULL: out of memory, or a name is not UTF-8. */
+#include "core/train/result.h"
+
+/* NULL: out of memory. */
 static json_t *class_names_list(const tn_field *field) {
   json_t *list = json_array();
   for (int64_t i = 0; list != NULL && i < field->classes; i++) {
-    json_t *name = json_string(field->class_names[i]);
+    json_t *name = tn_json_text(field->class_names[i]);
     if (name != NULL && json_array_append_new(list, name) == 0) continue;
     json_decref(list);
     list = NULL;
@@ -15,7 +17,6 @@ static json_t *class_names_list(const tn_field *field) {
   return list;
 }
 
-/* Names that are not UTF-8 are left out: a file of weights is JSON. */
 static json_t *class_names_collect(const tn_loader *loader) {
   json_t *all = json_object();
   for (int32_t i = 0; i < tn_loader_field_count(loader); i++) {

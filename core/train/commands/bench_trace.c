@@ -6,7 +6,7 @@
 /* Writes the trace of a profile that has ended, and names it in the result. */
 static tn_status bench_trace_write(tn_run *run, tn_step_profile *profile, json_t *result) {
   TN_TRY(tn_step_profile_write_trace(profile, run->trace));
-  return json_object_set_new(result, "trace", json_string(run->trace)) == 0
+  return json_object_set_new(result, "trace", tn_json_text(run->trace)) == 0
              ? TN_OK
              : tn_failf(&run->env, TN_ENOMEM, "no memory for the result");
 }

@@ -76,7 +76,7 @@ static json_t *doctor_backend_json(tn_context *context, const tn_backend *backen
   if (status == TN_OK) status = backend->open(env, options.data, &self);
   if (status == TN_OK) doctor_list_libraries(env, backend, self, json_object_get(json, "libraries"));
   if (status == TN_OK && backend->extends == NULL) status = doctor_list_devices(context, backend, self, json);
-  if (status != TN_OK) json_object_set_new(json, "reason", json_string(tn_error_text(env)));
+  if (status != TN_OK) json_object_set_new(json, "reason", tn_json_text(tn_error_text(env)));
   if (self) backend->close(env, self);
   tn_arena_free(&arena);
   return json;
@@ -96,7 +96,7 @@ static json_t *doctor_communicator_json(tn_env *env, const tn_communicator *comm
       .name = l.name, .version = l.version, .path = l.path[0] != '\0' ? l.path : NULL};
   if (status == TN_OK && l.name[0] != '\0')
     json_array_append_new(json_object_get(json, "libraries"), tn_json_library(&of_it));
-  if (status != TN_OK) json_object_set_new(json, "reason", json_string(tn_error_text(env)));
+  if (status != TN_OK) json_object_set_new(json, "reason", tn_json_text(tn_error_text(env)));
   tn_error_clear(env);
   tn_arena_free(&arena);
   return json;
@@ -131,7 +131,7 @@ static json_t *doctor_folders_json(const tn_registry *registry) {
   int32_t n = 0;
   const char *const *folders = tn_registry_folders(registry, &n);
   json_t *list = json_array();
-  for (int32_t i = 0; i < n; i++) json_array_append_new(list, json_string(folders[i]));
+  for (int32_t i = 0; i < n; i++) json_array_append_new(list, tn_json_text(folders[i]));
   return list;
 }
 
@@ -142,7 +142,7 @@ static json_t *doctor_plugins_json(const tn_registry *registry) {
   for (int32_t i = 0; tn_registry_file_at(registry, i, &f); i++) {
     json_t *one = json_pack("{s:s, s:s?, s:s?}", "file", f.path, "name", f.entry ? f.entry->plugin : NULL,
                             "version", f.entry ? f.entry->version : NULL);
-    if (one != NULL && f.refusal != NULL) json_object_set_new(one, "reason", json_string(f.refusal));
+    if (one != NULL && f.refusal != NULL) json_object_set_new(one, "reason", tn_json_text(f.refusal));
     json_array_append_new(list, one);
   }
   return list;

@@ -77,8 +77,7 @@ static tn_status examine_name_classes(tn_examine_command *e) {
     char number[24];
     snprintf(number, sizeof number, "%lld", (long long)i);
     const char *name = label->class_names != NULL ? label->class_names[i] : number;
-    json_t *text = json_string(name);
-    json_array_append_new(e->names, text != NULL ? text : json_string(number));
+    json_array_append_new(e->names, tn_json_text(name));
   }
   return (int64_t)json_array_size(e->names) == label->classes ? TN_OK : TN_ENOMEM;
 }

@@ -104,7 +104,7 @@ static tn_status predict_run_rows(tn_predict_command *p) {
 
 static json_t *predict_result(tn_predict_command *p) {
   json_t *result = json_pack("{s:I}", "rows", (json_int_t)p->forward.count);
-  if (p->options->output != NULL) json_object_set_new(result, "output", json_string(p->options->output));
+  if (p->options->output != NULL) json_object_set_new(result, "output", tn_json_text(p->options->output));
   if (p->predictions != NULL) json_object_set(result, "predictions", p->predictions);
   if (p->finite.bad > 0) json_object_set_new(result, "not_finite", json_integer(p->finite.bad));
   return result;

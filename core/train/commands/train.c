@@ -17,18 +17,18 @@ static json_t *train_metrics_json(tn_metric_sums *sums) {
 
 static void train_add_profile(const tn_training *t, json_t *result) {
   const tn_profiling *p = &t->profiling;
-  if (p->report_path != NULL) json_object_set_new(result, "profile", json_string(p->report_path));
-  if (p->trace_path != NULL) json_object_set_new(result, "trace", json_string(p->trace_path));
+  if (p->report_path != NULL) json_object_set_new(result, "profile", tn_json_text(p->report_path));
+  if (p->trace_path != NULL) json_object_set_new(result, "trace", tn_json_text(p->trace_path));
 }
 
 static json_t *train_result(tn_training *t) {
   double seconds = tn_clock_s() - t->started_s;
   int64_t planned = tn_training_planned_bytes(t), measured = t->device->peak_bytes;
   json_t *result = json_pack(
-      "{s:s, s:s, s:I, s:I, s:f, s:f, s:s, s:s, s:i, s:o, s:o, s:f, s:f, s:I, s:I, s:f, s:f, s:o}", "status",
-      t->end_reason, "reason", t->end_text, "epochs", (json_int_t)t->progress.epoch, "steps",
+      "{s:s, s:o, s:I, s:I, s:f, s:f, s:o, s:s, s:i, s:o, s:o, s:f, s:f, s:I, s:I, s:f, s:f, s:o}", "status",
+      t->end_reason, "reason", tn_json_text(t->end_text), "epochs", (json_int_t)t->progress.epoch, "steps",
       (json_int_t)t->progress.step, "seconds", seconds, "first_step_s", t->first_step_s, "run",
-      t->folder ? t->folder : "", "backend", tn_device_name(t->device), "devices", (int)tn_run_ranks(t->run),
+      tn_json_text(t->folder), "backend", tn_device_name(t->device), "devices", (int)tn_run_ranks(t->run),
       "train", train_metrics_json(&t->epoch_sums), "valid", train_metrics_json(&t->valid_sums),
       "planned_peak_mib", (double)planned / 1048576.0, "measured_peak_mib", (double)measured / 1048576.0,
       "planned_peak_bytes", (json_int_t)planned, "measured_peak_bytes", (json_int_t)measured, "stall_s",

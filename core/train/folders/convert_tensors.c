@@ -196,8 +196,8 @@ tn_status tn_convert_tensors(tn_context *context, const char *from, const char *
   if (status == TN_OK) status = convert_write(&c);
   if (status == TN_OK)
     status = tn_json_take(context,
-                          json_pack("{s:s, s:s, s:i, s:I}", "from", c.from.path, "to", to, "tensors",
-                                    (int)c.n, "bytes", (json_int_t)c.bytes),
+                          json_pack("{s:o, s:o, s:i, s:I}", "from", tn_json_text(c.from.path), "to",
+                                    tn_json_text(to), "tensors", (int)c.n, "bytes", (json_int_t)c.bytes),
                           json);
   tn_tensor_files_close(&c.from);
   return status;

@@ -22,10 +22,11 @@ static json_t *list_checkpoints_metrics(const tn_metric_lines *lines, const tn_p
 
 static json_t *list_checkpoints_one(const tn_found_checkpoint *c, const tn_metric_lines *lines) {
   const tn_progress *p = &c->record.progress;
-  json_t *json = json_pack("{s:s, s:s, s:I, s:I}", "name", c->name, "path", c->path, "bytes",
-                           (json_int_t)c->bytes, "saved", (json_int_t)c->saved);
+  json_t *json =
+      json_pack("{s:o, s:o, s:I, s:I}", "name", tn_json_text(c->name), "path", tn_json_text(c->path), "bytes",
+                (json_int_t)c->bytes, "saved", (json_int_t)c->saved);
   if (c->reason != NULL) {
-    json_object_set_new(json, "reason", json_string(c->reason));
+    json_object_set_new(json, "reason", tn_json_text(c->reason));
     return json;
   }
   json_object_set_new(json, "step", json_integer(p->step));
@@ -69,7 +70,7 @@ tn_status tn_list_checkpoints(tn_context *context, const char *run, char **json)
   tn_arena arena = tn_arena_new(context);
   json_t *list = json_array();
   tn_status status = list_checkpoints_read(context, &arena, run, list);
-  json_t *result = json_pack("{s:s, s:o}", "run", run, "checkpoints", list);
+  json_t *result = json_pack("{s:o, s:o}", "run", tn_json_text(run), "checkpoints", list);
   tn_arena_free(&arena);
   if (status == TN_OK) return tn_json_take(context, result, json);
   json_decref(result);

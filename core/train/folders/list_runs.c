@@ -60,8 +60,8 @@ static const char *list_runs_best_name(const listed_run *r) {
 }
 
 static void list_runs_add_settings(listed_run *r) {
-  json_object_set_new(r->json, "backend", json_string(list_runs_value(r, "backend", "use")));
-  json_object_set_new(r->json, "precision", json_string(list_runs_value(r, "precision", "policy")));
+  json_object_set_new(r->json, "backend", tn_json_text(list_runs_value(r, "backend", "use")));
+  json_object_set_new(r->json, "precision", tn_json_text(list_runs_value(r, "precision", "policy")));
   json_object_set_new(r->json, "planned_epochs", json_integer(list_runs_number(r, "run", "epochs")));
   json_object_set_new(r->json, "planned_steps", json_integer(list_runs_number(r, "run", "max_steps")));
 }
@@ -108,7 +108,7 @@ static void list_runs_add_progress(listed_run *r, const tn_found_checkpoints *fo
   json_object_set_new(r->json, "steps", json_integer(step > p->step ? step : p->step));
   json_object_set_new(r->json, "saved_steps", json_integer(p->step));
   json_object_set_new(r->json, "waited", json_integer(p->waited));
-  json_object_set_new(r->json, "best_metric", json_string(list_runs_best_name(r)));
+  json_object_set_new(r->json, "best_metric", tn_json_text(list_runs_best_name(r)));
   json_object_set_new(r->json, "best", list_runs_real(p->best));
   json_object_set_new(r->json, "loss", list_runs_real(list_runs_metric(last, "train", "loss")));
 }
@@ -135,7 +135,7 @@ static const char *list_runs_status(const listed_run *r) {
   char holder[TN_LOCK_TEXT];
   const char *ended = json_string_value(json_object_get(r->json, "status"));
   if (tn_run_lock_is_held(r->handle, r->path, holder)) {
-    json_object_set_new(r->json, "holder", json_string(holder));
+    json_object_set_new(r->json, "holder", tn_json_text(holder));
     json_object_set_new(r->json, "ended", json_null());
     return "running";
   }
@@ -178,8 +178,9 @@ tn_status tn_describe_run_folder(const void *handle, tn_arena *arena, const char
   *json = NULL;
   if (config == NULL) return TN_ENOMEM;
   r.json = *json =
-      json_pack("{s:s, s:s, s:s, s:I}", "name", name != NULL && name[1] ? name + 1 : path, "path", path,
-                "config", config, "started", (json_int_t)list_runs_started(path, config));
+      json_pack("{s:o, s:o, s:o, s:I}", "name", tn_json_text(name != NULL && name[1] ? name + 1 : path),
+                "path", tn_json_text(path), "config", tn_json_text(config), "started",
+                (json_int_t)list_runs_started(path, config));
   tn_status status = *json != NULL ? tn_ini_read(handle, config, &r.ini) : TN_ENOMEM;
   if (status == TN_OK) status = list_runs_fill(&r);
   tn_ini_free(&r.ini);
@@ -198,7 +199,7 @@ static tn_status list_runs_add(tn_context *context, tn_arena *arena, const char 
   if (config == NULL) return TN_ENOMEM;
   if (name[0] == '.' || !tn_file_exists(config)) return TN_OK;
   tn_status status = tn_describe_run_folder(context, arena, path, &one);
-  if (status != TN_OK) json_object_set_new(one, "reason", json_string(tn_error_text(context)));
+  if (status != TN_OK) json_object_set_new(one, "reason", tn_json_text(tn_error_text(context)));
   if (status != TN_OK) json_object_set_new(one, "status", json_string("unknown"));
   tn_error_clear(context);
   json_array_append_new(list, one);
@@ -246,5 +247,5 @@ tn_status tn_list_runs(tn_context *context, const char *folder, char **json) {
   json_decref(list);
   tn_arena_free(&arena);
   if (status != TN_OK) return status;
-  return tn_json_take(context, json_pack("{s:s, s:o}", "folder", folder, "runs", sorted), json);
+  return tn_json_take(context, json_pack("{s:o, s:o}", "folder", tn_json_text(folder), "runs", sorted), json);
 }

@@ -74,7 +74,7 @@ static tn_status show_files(const void *handle, tn_tensor_files *files, bool sta
   static const char *const kinds[] = {"safetensors", "checkpoint", "npy"};
   json_t *list = json_array();
   int64_t elements = 0, bytes = 0;
-  json_object_set_new(result, "path", json_string(files->path));
+  json_object_set_new(result, "path", tn_json_text(files->path));
   json_object_set_new(result, "kind", json_string(kinds[files->kind]));
   json_object_set_new(result, "tensors", list);
   for (int32_t i = 0; i < files->n; i++) {

@@ -44,7 +44,8 @@ static tn_status verify_tensors(const void *handle, const char *path) {
 /* ---- results ---- */
 
 static json_t *verify_add_result(verify_results *r, const char *path, const char *state, const char *reason) {
-  json_t *json = json_pack("{s:s, s:s, s:s?}", "path", path, "state", state, "reason", reason);
+  json_t *json = json_pack("{s:o, s:s, s:o}", "path", tn_json_text(path), "state", state, "reason",
+                           reason != NULL ? tn_json_text(reason) : json_null());
   json_array_append_new(r->list, json);
   return json;
 }

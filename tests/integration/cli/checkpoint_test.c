@@ -272,11 +272,38 @@ static void wrong_words_are_told(void **state) {
                       "failed");
 }
 
+/* Of a downloaded file: escape sequences, U+009B, U+202E. */
+static void names_send_nothing_to_the_terminal(void **state) {
+  (void)state;
+  static const char header[] =
+      "{\"w\\u001b[31m\\u001b]0;title\\u0007\\u009b31m\\u202egpj\":{\"dtype\":\"F32\","
+      "\"shape\":[1],\"data_offsets\":[0,4]}}";
+  char bytes[8 + sizeof header - 1 + 4] = "";
+  uint64_t n = sizeof header - 1;
+  memcpy(bytes, &n, 8);
+  memcpy(bytes + 8, header, sizeof header - 1);
+  file_write_bytes("w.safetensors", bytes, sizeof bytes);
+  static const char *const commands[] = {"checkpoint show w.safetensors", "checkpoint verify w.safetensors",
+                                         "checkpoint diff w.safetensors absent.safetensors",
+                                         "checkpoint diff w.safetensors w.safetensors"};
+  for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+    program_run("%s", commands[i]);
+    for (const char *text = program_out; text != NULL; text = text == program_out ? program_err : NULL)
+      for (const char *c = text; *c != '\0'; c++)
+        if (((unsigned char)*c < 0x20 && *c != '\n') || strncmp(c, "\xC2\x9B", 2) == 0 ||
+            strncmp(c, "\xE2\x80\xAE", 3) == 0)
+          fail_msg("%s prints byte %02x in: %s", commands[i], (unsigned char)*c, text);
+  }
+  assert_int_equal(program_run("checkpoint show w.safetensors"), 0);
+  prints("w [31m ]0;title ??31m???gpj");
+}
+
 int main(void) {
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, program_open, program_close)
   const struct CMUnitTest tests[] = {
       IN_FOLDER(ls_lists_the_newest_first_with_metrics_and_sizes),
       IN_FOLDER(ls_names_a_damaged_checkpoint),
+      IN_FOLDER(names_send_nothing_to_the_terminal),
       IN_FOLDER(show_has_the_tensors_the_notes_and_the_position),
       IN_FOLDER(show_counts_what_is_not_finite),
       IN_FOLDER(verify_passes_what_resuming_takes_and_finds_one_changed_byte),

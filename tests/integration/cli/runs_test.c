@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include "configs.h"
+
+#include <sys/stat.h>
 #include "program.h"
 
 static const json_t *run_called(const json_t *r, const char *name) {
@@ -66,6 +68,23 @@ static void the_newest_run_comes_first(void **state) {
   assert_string_equal(program_text(json_array_get(list, 1), "name"), "b");
 }
 
+/* A path is a sequence of bytes. */
+static void paths_that_are_not_utf_8_are_shown(void **state) {
+  (void)state;
+  assert_int_equal(mkdir("na\xEFve", 0755), 0);
+  file_write("na\xEFve/noise.ini", noise_ini);
+  const json_t *r = program_json(0, "train na\xEFve/noise.ini --output na\xEFve/runs");
+  assert_string_equal(program_text(r, "run"), "na\xEF\xBF\xBDve/runs/noise");
+  r = program_json(0, "runs na\xEFve/runs");
+  assert_int_equal(json_array_size(program_member(r, "runs")), 1);
+  r = program_json(0, "checkpoint ls na\xEFve/runs/noise");
+  assert_string_equal(program_text(r, "run"), "na\xEF\xBF\xBDve/runs/noise");
+  program_json(0, "checkpoint verify na\xEFve/runs/noise");
+  program_json(0, "checkpoint show na\xEFve/runs/noise");
+  program_json(0, "eval na\xEFve/runs/noise");
+  assert_int_equal(program_run("report na\xEFve/runs/noise --output na\xEFve/r.html"), 0);
+}
+
 /* A damaged run hides no other. */
 static void damaged_runs_are_listed_with_the_reason(void **state) {
   (void)state;
@@ -88,9 +107,9 @@ static void damaged_runs_are_listed_with_the_reason(void **state) {
 
 int main(void) {
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, program_open, program_close)
-  const struct CMUnitTest tests[] = {IN_FOLDER(a_finished_run_has_its_epochs_metrics_and_backend),
-                                     IN_FOLDER(runs_are_running_interrupted_or_finished),
-                                     IN_FOLDER(the_newest_run_comes_first),
-                                     IN_FOLDER(damaged_runs_are_listed_with_the_reason)};
+  const struct CMUnitTest tests[] = {
+      IN_FOLDER(a_finished_run_has_its_epochs_metrics_and_backend),
+      IN_FOLDER(runs_are_running_interrupted_or_finished), IN_FOLDER(the_newest_run_comes_first),
+      IN_FOLDER(damaged_runs_are_listed_with_the_reason), IN_FOLDER(paths_that_are_not_utf_8_are_shown)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

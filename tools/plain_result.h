@@ -1,0 +1,12 @@
+/* tools/plain_result.h: a result of the library for people. */
+#ifndef TN_TOOLS_PLAIN_RESULT_H
+#define TN_TOOLS_PLAIN_RESULT_H
+
+#include <jansson.h>
+
+/* Parses a result, all of whose texts and keys are made plain: they are names of files, tensors and classes,
+ * which another person may have chosen to send control sequences to the terminal. NULL: it is no JSON, or
+ * there is no memory. The caller's reference. */
+json_t *cli_load_plain(const char *text);
+
+#endif
