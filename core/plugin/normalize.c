@@ -18,7 +18,13 @@
 static const uint64_t known_features = 0;
 
 /* Limits that find a table without its end. */
-enum { MOST_ITEMS = 4096, MOST_OPTIONS = 256, LONGEST_NAME = 63 };
+enum {
+  MOST_ITEMS = 4096,
+  MOST_OPTIONS = 256,
+  LONGEST_NAME = 63,
+  MOST_STRIDE = 4096,
+  MOST_OPTIONS_BYTES = 1 << 20
+};
 
 static const char rebuild[] = "rebuild the plugin against the headers of this Tenon";
 
@@ -193,14 +199,23 @@ static int normalize_count_options(const tn_item *item) {
   return -1;
 }
 
+/* The struct is allocated for each node that uses the item. */
+static tn_status normalize_check_options_bytes(const negotiation *n, const tn_item *item) {
+  char found[32], wanted[32];
+  if (item->options_bytes <= MOST_OPTIONS_BYTES) return TN_OK;
+  snprintf(found, sizeof(found), "%u", item->options_bytes);
+  snprintf(wanted, sizeof(wanted), "at most %d", MOST_OPTIONS_BYTES);
+  return normalize_refuse_item(n, item, "options_bytes", found, wanted);
+}
+
 /* The plugin's rows may be shorter or longer than the host's; option_stride is their distance. */
 static tn_status normalize_copy_options(const negotiation *n, tn_item *item) {
   if (item->options == NULL) return TN_OK;
   size_t required = offsetof(tn_option, doc) + sizeof(item->options->doc), stride = item->option_stride;
   char found[32], wanted[48];
   snprintf(found, sizeof(found), "%zu", stride);
-  snprintf(wanted, sizeof(wanted), "at least %zu, a multiple of %zu", required, sizeof(void *));
-  if (stride < required || stride % sizeof(void *) != 0)
+  snprintf(wanted, sizeof(wanted), "%zu to %d, a multiple of %zu", required, MOST_STRIDE, sizeof(void *));
+  if (stride < required || stride > MOST_STRIDE || stride % sizeof(void *) != 0)
     return normalize_refuse_item(n, item, "option_stride", found, wanted);
   int count = normalize_count_options(item);
   if (count < 0)
@@ -258,6 +273,7 @@ static tn_status normalize_copy_item(const negotiation *n, const tn_item *from, 
   if (item->doc == NULL) item->doc = "";
   TN_TRY(normalize_check_item(n, item));
   if (item->kind == TN_BACKEND) tn_backend_fill_callbacks((tn_backend *)item);
+  TN_TRY(normalize_check_options_bytes(n, item));
   TN_TRY(normalize_copy_options(n, item));
   *out = item;
   return TN_OK;

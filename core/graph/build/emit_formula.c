@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/config/options/option_value.h"
 #include "tenon/ops.h"
 
 /* The value of a part of a formula: a number known now, or scale * value. The scale is applied late, so that
@@ -161,13 +162,13 @@ static term term_of_operand(formula_emitter *e, int32_t i) {
 }
 
 static term term_of_option(const formula_emitter *e, const tn_option *o) {
-  const void *field = (const char *)e->attributes + o->offset;
+  const tn_option_value value = tn_option_load(o, e->attributes);
   switch (o->type) {
   case TN_OPT_FLAG:
-  case TN_OPT_ENUM: return term_of_number(*(const int32_t *)field);
+  case TN_OPT_ENUM:
   case TN_OPT_INT:
-  case TN_OPT_SIZE: return term_of_number((double)*(const int64_t *)field);
-  default: return term_of_number(*(const double *)field);
+  case TN_OPT_SIZE: return term_of_number((double)value.integer);
+  default: return term_of_number(value.real);
   }
 }
 

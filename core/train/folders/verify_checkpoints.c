@@ -1,13 +1,17 @@
 /* core/train/folders/verify_checkpoints.c: tn_verify_checkpoints. */
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/base/element.h"
 #include "core/base/file.h"
+#include "core/train/checkpoints/run_lock.h"
 #include "core/train/folders/run_records.h"
 #include "core/train/folders/tensor_files.h"
 #include "core/train/result.h"
 #include "tenon/folders.h"
+
+enum { VERIFY_LOOKS = 20 };
 
 typedef struct verify_results {
   tn_context *context;
@@ -62,21 +66,56 @@ static tn_status verify_judge(verify_results *r, const char *path, tn_status sta
   return TN_OK;
 }
 
+static tn_status verify_once(verify_results *r, const tn_found_checkpoint *c) {
+  if (c->reason != NULL) return tn_failf(r->context, TN_EINVAL, "%s", c->reason);
+  TN_TRY(tn_state_record_check(r->context, &c->record, c->path));
+  return verify_tensors(r->context, c->path);
+}
+
+/* A training exchanges the folders of a checkpoint when it saves. */
+static bool verify_was_exchanged(const char *path, const struct stat *before) {
+  struct stat now;
+  return stat(path, &now) != 0 || now.st_ino != before->st_ino || now.st_dev != before->st_dev ||
+         now.st_mtim.tv_sec != before->st_mtim.tv_sec || now.st_mtim.tv_nsec != before->st_mtim.tv_nsec;
+}
+
+/* Looks again where a training has exchanged the folder meanwhile, so that its files belong to two saves. */
+static tn_status verify_steady(verify_results *r, const tn_found_checkpoint *found) {
+  tn_found_checkpoint c = *found;
+  for (int looks = 1;; looks++) {
+    struct stat before;
+    if (stat(c.path, &before) != 0) return tn_file_fail(r->context, c.path, "examined");
+    TN_TRY(tn_examine_checkpoint(r->arena, found->path, &c));
+    tn_status status = verify_once(r, &c);
+    if (status == TN_OK || looks == VERIFY_LOOKS || !verify_was_exchanged(c.path, &before)) return status;
+    tn_error_clear(r->context);
+  }
+}
+
+/* NAME.new and NAME.old of a training that goes on are being written or removed. */
+static bool verify_is_in_work(const verify_results *r, const tn_found_checkpoint *c) {
+  char holder[TN_LOCK_TEXT];
+  char *parent = tn_path_folder(r->context, c->path);
+  char *run = parent != NULL ? tn_path_folder(r->context, parent) : NULL;
+  bool held = run != NULL && strchr(c->name, '.') != NULL && tn_run_lock_is_held(r->context, run, holder);
+  tn_release(r->context, run);
+  tn_release(r->context, parent);
+  return held;
+}
+
 static tn_status verify_checkpoint(verify_results *r, const tn_found_checkpoint *c) {
   bool temporary = strchr(c->name, '.') != NULL;
   const char *state = tn_arena_printf(r->arena, "%s/state.json", c->path);
   if (state == NULL) return TN_ENOMEM;
+  if (verify_is_in_work(r, c)) {
+    verify_add_result(r, c->path, "incomplete", "a training that goes on is writing it");
+    return TN_OK;
+  }
   if (temporary && !tn_file_exists(state)) { /* an interrupted save: resuming passes it over */
     verify_add_result(r, c->path, "incomplete", c->reason);
     return TN_OK;
   }
-  tn_status status = TN_OK;
-  if (c->reason != NULL)
-    status = tn_failf(r->context, TN_EINVAL, "%s", c->reason);
-  else
-    status = tn_state_record_check(r->context, &c->record, c->path);
-  if (status == TN_OK) status = verify_tensors(r->context, c->path);
-  return verify_judge(r, c->path, status);
+  return verify_judge(r, c->path, verify_steady(r, c));
 }
 
 /* Damaged checkpoints that resuming has set aside, NAME.bad, are known to be so. */

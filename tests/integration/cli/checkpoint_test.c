@@ -140,6 +140,19 @@ static void verify_passes_over_an_interrupted_save(void **state) {
   assert_string_equal(program_text(at(r, "checked", 1), "state"), "incomplete");
 }
 
+/* Its folders are exchanged at every step. */
+static void verify_beside_a_training_finds_no_damage(void **state) {
+  (void)state;
+  file_write("noise.ini", noise_ini);
+  program_start("train noise.ini --quiet --set run.epochs=100000 --set run.save_every=1");
+  program_await_lines("runs/noise/metrics.jsonl", 3);
+  for (int i = 0; i < 60; i++) {
+    int code = program_beside("checkpoint verify runs/noise");
+    if (code != 0) fail_msg("look %d: %d: %s", i, code, file_read("beside", NULL));
+  }
+  program_kill();
+}
+
 /* ---- diff ---- */
 
 static void diff_sorts_by_the_largest_difference(void **state) {
@@ -308,6 +321,7 @@ int main(void) {
       IN_FOLDER(show_counts_what_is_not_finite),
       IN_FOLDER(verify_passes_what_resuming_takes_and_finds_one_changed_byte),
       IN_FOLDER(verify_passes_over_an_interrupted_save),
+      IN_FOLDER(verify_beside_a_training_finds_no_damage),
       IN_FOLDER(diff_sorts_by_the_largest_difference),
       IN_FOLDER(diff_names_what_only_one_has_and_other_shapes),
       IN_FOLDER(convert_rounds_and_leaves_the_optimizer_behind),

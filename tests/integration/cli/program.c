@@ -188,6 +188,17 @@ static void become(char *line) {
   _exit(127);
 }
 
+int program_beside(const char *format, ...) {
+  char words[4096], line[4608];
+  va_list args;
+  va_start(args, format);
+  assert_true(vsnprintf(words, sizeof words, format, args) < (int)sizeof words);
+  va_end(args);
+  snprintf(line, sizeof line, "'%s' %s >beside 2>&1", TENON, words);
+  int status = system(line);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
 static void start(const char *format, va_list args) {
   char line[4096];
   assert_true(vsnprintf(line, sizeof line, format, args) < (int)sizeof line);

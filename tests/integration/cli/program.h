@@ -55,6 +55,9 @@ void program_pause(void);
 pid_t program_swap(pid_t other);
 /* Kills the program (SIGKILL). */
 void program_kill(void);
+/* Runs another one to its end meanwhile, by the shell, and returns its exit code. What it prints is in the file
+ * "beside". */
+int program_beside(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Waits for the end of the program that program_start started. Returns its exit code. */
 int program_finish(void);
 

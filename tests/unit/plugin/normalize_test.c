@@ -266,7 +266,9 @@ static void a_stride_below_a_row_is_refused(void **state) {
   (void)state;
   tn_layer_kind layer = leaky_layer;
   layer.item.option_stride = 16;
-  refuses_item(&layer, "option_stride: found 16, wanted at least 48");
+  refuses_item(&layer, "option_stride: found 16, wanted 48 to 4096");
+  layer.item.option_stride = 0x80000000;
+  refuses_item(&layer, "option_stride: found 2147483648, wanted 48 to 4096");
   layer.item.option_stride = 0;
   refuses_item(&layer, "option_stride: found 0");
   layer.item.option_stride = (uint32_t)sizeof(tn_option) + 1;
