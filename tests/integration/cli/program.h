@@ -55,7 +55,7 @@ void program_pause(void);
 pid_t program_swap(pid_t other);
 /* Kills the program (SIGKILL). */
 void program_kill(void);
-/* Runs another one to its end meanwhile, by the shell, and returns its exit code. What it prints is in the file
+/* Runs another one to its end meanwhile, by the shell, and returns its exit code. Its output goes to the file
  * "beside". */
 int program_beside(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Waits for the end of the program that program_start started. Returns its exit code. */
