@@ -18,8 +18,8 @@ tn_status image_size(image_sink *sink, uint64_t height, uint64_t width, int *wan
   *wanted = 0;
   tn_status status = image_check_size(sink, height, width);
   if (status != TN_OK) return status;
-  sink->height = (int64_t)height;
-  sink->width = (int64_t)width;
+  sink->height = (int64_t)(sink->orientation >= 5 ? width : height);
+  sink->width = (int64_t)(sink->orientation >= 5 ? height : width);
   if (sink->planes == NULL) return TN_OK;
   *wanted = 1;
   return sink->planes(sink);
@@ -41,8 +41,36 @@ image_split(const uint8_t *restrict rgb, int64_t width, uint8_t *restrict red, u
   }
 }
 
+/* The places of a stored row in a plane: of its first pixel, and from one pixel to the next. Orientation 6, a
+ * phone held upright: the first stored row is the right side. */
+static int64_t image_row_start(const image_sink *sink, int64_t y, int64_t *step) {
+  int64_t height = sink->height, width = sink->width, last = height * width - 1;
+  int turned = sink->orientation >= 5;
+  int from_right =
+      sink->orientation == 2 || sink->orientation == 3 || sink->orientation == 6 || sink->orientation == 7;
+  int from_below =
+      sink->orientation == 3 || sink->orientation == 4 || sink->orientation == 7 || sink->orientation == 8;
+  int64_t along = turned ? width : 1, across = turned ? 1 : width;
+  int backwards = turned ? from_below : from_right, last_first = turned ? from_right : from_below;
+  *step = backwards ? -along : along;
+  int64_t corner = (from_right ? width - 1 : 0) + (from_below ? last - (width - 1) : 0);
+  return corner + (last_first ? -across : across) * y;
+}
+
+static void image_put_turned(image_sink *sink, int64_t y, const uint8_t *rgb) {
+  int64_t plane = sink->height * sink->width, step;
+  int64_t n = sink->orientation >= 5 ? sink->height : sink->width;
+  uint8_t *to = sink->to + image_row_start(sink, y, &step);
+  for (int64_t x = 0; x < n; x++, to += step)
+    for (int64_t c = 0; c < 3; c++) to[c * plane] = rgb[3 * x + c];
+}
+
 void image_put_row(image_sink *sink, int64_t y, const uint8_t *rgb) {
   int64_t plane = sink->height * sink->width;
+  if (sink->orientation > 1) {
+    image_put_turned(sink, y, rgb);
+    return;
+  }
   uint8_t *red = sink->to + y * sink->width;
   image_split(rgb, sink->width, red, red + plane, red + 2 * plane);
 }

@@ -1,6 +1,6 @@
 /* plugins/sources/image/image_folder.c: pictures in class folders, FOLDER/train/CLASS/FILE.jpg. The classes
- * are numbered in the order of their names. Orientation tags and colour profiles are not applied. Both rules
- * are those of torchvision's ImageFolder. */
+ * are numbered in the order of their names, as by torchvision's ImageFolder. Photos are turned as their EXIF
+ * data say; colour profiles are not applied. */
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -15,10 +15,12 @@ typedef struct folder_options {
   tn_ints size;
   int64_t max_pixels, at_least;
   double split;
-  int32_t damaged; /* DAMAGED_... */
+  int32_t damaged;     /* DAMAGED_... */
+  int32_t orientation; /* ORIENTATION_... */
 } folder_options;
 
 enum { DAMAGED_ERROR = 0, DAMAGED_REPLACE = 1 };
+enum { ORIENTATION_EXIF = 0, ORIENTATION_IGNORE = 1 };
 
 static const tn_option options[] = {
     TN_OPT(folder_options, folder, TN_OPT_PATH, NULL, NULL,
@@ -37,6 +39,10 @@ static const tn_option options[] = {
            "size"),
     TN_OPT(folder_options, damaged, TN_OPT_ENUM, "error", "error|replace",
            "a file that cannot be decoded: an error, or the next picture in its place, with a warning"),
+    TN_OPT(folder_options, orientation, TN_OPT_ENUM, "exif", "exif|ignore",
+           "turn a JPEG as its EXIF data say, so that it is learnt as people see it; or take it as it is "
+           "stored, as "
+           "torchvision does"),
     TN_OPT_END};
 
 /* No JPEG or PNG with an allowed number of pixels is larger. */
@@ -136,6 +142,7 @@ static tn_status image_folder_decode(const folder_source *f, const void *handle,
   sink->path = path;
   sink->most_pixels = f->options.max_pixels;
   sink->at_least = f->options.at_least;
+  sink->ignores_orientation = f->options.orientation == ORIENTATION_IGNORE;
   return image_decode(sink, bytes, count);
 }
 

@@ -79,7 +79,7 @@ static tn_status image_jpeg_read_rows(jpeg_reader *r) {
   while (info->output_scanline < info->output_height) {
     int64_t y = info->output_scanline;
     jpeg_read_scanlines(info, &r->row, 1);
-    if (cmyk) cmyk_to_rgb(r->row, r->sink->width, info->saw_Adobe_marker);
+    if (cmyk) cmyk_to_rgb(r->row, info->output_width, info->saw_Adobe_marker);
     image_put_row(r->sink, y, r->row);
   }
   jpeg_finish_decompress(info);
@@ -102,10 +102,21 @@ static void choose_scale(jpeg_reader *r) {
   jpeg_calc_output_dimensions(info);
 }
 
+enum { EXIF_MARKER = JPEG_APP0 + 1, LONGEST_MARKER = 0xFFFF };
+
+static int find_orientation(const jpeg_reader *r) {
+  int orientation = 0;
+  for (jpeg_saved_marker_ptr m = r->info.marker_list; m != NULL && orientation == 0; m = m->next)
+    if (m->marker == EXIF_MARKER) orientation = image_exif_orientation(m->data, m->data_length);
+  return orientation;
+}
+
 static tn_status read_picture(jpeg_reader *r, const uint8_t *bytes, size_t count) {
   int wanted;
   jpeg_mem_src(&r->info, bytes, (unsigned long)count);
+  if (!r->sink->ignores_orientation) jpeg_save_markers(&r->info, EXIF_MARKER, LONGEST_MARKER);
   jpeg_read_header(&r->info, TRUE);
+  r->sink->orientation = find_orientation(r);
   tn_status status = image_check_size(r->sink, r->info.image_height, r->info.image_width);
   if (status != TN_OK) return status;
   choose_scale(r);

@@ -29,6 +29,23 @@ static uint8_t shade(int c, int x, int y) {
   return (uint8_t)(c == 0 ? 20 * x + 10 : c == 1 ? 30 * y + 20 : 128);
 }
 
+/* EXIF data of the next JPEG; 0: it has none. */
+static int exif_orientation, exif_big;
+
+static void put_exif(struct jpeg_compress_struct *info) {
+  uint8_t little[] = {'E',  'x', 'i', 'f', 0, 0, 'I', 'I',  42,
+                      0,    8,   0,   0,   0, 2, 0,   0x0F, 1,
+                      2,    0,   1,   0,   0, 0, 0,   0,    0,
+                      0, /* another entry: the maker */
+                      0x12, 1,   3,   0,   1, 0, 0,   0,    (uint8_t)exif_orientation,
+                      0,    0,   0,   0,   0, 0, 0};
+  uint8_t big[] = {'E', 'x', 'i', 'f', 0,    0, 'M', 'M', 0, 42, 0, 0, 0,
+                   8,   0,   1,   1,   0x12, 0, 3,   0,   0, 0,  1, 0, (uint8_t)exif_orientation,
+                   0,   0,   0,   0,   0,    0};
+  if (exif_orientation != 0)
+    jpeg_write_marker(info, JPEG_APP0 + 1, exif_big ? big : little, exif_big ? sizeof big : sizeof little);
+}
+
 static void put_jpeg(const char *name, int high, int wide, J_COLOR_SPACE space, int components) {
   struct jpeg_compress_struct info;
   struct jpeg_error_mgr errors;
@@ -44,7 +61,10 @@ static void put_jpeg(const char *name, int high, int wide, J_COLOR_SPACE space, 
   info.in_color_space = space;
   jpeg_set_defaults(&info);
   jpeg_set_quality(&info, 100, TRUE);
+  if (exif_orientation != 0) /* colours at full size: each pixel has its own */
+    info.comp_info[0].h_samp_factor = info.comp_info[0].v_samp_factor = 1;
   jpeg_start_compress(&info, TRUE);
+  put_exif(&info);
   for (int y = 0; y < high; y++) {
     for (int x = 0; x < wide; x++)
       for (int c = 0; c < components; c++) row[x * components + c] = c < 3 ? shade(c, x, y) : 255;
@@ -242,6 +262,61 @@ static void grey_and_cmyk_jpegs_become_rgb(void **state) {
     assert_true(image[k] == image[HIGH * WIDE + k] && image[k] == image[2 * HIGH * WIDE + k]);
   }
   probe_close(&p);
+}
+
+/* The place of stored pixel (x, y) in a displayed picture of this width and height (EXIF 2.3, tag 274). */
+static int displayed_place(int orientation, int x, int y, int wide, int high) {
+  int across[] = {0, x, wide - 1 - x, wide - 1 - x, x, y, wide - 1 - y, wide - 1 - y, y};
+  int down[] = {0, y, y, high - 1 - y, high - 1 - y, x, x, high - 1 - x, high - 1 - x};
+  return down[orientation] * wide + across[orientation];
+}
+
+static void expect_turned(const probe *p, int orientation) {
+  int wide = orientation >= 5 ? HIGH : WIDE, high = orientation >= 5 ? WIDE : HIGH;
+  assert_int_equal(p->type[0].dims[1], high);
+  assert_int_equal(p->type[0].dims[2], wide);
+  const uint8_t *image = p->value[0];
+  for (int c = 0; c < 3; c++)
+    for (int k = 0; k < HIGH * WIDE; k++) {
+      int x = k % WIDE, y = k / WIDE,
+          found = image[c * HIGH * WIDE + displayed_place(orientation, x, y, wide, high)];
+      if (abs(found - shade(c, x, y)) > 4)
+        fail_msg("orientation %d: channel %d of (%d, %d) is %d, expected %d", orientation, c, x, y, found,
+                 shade(c, x, y));
+    }
+}
+
+/* A phone writes the sensor's rows, and how it was held. */
+static void photos_are_turned_as_they_were_taken(void **state) {
+  (void)state;
+  probe p;
+  put_folder("train");
+  put_folder("train/x");
+  for (exif_big = 0; exif_big < 2; exif_big++)
+    for (exif_orientation = 1; exif_orientation <= 8; exif_orientation++) {
+      put_jpeg("train/x/a.jpg", HIGH, WIDE, JCS_RGB, 3);
+      open_train(&p, PAIRS("folder", folder));
+      assert_int_equal(probe_read(&p, 0, 0), TN_OK);
+      expect_turned(&p, exif_orientation);
+      probe_close(&p);
+      open_train(&p, PAIRS("folder", folder, "orientation", "ignore"));
+      assert_int_equal(probe_read(&p, 0, 0), TN_OK);
+      expect_turned(&p, 1);
+      probe_close(&p);
+    }
+  exif_orientation = 6;
+  put_jpeg("train/x/a.jpg", HIGH, WIDE, JCS_CMYK, 4);
+  open_train(&p, PAIRS("folder", folder));
+  assert_int_equal(probe_read(&p, 0, 0), TN_OK);
+  expect_turned(&p, 6);
+  probe_close(&p);
+  exif_orientation = 9; /* no such orientation: as it is stored */
+  put_jpeg("train/x/a.jpg", HIGH, WIDE, JCS_RGB, 3);
+  open_train(&p, PAIRS("folder", folder));
+  assert_int_equal(probe_read(&p, 0, 0), TN_OK);
+  expect_turned(&p, 1);
+  probe_close(&p);
+  exif_orientation = exif_big = 0;
 }
 
 static size_t read_whole(const char *name, uint8_t *bytes, size_t most) {
@@ -528,6 +603,7 @@ int main(void) {
       CASE(every_kind_of_png_becomes_rgb),
       CASE(grey_and_cmyk_jpegs_become_rgb),
       CASE(jpegs_may_be_decoded_smaller_as_far_as_is_allowed),
+      CASE(photos_are_turned_as_they_were_taken),
       CASE(damaged_files_are_errors_with_their_path),
       CASE(damaged_files_may_be_replaced_by_the_next),
       CASE(other_mistakes_are_errors_beside_damaged_files),
