@@ -14,7 +14,7 @@ static int plain_hidden_bytes(const unsigned char *at) {
 }
 
 void tn_text_make_plain(char *text) {
-  for (unsigned char *at = (unsigned char *)text; *at != '\0'; at++) {
+  for (unsigned char *at = (unsigned char *)text; at != NULL && *at != '\0'; at++) {
     int hidden = plain_hidden_bytes(at);
     if (*at < 0x20 || *at == 0x7F) *at = ' ';
     if (hidden > 0) memset(at, '?', (size_t)hidden);

@@ -136,6 +136,15 @@ tn_status tn_answers_decline(tn_answers *answers, const tn_kernel *kernel, tn_ma
   return tn_vec_push(answers->env, &answers->declines, one);
 }
 
+tn_status tn_answers_copy_declines(const tn_target *to, const tn_target *from) {
+  for (size_t i = 0; to->answers != NULL && from->answers != NULL && i < from->answers->declines.n; i++) {
+    const tn_prepare_decline *d = &from->answers->declines.v[i];
+    TN_TRY(tn_answers_decline(to->answers, d->kernel, d->key, d->variant, d->reason, d->warned));
+  }
+  bool both = to->fallback != NULL && from->fallback != NULL;
+  return both ? tn_answers_copy_declines(to->fallback, from->fallback) : TN_OK;
+}
+
 const char *tn_answers_declined(const tn_answers *answers, const tn_kernel *kernel, tn_match_key key,
                                 int32_t variant) {
   for (size_t i = 0; answers != NULL && i < answers->declines.n; i++) {

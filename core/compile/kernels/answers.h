@@ -58,6 +58,9 @@ tn_status tn_answers_decline(tn_answers *answers, const tn_kernel *kernel, tn_ma
 /* The reason if `prepare` has declined; NULL: it has not. `answers` may be NULL. */
 const char *tn_answers_declined(const tn_answers *answers, const tn_kernel *kernel, tn_match_key key,
                                 int32_t variant);
+/* Notes the declines of another device of the same kernels, and of its fallback: a launch whose measurement
+ * is known from there is not prepared again to find out. */
+tn_status tn_answers_copy_declines(const tn_target *to, const tn_target *from);
 /* Whether the log has a warning with this reason. */
 bool tn_answers_has_warned(const tn_answers *answers, const char *reason);
 /* Whether `variant` is the only one that the kernel offered for the match and that has not declined: without

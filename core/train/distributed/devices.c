@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "core/base/system.h"
+#include "core/compile/kernels/answers.h"
 #include "core/exec/device/auto_backend.h"
 #include "core/exec/tune/measure.h"
 #include "core/train/processes/place.h"
@@ -227,6 +228,7 @@ tn_status tn_devices_open(tn_run *run, tn_device *first, tn_device **device) {
   tn_status status = tn_run_open_device(run, device);
   if (status != TN_OK) return tn_wrap(&run->env, status, "device %d", (int)run->local);
   tn_tune_copy(*device, first);
+  TN_TRY(tn_answers_copy_declines(&(*device)->target, &first->target));
   if ((*device)->backend == first->backend && (*device)->extension == first->extension) return TN_OK;
   return tn_failf(&run->env, TN_EUNAVAILABLE,
                   "device %d is one of backend '%s', but device 0 of '%s'; all must be of one backend",

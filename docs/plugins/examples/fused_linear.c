@@ -25,7 +25,7 @@ static void run_row(void *arg, int64_t row) {
   for (int64_t j = 0; j < width; j++) {
     float sum = bias ? bias[j] : 0.0f;
     for (int64_t k = 0; k < depth; k++) sum += x[k] * w[j * depth + k];
-    y[j] = sum > 0.0f ? sum : 0.0f;
+    y[j] = sum < 0.0f ? 0.0f : sum; /* NaN is passed on */
   }
 }
 

@@ -339,6 +339,7 @@ static void call_functions_without_status(void) {
   tn_call_set_floats(NULL, NULL, 0, NULL);
   tn_call_set_text(NULL, NULL, NULL);
   tn_string_free(NULL, NULL);
+  tn_text_make_plain(NULL);
   tn_string_free(h.context, NULL);
   assert_int_equal(tn_session_steps(NULL), 0);
   assert_null(tn_tensor_type(NULL));

@@ -278,6 +278,26 @@ static void another_kernel_goes_before_one_that_faulted(void **state) {
   }
 }
 
+/* The devices of a run choose alike, although the second measures nothing. */
+static void declines_of_one_device_are_those_of_another(void **state) {
+  static const tn_item *const kernels[] = {&k_two.item, &k_last.item, NULL};
+  (void)state;
+  open_with(kernels);
+  tn_program *p = program_of(PRODUCT("4", "no"));
+  assert_string_equal(p->steps[0].group->choice.name, "tiled");
+  decline_prepare(p, "no engine");
+  tn_program_destroy(p);
+  tn_answers *first = F.target.answers;
+  const tn_target from = F.target;
+  assert_int_equal(tn_answers_create(&F.env, &F.target.answers), TN_OK);
+  assert_int_equal(tn_answers_copy_declines(&F.target, &from), TN_OK);
+  p = program_of(PRODUCT("4", "no"));
+  assert_string_equal(p->steps[0].group->choice.name, "direct");
+  tn_program_destroy(p);
+  tn_answers_destroy(first);
+  shut();
+}
+
 static void an_op_of_which_all_kernels_declined_is_an_error(void **state) {
   static const tn_item *const kernels[] = {&k_last.item, NULL};
   (void)state;
@@ -301,6 +321,7 @@ int main(void) {
       cmocka_unit_test(a_variant_that_faulted_is_not_chosen_by_its_estimate),
       cmocka_unit_test(a_variant_that_faulted_is_taken_where_the_others_decline),
       cmocka_unit_test(another_kernel_goes_before_one_that_faulted),
+      cmocka_unit_test(declines_of_one_device_are_those_of_another),
       cmocka_unit_test(an_op_of_which_all_kernels_declined_is_an_error),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
