@@ -110,7 +110,7 @@ static tn_status plan_build_for_handle(tn_env *env, tn_cudnn_work *w) {
 
 /* ---- engines that are compiled at run time ---- */
 
-/* The plan in JSON, which contains the code. false: `error` says why there is none. */
+/* The plan in JSON, which contains the code. false: cuDNN gives no text, and `error` has the reason. */
 static bool plan_write_json(tn_cudnn_calls *c, cudnnBackendDescriptor_t plan, tn_cuda_image *image,
                             char error[TN_CUDA_ERROR_TEXT]) {
   int64_t bytes =

@@ -59,7 +59,7 @@ static tn_status cuda_loss_query(tn_query *q) {
                     .workspace_bytes = tn_cuda_reduction_workspace(&r, m->in[0]->dtype, LOSS_WORDS),
                     .prepared_bytes = sizeof r,
                     .cost_s = tn_cuda_bytes_s(q->device, TN_CUDA_ROWS, tn_match_bytes(m)) +
-                              (r.args.parts > 1 ? q->device->launch_s : 0),
+                              tn_cuda_reduction_join_s(&r, q->device),
                     .deterministic = 1,
                     .capturable = 1};
     tn_add_variant(q, &v);

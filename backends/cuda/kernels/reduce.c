@@ -94,7 +94,7 @@ static tn_status cuda_reduce_query(tn_query *q) {
                         tn_cuda_reduction_workspace(&r, m->in[0]->dtype, cuda_reduce_op(m)->words),
                     .prepared_bytes = sizeof r,
                     .cost_s = tn_cuda_bytes_s(q->device, TN_CUDA_ROWS, tn_match_bytes(m)) +
-                              (r.args.parts > 1 ? q->device->launch_s : 0),
+                              tn_cuda_reduction_join_s(&r, q->device),
                     .deterministic = 1,
                     .capturable = 1};
     tn_add_variant(q, &v);

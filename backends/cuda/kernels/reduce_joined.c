@@ -213,7 +213,7 @@ static void joined_add(tn_query *q, const joined_match *j, const tn_cuda_reducti
                   .inplace = (const int32_t(*)[2])o->pairs,
                   .cost_s = tn_cuda_estimate_s(q->device, TN_CUDA_ROWS, tn_match_bytes(q->match),
                                                j->front.printed.flops, q->device->vector_flops_per_s) +
-                            (r->args.parts > 1 ? q->device->launch_s : 0),
+                            tn_cuda_reduction_join_s(r, q->device),
                   .deterministic = 1,
                   .capturable = 1};
   tn_add_variant(q, &v);

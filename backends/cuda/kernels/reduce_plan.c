@@ -140,6 +140,10 @@ bool tn_cuda_reduction_make(tn_cuda_reduction *r, const tn_type *x, const uint8_
   return reduce_order_kept(x, order, reduced);
 }
 
+double tn_cuda_reduction_join_s(const tn_cuda_reduction *r, const tn_device_properties *device) {
+  return r->args.parts > 1 ? device->launch_s : 0;
+}
+
 int64_t tn_cuda_reduction_workspace(const tn_cuda_reduction *r, int32_t dtype, int32_t words) {
   return r->args.parts > 1 ? r->args.parts * r->args.results * words * cuda_reduce_word(dtype) : 0;
 }

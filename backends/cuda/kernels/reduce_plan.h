@@ -28,6 +28,8 @@ bool tn_cuda_reduction_make(tn_cuda_reduction *r, const tn_type *x, const uint8_
                             const bool *reduced);
 /* Bytes for the accumulators of the parts, each of `words` numbers of the type of arithmetic. */
 int64_t tn_cuda_reduction_workspace(const tn_cuda_reduction *r, int32_t dtype, int32_t words);
+/* Seconds of the launch that joins the parts; 0: there is one part. */
+double tn_cuda_reduction_join_s(const tn_cuda_reduction *r, const tn_device_properties *device);
 /* Requests the functions of `op` for elements of a dtype: "reduce_sum" and f16 are in reduce_sum.cu. */
 tn_status tn_cuda_reduction_request(tn_prepare *p, tn_cuda_reduction *r, const char *op, int32_t dtype);
 /* Requests the functions of a text made with REDUCE_WITH_... (device/reduce_kernels.cuh). */

@@ -24,8 +24,8 @@ struct tn_tuner {
   tn_status (*time)(tn_tuner *tuner, tn_env *env, const tn_tuning *tuning, const tn_choice *choice,
                     double *seconds);
   /* The time of a launch in the replay of a capture, which compares with the sum of those of several
-   * launches. *seconds is 0 where there is none: the launch is not captured, or its times differ by too much.
-   * NULL: the device cannot capture launches, or has no clock. */
+   * launches. *seconds is 0 where no time is known: the launch is not captured, or its times differ by too
+   * much. NULL: the device cannot capture launches, or has no clock. */
   tn_status (*time_replay)(tn_tuner *tuner, tn_env *env, const tn_tuning *tuning, const tn_choice *choice,
                            double *seconds);
   /* Whether the device has failed while an earlier process measured the variant, which the tuner then logs

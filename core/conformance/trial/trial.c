@@ -385,7 +385,9 @@ static bool plants_nan(const trial_run *s) {
          !s->trial->c->masked;
 }
 
-/* Into the first operand of floats; false: there is none. The other operands stay as they are. */
+/* Makes an element of the first operand of floats NaN. *planted stays false where the case has no such
+ * operand.
+ */
 static tn_status plant_nan(trial_run *s, bool *planted) {
   for (int32_t i = 0; i < s->d.n_inputs && !*planted; i++) {
     const tn_case_input *input = &s->d.inputs[i];

@@ -114,7 +114,7 @@ static void explain_failed_measurement(measuring_tuner *t, const tn_tuning *tuni
   tn_error_clear(env);
 }
 
-/* The figure, or that there is none, is found by later calls. */
+/* Later calls find the figure, or a time of 0 for a launch that cannot be measured. */
 static tn_status measure_variant(measuring_tuner *t, tn_env *env, const tn_tuning *tuning,
                                  const tn_choice *choice, const measured_launch *launch) {
   tn_measured measured;

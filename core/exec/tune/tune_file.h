@@ -49,7 +49,7 @@ void tn_tune_file_end(tn_tune_file *file, uint64_t key);
 /* After a measurement in which the device failed. False: the next process will not know of it. */
 bool tn_tune_file_fault(tn_tune_file *file, uint64_t key, const char *variant);
 /* The mark of a variant that must not be measured: the device failed, or two processes of this host have
- * ended while they measured it: one may have been interrupted. NULL: there is none. */
+ * ended while they measured it: one may have been interrupted. NULL: the variant may be measured. */
 tn_tune_mark *tn_tune_file_find_fault(tn_tune_file *file, uint64_t key);
 bool tn_tune_file_has_marks(tn_tune_file *file); /* false: there is no such variant */
 

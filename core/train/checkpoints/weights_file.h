@@ -6,9 +6,9 @@
 
 /* `given` is a safetensors file, a checkpoint's folder, or a run folder, of which the best checkpoint is
  * taken, or the last where there is no best, or where it is not as it was written (a warning says so). "":
- * the newest run of this configuration's name; *path is NULL where there is none. The caller releases *path
- * (tn_release). TN_EINVAL: a folder without weights, or weights of a checkpoint that are not as they were
- * written. */
+ * the newest run of this configuration's name; *path is NULL where no run has this name. The caller releases
+ * *path (tn_release). TN_EINVAL: a folder without weights, or weights of a checkpoint that are not as they
+ * were written. */
 tn_status tn_weights_find(tn_run *run, const char *given, char **path);
 
 /* Loads what --weights or [weights] file names, if one is given. */

@@ -72,10 +72,10 @@ static tn_status predict_take_rows(void *context, int32_t slot, int64_t first, i
   size_t bytes = p->forward.row_bytes;
   char *to = p->out + (size_t)first * bytes;
   memcpy(to, tn_forward_output(&p->forward, slot), (size_t)n * bytes);
-  for (int64_t i = 0; i < n; i++)
-    tn_finite_rows_count(&p->finite, first + i, tn_row_is_finite(&p->forward.row, to + (size_t)i * bytes));
-  for (int64_t i = 0; p->predictions != NULL && i < n; i++)
-    TN_TRY(predict_describe_row(p, first + i, (const float *)(void *)(to + (size_t)i * bytes)));
+  for (int64_t i = 0; i < n; i++, to += bytes) {
+    tn_finite_rows_count(&p->finite, first + i, tn_row_is_finite(&p->forward.row, to));
+    if (p->predictions != NULL) TN_TRY(predict_describe_row(p, first + i, (const float *)(void *)to));
+  }
   return TN_OK;
 }
 

@@ -26,7 +26,8 @@ static tn_stored_tensor *tensor_files_add(tn_tensor_files *f) {
 /* ---- safetensors ---- */
 
 static tn_status tensor_files_add_file(const void *handle, tn_tensor_files *f, const char *path, int part) {
-  if (f->check) TN_TRY(tn_checkpoint_file_check(handle, path));
+  bool known = f->checked != NULL && tn_text_equal(path, f->checked);
+  if (f->check && !known) TN_TRY(tn_checkpoint_file_check(handle, path));
   TN_TRY(tn_safetensors_open(handle, path, &f->files[part]));
   for (int32_t i = 0; i < tn_safetensors_count(f->files[part]); i++) {
     const tn_safetensor *t = tn_safetensors_at(f->files[part], i);
@@ -111,6 +112,7 @@ static tn_status tensor_files_choose(const void *handle, tn_tensor_files *f, con
   const char *model = tn_arena_printf(&f->arena, "%s/%s", best, tn_checkpoint_files[TN_CHECKPOINT_MODEL]);
   if (model == NULL) return TN_ENOMEM;
   tn_status status = tn_checkpoint_file_check(handle, model);
+  if (status == TN_OK) f->checked = model;
   if (status != TN_EINVAL) return status;
   tn_logf(handle, TN_LOG_WARN, "%s; the weights are those of %s", tn_error_text(handle), last);
   tn_error_clear(handle);

@@ -19,7 +19,7 @@
 #include "core/conformance/trial/on_device.h"
 #include "core/exec/bound_program.h"
 #include "tenon/plugin/storage.h"
-#include "tests/conformance/fixture.h"
+#include "double_device.h"
 
 static fixture f;
 static tn_device *device;
@@ -360,18 +360,9 @@ static void aligned_rows_have_no_padding(void **state) {
 
 /* ---- the device ---- */
 
-static tn_status configure(tn_env *env, void *context, tn_options *options) {
-  (void)context;
-  return tn_options_set_text(env, options, "libraries", DOUBLES);
-}
-
 static int open_device(void **state) {
-  static const char *const names[] = {"cuda"};
-  const tn_device_request request = {.names = names, .n_names = 1, .threads = 2, .configure = configure};
   (void)state;
-  if (fixture_open(&f) != TN_OK || tn_registry_load(f.registry, &f.env, PLUGIN) != TN_OK ||
-      tn_device_create(&f.env, f.registry, &request, &device) != TN_OK)
-    fail_msg("%s", tn_error_text(&f.env));
+  double_device_open(&f, &device);
   return 0;
 }
 

@@ -13,7 +13,7 @@
 #include "backends/cuda/kernels/kernels.h"
 #include "core/conformance/trial/trial.h"
 #include "cudnn_models.h"
-#include "tests/conformance/fixture.h"
+#include "double_device.h"
 
 static fixture f;
 static tn_device *device;
@@ -337,18 +337,9 @@ static void every_kernel_of_cudnn_has_a_use(void **state) {
 
 /* ---- the device ---- */
 
-static tn_status configure(tn_env *env, void *context, tn_options *options) {
-  (void)context;
-  return tn_options_set_text(env, options, "libraries", DOUBLES);
-}
-
 static int start(void **state) {
-  static const char *const names[] = {"cuda"};
-  const tn_device_request request = {.names = names, .n_names = 1, .threads = 2, .configure = configure};
   (void)state;
-  if (fixture_open(&f) != TN_OK || tn_registry_load(f.registry, &f.env, PLUGIN) != TN_OK ||
-      tn_device_create(&f.env, f.registry, &request, &device) != TN_OK)
-    fail_msg("%s", tn_error_text(&f.env));
+  double_device_open(&f, &device);
   device->target.guard_bytes = TN_TRIAL_GUARD;
   return 0;
 }
