@@ -37,7 +37,7 @@
  * tn_type, tn_block, tn_layout, tn_ints, tn_floats, tn_item, tn_match_node, tn_operand_layout, tn_view,
  * tn_metric, tn_scratch, tn_build, tn_philox, tn_rng, tn_storage, tn_storage_axis.
  *
- * core/plugin/abi_asserts.c pins all sizes and offsets. */
+ * core/plugin/abi_asserts.c, written by tools/pin-abi, pins all sizes and offsets. */
 #ifndef TENON_PLUGIN_PLUGIN_H
 #define TENON_PLUGIN_PLUGIN_H
 
