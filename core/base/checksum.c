@@ -1,22 +1,62 @@
-/* core/base/checksum.c: CRC-32C, eight bytes at a time ("slicing by 8": Kounavis and Berry, A systematic
- * approach to building high performance software-based CRC generators, 2005). */
+/* core/base/checksum.c: CRC-32C. By tables eight bytes at a time ("slicing by 8": Kounavis and Berry, A
+ * systematic approach to building high performance software-based CRC generators, 2005). By instruction in
+ * three streams: the instruction takes three cycles, and one can begin in each (Gopal et al., Fast CRC
+ * computation for iSCSI polynomial using CRC32 instruction, 2011).
+ *
+ * A CRC is a polynomial over GF(2) modulo P; bit 31 is the coefficient of 1, bit 0 that of x^31. The CRC of a
+ * piece, times x to the power of the bits behind it, is its part in the CRC of the whole. */
 #include "core/base/checksum.h"
+
+#include <string.h>
+
+#define CHECKSUM_POLYNOMIAL 0x82F63B78u
+#define CHECKSUM_ONE        0x80000000u
+
+enum { CHECKSUM_STREAM = 8192 /* bytes of each of the three */ };
+
+/* ---- arithmetic modulo P ---- */
+
+static uint32_t checksum_times_x(uint32_t a) { return a >> 1 ^ (CHECKSUM_POLYNOMIAL & (0u - (a & 1u))); }
+
+static uint32_t checksum_multiply(uint32_t a, uint32_t b) {
+  uint32_t product = 0;
+  for (int i = 0; i < 32; i++) {
+    product ^= a & (0u - (b >> 31));
+    a = checksum_times_x(a);
+    b <<= 1;
+  }
+  return product;
+}
+
+/* x^(8 n), by the binary digits of n. */
+static uint32_t checksum_shift_of(uint64_t n) {
+  uint32_t shift = CHECKSUM_ONE, square = CHECKSUM_ONE >> 8;
+  for (; n > 0; n >>= 1) {
+    if ((n & 1) != 0) shift = checksum_multiply(shift, square);
+    square = checksum_multiply(square, square);
+  }
+  return shift;
+}
+
+uint32_t tn_checksum_part(uint32_t crc, uint64_t behind) {
+  return checksum_multiply(crc, checksum_shift_of(behind));
+}
+
+/* ---- by tables ---- */
 
 static uint32_t checksum_remainder(uint32_t byte) {
   uint32_t crc = byte;
-  for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (0x82F63B78u & (0u - (crc & 1u)));
+  for (int bit = 0; bit < 8; bit++) crc = checksum_times_x(crc);
   return crc;
 }
 
-void tn_checksum_start(tn_checksum *sum) {
+static void checksum_fill_tables(tn_checksum *sum) {
   for (uint32_t i = 0; i < 256; i++) sum->table[0][i] = checksum_remainder(i);
   for (int k = 1; k < 8; k++)
     for (uint32_t i = 0; i < 256; i++) {
       uint32_t before = sum->table[k - 1][i];
       sum->table[k][i] = before >> 8 ^ sum->table[0][before & 0xff];
     }
-  sum->crc = 0;
-  sum->bytes = 0;
 }
 
 /* Reads 32 bits in little-endian order on every machine. */
@@ -31,11 +71,85 @@ static uint32_t checksum_eight_bytes(const tn_checksum *sum, uint32_t crc, const
          sum->table[1][b >> 16 & 0xff] ^ sum->table[0][b >> 24];
 }
 
+static uint32_t checksum_by_tables(const tn_checksum *sum, uint32_t crc, const unsigned char *p, size_t n) {
+  for (; n >= 8; n -= 8, p += 8) crc = checksum_eight_bytes(sum, crc, p);
+  for (; n > 0; n--, p++) crc = crc >> 8 ^ sum->table[0][(crc ^ *p) & 0xff];
+  return crc;
+}
+
+/* ---- by instruction ---- */
+
+#if defined(__x86_64__)
+#include <nmmintrin.h>
+#define CHECKSUM_TARGET          __attribute__((target("sse4.2")))
+#define CHECKSUM_WORD(crc, word) ((uint32_t)_mm_crc32_u64(crc, word))
+#define CHECKSUM_BYTE(crc, byte) _mm_crc32_u8(crc, byte)
+static bool checksum_has_instruction(void) { return __builtin_cpu_supports("sse4.2") != 0; }
+#elif defined(__aarch64__) && defined(__linux__) && defined(__AARCH64EL__)
+#include <arm_acle.h>
+#include <sys/auxv.h>
+#define CHECKSUM_TARGET          __attribute__((target("+crc")))
+#define CHECKSUM_WORD(crc, word) __crc32cd(crc, word)
+#define CHECKSUM_BYTE(crc, byte) __crc32cb(crc, byte)
+static bool checksum_has_instruction(void) { return (getauxval(AT_HWCAP) & 1ul << 7 /* CRC32 */) != 0; }
+#endif
+
+#ifdef CHECKSUM_TARGET
+static uint64_t checksum_load_u64(const unsigned char *p) {
+  uint64_t word;
+  memcpy(&word, p, sizeof word);
+  return word;
+}
+
+/* Three streams beside each other, then their parts. The first takes the CRC of what came before. */
+CHECKSUM_TARGET static uint32_t checksum_three_streams(uint32_t shift, uint32_t crc, const unsigned char *p) {
+  uint32_t second = 0, third = 0;
+  for (int i = 0; i < CHECKSUM_STREAM; i += 8) {
+    crc = CHECKSUM_WORD(crc, checksum_load_u64(p + i));
+    second = CHECKSUM_WORD(second, checksum_load_u64(p + i + CHECKSUM_STREAM));
+    third = CHECKSUM_WORD(third, checksum_load_u64(p + i + 2 * CHECKSUM_STREAM));
+  }
+  return checksum_multiply(checksum_multiply(crc, shift) ^ second, shift) ^ third;
+}
+
+CHECKSUM_TARGET static uint32_t checksum_by_instruction(uint32_t shift, uint32_t crc, const unsigned char *p,
+                                                        size_t n) {
+  enum { THREE = 3 * CHECKSUM_STREAM };
+  for (; n >= THREE; n -= THREE, p += THREE) crc = checksum_three_streams(shift, crc, p);
+  for (; n >= 8; n -= 8, p += 8) crc = CHECKSUM_WORD(crc, checksum_load_u64(p));
+  for (; n > 0; n--, p++) crc = CHECKSUM_BYTE(crc, *p);
+  return crc;
+}
+#else
+static bool checksum_has_instruction(void) { return false; }
+
+static uint32_t checksum_by_instruction(uint32_t shift, uint32_t crc, const unsigned char *p, size_t n) {
+  (void)shift, (void)p, (void)n;
+  return crc; /* not called */
+}
+#endif
+
+/* ---- either way ---- */
+
+bool tn_checksum_start_by(tn_checksum *sum, int way) {
+  if (way == TN_CHECKSUM_INSTRUCTION && !checksum_has_instruction()) return false;
+  sum->way = way;
+  sum->crc = 0;
+  sum->bytes = 0;
+  if (way == TN_CHECKSUM_TABLES)
+    checksum_fill_tables(sum);
+  else
+    sum->shift = checksum_shift_of(CHECKSUM_STREAM);
+  return true;
+}
+
+void tn_checksum_start(tn_checksum *sum) {
+  if (!tn_checksum_start_by(sum, TN_CHECKSUM_INSTRUCTION)) tn_checksum_start_by(sum, TN_CHECKSUM_TABLES);
+}
+
 void tn_checksum_add(tn_checksum *sum, const void *bytes, size_t count) {
-  const unsigned char *p = bytes;
   uint32_t crc = ~sum->crc;
   sum->bytes += count;
-  for (; count >= 8; count -= 8, p += 8) crc = checksum_eight_bytes(sum, crc, p);
-  for (; count > 0; count--, p++) crc = crc >> 8 ^ sum->table[0][(crc ^ *p) & 0xff];
-  sum->crc = ~crc;
+  sum->crc = ~(sum->way == TN_CHECKSUM_INSTRUCTION ? checksum_by_instruction(sum->shift, crc, bytes, count)
+                                                   : checksum_by_tables(sum, crc, bytes, count));
 }

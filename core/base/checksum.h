@@ -3,15 +3,29 @@
 #ifndef TN_CORE_BASE_CHECKSUM_H
 #define TN_CORE_BASE_CHECKSUM_H
 
+#include <stdbool.h>
+
 #include "core/base/env.h"
+
+/* How it is computed: by tables, or by the processor's instruction (SSE4.2, AArch64 CRC32). */
+enum { TN_CHECKSUM_TABLES = 0, TN_CHECKSUM_INSTRUCTION = 1, TN_CHECKSUM_WAYS = 2 };
 
 typedef struct tn_checksum {
   uint32_t table[8][256]; /* remainders; filled by tn_checksum_start */
+  uint32_t shift;         /* x to the power of the bits of a stream, modulo the polynomial */
+  int way;                /* TN_CHECKSUM_... */
   uint32_t crc;           /* of the bytes so far */
   uint64_t bytes;
 } tn_checksum;
 
+/* Chooses the fastest way of this processor. */
 void tn_checksum_start(tn_checksum *sum);
+/* False: this processor does not have the instruction. */
+bool tn_checksum_start_by(tn_checksum *sum, int way);
 void tn_checksum_add(tn_checksum *sum, const void *bytes, size_t count);
+
+/* The part that bytes with this CRC have in the CRC of a sequence in which `behind` further bytes follow. The
+ * CRC of a sequence is the exclusive or of the parts of its pieces, in any order. */
+uint32_t tn_checksum_part(uint32_t crc, uint64_t behind);
 
 #endif
