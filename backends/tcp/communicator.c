@@ -82,7 +82,7 @@ static tn_status tcp_take_listener(tn_env *env, const tn_tcp_identity *id, tn_tc
 static void tcp_free(tn_env *env, tn_tcp *t) {
   for (int32_t r = 0; t->peers != NULL && r < t->ranks; r++)
     for (int32_t lane = 0; lane < TN_TCP_LANES; lane++)
-      if (t->peers[r].lanes[lane] >= 0) close(t->peers[r].lanes[lane]);
+      if (t->peers[r].lanes[lane] >= 0) tn_tcp_close(t->peers[r].lanes[lane]);
   if (t->wake >= 0) close(t->wake);
   pthread_cond_destroy(&t->changed);
   pthread_mutex_destroy(&t->lock);

@@ -84,6 +84,11 @@ int tn_tcp_connect_error(int fd) {
 
 int tn_tcp_accept(int listener) { return accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK); }
 
+void tn_tcp_close(int fd) {
+  shutdown(fd, SHUT_RDWR);
+  close(fd);
+}
+
 /* Without traffic, a host that does not answer is noticed after 10 s + 3 * 5 s. Failures to set an option are
  * ignored: the timeout of collectives notices it later. */
 void tn_tcp_tune(int fd) {

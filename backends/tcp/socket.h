@@ -19,6 +19,9 @@ int tn_tcp_connect(const tn_tcp_address *address);
 int tn_tcp_connect_error(int fd);
 /* A connection that has come; -1: there is none, or errno says why not. */
 int tn_tcp_accept(int listener);
+/* Ends the connection as well: a child that the application has forked keeps the descriptor, and with it a
+ * connection that is only closed. */
+void tn_tcp_close(int fd);
 /* Small messages leave at once, and a host that vanishes is noticed. */
 void tn_tcp_tune(int fd);
 

@@ -45,7 +45,7 @@ static const char *worker_call_text(const worker *w, char text[TN_TCP_CALL_TEXT 
 /* ---- notes ---- */
 
 static void worker_close_lane(tn_tcp_peer *p, int32_t lane) {
-  close(p->lanes[lane]);
+  tn_tcp_close(p->lanes[lane]);
   p->lanes[lane] = -1;
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/base/system.h"
+#include "core/train/processes/socket.h"
 
 void tn_peer_init(tn_peer *peer, int socket) {
   *peer = (tn_peer){.socket = socket, .heard_s = tn_clock_s(), .said_s = tn_clock_s()};
@@ -16,7 +17,7 @@ void tn_peer_init(tn_peer *peer, int socket) {
 }
 
 void tn_peer_close(const void *handle, tn_peer *peer) {
-  if (peer->socket >= 0) close(peer->socket);
+  if (peer->socket >= 0) tn_socket_close(peer->socket);
   peer->socket = -1;
   for (size_t i = 0; i < peer->n_going; i++)
     tn_frame_release(handle, peer->going[(peer->first + i) % peer->room]);

@@ -24,6 +24,11 @@ void tn_socket_prepare(int socket) {
   setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
 }
 
+void tn_socket_close(int socket) {
+  shutdown(socket, SHUT_RDWR);
+  close(socket);
+}
+
 /* ---- listening ---- */
 
 static int socket_bind(int family, const struct sockaddr *address, socklen_t bytes) {

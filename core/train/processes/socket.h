@@ -16,6 +16,9 @@ tn_socket_host *tn_socket_host_find(const char *name, const char **reason);
 void tn_socket_host_free(tn_socket_host *host);
 /* A connected socket, or -1 with a static text for the reason. */
 int tn_socket_connect(const tn_socket_host *host, int32_t port, double deadline_s, const char **reason);
+/* Ends the connection as well: a child that the application has forked keeps the descriptor, and with it a
+ * connection that is only closed. */
+void tn_socket_close(int socket);
 /* Without delay of small packets, closed by exec; blocking calls return at once. */
 void tn_socket_prepare(int socket);
 

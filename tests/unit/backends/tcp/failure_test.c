@@ -1,9 +1,12 @@
 /* Ranks that come late or never, that end or stop, that call something else or give up: each is named on all
  * others. */
+#include <poll.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "backends/tcp/socket.h"
 #include "tests/unit/backends/tcp/rig.h"
 
 enum { LARGE = 3000000 };
@@ -271,6 +274,27 @@ static void communicators_are_opened_again(void **state) {
   }
 }
 
+/* As of multiprocessing: a child of the application has the descriptors, and lives on. */
+static void a_forked_child_does_not_keep_a_connection(void **state) {
+  (void)state;
+  int ends[2];
+  char byte;
+  assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  pid_t child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  tn_tcp_close(ends[0]);
+  struct pollfd ended = {.fd = ends[1], .events = POLLIN};
+  int ready = poll(&ended, 1, 5000);
+  kill(child, SIGKILL);
+  waitpid(child, NULL, 0);
+  assert_int_equal(ready, 1);
+  assert_int_equal(read(ends[1], &byte, 1), 0);
+  close(ends[1]);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_rank_that_does_not_come_is_named),
@@ -283,6 +307,7 @@ int main(void) {
       cmocka_unit_test(giving_up_in_the_middle_of_a_collective),
       cmocka_unit_test(a_rank_that_has_left_is_named_when_it_is_missed),
       cmocka_unit_test(communicators_are_opened_again),
+      cmocka_unit_test(a_forked_child_does_not_keep_a_connection),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,14 +2,18 @@
 #include "tests/unit/train/processes/crew.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "core/base/system.h"
+#include "core/train/processes/peer.h"
 
 /* ---- numbers ---- */
 
@@ -649,6 +653,29 @@ static void a_process_joins_again_after_leaving(void **state) {
   crew_run(&c, train_several_times);
 }
 
+/* As of multiprocessing: a child of the application has the descriptors, and lives on. */
+static void a_forked_child_does_not_keep_a_connection(void **state) {
+  (void)state;
+  int ends[2];
+  char byte;
+  assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  pid_t child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  tn_peer peer;
+  tn_peer_init(&peer, ends[0]);
+  tn_peer_close(NULL, &peer);
+  struct pollfd ended = {.fd = ends[1], .events = POLLIN};
+  int ready = poll(&ended, 1, 5000);
+  kill(child, SIGKILL);
+  waitpid(child, NULL, 0);
+  assert_int_equal(ready, 1);
+  assert_int_equal(read(ends[1], &byte, 1), 0);
+  close(ends[1]);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(ranks_are_numbered_in_the_order_of_processes),
@@ -673,6 +700,7 @@ int main(void) {
       cmocka_unit_test(a_process_that_does_not_leave_is_named),
       cmocka_unit_test(a_process_that_has_left_does_not_hold_process_0),
       cmocka_unit_test(a_process_joins_again_after_leaving),
+      cmocka_unit_test(a_forked_child_does_not_keep_a_connection),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
