@@ -9,6 +9,7 @@ static void onednn_close(tn_env *env, void *backend) {
   tn_onednn *b = backend;
   if (b == NULL) return;
   tn_onednn_unbind_threads(b);
+  tn_delete(env, b->environments);
 #ifdef TN_HAVE_DNNL
   tn_library_close(b->library, env);
 #endif

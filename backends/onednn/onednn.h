@@ -5,6 +5,7 @@
 #ifndef TN_BACKENDS_ONEDNN_ONEDNN_H
 #define TN_BACKENDS_ONEDNN_ONEDNN_H
 
+#include <fenv.h>
 #include <pthread.h>
 
 #include "tenon/plugin/backend.h"
@@ -25,6 +26,9 @@ typedef struct tn_onednn {
       *library;    /* oneDNN's engine and stream (library/primitive_list.h); NULL: built without oneDNN */
   int32_t started; /* libgomp's threads of thread `starter`, itself included; 0 before the first start */
   pthread_t starter;
+  /* Of these threads, where the application has used them before in other floating-point environments: what
+   * each had, while primitives run; NULL: they have the default. */
+  fenv_t *environments;
 } tn_onednn;
 
 /* ---- options.c ---------------------------------------------------------------------------------- */
@@ -39,8 +43,12 @@ int32_t tn_onednn_isa_of(const void *backend);
 /* Starts libgomp's threads of the calling thread, unless they are started. libgomp ends the process when a
  * thread does not start, so as many are tried first. TN_EUNAVAILABLE: there cannot be so many. */
 tn_status tn_onednn_start_threads(tn_env *env, tn_onednn *backend, int32_t threads);
-/* Sets the number of threads of the calling thread's later primitives. */
-void tn_onednn_use_threads(int32_t threads);
+/* Sets the number of threads of the calling thread's later primitives. Returns the number before, which the
+ * caller sets again: the application's parallel regions have it, too. */
+int32_t tn_onednn_use_threads(int32_t threads);
+/* Around primitives: in between libgomp's threads have the default floating-point environment. */
+void tn_onednn_enter_environment(const tn_onednn *backend, int32_t threads);
+void tn_onednn_leave_environment(const tn_onednn *backend, int32_t threads);
 /* Binds libgomp's threads of the calling thread to the processors of option `pin`, before primitives run.
  * The host binds the launching thread. */
 void tn_onednn_bind_threads(const void *backend, int32_t threads);

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,6 +96,34 @@ static tn_status openmp_try_threads(tn_env *env, int32_t threads) {
       threads, started, strerror(error));
 }
 
+/* Whether the calling thread has another floating-point environment than the default. */
+static bool openmp_has_other_environment(void) {
+#if defined(__x86_64__)
+  enum { FLAGS = 0x3f, DEFAULT = 0x1f80 };
+  return (__builtin_ia32_stmxcsr() & ~(unsigned)FLAGS) != DEFAULT;
+#elif defined(__aarch64__)
+  uint64_t control;
+  __asm__ volatile("mrs %0, fpcr" : "=r"(control));
+  return control != 0;
+#else
+  return fegetround() != FE_TONEAREST;
+#endif
+}
+
+/* libgomp starts threads that the calling thread does not have yet. Those inherit its floating-point
+ * environment, which the host has set to the default, and its mask of signals. The others are threads of the
+ * application's own parallel regions. True: some of these have another environment. */
+static bool openmp_start_team(int32_t threads) {
+  sigset_t all, before;
+  bool other = false;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+#pragma omp parallel num_threads(threads) reduction(|| : other)
+  other = openmp_has_other_environment();
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return other;
+}
+
 tn_status tn_onednn_start_threads(tn_env *env, tn_onednn *backend, int32_t threads) {
   if (!USE_LIBGOMP || threads <= 1 || omp_in_parallel()) return TN_OK;
   if (backend->started >= threads && pthread_equal(backend->starter, pthread_self())) return TN_OK;
@@ -102,9 +131,27 @@ tn_status tn_onednn_start_threads(tn_env *env, tn_onednn *backend, int32_t threa
   if (status != TN_OK) return status;
   backend->started = threads;
   backend->starter = pthread_self();
+  tn_delete(env, backend->environments);
+  backend->environments = NULL;
+  if (!openmp_start_team(threads)) return TN_OK;
+  backend->environments = tn_new(env, (size_t)threads * sizeof *backend->environments);
+  return backend->environments != NULL ? TN_OK : TN_ENOMEM;
+}
+
+/* The launching thread, number 0, has the default by the host. */
+void tn_onednn_enter_environment(const tn_onednn *backend, int32_t threads) {
+  if (backend->environments == NULL || threads <= 1 || omp_in_parallel()) return;
 #pragma omp parallel num_threads(threads)
-  (void)omp_get_thread_num();
-  return TN_OK;
+  {
+    fegetenv(&backend->environments[omp_get_thread_num()]);
+    fesetenv(FE_DFL_ENV);
+  }
+}
+
+void tn_onednn_leave_environment(const tn_onednn *backend, int32_t threads) {
+  if (backend->environments == NULL || threads <= 1 || omp_in_parallel()) return;
+#pragma omp parallel num_threads(threads)
+  fesetenv(&backend->environments[omp_get_thread_num()]);
 }
 
 /* ---- binding ---- */
@@ -150,7 +197,9 @@ tn_status tn_onednn_check_pin(tn_env *env, const tn_ints *pin) {
   return TN_OK;
 }
 
-void tn_onednn_use_threads(int32_t threads) {
+int32_t tn_onednn_use_threads(int32_t threads) {
+  int32_t before = omp_get_max_threads();
   if (!USE_LIBGOMP) threads = 1;
-  if (threads > 0 && threads != omp_get_max_threads()) omp_set_num_threads(threads);
+  if (threads > 0 && threads != before) omp_set_num_threads(threads);
+  return before;
 }

@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 
+#include "core/base/thread_state.h"
 #include "tenon/api.h"
 #include "tenon/env.h"
 
@@ -84,12 +85,11 @@ tn_status tn_read_struct(const void *handle, const char *name, const void *given
   tn_read_struct(handle, #type, given, offsetof(type, first) + sizeof((full)->first), full, sizeof *(full))
 
 /* The beginning of a public function: without a handle there is nowhere to say more than TN_EINVAL. An
- * earlier error of the handle is over. */
+ * earlier error of the handle is over. To its end the thread has the default state. */
 #define TN_ENTER(handle)                                                                                     \
-  do {                                                                                                       \
-    if ((handle) == NULL) return TN_EINVAL;                                                                  \
-    tn_error_clear(handle);                                                                                  \
-  } while (0)
+  if ((handle) == NULL) return TN_EINVAL;                                                                    \
+  tn_error_clear(handle);                                                                                    \
+  TN_THREAD_STATE
 /* TN_EINVAL for a pointer that a public function needs; `name` is that of the header. */
 #define TN_NEED(handle, pointer, name)                                                                       \
   do {                                                                                                       \

@@ -1,9 +1,8 @@
-/* core/base/number.c: conversion of numbers from and to text, independent of the locale: an application
- * may set a locale with a decimal comma, but files and configurations use a point. */
+/* core/base/number.c: conversion of numbers from and to text. Files and configurations use a decimal point;
+ * thread_state.h sees to it where the application's locale has a comma. */
 #include "core/base/text.h"
 
 #include <ctype.h>
-#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,16 +46,6 @@ static bool number_is_decimal(const char *text) {
   return *rest == '\0';
 }
 
-/* glibc and musl return a static object for "C", so this does not allocate. */
-static locale_t number_c_locale(void) { return newlocale(LC_ALL_MASK, "C", (locale_t)0); }
-
-static double number_from_decimal(const char *text) {
-  locale_t c = number_c_locale();
-  double value = c != (locale_t)0 ? strtod_l(text, NULL, c) : strtod(text, NULL);
-  if (c != (locale_t)0) freelocale(c);
-  return value;
-}
-
 bool tn_text_to_float(const char *text, double *value) {
   const char *digits = *text == '-' || *text == '+' ? text + 1 : text;
   double size;
@@ -66,7 +55,7 @@ bool tn_text_to_float(const char *text, double *value) {
     size = NAN;
   } else {
     if (!number_is_decimal(digits)) return false;
-    size = number_from_decimal(digits);
+    size = strtod(digits, NULL);
     if (isinf(size)) return false;
   }
   *value = *text == '-' ? -size : size;
@@ -90,9 +79,6 @@ void tn_text_add_float(tn_text *text, double value) {
     tn_text_addf(text, "%s%s", signbit(value) ? "-" : "", isnan(value) ? "nan" : "inf");
     return;
   }
-  locale_t c = number_c_locale(), before = c != (locale_t)0 ? uselocale(c) : (locale_t)0;
   number_print_shortest(digits, sizeof(digits), value);
-  if (before != (locale_t)0) uselocale(before);
-  if (c != (locale_t)0) freelocale(c);
   tn_text_add(text, digits);
 }

@@ -33,8 +33,8 @@ bool tn_text_glob(const char *pattern, const char *text);
 /* The name among `names` nearest to `word` by edit distance, if near enough to suggest; or NULL. */
 const char *tn_text_nearest(const char *word, const char *const *names, size_t count);
 
-/* Converts the whole text as a decimal number, independent of the locale; false if it is not a number or
- * does not fit the type. A float may also be inf or nan, with a sign. */
+/* Converts the whole text as a decimal number, with a point as the locale "C" has; false if it is not a
+ * number or does not fit the type. A float may also be inf or nan, with a sign. */
 bool tn_text_to_int(const char *text, int64_t *value);
 bool tn_text_to_float(const char *text, double *value);
 /* Appends the shortest decimal text that reads back to the same double. */

@@ -2,7 +2,6 @@
 #include "core/data/workers.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 
 #include "core/base/system.h"
@@ -176,6 +175,7 @@ void tn_workers_fill_chunk(tn_loader *loader, tn_reader *reader) {
 static void *worker_run(void *arg) {
   tn_worker *worker = arg;
   tn_loader *loader = worker->loader;
+  TN_THREAD_STATE;
   for (;;) {
     while (sem_wait(&loader->work) != 0 && errno == EINTR) continue;
     if (atomic_load(&loader->stopping)) return NULL;
@@ -183,17 +183,12 @@ static void *worker_run(void *arg) {
   }
 }
 
-/* Workers start with all signals blocked, so that the application's threads handle them. */
 tn_status tn_workers_start(tn_loader *loader) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
   int error = 0;
   for (int32_t i = 0; i < loader->options.workers && error == 0; i++) {
-    error = pthread_create(&loader->workers[i].thread, NULL, worker_run, &loader->workers[i]);
+    error = tn_thread_start(&loader->workers[i].thread, worker_run, &loader->workers[i]);
     loader->workers[i].started = error == 0;
   }
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
   if (error == 0) return TN_OK;
   return tn_failf(loader->messages, TN_EUNAVAILABLE, "cannot start %d worker threads: %s; lower `workers`",
                   (int)loader->options.workers, strerror(error));

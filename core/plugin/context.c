@@ -45,6 +45,7 @@ static tn_status context_fill_registry(tn_context *context, const char *folder) 
 tn_status tn_context_open(const tn_context_options *given, tn_context **context) {
   tn_context_options options;
   if (context == NULL) return TN_EINVAL;
+  TN_THREAD_STATE;
   /* without a valid struct there is no allocator yet: the context that reports it is made by malloc */
   bool valid = TN_READ_STRUCT(NULL, tn_context_options, realloc, given, &options) == TN_OK;
   tn_context *opened = *context = context_new(&options);
@@ -56,6 +57,7 @@ tn_status tn_context_open(const tn_context_options *given, tn_context **context)
 int32_t tn_context_close(tn_context *context) {
   if (context == NULL) return 0;
   if (context->kept) return 1;
+  TN_THREAD_STATE;
   if (context->ops_destroy != NULL) context->ops_destroy(context->ops);
   tn_registry_destroy(context->registry);
   tn_allocator allocator = context->record.allocator;

@@ -38,7 +38,7 @@ static bool default_mapped_file(char path[PATH_MAX]) {
   char line[PATH_MAX + 128];
   const uintptr_t here = (uintptr_t)&tn_default_folders;
   bool found = false;
-  FILE *maps = fopen("/proc/self/maps", "r");
+  FILE *maps = fopen("/proc/self/maps", "re");
   while (maps != NULL && !found && fgets(line, sizeof line, maps) != NULL) {
     uintptr_t from, to;
     found = sscanf(line, "%" SCNxPTR "-%" SCNxPTR, &from, &to) == 2 && from <= here && here < to;

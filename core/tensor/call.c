@@ -19,6 +19,7 @@ static void call_note(tn_call *call, tn_status status) {
 }
 
 tn_call *tn_call_begin(tn_device *device, const char *op) {
+  TN_THREAD_STATE;
   tn_call *call = device != NULL ? tn_alloc(device, sizeof *call) : NULL;
   if (call == NULL) return NULL;
   call->env = (tn_env){device->env.api, device->env.record};
@@ -68,26 +69,31 @@ static void call_note_option(tn_call *call, tn_status status) {
 }
 
 void tn_call_set_int(tn_call *call, const char *name, int64_t value) {
+  TN_THREAD_STATE;
   if (call_takes(call, name, &value, 1))
     call_note_option(call, tn_options_set_int(call, &call->options, name, value));
 }
 
 void tn_call_set_float(tn_call *call, const char *name, double value) {
+  TN_THREAD_STATE;
   if (call_takes(call, name, &value, 1))
     call_note_option(call, tn_options_set_float(call, &call->options, name, value));
 }
 
 void tn_call_set_ints(tn_call *call, const char *name, int64_t n, const int64_t *values) {
+  TN_THREAD_STATE;
   if (call_takes(call, name, values, n))
     call_note_option(call, tn_options_set_ints(call, &call->options, name, n, values));
 }
 
 void tn_call_set_floats(tn_call *call, const char *name, int64_t n, const double *values) {
+  TN_THREAD_STATE;
   if (call_takes(call, name, values, n))
     call_note_option(call, tn_options_set_floats(call, &call->options, name, n, values));
 }
 
 void tn_call_set_text(tn_call *call, const char *name, const char *value) {
+  TN_THREAD_STATE;
   if (call_takes(call, name, value, 1))
     call_note_option(call, tn_options_set_text(call, &call->options, name, value));
 }
@@ -144,6 +150,7 @@ static tn_status end_forward(tn_call *call, tn_tensor **results, int32_t n) {
 
 tn_status tn_call_end(tn_call *call, tn_tensor **results, int32_t n_results) {
   if (call == NULL) return TN_ENOMEM;
+  TN_THREAD_STATE;
   tn_status status = call->status == TN_OK ? end_forward(call, results, n_results) : call->status;
   tn_call_cancel(call);
   return status;
@@ -192,6 +199,7 @@ static tn_status end_gradient(tn_call *call, tn_tensor *const *dresults, int32_t
 tn_status tn_call_end_gradient(tn_call *call, tn_tensor *const *dresults, int32_t n_dresults,
                                const int32_t *want, tn_tensor **gradients, int32_t n_gradients) {
   if (call == NULL) return TN_ENOMEM;
+  TN_THREAD_STATE;
   tn_status status = call->status == TN_OK
                          ? end_gradient(call, dresults, n_dresults, want, gradients, n_gradients)
                          : call->status;

@@ -123,12 +123,14 @@ void tn_device_release(tn_device *device) {
 
 void tn_device_close(tn_device *device) {
   if (device == NULL) return;
+  TN_THREAD_STATE;
   tn_device_wait(device);
   tn_device_release(device);
 }
 
 tn_status tn_device_wait(tn_device *device) {
   if (device == NULL) return TN_EINVAL;
+  TN_THREAD_STATE;
   device->use->busy = false;
   TN_TRY(tn_device_check_process(device));
   return device->backend->stream_wait(&device->env, tn_device_stream(device));
@@ -167,5 +169,6 @@ tn_status tn_device_describe(tn_device *device, tn_device_info *info) {
 }
 
 void tn_device_trim(tn_device *device) {
+  TN_THREAD_STATE;
   if (device != NULL) tn_call_cache_clear(device);
 }

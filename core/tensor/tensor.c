@@ -66,6 +66,7 @@ static tn_status tensor_check_request(const void *handle, const char *call, cons
 }
 
 tn_status tn_tensor_new(tn_device *device, const tn_type *type, tn_tensor **tensor) {
+  TN_THREAD_STATE;
   TN_TRY(tensor_check_request(device, __func__, type, tensor));
   TN_TRY(tn_tensor_allocate(device, type, tensor));
   tn_storage *s = (*tensor)->storage;
@@ -145,6 +146,7 @@ tn_status tn_tensor_permute(tn_tensor *tensor, const int32_t *order, tn_tensor *
 
 void tn_tensor_delete(tn_tensor *tensor) {
   if (tensor == NULL) return;
+  TN_THREAD_STATE;
   tn_storage *storage = tensor->storage;
   tn_release(&tn_tensor_on(tensor)->env, tensor);
   tn_storage_release(storage);

@@ -56,12 +56,14 @@ static tn_status copy_via_row_major(tn_tensor *t, void *to, const void *from, si
 }
 
 tn_status tn_tensor_write(tn_tensor *t, const void *from, size_t bytes) {
+  TN_THREAD_STATE;
   TN_TRY(transfer_check_bytes(t, "tn_tensor_write", from, bytes));
   if (t->permuted && bytes > 0) return copy_via_row_major(t, NULL, from, bytes);
   return move_bytes(t, TN_COPY_TO_DEVICE, t->data, from, bytes);
 }
 
 tn_status tn_tensor_read(tn_tensor *t, void *to, size_t bytes) {
+  TN_THREAD_STATE;
   TN_TRY(transfer_check_bytes(t, "tn_tensor_read", to, bytes));
   if (t->permuted && bytes > 0) return copy_via_row_major(t, to, NULL, bytes);
   return move_bytes(t, TN_COPY_TO_HOST, to, t->data, bytes);
@@ -137,6 +139,7 @@ static tn_status fill_device_memory(tn_tensor *t, const void *element, size_t si
 
 tn_status tn_tensor_fill(tn_tensor *t, double value) {
   uint64_t element = 0;
+  TN_THREAD_STATE;
   if (t == NULL) return TN_EINVAL;
   size_t bytes = tn_type_bytes(&t->type), size = tn_dtype_size(t->type.dtype);
   TN_TRY(encode_element(t, value, &element));

@@ -113,7 +113,7 @@ static tn_status read_elements(const tn_env *env, const char *path, gzFile file,
 
 /* zlib reads uncompressed files, too. */
 static tn_status read_array(const tn_env *env, const char *path, idx_array *a) {
-  gzFile file = gzopen(path, "rb");
+  gzFile file = gzopen(path, "rbe");
   if (file == NULL) return tn_fail(env, TN_EIO, NULL, "%s: cannot open: %s", path, strerror(errno));
   gzbuffer(file, 1 << 17);
   tn_status status = idx_read_header(env, path, file, a);

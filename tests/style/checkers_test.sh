@@ -133,6 +133,13 @@ refuses "backends do not write to stderr" "backends/far/say.c:1: uses stderr: er
 refuses "observers leave stdout alone" "plugins/observers/say.c:2: uses stdout: errors are values" \
   plugins/observers/say.c 'fprintf(stderr, "fine");' 'fprintf(stdout, "the result is the program'\''s");'
 
+refuses "files close in new programs" "core/graph/read.c:1: opens a file without \"e\"" core/graph/read.c \
+  'FILE *f = fopen(path, "r");' 'FILE *g = fopen(path, "re");'
+refuses "sockets close in new programs" "plugins/layers/far.c:1: opens a descriptor without CLOEXEC" \
+  plugins/layers/far.c 'int s = socket(family, SOCK_STREAM, 0);' 'int t = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);'
+refuses "threads of core block signals" "core/graph/thread.c:1: uses pthread_create" core/graph/thread.c \
+  'pthread_create(&thread, NULL, run, arg);'
+
 checker=paths
 refuses "a file's first comment names the file" "core/graph/up.c:1: core/graph/down.c: the first comment names another" \
   core/graph/up.c '/* core/graph/down.c: graphs. */'

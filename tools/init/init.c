@@ -73,7 +73,7 @@ static int init_prepare(const cli_args *args, init_command *c) {
 /* ---- writing ---- */
 
 static int init_open(const cli_args *args, const init_command *c, FILE **file) {
-  *file = fopen(c->output, "wx");
+  *file = fopen(c->output, "wxe");
   if (*file != NULL) return CLI_OK;
   if (errno == EEXIST)
     return cli_refuse(args, CLI_DATA,

@@ -57,7 +57,7 @@ static bool pictures_read_jpeg(FILE *file, pictures_size *size) {
 static bool pictures_read_size(const char *path, pictures_size *size) {
   static const unsigned char png[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
   unsigned char magic[8];
-  FILE *file = fopen(path, "rb");
+  FILE *file = fopen(path, "rbe");
   if (file == NULL) return false;
   bool read = fread(magic, 1, 2, file) == 2;
   if (read && magic[0] == 0xff && magic[1] == 0xd8)

@@ -42,7 +42,7 @@ static void text_count(const unsigned char *bytes, size_t n, unsigned char *seen
 }
 
 static unsigned char *init_read_bytes(const char *path, size_t *n) {
-  FILE *file = fopen(path, "rb");
+  FILE *file = fopen(path, "rbe");
   unsigned char *bytes = NULL;
   if (file != NULL && fseek(file, 0, SEEK_END) == 0) {
     long size = ftell(file);

@@ -87,7 +87,7 @@ static void new_plugin_fill(FILE *file, const char *text, const new_plugin_word 
 
 static FILE *new_plugin_create(const new_plugin *p, const char *file, char *path, size_t size) {
   snprintf(path, size, "%s/%s", p->folder, file);
-  FILE *opened = fopen(path, "wx");
+  FILE *opened = fopen(path, "wxe");
   if (opened == NULL) cli_refuse(p->args, CLI_IO, "%s: cannot be written: %s", path, strerror(errno));
   return opened;
 }

@@ -14,7 +14,7 @@ static int reference_fail_file(const cli_args *args, const char *path) {
 /* Whether the file is there and has been written by something else. */
 static bool reference_is_foreign(const char *path) {
   char head[256] = "";
-  FILE *file = fopen(path, "r");
+  FILE *file = fopen(path, "re");
   if (file == NULL) return false;
   size_t n = fread(head, 1, sizeof head - 1, file);
   head[n] = '\0';
@@ -29,7 +29,7 @@ static int reference_open(const cli_args *args, const char *name, char path[4096
   if (reference_is_foreign(path))
     return cli_refuse(args, CLI_DATA,
                       "%s is no page of the reference, and is not overwritten; name another folder", path);
-  *file = fopen(path, "w");
+  *file = fopen(path, "we");
   return *file ? CLI_OK : reference_fail_file(args, path);
 }
 

@@ -100,8 +100,8 @@ static tn_status conv_folded_start_lists(conv_folded_lists *r, tn_env *env, cons
 }
 
 static void conv_folded_finish_lists(conv_folded_lists *r) {
-  tn_primitive_list_finish(&r->run);
   tn_primitive_list_finish(&r->pack);
+  tn_primitive_list_finish(&r->run);
 }
 
 static int64_t conv_folded_workspace(const conv_folded_lists *r) {

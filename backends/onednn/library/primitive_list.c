@@ -55,7 +55,7 @@ tn_status tn_primitive_list_start(tn_primitive_list *list, tn_env *env, const vo
   list->library = tn_library_of(backend);
   list->threads = threads;
   if (list->library == NULL) return tn_fail(env, TN_EUNSUPPORTED, NULL, "backend onednn is not open");
-  tn_onednn_use_threads(threads);
+  list->threads_before = tn_onednn_use_threads(threads);
   return TN_OK;
 }
 
@@ -63,6 +63,7 @@ void tn_primitive_list_finish(tn_primitive_list *list) {
   for (int32_t i = 0; i < list->n_steps; i++) dnnl_primitive_desc_destroy(list->steps[i].primitive);
   for (int32_t i = 0; i < list->n_descs; i++) tn_dnnl_desc_destroy(&list->descs[i]);
   list->n_steps = list->n_descs = 0;
+  if (list->threads_before > 0) tn_onednn_use_threads(list->threads_before);
 }
 
 static tn_status primitive_check_step(const tn_primitive_list *list, dnnl_primitive_desc_t primitive) {
@@ -237,9 +238,12 @@ tn_status tn_primitive_list_execute(const void *made, tn_launch *l) {
   const compiled_list *c = made;
   tn_status status = tn_onednn_start_threads(&l->env, c->library->backend, c->threads);
   if (status != TN_OK) return status;
-  tn_onednn_use_threads(c->threads);
+  int32_t before = tn_onednn_use_threads(c->threads);
   tn_onednn_bind_threads(c->library->backend, c->threads);
+  tn_onednn_enter_environment(c->library->backend, c->threads);
   for (int32_t i = 0; i < c->n_steps && status == TN_OK; i++) status = primitive_execute(c, &c->steps[i], l);
+  tn_onednn_leave_environment(c->library->backend, c->threads);
+  tn_onednn_use_threads(before);
   return status;
 }
 

@@ -56,15 +56,16 @@ typedef struct tn_primitive_list {
   tn_env *env;
   const tn_library *library;
   int32_t threads, n_steps, n_descs;
+  int32_t threads_before; /* of the calling thread; 0: they were not set */
   tn_primitive_step steps[TN_PRIMITIVE_STEPS];
   dnnl_memory_desc_t descs[TN_PRIMITIVE_DESCS]; /* of its arguments */
   int64_t workspace_bytes;                      /* of arguments, rounded up to 64 */
   int64_t scratch_bytes;                        /* the most of any step, behind the arguments */
 } tn_primitive_list;
 
-/* A list lives on the stack and is not copied. Every list that is started is finished, on failure too; that
- * invalidates its descriptions. Primitives are chosen for `threads` threads. TN_EUNSUPPORTED where the
- * library is not open. */
+/* A list lives on the stack and is not copied. Every list that is started is finished, on failure too, and of
+ * two the later one first; that invalidates its descriptions. Primitives are chosen for `threads` threads.
+ * TN_EUNSUPPORTED where the library is not open. */
 tn_status tn_primitive_list_start(tn_primitive_list *list, tn_env *env, const void *backend, int32_t threads);
 void tn_primitive_list_finish(tn_primitive_list *list);
 /* Adds a step and takes ownership of its primitive, on failure too. TN_EUNSUPPORTED where the library has

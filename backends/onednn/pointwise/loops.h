@@ -6,11 +6,13 @@
 #include "backends/onednn/pointwise/program.h"
 #include "backends/onednn/simd/vector_load.h"
 
-/* n lanes at `from`, followed by zeros; a narrow register has its 16 lanes anyway. */
+/* n lanes at `from`, the last of them repeated behind: every operation has a result there that it has in a
+ * lane that counts, so none divides by a zero of its own. A narrow register has its 16 lanes anyway. */
 static inline const float *rest_of(float *rest, const float *from, uint8_t step, int64_t n) {
   if (!step) return from;
-  memset(rest, 0, V_GROUP * sizeof *rest);
-  return memcpy(rest, from, (size_t)n * sizeof *rest);
+  memcpy(rest, from, (size_t)n * sizeof *rest);
+  for (int64_t i = n; i < V_GROUP; i++) rest[i] = from[n - 1];
+  return rest;
 }
 
 /* The loop of an instruction with `n_in` operands x, y, z, w. Groups of 16 lanes; the rest is done in a

@@ -236,6 +236,7 @@ typedef struct source_thread {
 
 static void *source_thread_run(void *context) {
   source_thread *t = context;
+  TN_THREAD_STATE;
   t->status = source_read_again(&t->check, t->open, t->samples, t->from, 2, 0, "from one of two workers");
   return NULL;
 }
@@ -245,7 +246,7 @@ static tn_status source_read_in_threads(tn_check *check, const source_open *o, c
   source_thread threads[2];
   for (int64_t i = 0; i < 2; i++) {
     threads[i] = (source_thread){.check = *check, .open = o, .samples = samples, .from = i};
-    threads[i].started = pthread_create(&threads[i].id, NULL, source_thread_run, &threads[i]) == 0;
+    threads[i].started = tn_thread_start(&threads[i].id, source_thread_run, &threads[i]) == 0;
     if (!threads[i].started) source_thread_run(&threads[i]);
   }
   for (int32_t i = 0; i < 2; i++) {

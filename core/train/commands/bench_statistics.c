@@ -15,7 +15,7 @@ json_t *tn_bench_spread(double *ms, int32_t n) {
 }
 
 double tn_peak_rss_mib(void) {
-  FILE *file = fopen("/proc/self/status", "r");
+  FILE *file = fopen("/proc/self/status", "re");
   char line[256];
   long kib = 0;
   while (file && fgets(line, sizeof line, file))

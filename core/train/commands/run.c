@@ -122,6 +122,7 @@ tn_status tn_run_open_model(tn_context *context, tn_model_fn emit, void *user, c
 
 void tn_run_close(tn_run *run) {
   if (run == NULL || run->hung) return;
+  TN_THREAD_STATE;
   tn_ini_free(&run->ini);
   tn_arena_free(&run->arena);
   tn_release(run->context, run);

@@ -3,7 +3,6 @@
 #include "core/train/distributed/rank_set.h"
 
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -160,6 +159,7 @@ static void ranks_end_member(tn_rank_member *m, tn_status outcome) {
 static void *ranks_run_member(void *arg) {
   tn_rank_member *m = arg;
   tn_rank_set *ranks = m->all;
+  TN_THREAD_STATE;
   pthread_mutex_lock(&ranks->lock);
   while (!ranks->open) pthread_cond_wait(&ranks->changed, &ranks->lock);
   pthread_mutex_unlock(&ranks->lock);
@@ -168,17 +168,12 @@ static void *ranks_run_member(void *arg) {
   return NULL;
 }
 
-/* Signals are delivered to the application's threads: the threads of ranks block all of them. */
 static tn_status ranks_start_threads(tn_rank_set *ranks, tn_env *env) {
-  sigset_t all, before;
   int error = 0;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
   for (int32_t r = 0; r < ranks->n && error == 0; r++) {
-    error = pthread_create(&ranks->members[r].thread, NULL, ranks_run_member, &ranks->members[r]);
+    error = tn_thread_start(&ranks->members[r].thread, ranks_run_member, &ranks->members[r]);
     ranks->members[r].started = error == 0;
   }
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
   if (error == 0) return TN_OK;
   ranks->failed_s = tn_clock_s();
   atomic_store(&ranks->failed, true);

@@ -22,6 +22,7 @@ void tn_live_report_start(tn_live_report *report, const tn_env *like, const char
 static void *live_report_run_thread(void *context) {
   tn_live_report *report = context;
   double began = tn_clock_s();
+  TN_THREAD_STATE;
   report->failed = live_report_write(&report->env, report->folder) != TN_OK;
   report->ended_s = tn_clock_s();
   report->took_s = report->ended_s - began;
@@ -40,7 +41,7 @@ void tn_live_report_update(tn_live_report *report, const tn_event *event) {
   if (report->folder == NULL || atomic_load(&report->writing) || !live_report_is_due(report, event)) return;
   tn_live_report_stop(report);
   atomic_store(&report->writing, true);
-  report->began = pthread_create(&report->thread, NULL, live_report_run_thread, report) == 0;
+  report->began = tn_thread_start(&report->thread, live_report_run_thread, report) == 0;
   if (!report->began) atomic_store(&report->writing, false); /* the next event tries again */
 }
 

@@ -125,6 +125,7 @@ static void observers_await(sem_t *semaphore) {
 
 static void *observers_run_thread(void *arg) {
   tn_observers *observers = arg;
+  TN_THREAD_STATE;
   for (;;) {
     observers_await(&observers->filled);
     const tn_event *event = &observers->queue[observers->delivered++ % TN_EVENT_QUEUE].event;
@@ -164,7 +165,7 @@ tn_status tn_observers_start(tn_run *run, const tn_run_info *info, tn_observers 
   sem_init(&observers->vacant, 0, TN_EVENT_QUEUE);
   sem_init(&observers->flushed, 0, 0);
   tn_status status = observers->queue ? observers_open_all(run, observers) : TN_ENOMEM;
-  if (status == TN_OK && pthread_create(&observers->thread, NULL, observers_run_thread, observers) != 0)
+  if (status == TN_OK && tn_thread_start(&observers->thread, observers_run_thread, observers) != 0)
     status = tn_failf(&run->env, TN_ENOMEM, "no thread could be started for the observers");
   if (status == TN_OK)
     *out = observers;

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -114,7 +113,7 @@ static bool link_may_go(const tn_link *l, const tn_peer *peer) {
 
 static void link_end_peer(tn_link *l, tn_peer *peer) {
   bool in_order = link_may_go(l, peer);
-  close(peer->socket);
+  tn_socket_close(peer->socket);
   peer->socket = -1; /* what came is still taken */
   if (!in_order)
     link_note_lost(l, link_process_of_peer(l, peer), "has ended without a word; see its own messages");
@@ -245,15 +244,10 @@ static tn_status link_make_peers(tn_link *l) {
   return TN_OK;
 }
 
-/* Signals are delivered to the application's threads. */
 static tn_status link_start_thread(tn_link *l) {
-  sigset_t all, before;
   l->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (l->wake < 0) return tn_failf(&l->env, TN_EUNAVAILABLE, "eventfd: %s", strerror(errno));
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  int error = pthread_create(&l->thread, NULL, link_run, l);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  int error = tn_thread_start(&l->thread, link_run, l);
   l->started = error == 0;
   return error == 0 ? TN_OK
                     : tn_failf(&l->env, TN_EUNAVAILABLE, "cannot start a thread: %s", strerror(error));

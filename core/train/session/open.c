@@ -164,6 +164,7 @@ tn_status tn_session_open(tn_run *run, const tn_session_options *given, tn_sessi
 
 void tn_session_close(tn_session *s) {
   if (s == NULL) return;
+  TN_THREAD_STATE;
   tn_run *run = s->run;
   tn_executor_destroy(s->executor);
   if (s->built) tn_programs_free(run, &s->set);

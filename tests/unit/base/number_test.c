@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include <float.h>
-#include <locale.h>
 #include <math.h>
 
 #include "core/base/text.h"
@@ -110,22 +109,12 @@ static void every_kind_of_double_survives(void **state) {
   }
 }
 
-static void a_locale_with_a_decimal_comma_changes_nothing(void **state) {
-  (void)state;
-  test_env t;
-  test_env_start(&t);
-  if (setlocale(LC_NUMERIC, "de_DE.UTF-8") == NULL && setlocale(LC_NUMERIC, "fr_FR.UTF-8") == NULL) skip();
-  prints_as(&t, 0.25, "0.25");
-  setlocale(LC_NUMERIC, "C");
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(whole_numbers_fill_64_bits_exactly),
       cmocka_unit_test(floats_are_decimal_only),
       cmocka_unit_test(floats_print_short_and_read_back_to_the_same_bits),
       cmocka_unit_test(every_kind_of_double_survives),
-      cmocka_unit_test(a_locale_with_a_decimal_comma_changes_nothing),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,8 +5,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <fenv.h>
 #include <omp.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -125,6 +127,86 @@ static void what_the_environment_binds_is_not_bound_again(void **state) {
   unsetenv("OMP_PROC_BIND");
 }
 
+/* ---- what the application has in these threads ---- */
+
+static void *heap_alloc(const void *handle, size_t bytes) {
+  (void)handle;
+  return calloc(1, bytes);
+}
+static void heap_free(const void *handle, void *block) {
+  (void)handle;
+  free(block);
+}
+static const tn_api heap = {
+    .struct_size = sizeof heap, .fail = quiet_fail, .alloc = heap_alloc, .free = heap_free};
+
+/* The threads besides the calling one that round upwards. */
+static int count_upward(void) {
+  atomic_int upward = 0;
+#pragma omp parallel num_threads(THREADS)
+  if (omp_get_thread_num() > 0 && fegetround() == FE_UPWARD) atomic_fetch_add(&upward, 1);
+  return upward;
+}
+
+static void round_in_team(int rounding) {
+#pragma omp parallel num_threads(THREADS)
+  if (omp_get_thread_num() > 0) fesetround(rounding);
+}
+
+static void threads_of_the_application_compute_in_the_default_environment(void **state) {
+  (void)state;
+  tn_env env = {&heap, NULL};
+  tn_onednn backend = {.started = 0};
+  round_in_team(FE_UPWARD);
+  assert_int_equal(tn_onednn_start_threads(&env, &backend, THREADS), TN_OK);
+  assert_int_equal(count_upward(), THREADS - 1);
+  tn_onednn_enter_environment(&backend, THREADS);
+  assert_int_equal(count_upward(), 0);
+  tn_onednn_leave_environment(&backend, THREADS);
+  assert_int_equal(count_upward(), THREADS - 1);
+  round_in_team(FE_TONEAREST);
+  tn_delete(&env, backend.environments);
+}
+
+static void threads_with_the_default_environment_are_not_asked_again(void **state) {
+  (void)state;
+  tn_env env = {&heap, NULL};
+  tn_onednn backend = {.started = 0};
+  assert_int_equal(tn_onednn_start_threads(&env, &backend, THREADS), TN_OK);
+  assert_null(backend.environments);
+}
+
+static void new_threads_block_signals(void **state) {
+  (void)state;
+  enum { MORE = THREADS + 2 };
+  tn_env env = {&heap, NULL};
+  tn_onednn backend = {.started = 0};
+  atomic_int open = 0;
+  sigset_t before, after;
+  pthread_sigmask(SIG_BLOCK, NULL, &before);
+  assert_int_equal(count_upward(), 0); /* a team of THREADS is there, and no larger one */
+  assert_int_equal(tn_onednn_start_threads(&env, &backend, MORE), TN_OK);
+#pragma omp parallel num_threads(MORE)
+  {
+    sigset_t now;
+    pthread_sigmask(SIG_BLOCK, NULL, &now);
+    if (omp_get_thread_num() >= THREADS && sigismember(&now, SIGUSR1) != 1) atomic_fetch_add(&open, 1);
+  }
+  pthread_sigmask(SIG_BLOCK, NULL, &after);
+  assert_int_equal(open, 0);
+  assert_int_equal(sigismember(&before, SIGUSR1), sigismember(&after, SIGUSR1));
+}
+
+static void the_number_of_threads_can_be_given_back(void **state) {
+  (void)state;
+  omp_set_num_threads(5);
+  int32_t before = tn_onednn_use_threads(2);
+  assert_int_equal(before, 5);
+  assert_int_equal(omp_get_max_threads(), 2);
+  assert_int_equal(tn_onednn_use_threads(before), 2);
+  assert_int_equal(omp_get_max_threads(), 5);
+}
+
 /* libgomp's loops end at a barrier, which waits for threads that another process has preempted. */
 static void own_kernels_run_on_the_team_of_the_device(void **state) {
   (void)state;
@@ -137,6 +219,10 @@ int main(void) {
       cmocka_unit_test(threads_that_are_started_anew_go_there_too),
       cmocka_unit_test(the_calling_thread_is_left_as_it_is_and_the_others_are_let_go),
       cmocka_unit_test(own_kernels_run_on_the_team_of_the_device),
+      cmocka_unit_test(threads_of_the_application_compute_in_the_default_environment),
+      cmocka_unit_test(threads_with_the_default_environment_are_not_asked_again),
+      cmocka_unit_test(new_threads_block_signals),
+      cmocka_unit_test(the_number_of_threads_can_be_given_back),
       cmocka_unit_test(what_the_environment_binds_is_not_bound_again),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
