@@ -19,7 +19,9 @@
 #include "core/base/arena.h"
 #include "tenon/plugin/plugin.h"
 
-enum { TN_FORMULA_OPERANDS = 4 * TN_MAX_RANK, TN_FORMULA_ARGUMENTS = 8 };
+/* TN_FORMULA_BYTES: of the text. A longer one is a mistake: an op that a person writes has some dozen terms.
+ */
+enum { TN_FORMULA_OPERANDS = 4 * TN_MAX_RANK, TN_FORMULA_ARGUMENTS = 8, TN_FORMULA_BYTES = 4096 };
 
 typedef enum tn_formula_kind {
   TN_FORMULA_NUMBER,
@@ -64,8 +66,9 @@ typedef struct tn_formula {
   int32_t n_steps, stack; /* stack: the most terms on it at any time */
 } tn_formula;
 
-/* Parses the text into steps, which live in the arena. TN_EINVAL with the column if it violates the grammar
- * or names anything but operands and numeric options. Functions are looked up when the formula is emitted. */
+/* Parses the text into steps, which live in the arena. TN_EINVAL if it is longer than TN_FORMULA_BYTES, or
+ * with the column if it violates the grammar or names anything but operands and numeric options. Functions
+ * are looked up when the formula is emitted. */
 tn_status tn_formula_parse(const void *handle, tn_arena *arena, tn_formula *formula);
 
 /* "formula of op OP: column N: expected ..., found ...", as TN_EINVAL. `at` points into the text. */

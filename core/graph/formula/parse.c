@@ -284,6 +284,10 @@ tn_status tn_formula_parse(const void *handle, tn_arena *arena, tn_formula *f) {
   if (f->n_operands > TN_FORMULA_OPERANDS)
     return tn_failf(handle, TN_EINVAL, "formula of op %s: %d operands, expected at most %d", f->item->name,
                     (int)f->n_operands, (int)TN_FORMULA_OPERANDS);
+  if (strnlen(f->text, TN_FORMULA_BYTES + 1) > TN_FORMULA_BYTES)
+    return tn_failf(handle, TN_EINVAL,
+                    "formula of op %s: longer than %d bytes, expected at most so many; make ops of its parts",
+                    f->item->name, TN_FORMULA_BYTES);
   formula_definition(&p);
   if (p.status == TN_OK) {
     f->steps = tn_arena_copy(arena, p.steps.v, p.steps.n * sizeof *p.steps.v);

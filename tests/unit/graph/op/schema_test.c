@@ -164,6 +164,14 @@ static void a_formula_is_checked_when_the_op_is_first_met(void **state) {
   tn_op op = op_with("(x:T) -> (y:T)");
   op.formula = "y = x * ";
   assert_int_equal(tn_op_def_create(&R, &arena, &op, &def), TN_EINVAL);
+  static char text[4098] = "y = x";
+  while (strlen(text) < 4096) strcat(text, strlen(text) == 4095 ? " " : "*x");
+  op.formula = text;
+  def_of(&op);
+  strcat(text, " ");
+  assert_error(
+      &R, tn_op_def_create(&R, &arena, &op, &def), TN_EINVAL,
+      "formula of op probe: longer than 4096 bytes, expected at most so many; make ops of its parts");
   op.formula = "y = x * x";
   assert_string_equal(def_of(&op)->formula.operands[0], "x");
   assert_string_equal(def_of(&op)->formula.result, "y");
