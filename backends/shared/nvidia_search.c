@@ -2,6 +2,7 @@
 #include "backends/shared/nvidia_search.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <glob.h>
 #include <link.h>
 #include <stdbool.h>
@@ -15,7 +16,8 @@ typedef struct library_search {
   const tn_nvidia_wanted *wanted;
   void *handle;
   char *path;
-  char error[256]; /* of the loader, about a file that exists */
+  char error[256]; /* of the loader about a file that exists, or of the system about one that cannot be opened
+                    */
 } library_search;
 
 /* The file that the loader has opened. */
@@ -39,6 +41,8 @@ static bool search_folder(library_search *s, const char *folder) {
     int n = snprintf(path, sizeof path, "%s/%s", folder, s->wanted->names[i]);
     if (n < 0 || n >= (int)sizeof path) continue;
     FILE *file = fopen(path, "re");
+    if (file == NULL && errno != ENOENT && errno != ENOTDIR)
+      snprintf(s->error, sizeof s->error, "%.200s: %s", path, strerror(errno));
     if (file == NULL) continue;
     fclose(file);
     if (search_open(s, path)) return true;

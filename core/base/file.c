@@ -18,6 +18,7 @@ static const char *file_remedy(int reason) {
   case EACCES:
   case EPERM: return "; check its permissions, or name another folder";
   case EROFS: return "; its file system is read-only, name another folder";
+  case ENAMETOOLONG: return "; a path has 4095 bytes at most, a name 255: name a shorter folder";
   case EFBIG: return "; the limit of file sizes is reached, see `ulimit -f`";
   case EIO: return "; the device that holds it may be failing";
   case EMFILE:
@@ -216,6 +217,13 @@ tn_status tn_file_write_atomic(const void *handle, const char *path, const void 
   tn_status status = tn_file_append(handle, &file, bytes, count);
   if (status == TN_OK) return tn_file_commit(handle, &file);
   tn_file_abandon(handle, &file);
+  return status;
+}
+
+tn_status tn_file_check_new(const void *handle, const char *path) {
+  tn_new_file file;
+  tn_status status = tn_file_begin(handle, path, &file);
+  if (status == TN_OK) tn_file_abandon(handle, &file);
   return status;
 }
 

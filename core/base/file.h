@@ -25,6 +25,10 @@ tn_status tn_file_read(const void *handle, const char *path, size_t limit, char 
  * TN_EINVAL: a folder, device, FIFO or socket has the name, or a link to one. */
 tn_status tn_file_write_atomic(const void *handle, const char *path, const void *bytes, size_t count);
 
+/* Whether tn_file_write_atomic can begin such a file: it is made under its temporary name, and removed. For
+ * work whose result is written at the end. */
+tn_status tn_file_check_new(const void *handle, const char *path);
+
 /* The steps of tn_file_write_atomic, for writers that stream. tn_file_abandon removes the temporary file. */
 typedef struct tn_new_file {
   int fd;
@@ -47,6 +51,7 @@ tn_status tn_folder_make(const void *handle, const char *path);
  */
 tn_status tn_folder_make_private(const void *handle, const char *path);
 tn_status tn_folder_sync(const void *handle, const char *path);
+/* False: it is not there, or cannot be looked at, for the reason in errno. */
 bool tn_file_exists(const char *path);
 
 /* "a/b" from "a" and "b"; `name` itself when absolute. The caller releases it (tn_release). */

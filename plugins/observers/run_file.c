@@ -18,6 +18,21 @@ static tn_status run_file_fail_kind(const run_file *f, tn_env *env) {
                  f->path);
 }
 
+/* A remedy for the reason; an observer may always be left out. */
+static const char *run_file_remedy(int reason) {
+  switch (reason) {
+  case EACCES:
+  case EPERM: return "check its permissions";
+  case EMFILE:
+  case ENFILE: return "raise the limit of open files, see `ulimit -n`";
+  case ENOSPC:
+  case EDQUOT: return "make room there";
+  case ENAMETOOLONG: return "name a shorter folder";
+  case EROFS: return "name a folder that can be written";
+  default: return "see whether its folder is there";
+  }
+}
+
 tn_status run_file_open(run_file *f, tn_env *env, const char *folder, const char *name) {
   *f = (run_file){.fd = -1};
   if (*folder == '\0') return TN_OK;
@@ -26,9 +41,8 @@ tn_status run_file_open(run_file *f, tn_env *env, const char *folder, const char
   f->fd = open(f->path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
   if (f->fd < 0 && errno == ELOOP) return run_file_fail_kind(f, env);
   if (f->fd < 0)
-    return tn_fail(env, TN_EIO, NULL,
-                   "%s: cannot be opened: %s; check its permissions, or remove this observer", f->path,
-                   strerror(errno));
+    return tn_fail(env, TN_EIO, NULL, "%s: cannot be opened: %s; %s, or remove this observer", f->path,
+                   strerror(errno), run_file_remedy(errno));
   struct stat info;
   if (fstat(f->fd, &info) != 0 || !S_ISREG(info.st_mode)) return run_file_fail_kind(f, env);
   return TN_OK;

@@ -10,6 +10,7 @@
 
 #include "core/train/checkpoints/checkpoint.h"
 #include "core/train/checkpoints/run_lock.h"
+#include "core/train/checkpoints/run_order.h"
 
 enum { TN_FOLDER_TRIES = 100000 };
 
@@ -39,13 +40,13 @@ static tn_status run_folder_check_name(tn_run *run) {
 
 /* ---- an earlier run ---- */
 
-static bool run_folder_is_later(const struct timespec *a, const struct timespec *b) {
-  return a->tv_sec > b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec > b->tv_nsec);
+static int64_t run_folder_ms(const struct stat *info) {
+  return (int64_t)info->st_mtim.tv_sec * 1000 + info->st_mtim.tv_nsec / 1000000;
 }
 
-/* The last modification of any checkpoint of FOLDER; false: it has no checkpoint. Interrupted and incomplete
+/* Whether FOLDER has a checkpoint; *changed_ms is the last modification of any. Interrupted and incomplete
  * checkpoints count, so that resuming reports them. */
-static bool run_folder_last_saved(tn_run *run, const char *folder, struct timespec *when) {
+static bool run_folder_is_saved(tn_run *run, const char *folder, int64_t *changed_ms) {
   static const char *const names[] = {"last",
                                       "best",
                                       "last/state.json",
@@ -61,18 +62,10 @@ static bool run_folder_last_saved(tn_run *run, const char *folder, struct timesp
     tn_text_addf(&path, "%s/checkpoints/%s", folder, names[i]);
     bool there = !path.failed && stat(path.v, &info) == 0;
     tn_text_free(&path);
-    if (there && (!found || run_folder_is_later(&info.st_mtim, when))) *when = info.st_mtim;
+    if (there && (!found || run_folder_ms(&info) > *changed_ms)) *changed_ms = run_folder_ms(&info);
     found = found || there;
   }
   return found;
-}
-
-/* Whether a file name is NAME or NAME-2, NAME-3 ... */
-static bool run_folder_has_run_name(const char *file, const char *name) {
-  size_t n = strlen(name);
-  int64_t number;
-  if (strncmp(file, name, n) != 0) return false;
-  return file[n] == '\0' || (file[n] == '-' && tn_text_to_int(file + n + 1, &number) && number > 1);
 }
 
 static bool run_folder_has_config(tn_run *run, const char *folder, struct stat *info) {
@@ -96,42 +89,51 @@ static bool run_folder_is_new(const char *folder, struct stat *info) {
 
 /* Whether a folder without a checkpoint is a run's: it has config.ini, or was made and holds nothing yet.
  * Another process may write config.ini while the folder is listed, so its absence is looked at again.
- * *when is the time of its configuration. */
-static bool run_folder_begun(tn_run *run, const char *folder, struct timespec *when) {
+ * *changed_ms is the time of its configuration. */
+static bool run_folder_begun(tn_run *run, const char *folder, int64_t *changed_ms) {
   struct stat info;
   bool begun = run_folder_has_config(run, folder, &info) || run_folder_is_new(folder, &info) ||
                run_folder_has_config(run, folder, &info);
-  if (begun) *when = info.st_mtim;
+  if (begun) *changed_ms = run_folder_ms(&info);
   return begun;
 }
 
 /* An earlier run, and whether it has a checkpoint. */
 typedef struct run_folder_found {
-  char *path; /* NULL: none; the caller's */
-  struct timespec when;
+  char *path;    /* NULL: none; the caller's */
+  int64_t order; /* run_order.h; where the folder has no record, the time of its files */
   bool saved;
 } run_folder_found;
+
+/* Records of the same moment are of earlier versions: then the folder with the greater number is the later.
+ */
+static bool run_folder_is_later(const run_folder_found *a, const run_folder_found *b) {
+  if (b->path == NULL) return true;
+  return a->order > b->order || (a->order == b->order && strverscmp(a->path, b->path) > 0);
+}
 
 static tn_status run_folder_consider(tn_run *run, const char *name, bool with_begun,
                                      run_folder_found *newest) {
   run_folder_found one = {.path = tn_path_join(&run->env, run_folder_parent(run), name)};
   if (one.path == NULL) return TN_ENOMEM;
-  one.saved = run_folder_last_saved(run, one.path, &one.when);
-  bool counts = one.saved || (with_begun && run_folder_begun(run, one.path, &one.when));
-  bool later = counts && (newest->path == NULL || run_folder_is_later(&one.when, &newest->when));
+  one.saved = run_folder_is_saved(run, one.path, &one.order);
+  bool counts = one.saved || (with_begun && run_folder_begun(run, one.path, &one.order));
+  int64_t recorded = counts ? tn_run_order_read(&run->env, one.path) : 0;
+  if (recorded > 0) one.order = recorded;
+  bool later = counts && run_folder_is_later(&one, newest);
   tn_release(&run->env, later ? newest->path : one.path);
   if (later) *newest = one;
   return TN_OK;
 }
 
-/* The folder with the newest checkpoint; `with_begun`: or of the newest run without one. */
+/* The folder of the run that trained last, of those with a checkpoint; `with_begun`: or without one. */
 static tn_status run_folder_find_newest(tn_run *run, bool with_begun, run_folder_found *newest) {
   DIR *output = opendir(run_folder_parent(run));
   if (output == NULL)
     return errno == ENOENT ? TN_OK : tn_file_fail(&run->env, run_folder_parent(run), "read");
   tn_status status = TN_OK;
   for (struct dirent *entry; status == TN_OK && (entry = readdir(output));)
-    if (run_folder_has_run_name(entry->d_name, run->settings.run.name))
+    if (tn_run_order_is_named(entry->d_name, run->settings.run.name))
       status = run_folder_consider(run, entry->d_name, with_begun, newest);
   closedir(output);
   return status;
@@ -140,7 +142,9 @@ static tn_status run_folder_find_newest(tn_run *run, bool with_begun, run_folder
 static tn_status run_folder_search(tn_run *run, bool with_begun, run_folder_found *found) {
   TN_TRY(run_folder_check_name(run));
   if (!tn_text_equal(run->resume, "auto")) {
-    found->saved = run_folder_last_saved(run, run->resume, &found->when);
+    found->saved = run_folder_is_saved(run, run->resume, &found->order);
+    if (!found->saved && !tn_file_exists(run->resume) && errno != ENOENT)
+      return tn_file_fail(&run->env, run->resume, "examined");
     if (!found->saved)
       return tn_failf(&run->env, TN_EINVAL,
                       "%s: no checkpoint to resume from, expected a run folder with checkpoints/last",
@@ -173,10 +177,10 @@ static tn_status run_folder_check_links(tn_run *run, const char *folder) {
 
 /* The run may have ended, or have written its first checkpoint, before the lock was taken. */
 static tn_status run_folder_enter(tn_run *run, const char *folder) {
-  struct timespec when;
+  int64_t changed_ms;
   TN_TRY(tn_run_lock_take(run, folder));
   TN_TRY(run_folder_check_links(run, folder));
-  bool saved = run_folder_last_saved(run, folder, &when);
+  bool saved = run_folder_is_saved(run, folder, &changed_ms);
   run->resume = saved ? folder : NULL;
   run->begun = saved ? NULL : folder;
   if (!saved)
@@ -274,6 +278,10 @@ tn_status tn_run_folder_create(tn_run *run, char **folder) {
     TN_TRY(run_folder_make_next(run, folder));
   }
   return run_folder_fill(run, *folder);
+}
+
+int64_t tn_run_folder_order(const tn_run *run, const char *folder) {
+  return tn_run_order_next(&run->env, folder, run_folder_parent(run), run->settings.run.name);
 }
 
 void tn_run_folder_leave(tn_run *run) {

@@ -11,6 +11,8 @@ tn_status tn_run_folder_claim(tn_run *run);
 /* Creates and locks OUTPUT/NAME, or NAME-2, NAME-3 ... where that exists, with config.ini inside; or takes
  * run->begun. The caller releases *folder (tn_release); NULL: the run writes no files. */
 tn_status tn_run_folder_create(tn_run *run, char **folder);
+/* The number of a training that begins now in the folder (run_order.h). */
+int64_t tn_run_folder_order(const tn_run *run, const char *folder);
 /* Releases what tn_run_folder_claim and _create have locked. */
 void tn_run_folder_leave(tn_run *run);
 /* run_config.c: writes FOLDER/config.ini, and resolved.ini, which has all defaults, unless they hold the same

@@ -175,16 +175,30 @@ static char *examine_run_folder(tn_run *run, const char *file) {
   return NULL;
 }
 
-/* Writes evaluation.json beside config.ini of the run whose weights were examined. */
-static tn_status examine_keep(tn_run *run, const json_t *result) {
+/* evaluation.json beside config.ini of the run whose weights are examined; the caller's. NULL: they are of no
+ * run. */
+static char *examine_path(tn_run *run) {
   const char *file = run->weights_file;
   char *folder = file != NULL ? examine_run_folder(run, file) : NULL;
   char *path = folder != NULL ? tn_path_join(&run->env, folder, "evaluation.json") : NULL;
+  tn_release(&run->env, folder);
+  return path;
+}
+
+/* The result is written at the end. */
+static tn_status examine_check_path(tn_run *run) {
+  char *path = examine_path(run);
+  tn_status status = path != NULL ? tn_file_check_new(&run->env, path) : TN_OK;
+  tn_release(&run->env, path);
+  return status;
+}
+
+static tn_status examine_keep(tn_run *run, const json_t *result) {
+  char *path = examine_path(run);
   char *text = path != NULL ? json_dumps(result, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
   tn_status status = text != NULL ? tn_file_write_atomic(&run->env, path, text, strlen(text)) : TN_OK;
   free(text);
   tn_release(&run->env, path);
-  tn_release(&run->env, folder);
   return status;
 }
 
@@ -203,6 +217,7 @@ static tn_status examine_run(tn_examine_command *e) {
                                .where = data->where};
   TN_TRY(tn_forward_open(e->run, data->section.batch, &e->forward));
   TN_TRY(tn_forward_load_weights(&e->forward, "evaluate"));
+  TN_TRY(examine_check_path(e->run));
   TN_TRY(tn_forward_attach(&e->forward, &options, data->where));
   TN_TRY(examine_find_fields(e));
   TN_TRY(examine_name_classes(e));

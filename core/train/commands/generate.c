@@ -37,11 +37,8 @@ static tn_status generate_read_prompt(tn_generate_command *g) {
   const void *env = &g->run->env;
   for (int64_t i = 0; i < o->n_tokens; i++) TN_TRY(tn_vec_push(env, &g->prompt, o->tokens[i]));
   if (o->n_tokens > 0) return TN_OK;
-  if (g->decoder.vocabulary.n == 0)
-    return tn_failf(
-        env, TN_EINVAL,
-        "%s: the weights have no vocabulary: give the prompt as numbers of tokens (--prompt-tokens)",
-        g->run->ini.path);
+  TN_TRY(tn_decoder_need_texts(&g->decoder, g->run->ini.path,
+                               "give the prompt as numbers of tokens (--prompt-tokens)"));
   bool given = o->prompt != NULL && o->prompt_bytes > 0;
   tn_status status = tn_vocabulary_encode(env, &g->decoder.vocabulary, given ? o->prompt : "\n",
                                           given ? o->prompt_bytes : 1, &g->prompt);

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "core/base/file.h"
 #include "core/formats/npy.h"
 #include "core/train/prediction/finite_rows.h"
 #include "core/train/prediction/forward_pass.h"
@@ -111,6 +112,7 @@ static json_t *predict_result(tn_predict_command *p) {
 }
 
 static tn_status predict_run(tn_predict_command *p, json_t **result) {
+  if (p->options->output != NULL) TN_TRY(tn_file_check_new(&p->run->env, p->options->output));
   TN_TRY(tn_predict_inputs_read(&p->inputs));
   bool texts = false;
   TN_TRY(tn_predict_texts_wanted(&p->inputs, &texts));

@@ -12,6 +12,7 @@
 #include "core/base/file.h"
 #include "core/base/word_list.h"
 #include "core/train/checkpoints/run_lock.h"
+#include "core/train/checkpoints/run_order.h"
 #include "core/train/folders/read_history.h"
 #include "core/train/folders/run_records.h"
 #include "core/train/result.h"
@@ -118,6 +119,9 @@ static tn_status list_runs_add_history(listed_run *r) {
   json_t *trainings = NULL;
   tn_status status = tn_history_read(r->handle, r->path, &trainings);
   size_t n = json_array_size(trainings);
+  const json_t *first = json_array_get(trainings, 0);
+  int64_t began_ms = tn_run_order_of_time(json_string_value(json_object_get(first, "time")));
+  if (began_ms > 0) json_object_set_new(r->json, "started", json_integer(began_ms / 1000));
   const json_t *last = json_array_get(trainings, n - 1);
   json_t *file = json_object_get(last, "file"), *end = json_object_get(last, "end");
   json_object_set_new(r->json, "trainings", json_integer((json_int_t)n));
@@ -149,7 +153,9 @@ static const char *list_runs_status(const listed_run *r) {
   return all || limit || early ? "finished" : "interrupted";
 }
 
-/* When the folder was made; where the file system does not say, when config.ini was written. */
+/* Without a history: when the folder was made; where the file system does not say, when config.ini was
+ * written.
+ */
 static int64_t list_runs_started(const char *folder, const char *config) {
   struct statx info;
   bool asked = statx(AT_FDCWD, folder, 0, STATX_BTIME, &info) == 0;

@@ -8,6 +8,7 @@
 
 #include "core/base/file.h"
 
+#include "core/train/checkpoints/check_place.h"
 #include "core/train/checkpoints/plan_file.h"
 #include "core/train/checkpoints/run_differences.h"
 #include "core/train/checkpoints/run_folder.h"
@@ -182,6 +183,7 @@ void tn_trainings_release(tn_training *trainings, int32_t n) {
 
 static tn_status training_resume(tn_training *t) {
   t->saved = t->resumed = true;
+  if (!t->run->settings.run.fast_dev_run) TN_TRY(tn_checkpoint_check_place(t->run, &t->set, t->folder));
   TN_TRY(tn_checkpoint_resume(t->run, t->executor, &t->set, t->folder, &t->progress));
   TN_TRY(tn_run_check_thaw(t->run, t->folder, t->progress.epoch + (t->progress.batch > 0)));
   tn_metric_sums_copy(&t->epoch_sums, &t->progress.sums);
@@ -206,7 +208,9 @@ static tn_status training_open_folder(void *context) {
                          run->settings.run.name));
   TN_TRY(tn_weights_load_configured(run, t->executor, t->set.map));
   TN_TRY(tn_run_folder_create(run, &t->folder));
-  return t->folder ? tn_plan_file_keep(run, t->device, &t->set, t->slots, t->folder) : TN_OK;
+  if (t->folder == NULL) return TN_OK;
+  TN_TRY(tn_checkpoint_check_place(run, &t->set, t->folder));
+  return tn_plan_file_keep(run, t->device, &t->set, t->slots, t->folder);
 }
 
 /* Copies a region of rank 0 to all ranks through their hosts. */

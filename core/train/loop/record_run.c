@@ -4,6 +4,7 @@
 
 #include "core/base/host.h"
 #include "core/base/system.h"
+#include "core/train/checkpoints/run_folder.h"
 #include "core/train/checkpoints/run_history.h"
 #include "core/train/loop/training.h"
 #include "core/train/result.h"
@@ -92,6 +93,7 @@ void tn_training_record_start(tn_training *t) {
   }
   json_object_set_new(line, "event", tn_json_text("start"));
   record_host_text(line, "time", tn_host_time);
+  json_object_set_new(line, "order", json_integer(tn_run_folder_order(t->run, t->folder)));
   record_command(t->run, line);
   json_object_set_new(line, "resumed", record_resumed(t));
   json_object_set_new(line, "remarks", tn_json_lines(t->run->remarks));

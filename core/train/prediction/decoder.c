@@ -51,6 +51,7 @@ static tn_status decoder_open_vocabulary(tn_decoder *d) {
   const tn_type row = {TN_F32, 1, {d->classes}};
   tn_predict_classes_start(d->run, &row, 1, &classes);
   d->names = json_incref(classes.names);
+  d->unfit = classes.unfit;
   tn_predict_classes_finish(&classes);
   return tn_vocabulary_open(&d->run->env, d->names, d->classes, &d->vocabulary);
 }
@@ -65,6 +66,19 @@ tn_status tn_decoder_open(tn_run *run, const char *command, tn_decoder *d) {
   TN_TRY(decoder_read_types(d));
   TN_TRY(tn_load_trained(run, &d->set, d->executor, command));
   return decoder_open_vocabulary(d);
+}
+
+tn_status tn_decoder_need_texts(const tn_decoder *d, const char *where, const char *advice) {
+  const tn_env *env = &d->run->env;
+  const char *file = d->run->weights_file != NULL ? d->run->weights_file : "the weights";
+  if (d->vocabulary.n > 0) return TN_OK;
+  if (d->unfit > 0)
+    return tn_failf(env, TN_EINVAL,
+                    "%s: the model gives scores of %lld tokens, but the vocabulary of %s has %lld; make them "
+                    "equal, or %s",
+                    where, (long long)d->classes, file, (long long)d->unfit, advice);
+  return tn_failf(env, TN_EINVAL, "%s: %s has no vocabulary for the %lld tokens of the model; %s", where,
+                  file, (long long)d->classes, advice);
 }
 
 void tn_decoder_close(tn_decoder *d) {

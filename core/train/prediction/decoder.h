@@ -18,6 +18,7 @@ typedef struct tn_decoder {
   int64_t position;      /* tokens in the caches */
   tn_token_list history; /* all tokens that were fed */
   json_t *names;         /* of the vocabulary; NULL: unknown */
+  int64_t unfit;         /* names of the weights that are not so many as the tokens; 0: none */
   tn_vocabulary vocabulary;
 } tn_decoder;
 
@@ -25,6 +26,9 @@ typedef struct tn_decoder {
  * after a failure. TN_EUNSUPPORTED: the model does not treat tokens one after the other. */
 tn_status tn_decoder_open(tn_run *run, const char *command, tn_decoder *d);
 void tn_decoder_close(tn_decoder *d);
+/* TN_EINVAL where the tokens have no texts, with the reason. `where` is in front of the message, `advice`
+ * behind it. */
+tn_status tn_decoder_need_texts(const tn_decoder *d, const char *where, const char *advice);
 
 /* Begins another text. */
 void tn_decoder_restart(tn_decoder *d);

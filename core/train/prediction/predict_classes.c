@@ -24,6 +24,22 @@ static json_t *predict_find_names(json_t *document, int64_t classes) {
   return NULL;
 }
 
+/* The number of names of the first target. */
+static int64_t predict_count_names(json_t *document) {
+  const char *target;
+  json_t *names;
+  json_object_foreach(document, target, names) return (int64_t)json_array_size(names);
+  return 0;
+}
+
+static void predict_warn_names(const tn_run *run, const tn_predict_classes *c) {
+  const char *file = run->weights_file != NULL ? run->weights_file : "the weights";
+  if (c->unfit > 0)
+    tn_logf(&run->env, TN_LOG_WARN,
+            "%s: the model gives scores of %lld classes, but %s names %lld; the names are not used",
+            run->ini.path, (long long)c->classes, file, (long long)c->unfit);
+}
+
 void tn_predict_classes_start(tn_run *run, const tn_type *row, int32_t top, tn_predict_classes *classes) {
   *classes = (tn_predict_classes){.top = top > 0 ? top : 5};
   if (row->rank != 1 || row->dtype != TN_F32 || !predict_has_cross_entropy(run)) return;
@@ -31,7 +47,10 @@ void tn_predict_classes_start(tn_run *run, const tn_type *row, int32_t top, tn_p
   if (classes->top > classes->classes) classes->top = (int32_t)classes->classes;
   if (run->class_names == NULL) return;
   classes->document = json_loads(run->class_names, 0, NULL);
-  if (classes->document != NULL) classes->names = predict_find_names(classes->document, classes->classes);
+  if (classes->document == NULL) return;
+  classes->names = predict_find_names(classes->document, classes->classes);
+  if (classes->names == NULL) classes->unfit = predict_count_names(classes->document);
+  predict_warn_names(run, classes);
 }
 
 void tn_predict_classes_finish(tn_predict_classes *classes) { json_decref(classes->document); }

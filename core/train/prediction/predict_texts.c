@@ -64,10 +64,8 @@ tn_status tn_predict_texts(const tn_predict_inputs *p, tn_finite_rows *finite, j
                     p->paths[0]);
   json_t *predictions = json_array();
   tn_status status = tn_decoder_open(p->run, "predict", &d);
-  if (status == TN_OK && d.vocabulary.n == 0)
-    status =
-        tn_failf(&p->run->env, TN_EINVAL,
-                 "%s: the weights have no vocabulary; give numbers of tokens as a .npy file", p->paths[0]);
+  if (status == TN_OK)
+    status = tn_decoder_need_texts(&d, p->paths[0], "give numbers of tokens as a .npy file");
   if (status == TN_OK) status = predict_text_rows(p, &d, finite, predictions);
   if (status == TN_OK)
     *result = json_pack("{s:i, s:O}", "rows", (int)p->options->n_inputs, "predictions", predictions);

@@ -1,4 +1,6 @@
 /* core/train/profile/step_profile.c: begins, pauses and ends a profile. */
+#include <errno.h>
+
 #include "core/base/file.h"
 #include "core/base/system.h"
 #include "core/compile/output/report.h"
@@ -72,16 +74,13 @@ tn_status tn_profile_programs(const tn_step_profile *p, json_t **programs) {
   return list != NULL ? TN_OK : TN_ENOMEM;
 }
 
-/* The file that will be renamed is made and removed again. */
 tn_status tn_profile_check_path(const void *handle, const char *path) {
-  tn_new_file file;
   char *folder = tn_path_folder(handle, path);
   if (folder == NULL) return TN_ENOMEM;
-  bool there = tn_file_exists(folder);
+  bool there = tn_file_exists(folder) || errno != ENOENT;
   tn_status status = there
-                         ? tn_file_begin(handle, path, &file)
+                         ? tn_file_check_new(handle, path)
                          : tn_failf(handle, TN_EIO, "%s: there is no folder %s; make it first", path, folder);
-  if (there) tn_file_abandon(handle, &file);
   tn_release(handle, folder);
   return tn_wrap(handle, status, "the trace");
 }

@@ -174,6 +174,21 @@ static void bad_options_are_refused(void **state) {
   }
 }
 
+/* A head with more outputs than the text has characters. */
+static void names_of_another_number_are_told(void **state) {
+  (void)state;
+  train(TEXT_INI("characters", "12", "yes"));
+  assert_int_equal(program_run("generate text.ini --tokens 3"), 65);
+  static const char expected[] = "text.ini: the model gives scores of 12 tokens, but the vocabulary of "
+                                 "runs/text/checkpoints/best/model.safetensors has 9; make them equal";
+  if (strstr(program_err, expected) == NULL) fail_msg("%s", program_err);
+  file_write("a.txt", "To be");
+  assert_int_equal(program_run("predict text.ini --input a.txt"), 65);
+  assert_non_null(strstr(program_err, "a.txt: the model gives scores of 12 tokens"));
+  assert_int_equal(program_run("generate text.ini --prompt-tokens 0 --tokens 3"), 0);
+  assert_non_null(strstr(program_err, "the model gives scores of 12 classes, but"));
+}
+
 /* The layer that mixes tokens is named with its line. */
 static void models_that_mix_tokens_are_refused(void **state) {
   (void)state;
@@ -212,6 +227,7 @@ int main(void) {
       CASE(numbers_of_tokens_give_numbers),
       CASE(predict_reads_texts),
       CASE(bad_options_are_refused),
+      CASE(names_of_another_number_are_told),
       CASE(models_that_mix_tokens_are_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

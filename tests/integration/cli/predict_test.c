@@ -71,6 +71,9 @@ static void the_output_must_be_writable(void **state) {
   file_write("identity.ini", identity_ini);
   write_npy("x.npy", 1, "2, 2", x, 4);
   assert_int_equal(program_run("predict identity.ini --input x.npy --output no/such/folder/y.npy"), 74);
+  /* known before anything is read */
+  assert_int_equal(program_run("predict identity.ini --input none.npy --output no/such/folder/y.npy"), 74);
+  assert_non_null(strstr(program_err, "no/such/folder/y.npy"));
 }
 
 static void a_model_that_learns_needs_weights(void **state) {

@@ -4,6 +4,7 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <time.h>
 
 /* The uninterrupted run, in whole/digits. */
@@ -148,6 +149,46 @@ static void auto_resumes_the_run_that_was_saved_last(void **state) {
   assert_int_equal(program_number(r, "steps"), 20);
 }
 
+static const char *auto_takes(void) {
+  return program_text(program_json(0, "train noise.ini --resume auto --set run.max_steps=4"), "run");
+}
+
+/* A copy without times, and a backup that is put back: the files of the older run are the newer ones. */
+static void auto_does_not_believe_times_of_files(void **state) {
+  (void)state;
+  file_write("noise.ini", noise_ini);
+  for (int i = 0; i < 2; i++) assert_int_equal(program_run("train noise.ini --set run.max_steps=3"), 0);
+  assert_int_equal(system("find runs/noise-2 -exec touch -d 2001-01-01 {} +"), 0);
+  assert_string_equal(auto_takes(), "runs/noise-2");
+  assert_int_equal(system("find runs/noise -exec touch -d 2201-01-01 {} +"), 0);
+  assert_string_equal(auto_takes(), "runs/noise-2");
+}
+
+/* The clock goes back to where it was long before the first run began: its records are of a later time. */
+static void auto_does_not_believe_a_clock_that_went_back(void **state) {
+  (void)state;
+  file_write("noise.ini", noise_ini);
+  assert_int_equal(program_run("train noise.ini --set run.max_steps=3"), 0);
+  char *history = file_read("runs/noise/history.jsonl", NULL), *order = strstr(history, "\"order\": 1");
+  assert_non_null(order);
+  order[strlen("\"order\": ")] = '9'; /* the year 2255 or later */
+  file_write("runs/noise/history.jsonl", history);
+  assert_int_equal(program_run("train noise.ini --set run.max_steps=3"), 0);
+  assert_string_equal(auto_takes(), "runs/noise-2");
+  assert_int_equal(program_run("train noise.ini --resume runs/noise --set run.max_steps=4"), 0);
+  assert_string_equal(auto_takes(), "runs/noise");
+}
+
+/* Histories of earlier versions have times alone. */
+static void auto_reads_histories_without_an_order(void **state) {
+  (void)state;
+  file_write("noise.ini", noise_ini);
+  for (int i = 0; i < 2; i++) assert_int_equal(program_run("train noise.ini --set run.max_steps=3"), 0);
+  file_write("runs/noise/history.jsonl", "{\"event\": \"start\", \"time\": \"2026-05-02T09:12:44Z\"}\n");
+  file_write("runs/noise-2/history.jsonl", "{\"event\": \"start\", \"time\": \"2026-05-01T09:12:44Z\"}\n");
+  assert_string_equal(auto_takes(), "runs/noise");
+}
+
 static void auto_without_a_run_starts_one(void **state) {
   (void)state;
   file_write("noise.ini", noise_ini);
@@ -196,6 +237,10 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_killed_run_resumes_from_its_last_checkpoint, program_open,
                                       program_close),
       cmocka_unit_test_setup_teardown(auto_resumes_the_run_that_was_saved_last, program_open, program_close),
+      cmocka_unit_test_setup_teardown(auto_does_not_believe_times_of_files, program_open, program_close),
+      cmocka_unit_test_setup_teardown(auto_does_not_believe_a_clock_that_went_back, program_open,
+                                      program_close),
+      cmocka_unit_test_setup_teardown(auto_reads_histories_without_an_order, program_open, program_close),
       cmocka_unit_test_setup_teardown(auto_without_a_run_starts_one, program_open, program_close),
       cmocka_unit_test_setup_teardown(a_finished_run_has_nothing_left_to_do, program_open, program_close),
       cmocka_unit_test_setup_teardown(another_optimizer_does_not_resume, program_open, program_close),

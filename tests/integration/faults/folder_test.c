@@ -171,6 +171,49 @@ static void an_empty_folder_is_used_and_a_strange_one_is_not(void **state) {
       "runs/other-2");
 }
 
+/* ---- a place that takes no checkpoint ---- */
+
+/* Told before the first step, of which there is no record. */
+static void is_told_at_the_start(int code, const char *text) {
+  if (code != 74 && code != 65) fail_msg("exit code %d: %s", code, program_err);
+  if (strstr(program_err, "a checkpoint of this run cannot be written: ") == NULL ||
+      strstr(program_err, text) == NULL)
+    fail_msg("no '%s' in: %s", text, program_err);
+  assert_int_equal(system("test -z \"$(find . -name metrics.jsonl)\""), 0);
+}
+
+/* The files of the run have room in the path, those of a checkpoint do not. */
+static void a_path_too_long_for_checkpoints_is_told_at_the_start(void **state) {
+  (void)state;
+  static char output[4096], part[200];
+  file_write("noise.ini", noise_ini);
+  memset(part, 'd', 149);
+  while (strlen(output) < 4040 - 150) strcat(strcat(output, part), "/");
+  part[4040 - strlen(output)] = '\0';
+  strcat(output, part);
+  int code = program_run("train noise.ini --output %s", output);
+  is_told_at_the_start(code, "File name too long; a path has 4095 bytes at most");
+  assert_int_equal(system("rm -rf ddd*"), 0);
+}
+
+static void a_file_in_the_way_is_told_at_the_start(void **state) {
+  (void)state;
+  file_write("noise.ini", noise_ini);
+  assert_int_equal(mkdir("runs", 0777), 0);
+  assert_int_equal(mkdir("runs/noise", 0777), 0);
+  file_write("runs/noise/config.ini", noise_ini);
+  file_write("runs/noise/checkpoints", "in the way");
+  is_told_at_the_start(program_run("train noise.ini --resume auto"), "runs/noise/checkpoints");
+}
+
+static void a_lack_of_room_is_told_at_the_start(void **state) {
+  (void)state;
+  file_write("noise.ini", noise_ini);
+  int code = run_refusing("TENON_NO_ROOM", "train noise.ini");
+  is_told_at_the_start(code, " bytes, but 100 are free there; make room, or name another folder");
+  assert_false(file_exists("runs/noise/checkpoints"));
+}
+
 /* ---- config.ini ---- */
 
 static void the_configuration_is_that_of_the_last_process(void **state) {
@@ -343,6 +386,9 @@ int main(void) {
       test(its_folder_is_used_anew),
       test(it_is_preferred_to_an_older_run),
       test(an_empty_folder_is_used_and_a_strange_one_is_not),
+      test(a_path_too_long_for_checkpoints_is_told_at_the_start),
+      test(a_file_in_the_way_is_told_at_the_start),
+      test(a_lack_of_room_is_told_at_the_start),
       test(the_configuration_is_that_of_the_last_process),
       test(a_link_called_last_is_replaced_itself),
       test(links_with_temporary_names_are_removed_themselves),

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 enum { MOST_FILES = 1024 };
@@ -142,6 +143,23 @@ int flock(int fd, int how) {
   if (getenv("TENON_NO_LOCKS") == NULL) return NEXT(flock)(fd, how);
   errno = ENOLCK;
   return -1;
+}
+
+/* TENON_NO_ROOM: a file system with 100 free bytes. */
+int statvfs(const char *path, struct statvfs *room) {
+  int failed = NEXT(statvfs)(path, room);
+  if (getenv("TENON_NO_ROOM") == NULL) return failed;
+  room->f_frsize = 1;
+  room->f_bavail = 100;
+  return failed;
+}
+
+int statvfs64(const char *path, struct statvfs64 *room) {
+  int failed = NEXT(statvfs64)(path, room);
+  if (getenv("TENON_NO_ROOM") == NULL) return failed;
+  room->f_frsize = 1;
+  room->f_bavail = 100;
+  return failed;
 }
 
 /* ---- names ---- */
