@@ -21,6 +21,7 @@ enum { JOIN_GUESTS = 64, JOIN_GUEST_S = 2, JOIN_ACCEPTS = 256 };
 /* The pause before a connection is tried again, and the longest wait in poll. */
 #define JOIN_RETRY_S   0.02
 #define JOIN_POLL_MS   100
+#define JOIN_FULL_S    1.0 /* after so long without a descriptor the rank gives up */
 #define JOIN_VERDICT_S 1.0 /* so much longer the others wait, for the message of rank 0 */
 
 /* States of a connection to another rank. */
@@ -56,6 +57,8 @@ typedef struct join {
   const tn_tcp_identity *id;
   const tn_comm_place *place;
   int listener, error; /* error: errno of the last connection that could not be accepted; 0: none */
+  double full_s; /* since when there is no descriptor for a connection, and no guest has one; 0: there are
+                    some */
   double begun_s, limit_s;
   tn_tcp_hello hello; /* that this rank sends; the lane is set for each */
   tn_tcp_row rows[TN_TCP_RANKS];
@@ -220,15 +223,30 @@ static void join_read_guest(join *j, join_guest *g) {
   join_drop_guest(g);
 }
 
+static bool join_is_full(int error) { return error == EMFILE || error == ENFILE; }
+
+/* Guests are dropped, and another thread may close a file; else no descriptor comes back before the end. */
+static void join_note_full(join *j, int error) {
+  double now = tn_tcp_clock_s();
+  bool guests = false;
+  for (int32_t i = 0; i < JOIN_GUESTS; i++) guests = guests || j->guests[i].fd >= 0;
+  j->error = error;
+  if (j->full_s == 0 || guests) j->full_s = now;
+  if (now - j->full_s >= JOIN_FULL_S)
+    tn_tcp_fail(j->t, "rank %d has no descriptor for its connections with %d ranks: %s; see `ulimit -n`",
+                (int)j->t->rank, (int)j->t->ranks, strerror(error));
+}
+
 /* Where the process has no more descriptors, it waits for guests to be dropped. */
 static void join_take_guests(join *j) {
   for (int32_t i = 0; i < JOIN_ACCEPTS; i++) {
     int fd = tn_tcp_accept(j->listener);
-    bool full = fd < 0 && (errno == EMFILE || errno == ENFILE);
-    if (full) j->error = errno;
+    bool full = fd < 0 && join_is_full(errno);
+    if (full) join_note_full(j, errno);
     if (full) nanosleep(&(struct timespec){0, 10000000}, NULL);
     if (fd < 0) return;
     j->error = 0;
+    j->full_s = 0;
     tn_tcp_tune(fd);
     join_guest *g = join_guest_place(j);
     *g = (join_guest){.fd = fd, .since_s = tn_tcp_clock_s()};
@@ -256,6 +274,7 @@ static void join_connect(join *j, int32_t rank, int32_t lane) {
   join_link *link = &j->links[rank][lane];
   link->fd = tn_tcp_connect(rank == 0 ? &j->id->address : &j->rows[rank].address);
   link->state = JOIN_CONNECTING;
+  if (link->fd < 0 && join_is_full(errno)) join_note_full(j, errno);
   if (link->fd < 0) join_try_later(link, errno);
 }
 
@@ -421,8 +440,8 @@ static void join_wait(join *j) {
   join_list_polls(j);
   int ready = poll(j->polled, (nfds_t)j->n_polled, join_poll_ms(j));
   if (ready < 0 && errno != EINTR && errno != EAGAIN)
-    tn_tcp_fail(j->t, "rank %d cannot wait for %d sockets: %s; see `ulimit -n`", (int)j->t->rank,
-                (int)j->n_polled, strerror(errno));
+    tn_tcp_fail(j->t, "rank %d cannot wait for %d sockets: %s%s", (int)j->t->rank, (int)j->n_polled,
+                strerror(errno), errno == EINVAL ? "; see `ulimit -n`" : "");
   for (int32_t i = 0; ready > 0 && i < j->n_polled; i++)
     if (j->polled[i].revents != 0) join_follow_poll(j, &j->polled[i], j->owners[i]);
 }

@@ -191,7 +191,10 @@ static int worker_poll_ms(const worker *w, bool running) {
 static void worker_wait(worker *w, bool running) {
   worker_watch(w, running);
   int32_t n = 1 + 2 * w->t->ranks;
-  if (poll(w->polled, (nfds_t)n, worker_poll_ms(w, running)) <= 0) return;
+  int ready = poll(w->polled, (nfds_t)n, worker_poll_ms(w, running));
+  if (ready < 0 && errno != EINTR && errno != EAGAIN)
+    tn_tcp_fail(w->t, "rank %d cannot wait for %d sockets: %s", (int)w->t->rank, (int)n, strerror(errno));
+  if (ready <= 0) return;
   worker_drain_wake(w);
   for (int32_t r = 0; r < w->t->ranks; r++) {
     const struct pollfd *notes = &w->polled[1 + 2 * r], *elements = notes + 1;

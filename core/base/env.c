@@ -3,7 +3,6 @@
 #include "core/base/env.h"
 
 #include <ctype.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,6 +23,7 @@ void tn_error_record_init(tn_env *env, tn_error_record *record, const tn_env *li
   if (like->record == NULL) return;
   record->allocator = like->record->allocator;
   record->sink = like->record->sink;
+  record->stop = like->record->stop;
 }
 
 /* Ends a truncated text with an ellipsis, cut between two UTF-8 characters. */
@@ -190,6 +190,16 @@ const char *tn_status_unsaid(tn_status status) {
 const char *tn_status_name(tn_status status) {
   const char *text = tn_status_unsaid(status);
   return status == TN_ENOMEM ? text : text + sizeof TN_UNSAID - 1;
+}
+
+bool tn_stop_asked(const void *handle) {
+  const tn_error_record *record = env_record(handle);
+  return record != NULL && record->stop != NULL &&
+         atomic_load_explicit(record->stop, memory_order_relaxed) != 0;
+}
+
+tn_status tn_check_stop(const void *handle) {
+  return tn_stop_asked(handle) ? tn_failf(handle, TN_ESTOPPED, "stopped; nothing was saved") : TN_OK;
 }
 
 tn_status tn_read_struct(const void *handle, const char *name, const void *given, size_t least, void *full,

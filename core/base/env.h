@@ -3,6 +3,8 @@
 #define TN_CORE_BASE_ENV_H
 
 #include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 
 #include "core/base/thread_state.h"
 #include "tenon/api.h"
@@ -27,13 +29,14 @@ enum { TN_ERROR_TEXT = 6144 };
 struct tn_error_record {
   tn_allocator allocator;
   tn_log_sink sink;
+  const atomic_int *stop; /* becomes other than 0 when the work is to end; NULL: never */
   tn_status code;
   char option[64];          /* the option that a plugin named, or "" */
   char text[TN_ERROR_TEXT]; /* of one line, or of several by tn_fail_lines */
 };
 
-/* Initializes *env and *record with the function table, allocator and log sink of `like`; the table and
- * the sink's context must outlive them. */
+/* Initializes *env and *record with the function table, allocator, log sink and request to stop of `like`;
+ * the table, the sink's context and the request must outlive them. */
 void tn_error_record_init(tn_env *env, tn_error_record *record, const tn_env *like);
 /* Initializes the first env: `api` is its table of host functions (NULL: the env is not passed to
  * plugins), memory comes from malloc, and log lines are dropped. */
@@ -60,6 +63,13 @@ void tn_error_clear(const void *handle);
 void tn_error_name_option(const void *handle);
 /* "failed without a message: invalid": the text of a failure whose callback gave none. Static. */
 const char *tn_status_unsaid(tn_status status);
+
+/* Whether the work of a handle was asked to end, as by tn_run_stop. Everything that waits or works for longer
+ * than a moment before the first step looks at it, at least every half second; behind that, the loop of the
+ * training does, which saves. Any thread. */
+bool tn_stop_asked(const void *handle);
+/* TN_ESTOPPED where it was. */
+tn_status tn_check_stop(const void *handle);
 
 void tn_logf(const void *handle, int32_t level, const char *format, ...) TN_PRINTF(3, 4);
 

@@ -63,7 +63,7 @@ static tn_status compare_watched_step(comparison *c, double *loss) {
 static tn_status compare_step(comparison *c, int32_t step) {
   tn_compared_loss *loss = &c->losses[step];
   bool watched = step == 0 || step == c->options.steps - 1;
-  if (atomic_load(&c->run->stop)) return tn_failf(&c->run->env, TN_ESTOPPED, "stopped");
+  TN_TRY(tn_check_stop(&c->run->env));
   c->launches.at_step = step + 1;
   TN_TRY(compare_of_reference(c, tn_compare_side_step(&c->reference, &loss->reference, &c->ended)));
   return watched ? compare_watched_step(c, &loss->tested)

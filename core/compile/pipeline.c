@@ -41,6 +41,12 @@ static tn_status dump_cover(const compilation *c, const char *pass, const tn_cov
   return starts_dump(c, pass) ? tn_cover_print(cover, c->options.dump) : TN_OK;
 }
 
+/* The end of a pass. */
+static tn_status end_pass(const compilation *c, const char *pass, const tn_cover *cover) {
+  TN_TRY(tn_check_stop(c->env));
+  return dump_cover(c, pass, cover);
+}
+
 static tn_status dump_program(const compilation *c, const tn_program *program) {
   if (starts_dump(c, "schedule")) TN_TRY(tn_program_print(program, false, c->options.dump));
   if (starts_dump(c, "memory")) TN_TRY(tn_program_print(program, true, c->options.dump));
@@ -66,17 +72,17 @@ static tn_status make_cover_program(const compilation *c, tn_cover *cover, tn_pr
   const tn_program *like = c->options.slot_like;
   const tn_slot_layout slot =
       like == NULL ? (tn_slot_layout){0} : (tn_slot_layout){like->inputs, like->n_inputs, like->slot_bytes};
-  TN_TRY(dump_cover(c, "select", cover));
+  TN_TRY(end_pass(c, "select", cover));
   TN_TRY(tn_pass_layout(c->target, cover, c->map, c->options.layout_map));
-  TN_TRY(dump_cover(c, "layout", cover));
+  TN_TRY(end_pass(c, "layout", cover));
   TN_TRY(tn_pass_recompute(cover));
-  TN_TRY(dump_cover(c, "recompute", cover));
+  TN_TRY(end_pass(c, "recompute", cover));
   if (c->options.keep_constants) TN_TRY(tn_pass_constants(cover));
-  TN_TRY(dump_cover(c, "constants", cover));
+  TN_TRY(end_pass(c, "constants", cover));
   TN_TRY(tn_pass_join(cover));
-  TN_TRY(dump_cover(c, "join", cover));
+  TN_TRY(end_pass(c, "join", cover));
   if (c->options.arena_limit > 0) TN_TRY(tn_pass_memory_limit(cover, c->map, &slot, c->options.arena_limit));
-  TN_TRY(dump_cover(c, "rematerialize", cover));
+  TN_TRY(end_pass(c, "rematerialize", cover));
   return tn_program_create(c->env, c->name, c->target, cover, c->map, &slot, program);
 }
 

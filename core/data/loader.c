@@ -161,6 +161,7 @@ static tn_status loader_make_workers(tn_loader *loader) {
     TN_TRY(tn_reader_init(env, &loader->chain, loader->keeps ? &loader->cache : NULL, reader));
     reader->cancelled = &loader->cancelled;
     reader->stop = loader->options.stop;
+    reader->patience_s = loader->options.patience_s;
   }
   return TN_OK;
 }
@@ -209,6 +210,7 @@ static void loader_wait_semaphore(sem_t *semaphore) {
 /* Looks at `stop` twenty times a second, since a signal handler may set it but cannot wake a thread. */
 static tn_status loader_wait_unless_stopped(tn_loader *loader, sem_t *semaphore) {
   const long pause_ns = 50000000;
+  double from = tn_clock_s();
   if (loader->options.stop == NULL) loader_wait_semaphore(semaphore);
   while (loader->options.stop != NULL) {
     struct timespec until;
@@ -217,7 +219,7 @@ static tn_status loader_wait_unless_stopped(tn_loader *loader, sem_t *semaphore)
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
     if (sem_timedwait(semaphore, &until) == 0) break;
-    if (atomic_load(loader->options.stop))
+    if (atomic_load(loader->options.stop) && tn_clock_s() - from >= loader->options.patience_s)
       return tn_failf(loader->messages, TN_ESTOPPED, "stopped while waiting for a batch");
   }
   return TN_OK;

@@ -70,8 +70,10 @@ typedef struct tn_loader_options {
   int64_t cache_bytes; /* memory for cached samples, if the source allows it; 0: no cache */
   const char *where;   /* "file.ini:14" of the source, for messages */
   /* Not 0: the run is to stop, so samples that are not read yet are not read any more, and tn_loader_wait
-   * waits no longer. NULL: no such request. */
+   * waits no longer. NULL: no such request. With a patience a batch is completed and waited for as ever, but
+   * a wait or a sample that has taken so many seconds by then ends as without. */
   const atomic_int *stop;
+  double patience_s;
 } tn_loader_options;
 
 typedef struct tn_loader tn_loader;

@@ -3,13 +3,15 @@
 
 #include <string.h>
 
+#include "core/base/system.h"
 #include "core/data/byte_table.h"
 
 /* Implements tn_sample_stopping. */
 static int32_t reader_is_stopping(const tn_sample *sample) {
   const tn_reader *reader = (const tn_reader *)sample;
+  bool stops = reader->stop != NULL && atomic_load_explicit(reader->stop, memory_order_relaxed) != 0;
   return (reader->cancelled != NULL && atomic_load_explicit(reader->cancelled, memory_order_relaxed)) ||
-         (reader->stop != NULL && atomic_load_explicit(reader->stop, memory_order_relaxed) != 0);
+         (stops && (reader->patience_s == 0 || tn_clock_s() - reader->began_s >= reader->patience_s));
 }
 
 /* Scratch memory of at least `bytes`, with undefined contents. */
@@ -144,6 +146,7 @@ static void reader_cache_sample(tn_reader *reader) {
 tn_status tn_reader_read(tn_reader *reader, const tn_source *source, void *self) {
   tn_sample *sample = &reader->host.pub;
   tn_error_clear(reader);
+  if (reader->patience_s > 0) reader->began_s = tn_clock_s();
   if (reader->cache != NULL && reader_take_cached(reader)) return TN_OK;
   tn_status status = source->next != NULL ? source->next(sample, self) : source->read(sample, self);
   if (status != TN_OK) return reader_recorded_status(reader, status);

@@ -34,6 +34,7 @@ typedef struct tn_reader {
   tn_sample_cache_writer writer;
   const atomic_bool *cancelled; /* the batch is no longer needed; NULL: always needed */
   const atomic_int *stop;       /* not 0: the run is to stop; NULL: no such request */
+  double patience_s, began_s;   /* tn_loader_options; when the sample was begun */
 } tn_reader;
 
 /* Initializes a reader, which must not move afterwards, because handles point into it. On failure the

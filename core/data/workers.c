@@ -52,11 +52,13 @@ static void worker_aim(tn_loader *loader, tn_reader *reader, tn_pending_batch *p
 
 static tn_status worker_read_sample(tn_loader *loader, tn_reader *reader) {
   const atomic_int *stop = loader->options.stop;
-  if (stop != NULL && atomic_load(stop) != 0)
+  bool waits = loader->options.patience_s > 0 && !atomic_load(&loader->gave_up);
+  if (stop != NULL && atomic_load(stop) != 0 && !waits)
     return tn_failf(reader, TN_ESTOPPED, "stopped while samples were read");
   const char *where = loader->options.where != NULL ? loader->options.where : "";
   tn_error_clear(reader); /* of an earlier sample */
   tn_status status = tn_reader_read(reader, loader->source, loader->self);
+  if (status == TN_ESTOPPED && !atomic_load(&loader->cancelled)) atomic_store(&loader->gave_up, true);
   if (status == TN_EOF)
     status = tn_failf(reader, TN_EINVAL, "the source ended here, but an epoch has %lld samples",
                       (long long)loader->samples);

@@ -55,6 +55,7 @@ struct tn_loader {
   pthread_mutex_t stream_lock; /* streaming sources: serializes reads, in the order of tickets */
   atomic_bool cancelled;       /* remaining chunks are skipped */
   atomic_bool stopping;
+  atomic_bool gave_up; /* a sample did not come within options.patience_s: no other is read */
 };
 
 /* The position of a stream before sample k of the epoch. */

@@ -177,6 +177,7 @@ static bool note_failed_step(tn_executor *e, const tn_bound_program *bound, int3
 static tn_status prepare_steps(tn_executor *e, tn_bound_program *bound) {
   tn_status declined = TN_OK;
   for (int32_t i = 0; i < tn_program_all_steps(bound->program); i++) {
+    TN_TRY(tn_check_stop(e->env));
     tn_status status = prepare_step(e, bound->program, i, &bound->prepared[i]);
     if (status == TN_OK) continue;
     if (!note_failed_step(e, bound, i, status)) return status;

@@ -54,7 +54,8 @@ struct tn_run {
   bool planning;   /* only plans are made: no device is opened, nothing runs, and nothing is measured */
   /* Describes the device that is planned for, or rehearsed by tn_run_bench; NULL: it is here. */
   const char *device_file;
-  atomic_int stop;
+  atomic_int stop;          /* of the first rank of the process; record.stop leads to it */
+  bool gave_up;             /* the rank was asked to stop, and had no batch for the next step (feeder.c) */
   const char *weights_file; /* that was loaded; NULL: none */
   const char *class_names;  /* of the targets (checkpoints/class_names.h); NULL: unknown */
   bool hung; /* a rank's thread was left (distributed/ranks.h): the run and its context are never freed */

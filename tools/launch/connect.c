@@ -60,7 +60,8 @@ static int connect_open(launch *l, launch_host *host, int ends[6]) {
   free(host->frames);
   host->frames = NULL;
   host->ssh = 0;
-  return cli_refuse(l->args, CLI_UNAVAILABLE, "host %s: %s", host->name, strerror(error));
+  return cli_refuse(l->args, CLI_UNAVAILABLE, "host %s: %s%s", host->name, strerror(error),
+                    launch_remedy(error));
 }
 
 int launch_connect(launch *l, launch_host *host) {

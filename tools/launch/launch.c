@@ -88,7 +88,9 @@ static int launch_spawn(launch *l, int i) {
   launch_start start = {argv, v.list, i, p->local, -1, ends[1], ends[1], &l->signals};
   if (started) p->pid = launch_fork(&start);
   started = started && p->pid > 0;
-  int code = started ? CLI_OK : cli_refuse(l->args, CLI_UNAVAILABLE, "process %d: %s", i, strerror(errno));
+  int code = started ? CLI_OK
+                     : cli_refuse(l->args, CLI_UNAVAILABLE, "process %d: %s%s", i, strerror(errno),
+                                  launch_remedy(errno));
   if (ends[1] >= 0) close(ends[1]);
   if (!started && ends[0] >= 0) close(ends[0]);
   if (started) p->output.fd = ends[0];

@@ -105,6 +105,8 @@ typedef struct launch_start {
  */
 pid_t launch_fork(const launch_start *start);
 /* A pipe whose ends are closed in other programs; `ours` does not block. False: errno. */
+/* "; see `ulimit -n`" where too many files are open; else "". */
+const char *launch_remedy(int error);
 bool launch_pipe(int ends[2], int ours);
 /* Allows this process, but not those that it starts, as many files as the system does. */
 void launch_allow_files(void);

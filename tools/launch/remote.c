@@ -80,7 +80,8 @@ static void remote_start_one(remote *r, int i) {
                         .out = ends[0],
                         .err = ends[1]};
   p->pid = opened ? launch_fork(&start) : -1;
-  if (p->pid < 0) fprintf(stderr, "tenon: process %d: %s\n", r->first + i, strerror(errno));
+  if (p->pid < 0)
+    fprintf(stderr, "tenon: process %d: %s%s\n", r->first + i, strerror(errno), launch_remedy(errno));
   if (two && ends[1] >= 0) close(ends[1]);
   if (ends[0] >= 0) close(ends[0]);
   p->ended = p->pid < 0;

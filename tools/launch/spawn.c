@@ -19,6 +19,12 @@ void launch_allow_files(void) {
   setrlimit(RLIMIT_NOFILE, &most);
 }
 
+const char *launch_remedy(int error) {
+  return error == EMFILE || error == ENFILE   ? "; see `ulimit -n`"
+         : error == EAGAIN || error == ENOMEM ? "; see `ulimit -u`, and the memory of this host"
+                                              : "";
+}
+
 bool launch_pipe(int ends[2], int ours) {
   if (pipe2(ends, O_CLOEXEC) != 0) return false;
   fcntl(ends[ours], F_SETFL, O_NONBLOCK);

@@ -95,6 +95,7 @@ static tn_status communicator_open(tn_env *env, const void *options, const tn_co
                    (int)place->ranks, TN_SIM_RANKS);
   const tn_sim_part from = {.rank = place->rank,
                             .timeout_s = place->timeout_s,
+                            .place = place,
                             .silent = o->failure == TN_SIM_FAILS_STATUS,
                             .device = device,
                             .native = device->native(env, device, NULL, TN_SIM_NATIVE)};

@@ -1,9 +1,11 @@
 /* backends/sim/communicator/group.c: the ranks of a communicator: arrival, failure, leaving. */
 #include "backends/sim/communicator/group.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <time.h>
+
+/* Between two looks at the run while ranks are waited for. */
+enum { GROUP_LOOK_NS = 50000000 };
 
 /* ---- failure ---- */
 
@@ -76,24 +78,42 @@ static void group_list_missing(const tn_sim_group *g, char *text, size_t size) {
       n += (size_t)snprintf(text + n, size - n, "%s%d", n > 0 ? ", " : "", (int)r);
 }
 
-/* Waits until all ranks have entered. The lock must be held. */
-static void group_await_all(tn_sim_group *g, double timeout_s) {
+/* Waits for a change, at most a moment: nothing signals that the run has failed. */
+static void group_await_change(tn_sim_group *g) {
   struct timespec until;
   clock_gettime(CLOCK_MONOTONIC, &until);
-  until.tv_sec += (time_t)timeout_s;
-  until.tv_nsec += (long)((timeout_s - (double)(time_t)timeout_s) * 1e9);
-  if (until.tv_nsec >= 1000000000) {
-    until.tv_nsec -= 1000000000;
-    until.tv_sec++;
-  }
-  int error = 0;
-  while (g->present < g->ranks && !atomic_load(&g->failed) && error != ETIMEDOUT)
-    error = pthread_cond_timedwait(&g->changed, &g->lock, &until);
-  if (g->present == g->ranks || atomic_load(&g->failed)) return;
+  until.tv_nsec += GROUP_LOOK_NS;
+  until.tv_sec += until.tv_nsec / 1000000000;
+  until.tv_nsec %= 1000000000;
+  pthread_cond_timedwait(&g->changed, &g->lock, &until);
+}
+
+static double group_now_s(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static bool group_run_has_failed(const tn_comm_place *place) {
+  return place->has_failed != NULL && place->has_failed(place);
+}
+
+/* Waits until all ranks have entered. The lock must be held. */
+static void group_await_all(tn_sim_group *g, const tn_comm_place *place) {
   char absent[64];
+  double until_s = group_now_s() + place->timeout_s;
+  bool lost = false;
+  while (g->present < g->ranks && !atomic_load(&g->failed) && !lost && group_now_s() < until_s) {
+    group_await_change(g);
+    lost = group_run_has_failed(place);
+  }
+  if (g->present == g->ranks || atomic_load(&g->failed)) return;
   group_list_missing(g, absent, sizeof absent);
-  snprintf(g->text, sizeof g->text, "of %d ranks, %s did not come within %g s", (int)g->ranks, absent,
-           timeout_s);
+  if (lost)
+    snprintf(g->text, sizeof g->text, "the run has failed before rank %s had come", absent);
+  else
+    snprintf(g->text, sizeof g->text, "of %d ranks, %s did not come within %g s", (int)g->ranks, absent,
+             place->timeout_s);
   atomic_store(&g->failed, true);
 }
 
@@ -110,7 +130,7 @@ tn_status tn_sim_group_enter(tn_env *env, tn_sim_group *g, const tn_sim_part *fr
   p->native = from->native;
   g->present++;
   pthread_cond_broadcast(&g->changed);
-  group_await_all(g, p->timeout_s);
+  group_await_all(g, from->place);
   if (atomic_load(&g->failed)) tn_sim_group_wake(g);
   pthread_mutex_unlock(&g->lock);
   tn_status status = tn_sim_group_status(env, g);

@@ -20,6 +20,7 @@ typedef struct tn_sim_part {
   tn_sim_group *group;
   int32_t rank;
   double timeout_s;
+  const tn_comm_place *place; /* the host's */
   bool silent; /* the rank's failed collectives end as if they were done (TN_SIM_FAILS_STATUS) */
   const tn_comm_device *device; /* the host's, from which `run` gets the handle of a stream */
   const tn_sim_native *native;  /* of the device; NULL: not entered, or left */
@@ -49,7 +50,7 @@ typedef struct tn_sim_group_options {
 
 tn_status tn_sim_group_new(tn_env *env, tn_sim_group **group);
 /* Enters as a rank and waits until all ranks have entered. `from` has the rank's number, time limit and
- * devices. TN_ECOMM: a rank does not enter in time; then this one leaves. */
+ * devices. TN_ECOMM: a rank does not enter in time, or the run has failed; then this one leaves. */
 tn_status tn_sim_group_enter(tn_env *env, tn_sim_group *group, const tn_sim_part *from, int32_t ranks,
                              tn_sim_part **part);
 /* The last rank that leaves frees the group. */

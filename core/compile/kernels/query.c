@@ -301,6 +301,7 @@ tn_status tn_candidate_query(tn_env *env, tn_arena *arena, const tn_graph *graph
                              tn_candidate *candidate) {
   tn_match *match = NULL;
   candidate->reason = NULL;
+  TN_TRY(tn_check_stop(env));
   TN_TRY(tn_describe_match(arena, graph, target, candidate, &match));
   candidate->match = match;
   candidate->cost = tn_match_cost(graph, candidate, match);

@@ -148,6 +148,7 @@ static tn_status time_variant(tn_tuner *tuner, tn_env *env, const tn_tuning *tun
   measuring_tuner *t = (measuring_tuner *)tuner;
   measured_launch launch;
   *seconds = 0;
+  TN_TRY(tn_check_stop(env));
   tn_status status = describe_launch(t, tuning, choice, &launch);
   const tn_timing *timing = status == TN_OK ? find_time(t, &launch) : NULL;
   if (status == TN_OK && timing == NULL && t->measure && find_fault(t, &launch) == NULL) {
@@ -166,6 +167,7 @@ static tn_status time_replay(tn_tuner *tuner, tn_env *env, const tn_tuning *tuni
   measuring_tuner *t = (measuring_tuner *)tuner;
   measured_launch launch;
   *seconds = 0;
+  TN_TRY(tn_check_stop(env));
   tn_status status = describe_launch(t, tuning, choice, &launch);
   bool may_measure = status == TN_OK && t->measure && launch.key == launch.replayed &&
                      find_fault(t, &launch) == NULL && tn_tune_file_find(&t->file, launch.replayed) == NULL;

@@ -210,11 +210,11 @@ static tn_status state_record_checksum_file(const void *handle, int fd, const ch
   if (piece == NULL) return TN_ENOMEM;
   ssize_t n;
   tn_checksum_start(sum);
-  while ((n = read(fd, piece, TN_CHECK_CHUNK)) != 0) {
+  tn_status status = TN_OK;
+  while (status == TN_OK && (n = read(fd, piece, TN_CHECK_CHUNK)) != 0) {
     if (n > 0) tn_checksum_add(sum, piece, (size_t)n);
-    if (n < 0 && errno != EINTR) break;
+    status = n < 0 && errno != EINTR ? tn_file_fail(handle, path, "read") : tn_check_stop(handle);
   }
-  tn_status status = n < 0 ? tn_file_fail(handle, path, "read") : TN_OK;
   tn_release(handle, piece);
   return status;
 }
@@ -222,7 +222,8 @@ static tn_status state_record_checksum_file(const void *handle, int fd, const ch
 static tn_status state_record_check_file(const void *handle, const tn_file_sum *recorded, const char *path) {
   tn_checksum sum;
   tn_open_file file;
-  if (!tn_file_exists(path)) return tn_failf(handle, TN_EINVAL, "%s: is missing", path);
+  if (!tn_file_exists(path) && (errno == ENOENT || errno == ENOTDIR))
+    return tn_failf(handle, TN_EINVAL, "%s: is missing", path);
   TN_TRY(tn_file_open(handle, path, O_RDONLY, &file));
   tn_status status = state_record_checksum_file(handle, file.fd, path, &sum);
   close(file.fd);

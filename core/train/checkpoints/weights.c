@@ -152,6 +152,7 @@ static tn_status weights_read_data(tn_weights_reader *w, const tn_stored_state *
 static tn_status weights_read_state(tn_weights_reader *w, const tn_stored_state *stored) {
   const tn_placement *state = stored->state;
   tn_env *env = &w->run->env;
+  TN_TRY(tn_check_stop(env));
   size_t bytes = tn_type_bytes(&state->type);
   char *data = tn_alloc(env, bytes + 1);
   if (data == NULL) return TN_ENOMEM;

@@ -103,7 +103,7 @@ static tn_status find_lr_run(find_lr *f) {
   f->curve.v = tn_arena_alloc(&t->set.arena, (size_t)f->options.steps * sizeof *f->curve.v);
   if (f->curve.v == NULL) return TN_ENOMEM;
   while (t->progress.step < t->steps && !f->diverged) {
-    if (atomic_load(&f->run->stop)) return tn_failf(&f->run->env, TN_ESTOPPED, "stopped; nothing was saved");
+    TN_TRY(tn_check_stop(&f->run->env));
     TN_TRY(find_lr_step(f));
   }
   return TN_OK;

@@ -85,6 +85,7 @@ static tn_status run_open(tn_context *context, const tn_run_origin *origin, cons
   if (run == NULL) return TN_ENOMEM;
   run->opened_s = tn_clock_s();
   tn_error_record_init(&run->env, &run->record, (const tn_env *)context);
+  run->record.stop = &run->stop;
   run->context = context;
   run->registry = context->registry;
   run->arena = tn_arena_new(&run->env);

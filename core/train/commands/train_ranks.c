@@ -199,6 +199,7 @@ static tn_status train_find_nonfinite(tn_training *t) {
 static tn_status train_rank(tn_train_ranks *all, tn_training *t) {
   TN_TRY(train_open_communicator(all, t));
   TN_TRY(tn_training_start(t));
+  tn_ranks_begin_steps(all->ranks);
   tn_status status = tn_training_run(t);
   return status == TN_ENONFINITE ? train_find_nonfinite(t) : status;
 }
@@ -236,11 +237,6 @@ static bool train_find_position(void *context, int32_t local, tn_rank_position *
   return tn_run_comm_position(all->run, atomic_load(&all->trainings[local].comm), position);
 }
 
-static bool train_is_stopped(void *context) {
-  const tn_train_ranks *all = context;
-  return atomic_load(&all->run->stop) != 0;
-}
-
 static void train_stop(void *context) {
   tn_train_ranks *all = context;
   atomic_store(&all->run->stop, 1);
@@ -252,7 +248,6 @@ tn_status tn_train_ranks_run(tn_train_ranks *all) {
                                .status = train_ask_communicator,
                                .position = train_find_position,
                                .abort = train_abort_communicators,
-                               .is_stopped = train_is_stopped,
                                .stop = train_stop,
                                .context = all};
   tn_ranks_watch(all->ranks, &watch);

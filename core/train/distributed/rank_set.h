@@ -72,6 +72,7 @@ struct tn_rank_set {
   int32_t hung;    /* the first rank whose thread was left; -1: none */
 
   atomic_bool failed;
+  atomic_int begun; /* ranks of this process that have come to their first step */
   _Atomic(double)
       outside_s; /* when the first member came back from the other processes; without end: not yet */
   tn_status (*body)(void *context, int32_t local);

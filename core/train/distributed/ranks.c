@@ -145,6 +145,11 @@ void tn_ranks_watch(tn_rank_set *ranks, const tn_rank_watch *watch) {
   if (stop) watch->stop(watch->context);
 }
 
+void tn_ranks_begin_steps(tn_rank_set *ranks) {
+  if (atomic_fetch_add(&ranks->begun, 1) + 1 == ranks->n && ranks->link != NULL)
+    tn_link_begin_steps(ranks->link);
+}
+
 /* ---- threads ---- */
 
 static void ranks_end_member(tn_rank_member *m, tn_status outcome) {

@@ -44,9 +44,8 @@ typedef struct tn_rank_watch {
   /* Called after a failure, on the thread that has recorded it, so that pending waits of other ranks end
    * soon. Not called after tn_ranks_run. */
   void (*abort)(void *context);
-  /* Whether this process was asked to stop; asked every 10 ms. In a process without rank 0 the request goes
-   * to the one with it, where `stop` is called, on another thread. */
-  bool (*is_stopped)(void *context);
+  /* Called on another thread, in the process with rank 0, where another process was asked to stop
+   * (tn_stop_asked of the set's env). */
   void (*stop)(void *context);
   void *context;
 } tn_rank_watch;
@@ -72,6 +71,9 @@ void tn_ranks_watch(tn_rank_set *ranks, const tn_rank_watch *watch);
  * still use `ranks`, `context` and all that the body uses. The caller frees none of that. */
 tn_status tn_ranks_run(tn_rank_set *ranks, tn_env *env, tn_status (*body)(void *context, int32_t local),
                        void *context);
+/* A rank has come to its first step: from then on its own loop ends the run where a stop is asked for, and
+ * saves. Until all ranks of a process have called this, what they wait for ends with TN_ESTOPPED. */
+void tn_ranks_begin_steps(tn_rank_set *ranks);
 /* The first rank of this process that was left, counted from 0; -1: none. */
 int32_t tn_ranks_hung(const tn_rank_set *ranks);
 

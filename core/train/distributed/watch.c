@@ -167,11 +167,19 @@ static void watch_look_at_link(tn_rank_set *ranks) {
   if (status != TN_OK) tn_ranks_fail(ranks, tn_link_member(ranks->link, process)->first_rank, &env, status);
 }
 
+/* Before the first step nothing can be lost, and a rank may wait for long: for others in the communicator, or
+ * for one that reads its data. Later the process with rank 0 decides, between two steps. */
+static void watch_take_stop(tn_rank_set *ranks) {
+  tn_error_record record;
+  tn_env env;
+  if (ranks->link != NULL && ranks->first > 0) tn_link_stop(ranks->link);
+  if (atomic_load(&ranks->begun) == ranks->n || atomic_load(&ranks->failed)) return;
+  tn_error_record_init(&env, &record, &ranks->env);
+  tn_ranks_fail_first(ranks, ranks->first, &env, tn_check_stop(&env));
+}
+
 static void watch_look(tn_rank_set *ranks) {
-  const tn_rank_watch *watch = &ranks->watch;
-  if (ranks->link != NULL && ranks->first > 0 && watch->is_stopped != NULL &&
-      watch->is_stopped(watch->context))
-    tn_link_stop(ranks->link);
+  if (tn_stop_asked(&ranks->env)) watch_take_stop(ranks);
   watch_look_at_link(ranks);
   for (int32_t r = 0; r < ranks->n && !atomic_load(&ranks->failed); r++) watch_check_member(ranks, r);
   double now = tn_clock_s(), away = ranks->looked_s > 0 ? now - ranks->looked_s : 0;

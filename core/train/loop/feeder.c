@@ -8,6 +8,10 @@
 #include "core/train/distributed/devices.h"
 #include "core/train/programs/check_model.h"
 
+/* Several ranks agree on the step at which they stop, so each reads the samples up to there: a rank that was
+ * asked to stop waits so long for a batch. */
+static const double PATIENCE_S = 5;
+
 /* One field of the loader, and the program's input of that name. */
 typedef struct tn_feed_field {
   const char *input; /* NULL: the program has no such input */
@@ -121,7 +125,6 @@ tn_status tn_feeder_options(tn_run *run, int32_t split, const tn_target *target,
   if (!data->given)
     return tn_failf(&run->env, TN_EINVAL, "%s: no [data] source%s, expected one, for example source = digits",
                     run->ini.path, split == TN_SPLIT_VALID ? " for validation" : "");
-  /* With several ranks, all of them stop at the same step, so each reads the samples up to there. */
   *options = (tn_loader_options){.source = data->source,
                                  .source_options = data->options,
                                  .split = split,
@@ -141,7 +144,8 @@ tn_status tn_feeder_options(tn_run *run, int32_t split, const tn_target *target,
                                  .seed = (uint64_t)run->settings.run.seed,
                                  .cache_bytes = feeder_cache_bytes(run, data->cache),
                                  .where = data->where,
-                                 .stop = tn_run_ranks(run) == 1 ? &run->stop : NULL};
+                                 .stop = run->record.stop,
+                                 .patience_s = tn_run_ranks(run) == 1 ? 0 : PATIENCE_S};
   if (!run->evaluating) options->limit = run->settings.limit[split];
   if (tn_run_overfits(run)) feeder_overfit(run, target, options);
   return tn_run_rank_batch(run, split, &options->batch);
@@ -259,10 +263,20 @@ tn_status tn_feeder_stop(tn_feeder *f) {
   return tn_loader_start(f->loader, 0, 0);
 }
 
+/* Of several ranks, one that has no batch cannot come to the step at which all stop. */
+static tn_status feeder_give_up(tn_feeder *f) {
+  if (tn_run_ranks(f->run) == 1) return TN_ESTOPPED;
+  f->run->gave_up = true;
+  return tn_failf(
+      &f->run->env, TN_ESTOPPED,
+      "stopped: its next batch has not come for %g s; the steps since the last checkpoint are lost",
+      PATIENCE_S);
+}
+
 tn_status tn_feeder_next(tn_feeder *f, int32_t *slot, int64_t *samples) {
   if (f->n_pending == 0) return TN_EOF;
   tn_status status = tn_loader_wait(f->loader, samples);
-  if (status == TN_ESTOPPED) return status; /* the slot remains the loader's */
+  if (status == TN_ESTOPPED) return feeder_give_up(f); /* the slot remains the loader's */
   *slot = f->pending[0];
   f->n_pending--;
   memmove(f->pending, f->pending + 1, sizeof *f->pending * (size_t)f->n_pending);

@@ -134,6 +134,11 @@ static tn_status loop_check_limits(tn_training *t) {
   return TN_OK;
 }
 
+/* A stop at which a checkpoint is saved. */
+static bool loop_is_stop(const tn_training *t, tn_status status) {
+  return status == TN_ESTOPPED && !t->run->gave_up;
+}
+
 static tn_status loop_train_epoch(tn_training *t) {
   int64_t save_every = t->run->settings.run.save_every;
   TN_TRY(loop_start_feeder(t));
@@ -143,8 +148,8 @@ static tn_status loop_train_epoch(tn_training *t) {
     TN_TRY(loop_check_limits(t));
     if (t->end_reason || t->progress.step >= t->steps) break;
     tn_status status = tn_training_step(t);
-    if (status == TN_ESTOPPED) t->end_reason = tn_end_stopped; /* while it waited for a batch */
-    if (status == TN_EOF || status == TN_ESTOPPED) break;
+    if (loop_is_stop(t, status)) t->end_reason = tn_end_stopped; /* while it waited for a batch */
+    if (status == TN_EOF || loop_is_stop(t, status)) break;
     if (status != TN_OK) return status;
     if (save_every > 0 && t->progress.step % save_every == 0) TN_TRY(loop_save(t, "last"));
   }
@@ -250,8 +255,8 @@ tn_status tn_training_run(tn_training *t) {
     TN_TRY(loop_train_epoch(t));
     if (t->end_reason == tn_end_stopped) break;
     tn_status status = loop_end_epoch(t);
-    if (status == TN_ESTOPPED) t->end_reason = tn_end_stopped;
-    if (status != TN_OK && status != TN_ESTOPPED) return status;
+    if (loop_is_stop(t, status)) t->end_reason = tn_end_stopped;
+    if (status != TN_OK && !loop_is_stop(t, status)) return status;
   }
   bool unsaved = t->end_reason != NULL && t->progress.step == 0; /* the end came before the first step */
   if (t->end_reason == tn_end_stopped || unsaved) TN_TRY(loop_save(t, "last"));

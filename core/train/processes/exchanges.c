@@ -21,8 +21,19 @@ static tn_status link_fail_left(tn_link *l, int32_t process) {
   return TN_ECOMM;
 }
 
+static tn_status link_fail_stopped(tn_link *l) {
+  tn_wire_failure failure = {.rank = tn_link_first_rank(l), .status = tn_check_stop(&l->env)};
+  tn_failure_set_text(&failure, tn_error_text(&l->env));
+  tn_link_note(l, &failure, false);
+  return TN_ECOMM;
+}
+
+/* The thread of the link signals `changed` after each of its looks, of which there are four a second at
+ * least.
+ */
 static tn_status link_await_change(tn_link *l, int32_t process) {
   if (l->failed) return TN_ECOMM;
+  if (!l->steps && tn_stop_asked(&l->env)) return link_fail_stopped(l);
   if (l->peers[process].left) return link_fail_left(l, process);
   if (l->awaited != process) l->since_s = tn_clock_s();
   l->awaited = process;
@@ -211,6 +222,12 @@ tn_status tn_link_next_decision(tn_link *l, int32_t *decision) {
 void tn_link_fail(tn_link *l, const tn_wire_failure *failure) {
   pthread_mutex_lock(&l->lock);
   tn_link_note(l, failure, true);
+  pthread_mutex_unlock(&l->lock);
+}
+
+void tn_link_begin_steps(tn_link *l) {
+  pthread_mutex_lock(&l->lock);
+  l->steps = true;
   pthread_mutex_unlock(&l->lock);
 }
 

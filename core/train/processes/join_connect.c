@@ -153,6 +153,17 @@ static bool caller_look_up(caller *c) {
   return c->host != NULL;
 }
 
+/* Connections and look-ups that fail for it would be tried again until the time is over. */
+static tn_status caller_check_descriptors(const caller *c) {
+  const char *reason = tn_socket_lacks_descriptors();
+  char host[TN_HOST_BYTES];
+  if (reason == NULL) return TN_OK;
+  tn_join_host(host);
+  return tn_failf(c->env, TN_ECOMM,
+                  "process %d on host %s cannot open a connection to process 0: %s; see `ulimit -n`",
+                  (int)c->request->place->process, host, reason);
+}
+
 /* All ports, until process 0 has taken this process or the time is over. A pause before a round that
  * completes has done no harm. */
 static tn_status caller_go_round(caller *c, bool *taken) {
@@ -167,7 +178,7 @@ static tn_status caller_go_round(caller *c, bool *taken) {
     if (c->paused_s == 0) c->paused_s = before_s;
     return caller_fail(c);
   }
-  return TN_OK;
+  return *taken ? TN_OK : caller_check_descriptors(c);
 }
 
 static tn_status caller_find(caller *c) {

@@ -66,6 +66,9 @@ void tn_link_report(tn_link *link, const void *bytes, uint32_t n);
  * until_s. The caller releases *bytes. False: there is none. */
 bool tn_link_receive_report(tn_link *link, const void *handle, int32_t process, double until_s, char **bytes,
                             uint32_t *n);
+/* Until then an exchange that waits ends the run with TN_ESTOPPED where this process was asked to stop
+ * (tn_stop_asked of the link's env); from then on the loop of steps does. */
+void tn_link_begin_steps(tn_link *link);
 /* Asks process 0 to stop the run. */
 void tn_link_stop(tn_link *link);
 

@@ -33,6 +33,7 @@ struct tn_link {
   bool failed, told; /* told: the listener knows it */
   tn_wire_failure failure;
   bool stop_asked, stop_told;
+  bool steps; /* tn_link_begin_steps */
   tn_link_listener listener;
   bool telling; /* the listener is being called */
 

@@ -142,6 +142,13 @@ static int socket_try(const struct sockaddr *to, socklen_t to_bytes, double dead
   return -1;
 }
 
+const char *tn_socket_lacks_descriptors(void) {
+  int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (s < 0) return errno == EMFILE || errno == ENFILE ? strerror(errno) : NULL;
+  close(s);
+  return NULL;
+}
+
 tn_socket_host *tn_socket_host_find(const char *name, const char **reason) {
   struct addrinfo want = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *list = NULL;
   int error = getaddrinfo(name, NULL, &want, &list);

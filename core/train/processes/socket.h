@@ -19,6 +19,8 @@ int tn_socket_connect(const tn_socket_host *host, int32_t port, double deadline_
 /* Ends the connection as well: a child that the application has forked keeps the descriptor, and with it a
  * connection that is only closed. */
 void tn_socket_close(int socket);
+/* The reason, a static text, where a socket cannot be made because too many files are open; else NULL. */
+const char *tn_socket_lacks_descriptors(void);
 /* Without delay of small packets, closed by exec; blocking calls return at once. */
 void tn_socket_prepare(int socket);
 

@@ -253,6 +253,7 @@ static tn_status programs_check_model(tn_run *run, const tn_program_request *req
 static tn_status programs_build_graph(tn_run *run, const tn_program_request *request, int32_t which,
                                       tn_program_set *set, tn_graph **graph) {
   tn_model model;
+  TN_TRY(tn_check_stop(&run->env));
   tn_status status = programs_build_model(run, request, which, set, &model);
   if (status == TN_EINVAL && run->emit == NULL) return programs_check_model(run, request, which, NULL);
   if (status != TN_OK) return status;

@@ -631,6 +631,25 @@ static void a_sample_that_takes_long_ends_with_the_run(void **state) {
   tn_loader_destroy(loader);
 }
 
+/* As of a rank that has to come to the step at which all stop: samples that come in time are taken. */
+static void with_patience_a_stop_ends_what_takes_long(void **state) {
+  (void)state;
+  atomic_int stop = 1;
+  for (int32_t workers = 0; workers <= 2; workers += 2) {
+    numbers source = {.count = 40, .hang_at = 5};
+    tn_loader_options options = options_for(&source);
+    options.workers = workers;
+    options.stop = &stop;
+    options.patience_s = 0.2;
+    tn_loader *loader = make(&options);
+    room r;
+    int64_t samples;
+    assert_int_equal(next(loader, &r, &samples), TN_OK);
+    assert_int_equal(next(loader, &r, &samples), TN_ESTOPPED);
+    tn_loader_destroy(loader);
+  }
+}
+
 static void a_failing_transform_is_named(void **state) {
   (void)state;
   const tn_transform_use uses[] = {{.transform = &picky_transform, .where = "a.ini:9"}};
@@ -903,6 +922,7 @@ int main(void) {
       cmocka_unit_test_setup(a_profile_has_the_parts_of_all_batches, start),
       cmocka_unit_test_setup(an_unreadable_sample_is_named, start),
       cmocka_unit_test_setup(a_sample_that_takes_long_ends_with_the_run, start),
+      cmocka_unit_test_setup(with_patience_a_stop_ends_what_takes_long, start),
       cmocka_unit_test_setup(a_failing_transform_is_named, start),
       cmocka_unit_test_setup(a_batch_for_the_device_has_its_draws, start),
       cmocka_unit_test_setup(validation_has_no_draws, start),

@@ -113,6 +113,15 @@ static void a_lack_of_descriptors_is_named(void **state) {
   says(0,
        "of 2 ranks, rank 1 did not come within 0.3 s: rank 0 cannot accept connections: Too many open files; "
        "see `ulimit -n`");
+  /* long before the time is over, since no descriptor comes back */
+  rig_start(2, 60);
+  rig[1].place.timeout_s = 1;
+  atomic_store(&no_descriptors, 1);
+  double since = rig_clock_s();
+  rig_threads(NULL);
+  atomic_store(&no_descriptors, 0);
+  assert_true(rig_clock_s() - since < 20);
+  says(0, "rank 0 has no descriptor for its connections with 2 ranks: Too many open files; see `ulimit -n`");
 }
 
 /* A socket may take a part of the table of addresses. */

@@ -429,13 +429,22 @@ static void all_processes_name_the_rank_that_others_wait_for(void **state) {
 
 /* ---- stops ---- */
 
-static bool is_stopped(void *context) { return ((hall *)context)->m->place.process == 1; }
+static atomic_int stop;
+
+/* Process 1 can be asked to stop. Handles that are made later know the request. */
+static void watch_for_stop(member *m) {
+  if (m->place.process == 1) m->record.stop = &stop;
+}
+
 static void take_stop(void *context) { atomic_fetch_add(&((hall *)context)->stops, 1); }
 
 static tn_status wait_for_a_stop(void *context, int32_t local) {
   hall *h = context;
   int32_t rank = h->first + local, decision = 0;
   tn_status status = TN_OK;
+  tn_ranks_begin_steps(h->ranks);
+  TN_TRY(tn_ranks_all_gather(h->ranks, &h->env[local], rank, "a test", NULL, 0, NULL)); /* all have begun */
+  atomic_store(&stop, 1);
   while (status == TN_OK && decision == 0) {
     decision = rank == 0 ? atomic_load(&h->stops) : 0;
     status = tn_ranks_decide(h->ranks, &h->env[local], rank, &decision);
@@ -446,8 +455,9 @@ static tn_status wait_for_a_stop(void *context, int32_t local) {
 
 static void stop_all(member *m) {
   hall h;
+  watch_for_stop(m);
   hall_open(&h, m);
-  const tn_rank_watch watch = {.timeout_s = 60, .is_stopped = is_stopped, .stop = take_stop, .context = &h};
+  const tn_rank_watch watch = {.timeout_s = 60, .stop = take_stop, .context = &h};
   if (m->place.process == 0) crew_sleep(0.1); /* the request may come before the watch */
   tn_ranks_watch(h.ranks, &watch);
   EXPECT(tn_ranks_run(h.ranks, &m->env, wait_for_a_stop, &h) == TN_OK);
@@ -459,6 +469,61 @@ static void a_stop_of_a_process_reaches_rank_0(void **state) {
   (void)state;
   crew c = crew_of_pairs();
   crew_run(&c, stop_all);
+}
+
+/* The first rank waits in an exchange; the others come to none, and make no step. */
+static tn_status wait_before_the_steps(void *context, int32_t local) {
+  hall *h = context;
+  int64_t mine = 0, all[RANKS];
+  if (h->first + local == 0) {
+    tn_status status = tn_ranks_all_gather(h->ranks, &h->env[local], 0, "a test", &mine, sizeof mine, all);
+    return conclude(h, local, status);
+  }
+  while (!tn_ranks_have_failed(h->ranks)) crew_sleep(0.001);
+  return TN_OK;
+}
+
+static void stop_before_the_steps(member *m) {
+  hall h;
+  watch_for_stop(m);
+  atomic_store(&stop, 1);
+  hall_open(&h, m);
+  const tn_rank_watch watch = {.timeout_s = 60, .context = &h};
+  double from = tn_clock_s();
+  tn_ranks_watch(h.ranks, &watch);
+  tn_ranks_run(h.ranks, &m->env, wait_before_the_steps, &h);
+  expect_failure(&h, TN_ESTOPPED, "stopped; nothing was saved");
+  EXPECT(tn_clock_s() - from < 20);
+  hall_close(&h, 0);
+}
+
+static void a_stop_before_the_first_step_ends_all(void **state) {
+  (void)state;
+  crew c = crew_of_pairs();
+  crew_run(&c, stop_before_the_steps);
+}
+
+/* Process 0 compiles for ever, for instance, and never tells its text. */
+static void stop_without_a_text(member *m) {
+  hall h;
+  char *told = NULL;
+  watch_for_stop(m);
+  atomic_store(&stop, 1);
+  hall_open(&h, m);
+  double from = tn_clock_s();
+  if (m->place.process == 1)
+    EXPECT(tn_ranks_tell_text(h.ranks, &m->env, "a test", &told) == TN_ECOMM);
+  else
+    while (!tn_ranks_have_failed(h.ranks)) crew_sleep(0.001);
+  expect_failure(&h, TN_ESTOPPED, "stopped; nothing was saved");
+  EXPECT(tn_clock_s() - from < 20);
+  hall_close(&h, 0);
+}
+
+static void a_stop_ends_the_wait_for_a_text(void **state) {
+  (void)state;
+  crew c = crew_of_pairs();
+  crew_run(&c, stop_without_a_text);
 }
 
 /* ---- a process that is killed ---- */
@@ -511,6 +576,8 @@ int main(void) {
       cmocka_unit_test(the_device_of_a_waiting_process_is_asked),
       cmocka_unit_test(all_processes_name_the_rank_that_others_wait_for),
       cmocka_unit_test(a_stop_of_a_process_reaches_rank_0),
+      cmocka_unit_test(a_stop_before_the_first_step_ends_all),
+      cmocka_unit_test(a_stop_ends_the_wait_for_a_text),
       cmocka_unit_test(a_killed_process_ends_the_ranks_of_the_others),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
