@@ -1,7 +1,9 @@
 /* core/base/checksum.c: CRC-32C. By tables eight bytes at a time ("slicing by 8": Kounavis and Berry, A
  * systematic approach to building high performance software-based CRC generators, 2005). By instruction in
  * three streams: the instruction takes three cycles, and one can begin in each (Gopal et al., Fast CRC
- * computation for iSCSI polynomial using CRC32 instruction, 2011).
+ * computation for iSCSI polynomial using CRC32 instruction, 2011). By products, a part of the sequence is
+ * replaced by a shorter one with the same remainder (Gopal et al., Fast CRC computation for generic
+ * polynomials using PCLMULQDQ instruction, 2009).
  *
  * A CRC is a polynomial over GF(2) modulo P; bit 31 is the coefficient of 1, bit 0 that of x^31. The CRC of a
  * piece, times x to the power of the bits behind it, is its part in the CRC of the whole. */
@@ -28,18 +30,19 @@ static uint32_t checksum_multiply(uint32_t a, uint32_t b) {
   return product;
 }
 
-/* x^(8 n), by the binary digits of n. */
-static uint32_t checksum_shift_of(uint64_t n) {
-  uint32_t shift = CHECKSUM_ONE, square = CHECKSUM_ONE >> 8;
+/* factor * base^n, by the binary digits of n. */
+static uint32_t checksum_power(uint32_t factor, uint32_t base, uint64_t n) {
   for (; n > 0; n >>= 1) {
-    if ((n & 1) != 0) shift = checksum_multiply(shift, square);
-    square = checksum_multiply(square, square);
+    if ((n & 1) != 0) factor = checksum_multiply(factor, base);
+    if (n > 1) base = checksum_multiply(base, base);
   }
-  return shift;
+  return factor;
 }
 
+static uint32_t checksum_x_to(uint64_t n) { return checksum_power(CHECKSUM_ONE, CHECKSUM_ONE >> 1, n); }
+
 uint32_t tn_checksum_part(uint32_t crc, uint64_t behind) {
-  return checksum_multiply(crc, checksum_shift_of(behind));
+  return checksum_power(crc, CHECKSUM_ONE >> 8, behind);
 }
 
 /* ---- by tables ---- */
@@ -129,27 +132,87 @@ static uint32_t checksum_by_instruction(uint32_t shift, uint32_t crc, const unsi
 }
 #endif
 
-/* ---- either way ---- */
+/* ---- by products ---- */
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#define CHECKSUM_PRODUCTS_TARGET __attribute__((target("avx512f,vpclmulqdq,sse4.2")))
+
+enum { CHECKSUM_FOLDED = 256 /* bytes that are left */ };
+
+static bool checksum_has_products(void) {
+  return checksum_has_instruction() && __builtin_cpu_supports("avx512f") != 0 &&
+         __builtin_cpu_supports("vpclmulqdq") != 0;
+}
+
+/* Bytes that stand for those that are CHECKSUM_FOLDED bytes in front of `next`, and for these. */
+CHECKSUM_PRODUCTS_TARGET static inline __m512i checksum_fold(__m512i x, __m512i factors, const void *next) {
+  __m512i first = _mm512_clmulepi64_epi128(x, factors, 0x00),
+          second = _mm512_clmulepi64_epi128(x, factors, 0x11);
+  return _mm512_ternarylogic_epi64(first, second, _mm512_loadu_si512(next), 0x96 /* exclusive or */);
+}
+
+/* n is at least CHECKSUM_FOLDED. */
+CHECKSUM_PRODUCTS_TARGET static uint32_t checksum_by_products(const uint64_t fold[2], uint32_t crc,
+                                                              const unsigned char *p, size_t n) {
+  unsigned char left[CHECKSUM_FOLDED];
+  __m512i factors = _mm512_broadcast_i32x4(_mm_set_epi64x((long long)fold[1], (long long)fold[0])), x[4];
+  for (int i = 0; i < 4; i++) x[i] = _mm512_loadu_si512(p + 64 * i);
+  x[0] = _mm512_xor_si512(x[0], _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)crc)));
+  for (; n >= 2 * CHECKSUM_FOLDED; n -= CHECKSUM_FOLDED) {
+    p += CHECKSUM_FOLDED;
+    for (int i = 0; i < 4; i++) x[i] = checksum_fold(x[i], factors, p + 64 * i);
+  }
+  for (int i = 0; i < 4; i++) _mm512_storeu_si512(left + 64 * i, x[i]);
+  crc = checksum_by_instruction(0, 0, left, CHECKSUM_FOLDED);
+  return checksum_by_instruction(0, crc, p + CHECKSUM_FOLDED, n - CHECKSUM_FOLDED);
+}
+#else
+enum { CHECKSUM_FOLDED = 256 };
+
+static bool checksum_has_products(void) { return false; }
+
+static uint32_t checksum_by_products(const uint64_t fold[2], uint32_t crc, const unsigned char *p, size_t n) {
+  (void)fold, (void)p, (void)n;
+  return crc; /* not called */
+}
+#endif
+
+/* ---- any way ---- */
+
+/* Of the two halves of 16 bytes the first is the higher one, by 64. A product of two reflected polynomials
+ * has one bit less than its register, hence one power less. */
+static void checksum_fill_factors(tn_checksum *sum) {
+  sum->shift = checksum_x_to(8 * CHECKSUM_STREAM);
+  sum->fold[0] = (uint64_t)checksum_x_to(8 * CHECKSUM_FOLDED + 63) << 32;
+  sum->fold[1] = (uint64_t)checksum_x_to(8 * CHECKSUM_FOLDED - 1) << 32;
+}
 
 bool tn_checksum_start_by(tn_checksum *sum, int way) {
   if (way == TN_CHECKSUM_INSTRUCTION && !checksum_has_instruction()) return false;
+  if (way == TN_CHECKSUM_PRODUCTS && !checksum_has_products()) return false;
   sum->way = way;
   sum->crc = 0;
   sum->bytes = 0;
   if (way == TN_CHECKSUM_TABLES)
     checksum_fill_tables(sum);
   else
-    sum->shift = checksum_shift_of(CHECKSUM_STREAM);
+    checksum_fill_factors(sum);
   return true;
 }
 
 void tn_checksum_start(tn_checksum *sum) {
-  if (!tn_checksum_start_by(sum, TN_CHECKSUM_INSTRUCTION)) tn_checksum_start_by(sum, TN_CHECKSUM_TABLES);
+  for (int way = TN_CHECKSUM_WAYS - 1; !tn_checksum_start_by(sum, way); way--) continue;
+}
+
+static uint32_t checksum_by(const tn_checksum *sum, uint32_t crc, const unsigned char *p, size_t n) {
+  if (sum->way == TN_CHECKSUM_TABLES) return checksum_by_tables(sum, crc, p, n);
+  return sum->way == TN_CHECKSUM_PRODUCTS && n >= CHECKSUM_FOLDED
+             ? checksum_by_products(sum->fold, crc, p, n)
+             : checksum_by_instruction(sum->shift, crc, p, n);
 }
 
 void tn_checksum_add(tn_checksum *sum, const void *bytes, size_t count) {
-  uint32_t crc = ~sum->crc;
   sum->bytes += count;
-  sum->crc = ~(sum->way == TN_CHECKSUM_INSTRUCTION ? checksum_by_instruction(sum->shift, crc, bytes, count)
-                                                   : checksum_by_tables(sum, crc, bytes, count));
+  sum->crc = ~checksum_by(sum, ~sum->crc, bytes, count);
 }

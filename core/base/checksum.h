@@ -7,12 +7,14 @@
 
 #include "core/base/env.h"
 
-/* How it is computed: by tables, or by the processor's instruction (SSE4.2, AArch64 CRC32). */
-enum { TN_CHECKSUM_TABLES = 0, TN_CHECKSUM_INSTRUCTION = 1, TN_CHECKSUM_WAYS = 2 };
+/* How it is computed: by tables; by the processor's instruction (SSE4.2, AArch64 CRC32); by products of
+ * polynomials, 64 bytes at a time (AVX-512 with VPCLMULQDQ). A later one is faster. */
+enum { TN_CHECKSUM_TABLES = 0, TN_CHECKSUM_INSTRUCTION = 1, TN_CHECKSUM_PRODUCTS = 2, TN_CHECKSUM_WAYS = 3 };
 
 typedef struct tn_checksum {
   uint32_t table[8][256]; /* remainders; filled by tn_checksum_start */
   uint32_t shift;         /* x to the power of the bits of a stream, modulo the polynomial */
+  uint64_t fold[2];       /* the factors that move two halves of 16 bytes to those 256 bytes behind */
   int way;                /* TN_CHECKSUM_... */
   uint32_t crc;           /* of the bytes so far */
   uint64_t bytes;
@@ -20,7 +22,7 @@ typedef struct tn_checksum {
 
 /* Chooses the fastest way of this processor. */
 void tn_checksum_start(tn_checksum *sum);
-/* False: this processor does not have the instruction. */
+/* False: this processor does not have the instructions. */
 bool tn_checksum_start_by(tn_checksum *sum, int way);
 void tn_checksum_add(tn_checksum *sum, const void *bytes, size_t count);
 
