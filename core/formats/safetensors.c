@@ -6,17 +6,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/formats/input.h"
+#include "core/formats/input_sum.h"
 #include "core/formats/other_weights.h"
 #include "core/formats/safetensors_header.h"
 
 enum { LENGTH_BYTES = 8 };
+
+/* A file that is summed while it is read. */
+typedef struct safetensors_sum {
+  tn_input_sum sum;
+  atomic_bool read[]; /* of each tensor: it is part of the sum */
+} safetensors_sum;
 
 struct tn_safetensors {
   const void *handle;
   tn_input input;
   tn_arena arena;
   tn_safetensors_header header;
+  safetensors_sum *sum; /* NULL: the file is not summed */
 };
 
 static uint64_t safetensors_read_u64(const unsigned char *bytes) {
@@ -89,6 +96,7 @@ void tn_safetensors_close(tn_safetensors *file) {
   if (file == NULL) return;
   tn_input_close(file->handle, &file->input);
   tn_arena_free(&file->arena);
+  tn_release(file->handle, file->sum);
   tn_release(file->handle, file);
 }
 
@@ -119,6 +127,15 @@ const tn_safetensor_note *tn_safetensors_notes(const tn_safetensors *file, int32
   return file->header.notes;
 }
 
+/* A tensor is part of the sum once, however often it is read. */
+static tn_status safetensors_read_data(const tn_safetensors *file, const void *handle,
+                                       const tn_safetensor *tensor, void *to) {
+  safetensors_sum *sum = file->sum;
+  if (sum == NULL || atomic_exchange(&sum->read[tensor - file->header.tensors], true))
+    return tn_input_read(&file->input, handle, tensor->offset, to, (size_t)tensor->bytes);
+  return tn_input_read_summed(&file->input, handle, tensor->offset, to, (size_t)tensor->bytes, &sum->sum);
+}
+
 tn_status tn_safetensors_read(const tn_safetensors *file, const void *handle, const tn_safetensor *tensor,
                               void *to, size_t bytes) {
   if (tensor->type.dtype == TN_ANY)
@@ -128,7 +145,39 @@ tn_status tn_safetensors_read(const tn_safetensors *file, const void *handle, co
   if (tensor->bytes != bytes)
     return tn_failf(handle, TN_EINVAL, "%s: tensor \"%.100s\" has %" PRIu64 " bytes, expected %zu",
                     file->input.path, tensor->name, tensor->bytes, bytes);
-  TN_TRY(tn_input_read(&file->input, handle, tensor->offset, to, bytes));
+  TN_TRY(safetensors_read_data(file, handle, tensor, to));
   if (tensor->type.dtype != TN_BOOL) return TN_OK;
   return tn_check_bools(handle, file->input.path, tensor->name, to, bytes);
+}
+
+/* ---- the sum ---- */
+
+tn_status tn_safetensors_sum_reads(tn_safetensors *file, const void *handle) {
+  size_t flags = tn_size_mul((size_t)file->header.n_tensors, sizeof *file->sum->read);
+  tn_release(file->handle, file->sum);
+  file->sum = tn_alloc(handle, tn_size_add(sizeof *file->sum, flags));
+  if (file->sum == NULL) return TN_ENOMEM;
+  tn_input_sum_start(&file->sum->sum);
+  return TN_OK;
+}
+
+/* The header, up to the first tensor. Tensors cover the file behind it. */
+static tn_status safetensors_sum_header(const tn_safetensors *file, const void *handle) {
+  uint64_t end = file->input.bytes;
+  for (int32_t i = 0; i < file->header.n_tensors; i++)
+    if (file->header.tensors[i].offset < end) end = file->header.tensors[i].offset;
+  return tn_input_sum_range(&file->input, handle, 0, end, &file->sum->sum);
+}
+
+tn_status tn_safetensors_sum_rest(const tn_safetensors *file, const void *handle, uint64_t *bytes,
+                                  uint32_t *crc) {
+  TN_TRY(safetensors_sum_header(file, handle));
+  for (int32_t i = 0; i < file->header.n_tensors; i++) {
+    const tn_safetensor *t = &file->header.tensors[i];
+    if (!atomic_exchange(&file->sum->read[i], true))
+      TN_TRY(tn_input_sum_range(&file->input, handle, t->offset, t->bytes, &file->sum->sum));
+  }
+  *bytes = file->input.bytes;
+  *crc = atomic_load(&file->sum->sum.crc);
+  return TN_OK;
 }

@@ -43,6 +43,13 @@ const tn_safetensor_note *tn_safetensors_notes(const tn_safetensors *file, int32
 tn_status tn_safetensors_read(const tn_safetensors *file, const void *handle, const tn_safetensor *tensor,
                               void *to, size_t bytes);
 
+/* Sums what tn_safetensors_read reads from now on. */
+tn_status tn_safetensors_sum_reads(tn_safetensors *file, const void *handle);
+/* Size and CRC-32C of the whole file, behind tn_safetensors_sum_reads: the tensors that
+ * have not been read since are read. */
+tn_status tn_safetensors_sum_rest(const tn_safetensors *file, const void *handle, uint64_t *bytes,
+                                  uint32_t *crc);
+
 /* ---- writing ------------------------------------------------------------------------------------
  * tn_safetensors_begin declares names and types; tn_safetensors_append then takes the data in the same
  * order, in pieces of any size. tn_safetensors_commit publishes the file atomically (core/base/file.h). */

@@ -85,7 +85,8 @@ TN_EXPORT int64_t tn_session_steps(const tn_session *session);
 /* ---- parameters --------------------------------------------------------------------------------- */
 
 /* Writes and reads parameters and running statistics as a safetensors file, by path. tn_session_load fails
- * with TN_EINVAL where names or types in the file differ from the model's. With [optimizer] ema a session for
+ * with TN_EINVAL where names or types in the file differ from the model's, or where the file of a checkpoint
+ * is not as it was written; the session keeps its parameters then. With [optimizer] ema a session for
  * training evaluates, infers and saves averages; the average of "fc1.weight" is "fc1.weight.average", and
  * begins as a copy where weights are loaded. */
 TN_EXPORT tn_status tn_session_save(tn_session *session, const char *path);

@@ -37,9 +37,14 @@ tn_status tn_state_record_write(tn_run *run, const tn_state_record *record, cons
 tn_status tn_state_record_read(tn_arena *arena, const char *path, tn_state_record *record);
 /* Compares the other files with the recorded sizes and checksums. */
 tn_status tn_state_record_check(const void *handle, const tn_state_record *record, const char *folder);
-/* Compares one file with the record beside it, once more where a training may have exchanged the checkpoint
- * meanwhile. TN_EINVAL: it is not as it was written. TN_OK also for a file that is in no checkpoint: it is no
+/* The record of a file of a checkpoint; *recorded is false for a file that is in none: it is no
  * model.safetensors or optimizer.safetensors, or has no state.json beside it. */
+tn_status tn_checkpoint_file_sum(const void *handle, const char *path, tn_file_sum *sum, bool *recorded);
+/* TN_EINVAL: a file of this size and checksum is not as it was written. */
+tn_status tn_file_sum_compare(const void *handle, const char *path, const tn_file_sum *recorded,
+                              uint64_t bytes, uint32_t crc);
+/* Compares one file with the record beside it, once more where a training may have exchanged the checkpoint
+ * meanwhile. TN_EINVAL: it is not as it was written. TN_OK also for a file that is in no checkpoint. */
 tn_status tn_checkpoint_file_check(const void *handle, const char *path);
 
 /* The hash of the step program's plan, as text. */

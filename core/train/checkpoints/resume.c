@@ -101,8 +101,14 @@ static tn_status resume_load(tn_run *run, tn_executor *executor, const tn_progra
     char *path = tn_path_join(&run->env, c->path, tn_checkpoint_files[i]);
     /* a run with another precision policy has no loss scale, or begins with a new one; groups that thaw at
      * another epoch than before have no updates yet (tn_run_check_thaw) */
-    tn_weights_source source = {path, "",       "",        TN_PRECISION_STATE ".*," TN_UPDATES_STATE ".*",
-                                "",   kinds[i], advice[i], true};
+    tn_weights_source source = {.path = path,
+                                .prefix = "",
+                                .rename = "",
+                                .skip = TN_PRECISION_STATE ".*," TN_UPDATES_STATE ".*",
+                                .transpose = "",
+                                .kinds = kinds[i],
+                                .advice = advice[i],
+                                .averages = true};
     status = path ? tn_weights_load(run, executor, set->map, &source, NULL) : TN_ENOMEM;
     tn_release(&run->env, path);
   }

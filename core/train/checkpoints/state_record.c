@@ -219,6 +219,16 @@ static tn_status state_record_checksum_file(const void *handle, int fd, const ch
   return status;
 }
 
+tn_status tn_file_sum_compare(const void *handle, const char *path, const tn_file_sum *recorded,
+                              uint64_t bytes, uint32_t crc) {
+  if (bytes != recorded->bytes)
+    return tn_failf(handle, TN_EINVAL, "%s: has %llu bytes, %llu were written", path,
+                    (unsigned long long)bytes, (unsigned long long)recorded->bytes);
+  if (crc == recorded->crc) return TN_OK;
+  return tn_failf(handle, TN_EINVAL, "%s: is not as it was written: its checksum is %u, expected %u", path,
+                  crc, recorded->crc);
+}
+
 static tn_status state_record_check_file(const void *handle, const tn_file_sum *recorded, const char *path) {
   tn_checksum sum;
   tn_open_file file;
@@ -227,13 +237,7 @@ static tn_status state_record_check_file(const void *handle, const tn_file_sum *
   TN_TRY(tn_file_open(handle, path, O_RDONLY, &file));
   tn_status status = state_record_checksum_file(handle, file.fd, path, &sum);
   close(file.fd);
-  if (status == TN_OK && sum.bytes != recorded->bytes)
-    return tn_failf(handle, TN_EINVAL, "%s: has %llu bytes, %llu were written", path,
-                    (unsigned long long)sum.bytes, (unsigned long long)recorded->bytes);
-  if (status == TN_OK && sum.crc != recorded->crc)
-    return tn_failf(handle, TN_EINVAL, "%s: is not as it was written: its checksum is %u, expected %u", path,
-                    sum.crc, recorded->crc);
-  return status;
+  return status == TN_OK ? tn_file_sum_compare(handle, path, recorded, sum.bytes, sum.crc) : status;
 }
 
 tn_status tn_state_record_check(const void *handle, const tn_state_record *record, const char *folder) {
@@ -256,27 +260,38 @@ static int checkpoint_find_file(const char *path) {
   return -1;
 }
 
-static tn_status checkpoint_compare_file(const void *handle, const char *state, const char *path, int file) {
+static tn_status checkpoint_read_sum(const void *handle, const char *state, int file, tn_file_sum *sum) {
   tn_arena arena = tn_arena_new(handle);
   tn_state_record record;
   tn_status status = tn_state_record_read(&arena, state, &record);
-  if (status == TN_OK) status = state_record_check_file(handle, &record.files[file], path);
+  if (status == TN_OK) *sum = record.files[file];
   tn_arena_free(&arena);
   return status;
 }
 
-tn_status tn_checkpoint_file_check(const void *handle, const char *path) {
+tn_status tn_checkpoint_file_sum(const void *handle, const char *path, tn_file_sum *sum, bool *recorded) {
   int file = checkpoint_find_file(path);
+  *recorded = false;
   if (file < 0) return TN_OK;
   char *folder = tn_path_folder(handle, path);
   char *state =
       folder != NULL ? tn_path_join(handle, folder, tn_checkpoint_files[TN_CHECKPOINT_STATE]) : NULL;
   tn_status status = state != NULL ? TN_OK : TN_ENOMEM;
-  if (status == TN_OK && tn_file_exists(state)) {
-    status = checkpoint_compare_file(handle, state, path, file);
-    if (status == TN_EINVAL) status = checkpoint_compare_file(handle, state, path, file);
-  }
+  *recorded = status == TN_OK && tn_file_exists(state);
+  if (*recorded) status = checkpoint_read_sum(handle, state, file, sum);
   tn_release(handle, state);
   tn_release(handle, folder);
   return status;
+}
+
+static tn_status checkpoint_compare_file(const void *handle, const char *path) {
+  tn_file_sum sum;
+  bool recorded;
+  TN_TRY(tn_checkpoint_file_sum(handle, path, &sum, &recorded));
+  return recorded ? state_record_check_file(handle, &sum, path) : TN_OK;
+}
+
+tn_status tn_checkpoint_file_check(const void *handle, const char *path) {
+  tn_status status = checkpoint_compare_file(handle, path);
+  return status == TN_EINVAL ? checkpoint_compare_file(handle, path) : status;
 }

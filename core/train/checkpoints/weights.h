@@ -18,6 +18,7 @@ typedef struct tn_weights_source {
   uint32_t kinds;
   const char *advice; /* what messages about other names advise */
   bool averages;      /* a checkpoint's, with averages where the run has them (stored_states.h) */
+  bool keep;          /* the model is in use: a file that is not as it was written changes none of it */
 } tn_weights_source;
 
 /* How many states of the kinds were read and skipped. */
@@ -25,9 +26,11 @@ typedef struct tn_weights_counts {
   int32_t read, skipped;
 } tn_weights_counts;
 
-/* Reads every state of the kinds. Names that only the file or only the model has, or that have another type
- * in the file, are an error that lists them, unless `skip` matches them: then the model keeps its value.
- * PyTorch's counters *.num_batches_tracked are always skipped. `counts` may be NULL. */
+/* Reads every state of the kinds. A file of a checkpoint is summed meanwhile; TN_EINVAL where it is not as it
+ * was written, then the states are undefined unless source->keep. Names that only the file or only the model
+ * has, or that have another type in the file, are an error that lists them, unless `skip` matches them: then
+ * the model keeps its value. PyTorch's counters *.num_batches_tracked are always skipped. `counts` may be
+ * NULL. */
 tn_status tn_weights_load(tn_run *run, tn_executor *executor, const tn_state_map *map,
                           const tn_weights_source *source, tn_weights_counts *counts);
 /* Size and checksum of a file when it was written. */

@@ -4,12 +4,12 @@
 
 #include "core/train/checkpoints/weights.h"
 
-/* `given` is a safetensors file, a checkpoint's folder, or a run folder, of which the best checkpoint is
- * taken, or the last where there is no best, or where it is not as it was written (a warning says so). "":
- * the newest run of this configuration's name; *path is NULL where no run has this name. The caller releases
- * *path (tn_release). TN_EINVAL: a folder without weights, or weights of a checkpoint that are not as they
- * were written. */
-tn_status tn_weights_find(tn_run *run, const char *given, char **path);
+/* tn_weights_load of what `given` stands for: a safetensors file, a checkpoint's folder, or a run folder, of
+ * which the best checkpoint is taken, or the last where there is no best, or where it is not as it was
+ * written (a warning says so). source->path is not read. *path is the file, which the caller releases
+ * (tn_release). TN_EINVAL also for a folder without weights. */
+tn_status tn_weights_load_from(tn_run *run, tn_executor *executor, const tn_state_map *map, const char *given,
+                               const tn_weights_source *source, tn_weights_counts *counts, char **path);
 
 /* Loads what --weights or [weights] file names, if one is given. */
 tn_status tn_weights_load_configured(tn_run *run, tn_executor *executor, const tn_state_map *map);

@@ -10,6 +10,7 @@
 #include "core/base/text.h"
 #include "core/formats/npy.h"
 #include "core/train/checkpoints/checkpoint_files.h"
+#include "core/train/checkpoints/weights_folder.h"
 
 static bool tensor_files_is_folder(const char *path) {
   struct stat info;
@@ -26,8 +27,7 @@ static tn_stored_tensor *tensor_files_add(tn_tensor_files *f) {
 /* ---- safetensors ---- */
 
 static tn_status tensor_files_add_file(const void *handle, tn_tensor_files *f, const char *path, int part) {
-  bool known = f->checked != NULL && tn_text_equal(path, f->checked);
-  if (f->check && !known) TN_TRY(tn_checkpoint_file_check(handle, path));
+  if (f->check) TN_TRY(tn_checkpoint_file_check(handle, path));
   TN_TRY(tn_safetensors_open(handle, path, &f->files[part]));
   for (int32_t i = 0; i < tn_safetensors_count(f->files[part]); i++) {
     const tn_safetensor *t = tn_safetensors_at(f->files[part], i);
@@ -39,16 +39,35 @@ static tn_status tensor_files_add_file(const void *handle, tn_tensor_files *f, c
   return TN_OK;
 }
 
-/* A folder with model.safetensors alone is fine: others write such folders. */
-static tn_status tensor_files_add_checkpoint(const void *handle, tn_tensor_files *f) {
-  f->kind = TN_TENSORS_CHECKPOINT;
-  for (int part = 0; part < TN_CHECKPOINT_STATE; part++) {
-    const char *path = tn_arena_printf(&f->arena, "%s/%s", f->path, tn_checkpoint_files[part]);
-    if (path == NULL) return TN_ENOMEM;
-    if (part == TN_CHECKPOINT_OPTIMIZER && !tn_file_exists(path)) continue;
-    TN_TRY(tensor_files_add_file(handle, f, path, part));
-  }
-  return TN_OK;
+static void tensor_files_close_all(tn_tensor_files *f) {
+  for (int i = 0; i < 2; i++) tn_safetensors_close(f->files[i]);
+  f->files[0] = f->files[1] = NULL;
+  f->tensors = NULL;
+  f->n = 0;
+}
+
+typedef struct tensor_files_opening {
+  const void *handle;
+  tn_tensor_files *files;
+} tensor_files_opening;
+
+static tn_status tensor_files_use_file(void *context, const char *path) {
+  tensor_files_opening *o = context;
+  tensor_files_close_all(o->files);
+  const char *kept = tn_arena_strdup(&o->files->arena, path);
+  return kept != NULL ? tensor_files_add_file(o->handle, o->files, kept, TN_CHECKPOINT_MODEL) : TN_ENOMEM;
+}
+
+/* The optimizer's file beside that of the model, where there is one: others write folders without. */
+static tn_status tensor_files_use_checkpoint(void *context, const char *model) {
+  tensor_files_opening *o = context;
+  tn_tensor_files *f = o->files;
+  const char *name = tn_checkpoint_files[TN_CHECKPOINT_OPTIMIZER];
+  TN_TRY(tensor_files_use_file(context, model));
+  int length = (int)(strlen(model) - strlen(tn_checkpoint_files[TN_CHECKPOINT_MODEL]));
+  const char *path = tn_arena_printf(&f->arena, "%.*s%s", length, model, name);
+  if (path == NULL) return TN_ENOMEM;
+  return tn_file_exists(path) ? tensor_files_add_file(o->handle, f, path, TN_CHECKPOINT_OPTIMIZER) : TN_OK;
 }
 
 /* ---- a folder of .npy files ---- */
@@ -99,41 +118,30 @@ static tn_status tensor_files_add_arrays(const void *handle, tn_tensor_files *f)
 
 /* ---- any of them ---- */
 
-static const char *tensor_files_in(tn_tensor_files *f, const char *name) {
-  const char *path = tn_arena_printf(&f->arena, "%s/%s", f->path, name);
-  return path != NULL && tn_file_exists(path) ? path : NULL;
-}
-
-/* The checkpoint of a run folder that is used; NULL: the folder has no checkpoints. */
-static tn_status tensor_files_choose(const void *handle, tn_tensor_files *f, const char **chosen) {
-  const char *best = tensor_files_in(f, "checkpoints/best"), *last = tensor_files_in(f, "checkpoints/last");
-  *chosen = best != NULL ? best : last;
-  if (!f->check || best == NULL || last == NULL) return TN_OK;
-  const char *model = tn_arena_printf(&f->arena, "%s/%s", best, tn_checkpoint_files[TN_CHECKPOINT_MODEL]);
-  if (model == NULL) return TN_ENOMEM;
-  tn_status status = tn_checkpoint_file_check(handle, model);
-  if (status == TN_OK) f->checked = model;
-  if (status != TN_EINVAL) return status;
-  tn_logf(handle, TN_LOG_WARN, "%s; the weights are those of %s", tn_error_text(handle), last);
-  tn_error_clear(handle);
-  *chosen = last;
-  return TN_OK;
+static tn_status tensor_files_open_folder(const void *handle, tn_tensor_files *f) {
+  tensor_files_opening opening = {handle, f};
+  char *model, *folder;
+  TN_TRY(tn_weights_use_folder(handle, f->path, tensor_files_use_checkpoint, &opening, &model));
+  if (model == NULL) return tensor_files_add_arrays(handle, f);
+  f->kind = TN_TENSORS_CHECKPOINT;
+  folder = tn_path_folder(handle, model);
+  f->path = folder != NULL ? tn_arena_strdup(&f->arena, folder) : NULL;
+  tn_release(handle, folder);
+  tn_release(handle, model);
+  return f->path != NULL ? TN_OK : TN_ENOMEM;
 }
 
 tn_status tn_tensor_files_open(const void *handle, const char *path, bool check, tn_tensor_files *f) {
   *f = (tn_tensor_files){.arena = tn_arena_new(handle), .check = check};
+  tensor_files_opening opening = {handle, f};
   f->path = tn_arena_strdup(&f->arena, path);
   if (f->path == NULL) return TN_ENOMEM;
-  if (!tensor_files_is_folder(path)) return tensor_files_add_file(handle, f, f->path, TN_CHECKPOINT_MODEL);
-  const char *chosen;
-  TN_TRY(tensor_files_choose(handle, f, &chosen));
-  if (chosen != NULL) f->path = chosen;
-  bool checkpoint = tensor_files_in(f, tn_checkpoint_files[TN_CHECKPOINT_MODEL]) != NULL;
-  return checkpoint ? tensor_files_add_checkpoint(handle, f) : tensor_files_add_arrays(handle, f);
+  if (tensor_files_is_folder(path)) return tensor_files_open_folder(handle, f);
+  return tn_weights_use_file(handle, path, tensor_files_use_file, &opening);
 }
 
 void tn_tensor_files_close(tn_tensor_files *f) {
-  for (int i = 0; i < 2; i++) tn_safetensors_close(f->files[i]);
+  tensor_files_close_all(f);
   tn_arena_free(&f->arena);
 }
 

@@ -25,7 +25,6 @@ typedef struct tn_tensor_files {
   const char *path; /* what the given path stands for */
   int32_t kind;
   bool check;
-  const char *checked;       /* a file that has been compared; NULL: none */
   tn_safetensors *files[2];  /* model and optimizer; NULL: none */
   tn_stored_tensor *tensors; /* those of the model first; each part is sorted by name */
   int32_t n;

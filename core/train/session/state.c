@@ -9,20 +9,19 @@ static tn_status session_take_error(tn_session *s, tn_status status) {
   return status;
 }
 
-static tn_status session_load_file(tn_session *s, const char *path, const char *prefix) {
-  tn_weights_source source = {
-      path, prefix, "", s->run->settings.weights.skip, "", TN_STATES_OF_MODEL, "[weights] skip may help",
-      false};
-  return tn_weights_load(s->run, s->executor, s->set.map, &source, NULL);
-}
-
 /* Loads a file, or what a folder stands for. */
-static tn_status session_load_found(tn_session *s, const char *given) {
-  char *path = NULL;
-  tn_status status = tn_weights_find(s->run, given, &path);
-  if (status == TN_OK) status = session_load_file(s, path, "");
+static tn_status session_load_from(tn_session *s, const char *given, bool keep) {
+  const tn_weights_source source = {.prefix = "",
+                                    .rename = "",
+                                    .skip = s->run->settings.weights.skip,
+                                    .transpose = "",
+                                    .kinds = TN_STATES_OF_MODEL,
+                                    .advice = "[weights] skip may help",
+                                    .keep = keep};
+  char *path;
+  TN_TRY(tn_weights_load_from(s->run, s->executor, s->set.map, given, &source, NULL, &path));
   tn_release(&s->run->env, path);
-  return status;
+  return TN_OK;
 }
 
 tn_status tn_session_follow_weights(tn_session *s) {
@@ -32,7 +31,7 @@ tn_status tn_session_follow_weights(tn_session *s) {
 
 tn_status tn_session_start_weights(tn_session *s, const char *weights) {
   if (weights == NULL) return tn_weights_load_required(s->run, s->executor, s->set.map, "infer");
-  return *weights != '\0' ? session_load_found(s, weights) : TN_OK;
+  return *weights != '\0' ? session_load_from(s, weights, false) : TN_OK;
 }
 
 tn_status tn_session_save(tn_session *s, const char *path) {
@@ -46,7 +45,7 @@ tn_status tn_session_save(tn_session *s, const char *path) {
 tn_status tn_session_load(tn_session *s, const char *path) {
   TN_ENTER(s);
   TN_NEED(s, path, "path");
-  TN_TRY(session_take_error(s, session_load_found(s, path)));
+  TN_TRY(session_take_error(s, session_load_from(s, path, true)));
   return tn_session_follow_weights(s);
 }
 

@@ -205,6 +205,58 @@ static void parameters_go_to_a_file_and_back(void **state) {
   unlink(path);
 }
 
+static void flip_last_bit(const char *path) {
+  FILE *file = fopen(path, "r+e");
+  assert_non_null(file);
+  assert_int_equal(fseek(file, -1, SEEK_END), 0);
+  int byte = fgetc(file);
+  assert_int_equal(fseek(file, -1, SEEK_END), 0);
+  fputc(byte ^ 1, file);
+  fclose(file);
+}
+
+static void write_damaged_ini(const char *path, const char *root) {
+  FILE *file = fopen(path, "we");
+  assert_non_null(file);
+  fprintf(file,
+          "[run]\nname = run\noutput = %s\nepochs = 1\n[data]\nsource = random\nshape = 6\nclasses = 3\n"
+          "samples = 16\nbatch = 8\n[model]\ninputs = image: f32[6]\nlayers =\n    fc: linear(3)\n"
+          "loss = cross_entropy\n",
+          root);
+  fclose(file);
+}
+
+/* A server goes on with the weights that it has. */
+static void a_damaged_checkpoint_does_not_change_an_open_session(void **state) {
+  (void)state;
+  char root[] = "/tmp/tenon-damaged-XXXXXX", ini[64], file[128], command[64], *json = NULL;
+  float before[CLASSES], after[CLASSES];
+  const tn_session_options o = {.struct_size = sizeof o, .infer = 1},
+                           damaged = {.struct_size = sizeof o, .infer = 1, .weights = file};
+  tn_session *s = NULL, *other = NULL;
+  tn_run *run;
+  assert_non_null(mkdtemp(root));
+  snprintf(ini, sizeof ini, "%s/run.ini", root);
+  snprintf(file, sizeof file, "%s/run/checkpoints/last/model.safetensors", root);
+  write_damaged_ini(ini, root);
+  OK(context, tn_run_open(context, ini, NULL, &run));
+  OK(run, tn_run_train(run, &json));
+  tn_string_free(run, json);
+  OK(run, tn_session_open(run, &o, &s));
+  OK(s, tn_session_read(s, "fc.bias", before, sizeof before));
+  flip_last_bit(file);
+  FAILS(s, tn_session_load(s, file), TN_EINVAL, "is not as it was written: its checksum is");
+  OK(s, tn_session_read(s, "fc.bias", after, sizeof after));
+  assert_memory_equal(before, after, sizeof before);
+  FAILS(run, tn_session_open(run, &damaged, &other), TN_EINVAL, "is not as it was written: its checksum is");
+  flip_last_bit(file);
+  OK(s, tn_session_load(s, file));
+  tn_session_close(s);
+  tn_run_close(run);
+  snprintf(command, sizeof command, "rm -r %s", root);
+  assert_int_equal(system(command), 0);
+}
+
 /* With ema, evaluation and files have the average, and reading has both. */
 static void averages_are_evaluated_and_saved(void **state) {
   (void)state;
@@ -457,6 +509,7 @@ int main(void) {
       cmocka_unit_test(it_trains_to_the_bits_of_the_same_model_in_a_configuration),
       cmocka_unit_test(rows_behind_the_given_ones_count_for_nothing),
       cmocka_unit_test(parameters_go_to_a_file_and_back),
+      cmocka_unit_test(a_damaged_checkpoint_does_not_change_an_open_session),
       cmocka_unit_test(averages_are_evaluated_and_saved),
       cmocka_unit_test(a_session_lists_its_fields),
       cmocka_unit_test(wrong_calls_say_what_was_expected),

@@ -378,6 +378,53 @@ static void what_is_written_reads_back(void **state) {
   tn_safetensors_close(file);
 }
 
+enum { LARGE = 70000 };
+
+/* A tensor of several pieces, one of a few bytes and one without elements; returns the sum of the writer. */
+static uint32_t write_large(const float *values, uint64_t *bytes) {
+  static const tn_safetensor_named named[] = {
+      {"a", {TN_F32, 1, {LARGE}}}, {"b", {TN_F32, 2, {0, 3}}}, {"c", {TN_U8, 1, {3}}}};
+  tn_safetensors_writer *writer;
+  uint32_t crc;
+  assert_ok(&B, tn_safetensors_begin(&B, folder_path(&F, "x.safetensors"), named, 3, &note, 1, &writer));
+  assert_ok(&B, tn_safetensors_append(writer, values, LARGE * sizeof *values));
+  assert_ok(&B, tn_safetensors_append(writer, "xyz", 3));
+  tn_safetensors_sum(writer, bytes, &crc);
+  assert_ok(&B, tn_safetensors_commit(writer));
+  return crc;
+}
+
+static void read_one(tn_safetensors *file, const char *name, void *to, size_t bytes) {
+  assert_ok(&B, tn_safetensors_read(file, &B, tn_safetensors_find(file, name), to, bytes));
+}
+
+/* In any order, once or twice or not at all. */
+static void a_file_is_summed_while_it_is_read(void **state) {
+  static const char *const orders[] = {"", "a", "c", "ac", "ca", "caabc", "bac"};
+  (void)state;
+  float *values = calloc(LARGE, sizeof *values), *got = calloc(LARGE, sizeof *got);
+  assert_true(values != NULL && got != NULL);
+  for (int i = 0; i < LARGE; i++) values[i] = (float)i;
+  uint64_t written, bytes;
+  uint32_t crc = 0, expected = write_large(values, &written);
+  for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
+    tn_safetensors *file;
+    assert_ok(&B, open_it(&file));
+    assert_ok(&B, tn_safetensors_sum_reads(file, &B));
+    for (const char *c = orders[i]; *c != '\0'; c++) {
+      const char name[2] = {*c, '\0'};
+      read_one(file, name, got, *c == 'a' ? LARGE * sizeof *got : *c == 'c' ? 3 : 0);
+      if (*c == 'a') assert_memory_equal(got, values, LARGE * sizeof *got);
+    }
+    assert_ok(&B, tn_safetensors_sum_rest(file, &B, &bytes, &crc));
+    tn_safetensors_close(file);
+    assert_int_equal(bytes, written);
+    assert_int_equal(crc, expected);
+  }
+  free(values);
+  free(got);
+}
+
 static void the_written_header_is_as_the_format_says(void **state) {
   (void)state;
   static const char wanted[] = "{\"__metadata__\":{\"format\":\"pt\"},"
@@ -512,6 +559,7 @@ int main(void) {
       CASE(a_file_that_shrinks_is_an_error),
       CASE(every_prefix_and_every_changed_byte_of_a_file_is_handled),
       CASE(what_is_written_reads_back),
+      CASE(a_file_is_summed_while_it_is_read),
       CASE(the_written_header_is_as_the_format_says),
       CASE(names_are_escaped),
       CASE(a_file_without_tensors_is_written),

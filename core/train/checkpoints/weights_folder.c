@@ -1,0 +1,65 @@
+#include "core/train/checkpoints/weights_folder.h"
+
+#include "core/base/file.h"
+#include "core/train/checkpoints/checkpoint_files.h"
+
+/* Below a folder, the best first. */
+static const char *const weights_folder_places[] = {"model.safetensors", "checkpoints/best/model.safetensors",
+                                                    "checkpoints/last/model.safetensors",
+                                                    "best/model.safetensors", "last/model.safetensors"};
+
+/* Damage shows in many ways: in a header that cannot be parsed, in names that do not fit, in numbers that are
+ * not finite. So after a failure the file is compared with its record. If it is as it was written, a training
+ * may have exchanged the checkpoint meanwhile, and the second use decides. */
+static tn_status weights_folder_try(const void *handle, const char *path, tn_weights_use use, void *context,
+                                    bool *damaged) {
+  tn_status status = use(context, path);
+  *damaged = false;
+  if (status != TN_EINVAL && status != TN_ENONFINITE && status != TN_EUNSUPPORTED) return status;
+  tn_status look = tn_checkpoint_file_check(handle, path);
+  *damaged = look == TN_EINVAL;
+  return look == TN_OK ? use(context, path) : look;
+}
+
+tn_status tn_weights_use_file(const void *handle, const char *path, tn_weights_use use, void *context) {
+  bool damaged;
+  return weights_folder_try(handle, path, use, context, &damaged);
+}
+
+/* The first text of damage stays. */
+static tn_status weights_folder_keep_damage(const void *handle, char **damage) {
+  if (*damage == NULL) *damage = tn_strdup(handle, tn_error_text(handle));
+  if (*damage == NULL) return TN_ENOMEM;
+  tn_error_clear(handle);
+  return TN_OK;
+}
+
+/* Another place is tried where this one does not exist, or is damaged. */
+static tn_status weights_folder_try_place(const void *handle, char **path, tn_weights_use use, void *context,
+                                          char **damage) {
+  bool damaged = false, there = tn_file_exists(*path);
+  tn_status status = there ? weights_folder_try(handle, *path, use, context, &damaged) : TN_OK;
+  if (damaged) status = weights_folder_keep_damage(handle, damage);
+  if (there && !damaged && status == TN_OK) {
+    if (*damage != NULL) tn_logf(handle, TN_LOG_WARN, "%s; the weights are those of %s", *damage, *path);
+    return TN_OK;
+  }
+  tn_release(handle, *path);
+  *path = NULL;
+  return status;
+}
+
+tn_status tn_weights_use_folder(const void *handle, const char *folder, tn_weights_use use, void *context,
+                                char **path) {
+  enum { PLACES = sizeof weights_folder_places / sizeof *weights_folder_places };
+  tn_status status = TN_OK;
+  char *damage = NULL;
+  *path = NULL;
+  for (int i = 0; i < PLACES && status == TN_OK && *path == NULL; i++) {
+    *path = tn_path_join(handle, folder, weights_folder_places[i]);
+    status = *path != NULL ? weights_folder_try_place(handle, path, use, context, &damage) : TN_ENOMEM;
+  }
+  if (status == TN_OK && *path == NULL && damage != NULL) status = tn_failf(handle, TN_EINVAL, "%s", damage);
+  tn_release(handle, damage);
+  return status;
+}
