@@ -17,7 +17,7 @@ put() {
 
 plant_tree() {
   rm -rf "${tree:?}"/*
-  put include/tenon/base.h '#include <stdint.h>'
+  put include/tenon/base.h '#include <stdint.h>' 'TN_EXPORT int tn_twice(int x);'
   put include/tenon/plugin/op.h '#include "tenon/base.h"'
   put core/base/env.h '#include "tenon/base.h"'
   put core/ops/relu.c '#include "tenon/plugin/op.h"' '#include "core/ops/ops.h"' \
@@ -26,7 +26,8 @@ plant_tree() {
   put core/graph/graph.c '#include <jansson.h>' '#include "core/base/env.h"' \
     'const char *ops[] = {"relu", "tanh"}; /* not "sgd" */'
   put core/exec/device.h ''
-  put core/exec/device.c '/* core/exec/device.c: the devices of a run. */' 'static int query(void) { return 0; }'
+  put core/exec/device.c '/* core/exec/device.c: the devices of a run. */' 'static int query(void) { return 0; }' \
+    'int tn_twice(int x) {' '  TN_THREAD_STATE;' '  return 2 * x;' '}'
   put core/linked.c '#include "core/exec/device.h"' '#include "linked_plugins.h"'
   put backends/far/far.h '#include "tenon/base.h"'
   put backends/far/kernels/relu.c '#include "backends/far/far.h"' '#include "backends/far/kernels/near.h"' \
@@ -62,7 +63,7 @@ refuses() {
   fi
 }
 
-for checker in layering forbidden_calls paths statics words; do
+for checker in layering forbidden_calls paths statics thread_state words; do
   plant_tree
   if said=$(sh "$here/$checker.sh" "$tree" 2>&1); then
     report ok "$checker: a tree in order passes"
@@ -139,6 +140,11 @@ refuses "sockets close in new programs" "plugins/layers/far.c:1: opens a descrip
   plugins/layers/far.c 'int s = socket(family, SOCK_STREAM, 0);' 'int t = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);'
 refuses "threads of core block signals" "core/graph/thread.c:1: uses pthread_create" core/graph/thread.c \
   'pthread_create(&thread, NULL, run, arg);'
+
+checker=thread_state
+refuses "exported functions begin with the default state" "core/exec/device.c:1: tn_twice has neither TN_ENTER nor" \
+  core/exec/device.c 'int tn_twice(int x) {' '  return 2 * x;' '}'
+refuses "exported functions are found" "tn_twice: its definition was not found" core/exec/device.c 'int tn_twice(int x);'
 
 checker=paths
 refuses "a file's first comment names the file" "core/graph/up.c:1: core/graph/down.c: the first comment names another" \
