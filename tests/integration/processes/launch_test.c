@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -42,6 +43,30 @@ static void few_descriptors_are_enough(void **state) {
       program_run("launch -n 3 model.ini --output few --set run.max_steps=3 --set distributed.timeout=10");
   assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
   if (code != 0) fail_msg("%d: %s", code, program_err);
+}
+
+static rlim_t descriptors;
+
+static void limit_descriptors(void) { setrlimit(RLIMIT_NOFILE, &(struct rlimit){descriptors, descriptors}); }
+
+/* With the timeout's default of 300 s: a launch has enough of them, or says that it has not. */
+static void too_few_descriptors_are_named(void **state) {
+  (void)state;
+  int done = 0;
+  program_prepare(limit_descriptors);
+  for (descriptors = 4; descriptors <= 80; descriptors += descriptors < 20 ? 2 : 20) {
+    double from = launched_clock_s();
+    int code = program_run("launch -n 3 model.ini --quiet --output few%d --set run.max_steps=3 "
+                           "--set distributed.timeout=300s",
+                           (int)descriptors);
+    bool named = strstr(program_err, "Too many open files") != NULL;
+    if (code != 0 && !named)
+      fail_msg("%d descriptors: exit code %d: %s", (int)descriptors, code, program_err);
+    assert_true(launched_clock_s() - from < 60);
+    done += code == 0;
+  }
+  program_prepare(NULL);
+  assert_true(done >= 3);
 }
 
 /* ---- processes that end, or are ended ---- */
@@ -243,6 +268,7 @@ int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, launched_open, program_close)
   const struct CMUnitTest tests[] = {TEST(any_number_of_processes_gives_the_same_losses),
                                      TEST(few_descriptors_are_enough),
+                                     TEST(too_few_descriptors_are_named),
                                      TEST(a_signal_to_one_process_saves_and_stops_all),
                                      TEST(a_killed_process_is_named_and_ends_all),
                                      TEST(a_stopped_process_is_named_and_ends_all),
