@@ -35,7 +35,8 @@ enum {
   KEY_HOSTS,
   KEY_RESTARTS,
   KEY_RANKS,
-  KEY_TRUST
+  KEY_TRUST,
+  KEY_HEADER
 };
 
 static const cli_option options[] = {
@@ -114,6 +115,8 @@ static const cli_option options[] = {
     {"optimizer", NULL, "diff, convert: optimizer state as well", CLI_CHECKPOINT, KEY_OPTIMIZER},
     {"dtype", "f16|bf16|f32|f64", "convert: the dtype of all floats (default: as they are)", CLI_CHECKPOINT,
      KEY_DTYPE},
+    {"header", "PLUGIN", "print a C header with a function for each op of PLUGIN (core: Tenon's own)",
+     CLI_REFERENCE, KEY_HEADER},
     {"json", NULL, "print the result as one JSON object", CLI_JSON, 'j'},
     {"plugin", "FILE", "load a plugin", 0, 'p'},
     {"verbose", NULL, "log more", 0, 'v'},
@@ -265,6 +268,7 @@ static int cli_apply(cli_args *args, int key, const char *value) {
   case KEY_TOP_K: return cli_read_number(args, value, &args->top_k);
   case KEY_TOP_P: return cli_read_real(args, value, 1e-6, 1, &args->top_p);
   case KEY_SEED: return cli_read_index(args, value, &args->seed);
+  case KEY_HEADER: args->header = value; break;
   case 'j': args->json = true; break;
   case 'v': args->verbose = true; break;
   case 'q': args->quiet = true; break;

@@ -54,6 +54,7 @@ typedef struct cli_args {
   const char *prompt, *prompt_tokens; /* of generate */
   long long tokens, top_k, seed;
   double temperature, top_p;
+  const char *header;    /* of reference */
   bool stats, optimizer; /* of checkpoint */
   bool json, csv, classes, ops, all, device_json, cases, trust, untrusted, verbose, quiet, help;
 } cli_args;
@@ -76,6 +77,7 @@ enum {
   CLI_COMPARE = 8192,
   CLI_FIND_LR = 16384,
   CLI_LAUNCH = 32768,
+  CLI_REFERENCE = 1 << 16,
   CLI_CHECKPOINT = 1 << 20,
   CLI_CLASSES = 1 << 21,
   CLI_GENERATE = 1 << 22,

@@ -22,12 +22,11 @@ static void inspect_print_options(const json_t *item) {
   }
 }
 
-/* The lines of an example, of which all but the first are indented as the first. */
-static void inspect_print_example(const char *example) {
-  const char *title = "    example      ";
-  for (size_t n; *example; example += n + (example[n] == '\n')) {
-    n = strcspn(example, "\n");
-    printf("%s%.*s\n", title, (int)n, example);
+/* The lines of a text, of which all but the first are indented as the first. */
+static void inspect_print_lines(const char *title, const char *text) {
+  for (size_t n; *text; text += n + (text[n] == '\n')) {
+    n = strcspn(text, "\n");
+    printf("%s%.*s\n", title, (int)n, text);
     title = "                 ";
   }
 }
@@ -36,12 +35,13 @@ static void inspect_print_item(const json_t *item, bool details) {
   printf("%-12s %-20s %s\n", inspect_text(item, "kind"), inspect_text(item, "name"),
          inspect_text(item, "doc"));
   if (!details) return;
+  inspect_print_lines("    notes        ", inspect_text(item, "notes"));
   if (*inspect_text(item, "schema")) printf("    schema       %s\n", inspect_text(item, "schema"));
   if (*inspect_text(item, "formula")) printf("    formula      %s\n", inspect_text(item, "formula"));
   if (*inspect_text(item, "pattern"))
     printf("    pattern      %s on %s\n", inspect_text(item, "pattern"), inspect_text(item, "family"));
   if (*inspect_text(item, "types")) printf("    types        %s\n", inspect_text(item, "types"));
-  inspect_print_example(inspect_text(item, "example"));
+  inspect_print_lines("    example      ", inspect_text(item, "example"));
   printf("    from         %s %s %s\n", inspect_text(item, "plugin"), inspect_text(item, "version"),
          inspect_text(item, "file"));
   inspect_print_options(item);

@@ -52,7 +52,7 @@ static tn_val initializer_random(tn_build *b, const char *op, const tn_type *typ
   tn_op_set_int(b, "stream", (int64_t)stream);
   tn_op_set_float(b, "a", x);
   tn_op_set_float(b, "b", y);
-  tn_op_set_text(b, "dtype", tn_dtype_name(type->dtype));
+  tn_op_set_int(b, "dtype", type->dtype);
   return tn_op_end(b);
 }
 

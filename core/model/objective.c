@@ -43,7 +43,7 @@ static tn_status objective_take_factor(const tn_model_scope *scope, const tn_ite
 
 /* f16 and bf16 are summed in f32; f32 and f64 in their own type. */
 static tn_val objective_widen(tn_build *b, tn_val v) {
-  return tn_val_type(b, v)->dtype == TN_F64 ? v : tn_cast(b, v, TN_F32);
+  return tn_val_type(b, v)->dtype == TN_F64 ? v : tn_to_dtype(b, v, TN_F32);
 }
 
 /* The sample weights as [batch, 1, 1, ...] with the rank and dtype of `like`. */
@@ -51,13 +51,13 @@ static tn_val objective_spread_weight(const tn_objective *o, tn_build *b, tn_val
   const tn_type *type = tn_val_type(b, like);
   int64_t dims[TN_MAX_RANK] = {tn_val_dim(b, o->sample_weight, 0), 1, 1, 1, 1, 1, 1, 1};
   int32_t rank = type->rank, dtype = type->dtype;
-  return tn_cast(b, tn_reshape(b, o->sample_weight, rank, dims), dtype);
+  return tn_to_dtype(b, tn_reshape(b, o->sample_weight, rank, dims), dtype);
 }
 
 /* sum(value * weight) over all elements as an f32 scalar; sum(weight) if `value` is 0. */
 static tn_val objective_weighted_sum(tn_build *b, tn_val value, tn_val weight) {
   tn_val product = value != 0 ? tn_mul(b, value, weight) : weight;
-  return tn_cast(b, tn_reduce(b, "reduce_sum", product, 0, NULL, 0), TN_F32);
+  return tn_to_dtype(b, tn_reduce_sum(b, product, 0, NULL, 0), TN_F32);
 }
 
 static tn_status objective_emit_sums(tn_objective *o, const char *name, const tn_results *yields, tn_val *sum,
@@ -69,7 +69,7 @@ static tn_status objective_emit_sums(tn_objective *o, const char *name, const tn
     return tn_failf(a->env, TN_EINVAL,
                     "'%s' yields values without the batch in front, expected one per element", name);
   tn_val value = objective_widen(b, yields->v[0]), weight = objective_spread_weight(o, b, value);
-  if (yields->n > 1) weight = tn_mul(b, tn_cast(b, yields->v[1], tn_val_type(b, value)->dtype), weight);
+  if (yields->n > 1) weight = tn_mul(b, tn_to_dtype(b, yields->v[1], tn_val_type(b, value)->dtype), weight);
   const tn_type *full = tn_val_type(b, value);
   weight = tn_broadcast(b, weight, full->rank, full->dims);
   *sum = objective_weighted_sum(b, value, weight);

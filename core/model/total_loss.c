@@ -22,7 +22,7 @@ static tn_val total_element(tn_build *b, tn_val vector, int32_t i) {
 }
 
 static tn_val total_all_reduce(tn_build *b, tn_val v) {
-  return tn_build_ranks(b) > 1 ? tn_op1(b, "all_reduce", v) : v;
+  return tn_build_ranks(b) > 1 ? tn_all_reduce(b, v, TN_REDUCTION_SUM) : v;
 }
 
 static int32_t total_count_losses(const tn_model *model) {
@@ -34,7 +34,7 @@ static int32_t total_count_losses(const tn_model *model) {
 /* sum / weight. A zero weight is replaced by one, since its sum is zero, too. */
 static tn_val total_mean(tn_build *b, tn_val sum, tn_val weight) {
   tn_val zero = tn_scalar(b, TN_F32, 0.0), one = tn_scalar(b, TN_F32, 1.0);
-  return tn_div(b, sum, tn_where(b, tn_op2(b, "eq", weight, zero), one, weight));
+  return tn_div(b, sum, tn_where(b, tn_eq(b, weight, zero), one, weight));
 }
 
 /* The global weights of the losses as one vector; 0: the local weights are the global ones. */
@@ -103,7 +103,7 @@ static tn_status total_commit_weights(tn_build *b, const tn_model *model) {
   tn_type type = *tn_val_type(b, model->loss_weights);
   tn_val before = tn_graph_state(graph, TN_LOSS_WEIGHTS_STATE, &type, TN_STATE_SCRATCH, "", "");
   if (before == 0) return graph->env->record->code;
-  tn_val first = tn_op2(b, "lt", tn_build_counter(b, TN_BATCH_BLOCK), tn_scalar(b, TN_I64, graph->ranks));
+  tn_val first = tn_lt(b, tn_build_counter(b, TN_BATCH_BLOCK), tn_scalar(b, TN_I64, graph->ranks));
   tn_val kept = tn_where(b, first, tn_scalar(b, TN_F32, 0.0), before);
   tn_val now = tn_add(b, kept, total_all_reduce(b, model->loss_weights));
   TN_TRY(tn_build_status(b));

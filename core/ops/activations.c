@@ -9,7 +9,7 @@
 static tn_status relu_decompose(tn_build *b, const void *attributes) {
   (void)attributes;
   tn_val x = tn_build_in(b, 0);
-  tn_build_yield(b, 0, tn_op2(b, "maximum", x, tn_ops_zero(b, x)));
+  tn_build_yield(b, 0, tn_maximum(b, x, tn_ops_zero(b, x)));
   return TN_OK;
 }
 
@@ -17,7 +17,7 @@ static tn_status relu_decompose(tn_build *b, const void *attributes) {
 static tn_status relu_grad(tn_build *b, const void *attributes) {
   (void)attributes;
   tn_val y = tn_build_out(b, 0), dy = tn_build_out_grad(b, 0), zero = tn_ops_zero(b, y);
-  tn_build_yield(b, 0, tn_where(b, tn_op2(b, "gt", y, zero), dy, zero));
+  tn_build_yield(b, 0, tn_where(b, tn_gt(b, y, zero), dy, zero));
   return TN_OK;
 }
 
@@ -62,7 +62,7 @@ static tn_val gelu_inner(tn_build *b, tn_val x) {
 
 /* The normal distribution function of x, or its approximation. */
 static tn_val gelu_cdf(tn_build *b, tn_val x, int32_t approximate) {
-  tn_val v = approximate ? tn_tanh(b, gelu_inner(b, x)) : tn_op1(b, "erf", tn_affine(b, x, M_SQRT1_2, 0));
+  tn_val v = approximate ? tn_tanh(b, gelu_inner(b, x)) : tn_erf(b, tn_affine(b, x, M_SQRT1_2, 0));
   return tn_affine(b, v, 0.5, 0.5);
 }
 
@@ -70,17 +70,13 @@ static tn_status gelu_decompose(tn_build *b, const void *attributes) {
   const tn_gelu_attributes *a = attributes;
   tn_val x = tn_ops_wide(b, tn_build_in(b, 0));
   tn_val y = tn_mul(b, x, gelu_cdf(b, x, a->approximate));
-  tn_build_yield(b, 0, tn_cast(b, y, tn_val_type(b, tn_build_in(b, 0))->dtype));
+  tn_build_yield(b, 0, tn_to_dtype(b, y, tn_val_type(b, tn_build_in(b, 0))->dtype));
   return TN_OK;
 }
 
 static tn_status gelu_grad_rule(tn_build *b, const void *attributes) {
   const tn_gelu_attributes *a = attributes;
-  tn_op_begin(b, "gelu_grad");
-  tn_op_arg(b, tn_build_out_grad(b, 0));
-  tn_op_arg(b, tn_build_in(b, 0));
-  tn_op_set_text(b, "approximate", a->approximate ? "tanh" : "none");
-  tn_build_yield(b, 0, tn_op_end(b));
+  tn_build_yield(b, 0, tn_gelu_grad(b, tn_build_out_grad(b, 0), tn_build_in(b, 0), a->approximate));
   return TN_OK;
 }
 
@@ -95,13 +91,14 @@ const tn_op tn_op_gelu = {
     .op_class = TN_CLASS_POINTWISE,
     .decompose = gelu_decompose,
     .grad = gelu_grad_rule,
+    .notes = "D. Hendrycks, K. Gimpel, \"Gaussian error linear units\", 2016.",
 };
 
 /* The derivative of gelu_cdf, the density of the normal distribution, or of its approximation. */
 static tn_val gelu_density(tn_build *b, tn_val x, int32_t approximate) {
   tn_val square = tn_mul(b, x, x);
   if (!approximate)
-    return tn_affine(b, tn_op1(b, "exp", tn_affine(b, square, -0.5, 0)), M_2_SQRTPI * M_SQRT1_2 * 0.5, 0);
+    return tn_affine(b, tn_exp(b, tn_affine(b, square, -0.5, 0)), M_2_SQRTPI * M_SQRT1_2 * 0.5, 0);
   double scale = M_2_SQRTPI * M_SQRT1_2;
   tn_val t = tn_tanh(b, gelu_inner(b, x)), slope = tn_affine(b, square, 3 * scale * 0.044715, scale);
   return tn_mul(b, tn_affine(b, tn_mul(b, t, t), -0.5, 0.5), slope);
@@ -112,7 +109,7 @@ static tn_status gelu_grad_decompose(tn_build *b, const void *attributes) {
   const tn_gelu_attributes *a = attributes;
   tn_val dy = tn_ops_wide(b, tn_build_in(b, 0)), x = tn_ops_wide(b, tn_build_in(b, 1));
   tn_val slope = tn_add(b, gelu_cdf(b, x, a->approximate), tn_mul(b, x, gelu_density(b, x, a->approximate)));
-  tn_build_yield(b, 0, tn_cast(b, tn_mul(b, dy, slope), tn_val_type(b, tn_build_in(b, 0))->dtype));
+  tn_build_yield(b, 0, tn_to_dtype(b, tn_mul(b, dy, slope), tn_val_type(b, tn_build_in(b, 0))->dtype));
   return TN_OK;
 }
 

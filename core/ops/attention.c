@@ -86,26 +86,13 @@ static tn_val attention_from_heads(tn_build *b, const tn_attention_attributes *a
   return tn_reshape(b, tokens, 3, (int64_t[]){t.dims[0], t.dims[2], a->heads * t.dims[3]});
 }
 
-static void attention_set_attributes(tn_build *b, const tn_attention_attributes *a, int64_t heads) {
-  tn_op_set_int(b, "causal", a->causal);
-  tn_op_set_float(b, "scale", a->scale);
-  tn_op_set_text(b, "math", tn_ops_math(a->math));
-  tn_op_set_int(b, "heads", heads);
-}
-
 static double attention_scale_of(tn_build *b, const tn_attention_attributes *a, tn_val q) {
   return a->scale != 0 ? a->scale : 1 / sqrt((double)tn_val_dim(b, q, 3));
 }
 
 static tn_val attention_product(tn_build *b, const tn_attention_attributes *a, tn_val x, tn_val y,
                                 int32_t transpose_x, int32_t transpose_y) {
-  tn_op_begin(b, "matmul");
-  tn_op_arg(b, x);
-  tn_op_arg(b, y);
-  tn_op_set_int(b, "transpose_a", transpose_x);
-  tn_op_set_int(b, "transpose_b", transpose_y);
-  tn_op_set_text(b, "math", tn_ops_math(a->math));
-  return tn_op_end(b);
+  return tn_matmul(b, x, y, 0, transpose_x, transpose_y, a->math);
 }
 
 /* scale q k^T in A: (batch, heads, queries, keys). Scores rounded to T would make every exponential inexact.
@@ -119,11 +106,7 @@ static tn_val attention_scores(tn_build *b, const tn_attention_attributes *a, tn
 static tn_val attention_mask(tn_build *b, const tn_attention_attributes *a, tn_val s, double hidden) {
   if (!a->causal) return s;
   int64_t queries = tn_val_dim(b, s, 2), keys = tn_val_dim(b, s, 3);
-  tn_op_begin(b, "triangular_mask");
-  tn_op_set_int(b, "rows", queries);
-  tn_op_set_int(b, "columns", keys);
-  tn_op_set_int(b, "diagonal", keys - queries);
-  tn_val sees = tn_op_end(b);
+  tn_val sees = tn_triangular_mask(b, queries, keys, keys - queries);
   return tn_where(b, sees, s, tn_scalar(b, tn_val_type(b, s)->dtype, hidden));
 }
 
@@ -133,10 +116,7 @@ static const bool over_keys[TN_MAX_RANK] = {[3] = true};
 static tn_status attention_transposed(tn_build *b, const tn_attention_attributes *a) {
   tn_val in[3];
   for (int32_t i = 0; i < 3; i++) in[i] = attention_to_heads(b, a, tn_build_in(b, i));
-  tn_op_begin(b, "attention");
-  for (int32_t i = 0; i < 3; i++) tn_op_arg(b, in[i]);
-  attention_set_attributes(b, a, 0);
-  tn_val y = tn_op_end(b);
+  tn_val y = tn_attention(b, in[0], in[1], in[2], a->causal, a->scale, a->math, 0);
   tn_build_yield(b, 0, attention_from_heads(b, a, y));
   tn_build_yield(b, 1, tn_op_result(b, y, 1));
   return TN_OK;
@@ -148,14 +128,14 @@ static tn_status attention_decompose(tn_build *b, const void *attributes) {
   int32_t dtype = tn_val_type(b, tn_build_in(b, 0))->dtype;
   tn_val s = attention_mask(b, a, attention_scores(b, a, tn_build_in(b, 0), tn_build_in(b, 1)), -INFINITY);
   if (tn_type_count(tn_val_type(b, s)) == 0) { /* no queries or keys: reduce_max is undefined */
-    tn_build_yield(b, 0, attention_product(b, a, tn_cast(b, s, dtype), tn_build_in(b, 2), 0, 0));
-    tn_build_yield(b, 1, tn_reduce(b, "reduce_sum", s, 1, (int64_t[]){3}, 0));
+    tn_build_yield(b, 0, attention_product(b, a, tn_to_dtype(b, s, dtype), tn_build_in(b, 2), 0, 0));
+    tn_build_yield(b, 1, tn_reduce_sum(b, s, 1, (int64_t[]){3}, 0));
     return TN_OK;
   }
   tn_val largest = tn_ops_reduce(b, "reduce_max", s, over_keys);
   tn_val e = tn_exp(b, tn_sub(b, s, largest));
   tn_val sum = tn_ops_reduce(b, "reduce_sum", e, over_keys);
-  tn_val p = tn_cast(b, tn_div(b, e, sum), dtype);
+  tn_val p = tn_to_dtype(b, tn_div(b, e, sum), dtype);
   tn_val lse = tn_add(b, largest, tn_log(b, sum));
   tn_type rows = tn_ops_type(b, lse);
   tn_build_yield(b, 0, attention_product(b, a, p, tn_build_in(b, 2), 0, 0));
@@ -196,21 +176,18 @@ static void attention_emit_gradient(tn_build *b, const tn_attention_attributes *
     tn_val delta = tn_mul(b, tn_ops_wide(b, g->dy), tn_ops_wide(b, g->y));
     inner = tn_sub(b, attention_product(b, a, tn_ops_wide(b, g->dy), tn_ops_wide(b, g->v), 0, 1),
                    tn_ops_reduce(b, "reduce_sum", delta, over_keys));
-    d[2] = attention_product(b, a, tn_cast(b, p, dtype), g->dy, 1, 0);
+    d[2] = attention_product(b, a, tn_to_dtype(b, p, dtype), g->dy, 1, 0);
   }
   inner = tn_ops_sum(b, inner, tn_ops_keep(b, g->dlse, &type, over_keys));
-  tn_val ds = tn_cast(b, tn_affine(b, tn_mul(b, p, inner), attention_scale_of(b, a, g->q), 0), dtype);
+  tn_val ds = tn_to_dtype(b, tn_affine(b, tn_mul(b, p, inner), attention_scale_of(b, a, g->q), 0), dtype);
   d[0] = attention_product(b, a, ds, g->k, 0, 0);
   d[1] = attention_product(b, a, ds, g->q, 1, 0);
 }
 
-/* `values` are q, k, v, y, lse and dy. */
-static void attention_emit_grad_op(tn_build *b, const tn_attention_attributes *a, const tn_val *values,
+/* `v` has q, k, v, y, lse and dy. */
+static void attention_emit_grad_op(tn_build *b, const tn_attention_attributes *a, const tn_val *v,
                                    int64_t heads, tn_val d[3]) {
-  tn_op_begin(b, "attention_grad");
-  for (int32_t i = 0; i < 6; i++) tn_op_arg(b, values[i]);
-  attention_set_attributes(b, a, heads);
-  d[0] = tn_op_end(b);
+  d[0] = tn_attention_grad(b, v[0], v[1], v[2], v[3], v[4], v[5], a->causal, a->scale, a->math, heads);
   d[1] = tn_op_result(b, d[0], 1);
   d[2] = tn_op_result(b, d[0], 2);
 }
@@ -325,11 +302,8 @@ static tn_val cached_write(tn_build *b, tn_val cache, tn_val rows, tn_val positi
   tn_val row = cached_index(b, room, 1, 0), end = tn_add(b, position, tn_scalar(b, TN_I64, (double)tokens));
   tn_val written = tn_and(b, tn_ge(b, row, position), tn_lt(b, row, end));
   tn_val source = tn_add(b, cached_index(b, room, tokens, 1), position);
-  tn_val select = tn_cast(b, tn_eq(b, cached_index(b, room, tokens, 0), source), dtype);
-  tn_op_begin(b, "matmul");
-  tn_op_arg(b, select);
-  tn_op_arg(b, rows);
-  return tn_where(b, written, tn_op_end(b), cache);
+  tn_val select = tn_to_dtype(b, tn_eq(b, cached_index(b, room, tokens, 0), source), dtype);
+  return tn_where(b, written, tn_matmul(b, select, rows, 0, 0, 0, TN_MATH_FULL), cache);
 }
 
 /* Rows behind the tokens may hold anything, so that 0 * NaN must not reach the sum. */
@@ -348,7 +322,7 @@ static tn_val cached_attend(tn_build *b, const tn_attention_attributes *a, tn_va
   tn_val sees = tn_le(b, cached_index(b, queries, room, 1), last);
   s = tn_where(b, sees, s, tn_scalar(b, tn_val_type(b, s)->dtype, -INFINITY));
   tn_val e = tn_exp(b, tn_sub(b, s, tn_ops_reduce(b, "reduce_max", s, over_keys)));
-  tn_val p = tn_cast(b, tn_div(b, e, tn_ops_reduce(b, "reduce_sum", e, over_keys)), dtype);
+  tn_val p = tn_to_dtype(b, tn_div(b, e, tn_ops_reduce(b, "reduce_sum", e, over_keys)), dtype);
   tn_val end = tn_add(b, position, tn_scalar(b, TN_I64, (double)queries));
   return attention_product(b, a, p, cached_values(b, values, end), 0, 0);
 }
@@ -397,6 +371,9 @@ const tn_op tn_op_attention = {
     .decompose = attention_decompose,
     .grad = attention_grad_rule,
     .cost = attention_cost,
+    .notes = "Operands are (batch, heads, tokens, width), or (batch, tokens, heads * width) where `heads` "
+             "is not 0. The second result is the log of each row's sum of exponentials. T. Dao and others, "
+             "\"FlashAttention\", NeurIPS 2022.",
 };
 
 const tn_op tn_op_attention_grad = {
@@ -427,4 +404,9 @@ const tn_op tn_op_cached_attention = {
     .infer = cached_infer,
     .decompose = cached_decompose,
     .cost = cached_cost,
+    .notes = "k and v of n tokens replace the rows position .. position + n - 1 of the caches keys and "
+             "values; query i sees the rows up to position + i. The caches have as many rows as tokens "
+             "fit, and position + n is at most that. Operands are (batch, heads, tokens, width), or "
+             "(batch, tokens, heads * width) where `heads` is not 0. A kernel may write the caches in "
+             "place.",
 };

@@ -35,7 +35,7 @@ static tn_status all_reduce_grad(tn_build *b, const void *attributes) {
   tn_val dy = tn_build_out_grad(b, 0), x = tn_build_in(b, 0);
   tn_val dx = tn_all_reduce(b, dy, collective_grad_reduction(a->reduction));
   if (collective_is_extreme(a->reduction))
-    dx = tn_where(b, tn_op2(b, "eq", x, tn_build_out(b, 0)), dx, tn_ops_zero(b, x));
+    dx = tn_where(b, tn_eq(b, x, tn_build_out(b, 0)), dx, tn_ops_zero(b, x));
   tn_build_yield(b, 0, dx);
   return TN_OK;
 }
@@ -84,8 +84,7 @@ static tn_status reduce_scatter_grad(tn_build *b, const void *attributes) {
   if (a->reduction == TN_REDUCTION_MEAN)
     dx = tn_div(b, dx, tn_scalar(b, tn_val_type(b, x)->dtype, (double)a->ranks));
   if (collective_is_extreme(a->reduction))
-    dx = tn_where(b, tn_op2(b, "eq", x, tn_all_gather(b, tn_build_out(b, 0), a->ranks)), dx,
-                  tn_ops_zero(b, x));
+    dx = tn_where(b, tn_eq(b, x, tn_all_gather(b, tn_build_out(b, 0), a->ranks)), dx, tn_ops_zero(b, x));
   tn_build_yield(b, 0, dx);
   return TN_OK;
 }
@@ -104,6 +103,8 @@ const tn_op tn_op_reduce_scatter = {
     .op_class = TN_CLASS_OTHER,
     .infer = reduce_scatter_infer,
     .grad = reduce_scatter_grad,
+    .notes = "Rank r gets the r-th of `ranks` equal parts. Dimension 0 is a multiple of `ranks`, which is "
+             "tn_build_ranks(b).",
 };
 
 /* ---- all_gather ---- */
@@ -123,7 +124,7 @@ static tn_status all_gather_infer(tn_infer *n) {
 /* Every rank's result contains this rank's operand. */
 static tn_status all_gather_grad(tn_build *b, const void *attributes) {
   const tn_all_gather_attributes *a = attributes;
-  tn_build_yield(b, 0, tn_reduce_scatter(b, tn_build_out_grad(b, 0), TN_REDUCTION_SUM, a->ranks));
+  tn_build_yield(b, 0, tn_reduce_scatter(b, tn_build_out_grad(b, 0), a->ranks, TN_REDUCTION_SUM));
   return TN_OK;
 }
 
@@ -138,4 +139,5 @@ const tn_op tn_op_all_gather = {
     .op_class = TN_CLASS_OTHER,
     .infer = all_gather_infer,
     .grad = all_gather_grad,
+    .notes = "The operands are in the order of ranks. `ranks` is tn_build_ranks(b).",
 };

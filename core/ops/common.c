@@ -137,7 +137,12 @@ tn_val tn_ops_keep(tn_build *b, tn_val v, const tn_type *type, const bool *reduc
 tn_val tn_ops_reduce(tn_build *b, const char *op, tn_val v, const bool *reduced) {
   int64_t axes[TN_MAX_RANK];
   int64_t n = tn_ops_marked(reduced, tn_val_type(b, v)->rank, axes);
-  return n == 0 ? v : tn_reduce(b, op, v, n, axes, 1);
+  if (n == 0) return v;
+  tn_op_begin(b, op);
+  tn_op_arg(b, v);
+  tn_op_set_ints(b, "axes", n, axes);
+  tn_op_set_int(b, "keep", 1);
+  return tn_op_end(b);
 }
 
 tn_val tn_ops_channels(tn_build *b, tn_val v, int32_t rank) {
@@ -149,7 +154,7 @@ tn_val tn_ops_channels(tn_build *b, tn_val v, int32_t rank) {
 void tn_ops_yield_to(tn_build *b, int32_t i, tn_val gradient) {
   tn_type type = tn_ops_type(b, tn_build_in(b, i));
   if (gradient == 0) return;
-  tn_build_yield(b, i, tn_cast(b, tn_sum_to(b, gradient, &type), type.dtype));
+  tn_build_yield(b, i, tn_to_dtype(b, tn_sum_to(b, gradient, &type), type.dtype));
 }
 
 /* ---- costs ---- */

@@ -12,9 +12,8 @@
 #define TN_OPS_FLOATS  "; T in f16 bf16 f32 f64"
 #define TN_OPS_NUMBERS "; T in i32 i64 f16 bf16 f32 f64"
 
-/* The option `math` of products, and its value as text. */
+/* The option `math` of products. */
 #define TN_OPS_MATH(S) TN_OPT(S, math, TN_OPT_ENUM, "full", "full|tf32", "may round operands of f32 to TF32")
-static inline const char *tn_ops_math(int32_t math) { return math == TN_MATH_TF32 ? "tf32" : "full"; }
 
 /* A type in a message, "f32[8, 3]". Use it as tn_ops_text(type).v inside a call. */
 typedef struct tn_ops_message {
@@ -65,7 +64,7 @@ static inline tn_val tn_ops_zero(tn_build *b, tn_val like) {
 }
 /* v cast to the dtype of sums. */
 static inline tn_val tn_ops_wide(tn_build *b, tn_val v) {
-  return tn_cast(b, v, tn_ops_accumulator(tn_val_type(b, v)->dtype));
+  return tn_to_dtype(b, v, tn_ops_accumulator(tn_val_type(b, v)->dtype));
 }
 /* v with the marked dimensions as 1, so that it broadcasts against `type`. 0 stays 0. */
 tn_val tn_ops_keep(tn_build *b, tn_val v, const tn_type *type, const bool *reduced);

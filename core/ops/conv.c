@@ -80,46 +80,43 @@ static tn_status conv2d_grad_weight_infer(tn_infer *n) {
 
 /* ---- gradients ---- */
 
-/* One of the three ops on x and y with the window of `a`. The result has the dims of `like`; 0 for conv2d. */
-static tn_val conv2d_emit(tn_build *b, const char *op, tn_val x, tn_val y, const tn_conv2d_attributes *a,
-                          tn_val like) {
+/* Each of the three ops with the window of `a`; gradients have the dims of `like`. */
+static tn_val conv2d_emit(tn_build *b, tn_val x, tn_val w, const tn_conv2d_attributes *a) {
+  return tn_conv2d(b, x, w, 0, 2, a->stride.v, 2, a->padding.v, 2, a->dilation.v, a->groups, a->math);
+}
+
+static tn_val conv2d_emit_dx(tn_build *b, tn_val dy, tn_val w, const tn_conv2d_attributes *a, tn_val like) {
   tn_type t = tn_ops_type(b, like);
-  tn_op_begin(b, op);
-  tn_op_arg(b, x);
-  tn_op_arg(b, y);
-  tn_op_set_ints(b, "stride", 2, a->stride.v);
-  tn_op_set_ints(b, "padding", 2, a->padding.v);
-  tn_op_set_ints(b, "dilation", 2, a->dilation.v);
-  tn_op_set_int(b, "groups", a->groups);
-  tn_op_set_text(b, "math", tn_ops_math(a->math));
-  if (like != 0) tn_op_set_ints(b, "dims", t.rank, t.dims);
-  return tn_op_end(b);
+  return tn_conv2d_grad_input(b, dy, w, 2, a->stride.v, 2, a->padding.v, 2, a->dilation.v, a->groups, a->math,
+                              t.rank, t.dims);
+}
+
+static tn_val conv2d_emit_dw(tn_build *b, tn_val x, tn_val dy, const tn_conv2d_attributes *a, tn_val like) {
+  tn_type t = tn_ops_type(b, like);
+  return tn_conv2d_grad_weight(b, x, dy, 2, a->stride.v, 2, a->padding.v, 2, a->dilation.v, a->groups,
+                               a->math, t.rank, t.dims);
 }
 
 static tn_status conv2d_grad(tn_build *b, const void *attributes) {
   tn_val x = tn_build_in(b, 0), w = tn_build_in(b, 1), dy = tn_build_out_grad(b, 0);
   int64_t all_but_channels[3] = {0, 2, 3};
-  if (tn_build_wants_grad(b, 0))
-    tn_build_yield(b, 0, conv2d_emit(b, "conv2d_grad_input", dy, w, attributes, x));
-  if (tn_build_wants_grad(b, 1))
-    tn_build_yield(b, 1, conv2d_emit(b, "conv2d_grad_weight", x, dy, attributes, w));
-  if (tn_build_wants_grad(b, 2)) tn_build_yield(b, 2, tn_reduce(b, "reduce_sum", dy, 3, all_but_channels, 0));
+  if (tn_build_wants_grad(b, 0)) tn_build_yield(b, 0, conv2d_emit_dx(b, dy, w, attributes, x));
+  if (tn_build_wants_grad(b, 1)) tn_build_yield(b, 1, conv2d_emit_dw(b, x, dy, attributes, w));
+  if (tn_build_wants_grad(b, 2)) tn_build_yield(b, 2, tn_reduce_sum(b, dy, 3, all_but_channels, 0));
   return TN_OK;
 }
 
 static tn_status conv2d_grad_input_grad(tn_build *b, const void *attributes) {
   tn_val dy = tn_build_in(b, 0), w = tn_build_in(b, 1), g = tn_build_out_grad(b, 0);
-  if (tn_build_wants_grad(b, 0)) tn_build_yield(b, 0, conv2d_emit(b, "conv2d", g, w, attributes, 0));
-  if (tn_build_wants_grad(b, 1))
-    tn_build_yield(b, 1, conv2d_emit(b, "conv2d_grad_weight", g, dy, attributes, w));
+  if (tn_build_wants_grad(b, 0)) tn_build_yield(b, 0, conv2d_emit(b, g, w, attributes));
+  if (tn_build_wants_grad(b, 1)) tn_build_yield(b, 1, conv2d_emit_dw(b, g, dy, attributes, w));
   return TN_OK;
 }
 
 static tn_status conv2d_grad_weight_grad(tn_build *b, const void *attributes) {
   tn_val x = tn_build_in(b, 0), dy = tn_build_in(b, 1), g = tn_build_out_grad(b, 0);
-  if (tn_build_wants_grad(b, 0))
-    tn_build_yield(b, 0, conv2d_emit(b, "conv2d_grad_input", dy, g, attributes, x));
-  if (tn_build_wants_grad(b, 1)) tn_build_yield(b, 1, conv2d_emit(b, "conv2d", x, g, attributes, 0));
+  if (tn_build_wants_grad(b, 0)) tn_build_yield(b, 0, conv2d_emit_dx(b, dy, g, attributes, x));
+  if (tn_build_wants_grad(b, 1)) tn_build_yield(b, 1, conv2d_emit(b, x, g, attributes));
   return TN_OK;
 }
 
@@ -166,6 +163,7 @@ const tn_op tn_op_conv2d = {
     .infer = conv2d_infer,
     .grad = conv2d_grad,
     .cost = conv2d_cost,
+    .notes = "Cross-correlation, as in PyTorch.",
 };
 
 const tn_op tn_op_conv2d_grad_input = {
@@ -176,6 +174,7 @@ const tn_op tn_op_conv2d_grad_input = {
     .infer = conv2d_grad_input_infer,
     .grad = conv2d_grad_input_grad,
     .cost = conv2d_grad_input_cost,
+    .notes = "`dims` are those of x.",
 };
 
 const tn_op tn_op_conv2d_grad_weight = {
@@ -186,4 +185,5 @@ const tn_op tn_op_conv2d_grad_weight = {
     .infer = conv2d_grad_weight_infer,
     .grad = conv2d_grad_weight_grad,
     .cost = conv2d_grad_weight_cost,
+    .notes = "`dims` are those of w.",
 };

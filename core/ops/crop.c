@@ -53,8 +53,7 @@ static tn_status crop_grad(tn_build *b, const void *attributes) {
   if (!tn_build_wants_grad(b, 0)) return TN_OK;
   tn_type x = tn_ops_type(b, tn_build_in(b, 0));
   tn_val mirror = tn_build_in(b, 2), start = crop_grad_start(b, tn_build_in(b, 1), mirror);
-  tn_build_yield(b, 0,
-                 tn_crop(b, tn_build_out_grad(b, 0), start, mirror, x.dims[x.rank - 2], x.dims[x.rank - 1]));
+  tn_build_yield(b, 0, tn_crop(b, tn_build_out_grad(b, 0), start, mirror, 2, x.dims + x.rank - 2));
   return TN_OK;
 }
 
@@ -76,4 +75,8 @@ const tn_op tn_op_crop = {
     .infer = crop_op_infer,
     .grad = crop_grad,
     .cost = crop_cost,
+    .notes = "x is (N, ..., H, W), the result (N, ..., height, width). The part of sample n begins at row "
+             "start[n, 0] and column start[n, 1]; outside of x it is 0. Its rows are in reverse order "
+             "where mirror[n, 0] is not 0, its columns where mirror[n, 1] is not 0. An absent operand is "
+             "0.",
 };

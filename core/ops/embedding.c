@@ -25,11 +25,8 @@ static tn_status embedding_infer(tn_infer *n) {
 static tn_status embedding_grad(tn_build *b, const void *attributes) {
   (void)attributes;
   if (!tn_build_wants_grad(b, 1)) return TN_OK;
-  tn_op_begin(b, "embedding_grad");
-  tn_op_arg(b, tn_build_in(b, 0));
-  tn_op_arg(b, tn_build_out_grad(b, 0));
-  tn_op_set_int(b, "rows", tn_val_dim(b, tn_build_in(b, 1), 0));
-  tn_build_yield(b, 1, tn_op_end(b));
+  int64_t rows = tn_val_dim(b, tn_build_in(b, 1), 0);
+  tn_build_yield(b, 1, tn_embedding_grad(b, tn_build_in(b, 0), tn_build_out_grad(b, 0), rows));
   return TN_OK;
 }
 
@@ -46,6 +43,7 @@ const tn_op tn_op_embedding = {
     .infer = embedding_infer,
     .grad = embedding_grad,
     .cost = embedding_cost,
+    .notes = "The result has the dims of ids, then the width of the table.",
 };
 
 /* ---- embedding_grad ---- */
@@ -66,7 +64,7 @@ static tn_status embedding_grad_infer(tn_infer *n) {
 static tn_status embedding_grad_grad(tn_build *b, const void *attributes) {
   (void)attributes;
   if (tn_build_wants_grad(b, 1))
-    tn_build_yield(b, 1, tn_op2(b, "embedding", tn_build_in(b, 0), tn_build_out_grad(b, 0)));
+    tn_build_yield(b, 1, tn_embedding(b, tn_build_in(b, 0), tn_build_out_grad(b, 0)));
   return TN_OK;
 }
 

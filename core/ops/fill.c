@@ -129,14 +129,9 @@ static tn_status spread_grad(tn_build *b, const void *attributes) {
     int64_t stop = r + 1 < a->starts.n ? a->starts.v[r + 1] : a->count;
     if (stop > a->count) stop = a->count;
     int64_t start = a->starts.v[r] < stop ? a->starts.v[r] : stop;
-    tn_val part =
-        tn_reduce(b, "reduce_sum", tn_slice_axis(b, tn_build_out_grad(b, 0), 0, start, stop), 0, NULL, 1);
+    tn_val part = tn_reduce_sum(b, tn_slice_axis(b, tn_build_out_grad(b, 0), 0, start, stop), 0, NULL, 1);
     int64_t low = a->index.v[r], high = values.dims[0] - low - 1;
-    tn_op_begin(b, "pad");
-    tn_op_arg(b, part);
-    tn_op_set_ints(b, "low", 1, &low);
-    tn_op_set_ints(b, "high", 1, &high);
-    total = tn_ops_sum(b, total, tn_op_end(b));
+    total = tn_ops_sum(b, total, tn_pad(b, part, 1, &low, 1, &high, 0, NULL));
   }
   tn_build_yield(b, 0, total);
   return TN_OK;
@@ -149,6 +144,7 @@ const tn_op tn_op_spread = {
     .op_class = TN_CLASS_POINTWISE,
     .infer = spread_infer,
     .grad = spread_grad,
+    .notes = "y[i] = values[index[r]] for the last r with starts[r] <= i.",
 };
 
 /* ---- triangular_mask ---- */
@@ -163,18 +159,15 @@ static tn_status triangular_mask_infer(tn_infer *n) {
 }
 
 static tn_val mask_emit_iota(tn_build *b, int64_t rows, int64_t columns, int64_t axis) {
-  int64_t dims[2] = {rows, columns};
-  tn_op_begin(b, "iota");
-  tn_op_set_ints(b, "dims", 2, dims);
-  tn_op_set_int(b, "axis", axis);
-  return tn_op_end(b);
+  const tn_type type = {TN_I64, 2, {rows, columns}};
+  return tn_iota(b, &type, axis);
 }
 
 static tn_status triangular_mask_decompose(tn_build *b, const void *attributes) {
   const tn_mask_attributes *a = attributes;
   tn_val row = mask_emit_iota(b, a->rows, 1, 0), column = mask_emit_iota(b, 1, a->columns, 1);
   tn_val last = tn_add(b, row, tn_scalar(b, TN_I64, (double)a->diagonal));
-  tn_build_yield(b, 0, tn_op2(b, "le", column, last));
+  tn_build_yield(b, 0, tn_le(b, column, last));
   return TN_OK;
 }
 

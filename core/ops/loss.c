@@ -31,7 +31,7 @@ static shifted softmax_shift(tn_build *b, tn_val x, const bool *reduced) {
 /* The result of an empty tensor is a copy: reduce_max is undefined for it. */
 static bool softmax_yield_empty(tn_build *b, const tn_type *type) {
   if (tn_type_count(type) > 0) return false;
-  tn_build_yield(b, 0, tn_op1(b, "copy", tn_build_in(b, 0)));
+  tn_build_yield(b, 0, tn_copy(b, tn_build_in(b, 0)));
   return true;
 }
 
@@ -42,7 +42,7 @@ static tn_status softmax_decompose(tn_build *b, const void *attributes) {
   softmax_mark_axis(a->axis, type.rank, reduced);
   if (softmax_yield_empty(b, &type)) return TN_OK;
   shifted s = softmax_shift(b, tn_ops_wide(b, tn_build_in(b, 0)), reduced);
-  tn_build_yield(b, 0, tn_cast(b, tn_div(b, s.exp, s.sum), type.dtype));
+  tn_build_yield(b, 0, tn_to_dtype(b, tn_div(b, s.exp, s.sum), type.dtype));
   return TN_OK;
 }
 
@@ -54,7 +54,7 @@ static tn_status softmax_grad(tn_build *b, const void *attributes) {
   bool reduced[TN_MAX_RANK];
   softmax_mark_axis(a->axis, type.rank, reduced);
   tn_val total = tn_ops_reduce(b, "reduce_sum", tn_mul(b, dy, y), reduced);
-  tn_build_yield(b, 0, tn_cast(b, tn_mul(b, y, tn_sub(b, dy, total)), type.dtype));
+  tn_build_yield(b, 0, tn_to_dtype(b, tn_mul(b, y, tn_sub(b, dy, total)), type.dtype));
   return TN_OK;
 }
 
@@ -65,7 +65,7 @@ static tn_status log_softmax_decompose(tn_build *b, const void *attributes) {
   softmax_mark_axis(a->axis, type.rank, reduced);
   if (softmax_yield_empty(b, &type)) return TN_OK;
   shifted s = softmax_shift(b, tn_ops_wide(b, tn_build_in(b, 0)), reduced);
-  tn_build_yield(b, 0, tn_cast(b, tn_sub(b, s.x, tn_log(b, s.sum)), type.dtype));
+  tn_build_yield(b, 0, tn_to_dtype(b, tn_sub(b, s.x, tn_log(b, s.sum)), type.dtype));
   return TN_OK;
 }
 
@@ -77,7 +77,7 @@ static tn_status log_softmax_grad(tn_build *b, const void *attributes) {
   bool reduced[TN_MAX_RANK];
   softmax_mark_axis(a->axis, type.rank, reduced);
   tn_val total = tn_ops_reduce(b, "reduce_sum", dy, reduced);
-  tn_build_yield(b, 0, tn_cast(b, tn_sub(b, dy, tn_mul(b, tn_exp(b, y), total)), type.dtype));
+  tn_build_yield(b, 0, tn_to_dtype(b, tn_sub(b, dy, tn_mul(b, tn_exp(b, y), total)), type.dtype));
   return TN_OK;
 }
 
@@ -146,14 +146,10 @@ static class_rows cross_entropy_rows(tn_build *b, const tn_cross_entropy_attribu
   softmax_mark_axis(a->axis, r.type.rank, r.reduced);
   tn_val target = tn_ops_keep(b, tn_build_in(b, 1), &r.type, r.reduced);
   int32_t dtype = tn_val_type(b, target)->dtype;
-  int64_t dims[TN_MAX_RANK];
-  for (int32_t i = 0; i < r.type.rank; i++) dims[i] = r.reduced[i] ? r.type.dims[i] : 1;
-  tn_op_begin(b, "iota");
-  tn_op_set_ints(b, "dims", r.type.rank, dims);
-  tn_op_set_int(b, "axis", a->axis);
-  tn_op_set_text(b, "dtype", tn_dtype_name(dtype));
-  r.hot = tn_op2(b, "eq", tn_op_end(b), target);
-  r.valid = tn_op2(b, "ne", target, tn_scalar(b, dtype, (double)a->ignore));
+  tn_type classes = {dtype, r.type.rank, {0}};
+  for (int32_t i = 0; i < r.type.rank; i++) classes.dims[i] = r.reduced[i] ? r.type.dims[i] : 1;
+  r.hot = tn_eq(b, tn_iota(b, &classes, a->axis), target);
+  r.valid = tn_ne(b, target, tn_scalar(b, dtype, (double)a->ignore));
   return r;
 }
 
@@ -199,7 +195,7 @@ static tn_status cross_entropy_grad(tn_build *b, const void *attributes) {
     dx = tn_mul(b, tn_sub(b, p, share), tn_where(b, r.valid, dloss, tn_ops_zero(b, dloss)));
   }
   if (dlse != 0) dx = tn_ops_sum(b, dx, tn_mul(b, p, dlse));
-  tn_build_yield(b, 0, tn_cast(b, dx, r.type.dtype));
+  tn_build_yield(b, 0, tn_to_dtype(b, dx, r.type.dtype));
   return TN_OK;
 }
 
@@ -228,4 +224,5 @@ const tn_op tn_op_cross_entropy = {
     .decompose = cross_entropy_decompose,
     .grad = cross_entropy_grad,
     .cost = cross_entropy_cost,
+    .notes = "`smoothing` is PyTorch's label_smoothing.",
 };

@@ -64,13 +64,7 @@ static tn_status matmul_infer(tn_infer *n) {
 
 static tn_val matmul_emit(tn_build *b, const tn_matmul_attributes *m, tn_val x, tn_val y, int32_t transpose_x,
                           int32_t transpose_y) {
-  tn_op_begin(b, "matmul");
-  tn_op_arg(b, x);
-  tn_op_arg(b, y);
-  tn_op_set_int(b, "transpose_a", transpose_x);
-  tn_op_set_int(b, "transpose_b", transpose_y);
-  tn_op_set_text(b, "math", tn_ops_math(m->math));
-  return tn_op_end(b);
+  return tn_matmul(b, x, y, 0, transpose_x, transpose_y, m->math);
 }
 
 /* With op(a) op(b) = y: d op(a) = dy op(b)^T, or its transpose if a is transposed. */
@@ -143,4 +137,5 @@ const tn_op tn_op_matmul = {
     .infer = matmul_infer,
     .grad = matmul_grad,
     .cost = matmul_cost,
+    .notes = "The dimensions before the last two broadcast.",
 };

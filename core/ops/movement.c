@@ -33,6 +33,7 @@ const tn_op tn_op_reorder = {
     .infer = copy_infer,
     .grad = copy_grad,
     .cost = movement_cost,
+    .notes = "The host chooses the layout.",
 };
 
 /* ---- reshape ---- */
@@ -171,12 +172,9 @@ static tn_status slice_grad(tn_build *b, const void *attributes) {
     inner[i] = step - 1;
     high[i] = x.dims[i] - a->starts.v[i] - slice_reach(y.dims[i], step);
   }
-  tn_op_begin(b, "pad");
-  tn_op_arg(b, tn_build_out_grad(b, 0));
-  tn_op_set_ints(b, "low", x.rank, a->starts.v);
-  tn_op_set_ints(b, "high", x.rank, high);
-  tn_op_set_ints(b, "inner", a->steps.n > 0 ? x.rank : 0, inner);
-  tn_build_yield(b, 0, tn_op_end(b));
+  tn_build_yield(b, 0,
+                 tn_pad(b, tn_build_out_grad(b, 0), x.rank, a->starts.v, x.rank, high,
+                        a->steps.n > 0 ? x.rank : 0, inner));
   return TN_OK;
 }
 
@@ -224,12 +222,9 @@ static tn_status pad_grad(tn_build *b, const void *attributes) {
     steps[i] = a->inner.n > 0 ? a->inner.v[i] + 1 : 1;
     stops[i] = a->low.v[i] + slice_reach(x.dims[i], steps[i]);
   }
-  tn_op_begin(b, "slice");
-  tn_op_arg(b, tn_build_out_grad(b, 0));
-  tn_op_set_ints(b, "starts", x.rank, a->low.v);
-  tn_op_set_ints(b, "stops", x.rank, stops);
-  tn_op_set_ints(b, "steps", a->inner.n > 0 ? x.rank : 0, steps);
-  tn_build_yield(b, 0, tn_op_end(b));
+  tn_build_yield(b, 0,
+                 tn_slice(b, tn_build_out_grad(b, 0), x.rank, a->low.v, x.rank, stops,
+                          a->inner.n > 0 ? x.rank : 0, steps));
   return TN_OK;
 }
 
@@ -354,4 +349,5 @@ const tn_op tn_op_pack = {
     .infer = pack_infer,
     .grad = pack_grad,
     .cost = movement_cost,
+    .notes = "Value i begins at element offsets[i] of the result, which has rank 1.",
 };

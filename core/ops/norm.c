@@ -58,7 +58,7 @@ static void batch_norm_sum_over_ranks(tn_build *b, const tn_norm_attributes *a, 
                                       tn_val *second) {
   if (a->ranks == 1) return;
   int64_t channels = tn_val_dim(b, *first, 0);
-  tn_val both = tn_op1(b, "all_reduce", tn_concat(b, 2, (tn_val[]){*first, *second}, 0));
+  tn_val both = tn_all_reduce(b, tn_concat(b, 2, (tn_val[]){*first, *second}, 0), TN_REDUCTION_SUM);
   *first = tn_slice_axis(b, both, 0, 0, channels);
   *second = tn_slice_axis(b, both, 0, channels, 2 * channels);
 }
@@ -84,19 +84,12 @@ static tn_status batch_norm_decompose(tn_build *b, const void *attributes) {
   bool reduced[TN_MAX_RANK];
   int64_t axes[TN_MAX_RANK];
   batch_norm_mark_axes(&x, reduced);
-  tn_op_begin(b, "moments");
-  tn_op_arg(b, tn_build_in(b, 0));
-  tn_op_set_ints(b, "axes", tn_ops_marked(reduced, x.rank, axes), axes);
-  tn_val mean = tn_op_end(b), variance = tn_op_result(b, mean, 1);
+  int64_t n = tn_ops_marked(reduced, x.rank, axes);
+  tn_val mean = tn_moments(b, tn_build_in(b, 0), n, axes), variance = tn_op_result(b, mean, 1);
   batch_norm_join_ranks(b, a, &mean, &variance);
-  tn_op_begin(b, "batch_norm_apply");
-  tn_op_arg(b, tn_build_in(b, 0));
-  tn_op_arg(b, mean);
-  tn_op_arg(b, variance);
-  tn_op_arg(b, tn_build_in(b, 1));
-  tn_op_arg(b, tn_build_in(b, 2));
-  tn_op_set_float(b, "epsilon", a->epsilon);
-  tn_build_yield(b, 0, tn_op_end(b));
+  tn_build_yield(b, 0,
+                 tn_batch_norm_apply(b, tn_build_in(b, 0), mean, variance, tn_build_in(b, 1),
+                                     tn_build_in(b, 2), a->epsilon));
   tn_build_yield(b, 1, mean);
   tn_build_yield(b, 2, variance);
   return TN_OK;
@@ -119,13 +112,9 @@ static batch_grad batch_norm_grad_start(tn_build *b, const tn_norm_attributes *a
   g.count = tn_ops_reduced_count(&g.x, reduced) * a->ranks;
   g.rstd = tn_rsqrt(b, tn_affine(b, tn_build_out(b, 2), 1, a->epsilon));
   if (tn_build_out_grad(b, 0) == 0) return g;
-  tn_op_begin(b, "norm_grad_sums");
-  tn_op_arg(b, tn_build_out_grad(b, 0));
-  tn_op_arg(b, tn_build_in(b, 0));
-  tn_op_arg(b, g.mean);
-  tn_op_arg(b, g.rstd);
-  tn_op_set_ints(b, "axes", tn_ops_marked(reduced, g.x.rank, axes), axes);
-  g.all_sum = g.sum = tn_op_end(b);
+  int64_t n = tn_ops_marked(reduced, g.x.rank, axes);
+  g.sum = tn_norm_grad_sums(b, tn_build_out_grad(b, 0), tn_build_in(b, 0), g.mean, g.rstd, n, axes);
+  g.all_sum = g.sum;
   g.all_dot = g.dot = tn_op_result(b, g.sum, 1);
   if (tn_build_wants_grad(b, 0)) batch_norm_sum_over_ranks(b, a, &g.all_sum, &g.all_dot);
   return g;
@@ -134,7 +123,7 @@ static batch_grad batch_norm_grad_start(tn_build *b, const tn_norm_attributes *a
 /* The gradient of a statistic: the sum over the ranks, which all use the statistic. */
 static tn_val batch_norm_statistic_grad(tn_build *b, const tn_norm_attributes *a, int32_t result) {
   tn_val d = tn_build_out_grad(b, result);
-  return d == 0 || a->ranks == 1 ? d : tn_op1(b, "all_reduce", d);
+  return d == 0 || a->ranks == 1 ? d : tn_all_reduce(b, d, TN_REDUCTION_SUM);
 }
 
 /* dx = w rstd (dy - sum / n - (x - mean) rstd dot / n), written with one factor and one summand for
@@ -165,7 +154,7 @@ static tn_status batch_norm_grad(tn_build *b, const void *attributes) {
   batch_grad g = batch_norm_grad_start(b, attributes);
   if (tn_build_wants_grad(b, 0)) {
     tn_val dx = batch_norm_dx(b, attributes, &g);
-    if (dx != 0) tn_build_yield(b, 0, tn_cast(b, tn_broadcast(b, dx, g.x.rank, g.x.dims), g.x.dtype));
+    if (dx != 0) tn_build_yield(b, 0, tn_to_dtype(b, tn_broadcast(b, dx, g.x.rank, g.x.dims), g.x.dtype));
   }
   if (tn_build_wants_grad(b, 1) && g.dot != 0) tn_build_yield(b, 1, g.dot);
   if (tn_build_wants_grad(b, 2) && g.sum != 0) tn_build_yield(b, 2, g.sum);
@@ -195,6 +184,8 @@ const tn_op tn_op_batch_norm = {
     .decompose = batch_norm_decompose,
     .grad = batch_norm_grad,
     .cost = batch_norm_cost,
+    .notes = "x is (N, C, ...), weight and bias are (C). `ranks` is tn_build_ranks(b) where the statistics "
+             "span all ranks. S. Ioffe, C. Szegedy, \"Batch normalization\", ICML 2015.",
 };
 
 /* ---- batch_norm_apply ---- */
@@ -207,7 +198,7 @@ static tn_status batch_norm_apply_decompose(tn_build *b, const void *attributes)
   tn_val y = tn_sub(b, tn_ops_wide(b, tn_build_in(b, 0)), tn_ops_channels(b, tn_build_in(b, 1), x.rank));
   y = tn_mul(b, y, tn_ops_channels(b, scale, x.rank));
   if (tn_build_in(b, 4) != 0) y = tn_add(b, y, tn_ops_channels(b, tn_build_in(b, 4), x.rank));
-  tn_build_yield(b, 0, tn_cast(b, y, x.dtype));
+  tn_build_yield(b, 0, tn_to_dtype(b, y, x.dtype));
   return TN_OK;
 }
 
@@ -274,7 +265,7 @@ static tn_status layer_norm_decompose(tn_build *b, const void *attributes) {
   tn_val y = tn_mul(b, centered, rstd);
   if (tn_build_in(b, 1) != 0) y = tn_mul(b, y, tn_build_in(b, 1));
   if (tn_build_in(b, 2) != 0) y = tn_add(b, y, tn_build_in(b, 2));
-  tn_build_yield(b, 0, tn_cast(b, y, type.dtype));
+  tn_build_yield(b, 0, tn_to_dtype(b, y, type.dtype));
   tn_build_yield(b, 1, layer_norm_drop_axes(b, mean, &type, reduced));
   tn_build_yield(b, 2, layer_norm_drop_axes(b, rstd, &type, reduced));
   return TN_OK;
@@ -316,19 +307,13 @@ static tn_val layer_norm_dx(tn_build *b, const layer_grad *l) {
     tn_val slope = tn_div(b, tn_mul(b, drstd, tn_neg(b, tn_mul(b, l->rstd, l->rstd))), n);
     dx = tn_ops_sum(b, dx, tn_mul(b, slope, l->normal));
   }
-  return dx == 0 ? 0 : tn_cast(b, tn_broadcast(b, dx, x->rank, x->dims), x->dtype);
+  return dx == 0 ? 0 : tn_to_dtype(b, tn_broadcast(b, dx, x->rank, x->dims), x->dtype);
 }
 
 /* layer_norm_grad covers gradients of y only. */
 static void layer_norm_emit_grad(tn_build *b, const tn_norm_attributes *a) {
-  tn_op_begin(b, "layer_norm_grad");
-  tn_op_arg(b, tn_build_out_grad(b, 0));
-  tn_op_arg(b, tn_build_in(b, 0));
-  tn_op_arg(b, tn_build_out(b, 1));
-  tn_op_arg(b, tn_build_out(b, 2));
-  tn_op_arg(b, tn_build_in(b, 1));
-  tn_op_set_int(b, "trailing", a->trailing);
-  tn_val dx = tn_op_end(b);
+  tn_val dx = tn_layer_norm_grad(b, tn_build_out_grad(b, 0), tn_build_in(b, 0), tn_build_out(b, 1),
+                                 tn_build_out(b, 2), tn_build_in(b, 1), a->trailing);
   for (int32_t i = 0; i < 3; i++)
     if (tn_build_wants_grad(b, i)) tn_build_yield(b, i, tn_op_result(b, dx, i));
 }
@@ -419,6 +404,7 @@ const tn_op tn_op_layer_norm = {
     .decompose = layer_norm_decompose,
     .grad = layer_norm_grad_rule,
     .cost = layer_norm_cost,
+    .notes = "J. Ba, J. Kiros, G. Hinton, \"Layer normalization\", 2016.",
 };
 
 static const tn_option layer_norm_grad_options[] = {TN_OPT(tn_norm_attributes, trailing, TN_OPT_INT, "1",

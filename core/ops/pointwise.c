@@ -14,7 +14,7 @@ static tn_status neg_grad(tn_build *b, const void *attributes) {
 
 static tn_status abs_grad(tn_build *b, const void *attributes) {
   (void)attributes;
-  tn_build_yield(b, 0, tn_mul(b, tn_build_out_grad(b, 0), tn_op1(b, "sign", tn_build_in(b, 0))));
+  tn_build_yield(b, 0, tn_mul(b, tn_build_out_grad(b, 0), tn_sign(b, tn_build_in(b, 0))));
   return TN_OK;
 }
 
@@ -81,13 +81,13 @@ static tn_status erf_grad(tn_build *b, const void *attributes) {
 
 static tn_status sin_grad(tn_build *b, const void *attributes) {
   (void)attributes;
-  tn_build_yield(b, 0, tn_mul(b, tn_build_out_grad(b, 0), tn_op1(b, "cos", tn_build_in(b, 0))));
+  tn_build_yield(b, 0, tn_mul(b, tn_build_out_grad(b, 0), tn_cos(b, tn_build_in(b, 0))));
   return TN_OK;
 }
 
 static tn_status cos_grad(tn_build *b, const void *attributes) {
   (void)attributes;
-  tn_build_yield(b, 0, tn_neg(b, tn_mul(b, tn_build_out_grad(b, 0), tn_op1(b, "sin", tn_build_in(b, 0)))));
+  tn_build_yield(b, 0, tn_neg(b, tn_mul(b, tn_build_out_grad(b, 0), tn_sin(b, tn_build_in(b, 0)))));
   return TN_OK;
 }
 
@@ -99,7 +99,7 @@ static tn_status affine_grad(tn_build *b, const void *attributes) {
 
 static tn_status cast_grad(tn_build *b, const void *attributes) {
   (void)attributes;
-  tn_build_yield(b, 0, tn_cast(b, tn_build_out_grad(b, 0), tn_val_type(b, tn_build_in(b, 0))->dtype));
+  tn_build_yield(b, 0, tn_to_dtype(b, tn_build_out_grad(b, 0), tn_val_type(b, tn_build_in(b, 0))->dtype));
   return TN_OK;
 }
 
@@ -139,7 +139,7 @@ static tn_status div_grad(tn_build *b, const void *attributes) {
 /* The chosen operand gets the gradient, the other one 0; at a tie each gets half. */
 static void extremum_grad(tn_build *b, const char *loses) {
   tn_val dz = tn_build_out_grad(b, 0), zero = tn_ops_zero(b, dz);
-  tn_val tie = tn_op2(b, "eq", tn_build_in(b, 0), tn_build_in(b, 1));
+  tn_val tie = tn_eq(b, tn_build_in(b, 0), tn_build_in(b, 1));
   tn_val shared = tn_where(b, tie, tn_affine(b, dz, 0.5, 0), dz);
   for (int32_t i = 0; i < 2; i++)
     if (tn_build_wants_grad(b, i)) {
@@ -164,11 +164,11 @@ static tn_status pow_grad(tn_build *b, const void *attributes) {
   tn_val x = tn_build_in(b, 0), y = tn_build_in(b, 1), dz = tn_build_out_grad(b, 0),
          zero = tn_ops_zero(b, dz);
   if (tn_build_wants_grad(b, 0)) {
-    tn_val slope = tn_mul(b, y, tn_op2(b, "pow", x, tn_affine(b, y, 1, -1)));
-    tn_ops_yield_to(b, 0, tn_where(b, tn_op2(b, "eq", y, zero), zero, tn_mul(b, dz, slope)));
+    tn_val slope = tn_mul(b, y, tn_pow(b, x, tn_affine(b, y, 1, -1)));
+    tn_ops_yield_to(b, 0, tn_where(b, tn_eq(b, y, zero), zero, tn_mul(b, dz, slope)));
   }
   if (tn_build_wants_grad(b, 1)) {
-    tn_val flat = tn_op2(b, "and", tn_op2(b, "eq", x, zero), tn_op2(b, "ge", y, zero));
+    tn_val flat = tn_and(b, tn_eq(b, x, zero), tn_ge(b, y, zero));
     tn_val slope = tn_mul(b, tn_build_out(b, 0), tn_log(b, x));
     tn_ops_yield_to(b, 1, tn_where(b, flat, zero, tn_mul(b, dz, slope)));
   }

@@ -113,6 +113,7 @@ const tn_op tn_op_max_pool2d = {
     .infer = max_pool2d_infer,
     .grad = max_pool2d_grad_rule,
     .cost = pool_cost,
+    .notes = "The index counts in row-major order. `ceil` is PyTorch's ceil_mode.",
 };
 
 static tn_status max_pool2d_grad_infer(tn_infer *n) {
@@ -127,11 +128,10 @@ static tn_status max_pool2d_grad_infer(tn_infer *n) {
 /* Indices within planes as indices into the whole of dx. */
 static tn_val pool_flat_index(tn_build *b, tn_val index, const tn_type *dx) {
   int64_t planes = dx->dims[0] * dx->dims[1], dims[4] = {dx->dims[0], dx->dims[1], 1, 1};
-  tn_op_begin(b, "iota");
-  tn_op_set_ints(b, "dims", 1, &planes);
-  tn_val plane = tn_op_end(b);
+  const tn_type each = {TN_I64, 1, {planes}};
+  tn_val plane = tn_iota(b, &each, 0);
   tn_val first = tn_mul(b, plane, tn_scalar(b, TN_I64, (double)(dx->dims[2] * dx->dims[3])));
-  return tn_add(b, tn_cast(b, index, TN_I64), tn_reshape(b, first, 4, dims));
+  return tn_add(b, tn_to_dtype(b, index, TN_I64), tn_reshape(b, first, 4, dims));
 }
 
 /* Gathers at the indices of the scatter: the gradient of dx is a table with rows of one element. */
@@ -140,7 +140,7 @@ static tn_status max_pool2d_grad_grad(tn_build *b, const void *attributes) {
   tn_type dx = tn_ops_type(b, tn_build_out(b, 0)), dy = tn_ops_type(b, tn_build_in(b, 0));
   int64_t table[2] = {tn_type_count(&dx), 1};
   tn_val rows = tn_reshape(b, tn_build_out_grad(b, 0), 2, table);
-  tn_val taken = tn_op2(b, "embedding", pool_flat_index(b, tn_build_in(b, 1), &dx), rows);
+  tn_val taken = tn_embedding(b, pool_flat_index(b, tn_build_in(b, 1), &dx), rows);
   tn_build_yield(b, 0, tn_reshape(b, taken, dy.rank, dy.dims));
   return TN_OK;
 }
@@ -160,6 +160,7 @@ const tn_op tn_op_max_pool2d_grad = {
     .infer = max_pool2d_grad_infer,
     .grad = max_pool2d_grad_grad,
     .cost = max_pool2d_grad_cost,
+    .notes = "`dims` are those of x.",
 };
 
 /* ---- avg_pool2d ---- */
@@ -184,6 +185,7 @@ const tn_op tn_op_avg_pool2d = {
     .infer = avg_pool2d_infer,
     .grad = avg_pool2d_grad,
     .cost = pool_cost,
+    .notes = "`ceil` is PyTorch's ceil_mode.",
 };
 
 static tn_status avg_pool2d_grad_infer(tn_infer *n) {
@@ -215,6 +217,7 @@ const tn_op tn_op_avg_pool2d_grad = {
     .infer = avg_pool2d_grad_infer,
     .grad = avg_pool2d_grad_grad,
     .cost = avg_pool2d_grad_cost,
+    .notes = "`dims` are those of x.",
 };
 
 /* ---- global_avg_pool ---- */
@@ -230,7 +233,7 @@ static tn_status global_avg_pool_infer(tn_infer *n) {
 static tn_status global_avg_pool_decompose(tn_build *b, const void *attributes) {
   (void)attributes;
   int64_t plane[2] = {2, 3};
-  tn_build_yield(b, 0, tn_reduce(b, "reduce_mean", tn_build_in(b, 0), 2, plane, 0));
+  tn_build_yield(b, 0, tn_reduce_mean(b, tn_build_in(b, 0), 2, plane, 0));
   return TN_OK;
 }
 

@@ -55,6 +55,9 @@ const tn_op tn_op_random_uniform = {
     .flags = TN_OP_NONDIFF,
     .op_class = TN_CLASS_POINTWISE,
     .infer = uniform_infer,
+    .notes = "`iteration` is tn_build_counter(b, TN_ITERATION), `block` tn_build_counter(b, "
+             "TN_BATCH_BLOCK), `stream` tn_build_random_stream(b, use). tenon/attributes.h defines the "
+             "bits of each element.",
 };
 
 const tn_op tn_op_random_normal = {
@@ -64,6 +67,9 @@ const tn_op tn_op_random_normal = {
     .flags = TN_OP_NONDIFF,
     .op_class = TN_CLASS_POINTWISE,
     .infer = normal_infer,
+    .notes = "`iteration` is tn_build_counter(b, TN_ITERATION), `block` tn_build_counter(b, "
+             "TN_BATCH_BLOCK), `stream` tn_build_random_stream(b, use). tenon/attributes.h defines the "
+             "bits of each element.",
 };
 
 /* ---- dropout ---- */
@@ -79,13 +85,9 @@ static tn_status dropout_decompose(tn_build *b, const void *attributes) {
   const tn_dropout_attributes *a = attributes;
   tn_val x = tn_build_in(b, 0);
   tn_type type = tn_ops_type(b, x);
-  tn_op_begin(b, "random_uniform");
-  tn_op_arg(b, tn_build_in(b, 1));
-  tn_op_arg(b, tn_build_in(b, 2));
-  tn_op_set_ints(b, "dims", type.rank, type.dims);
-  tn_op_set_int(b, "stream", a->stream);
-  tn_val u = tn_op_end(b);
-  tn_val keep = tn_op2(b, "ge", u, tn_scalar(b, TN_F32, a->p));
+  type.dtype = TN_F32;
+  tn_val u = tn_random_uniform(b, tn_build_in(b, 1), tn_build_in(b, 2), &type, a->stream, 0, 1);
+  tn_val keep = tn_ge(b, u, tn_scalar(b, TN_F32, a->p));
   double scale = a->p < 1 ? 1 / (1 - a->p) : 0;
   tn_build_yield(b, 0, tn_where(b, keep, tn_affine(b, x, scale, 0), tn_ops_zero(b, x)));
   return TN_OK;
@@ -94,13 +96,8 @@ static tn_status dropout_decompose(tn_build *b, const void *attributes) {
 /* Applies the same mask and scale to dy: they are recomputed from the random stream, iteration and block. */
 static tn_status dropout_grad(tn_build *b, const void *attributes) {
   const tn_dropout_attributes *a = attributes;
-  tn_op_begin(b, "dropout");
-  tn_op_arg(b, tn_build_out_grad(b, 0));
-  tn_op_arg(b, tn_build_in(b, 1));
-  tn_op_arg(b, tn_build_in(b, 2));
-  tn_op_set_float(b, "p", a->p);
-  tn_op_set_int(b, "stream", a->stream);
-  tn_build_yield(b, 0, tn_op_end(b));
+  tn_build_yield(
+      b, 0, tn_dropout(b, tn_build_out_grad(b, 0), tn_build_in(b, 1), tn_build_in(b, 2), a->p, a->stream));
   return TN_OK;
 }
 
@@ -116,4 +113,6 @@ const tn_op tn_op_dropout = {
     .infer = dropout_infer,
     .decompose = dropout_decompose,
     .grad = dropout_grad,
+    .notes = "`iteration` is tn_build_counter(b, TN_ITERATION), `block` tn_build_counter(b, "
+             "TN_BATCH_BLOCK), `stream` tn_build_random_stream(b, use).",
 };

@@ -52,7 +52,7 @@ static tn_status sgd_update_infer(tn_infer *n) {
 
 /* The part of the gradient that enters the buffer: the first update has no dampening. */
 static tn_val sgd_share(tn_build *b, double dampening, int32_t dtype) {
-  tn_val first = tn_op2(b, "le", tn_build_in(b, 5), tn_scalar(b, TN_I64, 1));
+  tn_val first = tn_le(b, tn_build_in(b, 5), tn_scalar(b, TN_I64, 1));
   return tn_where(b, first, tn_scalar(b, dtype, 1), tn_scalar(b, dtype, 1 - dampening));
 }
 
@@ -105,6 +105,8 @@ const tn_op tn_op_sgd_update = {
     .infer = sgd_update_infer,
     .decompose = sgd_update_decompose,
     .cost = sgd_update_cost,
+    .notes = "lr and weight_decay are scalars, or have one value for each element. `updates` counts from "
+             "1.",
 };
 
 /* ---- adamw_update ---- */
@@ -118,8 +120,8 @@ static tn_status adamw_update_infer(tn_infer *n) {
 
 /* 1 - beta^updates, in f64: for beta near 1 the difference loses most digits of an f32. */
 static tn_val bias_correction(tn_build *b, double beta) {
-  tn_val t = tn_cast(b, tn_build_in(b, 6), TN_F64);
-  return tn_affine(b, tn_op2(b, "pow", tn_scalar(b, TN_F64, beta), t), -1, 1);
+  tn_val t = tn_to_dtype(b, tn_build_in(b, 6), TN_F64);
+  return tn_affine(b, tn_pow(b, tn_scalar(b, TN_F64, beta), t), -1, 1);
 }
 
 /* Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019. */
@@ -130,8 +132,8 @@ static tn_status adamw_update_decompose(tn_build *b, const void *attributes) {
   tn_val m = tn_add(b, tn_affine(b, tn_build_in(b, 2), a->beta1, 0), tn_affine(b, grad, 1 - a->beta1, 0));
   tn_val square = tn_mul(b, grad, grad);
   tn_val v = tn_add(b, tn_affine(b, tn_build_in(b, 3), a->beta2, 0), tn_affine(b, square, 1 - a->beta2, 0));
-  tn_val first = tn_cast(b, bias_correction(b, a->beta1), dtype);
-  tn_val second = tn_cast(b, tn_sqrt(b, bias_correction(b, a->beta2)), dtype);
+  tn_val first = tn_to_dtype(b, bias_correction(b, a->beta1), dtype);
+  tn_val second = tn_to_dtype(b, tn_sqrt(b, bias_correction(b, a->beta2)), dtype);
   tn_val scale = tn_affine(b, tn_div(b, tn_sqrt(b, v), second), 1, a->epsilon);
   tn_val decayed = tn_mul(b, param, tn_affine(b, tn_mul(b, lr, tn_build_in(b, 5)), -1, 1));
   tn_val step = tn_div(b, tn_mul(b, tn_div(b, lr, first), m), scale);
@@ -162,4 +164,6 @@ const tn_op tn_op_adamw_update = {
     .infer = adamw_update_infer,
     .decompose = adamw_update_decompose,
     .cost = adamw_update_cost,
+    .notes = "lr and weight_decay are scalars, or have one value for each element. `updates` counts from "
+             "1. I. Loshchilov, F. Hutter, \"Decoupled weight decay regularization\", ICLR 2019.",
 };

@@ -18,6 +18,7 @@
 #include "tenon/folders.h"
 #include "tenon/inspect.h"
 #include "tenon/model.h"
+#include "tenon/op_functions.h"
 #include "tenon/ops.h"
 #include "tenon/option.h"
 #include "tenon/plugin/backend.h"
@@ -266,9 +267,9 @@ SIZED(tn_node, 48, 8); AT(tn_node, n_in, 4); AT(tn_node, n_out, 8); AT(tn_node, 
 AT(tn_node, attributes, 24); AT(tn_node, in, 32); AT(tn_node, out, 40);
 HANDLE(tn_infer, 72, 8); AT(tn_infer, node, 24);
 SIZED(tn_cost, 24, 8); AT(tn_cost, flops, 8); AT(tn_cost, bytes, 16);
-ITEM(tn_op, 104, 8); AT(tn_op, schema, 40); AT(tn_op, flags, 48); AT(tn_op, op_class, 52);
+ITEM(tn_op, 112, 8); AT(tn_op, schema, 40); AT(tn_op, flags, 48); AT(tn_op, op_class, 52);
 AT(tn_op, infer, 56); AT(tn_op, decompose, 64); AT(tn_op, grad, 72); AT(tn_op, cost, 80);
-AT(tn_op, formula, 88); AT(tn_op, domain, 96);
+AT(tn_op, formula, 88); AT(tn_op, domain, 96); AT(tn_op, notes, 104);
 
 /* tenon/plugin/optimizer.h */
 ITEM(tn_optimizer, 56, 8); AT(tn_optimizer, granularity, 40); AT(tn_optimizer, update, 48);

@@ -94,7 +94,7 @@ static tn_status emit_call_loss(const call_builder *o, tn_val *loss) {
     tn_val result = o->first + (tn_val)p->number;
     TN_TRY(check_dresult(o, p, result));
     tn_val product = tn_mul(b, result, emit_input(o, i));
-    tn_val part = tn_cast(b, tn_reduce(b, "reduce_sum", product, 0, NULL, 0), TN_F32);
+    tn_val part = tn_to_dtype(b, tn_reduce_sum(b, product, 0, NULL, 0), TN_F32);
     *loss = *loss == 0 ? part : tn_add(b, *loss, part);
   }
   return tn_build_status(b);

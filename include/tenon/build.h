@@ -23,9 +23,11 @@ struct tn_build {
  * tn_op_begin; tn_op_arg for each operand in schema order (0 for an absent optional one); tn_op_set_... for
  * attributes by name; tn_op_end, which checks the op, infers the types of its results and returns result 0.
  * tn_op_result returns the others. An attribute that is not set has its default. `tenon inspect OP` shows
- * schema and attributes. ops.h has a function for each of Tenon's ops. */
+ * schema and attributes. ops.h has a function for each of Tenon's ops; `tenon reference --header PLUGIN`
+ * writes those of another plugin's. */
 static inline void tn_op_begin(tn_build *b, const char *op) { TN_B(b)->begin(b, op); }
 static inline void tn_op_arg(tn_build *b, tn_val v) { TN_B(b)->arg(b, v); }
+/* A whole number or flag, a choice as the position of its word, a dtype. */
 static inline void tn_op_set_int(tn_build *b, const char *name, int64_t v) { TN_B(b)->set_int(b, name, v); }
 static inline void tn_op_set_float(tn_build *b, const char *name, double v) {
   TN_B(b)->set_float(b, name, v);

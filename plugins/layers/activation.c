@@ -38,10 +38,7 @@ static const tn_option gelu_rows[] = {TN_OPT(tn_gelu_attributes, approximate, TN
 
 static tn_status build_gelu(tn_build *b, const void *given) {
   const tn_gelu_attributes *o = given;
-  tn_op_begin(b, "gelu");
-  tn_op_arg(b, tn_build_in(b, 0));
-  tn_op_set_text(b, "approximate", o->approximate ? "tanh" : "none");
-  tn_build_yield(b, 0, tn_op_end(b));
+  tn_build_yield(b, 0, tn_gelu(b, tn_build_in(b, 0), o->approximate));
   return TN_OK;
 }
 
@@ -60,10 +57,7 @@ static const tn_option leaky_rows[] = {
 
 static tn_status build_leaky(tn_build *b, const void *given) {
   const tn_leaky_relu_attributes *o = given;
-  tn_op_begin(b, "leaky_relu");
-  tn_op_arg(b, tn_build_in(b, 0));
-  tn_op_set_float(b, "slope", o->slope);
-  tn_build_yield(b, 0, tn_op_end(b));
+  tn_build_yield(b, 0, tn_leaky_relu(b, tn_build_in(b, 0), o->slope));
   return TN_OK;
 }
 

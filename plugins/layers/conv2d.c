@@ -47,15 +47,9 @@ static tn_status conv2d_build(tn_build *b, const void *given) {
   tn_val bias = o->bias ? tn_build_param(b, "bias", &bias_type,
                                          layer_default_init(text, sizeof text, o->bias_init, fan_in))
                         : 0;
-  tn_op_begin(b, "conv2d");
-  tn_op_arg(b, tn_build_in(b, 0));
-  tn_op_arg(b, weight);
-  tn_op_arg(b, bias);
-  tn_op_set_ints(b, "stride", 2, stride);
-  tn_op_set_ints(b, "padding", 2, padding);
-  tn_op_set_ints(b, "dilation", 2, dilation);
-  tn_op_set_int(b, "groups", o->groups);
-  tn_build_yield(b, 0, tn_op_end(b));
+  tn_build_yield(b, 0,
+                 tn_conv2d(b, tn_build_in(b, 0), weight, bias, 2, stride, 2, padding, 2, dilation, o->groups,
+                           TN_MATH_FULL));
   return TN_OK;
 }
 

@@ -29,7 +29,7 @@ static tn_status linear_build(tn_build *b, const void *given) {
   tn_val bias = o->bias ? tn_build_param(b, "bias", &bias_type,
                                          layer_default_init(uniform, sizeof uniform, o->bias_init, fan_in))
                         : 0;
-  tn_build_yield(b, 0, tn_matmul(b, tn_build_in(b, 0), weight, bias, 0, 1));
+  tn_build_yield(b, 0, tn_matmul(b, tn_build_in(b, 0), weight, bias, 0, 1, TN_MATH_FULL));
   return TN_OK;
 }
 

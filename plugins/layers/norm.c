@@ -19,7 +19,8 @@ static const tn_option batch_norm_rows[] = {
 /* running <- (1 - momentum) * running + momentum * factor * now */
 static void update_running(tn_build *b, tn_val running, tn_val now, double momentum, double factor) {
   tn_val kept = tn_affine(b, running, 1.0 - momentum, 0.0);
-  tn_build_commit(b, running, tn_add(b, kept, tn_affine(b, tn_cast(b, now, TN_F32), momentum * factor, 0.0)));
+  tn_build_commit(b, running,
+                  tn_add(b, kept, tn_affine(b, tn_to_dtype(b, now, TN_F32), momentum * factor, 0.0)));
 }
 
 /* Normalizes with the running statistics. */
@@ -111,13 +112,7 @@ static tn_status build_layer_norm(tn_build *b, const void *given) {
   for (int32_t i = 0; i < shape.rank; i++) shape.dims[i] = x->dims[x->rank - shape.rank + i];
   tn_val weight = o->affine ? tn_build_param(b, "weight", &shape, "ones") : 0;
   tn_val bias = o->affine && o->bias ? tn_build_param(b, "bias", &shape, "zeros") : 0;
-  tn_op_begin(b, "layer_norm");
-  tn_op_arg(b, tn_build_in(b, 0));
-  tn_op_arg(b, weight);
-  tn_op_arg(b, bias);
-  tn_op_set_float(b, "epsilon", o->epsilon);
-  tn_op_set_int(b, "trailing", o->trailing);
-  tn_build_yield(b, 0, tn_op_end(b));
+  tn_build_yield(b, 0, tn_layer_norm(b, tn_build_in(b, 0), weight, bias, o->epsilon, o->trailing));
   return TN_OK;
 }
 

@@ -19,7 +19,7 @@ static tn_status build_embedding(tn_build *b, const void *given) {
   if (dtype != TN_I32 && dtype != TN_I64)
     return tn_fail(b, TN_EINVAL, NULL, "the input is %s, expected ids as i32 or i64", tn_dtype_name(dtype));
   tn_val table = tn_build_param(b, "weight", &table_type, o->init);
-  tn_build_yield(b, 0, tn_op2(b, "embedding", tn_build_in(b, 0), table));
+  tn_build_yield(b, 0, tn_embedding(b, tn_build_in(b, 0), table));
   return TN_OK;
 }
 const tn_layer_kind layer_embedding = {
@@ -91,12 +91,9 @@ static tn_status build_attention(tn_build *b, const void *given) {
       return tn_fail(b, TN_EINVAL, "heads", "%lld does not divide the width %lld", (long long)o->heads,
                      (long long)type->dims[2]);
   }
-  tn_op_begin(b, "attention");
-  for (int32_t i = 0; i < 3; i++) tn_op_arg(b, tn_build_in(b, i));
-  tn_op_set_int(b, "causal", o->causal);
-  tn_op_set_float(b, "scale", o->scale);
-  tn_op_set_int(b, "heads", o->heads);
-  tn_build_yield(b, 0, tn_op_end(b));
+  tn_build_yield(b, 0,
+                 tn_attention(b, tn_build_in(b, 0), tn_build_in(b, 1), tn_build_in(b, 2), o->causal, o->scale,
+                              TN_MATH_FULL, o->heads));
   return TN_OK;
 }
 const tn_layer_kind layer_attention = {
@@ -124,13 +121,8 @@ static tn_status build_dropout(tn_build *b, const void *given) {
     return TN_OK;
   }
   tn_val iteration = tn_build_counter(b, TN_ITERATION), block = tn_build_counter(b, TN_BATCH_BLOCK);
-  tn_op_begin(b, "dropout");
-  tn_op_arg(b, tn_build_in(b, 0));
-  tn_op_arg(b, iteration);
-  tn_op_arg(b, block);
-  tn_op_set_float(b, "p", o->p);
-  tn_op_set_int(b, "stream", (int64_t)tn_build_random_stream(b, "mask"));
-  tn_build_yield(b, 0, tn_op_end(b));
+  int64_t stream = (int64_t)tn_build_random_stream(b, "mask");
+  tn_build_yield(b, 0, tn_dropout(b, tn_build_in(b, 0), iteration, block, o->p, stream));
   return TN_OK;
 }
 const tn_layer_kind layer_dropout = {

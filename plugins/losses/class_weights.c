@@ -41,29 +41,26 @@ tn_status class_weights(tn_build *b, const cross_entropy_options *o, tn_val like
 static tn_val class_weight_of_target(tn_build *b, const cross_entropy_options *o, tn_val weights) {
   tn_type type = *tn_val_type(b, tn_build_in(b, 0));
   tn_val target = tn_build_in(b, 1);
-  int64_t axis = class_axis(o, &type), dims[TN_MAX_RANK], classes[TN_MAX_RANK];
+  tn_type classes = {tn_val_type(b, target)->dtype, type.rank, {0}};
+  int64_t axis = class_axis(o, &type), dims[TN_MAX_RANK];
   for (int32_t i = 0; i < type.rank; i++) dims[i] = i == axis ? 1 : type.dims[i];
-  for (int32_t i = 0; i < type.rank; i++) classes[i] = i == axis ? type.dims[i] : 1;
-  tn_op_begin(b, "iota");
-  tn_op_set_ints(b, "dims", type.rank, classes);
-  tn_op_set_int(b, "axis", axis);
-  tn_op_set_text(b, "dtype", tn_dtype_name(tn_val_type(b, target)->dtype));
-  tn_val own = tn_op2(b, "eq", tn_op_end(b), tn_reshape(b, target, type.rank, dims));
+  for (int32_t i = 0; i < type.rank; i++) classes.dims[i] = i == axis ? type.dims[i] : 1;
+  tn_val own = tn_eq(b, tn_iota(b, &classes, axis), tn_reshape(b, target, type.rank, dims));
   return tn_reduce_sum(b, tn_where(b, own, weights, loss_number_like(b, weights, 0)), 1, &axis, 0);
 }
 
 /* With label smoothing s, the loss of a sample with the class y is (1 - s) w_y loss - s / C sum_k w_k log
  * p_k, and the mean divides by the sum of w_y, so the second part is divided by w_y here. */
 tn_status yield_weighted(tn_build *b, const cross_entropy_options *o, tn_val loss, tn_val counts) {
-  tn_val scores = tn_build_in(b, 0), x = tn_cast(b, scores, tn_val_type(b, loss)->dtype), weights = 0;
+  tn_val scores = tn_build_in(b, 0), x = tn_to_dtype(b, scores, tn_val_type(b, loss)->dtype), weights = 0;
   tn_status status = class_weights(b, o, x, &weights);
   if (status != TN_OK) return status;
   int64_t axis = class_axis(o, tn_val_type(b, x));
   tn_val own = class_weight_of_target(b, o, weights);
   if (o->label_smoothing > 0) {
     tn_val all = tn_reduce_sum(b, tn_mul(b, tn_log_softmax(b, x, axis), weights), 1, &axis, 0),
-           divisor = tn_where(b, tn_op2(b, "eq", own, loss_number_like(b, own, 0)),
-                              loss_number_like(b, own, 1), own);
+           divisor =
+               tn_where(b, tn_eq(b, own, loss_number_like(b, own, 0)), loss_number_like(b, own, 1), own);
     tn_val even = tn_affine(b, tn_div(b, all, divisor), -o->label_smoothing / (double)o->weights.n, 0);
     loss = tn_add(b, tn_affine(b, loss, 1 - o->label_smoothing, 0), even);
   }

@@ -6,7 +6,7 @@ enum { NO_CLASS = -100 };
 /* -sum(target log_softmax(x)) for a target with a part for each class, which label smoothing makes more even.
  */
 static tn_status build_soft_cross_entropy(tn_build *b, const cross_entropy_options *o) {
-  tn_val x = tn_build_in(b, 0), target = tn_cast(b, tn_build_in(b, 1), tn_val_type(b, x)->dtype);
+  tn_val x = tn_build_in(b, 0), target = tn_to_dtype(b, tn_build_in(b, 1), tn_val_type(b, x)->dtype);
   const tn_type *type = tn_val_type(b, x);
   int64_t axis = o->axis < 0 ? o->axis + type->rank : o->axis;
   if (!tn_type_same_dims(type, tn_val_type(b, target)))
@@ -36,15 +36,10 @@ tn_status yield_cross_entropy(tn_build *b, const cross_entropy_options *o) {
   tn_val target = tn_build_in(b, 1);
   bool weighted = o->weights.n > 0;
   if (targets_are_soft(b, tn_build_in(b, 0), target)) return build_soft_cross_entropy(b, o);
-  tn_op_begin(b, "cross_entropy");
-  tn_op_arg(b, tn_build_in(b, 0));
-  tn_op_arg(b, target);
-  tn_op_set_float(b, "smoothing", weighted ? 0 : o->label_smoothing);
-  tn_op_set_int(b, "ignore", o->ignore);
-  tn_op_set_int(b, "axis", o->axis);
-  tn_val loss = tn_op_end(b);
-  tn_val counts = tn_cast(b, tn_op2(b, "ne", target, loss_number_like(b, target, (double)o->ignore)),
-                          tn_val_type(b, loss)->dtype);
+  tn_val loss =
+      tn_cross_entropy(b, tn_build_in(b, 0), target, o->axis, o->ignore, weighted ? 0 : o->label_smoothing);
+  tn_val counts = tn_to_dtype(b, tn_ne(b, target, loss_number_like(b, target, (double)o->ignore)),
+                              tn_val_type(b, loss)->dtype);
   if (weighted) return yield_weighted(b, o, loss, counts);
   tn_build_yield(b, 0, loss);
   tn_build_yield(b, 1, counts);

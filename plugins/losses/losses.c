@@ -33,7 +33,7 @@ static tn_status loss_target(tn_build *b, tn_val *target) {
   if (!tn_type_same_dims(tn_val_type(b, x), tn_val_type(b, *target)))
     return tn_fail(b, TN_EINVAL, NULL,
                    "the value and the target have different shapes, expected the same shape");
-  *target = tn_cast(b, *target, tn_val_type(b, x)->dtype);
+  *target = tn_to_dtype(b, *target, tn_val_type(b, x)->dtype);
   return TN_OK;
 }
 

@@ -19,8 +19,8 @@ static const tn_option top_k_rows[] = {
 /* Yields `right` (bool) as the value; the weight is 0 for an ignored target, else 1. */
 static tn_status yield_hits(tn_build *b, tn_val right, tn_val target, int64_t ignore) {
   tn_val skipped = tn_scalar(b, tn_val_type(b, target)->dtype, (double)ignore);
-  tn_build_yield(b, 0, tn_cast(b, right, TN_F32));
-  tn_build_yield(b, 1, tn_cast(b, tn_op2(b, "ne", target, skipped), TN_F32));
+  tn_build_yield(b, 0, tn_to_dtype(b, right, TN_F32));
+  tn_build_yield(b, 1, tn_to_dtype(b, tn_ne(b, target, skipped), TN_F32));
   return TN_OK;
 }
 
@@ -33,11 +33,8 @@ static tn_val target_classes(tn_build *b, int64_t axis) {
 static tn_status build_accuracy(tn_build *b, const void *given) {
   const metric_options *o = given;
   tn_val target = target_classes(b, o->axis);
-  tn_op_begin(b, "argmax");
-  tn_op_arg(b, tn_build_in(b, 0));
-  tn_op_set_int(b, "axis", o->axis);
-  tn_val best = tn_cast(b, tn_op_end(b), tn_val_type(b, target)->dtype);
-  return yield_hits(b, tn_op2(b, "eq", best, target), target, o->ignore);
+  tn_val best = tn_to_dtype(b, tn_argmax(b, tn_build_in(b, 0), o->axis), tn_val_type(b, target)->dtype);
+  return yield_hits(b, tn_eq(b, best, target), target, o->ignore);
 }
 const tn_layer_kind metric_accuracy = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "accuracy",
                                                        "fraction of targets with the highest score",
@@ -61,17 +58,11 @@ static tn_status build_top_k(tn_build *b, const void *given) {
   tn_type classes = *type, column = *type;
   column.dims[axis] = 1;
   classes.dtype = tn_val_type(b, target)->dtype;
-  tn_op_begin(b, "iota");
-  tn_op_set_ints(b, "dims", classes.rank, classes.dims);
-  tn_op_set_int(b, "axis", axis);
-  tn_op_set_text(b, "dtype", tn_dtype_name(classes.dtype));
-  tn_val index = tn_op_end(b), wanted = tn_reshape(b, target, column.rank, column.dims);
+  tn_val index = tn_iota(b, &classes, axis), wanted = tn_reshape(b, target, column.rank, column.dims);
   tn_val zero = tn_scalar(b, type->dtype, 0.0), one = tn_scalar(b, type->dtype, 1.0);
-  tn_val own =
-      tn_reduce(b, "reduce_sum", tn_where(b, tn_op2(b, "eq", index, wanted), scores, zero), 1, &axis, 1);
-  tn_val higher =
-      tn_reduce(b, "reduce_sum", tn_where(b, tn_op2(b, "gt", scores, own), one, zero), 1, &axis, 0);
-  tn_val right = tn_op2(b, "lt", higher, tn_scalar(b, tn_val_type(b, higher)->dtype, (double)o->k));
+  tn_val own = tn_reduce_sum(b, tn_where(b, tn_eq(b, index, wanted), scores, zero), 1, &axis, 1);
+  tn_val higher = tn_reduce_sum(b, tn_where(b, tn_gt(b, scores, own), one, zero), 1, &axis, 0);
+  tn_val right = tn_lt(b, higher, tn_scalar(b, tn_val_type(b, higher)->dtype, (double)o->k));
   return yield_hits(b, right, target, o->ignore);
 }
 const tn_layer_kind metric_top_k = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "top_k",

@@ -28,17 +28,8 @@ static tn_status update_sgd(tn_build *b, const void *given) {
   if (o->momentum != 0.0) buffer = tn_build_state(b, "momentum", tn_val_type(b, param), "zeros");
   tn_val lr = tn_build_option_value(b, "lr"), decay = tn_build_option_value(b, "weight_decay"),
          updates = tn_build_counter(b, TN_UPDATES);
-  tn_op_begin(b, "sgd_update");
-  tn_op_arg(b, param);
-  tn_op_arg(b, tn_build_in(b, 1));
-  tn_op_arg(b, buffer);
-  tn_op_arg(b, lr);
-  tn_op_arg(b, decay);
-  tn_op_arg(b, updates);
-  tn_op_set_float(b, "momentum", o->momentum);
-  tn_op_set_float(b, "dampening", o->dampening);
-  tn_op_set_int(b, "nesterov", o->nesterov);
-  tn_val next = tn_op_end(b);
+  tn_val next = tn_sgd_update(b, param, tn_build_in(b, 1), buffer, lr, decay, updates, o->momentum,
+                              o->dampening, o->nesterov);
   if (buffer) tn_build_commit(b, buffer, tn_op_result(b, next, 1));
   tn_build_yield(b, 0, next);
   return TN_OK;
@@ -71,18 +62,8 @@ static tn_status update_adamw(tn_build *b, const void *given) {
   tn_val v = tn_build_state(b, "exp_avg_sq", tn_val_type(b, param), "zeros");
   tn_val lr = tn_build_option_value(b, "lr"), decay = tn_build_option_value(b, "weight_decay"),
          updates = tn_build_counter(b, TN_UPDATES);
-  tn_op_begin(b, "adamw_update");
-  tn_op_arg(b, param);
-  tn_op_arg(b, tn_build_in(b, 1));
-  tn_op_arg(b, m);
-  tn_op_arg(b, v);
-  tn_op_arg(b, lr);
-  tn_op_arg(b, decay);
-  tn_op_arg(b, updates);
-  tn_op_set_float(b, "beta1", o->beta1);
-  tn_op_set_float(b, "beta2", o->beta2);
-  tn_op_set_float(b, "epsilon", o->epsilon);
-  tn_val next = tn_op_end(b);
+  tn_val next =
+      tn_adamw_update(b, param, tn_build_in(b, 1), m, v, lr, decay, updates, o->beta1, o->beta2, o->epsilon);
   tn_build_commit(b, m, tn_op_result(b, next, 1));
   tn_build_commit(b, v, tn_op_result(b, next, 2));
   tn_build_yield(b, 0, next);

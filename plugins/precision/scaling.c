@@ -22,7 +22,7 @@ tn_status precision_scale(tn_build *b, const void *options) {
 
 /* The product is computed in f64: a factor such as 0.3, rounded to f32 first, would give another scale. */
 static tn_val scaling_multiply(tn_build *b, tn_val scale, double factor) {
-  return tn_cast(b, tn_affine(b, tn_cast(b, scale, TN_F64), factor, 0), TN_F32);
+  return tn_to_dtype(b, tn_affine(b, tn_to_dtype(b, scale, TN_F64), factor, 0), TN_F32);
 }
 
 /* The scale does not grow if it would become infinite. */
@@ -32,11 +32,11 @@ tn_status precision_update(tn_build *b, const void *options) {
   tn_val finite = tn_build_in(b, 0), scale = scale_state(b, o);
   tn_val streak = tn_build_state(b, "good_steps", &count_type, "zeros");
   tn_val longer = tn_add(b, streak, tn_scalar(b, TN_I64, 1));
-  tn_val due = tn_op2(b, "ge", longer, tn_scalar(b, TN_I64, (double)o->growth_interval));
+  tn_val due = tn_ge(b, longer, tn_scalar(b, TN_I64, (double)o->growth_interval));
   tn_val grown = scaling_multiply(b, scale, o->growth_factor);
-  tn_val grows = tn_op2(b, "and", due, tn_op1(b, "is_finite", grown));
+  tn_val grows = tn_and(b, due, tn_is_finite(b, grown));
   tn_val good = tn_where(b, grows, grown, scale), bad = scaling_multiply(b, scale, o->backoff_factor);
-  tn_val goes_on = tn_op2(b, "and", finite, tn_op1(b, "not", due));
+  tn_val goes_on = tn_and(b, finite, tn_not(b, due));
   tn_build_commit(b, scale, tn_where(b, finite, good, bad));
   tn_build_commit(b, streak, tn_where(b, goes_on, longer, tn_scalar(b, TN_I64, 0)));
   return TN_OK;

@@ -103,8 +103,8 @@ static tn_status random_build(tn_build *b, const void *opts) {
   const crop_options *o = opts;
   int32_t n = tn_build_n_in(b) - 1;
   tn_val starts = tn_build_in(b, n);
-  for (int32_t k = 0; k < n; k++)
-    tn_build_yield(b, k, tn_crop(b, tn_build_in(b, k), starts, 0, o->size.v[0], o->size.v[o->size.n - 1]));
+  const int64_t size[] = {o->size.v[0], o->size.v[o->size.n - 1]};
+  for (int32_t k = 0; k < n; k++) tn_build_yield(b, k, tn_crop(b, tn_build_in(b, k), starts, 0, 2, size));
   return tn_build_status(b);
 }
 

@@ -88,7 +88,8 @@ static tn_status normalize_build(tn_build *b, const void *opts) {
   for (int32_t k = 0; k < tn_build_n_in(b); k++) {
     tn_val x = tn_build_in(b, k);
     int32_t rank = tn_val_type(b, x)->rank;
-    if (tn_val_type(b, x)->dtype == TN_U8) x = tn_div(b, tn_cast(b, x, TN_F32), tn_scalar(b, TN_F32, 255));
+    if (tn_val_type(b, x)->dtype == TN_U8)
+      x = tn_div(b, tn_to_dtype(b, x, TN_F32), tn_scalar(b, TN_F32, 255));
     x = tn_sub(b, x, constant(b, &o->mean, rank));
     tn_build_yield(b, k, tn_div(b, x, constant(b, &o->std, rank)));
   }

@@ -90,7 +90,8 @@ static tn_status random_flip_build(tn_build *b, const void *opts) {
   tn_val mirror = tn_build_in(b, n);
   for (int32_t k = 0; k < n; k++) {
     tn_val x = tn_build_in(b, k);
-    tn_build_yield(b, k, tn_crop(b, x, 0, mirror, tn_val_dim(b, x, -2), tn_val_dim(b, x, -1)));
+    const int64_t size[] = {tn_val_dim(b, x, -2), tn_val_dim(b, x, -1)};
+    tn_build_yield(b, k, tn_crop(b, x, 0, mirror, 2, size));
   }
   return tn_build_status(b);
 }

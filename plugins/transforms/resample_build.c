@@ -30,8 +30,9 @@ static tn_val resample_build_weights(tn_build *b, int64_t in, int64_t out) {
 
 /* The product along one axis: x weights^T across, weights x down. */
 static tn_val resample_build_product(tn_build *b, tn_val x, tn_val weights, int down) {
-  weights = tn_cast(b, weights, TN_F32);
-  return down ? tn_matmul(b, weights, x, 0, 0, 0) : tn_matmul(b, x, weights, 0, 0, 1);
+  weights = tn_to_dtype(b, weights, TN_F32);
+  return down ? tn_matmul(b, weights, x, 0, 0, 0, TN_MATH_FULL)
+              : tn_matmul(b, x, weights, 0, 0, 1, TN_MATH_FULL);
 }
 
 /* floor((64 high + low + 2^21) / 2^22), of two products that are integers. */
@@ -56,6 +57,6 @@ tn_val resample_build(tn_build *b, tn_val x, int64_t height, int64_t width) {
   tn_val across = resample_build_weights(b, tn_val_dim(b, x, -1), width),
          down = resample_build_weights(b, tn_val_dim(b, x, -2), height);
   if (dtype != TN_U8) return resample_build_product(b, resample_build_product(b, x, across, 0), down, 1);
-  x = tn_cast(b, x, TN_F32);
-  return tn_cast(b, resample_build_pass_u8(b, resample_build_pass_u8(b, x, across, 0), down, 1), TN_U8);
+  x = tn_to_dtype(b, x, TN_F32);
+  return tn_to_dtype(b, resample_build_pass_u8(b, resample_build_pass_u8(b, x, across, 0), down, 1), TN_U8);
 }

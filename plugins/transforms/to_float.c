@@ -26,7 +26,7 @@ static tn_status to_float_apply(tn_transform_call *c, const void *options) {
 static tn_status to_float_build(tn_build *b, const void *options) {
   (void)options;
   for (int32_t k = 0; k < tn_build_n_in(b); k++)
-    tn_build_yield(b, k, tn_div(b, tn_cast(b, tn_build_in(b, k), TN_F32), tn_scalar(b, TN_F32, 255)));
+    tn_build_yield(b, k, tn_div(b, tn_to_dtype(b, tn_build_in(b, k), TN_F32), tn_scalar(b, TN_F32, 255)));
   return tn_build_status(b);
 }
 

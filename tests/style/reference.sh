@@ -1,6 +1,6 @@
 #!/bin/sh
-# tests/style/reference.sh ROOT TENON: docs/reference is what this build's `tenon reference` writes; every item has an
-# example; and features have a line under the names that people look for. A build without all backends and
+# tests/style/reference.sh ROOT TENON: docs/reference and include/tenon/op_functions.h are what this build's
+# `tenon reference` writes; every item has an example; and features have a line under the names that people look for. A build without all backends and
 # communicators cannot compare the pages that list them.
 set -u
 root=$1 tenon=$2
@@ -31,6 +31,17 @@ done
 for page in $(cd "$root/docs/reference" && ls); do
   [ -e "$new/$page" ] || report failed "docs/reference/$page is no page of the reference: run tools/dev reference"
 done
+
+# ---- functions ----
+
+header=include/tenon/op_functions.h
+"$tenon" reference --header core >"$new/op_functions.h" || exit 1
+if cmp -s "$new/op_functions.h" "$root/$header"; then
+  report ok "$header is current"
+else
+  diff "$root/$header" "$new/op_functions.h" | head -5 >&2
+  report failed "$header is not current: run tools/dev reference"
+fi
 
 # ---- examples ----
 

@@ -1,6 +1,7 @@
 /* tools/reference/items.c: pages of the items of a kind. */
 #include <string.h>
 
+#include "tools/reference/op_function.h"
 #include "tools/reference/reference.h"
 
 const reference_page reference_pages[] = {
@@ -71,14 +72,33 @@ static void items_write_code(FILE *to, const char *title, const char *text) {
   if (text != NULL) fprintf(to, "\n%s: `%s`\n", title, text);
 }
 
+/* The C function of an op. */
+static void items_write_function(FILE *to, const json_t *item) {
+  op_function function;
+  if (strcmp(cli_text(item, "kind"), "op") != 0) return;
+  op_function_read(item, &function);
+  fprintf(to, "\nIn C: `");
+  op_function_write_head(to, &function, "", 0);
+  fprintf(to, "`\n");
+}
+
+static void items_write_notes(FILE *to, const char *notes) {
+  if (notes == NULL) return;
+  fprintf(to, "\n");
+  reference_write_text(to, notes);
+  fprintf(to, "\n");
+}
+
 static void items_write_item(FILE *to, const reference_page *page, const json_t *item) {
   const char *types = cli_text(item, "types");
   fprintf(to, "\n## %s\n\n", cli_text(item, "name"));
   reference_write_text(to, cli_text(item, "doc"));
   fprintf(to, "\n");
+  items_write_notes(to, cli_text(item, "notes"));
   items_write_code(to, "Schema", cli_text(item, "schema"));
   items_write_code(to, "Formula", cli_text(item, "formula"));
   items_write_code(to, "Operands", cli_text(item, "domain"));
+  items_write_function(to, item);
   items_write_inputs(to, item);
   if (types != NULL) {
     fprintf(to, "\n%s: ", page->types);

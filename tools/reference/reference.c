@@ -1,4 +1,5 @@
-/* tools/reference/reference.c: `tenon reference FOLDER`: pages about every section, item and command. */
+/* tools/reference/reference.c: `tenon reference FOLDER`: pages about every section, item and command; and
+ * `tenon reference --header PLUGIN`. */
 #include "tools/reference/reference.h"
 
 #include <errno.h>
@@ -76,18 +77,22 @@ static int reference_write_all(const cli_args *args, const json_t *inspected) {
 
 static int reference_run(tn_context *context, const cli_args *args) {
   char *text = NULL;
+  if ((args->n_words == 0) == (args->header == NULL))
+    return cli_refuse(args, CLI_USAGE, "expected FOLDER or --header PLUGIN; see `tenon reference --help`");
   tn_status status = tn_inspect(context, NULL, &text);
   if (status != TN_OK) return cli_fail(args, context, status);
   json_t *inspected = json_loads(text, 0, NULL);
-  int code = reference_write_all(args, inspected);
+  int code = args->header != NULL ? reference_write_header(stdout, args, json_object_get(inspected, "items"))
+                                  : reference_write_all(args, inspected);
   json_decref(inspected);
   tn_string_free(context, text);
   return code;
 }
 
 const cli_command command_reference = {.name = "reference",
-                                       .words = "FOLDER",
-                                       .doc = "pages about every key, item and command, in Markdown",
-                                       .min_words = 1,
+                                       .words = "[FOLDER]",
+                                       .doc = "pages about every key, item and command, in Markdown; or a C "
+                                              "header with the ops of a plugin",
                                        .max_words = 1,
+                                       .options = CLI_REFERENCE,
                                        .run = reference_run};

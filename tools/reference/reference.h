@@ -30,6 +30,9 @@ void reference_write_commands(FILE *to, const cli_command *const *commands);
 void reference_write_index(FILE *to, const json_t *items, const json_t *sections,
                            const cli_command *const *commands);
 
+/* The ops of the plugin that --header names, as C functions; refuses a plugin without ops. */
+int reference_write_header(FILE *to, const cli_args *args, const json_t *items);
+
 /* The lines of a use of the item, in a block of INI. */
 void reference_write_example(FILE *to, const reference_page *page, const json_t *item);
 

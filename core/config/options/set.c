@@ -86,12 +86,27 @@ static tn_status option_to_floats(const tn_options *options, const option_number
   return TN_OK;
 }
 
-/* Checks the limits of flags, sizes and durations, which are not part of the option's range. */
+/* A choice as a number: the position of its word. */
+static tn_status option_check_choice(const void *handle, const tn_option *option, int64_t position) {
+  int32_t n = 0;
+  size_t length;
+  while (tn_alternatives_at(option->range, n, &length) != NULL) n++;
+  if (position >= 0 && position < n) return TN_OK;
+  return tn_failf(handle, TN_EINVAL, "%s: %lld is no position in %s, expected 0 .. %d", option->name,
+                  (long long)position, option->range, (int)n - 1);
+}
+
+/* Checks the limits of flags, choices, dtypes, sizes and durations, which are not part of the option's range.
+ */
 static tn_status option_check_type(const void *handle, const tn_option *option,
                                    const tn_option_value *value) {
   if (option->type == TN_OPT_FLAG && value->integer != 0 && value->integer != 1)
     return tn_failf(handle, TN_EINVAL, "%s: %lld is neither 1 nor 0, for yes or no", option->name,
                     (long long)value->integer);
+  if (option->type == TN_OPT_ENUM) return option_check_choice(handle, option, value->integer);
+  if (option->type == TN_OPT_DTYPE && (value->integer < 0 || value->integer >= TN_DTYPES))
+    return tn_failf(handle, TN_EINVAL, "%s: %lld is not an element type, expected 0 .. %d, such as TN_F32",
+                    option->name, (long long)value->integer, TN_DTYPES - 1);
   if (option->type == TN_OPT_SIZE && value->integer < 0)
     return tn_failf(handle, TN_EINVAL, "%s: %lld is not a size, expected bytes from 0 on", option->name,
                     (long long)value->integer);
@@ -107,6 +122,8 @@ static tn_status option_convert(const void *handle, const tn_options *options, c
   switch (option->type) {
   case TN_OPT_FLAG:
   case TN_OPT_INT:
+  case TN_OPT_ENUM:
+  case TN_OPT_DTYPE:
   case TN_OPT_SIZE:
     if (!scalar || !integer) break;
     value->integer = *given->ints;

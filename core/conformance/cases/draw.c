@@ -38,7 +38,7 @@ static tn_val draw_input(tn_draw *d, tn_case_input input) {
   snprintf(input.name, sizeof input.name, "x%d", d->n_inputs);
   d->inputs[d->n_inputs++] = input;
   tn_val given = tn_graph_input(d->graph, input.name, &input.type);
-  if (d->dying) given = tn_op1(d->b, "copy", given);
+  if (d->dying) given = tn_copy(d->b, given);
   tn_val (*front)(tn_draw *, tn_val) = d->front;
   d->front = NULL;
   return front != NULL ? front(d, given) : given;

@@ -21,7 +21,7 @@ static tn_val mixed_case_linear(tn_draw *d, const tn_case *c) {
   int64_t columns = tn_draw_size(d, 1, 5), y_dims[] = {rows[0], rows[1], columns};
   tn_val x = draw_mixed(d, d->dtype, 3, rows);
   tn_val w = draw_mixed(d, d->dtype, 2, (int64_t[]){columns, rows[2]});
-  tn_val z = tn_cast(d->b, tn_matmul(d->b, x, w, 0, 0, 1), mixed_wide(d));
+  tn_val z = tn_to_dtype(d->b, tn_matmul(d->b, x, w, 0, 0, 1, TN_MATH_FULL), mixed_wide(d));
   (void)c;
   if (tn_draw_flag(d)) z = tn_add(d->b, z, draw_mixed(d, mixed_wide(d), 1, &columns));
   if (tn_draw_flag(d)) z = tn_add(d->b, draw_mixed(d, mixed_wide(d), 3, y_dims), z);
@@ -33,8 +33,8 @@ static tn_val mixed_case_linear_grad(tn_draw *d, const tn_case *c) {
   int64_t rows = tn_draw_size(d, 1, 6), out = tn_draw_size(d, 1, 5), in = tn_draw_size(d, 1, 5), first = 0;
   tn_val dy = draw_mixed(d, d->dtype, 2, (int64_t[]){rows, out});
   tn_val x = draw_mixed(d, d->dtype, 2, (int64_t[]){rows, in});
-  tn_val sum = tn_reduce_sum(d->b, tn_cast(d->b, dy, mixed_wide(d)), 1, &first, 1);
-  tn_val dw = tn_cast(d->b, tn_matmul(d->b, dy, x, 0, 1, 0), mixed_wide(d));
+  tn_val sum = tn_reduce_sum(d->b, tn_to_dtype(d->b, dy, mixed_wide(d)), 1, &first, 1);
+  tn_val dw = tn_to_dtype(d->b, tn_matmul(d->b, dy, x, 0, 1, 0, TN_MATH_FULL), mixed_wide(d));
   (void)c;
   return mixed_results(d, 2, (tn_val[]){dw, sum});
 }
@@ -66,7 +66,7 @@ static tn_val emit_mixed_norm(tn_draw *d, const mixed_rows *r) {
 
 static tn_val mixed_case_layer_norm(tn_draw *d, const tn_case *c) {
   mixed_rows r = draw_mixed_rows(d);
-  tn_val y = emit_mixed_norm(d, &r), narrow = tn_cast(d->b, y, d->dtype);
+  tn_val y = emit_mixed_norm(d, &r), narrow = tn_to_dtype(d->b, y, d->dtype);
   (void)c;
   return mixed_results(d, 3, (tn_val[]){narrow, tn_op_result(d->b, y, 1), tn_op_result(d->b, y, 2)});
 }
@@ -78,7 +78,7 @@ static tn_val mixed_case_layer_norm_grad(tn_draw *d, const tn_case *c) {
   int64_t rows[] = {r.dims[0] * r.dims[1], r.dims[2]}, first = 0;
   tn_val y = emit_mixed_norm(d, &r), dy = draw_mixed(d, d->dtype, 3, r.dims), all[5];
   tn_op_begin(d->b, "layer_norm_grad");
-  tn_op_arg(d->b, tn_cast(d->b, dy, mixed_wide(d)));
+  tn_op_arg(d->b, tn_to_dtype(d->b, dy, mixed_wide(d)));
   tn_op_arg(d->b, r.x);
   tn_op_arg(d->b, tn_op_result(d->b, y, 1));
   tn_op_arg(d->b, tn_op_result(d->b, y, 2));
@@ -90,7 +90,7 @@ static tn_val mixed_case_layer_norm_grad(tn_draw *d, const tn_case *c) {
   all[2] = tn_op_result(d->b, dx, 2);
   if (tn_draw_flag(d)) all[0] = tn_add(d->b, dx, draw_mixed(d, mixed_wide(d), 3, r.dims));
   if (tn_draw_flag(d)) {
-    all[n++] = tn_cast(d->b, all[0], d->dtype);
+    all[n++] = tn_to_dtype(d->b, all[0], d->dtype);
     if (tn_draw_flag(d)) all[n++] = tn_reduce_sum(d->b, tn_reshape(d->b, all[0], 2, rows), 1, &first, 1);
   }
   return mixed_results(d, n, all);
@@ -125,7 +125,7 @@ static tn_val mixed_case_conv2d_grad_weight(tn_draw *d, const tn_case *c) {
   (void)c;
   begin_mixed_conv2d(d, "conv2d_grad_weight", x, dy);
   tn_op_set_ints(d->b, "dims", 4, v.w);
-  tn_val dw = tn_cast(d->b, tn_op_end(d->b), mixed_wide(d));
+  tn_val dw = tn_to_dtype(d->b, tn_op_end(d->b), mixed_wide(d));
   return mixed_results(d, 1, &dw);
 }
 

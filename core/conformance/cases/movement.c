@@ -53,12 +53,12 @@ static tn_val movement_case_slice(tn_draw *d, const tn_case *c) {
 static tn_val movement_case_crop(tn_draw *d, const tn_case *c) {
   tn_type t = tn_draw_type(d, d->dtype, 3, 5, true);
   tn_type pairs = {tn_draw_flag(d) ? TN_I64 : TN_I32, 2, {t.dims[0], 2}};
-  int64_t height = tn_draw_size(d, 0, 5), width = tn_draw_size(d, 0, 5);
+  int64_t size[] = {tn_draw_size(d, 0, 5), tn_draw_size(d, 0, 5)};
   tn_val x = tn_draw_tensor(d, t, c->fill), start = 0, mirror = 0;
   int64_t reach = tn_draw_between(d, 0, 7) == 0 ? 1 << 30 : tn_draw_between(d, 0, 6);
   if (tn_draw_between(d, 0, 3) > 0) start = tn_draw_integers(d, pairs, -reach, reach + 1);
   if (tn_draw_flag(d)) mirror = tn_draw_integers(d, pairs, 0, 2);
-  return tn_crop(d->b, x, start, mirror, height, width);
+  return tn_crop(d->b, x, start, mirror, 2, size);
 }
 
 static tn_val movement_case_pad(tn_draw *d, const tn_case *c) {
@@ -122,7 +122,7 @@ static tn_val movement_case_all_reduce(tn_draw *d, const tn_case *c) {
 
 static tn_val movement_case_reduce_scatter(tn_draw *d, const tn_case *c) {
   tn_val x = tn_draw_tensor(d, tn_draw_type(d, d->dtype, 1, 5, true), c->fill);
-  return tn_reduce_scatter(d->b, x, movement_case_reduction(d), 1);
+  return tn_reduce_scatter(d->b, x, 1, movement_case_reduction(d));
 }
 
 static tn_val movement_case_all_gather(tn_draw *d, const tn_case *c) {

@@ -20,7 +20,7 @@ static tn_val product_case_matmul(tn_draw *d, const tn_case *c) {
           y = draw_matmul_type(swap ? &wide : &narrow, k, n, tb);
   tn_val a = tn_draw_tensor(d, x, c->fill), b = tn_draw_tensor(d, y, c->fill);
   tn_val bias = tn_draw_flag(d) ? tn_draw_tensor(d, tn_draw_type_of(d->dtype, 1, &n), c->fill) : 0;
-  return tn_matmul(d->b, a, b, bias, ta, tb);
+  return tn_matmul(d->b, a, b, bias, ta, tb, TN_MATH_FULL);
 }
 
 /* ---- convolution ---- */
@@ -155,7 +155,8 @@ static tn_val product_case_cached_attention(tn_draw *d, const tn_case *c) {
                                          i == 2 || i == 4 ? values : width, c->fill);
   tn_val position = tn_draw_integers(d, tn_draw_type_of(TN_I64, 0, NULL), 0, before + 1);
   double scale = tn_draw_flag(d) ? tn_rng_between(&d->rng, 0.1, 1.5) : 0;
-  return tn_cached_attention(d->b, operands, position, scale, side_by_side ? heads : 0);
+  return tn_cached_attention(d->b, operands[0], operands[1], operands[2], operands[3], operands[4], position,
+                             scale, TN_MATH_FULL, side_by_side ? heads : 0);
 }
 
 /* ---- embedding ---- */

@@ -22,7 +22,11 @@ static tn_val reduce_case_reduce(tn_draw *d, const tn_case *c) {
   tn_type t = tn_draw_type(d, d->dtype, 0, 5, strcmp(c->op, "reduce_sum") == 0);
   tn_val x = tn_draw_tensor(d, t, c->fill);
   int64_t n = draw_reduce_axes(d, t.rank, axes);
-  return tn_reduce(d->b, c->op, x, n, axes, tn_draw_flag(d));
+  tn_op_begin(d->b, c->op);
+  tn_op_arg(d->b, x);
+  tn_op_set_ints(d->b, "axes", n, axes);
+  tn_op_set_int(d->b, "keep", tn_draw_flag(d));
+  return tn_op_end(d->b);
 }
 
 static tn_val reduce_case_argmax(tn_draw *d, const tn_case *c) {
@@ -50,10 +54,10 @@ static tn_val reduce_case_moments(tn_draw *d, const tn_case *c) {
 static tn_val draw_normalized_relu(tn_draw *d, tn_val x, const tn_val rows[3], tn_val zero) {
   tn_type t = *tn_val_type(d->b, x), wide = *tn_val_type(d->b, rows[0]);
   const int64_t view[] = {1, t.dims[1], 1, 1};
-  tn_val v[3], y = wide.dtype == t.dtype ? x : tn_cast(d->b, x, wide.dtype);
+  tn_val v[3], y = wide.dtype == t.dtype ? x : tn_to_dtype(d->b, x, wide.dtype);
   for (int32_t i = 0; i < 3; i++) v[i] = tn_reshape(d->b, rows[i], 4, view);
   y = tn_add(d->b, tn_mul(d->b, tn_sub(d->b, y, v[0]), v[1]), v[2]);
-  if (wide.dtype != t.dtype) y = tn_cast(d->b, y, t.dtype);
+  if (wide.dtype != t.dtype) y = tn_to_dtype(d->b, y, t.dtype);
   return tn_maximum(d->b, y, zero);
 }
 
@@ -172,7 +176,7 @@ static tn_val reduce_case_global_avg_pool(tn_draw *d, const tn_case *c) {
 static tn_val reduce_case_all_finite(tn_draw *d, const tn_case *c) {
   tn_val x = tn_draw_tensor(d, tn_draw_type(d, d->dtype, 0, 4, true), c->fill);
   /* 1 / (x - x) is infinite. */
-  if (tn_draw_flag(d)) x = tn_op1(d->b, "reciprocal", tn_sub(d->b, x, x));
+  if (tn_draw_flag(d)) x = tn_reciprocal(d->b, tn_sub(d->b, x, x));
   return tn_op1(d->b, c->op, x);
 }
 

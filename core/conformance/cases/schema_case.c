@@ -262,7 +262,7 @@ static tn_val pattern_emit_node(tn_draw *d, const tn_pattern *p, const tn_patter
 static tn_val pattern_emit_prologue(tn_draw *d, tn_val x) {
   tn_type type = *tn_val_type(d->b, x);
   tn_val z = tn_draw_tensor(d, tn_draw_flag(d) ? type : tn_draw_narrower(d, &type), TN_FILL_ANY);
-  tn_val y = tn_where(d->b, tn_gt(d->b, x, z), tn_op1(d->b, "neg", x), tn_add(d->b, x, x));
+  tn_val y = tn_where(d->b, tn_gt(d->b, x, z), tn_neg(d->b, x), tn_add(d->b, x, x));
   if (tn_draw_flag(d)) d->inner[d->n_inner++] = y;
   return y;
 }

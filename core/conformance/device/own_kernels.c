@@ -17,7 +17,7 @@ static tn_status emit_own_ops(tn_graph *graph, tn_builder *builder) {
   tn_build *b = tn_builder_handle(builder);
   tn_val x = tn_graph_input(graph, "x", &row);
   if (x == 0) return TN_ENOMEM;
-  tn_val y = tn_op1(b, "copy", x), z = tn_full(b, &row, 7);
+  tn_val y = tn_copy(b, x), z = tn_full(b, &row, 7);
   TN_TRY(tn_build_status(b));
   TN_TRY(tn_graph_output(graph, "y", y));
   return tn_graph_output(graph, "z", z);

@@ -13,7 +13,7 @@ static tn_status emit_gradients(tn_graph *graph, tn_build *b, const tn_val *resu
     if (results[i] == 0) continue;
     snprintf(name, sizeof name, "dout.%d", i);
     tn_val dout = tn_graph_input(graph, name, tn_val_type(b, results[i]));
-    tn_val part = tn_cast(b, tn_reduce(b, "reduce_sum", tn_mul(b, results[i], dout), 0, NULL, 0), TN_F64);
+    tn_val part = tn_to_dtype(b, tn_reduce_sum(b, tn_mul(b, results[i], dout), 0, NULL, 0), TN_F64);
     loss = loss == 0 ? part : tn_add(b, loss, part);
   }
   if (loss == 0 || n_wrt > 64)

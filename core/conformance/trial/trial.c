@@ -75,7 +75,7 @@ static tn_status add_trial_outputs(trial_run *s, tn_val first) {
   for (int32_t i = 0; i < n; i++) {
     char name[16];
     snprintf(name, sizeof name, "y.%d", i);
-    tn_val y = s->d.dying ? tn_op1(s->d.b, "copy", results[i]) : results[i];
+    tn_val y = s->d.dying ? tn_copy(s->d.b, results[i]) : results[i];
     TN_TRY(tn_graph_output(s->d.graph, name, y));
   }
   for (int32_t i = 0; i < s->d.n_inner; i++) {

@@ -97,8 +97,7 @@ static term term_divide(const formula_emitter *e, term x, term y) {
   if (x.is_number && y.is_number) return term_of_number(x.number / y.number);
   if (y.is_number && y.number != 0 && fabs(frexp(y.number, &exponent)) == 0.5)
     return term_multiply(e, x, term_of_number(1 / y.number));
-  if (x.is_number && x.number == 1)
-    return term_of_value(tn_op1(e->b, "reciprocal", term_tensor(e, y, e->dtype)));
+  if (x.is_number && x.number == 1) return term_of_value(tn_reciprocal(e->b, term_tensor(e, y, e->dtype)));
   return term_binary(e, "div", x, y);
 }
 
@@ -110,7 +109,7 @@ static term term_raise(const formula_emitter *e, term x, term y) {
   if (y.number == 1) return x;
   if (y.number == 0.5) return term_of_value(tn_sqrt(e->b, x.value));
   if (y.number == -0.5) return term_of_value(tn_rsqrt(e->b, x.value));
-  if (y.number == -1) return term_of_value(tn_op1(e->b, "reciprocal", x.value));
+  if (y.number == -1) return term_of_value(tn_reciprocal(e->b, x.value));
   tn_val square = y.number == 2 || y.number == 3 || y.number == 4 ? tn_mul(e->b, x.value, x.value) : 0;
   if (y.number == 2) return term_of_value(square);
   if (y.number == 3) return term_of_value(tn_mul(e->b, square, x.value));
@@ -134,7 +133,7 @@ static term term_compare(const formula_emitter *e, tn_formula_kind kind, term x,
 
 static term term_not(const formula_emitter *e, term t) {
   if (t.is_number) return term_of_number(t.number == 0);
-  return term_of_value(tn_op1(e->b, "not", t.value));
+  return term_of_value(tn_not(e->b, t.value));
 }
 
 /* `and` and `or`: a side that is a number either decides or drops out. */
@@ -157,7 +156,7 @@ static term term_of_operand(formula_emitter *e, int32_t i) {
   tn_val v = tn_build_in(e->b, i);
   int32_t dtype = term_dtype(e, v);
   bool narrow = dtype == TN_F16 || dtype == TN_BF16;
-  e->operand[i] = narrow ? tn_cast(e->b, v, TN_F32) : v;
+  e->operand[i] = narrow ? tn_to_dtype(e->b, v, TN_F32) : v;
   return term_of_value(e->operand[i]);
 }
 
@@ -284,7 +283,7 @@ tn_status tn_formula_emit(tn_build *b, const tn_formula *formula, const void *at
   term result;
   TN_TRY(formula_emit_steps(&e, &result));
   tn_val y = term_tensor(&e, result, e.dtype);
-  if (term_dtype(&e, y) != TN_BOOL) y = tn_cast(b, y, type.dtype);
+  if (term_dtype(&e, y) != TN_BOOL) y = tn_to_dtype(b, y, type.dtype);
   if (!tn_type_same_dims(tn_val_type(b, y), &type)) y = tn_broadcast(b, y, type.rank, type.dims);
   tn_build_yield(b, 0, y);
   return tn_build_status(b);

@@ -59,11 +59,7 @@ static tn_val piece_concat(tn_build *b, const gradient_piece *first, const gradi
   if (first->low == 0 && second->high == 0) return both;
   low[first->axis] = first->low;
   high[first->axis] = second->high;
-  tn_op_begin(b, "pad");
-  tn_op_arg(b, both);
-  tn_op_set_ints(b, "low", rank, low);
-  tn_op_set_ints(b, "high", rank, high);
-  return tn_op_end(b);
+  return tn_pad(b, both, rank, low, rank, high, 0, NULL);
 }
 
 tn_val tn_gradient_sum(tn_build *b, tn_val x, tn_val y) {

@@ -40,6 +40,7 @@ static void inspect_set_text(json_t *json, const char *key, const char *text) {
 }
 
 static void inspect_set_op(json_t *json, const tn_op *op) {
+  inspect_set_text(json, "notes", op->notes);
   inspect_set_text(json, "schema", op->schema);
   inspect_set_text(json, "formula", op->formula);
   inspect_set_text(json, "domain", op->domain);

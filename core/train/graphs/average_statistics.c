@@ -76,7 +76,7 @@ static tn_status average_dtype(tn_average_pass *a) {
   if (offsets == NULL) return TN_ENOMEM;
   int64_t count = average_offsets(a, offsets);
   if (count == 0) return TN_OK;
-  tn_val sum = tn_op1(a->b, "all_reduce", average_read(a, offsets, count));
+  tn_val sum = tn_all_reduce(a->b, average_read(a, offsets, count), TN_REDUCTION_SUM);
   tn_val ranks = tn_scalar(a->b, a->dtype, (double)a->graph->ranks);
   return average_commit(a, tn_div(a->b, sum, ranks), offsets);
 }

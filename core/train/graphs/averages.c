@@ -63,7 +63,7 @@ static tn_val averages_decay(tn_updater *u) {
 static tn_status averages_commit_decay(tn_updater *u) {
   tn_build *b = u->b;
   averages_decay(u); /* registers the state */
-  tn_val n = tn_cast(b, tn_build_counter(b, TN_UPDATES), TN_F32);
+  tn_val n = tn_to_dtype(b, tn_build_counter(b, TN_UPDATES), TN_F32);
   tn_val warm = tn_div(b, tn_affine(b, n, 1, 1), tn_affine(b, n, 1, 10));
   tn_val next = tn_minimum(b, warm, tn_scalar(b, TN_F32, u->settings->optimizer.ema));
   TN_TRY(tn_build_status(b));
@@ -74,7 +74,7 @@ static tn_status averages_commit_decay(tn_updater *u) {
 static tn_status averages_commit(tn_updater *u, tn_val average, tn_val value) {
   tn_build *b = u->b;
   const tn_state_attributes *a = tn_graph_maker(u->graph, average)->attributes;
-  tn_val decay = tn_cast(b, averages_decay(u), tn_val_type(b, value)->dtype);
+  tn_val decay = tn_to_dtype(b, averages_decay(u), tn_val_type(b, value)->dtype);
   tn_val next = tn_add(b, value, tn_mul(b, decay, tn_sub(b, average, value)));
   TN_TRY(tn_build_status(b));
   return tn_graph_commit(u->graph, a->path, next, 0);
@@ -163,8 +163,8 @@ static tn_val mean_count(tn_mean_pass *m, const char *path, int32_t what) {
 static tn_status mean_count_moments(tn_mean_pass *m) {
   tn_val count = mean_count(m, TN_AVERAGE_COUNT, TN_STATE_HOST);
   m->goal = mean_count(m, TN_AVERAGE_GOAL, TN_STATE_SCRATCH);
-  tn_val none = tn_op2(m->b, "lt", m->goal, tn_scalar(m->b, TN_I64, 1));
-  m->applied = tn_op2(m->b, "or", none, tn_op2(m->b, "ne", m->goal, count));
+  tn_val none = tn_lt(m->b, m->goal, tn_scalar(m->b, TN_I64, 1));
+  m->applied = tn_or(m->b, none, tn_ne(m->b, m->goal, count));
   TN_TRY(tn_build_status(m->b));
   return tn_graph_commit(m->graph, TN_AVERAGE_COUNT, m->goal, m->applied);
 }
@@ -174,8 +174,8 @@ static tn_val mean_next(tn_mean_pass *m, tn_val value, tn_val average) {
   tn_build *b = m->b;
   int32_t dtype = tn_val_type(b, value)->dtype;
   if (m->goal == 0) return value;
-  tn_val step = tn_div(b, tn_sub(b, value, average), tn_cast(b, m->goal, dtype));
-  return tn_where(b, tn_op2(b, "le", m->goal, tn_scalar(b, TN_I64, 1)), value, tn_add(b, average, step));
+  tn_val step = tn_div(b, tn_sub(b, value, average), tn_to_dtype(b, m->goal, dtype));
+  return tn_where(b, tn_le(b, m->goal, tn_scalar(b, TN_I64, 1)), value, tn_add(b, average, step));
 }
 
 static tn_status mean_add_state(tn_mean_pass *m, const tn_placement *s) {

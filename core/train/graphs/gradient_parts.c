@@ -48,7 +48,7 @@ tn_status tn_updater_divide(tn_updater *u) {
   if (sorted == NULL || u->parts == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < u->n_params; i++)
     if (!gradient_parts_keep(u->graph, u->params[i].gradient))
-      u->params[i].gradient = tn_cast(u->b, u->params[i].gradient, TN_F32);
+      u->params[i].gradient = tn_to_dtype(u->b, u->params[i].gradient, TN_F32);
   TN_TRY(tn_build_status(u->b));
   if (u->shards > 1) TN_TRY(tn_updater_find_kinds(u));
   for (int64_t until = 0; until >= 0; until = gradient_parts_next(u, until))

@@ -42,12 +42,7 @@ static tn_status init_graph_pack(tn_graph *graph, tn_build *b, const tn_state_ma
     offsets[n++] = place->offset;
   }
   if (n == 0) return TN_OK;
-  tn_op_begin(b, "pack");
-  for (int64_t i = 0; i < n; i++) tn_op_arg(b, values[i]);
-  tn_op_set_ints(b, "offsets", n, offsets);
-  tn_op_set_int(b, "count", region->count);
-  tn_op_set_text(b, "region", region->name);
-  *packed = tn_op_end(b);
+  *packed = tn_pack(b, n, values, n, offsets, region->count, region->name, 0);
   return tn_build_status(b);
 }
 
@@ -62,7 +57,7 @@ static tn_status init_graph_add_region(tn_graph *graph, tn_build *b, const tn_st
   if (all == 0) return TN_OK;
   graph->ranks = region->shards;
   if (!tn_graph_state(graph, whole->path, &whole->type, whole->what, "", "")) return TN_ENOMEM;
-  tn_val part = tn_reduce_scatter(b, all, TN_REDUCTION_MAX, region->shards);
+  tn_val part = tn_reduce_scatter(b, all, region->shards, TN_REDUCTION_MAX);
   TN_TRY(tn_build_status(b));
   return tn_graph_commit(graph, whole->path, part, 0);
 }

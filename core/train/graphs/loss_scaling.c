@@ -76,7 +76,7 @@ tn_status tn_updater_guard_statistics(tn_updater *u) {
 
 /* Adds the outputs `skipped` and `loss_scale`. */
 static tn_status loss_scaling_add_outputs(tn_updater *u) {
-  tn_val skipped = tn_cast(u->b, tn_op1(u->b, "not", u->applied), TN_F32);
+  tn_val skipped = tn_to_dtype(u->b, tn_not(u->b, u->applied), TN_F32);
   TN_TRY(tn_build_status(u->b));
   TN_TRY(tn_graph_output(u->graph, TN_OUTPUT_SKIPPED, skipped));
   return u->scale ? tn_graph_output(u->graph, TN_OUTPUT_LOSS_SCALE, u->scale) : TN_OK;
@@ -85,13 +85,13 @@ static tn_status loss_scaling_add_outputs(tn_updater *u) {
 static tn_val loss_scaling_all_finite(tn_updater *u) {
   tn_val all = 0;
   for (int32_t i = 0; i < u->n_parts; i++) {
-    tn_val finite = tn_op1(u->b, "all_finite", u->parts[i].gradient);
-    all = i == 0 ? finite : tn_op2(u->b, "and", all, finite);
+    tn_val finite = tn_all_finite(u->b, u->parts[i].gradient);
+    all = i == 0 ? finite : tn_and(u->b, all, finite);
   }
   if (u->shards == 1) return all;
   /* each rank has seen its own part; integers, since NCCL has no minimum of floats in which NaN wins */
-  tn_val least = tn_updater_over_shards(u, tn_cast(u->b, all, TN_I32), TN_REDUCTION_MIN);
-  return tn_op2(u->b, "gt", least, tn_scalar(u->b, TN_I32, 0.0));
+  tn_val least = tn_updater_over_shards(u, tn_to_dtype(u->b, all, TN_I32), TN_REDUCTION_MIN);
+  return tn_gt(u->b, least, tn_scalar(u->b, TN_I32, 0.0));
 }
 
 tn_status tn_updater_guard(tn_updater *u) {
@@ -101,8 +101,8 @@ tn_status tn_updater_guard(tn_updater *u) {
   u->applied = loss_scaling_all_finite(u);
   if (u->scale) {
     /* with a scale of 0 or near it, finite gradients do not stay finite */
-    u->unscale = tn_op1(u->b, "reciprocal", u->scale);
-    u->applied = tn_op2(u->b, "and", u->applied, tn_is_finite(u->b, u->unscale));
+    u->unscale = tn_reciprocal(u->b, u->scale);
+    u->applied = tn_and(u->b, u->applied, tn_is_finite(u->b, u->unscale));
   }
   TN_TRY(tn_build_status(u->b));
   TN_TRY(loss_scaling_add_outputs(u));
@@ -112,7 +112,7 @@ tn_status tn_updater_guard(tn_updater *u) {
 
 void tn_updater_unscale(tn_updater *u) {
   for (int32_t i = 0; i < u->n_parts; i++) {
-    tn_val scaled = tn_cast(u->b, u->parts[i].gradient, TN_F32);
+    tn_val scaled = tn_to_dtype(u->b, u->parts[i].gradient, TN_F32);
     u->parts[i].gradient = u->scale ? tn_mul(u->b, scaled, u->unscale) : scaled;
   }
 }

@@ -62,7 +62,7 @@ static tn_val low_precision_gather(tn_build *b, const tn_region *region, tn_val 
   }
   tn_build_frame frame = {.prefix = name, .where = ""};
   tn_builder_push(b, &frame);
-  tn_val whole = tn_all_gather(b, tn_cast(b, part, dtype), region->shards);
+  tn_val whole = tn_all_gather(b, tn_to_dtype(b, part, dtype), region->shards);
   tn_builder_pop(b);
   return whole;
 }
@@ -144,7 +144,7 @@ static tn_status low_precision_commit_copy(const tn_state_map *map, tn_build *b,
       .path = path, .type = copy->type, .what = TN_STATE_DERIVED, .init = "", .where = ""};
   if (tn_graph_find_state(graph, path) == NULL) TN_TRY(tn_graph_register_state(graph, &state));
   if (divided) return low_precision_commit_gathered(map, b, commit, path, dtype);
-  tn_val value = tn_cast(b, commit->value, dtype);
+  tn_val value = tn_to_dtype(b, commit->value, dtype);
   TN_TRY(tn_build_status(b));
   return tn_graph_commit(graph, path, value, commit->predicate);
 }
@@ -179,7 +179,7 @@ static tn_status low_precision_refresh_region(tn_build *b, const tn_region *sour
   TN_TRY(tn_graph_register_state(graph, &state));
   if (source->shards > 1) graph->ranks = source->shards;
   tn_val value = source->shards > 1 ? low_precision_gather(b, source, whole, copy->dtype)
-                                    : tn_cast(b, whole, copy->dtype);
+                                    : tn_to_dtype(b, whole, copy->dtype);
   TN_TRY(tn_build_status(b));
   return tn_graph_commit(graph, copy->whole.path, value, 0);
 }

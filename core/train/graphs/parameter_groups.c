@@ -82,12 +82,7 @@ static tn_status parameter_groups_spread(tn_updater *u, tn_val values, tn_val *s
     starts[ranges] = ranges == 0 ? 0 : u->params[i].offset;
     index[ranges++] = u->params[i].group;
   }
-  tn_op_begin(u->b, "spread");
-  tn_op_arg(u->b, values);
-  tn_op_set_ints(u->b, "starts", ranges, starts);
-  tn_op_set_ints(u->b, "index", ranges, index);
-  tn_op_set_int(u->b, "count", part->count);
-  *spread = tn_op_end(u->b);
+  *spread = tn_spread(u->b, values, ranges, starts, ranges, index, part->count);
   return tn_build_status(u->b);
 }
 

@@ -200,7 +200,7 @@ static tn_val precision_make_cast(tn_rewrite *r, tn_precision_pass *p, tn_val ol
   }
   type.dtype = dtype;
   return precision_is_constant(r->from, old, &value) ? tn_full(r->b, &type, value)
-                                                     : tn_cast(r->b, now, dtype);
+                                                     : tn_to_dtype(r->b, now, dtype);
 }
 
 static tn_val precision_cast(tn_rewrite *r, tn_precision_pass *p, tn_val old, int32_t dtype) {
@@ -215,7 +215,7 @@ static void precision_restore_results(tn_rewrite *r, const tn_precision_pass *p,
   for (int32_t i = 0; i < node->n_out; i++) {
     tn_val old = node->first_out + (tn_val)i;
     int32_t dtype = tn_graph_type(r->from, old)->dtype;
-    if (p->leaves[old] && tn_dtype_is_float(dtype)) r->map[old] = tn_cast(r->b, r->map[old], dtype);
+    if (p->leaves[old] && tn_dtype_is_float(dtype)) r->map[old] = tn_to_dtype(r->b, r->map[old], dtype);
   }
 }
 
@@ -294,7 +294,7 @@ static tn_status precision_widen_bias(tn_rewrite *r, tn_precision_pass *p, const
   plain.in = in;
   plain.n_in = 2;
   TN_TRY(precision_copy_node(r, p, plain, w, saved));
-  tn_val wide = tn_cast(r->b, r->map[node->first_out], TN_F32);
+  tn_val wide = tn_to_dtype(r->b, r->map[node->first_out], TN_F32);
   r->map[node->first_out] = tn_add(r->b, wide, r->map[node->in[2]]);
   return tn_build_status(r->b);
 }

@@ -117,9 +117,9 @@ static tn_val bucket_sum_over_ranks(tn_updater *u, int32_t number, tn_val gradie
   }
   tn_build_frame frame = {.prefix = name, .where = ""};
   tn_builder_push(u->b, &frame);
-  gradient = tn_cast(u->b, gradient, bucket_dtype(u));
-  tn_val sum = u->shards > 1 ? tn_reduce_scatter(u->b, gradient, TN_REDUCTION_SUM, u->shards)
-                             : tn_op1(u->b, "all_reduce", gradient);
+  gradient = tn_to_dtype(u->b, gradient, bucket_dtype(u));
+  tn_val sum = u->shards > 1 ? tn_reduce_scatter(u->b, gradient, u->shards, TN_REDUCTION_SUM)
+                             : tn_all_reduce(u->b, gradient, TN_REDUCTION_SUM);
   tn_builder_pop(u->b);
   return sum;
 }
@@ -128,7 +128,7 @@ static tn_val bucket_reduce(tn_updater *u, const tn_bucket *bucket, int32_t numb
   const char *path;
   tn_val gradient = bucket_pack(u, bucket);
   if (u->graph->micro_batches > 1)
-    gradient = tn_add(u->b, bucket_accumulated(u, bucket, &path), tn_cast(u->b, gradient, TN_F32));
+    gradient = tn_add(u->b, bucket_accumulated(u, bucket, &path), tn_to_dtype(u->b, gradient, TN_F32));
   return bucket_is_reduced(u) ? bucket_sum_over_ranks(u, number, gradient) : gradient;
 }
 
@@ -151,11 +151,7 @@ static void bucket_note(tn_updater *u, const tn_bucket *bucket, int32_t number) 
 static tn_val reduce_join_buckets(tn_updater *u, const tn_gradient_part *part, const tn_val *reduced,
                                   const int64_t *offsets, int32_t n) {
   if (n == 1) return reduced[0];
-  tn_op_begin(u->b, "pack");
-  for (int32_t i = 0; i < n; i++) tn_op_arg(u->b, reduced[i]);
-  tn_op_set_ints(u->b, "offsets", n, offsets);
-  tn_op_set_int(u->b, "count", part->count);
-  return tn_op_end(u->b);
+  return tn_pack(u->b, n, reduced, n, offsets, part->count, NULL, 0);
 }
 
 /* `number` counts the buckets of all parts. */
@@ -187,7 +183,8 @@ tn_status tn_updater_reduce(tn_updater *u) {
 static tn_status accumulate_bucket(tn_updater *u, const tn_bucket *bucket, tn_val first) {
   tn_build *b = u->b;
   const char *path = NULL;
-  tn_val gradient = tn_cast(b, bucket_pack(u, bucket), TN_F32), before = bucket_accumulated(u, bucket, &path);
+  tn_val gradient = tn_to_dtype(b, bucket_pack(u, bucket), TN_F32),
+         before = bucket_accumulated(u, bucket, &path);
   tn_val now = tn_where(b, first, gradient, tn_add(b, before, gradient));
   TN_TRY(tn_build_status(b));
   return tn_graph_commit(u->graph, path, now, 0);
@@ -195,7 +192,7 @@ static tn_status accumulate_bucket(tn_updater *u, const tn_bucket *bucket, tn_va
 
 tn_status tn_updater_accumulate(tn_updater *u) {
   tn_build *b = u->b;
-  tn_val first = tn_op2(b, "lt", tn_build_counter(b, TN_BATCH_BLOCK), tn_scalar(b, TN_I64, u->graph->ranks));
+  tn_val first = tn_lt(b, tn_build_counter(b, TN_BATCH_BLOCK), tn_scalar(b, TN_I64, u->graph->ranks));
   for (int32_t k = 0; k < u->n_parts; k++) {
     const tn_gradient_part *part = &u->parts[k];
     for (int32_t i = part->first; i < part->first + part->n;) {

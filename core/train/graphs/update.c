@@ -12,7 +12,7 @@ static tn_val update_squares(tn_updater *u) {
   tn_val all = 0;
   for (int32_t i = 0; i < u->n_parts; i++) {
     tn_val flat = u->parts[i].gradient;
-    tn_val sum = tn_reduce(u->b, "reduce_sum", tn_mul(u->b, flat, flat), 0, NULL, 0);
+    tn_val sum = tn_reduce_sum(u->b, tn_mul(u->b, flat, flat), 0, NULL, 0);
     all = i == 0 ? sum : tn_add(u->b, all, sum);
   }
   return tn_updater_over_shards(u, all, TN_REDUCTION_SUM);
@@ -23,7 +23,7 @@ static void update_clip(tn_updater *u, double most) {
   tn_build *b = u->b;
   tn_val norm = tn_sqrt(b, update_squares(u));
   tn_val ratio = tn_div(b, tn_scalar(b, TN_F32, most), tn_affine(b, norm, 1.0, 1e-6));
-  tn_val factor = tn_op2(b, "minimum", ratio, tn_scalar(b, TN_F32, 1.0));
+  tn_val factor = tn_minimum(b, ratio, tn_scalar(b, TN_F32, 1.0));
   if (tn_build_status(b) == TN_OK && tn_graph_output(u->graph, "grad_norm", norm) != TN_OK)
     tn_builder_fail(b, TN_ENOMEM);
   for (int32_t i = 0; i < u->n_parts; i++) u->parts[i].gradient = tn_mul(b, u->parts[i].gradient, factor);
@@ -33,8 +33,8 @@ static void update_clip(tn_updater *u, double most) {
 static void update_clip_values(tn_updater *u, double limit) {
   tn_build *b = u->b;
   for (int32_t i = 0; i < u->n_parts; i++) {
-    tn_val raised = tn_op2(b, "maximum", u->parts[i].gradient, tn_scalar(b, TN_F32, -limit));
-    u->parts[i].gradient = tn_op2(b, "minimum", raised, tn_scalar(b, TN_F32, limit));
+    tn_val raised = tn_maximum(b, u->parts[i].gradient, tn_scalar(b, TN_F32, -limit));
+    u->parts[i].gradient = tn_minimum(b, raised, tn_scalar(b, TN_F32, limit));
   }
 }
 

@@ -20,7 +20,7 @@ static tn_status update(tn_build *b, const void *given) {
   const struct lion *o = given;
   tn_val p = tn_build_in(b, 0), g = tn_build_in(b, 1);
   tn_val m = tn_build_state(b, "exp_avg", tn_val_type(b, p), "zeros");
-  tn_val direction = tn_op1(b, "sign", blend(b, o->beta1, m, g));
+  tn_val direction = tn_sign(b, blend(b, o->beta1, m, g));
   tn_val decay = tn_mul(b, tn_build_option_value(b, "weight_decay"), p);
   tn_build_commit(b, m, blend(b, o->beta2, m, g));
   tn_build_yield(b, 0, tn_sub(b, p, tn_mul(b, tn_build_option_value(b, "lr"), tn_add(b, direction, decay))));

@@ -8,9 +8,9 @@ static tn_status build(tn_build *b, const void *options) {
   tn_val x = tn_build_in(b, 0), target = tn_build_in(b, 1);
   if (!tn_type_same_dims(tn_val_type(b, x), tn_val_type(b, target)))
     return tn_fail(b, TN_EINVAL, NULL, "the value and the target have different shapes");
-  tn_val error = tn_abs(b, tn_sub(b, x, tn_cast(b, target, tn_val_type(b, x)->dtype)));
-  tn_val small = tn_op1(b, "exp", tn_affine(b, error, -2, 0));
-  tn_val bend = tn_op1(b, "log", tn_affine(b, small, 1, 1));
+  tn_val error = tn_abs(b, tn_sub(b, x, tn_to_dtype(b, target, tn_val_type(b, x)->dtype)));
+  tn_val small = tn_exp(b, tn_affine(b, error, -2, 0));
+  tn_val bend = tn_log(b, tn_affine(b, small, 1, 1));
   tn_build_yield(b, 0, tn_affine(b, tn_add(b, error, bend), 1, -0.6931471805599453));
   return TN_OK;
 }

@@ -138,7 +138,7 @@ struct tn_variant {
   int64_t folded_bytes;
   /* 1: the variance of `moments` comes from sums of x and of x squared, as a device's fused statistics do.
    * The conformance suite then allows an error of the variance that grows with (mean / standard deviation)^2
-   * (see tn_moments in ops.h). */
+   * (see tn_moments in op_functions.h). */
   int32_t plain_sums;
 };
 

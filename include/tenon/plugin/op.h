@@ -83,6 +83,9 @@ typedef struct tn_op {
    * real number; the default of an operand of a fixed integer dtype is [0, 1]. The conformance suite draws
    * operands from it. NULL: no operand has one. */
   const char *domain;
+  /* More about operands, results, guarantees and sources, in whole sentences: for `tenon inspect OP`, the
+   * reference and the op's C function. NULL: item.doc says all. */
+  const char *notes;
 } tn_op;
 
 TN_END_C

@@ -5,7 +5,7 @@
 static tn_status decompose(tn_build *b, const void *attributes) {
   (void)attributes;
   tn_val x = tn_build_in(b, 0), zero = tn_scalar(b, tn_val_type(b, x)->dtype, 0);
-  tn_build_yield(b, 0, tn_where(b, tn_gt(b, x, zero), x, tn_affine(b, tn_op1(b, "exp", x), 1, -1)));
+  tn_build_yield(b, 0, tn_where(b, tn_gt(b, x, zero), x, tn_affine(b, tn_exp(b, x), 1, -1)));
   return TN_OK;
 }
 

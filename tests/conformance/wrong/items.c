@@ -36,7 +36,7 @@ static tn_status update_fixed(tn_build *b, const void *given) {
 static tn_status update_mixing(tn_build *b, const void *given) {
   (void)given;
   tn_val g = tn_build_in(b, 1);
-  tn_build_yield(b, 0, step(b, tn_sub(b, g, tn_reduce(b, "reduce_max", g, 0, NULL, 0))));
+  tn_build_yield(b, 0, step(b, tn_sub(b, g, tn_reduce_max(b, g, 0, NULL, 0))));
   return TN_OK;
 }
 

@@ -14,15 +14,15 @@ static const tn_option options[] = {TN_OPT(struct width, width, TN_OPT_FLOAT, "1
 static tn_status decompose(tn_build *b, const void *attributes) {
   const struct width *o = attributes;
   tn_val x = tn_build_in(b, 0);
-  tn_build_yield(b, 0, tn_op2(b, "div", x, tn_affine(b, tn_op1(b, "abs", x), 1, o->width)));
+  tn_build_yield(b, 0, tn_div(b, x, tn_affine(b, tn_abs(b, x), 1, o->width)));
   return TN_OK;
 }
 
 /* width / (width + |x|)^2 */
 static tn_status grad(tn_build *b, const void *attributes) {
   const struct width *o = attributes;
-  tn_val x = tn_build_in(b, 0), bottom = tn_affine(b, tn_op1(b, "abs", x), 1, o->width);
-  tn_val slope = tn_op2(b, "div", tn_build_out_grad(b, 0), tn_mul(b, bottom, bottom));
+  tn_val x = tn_build_in(b, 0), bottom = tn_affine(b, tn_abs(b, x), 1, o->width);
+  tn_val slope = tn_div(b, tn_build_out_grad(b, 0), tn_mul(b, bottom, bottom));
   tn_build_yield(b, 0, tn_affine(b, slope, WRONG ? 1 : o->width, 0));
   return TN_OK;
 }

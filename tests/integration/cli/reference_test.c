@@ -58,6 +58,15 @@ static void a_folder_that_cannot_be_written_is_named(void **state) {
   assert_int_equal(program_run("reference"), 2);
 }
 
+static void an_op_has_its_function_on_the_page(void **state) {
+  (void)state;
+  assert_int_equal(program_run("reference pages"), 0);
+  has("pages/ops.md", "\nIn C: `tn_val tn_leaky_relu(tn_build *build, tn_val x, double slope)`\n");
+  has("pages/ops.md", "\nThe dimensions before the last two broadcast.\n");
+  assert_int_equal(program_run("inspect matmul"), 0);
+  assert_non_null(strstr(program_out, "    notes        The dimensions before the last two broadcast.\n"));
+}
+
 static void descriptors_have_types_and_examples(void **state) {
   (void)state;
   assert_string_equal(program_text(item("global_avg_pool", "layer"), "types"), "(N, C, H, W) to (N, C)");
@@ -78,9 +87,8 @@ static void descriptors_have_types_and_examples(void **state) {
 int main(void) {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, program_open, program_close)
   const struct CMUnitTest tests[] = {
-      CASE(a_page_has_doc_options_and_example),
-      CASE(pages_are_renewed_and_other_files_are_kept),
-      CASE(a_folder_that_cannot_be_written_is_named),
+      CASE(a_page_has_doc_options_and_example),       CASE(pages_are_renewed_and_other_files_are_kept),
+      CASE(a_folder_that_cannot_be_written_is_named), CASE(an_op_has_its_function_on_the_page),
       CASE(descriptors_have_types_and_examples),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -38,7 +38,7 @@ static const int64_t none[] = {0, 0}, one[] = {1, 1}, channels_apart[] = {0, 2, 
 static tn_val draw_conv(tn_draw *d, tn_val bias) {
   tn_val x = draw_image(d, 2, 8, 9, TN_FILL_ANY);
   tn_val w = tn_draw_tensor(d, tn_draw_type_of(d->dtype, 4, (int64_t[]){16, 8, 3, 3}), TN_FILL_ANY);
-  return tn_conv2d(d->b, x, w, bias, one, one, one, 1);
+  return tn_conv2d(d->b, x, w, bias, 2, one, 2, one, 2, one, 1, TN_MATH_FULL);
 }
 
 /* ---- convolutions ---- */
@@ -58,13 +58,15 @@ static tn_val emit_conv2d_relu(tn_draw *d, const tn_case *c) {
 static tn_val emit_conv2d_grad_input(tn_draw *d, const tn_case *c) {
   (void)c;
   tn_val dy = draw_image(d, 2, 16, 9, TN_FILL_ANY), w = draw_image(d, 16, 8, 3, TN_FILL_ANY);
-  return tn_conv2d_grad_input(d->b, dy, w, (int64_t[]){2, 8, 9, 9}, one, one, one, 1);
+  return tn_conv2d_grad_input(d->b, dy, w, 2, one, 2, one, 2, one, 1, TN_MATH_FULL, 4,
+                              (int64_t[]){2, 8, 9, 9});
 }
 
 static tn_val emit_conv2d_grad_weight(tn_draw *d, const tn_case *c) {
   (void)c;
   tn_val x = draw_image(d, 2, 8, 9, TN_FILL_ANY), dy = draw_image(d, 2, 16, 9, TN_FILL_ANY);
-  return tn_conv2d_grad_weight(d->b, x, dy, (int64_t[]){16, 8, 3, 3}, one, one, one, 1);
+  return tn_conv2d_grad_weight(d->b, x, dy, 2, one, 2, one, 2, one, 1, TN_MATH_FULL, 4,
+                               (int64_t[]){16, 8, 3, 3});
 }
 
 static tn_val emit_moments(tn_draw *d, tn_val y, bool epilogue) {
@@ -100,10 +102,10 @@ static normed draw_norm_relu(tn_draw *d, int64_t n, int64_t channels, int64_t si
   r.mean = tn_affine(b, draw_row(d, channels, TN_FILL_ANY), 0.01, 0);
   tn_val beta = tn_affine(b, draw_row(d, channels, TN_FILL_ANY), 0.001, 0);
   tn_val factor = tn_reshape(b, tn_mul(b, r.rstd, gamma), 4, wide);
-  tn_val centered = tn_sub(b, tn_cast(b, r.x, TN_F32), tn_reshape(b, r.mean, 4, wide));
+  tn_val centered = tn_sub(b, tn_to_dtype(b, r.x, TN_F32), tn_reshape(b, r.mean, 4, wide));
   tn_val sum = tn_add(b, tn_mul(b, centered, factor), tn_reshape(b, beta, 4, wide));
   r.zero = tn_scalar(b, d->dtype, 0);
-  r.relu = tn_maximum(b, tn_cast(b, sum, d->dtype), r.zero);
+  r.relu = tn_maximum(b, tn_to_dtype(b, sum, d->dtype), r.zero);
   return r;
 }
 
@@ -113,7 +115,7 @@ enum { LARGE_BATCH = 16, LARGE_CHANNELS = 64, LARGE_SIZE = 64 };
 static tn_val emit_norm_relu_conv(tn_draw *d, bool epilogue) {
   normed r = draw_norm_relu(d, LARGE_BATCH, LARGE_CHANNELS, LARGE_SIZE);
   tn_val w = draw_image(d, 8, LARGE_CHANNELS, 1, TN_FILL_ANY);
-  return emit_moments(d, tn_conv2d(d->b, r.relu, w, 0, one, none, one, 1), epilogue);
+  return emit_moments(d, tn_conv2d(d->b, r.relu, w, 0, 2, one, 2, none, 2, one, 1, TN_MATH_FULL), epilogue);
 }
 
 static tn_val emit_norm_relu_conv2d(tn_draw *d, const tn_case *c) {
@@ -130,15 +132,16 @@ static tn_val emit_norm_relu_grad_weight(tn_draw *d, const tn_case *c) {
   (void)c;
   normed r = draw_norm_relu(d, LARGE_BATCH, LARGE_CHANNELS, LARGE_SIZE);
   tn_val dy = draw_image(d, LARGE_BATCH, 8, LARGE_SIZE, TN_FILL_ANY);
-  return add_result(
-      d, tn_conv2d_grad_weight(d->b, r.relu, dy, (int64_t[]){8, LARGE_CHANNELS, 1, 1}, one, none, one, 1));
+  return add_result(d, tn_conv2d_grad_weight(d->b, r.relu, dy, 2, one, 2, none, 2, one, 1, TN_MATH_FULL, 4,
+                                             (int64_t[]){8, LARGE_CHANNELS, 1, 1}));
 }
 
 static tn_val emit_norm_grad(tn_draw *d, bool epilogue) {
   tn_build *b = d->b;
   normed r = draw_norm_relu(d, 2, 16, 8);
   tn_val dy = draw_image(d, 2, 8, 8, TN_FILL_ANY), w = draw_image(d, 8, 16, 3, TN_FILL_ANY);
-  tn_val dx = tn_conv2d_grad_input(b, dy, w, (int64_t[]){2, 16, 8, 8}, one, one, one, 1);
+  tn_val dx =
+      tn_conv2d_grad_input(b, dy, w, 2, one, 2, one, 2, one, 1, TN_MATH_FULL, 4, (int64_t[]){2, 16, 8, 8});
   tn_val h = tn_where(b, tn_gt(b, r.relu, r.zero), dx, r.zero);
   tn_val sums = tn_norm_grad_sums(b, h, r.x, r.mean, r.rstd, 3, channels_apart);
   add_result(d, h);
@@ -187,7 +190,7 @@ static heads draw_heads(tn_draw *d, bool split) {
         split ? slice_columns(d, all, i)
               : tn_draw_tensor(d, tn_draw_type_of(d->dtype, 3, (int64_t[]){2, TOKENS, columns}), TN_FILL_ANY);
   h = (heads){.q = parts[0], .k = parts[1], .v = parts[2]};
-  h.y = tn_attention(d->b, h.q, h.k, h.v, 1, 0.1, HEADS);
+  h.y = tn_attention(d->b, h.q, h.k, h.v, 1, 0.1, TN_MATH_FULL, HEADS);
   h.lse = tn_op_result(d->b, h.y, 1);
   return h;
 }

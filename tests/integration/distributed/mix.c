@@ -17,11 +17,11 @@ static tn_val mean_over_ranks(tn_build *b, tn_val x, int32_t how) {
   int64_t ranks = tn_build_ranks(b);
   bool mean = how == MEAN || how == MEAN_SCATTER;
   int32_t reduction = mean ? TN_REDUCTION_MEAN : TN_REDUCTION_SUM;
-  if (how == WHOLE) return tn_all_reduce(b, tn_cast(b, x, TN_I32), TN_REDUCTION_MEAN);
+  if (how == WHOLE) return tn_all_reduce(b, tn_to_dtype(b, x, TN_I32), TN_REDUCTION_MEAN);
   if (how == WRONG) ranks = 1;
   tn_val y = how == REDUCE || how == MEAN
                  ? tn_all_reduce(b, x, reduction)
-                 : tn_all_gather(b, tn_reduce_scatter(b, x, reduction, ranks), ranks);
+                 : tn_all_gather(b, tn_reduce_scatter(b, x, ranks, reduction), ranks);
   return mean ? y : tn_affine(b, y, 1.0 / tn_build_ranks(b), 0.0);
 }
 

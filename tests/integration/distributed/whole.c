@@ -12,8 +12,8 @@ static tn_status step_down(tn_build *b, const void *options) {
 static tn_status step_noisily(tn_build *b, const void *options) {
   (void)options;
   tn_val param = tn_build_in(b, 0);
-  tn_val noise = tn_random_normal(b, tn_val_type(b, param), tn_build_counter(b, TN_ITERATION), 0,
-                                  tn_build_random_stream(b, "noise"), 0, 0.01);
+  tn_val noise = tn_random_normal(b, tn_build_counter(b, TN_ITERATION), 0, tn_val_type(b, param),
+                                  (int64_t)tn_build_random_stream(b, "noise"), 0, 0.01);
   tn_build_yield(b, 0, tn_add(b, param, noise));
   return TN_OK;
 }

@@ -95,7 +95,7 @@ static const tn_source source = {.item = TN_ITEM(tn_source, TN_SOURCE, "holes",
 
 static tn_status build_logarithm(tn_build *b, const void *given) {
   (void)given;
-  tn_build_yield(b, 0, tn_op1(b, "log", tn_op1(b, "relu", tn_build_in(b, 0))));
+  tn_build_yield(b, 0, tn_log(b, tn_relu(b, tn_build_in(b, 0))));
   return TN_OK;
 }
 static const tn_layer_kind logarithm = {
@@ -109,7 +109,7 @@ static const tn_layer_kind logarithm = {
 static tn_status build_root(tn_build *b, const void *given) {
   (void)given;
   tn_val in = tn_build_in(b, 0), small = tn_mul(b, in, tn_scalar(b, tn_val_type(b, in)->dtype, 1e-30));
-  tn_build_yield(b, 0, tn_add(b, in, tn_op1(b, "sqrt", tn_mul(b, small, small))));
+  tn_build_yield(b, 0, tn_add(b, in, tn_sqrt(b, tn_mul(b, small, small))));
   return TN_OK;
 }
 static const tn_layer_kind root = {

@@ -438,7 +438,7 @@ static tn_status distances(tn_build *b, void *user) {
   (void)user;
   tn_val x = tn_model_input(b, "x", &features), scale = tn_build_param(b, "scale", &features, "ones");
   tn_val m = tn_abs(b, tn_sub(b, tn_iota(b, &rows, 0), tn_iota(b, &columns, 1)));
-  tn_val y = tn_mul(b, tn_matmul(b, x, m, 0, 0, 0), scale);
+  tn_val y = tn_mul(b, tn_matmul(b, x, m, 0, 0, 0, TN_MATH_FULL), scale);
   tn_model_output(b, "output", y);
   if (tn_model_measured(b)) {
     tn_val wanted = tn_model_target(b, "y", &features), d = tn_sub(b, y, wanted);

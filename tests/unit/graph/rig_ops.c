@@ -81,7 +81,7 @@ static tn_status cast_infer(tn_infer *n) {
 }
 static tn_status cast_grad(tn_build *b, const void *a) {
   (void)a;
-  tn_build_yield(b, 0, tn_cast(b, tn_build_out_grad(b, 0), tn_val_type(b, tn_build_in(b, 0))->dtype));
+  tn_build_yield(b, 0, tn_to_dtype(b, tn_build_out_grad(b, 0), tn_val_type(b, tn_build_in(b, 0))->dtype));
   return TN_OK;
 }
 static const tn_option cast_options[] = {TN_OPT(tn_cast_attributes, to, TN_OPT_DTYPE, NULL, NULL, "dtype"),
@@ -220,7 +220,7 @@ typedef struct crooked_attributes {
 static tn_status crooked_decompose(tn_build *b, const void *attributes) {
   tn_val x = tn_build_in(b, 0);
   switch (((const crooked_attributes *)attributes)->fault) {
-  case 0: tn_build_yield(b, 0, tn_reduce(b, "reduce_sum", x, 0, NULL, 0)); return TN_OK;
+  case 0: tn_build_yield(b, 0, tn_reduce_sum(b, x, 0, NULL, 0)); return TN_OK;
   case 1: return TN_OK; /* yields nothing */
   case 2: tn_build_yield(b, 1, x); return TN_OK;
   case 3:
@@ -237,7 +237,7 @@ static tn_status crooked_decompose(tn_build *b, const void *attributes) {
 static tn_status crooked_grad(tn_build *b, const void *attributes) {
   if (((const crooked_attributes *)attributes)->fault == 5)
     return tn_fail(b, TN_EUNSUPPORTED, NULL, "no gradient today");
-  tn_build_yield(b, 0, tn_reduce(b, "reduce_sum", tn_build_out_grad(b, 0), 0, NULL, 0));
+  tn_build_yield(b, 0, tn_reduce_sum(b, tn_build_out_grad(b, 0), 0, NULL, 0));
   return TN_OK;
 }
 static const tn_option crooked_options[] = {

@@ -99,7 +99,7 @@ static const tn_layer_kind gap = {.item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER,
 
 static tn_status build_hits(tn_build *b, const void *options) {
   (void)options;
-  tn_build_yield(b, 0, tn_cast(b, tn_op2(b, "eq", tn_build_in(b, 0), tn_build_in(b, 1)), TN_F32));
+  tn_build_yield(b, 0, tn_to_dtype(b, tn_eq(b, tn_build_in(b, 0), tn_build_in(b, 1)), TN_F32));
   return TN_OK;
 }
 static const tn_layer_kind hits = {.item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, "hits", "x == target"),

@@ -1,4 +1,5 @@
-/* Every function of tenon/ops.h emits its op: the text of the node that it makes. */
+/* The functions of tenon/op_functions.h, which are written by rule from the ops' descriptors, and of
+ * tenon/ops.h: the text of the node that each makes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,6 +23,7 @@ typedef struct example {
 #define POOL     "x: f32[2, 4, 8, 8]; d: f32[2, 4, 4, 4]; i: i32[2, 4, 4, 4]"
 #define ROWS     "x: f32[4, 6]; t: i32[4]; w: f32[6]; r: f32[4]; d: f32[4, 6]"
 #define TOKENS   "q: f32[2, 5, 8]; k: f32[2, 5, 8]; v: f32[2, 5, 8]; l: f32[2, 2, 5]"
+#define UPDATE   "p: f32[4]; g: f32[4]; m: f32[4]; l: f32[]; d: f32[]; u: i64[]"
 #define COUNTERS "i: i64[]; b: i64[]; x: f32[2, 3]"
 
 static const tn_type vector = {TN_F32, 2, {2, 3}};
@@ -74,15 +76,15 @@ static const int64_t square[] = {2, 2}, one[] = {1, 1}, image[] = {2, 4, 8, 8}, 
   X(triangular_mask, FLOATS, tn_triangular_mask(b, 3, 4, 1),                                                 \
     "%3: bool[3, 4] = triangular_mask(rows=3, columns=4, diagonal=1)")                                       \
   X(spread, "x: f32[2]",                                                                                     \
-    tn_spread(b, v[0], 3, ((const int64_t[]){0, 2, 5}), ((const int64_t[]){1, 0, 1}), 8),                    \
+    tn_spread(b, v[0], 3, ((const int64_t[]){0, 2, 5}), 3, ((const int64_t[]){1, 0, 1}), 8),                 \
     "%2: f32[8] = spread(x, starts=[0, 2, 5], index=[1, 0, 1], count=8)")                                    \
-  X(random_uniform, COUNTERS, tn_random_uniform(b, &vector, v[0], v[1], 7, -1, 2),                           \
+  X(random_uniform, COUNTERS, tn_random_uniform(b, v[0], v[1], &vector, 7, -1, 2),                           \
     "%4: f32[2, 3] = random_uniform(i, b, dims=[2, 3], stream=7, a=-1, b=2)")                                \
-  X(random_normal, COUNTERS, tn_random_normal(b, &vector, v[0], 0, 7, 0.5, 2),                               \
+  X(random_normal, COUNTERS, tn_random_normal(b, v[0], 0, &vector, 7, 0.5, 2),                               \
     "%4: f32[2, 3] = random_normal(i, dims=[2, 3], stream=7, a=0.5, b=2)")                                   \
   X(dropout, COUNTERS, tn_dropout(b, v[2], v[0], v[1], 0.25, 9),                                             \
     "%4: f32[2, 3] = dropout(x, i, b, p=0.25, stream=9)")                                                    \
-  X(reduce, FLOATS, tn_reduce(b, "reduce_sum", v[0], 0, NULL, 0), "%3: f32[] = reduce_sum(x)")               \
+  X(reduce_all, FLOATS, tn_reduce_sum(b, v[0], 0, NULL, 0), "%3: f32[] = reduce_sum(x)")                     \
   X(reduce_sum, FLOATS, tn_reduce_sum(b, v[0], 1, one, 1),                                                   \
     "%3: f32[2, 1] = reduce_sum(x, axes=[1], keep=yes)")                                                     \
   X(reduce_mean, FLOATS, tn_reduce_mean(b, v[0], 1, one, 0), "%3: f32[2] = reduce_mean(x, axes=[1])")        \
@@ -101,28 +103,30 @@ static const int64_t square[] = {2, 2}, one[] = {1, 1}, image[] = {2, 4, 8, 8}, 
     "%3: f32[2, 3] = all_reduce(x, reduction=max)")                                                          \
   X(all_reduce_mean, FLOATS, tn_all_reduce(b, v[0], TN_REDUCTION_MEAN),                                      \
     "%3: f32[2, 3] = all_reduce(x, reduction=mean)")                                                         \
-  X(reduce_scatter, FLOATS, tn_reduce_scatter(b, v[0], TN_REDUCTION_SUM, 2),                                 \
+  X(reduce_scatter, FLOATS, tn_reduce_scatter(b, v[0], 2, TN_REDUCTION_SUM),                                 \
     "%3: f32[1, 3] = reduce_scatter(x, ranks=2)")                                                            \
-  X(reduce_scatter_max, FLOATS, tn_reduce_scatter(b, v[0], TN_REDUCTION_MAX, 1),                             \
+  X(reduce_scatter_max, FLOATS, tn_reduce_scatter(b, v[0], 1, TN_REDUCTION_MAX),                             \
     "%3: f32[2, 3] = reduce_scatter(x, reduction=max)")                                                      \
   X(all_gather, FLOATS, tn_all_gather(b, v[0], 4), "%3: f32[8, 3] = all_gather(x, ranks=4)")                 \
-  X(matmul, FLOATS, tn_matmul(b, v[0], v[1], 0, 0, 1), "%3: f32[2, 2] = matmul(x, y, transpose_b=yes)")      \
-  X(conv2d, IMAGE, tn_conv2d(b, v[0], v[1], 0, I2(2, 1), I2(1, 0), I2(1, 2), 2),                             \
+  X(matmul, FLOATS, tn_matmul(b, v[0], v[1], 0, 0, 1, TN_MATH_TF32),                                         \
+    "%3: f32[2, 2] = matmul(x, y, transpose_b=yes, math=tf32)")                                              \
+  X(conv2d, IMAGE, tn_conv2d(b, v[0], v[1], 0, 2, I2(2, 1), 2, I2(1, 0), 2, I2(1, 2), 2, 0),                 \
     "%6: f32[2, 6, 4, 4] = conv2d(x, w, stride=[2, 1], padding=[1, 0], dilation=[1, 2], groups=2)")          \
-  X(conv2d_plain, IMAGE, tn_conv2d(b, v[0], v[1], 0, NULL, NULL, NULL, 2),                                   \
+  X(conv2d_plain, IMAGE, tn_conv2d(b, v[0], v[1], 0, 0, NULL, 0, NULL, 0, NULL, 2, 0),                       \
     "%6: f32[2, 6, 6, 6] = conv2d(x, w, groups=2)")                                                          \
-  X(conv2d_grad_input, IMAGE, tn_conv2d_grad_input(b, v[2], v[1], image, NULL, one, NULL, 2),                \
+  X(conv2d_grad_input, IMAGE, tn_conv2d_grad_input(b, v[2], v[1], 0, NULL, 2, one, 0, NULL, 2, 0, 4, image), \
     "%6: f32[2, 4, 8, 8] = conv2d_grad_input(d, w, padding=[1, 1], groups=2, dims=[2, 4, 8, 8])")            \
-  X(conv2d_grad_weight, IMAGE, tn_conv2d_grad_weight(b, v[0], v[2], weight, NULL, one, NULL, 2),             \
+  X(conv2d_grad_weight, IMAGE,                                                                               \
+    tn_conv2d_grad_weight(b, v[0], v[2], 0, NULL, 2, one, 0, NULL, 2, 0, 4, weight),                         \
     "%6: f32[6, 2, 3, 3] = conv2d_grad_weight(x, d, padding=[1, 1], groups=2, dims=[6, 2, 3, 3])")           \
-  X(max_pool2d, POOL, tn_max_pool2d(b, v[0], square, NULL, NULL, 0),                                         \
+  X(max_pool2d, POOL, tn_max_pool2d(b, v[0], 2, square, 0, NULL, 0, NULL, 0),                                \
     "%4: f32[2, 4, 4, 4], %5: i32[2, 4, 4, 4] = max_pool2d(x, kernel=[2, 2])")                               \
-  X(max_pool2d_grad, POOL, tn_max_pool2d_grad(b, v[1], v[2], image, square, square, NULL, 0),                \
+  X(max_pool2d_grad, POOL, tn_max_pool2d_grad(b, v[1], v[2], 2, square, 2, square, 0, NULL, 0, 4, image),    \
     "%4: f32[2, 4, 8, 8] = max_pool2d_grad(d, i, kernel=[2, 2], stride=[2, 2], dims=[2, 4, 8, 8])")          \
-  X(avg_pool2d, POOL, tn_avg_pool2d(b, v[0], square, square, one, 1, 0),                                     \
+  X(avg_pool2d, POOL, tn_avg_pool2d(b, v[0], 2, square, 2, square, 2, one, 1, 0),                            \
     "%4: f32[2, 4, 5, 5] = avg_pool2d(x, kernel=[2, 2], stride=[2, 2], padding=[1, 1], ceil=yes, "           \
     "include_pad=no)")                                                                                       \
-  X(avg_pool2d_grad, POOL, tn_avg_pool2d_grad(b, v[1], image, square, NULL, NULL, 0, 1),                     \
+  X(avg_pool2d_grad, POOL, tn_avg_pool2d_grad(b, v[1], 2, square, 0, NULL, 0, NULL, 0, 1, 4, image),         \
     "%4: f32[2, 4, 8, 8] = avg_pool2d_grad(d, kernel=[2, 2], dims=[2, 4, 8, 8])")                            \
   X(global_avg_pool, POOL, tn_global_avg_pool(b, v[0]), "%4: f32[2, 4] = global_avg_pool(x)")                \
   X(batch_norm, IMAGE, tn_batch_norm(b, v[0], v[3], v[4], 0.001, 2),                                         \
@@ -137,13 +141,13 @@ static const int64_t square[] = {2, 2}, one[] = {1, 1}, image[] = {2, 4, 8, 8}, 
   X(log_softmax, ROWS, tn_log_softmax(b, v[0], 1), "%6: f32[4, 6] = log_softmax(x, axis=1)")                 \
   X(cross_entropy, ROWS, tn_cross_entropy(b, v[0], v[1], 1, 0, 0.125),                                       \
     "%6: f32[4], %7: f32[4] = cross_entropy(x, t, axis=1, ignore=0, smoothing=0.125)")                       \
-  X(attention, TOKENS, tn_attention(b, v[0], v[1], v[2], 1, 0.5, 2),                                         \
+  X(attention, TOKENS, tn_attention(b, v[0], v[1], v[2], 1, 0.5, 0, 2),                                      \
     "%5: f32[2, 5, 8], %6: f32[2, 2, 5] = attention(q, k, v, causal=yes, scale=0.5, heads=2)")               \
-  X(attention_grad, TOKENS, tn_attention_grad(b, v[0], v[1], v[2], v[0], v[3], v[0], 1, 0, 2),               \
+  X(attention_grad, TOKENS, tn_attention_grad(b, v[0], v[1], v[2], v[0], v[3], v[0], 1, 0, 0, 2),            \
     "%5: f32[2, 5, 8], %6: f32[2, 5, 8], %7: f32[2, 5, 8] = attention_grad(q, k, v, q, l, q, causal=yes, "   \
     "heads=2)")                                                                                              \
   X(cached_attention, TOKENS "; p: i64[]",                                                                   \
-    tn_cached_attention(b, (tn_val[]){v[0], v[1], v[2], v[1], v[2]}, v[4], 0.5, 2),                          \
+    tn_cached_attention(b, v[0], v[1], v[2], v[1], v[2], v[4], 0.5, 0, 2),                                   \
     "%6: f32[2, 5, 8], %7: f32[2, 5, 8], %8: f32[2, 5, 8] = cached_attention(q, k, v, k, v, p, scale=0.5, "  \
     "heads=2)")                                                                                              \
   X(embedding, ROWS, tn_embedding(b, v[1], v[0]), "%6: f32[4, 6] = embedding(t, x)")                         \
@@ -152,18 +156,25 @@ static const int64_t square[] = {2, 2}, one[] = {1, 1}, image[] = {2, 4, 8, 8}, 
   X(reshape, ROWS, tn_reshape(b, v[0], 2, I2(-1, 3)), "%6: f32[8, 3] = reshape(x, dims=[-1, 3])")            \
   X(transpose, ROWS, tn_transpose(b, v[0], 2, I2(1, 0)), "%6: f32[6, 4] = transpose(x, order=[1, 0])")       \
   X(broadcast, ROWS, tn_broadcast(b, v[2], 2, I2(4, 6)), "%6: f32[4, 6] = broadcast(w, dims=[4, 6])")        \
-  X(slice, ROWS, tn_slice(b, v[0], 2, I2(0, 1), I2(4, 5), square),                                           \
+  X(slice, ROWS, tn_slice(b, v[0], 2, I2(0, 1), 2, I2(4, 5), 2, square),                                     \
     "%6: f32[2, 2] = slice(x, starts=[0, 1], stops=[4, 5], steps=[2, 2])")                                   \
   X(slice_axis, ROWS, tn_slice_axis(b, v[0], 1, 2, 5),                                                       \
     "%6: f32[4, 3] = slice(x, starts=[0, 2], stops=[4, 5])")                                                 \
-  X(crop, "x: u8[2, 3, 8, 8]; s: i32[2, 2]; m: i32[2, 2]", tn_crop(b, v[0], v[1], v[2], 4, 5),               \
+  X(crop, "x: u8[2, 3, 8, 8]; s: i32[2, 2]; m: i32[2, 2]", tn_crop(b, v[0], v[1], v[2], 2, I2(4, 5)),        \
     "%4: u8[2, 3, 4, 5] = crop(x, s, m, size=[4, 5])")                                                       \
-  X(pad, ROWS, tn_pad(b, v[0], 2, I2(1, 0), I2(0, 2), one),                                                  \
+  X(pad, ROWS, tn_pad(b, v[0], 2, I2(1, 0), 2, I2(0, 2), 2, one),                                            \
     "%6: f32[8, 13] = pad(x, low=[1, 0], high=[0, 2], inner=[1, 1])")                                        \
   X(concat, ROWS, tn_concat(b, 2, ((const tn_val[]){v[0], v[4]}), 1),                                        \
     "%6: f32[4, 12] = concat(x, d, axis=1)")                                                                 \
-  X(pack, ROWS, tn_pack(b, 2, ((const tn_val[]){v[2], v[3]}), I2(0, 8), 16),                                 \
+  X(pack, ROWS, tn_pack(b, 2, ((const tn_val[]){v[2], v[3]}), 2, I2(0, 8), 16, NULL, 0),                     \
     "%6: f32[16] = pack(w, r, offsets=[0, 8], count=16)")                                                    \
+  X(pack_region, ROWS, tn_pack(b, 1, v + 2, 1, ((const int64_t[]){0}), 8, "@param.f32", 4),                  \
+    "%6: f32[8] = pack(w, offsets=[0], count=8, region=@param.f32, start=4)")                                \
+  X(sgd_update, UPDATE, tn_sgd_update(b, v[0], v[1], 0, v[3], v[4], v[5], 0, 0, 0),                          \
+    "%7: f32[4], %8: f32[0] = sgd_update(p, g, _, l, d, u)")                                                 \
+  X(adamw_update, UPDATE, tn_adamw_update(b, v[0], v[1], v[2], v[2], v[3], v[4], v[5], 0.5, 0.75, 1e-3),     \
+    "%7: f32[4], %8: f32[4], %9: f32[4] = adamw_update(p, g, m, m, l, d, u, beta1=0.5, beta2=0.75, "         \
+    "epsilon=0.001)")                                                                                        \
   X(copy, ROWS, tn_copy(b, v[0]), "%6: f32[4, 6] = copy(x)")                                                 \
   X(reorder, ROWS, tn_reorder(b, v[0]), "%6: f32[4, 6] = reorder(x)")
 
@@ -220,7 +231,7 @@ static void nothing_is_emitted_where_nothing_changes(void **state) {
   tn_build *b = tn_builder_handle(builder);
   tn_val x = g->inputs.v[0];
   size_t nodes = g->nodes.n;
-  assert_int_equal(tn_cast(b, x, TN_F32), x);
+  assert_int_equal(tn_to_dtype(b, x, TN_F32), x);
   assert_int_equal(tn_sum_to(b, x, &vector), x);
   assert_int_equal(g->nodes.n, nodes);
   tn_type row = {TN_F32, 1, {3}};

@@ -193,9 +193,13 @@ static void numbers_serve_the_types_that_they_fit(void **state) {
   assert_int_equal(tn_options_set_int(&f.t, &f.options, "rate", 0), TN_OK);
   assert_int_equal(tn_options_set_int(&f.t, &f.options, "sizes", 3), TN_OK);
   assert_int_equal(tn_options_set_int(&f.t, &f.options, "memory", 512), TN_OK);
+  assert_int_equal(tn_options_set_int(&f.t, &f.options, "mode", 2), TN_OK);
+  assert_int_equal(tn_options_set_int(&f.t, &f.options, "dtype", TN_BF16), TN_OK);
   assert_int_equal(tn_options_set_int(&f.t, &f.options, "time", 2), TN_OK);
   assert_int_equal(tn_options_set_floats(&f.t, &f.options, "betas", 2, halves), TN_OK);
   assert_int_equal(f.data->count, 9);
+  assert_int_equal(f.data->mode, 2);
+  assert_int_equal(f.data->dtype, TN_BF16);
   assert_true(f.data->rate == 0 && f.data->time == 2);
   assert_int_equal(f.data->sizes.n, 1);
   assert_int_equal(f.data->sizes.v[0], 3);

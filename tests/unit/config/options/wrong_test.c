@@ -138,9 +138,13 @@ static void numbers_that_do_not_fit_are_refused(void **state) {
           "time: -1 is not a duration, expected seconds from 0 on");
   refused(&f, tn_options_set_float(&f, o, "time", NAN),
           "time: nan is not a duration, expected seconds from 0 on");
-  refused(&f, tn_options_set_int(&f, o, "mode", 1), "mode: a whole number was given, expected a word");
-  refused(&f, tn_options_set_int(&f, o, "dtype", 1),
-          "dtype: a whole number was given, expected an element type");
+  refused(&f, tn_options_set_int(&f, o, "mode", 3),
+          "mode: 3 is no position in zeros|reflect|circular, expected 0 .. 2");
+  refused(&f, tn_options_set_int(&f, o, "mode", -1),
+          "mode: -1 is no position in zeros|reflect|circular, expected 0 .. 2");
+  refused(&f, tn_options_set_float(&f, o, "mode", 0.5), "mode: a fraction was given, expected a word");
+  refused(&f, tn_options_set_int(&f, o, "dtype", TN_DTYPES),
+          "dtype: 9 is not an element type, expected 0 .. 8, such as TN_F32");
   refused(&f, tn_options_set_float(&f, o, "stride", 2),
           "stride: a fraction was given, expected a whole number");
   refused(&f, tn_options_set_float(&f, o, "sizes", 2),

@@ -24,7 +24,7 @@ static int tear_down(void **state) {
   return 0;
 }
 
-static tn_val sum(tn_val v) { return tn_reduce(R.b, "reduce_sum", v, 0, NULL, 0); }
+static tn_val sum(tn_val v) { return tn_reduce_sum(R.b, v, 0, NULL, 0); }
 
 static double loss_at(tn_val loss) {
   evaluation e = evaluate(R.graph, bindings, MOST);
@@ -124,15 +124,15 @@ static void an_unused_result_has_the_gradient_zero(void **state) {
 static void branches_get_their_own_part(void **state) {
   (void)state;
   tn_val x = param(&R, "x", TYPE(TN_F64, 8)), y = param(&R, "y", TYPE(TN_F64, 8));
-  tn_val larger = tn_op2(R.b, "gt", x, y);
+  tn_val larger = tn_gt(R.b, x, y);
   check(sum(tn_where(R.b, larger, tn_exp(R.b, x), tn_mul(R.b, y, y))), 2, (tn_val[]){x, y});
 }
 
 static void reductions_over_some_axes_are_differentiated(void **state) {
   (void)state;
   tn_val x = param(&R, "x", TYPE(TN_F64, 2, 3, 2));
-  tn_val part = tn_reduce(R.b, "reduce_sum", tn_mul(R.b, x, x), 1, (int64_t[]){1}, 1);
-  tn_val rows = tn_reduce(R.b, "reduce_sum", tn_mul(R.b, tn_exp(R.b, part), x), 2, (int64_t[]){0, 2}, 0);
+  tn_val part = tn_reduce_sum(R.b, tn_mul(R.b, x, x), 1, (int64_t[]){1}, 1);
+  tn_val rows = tn_reduce_sum(R.b, tn_mul(R.b, tn_exp(R.b, part), x), 2, (int64_t[]){0, 2}, 0);
   check(sum(tn_mul(R.b, rows, rows)), 1, (tn_val[]){x});
 }
 
@@ -249,8 +249,8 @@ static void integer_and_undifferentiable_paths_stop_gradients(void **state) {
   tn_op_begin(R.b, "cast");
   tn_op_arg(R.b, x);
   tn_op_set_text(R.b, "to", "i32");
-  tn_val whole = tn_cast(R.b, tn_op_end(R.b), TN_F64),
-         mask = tn_cast(R.b, tn_op2(R.b, "gt", x, whole), TN_F64);
+  tn_val whole = tn_to_dtype(R.b, tn_op_end(R.b), TN_F64),
+         mask = tn_to_dtype(R.b, tn_gt(R.b, x, whole), TN_F64);
   tn_val loss = sum(tn_mul(R.b, whole, mask));
   assert_ok(&R, tn_differentiate(R.b, loss, 0, &x, 1, &gradient, NULL));
   assert_int_equal(gradient, 0);
@@ -294,7 +294,7 @@ static void the_same_graph_gives_the_same_gradient_graph(void **state) {
     rig r;
     rig_init(&r);
     tn_val x = param(&r, "x", TYPE(TN_F64, 3)), e = tn_exp(r.b, x), gradient;
-    tn_val loss = tn_reduce(r.b, "reduce_sum", tn_mul(r.b, e, tn_add(r.b, e, x)), 0, NULL, 0);
+    tn_val loss = tn_reduce_sum(r.b, tn_mul(r.b, e, tn_add(r.b, e, x)), 0, NULL, 0);
     assert_ok(&r, tn_differentiate(r.b, loss, 0, &x, 1, &gradient, NULL));
     assert_ok(&r, tn_graph_hash(r.graph, &hash[i]));
     rig_finish(&r);

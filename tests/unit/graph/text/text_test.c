@@ -92,7 +92,7 @@ static void values_with_names_that_cannot_stand_go_by_number(void **state) {
 static void builders_and_text_make_the_same_graph(void **state) {
   (void)state;
   tn_val x = param(&R, "x", TYPE(TN_F64, 2, 3)), gradient;
-  tn_val loss = tn_reduce(R.b, "reduce_sum", tn_mul(R.b, tn_exp(R.b, x), x), 0, NULL, 0);
+  tn_val loss = tn_reduce_sum(R.b, tn_mul(R.b, tn_exp(R.b, x), x), 0, NULL, 0);
   assert_ok(&R, tn_differentiate(R.b, loss, 0, &x, 1, &gradient, NULL));
   assert_ok(&R, tn_graph_output(R.graph, "gradient", gradient));
   tn_text text = tn_text_new(&R);

@@ -1,0 +1,1170 @@
+/* The ops of core as functions, for code that builds a graph (build.h). Written by
+ * `tenon reference --header core` from the descriptors of the ops.
+ *
+ * A function returns the op's first result; further ones come from tn_op_result(build, first, index). Its
+ * arguments are the operands in the order of the schema, then the options in the order of their table. An
+ * operand with `?` is 0 where it is absent. A choice is given by the number of its word. A list is given as
+ * its length and a pointer, which is read during the call; 0 and NULL stand for the default, and so does a
+ * text that is NULL, if there is a default. The options dims and dtype are given as one tn_type. Types that
+ * do not fit stick in the builder as TN_EINVAL. */
+#ifndef TENON_OPS_OF_CORE_H
+#define TENON_OPS_OF_CORE_H
+
+#include "tenon/build.h"
+
+/* clang-format off */
+
+TN_BEGIN_C
+
+/* abs: absolute value
+ *   (x:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64 */
+static inline tn_val tn_abs(tn_build *build, tn_val x) {
+  tn_op_begin(build, "abs");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* adamw_update: a step of Adam with decoupled weight decay
+ * lr and weight_decay are scalars, or have one value for each element. `updates` counts from 1. I.
+ * Loshchilov, F. Hutter, "Decoupled weight decay regularization", ICLR 2019.
+ *   (param:T, grad:T, m:T, v:T, lr:T, weight_decay:T, updates:i64) -> (param:T, m:T, v:T); T in f32 f64
+ *   beta1: decay of the mean gradient; [0, 1); default 0.9
+ *   beta2: decay of the mean square; [0, 1); default 0.999
+ *   epsilon: added to the root of the mean square; >= 0; default 1e-8 */
+static inline tn_val tn_adamw_update(tn_build *build, tn_val param, tn_val grad, tn_val m, tn_val v,
+                                     tn_val lr, tn_val weight_decay, tn_val updates, double beta1,
+                                     double beta2, double epsilon) {
+  tn_op_begin(build, "adamw_update");
+  tn_op_arg(build, param);
+  tn_op_arg(build, grad);
+  tn_op_arg(build, m);
+  tn_op_arg(build, v);
+  tn_op_arg(build, lr);
+  tn_op_arg(build, weight_decay);
+  tn_op_arg(build, updates);
+  tn_op_set_float(build, "beta1", beta1);
+  tn_op_set_float(build, "beta2", beta2);
+  tn_op_set_float(build, "epsilon", epsilon);
+  return tn_op_end(build);
+}
+
+/* add: x + y; integers wrap
+ *   (x:T, y:T) -> (z:T); T in i32 i64 f16 bf16 f32 f64 */
+static inline tn_val tn_add(tn_build *build, tn_val x, tn_val y) {
+  tn_op_begin(build, "add");
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
+/* affine: scale * x + shift
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64
+ *   scale: factor; default 1
+ *   shift: added after scaling; default 0 */
+static inline tn_val tn_affine(tn_build *build, tn_val x, double scale, double shift) {
+  tn_op_begin(build, "affine");
+  tn_op_arg(build, x);
+  tn_op_set_float(build, "scale", scale);
+  tn_op_set_float(build, "shift", shift);
+  return tn_op_end(build);
+}
+
+/* all_finite: whether no element is infinite or NaN
+ *   (x:T) -> (y:bool); T in f16 bf16 f32 f64 */
+static inline tn_val tn_all_finite(tn_build *build, tn_val x) {
+  tn_op_begin(build, "all_finite");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* all_gather: the operands of all ranks, joined along dimension 0
+ * The operands are in the order of ranks. `ranks` is tn_build_ranks(b).
+ *   (x:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64
+ *   ranks: number of ranks of the run; >= 1; default 1 */
+static inline tn_val tn_all_gather(tn_build *build, tn_val x, int64_t ranks) {
+  tn_op_begin(build, "all_gather");
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "ranks", ranks);
+  return tn_op_end(build);
+}
+
+/* all_reduce: sum, mean or extreme over ranks, element by element
+ *   (x:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64
+ *   reduction (0 sum, 1 min, 2 max, 3 mean): how the ranks' elements are combined; mean: of floats;
+ *     default sum */
+static inline tn_val tn_all_reduce(tn_build *build, tn_val x, int32_t reduction) {
+  tn_op_begin(build, "all_reduce");
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "reduction", reduction);
+  return tn_op_end(build);
+}
+
+/* and: both
+ *   (x:bool, y:bool) -> (z:bool) */
+static inline tn_val tn_and(tn_build *build, tn_val x, tn_val y) {
+  tn_op_begin(build, "and");
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
+/* argmax: index of the largest element, the first of equals; NaN is largest
+ *   (x:T) -> (y:i32); T in i32 i64 f16 bf16 f32 f64
+ *   axis: dimension to search, -rank .. rank-1; default -1 */
+static inline tn_val tn_argmax(tn_build *build, tn_val x, int64_t axis) {
+  tn_op_begin(build, "argmax");
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "axis", axis);
+  return tn_op_end(build);
+}
+
+/* attention: softmax(scale q k^T) v over (batch, heads, tokens, width), and log(sum(exp)) of each query
+ * Operands are (batch, heads, tokens, width), or (batch, tokens, heads * width) where `heads` is not 0.
+ * The second result is the log of each row's sum of exponentials. T. Dao and others, "FlashAttention",
+ * NeurIPS 2022.
+ *   (q:T, k:T, v:T) -> (y:T, lse:any); T in f16 bf16 f32 f64
+ *   causal: query i sees keys up to i + (keys - queries); default no
+ *   scale: of the products; 0: 1 / sqrt(head width); default 0
+ *   math (0 full, 1 tf32): may round operands of f32 to TF32; default full
+ *   heads: of operands (batch, tokens, heads * width); >= 0; default 0 */
+static inline tn_val tn_attention(tn_build *build, tn_val q, tn_val k, tn_val v, int32_t causal,
+                                  double scale, int32_t math, int64_t heads) {
+  tn_op_begin(build, "attention");
+  tn_op_arg(build, q);
+  tn_op_arg(build, k);
+  tn_op_arg(build, v);
+  tn_op_set_int(build, "causal", causal);
+  tn_op_set_float(build, "scale", scale);
+  tn_op_set_int(build, "math", math);
+  tn_op_set_int(build, "heads", heads);
+  return tn_op_end(build);
+}
+
+/* attention_grad: gradient of attention's first result
+ *   (q:T, k:T, v:T, y:T, lse:A, dy:T) -> (dq:T, dk:T, dv:T); T in f16 bf16 f32 f64; A in f32 f64
+ *   causal: query i sees keys up to i + (keys - queries); default no
+ *   scale: of the products; 0: 1 / sqrt(head width); default 0
+ *   math (0 full, 1 tf32): may round operands of f32 to TF32; default full
+ *   heads: of operands (batch, tokens, heads * width); >= 0; default 0 */
+static inline tn_val tn_attention_grad(tn_build *build, tn_val q, tn_val k, tn_val v, tn_val y, tn_val lse,
+                                       tn_val dy, int32_t causal, double scale, int32_t math, int64_t heads) {
+  tn_op_begin(build, "attention_grad");
+  tn_op_arg(build, q);
+  tn_op_arg(build, k);
+  tn_op_arg(build, v);
+  tn_op_arg(build, y);
+  tn_op_arg(build, lse);
+  tn_op_arg(build, dy);
+  tn_op_set_int(build, "causal", causal);
+  tn_op_set_float(build, "scale", scale);
+  tn_op_set_int(build, "math", math);
+  tn_op_set_int(build, "heads", heads);
+  return tn_op_end(build);
+}
+
+/* avg_pool2d: mean of each window
+ * `ceil` is PyTorch's ceil_mode.
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64
+ *   kernel: size of the window: height, width
+ *   stride: step of the window; none: its size; default []
+ *   padding: on both sides: height, width; default [0, 0]
+ *   ceil: a last window may reach over the border; default no
+ *   include_pad: padding counts in the divisor; default yes */
+static inline tn_val tn_avg_pool2d(tn_build *build, tn_val x, int64_t n_kernel, const int64_t *kernel,
+                                   int64_t n_stride, const int64_t *stride,
+                                   int64_t n_padding, const int64_t *padding, int32_t ceil,
+                                   int32_t include_pad) {
+  tn_op_begin(build, "avg_pool2d");
+  tn_op_arg(build, x);
+  tn_op_set_ints(build, "kernel", n_kernel, kernel);
+  if (n_stride != 0 || stride != NULL) tn_op_set_ints(build, "stride", n_stride, stride);
+  if (n_padding != 0 || padding != NULL) tn_op_set_ints(build, "padding", n_padding, padding);
+  tn_op_set_int(build, "ceil", ceil);
+  tn_op_set_int(build, "include_pad", include_pad);
+  return tn_op_end(build);
+}
+
+/* avg_pool2d_grad: gradient of avg_pool2d
+ * `dims` are those of x.
+ *   (dy:T) -> (dx:T); T in f16 bf16 f32 f64
+ *   kernel: size of the window: height, width
+ *   stride: step of the window; none: its size; default []
+ *   padding: on both sides: height, width; default [0, 0]
+ *   ceil: a last window may reach over the border; default no
+ *   include_pad: padding counts in the divisor; default yes
+ *   dims: dimensions of the result */
+static inline tn_val tn_avg_pool2d_grad(tn_build *build, tn_val dy, int64_t n_kernel, const int64_t *kernel,
+                                        int64_t n_stride, const int64_t *stride,
+                                        int64_t n_padding, const int64_t *padding, int32_t ceil,
+                                        int32_t include_pad, int64_t n_dims, const int64_t *dims) {
+  tn_op_begin(build, "avg_pool2d_grad");
+  tn_op_arg(build, dy);
+  tn_op_set_ints(build, "kernel", n_kernel, kernel);
+  if (n_stride != 0 || stride != NULL) tn_op_set_ints(build, "stride", n_stride, stride);
+  if (n_padding != 0 || padding != NULL) tn_op_set_ints(build, "padding", n_padding, padding);
+  tn_op_set_int(build, "ceil", ceil);
+  tn_op_set_int(build, "include_pad", include_pad);
+  tn_op_set_ints(build, "dims", n_dims, dims);
+  return tn_op_end(build);
+}
+
+/* batch_norm: (x - mean) / sqrt(variance + epsilon) * weight + bias, by the statistics of each channel
+ * over the batch; biased variance
+ * x is (N, C, ...), weight and bias are (C). `ranks` is tn_build_ranks(b) where the statistics span all
+ * ranks. S. Ioffe, C. Szegedy, "Batch normalization", ICML 2015.
+ *   (x:T, weight?:A, bias?:A) -> (y:T, mean:A, variance:A); T in f16 bf16 f32 f64; A in f32 f64
+ *   epsilon: added to the variance; >= 0; default 1e-5
+ *   ranks: over how many ranks the batch spans; >= 1; default 1 */
+static inline tn_val tn_batch_norm(tn_build *build, tn_val x, tn_val weight, tn_val bias, double epsilon,
+                                   int64_t ranks) {
+  tn_op_begin(build, "batch_norm");
+  tn_op_arg(build, x);
+  tn_op_arg(build, weight);
+  tn_op_arg(build, bias);
+  tn_op_set_float(build, "epsilon", epsilon);
+  tn_op_set_int(build, "ranks", ranks);
+  return tn_op_end(build);
+}
+
+/* batch_norm_apply: batch_norm by given statistics
+ *   (x:T, mean:A, variance:A, weight?:A, bias?:A) -> (y:T); T in f16 bf16 f32 f64; A in f32 f64
+ *   epsilon: added to the variance; >= 0; default 1e-5 */
+static inline tn_val tn_batch_norm_apply(tn_build *build, tn_val x, tn_val mean, tn_val variance,
+                                         tn_val weight, tn_val bias, double epsilon) {
+  tn_op_begin(build, "batch_norm_apply");
+  tn_op_arg(build, x);
+  tn_op_arg(build, mean);
+  tn_op_arg(build, variance);
+  tn_op_arg(build, weight);
+  tn_op_arg(build, bias);
+  tn_op_set_float(build, "epsilon", epsilon);
+  return tn_op_end(build);
+}
+
+/* broadcast: x repeated along dimensions of size 1 and new leading ones
+ *   (x:T) -> (y:T)
+ *   dims: dimensions of the result */
+static inline tn_val tn_broadcast(tn_build *build, tn_val x, int64_t n_dims, const int64_t *dims) {
+  tn_op_begin(build, "broadcast");
+  tn_op_arg(build, x);
+  tn_op_set_ints(build, "dims", n_dims, dims);
+  return tn_op_end(build);
+}
+
+/* cached_attention: causal attention of new tokens, whose keys and values are written into a cache from
+ * `position` on, to themselves and to the tokens before them
+ * k and v of n tokens replace the rows position .. position + n - 1 of the caches keys and values; query i
+ * sees the rows up to position + i. The caches have as many rows as tokens fit, and position + n is at
+ * most that. Operands are (batch, heads, tokens, width), or (batch, tokens, heads * width) where `heads`
+ * is not 0. A kernel may write the caches in place.
+ *   (q:T, k:T, v:T, keys:T, values:T, position:i64) -> (y:T, all_keys:T, all_values:T); T in f16 bf16 f32
+ *   f64
+ *   scale: of the products; 0: 1 / sqrt(head width); default 0
+ *   math (0 full, 1 tf32): may round operands of f32 to TF32; default full
+ *   heads: of operands (batch, tokens, heads * width); >= 0; default 0 */
+static inline tn_val tn_cached_attention(tn_build *build, tn_val q, tn_val k, tn_val v, tn_val keys,
+                                         tn_val values, tn_val position, double scale, int32_t math,
+                                         int64_t heads) {
+  tn_op_begin(build, "cached_attention");
+  tn_op_arg(build, q);
+  tn_op_arg(build, k);
+  tn_op_arg(build, v);
+  tn_op_arg(build, keys);
+  tn_op_arg(build, values);
+  tn_op_arg(build, position);
+  tn_op_set_float(build, "scale", scale);
+  tn_op_set_int(build, "math", math);
+  tn_op_set_int(build, "heads", heads);
+  return tn_op_end(build);
+}
+
+/* cast: x in another element type; floats round to nearest even, to integers toward zero
+ *   (x:T) -> (y:any)
+ *   to: element type of the result */
+static inline tn_val tn_cast(tn_build *build, tn_val x, int32_t to) {
+  tn_op_begin(build, "cast");
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "to", to);
+  return tn_op_end(build);
+}
+
+/* concat: operands joined along one dimension
+ *   (xs*:T) -> (y:T)
+ *   axis: dimension along which to join, -rank .. rank-1; default 0 */
+static inline tn_val tn_concat(tn_build *build, int64_t n_xs, const tn_val *xs, int64_t axis) {
+  tn_op_begin(build, "concat");
+  for (int64_t i = 0; i < n_xs; i++) tn_op_arg(build, xs[i]);
+  tn_op_set_int(build, "axis", axis);
+  return tn_op_end(build);
+}
+
+/* conv2d: two-dimensional convolution of (N, C, H, W) with (O, C / groups, h, w)
+ * Cross-correlation, as in PyTorch.
+ *   (x:T, w:T, bias?:T) -> (y:T); T in f16 bf16 f32 f64
+ *   stride: step of the window: height, width; default [1, 1]
+ *   padding: zeros on both sides: height, width; default [0, 0]
+ *   dilation: distance of neighbouring taps: height, width; default [1, 1]
+ *   groups: independent groups of channels; >= 1; default 1
+ *   math (0 full, 1 tf32): may round operands of f32 to TF32; default full */
+static inline tn_val tn_conv2d(tn_build *build, tn_val x, tn_val w, tn_val bias,
+                               int64_t n_stride, const int64_t *stride,
+                               int64_t n_padding, const int64_t *padding,
+                               int64_t n_dilation, const int64_t *dilation, int64_t groups, int32_t math) {
+  tn_op_begin(build, "conv2d");
+  tn_op_arg(build, x);
+  tn_op_arg(build, w);
+  tn_op_arg(build, bias);
+  if (n_stride != 0 || stride != NULL) tn_op_set_ints(build, "stride", n_stride, stride);
+  if (n_padding != 0 || padding != NULL) tn_op_set_ints(build, "padding", n_padding, padding);
+  if (n_dilation != 0 || dilation != NULL) tn_op_set_ints(build, "dilation", n_dilation, dilation);
+  tn_op_set_int(build, "groups", groups);
+  tn_op_set_int(build, "math", math);
+  return tn_op_end(build);
+}
+
+/* conv2d_grad_input: gradient of conv2d by its input
+ * `dims` are those of x.
+ *   (dy:T, w:T) -> (dx:T); T in f16 bf16 f32 f64
+ *   stride: step of the window: height, width; default [1, 1]
+ *   padding: zeros on both sides: height, width; default [0, 0]
+ *   dilation: distance of neighbouring taps: height, width; default [1, 1]
+ *   groups: independent groups of channels; >= 1; default 1
+ *   math (0 full, 1 tf32): may round operands of f32 to TF32; default full
+ *   dims: dimensions of the result */
+static inline tn_val tn_conv2d_grad_input(tn_build *build, tn_val dy, tn_val w,
+                                          int64_t n_stride, const int64_t *stride,
+                                          int64_t n_padding, const int64_t *padding,
+                                          int64_t n_dilation, const int64_t *dilation, int64_t groups,
+                                          int32_t math, int64_t n_dims, const int64_t *dims) {
+  tn_op_begin(build, "conv2d_grad_input");
+  tn_op_arg(build, dy);
+  tn_op_arg(build, w);
+  if (n_stride != 0 || stride != NULL) tn_op_set_ints(build, "stride", n_stride, stride);
+  if (n_padding != 0 || padding != NULL) tn_op_set_ints(build, "padding", n_padding, padding);
+  if (n_dilation != 0 || dilation != NULL) tn_op_set_ints(build, "dilation", n_dilation, dilation);
+  tn_op_set_int(build, "groups", groups);
+  tn_op_set_int(build, "math", math);
+  tn_op_set_ints(build, "dims", n_dims, dims);
+  return tn_op_end(build);
+}
+
+/* conv2d_grad_weight: gradient of conv2d by its weight
+ * `dims` are those of w.
+ *   (x:T, dy:T) -> (dw:T); T in f16 bf16 f32 f64
+ *   stride: step of the window: height, width; default [1, 1]
+ *   padding: zeros on both sides: height, width; default [0, 0]
+ *   dilation: distance of neighbouring taps: height, width; default [1, 1]
+ *   groups: independent groups of channels; >= 1; default 1
+ *   math (0 full, 1 tf32): may round operands of f32 to TF32; default full
+ *   dims: dimensions of the result */
+static inline tn_val tn_conv2d_grad_weight(tn_build *build, tn_val x, tn_val dy,
+                                           int64_t n_stride, const int64_t *stride,
+                                           int64_t n_padding, const int64_t *padding,
+                                           int64_t n_dilation, const int64_t *dilation, int64_t groups,
+                                           int32_t math, int64_t n_dims, const int64_t *dims) {
+  tn_op_begin(build, "conv2d_grad_weight");
+  tn_op_arg(build, x);
+  tn_op_arg(build, dy);
+  if (n_stride != 0 || stride != NULL) tn_op_set_ints(build, "stride", n_stride, stride);
+  if (n_padding != 0 || padding != NULL) tn_op_set_ints(build, "padding", n_padding, padding);
+  if (n_dilation != 0 || dilation != NULL) tn_op_set_ints(build, "dilation", n_dilation, dilation);
+  tn_op_set_int(build, "groups", groups);
+  tn_op_set_int(build, "math", math);
+  tn_op_set_ints(build, "dims", n_dims, dims);
+  return tn_op_end(build);
+}
+
+/* copy: x in memory of its own
+ *   (x:T) -> (y:T) */
+static inline tn_val tn_copy(tn_build *build, tn_val x) {
+  tn_op_begin(build, "copy");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* cos: cosine of radians
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_cos(tn_build *build, tn_val x) {
+  tn_op_begin(build, "cos");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* crop: a part of each picture of a batch, at a place of its own, mirrored or not
+ * x is (N, ..., H, W), the result (N, ..., height, width). The part of sample n begins at row start[n, 0]
+ * and column start[n, 1]; outside of x it is 0. Its rows are in reverse order where mirror[n, 0] is not 0,
+ * its columns where mirror[n, 1] is not 0. An absent operand is 0.
+ *   (x:T, start?:I, mirror?:I) -> (y:T); I in i32 i64
+ *   size: height and width of the part */
+static inline tn_val tn_crop(tn_build *build, tn_val x, tn_val start, tn_val mirror,
+                             int64_t n_size, const int64_t *size) {
+  tn_op_begin(build, "crop");
+  tn_op_arg(build, x);
+  tn_op_arg(build, start);
+  tn_op_arg(build, mirror);
+  tn_op_set_ints(build, "size", n_size, size);
+  return tn_op_end(build);
+}
+
+/* cross_entropy: -log softmax(logits)[target] of each row, not reduced, and log(sum(exp(logits)))
+ * `smoothing` is PyTorch's label_smoothing.
+ *   (logits:T, target:I) -> (loss:any, lse:any); T in f16 bf16 f32 f64; I in i32 i64
+ *   axis: dimension of the classes, -rank .. rank-1; default -1
+ *   ignore: rows with this target have loss 0; default -100
+ *   smoothing: part of the target spread over all classes; [0, 1]; default 0 */
+static inline tn_val tn_cross_entropy(tn_build *build, tn_val logits, tn_val target, int64_t axis,
+                                      int64_t ignore, double smoothing) {
+  tn_op_begin(build, "cross_entropy");
+  tn_op_arg(build, logits);
+  tn_op_arg(build, target);
+  tn_op_set_int(build, "axis", axis);
+  tn_op_set_int(build, "ignore", ignore);
+  tn_op_set_float(build, "smoothing", smoothing);
+  return tn_op_end(build);
+}
+
+/* div: x / y
+ *   (x:T, y:T) -> (z:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_div(tn_build *build, tn_val x, tn_val y) {
+  tn_op_begin(build, "div");
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
+/* dropout: zero with probability p, else x / (1 - p)
+ * `iteration` is tn_build_counter(b, TN_ITERATION), `block` tn_build_counter(b, TN_BATCH_BLOCK), `stream`
+ * tn_build_random_stream(b, use).
+ *   (x:T, iteration:i64, block?:i64) -> (y:T); T in f16 bf16 f32 f64
+ *   p: probability of a zero; [0, 1]; default 0.5
+ *   stream: number of the random stream; default 0 */
+static inline tn_val tn_dropout(tn_build *build, tn_val x, tn_val iteration, tn_val block, double p,
+                                int64_t stream) {
+  tn_op_begin(build, "dropout");
+  tn_op_arg(build, x);
+  tn_op_arg(build, iteration);
+  tn_op_arg(build, block);
+  tn_op_set_float(build, "p", p);
+  tn_op_set_int(build, "stream", stream);
+  return tn_op_end(build);
+}
+
+/* embedding: the rows of a table with these ids
+ * The result has the dims of ids, then the width of the table.
+ *   (ids:I, table:T) -> (y:T); T in f16 bf16 f32 f64; I in i32 i64 */
+static inline tn_val tn_embedding(tn_build *build, tn_val ids, tn_val table) {
+  tn_op_begin(build, "embedding");
+  tn_op_arg(build, ids);
+  tn_op_arg(build, table);
+  return tn_op_end(build);
+}
+
+/* embedding_grad: gradient of embedding: rows of dy added up by their id
+ *   (ids:I, dy:T) -> (dtable:T); T in f16 bf16 f32 f64; I in i32 i64
+ *   rows: rows of the table; >= 0 */
+static inline tn_val tn_embedding_grad(tn_build *build, tn_val ids, tn_val dy, int64_t rows) {
+  tn_op_begin(build, "embedding_grad");
+  tn_op_arg(build, ids);
+  tn_op_arg(build, dy);
+  tn_op_set_int(build, "rows", rows);
+  return tn_op_end(build);
+}
+
+/* eq: x equals y
+ *   (x:T, y:T) -> (z:bool) */
+static inline tn_val tn_eq(tn_build *build, tn_val x, tn_val y) {
+  tn_op_begin(build, "eq");
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
+/* erf: error function
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_erf(tn_build *build, tn_val x) {
+  tn_op_begin(build, "erf");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* exp: e to the power x
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_exp(tn_build *build, tn_val x) {
+  tn_op_begin(build, "exp");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* floor: largest integer not above x
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_floor(tn_build *build, tn_val x) {
+  tn_op_begin(build, "floor");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* full: a tensor of one value
+ *   () -> (y:any)
+ *   dims: dimensions; none: a scalar; default []
+ *   value: of every element; default 0
+ *   dtype: element type; default f32 */
+static inline tn_val tn_full(tn_build *build, const tn_type *type, double value) {
+  tn_op_begin(build, "full");
+  tn_op_set_ints(build, "dims", type->rank, type->dims);
+  tn_op_set_int(build, "dtype", type->dtype);
+  tn_op_set_float(build, "value", value);
+  return tn_op_end(build);
+}
+
+/* ge: x >= y
+ *   (x:T, y:T) -> (z:bool) */
+static inline tn_val tn_ge(tn_build *build, tn_val x, tn_val y) {
+  tn_op_begin(build, "ge");
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
+/* gelu: x times the normal distribution function of x
+ * D. Hendrycks, K. Gimpel, "Gaussian error linear units", 2016.
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64
+ *   approximate (0 none, 1 tanh): exact, or the tanh approximation; default none */
+static inline tn_val tn_gelu(tn_build *build, tn_val x, int32_t approximate) {
+  tn_op_begin(build, "gelu");
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "approximate", approximate);
+  return tn_op_end(build);
+}
+
+/* gelu_grad: gradient of gelu
+ *   (dy:T, x:T) -> (dx:T); T in f16 bf16 f32 f64
+ *   approximate (0 none, 1 tanh): exact, or the tanh approximation; default none */
+static inline tn_val tn_gelu_grad(tn_build *build, tn_val dy, tn_val x, int32_t approximate) {
+  tn_op_begin(build, "gelu_grad");
+  tn_op_arg(build, dy);
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "approximate", approximate);
+  return tn_op_end(build);
+}
+
+/* global_avg_pool: mean of each plane: (N, C, H, W) to (N, C)
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_global_avg_pool(tn_build *build, tn_val x) {
+  tn_op_begin(build, "global_avg_pool");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* gt: x > y
+ *   (x:T, y:T) -> (z:bool) */
+static inline tn_val tn_gt(tn_build *build, tn_val x, tn_val y) {
+  tn_op_begin(build, "gt");
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
+/* iota: 0, 1, 2 ... along one axis
+ *   () -> (y:any)
+ *   dims: dimensions
+ *   axis: along which to count, -rank .. rank-1; default 0
+ *   dtype: element type; default i64 */
+static inline tn_val tn_iota(tn_build *build, const tn_type *type, int64_t axis) {
+  tn_op_begin(build, "iota");
+  tn_op_set_ints(build, "dims", type->rank, type->dims);
+  tn_op_set_int(build, "dtype", type->dtype);
+  tn_op_set_int(build, "axis", axis);
+  return tn_op_end(build);
+}
+
+/* is_finite: neither infinite nor NaN
+ *   (x:T) -> (y:bool); T in f16 bf16 f32 f64 */
+static inline tn_val tn_is_finite(tn_build *build, tn_val x) {
+  tn_op_begin(build, "is_finite");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* layer_norm: (x - mean) rstd weight + bias over trailing dimensions, with rstd = 1 / sqrt(biased variance
+ * + epsilon)
+ * J. Ba, J. Kiros, G. Hinton, "Layer normalization", 2016.
+ *   (x:T, weight?:A, bias?:A) -> (y:T, mean:A, rstd:A); T in f16 bf16 f32 f64; A in f32 f64
+ *   epsilon: added to the variance; >= 0; default 1e-5
+ *   trailing: how many trailing dimensions are normalized; >= 1; default 1 */
+static inline tn_val tn_layer_norm(tn_build *build, tn_val x, tn_val weight, tn_val bias, double epsilon,
+                                   int64_t trailing) {
+  tn_op_begin(build, "layer_norm");
+  tn_op_arg(build, x);
+  tn_op_arg(build, weight);
+  tn_op_arg(build, bias);
+  tn_op_set_float(build, "epsilon", epsilon);
+  tn_op_set_int(build, "trailing", trailing);
+  return tn_op_end(build);
+}
+
+/* layer_norm_grad: gradient of layer_norm's first result
+ *   (dy:T, x:T, mean:A, rstd:A, weight?:A) -> (dx:T, dweight:A, dbias:A); T in f16 bf16 f32 f64; A in f32
+ *   f64
+ *   trailing: how many trailing dimensions are normalized; >= 1; default 1 */
+static inline tn_val tn_layer_norm_grad(tn_build *build, tn_val dy, tn_val x, tn_val mean, tn_val rstd,
+                                        tn_val weight, int64_t trailing) {
+  tn_op_begin(build, "layer_norm_grad");
+  tn_op_arg(build, dy);
+  tn_op_arg(build, x);
+  tn_op_arg(build, mean);
+  tn_op_arg(build, rstd);
+  tn_op_arg(build, weight);
+  tn_op_set_int(build, "trailing", trailing);
+  return tn_op_end(build);
+}
+
+/* le: x <= y
+ *   (x:T, y:T) -> (z:bool) */
+static inline tn_val tn_le(tn_build *build, tn_val x, tn_val y) {
+  tn_op_begin(build, "le");
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
+/* leaky_relu: x, or slope * x where x is not positive
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64
+ *   slope: slope below zero; default 0.01 */
+static inline tn_val tn_leaky_relu(tn_build *build, tn_val x, double slope) {
+  tn_op_begin(build, "leaky_relu");
+  tn_op_arg(build, x);
+  tn_op_set_float(build, "slope", slope);
+  return tn_op_end(build);
+}
+
+/* log: natural logarithm
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_log(tn_build *build, tn_val x) {
+  tn_op_begin(build, "log");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* log_softmax: x - log(sum(exp(x))) along one dimension
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64
+ *   axis: dimension of the classes, -rank .. rank-1; default -1 */
+static inline tn_val tn_log_softmax(tn_build *build, tn_val x, int64_t axis) {
+  tn_op_begin(build, "log_softmax");
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "axis", axis);
+  return tn_op_end(build);
+}
+
+/* lt: x < y
+ *   (x:T, y:T) -> (z:bool) */
+static inline tn_val tn_lt(tn_build *build, tn_val x, tn_val y) {
+  tn_op_begin(build, "lt");
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
+/* matmul: matrix product of the last two dimensions, plus a bias for each column
+ * The dimensions before the last two broadcast.
+ *   (a:T, b:T, bias?:T) -> (y:T); T in f16 bf16 f32 f64
+ *   transpose_a: swap the last two dimensions of a; default no
+ *   transpose_b: swap the last two dimensions of b; default no
+ *   math (0 full, 1 tf32): may round operands of f32 to TF32; default full */
+static inline tn_val tn_matmul(tn_build *build, tn_val a, tn_val b, tn_val bias, int32_t transpose_a,
+                               int32_t transpose_b, int32_t math) {
+  tn_op_begin(build, "matmul");
+  tn_op_arg(build, a);
+  tn_op_arg(build, b);
+  tn_op_arg(build, bias);
+  tn_op_set_int(build, "transpose_a", transpose_a);
+  tn_op_set_int(build, "transpose_b", transpose_b);
+  tn_op_set_int(build, "math", math);
+  return tn_op_end(build);
+}
+
+/* max_pool2d: largest element of each window, and where it lies in its H*W plane; NaN is largest, then the
+ * first
+ * The index counts in row-major order. `ceil` is PyTorch's ceil_mode.
+ *   (x:T) -> (y:T, index:i32); T in f16 bf16 f32 f64
+ *   kernel: size of the window: height, width
+ *   stride: step of the window; none: its size; default []
+ *   padding: on both sides: height, width; default [0, 0]
+ *   ceil: a last window may reach over the border; default no */
+static inline tn_val tn_max_pool2d(tn_build *build, tn_val x, int64_t n_kernel, const int64_t *kernel,
+                                   int64_t n_stride, const int64_t *stride,
+                                   int64_t n_padding, const int64_t *padding, int32_t ceil) {
+  tn_op_begin(build, "max_pool2d");
+  tn_op_arg(build, x);
+  tn_op_set_ints(build, "kernel", n_kernel, kernel);
+  if (n_stride != 0 || stride != NULL) tn_op_set_ints(build, "stride", n_stride, stride);
+  if (n_padding != 0 || padding != NULL) tn_op_set_ints(build, "padding", n_padding, padding);
+  tn_op_set_int(build, "ceil", ceil);
+  return tn_op_end(build);
+}
+
+/* max_pool2d_grad: gradient of max_pool2d: dy added where the index, which lies in its window, points
+ * `dims` are those of x.
+ *   (dy:T, index:i32) -> (dx:T); T in f16 bf16 f32 f64
+ *   kernel: size of the window: height, width
+ *   stride: step of the window; none: its size; default []
+ *   padding: on both sides: height, width; default [0, 0]
+ *   ceil: a last window may reach over the border; default no
+ *   dims: dimensions of the result */
+static inline tn_val tn_max_pool2d_grad(tn_build *build, tn_val dy, tn_val index,
+                                        int64_t n_kernel, const int64_t *kernel,
+                                        int64_t n_stride, const int64_t *stride,
+                                        int64_t n_padding, const int64_t *padding, int32_t ceil,
+                                        int64_t n_dims, const int64_t *dims) {
+  tn_op_begin(build, "max_pool2d_grad");
+  tn_op_arg(build, dy);
+  tn_op_arg(build, index);
+  tn_op_set_ints(build, "kernel", n_kernel, kernel);
+  if (n_stride != 0 || stride != NULL) tn_op_set_ints(build, "stride", n_stride, stride);
+  if (n_padding != 0 || padding != NULL) tn_op_set_ints(build, "padding", n_padding, padding);
+  tn_op_set_int(build, "ceil", ceil);
+  tn_op_set_ints(build, "dims", n_dims, dims);
+  return tn_op_end(build);
+}
+
+/* maximum: the larger one; NaN if either is
+ *   (x:T, y:T) -> (z:T); T in i32 i64 f16 bf16 f32 f64 */
+static inline tn_val tn_maximum(tn_build *build, tn_val x, tn_val y) {
+  tn_op_begin(build, "maximum");
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
+/* minimum: the smaller one; NaN if either is
+ *   (x:T, y:T) -> (z:T); T in i32 i64 f16 bf16 f32 f64 */
+static inline tn_val tn_minimum(tn_build *build, tn_val x, tn_val y) {
+  tn_op_begin(build, "minimum");
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
+/* moments: mean and biased variance, in f32 (f64 for f64); NaN over nothing
+ * The relative error of the variance is at most c = 8 (sqrt(n) + 1) eps for n elements, eps of the type of
+ * the results, however far the mean is from 0, and c (1 + mean^2 / variance) by kernels that declare
+ * tn_variant.plain_sums.
+ *   (x:T) -> (mean:any, variance:any); T in f16 bf16 f32 f64
+ *   axes: dimensions to reduce, -rank .. rank-1; none: all; default [] */
+static inline tn_val tn_moments(tn_build *build, tn_val x, int64_t n_axes, const int64_t *axes) {
+  tn_op_begin(build, "moments");
+  tn_op_arg(build, x);
+  if (n_axes != 0 || axes != NULL) tn_op_set_ints(build, "axes", n_axes, axes);
+  return tn_op_end(build);
+}
+
+/* mul: x y; integers wrap
+ *   (x:T, y:T) -> (z:T); T in i32 i64 f16 bf16 f32 f64 */
+static inline tn_val tn_mul(tn_build *build, tn_val x, tn_val y) {
+  tn_op_begin(build, "mul");
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
+/* ne: x differs from y
+ *   (x:T, y:T) -> (z:bool) */
+static inline tn_val tn_ne(tn_build *build, tn_val x, tn_val y) {
+  tn_op_begin(build, "ne");
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
+/* neg: -x
+ *   (x:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64 */
+static inline tn_val tn_neg(tn_build *build, tn_val x) {
+  tn_op_begin(build, "neg");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* norm_grad_sums: sums of dy and of dy (x - mean) rstd
+ * The sum of dy, and of dy (x - mean) rstd.
+ *   (dy:T, x:T, mean:A, rstd:A) -> (sum:A, dot:A); T in f16 bf16 f32 f64; A in f32 f64
+ *   axes: dimensions to reduce, -rank .. rank-1; none: all; default [] */
+static inline tn_val tn_norm_grad_sums(tn_build *build, tn_val dy, tn_val x, tn_val mean, tn_val rstd,
+                                       int64_t n_axes, const int64_t *axes) {
+  tn_op_begin(build, "norm_grad_sums");
+  tn_op_arg(build, dy);
+  tn_op_arg(build, x);
+  tn_op_arg(build, mean);
+  tn_op_arg(build, rstd);
+  if (n_axes != 0 || axes != NULL) tn_op_set_ints(build, "axes", n_axes, axes);
+  return tn_op_end(build);
+}
+
+/* not: the opposite
+ *   (x:bool) -> (y:bool) */
+static inline tn_val tn_not(tn_build *build, tn_val x) {
+  tn_op_begin(build, "not");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* or: either
+ *   (x:bool, y:bool) -> (z:bool) */
+static inline tn_val tn_or(tn_build *build, tn_val x, tn_val y) {
+  tn_op_begin(build, "or");
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
+/* pack: operands flattened one after the other, zeros in the gaps
+ * Value i begins at element offsets[i] of the result, which has rank 1.
+ *   (xs*:T) -> (y:T)
+ *   offsets: where each operand begins, in elements, ascending
+ *   count: elements of the result; >= 0
+ *   region: the region of state whose layouts the operands have
+ *   start: where the result begins in that region; >= 0; default 0 */
+static inline tn_val tn_pack(tn_build *build, int64_t n_xs, const tn_val *xs,
+                             int64_t n_offsets, const int64_t *offsets, int64_t count, const char *region,
+                             int64_t start) {
+  tn_op_begin(build, "pack");
+  for (int64_t i = 0; i < n_xs; i++) tn_op_arg(build, xs[i]);
+  tn_op_set_ints(build, "offsets", n_offsets, offsets);
+  tn_op_set_int(build, "count", count);
+  if (region != NULL) tn_op_set_text(build, "region", region);
+  tn_op_set_int(build, "start", start);
+  return tn_op_end(build);
+}
+
+/* pad: x with zeros around it and between its elements
+ *   (x:T) -> (y:T)
+ *   low: zeros in front of each dimension
+ *   high: zeros behind each dimension
+ *   inner: zeros between neighbours; none: 0; default [] */
+static inline tn_val tn_pad(tn_build *build, tn_val x, int64_t n_low, const int64_t *low,
+                            int64_t n_high, const int64_t *high, int64_t n_inner, const int64_t *inner) {
+  tn_op_begin(build, "pad");
+  tn_op_arg(build, x);
+  tn_op_set_ints(build, "low", n_low, low);
+  tn_op_set_ints(build, "high", n_high, high);
+  if (n_inner != 0 || inner != NULL) tn_op_set_ints(build, "inner", n_inner, inner);
+  return tn_op_end(build);
+}
+
+/* pow: x to the power y
+ *   (x:T, y:T) -> (z:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_pow(tn_build *build, tn_val x, tn_val y) {
+  tn_op_begin(build, "pow");
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
+/* random_normal: normally distributed numbers with mean a and deviation b
+ * `iteration` is tn_build_counter(b, TN_ITERATION), `block` tn_build_counter(b, TN_BATCH_BLOCK), `stream`
+ * tn_build_random_stream(b, use). tenon/attributes.h defines the bits of each element.
+ *   (iteration:i64, block?:i64) -> (y:any)
+ *   dims: dimensions
+ *   stream: number of the random stream; default 0
+ *   a: mean; default 0
+ *   b: standard deviation; default 1
+ *   dtype: element type; default f32 */
+static inline tn_val tn_random_normal(tn_build *build, tn_val iteration, tn_val block, const tn_type *type,
+                                      int64_t stream, double a, double b) {
+  tn_op_begin(build, "random_normal");
+  tn_op_arg(build, iteration);
+  tn_op_arg(build, block);
+  tn_op_set_ints(build, "dims", type->rank, type->dims);
+  tn_op_set_int(build, "dtype", type->dtype);
+  tn_op_set_int(build, "stream", stream);
+  tn_op_set_float(build, "a", a);
+  tn_op_set_float(build, "b", b);
+  return tn_op_end(build);
+}
+
+/* random_uniform: numbers from [a, b)
+ * `iteration` is tn_build_counter(b, TN_ITERATION), `block` tn_build_counter(b, TN_BATCH_BLOCK), `stream`
+ * tn_build_random_stream(b, use). tenon/attributes.h defines the bits of each element.
+ *   (iteration:i64, block?:i64) -> (y:any)
+ *   dims: dimensions
+ *   stream: number of the random stream; default 0
+ *   a: lowest value; default 0
+ *   b: bound above; default 1
+ *   dtype: element type; default f32 */
+static inline tn_val tn_random_uniform(tn_build *build, tn_val iteration, tn_val block, const tn_type *type,
+                                       int64_t stream, double a, double b) {
+  tn_op_begin(build, "random_uniform");
+  tn_op_arg(build, iteration);
+  tn_op_arg(build, block);
+  tn_op_set_ints(build, "dims", type->rank, type->dims);
+  tn_op_set_int(build, "dtype", type->dtype);
+  tn_op_set_int(build, "stream", stream);
+  tn_op_set_float(build, "a", a);
+  tn_op_set_float(build, "b", b);
+  return tn_op_end(build);
+}
+
+/* reciprocal: 1 / x
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_reciprocal(tn_build *build, tn_val x) {
+  tn_op_begin(build, "reciprocal");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* reduce_max: largest element; NaN if there is one
+ *   (x:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64
+ *   axes: dimensions to reduce, -rank .. rank-1; none: all; default []
+ *   keep: keep reduced dimensions as 1; default no */
+static inline tn_val tn_reduce_max(tn_build *build, tn_val x, int64_t n_axes, const int64_t *axes,
+                                   int32_t keep) {
+  tn_op_begin(build, "reduce_max");
+  tn_op_arg(build, x);
+  if (n_axes != 0 || axes != NULL) tn_op_set_ints(build, "axes", n_axes, axes);
+  tn_op_set_int(build, "keep", keep);
+  return tn_op_end(build);
+}
+
+/* reduce_mean: mean; NaN over nothing
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64
+ *   axes: dimensions to reduce, -rank .. rank-1; none: all; default []
+ *   keep: keep reduced dimensions as 1; default no */
+static inline tn_val tn_reduce_mean(tn_build *build, tn_val x, int64_t n_axes, const int64_t *axes,
+                                    int32_t keep) {
+  tn_op_begin(build, "reduce_mean");
+  tn_op_arg(build, x);
+  if (n_axes != 0 || axes != NULL) tn_op_set_ints(build, "axes", n_axes, axes);
+  tn_op_set_int(build, "keep", keep);
+  return tn_op_end(build);
+}
+
+/* reduce_min: smallest element; NaN if there is one
+ *   (x:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64
+ *   axes: dimensions to reduce, -rank .. rank-1; none: all; default []
+ *   keep: keep reduced dimensions as 1; default no */
+static inline tn_val tn_reduce_min(tn_build *build, tn_val x, int64_t n_axes, const int64_t *axes,
+                                   int32_t keep) {
+  tn_op_begin(build, "reduce_min");
+  tn_op_arg(build, x);
+  if (n_axes != 0 || axes != NULL) tn_op_set_ints(build, "axes", n_axes, axes);
+  tn_op_set_int(build, "keep", keep);
+  return tn_op_end(build);
+}
+
+/* reduce_scatter: sum, mean or extreme over ranks, of which each rank gets its part of dimension 0
+ * Rank r gets the r-th of `ranks` equal parts. Dimension 0 is a multiple of `ranks`, which is
+ * tn_build_ranks(b).
+ *   (x:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64
+ *   ranks: number of ranks of the run; >= 1; default 1
+ *   reduction (0 sum, 1 min, 2 max, 3 mean): how the ranks' elements are combined; mean: of floats;
+ *     default sum */
+static inline tn_val tn_reduce_scatter(tn_build *build, tn_val x, int64_t ranks, int32_t reduction) {
+  tn_op_begin(build, "reduce_scatter");
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "ranks", ranks);
+  tn_op_set_int(build, "reduction", reduction);
+  return tn_op_end(build);
+}
+
+/* reduce_sum: sum; 0 over nothing
+ *   (x:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64
+ *   axes: dimensions to reduce, -rank .. rank-1; none: all; default []
+ *   keep: keep reduced dimensions as 1; default no */
+static inline tn_val tn_reduce_sum(tn_build *build, tn_val x, int64_t n_axes, const int64_t *axes,
+                                   int32_t keep) {
+  tn_op_begin(build, "reduce_sum");
+  tn_op_arg(build, x);
+  if (n_axes != 0 || axes != NULL) tn_op_set_ints(build, "axes", n_axes, axes);
+  tn_op_set_int(build, "keep", keep);
+  return tn_op_end(build);
+}
+
+/* relu: max(x, 0)
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_relu(tn_build *build, tn_val x) {
+  tn_op_begin(build, "relu");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* reorder: x in another layout
+ * The host chooses the layout.
+ *   (x:T) -> (y:T) */
+static inline tn_val tn_reorder(tn_build *build, tn_val x) {
+  tn_op_begin(build, "reorder");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* reshape: the elements in the same order under other dimensions
+ *   (x:T) -> (y:T)
+ *   dims: dimensions of the result; one may be -1: the rest */
+static inline tn_val tn_reshape(tn_build *build, tn_val x, int64_t n_dims, const int64_t *dims) {
+  tn_op_begin(build, "reshape");
+  tn_op_arg(build, x);
+  tn_op_set_ints(build, "dims", n_dims, dims);
+  return tn_op_end(build);
+}
+
+/* rsqrt: 1 / sqrt(x)
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_rsqrt(tn_build *build, tn_val x) {
+  tn_op_begin(build, "rsqrt");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* sgd_update: a step of gradient descent, with momentum where a buffer is given, which begins with zeros;
+ * without one the second result is empty
+ * lr and weight_decay are scalars, or have one value for each element. `updates` counts from 1.
+ *   (param:T, grad:T, buffer?:T, lr:T, weight_decay:T, updates:i64) -> (param:T, buffer:T); T in f32 f64
+ *   momentum: part of the buffer that is kept; >= 0; default 0
+ *   dampening: part of the gradient that the buffer leaves out; default 0
+ *   nesterov: look ahead along the buffer; default no */
+static inline tn_val tn_sgd_update(tn_build *build, tn_val param, tn_val grad, tn_val buffer, tn_val lr,
+                                   tn_val weight_decay, tn_val updates, double momentum, double dampening,
+                                   int32_t nesterov) {
+  tn_op_begin(build, "sgd_update");
+  tn_op_arg(build, param);
+  tn_op_arg(build, grad);
+  tn_op_arg(build, buffer);
+  tn_op_arg(build, lr);
+  tn_op_arg(build, weight_decay);
+  tn_op_arg(build, updates);
+  tn_op_set_float(build, "momentum", momentum);
+  tn_op_set_float(build, "dampening", dampening);
+  tn_op_set_int(build, "nesterov", nesterov);
+  return tn_op_end(build);
+}
+
+/* sigmoid: 1 / (1 + exp(-x))
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_sigmoid(tn_build *build, tn_val x) {
+  tn_op_begin(build, "sigmoid");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* sign: -1, 0 or 1; NaN stays NaN
+ *   (x:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64 */
+static inline tn_val tn_sign(tn_build *build, tn_val x) {
+  tn_op_begin(build, "sign");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* silu: x sigmoid(x)
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_silu(tn_build *build, tn_val x) {
+  tn_op_begin(build, "silu");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* sin: sine of radians
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_sin(tn_build *build, tn_val x) {
+  tn_op_begin(build, "sin");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* slice: a part of x: start, start + step ... below stop in each dimension
+ *   (x:T) -> (y:T)
+ *   starts: first index in each dimension
+ *   stops: index behind the last in each dimension
+ *   steps: distance of those taken; none: all 1; default [] */
+static inline tn_val tn_slice(tn_build *build, tn_val x, int64_t n_starts, const int64_t *starts,
+                              int64_t n_stops, const int64_t *stops, int64_t n_steps, const int64_t *steps) {
+  tn_op_begin(build, "slice");
+  tn_op_arg(build, x);
+  tn_op_set_ints(build, "starts", n_starts, starts);
+  tn_op_set_ints(build, "stops", n_stops, stops);
+  if (n_steps != 0 || steps != NULL) tn_op_set_ints(build, "steps", n_steps, steps);
+  return tn_op_end(build);
+}
+
+/* softmax: exp(x) / sum(exp(x)) along one dimension
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64
+ *   axis: dimension of the classes, -rank .. rank-1; default -1 */
+static inline tn_val tn_softmax(tn_build *build, tn_val x, int64_t axis) {
+  tn_op_begin(build, "softmax");
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "axis", axis);
+  return tn_op_end(build);
+}
+
+/* spread: one of a few values for each range of elements
+ * y[i] = values[index[r]] for the last r with starts[r] <= i.
+ *   (values:T) -> (y:T)
+ *   starts: where each range begins; the first is 0
+ *   index: which value each range has
+ *   count: elements of the result; >= 0 */
+static inline tn_val tn_spread(tn_build *build, tn_val values, int64_t n_starts, const int64_t *starts,
+                               int64_t n_index, const int64_t *index, int64_t count) {
+  tn_op_begin(build, "spread");
+  tn_op_arg(build, values);
+  tn_op_set_ints(build, "starts", n_starts, starts);
+  tn_op_set_ints(build, "index", n_index, index);
+  tn_op_set_int(build, "count", count);
+  return tn_op_end(build);
+}
+
+/* sqrt: square root
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_sqrt(tn_build *build, tn_val x) {
+  tn_op_begin(build, "sqrt");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* sub: x - y; integers wrap
+ *   (x:T, y:T) -> (z:T); T in i32 i64 f16 bf16 f32 f64 */
+static inline tn_val tn_sub(tn_build *build, tn_val x, tn_val y) {
+  tn_op_begin(build, "sub");
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
+/* tanh: hyperbolic tangent
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_tanh(tn_build *build, tn_val x) {
+  tn_op_begin(build, "tanh");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* transpose: x with its dimensions in another order
+ *   (x:T) -> (y:T)
+ *   order: result dimension i is dimension order[i] of x */
+static inline tn_val tn_transpose(tn_build *build, tn_val x, int64_t n_order, const int64_t *order) {
+  tn_op_begin(build, "transpose");
+  tn_op_arg(build, x);
+  tn_op_set_ints(build, "order", n_order, order);
+  return tn_op_end(build);
+}
+
+/* triangular_mask: true where column <= row + diagonal
+ *   () -> (y:bool)
+ *   rows: rows; >= 0
+ *   columns: columns; >= 0
+ *   diagonal: how far the true part reaches right of the diagonal; default 0 */
+static inline tn_val tn_triangular_mask(tn_build *build, int64_t rows, int64_t columns, int64_t diagonal) {
+  tn_op_begin(build, "triangular_mask");
+  tn_op_set_int(build, "rows", rows);
+  tn_op_set_int(build, "columns", columns);
+  tn_op_set_int(build, "diagonal", diagonal);
+  return tn_op_end(build);
+}
+
+/* where: x where c holds, else y
+ *   (c:bool, x:T, y:T) -> (z:T) */
+static inline tn_val tn_where(tn_build *build, tn_val c, tn_val x, tn_val y) {
+  tn_op_begin(build, "where");
+  tn_op_arg(build, c);
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
+TN_END_C
+#endif
