@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fenv.h>
 #include <glob.h>
 #include <link.h>
 #include <stdbool.h>
@@ -28,8 +29,13 @@ static void search_keep_path(library_search *s, const char *asked) {
   snprintf(s->path, TN_NVIDIA_PATH, "%s", name);
 }
 
+/* A constructor of the library may change the floating-point environment, in which the host goes on to
+ * compute: in objects linked with -ffast-math GCC's flushes denormals. */
 static bool search_open(library_search *s, const char *path) {
+  fenv_t environment;
+  fegetenv(&environment);
   s->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  fesetenv(&environment);
   if (s->handle != NULL) search_keep_path(s, path);
   return s->handle != NULL;
 }

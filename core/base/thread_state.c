@@ -12,17 +12,25 @@
 /* All exceptions masked, rounding to nearest, denormals kept. */
 enum { STATE_SSE_FLAGS = 0x3f, STATE_SSE_DEFAULT = 0x1f80, STATE_X87_DEFAULT = 0x37f };
 
+static uint16_t thread_state_x87(void) {
+  uint16_t control;
+  __asm__ volatile("fnstcw %0" : "=m"(control));
+  return control;
+}
+
 /* False: the x87 has another state than the default. */
 static bool thread_state_enter_fast(uint32_t *control) {
-  uint16_t x87;
-  __asm__ volatile("fnstcw %0" : "=m"(x87));
-  if (x87 != STATE_X87_DEFAULT) return false;
+  if (thread_state_x87() != STATE_X87_DEFAULT) return false;
   *control = _mm_getcsr();
   if ((*control & ~(uint32_t)STATE_SSE_FLAGS) != STATE_SSE_DEFAULT) _mm_setcsr(STATE_SSE_DEFAULT);
   return true;
 }
 
-static void thread_state_leave_fast(uint32_t control) { _mm_setcsr(control); }
+/* The x87 has changed only where code of others has changed it, such as a constructor of a plugin. */
+static void thread_state_leave_fast(uint32_t control) {
+  if (thread_state_x87() != STATE_X87_DEFAULT) fesetenv(FE_DFL_ENV);
+  _mm_setcsr(control);
+}
 #else
 static bool thread_state_enter_fast(uint32_t *control) {
   *control = 0;

@@ -12,12 +12,18 @@ static tn_status loader_fail_open(const void *handle, const char *real, const ch
   return tn_failf(handle, TN_EUNAVAILABLE, "%s: cannot be opened: %s", real, reason);
 }
 
+/* RTLD_NOW: a missing symbol is an error here, not during a run. RTLD_LOCAL: plugins do not see each other's
+ * symbols. A constructor may change the floating-point environment: in objects linked with -ffast-math GCC's
+ * flushes denormals. */
+static void *loader_open(const char *real) {
+  TN_THREAD_STATE;
+  return dlopen(real, RTLD_NOW | RTLD_LOCAL);
+}
+
 tn_status tn_plugin_open(const void *handle, const char *real, const tn_plugin **plugin) {
   *plugin = NULL;
   TN_TRY(tn_plugin_check_elf(handle, real));
-  /* RTLD_NOW: a missing symbol is an error here, not during a run. RTLD_LOCAL: plugins do not see each
-   * other's symbols. */
-  void *object = dlopen(real, RTLD_NOW | RTLD_LOCAL);
+  void *object = loader_open(real);
   if (object == NULL) return loader_fail_open(handle, real, dlerror());
   void *symbol = dlsym(object, TN_PLUGIN_SYMBOL);
   if (symbol == NULL)

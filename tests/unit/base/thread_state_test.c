@@ -94,6 +94,27 @@ static void every_environment_is_kept_and_the_default_holds_inside(void **state)
   check();
 }
 
+static void round_upwards_inside(void) {
+  TN_THREAD_STATE;
+  fesetround(FE_UPWARD);
+}
+
+/* By code of others, such as a constructor of a plugin. */
+static void a_change_inside_does_not_last(void **state) {
+  (void)state;
+  fesetenv(FE_DFL_ENV);
+  seen before = look(), after;
+  round_upwards_inside();
+  after = look();
+  same(&before, &after);
+  set_x87_precision();
+  before = look();
+  round_upwards_inside();
+  after = look();
+  same(&before, &after);
+  fesetenv(FE_DFL_ENV);
+}
+
 static tn_thread_state *entered_twice(int deep) {
   TN_THREAD_STATE;
   assert_int_equal(fegetround(), FE_TONEAREST);
@@ -141,6 +162,7 @@ static void threads_begin_with_the_default_and_without_signals(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_environment_is_kept_and_the_default_holds_inside),
+      cmocka_unit_test(a_change_inside_does_not_last),
       cmocka_unit_test(blocks_nest),
       cmocka_unit_test(threads_begin_with_the_default_and_without_signals),
   };

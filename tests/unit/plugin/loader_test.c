@@ -2,6 +2,7 @@
 #include "tests/unit/plugin/copy.h"
 
 #include <elf.h>
+#include <fenv.h>
 
 #include "core/plugin/handles.h"
 
@@ -46,6 +47,14 @@ static void a_plugin_opens(void **state) {
   const tn_plugin *plugin;
   assert_ok(&B, open_made("first", &plugin));
   assert_string_equal(plugin->name, "first");
+}
+
+static void a_constructor_does_not_change_the_environment(void **state) {
+  (void)state;
+  const tn_plugin *plugin;
+  assert_ok(&B, open_made("fast", &plugin));
+  assert_string_equal(plugin->name, "fast");
+  assert_int_equal(fegetround(), FE_TONEAREST);
 }
 
 static void a_missing_file_is_unavailable(void **state) {
@@ -213,6 +222,7 @@ int main(void) {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
   const struct CMUnitTest tests[] = {
       CASE(a_plugin_opens),
+      CASE(a_constructor_does_not_change_the_environment),
       CASE(a_missing_file_is_unavailable),
       CASE(a_folder_or_a_device_is_no_plugin),
       CASE(a_file_that_everybody_may_write_is_refused),
