@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <dlfcn.h>
+#include <fenv.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,6 +67,15 @@ static void a_library_of_a_given_folder_is_found(void **state) {
   snprintf(folders, sizeof folders, "/nowhere:%s", folder);
   assert_int_equal(find(folders, "libtest_of_tenon.so.3", "libtest_of_tenon.so.2", path), TN_OK);
   assert_non_null(strstr(path, "libtest_of_tenon.so.2"));
+}
+
+static void a_library_does_not_change_the_environment(void **state) {
+  (void)state;
+  char path[TN_NVIDIA_PATH], link[256];
+  snprintf(link, sizeof link, "%s/librounding.so.1", folder);
+  assert_int_equal(symlink(ROUNDING, link), 0);
+  assert_int_equal(find(folder, "librounding.so.1", NULL, path), TN_OK);
+  assert_int_equal(fegetround(), FE_TONEAREST);
 }
 
 static void a_missing_library_says_where_it_was_looked_for(void **state) {
@@ -193,6 +203,7 @@ static void packages_behind_a_linked_python_are_looked_at(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {test(a_library_of_a_given_folder_is_found),
+                                     test(a_library_does_not_change_the_environment),
                                      test(a_missing_library_says_where_it_was_looked_for),
                                      test(a_file_of_a_folder_below_is_found),
                                      test(a_file_that_does_not_load_says_why),
