@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/base/text.h"
@@ -162,11 +164,26 @@ tn_status tn_file_begin(const void *handle, const char *path, tn_new_file *file)
   return status;
 }
 
+/* The signal is sent to the writing thread, so it is pending there until it is taken. */
+ssize_t tn_file_write(int fd, const void *bytes, size_t count) {
+  static const struct timespec at_once;
+  sigset_t limit, before;
+  sigemptyset(&limit);
+  sigaddset(&limit, SIGXFSZ);
+  pthread_sigmask(SIG_BLOCK, &limit, &before);
+  ssize_t n = write(fd, bytes, count);
+  int reason = errno;
+  if (n < 0 && reason == EFBIG && sigismember(&before, SIGXFSZ) == 0) sigtimedwait(&limit, NULL, &at_once);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  errno = reason;
+  return n;
+}
+
 tn_status tn_file_append(const void *handle, tn_new_file *file, const void *bytes, size_t count) {
   const char *p = bytes;
   while (count > 0) {
     /* Linux writes at most 2 GiB per call; the limit of 1 GiB holds on every system. */
-    ssize_t n = write(file->fd, p, count < (1u << 30) ? count : (1u << 30));
+    ssize_t n = tn_file_write(file->fd, p, count < (1u << 30) ? count : (1u << 30));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return tn_file_fail(handle, file->path, "written");
     if (file->sum != NULL) tn_checksum_add(file->sum, p, (size_t)n);

@@ -3,6 +3,7 @@
 #define TN_CORE_BASE_FILE_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "core/base/checksum.h"
 
@@ -39,6 +40,10 @@ tn_status tn_file_begin(const void *handle, const char *path, tn_new_file *file)
 tn_status tn_file_append(const void *handle, tn_new_file *file, const void *bytes, size_t count);
 tn_status tn_file_commit(const void *handle, tn_new_file *file);
 void tn_file_abandon(const void *handle, tn_new_file *file);
+
+/* write(2), but the limit of file sizes (`ulimit -f`) is EFBIG alone: its signal, SIGXFSZ, would end an
+ * application that does not handle it. */
+ssize_t tn_file_write(int fd, const void *bytes, size_t count);
 
 /* Records "PATH: cannot be ACTION: REASON; REMEDY" for the current errno, with TN_EIO. `what` is the
  * action, such as "read". */

@@ -193,7 +193,7 @@ static void take_back(int fd, size_t bytes) {
 static bool append_bytes(int fd, const char *bytes, size_t n) {
   size_t done = 0;
   while (done < n) {
-    ssize_t written = write(fd, bytes + done, n - done);
+    ssize_t written = tn_file_write(fd, bytes + done, n - done);
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) break;
     done += (size_t)written;

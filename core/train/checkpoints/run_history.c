@@ -23,7 +23,7 @@ static tn_status history_write(const void *handle, const char *path, int fd, con
   TN_TRY(history_complete_bytes(handle, path, &complete));
   if (lseek(fd, 0, SEEK_END) > (off_t)complete && ftruncate(fd, (off_t)complete) != 0)
     return tn_file_fail(handle, path, "cut");
-  ssize_t n = write(fd, line->v, line->n);
+  ssize_t n = tn_file_write(fd, line->v, line->n);
   if (n == (ssize_t)line->n) return fsync(fd) == 0 ? TN_OK : tn_file_fail(handle, path, "written to disk");
   tn_status status = tn_file_fail(handle, path, "written");
   (void)!ftruncate(fd, (off_t)complete); /* a part of the line is no record */

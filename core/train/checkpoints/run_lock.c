@@ -22,7 +22,8 @@ static void run_lock_sign(int fd) {
   if (gethostname(host, sizeof host - 1) != 0 || *host == '\0') snprintf(host, sizeof host, "?");
   if (localtime_r(&now, &parts) != NULL) strftime(since, sizeof since, "%Y-%m-%d %H:%M:%S", &parts);
   int n = snprintf(text, sizeof text, "process %ld on %s, since %s\n", (long)getpid(), host, since);
-  if (ftruncate(fd, 0) == 0 && pwrite(fd, text, (size_t)n, 0) != n) (void)ftruncate(fd, 0);
+  if (ftruncate(fd, 0) == 0 && lseek(fd, 0, SEEK_SET) == 0 && tn_file_write(fd, text, (size_t)n) != n)
+    (void)ftruncate(fd, 0);
 }
 
 /* "process 812 on node7, since 2026-05-01 09:12:44"; between locking and signing the file is empty. */

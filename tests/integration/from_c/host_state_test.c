@@ -7,6 +7,7 @@
 #include <locale.h>
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -15,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -365,6 +367,37 @@ static void failures_give_the_environment_back(void **state) {
   reset();
 }
 
+/* ---- signals ---- */
+
+static _Noreturn void train_with_small_files(void) {
+  const struct rlimit limit = {2048, 2048};
+  tn_context *context = NULL;
+  tn_run *run = NULL;
+  char path[128], output[160], *json = NULL;
+  snprintf(path, sizeof path, "%s/words.ini", folder);
+  snprintf(output, sizeof output, "%s/small", folder);
+  const char *set[] = {"backend.use=cpu"};
+  const tn_run_options options = {.struct_size = sizeof options, .set = set, .n_set = 1, .output = output};
+  signal(SIGXFSZ, SIG_DFL);
+  if (setrlimit(RLIMIT_FSIZE, &limit) != 0 || tn_context_open(NULL, &context) != TN_OK ||
+      tn_run_open(context, path, &options, &run) != TN_OK)
+    _exit(2);
+  tn_status status = tn_run_train(run, &json);
+  _exit(status == TN_EIO && strstr(tn_error_text(run), "ulimit -f") != NULL ? 0 : 3);
+}
+
+/* The default of SIGXFSZ ends the process. */
+static void a_limit_of_file_sizes_is_an_error(void **state) {
+  (void)state;
+  int status = 0;
+  pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) train_with_small_files();
+  assert_int_equal(waitpid(child, &status, 0), child);
+  if (WIFSIGNALED(status)) fail_msg("ended by signal %d", WTERMSIG(status));
+  assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 /* ---- a decimal comma ---- */
 
 /* False: the system cannot make a locale. */
@@ -471,11 +504,9 @@ int main(int argc, char **argv) {
   if (argc == 2 && strcmp(argv[1], "--descriptors") == 0) return count_descriptors();
   program = argv[0];
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(programs_inherit_no_descriptor),
-      cmocka_unit_test(a_decimal_comma_changes_nothing),
-      cmocka_unit_test(failures_give_the_environment_back),
-      cmocka_unit_test(cpu_gives_the_same_bits),
-      cmocka_unit_test(sim_gives_the_same_bits),
+      cmocka_unit_test(programs_inherit_no_descriptor),  cmocka_unit_test(a_limit_of_file_sizes_is_an_error),
+      cmocka_unit_test(a_decimal_comma_changes_nothing), cmocka_unit_test(failures_give_the_environment_back),
+      cmocka_unit_test(cpu_gives_the_same_bits),         cmocka_unit_test(sim_gives_the_same_bits),
       cmocka_unit_test(onednn_gives_the_same_bits),
   };
   return cmocka_run_group_tests_name("host states", tests, make_folder, remove_folder);
