@@ -1,13 +1,16 @@
 /* core/train/processes/join_connect.c: a process comes to process 0. The port may belong to another program,
  * which answers nothing or closes: then the next one is tried, again and again until the time is over, since
  * process 0 may start later. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "core/base/system.h"
 #include "core/train/processes/join.h"
+#include "core/train/processes/lookup.h"
 #include "core/train/processes/socket.h"
 
 static const double TRY_S = 5;    /* for a connection, and for the first answer */
@@ -60,13 +63,23 @@ static bool caller_await(caller *c, double deadline_s) {
   return ready;
 }
 
+/* All bytes, or false. A part of a frame may be all that comes. */
+static bool caller_take(caller *c, void *to, size_t bytes, double deadline_s) {
+  for (size_t got = 0; got < bytes;) {
+    if (!caller_await(c, deadline_s)) return false;
+    ssize_t n = recv(c->socket, (char *)to + got, bytes - got, MSG_DONTWAIT);
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) return false;
+    if (n > 0) got += (size_t)n;
+  }
+  return true;
+}
+
 /* A whole frame, or false with a head of no kind. */
 static bool caller_receive(caller *c, tn_frame_head *head, unsigned char *body, uint32_t most,
                            double deadline_s) {
   unsigned char bytes[TN_FRAME_HEAD];
-  bool whole = caller_await(c, deadline_s) && tn_socket_receive(c->socket, bytes, sizeof bytes, deadline_s) &&
-               tn_frame_head_read(bytes, head) && head->bytes <= most &&
-               tn_socket_receive(c->socket, body, head->bytes, deadline_s);
+  bool whole = caller_take(c, bytes, sizeof bytes, deadline_s) && tn_frame_head_read(bytes, head) &&
+               head->bytes <= most && caller_take(c, body, head->bytes, deadline_s);
   if (!whole) head->kind = 0;
   return whole;
 }
@@ -116,7 +129,7 @@ static tn_status caller_greet(caller *c, bool *taken) {
 static tn_status caller_try(caller *c, int32_t port, bool *taken) {
   *taken = false;
   const char *reason = "";
-  c->socket = tn_socket_connect(c->host, port, caller_soon(c), &reason);
+  c->socket = tn_socket_connect(c->host, port, caller_soon(c), c->request->stop, &reason);
   if (c->socket < 0 && !c->unanswered) c->reason = reason;
   if (c->socket < 0) return TN_OK;
   tn_status status = caller_greet(c, taken);
@@ -147,7 +160,7 @@ static bool caller_look_up(caller *c) {
   const char *reason = "";
   if (c->named_s > 0 && tn_clock_s() - c->named_s < NAME_S) return c->host != NULL;
   tn_socket_host_free(c->host);
-  c->host = tn_socket_host_find(c->request->place->master, &reason);
+  c->host = tn_lookup_master(c->request, &reason);
   if (c->host == NULL) c->reason = reason;
   c->named_s = c->seen_s = tn_clock_s();
   return c->host != NULL;

@@ -57,15 +57,19 @@ int tn_socket_listen(int32_t port, bool this_host) {
 
 /* ---- waiting ---- */
 
-/* Whether the socket becomes ready before the deadline. An error of the socket makes it ready. */
-static bool socket_await(int socket, short events, double deadline_s) {
+/* Between two looks at a request to stop. */
+static const double LOOK_S = 0.1;
+
+/* Whether the socket becomes ready before the deadline, and before `stop` becomes other than 0 (NULL: never).
+ * An error of the socket makes it ready. */
+static bool socket_await(int socket, short events, double deadline_s, const atomic_int *stop) {
   for (;;) {
     double left = deadline_s - tn_clock_s();
     struct pollfd p = {.fd = socket, .events = events};
-    int n = poll(&p, 1, left <= 0 ? 0 : left > 1 ? 1000 : (int)(left * 1000) + 1);
+    int n = poll(&p, 1, left <= 0 ? 0 : (int)((left > LOOK_S ? LOOK_S : left) * 1000) + 1);
     if (n > 0) return true;
     if (n < 0 && errno != EINTR) return false;
-    if (left <= 0) return false;
+    if (left <= 0 || (stop != NULL && atomic_load(stop) != 0)) return false;
   }
 }
 
@@ -78,7 +82,7 @@ bool tn_socket_send(int socket, const void *data, size_t bytes, double deadline_
       bytes -= (size_t)n;
     } else if (n < 0 && errno != EAGAIN && errno != EINTR) {
       return false;
-    } else if (!socket_await(socket, POLLOUT, deadline_s)) {
+    } else if (!socket_await(socket, POLLOUT, deadline_s, NULL)) {
       return false;
     }
   }
@@ -95,14 +99,14 @@ bool tn_socket_receive(int socket, void *data, size_t bytes, double deadline_s) 
       bytes -= (size_t)n;
     } else if (errno != EAGAIN && errno != EINTR) {
       return false;
-    } else if (!socket_await(socket, POLLIN, deadline_s)) {
+    } else if (!socket_await(socket, POLLIN, deadline_s, NULL)) {
       return false;
     }
   }
   return true;
 }
 
-bool tn_socket_await(int socket, double deadline_s) { return socket_await(socket, POLLIN, deadline_s); }
+bool tn_socket_await(int socket, double deadline_s) { return socket_await(socket, POLLIN, deadline_s, NULL); }
 
 bool tn_socket_has_ended(int socket) {
   char byte;
@@ -122,7 +126,8 @@ static bool socket_is_its_peer(int s) {
          memcmp(&own, &peer, own_bytes) == 0;
 }
 
-static int socket_try(const struct sockaddr *to, socklen_t to_bytes, double deadline_s, const char **reason) {
+static int socket_try(const struct sockaddr *to, socklen_t to_bytes, double deadline_s,
+                      const atomic_int *stop, const char **reason) {
   int s = socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0), error = 0;
   socklen_t bytes = sizeof error;
   if (s < 0) {
@@ -133,7 +138,7 @@ static int socket_try(const struct sockaddr *to, socklen_t to_bytes, double dead
   if (connect(s, to, to_bytes) != 0) error = errno;
   if (error == EINPROGRESS) {
     error = ETIMEDOUT;
-    if (socket_await(s, POLLOUT, deadline_s)) getsockopt(s, SOL_SOCKET, SO_ERROR, &error, &bytes);
+    if (socket_await(s, POLLOUT, deadline_s, stop)) getsockopt(s, SOL_SOCKET, SO_ERROR, &error, &bytes);
   }
   if (error == 0 && socket_is_its_peer(s)) error = ECONNREFUSED;
   if (error == 0) return s;
@@ -168,7 +173,8 @@ static void socket_set_port(struct sockaddr_storage *address, int32_t port) {
     ((struct sockaddr_in *)address)->sin_port = htons((uint16_t)port);
 }
 
-int tn_socket_connect(const tn_socket_host *host, int32_t port, double deadline_s, const char **reason) {
+int tn_socket_connect(const tn_socket_host *host, int32_t port, double deadline_s, const atomic_int *stop,
+                      const char **reason) {
   int s = -1, addresses = 0;
   for (const struct addrinfo *a = host; a != NULL; a = a->ai_next) addresses++;
   for (const struct addrinfo *a = host; s < 0 && a != NULL; a = a->ai_next) {
@@ -176,7 +182,7 @@ int tn_socket_connect(const tn_socket_host *host, int32_t port, double deadline_
     struct sockaddr_storage to = {.ss_family = 0};
     memcpy(&to, a->ai_addr, a->ai_addrlen);
     socket_set_port(&to, port);
-    s = socket_try((const struct sockaddr *)&to, a->ai_addrlen, now + share, reason);
+    s = socket_try((const struct sockaddr *)&to, a->ai_addrlen, now + share, stop, reason);
   }
   return s;
 }

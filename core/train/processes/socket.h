@@ -2,6 +2,7 @@
 #ifndef TN_CORE_TRAIN_PROCESSES_SOCKET_H
 #define TN_CORE_TRAIN_PROCESSES_SOCKET_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -14,8 +15,10 @@ int tn_socket_listen(int32_t port, bool this_host);
 typedef struct addrinfo tn_socket_host;
 tn_socket_host *tn_socket_host_find(const char *name, const char **reason);
 void tn_socket_host_free(tn_socket_host *host);
-/* A connected socket, or -1 with a static text for the reason. */
-int tn_socket_connect(const tn_socket_host *host, int32_t port, double deadline_s, const char **reason);
+/* A connected socket, or -1 with a static text for the reason. `stop` becomes other than 0: it waits no
+ * longer; may be NULL. */
+int tn_socket_connect(const tn_socket_host *host, int32_t port, double deadline_s, const atomic_int *stop,
+                      const char **reason);
 /* Ends the connection as well: a child that the application has forked keeps the descriptor, and with it a
  * connection that is only closed. */
 void tn_socket_close(int socket);

@@ -23,7 +23,8 @@
 
 static atomic_int look_ups;
 static int resolver_error;
-static double resolver_s; /* what a look-up takes */
+static double resolver_s;          /* what a look-up takes */
+static atomic_int *resolver_stops; /* is set in a look-up; NULL: none is */
 
 int getaddrinfo(const char *name, const char *service, const struct addrinfo *want, struct addrinfo **list) {
   union {
@@ -31,6 +32,7 @@ int getaddrinfo(const char *name, const char *service, const struct addrinfo *wa
     int (*call)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
   } real = {.symbol = dlsym(RTLD_NEXT, "getaddrinfo")};
   atomic_fetch_add(&look_ups, 1);
+  if (resolver_stops != NULL) atomic_store(resolver_stops, 1);
   if (resolver_s > 0) crew_sleep(resolver_s);
   return resolver_error != 0 ? resolver_error : real.call(name, service, want, list);
 }
@@ -88,7 +90,7 @@ static int connect_to(int32_t port) {
   const char *reason;
   tn_socket_host *host = tn_socket_host_find("127.0.0.1", &reason);
   EXPECT(host != NULL);
-  int s = tn_socket_connect(host, port, tn_clock_s() + 1, &reason);
+  int s = tn_socket_connect(host, port, tn_clock_s() + 1, NULL, &reason);
   tn_socket_host_free(host);
   return s;
 }
@@ -570,6 +572,26 @@ static void a_slow_resolver_is_no_stop(void **state) {
   for (int i = 0; i < 3; i++) crew_end(&c[i]);
 }
 
+static void stop_in_a_look_up(member *m) {
+  static atomic_int stop;
+  if (m->place.process == 0) return;
+  resolver_s = 40;
+  resolver_stops = &stop;
+  m->request.stop = &stop;
+  double from = tn_clock_s();
+  expect_open_fails(m, TN_ESTOPPED, "stopped");
+  EXPECT(tn_clock_s() - from < 20);
+}
+
+/* The resolver goes on for a while, on a thread that is left. */
+static void a_stop_does_not_wait_for_the_resolver(void **state) {
+  (void)state;
+  crew c = crew_new(2);
+  c.timeout_s = 60;
+  crew_start(&c, 1, stop_in_a_look_up);
+  crew_expect_end(&c, 1);
+}
+
 /* The sender of a connection to a port of this host may get that port. */
 static void connect_until_it_is_its_own_peer(void **state) {
   (void)state;
@@ -580,7 +602,7 @@ static void connect_until_it_is_its_own_peer(void **state) {
   for (int i = 0; i < 60000; i++) {
     struct sockaddr_in own = {.sin_port = 0}, peer = {.sin_port = 1};
     socklen_t bytes = sizeof own, peer_bytes = sizeof peer;
-    int s = tn_socket_connect(host, 40001 + c.port % 2000, tn_clock_s() + 10, &reason);
+    int s = tn_socket_connect(host, 40001 + c.port % 2000, tn_clock_s() + 10, NULL, &reason);
     if (s < 0) continue;
     getsockname(s, (struct sockaddr *)&own, &bytes);
     getpeername(s, (struct sockaddr *)&peer, &peer_bytes);
@@ -611,6 +633,44 @@ static void lose_last_words(member *m) {
   send_all(s, head, sizeof head);
   close(s);
   close(listens);
+}
+
+static atomic_int asked;
+
+static void take_signal(int number) { atomic_store(&asked, number); }
+
+/* Process 0 sends half of a frame, and then the signal. */
+static void stop_in_half_of_a_frame(member *m) {
+  unsigned char hello[TN_HELLO_BYTES], head[TN_FRAME_HEAD];
+  if (m->place.process == 1) {
+    double from = tn_clock_s();
+    signal(SIGUSR1, take_signal);
+    m->request.stop = &asked;
+    crew_note(m->crew, 1, getpid());
+    crew_await_note(m->crew, 0, 1);
+    expect_open_fails(m, TN_ESTOPPED, "stopped");
+    EXPECT(tn_clock_s() - from < 20);
+    return;
+  }
+  int listens = listen_on(m->crew->port);
+  EXPECT(listens >= 0);
+  crew_note(m->crew, 0, 1);
+  int s = accept(listens, NULL, NULL);
+  EXPECT(s >= 0 && recv(s, hello, sizeof hello, MSG_WAITALL) == sizeof hello);
+  tn_frame_head_write(&(tn_frame_head){.kind = TN_FRAME_BEAT}, head);
+  send_all(s, head, sizeof head);
+  send_all(s, head, sizeof head / 2);
+  EXPECT(kill((pid_t)atomic_load(&m->crew->notes[1]), SIGUSR1) == 0);
+  EXPECT(recv(s, hello, sizeof hello, MSG_WAITALL) < (ssize_t)sizeof hello); /* until it has ended */
+  close(s);
+  close(listens);
+}
+
+static void a_stop_does_not_wait_for_the_rest_of_a_frame(void **state) {
+  (void)state;
+  crew c = crew_new(2);
+  c.timeout_s = 60;
+  crew_run(&c, stop_in_half_of_a_frame);
 }
 
 static void half_of_a_failure_is_none(void **state) {
@@ -811,6 +871,8 @@ int main(void) {
       cmocka_unit_test(an_end_of_process_0_is_reported),
       cmocka_unit_test(a_stop_of_process_0_is_reported),
       cmocka_unit_test(a_slow_resolver_is_no_stop),
+      cmocka_unit_test(a_stop_does_not_wait_for_the_resolver),
+      cmocka_unit_test(a_stop_does_not_wait_for_the_rest_of_a_frame),
       cmocka_unit_test(connect_until_it_is_its_own_peer),
       cmocka_unit_test(half_of_a_failure_is_none),
       cmocka_unit_test(processes_that_wait_give_signs_of_life),
