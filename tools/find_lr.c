@@ -75,22 +75,42 @@ static void find_lr_print_plot(const json_t *points, double steepest, double lea
   printf("%9s +%s\n%11.1e%*.1e\n", "lr", axis, p.from, COLUMNS - 1, p.to);
 }
 
+static void find_lr_print_end(const json_t *json) {
+  double not_finite = cli_number(json, "not_finite");
+  printf("\n%lld steps", cli_integer(json, "steps"));
+  if (isfinite(not_finite))
+    printf(", until the loss was not finite with lr = %.2g", not_finite);
+  else if (json_is_true(json_object_get(json, "diverged")))
+    printf(", until the loss rose far");
+  printf("\n");
+}
+
+static void find_lr_print_no_advice(const json_t *json) {
+  double not_finite = cli_number(json, "not_finite");
+  size_t points = json_array_size(json_object_get(json, "points"));
+  if (isfinite(not_finite))
+    printf("the loss is a number in %zu steps only, and does not fall: `--to %.1g` looks closer below the "
+           "learning "
+           "rate with which it is not finite\n",
+           points, not_finite / 2);
+  else
+    printf("the loss does not fall at any of them by more than its noise: `--steps %lld` looks longer, "
+           "`--set run.overfit=1` shows whether the model can learn at all\n",
+           3 * cli_integer(json, "steps"));
+}
+
 static void find_lr_print(const char *text) {
   json_t *json = cli_load_plain(text), *points = json_object_get(json, "points");
   double steepest = cli_number(json, "steepest"), least = cli_number(json, "least");
   if (json_array_size(points) > 1) find_lr_print_plot(points, steepest, least);
-  printf("\n%lld steps%s\n", cli_integer(json, "steps"),
-         json_is_true(json_object_get(json, "diverged")) ? ", until the loss rose far or was not finite"
-                                                         : "");
+  find_lr_print_end(json);
   if (isfinite(steepest)) {
     printf("S  lr = %-8.2g the loss falls fastest\n", steepest);
     printf("L  lr = %-8.2g the loss is least; a tenth of it, %.2g, is the usual choice\n", least, least / 10);
     printf("\nwrite `lr = %.2g` into [optimizer], or try it: --set optimizer.lr=%.2g\n", least / 10,
            least / 10);
   } else {
-    printf("the loss does not fall at any of them by more than its noise: `--steps %lld` looks longer, "
-           "`--set run.overfit=1` shows whether the model can learn at all\n",
-           3 * cli_integer(json, "steps"));
+    find_lr_print_no_advice(json);
   }
   json_decref(json);
 }

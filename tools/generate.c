@@ -5,18 +5,28 @@
 #include <string.h>
 
 #include "tools/cli.h"
+#include "tools/plain_stream.h"
 
 typedef struct generate_numbers {
   int32_t *v;
   int64_t n;
 } generate_numbers;
 
-/* `user`: the prompt, or an empty text; it is printed before the first part, when it has been accepted. */
+/* `prompt` is written before the first part, when it has been accepted. */
+typedef struct generate_output {
+  cli_plain_stream stream;
+  const char *prompt;
+} generate_output;
+
+static void generate_print_prompt(generate_output *output) {
+  cli_plain_stream_write(&output->stream, output->prompt, strlen(output->prompt));
+  output->prompt = "";
+}
+
 static int32_t generate_print_part(void *user, const char *text, size_t bytes) {
-  const char **prompt = user;
-  fputs(*prompt, stdout);
-  *prompt = "";
-  return fwrite(text, 1, bytes, stdout) < bytes || fflush(stdout) != 0;
+  generate_output *output = user;
+  generate_print_prompt(output);
+  return !cli_plain_stream_write(&output->stream, text, bytes);
 }
 
 /* "15496 995" */
@@ -42,7 +52,7 @@ static int generate_read_numbers(const cli_args *args, generate_numbers *numbers
 
 /* The prompt, then the text as it comes, then the speed on stderr. */
 static tn_status generate_text(tn_run *run, const cli_args *args, const generate_numbers *numbers,
-                               const char **prompt, char **json) {
+                               generate_output *output, char **json) {
   tn_generate_options options = {.struct_size = sizeof options,
                                  .prompt = args->prompt,
                                  .prompt_bytes = args->prompt != NULL ? strlen(args->prompt) : 0,
@@ -54,14 +64,16 @@ static tn_status generate_text(tn_run *run, const cli_args *args, const generate
                                  .top_p = args->top_p,
                                  .seed = (uint64_t)args->seed,
                                  .write = args->json ? NULL : generate_print_part,
-                                 .user = prompt};
+                                 .user = output};
   return tn_run_generate(run, &options, json);
 }
 
-static void generate_print_end(const char *prompt, const char *text) {
+static void generate_print_end(generate_output *output, const char *text) {
   json_t *result = json_loads(text, 0, NULL);
   double rate = cli_number(result, "tokens_per_s");
-  printf("%s\n", prompt);
+  generate_print_prompt(output);
+  cli_plain_stream_end(&output->stream);
+  printf("\n");
   if (rate > 0)
     fprintf(stderr, "%zu tokens, %.0f a second\n", json_array_size(json_object_get(result, "tokens")), rate);
   json_decref(result);
@@ -70,15 +82,16 @@ static void generate_print_end(const char *prompt, const char *text) {
 static int generate_with_run(tn_context *context, const cli_args *args, const generate_numbers *numbers) {
   tn_run *run = NULL;
   char *json = NULL;
-  const char *prompt = args->prompt != NULL ? args->prompt : "";
+  generate_output output = {cli_plain_stream_open(), args->prompt != NULL ? args->prompt : ""};
   int code = cli_open_run_or_folder(context, args, &run);
   if (code != CLI_OK) return code;
-  tn_status status = generate_text(run, args, numbers, &prompt, &json);
+  tn_status status = generate_text(run, args, numbers, &output, &json);
+  cli_plain_stream_end(&output.stream);
   if (json && args->json)
     printf("%s\n", json);
   else if (json && !args->quiet)
-    generate_print_end(prompt, json);
-  code = status == TN_OK ? CLI_OK : cli_fail(args, run, status);
+    generate_print_end(&output, json);
+  code = cli_finish(args, run, status, json);
   tn_string_free(run, json);
   tn_run_close(run);
   return code;

@@ -22,12 +22,18 @@ static void predict_print_name(const char *name) {
   json_decref(string);
 }
 
+/* Scores that are not finite have no order. */
+static bool predict_is_not_finite(const json_t *prediction) {
+  return json_array_size(json_object_get(prediction, "top")) == 0;
+}
+
 /* cat.jpg    cat 93.1 %   dog 4.0 % */
 static void predict_print_line(const json_t *prediction, int width) {
   size_t i;
   const json_t *class;
   char number[24];
   printf("%-*s", width, json_string_value(json_object_get(prediction, "input")));
+  if (predict_is_not_finite(prediction)) printf("   not finite");
   json_array_foreach(json_object_get(prediction, "top"), i, class) {
     printf("   ");
     predict_print_name(predict_class_name(class, number));
@@ -48,11 +54,16 @@ static void predict_print_quoted(const char *text) {
   putchar('"');
 }
 
-/* A line for each class of each prediction. */
+/* A line for each class of each prediction; where there are none, a line whose probability is nan, so that no
+ * input is missing. */
 static void predict_print_csv(const json_t *prediction) {
   size_t i;
   const json_t *class;
   char number[24];
+  if (predict_is_not_finite(prediction)) {
+    predict_print_quoted(json_string_value(json_object_get(prediction, "input")));
+    printf(",1,,,nan\n");
+  }
   json_array_foreach(json_object_get(prediction, "top"), i, class) {
     predict_print_quoted(json_string_value(json_object_get(prediction, "input")));
     printf(",%zu,%lld,", i + 1, (long long)json_integer_value(json_object_get(class, "class")));

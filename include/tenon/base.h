@@ -40,7 +40,7 @@ enum {
   TN_EDEVICE = 7,      /* the device failed; later calls on the stream return it as well */
   TN_EABI = 8,         /* a plugin was built for another interface */
   TN_ESTOPPED = 9,     /* stopped by request; can be resumed */
-  TN_ENONFINITE = 10,  /* the loss or the state is not finite */
+  TN_ENONFINITE = 10,  /* the loss, the state or an output is not finite */
   TN_ECOMM = 11,       /* a rank or a collective failed */
   TN_EINTERNAL = 12    /* a bug of Tenon, or a callback that failed without a valid code */
 };

@@ -53,8 +53,8 @@ TN_EXPORT void tn_run_close(tn_run *run);
  * returns [distributed] timeout later without freeing what the thread may use: run and context stay allocated
  * when they are closed, and tn_context_close returns 1. */
 TN_EXPORT tn_status tn_run_train(tn_run *run, char **json);
-/* Losses and metrics of one pass over the validation data. TN_ENONFINITE: the loss is not finite; *json is
- * set as well. */
+/* Losses and metrics of one pass over the validation data. TN_ENONFINITE: one is not finite, which the
+ * message names; *json is set as well, with null in its place. */
 TN_EXPORT tn_status tn_run_eval(tn_run *run, char **json);
 /* Compares the predictions of a classifier with the classes of the validation data: "samples", "classes"
  * (names), "means" and "by_class" (precision, recall, F1, area under the ROC curve of each class against the
@@ -103,8 +103,9 @@ typedef struct tn_generate_options {
  * values of earlier tokens are kept, so a token costs one pass of one token. Where the text becomes longer
  * than the model's window, the model goes on from the last half of the window. The result has "text",
  * "tokens" and "tokens_per_s". The tokens are those of the same seed on every run with the same weights and
- * backend. tn_run_stop ends the text early, with TN_OK. TN_EUNSUPPORTED: a layer, which the text names, mixes
- * tokens in another way than causal attention. */
+ * backend. tn_run_stop ends the text early, with TN_OK. TN_ENONFINITE: the scores of a token are not finite;
+ * the text ends before it, the message has its place, and *json is set as well. TN_EUNSUPPORTED: a layer,
+ * which the text names, mixes tokens in another way than causal attention. */
 TN_EXPORT tn_status tn_run_generate(tn_run *run, const tn_generate_options *options, char **json);
 
 typedef struct tn_plan_options {
@@ -146,8 +147,9 @@ TN_EXPORT tn_status tn_run_bench(tn_run *run, const tn_bench_options *options, c
  * neural networks", WACV 2017). Begins from the configured weights, on one device. Learning rates of groups
  * keep their ratio to the first one. Nothing is saved, and there are no observers. The result has "points"
  * ("lr", "loss", "smoothed"), and the learning rates at which the smoothed loss is "least", and falls most
- * ("steepest"); both are null where it does not fall. TN_EINVAL: the optimizer has no lr. options may be
- * NULL. */
+ * ("steepest"); both are null where it does not fall. "not_finite" is the learning rate with which the loss
+ * was not finite, or null. TN_ENONFINITE: it was not in the first step. TN_EINVAL: the optimizer has no lr.
+ * options may be NULL. */
 typedef struct tn_find_lr_options {
   uint32_t struct_size;
   int32_t steps;   /* 20 to 100000; 0: 100 */

@@ -70,8 +70,13 @@ TN_EXPORT tn_status tn_session_bind(tn_session *session, const char *field, void
  * zeros of weight 0 and copies only these rows of outputs. TN_EINVAL: an input that the program reads is not
  * bound. */
 
-/* One step of the optimizer. TN_ENONFINITE: the loss is not finite; the parameters have been updated, unless
- * the configuration skips such updates. */
+/* TN_ENONFINITE of the three: the loss or a bound output is not finite, and everything else is as after
+ * TN_OK: the outputs are in their buffers, and tn_session_metric gives the numbers. The text has the loss, or
+ * the first such row of an output and their number. A row is not finite where it has a NaN or an infinity; in
+ * a vector of f32, which may be scores of classes, -infinity beside a finite score is allowed. */
+
+/* One step of the optimizer. After TN_ENONFINITE the parameters have been updated, too, unless the
+ * configuration skips updates by a loss that is not finite. */
 TN_EXPORT tn_status tn_session_train(tn_session *session, int64_t rows);
 /* Losses and metrics without an update. */
 TN_EXPORT tn_status tn_session_eval(tn_session *session, int64_t rows);

@@ -16,11 +16,15 @@ static const tn_option top_k_rows[] = {
     TN_OPT(metric_options, ignore, TN_OPT_INT, "-100", NULL, "targets of this class are ignored"),
     TN_OPT_END};
 
-/* Yields `right` (bool) as the value; the weight is 0 for an ignored target, else 1. */
-static tn_status yield_hits(tn_build *b, tn_val right, tn_val target, int64_t ignore) {
-  tn_val skipped = tn_scalar(b, tn_val_type(b, target)->dtype, (double)ignore);
-  tn_build_yield(b, 0, tn_to_dtype(b, right, TN_F32));
-  tn_build_yield(b, 1, tn_to_dtype(b, tn_ne(b, target, skipped), TN_F32));
+/* Yields `right` (bool) as the value; the weight is 0 for an ignored target, else 1. `seen` is a number where
+ * all scores are numbers, and NaN where one is not: then the value is NaN, since no class is predicted. An
+ * ignored target may have any scores. */
+static tn_status yield_hits(tn_build *b, tn_val right, tn_val seen, tn_val target, int64_t ignore) {
+  tn_val counted = tn_ne(b, target, tn_scalar(b, tn_val_type(b, target)->dtype, (double)ignore));
+  tn_val value =
+      tn_where(b, tn_eq(b, seen, seen), tn_to_dtype(b, right, TN_F32), tn_to_dtype(b, seen, TN_F32));
+  tn_build_yield(b, 0, tn_where(b, counted, value, tn_scalar(b, TN_F32, 0.0)));
+  tn_build_yield(b, 1, tn_to_dtype(b, counted, TN_F32));
   return TN_OK;
 }
 
@@ -34,7 +38,8 @@ static tn_status build_accuracy(tn_build *b, const void *given) {
   const metric_options *o = given;
   tn_val target = target_classes(b, o->axis);
   tn_val best = tn_to_dtype(b, tn_argmax(b, tn_build_in(b, 0), o->axis), tn_val_type(b, target)->dtype);
-  return yield_hits(b, tn_eq(b, best, target), target, o->ignore);
+  tn_val largest = tn_reduce_max(b, tn_build_in(b, 0), 1, &o->axis, 0);
+  return yield_hits(b, tn_eq(b, best, target), largest, target, o->ignore);
 }
 const tn_layer_kind metric_accuracy = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "accuracy",
                                                        "fraction of targets with the highest score",
@@ -46,7 +51,9 @@ const tn_layer_kind metric_accuracy = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, 
                                        .example = "metrics = accuracy",
                                        .build = build_accuracy};
 
-/* Without sorting: a target is among the k highest scores if fewer than k scores are higher than its own. */
+/* Without sorting: a target is among the k highest scores if fewer than k scores are higher than its own. A
+ * score that is neither higher nor not higher is NaN, or its own is: then so is their difference, and the
+ * number. */
 static tn_status build_top_k(tn_build *b, const void *given) {
   const metric_options *o = given;
   tn_val scores = tn_build_in(b, 0), target = target_classes(b, o->axis);
@@ -61,9 +68,10 @@ static tn_status build_top_k(tn_build *b, const void *given) {
   tn_val index = tn_iota(b, &classes, axis), wanted = tn_reshape(b, target, column.rank, column.dims);
   tn_val zero = tn_scalar(b, type->dtype, 0.0), one = tn_scalar(b, type->dtype, 1.0);
   tn_val own = tn_reduce_sum(b, tn_where(b, tn_eq(b, index, wanted), scores, zero), 1, &axis, 1);
-  tn_val higher = tn_reduce_sum(b, tn_where(b, tn_gt(b, scores, own), one, zero), 1, &axis, 0);
+  tn_val below = tn_where(b, tn_le(b, scores, own), zero, tn_sub(b, scores, own));
+  tn_val higher = tn_reduce_sum(b, tn_where(b, tn_gt(b, scores, own), one, below), 1, &axis, 0);
   tn_val right = tn_lt(b, higher, tn_scalar(b, tn_val_type(b, higher)->dtype, (double)o->k));
-  return yield_hits(b, right, target, o->ignore);
+  return yield_hits(b, right, higher, target, o->ignore);
 }
 const tn_layer_kind metric_top_k = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "top_k",
                                                     "fraction of targets among the k highest scores",

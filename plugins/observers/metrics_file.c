@@ -140,8 +140,8 @@ static tn_status add_json(metrics_file *m, tn_env *env, const tn_event *e) {
   if (status == TN_OK) status = add_json_number(m, env, e->samples_per_s);
   if (status == TN_OK) status = run_file_print(&m->file, env, ", \"lr\": ");
   if (status == TN_OK) status = add_json_number(m, env, e->lr);
-  if (status == TN_OK && e->loss_scale != 0)
-    status = run_file_print(&m->file, env, ", \"loss_scale\": %.9g", e->loss_scale);
+  if (status == TN_OK && e->loss_scale != 0) status = run_file_print(&m->file, env, ", \"loss_scale\": ");
+  if (status == TN_OK && e->loss_scale != 0) status = add_json_number(m, env, e->loss_scale);
   if (status == TN_OK && e->skipped >= 0)
     status = run_file_print(&m->file, env, ", \"skipped\": %lld", (long long)e->skipped);
   if (status == TN_OK) status = add_json_metrics(m, env, "train", e->train, e->n_train);

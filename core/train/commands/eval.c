@@ -47,14 +47,16 @@ static tn_status eval_run(tn_eval_command *e) {
   return tn_validation_run(e->run, &pass, &e->sums);
 }
 
-/* A metric may have no value, as the precision of a class that is never predicted; a loss has one. */
-static tn_status eval_judge(tn_run *run, const tn_metric *means) {
-  if (isfinite(means[0].value)) return TN_OK;
-  return tn_failf(
-      &run->env, TN_ENONFINITE,
-      "the loss over the validation data is %g; `tenon predict` names the samples whose outputs are "
-      "not finite",
-      means[0].value);
+static tn_status eval_judge(tn_run *run, const tn_metric *means, int32_t n) {
+  for (int32_t i = 0; i < n; i++) {
+    if (isfinite(means[i].value)) continue;
+    return tn_failf(
+        &run->env, TN_ENONFINITE,
+        "%s%s over the validation data is %g; `tenon predict` names the samples whose outputs are "
+        "not finite",
+        i == 0 ? "the " : "", means[i].name, means[i].value);
+  }
+  return TN_OK;
 }
 
 tn_status tn_run_eval(tn_run *run, char **json) {
@@ -69,7 +71,7 @@ tn_status tn_run_eval(tn_run *run, char **json) {
     json_t *result = tn_json_metrics(tn_metric_sums_means(&e.sums), e.sums.n + 1);
     json_object_set_new(result, "samples", json_integer(e.sums.samples));
     status = tn_json_take(run, result, json);
-    if (status == TN_OK) status = eval_judge(run, tn_metric_sums_means(&e.sums));
+    if (status == TN_OK) status = eval_judge(run, tn_metric_sums_means(&e.sums), e.sums.n + 1);
   }
   tn_feeder_destroy(e.feeder);
   tn_loader_destroy(e.loader);

@@ -7,7 +7,7 @@
 
 #include "core/base/file.h"
 #include "core/train/prediction/class_scores.h"
-#include "core/train/prediction/finite_rows.h"
+#include "core/train/programs/finite_rows.h"
 #include "core/train/prediction/forward_pass.h"
 #include "core/train/prediction/picture_text.h"
 
@@ -48,8 +48,10 @@ static int64_t examine_truth(const tn_examine_command *e, int32_t slot, int64_t 
   if (f->type.rank == 0) return ((const int32_t *)values)[row];
   const float *parts = (const float *)values + row * f->classes;
   int64_t best = 0;
-  for (int64_t i = 1; i < f->classes; i++)
+  for (int64_t i = 0; i < f->classes; i++) {
+    if (isnan(parts[i])) return -1;
     if (parts[i] > parts[best]) best = i;
+  }
   return parts[best] > 0 ? best : -1;
 }
 
@@ -113,11 +115,10 @@ static tn_status examine_sample(tn_examine_command *e, int32_t slot, int64_t row
   examined_error error = {.sample = f->ids[slot][row], .truth = examine_truth(e, slot, row)};
   if (!tn_finite_rows_count(&e->finite, error.sample, tn_scores_are_numbers(scores, e->scores.classes)))
     return TN_OK;
-  if (!tn_class_scores_add(&e->scores, scores, error.truth, &error.predicted, &error.log_probability))
+  if (!tn_class_scores_add(&e->scores, scores, error.truth, &error.predicted, &error.log_probability,
+                           &error.certainty))
     return TN_OK;
   if (error.predicted == error.truth) return TN_OK;
-  error.certainty =
-      exp(error.log_probability + (double)scores[error.predicted] - (double)scores[error.truth]);
   size_t bytes = e->input >= 0 ? tn_type_bytes(&tn_loader_field(f->loader, e->input)->type) : 0;
   return examine_keep_error(e, &error,
                             e->input >= 0 ? (char *)f->fields[slot][e->input] + (size_t)row * bytes : NULL);

@@ -20,6 +20,7 @@ typedef struct find_lr {
   tn_training training;
   tn_lr_curve curve;
   bool diverged;
+  double nonfinite_lr; /* of the step whose loss was not finite; 0: none */
 } find_lr;
 
 /* ---- the schedule ---- */
@@ -85,14 +86,25 @@ static bool find_lr_note(find_lr *f) {
   return on;
 }
 
-/* A loss that is not finite ends the curve like one that has risen far. */
+/* The loss before a step of any learning rate has had an effect. */
+static tn_status find_lr_fail_first(find_lr *f) {
+  return tn_failf(
+      &f->run->env, TN_ENONFINITE,
+      "the loss is not finite in the first step, which no learning rate has changed: look at the data "
+      "and the weights; `tenon train` with the same configuration names the first op whose result is "
+      "not finite");
+}
+
+/* A loss that is not finite ends the curve like one that has risen far, and is no point of it. */
 static tn_status find_lr_step(find_lr *f) {
   tn_training *t = &f->training;
   TN_TRY(tn_training_begin_epoch(t));
   tn_status status = tn_training_step(t);
-  if (status == TN_ENONFINITE) tn_error_clear(&f->run->env);
   f->diverged = status == TN_ENONFINITE || (status == TN_OK && !find_lr_note(f));
-  return status == TN_ENONFINITE ? TN_OK : status;
+  if (status != TN_ENONFINITE) return status;
+  f->nonfinite_lr = t->lr;
+  tn_error_clear(&f->run->env);
+  return f->curve.n > 0 ? TN_OK : find_lr_fail_first(f);
 }
 
 static tn_status find_lr_run(find_lr *f) {
@@ -125,9 +137,11 @@ static json_t *find_lr_at(const find_lr *f, int32_t point) {
 
 static json_t *find_lr_result(const find_lr *f) {
   tn_lr_advice advice = tn_lr_curve_advise(&f->curve);
-  return json_pack("{s:I, s:b, s:o, s:o, s:o}", "steps", (json_int_t)f->training.progress.step, "diverged",
-                   (int)f->diverged, "steepest", find_lr_at(f, advice.steepest), "least",
-                   find_lr_at(f, advice.least), "points", find_lr_points(&f->curve));
+  json_t *not_finite = f->nonfinite_lr > 0 ? json_real(f->nonfinite_lr) : json_null();
+  return json_pack("{s:I, s:b, s:o, s:o, s:o, s:o}", "steps", (json_int_t)f->training.progress.step,
+                   "diverged", (int)f->diverged, "not_finite", not_finite, "steepest",
+                   find_lr_at(f, advice.steepest), "least", find_lr_at(f, advice.least), "points",
+                   find_lr_points(&f->curve));
 }
 
 static tn_status find_lr_check(tn_run *run, tn_find_lr_options *o) {

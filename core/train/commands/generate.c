@@ -4,6 +4,7 @@
 #include "core/base/system.h"
 #include "core/train/prediction/decoder.h"
 #include "core/train/prediction/sampler.h"
+#include "core/train/programs/finite_rows.h"
 #include "core/train/result.h"
 
 enum { DEFAULT_TOKENS = 200 };
@@ -13,6 +14,7 @@ typedef struct tn_generate_command {
   const tn_generate_options *options;
   tn_decoder decoder;
   tn_sampler sampler;
+  tn_finite_rows finite; /* of the scores that tokens are drawn from */
   tn_token_list prompt;
   tn_text text; /* generated */
   json_t *tokens;
@@ -60,6 +62,7 @@ static void generate_write(tn_generate_command *g, int32_t token) {
     g->stopped = true;
 }
 
+/* The text ends before a token whose scores are not finite. */
 static tn_status generate_tokens(tn_generate_command *g) {
   const float *scores;
   int32_t token;
@@ -69,7 +72,7 @@ static tn_status generate_tokens(tn_generate_command *g) {
   g->prompt_s = g->end_s = tn_clock_s();
   for (int64_t i = 0; i < count && !g->stopped; i++) {
     if (i > 0) TN_TRY(tn_decoder_feed(&g->decoder, &token, 1, &scores));
-    TN_TRY(tn_sampler_draw(&g->run->env, &g->sampler, scores, &token));
+    if (!tn_finite_rows_count(&g->finite, i, tn_sampler_draw(&g->sampler, scores, &token))) break;
     generate_write(g, token);
     g->end_s = tn_clock_s();
     if (atomic_load(&g->run->stop) != 0) g->stopped = true;
@@ -99,8 +102,16 @@ static json_t *generate_result(const tn_generate_command *g) {
                              "tokens", g->tokens, "text", text != NULL ? text : json_null(), "prompt_s",
                              g->prompt_s - g->opened_s, "decode_s", decode_s, "stopped", (int)g->stopped);
   bool timed = n > 1 && decode_s > 0;
+  if (g->finite.bad > 0) json_object_set_new(result, "not_finite", json_integer(g->finite.bad));
   json_object_set_new(result, "tokens_per_s", timed ? json_real((double)(n - 1) / decode_s) : json_null());
   return result;
+}
+
+static tn_status generate_judge(const tn_generate_command *g) {
+  char name[64];
+  snprintf(name, sizeof name, "token %lld of prompt and text",
+           (long long)g->prompt.n + (long long)g->finite.first + 1);
+  return tn_finite_rows_judge(&g->run->env, &g->finite, name);
 }
 
 tn_status tn_run_generate(tn_run *run, const tn_generate_options *given, char **json) {
@@ -116,6 +127,7 @@ tn_status tn_run_generate(tn_run *run, const tn_generate_options *given, char **
                            .tokens = json_array()};
   tn_status status = generate_run(&g);
   if (status == TN_OK) status = tn_json_take(run, generate_result(&g), json);
+  if (status == TN_OK) status = generate_judge(&g);
   json_decref(g.tokens);
   tn_text_free(&g.text);
   tn_vec_free(&run->env, &g.prompt);

@@ -6,7 +6,7 @@
 
 #include "core/base/file.h"
 #include "core/formats/npy.h"
-#include "core/train/prediction/finite_rows.h"
+#include "core/train/programs/finite_rows.h"
 #include "core/train/prediction/forward_pass.h"
 #include "core/train/prediction/predict_classes.h"
 #include "core/train/prediction/predict_inputs.h"

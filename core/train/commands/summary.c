@@ -1,4 +1,5 @@
 /* core/train/commands/summary.c: tn_run_summary: the layers of a model, with shapes, parameters and FLOPs. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,10 +20,10 @@ static double summary_flops(const tn_graph *g, const tn_gnode *node) {
   for (int32_t i = 0; i < node->n_in; i++) in[i] = node->in[i] ? tn_graph_type(g, node->in[i]) : NULL;
   for (int32_t i = 0; i < node->n_out; i++) out[i] = *tn_graph_type(g, node->first_out + (tn_val)i);
   tn_node seen = {sizeof seen, node->n_in, node->n_out, node->op->item.name, node->attributes, in, out};
-  tn_cost cost = {.struct_size = sizeof cost,
-                  .flops = node->n_out > 0 ? (double)tn_type_count(&out[0]) : 0.0};
+  double elements = node->n_out > 0 ? (double)tn_type_count(&out[0]) : 0.0;
+  tn_cost cost = {.struct_size = sizeof cost, .flops = elements};
   if (node->op->cost) node->op->cost(&seen, &cost);
-  return cost.flops;
+  return isfinite(cost.flops) ? cost.flops : elements; /* JSON has no other numbers */
 }
 
 static json_t *summary_shape_json(const tn_type *type) {

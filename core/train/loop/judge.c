@@ -18,8 +18,9 @@ static bool judge_prefers_smaller(const tn_training *t, int32_t chosen) {
   return chosen == 0 || t->set.measures[chosen - 1].falls;
 }
 
+/* A number that is not finite is never the best. */
 static bool judge_improves(double value, double before, bool smaller, double by) {
-  if (isnan(value)) return false;
+  if (!isfinite(value)) return false;
   return isnan(before) || (smaller ? value < before - by : value > before + by);
 }
 

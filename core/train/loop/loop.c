@@ -1,4 +1,5 @@
 /* core/train/loop/loop.c: epochs, validation, checkpoints, and the end of a run. */
+#include <float.h>
 #include <math.h>
 
 #include "core/base/system.h"
@@ -196,6 +197,11 @@ static void loop_post_epoch(tn_training *t) {
   tn_flight_end_wait(t->device->flight, &before);
 }
 
+/* A metric that is not finite is the worst one: an epoch that has one is no improvement. */
+static double loop_finite_metric(double value, bool larger_is_better) {
+  return isfinite(value) ? value : larger_is_better ? -DBL_MAX : DBL_MAX;
+}
+
 /* Tells the schedule the value of [schedule] metric after a complete epoch. */
 static void loop_tell_schedule(tn_training *t) {
   const tn_settings *s = &t->run->settings;
@@ -206,9 +212,10 @@ static void loop_tell_schedule(tn_training *t) {
   for (int32_t i = t->set.n_measures; i > 0; i--)
     if (tn_text_equal(metrics[i].name, s->schedule.metric)) chosen = i;
   bool rises = chosen > 0 && !t->set.measures[chosen - 1].falls;
-  const tn_schedule_result result = {sizeof result, mode == TN_METRIC_AUTO ? rises : mode == TN_METRIC_MAX,
-                                     t->progress.epoch - 1, metrics[chosen].value};
-  if (isfinite(result.value)) s->schedule_kind->epoch(s->schedule_options, &result, t->progress.schedule);
+  bool larger_is_better = mode == TN_METRIC_AUTO ? rises : mode == TN_METRIC_MAX;
+  const tn_schedule_result result = {sizeof result, larger_is_better, t->progress.epoch - 1,
+                                     loop_finite_metric(metrics[chosen].value, larger_is_better)};
+  s->schedule_kind->epoch(s->schedule_options, &result, t->progress.schedule);
 }
 
 static tn_status loop_end_epoch(tn_training *t) {

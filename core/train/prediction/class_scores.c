@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/train/prediction/finite_rows.h"
+#include "core/train/programs/finite_rows.h"
 
 tn_status tn_class_scores_start(const void *handle, int64_t classes, int64_t samples, tn_class_scores *s) {
   *s = (tn_class_scores){.classes = classes, .samples = samples};
@@ -38,13 +38,14 @@ double tn_class_scores_sum(const float *scores, int64_t n, double largest) {
 }
 
 bool tn_class_scores_add(tn_class_scores *s, const float *scores, int64_t label, int64_t *predicted,
-                         double *log_probability) {
+                         double *log_probability, double *certainty) {
   *predicted = scores_largest(scores, s->classes);
   if (!tn_scores_are_numbers(scores, s->classes)) return false;
   if (label < 0 || label >= s->classes || s->counted == s->samples) return false;
   double largest = (double)scores[*predicted];
   double log_sum = largest + log(tn_class_scores_sum(scores, s->classes, largest));
   *log_probability = (double)scores[label] - log_sum;
+  *certainty = exp(largest - log_sum);
   s->confusion[label * s->classes + *predicted]++;
   s->labels[s->counted] = (int32_t)label;
   for (int64_t k = 0; s->scores != NULL && k < s->classes; k++)

@@ -25,11 +25,12 @@ void tn_class_scores_free(const void *handle, tn_class_scores *s);
 double tn_class_scores_sum(const float *scores, int64_t n, double largest);
 
 /* Adds a sample: the model's scores, and its class. *predicted is the class with the largest score,
- * *log_probability that of the true class: the score minus the logarithm of the sum of exponentials. A label
- * outside of 0 .. classes - 1, and scores that are not numbers (finite_rows.h), count for nothing and give
- * false. */
+ * *log_probability that of the true class: the score minus the logarithm of the sum of exponentials;
+ * *certainty the probability of the predicted one, which is a number where the true class has none
+ * (-infinity). A label outside of 0 .. classes - 1, and scores that are not numbers (finite_rows.h), count
+ * for nothing and give false. */
 bool tn_class_scores_add(tn_class_scores *s, const float *scores, int64_t label, int64_t *predicted,
-                         double *log_probability);
+                         double *log_probability, double *certainty);
 
 /* [{"name", "samples", "precision", "recall", "f1", "auc"}, ...]: one object for each class; null where a
  * number is not defined, as is the precision of a class that is never predicted. */

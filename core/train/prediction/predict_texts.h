@@ -2,7 +2,7 @@
 #ifndef TN_CORE_TRAIN_PREDICTION_PREDICT_TEXTS_H
 #define TN_CORE_TRAIN_PREDICTION_PREDICT_TEXTS_H
 
-#include "core/train/prediction/finite_rows.h"
+#include "core/train/programs/finite_rows.h"
 #include "core/train/prediction/predict_inputs.h"
 
 #include <jansson.h>

@@ -1,8 +1,9 @@
 #include "core/train/prediction/sampler.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
+
+#include "core/train/programs/finite_rows.h"
 
 tn_status tn_sampler_open(const void *handle, int64_t n, tn_sampler *s) {
   s->n = n;
@@ -63,7 +64,7 @@ static double sampler_weigh(tn_sampler *s, const float *scores, int64_t n, doubl
   double sum = 0;
   for (int64_t i = 0; i < n; i++) {
     double score = (double)scores[s->tokens[i]];
-    s->mass[i] = score == largest ? 1 : exp((score - largest) / s->temperature); /* inf - inf */
+    s->mass[i] = exp((score - largest) / s->temperature);
     sum += s->mass[i];
   }
   return sum;
@@ -80,26 +81,35 @@ static int32_t sampler_pick(tn_sampler *s, int64_t n) {
   return s->tokens[n - 1];
 }
 
-tn_status tn_sampler_draw(const void *handle, tn_sampler *s, const float *scores, int32_t *token) {
+/* The tokens that can be drawn; those with -infinity have no mass. Returns their number. */
+static int64_t sampler_list(tn_sampler *s, const float *scores) {
   int64_t n = 0;
-  int32_t best = -1;
-  for (int32_t i = 0; i < (int32_t)s->n; i++) {
-    if (isnan(scores[i])) continue;
-    s->tokens[n++] = i;
-    if (best < 0 || sampler_before(scores, i, best)) best = i;
-  }
-  if (best < 0)
-    return tn_failf(handle, TN_ENONFINITE, "the model's scores are not numbers; were the weights trained?");
-  *token = best;
-  if (s->temperature == 0) return TN_OK;
+  for (int32_t i = 0; i < (int32_t)s->n; i++)
+    if (isfinite(scores[i])) s->tokens[n++] = i;
+  return n;
+}
+
+static int32_t sampler_best(const tn_sampler *s, const float *scores, int64_t n) {
+  int32_t best = s->tokens[0];
+  for (int64_t i = 1; i < n; i++)
+    if (sampler_before(scores, s->tokens[i], best)) best = s->tokens[i];
+  return best;
+}
+
+bool tn_sampler_draw(tn_sampler *s, const float *scores, int32_t *token) {
+  if (!tn_scores_are_numbers(scores, s->n)) return false;
+  int64_t n = sampler_list(s, scores);
+  *token = sampler_best(s, scores, n);
+  if (s->temperature == 0) return true;
+  double largest = (double)scores[*token];
   if (s->top_k > 0 && s->top_k < n) {
     sampler_keep_best(s, scores, n, s->top_k);
     n = s->top_k;
   }
   if (s->top_p < 1)
     qsort_r(s->tokens, (size_t)n, sizeof *s->tokens, sampler_compare, (void *)(uintptr_t)scores);
-  double sum = sampler_weigh(s, scores, n, (double)scores[best]);
+  double sum = sampler_weigh(s, scores, n, largest);
   if (s->top_p < 1) n = sampler_nucleus(s, n, sum);
   *token = sampler_pick(s, n);
-  return TN_OK;
+  return true;
 }

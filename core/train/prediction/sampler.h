@@ -4,6 +4,8 @@
 #ifndef TN_CORE_TRAIN_PREDICTION_SAMPLER_H
 #define TN_CORE_TRAIN_PREDICTION_SAMPLER_H
 
+#include <stdbool.h>
+
 #include "core/base/env.h"
 #include "tenon/random.h"
 
@@ -20,7 +22,8 @@ typedef struct tn_sampler {
 /* The other members are set. The caller calls tn_sampler_close, also after a failure. */
 tn_status tn_sampler_open(const void *handle, int64_t n, tn_sampler *s);
 void tn_sampler_close(const void *handle, tn_sampler *s);
-/* Tokens of equal scores are in the order of their numbers. TN_ENONFINITE: no score is a number. */
-tn_status tn_sampler_draw(const void *handle, tn_sampler *s, const float *scores, int32_t *token);
+/* Tokens of equal scores are in the order of their numbers; one with -infinity is never drawn. False: the
+ * scores are not numbers (finite_rows.h), and no token is drawn from them. */
+bool tn_sampler_draw(tn_sampler *s, const float *scores, int32_t *token);
 
 #endif

@@ -1,7 +1,9 @@
 /* core/train/session/step.c: one step of a session. No function here allocates. */
+#include "core/train/programs/finite_rows.h"
 #include "core/train/session/session.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char *const calls[TN_SESSION_PROGRAMS] = {"tn_session_train", "tn_session_eval",
@@ -38,13 +40,53 @@ static void session_write_weights(tn_session *s, int32_t which, int64_t rows) {
     weights[i] = i >= rows ? 0.0f : bound != NULL ? bound[i] : 1.0f;
 }
 
+static bool session_is_written(const tn_bound_field *f, int32_t which) {
+  return f->role == TN_SESSION_OUTPUT && f->address[which] != NULL && f->bound != NULL;
+}
+
 static void session_write_outputs(const tn_session *s, int32_t which, int64_t rows) {
   for (int32_t i = 0; i < s->n_fields; i++) {
     const tn_bound_field *f = &s->fields[i];
-    if (f->role != TN_SESSION_OUTPUT || f->address[which] == NULL || f->bound == NULL) continue;
+    if (!session_is_written(f, which)) continue;
     memcpy(f->bound, f->address[which], f->row > 0 ? f->row * (size_t)rows : f->bytes);
   }
 }
+
+/* ---- numbers that are not finite ---- */
+
+/* The rows of an output that were copied; an output without rows counts as one. */
+static void session_count_rows(const tn_bound_field *f, int32_t which, int64_t rows, tn_finite_rows *finite) {
+  tn_type row = f->type;
+  if (f->row > 0) {
+    row.rank--;
+    memmove(row.dims, row.dims + 1, sizeof *row.dims * (size_t)row.rank);
+  }
+  for (int64_t i = 0; i < (f->row > 0 ? rows : 1); i++)
+    tn_finite_rows_count(finite, i, tn_row_is_finite(&row, f->address[which] + (size_t)i * f->row));
+}
+
+static tn_status session_judge_outputs(tn_session *s, int32_t which, int64_t rows) {
+  char name[160];
+  for (int32_t i = 0; i < s->n_fields; i++) {
+    tn_finite_rows finite = {0};
+    if (!session_is_written(&s->fields[i], which)) continue;
+    session_count_rows(&s->fields[i], which, rows, &finite);
+    snprintf(name, sizeof name, "row %lld of %s", (long long)finite.first, s->fields[i].name);
+    TN_TRY(tn_finite_rows_judge(s, &finite, name));
+  }
+  return TN_OK;
+}
+
+/* After a step of the optimizer the loss tells more than an output. */
+static tn_status session_judge(tn_session *s, int32_t which, int64_t rows) {
+  double loss = which == TN_SESSION_INFER ? 0 : tn_metric_sums_means(&s->sums)[0].value;
+  if (!isfinite(loss) && which == TN_SESSION_TRAIN)
+    return tn_failf(s, TN_ENONFINITE, "the loss is %g at step %lld", loss, (long long)s->step);
+  if (!isfinite(loss)) return tn_failf(s, TN_ENONFINITE, "%s: the loss is %g", calls[which], loss);
+  return session_judge_outputs(s, which, rows);
+}
+
+/* ---- steps ---- */
 
 static tn_status session_run_step(tn_session *s, int32_t which, int64_t rows, double lr_factor) {
   const tn_session_program *one = &s->programs[which];
@@ -54,10 +96,12 @@ static tn_status session_run_step(tn_session *s, int32_t which, int64_t rows, do
   TN_TRY(tn_executor_run(s->executor, one->index, 0));
   TN_TRY(tn_executor_slot_wait(s->executor, 0));
   session_write_outputs(s, which, rows);
-  if (which == TN_SESSION_INFER) return TN_OK;
-  tn_metric_sums_reset(&s->sums);
-  tn_metric_sums_add(&s->sums, &one->outputs, 0, rows);
-  return TN_OK;
+  if (which == TN_SESSION_TRAIN) s->step++;
+  if (which != TN_SESSION_INFER) {
+    tn_metric_sums_reset(&s->sums);
+    tn_metric_sums_add(&s->sums, &one->outputs, 0, rows);
+  }
+  return session_judge(s, which, rows);
 }
 
 tn_status tn_session_train(tn_session *s, int64_t rows) {
@@ -66,11 +110,7 @@ tn_status tn_session_train(tn_session *s, int64_t rows) {
   static const double no_epochs[TN_SCHEDULE_STATE];
   double factor =
       tn_learning_rate_factor(&s->run->settings, s->step, s->steps, s->steps_per_epoch, no_epochs);
-  TN_TRY(session_run_step(s, TN_SESSION_TRAIN, rows, factor));
-  s->step++;
-  double loss = tn_metric_sums_means(&s->sums)[0].value;
-  if (isfinite(loss)) return TN_OK;
-  return tn_failf(s, TN_ENONFINITE, "the loss is %g at step %lld", loss, (long long)s->step);
+  return session_run_step(s, TN_SESSION_TRAIN, rows, factor);
 }
 
 tn_status tn_session_eval(tn_session *s, int64_t rows) {

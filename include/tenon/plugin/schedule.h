@@ -23,7 +23,7 @@ typedef struct tn_schedule_at {
 enum { TN_SCHEDULE_STATE = 8 };
 
 /* The result of an epoch: the value of [schedule] metric over the validation data, or over the training data
- * without validation. It is finite. */
+ * without validation. It is finite: in place of a NaN or an infinity it is the worst finite number. */
 typedef struct tn_schedule_result {
   uint32_t struct_size;
   int32_t larger_is_better; /* 0: the value is a loss */

@@ -58,8 +58,38 @@ static void a_loss_that_rises_far_ends_it(void **state) {
   const json_t *r = program_json(0, "find-lr noise.ini --to 1e8");
   assert_true(json_is_true(program_member(r, "diverged")));
   assert_true(program_number(r, "steps") < 100);
-  r = program_json(0, "find-lr noise.ini --from 1 --to 1e30 --steps 20"); /* to infinity at once */
+  assert_true(json_is_null(program_member(r, "not_finite")));
+}
+
+/* A loss that is not finite is no point, and the learning rate is named. */
+static void a_loss_that_is_not_finite_ends_it(void **state) {
+  (void)state;
+  static const char to_infinity[] = "find-lr noise.ini --from 1 --to 1e30 --steps 20";
+  file_write("noise.ini", noise_ini);
+  const json_t *r = program_json(0, to_infinity);
+  size_t n = json_array_size(program_member(r, "points"));
+  double lr = program_number(r, "not_finite");
   assert_true(json_is_true(program_member(r, "diverged")));
+  assert_true(n > 0 && n < 20 && lr > point(r, n - 1, "lr"));
+  for (size_t i = 0; i < n; i++) assert_true(isfinite(point(r, i, "loss")));
+  assert_true(json_is_null(program_member(r, "steepest")) && json_is_null(program_member(r, "least")));
+  assert_int_equal(program_run(to_infinity), 0);
+  assert_non_null(strstr(program_out, " steps, until the loss was not finite with lr = "));
+  assert_non_null(strstr(program_out, "looks closer below the learning rate with which it is not finite"));
+}
+
+/* No learning rate is the reason: weights of 3e38 make inf - inf. */
+static void a_first_loss_that_is_not_finite_is_an_error(void **state) {
+  (void)state;
+  file_write("nan.ini", "[run]\nname = nan\n[data]\nsource = random\nshape = 4\nclasses = 3\nsamples = 64\n"
+                        "batch = 16\n[model]\ninputs = image: f32[4]\nlayers =\n"
+                        "    fc1: linear(4, init=constant(3e38))\n    fc2: linear(3, init=constant(3e38))\n"
+                        "loss = cross_entropy\n[optimizer]\ntype = sgd\nlr = 0.1\n");
+  program_json(76, "find-lr nan.ini");
+  assert_non_null(
+      strstr(program_err, "the loss is not finite in the first step, which no learning rate has changed"));
+  assert_int_equal(program_run("find-lr nan.ini"), 76);
+  assert_string_equal(program_out, "");
 }
 
 static void it_begins_from_the_weights(void **state) {
@@ -112,9 +142,10 @@ static void wrong_options_are_refused(void **state) {
 int main(void) {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, program_open, program_close)
   const struct CMUnitTest tests[] = {
-      CASE(the_rates_rise_to_a_suggestion), CASE(options_choose_the_range),
-      CASE(epochs_follow_one_another),      CASE(a_loss_that_rises_far_ends_it),
-      CASE(it_begins_from_the_weights),     CASE(the_result_is_a_plot_and_a_line),
+      CASE(the_rates_rise_to_a_suggestion),    CASE(options_choose_the_range),
+      CASE(epochs_follow_one_another),         CASE(a_loss_that_rises_far_ends_it),
+      CASE(a_loss_that_is_not_finite_ends_it), CASE(a_first_loss_that_is_not_finite_is_an_error),
+      CASE(it_begins_from_the_weights),        CASE(the_result_is_a_plot_and_a_line),
       CASE(wrong_options_are_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

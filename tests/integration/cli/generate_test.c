@@ -1,7 +1,9 @@
 /* `tenon generate`, and `tenon predict` on texts. */
 #include "npy_files.h"
+#include "terminal.h"
 #include "texts.h"
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { WINDOW = 16 };
@@ -216,6 +218,85 @@ static void models_that_mix_tokens_are_refused(void **state) {
   }
 }
 
+/* ---- scores that are not finite ---- */
+
+static const char overflowing_ini[] =
+    "[run]\nname = text\n[data]\nsource = text\nfile = text.txt\ntokens = 16\n[model]\n"
+    "inputs = tokens: i32[16]\nlayers =\n    e:  embedding(3, 2)\n    f1: linear(2, bias=no)\n"
+    "    f2: linear(3, bias=no)\n";
+
+/* Behind tokens 0 and 1 the scores are 0, 0.3 and 0.6; behind token 2 they are infinity times 0 and infinity.
+ */
+static void write_overflowing_weights(const char *path) {
+  static const char header[] = "{\"e.weight\":{\"dtype\":\"F32\",\"shape\":[3,2],\"data_offsets\":[0,24]},"
+                               "\"f1.weight\":{\"dtype\":\"F32\",\"shape\":[2,2],\"data_offsets\":[24,40]},"
+                               "\"f2.weight\":{\"dtype\":\"F32\",\"shape\":[3,2],\"data_offsets\":[40,64]}}";
+  static const float values[16] = {1, 1, 1, 1, 3e38f, 3e38f, 3, 3, 0, 0, 0, 0, 0.05f, 0, 0.1f, 0};
+  char bytes[8 + sizeof header - 1 + sizeof values];
+  uint64_t n = sizeof header - 1;
+  memcpy(bytes, &n, 8);
+  memcpy(bytes + 8, header, sizeof header - 1);
+  memcpy(bytes + 8 + sizeof header - 1, values, sizeof values);
+  file_write_bytes(path, bytes, sizeof bytes);
+}
+
+static void a_text_ends_before_scores_that_are_not_finite(void **state) {
+  (void)state;
+  static const char *const temperatures[] = {"0", "1e-3"};
+  write_pattern();
+  file_write("text.ini", overflowing_ini);
+  write_overflowing_weights("w.safetensors");
+  for (int i = 0; i < 2; i++) {
+    const json_t *r = program_json(
+        76, "generate text.ini --weights w.safetensors --prompt-tokens 0,1 --tokens 5 --temperature %s",
+        temperatures[i]);
+    assert_non_null(
+        strstr(program_err, "1 of 2 outputs are not finite, first that of 'token 4 of prompt and text'"));
+    assert_int_equal(json_array_size(program_member(r, "tokens")), 1);
+    assert_int_equal(token_of(r, 0), 2);
+    assert_int_equal(program_number(r, "not_finite"), 1);
+  }
+  assert_int_equal(program_run("generate text.ini --weights w.safetensors --prompt-tokens 2 --quiet"), 76);
+  assert_string_equal(program_out, "");
+  assert_non_null(
+      strstr(program_err, "1 of 1 outputs are not finite, first that of 'token 2 of prompt and text'"));
+}
+
+/* ---- control sequences in a vocabulary ---- */
+
+enum { ESCAPE_LINE = 8 };
+static const char escape_line[] = "\033[2J\tab\n";
+
+static void write_escapes(void) {
+  static char text[ESCAPE_LINE * 400 + 1];
+  for (int i = 0; i < ESCAPE_LINE * 400; i++) text[i] = escape_line[i % ESCAPE_LINE];
+  file_write("text.txt", text);
+}
+
+/* Weights of another person are no way to their commands; a pipe gets the text as it is. */
+static void a_terminal_gets_no_control_sequences(void **state) {
+  (void)state;
+  char *words[] = {TENON, "generate", "text.ini", "--tokens", "16", "--temperature", "0", "--quiet", NULL};
+  int terminal, end;
+  write_escapes();
+  file_write("text.ini", TEXT_INI("characters", "8", "yes"));
+  assert_int_equal(program_run("train text.ini"), 0);
+  assert_int_equal(program_run("generate text.ini --tokens 16 --temperature 0 --quiet"), 0);
+  assert_non_null(strstr(program_out, "\033[2J\tab\n"));
+  pid_t child = terminal_start(words, 80, &terminal, &end);
+  int status = terminal_read(child, terminal, 0, 0);
+  close(end);
+  close(terminal);
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) fail_msg("it ended with %d", status);
+  char expected[64], *to = expected;
+  for (const char *c = program_out; *c != '\0'; c++) {
+    if (*c == '\n') *to++ = '\r'; /* the terminal's own */
+    *to++ = *c == '\033' ? ' ' : *c;
+  }
+  *to = '\0';
+  assert_string_equal(terminal_output, expected);
+}
+
 int main(void) {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, program_open, program_close)
   const struct CMUnitTest tests[] = {
@@ -229,6 +310,8 @@ int main(void) {
       CASE(bad_options_are_refused),
       CASE(names_of_another_number_are_told),
       CASE(models_that_mix_tokens_are_refused),
+      CASE(a_text_ends_before_scores_that_are_not_finite),
+      CASE(a_terminal_gets_no_control_sequences),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,6 +59,35 @@ static void the_mode_says_which_side_is_best(void **state) {
   assert_int_equal(program_run("train digits.ini --set run.patience=-1"), 65);
 }
 
+/* ---- metrics that are not finite ---- */
+
+/* The loss is some thousands, and e to its power is infinite. */
+static const char loud_ini[] =
+    "[run]\nname = loud\nepochs = 4\nbest = perplexity\n[data]\nsource = random\nshape = 4\nclasses = 3\n"
+    "samples = 64\nbatch = 16\n[model]\ninputs = image: f32[4]\nlayers = fc: linear(3, init=normal(0, 1e4))\n"
+    "loss = cross_entropy\nmetrics = perplexity\n[optimizer]\ntype = sgd\nlr = 1e-20\n"
+    "[schedule]\ntype = plateau\nmetric = perplexity\npatience = 0\ngamma = 0.5\n";
+
+static void a_metric_that_is_not_finite_is_no_improvement(void **state) {
+  (void)state;
+  size_t n;
+  file_write("loud.ini", loud_ini);
+  const json_t *r = program_json(0, "train loud.ini --set run.observers=jsonl");
+  assert_true(program_number(r, "train.loss") > 1000);
+  assert_true(json_is_null(program_member(r, "train.perplexity")));
+  assert_true(file_exists("runs/loud/checkpoints/last"));
+  assert_false(file_exists("runs/loud/checkpoints/best"));
+  /* the rate drops behind the second epoch and the third */
+  const char *lines = file_read("runs/loud/metrics.jsonl", &n);
+  assert_non_null(strstr(lines, "\"lr\": 5e-21"));
+  assert_non_null(strstr(lines, "\"lr\": 2.5e-21"));
+  assert_null(strstr(lines, "inf"));
+  ends_with(program_json(0, "train loud.ini --set run.patience=2"), "patience", 2);
+  r = program_json(76, "eval runs/loud");
+  assert_true(json_is_null(program_member(r, "perplexity")) && program_number(r, "loss") > 1000);
+  assert_non_null(strstr(program_err, "perplexity over the validation data is inf"));
+}
+
 int main(void) {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, program_open, program_close)
   const struct CMUnitTest tests[] = {
@@ -66,6 +95,7 @@ int main(void) {
       CASE(the_count_survives_resuming),
       CASE(small_improvements_do_not_count),
       CASE(the_mode_says_which_side_is_best),
+      CASE(a_metric_that_is_not_finite_is_no_improvement),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -172,9 +172,15 @@ static void a_classifier_that_overflows_is_no_success(void **state) {
   const json_t *rows = program_member(r, "predictions");
   assert_int_equal(json_array_size(program_member(json_array_get(rows, 0), "top")), 0);
   assert_int_equal(json_array_size(program_member(json_array_get(rows, 1), "top")), 3);
+  assert_int_equal(program_run("predict n.ini --weights large.safetensors --input x.npy --top 1"), 76);
+  assert_non_null(strstr(program_out, "x.npy[0]   not finite\nx.npy[1]   "));
+  assert_int_equal(program_run("predict n.ini --weights large.safetensors --input x.npy --top 1 --csv"), 76);
+  assert_non_null(strstr(program_out, "\"x.npy[0]\",1,,,nan\n\"x.npy[1]\",1,"));
   r = program_json(76, "eval n.ini --weights large.safetensors");
   assert_int_equal(program_number(r, "samples"), 64);
   assert_non_null(strstr(program_err, "the loss over the validation data is"));
+  r = program_json(76, "eval n.ini --weights large.safetensors --set model.metrics=accuracy,top_k(2)");
+  assert_true(json_is_null(program_member(r, "accuracy")) && json_is_null(program_member(r, "top_k")));
   r = program_json(76, "eval n.ini --weights large.safetensors --classes");
   assert_int_equal(program_number(r, "samples") + program_number(r, "not_finite"), 64);
   assert_true(program_number(r, "not_finite") > 0);

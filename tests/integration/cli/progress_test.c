@@ -1,77 +1,18 @@
 /* The progress bar on a terminal: a pseudo-terminal of a given width, and what such a terminal shows. */
 #include "configs.h"
 #include "program.h"
+#include "terminal.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <poll.h>
-#include <pty.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <utmp.h>
 
-enum { MOST_OUTPUT = 1 << 20, MOST_COLUMNS = 256, SILENT_MS = 200 };
+enum { MOST_COLUMNS = 256 };
 
-static char output[MOST_OUTPUT];
-
-/* After `resize_at` bars the window gets `resized` columns; true: it has. */
-static bool resize_terminal(int terminal, size_t *n, int resize_at, int resized) {
-  int bars = 0;
-  for (const char *at = output; (at = strstr(at, "\033[K")) != NULL; at++) bars++;
-  if (bars < resize_at) return false;
-  struct winsize size = {.ws_row = 24, .ws_col = (unsigned short)resized};
-  assert_int_equal(ioctl(terminal, TIOCSWINSZ, &size), 0);
-  *n += (size_t)snprintf(output + *n, MOST_OUTPUT - *n, "\001"); /* where the size changed */
-  return true;
-}
-
-/* Reads what the program prints, and returns its status (waitpid). The terminal stays open in this process,
- * and is read until it has been silent for a while behind the end of the program: a read from a terminal that
- * the last process has closed may fail before it has given all bytes. */
-static int read_terminal(pid_t child, int terminal, int resize_at, int resized) {
-  size_t n = 0;
-  int status = 0;
-  struct pollfd look = {.fd = terminal, .events = POLLIN};
-  for (bool ended = false;;) {
-    int ready = poll(&look, 1, SILENT_MS);
-    if (ready == 0 && ended) break;
-    if (!ended) ended = waitpid(child, &status, WNOHANG) == child;
-    if (ready <= 0) continue;
-    ssize_t got = read(terminal, output + n, MOST_OUTPUT - 2 - n);
-    if (got <= 0) fail_msg("%zu bytes are read, then none: %s", n, strerror(errno));
-    n += (size_t)got;
-    output[n] = '\0';
-    if (resized > 0 && resize_terminal(terminal, &n, resize_at, resized)) resized = 0;
-  }
-  output[n] = '\0';
-  return status;
-}
-
-/* Starts the program on a new terminal with so many columns. This process keeps its end of the program, too.
- */
-static pid_t start_on_terminal(char *const *words, int columns, int *terminal, int *end) {
-  struct winsize size = {.ws_row = 24, .ws_col = (unsigned short)columns};
-  if (openpty(terminal, end, NULL, NULL, &size) != 0) {
-    if (access("/dev/pts/ptmx", F_OK) == 0) fail_msg("openpty: %s", strerror(errno));
-    print_message("skipped: /dev/pts is not mounted here, so there are no pseudo-terminals\n");
-    skip();
-  }
-  fflush(NULL);
-  pid_t child = fork();
-  if (child < 0) fail_msg("fork: %s", strerror(errno));
-  if (child > 0) return child;
-  close(*terminal);
-  if (login_tty(*end) != 0) _exit(127);
-  setenv("TERM", "xterm", 1);
-  execv(TENON, words);
-  _exit(127);
-}
-
-/* Trains on a terminal with so many columns. `output` has all bytes that the program printed. */
+/* Trains on a terminal with so many columns. */
 static void train_on_terminal(const char *options, int columns, int resize_at, int resized) {
   int terminal, end;
   char line[1024], *words[32], *rest = line;
@@ -80,11 +21,12 @@ static void train_on_terminal(const char *options, int columns, int resize_at, i
   for (char *word; n < 31 && (word = strsep(&rest, " "));)
     if (*word) words[n++] = word;
   words[n] = NULL;
-  pid_t child = start_on_terminal(words, columns, &terminal, &end);
-  int status = read_terminal(child, terminal, resize_at, resized);
+  pid_t child = terminal_start(words, columns, &terminal, &end);
+  int status = terminal_read(child, terminal, resize_at, resized);
   close(end);
   close(terminal);
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) fail_msg("it ended with %d: %s", status, output);
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    fail_msg("it ended with %d: %s", status, terminal_output);
 }
 
 /* A terminal: the row that the cursor is in, and whether a bar ever ran over its edge. */
@@ -143,12 +85,15 @@ static screen show(const char *bytes, int columns, int resized) {
 
 /* The losses and metrics of the result are broken between two of them. */
 static void the_result_fits(int columns) {
-  const char *result = strstr(output, "\ntrain  "), *end = result ? strstr(result, "\nmemory ") : NULL;
-  if (end == NULL) fail_msg("no result of a training: %s", output);
-  size_t to = (size_t)(end - output);
-  for (size_t at = (size_t)(result - output) + 1; at < to; at += strcspn(output + at, "\n") + 1) {
-    int n = (int)strcspn(output + at, "\r\n");
-    if (n > columns) fail_msg("a line of %d columns on %d, from byte %zu on: %s", n, columns, at, output);
+  const char *result = strstr(terminal_output, "\ntrain  "),
+             *end = result ? strstr(result, "\nmemory ") : NULL;
+  if (end == NULL) fail_msg("no result of a training: %s", terminal_output);
+  size_t to = (size_t)(end - terminal_output);
+  for (size_t at = (size_t)(result - terminal_output) + 1; at < to;
+       at += strcspn(terminal_output + at, "\n") + 1) {
+    int n = (int)strcspn(terminal_output + at, "\r\n");
+    if (n > columns)
+      fail_msg("a line of %d columns on %d, from byte %zu on: %s", n, columns, at, terminal_output);
   }
 }
 
@@ -156,10 +101,10 @@ static void redraws_in_place(int columns) {
   file_write("noise.ini", noise_ini);
   train_on_terminal("--set data.samples=16000 --set data.valid.samples=8000 --set run.epochs=3", columns, 0,
                     0);
-  screen s = show(output, columns, 0);
+  screen s = show(terminal_output, columns, 0);
   if (s.bars < 10 || s.validations == 0 || s.with_valid == 0)
     fail_msg("%d bars, %d of validations, %d with its metrics: %s", s.bars, s.validations, s.with_valid,
-             output);
+             terminal_output);
   assert_int_equal(s.summaries, 3);
   the_result_fits(columns);
   assert_true(s.longest > columns * 6 / 10 || columns > 120); /* the width is used */
@@ -187,7 +132,7 @@ static void a_bar_follows_the_window(void **state) {
   (void)state;
   file_write("noise.ini", noise_ini);
   train_on_terminal("--set data.samples=100000 --set run.epochs=1", 120, 5, 60);
-  const char *changed = strchr(output, '\001');
+  const char *changed = strchr(terminal_output, '\001');
   assert_non_null(changed);
   const char *behind = strstr(changed, "\033[1A\033[J"); /* 120 columns were two rows of 60 */
   assert_non_null(behind);
@@ -218,7 +163,7 @@ static void quiet_is_quiet(void **state) {
   assert_string_equal(program_err, "");
   assert_non_null(strchr(program_out, '{'));
   train_on_terminal("--quiet", 80, 0, 0);
-  assert_string_equal(output, "");
+  assert_string_equal(terminal_output, "");
   assert_int_equal(program_run("train noise.ini --quiet --set optimizer.lr=1e30"), 76);
   assert_true(strncmp(program_err, "tenon: ", 7) == 0);
 }

@@ -503,6 +503,94 @@ static void a_loss_that_is_not_finite_is_said(void **state) {
   tn_run_close(run);
 }
 
+/* ---- outputs that are not finite ---- */
+
+/* The outputs of the other rows are those of a batch without it. */
+static void an_output_that_is_not_finite_is_named(void **state) {
+  (void)state;
+  tn_run *run = open_model(classifier, same_as_ini);
+  tn_session *s = open_session(run, 0, 1, 1, "");
+  float scores[BATCH][CLASSES], expected[BATCH][CLASSES];
+  bind_data(s);
+  OK(s, tn_session_bind(s, "output", expected, sizeof expected));
+  OK(s, tn_session_infer(s, 0));
+  OK(s, tn_session_eval(s, 0));
+  OK(s, tn_session_bind(s, "output", scores, sizeof scores));
+  xs[2][1] = NAN;
+  xs[5][0] = INFINITY;
+  FAILS(s, tn_session_infer(s, 0), TN_ENONFINITE,
+        "2 of 8 outputs are not finite, first that of 'row 2 of output'");
+  for (int i = 0; i < BATCH; i++)
+    if (i != 2 && i != 5) assert_memory_equal(scores[i], expected[i], sizeof scores[i]);
+  assert_true(isnan(scores[2][0]));
+  OK(s, tn_session_infer(s, 2)); /* the rows that were not copied do not count */
+  FAILS(s, tn_session_eval(s, 0), TN_ENONFINITE, "tn_session_eval: the loss is");
+  assert_true(isnan(metric(s, "loss")) && isnan(metric(s, "accuracy")));
+  OK(s, tn_session_bind(s, "output", NULL, 0));
+  OK(s, tn_session_infer(s, 0)); /* nothing is copied */
+  tn_session_close(s);
+  tn_run_close(run);
+}
+
+static tn_status ignoring_classifier(tn_build *b, void *user) {
+  (void)user;
+  tn_val x = tn_model_input(b, "x", &features);
+  x = tn_build_layer(b, "fc", "linear(3)", &x, 1);
+  tn_model_output(b, "output", x);
+  if (tn_model_measured(b)) {
+    tn_val label = tn_model_target(b, "label", &label_type);
+    tn_model_loss(b, "cross_entropy(ignore=9)", (tn_val[]){x, label}, 2);
+    tn_model_metric(b, "accuracy(ignore=9)", (tn_val[]){x, label}, 2);
+    tn_model_metric(b, "top_k(k=1, ignore=9)", (tn_val[]){x, label}, 2);
+    tn_model_metric(b, "perplexity(ignore=9)", (tn_val[]){x, label}, 2);
+  }
+  return tn_build_status(b);
+}
+
+/* A row with a NaN predicts no class: it is neither class 0 nor among the k first. Where its target is
+ * ignored, it does not count. */
+static void metrics_over_scores_that_are_no_numbers_are_none(void **state) {
+  (void)state;
+  static const char *const metrics[] = {"accuracy", "top_k", "perplexity"};
+  tn_run *run = open_model(ignoring_classifier, same_as_ini);
+  tn_session *s = open_session(run, 0, 1, 0, "");
+  bind_data(s);
+  xs[0][2] = NAN;
+  labels[0] = 9;
+  OK(s, tn_session_eval(s, 0));
+  assert_true(metric(s, "accuracy") >= 0 && metric(s, "accuracy") <= 1);
+  assert_true(metric(s, "top_k") == metric(s, "accuracy") && isfinite(metric(s, "perplexity")));
+  for (int32_t label = 0; label < CLASSES; label++) {
+    labels[0] = label;
+    FAILS(s, tn_session_eval(s, 0), TN_ENONFINITE, "the loss is");
+    for (int i = 0; i < 3; i++)
+      if (!isnan(metric(s, metrics[i])))
+        fail_msg("label %d: %s is %g", (int)label, metrics[i], metric(s, metrics[i]));
+  }
+  tn_session_close(s);
+  tn_run_close(run);
+}
+
+/* As a model says that a class is impossible. */
+static void a_score_of_minus_infinity_is_allowed(void **state) {
+  (void)state;
+  const float bias[CLASSES] = {0, -INFINITY, 0}, none[CLASSES] = {-INFINITY, -INFINITY, -INFINITY};
+  tn_run *run = open_model(classifier, same_as_ini);
+  tn_session *s = open_session(run, 0, 0, 1, "");
+  float scores[BATCH][CLASSES];
+  make_data();
+  OK(s, tn_session_bind(s, "x", xs, sizeof xs));
+  OK(s, tn_session_bind(s, "output", scores, sizeof scores));
+  OK(s, tn_session_write(s, "fc2.bias", bias, sizeof bias));
+  OK(s, tn_session_infer(s, 0));
+  assert_true(isinf(scores[3][1]) && isfinite(scores[3][0]));
+  OK(s, tn_session_write(s, "fc2.bias", none, sizeof none));
+  FAILS(s, tn_session_infer(s, 3), TN_ENONFINITE,
+        "3 of 3 outputs are not finite, first that of 'row 0 of output'");
+  tn_session_close(s);
+  tn_run_close(run);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(an_emitted_model_learns),
@@ -517,6 +605,9 @@ int main(void) {
       cmocka_unit_test(a_function_may_have_losses_parameters_and_outputs_of_its_own),
       cmocka_unit_test(constants_serve_every_program_of_a_session),
       cmocka_unit_test(a_loss_that_is_not_finite_is_said),
+      cmocka_unit_test(an_output_that_is_not_finite_is_named),
+      cmocka_unit_test(a_score_of_minus_infinity_is_allowed),
+      cmocka_unit_test(metrics_over_scores_that_are_no_numbers_are_none),
   };
   return cmocka_run_group_tests(tests, open_context, close_context);
 }

@@ -43,8 +43,8 @@ static void numbers_are_those_of_the_confusion_matrix(void **state) {
   assert_ok(&B, tn_class_scores_start(&B, 3, 6, &s));
   for (int i = 0; i < 6; i++) {
     int64_t predicted;
-    double log_probability;
-    assert_true(tn_class_scores_add(&s, scores[i], labels[i], &predicted, &log_probability));
+    double log_probability, certainty;
+    assert_true(tn_class_scores_add(&s, scores[i], labels[i], &predicted, &log_probability, &certainty));
     assert_int_equal(predicted, predictions[i]);
     double sum = exp((double)scores[i][0]) + exp((double)scores[i][1]) + exp((double)scores[i][2]);
     near(log_probability, (double)scores[i][labels[i]] - log(sum));
@@ -75,9 +75,10 @@ static void equal_scores_count_half_in_the_area(void **state) {
   static const int labels[5] = {0, 0, 0, 1, 1};
   tn_class_scores s;
   int64_t predicted;
-  double log_probability;
+  double log_probability, certainty;
   assert_ok(&B, tn_class_scores_start(&B, 2, 5, &s));
-  for (int i = 0; i < 5; i++) tn_class_scores_add(&s, scores[i], labels[i], &predicted, &log_probability);
+  for (int i = 0; i < 5; i++)
+    tn_class_scores_add(&s, scores[i], labels[i], &predicted, &log_probability, &certainty);
   json_t *list = names(2), *by_class = tn_class_scores_by_class(&B, &s, list);
   near(number(by_class, 1, "auc"), 5.0 / 6);
   near(number(by_class, 0, "auc"), 5.0 / 6);
@@ -90,11 +91,11 @@ static void labels_outside_count_for_nothing(void **state) {
   static const float scores[2] = {0, 1};
   tn_class_scores s;
   int64_t predicted;
-  double log_probability;
+  double log_probability, certainty;
   assert_ok(&B, tn_class_scores_start(&B, 2, 2, &s));
-  assert_false(tn_class_scores_add(&s, scores, -1, &predicted, &log_probability));
-  assert_false(tn_class_scores_add(&s, scores, 2, &predicted, &log_probability));
-  assert_true(tn_class_scores_add(&s, scores, 1, &predicted, &log_probability));
+  assert_false(tn_class_scores_add(&s, scores, -1, &predicted, &log_probability, &certainty));
+  assert_false(tn_class_scores_add(&s, scores, 2, &predicted, &log_probability, &certainty));
+  assert_true(tn_class_scores_add(&s, scores, 1, &predicted, &log_probability, &certainty));
   json_t *list = names(2), *by_class = tn_class_scores_by_class(&B, &s, list);
   assert_int_equal(s.counted, 1);
   assert_true(isnan(number(by_class, 1, "auc"))); /* there is no other class */
@@ -108,10 +109,11 @@ static void scores_that_are_not_numbers_count_for_nothing(void **state) {
   static const bool counted[5] = {false, false, false, true, true};
   tn_class_scores s;
   int64_t predicted;
-  double log_probability;
+  double log_probability, certainty;
   assert_ok(&B, tn_class_scores_start(&B, 2, 5, &s));
   for (int i = 0; i < 5; i++)
-    assert_int_equal(tn_class_scores_add(&s, scores[i], i % 2, &predicted, &log_probability), counted[i]);
+    assert_int_equal(tn_class_scores_add(&s, scores[i], i % 2, &predicted, &log_probability, &certainty),
+                     counted[i]);
   json_t *list = names(2), *by_class = tn_class_scores_by_class(&B, &s, list);
   near(number(by_class, 1, "auc"), 1);
   json_decref(list), json_decref(by_class);
@@ -124,21 +126,40 @@ static void equal_infinite_scores_share_a_rank(void **state) {
   static const float scores[4][2] = {{-INFINITY, 0}, {-INFINITY, 0}, {0, -INFINITY}, {0, -INFINITY}};
   tn_class_scores s;
   int64_t predicted;
-  double log_probability;
+  double log_probability, certainty;
   assert_ok(&B, tn_class_scores_start(&B, 2, 4, &s));
-  for (int i = 0; i < 4; i++) tn_class_scores_add(&s, scores[i], i < 2, &predicted, &log_probability);
+  for (int i = 0; i < 4; i++)
+    tn_class_scores_add(&s, scores[i], i < 2, &predicted, &log_probability, &certainty);
   json_t *list = names(2), *by_class = tn_class_scores_by_class(&B, &s, list);
   near(number(by_class, 1, "auc"), 1);
   json_decref(list), json_decref(by_class);
   tn_class_scores_free(&B, &s);
 }
 
+/* A class that the model rules out, although it is the true one. */
+static void a_true_class_without_probability_leaves_the_other_number(void **state) {
+  (void)state;
+  const float scores[3] = {-INFINITY, 1, 0};
+  int64_t predicted;
+  double log_probability, certainty;
+  tn_class_scores s;
+  assert_ok(&B, tn_class_scores_start(&B, 3, 1, &s));
+  assert_true(tn_class_scores_add(&s, scores, 0, &predicted, &log_probability, &certainty));
+  assert_int_equal(predicted, 1);
+  assert_true(isinf(log_probability) && log_probability < 0);
+  near(certainty, exp(1) / (exp(1) + 1));
+  tn_class_scores_free(&B, &s);
+}
+
 int main(void) {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
   const struct CMUnitTest tests[] = {
-      CASE(numbers_are_those_of_the_confusion_matrix), CASE(equal_scores_count_half_in_the_area),
-      CASE(labels_outside_count_for_nothing),          CASE(scores_that_are_not_numbers_count_for_nothing),
+      CASE(numbers_are_those_of_the_confusion_matrix),
+      CASE(equal_scores_count_half_in_the_area),
+      CASE(labels_outside_count_for_nothing),
+      CASE(scores_that_are_not_numbers_count_for_nothing),
       CASE(equal_infinite_scores_share_a_rank),
+      CASE(a_true_class_without_probability_leaves_the_other_number),
   };
   return cmocka_run_group_tests_name("class scores", tests, NULL, NULL);
 }

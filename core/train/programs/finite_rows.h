@@ -1,7 +1,7 @@
-/* core/train/prediction/finite_rows.h: whether a model's outputs are finite. The commands that report outputs
- * ask here, so that none of them passes a NaN on without a word. */
-#ifndef TN_CORE_TRAIN_PREDICTION_FINITE_ROWS_H
-#define TN_CORE_TRAIN_PREDICTION_FINITE_ROWS_H
+/* core/train/programs/finite_rows.h: whether a model's outputs are finite. Commands and sessions ask here,
+ * so that none of them passes a NaN on without a word. */
+#ifndef TN_CORE_TRAIN_PROGRAMS_FINITE_ROWS_H
+#define TN_CORE_TRAIN_PROGRAMS_FINITE_ROWS_H
 
 #include <stdbool.h>
 
@@ -11,9 +11,7 @@
 /* Whether scores can be ordered: none is NaN or +infinity, and one is finite. A class that a model rules out
  * has -infinity. */
 bool tn_scores_are_numbers(const float *scores, int64_t n);
-/* Whether the output of a sample is finite: a row of floats. A vector of f32 may be scores. Other dtypes:
- * true.
- */
+/* Whether the output of a sample is finite: a row of floats. A vector of f32 may be scores. Integers are. */
 bool tn_row_is_finite(const tn_type *row, const void *values);
 
 /* The rows of a command that are not finite. */
