@@ -148,6 +148,15 @@ static void special_numbers_are_drawn(void **state) {
   json_decref(report);
 }
 
+/* It is the largest element of argmax, whose results are integers. */
+static void a_lost_nan_is_found_in_integers(void **state) {
+  (void)state;
+  json_t *report = report_of("wrong_argmax");
+  assert_finds(report, "test_argmax/f32/", "where operand x0 has a NaN, expected ");
+  json_decref(report);
+  assert_passes("right_argmax");
+}
+
 static void a_layer_with_a_wrong_gradient_is_found(void **state) {
   (void)state;
   json_t *report = report_of("wrong_layer");
@@ -330,6 +339,7 @@ int main(void) {
       cmocka_unit_test(a_wrong_kernel_for_negative_numbers_is_found),
       cmocka_unit_test(an_op_states_its_domain),
       cmocka_unit_test(special_numbers_are_drawn),
+      cmocka_unit_test(a_lost_nan_is_found_in_integers),
       cmocka_unit_test(a_layer_with_a_wrong_gradient_is_found),
       cmocka_unit_test(an_optimizer_that_reads_beyond_its_slots_is_found),
       cmocka_unit_test(a_source_that_depends_on_the_worker_is_found),
