@@ -123,7 +123,9 @@ static void judge_add_variant(exact_result *e, const double *values, int32_t var
   for (int64_t i = 0; i < e->n; i++) {
     if (variant == 0) e->value[i] = values[i];
     if (variant == 0 && isfinite(values[i])) e->magnitude = fmax(e->magnitude, fabs(values[i]));
-    if (variant > 0) e->spread[i] = fmax(e->spread[i], fabs(values[i] - e->value[i]));
+    double change = fabs(values[i] - e->value[i]);
+    if (variant > 0 && (change > e->spread[i] || isnan(change)))
+      e->spread[i] = isnan(change) ? INFINITY : change;
   }
 }
 

@@ -44,15 +44,17 @@ static double mix_gamma(tn_rng *rng, double a) {
 }
 
 /* A number from the beta distribution (a, a). Below 1 by Johnk (1964), with logarithms, since powers of 1 / a
- * underflow. */
+ * underflow. Where the logarithms overflow, too, all of the mass is at 0 and at 1. */
 static double mix_beta(tn_rng *rng, double a) {
   if (a > 1) {
     double x = mix_gamma(rng, a);
     return x / (x + mix_gamma(rng, a));
   }
   for (;;) {
-    double x = log(1 - tn_rng_uniform(rng)) / a, y = log(1 - tn_rng_uniform(rng)) / a;
-    double most = fmax(x, y), sum = most + log(exp(x - most) + exp(y - most));
+    double first = log(1 - tn_rng_uniform(rng)), second = log(1 - tn_rng_uniform(rng));
+    double x = first / a, y = second / a, most = fmax(x, y);
+    if (isinf(most)) return first > second;
+    double sum = most + log(exp(x - most) + exp(y - most));
     if (sum <= 0) return exp(x - sum);
   }
 }

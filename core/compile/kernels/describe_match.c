@@ -2,6 +2,8 @@
  * and its cost. */
 #include "core/compile/kernels/describe_match.h"
 
+#include <math.h>
+
 #include "core/config/options/options.h"
 #include "core/graph/uses.h"
 
@@ -160,12 +162,14 @@ static double sum_type_bytes(const tn_type *const *types, int32_t n) {
   return bytes;
 }
 
+static bool is_cost(double number) { return number >= 0 && isfinite(number); }
+
+/* Without a cost of its own, or with one that is no number: every element is read or written once. */
 static void op_cost(const tn_op *op, const tn_node *node, tn_cost *cost) {
   *cost = (tn_cost){.struct_size = sizeof *cost};
-  if (op->cost != NULL) {
-    op->cost(node, cost);
-    return;
-  }
+  if (op->cost != NULL) op->cost(node, cost);
+  if (op->cost != NULL && is_cost(cost->flops) && is_cost(cost->bytes)) return;
+  *cost = (tn_cost){.struct_size = sizeof *cost};
   cost->bytes = sum_type_bytes(node->in, node->n_in);
   for (int32_t i = 0; i < node->n_out; i++) {
     cost->flops += (double)tn_type_count(&node->out[i]);

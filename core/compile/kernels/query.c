@@ -2,6 +2,7 @@
  * offers. */
 #include "core/compile/kernels/query.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "core/compile/kernels/answers.h"
@@ -53,6 +54,8 @@ static const char *find_wrong_promise(const tn_kernel *k, const tn_variant *v, c
   return NULL;
 }
 
+static bool query_is_cost(double cost_s) { return cost_s > 0 && isfinite(cost_s); }
+
 /* A variant in the form of a choice, whose arrays are still the kernel's. */
 static tn_choice offered_choice(const tn_variant *v, double cost_s) {
   return (tn_choice){.id = v->id,
@@ -65,7 +68,7 @@ static tn_choice offered_choice(const tn_variant *v, double cost_s) {
                      .n_inplace = v->n_inplace,
                      .inplace = v->inplace,
                      .cost_s = cost_s,
-                     .estimate_s = v->cost_s > 0 ? v->cost_s : 0,
+                     .estimate_s = query_is_cost(v->cost_s) ? v->cost_s : 0,
                      .deterministic = v->deterministic != 0,
                      .capturable = v->capturable != 0,
                      .plain_sums = v->plain_sums != 0};
@@ -90,8 +93,9 @@ static tn_status add_choice(variant_list *c, const tn_choice *offered) {
   return TN_OK;
 }
 
+/* NaN and infinities count as an unknown cost: comparisons with NaN are false. */
 static tn_status add_checked_variant(variant_list *c, const tn_variant *v) {
-  tn_choice offered = offered_choice(v, v->cost_s > 0 ? v->cost_s : c->default_cost_s);
+  tn_choice offered = offered_choice(v, query_is_cost(v->cost_s) ? v->cost_s : c->default_cost_s);
   return add_choice(c, &offered);
 }
 

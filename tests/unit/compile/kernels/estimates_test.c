@@ -19,7 +19,7 @@ static double cost_of(const char *graph) {
 }
 
 static void expect_near(double value, double expected) {
-  if (fabs(value - expected) > 1e-9 * expected) fail_msg("%g s, expected %g s", value, expected);
+  if (!(fabs(value - expected) <= 1e-9 * expected)) fail_msg("%g s, expected %g s", value, expected);
 }
 
 #define MATMUL(dtype)                                                                                        \
@@ -69,11 +69,39 @@ static void unknown_rates_are_completed(void **state) {
   for (int32_t dtype = TN_BOOL; dtype < TN_DTYPES; dtype++) assert_true(p.matrix_flops_per_s[dtype] > 0);
 }
 
+static double offered_s;
+static tn_status offer_with_cost(tn_query *q) {
+  tn_variant v = {.struct_size = sizeof v, .cost_s = offered_s};
+  tn_add_variant(q, &v);
+  return TN_OK;
+}
+static KERNEL(k_costly, "t.costly", "t", "y = matmul(a, b)", offer_with_cost);
+static const tn_item *const costly[] = {&k_costly.item, NULL};
+
+/* Comparisons with NaN are false, and an infinity is no number of JSON. */
+static void a_cost_that_is_no_number_is_none(void **state) {
+  static const double wrong[] = {NAN, INFINITY, -1, 0};
+  (void)state;
+  fixture_open(&F, costly);
+  tn_device_properties *p = &F.target.properties;
+  p->bytes_per_s = 1e13;
+  p->launch_s = 2e-6;
+  p->matrix_flops_per_s[TN_F32] = 1e12;
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    offered_s = wrong[i];
+    expect_near(cost_of(MATMUL("f32")), 2e-6 + 2.0 * 512 * 1024 * 256 / 1e12);
+  }
+  offered_s = 3;
+  expect_near(cost_of(MATMUL("f32")), 3);
+  fixture_close(&F);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(products_take_the_rate_of_their_dtype),
       cmocka_unit_test(other_ops_take_the_slower_of_memory_and_arithmetic),
       cmocka_unit_test(unknown_rates_are_completed),
+      cmocka_unit_test(a_cost_that_is_no_number_is_none),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

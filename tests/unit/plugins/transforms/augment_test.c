@@ -522,7 +522,8 @@ static void mixup_mixes_each_sample_with_the_one_before(void **state) {
   static const struct {
     const char *alpha;
     double value;
-  } cases[] = {{"0.05", 0.05}, {"0.4", 0.4}, {"1", 1}, {"5", 5}};
+  } cases[] = {
+      {"1e-320", 0}, {"0.05", 0.05}, {"0.4", 0.4}, {"1", 1}, {"5", 5}}; /* 1e-320: logarithms overflow */
   enum { N = 20000 };
   for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
     double sum = 0, squares = 0;
