@@ -28,7 +28,7 @@ static inline curve_gap curve_apart(const double *a, const double *b, size_t n) 
   curve_gap gap = {0.0, 0.0};
   for (size_t i = 0; i < n; i++) {
     double off = fabs(curve_smooth(a, i) - curve_smooth(b, i));
-    gap.largest = fmax(gap.largest, off);
+    if (off > gap.largest || isnan(off)) gap.largest = off;
     gap.mean += off / (double)n;
   }
   return gap;

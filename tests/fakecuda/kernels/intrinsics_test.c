@@ -180,7 +180,7 @@ static void floats(void **state) {
   fake_launch launch = rig_line(1, 1, 0, 1);
   assert_int_equal(fake_function_run(fake_module_function(module, "floats"), &launch, &buffer, rig_why), 0);
   for (int i = 0; i < N; i++)
-    if (fabsf(to[i] - expected[i]) > (i < EXACT ? 0 : 4e-7f * fabsf(expected[i])))
+    if (!(fabsf(to[i] - expected[i]) <= (i < EXACT ? 0 : 4e-7f * fabsf(expected[i]))))
       fail_msg("float %d: %.9g, expected %.9g", i, (double)to[i], (double)expected[i]);
   assert_float_equal(to[N], 77, 0);
 }
@@ -217,7 +217,7 @@ static void doubles(void **state) {
   fake_launch launch = rig_line(1, 1, 0, 1);
   assert_int_equal(fake_function_run(fake_module_function(module, "doubles"), &launch, &buffer, rig_why), 0);
   for (int i = 0; i < N; i++)
-    if (fabs(to[i] - expected[i]) > (i < 8 ? 0 : 1e-14 * fabs(expected[i])))
+    if (!(fabs(to[i] - expected[i]) <= (i < 8 ? 0 : 1e-14 * fabs(expected[i]))))
       fail_msg("double %d: %.17g, expected %.17g", i, to[i], expected[i]);
   assert_float_equal(to[N], 77, 0);
 }

@@ -8,7 +8,7 @@
 #include "program.h"
 
 static void profile_near(double a, double b, double scale) {
-  if (fabs(a - b) > 1e-6 * scale + 1e-9) fail_msg("%.12g is not %.12g", a, b);
+  if (!(fabs(a - b) <= 1e-6 * scale + 1e-9)) fail_msg("%.12g is not %.12g", a, b);
 }
 
 static double profile_sum(const json_t *rows, const char *key) {

@@ -25,7 +25,7 @@ static inline int tensor_exists(const char *path, const char *name) {
   return tensor_find(path, name, &n) != NULL;
 }
 
-/* The greatest difference between the tensors of that name in two files. */
+/* The greatest difference between the tensors of that name in two files; NaN where one is. */
 static inline double tensor_distance(const char *a, const char *b, const char *name) {
   size_t n = 0, m = 0;
   double most = 0;
@@ -33,7 +33,8 @@ static inline double tensor_distance(const char *a, const char *b, const char *n
   if (x == NULL || y == NULL || n != m) fail_msg("'%s' is not the same kind of tensor in both", name);
   for (size_t i = 0; x && y && i < n; i++) {
     double d = (double)x[i] - (double)y[i];
-    most = d > most ? d : -d > most ? -d : most;
+    if (d < 0) d = -d;
+    if (d > most || d != d) most = d;
   }
   return most;
 }

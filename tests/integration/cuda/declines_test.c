@@ -64,7 +64,7 @@ static void trains(const char *ini, const char *options, double tolerance) {
   const json_t *cuda = program_json(0, "train model.ini --output cuda " ON_DOUBLE "%s", options);
   double_is_content();
   double x = program_number(cuda, "train.loss"), y = program_number(cpu, "train.loss");
-  if (fabs(x - y) > tolerance * fabs(y)) fail_msg("%.7g, the cpu has %.7g", x, y);
+  if (!(fabs(x - y) <= tolerance * fabs(y))) fail_msg("%.7g, the cpu has %.7g", x, y);
 }
 
 #define FP16 "--set precision.policy=fp16 --set backend.autotune=no "

@@ -72,7 +72,7 @@ static void a_residual_network_trains_like_on_the_cpu(void **state) {
       loss[k] = program_number(program_json(0, text, k == 0 ? "cpu" : "cuda", policies[i]), "train.loss");
       double_is_content();
     }
-    if (fabs(loss[1] - loss[0]) > tolerances[i] * loss[0])
+    if (!(fabs(loss[1] - loss[0]) <= tolerances[i] * loss[0]))
       fail_msg("%s: %.7g, the cpu has %.7g", policies[i], loss[1], loss[0]);
     assert_true(loss[1] == loss[2]);
   }

@@ -13,7 +13,7 @@ static const char eager[] = "--set backend.sim.order=eager", lazy[] = "--set bac
 /* The order of summation differs, so results are equal up to rounding. */
 static void same_number(const json_t *a, const json_t *b, const char *path) {
   double x = program_number(a, path), y = program_number(b, path);
-  if (fabs(x - y) > 1e-5 * fmax(1.0, fabs(y))) fail_msg("%s is %.9g and %.9g", path, x, y);
+  if (!(fabs(x - y) <= 1e-5 * fmax(1.0, fabs(y)))) fail_msg("%s is %.9g and %.9g", path, x, y);
 }
 
 static void same_results(const json_t *a, const json_t *b) {

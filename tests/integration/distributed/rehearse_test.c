@@ -25,7 +25,7 @@ static double number_of(const json_t *bench, const char *who, const char *key) {
 
 static void expect_equal(const json_t *bench, const char *key, const char *more) {
   double predicted = number_of(bench, "predicted", key), measured = number_of(bench, "measured", key);
-  if (fabs(predicted - measured) > 1e-6 * predicted + 1e-9)
+  if (!(fabs(predicted - measured) <= 1e-6 * predicted + 1e-9))
     fail_msg("%s: %s is %.9g, predicted %.9g", more, key, measured, predicted);
 }
 

@@ -58,7 +58,7 @@ static void expect(tn_tensor *t, const float *values) {
   assert_true(n <= 64);
   OK(tn_tensor_read(t, got, n * sizeof(float)));
   for (size_t i = 0; i < n; i++)
-    if (fabsf(got[i] - values[i]) > 1e-6f)
+    if (!(fabsf(got[i] - values[i]) <= 1e-6f))
       fail_msg("element %zu is %g, expected %g", i, (double)got[i], (double)values[i]);
 }
 

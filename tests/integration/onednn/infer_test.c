@@ -108,7 +108,8 @@ static void unsettle(rig *r, float by) {
 static double difference(const rig *a, const rig *b) {
   double most = 0, largest = 1e-9;
   for (int32_t i = 0; i < BATCH * CLASSES; i++) {
-    most = fmax(most, fabs((double)a->scores[i] - (double)b->scores[i]));
+    double d = fabs((double)a->scores[i] - (double)b->scores[i]);
+    if (d > most || isnan(d)) most = d;
     largest = fmax(largest, fabs((double)a->scores[i]));
   }
   return most / largest;

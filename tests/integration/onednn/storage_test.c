@@ -59,7 +59,7 @@ static double train(const char *format, const char *argument) {
 }
 
 static void assert_near(double a, double b, double tolerance) {
-  if (fabs(a - b) > tolerance * fabs(b)) fail_msg("%.9g is not near %.9g", a, b);
+  if (!(fabs(a - b) <= tolerance * fabs(b))) fail_msg("%.9g is not near %.9g", a, b);
 }
 
 #define LAST "checkpoints/last/"

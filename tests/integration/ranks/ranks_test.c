@@ -202,7 +202,10 @@ static void same_skips(const series *a, const series *b) {
 static double losses_difference(const series *a, const series *b) {
   double most = 0;
   same_skips(a, b);
-  for (int i = 0; i < a->n; i++) most = fmax(most, fabs(a->losses[i] - b->losses[i]) / fabs(b->losses[i]));
+  for (int i = 0; i < a->n; i++) {
+    double d = fabs(a->losses[i] - b->losses[i]) / fabs(b->losses[i]);
+    if (d > most || isnan(d)) most = d;
+  }
   return most;
 }
 

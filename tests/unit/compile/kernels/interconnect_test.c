@@ -23,7 +23,7 @@ static double time_s(int32_t ranks, int32_t host_ranks, int32_t kind, double byt
 }
 
 static void expect_near(double value, double expected) {
-  if (fabs(value - expected) > 1e-9 * expected) fail_msg("%.9g s, expected %.9g s", value, expected);
+  if (!(fabs(value - expected) <= 1e-9 * expected)) fail_msg("%.9g s, expected %.9g s", value, expected);
 }
 
 /* Of a large vector: 2 (n - 1) hops, and 2 (n - 1) / n of the bytes. */

@@ -56,7 +56,7 @@ static void assert_gradient(tn_val loss, tn_val wrt, tn_val gradient, double fac
   evaluation e = evaluate(R.graph, bindings, MOST);
   for (int64_t i = 0; i < tn_type_count(tn_graph_type(R.graph, wrt)); i++) {
     double expected = factor * slope(loss, &data_of(wrt)[i]), got = e.v[gradient][i];
-    if (fabs(got - expected) > 1e-7 * (1 + fabs(expected)))
+    if (!(fabs(got - expected) <= 1e-7 * (1 + fabs(expected))))
       fail_msg("element %d of %s: %.10g, expected %.10g", (int)i, R.graph->values.v[wrt].name, got, expected);
   }
   evaluation_free(&e);

@@ -15,7 +15,7 @@
 
 static void close_to(const float *expected, int64_t count, float tolerance) {
   for (int64_t i = 0; i < count; i++)
-    if (fabsf(out.f32[i] - expected[i]) > tolerance)
+    if (!(fabsf(out.f32[i] - expected[i]) <= tolerance))
       fail_msg("element %lld is %g, expected %g", (long long)i, (double)out.f32[i], (double)expected[i]);
 }
 

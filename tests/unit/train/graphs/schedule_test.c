@@ -62,7 +62,7 @@ static void choose_with(const char *name, int64_t warmup, const char *const *pai
 /* In a run of 100 steps, 10 in an epoch. */
 static void expect(int64_t step, double factor) {
   double found = tn_learning_rate_factor(&settings, step, 100, 10, epochs);
-  if (fabs(found - factor) > 1e-12)
+  if (!(fabs(found - factor) <= 1e-12))
     fail_msg("step %lld: %.17g, expected %.17g", (long long)step, found, factor);
 }
 
@@ -152,7 +152,7 @@ static void step_by_epochs_of_unknown_length_stays(void **state) {
 static void expect_torch(const double *factors) {
   for (int64_t step = 0; step < 100; step++) {
     double found = tn_learning_rate_factor(&settings, step, 100, 10, epochs);
-    if (fabs(found - factors[step]) > 1e-12)
+    if (!(fabs(found - factors[step]) <= 1e-12))
       fail_msg("step %lld: %.17g, torch has %.17g", (long long)step, found, factors[step]);
   }
 }
@@ -240,7 +240,7 @@ static void expect_plateau(int larger_is_better, const double *values, const dou
     const tn_schedule_result result = {sizeof result, larger_is_better, i, values[i]};
     settings.schedule_kind->epoch(settings.schedule_options, &result, epochs);
     double found = tn_learning_rate_factor(&settings, 0, 100, 10, epochs);
-    if (fabs(found - factors[i]) > 1e-15)
+    if (!(fabs(found - factors[i]) <= 1e-15))
       fail_msg("after epoch %d: %.17g, torch has %.17g", i, found, factors[i]);
   }
 }

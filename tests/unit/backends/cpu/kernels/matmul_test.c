@@ -47,7 +47,7 @@ static void check(const operand *a, const operand *b, const operand *bias, const
     if (bias != NULL) s.value += rig_get(&bias->type, bias->data, at[y->type.rank - 1]);
     double got = rig_get(&y->type, y->data, i);
     double bound = rig_ulp(y->type.dtype, s.value) / 2 + 40 * rig_ulp(wide, s.magnitude + fabs(s.value));
-    if (fabs(got - s.value) > bound)
+    if (!(fabs(got - s.value) <= bound))
       fail_msg("element %lld is %.17g, expected %.17g +- %g", (long long)i, got, s.value, bound);
   }
 }

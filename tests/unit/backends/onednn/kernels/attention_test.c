@@ -235,7 +235,7 @@ static void one_key_has_no_gradient(void **state) {
     double d = 0;
     for (int32_t c = 0; c < WIDTH; c++) d += (double)dy[i * WIDTH + c] * (double)v[c];
     for (int32_t c = 0; c < WIDTH; c++)
-      if (fabs((double)dq[i * WIDTH + c]) > 4 * 0x1p-24 * fabs(scale * d * (double)k[c]) + 1e-12)
+      if (!(fabs((double)dq[i * WIDTH + c]) <= 4 * 0x1p-24 * fabs(scale * d * (double)k[c]) + 1e-12))
         fail_msg("dq[%d, %d] is %g", (int)i, (int)c, (double)dq[i * WIDTH + c]);
   }
   for (int32_t i = 0; i < TENSORS; i++) free(data[i]);

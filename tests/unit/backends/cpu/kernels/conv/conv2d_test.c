@@ -69,7 +69,7 @@ static void check(const char *what, const tensor *t) {
   for (int64_t i = 0; i < tn_type_count(&t->type); i++) {
     double got = rig_get(&t->type, t->data, i), want = t->value[i];
     double bound = rig_ulp(t->type.dtype, want) / 2 + 40 * rig_ulp(wide, t->magnitude[i]);
-    if (fabs(got - want) > bound)
+    if (!(fabs(got - want) <= bound))
       fail_msg("%s[%lld] is %.17g, expected %.17g +- %g", what, (long long)i, got, want, bound);
   }
 }

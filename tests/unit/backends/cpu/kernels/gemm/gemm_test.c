@@ -105,7 +105,7 @@ static void check(const product *p, const tn_gemm_tiling *tiling) {
   for (int64_t at = 0; at < p->m * p->n; at += p->m * p->n / 2000 + 1) {
     double magnitude, want = expected(p, at / p->n, at % p->n, &magnitude), got = result(p, tiling, at);
     double bound = rig_ulp(kept, want) / 2 + 40 * rig_ulp(wide, magnitude);
-    if (fabs(got - want) > bound)
+    if (!(fabs(got - want) <= bound))
       fail_msg("element %lld is %.17g, expected %.17g +- %g", (long long)at, got, want, bound);
   }
 }

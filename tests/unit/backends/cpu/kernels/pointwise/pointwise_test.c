@@ -374,7 +374,7 @@ static void check_random(const tn_kernel *kernel, bool normal, int32_t dtype, co
     double want = defined_random(normal, &a, iteration, before + rig_broadcast_at(&type, &wide, at));
     double got = rig_get(&wide, out, i), slack = normal ? 1e-6 + rig_ulp(dtype, want) : 0;
     if (dtype == TN_F64 && normal) slack = 1e-14;
-    if (fabs(got - rig_rounded(dtype, want)) > slack)
+    if (!(fabs(got - rig_rounded(dtype, want)) <= slack))
       fail_msg("number %lld is %.17g, expected %.17g", (long long)i, got, want);
   }
   free(out);
