@@ -350,6 +350,48 @@ static void onednn_gives_the_same_bits(void **state) {
 #endif
 }
 
+/* ---- threads of the application's own parallel regions, which oneDNN uses as well ---- */
+
+#ifdef HAS_ONEDNN
+#include <omp.h>
+
+enum { TEAM = 2 };
+
+static void set_in_team(void (*set)(void)) {
+#pragma omp parallel num_threads(TEAM)
+  set();
+}
+
+/* The threads that have the environment of set_all. */
+static int count_in_team(void) {
+  int n = 0;
+#pragma omp parallel num_threads(TEAM) reduction(+ : n)
+  n += fegetround() == FE_UPWARD && fegetexcept() == (FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW);
+  return n;
+}
+
+static void threads_of_openmp_give_the_same_bits(void **state) {
+  (void)state;
+  outcome usual, other;
+  reset();
+  set_in_team(reset);
+  omp_set_num_threads(TEAM + 1);
+  work("onednn", "team-usual", &usual);
+  set_in_team(set_all);
+  work("onednn", "team-all", &other);
+  int kept = count_in_team(), threads = omp_get_max_threads();
+  set_in_team(reset);
+  compare("onednn", "team", &usual, &other);
+  assert_int_equal(kept, TEAM);
+  assert_int_equal(threads, TEAM + 1);
+}
+#else
+static void threads_of_openmp_give_the_same_bits(void **state) {
+  (void)state;
+  skip();
+}
+#endif
+
 static void failures_give_the_environment_back(void **state) {
   (void)state;
   tn_context *context = NULL;
@@ -504,10 +546,14 @@ int main(int argc, char **argv) {
   if (argc == 2 && strcmp(argv[1], "--descriptors") == 0) return count_descriptors();
   program = argv[0];
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(programs_inherit_no_descriptor),  cmocka_unit_test(a_limit_of_file_sizes_is_an_error),
-      cmocka_unit_test(a_decimal_comma_changes_nothing), cmocka_unit_test(failures_give_the_environment_back),
-      cmocka_unit_test(cpu_gives_the_same_bits),         cmocka_unit_test(sim_gives_the_same_bits),
+      cmocka_unit_test(programs_inherit_no_descriptor),
+      cmocka_unit_test(a_limit_of_file_sizes_is_an_error),
+      cmocka_unit_test(a_decimal_comma_changes_nothing),
+      cmocka_unit_test(failures_give_the_environment_back),
+      cmocka_unit_test(cpu_gives_the_same_bits),
+      cmocka_unit_test(sim_gives_the_same_bits),
       cmocka_unit_test(onednn_gives_the_same_bits),
+      cmocka_unit_test(threads_of_openmp_give_the_same_bits),
   };
   return cmocka_run_group_tests_name("host states", tests, make_folder, remove_folder);
 }
