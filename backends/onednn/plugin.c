@@ -1,7 +1,6 @@
 /* backends/onednn/plugin.c: the descriptor: the extension `onednn` and its kernels. */
-#include "backends/onednn/kernels/kernels.h"
 #include "backends/onednn/onednn.h"
 
-#define ITEM(name) &tn_onednn_##name.item,
+#include "backends/onednn/items.h"
 
-TN_PLUGIN(onednn, "0.1.0", "MIT", TN_ONEDNN_KERNELS(ITEM) & tn_onednn_backend.item)
+TN_PLUGIN(onednn, "0.1.0", "MIT", ITEMS &tn_onednn_backend.item)

@@ -1,7 +1,7 @@
 /* core/ops/ops.c: the plugin descriptor of the core ops. */
 #include "core/ops/ops.h"
 
-#include "core/ops/op_items.h"
+#include "core/ops/items.h"
 
 const tn_plugin *tn_core_ops(void) {
   static const tn_item *const items[] = {ITEMS NULL};

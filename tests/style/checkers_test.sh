@@ -32,6 +32,7 @@ plant_tree() {
   put backends/far/far.h '#include "tenon/base.h"'
   put backends/far/kernels/relu.c '#include "backends/far/far.h"' '#include "backends/far/kernels/near.h"' \
     '#include "backends/shared/half.h"'
+  put backends/far/plugin.c '#include "backends/far/items.h"'
   put backends/shared/half.h '#include "tenon/base.h"'
   put backends/shared/pointwise/ir.h '#include "backends/shared/half.h"' '#include "tenon/plugin/op.h"'
   put backends/far/kernels/near.h ''
@@ -107,6 +108,8 @@ refuses "core does not include shared code of backends" "core/graph/up.c:1: incl
   core/graph/up.c '#include <backends/shared/half.h>'
 refuses "a plugin does not include what backends share" "plugins/layers/half.h:1: includes backends/shared/half.h: plugins" \
   plugins/layers/half.h '#include "backends/shared/half.h"'
+refuses "a backend does not include the items of another" "backends/near/plugin.c:1: includes backends/far/items.h" \
+  backends/near/plugin.c '#include "backends/far/items.h"'
 refuses "a plugin does not include a backend" "plugins/layers/layers.c:3: includes backends/far/far.h" \
   plugins/layers/layers.c '' '' '#include "backends/far/far.h"'
 refuses "the program does not include core" "tools/plan.c:1: includes core/exec/device.h: tools includes" \

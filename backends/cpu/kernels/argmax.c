@@ -1,7 +1,6 @@
 /* backends/cpu/kernels/argmax.c: the index of the largest element along one axis. The first of equal
  * elements wins. NaN is larger than every number. */
 #include "backends/shared/define_kernel.h"
-#include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/common/lane.h"
 
 #include <math.h>

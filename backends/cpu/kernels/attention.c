@@ -5,7 +5,6 @@
 #include "backends/shared/define_kernel.h"
 #include "backends/cpu/kernels/common/clones.h"
 #include "backends/cpu/kernels/common/lane.h"
-#include "backends/cpu/kernels/kernels.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* backends/cpu/kernels/crop.c: a part of each picture of a batch, row by row: zeros, a copy, zeros. A task
  * has one plane. Indices outside of x give zeros, so every start is valid. */
 #include "backends/shared/define_kernel.h"
-#include "backends/cpu/kernels/kernels.h"
 
 #include <string.h>
 

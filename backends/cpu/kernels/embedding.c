@@ -4,7 +4,6 @@
  * error. */
 #include "backends/shared/define_kernel.h"
 #include "backends/cpu/kernels/common/clones.h"
-#include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/common/lane.h"
 
 #include <string.h>

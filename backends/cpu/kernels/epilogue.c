@@ -2,7 +2,6 @@
  * one launch. Both run as they do by themselves, one after the other, so the bits are those of two launches.
  * A result of the op that has no other reader lies in a result of the region where the region may overwrite
  * it, and otherwise in the workspace. */
-#include "backends/cpu/kernels/kernels.h"
 #include "backends/shared/define_kernel.h"
 #include "backends/shared/epilogue.h"
 
@@ -10,14 +9,17 @@
 #include <stdio.h>
 #include <string.h>
 
+extern const tn_kernel tn_kernel_cpu_conv2d_grad_input, tn_kernel_cpu_conv2d_grad_weight,
+    tn_kernel_cpu_moments, tn_kernel_cpu_norm_grad_sums, tn_kernel_cpu_pointwise, tn_kernel_cpu_reduce_sum;
+
 static const struct {
   const char *op;
   const tn_kernel *kernel;
-} epilogue_ops[] = {{"reduce_sum", &tn_cpu_reduce_sum},
-                    {"moments", &tn_cpu_moments},
-                    {"norm_grad_sums", &tn_cpu_norm_grad_sums},
-                    {"conv2d_grad_input", &tn_cpu_conv2d_grad_input},
-                    {"conv2d_grad_weight", &tn_cpu_conv2d_grad_weight}};
+} epilogue_ops[] = {{"reduce_sum", &tn_kernel_cpu_reduce_sum},
+                    {"moments", &tn_kernel_cpu_moments},
+                    {"norm_grad_sums", &tn_kernel_cpu_norm_grad_sums},
+                    {"conv2d_grad_input", &tn_kernel_cpu_conv2d_grad_input},
+                    {"conv2d_grad_weight", &tn_kernel_cpu_conv2d_grad_weight}};
 enum {
   EPILOGUE_OPS = sizeof epilogue_ops / sizeof epilogue_ops[0],
   EPILOGUE_NAME = 64,
@@ -174,7 +176,7 @@ static void epilogue_drop(const void *handle, epilogue_kernel *e) {
 
 static tn_status epilogue_fill(const tn_query *q, epilogue_kernel *e) {
   const tn_match_node *op = epilogue_op_node(q->match, &e->op.kernel);
-  e->region.kernel = &tn_cpu_pointwise;
+  e->region.kernel = &tn_kernel_cpu_pointwise;
   e->op.part = &e->parts.op;
   e->region.part = &e->parts.region;
   tn_status status = tn_epilogue_split(q, q->match, op, &e->parts);

@@ -5,7 +5,6 @@
  *
  * Sums and losses are computed in f64. The loss of an ignored target is 0. */
 #include "backends/shared/define_kernel.h"
-#include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/common/rows.h"
 
 #include <math.h>

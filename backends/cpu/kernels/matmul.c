@@ -5,7 +5,6 @@
 #include "backends/shared/define_kernel.h"
 #include "backends/shared/matmul_batch.h"
 #include "backends/cpu/kernels/gemm/gemm.h"
-#include "backends/cpu/kernels/kernels.h"
 #include "tenon/attributes.h"
 
 typedef struct matmul_kernel {

@@ -1,7 +1,6 @@
 /* backends/cpu/kernels/movement.c: ops that move elements without computing with them: transpose, slice, pad,
  * concat and pack, as strided copies (strided_copy.h), and copy. */
 #include "backends/shared/define_kernel.h"
-#include "backends/cpu/kernels/kernels.h"
 #include "tenon/plugin/storage.h"
 #include "backends/cpu/kernels/common/strided_copy.h"
 

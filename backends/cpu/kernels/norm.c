@@ -2,7 +2,6 @@
  * the result. Sums are in f64. The mean and rstd, 1 / standard deviation, of each row are results for the
  * gradient. */
 #include "backends/shared/define_kernel.h"
-#include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/common/rows.h"
 
 #include <math.h>

@@ -6,7 +6,6 @@
 
 #include "backends/shared/define_kernel.h"
 #include "backends/shared/half.h"
-#include "backends/cpu/kernels/kernels.h"
 #include "tenon/attributes.h"
 
 /* One spatial dimension of x (in) and y (out). */

@@ -10,7 +10,6 @@
  * first element of the result: the variance keeps its digits where the mean is far from 0. */
 #include "backends/shared/define_kernel.h"
 #include "backends/cpu/kernels/common/clones.h"
-#include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/common/lane.h"
 
 #include <math.h>

@@ -2,7 +2,6 @@
  * strided copy; with blocks the result is written row by row through tables (reorder_tables.h). */
 #include "backends/shared/define_kernel.h"
 #include "backends/shared/reorder_tables.h"
-#include "backends/cpu/kernels/kernels.h"
 #include "tenon/plugin/storage.h"
 #include "backends/cpu/kernels/common/strided_copy.h"
 

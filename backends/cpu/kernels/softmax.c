@@ -1,7 +1,6 @@
 /* backends/cpu/kernels/softmax.c: softmax and log_softmax along any axis in three passes over the operand:
  * the largest element, the sum of exponentials relative to it, the result. No pass stores a copy of a row. */
 #include "backends/shared/define_kernel.h"
-#include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/common/rows.h"
 
 #include <math.h>

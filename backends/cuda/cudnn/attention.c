@@ -2,7 +2,6 @@
  * front of it and the concatenation behind it. ../kernels/attention.c computes the other uses. */
 #include "backends/cuda/cudnn/attention_graph.h"
 #include "backends/cuda/cudnn/plan.h"
-#include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/rates.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"

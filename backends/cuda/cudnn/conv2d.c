@@ -2,7 +2,6 @@
  * no engine, ../kernels/conv2d.c computes them. */
 #include "backends/cuda/cudnn/convolution.h"
 #include "backends/cuda/cudnn/plan.h"
-#include "backends/cuda/kernels/kernels.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
 

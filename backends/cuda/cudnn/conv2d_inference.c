@@ -10,7 +10,6 @@
 #include "backends/cuda/cudnn/convolution.h"
 #include "backends/cuda/cudnn/plan.h"
 #include "backends/cuda/device/conv_fold.cuh"
-#include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/modules/modules.h"
 #include "backends/shared/constants.h"
 #include "backends/shared/cost.h"

@@ -3,7 +3,6 @@
 #include "backends/cuda/cudnn/convolution.h"
 #include "backends/cuda/cudnn/plan.h"
 #include "backends/cuda/cudnn/statistics.h"
-#include "backends/cuda/kernels/kernels.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
 

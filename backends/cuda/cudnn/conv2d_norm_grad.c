@@ -7,7 +7,6 @@
 #include "backends/cuda/cudnn/norm_relu.h"
 #include "backends/cuda/cudnn/plan.h"
 #include "backends/cuda/device/channel_epilogue.cuh"
-#include "backends/cuda/kernels/kernels.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
 

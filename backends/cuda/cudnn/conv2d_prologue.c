@@ -6,7 +6,6 @@
 #include "backends/cuda/cudnn/plan.h"
 #include "backends/cuda/cudnn/statistics.h"
 #include "backends/cuda/device/norm_factors.cuh"
-#include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/modules/modules.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"

@@ -5,7 +5,6 @@
 #include "backends/cuda/device/attention.cuh"
 #include "backends/cuda/kernels/attention_operands.h"
 #include "backends/cuda/kernels/index.h"
-#include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/modules/modules.h"
 #include "backends/cuda/rates.h"
 #include "backends/shared/cost.h"

@@ -4,7 +4,6 @@
 
 #include "backends/cuda/device/cached_attention.cuh"
 #include "backends/cuda/kernels/attention_operands.h"
-#include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/kernels/threads.h"
 #include "backends/cuda/rates.h"
 #include "backends/shared/cost.h"

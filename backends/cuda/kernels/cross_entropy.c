@@ -4,7 +4,6 @@
  *
  * The gradient needs no kernel: core/ops/loss.c builds it from exp, where, sub and mul of the logits, lse,
  * the targets and an iota, which are one pointwise region without a reduction. */
-#include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/kernels/reduce_plan.h"
 #include "backends/cuda/padded_rows.h"
 #include "backends/cuda/rates.h"

@@ -6,7 +6,6 @@
 #include <stdio.h>
 
 #include "backends/cuda/device/embedding.cuh"
-#include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/kernels/threads.h"
 #include "backends/cuda/rates.h"
 #include "backends/shared/cost.h"

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "backends/cuda/device/matmul_bias.cuh"
-#include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/modules/modules.h"
 #include "backends/cuda/padded_rows.h"
 #include "backends/cuda/products/product.h"

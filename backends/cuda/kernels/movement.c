@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "backends/cuda/kernels/index.h"
-#include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/kernels/strided.h"
 #include "backends/cuda/rates.h"
 #include "backends/shared/cost.h"

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/modules/modules.h"
 #include "backends/cuda/padded_rows.h"
 #include "backends/cuda/pointwise/printed.h"

@@ -5,7 +5,6 @@
 
 #include "backends/cuda/kernels/image_layouts.h"
 #include "backends/cuda/kernels/index.h"
-#include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/kernels/pool.h"
 #include "backends/cuda/modules/modules.h"
 #include "backends/cuda/rates.h"

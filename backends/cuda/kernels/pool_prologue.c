@@ -9,7 +9,6 @@
 
 #include "backends/cuda/kernels/image_layouts.h"
 #include "backends/cuda/kernels/index.h"
-#include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/kernels/pool.h"
 #include "backends/cuda/kernels/threads.h"
 #include "backends/cuda/pointwise/prologue.h"

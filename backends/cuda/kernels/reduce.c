@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "backends/cuda/kernels/image_layouts.h"
-#include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/kernels/reduce.h"
 #include "backends/cuda/padded_rows.h"
 #include "backends/cuda/rates.h"

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "backends/cuda/kernels/image_layouts.h"
-#include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/kernels/reduce.h"
 #include "backends/cuda/pointwise/prologue.h"
 #include "backends/cuda/rates.h"

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "backends/cuda/device/reorder.cuh"
-#include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/kernels/strided.h"
 #include "backends/cuda/modules/modules.h"
 #include "backends/cuda/rates.h"

@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "backends/onednn/kernels/kernels.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
 #include "backends/onednn/kernels/gemm/loops.h"

@@ -6,7 +6,6 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "backends/onednn/kernels/kernels.h"
 #include "backends/onednn/kernels/gemm/gemm.h"
 #include "backends/shared/constants.h"
 #include "backends/shared/cost.h"

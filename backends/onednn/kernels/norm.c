@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "backends/onednn/kernels/kernels.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
 #include "tenon/attributes.h"

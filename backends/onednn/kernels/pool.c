@@ -5,7 +5,6 @@
 
 #include <stdbool.h>
 
-#include "backends/onednn/kernels/kernels.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
 #include "backends/onednn/kernels/image_layouts.h"

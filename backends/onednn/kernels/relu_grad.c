@@ -9,7 +9,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "backends/onednn/kernels/kernels.h"
 #include "backends/shared/constants.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"

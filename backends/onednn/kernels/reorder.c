@@ -4,7 +4,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "backends/onednn/kernels/kernels.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
 #include "backends/shared/reorder_tables.h"

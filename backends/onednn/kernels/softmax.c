@@ -12,7 +12,6 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "backends/onednn/kernels/kernels.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
 #include "tenon/attributes.h"

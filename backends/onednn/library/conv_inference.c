@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "backends/onednn/library/conv.h"
-#include "backends/onednn/kernels/kernels.h"
 #include "backends/shared/define_kernel.h"
 
 /* ---- the match ----------------------------------------------------------------------------------- */

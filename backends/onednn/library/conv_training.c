@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "backends/onednn/library/conv.h"
-#include "backends/onednn/kernels/kernels.h"
 #include "backends/shared/define_kernel.h"
 
 static tn_dnnl_conv conv_training_match(const tn_match *m) {

@@ -13,7 +13,6 @@
 
 #include "backends/shared/define_kernel.h"
 #include "backends/cpu/kernels/conv/conv_shape.h"
-#include "backends/cpu/kernels/kernels.h"
 
 typedef struct conv_phase {
   tn_gemm_grid source, result; /* the pixels of the phase in the source and in the result */

@@ -10,7 +10,6 @@
 #include "backends/shared/define_kernel.h"
 #include "backends/cpu/kernels/conv/conv_shape.h"
 #include "backends/shared/half.h"
-#include "backends/cpu/kernels/kernels.h"
 
 typedef struct grad_weight_kernel {
   tn_conv_shape shape;

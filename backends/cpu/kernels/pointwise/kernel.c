@@ -1,6 +1,5 @@
 /* Pointwise regions: as many neighbouring pointwise ops as the host finds, in one pass over memory.
  * The region is compiled (program.h) and its program run tile by tile. */
-#include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/pointwise/program.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"

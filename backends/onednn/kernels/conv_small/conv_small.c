@@ -3,7 +3,6 @@
 #include "backends/onednn/kernels/conv_small/conv_small.h"
 #include "backends/onednn/integer_math.h"
 
-#include "backends/onednn/kernels/kernels.h"
 #include "backends/shared/constants.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"

@@ -4,10 +4,11 @@
 
 #include <stdio.h>
 
-#include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/modules/compile.h"
 #include "backends/cuda/pointwise/printed.h"
 #include "tests/unit/backends/cuda/rig.h"
+
+extern const tn_kernel tn_kernel_cuda_pointwise;
 
 /* ---- a kernel whose query prints ---- */
 
@@ -315,17 +316,17 @@ static void padded_rows_are_offered_where_rows_are_odd(void **state) {
   (void)state;
   tn_type x = RIG_TYPE(TN_F32, 5, 257), row = RIG_TYPE(TN_F32, 5, 1);
   scaled(x, row, 2, 0);
-  rig_answer answer = rig_query_variant(&tn_cuda_pointwise, &m, 2);
+  rig_answer answer = rig_query_variant(&tn_kernel_cuda_pointwise, &m, 2);
   assert_int_equal(answer.n_variants, 2);
   assert_int_equal(answer.in[0].rule, TN_LAYOUT_FIXED);
   assert_int_equal(answer.in[0].layout.block[0].size, 64);
   assert_int_equal(answer.in[1].rule, TN_LAYOUT_ROW_MAJOR);
   x.dims[1] = 264;
   scaled(x, row, 2, 0);
-  assert_int_equal(rig_query_variant(&tn_cuda_pointwise, &m, 1).n_variants, 1);
+  assert_int_equal(rig_query_variant(&tn_kernel_cuda_pointwise, &m, 1).n_variants, 1);
   x.dims[1] = 255; /* too short to pay */
   scaled(x, row, 2, 0);
-  assert_int_equal(rig_query_variant(&tn_cuda_pointwise, &m, 1).n_variants, 1);
+  assert_int_equal(rig_query_variant(&tn_kernel_cuda_pointwise, &m, 1).n_variants, 1);
 }
 
 static void failing_allocations_are_told(void **state) {
@@ -343,7 +344,7 @@ static void operands_of_one_layout_take_any_and_images_channels_last(void **stat
   rig_start(&m);
   int32_t in = operand(x), single = operand(rig_type(TN_F32, 0, NULL));
   rig_out(&m, op2("add", in, single, x));
-  rig_answer answer = rig_query(&tn_cuda_pointwise, &m);
+  rig_answer answer = rig_query(&tn_kernel_cuda_pointwise, &m);
   assert_int_equal(answer.n_variants, 1);
   assert_int_equal(answer.in[0].rule, TN_LAYOUT_ANY);
   assert_int_equal(answer.in[1].rule, TN_LAYOUT_ROW_MAJOR);
@@ -351,10 +352,10 @@ static void operands_of_one_layout_take_any_and_images_channels_last(void **stat
   assert_true(answer.deterministic && answer.capturable);
   assert_int_equal(answer.n_inplace, 1);
   scaled(x, RIG_TYPE(TN_F32, 16, 1, 1), 1, 0);
-  answer = rig_query_variant(&tn_cuda_pointwise, &m, 1);
+  answer = rig_query_variant(&tn_kernel_cuda_pointwise, &m, 1);
   assert_int_equal(answer.n_variants, 2);
   assert_int_equal(answer.in[0].rule, TN_LAYOUT_ROW_MAJOR);
-  answer = rig_query_variant(&tn_cuda_pointwise, &m, 2);
+  answer = rig_query_variant(&tn_kernel_cuda_pointwise, &m, 2);
   assert_int_equal(answer.in[0].rule, TN_LAYOUT_FIXED);
   assert_int_equal(answer.in[0].layout.order[3], 1);
   assert_int_equal(answer.in[1].rule, TN_LAYOUT_ROW_MAJOR);
@@ -367,10 +368,10 @@ static void images_of_few_channels_may_be_written_with_channels_last(void **stat
   tn_type x = RIG_TYPE(TN_F32, 2, 3, 4, 4);
   rig_start(&m);
   rig_out(&m, op1("neg", NULL, operand(x), x));
-  rig_answer answer = rig_query_variant(&tn_cuda_pointwise, &m, 1);
+  rig_answer answer = rig_query_variant(&tn_kernel_cuda_pointwise, &m, 1);
   assert_int_equal(answer.n_variants, 2);
   assert_int_equal(answer.in[0].rule, TN_LAYOUT_ANY);
-  answer = rig_query_variant(&tn_cuda_pointwise, &m, 2);
+  answer = rig_query_variant(&tn_kernel_cuda_pointwise, &m, 2);
   assert_int_equal(answer.in[0].rule, TN_LAYOUT_ROW_MAJOR);
   assert_int_equal(answer.out[0].rule, TN_LAYOUT_FIXED);
   assert_int_equal(answer.out[0].layout.order[3], 1);
@@ -378,7 +379,7 @@ static void images_of_few_channels_may_be_written_with_channels_last(void **stat
   x = RIG_TYPE(TN_F32, 2, 9, 4, 4);
   rig_start(&m);
   rig_out(&m, op1("neg", NULL, operand(x), x));
-  assert_int_equal(rig_query(&tn_cuda_pointwise, &m).n_variants, 1);
+  assert_int_equal(rig_query(&tn_kernel_cuda_pointwise, &m).n_variants, 1);
 }
 
 /* ---- every op in every dtype compiles ---- */

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "backends/cpu/kernels/kernels.h"
+extern const tn_kernel tn_kernel_cpu_embedding, tn_kernel_cpu_embedding_grad;
 
 static tn_type with_width(const tn_type *ids, int32_t dtype, int64_t width) {
   tn_type y = *ids;
@@ -41,7 +41,7 @@ static void check_both(const tn_type *ids_type, int64_t rows, int64_t width, int
   int64_t n = tn_type_count(ids_type);
   void *in[] = {drawn_ids(ids_type, rows, rng), rig_drawn(&table, rng)}, *out = rig_tensor(&y);
   make_lookup(&m, ids_type, &table, &y);
-  rig_run_on_all(&tn_cpu_embedding, &m, in, &out);
+  rig_run_on_all(&tn_kernel_cpu_embedding, &m, in, &out);
   for (int64_t i = 0; i < n; i++)
     for (int64_t k = 0; k < width; k++)
       assert_true(rig_get(&y, out, i * width + k) ==
@@ -52,7 +52,7 @@ static void check_both(const tn_type *ids_type, int64_t rows, int64_t width, int
       want[(int64_t)rig_get(ids_type, in[0], i) * width + k] += rig_get(&y, out, i * width + k);
   void *grad_in[] = {in[0], out}, *dtable = rig_tensor(&table);
   make_scatter(&m, ids_type, &y, &table, &a);
-  rig_run_on_all(&tn_cpu_embedding_grad, &m, grad_in, &dtable);
+  rig_run_on_all(&tn_kernel_cpu_embedding_grad, &m, grad_in, &dtable);
   for (int64_t i = 0; i < rows * width; i++)
     assert_true(rig_get(&table, dtable, i) == rig_rounded(dtype, want[i]));
   free(in[0]);
@@ -90,13 +90,13 @@ static void an_id_outside_the_table_is_an_error_that_names_it(void **state) {
   rig_memory memory = {.in = in, .out = out, .threads = 2};
   char text[512];
   make_lookup(&m, &ids, &table, &y);
-  assert_int_equal(rig_run(&tn_cpu_embedding, &m, &memory, text), TN_EINVAL);
+  assert_int_equal(rig_run(&tn_kernel_cpu_embedding, &m, &memory, text), TN_EINVAL);
   assert_non_null(strstr(text, "embedding: id 4 at position 2, expected 0 .. 3: the table has 4 rows"));
   make_scatter(&m, &ids, &y, &table, &a);
-  assert_int_equal(rig_run(&tn_cpu_embedding_grad, &m, &memory, text), TN_EINVAL);
+  assert_int_equal(rig_run(&tn_kernel_cpu_embedding_grad, &m, &memory, text), TN_EINVAL);
   assert_non_null(strstr(text, "embedding_grad: id 4"));
   id[2] = 1;
-  assert_int_equal(rig_run(&tn_cpu_embedding_grad, &m, &memory, text), TN_EINVAL);
+  assert_int_equal(rig_run(&tn_kernel_cpu_embedding_grad, &m, &memory, text), TN_EINVAL);
   assert_non_null(strstr(text, "id -1 at position 3"));
 }
 

@@ -4,8 +4,11 @@
 
 #include <math.h>
 
-#include "backends/cpu/kernels/kernels.h"
 #include "backends/shared/constants.h"
+
+extern const tn_kernel tn_kernel_cpu_conv2d_grad_input, tn_kernel_cpu_conv2d_grad_input_epilogue,
+    tn_kernel_cpu_conv2d_grad_weight, tn_kernel_cpu_conv2d_grad_weight_epilogue, tn_kernel_cpu_moments,
+    tn_kernel_cpu_moments_epilogue, tn_kernel_cpu_pointwise;
 
 static bool has_pair(const rig_answer *a, int32_t operand, int32_t result) {
   for (int32_t i = 0; i < a->n_inplace; i++)
@@ -44,12 +47,12 @@ static void moments_by_parts(moments_case *c) {
           s = rig_node(&m, "moments", &sums, &x, 1, (tn_type[]){c->channels, c->channels}, 2);
   rig_out(&m, s);
   rig_out(&m, s + 1);
-  rig_run_on_all(&tn_cpu_moments, &m, c->in, c->parts);
+  rig_run_on_all(&tn_kernel_cpu_moments, &m, c->in, c->parts);
   rig_start(&m);
   s = rig_in(&m, &c->channels);
   int32_t old = rig_in(&m, &c->channels);
   rig_out(&m, add_update(&m, s, old, &c->channels));
-  rig_run_on_all(&tn_cpu_pointwise, &m, (void *[]){c->parts[0], c->in[1]}, &c->parts[2]);
+  rig_run_on_all(&tn_kernel_cpu_pointwise, &m, (void *[]){c->parts[0], c->in[1]}, &c->parts[2]);
 }
 
 /* The sums of squares are a result, the sums are not. */
@@ -75,15 +78,15 @@ static void moments_are_finalized_in_their_launch(void **state) {
     rig_put(&c.x, c.in[0], 40, INFINITY); /* in channel 1 */
     moments_by_parts(&c);
     build_moments(&m, &c);
-    rig_run_on_all(&tn_cpu_moments_epilogue, &m, c.in, c.out);
+    rig_run_on_all(&tn_kernel_cpu_moments_epilogue, &m, c.in, c.out);
     assert_same(&c.channels, c.out[0], c.parts[2]);
     assert_same(&c.channels, c.out[1], c.parts[1]);
     /* the channel that is not finite keeps its statistic, the others change */
     for (int k = 0; k < 3; k++) assert_int_equal(((float *)c.out[0])[k] == ((float *)c.in[1])[k], k == 1);
-    rig_answer answer = rig_query(&tn_cpu_moments_epilogue, &m);
+    rig_answer answer = rig_query(&tn_kernel_cpu_moments_epilogue, &m);
     assert_true(has_pair(&answer, 1, 0)); /* the new statistic overwrites the old one */
     assert_false(has_pair(&answer, 1, 1));
-    rig_sweep_allocations(&tn_cpu_moments_epilogue, &m);
+    rig_sweep_allocations(&tn_kernel_cpu_moments_epilogue, &m);
     for (int k = 0; k < 2; k++) {
       free(c.in[k]);
       free(c.out[k]);
@@ -112,19 +115,19 @@ static void a_weight_gradient_is_widened_in_its_launch(void **state) {
   rig_start(&m);
   int32_t operands[] = {rig_in(&m, &x), rig_in(&m, &dy)};
   rig_out(&m, rig_node(&m, "conv2d_grad_weight", &grad_weight, operands, 2, &dw, 1));
-  rig_run_on_all(&tn_cpu_conv2d_grad_weight, &m, in, &narrow);
-  int64_t alone = rig_query(&tn_cpu_conv2d_grad_weight, &m).workspace_bytes;
+  rig_run_on_all(&tn_kernel_cpu_conv2d_grad_weight, &m, in, &narrow);
+  int64_t alone = rig_query(&tn_kernel_cpu_conv2d_grad_weight, &m).workspace_bytes;
   rig_start(&m);
   rig_in(&m, &x);
   rig_in(&m, &dy);
   int32_t made = rig_node(&m, "conv2d_grad_weight", &grad_weight, operands, 2, &dw, 1);
   rig_out(&m, rig_node(&m, "cast", &to, &made, 1, &wide, 1));
-  rig_run_on_all(&tn_cpu_conv2d_grad_weight_epilogue, &m, in, &out);
+  rig_run_on_all(&tn_kernel_cpu_conv2d_grad_weight_epilogue, &m, in, &out);
   for (int64_t i = 0; i < tn_type_count(&dw); i++)
     assert_true(rig_get(&wide, out, i) == rig_get(&dw, narrow, i));
-  assert_true(rig_query(&tn_cpu_conv2d_grad_weight_epilogue, &m).workspace_bytes >=
+  assert_true(rig_query(&tn_kernel_cpu_conv2d_grad_weight_epilogue, &m).workspace_bytes >=
               alone + (int64_t)tn_type_bytes(&dw));
-  rig_sweep_allocations(&tn_cpu_conv2d_grad_weight_epilogue, &m);
+  rig_sweep_allocations(&tn_kernel_cpu_conv2d_grad_weight_epilogue, &m);
   free(in[0]);
   free(in[1]);
   free(narrow);
@@ -155,12 +158,12 @@ static void an_input_gradient_passes_its_gate_in_its_launch(void **state) {
   rig_start(&m);
   int32_t operands[] = {rig_in(&m, &dy), rig_in(&m, &w)};
   rig_out(&m, rig_node(&m, "conv2d_grad_input", &grad_input, operands, 2, &dx, 1));
-  rig_run_on_all(&tn_cpu_conv2d_grad_input, &m, &in[1], &alone);
-  int64_t workspace = rig_query(&tn_cpu_conv2d_grad_input, &m).workspace_bytes;
+  rig_run_on_all(&tn_kernel_cpu_conv2d_grad_input, &m, &in[1], &alone);
+  int64_t workspace = rig_query(&tn_kernel_cpu_conv2d_grad_input, &m).workspace_bytes;
   rig_start(&m);
   for (int i = 0; i < 3; i++) rig_in(&m, &dx);
   rig_out(&m, add_gate(&m, 0, 1, 2, &dx));
-  rig_run_on_all(&tn_cpu_pointwise, &m, (void *[]){alone, in[0], in[3]}, &gated);
+  rig_run_on_all(&tn_kernel_cpu_pointwise, &m, (void *[]){alone, in[0], in[3]}, &gated);
   rig_start(&m);
   rig_in(&m, &dx);
   operands[0] = rig_in(&m, &dy);
@@ -168,13 +171,13 @@ static void an_input_gradient_passes_its_gate_in_its_launch(void **state) {
   rig_in(&m, &dx);
   int32_t made = rig_node(&m, "conv2d_grad_input", &grad_input, operands, 2, &dx, 1);
   rig_out(&m, add_gate(&m, made, 0, 3, &dx));
-  rig_run_on_all(&tn_cpu_conv2d_grad_input_epilogue, &m, in, &out);
+  rig_run_on_all(&tn_kernel_cpu_conv2d_grad_input_epilogue, &m, in, &out);
   assert_same(&dx, out, gated);
-  rig_answer answer = rig_query(&tn_cpu_conv2d_grad_input_epilogue, &m);
+  rig_answer answer = rig_query(&tn_kernel_cpu_conv2d_grad_input_epilogue, &m);
   assert_true(answer.workspace_bytes < workspace + 64);
   /* the op writes the result before the region reads its operands */
   assert_int_equal(answer.n_inplace, 0);
-  rig_sweep_allocations(&tn_cpu_conv2d_grad_input_epilogue, &m);
+  rig_sweep_allocations(&tn_kernel_cpu_conv2d_grad_input_epilogue, &m);
   for (int i = 0; i < 4; i++) free(in[i]);
   free(alone);
   free(gated);
@@ -184,8 +187,8 @@ static void an_input_gradient_passes_its_gate_in_its_launch(void **state) {
 /* ---- the parts' matches ---- */
 
 /* The kernels that epilogue.c calls, by the linker's --wrap: they note which operands are a known number. */
-extern const tn_kernel __real_tn_cpu_moments, __wrap_tn_cpu_moments, __real_tn_cpu_pointwise,
-    __wrap_tn_cpu_pointwise;
+extern const tn_kernel __real_tn_kernel_cpu_moments, __wrap_tn_kernel_cpu_moments,
+    __real_tn_kernel_cpu_pointwise, __wrap_tn_kernel_cpu_pointwise;
 enum { NOTED = 8 };
 typedef struct noted_operands {
   int32_t n;
@@ -200,33 +203,35 @@ static void note_operands(const tn_match *m, noted_operands *noted) {
 
 static tn_status query_moments(tn_query *q) {
   note_operands(q->match, &of_op);
-  return __real_tn_cpu_moments.query(q);
+  return __real_tn_kernel_cpu_moments.query(q);
 }
 static tn_status prepare_moments(tn_prepare *p, void **made) {
-  return __real_tn_cpu_moments.prepare(p, made);
+  return __real_tn_kernel_cpu_moments.prepare(p, made);
 }
-static void release_moments(tn_env *env, void *made) { __real_tn_cpu_moments.release(env, made); }
-static tn_status launch_moments(tn_launch *l) { return __real_tn_cpu_moments.launch(l); }
-const tn_kernel __wrap_tn_cpu_moments = {.item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "moments", "noted"),
-                                         .query = query_moments,
-                                         .prepare = prepare_moments,
-                                         .release = release_moments,
-                                         .launch = launch_moments};
+static void release_moments(tn_env *env, void *made) { __real_tn_kernel_cpu_moments.release(env, made); }
+static tn_status launch_moments(tn_launch *l) { return __real_tn_kernel_cpu_moments.launch(l); }
+const tn_kernel __wrap_tn_kernel_cpu_moments = {.item =
+                                                    TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "moments", "noted"),
+                                                .query = query_moments,
+                                                .prepare = prepare_moments,
+                                                .release = release_moments,
+                                                .launch = launch_moments};
 
 static tn_status query_pointwise(tn_query *q) {
   note_operands(q->match, &of_region);
-  return __real_tn_cpu_pointwise.query(q);
+  return __real_tn_kernel_cpu_pointwise.query(q);
 }
 static tn_status prepare_pointwise(tn_prepare *p, void **made) {
-  return __real_tn_cpu_pointwise.prepare(p, made);
+  return __real_tn_kernel_cpu_pointwise.prepare(p, made);
 }
-static void release_pointwise(tn_env *env, void *made) { __real_tn_cpu_pointwise.release(env, made); }
-static tn_status launch_pointwise(tn_launch *l) { return __real_tn_cpu_pointwise.launch(l); }
-const tn_kernel __wrap_tn_cpu_pointwise = {.item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "pointwise", "noted"),
-                                           .query = query_pointwise,
-                                           .prepare = prepare_pointwise,
-                                           .release = release_pointwise,
-                                           .launch = launch_pointwise};
+static void release_pointwise(tn_env *env, void *made) { __real_tn_kernel_cpu_pointwise.release(env, made); }
+static tn_status launch_pointwise(tn_launch *l) { return __real_tn_kernel_cpu_pointwise.launch(l); }
+const tn_kernel __wrap_tn_kernel_cpu_pointwise = {
+    .item = TN_ITEM_PLAIN(tn_kernel, TN_KERNEL, "pointwise", "noted"),
+    .query = query_pointwise,
+    .prepare = prepare_pointwise,
+    .release = release_pointwise,
+    .launch = launch_pointwise};
 
 static void check_noted(const noted_operands *noted, int32_t n, int32_t zero) {
   assert_int_equal(noted->n, n);
@@ -239,16 +244,16 @@ static void the_kernels_of_the_parts_read_which_operands_are_a_known_number(void
   static rig_match m;
   const moments_case c = {RIG_TYPE(TN_F32, 4, 3, 5, 7), RIG_TYPE(TN_F32, 3)};
   build_moments(&m, &c);
-  assert_int_equal(rig_query(&tn_cpu_moments_epilogue, &m).status, TN_OK);
+  assert_int_equal(rig_query(&tn_kernel_cpu_moments_epilogue, &m).status, TN_OK);
   check_noted(&of_op, 1, -1);
   check_noted(&of_region, 3, -1);
   rig_is_zero(&m, 0);
-  assert_int_equal(rig_query(&tn_cpu_moments_epilogue, &m).status, TN_OK);
+  assert_int_equal(rig_query(&tn_kernel_cpu_moments_epilogue, &m).status, TN_OK);
   check_noted(&of_op, 1, 0);
   check_noted(&of_region, 3, -1);
   build_moments(&m, &c);
   rig_is_zero(&m, 1);
-  assert_int_equal(rig_query(&tn_cpu_moments_epilogue, &m).status, TN_OK);
+  assert_int_equal(rig_query(&tn_kernel_cpu_moments_epilogue, &m).status, TN_OK);
   check_noted(&of_op, 1, -1);
   check_noted(&of_region, 3, 2);
 }
@@ -263,7 +268,7 @@ static void what_the_region_does_not_support_is_refused(void **state) {
   int32_t operand = rig_in(&m, &x),
           s = rig_node(&m, "moments", &sums, &operand, 1, (tn_type[]){channels, channels}, 2);
   rig_out(&m, rig_node(&m, "quux", NULL, &s, 1, &channels, 1));
-  rig_answer answer = rig_query(&tn_cpu_moments_epilogue, &m);
+  rig_answer answer = rig_query(&tn_kernel_cpu_moments_epilogue, &m);
   assert_int_equal(answer.status, TN_EUNSUPPORTED);
   assert_string_equal(answer.text, "quux is not among its ops");
 }
@@ -276,7 +281,7 @@ static void a_region_in_front_of_the_op_is_refused(void **state) {
   int32_t operand = rig_in(&m, &x), before = rig_node(&m, "neg", NULL, &operand, 1, &x, 1),
           s = rig_node(&m, "moments", &sums, &before, 1, (tn_type[]){channels, channels}, 2);
   rig_out(&m, rig_node(&m, "neg", NULL, &s, 1, &channels, 1));
-  rig_answer answer = rig_query(&tn_cpu_moments_epilogue, &m);
+  rig_answer answer = rig_query(&tn_kernel_cpu_moments_epilogue, &m);
   assert_int_equal(answer.status, TN_EUNSUPPORTED);
   assert_string_equal(answer.text, "an operand of moments is absent or made in the region");
 }

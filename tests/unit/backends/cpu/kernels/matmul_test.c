@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "backends/cpu/kernels/kernels.h"
+extern const tn_kernel tn_kernel_cpu_matmul;
 
 typedef struct operand {
   tn_type type;
@@ -74,7 +74,7 @@ static void try_product(tn_type a_type, tn_type b_type, tn_type y_type, tn_matmu
   rig_start(&m);
   int32_t in[3] = {rig_in(&m, &a_type), rig_in(&m, &b_type), rig_in(&m, with_bias ? &bias.type : NULL)};
   rig_out(&m, rig_node(&m, "matmul", &t, in, 3, &y_type, 1));
-  rig_run_on_all(&tn_cpu_matmul, &m, (void *[]){a.data, b.data, with_bias ? bias.data : NULL},
+  rig_run_on_all(&tn_kernel_cpu_matmul, &m, (void *[]){a.data, b.data, with_bias ? bias.data : NULL},
                  (void *[]){y.data});
   check(&a, &b, with_bias ? &bias : NULL, &t, &y, 3000);
   free(a.data);
@@ -166,7 +166,7 @@ static void values_that_are_not_finite_stay_so(void **state) {
   rig_start(&m);
   int32_t in[3] = {rig_in(&m, &type), rig_in(&m, &type), rig_in(&m, NULL)};
   rig_out(&m, rig_node(&m, "matmul", &t, in, 3, &type, 1));
-  rig_run_on_all(&tn_cpu_matmul, &m, (void *[]){a, b, NULL}, (void *[]){y});
+  rig_run_on_all(&tn_kernel_cpu_matmul, &m, (void *[]){a, b, NULL}, (void *[]){y});
   assert_true(isnan(y[0]) && isnan(y[1]) && isnan(y[2]) && y[3] == 2);
 }
 
@@ -178,7 +178,7 @@ static void a_small_workspace_is_enough_for_a_large_product(void **state) {
   rig_start(&m);
   int32_t in[3] = {rig_in(&m, &type), rig_in(&m, &type), rig_in(&m, NULL)};
   rig_out(&m, rig_node(&m, "matmul", &t, in, 3, &type, 1));
-  assert_in_range(rig_query(&tn_cpu_matmul, &m).workspace_bytes, 1, 32 << 20);
+  assert_in_range(rig_query(&tn_kernel_cpu_matmul, &m).workspace_bytes, 1, 32 << 20);
 }
 
 static void integer_types_are_unsupported(void **state) {
@@ -189,7 +189,7 @@ static void integer_types_are_unsupported(void **state) {
   rig_start(&m);
   int32_t in[3] = {rig_in(&m, &type), rig_in(&m, &type), rig_in(&m, NULL)};
   rig_out(&m, rig_node(&m, "matmul", &t, in, 3, &type, 1));
-  rig_answer answer = rig_query(&tn_cpu_matmul, &m);
+  rig_answer answer = rig_query(&tn_kernel_cpu_matmul, &m);
   assert_int_equal(answer.status, TN_EUNSUPPORTED);
   assert_non_null(strstr(answer.text, "i32"));
 }

@@ -4,8 +4,10 @@
 
 #include <stdio.h>
 
-#include "backends/cpu/kernels/kernels.h"
 #include "tenon/plugin/storage.h"
+
+extern const tn_kernel tn_kernel_cpu_concat, tn_kernel_cpu_copy, tn_kernel_cpu_pack, tn_kernel_cpu_pad,
+    tn_kernel_cpu_reorder, tn_kernel_cpu_slice, tn_kernel_cpu_transpose;
 
 /* ---- helpers ---- */
 
@@ -58,7 +60,7 @@ static void check_transpose(const tn_type *x_type, const int64_t *order) {
   tn_type y_type = *x_type;
   uint8_t *x, *y;
   for (int32_t i = 0; i < x_type->rank; i++) y_type.dims[i] = x_type->dims[order[i]];
-  run_one(&tn_cpu_transpose, "transpose", &a, x_type, &y_type, &x, &y);
+  run_one(&tn_kernel_cpu_transpose, "transpose", &a, x_type, &y_type, &x, &y);
   for (int64_t i = 0; i < tn_type_count(&y_type); i++) {
     int64_t c[TN_MAX_RANK], from[TN_MAX_RANK];
     rig_coordinates(&y_type, i, c);
@@ -106,7 +108,7 @@ static void slice_takes_starts_stops_and_steps_for_drawn_shapes(void **state) {
     tn_slice_attributes a = {{x_type.rank, starts}, {x_type.rank, stops}, {x_type.rank, steps}};
     if (round % 4 == 0) a.steps = (tn_ints){0, &none};
     uint8_t *x, *y;
-    run_one(&tn_cpu_slice, "slice", &a, &x_type, &y_type, &x, &y);
+    run_one(&tn_kernel_cpu_slice, "slice", &a, &x_type, &y_type, &x, &y);
     for (int64_t i = 0; i < tn_type_count(&y_type); i++) {
       int64_t c[TN_MAX_RANK];
       rig_coordinates(&y_type, i, c);
@@ -140,7 +142,7 @@ static void pad_puts_zeros_around_and_between_for_drawn_shapes(void **state) {
     tn_pad_attributes a = {
         {x_type.rank, low}, {x_type.rank, high}, {round % 4 == 0 ? 0 : x_type.rank, inner}};
     uint8_t *x, *y;
-    run_one(&tn_cpu_pad, "pad", &a, &x_type, &y_type, &x, &y);
+    run_one(&tn_kernel_cpu_pad, "pad", &a, &x_type, &y_type, &x, &y);
     for (int64_t i = 0; i < tn_type_count(&y_type); i++) {
       int64_t c[TN_MAX_RANK];
       bool outside = false;
@@ -180,7 +182,7 @@ static void concat_joins_its_operands_along_any_axis(void **state) {
     for (int32_t i = 0; i < n; i++) y_type.dims[axis] += types[i].dims[axis];
     rig_out(&m, rig_node(&m, "concat", &a, numbers, n, &y_type, 1));
     void *y = rig_tensor(&y_type);
-    rig_run_on_all(&tn_cpu_concat, &m, in, &y);
+    rig_run_on_all(&tn_kernel_cpu_concat, &m, in, &y);
     for (int64_t i = 0; i < tn_type_count(&y_type); i++) {
       int64_t c[TN_MAX_RANK];
       int32_t k = 0;
@@ -208,7 +210,7 @@ static void pack_lays_operands_at_their_offsets_with_zeros_between(void **state)
     in[i] = numbered(&types[i]);
   }
   rig_out(&m, rig_node(&m, "pack", &a, numbers, 3, &y_type, 1));
-  rig_run_on_all(&tn_cpu_pack, &m, in, &y);
+  rig_run_on_all(&tn_kernel_cpu_pack, &m, in, &y);
   for (int64_t i = 0; i < 40000; i++) {
     int32_t k = i < 16 ? 0 : i < 30000 ? 1 : 2;
     int64_t from = i - offsets[k];
@@ -232,10 +234,10 @@ static void copy_takes_storage_as_it_is_also_in_place(void **state) {
   rig_out(&m, rig_node(&m, "copy", NULL, &number, 1, &type, 1));
   void *in[] = {x}, *out[] = {y};
   rig_memory memory = {.in = in, .out = out, .in_layout = &layout, .out_layout = &layout, .threads = 2};
-  assert_int_equal(rig_run(&tn_cpu_copy, &m, &memory, NULL), TN_OK);
+  assert_int_equal(rig_run(&tn_kernel_cpu_copy, &m, &memory, NULL), TN_OK);
   assert_memory_equal(x, y, bytes);
   memory.out = in;
-  assert_int_equal(rig_run(&tn_cpu_copy, &m, &memory, NULL), TN_OK);
+  assert_int_equal(rig_run(&tn_kernel_cpu_copy, &m, &memory, NULL), TN_OK);
   assert_memory_equal(x, y, bytes);
   free(x);
   free(y);
@@ -294,13 +296,13 @@ static void check_reorder(const tn_type *type, const tn_layout *from, const tn_l
   rig_start(&m);
   int32_t number = rig_in(&m, type);
   rig_out(&m, rig_node(&m, "reorder", NULL, &number, 1, type, 1));
-  rig_sweep_allocations(&tn_cpu_reorder, &m);
+  rig_sweep_allocations(&tn_kernel_cpu_reorder, &m);
   for (int32_t threads = 1; threads <= 4; threads *= 2) {
     uint8_t *y = malloc((size_t)b.count * size + 1);
     memset(y, 0x77, (size_t)b.count * size + 1);
     void *in[] = {x}, *out[] = {y};
     rig_memory memory = {.in = in, .out = out, .in_layout = from, .out_layout = to, .threads = threads};
-    assert_int_equal(rig_run(&tn_cpu_reorder, &m, &memory, NULL), TN_OK);
+    assert_int_equal(rig_run(&tn_kernel_cpu_reorder, &m, &memory, NULL), TN_OK);
     assert_memory_equal(y, want, (size_t)b.count * size);
     assert_int_equal(y[(size_t)b.count * size], 0x77);
     free(y);

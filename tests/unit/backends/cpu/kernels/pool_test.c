@@ -3,7 +3,8 @@
 
 #include <math.h>
 
-#include "backends/cpu/kernels/kernels.h"
+extern const tn_kernel tn_kernel_cpu_avg_pool2d, tn_kernel_cpu_avg_pool2d_grad, tn_kernel_cpu_max_pool2d,
+    tn_kernel_cpu_max_pool2d_grad;
 
 typedef struct pool {
   int64_t kernel[2], stride[2], padding[2];
@@ -96,7 +97,7 @@ static void route(void *arg, int64_t x, int64_t y, double divisor) {
 static void check_max(const pool *p, work *w, size_t count) {
   const tn_type *x[2] = {&p->x_type, NULL}, *dy[2] = {&p->y_type, &p->index_type};
   tn_type out[2] = {p->y_type, p->index_type};
-  run(&tn_cpu_max_pool2d, p, x, (void *[]){w->x, NULL}, out, 2, (void *[]){w->y, w->index});
+  run(&tn_kernel_cpu_max_pool2d, p, x, (void *[]){w->x, NULL}, out, 2, (void *[]){w->y, w->index});
   visit_all(p, check_maximum, w);
   int64_t x_plane = p->x_type.dims[2] * p->x_type.dims[3], y_plane = p->y_type.dims[2] * p->y_type.dims[3];
   for (int64_t i = 0; i < tn_type_count(&p->y_type); i++) {
@@ -104,7 +105,8 @@ static void check_max(const pool *p, work *w, size_t count) {
     double there = rig_get(&p->x_type, w->x, i / y_plane * x_plane + w->index[i]);
     assert_true(isnan(got) ? isnan(there) : got == there && w->term[i] == 1);
   }
-  run(&tn_cpu_max_pool2d_grad, p, dy, (void *[]){w->dy, w->index}, &p->x_type, 1, (void *[]){w->dx, NULL});
+  run(&tn_kernel_cpu_max_pool2d_grad, p, dy, (void *[]){w->dy, w->index}, &p->x_type, 1,
+      (void *[]){w->dx, NULL});
   memset(w->term, 0, count * sizeof(double));
   visit_all(p, route, w);
   check_sums(w, &p->x_type, w->dx);
@@ -130,12 +132,12 @@ static void check_avg(const pool *p, work *w, size_t count) {
   const tn_type *x[2] = {&p->x_type, NULL}, *dy[2] = {&p->y_type, NULL};
   memset(w->value, 0, count * sizeof(double));
   memset(w->term, 0, count * sizeof(double));
-  run(&tn_cpu_avg_pool2d, p, x, (void *[]){w->x, NULL}, &p->y_type, 1, (void *[]){w->y, NULL});
+  run(&tn_kernel_cpu_avg_pool2d, p, x, (void *[]){w->x, NULL}, &p->y_type, 1, (void *[]){w->y, NULL});
   visit_all(p, average, w);
   check_sums(w, &p->y_type, w->y);
   memset(w->value, 0, count * sizeof(double));
   memset(w->term, 0, count * sizeof(double));
-  run(&tn_cpu_avg_pool2d_grad, p, dy, (void *[]){w->dy, NULL}, &p->x_type, 1, (void *[]){w->dx, NULL});
+  run(&tn_kernel_cpu_avg_pool2d_grad, p, dy, (void *[]){w->dy, NULL}, &p->x_type, 1, (void *[]){w->dx, NULL});
   visit_all(p, spread, w);
   check_sums(w, &p->x_type, w->dx);
 }
@@ -220,7 +222,7 @@ static void integer_types_are_unsupported(void **state) {
   rig_start(&m);
   int32_t in[1] = {rig_in(&m, &type)};
   rig_out(&m, rig_node(&m, "avg_pool2d", &attributes, in, 1, &type, 1));
-  assert_int_equal(rig_query(&tn_cpu_avg_pool2d, &m).status, TN_EUNSUPPORTED);
+  assert_int_equal(rig_query(&tn_kernel_cpu_avg_pool2d, &m).status, TN_EUNSUPPORTED);
 }
 
 int main(void) {

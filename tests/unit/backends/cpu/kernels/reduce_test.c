@@ -3,7 +3,8 @@
 
 #include <math.h>
 
-#include "backends/cpu/kernels/kernels.h"
+extern const tn_kernel tn_kernel_cpu_argmax, tn_kernel_cpu_moments, tn_kernel_cpu_norm_grad_sums,
+    tn_kernel_cpu_reduce_max, tn_kernel_cpu_reduce_min, tn_kernel_cpu_reduce_sum;
 
 /* ---- naive loops ---- */
 
@@ -14,11 +15,11 @@ typedef struct reduction {
   bool integers; /* supports integers */
 } reduction;
 
-static const reduction reductions[] = {{&tn_cpu_reduce_sum, "reduce_sum", 1, 1, true},
-                                       {&tn_cpu_reduce_max, "reduce_max", 1, 1, true},
-                                       {&tn_cpu_reduce_min, "reduce_min", 1, 1, true},
-                                       {&tn_cpu_moments, "moments", 1, 2, false},
-                                       {&tn_cpu_norm_grad_sums, "norm_grad_sums", 4, 2, false}};
+static const reduction reductions[] = {{&tn_kernel_cpu_reduce_sum, "reduce_sum", 1, 1, true},
+                                       {&tn_kernel_cpu_reduce_max, "reduce_max", 1, 1, true},
+                                       {&tn_kernel_cpu_reduce_min, "reduce_min", 1, 1, true},
+                                       {&tn_kernel_cpu_moments, "moments", 1, 2, false},
+                                       {&tn_kernel_cpu_norm_grad_sums, "norm_grad_sums", 4, 2, false}};
 
 static bool is_reduced(const tn_reduce_attributes *a, int32_t rank, int32_t dim) {
   for (int64_t i = 0; i < a->axes.n; i++)
@@ -127,10 +128,10 @@ static void check_types(const reduction *r, int32_t dtype, const tn_type *x, con
 
 static void check(const reduction *r, int32_t dtype, const tn_type *x, const tn_reduce_attributes *a,
                   tn_rng *rng) {
-  bool extreme = r->kernel == &tn_cpu_reduce_max || r->kernel == &tn_cpu_reduce_min;
+  bool extreme = r->kernel == &tn_kernel_cpu_reduce_max || r->kernel == &tn_kernel_cpu_reduce_min;
   tn_type result = reduced_type(x, a, dtype);
   if (!r->integers && !tn_dtype_is_float(dtype)) return;
-  if (r->kernel == &tn_cpu_reduce_sum && dtype <= TN_U8) return;
+  if (r->kernel == &tn_kernel_cpu_reduce_sum && dtype <= TN_U8) return;
   if (extreme && tn_type_count(x) == 0 && tn_type_count(&result) > 0) return;
   check_types(r, dtype, x, a, rng);
 }
@@ -199,8 +200,8 @@ static void long_sums_lose_nothing_to_rounding_on_the_way(void **state) {
   int32_t number = rig_in(&m, &type);
   rig_out(&m, rig_node(&m, "reduce_sum", &a, &number, 1, &scalar, 1));
   void *in[] = {x}, *out[] = {&y};
-  rig_run_on_all(&tn_cpu_reduce_sum, &m, in, out);
-  rig_sweep_allocations(&tn_cpu_reduce_sum, &m);
+  rig_run_on_all(&tn_kernel_cpu_reduce_sum, &m, in, out);
+  rig_sweep_allocations(&tn_kernel_cpu_reduce_sum, &m);
   assert_true(y == (float)(0x1p24 + N - 1));
   free(x);
 }
@@ -239,12 +240,12 @@ static void sums_over_no_elements_are_zero_and_extremes_fail(void **state) {
   int32_t number = rig_in(&m, &empty);
   rig_out(&m, rig_node(&m, "reduce_sum", &a, &number, 1, &result, 1));
   void *in[] = {&nothing}, *out[] = {y};
-  rig_run_on_all(&tn_cpu_reduce_sum, &m, in, out);
+  rig_run_on_all(&tn_kernel_cpu_reduce_sum, &m, in, out);
   assert_true(y[0] == 0 && y[1] == 0 && y[2] == 0);
   rig_start(&m);
   number = rig_in(&m, &empty);
   rig_out(&m, rig_node(&m, "reduce_max", &a, &number, 1, &result, 1));
-  rig_answer answer = rig_query(&tn_cpu_reduce_max, &m);
+  rig_answer answer = rig_query(&tn_kernel_cpu_reduce_max, &m);
   assert_int_equal(answer.status, TN_EUNSUPPORTED);
   assert_non_null(strstr(answer.text, "no elements"));
 }
@@ -311,7 +312,7 @@ static void moments_of_no_elements_are_nan(void **state) {
   rig_out(&m, made);
   rig_out(&m, made + 1);
   void *in[] = {&nothing}, *out[] = {mean, variance};
-  rig_run_on_all(&tn_cpu_moments, &m, in, out);
+  rig_run_on_all(&tn_kernel_cpu_moments, &m, in, out);
   for (int i = 0; i < 3; i++) assert_true(isnan(mean[i]) && isnan(variance[i]));
 }
 
@@ -332,8 +333,8 @@ static void check_argmax(const tn_type *x, int64_t axis, tn_rng *rng, bool with_
   void *in[] = {rig_drawn(x, rng)}, *out = rig_tensor(&y);
   for (int64_t i = 0; i < tn_type_count(x) && with_nan; i++)
     if (tn_rng_below(rng, 20) == 0) rig_put(x, in[0], i, NAN);
-  rig_run_on_all(&tn_cpu_argmax, &m, in, &out);
-  rig_sweep_allocations(&tn_cpu_argmax, &m);
+  rig_run_on_all(&tn_kernel_cpu_argmax, &m, in, &out);
+  rig_sweep_allocations(&tn_kernel_cpu_argmax, &m);
   for (int64_t i = 0; i < tn_type_count(&y); i++) {
     int64_t base = i / inner * n * inner + i % inner, best = 0;
     for (int64_t k = 1; k < n; k++) {

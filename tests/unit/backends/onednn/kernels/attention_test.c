@@ -3,7 +3,8 @@
 
 #include <math.h>
 
-#include "backends/onednn/kernels/kernels.h"
+extern const tn_kernel tn_kernel_onednn_attention, tn_kernel_onednn_attention_grad,
+    tn_kernel_onednn_attention_grad_joined;
 
 /* ---- attention by definition, in f64 ---- */
 
@@ -163,7 +164,8 @@ static void check_joined(const shape *s, const tn_attention_attributes *a, const
   int32_t first = rig_node(&m, "attention_grad", a, in, 6, types, 3);
   const int32_t parts[] = {first, first + 1, first + 2};
   rig_out(&m, rig_node(&m, "concat", &last, parts, 3, &all, 1));
-  ways_check(&tn_onednn_attention_grad_joined, &naive, &m, data, all.dtype == TN_BF16 ? 1e-2 : 2e-5, 1);
+  ways_check(&tn_kernel_onednn_attention_grad_joined, &naive, &m, data, all.dtype == TN_BF16 ? 1e-2 : 2e-5,
+             1);
 }
 
 static void check(const shape *s, int32_t dtype, bool together, tn_rng *rng) {
@@ -181,14 +183,14 @@ static void check(const shape *s, int32_t dtype, bool together, tn_rng *rng) {
   for (int32_t i = 0; i < 3; i++) in[i] = rig_in(&forward, &types[i]);
   int32_t first = rig_node(&forward, "attention", &a, in, 3, types + 3, 2);
   for (int32_t i = 0; i < 2; i++) rig_out(&forward, first + i);
-  ways_check(&tn_onednn_attention, &naive, &forward, data, 1e-5, 1);
+  ways_check(&tn_kernel_onednn_attention, &naive, &forward, data, 1e-5, 1);
   rig_memory memory = {.in = data, .out = data + 3, .threads = 1};
   assert_int_equal(rig_run(&naive, &forward, &memory, NULL), TN_OK);
   rig_start(&backward);
   for (int32_t i = 0; i < 6; i++) in[i] = rig_in(&backward, &types[i]);
   first = rig_node(&backward, "attention_grad", &a, in, 6, out, 3);
   for (int32_t i = 0; i < 3; i++) rig_out(&backward, first + i);
-  ways_check(&tn_onednn_attention_grad, &naive, &backward, data, dtype == TN_BF16 ? 1e-2 : 2e-5, 1);
+  ways_check(&tn_kernel_onednn_attention_grad, &naive, &backward, data, dtype == TN_BF16 ? 1e-2 : 2e-5, 1);
   if (together && s->queries == s->keys) check_joined(s, &a, types, data);
   for (int32_t i = 0; i < 6; i++) free(data[i]);
 }
@@ -230,7 +232,7 @@ static void one_key_has_no_gradient(void **state) {
   int32_t first = rig_node(&m, "attention_grad", &a, in, 6, types + DQ, 3);
   for (int32_t i = 0; i < 3; i++) rig_out(&m, first + i);
   rig_memory memory = {.in = data, .out = data + DQ, .threads = 1};
-  assert_int_equal(rig_run(&tn_onednn_attention_grad, &m, &memory, NULL), TN_OK);
+  assert_int_equal(rig_run(&tn_kernel_onednn_attention_grad, &m, &memory, NULL), TN_OK);
   for (int32_t i = 0; i < ROWS; i++) {
     double d = 0;
     for (int32_t c = 0; c < WIDTH; c++) d += (double)dy[i * WIDTH + c] * (double)v[c];

@@ -4,8 +4,10 @@
 
 #include <math.h>
 
-#include "backends/cpu/kernels/kernels.h" /* the reference */
-#include "backends/onednn/kernels/kernels.h"
+extern const tn_kernel tn_kernel_cpu_conv2d, tn_kernel_cpu_conv2d_grad_input,
+    tn_kernel_cpu_conv2d_grad_weight, tn_kernel_onednn_conv2d_small, tn_kernel_onednn_conv2d_small_grad_bias,
+    tn_kernel_onednn_conv2d_small_grad_input, tn_kernel_onednn_conv2d_small_grad_weight,
+    tn_kernel_onednn_conv2d_small_relu;
 
 typedef struct conv {
   int64_t n, c, o, h, w, kernel[2], padding[2], dilation[2];
@@ -69,8 +71,9 @@ static void convolutions_are_those_of_the_cpu(void **state) {
     start(&p, &convs[i], &rng);
     const tn_type *in[3] = {&p.x, &p.w, i % 2 == 0 ? &p.b : NULL};
     rig_match *m = one_op("conv2d", &p, in, 3, &p.y);
-    ways_check(&tn_onednn_conv2d_small, &tn_cpu_conv2d, m, (void *[]){p.x_data, p.w_data, p.b_data}, 2e-6, 1);
-    rig_sweep_allocations(&tn_onednn_conv2d_small, m);
+    ways_check(&tn_kernel_onednn_conv2d_small, &tn_kernel_cpu_conv2d, m,
+               (void *[]){p.x_data, p.w_data, p.b_data}, 2e-6, 1);
+    rig_sweep_allocations(&tn_kernel_onednn_conv2d_small, m);
     finish(&p);
   }
 }
@@ -82,7 +85,7 @@ static void gradients_of_inputs_are_those_of_the_cpu(void **state) {
     problem p;
     start(&p, &convs[i], &rng);
     rig_match *m = one_op("conv2d_grad_input", &p, (const tn_type *[]){&p.y, &p.w}, 2, &p.x);
-    ways_check(&tn_onednn_conv2d_small_grad_input, &tn_cpu_conv2d_grad_input, m,
+    ways_check(&tn_kernel_onednn_conv2d_small_grad_input, &tn_kernel_cpu_conv2d_grad_input, m,
                (void *[]){p.dy_data, p.w_data}, 2e-6, 1);
     finish(&p);
   }
@@ -95,7 +98,7 @@ static void gradients_of_weights_are_those_of_the_cpu(void **state) {
     problem p;
     start(&p, &convs[i], &rng);
     rig_match *m = one_op("conv2d_grad_weight", &p, (const tn_type *[]){&p.x, &p.y}, 2, &p.w);
-    ways_check(&tn_onednn_conv2d_small_grad_weight, &tn_cpu_conv2d_grad_weight, m,
+    ways_check(&tn_kernel_onednn_conv2d_small_grad_weight, &tn_kernel_cpu_conv2d_grad_weight, m,
                (void *[]){p.x_data, p.dy_data}, 4e-6, 1);
     finish(&p);
   }
@@ -112,13 +115,13 @@ static void a_relu_is_applied_to_the_same_sums(void **state) {
     void *data[4] = {p.x_data, p.w_data, p.b_data, &zero};
     float *plain = rig_tensor(&p.y), *rectified = rig_tensor(&p.y);
     rig_match *m = one_op("conv2d", &p, (const tn_type *[]){&p.x, &p.w, &p.b}, 3, &p.y);
-    rig_run_on_all(&tn_onednn_conv2d_small, m, data, (void *[]){plain});
+    rig_run_on_all(&tn_kernel_onednn_conv2d_small, m, data, (void *[]){plain});
     rig_start(m);
     int32_t in[4] = {rig_in(m, &p.x), rig_in(m, &p.w), rig_in(m, &p.b), rig_in(m, &scalar)};
     rig_is_zero(m, in[3]);
     int32_t y = rig_node(m, "conv2d", &p.attributes, in, 3, &p.y, 1);
     rig_out(m, rig_node(m, "maximum", NULL, (int32_t[]){y, in[3]}, 2, &p.y, 1));
-    rig_run_on_all(&tn_onednn_conv2d_small_relu, m, data, (void *[]){rectified});
+    rig_run_on_all(&tn_kernel_onednn_conv2d_small_relu, m, data, (void *[]){rectified});
     for (int64_t k = 0; k < tn_type_count(&p.y); k++) assert_true(rectified[k] == fmaxf(plain[k], 0));
     free(plain), free(rectified);
     finish(&p);
@@ -135,14 +138,14 @@ static void the_gradient_of_the_bias_comes_with_that_of_the_weights(void **state
     void *alone = rig_tensor(&p.w), *together = rig_tensor(&p.w);
     float *bias = rig_tensor(&p.b);
     rig_match *m = one_op("conv2d_grad_weight", &p, (const tn_type *[]){&p.x, &p.y}, 2, &p.w);
-    rig_run_on_all(&tn_onednn_conv2d_small_grad_weight, m, data, (void *[]){alone});
+    rig_run_on_all(&tn_kernel_onednn_conv2d_small_grad_weight, m, data, (void *[]){alone});
     int64_t axes[3] = {0, 2, -1};
     tn_reduce_attributes all_but_filters = {.axes = {3, axes}};
     rig_start(m);
     int32_t in[2] = {rig_in(m, &p.x), rig_in(m, &p.y)};
     rig_out(m, rig_node(m, "conv2d_grad_weight", &p.attributes, in, 2, &p.w, 1));
     rig_out(m, rig_node(m, "reduce_sum", &all_but_filters, in + 1, 1, &p.b, 1));
-    rig_run_on_all(&tn_onednn_conv2d_small_grad_bias, m, data, (void *[]){together, bias});
+    rig_run_on_all(&tn_kernel_onednn_conv2d_small_grad_bias, m, data, (void *[]){together, bias});
     assert_memory_equal(alone, together, (size_t)tn_type_count(&p.w) * sizeof(float));
     int64_t plane = p.y.dims[2] * p.y.dims[3];
     for (int64_t o = 0; o < p.y.dims[1]; o++) {
@@ -167,7 +170,7 @@ static void what_is_not_small_is_refused(void **state) {
     if (i == 2) p.attributes.groups = 2;
     if (i == 3) p.attributes.math = TN_MATH_TF32;
     rig_match *m = one_op("conv2d", &p, (const tn_type *[]){&p.x, &p.w, &p.b}, 3, &p.y);
-    rig_answer a = rig_query(&tn_onednn_conv2d_small, m);
+    rig_answer a = rig_query(&tn_kernel_onednn_conv2d_small, m);
     assert_int_equal(a.status, TN_EUNSUPPORTED);
     assert_non_null(strstr(a.text, i == 0 ? "not small" : i == 3 ? "tf32" : "groups and stride"));
     finish(&p);

@@ -5,7 +5,11 @@
 #include <math.h>
 
 #include "tests/unit/backends/onednn/defined_gelu.h"
-#include "backends/onednn/kernels/kernels.h"
+
+extern const tn_kernel tn_kernel_onednn_matmul, tn_kernel_onednn_matmul_add,
+    tn_kernel_onednn_matmul_bias_grad, tn_kernel_onednn_matmul_gelu, tn_kernel_onednn_matmul_gelu_grad,
+    tn_kernel_onednn_matmul_kept_gelu, tn_kernel_onednn_matmul_relu, tn_kernel_onednn_matmul_relu_grad,
+    tn_kernel_onednn_matmul_split_2, tn_kernel_onednn_matmul_split_3;
 
 typedef struct operand {
   tn_type type;
@@ -69,7 +73,7 @@ static void products_with_bias_and_relu_are_right(void **state) {
     if (relu) in[3] = rig_in(&m, &limit.type), rig_is_zero(&m, in[3]);
     int32_t product = rig_node(&m, "matmul", &t, in, 3, &y.type, 1);
     rig_out(&m, relu ? rig_node(&m, "maximum", NULL, (int32_t[]){product, in[3]}, 2, &y.type, 1) : product);
-    rig_run_on_all(relu ? &tn_onednn_matmul_relu : &tn_onednn_matmul, &m,
+    rig_run_on_all(relu ? &tn_kernel_onednn_matmul_relu : &tn_kernel_onednn_matmul, &m,
                    (void *[]){a.data, b.data, with_bias ? bias.data : NULL, limit.data}, (void *[]){y.data});
     for (int64_t i = 0; i < s.m; i += 1 + s.m / 40)
       for (int64_t j = 0; j < s.n; j++) {
@@ -100,7 +104,7 @@ static void the_gradient_of_a_relu_joins_the_product(void **state) {
     int32_t product = rig_node(&m, "matmul", &t, in, 2, &y.type, 1);
     int32_t gate = rig_node(&m, "gt", NULL, in + 2, 2, &truth, 1);
     rig_out(&m, rig_node(&m, "where", NULL, (int32_t[]){gate, product, in[4]}, 3, &y.type, 1));
-    rig_run_on_all(&tn_onednn_matmul_relu_grad, &m,
+    rig_run_on_all(&tn_kernel_onednn_matmul_relu_grad, &m,
                    (void *[]){a.data, b.data, r.data, limit.data, other.data}, (void *[]){y.data});
     for (int64_t i = 0; i < s.m; i += 1 + s.m / 40)
       for (int64_t j = 0; j < s.n; j++) {
@@ -131,7 +135,7 @@ static void a_gelu_joins_the_product(void **state) {
     int32_t end = rig_node(&m, "gelu", &g, &product, 1, &z.type, 1);
     if (keeps) rig_out(&m, product);
     rig_out(&m, end);
-    rig_run_on_all(keeps ? &tn_onednn_matmul_kept_gelu : &tn_onednn_matmul_gelu, &m,
+    rig_run_on_all(keeps ? &tn_kernel_onednn_matmul_kept_gelu : &tn_kernel_onednn_matmul_gelu, &m,
                    (void *[]){a.data, b.data, with_bias ? bias.data : NULL},
                    (void *[]){keeps ? y.data : z.data, z.data});
     for (int64_t i = 0; i < s.m; i += 1 + s.m / 40)
@@ -159,7 +163,8 @@ static void the_gradient_of_a_gelu_joins_the_product(void **state) {
     int32_t in[3] = {rig_in(&m, &a.type), rig_in(&m, &b.type), rig_in(&m, &x.type)};
     int32_t product = rig_node(&m, "matmul", &t, in, 2, &y.type, 1);
     rig_out(&m, rig_node(&m, "gelu_grad", &g, (int32_t[]){product, in[2]}, 2, &y.type, 1));
-    rig_run_on_all(&tn_onednn_matmul_gelu_grad, &m, (void *[]){a.data, b.data, x.data}, (void *[]){y.data});
+    rig_run_on_all(&tn_kernel_onednn_matmul_gelu_grad, &m, (void *[]){a.data, b.data, x.data},
+                   (void *[]){y.data});
     for (int64_t i = 0; i < s.m; i += 1 + s.m / 40)
       for (int64_t j = 0; j < s.n; j++) {
         double magnitude, sum = element(&a, &b, &t, i, j, &magnitude);
@@ -186,7 +191,7 @@ static void what_is_added_joins_the_product(void **state) {
                      rig_in(&m, &r.type)};
     int32_t product = rig_node(&m, "matmul", &t, in, 3, &y.type, 1);
     rig_out(&m, rig_node(&m, "add", NULL, (int32_t[]){product, in[3]}, 2, &y.type, 1));
-    rig_run_on_all(&tn_onednn_matmul_add, &m,
+    rig_run_on_all(&tn_kernel_onednn_matmul_add, &m,
                    (void *[]){a.data, b.data, with_bias ? bias.data : NULL, r.data}, (void *[]){y.data});
     for (int64_t i = 0; i < s.m; i += 1 + s.m / 40)
       for (int64_t j = 0; j < s.n; j++) {
@@ -222,7 +227,7 @@ static void a_product_goes_to_several_results(void **state) {
       slices[i] = (tn_slice_attributes){.starts = {2, starts[i]}, .stops = {2, stops[i]}};
       rig_out(&m, rig_node(&m, "slice", &slices[i], &product, 1, &y[i].type, 1));
     }
-    rig_run_on_all(parts == 2 ? &tn_onednn_matmul_split_2 : &tn_onednn_matmul_split_3, &m,
+    rig_run_on_all(parts == 2 ? &tn_kernel_onednn_matmul_split_2 : &tn_kernel_onednn_matmul_split_3, &m,
                    (void *[]){a.data, b.data, with_bias ? bias.data : NULL},
                    (void *[]){y[0].data, y[1].data, parts > 2 ? y[2].data : NULL});
     for (int32_t p = 0; p < parts; p++)
@@ -255,7 +260,7 @@ static void other_slices_of_a_product_are_refused(void **state) {
       slices[i] = (tn_slice_attributes){.starts = {2, starts[i]}, .stops = {2, stops[i]}};
       rig_out(&m, rig_node(&m, "slice", &slices[i], &product, 1, &rows, 1));
     }
-    rig_answer answer = rig_query(&tn_onednn_matmul_split_2, &m);
+    rig_answer answer = rig_query(&tn_kernel_onednn_matmul_split_2, &m);
     assert_int_equal(answer.status, TN_EUNSUPPORTED);
     assert_non_null(strstr(answer.text, c == 0 ? "columns" : "linear layer"));
   }
@@ -279,7 +284,7 @@ static void the_gradient_of_the_bias_comes_with_that_of_the_weights(void **state
     int32_t sum_node = rig_node(&m, "reduce_sum", &rows, in, 1, &sums.type, 1);
     rig_out(&m, rig_node(&m, "matmul", &t, in, 2, &w.type, 1));
     rig_out(&m, sum_node);
-    rig_run_on_all(&tn_onednn_matmul_bias_grad, &m, (void *[]){d.data, x.data},
+    rig_run_on_all(&tn_kernel_onednn_matmul_bias_grad, &m, (void *[]){d.data, x.data},
                    (void *[]){w.data, sums.data});
     for (int64_t i = 0; i < s.m; i++) {
       double magnitude = 0, sum = 0;
@@ -309,7 +314,7 @@ static void batches_broadcast(void **state) {
     rig_start(&match);
     int32_t in[3] = {rig_in(&match, &a.type), rig_in(&match, &b.type), rig_in(&match, NULL)};
     rig_out(&match, rig_node(&match, "matmul", &t, in, 3, &y.type, 1));
-    rig_run_on_all(&tn_onednn_matmul, &match, (void *[]){a.data, b.data, NULL}, (void *[]){y.data});
+    rig_run_on_all(&tn_kernel_onednn_matmul, &match, (void *[]){a.data, b.data, NULL}, (void *[]){y.data});
     int64_t size = (int64_t)tn_dtype_size(dtype);
     for (int64_t p = 0; p < 12; p++) {
       operand one = {matrix(dtype, m, k, t.transpose_a), (char *)a.data + p / 4 * m * k * size},
@@ -334,7 +339,7 @@ static void what_is_not_done_here_is_refused(void **state) {
     rig_start(&m);
     int32_t in[3] = {rig_in(&m, &a), rig_in(&m, &b), rig_in(&m, NULL)};
     rig_out(&m, rig_node(&m, "matmul", &t, in, 3, &y, 1));
-    rig_answer answer = rig_query(&tn_onednn_matmul, &m);
+    rig_answer answer = rig_query(&tn_kernel_onednn_matmul, &m);
     assert_int_equal(answer.status, TN_EUNSUPPORTED);
     assert_non_null(strstr(answer.text, i == 0 ? "f64" : "tf32"));
     a.dtype = b.dtype = y.dtype = TN_F32;
@@ -355,7 +360,7 @@ static void a_gelu_of_other_elements_is_refused(void **state) {
   int32_t in[3] = {rig_in(&m, &a), rig_in(&m, &b), rig_in(&m, NULL)};
   int32_t product = rig_node(&m, "matmul", &t, in, 3, &y, 1);
   rig_out(&m, rig_node(&m, "gelu", &g, &product, 1, &y, 1));
-  rig_answer answer = rig_query(&tn_onednn_matmul_gelu, &m);
+  rig_answer answer = rig_query(&tn_kernel_onednn_matmul_gelu, &m);
   assert_int_equal(answer.status, TN_EUNSUPPORTED);
   assert_non_null(strstr(answer.text, "bf16"));
   a.dtype = b.dtype = y.dtype = TN_F32;
@@ -363,7 +368,7 @@ static void a_gelu_of_other_elements_is_refused(void **state) {
   in[0] = rig_in(&m, &a), in[1] = rig_in(&m, &b), in[2] = rig_in(&m, &row);
   product = rig_node(&m, "matmul", &t, in, 2, &y, 1);
   rig_out(&m, rig_node(&m, "gelu_grad", &g, (int32_t[]){product, in[2]}, 2, &y, 1));
-  answer = rig_query(&tn_onednn_matmul_gelu_grad, &m);
+  answer = rig_query(&tn_kernel_onednn_matmul_gelu_grad, &m);
   assert_int_equal(answer.status, TN_EUNSUPPORTED);
   assert_non_null(strstr(answer.text, "broadcast"));
 }
@@ -382,7 +387,7 @@ static void the_bias_of_an_empty_weight_is_left_to_a_sum(void **state) {
   int32_t sum = rig_node(&m, "reduce_sum", &rows, in, 1, &sums, 1);
   rig_out(&m, rig_node(&m, "matmul", &t, in, 2, &w, 1));
   rig_out(&m, sum);
-  rig_answer answer = rig_query(&tn_onednn_matmul_bias_grad, &m);
+  rig_answer answer = rig_query(&tn_kernel_onednn_matmul_bias_grad, &m);
   assert_int_equal(answer.status, TN_EUNSUPPORTED);
   assert_non_null(strstr(answer.text, "empty"));
 }
@@ -395,7 +400,7 @@ static void failing_allocations_are_reported(void **state) {
   rig_start(&m);
   int32_t in[3] = {rig_in(&m, &a), rig_in(&m, &b), rig_in(&m, NULL)};
   rig_out(&m, rig_node(&m, "matmul", &t, in, 3, &y, 1));
-  rig_sweep_allocations(&tn_onednn_matmul, &m);
+  rig_sweep_allocations(&tn_kernel_onednn_matmul, &m);
 }
 
 int main(void) {

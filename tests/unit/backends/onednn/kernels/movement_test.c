@@ -1,7 +1,8 @@
 #include "tests/unit/backends/onednn/isa_rig.h"
 
-#include "backends/cpu/kernels/kernels.h" /* the reference */
-#include "backends/onednn/kernels/kernels.h"
+extern const tn_kernel tn_kernel_cpu_concat, tn_kernel_cpu_slice, tn_kernel_cpu_transpose,
+    tn_kernel_onednn_beside_2, tn_kernel_onednn_beside_3, tn_kernel_onednn_concat, tn_kernel_onednn_slice,
+    tn_kernel_onednn_transpose;
 
 static const int32_t dtypes[] = {TN_F32, TN_BF16, TN_U8, TN_F64};
 
@@ -38,7 +39,7 @@ static void transposes_agree_with_the_reference(void **state) {
       tn_transpose_attributes a = {{4, cases[k].order}};
       tn_type x = rig_type(dtypes[d], 4, cases[k].dims), y = x;
       for (int32_t i = 0; i < 4; i++) y.dims[i] = x.dims[cases[k].order[i]];
-      run(&tn_onednn_transpose, &tn_cpu_transpose, "transpose", &a, &x, 1, &y, &rng);
+      run(&tn_kernel_onednn_transpose, &tn_kernel_cpu_transpose, "transpose", &a, &x, 1, &y, &rng);
     }
 }
 
@@ -53,16 +54,16 @@ static void slices_and_joins_agree_with_the_reference(void **state) {
     tn_slice_attributes plain = {{3, starts}, {3, stops}, {0, NULL}},
                         strided = {{3, starts}, {3, stops}, {3, steps}};
     tn_slice_attributes cut = {{3, all}, {3, third}, {0, NULL}};
-    run(&tn_onednn_slice, &tn_cpu_slice, "slice", &plain, &x, 1, &some, &rng);
-    run(&tn_onednn_slice, &tn_cpu_slice, "slice", &strided, &x, 1, &few, &rng);
-    run(&tn_onednn_slice, &tn_cpu_slice, "slice", &cut, &x, 1, &part, &rng);
+    run(&tn_kernel_onednn_slice, &tn_kernel_cpu_slice, "slice", &plain, &x, 1, &some, &rng);
+    run(&tn_kernel_onednn_slice, &tn_kernel_cpu_slice, "slice", &strided, &x, 1, &few, &rng);
+    run(&tn_kernel_onednn_slice, &tn_kernel_cpu_slice, "slice", &cut, &x, 1, &part, &rng);
     for (int64_t axis = 0; axis < 3; axis++) {
       tn_axis_attributes a = {axis - 3 * (axis == 1)};
       tn_type in[3] = {x, x, x}, y = x;
       in[1].dims[axis] = 1;
       in[2].dims[axis] = 0;
       y.dims[axis] += 1;
-      run(&tn_onednn_concat, &tn_cpu_concat, "concat", &a, in, 3, &y, &rng);
+      run(&tn_kernel_onednn_concat, &tn_kernel_cpu_concat, "concat", &a, in, 3, &y, &rng);
     }
   }
 }
@@ -108,8 +109,8 @@ static void padded_tensors_side_by_side_are_joined(void **state) {
       beside(&m, &p, orders[k], n, 0);
       for (int32_t i = 0; i < n; i++)
         for (int64_t j = 0; j < tn_type_count(m.in[i]); j++) x[i][j] = (float)(1000 * i + j);
-      rig_run_on_all(n == 2 ? &tn_onednn_beside_2 : &tn_onednn_beside_3, &m, (void *[]){x[0], x[1], x[2]},
-                     (void *[]){y});
+      rig_run_on_all(n == 2 ? &tn_kernel_onednn_beside_2 : &tn_kernel_onednn_beside_3, &m,
+                     (void *[]){x[0], x[1], x[2]}, (void *[]){y});
       for (int32_t i = 0; i < n; i++)
         for (int64_t j = 0; j < tn_type_count(m.in[i]); j++) {
           int64_t length = m.in[i]->dims[1], row = j / 10 % length + p.low[i][1];
@@ -124,7 +125,7 @@ static void padded_tensors_that_overlap_are_left_to_others(void **state) {
   rig_match m;
   pads p;
   beside(&m, &p, order, 3, 1);
-  assert_int_equal(rig_query(&tn_onednn_beside_3, &m).status, TN_EUNSUPPORTED);
+  assert_int_equal(rig_query(&tn_kernel_onednn_beside_3, &m).status, TN_EUNSUPPORTED);
 }
 
 int main(void) {

@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-#include "backends/cpu/kernels/kernels.h" /* the reference */
-#include "backends/onednn/kernels/kernels.h"
+extern const tn_kernel tn_kernel_cpu_layer_norm, tn_kernel_onednn_layer_norm,
+    tn_kernel_onednn_layer_norm_grad, tn_kernel_onednn_layer_norm_grad_add;
 
 /* ---- the gradient by definition, in f64 ---- */
 
@@ -71,8 +71,8 @@ static void check_forward(const tn_type *x, const tn_type *rows, const tn_type *
   int32_t first = rig_node(&m, "layer_norm", &a, in, 3, out, 3);
   for (int32_t i = 0; i < 3; i++) rig_out(&m, first + i);
   void *data[] = {rig_drawn(x, rng), rig_drawn(row, rng), rig_drawn(row, rng)};
-  ways_check(&tn_onednn_layer_norm, &tn_cpu_layer_norm, &m, data, 2e-6, 1);
-  rig_sweep_allocations(&tn_onednn_layer_norm, &m);
+  ways_check(&tn_kernel_onednn_layer_norm, &tn_kernel_cpu_layer_norm, &m, data, 2e-6, 1);
+  rig_sweep_allocations(&tn_kernel_onednn_layer_norm, &m);
   for (int32_t i = 0; i < 3; i++) free(data[i]);
 }
 
@@ -88,8 +88,8 @@ static void check_gradient(const tn_type *x, const tn_type *rows, const tn_type 
   for (int32_t i = 0; i < 3; i++) rig_out(&m, first + i);
   void *data[] = {rig_drawn(x, rng), rig_drawn(x, rng), rig_drawn(rows, rng), rig_drawn(rows, rng),
                   weighted ? rig_drawn(row, rng) : NULL};
-  ways_check(&tn_onednn_layer_norm_grad, &naive, &m, data, 3e-5, 1);
-  rig_sweep_allocations(&tn_onednn_layer_norm_grad, &m);
+  ways_check(&tn_kernel_onednn_layer_norm_grad, &naive, &m, data, 3e-5, 1);
+  rig_sweep_allocations(&tn_kernel_onednn_layer_norm_grad, &m);
   for (int32_t i = 0; i < 5; i++) free(data[i]);
 }
 
@@ -106,7 +106,7 @@ static void check_sum(const tn_type *x, const tn_type *rows, const tn_type *row,
   rig_out(&m, rig_node(&m, "add", NULL, (int32_t[]){first, in[5]}, 2, x, 1));
   for (int32_t i = 1; i < 3; i++) rig_out(&m, first + i);
   if (x->dtype != TN_F32) {
-    rig_answer answer = rig_query(&tn_onednn_layer_norm_grad_add, &m);
+    rig_answer answer = rig_query(&tn_kernel_onednn_layer_norm_grad_add, &m);
     assert_int_equal(answer.status, TN_EUNSUPPORTED);
     assert_non_null(strstr(answer.text, "not f32"));
     return;
@@ -117,8 +117,8 @@ static void check_sum(const tn_type *x, const tn_type *rows, const tn_type *row,
                   rig_drawn(rows, rng),
                   weighted ? rig_drawn(row, rng) : NULL,
                   rig_drawn(x, rng)};
-  ways_check(&tn_onednn_layer_norm_grad_add, &naive, &m, data, 3e-5, 1);
-  rig_sweep_allocations(&tn_onednn_layer_norm_grad_add, &m);
+  ways_check(&tn_kernel_onednn_layer_norm_grad_add, &naive, &m, data, 3e-5, 1);
+  rig_sweep_allocations(&tn_kernel_onednn_layer_norm_grad_add, &m);
   for (int32_t i = 0; i < 6; i++) free(data[i]);
 }
 

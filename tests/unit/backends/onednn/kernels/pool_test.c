@@ -2,8 +2,9 @@
 
 #include <math.h>
 
-#include "backends/cpu/kernels/kernels.h" /* the reference */
-#include "backends/onednn/kernels/kernels.h"
+extern const tn_kernel tn_kernel_cpu_avg_pool2d, tn_kernel_cpu_avg_pool2d_grad, tn_kernel_cpu_max_pool2d,
+    tn_kernel_cpu_max_pool2d_grad, tn_kernel_onednn_avg_pool2d, tn_kernel_onednn_avg_pool2d_grad,
+    tn_kernel_onednn_max_pool2d, tn_kernel_onednn_max_pool2d_grad;
 
 typedef struct pool {
   int64_t x[4], kernel[2], stride[2], padding[2];
@@ -57,10 +58,13 @@ static void check_pool(const pool *p, int32_t dtype, tn_rng *rng) {
   void *values = rig_drawn(&x, rng), *dy = rig_drawn(&y, rng), *at = rig_tensor(&index),
        *best = rig_tensor(&y);
   tn_type maximum[2] = {y, index}, gradient[2] = {y, index};
-  check(&tn_onednn_avg_pool2d, &tn_cpu_avg_pool2d, "avg_pool2d", p, &x, &values, 1, &y, 1, 1e-6);
-  check(&tn_onednn_avg_pool2d_grad, &tn_cpu_avg_pool2d_grad, "avg_pool2d_grad", p, &y, &dy, 1, &x, 1, 1e-6);
+  check(&tn_kernel_onednn_avg_pool2d, &tn_kernel_cpu_avg_pool2d, "avg_pool2d", p, &x, &values, 1, &y, 1,
+        1e-6);
+  check(&tn_kernel_onednn_avg_pool2d_grad, &tn_kernel_cpu_avg_pool2d_grad, "avg_pool2d_grad", p, &y, &dy, 1,
+        &x, 1, 1e-6);
   spoil(&x, values, rng);
-  check(&tn_onednn_max_pool2d, &tn_cpu_max_pool2d, "max_pool2d", p, &x, &values, 1, maximum, 2, 0);
+  check(&tn_kernel_onednn_max_pool2d, &tn_kernel_cpu_max_pool2d, "max_pool2d", p, &x, &values, 1, maximum, 2,
+        0);
   static rig_match m;
   tn_pool2d_attributes a = {{2, p->kernel}, {2, p->stride}, {2, p->padding}, p->ceil, 0, {4, p->x}};
   rig_start(&m);
@@ -68,8 +72,8 @@ static void check_pool(const pool *p, int32_t dtype, tn_rng *rng) {
   rig_out(&m, first);
   rig_out(&m, first + 1);
   rig_memory memory = {.in = &values, .out = (void *[]){best, at}, .threads = 1};
-  assert_int_equal(rig_run(&tn_cpu_max_pool2d, &m, &memory, NULL), TN_OK);
-  check(&tn_onednn_max_pool2d_grad, &tn_cpu_max_pool2d_grad, "max_pool2d_grad", p, gradient,
+  assert_int_equal(rig_run(&tn_kernel_cpu_max_pool2d, &m, &memory, NULL), TN_OK);
+  check(&tn_kernel_onednn_max_pool2d_grad, &tn_kernel_cpu_max_pool2d_grad, "max_pool2d_grad", p, gradient,
         (void *[]){dy, at}, 2, &x, 1, dtype == TN_F32 ? 1e-6 : 0);
   free(values);
   free(dy);

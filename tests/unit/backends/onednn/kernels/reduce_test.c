@@ -1,17 +1,19 @@
 #include "tests/unit/backends/onednn/isa_rig.h"
 
-#include "backends/cpu/kernels/kernels.h" /* the reference */
-#include "backends/onednn/kernels/kernels.h"
+extern const tn_kernel tn_kernel_cpu_moments, tn_kernel_cpu_norm_grad_sums, tn_kernel_cpu_reduce_max,
+    tn_kernel_cpu_reduce_min, tn_kernel_cpu_reduce_sum, tn_kernel_onednn_moments,
+    tn_kernel_onednn_norm_grad_sums, tn_kernel_onednn_reduce_max, tn_kernel_onednn_reduce_min,
+    tn_kernel_onednn_reduce_sum;
 
 static const struct {
   const tn_kernel *own, *reference;
   const char *op;
   int32_t n_in, n_out;
-} reductions[] = {{&tn_onednn_reduce_sum, &tn_cpu_reduce_sum, "reduce_sum", 1, 1},
-                  {&tn_onednn_reduce_max, &tn_cpu_reduce_max, "reduce_max", 1, 1},
-                  {&tn_onednn_reduce_min, &tn_cpu_reduce_min, "reduce_min", 1, 1},
-                  {&tn_onednn_moments, &tn_cpu_moments, "moments", 1, 2},
-                  {&tn_onednn_norm_grad_sums, &tn_cpu_norm_grad_sums, "norm_grad_sums", 4, 2}};
+} reductions[] = {{&tn_kernel_onednn_reduce_sum, &tn_kernel_cpu_reduce_sum, "reduce_sum", 1, 1},
+                  {&tn_kernel_onednn_reduce_max, &tn_kernel_cpu_reduce_max, "reduce_max", 1, 1},
+                  {&tn_kernel_onednn_reduce_min, &tn_kernel_cpu_reduce_min, "reduce_min", 1, 1},
+                  {&tn_kernel_onednn_moments, &tn_kernel_cpu_moments, "moments", 1, 2},
+                  {&tn_kernel_onednn_norm_grad_sums, &tn_kernel_cpu_norm_grad_sums, "norm_grad_sums", 4, 2}};
 enum { REDUCTIONS = sizeof reductions / sizeof reductions[0] };
 
 static bool is_reduced(const tn_reduce_attributes *a, int32_t rank, int32_t dim) {
@@ -113,7 +115,7 @@ static void check_far_moments(const tn_type *x, const tn_reduce_attributes *a, b
   int32_t number = rig_in(&m, x), first = rig_node(&m, "moments", a, &number, 1, results, 2);
   rig_out(&m, first);
   rig_out(&m, first + 1);
-  ways_check(&tn_onednn_moments, &tn_cpu_moments, &m, &in, 8e-6, 0);
+  ways_check(&tn_kernel_onednn_moments, &tn_kernel_cpu_moments, &m, &in, 8e-6, 0);
   free(in);
 }
 
@@ -145,7 +147,7 @@ static void long_sums_lose_little(void **state) {
   int32_t number = rig_in(&m, &type);
   rig_out(&m, rig_node(&m, "reduce_sum", &a, &number, 1, &scalar, 1));
   void *in[] = {x}, *out[] = {&y};
-  rig_run_on_all(&tn_onednn_reduce_sum, &m, in, out);
+  rig_run_on_all(&tn_kernel_onednn_reduce_sum, &m, in, out);
   assert_true(y >= (float)(0x1p24 + N - 1 - 512) && y <= (float)(0x1p24 + N - 1));
   free(x);
 }
@@ -160,11 +162,11 @@ static void what_it_has_not_is_left_to_others(void **state) {
   rig_start(&m);
   int32_t number = rig_in(&m, &x);
   rig_out(&m, rig_node(&m, "reduce_sum", &all, &number, 1, &y, 1));
-  assert_int_equal(rig_query(&tn_onednn_reduce_sum, &m).status, TN_EUNSUPPORTED);
+  assert_int_equal(rig_query(&tn_kernel_onednn_reduce_sum, &m).status, TN_EUNSUPPORTED);
   rig_start(&m);
   number = rig_in(&m, &wide);
   rig_out(&m, rig_node(&m, "reduce_sum", &some, &number, 1, &kept, 1));
-  assert_int_equal(rig_query(&tn_onednn_reduce_sum, &m).status, TN_EUNSUPPORTED);
+  assert_int_equal(rig_query(&tn_kernel_onednn_reduce_sum, &m).status, TN_EUNSUPPORTED);
 }
 
 int main(void) {

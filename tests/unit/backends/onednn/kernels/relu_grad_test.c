@@ -1,7 +1,7 @@
 #include "tests/unit/backends/onednn/isa_rig.h"
 
-#include "backends/cpu/kernels/kernels.h" /* the reference */
-#include "backends/onednn/kernels/kernels.h"
+extern const tn_kernel tn_kernel_onednn_add_relu_norm_grad_sums, tn_kernel_onednn_cast_norm_relu_grad_sums,
+    tn_kernel_onednn_norm_relu_grad_sums, tn_kernel_onednn_relu_norm_grad_sums;
 
 /* ---- the same op by op, in f64 ---- */
 
@@ -65,7 +65,8 @@ static void check(const int64_t *dims, int32_t dtype, bool two, tn_rng *rng) {
                (tn_type[]){row, row}, 2);
   rig_out(&m, k);
   rig_out(&m, k + 1);
-  const tn_kernel *own = two ? &tn_onednn_add_relu_norm_grad_sums : &tn_onednn_relu_norm_grad_sums;
+  const tn_kernel *own =
+      two ? &tn_kernel_onednn_add_relu_norm_grad_sums : &tn_kernel_onednn_relu_norm_grad_sums;
   ways_check(own, &naive, &m, data, 2e-6, 1);
   rig_sweep_allocations(own, &m);
   for (int32_t i = 0; i < n; i++) free(data[i]);
@@ -139,7 +140,7 @@ static void check_norm(const int64_t *dims, int32_t dtype, tn_rng *rng) {
   rig_out(&m, k);
   rig_out(&m, k + 1);
   const tn_kernel *own =
-      dtype == TN_F32 ? &tn_onednn_norm_relu_grad_sums : &tn_onednn_cast_norm_relu_grad_sums;
+      dtype == TN_F32 ? &tn_kernel_onednn_norm_relu_grad_sums : &tn_kernel_onednn_cast_norm_relu_grad_sums;
   ways_check(own, &naive_norm, &m, data, 2e-6, 1);
   rig_sweep_allocations(own, &m);
   for (int32_t i = 0; i < 7; i++) free(data[i]);

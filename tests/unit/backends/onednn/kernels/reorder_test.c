@@ -1,9 +1,9 @@
 #include "tests/unit/backends/onednn/isa_rig.h"
 
-#include "backends/cpu/kernels/kernels.h" /* the reference */
 #include "tenon/plugin/storage.h"
-#include "backends/onednn/kernels/kernels.h"
 #include "backends/onednn/onednn.h"
+
+extern const tn_kernel tn_kernel_cpu_reorder, tn_kernel_onednn_reorder;
 
 static tn_layout blocked(int32_t rank, int32_t dim, int32_t size) {
   tn_layout layout = tn_layout_row_major(rank);
@@ -36,18 +36,18 @@ static void check(const tn_type *type, tn_layout from, tn_layout to, tn_rng *rng
   size_t bytes = (size_t)tn_storage_of(type, &to).count * tn_dtype_size(type->dtype);
   void *in = rig_drawn(&storage, rng), *want = malloc(bytes + 1);
   rig_memory memory = {&in, &want, &from, &to, 1, 0};
-  assert_int_equal(rig_run(&tn_cpu_reorder, &m, &memory, NULL), TN_OK);
+  assert_int_equal(rig_run(&tn_kernel_cpu_reorder, &m, &memory, NULL), TN_OK);
   for (int32_t isa = TN_ISA_PLAIN; isa <= TN_ISA_AVX512; isa++)
     for (int32_t threads = 1; threads <= 3; threads += 2) {
       void *got = malloc(bytes + (bytes == 0));
       ways_use_isa(isa);
       memset(got, 0x5a, bytes);
       memory = (rig_memory){&in, &got, &from, &to, threads, 0};
-      assert_int_equal(rig_run(&tn_onednn_reorder, &m, &memory, NULL), TN_OK);
+      assert_int_equal(rig_run(&tn_kernel_onednn_reorder, &m, &memory, NULL), TN_OK);
       assert_memory_equal(got, want, bytes);
       free(got);
     }
-  rig_sweep_allocations(&tn_onednn_reorder, &m);
+  rig_sweep_allocations(&tn_kernel_onednn_reorder, &m);
   free(in);
   free(want);
 }

@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-#include "backends/cpu/kernels/kernels.h" /* the reference */
-#include "backends/onednn/kernels/kernels.h"
+extern const tn_kernel tn_kernel_cpu_cross_entropy, tn_kernel_cpu_log_softmax, tn_kernel_cpu_softmax,
+    tn_kernel_onednn_cross_entropy, tn_kernel_onednn_log_softmax, tn_kernel_onednn_softmax;
 
 static const int32_t dtypes[] = {TN_F32, TN_BF16, TN_F16};
 static const int64_t sizes[][2] = {{5, 10}, {33, 65}, {700, 16}, {3, 5001},
@@ -36,8 +36,9 @@ static void softmax_and_its_logarithm_agree_with_the_reference(void **state) {
     for (size_t d = 0; d < 3; d++) {
       tn_type x = rig_type(dtypes[d], 2, sizes[s]);
       if (s == 1) x = RIG_TYPE(dtypes[d], 9, 21, 1);
-      check_softmax(&tn_onednn_softmax, &tn_cpu_softmax, "softmax", &x, s == 6, &rng);
-      check_softmax(&tn_onednn_log_softmax, &tn_cpu_log_softmax, "log_softmax", &x, false, &rng);
+      check_softmax(&tn_kernel_onednn_softmax, &tn_kernel_cpu_softmax, "softmax", &x, s == 6, &rng);
+      check_softmax(&tn_kernel_onednn_log_softmax, &tn_kernel_cpu_log_softmax, "log_softmax", &x, false,
+                    &rng);
     }
 }
 
@@ -62,8 +63,8 @@ static void cross_entropy_agrees_with_the_reference(void **state) {
         rig_put(&target, data[1], i, (double)tn_rng_below(&rng, (uint64_t)most));
         if (d == 0 && i % 5 == 3) rig_put(&target, data[1], i, -100);
       }
-      ways_check(&tn_onednn_cross_entropy, &tn_cpu_cross_entropy, &m, data, 1e-6, 1);
-      rig_sweep_allocations(&tn_onednn_cross_entropy, &m);
+      ways_check(&tn_kernel_onednn_cross_entropy, &tn_kernel_cpu_cross_entropy, &m, data, 1e-6, 1);
+      rig_sweep_allocations(&tn_kernel_onednn_cross_entropy, &m);
       free(data[0]);
       free(data[1]);
     }
@@ -83,7 +84,7 @@ static void a_target_that_is_no_class_is_an_error(void **state) {
   rig_out(&m, first + 1);
   char text[512];
   rig_memory memory = {.in = (void *[]){x, targets}, .out = (void *[]){loss, lse}, .threads = 2};
-  assert_int_equal(rig_run(&tn_onednn_cross_entropy, &m, &memory, text), TN_EINVAL);
+  assert_int_equal(rig_run(&tn_kernel_onednn_cross_entropy, &m, &memory, text), TN_EINVAL);
   assert_non_null(strstr(text, "target 3 of row 1 is no class, expected 0 .. 2"));
 }
 
@@ -95,7 +96,7 @@ static void classes_that_are_no_neighbours_are_left_to_others(void **state) {
   rig_start(&m);
   int32_t number = rig_in(&m, &x);
   rig_out(&m, rig_node(&m, "softmax", &a, &number, 1, &x, 1));
-  assert_int_equal(rig_query(&tn_onednn_softmax, &m).status, TN_EUNSUPPORTED);
+  assert_int_equal(rig_query(&tn_kernel_onednn_softmax, &m).status, TN_EUNSUPPORTED);
 }
 
 int main(void) {

@@ -1,9 +1,9 @@
 #include "tests/unit/backends/onednn/isa_rig.h"
 
-#include "backends/cpu/kernels/kernels.h" /* the cpu's */
-#include "backends/onednn/kernels/kernels.h"
 #include "backends/onednn/onednn.h"
 #include "tenon/plugin/storage.h"
+
+extern const tn_kernel tn_kernel_cpu_pointwise, tn_kernel_onednn_pointwise;
 
 /* Regions of training as the compiler makes them, over images whose channels come in blocks, and over other
  * shapes. Everything but elementary functions must have the reference's bits, on every instruction set. */
@@ -185,7 +185,7 @@ static void check(size_t k, int32_t dtype, const tn_type *space, int32_t variant
   regions[k].region(b, dtype);
   for (int32_t i = 0; i < b->m.match.n_in; i++) in[i] = drawn(b->m.in[i], rng);
   double tolerance = regions[k].tolerance * (dtype == TN_F32 ? 1 : dtype == TN_BF16 ? 16384 : 4096);
-  ways_check(&tn_onednn_pointwise, &tn_cpu_pointwise, &b->m, in, tolerance, variants);
+  ways_check(&tn_kernel_onednn_pointwise, &tn_kernel_cpu_pointwise, &b->m, in, tolerance, variants);
   for (int32_t i = 0; i < b->m.match.n_in; i++) free(in[i]);
   free(b);
 }
@@ -255,8 +255,8 @@ static void a_flat_update_gives_the_bits_of_the_reference_and_works_in_place(voi
     rig_start(&b->m);
     update(b);
     for (int32_t i = 0; i < b->m.match.n_in; i++) in[i] = rig_drawn(b->m.in[i], &rng);
-    ways_check(&tn_onednn_pointwise, &tn_cpu_pointwise, &b->m, in, 0, 1);
-    rig_answer answer = rig_query(&tn_onednn_pointwise, &b->m);
+    ways_check(&tn_kernel_onednn_pointwise, &tn_kernel_cpu_pointwise, &b->m, in, 0, 1);
+    rig_answer answer = rig_query(&tn_kernel_onednn_pointwise, &b->m);
     bool buffer = false, param = false;
     for (int32_t i = 0; i < answer.n_inplace; i++) {
       buffer = buffer || (answer.inplace[i][0] == 2 && answer.inplace[i][1] == 0);

@@ -4,7 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "backends/cpu/kernels/kernels.h"
+extern const tn_kernel tn_kernel_cpu_cross_entropy, tn_kernel_cpu_layer_norm, tn_kernel_cpu_log_softmax,
+    tn_kernel_cpu_softmax;
 
 /* A tensor as (outer, n, inner) around an axis. */
 typedef struct split {
@@ -58,7 +59,7 @@ enum { SHAPES = 9 };
 static void check_softmax(bool log_of, const tn_type *type, int64_t axis, tn_rng *rng) {
   rig_match m;
   tn_axis_attributes a = {axis};
-  const tn_kernel *kernel = log_of ? &tn_cpu_log_softmax : &tn_cpu_softmax;
+  const tn_kernel *kernel = log_of ? &tn_kernel_cpu_log_softmax : &tn_kernel_cpu_softmax;
   split s = split_at(type, axis);
   rig_start(&m);
   int32_t number = rig_in(&m, type);
@@ -104,7 +105,7 @@ static void softmax_of_large_and_infinite_numbers_does_not_overflow(void **state
   rig_start(&m);
   int32_t number = rig_in(&m, &type);
   rig_out(&m, rig_node(&m, "softmax", &a, &number, 1, &type, 1));
-  rig_run_on_all(&tn_cpu_softmax, &m, in, out);
+  rig_run_on_all(&tn_kernel_cpu_softmax, &m, in, out);
   const float want[] = {0.5f, 0.5f, 0, 0, 0.5f, 0.5f};
   for (int i = 0; i < 6; i++) assert_true(y[i] == want[i]);
   for (int i = 6; i < 12; i++) assert_true(isnan(y[i]));
@@ -131,8 +132,8 @@ static void check_cross_entropy(const tn_type *type, int64_t axis, int32_t targe
   void *in[] = {rig_drawn(type, rng), rig_tensor(&target)}, *out[] = {rig_tensor(&rows), rig_tensor(&rows)};
   for (int64_t row = 0; row < s.outer * s.inner; row++)
     rig_put(&target, in[1], row, tn_rng_below(rng, 5) == 0 ? -100 : (double)tn_rng_below(rng, s.n));
-  rig_run_on_all(&tn_cpu_cross_entropy, &m, in, out);
-  rig_sweep_allocations(&tn_cpu_cross_entropy, &m);
+  rig_run_on_all(&tn_kernel_cpu_cross_entropy, &m, in, out);
+  rig_sweep_allocations(&tn_kernel_cpu_cross_entropy, &m);
   for (int64_t row = 0; row < s.outer * s.inner; row++) {
     double mean, lse = log_sum_exp(&s, type, in[0], row, &mean), label = rig_get(&target, in[1], row),
                  loss = 0;
@@ -177,7 +178,7 @@ static void a_target_out_of_range_is_an_error_that_names_the_first(void **state)
   for (int64_t row = 3999; row > 1000; row -= 700) rig_put(&target, in[1], row, 10 + (double)row);
   for (int32_t threads = 1; threads <= 4; threads *= 2) {
     rig_memory memory = {.in = in, .out = out, .threads = threads};
-    assert_int_equal(rig_run(&tn_cpu_cross_entropy, &m, &memory, text), TN_EINVAL);
+    assert_int_equal(rig_run(&tn_kernel_cpu_cross_entropy, &m, &memory, text), TN_EINVAL);
     assert_non_null(strstr(text, "target 1209 of row 1199 is out of range, expected 0 .. 9"));
   }
   for (int i = 0; i < 2; i++) {
@@ -202,8 +203,8 @@ static void check_layer_norm(const tn_type *type, int32_t trailing, bool weight,
   void *in[] = {rig_drawn(type, rng), weight ? rig_drawn(&row, rng) : NULL,
                 bias ? rig_drawn(&row, rng) : NULL};
   void *out[] = {rig_tensor(type), rig_tensor(&rows), rig_tensor(&rows)};
-  rig_run_on_all(&tn_cpu_layer_norm, &m, in, out);
-  rig_sweep_allocations(&tn_cpu_layer_norm, &m);
+  rig_run_on_all(&tn_kernel_cpu_layer_norm, &m, in, out);
+  rig_sweep_allocations(&tn_kernel_cpu_layer_norm, &m);
   for (int64_t r = 0; r < count && n > 0; r++) {
     double mean = 0, variance = 0;
     for (int64_t i = 0; i < n; i++) mean += rig_get(type, in[0], r * n + i) / (double)n;
@@ -244,7 +245,7 @@ static void integer_types_fail_with_a_reason(void **state) {
   rig_start(&m);
   int32_t number = rig_in(&m, &type);
   rig_out(&m, rig_node(&m, "softmax", &a, &number, 1, &type, 1));
-  rig_answer answer = rig_query(&tn_cpu_softmax, &m);
+  rig_answer answer = rig_query(&tn_kernel_cpu_softmax, &m);
   assert_int_equal(answer.status, TN_EUNSUPPORTED);
   assert_non_null(strstr(answer.text, "softmax does not support elements of type i32"));
 }

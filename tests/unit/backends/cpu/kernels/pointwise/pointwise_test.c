@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "backends/cpu/kernels/kernels.h"
+extern const tn_kernel tn_kernel_cpu_pointwise, tn_kernel_cpu_random_normal, tn_kernel_cpu_random_uniform;
 
 /* ---- drawn shapes ---- */
 
@@ -160,7 +160,7 @@ static void check_op(const op_case *op, int32_t dtype, tn_rng *rng) {
   tn_type out_type = broadcast_type(types, op->n_in, op->result == TN_ANY ? dtype : op->result);
   rig_out(&m, rig_node(&m, op->op, &affine_attributes, number, op->n_in, &out_type, 1));
   void *out = rig_tensor(&out_type);
-  rig_run_on_all(&tn_cpu_pointwise, &m, in, &out);
+  rig_run_on_all(&tn_kernel_cpu_pointwise, &m, in, &out);
   for (int64_t i = 0; i < tn_type_count(&out_type); i++) {
     int64_t at[TN_MAX_RANK];
     double x[3] = {0, 0, 0};
@@ -191,7 +191,7 @@ static void run_one(const char *op, const void *attributes, int32_t n_in, const 
   rig_start(&m);
   for (int32_t i = 0; i < n_in; i++) number[i] = rig_in(&m, type);
   rig_out(&m, rig_node(&m, op, attributes, number, n_in, out_type, 1));
-  rig_run_on_all(&tn_cpu_pointwise, &m, in, &out);
+  rig_run_on_all(&tn_kernel_cpu_pointwise, &m, in, &out);
 }
 
 static void functions_keep_infinities_nan_and_signed_zeros(void **state) {
@@ -328,7 +328,7 @@ static void spread_gives_each_range_its_value(void **state) {
     rig_start(&m);
     int32_t number = rig_in(&m, &values);
     rig_out(&m, rig_node(&m, "spread", &a, &number, 1, &type, 1));
-    rig_run_on_all(&tn_cpu_pointwise, &m, in, &out);
+    rig_run_on_all(&tn_kernel_cpu_pointwise, &m, in, &out);
     for (int64_t i = 0; i < 2000; i++) {
       int64_t r = i < 3 ? 0 : i < 700 ? 2 : i < 701 ? 3 : 4;
       assert_true(rig_get(&type, out, i) == rig_get(&values, in[0], index[r]));
@@ -364,7 +364,7 @@ static void check_random(const tn_kernel *kernel, bool normal, int32_t dtype, co
   int32_t v = rig_node(&m, normal ? "random_normal" : "random_uniform", &a, numbers, 2, &type, 1);
   int64_t before = block > 0 ? block * tn_type_count(&type) : 0;
   tn_broadcast_attributes dims = {{wide.rank, wide.dims}};
-  if (kernel == &tn_cpu_pointwise) v = rig_node(&m, "broadcast", &dims, &v, 1, &wide, 1);
+  if (kernel == &tn_kernel_cpu_pointwise) v = rig_node(&m, "broadcast", &dims, &v, 1, &wide, 1);
   rig_out(&m, v);
   void *in[] = {&iteration, block < 0 ? NULL : &block}, *out = rig_tensor(&wide);
   rig_run_on_all(kernel, &m, in, &out);
@@ -388,13 +388,13 @@ static void random_numbers_are_the_defined_function_of_stream_iteration_and_glob
     for (int32_t dtype = TN_F16; dtype <= TN_F64; dtype++) {
       for (size_t k = 0; k < sizeof types / sizeof types[0]; k++) {
         for (int64_t block = -1; block < 3; block++) {
-          check_random(&tn_cpu_pointwise, normal, dtype, &types[k], &types[k], block);
-          check_random(normal ? &tn_cpu_random_normal : &tn_cpu_random_uniform, normal, dtype, &types[k],
-                       &types[k], block);
+          check_random(&tn_kernel_cpu_pointwise, normal, dtype, &types[k], &types[k], block);
+          check_random(normal ? &tn_kernel_cpu_random_normal : &tn_kernel_cpu_random_uniform, normal, dtype,
+                       &types[k], &types[k], block);
         }
       }
-      check_random(&tn_cpu_pointwise, normal, dtype, &part, &wide, -1);
-      check_random(&tn_cpu_pointwise, normal, dtype, &part, &wide, 5);
+      check_random(&tn_kernel_cpu_pointwise, normal, dtype, &part, &wide, -1);
+      check_random(&tn_kernel_cpu_pointwise, normal, dtype, &part, &wide, 5);
     }
 }
 
@@ -408,7 +408,7 @@ static void normal_numbers_have_their_mean_and_deviation(void **state) {
   int32_t number = rig_in(&m, &scalar);
   rig_out(&m, rig_node(&m, "random_normal", &a, &number, 1, &type, 1));
   void *in[] = {&iteration}, *out = rig_tensor(&type);
-  rig_run_on_all(&tn_cpu_random_normal, &m, in, &out);
+  rig_run_on_all(&tn_kernel_cpu_random_normal, &m, in, &out);
   double sum = 0, squares = 0;
   for (int64_t i = 0; i < dims[0]; i++) {
     double x = rig_get(&type, out, i) - 2;
@@ -526,7 +526,7 @@ static void run_by_node(const region *r, void **values) {
             rig_node(&single, n->node->op, n->node->attributes, number, n->node->n_in, &n->node->out[0], 1));
     values[n->first_out] = rig_tensor(&n->node->out[0]);
     rig_memory memory = {.in = in, .out = &values[n->first_out], .threads = 1};
-    assert_int_equal(rig_run(&tn_cpu_pointwise, &single, &memory, NULL), TN_OK);
+    assert_int_equal(rig_run(&tn_kernel_cpu_pointwise, &single, &memory, NULL), TN_OK);
   }
 }
 
@@ -547,7 +547,7 @@ static void check_results(const region *r, void *const *values, void *const *out
 /* Each in-place pair that the kernel offers, with the result in the operand's memory. */
 static int32_t check_pairs(const region *r, void *const *values, void *const *out) {
   const tn_match *m = &r->whole.match;
-  rig_answer answer = rig_query(&tn_cpu_pointwise, &r->whole);
+  rig_answer answer = rig_query(&tn_kernel_cpu_pointwise, &r->whole);
   for (int32_t p = 0; p < answer.n_inplace; p++) {
     int32_t operand = answer.inplace[p][0], result = answer.inplace[p][1];
     void *in[RIG_VALUES], *to[RIG_VALUES];
@@ -557,7 +557,7 @@ static int32_t check_pairs(const region *r, void *const *values, void *const *ou
     in[operand] = to[result] =
         memcpy(rig_tensor(m->in[operand]), values[operand], tn_type_bytes(m->in[operand]));
     rig_memory memory = {.in = in, .out = to, .threads = 2};
-    assert_int_equal(rig_run(&tn_cpu_pointwise, &r->whole, &memory, NULL), TN_OK);
+    assert_int_equal(rig_run(&tn_kernel_cpu_pointwise, &r->whole, &memory, NULL), TN_OK);
     check_results(r, values, to);
     free(to[result]);
   }
@@ -571,7 +571,7 @@ static void check_region(tn_rng *rng, region *r, int32_t *pairs) {
   for (int32_t i = 0; i < m->n_in; i++) values[i] = rig_drawn(m->in[i], rng);
   for (int32_t i = 0; i < m->n_out; i++) out[i] = rig_tensor(m->out[i]);
   run_by_node(r, values);
-  rig_run_on_all(&tn_cpu_pointwise, &r->whole, values, out);
+  rig_run_on_all(&tn_kernel_cpu_pointwise, &r->whole, values, out);
   check_results(r, values, out);
   *pairs += check_pairs(r, values, out);
   for (int32_t i = 0; i < r->n_values; i++) free(values[i]);
@@ -616,11 +616,11 @@ static void a_region_with_many_live_values_uses_smaller_tiles_or_is_refused(void
   void *in[] = {rig_drawn(&type, &rng)}, *out = rig_tensor(&type);
   for (int32_t n = 10; n < 100; n += 40) {
     make_wide_region(m, &type, n, shifts, "maximum");
-    rig_run_on_all(&tn_cpu_pointwise, m, in, &out);
+    rig_run_on_all(&tn_kernel_cpu_pointwise, m, in, &out);
     for (int i = 0; i < 3000; i++) assert_true(((float *)out)[i] == ((float *)in[0])[i] + (float)(n - 1));
   }
   make_wide_region(m, &type, 150, shifts, "div");
-  rig_answer answer = rig_query(&tn_cpu_pointwise, m);
+  rig_answer answer = rig_query(&tn_kernel_cpu_pointwise, m);
   assert_int_equal(answer.status, TN_EUNSUPPORTED);
   assert_non_null(strstr(answer.text, "alive at once"));
   free(in[0]);
@@ -637,7 +637,7 @@ static void a_region_of_full_operands_runs_over_storage_and_keeps_padding_zero(v
   int32_t in_numbers[2] = {rig_in(&m, &type), rig_in(&m, &scalar)};
   int32_t e = rig_node(&m, "exp", NULL, in_numbers, 1, &type, 1), pair[2] = {e, in_numbers[1]};
   rig_out(&m, rig_node(&m, "mul", NULL, pair, 2, &type, 1));
-  rig_answer answer = rig_query(&tn_cpu_pointwise, &m);
+  rig_answer answer = rig_query(&tn_kernel_cpu_pointwise, &m);
   assert_int_equal(answer.in[0].rule, TN_LAYOUT_ANY);
   assert_int_equal(answer.in[1].rule, TN_LAYOUT_ROW_MAJOR);
   assert_int_equal(answer.out[0].rule, TN_LAYOUT_ANY);
@@ -645,7 +645,7 @@ static void a_region_of_full_operands_runs_over_storage_and_keeps_padding_zero(v
   void *in[] = {x, &two}, *out[] = {y};
   tn_layout in_layout[] = {layout, tn_layout_row_major(0)};
   rig_memory memory = {.in = in, .out = out, .in_layout = in_layout, .out_layout = &layout, .threads = 2};
-  assert_int_equal(rig_run(&tn_cpu_pointwise, &m, &memory, NULL), TN_OK);
+  assert_int_equal(rig_run(&tn_kernel_cpu_pointwise, &m, &memory, NULL), TN_OK);
   for (int i = 0; i < 96; i++) {
     int channel = i / 24 % 2 * 4 + i % 4;
     assert_true(y[i] == (channel < 5 ? 2.0f : 0.0f));
@@ -659,7 +659,7 @@ static void broadcast_operands_and_positions_want_row_major(void **state) {
   rig_start(&m);
   int32_t in[2] = {rig_in(&m, &type), rig_in(&m, &row)};
   rig_out(&m, rig_node(&m, "add", NULL, in, 2, &type, 1));
-  rig_answer answer = rig_query(&tn_cpu_pointwise, &m);
+  rig_answer answer = rig_query(&tn_kernel_cpu_pointwise, &m);
   assert_int_equal(answer.in[0].rule, TN_LAYOUT_ROW_MAJOR);
   assert_int_equal(answer.n_inplace, 1);
   assert_int_equal(answer.inplace[0][0], 0);
@@ -678,7 +678,7 @@ static void empty_tensors_and_scalars_are_handled(void **state) {
     rig_out(&m, rig_node(&m, "mul", NULL, in, 2, types[k], 1));
     float three = 3;
     void *data[] = {rig_drawn(types[k], &rng), &three}, *out = rig_tensor(types[k]);
-    rig_run_on_all(&tn_cpu_pointwise, &m, data, &out);
+    rig_run_on_all(&tn_kernel_cpu_pointwise, &m, data, &out);
     for (int64_t i = 0; i < tn_type_count(types[k]); i++)
       assert_true(((float *)out)[i] == ((float *)data[0])[i] * 3);
     free(data[0]);
@@ -692,7 +692,7 @@ static void every_failing_allocation_is_an_error_and_nothing_leaks(void **state)
   region *r = malloc(sizeof *r);
   do draw_region(&rng, r, 4, 20);
   while (r->whole.match.n_out < 2);
-  rig_sweep_allocations(&tn_cpu_pointwise, &r->whole);
+  rig_sweep_allocations(&tn_kernel_cpu_pointwise, &r->whole);
   free(r);
 }
 
@@ -703,13 +703,13 @@ static void what_it_cannot_do_is_refused_with_a_reason(void **state) {
   rig_start(&m);
   int32_t in[2] = {rig_in(&m, &type), rig_in(&m, &other)};
   rig_out(&m, rig_node(&m, "swish", NULL, in, 1, &type, 1));
-  rig_answer answer = rig_query(&tn_cpu_pointwise, &m);
+  rig_answer answer = rig_query(&tn_kernel_cpu_pointwise, &m);
   assert_int_equal(answer.status, TN_EUNSUPPORTED);
   assert_non_null(strstr(answer.text, "swish"));
   rig_start(&m);
   in[0] = rig_in(&m, &u8);
   rig_out(&m, rig_node(&m, "exp", NULL, in, 1, &u8, 1));
-  answer = rig_query(&tn_cpu_pointwise, &m);
+  answer = rig_query(&tn_kernel_cpu_pointwise, &m);
   assert_int_equal(answer.status, TN_EUNSUPPORTED);
   assert_non_null(strstr(answer.text, "exp of u8"));
   rig_start(&m);
@@ -717,7 +717,7 @@ static void what_it_cannot_do_is_refused_with_a_reason(void **state) {
   in[1] = rig_in(&m, &other);
   rig_out(&m, rig_node(&m, "neg", NULL, &in[0], 1, &type, 1));
   rig_out(&m, rig_node(&m, "neg", NULL, &in[1], 1, &other, 1));
-  assert_int_equal(rig_query(&tn_cpu_pointwise, &m).status, TN_EUNSUPPORTED);
+  assert_int_equal(rig_query(&tn_kernel_cpu_pointwise, &m).status, TN_EUNSUPPORTED);
 }
 
 int main(void) {
