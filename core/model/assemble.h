@@ -64,6 +64,7 @@ typedef struct tn_model_scope {
   const char **arg_names; /* arguments of a block */
   tn_value *arg_values;
   int32_t n_args;
+  bool has_in; /* `in` names a value, `in`, which is 0 behind a line that is wrong */
   tn_val in, last;
   const struct tn_model_scope *outer; /* of a block: the scope of its call, */
   const char *outer_where;            /* and the line of the call; */

@@ -132,6 +132,7 @@ static tn_status block_bind_inputs(const tn_model_scope *outer, tn_model_scope *
   for (int32_t i = 0; i < n; i++)
     TN_TRY(tn_scope_bind(inner, names[i], use->in[i], block_where(outer->assembly, section, NULL)));
   inner->in = inner->last = use->in[0];
+  inner->has_in = true;
   return TN_OK;
 }
 

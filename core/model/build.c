@@ -46,6 +46,7 @@ static tn_status model_build_parts(tn_model_scope *scope, tn_model *model) {
   TN_TRY(tn_signature_read(a->env, &a->arena, a->request->ini, &signature));
   TN_TRY(model_bind_fields(scope, signature.inputs, signature.n_inputs));
   scope->in = scope->last = scope->values.v[0];
+  scope->has_in = true;
   TN_TRY(model_build_layers(scope, section));
   if (scope->last != 0) TN_TRY(tn_graph_output(tn_builder_graph(a->b), "output", scope->last));
   if (!a->request->measured) return TN_OK;

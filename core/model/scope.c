@@ -42,7 +42,7 @@ static tn_status scope_fail_unknown_name(const tn_model_scope *scope, const char
 tn_status tn_scope_resolve(const tn_model_scope *scope, const char *ref, tn_val *value) {
   const tn_model_scope *where = scope;
   *value = 0;
-  if (tn_text_equal(ref, "in") && scope->in != 0) {
+  if (tn_text_equal(ref, "in") && scope->has_in) {
     *value = scope->in;
     return TN_OK;
   }

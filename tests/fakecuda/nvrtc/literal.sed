@@ -1,4 +1,0 @@
-# Lines of a text become string literals of C.
-s/[\\"]/\\&/g
-s/^/"/
-s/$/\\n"/
