@@ -50,8 +50,9 @@ struct tn_run {
   const struct tn_bucket_cuts *cuts;
   tn_model_fn emit; /* emits the model; NULL: [model] describes it */
   void *emit_user;
-  bool evaluating; /* tn_run_eval: on all data, without [run] limit_valid and overfit */
-  bool planning;   /* only plans are made: no device is opened, nothing runs, and nothing is measured */
+  bool evaluating;    /* tn_run_eval: on all data, without [run] limit_valid and overfit */
+  const char *absent; /* planning: why data could not be opened, as the log has it; NULL: they could */
+  bool planning;      /* only plans are made: no device is opened, nothing runs, and nothing is measured */
   /* Describes the device that is planned for, or rehearsed by tn_run_bench; NULL: it is here. */
   const char *device_file;
   atomic_int stop;          /* of the first rank of the process; record.stop leads to it */

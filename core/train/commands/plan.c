@@ -99,6 +99,7 @@ tn_status tn_run_plan(tn_run *run, const tn_plan_options *given, char **json, ch
   tn_device *device = NULL;
   tn_loader *loaders[2] = {NULL, NULL};
   run->planning = true;
+  run->absent = NULL;
   run->device_file = wanted.device;
   tn_status status = tn_run_open_device(run, &device);
   if (status == TN_OK)

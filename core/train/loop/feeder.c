@@ -151,6 +151,14 @@ tn_status tn_feeder_options(tn_run *run, int32_t split, const tn_target *target,
   return tn_run_rank_batch(run, split, &options->batch);
 }
 
+/* Both splits may lack the same data. */
+static void feeder_warn_of_plan(tn_run *run) {
+  const char *why = tn_error_text(&run->env);
+  if (run->absent != NULL && tn_text_equal(run->absent, why)) return;
+  tn_logf(&run->env, TN_LOG_WARN, "the plan has all transforms on the host: %s", why);
+  run->absent = tn_arena_strdup(&run->arena, why);
+}
+
 tn_status tn_feeder_open_loader(tn_run *run, int32_t split, const tn_target *target, int32_t slots,
                                 tn_loader **loader) {
   tn_loader_options options;
@@ -162,9 +170,7 @@ tn_status tn_feeder_open_loader(tn_run *run, int32_t split, const tn_target *tar
   if (run->planning && options.device_transforms == 0) return TN_OK;
   tn_status status = tn_loader_create(&run->env, &options, loader);
   if (status == TN_EUNAVAILABLE || status == TN_EIO) {
-    if (run->planning)
-      tn_logf(&run->env, TN_LOG_WARN, "the plan has all transforms on the host: %s",
-              tn_error_text(&run->env));
+    if (run->planning) feeder_warn_of_plan(run);
     tn_error_clear(&run->env);
     return TN_OK;
   }
