@@ -50,6 +50,12 @@ static void images_write_transforms(FILE *to, const pictures *found, long long s
   bool fits = found->same && found->width == side && found->height == side;
   fprintf(to, "\n# random_flip mirrors: leave it out where left and right differ, as in writing.\n");
   fprintf(to, "[data.train]\n");
+  if (!fits)
+    fprintf(to,
+            "# All pictures of a batch have one size, which the crops make here. resize(%lld) makes the "
+            "shorter side\n"
+            "# %lld and keeps the ratio, so the size varies; resize([%lld, %lld]) makes all %lld x %lld.\n",
+            side, side, side, side, side, side);
   if (fits)
     fprintf(to, "transforms = random_crop(%lld, padding=%lld), random_flip,\n             %s\n", side,
             side / 8, norm);

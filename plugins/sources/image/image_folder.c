@@ -303,9 +303,10 @@ static tn_status image_folder_planes(image_sink *sink) {
     t->misfit = 1;
     return tn_fail(
         t->sample, TN_EINVAL, "size",
-        "%s: has %lld x %lld pixels, expected %lld x %lld like the others; set size = 0 and resize",
+        "%s: has %lld x %lld pixels, expected %lld x %lld like the others; set size = 0, and begin the "
+        "transforms with resize([%lld, %lld])",
         sink->path, (long long)sink->width, (long long)sink->height, (long long)described->dims[2],
-        (long long)described->dims[1]);
+        (long long)described->dims[1], (long long)described->dims[1], (long long)described->dims[2]);
   }
   sink->to = tn_sample_field(t->sample, 0, &type);
   return sink->to != NULL ? TN_OK : TN_ENOMEM;

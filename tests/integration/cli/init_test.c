@@ -242,6 +242,8 @@ static void pictures_of_other_sizes_are_resized(void **state) {
   has("shapes.ini", "subfolder = .\nsplit = 0.1\n");
   has("shapes.ini", "size = 0");
   has("shapes.ini", "random_resized_crop(64");
+  has("shapes.ini", "resize(64) makes the shorter side");
+  has("shapes.ini", "resize([64, 64]) makes all 64 x 64.\n");
   says(
       "warning: 1 file cannot be read as a picture, such as shapes/dogs/broken.jpg; training reads the next");
   has("shapes.ini", "damaged = replace\n");

@@ -212,7 +212,8 @@ static void a_picture_of_another_size_is_an_error(void **state) {
   open_train(&p, PAIRS("folder", folder));
   assert_int_equal(probe_read(&p, 2, 0), TN_EINVAL);
   assert_non_null(strstr(probe_error(&p),
-                         "train/cat/b.jpg: has 10 x 6 pixels, expected 9 x 6 like the others; set size = 0"));
+                         "train/cat/b.jpg: has 10 x 6 pixels, expected 9 x 6 like the others; set size = 0, "
+                         "and begin the transforms with resize([6, 9])"));
   probe_close(&p);
 }
 
