@@ -88,13 +88,22 @@ static uint32_t checksum_by_tables(const tn_checksum *sum, uint32_t crc, const u
 #define CHECKSUM_WORD(crc, word) ((uint32_t)_mm_crc32_u64(crc, word))
 #define CHECKSUM_BYTE(crc, byte) _mm_crc32_u8(crc, byte)
 static bool checksum_has_instruction(void) { return __builtin_cpu_supports("sse4.2") != 0; }
-#elif defined(__aarch64__) && defined(__linux__) && defined(__AARCH64EL__)
-#include <arm_acle.h>
+#elif defined(__AARCH64EL__) && defined(__linux__)
 #include <sys/auxv.h>
-#define CHECKSUM_TARGET          __attribute__((target("+crc")))
-#define CHECKSUM_WORD(crc, word) __crc32cd(crc, word)
-#define CHECKSUM_BYTE(crc, byte) __crc32cb(crc, byte)
+#define CHECKSUM_TARGET
+#define CHECKSUM_WORD(crc, word) checksum_crc_word(crc, word)
+#define CHECKSUM_BYTE(crc, byte) checksum_crc_byte(crc, byte)
 static bool checksum_has_instruction(void) { return (getauxval(AT_HWCAP) & 1ul << 7 /* CRC32 */) != 0; }
+
+/* The functions of arm_acle.h need other options of each compiler. */
+static inline uint32_t checksum_crc_word(uint32_t crc, uint64_t word) {
+  __asm__(".arch_extension crc\n\tcrc32cx %w0, %w0, %x1" : "+r"(crc) : "r"(word));
+  return crc;
+}
+static inline uint32_t checksum_crc_byte(uint32_t crc, unsigned char byte) {
+  __asm__(".arch_extension crc\n\tcrc32cb %w0, %w0, %w1" : "+r"(crc) : "r"((uint32_t)byte));
+  return crc;
+}
 #endif
 
 #ifdef CHECKSUM_TARGET
