@@ -1,0 +1,4 @@
+# Lines of a text become string literals of C.
+s/[\\"]/\\&/g
+s/^/"/
+s/$/\\n"/
