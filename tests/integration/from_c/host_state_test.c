@@ -1,14 +1,11 @@
 /* tests/integration/from_c/host_state_test.c: what an application has set in its threads (rounding, traps of
  * floating-point exceptions, denormals, a decimal comma) changes no result, and is as before after each call.
- * Programs that the application starts meanwhile inherit no descriptor. */
-#include <fcntl.h>
+ */
 #include <fenv.h>
 #include <ftw.h>
 #include <locale.h>
 #include <math.h>
 #include <setjmp.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,8 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -48,7 +43,6 @@ static const char words[] = "[run]\nname = words\nepochs = 1\nseed = 6\n"
                             "[optimizer]\ntype = adamw\nlr = 1e-2\nclip = 1\n[schedule]\ntype = cosine\n";
 
 static char folder[64];
-static const char *program;
 
 /* ---- the state of the thread ---- */
 
@@ -409,37 +403,6 @@ static void failures_give_the_environment_back(void **state) {
   reset();
 }
 
-/* ---- signals ---- */
-
-static _Noreturn void train_with_small_files(void) {
-  const struct rlimit limit = {2048, 2048};
-  tn_context *context = NULL;
-  tn_run *run = NULL;
-  char path[128], output[160], *json = NULL;
-  snprintf(path, sizeof path, "%s/words.ini", folder);
-  snprintf(output, sizeof output, "%s/small", folder);
-  const char *set[] = {"backend.use=cpu"};
-  const tn_run_options options = {.struct_size = sizeof options, .set = set, .n_set = 1, .output = output};
-  signal(SIGXFSZ, SIG_DFL);
-  if (setrlimit(RLIMIT_FSIZE, &limit) != 0 || tn_context_open(NULL, &context) != TN_OK ||
-      tn_run_open(context, path, &options, &run) != TN_OK)
-    _exit(2);
-  tn_status status = tn_run_train(run, &json);
-  _exit(status == TN_EIO && strstr(tn_error_text(run), "ulimit -f") != NULL ? 0 : 3);
-}
-
-/* The default of SIGXFSZ ends the process. */
-static void a_limit_of_file_sizes_is_an_error(void **state) {
-  (void)state;
-  int status = 0;
-  pid_t child = fork();
-  assert_true(child >= 0);
-  if (child == 0) train_with_small_files();
-  assert_int_equal(waitpid(child, &status, 0), child);
-  if (WIFSIGNALED(status)) fail_msg("ended by signal %d", WTERMSIG(status));
-  assert_int_equal(WEXITSTATUS(status), 0);
-}
-
 /* ---- a decimal comma ---- */
 
 /* False: the system cannot make a locale. */
@@ -460,60 +423,6 @@ static void a_decimal_comma_changes_nothing(void **state) {
   work("cpu", "comma", &other);
   setlocale(LC_ALL, "C");
   compare("cpu", "comma", &usual, &other);
-}
-
-/* ---- descriptors ---- */
-
-enum { BETWEEN = 60 /* allocations */ };
-
-static int n_inherited;
-
-/* In a program that was started: the descriptors that it has. */
-static int count_descriptors(void) {
-  int n = 0;
-  for (int fd = 0; fd < 1024; fd++) n += fcntl(fd, F_GETFD) >= 0;
-  return n;
-}
-
-static int descriptors_of_a_child(void) {
-  extern char **environ;
-  char *const arguments[] = {(char *)(uintptr_t)program, (char *)(uintptr_t) "--descriptors", NULL};
-  pid_t child;
-  int status = 0;
-  if (posix_spawn(&child, program, NULL, NULL, arguments, environ) != 0) return -1;
-  while (waitpid(child, &status, 0) < 0) continue;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-/* Called wherever the library allocates, also by its threads and while its files are open. */
-static void *allocate_and_start_a_program(void *user, void *block, size_t bytes) {
-  static int calls, most;
-  (void)user;
-  if (bytes == 0) {
-    free(block);
-    return NULL;
-  }
-  if (__atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED) % BETWEEN == 0) {
-    int n = descriptors_of_a_child();
-    if (n > __atomic_load_n(&most, __ATOMIC_RELAXED)) __atomic_store_n(&most, n, __ATOMIC_RELAXED);
-    n_inherited = __atomic_load_n(&most, __ATOMIC_RELAXED);
-  }
-  return realloc(block, bytes);
-}
-
-static void programs_inherit_no_descriptor(void **state) {
-  (void)state;
-  const tn_context_options options = {.struct_size = sizeof options, .realloc = allocate_and_start_a_program};
-  int before = descriptors_of_a_child();
-  tn_context *context = NULL;
-  outcome o = {0};
-  assert_in_range(before, 3, 100);
-  assert_int_equal(tn_context_open(&options, &context), TN_OK);
-  train_images(context, "cpu", "inherit", &o);
-  predict_images(context, "cpu", "inherit", &o);
-  infer_image(context, "cpu", "inherit", &o);
-  tn_context_close(context);
-  assert_int_equal(n_inherited, before);
 }
 
 /* ---- the folder ---- */
@@ -542,12 +451,8 @@ static int remove_folder(void **state) {
   return nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-int main(int argc, char **argv) {
-  if (argc == 2 && strcmp(argv[1], "--descriptors") == 0) return count_descriptors();
-  program = argv[0];
+int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(programs_inherit_no_descriptor),
-      cmocka_unit_test(a_limit_of_file_sizes_is_an_error),
       cmocka_unit_test(a_decimal_comma_changes_nothing),
       cmocka_unit_test(failures_give_the_environment_back),
       cmocka_unit_test(cpu_gives_the_same_bits),
