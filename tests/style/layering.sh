@@ -42,6 +42,9 @@ function home_of(file,    parts) {
   return split(file, parts, "/") > 2 && parts[1] != "tools" ? parts[1] "/" parts[2] : parts[1]
 }
 
+# A text that the build makes of files of the same folder (tools/embed).
+function is_text(path) { return path ~ /^[a-z_]+\.inc$/ }
+
 function is_ours(path) { return path ~ /^(tenon|core|backends|plugins|tools|tests|docs)\// }
 
 function check_header() {
@@ -55,7 +58,7 @@ function check_header() {
 }
 
 function check_core(    room, other, parts) {
-  if (path ~ /^tenon\// || (angle && !is_ours(path))) return
+  if (is_text(path) || path ~ /^tenon\// || (angle && !is_ours(path))) return
   split(FILENAME, parts, "/")
   room = parts[2]
   if (parts[3] == "") return # the root of core puts the rooms together
@@ -71,7 +74,7 @@ function check_core(    room, other, parts) {
 # Backends, plugins, tools: the public headers and files of the same home, named by their whole path. Backends
 # also see backends/shared.
 function check_guest(    home) {
-  if (path ~ /^tenon\// || (angle && !is_ours(path))) return
+  if (is_text(path) || path ~ /^tenon\// || (angle && !is_ours(path))) return
   home = home_of(FILENAME)
   if (path == home "/items.h") return # written by the build: tools/list-items
   if (path in exists && (index(path, home "/") == 1 || (home ~ /^backends\// && path ~ /^backends\/shared\//))) return

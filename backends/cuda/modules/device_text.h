@@ -1,4 +1,4 @@
-/* backends/cuda/modules/device_text.h: the files of device/, as text; made by the build (device/embed.sh). */
+/* backends/cuda/modules/device_text.h: the files of device/, as text; made by the build (tools/embed). */
 #ifndef TN_BACKENDS_CUDA_MODULES_DEVICE_TEXT_H
 #define TN_BACKENDS_CUDA_MODULES_DEVICE_TEXT_H
 

@@ -13,7 +13,9 @@
 #include "core/train/folders/write_report.h"
 #include "tenon/folders.h"
 
-extern const char tn_report_page[]; /* report.html */
+static const char report_page[] = /* report.html */
+#include "report_page.inc"
+    ;
 
 enum { FILE_LIMIT = 64 << 20 };
 static const char report_mark[] = "@DATA@", refresh_mark[] = "@REFRESH@";
@@ -114,8 +116,8 @@ static void report_print_numbers(tn_text *page, const char *numbers) {
 
 /* While a run goes on, the browser loads the page again every ten seconds. */
 static void report_print(tn_text *page, const char *numbers, bool live) {
-  const char *refresh = strstr(tn_report_page, refresh_mark), *mark = strstr(tn_report_page, report_mark);
-  tn_text_addn(page, tn_report_page, (size_t)(refresh - tn_report_page));
+  const char *refresh = strstr(report_page, refresh_mark), *mark = strstr(report_page, report_mark);
+  tn_text_addn(page, report_page, (size_t)(refresh - report_page));
   if (live) tn_text_add(page, "<meta http-equiv=\"refresh\" content=\"10\">");
   refresh += sizeof refresh_mark - 1;
   tn_text_addn(page, refresh, (size_t)(mark - refresh));
