@@ -1,8 +1,9 @@
 #!/bin/sh
-# tests/integration/dev/progress.sh ROOT: `tools/dev` says what it does while slow commands run. meson and ninja are
-# scripts here that take seconds, as the real ones take minutes.
+# tests/integration/dev/progress.sh ROOT BUILD: `tools/dev` says what it does while slow commands run, and runs no more of
+# them than it needs. meson and ninja are scripts here that take seconds, as the real ones take minutes; they write their
+# arguments to a file. BUILD: the folder of the real ones.
 set -u
-root=$1
+root=$1 real=$2
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 failed=0
@@ -10,15 +11,17 @@ failed=0
 mkdir "$scratch/bin"
 cat >"$scratch/bin/meson" <<'END'
 #!/bin/sh
-sleep 2
-[ "$1" = setup ] || exit 0
+echo "meson $*" >>"$(dirname "$0")/calls"
+sleep "${SLOW:-2}"
+[ "$1" = setup ] && [ "$2" != --reconfigure ] || exit 0
 mkdir -p "$2" && : >"$2/build.ninja"
 END
 cat >"$scratch/bin/ninja" <<'END'
 #!/bin/sh
+echo "ninja $*" >>"$(dirname "$0")/calls"
 for i in 1 2 3 4; do
   echo "[$i/4] Compiling C object part_$i.c.o"
-  sleep 1
+  sleep "${SLOW:-1}"
 done
 [ ! -e "$(dirname "$0")/fail" ] || { echo "part_4.c: error: a mistake"; exit 1; }
 END
@@ -46,4 +49,43 @@ if [ "$lines" -le 12 ]; then echo "case ok: few lines"; else echo "case failed: 
 EVERY=1 BUILD=$scratch/build PATH=$scratch/bin:$PATH "$root/tools/dev" build >"$scratch/said" 2>&1
 [ $? = 70 ] || { echo "case failed: the exit code of a build that fails"; failed=1; }
 check "the compiler's message is printed" '^part_4.c: error: a mistake$'
+rm "$scratch/bin/fail"
+
+# Runs `tools/dev $*` on the folder that is configured, and compares what it calls.
+expect() {
+  title=$1 calls=$2
+  shift 2
+  : >"$scratch/bin/calls"
+  SLOW=0 EVERY=1 BUILD=$scratch/build PACKAGES=$scratch/packages PATH=$scratch/bin:$PATH "$root/tools/dev" "$@" \
+    >"$scratch/said" 2>&1
+  if [ "$(sed "s|$scratch/||g" "$scratch/bin/calls")" = "$calls" ]; then
+    echo "case ok: $title"
+  else
+    echo "case failed: $title: expected $calls"
+    cat "$scratch/bin/calls" "$scratch/said"
+    failed=1
+  fi
+}
+
+mkdir "$scratch/build/tools"
+printf '#!/bin/sh\necho "trained: $*"\n' >"$scratch/build/tools/tenon"
+chmod +x "$scratch/build/tools/tenon"
+expect "a demo builds what it runs" "ninja -C build program" demo
+check "a demo trains" '^trained: train docs/examples/digits.ini$'
+
+ninja -C "$real" -t commands program >"$scratch/said"
+check "its commands link the program" ' -o tools/tenon '
+check "its commands link the backend cpu" ' -o backends/cpu/tenon-cpu\.so '
+if grep -q 'tests/\|nvcc' "$scratch/said"; then echo "case failed: a demo compiles tests" && failed=1; else echo "case ok: a demo compiles no test"; fi
+
+# A part that was left out is looked for again when packages have changed, by a meson that forgets what it has found.
+echo 'TN_LEFT_OUT("mpi", "not found")' >"$scratch/build/left_out.h"
+touch -d '1 hour ago' "$scratch/packages"
+expect "the same packages: not configured again" "ninja -C build" build
+touch -d '1 hour' "$scratch/packages"
+expect "other packages: configured again" "meson configure build --clearcache
+meson setup --reconfigure build
+ninja -C build" build
+: >"$scratch/build/left_out.h"
+expect "nothing left out: not configured again" "ninja -C build" build
 exit $failed
