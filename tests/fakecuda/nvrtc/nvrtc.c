@@ -1,5 +1,6 @@
 /* The entry points of NVRTC, with the checks of arguments that the real one makes. */
 #include "tests/fakecuda/nvrtc/build.h"
+#include "tests/fakecuda/driver/find.h"
 #include "tests/fakecuda/kernels/image.h"
 
 #include <cuda.h>
@@ -26,17 +27,10 @@ static struct _nvrtcProgram *nvrtc_programs;
 static pthread_mutex_t nvrtc_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* A test asked for this call to fail: its code, or CUDA_ERROR_UNKNOWN where it gave none. The double of the
- * driver counts calls. It is not found with driver/find.h, which keeps it loaded: its own tests use this
- * library, and load it anew for each test. */
+ * driver counts calls; its own tests use this library, and load the double anew for each test. */
 static int call_asked(const char *name) {
   int (*count)(const char *);
-  void *found = dlsym(RTLD_DEFAULT, "fakecuda_call");
-  if (!found) {
-    void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-    if (!driver) return 0;
-    found = dlsym(driver, "fakecuda_call");
-    dlclose(driver);
-  }
+  void *found = fakecuda_find_unkept("fakecuda_call");
   if (!found) return 0;
   memcpy(&count, &found, sizeof count);
   return count(name);
