@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "backends/cpu/kernels/common/vmath.h"
+#include "backends/shared/normal.h"
 
 typedef struct extreme {
   double ulps;
