@@ -90,18 +90,10 @@ static tn_status bench_ranks_allocate(tn_bench_ranks *all, tn_device *first) {
   return TN_OK;
 }
 
-/* The other ranks have messages and memory of their own. */
 static tn_run *bench_ranks_run(tn_bench_ranks *all, int32_t r) {
-  tn_run *run = &all->runs[r];
   if (r == 0) return all->run;
-  *run = *all->run;
-  tn_error_record_init(&run->env, &run->record, &all->run->env);
-  run->record.sink.level = TN_LOG_ERROR;
-  run->arena = tn_arena_new(&run->env);
-  run->ini.arena = tn_arena_new(&run->env);
-  run->rank = all->run->rank + r;
-  run->local = r;
-  return run;
+  tn_run_copy_for_rank(all->run, r, &all->runs[r]);
+  return &all->runs[r];
 }
 
 static tn_status bench_ranks_add(tn_bench_ranks *all, int32_t r) {
@@ -194,30 +186,19 @@ static tn_status bench_ranks_body(void *context, int32_t local) {
   return status;
 }
 
-static tn_status bench_ranks_ask_comm(void *context, tn_env *env, int32_t local) {
-  tn_bench_ranks *all = context;
-  return tn_comm_status(env, atomic_load(&all->benches[local].comm));
+static tn_comm *bench_ranks_comm(const void *benches, int32_t local) {
+  return atomic_load(&((const tn_bench *)benches)[local].comm);
 }
 
-static bool bench_ranks_find_position(void *context, int32_t local, tn_rank_position *position) {
-  tn_bench_ranks *all = context;
-  return tn_run_comm_position(all->run, atomic_load(&all->benches[local].comm), position);
-}
-
-static void bench_ranks_abort(void *context) {
-  tn_bench_ranks *all = context;
-  for (int32_t r = 0; r < all->n; r++) tn_comm_abort(atomic_load(&all->benches[r].comm));
+static tn_rank_comms bench_ranks_comms(const tn_bench_ranks *all) {
+  return (tn_rank_comms){.run = all->run, .of = bench_ranks_comm, .ranks = all->benches, .n = all->n};
 }
 
 tn_status tn_bench_ranks_run(tn_bench_ranks *all) {
   tn_run *run = all->run;
   if (all->communicator == NULL) return tn_bench_measure(&all->benches[0]);
-  const tn_rank_watch watch = {.timeout_s = run->settings.distributed.timeout,
-                               .hang_s = run->settings.hang,
-                               .status = bench_ranks_ask_comm,
-                               .position = bench_ranks_find_position,
-                               .abort = bench_ranks_abort,
-                               .context = all};
+  tn_rank_comms comms = bench_ranks_comms(all);
+  tn_rank_watch watch = tn_rank_comms_watch(&comms);
   tn_ranks_watch(all->ranks, &watch);
   tn_status status = tn_ranks_run(all->ranks, &run->env, bench_ranks_body, all);
   run->hung = run->context->kept = tn_ranks_hung(all->ranks) >= 0;
@@ -231,7 +212,8 @@ tn_status tn_bench_ranks_run(tn_bench_ranks *all) {
 static tn_status bench_ranks_leave(tn_bench_ranks *all) {
   if (all->link == NULL) return TN_OK;
   tn_status status = tn_ranks_leave(all->ranks, &all->run->env);
-  if (status != TN_OK) bench_ranks_abort(all);
+  tn_rank_comms comms = bench_ranks_comms(all);
+  if (status != TN_OK) tn_rank_comms_abort(&comms);
   return status;
 }
 
@@ -245,9 +227,7 @@ static void bench_ranks_free(tn_bench *b) {
   if (b->run == NULL) return;
   tn_programs_free(b->run, &b->set);
   tn_release(&b->run->env, b->round_ms);
-  if (b->run->local == 0) return;
-  tn_arena_free(&b->run->ini.arena);
-  tn_arena_free(&b->run->arena);
+  if (b->run->local > 0) tn_run_free_copy(b->run);
 }
 
 /* A thread that was left may use all of it. */

@@ -125,13 +125,54 @@ tn_status tn_run_open_comm(const tn_comm_opening *o, _Atomic(tn_comm *) *opened)
   return places_wrap_options(o, status);
 }
 
-bool tn_run_comm_position(const tn_run *run, tn_comm *comm, tn_rank_position *position) {
+/* ---- the ranks of this process ---- */
+
+static tn_comm *places_comm(void *context, int32_t local) {
+  const tn_rank_comms *comms = context;
+  return comms->of(comms->ranks, local);
+}
+
+static tn_status places_ask(void *context, tn_env *env, int32_t local) {
+  return tn_comm_status(env, places_comm(context, local));
+}
+
+static bool places_find_position(void *context, int32_t local, tn_rank_position *position) {
+  const tn_rank_comms *comms = context;
   tn_error_record record;
   tn_env env;
   tn_comm_position found;
-  tn_error_record_init(&env, &record, &run->env);
-  if (!tn_comm_where(&env, comm, &found)) return false;
+  tn_error_record_init(&env, &record, &comms->run->env);
+  if (!tn_comm_where(&env, places_comm(context, local), &found)) return false;
   *position = (tn_rank_position){.inside = found.inside != 0, .number = found.number};
   memcpy(position->name, found.name, strnlen(found.name, sizeof position->name - 1));
   return true;
+}
+
+void tn_rank_comms_abort(void *context) {
+  const tn_rank_comms *comms = context;
+  for (int32_t r = 0; r < comms->n; r++) tn_comm_abort(places_comm(context, r));
+}
+
+tn_rank_watch tn_rank_comms_watch(tn_rank_comms *comms) {
+  return (tn_rank_watch){.timeout_s = comms->run->settings.distributed.timeout,
+                         .hang_s = comms->run->settings.hang,
+                         .status = places_ask,
+                         .position = places_find_position,
+                         .abort = tn_rank_comms_abort,
+                         .context = comms};
+}
+
+void tn_run_copy_for_rank(const tn_run *run, int32_t local, tn_run *copy) {
+  *copy = *run;
+  tn_error_record_init(&copy->env, &copy->record, &run->env);
+  copy->record.sink.level = TN_LOG_ERROR;
+  copy->arena = tn_arena_new(&copy->env);
+  copy->ini.arena = tn_arena_new(&copy->env);
+  copy->rank = run->rank + local;
+  copy->local = local;
+}
+
+void tn_run_free_copy(tn_run *copy) {
+  tn_arena_free(&copy->ini.arena);
+  tn_arena_free(&copy->arena);
 }

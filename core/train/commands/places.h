@@ -41,7 +41,23 @@ typedef struct tn_comm_opening {
  * too; the caller closes it. */
 tn_status tn_run_open_comm(const tn_comm_opening *opening, _Atomic(tn_comm *) *comm);
 
-/* Where the rank's device is; false: unknown. From any thread. comm NULL: it is not open. */
-bool tn_run_comm_position(const tn_run *run, tn_comm *comm, tn_rank_position *position);
+/* The communicators of the ranks of this process. */
+typedef struct tn_rank_comms {
+  tn_run *run;
+  /* That of rank number `local`, counted from 0; from any thread. NULL: it is not open. */
+  tn_comm *(*of)(const void *ranks, int32_t local);
+  const void *ranks;
+  int32_t n;
+} tn_rank_comms;
+/* A watch, with the limits of [distributed], whose context is `comms`: they are asked whether they are well
+ * and where they are, and aborted. A rank's host asks in its own waits too; elsewhere, as in a launch for
+ * which its device has no room, it cannot. */
+tn_rank_watch tn_rank_comms_watch(tn_rank_comms *comms);
+void tn_rank_comms_abort(void *comms);
+
+/* Makes `copy` the run of another rank of this process: with messages and memory of its own; the
+ * configuration as read so far is shared. Rank 0 alone logs warnings about the configuration. */
+void tn_run_copy_for_rank(const tn_run *run, int32_t local, tn_run *copy);
+void tn_run_free_copy(tn_run *copy);
 
 #endif

@@ -34,24 +34,6 @@ static tn_status train_read_place(tn_train_ranks *all) {
 
 /* ---- the ranks ---- */
 
-/* A copy of the run with its own messages and memory; the configuration as read so far is shared. Rank 0
- * alone logs warnings about the configuration. */
-static void train_init_rank(tn_train_ranks *all, int32_t local) {
-  tn_run *run = &all->other_runs[local - 1];
-  *run = *all->run;
-  tn_error_record_init(&run->env, &run->record, &all->run->env);
-  run->record.sink.level = TN_LOG_ERROR;
-  run->arena = tn_arena_new(&run->env);
-  run->ini.arena = tn_arena_new(&run->env);
-  run->rank = all->run->rank + local;
-  run->local = local;
-}
-
-static void train_free_rank(tn_run *run) {
-  tn_arena_free(&run->ini.arena);
-  tn_arena_free(&run->arena);
-}
-
 static tn_status train_create_ranks(tn_train_ranks *all, tn_device *first) {
   tn_env *env = &all->run->env;
   size_t n = (size_t)all->run->locals;
@@ -63,7 +45,7 @@ static tn_status train_create_ranks(tn_train_ranks *all, tn_device *first) {
     return TN_ENOMEM;
   }
   all->n = (int32_t)n;
-  for (int32_t r = 1; r < all->n; r++) train_init_rank(all, r);
+  for (int32_t r = 1; r < all->n; r++) tn_run_copy_for_rank(all->run, r, &all->other_runs[r - 1]);
   for (int32_t r = 0; r < all->n; r++)
     all->trainings[r] = (tn_training){.run = r == 0 ? all->run : &all->other_runs[r - 1],
                                       .progress = {.best = NAN, .improved = NAN, .ended = true},
@@ -137,9 +119,12 @@ tn_status tn_train_ranks_prepare(tn_train_ranks *all) {
   return tn_ranks_failure(all->ranks, &all->run->env); /* an exchange fails for the reason of another rank */
 }
 
-static void train_abort_communicators(void *context) {
-  tn_train_ranks *all = context;
-  for (int32_t r = 0; r < all->n; r++) tn_comm_abort(atomic_load(&all->trainings[r].comm));
+static tn_comm *train_comm(const void *trainings, int32_t local) {
+  return atomic_load(&((const tn_training *)trainings)[local].comm);
+}
+
+static tn_rank_comms train_comms(const tn_train_ranks *all) {
+  return (tn_rank_comms){.run = all->run, .of = train_comm, .ranks = all->trainings, .n = all->n};
 }
 
 /* A process that dies or is stopped here, behind its last step, may have saved nothing. The communicators of
@@ -148,7 +133,8 @@ static tn_status train_leave(tn_train_ranks *all, tn_status status) {
   if (all->ranks == NULL || all->link == NULL || tn_ranks_have_failed(all->ranks)) return status;
   bool says_place = status != TN_OK && all->place.process == 0;
   tn_status left = says_place ? tn_link_leave(all->link) : tn_ranks_leave(all->ranks, &all->run->env);
-  if (left != TN_OK) train_abort_communicators(all);
+  tn_rank_comms comms = train_comms(all);
+  if (left != TN_OK) tn_rank_comms_abort(&comms);
   return left != TN_OK && !says_place ? left : status;
 }
 
@@ -160,7 +146,7 @@ tn_status tn_train_ranks_release(tn_train_ranks *all, tn_status status) {
   if (run->hung) return status;
   if (in_order) status = train_leave(all, status);
   tn_trainings_release(all->trainings, all->n);
-  for (int32_t r = 1; r < all->n; r++) train_free_rank(&all->other_runs[r - 1]);
+  for (int32_t r = 1; r < all->n; r++) tn_run_free_copy(&all->other_runs[r - 1]);
   tn_ranks_destroy(all->ranks);
   tn_link_close(all->link, in_order);
   tn_release(&run->env, all->trainings);
@@ -224,32 +210,15 @@ static tn_status train_run_rank(void *context, int32_t local) {
 
 /* ---- the watch ---- */
 
-/* A rank's host asks in its own waits too. Elsewhere, as in a launch for which its device has no room, it
- * cannot.
- */
-static tn_status train_ask_communicator(void *context, tn_env *env, int32_t local) {
-  tn_train_ranks *all = context;
-  return tn_comm_status(env, atomic_load(&all->trainings[local].comm));
-}
-
-static bool train_find_position(void *context, int32_t local, tn_rank_position *position) {
-  tn_train_ranks *all = context;
-  return tn_run_comm_position(all->run, atomic_load(&all->trainings[local].comm), position);
-}
-
 static void train_stop(void *context) {
-  tn_train_ranks *all = context;
-  atomic_store(&all->run->stop, 1);
+  const tn_rank_comms *comms = context;
+  atomic_store(&comms->run->stop, 1);
 }
 
 tn_status tn_train_ranks_run(tn_train_ranks *all) {
-  const tn_rank_watch watch = {.timeout_s = all->run->settings.distributed.timeout,
-                               .hang_s = all->run->settings.hang,
-                               .status = train_ask_communicator,
-                               .position = train_find_position,
-                               .abort = train_abort_communicators,
-                               .stop = train_stop,
-                               .context = all};
+  tn_rank_comms comms = train_comms(all);
+  tn_rank_watch watch = tn_rank_comms_watch(&comms);
+  watch.stop = train_stop;
   tn_ranks_watch(all->ranks, &watch);
   return tn_ranks_run(all->ranks, &all->run->env, train_run_rank, all);
 }
