@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "backends/cpu/cpu.h"
+#include "backends/shared/clock.h"
 
 enum { BUFFER_BYTES = 64 << 20, PIECE_BYTES = 1 << 20, ROUNDS = 7, MOST_PATH = 1024 };
 
@@ -23,12 +23,6 @@ typedef struct bandwidth_copy {
 static void bandwidth_copy_piece(void *arg, int64_t chunk) {
   const bandwidth_copy *c = arg;
   memcpy(c->to + chunk * PIECE_BYTES, c->from + chunk * PIECE_BYTES, PIECE_BYTES);
-}
-
-static double bandwidth_now_s(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 static int bandwidth_compare(const void *x, const void *y) {
@@ -53,9 +47,9 @@ static double bandwidth_measure(tn_env *env, int32_t threads) {
   bool ready =
       copy.to != NULL && copy.from != NULL && tn_cpu_team_create(env, threads, &unbound, &team) == TN_OK;
   for (int32_t i = -1; ready && i < ROUNDS; i++) { /* the first round touches the pages */
-    double start_s = bandwidth_now_s();
+    double start_s = tn_monotonic_s();
     tn_cpu_team_run(team, BUFFER_BYTES / PIECE_BYTES, bandwidth_copy_piece, &copy);
-    if (i >= 0) rounds_s[i] = bandwidth_now_s() - start_s;
+    if (i >= 0) rounds_s[i] = tn_monotonic_s() - start_s;
   }
   if (team != NULL) tn_cpu_team_destroy(team);
   free((void *)(uintptr_t)copy.from);

@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "backends/shared/clock.h"
 #include "tenon/plugin/communicator.h"
 
 #define TN_MPI_TRY(call)                                                                                     \
@@ -111,7 +112,6 @@ typedef struct tn_mpi_rank {
   _Atomic(int32_t) waiting; /* the host waits, so the thread may use its processor */
 } tn_mpi_rank;
 
-double tn_mpi_clock_s(void);
 /* Records the first failure and wakes all. `silent`: other ranks have said it. */
 void tn_mpi_fail(tn_mpi_rank *r, bool silent, const char *format, ...) __attribute__((format(printf, 3, 4)));
 

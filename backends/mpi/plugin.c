@@ -72,7 +72,7 @@ static tn_status plugin_open(tn_env *env, const void *options, const tn_comm_dev
   r->ranks = place->ranks;
   r->place = place;
   r->timeout_s = place->timeout_s;
-  r->opened_s = tn_mpi_clock_s();
+  r->opened_s = tn_monotonic_s();
   memcpy(&r->identity, identity, sizeof r->identity);
   plugin_init_lock(r);
   status = tn_mpi_thread_open(env, r);
@@ -144,7 +144,7 @@ static tn_status plugin_await(tn_env *env, void *communicator, uint64_t n) {
 static tn_status plugin_status(tn_env *env, void *communicator) {
   tn_mpi_rank *r = communicator;
   pthread_mutex_lock(&r->lock);
-  double away = tn_mpi_clock_s() - r->seen_s;
+  double away = tn_monotonic_s() - r->seen_s;
   bool held = !r->failed && r->begun > r->ended && away > r->timeout_s + PLUGIN_HELD_S;
   pthread_mutex_unlock(&r->lock);
   if (held)

@@ -18,12 +18,6 @@ enum {
   FAREWELL_MS = 200 /* for a last message to the other ranks */
 };
 
-double tn_mpi_clock_s(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 void tn_mpi_fail(tn_mpi_rank *r, bool silent, const char *format, ...) {
   va_list args;
   va_start(args, format);
@@ -71,7 +65,7 @@ static void serve_tell(tn_mpi_rank *r) {
 static bool serve_look(tn_mpi_rank *r) {
   serve_hear(r);
   pthread_mutex_lock(&r->lock);
-  r->seen_s = tn_mpi_clock_s();
+  r->seen_s = tn_monotonic_s();
   bool gives_up = r->aborting, failed = r->failed;
   pthread_mutex_unlock(&r->lock);
   if (gives_up && !failed) tn_mpi_fail(r, false, "rank %d has given up", (int)r->rank);
@@ -114,13 +108,13 @@ static void serve_late(tn_mpi_rank *r, const tn_mpi_entry *entry) {
 }
 
 static void serve_collective(tn_mpi_rank *r, const tn_mpi_entry *entry) {
-  double since = tn_mpi_clock_s(), active = since;
+  double since = tn_monotonic_s(), active = since;
   tn_mpi_calls_start(&r->calls, &entry->collective);
   for (;;) {
     bool done, moved;
-    double before = tn_mpi_clock_s();
+    double before = tn_monotonic_s();
     int error = tn_mpi_calls_advance(&r->calls, &moved, &done);
-    double now = tn_mpi_clock_s();
+    double now = tn_monotonic_s();
     if (error != MPI_SUCCESS) return serve_failed(r, entry, error);
     if (done) return serve_end(r);
     if (!serve_look(r)) return;
@@ -133,11 +127,7 @@ static void serve_collective(tn_mpi_rank *r, const tn_mpi_entry *entry) {
 /* Waits for a collective. MPI is called meanwhile, for what others still await of the last collective, and
  * for their messages. */
 static void serve_idle(tn_mpi_rank *r, int times) {
-  int64_t ns = 1000000 * (int64_t)(times < IDLE_SOON_TIMES ? IDLE_SOON_MS : IDLE_MS);
-  struct timespec until;
-  clock_gettime(CLOCK_MONOTONIC, &until);
-  until.tv_sec += (until.tv_nsec + ns) / 1000000000;
-  until.tv_nsec = (until.tv_nsec + ns) % 1000000000;
+  struct timespec until = tn_monotonic_in(1e-3 * (times < IDLE_SOON_TIMES ? IDLE_SOON_MS : IDLE_MS));
   pthread_mutex_lock(&r->lock);
   if (r->begun == r->ended && !r->closing && !r->aborting)
     pthread_cond_timedwait(&r->asked, &r->lock, &until);

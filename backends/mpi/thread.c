@@ -49,7 +49,7 @@ static void thread_serve_rank(tn_mpi_rank *r) {
   tn_status status = tn_mpi_world_join(r);
   if (status != TN_OK) return thread_leave_rank(r, TN_MPI_REFUSED, status);
   pthread_mutex_lock(&r->lock);
-  r->seen_s = tn_mpi_clock_s();
+  r->seen_s = tn_monotonic_s();
   r->state = TN_MPI_OPEN;
   pthread_cond_broadcast(&r->answered);
   pthread_mutex_unlock(&r->lock);
@@ -72,19 +72,9 @@ static void *thread_run(void *arg) {
 
 /* ---- waits of the host ---- */
 
-static struct timespec thread_time_in(double seconds) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  if (seconds > 1e8) seconds = 1e8;
-  double ns = (double)t.tv_nsec + 1e9 * (seconds - (double)(int64_t)seconds);
-  t.tv_sec += (time_t)seconds + (ns >= 1e9);
-  t.tv_nsec = (long)(ns >= 1e9 ? ns - 1e9 : ns);
-  return t;
-}
-
 /* Waits until the thread has come to `state` or past it. */
 static int32_t thread_wait_state(tn_mpi_rank *r, int32_t state, double limit_s) {
-  struct timespec until = thread_time_in(limit_s);
+  struct timespec until = tn_monotonic_in(limit_s);
   pthread_mutex_lock(&r->lock);
   while (r->state < state && pthread_cond_timedwait(&r->answered, &r->lock, &until) != ETIMEDOUT) {
   }
@@ -100,7 +90,7 @@ static int32_t thread_wait_state(tn_mpi_rank *r, int32_t state, double limit_s) 
 static void thread_end(void) {
   if (getpid() != mpi_thread.process) return; /* a child */
   pthread_mutex_lock(&mpi_thread.lock);
-  struct timespec until = thread_time_in(mpi_thread.timeout_s < END_S ? mpi_thread.timeout_s : END_S);
+  struct timespec until = tn_monotonic_in(mpi_thread.timeout_s < END_S ? mpi_thread.timeout_s : END_S);
   mpi_thread.ending = true;
   pthread_cond_signal(&mpi_thread.asked);
   while (mpi_thread.rank == NULL && !mpi_thread.over &&
@@ -156,9 +146,9 @@ static bool thread_run_has_failed(const tn_mpi_rank *r) {
 
 /* MPI itself waits without a limit for a process that does not come. */
 static int32_t thread_wait_open(tn_mpi_rank *r) {
-  double until = tn_mpi_clock_s() + r->timeout_s + HELD_S;
+  double until = tn_monotonic_s() + r->timeout_s + HELD_S;
   int32_t state = TN_MPI_OPENING;
-  while (state == TN_MPI_OPENING && !thread_run_has_failed(r) && tn_mpi_clock_s() < until)
+  while (state == TN_MPI_OPENING && !thread_run_has_failed(r) && tn_monotonic_s() < until)
     state = thread_wait_state(r, TN_MPI_OPEN, LOOK_S);
   return state;
 }

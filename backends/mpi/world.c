@@ -46,7 +46,7 @@ static tn_status world_wait(tn_mpi_rank *r, MPI_Request *request, double until_s
   for (;;) {
     tn_status status = world_check(r, MPI_Test(request, &ended, MPI_STATUS_IGNORE), "MPI_Test");
     if (status != TN_OK || ended) return status;
-    if (tn_mpi_clock_s() > until_s) {
+    if (tn_monotonic_s() > until_s) {
       tn_mpi_fail(r, true, "some of the %d ranks did not come to %s within %g s (MPI does not say which)",
                   (int)r->ranks, what, r->timeout_s);
       return TN_ECOMM;
@@ -206,7 +206,7 @@ tn_status tn_mpi_world_join(tn_mpi_rank *r) {
 static bool world_part(tn_mpi_rank *r) {
   enum { LIMIT_S = 10 };
   MPI_Request request;
-  double until = tn_mpi_clock_s() + (r->timeout_s < LIMIT_S ? r->timeout_s : LIMIT_S);
+  double until = tn_monotonic_s() + (r->timeout_s < LIMIT_S ? r->timeout_s : LIMIT_S);
   bool together = MPI_Ibarrier(r->control, &request) == MPI_SUCCESS &&
                   world_wait(r, &request, until, "the end of the run") == TN_OK;
   if (!together) return false;

@@ -87,7 +87,7 @@ static tn_status nccl_status(tn_env *env, void *communicator) {
   if (failed != TN_OK || atomic_load(&r->given_up)) return failed;
   ncclResult_t state = nccl_ask(r);
   if (state != ncclSuccess && state != ncclInProgress) return nccl_fail_state(env, r, state);
-  double waited_s = tn_nccl_follow_waited(&r->follow, tn_nccl_clock_s()), busy_s = tn_nccl_rank_busy_s(r);
+  double waited_s = tn_nccl_follow_waited(&r->follow, tn_monotonic_s()), busy_s = tn_nccl_rank_busy_s(r);
   if (waited_s > r->timeout_s) return nccl_fail_waiting(env, r, waited_s);
   if (busy_s <= r->timeout_s) return TN_OK;
   bool follows = (tn_nccl_follow_word(&r->follow) & 1) != 0;

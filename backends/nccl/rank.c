@@ -6,12 +6,6 @@
 #include <string.h>
 #include <time.h>
 
-double tn_nccl_clock_s(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 tn_status tn_nccl_enter(tn_env *env, const tn_nccl_rank *rank) {
   return TN_NCCL_CU(env, &rank->driver, cuCtxSetCurrent, rank->context);
 }
@@ -26,7 +20,7 @@ bool tn_nccl_rank_begin(tn_nccl_rank *rank) {
     pthread_mutex_unlock(&rank->lock);
     return false;
   }
-  atomic_store(&rank->entered_s, tn_nccl_clock_s());
+  atomic_store(&rank->entered_s, tn_monotonic_s());
   return true;
 }
 
@@ -37,7 +31,7 @@ void tn_nccl_rank_end(tn_nccl_rank *rank) {
 
 double tn_nccl_rank_busy_s(const tn_nccl_rank *rank) {
   double entered_s = atomic_load(&rank->entered_s);
-  return entered_s > 0 ? tn_nccl_clock_s() - entered_s : 0;
+  return entered_s > 0 ? tn_monotonic_s() - entered_s : 0;
 }
 
 static ncclResult_t nccl_rank_state(tn_nccl_rank *rank) {
@@ -69,11 +63,11 @@ static bool nccl_run_has_failed(const tn_nccl_rank *rank) {
 
 ncclResult_t tn_nccl_rank_await(tn_nccl_rank *rank, ncclResult_t code, double timeout_s) {
   struct timespec pause = {0, PAUSE_SHORT_NS};
-  double until = tn_nccl_clock_s() + timeout_s;
+  double until = tn_monotonic_s() + timeout_s;
   if (code != ncclSuccess && code != ncclInProgress) return code;
   while ((code = nccl_rank_state(rank)) == ncclInProgress) {
     if (atomic_load(&rank->given_up) || atomic_load(&rank->group->failed) || nccl_run_has_failed(rank) ||
-        tn_nccl_clock_s() > until)
+        tn_monotonic_s() > until)
       return code;
     nanosleep(&pause, NULL);
     if (2 * pause.tv_nsec <= PAUSE_LONG_NS) pause.tv_nsec *= 2;
@@ -160,10 +154,10 @@ static const double start_s = 2;
 bool tn_nccl_rank_wait_end(const tn_nccl_rank *rank, double most_s) {
   const struct timespec pause = {0, PAUSE_LONG_NS};
   double limit_s = rank->timeout_s + start_s;
-  double until = tn_nccl_clock_s() + (most_s < limit_s ? most_s : limit_s);
+  double until = tn_monotonic_s() + (most_s < limit_s ? most_s : limit_s);
   if (!atomic_load(&rank->has_ender)) return true;
   while (!atomic_load(&rank->ended)) {
-    if (tn_nccl_clock_s() > until) return false;
+    if (tn_monotonic_s() > until) return false;
     nanosleep(&pause, NULL);
   }
   return true;

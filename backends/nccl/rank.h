@@ -3,6 +3,7 @@
 #define TN_BACKENDS_NCCL_RANK_H
 
 #include "backends/nccl/group.h"
+#include "backends/shared/clock.h"
 
 typedef struct tn_nccl_options {
   const char *libraries; /* folders with libnccl.so.2 */
@@ -36,8 +37,6 @@ typedef struct tn_nccl_rank {
   pthread_t ender;
   atomic_bool ended; /* that thread has done so */
 } tn_nccl_rank;
-
-double tn_nccl_clock_s(void);
 
 /* Makes the device's context current, which NCCL takes as its device. */
 tn_status tn_nccl_enter(tn_env *env, const tn_nccl_rank *rank);

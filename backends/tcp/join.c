@@ -227,7 +227,7 @@ static bool join_is_full(int error) { return error == EMFILE || error == ENFILE;
 
 /* Guests are dropped, and another thread may close a file; else no descriptor comes back before the end. */
 static void join_note_full(join *j, int error) {
-  double now = tn_tcp_clock_s();
+  double now = tn_monotonic_s();
   bool guests = false;
   for (int32_t i = 0; i < JOIN_GUESTS; i++) guests = guests || j->guests[i].fd >= 0;
   j->error = error;
@@ -249,13 +249,13 @@ static void join_take_guests(join *j) {
     j->full_s = 0;
     tn_tcp_tune(fd);
     join_guest *g = join_guest_place(j);
-    *g = (join_guest){.fd = fd, .since_s = tn_tcp_clock_s()};
+    *g = (join_guest){.fd = fd, .since_s = tn_monotonic_s()};
     join_read_guest(j, g);
   }
 }
 
 static void join_drop_old_guests(join *j) {
-  double now = tn_tcp_clock_s();
+  double now = tn_monotonic_s();
   for (int32_t i = 0; i < JOIN_GUESTS; i++)
     if (j->guests[i].fd >= 0 && now - j->guests[i].since_s > JOIN_GUEST_S) join_drop_guest(&j->guests[i]);
 }
@@ -267,7 +267,7 @@ static void join_try_later(join_link *link, int error) {
   link->fd = -1;
   link->error = error;
   link->state = JOIN_DUE;
-  link->due_s = tn_tcp_clock_s() + JOIN_RETRY_S;
+  link->due_s = tn_monotonic_s() + JOIN_RETRY_S;
 }
 
 static void join_connect(join *j, int32_t rank, int32_t lane) {
@@ -387,7 +387,7 @@ static void join_advance_link(join *j, int32_t rank, int32_t lane) {
 }
 
 static void join_connect_due(join *j) {
-  double now = tn_tcp_clock_s();
+  double now = tn_monotonic_s();
   for (int32_t r = 0; r < j->t->rank; r++)
     for (int32_t lane = 0; lane < TN_TCP_LANES; lane++)
       if (j->links[r][lane].state == JOIN_DUE && j->links[r][lane].due_s <= now) join_connect(j, r, lane);
@@ -465,7 +465,7 @@ static void join_run(join *j) {
     join_wait(j);
     join_drop_old_guests(j);
     if (!atomic_load(&j->t->failure.set)) join_send_tables(j);
-    if (!join_complete(j) && tn_tcp_clock_s() - j->begun_s >= j->limit_s) join_fail_late(j);
+    if (!join_complete(j) && tn_monotonic_s() - j->begun_s >= j->limit_s) join_fail_late(j);
   }
 }
 
@@ -473,7 +473,7 @@ static void join_run(join *j) {
 
 static void join_begin(join *j, const tn_comm_place *place, const tn_tcp_address *own) {
   tn_tcp *t = j->t;
-  j->begun_s = tn_tcp_clock_s();
+  j->begun_s = tn_monotonic_s();
   j->limit_s = t->timeout_s;
   if (t->rank > 0) j->limit_s += t->timeout_s < JOIN_VERDICT_S ? t->timeout_s : JOIN_VERDICT_S;
   j->rows[t->rank] = (tn_tcp_row){*own, place->process};

@@ -11,12 +11,6 @@
 /* Connections that wait to be accepted. */
 enum { SOCKET_BACKLOG = 1024 };
 
-double tn_tcp_clock_s(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* ---- making connections ---- */
 
 static int tcp_socket_new(const tn_tcp_address *a) {

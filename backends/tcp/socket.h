@@ -5,10 +5,8 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+#include "backends/shared/clock.h"
 #include "backends/tcp/address.h"
-
-/* Seconds of a clock that only goes forward. */
-double tn_tcp_clock_s(void);
 
 /* Listens at the address, on the first port of first ... last that is free, or on any with first = 0, and
  * writes the port into the address. TN_EIO names the option that may help. */

@@ -27,7 +27,7 @@ typedef struct worker {
 } worker;
 
 static double worker_clock_s(worker *w) {
-  double now = tn_tcp_clock_s();
+  double now = tn_monotonic_s();
   if (now - w->seen_s > WORKER_PAUSE_S) w->skipped_s += now - w->seen_s;
   w->seen_s = now;
   return now - w->skipped_s;
@@ -359,7 +359,7 @@ static void worker_give_up(worker *w) {
 }
 
 void *tn_tcp_work(void *arg) {
-  worker w = {.t = arg, .seen_s = tn_tcp_clock_s()};
+  worker w = {.t = arg, .seen_s = tn_monotonic_s()};
   while (!worker_stops(&w)) {
     uint64_t number = worker_has_failed(&w) ? 0 : worker_take(w.t);
     if (number > 0) worker_run_call(&w, number);

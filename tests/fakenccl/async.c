@@ -6,6 +6,7 @@
 
 #include "tests/fakenccl/entry.h"
 #include "tests/fakenccl/fakenccl.h"
+#include "backends/shared/clock.h"
 
 enum { FIRST_LOCAL_JOB = 21900, LAST_LOCAL_JOB = 22599 };
 
@@ -106,8 +107,8 @@ bool fakenccl_async_work(fakenccl_comm *comm, void *(*body)(void *arg), void *ar
 }
 
 bool fakenccl_async_rest(const fakenccl_comm *comm, double s) {
-  double until = fakenccl_clock_s() + s;
-  while (!atomic_load(&comm->stops) && fakenccl_clock_s() < until) fakenccl_pause();
+  double until = tn_monotonic_s() + s;
+  while (!atomic_load(&comm->stops) && tn_monotonic_s() < until) fakenccl_pause();
   return !atomic_load(&comm->stops);
 }
 

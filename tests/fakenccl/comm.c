@@ -12,12 +12,6 @@ static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static fakenccl_comm *table; /* all that this process has made */
 static uint64_t numbers;
 
-double fakenccl_clock_s(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 void fakenccl_pause(void) {
   struct timespec pause = {0, 200000};
   nanosleep(&pause, NULL);

@@ -216,7 +216,6 @@ typedef struct fakenccl_job {
   ncclConfig_t config;
 } fakenccl_job;
 
-double fakenccl_clock_s(void);
 void fakenccl_pause(void);
 /* A live communicator that is not aborted; else reports the use of its handle. */
 ncclResult_t fakenccl_comm_check(const fakenccl_comm *comm);

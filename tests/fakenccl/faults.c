@@ -6,6 +6,7 @@
 
 #include "tests/fakenccl/entry.h"
 #include "tests/fakenccl/fakenccl.h"
+#include "backends/shared/clock.h"
 
 /* ---- of a communicator ---- */
 
@@ -130,8 +131,8 @@ static void faults_hang(const char *name) {
   const char *text = getenv("FAKENCCL_HANG");
   size_t length = strlen(name);
   if (text == NULL || strncmp(text, name, length) != 0 || text[length] != ':') return;
-  double until = fakenccl_clock_s() + 1e-6 * strtod(text + length + 1, NULL);
-  while (fakenccl_clock_s() < until) fakenccl_pause();
+  double until = tn_monotonic_s() + 1e-6 * strtod(text + length + 1, NULL);
+  while (tn_monotonic_s() < until) fakenccl_pause();
 }
 
 ncclResult_t fakenccl_enter(const char *name, const fakenccl_comm *comm) {

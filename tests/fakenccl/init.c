@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "tests/fakenccl/fakenccl.h"
+#include "backends/shared/clock.h"
 
 FAKENCCL_API ncclResult_t ncclGetVersion(int *version) {
   FAKENCCL_TRY(fakenccl_enter(__func__, NULL));
@@ -85,7 +86,7 @@ void fakenccl_init_poll(fakenccl_comm *comm) {
     comm->state = FAKENCCL_BROKEN;
     return;
   }
-  if (atomic_load(&s->present) < (uint32_t)comm->ranks || fakenccl_clock_s() < comm->ready_at) return;
+  if (atomic_load(&s->present) < (uint32_t)comm->ranks || tn_monotonic_s() < comm->ready_at) return;
   int other = init_find_duplicate(comm);
   comm->state = other < 0 ? FAKENCCL_READY : FAKENCCL_BROKEN;
   if (other < 0) return;
@@ -156,7 +157,7 @@ ncclResult_t fakenccl_init_new(ncclComm_t *place, int ranks, const ncclUniqueId 
   fakenccl_comm_add(comm);
   if (comm->faults.delay_us > 0)
     comm->ready_at =
-        fakenccl_clock_s() + 1e-6 * (double)(fakenccl_draw(&comm->chance) % (comm->faults.delay_us + 1));
+        tn_monotonic_s() + 1e-6 * (double)(fakenccl_draw(&comm->chance) % (comm->faults.delay_us + 1));
   __atomic_store_n(place, comm, __ATOMIC_RELEASE); /* another thread may abort it */
   return ncclSuccess;
 }

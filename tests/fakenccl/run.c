@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "tests/fakenccl/fakenccl.h"
+#include "backends/shared/clock.h"
 
 static const double LIVES_S = 0.02; /* the time between two looks at the other processes */
 
@@ -117,14 +118,14 @@ static bool run_begin(fakenccl_batch *b) {
   atomic_store(&c->me->talks, talks);
   if (c->faults.kill != 0 && run_has_collective(b, c->faults.kill)) kill(getpid(), c->faults.signal);
   b->stalled = c->faults.stall != 0 && run_has_collective(b, c->faults.stall);
-  if (c->faults.delay_us > 0) b->until = fakenccl_clock_s() + run_random_s(c, c->faults.delay_us);
+  if (c->faults.delay_us > 0) b->until = tn_monotonic_s() + run_random_s(c, c->faults.delay_us);
   return true;
 }
 
 /* ---- going on ---- */
 
 static int run_wait(fakenccl_batch *b) {
-  double now = fakenccl_clock_s();
+  double now = tn_monotonic_s();
   if (now - b->checked < LIVES_S) return FAKECUDA_PENDING;
   b->checked = now;
   fakenccl_comm_look(b->comm);
@@ -158,7 +159,7 @@ static int run_step(fakenccl_batch *b) {
   }
   if (!run_has_turn(b)) return FAKECUDA_PENDING;
   if (!b->begun && !run_begin(b)) return 1;
-  if (b->stalled || fakenccl_clock_s() < b->until) return run_wait(b);
+  if (b->stalled || tn_monotonic_s() < b->until) return run_wait(b);
   if (b->ending) return 0;
   for (bool done = false; !done;) {
     if (atomic_load(&c->clique->shared->error) != 0) return FAKECUDA_PENDING; /* as NCCL hangs */
@@ -167,7 +168,7 @@ static int run_step(fakenccl_batch *b) {
   }
   if (!c->faults.reorders) return 0;
   b->ending = true;
-  b->until = fakenccl_clock_s() + run_random_s(c, 2000);
+  b->until = tn_monotonic_s() + run_random_s(c, 2000);
   return FAKECUDA_PENDING;
 }
 

@@ -6,17 +6,12 @@
 #include <time.h>
 
 #include "tools/bench/peak.h"
+#include "tools/clock.h"
 
 /* The largest gives the best rate; slow devices stop at a smaller one. */
 static const int64_t SIDES[] = {512, 1024, 2048};
 enum { REPEATS = 4, COPY_MIB = 256 };
 static const double ENOUGH_S = 0.1; /* for one product */
-
-static double ceilings_now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 /* ---- matmul ---- */
 
@@ -49,9 +44,9 @@ static double ceilings_time_product(tn_device *device, int32_t dtype, int64_t si
   double best = 0, taken = 0;
   bool works = ceilings_open_product(&p, dtype, side) && ceilings_multiply(&p);
   for (int i = 0; works && i < REPEATS && taken < ENOUGH_S; i++) {
-    double start = ceilings_now();
+    double start = cli_clock_s();
     works = ceilings_multiply(&p);
-    taken = ceilings_now() - start;
+    taken = cli_clock_s() - start;
     if (best <= 0 || taken < best) best = taken;
   }
   ceilings_close_product(&p);
@@ -83,9 +78,9 @@ static double ceilings_measure_copy(tn_device *device) {
   double best = 0;
   bool works = tn_tensor_new(device, &type, &from) == TN_OK && tn_tensor_new(device, &type, &to) == TN_OK;
   for (int i = 0; works && i < REPEATS; i++) {
-    double start = ceilings_now();
+    double start = cli_clock_s();
     works = ceilings_copy(to, from);
-    double taken = ceilings_now() - start;
+    double taken = cli_clock_s() - start;
     if (best <= 0 || taken < best) best = taken;
   }
   tn_tensor_delete(from);

@@ -1,6 +1,7 @@
 /* tools/bench/peak.c: peak rates of the processors: independent chains of multiply-adds in the widest
  * vectors, and a large memcpy. Compiled with contraction, so that a * b + c is one instruction. */
 #include "tools/bench/peak.h"
+#include "tools/clock.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -11,12 +12,6 @@
 enum { MOST_THREADS = 256, ROUNDS = 4 };
 static const size_t LEAST_BLOCK = (size_t)64 << 20, MOST_BLOCK = (size_t)1 << 30;
 static const size_t USUAL_CACHE = (size_t)256 << 10, CACHED_BYTES = (size_t)256 << 20;
-
-static double peak_now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 /* ---- multiply-adds ---- */
 
@@ -75,12 +70,12 @@ static void *peak_run_task(void *arg) {
 
 /* Seconds from the first start to the last end; 0: a thread could not be started. */
 static double peak_run_once(peak_task *tasks, int n) {
-  double start = peak_now();
+  double start = cli_clock_s();
   int started = 0;
   while (started < n && pthread_create(&tasks[started].thread, NULL, peak_run_task, &tasks[started]) == 0)
     started++;
   for (int i = 0; i < started; i++) pthread_join(tasks[i].thread, NULL);
-  return started == n ? peak_now() - start : 0;
+  return started == n ? cli_clock_s() - start : 0;
 }
 
 static double peak_best_of_rounds(peak_task *tasks, int n) {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "tools/launch/launch.h"
+#include "tools/clock.h"
 
 enum { CLOSE_S = 5, CLOSE_MS = 20, PARTS = 16, SSH_FAILED = 255, REMOTE_COMMAND = 4 * 4096 + 64 };
 
@@ -240,9 +241,9 @@ void launch_dismiss(launch_host *host, int number, int code) {
 }
 
 void launch_close(launch *l, launch_host *host) {
-  double from_s = launch_clock_s();
+  double from_s = cli_clock_s();
   connect_close(&host->to);
-  while (host->ssh > 0 && launch_clock_s() - from_s < CLOSE_S) {
+  while (host->ssh > 0 && cli_clock_s() - from_s < CLOSE_S) {
     poll(NULL, 0, CLOSE_MS);
     launch_hear(l, host);
   }

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include "tools/launch/launch.h"
+#include "tools/clock.h"
 
 /* Processes notice a failure at once where they are connected, and miss one that is stopped after 20 s. Those
  * that still wait for each other at the start notice nothing, so they are asked to end.
@@ -27,7 +28,7 @@ enum { KILL_SSH_S = 5 };
 static void follow_send_one(launch *l, int i, int number) {
   launch_process *p = &l->processes[i];
   if (p->ended) return;
-  if (number == SIGKILL && p->killed_s == 0) p->killed_s = launch_clock_s();
+  if (number == SIGKILL && p->killed_s == 0) p->killed_s = cli_clock_s();
   if (p->host->name[0] != '\0')
     launch_signal_remote(l, i, number);
   else if (p->pid > 0)
@@ -88,7 +89,7 @@ static void follow_set_stopped(launch_process *p, bool stopped) {
   if (!stopped)
     p->stopped_s = 0;
   else if (p->stopped_s == 0)
-    p->stopped_s = launch_clock_s();
+    p->stopped_s = cli_clock_s();
 }
 
 static void follow_reap_remote(launch *l, int i) {
@@ -207,7 +208,7 @@ static void follow_forget_times(follower *f) {
 
 static void follow_check(follower *f) {
   launch *l = f->l;
-  f->now_s = launch_clock_s();
+  f->now_s = cli_clock_s();
   if (f->now_s - f->looked_s > AWAY_S) follow_forget_times(f);
   f->looked_s = f->now_s;
   bool stopped = follow_count(l, follow_has_ended_early) > 0;
@@ -219,7 +220,7 @@ static void follow_check(follower *f) {
 }
 
 void launch_follow(launch *l, volatile sig_atomic_t *asked) {
-  follower f = {.l = l, .looked_s = launch_clock_s()};
+  follower f = {.l = l, .looked_s = cli_clock_s()};
   l->failed = l->urged = false;
   l->crashed[0] = '\0';
   while (follow_count(l, follow_runs) > 0) {

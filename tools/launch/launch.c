@@ -1,6 +1,7 @@
 /* tools/launch/launch.c: `tenon launch -n N FILE.ini`: starts the processes of a training, passes on what
  * they print and what they are sent, and ends all when one has failed. docs/guide/many.md. */
 #include "tools/launch/launch.h"
+#include "tools/clock.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -135,7 +136,7 @@ static int launch_run_once(launch *l) {
 enum { PAUSE_S = 5, PAUSE_MS = 50 };
 
 static void launch_pause(double began_s) {
-  while (launch_signal == 0 && launch_clock_s() - began_s < PAUSE_S) poll(NULL, 0, PAUSE_MS);
+  while (launch_signal == 0 && cli_clock_s() - began_s < PAUSE_S) poll(NULL, 0, PAUSE_MS);
 }
 
 static bool launch_may_restart(const launch *l, int code) {
@@ -145,7 +146,7 @@ static bool launch_may_restart(const launch *l, int code) {
 static int launch_attempts(launch *l) {
   char crashed[sizeof l->crashed] = "";
   for (;;) {
-    double began_s = launch_clock_s();
+    double began_s = cli_clock_s();
     int code = launch_run_once(l);
     if (!launch_may_restart(l, code)) return code;
     launch_drop_hosts(l, crashed);

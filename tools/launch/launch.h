@@ -69,12 +69,6 @@ typedef struct launch {
   int attempt; /* 0: the first */
 } launch;
 
-static inline double launch_clock_s(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* hosts.c: reads "a:4,b:2,c" into the hosts of the launch; `processes` on this host where there are no hosts.
  * Returns CLI_OK, or CLI_USAGE with a message. */
 int launch_read_hosts(launch *l, const char *text, long long processes);

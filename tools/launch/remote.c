@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "tools/launch/launch.h"
+#include "tools/clock.h"
 
 enum { LOOK_MS = 100, FIRST_PATIENCE = 5, PARTS = 16 };
 
@@ -42,7 +43,7 @@ static bool remote_may_write(remote *r) {
 }
 
 static void remote_go(remote *r) {
-  if (!r->gone) r->gone_s = launch_clock_s();
+  if (!r->gone) r->gone_s = cli_clock_s();
   r->gone = true;
 }
 
@@ -199,7 +200,7 @@ static void remote_end_orphan(remote *r, int i) {
   remote_process *p = &r->processes[i];
   int patience = r->first + i == 0 ? FIRST_PATIENCE * r->seconds : r->seconds;
   if (!p->asked) remote_signal_one(p, SIGTERM);
-  if (launch_clock_s() - r->gone_s > patience) remote_signal_one(p, SIGKILL);
+  if (cli_clock_s() - r->gone_s > patience) remote_signal_one(p, SIGKILL);
 }
 
 /* ---- the loop ---- */

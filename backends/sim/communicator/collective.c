@@ -6,16 +6,10 @@
  * results have the same bits on all ranks and in every run. */
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "backends/sim/communicator/group.h"
+#include "backends/shared/clock.h"
 #include "backends/shared/reduce.h"
-
-static double collective_clock_s(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 typedef struct collective_task {
   tn_sim_part *part;
@@ -58,7 +52,7 @@ static tn_status collective_failed(tn_env *env, const collective_task *t) {
 static tn_status collective_wait_for(tn_env *env, collective_task *t, int32_t rank) {
   tn_sim_group *g = t->part->group;
   char text[256];
-  if (collective_clock_s() - t->since < t->part->timeout_s) return TN_SIM_PENDING;
+  if (tn_monotonic_s() - t->since < t->part->timeout_s) return TN_SIM_PENDING;
   snprintf(text, sizeof text, "rank %d did not come to '%s' within %g s", (int)rank,
            collective_title(&t->call), t->part->timeout_s);
   tn_sim_group_fail(g, text);
@@ -155,7 +149,7 @@ static void collective_second_half(const collective_task *t) {
 
 static void collective_begin(collective_task *t) {
   t->number = ++t->part->begun;
-  t->since = collective_clock_s();
+  t->since = tn_monotonic_s();
   t->part->call = t->call;
   t->part->replayed = t->captured;
   pthread_mutex_lock(&t->part->group->lock);

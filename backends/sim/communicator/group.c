@@ -2,10 +2,11 @@
 #include "backends/sim/communicator/group.h"
 
 #include <stdio.h>
-#include <time.h>
+
+#include "backends/shared/clock.h"
 
 /* Between two looks at the run while ranks are waited for. */
-enum { GROUP_LOOK_NS = 50000000 };
+static const double GROUP_LOOK_S = 0.05;
 
 /* ---- failure ---- */
 
@@ -80,18 +81,8 @@ static void group_list_missing(const tn_sim_group *g, char *text, size_t size) {
 
 /* Waits for a change, at most a moment: nothing signals that the run has failed. */
 static void group_await_change(tn_sim_group *g) {
-  struct timespec until;
-  clock_gettime(CLOCK_MONOTONIC, &until);
-  until.tv_nsec += GROUP_LOOK_NS;
-  until.tv_sec += until.tv_nsec / 1000000000;
-  until.tv_nsec %= 1000000000;
+  struct timespec until = tn_monotonic_in(GROUP_LOOK_S);
   pthread_cond_timedwait(&g->changed, &g->lock, &until);
-}
-
-static double group_now_s(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 static bool group_run_has_failed(const tn_comm_place *place) {
@@ -101,9 +92,9 @@ static bool group_run_has_failed(const tn_comm_place *place) {
 /* Waits until all ranks have entered. The lock must be held. */
 static void group_await_all(tn_sim_group *g, const tn_comm_place *place) {
   char absent[64];
-  double until_s = group_now_s() + place->timeout_s;
+  double until_s = tn_monotonic_s() + place->timeout_s;
   bool lost = false;
-  while (g->present < g->ranks && !atomic_load(&g->failed) && !lost && group_now_s() < until_s) {
+  while (g->present < g->ranks && !atomic_load(&g->failed) && !lost && tn_monotonic_s() < until_s) {
     group_await_change(g);
     lost = group_run_has_failed(place);
   }

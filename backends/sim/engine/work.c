@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "backends/shared/clock.h"
 #include "backends/sim/capture.h"
 
 /* ---- failing ---- */
@@ -57,26 +57,18 @@ static tn_status work_reserve_views(tn_sim_device *d, int32_t n) {
   return TN_OK;
 }
 
-static double work_read_s(clockid_t clock) {
-  struct timespec now;
-  clock_gettime(clock, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static double work_clock_s(void) { return work_read_s(CLOCK_MONOTONIC); }
-
 /* The time of a kernel: where other programs take the processor from it, that is no part of its work, and a
  * slow device would multiply it. */
-static double work_processor_s(void) { return work_read_s(CLOCK_THREAD_CPUTIME_ID); }
+static double work_processor_s(void) { return tn_clock_seconds(CLOCK_THREAD_CPUTIME_ID); }
 
 /* Short sleeps are long ones in truth, so that they are put together. */
 static void work_slow_down(tn_sim_device *d, double took_s) {
   d->behind_s += (d->backend->faults.factor - 1) * took_s;
   if (d->behind_s < 300e-6) return;
-  double start_s = work_clock_s();
+  double start_s = tn_monotonic_s();
   struct timespec pause = {(time_t)d->behind_s, (long)((d->behind_s - (double)(time_t)d->behind_s) * 1e9)};
   nanosleep(&pause, NULL);
-  d->behind_s -= work_clock_s() - start_s;
+  d->behind_s -= tn_monotonic_s() - start_s;
 }
 
 static tn_status work_run_launch(tn_sim_device *d, const tn_sim_work *work) {
@@ -114,7 +106,7 @@ static void work_run_record(tn_sim_queue *q, tn_sim_work *work) {
   tn_sim_event *e = work->event.event;
   e->clocks[work->event.ticket % TN_SIM_TICKETS] = *q->clock;
   if (atomic_load(&q->stream->failure.code) != TN_OK) atomic_store(&e->failure, &q->stream->failure);
-  e->reached_s = work_clock_s();
+  e->reached_s = tn_monotonic_s();
   atomic_store(&e->done, work->event.ticket);
 }
 

@@ -14,7 +14,8 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-/* CMocka's set-up and tear-down: create and remove the temporary folder. */
+/* CMocka's set-up and tear-down: create and remove the temporary folder, and unset the variables of
+ * launchers. */
 int program_open(void **state);
 int program_close(void **state);
 

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "tenon/run.h"
+#include "tests/integration/cli/configs.h"
 
 /* The sample refuses every request up to this number, and then one in so many. */
 enum { EVERY_ONE = 40, CPU_STRIDE = 211, SIM_STRIDE = 307 };
@@ -30,15 +31,7 @@ static const char configuration[] =
     "[run]\nname = starved\nmax_steps = 3\nthreads = 2\nseed = 3\nsave_every = 1\nobservers = -progress\n"
     "[data]\nsource = digits\nepoch = 6\nbatch = 2\nworkers = 2\n"
     "transforms = to_float, normalize(mean=0.13, std=0.31)\n"
-    "[data.valid]\nepoch = 2\nbatch = 2\n"
-    "[model]\ninputs = image: f32[1, 28, 28]\nlayers =\n"
-    "    conv1: conv2d(6, kernel=5, padding=2)\n           relu\n           max_pool(2)\n"
-    "    conv2: conv2d(16, kernel=5)\n           relu\n           max_pool(2)\n           flatten\n"
-    "    fc1:   linear(120)\n           relu\n"
-    "    fc2:   linear(84)\n           relu\n"
-    "    fc3:   linear(10)\n"
-    "loss = cross_entropy\nmetrics = accuracy\n"
-    "[optimizer]\ntype = sgd\nlr = 0.05\nmomentum = 0.9\nclip = 1\n"
+    "[data.valid]\nepoch = 2\nbatch = 2\n" LENET "clip = 1\n"
     "[group.plain]\nmatch = *.bias\nweight_decay = 0\n"
     "[schedule]\ntype = cosine\nwarmup = 1\n";
 

@@ -2,6 +2,7 @@
  * FIFOs among its files. */
 #include "configs.h"
 #include "program.h"
+#include "backends/shared/clock.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -189,12 +190,6 @@ static void each_signal_that_ends_a_training_saves(void **state) {
   }
 }
 
-static double now_s(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static const char slow_ini[] =
     "[run]\nname = slow\n[data]\nsource = holes\nsamples = 64\nslow_from = 12\nslow = 6\nbatch = 4\nworkers "
     "= 1\n"
@@ -208,11 +203,11 @@ static void a_slow_sample_does_not_delay_the_checkpoint(void **state) {
   file_write("slow.ini", slow_ini);
   program_start("train slow.ini --quiet --plugin " HOLES);
   program_await_lines("runs/slow/metrics.jsonl", 3);
-  double start = now_s();
+  double start = tn_monotonic_s();
   program_signal(SIGTERM);
-  while (!file_exists("runs/slow/checkpoints/last/state.json") && now_s() - start < 30)
+  while (!file_exists("runs/slow/checkpoints/last/state.json") && tn_monotonic_s() - start < 30)
     nanosleep(&pause, NULL);
-  assert_true(now_s() - start < 4);
+  assert_true(tn_monotonic_s() - start < 4);
   assert_int_equal(program_finish(), 75);
   assert_int_equal(program_number(file_json("runs/slow/checkpoints/last/state.json"), "step"), 3);
   says("stopped after step 3");

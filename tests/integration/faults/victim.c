@@ -1,5 +1,6 @@
 /* tests/integration/faults/victim.c: see victim.h. */
 #include "victim.h"
+#include "backends/shared/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -49,12 +50,6 @@ uint64_t victim_draw(void) {
   z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
   z = (z ^ z >> 27) * 0x94d049bb133111ebu;
   return z ^ z >> 31;
-}
-
-double victim_now_s(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 void victim_sleep_s(double seconds) {
@@ -237,14 +232,14 @@ void victim_remove(const char *path) { nftw(path, remove_one, 16, FTW_DEPTH | FT
 double victim_train_whole(void) {
   double shortest = 1e9;
   for (int i = 0; i < 2; i++) {
-    double from = victim_now_s();
+    double from = tn_monotonic_s();
     int status;
     size_t n;
     victim_remove("whole");
     pid_t child = victim_start("whole", i, 0);
     if (waitpid(child, &status, 0) != child || status != 0)
       victim_die("the uninterrupted run ended with %d: %s", status, victim_read_file(victim_stderr(0), &n));
-    if (victim_now_s() - from < shortest) shortest = victim_now_s() - from;
+    if (tn_monotonic_s() - from < shortest) shortest = tn_monotonic_s() - from;
   }
   return shortest;
 }

@@ -21,7 +21,6 @@ void victim_seed(uint64_t seed);
 __attribute__((format(printf, 1, 2), noreturn)) void victim_die(const char *format, ...);
 
 uint64_t victim_draw(void);
-double victim_now_s(void);
 void victim_sleep_s(double seconds);
 /* All bytes of a file, and a zero byte. The caller frees them. */
 char *victim_read_file(const char *path, size_t *n);

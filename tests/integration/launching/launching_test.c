@@ -23,6 +23,7 @@
 #include "core/ops/ops.h"
 #include "core/plugin/context.h"
 #include "core/train/loop/feeder.h"
+#include "tests/integration/cli/configs.h"
 
 /* ---- counted functions ---- */
 
@@ -117,20 +118,11 @@ tn_status __wrap_tn_executor_run(tn_executor *executor, int32_t program, int32_t
 /* The test links the rooms of the core one by one, so it defines the table that the library has. */
 const tn_plugin_entry tn_linked_plugins[] = {tn_core_ops, NULL};
 
-static const char configuration[] =
-    "[run]\nname = run\nepochs = 2\nseed = 3\nobservers = -progress\n"
-    "[data]\nsource = digits\nepoch = 64\nbatch = 8\nworkers = 2\n"
-    "transforms = to_float, normalize(mean=0.13, std=0.31)\n"
-    "[data.valid]\nepoch = 24\n"
-    "[model]\ninputs = image: f32[1, 28, 28]\nlayers =\n"
-    "    conv1: conv2d(6, kernel=5, padding=2)\n           relu\n           max_pool(2)\n"
-    "    conv2: conv2d(16, kernel=5)\n           relu\n           max_pool(2)\n           flatten\n"
-    "    fc1:   linear(120)\n           relu\n"
-    "    fc2:   linear(84)\n           relu\n"
-    "    fc3:   linear(10)\n"
-    "loss = cross_entropy\nmetrics = accuracy\n"
-    "[optimizer]\ntype = sgd\nlr = 0.05\nmomentum = 0.9\nclip = 1\n"
-    "[schedule]\ntype = cosine\nwarmup = 2\n";
+static const char configuration[] = "[run]\nname = run\nepochs = 2\nseed = 3\nobservers = -progress\n"
+                                    "[data]\nsource = digits\nepoch = 64\nbatch = 8\nworkers = 2\n"
+                                    "transforms = to_float, normalize(mean=0.13, std=0.31)\n"
+                                    "[data.valid]\nepoch = 24\n" LENET "clip = 1\n"
+                                    "[schedule]\ntype = cosine\nwarmup = 2\n";
 
 static char folder[64], file[80];
 

@@ -10,24 +10,20 @@
 
 #include <cmocka.h>
 
+#include "backends/shared/clock.h"
+
 static char out[1 << 16];
 static double took_s;
 
-static double clock_s(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* Runs a command; what it prints is in `out`. Returns its exit code. */
 static int run_command(const char *command) {
-  double since = clock_s();
+  double since = tn_monotonic_s();
   FILE *pipe = popen(command, "r");
   assert_non_null(pipe);
   size_t n = fread(out, 1, sizeof out - 1, pipe);
   out[n] = '\0';
   int status = pclose(pipe);
-  took_s = clock_s() - since;
+  took_s = tn_monotonic_s() - since;
   return status;
 }
 

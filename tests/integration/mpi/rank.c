@@ -11,6 +11,7 @@
 
 #include "backends/shared/half.h"
 #include "tenon/plugin/communicator.h"
+#include "backends/shared/clock.h"
 
 enum { MOST = 8, COUNT = 1000, ROOM = MOST * COUNT * 8 };
 
@@ -57,12 +58,6 @@ static tn_status open_rank(void) {
 }
 
 static void pause_ms(long ms) { nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL); }
-
-static double clock_s(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- values ---- */
 
@@ -289,8 +284,8 @@ static tn_collective bucket(void) {
 
 static void print_failure(double since) {
   tn_status awaited = kind->await(&env, communicator, 2), said = kind->status(&env, communicator);
-  printf("rank %d: %d %d after %.1f s: %s\n", (int)place.rank, (int)awaited, (int)said, clock_s() - since,
-         text);
+  printf("rank %d: %d %d after %.1f s: %s\n", (int)place.rank, (int)awaited, (int)said,
+         tn_monotonic_s() - since, text);
   fflush(stdout);
 }
 
@@ -301,9 +296,10 @@ static void mode_missing(void) {
   tn_collective w = bucket();
   w.name = "all_reduce of bucket 7";
   run_and_await(&w);
-  double since = clock_s();
+  double since = tn_monotonic_s();
   if (place.rank < place.ranks - 1) OK(kind->run(&env, communicator, &w, NULL));
-  while (place.rank == place.ranks - 1 && kind->status(&env, communicator) == TN_OK && clock_s() - since < 20)
+  while (place.rank == place.ranks - 1 && kind->status(&env, communicator) == TN_OK &&
+         tn_monotonic_s() - since < 20)
     pause_ms(10);
   print_failure(since);
   CHECK(kind->run(&env, communicator, &w, NULL) == TN_ECOMM);
@@ -318,12 +314,12 @@ static void mode_abort(void) {
   OK(open_rank());
   tn_collective w = bucket();
   run_and_await(&w);
-  double since = clock_s();
+  double since = tn_monotonic_s();
   if (place.rank < place.ranks - 1) OK(kind->run(&env, communicator, &w, NULL));
   if (place.rank == place.ranks - 1) {
     pause_ms(300);
     kind->abort(&env, communicator);
-    while (kind->status(&env, communicator) == TN_OK && clock_s() - since < 20) pause_ms(10);
+    while (kind->status(&env, communicator) == TN_OK && tn_monotonic_s() - since < 20) pause_ms(10);
   }
   print_failure(since);
   kind->close(&env, communicator);
@@ -333,13 +329,13 @@ static void mode_abort(void) {
 /* The last rank never opens. */
 static void mode_absent(void) {
   place.timeout_s = 1;
-  double since = clock_s();
+  double since = tn_monotonic_s();
   if (place.rank == place.ranks - 1) {
     pause_ms(6000);
     return;
   }
   tn_status opened = open_rank();
-  printf("rank %d: %d after %.1f s: %s\n", (int)place.rank, (int)opened, clock_s() - since, text);
+  printf("rank %d: %d after %.1f s: %s\n", (int)place.rank, (int)opened, tn_monotonic_s() - since, text);
   fflush(stdout);
   pause_ms(1000);
 }
@@ -381,10 +377,10 @@ static void mode_speed(void) {
       if (w.count == 0) continue;
       double since = 0;
       for (int time = 0; time < 12; time++) {
-        if (time == 2) since = clock_s();
+        if (time == 2) since = tn_monotonic_s();
         run_and_await(&w);
       }
-      double us = 1e5 * (clock_s() - since);
+      double us = 1e5 * (tn_monotonic_s() - since);
       if (place.rank == 0)
         printf("%s of %lld f32: %.0f us, %.2f GB/s\n", k == TN_ALL_REDUCE ? "all_reduce" : "reduce_scatter",
                (long long)w.count, us, 4e-3 * (double)w.count / us);

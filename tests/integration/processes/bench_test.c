@@ -1,6 +1,6 @@
 /* `tenon bench` by several processes: the variables of a launcher, torchrun; other options in one of them,
  * and processes that die. The communicator is tcp, on backend cpu. */
-#include "tests/integration/cli/program.h"
+#include "launched.h"
 
 #include <math.h>
 #include <signal.h>
@@ -9,19 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char model_ini[] = "[run]\nname = model\nseed = 3\nthreads = 1\n"
-                                "[data]\nsource = digits\nbatch = 48\ntransforms = to_float\n"
-                                "[model]\ninputs = image: f32[1, 28, 28]\n"
-                                "layers =\n    flatten\n    fc1: linear(32)\n    relu\n    fc2: linear(10)\n"
-                                "loss = cross_entropy\n"
-                                "[optimizer]\ntype = sgd\nlr = 0.05\nmomentum = 0.9\n"
-                                "[backend]\nuse = cpu\nautotune = no\n"
-                                "[distributed]\ntimeout = 60s\n";
+static const char model_ini[] = LAUNCHED_INI("name = model\n", "60s");
 
 static int set_up(void **state) {
-  static const char *const launchers[] = {"RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
-                                          "SLURM_PROCID"};
-  for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) unsetenv(launchers[i]);
   int failed = program_open(state);
   file_write("model.ini", model_ini);
   return failed;

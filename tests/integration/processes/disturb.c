@@ -18,6 +18,7 @@
 #include "group.h"
 #include "tally.h"
 #include "tests/integration/faults/victim.h"
+#include "backends/shared/clock.h"
 
 enum { STOPPED = 75, FAILED = 77 }; /* exit codes */
 
@@ -107,8 +108,8 @@ static bool await_bytes(group *g, size_t bytes) {
 }
 
 static bool await_writing(group *g) {
-  double from = victim_now_s();
-  while (victim_now_s() - from < 2) {
+  double from = tn_monotonic_s();
+  while (tn_monotonic_s() - from < 2) {
     if (group_file_bytes(g, "checkpoints/last.new") > 0) return true;
     victim_sleep_s(0.0003);
   }
@@ -248,7 +249,7 @@ static void follow(group *g, disturbance *d, const culprits *c, size_t from, dou
   int right = 0, wrong = 0;
   while (s < GIVE_UP_S && (d->ended_s < 0 || (d->named_s < 0 && is_fatal(d->kind) && s < d->ended_s + 8))) {
     char *text = group_words(g, from);
-    s = victim_now_s() - since_s;
+    s = tn_monotonic_s() - since_s;
     count_names(text, c, &right, &wrong);
     free(text);
     if (d->named_s < 0 && right > 0) d->named_s = s;
@@ -261,8 +262,8 @@ static void follow(group *g, disturbance *d, const culprits *c, size_t from, dou
 }
 
 static void await_launcher(group *g, double limit_s) {
-  double from = victim_now_s();
-  while (!group_has_ended(g) && victim_now_s() - from < limit_s) victim_sleep_s(POLL_S);
+  double from = tn_monotonic_s();
+  while (!group_has_ended(g) && tn_monotonic_s() - from < limit_s) victim_sleep_s(POLL_S);
 }
 
 /* Whether a process was ended by the signal that asks it to stop, since it had no handler yet. */
@@ -329,11 +330,11 @@ static bool has_succeeded(const group *g) {
 
 /* The run must go on: until it has ended in order, or has come further, or for 3 s. */
 static void pass_pause(group *g, disturbance *d, const culprits *c, size_t from) {
-  double pause_s = draw_pause(), since = victim_now_s();
+  double pause_s = draw_pause(), since = tn_monotonic_s();
   victim_sleep_s(pause_s);
   kill(c->pids[0], SIGCONT);
   size_t bytes = group_file_bytes(g, "metrics.jsonl");
-  while (victim_now_s() - since < pause_s + 3 && !group_has_ended(g) && group_count(g) == GROUP_SIZE &&
+  while (tn_monotonic_s() - since < pause_s + 3 && !group_has_ended(g) && group_count(g) == GROUP_SIZE &&
          group_file_bytes(g, "metrics.jsonl") <= bytes)
     victim_sleep_s(POLL_S);
   char *text = group_words(g, from);
@@ -354,7 +355,7 @@ static bool disturb_once(group *g, disturbance *d) {
   if (!await_moment(g, d->kind, &d->phase) || group_count(g) < GROUP_SIZE) return false;
   draw_culprits(g, d->kind, &c);
   size_t from = group_words_bytes(g);
-  double since = victim_now_s();
+  double since = tn_monotonic_s();
   disturb(g, d->kind, &c);
   if (d->kind == PAUSE) {
     pass_pause(g, d, &c, from);
@@ -434,13 +435,13 @@ static void disturb_launch(group *g, work *w, int pipe, message *m) {
 
 static void train(group *g, work *w, int pipe) {
   message m = {.is_end = false};
-  double from = victim_now_s();
+  double from = tn_monotonic_s();
   do {
     group_start(g);
     disturb_launch(g, w, pipe, &m);
     if (!g->ended) printf("miss: the launcher has not ended\n");
     if (!g->ended) group_kill(g);
-  } while (!has_succeeded(g) && victim_now_s() - from < 1200);
+  } while (!has_succeeded(g) && tn_monotonic_s() - from < 1200);
   m.is_end = true;
   m.unequal = !has_succeeded(g) || !is_equal(g);
   tell(pipe, &m);
@@ -475,14 +476,14 @@ static void train_wholes(const char *tenon) {
   for (int i = 0; i < n_variants; i++) {
     group g = {.tenon = tenon, .variant = &variants[i], .words = "words"};
     snprintf(g.output, sizeof g.output, "whole%d", i);
-    double from = victim_now_s();
+    double from = tn_monotonic_s();
     group_start(&g);
     while (!group_has_ended(&g) && i == 0 && group_file_bytes(&g, "metrics.jsonl") == 0)
       victim_sleep_s(POLL_S);
-    if (i == 0) start_s = victim_now_s() - from;
+    if (i == 0) start_s = tn_monotonic_s() - from;
     await_launcher(&g, 600);
     if (!has_succeeded(&g)) victim_die("an undisturbed training fails: %s", group_words(&g, 0));
-    if (i == 0) whole_s = victim_now_s() - from;
+    if (i == 0) whole_s = tn_monotonic_s() - from;
     if (i == 0) whole_bytes = group_file_bytes(&g, "metrics.jsonl");
   }
 }

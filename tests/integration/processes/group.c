@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "tests/integration/faults/victim.h"
+#include "backends/shared/clock.h"
 
 enum { WORDS = 48 };
 static const double PAUSE_S = 0.002, FIND_S = 90;
@@ -124,8 +125,8 @@ bool group_has_ended(group *g) {
 }
 
 bool group_find(group *g) {
-  double from = victim_now_s();
-  while (!group_has_ended(g) && victim_now_s() - from < FIND_S) {
+  double from = tn_monotonic_s();
+  while (!group_has_ended(g) && tn_monotonic_s() - from < FIND_S) {
     if (group_look(g)) return true;
     victim_sleep_s(PAUSE_S);
   }

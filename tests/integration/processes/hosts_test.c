@@ -1,8 +1,9 @@
 /* Trainings on two hosts, which are network namespaces of this machine: the bits of one host, and the end of
  * all processes where the network between the hosts is cut. */
-#include "tests/integration/cli/program.h"
+#include "launched.h"
 
 #include "hosts.h"
+#include "backends/shared/clock.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -11,15 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char model_ini[] = "[run]\nname = run\nmax_steps = 40\nseed = 3\nthreads = 1\n"
-                                "[data]\nsource = digits\nbatch = 48\nworkers = 0\ntransforms = to_float\n"
-                                "[data.valid]\nepoch = 480\n"
-                                "[model]\ninputs = image: f32[1, 28, 28]\n"
-                                "layers =\n    flatten\n    fc1: linear(32)\n    relu\n    fc2: linear(10)\n"
-                                "loss = cross_entropy\nmetrics = accuracy\n"
-                                "[optimizer]\ntype = sgd\nlr = 0.05\nmomentum = 0.9\n"
-                                "[backend]\nuse = cpu\nautotune = no\n"
-                                "[distributed]\ntimeout = 20s\n";
+static const char model_ini[] = LAUNCHED_INI("name = run\nmax_steps = 40\n", "20s");
 
 enum { PROCESSES = 4, MOST_SECONDS = 30 };
 
@@ -155,12 +148,6 @@ static void mpirun_on_two_hosts_has_the_bits_of_one(void **state) {
 
 /* ---- a cut ---- */
 
-static double clock_s(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* Each names a process of the other host. */
 static void the_lost_host_is_named(void) {
   for (int i = 0; i < PROCESSES; i++) {
@@ -182,9 +169,9 @@ static void a_cut_between_hosts_ends_all(void **state) {
   for (int i = 0; i < 3000 && file_lines("cut/run/metrics.jsonl") < 30; i++) usleep(20000);
   assert_true(file_lines("cut/run/metrics.jsonl") >= 30);
   assert_true(hosts_join(false));
-  double from_s = clock_s();
+  double from_s = tn_monotonic_s();
   end_by_hand(77);
-  double seconds = clock_s() - from_s;
+  double seconds = tn_monotonic_s() - from_s;
   print_message("all processes have ended %.1f s after the cut, with timeout = %s: %s", seconds, limit,
                 said(0));
   assert_true(seconds < MOST_SECONDS);

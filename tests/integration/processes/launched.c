@@ -8,22 +8,12 @@
 
 enum { STEPS = 200, WAIT_MS = 60000, NAP_MS = 50 };
 
-const char launched_ini[] = "[run]\nname = model\nmax_steps = 60\nseed = 3\nthreads = 1\n"
-                            "[data]\nsource = digits\nbatch = 48\nworkers = 0\ntransforms = to_float\n"
-                            "[data.valid]\nepoch = 480\n"
-                            "[model]\ninputs = image: f32[1, 28, 28]\n"
-                            "layers =\n    flatten\n    fc1: linear(32)\n    relu\n    fc2: linear(10)\n"
-                            "loss = cross_entropy\nmetrics = accuracy\n"
-                            "[optimizer]\ntype = sgd\nlr = 0.05\nmomentum = 0.9\n"
-                            "[backend]\nuse = cpu\nautotune = no\n"
-                            "[distributed]\ntimeout = 20s\n";
+const char launched_ini[] = LAUNCHED_INI("name = model\nmax_steps = 60\n", "20s");
 
 /* PWD is that of the temporary folder, by which launched_process knows the processes of this test. */
 int launched_open(void **state) {
-  static const char *const launchers[] = {
-      "RANK",        "WORLD_SIZE",  "OMPI_COMM_WORLD_RANK", "PMI_RANK",     "SLURM_PROCID",
-      "MASTER_ADDR", "MASTER_PORT", "STAND_IN_SLOW",        "STAND_IN_LOG", "STAND_IN_REFUSES"};
-  for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) unsetenv(launchers[i]);
+  static const char *const stand_in[] = {"STAND_IN_SLOW", "STAND_IN_LOG", "STAND_IN_REFUSES"};
+  for (size_t i = 0; i < sizeof stand_in / sizeof *stand_in; i++) unsetenv(stand_in[i]);
   int failed = program_open(state);
   char folder[4096];
   setenv("PWD", getcwd(folder, sizeof folder), 1);
@@ -91,10 +81,4 @@ void launched_compare(const char *one, const char *several, int steps) {
   for (int i = 0; i < steps; i++)
     if (!(fabs(a[i] - b[i]) <= 1e-5 * (1 + fabs(a[i]))))
       fail_msg("step %d: %.9g and %.9g", i + 1, a[i], b[i]);
-}
-
-double launched_clock_s(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }

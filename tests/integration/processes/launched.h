@@ -5,10 +5,22 @@
 
 #include "tests/integration/cli/program.h"
 
+/* A perceptron on digits, on backend cpu. RUN: lines of [run]. */
+#define LAUNCHED_INI(RUN, TIMEOUT)                                                                           \
+  "[run]\n" RUN "seed = 3\nthreads = 1\n"                                                                    \
+  "[data]\nsource = digits\nbatch = 48\nworkers = 0\ntransforms = to_float\n"                                \
+  "[data.valid]\nepoch = 480\n"                                                                              \
+  "[model]\ninputs = image: f32[1, 28, 28]\n"                                                                \
+  "layers =\n    flatten\n    fc1: linear(32)\n    relu\n    fc2: linear(10)\n"                              \
+  "loss = cross_entropy\nmetrics = accuracy\n"                                                               \
+  "[optimizer]\ntype = sgd\nlr = 0.05\nmomentum = 0.9\n"                                                     \
+  "[backend]\nuse = cpu\nautotune = no\n"                                                                    \
+  "[distributed]\ntimeout = " TIMEOUT "\n"
+
 /* 60 steps, in model.ini. */
 extern const char launched_ini[];
 
-/* CMocka's set-up: a temporary folder with model.ini, and no variables of a launcher. */
+/* CMocka's set-up: a temporary folder with model.ini, and no variables of the stand-in for ssh. */
 int launched_open(void **state);
 
 /* The process id of a process of the launch, from the environments of this machine's processes; 0: there is
@@ -24,7 +36,5 @@ void launched_says(const char *format, ...) __attribute__((format(printf, 1, 2))
 /* Two files metrics.jsonl have the same losses but for the rounding of sums: sums over ranks are added in
  * another order. */
 void launched_compare(const char *one, const char *several, int steps);
-
-double launched_clock_s(void);
 
 #endif

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "tests/integration/processes/launched.h"
+#include "backends/shared/clock.h"
 
 /* On a busy machine; without an answer the processes wait for [distributed] timeout, 300 s. */
 enum { ANSWER_S = 20 };
@@ -27,19 +28,19 @@ static void says(const char *text) {
 }
 
 static void await_file(const char *path) {
-  double from = launched_clock_s();
-  while (!file_exists(path) && launched_clock_s() - from < 60) usleep(10000);
+  double from = tn_monotonic_s();
+  while (!file_exists(path) && tn_monotonic_s() - from < 60) usleep(10000);
   if (!file_exists(path)) fail_msg("there is no %s", path);
 }
 
 /* ---- one process ---- */
 
 static void stopped_in_time(const char *line) {
-  double from = launched_clock_s();
+  double from = tn_monotonic_s();
   int code = program_run("%s", line);
   if (code != 75) fail_msg("%s: exit code %d: %s", line, code, program_err);
   says("stopped; nothing was saved");
-  assert_true(launched_clock_s() - from < ANSWER_S);
+  assert_true(tn_monotonic_s() - from < ANSWER_S);
   assert_false(file_exists("o/model/checkpoints"));
 }
 
@@ -66,11 +67,11 @@ static void others_end_first(int stays) {
   program_start("launch -n 3 stops.ini --output o --quiet");
   await_file("stays");
   for (int i = 0; i < 3; i++) launched_await(i);
-  double from = launched_clock_s();
+  double from = tn_monotonic_s();
   program_signal(SIGTERM);
   for (int i = 0; i < 3; i++)
     if (i != stays) launched_await_end(i);
-  assert_true(launched_clock_s() - from < ANSWER_S);
+  assert_true(tn_monotonic_s() - from < ANSWER_S);
   file_write("goes", "");
   int code = program_finish();
   if (code != 75) fail_msg("process %d stays: exit code %d: %s", stays, code, program_err);
@@ -94,11 +95,11 @@ static void while_a_batch_does_not_come(void **state) {
   write_stops("relu", "stays = 1\nshuffle = no\n");
   program_start("launch -n 2 stops.ini --output o --quiet --set run.save_every=2");
   await_file("stays");
-  double from = launched_clock_s();
+  double from = tn_monotonic_s();
   program_signal(SIGTERM);
   int code = program_finish();
   if (code != 75) fail_msg("exit code %d: %s", code, program_err);
-  assert_true(launched_clock_s() - from < ANSWER_S);
+  assert_true(tn_monotonic_s() - from < ANSWER_S);
   launched_says("rank 1 (");
   says("its next batch has not come for 5 s; the steps since the last checkpoint are lost");
   assert_true(file_exists("o/model/checkpoints/last/state.json"));

@@ -21,9 +21,6 @@ static const char model_ini[] =
     "[plugins]\nload = " RIVALS "\n";
 
 static int set_up(void **state) {
-  static const char *const names[] = {"RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
-                                      "SLURM_PROCID"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) unsetenv(names[i]);
   int failed = program_open(state);
   file_write("model.ini", model_ini);
   return failed;

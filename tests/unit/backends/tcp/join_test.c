@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "tests/unit/backends/tcp/rig.h"
+#include "backends/shared/clock.h"
 
 /* ---- the system ---- */
 
@@ -68,9 +69,9 @@ static void ranks_of_a_run_that_has_failed_do_not_wait(void **state) {
     rig[i].place.has_failed = has_failed;
     rig[i].place.run = &failed;
   }
-  double since = rig_clock_s();
+  double since = tn_monotonic_s();
   rig_threads(NULL);
-  assert_true(rig_clock_s() - since < 20);
+  assert_true(tn_monotonic_s() - since < 20);
   for (int32_t i = 0; i < 4; i++)
     if (i != 2) says(i, "the run has failed before all 4 ranks were connected");
 }
@@ -117,10 +118,10 @@ static void a_lack_of_descriptors_is_named(void **state) {
   rig_start(2, 60);
   rig[1].place.timeout_s = 1;
   atomic_store(&no_descriptors, 1);
-  double since = rig_clock_s();
+  double since = tn_monotonic_s();
   rig_threads(NULL);
   atomic_store(&no_descriptors, 0);
-  assert_true(rig_clock_s() - since < 20);
+  assert_true(tn_monotonic_s() - since < 20);
   says(0, "rank 0 has no descriptor for its connections with 2 ranks: Too many open files; see `ulimit -n`");
 }
 
@@ -234,9 +235,9 @@ static void strangers_do_no_harm(void **state) {
   rig[1].delay_ms = 60;
   rig[2].delay_ms = 120;
   pid_t strangers = strangers_start(1000);
-  double begin = rig_clock_s();
+  double begin = tn_monotonic_s();
   rig_threads(sum_one);
-  assert_true(rig_clock_s() - begin < 20);
+  assert_true(tn_monotonic_s() - begin < 20);
   kill(strangers, SIGKILL);
   waitpid(strangers, NULL, 0);
 }
@@ -256,12 +257,12 @@ static void strangers_that_are_there_first_do_no_harm(void **state) {
 
 static bool stranger_is_closed(int fd, double within_s) {
   char byte;
-  double begin = rig_clock_s();
+  double begin = tn_monotonic_s();
   struct timeval limit = {.tv_sec = (time_t)within_s + 1};
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   ssize_t got = recv(fd, &byte, 1, 0);
   close(fd);
-  return got <= 0 && rig_clock_s() - begin < within_s;
+  return got <= 0 && tn_monotonic_s() - begin < within_s;
 }
 
 static void a_stranger_is_told_nothing_and_closed(void **state) {

@@ -152,12 +152,6 @@ tn_collective rig_sum(const float *from, float *to, int64_t count) {
 
 void rig_pause_ms(long ms) { nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL); }
 
-double rig_clock_s(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 void rig_await_stage(int32_t rank, int stage) {
   for (int i = 0; i < 20000 && atomic_load(&rig[rank].stage) < stage; i++) rig_pause_ms(1);
 }

@@ -62,8 +62,6 @@ tn_collective rig_sum(const float *from, float *to, int64_t count);
 /* Waits until another rank's stage is at least that; at most 20 s. */
 void rig_await_stage(int32_t rank, int stage);
 void rig_pause_ms(long ms);
-double rig_clock_s(void);
-
 /* Records the first thing that is wrong, and leaves the body. */
 #define WANT(r, holds, ...)                                                                                  \
   do {                                                                                                       \
