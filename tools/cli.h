@@ -152,9 +152,4 @@ int cli_open_run(tn_context *context, const cli_args *args, tn_run **run);
 /* The same where the word may be a run folder, which stands for its config.ini with its weights. */
 int cli_open_run_or_folder(tn_context *context, const cli_args *args, tn_run **run);
 
-extern const cli_command command_train, command_eval, command_predict, command_generate, command_bench,
-    command_plan, command_compare, command_launch, command_find_lr, command_inspect, command_config,
-    command_doctor, command_index, command_conformance, command_checkpoint, command_runs, command_report,
-    command_new_plugin, command_init, command_reference, command_completion, command_man;
-
 #endif

@@ -10,30 +10,17 @@
 #include "tools/launch/launch.h"
 #include "tools/nearest.h"
 
-/* In the order of the overview; ended by NULL. */
-static const cli_command *const commands[] = {&command_train,
-                                              &command_launch,
-                                              &command_eval,
-                                              &command_predict,
-                                              &command_generate,
-                                              &command_bench,
-                                              &command_find_lr,
-                                              &command_plan,
-                                              &command_compare,
-                                              &command_runs,
-                                              &command_report,
-                                              &command_checkpoint,
-                                              &command_init,
-                                              &command_new_plugin,
-                                              &command_inspect,
-                                              &command_config,
-                                              &command_doctor,
-                                              &command_index,
-                                              &command_conformance,
-                                              &command_reference,
-                                              &command_completion,
-                                              &command_man,
-                                              NULL};
+/* In the order of the overview. */
+/* clang-format off */
+#define COMMANDS(X) \
+  X(train) X(launch) X(eval) X(predict) X(generate) X(bench) X(find_lr) X(plan) X(compare) X(runs) X(report) \
+  X(checkpoint) X(init) X(new_plugin) X(inspect) X(config) X(doctor) X(index) X(conformance) X(reference) \
+  X(completion) X(man)
+/* clang-format on */
+#define MAIN_DECLARE(name) extern const cli_command command_##name;
+#define MAIN_ADDRESS(name) &command_##name,
+COMMANDS(MAIN_DECLARE)
+static const cli_command *const commands[] = {COMMANDS(MAIN_ADDRESS) NULL};
 enum { N_COMMANDS = sizeof commands / sizeof *commands - 1 };
 
 static int main_print_overview(FILE *to) {

@@ -3,4 +3,4 @@
 
 #include "backends/cpu/items.h"
 
-TN_PLUGIN(cpu, "0.1.0", "MIT", ITEMS &tn_cpu_backend.item)
+TN_PLUGIN(cpu, "0.1.0", "MIT", ITEMS, &tn_cpu_backend.item)

@@ -3,4 +3,4 @@
 
 #include "backends/cuda/items.h"
 
-TN_PLUGIN(cuda, "0.1.0", "MIT", ITEMS &tn_cuda_backend.item)
+TN_PLUGIN(cuda, "0.1.0", "MIT", ITEMS, &tn_cuda_backend.item)

@@ -3,4 +3,4 @@
 
 #include "backends/onednn/items.h"
 
-TN_PLUGIN(onednn, "0.1.0", "MIT", ITEMS &tn_onednn_backend.item)
+TN_PLUGIN(onednn, "0.1.0", "MIT", ITEMS, &tn_onednn_backend.item)

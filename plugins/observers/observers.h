@@ -9,6 +9,4 @@
 /* The facts about a run, in about six lines of at most `columns` (0: 80) columns. */
 void observer_print_banner(FILE *to, const tn_run_info *run, int columns);
 
-extern const tn_observer observer_progress, observer_jsonl, observer_csv, observer_tensorboard;
-
 #endif

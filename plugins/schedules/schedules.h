@@ -4,15 +4,6 @@
 
 #include "tenon/plugin/schedule.h"
 
-extern const tn_schedule cosine_schedule;
-extern const tn_schedule cosine_restarts_schedule;
-extern const tn_schedule polynomial_schedule;
-extern const tn_schedule one_cycle_schedule;
-extern const tn_schedule step_schedule;
-extern const tn_schedule multistep_schedule;
-extern const tn_schedule exponential_schedule;
-extern const tn_schedule plateau_schedule;
-
 /* The part of a schedule that is over, 0 to 1, from the end of the warm-up to `length` steps, or to the end
  * of the run if `length` is 0. 0 where the run has no known end, or warms up until then. */
 double schedule_done(const tn_schedule_at *at, int64_t length);

@@ -4,12 +4,6 @@
 
 #include "tenon/plugin/source.h"
 
-extern const tn_source digits_source;
-extern const tn_source idx_source;
-extern const tn_source image_folder_source;
-extern const tn_source random_source;
-extern const tn_source text_source;
-
 /* Reads a file of at most `limit` bytes. The caller frees *bytes with tn_delete. Messages name the path. */
 tn_status source_read_file(const void *handle, const char *path, size_t limit, uint8_t **bytes,
                            size_t *count);

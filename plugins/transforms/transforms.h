@@ -22,25 +22,6 @@
 /* For loops in several such functions: compiled for the level of each caller. */
 #define ALWAYS_INLINE __attribute__((always_inline)) static inline
 
-extern const tn_transform resize_transform;
-extern const tn_transform center_crop_transform;
-extern const tn_transform random_crop_transform;
-extern const tn_transform random_resized_crop_transform;
-extern const tn_transform random_flip_transform;
-extern const tn_transform to_float_transform;
-extern const tn_transform normalize_transform;
-extern const tn_transform color_jitter_transform;
-extern const tn_transform grayscale_transform;
-extern const tn_transform random_grayscale_transform;
-extern const tn_transform random_rotation_transform;
-extern const tn_transform random_erasing_transform;
-extern const tn_transform gaussian_blur_transform;
-extern const tn_transform rand_augment_transform;
-extern const tn_transform trivial_augment_transform;
-extern const tn_transform one_hot_transform;
-extern const tn_transform mixup_transform;
-extern const tn_transform cutmix_transform;
-
 typedef struct picture {
   int64_t planes, height, width;
 } picture;

@@ -4,6 +4,8 @@
 #include "plugins/sources/sources.h"
 #include "tests/fuzz/fuzz.h"
 
+extern const tn_source idx_source;
+
 typedef struct sample {
   tn_sample_host host;
   const tn_description *description;

@@ -1,6 +1,8 @@
 #include "plugins/sources/digits/draw.h"
 #include "tests/unit/plugins/sources/probe.h"
 
+extern const tn_source digits_source, random_source;
+
 static void training_is_endless_and_validation_is_not(void **state) {
   (void)state;
   probe p;

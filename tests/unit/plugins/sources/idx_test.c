@@ -2,6 +2,8 @@
 
 #include "tests/unit/plugins/sources/probe.h"
 
+extern const tn_source idx_source;
+
 static char *folder;
 
 static int start(void **state) {

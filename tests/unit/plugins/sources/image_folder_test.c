@@ -6,6 +6,8 @@
 
 #include "tests/unit/plugins/sources/probe.h"
 
+extern const tn_source image_folder_source;
+
 enum { HIGH = 6, WIDE = 9 };
 
 static char *folder;

@@ -2,6 +2,8 @@
 
 #include "tests/unit/plugins/sources/probe.h"
 
+extern const tn_source random_source;
+
 static void images_are_standard_normal_and_labels_uniform(void **state) {
   (void)state;
   probe p;

@@ -1,5 +1,7 @@
 #include "tests/unit/plugins/sources/probe.h"
 
+extern const tn_source text_source;
+
 static char *folder;
 static const char *path;
 

@@ -12,6 +12,12 @@
 #include "plugins/sources/sources.h"
 #include "plugins/transforms/transforms.h"
 
+extern const tn_source digits_source;
+extern const tn_transform color_jitter_transform, gaussian_blur_transform, grayscale_transform,
+    normalize_transform, rand_augment_transform, random_crop_transform, random_erasing_transform,
+    random_flip_transform, random_grayscale_transform, random_resized_crop_transform,
+    random_rotation_transform, trivial_augment_transform;
+
 /* The complete path: several threads draw and augment digits. */
 
 enum { BATCH = 24, PIXELS = 28 * 28, EPOCH = 240 };

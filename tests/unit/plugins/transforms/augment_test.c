@@ -7,6 +7,10 @@
 #include "tests/unit/plugins/transforms/augment_goldens.h"
 #include "tests/unit/plugins/transforms/rig.h"
 
+extern const tn_transform color_jitter_transform, rand_augment_transform, trivial_augment_transform,
+    cutmix_transform, gaussian_blur_transform, grayscale_transform, mixup_transform, one_hot_transform,
+    random_erasing_transform, random_grayscale_transform, random_rotation_transform;
+
 static const tn_type gray_picture = {TN_U8, 3, {1, HIGH, WIDE}};
 
 /* ---- one op ---- */

@@ -15,6 +15,9 @@
 #include "core/data/transform_chain.h"
 #include "plugins/transforms/transforms.h"
 
+extern const tn_transform center_crop_transform, normalize_transform, random_crop_transform,
+    random_flip_transform, resize_transform, to_float_transform;
+
 enum { BATCH = 3, MOST = BATCH * 2 * 64 * 64 };
 
 static fixture f;

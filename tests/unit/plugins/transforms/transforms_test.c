@@ -13,6 +13,9 @@
 #include "tests/unit/plugins/transforms/goldens.h"
 #include "tests/unit/plugins/transforms/rig.h"
 
+extern const tn_transform center_crop_transform, normalize_transform, random_crop_transform,
+    random_flip_transform, random_resized_crop_transform, resize_transform, to_float_transform;
+
 static void close_to(const float *expected, int64_t count, float tolerance) {
   for (int64_t i = 0; i < count; i++)
     if (!(fabsf(out.f32[i] - expected[i]) <= tolerance))
