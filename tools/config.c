@@ -22,10 +22,18 @@ static int config_check(tn_run *run, const cli_args *args) {
   return status == TN_OK ? CLI_OK : cli_fail(args, run, status);
 }
 
+/* The configuration may be another person's. A line is made plain by itself. */
+static void config_print_plain(char *text) {
+  for (char *line; (line = strsep(&text, "\n")) != NULL;) {
+    tn_text_make_plain(line);
+    printf("%s%s", line, text != NULL ? "\n" : "");
+  }
+}
+
 static int config_show(tn_run *run, const cli_args *args) {
   char *text = NULL;
   tn_status status = args->all ? tn_run_resolved_config(run, &text) : tn_run_config(run, &text);
-  if (status == TN_OK) printf("%s", text);
+  if (status == TN_OK) config_print_plain(text);
   tn_string_free(run, text);
   return status == TN_OK ? CLI_OK : cli_fail(args, run, status);
 }
@@ -66,7 +74,7 @@ static int config_explain(tn_context *context, const cli_args *args) {
   if (args->json) {
     printf("%s\n", text);
   } else {
-    json_t *json = json_loads(text, 0, NULL);
+    json_t *json = cli_load_plain(text);
     config_print_keys(json);
     config_print_pointer(json);
     json_decref(json);

@@ -76,7 +76,7 @@ static int inspect_run(tn_context *context, const cli_args *args) {
   const char *kind = args->n_words > 1 ? args->words[0] : NULL;
   tn_status status = tn_inspect(context, name, &text);
   if (status != TN_OK) return cli_fail(args, context, status);
-  json_t *json = json_loads(text, 0, NULL);
+  json_t *json = args->json ? json_loads(text, 0, NULL) : cli_load_plain(text);
   const char *other = inspect_keep_kind(json_object_get(json, "items"), kind);
   int code = CLI_OK;
   if (json_array_size(json_object_get(json, "items")) > 0)

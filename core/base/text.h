@@ -30,6 +30,9 @@ char *tn_text_trim(char *text);
 /* Shell pattern match with * and ? only. */
 bool tn_text_glob(const char *pattern, const char *text);
 
+/* Bytes of the character of UTF-8 that n > 0 bytes begin with (RFC 3629); 0: they begin with none. */
+size_t tn_text_character_bytes(const char *text, size_t n);
+
 /* The name among `names` nearest to `word` by edit distance, if near enough to suggest; or NULL. */
 const char *tn_text_nearest(const char *word, const char *const *names, size_t count);
 

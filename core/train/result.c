@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/text.h"
+
 json_t *tn_json_metrics(const tn_metric *metrics, int32_t n) {
   json_t *object = json_object();
   for (int32_t i = 0; i < n; i++) /* JSON has no NaN */
@@ -13,24 +15,13 @@ json_t *tn_json_metrics(const tn_metric *metrics, int32_t n) {
   return object;
 }
 
-/* Bytes of the character of UTF-8 at `at` (RFC 3629); 0: these bytes are invalid. */
-static size_t result_character_bytes(const unsigned char *at, size_t n) {
-  size_t bytes = at[0] < 0x80 ? 1 : at[0] >= 0xF0 ? 4 : at[0] >= 0xE0 ? 3 : at[0] >= 0xC2 ? 2 : 0;
-  if (at[0] > 0xF4 || bytes > n) return 0;
-  for (size_t i = 1; i < bytes; i++)
-    if ((at[i] & 0xC0) != 0x80) return 0;
-  bool overlong = (at[0] == 0xE0 && at[1] < 0xA0) || (at[0] == 0xF0 && at[1] < 0x90);
-  bool outside = (at[0] == 0xED && at[1] > 0x9F) || (at[0] == 0xF4 && at[1] > 0x8F);
-  return overlong || outside ? 0 : bytes;
-}
-
 /* Each byte that belongs to no character becomes U+FFFD. NULL: out of memory. */
 static json_t *result_repair_text(const char *text, size_t n) {
   static const char replacement[] = "\xEF\xBF\xBD";
   char *repaired = malloc(3 * n + 1);
   size_t length = 0;
   for (size_t i = 0; repaired != NULL && i < n;) {
-    size_t bytes = result_character_bytes((const unsigned char *)text + i, n - i);
+    size_t bytes = tn_text_character_bytes(text + i, n - i);
     memcpy(repaired + length, bytes > 0 ? text + i : replacement, bytes > 0 ? bytes : 3);
     length += bytes > 0 ? bytes : 3;
     i += bytes > 0 ? bytes : 1;

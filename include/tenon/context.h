@@ -57,9 +57,9 @@ TN_EXPORT void tn_string_free(const void *handle, char *text);
 TN_EXPORT const char *tn_version(void);
 
 /* Makes a text safe to show on a terminal, in place and with the same length: names of files, tensors and
- * classes in results may be another person's. Control characters become blanks; those of UTF-8 that terminals
- * act on (U+0080 to U+009F, and those that set the direction of the text) question marks. Any thread. Accepts
- * NULL. */
+ * classes in results may be another person's. Control characters become blanks. Those of UTF-8 that terminals
+ * act on (U+0080 to U+009F, and those that set the direction of the text) become question marks, and bytes
+ * that are not UTF-8. Any thread. Accepts NULL. */
 TN_EXPORT void tn_text_make_plain(char *text);
 
 TN_END_C

@@ -113,8 +113,14 @@ static tn_status read_elements(const tn_env *env, const char *path, gzFile file,
 
 /* zlib reads uncompressed files, too. */
 static tn_status read_array(const tn_env *env, const char *path, idx_array *a) {
-  gzFile file = gzopen(path, "rbe");
-  if (file == NULL) return tn_fail(env, TN_EIO, NULL, "%s: cannot open: %s", path, strerror(errno));
+  int fd;
+  tn_status opened = source_open_file(env, path, &fd);
+  if (opened != TN_OK) return opened;
+  gzFile file = gzdopen(fd, "rb");
+  if (file == NULL) {
+    close(fd);
+    return TN_ENOMEM;
+  }
   gzbuffer(file, 1 << 17);
   tn_status status = idx_read_header(env, path, file, a);
   if (status == TN_OK) status = read_elements(env, path, file, a);

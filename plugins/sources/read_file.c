@@ -21,7 +21,7 @@ static tn_status read_file_fail_kind(const void *handle, const char *path, mode_
 
 /* Opening a FIFO or a device may wait or have effects, so the kind is looked at before. O_NONBLOCK is for a
  * file that is replaced in between; it has no effect on regular files. */
-static tn_status read_file_open(const void *handle, const char *path, int *fd) {
+tn_status source_open_file(const void *handle, const char *path, int *fd) {
   struct stat info;
   *fd = -1;
   if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
@@ -64,7 +64,7 @@ tn_status source_scan_file(const void *handle, const char *path, size_t limit, t
   *bytes = NULL;
   *count = 0;
   int fd;
-  tn_status status = read_file_open(handle, path, &fd);
+  tn_status status = source_open_file(handle, path, &fd);
   if (status != TN_OK) return status;
   status = read_open_file(handle, path, fd, limit, scratch, count);
   close(fd);

@@ -4,6 +4,9 @@
 
 #include "tenon/plugin/source.h"
 
+/* Opens a file for reading; of folders, FIFOs and devices it fails. The caller closes *fd. Messages name the
+ * path. */
+tn_status source_open_file(const void *handle, const char *path, int *fd);
 /* Reads a file of at most `limit` bytes. The caller frees *bytes with tn_delete. Messages name the path. */
 tn_status source_read_file(const void *handle, const char *path, size_t limit, uint8_t **bytes,
                            size_t *count);

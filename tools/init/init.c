@@ -34,6 +34,13 @@ static void init_make_name(const char *path, bool folder, char name[INIT_NAME]) 
   if (name[0] == '\0') snprintf(name, INIT_NAME, "run");
 }
 
+/* Lines of a configuration have no control characters, and these have a meaning in it. */
+static bool init_can_hold(const char *path) {
+  for (const char *c = path; *c != '\0'; c++)
+    if (iscntrl((unsigned char)*c) || strchr("#;$\"", *c) != NULL) return false;
+  return !isspace((unsigned char)path[strlen(path) - 1]);
+}
+
 /* Paths in a configuration are relative to its folder. A path that INI text cannot hold is refused. */
 static int init_make_path(const cli_args *args, const char *output, const char *given, char path[PATH_MAX]) {
   char real[PATH_MAX];
@@ -41,11 +48,11 @@ static int init_make_path(const cli_args *args, const char *output, const char *
   const char *value = beside ? given : realpath(given, real);
   if (value == NULL || strlen(value) >= PATH_MAX)
     return cli_refuse(args, CLI_IO, "%s: cannot be found: %s", given, strerror(errno));
-  if (strpbrk(value, "#;$\n\r\"") != NULL || isspace((unsigned char)value[strlen(value) - 1]))
+  if (!init_can_hold(value))
     return cli_refuse(
         args, CLI_DATA,
-        "%s: has a character that a configuration cannot hold (#, ;, $, \", or a blank at the end); give "
-        "another name, or a link to it",
+        "%s: has a character that a configuration cannot hold (#, ;, $, \", a control character, "
+        "or a blank at the end); give another name, or a link to it",
         given);
   snprintf(path, PATH_MAX, "%s", value);
   return CLI_OK;

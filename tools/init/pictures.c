@@ -3,11 +3,13 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tools/cli.h"
 
@@ -54,10 +56,19 @@ static bool pictures_read_jpeg(FILE *file, pictures_size *size) {
   return false;
 }
 
+/* NULL for other kinds of files: a FIFO of this name would wait for a writer. */
+static FILE *pictures_open(const char *path) {
+  struct stat info;
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  FILE *file = fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode) ? fdopen(fd, "rb") : NULL;
+  if (file == NULL && fd >= 0) close(fd);
+  return file;
+}
+
 static bool pictures_read_size(const char *path, pictures_size *size) {
   static const unsigned char png[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
   unsigned char magic[8];
-  FILE *file = fopen(path, "rbe");
+  FILE *file = pictures_open(path);
   if (file == NULL) return false;
   bool read = fread(magic, 1, 2, file) == 2;
   if (read && magic[0] == 0xff && magic[1] == 0xd8)

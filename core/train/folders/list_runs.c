@@ -164,6 +164,15 @@ static int64_t list_runs_started(const char *folder, const char *config) {
   return stat(config, &file) == 0 ? (int64_t)file.st_mtime : 0;
 }
 
+/* The row is that of another checkpoint. A training that goes on may be writing the one that has a reason. */
+static void list_runs_warn(const listed_run *r, const tn_found_checkpoints *found, const char *status) {
+  if (tn_text_equal(status, "running")) return;
+  for (int32_t i = 0; i < found->n; i++)
+    if (found->v[i].reason != NULL && strchr(found->v[i].name, '.') == NULL)
+      tn_logf(r->handle, TN_LOG_WARN, "%s: checkpoint '%s' cannot be used: %s", r->path, found->v[i].name,
+              found->v[i].reason);
+}
+
 static tn_status list_runs_fill(listed_run *r) {
   tn_found_checkpoints found;
   tn_metric_lines lines;
@@ -174,8 +183,11 @@ static tn_status list_runs_fill(listed_run *r) {
   if (status == TN_OK) list_runs_add_progress(r, &found, &lines);
   if (status == TN_OK) status = list_runs_add_history(r);
   tn_metric_lines_free(&lines);
-  if (status == TN_OK) json_object_set_new(r->json, "status", json_string(list_runs_status(r)));
-  return status;
+  if (status != TN_OK) return status;
+  const char *how = list_runs_status(r);
+  list_runs_warn(r, &found, how);
+  json_object_set_new(r->json, "status", json_string(how));
+  return TN_OK;
 }
 
 tn_status tn_describe_run_folder(const void *handle, tn_arena *arena, const char *path, json_t **json) {

@@ -22,6 +22,11 @@ static void run_records_measure(tn_arena *arena, tn_found_checkpoint *one) {
   }
 }
 
+static bool run_records_is_folder(const char *path) {
+  struct stat info;
+  return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
 tn_status tn_examine_checkpoint(tn_arena *arena, const char *path, tn_found_checkpoint *one) {
   *one = (tn_found_checkpoint){.path = tn_arena_strdup(arena, path)};
   const char *state = tn_arena_printf(arena, "%s/state.json", path);
@@ -29,6 +34,10 @@ tn_status tn_examine_checkpoint(tn_arena *arena, const char *path, tn_found_chec
   const char *slash = strrchr(one->path, '/');
   one->name = slash ? slash + 1 : one->path;
   run_records_measure(arena, one);
+  if (!run_records_is_folder(path)) {
+    one->reason = "is not a folder";
+    return TN_OK;
+  }
   if (!tn_file_exists(state)) {
     one->reason = "holds no state.json: it was not completed";
     return TN_OK;
@@ -50,12 +59,17 @@ static int run_records_compare(const void *x, const void *y) {
   return -strcmp(a->name, b->name); /* last before best */
 }
 
+/* Other files there are the user's. */
+static bool run_records_is_checkpoint(const char *path, const char *name) {
+  return name[0] != '.' &&
+         (run_records_is_folder(path) || tn_text_equal(name, "last") || tn_text_equal(name, "best"));
+}
+
 static tn_status run_records_add(tn_arena *arena, const char *parent, const char *name,
                                  tn_found_checkpoints *found) {
-  struct stat info;
   const char *path = tn_arena_printf(arena, "%s/%s", parent, name);
   if (path == NULL) return TN_ENOMEM;
-  if (name[0] == '.' || stat(path, &info) != 0 || !S_ISDIR(info.st_mode)) return TN_OK;
+  if (!run_records_is_checkpoint(path, name)) return TN_OK;
   tn_found_checkpoint *grown = tn_arena_grow(arena, found->v, (size_t)found->n, sizeof *grown);
   if (grown == NULL) return TN_ENOMEM;
   found->v = grown;

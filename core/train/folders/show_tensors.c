@@ -55,13 +55,24 @@ static json_t *show_notes(const tn_tensor_files *files) {
   return notes;
 }
 
+/* A damaged file is shown, too, since it is looked at for its damage. */
+static tn_status show_warn(const void *handle, tn_status status) {
+  if (status != TN_EINVAL) return status;
+  tn_logf(handle, TN_LOG_WARN, "%s", tn_error_text(handle));
+  tn_error_clear(handle);
+  return TN_OK;
+}
+
 /* "state", of a checkpoint whose state.json can be read. */
 static tn_status show_add_state(tn_tensor_files *files, json_t *result) {
   tn_found_checkpoint one;
-  if (files->kind != TN_TENSORS_CHECKPOINT) return TN_OK;
+  const void *handle = files->arena.handle;
+  if (files->kind != TN_TENSORS_CHECKPOINT)
+    return show_warn(handle, tn_checkpoint_file_check(handle, files->path));
   TN_TRY(tn_examine_checkpoint(&files->arena, files->path, &one));
+  if (one.reason == NULL) TN_TRY(show_warn(handle, tn_state_record_check(handle, &one.record, files->path)));
   const tn_progress *p = &one.record.progress;
-  json_t *state = one.reason ? json_pack("{s:s}", "reason", one.reason)
+  json_t *state = one.reason ? json_pack("{s:o}", "reason", tn_json_text(one.reason))
                              : json_pack("{s:I, s:I, s:I, s:f, s:o, s:I, s:s}", "step", (json_int_t)p->step,
                                          "epoch", (json_int_t)p->epoch, "batch", (json_int_t)p->batch,
                                          "seconds", p->seconds, "best", show_number(p->best), "seed",

@@ -58,6 +58,19 @@ static void ls_names_a_damaged_checkpoint(void **state) {
   says("is no run folder");
 }
 
+/* A file, or a link to nowhere, in the place of a checkpoint: the other one is not all there is. */
+static void a_checkpoint_that_is_no_folder_is_named(void **state) {
+  (void)state;
+  train();
+  assert_int_equal(rename("runs/noise/checkpoints/best", "best"), 0);
+  assert_int_equal(symlink("nowhere", "runs/noise/checkpoints/best"), 0);
+  const json_t *r = program_json(0, "checkpoint ls runs/noise");
+  assert_string_equal(program_text(at(r, "checkpoints", 1), "reason"), "is not a folder");
+  assert_int_equal(program_run("checkpoint verify runs/noise"), 65);
+  assert_int_equal(program_run("runs"), 0);
+  says("runs/noise: checkpoint 'best' cannot be used: is not a folder");
+}
+
 /* ---- show ---- */
 
 static const json_t *tensor_called(const json_t *r, const char *path) {
@@ -83,6 +96,18 @@ static void show_has_the_tensors_the_notes_and_the_position(void **state) {
   assert_string_equal(program_text(r, "kind"), "checkpoint");
   assert_string_equal(
       program_text(at(r, "tensors", json_array_size(program_member(r, "tensors")) - 1), "part"), "optimizer");
+}
+
+static void show_says_that_a_file_is_damaged(void **state) {
+  (void)state;
+  static const char path[] = "runs/noise/checkpoints/last/model.safetensors";
+  size_t n;
+  train();
+  char *bytes = file_read(path, &n);
+  bytes[n - 1] ^= 1;
+  file_write_bytes(path, bytes, n);
+  assert_int_equal(program_run("checkpoint show runs/noise/checkpoints/last"), 0);
+  says("model.safetensors: is not as it was written");
 }
 
 static void show_counts_what_is_not_finite(void **state) {
@@ -316,9 +341,11 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       IN_FOLDER(ls_lists_the_newest_first_with_metrics_and_sizes),
       IN_FOLDER(ls_names_a_damaged_checkpoint),
+      IN_FOLDER(a_checkpoint_that_is_no_folder_is_named),
       IN_FOLDER(names_send_nothing_to_the_terminal),
       IN_FOLDER(show_has_the_tensors_the_notes_and_the_position),
       IN_FOLDER(show_counts_what_is_not_finite),
+      IN_FOLDER(show_says_that_a_file_is_damaged),
       IN_FOLDER(verify_passes_what_resuming_takes_and_finds_one_changed_byte),
       IN_FOLDER(verify_passes_over_an_interrupted_save),
       IN_FOLDER(verify_beside_a_training_finds_no_damage),

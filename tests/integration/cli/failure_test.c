@@ -4,6 +4,7 @@
 #include "program.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 static void says(const char *text) {
   if (strstr(program_err, text) == NULL) fail_msg("expected '%s', it said: %s", text, program_err);
@@ -142,6 +143,29 @@ static void weights_that_are_not_as_they_were_written_are_not_used(void **state)
     assert_int_equal(program_run(commands[i], "runs/noise"), 65);
 }
 
+/* The checkpoint's record is there, its weights are not. */
+static void weights_that_a_checkpoint_has_lost_are_missed(void **state) {
+  (void)state;
+  file_write("noise.ini", noise_ini);
+  assert_int_equal(program_run("train noise.ini"), 0);
+  assert_int_equal(unlink(BEST), 0);
+  assert_int_equal(program_run("eval runs/noise"), 0);
+  says(BEST ": is missing; the weights are those of ");
+  assert_int_equal(rename("runs/noise/checkpoints/best", "best"), 0);
+  assert_int_equal(mkdir("runs/noise/checkpoints/best", 0777), 0);
+  assert_int_equal(program_run("eval runs/noise"), 0);
+  says(BEST ": is missing; the weights are those of ");
+  assert_int_equal(rmdir("runs/noise/checkpoints/best"), 0);
+  file_write("runs/noise/checkpoints/best", "a file");
+  assert_int_equal(program_run("eval runs/noise"), 0);
+  says("runs/noise/checkpoints/best: is not a folder; the weights are those of ");
+  assert_int_equal(program_run("checkpoint show runs/noise"), 0);
+  says("runs/noise/checkpoints/best: is not a folder; the weights are those of ");
+  assert_int_equal(unlink(LAST), 0);
+  assert_int_equal(program_run("eval runs/noise"), 65);
+  says("runs/noise/checkpoints/best: is not a folder");
+}
+
 static void weights_must_fit_the_model(void **state) {
   (void)state;
   file_write("noise.ini", noise_ini);
@@ -190,6 +214,8 @@ int main(void) {
                                       program_close),
       cmocka_unit_test_setup_teardown(damaged_checkpoints_are_refused, program_open, program_close),
       cmocka_unit_test_setup_teardown(weights_that_are_not_as_they_were_written_are_not_used, program_open,
+                                      program_close),
+      cmocka_unit_test_setup_teardown(weights_that_a_checkpoint_has_lost_are_missed, program_open,
                                       program_close),
       cmocka_unit_test_setup_teardown(weights_must_fit_the_model, program_open, program_close),
       cmocka_unit_test_setup_teardown(a_missing_device_is_unavailable, program_open, program_close),

@@ -334,7 +334,20 @@ static void what_it_cannot_learn_from_is_refused(void **state) {
   write_classes("a#b", 2, 32, 0);
   assert_int_equal(program_run("init a#b"), 65);
   says("cannot hold");
+  write_classes("a\x1b[31mb", 2, 32, 0);
+  assert_int_equal(program_run("init a\x1b[31mb --output red.ini"), 65);
+  says("cannot hold");
+  assert_false(file_exists("red.ini"));
   assert_false(file_exists("empty.ini"));
+}
+
+/* Among the first pictures, whose sizes are read. */
+static void a_fifo_among_the_pictures_is_passed_over(void **state) {
+  (void)state;
+  write_classes("shapes", 2, 32, 0);
+  assert_int_equal(mkfifo("shapes/cats/0.png.jpg", 0666), 0);
+  assert_int_equal(program_run("init shapes"), 0);
+  says("0.png.jpg");
 }
 
 int main(void) {
@@ -349,6 +362,7 @@ int main(void) {
       IN_FOLDER(a_file_that_is_not_utf8_is_bytes_and_short_ones_get_short_windows),
       IN_FOLDER(nothing_is_overwritten),
       IN_FOLDER(what_it_cannot_learn_from_is_refused),
+      IN_FOLDER(a_fifo_among_the_pictures_is_passed_over),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

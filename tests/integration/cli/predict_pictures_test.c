@@ -74,6 +74,37 @@ static void a_picture_gets_the_names_of_training(void **state) {
       strstr(program_out, "input,rank,class,name,probability\n\"b.png\",1,0,\"blue \"\"sky\"\"\","));
 }
 
+/* A spreadsheet takes a text for a formula that begins with one of =, +, - and @; not behind an apostrophe.
+ */
+static void csv_has_no_formulas(void **state) {
+  (void)state;
+  static const char *const names[] = {"=HYPERLINK(1).png", "+1.png", "@a.png"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    char line[64];
+    write_picture(names[i], 9, 255, 0);
+    assert_int_equal(program_run("predict colors.ini --input %s --csv", names[i]), 0);
+    snprintf(line, sizeof line, "\n\"'%s\",1,", names[i]);
+    if (strstr(program_out, line) == NULL) fail_msg("%s: %s", names[i], program_out);
+  }
+}
+
+/* A class folder in another encoding keeps the names of the others. */
+static void a_class_that_is_not_utf_8_has_a_name(void **state) {
+  (void)state;
+  assert_int_equal(rename("kept", "pictures"), 0);
+  for (int part = 0; part < 2; part++) write_class(part ? "valid" : "train", "vert\xe9", 20, 20);
+  char text[sizeof colors_ini];
+  memcpy(text, colors_ini, sizeof text);
+  *strstr(text, "2)\nloss") = '3';
+  file_write("latin.ini", text);
+  assert_int_equal(program_run("train latin.ini --output latin"), 0);
+  write_picture("a.png", 9, 255, 0);
+  const json_t *r = program_json(0, "predict latin/colors --input a.png --top 3");
+  const json_t *top = json_object_get(json_array_get(program_member(r, "predictions"), 0), "top");
+  assert_int_equal(json_array_size(top), 3);
+  for (size_t i = 0; i < 3; i++) assert_non_null(program_text(json_array_get(top, i), "name"));
+}
+
 /* More pictures than a batch, in the order of their paths, with those in folders of folders. */
 static void a_folder_stands_for_its_pictures(void **state) {
   (void)state;
@@ -147,6 +178,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_folder_stands_for_its_pictures, set_up, program_close),
       cmocka_unit_test_setup_teardown(bytes_are_transformed_and_floats_are_not, set_up, program_close),
       cmocka_unit_test_setup_teardown(classes_are_examined, set_up, program_close),
+      cmocka_unit_test_setup_teardown(csv_has_no_formulas, set_up, program_close),
+      cmocka_unit_test_setup_teardown(a_class_that_is_not_utf_8_has_a_name, set_up, program_close),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

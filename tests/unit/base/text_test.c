@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/base/text.h"
+#include "tenon/context.h"
 #include "tests/support/test_env.h"
 
 static void a_text_grows_and_is_handed_over(void **state) {
@@ -111,6 +112,29 @@ static void hashes_are_fnv_1a_and_texts_end(void **state) {
   assert_int_not_equal(ab_c, a_bc);
 }
 
+/* The text keeps its length, so that it can be changed in place. */
+static void texts_from_outside_become_plain(void **state) {
+  static const char *const texts[][2] = {
+      {"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"},
+      {"a\x1b[31m\nb\x7f", "a [31m b "},
+      {"\xc2\x9b"
+       "1m\xe2\x80\xae",
+       "??1m???"},
+      {"caf\xe9 \x9b"
+       "2J",
+       "caf? ?2J"},
+      {"\xed\xa0\x80\xc0\xaf\xf5", "??????"},
+      {"cut \xe2\x82", "cut ??"}};
+  (void)state;
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    char text[64];
+    strcpy(text, texts[i][0]);
+    tn_text_make_plain(text);
+    assert_string_equal(text, texts[i][1]);
+  }
+  tn_text_make_plain(NULL);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_text_grows_and_is_handed_over),
@@ -120,6 +144,7 @@ int main(void) {
       cmocka_unit_test(patterns_match_as_in_a_shell),
       cmocka_unit_test(the_nearest_name_is_what_a_slip_would_make),
       cmocka_unit_test(hashes_are_fnv_1a_and_texts_end),
+      cmocka_unit_test(texts_from_outside_become_plain),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

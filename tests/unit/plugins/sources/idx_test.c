@@ -1,5 +1,7 @@
 #include <zlib.h>
 
+#include <sys/stat.h>
+
 #include "tests/unit/plugins/sources/probe.h"
 
 extern const tn_source idx_source;
@@ -79,6 +81,9 @@ static void missing_files_are_named(void **state) {
                 "t10k-images-idx3-ubyte");
   probe_refused(&idx_source, PAIRS("images", in_folder(folder, "none")), TN_SPLIT_TRAIN, TN_EIO,
                 "none: cannot open");
+  assert_int_equal(mkfifo(in_folder(folder, "fifo"), 0666), 0);
+  probe_refused(&idx_source, PAIRS("images", in_folder(folder, "fifo")), TN_SPLIT_TRAIN, TN_EINVAL,
+                "fifo: is not a file of data but a FIFO");
 }
 
 /* Opens with `bytes` as the images. */
