@@ -1,0 +1,15 @@
+/* tests/attack/known.h: attacks that have found a defect once, and are repeated in every campaign. */
+#ifndef TN_TESTS_ATTACK_KNOWN_H
+#define TN_TESTS_ATTACK_KNOWN_H
+
+#include "tests/attack/attack.h"
+
+typedef struct known_attack {
+  const char *family;
+  uint64_t seed, number;
+  const char *words; /* in its description: where a family has changed its draws, the entry is drawn anew */
+} known_attack;
+
+extern const known_attack known_attacks[]; /* ends with family = NULL */
+
+#endif
