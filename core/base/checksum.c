@@ -30,19 +30,20 @@ static uint32_t checksum_multiply(uint32_t a, uint32_t b) {
   return product;
 }
 
-/* factor * base^n, by the binary digits of n. */
-static uint32_t checksum_power(uint32_t factor, uint32_t base, uint64_t n) {
-  for (; n > 0; n >>= 1) {
-    if ((n & 1) != 0) factor = checksum_multiply(factor, base);
-    if (n > 1) base = checksum_multiply(base, base);
-  }
-  return factor;
+static void checksum_fill_powers(tn_checksum *sum) {
+  sum->powers[0] = CHECKSUM_ONE >> 1;
+  for (int i = 1; i < 64; i++) sum->powers[i] = checksum_multiply(sum->powers[i - 1], sum->powers[i - 1]);
 }
 
-static uint32_t checksum_x_to(uint64_t n) { return checksum_power(CHECKSUM_ONE, CHECKSUM_ONE >> 1, n); }
+/* a x^bits, by the binary digits of `bits`. */
+static uint32_t checksum_move(const tn_checksum *sum, uint32_t a, uint64_t bits) {
+  for (int i = 0; i < 64 && bits >> i > 0; i++)
+    if ((bits >> i & 1) != 0) a = checksum_multiply(a, sum->powers[i]);
+  return a;
+}
 
-uint32_t tn_checksum_part(uint32_t crc, uint64_t behind) {
-  return checksum_power(crc, CHECKSUM_ONE >> 8, behind);
+uint32_t tn_checksum_part(const tn_checksum *sum, uint32_t crc, uint64_t behind) {
+  return checksum_move(sum, crc, 8 * behind);
 }
 
 /* ---- by tables ---- */
@@ -192,15 +193,16 @@ static uint32_t checksum_by_products(const uint64_t fold[2], uint32_t crc, const
 /* Of the two halves of 16 bytes the first is the higher one, by 64. A product of two reflected polynomials
  * has one bit less than its register, hence one power less. */
 static void checksum_fill_factors(tn_checksum *sum) {
-  sum->shift = checksum_x_to(8 * CHECKSUM_STREAM);
-  sum->fold[0] = (uint64_t)checksum_x_to(8 * CHECKSUM_FOLDED + 63) << 32;
-  sum->fold[1] = (uint64_t)checksum_x_to(8 * CHECKSUM_FOLDED - 1) << 32;
+  sum->shift = checksum_move(sum, CHECKSUM_ONE, 8 * CHECKSUM_STREAM);
+  sum->fold[0] = (uint64_t)checksum_move(sum, CHECKSUM_ONE, 8 * CHECKSUM_FOLDED + 63) << 32;
+  sum->fold[1] = (uint64_t)checksum_move(sum, CHECKSUM_ONE, 8 * CHECKSUM_FOLDED - 1) << 32;
 }
 
 bool tn_checksum_start_by(tn_checksum *sum, int way) {
   if (way == TN_CHECKSUM_INSTRUCTION && !checksum_has_instruction()) return false;
   if (way == TN_CHECKSUM_PRODUCTS && !checksum_has_products()) return false;
   sum->way = way;
+  checksum_fill_powers(sum);
   sum->crc = 0;
   sum->bytes = 0;
   if (way == TN_CHECKSUM_TABLES)

@@ -17,7 +17,7 @@ static tn_status input_sum_read(const tn_input *input, const void *handle, uint6
     TN_TRY(tn_input_read(input, handle, offset + at, piece, n));
     tn_checksum_add(&own, piece, n);
   }
-  atomic_fetch_xor(&sum->crc, tn_checksum_part(own.crc, input->bytes - offset - count));
+  atomic_fetch_xor(&sum->crc, tn_checksum_part(&own, own.crc, input->bytes - offset - count));
   return TN_OK;
 }
 
