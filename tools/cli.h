@@ -99,7 +99,10 @@ typedef struct cli_command {
 typedef struct cli_option {
   const char *name, *value, *doc; /* value NULL: a flag */
   unsigned bit;                   /* 0: every command takes it */
-  int key;                        /* a letter, or a number from 256 on */
+  char letter;                    /* '\0': it has none */
+  enum { CLI_TEXT, CLI_FLAG, CLI_LIST, CLI_NUMBER, CLI_REAL, CLI_THREADS } read;
+  size_t member, n_member; /* of cli_args; of a list its array and number */
+  double low, high;        /* of numbers */
 } cli_option;
 /* The options of a command: the one behind `before` (NULL: the first); NULL: there are no more. */
 const cli_option *cli_next_option(const cli_command *command, const cli_option *before);
