@@ -2,6 +2,7 @@
 #include "backends/tcp/socket.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
@@ -13,8 +14,19 @@ enum { SOCKET_BACKLOG = 1024 };
 
 /* ---- making connections ---- */
 
+/* Where the application has closed its standard streams, text that is printed there would go into a socket of
+ * their numbers. */
+static int tcp_socket_move_up(int fd) {
+  if (fd < 0 || fd > STDERR_FILENO) return fd;
+  int moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), reason = errno;
+  close(fd);
+  errno = reason;
+  return moved;
+}
+
 static int tcp_socket_new(const tn_tcp_address *a) {
-  return socket(a->family == 4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  int family = a->family == 4 ? AF_INET : AF_INET6;
+  return tcp_socket_move_up(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
 static bool tcp_socket_bind(int fd, const tn_tcp_address *a) {
@@ -76,7 +88,9 @@ int tn_tcp_connect_error(int fd) {
   return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &n) == 0 ? error : errno;
 }
 
-int tn_tcp_accept(int listener) { return accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK); }
+int tn_tcp_accept(int listener) {
+  return tcp_socket_move_up(accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+}
 
 void tn_tcp_close(int fd) {
   shutdown(fd, SHUT_RDWR);

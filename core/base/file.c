@@ -49,6 +49,14 @@ static tn_status file_fail_kind(const void *handle, const char *path, mode_t mod
   return tn_failf(handle, TN_EINVAL, "%s: is not a regular file but %s", path, file_kind(mode));
 }
 
+int tn_descriptor_move_up(int fd) {
+  if (fd < 0 || fd > STDERR_FILENO) return fd;
+  int moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), reason = errno;
+  close(fd);
+  errno = reason;
+  return moved;
+}
+
 /* Opening a device or FIFO may wait or have effects, so the kind is looked at before. O_NONBLOCK is for a
  * file that is replaced in between; it has no effect on regular files. */
 tn_status tn_file_open(const void *handle, const char *path, int flags, tn_open_file *file) {
@@ -56,7 +64,7 @@ tn_status tn_file_open(const void *handle, const char *path, int flags, tn_open_
   *file = (tn_open_file){.fd = -1};
   int looked = (flags & O_NOFOLLOW) != 0 ? lstat(path, &st) : stat(path, &st);
   if (looked == 0 && !S_ISREG(st.st_mode)) return file_fail_kind(handle, path, st.st_mode);
-  int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK, 0666);
+  int fd = tn_descriptor_move_up(open(path, flags | O_CLOEXEC | O_NONBLOCK, 0666));
   if (fd < 0) return tn_file_fail(handle, path, "opened");
   tn_status status = fstat(fd, &st) == 0 ? TN_OK : tn_file_fail(handle, path, "examined");
   if (status == TN_OK && !S_ISREG(st.st_mode)) status = file_fail_kind(handle, path, st.st_mode);
@@ -134,7 +142,7 @@ static tn_status file_open_temporary(const void *handle, tn_new_file *file) {
   for (int try = 0; try < 100; try++) {
     file->temporary = file_temporary_name(handle, file->path, try);
     if (file->temporary == NULL) return TN_ENOMEM;
-    file->fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    file->fd = tn_descriptor_move_up(open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (file->fd >= 0) return TN_OK;
     int reason = errno;
     tn_release(handle, file->temporary);

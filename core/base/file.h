@@ -7,6 +7,11 @@
 
 #include "core/base/checksum.h"
 
+/* The same open file with a descriptor above 2, closed in a new program: where an application has closed its
+ * standard streams, a file or socket would get the number of one, and with it the text that is printed there.
+ * -1 stays as it is; -1 with errno also where there is no other descriptor. */
+int tn_descriptor_move_up(int fd);
+
 /* Opens a regular file with O_CLOEXEC and `flags` of open(2); with O_NOFOLLOW a symbolic link is not
  * followed. Never waits. TN_EINVAL: it is a folder, FIFO, socket, device or such a link. TN_EIO with path and
  * reason. The caller closes fd; -1 on failure. */

@@ -33,12 +33,22 @@ static const char *run_file_remedy(int reason) {
   }
 }
 
+/* Where the application has closed its standard streams, text that is printed there would go into the file.
+ */
+static int run_file_move_up(int fd) {
+  int moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), reason = errno;
+  close(fd);
+  errno = reason;
+  return moved;
+}
+
 tn_status run_file_open(run_file *f, tn_env *env, const char *folder, const char *name) {
   *f = (run_file){.fd = -1};
   if (*folder == '\0') return TN_OK;
   if (snprintf(f->path, sizeof f->path, "%s/%s", folder, name) >= (int)sizeof f->path)
     return tn_fail(env, TN_EINVAL, NULL, "%s: the path is too long", folder);
   f->fd = open(f->path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+  if (f->fd >= 0 && f->fd <= STDERR_FILENO) f->fd = run_file_move_up(f->fd);
   if (f->fd < 0 && errno == ELOOP) return run_file_fail_kind(f, env);
   if (f->fd < 0)
     return tn_fail(env, TN_EIO, NULL, "%s: cannot be opened: %s; %s, or remove this observer", f->path,

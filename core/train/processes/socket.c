@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "core/base/file.h"
 #include "core/base/system.h"
 
 enum { BACKLOG = 512 };
@@ -32,7 +33,8 @@ void tn_socket_close(int socket) {
 /* ---- listening ---- */
 
 static int socket_bind(int family, const struct sockaddr *address, socklen_t bytes) {
-  int one = 1, zero = 0, s = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  int one = 1, zero = 0,
+      s = tn_descriptor_move_up(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (s < 0) return -1;
   setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
   if (family == AF_INET6) setsockopt(s, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof zero);
@@ -128,7 +130,7 @@ static bool socket_is_its_peer(int s) {
 
 static int socket_try(const struct sockaddr *to, socklen_t to_bytes, double deadline_s,
                       const atomic_int *stop, const char **reason) {
-  int s = socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0), error = 0;
+  int s = tn_descriptor_move_up(socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0)), error = 0;
   socklen_t bytes = sizeof error;
   if (s < 0) {
     *reason = strerror(errno);

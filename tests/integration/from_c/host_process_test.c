@@ -39,6 +39,17 @@ static tn_status open_run(tn_context *context, tn_run **run) {
   return tn_run_open(context, path, &options, run);
 }
 
+/* Its exit code. */
+static int run_in_child(void (*body)(void)) {
+  int status = 0;
+  pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) body();
+  assert_int_equal(waitpid(child, &status, 0), child);
+  if (WIFSIGNALED(status)) fail_msg("ended by signal %d", WTERMSIG(status));
+  return WEXITSTATUS(status);
+}
+
 /* ---- descriptors ---- */
 
 enum { BETWEEN = 60 /* allocations */ };
@@ -111,6 +122,42 @@ static void programs_inherit_no_descriptor(void **state) {
   assert_int_equal(n_open, open_before);
 }
 
+/* ---- standard streams ---- */
+
+static int n_standard;
+
+/* The standard streams that are a file to write to. */
+static void *allocate_and_look_at_streams(void *user, void *block, size_t bytes) {
+  (void)user;
+  for (int fd = 0; fd <= 2; fd++) {
+    int flags = fcntl(fd, F_GETFL);
+    if (flags >= 0 && (flags & O_ACCMODE) != O_RDONLY) __atomic_store_n(&n_standard, 1, __ATOMIC_RELAXED);
+  }
+  if (bytes > 0) return realloc(block, bytes);
+  free(block);
+  return NULL;
+}
+
+static _Noreturn void train_without_streams(void) {
+  const tn_context_options options = {.struct_size = sizeof options, .realloc = allocate_and_look_at_streams};
+  tn_context *context = NULL;
+  tn_run *run = NULL;
+  char *json = NULL;
+  for (int fd = 0; fd <= 2; fd++) close(fd);
+  if (tn_context_open(&options, &context) != TN_OK || open_run(context, &run) != TN_OK ||
+      tn_run_train(run, &json) != TN_OK)
+    _exit(2);
+  tn_string_free(run, json);
+  tn_run_close(run);
+  _exit(n_standard != 0 ? 3 : 0);
+}
+
+/* As of a daemon. A file of number 1 or 2 would take the text that is printed. */
+static void no_file_takes_the_place_of_a_standard_stream(void **state) {
+  (void)state;
+  assert_int_equal(run_in_child(train_without_streams), 0);
+}
+
 /* ---- the limit of file sizes ---- */
 
 static _Noreturn void train_with_small_files(void) {
@@ -129,13 +176,7 @@ static _Noreturn void train_with_small_files(void) {
 /* The default of SIGXFSZ ends the process. */
 static void a_limit_of_file_sizes_is_an_error(void **state) {
   (void)state;
-  int status = 0;
-  pid_t child = fork();
-  assert_true(child >= 0);
-  if (child == 0) train_with_small_files();
-  assert_int_equal(waitpid(child, &status, 0), child);
-  if (WIFSIGNALED(status)) fail_msg("ended by signal %d", WTERMSIG(status));
-  assert_int_equal(WEXITSTATUS(status), 0);
+  assert_int_equal(run_in_child(train_with_small_files), 0);
 }
 
 /* ---- the folder ---- */
@@ -181,6 +222,7 @@ int main(int argc, char **argv) {
   program = argv[0];
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(programs_inherit_no_descriptor),
+      cmocka_unit_test(no_file_takes_the_place_of_a_standard_stream),
       cmocka_unit_test(a_limit_of_file_sizes_is_an_error),
   };
   return cmocka_run_group_tests_name("host process", tests, make_folder, remove_folder);
