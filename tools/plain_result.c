@@ -48,3 +48,8 @@ json_t *cli_load_plain(const char *text) {
   json_decref(json);
   return plain;
 }
+
+json_t *cli_json_text(const char *text) {
+  json_t *string = json_string(text);
+  return string != NULL ? string : plain_string(text);
+}

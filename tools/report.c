@@ -15,7 +15,7 @@ static int report_command_run(tn_context *context, const cli_args *args) {
   tn_status status = tn_write_report(context, args->words, args->n_words, path);
   if (status != TN_OK) return cli_fail(args, context, status);
   if (args->json) {
-    json_t *result = json_pack("{s:s, s:i}", "report", path, "runs", args->n_words);
+    json_t *result = json_pack("{s:o, s:i}", "report", cli_json_text(path), "runs", args->n_words);
     char *text = result ? json_dumps(result, 0) : NULL;
     if (text) printf("%s\n", text);
     free(text);

@@ -41,7 +41,8 @@ json_t *tn_json_text(const char *text) {
 }
 
 json_t *tn_json_library(const tn_backend_library *l) {
-  return json_pack("{s:s, s:s, s:s?}", "name", l->name, "version", l->version, "path", l->path);
+  return json_pack("{s:s, s:s, s:o}", "name", l->name, "version", l->version, "path",
+                   l->path != NULL ? tn_json_text(l->path) : json_null());
 }
 
 json_t *tn_json_lines(const char *text) {

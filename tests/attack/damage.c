@@ -225,7 +225,8 @@ static void damage_run(void) {
   bool replaced = damage_is_folder(path) || attack_draw(4) == 0;
   bool is_checkpoint = replaced && damage_is_folder(path);
   const char *words = replaced ? attack_replace(path) : damage_bytes(path);
-  damage_is_removal = is_checkpoint && !attack_exists(path);
+  /* an empty "checkpoints" is that of a run before its first checkpoint */
+  damage_is_removal = is_checkpoint && (!attack_exists(path) || strcmp(damaged, "checkpoints") == 0);
   attack_describe("%s/%s: %s", kind == 0 ? "picture" : "text", damaged, words);
   if (!replaced && attack_same_files(path, other)) return;
   damage_verify(damaged);

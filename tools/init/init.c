@@ -98,10 +98,10 @@ static int init_close(const cli_args *args, const init_command *c, FILE *file) {
 static void init_print(const init_command *c, const init_choice *choice, const char *what, long long count,
                        bool json) {
   if (json) {
-    json_t *result =
-        json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I}", "file", c->output, "name", c->name, "kind",
-                  c->folder ? "images" : "text", what, (json_int_t)count, "size", (json_int_t)choice->side,
-                  "batch", (json_int_t)choice->batch, "epochs", (json_int_t)choice->epochs);
+    json_t *result = json_pack("{s:o, s:s, s:s, s:I, s:I, s:I, s:I}", "file", cli_json_text(c->output),
+                               "name", c->name, "kind", c->folder ? "images" : "text", what,
+                               (json_int_t)count, "size", (json_int_t)choice->side, "batch",
+                               (json_int_t)choice->batch, "epochs", (json_int_t)choice->epochs);
     char *text = json_dumps(result, JSON_PRESERVE_ORDER);
     printf("%s\n", text);
     free(text);

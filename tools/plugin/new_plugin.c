@@ -218,8 +218,8 @@ static void new_plugin_find_pkg_config(char *text, size_t size) {
 static void new_plugin_print(const new_plugin *p, bool json) {
   char pkg_config[PATH_MAX + 64];
   if (json) {
-    json_t *result = json_pack("{s:s, s:s, s:s, s:s}", "folder", p->folder, "kind", p->kind->name, "name",
-                               p->name, "example", p->kind->example);
+    json_t *result = json_pack("{s:o, s:s, s:s, s:s}", "folder", cli_json_text(p->folder), "kind",
+                               p->kind->name, "name", p->name, "example", p->kind->example);
     char *text = json_dumps(result, 0);
     printf("%s\n", text);
     free(text);

@@ -42,7 +42,8 @@ static void doctor_list_memory(tn_env *env, const tn_backend *backend, void *sel
     tn_status status = doctor_read_memory(env, backend, self, i, memory);
     if (status == TN_OK) continue;
     if (status != TN_EUNSUPPORTED)
-      json_array_append_new(memory, json_pack("{s:i, s:s}", "device", (int)i, "reason", tn_error_text(env)));
+      json_array_append_new(
+          memory, json_pack("{s:i, s:o}", "device", (int)i, "reason", tn_json_text(tn_error_text(env))));
     tn_error_clear(env);
   }
 }
@@ -140,8 +141,9 @@ static json_t *doctor_plugins_json(const tn_registry *registry) {
   json_t *list = json_array();
   tn_registry_file f;
   for (int32_t i = 0; tn_registry_file_at(registry, i, &f); i++) {
-    json_t *one = json_pack("{s:s, s:s?, s:s?}", "file", f.path, "name", f.entry ? f.entry->plugin : NULL,
-                            "version", f.entry ? f.entry->version : NULL);
+    json_t *one = json_pack("{s:o, s:o, s:o}", "file", tn_json_text(f.path), "name",
+                            f.entry ? tn_json_text(f.entry->plugin) : json_null(), "version",
+                            f.entry ? tn_json_text(f.entry->version) : json_null());
     if (one != NULL && f.refusal != NULL) json_object_set_new(one, "reason", tn_json_text(f.refusal));
     json_array_append_new(list, one);
   }

@@ -9,6 +9,7 @@
 #include "core/base/vec.h"
 #include "core/model/model.h"
 #include "core/plugin/context.h"
+#include "core/train/result.h"
 #include "core/train/settings/settings.h"
 #include "tenon/plugin/layer.h"
 #include "tenon/plugin/op.h"
@@ -22,9 +23,13 @@ static const char *inspect_type_name(uint32_t type) {
   return type < sizeof names / sizeof *names ? names[type] : "?";
 }
 
+/* A text of a plugin. */
+static json_t *inspect_text(const char *text) { return text != NULL ? tn_json_text(text) : json_null(); }
+
 static json_t *inspect_option_json(const tn_option *o) {
-  return json_pack("{s:s, s:s, s:s?, s:s?, s:s?}", "name", o->name, "type", inspect_type_name(o->type),
-                   "default", o->default_text, "range", o->range, "doc", o->doc);
+  return json_pack("{s:o, s:s, s:o, s:o, s:o}", "name", tn_json_text(o->name), "type",
+                   inspect_type_name(o->type), "default", inspect_text(o->default_text), "range",
+                   inspect_text(o->range), "doc", inspect_text(o->doc));
 }
 
 static json_t *inspect_options_json(const tn_item *item) {
@@ -36,7 +41,7 @@ static json_t *inspect_options_json(const tn_item *item) {
 
 /* A member that is left out where the text is NULL. */
 static void inspect_set_text(json_t *json, const char *key, const char *text) {
-  if (text) json_object_set_new(json, key, json_string(text));
+  if (text) json_object_set_new(json, key, tn_json_text(text));
 }
 
 static void inspect_set_op(json_t *json, const tn_op *op) {
@@ -83,9 +88,9 @@ static void inspect_set_members(json_t *json, const tn_item *item) {
 
 static json_t *inspect_entry_json(const tn_entry *entry) {
   const tn_item *item = entry->item;
-  json_t *json =
-      json_pack("{s:s, s:s, s:s?, s:s?, s:s?, s:s?}", "kind", tn_kind_name(item->kind), "name", item->name,
-                "doc", item->doc, "plugin", entry->plugin, "version", entry->version, "file", entry->file);
+  json_t *json = json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "kind", tn_kind_name(item->kind), "name",
+                           item->name, "doc", inspect_text(item->doc), "plugin", inspect_text(entry->plugin),
+                           "version", inspect_text(entry->version), "file", inspect_text(entry->file));
   inspect_set_members(json, item);
   json_object_set_new(json, "options", inspect_options_json(item));
   return json;

@@ -64,12 +64,12 @@ static json_t *diff_shape_text(const tn_stored_tensor *t) {
 
 static tn_status diff_tensor(comparison *c, const tn_stored_tensor *a, const tn_stored_tensor *b) {
   if (!tn_type_same_dims(&a->type, &b->type)) {
-    json_array_append_new(c->shapes, json_pack("{s:s, s:o, s:o}", "path", a->name, "a", diff_shape_text(a),
-                                               "b", diff_shape_text(b)));
+    json_array_append_new(c->shapes, json_pack("{s:o, s:o, s:o}", "path", tn_json_text(a->name), "a",
+                                               diff_shape_text(a), "b", diff_shape_text(b)));
     return TN_OK;
   }
   if (a->type.dtype == TN_ANY || b->type.dtype == TN_ANY) {
-    json_array_append_new(c->unread, json_string(a->name));
+    json_array_append_new(c->unread, tn_json_text(a->name));
     return TN_OK;
   }
   compared_tensor *grown = tn_arena_grow(&c->arena, c->common, (size_t)c->n_common, sizeof *grown);
@@ -85,14 +85,14 @@ static tn_status diff_all(comparison *c) {
     if (a->optimizer && !c->optimizer) continue;
     const tn_stored_tensor *b = tn_tensor_files_find(&c->b, a->optimizer, a->name);
     if (b == NULL)
-      json_array_append_new(c->only_a, json_string(a->name));
+      json_array_append_new(c->only_a, tn_json_text(a->name));
     else
       TN_TRY(diff_tensor(c, a, b));
   }
   for (int32_t i = 0; i < c->b.n; i++) {
     const tn_stored_tensor *b = &c->b.tensors[i];
     if ((!b->optimizer || c->optimizer) && tn_tensor_files_find(&c->a, b->optimizer, b->name) == NULL)
-      json_array_append_new(c->only_b, json_string(b->name));
+      json_array_append_new(c->only_b, tn_json_text(b->name));
   }
   return TN_OK;
 }
@@ -117,14 +117,15 @@ static json_t *diff_json(comparison *c) {
   for (int32_t i = 0; i < c->n_common; i++) {
     const compared_tensor *t = &c->common[i];
     equal = equal && t->largest == 0;
-    json_array_append_new(tensors, json_pack("{s:s, s:s, s:s, s:o, s:o, s:I}", "path", t->a->name, "a_dtype",
-                                             tn_stored_tensor_dtype(t->a), "b_dtype",
-                                             tn_stored_tensor_dtype(t->b), "largest", diff_number(t->largest),
-                                             "relative", diff_number(t->relative), "at", (json_int_t)t->at));
+    json_array_append_new(tensors,
+                          json_pack("{s:o, s:s, s:s, s:o, s:o, s:I}", "path", tn_json_text(t->a->name),
+                                    "a_dtype", tn_stored_tensor_dtype(t->a), "b_dtype",
+                                    tn_stored_tensor_dtype(t->b), "largest", diff_number(t->largest),
+                                    "relative", diff_number(t->relative), "at", (json_int_t)t->at));
   }
-  return json_pack("{s:b, s:s, s:s, s:O, s:O, s:O, s:O, s:o}", "equal", (int)equal, "a", c->a.path, "b",
-                   c->b.path, "only_a", c->only_a, "only_b", c->only_b, "shapes", c->shapes, "unread",
-                   c->unread, "tensors", tensors);
+  return json_pack("{s:b, s:o, s:o, s:O, s:O, s:O, s:O, s:o}", "equal", (int)equal, "a",
+                   tn_json_text(c->a.path), "b", tn_json_text(c->b.path), "only_a", c->only_a, "only_b",
+                   c->only_b, "shapes", c->shapes, "unread", c->unread, "tensors", tensors);
 }
 
 static void diff_close(comparison *c) {

@@ -35,9 +35,9 @@ static void show_add_statistics(json_t *json, const tn_type *type, const void *d
 
 /* A type that Tenon has not gets no statistics. */
 static tn_status show_tensor(const void *handle, const tn_stored_tensor *t, bool statistics, json_t *list) {
-  json_t *json = json_pack("{s:s, s:s, s:o, s:I, s:s}", "path", t->name, "dtype", tn_stored_tensor_dtype(t),
-                           "shape", show_shape(&t->type), "bytes", (json_int_t)t->bytes, "part",
-                           t->optimizer ? "optimizer" : "model");
+  json_t *json = json_pack("{s:o, s:s, s:o, s:I, s:s}", "path", tn_json_text(t->name), "dtype",
+                           tn_stored_tensor_dtype(t), "shape", show_shape(&t->type), "bytes",
+                           (json_int_t)t->bytes, "part", t->optimizer ? "optimizer" : "model");
   void *data = NULL;
   json_array_append_new(list, json);
   if (!statistics || t->type.dtype == TN_ANY) return TN_OK;

@@ -55,8 +55,8 @@ static json_t *record_plugins(const tn_run *run) {
   json_t *list = json_array();
   const tn_entry *entry;
   for (int32_t i = 0; (entry = tn_registry_plugin(run->registry, i)) != NULL; i++)
-    json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "name", entry->plugin, "version", entry->version,
-                                          "file", entry->file));
+    json_array_append_new(list, json_pack("{s:o, s:o, s:o}", "name", tn_json_text(entry->plugin), "version",
+                                          tn_json_text(entry->version), "file", tn_json_text(entry->file)));
   return list;
 }
 

@@ -5,6 +5,7 @@
 #include "configs.h"
 
 #include <sys/stat.h>
+#include "npy_files.h"
 #include "program.h"
 
 static const json_t *run_called(const json_t *r, const char *name) {
@@ -82,7 +83,15 @@ static void paths_that_are_not_utf_8_are_shown(void **state) {
   program_json(0, "checkpoint verify na\xEFve/runs/noise");
   program_json(0, "checkpoint show na\xEFve/runs/noise");
   program_json(0, "eval na\xEFve/runs/noise");
-  assert_int_equal(program_run("report na\xEFve/runs/noise --output na\xEFve/r.html"), 0);
+  r = program_json(0, "report na\xEFve/runs/noise --output na\xEFve/r.html");
+  assert_string_equal(program_text(r, "report"), "na?ve/r.html");
+  r = program_json(0, "checkpoint diff na\xEFve/runs/noise na\xEFve/runs/noise/checkpoints/last");
+  assert_string_equal(program_text(r, "b"), "na\xEF\xBF\xBDve/runs/noise/checkpoints/last");
+  mkdir("arrays", 0755);
+  const float one = 1;
+  write_npy("arrays/w\xE9.npy", 1, "1", &one, 1);
+  r = program_json(0, "checkpoint show arrays");
+  assert_string_equal(program_text(json_array_get(program_member(r, "tensors"), 0), "path"), "w\xEF\xBF\xBD");
 }
 
 /* A damaged run hides no other. */
