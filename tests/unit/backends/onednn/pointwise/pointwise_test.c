@@ -1,5 +1,7 @@
 #include "tests/unit/backends/onednn/isa_rig.h"
 
+#include <fenv.h>
+
 #include "backends/onednn/onednn.h"
 #include "tenon/plugin/storage.h"
 
@@ -226,6 +228,36 @@ static void rows_short_and_long_give_the_bits_of_the_reference(void **state) {
 
 /* sgd with momentum over a flat region, as the compiler writes it: unscaled and clipped gradients, a learning
  * rate for each range of parameters, everything predicated, and a copy in bf16 */
+/* quotients, of operands that are not zero */
+static void divide(build *b) {
+  int32_t x = operand(b, of_space(b, TN_F32)), y = operand(b, of_space(b, TN_F32));
+  rig_out(&b->m, op1(b, "rsqrt", x));
+  rig_out(&b->m, op2(b, "div", op1(b, "reciprocal", x), y));
+}
+
+/* Where the application traps exceptions, as a plugin that calls kernels by itself may: lanes behind a row
+ * raise none of their own. */
+static void lanes_behind_a_row_divide_by_no_zero(void **state) {
+  (void)state;
+  static const float values[7] = {1, 2, 0.5f, 3, 8, 0.25f, 5};
+  for (int64_t n = 1; n < 36; n++) {
+    build *b = calloc(1, sizeof *b);
+    float *in[2];
+    b->space = RIG_TYPE(TN_F32, 3, n);
+    rig_start(&b->m);
+    divide(b);
+    for (int i = 0; i < 2; i++) {
+      in[i] = calloc((size_t)(3 * n), sizeof(float));
+      for (int64_t k = 0; k < 3 * n; k++) in[i][k] = values[(k + i) % 7];
+    }
+    feenableexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW);
+    ways_check(&tn_kernel_onednn_pointwise, &tn_kernel_cpu_pointwise, &b->m, (void *const *)in, 0, 0);
+    fedisableexcept(FE_ALL_EXCEPT);
+    for (int i = 0; i < 2; i++) free(in[i]);
+    free(b);
+  }
+}
+
 static void update(build *b) {
   static int64_t starts[] = {0, 100, 101, 1700}, index[] = {1, 0, 1, 2};
   tn_type scalar = rig_type(TN_F32, 0, NULL), flag = rig_type(TN_BOOL, 0, NULL), rates = RIG_TYPE(TN_F32, 3);
@@ -299,6 +331,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(channels_in_blocks_give_the_bits_of_row_major_ones),
       cmocka_unit_test(rows_short_and_long_give_the_bits_of_the_reference),
+      cmocka_unit_test(lanes_behind_a_row_divide_by_no_zero),
       cmocka_unit_test(a_flat_update_gives_the_bits_of_the_reference_and_works_in_place),
       cmocka_unit_test(the_instruction_set_can_be_limited_by_an_option),
       cmocka_unit_test(only_positions_without_an_element_are_padding),
