@@ -47,11 +47,11 @@ TN_EXPORT tn_status tn_run_open(tn_context *context, const char *path, const tn_
 TN_EXPORT void tn_run_close(tn_run *run);
 
 /* Trains, validates and writes checkpoints as configured. TN_ESTOPPED after tn_run_stop: a checkpoint has
- * been written. TN_ENONFINITE: the loss was not finite; the last checkpoint with a finite loss is kept. *json
- * is set in these two cases as well. TN_EUNAVAILABLE: another run uses the folder that is to be resumed.
- * TN_ECOMM names a rank of several that has failed or does not answer. Where its thread never ends, the call
- * returns [distributed] timeout later without freeing what the thread may use: run and context stay allocated
- * when they are closed, and tn_context_close returns 1. */
+ * been written, unless no step had begun. TN_ENONFINITE: the loss was not finite; the last checkpoint with a
+ * finite loss is kept. *json is set in these two cases as well, where a step had begun. TN_EUNAVAILABLE:
+ * another run uses the folder that is to be resumed. TN_ECOMM names a rank of several that has failed or does
+ * not answer. Where its thread never ends, the call returns [distributed] timeout later without freeing what
+ * the thread may use: run and context stay allocated when they are closed, and tn_context_close returns 1. */
 TN_EXPORT tn_status tn_run_train(tn_run *run, char **json);
 /* Losses and metrics of one pass over the validation data. TN_ENONFINITE: one is not finite, which the
  * message names; *json is set as well, with null in its place. */
@@ -184,8 +184,9 @@ TN_EXPORT tn_status tn_run_compare_with(tn_run *run, tn_run *reference, const tn
  * above. TN_EUNSUPPORTED: the kernel is not installed, or no longer takes these ops. */
 TN_EXPORT tn_status tn_run_repeat_launch(tn_run *run, tn_run *reference, const char *file, char **json);
 
-/* Requests that tn_run_train finish its step, write a checkpoint and return TN_ESTOPPED. Async-signal-safe.
- * NULL has no effect. */
+/* Requests that tn_run_train finish its step, write a checkpoint and return TN_ESTOPPED; before the first
+ * step, that what compiles, reads weights or waits for other processes end within a second. So do the other
+ * calls of the run, from then on. Async-signal-safe. NULL has no effect. */
 TN_EXPORT void tn_run_stop(tn_run *run);
 
 /* The configuration after includes, variables and overrides, as INI text; the caller frees it with

@@ -326,6 +326,24 @@ static void a_forked_child_does_not_keep_the_lock(void **state) {
   tn_context_close(context);
 }
 
+/* The request comes before the call: nothing is compiled, and no folder is made. */
+static void a_stop_before_the_training_ends_it(void **state) {
+  (void)state;
+  tn_context *context;
+  tn_run *run;
+  char *json = NULL, path[192];
+  assert_int_equal(tn_context_open(NULL, &context), TN_OK);
+  assert_int_equal(open_locked(context, 1, NULL, &run), TN_OK);
+  tn_run_stop(run);
+  assert_int_equal(tn_run_train(run, &json), TN_ESTOPPED);
+  assert_string_equal(tn_error_text(run), "stopped; nothing was saved");
+  assert_null(json);
+  snprintf(path, sizeof path, "%s/locked/words-2", folder);
+  assert_int_not_equal(access(path, F_OK), 0);
+  tn_run_close(run);
+  tn_context_close(context);
+}
+
 static int remove_one(const char *path, const struct stat *st, int what, struct FTW *at) {
   (void)st, (void)what, (void)at;
   return remove(path);
@@ -356,6 +374,7 @@ int main(void) {
       cmocka_unit_test(four_contexts_at_once_give_the_results_of_each_alone),
       cmocka_unit_test(a_failure_stays_in_its_context),
       cmocka_unit_test(a_forked_child_does_not_keep_the_lock),
+      cmocka_unit_test(a_stop_before_the_training_ends_it),
   };
   return cmocka_run_group_tests_name("contexts", tests, write_configurations, remove_folder);
 }
