@@ -58,7 +58,7 @@
   _Static_assert(offsetof(T, item) == 0 && offsetof(tn_item, struct_size) == 0, #T " does not begin with its item")
 
 /* tenon/api.h */
-SIZED(tn_api, 288, 8); AT(tn_api, major, 4); AT(tn_api, minor, 6); AT(tn_api, fail, 8); AT(tn_api, log, 16);
+SIZED(tn_api, 296, 8); AT(tn_api, major, 4); AT(tn_api, minor, 6); AT(tn_api, fail, 8); AT(tn_api, log, 16);
 AT(tn_api, alloc, 24); AT(tn_api, free, 32); AT(tn_api, begin, 40); AT(tn_api, arg, 48);
 AT(tn_api, set_int, 56); AT(tn_api, set_float, 64); AT(tn_api, set_ints, 72); AT(tn_api, set_floats, 80);
 AT(tn_api, set_text, 88); AT(tn_api, end, 96); AT(tn_api, result, 104); AT(tn_api, type, 112);
@@ -67,7 +67,7 @@ AT(tn_api, want, 152); AT(tn_api, yield, 160); AT(tn_api, param, 168); AT(tn_api
 AT(tn_api, commit, 184); AT(tn_api, layer, 192); AT(tn_api, option_value, 200); AT(tn_api, counter, 208);
 AT(tn_api, random_stream, 216); AT(tn_api, training, 224); AT(tn_api, ranks, 232); AT(tn_api, status, 240);
 AT(tn_api, variant, 248); AT(tn_api, parallel, 256); AT(tn_api, field, 264); AT(tn_api, make_folder, 272);
-AT(tn_api, frozen, 280);
+AT(tn_api, frozen, 280); AT(tn_api, stopping, 288);
 
 /* tenon/attributes.h */
 PLAIN(tn_cast_attributes, 4, 4); AT(tn_cast_attributes, to, 0);

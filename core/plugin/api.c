@@ -97,6 +97,8 @@ static void *api_field(tn_sample *s, int32_t field, const tn_type *type) {
   return ((tn_sample_host *)s)->field(s, field, type);
 }
 
+static int32_t api_stopping(const void *handle) { return tn_stop_asked(handle); }
+
 const tn_api tn_host_api = {
     .struct_size = (uint32_t)sizeof(tn_api),
     .major = TN_ABI_MAJOR,
@@ -136,4 +138,5 @@ const tn_api tn_host_api = {
     .field = api_field,
     .make_folder = tn_folder_make_private,
     .frozen = api_frozen,
+    .stopping = api_stopping,
 };

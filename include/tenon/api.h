@@ -71,6 +71,9 @@ struct tn_api {
 
   /* graph under construction: tn_build_frozen */
   int32_t (*frozen)(tn_build *b, const char *name);
+
+  /* any handle: tn_env_stopping */
+  int32_t (*stopping)(const void *handle);
 };
 
 /* tn_fail records the text of a failure in the handle and returns `code`, so a callback ends with
@@ -98,6 +101,14 @@ static inline void tn_delete(const void *handle, void *block) {
  * (plugin/backend.h). */
 static inline tn_status tn_make_folder(const void *handle, const char *path) {
   return ((const tn_env *)handle)->api->make_folder(handle, path);
+}
+
+/* Whether the host was asked to stop, and waits for this call only. For calls before the first step that take
+ * longer than a moment, such as one that compiles: they ask four times a second or more, and return
+ * TN_ESTOPPED. A sample's reader asks tn_sample_stopping (plugin/source.h). Threads: any. */
+static inline int32_t tn_env_stopping(const void *handle) {
+  const tn_api *api = ((const tn_env *)handle)->api;
+  return api->stopping != NULL && api->stopping(handle);
 }
 
 TN_END_C

@@ -215,7 +215,8 @@ static void plan_drop_image(tn_cudnn_work *w) {
  * place on disk. */
 static tn_status plan_finish(tn_env *env, tn_cudnn_work *w) {
   tn_cudnn_calls c;
-  tn_cuda_pool_await(tn_cuda_modules_pool(env, w->device->modules), &w->job);
+  if (!tn_cuda_pool_await(env, tn_cuda_modules_pool(env, w->device->modules), &w->job))
+    return tn_fail(env, TN_ESTOPPED, NULL, "stopped while %s was compiled; nothing was saved", w->job.title);
   w->in_pool = false;
   tn_cudnn_calls_init(&c, w->library);
   if (w->job.compiled) plan_load(&c, w);
@@ -308,7 +309,7 @@ static void plan_leave_requests(tn_cudnn_work *w) {
 void tn_cudnn_withdraw(tn_env *env, tn_cudnn_plan *plan) {
   tn_cudnn_work *w = plan->work;
   if (w == NULL) return;
-  if (w->in_pool) tn_cuda_pool_await(tn_cuda_modules_pool(env, w->device->modules), &w->job);
+  if (w->in_pool) tn_cuda_pool_withdraw(tn_cuda_modules_pool(env, w->device->modules), &w->job);
   plan_leave_requests(w);
   plan_free_work(env, w);
   plan->work = NULL;

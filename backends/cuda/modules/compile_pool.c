@@ -2,7 +2,12 @@
 #include "backends/cuda/modules/compile_pool.h"
 
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "tenon/api.h"
+
+enum { POOL_LOOK_NS = 100000000 }; /* between two looks at a request to stop */
 
 void tn_cuda_pool_init(tn_cuda_pool *pool) {
   pthread_mutex_init(&pool->lock, NULL);
@@ -99,9 +104,38 @@ void tn_cuda_pool_add(tn_cuda_pool *pool, tn_cuda_job *job) {
   job->done = true;
 }
 
-void tn_cuda_pool_await(tn_cuda_pool *pool, const tn_cuda_job *job) {
+/* The lock must be held. */
+static void pool_await_change(tn_cuda_pool *pool) {
+  struct timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_nsec += POOL_LOOK_NS;
+  until.tv_sec += until.tv_nsec / 1000000000;
+  until.tv_nsec %= 1000000000;
+  pthread_cond_timedwait(&pool->less, &pool->lock, &until);
+}
+
+bool tn_cuda_pool_await(const void *handle, tn_cuda_pool *pool, const tn_cuda_job *job) {
   pthread_mutex_lock(&pool->lock);
-  while (!job->done) pthread_cond_wait(&pool->less, &pool->lock);
+  while (!job->done && !tn_env_stopping(handle)) pool_await_change(pool);
+  bool done = job->done;
+  pthread_mutex_unlock(&pool->lock);
+  return done;
+}
+
+/* The lock must be held. */
+static bool pool_drop(tn_cuda_pool *pool, const tn_cuda_job *job) {
+  tn_cuda_job **at = &pool->first, *before = NULL;
+  for (; *at != NULL && *at != job; at = &(*at)->next) before = *at;
+  if (*at == NULL) return false;
+  *at = job->next;
+  if (pool->last == job) pool->last = before;
+  return true;
+}
+
+void tn_cuda_pool_withdraw(tn_cuda_pool *pool, tn_cuda_job *job) {
+  pthread_mutex_lock(&pool->lock);
+  bool dropped = pool_drop(pool, job);
+  while (!dropped && !job->done) pthread_cond_wait(&pool->less, &pool->lock);
   pthread_mutex_unlock(&pool->lock);
 }
 

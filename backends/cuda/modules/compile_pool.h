@@ -42,7 +42,9 @@ void tn_cuda_pool_init(tn_cuda_pool *pool);
 void tn_cuda_pool_free(tn_cuda_pool *pool);
 /* Enqueues a job. Where no thread can be started, the job is done within the call. */
 void tn_cuda_pool_add(tn_cuda_pool *pool, tn_cuda_job *job);
-/* Blocks until the job is done. */
-void tn_cuda_pool_await(tn_cuda_pool *pool, const tn_cuda_job *job);
+/* Waits until the job is done. False: the handle's work was asked to stop before. */
+bool tn_cuda_pool_await(const void *handle, tn_cuda_pool *pool, const tn_cuda_job *job);
+/* Drops a job that no thread has taken; waits for one that is compiled. Its owner may free it then. */
+void tn_cuda_pool_withdraw(tn_cuda_pool *pool, tn_cuda_job *job);
 
 #endif

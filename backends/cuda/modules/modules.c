@@ -225,11 +225,15 @@ static void module_compile_instead(tn_env *env, tn_cuda_modules *modules, tn_cud
   tn_cuda_pool_add(&modules->pool, &m->job);
 }
 
+static tn_status module_stop(tn_env *env, const tn_cuda_module *m) {
+  return tn_fail(env, TN_ESTOPPED, NULL, "stopped while %s was compiled; nothing was saved", m->title);
+}
+
 /* Loads an image that nvcc made. After the first that the driver refuses, no other is tried. */
 static tn_status module_load_ahead(tn_env *env, tn_cuda_modules *modules, tn_cuda_module *m) {
   const tn_cuda_libraries *l = &modules->device->backend->libraries;
   if (m->module != NULL) return TN_OK;
-  tn_cuda_pool_await(&modules->pool, &m->job);
+  if (!tn_cuda_pool_await(env, &modules->pool, &m->job)) return module_stop(env, m);
   if (!m->job.ahead) return TN_OK;
   CUresult code = CUDA_ERROR_NO_BINARY_FOR_GPU;
   if (!modules->refused) code = l->driver.cuModuleLoadData(&m->module, m->job.image.bytes);
@@ -254,7 +258,7 @@ static tn_status module_fail(tn_env *env, const tn_cuda_modules *modules, const 
 static tn_status module_load(tn_env *env, tn_cuda_modules *modules, tn_cuda_module *m) {
   const tn_cuda_device *d = modules->device;
   if (m->module != NULL) return TN_OK;
-  tn_cuda_pool_await(&modules->pool, &m->job);
+  if (!tn_cuda_pool_await(env, &modules->pool, &m->job)) return module_stop(env, m);
   module_log_cache(env, modules, m);
   if (!m->job.compiled) return module_fail(env, modules, m);
   tn_status status = TN_CU(env, &d->backend->libraries, cuModuleLoadData, &m->module, m->job.image.bytes);

@@ -100,7 +100,9 @@ static tn_status list_folder(const tn_env *env, const char *path,
   errno = 0;
   while (status == TN_OK && (entry = readdir(folder)) != NULL) {
     if (entry->d_name[0] == '.') continue;
-    if (wanted(path, entry))
+    if (tn_env_stopping(env))
+      status = tn_fail(env, TN_ESTOPPED, NULL, "stopped while the folder %s was read", path);
+    else if (wanted(path, entry))
       status = file_list_add_name(env, names, entry->d_name);
     else if (others->count++ == 0)
       snprintf(others->name, sizeof others->name, "%s", entry->d_name);
