@@ -52,8 +52,7 @@ static tn_status tcp_draw_secret(tn_env *env, uint8_t *secret) {
 static tn_status tcp_identify(tn_env *env, const void *options, const tn_comm_place *place, void *bytes) {
   tn_tcp_identity id = {.version = TN_TCP_VERSION};
   tn_tcp_mark(id.magic);
-  tn_status status = tcp_draw_secret(env, id.ask);
-  if (status == TN_OK) status = tcp_draw_secret(env, id.answer);
+  tn_status status = tcp_draw_secret(env, id.secret);
   if (status == TN_OK) status = tcp_listen(env, options, place, &id.address, &id.listener);
   if (status == TN_OK) memcpy(bytes, &id, sizeof id);
   return status;
@@ -104,6 +103,9 @@ static tn_status tcp_check_place(tn_env *env, const tn_tcp_identity *id, const t
   if (!tn_tcp_identity_valid(id))
     return tn_fail(env, TN_EINVAL, NULL, "tcp: the identity is not one of this communicator's version %d",
                    TN_TCP_VERSION);
+  if (place->prove == NULL)
+    return tn_fail(env, TN_EINVAL, NULL,
+                   "tcp: the place has no function `prove`, by which ranks know each other");
   if (place->ranks > TN_TCP_RANKS) return tcp_suits(env, o, place);
   if (place->rank < 0 || place->rank >= place->ranks)
     return tn_fail(env, TN_EINVAL, NULL, "tcp: rank %d of %d", (int)place->rank, (int)place->ranks);

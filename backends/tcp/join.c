@@ -1,11 +1,11 @@
 /* backends/tcp/join.c: the ranks of a run find each other. Each rank listens. All but rank 0 connect to rank
- * 0 and send a hello with the secret of the run; when all have come, rank 0 sends them the table of
- * addresses. Then each rank connects to those of lower number, so that each pair has its two connections
- * (wire.h).
+ * 0 and greet it; when it has proved that it belongs to the run, they send a hello with their own proof, and
+ * when all have come, rank 0 sends them the table of addresses. Then each rank connects to those of lower
+ * number in the same way, so that each pair has its two connections (wire.h).
  *
- * Strangers. A connection without a valid hello is a guest: at most JOIN_GUESTS are kept, each for
- * JOIN_GUEST_S seconds, and the oldest makes room for a new one. A rank whose connection is closed so tries
- * again. A hello has a fixed size, and a guest with a wrong one is closed without a reply. */
+ * Strangers. A connection without a valid hello is a guest: at most TN_TCP_GUESTS are kept, each for
+ * TN_TCP_GUEST_S seconds, and the oldest makes room for a new one. A rank whose connection is closed so tries
+ * again. Greetings and hellos have fixed sizes, and a guest with a wrong one is closed without a reply. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -14,10 +14,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "backends/tcp/guest.h"
 #include "backends/tcp/socket.h"
 #include "backends/tcp/tcp.h"
 
-enum { JOIN_GUESTS = 64, JOIN_GUEST_S = 2, JOIN_ACCEPTS = 256 };
+enum { JOIN_ACCEPTS = 256 };
 /* The pause before a connection is tried again, and the longest wait in poll. */
 #define JOIN_RETRY_S   0.02
 #define JOIN_POLL_MS   100
@@ -30,7 +31,8 @@ enum {
   JOIN_LATER,      /* this rank makes it when it has the table */
   JOIN_DUE,        /* ... and at `due_s` */
   JOIN_CONNECTING, /* ... and waits for the system */
-  JOIN_ASKED,      /* the hello has been sent */
+  JOIN_GREETED,    /* the greeting has been sent */
+  JOIN_ASKED,      /* the answer was right, and the hello has been sent */
   JOIN_TABLE,      /* the reply has come, and the table follows */
   JOIN_REGISTERED, /* on rank 0: the hello has come, and the table is owed */
   JOIN_SENDING,    /* ... of which the socket has taken `done` bytes with the reply in front of it */
@@ -41,22 +43,18 @@ typedef struct join_link {
   int32_t state;
   int fd, error; /* errno of the last trial; 0: closed by the other side */
   double due_s;
-  size_t done; /* bytes of the reply or the table */
+  size_t done; /* bytes of the answer, the reply or the table */
+  tn_tcp_nonces nonces;
+  tn_tcp_answer answer;
   tn_tcp_reply reply;
 } join_link;
-
-typedef struct join_guest {
-  int fd; /* -1: the place is free */
-  size_t done;
-  double since_s;
-  tn_tcp_hello hello;
-} join_guest;
 
 typedef struct join {
   tn_tcp *t;
   const tn_tcp_identity *id;
   const tn_comm_place *place;
-  int listener, error; /* error: errno of the last connection that could not be accepted; 0: none */
+  tn_tcp_prover prover; /* of both */
+  int listener, error;  /* error: errno of the last connection that could not be accepted; 0: none */
   double full_s; /* since when there is no descriptor for a connection, and no guest has one; 0: there are
                     some */
   double begun_s, limit_s;
@@ -64,9 +62,9 @@ typedef struct join {
   tn_tcp_row rows[TN_TCP_RANKS];
   uint64_t instances[TN_TCP_RANKS]; /* of the ranks that have sent a hello; 0: none */
   join_link links[TN_TCP_RANKS][TN_TCP_LANES];
-  join_guest guests[JOIN_GUESTS];
-  struct pollfd polled[TN_TCP_RANKS * TN_TCP_LANES + JOIN_GUESTS + 1];
-  int32_t owners[TN_TCP_RANKS * TN_TCP_LANES + JOIN_GUESTS + 1]; /* the link, guest or listener of each */
+  tn_tcp_guest guests[TN_TCP_GUESTS];
+  struct pollfd polled[TN_TCP_RANKS * TN_TCP_LANES + TN_TCP_GUESTS + 1];
+  int32_t owners[TN_TCP_RANKS * TN_TCP_LANES + TN_TCP_GUESTS + 1]; /* the link, guest or listener of each */
   int32_t n_polled;
 } join;
 
@@ -81,17 +79,16 @@ static const char *join_rank_text(const join *j, int32_t rank, char text[TN_TCP_
 }
 
 /* Tells another rank of the failure, which it cannot know itself. */
-static void join_refuse(const join *j, int fd) {
-  tn_tcp_reply reply = {.kind = TN_TCP_REFUSED};
-  tn_tcp_mark(reply.magic);
-  memcpy(reply.answer, j->id->answer, sizeof reply.answer);
-  snprintf(reply.text, sizeof reply.text, "%.*s", (int)sizeof reply.text - 1, j->t->failure.text);
+static void join_refuse(const join *j, int fd, const tn_tcp_nonces *nonces) {
+  const tn_tcp_reply reply = tn_tcp_reply_make(&j->prover, nonces, TN_TCP_REFUSED, j->t->failure.text, NULL);
   tn_tcp_send_record(fd, &reply, sizeof reply);
 }
 
 static void join_refuse_all(const join *j) {
-  for (int32_t r = 0; r < j->t->ranks; r++)
-    if (j->links[r][TN_TCP_NOTES].state == JOIN_REGISTERED) join_refuse(j, j->links[r][TN_TCP_NOTES].fd);
+  for (int32_t r = 0; r < j->t->ranks; r++) {
+    const join_link *link = &j->links[r][TN_TCP_NOTES];
+    if (link->state == JOIN_REGISTERED) join_refuse(j, link->fd, &link->nonces);
+  }
 }
 
 static bool join_is_missing(const join *j, int32_t rank, bool registering) {
@@ -120,7 +117,9 @@ static void join_list_missing(const join *j, char *text, size_t size) {
 static const char *join_reason(const join_link *link) {
   if (link->state == JOIN_CONNECTING)
     return "its host does not answer; see its firewall, and [communicator.tcp] ports";
-  if (link->state == JOIN_ASKED || link->state == JOIN_TABLE) return "the connection is there, but no reply";
+  if (link->state >= JOIN_GREETED && link->state <= JOIN_TABLE)
+    return "the connection is there, but no reply";
+  if (link->error == EPROTO) return "it does not prove that it belongs to this run";
   return link->error != 0 ? strerror(link->error) : "it has closed the connection";
 }
 
@@ -153,22 +152,6 @@ static void join_fail_late(join *j) {
 
 /* ---- guests ---- */
 
-static void join_drop_guest(join_guest *g) {
-  if (g->fd >= 0) close(g->fd);
-  g->fd = -1;
-}
-
-/* A free place, or that of the oldest guest. */
-static join_guest *join_guest_place(join *j) {
-  join_guest *oldest = &j->guests[0];
-  for (int32_t i = 0; i < JOIN_GUESTS; i++) {
-    if (j->guests[i].fd < 0) return &j->guests[i];
-    if (j->guests[i].since_s < oldest->since_s) oldest = &j->guests[i];
-  }
-  join_drop_guest(oldest);
-  return oldest;
-}
-
 /* Two processes that claim one rank, and ranks that differ in what all must agree on. */
 static bool join_check_hello(join *j, const tn_tcp_hello *h) {
   char who[TN_TCP_ADDRESS_TEXT], other[TN_TCP_RANK_TEXT];
@@ -188,39 +171,41 @@ static bool join_check_hello(join *j, const tn_tcp_hello *h) {
   return false;
 }
 
-static bool join_accept(const join *j, int fd) {
-  tn_tcp_reply reply = {.kind = TN_TCP_ACCEPTED};
-  tn_tcp_mark(reply.magic);
-  memcpy(reply.answer, j->id->answer, sizeof reply.answer);
-  return tn_tcp_send_record(fd, &reply, sizeof reply);
+static bool join_accept(const join *j, const join_link *link) {
+  const tn_tcp_reply reply = tn_tcp_reply_make(&j->prover, &link->nonces, TN_TCP_ACCEPTED, "", NULL);
+  return tn_tcp_send_record(link->fd, &reply, sizeof reply);
 }
 
 /* The guest is a rank of this run; its socket becomes that of the link. */
-static void join_admit(join *j, join_guest *g) {
+static void join_admit(join *j, tn_tcp_guest *g) {
   const tn_tcp_hello *h = &g->hello;
-  if (!join_check_hello(j, h)) return join_refuse(j, g->fd);
+  if (!join_check_hello(j, h)) return join_refuse(j, g->fd, &g->nonces);
   join_link *link = &j->links[h->rank][h->lane];
   if (link->fd >= 0) close(link->fd); /* the rank has connected again: it has given up its first connection */
   link->fd = g->fd;
+  link->nonces = g->nonces;
   g->fd = -1;
   j->instances[h->rank] = h->instance;
   j->rows[h->rank] = (tn_tcp_row){h->address, h->process};
   bool registers = j->t->rank == 0 && h->lane == TN_TCP_NOTES;
   link->state = registers ? JOIN_REGISTERED : JOIN_OPEN;
-  if (registers || join_accept(j, link->fd)) return;
+  if (registers || join_accept(j, link)) return;
   close(link->fd);
   link->fd = -1;
   link->state = JOIN_AWAITED;
 }
 
-static void join_read_guest(join *j, join_guest *g) {
-  struct iovec rest = {(char *)&g->hello + g->done, sizeof g->hello - g->done};
-  ssize_t got = tn_tcp_receive(g->fd, &rest, 1);
-  if (got > 0) g->done += (size_t)got;
-  if (got < 0) return join_drop_guest(g);
-  if (g->done < sizeof g->hello) return;
-  if (tn_tcp_hello_valid(&g->hello, j->id) && g->hello.rank > j->t->rank) join_admit(j, g);
-  join_drop_guest(g);
+static void join_fail_random(join *j, int error) {
+  tn_tcp_fail(j->t, "rank %d gets no random bytes of the system: %s", (int)j->t->rank, strerror(error));
+}
+
+static void join_read_guest(join *j, tn_tcp_guest *g) {
+  int error = 0;
+  int32_t state = tn_tcp_guest_read(g, &j->prover, &error);
+  if (error != 0) join_fail_random(j, error);
+  if (state == TN_TCP_GUEST_WAITS) return;
+  if (state == TN_TCP_GUEST_PROVED && g->hello.rank > j->t->rank) join_admit(j, g);
+  tn_tcp_guest_drop(g);
 }
 
 static bool join_is_full(int error) { return error == EMFILE || error == ENFILE; }
@@ -229,7 +214,7 @@ static bool join_is_full(int error) { return error == EMFILE || error == ENFILE;
 static void join_note_full(join *j, int error) {
   double now = tn_monotonic_s();
   bool guests = false;
-  for (int32_t i = 0; i < JOIN_GUESTS; i++) guests = guests || j->guests[i].fd >= 0;
+  for (int32_t i = 0; i < TN_TCP_GUESTS; i++) guests = guests || j->guests[i].fd >= 0;
   j->error = error;
   if (j->full_s == 0 || guests) j->full_s = now;
   if (now - j->full_s >= JOIN_FULL_S)
@@ -248,16 +233,8 @@ static void join_take_guests(join *j) {
     j->error = 0;
     j->full_s = 0;
     tn_tcp_tune(fd);
-    join_guest *g = join_guest_place(j);
-    *g = (join_guest){.fd = fd, .since_s = tn_monotonic_s()};
-    join_read_guest(j, g);
+    join_read_guest(j, tn_tcp_guest_new(j->guests, fd));
   }
-}
-
-static void join_drop_old_guests(join *j) {
-  double now = tn_monotonic_s();
-  for (int32_t i = 0; i < JOIN_GUESTS; i++)
-    if (j->guests[i].fd >= 0 && now - j->guests[i].since_s > JOIN_GUEST_S) join_drop_guest(&j->guests[i]);
 }
 
 /* ---- connections that this rank makes ---- */
@@ -265,7 +242,7 @@ static void join_drop_old_guests(join *j) {
 static void join_try_later(join_link *link, int error) {
   if (link->fd >= 0) close(link->fd);
   link->fd = -1;
-  link->error = error;
+  if (link->error != EPROTO) link->error = error; /* a wrong proof says more than later errors */
   link->state = JOIN_DUE;
   link->due_s = tn_monotonic_s() + JOIN_RETRY_S;
 }
@@ -278,14 +255,41 @@ static void join_connect(join *j, int32_t rank, int32_t lane) {
   if (link->fd < 0) join_try_later(link, errno);
 }
 
-static void join_ask(join *j, int32_t lane, join_link *link) {
+static void join_greet(join *j, join_link *link) {
+  tn_tcp_greeting greeting = {.version = TN_TCP_VERSION};
   int error = tn_tcp_connect_error(link->fd);
   if (error != 0) return join_try_later(link, error);
+  if (!tn_tcp_nonce_draw(greeting.nonce)) return join_fail_random(j, errno);
   tn_tcp_tune(link->fd);
-  j->hello.lane = lane;
+  tn_tcp_mark(greeting.magic);
+  memcpy(link->nonces.caller, greeting.nonce, TN_TCP_NONCE);
+  link->done = 0;
+  link->state = JOIN_GREETED;
+  if (!tn_tcp_send_record(link->fd, &greeting, sizeof greeting)) join_try_later(link, errno);
+}
+
+static void join_ask(join *j, int32_t lane, join_link *link) {
+  tn_tcp_hello hello = j->hello;
+  hello.lane = lane;
+  tn_tcp_hello_prove(&j->prover, &link->nonces, &hello);
+  link->error = 0;
   link->done = 0;
   link->state = JOIN_ASKED;
-  if (!tn_tcp_send_record(link->fd, &j->hello, sizeof j->hello)) join_try_later(link, errno);
+  if (!tn_tcp_send_record(link->fd, &hello, sizeof hello)) join_try_later(link, errno);
+}
+
+/* Nothing of the run is sent before the answer has proved that the listener belongs to it. */
+static void join_read_answer(join *j, int32_t lane, join_link *link) {
+  struct iovec rest = {(char *)&link->answer + link->done, sizeof link->answer - link->done};
+  ssize_t got = tn_tcp_receive(link->fd, &rest, 1);
+  if (got < 0) return join_try_later(link, errno);
+  link->done += (size_t)got;
+  if (link->done < sizeof link->answer) return;
+  memcpy(link->nonces.listener, link->answer.greeting.nonce, TN_TCP_NONCE);
+  if (tn_tcp_answer_proved(&j->prover, &link->nonces, &link->answer))
+    join_ask(j, lane, link);
+  else
+    join_try_later(link, EPROTO);
 }
 
 /* With the table, the other connections can be made. */
@@ -296,6 +300,8 @@ static void join_read_table(join *j, join_link *link) {
   if (got < 0) return join_try_later(link, errno);
   link->done += (size_t)got;
   if (link->done < all) return;
+  if (!tn_tcp_reply_proved(&j->prover, &link->nonces, &link->reply, j->rows))
+    return join_try_later(link, EPROTO);
   for (int32_t r = 0; r < j->t->ranks; r++)
     if (!tn_tcp_row_valid(&j->rows[r]))
       return tn_tcp_fail(j->t, "rank 0 sent a table that is no table of addresses");
@@ -311,7 +317,10 @@ static void join_read_reply(join *j, join_link *link) {
   if (got < 0) return join_try_later(link, errno);
   link->done += (size_t)got;
   if (link->done < sizeof link->reply) return;
-  if (!tn_tcp_reply_valid(&link->reply, j->id)) return join_try_later(link, EPROTO);
+  /* of a table, the proof is checked when it is there */
+  bool right = link->reply.kind == TN_TCP_TABLE ||
+               tn_tcp_reply_proved(&j->prover, &link->nonces, &link->reply, j->rows);
+  if (!tn_tcp_reply_valid(&link->reply) || !right) return join_try_later(link, EPROTO);
   link->done = 0;
   if (link->reply.kind == TN_TCP_REFUSED)
     tn_tcp_fail(j->t, "%s", link->reply.text);
@@ -359,14 +368,11 @@ static void join_send_table(join *j, join_link *link) {
 }
 
 static void join_send_tables(join *j) {
-  tn_tcp_reply reply = {.kind = TN_TCP_TABLE};
   if (j->t->rank != 0 || !join_all_registered(j)) return;
-  tn_tcp_mark(reply.magic);
-  memcpy(reply.answer, j->id->answer, sizeof reply.answer);
   for (int32_t r = 1; r < j->t->ranks; r++) {
     join_link *link = &j->links[r][TN_TCP_NOTES];
     if (link->state != JOIN_REGISTERED) continue;
-    link->reply = reply;
+    link->reply = tn_tcp_reply_make(&j->prover, &link->nonces, TN_TCP_TABLE, "", j->rows);
     link->done = 0;
     join_send_table(j, link);
   }
@@ -377,7 +383,8 @@ static void join_send_tables(join *j) {
 static void join_advance_link(join *j, int32_t rank, int32_t lane) {
   join_link *link = &j->links[rank][lane];
   switch (link->state) {
-  case JOIN_CONNECTING: join_ask(j, lane, link); break;
+  case JOIN_CONNECTING: join_greet(j, link); break;
+  case JOIN_GREETED: join_read_answer(j, lane, link); break;
   case JOIN_ASKED: join_read_reply(j, link); break;
   case JOIN_REGISTERED: join_check_registered(link); break;
   case JOIN_SENDING: join_send_table(j, link); break;
@@ -396,7 +403,8 @@ static void join_connect_due(join *j) {
 static struct pollfd join_poll_link(const join_link *link) {
   bool writes = link->state == JOIN_CONNECTING || link->state == JOIN_SENDING;
   if (writes) return (struct pollfd){.fd = link->fd, .events = POLLOUT};
-  bool reads = link->state == JOIN_ASKED || link->state == JOIN_TABLE || link->state == JOIN_REGISTERED;
+  bool reads = link->state == JOIN_GREETED || link->state == JOIN_ASKED || link->state == JOIN_TABLE ||
+               link->state == JOIN_REGISTERED;
   return (struct pollfd){.fd = reads ? link->fd : -1, .events = POLLIN};
 }
 
@@ -421,16 +429,16 @@ static void join_list_polls(join *j) {
   j->n_polled = 0;
   for (int32_t i = 0; i < links; i++)
     join_add_poll(j, join_poll_link(&j->links[i / TN_TCP_LANES][i % TN_TCP_LANES]), i);
-  for (int32_t i = 0; i < JOIN_GUESTS; i++)
+  for (int32_t i = 0; i < TN_TCP_GUESTS; i++)
     join_add_poll(j, (struct pollfd){.fd = j->guests[i].fd, .events = POLLIN}, links + i);
-  join_add_poll(j, (struct pollfd){.fd = j->listener, .events = POLLIN}, links + JOIN_GUESTS);
+  join_add_poll(j, (struct pollfd){.fd = j->listener, .events = POLLIN}, links + TN_TCP_GUESTS);
 }
 
 static void join_follow_poll(join *j, const struct pollfd *entry, int32_t owner) {
   int32_t guest = owner - j->t->ranks * TN_TCP_LANES;
   if (guest < 0)
     join_advance_link(j, owner / TN_TCP_LANES, owner % TN_TCP_LANES);
-  else if (guest == JOIN_GUESTS)
+  else if (guest == TN_TCP_GUESTS)
     join_take_guests(j);
   else if (j->guests[guest].fd == entry->fd)
     join_read_guest(j, &j->guests[guest]);
@@ -463,7 +471,7 @@ static void join_run(join *j) {
     join_look_at_run(j);
     join_connect_due(j);
     join_wait(j);
-    join_drop_old_guests(j);
+    tn_tcp_guests_drop_old(j->guests);
     if (!atomic_load(&j->t->failure.set)) join_send_tables(j);
     if (!join_complete(j) && tn_monotonic_s() - j->begun_s >= j->limit_s) join_fail_late(j);
   }
@@ -484,10 +492,9 @@ static void join_begin(join *j, const tn_comm_place *place, const tn_tcp_address
                             .address = *own,
                             .direct = (uint64_t)t->options.direct};
   tn_tcp_mark(j->hello.magic);
-  memcpy(j->hello.ask, j->id->ask, sizeof j->hello.ask);
   if (getrandom(&j->hello.instance, sizeof j->hello.instance, GRND_NONBLOCK) < 0 || j->hello.instance == 0)
     j->hello.instance = (uint64_t)getpid();
-  for (int32_t i = 0; i < JOIN_GUESTS; i++) j->guests[i].fd = -1;
+  tn_tcp_guests_init(j->guests);
   for (int32_t r = 0; r < t->ranks; r++)
     for (int32_t lane = 0; lane < TN_TCP_LANES; lane++)
       j->links[r][lane] = (join_link){.fd = -1, .state = r < t->rank ? JOIN_LATER : JOIN_AWAITED};
@@ -496,7 +503,7 @@ static void join_begin(join *j, const tn_comm_place *place, const tn_tcp_address
 
 static void join_end(join *j) {
   if (atomic_load(&j->t->failure.set)) join_refuse_all(j);
-  for (int32_t i = 0; i < JOIN_GUESTS; i++) join_drop_guest(&j->guests[i]);
+  for (int32_t i = 0; i < TN_TCP_GUESTS; i++) tn_tcp_guest_drop(&j->guests[i]);
   for (int32_t r = 0; r < j->t->ranks; r++) {
     tn_tcp_peer *p = &j->t->peers[r];
     p->address = j->rows[r].address;
@@ -512,6 +519,7 @@ tn_status tn_tcp_join(tn_env *env, tn_tcp *t, const tn_tcp_identity *identity, c
     j->t = t;
     j->id = identity;
     j->place = place;
+    j->prover = (tn_tcp_prover){place, identity};
     j->listener = listener;
     join_begin(j, place, own);
     join_run(j);

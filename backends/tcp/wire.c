@@ -6,8 +6,10 @@
 
 _Static_assert(sizeof(tn_tcp_address) == 20, "as on every machine");
 _Static_assert(sizeof(tn_tcp_identity) == 72, "as on every machine");
-_Static_assert(sizeof(tn_tcp_hello) == 80, "as on every machine");
-_Static_assert(sizeof(tn_tcp_reply) == 512, "as on every machine");
+_Static_assert(sizeof(tn_tcp_greeting) == 48, "as on every machine");
+_Static_assert(sizeof(tn_tcp_answer) == 80, "as on every machine");
+_Static_assert(sizeof(tn_tcp_hello) == 96, "as on every machine");
+_Static_assert(sizeof(tn_tcp_reply) == 528, "as on every machine");
 _Static_assert(sizeof(tn_tcp_row) == 24, "as on every machine");
 _Static_assert(sizeof(tn_tcp_call) == 88, "as on every machine");
 _Static_assert(sizeof(tn_tcp_note) == 512, "as on every machine");
@@ -17,12 +19,6 @@ static const char wire_magic[8] = {'t', 'e', 'n', 'o', 'n', 't', 'c', 'p'};
 void tn_tcp_mark(char magic[8]) { memcpy(magic, wire_magic, sizeof wire_magic); }
 
 static bool wire_marked(const char magic[8]) { return memcmp(magic, wire_magic, sizeof wire_magic) == 0; }
-
-bool tn_tcp_same_secret(const uint8_t *a, const uint8_t *b) {
-  uint32_t differ = 0;
-  for (int32_t i = 0; i < TN_TCP_SECRET; i++) differ |= (uint32_t)(a[i] ^ b[i]);
-  return differ == 0;
-}
 
 /* The text comes from another process and goes into messages. */
 static void wire_clean_text(char *text, size_t size) {
@@ -37,16 +33,19 @@ bool tn_tcp_identity_valid(const tn_tcp_identity *id) {
   return wire_marked(id->magic) && id->version == TN_TCP_VERSION && tn_tcp_address_valid(&id->address);
 }
 
-bool tn_tcp_hello_valid(const tn_tcp_hello *h, const tn_tcp_identity *id) {
-  return wire_marked(h->magic) && tn_tcp_same_secret(h->ask, id->ask) && h->version == TN_TCP_VERSION &&
-         h->ranks >= 2 && h->ranks <= TN_TCP_RANKS && h->rank >= 1 && h->rank < h->ranks && h->process >= 0 &&
-         h->lane >= 0 && h->lane < TN_TCP_LANES && tn_tcp_address_valid(&h->address);
+bool tn_tcp_greeting_valid(const tn_tcp_greeting *g) {
+  return wire_marked(g->magic) && g->version == TN_TCP_VERSION;
 }
 
-bool tn_tcp_reply_valid(tn_tcp_reply *r, const tn_tcp_identity *id) {
+bool tn_tcp_hello_valid(const tn_tcp_hello *h) {
+  return wire_marked(h->magic) && h->version == TN_TCP_VERSION && h->ranks >= 2 && h->ranks <= TN_TCP_RANKS &&
+         h->rank >= 1 && h->rank < h->ranks && h->process >= 0 && h->lane >= 0 && h->lane < TN_TCP_LANES &&
+         tn_tcp_address_valid(&h->address);
+}
+
+bool tn_tcp_reply_valid(tn_tcp_reply *r) {
   wire_clean_text(r->text, sizeof r->text);
-  return wire_marked(r->magic) && tn_tcp_same_secret(r->answer, id->answer) && r->kind >= TN_TCP_ACCEPTED &&
-         r->kind <= TN_TCP_REFUSED;
+  return wire_marked(r->magic) && r->kind >= TN_TCP_ACCEPTED && r->kind <= TN_TCP_REFUSED;
 }
 
 bool tn_tcp_row_valid(const tn_tcp_row *row) {

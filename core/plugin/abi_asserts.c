@@ -182,9 +182,10 @@ AT(tn_collective, from, 32); AT(tn_collective, to, 40); AT(tn_collective, name, 
 AT(tn_collective, cost_s, 56);
 SIZED(tn_comm_device, 24, 8); AT(tn_comm_device, index, 4); AT(tn_comm_device, device, 8);
 AT(tn_comm_device, native, 16);
-SIZED(tn_comm_place, 56, 8); AT(tn_comm_place, rank, 4); AT(tn_comm_place, ranks, 8);
+SIZED(tn_comm_place, 72, 8); AT(tn_comm_place, rank, 4); AT(tn_comm_place, ranks, 8);
 AT(tn_comm_place, process, 12); AT(tn_comm_place, processes, 16); AT(tn_comm_place, address, 24);
 AT(tn_comm_place, timeout_s, 32); AT(tn_comm_place, has_failed, 40); AT(tn_comm_place, run, 48);
+AT(tn_comm_place, prove, 56); AT(tn_comm_place, job, 64);
 SIZED(tn_comm_library, 580, 4); AT(tn_comm_library, name, 4); AT(tn_comm_library, version, 36);
 AT(tn_comm_library, path, 68);
 SIZED(tn_comm_position, 80, 8); AT(tn_comm_position, inside, 4); AT(tn_comm_position, number, 8);

@@ -5,7 +5,7 @@
  * build tree each plugin has one. The index, `tenon.index`, lies in the folder:
  *
  *     tenon.index 1
- *     interface 0.1 ptr64 le asan=0
+ *     interface 0.2 ptr64 le asan=0
  *     file 1760000000123456789 81234 layers/tenon-layers.so
  *     layer linear
  *     kernel matmul_blocked cpu

@@ -11,7 +11,7 @@
 
 TN_BEGIN_C
 
-enum { TN_ABI_MAJOR = 0, TN_ABI_MINOR = 1 };
+enum { TN_ABI_MAJOR = 0, TN_ABI_MINOR = 2 };
 
 typedef uint32_t tn_val;              /* a value in a graph; 0: absent, or an earlier call failed */
 typedef struct tn_build tn_build;     /* build.h */

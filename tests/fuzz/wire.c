@@ -1,5 +1,6 @@
-/* Frames between processes: the first byte selects a hello, a member, a failure, a summary, the head of a
- * frame, or a stream of frames that comes through a socket in pieces. */
+/* Frames between processes: the first byte selects a greeting, a hello, a member, a failure, a summary, the
+ * head of a frame, or a stream of frames that comes through a socket in pieces, from the other process or
+ * from a stranger. */
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,19 +21,26 @@ static int is_text(const char *text, size_t size) { return memchr(text, '\0', si
 
 static int same_text(const char *a, const char *b) { return strcmp(a, b) == 0; }
 
+static void read_greeting(const uint8_t *bytes) {
+  unsigned char again[TN_GREETING_BYTES];
+  tn_greeting greeting;
+  if (!tn_greeting_read(bytes, &greeting)) return;
+  tn_greeting_write(&greeting, again);
+  fuzz_expect(memcmp(bytes, again, sizeof again) == 0, "another greeting");
+}
+
 static void read_hello(const uint8_t *bytes) {
   tn_hello hello, other;
   if (!tn_hello_read(bytes, &hello)) return;
-  fuzz_expect(is_text(hello.token, sizeof hello.token) && is_text(hello.host, sizeof hello.host) &&
-                  is_text(hello.version, sizeof hello.version),
+  fuzz_expect(is_text(hello.host, sizeof hello.host) && is_text(hello.version, sizeof hello.version),
               "a text without an end");
   fuzz_expect(hello.process >= 0 && hello.process < hello.processes && hello.processes <= TN_MOST_PROCESSES &&
                   hello.ranks >= 1,
               "a number out of its range");
   ROUND_TRIP(tn_hello_read, tn_hello_write, hello, TN_HELLO_BYTES);
-  fuzz_expect(same_text(hello.token, other.token) && same_text(hello.host, other.host) &&
-                  same_text(hello.version, other.version) && hello.process == other.process &&
-                  hello.processes == other.processes && hello.ranks == other.ranks && hello.pid == other.pid,
+  fuzz_expect(same_text(hello.host, other.host) && same_text(hello.version, other.version) &&
+                  hello.process == other.process && hello.processes == other.processes &&
+                  hello.ranks == other.ranks && hello.pid == other.pid,
               "another hello");
 }
 
@@ -125,7 +133,7 @@ static void read_summary(const fuzz *f, const uint8_t *bytes) {
 
 typedef struct stream {
   fuzz *f;
-  size_t bytes, kept; /* of whole frames with their heads; of those that wait */
+  size_t bytes, kept; /* as written: of whole frames with their heads; of those that wait */
 } stream;
 
 static void take(void *context, tn_peer *peer, tn_frame *frame) {
@@ -148,40 +156,73 @@ static void take_some(stream *s, tn_peer *peer, unsigned n) {
   fuzz_expect(peer->came_bytes == s->kept, "another count of bytes that wait");
 }
 
-/* The second byte tells the size of the pieces. */
-static void read_stream(fuzz *f, const uint8_t *bytes, size_t size) {
+/* The bytes as frames of the other process: with tags behind each head and body. Other bytes stay as they
+ * are. The memory is for each byte and the tags of each frame. */
+static size_t seal_stream(tn_seal *out, const uint8_t *bytes, size_t size, unsigned char *to) {
+  unsigned char *start = to;
+  tn_frame_head head;
+  while (size >= TN_FRAME_HEAD && tn_frame_head_read(bytes, &head)) {
+    size_t body = size - TN_FRAME_HEAD < head.bytes ? size - TN_FRAME_HEAD : head.bytes;
+    memcpy(to, bytes, TN_FRAME_HEAD);
+    tn_seal_make(out, to, TN_FRAME_HEAD, to + TN_FRAME_HEAD);
+    to += TN_SEALED_HEAD;
+    memcpy(to, bytes + TN_FRAME_HEAD, body);
+    if (body > 0 && body == head.bytes) tn_seal_make(out, to, body, to + body);
+    to += body + (body > 0 && body == head.bytes ? TN_TAG_BYTES : 0);
+    bytes += TN_FRAME_HEAD + body;
+    size -= TN_FRAME_HEAD + body;
+  }
+  memcpy(to, bytes, size);
+  return (size_t)(to - start) + size;
+}
+
+static void send_stream(fuzz *f, tn_peer *peer, stream *s, const uint8_t *bytes, size_t size,
+                        uint8_t pieces) {
   int ends[2];
-  tn_peer peer;
-  stream s = {.f = f};
-  size_t piece = 1 + (size_t)bytes[0] * 5, sent = 1;
+  size_t piece = 1 + (size_t)pieces * 5, sent = 0;
   bool open = true;
   fuzz_expect(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0, "no sockets");
-  tn_peer_init(&peer, ends[0]);
+  peer->socket = ends[0];
   while (open && sent < size) {
     ssize_t n = send(ends[1], bytes + sent, size - sent < piece ? size - sent : piece, MSG_NOSIGNAL);
     fuzz_expect(n > 0, "the socket takes nothing");
     sent += (size_t)n;
-    open = tn_peer_receive(f, &peer, take, &s);
-    take_some(&s, &peer, bytes[0] % 3);
+    open = tn_peer_receive(f, peer, take, s);
+    take_some(s, peer, pieces % 3);
   }
   close(ends[1]);
-  if (open) fuzz_expect(!tn_peer_receive(f, &peer, take, &s), "a stream without an end");
-  fuzz_expect(s.bytes < size, "more bytes than were sent");
+  while (open && tn_peer_is_full(peer)) take_some(s, peer, 1);
+  if (open) fuzz_expect(!tn_peer_receive(f, peer, take, s), "a stream without an end");
+}
+
+/* The second byte tells the size of the pieces. The bytes of a stranger are taken for no frame. */
+static void read_stream(fuzz *f, const uint8_t *bytes, size_t size, bool stranger) {
+  static const unsigned char key[TN_KEY_BYTES] = "fuzz";
+  tn_seals here = tn_seals_new(key, true), there = tn_seals_new(key, false);
+  stream s = {.f = f};
+  tn_peer peer;
+  unsigned char *sealed = malloc(size + (size / TN_FRAME_HEAD + 1) * 2 * TN_TAG_BYTES);
+  size_t n = stranger ? size - 1 : seal_stream(&there.out, bytes + 1, size - 1, sealed);
+  tn_peer_init(&peer, -1, &here);
+  send_stream(f, &peer, &s, stranger ? bytes + 1 : sealed, n, bytes[0]);
+  fuzz_expect(s.bytes < size && (!stranger || s.bytes == 0), "more bytes than were sent");
   tn_peer_close(f, &peer);
+  free(sealed);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
   fuzz f;
   if (size < 2) return 0;
   fuzz_open(&f);
-  uint8_t what = *bytes++ % 6;
+  uint8_t what = *bytes++ % 8;
   size--;
   if (what == 0 && size >= TN_HELLO_BYTES) read_hello(bytes);
   if (what == 1 && size >= TN_MEMBER_BYTES) read_member(bytes);
   if (what == 2) read_failure(bytes, size);
   if (what == 3 && size >= TN_FRAME_HEAD) read_head(bytes);
-  if (what == 4) read_stream(&f, bytes, size);
+  if (what == 4 || what == 7) read_stream(&f, bytes, size, what == 7);
   if (what == 5 && size >= TN_SUMMARY_BYTES) read_summary(&f, bytes);
+  if (what == 6 && size >= TN_GREETING_BYTES) read_greeting(bytes);
   fuzz_close(&f);
   return 0;
 }

@@ -40,12 +40,23 @@ tn_status tn_run_find_place(tn_run *run, tn_process_place *place) {
   return TN_OK;
 }
 
+/* `tenon launch` draws a token. Process 0 alone logs warnings. */
+static void places_warn_token(tn_run *run, const tn_process_place *place) {
+  if (!place->guessable) return;
+  tn_logf(&run->env, TN_LOG_WARN,
+          "the processes of this job know each other by its name, which others can guess; set the same "
+          "secret for all "
+          "of them in front of %s: export TENON_TOKEN=$(openssl rand -hex 16)%s",
+          place->launcher, strstr(place->launcher, "mpirun") != NULL ? ", and mpirun -x TENON_TOKEN" : "");
+}
+
 tn_status tn_run_join(tn_run *run, const tn_process_place *place, tn_link **link) {
   const tn_join_request request = {.place = place,
                                    .ranks = run->locals,
                                    .timeout_s = run->settings.distributed.timeout,
                                    .stop = &run->stop};
   if (run->place == NULL) return TN_OK;
+  places_warn_token(run, place);
   TN_TRY(tn_link_open(&run->env, &request, link));
   run->rank = tn_link_first_rank(*link);
   run->ranks = tn_link_ranks(*link);
@@ -76,6 +87,11 @@ tn_status tn_run_hear_choices(tn_run *run, tn_rank_set *ranks) {
 /* A communicator that opens is not there yet to be aborted. */
 static int32_t places_comm_has_failed(const tn_comm_place *place) { return tn_ranks_have_failed(place->run); }
 
+static void places_comm_prove(const tn_comm_place *place, const void *bytes, uint64_t n, uint8_t proof[32]) {
+  const tn_process_place *job = place->job;
+  tn_proof_of_job(job->token, bytes, (size_t)n, proof);
+}
+
 static tn_comm_place places_comm_place(const tn_comm_opening *o) {
   const tn_process_place *place = o->place;
   return (tn_comm_place){.struct_size = sizeof(tn_comm_place),
@@ -86,7 +102,9 @@ static tn_comm_place places_comm_place(const tn_comm_opening *o) {
                          .address = o->link ? tn_link_member(o->link, place->process)->address : "",
                          .timeout_s = o->run->settings.distributed.timeout,
                          .has_failed = places_comm_has_failed,
-                         .run = o->ranks};
+                         .run = o->ranks,
+                         .prove = places_comm_prove,
+                         .job = place};
 }
 
 /* A value that is wrong may be one of the configuration, and communicators know no file: puts "model.ini:14:

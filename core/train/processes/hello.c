@@ -18,7 +18,6 @@ void tn_join_hello(const tn_join_request *request, tn_hello *hello) {
                       .processes = place->processes,
                       .ranks = request->ranks,
                       .pid = (int64_t)getpid()};
-  snprintf(hello->token, sizeof hello->token, "%s", place->token);
   snprintf(hello->version, sizeof hello->version, "%s", tn_version());
   tn_join_host(hello->host);
 }

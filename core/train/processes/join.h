@@ -1,11 +1,17 @@
-/* core/train/processes/join.h: the processes of a run find each other. Process 0 listens on a port; the
- * others connect to it and prove that they belong to the job. */
+/* core/train/processes/join.h: the processes of a run find each other. Process 0 listens on a port, and the
+ * others connect to it:
+ *
+ *   caller -> process 0   greeting: its nonce
+ *   process 0 -> caller   greeting: its nonce, and the proof that it knows the token
+ *   caller -> process 0   hello, and the proof that it knows the token
+ *
+ * and frames with tags from then on. On one host, both also look at the user of the other end. */
 #ifndef TN_CORE_TRAIN_PROCESSES_JOIN_H
 #define TN_CORE_TRAIN_PROCESSES_JOIN_H
 
 #include <stdatomic.h>
 
-#include "core/train/processes/wire.h"
+#include "core/train/processes/sealed_frame.h"
 
 typedef struct tn_join_request {
   const tn_process_place *place;
@@ -20,6 +26,7 @@ typedef struct tn_join_request {
 typedef struct tn_joined {
   int32_t n;
   int *sockets;
+  tn_seals *seals; /* of each socket */
   tn_member *members;
 } tn_joined;
 
@@ -31,6 +38,9 @@ void tn_joined_free(const void *handle, tn_joined *joined);
 /* Process 0 listens on the first free one of so many ports, from place->port on. */
 enum { TN_JOIN_PORTS = 16 };
 enum { TN_REFUSAL_BYTES = 512 }; /* the most of the text of TN_FRAME_REFUSED */
+/* Roles of proofs: of process 0, over nothing; of the others, over their hello. */
+#define TN_JOIN_LISTENER "process 0"
+#define TN_JOIN_CALLER   "hello"
 /* The name of this host. */
 void tn_join_host(char host[TN_HOST_BYTES]);
 void tn_join_hello(const tn_join_request *request, tn_hello *hello);

@@ -1,6 +1,6 @@
-/* core/train/processes/join_listen.c: process 0 takes the others. A connection has a few seconds for a hello
- * with the job's token; without it, it is closed without an answer. At most GUESTS connections may be
- * undecided at a time, so that strangers take neither memory nor descriptors. */
+/* core/train/processes/join_listen.c: process 0 takes the others. A connection has a few seconds for its
+ * greeting and the proof that it knows the job's token; without them it is closed. At most GUESTS connections
+ * may be undecided at a time, so that strangers take neither memory nor descriptors. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -24,7 +24,9 @@ typedef struct guest {
   int socket;
   size_t got;
   double since_s;
-  unsigned char hello[TN_HELLO_BYTES];
+  bool answered; /* it has greeted, and was answered: its hello follows */
+  unsigned char key[TN_KEY_BYTES];
+  unsigned char bytes[TN_HELLO_BYTES + TN_PROOF_BYTES]; /* the greeting, or the hello and its proof */
 } guest;
 
 typedef struct listener {
@@ -40,6 +42,8 @@ typedef struct listener {
   double *heard_s; /* of each process */
   double said_s;   /* the last signs of life to all */
   int error;       /* of accept */
+  char
+      stranger[160]; /* the last connection that may have been a process of this job: why it was closed; "" */
   guest *guests;
   int32_t n_guests;
 } listener;
@@ -53,19 +57,44 @@ static void guest_leave(listener *l, int32_t i, bool keep_socket) {
   memmove(&l->guests[i], &l->guests[i + 1], (size_t)(l->n_guests - i) * sizeof *l->guests);
 }
 
-static void guest_send(int socket, uint32_t kind, const char *text) {
-  unsigned char head[TN_FRAME_HEAD];
-  const tn_frame_head h = {.kind = kind, .bytes = (uint32_t)strlen(text)};
-  tn_frame_head_write(&h, head);
-  if (tn_socket_send(socket, head, sizeof head, tn_clock_s() + ANSWER_S))
-    tn_socket_send(socket, text, h.bytes, tn_clock_s() + ANSWER_S);
+static void guest_send(int socket, tn_seal *out, uint32_t kind, const char *text) {
+  const tn_frame_head head = {.kind = kind, .bytes = (uint32_t)strlen(text)};
+  tn_sealed_send(socket, out, &head, text, tn_clock_s() + ANSWER_S);
 }
 
-/* The comparison takes the same time wherever the texts differ. */
-static bool token_is_right(const listener *l, const tn_hello *hello) {
-  unsigned char differ = 0;
-  for (size_t i = 0; i < TN_PLACE_TOKEN; i++) differ |= (unsigned char)(l->own.token[i] ^ hello->token[i]);
-  return differ == 0;
+/* Another user of this host is not answered, so that it learns nothing by which it could guess the token. */
+static bool guest_is_foreign(listener *l, const guest *g) {
+  uint32_t user;
+  if (!tn_socket_peer_user(g->socket, false, &user) || user == geteuid()) return false;
+  snprintf(l->stranger, sizeof l->stranger,
+           "; a process of user %lu came, expected the user of process 0, %lu", (unsigned long)user,
+           (unsigned long)geteuid());
+  return true;
+}
+
+/* Another version of the protocol: the caller learns which one this is. */
+static void guest_note_protocol(listener *l, const guest *g, uint32_t protocol) {
+  char address[TN_ADDRESS_BYTES];
+  tn_socket_peer_address(g->socket, address, sizeof address);
+  snprintf(l->stranger, sizeof l->stranger,
+           "; a process at %s came with version %lu of the protocol, expected %d: install the same Tenon",
+           address, (unsigned long)protocol, TN_PROTOCOL);
+}
+
+/* A new connection has room for the answer. False: the guest leaves. */
+static bool guest_answer(listener *l, guest *g) {
+  tn_greeting theirs, own = {.protocol = TN_PROTOCOL};
+  unsigned char answer[TN_ANSWER_BYTES] = {0};
+  if (!tn_greeting_read(g->bytes, &theirs) || guest_is_foreign(l, g)) return false;
+  bool same = theirs.protocol == TN_PROTOCOL;
+  if (!same) guest_note_protocol(l, g, theirs.protocol);
+  if (tn_proof_draw(l->env, own.nonce) != TN_OK) return false;
+  tn_greeting_write(&own, answer);
+  tn_proof_key(l->request->place->token, theirs.nonce, own.nonce, g->key);
+  if (same) tn_proof_make(g->key, TN_JOIN_LISTENER, NULL, 0, answer + TN_GREETING_BYTES);
+  g->answered = true;
+  g->got = 0;
+  return tn_socket_send(g->socket, answer, sizeof answer, tn_clock_s()) && same;
 }
 
 /* The same process again: it has given up its first connection because the answer came late. */
@@ -97,11 +126,13 @@ static void guest_judge(const listener *l, const tn_hello *h, char *reason, size
 
 static void guest_take(listener *l, int32_t i, const tn_hello *h) {
   tn_member *member = &l->joined->members[h->process];
+  tn_seals *seals = &l->joined->seals[h->process];
   int socket = l->guests[i].socket;
   *member = (tn_member){.ranks = h->ranks, .pid = h->pid};
   snprintf(member->host, sizeof member->host, "%s", h->host);
   tn_socket_peer_address(socket, member->address, sizeof member->address);
-  guest_send(socket, TN_FRAME_BEAT, "");
+  *seals = tn_seals_new(l->guests[i].key, true);
+  guest_send(socket, &seals->out, TN_FRAME_BEAT, "");
   l->joined->sockets[h->process] = socket;
   l->heard_s[h->process] = tn_clock_s();
   l->missing--;
@@ -110,9 +141,11 @@ static void guest_take(listener *l, int32_t i, const tn_hello *h) {
 }
 
 static void guest_decide(listener *l, int32_t i) {
+  const guest *g = &l->guests[i];
   tn_hello hello;
   char reason[512];
-  if (!tn_hello_read(l->guests[i].hello, &hello) || !token_is_right(l, &hello)) {
+  if (!tn_proof_check(g->key, TN_JOIN_CALLER, g->bytes, TN_HELLO_BYTES, g->bytes + TN_HELLO_BYTES) ||
+      !tn_hello_read(g->bytes, &hello)) {
     guest_leave(l, i, false);
     return;
   }
@@ -122,19 +155,25 @@ static void guest_decide(listener *l, int32_t i) {
     guest_take(l, i, &hello);
     return;
   }
-  guest_send(l->guests[i].socket, TN_FRAME_REFUSED, reason);
+  tn_seals seals = tn_seals_new(g->key, true);
+  guest_send(g->socket, &seals.out, TN_FRAME_REFUSED, reason);
   guest_leave(l, i, false);
 }
 
 static void guest_read(listener *l, int32_t i) {
   guest *g = &l->guests[i];
-  ssize_t n = recv(g->socket, g->hello + g->got, sizeof g->hello - g->got, 0);
+  size_t whole = g->answered ? sizeof g->bytes : TN_GREETING_BYTES;
+  ssize_t n = recv(g->socket, g->bytes + g->got, whole - g->got, 0);
   if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
     guest_leave(l, i, false);
     return;
   }
   if (n > 0) g->got += (size_t)n;
-  if (g->got == sizeof g->hello) guest_decide(l, i);
+  if (g->got < whole) return;
+  if (g->answered)
+    guest_decide(l, i);
+  else if (!guest_answer(l, g))
+    guest_leave(l, i, false);
 }
 
 /* ---- listening ---- */
@@ -158,9 +197,7 @@ static bool listener_accept(listener *l, bool is_first) {
   tn_socket_prepare(socket);
   if (l->n_guests == GUESTS) listener_send_oldest_away(l);
   guest *g = &l->guests[l->n_guests++];
-  g->socket = socket;
-  g->got = 0;
-  g->since_s = tn_clock_s();
+  *g = (guest){.socket = socket, .since_s = tn_clock_s()};
   return true;
 }
 
@@ -205,8 +242,8 @@ static tn_status listener_fail_missing(listener *l) {
   return tn_failf(
       l->env, TN_ECOMM,
       "of %d processes, %s did not come to process 0 on host %s within %g s ([distributed] timeout); "
-      "see what they said, and whether they reach this host",
-      (int)l->joined->n, text, l->own.host, l->request->timeout_s);
+      "see what they said, and whether they reach this host%s",
+      (int)l->joined->n, text, l->own.host, l->request->timeout_s, l->stranger);
 }
 
 static tn_status listener_fail_lost(const listener *l, int32_t process) {
@@ -224,25 +261,29 @@ static tn_status listener_fail_silent(const listener *l, int32_t process) {
                   (int)process, m->host, (long long)m->pid, tn_join_silence_s(l->request));
 }
 
-/* Takes signs of life. Any other frame, or a part of one, is left to the link. */
+/* Takes signs of life. Any other frame, or a part of one, is left to the link, and so is one with a wrong
+ * tag. */
 static void listener_hear(listener *l, int32_t process, double now) {
-  unsigned char bytes[TN_FRAME_HEAD];
+  unsigned char bytes[TN_SEALED_HEAD];
   int socket = l->joined->sockets[process];
   tn_frame_head head;
   while (recv(socket, bytes, sizeof bytes, MSG_PEEK | MSG_DONTWAIT) == (ssize_t)sizeof bytes) {
+    tn_seal next = l->joined->seals[process].in;
+    if (!tn_sealed_head_read(&next, bytes, &head)) return;
     l->heard_s[process] = now;
-    if (!tn_frame_head_read(bytes, &head) || head.kind != TN_FRAME_BEAT || head.bytes > 0) return;
+    if (head.kind != TN_FRAME_BEAT || head.bytes > 0) return;
     if (recv(socket, bytes, sizeof bytes, MSG_DONTWAIT) != (ssize_t)sizeof bytes) return;
+    l->joined->seals[process].in = next;
   }
 }
 
 static void listener_beat(listener *l, double now) {
-  unsigned char bytes[TN_FRAME_HEAD];
+  const tn_frame_head beat = {.kind = TN_FRAME_BEAT};
   if (now - l->said_s < tn_join_beat_s(l->request)) return;
   l->said_s = now;
-  tn_frame_head_write(&(tn_frame_head){.kind = TN_FRAME_BEAT}, bytes);
   for (int32_t i = 1; i < l->joined->n; i++)
-    if (l->joined->sockets[i] >= 0) tn_socket_send(l->joined->sockets[i], bytes, sizeof bytes, now);
+    if (l->joined->sockets[i] >= 0)
+      tn_sealed_send(l->joined->sockets[i], &l->joined->seals[i].out, &beat, NULL, now);
 }
 
 /* Looks for processes that have come, and have ended or were stopped since. */
@@ -292,17 +333,13 @@ static tn_status listener_await(listener *l) {
 
 /* The processes that have come learn why there is no run. */
 static void listener_tell(const listener *l, tn_status status) {
-  unsigned char body[TN_FAILURE_BYTES], head[TN_FRAME_HEAD];
+  unsigned char body[TN_FAILURE_BYTES];
   tn_wire_failure failure = {.rank = 0, .status = status};
   tn_failure_set_text(&failure, tn_error_text(l->env));
-  const tn_frame_head h = {.kind = TN_FRAME_FAILURE, .bytes = tn_failure_write(&failure, body)};
-  tn_frame_head_write(&h, head);
-  for (int32_t i = 1; i < l->joined->n; i++) {
-    int socket = l->joined->sockets[i];
-    double now = tn_clock_s();
-    if (socket >= 0 && tn_socket_send(socket, head, sizeof head, now))
-      tn_socket_send(socket, body, h.bytes, now);
-  }
+  const tn_frame_head head = {.kind = TN_FRAME_FAILURE, .bytes = tn_failure_write(&failure, body)};
+  for (int32_t i = 1; i < l->joined->n; i++)
+    if (l->joined->sockets[i] >= 0)
+      tn_sealed_send(l->joined->sockets[i], &l->joined->seals[i].out, &head, body, tn_clock_s());
 }
 
 /* ---- the members ---- */
@@ -325,25 +362,28 @@ static tn_status listener_number(listener *l) {
   return tn_failf(l->env, TN_EINVAL, "the processes have %lld ranks", (long long)ranks);
 }
 
-static void listener_write_members(const listener *l, unsigned char *to) {
-  for (int32_t m = 0; m < l->joined->n; m++) {
+/* The bytes of all members, once, and tags for each process. */
+static bool listener_send_members(const listener *l, const unsigned char *members, int32_t to) {
+  tn_joined *j = l->joined;
+  double until_s = tn_clock_s() + ANSWER_S;
+  bool sent = true;
+  for (int32_t m = 0; m < j->n && sent; m++) {
     const tn_frame_head head = {.kind = TN_FRAME_WELCOME, .number = (uint64_t)m, .bytes = TN_MEMBER_BYTES};
-    tn_frame_head_write(&head, to);
-    tn_member_write(&l->joined->members[m], to + TN_FRAME_HEAD);
-    to += TN_FRAME_HEAD + TN_MEMBER_BYTES;
+    sent = tn_sealed_send(j->sockets[to], &j->seals[to].out, &head, members + (size_t)m * TN_MEMBER_BYTES,
+                          until_s);
   }
+  return sent;
 }
 
 static tn_status listener_welcome(listener *l) {
   tn_joined *j = l->joined;
-  size_t bytes = tn_size_mul((size_t)j->n, TN_FRAME_HEAD + TN_MEMBER_BYTES);
-  unsigned char *frames = tn_alloc(l->env, bytes);
-  tn_status status = frames != NULL ? TN_OK : TN_ENOMEM;
-  if (status == TN_OK) listener_write_members(l, frames);
+  unsigned char *members = tn_alloc(l->env, tn_size_mul((size_t)j->n, TN_MEMBER_BYTES));
+  tn_status status = members != NULL ? TN_OK : TN_ENOMEM;
+  for (int32_t m = 0; m < j->n && status == TN_OK; m++)
+    tn_member_write(&j->members[m], members + (size_t)m * TN_MEMBER_BYTES);
   for (int32_t i = 1; i < j->n && status == TN_OK; i++)
-    if (!tn_socket_send(j->sockets[i], frames, bytes, tn_clock_s() + ANSWER_S))
-      status = listener_fail_lost(l, i);
-  tn_release(l->env, frames);
+    if (!listener_send_members(l, members, i)) status = listener_fail_lost(l, i);
+  tn_release(l->env, members);
   return status;
 }
 
@@ -360,7 +400,9 @@ tn_status tn_join_listen(tn_env *env, const tn_join_request *request, tn_joined 
   memcpy(joined->members[0].host, l.own.host, sizeof l.own.host);
   l.guests = tn_alloc(env, sizeof *l.guests * GUESTS);
   l.heard_s = tn_alloc(env, tn_size_mul((size_t)joined->n, sizeof *l.heard_s));
-  tn_status status = l.guests != NULL && l.heard_s != NULL ? listener_open(&l) : TN_ENOMEM;
+  unsigned char nonce[TN_NONCE_BYTES]; /* without random bytes, no process could be answered */
+  tn_status status = l.guests != NULL && l.heard_s != NULL ? tn_proof_draw(env, nonce) : TN_ENOMEM;
+  if (status == TN_OK) status = listener_open(&l);
   if (status == TN_OK) status = listener_await(&l);
   if (status == TN_OK) status = listener_number(&l);
   if (status == TN_OK) status = listener_welcome(&l);

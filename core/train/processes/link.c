@@ -113,9 +113,13 @@ static bool link_may_go(const tn_link *l, const tn_peer *peer) {
 
 static void link_end_peer(tn_link *l, tn_peer *peer) {
   bool in_order = link_may_go(l, peer);
+  if (!in_order && peer->forged) /* the peer learns it, where it can still be reached */
+    link_note_lost(
+        l, link_process_of_peer(l, peer),
+        "sent bytes that are no frames of its own: on the way they were changed, repeated or put in between");
   tn_socket_close(peer->socket);
   peer->socket = -1; /* what came is still taken */
-  if (!in_order)
+  if (!in_order && !peer->forged)
     link_note_lost(l, link_process_of_peer(l, peer), "has ended without a word; see its own messages");
 }
 
@@ -233,12 +237,12 @@ static tn_status link_make_peers(tn_link *l) {
   l->n_peers = l->process == 0 ? l->joined.n : 1;
   size_t n = (size_t)l->n_peers + 1;
   l->peers = tn_alloc(&l->env, tn_size_mul(n, sizeof *l->peers));
-  for (int32_t i = 0; l->peers != NULL && i < l->n_peers; i++) tn_peer_init(&l->peers[i], -1);
+  for (int32_t i = 0; l->peers != NULL && i < l->n_peers; i++) tn_peer_init(&l->peers[i], -1, NULL);
   l->polls = tn_alloc(&l->env, tn_size_mul(n, sizeof *l->polls));
   l->polled = tn_alloc(&l->env, tn_size_mul(n, sizeof *l->polled));
   if (l->peers == NULL || l->polls == NULL || l->polled == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < l->n_peers; i++) {
-    tn_peer_init(&l->peers[i], l->joined.sockets[i]);
+    tn_peer_init(&l->peers[i], l->joined.sockets[i], &l->joined.seals[i]);
     l->joined.sockets[i] = -1;
   }
   return TN_OK;

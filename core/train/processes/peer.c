@@ -11,8 +11,9 @@
 #include "core/base/system.h"
 #include "core/train/processes/socket.h"
 
-void tn_peer_init(tn_peer *peer, int socket) {
+void tn_peer_init(tn_peer *peer, int socket, const tn_seals *seals) {
   *peer = (tn_peer){.socket = socket, .heard_s = tn_clock_s(), .said_s = tn_clock_s()};
+  if (seals != NULL) peer->seals = *seals;
   peer->came_end = &peer->came;
 }
 
@@ -25,13 +26,13 @@ void tn_peer_close(const void *handle, tn_peer *peer) {
   tn_frame_release(handle, peer->coming);
   tn_frame_release(handle, peer->report);
   tn_release(handle, peer->going);
-  tn_peer_init(peer, -1);
+  tn_peer_init(peer, -1, NULL);
 }
 
 /* ---- frames ---- */
 
 tn_frame *tn_frame_new(const void *handle, uint32_t kind, uint64_t number, uint32_t bytes) {
-  tn_frame *frame = tn_alloc(handle, sizeof *frame + TN_FRAME_HEAD + bytes);
+  tn_frame *frame = tn_alloc(handle, sizeof *frame + TN_SEALED_HEAD + bytes);
   if (frame == NULL) return NULL;
   frame->uses = 1;
   frame->head = (tn_frame_head){kind, number, bytes};
@@ -67,11 +68,41 @@ tn_status tn_peer_queue(const void *handle, tn_peer *peer, tn_frame *frame) {
   return TN_OK;
 }
 
+static void peer_tag(tn_peer *peer, tn_frame *frame) {
+  if (peer->tagged) return;
+  tn_seal_make(&peer->seals.out, frame->bytes, TN_FRAME_HEAD, peer->tags[0]);
+  if (frame->head.bytes > 0)
+    tn_seal_make(&peer->seals.out, tn_frame_body(frame), frame->head.bytes, peer->tags[1]);
+  peer->tagged = true;
+}
+
+/* The rest of a frame: head, tag, body and tag, without the first peer->sent bytes. Returns their
+ * sum. */
+static size_t peer_list_pieces(tn_peer *peer, tn_frame *frame, struct msghdr *message) {
+  struct iovec *to = message->msg_iov;
+  size_t body = frame->head.bytes, skipped = peer->sent, all = 0;
+  const struct iovec pieces[] = {{frame->bytes, TN_FRAME_HEAD},
+                                 {peer->tags[0], TN_TAG_BYTES},
+                                 {tn_frame_body(frame), body},
+                                 {peer->tags[1], body > 0 ? TN_TAG_BYTES : 0}};
+  for (int i = 0; i < 4; i++) {
+    size_t skip = skipped < pieces[i].iov_len ? skipped : pieces[i].iov_len, rest = pieces[i].iov_len - skip;
+    skipped -= skip;
+    all += rest;
+    if (rest > 0) *to++ = (struct iovec){(char *)pieces[i].iov_base + skip, rest};
+  }
+  message->msg_iovlen = (size_t)(to - message->msg_iov);
+  return all;
+}
+
 bool tn_peer_send(const void *handle, tn_peer *peer) {
   while (peer->n_going > 0) {
     tn_frame *frame = peer->going[peer->first];
-    size_t bytes = TN_FRAME_HEAD + frame->head.bytes - peer->sent;
-    ssize_t n = send(peer->socket, frame->bytes + peer->sent, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+    struct iovec pieces[4];
+    struct msghdr message = {.msg_iov = pieces};
+    peer_tag(peer, frame);
+    size_t bytes = peer_list_pieces(peer, frame, &message);
+    ssize_t n = sendmsg(peer->socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n < 0) return errno == EAGAIN || errno == EINTR;
     peer->sent += (size_t)n;
     if ((size_t)n < bytes) return true;
@@ -79,6 +110,7 @@ bool tn_peer_send(const void *handle, tn_peer *peer) {
     peer->first = (peer->first + 1) % peer->room;
     peer->n_going--;
     peer->sent = 0;
+    peer->tagged = false;
   }
   return true;
 }
@@ -104,16 +136,24 @@ static int peer_read(tn_peer *peer, unsigned char *to, size_t bytes) {
   return 1;
 }
 
+static int peer_refuse(tn_peer *peer) {
+  peer->forged = true;
+  return -1;
+}
+
 static int peer_read_frame(const void *handle, tn_peer *peer) {
   tn_frame_head head;
   int got = 1;
   if (peer->coming == NULL) {
-    if ((got = peer_read(peer, peer->head, TN_FRAME_HEAD)) < 1) return got;
-    if (!tn_frame_head_read(peer->head, &head)) return -1;
+    if ((got = peer_read(peer, peer->head, TN_SEALED_HEAD)) < 1) return got;
+    if (!tn_sealed_head_read(&peer->seals.in, peer->head, &head)) return peer_refuse(peer);
     peer->coming = tn_frame_new(handle, head.kind, head.number, head.bytes);
     if (peer->coming == NULL) return -1;
   }
-  return peer_read(peer, tn_frame_body(peer->coming), peer->coming->head.bytes);
+  unsigned char *body = tn_frame_body(peer->coming);
+  uint32_t bytes = peer->coming->head.bytes;
+  if ((got = peer_read(peer, body, tn_sealed_body(bytes))) < 1) return got;
+  return tn_sealed_body_check(&peer->seals.in, body, bytes) ? 1 : peer_refuse(peer);
 }
 
 bool tn_peer_receive(const void *handle, tn_peer *peer,

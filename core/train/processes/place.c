@@ -187,6 +187,7 @@ static tn_status place_find_master(place_reader *r, int32_t launcher) {
   if (port > 0) p->port = port + (launcher == TORCHRUN ? 1 : 0);
   if (p->port == 0) p->port = place_port_of("tenon");
   if (token != NULL) place_copy(p->token, sizeof p->token, token);
+  p->guessable = token == NULL;
   if (p->locals == p->processes) master = "127.0.0.1";
   if (master != NULL) place_copy(p->master, sizeof p->master, master);
   return TN_OK;

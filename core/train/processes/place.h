@@ -17,6 +17,7 @@ typedef struct tn_process_place {
   int32_t port;               /* of process 0: the first that it tries to listen on */
   int32_t tasks; /* of a Slurm allocation, where no launcher has started this process; 0: it is in none */
   char token[TN_PLACE_TOKEN]; /* a text that only the processes of this job know; "": none is known */
+  bool guessable;             /* the token is the name of the job, or none */
 } tn_process_place;
 
 /* Looks up a variable of the environment; NULL: it is not set. */

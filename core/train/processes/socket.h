@@ -39,6 +39,9 @@ bool tn_socket_has_ended(int socket);
 /* The address of this end or of the other one in digits; "" where it has none. */
 void tn_socket_own_address(int socket, char *text, size_t size);
 void tn_socket_peer_address(int socket, char *text, size_t size);
+/* The user of the other end of a connection within this host, which has connected or, with `listens`,
+ * listens. False: the other end is another host, or the system does not tell (NETLINK_SOCK_DIAG). */
+bool tn_socket_peer_user(int socket, bool listens, uint32_t *user);
 /* Whether a text is an address by which only this host reaches itself. */
 bool tn_address_is_loopback(const char *address);
 

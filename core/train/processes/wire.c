@@ -3,9 +3,8 @@
 
 #include <string.h>
 
-static const uint32_t FRAME_MAGIC = 0x4b4e5254; /* "TRNK" */
-static const uint32_t HELLO_MAGIC = 0x4f4c4854; /* "THLO" */
-enum { PROTOCOL = 1 };
+static const uint32_t FRAME_MAGIC = 0x4b4e5254;    /* "TRNK" */
+static const uint32_t GREETING_MAGIC = 0x4f4c4854; /* "THLO" */
 
 /* ---- numbers and texts ---- */
 
@@ -31,18 +30,13 @@ static unsigned char *put_text(unsigned char *to, const char *text, size_t size)
   return to + size;
 }
 
-static const unsigned char *get_bytes(const unsigned char *from, char *text, size_t size) {
-  memcpy(text, from, size);
-  text[size - 1] = '\0';
-  return from + size;
-}
-
 /* Control characters would change a terminal that a message is printed on. */
 static const unsigned char *get_text(const unsigned char *from, char *text, size_t size) {
-  from = get_bytes(from, text, size);
+  memcpy(text, from, size);
+  text[size - 1] = '\0';
   for (char *c = text; *c != '\0'; c++)
     if (((unsigned char)*c < 0x20 && *c != '\n') || *c == 0x7f) *c = '?';
-  return from;
+  return from + size;
 }
 
 /* ---- frames ---- */
@@ -66,13 +60,26 @@ bool tn_frame_head_read(const unsigned char from[TN_FRAME_HEAD], tn_frame_head *
          bytes <= TN_FRAME_MOST;
 }
 
+/* ---- greetings ---- */
+
+void tn_greeting_write(const tn_greeting *greeting, unsigned char to[TN_GREETING_BYTES]) {
+  to = put(to, GREETING_MAGIC, 4);
+  to = put(to, greeting->protocol, 4);
+  memcpy(to, greeting->nonce, TN_NONCE_BYTES);
+}
+
+bool tn_greeting_read(const unsigned char from[TN_GREETING_BYTES], tn_greeting *greeting) {
+  uint32_t magic;
+  from = get(from, &magic, 4);
+  from = get(from, &greeting->protocol, 4);
+  memcpy(greeting->nonce, from, TN_NONCE_BYTES);
+  return magic == GREETING_MAGIC;
+}
+
 /* ---- a hello ---- */
 
 void tn_hello_write(const tn_hello *hello, unsigned char to[TN_HELLO_BYTES]) {
   memset(to, 0, TN_HELLO_BYTES);
-  to = put(to, HELLO_MAGIC, 4);
-  to = put(to, PROTOCOL, 4);
-  to = put_text(to, hello->token, TN_PLACE_TOKEN);
   to = put(to, (uint32_t)hello->process, 4);
   to = put(to, (uint32_t)hello->processes, 4);
   to = put(to, (uint32_t)hello->ranks, 4);
@@ -82,19 +89,14 @@ void tn_hello_write(const tn_hello *hello, unsigned char to[TN_HELLO_BYTES]) {
 }
 
 bool tn_hello_read(const unsigned char from[TN_HELLO_BYTES], tn_hello *hello) {
-  uint32_t magic, protocol;
-  from = get(from, &magic, 4);
-  from = get(from, &protocol, 4);
-  from = get_bytes(from, hello->token, TN_PLACE_TOKEN);
   from = get(from, &hello->process, 4);
   from = get(from, &hello->processes, 4);
   from = get(from, &hello->ranks, 4);
   from = get(from, &hello->pid, 8);
   from = get_text(from, hello->host, TN_HOST_BYTES);
   get_text(from, hello->version, sizeof hello->version);
-  return magic == HELLO_MAGIC && protocol == PROTOCOL && hello->processes >= 1 &&
-         hello->processes <= TN_MOST_PROCESSES && hello->process >= 0 && hello->process < hello->processes &&
-         hello->ranks >= 1 && hello->ranks <= TN_MOST_PROCESSES;
+  return hello->processes >= 1 && hello->processes <= TN_MOST_PROCESSES && hello->process >= 0 &&
+         hello->process < hello->processes && hello->ranks >= 1 && hello->ranks <= TN_MOST_PROCESSES;
 }
 
 /* ---- members ---- */

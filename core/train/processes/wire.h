@@ -8,8 +8,9 @@
 #include <stdint.h>
 
 #include "core/train/processes/place.h"
+#include "core/train/processes/proof.h"
 
-/* A frame is a head and `bytes` bytes. */
+/* A frame is a head and `bytes` bytes; sealed_frame.h has the tags of both. */
 enum { TN_FRAME_HEAD = 24, TN_FRAME_MOST = 1 << 20 };
 
 /* Kinds of frames. */
@@ -38,11 +39,28 @@ void tn_frame_head_write(const tn_frame_head *head, unsigned char to[TN_FRAME_HE
 /* False: these bytes are no head of a frame with at most TN_FRAME_MOST bytes. */
 bool tn_frame_head_read(const unsigned char from[TN_FRAME_HEAD], tn_frame_head *head);
 
-/* The first bytes that a process sends to process 0. */
-enum { TN_HELLO_BYTES = 512, TN_HOST_BYTES = 64, TN_ADDRESS_BYTES = 64 };
+/* The first bytes that a process sends to process 0. Process 0 answers with its own, and a proof behind them
+ * (proof.h). */
+enum {
+  TN_PROTOCOL = 2, /* of 1, the token was sent */
+  TN_GREETING_BYTES = 8 + TN_NONCE_BYTES,
+  TN_ANSWER_BYTES = TN_GREETING_BYTES + TN_PROOF_BYTES
+};
+
+typedef struct tn_greeting {
+  uint32_t protocol; /* of another one nothing else is known */
+  unsigned char nonce[TN_NONCE_BYTES];
+} tn_greeting;
+
+void tn_greeting_write(const tn_greeting *greeting, unsigned char to[TN_GREETING_BYTES]);
+/* False: these bytes are no greeting of any version. */
+bool tn_greeting_read(const unsigned char from[TN_GREETING_BYTES], tn_greeting *greeting);
+
+/* A process. It sends this to process 0 when that has proved that it belongs to the job, with a proof
+ * behind it. */
+enum { TN_HELLO_BYTES = 128, TN_HOST_BYTES = 64, TN_ADDRESS_BYTES = 64 };
 
 typedef struct tn_hello {
-  char token[TN_PLACE_TOKEN];
   int32_t process, processes, ranks; /* ranks: of this process */
   int64_t pid;
   char host[TN_HOST_BYTES];

@@ -70,6 +70,13 @@ typedef struct tn_comm_place {
    * any thread, until close. NULL: never. `run` is for this function. */
   int32_t (*has_failed)(const struct tn_comm_place *place);
   const void *run;
+  /* Writes a proof over n bytes, a hash keyed by the token of the job, which all its processes know: by it
+   * ranks know each other without sending a secret. The identity travels unencrypted, so it alone proves
+   * nothing to a reader of the network. The bytes have a nonce of each side and a role in them, or an old
+   * proof can be used again. From any thread, until close; NULL during `suits`. `job` is for this function.
+   */
+  void (*prove)(const struct tn_comm_place *place, const void *bytes, uint64_t n, uint8_t proof[32]);
+  const void *job;
 } tn_comm_place;
 
 /* The library that a communicator uses. */

@@ -163,6 +163,7 @@ static void a_restart_goes_on_with_the_same_bits(void **state) {
   assert_int_equal(kill(pid, SIGKILL), 0);
   assert_int_equal(program_finish(), 0);
   assert_non_null(strstr(program_err, "restart 1 of 2"));
+  assert_null(strstr(program_err, "TENON_TOKEN"));         /* the launcher draws one */
   assert_true(file_exists("o/model/failure/rank0.jsonl")); /* of the first start */
   assert_false(file_exists("o/model/failure-2"));
   checkpoint_folders_equal("whole/model/checkpoints/last", "o/model/checkpoints/last");
@@ -179,8 +180,13 @@ static void set_variables(void) {
   for (char *one = strtok(text, " "); one != NULL; one = strtok(NULL, " ")) putenv(strdup(one));
 }
 
-/* Two processes with the variables of a launcher; the result is that of one process. */
-static void launched_by(const char *format) {
+/* Two processes with the variables of a launcher; the result is that of one process. The token is the name of
+ * the job, which process 0 says. */
+static void launched_by(const char *launcher, const char *format) {
+  char line[128];
+  snprintf(line, sizeof line,
+           "which others can guess; set the same secret for all of them in front of %s: export TENON_TOKEN=",
+           launcher);
   program_json(0, "train model.ini --output p1");
   launcher_format = format;
   program_prepare(set_variables);
@@ -188,10 +194,12 @@ static void launched_by(const char *format) {
   program_start("train model.ini --output p2 --quiet");
   pid_t second = program_swap(0);
   launcher_process = 0;
-  program_start("train model.ini --output p2 --quiet");
+  program_start("train model.ini --output p2");
   assert_int_equal(program_finish(), 0);
   program_swap(second);
   assert_int_equal(program_finish(), 0);
+  launched_says("%s", line); /* once: both write into one file */
+  assert_null(strstr(strstr(program_err, line) + 1, line));
   program_prepare(NULL);
   compare_losses("p1/model/metrics.jsonl", "p2/model/metrics.jsonl");
   assert_false(file_exists("p2/model-2"));
@@ -199,7 +207,8 @@ static void launched_by(const char *format) {
 
 static void variables_of_torchrun_are_understood(void **state) {
   (void)state;
-  launched_by("RANK=%d WORLD_SIZE=2 LOCAL_RANK=%d LOCAL_WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=29517 "
+  launched_by("torchrun",
+              "RANK=%d WORLD_SIZE=2 LOCAL_RANK=%d LOCAL_WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=29517 "
               "TORCHELASTIC_RUN_ID=none");
 }
 
@@ -220,7 +229,8 @@ static void torchrun_itself_starts_processes(void **state) {
 
 static void variables_of_srun_are_understood(void **state) {
   (void)state;
-  launched_by("SLURM_PROCID=%d SLURM_LOCALID=%d SLURM_STEP_NUM_TASKS=2 SLURM_NTASKS=2 SLURM_STEP_ID=0 "
+  launched_by("srun",
+              "SLURM_PROCID=%d SLURM_LOCALID=%d SLURM_STEP_NUM_TASKS=2 SLURM_NTASKS=2 SLURM_STEP_ID=0 "
               "SLURM_JOB_ID=8124 SLURM_NODEID=0 SLURM_STEP_TASKS_PER_NODE=2 SLURM_STEP_NODELIST=localhost");
 }
 

@@ -1,13 +1,16 @@
 /* How ranks find each other: missing ones, strangers, addresses and ports. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "backends/tcp/socket.h"
 #include "tests/unit/backends/tcp/rig.h"
 #include "backends/shared/clock.h"
 
@@ -128,8 +131,8 @@ static void a_lack_of_descriptors_is_named(void **state) {
 /* A socket may take a part of the table of addresses. */
 static void a_table_may_be_sent_in_parts(void **state) {
   (void)state;
-  rig_start(4, 10);
-  atomic_store(&cut_bytes, 4 * (int)sizeof(tn_tcp_row));
+  rig_start(5, 10); /* no other record has the size of this table */
+  atomic_store(&cut_bytes, 5 * (int)sizeof(tn_tcp_row));
   rig_threads(sum_one);
   atomic_store(&cut_bytes, 0);
 }
@@ -197,26 +200,32 @@ static void stranger_send(int fd, const void *bytes, size_t n) {
   if (fd >= 0 && send(fd, bytes, n, MSG_NOSIGNAL) < 0) return; /* closed already */
 }
 
-/* A hello that is right but for the secret, or for one bit of it. */
-static tn_tcp_hello stranger_hello(void) {
-  tn_tcp_hello h = {.version = TN_TCP_VERSION, .rank = 1, .ranks = 3, .address = rig[0].identity.address};
-  tn_tcp_mark(h.magic);
-  memcpy(h.ask, rig[0].identity.ask, sizeof h.ask);
-  h.ask[15] ^= 1;
-  return h;
+/* A greeting, and a hello that is right but for its proof. */
+typedef struct stranger_words {
+  tn_tcp_greeting greeting;
+  tn_tcp_hello hello;
+} stranger_words;
+
+static stranger_words stranger_speak(void) {
+  stranger_words w = {
+      .greeting = {.version = TN_TCP_VERSION},
+      .hello = {.version = TN_TCP_VERSION, .rank = 1, .ranks = 3, .address = rig[0].identity.address}};
+  tn_tcp_mark(w.greeting.magic);
+  tn_tcp_mark(w.hello.magic);
+  return w;
 }
 
-/* Silence, halves of a hello, a hello with a wrong secret, and noise, over and over. */
+/* Silence, halves of a greeting, a hello with a wrong proof, and noise, over and over. */
 static void strangers_come(int times) {
   char noise[10000];
   int held[200];
-  tn_tcp_hello hello = stranger_hello();
+  const stranger_words words = stranger_speak();
   for (size_t i = 0; i < sizeof noise; i++) noise[i] = (char)(i * 7919 >> 3);
   for (int i = 0; i < times; i++) {
     int fd = held[i % 200] =
         i < 200 || held[i % 200] < 0 ? stranger_connect() : (close(held[i % 200]), stranger_connect());
-    if (i % 4 == 1) stranger_send(fd, &hello, sizeof hello / 2);
-    if (i % 4 == 2) stranger_send(fd, &hello, sizeof hello);
+    if (i % 4 == 1) stranger_send(fd, &words, sizeof words.greeting / 2);
+    if (i % 4 == 2) stranger_send(fd, &words, sizeof words);
     if (i % 4 == 3) stranger_send(fd, noise, sizeof noise);
   }
   rig_pause_ms(300);
@@ -255,14 +264,17 @@ static void strangers_that_are_there_first_do_no_harm(void **state) {
   waitpid(strangers, NULL, 0);
 }
 
-static bool stranger_is_closed(int fd, double within_s) {
-  char byte;
+/* The most that comes before is an answer to the greeting. */
+static bool stranger_is_closed(int fd, double within_s, size_t answer) {
+  tn_tcp_answer bytes;
   double begin = tn_monotonic_s();
   struct timeval limit = {.tv_sec = (time_t)within_s + 1};
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-  ssize_t got = recv(fd, &byte, 1, 0);
+  size_t came = 0;
+  ssize_t got;
+  while ((got = recv(fd, &bytes, sizeof bytes, 0)) > 0) came += (size_t)got;
   close(fd);
-  return got <= 0 && tn_monotonic_s() - begin < within_s;
+  return came == answer && tn_monotonic_s() - begin < within_s;
 }
 
 static void a_stranger_is_told_nothing_and_closed(void **state) {
@@ -271,18 +283,94 @@ static void a_stranger_is_told_nothing_and_closed(void **state) {
   rig[1].delay_ms = 2600;
   pid_t strangers = fork();
   if (strangers == 0) {
-    tn_tcp_hello hello = stranger_hello();
+    const stranger_words words = stranger_speak();
     int wrong = stranger_connect(), half = stranger_connect(), silent = stranger_connect();
-    stranger_send(wrong, &hello, sizeof hello);
-    stranger_send(half, &hello, sizeof hello - 1);
-    bool closed =
-        stranger_is_closed(wrong, 1) && stranger_is_closed(half, 4) && stranger_is_closed(silent, 4);
+    stranger_send(wrong, &words, sizeof words);
+    stranger_send(half, &words, sizeof words - 1);
+    bool closed = stranger_is_closed(wrong, 1, sizeof(tn_tcp_answer)) &&
+                  stranger_is_closed(half, 4, sizeof(tn_tcp_answer)) && stranger_is_closed(silent, 4, 0);
     _exit(!closed);
   }
   rig_threads(sum_one);
   int status = -1;
   waitpid(strangers, &status, 0);
   assert_int_equal(status, 0);
+}
+
+static void a_rank_without_the_token_is_not_taken(void **state) {
+  (void)state;
+  rig_start(2, 0.3);
+  rig[1].place.job = "another token";
+  rig_threads(NULL);
+  says(0, "of 2 ranks, rank 1 did not come within 0.3 s");
+  says(1, "did not answer rank 1 within 0.3 s: it does not prove that it belongs to this run");
+  rig[1].place.job = rig_token;
+  rig[1].place.prove = NULL;
+  assert_int_equal(rig_open(&rig[1]), TN_EINVAL);
+  says(1, "the place has no function `prove`");
+}
+
+/* ---- in the middle ---- */
+
+/* Listens where rank 1 looks for rank 0, and passes all on. The byte at `place` of those that rank 0 sends on
+ * a first connection, or of those that rank 1 sends, is changed. */
+static void middle_relay(int listener, bool of_rank_0, size_t place) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  bool done = false;
+  int ends[16][2], n = 0;
+  size_t moved[16] = {0};
+  for (;;) {
+    struct pollfd polls[1 + 32] = {{.fd = listener, .events = POLLIN}};
+    for (int i = 0; i < n; i++)
+      for (int side = 0; side < 2; side++)
+        polls[1 + 2 * i + side] = (struct pollfd){.fd = ends[i][side], .events = POLLIN};
+    poll(polls, 1 + 2 * (nfds_t)n, -1);
+    for (int i = 0; i < n; i++)
+      for (int side = 0; side < 2; side++) {
+        char bytes[4096];
+        if (polls[1 + 2 * i + side].revents == 0) continue;
+        ssize_t got = recv(ends[i][side], bytes, sizeof bytes, MSG_DONTWAIT);
+        bool counts = i == 0 && (side == 1) == of_rank_0 && got > 0;
+        if (counts && !done && moved[i] + (size_t)got > place) bytes[place - moved[i]] ^= 1, done = true;
+        if (counts) moved[i] += (size_t)got;
+        if (got > 0) stranger_send(ends[i][1 - side], bytes, (size_t)got);
+        if (got > 0) continue;
+        for (int s = 0; s < 2; s++) close(ends[i][s]), ends[i][s] = -1;
+      }
+    if (polls[0].revents == 0 || n == 16) continue;
+    ends[n][0] = accept(listener, NULL, NULL);
+    ends[n++][1] = stranger_connect();
+  }
+}
+
+/* A changed byte costs the connection, and the rank comes again. */
+static void bytes_that_are_changed_on_the_way_are_refused(void **state) {
+  (void)state;
+  enum { ANSWER = sizeof(tn_tcp_answer), REPLY = sizeof(tn_tcp_reply) };
+  static const struct {
+    bool of_rank_0;
+    size_t place;
+  } ways[] = {{true, 20},
+              {true, ANSWER - 1},
+              {true, ANSWER + 100},
+              {true, ANSWER + REPLY - 1},
+              {true, ANSWER + REPLY + sizeof(tn_tcp_row) + 4},
+              {false, 20},
+              {false, sizeof(tn_tcp_greeting) + 60}};
+  for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+    rig_start(2, 10);
+    int middle = -1;
+    tn_tcp_address own = rig[0].identity.address;
+    own.port = 0;
+    OK(tn_tcp_listen(&rig[0].env, &own, 0, 0, &middle));
+    pid_t relay = fork();
+    if (relay == 0) middle_relay(middle, ways[i].of_rank_0, ways[i].place);
+    close(middle);
+    rig[1].identity.address = own;
+    rig_threads(sum_one);
+    kill(relay, SIGKILL);
+    waitpid(relay, NULL, 0);
+  }
 }
 
 /* ---- addresses and ports ---- */
@@ -378,6 +466,8 @@ int main(void) {
       cmocka_unit_test(strangers_do_no_harm),
       cmocka_unit_test(strangers_that_are_there_first_do_no_harm),
       cmocka_unit_test(a_stranger_is_told_nothing_and_closed),
+      cmocka_unit_test(a_rank_without_the_token_is_not_taken),
+      cmocka_unit_test(bytes_that_are_changed_on_the_way_are_refused),
       cmocka_unit_test(addresses_and_ports_that_cannot_be_are_refused),
       cmocka_unit_test(the_address_is_found_by_network_and_interface),
       cmocka_unit_test(ports_of_a_range_are_taken_until_there_is_none),

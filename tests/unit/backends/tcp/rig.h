@@ -39,6 +39,10 @@ extern rig_rank *rig; /* RIG_RANKS ranks */
 
 extern const tn_tcp_options rig_defaults;
 
+/* tn_comm_place.prove, with place->job as token. */
+extern const char rig_token[];
+void rig_prove(const tn_comm_place *place, const void *bytes, uint64_t n, uint8_t proof[32]);
+
 typedef void rig_body(rig_rank *r);
 
 /* Prepares ranks and rank 0's identity. */

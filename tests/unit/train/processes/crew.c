@@ -1,19 +1,24 @@
 /* tests/unit/train/processes/crew.c: see crew.h. */
 #include "tests/unit/train/processes/crew.h"
 
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "core/base/system.h"
 #include "core/plugin/handles.h"
+#include "core/train/processes/socket.h"
 
 /* A process that takes longer hangs. */
 enum { MOST_S = 100 };
@@ -35,6 +40,94 @@ void crew_expect_text_(const char *text, const char *part, const char *file, int
 void crew_sleep(double seconds) {
   struct timespec left = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
   while (nanosleep(&left, &left) != 0 && errno == EINTR) continue;
+}
+
+int crew_listen_on(int32_t port) {
+  struct sockaddr_in address = {
+      .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  int one = 1, s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+  if (bind(s, (const struct sockaddr *)&address, sizeof address) == 0 && listen(s, 100) == 0) return s;
+  close(s);
+  return -1;
+}
+
+static int crew_connect_to(int32_t port) {
+  const char *reason;
+  tn_socket_host *host = tn_socket_host_find("127.0.0.1", &reason);
+  EXPECT(host != NULL);
+  int s = tn_socket_connect(host, port, tn_clock_s() + 1, NULL, &reason);
+  tn_socket_host_free(host);
+  return s;
+}
+
+int crew_connect(const crew *c) {
+  int s = -1;
+  while (s < 0) {
+    for (int32_t i = 0; i < TN_JOIN_PORTS && s < 0; i++) s = crew_connect_to(c->port + i);
+    if (s < 0) crew_sleep(0.01);
+  }
+  return s;
+}
+
+void crew_send(int socket, const void *bytes, size_t n) {
+  EXPECT(tn_socket_send(socket, bytes, n, tn_clock_s() + 10));
+}
+
+void crew_receive(int socket, void *bytes, size_t n) {
+  EXPECT(tn_socket_receive(socket, bytes, n, tn_clock_s() + 10));
+}
+
+void crew_expect_closed(int socket) {
+  char byte;
+  EXPECT(!tn_socket_receive(socket, &byte, 1, tn_clock_s() + 30));
+  EXPECT(tn_socket_has_ended(socket));
+  close(socket);
+}
+
+bool crew_greet(int socket, const char *token, unsigned char key[TN_KEY_BYTES]) {
+  unsigned char bytes[TN_ANSWER_BYTES];
+  tn_greeting own = {.protocol = TN_PROTOCOL}, theirs;
+  memset(own.nonce, 'n', sizeof own.nonce);
+  tn_greeting_write(&own, bytes);
+  crew_send(socket, bytes, TN_GREETING_BYTES);
+  crew_receive(socket, bytes, sizeof bytes);
+  EXPECT(tn_greeting_read(bytes, &theirs) && theirs.protocol == TN_PROTOCOL);
+  tn_proof_key(token, own.nonce, theirs.nonce, key);
+  return tn_proof_check(key, TN_JOIN_LISTENER, NULL, 0, bytes + TN_GREETING_BYTES);
+}
+
+bool crew_answer(int socket, const char *token, unsigned char key[TN_KEY_BYTES]) {
+  unsigned char bytes[TN_ANSWER_BYTES], hello[CREW_HELLO];
+  tn_greeting own = {.protocol = TN_PROTOCOL}, theirs;
+  memset(own.nonce, 'm', sizeof own.nonce);
+  crew_receive(socket, bytes, TN_GREETING_BYTES);
+  EXPECT(tn_greeting_read(bytes, &theirs));
+  tn_proof_key(token, theirs.nonce, own.nonce, key);
+  tn_greeting_write(&own, bytes);
+  tn_proof_make(key, TN_JOIN_LISTENER, NULL, 0, bytes + TN_GREETING_BYTES);
+  crew_send(socket, bytes, sizeof bytes);
+  return tn_socket_receive(socket, hello, sizeof hello, tn_clock_s() + 10) &&
+         tn_proof_check(key, TN_JOIN_CALLER, hello, TN_HELLO_BYTES, hello + TN_HELLO_BYTES);
+}
+
+bool crew_frame(int socket, tn_seal *in, tn_frame_head *head,
+                unsigned char body[TN_JOIN_BODY + TN_TAG_BYTES]) {
+  unsigned char bytes[TN_SEALED_HEAD];
+  double until_s = tn_clock_s() + 30;
+  return tn_socket_receive(socket, bytes, sizeof bytes, until_s) && tn_sealed_head_read(in, bytes, head) &&
+         head->bytes <= TN_JOIN_BODY &&
+         tn_socket_receive(socket, body, tn_sealed_body(head->bytes), until_s) &&
+         tn_sealed_body_check(in, body, head->bytes);
+}
+
+void crew_hello(const member *m, const unsigned char key[TN_KEY_BYTES], int32_t process,
+                unsigned char bytes[CREW_HELLO]) {
+  tn_hello hello;
+  tn_join_hello(&m->request, &hello);
+  hello.process = process;
+  tn_hello_write(&hello, bytes);
+  tn_proof_make(key, TN_JOIN_CALLER, bytes, TN_HELLO_BYTES, bytes + TN_HELLO_BYTES);
 }
 
 void crew_note(crew *c, int i, int64_t value) { atomic_store(&c->notes[i], value); }
@@ -178,6 +271,13 @@ void member_open(member *m) {
   tn_status status = tn_link_open(&m->env, &m->request, &m->link);
   EXPECT_TEXT(status == TN_OK ? "opened" : tn_error_text(&m->env), "opened");
   member_listen(m);
+}
+
+void member_open_fails(member *m, tn_status want, const char *part) {
+  tn_status status = tn_link_open(&m->env, &m->request, &m->link);
+  EXPECT(m->link == NULL);
+  EXPECT_TEXT(tn_error_text(&m->env), part);
+  EXPECT(status == want);
 }
 
 void member_close(member *m, int in_order) {

@@ -62,6 +62,8 @@ void crew_run(crew *c, void (*body)(member *m));
 
 /* Opens the link, which succeeds; listens to it. */
 void member_open(member *m);
+/* ... or fails with a message that has a part. */
+void member_open_fails(member *m, tn_status want, const char *part);
 void member_listen(member *m);
 void member_close(member *m, int in_order);
 /* Returns when the listener was told of `n` failures in all. */
@@ -75,6 +77,27 @@ void crew_expect_(int holds, const char *what, const char *file, int line);
 #define EXPECT(condition) crew_expect_((condition) != 0, #condition, __FILE__, __LINE__)
 void crew_expect_text_(const char *text, const char *part, const char *file, int line);
 #define EXPECT_TEXT(text, part) crew_expect_text_((text), (part), __FILE__, __LINE__)
+
+/* A socket that listens on a port of the loopback device, or -1. */
+int crew_listen_on(int32_t port);
+/* A connection to the first port of the crew that has a listener. */
+int crew_connect(const crew *c);
+void crew_send(int socket, const void *bytes, size_t n);
+void crew_receive(int socket, void *bytes, size_t n);
+/* The other end has closed the connection without a word. */
+void crew_expect_closed(int socket);
+
+/* The first steps of the two sides, with any token. The key is that of the connection; false: the other end
+ * has no right proof. */
+bool crew_greet(int socket, const char *token, unsigned char key[TN_KEY_BYTES]);
+bool crew_answer(int socket, const char *token, unsigned char key[TN_KEY_BYTES]);
+/* A whole frame with at most TN_JOIN_BODY bytes; false: the other end has closed, or has not sent it. */
+bool crew_frame(int socket, tn_seal *in, tn_frame_head *head,
+                unsigned char body[TN_JOIN_BODY + TN_TAG_BYTES]);
+/* A hello of a member with its proof, under another number. */
+enum { CREW_HELLO = TN_HELLO_BYTES + TN_PROOF_BYTES };
+void crew_hello(const member *m, const unsigned char key[TN_KEY_BYTES], int32_t process,
+                unsigned char bytes[CREW_HELLO]);
 
 void crew_note(crew *c, int i, int64_t value);
 /* Returns when the note is at least `value`. */

@@ -86,73 +86,51 @@ static void a_host_may_have_a_name(void **state) {
 
 /* ---- strangers ---- */
 
-static int connect_to(int32_t port) {
-  const char *reason;
-  tn_socket_host *host = tn_socket_host_find("127.0.0.1", &reason);
-  EXPECT(host != NULL);
-  int s = tn_socket_connect(host, port, tn_clock_s() + 1, NULL, &reason);
-  tn_socket_host_free(host);
-  return s;
-}
-
-/* A connection to the first port of the crew that has a listener. */
-static int connect_stranger(const crew *c) {
-  int s = -1;
-  while (s < 0) {
-    for (int32_t i = 0; i < TN_JOIN_PORTS && s < 0; i++) s = connect_to(c->port + i);
-    if (s < 0) crew_sleep(0.01);
+/* Numbers out of their range, from a process that knows the token. */
+static void send_wrong_numbers(member *m) {
+  for (size_t at = 0; at < 3; at++) {
+    unsigned char key[TN_KEY_BYTES], bytes[CREW_HELLO];
+    int s = crew_connect(m->crew);
+    EXPECT(crew_greet(s, m->crew->token, key));
+    crew_hello(m, key, 1, bytes);
+    memset(bytes + 4 * at, 0xFF, 4);
+    tn_proof_make(key, TN_JOIN_CALLER, bytes, TN_HELLO_BYTES, bytes + TN_HELLO_BYTES);
+    crew_send(s, bytes, sizeof bytes);
+    crew_expect_closed(s);
   }
-  return s;
-}
-
-/* Process 0 has closed the connection without a word. */
-static void expect_closed(int socket) {
-  char byte;
-  EXPECT(!tn_socket_receive(socket, &byte, 1, tn_clock_s() + 30));
-  EXPECT(tn_socket_has_ended(socket));
-  close(socket);
-}
-
-static void hello_of(const member *m, unsigned char bytes[TN_HELLO_BYTES], const char *token,
-                     int32_t process) {
-  tn_hello hello;
-  tn_join_hello(&m->request, &hello);
-  hello.process = process;
-  snprintf(hello.token, sizeof hello.token, "%s", token);
-  tn_hello_write(&hello, bytes);
-}
-
-static void send_all(int socket, const void *bytes, size_t n) {
-  EXPECT(tn_socket_send(socket, bytes, n, tn_clock_s() + 10));
 }
 
 static void send_garbage(member *m) {
-  unsigned char bytes[TN_HELLO_BYTES], wrong[TN_HELLO_BYTES];
+  unsigned char bytes[TN_GREETING_BYTES], key[TN_KEY_BYTES], hello[CREW_HELLO];
   memset(bytes, 'G', sizeof bytes);
-  int s = connect_stranger(m->crew);
-  send_all(s, bytes, sizeof bytes);
-  expect_closed(s);
-  hello_of(m, wrong, "another token", 1);
-  s = connect_stranger(m->crew);
-  send_all(s, wrong, sizeof wrong);
-  expect_closed(s);
-  /* numbers out of their range, with the right token */
-  for (size_t at = 0; at < 3; at++) {
-    hello_of(m, bytes, m->crew->token, 1);
-    memset(bytes + 8 + TN_PLACE_TOKEN + 4 * at, 0xFF, 4);
-    s = connect_stranger(m->crew);
-    send_all(s, bytes, sizeof bytes);
-    expect_closed(s);
-  }
+  int s = crew_connect(m->crew);
+  crew_send(s, bytes, sizeof bytes);
+  crew_expect_closed(s);
+  /* another token */
+  s = crew_connect(m->crew);
+  EXPECT(!crew_greet(s, "another token", key));
+  crew_hello(m, key, 1, hello);
+  crew_send(s, hello, sizeof hello);
+  crew_expect_closed(s);
+  /* the hello of another connection */
+  s = crew_connect(m->crew);
+  EXPECT(crew_greet(s, m->crew->token, key));
+  crew_hello(m, key, 1, hello);
+  close(s);
+  s = crew_connect(m->crew);
+  EXPECT(crew_greet(s, m->crew->token, key));
+  crew_send(s, hello, sizeof hello);
+  crew_expect_closed(s);
+  send_wrong_numbers(m);
 }
 
-static int slow_and_silent(member *m) {
-  unsigned char bytes[TN_HELLO_BYTES];
-  hello_of(m, bytes, m->crew->token, 1);
-  int silent = connect_stranger(m->crew), half = connect_stranger(m->crew);
-  send_all(half, bytes, sizeof bytes / 2);
+static void slow_and_silent(member *m) {
+  const unsigned char half[TN_GREETING_BYTES / 2] = "THLO";
+  unsigned char key[TN_KEY_BYTES];
+  crew_connect(m->crew);
+  crew_send(crew_connect(m->crew), half, sizeof half);
+  EXPECT(crew_greet(crew_connect(m->crew), m->crew->token, key));
   crew_note(m->crew, 0, 1);
-  return silent + 0 * half;
 }
 
 /* Process 2 of three comes only after the strangers. */
@@ -160,7 +138,7 @@ static void join_among_strangers(member *m) {
   if (m->place.process == 2) {
     send_garbage(m);
     slow_and_silent(m);
-    int hung_up = connect_stranger(m->crew);
+    int hung_up = crew_connect(m->crew);
     close(hung_up);
     EXPECT(m->crew->n == 3);
     double began = tn_clock_s();
@@ -183,21 +161,19 @@ static void strangers_do_not_hinder(void **state) {
   crew_end(&c);
 }
 
-/* One byte at a time: the time for a hello is over before it is whole. */
+/* One byte at a time: the time for a greeting is over before it is whole. */
 static void send_slowly(member *m) {
-  unsigned char bytes[TN_HELLO_BYTES];
   if (m->place.process != 1) {
     join_and_leave(m);
     return;
   }
-  hello_of(m, bytes, m->crew->token, 1);
-  int s = connect_stranger(m->crew);
+  int s = crew_connect(m->crew);
   for (size_t i = 0; i < 3; i++) {
-    send_all(s, bytes + i, 1);
+    crew_send(s, "THL" + i, 1);
     crew_sleep(0.05);
   }
   join_and_leave(m); /* meanwhile the slow one waits */
-  expect_closed(s);
+  crew_expect_closed(s);
 }
 
 static void a_slow_hello_does_not_hinder(void **state) {
@@ -212,7 +188,7 @@ static void flood(member *m) {
   static int sockets[FLOOD];
   const struct rlimit many = {FLOOD + 100, FLOOD + 100};
   setrlimit(RLIMIT_NOFILE, &many);
-  int first = connect_stranger(m->crew);
+  int first = crew_connect(m->crew);
   struct sockaddr_in address;
   socklen_t bytes = sizeof address;
   EXPECT(getpeername(first, (struct sockaddr *)&address, &bytes) == 0);
@@ -249,16 +225,6 @@ static void many_strangers_do_not_hinder(void **state) {
 }
 
 /* Other programs have the first ports: one accepts nothing, one closes, one answers. */
-static int listen_on(int32_t port) {
-  struct sockaddr_in address = {
-      .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-  int one = 1, s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-  if (bind(s, (const struct sockaddr *)&address, sizeof address) == 0 && listen(s, 100) == 0) return s;
-  close(s);
-  return -1;
-}
-
 static void answer_others(int closes, int answers, const crew *c) {
   static const char text[] = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n";
   while (atomic_load(&c->notes[0]) < 2) {
@@ -274,7 +240,7 @@ static void answer_others(int closes, int answers, const crew *c) {
 
 static void join_beside_programs(member *m) {
   if (m->place.process == 2) {
-    int closes = listen_on(m->crew->port), answers = listen_on(m->crew->port + 1);
+    int closes = crew_listen_on(m->crew->port), answers = crew_listen_on(m->crew->port + 1);
     crew_note(m->crew, 1, 1);
     answer_others(closes, answers, m->crew);
     close(closes);
@@ -296,13 +262,6 @@ static void other_programs_may_have_the_first_ports(void **state) {
 
 /* ---- mistakes ---- */
 
-static void expect_open_fails(member *m, tn_status want, const char *text) {
-  tn_status status = tn_link_open(&m->env, &m->request, &m->link);
-  EXPECT(m->link == NULL);
-  EXPECT_TEXT(tn_error_text(&m->env), text);
-  EXPECT(status == want);
-}
-
 /* Process 2 calls itself 1, as process 1 does; then it is 2. */
 static void come_twice(member *m) {
   if (m->place.process == 1) {
@@ -314,7 +273,7 @@ static void come_twice(member *m) {
     /* process 1 is there when it answers to none of its number */
     crew_sleep(0.3);
     m->place.process = 1;
-    expect_open_fails(m, TN_ECOMM, "process 0 refuses process 1 on host ");
+    member_open_fails(m, TN_ECOMM, "process 0 refuses process 1 on host ");
     EXPECT_TEXT(tn_error_text(&m->env), ": there is a process 1 already, on host ");
     EXPECT_TEXT(tn_error_text(&m->env), " (process id ");
     m->place.process = 0;
@@ -332,25 +291,27 @@ static void a_number_that_is_taken_is_refused(void **state) {
 }
 
 /* A process that has given up its connection, since the answer came late, comes again. */
-static void expect_closed_behind_beats(int socket) {
-  unsigned char bytes[TN_FRAME_HEAD];
+static void expect_closed_behind_beats(int socket, tn_seals *seals) {
+  unsigned char body[TN_JOIN_BODY + TN_TAG_BYTES];
   tn_frame_head head;
-  while (tn_socket_receive(socket, bytes, sizeof bytes, tn_clock_s() + 30))
-    EXPECT(tn_frame_head_read(bytes, &head) && head.kind == TN_FRAME_BEAT);
+  while (crew_frame(socket, &seals->in, &head, body)) EXPECT(head.kind == TN_FRAME_BEAT);
   EXPECT(tn_socket_has_ended(socket));
   close(socket);
 }
 
 static void come_again(member *m) {
   if (m->place.process == 1) {
-    unsigned char bytes[TN_HELLO_BYTES], beat[TN_FRAME_HEAD];
-    hello_of(m, bytes, m->crew->token, 1);
-    int first = connect_stranger(m->crew);
-    send_all(first, bytes, sizeof bytes);
-    EXPECT(tn_socket_receive(first, beat, sizeof beat, tn_clock_s() + 10));
+    unsigned char bytes[CREW_HELLO], key[TN_KEY_BYTES], body[TN_JOIN_BODY + TN_TAG_BYTES];
+    tn_frame_head head;
+    int first = crew_connect(m->crew);
+    EXPECT(crew_greet(first, m->crew->token, key));
+    tn_seals seals = tn_seals_new(key, false);
+    crew_hello(m, key, 1, bytes);
+    crew_send(first, bytes, sizeof bytes);
+    EXPECT(crew_frame(first, &seals.in, &head, body));
     crew_note(m->crew, 0, 1);
     join_and_leave(m);
-    expect_closed_behind_beats(first);
+    expect_closed_behind_beats(first, &seals);
     return;
   }
   if (m->place.process == 2) crew_await_note(m->crew, 0, 1);
@@ -360,14 +321,15 @@ static void come_again(member *m) {
 /* It is the last one, and has closed the connection before process 0 reads the hello. */
 static void come_again_as_the_last(member *m) {
   if (m->place.process == 1) {
-    unsigned char bytes[TN_HELLO_BYTES];
+    unsigned char bytes[CREW_HELLO], key[TN_KEY_BYTES];
     crew_await_note(m->crew, 0, 1);
     pid_t process_0 = (pid_t)m->crew->notes[0];
-    hello_of(m, bytes, m->crew->token, 1);
-    int first = connect_stranger(m->crew);
+    int first = crew_connect(m->crew);
+    EXPECT(crew_greet(first, m->crew->token, key));
+    crew_hello(m, key, 1, bytes);
     kill(process_0, SIGSTOP);
     crew_sleep(0.05);
-    send_all(first, bytes, sizeof bytes);
+    crew_send(first, bytes, sizeof bytes);
     close(first);
     kill(process_0, SIGCONT);
   } else {
@@ -387,7 +349,7 @@ static void a_process_may_come_again(void **state) {
 static void come_with_other_numbers(member *m) {
   if (m->place.process == 1) {
     m->place.processes = m->place.locals = 5;
-    expect_open_fails(m, TN_ECOMM, ": it is one of 5 processes, for process 0 on host ");
+    member_open_fails(m, TN_ECOMM, ": it is one of 5 processes, for process 0 on host ");
     EXPECT_TEXT(tn_error_text(&m->env), " there are 2");
     m->place.processes = m->place.locals = 2;
   }
@@ -402,20 +364,22 @@ static void another_number_of_processes_is_refused(void **state) {
 
 static void come_with_another_version(member *m) {
   if (m->place.process == 1) {
-    unsigned char bytes[TN_HELLO_BYTES], head[TN_FRAME_HEAD], text[TN_REFUSAL_BYTES + 1] = "";
+    unsigned char bytes[CREW_HELLO], key[TN_KEY_BYTES], text[TN_JOIN_BODY + TN_TAG_BYTES + 1] = "";
     tn_hello hello;
-    tn_frame_head h;
+    tn_frame_head head;
+    int s = crew_connect(m->crew);
+    EXPECT(crew_greet(s, m->crew->token, key));
+    tn_seals seals = tn_seals_new(key, false);
     tn_join_hello(&m->request, &hello);
     snprintf(hello.version, sizeof hello.version, "99.8\x1b[2J");
     tn_hello_write(&hello, bytes);
-    int s = connect_stranger(m->crew);
-    send_all(s, bytes, sizeof bytes);
-    EXPECT(tn_socket_receive(s, head, sizeof head, tn_clock_s() + 10) && tn_frame_head_read(head, &h));
-    EXPECT(h.kind == TN_FRAME_REFUSED && h.bytes <= TN_REFUSAL_BYTES);
-    EXPECT(tn_socket_receive(s, text, h.bytes, tn_clock_s() + 10));
+    tn_proof_make(key, TN_JOIN_CALLER, bytes, TN_HELLO_BYTES, bytes + TN_HELLO_BYTES);
+    crew_send(s, bytes, sizeof bytes);
+    EXPECT(crew_frame(s, &seals.in, &head, text));
+    EXPECT(head.kind == TN_FRAME_REFUSED && head.bytes <= TN_REFUSAL_BYTES);
     EXPECT_TEXT((const char *)text, "it has Tenon 99.8?[2J, process 0 on host ");
     EXPECT_TEXT((const char *)text, "; install the same");
-    expect_closed(s);
+    crew_expect_closed(s);
   }
   join_and_leave(m);
 }
@@ -430,12 +394,12 @@ static void another_version_is_refused(void **state) {
 static void miss_some(member *m) {
   if (m->place.process == 2 || m->place.process == 4) return;
   if (m->place.process == 0) {
-    expect_open_fails(m, TN_ECOMM, "of 5 processes, 2, 4 did not come to process 0 on host ");
+    member_open_fails(m, TN_ECOMM, "of 5 processes, 2, 4 did not come to process 0 on host ");
     EXPECT_TEXT(tn_error_text(&m->env), " within 1 s ([distributed] timeout)");
     return;
   }
   m->request.timeout_s = 20;
-  expect_open_fails(m, TN_ECOMM, "process 0: of 5 processes, 2, 4 did not come to process 0");
+  member_open_fails(m, TN_ECOMM, "process 0: of 5 processes, 2, 4 did not come to process 0");
 }
 
 static void missing_processes_are_listed(void **state) {
@@ -448,7 +412,7 @@ static void missing_processes_are_listed(void **state) {
 static void miss_many(member *m) {
   m->place.processes = m->place.locals = 1000;
   m->request.timeout_s = 0.2;
-  expect_open_fails(
+  member_open_fails(
       m, TN_ECOMM,
       "of 1000 processes, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 and 983 more did not "
       "come to process 0");
@@ -465,7 +429,7 @@ static void many_missing_processes_are_counted(void **state) {
 /* Process 1 never comes, or comes after the time in which process 0 was stopped. */
 static void wait_stopped(member *m) {
   crew_note(m->crew, m->place.process, 1);
-  if (m->place.process == 0) expect_open_fails(m, TN_ECOMM, "process 0 (id ");
+  if (m->place.process == 0) member_open_fails(m, TN_ECOMM, "process 0 (id ");
   if (m->place.process == 0) EXPECT_TEXT(tn_error_text(&m->env), " s while the processes came together, ");
 }
 
@@ -496,7 +460,7 @@ static void a_stopped_process_names_itself(void **state) {
 
 static void miss_process_0(member *m) {
   if (m->place.process == 0) return;
-  expect_open_fails(m, TN_ECOMM, "process 0 was not found on host 127.0.0.1, ports ");
+  member_open_fails(m, TN_ECOMM, "process 0 was not found on host 127.0.0.1, ports ");
   EXPECT_TEXT(tn_error_text(&m->env),
               ", within 0.5 s ([distributed] timeout): Connection refused; if it runs on another host, set "
               "MASTER_ADDR");
@@ -511,7 +475,7 @@ static void a_missing_process_0_is_reported(void **state) {
 
 static void miss_the_answer(member *m) {
   if (m->place.process == 0) return;
-  expect_open_fails(m, TN_ECOMM, "process 0 was not found on host 127.0.0.1, ports ");
+  member_open_fails(m, TN_ECOMM, "process 0 was not found on host 127.0.0.1, ports ");
   EXPECT_TEXT(tn_error_text(&m->env), "one of them listens and does not answer: it is stopped, or another");
 }
 
@@ -519,7 +483,7 @@ static void miss_the_answer(member *m) {
 static void a_process_0_that_does_not_answer_is_reported(void **state) {
   (void)state;
   crew c = crew_new(2);
-  int listens = listen_on(c.port);
+  int listens = crew_listen_on(c.port);
   assert_true(listens >= 0);
   c.timeout_s = 0.5;
   crew_run(&c, miss_the_answer);
@@ -530,7 +494,7 @@ static void miss_the_host(member *m) {
   if (m->place.process == 0) return;
   snprintf(m->place.master, sizeof m->place.master, "no%099d",
            0); /* too long for a name: no lookup is made */
-  expect_open_fails(m, TN_ECOMM, "process 0 was not found on host no0000");
+  member_open_fails(m, TN_ECOMM, "process 0 was not found on host no0000");
 }
 
 static void an_unknown_host_is_reported(void **state) {
@@ -542,21 +506,21 @@ static void an_unknown_host_is_reported(void **state) {
 
 static void look_up_often(member *m) {
   if (m->place.process == 0) return;
-  expect_open_fails(m, TN_ECOMM, ": Connection refused; if it runs on another host");
+  member_open_fails(m, TN_ECOMM, ": Connection refused; if it runs on another host");
   EXPECT(atomic_load(&look_ups) >= 2 && atomic_load(&look_ups) <= 4); /* at 0, 1 and 2 s */
 }
 
 static void look_up_slowly(member *m) {
   if (m->place.process == 0) return;
   resolver_s = 17; /* longer than a try, which a pause of the process is told from */
-  expect_open_fails(m, TN_ECOMM, "process 0 was not found on host 127.0.0.1, ports ");
+  member_open_fails(m, TN_ECOMM, "process 0 was not found on host 127.0.0.1, ports ");
 }
 
 static void look_up_in_vain(member *m) {
   if (m->place.process == 0) return;
   resolver_s = 17;
   resolver_error = EAI_AGAIN;
-  expect_open_fails(m, TN_ECOMM, "process 0 was not found on host 127.0.0.1, ports ");
+  member_open_fails(m, TN_ECOMM, "process 0 was not found on host 127.0.0.1, ports ");
   EXPECT_TEXT(tn_error_text(&m->env), gai_strerror(EAI_AGAIN));
 }
 
@@ -579,7 +543,7 @@ static void stop_in_a_look_up(member *m) {
   resolver_stops = &stop;
   m->request.stop = &stop;
   double from = tn_clock_s();
-  expect_open_fails(m, TN_ESTOPPED, "stopped");
+  member_open_fails(m, TN_ESTOPPED, "stopped");
   EXPECT(tn_clock_s() - from < 20);
 }
 
@@ -617,20 +581,22 @@ static void connect_until_it_is_its_own_peer(void **state) {
 static void lose_last_words(member *m) {
   if (m->place.process == 1) {
     crew_await_note(m->crew, 0, 1);
-    expect_open_fails(m, TN_ECOMM,
+    member_open_fails(m, TN_ECOMM,
                       "process 0 on host 127.0.0.1 has ended while the others came; see its own messages");
     return;
   }
-  unsigned char hello[TN_HELLO_BYTES], head[TN_FRAME_HEAD];
-  int listens = listen_on(m->crew->port);
+  unsigned char key[TN_KEY_BYTES], bytes[TN_SEALED_HEAD];
+  const tn_frame_head beat = {.kind = TN_FRAME_BEAT}, failure = {.kind = TN_FRAME_FAILURE, .bytes = 100};
+  int listens = crew_listen_on(m->crew->port);
   EXPECT(listens >= 0);
   crew_note(m->crew, 0, 1);
   int s = accept(listens, NULL, NULL);
-  EXPECT(s >= 0 && recv(s, hello, sizeof hello, MSG_WAITALL) == sizeof hello);
-  tn_frame_head_write(&(tn_frame_head){.kind = TN_FRAME_BEAT}, head);
-  send_all(s, head, sizeof head);
-  tn_frame_head_write(&(tn_frame_head){.kind = TN_FRAME_FAILURE, .bytes = 100}, head);
-  send_all(s, head, sizeof head);
+  EXPECT(s >= 0 && crew_answer(s, m->crew->token, key));
+  tn_seals seals = tn_seals_new(key, true);
+  EXPECT(tn_sealed_send(s, &seals.out, &beat, NULL, tn_clock_s() + 10));
+  tn_frame_head_write(&failure, bytes);
+  tn_seal_make(&seals.out, bytes, TN_FRAME_HEAD, bytes + TN_FRAME_HEAD);
+  crew_send(s, bytes, sizeof bytes);
   close(s);
   close(listens);
 }
@@ -641,27 +607,28 @@ static void take_signal(int number) { atomic_store(&asked, number); }
 
 /* Process 0 sends half of a frame, and then the signal. */
 static void stop_in_half_of_a_frame(member *m) {
-  unsigned char hello[TN_HELLO_BYTES], head[TN_FRAME_HEAD];
+  unsigned char key[TN_KEY_BYTES], byte;
+  const tn_frame_head beat = {.kind = TN_FRAME_BEAT};
   if (m->place.process == 1) {
     double from = tn_clock_s();
     signal(SIGUSR1, take_signal);
     m->request.stop = &asked;
     crew_note(m->crew, 1, getpid());
     crew_await_note(m->crew, 0, 1);
-    expect_open_fails(m, TN_ESTOPPED, "stopped");
+    member_open_fails(m, TN_ESTOPPED, "stopped");
     EXPECT(tn_clock_s() - from < 20);
     return;
   }
-  int listens = listen_on(m->crew->port);
+  int listens = crew_listen_on(m->crew->port);
   EXPECT(listens >= 0);
   crew_note(m->crew, 0, 1);
   int s = accept(listens, NULL, NULL);
-  EXPECT(s >= 0 && recv(s, hello, sizeof hello, MSG_WAITALL) == sizeof hello);
-  tn_frame_head_write(&(tn_frame_head){.kind = TN_FRAME_BEAT}, head);
-  send_all(s, head, sizeof head);
-  send_all(s, head, sizeof head / 2);
+  EXPECT(s >= 0 && crew_answer(s, m->crew->token, key));
+  tn_seals seals = tn_seals_new(key, true);
+  EXPECT(tn_sealed_send(s, &seals.out, &beat, NULL, tn_clock_s() + 10));
+  crew_send(s, &beat, TN_FRAME_HEAD / 2);
   EXPECT(kill((pid_t)atomic_load(&m->crew->notes[1]), SIGUSR1) == 0);
-  EXPECT(recv(s, hello, sizeof hello, MSG_WAITALL) < (ssize_t)sizeof hello); /* until it has ended */
+  while (recv(s, &byte, 1, MSG_WAITALL) == 1) continue; /* until it has ended */
   close(s);
   close(listens);
 }
@@ -687,7 +654,7 @@ static void lose_process_0(member *m) {
     tn_link_open(&m->env, &m->request, &m->link);
   }
   if (m->place.process == 1)
-    expect_open_fails(m, TN_ECOMM,
+    member_open_fails(m, TN_ECOMM,
                       "process 0 on host 127.0.0.1 has ended while the others came; see its own messages");
 }
 
@@ -712,7 +679,7 @@ static void halt_process_0(member *m) {
     tn_link_open(&m->env, &m->request, &m->link);
   }
   if (m->place.process == 1)
-    expect_open_fails(m, TN_ECOMM,
+    member_open_fails(m, TN_ECOMM,
                       "process 0 on host 127.0.0.1 has not been heard of for 1 s while the processes came "
                       "together: it is stopped, or its host or network is down");
   if (m->place.process == 1) crew_note(m->crew, 1, 1);
@@ -755,7 +722,7 @@ static void wait_for_two(member *m) {
     return;
   }
   m->place.processes = m->place.locals = 3;
-  expect_open_fails(m, TN_ECOMM, "process 1 on host ");
+  member_open_fails(m, TN_ECOMM, "process 1 on host ");
   EXPECT_TEXT(tn_error_text(&m->env),
               ") has not been heard of for 1.5 s while the others came: it is stopped");
 }
@@ -789,7 +756,7 @@ static void stop_while_joining(member *m) {
   m->request.stop = &stop_flag;
   if (m->place.process == 3) m->place.port += TN_JOIN_PORTS;
   crew_note(m->crew, m->place.process, 1);
-  expect_open_fails(m, TN_ESTOPPED, "stopped");
+  member_open_fails(m, TN_ESTOPPED, "stopped");
 }
 
 static void a_request_to_stop_ends_the_wait(void **state) {
@@ -810,13 +777,13 @@ static void a_request_to_stop_ends_the_wait(void **state) {
 static void stop_process_0(member *m) {
   if (m->place.process == 2) return;
   if (m->place.process == 1) {
-    expect_open_fails(m, TN_ESTOPPED, "process 0: stopped");
+    member_open_fails(m, TN_ESTOPPED, "process 0: stopped");
     return;
   }
   signal(SIGUSR1, set_stop_flag);
   m->request.stop = &stop_flag;
   crew_note(m->crew, 0, 1);
-  expect_open_fails(m, TN_ESTOPPED, "stopped");
+  member_open_fails(m, TN_ESTOPPED, "stopped");
 }
 
 static void a_stop_of_process_0_stops_the_others(void **state) {
@@ -838,7 +805,7 @@ static void join_with_few_descriptors(member *m) {
   }
   const struct rlimit few = {(rlim_t)crew_descriptors(), (rlim_t)crew_descriptors()};
   EXPECT(setrlimit(RLIMIT_NOFILE, &few) == 0);
-  expect_open_fails(m, TN_ECOMM, "cannot take another of 8 processes: Too many open files; see `ulimit -n`");
+  member_open_fails(m, TN_ECOMM, "cannot take another of 8 processes: Too many open files; see `ulimit -n`");
   const struct rlimit more = {few.rlim_max, few.rlim_max};
   setrlimit(RLIMIT_NOFILE, &more);
 }

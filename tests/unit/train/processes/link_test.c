@@ -665,7 +665,7 @@ static void a_forked_child_does_not_keep_a_connection(void **state) {
     _exit(0);
   }
   tn_peer peer;
-  tn_peer_init(&peer, ends[0]);
+  tn_peer_init(&peer, ends[0], NULL);
   tn_peer_close(NULL, &peer);
   struct pollfd ended = {.fd = ends[1], .events = POLLIN};
   int ready = poll(&ended, 1, 5000);

@@ -70,6 +70,7 @@ static void tenon_launch_is_read_first(void **state) {
   assert_string_equal(place.master, "n1");
   assert_int_equal(place.port, 23456);
   assert_string_equal(place.token, "secret");
+  assert_false(place.guessable);
 }
 
 static void torchrun_is_known_by_its_master(void **state) {
@@ -81,6 +82,7 @@ static void torchrun_is_known_by_its_master(void **state) {
   assert_string_equal(place.master, "n0.cluster");
   assert_int_equal(place.port, 29501); /* its store has the port itself */
   assert_string_equal(place.token, "torchrun abc 29500");
+  assert_true(place.guessable);
   assert_int_equal(READ("RANK=3", "WORLD_SIZE=8", "LOCAL_RANK=3"), TN_OK);
   assert_null(place.launcher);
 }
@@ -255,6 +257,7 @@ static void the_users_master_port_and_token_precede(void **state) {
   assert_string_equal(place.master, "10.1.1.1");
   assert_int_equal(place.port, 1234);
   assert_string_equal(place.token, "mine");
+  assert_false(place.guessable);
 }
 
 static void a_variable_without_a_usable_value_is_named(void **state) {
