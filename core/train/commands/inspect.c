@@ -24,12 +24,12 @@ static const char *inspect_type_name(uint32_t type) {
 }
 
 /* A text of a plugin. */
-static json_t *inspect_text(const char *text) { return text != NULL ? tn_json_text(text) : json_null(); }
+static json_t *inspect_json_text(const char *text) { return text != NULL ? tn_json_text(text) : json_null(); }
 
 static json_t *inspect_option_json(const tn_option *o) {
   return json_pack("{s:o, s:s, s:o, s:o, s:o}", "name", tn_json_text(o->name), "type",
-                   inspect_type_name(o->type), "default", inspect_text(o->default_text), "range",
-                   inspect_text(o->range), "doc", inspect_text(o->doc));
+                   inspect_type_name(o->type), "default", inspect_json_text(o->default_text), "range",
+                   inspect_json_text(o->range), "doc", inspect_json_text(o->doc));
 }
 
 static json_t *inspect_options_json(const tn_item *item) {
@@ -88,9 +88,10 @@ static void inspect_set_members(json_t *json, const tn_item *item) {
 
 static json_t *inspect_entry_json(const tn_entry *entry) {
   const tn_item *item = entry->item;
-  json_t *json = json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "kind", tn_kind_name(item->kind), "name",
-                           item->name, "doc", inspect_text(item->doc), "plugin", inspect_text(entry->plugin),
-                           "version", inspect_text(entry->version), "file", inspect_text(entry->file));
+  json_t *json =
+      json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "kind", tn_kind_name(item->kind), "name", item->name, "doc",
+                inspect_json_text(item->doc), "plugin", inspect_json_text(entry->plugin), "version",
+                inspect_json_text(entry->version), "file", inspect_json_text(entry->file));
   inspect_set_members(json, item);
   json_object_set_new(json, "options", inspect_options_json(item));
   return json;
