@@ -16,15 +16,6 @@ static bool is_from_plugin(const tn_suite *suite, const tn_entry *entry) {
 
 /* ---- ops ---- */
 
-static tn_status run_plugin_op(tn_suite *suite, const tn_entry *entry) {
-  const tn_op_def *def = NULL;
-  tn_case c = {entry->item->name, tn_schema_emit, TN_FILL_ANY, TN_CASE_NUMBERS};
-  TN_TRY(tn_op_table_find(suite->site.ops, suite->env, entry->item->name, &def));
-  for (int32_t dtype = TN_I32; dtype <= TN_F64; dtype++)
-    if (tn_schema_accepts(def, dtype)) TN_TRY(tn_suite_run_dtype(suite, &c, dtype));
-  return tn_schema_accepts(def, TN_F64) ? tn_suite_run_differences(suite, &c) : TN_OK;
-}
-
 static tn_status run_ops(tn_suite *suite, bool *any) {
   const tn_entry *entries;
   int32_t n;
@@ -32,7 +23,7 @@ static tn_status run_ops(tn_suite *suite, bool *any) {
   for (int32_t i = 0; i < n; i++) {
     if (!is_from_plugin(suite, &entries[i])) continue;
     *any = true;
-    TN_TRY(run_plugin_op(suite, &entries[i]));
+    TN_TRY(tn_suite_run_schema(suite, entries[i].item->name));
   }
   return TN_OK;
 }

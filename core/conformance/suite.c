@@ -1,6 +1,9 @@
 /* core/conformance/suite.c: every op, dtype and draw. */
 #include "core/conformance/suite.h"
 
+#include <string.h>
+
+#include "core/conformance/cases/schema_case.h"
 #include "core/conformance/device/device_cases.h"
 #include "core/conformance/trial/finite_differences.h"
 
@@ -59,9 +62,30 @@ static tn_status run_case(tn_suite *suite, const tn_case *c) {
   return TN_OK;
 }
 
+tn_status tn_suite_run_schema(tn_suite *suite, const char *op) {
+  const tn_op_def *def = NULL;
+  const tn_case c = {op, tn_schema_emit, TN_FILL_ANY, TN_CASE_NUMBERS};
+  TN_TRY(tn_op_table_find(suite->site.ops, suite->env, op, &def));
+  for (int32_t dtype = TN_I32; dtype <= TN_F64; dtype++)
+    if (tn_schema_accepts(def, dtype)) TN_TRY(tn_suite_run_dtype(suite, &c, dtype));
+  return tn_schema_accepts(def, TN_F64) ? tn_suite_run_differences(suite, &c) : TN_OK;
+}
+
+/* Ops of the core without a case of their own: those whose schema says all that operands need. */
+static tn_status run_ops_without_case(tn_suite *suite) {
+  const tn_entry *entries;
+  int32_t n;
+  TN_TRY(tn_registry_list(suite->site.registry, suite->env, TN_OP, &entries, &n));
+  for (int32_t i = 0; i < n; i++)
+    if (strcmp(entries[i].plugin, "core") == 0 && tn_case_find(entries[i].item->name) == NULL)
+      TN_TRY(tn_suite_run_schema(suite, entries[i].item->name));
+  return TN_OK;
+}
+
 tn_status tn_suite_run_core(tn_suite *suite) {
   TN_TRY(tn_device_cases_run(suite));
   for (int32_t i = 0; tn_case_tables[i] != NULL; i++)
     for (const tn_case *c = tn_case_tables[i]; c->op != NULL; c++) TN_TRY(run_case(suite, c));
+  TN_TRY(run_ops_without_case(suite));
   return tn_device_cases_run_failure(suite);
 }

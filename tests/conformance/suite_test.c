@@ -290,6 +290,23 @@ static void one_use_can_be_run_alone(void **state) {
   json_decref(report);
 }
 
+/* silu has no case of its own: it is drawn from its schema, with finite differences. */
+static void an_op_without_a_case_is_drawn_from_its_schema(void **state) {
+  static const struct {
+    const char *only;
+    int passed;
+  } parts[] = {{"silu/bf16/1/gradient", 1}, {"silu/f64/1/gradient", 2}};
+  (void)state;
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    tn_conformance_options wanted = {.only = parts[i].only};
+    json_t *report = run("cpu", "", NULL, &wanted, NULL);
+    assert_non_null(report);
+    assert_int_equal(json_integer_value(json_object_get(report, "passed")), parts[i].passed);
+    assert_int_equal(count(report, "failed"), 0);
+    json_decref(report);
+  }
+}
+
 /* ---- the same bits ---- */
 
 typedef struct job {
@@ -350,6 +367,7 @@ int main(void) {
       cmocka_unit_test(a_line_that_no_longer_holds_is_stale),
       cmocka_unit_test(wrong_options_say_what_is_expected),
       cmocka_unit_test(one_use_can_be_run_alone),
+      cmocka_unit_test(an_op_without_a_case_is_drawn_from_its_schema),
       cmocka_unit_test(threads_and_contexts_change_no_bit),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -140,7 +140,6 @@ const tn_case tn_pointwise_cases[] = {
     {"affine", pointwise_case_affine, TN_FILL_ANY, TN_CASE_FLOATS},
     {"relu", pointwise_case_unary, TN_FILL_AWAY, TN_CASE_FLOATS},
     {"leaky_relu", pointwise_case_leaky_relu, TN_FILL_AWAY, TN_CASE_FLOATS},
-    {"silu", pointwise_case_unary, TN_FILL_ANY, TN_CASE_FLOATS},
     {"gelu", pointwise_case_gelu, TN_FILL_ANY, TN_CASE_FLOATS},
     {"gelu_grad", pointwise_case_gelu_grad, TN_FILL_ANY, TN_CASE_FLOATS},
     {"dropout", pointwise_case_dropout, TN_FILL_ANY, TN_CASE_FLOATS},
