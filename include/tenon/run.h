@@ -77,9 +77,9 @@ typedef struct tn_predict_options {
   int32_t top;        /* classes of a prediction, the most probable first; 0: 5 */
 } tn_predict_options;
 /* Computes the model's output for each row or file. Where the loss is a cross entropy over classes, the
- * result has the most probable classes, with the names that the weights carry. TN_ENONFINITE: outputs are not
- * finite (of scores of classes, -infinity beside a finite score is); the message names the first, *json and
- * `output` are written as well, "not_finite" is their number, and they have no classes. */
+ * result has the most probable classes, with the names that the weights carry. TN_ENONFINITE: outputs, or
+ * inputs, are not finite (of scores of classes, -infinity beside a finite score is); the message names the
+ * first, *json and `output` are written as well, "not_finite" is their number, and they have no classes. */
 TN_EXPORT tn_status tn_run_predict(tn_run *run, const tn_predict_options *options, char **json);
 
 typedef struct tn_generate_options {

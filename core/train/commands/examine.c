@@ -113,8 +113,7 @@ static tn_status examine_sample(tn_examine_command *e, int32_t slot, int64_t row
   const tn_forward *f = &e->forward;
   const float *scores = (const float *)tn_forward_output(f, slot) + row * e->scores.classes;
   examined_error error = {.sample = f->ids[slot][row], .truth = examine_truth(e, slot, row)};
-  if (!tn_finite_rows_count(&e->finite, error.sample, tn_scores_are_numbers(scores, e->scores.classes)))
-    return TN_OK;
+  if (!tn_finite_rows_count(&e->finite, error.sample, tn_forward_row_is_finite(f, slot, row))) return TN_OK;
   if (!tn_class_scores_add(&e->scores, scores, error.truth, &error.predicted, &error.log_probability,
                            &error.certainty))
     return TN_OK;

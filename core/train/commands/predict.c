@@ -60,11 +60,11 @@ static tn_status predict_start_outputs(tn_predict_command *p) {
 }
 
 /* {"input": "cat.jpg", "top": [...]} */
-static tn_status predict_describe_row(tn_predict_command *p, int64_t i, const float *scores) {
+static tn_status predict_describe_row(tn_predict_command *p, int64_t i, bool finite, const float *scores) {
   char name[NAME];
   TN_TRY(tn_loader_sample_name(p->forward.loader, i, name, sizeof name));
-  json_array_append_new(p->predictions, json_pack("{s:o, s:o}", "input", tn_json_text(name), "top",
-                                                  tn_predict_classes_row(&p->classes, scores)));
+  json_t *top = finite ? tn_predict_classes_row(&p->classes, scores) : json_array();
+  json_array_append_new(p->predictions, json_pack("{s:o, s:o}", "input", tn_json_text(name), "top", top));
   return TN_OK;
 }
 
@@ -74,8 +74,8 @@ static tn_status predict_take_rows(void *context, int32_t slot, int64_t first, i
   char *to = p->out + (size_t)first * bytes;
   memcpy(to, tn_forward_output(&p->forward, slot), (size_t)n * bytes);
   for (int64_t i = 0; i < n; i++, to += bytes) {
-    tn_finite_rows_count(&p->finite, first + i, tn_row_is_finite(&p->forward.row, to));
-    if (p->predictions != NULL) TN_TRY(predict_describe_row(p, first + i, (const float *)(void *)to));
+    bool finite = tn_finite_rows_count(&p->finite, first + i, tn_forward_row_is_finite(&p->forward, slot, i));
+    if (p->predictions != NULL) TN_TRY(predict_describe_row(p, first + i, finite, (const float *)(void *)to));
   }
   return TN_OK;
 }

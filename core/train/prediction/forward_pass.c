@@ -5,6 +5,7 @@
 #include "core/train/distributed/devices.h"
 #include "core/train/prediction/load_trained.h"
 #include "core/train/programs/check_model.h"
+#include "core/train/programs/finite_rows.h"
 
 /* ---- programs and weights ---- */
 
@@ -119,4 +120,13 @@ tn_status tn_forward_run(tn_forward *f, tn_forward_rows rows, void *context) {
 
 const void *tn_forward_output(const tn_forward *f, int32_t slot) {
   return tn_executor_output(f->executor, f->index, slot, "output");
+}
+
+bool tn_forward_row_is_finite(const tn_forward *f, int32_t slot, int64_t row) {
+  for (int32_t i = 0; i < tn_loader_field_count(f->loader); i++) {
+    const tn_field *field = tn_loader_field(f->loader, i);
+    const char *value = (const char *)f->fields[slot][i] + (size_t)row * tn_type_bytes(&field->type);
+    if (field->role == TN_FIELD_INPUT && !tn_row_is_finite(&field->type, value)) return false;
+  }
+  return tn_row_is_finite(&f->row, (const char *)tn_forward_output(f, slot) + (size_t)row * f->row_bytes);
 }

@@ -37,6 +37,9 @@ typedef tn_status (*tn_forward_rows)(void *context, int32_t slot, int64_t first,
 tn_status tn_forward_run(tn_forward *forward, tn_forward_rows rows, void *context);
 /* The output's rows in a slot, during `rows`. */
 const void *tn_forward_output(const tn_forward *forward, int32_t slot);
+/* Whether the output of a row in a slot is finite, and the input that it came from: a kernel may compute a
+ * number from a NaN, as the ReLU that libraries put behind a convolution. */
+bool tn_forward_row_is_finite(const tn_forward *forward, int32_t slot, int64_t row);
 void tn_forward_close(tn_forward *forward);
 
 #endif

@@ -8,7 +8,7 @@
  * ("<f4"). */
 static inline void write_array(const char *path, const char *descr, int64_t rows, const char *dims,
                                const void *values, size_t n_bytes) {
-  char bytes[8192];
+  char bytes[16384];
   char header[128];
   int length =
       snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': (%lld, %s), }", descr,

@@ -142,6 +142,33 @@ static void an_output_that_is_not_finite_is_named(void **state) {
   assert_true(isnan(read_npy("y.npy", "3, 2, 2", 12)[5]));
 }
 
+static const char convolutions_ini[] =
+    "[run]\nname = r\nepochs = 1\n[data]\nsource = random\nshape = 3, 16, 16\nclasses = 4\nsamples = 32\n"
+    "batch = 8\n[model]\ninputs = image: f32[3, 16, 16]\nlayers =\n    c1: conv2d(16, kernel=3, padding=1)\n"
+    "        relu\n    c2: conv2d(32, kernel=3, padding=1)\n        relu\n        global_avg_pool\n"
+    "    fc: linear(4)\nloss = cross_entropy\n[optimizer]\ntype = sgd\nlr = 0.01\n";
+
+/* The ReLU of a library may be 0 for NaN. */
+static void a_nan_of_the_input_is_named_behind_folded_relus(void **state) {
+  (void)state;
+  enum { PIXELS = 3 * 16 * 16 };
+  static const char *const backends[] = {"cpu", "auto"};
+  static float x[2 * PIXELS];
+  for (int i = 0; i < 2 * PIXELS; i++) x[i] = (float)(i % 7) / 7;
+  x[PIXELS + 85] = NAN;
+  file_write("r.ini", convolutions_ini);
+  write_npy("x.npy", 2, "3, 16, 16", x, 2 * PIXELS);
+  assert_int_equal(program_run("train r.ini --quiet"), 0);
+  for (int i = 0; i < 2; i++) {
+    const json_t *r = program_json(76, "predict runs/r --input x.npy --set backend.use=%s", backends[i]);
+    const json_t *rows = program_member(r, "predictions");
+    assert_int_equal(program_number(r, "not_finite"), 1);
+    assert_int_equal(json_array_size(program_member(json_array_get(rows, 0), "top")), 4);
+    assert_int_equal(json_array_size(program_member(json_array_get(rows, 1), "top")), 0);
+    assert_non_null(strstr(program_err, "first that of 'x.npy[1]'"));
+  }
+}
+
 #define CLASSIFIER_INI                                                                                       \
   "[run]\nname = n\nseed = 1\n[data]\nsource = random\nshape = 4\nclasses = 3\nsamples = 64\nbatch = 16\n"   \
   "[model]\ninputs = image: f32[4]\nlayers =\n    fc1: linear(4, bias=no)\n    fc2: linear(3, bias=no)\n"    \
@@ -201,6 +228,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_source_without_files_says_so, program_open, program_close),
       cmocka_unit_test_setup_teardown(an_output_that_is_not_finite_is_named, program_open, program_close),
       cmocka_unit_test_setup_teardown(a_classifier_that_overflows_is_no_success, program_open, program_close),
+      cmocka_unit_test_setup_teardown(a_nan_of_the_input_is_named_behind_folded_relus, program_open,
+                                      program_close),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
