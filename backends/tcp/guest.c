@@ -12,7 +12,7 @@ void tn_tcp_guests_init(tn_tcp_guest *guests) {
 }
 
 void tn_tcp_guest_drop(tn_tcp_guest *g) {
-  if (g->fd >= 0) close(g->fd);
+  if (g->fd >= 0) tn_tcp_close(g->fd);
   g->fd = -1;
 }
 

@@ -181,7 +181,8 @@ static void join_admit(join *j, tn_tcp_guest *g) {
   const tn_tcp_hello *h = &g->hello;
   if (!join_check_hello(j, h)) return join_refuse(j, g->fd, &g->nonces);
   join_link *link = &j->links[h->rank][h->lane];
-  if (link->fd >= 0) close(link->fd); /* the rank has connected again: it has given up its first connection */
+  if (link->fd >= 0)
+    tn_tcp_close(link->fd); /* the rank has connected again: it has given up its first connection */
   link->fd = g->fd;
   link->nonces = g->nonces;
   g->fd = -1;
@@ -190,7 +191,7 @@ static void join_admit(join *j, tn_tcp_guest *g) {
   bool registers = j->t->rank == 0 && h->lane == TN_TCP_NOTES;
   link->state = registers ? JOIN_REGISTERED : JOIN_OPEN;
   if (registers || join_accept(j, link)) return;
-  close(link->fd);
+  tn_tcp_close(link->fd);
   link->fd = -1;
   link->state = JOIN_AWAITED;
 }
@@ -240,7 +241,7 @@ static void join_take_guests(join *j) {
 /* ---- connections that this rank makes ---- */
 
 static void join_try_later(join_link *link, int error) {
-  if (link->fd >= 0) close(link->fd);
+  if (link->fd >= 0) tn_tcp_close(link->fd);
   link->fd = -1;
   if (link->error != EPROTO) link->error = error; /* a wrong proof says more than later errors */
   link->state = JOIN_DUE;
@@ -345,7 +346,7 @@ static void join_check_registered(join_link *link) {
   char byte;
   struct iovec piece = {&byte, 1};
   if (tn_tcp_receive(link->fd, &piece, 1) == 0) return;
-  close(link->fd);
+  tn_tcp_close(link->fd);
   link->fd = -1;
   link->state = JOIN_AWAITED;
 }
@@ -362,7 +363,7 @@ static void join_send_table(join *j, join_link *link) {
   if (sent > 0) link->done += (size_t)sent;
   link->state = link->done == all ? JOIN_OPEN : JOIN_SENDING;
   if (sent >= 0) return;
-  close(link->fd);
+  tn_tcp_close(link->fd);
   link->fd = -1;
   link->state = JOIN_AWAITED;
 }
@@ -525,7 +526,7 @@ tn_status tn_tcp_join(tn_env *env, tn_tcp *t, const tn_tcp_identity *identity, c
     join_run(j);
     join_end(j);
   }
-  close(listener);
+  tn_tcp_close(listener);
   tn_delete(env, j);
   return j != NULL ? tn_tcp_failed(env, t) : TN_ENOMEM;
 }

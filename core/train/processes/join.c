@@ -1,7 +1,7 @@
 /* core/train/processes/join.c: the two sides of a meeting of processes. */
 #include "core/train/processes/join.h"
 
-#include <unistd.h>
+#include "core/train/processes/socket.h"
 
 tn_status tn_join(tn_env *env, const tn_join_request *request, tn_joined *joined) {
   const tn_process_place *place = request->place;
@@ -16,7 +16,7 @@ tn_status tn_join(tn_env *env, const tn_join_request *request, tn_joined *joined
 
 void tn_joined_free(const void *handle, tn_joined *joined) {
   for (int32_t i = 0; joined->sockets != NULL && i < joined->n; i++)
-    if (joined->sockets[i] >= 0) close(joined->sockets[i]);
+    if (joined->sockets[i] >= 0) tn_socket_close(joined->sockets[i]);
   tn_release(handle, joined->sockets);
   tn_release(handle, joined->seals);
   tn_release(handle, joined->members);

@@ -131,7 +131,7 @@ static void caller_note_silence(caller *c) {
 }
 
 static void caller_end_try(caller_try *t) {
-  if (t->socket >= 0) close(t->socket);
+  if (t->socket >= 0) tn_socket_close(t->socket);
   t->socket = -1;
   t->got = 0;
 }
@@ -232,7 +232,7 @@ static tn_status caller_follow(caller *c, caller_try *t, bool *taken) {
   if (!right) return TN_OK;
   tn_status status = caller_enter(c, key, taken);
   if (status == TN_OK && *taken) return TN_OK;
-  close(c->socket);
+  tn_socket_close(c->socket);
   c->socket = -1;
   return status;
 }

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "core/base/file.h"
 #include "core/base/system.h"
 #include "core/base/text.h"
 #include "core/train/processes/join.h"
@@ -52,7 +53,7 @@ typedef struct listener {
 
 /* The others keep their order: of two connections of a process, the later one is decided last. */
 static void guest_leave(listener *l, int32_t i, bool keep_socket) {
-  if (!keep_socket) close(l->guests[i].socket);
+  if (!keep_socket) tn_socket_close(l->guests[i].socket);
   l->n_guests--;
   memmove(&l->guests[i], &l->guests[i + 1], (size_t)(l->n_guests - i) * sizeof *l->guests);
 }
@@ -105,7 +106,7 @@ static bool guest_returns(const listener *l, const tn_hello *h) {
 }
 
 static void listener_forget(listener *l, int32_t process) {
-  close(l->joined->sockets[process]);
+  tn_socket_close(l->joined->sockets[process]);
   l->joined->sockets[process] = -1;
   l->missing++;
 }
@@ -189,7 +190,7 @@ static void listener_send_oldest_away(listener *l) {
 /* False: no other connection waits, or there is no room for it. Those that came in the same look are not sent
  * away for it: they have not been read yet. */
 static bool listener_accept(listener *l, bool is_first) {
-  int socket = accept4(l->socket, NULL, NULL, SOCK_CLOEXEC);
+  int socket = tn_descriptor_move_up(accept4(l->socket, NULL, NULL, SOCK_CLOEXEC));
   bool full = socket < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS);
   if (full && l->n_guests == 0) l->error = errno;
   if (full && is_first) listener_send_oldest_away(l);
@@ -408,7 +409,7 @@ tn_status tn_join_listen(tn_env *env, const tn_join_request *request, tn_joined 
   if (status == TN_OK) status = listener_welcome(&l);
   if (status != TN_OK) listener_tell(&l, status);
   while (l.n_guests > 0) guest_leave(&l, 0, false);
-  if (l.socket >= 0) close(l.socket);
+  if (l.socket >= 0) tn_socket_close(l.socket);
   tn_release(env, l.guests);
   tn_release(env, l.heard_s);
   return status;
