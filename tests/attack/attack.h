@@ -21,7 +21,7 @@ typedef struct attack_family {
 } attack_family;
 
 extern const attack_family attack_damage, attack_hostile, attack_values, attack_inputs, attack_limits,
-    attack_foreign, attack_kills;
+    attack_foreign, attack_squatters, attack_kills;
 
 /* ---- draws (draw.c) ---- */
 

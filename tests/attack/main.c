@@ -18,9 +18,9 @@
 #include "tests/attack/attack.h"
 #include "tests/attack/known.h"
 
-static const attack_family *const families[] = {&attack_damage, &attack_hostile, &attack_values,
-                                                &attack_inputs, &attack_limits,  &attack_foreign,
-                                                &attack_kills};
+static const attack_family *const families[] = {&attack_damage,    &attack_hostile, &attack_values,
+                                                &attack_inputs,    &attack_limits,  &attack_foreign,
+                                                &attack_squatters, &attack_kills};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 typedef struct tally {
