@@ -56,7 +56,7 @@ expect() {
   title=$1 calls=$2
   shift 2
   : >"$scratch/bin/calls"
-  SLOW=0 EVERY=1 BUILD=$scratch/build PACKAGES=$scratch/packages PATH=$scratch/bin:$PATH "$root/tools/dev" "$@" \
+  SLOW=0 EVERY=1 BUILD=$scratch/build PACKAGES=$scratch/packages GPU=$scratch/gpu PATH=$scratch/bin:$PATH "$root/tools/dev" "$@" \
     >"$scratch/said" 2>&1
   if [ "$(sed "s|$scratch/||g" "$scratch/bin/calls")" = "$calls" ]; then
     echo "case ok: $title"
@@ -88,4 +88,12 @@ meson setup --reconfigure build
 ninja -C build" build
 : >"$scratch/build/left_out.h"
 expect "nothing left out: not configured again" "ninja -C build" build
+
+rm -r "$scratch/build"
+expect "no GPU: no kernel is compiled ahead" "meson setup build -Dnvcc_arch=none
+ninja -C build" build
+rm -r "$scratch/build"
+: >"$scratch/gpu"
+expect "a GPU: kernels are compiled ahead" "meson setup build
+ninja -C build" build
 exit $failed
