@@ -22,13 +22,29 @@ static void inspect_print_options(const json_t *item) {
   }
 }
 
-/* The lines of a text, of which all but the first are indented as the first. */
+/* The lines of a text, each made plain, of which all but the first are indented as the first. */
 static void inspect_print_lines(const char *title, const char *text) {
   for (size_t n; *text; text += n + (text[n] == '\n')) {
     n = strcspn(text, "\n");
-    printf("%s%.*s\n", title, (int)n, text);
+    char *line = strndup(text, n);
+    if (line != NULL) tn_text_make_plain(line);
+    printf("%s%s\n", title, line != NULL ? line : "");
+    free(line);
     title = "                 ";
   }
+}
+
+/* Gives a plain result back the texts of several lines, whose ends are control characters. */
+static void inspect_keep_lines(json_t *plain, const char *text) {
+  static const char *const keys[] = {"example", "notes"};
+  json_t *from = json_loads(text, 0, NULL);
+  const json_t *items = json_object_get(from, "items"), *kept = json_object_get(plain, "items");
+  for (size_t i = 0; i < json_array_size(items); i++)
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+      json_t *lines = json_object_get(json_array_get(items, i), keys[k]);
+      if (lines != NULL) json_object_set(json_array_get(kept, i), keys[k], lines);
+    }
+  json_decref(from);
 }
 
 static void inspect_print_item(const json_t *item, bool details) {
@@ -77,6 +93,7 @@ static int inspect_run(tn_context *context, const cli_args *args) {
   tn_status status = tn_inspect(context, name, &text);
   if (status != TN_OK) return cli_fail(args, context, status);
   json_t *json = args->json ? json_loads(text, 0, NULL) : cli_load_plain(text);
+  if (!args->json) inspect_keep_lines(json, text);
   const char *other = inspect_keep_kind(json_object_get(json, "items"), kind);
   int code = CLI_OK;
   if (json_array_size(json_object_get(json, "items")) > 0)
