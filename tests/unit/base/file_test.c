@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -299,6 +300,24 @@ static void refused_memory_leaves_no_temporary(void **state) {
   assert_int_equal(count_entries(p->folder), 1);
 }
 
+/* Not "check its permissions": the file is fine. */
+static void a_lack_of_descriptors_names_the_limit(void **state) {
+  place *p = *state;
+  struct rlimit before, few;
+  char *bytes;
+  size_t n;
+  FILE *file = fopen(p->path, "w");
+  assert_non_null(file);
+  fclose(file);
+  assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+  few = (struct rlimit){3, before.rlim_max};
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+  tn_status status = tn_file_read(&p->t, p->path, 100, &bytes, &n);
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+  assert_int_equal(status, TN_EIO);
+  assert_non_null(strstr(tn_error_text(&p->t), "too many files are open, see `ulimit -n`"));
+}
+
 #define with_place(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 int main(void) {
   const struct CMUnitTest tests[] = {
@@ -316,6 +335,7 @@ int main(void) {
       with_place(a_private_folder_is_writable_by_its_user_alone),
       with_place(paths_join_and_part),
       with_place(refused_memory_leaves_no_temporary),
+      with_place(a_lack_of_descriptors_names_the_limit),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
