@@ -1,13 +1,18 @@
 #!/bin/sh
 # tests/bench/joining.sh [TENON [LAUNCHES]]: starts trainings by `tenon launch -n 4`, alone and beside a program of another
 # user that listens on as many ports as it can (squatter.py), in turns of 10. Prints the median times of both, and what the
-# other program has received: connections, bytes, tokens. Root only, since the other program has another user.
+# other program has received: connections, bytes, tokens. Root only, since the other program has another user. All run in a
+# network namespace of their own, where no other program connects.
 # This is a measurement, not a test: it fails only if a training fails, or something of a job was received.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 tenon=$(realpath "${1:-$root/build/tools/tenon}")
 launches=${2:-100}
 [ "$(id -u)" = 0 ] || { echo "joining.sh: needs root: the listener has another user" >&2 && exit 77; }
+if [ -z "${JOINING_ALONE:-}" ]; then
+  export JOINING_ALONE=yes
+  exec unshare --net sh -c 'ip link set lo up && exec sh "$0" "$@"' "$0" "$@"
+fi
 scratch=$(mktemp -d)
 squatter=
 trap '[ -z "$squatter" ] || kill "$squatter"; rm -rf "$scratch"' EXIT
