@@ -46,6 +46,14 @@ static void foreign_fill(const char *folder, mode_t of_folder, mode_t of_files, 
   if (chmod(folder, of_folder) != 0 || (owner != 0 && chown(folder, owner, owner) != 0)) return;
 }
 
+/* The user's own file runs where the user names it: otherwise the attacks would find nothing. */
+static void foreign_check_marker(void) {
+  attack_command c = {.words = {"inspect", "--plugin", "own/x.so"},
+                      .variables = (const char *const[]){foreign_marker, NULL}};
+  attack_reap(attack_start(&c));
+  if (!attack_exists("marker")) attack_die("the marker of code that has run does not appear");
+}
+
 static void foreign_prepare(void) {
   runs_make();
   if (getcwd(foreign_root, sizeof foreign_root - 64) == NULL) attack_die("no current folder");
@@ -57,6 +65,7 @@ static void foreign_prepare(void) {
   foreign_fill("own", 0755, 0755, 0);
   foreign_fill("other", 0755, 0755, geteuid() == 0 ? OTHER_USER : 0);
   if (symlink("open", "link") != 0) attack_die("link: no symbolic link");
+  foreign_check_marker();
 }
 
 /* A section that names the place. */
