@@ -6,7 +6,7 @@
 #include "core/base/text.h"
 #include "core/train/checkpoints/checkpoint_files.h"
 
-/* Below a folder, the best first. */
+/* Below the folder that the user names, the best first. The first place is in that folder itself. */
 static const char *const weights_folder_places[] = {"model.safetensors", "checkpoints/best/model.safetensors",
                                                     "checkpoints/last/model.safetensors",
                                                     "best/model.safetensors", "last/model.safetensors"};
@@ -38,9 +38,8 @@ static tn_status weights_folder_keep_damage(const void *handle, char **damage) {
 }
 
 /* A checkpoint without weights is damaged, too, and so is a file or a link to nowhere in its place. The
- * folder itself may be that of a run. */
-static tn_status weights_folder_miss(const void *handle, const char *folder, const char *path,
-                                     bool *damaged) {
+ * folder that the user names may be that of a run, or have other files. */
+static tn_status weights_folder_miss(const void *handle, bool named, const char *path, bool *damaged) {
   struct stat info;
   char *of_file = tn_path_folder(handle, path);
   if (of_file == NULL) return TN_ENOMEM;
@@ -48,19 +47,18 @@ static tn_status weights_folder_miss(const void *handle, const char *folder, con
   tn_status status = tn_checkpoint_file_check(handle, path);
   if (status == TN_OK && is_there && !is_folder)
     status = tn_failf(handle, TN_EINVAL, "%s: is not a folder", of_file);
-  if (status == TN_OK && is_there && !tn_text_equal(of_file, folder))
-    status = tn_failf(handle, TN_EINVAL, "%s: is missing", path);
+  if (status == TN_OK && is_there && !named) status = tn_failf(handle, TN_EINVAL, "%s: is missing", path);
   *damaged = status == TN_EINVAL;
   tn_release(handle, of_file);
   return status;
 }
 
 /* Another place is tried where this one does not exist, or is damaged. */
-static tn_status weights_folder_try_place(const void *handle, const char *folder, char **path,
-                                          tn_weights_use use, void *context, char **damage) {
+static tn_status weights_folder_try_place(const void *handle, bool named, char **path, tn_weights_use use,
+                                          void *context, char **damage) {
   bool damaged = false, there = tn_file_exists(*path);
   tn_status status = there ? weights_folder_try(handle, *path, use, context, &damaged)
-                           : weights_folder_miss(handle, folder, *path, &damaged);
+                           : weights_folder_miss(handle, named, *path, &damaged);
   if (damaged) status = weights_folder_keep_damage(handle, damage);
   if (there && !damaged && status == TN_OK) {
     if (*damage != NULL) tn_logf(handle, TN_LOG_WARN, "%s; the weights are those of %s", *damage, *path);
@@ -80,7 +78,7 @@ tn_status tn_weights_use_folder(const void *handle, const char *folder, tn_weigh
   for (int i = 0; i < PLACES && status == TN_OK && *path == NULL; i++) {
     *path = tn_path_join(handle, folder, weights_folder_places[i]);
     status =
-        *path != NULL ? weights_folder_try_place(handle, folder, path, use, context, &damage) : TN_ENOMEM;
+        *path != NULL ? weights_folder_try_place(handle, i == 0, path, use, context, &damage) : TN_ENOMEM;
   }
   if (status == TN_OK && *path == NULL && damage != NULL) status = tn_failf(handle, TN_EINVAL, "%s", damage);
   tn_release(handle, damage);

@@ -263,6 +263,7 @@ static void convert_to_npy_and_back(void **state) {
   assert_true(file_exists("arrays/fc1.weight.npy"));
   assert_int_equal(program_run("checkpoint diff %s arrays", last), 0);
   assert_int_equal(program_run("checkpoint convert arrays back.safetensors"), 0);
+  assert_int_equal(program_run("checkpoint convert arrays/ slash.safetensors"), 0);
   files_equal(last, "back.safetensors");
   assert_int_equal(program_run("checkpoint convert %s halves --dtype bf16", last), 69);
   says("bf16");
