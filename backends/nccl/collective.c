@@ -40,7 +40,7 @@ static tn_status nccl_call_refuse(tn_env *env, const tn_nccl_rank *r, const tn_c
 }
 
 /* An extreme of floats is NaN where an operand is; NCCL's are fminf and fmaxf. A reduce_scatter passes: the
- * graph that makes initial values (core/train/graphs/init_graph.c) has the same operand on all ranks. */
+ * graph that makes initial values (core/step/graphs/init_graph.c) has the same operand on all ranks. */
 static bool nccl_call_drops_nan(const tn_collective *c) {
   return c->kind == TN_ALL_REDUCE && tn_dtype_is_float(c->dtype) &&
          (c->reduction == TN_REDUCTION_MIN || c->reduction == TN_REDUCTION_MAX);

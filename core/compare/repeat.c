@@ -4,7 +4,7 @@
 #include "core/compare/group_graph.h"
 #include "core/compare/report.h"
 #include "core/compare/solo_launch.h"
-#include "core/train/distributed/devices.h"
+#include "core/distributed/ranks/devices.h"
 
 typedef struct repetition {
   tn_run *run, *reference;

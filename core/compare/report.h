@@ -3,7 +3,7 @@
 #define TN_CORE_COMPARE_REPORT_H
 
 #include "core/compare/launches.h"
-#include "core/train/result.h"
+#include "core/run/result.h"
 
 /* A step of both trainings. */
 typedef struct tn_compared_loss {

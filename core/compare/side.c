@@ -4,8 +4,8 @@
 #include <math.h>
 
 #include "core/base/system.h"
-#include "core/train/checkpoints/weights_file.h"
-#include "core/train/distributed/devices.h"
+#include "core/records/checkpoints/weights_file.h"
+#include "core/distributed/ranks/devices.h"
 
 /* ---- life ---- */
 

@@ -2,7 +2,7 @@
 #ifndef TENON_TRANSFORMS_AUTO_AUGMENT_H
 #define TENON_TRANSFORMS_AUTO_AUGMENT_H
 
-#include "plugins/transforms/canvas.h"
+#include "plugins/transforms/pixels/canvas.h"
 
 /* In the order of torchvision's tables. */
 typedef enum augment_op {

@@ -1,6 +1,6 @@
 /* plugins/transforms/color_jitter.c: changes brightness, contrast, saturation and hue by random factors and
  * in random order, as torchvision's ColorJitter. */
-#include "plugins/transforms/canvas.h"
+#include "plugins/transforms/pixels/canvas.h"
 
 typedef struct jitter_options {
   tn_floats brightness, contrast, saturation, hue;

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backends/cuda/cudnn/attention_graph.h"
+#include "backends/cuda/cudnn/kernels/attention_graph.h"
 #include "backends/cuda/objects.h"
 #include "tests/cudnn/real.h"
 #include "tests/unit/backends/cuda/rig.h"

@@ -1,6 +1,6 @@
 /* The plan that process 0 sends, and that a resumed run reads: choices that are taken can be looked up. */
-#include "core/train/checkpoints/plan_file.h"
-#include "core/train/run.h"
+#include "core/records/checkpoints/plan_file.h"
+#include "core/run/run.h"
 #include "tests/fuzz/fuzz.h"
 
 static void use_choices(const tn_recorded_choices *c) {

@@ -1,6 +1,6 @@
 /* The configuration that process 0 sends, beside that of this process. Up to a line "====" the input is the
  * own configuration, behind it the other; without such a line both are the same. */
-#include "core/train/distributed/compare_settings.h"
+#include "core/distributed/ranks/compare_settings.h"
 #include "tests/fuzz/fuzz.h"
 
 /* An own configuration has been parsed and printed. */

@@ -1,5 +1,5 @@
 /* state.json of a checkpoint. */
-#include "core/train/checkpoints/checkpoint_files.h"
+#include "core/records/checkpoints/checkpoint_files.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {

@@ -4,8 +4,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "core/train/distributed/late_rank.h"
-#include "core/train/processes/peer.h"
+#include "core/distributed/ranks/late_rank.h"
+#include "core/distributed/processes/peer.h"
 #include "tests/fuzz/fuzz.h"
 
 /* A value that was read is written as bytes that read back to the same value. */

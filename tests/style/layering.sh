@@ -8,7 +8,7 @@
 # an item of a plugin. Prints one line for each violation on stderr and exits with 1 if there is any.
 set -eu
 cd "$1"
-ROOMS="base formats config plugin graph ops model compile exec tensor conformance data train compare"
+ROOMS="base formats config plugin graph ops model compile exec tensor conformance data run distributed step records train infer bench commands compare"
 
 folders=
 for folder in include core backends plugins tools docs/plugins/examples; do
@@ -110,8 +110,12 @@ BEGIN {
   allowed["core/graph text"] = "a kind of token"
   allowed["core/conformance constant"] = "an initializer"
   allowed["core/model constant"] = "an initializer"
+  allowed["core/distributed step"] = "a program"
+  allowed["core/records step"] = "a program"
+  allowed["core/run step"] = "a program"
+  allowed["core/step step"] = "a program"
   allowed["core/train step"] = "a program"
-  allowed["core/train text"] = "a type of options"
+  allowed["core/commands text"] = "a type of options"
 }
 
 function home_of(file,    parts) {

@@ -10,7 +10,7 @@
  * that still wait for each other at the start notice nothing, so they are asked to end.
  *
  * Process 0 may be writing a checkpoint, so it gets KILL_FIRST_S; where it does not write one, its own watch
- * ends it earlier (core/train/distributed/watch.c). */
+ * ends it earlier (core/distributed/ranks/watch.c). */
 enum {
   NOTICE_S = 4,
   NOTICE_STOP_S = 10,

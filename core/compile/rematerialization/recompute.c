@@ -16,7 +16,7 @@
 #include "core/compile/layout/variant_layouts.h"
 #include "core/compile/rematerialization/last_readers.h"
 #include "core/compile/rematerialization/view_bases.h"
-#include "core/compile/select/region.h"
+#include "core/compile/match/region.h"
 #include "core/graph/input_state.h"
 
 enum {

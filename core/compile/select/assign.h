@@ -3,7 +3,7 @@
 #ifndef TN_CORE_COMPILE_SELECT_ASSIGN_H
 #define TN_CORE_COMPILE_SELECT_ASSIGN_H
 
-#include "core/compile/select/cover_round.h"
+#include "core/compile/round/cover_round.h"
 
 /* A graph in its final form: composites without a kernel are decomposed, and every node that needs a kernel
  * is assigned to the device or to the fallback. */

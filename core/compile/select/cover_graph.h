@@ -3,7 +3,7 @@
 #ifndef TN_CORE_COMPILE_SELECT_COVER_GRAPH_H
 #define TN_CORE_COMPILE_SELECT_COVER_GRAPH_H
 
-#include "core/compile/select/cover_round.h"
+#include "core/compile/round/cover_round.h"
 
 /* Covers *graph and replaces it by its decomposed form. Nodes that no kernel accepts and that have no
  * decomposition stay uncovered. *round must be new or finished; it is the last round afterwards, which the

@@ -1,8 +1,8 @@
 /* core/train/loop/describe_run.c: the facts about a run that its observers get. */
 #include "core/data/balance.h"
-#include "core/train/checkpoints/run_differences.h"
+#include "core/records/checkpoints/run_differences.h"
 #include "core/train/loop/training.h"
-#include "core/train/programs/other_policy.h"
+#include "core/step/programs/other_policy.h"
 
 static const char *describe_text(const char *text) { return text != NULL ? text : ""; }
 

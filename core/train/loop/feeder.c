@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "core/base/system.h"
-#include "core/train/checkpoints/class_names.h"
-#include "core/train/distributed/devices.h"
-#include "core/train/programs/check_model.h"
+#include "core/records/checkpoints/class_names.h"
+#include "core/distributed/ranks/devices.h"
+#include "core/step/programs/check_model.h"
 
 /* Several ranks agree on the step at which they stop, so each reads the samples up to there: a rank that was
  * asked to stop waits so long for a batch. */

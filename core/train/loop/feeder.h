@@ -3,7 +3,7 @@
 #define TN_CORE_TRAIN_LOOP_FEEDER_H
 
 #include "core/data/loader.h"
-#include "core/train/programs/programs.h"
+#include "core/step/programs/programs.h"
 
 typedef struct tn_feeder tn_feeder;
 /* Takes the loader over from *opened, or creates one where that is NULL, and connects its fields with the

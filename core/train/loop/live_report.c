@@ -2,7 +2,7 @@
 
 #include "core/base/file.h"
 #include "core/base/system.h"
-#include "core/train/folders/write_report.h"
+#include "core/records/folders/write_report.h"
 
 enum { BETWEEN_STEPS_S = 10, SHARE = 20 };
 

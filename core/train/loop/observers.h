@@ -2,7 +2,7 @@
 #ifndef TN_CORE_TRAIN_LOOP_OBSERVERS_H
 #define TN_CORE_TRAIN_LOOP_OBSERVERS_H
 
-#include "core/train/run.h"
+#include "core/run/run.h"
 #include "tenon/plugin/observer.h"
 
 typedef struct tn_observers tn_observers;

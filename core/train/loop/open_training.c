@@ -8,13 +8,13 @@
 
 #include "core/base/file.h"
 
-#include "core/train/checkpoints/check_place.h"
-#include "core/train/checkpoints/plan_file.h"
-#include "core/train/checkpoints/run_differences.h"
-#include "core/train/checkpoints/run_folder.h"
-#include "core/train/checkpoints/weights_file.h"
-#include "core/train/distributed/devices.h"
-#include "core/train/distributed/release.h"
+#include "core/records/checkpoints/check_place.h"
+#include "core/records/checkpoints/plan_file.h"
+#include "core/records/checkpoints/run_differences.h"
+#include "core/records/checkpoints/run_folder.h"
+#include "core/records/checkpoints/weights_file.h"
+#include "core/distributed/ranks/devices.h"
+#include "core/distributed/ranks/release.h"
 #include "core/train/loop/steps_per_launch.h"
 
 /* ---- what a rank makes alone ---- */

@@ -4,10 +4,10 @@
 
 #include "core/base/host.h"
 #include "core/base/system.h"
-#include "core/train/checkpoints/run_folder.h"
-#include "core/train/checkpoints/run_history.h"
+#include "core/records/checkpoints/run_folder.h"
+#include "core/records/checkpoints/run_history.h"
 #include "core/train/loop/training.h"
-#include "core/train/result.h"
+#include "core/run/result.h"
 
 /* ---- the start ---- */
 

@@ -2,7 +2,7 @@
 #ifndef TN_CORE_TRAIN_LOOP_STEPS_PER_LAUNCH_H
 #define TN_CORE_TRAIN_LOOP_STEPS_PER_LAUNCH_H
 
-#include "core/train/programs/programs.h"
+#include "core/step/programs/programs.h"
 
 /* [run] steps_per_launch, or a number for auto from the estimated time of a step. `set` has STEP, of all
  * phases. */

@@ -4,12 +4,12 @@
 #define TN_CORE_TRAIN_LOOP_TRAINING_H
 
 #include "core/exec/collective.h"
-#include "core/train/checkpoints/checkpoint.h"
-#include "core/train/distributed/divided_states.h"
+#include "core/records/checkpoints/checkpoint.h"
+#include "core/distributed/ranks/divided_states.h"
 #include "core/train/loop/observers.h"
 #include "core/train/loop/stragglers.h"
 #include "core/train/loop/validation_pass.h"
-#include "core/train/profile/step_profile.h"
+#include "core/step/profile/step_profile.h"
 
 /* The reasons for the end of a run; also the result's "status". */
 extern const char tn_end_finished[], tn_end_stopped[], tn_end_out_of_time[], tn_end_early[],

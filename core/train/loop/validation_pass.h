@@ -2,10 +2,10 @@
 #ifndef TN_CORE_TRAIN_LOOP_VALIDATION_PASS_H
 #define TN_CORE_TRAIN_LOOP_VALIDATION_PASS_H
 
-#include "core/train/distributed/ranks.h"
+#include "core/distributed/ranks/ranks.h"
 #include "core/train/loop/feeder.h"
-#include "core/train/programs/control_block.h"
-#include "core/train/programs/metric_sums.h"
+#include "core/step/programs/control_block.h"
+#include "core/step/programs/metric_sums.h"
 
 typedef struct tn_validation {
   tn_executor *executor;

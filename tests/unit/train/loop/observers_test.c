@@ -8,7 +8,7 @@
 
 #include "core/base/system.h"
 #include "core/plugin/registry.h"
-#include "tests/unit/train/rig.h"
+#include "tests/unit/run/rig.h"
 
 enum { QUEUE = 256 };
 

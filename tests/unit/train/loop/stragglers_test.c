@@ -1,5 +1,5 @@
 /* The rank that is slower than the median. */
-#include "tests/unit/train/rig.h"
+#include "tests/unit/run/rig.h"
 
 #include <math.h>
 

@@ -1,0 +1,154 @@
+/* core/commands/predict.c: tn_run_predict: files or rows of arrays through the model. A loader reads
+ * them, so pictures are decoded and transformed by the worker threads as for validation. */
+#include "core/run/result.h"
+
+#include <string.h>
+
+#include "core/base/file.h"
+#include "core/formats/npy.h"
+#include "core/step/programs/finite_rows.h"
+#include "core/infer/prediction/forward_pass.h"
+#include "core/infer/prediction/predict_classes.h"
+#include "core/infer/prediction/predict_inputs.h"
+#include "core/infer/prediction/predict_texts.h"
+
+enum { NAME = 4096 };
+
+typedef struct tn_predict_command {
+  tn_run *run;
+  const tn_predict_options *options;
+  tn_predict_inputs inputs;
+  tn_forward forward;
+  char *out; /* all rows */
+  json_t *predictions;
+  tn_predict_classes classes;
+  tn_finite_rows finite;
+} tn_predict_command;
+
+/* No larger than needed: a batch is computed whole. */
+static int64_t predict_batch(const tn_predict_command *p) {
+  const tn_data_setting *data = &p->run->settings.data[TN_SPLIT_VALID];
+  int64_t batch = data->given ? data->section.batch : 32, n = tn_predict_inputs_samples(&p->inputs, batch);
+  return n > 0 && n < batch ? n : batch;
+}
+
+static tn_status predict_attach(tn_predict_command *p) {
+  const tn_data_setting *data = &p->run->settings.data[TN_SPLIT_VALID];
+  bool arrays = p->inputs.arrays;
+  if (!arrays && !data->given)
+    return tn_failf(&p->run->env, TN_EINVAL, "%s: no [data] source, which would read %s; give a .npy file",
+                    p->run->ini.path, p->inputs.paths[0]);
+  tn_loader_options options = {.source = arrays ? &tn_predict_rows_source : data->source,
+                               .source_options = arrays ? (const void *)&p->inputs.rows : data->options,
+                               .split = TN_SPLIT_VALID,
+                               .files = p->inputs.paths,
+                               .n_files = arrays ? 0 : p->options->n_inputs,
+                               .transforms = data->transforms,
+                               .n_transforms = !arrays || p->inputs.transforms ? data->n_transforms : 0,
+                               .inputs_alone = true,
+                               .workers = data->given ? (int32_t)data->section.workers : 0,
+                               .where = arrays ? NULL : data->where};
+  return tn_forward_attach(&p->forward, &options, p->inputs.paths[0]);
+}
+
+static tn_status predict_start_outputs(tn_predict_command *p) {
+  const tn_forward *f = &p->forward;
+  p->out = tn_alloc(&p->run->env, tn_size_add(tn_size_mul((size_t)f->count, f->row_bytes), 1));
+  tn_predict_classes_start(p->run, &f->row, p->options->top, &p->classes);
+  if (p->classes.classes > 0) p->predictions = json_array();
+  return p->out != NULL ? TN_OK : TN_ENOMEM;
+}
+
+/* {"input": "cat.jpg", "top": [...]} */
+static tn_status predict_describe_row(tn_predict_command *p, int64_t i, bool finite, const float *scores) {
+  char name[NAME];
+  TN_TRY(tn_loader_sample_name(p->forward.loader, i, name, sizeof name));
+  json_t *top = finite ? tn_predict_classes_row(&p->classes, scores) : json_array();
+  json_array_append_new(p->predictions, json_pack("{s:o, s:o}", "input", tn_json_text(name), "top", top));
+  return TN_OK;
+}
+
+static tn_status predict_take_rows(void *context, int32_t slot, int64_t first, int64_t n) {
+  tn_predict_command *p = context;
+  size_t bytes = p->forward.row_bytes;
+  char *to = p->out + (size_t)first * bytes;
+  memcpy(to, tn_forward_output(&p->forward, slot), (size_t)n * bytes);
+  for (int64_t i = 0; i < n; i++, to += bytes) {
+    bool finite = tn_finite_rows_count(&p->finite, first + i, tn_forward_row_is_finite(&p->forward, slot, i));
+    if (p->predictions != NULL) TN_TRY(predict_describe_row(p, first + i, finite, (const float *)(void *)to));
+  }
+  return TN_OK;
+}
+
+static tn_status predict_write(tn_predict_command *p) {
+  const tn_forward *f = &p->forward;
+  tn_type type = {f->row.dtype, f->row.rank + 1, {f->count}};
+  memcpy(type.dims + 1, f->row.dims, sizeof *type.dims * (size_t)f->row.rank);
+  return tn_npy_write(&p->run->env, p->options->output, &type, p->out);
+}
+
+/* An array without rows gives an array without rows. */
+static tn_status predict_run_rows(tn_predict_command *p) {
+  bool none = p->inputs.arrays && tn_predict_rows_count(&p->inputs.rows) == 0;
+  TN_TRY(tn_forward_open(p->run, predict_batch(p), &p->forward));
+  TN_TRY(tn_predict_inputs_bind(&p->inputs, p->forward.program));
+  TN_TRY(tn_forward_load_weights(&p->forward, "predict"));
+  if (!none) TN_TRY(predict_attach(p));
+  TN_TRY(predict_start_outputs(p));
+  if (!none) TN_TRY(tn_forward_run(&p->forward, predict_take_rows, p));
+  if (p->options->output != NULL) return predict_write(p);
+  if (p->predictions != NULL) return TN_OK;
+  return tn_failf(&p->run->env, TN_EINVAL,
+                  "%s: the model's output is no scores of classes; name a file for it: --output FILE.npy",
+                  p->run->ini.path);
+}
+
+static json_t *predict_result(tn_predict_command *p) {
+  json_t *result = json_pack("{s:I}", "rows", (json_int_t)p->forward.count);
+  if (p->options->output != NULL) json_object_set_new(result, "output", tn_json_text(p->options->output));
+  if (p->predictions != NULL) json_object_set(result, "predictions", p->predictions);
+  if (p->finite.bad > 0) json_object_set_new(result, "not_finite", json_integer(p->finite.bad));
+  return result;
+}
+
+static tn_status predict_run(tn_predict_command *p, json_t **result) {
+  if (p->options->output != NULL) TN_TRY(tn_file_check_new(&p->run->env, p->options->output));
+  TN_TRY(tn_predict_inputs_read(&p->inputs));
+  bool texts = false;
+  TN_TRY(tn_predict_texts_wanted(&p->inputs, &texts));
+  if (texts) return tn_predict_texts(&p->inputs, &p->finite, result);
+  TN_TRY(predict_run_rows(p));
+  *result = predict_result(p);
+  return TN_OK;
+}
+
+static tn_status predict_judge(tn_predict_command *p) {
+  char name[NAME];
+  if (p->finite.bad == 0) return TN_OK;
+  if (p->forward.loader == NULL)
+    return tn_finite_rows_judge(&p->run->env, &p->finite, p->inputs.paths[p->finite.first]);
+  TN_TRY(tn_loader_sample_name(p->forward.loader, p->finite.first, name, sizeof name));
+  return tn_finite_rows_judge(&p->run->env, &p->finite, name);
+}
+
+tn_status tn_run_predict(tn_run *run, const tn_predict_options *options, char **json) {
+  TN_ENTER(run);
+  TN_NEED(run, json, "json");
+  *json = NULL;
+  TN_NEED(run, options, "options");
+  TN_NEED(run, options->inputs, "options->inputs");
+  if (options->n_inputs < 1)
+    return tn_failf(&run->env, TN_EINVAL, "%d inputs, expected 1 or more", (int)options->n_inputs);
+  tn_predict_command p = {
+      .run = run, .options = options, .inputs = {.run = run, .options = options}, .forward = {.run = run}};
+  json_t *result = NULL;
+  tn_status status = predict_run(&p, &result);
+  if (status == TN_OK) status = tn_json_take(run, result, json);
+  if (status == TN_OK) status = predict_judge(&p);
+  tn_predict_classes_finish(&p.classes);
+  json_decref(p.predictions);
+  tn_forward_close(&p.forward);
+  tn_predict_rows_free(&run->env, &p.inputs.rows);
+  tn_release(&run->env, p.out);
+  return status;
+}

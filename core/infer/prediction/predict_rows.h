@@ -1,0 +1,29 @@
+/* core/infer/prediction/predict_rows.h: arrays of .npy files as a source: row i of each is sample i. */
+#ifndef TN_CORE_INFER_PREDICTION_PREDICT_ROWS_H
+#define TN_CORE_INFER_PREDICTION_PREDICT_ROWS_H
+
+#include "tenon/plugin/source.h"
+
+enum { TN_PREDICT_INPUTS = 16 };
+
+typedef struct tn_predict_array {
+  const char *input, *path; /* input: of the model */
+  tn_type type;             /* with the rows as first dimension */
+  char *data;
+} tn_predict_array;
+
+typedef struct tn_predict_rows {
+  tn_predict_array arrays[TN_PREDICT_INPUTS];
+  tn_field fields[TN_PREDICT_INPUTS];
+  int32_t n;
+} tn_predict_rows;
+
+/* Reads a file for an input of the model. TN_EINVAL: it has another number of rows than those before. */
+tn_status tn_predict_rows_add(const void *handle, tn_predict_rows *rows, const char *input, const char *path);
+int64_t tn_predict_rows_count(const tn_predict_rows *rows);
+void tn_predict_rows_free(const void *handle, tn_predict_rows *rows);
+
+/* Its options are a tn_predict_rows, which outlives it. */
+extern const tn_source tn_predict_rows_source;
+
+#endif

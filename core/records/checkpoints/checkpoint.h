@@ -1,0 +1,31 @@
+/* core/records/checkpoints/checkpoint.h: saving and loading the checkpoints of a run folder. */
+#ifndef TN_CORE_RECORDS_CHECKPOINTS_CHECKPOINT_H
+#define TN_CORE_RECORDS_CHECKPOINTS_CHECKPOINT_H
+
+#include "core/step/programs/metric_sums.h"
+
+/* The position of a run, as state.json holds it. */
+typedef struct tn_progress {
+  int64_t step, epoch, batch; /* completed steps; the next batch is number `batch` of `epoch` */
+  double best;                /* value of the best checkpoint so far; NaN: there is no best checkpoint */
+  double improved;            /* the value from which the epochs of [run] patience count; NaN: none */
+  int64_t waited;             /* epochs since then */
+  double seconds;             /* spent by earlier processes */
+  int64_t update_samples;     /* samples of an update when it was saved; 0: unknown */
+  double schedule[TN_SCHEDULE_STATE]; /* the state of the schedule */
+  bool ended;          /* the end of the epoch (validation, best checkpoint) is done for this step */
+  tn_metric_sums sums; /* of the epoch so far: counts and sums only; borrowed */
+} tn_progress;
+
+/* Writes FOLDER/checkpoints/NAME atomically: into a temporary folder, synced, then exchanged. */
+tn_status tn_checkpoint_save(tn_run *run, tn_executor *executor, const tn_program_set *set,
+                             const char *folder, const char *name, const tn_progress *progress);
+/* TN_EINVAL if `parent`, FOLDER/checkpoints, is a symbolic link: two runs would replace each other's. */
+tn_status tn_checkpoint_check_parent(tn_run *run, const char *parent);
+/* Loads the newest valid checkpoint of FOLDER, including those that an interrupted save left. A checkpoint
+ * that is damaged or of another model gives a warning and is renamed. Afterwards checkpoints/last is the
+ * checkpoint that was loaded. TN_EINVAL: no checkpoint is valid; nothing was renamed. */
+tn_status tn_checkpoint_resume(tn_run *run, tn_executor *executor, const tn_program_set *set,
+                               const char *folder, tn_progress *progress);
+
+#endif

@@ -1,0 +1,45 @@
+#include "core/records/checkpoints/class_names.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+
+#include "core/run/result.h"
+
+/* NULL: out of memory. */
+static json_t *class_names_list(const tn_field *field) {
+  json_t *list = json_array();
+  for (int64_t i = 0; list != NULL && i < field->classes; i++) {
+    json_t *name = tn_json_text(field->class_names[i]);
+    if (name != NULL && json_array_append_new(list, name) == 0) continue;
+    json_decref(list);
+    list = NULL;
+  }
+  return list;
+}
+
+static json_t *class_names_collect(const tn_loader *loader) {
+  json_t *all = json_object();
+  for (int32_t i = 0; i < tn_loader_field_count(loader); i++) {
+    const tn_field *field = tn_loader_field(loader, i);
+    if (field->role != TN_FIELD_TARGET || field->classes < 1 || field->class_names == NULL) continue;
+    json_t *list = class_names_list(field);
+    if (list != NULL) json_object_set_new(all, field->name, list);
+  }
+  return all;
+}
+
+tn_status tn_class_names_of_data(tn_run *run, const tn_loader *loader) {
+  json_t *all = class_names_collect(loader);
+  bool any = json_object_size(all) > 0;
+  char *text = any ? json_dumps(all, JSON_COMPACT) : NULL;
+  json_decref(all);
+  if (!any) return TN_OK;
+  if (text != NULL) run->class_names = tn_arena_strdup(&run->arena, text);
+  free(text);
+  return text != NULL && run->class_names != NULL ? TN_OK : TN_ENOMEM;
+}
+
+void tn_class_names_of_weights(tn_run *run, const tn_safetensors *file) {
+  const char *note = tn_safetensors_metadata(file, TN_CLASS_NAMES_NOTE);
+  if (run->class_names == NULL && note != NULL) run->class_names = tn_arena_strdup(&run->arena, note);
+}

@@ -1,0 +1,53 @@
+#include "core/records/checkpoints/stored_states.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/text.h"
+#include "core/step/graphs/averages.h"
+
+/* The name and the kind that a state has in a checkpoint. */
+static tn_status stored_states_rename(tn_arena *arena, const tn_state_map *map, const tn_placement *state,
+                                      const char **name, int32_t *what) {
+  const tn_placement *average, *averaged;
+  TN_TRY(tn_average_of(map, state, &average));
+  TN_TRY(tn_averaged_state(map, state, &averaged));
+  if (average != NULL) {
+    *name = tn_arena_printf(arena, "%s.trained", state->path);
+    *what = TN_STATE_OPTIMIZER;
+  }
+  if (averaged != NULL) {
+    *name = averaged->path;
+    *what = averaged->what;
+  }
+  return *name != NULL ? TN_OK : TN_ENOMEM;
+}
+
+static int stored_states_compare(const void *x, const void *y) {
+  const tn_stored_state *a = x, *b = y;
+  return strcmp(a->name, b->name);
+}
+
+tn_status tn_stored_states_list(tn_arena *arena, const tn_state_map *map, uint32_t kinds, bool averages,
+                                tn_stored_states *list) {
+  size_t bytes = tn_size_mul(map->states.n + 1, sizeof *list->v);
+  *list = (tn_stored_states){tn_arena_alloc(arena, bytes), tn_arena_alloc(arena, bytes), 0};
+  if (list->v == NULL || list->by_name == NULL) return TN_ENOMEM;
+  for (size_t i = 0; i < map->states.n; i++) {
+    const tn_placement *state = &map->states.v[i];
+    const char *name = state->path;
+    int32_t what = state->what;
+    if (state->path[0] == '@') continue;
+    if (averages) TN_TRY(stored_states_rename(arena, map, state, &name, &what));
+    if (kinds & (1u << what)) list->v[list->n++] = (tn_stored_state){name, state};
+  }
+  memcpy(list->by_name, list->v, (size_t)list->n * sizeof *list->v);
+  qsort(list->by_name, (size_t)list->n, sizeof *list->by_name, stored_states_compare);
+  return TN_OK;
+}
+
+bool tn_stored_states_have(const tn_stored_states *list, const char *name) {
+  const tn_stored_state wanted = {name, NULL};
+  return bsearch(&wanted, list->by_name, (size_t)list->n, sizeof *list->by_name, stored_states_compare) !=
+         NULL;
+}

@@ -1,0 +1,239 @@
+/* core/run/settings/section_tables.c: the keys of the sections that Tenon itself defines. */
+#include "core/run/settings/section_tables.h"
+
+static const tn_option run_rows[] = {
+    TN_OPT(tn_run_section, name, TN_OPT_TEXT, "run", NULL, "name of the run, and of its folder in `output`"),
+    TN_OPT(tn_run_section, seed, TN_OPT_INT, "0", ">= 0", "seed of all random streams"),
+    TN_OPT(tn_run_section, epochs, TN_OPT_INT, "1", ">= 0", "passes over the training data"),
+    TN_OPT(tn_run_section, max_steps, TN_OPT_INT, "0", ">= 0", "stop after so many steps; 0: no limit"),
+    TN_OPT(tn_run_section, max_time, TN_OPT_DURATION, "0", ">= 0",
+           "stop after so long (90s, 2h); 0: no limit"),
+    TN_OPT(tn_run_section, fast_dev_run, TN_OPT_FLAG, "no", NULL,
+           "one training and one validation step, nothing saved"),
+    TN_OPT(tn_run_section, limit_train, TN_OPT_TEXT, "1.0", NULL,
+           "for quick tries: train on so many batches an epoch (10), or on a part of it (0.1); with shuffle, "
+           "on others each time; schedules count the shorter epochs"),
+    TN_OPT(tn_run_section, limit_valid, TN_OPT_TEXT, "1.0", NULL,
+           "for quick tries: validate on so many batches (10), or on a part of the data (0.1), spread over "
+           "the source, the same each time; eval takes all"),
+    TN_OPT(tn_run_section, overfit, TN_OPT_INT, "0", ">= 0",
+           "a check that the model can learn: train and validate on the same so many batches of the training "
+           "data, with the transforms of validation, without shuffle and balance; 0: no check"),
+    TN_OPT(tn_run_section, threads, TN_OPT_INT, "0", "[0, 65536]",
+           "threads for kernels on the host; 0: one per processor"),
+    TN_OPT(
+        tn_run_section, pin, TN_OPT_TEXT, "no", NULL,
+        "binds each of these threads to a processor: no, yes, or processors in their order, such as 0-3,8"),
+    TN_OPT(tn_run_section, deterministic, TN_OPT_FLAG, "no", NULL,
+           "only kernels that give the same bits in every run; nothing is measured to choose between them"),
+    TN_OPT(tn_run_section, memory_limit, TN_OPT_SIZE, "0", ">= 0", "limit of the device memory; 0: no limit"),
+    TN_OPT(tn_run_section, steps_per_launch, TN_OPT_TEXT, "auto", NULL,
+           "steps that a device with capture replays in one launch: 1 .. 16, or auto, by the estimated time "
+           "of a "
+           "step"),
+    TN_OPT(tn_run_section, output, TN_OPT_TEXT, "runs", NULL,
+           "folder for run folders; empty: nothing is written"),
+    TN_OPT(tn_run_section, observers, TN_OPT_TEXT, "", NULL,
+           "observers to add, or to remove with a minus: jsonl, -progress"),
+    TN_OPT(tn_run_section, report, TN_OPT_FLAG, "no", NULL,
+           "keep report.html in the run folder current: at the end of each epoch, and every ten seconds"),
+    TN_OPT(tn_run_section, save_every, TN_OPT_INT, "0", ">= 0", "also save a checkpoint every so many steps"),
+    TN_OPT(
+        tn_run_section, profile, TN_OPT_INT, "0", "[0, 100000]",
+        "measure so many steps, launch by launch, from the third step of the run on, and write profile.json "
+        "and trace.json to the run folder; these steps replay no captures; 0: none"),
+    TN_OPT(tn_run_section, best, TN_OPT_TEXT, "", NULL,
+           "metric that chooses the best checkpoint; empty: the first metric, or the loss"),
+    TN_OPT(tn_run_section, best_mode, TN_OPT_ENUM, "auto", "auto|min|max",
+           "whether it is best when small or large; auto: losses and perplexity small, other metrics large"),
+    TN_OPT(tn_run_section, patience, TN_OPT_INT, "0", ">= 0",
+           "early stopping: so many epochs in a row that are not better than the best end the run; 0: train "
+           "all epochs"),
+    TN_OPT(tn_run_section, min_delta, TN_OPT_FLOAT, "0", ">= 0",
+           "what counts as an improvement for patience: more than so much"),
+    TN_OPT_END};
+static const tn_option backend_rows[] = {
+    TN_OPT(
+        tn_backend_section, use, TN_OPT_TEXT, TN_DEFAULT_BACKEND, NULL,
+        "backends in order of preference; the first one that is available is used; auto: the fastest first"),
+    TN_OPT(
+        tn_backend_section, fallback, TN_OPT_ENUM, "warn", "error|warn|allow",
+        "ops without a kernel for the device: an error, or the fallback backend with or without a warning"),
+    TN_OPT(tn_backend_section, capture, TN_OPT_FLAG, "yes", NULL,
+           "record the launches of a step once and replay them, if the device supports it"),
+    TN_OPT(tn_backend_section, autotune, TN_OPT_ENUM, "yes", "yes|cached|no",
+           "choose kernel variants by measuring them once, by earlier measurements only, or by estimates"),
+    TN_OPT(tn_backend_section, tune_folder, TN_OPT_TEXT, "", NULL,
+           "folder of the measurements; empty: the user's cache folder"),
+    TN_OPT(tn_backend_section, without, TN_OPT_TEXT, "", NULL,
+           "kernels that are left out, by the names that `tenon plan` shows, separated by commas or lines: a "
+           "fusion's step can be timed with it and with its parts"),
+    TN_OPT_END};
+static const tn_option data_rows[] = {
+    TN_OPT(tn_data_section, source, TN_OPT_TEXT, NULL, NULL, "name of the source of the samples"),
+    TN_OPT(tn_data_section, batch, TN_OPT_INT, "32", ">= 1", "samples in a step"),
+    TN_OPT(tn_data_section, workers, TN_OPT_INT, "2", "[0, 256]",
+           "threads that read and transform samples; 0: no threads"),
+    TN_OPT(tn_data_section, prefetch, TN_OPT_INT, "2", "[1, 64]", "batches read ahead"),
+    TN_OPT(tn_data_section, epoch, TN_OPT_INT, "0", ">= 0",
+           "samples in an epoch; 0: all. Fewer than all: in a shuffled epoch others each time, else the same "
+           "ones, drawn by the seed from all over the source"),
+    TN_OPT(tn_data_section, transforms, TN_OPT_TEXT, "", NULL,
+           "transforms of a sample, in their order, separated by commas or lines"),
+    TN_OPT(tn_data_section, device_transforms, TN_OPT_TEXT, "auto", NULL,
+           "how many of the last transforms the device applies, inside the step: no, a number, or auto: none "
+           "on the cpu, and on a device with memory of its own those that give the smallest batch"),
+    TN_OPT(tn_data_section, cache, TN_OPT_TEXT, "auto", NULL,
+           "memory for decoded samples, which later epochs do not read again: off, a size, or auto, a "
+           "quarter of the available memory"),
+    TN_OPT(tn_data_section, shuffle, TN_OPT_FLAG, "yes", NULL, "another order in every epoch of training"),
+    TN_OPT(
+        tn_data_section, balance, TN_OPT_FLAG, "no", NULL,
+        "draw every class equally often in training: samples of a small class come several times an epoch, "
+        "with other random transforms, and those of a large class come in later epochs"),
+    TN_OPT(tn_data_section, last, TN_OPT_ENUM, "drop", "drop|pad",
+           "the short last batch of training: drop it, or pad it with samples of weight 0"),
+    TN_OPT_END};
+static const tn_option optimizer_rows[] = {
+    TN_OPT(tn_optimizer_section, type, TN_OPT_TEXT, TN_DEFAULT_OPTIMIZER, NULL, "name of the optimizer"),
+    TN_OPT(tn_optimizer_section, clip, TN_OPT_FLOAT, "0", ">= 0",
+           "gradient clipping: greatest norm of the whole gradient; 0: no limit"),
+    TN_OPT(tn_optimizer_section, clip_value, TN_OPT_FLOAT, "0", ">= 0",
+           "gradient clipping: greatest magnitude of each number of the gradient, before clip; 0: no limit"),
+    TN_OPT(tn_optimizer_section, accumulate, TN_OPT_INT, "1", "[1, 65536]",
+           "batches whose gradients are summed before an update; all of them are held at once"),
+    TN_OPT(tn_optimizer_section, check_finite, TN_OPT_FLAG, "no", NULL,
+           "skip updates whose gradients are not finite"),
+    TN_OPT(tn_optimizer_section, ema, TN_OPT_FLOAT, "0", "[0, 1)",
+           "decay of an exponential moving average (EMA) of parameters and running statistics, which "
+           "validation, the best checkpoint, eval and predict use: min(ema, (1 + n) / (10 + n)) after n "
+           "updates; 0: none"),
+    TN_OPT(tn_optimizer_section, swa_from, TN_OPT_INT, "0", ">= 0",
+           "the first epoch, counted from 1, whose end enters the mean of parameters and running statistics, "
+           "which validation, the best checkpoint, eval and predict use (SWA); 0: none"),
+    TN_OPT_END};
+static const tn_option schedule_rows[] = {
+    TN_OPT(tn_schedule_section, type, TN_OPT_TEXT, TN_DEFAULT_SCHEDULE, NULL, "name of the schedule"),
+    TN_OPT(tn_schedule_section, warmup, TN_OPT_INT, "0", ">= 0", "steps of linear warm-up"),
+    TN_OPT(tn_schedule_section, metric, TN_OPT_TEXT, "", NULL,
+           "the loss or metric of an epoch that plateau follows; empty: the loss"),
+    TN_OPT(
+        tn_schedule_section, metric_mode, TN_OPT_ENUM, "auto", "auto|min|max",
+        "whether it is better when small or large; auto: losses and perplexity small, other metrics large"),
+    TN_OPT_END};
+static const tn_option distributed_rows[] = {
+    TN_OPT(tn_distributed_section, communicator, TN_OPT_TEXT, "", NULL,
+           "communicator between the devices; empty: one that serves the backend"),
+    TN_OPT(tn_distributed_section, devices, TN_OPT_TEXT, "1", NULL,
+           "how many devices of each process train together, or all: those of the host, divided among its "
+           "processes"),
+    TN_OPT(
+        tn_distributed_section, processes, TN_OPT_TEXT, "auto", NULL,
+        "how many processes train together; auto: those that a launcher has started (tenon launch, torchrun, "
+        "mpirun, srun); 1: each process alone"),
+    TN_OPT(tn_distributed_section, timeout, TN_OPT_DURATION, "300s", "(0, 1e8]",
+           "how long a rank may keep the others waiting, in a collective, an exchange or when the processes "
+           "leave, before it counts as lost"),
+    TN_OPT(tn_distributed_section, hang, TN_OPT_TEXT, "auto", NULL,
+           "how long the thread of a rank may compute or launch, or its device work outside of collectives, "
+           "without an end, before it counts as lost: a duration; auto: ten times the longest such time so "
+           "far, from 20 s to timeout; never"),
+    TN_OPT(tn_distributed_section, straggler, TN_OPT_FLOAT, "1.5", ">= 0",
+           "a warning names a rank whose own work in a step takes so many times that of the median rank; at "
+           "most 1: no rank is named"),
+    TN_OPT(tn_distributed_section, bucket, TN_OPT_TEXT, "auto", NULL,
+           "gradients are summed over devices in pieces, each as soon as it is complete: of this size, or "
+           "auto, so that the last sum is predicted to end earliest"),
+    TN_OPT(tn_distributed_section, reduce_dtype, TN_OPT_ENUM, "f32", "f32|bf16|f16",
+           "type in which gradients are summed over devices; the halves move half the bytes"),
+    TN_OPT(tn_distributed_section, shard, TN_OPT_ENUM, "no", "no|optimizer",
+           "optimizer: the devices divide the state of the optimizer and the f32 parameters that it updates, "
+           "and "
+           "each updates its own part (ZeRO stage 1); no: every device has all of it"),
+    TN_OPT(tn_distributed_section, link, TN_OPT_TEXT, "pcie", NULL,
+           "the link of a device to the others of its host, for predicted times: nvlink, pcie, infiniband, "
+           "ethernet, or gigabytes a second in one direction and microseconds of latency, 25:6"),
+    TN_OPT(tn_distributed_section, host_link, TN_OPT_TEXT, "ethernet", NULL,
+           "the link of a host to the other hosts, which its devices share; as link"),
+    TN_OPT(tn_distributed_section, host_ranks, TN_OPT_INT, "0", "[0, 65536]",
+           "the devices of each host, for predicted times; 0: those that the launcher has started there, or "
+           "all"),
+    TN_OPT_END};
+static const tn_option weights_rows[] = {
+    TN_OPT(tn_weights_section, file, TN_OPT_PATH, "", NULL,
+           "parameters to start from: a safetensors file, a run folder, or the folder of a checkpoint"),
+    TN_OPT(tn_weights_section, prefix, TN_OPT_TEXT, "", NULL, "prefix of every name in the file"),
+    TN_OPT(tn_weights_section, rename, TN_OPT_TEXT, "", NULL,
+           "names of the file as names of the model: OLD -> NEW, with * for equal parts"),
+    TN_OPT(tn_weights_section, skip, TN_OPT_TEXT, "", NULL,
+           "patterns of names that keep the model's values where the file lacks them, has too many or has "
+           "another shape; *.num_batches_tracked always is skipped"),
+    TN_OPT(tn_weights_section, transpose, TN_OPT_TEXT, "", NULL,
+           "patterns of matrices that the file has as (in, out), as GPT-2's"),
+    TN_OPT_END};
+static const tn_option precision_rows[] = {TN_OPT(tn_policy_section, policy, TN_OPT_TEXT, TN_DEFAULT_POLICY,
+                                                  NULL,
+                                                  "name of the policy that chooses the types of operands"),
+                                           TN_OPT_END};
+static const tn_option plugins_rows[] = {
+    TN_OPT(tn_plugins_section, load, TN_OPT_TEXT, "", NULL,
+           "plugin files, relative to this one; `?` behind a name: optional"),
+    TN_OPT_END};
+static const tn_option model_rows[] = {
+    TN_OPT(tn_model_section, inputs, TN_OPT_TEXT, NULL, NULL,
+           "fields that the model takes: image: f32[3, 224, 224]"),
+    TN_OPT(tn_model_section, targets, TN_OPT_TEXT, "label: i32[]", NULL,
+           "fields that losses and metrics take, as inputs"),
+    TN_OPT(tn_model_section, layers, TN_OPT_TEXT, NULL, NULL,
+           "the model, one layer per line: NAME: LAYER(OPTIONS) <- INPUTS"),
+    TN_OPT(tn_model_section, loss, TN_OPT_TEXT, "", NULL,
+           "losses that training minimizes, a line each; weight=FACTOR scales one of several"),
+    TN_OPT(tn_model_section, metrics, TN_OPT_TEXT, "", NULL,
+           "metrics that are reported with the loss, a line each or separated by commas"),
+    TN_OPT_END};
+static const tn_option block_rows[] = {
+    TN_OPT(tn_block_section, args, TN_OPT_TEXT, "", NULL, "names of arguments, or NAME=default"),
+    TN_OPT(tn_block_section, inputs, TN_OPT_TEXT, "", NULL, "names of the inputs; empty: one input, `in`"),
+    TN_OPT(tn_block_section, layers, TN_OPT_TEXT, NULL, NULL, "the block, one layer per line"),
+    TN_OPT(tn_block_section, outputs, TN_OPT_TEXT, "", NULL,
+           "names of the results; empty: the last line's value"),
+    TN_OPT_END};
+static const tn_option match_rows[] = {
+    TN_OPT(tn_match_section, match, TN_OPT_TEXT, NULL, NULL,
+           "patterns of parameter names, with * for any part: layer1.*, *.bias"),
+    TN_OPT(
+        tn_match_section, freeze, TN_OPT_TEXT, "no", NULL,
+        "yes: do not train these parameters: no gradient, no optimizer state; a batch_norm whose parameters "
+        "are frozen uses its running statistics and keeps them. N: the same in the epochs 1 to N, and from "
+        "epoch N + 1 on they are trained. no: they are trained"),
+    TN_OPT_END};
+
+#define TABLE(name, S, rows, doc)                                                                            \
+  const tn_item tn_table_##name = {                                                                          \
+      (uint32_t)sizeof(tn_item), 0, #name, doc, rows, (uint32_t)sizeof(tn_option), (uint32_t)sizeof(S)}
+TABLE(run, tn_run_section, run_rows, "the run as a whole");
+TABLE(backend, tn_backend_section, backend_rows, "devices and kernels");
+TABLE(data, tn_data_section, data_rows, "samples; [data.train] and [data.valid] override");
+TABLE(optimizer, tn_optimizer_section, optimizer_rows, "the optimizer, with its own options");
+TABLE(schedule, tn_schedule_section, schedule_rows,
+      "the learning rate over time, with the schedule's own options");
+TABLE(distributed, tn_distributed_section, distributed_rows, "training on several devices at once");
+TABLE(weights, tn_weights_section, weights_rows, "parameters to start from");
+TABLE(precision, tn_policy_section, precision_rows, "element types, with the policy's own options");
+TABLE(plugins, tn_plugins_section, plugins_rows, "plugins in addition to the installed ones");
+TABLE(model, tn_model_section, model_rows, "the network, its losses and metrics");
+TABLE(block, tn_block_section, block_rows, "[block NAME]: layers that a model uses like one layer");
+TABLE(group, tn_match_section, match_rows, "[group.NAME]: options of the optimizer for some parameters");
+const tn_item *const tn_settings_tables[] = {&tn_table_run,
+                                             &tn_table_model,
+                                             &tn_table_block,
+                                             &tn_table_data,
+                                             &tn_table_optimizer,
+                                             &tn_table_group,
+                                             &tn_table_schedule,
+                                             &tn_table_precision,
+                                             &tn_table_backend,
+                                             &tn_table_distributed,
+                                             &tn_table_weights,
+                                             &tn_table_plugins,
+                                             NULL};

@@ -1,0 +1,64 @@
+/* core/run/settings/section_tables.h: the option tables of the sections that Tenon itself defines, private
+ * to core/train. */
+#ifndef TN_CORE_RUN_SETTINGS_SECTION_TABLES_H
+#define TN_CORE_RUN_SETTINGS_SECTION_TABLES_H
+
+#include "core/run/settings/settings.h"
+
+/* Sections that only name an item, or that other rooms read. */
+typedef struct tn_policy_section {
+  const char *policy;
+} tn_policy_section;
+
+typedef struct tn_plugins_section {
+  const char *load;
+} tn_plugins_section;
+
+typedef struct tn_model_section {
+  const char *inputs, *targets, *layers, *loss, *metrics;
+} tn_model_section;
+
+typedef struct tn_block_section {
+  const char *args, *inputs, *layers, *outputs;
+} tn_block_section;
+
+typedef struct tn_match_section {
+  const char *match;
+  const char *freeze;
+} tn_match_section;
+
+extern const tn_item tn_table_run, tn_table_backend, tn_table_data, tn_table_optimizer, tn_table_schedule,
+    tn_table_distributed, tn_table_weights, tn_table_precision, tn_table_plugins, tn_table_model,
+    tn_table_block, tn_table_group;
+
+/* Removes the options of items that an overridden `name` key chose, unless the table or the chosen item has
+ * an option of that name. */
+tn_status tn_settings_remove_replaced(tn_env *env, tn_registry *registry, tn_ini *ini, tn_section *section,
+                                      const char *name, uint32_t kind, const tn_item *table,
+                                      const tn_item *chosen);
+
+/* Reads a section with one table into the table's struct. */
+tn_status tn_settings_read_section(tn_env *env, tn_ini *ini, const tn_item *table, void *into);
+/* idle_keys.c: keys without effect are errors: in [data.valid], of its own transforms, and in [group.NAME].
+ */
+tn_status tn_settings_check_validation_keys(tn_env *env, tn_ini *ini, const tn_section *valid);
+tn_status tn_settings_check_validation_transforms(tn_env *env, const tn_section *section,
+                                                  const tn_data_setting *data);
+/* [data] balance without shuffle. */
+tn_status tn_settings_check_balance(tn_env *env, tn_ini *ini, const tn_section *base, const tn_section *own,
+                                    const tn_data_setting *data);
+tn_status tn_settings_check_group_keys(tn_env *env, tn_ini *ini, const tn_section *group,
+                                       const tn_optimizer *optimizer);
+/* The same for a group that is never trained. */
+tn_status tn_settings_check_frozen_keys(tn_env *env, tn_ini *ini, const tn_section *group,
+                                        const tn_optimizer *optimizer);
+/* phases.c: the parameters that are frozen, and the phases of the run, from the groups. */
+tn_status tn_settings_find_phases(tn_env *env, tn_ini *ini, tn_settings *s);
+/* limits.c: [run] limit_train, limit_valid, overfit. */
+tn_status tn_settings_read_limits(tn_env *env, tn_ini *ini, tn_settings *settings);
+/* read_links.c: [distributed] link, host_link, bucket and hang. */
+tn_status tn_settings_read_links(tn_env *env, tn_ini *ini, tn_settings *settings);
+/* load_plugins.c: whether an optional plugin of [plugins] load is missing. */
+bool tn_settings_plugin_missing(tn_registry *registry, tn_ini *ini);
+
+#endif

@@ -1,0 +1,357 @@
+/* core/run/settings/settings.c: reads the sections that Tenon itself defines. */
+#include "core/run/settings/settings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/run/settings/section_tables.h"
+
+/* Keeps a mistake and goes on. Sections whose reader failed are not looked at again. */
+static tn_status settings_note(tn_env *env, tn_ini *ini, const char *section, tn_status status) {
+  if (status == TN_EINVAL) tn_section_mark_used(tn_ini_section(ini, section));
+  return tn_ini_note(env, ini, status);
+}
+
+/* ---- filling structs from sections ---- */
+
+/* The name of the chosen item: the value of the key, or the table's default. */
+static const char *settings_chosen_name(tn_section *section, const tn_item *table, const char *key) {
+  tn_key *found = section ? tn_section_key(section, key) : NULL;
+  return found ? found->value : tn_options_find(table, key)->default_text;
+}
+
+static tn_status settings_find_chosen(tn_env *env, tn_registry *registry, tn_ini *ini, tn_section *section,
+                                      const char *key, uint32_t kind, const char *name,
+                                      const tn_item **item) {
+  tn_key *at = section ? tn_section_key(section, key) : NULL;
+  tn_status status = tn_settings_find_item(env, registry, kind, name, item);
+  if (status != TN_OK && at)
+    return tn_wrap(env, status, "%s: [%s] %s", tn_key_where(ini, section, at), section->name, key);
+  return status;
+}
+
+/* A section whose `key` chooses an item, and which holds the options of both. */
+typedef struct tn_item_choice {
+  const tn_item *table;
+  const char *key;
+  uint32_t kind;
+  void *into;          /* table->options_bytes */
+  const tn_item *item; /* out */
+  const void *options; /* out */
+} tn_item_choice;
+
+static tn_status settings_read_choice(tn_env *env, tn_registry *registry, tn_ini *ini, tn_item_choice *c) {
+  tn_options host, item;
+  tn_section *section = tn_ini_section(ini, c->table->name);
+  tn_status status = settings_find_chosen(env, registry, ini, section, c->key, c->kind,
+                                          settings_chosen_name(section, c->table, c->key), &c->item);
+  if (status != TN_OK) return settings_note(env, ini, c->table->name, status);
+  TN_TRY(tn_settings_remove_replaced(env, registry, ini, section, c->key, c->kind, c->table, c->item));
+  TN_TRY(tn_options_start(env, &ini->arena, c->table, &host));
+  TN_TRY(tn_options_start(env, &ini->arena, c->item, &item));
+  TN_TRY(tn_section_fill(env, ini, section, (tn_options *[]){&host, &item}, 2));
+  TN_TRY(tn_section_finish(env, ini, section, c->table->name, &host));
+  TN_TRY(tn_section_finish(env, ini, section, c->table->name, &item));
+  memcpy(c->into, host.data, c->table->options_bytes);
+  c->options = item.data;
+  return TN_OK;
+}
+
+/* ---- groups ---- */
+
+/* The optimizer's options: keys of the group first, then those of [optimizer]. */
+static tn_status settings_read_group(tn_env *env, tn_ini *ini, tn_section *section, tn_settings *s) {
+  tn_options match, skipped, options;
+  tn_section *base = tn_ini_section(ini, "optimizer");
+  TN_TRY(tn_options_start(env, &ini->arena, &tn_table_group, &match));
+  TN_TRY(tn_options_start(env, &ini->arena, &tn_table_optimizer, &skipped));
+  TN_TRY(tn_options_start(env, &ini->arena, &s->optimizer_kind->item, &options));
+  TN_TRY(tn_section_fill(env, ini, section, (tn_options *[]){&match, &options}, 2));
+  TN_TRY(tn_section_fill(env, ini, base, (tn_options *[]){&skipped, &options}, 2));
+  TN_TRY(tn_section_finish(env, ini, section, section->name, &match));
+  const tn_match_section *m = (const tn_match_section *)match.data;
+  tn_group_setting group = {.where = tn_key_where(ini, section, tn_section_key(section, "match")),
+                            .name = section->name + strlen("group."),
+                            .match = m->match,
+                            .freeze = m->freeze,
+                            .options = options.data};
+  if (!tn_settings_frozen_until(m->freeze, &group.until))
+    return tn_failf(env, TN_EINVAL,
+                    "%s: [%s] freeze = %s, expected yes, no, or the last epoch in which the parameters are "
+                    "frozen, a number such as 3",
+                    tn_settings_where(ini, section->name, "freeze"), section->name, m->freeze);
+  bool always = group.until == TN_FROZEN_FOREVER;
+  TN_TRY(always ? tn_settings_check_frozen_keys(env, ini, section, s->optimizer_kind)
+                : tn_settings_check_group_keys(env, ini, section, s->optimizer_kind));
+  if (section->mistaken && m->match == NULL) return TN_OK;
+  TN_TRY(tn_words_split(&ini->arena, group.match, &group.patterns));
+  if (group.until > 0) s->frozen[s->n_frozen++] = group;
+  if (!always) s->groups[s->n_groups++] = group;
+  return TN_OK;
+}
+
+static tn_status settings_read_groups(tn_env *env, tn_ini *ini, tn_settings *s) {
+  size_t most = (size_t)ini->n_sections + 1;
+  s->groups = tn_arena_alloc(&ini->arena, tn_size_mul(most, sizeof *s->groups));
+  s->frozen = tn_arena_alloc(&ini->arena, tn_size_mul(most, sizeof *s->frozen));
+  if (s->groups == NULL || s->frozen == NULL) return TN_ENOMEM;
+  for (int32_t i = 0; i < ini->n_sections; i++)
+    if (tn_text_starts(ini->sections[i].name, "group.") && s->optimizer_kind == NULL)
+      tn_section_mark_used(&ini->sections[i]); /* its keys are options of an optimizer that does not exist */
+    else if (tn_text_starts(ini->sections[i].name, "group."))
+      TN_TRY(settings_note(env, ini, ini->sections[i].name,
+                           settings_read_group(env, ini, &ini->sections[i], s)));
+  return tn_settings_find_phases(env, ini, s);
+}
+
+/* ---- data ---- */
+
+static const char *settings_line_where(tn_ini *ini, const tn_line *line) {
+  return line->line > 0 ? tn_arena_printf(&ini->arena, "%s:%d", line->file, line->line) : line->file;
+}
+
+/* The names after `<-` of a transform line, in the ini's arena. */
+static tn_status settings_read_transform(tn_env *env, tn_registry *registry, tn_ini *ini, const tn_line *line,
+                                         const tn_item_call *call, tn_transform_use *use) {
+  static const tn_scope nothing;
+  const tn_item *item = NULL;
+  tn_options options;
+  if (call->layer == NULL || call->repeat || line->condition || line->n_names > 0)
+    return tn_failf(env, TN_EINVAL, "expected a transform, as in `random_flip(0.5) <- image`");
+  TN_TRY(tn_settings_find_item(env, registry, TN_TRANSFORM, call->layer, &item));
+  TN_TRY(tn_options_start(env, &ini->arena, item, &options));
+  for (int32_t i = 0; i < call->n_args; i++) {
+    tn_value value;
+    const tn_option *option = tn_options_at(item, i);
+    const char *name = call->args[i].name ? call->args[i].name : option ? option->name : NULL;
+    if (name == NULL) return tn_failf(env, TN_EINVAL, "%s: argument %d is one too many", call->layer, i + 1);
+    TN_TRY(tn_expr_evaluate(env, &ini->arena, call->args[i].value, &nothing, &value));
+    const char *text = tn_value_text(&ini->arena, &value);
+    tn_status status = text ? tn_options_set_text(env, &options, name, text) : TN_ENOMEM;
+    if (status != TN_OK) return tn_wrap(env, status, "%s", call->layer);
+  }
+  tn_status status = tn_options_finish(env, &options);
+  if (status != TN_OK) return tn_wrap(env, status, "%s", call->layer);
+  *use = (tn_transform_use){(const tn_transform *)item, options.data, line->n_refs ? line->refs : NULL,
+                            line->n_refs, settings_line_where(ini, line)};
+  return use->where ? TN_OK : TN_ENOMEM;
+}
+
+static tn_status settings_read_transforms(tn_env *env, tn_registry *registry, tn_ini *ini,
+                                          tn_section *section, tn_key *key, tn_data_setting *data) {
+  tn_line *lines;
+  int32_t n, items = 0;
+  if (key == NULL || *key->value == '\0') return TN_OK;
+  TN_TRY(tn_syntax_lines(env, &ini->arena, key, ini, &lines, &n));
+  for (int32_t i = 0; i < n; i++) items += lines[i].n_items;
+  data->transforms = tn_arena_alloc(&ini->arena, tn_size_mul((size_t)items + 1, sizeof *data->transforms));
+  if (data->transforms == NULL) return TN_ENOMEM;
+  for (int32_t i = 0; i < n; i++)
+    for (int32_t k = 0; k < lines[i].n_items; k++) {
+      tn_status status = settings_read_transform(env, registry, ini, &lines[i], &lines[i].items[k],
+                                                 &data->transforms[data->n_transforms++]);
+      if (status != TN_OK)
+        tn_wrap(env, status, "%s: [%s] transforms", settings_line_where(ini, &lines[i]), section->name);
+      TN_TRY(tn_ini_note(env, ini, status));
+    }
+  return TN_OK;
+}
+
+/* A key of a split: from [data.SPLIT], or else from [data]. */
+static tn_key *settings_split_key(tn_section *base, tn_section *own, const char *name, tn_section **section) {
+  tn_key *key = own ? tn_section_key(own, name) : NULL;
+  *section = own;
+  if (key || base == NULL) return key;
+  *section = base;
+  return tn_section_key(base, name);
+}
+
+/* "auto", "off" or a size; `where` is the location of the key. */
+static tn_status settings_read_cache(tn_env *env, const char *text, const char *where, int64_t *bytes) {
+  *bytes = tn_text_equal(text, "auto") ? TN_CACHE_AUTO : 0;
+  if (*bytes != 0 || tn_text_equal(text, "off")) return TN_OK;
+  if (tn_parse_size(env, text, bytes) == TN_OK) return TN_OK;
+  return tn_failf(env, TN_EINVAL, "%s: cache = %s, expected auto, off, or a size such as 2GiB", where, text);
+}
+
+/* "auto", "no" or a number; `where` is the location of the key. */
+static tn_status settings_read_device_transforms(tn_env *env, const char *text, const char *where,
+                                                 int32_t *n) {
+  char *end = NULL;
+  long value = strtol(text, &end, 10);
+  *n = tn_text_equal(text, "auto") ? TN_DEVICE_TRANSFORMS_AUTO : 0;
+  if (*n != 0 || tn_text_equal(text, "no")) return TN_OK;
+  *n = (int32_t)value;
+  if (end != text && *end == '\0' && value >= 0 && value <= INT32_MAX) return TN_OK;
+  return tn_failf(env, TN_EINVAL, "%s: device_transforms = %s, expected auto, no, or a number from 0 on",
+                  where, text);
+}
+
+static tn_status settings_read_split(tn_env *env, tn_registry *registry, tn_ini *ini, const char *name,
+                                     tn_data_setting *data) {
+  tn_section *base = tn_ini_section(ini, "data"), *own = tn_ini_section(ini, name), *section = NULL;
+  tn_options host, source;
+  const tn_item *item = NULL;
+  bool validation = tn_text_equal(name, "data.valid");
+  tn_key *key = settings_split_key(base, own, "source", &section);
+  if (key == NULL) return TN_OK;
+  tn_status status = TN_OK;
+  if (validation) status = tn_settings_check_validation_keys(env, ini, own);
+  if (status == TN_OK)
+    status = settings_find_chosen(env, registry, ini, section, "source", TN_SOURCE, key->value, &item);
+  if (status == TN_EINVAL) tn_section_mark_used(own);
+  if (status != TN_OK) return settings_note(env, ini, "data", status);
+  data->where = tn_key_where(ini, section, key);
+  TN_TRY(tn_settings_remove_replaced(env, registry, ini, section, "source", TN_SOURCE, &tn_table_data, item));
+  TN_TRY(tn_options_start(env, &ini->arena, &tn_table_data, &host));
+  TN_TRY(tn_options_start(env, &ini->arena, item, &source));
+  tn_options *into[] = {&host, &source};
+  TN_TRY(tn_section_fill(env, ini, own, into, 2));
+  TN_TRY(tn_section_fill(env, ini, base, into, 2));
+  TN_TRY(tn_section_finish(env, ini, section, name, &host));
+  TN_TRY(tn_section_finish(env, ini, section, name, &source));
+  data->given = true;
+  data->section = *(const tn_data_section *)host.data;
+  if (validation && !(own && tn_section_key(own, "epoch"))) data->section.epoch = 0;
+  data->source = (const tn_source *)item;
+  data->options = source.data;
+  key = settings_split_key(base, own, "cache", &section);
+  status =
+      settings_read_cache(env, data->section.cache, key ? tn_key_where(ini, section, key) : "", &data->cache);
+  TN_TRY(tn_ini_note(env, ini, status));
+  key = settings_split_key(base, own, "device_transforms", &section);
+  status =
+      settings_read_device_transforms(env, data->section.device_transforms,
+                                      key ? tn_key_where(ini, section, key) : "", &data->device_transforms);
+  TN_TRY(tn_ini_note(env, ini, status));
+  key = settings_split_key(base, own, "transforms", &section);
+  TN_TRY(settings_read_transforms(env, registry, ini, section, key, data));
+  if (!validation) TN_TRY(tn_ini_note(env, ini, tn_settings_check_balance(env, ini, base, own, data)));
+  return validation && section == own ? tn_settings_check_validation_transforms(env, own, data) : TN_OK;
+}
+
+/* ---- the whole ---- */
+
+static tn_status settings_read_pin(tn_env *env, tn_ini *ini, tn_settings *s) {
+  if (s->run.pin == NULL) return TN_OK; /* [run] could not be read */
+  tn_status status = tn_pin_read(env, &ini->arena, s->run.pin, &s->pin);
+  return status == TN_OK ? TN_OK
+                         : tn_wrap(env, status, "%s: [run] pin", tn_settings_where(ini, "run", "pin"));
+}
+
+/* "auto", or a number. */
+static tn_status settings_read_steps_per_launch(tn_env *env, tn_ini *ini, tn_settings *s) {
+  const char *text = s->run.steps_per_launch, *where = tn_settings_where(ini, "run", "steps_per_launch");
+  char *end;
+  if (text == NULL || tn_text_equal(text, "auto")) return TN_OK;
+  long n = strtol(text, &end, 10);
+  if (end == text || *end != '\0' || n < 1 || n > TN_MAX_STEPS_PER_LAUNCH)
+    return tn_failf(env, TN_EINVAL, "%s: [run] steps_per_launch = %s, expected auto or a number from 1 to %d",
+                    where, text, TN_MAX_STEPS_PER_LAUNCH);
+  if (n > 1 && s->optimizer.accumulate > 1)
+    return tn_failf(
+        env, TN_EINVAL,
+        "%s: [run] steps_per_launch = %s with [optimizer] accumulate = %lld: an update of several batches "
+        "is launched by itself, expected auto or 1",
+        where, text, (long long)s->optimizer.accumulate);
+  s->steps_per_launch = (int32_t)n;
+  return TN_OK;
+}
+
+/* Every word of [run] observers is an observer's name, or '-' and such a name. */
+static tn_status settings_check_observers(tn_env *env, tn_registry *registry, tn_ini *ini,
+                                          const tn_words *words) {
+  const tn_entry *entries = NULL;
+  int32_t n = 0;
+  if (words->n == 0) return TN_OK;
+  TN_TRY(tn_registry_list(registry, env, TN_OBSERVER, &entries, &n));
+  const char **names = tn_arena_alloc(&ini->arena, tn_size_mul((size_t)n + 1, sizeof *names));
+  if (names == NULL) return TN_ENOMEM;
+  for (int32_t i = 0; i < n; i++) names[i] = entries[i].item->name;
+  const tn_words known = {names, n};
+  for (int32_t i = 0; i < words->n; i++) {
+    const char *word = words->v[i] + (*words->v[i] == '-');
+    if (tn_words_contain(&known, word)) continue;
+    const char *nearest = tn_text_nearest(word, names, (size_t)n);
+    tn_status status = tn_failf(env, TN_EINVAL, "%s: [run] observers: there is no observer '%s'%s%s%s",
+                                tn_settings_where(ini, "run", "observers"), word,
+                                nearest ? ", did you mean '" : "; `tenon inspect` lists them",
+                                nearest ? nearest : "", nearest ? "'?" : "");
+    TN_TRY(tn_ini_note(env, ini, status));
+  }
+  return TN_OK;
+}
+
+static tn_status settings_read_observers(tn_env *env, tn_registry *registry, tn_ini *ini,
+                                         const tn_settings *s) {
+  tn_words words;
+  if (s->run.observers == NULL) return TN_OK; /* [run] could not be read */
+  TN_TRY(tn_words_split(&ini->arena, s->run.observers, &words));
+  return settings_check_observers(env, registry, ini, &words);
+}
+
+static tn_status settings_check_schedule(tn_env *env, tn_ini *ini, const tn_settings *s) {
+  if (s->schedule_kind == NULL || s->schedule.metric == NULL) return TN_OK; /* it could not be read */
+  const char *idle = *s->schedule.metric != '\0'                 ? "metric"
+                     : s->schedule.metric_mode != TN_METRIC_AUTO ? "metric_mode"
+                                                                 : NULL;
+  if (idle != NULL && s->schedule_kind->epoch == NULL)
+    return tn_failf(env, TN_EINVAL, "%s: [schedule] %s has no effect: %s does not follow a metric",
+                    tn_settings_where(ini, "schedule", idle), idle, s->schedule_kind->item.name);
+  if (s->schedule_kind->check == NULL) return TN_OK;
+  tn_status status = s->schedule_kind->check(env, s->schedule_options);
+  return tn_wrap(env, status, "%s: [schedule]", tn_settings_where(ini, "schedule", env->record->option));
+}
+
+/* Both would be the weights that validation reads. */
+static tn_status settings_check_averages(tn_env *env, tn_ini *ini, const tn_settings *s) {
+  if (s->optimizer.ema == 0 || s->optimizer.swa_from == 0) return TN_OK;
+  return tn_failf(
+      env, TN_EINVAL,
+      "%s: [optimizer] swa_from = %lld beside ema = %g: validation reads one average, expected one "
+      "of the two keys",
+      tn_settings_where(ini, "optimizer", "swa_from"), (long long)s->optimizer.swa_from, s->optimizer.ema);
+}
+
+tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_settings *s) {
+  tn_policy_section policy;
+  tn_item_choice optimizer = {&tn_table_optimizer, "type", TN_OPTIMIZER, &s->optimizer, NULL, NULL};
+  tn_item_choice schedule = {&tn_table_schedule, "type", TN_SCHEDULE, &s->schedule, NULL, NULL};
+  tn_item_choice precision = {&tn_table_precision, "policy", TN_PRECISION, &policy, NULL, NULL};
+  memset(s, 0, sizeof *s);
+  ini->homes = tn_settings_tables;
+  tn_section *model = tn_ini_section(ini, "model");
+  s->model_where = model ? tn_key_where(ini, model, tn_section_key(model, "loss")) : ini->path;
+  const struct {
+    const tn_item *table;
+    void *into;
+  } sections[] = {{&tn_table_run, &s->run},
+                  {&tn_table_backend, &s->backend},
+                  {&tn_table_distributed, &s->distributed},
+                  {&tn_table_weights, &s->weights}};
+  for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
+    TN_TRY(settings_note(env, ini, sections[i].table->name,
+                         tn_settings_read_section(env, ini, sections[i].table, sections[i].into)));
+  TN_TRY(tn_ini_note(env, ini, settings_read_pin(env, ini, s)));
+  TN_TRY(settings_read_observers(env, registry, ini, s));
+  tn_item_choice *const choices[] = {&optimizer, &schedule, &precision};
+  for (size_t i = 0; i < 3; i++)
+    TN_TRY(settings_note(env, ini, choices[i]->table->name,
+                         settings_read_choice(env, registry, ini, choices[i])));
+  s->optimizer_kind = (const tn_optimizer *)optimizer.item;
+  s->optimizer_options = optimizer.options;
+  TN_TRY(tn_ini_note(env, ini, settings_check_averages(env, ini, s)));
+  s->schedule_kind = (const tn_schedule *)schedule.item;
+  s->schedule_options = schedule.options;
+  TN_TRY(tn_ini_note(env, ini, settings_check_schedule(env, ini, s)));
+  TN_TRY(tn_ini_note(env, ini, settings_read_steps_per_launch(env, ini, s)));
+  TN_TRY(tn_settings_read_limits(env, ini, s));
+  TN_TRY(tn_settings_read_links(env, ini, s));
+  s->precision = (const tn_precision *)precision.item;
+  s->precision_options = precision.options;
+  TN_TRY(settings_read_groups(env, ini, s));
+  TN_TRY(settings_note(env, ini, "data",
+                       settings_read_split(env, registry, ini, "data.train", &s->data[TN_SPLIT_TRAIN])));
+  return settings_note(env, ini, "data",
+                       settings_read_split(env, registry, ini, "data.valid", &s->data[TN_SPLIT_VALID]));
+}

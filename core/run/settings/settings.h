@@ -1,0 +1,204 @@
+/* core/run/settings/settings.h: the sections that Tenon itself defines, as structs. A table of options
+ * describes each of them, as for plugins. A section that chooses an item ([optimizer], [data]) also holds
+ * that item's options. */
+#ifndef TN_CORE_RUN_SETTINGS_SETTINGS_H
+#define TN_CORE_RUN_SETTINGS_SETTINGS_H
+
+#include "core/config/ini/ini.h"
+#include "core/base/file.h"
+#include "core/config/options/options.h"
+#include "core/config/sections/sections.h"
+#include "core/config/language/syntax.h"
+#include "core/data/loader.h"
+#include "core/exec/device/pin_threads.h"
+#include "core/plugin/registry.h"
+#include "core/base/freeze.h"
+#include "core/compile/kernels/interconnect.h"
+#include "tenon/plugin/observer.h"
+#include "tenon/plugin/optimizer.h"
+#include "tenon/plugin/precision.h"
+#include "tenon/plugin/schedule.h"
+
+typedef struct tn_run_section {
+  const char *name;
+  int64_t seed, epochs, max_steps;
+  const char *limit_train, *limit_valid;
+  int64_t overfit;
+  double max_time;
+  int32_t fast_dev_run;
+  int64_t threads;
+  const char *pin;
+  int64_t memory_limit;
+  const char *steps_per_launch;
+  const char *output;
+  const char *observers;
+  int64_t save_every, profile;
+  const char *best;
+  int32_t best_mode; /* TN_BEST_... */
+  int64_t patience;
+  double min_delta;
+  int32_t deterministic, report;
+} tn_run_section;
+enum { TN_BEST_AUTO = 0, TN_BEST_MIN = 1, TN_BEST_MAX = 2 };
+
+/* The most steps of one launch. */
+enum { TN_MAX_STEPS_PER_LAUNCH = 16 };
+
+typedef struct tn_backend_section {
+  const char *use;
+  int32_t fallback, capture, autotune;
+  const char *tune_folder, *without;
+} tn_backend_section;
+enum { TN_AUTOTUNE_YES = 0, TN_AUTOTUNE_CACHED = 1, TN_AUTOTUNE_NO = 2 };
+
+typedef struct tn_data_section {
+  const char *source;
+  int64_t batch, workers, prefetch, epoch;
+  const char *transforms, *device_transforms, *cache;
+  int32_t shuffle, balance, last;
+} tn_data_section;
+enum { TN_LAST_DROP = 0, TN_LAST_PAD = 1 };
+enum { TN_CACHE_AUTO = -1 };
+
+typedef struct tn_optimizer_section {
+  const char *type;
+  double clip, clip_value;
+  int64_t accumulate;
+  int32_t check_finite;
+  double ema;
+  int64_t swa_from;
+} tn_optimizer_section;
+
+typedef struct tn_schedule_section {
+  const char *type;
+  int64_t warmup;
+  const char *metric;
+  int32_t metric_mode; /* TN_METRIC_... */
+} tn_schedule_section;
+enum { TN_METRIC_AUTO = 0, TN_METRIC_MIN = 1, TN_METRIC_MAX = 2 };
+
+/* [distributed] reduce_dtype */
+enum { TN_REDUCE_F32 = 0, TN_REDUCE_BF16 = 1, TN_REDUCE_F16 = 2 };
+/* [distributed] bucket */
+enum { TN_BUCKET_AUTO = 0 };
+/* [distributed] hang */
+enum { TN_HANG_NEVER = 0, TN_HANG_AUTO = -1 };
+/* [distributed] shard */
+enum { TN_SHARD_NO = 0, TN_SHARD_OPTIMIZER = 1 };
+
+typedef struct tn_distributed_section {
+  const char *communicator, *devices, *processes;
+  double timeout;
+  const char *hang;
+  double straggler;
+  const char *bucket;
+  int32_t reduce_dtype; /* TN_REDUCE_... */
+  int32_t shard;        /* TN_SHARD_... */
+  const char *link, *host_link;
+  int64_t host_ranks;
+} tn_distributed_section;
+
+typedef struct tn_weights_section {
+  const char *file, *prefix, *rename, *skip, *transpose;
+} tn_weights_section;
+
+/* A parameter group: patterns, and its own copy of the optimizer's options. */
+typedef struct tn_group_setting {
+  const char *name;
+  const char *match; /* as written */
+  tn_words patterns;
+  const void *options;
+  const char *freeze; /* as written */
+  int64_t until;      /* the last epoch in which it is frozen (core/base/freeze.h) */
+  const char *where;
+} tn_group_setting;
+
+/* Epochs with the same frozen parameters are a phase of a run, which has programs of its own. */
+enum { TN_MAX_PHASES = 8 };
+
+/* One split's data: the section, and the source with its options. */
+typedef struct tn_data_setting {
+  bool given;
+  tn_data_section section;
+  const tn_source *source;
+  const void *options;
+  tn_transform_use *transforms;
+  int32_t n_transforms;
+  int32_t device_transforms; /* how many of the last ones; TN_DEVICE_TRANSFORMS_AUTO */
+  int64_t cache;             /* bytes; TN_CACHE_AUTO */
+  const char *where;
+} tn_data_setting;
+
+typedef struct tn_settings {
+  const char *model_where; /* location of [model] or its loss, for messages */
+  tn_run_section run;
+  tn_pin pin;               /* of run */
+  int32_t steps_per_launch; /* of run; 0: auto */
+  tn_epoch_limit limit[2];  /* of run; TN_SPLIT_TRAIN, TN_SPLIT_VALID */
+  tn_backend_section backend;
+  tn_data_setting data[2]; /* TN_SPLIT_TRAIN, TN_SPLIT_VALID */
+  tn_optimizer_section optimizer;
+  const tn_optimizer *optimizer_kind;
+  const void *optimizer_options;
+  tn_group_setting *groups; /* without the default group, and without those that are frozen for ever */
+  int32_t n_groups;
+  tn_group_setting *frozen; /* the groups with freeze = yes, which have no options, and those with a number */
+  int32_t n_frozen;
+  /* Of all groups, those with freeze = yes first; n is 0 where none is frozen. */
+  tn_freeze freeze;
+  int64_t phases[TN_MAX_PHASES]; /* the first epoch of each, counted from 1 */
+  int32_t n_phases;              /* at least 1 */
+  tn_schedule_section schedule;
+  const tn_schedule *schedule_kind;
+  const void *schedule_options;
+  tn_distributed_section distributed;
+  int64_t bucket;               /* of distributed: bytes, or TN_BUCKET_AUTO */
+  double hang;                  /* of distributed: seconds, or TN_HANG_... */
+  bool reduces_alone;           /* a single rank reduces its gradients too (tn_run_bench) */
+  tn_interconnect interconnect; /* of distributed: its links */
+  tn_weights_section weights;
+  const tn_precision *precision;
+  const void *precision_options;
+} tn_settings;
+
+/* Reads every section but [model] and [block ...]. Texts are allocated in the ini's arena. */
+/* Mistakes are noted in the ini (tn_ini_tell), and settings that they concern are unset. */
+tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_settings *settings);
+/* After the model was built: an unused section or key is an error with the nearest name; an unused block is a
+ * warning. */
+tn_status tn_settings_check_sections(tn_env *env, tn_registry *registry, tn_ini *ini);
+
+/* "file.ini:14" of a key; without the key, of its section; without the section, the file. */
+const char *tn_settings_where(tn_ini *ini, const char *section, const char *key);
+
+/* Loads the plugins of [plugins] load. The key holds absolute paths afterwards. */
+tn_status tn_settings_load_plugins(tn_env *env, tn_registry *registry, tn_ini *ini);
+
+/* The last epoch in which a group with such a `freeze` is frozen, 0 for no; false: it is no such value. */
+bool tn_settings_frozen_until(const char *freeze, int64_t *until);
+/* The phase of an epoch, counted from 1; and the last epoch of a phase. */
+int32_t tn_settings_phase(const tn_settings *settings, int64_t epoch);
+/* Among how many of so many ranks the optimizer's state is divided; 1: every rank has all of it. */
+static inline int32_t tn_settings_shards(const tn_settings *settings, int32_t ranks) {
+  return settings->distributed.shard == TN_SHARD_OPTIMIZER ? ranks : 1;
+}
+int64_t tn_settings_phase_end(const tn_settings *settings, int32_t phase);
+
+/* The options of an item from its section [KIND.NAME], or their defaults. */
+tn_status tn_settings_item_options(tn_env *env, tn_ini *ini, const char *kind, const tn_item *item,
+                                   const void **options);
+
+/* Appends the configuration as INI text, with every key that it does not give at its default: those of the
+ * host's sections, of the chosen items, and of `backend` (NULL: of backends with a section). It reads back to
+ * the same settings. */
+tn_status tn_settings_print_resolved(tn_env *env, tn_registry *registry, const tn_ini *given,
+                                     const tn_settings *settings, const char *backend, tn_text *text);
+
+/* The item of a name. TN_EINVAL: no item has this name. TN_EUNAVAILABLE: its plugin cannot be opened. */
+tn_status tn_settings_find_item(tn_env *env, tn_registry *registry, uint32_t kind, const char *name,
+                                const tn_item **item);
+
+/* The tables of all sections, for `tenon config`; NULL-terminated. */
+extern const tn_item *const tn_settings_tables[];
+
+#endif

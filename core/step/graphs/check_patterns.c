@@ -1,0 +1,71 @@
+/* core/step/graphs/check_patterns.c: patterns of [group.NAME] that match nothing.
+ * Each is noted by itself, so that one run tells all of them. */
+#include "core/base/text.h"
+#include "core/step/graphs/training_graph.h"
+
+/* "; parameters have names like 'fc1.weight'" */
+static const char *patterns_example(tn_ini *ini, const tn_graph *graph) {
+  for (size_t i = 0; i < graph->states.n; i++) {
+    if (graph->states.v[i].what != TN_STATE_PARAM) continue;
+    const char *text =
+        tn_arena_printf(&ini->arena, "; parameters have names like '%s'", graph->states.v[i].path);
+    return text != NULL ? text : "";
+  }
+  return "; the model has no parameters";
+}
+
+static bool patterns_match_state(const tn_graph *graph, const tn_words *one) {
+  for (size_t i = 0; i < graph->states.n; i++) {
+    int32_t what = graph->states.v[i].what;
+    if ((what == TN_STATE_PARAM || what == TN_STATE_BUFFER) && tn_words_match(one, graph->states.v[i].path))
+      return true;
+  }
+  return false;
+}
+
+static tn_status patterns_check_freeze(tn_env *env, tn_ini *ini, const tn_settings *s,
+                                       const tn_graph *graph) {
+  for (int32_t g = 0; g < s->n_frozen; g++)
+    for (int32_t k = 0; k < s->frozen[g].patterns.n; k++) {
+      const tn_words one = {&s->frozen[g].patterns.v[k], 1};
+      if (patterns_match_state(graph, &one)) continue;
+      TN_TRY(tn_ini_note(env, ini,
+                         tn_failf(env, TN_EINVAL, "%s: [group.%s] match: '%s' matches no parameter%s",
+                                  s->frozen[g].where, s->frozen[g].name, one.v[0],
+                                  patterns_example(ini, graph))));
+    }
+  return TN_OK;
+}
+
+/* Whether the group is the first whose patterns match a parameter that is trained, or a statistic that it
+ * freezes. */
+static bool patterns_is_member(const tn_settings *s, int32_t group, const tn_gstate *state) {
+  bool statistic = state->what == TN_STATE_BUFFER && s->groups[group].until > 0;
+  if (state->what != TN_STATE_PARAM && !statistic) return false;
+  if (tn_frozen_until(&s->freeze, state->path) == TN_FROZEN_FOREVER) return false;
+  for (int32_t g = 0; g < group; g++)
+    if (tn_words_match(&s->groups[g].patterns, state->path)) return false;
+  return tn_words_match(&s->groups[group].patterns, state->path);
+}
+
+static tn_status patterns_check_group(tn_env *env, tn_ini *ini, const tn_settings *s, int32_t group,
+                                      const tn_graph *graph) {
+  const tn_group_setting *g = &s->groups[group];
+  if (g->until > 0 && !patterns_match_state(graph, &g->patterns)) return TN_OK; /* noted above */
+  for (size_t i = 0; i < graph->states.n; i++)
+    if (patterns_is_member(s, group, &graph->states.v[i])) return TN_OK;
+  return tn_ini_note(
+      env, ini,
+      tn_failf(env, TN_EINVAL,
+               "%s: [group.%s] match: '%s' matches no parameter%s, or only parameters of earlier groups%s",
+               g->where, g->name, g->match, s->n_frozen > 0 ? " that is trained" : "",
+               patterns_example(ini, graph)));
+}
+
+tn_status tn_patterns_check(tn_env *env, tn_ini *ini, const tn_settings *settings, const tn_graph *graph) {
+  TN_TRY(patterns_check_freeze(env, ini, settings, graph));
+  for (int32_t g = 0; g < settings->n_groups; g++)
+    if (settings->groups[g].match != NULL && settings->groups[g].where != NULL) /* else it was not read */
+      TN_TRY(patterns_check_group(env, ini, settings, g, graph));
+  return TN_OK;
+}

@@ -1,0 +1,239 @@
+/* core/step/graphs/update.c: from the loss to the next parameters. The trained parameters are one flat
+ * region, or one for each dtype of their gradients and epoch of thawing, so that clipping and an elementwise
+ * optimizer are a few pointwise ops over one vector. */
+#include <string.h>
+
+#include "core/config/options/options.h"
+#include "core/step/graphs/update_stages.h"
+#include "tenon/ops.h"
+
+/* The sum of the squares of all gradients. */
+static tn_val update_squares(tn_updater *u) {
+  tn_val all = 0;
+  for (int32_t i = 0; i < u->n_parts; i++) {
+    tn_val flat = u->parts[i].gradient;
+    tn_val sum = tn_reduce_sum(u->b, tn_mul(u->b, flat, flat), 0, NULL, 0);
+    all = i == 0 ? sum : tn_add(u->b, all, sum);
+  }
+  return tn_updater_over_shards(u, all, TN_REDUCTION_SUM);
+}
+
+/* g * min(1, clip / (|g| + 1e-6)), PyTorch's clip_grad_norm_. */
+static void update_clip(tn_updater *u, double most) {
+  tn_build *b = u->b;
+  tn_val norm = tn_sqrt(b, update_squares(u));
+  tn_val ratio = tn_div(b, tn_scalar(b, TN_F32, most), tn_affine(b, norm, 1.0, 1e-6));
+  tn_val factor = tn_minimum(b, ratio, tn_scalar(b, TN_F32, 1.0));
+  if (tn_build_status(b) == TN_OK && tn_graph_output(u->graph, "grad_norm", norm) != TN_OK)
+    tn_builder_fail(b, TN_ENOMEM);
+  for (int32_t i = 0; i < u->n_parts; i++) u->parts[i].gradient = tn_mul(b, u->parts[i].gradient, factor);
+}
+
+/* min(max(g, -limit), limit), PyTorch's clip_grad_value_. */
+static void update_clip_values(tn_updater *u, double limit) {
+  tn_build *b = u->b;
+  for (int32_t i = 0; i < u->n_parts; i++) {
+    tn_val raised = tn_maximum(b, u->parts[i].gradient, tn_scalar(b, TN_F32, -limit));
+    u->parts[i].gradient = tn_minimum(b, raised, tn_scalar(b, TN_F32, limit));
+  }
+}
+
+/* The counter of a part: its updates begin when it thaws. */
+static tn_val update_counter(tn_build *b, void *context, int32_t which) {
+  tn_updater *u = context;
+  const tn_type scalar = {.dtype = TN_I64};
+  const char *path = tn_updater_counter(u, u->part);
+  tn_val value = 0;
+  if (which != TN_UPDATES) return tn_graph_input(u->graph, TN_ITERATION_INPUT, &scalar);
+  if (path != NULL) value = tn_graph_state(u->graph, path, &scalar, TN_STATE_HOST, "zeros", "");
+  if (value == 0) tn_builder_fail(b, path != NULL ? u->env->record->code : TN_ENOMEM);
+  return tn_add(b, value, tn_scalar(b, TN_I64, 1));
+}
+
+/* The numbers of an op are addressed by its elements, and all ranks run the same op over their parts: the
+ * parts would get equal numbers. */
+static tn_status update_refuse_random(const tn_updater *u, size_t first) {
+  for (size_t i = first; i < u->graph->nodes.n; i++)
+    if (tn_options_find(&u->graph->nodes.v[i].op->item, "stream") != NULL)
+      return tn_failf(u->env, TN_EINVAL,
+                      "[distributed] shard = optimizer: optimizer '%s' draws random numbers, which would be "
+                      "the same on all devices; expected one that draws none, or shard = no",
+                      u->settings->optimizer_kind->item.name);
+  return TN_OK;
+}
+
+static tn_status update_call_optimizer(tn_updater *u, const tn_val in[2], const char *prefix, uint64_t seed,
+                                       tn_val *next) {
+  const tn_optimizer *kind = u->settings->optimizer_kind;
+  int32_t group = u->one ? u->one->group : 0;
+  const void *options = group == 0 ? u->settings->optimizer_options : u->settings->groups[group - 1].options;
+  tn_build_frame frame = {.in = in,
+                          .n_in = 2,
+                          .yielded = next,
+                          .n_yield = 1,
+                          .prefix = prefix,
+                          .where = "",
+                          .training = true,
+                          .seed = seed,
+                          .context = u,
+                          .option_value = tn_updater_option,
+                          .counter = u->part->until > 0 ? update_counter : NULL,
+                          .state = u->one ? tn_updater_parameter_state : tn_updater_flat_state};
+  size_t first = u->graph->nodes.n;
+  tn_builder_push(u->b, &frame);
+  tn_status status = kind->update(u->b, options);
+  /* the first error is the cause: the optimizer may have failed because of it */
+  if (status != TN_OK) tn_builder_fail(u->b, status);
+  status = tn_build_status(u->b);
+  tn_builder_pop(u->b);
+  if (status != TN_OK) return tn_wrap(u->env, status, "optimizer '%s'", kind->item.name);
+  if (!*next) return tn_failf(u->env, TN_EINVAL, "optimizer '%s' yielded no parameter", kind->item.name);
+  return u->shards > 1 ? update_refuse_random(u, first) : TN_OK;
+}
+
+/* Of the ops of a part's update. Random streams depend on it, and are those of before for the first part. */
+static const char *update_prefix(const tn_updater *u, const tn_gradient_part *part, const char *region) {
+  if (part->bucket >= 0) return tn_arena_printf(u->arena, "bucket %d", (int)part->bucket);
+  return part->dtype == TN_F32 && part->until == 0 ? "" : region;
+}
+
+static tn_status update_flat_region(tn_updater *u, const tn_gradient_part *part, uint64_t seed) {
+  tn_type type = {TN_F32, 1, {part->held}};
+  const char *region = tn_updater_region(u, part, TN_PARAM_REGION);
+  const char *path = region != NULL ? tn_arena_printf(u->arena, "@%s", region) : NULL;
+  tn_val param = path != NULL ? tn_graph_state(u->graph, path, &type, TN_STATE_PARAM, "", "") : 0, next = 0;
+  if (!param) return TN_ENOMEM;
+  const char *prefix = update_prefix(u, part, region);
+  if (prefix == NULL) return TN_ENOMEM;
+  TN_TRY(update_call_optimizer(u, (tn_val[]){param, part->gradient}, prefix, seed, &next));
+  TN_TRY(tn_graph_commit(u->graph, path, next, 0));
+  return tn_updater_average(u, next);
+}
+
+static tn_status update_parameter(tn_updater *u, const tn_trained_parameter *param, tn_val flat,
+                                  uint64_t seed) {
+  const tn_gstate *state = param->state;
+  int64_t start = param->offset, stop = start + tn_type_count(&state->type);
+  tn_val gradient =
+      tn_reshape(u->b, tn_slice_axis(u->b, flat, 0, start, stop), state->type.rank, state->type.dims);
+  tn_val now = tn_graph_state(u->graph, state->path, &state->type, state->what, state->init, state->where),
+         next = 0;
+  if (!now) return u->env->record->code;
+  u->one = param;
+  TN_TRY(update_call_optimizer(u, (tn_val[]){now, gradient}, state->path, seed, &next));
+  TN_TRY(tn_graph_commit(u->graph, state->path, next, 0));
+  return tn_updater_average(u, next);
+}
+
+static tn_status update_part(tn_updater *u, const tn_gradient_part *part, uint64_t seed) {
+  u->part = part;
+  if (u->settings->optimizer_kind->granularity == TN_UPDATE_ELEMENTWISE)
+    return update_flat_region(u, part, seed);
+  for (int32_t i = part->first; i < part->first + part->n; i++)
+    TN_TRY(update_parameter(u, &u->params[i], part->gradient, seed));
+  return TN_OK;
+}
+
+/* Commits the update counters that tn_build_counter(b, TN_UPDATES) reads, plus one: the run's, and those of
+ * the parts that have thawed. */
+static tn_status update_count(tn_updater *u) {
+  tn_val now = tn_build_counter(u->b, TN_UPDATES);
+  TN_TRY(tn_build_status(u->b));
+  TN_TRY(tn_graph_commit(u->graph, TN_UPDATES_STATE, now, 0));
+  for (int32_t i = 0; i < u->n_parts; i++) {
+    if (u->parts[i].until == 0 || (i > 0 && u->parts[i].until == u->parts[i - 1].until)) continue;
+    u->part = &u->parts[i];
+    now = update_counter(u->b, u, TN_UPDATES);
+    const char *path = tn_updater_counter(u, u->part);
+    if (path == NULL) return TN_ENOMEM;
+    TN_TRY(tn_build_status(u->b));
+    TN_TRY(tn_graph_commit(u->graph, path, now, 0));
+  }
+  return TN_OK;
+}
+
+/* Commits of the update take effect only if it is applied. The model's own commits precede `first`. */
+static void update_predicate_commits(tn_updater *u, size_t first) {
+  for (size_t i = first; i < u->graph->commits.n; i++) u->graph->commits.v[i].predicate = u->applied;
+}
+
+static tn_status update_emit_gradients(tn_updater *u, uint64_t seed) {
+  tn_val loss = tn_graph_find_output(u->graph, "loss");
+  (void)seed;
+  if (!loss)
+    return tn_failf(u->env, TN_EINVAL,
+                    "%s: [model] has no `loss`, expected one to train for, for example loss = cross_entropy",
+                    u->settings->model_where);
+  TN_TRY(tn_updater_scale(u));
+  return tn_updater_differentiate(u, loss, u->scale);
+}
+
+/* The stages in order: groups, locations, reduction, loss scaling, clipping, averages of statistics,
+ * optimizer with averages of parameters, commits. */
+static tn_status update_emit_stages(tn_updater *u, uint64_t seed) {
+  TN_TRY(tn_updater_group(u));
+  TN_TRY(tn_updater_divide(u));
+  TN_TRY(tn_updater_allocate(u));
+  TN_TRY(tn_updater_reduce(u));
+  TN_TRY(tn_updater_guard_statistics(u));
+  TN_TRY(tn_updater_guard(u));
+  tn_updater_unscale(u);
+  if (u->settings->optimizer.clip_value > 0) update_clip_values(u, u->settings->optimizer.clip_value);
+  if (u->settings->optimizer.clip > 0) update_clip(u, u->settings->optimizer.clip);
+  TN_TRY(tn_build_status(u->b));
+  size_t first = u->graph->commits.n;
+  TN_TRY(tn_updater_average_statistics(u));
+  for (int32_t i = 0; i < u->n_parts; i++) TN_TRY(update_part(u, &u->parts[i], seed));
+  TN_TRY(update_count(u));
+  update_predicate_commits(u, first);
+  return TN_OK;
+}
+
+/* The stages of all micro-batches but the last: scaled gradients are accumulated. */
+static tn_status update_emit_accumulation(tn_updater *u, uint64_t seed) {
+  (void)seed;
+  TN_TRY(tn_updater_divide(u));
+  TN_TRY(tn_updater_allocate(u));
+  TN_TRY(tn_updater_guard_statistics(u));
+  return tn_updater_accumulate(u);
+}
+
+static tn_status update_emit_with(tn_training_graph *t, tn_update_info *info,
+                                  tn_status (*body)(tn_updater *u, uint64_t seed)) {
+  tn_builder *builder = NULL;
+  TN_TRY(tn_builder_create(t->model->graph, &builder));
+  tn_updater u = {.env = t->env,
+                  .arena = t->arena,
+                  .settings = t->settings,
+                  .cuts = t->cuts,
+                  .epoch = t->epoch,
+                  .graph = t->model->graph,
+                  .b = tn_builder_handle(builder),
+                  .map = t->map,
+                  .info = info,
+                  .params = t->params,
+                  .n_params = t->n_params,
+                  .shards = tn_settings_shards(t->settings, t->model->graph->ranks),
+                  .scale = t->scale};
+  /* the update belongs to no layer, but its random streams need the seed */
+  tn_build_frame frame = {.prefix = "", .where = "", .training = true, .seed = t->seed};
+  tn_builder_push(u.b, &frame);
+  tn_status status = body(&u, t->seed);
+  tn_builder_pop(u.b);
+  tn_builder_destroy(builder);
+  t->params = u.params;
+  t->n_params = u.n_params;
+  t->scale = u.scale;
+  return status;
+}
+
+tn_status tn_gradients_emit(tn_training_graph *t) { return update_emit_with(t, NULL, update_emit_gradients); }
+
+tn_status tn_update_emit(tn_training_graph *t, tn_update_info *info) {
+  memset(info, 0, sizeof *info);
+  return update_emit_with(t, info, update_emit_stages);
+}
+
+tn_status tn_accumulate_emit(tn_training_graph *t) {
+  return update_emit_with(t, NULL, update_emit_accumulation);
+}

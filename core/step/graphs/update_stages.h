@@ -1,0 +1,116 @@
+/* core/step/graphs/update_stages.h: the state of an update under construction, and its stages, private to
+ * this folder:
+ *
+ * gradients.c          differentiate            gradients of the trained parameters
+ * gradient_parts.c     divide                   the parameters with gradients of one dtype, trained from one
+ *                                               epoch
+ * shard_parts.c        divide                   with a sharded optimizer: a part for each bucket
+ * reduce_gradients.c   reduce, accumulate       one flat vector a part, over ranks and micro-batches
+ * parameter_groups.c   group, option            [group.NAME], values of scheduled options
+ * optimizer_state.c    allocate, state          locations of parameters and optimizer state
+ * loss_scaling.c       scale, guard, unscale    loss scaling, and which updates are applied
+ * averages.c           average                  averages of parameters and statistics
+ * update.c             clip, optimizer, commits and the order of the stages */
+#ifndef TN_CORE_STEP_GRAPHS_UPDATE_STAGES_H
+#define TN_CORE_STEP_GRAPHS_UPDATE_STAGES_H
+
+#include "core/step/graphs/training_graph.h"
+
+/* The parameters whose gradients have the same dtype, and which are trained from the same epoch on. They are
+ * one region, so that the gradients are one vector of that dtype, which the update casts where it reads it,
+ * and a step that does not train them leaves their state alone. */
+typedef struct tn_gradient_part {
+  int64_t until;    /* the last epoch in which they are frozen; 0: none */
+  int32_t dtype;    /* in which the gradients are computed */
+  int32_t first, n; /* parameters */
+  int32_t bucket;   /* with a sharded optimizer a part is one bucket, and this is its number; else -1 */
+  int64_t count;    /* elements of the region, set by `allocate` */
+  int64_t held;     /* those that this rank updates: all, or its share of a sharded optimizer */
+  tn_val gradient;  /* of those, as one vector: set by `reduce`, f32 from `unscale` on */
+} tn_gradient_part;
+
+typedef struct tn_updater {
+  tn_env *env;
+  tn_arena *arena;
+  const tn_settings *settings;
+  const tn_bucket_cuts *cuts; /* tn_training_graph.cuts */
+  int64_t epoch;              /* tn_training_graph.epoch */
+  tn_graph *graph;
+  tn_build *b;
+  tn_state_map *map;
+  tn_update_info *info;
+  tn_trained_parameter *params; /* part by part, each in the order in which its gradients become ready */
+  int32_t n_params;
+  tn_gradient_part *parts;
+  int32_t n_parts;
+  int32_t shards;                  /* the ranks that share the update; 1: each updates all parameters */
+  const tn_gradient_part *part;    /* the current part */
+  const tn_trained_parameter *one; /* optimizers for one parameter at a time: the current parameter */
+  tn_val scale;                    /* of the loss, an f32 scalar; 0: the loss is not scaled */
+  tn_val unscale;                  /* 1 / scale, set by `guard` */
+  tn_val applied;                  /* predicate of every commit of the update; 0: they have no predicate */
+} tn_updater;
+
+/* The name of the regions of trained parameters (tn_updater_region), the region in which micro-batches
+ * accumulate gradients, and the one of the parameters that are never trained. */
+#define TN_PARAM_REGION    "param"
+#define TN_GRADIENT_REGION "grad.f32"
+#define TN_FROZEN_REGION   "frozen.f32"
+
+/* Differentiates the loss, and lists the parameters that it depends on. `seed` is the gradient of the loss; 0
+ * stands for 1. */
+tn_status tn_updater_differentiate(tn_updater *u, tn_val loss, tn_val seed);
+/* Decides which gradients stay in low precision, casts the others to f32, and sorts the parameters. After
+ * `group`. */
+tn_status tn_updater_divide(tn_updater *u);
+/* With a sharded optimizer: notes which parameters may share a bucket, before they are sorted; then divides a
+ * part, whose parameters are in `sorted`, into parts of one bucket each. */
+tn_status tn_updater_find_kinds(tn_updater *u);
+tn_status tn_updater_divide_part(tn_updater *u, const tn_gradient_part *part, tn_trained_parameter *sorted);
+/* The sum, minimum or maximum (TN_REDUCTION_...) of an f32 scalar over the ranks that share the update. */
+tn_val tn_updater_over_shards(tn_updater *u, tn_val value, int32_t reduction);
+/* Whether a bucket that has so many bytes ends before a parameter of its part. */
+bool tn_updater_ends_bucket(const tn_updater *u, int64_t bytes, const tn_trained_parameter *next);
+/* The gradients of each part as one vector, summed over ranks and micro-batches. */
+tn_status tn_updater_reduce(tn_updater *u);
+/* For all micro-batches but the last: accumulates the gradients instead. */
+tn_status tn_updater_accumulate(tn_updater *u);
+
+/* Asks the precision policy for the scale of the loss. */
+tn_status tn_updater_scale(tn_updater *u);
+/* Loss scaling, clipping, check_finite and reductions in f16 make the update conditional: it is applied if
+ * the reduced, still scaled gradients are finite, and the inverse of the scale is. Then lets the policy
+ * update its scale. */
+tn_status tn_updater_guard(tn_updater *u);
+/* After `guard`: casts the gradients of each part to f32, and divides them by the scale. */
+void tn_updater_unscale(tn_updater *u);
+/* Under the same conditions, each element of the commits so far (those of the model) keeps its old value if
+ * the new one is not finite. */
+tn_status tn_updater_guard_statistics(tn_updater *u);
+
+/* Assigns each parameter to the first [group.NAME] that matches, or to group 0, and allocates the scheduled
+ * options. */
+tn_status tn_updater_group(tn_updater *u);
+/* Frame callback: the value of a scheduled option for the current parameters. */
+tn_val tn_updater_option(tn_build *b, void *updater, const char *name);
+
+/* Gives the parameters of each part contiguous locations in a region. */
+tn_status tn_updater_allocate(tn_updater *u);
+/* The name of the part's region of parameters or optimizer state, "param.f32", "param.f32.bf16" if the
+ * gradients are bf16, "param.f32.bf16.4" if they are trained from epoch 4 on, and "param.f32.bf16.4.b2" if
+ * they are bucket 2 of a sharded optimizer; in the updater's arena. NULL: out of memory. */
+const char *tn_updater_region(const tn_updater *u, const tn_gradient_part *part, const char *name);
+/* The path of the counter of the part's updates, TN_UPDATES_STATE or "run.updates.4"; NULL: out of memory. */
+const char *tn_updater_counter(const tn_updater *u, const tn_gradient_part *part);
+/* Frame callbacks: tn_build_state of an elementwise optimizer, and of one for one parameter at a time. */
+tn_val tn_updater_flat_state(tn_build *b, void *updater, const char *name, const tn_type *type,
+                             const char *init);
+tn_val tn_updater_parameter_state(tn_build *b, void *updater, const char *name, const tn_type *type,
+                                  const char *init);
+
+/* With [optimizer] ema: the average of the current parameters, whose next values these are, and of the
+ * running statistics that the commits so far change. With swa_from they only get locations. */
+tn_status tn_updater_average(tn_updater *u, tn_val next);
+tn_status tn_updater_average_statistics(tn_updater *u);
+
+#endif

@@ -1,0 +1,105 @@
+/* core/step/programs/check_fields.c: the fields of the data against the inputs of the model. */
+#include <string.h>
+
+#include "core/data/transform_chain.h"
+#include "core/graph/input_state.h"
+#include "core/step/graphs/incremental.h"
+#include "core/step/programs/check_model.h"
+
+static void fields_print_type(tn_text *text, const tn_type *type) {
+  tn_text_addf(text, "%s[", tn_dtype_name(type->dtype));
+  for (int32_t i = 0; i < type->rank; i++)
+    tn_text_addf(text, "%s%lld", i > 0 ? ", " : "", (long long)type->dims[i]);
+  tn_text_add(text, "]");
+}
+
+static tn_status fields_fail_type(tn_run *run, const char *where, const tn_field *field,
+                                  const tn_type *wanted) {
+  tn_text has = tn_text_new(&run->env), wants = tn_text_new(&run->env);
+  fields_print_type(&has, &field->type);
+  fields_print_type(&wants, wanted);
+  const char *remedy = field->type.dtype == TN_U8 && wanted->dtype == TN_F32
+                           ? "add to_float to transforms"
+                           : "change [model] inputs or the transforms";
+  tn_status status = tn_failf(&run->env, TN_EINVAL, "%s: field '%s' is %s, but the model takes %s; %s", where,
+                              field->name, has.v ? has.v : "", wants.v ? wants.v : "", remedy);
+  tn_text_free(&has);
+  tn_text_free(&wants);
+  return status;
+}
+
+static tn_status fields_fail_missing(tn_run *run, const char *where, const tn_loader *loader,
+                                     const char *name) {
+  tn_text names = tn_text_new(&run->env);
+  for (int32_t k = 0; k < tn_loader_field_count(loader); k++)
+    tn_text_addf(&names, "%s%s", k > 0 ? ", " : "", tn_loader_field(loader, k)->name);
+  tn_status status =
+      tn_failf(&run->env, TN_EINVAL, "%s: the source gives no field '%s' that the model takes; it gives %s",
+               where, name, names.v ? names.v : "none");
+  tn_text_free(&names);
+  return status;
+}
+
+static const tn_field *fields_find(const tn_loader *loader, const char *name) {
+  for (int32_t k = 0; k < tn_loader_field_count(loader); k++)
+    if (tn_text_equal(tn_loader_field(loader, k)->name, name)) return tn_loader_field(loader, k);
+  return NULL;
+}
+
+tn_status tn_fields_check(tn_run *run, int32_t split, const tn_loader *loader,
+                          const tn_signature_field *wanted, int32_t n) {
+  const char *where = run->settings.data[split].where;
+  for (int32_t i = 0; i < n; i++) {
+    const tn_field *field = fields_find(loader, wanted[i].name);
+    tn_status status = TN_OK;
+    if (field == NULL)
+      status = fields_fail_missing(run, where, loader, wanted[i].name);
+    else if (!tn_type_equal(&field->type, &wanted[i].type))
+      status = fields_fail_type(run, where, field, &wanted[i].type);
+    TN_TRY(tn_ini_note(&run->env, &run->ini, status));
+  }
+  return TN_OK;
+}
+
+tn_signature_field tn_field_of_input(const char *name, const tn_type *type) {
+  tn_signature_field field = {name, {type->dtype, type->rank - 1, {0}}};
+  if (type->rank > 1) memcpy(field.type.dims, type->dims + 1, sizeof *type->dims * (size_t)(type->rank - 1));
+  return field;
+}
+
+bool tn_input_is_of_host(const char *name) {
+  return tn_text_equal(name, "sample.weight") || tn_text_equal(name, TN_ITERATION_INPUT) ||
+         tn_text_equal(name, TN_BLOCK_INPUT) || tn_text_equal(name, TN_POSITION_INPUT) ||
+         tn_text_starts(name, "control.");
+}
+
+/* The inputs on which an output, a commit or an effect depends. */
+static int32_t fields_collect_inputs(const tn_graph *graph, const bool *live, tn_signature_field *wanted) {
+  int32_t n = 0;
+  for (size_t i = 0; i < graph->inputs.n; i++) {
+    tn_val value = graph->inputs.v[i];
+    const tn_input_attributes *a = tn_graph_maker(graph, value)->attributes;
+    if (!live[graph->values.v[value].node] || tn_input_is_of_host(a->name)) continue;
+    wanted[n++] = tn_field_of_input(a->name, tn_graph_type(graph, value));
+  }
+  return n;
+}
+
+tn_status tn_fields_check_graph(tn_run *run, int32_t split, const tn_loader *loader, const tn_graph *graph) {
+  bool *live;
+  if (loader == NULL) return TN_OK;
+  tn_signature_field *wanted = tn_arena_alloc(&run->arena, tn_size_mul(graph->inputs.n + 1, sizeof *wanted));
+  if (wanted == NULL) return TN_ENOMEM;
+  TN_TRY(tn_graph_live(graph, &live));
+  tn_status status = tn_fields_check(run, split, loader, wanted, fields_collect_inputs(graph, live, wanted));
+  tn_release(graph->env, live);
+  return status;
+}
+
+tn_status tn_fields_check_signature(tn_run *run, int32_t split, const tn_loader *loader) {
+  tn_signature signature;
+  if (loader == NULL || run->emit != NULL || tn_loader_chain(loader)->n_device_stages > 0) return TN_OK;
+  tn_status status = tn_signature_read(&run->env, &run->arena, &run->ini, &signature);
+  if (status != TN_OK) return tn_ini_note(&run->env, &run->ini, status); /* the model has told it */
+  return tn_fields_check(run, split, loader, signature.inputs, signature.n_inputs > 0 ? 1 : 0);
+}

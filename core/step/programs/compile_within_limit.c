@@ -1,0 +1,216 @@
+/* core/step/programs/compile_within_limit.c: the programs of a run within the bytes of [run] memory_limit
+ * and of the device.
+ *
+ * State, input slots and outputs have fixed sizes; the arena gets the rest. Under memory_limit, programs that
+ * need a larger arena rematerialize values (core/compile/rematerialization/memory_limit.h). */
+#include <math.h>
+
+#include "core/compile/kernels/answers.h"
+#include "core/step/programs/choose_buckets.h"
+#include "core/step/programs/held_memory.h"
+#include "core/step/programs/largest_batch.h"
+#include "core/step/programs/programs.h"
+
+static const double mib = 1048576.0;
+
+static int32_t within_limit_slots(const tn_run *run) {
+  return tn_run_input_slots(run, tn_run_steps_per_launch(run));
+}
+
+static int64_t within_limit_planned_bytes(const tn_run *run, const tn_target *target,
+                                          const tn_program_set *set) {
+  return tn_executor_planned_bytes(set->map, set->list, set->n, within_limit_slots(run),
+                                   target->properties.host_addressable != 0);
+}
+
+/* Without the staging buffers, which are memory of the host. */
+static int64_t within_limit_device_bytes(const tn_run *run, const tn_program_set *set) {
+  return tn_executor_planned_bytes(set->map, set->list, set->n, within_limit_slots(run), true);
+}
+
+/* The memory for the run: on a device with memory of its own, that which is not in use. The host's may be
+ * swapped out, so all of it counts. 0: unknown. */
+static int64_t within_limit_device_memory(const tn_device_properties *p) {
+  return p->free_bytes > 0 && !p->host_addressable ? p->free_bytes : p->memory_bytes;
+}
+
+bool tn_programs_fit(const tn_run *run, const tn_target *target, const tn_program_set *set, int32_t slots) {
+  int64_t limit = run->settings.run.memory_limit, there = within_limit_device_memory(&target->properties);
+  bool direct = target->properties.host_addressable != 0;
+  return (limit == 0 || tn_executor_planned_bytes(set->map, set->list, set->n, slots, direct) <= limit) &&
+         (there == 0 || tn_executor_planned_bytes(set->map, set->list, set->n, slots, true) <= there);
+}
+
+/* ---- within memory_limit ---- */
+
+/* Compiles; under a limit, if need be, again with an arena of the bytes that the limit leaves. */
+static tn_status within_limit_attempt(tn_run *run, const tn_target *target, const tn_program_request *request,
+                                      tn_program_set *set) {
+  int64_t limit = run->settings.run.memory_limit;
+  tn_text *dump = request->dump != NULL ? request->dump->dump : NULL;
+  size_t start = dump != NULL ? dump->n : 0;
+  TN_TRY(tn_programs_compile(run, target, request, set));
+  int64_t planned = within_limit_planned_bytes(run, target, set);
+  if (limit == 0 || planned <= limit) return TN_OK;
+  if (dump != NULL) dump->n = start; /* the dump shows the programs that will run */
+  int64_t rest = limit - (planned - tn_largest_arena(set));
+  tn_program_request smaller = *request;
+  smaller.arena_limit = rest > 0 ? rest : 1;
+  tn_programs_free(run, set);
+  return tn_programs_compile(run, target, &smaller, set);
+}
+
+/* ---- the largest batch ---- */
+
+static int64_t within_limit_largest_batch(const tn_program_request *request) {
+  int64_t batch = 0;
+  for (int32_t i = 0; i < TN_PROGRAMS; i++)
+    if (request->batch[i] > batch) batch = request->batch[i];
+  return batch;
+}
+
+typedef struct batch_search {
+  tn_run *run;
+  const tn_target *target;
+  const tn_program_request *request;
+  bool of_device; /* counts the device's memory alone */
+} batch_search;
+
+/* Plans with estimates: measuring every batch would take long. */
+static bool within_limit_plan_batch(void *context, int64_t batch, int64_t *bytes) {
+  const batch_search *s = context;
+  tn_program_request request = *s->request;
+  tn_target target = *s->target;
+  tn_program_set set;
+  target.tuner = NULL;
+  request.dump = NULL;
+  for (int32_t i = 0; i < TN_PROGRAMS; i++)
+    if (request.batch[i] > batch) request.batch[i] = batch;
+  if (within_limit_attempt(s->run, &target, &request, &set) != TN_OK) {
+    tn_error_clear(&s->run->env);
+    return false;
+  }
+  *bytes = s->of_device ? within_limit_device_bytes(s->run, &set)
+                        : within_limit_planned_bytes(s->run, &target, &set);
+  tn_programs_free(s->run, &set);
+  return true;
+}
+
+/* "; the largest batch that fits is 12", for all devices together; "" where no batch can be named. */
+static const char *within_limit_batch_advice(batch_search *s, int64_t needed, int64_t limit) {
+  bool certain;
+  int64_t batch = within_limit_largest_batch(s->request), ranks = tn_run_ranks(s->run);
+  int64_t fits = tn_largest_batch(within_limit_plan_batch, s, batch, needed, limit, &certain);
+  if (fits == 0) return s->of_device && batch > 1 ? "; no batch fits" : "";
+  const char *text = tn_arena_printf(
+      &s->run->arena, certain ? "; the largest batch that fits is %lld" : "; a batch of %lld fits",
+      (long long)(fits * ranks));
+  return text != NULL ? text : "";
+}
+
+/* ---- a limit that is too small ---- */
+
+/* State does not depend on the batch. */
+static const char *within_limit_advice(int64_t limit, int64_t state, int64_t batch) {
+  if (state >= limit) return "raise memory_limit: no batch fits, because the state alone exceeds it";
+  if (batch <= 1) return "raise memory_limit; the batch cannot be smaller";
+  return "raise memory_limit, or lower [data] batch ([optimizer] accumulate makes up for a smaller one)";
+}
+
+static tn_status within_limit_fail(tn_run *run, const tn_target *target, const tn_program_request *request,
+                                   const tn_program_set *set) {
+  int64_t needed = within_limit_planned_bytes(run, target, set);
+  int64_t state = tn_state_map_bytes(set->map), batch = within_limit_largest_batch(request);
+  int64_t limit = run->settings.run.memory_limit;
+  batch_search search = {run, target, request, false};
+  return tn_failf(&run->env, TN_EINVAL,
+                  "%s: [run] memory_limit: %.1f MiB is too little for a batch of %lld: at least %.1f MiB are "
+                  "needed when everything that can be is rematerialized (%s); %s%s",
+                  tn_settings_where(&run->ini, "run", "memory_limit"), (double)limit / mib, (long long)batch,
+                  ceil((double)needed / mib * 10) / 10, tn_held_memory_text(&run->arena, set, needed),
+                  within_limit_advice(limit, state, batch),
+                  within_limit_batch_advice(&search, needed, limit));
+}
+
+static tn_status within_limit_fail_device(tn_run *run, const tn_target *target,
+                                          const tn_program_request *request, const tn_program_set *set,
+                                          int64_t there) {
+  const tn_device_properties *p = &target->properties;
+  int64_t needed = within_limit_device_bytes(run, set);
+  batch_search search = {run, target, request, true};
+  return tn_failf(&run->env, TN_ENOMEM,
+                  "%s: [data] batch: the plan for a batch of %lld needs %.1f MiB (%s), and device '%s' has "
+                  "%.1f MiB%s%s; [run] memory_limit rematerializes what it can",
+                  tn_settings_where(&run->ini, "data", "batch"),
+                  (long long)within_limit_largest_batch(request), (double)needed / mib,
+                  tn_held_memory_text(&run->arena, set, needed), p->name, (double)there / mib,
+                  there < p->memory_bytes ? " that are not in use" : "",
+                  within_limit_batch_advice(&search, needed, there));
+}
+
+static tn_status within_limit_check_device(tn_run *run, const tn_target *target,
+                                           const tn_program_request *request, const tn_program_set *set) {
+  const tn_device_properties *p = &target->properties;
+  int64_t needed = within_limit_device_bytes(run, set), there = within_limit_device_memory(p);
+  if (there > 0 && needed > there) return within_limit_fail_device(run, target, request, set, there);
+  if (p->free_bytes > 0 && needed > p->free_bytes)
+    tn_logf(&run->env, TN_LOG_WARN,
+            "the plan needs %.1f MiB, and %.1f MiB of the memory of device '%s' are not in use",
+            (double)needed / mib, (double)p->free_bytes / mib, p->name);
+  return TN_OK;
+}
+
+static tn_status within_limit_compile(tn_run *run, const tn_target *target, const tn_program_request *request,
+                                      tn_program_set *set) {
+  int64_t limit = run->settings.run.memory_limit;
+  TN_TRY(within_limit_attempt(run, target, request, set));
+  tn_status status = limit > 0 && within_limit_planned_bytes(run, target, set) > limit
+                         ? within_limit_fail(run, target, request, set)
+                         : within_limit_check_device(run, target, request, set);
+  if (status != TN_OK) tn_programs_free(run, set);
+  return status;
+}
+
+/* ---- recorded choices ---- */
+
+/* The target with the recorded choices, its fallback included. Covers keep the pointer, so the copies lie in
+ * the run's arena. */
+static tn_status within_limit_recorded_target(tn_run *run, const tn_target *target,
+                                              const struct tn_recorded_choices *choices,
+                                              const tn_target **recorded) {
+  tn_target *copies = tn_arena_alloc(&run->arena, 2 * sizeof *copies);
+  if (copies == NULL) return TN_ENOMEM;
+  copies[0] = *target;
+  copies[0].replay = choices;
+  if (target->fallback != NULL) {
+    copies[1] = *target->fallback;
+    copies[1].replay = choices;
+    copies[0].fallback = &copies[1];
+  }
+  *recorded = copies;
+  return TN_OK;
+}
+
+/* A model that was changed may need a kernel that the recorded run did not have: then all choices are made
+ * anew. */
+static tn_status within_limit_compile_recorded(tn_run *run, const tn_target *target,
+                                               const tn_program_request *request, tn_program_set *set) {
+  const tn_target *recorded = target;
+  TN_TRY(within_limit_recorded_target(run, target, request->choices, &recorded));
+  tn_status status = within_limit_compile(run, recorded, request, set);
+  if (status != TN_EUNSUPPORTED) return status;
+  tn_error_clear(&run->env);
+  return within_limit_compile(run, target, request, set);
+}
+
+tn_status tn_programs_build(tn_run *run, const tn_target *target, const tn_program_request *request,
+                            tn_program_set *set) {
+  TN_TRY(tn_run_choose_buckets(run, target, request));
+  TN_TRY(request->choices != NULL ? within_limit_compile_recorded(run, target, request, set)
+                                  : within_limit_compile(run, target, request, set));
+  tn_programs_report_fallbacks(run, set);
+  if (target->answers != NULL)
+    tn_logf(&run->env, TN_LOG_DEBUG, "%lld queries of kernels, %lld answers remembered",
+            (long long)target->answers->asked, (long long)target->answers->remembered);
+  return TN_OK;
+}

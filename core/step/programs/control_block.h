@@ -1,0 +1,26 @@
+/* core/step/programs/control_block.h: the control block: the values that the host writes before a step. */
+#ifndef TN_CORE_STEP_PROGRAMS_CONTROL_BLOCK_H
+#define TN_CORE_STEP_PROGRAMS_CONTROL_BLOCK_H
+
+#include "core/step/programs/programs.h"
+
+/* The addresses of a program's control values in each slot, looked up once. */
+typedef struct tn_control_block {
+  const tn_update_info *info;
+  int64_t **iteration; /* [slot]; NULL: the program does not read it */
+  int64_t **block;     /* likewise */
+  float **values;      /* [slot * n_scheduled + option]; NULL: the program does not read it */
+  int32_t lr;          /* index of the learning rate; -1: it is not scheduled */
+  double base_lr;      /* of group 0 */
+} tn_control_block;
+tn_status tn_control_block_bind(tn_arena *arena, tn_executor *executor, int32_t index, int32_t slots,
+                                const tn_update_info *info, tn_control_block *controls);
+/* Writes the control values of a step into a slot: the iteration, the number of the global batch's block in
+ * the slot, and the scheduled options. lr_factor multiplies the learning rate. */
+void tn_control_block_write(const tn_control_block *controls, int32_t slot, int64_t step, int64_t block,
+                            double lr_factor);
+/* The factor of the learning rate at a step: warm-up times schedule. `state` is that of the schedule. */
+double tn_learning_rate_factor(const tn_settings *settings, int64_t step, int64_t steps,
+                               int64_t steps_per_epoch, const double *state);
+
+#endif

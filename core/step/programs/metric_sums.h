@@ -1,0 +1,36 @@
+/* core/step/programs/metric_sums.h: sums of losses and metrics over steps. */
+#ifndef TN_CORE_STEP_PROGRAMS_METRIC_SUMS_H
+#define TN_CORE_STEP_PROGRAMS_METRIC_SUMS_H
+
+#include "core/step/programs/programs.h"
+
+/* The addresses of a program's measure outputs in each slot, looked up once. */
+typedef struct tn_measure_outputs {
+  const float **sum, **weight; /* [slot * n + measure] */
+  int32_t n;
+  const float **skipped, **loss_scale; /* [slot]; an element is NULL if the program has no such output */
+} tn_measure_outputs;
+tn_status tn_measure_outputs_bind(tn_arena *arena, tn_executor *executor, int32_t index, int32_t slots,
+                                  const tn_program_set *set, tn_measure_outputs *outputs);
+
+typedef struct tn_metric_sums {
+  const tn_measure *measures;
+  int32_t n;
+  double *sum, *weight;            /* per measure */
+  tn_metric *means;                /* n + 1, "loss" first; written by tn_metric_sums_means */
+  int64_t steps, samples, skipped; /* skipped: steps whose update was not applied */
+} tn_metric_sums;
+tn_status tn_metric_sums_init(tn_arena *arena, const tn_program_set *set, tn_metric_sums *sums);
+void tn_metric_sums_reset(tn_metric_sums *sums);
+/* Copies the sums, unless the number of measures differs. */
+void tn_metric_sums_copy(tn_metric_sums *sums, const tn_metric_sums *from);
+/* tn_metric_sums_add adds the outputs of a slot and counts a step. tn_metric_sums_add_micro_batch adds the
+ * outputs alone, for all micro-batches but the last. */
+void tn_metric_sums_add_micro_batch(tn_metric_sums *sums, const tn_measure_outputs *outputs, int32_t slot);
+void tn_metric_sums_add(tn_metric_sums *sums, const tn_measure_outputs *outputs, int32_t slot,
+                        int64_t samples);
+/* The means so far, or what metrics make of them. The first one, "loss", is the weighted sum of the losses'
+ * means. */
+const tn_metric *tn_metric_sums_means(tn_metric_sums *sums);
+
+#endif

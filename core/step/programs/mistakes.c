@@ -1,0 +1,27 @@
+/* core/step/programs/mistakes.c: tells all mistakes of a configuration. */
+#include "core/step/programs/mistakes.h"
+
+#include "core/step/programs/check_model.h"
+
+/* Failures of another kind may follow from the mistakes that are known. */
+static void mistakes_check_model(tn_run *run) {
+  tn_section *section = tn_ini_section(&run->ini, "model");
+  const tn_model_request request = {.ini = &run->ini,
+                                    .registry = run->registry,
+                                    .ops = run->ops,
+                                    .batch = 1,
+                                    .training = true,
+                                    .measured = section && tn_section_key(section, "loss") != NULL};
+  tn_model model;
+  if (section == NULL || tn_model_build(&run->env, &request, &model) != TN_OK) return;
+  if (request.measured) (void)tn_model_check(run, &model, true);
+  tn_model_free(&model);
+}
+
+tn_status tn_run_tell_mistakes(tn_run *run, tn_status status) {
+  if (status != TN_EINVAL) return status;
+  TN_TRY(tn_ini_note(&run->env, &run->ini, status));
+  mistakes_check_model(run);
+  (void)tn_settings_check_sections(&run->env, run->registry, &run->ini);
+  return tn_ini_tell(&run->env, &run->ini);
+}

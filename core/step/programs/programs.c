@@ -1,0 +1,452 @@
+/* core/step/programs/programs.c: builds the graphs of all programs of a run, and compiles them over one
+ * state map. */
+#include "core/compile/output/fused_minimum.h"
+#include "core/graph/uses.h"
+#include "core/step/graphs/averages.h"
+#include "core/step/graphs/device_transforms.h"
+#include "core/step/graphs/incremental.h"
+#include "core/step/graphs/low_precision_copies.h"
+#include "core/step/programs/check_model.h"
+#include "core/step/programs/programs.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const program_names[TN_PROGRAMS] = {
+    [TN_PROGRAM_INIT] = "init",       [TN_PROGRAM_STEP] = "step",    [TN_PROGRAM_EVAL] = "eval",
+    [TN_PROGRAM_PREDICT] = "predict", [TN_PROGRAM_WEIGH] = "weigh",  [TN_PROGRAM_MICRO] = "micro",
+    [TN_PROGRAM_AVERAGE] = "average", [TN_PROGRAM_MEAN] = "mean",    [TN_PROGRAM_REFRESH] = "refresh",
+    [TN_PROGRAM_PREFILL] = "prefill", [TN_PROGRAM_DECODE] = "decode"};
+
+static const int32_t phase_programs[TN_PHASE_PROGRAMS] = {TN_PROGRAM_STEP, TN_PROGRAM_MICRO,
+                                                          TN_PROGRAM_AVERAGE};
+
+int32_t tn_phase_program(int32_t which, int32_t phase) {
+  int32_t k = 0;
+  while (phase_programs[k] != which) k++;
+  return phase == 0 ? which : TN_PROGRAM_LATER + TN_PHASE_PROGRAMS * (phase - 1) + k;
+}
+
+/* The program of the first phase that stands for one of a later phase, and its phase. */
+static int32_t programs_kind(int32_t which) {
+  return which < TN_PROGRAM_LATER ? which : phase_programs[(which - TN_PROGRAM_LATER) % TN_PHASE_PROGRAMS];
+}
+
+static int32_t programs_phase(int32_t which) {
+  return which < TN_PROGRAM_LATER ? 0 : 1 + (which - TN_PROGRAM_LATER) / TN_PHASE_PROGRAMS;
+}
+
+/* The epoch that decides which parameters are frozen in a program. */
+static int64_t programs_epoch(const tn_run *run, int32_t which) {
+  return run->settings.phases[programs_phase(which)];
+}
+
+/* The step that trains most parameters. It chooses the locations and layouts of all states. */
+static int32_t programs_leader(const tn_run *run) {
+  return tn_phase_program(TN_PROGRAM_STEP, run->settings.n_phases - 1);
+}
+
+/* "step", or "step.4" in the phase that begins with epoch 4; NULL: out of memory. */
+static const char *programs_name(const tn_run *run, tn_program_set *set, int32_t which) {
+  const char *name = program_names[programs_kind(which)];
+  if (which < TN_PROGRAM_LATER) return name;
+  return tn_arena_printf(&set->arena, "%s.%lld", name, (long long)programs_epoch(run, which));
+}
+
+/* The graphs of the requested programs, before compilation. */
+typedef struct tn_program_graphs {
+  tn_graph *v[TN_PROGRAMS];
+} tn_program_graphs;
+
+static tn_status programs_copy_measures(tn_program_set *set, const tn_model *model) {
+  set->n_measures = model->n_measures;
+  set->measures =
+      tn_arena_alloc(&set->arena, tn_size_mul((size_t)model->n_measures + 1, sizeof *set->measures));
+  if (set->measures == NULL) return TN_ENOMEM;
+  for (int32_t i = 0; i < model->n_measures; i++) {
+    set->measures[i] = model->measures[i];
+    set->measures[i].name = tn_arena_strdup(&set->arena, model->measures[i].name);
+    if (set->measures[i].name == NULL) return TN_ENOMEM;
+  }
+  return TN_OK;
+}
+
+const char *const tn_graph_passes[] = {"model", "gradients", "precision", "update", "derive", NULL};
+
+/* Dumps and reports show the training step, or the model if the step is not requested. */
+static int32_t programs_shown(const tn_program_request *request) {
+  return request->batch[TN_PROGRAM_STEP] > 0 ? TN_PROGRAM_STEP : TN_PROGRAM_PREDICT;
+}
+
+static const tn_compile_options *programs_dump_options(const tn_program_request *request, int32_t which) {
+  return which == programs_shown(request) ? request->dump : NULL;
+}
+
+static tn_status programs_dump_graph(const tn_compile_options *dump, int32_t which, const char *pass,
+                                     const tn_graph *graph) {
+  if (dump == NULL || dump->dump_after == NULL) return TN_OK;
+  if (*dump->dump_after && !tn_text_equal(dump->dump_after, pass)) return TN_OK;
+  tn_text_addf(dump->dump, "# program %s after %s\n", program_names[which], pass);
+  return tn_graph_print(graph, dump->dump);
+}
+
+static bool programs_is_incremental(int32_t which) {
+  return which == TN_PROGRAM_PREFILL || which == TN_PROGRAM_DECODE;
+}
+
+static bool programs_is_inference(int32_t which) {
+  return which == TN_PROGRAM_PREDICT || programs_is_incremental(which);
+}
+
+static bool programs_is_training(int32_t which) {
+  which = programs_kind(which);
+  return which == TN_PROGRAM_STEP || which == TN_PROGRAM_WEIGH || which == TN_PROGRAM_MICRO;
+}
+
+/* [distributed] shard divides vectors of all parameters, whose elements are updated independently. */
+static tn_status programs_check_shard(tn_run *run) {
+  const tn_optimizer *kind = run->settings.optimizer_kind;
+  bool shared = tn_settings_shards(&run->settings, tn_run_ranks(run)) > 1;
+  if (!shared || kind->granularity == TN_UPDATE_ELEMENTWISE) return TN_OK;
+  return tn_failf(&run->env, TN_EINVAL,
+                  "%s: [distributed] shard = optimizer: optimizer '%s' updates a whole parameter at a time, "
+                  "which cannot be divided among devices; expected one that updates each element by itself, "
+                  "such as sgd or adamw, or shard = no",
+                  tn_settings_where(&run->ini, "distributed", "shard"), kind->item.name);
+}
+
+/* Appends gradients and update to the model. */
+static tn_status programs_emit_update(tn_run *run, int32_t which, tn_program_set *set, tn_model *model,
+                                      const tn_compile_options *dump) {
+  tn_update_info info, *update = which == programs_leader(run) ? &set->update : &info;
+  tn_training_graph t = {.env = &run->env,
+                         .arena = &set->arena,
+                         .settings = &run->settings,
+                         .cuts = run->cuts,
+                         .epoch = programs_epoch(run, which),
+                         .seed = (uint64_t)run->settings.run.seed,
+                         .model = model,
+                         .map = set->map};
+  TN_TRY(programs_check_shard(run));
+  TN_TRY(tn_gradients_emit(&t));
+  TN_TRY(programs_dump_graph(dump, which, "gradients", model->graph));
+  TN_TRY(tn_training_precision(&t));
+  TN_TRY(programs_dump_graph(dump, which, "precision", model->graph));
+  TN_TRY(programs_kind(which) == TN_PROGRAM_STEP ? tn_update_emit(&t, update) : tn_accumulate_emit(&t));
+  return programs_dump_graph(dump, which, "update", model->graph);
+}
+
+/* A program without an update. The sums of WEIGH are not part of the model, so the policy does not see them.
+ */
+static tn_status programs_emit_forward(tn_run *run, int32_t which, tn_model *model,
+                                       const tn_compile_options *dump) {
+  tn_val end = (tn_val)model->graph->values.n; /* of the model */
+  if (which == TN_PROGRAM_WEIGH) TN_TRY(tn_model_weigh(&run->env, model));
+  TN_TRY(programs_dump_graph(dump, which, "gradients", model->graph));
+  TN_TRY(tn_pass_precision(&run->env, &run->settings, model->first_value, end, &model->graph));
+  TN_TRY(programs_dump_graph(dump, which, "precision", model->graph));
+  return programs_dump_graph(dump, which, "update", model->graph);
+}
+
+/* The batch of a program; 0: it is not requested. */
+static int64_t programs_batch(const tn_run *run, const tn_program_request *request, int32_t which) {
+  int32_t kind = programs_kind(which);
+  if (programs_phase(which) >= run->settings.n_phases) return 0;
+  if (kind != TN_PROGRAM_WEIGH && kind != TN_PROGRAM_MICRO) return request->batch[kind];
+  return run->settings.optimizer.accumulate > 1 ? request->batch[TN_PROGRAM_STEP] : 0;
+}
+
+/* Turns the model's graph into a graph that can be compiled. */
+static tn_status programs_complete_graph(tn_run *run, const tn_program_request *request, int32_t which,
+                                         tn_program_set *set, tn_model *model) {
+  const tn_compile_options *dump = programs_dump_options(request, which);
+  int32_t kind = programs_kind(which);
+  TN_TRY(programs_dump_graph(dump, which, "model", model->graph));
+  if (kind == TN_PROGRAM_STEP || kind == TN_PROGRAM_EVAL) TN_TRY(programs_copy_measures(set, model));
+  TN_TRY(kind == TN_PROGRAM_STEP || kind == TN_PROGRAM_MICRO
+             ? programs_emit_update(run, which, set, model, dump)
+             : programs_emit_forward(run, which, model, dump));
+  if (programs_is_incremental(which))
+    TN_TRY(tn_incremental_graph(programs_batch(run, request, which), &model->graph, &set->window));
+  if (!programs_is_training(which) && tn_settings_average(&run->settings))
+    TN_TRY(tn_read_averages(set->map, &model->graph));
+  TN_TRY(tn_read_gathered(set->map, &model->graph));
+  TN_TRY(tn_state_map_add_rest(set->map, model->graph));
+  return tn_low_precision_allocate(set->map, model->graph);
+}
+
+/* The inputs that the program prepares on the device; n is 0 if there are none. PREDICT reads inputs of the
+ * model, not samples of a source. */
+static tn_status programs_prepare_inputs(tn_run *run, const tn_program_request *request, int32_t which,
+                                         tn_program_set *set, tn_prepared_inputs *inputs) {
+  int32_t split = programs_is_training(which) ? TN_SPLIT_TRAIN : TN_SPLIT_VALID;
+  *inputs = (tn_prepared_inputs){.n = 0};
+  if (programs_is_inference(which) || request->loaders[split] == NULL) return TN_OK;
+  return tn_device_transforms_prepare(&set->arena, tn_loader_chain(request->loaders[split]),
+                                      run->settings.data[split].where, inputs);
+}
+
+static tn_status programs_build_model(tn_run *run, const tn_program_request *request, int32_t which,
+                                      tn_program_set *set, tn_model *model) {
+  bool training = programs_is_training(which);
+  int64_t batch = programs_is_incremental(which) ? 1 : programs_batch(run, request, which);
+  tn_prepared_inputs prepared;
+  TN_TRY(programs_prepare_inputs(run, request, which, set, &prepared));
+  const tn_model_request wanted = {.ini = &run->ini,
+                                   .registry = run->registry,
+                                   .ops = run->ops,
+                                   .batch = batch,
+                                   .ranks = tn_run_ranks(run),
+                                   .micro_batches =
+                                       training ? (int32_t)run->settings.optimizer.accumulate : 1,
+                                   .seed = (uint64_t)run->settings.run.seed,
+                                   .freeze = &run->settings.freeze,
+                                   .epoch = programs_epoch(run, which),
+                                   .training = training,
+                                   .measured = !programs_is_inference(which),
+                                   .prepared = prepared.n > 0 ? &prepared : NULL,
+                                   .emit = run->emit,
+                                   .user = run->emit_user};
+  return tn_model_build(&run->env, &wanted, model);
+}
+
+static bool programs_is_measure(const tn_model *model, const char *output) {
+  static const char *const parts[] = {"sum", "weight"};
+  char name[256];
+  for (int32_t i = 0; i < 2 * model->n_measures; i++) {
+    snprintf(name, sizeof name, "%s.%s", model->measures[i / 2].name, parts[i % 2]);
+    if (tn_text_equal(name, output)) return true;
+  }
+  return tn_text_equal(output, "loss");
+}
+
+/* Removes the outputs of a measured model that are no measures: the scores of a language model are larger
+ * than everything else that a step copies. A value that nothing else reads stays, so that no node is in vain.
+ */
+static tn_status programs_drop_model_outputs(const tn_program_request *request, tn_model *model) {
+  tn_graph *graph = model->graph;
+  tn_uses uses;
+  size_t n = 0;
+  if (request->model_outputs || model->n_measures == 0) return TN_OK;
+  TN_TRY(tn_uses_create(&model->arena, graph, &uses));
+  for (size_t i = 0; i < graph->outputs.n; i++) {
+    const tn_goutput *output = &graph->outputs.v[i];
+    bool read = uses.start[output->value + 1] > uses.start[output->value];
+    if (!read || programs_is_measure(model, output->name)) graph->outputs.v[n++] = *output;
+  }
+  graph->outputs.n = n;
+  return TN_OK;
+}
+
+/* Notes the mistakes between the model and other sections; of a model that is wrong itself, `built` NULL,
+ * those that can be told without it. */
+static tn_status programs_check_model(tn_run *run, const tn_program_request *request, int32_t which,
+                                      const tn_model *built) {
+  int32_t split = which == TN_PROGRAM_EVAL ? TN_SPLIT_VALID : TN_SPLIT_TRAIN;
+  if (which != programs_leader(run) && which != TN_PROGRAM_EVAL) return TN_OK;
+  if (built == NULL) return tn_fields_check_signature(run, split, request->loaders[split]);
+  TN_TRY(tn_model_check(run, built, which != TN_PROGRAM_EVAL));
+  return tn_fields_check_graph(run, split, request->loaders[split], built->graph);
+}
+
+/* Where a mistake is noted, *graph stays NULL. */
+static tn_status programs_build_graph(tn_run *run, const tn_program_request *request, int32_t which,
+                                      tn_program_set *set, tn_graph **graph) {
+  tn_model model;
+  TN_TRY(tn_check_stop(&run->env));
+  tn_status status = programs_build_model(run, request, which, set, &model);
+  if (status == TN_EINVAL && run->emit == NULL) return programs_check_model(run, request, which, NULL);
+  if (status != TN_OK) return status;
+  status = programs_check_model(run, request, which, &model);
+  if (status == TN_OK && run->ini.mistakes.n == 0) {
+    status = programs_drop_model_outputs(request, &model);
+    if (status == TN_OK) status = programs_complete_graph(run, request, which, set, &model);
+    if (status == TN_OK) {
+      *graph = model.graph;
+      model.graph = NULL;
+    }
+  }
+  tn_model_free(&model);
+  return status;
+}
+
+/* It may add states: the number of epochs in a mean. */
+static tn_status programs_build_mean(tn_run *run, tn_program_set *set, tn_graph **graph) {
+  TN_TRY(tn_mean_graph(&run->env, run->ops, &run->settings, set->map, graph));
+  return *graph != NULL ? tn_state_map_add_rest(set->map, *graph) : TN_OK;
+}
+
+/* Running statistics that are frozen are equal on all ranks, and stay so. */
+static tn_status programs_build_averages(tn_run *run, tn_program_set *set, tn_program_graphs *graphs) {
+  int32_t phases = graphs->v[TN_PROGRAM_STEP] ? run->settings.n_phases : graphs->v[TN_PROGRAM_EVAL] ? 1 : 0;
+  for (int32_t phase = 0; phase < phases; phase++) {
+    int32_t which = tn_phase_program(TN_PROGRAM_AVERAGE, phase);
+    TN_TRY(tn_average_statistics_graph(&run->env, run->ops, tn_run_ranks(run), set->map,
+                                       &run->settings.freeze, programs_epoch(run, which), &graphs->v[which]));
+  }
+  return TN_OK;
+}
+
+static tn_status programs_build_graphs(tn_run *run, const tn_program_request *request, tn_program_set *set,
+                                       tn_program_graphs *graphs) {
+  /* the last step comes first */
+  for (int32_t phase = run->settings.n_phases - 1; phase >= 0; phase--) {
+    int32_t which = tn_phase_program(TN_PROGRAM_STEP, phase);
+    if (programs_batch(run, request, which) > 0)
+      TN_TRY(programs_build_graph(run, request, which, set, &graphs->v[which]));
+  }
+  for (int32_t which = TN_PROGRAM_STEP; which < TN_PROGRAMS; which++)
+    if (programs_kind(which) != TN_PROGRAM_STEP && programs_batch(run, request, which) > 0)
+      TN_TRY(programs_build_graph(run, request, which, set, &graphs->v[which]));
+  TN_TRY(tn_ini_tell(&run->env, &run->ini));
+  if (graphs->v[TN_PROGRAM_STEP]) TN_TRY(programs_build_mean(run, set, &graphs->v[TN_PROGRAM_MEAN]));
+  for (int32_t which = TN_PROGRAM_STEP; which < TN_PROGRAMS; which++) {
+    if (graphs->v[which] == NULL) continue;
+    TN_TRY(tn_low_precision_commit(set->map, graphs->v[which]));
+    TN_TRY(programs_dump_graph(programs_dump_options(request, which), which, "derive", graphs->v[which]));
+  }
+  TN_TRY(tn_refresh_graph(&run->env, run->ops, set->map, &graphs->v[TN_PROGRAM_REFRESH]));
+  TN_TRY(programs_build_averages(run, set, graphs));
+  return tn_init_graph(&run->env, run->ops, (uint64_t)run->settings.run.seed, set->map,
+                       &graphs->v[TN_PROGRAM_INIT]);
+}
+
+/* The others run once, or once an epoch. */
+static bool programs_runs_often(int32_t which) {
+  return programs_is_training(which) || which == TN_PROGRAM_EVAL || programs_is_inference(which);
+}
+
+/* The step of the last phase chooses the layouts of the parameters; the other programs use them. */
+static tn_status programs_compile_one(tn_run *run, const tn_target *target, const tn_program_request *request,
+                                      int32_t which, tn_program_set *set, tn_program_graphs *graphs) {
+  const tn_compile_options *dump = programs_dump_options(request, which);
+  int32_t leader = programs_leader(run);
+  const char *name = programs_name(run, set, which);
+  if (name == NULL) return TN_ENOMEM;
+  tn_compile_options options = dump ? *dump : (tn_compile_options){.dump = NULL};
+  options.arena_limit = request->arena_limit;
+  options.keep_constants = programs_runs_often(which);
+  options.layout_map = which == leader ? set->map : NULL;
+  options.slot_like = which != leader && programs_is_training(which) ? set->programs[leader] : NULL;
+  if (which == programs_shown(request)) TN_TRY(tn_fused_minimum(graphs->v[which], &set->fused_bytes));
+  tn_status status = tn_compile(&run->env, name, run->registry, target, graphs->v[which], set->map, &options,
+                                &set->programs[which]);
+  if (status != TN_OK) return tn_wrap(&run->env, status, "%s program", name);
+  tn_graph_destroy(graphs->v[which]);
+  graphs->v[which] = NULL;
+  return TN_OK;
+}
+
+static tn_status programs_compile_all(tn_run *run, const tn_target *device, const tn_program_request *request,
+                                      tn_program_set *set, tn_program_graphs *graphs) {
+  tn_target target = *device;
+  int32_t leader = programs_leader(run);
+  target.constant_state = graphs->v[leader] == NULL;
+  if (graphs->v[leader]) TN_TRY(programs_compile_one(run, &target, request, leader, set, graphs));
+  for (int32_t which = 0; which < TN_PROGRAMS; which++) {
+    if (graphs->v[which]) TN_TRY(programs_compile_one(run, &target, request, which, set, graphs));
+    if (set->programs[which] == NULL) continue;
+    set->index[which] = set->n;
+    set->list[set->n++] = set->programs[which];
+  }
+  return TN_OK;
+}
+
+tn_status tn_programs_compile(tn_run *run, const tn_target *target, const tn_program_request *request,
+                              tn_program_set *set) {
+  tn_program_graphs graphs = {{NULL}};
+  memset(set, 0, sizeof *set);
+  set->arena = tn_arena_new(&run->env);
+  set->freeze = &run->settings.freeze;
+  memcpy(set->loaders, request->loaders, sizeof set->loaders);
+  set->samples = request->batch[programs_shown(request)];
+  for (int32_t i = 0; i < TN_PROGRAMS; i++) set->index[i] = -1;
+  tn_status status = tn_state_map_create(&run->env, &set->map);
+  if (status == TN_OK) set->map->rank = run->rank;
+  if (status == TN_OK) status = programs_build_graphs(run, request, set, &graphs);
+  if (status == TN_OK ||
+      (status == TN_EINVAL && run->ini.mistakes.n > 0)) /* tells those of sections as well */
+    status = tn_settings_check_sections(&run->env, run->registry, &run->ini);
+  if (status == TN_OK) status = programs_compile_all(run, target, request, set, &graphs);
+  for (int32_t i = 0; i < TN_PROGRAMS; i++) tn_graph_destroy(graphs.v[i]);
+  if (status != TN_OK) tn_programs_free(run, set);
+  return status;
+}
+
+tn_status tn_programs_refresh(const tn_program_set *set, tn_executor *executor) {
+  int32_t index = set->index[TN_PROGRAM_REFRESH];
+  if (index < 0) return TN_OK;
+  TN_TRY(tn_executor_run(executor, index, 0));
+  return tn_executor_slot_wait(executor, 0);
+}
+
+tn_status tn_programs_average(const tn_program_set *set, tn_executor *executor, int32_t phase) {
+  int32_t index = set->index[tn_phase_program(TN_PROGRAM_AVERAGE, phase)];
+  if (index < 0) return TN_OK;
+  TN_TRY(tn_executor_run(executor, index, 0));
+  return tn_executor_slot_wait(executor, 0);
+}
+
+tn_status tn_programs_update_mean(const tn_program_set *set, tn_executor *executor, int64_t moments) {
+  int32_t index = set->index[TN_PROGRAM_MEAN];
+  if (index < 0) return TN_OK;
+  if (tn_state_map_find(set->map, TN_AVERAGE_GOAL) != NULL)
+    TN_TRY(tn_executor_write(executor, TN_AVERAGE_GOAL, &moments, sizeof moments));
+  TN_TRY(tn_executor_run(executor, index, 0));
+  return tn_executor_slot_wait(executor, 0);
+}
+
+void tn_programs_free(tn_run *run, tn_program_set *set) {
+  (void)run;
+  for (int32_t i = 0; i < TN_PROGRAMS; i++) tn_program_destroy(set->programs[i]);
+  tn_state_map_destroy(set->map);
+  tn_arena_free(&set->arena);
+  memset(set, 0, sizeof *set);
+}
+
+static bool programs_has_frozen(const tn_program_set *set, const tn_placement *state, int64_t epoch) {
+  return set->programs[TN_PROGRAM_STEP] != NULL && tn_is_frozen(set->freeze, state->path, epoch);
+}
+
+static int64_t programs_count_parameters(const tn_program_set *set, int64_t epoch, bool frozen) {
+  int64_t count = 0;
+  for (size_t i = 0; i < set->map->states.n; i++) {
+    const tn_placement *state = &set->map->states.v[i];
+    if (state->what == TN_STATE_PARAM && state->path[0] != '@' &&
+        programs_has_frozen(set, state, epoch) == frozen)
+      count += tn_type_count(&state->type);
+  }
+  return count;
+}
+
+int64_t tn_programs_parameters(const tn_program_set *set, int64_t epoch) {
+  return programs_count_parameters(set, epoch, false);
+}
+
+int64_t tn_programs_frozen(const tn_program_set *set, int64_t epoch) {
+  return programs_count_parameters(set, epoch, true);
+}
+
+int32_t tn_run_input_slots(const tn_run *run, int32_t steps_per_launch) {
+  const tn_data_setting *data = &run->settings.data[TN_SPLIT_TRAIN];
+  int32_t prefetch = (int32_t)data->section.prefetch, k = steps_per_launch;
+  if (!data->given) return k > 1 ? 2 * k : 1;
+  return k > 1 ? k * (2 + (prefetch + k - 1) / k) : prefetch + (int32_t)run->settings.optimizer.accumulate;
+}
+
+int32_t tn_run_steps_per_launch(const tn_run *run) {
+  return run->settings.steps_per_launch > 0 ? run->settings.steps_per_launch : 1;
+}
+
+int32_t tn_run_most_input_slots(const tn_run *run) {
+  int32_t asked = run->settings.steps_per_launch, one = tn_run_input_slots(run, 1),
+          several = tn_run_input_slots(run, asked > 0 ? asked : TN_MAX_STEPS_PER_LAUNCH);
+  return one > several ? one : several;
+}
+
+uint64_t tn_programs_hash(const tn_program_set *set) {
+  uint64_t hash = TN_HASH_START;
+  for (int32_t i = 0; i < set->n; i++)
+    hash = tn_hash_bytes(hash, &set->list[i]->hash, sizeof set->list[i]->hash);
+  return hash;
+}

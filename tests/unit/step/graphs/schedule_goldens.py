@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""Prints schedule_goldens.h: the factors of torch.optim.lr_scheduler in a run of 100 steps, 10 in an epoch.
+Needs torch; the test needs only the header."""
+import torch
+from torch.optim import lr_scheduler as s
+
+STEPS, EPOCH = 100, 10
+
+
+def factors(make, by_step=True, fraction=False):
+    """The factor of each step. A schedule is stepped after every step or every epoch, as its users do."""
+    optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
+    schedule = make(optimizer)
+    values = []
+    for step in range(STEPS):
+        values.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        if fraction:
+            schedule.step((step + 1) / EPOCH)
+        elif by_step or (step + 1) % EPOCH == 0:
+            schedule.step()
+    return values
+
+
+cases = {
+    "one_cycle": factors(lambda o: s.OneCycleLR(o, 1.0, total_steps=STEPS, cycle_momentum=False)),
+    "one_cycle_linear": factors(lambda o: s.OneCycleLR(o, 1.0, total_steps=STEPS, cycle_momentum=False, pct_start=0.125,
+                                                       div_factor=10, final_div_factor=100, anneal_strategy="linear")),
+    "one_cycle_falls": factors(lambda o: s.OneCycleLR(o, 1.0, total_steps=STEPS, cycle_momentum=False, pct_start=0.0)),
+    "exponential": factors(lambda o: s.ExponentialLR(o, 0.7), by_step=False),
+    "exponential_steps": factors(lambda o: s.ExponentialLR(o, 0.97)),
+    "polynomial": factors(lambda o: s.PolynomialLR(o, STEPS, power=2.5)),
+    "polynomial_short": factors(lambda o: s.PolynomialLR(o, 40)),
+    "multistep": factors(lambda o: s.MultiStepLR(o, [3, 6, 8], gamma=0.2), by_step=False),
+    "multistep_steps": factors(lambda o: s.MultiStepLR(o, [1, 33, 99])),
+    "restarts": factors(lambda o: s.CosineAnnealingWarmRestarts(o, 2), fraction=True),
+    "restarts_steps": factors(lambda o: s.CosineAnnealingWarmRestarts(o, 7, T_mult=2, eta_min=0.01)),
+}
+losses = [max(3 / (1 + 0.3 * i), 0.5) + 0.4 * ((i * i * 7 + i) % 11) / 11 for i in range(60)]
+
+
+def plateau(mode="min", **options):
+    """The factor after each epoch."""
+    optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
+    schedule = s.ReduceLROnPlateau(optimizer, mode, **options)
+    values = []
+    for loss in losses:
+        schedule.step(loss)
+        values.append(optimizer.param_groups[0]["lr"])
+    return values
+
+
+cases["plateau_losses"] = losses
+cases["plateau"] = plateau()
+cases["plateau_cooldown"] = plateau(factor=0.5, patience=1, threshold=0.05, cooldown=2, eps=0)
+cases["plateau_absolute"] = plateau(factor=0.5, patience=2, threshold=0.02, threshold_mode="abs", min_lr=0.1)
+cases["plateau_larger"] = plateau("max", factor=0.5, patience=0, threshold=0.01, eps=0)
+print("/* tests/unit/step/graphs/schedule_goldens.h: written by schedule_goldens.py. */")
+print("/* clang-format off */")
+for name, values in cases.items():
+    print(f"static const double torch_{name}[] = {{{', '.join(repr(float(v)) for v in values)}}};")
+print("/* clang-format on */")

@@ -1,0 +1,316 @@
+/* The factor of the learning rate: the host's warm-up times each of the project's schedules. */
+#include "tests/unit/run/rig.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/step/programs/control_block.h"
+#include "tests/unit/step/graphs/schedule_goldens.h"
+
+extern const tn_plugin *tn_static_schedules(void);
+
+static const double pi = 3.14159265358979323846;
+static tn_arena arena;
+static tn_settings settings;
+static double epochs[TN_SCHEDULE_STATE]; /* the state of the schedule */
+
+static int set_up(void **state) {
+  rig_open(state);
+  arena = tn_arena_new(&R.env);
+  memset(&settings, 0, sizeof settings);
+  memset(epochs, 0, sizeof epochs);
+  return 0;
+}
+
+static int tear_down(void **state) {
+  tn_arena_free(&arena);
+  return rig_close(state);
+}
+
+static const tn_item *find(const char *name) {
+  for (const tn_item *const *item = tn_static_schedules()->items; *item; item++)
+    if (strcmp((*item)->name, name) == 0) return *item;
+  fail_msg("there is no schedule '%s'", name);
+  return NULL;
+}
+
+/* Chooses a schedule; `option` NULL: with its defaults. */
+static void choose(const char *name, int64_t warmup, const char *option, const char *value) {
+  const tn_item *item = find(name);
+  tn_options options;
+  rig_expect_ok(tn_options_start(&R.env, &arena, item, &options));
+  if (option) rig_expect_ok(tn_options_set_text(&R.env, &options, option, value));
+  settings.schedule_kind = (const tn_schedule *)item;
+  settings.schedule_options = options.data;
+  settings.schedule.warmup = warmup;
+}
+
+/* With several options, "name", "value", ... NULL. */
+static void choose_with(const char *name, int64_t warmup, const char *const *pairs) {
+  const tn_item *item = find(name);
+  tn_options options;
+  rig_expect_ok(tn_options_start(&R.env, &arena, item, &options));
+  for (; *pairs; pairs += 2) rig_expect_ok(tn_options_set_text(&R.env, &options, pairs[0], pairs[1]));
+  rig_expect_ok(tn_options_finish(&R.env, &options));
+  settings.schedule_kind = (const tn_schedule *)item;
+  settings.schedule_options = options.data;
+  settings.schedule.warmup = warmup;
+  if (settings.schedule_kind->check) rig_expect_ok(settings.schedule_kind->check(&R.env, options.data));
+}
+#define PAIRS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+/* In a run of 100 steps, 10 in an epoch. */
+static void expect(int64_t step, double factor) {
+  double found = tn_learning_rate_factor(&settings, step, 100, 10, epochs);
+  if (!(fabs(found - factor) <= 1e-12))
+    fail_msg("step %lld: %.17g, expected %.17g", (long long)step, found, factor);
+}
+
+static void constant_is_one_throughout(void **state) {
+  (void)state;
+  choose("constant", 0, NULL, NULL);
+  expect(0, 1);
+  expect(99, 1);
+}
+
+static void warm_up_rises_by_equal_parts_and_never_from_nothing(void **state) {
+  (void)state;
+  choose("constant", 4, NULL, NULL);
+  expect(0, 0.2);
+  expect(1, 0.4);
+  expect(3, 0.8);
+  expect(4, 1);
+  expect(5, 1);
+}
+
+static void cosine_falls_from_one_to_its_floor(void **state) {
+  (void)state;
+  choose("cosine", 0, NULL, NULL);
+  expect(0, 1);
+  expect(25, 0.5 * (1 + cos(0.25 * pi)));
+  expect(50, 0.5);
+  expect(100, 0);
+  choose("cosine", 0, "floor", "0.2");
+  expect(50, 0.6);
+  expect(100, 0.2);
+}
+
+static void cosine_begins_to_fall_where_warm_up_ends(void **state) {
+  (void)state;
+  choose("cosine", 20, NULL, NULL);
+  expect(9, 10.0 / 21);
+  expect(20, 1);
+  expect(60, 0.5);
+}
+
+static void cosine_of_a_length_of_its_own_stays_at_the_floor(void **state) {
+  (void)state;
+  choose("cosine", 0, "steps", "40");
+  expect(20, 0.5);
+  expect(40, 0);
+  expect(90, 0);
+}
+
+static void a_warm_up_as_long_as_the_run_leaves_nothing_to_fall(void **state) {
+  (void)state;
+  choose("cosine", 100, NULL, NULL);
+  expect(50, 51.0 / 101);
+  expect(99, 100.0 / 101);
+}
+
+static void cosine_of_a_run_without_known_length_stays(void **state) {
+  (void)state;
+  choose("cosine", 0, NULL, NULL);
+  assert_true(tn_learning_rate_factor(&settings, 50, -1, -1, epochs) == 1.0);
+}
+
+static void step_drops_by_epochs(void **state) {
+  (void)state;
+  choose("step", 0, "every_epochs", "3");
+  expect(29, 1);
+  expect(30, 0.1);
+  expect(59, 0.1);
+  expect(60, 0.01);
+}
+
+static void step_drops_by_steps_where_they_are_given(void **state) {
+  (void)state;
+  choose("step", 2, "every_steps", "7");
+  expect(0, 1.0 / 3);
+  expect(6, 1);
+  expect(7, 0.1);
+  expect(14, 0.01);
+}
+
+static void step_by_epochs_of_unknown_length_stays(void **state) {
+  (void)state;
+  choose("step", 0, NULL, NULL);
+  assert_true(tn_learning_rate_factor(&settings, 1000000, -1, -1, epochs) == 1.0);
+}
+
+/* torch.optim.lr_scheduler computes some of these by recurrence, in f64. */
+static void expect_torch(const double *factors) {
+  for (int64_t step = 0; step < 100; step++) {
+    double found = tn_learning_rate_factor(&settings, step, 100, 10, epochs);
+    if (!(fabs(found - factors[step]) <= 1e-12))
+      fail_msg("step %lld: %.17g, torch has %.17g", (long long)step, found, factors[step]);
+  }
+}
+
+static void one_cycle_has_the_values_of_torch(void **state) {
+  (void)state;
+  choose("one_cycle", 0, NULL, NULL);
+  expect_torch(torch_one_cycle);
+  choose_with("one_cycle", 0,
+              PAIRS("pct_start", "0.125", "div_factor", "10", "final_div_factor", "100", "anneal", "linear"));
+  expect_torch(torch_one_cycle_linear);
+  choose("one_cycle", 0, "pct_start", "0");
+  expect_torch(torch_one_cycle_falls);
+}
+
+static void one_cycle_stays_at_its_end_and_has_limits(void **state) {
+  (void)state;
+  choose("one_cycle", 0, "steps", "40");
+  expect(39, 4e-6);
+  expect(99, 4e-6);
+  choose("one_cycle", 0, "pct_start", "1"); /* only rises */
+  expect(0, 0.04);
+  expect(99, 1);
+  choose("one_cycle", 0, "pct_start", "0.01"); /* the peak is the first step */
+  expect(0, 1);
+  expect(99, 4e-6);
+  choose("one_cycle", 0, "steps", "1");
+  expect(0, 4e-6);
+  choose("one_cycle", 0, NULL, NULL);
+  assert_true(tn_learning_rate_factor(&settings, 50, -1, -1, epochs) == 1.0);
+  choose("one_cycle", 10, "steps", "50"); /* warm-up, then a cycle of 40 steps */
+  expect(9, 10.0 / 11 * 0.04);
+  expect(10, 0.04);
+  expect(21, 1);
+  expect(49, 4e-6);
+}
+
+static void exponential_has_the_values_of_torch(void **state) {
+  (void)state;
+  choose("exponential", 0, "gamma", "0.7");
+  expect_torch(torch_exponential);
+  assert_true(tn_learning_rate_factor(&settings, 50, -1, -1, epochs) == 1.0);
+  choose_with("exponential", 0, PAIRS("gamma", "0.97", "unit", "steps"));
+  expect_torch(torch_exponential_steps);
+}
+
+static void polynomial_has_the_values_of_torch(void **state) {
+  (void)state;
+  choose("polynomial", 0, "power", "2.5");
+  expect_torch(torch_polynomial);
+  choose("polynomial", 0, "steps", "40");
+  expect_torch(torch_polynomial_short);
+  choose_with("polynomial", 20, PAIRS("power", "2", "floor", "0.2"));
+  expect(20, 1);
+  expect(60, 0.2 + 0.8 * 0.25);
+  expect(100, 0.2);
+}
+
+static void multistep_has_the_values_of_torch(void **state) {
+  (void)state;
+  choose_with("multistep", 0, PAIRS("milestones", "[3, 6, 8]", "gamma", "0.2"));
+  expect_torch(torch_multistep);
+  assert_true(tn_learning_rate_factor(&settings, 50, -1, -1, epochs) == 1.0);
+  choose_with("multistep", 0, PAIRS("milestones", "[1, 33, 99]", "unit", "steps"));
+  expect_torch(torch_multistep_steps);
+}
+
+static void cosine_restarts_has_the_values_of_torch(void **state) {
+  (void)state;
+  choose("cosine_restarts", 0, "t_0", "2");
+  expect_torch(torch_restarts);
+  assert_true(tn_learning_rate_factor(&settings, 50, -1, -1, epochs) == 1.0);
+  choose_with("cosine_restarts", 0, PAIRS("t_0", "7", "t_mult", "2", "floor", "0.01", "unit", "steps"));
+  expect_torch(torch_restarts_steps);
+  choose_with("cosine_restarts", 10, PAIRS("t_0", "20", "unit", "steps")); /* cycles follow the warm-up */
+  expect(10, 1);
+  expect(20, 0.5);
+  expect(30, 1);
+}
+
+/* The factor after each epoch, for the values of the goldens. */
+static void expect_plateau(int larger_is_better, const double *values, const double *factors, int n) {
+  memset(epochs, 0, sizeof epochs);
+  for (int i = 0; i < n; i++) {
+    const tn_schedule_result result = {sizeof result, larger_is_better, i, values[i]};
+    settings.schedule_kind->epoch(settings.schedule_options, &result, epochs);
+    double found = tn_learning_rate_factor(&settings, 0, 100, 10, epochs);
+    if (!(fabs(found - factors[i]) <= 1e-15))
+      fail_msg("after epoch %d: %.17g, torch has %.17g", i, found, factors[i]);
+  }
+}
+
+static void plateau_has_the_values_of_torch(void **state) {
+  (void)state;
+  enum { N = sizeof torch_plateau_losses / sizeof *torch_plateau_losses };
+  choose("plateau", 0, NULL, NULL);
+  assert_true(tn_learning_rate_factor(&settings, 0, 100, 10, epochs) == 1.0);
+  expect_plateau(0, torch_plateau_losses, torch_plateau, N);
+  choose_with("plateau", 0, PAIRS("gamma", "0.5", "patience", "1", "threshold", "0.05", "cooldown", "2"));
+  expect_plateau(0, torch_plateau_losses, torch_plateau_cooldown, N);
+  choose_with(
+      "plateau", 0,
+      PAIRS("gamma", "0.5", "patience", "2", "threshold", "0.02", "threshold_mode", "abs", "floor", "0.1"));
+  expect_plateau(0, torch_plateau_losses, torch_plateau_absolute, N);
+  choose_with("plateau", 0, PAIRS("gamma", "0.5", "patience", "0", "threshold", "0.01"));
+  expect_plateau(1, torch_plateau_losses, torch_plateau_larger, N);
+}
+
+static void milestones_must_ascend(void **state) {
+  (void)state;
+  static const int64_t down[] = {8, 6};
+  const struct { tn_ints milestones; } options = {{2, down}};
+  const tn_schedule *multistep = (const tn_schedule *)find("multistep");
+  assert_int_equal(multistep->check(&R.env, &options), TN_EINVAL);
+  assert_non_null(strstr(tn_error_text(&R.env), "milestones: 6 comes after 8, expected ascending numbers"));
+  tn_error_clear(&R.env);
+}
+
+/* The longest counts that an option takes. */
+static void a_warm_up_without_end_and_epochs_without_number_do_not_overflow(void **state) {
+  (void)state;
+  choose("constant", INT64_MAX, NULL, NULL);
+  expect(0, 0x1p-63);
+  expect(99, 100 * 0x1p-63);
+  assert_true(tn_learning_rate_factor(&settings, 0, 100, 10, epochs) > 0);
+  choose("step", 0, "every_epochs", "9223372036854775807");
+  expect(0, 1);
+  expect(99, 1);
+  choose("multistep", 0, "milestones", "[9223372036854775807]");
+  expect(99, 1);
+  choose_with("cosine_restarts", 0,
+              PAIRS("t_0", "9223372036854775807", "t_mult", "9223372036854775807", "unit", "steps"));
+  expect(99, 1);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      CASE(constant_is_one_throughout),
+      CASE(warm_up_rises_by_equal_parts_and_never_from_nothing),
+      CASE(cosine_falls_from_one_to_its_floor),
+      CASE(cosine_begins_to_fall_where_warm_up_ends),
+      CASE(cosine_of_a_length_of_its_own_stays_at_the_floor),
+      CASE(a_warm_up_as_long_as_the_run_leaves_nothing_to_fall),
+      CASE(cosine_of_a_run_without_known_length_stays),
+      CASE(step_drops_by_epochs),
+      CASE(step_drops_by_steps_where_they_are_given),
+      CASE(step_by_epochs_of_unknown_length_stays),
+      CASE(one_cycle_has_the_values_of_torch),
+      CASE(one_cycle_stays_at_its_end_and_has_limits),
+      CASE(exponential_has_the_values_of_torch),
+      CASE(polynomial_has_the_values_of_torch),
+      CASE(multistep_has_the_values_of_torch),
+      CASE(cosine_restarts_has_the_values_of_torch),
+      CASE(plateau_has_the_values_of_torch),
+      CASE(milestones_must_ascend),
+      CASE(a_warm_up_without_end_and_epochs_without_number_do_not_overflow),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
