@@ -65,12 +65,21 @@ static void read_index(char *text, size_t capacity) {
   fclose(file);
 }
 
+/* The head of an index of this interface. */
+static const char *index_head(void) {
+  static char head[256];
+  snprintf(head, sizeof head, "tenon.index 1\ninterface %d.%d %s\n", TN_ABI_MAJOR, TN_ABI_MINOR,
+           TN_BUILD_TEXT);
+  return head;
+}
+
 static void the_index_lists_every_item_with_its_file(void **state) {
   (void)state;
   char text[4096];
   write_index();
   read_index(text, sizeof(text));
-  assert_ptr_equal(strstr(text, "tenon.index 1\ninterface 0.1 " TN_BUILD_TEXT "\nfile "), text);
+  assert_ptr_equal(strstr(text, index_head()), text);
+  assert_memory_equal(text + strlen(index_head()), "file ", 5);
   assert_contains(text, " deep er/tenon-second.so\nschedule alpha\nschedule gamma_steps\n"
                         "kernel relu there\nkernel gelu there\n");
   assert_contains(text, " tenon-first.so\nlayer beta\nlayer alpha\nkernel relu here\n");
@@ -176,7 +185,7 @@ static void a_damaged_index_is_a_warning_and_everything_is_listed(void **state) 
                                     "file 1 2 a.so\nkernel relu cpu x\n"};
   for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
     char text[512];
-    snprintf(text, sizeof(text), "tenon.index 1\ninterface 0.1 %s\n%s", TN_BUILD_TEXT, bad[i]);
+    snprintf(text, sizeof(text), "%s%s", index_head(), bad[i]);
     folder_write(&F, "tenon.index", text, strlen(text));
     B.log[0] = '\0';
     create();
@@ -217,9 +226,8 @@ static void the_index_cannot_lead_out_of_its_folder(void **state) {
   folder_copy(&elsewhere, &B, "twin", "evil.so");
   assert_int_equal(stat(folder_path(&elsewhere, "evil.so"), &st), 0);
   snprintf(outside, sizeof(outside), "../%s/evil.so", strrchr(elsewhere.path, '/') + 1);
-  snprintf(text, sizeof(text), "tenon.index 1\ninterface 0.1 %s\nfile %lld %lld %s\nlayer delta\n",
-           TN_BUILD_TEXT, (long long)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec,
-           (long long)st.st_size, outside);
+  snprintf(text, sizeof(text), "%sfile %lld %lld %s\nlayer delta\n", index_head(),
+           (long long)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec, (long long)st.st_size, outside);
   folder_write(&F, "tenon.index", text, strlen(text));
   create();
   assert_error(&B, tn_registry_find(R, &B, TN_LAYER, "delta", &entry), TN_EUNAVAILABLE, "no layer");
@@ -233,8 +241,7 @@ static void an_index_that_promises_too_much_is_found_out(void **state) {
   struct stat st;
   const tn_entry *entry;
   assert_int_equal(stat(folder_path(&F, "tenon-first.so"), &st), 0);
-  snprintf(text, sizeof(text),
-           "tenon.index 1\ninterface 0.1 %s\nfile %lld %lld tenon-first.so\nlayer omega\n", TN_BUILD_TEXT,
+  snprintf(text, sizeof(text), "%sfile %lld %lld tenon-first.so\nlayer omega\n", index_head(),
            (long long)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec, (long long)st.st_size);
   folder_write(&F, "tenon.index", text, strlen(text));
   create();
