@@ -90,6 +90,7 @@ tn_status tn_failf(const void *handle, tn_status code, const char *format, ...) 
  * else the whole text. */
 static const char *env_behind_context(const char *text, const char *context) {
   size_t n = strlen(context);
+  if (n == 0) return text; /* it would be found behind the end as well */
   for (const char *at = strstr(text, context); at != NULL; at = strstr(at + 1, context))
     if ((at == text || (at - text >= 2 && memcmp(at - 2, ": ", 2) == 0)) && strncmp(at + n, ": ", 2) == 0)
       return at + n + 2;

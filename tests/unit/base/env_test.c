@@ -62,6 +62,16 @@ static void a_text_too_long_ends_in_an_ellipsis_between_characters(void **state)
   assert_memory_equal(tn_error_text(&t), "context: x", 10);
 }
 
+/* A plugin's option may have the empty text for a name. */
+static void an_empty_context_is_added_once(void **state) {
+  (void)state;
+  test_env t;
+  test_env_start(&t);
+  tn_failf(&t, TN_EINVAL, "no number");
+  assert_int_equal(tn_wrap(&t, TN_EINVAL, "%s", ""), TN_EINVAL);
+  assert_string_equal(tn_error_text(&t), ": no number");
+}
+
 static void wrapping_puts_context_in_front_and_keeps_the_option(void **state) {
   (void)state;
   test_env t;
@@ -205,6 +215,7 @@ static void every_status_has_a_name(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(an_empty_context_is_added_once),
       cmocka_unit_test(a_failure_keeps_its_code_and_text),
       cmocka_unit_test(a_handle_without_slot_is_no_crash),
       cmocka_unit_test(a_text_may_quote_the_text_before_it),
