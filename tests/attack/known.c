@@ -14,5 +14,8 @@ const known_attack known_attacks[] = {
     /* bytes that reach the terminal */
     {"inputs", 7, 45, "a configuration: picture, the word"},
     {"hostile", 7, 22, "7028103005123535761"},
+    {"damage", 2, 272, "text/plan.json: the word"},
+    /* a crash */
+    {"hostile", 1, 279, "8870322452086244707"},
     {NULL, 0, 0, NULL},
 };

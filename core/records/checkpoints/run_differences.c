@@ -21,6 +21,7 @@ tn_status tn_run_remark(tn_run *run, const char *format, ...) {
   va_start(args, format);
   vsnprintf(line, sizeof line, format, args);
   va_end(args);
+  tn_text_make_plain(line); /* the files of a run folder may be another person's */
   const char *before = run->remarks != NULL ? run->remarks : "";
   if (strstr(before, line) != NULL) return TN_OK; /* of an earlier training of this run */
   run->remarks = tn_arena_printf(&run->arena, "%s%s%s", before, *before ? "\n" : "", line);
