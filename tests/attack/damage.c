@@ -101,11 +101,21 @@ static void damage_forget_made(const reader *r) {
     if (strncmp(r->made[m], "x/", 2) != 0) unlink(r->made[m]);
 }
 
-/* The time at which the folder was made differs from copy to copy. */
+/* Whether the text begins with a minute, as "2026-11-28 04:05". */
+static bool damage_is_minute(const char *text) {
+  static const char form[] = "0000-00-00 00:00";
+  for (int i = 0; form[i] != '\0'; i++)
+    if (form[i] == '0' ? text[i] < '0' || text[i] > '9' : text[i] != form[i]) return false;
+  return true;
+}
+
+/* The times at which the folder was made, and a file of it was written, differ from copy to copy. */
 static void damage_blank_times(char *text) {
   static const char started[] = "\"started\": ";
   for (char *at = text; (at = strstr(at, started)) != NULL;)
     for (at += strlen(started); *at >= '0' && *at <= '9'; at++) *at = '0';
+  for (char *at = text; *at != '\0'; at++)
+    if (damage_is_minute(at)) memset(at, '0', 16);
 }
 
 static attack_bytes damage_answer(const reader *r, const attack_result *result, int m) {
