@@ -54,8 +54,8 @@ static void predict_print_quoted(const char *text) {
   putchar('"');
 }
 
-/* A line for each class of each prediction; where there are none, a line whose probability is nan, so that no
- * input is missing. */
+/* A line for each class of each prediction. A prediction without classes has a line whose probability is nan,
+ * so that no input is missing. */
 static void predict_print_csv(const json_t *prediction) {
   size_t i;
   const json_t *class;

@@ -19,7 +19,7 @@ typedef struct tn_tcp_guest {
 
 /* Places of TN_TCP_GUESTS. */
 void tn_tcp_guests_init(tn_tcp_guest *guests);
-/* Takes a connection. The oldest guest makes room where there is none. */
+/* Takes a connection. If all places are taken, the connection of the oldest guest is closed. */
 tn_tcp_guest *tn_tcp_guest_new(tn_tcp_guest *guests, int fd);
 void tn_tcp_guest_drop(tn_tcp_guest *guest);
 /* Drops those that have been there for TN_TCP_GUEST_S seconds. */

@@ -142,8 +142,8 @@ static json_t *doctor_plugins_json(const tn_registry *registry) {
   tn_registry_file f;
   for (int32_t i = 0; tn_registry_file_at(registry, i, &f); i++) {
     json_t *one = json_pack("{s:o, s:o, s:o}", "file", tn_json_text(f.path), "name",
-                            f.entry ? tn_json_text(f.entry->plugin) : json_null(), "version",
-                            f.entry ? tn_json_text(f.entry->version) : json_null());
+                            tn_json_text_or_null(f.entry ? f.entry->plugin : NULL), "version",
+                            tn_json_text_or_null(f.entry ? f.entry->version : NULL));
     if (one != NULL && f.refusal != NULL) json_object_set_new(one, "reason", tn_json_text(f.refusal));
     json_array_append_new(list, one);
   }

@@ -23,13 +23,10 @@ static const char *inspect_type_name(uint32_t type) {
   return type < sizeof names / sizeof *names ? names[type] : "?";
 }
 
-/* A text of a plugin. */
-static json_t *inspect_json_text(const char *text) { return text != NULL ? tn_json_text(text) : json_null(); }
-
 static json_t *inspect_option_json(const tn_option *o) {
   return json_pack("{s:o, s:s, s:o, s:o, s:o}", "name", tn_json_text(o->name), "type",
-                   inspect_type_name(o->type), "default", inspect_json_text(o->default_text), "range",
-                   inspect_json_text(o->range), "doc", inspect_json_text(o->doc));
+                   inspect_type_name(o->type), "default", tn_json_text_or_null(o->default_text), "range",
+                   tn_json_text_or_null(o->range), "doc", tn_json_text_or_null(o->doc));
 }
 
 static json_t *inspect_options_json(const tn_item *item) {
@@ -90,8 +87,8 @@ static json_t *inspect_entry_json(const tn_entry *entry) {
   const tn_item *item = entry->item;
   json_t *json =
       json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "kind", tn_kind_name(item->kind), "name", item->name, "doc",
-                inspect_json_text(item->doc), "plugin", inspect_json_text(entry->plugin), "version",
-                inspect_json_text(entry->version), "file", inspect_json_text(entry->file));
+                tn_json_text_or_null(item->doc), "plugin", tn_json_text_or_null(entry->plugin), "version",
+                tn_json_text_or_null(entry->version), "file", tn_json_text_or_null(entry->file));
   inspect_set_members(json, item);
   json_object_set_new(json, "options", inspect_options_json(item));
   return json;

@@ -40,9 +40,11 @@ json_t *tn_json_text(const char *text) {
   return result_text(text != NULL ? text : "", text != NULL ? strlen(text) : 0);
 }
 
+json_t *tn_json_text_or_null(const char *text) { return text != NULL ? tn_json_text(text) : json_null(); }
+
 json_t *tn_json_library(const tn_backend_library *l) {
   return json_pack("{s:s, s:s, s:o}", "name", l->name, "version", l->version, "path",
-                   l->path != NULL ? tn_json_text(l->path) : json_null());
+                   tn_json_text_or_null(l->path));
 }
 
 json_t *tn_json_lines(const char *text) {

@@ -10,6 +10,8 @@
 json_t *tn_json_metrics(const tn_metric *metrics, int32_t n);
 /* A text from outside, such as a path: each byte that is not UTF-8 becomes U+FFFD; NULL: "". */
 json_t *tn_json_text(const char *text);
+/* The same; NULL: null. */
+json_t *tn_json_text_or_null(const char *text);
 /* {"name", "version", "path"}; the path may be null. */
 json_t *tn_json_library(const tn_backend_library *library);
 /* The lines of a text, as tn_run_info.remarks, as a list; NULL: an empty one. */

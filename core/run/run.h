@@ -27,7 +27,7 @@ struct tn_run {
   const char *remarks;
   bool resume_asked; /* by the options; resume is NULL where "auto" finds no earlier run */
   /* Of the resumed run: a group that thaws at another epoch than before, and the last epoch in which that is
-   * possible (records/checkpoints/run_differences.h); NULL: there is none. */
+   * possible (records/checkpoints/run_differences.h); NULL: no group does. */
   const char *thaw;
   int64_t thaw_until;
   /* While tn_run_train runs, of rank 0 (records/checkpoints/run_folder.h): the lock on the run folder, and a

@@ -98,7 +98,7 @@ typedef struct attack_bytes {
   size_t n;
 } attack_bytes;
 
-/* The whole of a regular file; n = 0 and an empty text where there is none. The caller frees v. */
+/* The whole of a regular file; n = 0 and an empty text if the file does not exist. The caller frees v. */
 attack_bytes attack_read(const char *path);
 void attack_write(const char *path, const void *bytes, size_t n);
 void attack_write_text(const char *path, const char *text);

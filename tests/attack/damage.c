@@ -12,7 +12,7 @@
 
 enum { MOST_SHOWN = 8, MOST_MADE = 2 };
 
-/* A command, and the measure of its answer: the files in `made`, or its output where there is none. */
+/* A command, and its answer, which is compared: the files in `made`, or the output if it makes no file. */
 typedef struct reader {
   const char *name;
   int of; /* RUNS_PICTURE, RUNS_TEXT or both */

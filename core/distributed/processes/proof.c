@@ -76,7 +76,7 @@ tn_seals tn_seals_new(const unsigned char key[TN_KEY_BYTES], bool listens) {
   return seals;
 }
 
-/* The cipher wants places for a text, of which there is none. */
+/* The cipher takes pointers to a text and to the encrypted text. Both are empty. */
 static const unsigned char no_text[1];
 
 static void seal_nonce(const tn_seal *seal,

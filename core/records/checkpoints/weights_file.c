@@ -106,7 +106,7 @@ static tn_status weights_load_given(tn_run *run, tn_executor *executor, const tn
   return weights_remark(run, run->weights_file, &counts);
 }
 
-/* The weights of an earlier run of this configuration; *found is false where there is none. */
+/* The weights of an earlier run of this configuration; *found: whether such a run has weights. */
 static tn_status weights_load_own(tn_run *run, tn_executor *executor, const tn_state_map *map, bool *found) {
   weights_loading l = {.run = run,
                        .executor = executor,

@@ -49,7 +49,7 @@ static tn_status verify_tensors(const void *handle, const char *path) {
 
 static json_t *verify_add_result(verify_results *r, const char *path, const char *state, const char *reason) {
   json_t *json = json_pack("{s:o, s:s, s:o}", "path", tn_json_text(path), "state", state, "reason",
-                           reason != NULL ? tn_json_text(reason) : json_null());
+                           tn_json_text_or_null(reason));
   json_array_append_new(r->list, json);
   return json;
 }
