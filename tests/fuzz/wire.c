@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "core/distributed/ranks/late_rank.h"
-#include "core/distributed/processes/peer.h"
+#include "core/distributed/link/peer.h"
 #include "tests/fuzz/fuzz.h"
 
 /* A value that was read is written as bytes that read back to the same value. */

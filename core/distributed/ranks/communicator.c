@@ -1,7 +1,7 @@
 /* core/distributed/ranks/communicator.c: selects the communicator that sums values over devices. */
 #include "core/base/text.h"
 #include "core/distributed/ranks/devices.h"
-#include "core/distributed/processes/place.h"
+#include "core/distributed/place/place.h"
 
 static bool communicator_serves(const tn_run *run, const tn_communicator *kind, const tn_device *device,
                                 bool *serves) {

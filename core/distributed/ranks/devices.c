@@ -8,7 +8,7 @@
 #include "core/compile/kernels/answers.h"
 #include "core/exec/device/auto_backend.h"
 #include "core/exec/tune/measure.h"
-#include "core/distributed/processes/place.h"
+#include "core/distributed/place/place.h"
 
 /* ---- opening ---- */
 

@@ -3,7 +3,7 @@
 #define TN_CORE_DISTRIBUTED_RANKS_FLIGHT_FILE_H
 
 #include "core/exec/flight_recorder.h"
-#include "core/distributed/processes/wire.h"
+#include "core/distributed/wire/wire.h"
 
 /* The texts of the file's first line beside the summary. */
 typedef struct tn_flight_file {

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "core/exec/flight_recorder.h"
-#include "core/distributed/processes/wire.h"
+#include "core/distributed/wire/wire.h"
 
 static const double TIMES = 10, LEAST_S = 20;
 

@@ -3,7 +3,7 @@
 #define TN_CORE_DISTRIBUTED_RANKS_LATE_RANK_H
 
 #include "core/base/text.h"
-#include "core/distributed/processes/wire.h"
+#include "core/distributed/wire/wire.h"
 
 /* The ranks of a run. */
 typedef struct tn_rank_reports {

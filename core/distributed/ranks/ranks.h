@@ -9,7 +9,7 @@
 #define TN_CORE_DISTRIBUTED_RANKS_RANKS_H
 
 #include "core/base/env.h"
-#include "core/distributed/processes/link.h"
+#include "core/distributed/link/link.h"
 
 typedef struct tn_rank_set tn_rank_set;
 

@@ -12,7 +12,7 @@
 #include "core/exec/flight_recorder.h"
 #include "core/distributed/ranks/hang.h"
 #include "core/distributed/ranks/ranks.h"
-#include "core/distributed/processes/wire.h"
+#include "core/distributed/wire/wire.h"
 
 /* ---- own time ---- */
 
