@@ -1,0 +1,49 @@
+/* core/graph/build/term.h: arithmetic on terms, for formulas of ops and lines of the model language. A term
+ * is a number that is known now, or scale * value. Numbers are folded; a number beside a value takes its
+ * dtype. The scale is applied late, so that `2 * x + 1` becomes one affine. Private to core. */
+#ifndef TN_CORE_GRAPH_BUILD_TERM_H
+#define TN_CORE_GRAPH_BUILD_TERM_H
+
+#include <stdbool.h>
+
+#include "tenon/build.h"
+
+typedef struct tn_term {
+  bool is_number;
+  double number, scale; /* scale: of a value */
+  tn_val value;
+} tn_term;
+
+/* The builder, and the dtype of tensors made of numbers where no value decides. */
+typedef struct tn_terms {
+  tn_build *b;
+  int32_t dtype;
+} tn_terms;
+
+typedef enum tn_term_comparison {
+  TN_TERM_EQ,
+  TN_TERM_NE,
+  TN_TERM_LT,
+  TN_TERM_LE,
+  TN_TERM_GT,
+  TN_TERM_GE
+} tn_term_comparison;
+
+tn_term tn_term_of_number(double number);
+tn_term tn_term_of_value(tn_val value);
+/* The term as a tensor; a number becomes a scalar of `dtype`, bool included. */
+tn_val tn_term_tensor(const tn_terms *e, tn_term t, int32_t dtype);
+
+tn_term tn_term_negate(const tn_terms *e, tn_term t);
+tn_term tn_term_add(const tn_terms *e, tn_term x, tn_term y);
+tn_term tn_term_subtract(const tn_terms *e, tn_term x, tn_term y);
+tn_term tn_term_multiply(const tn_terms *e, tn_term x, tn_term y);
+tn_term tn_term_divide(const tn_terms *e, tn_term x, tn_term y);
+tn_term tn_term_raise(const tn_terms *e, tn_term x, tn_term y);
+tn_term tn_term_compare(const tn_terms *e, tn_term_comparison kind, tn_term x, tn_term y);
+tn_term tn_term_not(const tn_terms *e, tn_term t);
+/* `op`: "and" or "or". A side that is a number either decides or drops out. */
+tn_term tn_term_logic(const tn_terms *e, const char *op, tn_term x, tn_term y);
+tn_term tn_term_choose(const tn_terms *e, tn_term yes, tn_term condition, tn_term no);
+
+#endif
