@@ -4,7 +4,7 @@
 
 #include "core/base/system.h"
 #include "core/exec/flight_recorder.h"
-#include "core/records/checkpoints/plan_file.h"
+#include "core/records/runs/plan_file.h"
 #include "core/bench/bench.h"
 #include "core/step/programs/control_block.h"
 #include "tenon/random.h"

@@ -5,7 +5,7 @@
 #include <jansson.h>
 
 #include "core/base/system.h"
-#include "core/records/checkpoints/weights_file.h"
+#include "core/records/runs/weights_file.h"
 #include "core/commands/lr_curve.h"
 #include "core/step/programs/mistakes.h"
 #include "core/distributed/ranks/devices.h"

@@ -1,7 +1,7 @@
 /* core/commands/plan.c: tn_run_plan: compiles and reports the programs that training would run. */
 #include <string.h>
 
-#include "core/records/checkpoints/plan_file.h"
+#include "core/records/runs/plan_file.h"
 #include "core/step/programs/mistakes.h"
 #include "core/distributed/ranks/devices.h"
 #include "core/train/loop/feeder.h"

@@ -4,7 +4,7 @@
 
 #include "core/base/system.h"
 #include "core/plugin/context.h"
-#include "core/records/checkpoints/run_folder.h"
+#include "core/records/runs/run_folder.h"
 #include "core/train/ranks/train_ranks.h"
 #include "core/train/loop/live_report.h"
 #include "core/run/result.h"

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "core/base/system.h"
-#include "core/records/checkpoints/weights_file.h"
+#include "core/records/runs/weights_file.h"
 #include "core/distributed/ranks/devices.h"
 
 /* ---- life ---- */

@@ -1,5 +1,5 @@
 /* The plan that process 0 sends, and that a resumed run reads: choices that are taken can be looked up. */
-#include "core/records/checkpoints/plan_file.h"
+#include "core/records/runs/plan_file.h"
 #include "core/run/run.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,6 +1,6 @@
 #include "core/infer/prediction/load_trained.h"
 
-#include "core/records/checkpoints/weights_file.h"
+#include "core/records/runs/weights_file.h"
 
 tn_status tn_load_trained(tn_run *run, const tn_program_set *set, tn_executor *executor,
                           const char *command) {

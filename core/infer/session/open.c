@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "core/records/checkpoints/plan_file.h"
+#include "core/records/runs/plan_file.h"
 #include "core/distributed/ranks/devices.h"
 
 static const int32_t program_of[TN_SESSION_PROGRAMS] = {TN_PROGRAM_STEP, TN_PROGRAM_EVAL, TN_PROGRAM_PREDICT};

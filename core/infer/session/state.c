@@ -1,6 +1,6 @@
 /* core/infer/session/state.c: a session's parameters: initial weights, files, and memory of the application.
  */
-#include "core/records/checkpoints/weights_file.h"
+#include "core/records/runs/weights_file.h"
 #include "core/infer/session/session.h"
 
 /* Moves a message from the run's env to the session's, where callers read it. */

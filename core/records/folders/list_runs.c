@@ -11,10 +11,10 @@
 
 #include "core/base/file.h"
 #include "core/base/word_list.h"
-#include "core/records/checkpoints/run_lock.h"
-#include "core/records/checkpoints/run_order.h"
 #include "core/records/folders/read_history.h"
 #include "core/records/folders/run_records.h"
+#include "core/records/runs/run_lock.h"
+#include "core/records/runs/run_order.h"
 #include "core/run/result.h"
 #include "core/run/settings/settings.h"
 #include "tenon/folders.h"

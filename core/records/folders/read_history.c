@@ -1,8 +1,8 @@
 #include "core/records/folders/read_history.h"
 
 #include "core/base/text.h"
-#include "core/records/checkpoints/run_history.h"
 #include "core/records/folders/run_lines.h"
+#include "core/records/runs/run_history.h"
 
 static void history_take_line(void *context, const tn_text *text) {
   json_t *list = context, *line = json_loadb(text->v, text->n, 0, NULL);

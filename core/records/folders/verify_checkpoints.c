@@ -5,9 +5,9 @@
 
 #include "core/base/element.h"
 #include "core/base/file.h"
-#include "core/records/checkpoints/run_lock.h"
 #include "core/records/folders/run_records.h"
 #include "core/records/folders/tensor_files.h"
+#include "core/records/runs/run_lock.h"
 #include "core/run/result.h"
 #include "tenon/folders.h"
 

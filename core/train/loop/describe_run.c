@@ -1,6 +1,6 @@
 /* core/train/loop/describe_run.c: the facts about a run that its observers get. */
 #include "core/data/balance.h"
-#include "core/records/checkpoints/run_differences.h"
+#include "core/records/runs/run_differences.h"
 #include "core/train/loop/training.h"
 #include "core/step/programs/other_policy.h"
 

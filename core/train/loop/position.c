@@ -1,7 +1,7 @@
 /* core/train/loop/position.c: the position of a run in its epochs, and the number of its steps. */
 #include <stdio.h>
 
-#include "core/records/checkpoints/run_differences.h"
+#include "core/records/runs/run_differences.h"
 #include "core/train/loop/training.h"
 
 int64_t tn_training_update_samples(const tn_training *t) {

@@ -4,8 +4,8 @@
 
 #include "core/base/host.h"
 #include "core/base/system.h"
-#include "core/records/checkpoints/run_folder.h"
-#include "core/records/checkpoints/run_history.h"
+#include "core/records/runs/run_folder.h"
+#include "core/records/runs/run_history.h"
 #include "core/train/loop/training.h"
 #include "core/run/result.h"
 

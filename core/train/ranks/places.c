@@ -6,7 +6,7 @@
 
 #include "core/base/text.h"
 #include "core/exec/flight_recorder.h"
-#include "core/records/checkpoints/plan_file.h"
+#include "core/records/runs/plan_file.h"
 
 /* ---- the processes ---- */
 

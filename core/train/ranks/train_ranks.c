@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "core/base/text.h"
-#include "core/records/checkpoints/run_folder.h"
+#include "core/records/runs/run_folder.h"
 #include "core/step/programs/mistakes.h"
 #include "core/train/ranks/places.h"
 #include "core/distributed/ranks/compare_settings.h"

@@ -1,6 +1,6 @@
-/* core/records/checkpoints/weights_file.h: the file that a path to weights stands for. */
-#ifndef TN_CORE_RECORDS_CHECKPOINTS_WEIGHTS_FILE_H
-#define TN_CORE_RECORDS_CHECKPOINTS_WEIGHTS_FILE_H
+/* core/records/runs/weights_file.h: the file that a path to weights stands for. */
+#ifndef TN_CORE_RECORDS_RUNS_WEIGHTS_FILE_H
+#define TN_CORE_RECORDS_RUNS_WEIGHTS_FILE_H
 
 #include "core/records/checkpoints/weights.h"
 

@@ -1,8 +1,8 @@
-/* core/records/checkpoints/run_config.c: config.ini of a run folder: the configuration that ran last,
+/* core/records/runs/run_config.c: config.ini of a run folder: the configuration that ran last,
  * resolved.ini, the same with all defaults, and, under numbers, those of the processes before. */
 #include <string.h>
 
-#include "core/records/checkpoints/run_folder.h"
+#include "core/records/runs/run_folder.h"
 
 enum { TN_CONFIG_LIMIT = 64 * 1024 * 1024, TN_CONFIG_TRIES = 100000 };
 

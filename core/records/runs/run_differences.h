@@ -1,6 +1,6 @@
-/* core/records/checkpoints/run_differences.h: what a resumed run does otherwise than the run before. */
-#ifndef TN_CORE_RECORDS_CHECKPOINTS_RUN_DIFFERENCES_H
-#define TN_CORE_RECORDS_CHECKPOINTS_RUN_DIFFERENCES_H
+/* core/records/runs/run_differences.h: what a resumed run does otherwise than the run before. */
+#ifndef TN_CORE_RECORDS_RUNS_RUN_DIFFERENCES_H
+#define TN_CORE_RECORDS_RUNS_RUN_DIFFERENCES_H
 
 #include <jansson.h>
 

@@ -1,8 +1,8 @@
-/* core/records/checkpoints/run_order.h: which of the runs of a name trained last. A start of a training in
+/* core/records/runs/run_order.h: which of the runs of a name trained last. A start of a training in
  * history.jsonl has a number, "order": milliseconds since 1970, and more than that of every training before
  * it in the runs of this name. Times of files do not tell: a copy has other ones, and a clock may go back. */
-#ifndef TN_CORE_RECORDS_CHECKPOINTS_RUN_ORDER_H
-#define TN_CORE_RECORDS_CHECKPOINTS_RUN_ORDER_H
+#ifndef TN_CORE_RECORDS_RUNS_RUN_ORDER_H
+#define TN_CORE_RECORDS_RUNS_RUN_ORDER_H
 
 #include <stdbool.h>
 #include <stdint.h>

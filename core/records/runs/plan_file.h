@@ -1,7 +1,7 @@
-/* core/records/checkpoints/plan_file.h: plan.json of a run folder: written when a run starts, read when it
+/* core/records/runs/plan_file.h: plan.json of a run folder: written when a run starts, read when it
  * resumes. */
-#ifndef TN_CORE_RECORDS_CHECKPOINTS_PLAN_FILE_H
-#define TN_CORE_RECORDS_CHECKPOINTS_PLAN_FILE_H
+#ifndef TN_CORE_RECORDS_RUNS_PLAN_FILE_H
+#define TN_CORE_RECORDS_RUNS_PLAN_FILE_H
 
 #include <jansson.h>
 

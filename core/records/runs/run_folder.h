@@ -1,6 +1,6 @@
-/* core/records/checkpoints/run_folder.h: creating and finding run folders. */
-#ifndef TN_CORE_RECORDS_CHECKPOINTS_RUN_FOLDER_H
-#define TN_CORE_RECORDS_CHECKPOINTS_RUN_FOLDER_H
+/* core/records/runs/run_folder.h: creating and finding run folders. */
+#ifndef TN_CORE_RECORDS_RUNS_RUN_FOLDER_H
+#define TN_CORE_RECORDS_RUNS_RUN_FOLDER_H
 
 #include "core/run/run.h"
 

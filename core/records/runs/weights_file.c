@@ -1,11 +1,11 @@
-#include "core/records/checkpoints/weights_file.h"
+#include "core/records/runs/weights_file.h"
 
 #include <sys/stat.h>
 
 #include "core/base/text.h"
-#include "core/records/checkpoints/run_differences.h"
-#include "core/records/checkpoints/run_folder.h"
 #include "core/records/checkpoints/weights_folder.h"
+#include "core/records/runs/run_differences.h"
+#include "core/records/runs/run_folder.h"
 
 /* ---- a file or a folder ---- */
 

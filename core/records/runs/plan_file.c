@@ -1,6 +1,6 @@
-/* core/records/checkpoints/plan_file.c: plan.json: the choices that a resumed run reads, and the plan that a
+/* core/records/runs/plan_file.c: plan.json: the choices that a resumed run reads, and the plan that a
  * new run writes. */
-#include "core/records/checkpoints/plan_file.h"
+#include "core/records/runs/plan_file.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 
 #include "core/base/file.h"
 #include "core/compile/output/plan_json.h"
-#include "core/records/checkpoints/run_differences.h"
-#include "core/records/checkpoints/run_folder.h"
+#include "core/records/runs/run_differences.h"
+#include "core/records/runs/run_folder.h"
 #include "core/step/programs/plan_report.h"
 #include "core/run/result.h"
 

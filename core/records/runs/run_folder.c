@@ -1,5 +1,5 @@
-/* core/records/checkpoints/run_folder.c: run folders: OUTPUT/NAME, or NAME-2, NAME-3 where that exists. */
-#include "core/records/checkpoints/run_folder.h"
+/* core/records/runs/run_folder.c: run folders: OUTPUT/NAME, or NAME-2, NAME-3 where that exists. */
+#include "core/records/runs/run_folder.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -9,8 +9,8 @@
 #include <sys/types.h>
 
 #include "core/records/checkpoints/checkpoint.h"
-#include "core/records/checkpoints/run_lock.h"
-#include "core/records/checkpoints/run_order.h"
+#include "core/records/runs/run_lock.h"
+#include "core/records/runs/run_order.h"
 
 enum { TN_FOLDER_TRIES = 100000 };
 

@@ -1,4 +1,4 @@
-#include "core/records/checkpoints/run_order.h"
+#include "core/records/runs/run_order.h"
 
 #include <dirent.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 
 #include "core/base/file.h"
 #include "core/base/text.h"
-#include "core/records/checkpoints/run_history.h"
+#include "core/records/runs/run_history.h"
 
 enum { ORDER_HISTORY_BYTES = 64 << 20 };
 

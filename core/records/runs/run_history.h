@@ -1,7 +1,7 @@
-/* core/records/checkpoints/run_history.h: history.jsonl of a run folder: a line for each start of a training
+/* core/records/runs/run_history.h: history.jsonl of a run folder: a line for each start of a training
  * there, and one for its end. A process that is killed leaves a start without an end. */
-#ifndef TN_CORE_RECORDS_CHECKPOINTS_RUN_HISTORY_H
-#define TN_CORE_RECORDS_CHECKPOINTS_RUN_HISTORY_H
+#ifndef TN_CORE_RECORDS_RUNS_RUN_HISTORY_H
+#define TN_CORE_RECORDS_RUNS_RUN_HISTORY_H
 
 #include <jansson.h>
 

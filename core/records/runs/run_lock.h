@@ -1,6 +1,6 @@
-/* core/records/checkpoints/run_lock.h: one process at a time writes into a run folder. */
-#ifndef TN_CORE_RECORDS_CHECKPOINTS_RUN_LOCK_H
-#define TN_CORE_RECORDS_CHECKPOINTS_RUN_LOCK_H
+/* core/records/runs/run_lock.h: one process at a time writes into a run folder. */
+#ifndef TN_CORE_RECORDS_RUNS_RUN_LOCK_H
+#define TN_CORE_RECORDS_RUNS_RUN_LOCK_H
 
 #include "core/run/run.h"
 

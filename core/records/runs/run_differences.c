@@ -1,6 +1,6 @@
-/* core/records/checkpoints/run_differences.c: compares a resumed run with the one before: settings, backend,
+/* core/records/runs/run_differences.c: compares a resumed run with the one before: settings, backend,
  * versions. */
-#include "core/records/checkpoints/run_differences.h"
+#include "core/records/runs/run_differences.h"
 
 #include <stdarg.h>
 #include <stdio.h>

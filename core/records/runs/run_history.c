@@ -1,4 +1,4 @@
-#include "core/records/checkpoints/run_history.h"
+#include "core/records/runs/run_history.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

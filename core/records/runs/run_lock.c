@@ -1,6 +1,6 @@
-/* core/records/checkpoints/run_lock.c: the lock on a run folder: flock on a file in it, which the kernel
+/* core/records/runs/run_lock.c: the lock on a run folder: flock on a file in it, which the kernel
  * releases however the process ends. */
-#include "core/records/checkpoints/run_lock.h"
+#include "core/records/runs/run_lock.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
-/* core/records/checkpoints/plan_difference.c: the first difference between two records of a program, as text.
+/* core/records/runs/plan_difference.c: the first difference between two records of a program, as text.
  */
 #include <string.h>
 
-#include "core/records/checkpoints/plan_file.h"
+#include "core/records/runs/plan_file.h"
 
 static const char *plan_difference_text(const json_t *object, const char *key) {
   const char *text = json_string_value(json_object_get(object, key));
