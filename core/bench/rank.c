@@ -6,7 +6,7 @@
 #include "core/exec/flight_recorder.h"
 #include "core/records/runs/plan_file.h"
 #include "core/bench/bench.h"
-#include "core/step/programs/control_block.h"
+#include "core/step/values/control_block.h"
 #include "tenon/random.h"
 
 /* The exclusive upper bound for the integers of an input: the number of rows of the embedding tables that it

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "core/step/programs/mistakes.h"
+#include "core/step/checks/mistakes.h"
 #include "core/distributed/ranks/devices.h"
 #include "core/train/loop/validation_pass.h"
 #include "core/infer/prediction/load_trained.h"

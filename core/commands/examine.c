@@ -7,7 +7,7 @@
 
 #include "core/base/file.h"
 #include "core/infer/prediction/class_scores.h"
-#include "core/step/programs/finite_rows.h"
+#include "core/step/values/finite_rows.h"
 #include "core/infer/prediction/forward_pass.h"
 #include "core/infer/prediction/picture_text.h"
 

@@ -7,7 +7,7 @@
 #include "core/base/system.h"
 #include "core/records/runs/weights_file.h"
 #include "core/commands/lr_curve.h"
-#include "core/step/programs/mistakes.h"
+#include "core/step/checks/mistakes.h"
 #include "core/distributed/ranks/devices.h"
 #include "core/train/loop/training.h"
 #include "core/run/result.h"

@@ -4,7 +4,7 @@
 #include "core/base/system.h"
 #include "core/infer/prediction/decoder.h"
 #include "core/infer/prediction/sampler.h"
-#include "core/step/programs/finite_rows.h"
+#include "core/step/values/finite_rows.h"
 #include "core/run/result.h"
 
 enum { DEFAULT_TOKENS = 200 };

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "core/records/runs/plan_file.h"
-#include "core/step/programs/mistakes.h"
+#include "core/step/checks/mistakes.h"
 #include "core/distributed/ranks/devices.h"
 #include "core/train/loop/feeder.h"
 #include "core/step/programs/other_policy.h"

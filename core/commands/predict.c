@@ -6,7 +6,7 @@
 
 #include "core/base/file.h"
 #include "core/formats/npy.h"
-#include "core/step/programs/finite_rows.h"
+#include "core/step/values/finite_rows.h"
 #include "core/infer/prediction/forward_pass.h"
 #include "core/infer/prediction/predict_classes.h"
 #include "core/infer/prediction/predict_inputs.h"

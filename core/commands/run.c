@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/base/system.h"
-#include "core/step/programs/mistakes.h"
+#include "core/step/checks/mistakes.h"
 
 static char *run_copy_text(tn_run *run, const char *text) {
   return text ? tn_arena_strdup(&run->arena, text) : NULL;

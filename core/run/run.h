@@ -19,7 +19,7 @@ struct tn_run {
   tn_arena arena;
   const char *output, *resume; /* NULL: from the configuration */
   const char *trace;           /* of the options; NULL: none */
-  /* Of the resumed run (records/checkpoints/plan_file.h): its choices, to be repeated, or NULL; whether it
+  /* Of the resumed run (records/runs/plan_file.h): its choices, to be repeated, or NULL; whether it
    * was compared with this one, and its plan.json could be read; and lines for the user about the
    * differences, or NULL. */
   const struct tn_recorded_choices *recorded_choices;
@@ -27,10 +27,10 @@ struct tn_run {
   const char *remarks;
   bool resume_asked; /* by the options; resume is NULL where "auto" finds no earlier run */
   /* Of the resumed run: a group that thaws at another epoch than before, and the last epoch in which that is
-   * possible (records/checkpoints/run_differences.h); NULL: no group does. */
+   * possible (records/runs/run_differences.h); NULL: no group does. */
   const char *thaw;
   int64_t thaw_until;
-  /* While tn_run_train runs, of rank 0 (records/checkpoints/run_folder.h): the lock on the run folder, and a
+  /* While tn_run_train runs, of rank 0 (records/runs/run_folder.h): the lock on the run folder, and a
    * folder of this name that holds no checkpoint and is used anew; or NULL. */
   struct tn_run_lock *lock;
   const char *begun;

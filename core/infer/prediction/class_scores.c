@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/step/programs/finite_rows.h"
+#include "core/step/values/finite_rows.h"
 
 tn_status tn_class_scores_start(const void *handle, int64_t classes, int64_t samples, tn_class_scores *s) {
   *s = (tn_class_scores){.classes = classes, .samples = samples};

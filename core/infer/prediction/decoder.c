@@ -6,7 +6,7 @@
 #include "core/step/graphs/incremental.h"
 #include "core/infer/prediction/load_trained.h"
 #include "core/infer/prediction/predict_classes.h"
-#include "core/step/programs/check_model.h"
+#include "core/step/checks/check_model.h"
 
 enum { PREFILL_TOKENS = 32 };
 

@@ -4,8 +4,8 @@
 
 #include "core/distributed/ranks/devices.h"
 #include "core/infer/prediction/load_trained.h"
-#include "core/step/programs/check_model.h"
-#include "core/step/programs/finite_rows.h"
+#include "core/step/checks/check_model.h"
+#include "core/step/values/finite_rows.h"
 
 /* ---- programs and weights ---- */
 

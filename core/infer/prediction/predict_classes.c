@@ -5,7 +5,7 @@
 
 #include "core/base/text.h"
 #include "core/infer/prediction/class_scores.h"
-#include "core/step/programs/finite_rows.h"
+#include "core/step/values/finite_rows.h"
 
 /* The value of [model] loss, which may have options and several losses. */
 static bool predict_has_cross_entropy(tn_run *run) {

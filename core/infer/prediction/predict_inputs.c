@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "core/base/text.h"
-#include "core/step/programs/check_model.h"
+#include "core/step/checks/check_model.h"
 
 /* ---- the inputs that the user names ---- */
 

@@ -2,7 +2,7 @@
 #ifndef TN_CORE_INFER_PREDICTION_PREDICT_TEXTS_H
 #define TN_CORE_INFER_PREDICTION_PREDICT_TEXTS_H
 
-#include "core/step/programs/finite_rows.h"
+#include "core/step/values/finite_rows.h"
 #include "core/infer/prediction/predict_inputs.h"
 
 #include <jansson.h>

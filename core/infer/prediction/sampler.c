@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "core/step/programs/finite_rows.h"
+#include "core/step/values/finite_rows.h"
 
 tn_status tn_sampler_open(const void *handle, int64_t n, tn_sampler *s) {
   s->n = n;

@@ -7,8 +7,8 @@
 #ifndef TN_CORE_INFER_SESSION_SESSION_H
 #define TN_CORE_INFER_SESSION_SESSION_H
 
-#include "core/step/programs/control_block.h"
-#include "core/step/programs/metric_sums.h"
+#include "core/step/values/control_block.h"
+#include "core/step/values/metric_sums.h"
 #include "tenon/session.h"
 
 enum { TN_SESSION_TRAIN = 0, TN_SESSION_EVAL = 1, TN_SESSION_INFER = 2, TN_SESSION_PROGRAMS = 3 };

@@ -1,5 +1,5 @@
 /* core/infer/session/step.c: one step of a session. No function here allocates. */
-#include "core/step/programs/finite_rows.h"
+#include "core/step/values/finite_rows.h"
 #include "core/infer/session/session.h"
 
 #include <math.h>

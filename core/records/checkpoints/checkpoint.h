@@ -2,7 +2,7 @@
 #ifndef TN_CORE_RECORDS_CHECKPOINTS_CHECKPOINT_H
 #define TN_CORE_RECORDS_CHECKPOINTS_CHECKPOINT_H
 
-#include "core/step/programs/metric_sums.h"
+#include "core/step/values/metric_sums.h"
 
 /* The position of a run, as state.json holds it. */
 typedef struct tn_progress {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/base/text.h"
-#include "core/step/graphs/averages.h"
+#include "core/step/update/averages.h"
 
 /* The name and the kind that a state has in a checkpoint. */
 static tn_status stored_states_rename(tn_arena *arena, const tn_state_map *map, const tn_placement *state,

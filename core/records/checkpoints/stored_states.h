@@ -1,6 +1,6 @@
 /* core/records/checkpoints/stored_states.h: the names of states in files.
  *
- * Files hold a state under its path. In a checkpoint of a run with averages (core/step/graphs/averages.h)
+ * Files hold a state under its path. In a checkpoint of a run with averages (core/step/update/averages.h)
  * the model's file holds the weights that validation read: the average of PATH under the name PATH. The
  * trained values are PATH.trained in the optimizer's file. */
 #ifndef TN_CORE_RECORDS_CHECKPOINTS_STORED_STATES_H

@@ -2,12 +2,12 @@
  * state map. */
 #include "core/compile/output/fused_minimum.h"
 #include "core/graph/uses.h"
-#include "core/step/graphs/averages.h"
+#include "core/step/checks/check_model.h"
 #include "core/step/graphs/device_transforms.h"
 #include "core/step/graphs/incremental.h"
 #include "core/step/graphs/low_precision_copies.h"
-#include "core/step/programs/check_model.h"
 #include "core/step/programs/programs.h"
+#include "core/step/update/averages.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #include "core/base/system.h"
 #include "core/records/checkpoints/class_names.h"
 #include "core/distributed/ranks/devices.h"
-#include "core/step/programs/check_model.h"
+#include "core/step/checks/check_model.h"
 
 /* Several ranks agree on the step at which they stop, so each reads the samples up to there: a rank that was
  * asked to stop waits so long for a batch. */

@@ -4,7 +4,7 @@
 
 #include "core/base/system.h"
 #include "core/exec/device/range.h"
-#include "core/step/graphs/averages.h"
+#include "core/step/update/averages.h"
 #include "core/train/loop/judge.h"
 
 /* ---- declared waits ---- */

@@ -4,8 +4,8 @@
 
 #include "core/distributed/ranks/ranks.h"
 #include "core/train/loop/feeder.h"
-#include "core/step/programs/control_block.h"
-#include "core/step/programs/metric_sums.h"
+#include "core/step/values/control_block.h"
+#include "core/step/values/metric_sums.h"
 
 typedef struct tn_validation {
   tn_executor *executor;

@@ -5,7 +5,7 @@
 
 #include "core/base/text.h"
 #include "core/records/runs/run_folder.h"
-#include "core/step/programs/mistakes.h"
+#include "core/step/checks/mistakes.h"
 #include "core/train/ranks/places.h"
 #include "core/distributed/ranks/compare_settings.h"
 #include "core/distributed/ranks/devices.h"

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "core/graph/input_state.h"
-#include "core/step/graphs/averages.h"
 #include "core/step/graphs/low_precision_copies.h"
 #include "core/step/graphs/training_graph.h"
+#include "core/step/update/averages.h"
 #include "tenon/ops.h"
 
 /* p - g */

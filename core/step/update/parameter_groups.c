@@ -1,7 +1,7 @@
-/* core/step/graphs/parameter_groups.c: parameter groups, and the values of scheduled options, which the host
+/* core/step/update/parameter_groups.c: parameter groups, and the values of scheduled options, which the host
  * writes into the control block before every step. */
 #include "core/base/text.h"
-#include "core/step/graphs/update_stages.h"
+#include "core/step/update/update_stages.h"
 #include "tenon/ops.h"
 
 static tn_status parameter_groups_assign(tn_updater *u) {

@@ -1,4 +1,4 @@
-/* core/step/graphs/shard_parts.c: the parts of an update that is divided among ranks
+/* core/step/update/shard_parts.c: the parts of an update that is divided among ranks
  * (docs/decisions/0063-sharded-optimizer.md).
  *
  * A part is one bucket of gradients, with a region of its own, of which each rank updates a contiguous piece.
@@ -6,7 +6,7 @@
  * parameters are one all_gather. The parameters of a bucket are of one group, whose options are scalars, and
  * the programs read them in the same dtypes, so that each gathered copy has readers. */
 #include "core/step/graphs/low_precision_copies.h"
-#include "core/step/graphs/update_stages.h"
+#include "core/step/update/update_stages.h"
 #include "tenon/ops.h"
 
 /* ---- the kinds of parameters ---- */

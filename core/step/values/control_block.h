@@ -1,6 +1,6 @@
-/* core/step/programs/control_block.h: the control block: the values that the host writes before a step. */
-#ifndef TN_CORE_STEP_PROGRAMS_CONTROL_BLOCK_H
-#define TN_CORE_STEP_PROGRAMS_CONTROL_BLOCK_H
+/* core/step/values/control_block.h: the control block: the values that the host writes before a step. */
+#ifndef TN_CORE_STEP_VALUES_CONTROL_BLOCK_H
+#define TN_CORE_STEP_VALUES_CONTROL_BLOCK_H
 
 #include "core/step/programs/programs.h"
 

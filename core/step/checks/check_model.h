@@ -1,7 +1,7 @@
-/* core/step/programs/check_model.h: mistakes between the model and other sections. They are noted in the
+/* core/step/checks/check_model.h: mistakes between the model and other sections. They are noted in the
  * run's ini, so that one run tells all of them (docs/decisions/0035-mistakes-are-collected.md). */
-#ifndef TN_CORE_STEP_PROGRAMS_CHECK_MODEL_H
-#define TN_CORE_STEP_PROGRAMS_CHECK_MODEL_H
+#ifndef TN_CORE_STEP_CHECKS_CHECK_MODEL_H
+#define TN_CORE_STEP_CHECKS_CHECK_MODEL_H
 
 #include "core/data/loader.h"
 #include "core/model/model.h"

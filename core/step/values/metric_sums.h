@@ -1,6 +1,6 @@
-/* core/step/programs/metric_sums.h: sums of losses and metrics over steps. */
-#ifndef TN_CORE_STEP_PROGRAMS_METRIC_SUMS_H
-#define TN_CORE_STEP_PROGRAMS_METRIC_SUMS_H
+/* core/step/values/metric_sums.h: sums of losses and metrics over steps. */
+#ifndef TN_CORE_STEP_VALUES_METRIC_SUMS_H
+#define TN_CORE_STEP_VALUES_METRIC_SUMS_H
 
 #include "core/step/programs/programs.h"
 

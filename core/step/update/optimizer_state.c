@@ -1,6 +1,6 @@
-/* core/step/graphs/optimizer_state.c: the locations of the trained parameters and of the optimizer state. */
+/* core/step/update/optimizer_state.c: the locations of the trained parameters and of the optimizer state. */
 #include "core/base/text.h"
-#include "core/step/graphs/update_stages.h"
+#include "core/step/update/update_stages.h"
 
 /* Parameters that are never trained have a region of their own, so that low-precision copies of them are no
  * larger. */

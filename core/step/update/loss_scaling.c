@@ -1,11 +1,11 @@
-/* core/step/graphs/loss_scaling.c: loss scaling by the precision policy, and skipped updates.
+/* core/step/update/loss_scaling.c: loss scaling by the precision policy, and skipped updates.
  *
  * The gradients of a scaled loss are scaled; after reduction and packing they are divided by the scale. The
  * predicate of every commit of the update is whether all scaled gradients are finite, so that the division
  * joins the launch of the optimizer. The scale's own state is always committed. A channel of a running
  * statistic keeps its old value if the new one is not finite. */
 #include "core/base/text.h"
-#include "core/step/graphs/update_stages.h"
+#include "core/step/update/update_stages.h"
 #include "tenon/ops.h"
 
 /* State of a policy belongs to the run, not to the model or a parameter. */

@@ -1,7 +1,7 @@
-/* core/step/programs/finite_rows.h: whether a model's outputs are finite. Commands and sessions ask here,
+/* core/step/values/finite_rows.h: whether a model's outputs are finite. Commands and sessions ask here,
  * so that none of them passes a NaN on without a word. */
-#ifndef TN_CORE_STEP_PROGRAMS_FINITE_ROWS_H
-#define TN_CORE_STEP_PROGRAMS_FINITE_ROWS_H
+#ifndef TN_CORE_STEP_VALUES_FINITE_ROWS_H
+#define TN_CORE_STEP_VALUES_FINITE_ROWS_H
 
 #include <stdbool.h>
 

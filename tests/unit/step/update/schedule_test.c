@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/step/programs/control_block.h"
-#include "tests/unit/step/graphs/schedule_goldens.h"
+#include "core/step/values/control_block.h"
+#include "tests/unit/step/update/schedule_goldens.h"
 
 extern const tn_plugin *tn_static_schedules(void);
 

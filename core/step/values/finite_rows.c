@@ -1,4 +1,4 @@
-#include "core/step/programs/finite_rows.h"
+#include "core/step/values/finite_rows.h"
 
 #include <math.h>
 

@@ -1,4 +1,4 @@
-/* core/step/graphs/update_stages.h: the state of an update under construction, and its stages, private to
+/* core/step/update/update_stages.h: the state of an update under construction, and its stages, private to
  * this folder:
  *
  * gradients.c          differentiate            gradients of the trained parameters
@@ -11,8 +11,8 @@
  * loss_scaling.c       scale, guard, unscale    loss scaling, and which updates are applied
  * averages.c           average                  averages of parameters and statistics
  * update.c             clip, optimizer, commits and the order of the stages */
-#ifndef TN_CORE_STEP_GRAPHS_UPDATE_STAGES_H
-#define TN_CORE_STEP_GRAPHS_UPDATE_STAGES_H
+#ifndef TN_CORE_STEP_UPDATE_UPDATE_STAGES_H
+#define TN_CORE_STEP_UPDATE_UPDATE_STAGES_H
 
 #include "core/step/graphs/training_graph.h"
 

@@ -1,10 +1,10 @@
-/* core/step/programs/check_fields.c: the fields of the data against the inputs of the model. */
+/* core/step/checks/check_fields.c: the fields of the data against the inputs of the model. */
 #include <string.h>
 
 #include "core/data/transform_chain.h"
 #include "core/graph/input_state.h"
+#include "core/step/checks/check_model.h"
 #include "core/step/graphs/incremental.h"
-#include "core/step/programs/check_model.h"
 
 static void fields_print_type(tn_text *text, const tn_type *type) {
   tn_text_addf(text, "%s[", tn_dtype_name(type->dtype));

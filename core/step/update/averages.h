@@ -1,11 +1,11 @@
-/* core/step/graphs/averages.h: averages of parameters and running statistics: [optimizer] ema and swa_from
+/* core/step/update/averages.h: averages of parameters and running statistics: [optimizer] ema and swa_from
  * (docs/decisions/0052-averages-of-weights.md).
  *
  * The average of a state "PATH" is the state "PATH.average", whose kind is that of optimizer state. Averages
  * of trained parameters lie in regions of their own, parallel to those of the parameters, so that with `ema`
  * they are part of the update's launch. Programs without an update read averages in place of the states. */
-#ifndef TN_CORE_STEP_GRAPHS_AVERAGES_H
-#define TN_CORE_STEP_GRAPHS_AVERAGES_H
+#ifndef TN_CORE_STEP_UPDATE_AVERAGES_H
+#define TN_CORE_STEP_UPDATE_AVERAGES_H
 
 #include "core/compile/state_map.h"
 #include "core/run/settings/settings.h"

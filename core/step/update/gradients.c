@@ -1,6 +1,6 @@
-/* core/step/graphs/gradients.c: differentiates the loss with respect to the trained parameters. */
+/* core/step/update/gradients.c: differentiates the loss with respect to the trained parameters. */
 #include "core/base/text.h"
-#include "core/step/graphs/update_stages.h"
+#include "core/step/update/update_stages.h"
 #include "tenon/ops.h"
 
 static tn_status gradients_fail_without_parameters(const tn_updater *u) {

@@ -1,8 +1,8 @@
-/* core/step/graphs/average_statistics.c: the graph that averages running statistics over ranks. Each rank
+/* core/step/update/average_statistics.c: the graph that averages running statistics over ranks. Each rank
  * has statistics of its own part of the batches. Layers that span ranks have equal statistics on all of them,
  * which the average keeps. */
-#include "core/step/graphs/averages.h"
 #include "core/step/graphs/training_graph.h"
+#include "core/step/update/averages.h"
 #include "tenon/ops.h"
 
 typedef struct tn_average_pass {

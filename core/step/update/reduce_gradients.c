@@ -1,4 +1,4 @@
-/* core/step/graphs/reduce_gradients.c: reduces the gradients of one rank and micro-batch to those of the
+/* core/step/update/reduce_gradients.c: reduces the gradients of one rank and micro-batch to those of the
  * global batch, as one flat vector for each dtype.
  *
  * Gradients form buckets in the order in which they become ready. A bucket is reduced over ranks as soon as
@@ -9,7 +9,7 @@
  * With a sharded optimizer a bucket is a part, and a rank gets the sums of the elements that it updates.
  * Micro-batches accumulate their gradients in f32, bucket by bucket, in a region; only the program of the
  * last micro-batch, the step, reduces the sums. */
-#include "core/step/graphs/update_stages.h"
+#include "core/step/update/update_stages.h"
 #include "tenon/ops.h"
 
 /* Gradients of a part that are neighbours in the order of readiness. */

@@ -1,10 +1,10 @@
-/* core/step/graphs/gradient_parts.c: divides the parameters by the dtype of their gradients, and by the
+/* core/step/update/gradient_parts.c: divides the parameters by the dtype of their gradients, and by the
  * epoch from which on they are trained (docs/decisions/0057-thawing.md).
  *
  * The gradients of a part are one vector of one dtype, so that a gradient in low precision is written once
  * and cast where the update reads it. A cast of its own would be a launch for each parameter. */
 #include "core/graph/uses.h"
-#include "core/step/graphs/update_stages.h"
+#include "core/step/update/update_stages.h"
 #include "tenon/ops.h"
 
 static const int32_t part_dtypes[] = {TN_F16, TN_BF16, TN_F32};

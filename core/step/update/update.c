@@ -1,10 +1,10 @@
-/* core/step/graphs/update.c: from the loss to the next parameters. The trained parameters are one flat
+/* core/step/update/update.c: from the loss to the next parameters. The trained parameters are one flat
  * region, or one for each dtype of their gradients and epoch of thawing, so that clipping and an elementwise
  * optimizer are a few pointwise ops over one vector. */
 #include <string.h>
 
 #include "core/config/options/options.h"
-#include "core/step/graphs/update_stages.h"
+#include "core/step/update/update_stages.h"
 #include "tenon/ops.h"
 
 /* The sum of the squares of all gradients. */

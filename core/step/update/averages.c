@@ -1,12 +1,12 @@
-/* core/step/graphs/averages.c: averages of parameters and running statistics: in the update, in programs
+/* core/step/update/averages.c: averages of parameters and running statistics: in the update, in programs
  * that read them, and at the ends of epochs. */
-#include "core/step/graphs/averages.h"
+#include "core/step/update/averages.h"
 
 #include <string.h>
 
 #include "core/graph/input_state.h"
 #include "core/step/graphs/low_precision_copies.h"
-#include "core/step/graphs/update_stages.h"
+#include "core/step/update/update_stages.h"
 #include "tenon/ops.h"
 
 #define SUFFIX ".average"

@@ -1,7 +1,7 @@
-/* core/step/programs/mistakes.h: the mistakes of a configuration that keeps a run from being opened, or its
+/* core/step/checks/mistakes.h: the mistakes of a configuration that keeps a run from being opened, or its
  * device. */
-#ifndef TN_CORE_STEP_PROGRAMS_MISTAKES_H
-#define TN_CORE_STEP_PROGRAMS_MISTAKES_H
+#ifndef TN_CORE_STEP_CHECKS_MISTAKES_H
+#define TN_CORE_STEP_CHECKS_MISTAKES_H
 
 #include "core/run/run.h"
 

@@ -55,7 +55,7 @@ cases["plateau"] = plateau()
 cases["plateau_cooldown"] = plateau(factor=0.5, patience=1, threshold=0.05, cooldown=2, eps=0)
 cases["plateau_absolute"] = plateau(factor=0.5, patience=2, threshold=0.02, threshold_mode="abs", min_lr=0.1)
 cases["plateau_larger"] = plateau("max", factor=0.5, patience=0, threshold=0.01, eps=0)
-print("/* tests/unit/step/graphs/schedule_goldens.h: written by schedule_goldens.py. */")
+print("/* tests/unit/step/update/schedule_goldens.h: written by schedule_goldens.py. */")
 print("/* clang-format off */")
 for name, values in cases.items():
     print(f"static const double torch_{name}[] = {{{', '.join(repr(float(v)) for v in values)}}};")

@@ -1,5 +1,5 @@
-/* core/step/programs/metric_sums.c: sums of losses and metrics, added on the host in step order. */
-#include "core/step/programs/metric_sums.h"
+/* core/step/values/metric_sums.c: sums of losses and metrics, added on the host in step order. */
+#include "core/step/values/metric_sums.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
-/* core/step/programs/mistakes.c: tells all mistakes of a configuration. */
-#include "core/step/programs/mistakes.h"
+/* core/step/checks/mistakes.c: tells all mistakes of a configuration. */
+#include "core/step/checks/mistakes.h"
 
-#include "core/step/programs/check_model.h"
+#include "core/step/checks/check_model.h"
 
 /* Failures of another kind may follow from the mistakes that are known. */
 static void mistakes_check_model(tn_run *run) {

@@ -1,5 +1,5 @@
-/* core/step/programs/check_model.c: names in other sections that the model has not. */
-#include "core/step/programs/check_model.h"
+/* core/step/checks/check_model.c: names in other sections that the model has not. */
+#include "core/step/checks/check_model.h"
 
 #include "core/step/graphs/training_graph.h"
 

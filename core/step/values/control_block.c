@@ -1,6 +1,6 @@
-/* core/step/programs/control_block.c: writes the iteration and the scheduled options into the control block
+/* core/step/values/control_block.c: writes the iteration and the scheduled options into the control block
  * of a slot. */
-#include "core/step/programs/control_block.h"
+#include "core/step/values/control_block.h"
 
 #include <stdio.h>
 
