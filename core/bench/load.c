@@ -5,7 +5,7 @@
 
 #include "core/base/system.h"
 #include "core/distributed/ranks/devices.h"
-#include "core/train/loop/feeder.h"
+#include "core/train/feed/feeder.h"
 
 enum { WARMUP = 4, STEPS = 40 };
 

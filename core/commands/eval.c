@@ -5,7 +5,7 @@
 
 #include "core/step/checks/mistakes.h"
 #include "core/distributed/ranks/devices.h"
-#include "core/train/loop/validation_pass.h"
+#include "core/train/feed/validation_pass.h"
 #include "core/infer/prediction/load_trained.h"
 
 typedef struct tn_eval_command {

@@ -4,7 +4,7 @@
 #include "core/records/runs/plan_file.h"
 #include "core/step/checks/mistakes.h"
 #include "core/distributed/ranks/devices.h"
-#include "core/train/loop/feeder.h"
+#include "core/train/feed/feeder.h"
 #include "core/step/programs/other_policy.h"
 #include "core/step/programs/plan_report.h"
 #include "core/run/result.h"

@@ -6,7 +6,7 @@
 #include "core/plugin/context.h"
 #include "core/records/runs/run_folder.h"
 #include "core/train/ranks/train_ranks.h"
-#include "core/train/loop/live_report.h"
+#include "core/train/observers/live_report.h"
 #include "core/run/result.h"
 
 /* ---- the result ---- */

@@ -6,9 +6,9 @@
 #include "core/exec/collective.h"
 #include "core/records/checkpoints/checkpoint.h"
 #include "core/distributed/ranks/divided_states.h"
-#include "core/train/loop/observers.h"
+#include "core/train/observers/observers.h"
 #include "core/train/loop/stragglers.h"
-#include "core/train/loop/validation_pass.h"
+#include "core/train/feed/validation_pass.h"
 #include "core/step/profile/step_profile.h"
 
 /* The reasons for the end of a run; also the result's "status". */

@@ -22,7 +22,7 @@
 
 #include "core/ops/ops.h"
 #include "core/plugin/context.h"
-#include "core/train/loop/feeder.h"
+#include "core/train/feed/feeder.h"
 #include "tests/integration/cli/configs.h"
 
 /* ---- counted functions ---- */

@@ -1,6 +1,6 @@
-/* core/train/loop/observers.h: the observers of a run, on a thread of their own. */
-#ifndef TN_CORE_TRAIN_LOOP_OBSERVERS_H
-#define TN_CORE_TRAIN_LOOP_OBSERVERS_H
+/* core/train/observers/observers.h: the observers of a run, on a thread of their own. */
+#ifndef TN_CORE_TRAIN_OBSERVERS_OBSERVERS_H
+#define TN_CORE_TRAIN_OBSERVERS_OBSERVERS_H
 
 #include "core/run/run.h"
 #include "tenon/plugin/observer.h"

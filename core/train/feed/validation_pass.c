@@ -1,5 +1,5 @@
-/* core/train/loop/validation_pass.c: runs the evaluation program over a feeder's data. */
-#include "core/train/loop/validation_pass.h"
+/* core/train/feed/validation_pass.c: runs the evaluation program over a feeder's data. */
+#include "core/train/feed/validation_pass.h"
 
 #include "core/exec/flight_recorder.h"
 

@@ -1,4 +1,4 @@
-#include "core/train/loop/live_report.h"
+#include "core/train/observers/live_report.h"
 
 #include "core/base/file.h"
 #include "core/base/system.h"

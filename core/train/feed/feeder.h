@@ -1,6 +1,6 @@
-/* core/train/loop/feeder.h: moves batches from a loader into the input slots of an executor. */
-#ifndef TN_CORE_TRAIN_LOOP_FEEDER_H
-#define TN_CORE_TRAIN_LOOP_FEEDER_H
+/* core/train/feed/feeder.h: moves batches from a loader into the input slots of an executor. */
+#ifndef TN_CORE_TRAIN_FEED_FEEDER_H
+#define TN_CORE_TRAIN_FEED_FEEDER_H
 
 #include "core/data/loader.h"
 #include "core/step/programs/programs.h"

@@ -1,6 +1,6 @@
-/* core/train/loop/live_report.h: [run] report: the run rewrites its report.html while it goes on. */
-#ifndef TN_CORE_TRAIN_LOOP_LIVE_REPORT_H
-#define TN_CORE_TRAIN_LOOP_LIVE_REPORT_H
+/* core/train/observers/live_report.h: [run] report: the run rewrites its report.html while it goes on. */
+#ifndef TN_CORE_TRAIN_OBSERVERS_LIVE_REPORT_H
+#define TN_CORE_TRAIN_OBSERVERS_LIVE_REPORT_H
 
 #include <pthread.h>
 #include <stdatomic.h>

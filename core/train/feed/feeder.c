@@ -1,5 +1,5 @@
-/* core/train/loop/feeder.c: the loader's workers write directly into the input slots of the executor. */
-#include "core/train/loop/feeder.h"
+/* core/train/feed/feeder.c: the loader's workers write directly into the input slots of the executor. */
+#include "core/train/feed/feeder.h"
 
 #include <string.h>
 

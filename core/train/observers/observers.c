@@ -1,6 +1,6 @@
-/* core/train/loop/observers.c: runs observers on a thread. Events pass through a ring with one writer and one
- * reader; two semaphores are the only synchronization, so that posting a step takes no lock. */
-#include "core/train/loop/observers.h"
+/* core/train/observers/observers.c: runs observers on a thread. Events pass through a ring with one writer
+ * and one reader; two semaphores are the only synchronization, so that posting a step takes no lock. */
+#include "core/train/observers/observers.h"
 
 #include <errno.h>
 #include <math.h>
@@ -12,7 +12,7 @@
 #include <time.h>
 
 #include "core/base/system.h"
-#include "core/train/loop/live_report.h"
+#include "core/train/observers/live_report.h"
 
 enum { TN_EVENT_QUEUE = 256, TN_EVENT_METRICS = 32, TN_EVENT_TEXT = 512 };
 

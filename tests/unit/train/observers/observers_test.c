@@ -1,5 +1,5 @@
 /* The queue of events: what a slow observer receives, and how long training waits for it. */
-#include "core/train/loop/observers.h"
+#include "core/train/observers/observers.h"
 
 #include <semaphore.h>
 #include <stdatomic.h>

@@ -1,9 +1,9 @@
-/* core/train/loop/validation_pass.h: one pass over data without training. */
-#ifndef TN_CORE_TRAIN_LOOP_VALIDATION_PASS_H
-#define TN_CORE_TRAIN_LOOP_VALIDATION_PASS_H
+/* core/train/feed/validation_pass.h: one pass over data without training. */
+#ifndef TN_CORE_TRAIN_FEED_VALIDATION_PASS_H
+#define TN_CORE_TRAIN_FEED_VALIDATION_PASS_H
 
 #include "core/distributed/ranks/ranks.h"
-#include "core/train/loop/feeder.h"
+#include "core/train/feed/feeder.h"
 #include "core/step/values/control_block.h"
 #include "core/step/values/metric_sums.h"
 
