@@ -19,6 +19,7 @@ typedef struct tn_join_request {
   double timeout_s;
   double silence_s; /* a process that is not heard of for so long is stopped; 0: 20 s, at most the timeout */
   const atomic_int *stop; /* becomes other than 0: the wait ends with TN_ESTOPPED. May be NULL */
+  atomic_int *taken; /* becomes 1 when process 0 has taken this one, which waits for others. May be NULL */
 } tn_join_request;
 
 /* Sockets and members of all processes. `sockets` has an entry for each process: on process 0 all but its own

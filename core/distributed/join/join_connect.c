@@ -376,6 +376,7 @@ static tn_status caller_read_members(caller *c) {
   c->taken = true;
   c->paused_s = 0;
   c->heard_s = tn_clock_s();
+  if (c->request->taken != NULL) atomic_store(c->request->taken, 1);
   for (int32_t m = 0; m < c->joined->n; m++) {
     tn_frame_head head = {.kind = 0};
     if (!caller_receive_next(c, &head, body, deadline) || !caller_is_member(&head, m) ||

@@ -13,7 +13,6 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/base/system.h"
@@ -21,7 +20,7 @@
 #include "core/distributed/wire/socket.h"
 
 /* A process that takes longer hangs. */
-enum { MOST_S = 100 };
+enum { MOST_S = 150 };
 
 /* ---- anywhere ---- */
 
@@ -35,11 +34,6 @@ void crew_expect_text_(const char *text, const char *part, const char *file, int
   if (strstr(text, part) != NULL) return;
   fprintf(stderr, "%s:%d: expected '%s' in '%s'\n", file, line, part, text);
   _exit(1);
-}
-
-void crew_sleep(double seconds) {
-  struct timespec left = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
-  while (nanosleep(&left, &left) != 0 && errno == EINTR) continue;
 }
 
 int crew_listen_on(int32_t port) {
@@ -56,31 +50,34 @@ static int crew_connect_to(int32_t port) {
   const char *reason;
   tn_socket_host *host = tn_socket_host_find("127.0.0.1", &reason);
   EXPECT(host != NULL);
-  int s = tn_socket_connect(host, port, tn_clock_s() + 1, NULL, &reason);
+  int s = tn_socket_connect(host, port, tn_clock_s() + CREW_LIMIT_S, NULL, &reason);
   tn_socket_host_free(host);
+  return s;
+}
+
+static int crew_connect_once(const crew *c) {
+  int s = -1;
+  for (int32_t i = 0; i < TN_JOIN_PORTS && s < 0; i++) s = crew_connect_to(c->port + i);
   return s;
 }
 
 int crew_connect(const crew *c) {
   int s = -1;
-  while (s < 0) {
-    for (int32_t i = 0; i < TN_JOIN_PORTS && s < 0; i++) s = crew_connect_to(c->port + i);
-    if (s < 0) crew_sleep(0.01);
-  }
+  AWAIT((s = crew_connect_once(c)) >= 0);
   return s;
 }
 
 void crew_send(int socket, const void *bytes, size_t n) {
-  EXPECT(tn_socket_send(socket, bytes, n, tn_clock_s() + 10));
+  EXPECT(tn_socket_send(socket, bytes, n, tn_clock_s() + CREW_LIMIT_S));
 }
 
 void crew_receive(int socket, void *bytes, size_t n) {
-  EXPECT(tn_socket_receive(socket, bytes, n, tn_clock_s() + 10));
+  EXPECT(tn_socket_receive(socket, bytes, n, tn_clock_s() + CREW_LIMIT_S));
 }
 
 void crew_expect_closed(int socket) {
   char byte;
-  EXPECT(!tn_socket_receive(socket, &byte, 1, tn_clock_s() + 30));
+  EXPECT(!tn_socket_receive(socket, &byte, 1, tn_clock_s() + CREW_LIMIT_S));
   EXPECT(tn_socket_has_ended(socket));
   close(socket);
 }
@@ -107,14 +104,14 @@ bool crew_answer(int socket, const char *token, unsigned char key[TN_KEY_BYTES])
   tn_greeting_write(&own, bytes);
   tn_proof_make(key, TN_JOIN_LISTENER, NULL, 0, bytes + TN_GREETING_BYTES);
   crew_send(socket, bytes, sizeof bytes);
-  return tn_socket_receive(socket, hello, sizeof hello, tn_clock_s() + 10) &&
+  return tn_socket_receive(socket, hello, sizeof hello, tn_clock_s() + CREW_LIMIT_S) &&
          tn_proof_check(key, TN_JOIN_CALLER, hello, TN_HELLO_BYTES, hello + TN_HELLO_BYTES);
 }
 
 bool crew_frame(int socket, tn_seal *in, tn_frame_head *head,
                 unsigned char body[TN_JOIN_BODY + TN_TAG_BYTES]) {
   unsigned char bytes[TN_SEALED_HEAD];
-  double until_s = tn_clock_s() + 30;
+  double until_s = tn_clock_s() + CREW_LIMIT_S;
   return tn_socket_receive(socket, bytes, sizeof bytes, until_s) && tn_sealed_head_read(in, bytes, head) &&
          head->bytes <= TN_JOIN_BODY &&
          tn_socket_receive(socket, body, tn_sealed_body(head->bytes), until_s) &&
@@ -132,8 +129,17 @@ void crew_hello(const member *m, const unsigned char key[TN_KEY_BYTES], int32_t 
 
 void crew_note(crew *c, int i, int64_t value) { atomic_store(&c->notes[i], value); }
 
-void crew_await_note(crew *c, int i, int64_t value) {
-  while (atomic_load(&c->notes[i]) < value) crew_sleep(0.001);
+void crew_await_note(crew *c, int i, int64_t value) { AWAIT(atomic_load(&c->notes[i]) >= value); }
+
+void crew_await_taken(crew *c, int32_t process) { AWAIT(atomic_load(&c->taken[process]) != 0); }
+
+void crew_await_looks(const crew *c) {
+  unsigned char key[TN_KEY_BYTES];
+  for (int i = 0; i < 2; i++) {
+    int s = crew_connect(c);
+    EXPECT(crew_greet(s, c->token, key));
+    close(s);
+  }
 }
 
 int crew_descriptors(void) {
@@ -147,16 +153,19 @@ int crew_descriptors(void) {
 
 /* ---- processes ---- */
 
+#define CREW_SHARED (CREW_NOTES * sizeof(_Atomic(int64_t)) + CREW_MOST * sizeof(atomic_int))
+
 crew crew_new(int32_t n) {
   static int32_t number;
-  crew c = {.n = n, .timeout_s = 30};
+  crew c = {.n = n, .timeout_s = CREW_LIMIT_S};
   uint32_t spread = (uint32_t)getpid() * 97 + (uint32_t)number * 17;
   for (int32_t i = 0; i < CREW_MOST; i++) c.ranks[i] = 1;
   c.port = 20000 + (int32_t)(spread % 12000);
   snprintf(c.token, sizeof c.token, "test %ld %d", (long)getpid(), (int)number++);
-  c.notes =
-      mmap(NULL, CREW_NOTES * sizeof *c.notes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  c.notes = mmap(NULL, CREW_SHARED, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   assert_true(c.notes != MAP_FAILED);
+  c.taken = (atomic_int *)(c.notes + CREW_NOTES);
+  test_clock_open();
   return c;
 }
 
@@ -185,7 +194,8 @@ static void member_init(member *m, crew *c, int32_t process) {
                                 .port = c->port};
   snprintf(m->place.master, sizeof m->place.master, "127.0.0.1");
   snprintf(m->place.token, sizeof m->place.token, "%s", c->token);
-  m->request = (tn_join_request){.place = &m->place, .ranks = c->ranks[process], .timeout_s = c->timeout_s};
+  m->request = (tn_join_request){
+      .place = &m->place, .ranks = c->ranks[process], .timeout_s = c->timeout_s, .taken = &c->taken[process]};
   pthread_mutex_init(&m->lock, NULL);
   pthread_cond_init(&m->changed, NULL);
 }
@@ -193,6 +203,7 @@ static void member_init(member *m, crew *c, int32_t process) {
 static void crew_run_member(crew *c, int32_t process, void (*body)(member *m)) {
   static member m;
   alarm(MOST_S);
+  test_clock_use();
   int descriptors = crew_descriptors();
   member_init(&m, c, process);
   body(&m);
@@ -206,6 +217,7 @@ void crew_start(crew *c, int32_t process, void (*body)(member *m)) {
   c->pids[process] = fork();
   assert_true(c->pids[process] >= 0);
   if (c->pids[process] == 0) crew_run_member(c, process, body);
+  test_clock_add((int)c->pids[process]);
 }
 
 void crew_start_all(crew *c, void (*body)(member *m)) {
@@ -232,10 +244,26 @@ void crew_expect_killed(crew *c, int32_t process, int signal) {
   assert_int_equal(WTERMSIG(status), signal);
 }
 
+static bool crew_has_ended(const crew *c, int32_t process) {
+  siginfo_t ended = {.si_pid = 0};
+  assert_int_equal(waitid(P_PID, (id_t)c->pids[process], &ended, WEXITED | WNOHANG | WNOWAIT), 0);
+  return ended.si_pid != 0;
+}
+
+void crew_pass_until_end(crew *c, int32_t process, double step_s) {
+  AWAIT((test_clock_step(step_s), crew_has_ended(c, process)));
+  crew_expect_end(c, process);
+}
+
+void crew_stop(crew *c, int32_t process) {
+  kill(c->pids[process], SIGSTOP);
+  test_await_stopped(c->pids[process]);
+}
+
 void crew_end(crew *c) {
   for (int32_t i = 0; i < c->n; i++)
     if (c->pids[i] > 0) crew_expect_end(c, i);
-  munmap(c->notes, CREW_NOTES * sizeof *c->notes);
+  munmap(c->notes, CREW_SHARED);
 }
 
 void crew_run(crew *c, void (*body)(member *m)) {

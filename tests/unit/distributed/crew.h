@@ -15,19 +15,24 @@
 #include <sys/types.h>
 
 #include "core/distributed/link/link.h"
+#include "tests/support/await.h"
+#include "tests/support/test_clock.h"
 
 enum { CREW_MOST = 16, CREW_NOTES = 64 };
+/* A limit that is longer than any test takes. */
+enum { CREW_LIMIT_S = 600 };
 
 /* The processes of a test. */
 typedef struct crew {
   int32_t n;
   int32_t ranks[CREW_MOST]; /* of each process */
-  double timeout_s;
+  double timeout_s;         /* longer than any test takes, unless a test sets it */
   int32_t port;
   char token[64];
   pid_t pids[CREW_MOST];
   /* numbers that all processes see, 0 at first: what a test needs to wait for, and what it measures */
   _Atomic(int64_t) *notes;
+  atomic_int *taken; /* of each process: process 0 has taken it */
 } crew;
 
 /* One of them, in its own process. */
@@ -55,6 +60,10 @@ void crew_start_all(crew *c, void (*body)(member *m));
 void crew_expect_end(crew *c, int32_t process);
 void crew_expect_killed(crew *c, int32_t process, int signal);
 void crew_end(crew *c);
+/* Moves the clock, which is held, step by step until the process has ended with success. */
+void crew_pass_until_end(crew *c, int32_t process, double step_s);
+/* Returns when the process is stopped. */
+void crew_stop(crew *c, int32_t process);
 /* All of these: starts all, and expects success. */
 void crew_run(crew *c, void (*body)(member *m));
 
@@ -102,7 +111,10 @@ void crew_hello(const member *m, const unsigned char key[TN_KEY_BYTES], int32_t 
 void crew_note(crew *c, int i, int64_t value);
 /* Returns when the note is at least `value`. */
 void crew_await_note(crew *c, int i, int64_t value);
-void crew_sleep(double seconds);
+/* Returns when process 0 has taken the process. */
+void crew_await_taken(crew *c, int32_t process);
+/* Process 0 waits for others. Returns when it has looked for them twice. */
+void crew_await_looks(const crew *c);
 int crew_descriptors(void);
 
 #endif

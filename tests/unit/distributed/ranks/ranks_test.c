@@ -1,15 +1,17 @@
-/* Control data between ranks, and the propagation of failures. */
+/* Control data between ranks, and the propagation of failures. The clock is held, and time passes when the
+ * ranks that are to wait do so. */
 #include "tests/unit/run/rig.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/exec/flight_recorder.h"
-#include "core/distributed/ranks/ranks.h"
+#include "core/distributed/ranks/rank_set.h"
 #include "tenon/plugin/communicator.h"
+#include "tests/support/await.h"
+#include "tests/support/test_clock.h"
 
 enum { RANKS = 4 };
 
@@ -131,14 +133,29 @@ static void watch(meeting *m) {
   tn_ranks_watch(m->ranks, &watch);
 }
 
+/* All others wait for rank m->fails: each for it, or, where they decide, rank 0 for it and they for rank 0.
+ */
+static bool others_wait(const meeting *m) {
+  bool all = true;
+  for (int32_t r = 0; r < RANKS; r++) {
+    const tn_rank_member *member = &m->ranks->members[r];
+    int32_t awaited = atomic_load(&member->awaited);
+    bool waits = atomic_load(&member->since_s) > 0;
+    if (m->decides && m->fails > 0) waits = r > 0 || (waits && awaited == m->fails);
+    all = all && (waits || r == m->fails);
+  }
+  return all;
+}
+
 /* Rank m->fails comes to no exchange until the others have failed. */
 static tn_status stay_away(void *context, int32_t rank) {
   meeting *m = context;
   int32_t decision = rank == 0 ? 7 : 0;
   tn_status status = TN_OK;
   if (rank == m->fails) {
-    struct timespec moment = {0, 1000000};
-    while (tn_ranks_failure(m->ranks, &m->env[rank]) == TN_OK) nanosleep(&moment, NULL);
+    AWAIT(others_wait(m) || tn_ranks_have_failed(m->ranks));
+    test_clock_pass(0.75);
+    AWAIT(tn_ranks_failure(m->ranks, &m->env[rank]) != TN_OK);
     return conclude(m, rank, TN_OK);
   }
   if (m->decides)
@@ -186,10 +203,24 @@ static void the_state_of_a_busy_rank_is_asked_for(void **state) {
   tn_ranks_destroy(m.ranks);
 }
 
+static bool others_have_ended(const meeting *m) {
+  int32_t ended = 0;
+  pthread_mutex_lock(&m->ranks->lock);
+  for (int32_t r = 0; r < RANKS; r++) ended += m->ranks->members[r].ended;
+  pthread_mutex_unlock(&m->ranks->lock);
+  return ended == RANKS - 1;
+}
+
+/* The limit of the wait ends, and then that of the thread. */
 static tn_status never_end(void *context, int32_t rank) {
   meeting *m = context;
-  if (rank == m->fails)
+  if (rank == m->fails) {
+    AWAIT(others_wait(m));
+    test_clock_pass(0.75);
+    AWAIT(others_have_ended(m));
+    test_clock_pass(0.75);
     for (;;) pause();
+  }
   return conclude(m, rank, tn_ranks_all_gather(m->ranks, &m->env[rank], rank, "a test", NULL, 0, NULL));
 }
 
@@ -251,6 +282,7 @@ static void texts_that_are_not_utf_8_are_written(void **state) {
 }
 
 int main(void) {
+  test_clock_hold();
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(equal_plans_pass, rig_open, rig_close),
       cmocka_unit_test_setup_teardown(a_rank_with_another_plan_is_reported_with_both_hashes, rig_open,

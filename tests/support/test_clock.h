@@ -1,0 +1,31 @@
+/* tests/support/test_clock.h: tn_clock_s in a test and in the processes that it forks. The clock runs until a
+ * test holds it; then time passes only where the test says so. A limit of the code under test ends when the
+ * test is ready for its end, and work that must be done before that may take any time. The dependency
+ * test_clock_dep links it in place of the system's clock. Waits of the system, as of poll, still take their
+ * time. */
+#ifndef TN_TESTS_SUPPORT_TEST_CLOCK_H
+#define TN_TESTS_SUPPORT_TEST_CLOCK_H
+
+/* Before the first fork: processes of this one share the clock. */
+void test_clock_open(void);
+void test_clock_hold(void);
+/* The clock runs again, from where it was held. */
+void test_clock_run(void);
+/* Moves the clock, which is held, at once. */
+void test_clock_pass(double seconds);
+
+/* A forked process reads the clock again and again until it ends, and test_clock_step waits for it: it is
+ * added by its parent, and calls test_clock_use first. */
+void test_clock_add(int pid);
+void test_clock_use(void);
+/* Moves the clock, and returns when each process that uses it has read it several times since, so that
+ * all that was to be done at that time is done. Processes that are stopped or have ended are left out. */
+void test_clock_step(double seconds);
+
+/* Returns when threads of this process have read the clock so many times more. */
+void test_clock_await_reads(int n);
+
+/* Returns when a process is stopped (SIGSTOP). */
+void test_await_stopped(int pid);
+
+#endif
