@@ -1,20 +1,30 @@
 /* core/base/element.c: elements of every dtype as doubles. */
 #include "core/base/element.h"
 
+#include <math.h>
 #include <string.h>
 
-void tn_element_store(int32_t dtype, void *to, int64_t i, double v) {
-  uint32_t wide;
+/* The upper half of an f32. The double is first rounded to odd in f32, so that it is not rounded twice. */
+static uint16_t element_to_bf16(double v) {
   float f = (float)v;
-  memcpy(&wide, &f, sizeof wide);
+  uint32_t bits;
+  memcpy(&bits, &f, sizeof bits);
+  if (isnan(f)) return (uint16_t)(bits >> 16 | 0x40);
+  if (isinf(f)) return (uint16_t)(bits >> 16);
+  if (fabs((double)f) > fabs(v)) bits--;
+  if ((double)f != v) bits |= 1u;
+  return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
+void tn_element_store(int32_t dtype, void *to, int64_t i, double v) {
   switch (dtype) {
   case TN_BOOL:
   case TN_U8: ((uint8_t *)to)[i] = (uint8_t)v; break;
   case TN_I32: ((int32_t *)to)[i] = (int32_t)v; break;
   case TN_I64: ((int64_t *)to)[i] = (int64_t)v; break;
   case TN_F16: ((_Float16 *)to)[i] = (_Float16)v; break;
-  case TN_BF16: ((uint16_t *)to)[i] = (uint16_t)(wide >> 16); break; /* v is a bf16 already */
-  case TN_F32: ((float *)to)[i] = f; break;
+  case TN_BF16: ((uint16_t *)to)[i] = element_to_bf16(v); break;
+  case TN_F32: ((float *)to)[i] = (float)v; break;
   default: ((double *)to)[i] = v;
   }
 }

@@ -8,7 +8,8 @@
 
 /* Element i of contiguous elements. An i64 beyond 2^53 is rounded. */
 double tn_element_load(int32_t dtype, const void *from, int64_t i);
-/* Stores a number that is an element of the dtype. */
+/* Stores a number. Floats round to nearest, ties to even, once; NaN stays NaN. Of an integer dtype the number
+ * must be an element. */
 void tn_element_store(int32_t dtype, void *to, int64_t i, double v);
 
 #endif

@@ -1,7 +1,7 @@
 /* core/exec/capture.c: the captured parts of a program (core/compile/capture_parts.h), recorded once and
  * replayed with one call each. Copies of inputs and outputs are not part of a capture: they run on streams of
  * their own beside the computation of another slot, and a replay would wait for all earlier work on its
- * stream. */
+ * stream. The backend records (tn_backend.capture). */
 #include "core/exec/bound_program.h"
 #include "core/exec/flight_recorder.h"
 

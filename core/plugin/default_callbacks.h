@@ -1,5 +1,5 @@
 /* core/plugin/default_callbacks.h: the callbacks that a backend leaves out, and the groups that come together
- * (tenon/plugin/backend.h). normalize.c fills them in when a plugin is loaded, so no other file asks whether
+ * (tenon/plugin/backend.h). negotiate.c fills them in when a plugin is loaded, so no other file asks whether
  * a backend has a callback, except for `enqueue`, `parallel` and `capture`, whose absence means something. */
 #ifndef TN_CORE_PLUGIN_DEFAULT_CALLBACKS_H
 #define TN_CORE_PLUGIN_DEFAULT_CALLBACKS_H

@@ -13,7 +13,7 @@ typedef struct tn_member {
 
 typedef struct tn_kind {
   const char *name;
-  size_t bytes;    /* size of the host's struct, which every normalized item has */
+  size_t bytes;    /* size of the host's struct, which every negotiated item has */
   size_t required; /* least size of a plugin's struct: up to the last member of version 0.1 */
   const tn_member *members;
   /* Further rules; NULL: no further rule. Returns the text of the violation, or NULL. */
@@ -23,7 +23,7 @@ typedef struct tn_kind {
 /* NULL: there is no kind of this number. */
 const tn_kind *tn_kind_find(uint32_t kind);
 
-/* The first required member that is NULL in a normalized item of a known kind; NULL: the item is complete. */
+/* The first required member that is NULL in a negotiated item of a known kind; NULL: the item is complete. */
 const char *tn_item_missing(const tn_item *item);
 
 /* "" for items of all kinds but kernels, whose names are unique per family only. */

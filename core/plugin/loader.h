@@ -10,7 +10,7 @@
 tn_status tn_plugin_check_elf(const void *handle, const char *path);
 
 /* Loads a file that has passed tn_trusted_file; it is never unloaded. *plugin is the descriptor in the file,
- * before negotiation (normalize.c). TN_EUNAVAILABLE: the linker's reason; TN_EABI: it is no plugin of this
+ * before negotiation (negotiate.c). TN_EUNAVAILABLE: the linker's reason; TN_EABI: it is no plugin of this
  * interface. */
 tn_status tn_plugin_open(const void *handle, const char *real, const tn_plugin **plugin);
 

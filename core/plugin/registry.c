@@ -70,7 +70,7 @@ static tn_status registry_check_twin(const tn_registry *r, const void *handle, c
   return closed != NULL ? registry_refuse_twin(handle, item, file, closed->path) : TN_OK;
 }
 
-/* All items of a normalized plugin, or none. */
+/* All items of a negotiated plugin, or none. */
 static tn_status registry_add_items(tn_registry *r, const void *handle, const tn_plugin *plugin,
                                     const char *file) {
   size_t n = 0;
@@ -88,9 +88,9 @@ static tn_status registry_add_items(tn_registry *r, const void *handle, const tn
 
 static tn_status registry_add_plugin(tn_registry *r, const void *handle, const tn_plugin *plugin,
                                      const char *file) {
-  const tn_plugin *normalized;
-  TN_TRY(tn_normalize_plugin(handle, &r->arena, plugin, TN_ABI_MAJOR, TN_ABI_MINOR, file, &normalized));
-  return registry_add_items(r, handle, normalized, file);
+  const tn_plugin *negotiated;
+  TN_TRY(tn_negotiate_plugin(handle, &r->arena, plugin, TN_ABI_MAJOR, TN_ABI_MINOR, file, &negotiated));
+  return registry_add_items(r, handle, negotiated, file);
 }
 
 tn_status tn_registry_add(tn_registry *r, const void *handle, const tn_plugin *plugin, const char *file) {

@@ -1,6 +1,6 @@
 /* core/plugin/registry.h: the items of all plugins. A registry belongs to a context. It loads a file when an
  * item of the file, by the folder's index, is looked up, copies the items into structs of the host's size
- * (normalize.c), and never unloads a file. */
+ * (negotiate.c), and never unloads a file. */
 #ifndef TN_CORE_PLUGIN_REGISTRY_H
 #define TN_CORE_PLUGIN_REGISTRY_H
 
@@ -12,7 +12,7 @@
 typedef struct tn_registry tn_registry;
 
 typedef struct tn_entry {
-  const tn_item *item; /* normalized; cast to the kind's struct */
+  const tn_item *item; /* negotiated; cast to the kind's struct */
   const char *plugin;  /* name of the plugin */
   const char *version;
   const char *file; /* absolute path; "" for items of the core and of a static build */
@@ -78,7 +78,7 @@ const char *tn_kind_name(uint32_t kind);
 
 /* Negotiation, without dlopen. Copies `plugin` into the arena at the host's sizes, or refuses it and names
  * each field that differs. */
-tn_status tn_normalize_plugin(const void *handle, tn_arena *arena, const tn_plugin *plugin,
+tn_status tn_negotiate_plugin(const void *handle, tn_arena *arena, const tn_plugin *plugin,
                               uint16_t host_major, uint16_t host_minor, const char *file,
                               const tn_plugin **out);
 

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/base/element.h"
 #include "core/tensor/call_run.h"
 
 static bool is_host_addressable(const tn_device *device) {
@@ -71,21 +72,6 @@ tn_status tn_tensor_read(tn_tensor *t, void *to, size_t bytes) {
 
 /* ---- one value ---- */
 
-/* Rounds to nearest, ties to even; a NaN stays a NaN. */
-static uint16_t encode_bf16(float value) {
-  uint32_t bits;
-  memcpy(&bits, &value, sizeof bits);
-  if (isnan(value)) return (uint16_t)(bits >> 16 | 0x40);
-  return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
-}
-
-static uint16_t encode_f16(double value) {
-  _Float16 half = (_Float16)value;
-  uint16_t bits;
-  memcpy(&bits, &half, sizeof bits);
-  return bits;
-}
-
 /* Whether an integer type represents the value; its bounds are doubles within its range. */
 static bool integer_holds(int32_t dtype, double value) {
   static const double low[] = {0, 0, -0x1p31, -0x1p63}, high[] = {1, 255, 0x1p31 - 1, 0x1p63 - 1024};
@@ -98,16 +84,7 @@ static tn_status encode_element(const tn_tensor *t, double value, void *element)
   int32_t dtype = t->type.dtype;
   if (!tn_dtype_is_float(dtype) && !integer_holds(dtype, value))
     return tn_failf(t, TN_EINVAL, "tn_tensor_fill: %s cannot hold %.17g", tn_dtype_name(dtype), value);
-  switch (dtype) {
-  case TN_BOOL:
-  case TN_U8: *(uint8_t *)element = (uint8_t)value; break;
-  case TN_I32: *(int32_t *)element = (int32_t)value; break;
-  case TN_I64: *(int64_t *)element = (int64_t)value; break;
-  case TN_F16: *(uint16_t *)element = encode_f16(value); break;
-  case TN_BF16: *(uint16_t *)element = encode_bf16((float)value); break;
-  case TN_F32: *(float *)element = (float)value; break;
-  default: *(double *)element = value; break;
-  }
+  tn_element_store(dtype, element, 0, value);
   return TN_OK;
 }
 

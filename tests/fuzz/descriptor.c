@@ -119,7 +119,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
   const char *value = text(&m);
   fuzz_open(&f);
   tn_arena arena = tn_arena_new(&f);
-  tn_status status = tn_normalize_plugin(&f, &arena, given, TN_ABI_MAJOR, TN_ABI_MINOR, "/p/fuzz.so", &taken);
+  tn_status status = tn_negotiate_plugin(&f, &arena, given, TN_ABI_MAJOR, TN_ABI_MINOR, "/p/fuzz.so", &taken);
   fuzz_judge(&f, status);
   for (int i = 0; status == TN_OK && taken->items[i]; i++) use(&f, &arena, taken->items[i], value);
   tn_arena_free(&arena);

@@ -1,18 +1,13 @@
 /* core/conformance/reference/round.c: rounds a double to an element of a dtype. */
 #include <math.h>
-#include <string.h>
 
+#include "core/base/element.h"
 #include "core/conformance/reference/reference.h"
 
-/* bf16 is the upper half of an f32, rounded to nearest, ties to even. */
 static double round_bf16(double v) {
-  float f = (float)v;
-  uint32_t bits;
-  memcpy(&bits, &f, sizeof bits);
-  if (f != f) return v;
-  bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000u;
-  memcpy(&f, &bits, sizeof f);
-  return f;
+  uint16_t bits;
+  tn_element_store(TN_BF16, &bits, 0, v);
+  return tn_element_load(TN_BF16, &bits, 0);
 }
 
 static double round_integer(double v, double low, double high) {

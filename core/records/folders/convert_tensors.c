@@ -29,22 +29,6 @@ static tn_type convert_type(const conversion *c, const tn_stored_tensor *t) {
   return type;
 }
 
-/* To nearest, ties to even; tn_element_store cuts the lower half of a bf16 off. From f64 a number is first
- * rounded to odd in f32, so that it is not rounded twice. */
-static double convert_round_bf16(double v) {
-  float f = (float)v;
-  uint32_t bits;
-  if (!isfinite(f)) return (double)f;
-  memcpy(&bits, &f, sizeof bits);
-  if ((double)f != v) {
-    if (fabs((double)f) > fabs(v)) bits--;
-    bits |= 1u;
-  }
-  bits = (bits + 0x7fffu + ((bits >> 16) & 1u)) & 0xffff0000u;
-  memcpy(&f, &bits, sizeof f);
-  return (double)f;
-}
-
 static tn_status convert_fail_range(const conversion *c, const tn_stored_tensor *t, int64_t i, double v) {
   return tn_failf(
       c->handle, TN_EINVAL,
@@ -58,7 +42,7 @@ static tn_status convert_elements(const conversion *c, const tn_stored_tensor *t
   int64_t n = tn_type_count(&t->type);
   for (int64_t i = 0; i < n; i++) {
     double v = tn_element_load(t->type.dtype, from, i);
-    tn_element_store(c->dtype, to, i, c->dtype == TN_BF16 ? convert_round_bf16(v) : v);
+    tn_element_store(c->dtype, to, i, v);
     if (isfinite(v) && !isfinite(tn_element_load(c->dtype, to, i))) return convert_fail_range(c, t, i, v);
   }
   return TN_OK;

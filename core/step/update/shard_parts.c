@@ -1,7 +1,8 @@
 /* core/step/update/shard_parts.c: the parts of an update that is divided among ranks
  * (docs/decisions/0063-sharded-optimizer.md).
  *
- * A part is one bucket of gradients, with a region of its own, of which each rank updates a contiguous piece.
+ * A part is one bucket of gradients, with a region of its own, of which each rank updates a contiguous piece
+ * (tn_state_map_divide in core/compile/state_map.h).
  * So the sum of a bucket is one reduce_scatter, which begins when its last gradient is ready, and the new
  * parameters are one all_gather. The parameters of a bucket are of one group, whose options are scalars, and
  * the programs read them in the same dtypes, so that each gathered copy has readers. */

@@ -65,13 +65,13 @@ static tn_plugin good_plugin(void) {
   return *plugin_of(items);
 }
 
-static tn_status normalize(const tn_plugin *plugin, int major, int minor, const tn_plugin **out) {
-  return tn_normalize_plugin(&B, &arena, plugin, (uint16_t)major, (uint16_t)minor, "/p/acme.so", out);
+static tn_status negotiate(const tn_plugin *plugin, int major, int minor, const tn_plugin **out) {
+  return tn_negotiate_plugin(&B, &arena, plugin, (uint16_t)major, (uint16_t)minor, "/p/acme.so", out);
 }
 
 static void refuses(const tn_plugin *plugin, int major, int minor, const char *part) {
   const tn_plugin *out;
-  tn_status status = normalize(plugin, major, minor, &out);
+  tn_status status = negotiate(plugin, major, minor, &out);
   assert_error(&B, status, TN_EABI, part);
   assert_contains(tn_error_text(&B), "/p/acme.so");
   assert_null(out);
@@ -85,7 +85,7 @@ static void refuses_item(const void *item, const char *part) {
 static const tn_item *accepts_item(const void *item) {
   const tn_item *const items[] = {item, NULL};
   const tn_plugin *out;
-  assert_ok(&B, normalize(plugin_of(items), TN_ABI_MAJOR, TN_ABI_MINOR, &out));
+  assert_ok(&B, negotiate(plugin_of(items), TN_ABI_MAJOR, TN_ABI_MINOR, &out));
   return out->items[0];
 }
 
@@ -95,7 +95,7 @@ static void the_same_version_loads(void **state) {
   (void)state;
   tn_plugin plugin = good_plugin();
   const tn_plugin *out;
-  assert_ok(&B, normalize(&plugin, TN_ABI_MAJOR, TN_ABI_MINOR, &out));
+  assert_ok(&B, negotiate(&plugin, TN_ABI_MAJOR, TN_ABI_MINOR, &out));
   assert_string_equal(out->name, "acme");
   assert_ptr_not_equal(out->items[0], &leaky_layer.item);
   assert_string_equal(out->items[0]->name, "leaky");
@@ -126,8 +126,8 @@ static void from_version_1_on_an_older_minor_loads_and_a_newer_does_not(void **s
   const tn_plugin *out;
   plugin.major = 1;
   plugin.minor = 4;
-  assert_ok(&B, normalize(&plugin, 1, 7, &out));
-  assert_ok(&B, normalize(&plugin, 1, 4, &out));
+  assert_ok(&B, negotiate(&plugin, 1, 7, &out));
+  assert_ok(&B, negotiate(&plugin, 1, 4, &out));
   refuses(&plugin, 1, 3, "minor: found 4, wanted at most 3");
 }
 
@@ -217,7 +217,7 @@ static void a_longer_plugin_struct_is_cut_to_the_hosts_size(void **state) {
   } wide = {.plugin = good_plugin(), .appended = {-1, -1, -1, -1}};
   const tn_plugin *out;
   wide.plugin.struct_size = (uint32_t)sizeof(wide);
-  assert_ok(&B, normalize(&wide.plugin, TN_ABI_MAJOR, TN_ABI_MINOR, &out));
+  assert_ok(&B, negotiate(&wide.plugin, TN_ABI_MAJOR, TN_ABI_MINOR, &out));
   assert_int_equal(out->struct_size, sizeof(tn_plugin));
 }
 
@@ -235,7 +235,7 @@ static void an_item_of_unknown_kind_is_left_out_with_a_warning(void **state) {
   const tn_item future = {sizeof(tn_item), 57, "hologram", NULL, NULL, 0, 0};
   const tn_item *const items[] = {&future, &leaky_layer.item, NULL};
   const tn_plugin *out;
-  assert_ok(&B, normalize(plugin_of(items), TN_ABI_MAJOR, TN_ABI_MINOR, &out));
+  assert_ok(&B, negotiate(plugin_of(items), TN_ABI_MAJOR, TN_ABI_MINOR, &out));
   assert_string_equal(out->items[0]->name, "leaky");
   assert_null(out->items[1]);
   assert_contains(B.log, "item \"hologram\" is of kind 57");
@@ -342,7 +342,7 @@ static void kernels_of_two_families_may_share_a_name(void **state) {
   const tn_item *const two[] = {&a.item, &b.item, NULL};
   const tn_item *const three[] = {&a.item, &b.item, &c.item, NULL};
   const tn_plugin *out;
-  assert_ok(&B, normalize(plugin_of(two), TN_ABI_MAJOR, TN_ABI_MINOR, &out));
+  assert_ok(&B, negotiate(plugin_of(two), TN_ABI_MAJOR, TN_ABI_MINOR, &out));
   refuses(plugin_of(three), TN_ABI_MAJOR, TN_ABI_MINOR, "kernel \"relu\" is there twice");
 }
 
@@ -352,7 +352,7 @@ static void different_kinds_may_share_a_name(void **state) {
   kernel.item.name = "leaky";
   const tn_item *const items[] = {&leaky_layer.item, &kernel.item, NULL};
   const tn_plugin *out;
-  assert_ok(&B, normalize(plugin_of(items), TN_ABI_MAJOR, TN_ABI_MINOR, &out));
+  assert_ok(&B, negotiate(plugin_of(items), TN_ABI_MAJOR, TN_ABI_MINOR, &out));
 }
 
 /* ---- what each kind requires ---- */
@@ -489,7 +489,7 @@ static void what_a_backend_leaves_out_works_in_memory_of_the_host(void **state) 
   int32_t count = 0, options = 7;
   tn_device_properties p = {.struct_size = sizeof p};
   assert_int_equal(
-      tn_normalize_plugin(&B, &arena, plugin_of(items), TN_ABI_MAJOR, TN_ABI_MINOR, "bare.so", &out), TN_OK);
+      tn_negotiate_plugin(&B, &arena, plugin_of(items), TN_ABI_MAJOR, TN_ABI_MINOR, "bare.so", &out), TN_OK);
   const tn_backend *b = (const tn_backend *)out->items[0];
   int64_t before = B.live;
   assert_int_equal(b->open(&B.env, &options, &self), TN_OK);
@@ -702,7 +702,7 @@ static void running_out_of_memory_anywhere_is_an_error_and_no_leak(void **state)
   for (long left = 0; left < 20 && status != TN_OK; left++) {
     tn_arena fresh = tn_arena_new(&B);
     test_env_allow(&B, left);
-    status = tn_normalize_plugin(&B, &fresh, &plugin, TN_ABI_MAJOR, TN_ABI_MINOR, "", &out);
+    status = tn_negotiate_plugin(&B, &fresh, &plugin, TN_ABI_MAJOR, TN_ABI_MINOR, "", &out);
     test_env_allow(&B, -1);
     if (status != TN_OK) assert_error(&B, status, TN_ENOMEM, "out of memory");
     tn_arena_free(&fresh);
@@ -747,5 +747,5 @@ int main(void) {
       CASE(every_kind_has_a_name),
       CASE(running_out_of_memory_anywhere_is_an_error_and_no_leak),
   };
-  return cmocka_run_group_tests_name("normalize", tests, NULL, NULL);
+  return cmocka_run_group_tests_name("negotiate", tests, NULL, NULL);
 }
