@@ -61,10 +61,10 @@ typedef struct tn_model_scope {
   const char *prefix;                /* path prefix of every name; "" for the model */
   tn_name_index names;
   TN_VEC(tn_val) values;  /* by number of the name */
-  const char **arg_names; /* arguments of a block */
+  const char **arg_names; /* arguments of a block, and numbers of lines such as `head = width // heads` */
   tn_value *arg_values;
-  int32_t n_args;
-  bool has_in; /* `in` names a value, `in`, which is 0 behind a line that is wrong */
+  int32_t n_args, n_numbers; /* n_numbers: those of lines, behind the arguments */
+  bool has_in;               /* `in` names a value, `in`, which is 0 behind a line that is wrong */
   tn_val in, last;
   const struct tn_model_scope *outer; /* of a block: the scope of its call, */
   const char *outer_where;            /* and the line of the call; */
@@ -109,17 +109,47 @@ tn_status tn_scope_resolve(const tn_model_scope *scope, const char *ref, tn_val 
 tn_status tn_scope_evaluate(const tn_model_scope *scope, const tn_expr *expr, tn_value *value);
 tn_status tn_scope_holds(const tn_model_scope *scope, const tn_expr *condition, bool *holds);
 const char *tn_scope_path(const tn_model_scope *scope, const char *name);
+bool tn_scope_has(const tn_model_scope *scope, const char *ref);
+tn_scope tn_scope_names(const tn_model_scope *scope);
+/* Adds a number, word or list. */
+tn_status tn_scope_define(tn_model_scope *scope, const char *name, const tn_value *value);
+/* TN_EINVAL if the name is that of an argument or number. */
+tn_status tn_scope_refuse_argument(const tn_model_scope *scope, const char *name);
+
+/* value.c: evaluates an expression that may compute with values; `path` is that of its ops. A TENSOR has
+ * results: all of a call, else one. */
+tn_status tn_scope_compute(const tn_model_scope *scope, const tn_expr *expr, const char *path,
+                           const char *where, tn_value *value, tn_results *results);
+/* A number as a scalar of `dtype`. */
+tn_status tn_scope_number(const tn_model_scope *scope, const tn_value *number, int32_t dtype,
+                          const char *path, const char *where, tn_val *tensor);
+
+/* callee.c: what a call names: one of `block`, `layer` and `op`. max_in -1: no limit. */
+typedef struct tn_callee {
+  const char *name; /* of the op */
+  tn_section *block;
+  const tn_layer_kind *layer;
+  const tn_op_def *op;
+  int32_t min_in, max_in;
+} tn_callee;
+tn_status tn_callee_find(tn_assembly *assembly, const char *name, tn_callee *callee);
+bool tn_callee_exists(const tn_assembly *assembly, const char *name);
+/* The call itself, or, where it has the name of an argument that is the name of a layer, that layer's. */
+tn_status tn_callee_meant(const tn_model_scope *scope, const tn_item_call *call, const tn_item_call **meant);
 
 /* lines.c: builds the graph of a list of lines in a scope; scope->last is the value of the last line. */
 tn_status tn_scope_run(tn_model_scope *scope, const tn_line *lines, int32_t n);
-/* The inputs of a line: the values it refers to, or the previous value. */
-tn_status tn_line_inputs(const tn_model_scope *scope, const tn_line *line, tn_val *in, int32_t *n);
+/* The inputs of a line: the values behind its arrow, or the previous value. `path` is that of their ops. */
+tn_status tn_line_inputs(const tn_model_scope *scope, const tn_line *line, const char *path,
+                         const char *where, tn_results *in);
 
 /* layer.c: applies one call of a layer or block under an absolute path. `scope` evaluates the arguments. */
 typedef struct tn_use {
   const tn_item_call *call;
   const char *path; /* absolute; prefix of the parameters' paths */
   bool named;       /* false: `path` is generated and the layer must not have parameters */
+  bool inside;      /* it is a part of an expression */
+  bool implicit; /* the input is the value of the line before, which a source such as `full` does not take */
   const char *where;
   const tn_val *in; /* 0: unknown, behind a line that is wrong */
   int32_t n_in;

@@ -27,13 +27,18 @@ static tn_status block_read_args(const tn_model_scope *scope, tn_section *sectio
   return TN_OK;
 }
 
-/* Parses `inputs` or `outputs`: names of values. */
+/* Parses `inputs`: names of values. */
 static tn_status block_read_names(const tn_model_scope *scope, tn_section *section, const char *key,
                                   const char ***names, int32_t *n) {
   tn_line line;
   TN_TRY(tn_block_line(scope->assembly, section, key, "names <- ", "", &line));
   *names = line.refs;
   *n = line.n_refs;
+  for (int32_t i = 0; i < line.n_refs; i++)
+    if (line.operands[i] != NULL)
+      return tn_failf(scope->assembly->env, TN_EINVAL, "%s: [%s] %s: '%s' is not a name",
+                      block_where(scope->assembly, section, tn_section_key(section, key)), section->name, key,
+                      line.refs[i]);
   return TN_OK;
 }
 
@@ -139,20 +144,14 @@ static tn_status block_bind_inputs(const tn_model_scope *outer, tn_model_scope *
 /* Collects the block's `outputs`, or the value of its last line. */
 static tn_status block_collect_outputs(const tn_model_scope *outer, tn_model_scope *inner,
                                        tn_section *section, tn_results *results) {
-  const char **names;
-  int32_t n;
-  TN_TRY(block_read_names(outer, section, "outputs", &names, &n));
-  results->n = n == 0 ? 1 : n;
-  if (n == 0) results->v[0] = inner->last;
-  if (n > TN_MAX_YIELDS)
+  tn_line line;
+  TN_TRY(tn_block_line(outer->assembly, section, "outputs", "names <- ", "", &line));
+  if (line.n_refs > TN_MAX_YIELDS)
     return tn_failf(outer->assembly->env, TN_EINVAL, "[%s] has %d outputs, expected at most %d",
-                    section->name, n, TN_MAX_YIELDS);
-  for (int32_t i = 0; i < n; i++) {
-    tn_status status = tn_scope_resolve(inner, names[i], &results->v[i]);
-    const char *where = block_where(outer->assembly, section, tn_section_key(section, "outputs"));
-    if (status != TN_OK) return tn_error_add_context(outer->assembly->env, status, where, "outputs");
-  }
-  return TN_OK;
+                    section->name, line.n_refs, TN_MAX_YIELDS);
+  const char *where = block_where(outer->assembly, section, tn_section_key(section, "outputs"));
+  tn_status status = tn_line_inputs(inner, &line, tn_scope_path(inner, "outputs"), where, results);
+  return status == TN_OK ? TN_OK : tn_error_add_context(outer->assembly->env, status, where, "outputs");
 }
 
 static tn_status block_run(const tn_model_scope *outer, tn_model_scope *inner, tn_section *section,

@@ -192,6 +192,12 @@ static const char *layer_suggest_name(const tn_model_scope *scope, const char *l
 /* A layer with parameters and without a name. The line to write is in the message. */
 static tn_status layer_refuse_unnamed(const tn_model_scope *scope, const tn_use *use) {
   tn_assembly *a = scope->assembly;
+  if (use->inside)
+    return tn_failf(
+        a->env, TN_EINVAL,
+        "it has parameters, expected a line of its own for it, as in `%s %s(...)`, and its name in "
+        "the expression",
+        layer_suggest_name(scope, use->call->layer), use->call->layer);
   if (scope->unnamed)
     return tn_failf(a->env, TN_EINVAL,
                     "it has parameters, and so the block around it needs a name, as in `body: %s(...)`",
@@ -264,21 +270,42 @@ tn_status tn_use_layer(const tn_model_scope *scope, const tn_use *use, const tn_
   return built ? tn_scope_note(scope, status) : status;
 }
 
+/* Random numbers are addressed by their stream and by counters, the last operands. */
+static void layer_add_counters(tn_build *b, const tn_op_def *def, const tn_use *use) {
+  for (int32_t i = 0; i < def->n_operands; i++) {
+    if (!tn_text_equal(def->operands[i].name, "iteration")) continue;
+    for (int32_t k = use->n_in; k < i; k++) tn_op_arg(b, 0); /* absent optional operands */
+    tn_op_arg(b, tn_build_counter(b, TN_ITERATION));
+    tn_op_arg(b, tn_build_counter(b, TN_BATCH_BLOCK));
+    tn_op_set_int(b, "stream", (int64_t)tn_build_random_stream(b, def->op->item.name));
+  }
+}
+
+/* The name of an op's option: `axis` is the one of `axes`. */
+static const char *layer_option_name(const tn_op_def *def, const char *name) {
+  const tn_item *item = &def->op->item;
+  bool one = name != NULL && tn_text_equal(name, "axis") && tn_options_find(item, "axis") == NULL;
+  return one && tn_options_find(item, "axes") != NULL ? "axes" : name;
+}
+
 /* Emits an op as a layer: its operands are the inputs, its attributes the arguments. */
 static tn_status layer_emit_op(const tn_model_scope *scope, const tn_use *use, const tn_op_def *def,
                                tn_results *results) {
   tn_assembly *a = scope->assembly;
   tn_build *b = a->b;
-  tn_op_begin(b, use->call->layer);
+  tn_op_begin(b, def->op->item.name);
   for (int32_t i = 0; i < use->n_in; i++) tn_op_arg(b, use->in[i]);
+  layer_add_counters(b, def, use);
   for (int32_t i = 0; i < use->call->n_args; i++) {
     const tn_call_arg *arg = &use->call->args[i];
     const tn_option *option = tn_options_at(&def->op->item, i);
-    const char *name = arg->name != NULL ? arg->name : option != NULL ? option->name : NULL;
+    const char *name = layer_option_name(def, arg->name != NULL ? arg->name
+                                              : option != NULL  ? option->name
+                                                                : NULL);
     tn_value value;
     if (name == NULL)
       return tn_failf(a->env, TN_EINVAL, "argument %d is one too many, see `tenon inspect %s`", i + 1,
-                      use->call->layer);
+                      def->op->item.name);
     TN_TRY(tn_scope_evaluate(scope, arg->value, &value));
     const char *text = tn_value_text(&a->arena, &value);
     if (text == NULL) return TN_ENOMEM;
@@ -290,10 +317,14 @@ static tn_status layer_emit_op(const tn_model_scope *scope, const tn_use *use, c
   return tn_build_status(b);
 }
 
-static tn_status layer_use_op(const tn_model_scope *scope, const tn_use *use, tn_results *results) {
+static tn_status layer_use_op(const tn_model_scope *scope, const tn_use *use, const tn_callee *callee,
+                              tn_results *results) {
   tn_assembly *a = scope->assembly;
-  const tn_op_def *def = NULL;
-  TN_TRY(tn_op_table_find(a->request->ops, a->env, use->call->layer, &def));
+  const tn_op_def *def = callee->op;
+  if (callee->max_in >= 0 && callee->max_in < def->n_operands && use->n_in > callee->max_in)
+    return layer_add_context(scope, use,
+                             tn_failf(a->env, TN_EINVAL, "takes %d input%s, given %d", callee->max_in,
+                                      callee->max_in == 1 ? "" : "s", use->n_in));
   if (layer_input_is_unknown(use)) {
     results->n = def->n_results < TN_MAX_YIELDS ? def->n_results : TN_MAX_YIELDS;
     return TN_OK;
@@ -334,15 +365,17 @@ static tn_status layer_apply_shared(const tn_model_scope *scope, const tn_use *u
 tn_status tn_use_apply(const tn_model_scope *scope, const tn_use *use, tn_results *results) {
   tn_assembly *a = scope->assembly;
   if (use->call->shared != NULL) return layer_apply_shared(scope, use, results);
-  tn_section *block = tn_block_section(a, use->call->layer);
-  if (block != NULL && tn_registry_has(a->request->registry, TN_LAYER, use->call->layer))
-    return tn_failf(a->env, TN_EINVAL, "%s: [%s] has the name of a layer, expected another one",
-                    tn_key_where(a->request->ini, block, NULL), block->name);
-  if (block != NULL) return tn_use_block(scope, use, block, results);
-  const tn_layer_kind *kind = NULL;
-  bool is_layer = tn_registry_has(a->request->registry, TN_LAYER, use->call->layer);
-  if (!is_layer && tn_registry_has(a->request->registry, TN_OP, use->call->layer))
-    return layer_use_op(scope, use, results);
-  TN_TRY(tn_find_layer(a, use->call->layer, &kind));
-  return tn_use_layer(scope, use, kind, results);
+  tn_use meant = *use;
+  tn_callee callee;
+  TN_TRY(tn_callee_meant(scope, use->call, &meant.call));
+  TN_TRY(tn_callee_find(a, meant.call->layer, &callee));
+  if (meant.implicit && callee.max_in == 0) meant.n_in = 0;
+  if (callee.block != NULL) return tn_use_block(scope, &meant, callee.block, results);
+  if (callee.op != NULL) {
+    tn_item_call call = *meant.call;
+    call.layer = callee.name; /* messages have the name of the op */
+    meant.call = &call;
+    return layer_use_op(scope, &meant, &callee, results);
+  }
+  return tn_use_layer(scope, &meant, callee.layer, results);
 }

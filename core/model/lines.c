@@ -24,16 +24,37 @@ tn_status tn_scope_note(const tn_model_scope *scope, tn_status status) {
   return tn_ini_note(a->env, a->request->ini, status);
 }
 
-tn_status tn_line_inputs(const tn_model_scope *scope, const tn_line *line, tn_val *in, int32_t *n) {
-  tn_env *env = scope->assembly->env;
-  *n = 0;
-  if (line->n_refs == 0) {
-    in[(*n)++] = scope->last;
+/* One of the values behind the arrow: a name, or an expression. A number takes the element type of the values
+ * in front of it. */
+static tn_status line_operand(const tn_model_scope *scope, const tn_line *line, int32_t i, const char *path,
+                              const char *where, tn_results *in) {
+  tn_assembly *a = scope->assembly;
+  tn_value value;
+  tn_results made = {{0}, 0};
+  if (line->operands == NULL || line->operands[i] == NULL || tn_scope_has(scope, line->refs[i]))
+    return tn_scope_resolve(scope, line->refs[i], &in->v[i]);
+  const char *own = i == 0 ? path : tn_arena_printf(&a->arena, "%s.%d", path, i);
+  TN_TRY(tn_scope_compute(scope, line->operands[i], own, where, &value, &made));
+  if (value.kind == TN_VALUE_TENSOR) {
+    in->v[i] = made.v[0];
     return TN_OK;
   }
+  if (value.kind != TN_VALUE_NUMBER)
+    return tn_failf(a->env, TN_EINVAL, "'%s' behind '<-' is no value, expected one or a number",
+                    line->refs[i]);
+  int32_t dtype = i > 0 && in->v[0] != 0 ? tn_val_type(a->b, in->v[0])->dtype : TN_F32;
+  return tn_scope_number(scope, &value, dtype, own, where, &in->v[i]);
+}
+
+tn_status tn_line_inputs(const tn_model_scope *scope, const tn_line *line, const char *path,
+                         const char *where, tn_results *in) {
+  tn_env *env = scope->assembly->env;
+  *in = (tn_results){.v = {scope->last}, .n = 1};
+  if (line->n_refs == 0) return TN_OK;
+  in->n = line->n_refs;
   if (line->n_refs > TN_MAX_YIELDS)
     return tn_failf(env, TN_EINVAL, "%d inputs, expected at most %d", line->n_refs, TN_MAX_YIELDS);
-  for (int32_t i = 0; i < line->n_refs; i++) TN_TRY(tn_scope_resolve(scope, line->refs[i], &in[(*n)++]));
+  for (int32_t i = 0; i < line->n_refs; i++) TN_TRY(line_operand(scope, line, i, path, where, in));
   return TN_OK;
 }
 
@@ -57,10 +78,10 @@ static const char *line_item_name(const tn_model_scope *scope, const tn_line *li
                                   int64_t index) {
   tn_arena *arena = &scope->assembly->arena;
   if (line->n_names == 0) return NULL;
-  const char *name = line->names[0], *hole = strstr(name, "{i}");
+  const char *name = line->names[0], *hole = tn_name_hole(name);
   if (hole != NULL)
-    return tn_arena_printf(arena, "%.*s%lld%s", (int)(hole - name), name, (long long)index,
-                           hole + strlen("{i}"));
+    return tn_arena_printf(arena, "%.*s%lld%s", (int)(hole - name), name,
+                           (long long)index + tn_name_hole_start(hole), strchr(hole, '}') + 1);
   return single ? name : tn_arena_printf(arena, "%s.%lld", name, (long long)index);
 }
 
@@ -68,6 +89,7 @@ typedef struct tn_line_run {
   const tn_line *line;
   const char *where;
   int32_t number; /* index of the line in its list */
+  tn_results in;  /* of the line */
   tn_results now; /* inputs of the next item, results of the last one */
   int64_t index;
   bool single;
@@ -108,6 +130,7 @@ static tn_status line_apply_item(tn_model_scope *scope, tn_line_run *run, const 
   tn_use use = {.call = item,
                 .path = tn_scope_path(scope, name != NULL ? name : made_up),
                 .named = name != NULL && !scope->unnamed,
+                .implicit = run->line->n_refs == 0,
                 .where = run->where,
                 .in = run->now.v,
                 .n_in = run->now.n,
@@ -121,14 +144,39 @@ static tn_status line_apply_item(tn_model_scope *scope, tn_line_run *run, const 
     tn_module module = {use.path, item, scope};
     TN_TRY(tn_module_add(a, &module));
   }
-  if (name != NULL && (!run->single || strstr(run->line->names[0], "{i}") != NULL))
+  if (name != NULL && (!run->single || tn_name_hole(run->line->names[0]) != NULL))
     TN_TRY(tn_scope_bind(scope, name, results.v[0], run->where));
   run->now = results;
   run->index++;
   return TN_OK;
 }
 
-/* Applies all items of a line in turn, each to the first output of the previous one. */
+/* The number of inputs that an item of a chain gets: those that its block has, or that its layer needs. */
+static tn_status line_count_inputs(const tn_model_scope *scope, const tn_item_call *item, int32_t *n) {
+  const tn_item_call *meant;
+  tn_callee callee;
+  *n = 1;
+  if (item->shared != NULL) return TN_OK; /* told where it is applied, if it needs more */
+  TN_TRY(tn_callee_meant(scope, item, &meant));
+  if (!tn_callee_exists(scope->assembly, meant->layer)) return TN_OK; /* this is told there, too */
+  TN_TRY(tn_callee_find(scope->assembly, meant->layer, &callee));
+  if (callee.min_in > 1) *n = callee.min_in;
+  return TN_OK;
+}
+
+/* The inputs of an item behind the first one: the outputs of the one before, then the line's further inputs.
+ */
+static tn_status line_pass_on(const tn_model_scope *scope, tn_line_run *run, const tn_item_call *item) {
+  int32_t n;
+  TN_TRY(line_count_inputs(scope, item, &n));
+  if (n > TN_MAX_YIELDS) n = TN_MAX_YIELDS;
+  if (run->now.n > n) run->now.n = n;
+  for (; run->now.n < n && run->now.n < run->in.n; run->now.n++)
+    run->now.v[run->now.n] = run->in.v[run->now.n];
+  return TN_OK;
+}
+
+/* Applies all items of a line in turn, each to the outputs of the previous one. */
 static tn_status line_run_items(tn_model_scope *scope, tn_line_run *run) {
   const tn_line *line = run->line;
   run->single = line->n_items == 1 && line->items[0].repeat == NULL;
@@ -137,7 +185,7 @@ static tn_status line_run_items(tn_model_scope *scope, tn_line_run *run) {
     TN_TRY(line_repeats(scope, &line->items[i], &count));
     if (count == 0) TN_TRY(line_count_layers(scope->assembly, 1));
     for (int64_t k = 0; k < count; k++) {
-      if (run->index > 0) run->now.n = 1;
+      if (run->index > 0) TN_TRY(line_pass_on(scope, run, &line->items[i]));
       TN_TRY(line_apply_item(scope, run, &line->items[i]));
     }
   }
@@ -151,15 +199,53 @@ static tn_status line_bind_names(tn_model_scope *scope, const tn_line_run *run) 
     return tn_failf(scope->assembly->env, TN_EINVAL, "%d names, but there %s %d output%s", line->n_names,
                     run->now.n == 1 ? "is" : "are", run->now.n, run->now.n == 1 ? "" : "s");
   for (int32_t i = 0; i < line->n_names; i++)
-    if (strstr(line->names[i], "{i}") == NULL)
+    if (tn_name_hole(line->names[i]) == NULL)
       TN_TRY(tn_scope_bind(scope, line->names[i], run->now.v[i], run->where));
   return TN_OK;
+}
+
+/* `head = width // heads`: a name for a number, word or list, which the next line does not read. */
+static tn_status line_define(tn_model_scope *scope, const tn_line *line, const tn_value *value) {
+  if (line->n_names > 1)
+    return tn_failf(scope->assembly->env, TN_EINVAL, "%d names for '%s', expected one", line->n_names,
+                    tn_value_text(&scope->assembly->arena, value));
+  return tn_scope_define(scope, line->names[0], value);
+}
+
+/* A line that computes: `y = silu(gate) * up`. */
+static tn_status line_compute(tn_model_scope *scope, tn_line_run *run) {
+  const tn_line *line = run->line;
+  tn_value value;
+  TN_TRY(line_count_layers(scope->assembly, 1));
+  for (int32_t i = 0; i < line->n_names; i++) TN_TRY(tn_scope_refuse_argument(scope, line->names[i]));
+  TN_TRY(tn_scope_compute(scope, line->value, tn_scope_path(scope, line->names[0]), run->where, &value,
+                          &run->now));
+  if (value.kind == TN_VALUE_LIST && value.n_items > 0 && value.items[0].kind == TN_VALUE_TENSOR)
+    return tn_failf(scope->assembly->env, TN_EINVAL,
+                    "the line gives a list of values, expected one value; write concat([a, b], axis=1)");
+  if (value.kind != TN_VALUE_TENSOR) return line_define(scope, line, &value);
+  TN_TRY(line_bind_names(scope, run));
+  scope->last = run->now.v[0];
+  return TN_OK;
+}
+
+/* The path of the ops in front of a line's layers. Random streams depend on it. */
+static const char *line_operands_path(const tn_model_scope *scope, const tn_line_run *run) {
+  const char *name = run->line->n_names > 0 ? run->line->names[0] : NULL;
+  if (run->line->n_refs == 0) return "";
+  if (name == NULL || tn_name_hole(name) != NULL)
+    name = tn_arena_printf(&scope->assembly->arena, "line@%d", run->number);
+  return name != NULL ? tn_scope_path(scope, name) : NULL;
 }
 
 static tn_status line_run(tn_model_scope *scope, const tn_line *line, int32_t number, const char *where) {
   tn_line_run run = {.line = line, .where = where, .number = number};
   bool holds = true;
-  TN_TRY(tn_line_inputs(scope, line, run.now.v, &run.now.n));
+  if (line->value != NULL) return line_compute(scope, &run);
+  const char *path = line_operands_path(scope, &run);
+  if (path == NULL) return TN_ENOMEM;
+  TN_TRY(tn_line_inputs(scope, line, path, where, &run.in));
+  run.now = run.in;
   if (line->condition != NULL) TN_TRY(tn_scope_holds(scope, line->condition, &holds));
   TN_TRY(holds ? line_run_items(scope, &run) : line_count_layers(scope->assembly, 1));
   TN_TRY(line_bind_names(scope, &run));
@@ -176,9 +262,11 @@ static tn_status line_lose(tn_model_scope *scope, const tn_line *line) {
   for (int32_t i = 0; i < line->n_items; i++) a->lost_names = a->lost_names || line->items[i].repeat != NULL;
   for (int32_t i = 0; i < line->n_names; i++) {
     const char *name = line->names[i];
-    if (strstr(name, "{i}") != NULL) a->lost_names = true;
-    if (!tn_text_equal(name, "in") && tn_name_index_find(&scope->names, name) == TN_NAME_INDEX_NONE)
-      TN_TRY(tn_scope_bind(scope, name, 0, ""));
+    if (tn_name_hole(name) != NULL) a->lost_names = true;
+    bool taken = tn_name_index_find(&scope->names, name) != TN_NAME_INDEX_NONE ||
+                 tn_scope_refuse_argument(scope, name) != TN_OK;
+    tn_error_clear(a->env);
+    if (!tn_text_equal(name, "in") && !taken) TN_TRY(tn_scope_bind(scope, name, 0, ""));
   }
   return TN_OK;
 }

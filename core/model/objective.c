@@ -87,12 +87,13 @@ static tn_status objective_check_role(tn_objective *o, const tn_layer_kind *kind
 }
 
 /* The values that the line refers to, or the last value and the first target. */
-static tn_status objective_inputs(tn_objective *o, const tn_line *line, tn_results *in) {
+static tn_status objective_inputs(tn_objective *o, const tn_line *line, const char *path, const char *where,
+                                  tn_results *in) {
   if (o->given != NULL) {
     *in = *o->given;
     return TN_OK;
   }
-  if (line->n_refs > 0) return tn_line_inputs(o->scope, line, in->v, &in->n);
+  if (line->n_refs > 0) return tn_line_inputs(o->scope, line, path, where, in);
   in->v[0] = o->scope->last;
   in->n = 1;
   if (o->signature->n_targets > 0) {
@@ -138,13 +139,11 @@ static tn_status objective_build_measure(tn_objective *o, const tn_line *line, c
   TN_TRY(objective_check_role(o, kind, is_loss));
   const char *name = line->n_names > 0 ? line->names[0] : call.layer;
   TN_TRY(objective_add_measure(o, kind, tn_arena_strdup(&o->model->arena, name), factor, is_loss));
-  TN_TRY(objective_inputs(o, line, &in));
-  tn_use use = {.call = &call,
-                .path = tn_scope_path(o->scope, name),
-                .named = line->n_names > 0,
-                .where = where,
-                .in = in.v,
-                .n_in = in.n};
+  const char *path = tn_scope_path(o->scope, name);
+  if (path == NULL) return TN_ENOMEM;
+  TN_TRY(objective_inputs(o, line, path, where, &in));
+  tn_use use = {
+      .call = &call, .path = path, .named = line->n_names > 0, .where = where, .in = in.v, .n_in = in.n};
   tn_status status = tn_use_layer(o->scope, &use, kind, &yields);
   if (status != TN_OK) return tn_habits_explain_loss(o->scope, tn_val_type(a->b, in.v[0]), status);
   if (yields.v[0] == 0) return TN_OK; /* behind a line that is wrong */
@@ -176,6 +175,13 @@ static tn_status objective_note(tn_objective *o, tn_status status, const char *w
   return tn_scope_note(o->scope, placed ? status : tn_error_add_context(a->env, status, where, ""));
 }
 
+/* `kl = ...` among the losses. */
+static tn_status objective_refuse_value(const tn_objective *o, const tn_line *line, bool is_loss) {
+  return tn_failf(o->scope->assembly->env, TN_EINVAL,
+                  "'=' stands behind '%s', expected a %s; for one that is a value write `%s: value <- ...`",
+                  line->names[0], is_loss ? "loss" : "metric", line->names[0]);
+}
+
 static tn_status objective_build_list(tn_objective *o, tn_section *section, const char *name, bool is_loss) {
   tn_assembly *a = o->scope->assembly;
   tn_key *key = tn_section_key(section, name);
@@ -190,6 +196,10 @@ static tn_status objective_build_list(tn_objective *o, tn_section *section, cons
   for (int32_t i = 0; i < n; i++) {
     const char *where = tn_line_where(a, &lines[i]);
     tn_status status = where != NULL ? TN_OK : TN_ENOMEM;
+    if (status == TN_OK && lines[i].value != NULL) {
+      a->met_unknown = false;
+      status = objective_note(o, objective_refuse_value(o, &lines[i], is_loss), where);
+    }
     for (int32_t k = 0; status == TN_OK && !lines[i].wrong && k < lines[i].n_items; k++) {
       a->met_unknown = false;
       status = objective_build_measure(o, &lines[i], &lines[i].items[k], where, is_loss);

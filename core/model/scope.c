@@ -22,8 +22,10 @@ tn_status tn_scope_bind(tn_model_scope *scope, const char *name, tn_val value, c
   tn_env *env = scope->assembly->env;
   if (tn_text_equal(name, "in"))
     return tn_failf(env, TN_EINVAL, "%s: 'in' is the input of a block and cannot name a layer", where);
-  if (tn_name_index_find(&scope->names, name) != TN_NAME_INDEX_NONE)
-    return tn_failf(env, TN_EINVAL, "%s: the name '%s' is taken, expected a new one", where, name);
+  bool taken = tn_name_index_find(&scope->names, name) != TN_NAME_INDEX_NONE;
+  for (int32_t i = scope->n_args - scope->n_numbers; i < scope->n_args; i++)
+    taken = taken || tn_text_equal(scope->arg_names[i], name);
+  if (taken) return tn_failf(env, TN_EINVAL, "%s: the name '%s' is taken, expected a new one", where, name);
   TN_TRY(tn_vec_reserve(env, &scope->values, scope->values.n + 1));
   TN_TRY(tn_name_index_add(&scope->names, name));
   scope->values.v[scope->values.n++] = value;
@@ -39,6 +41,12 @@ static tn_status scope_fail_unknown_name(const tn_model_scope *scope, const char
                   nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
 }
 
+static const tn_value *scope_find_argument(const tn_model_scope *scope, const char *name) {
+  for (int32_t i = 0; i < scope->n_args; i++)
+    if (tn_text_equal(scope->arg_names[i], name)) return &scope->arg_values[i];
+  return NULL;
+}
+
 tn_status tn_scope_resolve(const tn_model_scope *scope, const char *ref, tn_val *value) {
   const tn_model_scope *where = scope;
   *value = 0;
@@ -52,9 +60,21 @@ tn_status tn_scope_resolve(const tn_model_scope *scope, const char *ref, tn_val 
   }
   int64_t found = tn_name_index_find(&where->names, ref);
   if (found == TN_NAME_INDEX_NONE && scope->assembly->lost_names) return TN_OK;
+  const tn_value *number = found == TN_NAME_INDEX_NONE ? scope_find_argument(where, ref) : NULL;
+  if (number != NULL)
+    return tn_failf(scope->assembly->env, TN_EINVAL,
+                    "'%s' is no value here, but '%s', expected the name of a value", ref,
+                    tn_value_text(&scope->assembly->arena, number));
   if (found == TN_NAME_INDEX_NONE) return scope_fail_unknown_name(where, ref);
   *value = where->values.v[found];
   return TN_OK;
+}
+
+bool tn_scope_has(const tn_model_scope *scope, const char *ref) {
+  if (tn_text_equal(ref, "in")) return scope->has_in;
+  if (tn_text_starts(ref, "data."))
+    return tn_name_index_find(&scope->data->names, ref + strlen("data.")) >= 0;
+  return tn_name_index_find(&scope->names, ref) != TN_NAME_INDEX_NONE;
 }
 
 static bool scope_dim(void *context, const char *ref, int64_t axis, int64_t *size) {
@@ -70,20 +90,65 @@ static bool scope_dim(void *context, const char *ref, int64_t axis, int64_t *siz
   return true;
 }
 
-static tn_scope scope_names(const tn_model_scope *scope) {
+static int32_t scope_rank(void *context, const char *ref) {
+  const tn_model_scope *scope = context;
+  tn_val value = 0;
+  if (tn_scope_resolve(scope, ref, &value) != TN_OK) return -1;
+  if (value == 0) scope->assembly->met_unknown = true;
+  return value != 0 ? tn_val_type(scope->assembly->b, value)->rank : -1;
+}
+
+/* A word may be the name of a line that is wrong, whose number is unknown. */
+static void scope_word(void *context, const char *word) {
+  const tn_model_scope *scope = context;
+  tn_assembly *a = scope->assembly;
+  int64_t found = tn_name_index_find(&scope->names, word);
+  if (found != TN_NAME_INDEX_NONE && scope->values.v[found] == 0) a->met_unknown = true;
+}
+
+tn_scope tn_scope_names(const tn_model_scope *scope) {
   return (tn_scope){.names = scope->arg_names,
                     .values = scope->arg_values,
                     .n = scope->n_args,
                     .dim = scope_dim,
+                    .rank = scope_rank,
+                    .word = scope_word,
                     .context = (void *)(uintptr_t)scope};
 }
 
 tn_status tn_scope_evaluate(const tn_model_scope *scope, const tn_expr *expr, tn_value *value) {
-  tn_scope names = scope_names(scope);
+  tn_scope names = tn_scope_names(scope);
   return tn_expr_evaluate(scope->assembly->env, &scope->assembly->arena, expr, &names, value);
 }
 
 tn_status tn_scope_holds(const tn_model_scope *scope, const tn_expr *condition, bool *holds) {
-  tn_scope names = scope_names(scope);
+  tn_scope names = tn_scope_names(scope);
   return tn_expr_holds(scope->assembly->env, &scope->assembly->arena, condition, &names, holds);
+}
+
+tn_status tn_scope_refuse_argument(const tn_model_scope *scope, const char *name) {
+  if (scope_find_argument(scope, name) == NULL) return TN_OK;
+  return tn_failf(scope->assembly->env, TN_EINVAL, "'%s' is %s already, expected a new name", name,
+                  scope->outer != NULL ? "an argument of the block or a number" : "a number");
+}
+
+tn_status tn_scope_define(tn_model_scope *scope, const char *name, const tn_value *value) {
+  tn_assembly *a = scope->assembly;
+  size_t n = (size_t)scope->n_args;
+  if (tn_scope_has(scope, name) || tn_text_equal(name, "in"))
+    return tn_failf(a->env, TN_EINVAL, "the name '%s' is taken, expected a new one", name);
+  const char **names = tn_arena_alloc(&a->arena, tn_size_mul(n + 1, sizeof *names));
+  tn_value *values = tn_arena_alloc(&a->arena, tn_size_mul(n + 1, sizeof *values));
+  if (names == NULL || values == NULL) return TN_ENOMEM;
+  if (n > 0) {
+    memcpy(names, scope->arg_names, n * sizeof *names);
+    memcpy(values, scope->arg_values, n * sizeof *values);
+  }
+  names[n] = name;
+  values[n] = *value;
+  scope->arg_names = names;
+  scope->arg_values = values;
+  scope->n_args++;
+  scope->n_numbers++;
+  return TN_OK;
 }

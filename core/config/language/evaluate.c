@@ -14,14 +14,15 @@ typedef struct expr_evaluation {
 
 static tn_status eval_expr(const expr_evaluation *e, const tn_expr *expr, tn_value *value);
 
-static const char *eval_operator_name(int32_t op) {
+const char *tn_operator_name(int32_t op) {
   static const char *const names[] = {
-      [TN_BIN_OR] = "or",       [TN_BIN_AND] = "and", [TN_BIN_EQ] = "==", [TN_BIN_NE] = "!=",
-      [TN_BIN_LT] = "<",        [TN_BIN_LE] = "<=",   [TN_BIN_GT] = ">",  [TN_BIN_GE] = ">=",
-      [TN_BIN_ADD] = "+",       [TN_BIN_SUB] = "-",   [TN_BIN_MUL] = "*", [TN_BIN_DIV] = "/",
-      [TN_BIN_FLOORDIV] = "//", [TN_BIN_MOD] = "%",   [TN_UN_NEG] = "-",  [TN_UN_NOT] = "not",
+      [TN_BIN_OR] = "or",       [TN_BIN_AND] = "and", [TN_BIN_EQ] = "==",  [TN_BIN_NE] = "!=",
+      [TN_BIN_LT] = "<",        [TN_BIN_LE] = "<=",   [TN_BIN_GT] = ">",   [TN_BIN_GE] = ">=",
+      [TN_BIN_ADD] = "+",       [TN_BIN_SUB] = "-",   [TN_BIN_MUL] = "*",  [TN_BIN_DIV] = "/",
+      [TN_BIN_FLOORDIV] = "//", [TN_BIN_MOD] = "%",   [TN_BIN_POW] = "**", [TN_UN_NEG] = "-",
+      [TN_UN_NOT] = "not",
   };
-  return names[op];
+  return op == TN_CHOOSE ? "if" : names[op];
 }
 
 static tn_value eval_number(double number, bool is_integer) {
@@ -93,6 +94,20 @@ static double eval_divide_reals(int32_t op, double a, double b) {
   return nearbyint((a - remainder) / b); /* a - remainder is a multiple of b up to rounding */
 }
 
+/* A whole power of a whole number, exactly; a negative exponent gives a fraction. */
+static tn_status eval_raise_integer(const expr_evaluation *e, int64_t a, int64_t b, tn_value *value) {
+  int64_t result = 1;
+  bool overflow = false;
+  if (b < 0) {
+    *value = eval_number(pow((double)a, (double)b), false);
+    return TN_OK;
+  }
+  if (a == 0 || a == 1 || a == -1)
+    return eval_put_integer(e, b == 0 ? 1 : a == -1 && b % 2 == 0 ? 1 : a, false, value);
+  for (int64_t i = 0; i < b && !overflow; i++) overflow = __builtin_mul_overflow(result, a, &result);
+  return eval_put_integer(e, result, overflow, value);
+}
+
 static tn_status eval_integer_arithmetic(const expr_evaluation *e, int32_t op, int64_t a, int64_t b,
                                          tn_value *value) {
   int64_t result = 0;
@@ -103,6 +118,7 @@ static tn_status eval_integer_arithmetic(const expr_evaluation *e, int32_t op, i
     bool overflow = __builtin_mul_overflow(a, b, &result);
     return eval_put_integer(e, result, overflow, value);
   }
+  case TN_BIN_POW: return eval_raise_integer(e, a, b, value);
   default: return eval_divide_integers(e, op, a, b, value);
   }
 }
@@ -112,6 +128,7 @@ static double eval_real_arithmetic(int32_t op, double a, double b) {
   case TN_BIN_ADD: return a + b;
   case TN_BIN_SUB: return a - b;
   case TN_BIN_MUL: return a * b;
+  case TN_BIN_POW: return pow(a, b);
   default: return eval_divide_reals(op, a, b);
   }
 }
@@ -133,10 +150,16 @@ static tn_status eval_arithmetic(const expr_evaluation *e, int32_t op, const tn_
     return TN_OK;
   }
   if (divides && b->number == 0)
-    return tn_failf(e->handle, TN_EINVAL, "%s %s 0 divides by zero", eval_show(e, a), eval_operator_name(op));
+    return tn_failf(e->handle, TN_EINVAL, "%s %s 0 divides by zero", eval_show(e, a), tn_operator_name(op));
+  if (op == TN_BIN_POW && a->number == 0 && b->number < 0)
+    return tn_failf(e->handle, TN_EINVAL, "%s ** %s divides by zero", eval_show(e, a), eval_show(e, b));
   if (a->is_integer && b->is_integer)
     return eval_integer_arithmetic(e, op, (int64_t)a->number, (int64_t)b->number, value);
-  *value = eval_number(eval_real_arithmetic(op, a->number, b->number), false);
+  double result = eval_real_arithmetic(op, a->number, b->number);
+  if (op == TN_BIN_POW && isnan(result) && !isnan(a->number) && !isnan(b->number))
+    return tn_failf(e->handle, TN_EINVAL, "%s ** %s is no real number, expected a base that is not negative",
+                    eval_show(e, a), eval_show(e, b));
+  *value = eval_number(result, false);
   return TN_OK;
 }
 
@@ -150,6 +173,7 @@ static bool eval_equal(const tn_value *left, const tn_value *right) {
   tn_value a = eval_as_number(left), b = eval_as_number(right);
   if (a.kind != b.kind) return false;
   if (a.kind == TN_VALUE_NUMBER) return a.number == b.number;
+  if (a.kind == TN_VALUE_TENSOR) return a.tensor == b.tensor; /* in lists */
   if (a.kind != TN_VALUE_LIST) return strcmp(a.text, b.text) == 0;
   if (a.n_items != b.n_items) return false;
   for (int32_t i = 0; i < a.n_items; i++)
@@ -157,14 +181,29 @@ static bool eval_equal(const tn_value *left, const tn_value *right) {
   return true;
 }
 
+/* An operation on values of the model. */
+static tn_status eval_operate(const expr_evaluation *e, int32_t op, const tn_value *operands, int32_t n,
+                              tn_value *value) {
+  return e->scope->calls->operate(e->scope->calls->context, op, operands, n, value);
+}
+
 /* `and` and `or` evaluate the right operand only if needed: `n != 0 and x / n > 1`. */
 static tn_status eval_logic(const expr_evaluation *e, const tn_expr *expr, tn_value *value) {
-  tn_value side;
+  tn_value side, sides[2];
   bool holds;
   TN_TRY(eval_expr(e, expr->items[0], &side));
+  if (side.kind == TN_VALUE_TENSOR) {
+    sides[0] = side;
+    TN_TRY(eval_expr(e, expr->items[1], &sides[1]));
+    return eval_operate(e, expr->op, sides, 2, value);
+  }
   TN_TRY(eval_truth(e, &side, &holds));
   if (holds == (expr->op == TN_BIN_AND)) {
     TN_TRY(eval_expr(e, expr->items[1], &side));
+    if (side.kind == TN_VALUE_TENSOR) { /* the left side does not decide */
+      *value = side;
+      return TN_OK;
+    }
     TN_TRY(eval_truth(e, &side, &holds));
   }
   *value = eval_bool(holds);
@@ -173,7 +212,7 @@ static tn_status eval_logic(const expr_evaluation *e, const tn_expr *expr, tn_va
 
 static tn_status eval_need_number(const expr_evaluation *e, int32_t op, const tn_value *value) {
   if (value->kind == TN_VALUE_NUMBER) return TN_OK;
-  return tn_failf(e->handle, TN_EINVAL, "'%s' needs numbers, found '%s'", eval_operator_name(op),
+  return tn_failf(e->handle, TN_EINVAL, "'%s' needs numbers, found '%s'", tn_operator_name(op),
                   eval_show(e, value));
 }
 
@@ -182,6 +221,8 @@ static tn_status eval_binary(const expr_evaluation *e, const tn_expr *expr, tn_v
   if (expr->op == TN_BIN_AND || expr->op == TN_BIN_OR) return eval_logic(e, expr, value);
   TN_TRY(eval_expr(e, expr->items[0], &a));
   TN_TRY(eval_expr(e, expr->items[1], &b));
+  if (a.kind == TN_VALUE_TENSOR || b.kind == TN_VALUE_TENSOR)
+    return eval_operate(e, expr->op, (tn_value[]){a, b}, 2, value);
   if (expr->op == TN_BIN_EQ || expr->op == TN_BIN_NE) {
     *value = eval_bool(eval_equal(&a, &b) == (expr->op == TN_BIN_EQ));
     return TN_OK;
@@ -195,6 +236,7 @@ static tn_status eval_unary(const expr_evaluation *e, const tn_expr *expr, tn_va
   tn_value inner;
   bool holds;
   TN_TRY(eval_expr(e, expr->items[0], &inner));
+  if (inner.kind == TN_VALUE_TENSOR) return eval_operate(e, expr->op, &inner, 1, value);
   if (expr->op == TN_UN_NOT) {
     TN_TRY(eval_truth(e, &inner, &holds));
     *value = eval_bool(!holds);
@@ -213,8 +255,24 @@ static tn_status eval_word(const expr_evaluation *e, const tn_expr *expr, tn_val
       *value = e->scope->values[i];
       return TN_OK;
     }
+  if (e->scope->calls != NULL) return e->scope->calls->name(e->scope->calls->context, expr->word, value);
+  if (e->scope->word != NULL) e->scope->word(e->scope->context, expr->word);
   *value = (tn_value){.kind = TN_VALUE_TEXT, .text = expr->word};
   return TN_OK;
+}
+
+/* Of values of the model both sides are computed, and chosen from for each element. */
+static tn_status eval_choice(const expr_evaluation *e, const tn_expr *expr, tn_value *value) {
+  tn_value sides[3];
+  bool holds;
+  TN_TRY(eval_expr(e, expr->items[1], &sides[1]));
+  if (sides[1].kind != TN_VALUE_TENSOR) {
+    TN_TRY(eval_truth(e, &sides[1], &holds));
+    return eval_expr(e, expr->items[holds ? 0 : 2], value);
+  }
+  TN_TRY(eval_expr(e, expr->items[0], &sides[0]));
+  TN_TRY(eval_expr(e, expr->items[2], &sides[2]));
+  return eval_operate(e, TN_CHOOSE, sides, 3, value);
 }
 
 static tn_status eval_check_bytes(const expr_evaluation *e, size_t bytes) {
@@ -228,7 +286,7 @@ static tn_status eval_check_bytes(const expr_evaluation *e, size_t bytes) {
 
 static size_t eval_value_bytes(const tn_value *value) {
   enum { NUMBER_BYTES = 8 };
-  if (value->kind == TN_VALUE_NUMBER) return NUMBER_BYTES;
+  if (value->kind == TN_VALUE_NUMBER || value->kind == TN_VALUE_TENSOR) return NUMBER_BYTES;
   return value->kind == TN_VALUE_LIST ? (size_t)value->bytes : strlen(value->text);
 }
 
@@ -246,9 +304,28 @@ static tn_status eval_list(const expr_evaluation *e, const tn_expr *expr, tn_val
   return TN_OK;
 }
 
+/* dims(REF): all dimensions as a list. */
+static tn_status eval_dims(const expr_evaluation *e, const tn_expr *expr, tn_value *value) {
+  int32_t rank = e->scope->rank != NULL ? e->scope->rank(e->scope->context, expr->word) : -1;
+  if (rank < 0)
+    return tn_failf(e->handle, TN_EINVAL,
+                    "dims(%s): there is no such value, expected the name of an earlier line or 'in'",
+                    expr->word);
+  tn_value *items = tn_arena_alloc(e->arena, ((size_t)rank + 1) * sizeof(*items));
+  if (items == NULL) return TN_ENOMEM;
+  for (int32_t i = 0; i < rank; i++) {
+    int64_t size = 0;
+    (void)e->scope->dim(e->scope->context, expr->word, i, &size);
+    TN_TRY(eval_put_integer(e, size, false, &items[i]));
+  }
+  *value = (tn_value){.kind = TN_VALUE_LIST, .items = items, .n_items = rank, .bytes = 12 * rank + 2};
+  return TN_OK;
+}
+
 static tn_status eval_dim(const expr_evaluation *e, const tn_expr *expr, tn_value *value) {
   tn_value axis;
   int64_t size = 0;
+  if (expr->n_items == 0) return eval_dims(e, expr, value);
   TN_TRY(eval_expr(e, expr->items[0], &axis));
   if (axis.kind != TN_VALUE_NUMBER || !axis.is_integer)
     return tn_failf(e->handle, TN_EINVAL, "dim(%s, %s): expected a whole number for the dimension",
@@ -280,6 +357,7 @@ static tn_status eval_print_call(const expr_evaluation *e, const tn_expr *expr, 
 }
 
 static tn_status eval_call(const expr_evaluation *e, const tn_expr *expr, tn_value *value) {
+  if (e->scope->calls != NULL) return e->scope->calls->call(e->scope->calls->context, expr, value);
   tn_text text = tn_text_new(e->handle);
   *value = (tn_value){.kind = TN_VALUE_TEXT};
   tn_status status = eval_print_call(e, expr, &text);
@@ -298,6 +376,7 @@ static tn_status eval_expr(const expr_evaluation *e, const tn_expr *expr, tn_val
   case TN_EXPR_SHARED: *value = (tn_value){.kind = TN_VALUE_SHARED, .text = expr->word}; return TN_OK;
   case TN_EXPR_DIM: return eval_dim(e, expr, value);
   case TN_EXPR_UNARY: return eval_unary(e, expr, value);
+  case TN_EXPR_CHOOSE: return eval_choice(e, expr, value);
   default: return eval_binary(e, expr, value);
   }
 }
@@ -346,6 +425,7 @@ static void eval_print_value(tn_text *text, const tn_value *value) {
     }
     tn_text_add(text, "]");
     return;
+  case TN_VALUE_TENSOR: tn_text_add(text, "a value"); return;
   default: tn_text_add(text, value->text); return;
   }
 }

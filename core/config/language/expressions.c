@@ -5,7 +5,8 @@
 
 #include "core/config/language/parser.h"
 
-/* Precedence levels from lowest to highest. `not` is between AND and COMPARE, the sign above MULTIPLY. */
+/* Precedence levels from lowest to highest. `not` is between AND and COMPARE, the sign above MULTIPLY, and
+ * `**` binds tighter than a sign in front of it. */
 enum { LEVEL_OR, LEVEL_AND, LEVEL_NOT, LEVEL_COMPARE, LEVEL_ADD, LEVEL_MULTIPLY, LEVEL_SIGN };
 
 typedef struct expr_operator {
@@ -15,12 +16,19 @@ typedef struct expr_operator {
 
 /* A mark precedes its own prefixes in this list ("<=" before "<"). */
 static const expr_operator expr_operators[] = {
-    {"==", LEVEL_COMPARE, TN_BIN_EQ},  {"!=", LEVEL_COMPARE, TN_BIN_NE},
-    {"<=", LEVEL_COMPARE, TN_BIN_LE},  {">=", LEVEL_COMPARE, TN_BIN_GE},
-    {"<", LEVEL_COMPARE, TN_BIN_LT},   {">", LEVEL_COMPARE, TN_BIN_GT},
-    {"+", LEVEL_ADD, TN_BIN_ADD},      {"-", LEVEL_ADD, TN_BIN_SUB},
-    {"*", LEVEL_MULTIPLY, TN_BIN_MUL}, {"//", LEVEL_MULTIPLY, TN_BIN_FLOORDIV},
-    {"/", LEVEL_MULTIPLY, TN_BIN_DIV}, {"%", LEVEL_MULTIPLY, TN_BIN_MOD},
+    {"==", LEVEL_COMPARE, TN_BIN_EQ},
+    {"!=", LEVEL_COMPARE, TN_BIN_NE},
+    {"<=", LEVEL_COMPARE, TN_BIN_LE},
+    {">=", LEVEL_COMPARE, TN_BIN_GE},
+    {"<", LEVEL_COMPARE, TN_BIN_LT},
+    {">", LEVEL_COMPARE, TN_BIN_GT},
+    {"+", LEVEL_ADD, TN_BIN_ADD},
+    {"-", LEVEL_ADD, TN_BIN_SUB},
+    {"**", LEVEL_SIGN, TN_BIN_POW},
+    {"*", LEVEL_MULTIPLY, TN_BIN_MUL},
+    {"//", LEVEL_MULTIPLY, TN_BIN_FLOORDIV},
+    {"/", LEVEL_MULTIPLY, TN_BIN_DIV},
+    {"%", LEVEL_MULTIPLY, TN_BIN_MOD},
 };
 
 static tn_expr *expr_parse_level(tn_parser *p, int32_t level);
@@ -164,17 +172,17 @@ static tn_expr *expr_parse_parentheses(tn_parser *p) {
   return NULL;
 }
 
-/* The rest of dim(REF, AXIS) after "(". */
-static tn_expr *expr_parse_dim(tn_parser *p) {
+/* The rest of dim(REF, AXIS), or of dims(REF), after "(". */
+static tn_expr *expr_parse_dim(tn_parser *p, bool all) {
   tn_expr *expr = expr_new(p, TN_EXPR_DIM);
   if (expr == NULL) return NULL;
   expr->word = tn_parser_name(p, false, "the name of a value");
   if (expr->word == NULL) return NULL;
-  if (!tn_parser_take(p, ",")) {
+  if (!all && !tn_parser_take(p, ",")) {
     tn_parser_expected(p, "',' and a dimension");
     return NULL;
   }
-  if (!expr_add_item(p, expr, tn_parser_expr(p))) return NULL;
+  if (!all && !expr_add_item(p, expr, tn_parser_expr(p))) return NULL;
   if (tn_parser_take(p, ")")) return expr;
   tn_parser_expected(p, "')'");
   return NULL;
@@ -186,9 +194,15 @@ static tn_expr *expr_parse_word(tn_parser *p) {
     tn_parser_expected(p, "a value");
     return NULL;
   }
+  to = tn_scan_name(from, false); /* "layer1.0", "data.mask" and "op.add" are names, too */
+  if (to == NULL) {
+    tn_parser_expected(p, "the name of a value");
+    return NULL;
+  }
   p->at = to;
   bool call = tn_parser_take(p, "(");
-  if (call && to - from == 3 && memcmp(from, "dim", 3) == 0) return expr_parse_dim(p);
+  if (call && to - from == 3 && memcmp(from, "dim", 3) == 0) return expr_parse_dim(p, false);
+  if (call && to - from == 4 && memcmp(from, "dims", 4) == 0) return expr_parse_dim(p, true);
   tn_expr *expr = expr_new(p, call ? TN_EXPR_CALL : TN_EXPR_WORD);
   if (expr == NULL) return NULL;
   expr->word = tn_parser_copy(p, from, to);
@@ -214,22 +228,51 @@ static tn_expr *expr_parse_primary(tn_parser *p) {
   return NULL;
 }
 
+/* a ** b: the right side may have a sign, and further powers. */
+static tn_expr *expr_parse_power(tn_parser *p) {
+  tn_expr *base = expr_parse_primary(p);
+  if (base == NULL || !tn_parser_take(p, "**") || !expr_enter(p)) return p->status == TN_OK ? base : NULL;
+  tn_expr *exponent = expr_parse_level(p, LEVEL_SIGN);
+  p->depth--;
+  return exponent != NULL ? expr_combine(p, TN_BIN_POW, base, exponent) : NULL;
+}
+
 static tn_expr *expr_parse_level(tn_parser *p, int32_t level) {
   switch (level) {
   case LEVEL_NOT:
     return tn_parser_take_word(p, "not") ? expr_parse_unary(p, TN_UN_NOT, LEVEL_NOT)
                                          : expr_parse_comparison(p);
   case LEVEL_SIGN:
-    return tn_parser_take(p, "-") ? expr_parse_unary(p, TN_UN_NEG, LEVEL_SIGN) : expr_parse_primary(p);
+    return tn_parser_take(p, "-") ? expr_parse_unary(p, TN_UN_NEG, LEVEL_SIGN) : expr_parse_power(p);
   default: return expr_parse_chain(p, level);
   }
 }
 
-tn_expr *tn_parser_expr(tn_parser *p) {
+tn_expr *tn_parser_or(tn_parser *p) {
   if (!expr_enter(p)) return NULL;
   tn_expr *expr = expr_parse_level(p, LEVEL_OR);
   p->depth--;
   return p->status == TN_OK ? expr : NULL;
+}
+
+/* The rest of `yes if condition else no`, after "if". */
+static tn_expr *expr_parse_choice(tn_parser *p, tn_expr *yes) {
+  tn_expr *expr = expr_new(p, TN_EXPR_CHOOSE);
+  if (expr == NULL || !expr_add_item(p, expr, yes) || !expr_add_item(p, expr, tn_parser_or(p))) return NULL;
+  if (!tn_parser_take_word(p, "else")) {
+    tn_parser_expected(p, "'else' and the other value");
+    return NULL;
+  }
+  return expr_add_item(p, expr, tn_parser_expr(p)) ? expr : NULL;
+}
+
+tn_expr *tn_parser_expr(tn_parser *p) {
+  tn_expr *expr = tn_parser_or(p);
+  if (expr == NULL || !tn_parser_take_word(p, "if")) return expr;
+  if (!expr_enter(p)) return NULL;
+  expr = expr_parse_choice(p, expr);
+  p->depth--;
+  return expr;
 }
 
 /* Consumes "name =" in front of an argument and returns the name; "==" is an operator. */

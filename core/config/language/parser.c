@@ -3,6 +3,7 @@
 #include "core/config/language/parser.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int32_t parser_line_of(const tn_parser *p, const char *at) {
@@ -68,10 +69,30 @@ const char *tn_scan_word(const char *at) {
   return at;
 }
 
+/* The end of the "{i}" or "{i+N}" at `at`, or NULL. */
+static const char *parser_scan_hole(const char *at) {
+  enum { MOST_DIGITS = 6 };
+  if (!tn_text_starts(at, "{i")) return NULL;
+  at += strlen("{i");
+  size_t digits = *at == '+' ? strspn(at + 1, "0123456789") : 0;
+  if (*at == '+' && (digits == 0 || digits > MOST_DIGITS)) return NULL;
+  if (*at == '+') at += 1 + digits;
+  return *at == '}' ? at + 1 : NULL;
+}
+
+const char *tn_name_hole(const char *name) {
+  const char *hole = strstr(name, "{i");
+  return hole != NULL && parser_scan_hole(hole) != NULL ? hole : NULL;
+}
+
+int64_t tn_name_hole_start(const char *hole) {
+  return hole[strlen("{i")] == '+' ? strtoll(hole + strlen("{i+"), NULL, 10) : 0;
+}
+
 /* The end of one part of a name: a word, a word with "{i}", or digits. */
 static const char *parser_scan_part(const char *at, bool hole) {
-  const char *end = tn_scan_word(at);
-  if (end != NULL) return hole && tn_text_starts(end, "{i}") ? end + 3 : end;
+  const char *end = tn_scan_word(at), *behind = end != NULL && hole ? parser_scan_hole(end) : NULL;
+  if (end != NULL) return behind != NULL ? behind : end;
   while (isdigit((unsigned char)*at)) {
     end = ++at;
   }

@@ -39,6 +39,8 @@ const char *tn_parser_name(tn_parser *p, bool hole, const char *what);
 bool tn_parser_reserved(const char *from, const char *to);
 
 tn_expr *tn_parser_expr(tn_parser *p);
+/* The same without `a if c else b` outside of brackets: where `if` begins the condition of the line. */
+tn_expr *tn_parser_or(tn_parser *p);
 /* Parses arguments up to and including ")", after "(". */
 bool tn_parser_args(tn_parser *p, tn_call_arg **args, int32_t *n);
 

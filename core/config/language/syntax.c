@@ -19,36 +19,42 @@ static bool syntax_add_text(tn_parser *p, const char ***texts, int32_t *n, const
   return true;
 }
 
-/* The position of the ":" behind the line's names; NULL if the line has no names. */
+/* The position of the ":" or "=" behind the line's names; NULL if the line has no names. */
 static const char *syntax_end_of_names(const char *at) {
   for (;;) {
     at += strspn(at, " \t\n");
     at = tn_scan_name(at, true);
     if (at == NULL) return NULL;
     at += strspn(at, " \t\n");
-    if (*at == ':') return at;
+    if (*at == ':' || (*at == '=' && at[1] != '=')) return at;
     if (*at++ != ',') return NULL;
   }
 }
 
-static bool syntax_check_name(tn_parser *p, const char *at, const char *name) {
-  const char *hole = strstr(name, "{i}");
-  if (hole != NULL && strstr(hole + 1, "{i}") != NULL)
+static bool syntax_check_name(tn_parser *p, const char *at, const char *name, bool computes) {
+  const char *hole = tn_name_hole(name);
+  if (hole != NULL && tn_name_hole(hole + 1) != NULL)
     tn_parser_fail(p, at, "the name '%s' has '{i}' twice, expected at most once", name);
+  if (hole != NULL && computes)
+    tn_parser_fail(p, at, "the name '%s' has '{i}', expected none in front of '=', where nothing is repeated",
+                   name);
   if (tn_parser_reserved(name, name + strlen(name)))
     tn_parser_fail(p, at, "the name '%s' is a word of the language, expected another", name);
   return p->status == TN_OK;
 }
 
-static bool syntax_parse_names(tn_parser *p, tn_line *line) {
-  if (syntax_end_of_names(p->at) == NULL) return true;
+/* Parses "a, b:" or "a, b =". */
+static bool syntax_parse_names(tn_parser *p, tn_line *line, bool *computes) {
+  const char *end = syntax_end_of_names(p->at);
+  *computes = end != NULL && *end == '=';
+  if (end == NULL) return true;
   do {
     tn_parser_skip(p);
     const char *at = p->at, *name = tn_parser_name(p, true, "a name");
-    if (!syntax_add_text(p, &line->names, &line->n_names, name) || !syntax_check_name(p, at, name))
+    if (!syntax_add_text(p, &line->names, &line->n_names, name) || !syntax_check_name(p, at, name, *computes))
       return false;
   } while (tn_parser_take(p, ","));
-  return tn_parser_take(p, ":");
+  return tn_parser_take(p, *computes ? "=" : ":");
 }
 
 /* Parses a call or "@name", without its repeat count. */
@@ -75,7 +81,7 @@ static bool syntax_parse_item(tn_parser *p, tn_line *line) {
   tn_item_call item = {0};
   if (!syntax_parse_layer(p, &item)) return false;
   if (tn_parser_take(p, "*")) {
-    item.repeat = tn_parser_expr(p);
+    item.repeat = tn_parser_or(p);
     if (item.repeat == NULL) return false;
   }
   tn_item_call *grown = tn_arena_grow(p->arena, line->items, (size_t)line->n_items, sizeof(item));
@@ -85,16 +91,64 @@ static bool syntax_parse_item(tn_parser *p, tn_line *line) {
   return true;
 }
 
+/* Whether a name is all that stands behind the arrow up to the next comma, `if` or the end. */
+static bool syntax_is_name(const char *at) {
+  const char *end = tn_scan_name(at, false);
+  if (end == NULL) return false;
+  end += strspn(end, " \t\n");
+  return *end == ',' || *end == '\0' || (strncmp(end, "if", 2) == 0 && tn_scan_word(end) == end + 2);
+}
+
+/* Whether a name may be a number as well: "0" or "0.5", not "0.weight". */
+static bool syntax_is_number(const char *at) {
+  size_t whole = strspn(at, "0123456789"),
+         rest = at[whole] == '.' ? 1 + strspn(at + whole + 1, "0123456789") : 0;
+  return whole > 0 && at[whole + rest] != '.' && tn_scan_word(at + whole + rest) == NULL;
+}
+
+/* Parses a name or an expression behind the arrow. A number may be the name of a line, too. */
+static bool syntax_parse_ref(tn_parser *p, tn_line *line) {
+  tn_parser_skip(p);
+  const char *from = p->at;
+  tn_expr *operand = NULL;
+  if (syntax_is_name(from) && !syntax_is_number(from))
+    (void)tn_parser_name(p, false, "a value");
+  else if (*from == '\0' || (operand = tn_parser_or(p)) == NULL)
+    tn_parser_expected(p, "the name of a value");
+  if (p->status != TN_OK) return false;
+  tn_expr **grown = tn_arena_grow(p->arena, line->operands, (size_t)line->n_refs, sizeof(tn_expr *));
+  if (grown == NULL) return syntax_no_memory(p);
+  line->operands = grown;
+  grown[line->n_refs] = operand;
+  return syntax_add_text(p, &line->refs, &line->n_refs, tn_parser_copy(p, from, p->at));
+}
+
 static bool syntax_parse_refs(tn_parser *p, tn_line *line) {
   do {
-    if (!syntax_add_text(p, &line->refs, &line->n_refs, tn_parser_name(p, false, "the name of a value")))
-      return false;
+    if (!syntax_parse_ref(p, line)) return false;
   } while (tn_parser_take(p, ","));
   return true;
 }
 
+/* Parses the expression behind "a, b =". */
+static bool syntax_parse_value(tn_parser *p, tn_line *line) {
+  line->value = tn_parser_expr(p);
+  if (line->value == NULL) return false;
+  tn_parser_skip(p);
+  if (*p->at == '\0') return true;
+  if (tn_text_starts(p->at, "<-"))
+    tn_parser_fail(p, p->at,
+                   "'<-' stands in a line with '=', expected the values in brackets, as in `y = relu(x)`, or "
+                   "':' in place of '='");
+  else
+    tn_parser_expected(p, "an operator or the end of the line");
+  return false;
+}
+
 static bool syntax_parse_line(tn_parser *p, tn_line *line) {
-  if (!syntax_parse_names(p, line)) return false;
+  bool computes;
+  if (!syntax_parse_names(p, line, &computes)) return false;
+  if (computes) return syntax_parse_value(p, line);
   do {
     if (!syntax_parse_item(p, line)) return false;
   } while (tn_parser_take(p, ","));
@@ -105,12 +159,6 @@ static bool syntax_parse_line(tn_parser *p, tn_line *line) {
   }
   tn_parser_skip(p);
   if (*p->at == '\0') return true;
-  if (*p->at == '=' && p->at[1] != '=' && line->n_items == 1 && line->n_names + line->n_refs == 0 &&
-      line->condition == NULL) {
-    tn_parser_fail(p, p->at, "'=' stands behind '%s', expected `name: layer(...)`, as in `fc1: linear(10)`",
-                   line->items[0].layer != NULL ? line->items[0].layer : "@");
-    return false;
-  }
   tn_parser_expected(p, line->condition != NULL ? "an operator or the end of the line"
                         : line->n_refs > 0      ? "',', 'if' or the end of the line"
                                                 : "'(', '*', ',', '<-', 'if' or the end of the line");

@@ -1,16 +1,19 @@
 /* core/config/language/syntax.h: the model language as a syntax tree, and its expressions. This room
  * handles grammar and evaluation; core/model applies the layers.
  *
- *   line  = [names ":"] seq ["<-" ref {"," ref}] ["if" expr]
+ *   line  = [names ":"] seq ["<-" value {"," value}] ["if" or]
+ *         | names "=" expr
  *   names = name {"," name}
  *   name  = part {"." part}                      part: word, digits, word{i}
  *   seq   = item {"," item}
- *   item  = (call | "@" name) ["*" expr]
- *   call  = word ["(" [arg {"," arg}] ")"]
+ *   item  = (call | "@" name) ["*" or]
+ *   call  = ["op."] word ["(" [arg {"," arg}] ")"]
  *   arg   = [word "="] expr
- *   expr  = number | word | call | "[" expr {"," expr} "]" | "@" name | "dim(" ref "," expr ")"
- *         | "(" expr ")" | "-" expr | expr op expr     (Python's precedence, `not` too)
- *   ref   = name | "in" | "data." word
+ *   expr  = or ["if" or "else" expr]
+ *   or    = number | name | call | "[" expr {"," expr} "]" | "@" name | "dim(" ref "," expr ")"
+ *         | "dims(" ref ")" | "(" expr ")" | "-" or | or op or     (Python's precedence, `not` too)
+ *   value = ref | or
+ *   ref   = name | "in" | "data." name
  *
  * Lines join while a bracket is open or after a trailing comma. Comparisons chain as in Python. "<-" is
  * always the arrow: `a < -1` needs its blank. */
@@ -29,7 +32,8 @@ enum {
   TN_EXPR_SHARED,
   TN_EXPR_DIM,
   TN_EXPR_UNARY,
-  TN_EXPR_BINARY
+  TN_EXPR_BINARY,
+  TN_EXPR_CHOOSE
 };
 enum {
   TN_BIN_OR,
@@ -46,6 +50,7 @@ enum {
   TN_BIN_DIV,
   TN_BIN_FLOORDIV,
   TN_BIN_MOD,
+  TN_BIN_POW,
   TN_UN_NEG,
   TN_UN_NOT
 };
@@ -57,10 +62,11 @@ typedef struct tn_call_arg {
 } tn_call_arg;
 struct tn_expr {
   int32_t kind, op; /* TN_EXPR_..., TN_BIN_... or TN_UN_... */
-  const char *word; /* WORD, CALL: name; SHARED: path; DIM: ref */
+  const char *word; /* WORD, CALL: name; SHARED: path; DIM: ref, without items for all dimensions */
   double number;    /* NUMBER */
   int32_t is_integer;
-  tn_expr **items; /* entries of LIST; operands of UNARY and BINARY; axis of DIM */
+  tn_expr *
+      *items; /* entries of LIST; operands of UNARY and BINARY; axis of DIM; CHOOSE: yes, condition, no */
   int32_t n_items;
   tn_call_arg *args; /* CALL */
   int32_t n_args;
@@ -79,8 +85,10 @@ typedef struct tn_line {
   int32_t n_names;
   tn_item_call *items;
   int32_t n_items;
-  const char **refs;
+  const char **refs;  /* the text of each value behind the arrow */
+  tn_expr **operands; /* NULL: a name */
   int32_t n_refs;
+  tn_expr *value;     /* behind "=", in place of items; NULL: a line of layers */
   tn_expr *condition; /* NULL: always */
   const char *file;   /* file and line of the start */
   int32_t line;
@@ -95,14 +103,18 @@ tn_status tn_syntax_lines(const void *handle, tn_arena *arena, const tn_key *key
 /* Parses one line or one call from text ("linear(128)"), for tn_build_layer and lists of transforms. */
 tn_status tn_syntax_line(const void *handle, tn_arena *arena, const char *text, const char *file,
                          int32_t line, tn_line *out);
+/* The "{i}" or "{i+N}" in a name, or NULL; and N, which is 0 for "{i}". */
+const char *tn_name_hole(const char *name);
+int64_t tn_name_hole_start(const char *hole);
 /* Parses a single expression. */
 tn_status tn_syntax_expr(const void *handle, tn_arena *arena, const char *text, tn_expr **out);
 
 /* The result of an expression. */
-enum { TN_VALUE_NUMBER, TN_VALUE_TEXT, TN_VALUE_LIST, TN_VALUE_SHARED };
+enum { TN_VALUE_NUMBER, TN_VALUE_TEXT, TN_VALUE_LIST, TN_VALUE_SHARED, TN_VALUE_TENSOR };
 enum { TN_VALUE_MOST_BYTES = 1 << 20 };
 typedef struct tn_value {
   int32_t kind;
+  uint32_t tensor; /* TENSOR: a value of the model, times `number`; 0: unknown, behind a line that is wrong */
   double number;
   int32_t is_integer;
   const char *text; /* TEXT: a word, or a call such as "normal(0, 0.02)"; SHARED: the path */
@@ -111,14 +123,29 @@ typedef struct tn_value {
   int32_t bytes; /* LIST: about the length of its text, lists in it included */
 } tn_value;
 
+/* Expressions that compute with values of the model. A word that is no name of the scope, an operation with
+ * a TENSOR among its operands, and every call become calls of these functions. */
+typedef struct tn_value_calls {
+  tn_status (*name)(void *context, const char *name, tn_value *value);
+  /* `op`: TN_BIN_..., TN_UN_..., or TN_CHOOSE on yes, condition, no. */
+  tn_status (*operate)(void *context, int32_t op, const tn_value *operands, int32_t n, tn_value *value);
+  tn_status (*call)(void *context, const tn_expr *call, tn_value *value);
+  void *context;
+} tn_value_calls;
+enum { TN_CHOOSE = -1 };
+
 /* The names that an expression may use, such as a block's arguments. `dim` gives the size of a dimension
- * of a value; false if there is no such value or dimension. */
+ * of a value; false if there is no such value or dimension. `rank` gives the number of dimensions, or -1.
+ * `word` is told each word that is no name. */
 typedef struct tn_scope {
   const char *const *names;
   const tn_value *values;
   int32_t n;
   bool (*dim)(void *context, const char *ref, int64_t axis, int64_t *size);
+  int32_t (*rank)(void *context, const char *ref);
+  void (*word)(void *context, const char *word);
   void *context;
+  const tn_value_calls *calls; /* NULL: numbers and words alone */
 } tn_scope;
 
 /* Evaluates an expression. Integer arithmetic stays integer; / gives a float unless the quotient is exact;
@@ -128,6 +155,8 @@ typedef struct tn_scope {
 tn_status tn_expr_evaluate(const void *handle, tn_arena *arena, const tn_expr *expr, const tn_scope *scope,
                            tn_value *value);
 bool tn_value_true(const tn_value *value);
+/* "+" for TN_BIN_ADD. */
+const char *tn_operator_name(int32_t op);
 /* Evaluates a condition. Unlike tn_value_true it rejects words other than yes and no. */
 tn_status tn_expr_holds(const void *handle, tn_arena *arena, const tn_expr *expr, const tn_scope *scope,
                         bool *holds);

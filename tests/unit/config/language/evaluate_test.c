@@ -111,6 +111,31 @@ static void division_and_remainder_round_down_as_in_python(void **state) {
   gives("-9007199254740992 // 3", "-3002399751580331");
 }
 
+static void powers_of_whole_numbers_are_whole(void **state) {
+  (void)state;
+  gives("2 ** 10", "1024");
+  gives("-2 ** 2", "-4");
+  gives("(-1) ** 9999999", "-1");
+  gives("0 ** 0", "1");
+  gives("2 ** -1", "0.5");
+  gives("4 ** 0.5", "2.0");
+  gives("2 ** 3 ** 2", "512");
+  fails("2 ** 54", "a whole number becomes too large, expected at most 2^53");
+  fails("10 ** 9999", "a whole number becomes too large, expected at most 2^53");
+  fails("(-8) ** 0.5", "-8 ** 0.5 is no real number, expected a base that is not negative");
+  fails("0.0 ** -1", "0.0 ** -1 divides by zero");
+  fails("0 ** -1", "0 ** -1 divides by zero");
+}
+
+static void a_choice_looks_at_one_side(void **state) {
+  (void)state;
+  gives("1 if planes == 64 else 1 / 0", "1");
+  gives("tanh if no else relu", "relu");
+  gives("[1, 2 if 0 else 3]", "[1, 3]");
+  fails("1 if sometimes else 2",
+        "'sometimes' is neither a number, nor yes or no, nor a name that is known here");
+}
+
 static void comparisons_give_one_or_zero(void **state) {
   (void)state;
   gives("1 < 2", "1");
@@ -209,6 +234,8 @@ int main(void) {
       cmocka_unit_test(whole_numbers_stay_whole),
       cmocka_unit_test(fractions_keep_their_point),
       cmocka_unit_test(division_and_remainder_round_down_as_in_python),
+      cmocka_unit_test(powers_of_whole_numbers_are_whole),
+      cmocka_unit_test(a_choice_looks_at_one_side),
       cmocka_unit_test(comparisons_give_one_or_zero),
       cmocka_unit_test(logic_looks_no_further_than_it_must),
       cmocka_unit_test(words_lists_calls_and_shared_values_pass_through),

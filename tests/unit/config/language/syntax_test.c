@@ -46,14 +46,18 @@ static tn_line *parse_lines(fixture *f, const char *text, int32_t expected) {
 
 /* An expression fully in parentheses, so that a test sees its precedence. */
 static void show(const tn_expr *e, char *out) {
-  static const char *const ops[] = {
-      "or", "and", "==", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "//", "%", "-", "not"};
+  static const char *const ops[] = {"or", "and", "==", "!=", "<", "<=", ">", ">=", "+",
+                                    "-",  "*",   "/",  "//", "%", "**", "-", "not"};
   char a[512] = "", b[512] = "";
   switch (e->kind) {
   case TN_EXPR_NUMBER: sprintf(out, "%g%s", e->number, e->is_integer ? "" : "f"); return;
   case TN_EXPR_WORD: strcpy(out, e->word); return;
   case TN_EXPR_SHARED: sprintf(out, "@%s", e->word); return;
   case TN_EXPR_DIM:
+    if (e->n_items == 0) {
+      sprintf(out, "dims(%s)", e->word);
+      return;
+    }
     show(e->items[0], a);
     sprintf(out, "dim(%s;%s)", e->word, a);
     return;
@@ -66,6 +70,14 @@ static void show(const tn_expr *e, char *out) {
     show(e->items[1], b);
     sprintf(out, "(%s %s %s)", a, ops[e->op], b);
     return;
+  case TN_EXPR_CHOOSE: {
+    char c[512] = "";
+    show(e->items[0], a);
+    show(e->items[1], c);
+    show(e->items[2], b);
+    sprintf(out, "(%s if %s else %s)", a, c, b);
+    return;
+  }
   case TN_EXPR_LIST:
     strcpy(out, "[");
     for (int32_t i = 0; i < e->n_items; i++) {
@@ -113,11 +125,18 @@ static void precedence_is_pythons(void **state) {
   parses_as("a < b < c", "((a < b) and (b < c))");
   parses_as("a<=b>=c!=d", "(((a <= b) and (b >= c)) and (c != d))");
   parses_as("notable or orange", "(notable or orange)");
+  parses_as("-a ** 2", "(- (a ** 2))");
+  parses_as("2 ** -1 ** b", "(2 ** (- (1 ** b)))");
+  parses_as("a * b ** c", "(a * (b ** c))");
+  parses_as("a if b else c if d else e", "(a if b else (c if d else e))");
+  parses_as("f(a or b if c else not d)", "f(((a or b) if c else (not d)))");
 }
 
 static void all_kinds_of_expressions_are_read(void **state) {
   (void)state;
   parses_as("42", "42");
+  parses_as("dims(data.x)", "dims(data.x)");
+  parses_as("layer1.0 + op.add(data.x, 1)", "(layer1.0 + op.add(data.x,1))");
   parses_as("1e-3", "0.001f");
   parses_as(".5", "0.5f");
   parses_as("2.", "2f");
@@ -261,7 +280,7 @@ static const char *const wrong_lines[][2] = {
     {"relu relu", "t.ini:3: expected '(', '*', ',', '<-', 'if' or the end of the line, found 'relu'"},
     {"relu <-", "t.ini:3: expected the name of a value, found the end of the line"},
     {"relu <- a b", "t.ini:3: expected ',', 'if' or the end of the line, found 'b'"},
-    {"relu <- 1x", "t.ini:3: expected the name of a value, found '1x'"},
+    {"relu <- 1x", "t.ini:3: expected a number, found '1x'"},
     {"relu <- a{i}", "t.ini:3: expected ',', 'if' or the end of the line, found '{'"},
     {"relu if", "t.ini:3: expected a value, found the end of the line"},
     {"relu if a b", "t.ini:3: expected an operator or the end of the line, found 'b'"},
@@ -284,6 +303,21 @@ static const char *const wrong_lines[][2] = {
     {"a.: relu", "t.ini:3: expected '(', '*', ',', '<-', 'if' or the end of the line, found '.'"},
     {"f(a = = 3)", "t.ini:3: expected a value, found '='"},
     {"f(1 +)", "t.ini:3: expected a value, found ')'"},
+    {"y = a <- b", "t.ini:3: '<-' stands in a line with '=', expected the values in brackets, as in `y = "
+                   "relu(x)`, or ':' in place of '='"},
+    {"y = a if b", "t.ini:3: expected 'else' and the other value, found the end of the line"},
+    {"y = a if b else", "t.ini:3: expected a value, found the end of the line"},
+    {"y =", "t.ini:3: expected a value, found the end of the line"},
+    {"y = a, b", "t.ini:3: expected an operator or the end of the line, found ','"},
+    {"y = a **", "t.ini:3: expected a value, found the end of the line"},
+    {"y{i} = a",
+     "t.ini:3: the name 'y{i}' has '{i}', expected none in front of '=', where nothing is repeated"},
+    {"a{i+}: relu", "t.ini:3: expected '(', '*', ',', '<-', 'if' or the end of the line, found '{'"},
+    {"relu <- a + ", "t.ini:3: expected a value, found the end of the line"},
+    {"relu <- a + b if c else d", "t.ini:3: expected an operator or the end of the line, found 'else'"},
+    {"f(dims())", "t.ini:3: expected the name of a value, found ')'"},
+    {"f(dims(a, 1))", "t.ini:3: expected ')', found ','"},
+    {"f(a.)", "t.ini:3: expected the name of a value, found 'a.'"},
     {"f(* 2)", "t.ini:3: expected a value, found '*'"},
 };
 

@@ -1,0 +1,215 @@
+/* Lines that compute with values: `y = silu(gate) * up`, numbers with names, and expressions behind an arrow.
+ */
+#include "tests/unit/model/rig.h"
+
+#include "tenon/attributes.h"
+
+static void operators_are_ops(void **state) {
+  (void)state;
+  rig_expect_graph(LAYERS("    y = (x + x) * x - x / x\n"), "%2: f32[2, 3] = add(x, x) in y\n"
+                                                            "%3: f32[2, 3] = mul(%2, x) in y\n"
+                                                            "%4: f32[2, 3] = div(x, x) in y\n"
+                                                            "%5: f32[2, 3] = sub(%3, %4) in y\n"
+                                                            "output output = %5\n");
+}
+
+/* 2 * x + 1 is one affine, and a number takes the type of the value beside it. */
+static void numbers_are_folded(void **state) {
+  (void)state;
+  rig_expect_graph(LAYERS("    y = 2 * 3 * x + 8 // 3 - 2 ** 3\n"),
+                   "%2: f32[2, 3] = affine(x, scale=6, shift=2) in y\n"
+                   "%3: f32[2, 3] = affine(%2, shift=-8) in y\n"
+                   "output output = %3\n");
+  rig_expect_graph("[model]\ninputs = x: f32[3], i: i64[3]\nlayers =\n    y = i + 1\n",
+                   "%3: i64[] = full(value=1, dtype=i64) in y\n"
+                   "%4: i64[2, 3] = add(i, %3) in y\n"
+                   "output output = %4\n");
+}
+
+static void powers_and_remainders_are_pythons(void **state) {
+  (void)state;
+  rig_expect_graph(LAYERS("    y = -x ** 2\n"), "%2: f32[2, 3] = mul(x, x) in y\n"
+                                                "%3: f32[2, 3] = neg(%2) in y\n"
+                                                "output output = %3\n");
+  rig_expect_graph(LAYERS("    y = x // 2 + x % 2\n"), "%2: f32[2, 3] = affine(x, scale=0.5) in y\n"
+                                                       "%3: f32[2, 3] = floor(%2) in y\n"
+                                                       "%4: f32[2, 3] = affine(x, scale=0.5) in y\n"
+                                                       "%5: f32[2, 3] = floor(%4) in y\n"
+                                                       "%6: f32[2, 3] = affine(%5, scale=2) in y\n"
+                                                       "%7: f32[2, 3] = sub(x, %6) in y\n"
+                                                       "%8: f32[2, 3] = add(%3, %7) in y\n"
+                                                       "output output = %8\n");
+}
+
+static void comparisons_choose_for_each_element(void **state) {
+  (void)state;
+  rig_expect_graph(LAYERS("    y = x if 0 < x < 1 and yes else 0\n"),
+                   "%2: f32[] = full() in y\n"
+                   "%3: bool[2, 3] = lt(%2, x) in y\n"
+                   "%4: f32[] = full(value=1) in y\n"
+                   "%5: bool[2, 3] = lt(x, %4) in y\n"
+                   "%6: bool[2, 3] = and(%3, %5) in y\n"
+                   "%7: f32[] = full() in y\n"
+                   "%8: f32[2, 3] = where(%6, x, %7) in y\n"
+                   "output output = %8\n");
+  rig_expect_graph(LAYERS("    y = x if dim(x, 1) == 3 else zz\n"), "output output = x\n");
+}
+
+static void calls_take_values_first_and_options_behind(void **state) {
+  (void)state;
+  rig_expect_graph(LAYERS("    y = reduce_sum(relu(x), axis=1)\n"),
+                   "%2: f32[2, 3] = relu(x) in y\n"
+                   "%3: f32[2] = reduce_sum(%2, axes=[1]) in y@1\n"
+                   "output output = %3\n");
+  rig_expect_graph(LAYERS("    y = maximum(x, 0)\n"), "%2: f32[] = full() in y\n"
+                                                      "%3: f32[2, 3] = maximum(x, %2) in y\n"
+                                                      "output output = %3\n");
+  rig_expect_graph(LAYERS("    y = op.concat([x, x], -1)\n"), "%2: f32[2, 6] = concat(x, x, axis=-1) in y\n"
+                                                              "output output = %2\n");
+}
+
+static void names_get_the_results_in_order(void **state) {
+  (void)state;
+  rig_expect_graph(LAYERS("    p, q = twice(x)\n    r = q - p\n"), "%2: f32[2, 3] = affine(x, shift=1) in p\n"
+                                                                   "%3: f32[2, 3] = affine(x, shift=2) in p\n"
+                                                                   "%4: f32[2, 3] = sub(%3, %2) in r\n"
+                                                                   "output output = %4\n");
+}
+
+static void a_value_stands_behind_the_arrow(void **state) {
+  (void)state;
+  rig_expect_graph(LAYERS("    a: relu\n    b: sum <- 2 * a, in, tanh(a), 1.5\n"),
+                   "%2: f32[2, 3] = relu(x) in a\n"
+                   "%3: f32[2, 3] = affine(%2, scale=2) in b\n"
+                   "%4: f32[2, 3] = tanh(%2) in b.2\n"
+                   "%5: f32[] = full(value=1.5) in b.3\n"
+                   "%6: f32[2, 3] = add(%3, x) in b\n"
+                   "%7: f32[2, 3] = add(%6, %4) in b\n"
+                   "%8: f32[2, 3] = add(%7, %5) in b\n"
+                   "output output = %8\n");
+}
+
+/* A line without values gives a number a name. The next line reads the value of the line before it. */
+static void numbers_have_names(void **state) {
+  (void)state;
+  rig_expect_graph(
+      LAYERS("    a: relu\n    n = 2 * dim(in, 1)\n    w = sqrt(n + 3)\n    b: affine(scale=w)\n"),
+      "%2: f32[2, 3] = relu(x) in a\n"
+      "%3: f32[2, 3] = affine(%2, scale=3) in b\n"
+      "output output = %3\n");
+  rig_expect_states(LAYERS("    n = 2\n    a: scale * n\n"), "a.0.gain a.1.gain");
+  rig_expect_graph(LAYERS("    y = reshape(x, dims(x))\n"), "%2: f32[2, 3] = reshape(x, dims=[2, 3]) in y\n"
+                                                            "output output = %2\n");
+}
+
+static void an_argument_keeps_its_meaning(void **state) {
+  (void)state;
+  rig_expect_graph(LAYERS("    b: part(3)\n") "[block part]\nargs = k\nlayers =\n    y = k * in\n",
+                   "%2: f32[2, 3] = affine(x, scale=3) in b.y\n"
+                   "output output = %2\n");
+}
+
+static void an_argument_may_be_a_layer(void **state) {
+  (void)state;
+  rig_expect_graph(
+      LAYERS("    b: part(tanh)\n    c: part(affine(scale=2))\n") "[block part]\nargs = act\nlayers =\n"
+                                                                  "    y = act(in) + 1\n    act\n",
+      "%2: f32[2, 3] = tanh(x) in b.y\n"
+      "%3: f32[2, 3] = affine(%2, shift=1) in b.y\n"
+      "%4: f32[2, 3] = tanh(%3) in b.act@1.0\n"
+      "%5: f32[2, 3] = affine(%4, scale=2) in c.y\n"
+      "%6: f32[2, 3] = affine(%5, shift=1) in c.y\n"
+      "%7: f32[2, 3] = affine(%6, scale=2) in c.act@1.0\n"
+      "output output = %7\n");
+}
+
+static void op_names_an_op(void **state) {
+  (void)state;
+  rig_expect_graph(LAYERS("    y = op.add(x, x)\n    op.relu\n"), "%2: f32[2, 3] = add(x, x) in y\n"
+                                                                  "%3: f32[2, 3] = relu(%2) in op.relu@1.0\n"
+                                                                  "output output = %3\n");
+}
+
+/* Two random values of a line have streams of their own. */
+static void random_values_are_addressed(void **state) {
+  (void)state;
+  const tn_graph *g = rig_build(LAYERS("    y = x + random_normal(dims(x)) - random_normal(dims(x))\n"));
+  int64_t streams[2];
+  int32_t n = 0;
+  for (size_t i = 0; i < g->nodes.n; i++)
+    if (tn_text_equal(g->nodes.v[i].op->item.name, "random_normal"))
+      streams[n++] = ((const tn_random_attributes *)g->nodes.v[i].attributes)->stream;
+  assert_int_equal(n, 2);
+  assert_true(streams[0] != streams[1]);
+}
+
+/* A chain of comparisons evaluates its middle twice, and emits it once. */
+static void a_chain_has_one_middle(void **state) {
+  (void)state;
+  const tn_graph *g = rig_build(LAYERS("    y = 0 < tanh(x) < 1\n"));
+  int32_t n = 0;
+  for (size_t i = 0; i < g->nodes.n; i++) n += tn_text_equal(g->nodes.v[i].op->item.name, "tanh");
+  assert_int_equal(n, 1);
+}
+
+static void the_number_of_a_repeat_may_begin_later(void **state) {
+  (void)state;
+  rig_expect_states(LAYERS("    a{i+1}: scale * 2\n    sum <- a1, a2\n"), "a1.gain a2.gain");
+}
+
+static void repeats_pass_on_what_a_block_takes(void **state) {
+  (void)state;
+  rig_expect_graph("[model]\ninputs = x: f32[3], m: f32[3]\nlayers =\n    a: part * 2 <- x, m\n"
+                   "    b, c: both * 2 <- x, m\n    d = c\n"
+                   "[block part]\ninputs = v, w\nlayers = y = v * w\n"
+                   "[block both]\ninputs = v, w\noutputs = -w, v\nlayers =\n",
+                   "%3: f32[2, 3] = mul(x, m) in a.0.y\n"
+                   "%4: f32[2, 3] = mul(%3, m) in a.1.y\n"
+                   "%5: f32[2, 3] = neg(m) in b.0.outputs\n"
+                   "%6: f32[2, 3] = neg(x) in b.1.outputs\n"
+                   "output output = %5\n");
+}
+
+static void mistakes_are_placed(void **state) {
+  (void)state;
+  rig_expect_error(LAYERS("    y = x + zz\n"),
+                   "m.ini:4: there is no value 'zz' here, expected the name of an earlier line or 'in'");
+  rig_expect_error(
+      LAYERS("    y = scale(x)\n"),
+      "m.ini:4: scale on (f32[2, 3]): it has parameters, expected a line of its own for it, as in "
+      "`scale1: scale(...)`, and its name in the expression");
+  rig_expect_error(LAYERS("    n = 3\n    relu <- n\n"),
+                   "m.ini:5: 'n' is no value here, but '3', expected the name of a value");
+}
+
+/* Only the mistake is told, not its consequences. */
+static void nothing_is_told_of_unknown_values(void **state) {
+  (void)state;
+  rig_expect_error(
+      LAYERS("    y = x + zz\n    z = y * y + dim(y, 1)\n    n = dim(z, 0)\n    a: affine(scale=n) <- z\n"
+             "    p, q = twice(y)\n    sum <- p, 2 * q\n"),
+      "m.ini:4: there is no value 'zz' here, expected the name of an earlier line or 'in'");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(operators_are_ops, rig_open, rig_close),
+      cmocka_unit_test_setup_teardown(numbers_are_folded, rig_open, rig_close),
+      cmocka_unit_test_setup_teardown(powers_and_remainders_are_pythons, rig_open, rig_close),
+      cmocka_unit_test_setup_teardown(comparisons_choose_for_each_element, rig_open, rig_close),
+      cmocka_unit_test_setup_teardown(calls_take_values_first_and_options_behind, rig_open, rig_close),
+      cmocka_unit_test_setup_teardown(names_get_the_results_in_order, rig_open, rig_close),
+      cmocka_unit_test_setup_teardown(a_value_stands_behind_the_arrow, rig_open, rig_close),
+      cmocka_unit_test_setup_teardown(numbers_have_names, rig_open, rig_close),
+      cmocka_unit_test_setup_teardown(an_argument_keeps_its_meaning, rig_open, rig_close),
+      cmocka_unit_test_setup_teardown(an_argument_may_be_a_layer, rig_open, rig_close),
+      cmocka_unit_test_setup_teardown(op_names_an_op, rig_open, rig_close),
+      cmocka_unit_test_setup_teardown(random_values_are_addressed, rig_open, rig_close),
+      cmocka_unit_test_setup_teardown(a_chain_has_one_middle, rig_open, rig_close),
+      cmocka_unit_test_setup_teardown(the_number_of_a_repeat_may_begin_later, rig_open, rig_close),
+      cmocka_unit_test_setup_teardown(repeats_pass_on_what_a_block_takes, rig_open, rig_close),
+      cmocka_unit_test_setup_teardown(mistakes_are_placed, rig_open, rig_close),
+      cmocka_unit_test_setup_teardown(nothing_is_told_of_unknown_values, rig_open, rig_close),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
