@@ -169,7 +169,7 @@ static void verify_passes_over_an_interrupted_save(void **state) {
 static void verify_beside_a_training_finds_no_damage(void **state) {
   (void)state;
   file_write("noise.ini", noise_ini);
-  program_start("train noise.ini --quiet --set run.epochs=100000 --set run.save_every=1");
+  program_start("train noise.ini " ENDLESS " --set run.save_every=1");
   program_await_lines("runs/noise/metrics.jsonl", 3);
   for (int i = 0; i < 60; i++) {
     int code = program_beside("checkpoint verify runs/noise");

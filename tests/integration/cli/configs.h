@@ -70,6 +70,9 @@
   "[optimizer]\ntype = adamw\nlr = 1e-3\nweight_decay = 0.1\nclip = 1.0\n"                                   \
   "[group.no_decay]\nmatch = *.bias, *ln_*\nweight_decay = 0\n"
 
+/* Ends by a signal alone, however late that comes: a trillion steps of noise_ini. */
+#define ENDLESS "--quiet --set run.epochs=100000000000"
+
 /* Random data without a pattern, ten short steps an epoch. */
 static const char noise_ini[] = "[run]\n"
                                 "name = noise\n"

@@ -1,6 +1,7 @@
 /* tests/integration/cli/program.c: runs the program, and reads the files that it writes. */
 #include "program.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -8,20 +9,22 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_WORDS = 64, PATIENCE_MS = 60000 };
+enum { MOST_WORDS = 64, NAP_MS = 5 };
 
 char program_out[1 << 20], program_err[1 << 16];
 
 static char folder[64];
 static pid_t running;
 static size_t file_limit;
-static void (*prepare)(void); /* in the child process, before the program */
-static const char *out_path;  /* NULL: ".stdout" */
+static void (*prepare)(void);   /* in the child process, before the program */
+static const char *out_path;    /* NULL: ".stdout" */
+static const char *place = "."; /* the folder of the program */
 
 /* Texts and results that live until the test ends. */
 typedef struct list {
@@ -76,6 +79,7 @@ int program_close(void **state) {
   file_limit = 0;
   out_path = NULL;
   prepare = NULL;
+  place = ".";
   forget(&texts, free);
   forget(&results, forget_result);
   if (chdir("/") != 0) return -1;
@@ -179,6 +183,7 @@ static void become(char *line) {
   for (char *word; n < MOST_WORDS - 1 && (word = strsep(&rest, " "));)
     if (*word) words[n++] = word;
   words[n] = NULL;
+  if (chdir(place) != 0) _exit(127);
   redirect(STDOUT_FILENO, out_path ? out_path : ".stdout");
   redirect(STDERR_FILENO, ".stderr");
   if (file_limit > 0) {
@@ -201,6 +206,29 @@ int program_beside(const char *format, ...) {
   int status = system(line);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
+
+/* ---- waits ---- */
+
+static double clock_s(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void program_look_again(program_wait *wait, const char *condition) {
+  char path[128];
+  double now_s = clock_s();
+  if (wait->from_s == 0) wait->from_s = now_s;
+  if (now_s - wait->from_s > PROGRAM_HANG_S) {
+    snprintf(path, sizeof path, "%s/.stderr", place);
+    read_into(path, program_err, sizeof program_err);
+    fail_msg("not within %d s: %s; the program says: %s", PROGRAM_HANG_S, condition, program_err);
+  }
+  wait->looks++; /* the first ones follow each other closely, since most programs end soon */
+  nanosleep(&(struct timespec){0, 1000000L * (wait->looks < 100 ? 1 : NAP_MS)}, NULL);
+}
+
+/* ---- starting ---- */
 
 static void start(const char *format, va_list args) {
   char line[4096];
@@ -226,11 +254,14 @@ static void fail_if_sanitized(int code) {
 }
 
 int program_finish(void) {
+  char path[128];
   int status = 0;
-  while (waitpid(running, &status, 0) < 0) assert_int_equal(errno, EINTR);
+  program_await(waitpid(running, &status, WNOHANG) == running);
   running = 0;
-  read_into(".stdout", program_out, sizeof program_out);
-  read_into(".stderr", program_err, sizeof program_err);
+  snprintf(path, sizeof path, "%s/.stdout", place);
+  read_into(path, program_out, sizeof program_out);
+  snprintf(path, sizeof path, "%s/.stderr", place);
+  read_into(path, program_err, sizeof program_err);
   if (WIFSIGNALED(status)) fail_msg("the program ended by signal %d: %s", WTERMSIG(status), program_err);
   fail_if_sanitized(WEXITSTATUS(status));
   return WEXITSTATUS(status);
@@ -290,6 +321,39 @@ void program_prepare(void (*call)(void)) { prepare = call; }
 
 void program_stdout(const char *path) { out_path = path; }
 
+void program_place(const char *path) { place = path; }
+
+/* Whether this process has the port for as long as it lives. Programs that it starts do not inherit that. */
+static bool take_port(int port) {
+  const struct sockaddr_in address = {
+      .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  assert_true(s >= 0);
+  if (bind(s, (const struct sockaddr *)&address, sizeof address) == 0) return true;
+  close(s);
+  return false;
+}
+
+/* Blocks of ports below those that Linux gives to outgoing connections; the last port of a block is the lock
+ * of all. */
+int program_ports(void) {
+  enum { FIRST = 12000, BLOCKS = 240 };
+  static int first;
+  for (int i = 0, at = (int)getpid(); i < BLOCKS && first == 0; i++, at++) {
+    int one = FIRST + PROGRAM_PORTS * (at % BLOCKS);
+    if (take_port(one + PROGRAM_PORTS - 1)) first = one;
+  }
+  if (first == 0) fail_msg("all %d blocks of ports are in use", BLOCKS);
+  return first;
+}
+
+const char *program_token(void) {
+  static char token[64];
+  static int n;
+  snprintf(token, sizeof token, "%ld-%ld-%d", (long)getpid(), (long)time(NULL), n++);
+  return token;
+}
+
 /* Its exit code stays there for program_finish. */
 static bool has_ended(void) {
   siginfo_t info = {0};
@@ -297,18 +361,20 @@ static bool has_ended(void) {
   return info.si_pid != 0;
 }
 
+/* Whether the file has so many lines, or the program has ended: looked at before the count, which then has
+ * the last lines. */
+static bool has_lines(const char *path, int lines, int *written) {
+  bool ended = has_ended();
+  *written = file_lines(path);
+  return ended || *written >= lines;
+}
+
 void program_await_lines(const char *path, int lines) {
-  const struct timespec pause = {0, 1000000};
-  for (int waited = 0;; waited++) {
-    bool over = waited > PATIENCE_MS || has_ended(); /* before the count, which then has the last lines */
-    int written = file_lines(path);
-    if (written >= lines) return;
-    if (over) {
-      read_into(".stderr", program_err, sizeof program_err);
-      fail_msg("%s has %d lines, expected %d: %s", path, written, lines, program_err);
-    }
-    nanosleep(&pause, NULL);
-  }
+  int written = 0;
+  program_await(has_lines(path, lines, &written));
+  if (written >= lines) return;
+  read_into(".stderr", program_err, sizeof program_err);
+  fail_msg("%s has %d lines, expected %d: %s", path, written, lines, program_err);
 }
 
 pid_t program_swap(pid_t other) {

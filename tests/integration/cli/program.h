@@ -24,6 +24,17 @@ int program_close(void **state);
 int program_run(const char *format, ...) __attribute__((format(printf, 1, 2)));
 extern char program_out[1 << 20], program_err[1 << 16];
 
+/* Waits until an expression is true, which is looked at again and again. A wait for more than PROGRAM_HANG_S
+ * fails the test; that ends a hang, and no condition takes a tenth of it on a busy machine. */
+enum { PROGRAM_HANG_S = 900 };
+typedef struct program_wait {
+  double from_s;
+  int looks;
+} program_wait;
+void program_look_again(program_wait *wait, const char *condition);
+#define program_await(...)                                                                                   \
+  for (program_wait program_wait_ = {0}; !(__VA_ARGS__);) program_look_again(&program_wait_, #__VA_ARGS__)
+
 /* Fails the test with program_err where the exit code is not the expected one. */
 void program_expect(int code, int expected);
 
@@ -44,9 +55,20 @@ void program_prepare(void (*call)(void));
 /* The file for stdout; NULL: program_out. */
 void program_stdout(const char *path);
 
+/* The folder in which the next programs run, and from which program_finish reads what a program has printed;
+ * at first ".". Programs beside each other have folders of their own. */
+void program_place(const char *path);
+
+/* The first of PROGRAM_PORTS - 1 TCP ports that no other test takes while this process lives. */
+enum { PROGRAM_PORTS = 32 };
+int program_ports(void);
+/* A token for a job: another one for each call, and for each test of this machine. */
+const char *program_token(void);
+
 /* Starts the program without waiting. */
 void program_start(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Waits until a file has so many lines; the program may have ended then. */
+/* Waits until a file has so many lines; the program may have ended then. A test that acts before the end
+ * needs a training without one, or one that is held (hold.c). */
 void program_await_lines(const char *path, int lines);
 void program_signal(int number);
 /* Stops the program (SIGSTOP) and waits until all its threads stand still; SIGCONT lets it go on. */

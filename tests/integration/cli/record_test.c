@@ -113,7 +113,7 @@ static void a_killed_run_is_interrupted(void **state) {
   (void)state;
   const char *history = "runs/noise/history.jsonl";
   file_write("noise.ini", noise_ini);
-  program_start("train noise.ini --quiet --set run.epochs=100000");
+  program_start("train noise.ini " ENDLESS);
   program_await_lines("runs/noise/metrics.jsonl", 25);
   assert_int_equal(file_lines(history), 1);
   program_kill();
@@ -137,7 +137,8 @@ static void each_end_has_its_status_and_reason(void **state) {
   assert_string_equal(program_text(r, "reason"), "[run] max_steps = 5");
   ended("a", "finished", "[run] max_steps = 5");
   assert_int_equal(
-      program_run("train noise.ini --set run.name=b --set run.epochs=1000000 --set run.max_time=300ms"), 0);
+      program_run("train noise.ini --set run.name=b --set run.epochs=100000000000 --set run.max_time=300ms"),
+      0);
   assert_non_null(strstr(program_out, "([run] max_time = 300ms)"));
   ended("b", "max_time", "[run] max_time = 300ms");
   assert_int_equal(
@@ -147,7 +148,7 @@ static void each_end_has_its_status_and_reason(void **state) {
   ended("c", "patience", "[run] patience = 2");
   assert_int_equal(program_run("train noise.ini --quiet --set run.name=d --set optimizer.lr=1e30"), 76);
   ended("d", "non-finite", "the loss is ");
-  program_start("train noise.ini --quiet --set run.name=e --set run.epochs=100000");
+  program_start("train noise.ini " ENDLESS " --set run.name=e");
   program_await_lines("runs/e/metrics.jsonl", 12);
   program_signal(SIGTERM);
   assert_int_equal(program_finish(), 75);
@@ -158,9 +159,9 @@ static void each_end_has_its_status_and_reason(void **state) {
 static void a_failed_run_says_why(void **state) {
   (void)state;
   file_write("noise.ini", noise_ini);
-  program_start("train noise.ini --quiet --set run.epochs=100000 --set run.save_every=1");
+  program_start("train noise.ini " ENDLESS " --set run.save_every=1");
   program_await_lines("runs/noise/metrics.jsonl", 3);
-  while (!file_exists("runs/noise/checkpoints")) usleep(1000);
+  program_await(file_exists("runs/noise/checkpoints"));
   program_pause(); /* the next checkpoint would make the folder anew */
   assert_int_equal(rename("runs/noise/checkpoints", "runs/noise/away"), 0);
   file_write("runs/noise/checkpoints", "in the way");

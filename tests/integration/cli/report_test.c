@@ -103,14 +103,13 @@ static void a_run_keeps_its_page_current(void **state) {
   (void)state;
   const char *page = "runs/noise/report.html";
   file_write("noise.ini", noise_ini);
-  program_start("train noise.ini --quiet --set run.epochs=100000 --set run.report=yes");
+  program_start("train noise.ini " ENDLESS " --set run.report=yes");
   program_await_lines("runs/noise/metrics.jsonl", 12);
-  while (!file_exists(page)) usleep(10000);
+  program_await(file_exists(page));
   size_t before = epochs_on(page);
   assert_true(page_is_live(page));
   assert_string_equal(status_on(page), "running");
-  for (int i = 0; i < 1000 && epochs_on(page) <= before; i++) usleep(20000);
-  assert_true(epochs_on(page) > before);
+  program_await(epochs_on(page) > before);
   program_signal(SIGTERM);
   assert_int_equal(program_finish(), 75);
   assert_false(page_is_live(page));
@@ -126,7 +125,7 @@ static void a_run_keeps_its_page_current(void **state) {
 static void a_page_of_a_run_under_way_is_loaded_again(void **state) {
   (void)state;
   file_write("noise.ini", noise_ini);
-  program_start("train noise.ini --quiet --set run.epochs=100000");
+  program_start("train noise.ini " ENDLESS);
   program_await_lines("runs/noise/metrics.jsonl", 12);
   assert_false(file_exists("runs/noise/report.html")); /* run.report is no */
   pid_t training = program_swap(0);

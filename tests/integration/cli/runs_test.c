@@ -1,5 +1,6 @@
 /* `tenon runs`: the table of run folders. */
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "configs.h"
@@ -44,7 +45,7 @@ static void runs_are_running_interrupted_or_finished(void **state) {
   (void)state;
   file_write("noise.ini", noise_ini);
   assert_int_equal(program_run("train noise.ini --quiet"), 0);
-  program_start("train noise.ini --quiet --set run.epochs=100000 --set run.name=long");
+  program_start("train noise.ini " ENDLESS " --set run.name=long");
   program_await_lines("runs/long/metrics.jsonl", 12);
   pid_t training = program_swap(0);
   const json_t *r = program_json(0, "runs");
@@ -58,11 +59,17 @@ static void runs_are_running_interrupted_or_finished(void **state) {
   assert_true(program_number(run_called(r, "long"), "steps") >= 11);
 }
 
+/* Times of runs have whole seconds. */
+static void in_the_next_second(void) {
+  time_t now = time(NULL);
+  program_await(time(NULL) > now);
+}
+
 static void the_newest_run_comes_first(void **state) {
   (void)state;
   file_write("noise.ini", noise_ini);
   assert_int_equal(program_run("train noise.ini --quiet --set run.name=b"), 0);
-  sleep(1);
+  in_the_next_second();
   assert_int_equal(program_run("train noise.ini --quiet --set run.name=a"), 0);
   const json_t *list = program_member(program_json(0, "runs"), "runs");
   assert_string_equal(program_text(json_array_get(list, 0), "name"), "a");

@@ -6,11 +6,11 @@
 #include <tenon/plugin/source.h>
 #include <tenon/random.h>
 #include <time.h>
+#include <unistd.h>
 
 typedef struct holes_options {
   tn_ints at;
-  int64_t every, element, samples, slow_from;
-  double slow;
+  int64_t every, element, samples, late_from;
   int32_t value, silent;
 } holes_options;
 
@@ -21,8 +21,8 @@ static const tn_option options[] = {
     TN_OPT(holes_options, element, TN_OPT_INT, "7", "[0, 31]", "position in the image"),
     TN_OPT(holes_options, samples, TN_OPT_INT, "64", ">= 1", "in an epoch"),
     TN_OPT(holes_options, silent, TN_OPT_FLAG, "no", NULL, "every sample fails without a message"),
-    TN_OPT(holes_options, slow, TN_OPT_DURATION, "0", ">= 0", "how long a slow sample takes"),
-    TN_OPT(holes_options, slow_from, TN_OPT_INT, "0", ">= 0", "the first slow sample"),
+    TN_OPT(holes_options, late_from, TN_OPT_INT, "-1", ">= -1",
+           "samples from here on come when the file `go` is there; -1: at once"),
     TN_OPT_END};
 
 typedef struct holes {
@@ -66,14 +66,14 @@ static int has_hole(const holes_options *o, int64_t index) {
   return o->every > 0 && index % o->every == 0;
 }
 
-static void wait_s(double seconds) {
-  struct timespec left = {(time_t)seconds, (long)(1e9 * (seconds - (double)(time_t)seconds))};
-  while (nanosleep(&left, &left) != 0) continue;
+/* As a source that does not ask whether the run is to stop. */
+static void await_go(void) {
+  while (access("go", F_OK) != 0) nanosleep(&(struct timespec){0, 5000000}, NULL);
 }
 
 static tn_status read_sample(tn_sample *s, void *source) {
   const holes_options *o = &((const holes *)source)->options;
-  if (o->slow > 0 && s->index >= o->slow_from) wait_s(o->slow);
+  if (o->late_from >= 0 && s->index >= o->late_from) await_go();
   if (o->silent) return TN_EINVAL;
   float *image = tn_sample_field(s, 0, NULL);
   int32_t *label = tn_sample_field(s, 1, NULL);

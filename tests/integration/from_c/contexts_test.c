@@ -289,7 +289,7 @@ static void *fork_child(void *to) {
   char lock[160];
   struct stat info;
   snprintf(lock, sizeof lock, "%s/locked/words/.lock", folder);
-  while (stat(lock, &info) != 0 || info.st_size == 0) usleep(200); /* signed: it is held */
+  while (stat(lock, &info) != 0 || info.st_size == 0) usleep(200); /* until it is signed: it is held */
   pid_t child = fork();
   if (child == 0) {
     pause();

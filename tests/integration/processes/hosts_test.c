@@ -3,7 +3,6 @@
 #include "launched.h"
 
 #include "hosts.h"
-#include "backends/shared/clock.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -12,9 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char model_ini[] = LAUNCHED_INI("name = run\nmax_steps = 40\n", "20s");
+static const char model_ini[] = LAUNCHED_INI("name = run\nmax_steps = 40\n", "1h");
 
-enum { PROCESSES = 4, MOST_SECONDS = 30 };
+enum { PROCESSES = 4 };
 
 static char self[4096]; /* this program, which stands in for ssh */
 
@@ -33,7 +32,7 @@ static void become_rank(int rank, const char *arguments) {
   char *rest = text;
   for (int i = 0; i < 4; i++) setenv(names[i], strsep(&rest, " "), 1);
   setenv("MASTER_ADDR", HOST_A, 1);
-  setenv("MASTER_PORT", "29500", 1);
+  setenv("MASTER_PORT", "29500", 1); /* of the namespace, which no other test has */
   snprintf(line, sizeof line, "exec " TENON " train model.ini --quiet %s >out.%d 2>&1", arguments, rank);
   execl("/bin/sh", "sh", "-c", line, (char *)NULL);
   _exit(127);
@@ -135,7 +134,7 @@ static void mpirun_on_two_hosts_has_the_bits_of_one(void **state) {
   if (hosts_make() != NULL || MPIRUN[0] == '\0') skip();
   program_json(0, "launch -n 4 model.ini --output one");
   snprintf(command, sizeof command,
-           "%s " HOST_A " timeout 60 " MPIRUN " --allow-run-as-root --bind-to none --oversubscribe"
+           "%s " HOST_A " timeout 900 " MPIRUN " --allow-run-as-root --bind-to none --oversubscribe"
            " --host " HOST_A ":2," HOST_B ":2 --mca plm_rsh_agent %s --mca btl self,tcp"
            " --mca btl_tcp_if_include 192.0.2.0/24 --mca oob_tcp_if_include 192.0.2.0/24 --wdir $PWD"
            " -n 4 " TENON " train model.ini --output mpi --set distributed.communicator=mpi --quiet"
@@ -156,25 +155,15 @@ static void the_lost_host_is_named(void) {
   }
 }
 
+/* The processes miss each other after 20 s of silence, long before the timeout of an hour, which would fail
+ * the test by meson's limit. */
 static void a_cut_between_hosts_ends_all(void **state) {
   (void)state;
   if (hosts_make() != NULL) skip();
-  /* with the limit of users it takes 22 s */
-  const char *limit = getenv("TENON_WHOLE") != NULL ? "300s" : "10s";
-  char arguments[256];
-  snprintf(arguments, sizeof arguments,
-           "--output cut --set run.max_steps=100000 --set run.epochs=100000 --set distributed.timeout=%s",
-           limit);
-  start_by_hand(arguments);
-  for (int i = 0; i < 3000 && file_lines("cut/run/metrics.jsonl") < 30; i++) usleep(20000);
-  assert_true(file_lines("cut/run/metrics.jsonl") >= 30);
+  start_by_hand("--output cut --set run.max_steps=100000000000 --set run.epochs=100000000000");
+  program_await(file_lines("cut/run/metrics.jsonl") >= 30);
   assert_true(hosts_join(false));
-  double from_s = tn_monotonic_s();
   end_by_hand(77);
-  double seconds = tn_monotonic_s() - from_s;
-  print_message("all processes have ended %.1f s after the cut, with timeout = %s: %s", seconds, limit,
-                said(0));
-  assert_true(seconds < MOST_SECONDS);
   the_lost_host_is_named();
 }
 

@@ -3,12 +3,11 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { STEPS = 200, WAIT_MS = 60000, NAP_MS = 50 };
+enum { STEPS = 400 };
 
-const char launched_ini[] = LAUNCHED_INI("name = model\nmax_steps = 60\n", "20s");
+const char launched_ini[] = LAUNCHED_INI("name = model\nmax_steps = 60\n", "1h");
 
 /* PWD is that of the temporary folder, by which launched_process knows the processes of this test. */
 int launched_open(void **state) {
@@ -37,16 +36,12 @@ pid_t launched_process(int number) {
 }
 
 pid_t launched_await(int number) {
-  pid_t pid = 0;
-  for (int i = 0; i < WAIT_MS / NAP_MS && (pid = launched_process(number)) == 0; i++) usleep(1000 * NAP_MS);
-  if (pid == 0) fail_msg("process %d has not come", number);
+  pid_t pid;
+  program_await((pid = launched_process(number)) != 0);
   return pid;
 }
 
-void launched_await_end(int number) {
-  for (int i = 0; i < WAIT_MS / NAP_MS && launched_process(number) != 0; i++) usleep(1000 * NAP_MS);
-  if (launched_process(number) != 0) fail_msg("process %d goes on", number);
-}
+void launched_await_end(int number) { program_await(launched_process(number) == 0); }
 
 /* ---- results ---- */
 

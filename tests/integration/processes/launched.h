@@ -5,7 +5,9 @@
 
 #include "tests/integration/cli/program.h"
 
-/* A perceptron on digits, on backend cpu. RUN: lines of [run]. */
+/* A perceptron on digits, on backend cpu. RUN: lines of [run]. TIMEOUT: an hour, which no test waits for,
+ * except where its end is tested: "a process that waits ends by itself" needs no bound on how long it takes
+ * then. */
 #define LAUNCHED_INI(RUN, TIMEOUT)                                                                           \
   "[run]\n" RUN "seed = 3\nthreads = 1\n"                                                                    \
   "[data]\nsource = digits\nbatch = 48\nworkers = 0\ntransforms = to_float\n"                                \
@@ -17,7 +19,7 @@
   "[backend]\nuse = cpu\nautotune = no\n"                                                                    \
   "[distributed]\ntimeout = " TIMEOUT "\n"
 
-/* 60 steps, in model.ini. */
+/* 60 steps, in model.ini, with a timeout of an hour. */
 extern const char launched_ini[];
 
 /* CMocka's set-up: a temporary folder with model.ini, and no variables of the stand-in for ssh. */
@@ -26,7 +28,7 @@ int launched_open(void **state);
 /* The process id of a process of the launch, from the environments of this machine's processes; 0: there is
  * no such process. */
 pid_t launched_process(int number);
-/* Waits up to 60 s until there is one, or none any more. */
+/* Waits until there is one, or none any more. */
 pid_t launched_await(int number);
 void launched_await_end(int number);
 

@@ -1,5 +1,6 @@
 /* Trainings on several hosts that ssh reaches: signals, lost connections, killed processes, restarts. A
  * stand-in for ssh behaves as OpenSSH does; the last test uses OpenSSH itself, where it is installed. */
+#include "tests/integration/cli/configs.h"
 #include "launched.h"
 
 #include <signal.h>
@@ -17,8 +18,6 @@
 #define FAR   "127.0.0.2"
 #define FAR_2 "127.0.0.3"
 
-enum { MOST_SECONDS = 60 };
-
 static char self[4096]; /* this program, which stands in for ssh */
 
 static int set_up(void **state) {
@@ -30,12 +29,11 @@ static int set_up(void **state) {
   return failed;
 }
 
-/* A training of which 25 steps are done. */
+/* A training of which 25 steps are done, and which does not end by itself. */
 static void start_long(const char *hosts, const char *more) {
-  program_start(
-      "launch --hosts %s model.ini --output o --quiet --set run.max_steps=20000 --set run.epochs=20000 "
-      "--set run.save_every=50 %s",
-      hosts, more);
+  program_start("launch --hosts %s model.ini --output o --set run.save_every=50 --set "
+                "run.max_steps=100000000000 " ENDLESS " %s",
+                hosts, more);
   program_await_lines("o/model/metrics.jsonl", 26);
 }
 
@@ -50,9 +48,7 @@ static void kill_process(int number, int signal_number) {
 
 /* Waits until the launcher has printed it. */
 static void await_words(const char *words) {
-  for (int i = 0; i < 20 * MOST_SECONDS && strstr(file_read(".stderr", NULL), words) == NULL; i++)
-    usleep(50000);
-  if (strstr(file_read(".stderr", NULL), words) == NULL) fail_msg("no '%s' within %d s", words, MOST_SECONDS);
+  program_await(file_exists(".stderr") && strstr(file_read(".stderr", NULL), words) != NULL);
 }
 
 /* Waits until the training has gone on for 50 steps. */
@@ -75,8 +71,7 @@ static void hosts_are_reached_by_ssh(void **state) {
 /* "user@" is for ssh alone. */
 static void the_user_of_ssh_is_no_part_of_the_address(void **state) {
   (void)state;
-  const json_t *r = program_json(0, "launch --hosts me@" FAR ",me@" FAR_2
-                                    " model.ini --output o --set distributed.timeout=60s");
+  const json_t *r = program_json(0, "launch --hosts me@" FAR ",me@" FAR_2 " model.ini --output o");
   assert_int_equal(program_number(r, "devices"), 2);
   assert_non_null(strstr(file_read("hosts", NULL), "me@" FAR "\n"));
 }
@@ -84,10 +79,13 @@ static void the_user_of_ssh_is_no_part_of_the_address(void **state) {
 static void the_environment_names_the_host_of_process_0(void **state) {
   (void)state;
   setenv("MASTER_ADDR", "127.0.0.4", 1);
-  setenv("MASTER_PORT", "29583", 1);
+  char port[16];
+  snprintf(port, sizeof port, "%d", program_ports());
+  setenv("MASTER_PORT", port, 1);
   start_long("not.a.host," FAR, "");
   char command[256];
-  snprintf(command, sizeof command, "grep -qzx MASTER_PORT=29583 /proc/%d/environ", (int)launched_await(1));
+  snprintf(command, sizeof command, "grep -qzx MASTER_PORT=%s /proc/%d/environ", port,
+           (int)launched_await(1));
   assert_int_equal(system(command), 0);
   program_signal(SIGTERM);
   assert_int_equal(program_finish(), 75);
@@ -113,16 +111,14 @@ static void a_signal_reaches_the_processes_of_other_hosts(void **state) {
   }
 }
 
-/* A stop while ssh has not reached a host yet. */
+/* A stop while ssh has not reached a host yet, which it never does. */
 static void a_stop_does_not_wait_for_a_slow_host(void **state) {
   (void)state;
   setenv("STAND_IN_SLOW", FAR, 1);
-  double from_s = tn_monotonic_s();
   program_start("launch --hosts localhost," FAR " model.ini --output o --restarts 3");
   launched_await(0);
   program_signal(SIGTERM);
   assert_int_equal(program_finish(), 75);
-  assert_true(tn_monotonic_s() - from_s < 50);
 }
 
 /* The processes save a checkpoint and end. */
@@ -152,15 +148,11 @@ static void ignored_signals_are_kept(void **state) {
 
 /* ---- failures ---- */
 
-/* The other processes wait for it at the start, for up to 300 s if they were not asked to end. */
+/* The other processes wait for it at the start, for up to an hour if they were not asked to end. */
 static void a_host_that_is_not_reached_ends_all(void **state) {
   (void)state;
   setenv("STAND_IN_REFUSES", FAR, 1);
-  double from_s = tn_monotonic_s();
-  assert_int_equal(
-      program_run("launch --hosts localhost:2," FAR " model.ini --output o --set distributed.timeout=300s"),
-      77);
-  assert_true(tn_monotonic_s() - from_s < MOST_SECONDS);
+  assert_int_equal(program_run("launch --hosts localhost:2," FAR " model.ini --output o"), 77);
   launched_says("[" FAR "] ssh: connect to host " FAR " port 22: Connection refused");
 }
 
@@ -168,10 +160,8 @@ static void a_restart_leaves_out_a_host_that_is_not_reached(void **state) {
   (void)state;
   setenv("STAND_IN_REFUSES", FAR, 1);
   double from_s = tn_monotonic_s();
-  assert_int_equal(program_run("launch --hosts " FAR "," FAR_2 ":2 model.ini --output o --restarts 1 "
-                               "--set distributed.timeout=60s"),
-                   0);
-  assert_true(tn_monotonic_s() - from_s >= 5); /* the pause */
+  assert_int_equal(program_run("launch --hosts " FAR "," FAR_2 ":2 model.ini --output o --restarts 1"), 0);
+  assert_true(tn_monotonic_s() - from_s >= 5); /* the pause, which a slow machine makes longer */
   launched_says("host " FAR " is not reached by ssh, and is left out");
   launched_says("restart 1 of 1");
   program_json(0, "train model.ini --output p1");
@@ -182,8 +172,7 @@ static void a_restart_leaves_out_a_host_that_is_not_reached(void **state) {
 static void a_restart_keeps_a_host_whose_ssh_was_ended(void **state) {
   (void)state;
   setenv("STAND_IN_SLOW", FAR, 1);
-  program_start("launch --hosts localhost:2," FAR " model.ini --output o --restarts 1 "
-                "--set distributed.timeout=300s");
+  program_start("launch --hosts localhost:2," FAR " model.ini --output o --restarts 1");
   kill_process(1, SIGKILL);
   await_words("restart 1 of 1");
   launched_await(0);
@@ -237,7 +226,7 @@ static void a_host_that_fails_first_again_is_left_out(void **state) {
 
 static void a_stopped_process_of_another_host_is_named_and_ends_all(void **state) {
   (void)state;
-  start_long("localhost:2," FAR, "--set distributed.timeout=3s");
+  start_long("localhost:2," FAR, "");
   pid_t pid = launched_await(2);
   assert_int_equal(kill(pid, SIGSTOP), 0);
   assert_int_equal(program_finish(), 77);
@@ -270,15 +259,19 @@ static void a_lost_connection_ends_all_and_its_host_is_kept(void **state) {
   assert_null(strstr(program_err, "left out"));
 }
 
+/* The first attempt has failed, and the launcher pauses, or makes the next one. It stands still until the
+ * signal is there; one ssh that it has started by then may not have written its line. */
 static void a_stop_in_the_pause_starts_nothing(void **state) {
   (void)state;
   setenv("STAND_IN_REFUSES", FAR, 1);
   program_start("launch --hosts " FAR ":2 model.ini --output o --restarts 1000");
-  while (file_lines("hosts") < 1) usleep(50000);
-  usleep(1000000);
+  await_words("Connection refused");
+  program_pause();
+  int started = file_lines("hosts");
   program_signal(SIGTERM);
+  program_signal(SIGCONT);
   assert_int_equal(program_finish(), 75);
-  assert_true(file_lines("hosts") <= 2);
+  assert_true(file_lines("hosts") <= started + 1);
 }
 
 /* ---- the remote part alone ---- */
@@ -348,11 +341,12 @@ static void the_remote_part_kills_processes_where_the_launcher_has_gone(void **s
   (void)state;
   double from_s = tn_monotonic_s();
   char folder[4096];
-  open_frames(getcwd(folder, sizeof folder),
-              "[ $TENON_LOCAL_PROCESS = 0 ] || trap '' TERM; echo up; while :; do sleep 1; done", "1 2 2");
-  assert_int_equal(serve("sleep 1"), 0);
-  assert_true(tn_monotonic_s() - from_s >= 2);
-  assert_true(tn_monotonic_s() - from_s < MOST_SECONDS);
+  open_frames(
+      getcwd(folder, sizeof folder),
+      "[ $TENON_LOCAL_PROCESS = 0 ] || trap '' TERM; touch up.$TENON_PROCESS; while :; do sleep 1; done",
+      "1 2 2");
+  assert_int_equal(serve("until [ -e up.1 ] && [ -e up.2 ]; do sleep 0.05; done"), 0);
+  assert_true(tn_monotonic_s() - from_s >= 2); /* its patience, which a slow machine makes longer */
   launched_await_end(1);
   launched_await_end(2);
 }
@@ -400,11 +394,11 @@ static void other_programs_are_told(void **state) {
   char folder[4096], path[4200];
   snprintf(path, sizeof path, "%s/ssh.sh", getcwd(folder, sizeof folder));
   setenv("TENON_SSH", path, 1);
-  file_write("ssh.sh", "#!/bin/sh\necho tenon-launch-remote 0.0.0\nexec sleep 30\n");
+  file_write("ssh.sh", "#!/bin/sh\necho tenon-launch-remote 0.0.0\nexec sleep 3600\n");
   assert_int_equal(chmod("ssh.sh", 0755), 0);
   refused(69, "host a has another version of tenon than", "launch --hosts a model.ini --restarts 3");
   file_write("ssh.sh", "#!/bin/sh\necho tenon-launch-remote $(" TENON " --version | cut -d' ' -f2)\n"
-                       "printf '\\377\\377\\377\\377\\377\\377\\377\\377'\nexec sleep 30\n");
+                       "printf '\\377\\377\\377\\377\\377\\377\\377\\377'\nexec sleep 3600\n");
   refused(77, "host a: its reports cannot be read", "launch --hosts a model.ini");
 }
 

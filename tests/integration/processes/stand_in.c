@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { FAILED = 255, SLOW_S = 60 };
+enum { FAILED = 255 };
 
 /* ---- the server ---- */
 
@@ -99,7 +99,8 @@ int stand_in_main(int argc, char **argv) {
   FILE *file = log != NULL ? fopen(log, "a") : NULL;
   if (file != NULL) fprintf(file, "%s\n", host);
   if (file != NULL) fclose(file);
-  if (stand_in_names("STAND_IN_SLOW", host)) sleep(SLOW_S);
+  for (pid_t caller = getppid(); stand_in_names("STAND_IN_SLOW", host) && getppid() == caller;)
+    poll(NULL, 0, 100);
   if (!stand_in_names("STAND_IN_REFUSES", host)) {
     dprintf(STDOUT_FILENO, "Welcome to %s. ", host);
     return stand_in_run(argv[at + 2]);

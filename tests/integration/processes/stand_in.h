@@ -10,7 +10,7 @@
 int stand_in_run(const char *command);
 
 /* The same as a whole program, with ssh's arguments `[OPTION]... -- HOST COMMAND`. It appends HOST to the
- * file $STAND_IN_LOG. A host in $STAND_IN_REFUSES is not reached, and one in $STAND_IN_SLOW is after 60 s.
+ * file $STAND_IN_LOG. A host in $STAND_IN_REFUSES is not reached, and one in $STAND_IN_SLOW never is.
  * Words of a login script precede the output of the command. */
 int stand_in_main(int argc, char **argv);
 
