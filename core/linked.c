@@ -2,7 +2,7 @@
  * build, the bundled plugins, whose names the build writes into linked_plugins.h; and the commit of its
  * sources. */
 #include "build_commit.h"
-#include "core/base/host.h"
+#include "core/base/system/host.h"
 #include "core/ops/ops.h"
 #include "core/plugin/context.h"
 

@@ -2,7 +2,7 @@
 #ifndef TN_CORE_BASE_FREEZE_H
 #define TN_CORE_BASE_FREEZE_H
 
-#include "core/base/word_list.h"
+#include "core/base/text/word_list.h"
 
 #define TN_FROZEN_FOREVER INT64_MAX
 

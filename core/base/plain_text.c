@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 
 /* Bytes of a character of UTF-8 that is not shown; 0: it is shown. The directions are those of the Unicode
  * Bidirectional Algorithm (UAX 9): U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069. */

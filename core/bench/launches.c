@@ -1,7 +1,7 @@
 /* core/bench/launches.c: the time of a step, launch by launch. */
 #include "core/bench/bench.h"
 
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 #include "core/compile/output/report.h"
 
 /* A program of the step. Its launches are rows first .. first + launches - 1. */

@@ -3,7 +3,7 @@
  * to the host. */
 #include "core/bench/bench.h"
 
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 #include "core/distributed/ranks/devices.h"
 #include "core/train/feed/feeder.h"
 

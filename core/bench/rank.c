@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 #include "core/exec/flight_recorder.h"
 #include "core/records/runs/plan_file.h"
 #include "core/bench/bench.h"

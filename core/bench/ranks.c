@@ -2,7 +2,7 @@
  * and in the others that a launcher has started. */
 #include <string.h>
 
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 #include "core/plugin/context.h"
 #include "core/bench/bench.h"
 #include "core/train/ranks/places.h"

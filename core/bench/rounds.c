@@ -3,7 +3,7 @@
  * before. */
 #include <math.h>
 
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 #include "core/bench/bench.h"
 #include "core/train/loop/steps_per_launch.h"
 

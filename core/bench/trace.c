@@ -1,7 +1,7 @@
 /* core/bench/trace.c: --trace of a benchmark: a profile of some more steps, or batches. */
 #include "core/bench/bench.h"
 
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 
 /* Writes the trace of a profile that has ended, and names it in the result. */
 static tn_status bench_trace_write(tn_run *run, tn_step_profile *profile, json_t *result) {

@@ -3,8 +3,8 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "core/base/host.h"
-#include "core/base/system.h"
+#include "core/base/system/host.h"
+#include "core/base/system/system.h"
 #include "core/exec/device/device_file.h"
 #include "core/exec/device/open_backend.h"
 #include "core/plugin/context.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/file.h"
+#include "core/base/file/file.h"
 #include "core/infer/prediction/class_scores.h"
 #include "core/step/values/finite_rows.h"
 #include "core/infer/prediction/forward_pass.h"

@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 #include "core/records/runs/weights_file.h"
 #include "core/commands/lr_curve.h"
 #include "core/step/checks/mistakes.h"

@@ -1,7 +1,7 @@
 /* core/commands/generate.c: tn_run_generate: text that a language model writes behind a prompt. */
 #include <math.h>
 
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 #include "core/infer/prediction/decoder.h"
 #include "core/infer/prediction/sampler.h"
 #include "core/step/values/finite_rows.h"

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "core/base/file.h"
+#include "core/base/file/file.h"
 #include "core/formats/npy.h"
 #include "core/step/values/finite_rows.h"
 #include "core/infer/prediction/forward_pass.h"

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 #include "core/step/checks/mistakes.h"
 
 static char *run_copy_text(tn_run *run, const char *text) {

@@ -2,7 +2,7 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 #include "core/plugin/context.h"
 #include "core/records/runs/run_folder.h"
 #include "core/train/ranks/train_ranks.h"

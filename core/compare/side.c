@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 #include "core/records/runs/weights_file.h"
 #include "core/distributed/ranks/devices.h"
 

@@ -8,7 +8,7 @@
 #ifndef TN_CORE_COMPILE_CAPTURE_PARTS_H
 #define TN_CORE_COMPILE_CAPTURE_PARTS_H
 
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 #include "core/compile/program.h"
 
 typedef struct tn_capture_part {

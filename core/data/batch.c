@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 
 /* The size of the largest operand of a field among the stages per batch, and the number of stages with
  * that field. */

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 #include "core/data/byte_table.h"
 #include "core/data/workers.h"
 

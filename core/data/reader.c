@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 #include "core/data/byte_table.h"
 
 /* Implements tn_sample_stopping. */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 
 size_t tn_transform_chain_bytes(const tn_type *type) {
   size_t bytes = tn_dtype_size(type->dtype);

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 
 int64_t tn_workers_stream_position(const tn_loader *loader, int64_t k) {
   return loader->count < 0 && loader->options.training ? loader->epoch * loader->samples + k : k;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 
 /* The words of an entry. */
 enum { WORD_NUMBER, WORD_STEP, WORD_BEGUN, WORD_ENDED, WORD_CALL, WORDS = 16 };

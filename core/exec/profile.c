@@ -1,6 +1,6 @@
 /* core/exec/profile.c: the times of launches and copies. Where the device has a clock, events on its streams
  * stand around each of them, nothing is waited for, and the times are read later. */
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 #include "core/base/vec.h"
 #include "core/exec/bound_program.h"
 #include "core/exec/collective.h"

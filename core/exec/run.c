@@ -1,5 +1,5 @@
 /* core/exec/run.c: runs of a program on slots. Nothing here allocates, locks, or looks up. */
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 #include "core/exec/bound_program.h"
 #include "core/exec/collective.h"
 #include "core/exec/device/pin_threads.h"

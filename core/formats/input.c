@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/base/file.h"
+#include "core/base/file/file.h"
 
 tn_status tn_input_open(const void *handle, const char *path, tn_input *input) {
   tn_open_file file;

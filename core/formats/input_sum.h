@@ -5,7 +5,7 @@
 
 #include <stdatomic.h>
 
-#include "core/base/checksum.h"
+#include "core/base/file/checksum.h"
 #include "core/formats/input.h"
 
 typedef struct tn_input_sum {

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "core/base/file.h"
-#include "core/base/text.h"
+#include "core/base/file/file.h"
+#include "core/base/text/text.h"
 #include "core/formats/input.h"
 
 static const char npy_magic[] = {'\x93', 'N', 'U', 'M', 'P', 'Y'};

@@ -52,7 +52,8 @@ tn_status tn_safetensors_sum_rest(const tn_safetensors *file, const void *handle
 
 /* ---- writing ------------------------------------------------------------------------------------
  * tn_safetensors_begin declares names and types; tn_safetensors_append then takes the data in the same
- * order, in pieces of any size. tn_safetensors_commit publishes the file atomically (core/base/file.h). */
+ * order, in pieces of any size. tn_safetensors_commit publishes the file atomically (core/base/file/file.h).
+ */
 
 typedef struct tn_safetensor_named {
   const char *name;

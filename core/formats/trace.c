@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/file.h"
-#include "core/base/text.h"
+#include "core/base/file/file.h"
+#include "core/base/text/text.h"
 
 /* The buffer is written when it reaches this size. */
 enum { BUFFER_BYTES = 1 << 16 };

@@ -32,7 +32,7 @@
 #include <stdbool.h>
 
 #include "core/base/arena.h"
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 #include "core/base/vec.h"
 #include "core/base/freeze.h"
 #include "core/graph/name_index.h"

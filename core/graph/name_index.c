@@ -1,7 +1,7 @@
 /* core/graph/name_index.c: names by their hashes. */
 #include "core/graph/name_index.h"
 
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 
 tn_name_index tn_name_index_new(const void *handle) {
   return (tn_name_index){.by_hash = tn_hash_index_new(handle)};

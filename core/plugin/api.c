@@ -2,7 +2,7 @@
  * functions that the handle carries (handles.h). */
 #include "core/plugin/handles.h"
 
-#include "core/base/file.h"
+#include "core/base/file/file.h"
 
 #include <stdio.h>
 

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/base/file.h"
-#include "core/base/text.h"
+#include "core/base/file/file.h"
+#include "core/base/text/text.h"
 #include "core/plugin/context.h"
 
 /* From the deepest file of a build tree (a test's program) up to its root. */

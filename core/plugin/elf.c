@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 #include "core/plugin/loader.h"
 
 /* Larger tables are those of a damaged file. */

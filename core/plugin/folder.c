@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/base/file.h"
+#include "core/base/file/file.h"
 #include "core/plugin/index.h"
 
 typedef struct scan {

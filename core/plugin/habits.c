@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "core/base/file.h"
+#include "core/base/file/file.h"
 #include "core/plugin/store.h"
 
 enum { HABITS_LIMIT = 1 << 16, HABITS_WORD = 64 };

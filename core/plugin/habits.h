@@ -4,7 +4,7 @@
 #ifndef TN_CORE_PLUGIN_HABITS_H
 #define TN_CORE_PLUGIN_HABITS_H
 
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 #include "core/plugin/registry.h"
 
 /* Appends the TEXT for "nn.BatchNorm2d", "BatchNorm2d" or "batch_norm_2d" and returns true, if the folders

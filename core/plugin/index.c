@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/base/file.h"
+#include "core/base/file/file.h"
 #include "core/plugin/registry.h"
 
 #define INDEX_MAGIC "tenon.index 1"

@@ -21,7 +21,7 @@
 #include <sys/types.h>
 
 #include "core/base/arena.h"
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 #include "core/base/vec.h"
 
 #define TN_INDEX_NAME "tenon.index"

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 #include "core/plugin/default_callbacks.h"
 #include "core/plugin/kinds.h"
 

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 #include "core/plugin/kinds.h"
-#include "core/base/trusted_file.h"
+#include "core/base/file/trusted_file.h"
 #include "core/plugin/loader.h"
 
 tn_status tn_store_no_memory(const void *handle) {

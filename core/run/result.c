@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 
 json_t *tn_json_metrics(const tn_metric *metrics, int32_t n) {
   json_t *object = json_object();

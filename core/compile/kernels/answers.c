@@ -1,7 +1,7 @@
 /* core/compile/kernels/answers.c: keys of matches, and the table of answers. */
 #include "core/compile/kernels/answers.h"
 
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 #include "core/compile/kernels/choice.h"
 #include "core/graph/op/attributes.h"
 

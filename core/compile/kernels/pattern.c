@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 #include "tenon/plugin/op.h"
 
 /* Names of the op classes, by TN_CLASS_... */

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "core/base/env.h"
-#include "core/base/word_list.h"
+#include "core/base/text/word_list.h"
 #include "core/compile/kernels/interconnect.h"
 #include "tenon/plugin/backend.h"
 #include "tenon/plugin/communicator.h"

@@ -2,7 +2,7 @@
 #ifndef TN_CORE_COMPILE_LAYOUT_LAYOUT_H
 #define TN_CORE_COMPILE_LAYOUT_LAYOUT_H
 
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 #include "core/graph/graph.h"
 #include "tenon/plugin/kernel.h"
 

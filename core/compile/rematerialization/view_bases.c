@@ -1,7 +1,7 @@
 /* core/compile/rematerialization/view_bases.c: the value that owns the memory of a view. */
 #include "core/compile/rematerialization/view_bases.h"
 
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 #include "core/graph/uses.h"
 
 void tn_find_view_bases(const tn_graph *graph, tn_val *base) {

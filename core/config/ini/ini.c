@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/base/file.h"
+#include "core/base/file/file.h"
 #include "core/config/ini/parse.h"
 
 enum { INCLUDE_DEPTH = 32 };

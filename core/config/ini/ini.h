@@ -5,7 +5,7 @@
 #define TN_CORE_CONFIG_INI_INI_H
 
 #include "core/base/arena.h"
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 #include "core/config/ini/mistakes.h"
 
 typedef struct tn_key {

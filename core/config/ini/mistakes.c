@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 
 /* The line of "FILE:LINE: ..."; *file gets the length of FILE. 0: the text does not begin so. */
 static long mistake_line(const char *text, size_t *file) {

@@ -21,7 +21,7 @@
 #define TN_CORE_CONFIG_LANGUAGE_SYNTAX_H
 
 #include "core/base/arena.h"
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 #include "core/config/ini/ini.h"
 
 enum {

@@ -3,7 +3,7 @@
 #ifndef TN_CORE_CONFIG_OPTIONS_OPTION_VALUE_H
 #define TN_CORE_CONFIG_OPTIONS_OPTION_VALUE_H
 
-#include "core/base/word_list.h"
+#include "core/base/text/word_list.h"
 #include "core/config/options/options.h"
 
 /* The C types of fields. */

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "core/base/arena.h"
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 #include "tenon/plugin/plugin.h"
 
 /* An options struct that is being filled. `data` is passed to the item's callbacks and lives in the arena. */

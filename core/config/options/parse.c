@@ -3,8 +3,8 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "core/base/file.h"
-#include "core/base/trusted_file.h"
+#include "core/base/file/file.h"
+#include "core/base/file/trusted_file.h"
 #include "core/config/options/option_value.h"
 
 /* The arguments that all parsers of the table below share. Their messages lack the option's name, which

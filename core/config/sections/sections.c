@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "core/base/file.h"
+#include "core/base/file/file.h"
 #include "core/base/vec.h"
 #include "core/config/ini/lines.h"
 #include "core/config/options/habits.h"

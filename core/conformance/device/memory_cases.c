@@ -2,7 +2,7 @@
  * Blocks are so large that a copy takes a while, so a missing wait shows. */
 #include <string.h>
 
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 #include "core/conformance/device/device_cases.h"
 
 enum { BLOCK = TN_FIXTURE_BLOCK, BLOCKS = TN_FIXTURE_BLOCKS, ROUNDS = 24, LATE = 32, ODD = 13 };

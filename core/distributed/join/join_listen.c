@@ -8,9 +8,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "core/base/file.h"
-#include "core/base/system.h"
-#include "core/base/text.h"
+#include "core/base/file/file.h"
+#include "core/base/system/system.h"
+#include "core/base/text/text.h"
 #include "core/distributed/join/join.h"
 #include "core/distributed/wire/socket.h"
 

@@ -1,7 +1,7 @@
 /* core/distributed/join/join_pause.c: a process that was stopped while the processes came together. */
 #include <unistd.h>
 
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 #include "core/distributed/join/join.h"
 
 double tn_join_pause(double *seen_s, double most_s) {

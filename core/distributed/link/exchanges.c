@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 #include "core/distributed/link/link_state.h"
 
 /* Frames that may be under way to a process at a time. */

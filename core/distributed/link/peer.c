@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 #include "core/distributed/wire/socket.h"
 
 void tn_peer_init(tn_peer *peer, int socket, const tn_seals *seals) {

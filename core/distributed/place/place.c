@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 
 /* Ports that are derived from a job's number: those that are free for users' programs and below the range
  * from which Linux takes the ports of outgoing connections. */

@@ -1,5 +1,5 @@
 /* core/distributed/ranks/communicator.c: selects the communicator that sums values over devices. */
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 #include "core/distributed/ranks/devices.h"
 #include "core/distributed/place/place.h"
 

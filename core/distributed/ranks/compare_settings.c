@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 
 /* A pattern of "section.key". */
 static bool settings_may_differ(tn_run *run, const char *section, const char *key) {

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 #include "core/compile/kernels/answers.h"
 #include "core/exec/device/auto_backend.h"
 #include "core/exec/tune/measure.h"

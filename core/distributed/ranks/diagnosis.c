@@ -3,9 +3,9 @@
  * back, so that all print the same. */
 #include <string.h>
 
-#include "core/base/file.h"
-#include "core/base/system.h"
-#include "core/base/text.h"
+#include "core/base/file/file.h"
+#include "core/base/system/system.h"
+#include "core/base/text/text.h"
 #include "core/distributed/ranks/late_rank.h"
 #include "core/distributed/ranks/flight_file.h"
 #include "core/distributed/ranks/rank_set.h"

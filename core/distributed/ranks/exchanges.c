@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 
 /* ---- waits that the watch sees ---- */
 

@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "core/base/system.h"
-#include "core/base/text.h"
+#include "core/base/system/system.h"
+#include "core/base/text/text.h"
 #include "core/distributed/ranks/rank_set.h"
 
 /* A failed collective waits so long for news of a process that has died. */

@@ -11,9 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/base/file.h"
-#include "core/base/system.h"
-#include "core/base/text.h"
+#include "core/base/file/file.h"
+#include "core/base/system/system.h"
+#include "core/base/text/text.h"
 #include "tenon/plugin/communicator.h"
 
 /* ---- the summary ---- */

@@ -2,7 +2,7 @@
 #ifndef TN_CORE_DISTRIBUTED_RANKS_LATE_RANK_H
 #define TN_CORE_DISTRIBUTED_RANKS_LATE_RANK_H
 
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 #include "core/distributed/wire/wire.h"
 
 /* The ranks of a run. */

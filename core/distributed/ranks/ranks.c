@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 
 /* ---- making ---- */
 

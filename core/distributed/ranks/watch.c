@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 
 /* The time between two looks at the ranks. */
 enum { WATCH_NS = 10000000 };

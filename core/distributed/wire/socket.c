@@ -12,8 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "core/base/file.h"
-#include "core/base/system.h"
+#include "core/base/file/file.h"
+#include "core/base/system/system.h"
 
 enum { BACKLOG = 512 };
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "core/base/word_list.h"
+#include "core/base/text/word_list.h"
 #include "core/compile/kernels/answers.h"
 #include "core/exec/device/device_file.h"
 

@@ -3,7 +3,7 @@
 #ifndef TN_CORE_EXEC_DEVICE_AUTO_BACKEND_H
 #define TN_CORE_EXEC_DEVICE_AUTO_BACKEND_H
 
-#include "core/base/word_list.h"
+#include "core/base/text/word_list.h"
 #include "core/plugin/registry.h"
 
 typedef struct tn_backend_names {

@@ -1,7 +1,7 @@
 /* core/exec/device/open_backend.c: the processors and the memory of the host, for backends that use them. */
 #include "core/exec/device/open_backend.h"
 
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 
 const tn_option *tn_backend_option(const tn_options *options, const char *name, uint32_t type) {
   const tn_option *option = tn_options_find(options->item, name);

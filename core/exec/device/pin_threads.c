@@ -2,7 +2,7 @@
  * the launching thread. */
 #include "core/exec/device/pin_threads.h"
 
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 
 static tn_status pin_fail(const void *handle, const char *format, ...) TN_PRINTF(2, 3);
 static tn_status pin_fail(const void *handle, const char *format, ...) {

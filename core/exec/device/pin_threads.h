@@ -9,7 +9,7 @@
 
 #include <sched.h>
 
-#include "core/base/processors.h"
+#include "core/base/system/processors.h"
 #include "core/exec/device/device.h"
 
 enum { TN_PIN_NO = 0, TN_PIN_YES = 1, TN_PIN_LIST = 2 };

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "core/base/file.h"
+#include "core/base/file/file.h"
 #include "core/exec/declines.h"
 #include "core/exec/tune/measurement.h"
 #include "core/exec/tune/tune_file.h"

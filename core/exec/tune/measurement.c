@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 #include "core/compile/layout/layout.h"
 #include "core/exec/device/pin_threads.h"
 #include "core/exec/tune/operand_data.h"

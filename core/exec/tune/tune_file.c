@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/base/file.h"
+#include "core/base/file/file.h"
 
 enum { LARGEST_FILE = 16 << 20, HOST_NAME = 65, MOST_KILLED = 1 };
 

@@ -2,7 +2,7 @@
 #ifndef TN_CORE_EXEC_TUNE_TUNE_FILE_H
 #define TN_CORE_EXEC_TUNE_TUNE_FILE_H
 
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 #include "core/base/vec.h"
 
 typedef struct tn_timing {

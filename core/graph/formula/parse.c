@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 #include "core/base/vec.h"
 #include "core/graph/formula/formula.h"
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 #include "core/config/options/options.h"
 
 static bool attributes_holds_text(const tn_option *o) {

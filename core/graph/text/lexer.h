@@ -11,7 +11,7 @@
 #define TN_CORE_GRAPH_TEXT_LEXER_H
 
 #include "core/base/arena.h"
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 
 typedef enum tn_token_kind {
   TN_TOKEN_END,

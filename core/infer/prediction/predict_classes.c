@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 #include "core/infer/prediction/class_scores.h"
 #include "core/step/values/finite_rows.h"
 

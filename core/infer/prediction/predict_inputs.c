@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 #include "core/step/checks/check_model.h"
 
 /* ---- the inputs that the user names ---- */

@@ -1,6 +1,6 @@
 #include "core/infer/prediction/predict_texts.h"
 
-#include "core/base/file.h"
+#include "core/base/file/file.h"
 #include "core/model/model.h"
 #include "core/infer/prediction/decoder.h"
 #include "core/infer/prediction/predict_classes.h"

@@ -5,7 +5,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "core/base/file.h"
+#include "core/base/file/file.h"
 #include "core/records/checkpoints/checkpoint_files.h"
 #include "core/records/checkpoints/stored_states.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 #include "core/step/update/averages.h"
 
 /* The name and the kind that a state has in a checkpoint. */

@@ -2,8 +2,8 @@
 
 #include <sys/stat.h>
 
-#include "core/base/file.h"
-#include "core/base/text.h"
+#include "core/base/file/file.h"
+#include "core/base/text/text.h"
 #include "core/records/checkpoints/checkpoint_files.h"
 
 /* Below the folder that the user names, the best first. The first place is in that folder itself. */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/word_list.h"
+#include "core/base/text/word_list.h"
 
 enum { STARS = 8 }; /* the most in a pattern */
 

@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "core/base/element.h"
-#include "core/base/file.h"
-#include "core/base/text.h"
+#include "core/base/file/file.h"
+#include "core/base/text/text.h"
 #include "core/formats/npy.h"
 #include "core/records/folders/tensor_files.h"
 #include "core/run/result.h"

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <sys/stat.h>
 
-#include "core/base/file.h"
+#include "core/base/file/file.h"
 #include "core/records/folders/run_records.h"
 #include "core/run/result.h"
 #include "tenon/folders.h"

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include "core/base/file.h"
-#include "core/base/word_list.h"
+#include "core/base/file/file.h"
+#include "core/base/text/word_list.h"
 #include "core/records/folders/read_history.h"
 #include "core/records/folders/run_records.h"
 #include "core/records/runs/run_lock.h"

@@ -1,6 +1,6 @@
 #include "core/records/folders/read_history.h"
 
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 #include "core/records/folders/run_lines.h"
 #include "core/records/runs/run_history.h"
 

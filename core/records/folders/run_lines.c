@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/base/file.h"
+#include "core/base/file/file.h"
 
 enum { PIECE = 1 << 16 };
 

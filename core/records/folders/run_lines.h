@@ -2,7 +2,7 @@
 #ifndef TN_CORE_RECORDS_FOLDERS_RUN_LINES_H
 #define TN_CORE_RECORDS_FOLDERS_RUN_LINES_H
 
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 
 /* Calls `take` for each complete line of FOLDER/NAME, without its end; the last one may be incomplete while a
  * run writes it, and is left out. A run without the file has no lines. */

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/base/file.h"
+#include "core/base/file/file.h"
 #include "core/records/folders/run_lines.h"
 
 /* ---- checkpoints ---- */

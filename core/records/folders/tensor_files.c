@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/base/file.h"
-#include "core/base/text.h"
+#include "core/base/file/file.h"
+#include "core/base/text/text.h"
 #include "core/formats/npy.h"
 #include "core/records/checkpoints/checkpoint_files.h"
 #include "core/records/checkpoints/weights_folder.h"

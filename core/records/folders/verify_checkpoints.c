@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "core/base/element.h"
-#include "core/base/file.h"
+#include "core/base/file/file.h"
 #include "core/records/folders/run_records.h"
 #include "core/records/folders/tensor_files.h"
 #include "core/records/runs/run_lock.h"

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/base/file.h"
-#include "core/base/text.h"
+#include "core/base/file/file.h"
+#include "core/base/text/text.h"
 #include "core/records/folders/metric_series.h"
 #include "core/records/folders/read_history.h"
 #include "core/records/folders/run_records.h"

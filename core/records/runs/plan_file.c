@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/file.h"
+#include "core/base/file/file.h"
 #include "core/compile/output/plan_json.h"
 #include "core/records/runs/run_differences.h"
 #include "core/records/runs/run_folder.h"

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "core/base/file.h"
-#include "core/base/text.h"
+#include "core/base/file/file.h"
+#include "core/base/text/text.h"
 
 enum { HISTORY_LIMIT = 64 << 20 };
 

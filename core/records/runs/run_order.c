@@ -4,8 +4,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/base/file.h"
-#include "core/base/text.h"
+#include "core/base/file/file.h"
+#include "core/base/text/text.h"
 #include "core/records/runs/run_history.h"
 
 enum { ORDER_HISTORY_BYTES = 64 << 20 };

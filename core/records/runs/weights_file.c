@@ -2,7 +2,7 @@
 
 #include <sys/stat.h>
 
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 #include "core/records/checkpoints/weights_folder.h"
 #include "core/records/runs/run_differences.h"
 #include "core/records/runs/run_folder.h"

@@ -5,7 +5,7 @@
 #define TN_CORE_RUN_SETTINGS_SETTINGS_H
 
 #include "core/config/ini/ini.h"
-#include "core/base/file.h"
+#include "core/base/file/file.h"
 #include "core/config/options/options.h"
 #include "core/config/sections/sections.h"
 #include "core/config/language/syntax.h"

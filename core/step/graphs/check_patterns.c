@@ -1,6 +1,6 @@
 /* core/step/graphs/check_patterns.c: patterns of [group.NAME] that match nothing.
  * Each is noted by itself, so that one run tells all of them. */
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 #include "core/step/graphs/training_graph.h"
 
 /* "; parameters have names like 'fc1.weight'" */

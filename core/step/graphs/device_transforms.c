@@ -2,7 +2,7 @@
  * loader's batch to the inputs of the model. */
 #include "core/step/graphs/device_transforms.h"
 
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 
 /* The chain of inputs under construction. */
 typedef struct tn_device_transforms {

@@ -1,8 +1,8 @@
 /* core/step/profile/step_profile.c: begins, pauses and ends a profile. */
 #include <errno.h>
 
-#include "core/base/file.h"
-#include "core/base/system.h"
+#include "core/base/file/file.h"
+#include "core/base/system/system.h"
 #include "core/compile/output/report.h"
 #include "core/step/profile/taken_profile.h"
 

@@ -1,7 +1,7 @@
 /* core/step/programs/other_policy.c: see other_policy.h. */
 #include "core/step/programs/other_policy.h"
 
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 #include "core/step/programs/plan_report.h"
 
 /* The first answer of the backend about an op of the graph. */

@@ -1,5 +1,5 @@
 /* core/step/update/gradients.c: differentiates the loss with respect to the trained parameters. */
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 #include "core/step/update/update_stages.h"
 #include "tenon/ops.h"
 

@@ -4,7 +4,7 @@
  * predicate of every commit of the update is whether all scaled gradients are finite, so that the division
  * joins the launch of the optimizer. The scale's own state is always committed. A channel of a running
  * statistic keeps its old value if the new one is not finite. */
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 #include "core/step/update/update_stages.h"
 #include "tenon/ops.h"
 

@@ -1,5 +1,5 @@
 /* core/step/update/optimizer_state.c: the locations of the trained parameters and of the optimizer state. */
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 #include "core/step/update/update_stages.h"
 
 /* Parameters that are never trained have a region of their own, so that low-precision copies of them are no

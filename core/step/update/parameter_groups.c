@@ -1,6 +1,6 @@
 /* core/step/update/parameter_groups.c: parameter groups, and the values of scheduled options, which the host
  * writes into the control block before every step. */
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 #include "core/step/update/update_stages.h"
 #include "tenon/ops.h"
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 #include "core/records/checkpoints/class_names.h"
 #include "core/distributed/ranks/devices.h"
 #include "core/step/checks/check_model.h"

@@ -1,7 +1,7 @@
 /* core/train/loop/events.c: events for the observers, and the reasons for the end of a run. */
 #include <math.h>
 
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 #include "core/train/loop/training.h"
 
 const char tn_end_finished[] = "finished", tn_end_stopped[] = "stopped", tn_end_out_of_time[] = "max_time",

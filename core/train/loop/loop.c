@@ -2,7 +2,7 @@
 #include <float.h>
 #include <math.h>
 
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 #include "core/exec/device/range.h"
 #include "core/step/update/averages.h"
 #include "core/train/loop/judge.h"

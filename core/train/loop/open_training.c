@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/file.h"
+#include "core/base/file/file.h"
 
 #include "core/records/checkpoints/check_place.h"
 #include "core/records/runs/plan_file.h"

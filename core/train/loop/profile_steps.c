@@ -1,7 +1,7 @@
 /* core/train/loop/profile_steps.c: [run] profile and --trace: which steps of a training are profiled, and
  * where the profile goes. Every rank profiles the same steps, since none of them replays captures then; rank
  * 0 writes and reports. */
-#include "core/base/file.h"
+#include "core/base/file/file.h"
 #include "core/train/loop/training.h"
 
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  */
 #include <unistd.h>
 
-#include "core/base/host.h"
-#include "core/base/system.h"
+#include "core/base/system/host.h"
+#include "core/base/system/system.h"
 #include "core/records/runs/run_folder.h"
 #include "core/records/runs/run_history.h"
 #include "core/train/loop/training.h"

@@ -2,7 +2,7 @@
  * batch, or the micro-batches of [optimizer] accumulate. */
 #include <math.h>
 
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 #include "core/exec/device/range.h"
 #include "core/train/loop/training.h"
 

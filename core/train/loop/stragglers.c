@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/system.h"
-#include "core/base/text.h"
+#include "core/base/system/system.h"
+#include "core/base/text/text.h"
 #include "core/train/loop/training.h"
 
 /* A device's time is estimated from so many looks at least. */

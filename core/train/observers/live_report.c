@@ -1,7 +1,7 @@
 #include "core/train/observers/live_report.h"
 
-#include "core/base/file.h"
-#include "core/base/system.h"
+#include "core/base/file/file.h"
+#include "core/base/system/system.h"
 #include "core/records/folders/write_report.h"
 
 enum { BETWEEN_STEPS_S = 10, SHARE = 20 };

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 #include "core/train/observers/live_report.h"
 
 enum { TN_EVENT_QUEUE = 256, TN_EVENT_METRICS = 32, TN_EVENT_TEXT = 512 };

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 #include "core/exec/flight_recorder.h"
 #include "core/records/runs/plan_file.h"
 

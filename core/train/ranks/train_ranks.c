@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 #include "core/records/runs/run_folder.h"
 #include "core/step/checks/mistakes.h"
 #include "core/train/ranks/places.h"

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "core/base/file.h"
+#include "core/base/file/file.h"
 #include "core/config/sections/sections.h"
 #include "core/config/language/syntax.h"
 #include "tests/support/test_env.h"

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 #include "core/data/transform_chain.h"
 #include "core/plugin/handles.h"
 #include "tests/support/test_env.h"

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 #include "core/data/loader.h"
 #include "core/plugin/handles.h"
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 #include "core/compile/kernels/answers.h"
 #include "core/plugin/handles.h"
 #include "tests/support/required_kernels.h"

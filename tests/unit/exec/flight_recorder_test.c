@@ -10,7 +10,7 @@
 
 #include <pthread.h>
 
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 #include "core/exec/flight_recorder.h"
 #include "core/plugin/handles.h"
 #include "tenon/plugin/communicator.h"

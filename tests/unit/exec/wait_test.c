@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 #include "core/exec/collective.h"
 #include "core/plugin/handles.h"
 

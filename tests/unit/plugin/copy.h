@@ -2,7 +2,7 @@
 #ifndef TN_TESTS_UNIT_PLUGIN_COPY_H
 #define TN_TESTS_UNIT_PLUGIN_COPY_H
 
-#include "core/base/file.h"
+#include "core/base/file/file.h"
 #include "tests/support/folder.h"
 
 /* Copies one of the made plugins. */

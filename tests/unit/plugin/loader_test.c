@@ -6,7 +6,7 @@
 
 #include "core/plugin/handles.h"
 
-#include "core/base/trusted_file.h"
+#include "core/base/file/trusted_file.h"
 #include "core/plugin/loader.h"
 
 static test_env B;

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 #include "core/distributed/wire/socket.h"
 
 /* ---- all come ---- */

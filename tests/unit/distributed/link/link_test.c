@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 #include "core/distributed/link/link_state.h"
 #include "core/distributed/wire/socket.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 #include "core/exec/flight_recorder.h"
 #include "core/distributed/ranks/hang.h"
 #include "core/distributed/ranks/rank_set.h"

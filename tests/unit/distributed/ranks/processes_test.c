@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/base/system.h"
-#include "core/base/text.h"
+#include "core/base/system/system.h"
+#include "core/base/text/text.h"
 #include "core/exec/flight_recorder.h"
 #include "core/distributed/ranks/rank_set.h"
 #include "tests/support/folder.h"

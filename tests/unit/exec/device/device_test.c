@@ -9,7 +9,7 @@
 
 #include "tests/support/required_kernels.h"
 #include "tests/unit/exec/far.h"
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 #include "core/plugin/handles.h"
 
 static const tn_backend second = {.item = TN_ITEM_PLAIN(tn_backend, TN_BACKEND, "second", "for tests"),

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 #include "core/plugin/handles.h"
 #include "core/exec/device/open_backend.h"
 

@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/base/file.h"
+#include "core/base/file/file.h"
 #include "core/plugin/context.h"
 
 static char folder[64], said[512];

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "core/plugin/handles.h"
-#include "core/base/system.h"
+#include "core/base/system/system.h"
 #include "tenon/random.h"
 
 enum { MOST = 10, LARGE = 3000 };

@@ -1,4 +1,4 @@
-/* core/base/checksum.c: CRC-32C. By tables eight bytes at a time ("slicing by 8": Kounavis and Berry, A
+/* core/base/file/checksum.c: CRC-32C. By tables eight bytes at a time ("slicing by 8": Kounavis and Berry, A
  * systematic approach to building high performance software-based CRC generators, 2005). By instruction in
  * three streams: the instruction takes three cycles, and one can begin in each (Gopal et al., Fast CRC
  * computation for iSCSI polynomial using CRC32 instruction, 2011). By products, a part of the sequence is
@@ -7,7 +7,7 @@
  *
  * A CRC is a polynomial over GF(2) modulo P; bit 31 is the coefficient of 1, bit 0 that of x^31. The CRC of a
  * piece, times x to the power of the bits behind it, is its part in the CRC of the whole. */
-#include "core/base/checksum.h"
+#include "core/base/file/checksum.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* core/base/trusted_file.c: see trusted_file.h. */
-#include "core/base/trusted_file.h"
+/* core/base/file/trusted_file.c: see trusted_file.h. */
+#include "core/base/file/trusted_file.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/base/file.h"
+#include "core/base/file/file.h"
 
 static tn_status trusted_fail_path(const void *handle, const char *path, const char *what) {
   char reason[128];

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/base/cgroup.h"
+#include "core/base/system/cgroup.h"
 
 typedef struct tree {
   char mount[64], groups[96];

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/host.h"
+#include "core/base/system/host.h"
 
 static void reads(const char *text, const char *sets) {
   char path[] = "/tmp/tenon-cpuinfo-XXXXXX", found[TN_HOST_TEXT];

@@ -1,6 +1,6 @@
-/* core/base/trusted_file.h: whether other users can change the code in a file. */
-#ifndef TN_CORE_BASE_TRUSTED_FILE_H
-#define TN_CORE_BASE_TRUSTED_FILE_H
+/* core/base/file/trusted_file.h: whether other users can change the code in a file. */
+#ifndef TN_CORE_BASE_FILE_TRUSTED_FILE_H
+#define TN_CORE_BASE_FILE_TRUSTED_FILE_H
 
 #include "core/base/env.h"
 

@@ -1,5 +1,5 @@
-/* core/base/file.c: reading and writing of whole files, folders, paths. */
-#include "core/base/file.h"
+/* core/base/file/file.c: reading and writing of whole files, folders, paths. */
+#include "core/base/file/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 
 /* A remedy for an errno, to be appended to the message; "" where no general advice exists. */
 static const char *file_remedy(int reason) {

@@ -1,11 +1,11 @@
-/* core/base/processors.h: the processors that this process may use, and lists of processors such as
+/* core/base/system/processors.h: the processors that this process may use, and lists of processors such as
  * "0-3,8". */
-#ifndef TN_CORE_BASE_PROCESSORS_H
-#define TN_CORE_BASE_PROCESSORS_H
+#ifndef TN_CORE_BASE_SYSTEM_PROCESSORS_H
+#define TN_CORE_BASE_SYSTEM_PROCESSORS_H
 
 #include <stdbool.h>
 
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 
 /* Processor numbers are below this limit, the capacity of cpu_set_t. */
 enum { TN_MOST_PROCESSORS = 1024 };

@@ -1,6 +1,6 @@
-/* core/base/system.h: the clock, the number of usable processors, the memory of the host. */
-#ifndef TN_CORE_BASE_SYSTEM_H
-#define TN_CORE_BASE_SYSTEM_H
+/* core/base/system/system.h: the clock, the number of usable processors, the memory of the host. */
+#ifndef TN_CORE_BASE_SYSTEM_SYSTEM_H
+#define TN_CORE_BASE_SYSTEM_SYSTEM_H
 
 #include "core/base/env.h"
 

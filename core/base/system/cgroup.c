@@ -1,4 +1,4 @@
-/* core/base/cgroup.c: quotas and memory limits of the control groups of this process.
+/* core/base/system/cgroup.c: quotas and memory limits of the control groups of this process.
  *
  * By Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst and scheduler/sched-bwc.rst of Linux:
  * version 2 has one folder tree; cpu.max holds "QUOTA PERIOD" in microseconds, or "max PERIOD", and
@@ -6,7 +6,7 @@
  * quota, and memory.limit_in_bytes nearly 2^63 without a limit. A limit of a folder holds for all folders in
  * it. In a container the path of the process may name folders that only the host sees; the root of the mount
  * is then the container's own group. */
-#include "core/base/cgroup.h"
+#include "core/base/system/cgroup.h"
 
 #include <limits.h>
 #include <stdbool.h>

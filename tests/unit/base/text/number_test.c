@@ -10,7 +10,7 @@
 #include <float.h>
 #include <math.h>
 
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 #include "tests/support/test_env.h"
 
 static void whole_numbers_fill_64_bits_exactly(void **state) {

@@ -1,6 +1,6 @@
-/* core/base/text.h: growable strings, number conversion, matching, nearest-name search, hashing. */
-#ifndef TN_CORE_BASE_TEXT_H
-#define TN_CORE_BASE_TEXT_H
+/* core/base/text/text.h: growable strings, number conversion, matching, nearest-name search, hashing. */
+#ifndef TN_CORE_BASE_TEXT_TEXT_H
+#define TN_CORE_BASE_TEXT_TEXT_H
 
 #include <stdbool.h>
 

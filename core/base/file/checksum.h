@@ -1,7 +1,7 @@
-/* core/base/checksum.h: CRC-32C (Castagnoli, RFC 3720) of a sequence of byte ranges. It detects every
+/* core/base/file/checksum.h: CRC-32C (Castagnoli, RFC 3720) of a sequence of byte ranges. It detects every
  * flipped bit and every burst of up to 32 bits, the usual faults of disks and networks. */
-#ifndef TN_CORE_BASE_CHECKSUM_H
-#define TN_CORE_BASE_CHECKSUM_H
+#ifndef TN_CORE_BASE_FILE_CHECKSUM_H
+#define TN_CORE_BASE_FILE_CHECKSUM_H
 
 #include <stdbool.h>
 

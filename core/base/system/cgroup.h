@@ -1,7 +1,7 @@
-/* core/base/cgroup.h: the limits of the control groups of this process, of version 1 and 2. `groups` is
- * /proc/self/cgroup, `mount` /sys/fs/cgroup; tests pass made-up files. */
-#ifndef TN_CORE_BASE_CGROUP_H
-#define TN_CORE_BASE_CGROUP_H
+/* core/base/system/cgroup.h: the limits of the control groups of this process, of version 1 and 2. `groups`
+ * is /proc/self/cgroup, `mount` /sys/fs/cgroup; tests pass made-up files. */
+#ifndef TN_CORE_BASE_SYSTEM_CGROUP_H
+#define TN_CORE_BASE_SYSTEM_CGROUP_H
 
 #include <stdint.h>
 

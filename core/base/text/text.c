@@ -1,5 +1,5 @@
-/* core/base/text.c: growable strings, matching, nearest names, hashing. */
-#include "core/base/text.h"
+/* core/base/text/text.c: growable strings, matching, nearest names, hashing. */
+#include "core/base/text/text.h"
 
 #include <ctype.h>
 #include <stdio.h>

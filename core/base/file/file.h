@@ -1,11 +1,11 @@
-/* core/base/file.h: reading and writing of whole files. */
-#ifndef TN_CORE_BASE_FILE_H
-#define TN_CORE_BASE_FILE_H
+/* core/base/file/file.h: reading and writing of whole files. */
+#ifndef TN_CORE_BASE_FILE_FILE_H
+#define TN_CORE_BASE_FILE_FILE_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "core/base/checksum.h"
+#include "core/base/file/checksum.h"
 
 /* The same open file with a descriptor above 2, closed in a new program: where an application has closed its
  * standard streams, a file or socket would get the number of one, and with it the text that is printed there.

@@ -1,6 +1,6 @@
-/* core/base/host.h: the machine and the build, for reports. */
-#ifndef TN_CORE_BASE_HOST_H
-#define TN_CORE_BASE_HOST_H
+/* core/base/system/host.h: the machine and the build, for reports. */
+#ifndef TN_CORE_BASE_SYSTEM_HOST_H
+#define TN_CORE_BASE_SYSTEM_HOST_H
 
 #include <stddef.h>
 

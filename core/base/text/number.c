@@ -1,6 +1,6 @@
-/* core/base/number.c: conversion of numbers from and to text. Files and configurations use a decimal point;
- * thread_state.h sees to it where the application's locale has a comma. */
-#include "core/base/text.h"
+/* core/base/text/number.c: conversion of numbers from and to text. Files and configurations use a decimal
+ * point; thread_state.h sees to it where the application's locale has a comma. */
+#include "core/base/text/text.h"
 
 #include <ctype.h>
 #include <math.h>

@@ -1,12 +1,12 @@
-/* core/base/system.c: the monotonic clock, the number of usable processors, the memory of the host. */
-#include "core/base/system.h"
+/* core/base/system/system.c: the monotonic clock, the number of usable processors, the memory of the host. */
+#include "core/base/system/system.h"
 
 #include <sched.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "core/base/cgroup.h"
+#include "core/base/system/cgroup.h"
 
 double tn_clock_s(void) {
   struct timespec now;

@@ -1,10 +1,10 @@
-/* core/base/word_list.h: values that list words, "a, b" or one per line (backends, plugins, observers,
+/* core/base/text/word_list.h: values that list words, "a, b" or one per line (backends, plugins, observers,
  * name patterns), and alternatives written "a|b|c". */
-#ifndef TN_CORE_BASE_WORD_LIST_H
-#define TN_CORE_BASE_WORD_LIST_H
+#ifndef TN_CORE_BASE_TEXT_WORD_LIST_H
+#define TN_CORE_BASE_TEXT_WORD_LIST_H
 
 #include "core/base/arena.h"
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 
 typedef struct tn_words {
   const char **v;

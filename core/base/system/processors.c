@@ -1,5 +1,5 @@
-/* core/base/processors.c: lists of processors: parsing, printing, affinity, order by physical core. */
-#include "core/base/processors.h"
+/* core/base/system/processors.c: lists of processors: parsing, printing, affinity, order by physical core. */
+#include "core/base/system/processors.h"
 
 #include <sched.h>
 #include <stdio.h>

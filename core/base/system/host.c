@@ -1,4 +1,4 @@
-#include "core/base/host.h"
+#include "core/base/system/host.h"
 
 #include <stdbool.h>
 #include <stdio.h>

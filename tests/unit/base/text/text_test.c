@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "core/base/text.h"
+#include "core/base/text/text.h"
 #include "tenon/context.h"
 #include "tests/support/test_env.h"
 

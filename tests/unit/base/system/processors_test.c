@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/base/processors.h"
+#include "core/base/system/processors.h"
 #include "tests/support/test_env.h"
 
 static void expect_list(const char *from, const char *to) {

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "core/base/checksum.h"
+#include "core/base/file/checksum.h"
 
 static uint32_t whole(const void *bytes, size_t count) {
   tn_checksum sum;

@@ -1,5 +1,5 @@
-/* core/base/word_list.c: lists of words, and alternatives such as "a|b|c". */
-#include "core/base/word_list.h"
+/* core/base/text/word_list.c: lists of words, and alternatives such as "a|b|c". */
+#include "core/base/text/word_list.h"
 
 #include <string.h>
 
