@@ -84,7 +84,7 @@ list_commands() {
 }
 
 parse_dev() { # the command of tools/dev
-  grep -q "^#   tools/dev $1 " "$root/tools/dev" && return
+  grep -q "^$1)\$" "$root/tools/dev" && return
   echo "tools/dev has no such command" >"$scratch/said"
   return 1
 }
@@ -144,7 +144,7 @@ run_block() { # $1: the block, $2: its place
   if word=$(grep -oE '(^|[ (;&|])(sudo|pip|pip3|tools/dev|curl|wget) ' "$1" | head -n 1) && [ -n "$word" ]; then
     echo "it calls$word: write <!-- not run: REASON --> in front of the block" >"$scratch/said"
     report failed "$2: run"
-  elif (cd "$folder" && CC=cc HOME=$folder/home LD_LIBRARY_PATH=$build PKG_CONFIG_PATH=$build/meson-uninstalled PATH=$scratch/bin:$PATH timeout 60 bash -euo pipefail "$1") >"$scratch/said" 2>&1; then
+  elif (cd "$folder" && CC=cc HOME=$folder/home LD_LIBRARY_PATH=$build PKG_CONFIG_PATH=$build/meson-uninstalled PATH=$scratch/bin:$PATH timeout 900 bash -euo pipefail "$1") >"$scratch/said" 2>&1; then
     report ok "$2: run"
   else
     report failed "$2: run"
