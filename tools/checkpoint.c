@@ -5,8 +5,8 @@
 
 #include <jansson.h>
 
-#include "tools/cli.h"
-#include "tools/nearest.h"
+#include "tools/cli/cli.h"
+#include "tools/cli/nearest.h"
 #include "tenon/folders.h"
 
 /* ---- ls ---- */

@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 
 /* The two names of --backends. */
 typedef struct compare_names {

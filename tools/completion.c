@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 
 enum { COMPLETION_WORDS = 256 };
 

@@ -3,7 +3,7 @@
 
 #include <jansson.h>
 
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 #include "tenon/inspect.h"
 
 static int config_usage(const cli_args *args) {

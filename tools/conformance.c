@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 #include "tenon/conformance.h"
 
 static void conformance_print_failure(void *user, const char *line) {

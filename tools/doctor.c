@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 #include "tenon/inspect.h"
 
 static void doctor_print_device(size_t index, const json_t *device) {

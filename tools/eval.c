@@ -3,7 +3,7 @@
 
 #include <jansson.h>
 
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 
 static void eval_print_metrics(const json_t *json) {
   const char *name;

@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 
 enum { COLUMNS = 60, ROWS = 12 };
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/cli.h"
-#include "tools/plain_stream.h"
+#include "tools/cli/cli.h"
+#include "tools/cli/plain_stream.h"
 
 typedef struct generate_numbers {
   int32_t *v;

@@ -1,5 +1,5 @@
 /* tools/index.c: `tenon index FOLDER`: writes the index of a plugin folder, for installations. */
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 
 static int index_run(tn_context *context, const cli_args *args) {
   tn_status status = tn_context_write_index(context, args->words[0]);

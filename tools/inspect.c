@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 #include "tenon/inspect.h"
 
 static const char *inspect_text(const json_t *item, const char *key) {

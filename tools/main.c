@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
+#include "tools/cli/nearest.h"
 #include "tools/launch/launch.h"
-#include "tools/nearest.h"
 
 /* In the order of the overview. */
 /* clang-format off */

@@ -1,5 +1,5 @@
 /* tools/man.c: `tenon man`: the manual page, from the tables of commands, options and exit codes. */
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 
 /* Text of a page: a backslash and a hyphen are written as marks, and a line must not begin with a dot. */
 static void man_print(const char *text) {

@@ -3,7 +3,7 @@
 
 #include <jansson.h>
 
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 
 static void plan_print_op(const json_t *op) {
   const json_t *rejected = json_object_get(op, "rejected");

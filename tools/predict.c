@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 
 static const char *predict_class_name(const json_t *class, char number[24]) {
   const char *name = json_string_value(json_object_get(class, "name"));

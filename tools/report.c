@@ -2,7 +2,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 #include "tenon/folders.h"
 
 static int report_command_run(tn_context *context, const cli_args *args) {

@@ -1,7 +1,7 @@
 /* tools/runs.c: `tenon runs [FOLDER]`: a table of run folders. */
 #include <jansson.h>
 
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 #include "tenon/folders.h"
 
 static void runs_print_one(const json_t *run) {

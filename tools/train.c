@@ -8,7 +8,7 @@
 
 #include <jansson.h>
 
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 
 /* The run that the signal handler stops; a handler has no argument. */
 static tn_run *running;

@@ -39,8 +39,8 @@ plant_tree() {
   put plugins/optimizers/sgd.c '#include <math.h>' '#include "tenon/plugin/op.h"' \
     'const tn_optimizer sgd = {.item = TN_ITEM(tn_optimizer, TN_OPTIMIZER,' '    "sgd", "w - lr g", S, options)};'
   put plugins/layers/relu.c 'const tn_layer_kind relu = {.item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, "relu", "")};'
-  put tools/cli.h ''
-  put tools/main.c '#include "tools/cli.h"' '#include "tenon/base.h"'
+  put tools/cli/cli.h ''
+  put tools/main.c '#include "tools/cli/cli.h"' '#include "tenon/base.h"'
   put docs/plugins/examples/mish.c '#include <tenon/plugin/op.h>'
 }
 

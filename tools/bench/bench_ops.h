@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 
 /* Measures the ceilings, and adds to a result of tn_run_bench with launches:
  *   ceilings: {gemm_gflops: {DTYPE: ...}, multiply_add_gflops, copy_gb_s, cached_copy_gb_s, cache_mib}

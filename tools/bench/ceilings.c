@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "tools/bench/peak.h"
-#include "tools/clock.h"
+#include "tools/cli/clock.h"
 
 /* The largest gives the best rate; slow devices stop at a smaller one. */
 static const int64_t SIDES[] = {512, 1024, 2048};

@@ -2,7 +2,7 @@
 #ifndef TN_TOOLS_BENCH_CEILINGS_H
 #define TN_TOOLS_BENCH_CEILINGS_H
 
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 #include "tenon/tensor.h"
 
 typedef struct ceilings {

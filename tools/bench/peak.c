@@ -1,7 +1,7 @@
 /* tools/bench/peak.c: peak rates of the processors: independent chains of multiply-adds in the widest
  * vectors, and a large memcpy. Compiled with contraction, so that a * b + c is one instruction. */
 #include "tools/bench/peak.h"
-#include "tools/clock.h"
+#include "tools/cli/clock.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@
 
 #include <jansson.h>
 
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 
 enum { INIT_NAME = 64 };
 

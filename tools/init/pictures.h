@@ -2,7 +2,7 @@
 #ifndef TENON_TOOLS_INIT_PICTURES_H
 #define TENON_TOOLS_INIT_PICTURES_H
 
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 
 typedef struct pictures_part {
   bool there;

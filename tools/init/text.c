@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 #include "tools/init/init.h"
 
 enum { TEXT_CODE_POINTS = 0x110000 };

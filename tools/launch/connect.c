@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "tools/launch/launch.h"
-#include "tools/clock.h"
+#include "tools/cli/clock.h"
 
 enum { CLOSE_S = 5, CLOSE_MS = 20, PARTS = 16, SSH_FAILED = 255, REMOTE_COMMAND = 4 * 4096 + 64 };
 

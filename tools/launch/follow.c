@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 
 #include "tools/launch/launch.h"
-#include "tools/clock.h"
+#include "tools/cli/clock.h"
 
 /* Processes notice a failure at once where they are connected, and miss one that is stopped after 20 s. Those
  * that still wait for each other at the start notice nothing, so they are asked to end.

@@ -1,7 +1,7 @@
 /* tools/launch/launch.c: `tenon launch -n N FILE.ini`: starts the processes of a training, passes on what
  * they print and what they are sent, and ends all when one has failed. docs/guide/many.md. */
 #include "tools/launch/launch.h"
-#include "tools/clock.h"
+#include "tools/cli/clock.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -7,7 +7,7 @@
 #include <sys/types.h>
 #include <time.h>
 
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 #include "tools/launch/frame.h"
 
 enum { LAUNCH_HOSTS = 256, LAUNCH_MOST = 4096, LAUNCH_LINE = 4096, LAUNCH_VARIABLES = 5 };

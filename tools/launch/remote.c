@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "tools/launch/launch.h"
-#include "tools/clock.h"
+#include "tools/cli/clock.h"
 
 enum { LOOK_MS = 100, FIRST_PATIENCE = 5, PARTS = 16 };
 

@@ -9,8 +9,8 @@
 
 #include <jansson.h>
 
-#include "tools/cli.h"
-#include "tools/nearest.h"
+#include "tools/cli/cli.h"
+#include "tools/cli/nearest.h"
 #include "tools/plugin/examples.h"
 #include "tools/plugin/kinds.h"
 #include "tools/plugin/rename.h"

@@ -10,7 +10,7 @@
 
 #include <jansson.h>
 
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 
 enum { OP_MOST_ARGUMENTS = 320, OP_MOST_NAME = 80 };
 

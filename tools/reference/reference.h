@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 
 /* Begins the third line of every page. A file without it is not overwritten. */
 #define REFERENCE_MARK "<!-- Written by `tenon reference`."

@@ -1,5 +1,5 @@
-/* tools/nearest.c: the name that a mistyped word most likely stands for. */
-#include "tools/nearest.h"
+/* tools/cli/nearest.c: the name that a mistyped word most likely stands for. */
+#include "tools/cli/nearest.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* tools/cli.h: arguments, log and exit codes of the commands of `tenon`. stdout carries the result, stderr
- * the log and the progress. */
+/* tools/cli/cli.h: arguments, log and exit codes of the commands of `tenon`. stdout carries the result,
+ * stderr the log and the progress. */
 #ifndef TENON_TOOLS_CLI_H
 #define TENON_TOOLS_CLI_H
 
@@ -10,7 +10,7 @@
 
 #include "tenon/context.h"
 #include "tenon/run.h"
-#include "tools/plain_result.h"
+#include "tools/cli/plain_result.h"
 
 /* Exit codes; those from 64 to 78 follow sysexits.h where it has one. docs/guide/results.md has the table. */
 enum {

@@ -1,4 +1,4 @@
-#include "tools/plain_result.h"
+#include "tools/cli/plain_result.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* tools/cli.c: log, results and exit codes. */
-#include "tools/cli.h"
+/* tools/cli/cli.c: log, results and exit codes. */
+#include "tools/cli/cli.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -14,7 +14,7 @@
 
 #include <jansson.h>
 
-#include "tools/nearest.h"
+#include "tools/cli/nearest.h"
 
 const cli_exit cli_exits[] = {
     {CLI_OK, "done"},

@@ -1,12 +1,12 @@
-/* tools/options.c: the options of all commands: as the command line has them, --help, the completions and the
- * manual page. */
+/* tools/cli/options.c: the options of all commands: as the command line has them, --help, the completions and
+ * the manual page. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/cli.h"
-#include "tools/nearest.h"
+#include "tools/cli/cli.h"
+#include "tools/cli/nearest.h"
 
 /* How the value of an option is read, and the member of cli_args that gets it, which has that type. */
 #define READ(how, member, type) _Generic(((cli_args *)0)->member, type : how), offsetof(cli_args, member)

@@ -1,6 +1,6 @@
-/* tools/plain_result.h: a result of the library for people. */
-#ifndef TN_TOOLS_PLAIN_RESULT_H
-#define TN_TOOLS_PLAIN_RESULT_H
+/* tools/cli/plain_result.h: a result of the library for people. */
+#ifndef TN_TOOLS_CLI_PLAIN_RESULT_H
+#define TN_TOOLS_CLI_PLAIN_RESULT_H
 
 #include <jansson.h>
 

@@ -1,4 +1,4 @@
-/* tools/nearest.h: the name that a mistyped word most likely stands for. */
+/* tools/cli/nearest.h: the name that a mistyped word most likely stands for. */
 #ifndef TENON_TOOLS_NEAREST_H
 #define TENON_TOOLS_NEAREST_H
 

@@ -1,6 +1,6 @@
-/* tools/plain_stream.h: a text that appears on stdout in parts, as the tokens of `tenon generate`. */
-#ifndef TN_TOOLS_PLAIN_STREAM_H
-#define TN_TOOLS_PLAIN_STREAM_H
+/* tools/cli/plain_stream.h: a text that appears on stdout in parts, as the tokens of `tenon generate`. */
+#ifndef TN_TOOLS_CLI_PLAIN_STREAM_H
+#define TN_TOOLS_CLI_PLAIN_STREAM_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* tools/clock.h: seconds of the clock that only goes forward. */
+/* tools/cli/clock.h: seconds of the clock that only goes forward. */
 #ifndef TENON_TOOLS_CLOCK_H
 #define TENON_TOOLS_CLOCK_H
 

@@ -1,4 +1,4 @@
-#include "tools/plain_stream.h"
+#include "tools/cli/plain_stream.h"
 
 #include <stdio.h>
 #include <string.h>
