@@ -1,12 +1,12 @@
-/* tests/attack/squatters.c: processes of a job come together beside a program that listens on some of their
- * ports, and reads, answers, or stands between two of them. The token is not among the bytes that it gets,
- * and the job ends with the bits of one beside no such program, or with an error. */
+/* tests/attack/families/squatters.c: processes of a job come together beside a program that listens on some
+ * of their ports, and reads, answers, or stands between two of them. The token is not among the bytes that it
+ * gets, and the job ends with the bits of one beside no such program, or with an error. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/attack/families/squatter.h"
 #include "tests/attack/runs.h"
-#include "tests/attack/squatter.h"
 
 enum {
   MOST_PROCESSES = 4,

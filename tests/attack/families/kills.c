@@ -1,5 +1,5 @@
-/* tests/attack/kills.c: SIGKILL at random moments; a run that goes on with --resume auto ends with the bits
- * of one that was never killed. `tools/dev faults` kills more often, and more kinds of processes. */
+/* tests/attack/families/kills.c: SIGKILL at random moments; a run that goes on with --resume auto ends with
+ * the bits of one that was never killed. `tools/dev faults` kills more often, and more kinds of processes. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* tests/attack/squatter.c: see squatter.h. */
-#include "tests/attack/squatter.h"
+/* tests/attack/families/squatter.c: see squatter.h. */
+#include "tests/attack/families/squatter.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* tests/attack/hostile.c: descriptors of plugins that lie about sizes, offsets, counts, types and texts; the
- * plugin is hostile_plugin.c. */
+/* tests/attack/families/hostile.c: descriptors of plugins that lie about sizes, offsets, counts, types and
+ * texts; the plugin is hostile_plugin.c. */
 #include <stdio.h>
 
 #include "tests/attack/attack.h"

@@ -1,7 +1,7 @@
-/* tests/attack/hostile_plugin.c: a plugin whose descriptors say what the variable ATTACK_DESCRIPTOR draws:
- * sizes, offsets, counts, NULL, texts without an end in sight, types that no op has. A few parts are spoiled
- * at a time, so that the host comes past its first check. Pointers are valid: a plugin with invalid ones is
- * in the process already. */
+/* tests/attack/families/hostile_plugin.c: a plugin whose descriptors say what the variable ATTACK_DESCRIPTOR
+ * draws: sizes, offsets, counts, NULL, texts without an end in sight, types that no op has. A few parts are
+ * spoiled at a time, so that the host comes past its first check. Pointers are valid: a plugin with invalid
+ * ones is in the process already. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
-/* tests/attack/foreign.c: configurations and run folders that name code: plugins, libraries of GPUs, folders
- * of compiled kernels. The code is in the current folder, in one that everybody may write, in one of another
- * user, or behind a link. Its constructor leaves a marker, which must not be there, unless the user's own
- * configuration names a file that only the user can change. */
+/* tests/attack/families/foreign.c: configurations and run folders that name code: plugins, libraries of GPUs,
+ * folders of compiled kernels. The code is in the current folder, in one that everybody may write, in one of
+ * another user, or behind a link. Its constructor leaves a marker, which must not be there, unless the user's
+ * own configuration names a file that only the user can change. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* tests/attack/inputs.c: files that people get from others, damaged or made up: weights, arrays, device
- * files, configurations, pictures, data sets, texts, measurements of kernels. Commands that read one end by
- * themselves. */
+/* tests/attack/families/inputs.c: files that people get from others, damaged or made up: weights, arrays,
+ * device files, configurations, pictures, data sets, texts, measurements of kernels. Commands that read one
+ * end by themselves. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* tests/attack/marker.c: a plugin without items, whose constructor leaves a file: the sign that foreign code
- * has run. It also stands for libraries, whose symbols are looked for behind that. */
+/* tests/attack/families/marker.c: a plugin without items, whose constructor leaves a file: the sign that
+ * foreign code has run. It also stands for libraries, whose symbols are looked for behind that. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <tenon/plugin/plugin.h>

@@ -1,5 +1,5 @@
-/* tests/attack/values.c: numbers that are not finite, or that overflow or underflow, in the weights and
- * inputs of a model of each layer, through every command that computes. The layers are those of the
+/* tests/attack/families/values.c: numbers that are not finite, or that overflow or underflow, in the weights
+ * and inputs of a model of each layer, through every command that computes. The layers are those of the
  * reference: its page has a model for each. An output that is not finite is never exit code 0 without a
  * warning. */
 #include <math.h>

@@ -1,5 +1,5 @@
-/* tests/attack/damage.c: one file or folder of a run folder is damaged, then every command reads the run
- * folder. A command that ends with 0 gives the answer of the undamaged folder, unless the damaged file is
+/* tests/attack/families/damage.c: one file or folder of a run folder is damaged, then every command reads the
+ * run folder. A command that ends with 0 gives the answer of the undamaged folder, unless the damaged file is
  * what it shows, or it names the damage in a warning. Files outside of the run folder, which links point to,
  * keep their bytes. */
 #include <stdio.h>

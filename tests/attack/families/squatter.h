@@ -1,6 +1,6 @@
-/* tests/attack/squatter.h: a program that listens on ports that a job will want. */
-#ifndef TN_TESTS_ATTACK_SQUATTER_H
-#define TN_TESTS_ATTACK_SQUATTER_H
+/* tests/attack/families/squatter.h: a program that listens on ports that a job will want. */
+#ifndef TN_TESTS_ATTACK_FAMILIES_SQUATTER_H
+#define TN_TESTS_ATTACK_FAMILIES_SQUATTER_H
 
 #include "tests/attack/attack.h"
 

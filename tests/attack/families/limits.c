@@ -1,5 +1,5 @@
-/* tests/attack/limits.c: commands with few descriptors, small files, little memory or a small stack. They end
- * by themselves with a message, and leave no checkpoint that is damaged. */
+/* tests/attack/families/limits.c: commands with few descriptors, small files, little memory or a small stack.
+ * They end by themselves with a message, and leave no checkpoint that is damaged. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
