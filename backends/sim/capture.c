@@ -1,6 +1,7 @@
 /* backends/sim/capture.c: begin, end, launch and deletion of a capture. Between begin and end the host's
  * calls record work (recording.c), and nothing runs. The capturing stream must await the others before the
  * end. The replaying stream alone orders a replay with other work. */
+#include "backends/sim/callbacks.h"
 #include "backends/sim/capture.h"
 
 tn_status tn_sim_capture_begin(tn_env *env, void *device, void *stream) {

@@ -1,6 +1,7 @@
 /* backends/sim/copy.c: enqueues copies and zeroing. */
 #include <string.h>
 
+#include "backends/sim/callbacks.h"
 #include "backends/sim/sim.h"
 
 static const char *const side[2] = {"of the host", "of the device"};

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/sim/callbacks.h"
 #include "backends/sim/sim.h"
 
 enum { MOST_DEVICES = 64 };

@@ -1,5 +1,6 @@
 /* backends/sim/event.c: events. Each record has a ticket; an await is for the last ticket at the time of the
  * call. The ticket carries the clock of the recording stream, which the awaiting stream joins. */
+#include "backends/sim/callbacks.h"
 #include "backends/sim/capture.h"
 
 tn_status tn_sim_event_new(tn_env *env, void *device, void **event) {

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "backends/sim/callbacks.h"
 #include "backends/sim/race/shadow.h"
 
 enum { ALIGNMENT = 64 };

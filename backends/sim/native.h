@@ -19,7 +19,4 @@ typedef struct tn_sim_native {
   void (*release)(tn_sim_device *device);
 } tn_sim_native;
 
-/* tn_backend.native: the handle in the device or in the stream. */
-void *tn_sim_native_handle(tn_env *env, void *device, void *stream, const char *name);
-
 #endif

@@ -1,6 +1,6 @@
-/* backends/sim/sim.h: declarations shared by the files of the backend. A simulated device runs on the
- * processor and behaves like a GPU: memory that only the device can address, asynchronous streams, several
- * devices.
+/* backends/sim/sim.h: the device, and the calls between the files of the backend. A simulated device runs on
+ * the processor and behaves like a GPU: memory that only the device can address, asynchronous streams,
+ * several devices.
  *
  * Threads. The host's thread puts work into the ring of a stream and returns; it allocates nothing and takes
  * no lock. Each device has one thread, the engine, which takes work from the heads of its streams in any
@@ -14,156 +14,16 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "backends/sim/race/clocks.h"
 #include "backends/sim/engine/signal.h"
-#include "backends/sim/engine/task.h"
-#include "backends/sim/native.h"
+#include "backends/sim/options.h"
+#include "backends/sim/queue.h"
 #include "tenon/plugin/backend.h"
 #include "tenon/plugin/communicator.h"
 
 extern const tn_backend tn_sim_backend;
 extern const tn_communicator tn_sim_communicator;
 
-typedef struct tn_sim_stream tn_sim_stream;
-typedef struct tn_sim_event tn_sim_event;
-typedef struct tn_sim_capture tn_sim_capture;
 typedef struct tn_sim_shadow tn_sim_shadow;
-
-/* ---- options, faults on request ----------------------------------------------------------------- */
-
-enum { TN_SIM_EAGER = 0, TN_SIM_LAZY = 1, TN_SIM_RANDOM = 2 };
-
-typedef struct tn_sim_options {
-  int64_t devices, threads, memory, seed, queue;
-  int32_t order, check, rehearse;
-  double jitter;
-  const char *fail, *drop, *lacks, *slow;
-} tn_sim_options;
-
-/* faults.c. The operations whose n-th call fails (FAIL) or is skipped (DROP). */
-enum {
-  TN_SIM_FAIL_ALLOCATION,
-  TN_SIM_FAIL_LAUNCH,
-  TN_SIM_FAIL_KERNEL,
-  TN_SIM_FAIL_COPY,
-  TN_SIM_FAIL_DEVICE,
-  TN_SIM_FAIL_STALL,
-  TN_SIM_FAIL_HANG,
-  TN_SIM_FAIL_CAPTURE,
-  TN_SIM_DROP_AWAIT,
-  TN_SIM_DROP_WAIT,
-  TN_SIM_DROP_REST,
-  TN_SIM_DROP_RECORD,
-  TN_SIM_DROP_COPY,
-  TN_SIM_DROP_ZERO,
-  TN_SIM_FAULTS
-};
-typedef struct tn_sim_faults {
-  int64_t at[TN_SIM_FAULTS]; /* 0: never */
-  int32_t on[TN_SIM_FAULTS]; /* index of the device; -1: each device */
-  int32_t slow;              /* index of the device whose kernels take `factor` times as long; -1: none */
-  double factor;
-} tn_sim_faults;
-
-tn_status tn_sim_faults_read(tn_env *env, const tn_sim_options *options, tn_sim_faults *faults);
-/* Counts one operation of a kind; true: it is the one that fails or is skipped. */
-bool tn_sim_fault(tn_sim_device *device, int32_t which);
-
-/* ---- failures ----------------------------------------------------------------------------------- */
-
-/* The first failure of a stream. `text` is written once, before `code`. */
-typedef struct tn_sim_failure {
-  atomic_bool taken;
-  _Atomic(tn_status) code;
-  char text[1024];
-} tn_sim_failure;
-
-/* ---- work --------------------------------------------------------------------------------------- */
-
-enum {
-  TN_SIM_COPY,
-  TN_SIM_ZERO,
-  TN_SIM_LAUNCH,
-  TN_SIM_TASK,
-  TN_SIM_RECORD,
-  TN_SIM_AWAIT,
-  TN_SIM_MARK,  /* a record inside captured work */
-  TN_SIM_JOIN,  /* an await inside captured work */
-  TN_SIM_REPLAY /* a whole capture */
-};
-
-typedef struct tn_sim_work {
-  int32_t kind;
-  bool begun;        /* a task or replay that has run before and was pending */
-  uint64_t number;   /* in the order of enqueuing */
-  tn_sim_clock host; /* the host's clock at that time */
-  union {
-    struct {
-      int32_t direction;
-      void *to;
-      const void *from;
-      uint64_t bytes;
-      uint64_t sum; /* checksum of the host's bytes at enqueuing, where copies are checked */
-    } copy;         /* zero: to, bytes */
-    struct {
-      tn_status (*body)(tn_launch *l);
-      tn_launch *l;
-    } launch;
-    struct {
-      tn_sim_event *event;
-      uint64_t ticket;
-      tn_sim_stream *from; /* await: stream and position of the record */
-      uint64_t position;
-    } event;
-    int32_t mark; /* mark, join: number in the capture */
-    tn_sim_capture *capture;
-    struct {
-      tn_sim_task task;
-      _Alignas(16) unsigned char arg[TN_SIM_ARG_BYTES], now[TN_SIM_ARG_BYTES];
-    } task;
-  };
-} tn_sim_work;
-
-/* Work in order: the ring of a stream, or the lane of a stream in a capture. */
-typedef struct tn_sim_queue {
-  tn_sim_work *items;
-  uint64_t capacity;
-  _Atomic(uint64_t) head, tail; /* done; enqueued. Only the engine writes head, only the host tail */
-  tn_sim_stream *stream;        /* records the failure */
-  tn_sim_capture *capture;      /* NULL: a ring */
-  tn_sim_clock *clock;
-  int32_t clock_index; /* its index in clocks */
-  bool pending;        /* its head is a task that is not done */
-  double now_s;        /* of a rehearsal: when the work so far has ended (rehearsal.c) */
-  uint64_t polled;     /* the engine's round in which the head ran last */
-} tn_sim_queue;
-
-struct tn_sim_stream {
-  tn_sim_device *device;
-  int32_t index, role;
-  bool open;
-  tn_sim_queue ring;
-  tn_sim_clock clock;       /* the engine's */
-  _Atomic(uint64_t) wanted; /* lazy order: the host waits until `head` is at this position */
-  tn_sim_failure failure;
-  tn_sim_native native;
-};
-
-enum { TN_SIM_TICKETS = 4 }; /* records of an event whose clocks are kept */
-
-struct tn_sim_event {
-  tn_sim_device *device;
-  uint64_t recorded; /* the host's: number of records; stream and position of the last one */
-  tn_sim_stream *from;
-  uint64_t position;
-  uint64_t captured; /* id of the capture that has the last record, as its `mark`; 0: it is not captured */
-  int32_t mark;
-  _Atomic(uint64_t) done; /* the engine's: the last ticket reached */
-  tn_sim_clock clocks[TN_SIM_TICKETS];
-  double reached_s;                        /* when the last ticket was reached */
-  double times_s[TN_SIM_TICKETS];          /* of a rehearsal: the same of each */
-  _Atomic(const tn_sim_failure *) failure; /* of the recording stream, if it had failed before */
-};
 
 /* ---- the device --------------------------------------------------------------------------------- */
 
@@ -246,17 +106,10 @@ tn_status tn_sim_block_add(tn_env *env, tn_sim_device *device, const tn_sim_bloc
 
 /* ---- memory.c ----------------------------------------------------------------------------------- */
 
-tn_status tn_sim_memory_new(tn_env *env, void *device, int32_t kind, uint64_t bytes, void **address);
-void tn_sim_memory_delete(tn_env *env, void *device, int32_t kind, void *address, uint64_t bytes);
-tn_status tn_sim_memory_info(tn_env *env, void *device, int64_t *free_bytes, int64_t *all_bytes);
 void tn_sim_memory_close(tn_sim_device *device);
 
 /* ---- stream.c ----------------------------------------------------------------------------------- */
 
-tn_status tn_sim_stream_new(tn_env *env, void *device, int32_t role, void **stream);
-void tn_sim_stream_delete(tn_env *env, void *stream);
-tn_status tn_sim_stream_wait(tn_env *env, void *stream);
-tn_status tn_sim_enqueue(tn_env *env, void *stream, tn_status (*launch)(tn_launch *l), tn_launch *l);
 /* Puts a copy of `work` on the stream, or into the capture; *position (may be NULL): its position on the
  * stream. */
 tn_status tn_sim_push(tn_env *env, tn_sim_stream *stream, const tn_sim_work *work, uint64_t *position);
@@ -271,32 +124,6 @@ void tn_sim_native_init(tn_sim_native *native, tn_sim_device *device, void *stre
 void tn_sim_finish(tn_sim_device *device);
 /* The stream's failure, moved to env; TN_OK if it has none. */
 tn_status tn_sim_stream_status(tn_env *env, tn_sim_stream *stream);
-
-/* ---- copy.c ------------------------------------------------------------------------------------- */
-
-tn_status tn_sim_copy(tn_env *env, void *stream, int32_t direction, void *to, const void *from,
-                      uint64_t bytes);
-tn_status tn_sim_fill_zero(tn_env *env, void *stream, void *address, uint64_t bytes);
-
-/* ---- event.c ------------------------------------------------------------------------------------ */
-
-tn_status tn_sim_event_new(tn_env *env, void *device, void **event);
-void tn_sim_event_delete(tn_env *env, void *event);
-tn_status tn_sim_event_record(tn_env *env, void *event, void *stream);
-tn_status tn_sim_event_await(tn_env *env, void *event, void *stream);
-tn_status tn_sim_event_wait(tn_env *env, void *event);
-tn_status tn_sim_event_done(tn_env *env, void *event, int32_t *done);
-tn_status tn_sim_event_seconds(tn_env *env, void *from, void *to, double *seconds);
-
-/* ---- capture.c ---------------------------------------------------------------------------------- */
-
-/* tn_backend.capture: the two below around the work. */
-tn_status tn_sim_capture_work(tn_env *env, void *device, void *stream, tn_status (*work)(void *arg),
-                              void *arg, void **capture);
-tn_status tn_sim_capture_begin(tn_env *env, void *device, void *stream);
-tn_status tn_sim_capture_end(tn_env *env, void *device, void *stream, void **capture);
-tn_status tn_sim_capture_launch(tn_env *env, void *capture, void *stream);
-void tn_sim_capture_delete(tn_env *env, void *capture);
 
 /* ---- engine/engine.c, engine/work.c, work_name.c, failure.c --------------------------------------- */
 

@@ -1,6 +1,7 @@
 /* backends/sim/stream.c: streams on the host's thread: enqueuing and waiting. */
 #include <string.h>
 
+#include "backends/sim/callbacks.h"
 #include "backends/sim/capture.h"
 
 tn_status tn_sim_stream_status(tn_env *env, tn_sim_stream *stream) {
@@ -108,6 +109,12 @@ void tn_sim_native_init(tn_sim_native *native, tn_sim_device *device, void *stre
                             .wake = tn_sim_wake,
                             .real = tn_sim_real,
                             .release = stream_release};
+}
+
+void *tn_sim_native_handle(tn_env *env, void *device, void *stream, const char *name) {
+  (void)env;
+  if (strcmp(name, TN_SIM_NATIVE) != 0) return NULL;
+  return stream != NULL ? &((tn_sim_stream *)stream)->native : &((tn_sim_device *)device)->native;
 }
 
 /* ---- new, delete ---- */

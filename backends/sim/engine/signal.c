@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "backends/sim/sim.h"
+#include "backends/sim/engine/signal.h"
 
 uint32_t tn_sim_signal_read(tn_sim_signal *signal) { return atomic_load(&signal->count); }
 

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "backends/sim/callbacks.h"
 #include "backends/sim/sim.h"
 
 #define FAKE_API           __attribute__((visibility("default")))

@@ -16,6 +16,7 @@
 
 #include "core/exec/executor.h"
 #include "core/exec/caller_memory.h"
+#include "backends/sim/callbacks.h"
 #include "backends/sim/sim.h"
 
 enum { SCENARIO_N = 4, SCENARIO_SLOTS = 2, SCENARIO_RESULTS = 64 };

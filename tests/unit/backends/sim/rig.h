@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "backends/sim/callbacks.h"
 #include "backends/sim/sim.h"
 
 enum { FLOATS = 64, BYTES = FLOATS * 4 };
