@@ -1,6 +1,8 @@
 #include <math.h>
 #include <unistd.h>
 
+#include "tests/support/await.h"
+#include "tests/support/test_clock.h"
 #include "tests/unit/data/loader_rig.h"
 
 static const tn_transform_use augment[] = {{.transform = &jitter_transform}, {.transform = &shift_transform}};
@@ -609,8 +611,9 @@ static void an_unreadable_sample_is_named(void **state) {
 /* The sample that hangs is read by a worker while the stop is requested; or a restart does not need it. */
 static void a_sample_that_takes_long_ends_with_the_run(void **state) {
   (void)state;
-  atomic_int stop = 0;
-  numbers source = {.count = 40, .hang_at = 5};
+  enum { COUNT = 40, HANGS = 5 };
+  atomic_int stop = 0, reads[COUNT] = {0};
+  numbers source = {.count = COUNT, .hang_at = HANGS, .reads = reads};
   tn_loader_options options = options_for(&source);
   options.workers = 2;
   options.stop = &stop;
@@ -620,11 +623,11 @@ static void a_sample_that_takes_long_ends_with_the_run(void **state) {
   assert_int_equal(next(loader, &r, &samples), TN_OK);
   tn_batch batch = batch_in(&other);
   assert_int_equal(tn_loader_submit(loader, &batch), TN_OK);
-  usleep(10000);
+  AWAIT(atomic_load(&reads[HANGS]) == 1);
   assert_int_equal(tn_loader_start(loader, 0, 0), TN_OK);
   assert_int_equal(next(loader, &r, &samples), TN_OK);
   assert_int_equal(tn_loader_submit(loader, &batch), TN_OK);
-  usleep(10000);
+  AWAIT(atomic_load(&reads[HANGS]) == 2);
   atomic_store(&stop, 1);
   assert_int_equal(tn_loader_wait(loader, &samples), TN_ESTOPPED);
   assert_int_equal(next(loader, &r, &samples), TN_ESTOPPED); /* no sample is read any more */
@@ -635,8 +638,10 @@ static void a_sample_that_takes_long_ends_with_the_run(void **state) {
 static void with_patience_a_stop_ends_what_takes_long(void **state) {
   (void)state;
   atomic_int stop = 1;
+  test_clock_hold();
   for (int32_t workers = 0; workers <= 2; workers += 2) {
-    numbers source = {.count = 40, .hang_at = 5};
+    atomic_int taken = 0; /* the samples that come in time */
+    numbers source = {.count = 40, .hang_at = 5, .hang_s = 0.25, .hang_from = &taken};
     tn_loader_options options = options_for(&source);
     options.workers = workers;
     options.stop = &stop;
@@ -645,9 +650,11 @@ static void with_patience_a_stop_ends_what_takes_long(void **state) {
     room r;
     int64_t samples;
     assert_int_equal(next(loader, &r, &samples), TN_OK);
+    atomic_store(&taken, 1);
     assert_int_equal(next(loader, &r, &samples), TN_ESTOPPED);
     tn_loader_destroy(loader);
   }
+  test_clock_run();
 }
 
 static void a_failing_transform_is_named(void **state) {

@@ -1,7 +1,9 @@
 #include "tests/unit/data/numbers.h"
 
 #include <string.h>
-#include <unistd.h>
+
+#include "tests/support/await.h"
+#include "tests/support/test_clock.h"
 
 typedef struct opened {
   numbers options;
@@ -39,7 +41,11 @@ static tn_status numbers_read(tn_sample *s, void *source) {
   if (o->options.fail_at > 0 && s->index >= o->options.fail_at)
     return tn_fail(s, TN_EIO, NULL, "number %lld is broken", (long long)s->index);
   if (o->options.hang_at > 0 && s->index == o->options.hang_at) {
-    while (!tn_sample_stopping(s)) usleep(100);
+    if (o->options.hang_from != NULL) {
+      AWAIT(atomic_load(o->options.hang_from) != 0);
+      test_clock_pass(o->options.hang_s);
+    }
+    AWAIT(tn_sample_stopping(s));
     return tn_fail(s, TN_ESTOPPED, NULL, "number %lld is not wanted", (long long)s->index);
   }
   tn_type type = {TN_F32, 1, {o->options.vary ? 1 + s->index % 5 : 4}};

@@ -12,11 +12,14 @@
 typedef struct numbers {
   int64_t count; /* -1: endless */
   int32_t vary;
-  int64_t fail_at;   /* reading this index fails; 0: no failure */
-  int32_t forget;    /* y is not written */
-  int64_t ends_at;   /* the stream returns TN_EOF here; 0: never */
-  int64_t epoch;     /* the epoch in the description */
-  int64_t hang_at;   /* reading this index ends only when the host stops; 0: never */
+  int64_t fail_at; /* reading this index fails; 0: no failure */
+  int32_t forget;  /* y is not written */
+  int64_t ends_at; /* the stream returns TN_EOF here; 0: never */
+  int64_t epoch;   /* the epoch in the description */
+  int64_t hang_at; /* reading this index ends only when the host stops; 0: never */
+  /* the seconds that pass in it, and when: once the flag is set; NULL: no time passes */
+  double hang_s;
+  const atomic_int *hang_from;
   int32_t odd_class; /* class_of gives a class that the description does not have */
   atomic_int *reads; /* counts the reads of each index; NULL: they are not counted */
 } numbers;

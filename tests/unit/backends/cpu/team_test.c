@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "backends/cpu/cpu.h"
+#include "tests/support/await.h"
 
 enum { MOST_CHUNKS = 1000 };
 
@@ -64,23 +65,35 @@ static void loops_follow_each_other_without_mixing(void **state) {
   tn_cpu_team_destroy(team);
 }
 
-/* Each of two chunks waits for the other, up to ten seconds, which requires two running threads. */
+/* Each of two chunks waits for the other, which requires two running threads. */
 static void meet(void *arg, int64_t chunk) {
   atomic_int *arrived = arg;
   (void)chunk;
   atomic_fetch_add(arrived, 1);
-  for (int32_t i = 0; i < 10000 && atomic_load(arrived) < 2; i++) usleep(1000);
-  if (atomic_load(arrived) < 2) atomic_store(arrived, -100);
+  AWAIT(atomic_load(arrived) >= 2);
+}
+
+/* The two threads of a team, by the numbers that the system gives them. */
+typedef struct pair {
+  atomic_int arrived;
+  pid_t caller, worker;
+  atomic_bool caller_waits;
+} pair;
+
+static void meet_worker(void *arg, int64_t chunk) {
+  pair *p = arg;
+  meet(&p->arrived, chunk);
+  if (gettid() != p->caller) p->worker = gettid();
 }
 
 static void threads_that_have_gone_to_sleep_wake_up(void **state) {
   (void)state;
   tn_cpu_team *team = team_of(2);
   for (int32_t i = 0; i < 10; i++) {
-    atomic_int arrived = 0;
-    usleep(3000);
-    tn_cpu_team_run(team, 2, meet, &arrived);
-    assert_int_equal(atomic_load(&arrived), 2);
+    pair p = {.caller = gettid()};
+    tn_cpu_team_run(team, 2, meet_worker, &p);
+    assert_int_equal(atomic_load(&p.arrived), 2);
+    AWAIT(await_state_of(p.worker) == 'S');
   }
   tn_cpu_team_destroy(team);
 }
@@ -185,27 +198,24 @@ static void preemption_makes_waits_short_and_calm_makes_them_long_again(void **s
   assert_true(rounds > 20); /* a single calm moment does not undo it */
 }
 
-typedef struct slow {
-  pthread_t caller;
-  int32_t late; /* chunks run by the workers */
-} slow;
-
-/* The workers are slow, so that the caller goes to sleep and a worker must wake it. */
-static void slow_chunk(void *arg, int64_t chunk) {
-  slow *s = arg;
-  (void)chunk;
-  usleep(1000);
-  if (pthread_equal(pthread_self(), s->caller)) return;
-  usleep(20000);
-  s->late++;
+/* The worker ends its chunk when the caller sleeps, and must wake it. */
+static void meet_and_end_last(void *arg, int64_t chunk) {
+  pair *p = arg;
+  meet_worker(p, chunk);
+  if (gettid() == p->caller)
+    atomic_store(&p->caller_waits, true);
+  else
+    AWAIT(atomic_load(&p->caller_waits) && await_state_of(p->caller) == 'S');
 }
 
 static void a_caller_that_sleeps_is_woken_by_the_last_chunk(void **state) {
   (void)state;
   tn_cpu_team *team = team_of(2);
-  slow s = {pthread_self(), 0};
-  for (int32_t i = 0; i < 50 && s.late < 3; i++) tn_cpu_team_run(team, 2, slow_chunk, &s);
-  assert_true(s.late > 0);
+  for (int32_t i = 0; i < 10; i++) {
+    pair p = {.caller = gettid()};
+    tn_cpu_team_run(team, 2, meet_and_end_last, &p);
+    assert_int_equal(atomic_load(&p.arrived), 2);
+  }
   tn_cpu_team_destroy(team);
 }
 

@@ -8,10 +8,10 @@
 
 #include <stdatomic.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "backends/cuda/modules/compile_pool.h"
 #include "tenon/api.h"
+#include "tests/support/await.h"
 
 static atomic_int stop, held, compiled;
 
@@ -25,7 +25,7 @@ static const tn_env env = {&api, NULL};
 
 /* Compiles until the test lets it go. */
 static bool compile(tn_cuda_job *job) {
-  while (atomic_load(&held)) usleep(1000);
+  AWAIT(!atomic_load(&held));
   atomic_fetch_add(&compiled, 1);
   strcpy(job->error, "no code is made");
   return false;

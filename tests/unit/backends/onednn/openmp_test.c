@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "backends/onednn/onednn.h"
+#include "tests/support/await.h"
 
 enum { THREADS = 3 };
 
@@ -43,11 +44,11 @@ static bool is_bound_to(int64_t processor) {
          CPU_ISSET((size_t)processor, &now) && sched_getcpu() == processor;
 }
 
-/* Waits for the others, ten seconds at most. */
+/* Waits for the others. */
 static void meet(rig *r) {
   int number = omp_get_thread_num();
   atomic_fetch_add(&r->arrived, 1);
-  for (int32_t i = 0; i < 10000 && atomic_load(&r->arrived) < THREADS; i++) usleep(1000);
+  AWAIT(atomic_load(&r->arrived) >= THREADS);
   if (number > 0 && !is_bound_to(r->processors[number])) atomic_fetch_add(&r->wrong, 1);
 }
 

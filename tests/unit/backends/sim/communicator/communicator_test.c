@@ -3,6 +3,8 @@
 #include <time.h>
 
 #include "backends/sim/communicator/group.h"
+#include "tests/support/await.h"
+#include "tests/support/test_clock.h"
 #include "tests/unit/backends/sim/rig.h"
 
 enum { MOST = 4, ROOM = 4 * 64 * 8 };
@@ -51,7 +53,8 @@ static rank all[MOST];
 static unsigned char identity[64];
 static const tn_communicator *const kind = &tn_sim_communicator;
 
-static tn_sim_group_options options; /* of all ranks */
+static tn_sim_group_options options;                          /* of all ranks */
+static int32_t (*asked_in_waits)(const tn_comm_place *place); /* their has_failed; NULL: none */
 
 static void *native(tn_env *env, const tn_comm_device *seat, void *stream, const char *name) {
   return tn_sim_backend.native(env, seat->device, stream, name);
@@ -73,7 +76,11 @@ static void start(int32_t ranks, int32_t come, int32_t order, double timeout_s) 
   for (int32_t i = 0; i < come; i++) {
     all[i] = (rank){.said.env.api = &table,
                     .device = rig_open((tn_sim_options){.order = order, .seed = 3 + i}),
-                    .place = {.rank = i, .ranks = ranks, .processes = 1, .timeout_s = timeout_s},
+                    .place = {.rank = i,
+                              .ranks = ranks,
+                              .processes = 1,
+                              .timeout_s = timeout_s,
+                              .has_failed = asked_in_waits},
                     .identity = identity};
     rig *d = all[i].device;
     all[i].seat = (tn_comm_device){.struct_size = sizeof all[i].seat, .device = d->device, .native = native};
@@ -259,13 +266,25 @@ static void fails_saying(int32_t i, const char *text) {
   assert_int_equal(kind->status(&r->said.env, r->communicator), TN_ECOMM);
 }
 
+/* The limit of 60 s ends when the first ranks have come to their first collective. */
+static void end_the_limit(int32_t come) {
+  for (int32_t i = 0; i < come; i++) {
+    tn_sim_part *part = all[i].communicator;
+    AWAIT(atomic_load(&part->reached[TN_SIM_ARRIVED]) == 1);
+  }
+  test_clock_hold();
+  test_clock_pass(61);
+}
+
 static void a_rank_that_does_not_come_is_named(void **state) {
   (void)state;
-  start(3, 3, TN_SIM_EAGER, 0.2);
+  start(3, 3, TN_SIM_EAGER, 60);
   OK(kind->status(&all[0].said.env, all[0].communicator));
   sum_on(3, (int64_t[]){8, 8, 0});
-  fails_saying(0, "rank 2 did not come to 'bucket 7' within 0.2 s");
-  fails_saying(1, "rank 2 did not come to 'bucket 7' within 0.2 s");
+  end_the_limit(2);
+  fails_saying(0, "rank 2 did not come to 'bucket 7' within 60 s");
+  fails_saying(1, "rank 2 did not come to 'bucket 7' within 60 s");
+  test_clock_run();
   end(3);
 }
 
@@ -288,12 +307,24 @@ static void giving_up_ends_what_others_wait_for(void **state) {
   end(3);
 }
 
+/* Asked by each rank that waits for the others: their limit ends when two do. */
+static int32_t end_the_wait_of_two(const tn_comm_place *place) {
+  static _Atomic(const tn_comm_place *) first;
+  const tn_comm_place *none = NULL;
+  if (!atomic_compare_exchange_strong(&first, &none, place) && none != place) test_clock_pass(61);
+  return 0;
+}
+
 static void whoever_is_missing_at_the_start_is_named(void **state) {
   (void)state;
-  start(3, 2, TN_SIM_EAGER, 0.2);
+  asked_in_waits = end_the_wait_of_two;
+  test_clock_hold();
+  start(3, 2, TN_SIM_EAGER, 60);
+  test_clock_run();
+  asked_in_waits = NULL;
   for (int32_t i = 0; i < 2; i++) {
     assert_int_equal(all[i].opened, TN_ECOMM);
-    assert_non_null(strstr(all[i].said.text, "2 did not come within 0.2 s"));
+    assert_non_null(strstr(all[i].said.text, "of 3 ranks, 2 did not come within 60 s"));
   }
   /* the third comes too late, and lets go of what they shared */
   all[2] = all[1];
@@ -336,21 +367,19 @@ static bool done(int32_t i, void *event) {
   return ended != 0;
 }
 
-static void pause_for(long ms) { nanosleep(&(struct timespec){0, ms * 1000000}, NULL); }
-
 static void a_failure_shows_in_the_status_and_the_stream_waits_until_it_is_given_up(void **state) {
   (void)state;
   options.failure = TN_SIM_FAILS_STATUS;
-  start(2, 2, TN_SIM_EAGER, 0.1);
+  start(2, 2, TN_SIM_EAGER, 60);
   sum_on(2, (int64_t[]){8, 0});
+  end_the_limit(1);
   rig *d = all[0].device;
   void *event = rig_event(d), *stream = d->streams[TN_STREAM_COMM];
   assert_true(done(0, event)); /* never recorded */
   OK(d->b->event_record(&all[0].said.env, event, stream));
-  int32_t asked = 0;
-  while (kind->status(&all[0].said.env, all[0].communicator) == TN_OK && ++asked < 1000) pause_for(5);
-  assert_non_null(strstr(all[0].said.text, "rank 1 did not come to 'bucket 7' within 0.1 s"));
-  pause_for(20);
+  AWAIT(kind->status(&all[0].said.env, all[0].communicator) != TN_OK);
+  test_clock_run();
+  assert_non_null(strstr(all[0].said.text, "rank 1 did not come to 'bucket 7' within 60 s"));
   assert_false(done(0, event));
   kind->abort(&all[0].said.env, all[0].communicator);
   OK(d->b->stream_wait(&all[0].said.env, stream)); /* no failed work */
