@@ -120,3 +120,9 @@ const char *fixture_failure(fixture *f, const char *text, tn_status status) {
   assert_int_equal(found, status);
   return tn_error_text(&f->env);
 }
+
+const char *fixture_reason(const tn_group *g, const char *kernel) {
+  for (int32_t i = 0; i < g->n_rejected; i++)
+    if (strcmp(g->rejected[i].kernel, kernel) == 0) return g->rejected[i].reason;
+  return NULL;
+}

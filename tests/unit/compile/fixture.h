@@ -70,4 +70,12 @@ const char *fixture_failure(fixture *f, const char *graph, tn_status status);
     tn_release(&(f)->env, text_);                                                                            \
   } while (0)
 
+/* Why a kernel was not taken for a group; NULL: it was not rejected. */
+const char *fixture_reason(const tn_group *group, const char *kernel);
+
+/* The product of a row and a matrix. */
+#define AXW                                                                                                  \
+  "a: f32[4, 8] = input(name=a)\n"                                                                           \
+  "w: f32[8, 8] = input(name=w)\n"
+
 #endif

@@ -15,6 +15,8 @@
 #include "backends/nccl/communicator.h"
 #include "backends/nccl/rank.h"
 #include "tenon/plugin/backend.h"
+#include "tests/support/await.h"
+#include "tests/support/test_clock.h"
 
 enum { MOST = 4, ROOM = 4 * 64 * 8, RIG_IDENTITY = 512 };
 
@@ -76,7 +78,16 @@ void ranks_capture(int32_t n, const tn_collective *const *calls);
 void rank_replay(rank *r);
 void rank_wait(rank *r);
 /* Waits until the status of a rank is a failure, and checks that its message has the text. */
-void rank_fails(rank *r, double limit_s, const char *text);
+void rank_fails(rank *r, const char *text);
+/* Returns when the stream of a rank has come to its last collective. */
+void rank_enters(rank *r);
+/* The clock is held, and a limit of 60 s ends, when a rank waits in a collective, or in a call of NCCL. */
+void rank_ends_limit(rank *r);
+/* A rank in a call of the communicator asks its place whether the run has failed: the limit of 60 s ends
+ * where the clock is held. For place.has_failed. */
+int32_t rig_end_limit(const tn_comm_place *place);
+/* place.has_failed of the ranks that are started; NULL: none. */
+extern int32_t (*rig_has_failed)(const tn_comm_place *place);
 void says(const rank *r, const char *text);
 
 #endif

@@ -89,6 +89,7 @@ static void *rig_run_part(void *arg) {
   rig_rank *r = part->rank;
   if (r->delay_ms < 0) return NULL;
   rig_pause_ms(r->delay_ms);
+  AWAIT(atomic_load(&r->stage) >= r->opens_at);
   tn_status status = rig_open(r);
   if (status == TN_OK && part->body != NULL)
     part->body(r);
@@ -163,6 +164,4 @@ tn_collective rig_sum(const float *from, float *to, int64_t count) {
 
 void rig_pause_ms(long ms) { nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL); }
 
-void rig_await_stage(int32_t rank, int stage) {
-  for (int i = 0; i < 20000 && atomic_load(&rig[rank].stage) < stage; i++) rig_pause_ms(1);
-}
+void rig_await_stage(int32_t rank, int stage) { AWAIT(atomic_load(&rig[rank].stage) >= stage); }

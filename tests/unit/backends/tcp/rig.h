@@ -16,8 +16,13 @@
 #include <cmocka.h>
 
 #include "backends/tcp/tcp.h"
+#include "tests/support/await.h"
 
 enum { RIG_RANKS = 8 };
+
+/* Limits in seconds. One that would end after that of the test; and one whose end is awaited, while ranks
+ * that live do a little work: a rank is late only where its thread does not run for seconds. */
+enum { RIG_FOR_EVER_S = 100000, RIG_LATE_S = 3 };
 
 /* A rank. It lies in memory that all processes share. */
 typedef struct rig_rank {
@@ -30,6 +35,7 @@ typedef struct rig_rank {
   void *communicator; /* of the rank's own process */
   uint64_t calls;
   long delay_ms;      /* before it opens; -1: it does not open */
+  int opens_at;       /* its stage when it opens; 0: any */
   _Atomic(int) stage; /* for bodies that wait for each other */
   _Atomic(int) allocations;
   pid_t process;
@@ -63,7 +69,7 @@ void rig_close(rig_rank *r);
 /* Runs a collective and awaits it. */
 tn_status rig_call(rig_rank *r, const tn_collective *call);
 tn_collective rig_sum(const float *from, float *to, int64_t count);
-/* Waits until another rank's stage is at least that; at most 20 s. */
+/* Waits until another rank's stage is at least that. */
 void rig_await_stage(int32_t rank, int stage);
 void rig_pause_ms(long ms);
 /* Records the first thing that is wrong, and leaves the body. */
