@@ -1,9 +1,11 @@
 /* Ranks that are absent, dead, late, or told to fail: the others wait until they abort. */
 #include <math.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "tests/fakenccl/tests/rig.h"
+#include "tests/support/await.h"
 
 static ncclResult_t sum(const rig *r, float *x, size_t n) {
   return L.f_ncclAllReduce(x, x, n, ncclFloat32, ncclSum, r->comm, r->stream);
@@ -145,32 +147,38 @@ static void kernels_of_windows_hear_no_abort(void **state) {
 
 typedef struct abortion {
   rig *r;
+  _Atomic(pid_t) caller; /* 0: none; a thread that is about to wait in a call, during which the abort comes */
   ncclResult_t result;
 } abortion;
 
 static void *abort_elsewhere(void *arg) {
   abortion *a = arg;
-  rig_pause_ms(30);
+  pid_t caller = atomic_load(&a->caller);
+  AWAIT(caller == 0 || await_state_of(caller) == 'S');
   L.f_cuCtxSetCurrent(a->r->context);
   a->result = L.f_ncclCommAbort(a->r->comm);
   return NULL;
 }
 
-/* 2.22 waits in the call for the other rank's first call. */
+static atomic_bool aborted;
+
+/* 2.22 waits in the call for the other rank's first call, which never comes. */
 static void call_alone(rig *r) {
   float *x = rig_floats(r, 10);
   pthread_t thread;
   abortion a = {.r = r};
   start_without_blocking(r);
   if (r->rank == 1) {
-    rig_pause_ms(100);
+    AWAIT(atomic_load(&aborted));
     rig_free(r, x);
     return;
   }
+  a.caller = gettid();
   pthread_create(&thread, NULL, abort_elsewhere, &a);
   CODE(sum(r, x, 10), ncclInternalError);
   pthread_join(thread, NULL);
   OK(a.result);
+  atomic_store(&aborted, true);
   r->comm = NULL;
   rig_free(r, x);
 }

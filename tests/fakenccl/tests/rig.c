@@ -155,9 +155,11 @@ void rig_pause_ms(int ms) {
   nanosleep(&pause, NULL);
 }
 
+enum { LOOKS = 60000 }; /* of a millisecond at least: so many end a hang */
+
 ncclResult_t rig_status(const rig *r) {
   ncclResult_t status = ncclInternalError;
-  for (int i = 0; i < 10000; i++) {
+  for (int i = 0; i < LOOKS; i++) {
     if (L.f_ncclCommGetAsyncError(r->comm, &status) != ncclSuccess) return ncclInternalError;
     if (status != ncclInProgress) break;
     rig_pause_ms(1);
@@ -167,7 +169,7 @@ ncclResult_t rig_status(const rig *r) {
 
 bool rig_reaches(rig *r, ncclResult_t expected) {
   ncclResult_t status = ncclInternalError;
-  for (int i = 0; i < 10000; i++) {
+  for (int i = 0; i < LOOKS; i++) {
     L.f_ncclCommGetAsyncError(r->comm, &status);
     if (status == expected) return true;
     rig_pause_ms(1);

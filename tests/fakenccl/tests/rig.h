@@ -126,11 +126,13 @@ ncclResult_t rig_init(rig *r);
 /* The last of a process leaves the device of another rank current; these make the rank's current again. */
 void rig_abort(rig *r, ncclComm_t comm);
 void rig_destroy(rig *r, ncclComm_t comm);
-/* The status, asked for until it is not ncclInProgress, or ten seconds have passed. */
+/* The status, asked for until it is not ncclInProgress, or a minute has passed. */
 ncclResult_t rig_status(const rig *r);
 /* Asks until the status is the expected one. */
 bool rig_reaches(rig *r, ncclResult_t expected);
 bool rig_stream_is_busy(const rig *r);
+/* Time in which a state would change that is to last. A slow machine makes it too short to show that, and
+ * fails nothing. */
 void rig_pause_ms(int ms);
 
 void *rig_new(rig *r, size_t bytes);

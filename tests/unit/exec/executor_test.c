@@ -525,15 +525,17 @@ static void a_profile_takes_the_clock_of_the_device(void **state) {
   assert_true(tn_executor_has_clock(executor) == clock);
   start_profile();
   put(0, 10);
+  double began_s = tn_clock_s();
   assert_int_equal(tn_executor_run(executor, 0, 0), TN_OK);
   const tn_span *spans = read_profile(&n);
+  double all_s = tn_clock_s() - began_s;
   assert_int_equal(count_spans(spans, n, TN_SPAN_LAUNCH), 3);
   double last = 0;
   for (size_t i = 0; i < n; i++) {
     double seconds = spans[i].end_s - spans[i].start_s;
     if (spans[i].kind != TN_SPAN_LAUNCH) continue;
     if (clock) assert_true(seconds > 0.5 - 1e-6 && seconds < 0.5 + 1e-6);
-    if (!clock) assert_true(seconds >= 0 && seconds < 0.2);
+    if (!clock) assert_true(seconds >= 0 && seconds <= all_s);
     assert_true(spans[i].start_s >= last);
     last = spans[i].end_s;
   }

@@ -260,7 +260,8 @@ static void a_collective_costs_little(void **state) {
   }
   print_message("a collective: %.0f ns alone with its end, %.0f ns in a replay of %d\n",
                 best_one * 1e9 / (TIMES * CALLS), best * 1e9 / (TIMES * CALLS), CALLS);
-  assert_true(best_one / (TIMES * CALLS) < 5e-6); /* also with sanitizers */
+  /* also with sanitizers; of 50 rounds of about 100 us, one that is not interrupted is enough */
+  assert_true(best_one / (TIMES * CALLS) < 5e-6);
 }
 
 int main(void) {

@@ -162,7 +162,7 @@ static int a_hanging_kernel(rig *r) {
   struct timespec while_it_hangs = {0, 100000000};
   if (rig_add(r, r->a, x, 4, 1) != CUDA_SUCCESS || D.f_cuStreamSynchronize(r->a) != CUDA_SUCCESS) return 1;
   if (rig_add(r, r->a, x, 4, 1) != CUDA_SUCCESS) return 2;
-  nanosleep(&while_it_hangs, NULL);
+  nanosleep(&while_it_hangs, NULL); /* in which it would end; on a slow machine it still hangs */
   if (D.f_cuStreamQuery(r->a) != CUDA_ERROR_NOT_READY) return 3;
   if (rig_add(r, r->b, x, 4, 1) != CUDA_SUCCESS || D.f_cuStreamSynchronize(r->b) != CUDA_SUCCESS) return 4;
   return D.f_cuStreamQuery(r->a) == CUDA_ERROR_NOT_READY ? 0 : 5;
