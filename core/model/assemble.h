@@ -41,12 +41,15 @@ typedef struct tn_assembly {
   TN_VEC(tn_module) modules;
   tn_name_index module_paths; /* of modules */
   TN_VEC(tn_parsed_key) parsed;
-  tn_hash_index parsed_keys;   /* of parsed, by the address of the key */
-  TN_VEC(tn_section *) blocks; /* the sections of blocks */
-  tn_name_index block_names;   /* of blocks */
-  int64_t layers;              /* expanded so far */
-  int32_t depth;               /* nesting depth of blocks */
-  int32_t sharing;             /* nesting depth of "@name", inside of which paths may repeat */
+  tn_hash_index parsed_keys;     /* of parsed, by the address of the key */
+  const tn_signature *signature; /* NULL for a model function */
+  struct tn_model_scope *data;   /* the model's scope */
+  bool reads_targets;            /* a line of the layers reads a target */
+  TN_VEC(tn_section *) blocks;   /* the sections of blocks */
+  tn_name_index block_names;     /* of blocks */
+  int64_t layers;                /* expanded so far */
+  int32_t depth;                 /* nesting depth of blocks */
+  int32_t sharing;               /* nesting depth of "@name", inside of which paths may repeat */
   /* Mistakes are collected: value 0 stands for the unknown result of a line that is wrong. */
   tn_spread_layer spread;
   bool lost;        /* a line was wrong; "@name" may mean a layer of it */
@@ -59,6 +62,7 @@ typedef struct tn_model_scope {
   tn_assembly *assembly;
   const struct tn_model_scope *data; /* the model's scope, for "data.word" */
   const char *prefix;                /* path prefix of every name; "" for the model */
+  const char *own_prefix; /* of paths that are made up: `prefix`, or in a flat block the path of its use */
   tn_name_index names;
   TN_VEC(tn_val) values;  /* by number of the name */
   const char **arg_names; /* arguments of a block, and numbers of lines such as `head = width // heads` */
@@ -109,6 +113,8 @@ tn_status tn_scope_resolve(const tn_model_scope *scope, const char *ref, tn_val 
 tn_status tn_scope_evaluate(const tn_model_scope *scope, const tn_expr *expr, tn_value *value);
 tn_status tn_scope_holds(const tn_model_scope *scope, const tn_expr *condition, bool *holds);
 const char *tn_scope_path(const tn_model_scope *scope, const char *name);
+/* A path that no parameter has, and that differs among the uses of a flat block. */
+const char *tn_scope_own_path(const tn_model_scope *scope, const char *name);
 bool tn_scope_has(const tn_model_scope *scope, const char *ref);
 tn_scope tn_scope_names(const tn_model_scope *scope);
 /* Adds a number, word or list. */

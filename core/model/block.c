@@ -150,7 +150,7 @@ static tn_status block_collect_outputs(const tn_model_scope *outer, tn_model_sco
     return tn_failf(outer->assembly->env, TN_EINVAL, "[%s] has %d outputs, expected at most %d",
                     section->name, line.n_refs, TN_MAX_YIELDS);
   const char *where = block_where(outer->assembly, section, tn_section_key(section, "outputs"));
-  tn_status status = tn_line_inputs(inner, &line, tn_scope_path(inner, "outputs"), where, results);
+  tn_status status = tn_line_inputs(inner, &line, tn_scope_own_path(inner, "outputs"), where, results);
   return status == TN_OK ? TN_OK : tn_error_add_context(outer->assembly->env, status, where, "outputs");
 }
 
@@ -186,12 +186,22 @@ static tn_status block_call(const tn_model_scope *outer, tn_model_scope *inner, 
 
 /* A call that is wrong may leave them unread. */
 static void block_mark_known_keys(tn_section *section) {
-  static const char *const known[] = {"args", "inputs", "layers", "outputs"};
+  static const char *const known[] = {"args", "inputs", "layers", "outputs", "flat"};
   section->used = true;
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
     tn_key *key = tn_section_key(section, known[i]);
     if (key != NULL) key->used = true;
   }
+}
+
+/* `flat = yes`: the layers of the block have their names without that of its use. */
+static tn_status block_read_flat(const tn_model_scope *scope, tn_section *section, bool *flat) {
+  tn_assembly *a = scope->assembly;
+  tn_key *key = tn_section_key(section, "flat");
+  *flat = key != NULL && tn_text_equal(key->value, "yes");
+  if (key == NULL || *flat || tn_text_equal(key->value, "no")) return TN_OK;
+  return tn_failf(a->env, TN_EINVAL, "%s: [%s] flat is '%s', expected yes or no",
+                  block_where(a, section, key), section->name, key->value);
 }
 
 tn_status tn_use_block(const tn_model_scope *scope, const tn_use *use, tn_section *section,
@@ -205,12 +215,15 @@ tn_status tn_use_block(const tn_model_scope *scope, const tn_use *use, tn_sectio
     results->n = TN_MAX_YIELDS;
     return TN_OK;
   }
+  bool flat;
+  TN_TRY(block_read_flat(scope, section, &flat));
   tn_model_scope *inner = tn_arena_alloc(&a->arena, sizeof *inner);
   if (inner == NULL) return TN_ENOMEM;
   *inner = tn_scope_new(a);
   inner->data = scope->data;
-  inner->prefix = use->path;
-  inner->unnamed = !use->named;
+  inner->prefix = flat ? scope->prefix : use->path;
+  inner->own_prefix = use->path;
+  inner->unnamed = flat ? scope->unnamed : !use->named;
   inner->outer = scope;
   inner->outer_where = use->where;
   inner->section = section;

@@ -30,7 +30,7 @@ static const char *layer_state_path(void *context, const char *name) {
     return c->ties[i].path;
   }
   if (!c->use->named) c->refused = true;
-  return tn_arena_printf(&c->scope->assembly->arena, "%s.%s", c->use->path, name);
+  return tn_arena_printf(&c->scope->assembly->arena, "%s%s%s", c->use->path, *name != '\0' ? "." : "", name);
 }
 
 /* Implements tn_build_layer: applies a layer given as text, under the path of the current layer. */
@@ -148,7 +148,7 @@ static const char *layer_describe_inputs(const tn_model_scope *scope, const tn_u
 static tn_status layer_add_context(const tn_model_scope *scope, const tn_use *use, tn_status status) {
   tn_assembly *a = scope->assembly;
   const char *name = use->named ? tn_arena_printf(&a->arena, " '%s'", use->path) : "";
-  bool unknown = layer_input_is_unknown(use);
+  bool unknown = layer_input_is_unknown(use) || use->n_in == 0;
   const char *what =
       name != NULL ? tn_arena_printf(&a->arena, "%s%s%s%s", use->call->layer, name, unknown ? "" : " on ",
                                      unknown ? "" : layer_describe_inputs(scope, use))

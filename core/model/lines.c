@@ -128,7 +128,7 @@ static tn_status line_apply_item(tn_model_scope *scope, tn_line_run *run, const 
   const char *made_up = tn_arena_printf(&a->arena, "%s@%d.%lld", item->layer != NULL ? item->layer : "shared",
                                         run->number, (long long)run->index);
   tn_use use = {.call = item,
-                .path = tn_scope_path(scope, name != NULL ? name : made_up),
+                .path = name != NULL ? tn_scope_path(scope, name) : tn_scope_own_path(scope, made_up),
                 .named = name != NULL && !scope->unnamed,
                 .implicit = run->line->n_refs == 0,
                 .where = run->where,
@@ -218,7 +218,7 @@ static tn_status line_compute(tn_model_scope *scope, tn_line_run *run) {
   tn_value value;
   TN_TRY(line_count_layers(scope->assembly, 1));
   for (int32_t i = 0; i < line->n_names; i++) TN_TRY(tn_scope_refuse_argument(scope, line->names[i]));
-  TN_TRY(tn_scope_compute(scope, line->value, tn_scope_path(scope, line->names[0]), run->where, &value,
+  TN_TRY(tn_scope_compute(scope, line->value, tn_scope_own_path(scope, line->names[0]), run->where, &value,
                           &run->now));
   if (value.kind == TN_VALUE_LIST && value.n_items > 0 && value.items[0].kind == TN_VALUE_TENSOR)
     return tn_failf(scope->assembly->env, TN_EINVAL,
@@ -235,7 +235,7 @@ static const char *line_operands_path(const tn_model_scope *scope, const tn_line
   if (run->line->n_refs == 0) return "";
   if (name == NULL || tn_name_hole(name) != NULL)
     name = tn_arena_printf(&scope->assembly->arena, "line@%d", run->number);
-  return name != NULL ? tn_scope_path(scope, name) : NULL;
+  return name != NULL ? tn_scope_own_path(scope, name) : NULL;
 }
 
 static tn_status line_run(tn_model_scope *scope, const tn_line *line, int32_t number, const char *where) {

@@ -17,26 +17,47 @@ typedef struct tn_objective {
   tn_measure_sums sums;
 } tn_objective;
 
-/* Removes `weight = number` from the arguments of a loss: the host applies it, not the layer. */
-static tn_status objective_take_factor(const tn_model_scope *scope, const tn_item_call *call,
-                                       tn_item_call *rest, double *factor) {
+/* Options of losses that the host applies, not the layer. */
+typedef struct objective_options {
+  double factor; /* weight = number */
+  bool sums;     /* reduce = sum: over the elements of a sample */
+} objective_options;
+
+static tn_status objective_read_factor(tn_assembly *a, const tn_value *value, objective_options *options) {
+  if (value->kind != TN_VALUE_NUMBER)
+    return tn_failf(a->env, TN_EINVAL, "weight is '%s', expected a number", tn_value_text(&a->arena, value));
+  options->factor = value->number;
+  return TN_OK;
+}
+
+static tn_status objective_read_reduce(tn_assembly *a, const tn_value *value, objective_options *options) {
+  const char *text = tn_value_text(&a->arena, value);
+  options->sums = text != NULL && strcmp(text, "sum") == 0;
+  if (options->sums || (text != NULL && strcmp(text, "mean") == 0)) return TN_OK;
+  return tn_failf(a->env, TN_EINVAL,
+                  "reduce is '%s', expected mean, of all elements, or sum, of those of a sample", text);
+}
+
+/* Removes the host's options from the arguments of a loss. */
+static tn_status objective_take_options(const tn_model_scope *scope, const tn_item_call *call,
+                                        const tn_layer_kind *kind, tn_item_call *rest,
+                                        objective_options *options) {
   tn_assembly *a = scope->assembly;
   *rest = *call;
-  *factor = 1.0;
+  *options = (objective_options){.factor = 1.0};
   rest->args = tn_arena_alloc(&a->arena, tn_size_mul((size_t)call->n_args + 1, sizeof *rest->args));
   rest->n_args = 0;
   if (rest->args == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < call->n_args; i++) {
-    if (!tn_text_equal(call->args[i].name, "weight")) {
+    const char *name = call->args[i].name;
+    bool weighs = tn_text_equal(name, "weight");
+    if (!weighs && (!tn_text_equal(name, "reduce") || tn_options_find(&kind->item, "reduce") != NULL)) {
       rest->args[rest->n_args++] = call->args[i];
       continue;
     }
     tn_value value;
     TN_TRY(tn_scope_evaluate(scope, call->args[i].value, &value));
-    if (value.kind != TN_VALUE_NUMBER)
-      return tn_failf(a->env, TN_EINVAL, "weight is '%s', expected a number",
-                      tn_value_text(&a->arena, &value));
-    *factor = value.number;
+    TN_TRY(weighs ? objective_read_factor(a, &value, options) : objective_read_reduce(a, &value, options));
   }
   return TN_OK;
 }
@@ -60,14 +81,34 @@ static tn_val objective_weighted_sum(tn_build *b, tn_val value, tn_val weight) {
   return tn_to_dtype(b, tn_reduce_sum(b, product, 0, NULL, 0), TN_F32);
 }
 
-static tn_status objective_emit_sums(tn_objective *o, const char *name, const tn_results *yields, tn_val *sum,
-                                     tn_val *weight_sum) {
+/* The sum of the elements of each sample. */
+static tn_val objective_sum_samples(tn_build *b, tn_val value) {
+  const int64_t axes[] = {1, 2, 3, 4, 5, 6, 7};
+  int32_t rank = tn_val_type(b, value)->rank;
+  return rank > 1 ? tn_reduce_sum(b, value, rank - 1, axes, 0) : value;
+}
+
+/* `sums`: a sample's value is the sum of its elements, and its weight 1. */
+static tn_status objective_emit_sums(tn_objective *o, const char *name, const tn_results *given, bool sums,
+                                     tn_val *sum, tn_val *weight_sum) {
   tn_assembly *a = o->scope->assembly;
   tn_build *b = a->b;
-  const tn_type *type = tn_val_type(b, yields->v[0]);
+  const tn_type *type = tn_val_type(b, given->v[0]);
+  char text[TN_TYPE_TEXT];
   if (type->rank < 1 || type->dims[0] != tn_val_dim(b, o->sample_weight, 0))
-    return tn_failf(a->env, TN_EINVAL,
-                    "'%s' yields values without the batch in front, expected one per element", name);
+    return tn_failf(
+        a->env, TN_EINVAL,
+        "'%s' gives %s, expected a value for each sample, with the batch of %lld in front: a sum or mean "
+        "leaves axis 0 out, as in sum(x, axis=1)",
+        name, tn_type_format(type, text), (long long)tn_val_dim(b, o->sample_weight, 0));
+  tn_results summed = {{0}, 1};
+  const tn_results *yields = given;
+  if (sums) {
+    tn_val wide = objective_widen(b, given->v[0]);
+    if (given->n > 1) wide = tn_mul(b, wide, tn_to_dtype(b, given->v[1], tn_val_type(b, wide)->dtype));
+    summed.v[0] = objective_sum_samples(b, wide);
+    yields = &summed;
+  }
   tn_val value = objective_widen(b, yields->v[0]), weight = objective_spread_weight(o, b, value);
   if (yields->n > 1) weight = tn_mul(b, tn_to_dtype(b, yields->v[1], tn_val_type(b, value)->dtype), weight);
   const tn_type *full = tn_val_type(b, value);
@@ -86,9 +127,9 @@ static tn_status objective_check_role(tn_objective *o, const tn_layer_kind *kind
                   is_loss ? "loss" : "metric");
 }
 
-/* The values that the line refers to, or the last value and the first target. */
-static tn_status objective_inputs(tn_objective *o, const tn_line *line, const char *path, const char *where,
-                                  tn_results *in) {
+/* The values that the line refers to, or the last value and, where the loss takes two, the first target. */
+static tn_status objective_inputs(tn_objective *o, const tn_line *line, const tn_layer_kind *kind,
+                                  const char *path, const char *where, tn_results *in) {
   if (o->given != NULL) {
     *in = *o->given;
     return TN_OK;
@@ -96,7 +137,7 @@ static tn_status objective_inputs(tn_objective *o, const tn_line *line, const ch
   if (line->n_refs > 0) return tn_line_inputs(o->scope, line, path, where, in);
   in->v[0] = o->scope->last;
   in->n = 1;
-  if (o->signature->n_targets > 0) {
+  if (o->signature->n_targets > 0 && kind->min_in > 1) {
     TN_TRY(tn_scope_resolve(o->scope, o->signature->targets[0].name, &in->v[1]));
     in->n = 2;
   }
@@ -126,7 +167,7 @@ static tn_status objective_build_measure(tn_objective *o, const tn_line *line, c
                                          const char *where, bool is_loss) {
   tn_assembly *a = o->scope->assembly;
   tn_item_call call;
-  double factor = 1.0;
+  objective_options options;
   tn_results in = {{0}, 0}, yields = {{0}, 0};
   const tn_layer_kind *kind = NULL;
   if (item->layer == NULL || item->repeat != NULL || line->condition != NULL || line->n_names > 1 ||
@@ -134,21 +175,21 @@ static tn_status objective_build_measure(tn_objective *o, const tn_line *line, c
     return tn_failf(a->env, TN_EINVAL,
                     "expected losses or metrics as in `cross_entropy <- fc, label`, at most one "
                     "name a line, no repeats, no conditions");
-  TN_TRY(objective_take_factor(o->scope, item, &call, &factor));
-  TN_TRY(tn_find_layer(a, call.layer, &kind));
+  TN_TRY(tn_find_layer(a, item->layer, &kind));
+  TN_TRY(objective_take_options(o->scope, item, kind, &call, &options));
   TN_TRY(objective_check_role(o, kind, is_loss));
   const char *name = line->n_names > 0 ? line->names[0] : call.layer;
-  TN_TRY(objective_add_measure(o, kind, tn_arena_strdup(&o->model->arena, name), factor, is_loss));
+  TN_TRY(objective_add_measure(o, kind, tn_arena_strdup(&o->model->arena, name), options.factor, is_loss));
   const char *path = tn_scope_path(o->scope, name);
   if (path == NULL) return TN_ENOMEM;
-  TN_TRY(objective_inputs(o, line, path, where, &in));
+  TN_TRY(objective_inputs(o, line, kind, path, where, &in));
   tn_use use = {
       .call = &call, .path = path, .named = line->n_names > 0, .where = where, .in = in.v, .n_in = in.n};
   tn_status status = tn_use_layer(o->scope, &use, kind, &yields);
   if (status != TN_OK) return tn_habits_explain_loss(o->scope, tn_val_type(a->b, in.v[0]), status);
   if (yields.v[0] == 0) return TN_OK; /* behind a line that is wrong */
   int32_t index = o->model->n_measures - 1;
-  return objective_emit_sums(o, name, &yields, &o->sums.sum[index], &o->sums.weight[index]);
+  return objective_emit_sums(o, name, &yields, options.sums, &o->sums.sum[index], &o->sums.weight[index]);
 }
 
 static tn_status objective_make_room(tn_objective *o, int32_t items) {
@@ -224,7 +265,7 @@ static tn_status objective_build_from_function(tn_objective *o, const tn_functio
   if (m->line == NULL) {
     TN_TRY(objective_add_measure(o, NULL, tn_arena_strdup(&o->model->arena, m->name), m->factor, true));
     int32_t index = o->model->n_measures - 1;
-    return objective_emit_sums(o, m->name, &m->in, &o->sums.sum[index], &o->sums.weight[index]);
+    return objective_emit_sums(o, m->name, &m->in, false, &o->sums.sum[index], &o->sums.weight[index]);
   }
   TN_TRY(tn_syntax_line(a->env, &a->arena, m->line, "model", 0, &line));
   if (line.n_items != 1 || line.n_refs > 0)

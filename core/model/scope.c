@@ -4,7 +4,8 @@
 #include <string.h>
 
 tn_model_scope tn_scope_new(tn_assembly *assembly) {
-  return (tn_model_scope){.assembly = assembly, .prefix = "", .names = tn_name_index_new(assembly->env)};
+  return (tn_model_scope){
+      .assembly = assembly, .prefix = "", .own_prefix = "", .names = tn_name_index_new(assembly->env)};
 }
 
 void tn_scope_free(tn_model_scope *scope) {
@@ -12,10 +13,17 @@ void tn_scope_free(tn_model_scope *scope) {
   tn_vec_free(scope->assembly->env, &scope->values);
 }
 
-const char *tn_scope_path(const tn_model_scope *scope, const char *name) {
+static const char *scope_join(const tn_model_scope *scope, const char *prefix, const char *name) {
   tn_arena *arena = &scope->assembly->arena;
-  return *scope->prefix != '\0' ? tn_arena_printf(arena, "%s.%s", scope->prefix, name)
-                                : tn_arena_strdup(arena, name);
+  return *prefix != '\0' ? tn_arena_printf(arena, "%s.%s", prefix, name) : tn_arena_strdup(arena, name);
+}
+
+const char *tn_scope_path(const tn_model_scope *scope, const char *name) {
+  return scope_join(scope, scope->prefix, name);
+}
+
+const char *tn_scope_own_path(const tn_model_scope *scope, const char *name) {
+  return scope_join(scope, scope->own_prefix, name);
 }
 
 tn_status tn_scope_bind(tn_model_scope *scope, const char *name, tn_val value, const char *where) {
@@ -32,19 +40,51 @@ tn_status tn_scope_bind(tn_model_scope *scope, const char *name, tn_val value, c
   return TN_OK;
 }
 
-/* Fails with the nearest name in the scope. */
-static tn_status scope_fail_unknown_name(const tn_model_scope *scope, const char *ref) {
-  tn_env *env = scope->assembly->env;
-  const char *nearest = tn_text_nearest(ref, scope->names.names.v, scope->names.names.n);
-  return tn_failf(env, TN_EINVAL, "there is no value '%s' here%s%s%s", ref,
-                  nearest != NULL ? ", did you mean '" : ", expected the name of an earlier line or 'in'",
-                  nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
-}
-
 static const tn_value *scope_find_argument(const tn_model_scope *scope, const char *name) {
   for (int32_t i = 0; i < scope->n_args; i++)
     if (tn_text_equal(scope->arg_names[i], name)) return &scope->arg_values[i];
   return NULL;
+}
+
+static const tn_signature_field *scope_find_target(const tn_assembly *a, const char *name) {
+  for (int32_t i = 0; a->signature != NULL && i < a->signature->n_targets; i++)
+    if (tn_text_equal(a->signature->targets[i].name, name)) return &a->signature->targets[i];
+  return NULL;
+}
+
+static bool scope_is_of_targets(const tn_assembly *a, const char *name) {
+  return a->signature != NULL && (tn_text_equal(name, "sample.weight") || scope_find_target(a, name) != NULL);
+}
+
+/* A target, or the weights of the samples, for a line of the layers. Prediction has neither: the value is 0,
+ * as behind a line that is wrong, and lines that depend on it are left out. */
+static tn_status scope_resolve_target(tn_assembly *a, const char *name, tn_val *value) {
+  const tn_signature_field *target = scope_find_target(a, name);
+  const tn_type weights = {TN_F32, 1, {a->request->batch}};
+  *value = 0;
+  a->reads_targets = true;
+  if (!a->request->measured) return TN_OK;
+  *value = target != NULL ? tn_model_field(a, name, &target->type)
+                          : tn_graph_input(tn_builder_graph(a->b), name, &weights);
+  if (*value == 0) return target != NULL ? tn_build_status(a->b) : TN_ENOMEM;
+  return tn_scope_bind(a->data, tn_arena_strdup(&a->arena, name), *value, a->request->ini->path);
+}
+
+/* The nearest name in the scope or, of fields, among the targets. */
+static const char *scope_nearest(const tn_model_scope *scope, const char *ref, bool of_data) {
+  const tn_signature *signature = scope->assembly->signature;
+  const char *nearest = tn_text_nearest(ref, scope->names.names.v, scope->names.names.n);
+  for (int32_t i = 0; nearest == NULL && of_data && signature != NULL && i < signature->n_targets; i++)
+    nearest = tn_text_nearest(ref, &signature->targets[i].name, 1);
+  return nearest;
+}
+
+static tn_status scope_fail_unknown_name(const tn_model_scope *scope, const char *ref, bool of_data) {
+  const char *nearest = scope_nearest(scope, ref, of_data);
+  return tn_failf(
+      scope->assembly->env, TN_EINVAL, "there is no value '%s%s' here%s%s%s%s", of_data ? "data." : "", ref,
+      nearest != NULL ? ", did you mean '" : ", expected the name of an earlier line or 'in'",
+      nearest != NULL && of_data ? "data." : "", nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
 }
 
 tn_status tn_scope_resolve(const tn_model_scope *scope, const char *ref, tn_val *value) {
@@ -54,26 +94,31 @@ tn_status tn_scope_resolve(const tn_model_scope *scope, const char *ref, tn_val 
     *value = scope->in;
     return TN_OK;
   }
-  if (tn_text_starts(ref, "data.")) {
+  bool of_data = tn_text_starts(ref, "data.");
+  if (of_data) {
     where = scope->data;
     ref += strlen("data.");
   }
   int64_t found = tn_name_index_find(&where->names, ref);
+  if (found == TN_NAME_INDEX_NONE && of_data && scope_is_of_targets(scope->assembly, ref))
+    return scope_resolve_target(scope->assembly, ref, value);
   if (found == TN_NAME_INDEX_NONE && scope->assembly->lost_names) return TN_OK;
   const tn_value *number = found == TN_NAME_INDEX_NONE ? scope_find_argument(where, ref) : NULL;
   if (number != NULL)
     return tn_failf(scope->assembly->env, TN_EINVAL,
                     "'%s' is no value here, but '%s', expected the name of a value", ref,
                     tn_value_text(&scope->assembly->arena, number));
-  if (found == TN_NAME_INDEX_NONE) return scope_fail_unknown_name(where, ref);
+  if (found == TN_NAME_INDEX_NONE) return scope_fail_unknown_name(where, ref, of_data);
   *value = where->values.v[found];
   return TN_OK;
 }
 
 bool tn_scope_has(const tn_model_scope *scope, const char *ref) {
   if (tn_text_equal(ref, "in")) return scope->has_in;
-  if (tn_text_starts(ref, "data."))
-    return tn_name_index_find(&scope->data->names, ref + strlen("data.")) >= 0;
+  if (tn_text_starts(ref, "data.")) {
+    ref += strlen("data.");
+    return tn_name_index_find(&scope->data->names, ref) >= 0 || scope_is_of_targets(scope->assembly, ref);
+  }
   return tn_name_index_find(&scope->names, ref) != TN_NAME_INDEX_NONE;
 }
 

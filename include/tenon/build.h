@@ -78,7 +78,7 @@ static inline void tn_build_yield(tn_build *b, int32_t i, tn_val v) { TN_B(b)->y
  * commit takes effect when the program ends, so the value of a state is that at entry. Names are relative to
  * the layer or parameter being built and make the path in checkpoints ("layer1.0.bn1.running_mean"). A
  * second call with the same name and type returns the same value (tied parameters). `init` is an initializer
- * in INI syntax:
+ * in INI syntax; the name "" is the path of the layer itself:
  *   zeros  ones  constant(v)  uniform(low, high)  normal(mean, std)
  *   kaiming_uniform(a = 0, mode = fan_in)  kaiming_normal(...)  xavier_uniform(gain = 1)  xavier_normal(...)
  * Fans are those of PyTorch: dims[1], and dims[0], times the receptive field. */

@@ -138,5 +138,24 @@ static const tn_layer_kind binary_cross_entropy = {
     .example = "targets = label: f32[10]\nloss = binary_cross_entropy(positive=3)",
     .build = build_binary};
 
+/* The first input, and its weight; numbers that are no floats, as f32. */
+static tn_status loss_value(tn_build *b, const void *options) {
+  (void)options;
+  tn_val x = tn_build_in(b, 0);
+  if (!tn_dtype_is_float(tn_val_type(b, x)->dtype)) x = tn_to_dtype(b, x, TN_F32);
+  tn_build_yield(b, 0, x);
+  if (tn_build_n_in(b) > 1) tn_build_yield(b, 1, tn_build_in(b, 1));
+  return TN_OK;
+}
+static const tn_layer_kind value = {
+    .item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, "value",
+                          "any value of the model; a second one weighs its elements, as a mask does"),
+    .role = TN_LAYER_LOSS,
+    .min_in = 1,
+    .max_in = 2,
+    .types = "one tensor (N, ...), and weights that broadcast to it",
+    .example = "loss =\n    cross_entropy\n    small: value(weight=0.01) <- fc * fc",
+    .build = loss_value};
+
 TN_PLUGIN(losses, "0.1.0", "MIT", &cross_entropy.item, &binary_cross_entropy.item, &mse.item, &l1.item,
-          &huber.item, &metric_accuracy.item, &metric_top_k.item, &metric_perplexity.item)
+          &huber.item, &value.item, &metric_accuracy.item, &metric_top_k.item, &metric_perplexity.item)

@@ -116,6 +116,10 @@ BEGIN {
   allowed["core/step step"] = "a program"
   allowed["core/train step"] = "a program"
   allowed["core/commands text"] = "a type of options"
+  allowed["core/graph param"] = "a kind of state"
+  allowed["core/step param"] = "a kind of state, and a region"
+  allowed["core/step buffer"] = "a kind of state"
+  allowed["core/infer value"] = "an argument"
 }
 
 function home_of(file,    parts) {

@@ -106,6 +106,7 @@ static const option_pair elsewhere[] = {
     {"optimizer", "write type into [optimizer]"},
     {"scheduler", "write type into [schedule]"},
     {"lr_scheduler", "write type into [schedule]"},
+    {"let", "write a line such as `head = width // heads` into layers"},
     {"max_lr", "it is lr in [optimizer]"}};
 
 /* Sections of other configuration files. */

@@ -72,7 +72,8 @@ void tn_frame_yield(tn_build *handle, int32_t index, tn_val value) {
 static const char *frame_path(tn_builder *b, const tn_build_frame *f, const char *name) {
   if (f->path != NULL) return f->path(f->context, name);
   const char *prefix = frame_text(f->prefix);
-  return tn_arena_printf(&b->graph->arena, "%s%s%s", prefix, prefix[0] != '\0' ? "." : "", name);
+  return tn_arena_printf(&b->graph->arena, "%s%s%s", prefix, prefix[0] != '\0' && name[0] != '\0' ? "." : "",
+                         name);
 }
 
 static tn_val frame_state(tn_builder *b, const char *name, const tn_type *type, const char *init,

@@ -196,7 +196,9 @@ static const tn_option block_rows[] = {
     TN_OPT(tn_block_section, inputs, TN_OPT_TEXT, "", NULL, "names of the inputs; empty: one input, `in`"),
     TN_OPT(tn_block_section, layers, TN_OPT_TEXT, NULL, NULL, "the block, one layer per line"),
     TN_OPT(tn_block_section, outputs, TN_OPT_TEXT, "", NULL,
-           "names of the results; empty: the last line's value"),
+           "the results, names or expressions; empty: the last line's value"),
+    TN_OPT(tn_block_section, flat, TN_OPT_FLAG, "no", NULL,
+           "the names of the block's layers stand without the name of the line that uses it"),
     TN_OPT_END};
 static const tn_option match_rows[] = {
     TN_OPT(tn_match_section, match, TN_OPT_TEXT, NULL, NULL,

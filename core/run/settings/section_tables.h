@@ -20,6 +20,7 @@ typedef struct tn_model_section {
 
 typedef struct tn_block_section {
   const char *args, *inputs, *layers, *outputs;
+  int32_t flat;
 } tn_block_section;
 
 typedef struct tn_match_section {

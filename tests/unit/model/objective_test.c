@@ -30,6 +30,32 @@ static void a_loss_is_a_weighted_mean(void **state) {
                                             "output loss = %17\n");
 }
 
+/* reduce=sum: the elements of a sample are added with their weights, and samples have the weight 1. */
+static void elements_of_a_sample_may_be_added(void **state) {
+  (void)state;
+  rig_expect_measured(MODEL "loss = gap(reduce=sum)\n", "%2: f32[2, 3] = relu(x) in a\n"
+                                                        "%5: f32[2, 3] = sub(%2, t) in gap\n"
+                                                        "%6: f32[2, 3] = full(dims=[2, 3], value=2) in gap\n"
+                                                        "%7: f32[2, 3] = mul(%5, %6)\n"
+                                                        "%8: f32[2] = reduce_sum(%7, axes=[1])\n"
+                                                        "%9: f32[2] = reshape(sample.weight, dims=[2])\n"
+                                                        "%10: f32[2] = broadcast(%9, dims=[2])\n"
+                                                        "%11: f32[2] = mul(%8, %10)\n"
+                                                        "%12: f32[] = reduce_sum(%11)\n"
+                                                        "%13: f32[] = reduce_sum(%10)\n"
+                                                        "%14: f32[] = full()\n"
+                                                        "%15: f32[] = full(value=1)\n"
+                                                        "%16: bool[] = eq(%13, %14)\n"
+                                                        "%17: f32[] = where(%16, %15, %13)\n"
+                                                        "%18: f32[] = div(%12, %17)\n"
+                                                        "output output = %2\n"
+                                                        "output gap.sum = %12\n"
+                                                        "output gap.weight = %13\n"
+                                                        "output loss = %18\n");
+  rig_expect_error(MODEL "loss = gap(reduce=max)\n",
+                   "m.ini:6: reduce is 'max', expected mean, of all elements, or sum, of those of a sample");
+}
+
 static void a_metric_without_weights_counts_samples_alone(void **state) {
   (void)state;
   rig_expect_measured(MODEL "metrics = hits\n", "%2: f32[2, 3] = relu(x) in a\n"
@@ -115,7 +141,7 @@ static void mistakes_are_placed(void **state) {
                    "m.ini:6: 'hits' is not a loss; `tenon inspect` lists those that are");
   rig_expect_error(
       MODEL "loss = relu\n",
-      "m.ini:6: no layer is called \"relu\"; there is broken, cross, gap, hits, pair, scale, sum, twice");
+      "m.ini:6: no layer is called \"relu\"; there is broken, cross, gap, hits, own, pair, scale, sum, twice");
   rig_expect_error(MODEL "loss = gapp\n", "m.ini:6: no layer is called \"gapp\"; did you mean \"gap\"?");
   rig_expect_error(MODEL "metrics = scale\n",
                    "m.ini:6: 'scale' is not a metric; `tenon inspect` lists those that are");
@@ -155,6 +181,7 @@ static void mistakes_are_placed(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(a_loss_is_a_weighted_mean, rig_open, rig_close),
+      cmocka_unit_test_setup_teardown(elements_of_a_sample_may_be_added, rig_open, rig_close),
       cmocka_unit_test_setup_teardown(a_metric_without_weights_counts_samples_alone, rig_open, rig_close),
       cmocka_unit_test_setup_teardown(several_losses_add_up_with_their_factors, rig_open, rig_close),
       cmocka_unit_test_setup_teardown(prediction_reads_neither_targets_nor_weights, rig_open, rig_close),

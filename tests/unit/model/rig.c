@@ -118,8 +118,17 @@ static const tn_layer_kind broken = {.item =
                                      .max_in = 1,
                                      .build = build_broken};
 
+static tn_status build_own(tn_build *b, const void *options) {
+  (void)options;
+  const tn_type type = {TN_F32, 1, {3}};
+  tn_build_yield(b, 0, tn_build_param(b, "", &type, "ones"));
+  return TN_OK;
+}
+static const tn_layer_kind own = {.item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, "own", "a parameter"),
+                                  .build = build_own};
+
 TN_PLUGIN(rig, "1", "MIT", &scale.item, &twice.item, &sum.item, &pair.item, &cross.item, &gap.item,
-          &hits.item, &broken.item)
+          &hits.item, &broken.item, &own.item)
 
 /* ---- building ---- */
 

@@ -6,7 +6,8 @@
  *   pair                 two `scale` by tn_build_layer, called first and second
  *   cross                the second output of `twice` by tn_build_layer
  *   gap, hits            a loss and a metric: x - target, weighted by 2; x == target, unweighted
- *   broken               yields nothing */
+ *   broken               yields nothing
+ *   own                  no input: a parameter of 3, which has the path of the layer */
 #ifndef TN_TESTS_UNIT_MODEL_RIG_H
 #define TN_TESTS_UNIT_MODEL_RIG_H
 

@@ -170,6 +170,68 @@ static void repeats_pass_on_what_a_block_takes(void **state) {
                    "output output = %5\n");
 }
 
+/* A layer without an input does not read the line before it, and one array may have the name of its line. */
+static void a_parameter_may_have_the_name_of_its_line(void **state) {
+  (void)state;
+  rig_expect_states(
+      LAYERS("    token: own\n    b: part\n") "[block part]\nlayers =\n    k: own\n    y = in * k\n",
+      "token b.k");
+  rig_expect_graph(LAYERS("    a: relu\n    token: own\n    y = a * token\n"),
+                   "%2: f32[2, 3] = relu(x) in a\n"
+                   "%4: f32[2, 3] = mul(%2, token) in y\n"
+                   "output output = %4\n");
+  rig_expect_error(LAYERS("    y = x * own()\n"),
+                   "m.ini:4: own: it has parameters, expected a line of its own for "
+                   "it, as in `own1: own(...)`, and its name in the expression");
+}
+
+static void a_flat_block_adds_no_level(void **state) {
+  (void)state;
+  rig_expect_states(LAYERS("    a: part\n    b: outer * 2\n") "[block part]\nflat = yes\nlayers = c: scale\n"
+                                                              "[block outer]\nlayers =\n    p: part\n",
+                    "c.gain b.0.c.gain b.1.c.gain");
+  rig_expect_error(
+      LAYERS("    part * 2\n") "[block part]\nflat = yes\nlayers = c: scale\n",
+      "m.ini:4: in block 'part': m.ini:7: 'c' is the path of an earlier layer; take another name, or @c "
+      "for its parameters");
+  rig_expect_error(LAYERS("    p: part\n") "[block part]\nflat = maybe\nlayers = c: scale\n",
+                   "m.ini:4: m.ini:6: [block part] flat is 'maybe', expected yes or no");
+}
+
+/* Two uses of a flat block have random numbers of their own. */
+static void flat_blocks_draw_different_numbers(void **state) {
+  (void)state;
+  const tn_graph *g = rig_build(LAYERS("    part * 2\n") "[block part]\nflat = yes\nlayers =\n"
+                                                         "    y = in + random_normal(dims(in))\n");
+  int64_t streams[2];
+  int32_t n = 0;
+  for (size_t i = 0; i < g->nodes.n; i++)
+    if (tn_text_equal(g->nodes.v[i].op->item.name, "random_normal"))
+      streams[n++] = ((const tn_random_attributes *)g->nodes.v[i].attributes)->stream;
+  assert_int_equal(n, 2);
+  assert_true(streams[0] != streams[1]);
+}
+
+#define TARGETS(lines) "[model]\ninputs = x: f32[3]\ntargets = t: f32[3]\nloss = gap\nlayers =\n" lines
+
+/* Lines on targets are a part of training, and are left out of prediction. */
+static void layers_may_read_targets(void **state) {
+  (void)state;
+  const char *model = TARGETS("    d = data.t * 2 + dim(data.t, 1)\n    b: block * 2 <- d\n    a: relu <- "
+                              "x\n") "[block block]\nlayers =\n    y = in * data.sample.weight if no else in "
+                                     "- data.t\n";
+  rig_expect_graph(model, "%2: f32[2, 3] = relu(x) in a\n"
+                          "output output = %2\n");
+  const tn_graph *g = rig_build_measured(model)->graph;
+  int32_t n = 0;
+  for (size_t i = 0; i < g->nodes.n; i++) n += tn_text_starts(g->nodes.v[i].layer, "b.");
+  assert_int_equal(n, 2);
+  rig_expect_error(
+      TARGETS("    y = x - data.t\n"),
+      "m.ini:5: [model] layers: the value of the last line is the output of the model, and depends on "
+      "the target 't', which prediction lacks; expected the line of the output last");
+}
+
 static void mistakes_are_placed(void **state) {
   (void)state;
   rig_expect_error(LAYERS("    y = x + zz\n"),
@@ -208,6 +270,10 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_chain_has_one_middle, rig_open, rig_close),
       cmocka_unit_test_setup_teardown(the_number_of_a_repeat_may_begin_later, rig_open, rig_close),
       cmocka_unit_test_setup_teardown(repeats_pass_on_what_a_block_takes, rig_open, rig_close),
+      cmocka_unit_test_setup_teardown(a_parameter_may_have_the_name_of_its_line, rig_open, rig_close),
+      cmocka_unit_test_setup_teardown(a_flat_block_adds_no_level, rig_open, rig_close),
+      cmocka_unit_test_setup_teardown(flat_blocks_draw_different_numbers, rig_open, rig_close),
+      cmocka_unit_test_setup_teardown(layers_may_read_targets, rig_open, rig_close),
       cmocka_unit_test_setup_teardown(mistakes_are_placed, rig_open, rig_close),
       cmocka_unit_test_setup_teardown(nothing_is_told_of_unknown_values, rig_open, rig_close),
   };
