@@ -9,6 +9,7 @@
 #include "core/base/vec.h"
 #include "core/model/model.h"
 #include "core/plugin/context.h"
+#include "core/plugin/kinds.h"
 #include "core/run/result.h"
 #include "core/run/settings/settings.h"
 #include "tenon/plugin/layer.h"

@@ -7,6 +7,7 @@
 
 #include "core/base/element.h"
 #include "core/compare/group_graph.h"
+#include "core/compile/kernels/describe_match.h"
 #include "core/compile/kernels/query.h"
 #include "core/conformance/reference/reference.h"
 #include "core/conformance/trial/on_device.h"

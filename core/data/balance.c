@@ -1,7 +1,7 @@
 /* core/data/balance.c: lists the samples of each class, and draws from the lists in turn. */
 #include "core/data/balance.h"
 
-#include "core/data/loader.h"
+#include "core/data/shuffle.h"
 
 /* The number of classes: that of the first target that has classes. */
 static int64_t balance_count_classes(const tn_description *d) {

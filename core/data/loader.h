@@ -9,72 +9,9 @@
 #ifndef TN_CORE_DATA_LOADER_H
 #define TN_CORE_DATA_LOADER_H
 
-#include <stdatomic.h>
-
 #include "core/base/timeline.h"
+#include "core/data/loader_options.h"
 #include "core/plugin/registry.h"
-#include "tenon/plugin/source.h"
-#include "tenon/plugin/transform.h"
-
-enum { TN_DEVICE_TRANSFORMS_AUTO = -1 };
-
-/* A shorter epoch: so many batches of all shards, rounded down to whole updates, or this part of the updates,
- * rounded down; at least one update, and no more than there are. {0, 0}: all. */
-typedef struct tn_epoch_limit {
-  int64_t batches;
-  double part;
-} tn_epoch_limit;
-
-/* A transform with its options. */
-typedef struct tn_transform_use {
-  const tn_transform *transform;
-  const void *options;
-  const char *const *fields; /* names after `<-`; NULL: the first input field */
-  int32_t n_fields;
-  const char *where;
-} tn_transform_use;
-
-typedef struct tn_loader_options {
-  const tn_source *source;
-  const void *source_options;
-  int32_t split; /* TN_SPLIT_... */
-  /* Files and folders that the source reads in place of its data (tn_source.open_files); 0: none. */
-  const char *const *files;
-  int32_t n_files;
-  const tn_transform_use *transforms;
-  int32_t n_transforms;
-  bool inputs_alone; /* the source may lack targets: transforms leave out fields that it has not */
-  /* How many of the last transforms the device applies, at most: the batch then holds their operands. Or
-   * TN_DEVICE_TRANSFORMS_AUTO: as many as give the smallest batch. */
-  int32_t device_transforms;
-  int64_t batch;         /* of this shard */
-  int32_t shard, shards; /* 0 shards: one shard */
-  /* Batches of every shard per update (0: one); an epoch has an integer number of updates. */
-  int32_t accumulate;
-  int32_t workers;        /* 0: the calling thread reads */
-  int32_t prefetch;       /* batches ahead; at least 1 with workers */
-  bool shuffle, training; /* shuffle: finite sources only. training: training_only transforms are applied, and
-                             random keys depend on the epoch */
-  bool pad_last; /* the incomplete last update is padded with its first sample at weight 0; otherwise it is
-                    dropped */
-  /* The samples of an epoch; 0: the source's own number. A finite source has at least so many. Of fewer, a
-   * shuffled epoch takes the first of its order; without shuffling, every epoch takes the same samples,
-   * spread over the source (tn_sample_spread). A stream gives its first ones. */
-  int64_t epoch_samples;
-  const char *epoch_key; /* the key that sets them, for messages; NULL: epoch */
-  tn_epoch_limit limit;  /* of the epoch that epoch_samples describes */
-  /* Every class equally often in a shuffled epoch (balance.h). A sample that comes several times in an epoch
-   * has another random key each time. */
-  bool balance;
-  uint64_t seed;
-  int64_t cache_bytes; /* memory for cached samples, if the source allows it; 0: no cache */
-  const char *where;   /* "file.ini:14" of the source, for messages */
-  /* Not 0: the run is to stop, so samples that are not read yet are not read any more, and tn_loader_wait
-   * waits no longer. NULL: no such request. With a patience a batch is completed and waited for as ever, but
-   * a wait or a sample that has taken so many seconds by then ends as without. */
-  const atomic_int *stop;
-  double patience_s;
-} tn_loader_options;
 
 typedef struct tn_loader tn_loader;
 
@@ -99,13 +36,6 @@ int64_t tn_loader_batches(const tn_loader *loader); /* per epoch and shard */
  * at `size` bytes. */
 tn_status tn_loader_sample_name(tn_loader *loader, int64_t index, char *text, size_t size);
 
-/* The destination of a batch: one address per field ([batch, ...] row-major); weights and ids may be NULL. */
-typedef struct tn_batch {
-  void *const *fields;
-  float *weights; /* [batch]: 1, or 0 for padding */
-  int64_t *ids;   /* [batch]: sample indices */
-} tn_batch;
-
 /* Starts or restarts an epoch at batch `first` in O(1). Batches submitted before are cancelled. */
 tn_status tn_loader_start(tn_loader *loader, int64_t epoch, int64_t first);
 /* Submits memory for the next batch in order; workers begin to fill it at once. At most `prefetch` batches
@@ -128,14 +58,5 @@ double tn_loader_stall_s(const tn_loader *loader);
 /* Profiling: from now on each part of a batch that a thread reads and transforms is a span of the timeline;
  * NULL: no more. Threads may add spans until the tn_loader_start or tn_loader_destroy that follows. */
 void tn_loader_profile(tn_loader *loader, tn_timeline *timeline);
-
-/* A pseudo-random permutation of 0 .. n-1, evaluated one index at a time, so that shuffling needs no
- * memory and resuming no replay: a balanced Feistel network with cycle walking (Black and Rogaway, CT-RSA
- * 2002) over Philox. */
-int64_t tn_permute(uint64_t key, int64_t n, int64_t i);
-
-/* Number i of m different indices of 0 .. n-1 in rising order, m <= n: one drawn from each of m equal parts.
- * Where a source lists its samples by class, each class has its share. */
-int64_t tn_sample_spread(uint64_t key, int64_t n, int64_t m, int64_t i);
 
 #endif

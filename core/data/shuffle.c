@@ -1,5 +1,7 @@
 /* core/data/shuffle.c: the pseudo-random permutation and the spread sample, evaluated one index at a time. */
-#include "core/data/loader.h"
+#include "core/data/shuffle.h"
+
+#include "tenon/random.h"
 
 /* Four rounds make a Feistel network a strong pseudo-random permutation (Luby and Rackoff, SIAM J. Comput.
  * 1988); two more compensate for the few bits of small sets. */

@@ -4,7 +4,7 @@
 #define TN_CORE_DATA_TRANSFORM_CHAIN_H
 
 #include "core/base/arena.h"
-#include "core/data/loader.h"
+#include "core/data/loader_options.h"
 
 typedef struct tn_byte_table tn_byte_table;
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/system/system.h"
+#include "core/data/shuffle.h"
 
 int64_t tn_workers_stream_position(const tn_loader *loader, int64_t k) {
   return loader->count < 0 && loader->options.training ? loader->epoch * loader->samples + k : k;

@@ -9,6 +9,7 @@
 #include "core/base/timeline.h"
 #include "core/data/balance.h"
 #include "core/data/batch.h"
+#include "core/data/loader.h"
 #include "core/data/reader.h"
 
 typedef struct tn_worker {

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "core/base/file/file.h"
-#include "core/plugin/registry.h"
+#include "core/plugin/kinds.h"
 
 #define INDEX_MAGIC "tenon.index 1"
 

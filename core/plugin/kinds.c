@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "core/plugin/default_callbacks.h"
-#include "core/plugin/registry.h"
 #include "tenon/plugin/backend.h"
 #include "tenon/plugin/communicator.h"
 #include "tenon/plugin/layer.h"

@@ -20,6 +20,9 @@ typedef struct tn_kind {
   const char *(*check)(const tn_item *item);
 } tn_kind;
 
+/* "layer", "optimizer" ... for TN_LAYER ... */
+const char *tn_kind_name(uint32_t kind);
+
 /* NULL: there is no kind of this number. */
 const tn_kind *tn_kind_find(uint32_t kind);
 

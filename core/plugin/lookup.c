@@ -5,6 +5,7 @@
 #include "core/base/file/file.h"
 #include "core/base/text/text.h"
 #include "core/plugin/habits.h"
+#include "core/plugin/kinds.h"
 #include "core/plugin/store.h"
 
 /* Entries of one plugin are neighbours. */

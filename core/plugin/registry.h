@@ -73,9 +73,6 @@ bool tn_registry_file_at(const tn_registry *registry, int32_t index, tn_registry
  * Refused files are logged and left out. */
 tn_status tn_registry_write_index(const void *handle, const char *folder);
 
-/* "layer", "optimizer" ... for TN_LAYER ... */
-const char *tn_kind_name(uint32_t kind);
-
 /* Negotiation, without dlopen. Copies `plugin` into the arena at the host's sizes, or refuses it and names
  * each field that differs. */
 tn_status tn_negotiate_plugin(const void *handle, tn_arena *arena, const tn_plugin *plugin,

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backends/cuda/cudnn/engines.h"
 
 /* The first version that takes a description of a device, and those with known wrong results (release notes
  * of 9.10.2). */

@@ -9,7 +9,7 @@
 #define TN_CORE_COMPILE_KERNELS_ANSWERS_H
 
 #include "core/base/vec.h"
-#include "core/compile/kernels/query.h"
+#include "core/compile/kernels/candidate.h"
 #include "core/graph/hash_index.h"
 
 /* The variants that a kernel offered for a match, or its reason against it. */

@@ -3,7 +3,7 @@
 #ifndef TN_CORE_COMPILE_KERNELS_DESCRIBE_MATCH_H
 #define TN_CORE_COMPILE_KERNELS_DESCRIBE_MATCH_H
 
-#include "core/compile/kernels/query.h"
+#include "core/compile/kernels/candidate.h"
 #include "core/compile/kernels/tuner.h"
 
 /* Nodes, types and numbers of a candidate, in the arena. */
@@ -13,6 +13,8 @@ tn_status tn_describe_match(tn_arena *arena, const tn_graph *graph, const tn_tar
 /* Floating-point operations of all nodes, and bytes of the operands and results that cross the candidate's
  * border. */
 tn_cost tn_match_cost(const tn_graph *graph, const tn_candidate *candidate, const tn_match *match);
+/* Floating-point operations of a node, and the bytes that it moves in a launch of its own. */
+tn_status tn_node_cost(tn_arena *arena, const tn_graph *graph, const tn_gnode *node, tn_cost *cost);
 /* The candidate as a tuner sees it, in the arena. */
 tn_status tn_describe_tuning(tn_arena *arena, const tn_graph *graph, const tn_candidate *candidate,
                              tn_tuning *tuning);

@@ -13,6 +13,7 @@
 
 #include <string.h>
 
+#include "core/compile/kernels/describe_match.h"
 #include "core/compile/layout/variant_layouts.h"
 #include "core/compile/rematerialization/last_readers.h"
 #include "core/compile/rematerialization/view_bases.h"

@@ -1,6 +1,7 @@
 /* core/conformance/trial/tolerance.c: the allowed difference between a kernel and the reference. */
 #include <math.h>
 
+#include "core/compile/kernels/describe_match.h"
 #include "core/compile/kernels/query.h"
 #include "core/conformance/trial/trial.h"
 

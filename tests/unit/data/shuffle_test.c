@@ -6,7 +6,8 @@
 
 #include <cmocka.h>
 
-#include "core/data/loader.h"
+#include "core/data/shuffle.h"
+#include "tenon/random.h"
 
 static void every_index_appears_exactly_once(void **state) {
   (void)state;

@@ -4,6 +4,7 @@
 #include "core/plugin/handles.h"
 
 #include "core/base/arena.h"
+#include "core/plugin/kinds.h"
 #include "core/plugin/registry.h"
 #include "tenon/plugin/backend.h"
 #include "tenon/plugin/communicator.h"
