@@ -26,7 +26,8 @@ plant_tree() {
   put core/graph/graph.c '#include <jansson.h>' '#include "core/base/env.h"' \
     'const char *ops[] = {"relu", "tanh"}; /* not "sgd" */'
   put core/exec/device.h ''
-  put core/exec/device.c '/* core/exec/device.c: the devices of a run. */' 'static int query(void) { return 0; }' \
+  put core/exec/device_state.h '#include "core/exec/device.h"'
+  put core/exec/device.c '/* core/exec/device.c: the devices of a run. */' '#include "core/exec/device_state.h"' 'static int query(void) { return 0; }' \
     'int tn_twice(int x) {' '  TN_THREAD_STATE;' '  return 2 * x;' '}'
   put core/linked.c '#include "core/exec/device.h"' '#include "linked_plugins.h"'
   put backends/far/far.h '#include "tenon/base.h"'
@@ -36,6 +37,7 @@ plant_tree() {
   put backends/shared/half.h '#include "tenon/base.h"'
   put backends/shared/pointwise/ir.h '#include "backends/shared/half.h"' '#include "tenon/plugin/op.h"'
   put backends/far/kernels/near.h ''
+  put backends/far/kernels/relu.h ''
   put plugins/optimizers/sgd.c '#include <math.h>' '#include "tenon/plugin/op.h"' \
     'const tn_optimizer sgd = {.item = TN_ITEM(tn_optimizer, TN_OPTIMIZER,' '    "sgd", "w - lr g", S, options)};'
   put plugins/layers/relu.c 'const tn_layer_kind relu = {.item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, "relu", "")};'
@@ -64,7 +66,7 @@ refuses() {
   fi
 }
 
-for checker in layering forbidden_calls paths statics thread_state words; do
+for checker in layering forbidden_calls include_circles paths statics thread_state words; do
   plant_tree
   if said=$(sh "$here/$checker.sh" "$tree" 2>&1); then
     report ok "$checker: a tree in order passes"
@@ -143,6 +145,14 @@ refuses "sockets close in new programs" "plugins/layers/far.c:1: opens a descrip
   plugins/layers/far.c 'int s = socket(family, SOCK_STREAM, 0);' 'int t = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);'
 refuses "threads of core block signals" "core/graph/thread.c:1: uses pthread_create" core/graph/thread.c \
   'pthread_create(&thread, NULL, run, arg);'
+
+checker=include_circles
+refuses "two files do not include each other's headers" \
+  "a circle of includes: backends/far/kernels/near.c -> backends/far/kernels/relu.c -> backends/far/kernels/near" \
+  backends/far/kernels/near.c '#include "backends/far/kernels/near.h"' '#include "backends/far/kernels/relu.h"'
+refuses "headers include each other in no circle" \
+  "a circle of includes: backends/shared/half.h -> backends/shared/pointwise/ir.h -> backends/shared/half" \
+  backends/shared/half.h '#include "backends/shared/pointwise/ir.h"'
 
 checker=thread_state
 refuses "exported functions begin with the default state" "core/exec/device.c:1: tn_twice has neither TN_ENTER nor" \
