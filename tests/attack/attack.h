@@ -70,7 +70,7 @@ typedef struct attack_command {
   const char *const *variables;    /* NAME=VALUE, ends with NULL; may be NULL */
   bool may_die;                    /* the limits of in_child may end it before it is the program */
   bool is_mute;                    /* they may keep it from writing a message */
-  double limit_s;                  /* 0: 10 s */
+  double limit_s;                  /* 0: 300 s */
   int place; /* of commands that run side by side: each has files of its own for its output */
 } attack_command;
 

@@ -49,6 +49,7 @@ static void kills_run(void) {
   attack_command c = kills_command(i, "killed");
   for (int k = 0; k < n; k++) {
     pid_t pid = attack_start(&c);
+    /* any moment will do: the kill may come before the program, or behind its end */
     attack_sleep_s(kills_whole_s[i] * (double)attack_draw(1000) / 1000);
     kill(pid, SIGKILL);
     attack_reap(pid);

@@ -284,7 +284,7 @@ static void a_terminal_gets_no_control_sequences(void **state) {
   assert_int_equal(program_run("generate text.ini --tokens 16 --temperature 0 --quiet"), 0);
   assert_non_null(strstr(program_out, "\033[2J\tab\n"));
   pid_t child = terminal_start(words, 80, &terminal, &end);
-  int status = terminal_read(child, terminal, 0, 0);
+  int status = terminal_read(child, terminal, end, 0, 0);
   close(end);
   close(terminal);
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) fail_msg("it ended with %d", status);

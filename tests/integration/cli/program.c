@@ -337,7 +337,7 @@ static bool take_port(int port) {
 /* Blocks of ports below those that Linux gives to outgoing connections; the last port of a block is the lock
  * of all. */
 int program_ports(void) {
-  enum { FIRST = 12000, BLOCKS = 240 };
+  enum { FIRST = 2048, BLOCKS = 240 };
   static int first;
   for (int i = 0, at = (int)getpid(); i < BLOCKS && first == 0; i++, at++) {
     int one = FIRST + PROGRAM_PORTS * (at % BLOCKS);

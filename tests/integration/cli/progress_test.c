@@ -22,7 +22,7 @@ static void train_on_terminal(const char *options, int columns, int resize_at, i
     if (*word) words[n++] = word;
   words[n] = NULL;
   pid_t child = terminal_start(words, columns, &terminal, &end);
-  int status = terminal_read(child, terminal, resize_at, resized);
+  int status = terminal_read(child, terminal, end, resize_at, resized);
   close(end);
   close(terminal);
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)

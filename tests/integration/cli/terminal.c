@@ -3,6 +3,7 @@
 #include "program.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pty.h>
 #include <stdbool.h>
@@ -12,7 +13,7 @@
 #include <unistd.h>
 #include <utmp.h>
 
-enum { MOST_OUTPUT = sizeof terminal_output, SILENT_MS = 200 };
+enum { MOST_OUTPUT = sizeof terminal_output, LOOK_MS = 20 };
 
 char terminal_output[1 << 20];
 
@@ -27,25 +28,32 @@ static bool terminal_resize(int terminal, size_t *n, int resize_at, int resized)
   return true;
 }
 
-/* Reads what the program prints, and returns its status (waitpid). The terminal stays open in this process,
- * and is read until it has been silent for a while behind the end of the program: a read from a terminal that
- * the last process has closed may fail before it has given all bytes. */
-int terminal_read(pid_t child, int terminal, int resize_at, int resized) {
+/* Writes the sign that ends the bytes of a program that has ended; false: the terminal has no room as yet. */
+static bool terminal_mark(int end) {
+  fcntl(end, F_SETFL, fcntl(end, F_GETFL) | O_NONBLOCK);
+  return write(end, "\002", 1) == 1;
+}
+
+/* The terminal stays open in this process: a read from one that the last process has closed may fail before
+ * it has given all bytes. Behind the end of the program this process writes a sign of its own, which comes
+ * last. */
+int terminal_read(pid_t child, int terminal, int end, int resize_at, int resized) {
   size_t n = 0;
   int status = 0;
+  bool ended = false, marked = false;
   struct pollfd look = {.fd = terminal, .events = POLLIN};
-  for (bool ended = false;;) {
-    int ready = poll(&look, 1, SILENT_MS);
-    if (ready == 0 && ended) break;
+  do {
+    int ready = poll(&look, 1, LOOK_MS);
     if (!ended) ended = waitpid(child, &status, WNOHANG) == child;
+    if (ended && !marked) marked = terminal_mark(end);
     if (ready <= 0) continue;
     ssize_t got = read(terminal, terminal_output + n, MOST_OUTPUT - 2 - n);
     if (got <= 0) fail_msg("%zu bytes are read, then none: %s", n, strerror(errno));
     n += (size_t)got;
     terminal_output[n] = '\0';
     if (resized > 0 && terminal_resize(terminal, &n, resize_at, resized)) resized = 0;
-  }
-  terminal_output[n] = '\0';
+  } while (!marked || n == 0 || terminal_output[n - 1] != '\002');
+  terminal_output[n - 1] = '\0';
   return status;
 }
 

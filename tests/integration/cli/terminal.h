@@ -12,6 +12,6 @@ extern char terminal_output[1 << 20];
 pid_t terminal_start(char *const *words, int columns, int *terminal, int *end);
 /* Reads what the program prints, and returns its status (waitpid). After `resize_at` bars the window gets
  * `resized` columns; 0: it keeps its own. */
-int terminal_read(pid_t child, int terminal, int resize_at, int resized);
+int terminal_read(pid_t child, int terminal, int end, int resize_at, int resized);
 
 #endif

@@ -13,7 +13,7 @@ static void write_model(const char *ini) {
 }
 
 static const char line[] = "model.ini --set backend.use=plain --set distributed.devices=%d "
-                           "--set distributed.timeout=60s --set distributed.communicator=%s %s";
+                           "--set distributed.timeout=1h --set distributed.communicator=%s %s";
 
 static const json_t *train(const char *folder, int devices, const char *communicator, const char *more) {
   char all[512];

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 /* ---- configurations ---- */
 
@@ -81,9 +82,47 @@ const json_t *nets_train(const char *folder, int devices, const char *more) {
   return program_json(
       0,
       "train model.ini --output %s --set backend.use=sim --set backend.fallback=error "
-      "--set backend.sim.devices=%d --set distributed.devices=%d --set distributed.timeout=60s "
+      "--set backend.sim.devices=%d --set distributed.devices=%d --set distributed.timeout=1h "
       "%s",
       folder, devices, devices, more);
+}
+
+/* ---- runs beside each other ---- */
+
+enum { BESIDE = 10 };
+static pid_t beside[BESIDE];
+
+static const char *folder_of(int i) {
+  static const char *const names[BESIDE] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
+  assert_true(i >= 0 && i < BESIDE);
+  return names[i];
+}
+
+void nets_start(int i, const char *format, ...) {
+  char line[2048];
+  va_list args;
+  va_start(args, format);
+  assert_true(vsnprintf(line, sizeof line, format, args) < (int)sizeof line);
+  va_end(args);
+  program_place(folder_of(i));
+  assert_int_equal(mkdir(folder_of(i), 0777), 0);
+  program_start("%s", line);
+  program_place(".");
+  beside[i] = program_swap(0);
+}
+
+int nets_finish(int i) {
+  program_place(folder_of(i));
+  program_swap(beside[i]);
+  int code = program_finish();
+  program_place(".");
+  return code;
+}
+
+const char *nets_path(int i, const char *path) {
+  static char whole[256];
+  snprintf(whole, sizeof whole, "%s/%s", folder_of(i), path);
+  return whole;
 }
 
 /* ---- comparisons ---- */

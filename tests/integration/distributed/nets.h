@@ -16,6 +16,26 @@ void nets_write_steady(const char *plugin, const char *source);
  * FOLDER/run/checkpoints/last. `more`: further arguments. The run must succeed. */
 const json_t *nets_train(const char *folder, int devices, const char *more);
 
+/* The program, beside others of the same test: number `i` runs in a folder of its own, "0" to "9", with
+ * model.ini in the folder above. Those that wait for a limit wait at the same time. nets_finish returns the
+ * exit code; files of the run are in nets_path then, until the next call. */
+void nets_start(int i, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int nets_finish(int i);
+const char *nets_path(int i, const char *path);
+
+/* [distributed] timeout and hang of a run in which a rank stops: until then the ranks are never so long
+ * apart. They need milliseconds of a processor from one collective to the next, and share it with a few
+ * programs. */
+#if defined __SANITIZE_THREAD__ || defined __SANITIZE_ADDRESS__
+#define NETS_SHORT      "40s"
+#define NETS_SHORT_TEXT "40 s"
+enum { NETS_SHORT_S = 40 };
+#else
+#define NETS_SHORT      "10s"
+#define NETS_SHORT_TEXT "10 s"
+enum { NETS_SHORT_S = 10 };
+#endif
+
 /* The largest difference between the models of two checkpoints, over all float tensors, relative to the
  * largest element of the tensor. Prints it with `what` and fails the test if it exceeds the limit. */
 void nets_compare(const char *what, const char *a, const char *b, double limit);

@@ -322,7 +322,7 @@ static void state_that_is_not_finite_is_named(void **state) {
   file_write("model.ini", nets_lenet);
   assert_int_equal(
       program_run("train model.ini --output o --set backend.use=sim --set backend.sim.devices=4 "
-                  "--set distributed.devices=4 --set distributed.timeout=20s --set run.save_every=1 "
+                  "--set distributed.devices=4 --set distributed.timeout=1h --set run.save_every=1 "
                   "--set optimizer.lr=1e38 --set optimizer.weight_decay=100 %s",
                   shard),
       76);
@@ -334,7 +334,7 @@ static void a_checkpoint_that_cannot_be_written_ends_all_ranks(void **state) {
   file_write("model.ini", nets_lenet);
   program_limit_files(100000);
   int code = program_run("train model.ini --output o --set backend.use=sim --set backend.sim.devices=4 "
-                         "--set distributed.devices=4 --set distributed.timeout=20s --set run.max_steps=4 %s",
+                         "--set distributed.devices=4 --set distributed.timeout=1h --set run.max_steps=4 %s",
                          shard);
   program_limit_files(0);
   assert_int_not_equal(code, 0);

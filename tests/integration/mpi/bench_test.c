@@ -8,8 +8,8 @@
 static int bench_ranks(int n, const char *more) {
   char command[1024];
   snprintf(command, sizeof command,
-           "timeout 100 " MPIRUN " -n %d " TENON " bench model.ini --json --steps 3 --rounds 2 "
-           "--set backend.use=cpu --set run.threads=1 --set distributed.timeout=60s %s >out.txt 2>err.txt",
+           "timeout 900 " MPIRUN " -n %d " TENON " bench model.ini --json --steps 3 --rounds 2 "
+           "--set backend.use=cpu --set run.threads=1 --set distributed.timeout=1h %s >out.txt 2>err.txt",
            n, more);
   int status = system(command);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;

@@ -12,8 +12,8 @@ static const char eager[] = "--set backend.sim.order=eager";
 static int run_ranks(int n, const char *backend, const char *folder, const char *more) {
   char command[1024];
   snprintf(command, sizeof command,
-           "timeout 250 " MPIRUN " -n %d " TENON " train model.ini --output %s --set backend.use=%s "
-           "--set run.threads=1 --set distributed.timeout=60s %s >out.txt 2>&1",
+           "timeout 900 " MPIRUN " -n %d " TENON " train model.ini --output %s --set backend.use=%s "
+           "--set run.threads=1 --set distributed.timeout=1h %s >out.txt 2>&1",
            n, folder, backend, more);
   int status = system(command);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -87,12 +87,12 @@ static void other_launchers_have_another_communicator(void **state) {
   (void)state;
   file_write("model.ini", nets_lenet);
   train_ranks(2, "cpu", "mpi", "");
-  assert_int_equal(system("timeout 100 " TENON
+  assert_int_equal(system("timeout 900 " TENON
                           " launch -n 2 model.ini --output launched --set backend.use=cpu "
                           "--set run.threads=1 >out.txt 2>&1"),
                    0);
   checkpoints_equal("launched", "mpi");
-  assert_int_not_equal(system("timeout 100 " TENON
+  assert_int_not_equal(system("timeout 900 " TENON
                               " launch -n 2 model.ini --output named --set backend.use=cpu "
                               "--set distributed.communicator=mpi >out.txt 2>&1"),
                        0);

@@ -7,8 +7,18 @@
 #define BENCH                                                                                                \
   "bench model.ini --batch 8 --steps 2 --rounds 2 --set backend.use=cuda --set backend.fallback=error "      \
   "--set backend.cuda.libraries=" DOUBLES " --set communicator.nccl.libraries=" DOUBLES                      \
-  " --set backend.autotune=no --set distributed.devices=2 --set distributed.timeout=60s"
-#define PLACE "WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29821 "
+  " --set backend.autotune=no --set distributed.devices=2 --set distributed.timeout=1h"
+
+static char place[2][256]; /* of each process: the variables of a launcher */
+
+static void write_place(void) {
+  const char *token = program_token();
+  for (int i = 0; i < 2; i++)
+    snprintf(place[i], sizeof place[i],
+             "WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=%d TENON_TOKEN=%s RANK=%d "
+             "LOCAL_RANK=%d ",
+             program_ports(), token, i, i);
+}
 
 static int doubles_open(void **state) {
   setenv("FAKECUDA_LOG", "doubles.log", 1);
@@ -17,15 +27,16 @@ static int doubles_open(void **state) {
 }
 
 static void set_place(void) {
-  char place[] = PLACE "RANK=0 LOCAL_RANK=0";
-  for (char *one = strtok(place, " "); one != NULL; one = strtok(NULL, " ")) putenv(strdup(one));
+  for (char *one = strtok(place[0], " "); one != NULL; one = strtok(NULL, " ")) putenv(strdup(one));
 }
 
 static void two_processes_measure_four_devices(void **state) {
   (void)state;
-  char text[256];
+  char text[256], command[2048];
   file_write("model.ini", nets_lenet);
-  FILE *other = popen(PLACE "RANK=1 LOCAL_RANK=1 timeout 100 " TENON " " BENCH " --json 2>other.err", "r");
+  write_place();
+  snprintf(command, sizeof command, "%s timeout 900 " TENON " " BENCH " --json 2>other.err", place[1]);
+  FILE *other = popen(command, "r");
   assert_non_null(other);
   program_prepare(set_place);
   const json_t *r = program_json(0, BENCH);

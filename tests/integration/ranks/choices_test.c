@@ -17,7 +17,7 @@ static const char model_ini[] =
     "loss = cross_entropy\n"
     "[optimizer]\ntype = sgd\nlr = 0.05\n"
     "[backend]\nuse = cpu\nautotune = yes\n"
-    "[distributed]\ncommunicator = tcp\ntimeout = 60s\n"
+    "[distributed]\ncommunicator = tcp\ntimeout = 1h\n"
     "[plugins]\nload = " RIVALS "\n";
 
 static int set_up(void **state) {
@@ -37,6 +37,9 @@ static void set_number(const char *name, int value) {
   setenv(name, text, 1);
 }
 
+static int port;
+static char token[64];
+
 /* Its cache folder and its log are its own. */
 static void become_process(void) {
   char folder[4096], path[4200];
@@ -51,7 +54,8 @@ static void become_process(void) {
   set_number("WORLD_SIZE", started);
   set_number("LOCAL_WORLD_SIZE", started);
   setenv("MASTER_ADDR", "localhost", 1);
-  setenv("MASTER_PORT", "29583", 1);
+  set_number("MASTER_PORT", port);
+  setenv("TENON_TOKEN", token, 1);
 }
 
 static void start_process(int n, int of, const char *slow_ones, const char *more) {
@@ -63,6 +67,8 @@ static void start_process(int n, int of, const char *slow_ones, const char *more
 }
 
 static void train_two(const char *slow_of_0, const char *slow_of_1, const char *more) {
+  port = program_ports();
+  snprintf(token, sizeof token, "%s", program_token());
   start_process(1, 2, slow_of_1, more);
   pid_t second = program_swap(0);
   start_process(0, 2, slow_of_0, more);

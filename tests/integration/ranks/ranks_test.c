@@ -112,7 +112,7 @@ static const char *settings_of(int n, int p) {
 static void train_by_mpirun(int ranks, const char *folder, const char *settings) {
   char command[2048];
   snprintf(command, sizeof command,
-           "timeout 200 " MPIRUN " -n %d " TENON " train model.ini --output %s --set backend.use=cpu "
+           "timeout 900 " MPIRUN " -n %d " TENON " train model.ini --output %s --set backend.use=cpu "
            "--set distributed.communicator=mpi %s >out.txt 2>&1",
            ranks, folder, settings);
   int status = system(command);
@@ -132,7 +132,7 @@ static void train(const way *w, int ranks, const char *folder, const char *setti
   int n = snprintf(all, sizeof all,
                    "%s --set data.train.batch=12 --set data.valid.batch=12 --set data.valid.epoch=12 --set "
                    "run.max_steps=%d "
-                   "--set run.threads=1 --set distributed.timeout=60s --set backend.capture=%s ",
+                   "--set run.threads=1 --set distributed.timeout=1h --set backend.capture=%s ",
                    settings, steps, w->captured ? "yes" : "no");
   if (w->kind == SIM)
     snprintf(all + n, sizeof all - (size_t)n,
@@ -359,6 +359,7 @@ static void processes_and_devices_have_the_same_bits(void **state) {
 /* ---- processes to which a scheduler shows one device each ---- */
 
 static int shown;
+static char port[16], token[64];
 
 static void show_device(void) {
   char text[16];
@@ -369,7 +370,8 @@ static void show_device(void) {
   setenv("WORLD_SIZE", "2", 1);
   setenv("LOCAL_WORLD_SIZE", "2", 1);
   setenv("MASTER_ADDR", "localhost", 1);
-  setenv("MASTER_PORT", "29577", 1);
+  setenv("MASTER_PORT", port, 1);
+  setenv("TENON_TOKEN", token, 1);
 }
 
 static void start_with_device(int device, const char *folder) {
@@ -378,7 +380,7 @@ static void start_with_device(int device, const char *folder) {
                 "--set run.deterministic=yes --set backend.cuda.libraries=" DOUBLES
                 " --set communicator.nccl.libraries=" DOUBLES
                 " --set data.train.batch=12 --set data.valid.batch=12 --set data.valid.epoch=12 "
-                "--set run.threads=1 --set run.max_steps=%d --set distributed.timeout=60s",
+                "--set run.threads=1 --set run.max_steps=%d --set distributed.timeout=1h",
                 folder, steps);
 }
 
@@ -388,6 +390,8 @@ static void a_process_takes_the_device_that_it_is_shown(void **state) {
   steps = 2;
   file_write("model.ini", nets_lenet);
   train(&ways[DEVICES_WAY], 2, "devices", "");
+  snprintf(port, sizeof port, "%d", program_ports());
+  snprintf(token, sizeof token, "%s", program_token());
   program_prepare(show_device);
   start_with_device(1, "shown");
   pid_t second = program_swap(0);
