@@ -64,8 +64,7 @@ static tn_status cuda_backend_count(tn_env *env, void *backend, int32_t *count) 
   const tn_cuda_libraries *l = &((const tn_cuda_backend_object *)backend)->libraries;
   int n = 0;
   *count = 0;
-  tn_status status = TN_CU(env, l, cuDeviceGetCount, &n);
-  if (status != TN_OK) return status;
+  TN_TRY(TN_CU(env, l, cuDeviceGetCount, &n));
   *count = n;
   if (n > 0) return TN_OK;
   return tn_fail(env, TN_EUNAVAILABLE, NULL, "the driver (%s) finds no NVIDIA GPU; see CUDA_VISIBLE_DEVICES",

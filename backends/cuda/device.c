@@ -78,8 +78,7 @@ static tn_status memory_new_device(tn_env *env, const tn_cuda_device *d, uint64_
 tn_status tn_cuda_memory_new(tn_env *env, void *device, int32_t kind, uint64_t bytes, void **address) {
   const tn_cuda_device *d = device;
   *address = NULL;
-  tn_status status = tn_cuda_enter(env, d);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_cuda_enter(env, d));
   if (kind == TN_MEMORY_DEVICE) return memory_new_device(env, d, bytes, address);
   return TN_CU(env, &d->backend->libraries, cuMemHostAlloc, address, bytes, CU_MEMHOSTALLOC_PORTABLE);
 }

@@ -27,17 +27,14 @@ void tn_cuda_event_delete(tn_env *env, void *event) {
 tn_status tn_cuda_event_record(tn_env *env, void *event, void *stream) {
   tn_cuda_event *e = event;
   const tn_cuda_stream *s = stream;
-  tn_status status = tn_cuda_enter(env, e->device);
-  if (status == TN_OK)
-    status = TN_CU(env, &e->device->backend->libraries, cuEventRecord, e->event, s->stream);
-  return status;
+  TN_TRY(tn_cuda_enter(env, e->device));
+  return TN_CU(env, &e->device->backend->libraries, cuEventRecord, e->event, s->stream);
 }
 
 tn_status tn_cuda_event_await(tn_env *env, void *event, void *stream) {
   const tn_cuda_event *e = event;
   const tn_cuda_stream *s = stream;
-  tn_status status = tn_cuda_enter(env, e->device);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_cuda_enter(env, e->device));
   return TN_CU(env, &e->device->backend->libraries, cuStreamWaitEvent, s->stream, e->event,
                CU_EVENT_WAIT_DEFAULT);
 }
@@ -52,8 +49,7 @@ tn_status tn_cuda_event_done(tn_env *env, void *event, int32_t *done) {
   const tn_cuda_event *e = event;
   const tn_cuda_libraries *l = &e->device->backend->libraries;
   *done = 0;
-  tn_status status = tn_cuda_enter(env, e->device);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_cuda_enter(env, e->device));
   CUresult code = l->driver.cuEventQuery(e->event);
   if (code == CUDA_ERROR_NOT_READY) return TN_OK;
   *done = 1;

@@ -20,12 +20,11 @@ tn_status tn_cuda_launch(tn_launch *l, const tn_cuda_function *function, const t
   void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, (void *)(uintptr_t)args, CU_LAUNCH_PARAM_BUFFER_SIZE,
                    &bytes, CU_LAUNCH_PARAM_END};
   if (grid->blocks[0] == 0 || grid->blocks[1] == 0 || grid->blocks[2] == 0) return TN_OK;
-  tn_status status = tn_cuda_enter(&l->env, d);
-  if (status == TN_OK)
-    status = TN_CU(&l->env, &d->backend->libraries, cuLaunchKernel, function->function, grid->blocks[0],
-                   grid->blocks[1], grid->blocks[2], grid->threads[0], grid->threads[1], grid->threads[2],
-                   grid->shared_bytes, s->stream, NULL, extra);
-  return status == TN_OK ? tn_cuda_launched(l) : status;
+  TN_TRY(tn_cuda_enter(&l->env, d));
+  TN_TRY(TN_CU(&l->env, &d->backend->libraries, cuLaunchKernel, function->function, grid->blocks[0],
+               grid->blocks[1], grid->blocks[2], grid->threads[0], grid->threads[1], grid->threads[2],
+               grid->shared_bytes, s->stream, NULL, extra));
+  return tn_cuda_launched(l);
 }
 
 tn_cuda_grid tn_cuda_grid_of(int64_t items, uint32_t threads, int64_t most_blocks) {

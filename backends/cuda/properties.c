@@ -108,8 +108,7 @@ static tn_status property_write_details(tn_env *env, tn_cuda_backend_object *b, 
   if (written != TN_OK) return written;
   for (size_t i = 0; i < sizeof property_names / sizeof *property_names; i++) {
     int32_t value;
-    tn_status status = property_read(env, &b->libraries, device, property_names[i].attribute, &value);
-    if (status != TN_OK) return status;
+    TN_TRY(property_read(env, &b->libraries, device, property_names[i].attribute, &value));
     n += (size_t)snprintf(b->details + n, sizeof b->details - n, ", \"%s\": %d", property_names[i].name,
                           value);
   }

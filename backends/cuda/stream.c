@@ -59,8 +59,7 @@ tn_status tn_cuda_clear_padding(tn_env *env, void *stream, const tn_view *view) 
   int64_t size = (int64_t)tn_dtype_size(view->type.dtype), columns = tn_cuda_columns(&view->type);
   int64_t row = tn_cuda_padded_columns(&view->type), count = tn_type_count(&view->type);
   if (!tn_cuda_is_padded_rows(&view->type, &view->layout) || row == columns || count == 0) return TN_OK;
-  tn_status status = tn_cuda_enter(env, s->device);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_cuda_enter(env, s->device));
   CUdeviceptr first = (CUdeviceptr)((uintptr_t)view->data + (uintptr_t)(columns * size));
   return TN_CU(env, &s->device->backend->libraries, cuMemsetD2D8Async, first, (size_t)(row * size), 0,
                (size_t)((row - columns) * size), (size_t)(count / columns), s->stream);

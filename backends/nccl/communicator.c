@@ -257,8 +257,7 @@ static tn_status nccl_open(tn_env *env, const void *options, const tn_comm_devic
 static tn_status nccl_library(tn_env *env, const void *options, tn_comm_library *library) {
   const tn_nccl_options *o = options;
   tn_nccl_library l;
-  tn_status status = tn_nccl_library_open(env, o->libraries, &l);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_nccl_library_open(env, o->libraries, &l));
   snprintf(library->name, sizeof library->name, "NCCL");
   snprintf(library->version, sizeof library->version, "%s", l.version_text);
   snprintf(library->path, sizeof library->path, "%s", l.path);

@@ -47,8 +47,7 @@ tn_status tn_nccl_memory_new(tn_env *env, const void *options, const tn_comm_dev
   tn_nccl_library library;
   *address = NULL;
   if (o->memory == TN_NCCL_DEVICE) return TN_OK;
-  tn_status status = nccl_memory_find(env, o, device, &library);
-  if (status != TN_OK) return status;
+  TN_TRY(nccl_memory_find(env, o, device, &library));
   ncclResult_t code = library.ncclMemAlloc(address, bytes);
   if (code == ncclSuccess) return TN_OK;
   *address = NULL;

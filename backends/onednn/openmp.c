@@ -127,8 +127,7 @@ static bool openmp_start_team(int32_t threads) {
 tn_status tn_onednn_start_threads(tn_env *env, tn_onednn *backend, int32_t threads) {
   if (!USE_LIBGOMP || threads <= 1 || omp_in_parallel()) return TN_OK;
   if (backend->started >= threads && pthread_equal(backend->starter, pthread_self())) return TN_OK;
-  tn_status status = openmp_try_threads(env, threads);
-  if (status != TN_OK) return status;
+  TN_TRY(openmp_try_threads(env, threads));
   backend->started = threads;
   backend->starter = pthread_self();
   tn_delete(env, backend->environments);

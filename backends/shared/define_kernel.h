@@ -1,4 +1,5 @@
-/* backends/shared/define_kernel.h: the two macros that define a kernel of a backend. */
+/* backends/shared/define_kernel.h: what the kernels of a backend are defined with: their descriptor, their
+ * callbacks and their variants. */
 #ifndef TN_BACKENDS_SHARED_DEFINE_KERNEL_H
 #define TN_BACKENDS_SHARED_DEFINE_KERNEL_H
 
@@ -13,8 +14,21 @@
                                                  .pattern = pattern_,                                        \
                                                  __VA_ARGS__}
 
-/* The callbacks PREFIX_query, PREFIX_prepare, PREFIX_release and PREFIX_launch of one file. */
-#define TN_KERNEL_CALLBACKS(prefix)                                                                          \
-  .query = prefix##_query, .prepare = prefix##_prepare, .release = prefix##_release, .launch = prefix##_launch
+/* Adds a variant that computes the same bits in every launch and can be captured, as nearly all do. */
+static inline tn_status tn_offer(tn_query *q, tn_variant v) {
+  v.struct_size = sizeof v;
+  v.deterministic = v.capturable = 1;
+  tn_add_variant(q, &v);
+  return TN_OK;
+}
+
+/* For kernels whose prepared object is one block of memory. */
+static inline void tn_delete_prepared(tn_env *env, void *made) { tn_delete(env, made); }
+
+/* The callbacks PREFIX_query, PREFIX_prepare, PREFIX_release and PREFIX_launch of one file, or with a release
+ * that several have. */
+#define TN_KERNEL_CALLBACKS(prefix) TN_KERNEL_CALLBACKS_WITH(prefix, prefix##_release)
+#define TN_KERNEL_CALLBACKS_WITH(prefix, release_)                                                           \
+  .query = prefix##_query, .prepare = prefix##_prepare, .release = release_, .launch = prefix##_launch
 
 #endif

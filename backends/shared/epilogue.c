@@ -179,9 +179,8 @@ tn_status tn_epilogue_split(const void *handle, const tn_match *m, const tn_matc
   if (!epilogue_is_behind(m, op))
     return tn_fail(handle, TN_EUNSUPPORTED, NULL, "an operand of %s is absent or made in the region",
                    op->node->op);
-  tn_status status = tn_epilogue_new_part(handle, m, &e->op);
-  if (status == TN_OK) status = tn_epilogue_new_part(handle, m, &e->region);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_epilogue_new_part(handle, m, &e->op));
+  TN_TRY(tn_epilogue_new_part(handle, m, &e->region));
   epilogue_split_op(m, op, &e->op);
   epilogue_split_region(&(epilogue_nodes){m, op, 0}, &e->region);
   return TN_OK;

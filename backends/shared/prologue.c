@@ -110,9 +110,8 @@ static int32_t prologue_fill(prologue_side *s) {
 
 tn_status tn_prologue_split(const void *handle, const tn_match *m, int32_t n_region, tn_prologue *p) {
   *p = (tn_prologue){.n_taken = 0};
-  tn_status status = tn_epilogue_new_part(handle, m, &p->region);
-  if (status == TN_OK) status = tn_epilogue_new_part(handle, m, &p->rest);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_epilogue_new_part(handle, m, &p->region));
+  TN_TRY(tn_epilogue_new_part(handle, m, &p->rest));
   const tn_match_node *last = &m->nodes[m->n_nodes - 1];
   int32_t border = m->nodes[n_region].first_out, end = last->first_out + last->node->n_out;
   prologue_side region = {m, 0, n_region, m->n_in, border, p, &p->region, 0},

@@ -65,8 +65,7 @@ static tn_status blocks_grow(tn_env *env, tn_sim_device *d) {
 }
 
 tn_status tn_sim_block_add(tn_env *env, tn_sim_device *d, const tn_sim_block *block) {
-  tn_status status = blocks_grow(env, d);
-  if (status != TN_OK) return status;
+  TN_TRY(blocks_grow(env, d));
   int32_t at = blocks_find_behind(d, block->real);
   memmove(d->blocks + at + 1, d->blocks + at, sizeof *d->blocks * (size_t)(d->n_blocks - at));
   d->blocks[at] = *block;

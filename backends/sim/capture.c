@@ -59,8 +59,7 @@ tn_status tn_sim_capture_work(tn_env *env, void *device, void *stream, tn_status
     return tn_fail(env, TN_EUNSUPPORTED, NULL, "sim: a rehearsal captures nothing");
   if (tn_sim_fault(device, TN_SIM_FAIL_CAPTURE))
     return tn_fail(env, TN_EUNSUPPORTED, NULL, "sim: this capture was asked to fail");
-  tn_status status = tn_sim_capture_begin(env, device, stream);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_sim_capture_begin(env, device, stream));
   tn_status enqueued = work(arg), ended = tn_sim_capture_end(env, device, stream, capture);
   return enqueued != TN_OK ? enqueued : ended;
 }

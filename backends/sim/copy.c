@@ -44,8 +44,7 @@ static tn_sim_transfer *copy_find_entry(tn_sim_device *d) {
 /* ---- callbacks ---- */
 
 static tn_status copy_check_sides(tn_env *env, int32_t direction, const void *to, const void *from) {
-  tn_status status = copy_check_side(env, "the end of a copy", to, direction != TN_COPY_TO_HOST);
-  if (status != TN_OK) return status;
+  TN_TRY(copy_check_side(env, "the end of a copy", to, direction != TN_COPY_TO_HOST));
   return copy_check_side(env, "the beginning of a copy", from, direction != TN_COPY_TO_DEVICE);
 }
 
@@ -73,8 +72,7 @@ tn_status tn_sim_copy(tn_env *env, void *stream, int32_t direction, void *to, co
 
 tn_status tn_sim_fill_zero(tn_env *env, void *stream, void *address, uint64_t bytes) {
   tn_sim_stream *s = stream;
-  tn_status status = copy_check_side(env, "memory to fill", address, true);
-  if (status != TN_OK) return status;
+  TN_TRY(copy_check_side(env, "memory to fill", address, true));
   if (bytes == 0 || tn_sim_fault(s->device, TN_SIM_DROP_ZERO)) return tn_sim_stream_status(env, s);
   tn_sim_work work = {.kind = TN_SIM_ZERO};
   work.copy.to = address;

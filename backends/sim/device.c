@@ -47,8 +47,7 @@ static tn_status sim_check_index(tn_env *env, const tn_sim_backend_object *b, in
 static tn_status sim_backend_properties(tn_env *env, void *backend, int32_t index,
                                         tn_device_properties *properties) {
   const tn_sim_backend_object *b = backend;
-  tn_status status = sim_check_index(env, b, index);
-  if (status != TN_OK) return status;
+  TN_TRY(sim_check_index(env, b, index));
   *properties = (tn_device_properties){.struct_size = (uint32_t)sizeof *properties,
                                        .host_addressable = 0,
                                        .threads = (int32_t)b->options.threads,

@@ -32,8 +32,7 @@ tn_status tn_sim_event_record(tn_env *env, void *event, void *stream) {
   tn_sim_work work = {.kind = TN_SIM_RECORD};
   work.event.event = e;
   work.event.ticket = e->recorded + 1;
-  tn_status status = tn_sim_push(env, s, &work, &e->position);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_sim_push(env, s, &work, &e->position));
   e->recorded++;
   e->captured = 0;
   e->from = s;

@@ -52,8 +52,7 @@ tn_status tn_sim_capture_record(tn_env *env, tn_sim_event *event, tn_sim_stream 
   }
   tn_sim_work work = {.kind = TN_SIM_MARK};
   work.mark = c->n_marks;
-  tn_status status = recording_add(env, c, stream, &work);
-  if (status != TN_OK) return status;
+  TN_TRY(recording_add(env, c, stream, &work));
   c->marks[c->n_marks].clock = c->clocks[stream->index];
   event->captured = c->id;
   event->mark = c->n_marks++;

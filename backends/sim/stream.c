@@ -51,8 +51,7 @@ void tn_sim_finish(tn_sim_device *device) {
 /* ---- enqueuing ---- */
 
 tn_status tn_sim_push(tn_env *env, tn_sim_stream *stream, const tn_sim_work *work, uint64_t *position) {
-  tn_status status = tn_sim_stream_status(env, stream);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_sim_stream_status(env, stream));
   tn_sim_device *d = stream->device;
   if (d->capturing != NULL) return tn_sim_capture_add(env, stream, work);
   tn_sim_queue *ring = &stream->ring;

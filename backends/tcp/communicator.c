@@ -223,9 +223,8 @@ static tn_status tcp_check_collective(tn_env *env, const tn_tcp *t, const tn_col
 static tn_status tcp_run(tn_env *env, void *communicator, const tn_collective *call, void *stream) {
   tn_tcp *t = communicator;
   (void)stream;
-  tn_status status = tn_tcp_failed(env, t);
-  if (status == TN_OK) status = tcp_check_collective(env, t, call);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_tcp_failed(env, t));
+  TN_TRY(tcp_check_collective(env, t, call));
   pthread_mutex_lock(&t->lock);
   bool room = t->pushed - t->ended < TN_TCP_QUEUE;
   if (room) t->queue[t->pushed++ % TN_TCP_QUEUE] = *call;

@@ -106,11 +106,4 @@ tn_status tn_read_struct(const void *handle, const char *name, const void *given
     if ((pointer) == NULL) return tn_failf(handle, TN_EINVAL, "%s: %s is NULL", __func__, name);             \
   } while (0)
 
-/* Returns early with the status of a failed call. Use it only where nothing has to be released. */
-#define TN_TRY(call)                                                                                         \
-  do {                                                                                                       \
-    tn_status tn_try_status_ = (call);                                                                       \
-    if (tn_try_status_ != TN_OK) return tn_try_status_;                                                      \
-  } while (0)
-
 #endif

@@ -274,8 +274,7 @@ static tn_status cached_check_shapes(tn_infer *n) {
 static tn_status cached_infer(tn_infer *n) {
   const tn_attention_attributes *a = n->node.attributes;
   const tn_type *q = n->node.in[0], *cache = n->node.in[3];
-  tn_status status = cached_check_shapes(n);
-  if (status != TN_OK) return status;
+  TN_TRY(cached_check_shapes(n));
   if (cache->dims[q->rank - 2] < 1 || cache->dims[q->rank - 2] < q->dims[q->rank - 2])
     return tn_fail(n, TN_EINVAL, NULL, "keys is %s and q is %s: the cache has no room for the tokens",
                    tn_ops_text(cache).v, tn_ops_text(q).v);

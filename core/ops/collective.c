@@ -63,9 +63,8 @@ static tn_status collective_need_dimension(const tn_infer *n, const char *op) {
 
 static tn_status reduce_scatter_infer(tn_infer *n) {
   const tn_reduce_scatter_attributes *a = n->node.attributes;
-  tn_status status = collective_need_dimension(n, "reduce_scatter");
-  if (status == TN_OK) status = collective_check_reduction(n, "reduce_scatter", a->reduction);
-  if (status != TN_OK) return status;
+  TN_TRY(collective_need_dimension(n, "reduce_scatter"));
+  TN_TRY(collective_check_reduction(n, "reduce_scatter", a->reduction));
   tn_type *y = n->node.out;
   *y = *n->node.in[0];
   if (y->dims[0] % a->ranks != 0)
@@ -111,8 +110,7 @@ const tn_op tn_op_reduce_scatter = {
 
 static tn_status all_gather_infer(tn_infer *n) {
   const tn_all_gather_attributes *a = n->node.attributes;
-  tn_status status = collective_need_dimension(n, "all_gather");
-  if (status != TN_OK) return status;
+  TN_TRY(collective_need_dimension(n, "all_gather"));
   tn_type *y = n->node.out;
   *y = *n->node.in[0];
   if (y->dims[0] > INT64_MAX / a->ranks)

@@ -6,10 +6,9 @@
 /* ---- shapes ---- */
 
 static tn_status conv2d_check_window(tn_infer *n, const tn_conv2d_attributes *a) {
-  tn_status status = tn_ops_check_list(n, "stride", &a->stride, 2, 1);
-  if (status == TN_OK) status = tn_ops_check_list(n, "padding", &a->padding, 2, 0);
-  if (status == TN_OK) status = tn_ops_check_list(n, "dilation", &a->dilation, 2, 1);
-  return status;
+  TN_TRY(tn_ops_check_list(n, "stride", &a->stride, 2, 1));
+  TN_TRY(tn_ops_check_list(n, "padding", &a->padding, 2, 0));
+  return tn_ops_check_list(n, "dilation", &a->dilation, 2, 1);
 }
 
 static tn_status conv2d_check_groups(tn_infer *n, int64_t groups, const tn_type *x, const tn_type *w) {
@@ -27,12 +26,10 @@ static tn_status conv2d_check_groups(tn_infer *n, int64_t groups, const tn_type 
 /* The type of the result of sliding w over x. */
 static tn_status conv2d_slide(tn_infer *n, const tn_conv2d_attributes *a, const tn_type *x, const tn_type *w,
                               tn_type *y) {
-  tn_status status = conv2d_check_window(n, a);
-  if (status == TN_OK) status = tn_ops_check_rank(n, "x", x, 4, "batch, channels, height, width");
-  if (status == TN_OK)
-    status = tn_ops_check_rank(n, "w", w, 4, "output channels, input channels / groups, height, width");
-  if (status == TN_OK) status = conv2d_check_groups(n, a->groups, x, w);
-  if (status != TN_OK) return status;
+  TN_TRY(conv2d_check_window(n, a));
+  TN_TRY(tn_ops_check_rank(n, "x", x, 4, "batch, channels, height, width"));
+  TN_TRY(tn_ops_check_rank(n, "w", w, 4, "output channels, input channels / groups, height, width"));
+  TN_TRY(conv2d_check_groups(n, a->groups, x, w));
   y->dtype = x->dtype;
   y->rank = 4;
   y->dims[0] = x->dims[0];

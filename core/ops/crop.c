@@ -16,10 +16,9 @@ static tn_status crop_op_infer(tn_infer *n) {
   if (x->rank < 3)
     return tn_fail(n, TN_EINVAL, NULL, "x is %s of rank %d, expected 3 at least: samples, ..., height, width",
                    tn_ops_text(x).v, (int)x->rank);
-  tn_status status = tn_ops_check_list(n, "size", &a->size, 2, 0);
-  if (status == TN_OK) status = crop_check_pairs(n, 1, "start");
-  if (status == TN_OK) status = crop_check_pairs(n, 2, "mirror");
-  if (status != TN_OK) return status;
+  TN_TRY(tn_ops_check_list(n, "size", &a->size, 2, 0));
+  TN_TRY(crop_check_pairs(n, 1, "start"));
+  TN_TRY(crop_check_pairs(n, 2, "mirror"));
   *y = *x;
   y->dims[x->rank - 2] = a->size.v[0];
   y->dims[x->rank - 1] = a->size.v[1];

@@ -56,8 +56,7 @@ static tn_status broadcast_infer(tn_infer *n) {
   const tn_broadcast_attributes *a = n->node.attributes;
   const tn_type *x = n->node.in[0];
   tn_type *y = &n->node.out[0];
-  tn_status status = tn_ops_check_dims(n, &a->dims, y);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_ops_check_dims(n, &a->dims, y));
   int32_t lead = y->rank - x->rank;
   for (int32_t i = 0; i < x->rank; i++)
     if (lead < 0 || (x->dims[i] != 1 && x->dims[i] != y->dims[lead + i]))

@@ -118,8 +118,7 @@ static tn_status cross_entropy_infer(tn_infer *n) {
   const tn_cross_entropy_attributes *a = n->node.attributes;
   const tn_type *logits = n->node.in[0];
   int32_t axis;
-  tn_status status = tn_ops_check_axis(n, a->axis, logits->rank, &axis);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_ops_check_axis(n, a->axis, logits->rank, &axis));
   bool reduced[TN_MAX_RANK];
   softmax_mark_axis(axis, logits->rank, reduced);
   tn_type rows = tn_ops_reduced(logits, reduced, false);

@@ -144,10 +144,9 @@ const tn_op tn_op_transpose = {
 static tn_status slice_infer(tn_infer *n) {
   const tn_slice_attributes *a = n->node.attributes;
   const tn_type *x = n->node.in[0];
-  tn_status status = tn_ops_check_list(n, "starts", &a->starts, x->rank, 0);
-  if (status == TN_OK) status = tn_ops_check_list(n, "stops", &a->stops, x->rank, 0);
-  if (status == TN_OK && a->steps.n > 0) status = tn_ops_check_list(n, "steps", &a->steps, x->rank, 1);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_ops_check_list(n, "starts", &a->starts, x->rank, 0));
+  TN_TRY(tn_ops_check_list(n, "stops", &a->stops, x->rank, 0));
+  if (a->steps.n > 0) TN_TRY(tn_ops_check_list(n, "steps", &a->steps, x->rank, 1));
   n->node.out[0].rank = x->rank;
   for (int32_t i = 0; i < x->rank; i++) {
     int64_t start = a->starts.v[i], stop = a->stops.v[i], step = a->steps.n > 0 ? a->steps.v[i] : 1;
@@ -198,10 +197,9 @@ const tn_op tn_op_slice = {
 static tn_status pad_infer(tn_infer *n) {
   const tn_pad_attributes *a = n->node.attributes;
   const tn_type *x = n->node.in[0];
-  tn_status status = tn_ops_check_list(n, "low", &a->low, x->rank, 0);
-  if (status == TN_OK) status = tn_ops_check_list(n, "high", &a->high, x->rank, 0);
-  if (status == TN_OK && a->inner.n > 0) status = tn_ops_check_list(n, "inner", &a->inner, x->rank, 0);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_ops_check_list(n, "low", &a->low, x->rank, 0));
+  TN_TRY(tn_ops_check_list(n, "high", &a->high, x->rank, 0));
+  if (a->inner.n > 0) TN_TRY(tn_ops_check_list(n, "inner", &a->inner, x->rank, 0));
   n->node.out[0].rank = x->rank;
   for (int32_t i = 0; i < x->rank; i++) {
     int64_t gaps = x->dims[i] > 0 ? x->dims[i] - 1 : 0, size = x->dims[i],
@@ -251,8 +249,7 @@ static tn_status concat_infer(tn_infer *n) {
   int32_t axis;
   if (n->node.n_in < 1) return tn_fail(n, TN_EINVAL, NULL, "no operands, expected at least one");
   tn_type expected = *n->node.in[0], *y = &n->node.out[0];
-  tn_status status = tn_ops_check_axis(n, a->axis, expected.rank, &axis);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_ops_check_axis(n, a->axis, expected.rank, &axis));
   int64_t total = 0;
   for (int32_t i = 0; i < n->node.n_in; i++) {
     const tn_type *x = n->node.in[i];

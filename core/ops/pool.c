@@ -28,9 +28,8 @@ static int64_t pool_window_count(int64_t size, int64_t kernel, int64_t stride, i
 
 static tn_status pool_infer(tn_infer *n, const tn_pool2d_attributes *a, const tn_type *x, tn_type *y) {
   enum { LARGEST = INT32_MAX }; /* keeps all sums of sizes far from overflow */
-  tn_status status = pool_check_window(n, a);
-  if (status == TN_OK) status = tn_ops_check_rank(n, "x", x, 4, "batch, channels, height, width");
-  if (status != TN_OK) return status;
+  TN_TRY(pool_check_window(n, a));
+  TN_TRY(tn_ops_check_rank(n, "x", x, 4, "batch, channels, height, width"));
   const tn_ints *stride = a->stride.n > 0 ? &a->stride : &a->kernel;
   *y = *x;
   for (int32_t i = 0; i < 2; i++) {
@@ -84,8 +83,7 @@ static void pool_cost(const tn_node *n, tn_cost *cost) {
 
 static tn_status max_pool2d_infer(tn_infer *n) {
   const tn_type *x = n->node.in[0];
-  tn_status status = pool_infer(n, n->node.attributes, x, &n->node.out[0]);
-  if (status != TN_OK) return status;
+  TN_TRY(pool_infer(n, n->node.attributes, x, &n->node.out[0]));
   n->node.out[1] = n->node.out[0];
   n->node.out[1].dtype = TN_I32;
   if (x->dims[2] * x->dims[3] <= INT32_MAX) return TN_OK;

@@ -16,8 +16,7 @@ static tn_status random_check_counters(tn_infer *n, int32_t first) {
 
 static tn_status random_infer(tn_infer *n) {
   const tn_random_attributes *a = n->node.attributes;
-  tn_status status = random_check_counters(n, 0);
-  if (status != TN_OK) return status;
+  TN_TRY(random_check_counters(n, 0));
   if (!tn_dtype_is_float(a->dtype))
     return tn_fail(n, TN_EINVAL, "dtype", "dtype is %s, expected f16, bf16, f32 or f64",
                    tn_dtype_name(a->dtype));

@@ -135,8 +135,7 @@ static tn_status argmax_infer(tn_infer *n) {
   const tn_axis_attributes *a = n->node.attributes;
   const tn_type *x = n->node.in[0];
   int32_t axis;
-  tn_status status = tn_ops_check_axis(n, a->axis, x->rank, &axis);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_ops_check_axis(n, a->axis, x->rank, &axis));
   bool reduced[TN_MAX_RANK] = {false};
   reduced[axis] = true;
   n->node.out[0] = tn_ops_reduced(x, reduced, false);
@@ -169,8 +168,7 @@ static tn_status moments_infer(tn_infer *n) {
   const tn_reduce_attributes *a = n->node.attributes;
   const tn_type *x = n->node.in[0];
   bool reduced[TN_MAX_RANK];
-  tn_status status = tn_ops_check_axes(n, &a->axes, x->rank, reduced);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_ops_check_axes(n, &a->axes, x->rank, reduced));
   n->node.out[0] = tn_ops_reduced(x, reduced, false);
   n->node.out[0].dtype = tn_ops_accumulator(x->dtype);
   n->node.out[1] = n->node.out[0];

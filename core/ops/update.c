@@ -31,8 +31,7 @@ static tn_status sgd_update_infer(tn_infer *n) {
   static const char *const name[] = {"param", "grad", "buffer"};
   const tn_sgd_attributes *a = n->node.attributes;
   const tn_type *param = n->node.in[0], *buffer = n->node.in[2];
-  tn_status status = update_check(n, name, 2);
-  if (status != TN_OK) return status;
+  TN_TRY(update_check(n, name, 2));
   if ((buffer != NULL) != (a->momentum != 0))
     return tn_fail(n, TN_EINVAL, "momentum",
                    "momentum is %g and the buffer is %s, expected a buffer with momentum only", a->momentum,

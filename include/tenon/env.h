@@ -29,5 +29,12 @@ TN_EXPORT const char *tn_error_text(const void *handle);
 /* Short English name of a code ("invalid", "out of memory"). */
 TN_EXPORT const char *tn_status_name(tn_status status);
 
+/* Returns early with the status of a failed call. Use it only where nothing has to be released. */
+#define TN_TRY(call)                                                                                         \
+  do {                                                                                                       \
+    tn_status tn_try_status_ = (call);                                                                       \
+    if (tn_try_status_ != TN_OK) return tn_try_status_;                                                      \
+  } while (0)
+
 TN_END_C
 #endif

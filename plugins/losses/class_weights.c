@@ -53,8 +53,7 @@ static tn_val class_weight_of_target(tn_build *b, const cross_entropy_options *o
  * p_k, and the mean divides by the sum of w_y, so the second part is divided by w_y here. */
 tn_status yield_weighted(tn_build *b, const cross_entropy_options *o, tn_val loss, tn_val counts) {
   tn_val scores = tn_build_in(b, 0), x = tn_to_dtype(b, scores, tn_val_type(b, loss)->dtype), weights = 0;
-  tn_status status = class_weights(b, o, x, &weights);
-  if (status != TN_OK) return status;
+  TN_TRY(class_weights(b, o, x, &weights));
   int64_t axis = class_axis(o, tn_val_type(b, x));
   tn_val own = class_weight_of_target(b, o, weights);
   if (o->label_smoothing > 0) {

@@ -24,8 +24,7 @@ static tn_status build_soft_cross_entropy(tn_build *b, const cross_entropy_optio
   tn_val each = tn_mul(b, target, tn_log_softmax(b, x, axis));
   if (o->weights.n > 0) {
     tn_val weights = 0;
-    tn_status status = class_weights(b, o, each, &weights);
-    if (status != TN_OK) return status;
+    TN_TRY(class_weights(b, o, each, &weights));
     each = tn_mul(b, each, weights);
   }
   tn_build_yield(b, 0, tn_neg(b, tn_reduce_sum(b, each, 1, &axis, 0)));

@@ -89,8 +89,7 @@ static const tn_option huber_rows[] = {TN_OPT(huber_options, delta, TN_OPT_FLOAT
 static tn_status build_huber(tn_build *b, const void *options) {
   const huber_options *o = options;
   tn_val error;
-  tn_status status = loss_error(b, &error);
-  if (status != TN_OK) return status;
+  TN_TRY(loss_error(b, &error));
   tn_val size = tn_abs(b, error), near = tn_minimum(b, size, loss_number_like(b, size, o->delta));
   tn_build_yield(b, 0, tn_mul(b, near, tn_sub(b, size, tn_affine(b, near, 0.5, 0))));
   return TN_OK;
@@ -119,8 +118,7 @@ static const tn_option binary_rows[] = {TN_OPT(binary_options, positive, TN_OPT_
 static tn_status build_binary(tn_build *b, const void *options) {
   const binary_options *o = options;
   tn_val x = tn_build_in(b, 0), target;
-  tn_status status = loss_target(b, &target);
-  if (status != TN_OK) return status;
+  TN_TRY(loss_target(b, &target));
   tn_val log_part = tn_log(b, tn_affine(b, tn_exp(b, tn_neg(b, tn_abs(b, x))), 1, 1));
   tn_val below = tn_add(b, tn_maximum(b, tn_neg(b, x), loss_number_like(b, x, 0)), log_part);
   tn_val both = tn_mul(b, tn_affine(b, target, o->positive - 1, 1), below);

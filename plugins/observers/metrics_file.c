@@ -133,20 +133,18 @@ static tn_status add_json_straggler(metrics_file *m, tn_env *env, const tn_event
 }
 
 static tn_status add_json(metrics_file *m, tn_env *env, const tn_event *e) {
-  tn_status status = run_file_print(
-      &m->file, env,
-      "{\"event\": \"%s\", \"epoch\": %lld, \"step\": %lld, \"seconds\": %.3f, \"per_s\": ", event_name(e),
-      (long long)e->epoch + 1, (long long)e->step, e->seconds);
-  if (status == TN_OK) status = add_json_number(m, env, e->samples_per_s);
-  if (status == TN_OK) status = run_file_print(&m->file, env, ", \"lr\": ");
-  if (status == TN_OK) status = add_json_number(m, env, e->lr);
-  if (status == TN_OK && e->loss_scale != 0) status = run_file_print(&m->file, env, ", \"loss_scale\": ");
-  if (status == TN_OK && e->loss_scale != 0) status = add_json_number(m, env, e->loss_scale);
-  if (status == TN_OK && e->skipped >= 0)
-    status = run_file_print(&m->file, env, ", \"skipped\": %lld", (long long)e->skipped);
-  if (status == TN_OK) status = add_json_metrics(m, env, "train", e->train, e->n_train);
-  if (status == TN_OK) status = add_json_metrics(m, env, "valid", e->valid, e->n_valid);
-  return status == TN_OK ? run_file_print(&m->file, env, "}\n") : status;
+  TN_TRY(run_file_print(&m->file, env,
+                        "{\"event\": \"%s\", \"epoch\": %lld, \"step\": %lld, \"seconds\": %.3f, \"per_s\": ",
+                        event_name(e), (long long)e->epoch + 1, (long long)e->step, e->seconds));
+  TN_TRY(add_json_number(m, env, e->samples_per_s));
+  TN_TRY(run_file_print(&m->file, env, ", \"lr\": "));
+  TN_TRY(add_json_number(m, env, e->lr));
+  if (e->loss_scale != 0) TN_TRY(run_file_print(&m->file, env, ", \"loss_scale\": "));
+  if (e->loss_scale != 0) TN_TRY(add_json_number(m, env, e->loss_scale));
+  if (e->skipped >= 0) TN_TRY(run_file_print(&m->file, env, ", \"skipped\": %lld", (long long)e->skipped));
+  TN_TRY(add_json_metrics(m, env, "train", e->train, e->n_train));
+  TN_TRY(add_json_metrics(m, env, "valid", e->valid, e->n_valid));
+  return run_file_print(&m->file, env, "}\n");
 }
 
 static tn_status metrics_file_on_jsonl_event(tn_env *env, void *self, const tn_event *e) {

@@ -97,8 +97,7 @@ static tn_status run_file_make_room(run_file *f, tn_env *env, size_t more) {
 }
 
 tn_status run_file_add(run_file *f, tn_env *env, const void *bytes, size_t n) {
-  tn_status status = run_file_make_room(f, env, n + RUN_FILE_LINE);
-  if (status != TN_OK) return status;
+  TN_TRY(run_file_make_room(f, env, n + RUN_FILE_LINE));
   memcpy(f->pending + f->n, bytes, n);
   f->n += n;
   return TN_OK;
@@ -106,8 +105,7 @@ tn_status run_file_add(run_file *f, tn_env *env, const void *bytes, size_t n) {
 
 tn_status run_file_print(run_file *f, tn_env *env, const char *format, ...) {
   va_list args;
-  tn_status status = run_file_make_room(f, env, RUN_FILE_LINE);
-  if (status != TN_OK) return status;
+  TN_TRY(run_file_make_room(f, env, RUN_FILE_LINE));
   va_start(args, format);
   int n = vsnprintf(f->pending + f->n, RUN_FILE_LINE, format, args);
   va_end(args);

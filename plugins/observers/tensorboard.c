@@ -52,21 +52,18 @@ static tn_status tensorboard_metrics(tensorboard *t, tn_env *env, const tn_event
 }
 
 static tn_status tensorboard_step(tensorboard *t, tn_env *env, const tn_event *e) {
-  tn_status status = tensorboard_metrics(t, env, e, "train", e->train, e->n_train);
-  if (status == TN_OK) status = tensorboard_scalar(t, env, e, "", "lr", e->lr);
-  if (status == TN_OK && e->samples_per_s > 0)
-    status = tensorboard_scalar(t, env, e, "", "samples_per_s", e->samples_per_s);
-  if (status == TN_OK && e->loss_scale != 0)
-    status = tensorboard_scalar(t, env, e, "", "loss_scale", e->loss_scale);
-  return status;
+  TN_TRY(tensorboard_metrics(t, env, e, "train", e->train, e->n_train));
+  TN_TRY(tensorboard_scalar(t, env, e, "", "lr", e->lr));
+  if (e->samples_per_s > 0) TN_TRY(tensorboard_scalar(t, env, e, "", "samples_per_s", e->samples_per_s));
+  if (e->loss_scale != 0) TN_TRY(tensorboard_scalar(t, env, e, "", "loss_scale", e->loss_scale));
+  return TN_OK;
 }
 
 static tn_status tensorboard_epoch(tensorboard *t, tn_env *env, const tn_event *e) {
-  tn_status status = tensorboard_scalar(t, env, e, "", "epoch", (double)e->epoch + 1);
-  if (status == TN_OK && e->skipped >= 0)
-    status = tensorboard_scalar(t, env, e, "", "skipped", (double)e->skipped);
-  if (status == TN_OK) status = tensorboard_metrics(t, env, e, "epoch", e->train, e->n_train);
-  return status == TN_OK ? tensorboard_metrics(t, env, e, "valid", e->valid, e->n_valid) : status;
+  TN_TRY(tensorboard_scalar(t, env, e, "", "epoch", (double)e->epoch + 1));
+  if (e->skipped >= 0) TN_TRY(tensorboard_scalar(t, env, e, "", "skipped", (double)e->skipped));
+  TN_TRY(tensorboard_metrics(t, env, e, "epoch", e->train, e->n_train));
+  return tensorboard_metrics(t, env, e, "valid", e->valid, e->n_valid);
 }
 
 /* ---- the observer ---- */

@@ -76,9 +76,8 @@ static tn_status number_characters(text *t, uint16_t *seen) {
 }
 
 static tn_status number_text(text *t, const uint8_t *bytes, size_t n, uint16_t *seen, size_t *length) {
-  tn_status status = find_characters(t, bytes, n, seen, length);
-  if (status == TN_OK) status = number_characters(t, seen);
-  if (status != TN_OK) return status;
+  TN_TRY(find_characters(t, bytes, n, seen, length));
+  TN_TRY(number_characters(t, seen));
   uint16_t *ids = tn_new(&t->env, *length * sizeof(*ids));
   if (ids == NULL) return TN_ENOMEM;
   t->memory = ids;

@@ -42,8 +42,7 @@ static tn_status crop_infer(tn_env *env, const void *opts, int32_t n, const tn_t
 
 static tn_status copy_all(tn_transform_call *c, const crop_options *o, window from) {
   for (int32_t k = 0; k < c->n; k++) {
-    tn_status status = crop_check_room(&c->env, o, &c->in_type[k], from.height, from.width);
-    if (status != TN_OK) return status;
+    TN_TRY(crop_check_room(&c->env, o, &c->in_type[k], from.height, from.width));
     window_copy(c->in[k], &c->in_type[k], from, c->out[k]);
   }
   return TN_OK;

@@ -21,9 +21,8 @@ static tn_status check_list(tn_env *env, const char *name, const tn_floats *list
 static tn_status normalize_infer(tn_env *env, const void *opts, int32_t n, const tn_type *in, tn_type *out) {
   const normalize_options *o = opts;
   for (int32_t k = 0; k < n; k++) {
-    tn_status status = check_list(env, "mean", &o->mean, &in[k]);
-    if (status == TN_OK) status = check_list(env, "std", &o->std, &in[k]);
-    if (status != TN_OK) return status;
+    TN_TRY(check_list(env, "mean", &o->mean, &in[k]));
+    TN_TRY(check_list(env, "std", &o->std, &in[k]));
     if (in[k].dtype != TN_U8 && in[k].dtype != TN_F32)
       return tn_fail(env, TN_EINVAL, NULL, "a field is %s, expected u8 or f32", tn_dtype_name(in[k].dtype));
     out[k] = in[k];

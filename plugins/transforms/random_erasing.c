@@ -89,8 +89,7 @@ static void erasing_fill(const erasing_options *o, const tn_type *type, window p
 static tn_status random_erasing_apply(tn_transform_call *c, const void *opts) {
   const erasing_options *o = opts;
   tn_rng rng = tn_rng_at(c->key, 0);
-  tn_status status = picture_check(&c->env, c->n, c->in_type, 1);
-  if (status != TN_OK) return status;
+  TN_TRY(picture_check(&c->env, c->n, c->in_type, 1));
   window part = erasing_choose(o, picture_of(&c->in_type[0]), &rng);
   for (int32_t k = 0; k < c->n; k++) {
     memcpy(c->out[k], c->in[k], tn_type_bytes(&c->in_type[k]));

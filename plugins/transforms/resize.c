@@ -26,10 +26,9 @@ static void resize_keep_ratio(int64_t shorter, tn_type *type) {
 static tn_status resize_infer(tn_env *env, const void *opts, int32_t n, const tn_type *in, tn_type *out) {
   const resize_options *o = opts;
   int64_t height, width;
-  tn_status status = size_read(env, &o->size, &height, &width);
-  if (status == TN_OK) status = picture_check(env, n, in, 0);
-  if (status == TN_OK) status = resample_check(env, n, in);
-  if (status != TN_OK) return status;
+  TN_TRY(size_read(env, &o->size, &height, &width));
+  TN_TRY(picture_check(env, n, in, 0));
+  TN_TRY(resample_check(env, n, in));
   for (int32_t k = 0; k < n; k++) {
     out[k] = in[k];
     if (o->size.n == 2)

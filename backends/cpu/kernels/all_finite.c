@@ -53,13 +53,7 @@ static tn_status all_finite_launch(tn_launch *l) {
 
 static tn_status all_finite_query(tn_query *q) {
   const tn_type *x = q->match->in[0];
-  tn_variant v = {.struct_size = sizeof v,
-                  .name = "exponents",
-                  .workspace_bytes = all_finite_chunks(x),
-                  .deterministic = 1,
-                  .capturable = 1};
-  tn_add_variant(q, &v);
-  return TN_OK;
+  return tn_offer(q, (tn_variant){.name = "exponents", .workspace_bytes = all_finite_chunks(x)});
 }
 
 TN_DEFINE_KERNEL(cpu, all_finite, "all_finite", "y = all_finite(x)", "tests every exponent for all ones",

@@ -125,13 +125,7 @@ static tn_status argmax_query(tn_query *q) {
   argmax_kernel s = argmax_kernel_of(x, q->match->nodes[0].node->attributes);
   if (s.n == 0 && s.outer * s.inner > 0)
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "argmax over no elements has no value");
-  tn_variant v = {.struct_size = sizeof v,
-                  .name = "scan",
-                  .prepared_bytes = sizeof(argmax_kernel),
-                  .deterministic = 1,
-                  .capturable = 1};
-  tn_add_variant(q, &v);
-  return TN_OK;
+  return tn_offer(q, (tn_variant){.name = "scan", .prepared_bytes = sizeof(argmax_kernel)});
 }
 
 static tn_status argmax_prepare(tn_prepare *p, void **prepared) {
@@ -142,7 +136,5 @@ static tn_status argmax_prepare(tn_prepare *p, void **prepared) {
   return TN_OK;
 }
 
-static void argmax_release(tn_env *env, void *prepared) { tn_delete(env, prepared); }
-
 TN_DEFINE_KERNEL(cpu, argmax, "argmax", "y = argmax(x)", "index of the largest element along an axis",
-                 TN_KERNEL_CALLBACKS(argmax));
+                 TN_KERNEL_CALLBACKS_WITH(argmax, tn_delete_prepared));

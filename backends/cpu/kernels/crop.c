@@ -103,13 +103,8 @@ static tn_status crop_launch(tn_launch *l) {
 }
 
 static tn_status crop_query(tn_query *q) {
-  tn_variant v = {.struct_size = sizeof v,
-                  .name = "rows",
-                  .cost_s = 2 * (double)tn_type_bytes(q->match->out[0]) / 1e10,
-                  .deterministic = 1,
-                  .capturable = 1};
-  tn_add_variant(q, &v);
-  return TN_OK;
+  return tn_offer(q,
+                  (tn_variant){.name = "rows", .cost_s = 2 * (double)tn_type_bytes(q->match->out[0]) / 1e10});
 }
 
 TN_DEFINE_KERNEL(cpu, crop, "crop", "y = crop(x, start?, mirror?)", "parts of pictures, row by row",

@@ -163,13 +163,7 @@ static tn_status embedding_offer(tn_query *q, const char *name, int64_t workspac
   if (tn_dtype_is_float(m->in[0]->dtype))
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "the ids are %s, expected an integer type",
                    tn_dtype_name(m->in[0]->dtype));
-  tn_variant v = {.struct_size = sizeof v,
-                  .name = name,
-                  .workspace_bytes = workspace,
-                  .deterministic = 1,
-                  .capturable = 1};
-  tn_add_variant(q, &v);
-  return TN_OK;
+  return tn_offer(q, (tn_variant){.name = name, .workspace_bytes = workspace});
 }
 
 static tn_status embedding_query(tn_query *q) { return embedding_offer(q, "copy rows", 0); }

@@ -123,13 +123,7 @@ static tn_status loss_query(tn_query *q) {
     return tn_fail(q, TN_EUNSUPPORTED, NULL,
                    "the scores are %s and the targets %s, expected a float type and an integer type",
                    tn_dtype_name(m->in[0]->dtype), tn_dtype_name(m->in[1]->dtype));
-  tn_variant v = {.struct_size = sizeof v,
-                  .name = "two passes",
-                  .prepared_bytes = sizeof(loss_kernel),
-                  .deterministic = 1,
-                  .capturable = 1};
-  tn_add_variant(q, &v);
-  return TN_OK;
+  return tn_offer(q, (tn_variant){.name = "two passes", .prepared_bytes = sizeof(loss_kernel)});
 }
 
 static tn_status loss_prepare(tn_prepare *p, void **made) {
@@ -142,7 +136,6 @@ static tn_status loss_prepare(tn_prepare *p, void **made) {
   return TN_OK;
 }
 
-static void loss_release(tn_env *env, void *made) { tn_delete(env, made); }
-
 TN_DEFINE_KERNEL(cpu, cross_entropy, "cross_entropy", "loss, lse = cross_entropy(logits, target)",
-                 "cross entropy of classes along any axis", TN_KERNEL_CALLBACKS(loss));
+                 "cross entropy of classes along any axis",
+                 TN_KERNEL_CALLBACKS_WITH(loss, tn_delete_prepared));

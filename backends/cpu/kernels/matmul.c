@@ -28,17 +28,11 @@ static void matmul_kernel_make(const tn_match *match, matmul_kernel *p) {
 
 static tn_status matmul_query(tn_query *q) {
   matmul_kernel kernel = {0};
-  tn_status status = tn_gemm_check_dtype(q, q->match->out[0]->dtype);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_gemm_check_dtype(q, q->match->out[0]->dtype));
   matmul_kernel_make(q->match, &kernel);
-  const tn_variant variant = {.struct_size = (uint32_t)sizeof variant,
-                              .name = kernel.gemm.direct ? "direct" : "packed",
-                              .workspace_bytes = tn_gemm_workspace(&kernel.gemm),
-                              .prepared_bytes = (int64_t)sizeof kernel,
-                              .deterministic = 1,
-                              .capturable = 1};
-  tn_add_variant(q, &variant);
-  return TN_OK;
+  return tn_offer(q, (tn_variant){.name = kernel.gemm.direct ? "direct" : "packed",
+                                  .workspace_bytes = tn_gemm_workspace(&kernel.gemm),
+                                  .prepared_bytes = (int64_t)sizeof kernel});
 }
 
 static tn_status matmul_prepare(tn_prepare *p, void **prepared) {
@@ -48,8 +42,6 @@ static tn_status matmul_prepare(tn_prepare *p, void **prepared) {
   *prepared = made;
   return TN_OK;
 }
-
-static void matmul_release(tn_env *env, void *prepared) { tn_delete(env, prepared); }
 
 static void matmul_describe(const void *arg, int64_t product, int64_t split, tn_gemm *g) {
   const tn_launch *l = arg;
@@ -77,4 +69,5 @@ static tn_status matmul_launch(tn_launch *l) {
 }
 
 TN_DEFINE_KERNEL(cpu, matmul, "matmul", "y = matmul(a, b, bias?)",
-                 "blocked matrix product with packed operands", TN_KERNEL_CALLBACKS(matmul));
+                 "blocked matrix product with packed operands",
+                 TN_KERNEL_CALLBACKS_WITH(matmul, tn_delete_prepared));

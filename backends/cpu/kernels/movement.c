@@ -58,13 +58,8 @@ static size_t movement_bytes(const tn_match *m) {
 }
 
 static tn_status movement_query(tn_query *q) {
-  tn_variant v = {.struct_size = sizeof v,
-                  .name = "strided copy",
-                  .prepared_bytes = (int64_t)movement_bytes(q->match),
-                  .deterministic = 1,
-                  .capturable = 1};
-  tn_add_variant(q, &v);
-  return TN_OK;
+  return tn_offer(q,
+                  (tn_variant){.name = "strided copy", .prepared_bytes = (int64_t)movement_bytes(q->match)});
 }
 
 static tn_status movement_prepare(tn_prepare *p, void **made) {
@@ -74,8 +69,6 @@ static tn_status movement_prepare(tn_prepare *p, void **made) {
   *made = keep;
   return TN_OK;
 }
-
-static void movement_release(tn_env *env, void *made) { tn_delete(env, made); }
 
 /* Skips empty operands, which have no memory. */
 static tn_status movement_launch(tn_launch *l) {
@@ -90,30 +83,24 @@ static tn_status movement_launch(tn_launch *l) {
 }
 
 TN_DEFINE_KERNEL(cpu, transpose, "transpose", "y = transpose(x)",
-                 "permutes the dimensions, copied tile by tile", TN_KERNEL_CALLBACKS(movement));
-TN_DEFINE_KERNEL(cpu, slice, "slice", "y = slice(x)", "a part of a tensor", TN_KERNEL_CALLBACKS(movement));
+                 "permutes the dimensions, copied tile by tile",
+                 TN_KERNEL_CALLBACKS_WITH(movement, tn_delete_prepared));
+TN_DEFINE_KERNEL(cpu, slice, "slice", "y = slice(x)", "a part of a tensor",
+                 TN_KERNEL_CALLBACKS_WITH(movement, tn_delete_prepared));
 TN_DEFINE_KERNEL(cpu, pad, "pad", "y = pad(x)", "a tensor with zeros around it and between its elements",
-                 TN_KERNEL_CALLBACKS(movement));
+                 TN_KERNEL_CALLBACKS_WITH(movement, tn_delete_prepared));
 TN_DEFINE_KERNEL(cpu, concat, "concat", "y = concat(xs*)", "tensors joined along one dimension",
-                 TN_KERNEL_CALLBACKS(movement));
+                 TN_KERNEL_CALLBACKS_WITH(movement, tn_delete_prepared));
 TN_DEFINE_KERNEL(cpu, pack, "pack", "y = pack(xs*)", "tensors flattened and concatenated",
-                 TN_KERNEL_CALLBACKS(movement));
+                 TN_KERNEL_CALLBACKS_WITH(movement, tn_delete_prepared));
 
 /* ---- copy: the bytes of the storage, padding included ---- */
 
 static tn_status copy_query(tn_query *q) {
   static const tn_operand_layout any = {.rule = TN_LAYOUT_ANY};
   static const int32_t inplace[1][2] = {{0, 0}};
-  tn_variant v = {.struct_size = sizeof v,
-                  .name = "bytes",
-                  .in = &any,
-                  .out = &any,
-                  .n_inplace = 1,
-                  .inplace = inplace,
-                  .deterministic = 1,
-                  .capturable = 1};
-  tn_add_variant(q, &v);
-  return TN_OK;
+  return tn_offer(q,
+                  (tn_variant){.name = "bytes", .in = &any, .out = &any, .n_inplace = 1, .inplace = inplace});
 }
 
 static tn_status copy_launch(tn_launch *l) {

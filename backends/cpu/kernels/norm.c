@@ -96,17 +96,11 @@ static tn_status norm_check(tn_query *q) {
 
 static tn_status norm_query(tn_query *q) {
   static const int32_t inplace[1][2] = {{0, 0}};
-  tn_status status = norm_check(q);
-  if (status != TN_OK) return status;
-  tn_variant v = {.struct_size = sizeof v,
-                  .name = "three passes",
-                  .prepared_bytes = sizeof(norm_kernel),
-                  .n_inplace = 1,
-                  .inplace = inplace,
-                  .deterministic = 1,
-                  .capturable = 1};
-  tn_add_variant(q, &v);
-  return TN_OK;
+  TN_TRY(norm_check(q));
+  return tn_offer(q, (tn_variant){.name = "three passes",
+                                  .prepared_bytes = sizeof(norm_kernel),
+                                  .n_inplace = 1,
+                                  .inplace = inplace});
 }
 
 static tn_status norm_prepare(tn_prepare *p, void **made) {
@@ -120,7 +114,5 @@ static tn_status norm_prepare(tn_prepare *p, void **made) {
   return TN_OK;
 }
 
-static void norm_release(tn_env *env, void *made) { tn_delete(env, made); }
-
 TN_DEFINE_KERNEL(cpu, layer_norm, "layer_norm", "y, mean, rstd = layer_norm(x, weight?, bias?)",
-                 "layer norm over trailing dimensions", TN_KERNEL_CALLBACKS(norm));
+                 "layer norm over trailing dimensions", TN_KERNEL_CALLBACKS_WITH(norm, tn_delete_prepared));

@@ -118,13 +118,7 @@ static tn_status pool_offer(tn_query *q, const pool_shape *s) {
   if (s->dtype < 0 || s->dtype >= TN_DTYPES || avg_planes[s->dtype] == NULL)
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "elements are %s, expected f16, bf16, f32 or f64",
                    tn_dtype_name(s->dtype));
-  const tn_variant variant = {.struct_size = (uint32_t)sizeof variant,
-                              .name = "planes",
-                              .prepared_bytes = (int64_t)sizeof(pool_shape),
-                              .deterministic = 1,
-                              .capturable = 1};
-  tn_add_variant(q, &variant);
-  return TN_OK;
+  return tn_offer(q, (tn_variant){.name = "planes", .prepared_bytes = (int64_t)sizeof(pool_shape)});
 }
 
 static tn_status pool_forward_query(tn_query *q) {
@@ -151,8 +145,6 @@ static tn_status pool_forward_prepare(tn_prepare *p, void **prepared) {
 static tn_status pool_gradient_prepare(tn_prepare *p, void **prepared) {
   return pool_keep(p, pool_gradient_shape(p->match), prepared);
 }
-
-static void pool_release(tn_env *env, void *prepared) { tn_delete(env, prepared); }
 
 /* ---- launch ---------------------------------------------------------------------------------------- */
 
@@ -204,16 +196,18 @@ static tn_status avg_pool_grad_launch(tn_launch *l) { return pool_run_planes(l, 
 
 TN_DEFINE_KERNEL(cpu, max_pool2d, "max_pool2d", "y, index = max_pool2d(x)",
                  "maxima of windows, plane by plane", .query = pool_forward_query,
-                 .prepare = pool_forward_prepare, .release = pool_release, .launch = max_pool_launch);
+                 .prepare = pool_forward_prepare, .release = tn_delete_prepared, .launch = max_pool_launch);
 
 TN_DEFINE_KERNEL(cpu, max_pool2d_grad, "max_pool2d_grad", "dx = max_pool2d_grad(dy, index)",
                  "sums over the windows of each element", .query = pool_gradient_query,
-                 .prepare = pool_gradient_prepare, .release = pool_release, .launch = max_pool_grad_launch);
+                 .prepare = pool_gradient_prepare, .release = tn_delete_prepared,
+                 .launch = max_pool_grad_launch);
 
 TN_DEFINE_KERNEL(cpu, avg_pool2d, "avg_pool2d", "y = avg_pool2d(x)", "means of windows, plane by plane",
-                 .query = pool_forward_query, .prepare = pool_forward_prepare, .release = pool_release,
+                 .query = pool_forward_query, .prepare = pool_forward_prepare, .release = tn_delete_prepared,
                  .launch = avg_pool_launch);
 
 TN_DEFINE_KERNEL(cpu, avg_pool2d_grad, "avg_pool2d_grad", "dx = avg_pool2d_grad(dy)",
                  "sums over the windows of each element", .query = pool_gradient_query,
-                 .prepare = pool_gradient_prepare, .release = pool_release, .launch = avg_pool_grad_launch);
+                 .prepare = pool_gradient_prepare, .release = tn_delete_prepared,
+                 .launch = avg_pool_grad_launch);

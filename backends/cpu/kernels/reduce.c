@@ -399,17 +399,12 @@ static tn_status reduce_kernel_make(const void *handle, const tn_match *m, reduc
 
 static tn_status reduce_query(tn_query *q) {
   reduce_kernel p;
-  tn_status status = reduce_kernel_make(q, q->match, &p);
-  if (status != TN_OK) return status;
-  tn_variant v = {.struct_size = sizeof v,
-                  .name = p.runs ? "runs" : "rows",
-                  .workspace_bytes =
-                      p.parts > 1 ? p.parts * p.results * p.sets * (int64_t)sizeof(reduce_word) : 0,
-                  .prepared_bytes = sizeof(reduce_kernel),
-                  .deterministic = 1,
-                  .capturable = 1};
-  tn_add_variant(q, &v);
-  return TN_OK;
+  TN_TRY(reduce_kernel_make(q, q->match, &p));
+  return tn_offer(
+      q, (tn_variant){.name = p.runs ? "runs" : "rows",
+                      .workspace_bytes =
+                          p.parts > 1 ? p.parts * p.results * p.sets * (int64_t)sizeof(reduce_word) : 0,
+                      .prepared_bytes = sizeof(reduce_kernel)});
 }
 
 static tn_status reduce_prepare(tn_prepare *p, void **made) {
@@ -421,15 +416,15 @@ static tn_status reduce_prepare(tn_prepare *p, void **made) {
   return status;
 }
 
-static void reduce_release(tn_env *env, void *made) { tn_delete(env, made); }
-
 TN_DEFINE_KERNEL(cpu, reduce_sum, "reduce_sum", "y = reduce_sum(x)", "sums over any axes, accumulated in f64",
-                 TN_KERNEL_CALLBACKS(reduce));
+                 TN_KERNEL_CALLBACKS_WITH(reduce, tn_delete_prepared));
 TN_DEFINE_KERNEL(cpu, reduce_max, "reduce_max", "y = reduce_max(x)", "largest elements over any axes",
-                 TN_KERNEL_CALLBACKS(reduce));
+                 TN_KERNEL_CALLBACKS_WITH(reduce, tn_delete_prepared));
 TN_DEFINE_KERNEL(cpu, reduce_min, "reduce_min", "y = reduce_min(x)", "smallest elements over any axes",
-                 TN_KERNEL_CALLBACKS(reduce));
+                 TN_KERNEL_CALLBACKS_WITH(reduce, tn_delete_prepared));
 TN_DEFINE_KERNEL(cpu, moments, "moments", "mean, variance = moments(x)",
-                 "means and variances, accumulated in f64", TN_KERNEL_CALLBACKS(reduce));
+                 "means and variances, accumulated in f64",
+                 TN_KERNEL_CALLBACKS_WITH(reduce, tn_delete_prepared));
 TN_DEFINE_KERNEL(cpu, norm_grad_sums, "norm_grad_sums", "s, d = norm_grad_sums(dy, x, mean, rstd)",
-                 "the sums of a normalization's gradient, accumulated in f64", TN_KERNEL_CALLBACKS(reduce));
+                 "the sums of a normalization's gradient, accumulated in f64",
+                 TN_KERNEL_CALLBACKS_WITH(reduce, tn_delete_prepared));

@@ -61,15 +61,9 @@ static size_t reorder_bytes(const tn_type *type) {
 static tn_status reorder_query(tn_query *q) {
   static const tn_operand_layout any = {.rule = TN_LAYOUT_ANY};
   const tn_type *x = q->match->in[0];
-  tn_variant v = {.struct_size = sizeof v,
-                  .name = "tables",
-                  .in = &any,
-                  .out = &any,
-                  .prepared_bytes = (int64_t)reorder_bytes(x),
-                  .deterministic = 1,
-                  .capturable = 1};
-  tn_add_variant(q, &v);
-  return TN_OK;
+  return tn_offer(
+      q,
+      (tn_variant){.name = "tables", .in = &any, .out = &any, .prepared_bytes = (int64_t)reorder_bytes(x)});
 }
 
 /* Without blocks, axis i of the result is a dimension, which has one stride in the operand. */
@@ -105,7 +99,5 @@ static tn_status reorder_prepare(tn_prepare *p, void **made) {
   return TN_OK;
 }
 
-static void reorder_release(tn_env *env, void *made) { tn_delete(env, made); }
-
 TN_DEFINE_KERNEL(cpu, reorder, "reorder", "y = reorder(x)", "copies a tensor to another layout",
-                 TN_KERNEL_CALLBACKS(reorder));
+                 TN_KERNEL_CALLBACKS_WITH(reorder, tn_delete_prepared));

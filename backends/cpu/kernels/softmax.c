@@ -91,15 +91,10 @@ static tn_status softmax_query(tn_query *q) {
   if (!tn_dtype_is_float(x->dtype))
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "%s does not support elements of type %s",
                    q->match->nodes[0].node->op, tn_dtype_name(x->dtype));
-  tn_variant v = {.struct_size = sizeof v,
-                  .name = "three passes",
-                  .prepared_bytes = sizeof(softmax_kernel),
-                  .n_inplace = 1,
-                  .inplace = inplace,
-                  .deterministic = 1,
-                  .capturable = 1};
-  tn_add_variant(q, &v);
-  return TN_OK;
+  return tn_offer(q, (tn_variant){.name = "three passes",
+                                  .prepared_bytes = sizeof(softmax_kernel),
+                                  .n_inplace = 1,
+                                  .inplace = inplace});
 }
 
 static tn_status softmax_prepare(tn_prepare *p, void **made) {
@@ -112,10 +107,8 @@ static tn_status softmax_prepare(tn_prepare *p, void **made) {
   return TN_OK;
 }
 
-static void softmax_release(tn_env *env, void *made) { tn_delete(env, made); }
-
 TN_DEFINE_KERNEL(cpu, softmax, "softmax", "y = softmax(x)", "softmax along any axis",
-                 TN_KERNEL_CALLBACKS(softmax));
+                 TN_KERNEL_CALLBACKS_WITH(softmax, tn_delete_prepared));
 
 TN_DEFINE_KERNEL(cpu, log_softmax, "log_softmax", "y = log_softmax(x)", "logarithm of softmax along any axis",
-                 TN_KERNEL_CALLBACKS(softmax));
+                 TN_KERNEL_CALLBACKS_WITH(softmax, tn_delete_prepared));

@@ -156,8 +156,7 @@ static tn_status plan_set_key(tn_env *env, const tn_cuda_pool *pool, tn_cudnn_wo
 
 static tn_status plan_begin_compilation(tn_env *env, tn_cudnn_work *w) {
   tn_cuda_pool *pool = tn_cuda_modules_pool(env, w->device->modules);
-  tn_status status = plan_set_key(env, pool, w);
-  if (status != TN_OK) return status;
+  TN_TRY(plan_set_key(env, pool, w));
   w->job.title = w->engine.name;
   w->job.text = "";
   w->job.compile = plan_compile;
@@ -223,8 +222,7 @@ static tn_status plan_finish(tn_env *env, tn_cudnn_work *w) {
   tn_cudnn_calls_free(&c);
   plan_drop_image(w);
   if (w->plan != NULL) return TN_OK;
-  tn_status status = plan_build_for_handle(env, w);
-  if (status != TN_OK) return status;
+  TN_TRY(plan_build_for_handle(env, w));
   if (!w->job.compiled) plan_say_late(env, w);
   plan_keep_on_disk(env, w);
   plan_drop_image(w);
@@ -371,9 +369,9 @@ char *tn_cudnn_workspace(const tn_launch *l) {
 tn_status tn_cudnn_run(tn_launch *l, const tn_cudnn_plan *plan, void *const *addresses) {
   tn_cudnn_work *w = plan->work;
   void *workspace = tn_cudnn_workspace(l);
-  tn_status status = tn_cuda_enter(&l->env, w->device);
-  if (status == TN_OK && !plan_has_addresses(w, addresses, workspace))
-    status = plan_set_addresses(&l->env, w, addresses, workspace);
-  if (status == TN_OK) status = plan_execute(&l->env, w, ((const tn_cuda_stream *)l->stream)->stream);
-  return status == TN_OK ? tn_cuda_launched(l) : status;
+  TN_TRY(tn_cuda_enter(&l->env, w->device));
+  if (!plan_has_addresses(w, addresses, workspace))
+    TN_TRY(plan_set_addresses(&l->env, w, addresses, workspace));
+  TN_TRY(plan_execute(&l->env, w, ((const tn_cuda_stream *)l->stream)->stream));
+  return tn_cuda_launched(l);
 }

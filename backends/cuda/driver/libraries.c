@@ -121,10 +121,9 @@ static tn_status libraries_open_driver(tn_env *env, const char *folders, tn_cuda
       "install the driver of the GPU (on Debian: nvidia-driver), or leave cuda out of "
       "[backend] use"};
   int version = 0;
-  tn_status status = tn_nvidia_find_library(env, folders, &driver, &l->handle[TN_CUDA_LIBRARY_DRIVER],
-                                            l->path[TN_CUDA_LIBRARY_DRIVER]);
-  if (status == TN_OK) status = libraries_fill(env, l, TN_CUDA_LIBRARY_DRIVER, driver_points, &l->driver);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_nvidia_find_library(env, folders, &driver, &l->handle[TN_CUDA_LIBRARY_DRIVER],
+                                l->path[TN_CUDA_LIBRARY_DRIVER]));
+  TN_TRY(libraries_fill(env, l, TN_CUDA_LIBRARY_DRIVER, driver_points, &l->driver));
   CUresult code = l->driver.cuInit(0);
   if (code != CUDA_SUCCESS) return libraries_fail_start(env, l, code, "cuInit");
   code = l->driver.cuDriverGetVersion(&version);
@@ -175,10 +174,9 @@ static tn_status libraries_open_lt(tn_env *env, const char *folders, tn_cuda_lib
 
 tn_status tn_cuda_libraries_open(tn_env *env, const char *folders, tn_cuda_libraries *libraries) {
   memset(libraries, 0, sizeof *libraries);
-  tn_status status = libraries_open_driver(env, folders, libraries);
-  if (status == TN_OK) status = libraries_open_nvrtc(env, folders, libraries);
-  if (status == TN_OK) status = libraries_open_lt(env, folders, libraries);
-  return status;
+  TN_TRY(libraries_open_driver(env, folders, libraries));
+  TN_TRY(libraries_open_nvrtc(env, folders, libraries));
+  return libraries_open_lt(env, folders, libraries);
 }
 
 void tn_cuda_libraries_close(tn_cuda_libraries *libraries) {

@@ -31,17 +31,13 @@ static int64_t all_finite_blocks(int64_t count, int32_t dtype) {
 /* The workspace is for the most blocks: the layout, and with it the padding, is not known yet. */
 static tn_status cuda_all_finite_query(tn_query *q) {
   static const tn_operand_layout any = {.rule = TN_LAYOUT_ANY};
-  tn_variant v = {.struct_size = sizeof v,
-                  .name = "exponents",
-                  .in = &any,
-                  .workspace_bytes = ALL_FINITE_BLOCKS,
-                  .prepared_bytes = sizeof(all_finite_kernel),
-                  .cost_s = tn_cuda_bytes_s(q->device, TN_CUDA_STREAM, tn_match_bytes(q->match)) +
-                            q->device->launch_s,
-                  .deterministic = 1,
-                  .capturable = 1};
-  tn_add_variant(q, &v);
-  return TN_OK;
+  return tn_offer(
+      q, (tn_variant){.name = "exponents",
+                      .in = &any,
+                      .workspace_bytes = ALL_FINITE_BLOCKS,
+                      .prepared_bytes = sizeof(all_finite_kernel),
+                      .cost_s = tn_cuda_bytes_s(q->device, TN_CUDA_STREAM, tn_match_bytes(q->match)) +
+                                q->device->launch_s});
 }
 
 static tn_status cuda_all_finite_prepare(tn_prepare *p, void **made) {

@@ -113,14 +113,12 @@ tn_status tn_cuda_attention_use_of(tn_env *env, const tn_match *match, tn_cuda_a
                                .cached = strcmp(op->node->op, "cached_attention") == 0,
                                .dtype = op->node->in[QUERY]->dtype};
   operands_set_sizes(op->node, a);
-  tn_status status = operands_find_in(env, match, QUERY, a->width, &a->q);
-  if (status == TN_OK) status = operands_find_in(env, match, KEY, a->width, &a->k);
-  if (status == TN_OK) status = operands_find_in(env, match, VALUE, a->value_width, &a->v);
-  if (status == TN_OK && a->cached) status = operands_find_cache(env, match, a);
-  if (status == TN_OK && a->gradient) status = operands_find_in(env, match, RESULT, a->value_width, &a->y);
-  if (status == TN_OK && a->gradient)
-    status = operands_find_in(env, match, RESULT_GRADIENT, a->value_width, &a->dy);
-  if (status != TN_OK) return status;
+  TN_TRY(operands_find_in(env, match, QUERY, a->width, &a->q));
+  TN_TRY(operands_find_in(env, match, KEY, a->width, &a->k));
+  TN_TRY(operands_find_in(env, match, VALUE, a->value_width, &a->v));
+  if (a->cached) TN_TRY(operands_find_cache(env, match, a));
+  if (a->gradient) TN_TRY(operands_find_in(env, match, RESULT, a->value_width, &a->y));
+  if (a->gradient) TN_TRY(operands_find_in(env, match, RESULT_GRADIENT, a->value_width, &a->dy));
   a->lse = a->gradient ? op->in[LOGARITHM] : operands_find_result(match, op->first_out + 1);
   if (!a->gradient) a->y = operands_find_out(match, 0, a->value_width);
   if (!a->gradient) a->dy = none;

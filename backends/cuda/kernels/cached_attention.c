@@ -81,21 +81,15 @@ static int64_t cached_workspace(const tn_cuda_attention_use *of) {
 
 static tn_status cuda_cached_query(tn_query *q) {
   tn_cuda_attention_use of;
-  tn_status status = tn_cuda_attention_use_of(&q->env, q->match, &of);
-  if (status == TN_OK) status = cached_check(q, &of);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_cuda_attention_use_of(&q->env, q->match, &of));
+  TN_TRY(cached_check(q, &of));
   const int32_t inplace[][2] = {{of.cache[0].number, of.all[0]}, {of.cache[1].number, of.all[1]}};
-  tn_variant v = {.struct_size = sizeof v,
-                  .name = "rows in sight",
-                  .workspace_bytes = cached_workspace(&of),
-                  .prepared_bytes = sizeof(cached_kernel),
-                  .n_inplace = 2,
-                  .inplace = inplace,
-                  .cost_s = cached_cost_s(q, &of),
-                  .deterministic = 1,
-                  .capturable = 1};
-  tn_add_variant(q, &v);
-  return TN_OK;
+  return tn_offer(q, (tn_variant){.name = "rows in sight",
+                                  .workspace_bytes = cached_workspace(&of),
+                                  .prepared_bytes = sizeof(cached_kernel),
+                                  .n_inplace = 2,
+                                  .inplace = inplace,
+                                  .cost_s = cached_cost_s(q, &of)});
 }
 
 /* ---- prepare ---- */
@@ -135,8 +129,7 @@ static tn_status cuda_cached_prepare(tn_prepare *p, void **made) {
   cached_kernel *keep = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
   *made = keep;
-  tn_status status = tn_cuda_attention_use_of(&p->env, p->match, &keep->of);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_cuda_attention_use_of(&p->env, p->match, &keep->of));
   keep->args = cached_args_of(&keep->of);
   return cached_request(p, keep);
 }

@@ -180,8 +180,7 @@ static void conv2d_offer_layout(tn_query *q, int32_t mode, int32_t how) {
 
 static tn_status cuda_conv2d_offer(tn_query *q, int32_t mode) {
   const conv2d_types t = conv2d_types_of(q->match, mode);
-  tn_status status = conv2d_check(q, &t);
-  if (status != TN_OK) return status;
+  TN_TRY(conv2d_check(q, &t));
   conv2d_offer_layout(q, mode, TN_CUDA_ROW_MAJOR);
   conv2d_offer_layout(q, mode, TN_CUDA_CHANNELS_LAST);
   return TN_OK;
@@ -202,10 +201,9 @@ static tn_status conv2d_request(tn_prepare *p, conv2d_kernel *keep) {
            plan->direct                      ? "direct"
            : p->variant == TN_CUDA_ROW_MAJOR ? "planes"
                                              : "channels");
-  tn_status status = tn_cuda_request(p, &keep->product, file, name);
-  if (status == TN_OK && plan->args.splits > 1)
-    status = tn_cuda_request(p, &keep->combine, file, "conv_combine");
-  return status;
+  TN_TRY(tn_cuda_request(p, &keep->product, file, name));
+  if (plan->args.splits > 1) TN_TRY(tn_cuda_request(p, &keep->combine, file, "conv_combine"));
+  return TN_OK;
 }
 
 static tn_status conv2d_prepare_mode(tn_prepare *p, int32_t mode, void **made) {

@@ -15,15 +15,10 @@ typedef struct crop_kernel {
 } crop_kernel;
 
 static tn_status cuda_crop_query(tn_query *q) {
-  tn_variant v = {.struct_size = sizeof v,
-                  .name = "elements",
-                  .prepared_bytes = sizeof(crop_kernel),
-                  .cost_s =
-                      tn_cuda_bytes_s(q->device, TN_CUDA_STREAM, 2 * (double)tn_type_bytes(q->match->out[0])),
-                  .deterministic = 1,
-                  .capturable = 1};
-  tn_add_variant(q, &v);
-  return TN_OK;
+  return tn_offer(q, (tn_variant){.name = "elements",
+                                  .prepared_bytes = sizeof(crop_kernel),
+                                  .cost_s = tn_cuda_bytes_s(q->device, TN_CUDA_STREAM,
+                                                            2 * (double)tn_type_bytes(q->match->out[0]))});
 }
 
 static bool crop_operand_is_long(const tn_match *m, int32_t i) {
@@ -57,12 +52,6 @@ static tn_status cuda_crop_prepare(tn_prepare *p, void **made) {
   return tn_cuda_request(p, &keep->function, "crop.cu", name);
 }
 
-static void cuda_crop_release(tn_env *env, void *made) {
-  crop_kernel *k = made;
-  tn_cuda_withdraw(&k->function);
-  tn_delete(env, k);
-}
-
 static tn_status cuda_crop_launch(tn_launch *l) {
   const crop_kernel *k = l->prepared;
   struct crop_args a = k->args;
@@ -75,4 +64,4 @@ static tn_status cuda_crop_launch(tn_launch *l) {
 }
 
 TN_DEFINE_KERNEL(cuda, crop, "cuda_crop", "y = crop(x, start?, mirror?)", "parts of pictures",
-                 TN_KERNEL_CALLBACKS(cuda_crop));
+                 TN_KERNEL_CALLBACKS_WITH(cuda_crop, tn_cuda_release_function));

@@ -51,17 +51,13 @@ static tn_status cuda_loss_query(tn_query *q) {
     tn_operand_layout in[2] = {{0}};
     if (how == LOSS_PADDED_ROWS) in[0] = tn_cuda_padded_rows(m->in[0]);
     cuda_loss_make(m, how, &r);
-    tn_variant v = {.struct_size = sizeof v,
-                    .id = how,
-                    .name = how == LOSS_ROW_MAJOR ? "one pass" : "one pass, padded rows",
-                    .in = in,
-                    .workspace_bytes = tn_cuda_reduction_workspace(&r, m->in[0]->dtype, LOSS_WORDS),
-                    .prepared_bytes = sizeof r,
-                    .cost_s = tn_cuda_bytes_s(q->device, TN_CUDA_ROWS, tn_match_bytes(m)) +
-                              tn_cuda_reduction_join_s(&r, q->device),
-                    .deterministic = 1,
-                    .capturable = 1};
-    tn_add_variant(q, &v);
+    tn_offer(q, (tn_variant){.id = how,
+                             .name = how == LOSS_ROW_MAJOR ? "one pass" : "one pass, padded rows",
+                             .in = in,
+                             .workspace_bytes = tn_cuda_reduction_workspace(&r, m->in[0]->dtype, LOSS_WORDS),
+                             .prepared_bytes = sizeof r,
+                             .cost_s = tn_cuda_bytes_s(q->device, TN_CUDA_ROWS, tn_match_bytes(m)) +
+                                       tn_cuda_reduction_join_s(&r, q->device)});
   }
   return TN_OK;
 }

@@ -33,16 +33,11 @@ static tn_status embedding_check_types(tn_query *q) {
 
 static tn_status cuda_embedding_query(tn_query *q) {
   const tn_match *m = q->match;
-  tn_status status = embedding_check_types(q);
-  if (status != TN_OK) return status;
-  tn_variant v = {.struct_size = sizeof v,
-                  .name = "copy rows",
-                  .prepared_bytes = sizeof(embedding_kernel),
-                  .cost_s = tn_cuda_bytes_s(q->device, TN_CUDA_ROWS, 2 * (double)tn_type_bytes(m->out[0])),
-                  .deterministic = 1,
-                  .capturable = 1};
-  tn_add_variant(q, &v);
-  return TN_OK;
+  TN_TRY(embedding_check_types(q));
+  return tn_offer(q, (tn_variant){.name = "copy rows",
+                                  .prepared_bytes = sizeof(embedding_kernel),
+                                  .cost_s = tn_cuda_bytes_s(q->device, TN_CUDA_ROWS,
+                                                            2 * (double)tn_type_bytes(m->out[0]))});
 }
 
 /* 8 bytes of elements that are NaN. */
@@ -73,8 +68,7 @@ static tn_status cuda_embedding_prepare(tn_prepare *p, void **made) {
   a->width = tn_cuda_power(a->units, EMBEDDING_THREADS);
   keep->grid = tn_cuda_task_grid(a->count, EMBEDDING_THREADS / a->width, EMBEDDING_THREADS);
   snprintf(name, sizeof name, "embedding_%d", (int)unit);
-  tn_status status = tn_cuda_request(p, &keep->units, "embedding.cu", name);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_cuda_request(p, &keep->units, "embedding.cu", name));
   snprintf(name, sizeof name, "embedding_%d", (int)size);
   return tn_cuda_request(p, &keep->elements, "embedding.cu", name);
 }
@@ -154,24 +148,19 @@ static void embedding_grad_make(const tn_match *m, embedding_grad_kernel *k) {
 static tn_status cuda_embedding_grad_query(tn_query *q) {
   const tn_match *m = q->match;
   embedding_grad_kernel k;
-  tn_status status = embedding_check_types(q);
-  if (status != TN_OK) return status;
+  TN_TRY(embedding_check_types(q));
   if (tn_type_count(m->in[0]) >= UINT32_MAX || m->out[0]->dims[0] >= UINT32_MAX)
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "%lld ids and %lld rows, expected less than 2^32 - 1 of each",
                    (long long)tn_type_count(m->in[0]), (long long)m->out[0]->dims[0]);
   embedding_grad_make(m, &k);
   double sorted = (double)k.passes * 6 * (double)k.keys_bytes, launches = 3 * k.passes + 2;
-  tn_variant v = {.struct_size = sizeof v,
-                  .name = "sorted",
-                  .workspace_bytes = 4 * k.keys_bytes + k.counts_bytes + k.ranges_bytes + k.sums_bytes,
-                  .prepared_bytes = sizeof k,
-                  .cost_s = tn_cuda_bytes_s(q->device, TN_CUDA_ROWS,
-                                            tn_match_bytes(m) + sorted + 2 * (double)k.sums_bytes) +
-                            launches * q->device->launch_s,
-                  .deterministic = 1,
-                  .capturable = 1};
-  tn_add_variant(q, &v);
-  return TN_OK;
+  return tn_offer(
+      q, (tn_variant){.name = "sorted",
+                      .workspace_bytes = 4 * k.keys_bytes + k.counts_bytes + k.ranges_bytes + k.sums_bytes,
+                      .prepared_bytes = sizeof k,
+                      .cost_s = tn_cuda_bytes_s(q->device, TN_CUDA_ROWS,
+                                                tn_match_bytes(m) + sorted + 2 * (double)k.sums_bytes) +
+                                launches * q->device->launch_s});
 }
 
 static tn_status cuda_embedding_grad_prepare(tn_prepare *p, void **made) {
@@ -181,14 +170,13 @@ static tn_status cuda_embedding_grad_prepare(tn_prepare *p, void **made) {
   if (keep == NULL) return TN_ENOMEM;
   *made = keep;
   embedding_grad_make(p->match, keep);
-  tn_status status = tn_cuda_request(p, &keep->count, "embedding.cu", "sort_count");
-  if (status == TN_OK) status = tn_cuda_request(p, &keep->add_up, "embedding.cu", "sort_add_up");
-  if (status == TN_OK) status = tn_cuda_request(p, &keep->move, "embedding.cu", "sort_move");
+  TN_TRY(tn_cuda_request(p, &keep->count, "embedding.cu", "sort_count"));
+  TN_TRY(tn_cuda_request(p, &keep->add_up, "embedding.cu", "sort_add_up"));
+  TN_TRY(tn_cuda_request(p, &keep->move, "embedding.cu", "sort_move"));
   snprintf(name, sizeof name, "embedding_stretches_%s", dtype);
-  if (status == TN_OK) status = tn_cuda_request(p, &keep->stretches, "embedding_grad.cu", name);
+  TN_TRY(tn_cuda_request(p, &keep->stretches, "embedding_grad.cu", name));
   snprintf(name, sizeof name, "embedding_join_%s", dtype);
-  if (status == TN_OK) status = tn_cuda_request(p, &keep->join, "embedding_grad.cu", name);
-  return status;
+  return tn_cuda_request(p, &keep->join, "embedding_grad.cu", name);
 }
 
 static void cuda_embedding_grad_release(tn_env *env, void *made) {
@@ -203,10 +191,9 @@ static tn_status embedding_sort_pass(tn_launch *l, const embedding_grad_kernel *
                                      const struct sort_args *s) {
   tn_cuda_grid blocks = tn_cuda_task_grid(s->blocks, 1, EMBEDDING_THREADS),
                digits = tn_cuda_task_grid(SORT_DIGITS, 1, EMBEDDING_THREADS);
-  tn_status status = tn_cuda_launch(l, &k->count, &blocks, s, sizeof *s);
-  if (status == TN_OK) status = tn_cuda_launch(l, &k->add_up, &digits, s, sizeof *s);
-  if (status == TN_OK) status = tn_cuda_launch(l, &k->move, &blocks, s, sizeof *s);
-  return status;
+  TN_TRY(tn_cuda_launch(l, &k->count, &blocks, s, sizeof *s));
+  TN_TRY(tn_cuda_launch(l, &k->add_up, &digits, s, sizeof *s));
+  return tn_cuda_launch(l, &k->move, &blocks, s, sizeof *s);
 }
 
 /* Passes write to one pair of keys and positions and read from the other. Sets *keys and *positions to the
@@ -250,11 +237,10 @@ static tn_status cuda_embedding_grad_launch(tn_launch *l) {
     embedding_divide_columns(&a, 1);
     embedding_divide_columns(&joined, 1);
   }
-  tn_status status = tn_cuda_fill_zero(&l->env, l->stream, a.ranges, (uint64_t)k->ranges_bytes);
-  if (status == TN_OK && a.count > 0) status = embedding_sort_ids(l, k, &a.keys, &a.positions);
-  if (status == TN_OK) status = tn_cuda_launch(l, &k->stretches, &k->stretches_grid, &a, sizeof a);
-  if (status == TN_OK) status = tn_cuda_launch(l, &k->join, &k->join_grid, &joined, sizeof joined);
-  return status;
+  TN_TRY(tn_cuda_fill_zero(&l->env, l->stream, a.ranges, (uint64_t)k->ranges_bytes));
+  if (a.count > 0) TN_TRY(embedding_sort_ids(l, k, &a.keys, &a.positions));
+  TN_TRY(tn_cuda_launch(l, &k->stretches, &k->stretches_grid, &a, sizeof a));
+  return tn_cuda_launch(l, &k->join, &k->join_grid, &joined, sizeof joined);
 }
 
 TN_DEFINE_KERNEL(cuda, embedding_grad, "cuda_embedding_grad", "dtable = embedding_grad(ids, dy)",

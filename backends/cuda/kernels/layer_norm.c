@@ -83,19 +83,14 @@ typedef struct norm_kernel {
 
 static tn_status cuda_norm_query(tn_query *q) {
   static const int32_t inplace[1][2] = {{0, 0}};
-  tn_status status = cuda_norm_check(q, 1);
-  if (status == TN_OK) status = cuda_norm_check_casts(q, q->match->out[0]->dtype);
-  if (status != TN_OK) return status;
-  tn_variant v = {.struct_size = sizeof v,
-                  .name = "two passes",
-                  .prepared_bytes = sizeof(norm_kernel),
-                  .n_inplace = q->match->n_nodes == 1,
-                  .inplace = inplace,
-                  .cost_s = tn_cuda_bytes_s(q->device, TN_CUDA_ROWS, tn_match_bytes(q->match)),
-                  .deterministic = 1,
-                  .capturable = 1};
-  tn_add_variant(q, &v);
-  return TN_OK;
+  TN_TRY(cuda_norm_check(q, 1));
+  TN_TRY(cuda_norm_check_casts(q, q->match->out[0]->dtype));
+  return tn_offer(q,
+                  (tn_variant){.name = "two passes",
+                               .prepared_bytes = sizeof(norm_kernel),
+                               .n_inplace = q->match->n_nodes == 1,
+                               .inplace = inplace,
+                               .cost_s = tn_cuda_bytes_s(q->device, TN_CUDA_ROWS, tn_match_bytes(q->match))});
 }
 
 static tn_status cuda_norm_prepare(tn_prepare *p, void **made) {
@@ -116,12 +111,6 @@ static tn_status cuda_norm_prepare(tn_prepare *p, void **made) {
   return tn_cuda_request(p, &keep->function, "layer_norm.cu", name);
 }
 
-static void cuda_norm_release(tn_env *env, void *made) {
-  norm_kernel *k = made;
-  tn_cuda_withdraw(&k->function);
-  tn_delete(env, k);
-}
-
 static tn_status cuda_norm_launch(tn_launch *l) {
   const norm_kernel *k = l->prepared;
   struct layer_norm_args a = k->args;
@@ -136,10 +125,12 @@ static tn_status cuda_norm_launch(tn_launch *l) {
 }
 
 TN_DEFINE_KERNEL(cuda, layer_norm, "cuda_layer_norm", "y, mean, rstd = layer_norm(x, weight?, bias?)",
-                 "layer norm over trailing dimensions", TN_KERNEL_CALLBACKS(cuda_norm));
+                 "layer norm over trailing dimensions",
+                 TN_KERNEL_CALLBACKS_WITH(cuda_norm, tn_cuda_release_function));
 TN_DEFINE_KERNEL(cuda, layer_norm_cast, "cuda_layer_norm_cast",
                  "y, mean, rstd = layer_norm(x, weight?, bias?); c = cast(y) -> c, mean, rstd",
-                 "layer norm of f32 with a result in f16 or bf16", TN_KERNEL_CALLBACKS(cuda_norm));
+                 "layer norm of f32 with a result in f16 or bf16",
+                 TN_KERNEL_CALLBACKS_WITH(cuda_norm, tn_cuda_release_function));
 
 /* ---- layer_norm_grad ---- */
 
@@ -210,10 +201,9 @@ static tn_status cuda_norm_check_copy(tn_query *q, const struct layer_norm_grad_
 }
 
 static tn_status cuda_norm_grad_check(tn_query *q, norm_grad_kernel *k) {
-  tn_status status = cuda_norm_check(q, 2);
-  if (status == TN_OK) status = cuda_norm_check_casts(q, q->match->in[0]->dtype);
-  if (status == TN_OK) status = cuda_norm_check_sum(q);
-  if (status != TN_OK) return status;
+  TN_TRY(cuda_norm_check(q, 2));
+  TN_TRY(cuda_norm_check_casts(q, q->match->in[0]->dtype));
+  TN_TRY(cuda_norm_check_sum(q));
   cuda_norm_grad_make(q->match, q->device, k);
   return cuda_norm_check_copy(q, &k->args);
 }
@@ -222,22 +212,17 @@ static tn_status cuda_norm_grad_query(tn_query *q) {
   static const int32_t inplace[2][2] = {{5, 0}, {0, 0}};
   const tn_match *m = q->match;
   norm_grad_kernel k;
-  tn_status status = cuda_norm_grad_check(q, &k);
-  if (status != TN_OK) return status;
+  TN_TRY(cuda_norm_grad_check(q, &k));
   bool same = cuda_norm_find(m, "cast") == NULL;
   int64_t sums = k.args.blocks * k.args.sets * k.args.n * (int64_t)tn_dtype_size(cuda_norm_wide(m));
-  tn_variant v = {.struct_size = sizeof v,
-                  .name = "two launches",
-                  .workspace_bytes = sums,
-                  .prepared_bytes = sizeof k,
-                  .n_inplace = k.adds + same,
-                  .inplace = k.adds ? inplace : &inplace[1],
-                  .cost_s = tn_cuda_bytes_s(q->device, TN_CUDA_ROWS, tn_match_bytes(m) + 2 * (double)sums) +
-                            q->device->launch_s,
-                  .deterministic = 1,
-                  .capturable = 1};
-  tn_add_variant(q, &v);
-  return TN_OK;
+  return tn_offer(q, (tn_variant){.name = "two launches",
+                                  .workspace_bytes = sums,
+                                  .prepared_bytes = sizeof k,
+                                  .n_inplace = k.adds + same,
+                                  .inplace = k.adds ? inplace : &inplace[1],
+                                  .cost_s = tn_cuda_bytes_s(q->device, TN_CUDA_ROWS,
+                                                            tn_match_bytes(m) + 2 * (double)sums) +
+                                            q->device->launch_s});
 }
 
 static tn_status cuda_norm_grad_prepare(tn_prepare *p, void **made) {
@@ -248,8 +233,7 @@ static tn_status cuda_norm_grad_prepare(tn_prepare *p, void **made) {
   *made = keep;
   cuda_norm_grad_make(m, p->device, keep);
   cuda_norm_name(m, "layer_norm_grad_rows", m->in[0]->dtype, name);
-  tn_status status = tn_cuda_request(p, &keep->rows, "layer_norm_grad.cu", name);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_cuda_request(p, &keep->rows, "layer_norm_grad.cu", name));
   keep->rows.shared_bytes = keep->rows_grid.shared_bytes;
   snprintf(name, sizeof name, "layer_norm_grad_blocks_%s", tn_dtype_name(cuda_norm_wide(m)));
   return tn_cuda_request(p, &keep->blocks, "layer_norm_grad.cu", name);

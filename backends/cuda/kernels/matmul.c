@@ -287,17 +287,13 @@ static void cuda_matmul_offer(tn_query *q, int32_t pads, const tn_cuda_product *
   if (pads & MATMUL_PADS_A) in[0] = tn_cuda_padded_rows(q->match->in[0]);
   if (pads & MATMUL_PADS_D) out[0] = tn_cuda_padded_rows(q->match->out[0]);
   snprintf(name, sizeof name, "cublaslt %d%s", (int)rank + 1, kinds[pads]);
-  tn_variant v = {.struct_size = sizeof v,
-                  .id = pads * MATMUL_RANKS + rank,
-                  .name = name,
-                  .in = pads != 0 ? in : NULL,
-                  .out = pads != 0 ? out : NULL,
-                  .workspace_bytes = cuda_matmul_is_empty(p) ? 0 : tn_cuda_product_workspace(p),
-                  .prepared_bytes = sizeof(matmul_kernel),
-                  .cost_s = cost_s * (1 + 0.02 * rank),
-                  .deterministic = 1,
-                  .capturable = 1};
-  tn_add_variant(q, &v);
+  tn_offer(q, (tn_variant){.id = pads * MATMUL_RANKS + rank,
+                           .name = name,
+                           .in = pads != 0 ? in : NULL,
+                           .out = pads != 0 ? out : NULL,
+                           .workspace_bytes = cuda_matmul_is_empty(p) ? 0 : tn_cuda_product_workspace(p),
+                           .prepared_bytes = sizeof(matmul_kernel),
+                           .cost_s = cost_s * (1 + 0.02 * rank)});
 }
 
 /* The layouts that are offered beside row-major ones: gaps between rows, where rows without would not be
@@ -316,8 +312,7 @@ static tn_status cuda_matmul_query(tn_query *q) {
   tn_cuda_product p;
   tn_matmul_batch batch;
   cuda_matmul_fill(q->match, 0, &p, &batch);
-  tn_status status = cuda_matmul_check(q, &p, cuda_matmul_kind(q->match));
-  if (status != TN_OK) return status;
+  TN_TRY(cuda_matmul_check(q, &p, cuda_matmul_kind(q->match)));
   int32_t ranks = cuda_matmul_is_empty(&p) ? 1 : MATMUL_RANKS, most = cuda_matmul_pads(q->match, &p);
   for (int32_t pads = 0; pads < MATMUL_LAYOUTS; pads++) {
     if ((pads & ~most) != 0) continue;

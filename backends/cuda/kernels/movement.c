@@ -16,15 +16,10 @@ _Static_assert((int)MOVEMENT_RANK >= (int)TN_MAX_RANK && sizeof(struct parts_arg
 static int32_t cuda_movement_size(const tn_match *m) { return (int32_t)tn_dtype_size(m->out[0]->dtype); }
 
 static tn_status cuda_movement_offer(tn_query *q, const char *name, int64_t prepared_bytes) {
-  tn_variant v = {.struct_size = sizeof v,
-                  .name = name,
-                  .prepared_bytes = prepared_bytes,
-                  .cost_s =
-                      tn_cuda_bytes_s(q->device, TN_CUDA_STREAM, 2 * (double)tn_type_bytes(q->match->out[0])),
-                  .deterministic = 1,
-                  .capturable = 1};
-  tn_add_variant(q, &v);
-  return TN_OK;
+  return tn_offer(q, (tn_variant){.name = name,
+                                  .prepared_bytes = prepared_bytes,
+                                  .cost_s = tn_cuda_bytes_s(q->device, TN_CUDA_STREAM,
+                                                            2 * (double)tn_type_bytes(q->match->out[0]))});
 }
 
 /* ---- transpose and slice ---- */
@@ -229,12 +224,6 @@ static tn_status cuda_parts_prepare(tn_prepare *p, void **made) {
   return tn_cuda_request(p, &keep->function, "movement.cu", name);
 }
 
-static void cuda_parts_release(tn_env *env, void *made) {
-  parts_kernel *k = made;
-  tn_cuda_withdraw(&k->function);
-  tn_delete(env, k);
-}
-
 /* A part is copied 16 bytes at a time where each of its rows begins at a multiple of 16 bytes on both sides.
  */
 static bool parts_in_vectors(const struct movement_part *p, const void *to, int32_t size) {
@@ -282,6 +271,6 @@ TN_DEFINE_KERNEL(cuda, slice, "cuda_slice", "y = slice(x)", "a part of a tensor"
 TN_DEFINE_KERNEL(cuda, pad, "cuda_pad", "y = pad(x)",
                  "a tensor with zeros around it and between its elements", TN_KERNEL_CALLBACKS(cuda_pad));
 TN_DEFINE_KERNEL(cuda, concat, "cuda_concat", "y = concat(xs*)", "tensors joined along one dimension",
-                 TN_KERNEL_CALLBACKS(cuda_parts));
+                 TN_KERNEL_CALLBACKS_WITH(cuda_parts, tn_cuda_release_function));
 TN_DEFINE_KERNEL(cuda, pack, "cuda_pack", "y = pack(xs*)", "tensors flattened and concatenated",
-                 TN_KERNEL_CALLBACKS(cuda_parts));
+                 TN_KERNEL_CALLBACKS_WITH(cuda_parts, tn_cuda_release_function));

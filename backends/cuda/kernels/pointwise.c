@@ -38,19 +38,15 @@ static void cuda_pointwise_rules(const tn_match *m, const pointwise_offer *o, tn
 static void cuda_pointwise_add(tn_query *q, const pointwise_offer *o, const tn_cuda_printed *printed,
                                const tn_operand_layout *rules) {
   tn_cuda_kind kind = o->reorders ? TN_CUDA_ROWS : TN_CUDA_STREAM;
-  tn_variant v = {.struct_size = sizeof v,
-                  .id = o->id,
-                  .name = o->name,
-                  .in = rules,
-                  .out = rules + q->match->n_in,
-                  .prepared_bytes = (int64_t)sizeof(tn_cuda_printed),
-                  .n_inplace = o->reorders ? 0 : printed->n_inplace,
-                  .inplace = (const int32_t(*)[2])printed->inplace,
-                  .cost_s = tn_cuda_estimate_s(q->device, kind, tn_match_bytes(q->match), printed->flops,
-                                               q->device->vector_flops_per_s),
-                  .deterministic = 1,
-                  .capturable = 1};
-  tn_add_variant(q, &v);
+  tn_offer(q, (tn_variant){.id = o->id,
+                           .name = o->name,
+                           .in = rules,
+                           .out = rules + q->match->n_in,
+                           .prepared_bytes = (int64_t)sizeof(tn_cuda_printed),
+                           .n_inplace = o->reorders ? 0 : printed->n_inplace,
+                           .inplace = (const int32_t(*)[2])printed->inplace,
+                           .cost_s = tn_cuda_estimate_s(q->device, kind, tn_match_bytes(q->match),
+                                                        printed->flops, q->device->vector_flops_per_s)});
 }
 
 static tn_status cuda_pointwise_offer(tn_query *q, const pointwise_offer *o, tn_operand_layout *rules) {
@@ -88,13 +84,13 @@ static tn_status cuda_pointwise_offers(tn_query *q, tn_operand_layout *rules) {
                                         &channels_last, true};
   const tn_type *y = q->match->out[0];
   bool is_image = cuda_pointwise_has_channels(y), any_layout = tn_cuda_takes_any_layout(q->match);
-  tn_status status = cuda_pointwise_offer(q, any_layout ? &any : &plain, rules);
-  if (status == TN_OK && is_image && !any_layout) status = cuda_pointwise_offer(q, &last, rules);
-  if (status == TN_OK && is_image && any_layout && y->dims[1] <= POINTWISE_FEW_CHANNELS)
-    status = cuda_pointwise_offer(q, &moved, rules);
-  if (status == TN_OK && !any_layout && tn_cuda_offers_padded_rows(y) && tn_cuda_takes_padded_rows(q->match))
-    status = cuda_pointwise_offer_padded(q, rules);
-  return status;
+  TN_TRY(cuda_pointwise_offer(q, any_layout ? &any : &plain, rules));
+  if (is_image && !any_layout) TN_TRY(cuda_pointwise_offer(q, &last, rules));
+  if (is_image && any_layout && y->dims[1] <= POINTWISE_FEW_CHANNELS)
+    TN_TRY(cuda_pointwise_offer(q, &moved, rules));
+  if (!any_layout && tn_cuda_offers_padded_rows(y) && tn_cuda_takes_padded_rows(q->match))
+    TN_TRY(cuda_pointwise_offer_padded(q, rules));
+  return TN_OK;
 }
 
 static tn_status cuda_pointwise_query(tn_query *q) {
@@ -144,13 +140,6 @@ static tn_status cuda_pointwise_request(tn_prepare *p, pointwise_kernel *keep, t
   return status;
 }
 
-static void cuda_pointwise_release(tn_env *env, void *made) {
-  pointwise_kernel *k = made;
-  if (k == NULL) return;
-  tn_cuda_withdraw(&k->function);
-  tn_delete(env, k);
-}
-
 static tn_status cuda_pointwise_prepare(tn_prepare *p, void **made) {
   tn_cuda_printed *printed = tn_new(p, sizeof *printed);
   pointwise_kernel *keep = tn_new(p, sizeof *keep);
@@ -194,8 +183,10 @@ static tn_status cuda_pointwise_launch(tn_launch *l) {
 }
 
 TN_DEFINE_KERNEL(cuda, pointwise, "cuda_pointwise", "pointwise+", "pointwise regions, printed as CUDA C",
-                 TN_KERNEL_CALLBACKS(cuda_pointwise));
+                 TN_KERNEL_CALLBACKS_WITH(cuda_pointwise, tn_cuda_release_function));
 TN_DEFINE_KERNEL(cuda, random_uniform, "cuda_random_uniform", "y = random_uniform(iteration, block?)",
-                 "uniform random numbers", TN_KERNEL_CALLBACKS(cuda_pointwise));
+                 "uniform random numbers",
+                 TN_KERNEL_CALLBACKS_WITH(cuda_pointwise, tn_cuda_release_function));
 TN_DEFINE_KERNEL(cuda, random_normal, "cuda_random_normal", "y = random_normal(iteration, block?)",
-                 "normally distributed random numbers", TN_KERNEL_CALLBACKS(cuda_pointwise));
+                 "normally distributed random numbers",
+                 TN_KERNEL_CALLBACKS_WITH(cuda_pointwise, tn_cuda_release_function));

@@ -41,16 +41,12 @@ static tn_status cuda_pool_query(tn_query *q) {
   tn_status status = tn_cuda_pool_check(q, m);
   for (int32_t how = TN_CUDA_ROW_MAJOR; how <= TN_CUDA_CHANNELS_LAST && status == TN_OK; how++) {
     tn_operand_layout layout = tn_cuda_image_layout(how), all[2] = {layout, layout};
-    tn_variant v = {.struct_size = sizeof v,
-                    .id = how,
-                    .name = how == TN_CUDA_ROW_MAJOR ? "planes" : "channels last",
-                    .in = all,
-                    .out = all,
-                    .prepared_bytes = sizeof(pool_kernel),
-                    .cost_s = tn_cuda_bytes_s(q->device, TN_CUDA_ROWS, tn_match_bytes(m)),
-                    .deterministic = 1,
-                    .capturable = 1};
-    tn_add_variant(q, &v);
+    tn_offer(q, (tn_variant){.id = how,
+                             .name = how == TN_CUDA_ROW_MAJOR ? "planes" : "channels last",
+                             .in = all,
+                             .out = all,
+                             .prepared_bytes = sizeof(pool_kernel),
+                             .cost_s = tn_cuda_bytes_s(q->device, TN_CUDA_ROWS, tn_match_bytes(m))});
   }
   return status;
 }
@@ -93,12 +89,6 @@ static tn_status cuda_pool_prepare(tn_prepare *p, void **made) {
   return tn_cuda_request(p, &keep->function, "pool.cu", name);
 }
 
-static void cuda_pool_release(tn_env *env, void *made) {
-  pool_kernel *k = made;
-  tn_cuda_withdraw(&k->function);
-  tn_delete(env, k);
-}
-
 static tn_status cuda_pool_launch(tn_launch *l) {
   const pool_kernel *k = l->prepared;
   struct pool_args a = k->args;
@@ -110,10 +100,12 @@ static tn_status cuda_pool_launch(tn_launch *l) {
 }
 
 TN_DEFINE_KERNEL(cuda, max_pool2d, "cuda_max_pool2d", "y, index = max_pool2d(x)", "maxima of windows",
-                 TN_KERNEL_CALLBACKS(cuda_pool));
+                 TN_KERNEL_CALLBACKS_WITH(cuda_pool, tn_cuda_release_function));
 TN_DEFINE_KERNEL(cuda, max_pool2d_grad, "cuda_max_pool2d_grad", "dx = max_pool2d_grad(dy, index)",
-                 "each element collects from its windows", TN_KERNEL_CALLBACKS(cuda_pool));
+                 "each element collects from its windows",
+                 TN_KERNEL_CALLBACKS_WITH(cuda_pool, tn_cuda_release_function));
 TN_DEFINE_KERNEL(cuda, avg_pool2d, "cuda_avg_pool2d", "y = avg_pool2d(x)", "means of windows",
-                 TN_KERNEL_CALLBACKS(cuda_pool));
+                 TN_KERNEL_CALLBACKS_WITH(cuda_pool, tn_cuda_release_function));
 TN_DEFINE_KERNEL(cuda, avg_pool2d_grad, "cuda_avg_pool2d_grad", "dx = avg_pool2d_grad(dy)",
-                 "each element collects from its windows", TN_KERNEL_CALLBACKS(cuda_pool));
+                 "each element collects from its windows",
+                 TN_KERNEL_CALLBACKS_WITH(cuda_pool, tn_cuda_release_function));

@@ -178,17 +178,13 @@ static void pool_add(tn_query *q, const tn_cuda_prologue_text *t, int32_t how, c
   for (int32_t k = 0; k < m->n_out; k++) out[k] = rule;
   tn_cuda_prologue_rules(t, &rule, in, out);
   double flops = t->printed.flops * pool_times_made(&rest->match, v);
-  tn_variant variant = {.struct_size = sizeof variant,
-                        .id = how,
-                        .name = how == TN_CUDA_ROW_MAJOR ? "planes" : "channels last",
-                        .in = in,
-                        .out = out,
-                        .prepared_bytes = sizeof(pool_joined),
-                        .cost_s = tn_cuda_estimate_s(q->device, TN_CUDA_ROWS, tn_match_bytes(m), flops,
-                                                     q->device->vector_flops_per_s),
-                        .deterministic = 1,
-                        .capturable = 1};
-  tn_add_variant(q, &variant);
+  tn_offer(q, (tn_variant){.id = how,
+                           .name = how == TN_CUDA_ROW_MAJOR ? "planes" : "channels last",
+                           .in = in,
+                           .out = out,
+                           .prepared_bytes = sizeof(pool_joined),
+                           .cost_s = tn_cuda_estimate_s(q->device, TN_CUDA_ROWS, tn_match_bytes(m), flops,
+                                                        q->device->vector_flops_per_s)});
 }
 
 static tn_status pool_joined_offer(tn_query *q, tn_cuda_prologue_text *t, tn_operand_layout *rules) {
@@ -255,13 +251,6 @@ static tn_status cuda_pool_prologue_prepare(tn_prepare *p, void **made) {
   return status;
 }
 
-static void cuda_pool_prologue_release(tn_env *env, void *made) {
-  pool_joined *k = made;
-  if (k == NULL) return;
-  tn_cuda_withdraw(&k->function);
-  tn_delete(env, k);
-}
-
 /* ---- launch ---- */
 
 static tn_status cuda_pool_prologue_launch(tn_launch *l) {
@@ -278,8 +267,8 @@ static tn_status cuda_pool_prologue_launch(tn_launch *l) {
 TN_DEFINE_KERNEL(cuda, max_pool2d_prologue, "cuda_max_pool2d_prologue",
                  "pointwise+; y, index = max_pool2d(x)",
                  "maxima of windows of what the region in front makes",
-                 TN_KERNEL_CALLBACKS(cuda_pool_prologue));
+                 TN_KERNEL_CALLBACKS_WITH(cuda_pool_prologue, tn_cuda_release_function));
 TN_DEFINE_KERNEL(cuda, max_pool2d_grad_prologue, "cuda_max_pool2d_grad_prologue",
                  "pointwise+; dx = max_pool2d_grad(dy, index)",
                  "each element collects what the region in front makes",
-                 TN_KERNEL_CALLBACKS(cuda_pool_prologue));
+                 TN_KERNEL_CALLBACKS_WITH(cuda_pool_prologue, tn_cuda_release_function));

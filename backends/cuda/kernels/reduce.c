@@ -85,18 +85,14 @@ static tn_status cuda_reduce_query(tn_query *q) {
     if (!tn_cuda_reduce_make(m, how, &r)) continue;
     tn_operand_layout in[4] = {cuda_reduce_layout(m, how), {0}, {0}, {0}};
     if (m->n_in > 1) in[1] = in[0];
-    tn_variant v = {.struct_size = sizeof v,
-                    .id = how,
-                    .name = names[how],
-                    .in = in,
-                    .workspace_bytes =
-                        tn_cuda_reduction_workspace(&r, m->in[0]->dtype, cuda_reduce_op(m)->words),
-                    .prepared_bytes = sizeof r,
-                    .cost_s = tn_cuda_bytes_s(q->device, TN_CUDA_ROWS, tn_match_bytes(m)) +
-                              tn_cuda_reduction_join_s(&r, q->device),
-                    .deterministic = 1,
-                    .capturable = 1};
-    tn_add_variant(q, &v);
+    tn_offer(q, (tn_variant){.id = how,
+                             .name = names[how],
+                             .in = in,
+                             .workspace_bytes =
+                                 tn_cuda_reduction_workspace(&r, m->in[0]->dtype, cuda_reduce_op(m)->words),
+                             .prepared_bytes = sizeof r,
+                             .cost_s = tn_cuda_bytes_s(q->device, TN_CUDA_ROWS, tn_match_bytes(m)) +
+                                       tn_cuda_reduction_join_s(&r, q->device)});
   }
   return status;
 }

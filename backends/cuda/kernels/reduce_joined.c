@@ -200,22 +200,19 @@ static void joined_add(tn_query *q, const joined_match *j, const tn_cuda_reducti
                        joined_offer *o) {
   const tn_node *op = joined_op(j);
   joined_pairs(j, o);
-  tn_variant v = {.struct_size = sizeof v,
-                  .id = how,
-                  .name = how == TN_CUDA_ROW_MAJOR ? "row-major" : "channels last",
-                  .in = o->in,
-                  .out = o->out,
-                  .workspace_bytes =
-                      tn_cuda_reduction_workspace(r, op->in[0]->dtype, tn_cuda_reduce_op_of(op->op)->words),
-                  .prepared_bytes = sizeof(joined_kernel),
-                  .n_inplace = o->n_pairs,
-                  .inplace = (const int32_t(*)[2])o->pairs,
-                  .cost_s = tn_cuda_estimate_s(q->device, TN_CUDA_ROWS, tn_match_bytes(q->match),
-                                               j->front.printed.flops, q->device->vector_flops_per_s) +
-                            tn_cuda_reduction_join_s(r, q->device),
-                  .deterministic = 1,
-                  .capturable = 1};
-  tn_add_variant(q, &v);
+  tn_offer(q,
+           (tn_variant){.id = how,
+                        .name = how == TN_CUDA_ROW_MAJOR ? "row-major" : "channels last",
+                        .in = o->in,
+                        .out = o->out,
+                        .workspace_bytes = tn_cuda_reduction_workspace(r, op->in[0]->dtype,
+                                                                       tn_cuda_reduce_op_of(op->op)->words),
+                        .prepared_bytes = sizeof(joined_kernel),
+                        .n_inplace = o->n_pairs,
+                        .inplace = (const int32_t(*)[2])o->pairs,
+                        .cost_s = tn_cuda_estimate_s(q->device, TN_CUDA_ROWS, tn_match_bytes(q->match),
+                                                     j->front.printed.flops, q->device->vector_flops_per_s) +
+                                  tn_cuda_reduction_join_s(r, q->device)});
 }
 
 /* Room for all variants. A result may have a pair with each operand of its region. */
@@ -281,8 +278,7 @@ static void joined_keep(joined_kernel *keep, const joined_match *j) {
 static tn_status joined_request(tn_prepare *p, joined_match *j, joined_kernel *keep) {
   char title[96];
   tn_cuda_reduce_make(&j->op.match, p->variant, &keep->reduction);
-  tn_status status = joined_print(p, j, p->variant, &keep->reduction);
-  if (status != TN_OK) return status;
+  TN_TRY(joined_print(p, j, p->variant, &keep->reduction));
   joined_keep(keep, j);
   snprintf(title, sizeof title, "%s and a region of %d ops", joined_op(j)->op, (int)p->match->n_nodes - 1);
   return tn_cuda_reduction_request_text(p, &keep->reduction, title,

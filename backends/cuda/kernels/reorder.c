@@ -21,17 +21,13 @@ enum { REORDER_THREADS = 256, REORDER_BLOCKS = 4096 };
 static tn_status cuda_copy_query(tn_query *q) {
   static const tn_operand_layout any = {.rule = TN_LAYOUT_ANY};
   static const int32_t inplace[1][2] = {{0, 0}};
-  tn_variant v = {.struct_size = sizeof v,
-                  .name = "bytes",
-                  .in = &any,
-                  .out = &any,
-                  .n_inplace = 1,
-                  .inplace = inplace,
-                  .cost_s = tn_cuda_bytes_s(q->device, TN_CUDA_STREAM, tn_match_bytes(q->match)),
-                  .deterministic = 1,
-                  .capturable = 1};
-  tn_add_variant(q, &v);
-  return TN_OK;
+  return tn_offer(
+      q, (tn_variant){.name = "bytes",
+                      .in = &any,
+                      .out = &any,
+                      .n_inplace = 1,
+                      .inplace = inplace,
+                      .cost_s = tn_cuda_bytes_s(q->device, TN_CUDA_STREAM, tn_match_bytes(q->match))});
 }
 
 static tn_status cuda_copy_view(tn_launch *l) {
@@ -57,16 +53,12 @@ typedef struct reorder_kernel {
 
 static tn_status cuda_reorder_query(tn_query *q) {
   static const tn_operand_layout any = {.rule = TN_LAYOUT_ANY};
-  tn_variant v = {.struct_size = sizeof v,
-                  .name = "elements",
-                  .in = &any,
-                  .out = &any,
-                  .prepared_bytes = sizeof(reorder_kernel),
-                  .cost_s = tn_cuda_bytes_s(q->device, TN_CUDA_ROWS, tn_match_bytes(q->match)),
-                  .deterministic = 1,
-                  .capturable = 1};
-  tn_add_variant(q, &v);
-  return TN_OK;
+  return tn_offer(q,
+                  (tn_variant){.name = "elements",
+                               .in = &any,
+                               .out = &any,
+                               .prepared_bytes = sizeof(reorder_kernel),
+                               .cost_s = tn_cuda_bytes_s(q->device, TN_CUDA_ROWS, tn_match_bytes(q->match))});
 }
 
 static int32_t reorder_fill_axes(const tn_storage *s, struct reorder_axis *axes) {

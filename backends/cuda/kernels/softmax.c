@@ -23,16 +23,11 @@ static tn_status cuda_softmax_query(tn_query *q) {
   if (!tn_dtype_is_float(m->in[0]->dtype))
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "%s does not support elements of type %s", m->nodes[0].node->op,
                    tn_dtype_name(m->in[0]->dtype));
-  tn_variant v = {.struct_size = sizeof v,
-                  .name = "two passes",
-                  .prepared_bytes = sizeof(softmax_kernel),
-                  .n_inplace = 1,
-                  .inplace = inplace,
-                  .cost_s = tn_cuda_bytes_s(q->device, TN_CUDA_ROWS, tn_match_bytes(m)),
-                  .deterministic = 1,
-                  .capturable = 1};
-  tn_add_variant(q, &v);
-  return TN_OK;
+  return tn_offer(q, (tn_variant){.name = "two passes",
+                                  .prepared_bytes = sizeof(softmax_kernel),
+                                  .n_inplace = 1,
+                                  .inplace = inplace,
+                                  .cost_s = tn_cuda_bytes_s(q->device, TN_CUDA_ROWS, tn_match_bytes(m))});
 }
 
 static void softmax_divide_rows(softmax_kernel *k, int64_t size) {
@@ -75,12 +70,6 @@ static tn_status cuda_softmax_prepare(tn_prepare *p, void **made) {
   return tn_cuda_request(p, &keep->function, "softmax.cu", name);
 }
 
-static void cuda_softmax_release(tn_env *env, void *made) {
-  softmax_kernel *k = made;
-  tn_cuda_withdraw(&k->function);
-  tn_delete(env, k);
-}
-
 static tn_status cuda_softmax_launch(tn_launch *l) {
   const softmax_kernel *k = l->prepared;
   struct softmax_args a = k->args;
@@ -92,6 +81,7 @@ static tn_status cuda_softmax_launch(tn_launch *l) {
 }
 
 TN_DEFINE_KERNEL(cuda, softmax, "cuda_softmax", "y = softmax(x)", "softmax along any axis",
-                 TN_KERNEL_CALLBACKS(cuda_softmax));
+                 TN_KERNEL_CALLBACKS_WITH(cuda_softmax, tn_cuda_release_function));
 TN_DEFINE_KERNEL(cuda, log_softmax, "cuda_log_softmax", "y = log_softmax(x)",
-                 "logarithm of softmax along any axis", TN_KERNEL_CALLBACKS(cuda_softmax));
+                 "logarithm of softmax along any axis",
+                 TN_KERNEL_CALLBACKS_WITH(cuda_softmax, tn_cuda_release_function));

@@ -139,8 +139,7 @@ static tn_status modules_find(tn_env *env, tn_cuda_modules *modules, const tn_cu
       *module = m;
       return TN_OK;
     }
-  tn_status status = module_create(env, modules, from, file, key, module);
-  if (status != TN_OK) return status;
+  TN_TRY(module_create(env, modules, from, file, key, module));
   (*module)->next = *bucket;
   *bucket = *module;
   return TN_OK;
@@ -158,8 +157,7 @@ static tn_status modules_request(tn_prepare *p, tn_cuda_function *function, cons
                                  const char *file, const char *name) {
   tn_cuda_device *d = tn_cuda_device_of(p);
   memset(function, 0, sizeof *function);
-  tn_status status = modules_find(&p->env, d->modules, from, file, &function->module);
-  if (status != TN_OK) return status;
+  TN_TRY(modules_find(&p->env, d->modules, from, file, &function->module));
   function->device = d;
   function->use = p->use;
   snprintf(function->name, sizeof function->name, "%s", name);
@@ -185,6 +183,11 @@ void tn_cuda_withdraw(tn_cuda_function *function) {
   tn_cuda_function **at = &function->device->modules->requested;
   while (*at != NULL && *at != function) at = &(*at)->next;
   if (*at != NULL) *at = function->next;
+}
+
+void tn_cuda_release_function(tn_env *env, void *made) {
+  tn_cuda_withdraw(made);
+  tn_delete(env, made);
 }
 
 /* ---- loading ---- */

@@ -42,6 +42,8 @@ tn_status tn_cuda_request_text(tn_prepare *p, tn_cuda_function *function, const 
                                const char *name);
 /* For release: the function is wanted no longer. */
 void tn_cuda_withdraw(tn_cuda_function *function);
+/* Releases a prepared kernel that has one function, in front of its other members. */
+void tn_cuda_release_function(tn_env *env, void *made);
 /* Waits for the requests of a device, loads their modules and looks the functions up. TN_EUNSUPPORTED: the
  * code of a function does not compile, and its request is dropped; *declined is its kernel's tn_prepare.use.
  */

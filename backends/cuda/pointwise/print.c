@@ -273,8 +273,7 @@ static tn_status print_check(const tn_pw_region *r, const tn_cuda_printer *p) {
 static tn_status print_region(tn_pw_region *r, tn_cuda_printer *p, const char *tail) {
   size_t maps = (size_t)r->n_maps + 1;
   tn_pw_schedule(r);
-  tn_status status = print_check(r, p);
-  if (status != TN_OK) return status;
+  TN_TRY(print_check(r, p));
   tn_pw_place(r, false);
   int32_t *memory = tn_new(r->handle, maps * (2 * sizeof(int32_t) + 1));
   if (memory == NULL) return TN_ENOMEM;

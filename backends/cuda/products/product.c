@@ -86,15 +86,15 @@ static tn_status product_add_layout(tn_env *env, const tn_cuda_product_plan *pla
                                     cublasLtMatrixLayout_t *layout, const product_matrix *x) {
   const tn_cuda_libraries *l = &plan->device->backend->libraries;
   int32_t batch = (int32_t)plan->product.batch;
-  tn_status status = TN_LT(env, l, cublasLtMatrixLayoutCreate, layout, product_data_type(x->dtype),
-                           (uint64_t)x->columns, (uint64_t)x->rows, x->row);
-  if (status == TN_OK && batch > 1)
-    status = TN_LT(env, l, cublasLtMatrixLayoutSetAttribute, *layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
-                   &batch, sizeof batch);
-  if (status == TN_OK && batch > 1)
-    status = TN_LT(env, l, cublasLtMatrixLayoutSetAttribute, *layout,
-                   CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &x->step, sizeof x->step);
-  return status;
+  TN_TRY(TN_LT(env, l, cublasLtMatrixLayoutCreate, layout, product_data_type(x->dtype), (uint64_t)x->columns,
+               (uint64_t)x->rows, x->row));
+  if (batch > 1)
+    TN_TRY(TN_LT(env, l, cublasLtMatrixLayoutSetAttribute, *layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
+                 &batch, sizeof batch));
+  if (batch > 1)
+    TN_TRY(TN_LT(env, l, cublasLtMatrixLayoutSetAttribute, *layout,
+                 CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &x->step, sizeof x->step));
+  return TN_OK;
 }
 
 static tn_status product_add_layouts(tn_env *env, tn_cuda_product_plan *plan) {
@@ -257,9 +257,8 @@ tn_status tn_cuda_product_run(tn_env *env, const tn_cuda_product_plan *plan, con
                    "cuBLASLt has no algorithm for this product with an operand whose alignment is below %d "
                    "bytes; align the operands",
                    WIDE_ALIGNMENT);
-  tn_status status = tn_cuda_enter(env, plan->device);
-  if (status == TN_OK) status = product_set_pointers(env, plan, matrices);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_cuda_enter(env, plan->device));
+  TN_TRY(product_set_pointers(env, plan, matrices));
   return TN_LT(env, &plan->device->backend->libraries, cublasLtMatmul, plan->device->lt, plan->desc,
                f64 ? (const void *)&one_f64 : &one, matrices->b, plan->a, matrices->a, plan->b,
                f64 ? (const void *)&beta_f64 : &beta, c, plan->c, matrices->d, plan->d,

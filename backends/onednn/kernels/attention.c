@@ -110,16 +110,12 @@ static tn_status onednn_attention_query(tn_query *q) {
   if (status != TN_OK) return status;
   double macs_per_s = 3e10 * tn_thread_speed(q->device) * q->device->threads;
   double pairs = (double)p.batch * (double)p.heads * (double)p.queries * (double)p.keys;
-  tn_variant v = {.struct_size = sizeof v,
-                  .name = "tiles",
-                  .workspace_bytes = 4 * attention_count_f32(q->match),
-                  .prepared_bytes = sizeof p,
-                  .cost_s = q->device->launch_s + pairs * (double)(p.width + p.value_width) *
-                                                      (q->match->n_in > 3 ? 3 : 2) / macs_per_s,
-                  .deterministic = 1,
-                  .capturable = 1};
-  tn_add_variant(q, &v);
-  return TN_OK;
+  return tn_offer(q, (tn_variant){.name = "tiles",
+                                  .workspace_bytes = 4 * attention_count_f32(q->match),
+                                  .prepared_bytes = sizeof p,
+                                  .cost_s = q->device->launch_s + pairs * (double)(p.width + p.value_width) *
+                                                                      (q->match->n_in > 3 ? 3 : 2) /
+                                                                      macs_per_s});
 }
 
 static tn_status onednn_attention_prepare(tn_prepare *p, void **made) {
@@ -129,8 +125,6 @@ static tn_status onednn_attention_prepare(tn_prepare *p, void **made) {
   attention_make(p->match, p->backend, plan);
   return TN_OK;
 }
-
-static void onednn_attention_release(tn_env *env, void *prepared) { tn_delete(env, prepared); }
 
 /* ---- operands in f32 ------------------------------------------------------------------------------ */
 
@@ -469,13 +463,13 @@ static tn_status onednn_attention_grad_launch(tn_launch *l) {
 
 TN_DEFINE_KERNEL(onednn, attention, "onednn_attention", "y, lse = attention(q, k, v)", "attention over tiles",
                  .query = onednn_attention_query, .prepare = onednn_attention_prepare,
-                 .release = onednn_attention_release, .launch = onednn_attention_launch);
+                 .release = tn_delete_prepared, .launch = onednn_attention_launch);
 TN_DEFINE_KERNEL(onednn, attention_grad, "onednn_attention_grad",
                  "dq, dk, dv = attention_grad(q, k, v, y, lse, dy)", "the gradient of attention over tiles",
                  .query = onednn_attention_query, .prepare = onednn_attention_prepare,
-                 .release = onednn_attention_release, .launch = onednn_attention_grad_launch);
+                 .release = tn_delete_prepared, .launch = onednn_attention_grad_launch);
 TN_DEFINE_KERNEL(onednn, attention_grad_joined, "onednn_attention_grad_joined",
                  "dq, dk, dv = attention_grad(q, k, v, y, lse, dy); dx = concat(dq, dk, dv)",
                  "the gradient of attention, with q, k and v as one tensor", .query = onednn_attention_query,
-                 .prepare = onednn_attention_prepare, .release = onednn_attention_release,
+                 .prepare = onednn_attention_prepare, .release = tn_delete_prepared,
                  .launch = onednn_attention_grad_launch);

@@ -103,16 +103,11 @@ static tn_status matmul_offer(tn_query *q) {
   if (plan.partition.dtype == TN_BF16 && plan.partition.depth > BF16_DEPTH)
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "sums of %lld products of bf16, expected at most %d at once",
                    (long long)plan.partition.depth, BF16_DEPTH);
-  const tn_variant variant = {.struct_size = (uint32_t)sizeof variant,
-                              .name = names[plan.partition.method],
-                              .workspace_bytes = tn_gemm_workspace_bytes(&plan.partition),
-                              .prepared_bytes = (int64_t)sizeof plan,
-                              .cost_s = tn_gemm_partition_cost_s(&plan.partition, q->device) +
-                                        matmul_preactivation_s(q->device, q->match),
-                              .deterministic = 1,
-                              .capturable = 1};
-  tn_add_variant(q, &variant);
-  return TN_OK;
+  return tn_offer(q, (tn_variant){.name = names[plan.partition.method],
+                                  .workspace_bytes = tn_gemm_workspace_bytes(&plan.partition),
+                                  .prepared_bytes = (int64_t)sizeof plan,
+                                  .cost_s = tn_gemm_partition_cost_s(&plan.partition, q->device) +
+                                            matmul_preactivation_s(q->device, q->match)});
 }
 
 static tn_status matmul_check_zero(tn_query *q, int32_t operand) {
@@ -146,14 +141,14 @@ static tn_status matmul_check_relu(tn_query *q) {
 static tn_status matmul_check_relu_grad(tn_query *q) {
   const tn_match *match = q->match;
   const tn_type *product = &match->nodes[0].node->out[0];
-  tn_status status = matmul_check_zero(q, 3);
-  if (status == TN_OK) status = matmul_check_zero(q, 4);
-  if (status == TN_OK) status = matmul_check_same_dims(q, match->in[2], product);
-  if (status == TN_OK) status = matmul_check_same_dims(q, match->out[0], product);
-  if (status == TN_OK && match->in[2]->dtype != product->dtype)
-    status = tn_fail(q, TN_EUNSUPPORTED, NULL, "the operand of the comparison is %s, the product %s",
-                     tn_dtype_name(match->in[2]->dtype), tn_dtype_name(product->dtype));
-  return status;
+  TN_TRY(matmul_check_zero(q, 3));
+  TN_TRY(matmul_check_zero(q, 4));
+  TN_TRY(matmul_check_same_dims(q, match->in[2], product));
+  TN_TRY(matmul_check_same_dims(q, match->out[0], product));
+  if (match->in[2]->dtype != product->dtype)
+    TN_TRY(tn_fail(q, TN_EUNSUPPORTED, NULL, "the operand of the comparison is %s, the product %s",
+                   tn_dtype_name(match->in[2]->dtype), tn_dtype_name(product->dtype)));
+  return TN_OK;
 }
 
 /* y = matmul(a, b, bias?); z = add(y, r), unless a is transposed: the gradient of weights is summed in parts.
@@ -239,8 +234,6 @@ static tn_status onednn_matmul_prepare(tn_prepare *p, void **prepared) {
   *prepared = made;
   return TN_OK;
 }
-
-static void onednn_matmul_release(tn_env *env, void *prepared) { tn_delete(env, prepared); }
 
 /* ---- launch -------------------------------------------------------------------------------------- */
 
@@ -338,28 +331,37 @@ static tn_status onednn_matmul_launch(tn_launch *l) {
 }
 
 TN_DEFINE_KERNEL(onednn, matmul, "onednn_matmul", "y = matmul(a, b, bias?)",
-                 "vectorized product of matrices in place", TN_KERNEL_CALLBACKS(onednn_matmul));
+                 "vectorized product of matrices in place",
+                 TN_KERNEL_CALLBACKS_WITH(onednn_matmul, tn_delete_prepared));
 TN_DEFINE_KERNEL(onednn, matmul_relu, "onednn_matmul_relu", "y = matmul(a, b, bias?); z = maximum(y, c)",
-                 "a product and the ReLU behind it", TN_KERNEL_CALLBACKS(onednn_matmul));
+                 "a product and the ReLU behind it",
+                 TN_KERNEL_CALLBACKS_WITH(onednn_matmul, tn_delete_prepared));
 TN_DEFINE_KERNEL(onednn, matmul_relu_grad, "onednn_matmul_relu_grad",
                  "y = matmul(a, b); g = gt(r, c); z = where(g, y, d)",
-                 "a product and the gradient of a ReLU behind it", TN_KERNEL_CALLBACKS(onednn_matmul));
+                 "a product and the gradient of a ReLU behind it",
+                 TN_KERNEL_CALLBACKS_WITH(onednn_matmul, tn_delete_prepared));
 TN_DEFINE_KERNEL(onednn, matmul_add, "onednn_matmul_add", "y = matmul(a, b, bias?); z = add(y, r)",
-                 "a product and a sum behind it", TN_KERNEL_CALLBACKS(onednn_matmul));
+                 "a product and a sum behind it",
+                 TN_KERNEL_CALLBACKS_WITH(onednn_matmul, tn_delete_prepared));
 TN_DEFINE_KERNEL(onednn, matmul_gelu, "onednn_matmul_gelu", "y = matmul(a, b, bias?); z = gelu(y)",
-                 "a product and the GELU behind it", TN_KERNEL_CALLBACKS(onednn_matmul));
+                 "a product and the GELU behind it",
+                 TN_KERNEL_CALLBACKS_WITH(onednn_matmul, tn_delete_prepared));
 TN_DEFINE_KERNEL(onednn, matmul_kept_gelu, "onednn_matmul_kept_gelu",
                  "y = matmul(a, b, bias?); z = gelu(y) -> y, z",
                  "a product and the GELU behind it, with both as results",
-                 TN_KERNEL_CALLBACKS(onednn_matmul));
+                 TN_KERNEL_CALLBACKS_WITH(onednn_matmul, tn_delete_prepared));
 TN_DEFINE_KERNEL(onednn, matmul_gelu_grad, "onednn_matmul_gelu_grad", "y = matmul(a, b); z = gelu_grad(y, x)",
-                 "a product and the gradient of a GELU behind it", TN_KERNEL_CALLBACKS(onednn_matmul));
+                 "a product and the gradient of a GELU behind it",
+                 TN_KERNEL_CALLBACKS_WITH(onednn_matmul, tn_delete_prepared));
 TN_DEFINE_KERNEL(onednn, matmul_bias_grad, "onednn_matmul_bias_grad",
                  "s = reduce_sum(d); w = matmul(d, x) -> w, s",
-                 "the gradients of a linear layer's weight and bias", TN_KERNEL_CALLBACKS(onednn_matmul));
+                 "the gradients of a linear layer's weight and bias",
+                 TN_KERNEL_CALLBACKS_WITH(onednn_matmul, tn_delete_prepared));
 TN_DEFINE_KERNEL(onednn, matmul_split_2, "onednn_matmul_split_2",
                  "y = matmul(x, w, bias?); a = slice(y); b = slice(y) -> a, b",
-                 "a linear layer with two results side by side", TN_KERNEL_CALLBACKS(onednn_matmul));
+                 "a linear layer with two results side by side",
+                 TN_KERNEL_CALLBACKS_WITH(onednn_matmul, tn_delete_prepared));
 TN_DEFINE_KERNEL(onednn, matmul_split_3, "onednn_matmul_split_3",
                  "y = matmul(x, w, bias?); a = slice(y); b = slice(y); c = slice(y) -> a, b, c",
-                 "a linear layer with three results side by side", TN_KERNEL_CALLBACKS(onednn_matmul));
+                 "a linear layer with three results side by side",
+                 TN_KERNEL_CALLBACKS_WITH(onednn_matmul, tn_delete_prepared));

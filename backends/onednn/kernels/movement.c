@@ -214,14 +214,10 @@ static tn_status onednn_movement_query(tn_query *q) {
   bool can = movement_make_copies(copies, m);
   tn_delete(q, copies);
   if (!can) return tn_fail(q, TN_EUNSUPPORTED, NULL, "the elements form neither runs nor matrices");
-  tn_variant v = {.struct_size = sizeof v,
-                  .name = "runs",
-                  .prepared_bytes = (int64_t)movement_kernel_bytes(m),
-                  .cost_s = tn_cost_of_bytes(q->device, 2 * (double)tn_type_bytes(m->out[0])),
-                  .deterministic = 1,
-                  .capturable = 1};
-  tn_add_variant(q, &v);
-  return TN_OK;
+  return tn_offer(q,
+                  (tn_variant){.name = "runs",
+                               .prepared_bytes = (int64_t)movement_kernel_bytes(m),
+                               .cost_s = tn_cost_of_bytes(q->device, 2 * (double)tn_type_bytes(m->out[0]))});
 }
 
 static tn_status onednn_movement_prepare(tn_prepare *p, void **made) {
@@ -233,17 +229,18 @@ static tn_status onednn_movement_prepare(tn_prepare *p, void **made) {
   return TN_OK;
 }
 
-static void onednn_movement_release(tn_env *env, void *made) { tn_delete(env, made); }
-
 TN_DEFINE_KERNEL(onednn, transpose, "onednn_transpose", "y = transpose(x)",
-                 "dimensions in another order, in runs or squares", TN_KERNEL_CALLBACKS(onednn_movement));
+                 "dimensions in another order, in runs or squares",
+                 TN_KERNEL_CALLBACKS_WITH(onednn_movement, tn_delete_prepared));
 TN_DEFINE_KERNEL(onednn, slice, "onednn_slice", "y = slice(x)", "a part of a tensor, run by run",
-                 TN_KERNEL_CALLBACKS(onednn_movement));
+                 TN_KERNEL_CALLBACKS_WITH(onednn_movement, tn_delete_prepared));
 TN_DEFINE_KERNEL(onednn, concat, "onednn_concat", "y = concat(xs*)",
-                 "tensors joined along one dimension, run by run", TN_KERNEL_CALLBACKS(onednn_movement));
+                 "tensors joined along one dimension, run by run",
+                 TN_KERNEL_CALLBACKS_WITH(onednn_movement, tn_delete_prepared));
 TN_DEFINE_KERNEL(onednn, beside_2, "onednn_beside_2", "a = pad(x); b = pad(y); s = add(a, b)",
-                 "two gradients of one tensor's halves, side by side", TN_KERNEL_CALLBACKS(onednn_movement));
+                 "two gradients of one tensor's halves, side by side",
+                 TN_KERNEL_CALLBACKS_WITH(onednn_movement, tn_delete_prepared));
 TN_DEFINE_KERNEL(onednn, beside_3, "onednn_beside_3",
                  "a = pad(x); b = pad(y); c = pad(z); s = add(a, b); t = add(s, c)",
                  "three gradients of one tensor's thirds, side by side",
-                 TN_KERNEL_CALLBACKS(onednn_movement));
+                 TN_KERNEL_CALLBACKS_WITH(onednn_movement, tn_delete_prepared));

@@ -135,24 +135,19 @@ static tn_status norm_check_sum(tn_query *q) {
 static tn_status onednn_norm_query(tn_query *q) {
   static const int32_t inplace[2][2] = {{0, 0}, {5, 0}};
   const tn_match *m = q->match;
-  tn_status status = norm_check_sum(q);
-  if (status != TN_OK) return status;
+  TN_TRY(norm_check_sum(q));
   norm_kernel p;
   if (!norm_make(m, q->backend, &p))
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "%s of %s is not supported", m->nodes[0].node->op,
                    tn_dtype_name(m->in[0]->dtype));
-  tn_variant v = {
-      .struct_size = sizeof v,
-      .name = "rows",
-      .workspace_bytes = norm_is_gradient(m) ? p.chunks * norm_part_bytes(p.n) : 0,
-      .prepared_bytes = sizeof(norm_kernel),
-      .n_inplace = m->n_nodes,
-      .inplace = inplace,
-      .cost_s = tn_cost_of_bytes(q->device, (norm_is_gradient(m) ? 3 : 2) * (double)tn_type_bytes(m->out[0])),
-      .deterministic = 1,
-      .capturable = 1};
-  tn_add_variant(q, &v);
-  return TN_OK;
+  return tn_offer(q,
+                  (tn_variant){.name = "rows",
+                               .workspace_bytes = norm_is_gradient(m) ? p.chunks * norm_part_bytes(p.n) : 0,
+                               .prepared_bytes = sizeof(norm_kernel),
+                               .n_inplace = m->n_nodes,
+                               .inplace = inplace,
+                               .cost_s = tn_cost_of_bytes(q->device, (norm_is_gradient(m) ? 3 : 2) *
+                                                                         (double)tn_type_bytes(m->out[0]))});
 }
 
 static tn_status onednn_norm_prepare(tn_prepare *p, void **made) {
@@ -163,19 +158,16 @@ static tn_status onednn_norm_prepare(tn_prepare *p, void **made) {
   return TN_OK;
 }
 
-static void onednn_norm_release(tn_env *env, void *made) { tn_delete(env, made); }
-
 TN_DEFINE_KERNEL(onednn, layer_norm, "onednn_layer_norm", "y, mean, rstd = layer_norm(x, weight?, bias?)",
                  "layer norm, row by row in vectors", .query = onednn_norm_query,
-                 .prepare = onednn_norm_prepare, .release = onednn_norm_release,
-                 .launch = onednn_norm_launch);
+                 .prepare = onednn_norm_prepare, .release = tn_delete_prepared, .launch = onednn_norm_launch);
 TN_DEFINE_KERNEL(onednn, layer_norm_grad, "onednn_layer_norm_grad",
                  "dx, dweight, dbias = layer_norm_grad(dy, x, mean, rstd, weight?)",
                  "all gradients of a layer norm in one pass over its rows", .query = onednn_norm_query,
-                 .prepare = onednn_norm_prepare, .release = onednn_norm_release,
+                 .prepare = onednn_norm_prepare, .release = tn_delete_prepared,
                  .launch = onednn_norm_grad_launch);
 TN_DEFINE_KERNEL(
     onednn, layer_norm_grad_add, "onednn_layer_norm_grad_add",
     "dx, dweight, dbias = layer_norm_grad(dy, x, mean, rstd, weight?); s = add(dx, r) -> s, dweight, dbias",
     "all gradients of a layer norm, and the gradient of a residual added to them", .query = onednn_norm_query,
-    .prepare = onednn_norm_prepare, .release = onednn_norm_release, .launch = onednn_norm_grad_launch);
+    .prepare = onednn_norm_prepare, .release = tn_delete_prepared, .launch = onednn_norm_grad_launch);

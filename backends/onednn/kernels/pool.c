@@ -72,16 +72,13 @@ static void onednn_pool_offer(tn_query *q, int32_t how, const pool_kernel *p) {
   const tn_match *m = q->match;
   tn_operand_layout plain = {0}, blocked = {TN_LAYOUT_FIXED, 0, tn_channels_blocked(4, p->lanes)};
   tn_operand_layout layout = how == BLOCKS ? blocked : plain, all[2] = {layout, layout};
-  tn_variant v = {.struct_size = sizeof v,
-                  .id = how,
-                  .name = how == BLOCKS ? "blocks" : "planes",
-                  .in = all,
-                  .out = all,
-                  .prepared_bytes = sizeof(pool_kernel),
-                  .cost_s = tn_cost_of_bytes(q->device, tn_match_bytes(m) * (how == BLOCKS ? 1 : 2)),
-                  .deterministic = 1,
-                  .capturable = 1};
-  tn_add_variant(q, &v);
+  tn_offer(q,
+           (tn_variant){.id = how,
+                        .name = how == BLOCKS ? "blocks" : "planes",
+                        .in = all,
+                        .out = all,
+                        .prepared_bytes = sizeof(pool_kernel),
+                        .cost_s = tn_cost_of_bytes(q->device, tn_match_bytes(m) * (how == BLOCKS ? 1 : 2))});
 }
 
 static tn_status onednn_pool_query(tn_query *q) {
@@ -104,8 +101,6 @@ static tn_status onednn_pool_prepare(tn_prepare *p, void **made) {
   *made = kernel;
   return TN_OK;
 }
-
-static void onednn_pool_release(tn_env *env, void *made) { tn_delete(env, made); }
 
 /* ---- launch --------------------------------------------------------------------------------------- */
 
@@ -136,10 +131,14 @@ static tn_status onednn_pool_launch(tn_launch *l) {
 }
 
 TN_DEFINE_KERNEL(onednn, max_pool2d, "onednn_max_pool2d", "y, index = max_pool2d(x)",
-                 "maxima of windows, on planes or blocks of channels", TN_KERNEL_CALLBACKS(onednn_pool));
+                 "maxima of windows, on planes or blocks of channels",
+                 TN_KERNEL_CALLBACKS_WITH(onednn_pool, tn_delete_prepared));
 TN_DEFINE_KERNEL(onednn, max_pool2d_grad, "onednn_max_pool2d_grad", "dx = max_pool2d_grad(dy, index)",
-                 "each element collects from its windows", TN_KERNEL_CALLBACKS(onednn_pool));
+                 "each element collects from its windows",
+                 TN_KERNEL_CALLBACKS_WITH(onednn_pool, tn_delete_prepared));
 TN_DEFINE_KERNEL(onednn, avg_pool2d, "onednn_avg_pool2d", "y = avg_pool2d(x)",
-                 "means of windows, on planes or blocks of channels", TN_KERNEL_CALLBACKS(onednn_pool));
+                 "means of windows, on planes or blocks of channels",
+                 TN_KERNEL_CALLBACKS_WITH(onednn_pool, tn_delete_prepared));
 TN_DEFINE_KERNEL(onednn, avg_pool2d_grad, "onednn_avg_pool2d_grad", "dx = avg_pool2d_grad(dy)",
-                 "each element collects from its windows", TN_KERNEL_CALLBACKS(onednn_pool));
+                 "each element collects from its windows",
+                 TN_KERNEL_CALLBACKS_WITH(onednn_pool, tn_delete_prepared));

@@ -282,17 +282,14 @@ static void reduce_offer(tn_query *q, const reduce_kernel *p) {
   tn_operand_layout in[4] = {block_layout, p->op == TN_REDUCE_GRADS ? block_layout : plain, plain, plain};
   double bytes = 0;
   for (int32_t i = 0; i < q->match->n_in; i++) bytes += (double)tn_type_bytes(q->match->in[i]);
-  tn_variant v = {.struct_size = sizeof v,
-                  .id = p->how,
-                  .name = name[p->how],
-                  .in = p->how == BLOCKS ? in : NULL,
-                  .workspace_bytes =
-                      p->parts > 1 ? p->parts * p->batch * p->kept * p->sets * (int64_t)sizeof(double) : 0,
-                  .prepared_bytes = sizeof(reduce_kernel),
-                  .cost_s = tn_cost_of_bytes(q->device, bytes),
-                  .deterministic = 1,
-                  .capturable = 1};
-  tn_add_variant(q, &v);
+  tn_offer(q, (tn_variant){.id = p->how,
+                           .name = name[p->how],
+                           .in = p->how == BLOCKS ? in : NULL,
+                           .workspace_bytes = p->parts > 1 ? p->parts * p->batch * p->kept * p->sets *
+                                                                 (int64_t)sizeof(double)
+                                                           : 0,
+                           .prepared_bytes = sizeof(reduce_kernel),
+                           .cost_s = tn_cost_of_bytes(q->device, bytes)});
 }
 
 static tn_status onednn_reduce_query(tn_query *q) {
@@ -315,16 +312,18 @@ static tn_status onednn_reduce_prepare(tn_prepare *p, void **made) {
   return TN_OK;
 }
 
-static void onednn_reduce_release(tn_env *env, void *made) { tn_delete(env, made); }
-
 TN_DEFINE_KERNEL(onednn, reduce_sum, "onednn_reduce_sum", "y = reduce_sum(x)",
-                 "sums over any axes, in vectors", TN_KERNEL_CALLBACKS(onednn_reduce));
+                 "sums over any axes, in vectors",
+                 TN_KERNEL_CALLBACKS_WITH(onednn_reduce, tn_delete_prepared));
 TN_DEFINE_KERNEL(onednn, reduce_max, "onednn_reduce_max", "y = reduce_max(x)",
-                 "largest elements over any axes, in vectors", TN_KERNEL_CALLBACKS(onednn_reduce));
+                 "largest elements over any axes, in vectors",
+                 TN_KERNEL_CALLBACKS_WITH(onednn_reduce, tn_delete_prepared));
 TN_DEFINE_KERNEL(onednn, reduce_min, "onednn_reduce_min", "y = reduce_min(x)",
-                 "smallest elements over any axes, in vectors", TN_KERNEL_CALLBACKS(onednn_reduce));
+                 "smallest elements over any axes, in vectors",
+                 TN_KERNEL_CALLBACKS_WITH(onednn_reduce, tn_delete_prepared));
 TN_DEFINE_KERNEL(onednn, moments, "onednn_moments", "mean, variance = moments(x)",
-                 "means and variances, also with channels in blocks", TN_KERNEL_CALLBACKS(onednn_reduce));
+                 "means and variances, also with channels in blocks",
+                 TN_KERNEL_CALLBACKS_WITH(onednn_reduce, tn_delete_prepared));
 TN_DEFINE_KERNEL(onednn, norm_grad_sums, "onednn_norm_grad_sums", "s, d = norm_grad_sums(dy, x, mean, rstd)",
                  "the sums of a normalization's gradient, also with channels in blocks",
-                 TN_KERNEL_CALLBACKS(onednn_reduce));
+                 TN_KERNEL_CALLBACKS_WITH(onednn_reduce, tn_delete_prepared));

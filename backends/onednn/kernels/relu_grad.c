@@ -189,19 +189,15 @@ static tn_status onednn_relu_grad_query(tn_query *q) {
   }
   out[0] = blocked;
   const int32_t inplace[2][2] = {{p.operands.dy, 0}, {p.operands.more, 0}};
-  tn_variant v = {.struct_size = sizeof v,
-                  .name = "blocks",
-                  .in = in,
-                  .out = out,
-                  .workspace_bytes = p.parts * p.blocks * p.lanes * 2 * (int64_t)sizeof(double),
-                  .prepared_bytes = sizeof(relu_grad_kernel),
-                  .n_inplace = p.operands.more < 0 ? 1 : 2,
-                  .inplace = inplace,
-                  .cost_s = tn_cost_of_bytes(q->device, tensors * (double)tn_type_bytes(m->out[0])),
-                  .deterministic = 1,
-                  .capturable = 1};
-  tn_add_variant(q, &v);
-  return TN_OK;
+  return tn_offer(
+      q, (tn_variant){.name = "blocks",
+                      .in = in,
+                      .out = out,
+                      .workspace_bytes = p.parts * p.blocks * p.lanes * 2 * (int64_t)sizeof(double),
+                      .prepared_bytes = sizeof(relu_grad_kernel),
+                      .n_inplace = p.operands.more < 0 ? 1 : 2,
+                      .inplace = inplace,
+                      .cost_s = tn_cost_of_bytes(q->device, tensors * (double)tn_type_bytes(m->out[0]))});
 }
 
 static tn_status onednn_relu_grad_prepare(tn_prepare *p, void **made) {
@@ -212,17 +208,15 @@ static tn_status onednn_relu_grad_prepare(tn_prepare *p, void **made) {
   return TN_OK;
 }
 
-static void onednn_relu_grad_release(tn_env *env, void *made) { tn_delete(env, made); }
-
 TN_DEFINE_KERNEL(onednn, relu_norm_grad_sums, "onednn_relu_norm_grad_sums",
                  "g = gt(r, c); h = where(g, dy, d); s, q = norm_grad_sums(h, x, mean, rstd) -> h, s, q",
                  "the gradient of a ReLU and the sums of the normalization before it",
-                 TN_KERNEL_CALLBACKS(onednn_relu_grad));
+                 TN_KERNEL_CALLBACKS_WITH(onednn_relu_grad, tn_delete_prepared));
 TN_DEFINE_KERNEL(
     onednn, add_relu_norm_grad_sums, "onednn_add_relu_norm_grad_sums",
     "a = add(u, v); g = gt(r, c); h = where(g, a, d); s, q = norm_grad_sums(h, x, mean, rstd) -> h, s, q",
     "two gradients added, a ReLU's gradient, and the sums of the normalization before it",
-    TN_KERNEL_CALLBACKS(onednn_relu_grad));
+    TN_KERNEL_CALLBACKS_WITH(onednn_relu_grad, tn_delete_prepared));
 
 /* The normalization in f32, and around it the casts of mixed precision. */
 #define ROWS "&m = reshape(mean); &w = reshape(scale); &b = reshape(shift); "
@@ -231,9 +225,9 @@ TN_DEFINE_KERNEL(
     onednn, norm_relu_grad_sums, "onednn_norm_relu_grad_sums",
     ROWS "&c = sub(x, m); &p = mul(c, w); &n = add(p, b); &r = maximum(n, z); " GATE,
     "the gradient of a ReLU whose gate is computed again, and the sums of the normalization before it",
-    TN_KERNEL_CALLBACKS(onednn_relu_grad));
+    TN_KERNEL_CALLBACKS_WITH(onednn_relu_grad, tn_delete_prepared));
 TN_DEFINE_KERNEL(onednn, cast_norm_relu_grad_sums, "onednn_cast_norm_relu_grad_sums",
                  ROWS "&f = cast(x); &c = sub(f, m); &p = mul(c, w); &a = add(p, b); &n = cast(a); "
                       "&r = maximum(n, z); " GATE,
                  "the same in mixed precision, with the normalization in f32",
-                 TN_KERNEL_CALLBACKS(onednn_relu_grad));
+                 TN_KERNEL_CALLBACKS_WITH(onednn_relu_grad, tn_delete_prepared));

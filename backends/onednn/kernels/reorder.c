@@ -86,16 +86,11 @@ static size_t reorder_kernel_bytes(const tn_type *type) {
 static tn_status onednn_reorder_query(tn_query *q) {
   static const tn_operand_layout any = {.rule = TN_LAYOUT_ANY};
   const tn_type *x = q->match->in[0];
-  tn_variant v = {.struct_size = sizeof v,
-                  .name = "squares",
-                  .in = &any,
-                  .out = &any,
-                  .prepared_bytes = (int64_t)reorder_kernel_bytes(x),
-                  .cost_s = tn_cost_of_bytes(q->device, 2 * (double)tn_type_bytes(x)),
-                  .deterministic = 1,
-                  .capturable = 1};
-  tn_add_variant(q, &v);
-  return TN_OK;
+  return tn_offer(q, (tn_variant){.name = "squares",
+                                  .in = &any,
+                                  .out = &any,
+                                  .prepared_bytes = (int64_t)reorder_kernel_bytes(x),
+                                  .cost_s = tn_cost_of_bytes(q->device, 2 * (double)tn_type_bytes(x))});
 }
 
 static bool reorder_is_in_order(const tn_layout *layout, int32_t rank) {
@@ -151,7 +146,5 @@ static tn_status onednn_reorder_prepare(tn_prepare *p, void **made) {
   return TN_OK;
 }
 
-static void onednn_reorder_release(tn_env *env, void *made) { tn_delete(env, made); }
-
 TN_DEFINE_KERNEL(onednn, reorder, "onednn_reorder", "y = reorder(x)", "a tensor in another layout",
-                 TN_KERNEL_CALLBACKS(onednn_reorder));
+                 TN_KERNEL_CALLBACKS_WITH(onednn_reorder, tn_delete_prepared));

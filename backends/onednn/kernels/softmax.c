@@ -156,16 +156,12 @@ static tn_status onednn_softmax_query(tn_query *q) {
     return tn_fail(q, TN_EUNSUPPORTED, NULL,
                    "%s of %s, or over classes that are not contiguous, is not supported",
                    m->nodes[0].node->op, tn_dtype_name(m->in[0]->dtype));
-  tn_variant v = {.struct_size = sizeof v,
-                  .name = "rows",
-                  .prepared_bytes = sizeof(softmax_kernel),
-                  .n_inplace = softmax_is_loss(m) ? 0 : 1,
-                  .inplace = inplace,
-                  .cost_s = tn_cost_of_bytes(q->device, 2 * (double)tn_type_bytes(m->in[0])),
-                  .deterministic = 1,
-                  .capturable = 1};
-  tn_add_variant(q, &v);
-  return TN_OK;
+  return tn_offer(q,
+                  (tn_variant){.name = "rows",
+                               .prepared_bytes = sizeof(softmax_kernel),
+                               .n_inplace = softmax_is_loss(m) ? 0 : 1,
+                               .inplace = inplace,
+                               .cost_s = tn_cost_of_bytes(q->device, 2 * (double)tn_type_bytes(m->in[0]))});
 }
 
 static tn_status onednn_softmax_prepare(tn_prepare *p, void **made) {
@@ -176,16 +172,14 @@ static tn_status onednn_softmax_prepare(tn_prepare *p, void **made) {
   return TN_OK;
 }
 
-static void onednn_softmax_release(tn_env *env, void *made) { tn_delete(env, made); }
-
 TN_DEFINE_KERNEL(onednn, softmax, "onednn_softmax", "y = softmax(x)", "softmax, row by row in vectors",
                  .query = onednn_softmax_query, .prepare = onednn_softmax_prepare,
-                 .release = onednn_softmax_release, .launch = onednn_softmax_launch);
+                 .release = tn_delete_prepared, .launch = onednn_softmax_launch);
 TN_DEFINE_KERNEL(onednn, log_softmax, "onednn_log_softmax", "y = log_softmax(x)",
                  "logarithm of softmax, row by row in vectors", .query = onednn_softmax_query,
-                 .prepare = onednn_softmax_prepare, .release = onednn_softmax_release,
+                 .prepare = onednn_softmax_prepare, .release = tn_delete_prepared,
                  .launch = onednn_softmax_launch);
 TN_DEFINE_KERNEL(onednn, cross_entropy, "onednn_cross_entropy", "loss, lse = cross_entropy(logits, target)",
                  "cross entropy, row by row in vectors", .query = onednn_softmax_query,
-                 .prepare = onednn_softmax_prepare, .release = onednn_softmax_release,
+                 .prepare = onednn_softmax_prepare, .release = tn_delete_prepared,
                  .launch = onednn_softmax_loss_launch);

@@ -144,8 +144,7 @@ typedef struct conv_tensor {
 static tn_status conv_set_tensor(tn_primitive_list *r, const tn_type *type, const tn_layout *layout,
                                  int32_t location, int32_t at, tn_dnnl_desc wanted, conv_tensor *t) {
   t->given = (tn_primitive_arg){0, location, at, NULL};
-  tn_status status = tn_dnnl_memory(r, type, layout, &t->given.desc);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_dnnl_memory(r, type, layout, &t->given.desc));
   t->used = t->given;
   if (dnnl_memory_desc_equal(t->given.desc, wanted)) return TN_OK;
   t->used = (tn_primitive_arg){0, TN_ARG_WORKSPACE, tn_primitive_list_allocate(r, wanted), wanted};
@@ -179,16 +178,14 @@ static tn_status conv_set_tensors(tn_primitive_list *r, const tn_dnnl_conv *c, i
             line = tn_layout_row_major(1);
   bool dx = c->direction == TN_CONV_GRAD_INPUT, dw = c->direction == TN_CONV_GRAD_WEIGHT;
   bool forward = !dx && !dw;
-  tn_status status = conv_set_tensor(r, c->x, &l->x, dx ? TN_ARG_OUT : TN_ARG_IN, 0, d->x, &t->x);
-  if (status == TN_OK)
-    status = conv_set_tensor(r, c->y, &l->y, forward ? TN_ARG_OUT : TN_ARG_IN, dw ? 1 : 0, d->y, &t->y);
-  if (status == TN_OK && !(how & TN_CONV_FOLDED))
-    status = conv_set_tensor(r, &group, &weights, dw ? TN_ARG_OUT : TN_ARG_IN, dw ? 0 : 1, w, &t->w);
-  if (status == TN_OK && c->bias != NULL && !(how & TN_CONV_FOLDED))
-    status = conv_set_tensor(r, c->bias, &line, TN_ARG_IN, 2, d->bias, &t->bias);
-  if (status == TN_OK && c->added != NULL)
-    status = conv_set_tensor(r, c->added, &l->y, TN_ARG_IN, c->added_at, d->y, &t->added);
-  return status;
+  TN_TRY(conv_set_tensor(r, c->x, &l->x, dx ? TN_ARG_OUT : TN_ARG_IN, 0, d->x, &t->x));
+  TN_TRY(conv_set_tensor(r, c->y, &l->y, forward ? TN_ARG_OUT : TN_ARG_IN, dw ? 1 : 0, d->y, &t->y));
+  if (!(how & TN_CONV_FOLDED))
+    TN_TRY(conv_set_tensor(r, &group, &weights, dw ? TN_ARG_OUT : TN_ARG_IN, dw ? 0 : 1, w, &t->w));
+  if (c->bias != NULL && !(how & TN_CONV_FOLDED))
+    TN_TRY(conv_set_tensor(r, c->bias, &line, TN_ARG_IN, 2, d->bias, &t->bias));
+  if (c->added != NULL) TN_TRY(conv_set_tensor(r, c->added, &l->y, TN_ARG_IN, c->added_at, d->y, &t->added));
+  return TN_OK;
 }
 
 /* The folded memory has the weights first, then the bias. */

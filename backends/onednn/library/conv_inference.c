@@ -78,8 +78,7 @@ static tn_status conv_folded_pack_list(tn_primitive_list *r, const tn_dnnl_conv 
   tn_layout plain = tn_layout_row_major(w.rank);
   tn_primitive_arg from = {0, TN_ARG_WORKSPACE, 0, NULL}, to = {0, TN_ARG_FOLDED, 0, folded->w};
   w.dtype = TN_F32;
-  tn_status status = tn_dnnl_memory(r, &w, &plain, &from.desc);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_dnnl_memory(r, &w, &plain, &from.desc));
   from.at = tn_primitive_list_allocate(r, from.desc);
   return tn_primitive_list_add_reorder(r, &from, &to);
 }
@@ -118,20 +117,16 @@ static void conv_folded_offer(tn_query *q, const tn_dnnl_conv *c, int32_t how, c
   const int32_t inplace[1][2] = {{c->added_at, 0}};
   in[0] = (tn_operand_layout){TN_LAYOUT_FIXED, 0, r->layouts.x};
   if (c->added != NULL) in[c->added_at] = out;
-  tn_variant v = {.struct_size = sizeof v,
-                  .id = how,
-                  .name = names[how & (TN_CONV_WINOGRAD | TN_CONV_IN_F32)],
-                  .in = in,
-                  .out = &out,
-                  .workspace_bytes = conv_folded_workspace(r),
-                  .prepared_bytes = 2 * TN_PRIMITIVE_LIST_BYTES,
-                  .folded_bytes = r->folded.bytes,
-                  .n_inplace = c->added != NULL ? 1 : 0,
-                  .inplace = inplace,
-                  .cost_s = tn_dnnl_conv_cost_s(c, how, q->device),
-                  .deterministic = 1,
-                  .capturable = 1};
-  tn_add_variant(q, &v);
+  tn_offer(q, (tn_variant){.id = how,
+                           .name = names[how & (TN_CONV_WINOGRAD | TN_CONV_IN_F32)],
+                           .in = in,
+                           .out = &out,
+                           .workspace_bytes = conv_folded_workspace(r),
+                           .prepared_bytes = 2 * TN_PRIMITIVE_LIST_BYTES,
+                           .folded_bytes = r->folded.bytes,
+                           .n_inplace = c->added != NULL ? 1 : 0,
+                           .inplace = inplace,
+                           .cost_s = tn_dnnl_conv_cost_s(c, how, q->device)});
 }
 
 static tn_status conv_folded_add(tn_query *q, const tn_dnnl_conv *c, int32_t how) {

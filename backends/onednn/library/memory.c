@@ -88,8 +88,7 @@ static tn_status memory_describe_strided(tn_primitive_list *r, const tn_type *ty
 tn_status tn_dnnl_memory(tn_primitive_list *r, const tn_type *type, const tn_layout *layout,
                          tn_dnnl_desc *desc) {
   char text[TAG_TEXT];
-  tn_status status = memory_check_type(r->env, type);
-  if (status != TN_OK) return status;
+  TN_TRY(memory_check_type(r->env, type));
   if (layout->n_blocks == 0) return memory_describe_strided(r, type, layout, desc);
   dnnl_format_tag_t tag = memory_tag(memory_tag_name(layout, type->rank, text));
   if (tag == dnnl_format_tag_undef)

@@ -188,8 +188,7 @@ static tn_status primitive_compile_step(const tn_primitive_list *list, const tn_
   TN_DNNL_TRY(list->env, dnnl_primitive_create(&step->primitive, from->primitive));
   step->is_reorder = from->is_reorder;
   for (int32_t i = 0; i < from->n_args; i++) {
-    tn_status status = primitive_compile_arg(list->env, list->library, &from->args[i], step);
-    if (status != TN_OK) return status;
+    TN_TRY(primitive_compile_arg(list->env, list->library, &from->args[i], step));
   }
   if (primitive_scratch(from->primitive, &scratch) == 0) return TN_OK;
   tn_primitive_arg arg = {DNNL_ARG_SCRATCHPAD, TN_ARG_WORKSPACE, list->workspace_bytes, scratch};

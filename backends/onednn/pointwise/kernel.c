@@ -130,23 +130,18 @@ typedef struct tile_offer {
 static tn_status tile_add_variant(tn_query *q, const tile_offer *o, tn_operand_layout *rules) {
   const tn_match *m = q->match;
   tn_tile_program *p = NULL;
-  tn_status status = tn_tile_compile(q, m, o->layout, tn_onednn_isa_of(q->backend), &p);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_tile_compile(q, m, o->layout, tn_onednn_isa_of(q->backend), &p));
   tile_set_rules(m, o->rule, o->layout, rules);
   int32_t threads = q->device->threads > 0 && p->n_chunks > 1 ? q->device->threads : 1;
-  tn_variant v = {
-      .struct_size = sizeof v,
-      .id = o->id,
-      .name = o->name,
-      .in = rules,
-      .out = rules + m->n_in,
-      .prepared_bytes = (int64_t)(sizeof(tile_plan) + p->base.bytes),
-      .n_inplace = p->base.n_inplace,
-      .inplace = (const int32_t(*)[2])p->base.inplace,
-      .cost_s = tn_estimate_s(q->device, tn_match_bytes(m), p->work_s, tn_thread_speed(q->device) * threads),
-      .deterministic = 1,
-      .capturable = 1};
-  tn_add_variant(q, &v);
+  tn_offer(q, (tn_variant){.id = o->id,
+                           .name = o->name,
+                           .in = rules,
+                           .out = rules + m->n_in,
+                           .prepared_bytes = (int64_t)(sizeof(tile_plan) + p->base.bytes),
+                           .n_inplace = p->base.n_inplace,
+                           .inplace = (const int32_t(*)[2])p->base.inplace,
+                           .cost_s = tn_estimate_s(q->device, tn_match_bytes(m), p->work_s,
+                                                   tn_thread_speed(q->device) * threads)});
   tn_delete(q, p);
   return TN_OK;
 }

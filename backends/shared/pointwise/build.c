@@ -309,8 +309,7 @@ static tn_status build_nodes(tn_pw_region *r) {
     if (!tn_type_same_dims(m->out[i], &r->space.type))
       return tn_fail(r->handle, TN_EUNSUPPORTED, NULL, "the results differ in their dimensions");
   for (int32_t i = 0; i < m->n_nodes; i++) {
-    tn_status status = build_node(r, &m->nodes[i]);
-    if (status != TN_OK) return status;
+    TN_TRY(build_node(r, &m->nodes[i]));
   }
   return TN_OK;
 }
@@ -370,8 +369,7 @@ tn_status tn_pw_build(const void *handle, const tn_match *m, const tn_pw_space *
   *r = (tn_pw_region){.handle = handle, .match = m};
   if (m->n_out < 1) return tn_fail(handle, TN_EUNSUPPORTED, NULL, "the region has no result");
   r->space = space != NULL ? *space : tn_pw_space_row_major(m->out[0]);
-  tn_status status = build_allocate(r);
-  if (status != TN_OK) return status;
+  TN_TRY(build_allocate(r));
   build_collect_types(r);
   return build_nodes(r);
 }

@@ -178,8 +178,7 @@ static tn_status collective_run(tn_env *env, void *arg) {
     if (rank >= 0) return collective_wait_for(env, t, rank);
     if (t->stage == TN_SIM_FINISHED) return TN_OK;
     if (t->stage == TN_SIM_ARRIVED) {
-      tn_status status = collective_compare_calls(env, t);
-      if (status != TN_OK) return status;
+      TN_TRY(collective_compare_calls(env, t));
       (t->rehearsed_s != NULL ? collective_rehearse : collective_first_half)(t);
     } else if (t->rehearsed_s == NULL) {
       collective_second_half(t);

@@ -188,11 +188,9 @@ static tn_status race_access_as_host(const actor *a, const tn_sim_work *work) {
 static tn_status race_access_copy(actor *a, const tn_sim_work *work) {
   a->access.bytes = work->copy.bytes;
   bool hosts = work->copy.direction == TN_COPY_TO_DEVICE && !a->captured;
-  tn_status status = hosts ? race_access_as_host(a, work) : TN_OK;
-  if (status != TN_OK) return status;
-  status = race_access(a, work->copy.from, work->copy.bytes, false, "the beginning of a copy");
-  return status == TN_OK ? race_access(a, work->copy.to, work->copy.bytes, true, "the end of a copy")
-                         : status;
+  TN_TRY(hosts ? race_access_as_host(a, work) : TN_OK);
+  TN_TRY(race_access(a, work->copy.from, work->copy.bytes, false, "the beginning of a copy"));
+  return race_access(a, work->copy.to, work->copy.bytes, true, "the end of a copy");
 }
 
 static tn_status race_access_task(actor *a, const tn_sim_task *task) {

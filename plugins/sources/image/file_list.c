@@ -125,8 +125,7 @@ static tn_status list_class(const tn_env *env, image_list *list, int64_t k) {
   /* Validation may lack a class of training. */
   if (stat(path, &info) != 0 && errno == ENOENT) return TN_OK;
   if (list->others.count == 0) list->others.class = k;
-  tn_status status = list_folder(env, path, is_image, &list->files, &list->others);
-  if (status != TN_OK) return status;
+  TN_TRY(list_folder(env, path, is_image, &list->files, &list->others));
   list->first[k + 1] = list->files.count;
   if (list->first[k + 1] > list->first[k]) return TN_OK;
   return tn_fail(env, TN_EINVAL, "folder", "%s: has no .jpg, .jpeg or .png files", path);

@@ -16,8 +16,7 @@ tn_status image_check_size(const image_sink *sink, uint64_t height, uint64_t wid
 
 tn_status image_size(image_sink *sink, uint64_t height, uint64_t width, int *wanted) {
   *wanted = 0;
-  tn_status status = image_check_size(sink, height, width);
-  if (status != TN_OK) return status;
+  TN_TRY(image_check_size(sink, height, width));
   sink->height = (int64_t)(sink->orientation >= 5 ? width : height);
   sink->width = (int64_t)(sink->orientation >= 5 ? height : width);
   if (sink->planes == NULL) return TN_OK;

@@ -135,9 +135,8 @@ static tn_status image_folder_decode(const folder_source *f, const void *handle,
   char path[PATH_MAX];
   const uint8_t *bytes;
   size_t count;
-  tn_status status = image_folder_path(handle, f, file, path);
-  if (status == TN_OK) status = source_scan_file(handle, path, LARGEST_FILE, scratch, &bytes, &count);
-  if (status != TN_OK) return status;
+  TN_TRY(image_folder_path(handle, f, file, path));
+  TN_TRY(source_scan_file(handle, path, LARGEST_FILE, scratch, &bytes, &count));
   sink->handle = handle;
   sink->path = path;
   sink->most_pixels = f->options.max_pixels;

@@ -139,17 +139,12 @@ static conv_kernel *grad_input_make(const void *handle, const tn_match *match) {
 }
 
 static tn_status conv2d_offer(tn_query *q, conv_kernel *(*make)(const void *handle, const tn_match *match)) {
-  tn_status status = tn_gemm_check_dtype(q, q->match->out[0]->dtype);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_gemm_check_dtype(q, q->match->out[0]->dtype));
   conv_kernel *p = make(q, q->match);
   if (p == NULL) return TN_ENOMEM;
-  const tn_variant variant = {.struct_size = (uint32_t)sizeof variant,
-                              .name = "implicit im2col",
-                              .workspace_bytes = p->workspace_bytes,
-                              .prepared_bytes = p->prepared_bytes,
-                              .deterministic = 1,
-                              .capturable = 1};
-  tn_add_variant(q, &variant);
+  tn_offer(q, (tn_variant){.name = "implicit im2col",
+                           .workspace_bytes = p->workspace_bytes,
+                           .prepared_bytes = p->prepared_bytes});
   tn_delete(q, p);
   return TN_OK;
 }
@@ -166,8 +161,6 @@ static tn_status grad_input_prepare(tn_prepare *p, void **prepared) {
   *prepared = grad_input_make(p, p->match);
   return *prepared != NULL ? TN_OK : TN_ENOMEM;
 }
-
-static void conv_release(tn_env *env, void *prepared) { tn_delete(env, prepared); }
 
 /* ---- running --------------------------------------------------------------------------------------- */
 
@@ -257,8 +250,8 @@ static tn_status grad_input_launch(tn_launch *l) {
 
 TN_DEFINE_KERNEL(cpu, conv2d, "conv2d", "y = conv2d(x, w, bias?)",
                  "matrix product that gathers the patches while packing", .query = conv2d_query,
-                 .prepare = conv2d_prepare, .release = conv_release, .launch = conv2d_launch);
+                 .prepare = conv2d_prepare, .release = tn_delete_prepared, .launch = conv2d_launch);
 
 TN_DEFINE_KERNEL(cpu, conv2d_grad_input, "conv2d_grad_input", "dx = conv2d_grad_input(dy, w)",
                  "one matrix product per phase of the stride", .query = grad_input_query,
-                 .prepare = grad_input_prepare, .release = conv_release, .launch = grad_input_launch);
+                 .prepare = grad_input_prepare, .release = tn_delete_prepared, .launch = grad_input_launch);

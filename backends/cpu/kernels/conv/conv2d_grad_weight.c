@@ -48,17 +48,12 @@ static grad_weight_kernel *grad_weight_make(const void *handle, const tn_match *
 }
 
 static tn_status grad_weight_query(tn_query *q) {
-  tn_status status = tn_gemm_check_dtype(q, q->match->out[0]->dtype);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_gemm_check_dtype(q, q->match->out[0]->dtype));
   grad_weight_kernel *p = grad_weight_make(q, q->match);
   if (p == NULL) return TN_ENOMEM;
-  const tn_variant variant = {.struct_size = (uint32_t)sizeof variant,
-                              .name = "implicit im2col",
-                              .workspace_bytes = p->parts_bytes + tn_gemm_workspace(&p->gemm),
-                              .prepared_bytes = p->prepared_bytes,
-                              .deterministic = 1,
-                              .capturable = 1};
-  tn_add_variant(q, &variant);
+  tn_offer(q, (tn_variant){.name = "implicit im2col",
+                           .workspace_bytes = p->parts_bytes + tn_gemm_workspace(&p->gemm),
+                           .prepared_bytes = p->prepared_bytes});
   tn_delete(q, p);
   return TN_OK;
 }
@@ -67,8 +62,6 @@ static tn_status grad_weight_prepare(tn_prepare *p, void **prepared) {
   *prepared = grad_weight_make(p, p->match);
   return *prepared != NULL ? TN_OK : TN_ENOMEM;
 }
-
-static void grad_weight_release(tn_env *env, void *prepared) { tn_delete(env, prepared); }
 
 /* ---- running --------------------------------------------------------------------------------------- */
 
@@ -133,4 +126,5 @@ static tn_status grad_weight_launch(tn_launch *l) {
 }
 
 TN_DEFINE_KERNEL(cpu, conv2d_grad_weight, "conv2d_grad_weight", "dw = conv2d_grad_weight(x, dy)",
-                 "matrix product over the pixels of all images", TN_KERNEL_CALLBACKS(grad_weight));
+                 "matrix product over the pixels of all images",
+                 TN_KERNEL_CALLBACKS_WITH(grad_weight, tn_delete_prepared));

@@ -96,17 +96,13 @@ static tn_status pointwise_offer(tn_query *q, const tn_pw_program *p) {
   tn_operand_layout *rules = tn_new(q, ((size_t)m->n_in + (size_t)m->n_out) * sizeof *rules);
   if (rules == NULL) return TN_ENOMEM;
   if (p->storage_order) pointwise_any_layout(m, rules);
-  tn_variant v = {.struct_size = sizeof v,
-                  .name = "tiles",
-                  .in = rules,
-                  .out = rules + m->n_in,
-                  .prepared_bytes = (int64_t)(sizeof(pointwise_plan) + p->bytes),
-                  .n_inplace = p->n_inplace,
-                  .inplace = (const int32_t(*)[2])p->inplace,
-                  .cost_s = pointwise_cost(q->device, m, p),
-                  .deterministic = 1,
-                  .capturable = 1};
-  tn_add_variant(q, &v);
+  tn_offer(q, (tn_variant){.name = "tiles",
+                           .in = rules,
+                           .out = rules + m->n_in,
+                           .prepared_bytes = (int64_t)(sizeof(pointwise_plan) + p->bytes),
+                           .n_inplace = p->n_inplace,
+                           .inplace = (const int32_t(*)[2])p->inplace,
+                           .cost_s = pointwise_cost(q->device, m, p)});
   tn_delete(q, rules);
   return TN_OK;
 }

@@ -1,5 +1,6 @@
 /* backends/cuda/cudnn/kernels/attention.c: attention and its gradient by cuDNN, in f16 and bf16, with the
- * slices in front of it and the concatenation behind it. ../../kernels/attention.c computes the other uses. */
+ * slices in front of it and the concatenation behind it. ../../kernels/attention.c computes the other uses.
+ */
 #include "backends/cuda/cudnn/kernels/attention_graph.h"
 #include "backends/cuda/cudnn/plan.h"
 #include "backends/cuda/rates.h"
@@ -129,9 +130,8 @@ static tn_status cudnn_attention_offer_gradient(tn_query *q, const tn_cuda_atten
 static tn_status cudnn_attention_query(tn_query *q) {
   tn_cuda_attention_use a;
   tn_cudnn_graph g;
-  tn_status status = tn_cuda_attention_use_of(&q->env, q->match, &a);
-  if (status == TN_OK) status = cudnn_attention_check(q, &a);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_cuda_attention_use_of(&q->env, q->match, &a));
+  TN_TRY(cudnn_attention_check(q, &a));
   if (a.gradient) return cudnn_attention_offer_gradient(q, &a);
   const tn_cudnn_offer offer = cudnn_attention_offer(q, &a);
   tn_cudnn_attention_graph(&a, &g);

@@ -41,8 +41,7 @@ static tn_status cudnn_conv2d_query(tn_query *q) {
                                 .bytes = tn_match_bytes(q->match),
                                 .exact = tn_cudnn_conv_is_exact(&c)};
   tn_cudnn_graph g;
-  tn_status status = tn_cudnn_conv_check(q, &c);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_cudnn_conv_check(q, &c));
   cudnn_conv2d_describe(&c, cudnn_conv2d_bias(q->match), &g);
   return tn_cudnn_offer_engines(q, &g, &offer);
 }

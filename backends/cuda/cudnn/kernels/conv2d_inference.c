@@ -99,8 +99,7 @@ static tn_status conv2d_behind_check_folded(tn_query *q, const conv2d_behind_mat
 
 static tn_status conv2d_behind_check(tn_query *q, const conv2d_behind_match *f) {
   const tn_match *m = q->match;
-  tn_status status = tn_cudnn_conv_check(q, &f->conv);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_cudnn_conv_check(q, &f->conv));
   if (f->zero >= 0 && !tn_operand_is_zero(m, f->zero))
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "not a ReLU: the other operand of the maximum is not zero");
   if (!tn_type_equal(f->result, f->conv.y) || (f->added >= 0 && !tn_type_equal(m->in[f->added], f->conv.y)))
@@ -157,8 +156,7 @@ static tn_status conv2d_behind_query(tn_query *q) {
   tn_operand_layout in[FOLD_OPERANDS] = {{0}};
   const int32_t inplace[1][2] = {{f.added, 0}};
   bool folded = conv2d_behind_is_folded(&f);
-  tn_status status = conv2d_behind_check(q, &f);
-  if (status != TN_OK) return status;
+  TN_TRY(conv2d_behind_check(q, &f));
   in[f.x] = image;
   if (!folded) in[f.w] = image;
   if (f.added >= 0) in[f.added] = image;

@@ -45,8 +45,7 @@ static tn_status conv2d_moments_query(tn_query *q) {
                                 .bytes = tn_match_bytes(m),
                                 .exact = tn_cudnn_conv_is_exact(&c)};
   tn_cudnn_graph g;
-  tn_status status = tn_cudnn_conv_check(q, &c);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_cudnn_conv_check(q, &c));
   conv2d_moments_describe(&c, &g);
   return tn_cudnn_statistics_offer(q, STATS_STATEMENTS, STATS_OPERANDS, &g, &offer);
 }
@@ -58,8 +57,7 @@ static tn_status conv2d_moments_prepare(tn_prepare *p, void **made) {
   if (keep == NULL) return TN_ENOMEM;
   *made = keep;
   conv2d_moments_describe(&c, &g);
-  tn_status status = tn_cudnn_request(p, &g, tn_cudnn_conv_is_exact(&c), p->variant, &keep->plan);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_cudnn_request(p, &g, tn_cudnn_conv_is_exact(&c), p->variant, &keep->plan));
   keep->offset = tn_cudnn_plan_workspace(&keep->plan);
   return tn_cudnn_statistics_prepare(p, STATS_STATEMENTS, &keep->statistics);
 }

@@ -98,8 +98,7 @@ static void conv2d_norm_grad_describe(const tn_cudnn_conv *c, tn_cudnn_graph *g)
 
 static tn_status conv2d_norm_grad_check(tn_query *q, const tn_cudnn_conv *c) {
   const tn_match *m = q->match;
-  tn_status status = tn_cudnn_norm_relu_check(q, c);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_cudnn_norm_relu_check(q, c));
   if (!tn_type_equal(&m->nodes[NODE_H].node->out[0], c->x))
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "the gradient has another type than the batch norm's operand");
   if (tn_cudnn_result_of(m, m->nodes[NODE_H].first_out) < 0)
@@ -123,8 +122,7 @@ static tn_status conv2d_norm_grad_query(tn_query *q) {
                                 .bytes = tn_match_bytes(q->match),
                                 .other_s = tn_cudnn_has_epilogue(&s) ? q->device->launch_s : 0};
   tn_cudnn_graph g;
-  tn_status status = conv2d_norm_grad_check(q, &c);
-  if (status != TN_OK) return status;
+  TN_TRY(conv2d_norm_grad_check(q, &c));
   conv2d_norm_grad_describe(&c, &g);
   return tn_cudnn_channel_offer(q, &s, conv2d_norm_grad_tail, &g, &offer);
 }
@@ -147,8 +145,7 @@ static tn_status conv2d_norm_grad_prepare(tn_prepare *p, void **made) {
   keep->has_epilogue = tn_cudnn_has_epilogue(&s);
   conv2d_norm_grad_find_results(p->match, keep);
   conv2d_norm_grad_describe(&c, &g);
-  tn_status status = tn_cudnn_request(p, &g, false, p->variant, &keep->plan);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_cudnn_request(p, &g, false, p->variant, &keep->plan));
   keep->offset = tn_cudnn_plan_workspace(&keep->plan);
   if (!keep->has_epilogue) return TN_OK;
   return tn_cudnn_channel_request(p, &s, "sums and a region", conv2d_norm_grad_tail, &keep->finish,

@@ -62,8 +62,7 @@ static void conv2d_prologue_describe(const tn_cudnn_conv *c, tn_cudnn_graph *g) 
 /* ---- query ---- */
 
 static tn_status conv2d_prologue_check(tn_query *q, const tn_cudnn_conv *c) {
-  tn_status status = tn_cudnn_norm_relu_check(q, c);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_cudnn_norm_relu_check(q, c));
   if (c->x->dtype != TN_F16)
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "elements are %s: cuDNN has the prologue for f16 alone",
                    tn_dtype_name(c->x->dtype));
@@ -88,8 +87,7 @@ static tn_status conv2d_prologue_query(tn_query *q) {
                                 .bytes = tn_match_bytes(m),
                                 .other_s = q->device->launch_s};
   tn_cudnn_graph g;
-  tn_status status = conv2d_prologue_check(q, &c);
-  if (status != TN_OK) return status;
+  TN_TRY(conv2d_prologue_check(q, &c));
   conv2d_prologue_describe(&c, &g);
   if (forward) return tn_cudnn_statistics_offer(q, PROLOGUE_STATEMENTS, PROLOGUE_OPERANDS, &g, &offer);
   return tn_cudnn_offer_engines(q, &g, &offer);

@@ -36,8 +36,7 @@ tn_status tn_cudnn_statistics_offer(tn_query *q, int32_t n_statements, int32_t n
                                     const tn_cudnn_graph *g, const tn_cudnn_offer *offer) {
   const tn_cudnn_statements s = statistics_statements(q->match, n_statements, n_operands);
   tn_cudnn_offer all = *offer;
-  tn_status status = statistics_check(q, &s);
-  if (status != TN_OK) return status;
+  TN_TRY(statistics_check(q, &s));
   all.plain_sums = 1;
   all.other_s += q->device->launch_s;
   return tn_cudnn_channel_offer(q, &s, statistics_tail, g, &all);

@@ -117,21 +117,16 @@ static double conv_small_cost_s(const tn_conv_small_shape *g, int32_t isa,
 static tn_status conv_small_offer(tn_query *q, int32_t op) {
   int32_t isa = tn_onednn_isa_of(q->backend);
   tn_conv_small_shape g = conv_small_shape(q->match, isa, op);
-  tn_status status = conv_small_check(q, &g);
-  if (status != TN_OK) return status;
+  TN_TRY(conv_small_check(q, &g));
   int64_t keep = (int64_t)sizeof(tn_conv_small_kernel) +
                  g.oh * divide_up(g.ow, 4) * (int64_t)sizeof(tn_conv_segment) +
                  g.depth * (int64_t)sizeof(int32_t);
-  const tn_variant variant = {
-      .struct_size = (uint32_t)sizeof variant,
-      .name = g.wide > 0 ? "filters" : "rows",
-      .workspace_bytes = (tn_conv_small_shared_floats(&g) + g.chunks * tn_conv_small_chunk_floats(&g)) * 4,
-      .prepared_bytes = keep,
-      .cost_s = conv_small_cost_s(&g, isa, q->device),
-      .deterministic = 1,
-      .capturable = 1};
-  tn_add_variant(q, &variant);
-  return TN_OK;
+  return tn_offer(
+      q, (tn_variant){.name = g.wide > 0 ? "filters" : "rows",
+                      .workspace_bytes =
+                          (tn_conv_small_shared_floats(&g) + g.chunks * tn_conv_small_chunk_floats(&g)) * 4,
+                      .prepared_bytes = keep,
+                      .cost_s = conv_small_cost_s(&g, isa, q->device)});
 }
 
 static tn_status onednn_conv_small_query_forward(tn_query *q) {
