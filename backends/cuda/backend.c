@@ -1,10 +1,8 @@
 /* backends/cuda/backend.c: options, the backend object, and the table of callbacks. */
 #include <stdio.h>
-#include <string.h>
 
 #include "backends/cuda/objects.h"
 #include "backends/cuda/cudnn/backend.h"
-#include "backends/cuda/modules/modules.h"
 
 static void cuda_backend_close(tn_env *env, void *backend) {
   tn_cuda_backend_object *b = backend;

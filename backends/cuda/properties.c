@@ -1,6 +1,5 @@
 /* backends/cuda/properties.c: the properties of a device, from the driver's attributes. */
 #include <stdio.h>
-#include <string.h>
 
 #include "backends/cuda/objects.h"
 

@@ -6,7 +6,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Connections that wait to be accepted. */

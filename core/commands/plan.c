@@ -1,5 +1,4 @@
 /* core/commands/plan.c: tn_run_plan: compiles and reports the programs that training would run. */
-#include <string.h>
 
 #include "core/records/runs/plan_file.h"
 #include "core/step/checks/mistakes.h"

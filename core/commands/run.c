@@ -1,8 +1,5 @@
 /* core/commands/run.c: opening and closing a run, and the short calls of tenon/run.h. */
 #include "core/plugin/context.h"
-#include "core/run/result.h"
-
-#include <string.h>
 
 #include "core/base/system/system.h"
 #include "core/step/checks/mistakes.h"

@@ -2,8 +2,6 @@
  * operands. */
 #include "core/compile/program.h"
 
-#include <string.h>
-
 #include "core/compile/memory/memory_plan.h"
 
 /* ---- steps ---- */

@@ -1,5 +1,4 @@
 /* core/conformance/run.c: tn_conformance_run. */
-#include <string.h>
 
 #include "core/conformance/suite.h"
 #include "core/tensor/tensor.h"

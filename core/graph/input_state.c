@@ -1,8 +1,6 @@
 /* core/graph/input_state.c: the descriptors of the ops `input` and `state`. */
 #include "core/graph/input_state.h"
 
-#include <string.h>
-
 static tn_status input_infer(tn_infer *n) {
   const tn_input_attributes *a = n->node.attributes;
   if (a->type.dtype == TN_ANY)

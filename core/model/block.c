@@ -1,8 +1,6 @@
 /* core/model/block.c: applying a [block NAME] section: args, inputs, layers, outputs. */
 #include "core/model/assemble.h"
 
-#include <string.h>
-
 static const char *block_where(const tn_assembly *a, tn_section *section, tn_key *key) {
   return tn_key_where(a->request->ini, section, key);
 }

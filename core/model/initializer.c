@@ -4,7 +4,6 @@
 #include "core/model/model.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "tenon/ops.h"
 

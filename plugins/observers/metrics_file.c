@@ -11,7 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "plugins/observers/observers.h"
 #include "plugins/observers/run_file.h"
 
 enum { HEAD = 256 }; /* the start of a line, which has its event, epoch and step */

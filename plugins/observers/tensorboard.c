@@ -2,12 +2,10 @@
  * while the run goes on. A resumed run writes a file of its own, which begins with a restart, so that the
  * curves have each step once. */
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "plugins/observers/event_record.h"
-#include "plugins/observers/observers.h"
 #include "plugins/observers/run_file.h"
 
 typedef struct tensorboard_options {

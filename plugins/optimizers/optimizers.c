@@ -1,6 +1,5 @@
 /* plugins/optimizers/optimizers.c: sgd and adamw. Each is one update op over flat regions. The weight decay
  * and the learning rate may differ by parameter group and by step. */
-#include "tenon/attributes.h"
 #include "tenon/plugin/optimizer.h"
 
 typedef struct sgd_options {

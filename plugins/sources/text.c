@@ -1,7 +1,6 @@
 /* plugins/sources/text.c: a text file as windows of tokens, for models that predict the next token. A token
  * is a byte, or a character of the file; characters are numbered in the order of their code points. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "plugins/sources/sources.h"
 #include "plugins/sources/utf8.h"

@@ -4,7 +4,6 @@
 #include "backends/cpu/kernels/common/lane.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "tenon/attributes.h"
 

@@ -8,8 +8,6 @@
 
 #include <string.h>
 
-#include "tenon/attributes.h"
-
 enum { CHUNK_BYTES = 1 << 17 };
 
 static int64_t embedding_id(const tn_view *ids, int64_t at) {

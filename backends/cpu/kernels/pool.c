@@ -1,6 +1,5 @@
 /* backends/cpu/kernels/pool.c: max_pool2d, avg_pool2d and their gradients, plane by plane. Elements in
  * half precision are summed in f32. */
-#include <string.h>
 
 #include <stddef.h>
 

@@ -6,7 +6,6 @@
 #include "backends/cpu/kernels/common/strided_copy.h"
 
 #include <stdbool.h>
-#include <string.h>
 
 enum { CHUNK_ELEMENTS = 1 << 14 };
 

@@ -10,7 +10,6 @@
 #include "backends/cuda/rates.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
-#include "tenon/attributes.h"
 
 /* ---- embedding ---- */
 

@@ -15,7 +15,6 @@
 #include "backends/cuda/rates.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
-#include "tenon/attributes.h"
 
 enum { POOL_ROWS = 8, POOL_LANES = 32, POOL_PACK_BYTES = 16 };
 

@@ -1,7 +1,6 @@
 /* backends/cuda/kernels/reorder.c: copies of bytes, and copies to another layout: without blocks a strided
  * copy (strided.h), with blocks element by element (device/reorder.cu). */
 #include <stdio.h>
-#include <string.h>
 
 #include "backends/cuda/device/reorder.cuh"
 #include "backends/cuda/kernels/strided.h"

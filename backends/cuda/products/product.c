@@ -1,8 +1,6 @@
 /* backends/cuda/products/product.c: see product.h. */
 #include "backends/cuda/products/product.h"
 
-#include <string.h>
-
 /* Bits of cublasLtEpilogue_t: an auxiliary matrix; a bias or a gradient of one. */
 enum {
   PRODUCT_AUX = 128,

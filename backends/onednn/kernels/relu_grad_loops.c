@@ -3,8 +3,6 @@
 #include "backends/onednn/kernels/relu_grad.h"
 #include "backends/onednn/simd/vector_load.h"
 
-#include <stdbool.h>
-
 enum { TERMS = 64 /* of a sum in f32 */ };
 
 V_INLINE vf relu_grad_round(int32_t dtype, vf x) {

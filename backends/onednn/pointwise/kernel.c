@@ -3,8 +3,6 @@
  * value per channel, and those with one value, lie row-major in either case. */
 #include "backends/onednn/pointwise/program.h"
 
-#include <string.h>
-
 #include "backends/onednn/kernels/image_layouts.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"

@@ -1,6 +1,5 @@
 /* From the shared list of instructions to those of tiles: operands along segments, and which values are
  * narrow. */
-#include <string.h>
 
 #include "backends/onednn/pointwise/compile.h"
 

@@ -2,7 +2,6 @@
  * a stream whose head is ready, in one of three orders: oldest first (eager), only work that the host waits
  * for (lazy), or random, with pauses. One thread does all work of a device, so a missing wait causes a wrong
  * order and no data race in this process. */
-#include <string.h>
 #include <time.h>
 
 #include "backends/sim/capture.h"

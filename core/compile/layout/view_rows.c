@@ -2,7 +2,6 @@
  * so it also takes a value whose rows are padded, such as the gradient of logits. */
 #include "core/compile/layout/layout.h"
 #include "core/compile/layout/layout_assignment.h"
-#include "core/graph/uses.h"
 
 /* Marks the values of which a reader other than a kernel requires one layout: not those that only such views
  * read, unless one of the views is marked itself. */

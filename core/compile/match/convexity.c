@@ -8,7 +8,6 @@
 #include "core/compile/match/convexity.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* Vertices that one search may visit. A set whose convexity takes longer to decide is not worth fusing: its
  * nodes are so far apart that a value would stay live between them. */

@@ -6,8 +6,6 @@
  * goes on, since the other order of a commutative op's operands may be legal. */
 #include "core/compile/match/match.h"
 
-#include <string.h>
-
 enum { UNBOUND = -1 };
 
 typedef struct match_search {

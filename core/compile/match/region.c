@@ -6,7 +6,6 @@
 #include "core/compile/match/region.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 typedef struct region_growth {
   const tn_matcher *m;

@@ -3,7 +3,6 @@
 #include "core/compile/memory/memory_plan.h"
 #include "core/graph/input_state.h"
 #include "core/graph/uses.h"
-#include "tenon/attributes.h"
 
 /* The distance of the groups' keys in the order of the graph; added groups get keys in between. */
 enum { KEY_STEP = 4 };

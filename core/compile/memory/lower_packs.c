@@ -1,6 +1,5 @@
 /* core/compile/memory/lower_packs.c: makes the operands of packs parts of their buffers. */
 #include "core/compile/constant_groups.h"
-#include "core/compile/layout/layout.h"
 #include "core/compile/memory/memory_plan.h"
 #include "core/compile/select/inserted_groups.h"
 #include "core/graph/uses.h"

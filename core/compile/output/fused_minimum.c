@@ -2,8 +2,6 @@
  * value the values in memory that it is computed from, and adds up what launches read and write. */
 #include "core/compile/output/fused_minimum.h"
 
-#include <string.h>
-
 #include "core/graph/uses.h"
 
 typedef struct fused_value {

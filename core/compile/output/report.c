@@ -6,7 +6,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 /* The most ops that the name of a group lists. */
 enum { NAMED_OPS = 6 };

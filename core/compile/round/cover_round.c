@@ -6,8 +6,6 @@
  * candidate must cost less than its parts. */
 #include "core/compile/round/cover_round.h"
 
-#include <string.h>
-
 tn_status tn_round_start(tn_round *r, tn_env *env, tn_catalog *catalog, tn_graph *graph) {
   size_t n = graph->nodes.n;
   *r = (tn_round){.env = env, .catalog = catalog, .graph = graph, .arena = tn_arena_new(env)};

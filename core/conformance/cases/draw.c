@@ -1,7 +1,6 @@
 /* core/conformance/cases/draw.c: draws types, operands and values. */
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "core/conformance/cases/cases.h"
 #include "core/conformance/reference/reference.h"

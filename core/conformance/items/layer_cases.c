@@ -1,10 +1,8 @@
 /* core/conformance/items/layer_cases.c: layers, losses and metrics: on the device against the reference,
  * their gradients against finite differences, in training and in evaluation. */
 #include <math.h>
-#include <string.h>
 
 #include "core/conformance/items/items.h"
-#include "core/conformance/trial/finite_differences.h"
 #include "core/conformance/suite.h"
 #include "tenon/plugin/layer.h"
 

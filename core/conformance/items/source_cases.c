@@ -3,7 +3,6 @@
  * read before, do not matter. */
 #include <pthread.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "core/conformance/items/items.h"
 #include "core/plugin/handles.h"

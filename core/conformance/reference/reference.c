@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "core/graph/input_state.h"
-#include "tenon/ops.h"
 
 struct tn_reference {
   tn_graph *graph; /* primitives only */

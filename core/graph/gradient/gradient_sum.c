@@ -1,7 +1,6 @@
 /* core/graph/gradient/gradient_sum.c: sums of gradients. Each slice of a tensor contributes a gradient padded
  * with zeros to the size of the tensor; the gradients of adjoining slices are concatenated instead of added.
  */
-#include "core/graph/build/builder.h"
 #include "core/graph/gradient/gradient.h"
 #include "tenon/attributes.h"
 #include "tenon/ops.h"

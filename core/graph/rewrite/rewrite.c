@@ -1,6 +1,5 @@
 /* core/graph/rewrite/rewrite.c: runs a pass, which writes a new graph node by node. */
 #include "core/graph/op/attributes.h"
-#include "core/graph/op/schema.h"
 #include "core/graph/input_state.h"
 
 /* ---- one node ---- */

@@ -5,7 +5,6 @@
 #include "core/graph/hash_index.h"
 #include "core/graph/text/lexer.h"
 #include "core/graph/text/print.h"
-#include "core/graph/op/schema.h"
 #include "core/graph/input_state.h"
 
 /* Marks the values that print by name: the first value of each name that needs no quotes. */

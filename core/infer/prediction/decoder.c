@@ -1,7 +1,5 @@
 #include "core/infer/prediction/decoder.h"
 
-#include <string.h>
-
 #include "core/distributed/ranks/devices.h"
 #include "core/step/graphs/incremental.h"
 #include "core/infer/prediction/load_trained.h"

@@ -1,5 +1,4 @@
 /* core/records/folders/list_checkpoints.c: tn_list_checkpoints. */
-#include <errno.h>
 #include <math.h>
 #include <sys/stat.h>
 

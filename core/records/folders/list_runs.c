@@ -1,7 +1,6 @@
 /* core/records/folders/list_runs.c: tn_list_runs: what config.ini, plan.json, metrics.jsonl, history.jsonl,
  * the checkpoints and the lock of each run say. A file that is missing or damaged leaves its fields null. */
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,4 @@
 /* core/run/settings/idle_keys.c: refuses keys that would have no effect where they stand. */
-#include <string.h>
 
 #include "core/run/settings/section_tables.h"
 

@@ -4,7 +4,6 @@
 #include "plugins/sources/digits/draw.h"
 
 #include <math.h>
-#include <string.h>
 
 enum {
   ARC_SEGMENTS = 7,

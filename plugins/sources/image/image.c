@@ -1,8 +1,6 @@
 /* plugins/sources/image/image.c: checks sizes and stores rows for the decoders. */
 #include "plugins/sources/image/image.h"
 
-#include <string.h>
-
 tn_status image_check_size(const image_sink *sink, uint64_t height, uint64_t width) {
   if (height == 0 || width == 0)
     return tn_fail(sink->handle, TN_EINVAL, NULL, "%s: has no pixels (%llu x %llu)", sink->path,

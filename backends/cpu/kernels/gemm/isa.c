@@ -1,7 +1,6 @@
 /* backends/cpu/kernels/gemm/isa.c: the functions of tn_gemm_isa for one instruction set. meson.build
  * compiles this file once per instruction set, with its name in TN_GEMM_ISA. The vectors are the vector
  * extensions of GCC and clang, which exist on every architecture. */
-#include <string.h>
 
 #include "backends/cpu/kernels/gemm/gemm.h"
 #include "backends/shared/half.h"
