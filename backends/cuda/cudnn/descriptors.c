@@ -198,20 +198,6 @@ static const operation_shape operation_shapes[TN_CUDNN_KINDS] = {
                           CUDNN_ATTR_OPERATION_MATMUL_CDESC, CUDNN_ATTR_OPERATION_MATMUL_GEMM_M_OVERRIDE_DESC,
                           CUDNN_ATTR_OPERATION_MATMUL_GEMM_N_OVERRIDE_DESC,
                           CUDNN_ATTR_OPERATION_MATMUL_GEMM_K_OVERRIDE_DESC}},
-    [TN_CUDNN_BN_FINALIZE] =
-        {CUDNN_BACKEND_OPERATION_BN_FINALIZE_STATISTICS_DESCRIPTOR,
-         15,
-         {CUDNN_ATTR_OPERATION_BN_FINALIZE_Y_SUM_DESC, CUDNN_ATTR_OPERATION_BN_FINALIZE_Y_SQ_SUM_DESC,
-          CUDNN_ATTR_OPERATION_BN_FINALIZE_SCALE_DESC, CUDNN_ATTR_OPERATION_BN_FINALIZE_BIAS_DESC,
-          CUDNN_ATTR_OPERATION_BN_FINALIZE_PREV_RUNNING_MEAN_DESC,
-          CUDNN_ATTR_OPERATION_BN_FINALIZE_PREV_RUNNING_VAR_DESC,
-          CUDNN_ATTR_OPERATION_BN_FINALIZE_UPDATED_RUNNING_MEAN_DESC,
-          CUDNN_ATTR_OPERATION_BN_FINALIZE_UPDATED_RUNNING_VAR_DESC,
-          CUDNN_ATTR_OPERATION_BN_FINALIZE_SAVED_MEAN_DESC,
-          CUDNN_ATTR_OPERATION_BN_FINALIZE_SAVED_INV_STD_DESC, CUDNN_ATTR_OPERATION_BN_FINALIZE_EQ_SCALE_DESC,
-          CUDNN_ATTR_OPERATION_BN_FINALIZE_EQ_BIAS_DESC, CUDNN_ATTR_OPERATION_BN_FINALIZE_ACCUM_COUNT_DESC,
-          CUDNN_ATTR_OPERATION_BN_FINALIZE_EPSILON_DESC,
-          CUDNN_ATTR_OPERATION_BN_FINALIZE_EXP_AVERATE_FACTOR_DESC}},
     [TN_CUDNN_BN_BACKWARD_WEIGHTS] =
         {CUDNN_BACKEND_OPERATION_BN_BWD_WEIGHTS_DESCRIPTOR,
          10,
@@ -294,13 +280,6 @@ static void operation_set_gen_stats(tn_cudnn_calls *c, cudnnBackendDescriptor_t 
   tn_cudnn_set(c, op, CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &arithmetic);
 }
 
-static void operation_set_bn_finalize(tn_cudnn_calls *c, cudnnBackendDescriptor_t op) {
-  const cudnnBnFinalizeStatsMode_t mode = CUDNN_BN_FINALIZE_STATISTICS_TRAINING;
-  tn_cudnn_set(c, op, CUDNN_ATTR_OPERATION_BN_FINALIZE_STATS_MODE, CUDNN_TYPE_BN_FINALIZE_STATS_MODE, 1,
-               &mode);
-  tn_cudnn_set(c, op, CUDNN_ATTR_OPERATION_BN_FINALIZE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &arithmetic);
-}
-
 /* The attributes of an operation besides tensors. */
 static void operation_set_rest(tn_cudnn_calls *c, cudnnBackendDescriptor_t op, const tn_cudnn_graph *g,
                                const tn_cudnn_operation *o) {
@@ -313,7 +292,6 @@ static void operation_set_rest(tn_cudnn_calls *c, cudnnBackendDescriptor_t op, c
   case TN_CUDNN_REDUCTION: operation_set_reduction(c, op, o); break;
   case TN_CUDNN_MATMUL: operation_set_matmul(c, op); break;
   case TN_CUDNN_GEN_STATS: operation_set_gen_stats(c, op); break;
-  case TN_CUDNN_BN_FINALIZE: operation_set_bn_finalize(c, op); break;
   case TN_CUDNN_BN_BACKWARD_WEIGHTS:
     tn_cudnn_set(c, op, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &arithmetic);
     break;

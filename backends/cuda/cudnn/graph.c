@@ -16,25 +16,6 @@ int32_t tn_cudnn_add_tensor(tn_cudnn_graph *g, const tn_cudnn_tensor *tensor) {
   return g->n_tensors++;
 }
 
-static void graph_set_row_major(tn_cudnn_tensor *t) {
-  int64_t stride = 1;
-  for (int32_t i = t->rank; i-- > 0;) {
-    t->strides[i] = stride;
-    stride *= t->dims[i];
-  }
-}
-
-int32_t tn_cudnn_row_major(tn_cudnn_graph *g, const tn_type *type) {
-  tn_cudnn_tensor t = {.dtype = type->dtype, .rank = type->rank};
-  if (type->rank > TN_CUDNN_RANK) {
-    g->outgrown = true;
-    return 0;
-  }
-  for (int32_t i = 0; i < t.rank; i++) t.dims[i] = type->dims[i];
-  graph_set_row_major(&t);
-  return tn_cudnn_add_tensor(g, &t);
-}
-
 int32_t tn_cudnn_image(tn_cudnn_graph *g, const tn_type *type) {
   int64_t c = type->dims[1], h = type->dims[2], w = type->dims[3];
   tn_cudnn_tensor t = {
@@ -132,13 +113,6 @@ void tn_cudnn_reshape(tn_cudnn_graph *g, int32_t x, int32_t y) {
   GRAPH_ADD(g, &o, x, y);
 }
 
-void tn_cudnn_bn_finalize(tn_cudnn_graph *g, const tn_cudnn_bn_finalize_tensors *t) {
-  const tn_cudnn_operation o = {.kind = TN_CUDNN_BN_FINALIZE};
-  GRAPH_ADD(g, &o, t->sum, t->squares, t->scale, t->bias, t->running_mean, t->running_variance,
-            t->next_running_mean, t->next_running_variance, t->mean, t->inverse_deviation,
-            t->equivalent_scale, t->equivalent_bias, t->count, t->epsilon, t->average_factor);
-}
-
 void tn_cudnn_bn_backward_weights(tn_cudnn_graph *g, const tn_cudnn_bn_backward_tensors *t) {
   const tn_cudnn_operation o = {.kind = TN_CUDNN_BN_BACKWARD_WEIGHTS};
   GRAPH_ADD(g, &o, t->mean, t->inverse_deviation, t->scale, t->x, t->dy, t->dscale, t->dbias,
@@ -187,7 +161,6 @@ static void graph_print_operation(graph_text *t, const tn_cudnn_operation *o) {
                                                     "statistics",
                                                     "reduction",
                                                     "matmul",
-                                                    "batch norm finalize",
                                                     "batch norm weight gradients",
                                                     "reshape"};
   int32_t n = TN_CUDNN_ROLES;

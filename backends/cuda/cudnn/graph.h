@@ -52,7 +52,6 @@ enum {
   TN_CUDNN_GEN_STATS,           /* x, sum, sum of squares: each f32 (1, channels, 1, 1) */
   TN_CUDNN_REDUCTION,           /* x, y: dimensions of 1 in y are reduced; mode: cudnnReduceTensorOp_t */
   TN_CUDNN_MATMUL,              /* a, b, c, m, n, k: the last three are optional lengths of each batch */
-  TN_CUDNN_BN_FINALIZE,         /* see tn_cudnn_bn_finalize */
   TN_CUDNN_BN_BACKWARD_WEIGHTS, /* see tn_cudnn_bn_backward_weights */
   TN_CUDNN_RESHAPE, /* x, y: the same elements; a transpose where the strides of a virtual y say so */
   TN_CUDNN_KINDS
@@ -82,8 +81,6 @@ typedef struct tn_cudnn_graph {
 /* ---- tensors: each returns the number ---- */
 
 int32_t tn_cudnn_add_tensor(tn_cudnn_graph *g, const tn_cudnn_tensor *tensor);
-/* In memory, row-major. */
-int32_t tn_cudnn_row_major(tn_cudnn_graph *g, const tn_type *type);
 /* In memory: an image (batch, channels, height, width) or a weight (outputs, inputs, height, width) with the
  * second dimension innermost: NHWC, KRSC. */
 int32_t tn_cudnn_image(tn_cudnn_graph *g, const tn_type *type);
@@ -115,13 +112,6 @@ void tn_cudnn_reduce(tn_cudnn_graph *g, int32_t mode, int32_t x, int32_t y);
 /* c = a b over the last two dims; others are batch. */
 void tn_cudnn_matmul(tn_cudnn_graph *g, int32_t a, int32_t b, int32_t c);
 void tn_cudnn_reshape(tn_cudnn_graph *g, int32_t x, int32_t y);
-
-/* The sums of GEN_STATS to the coefficients of a batch norm: equivalent scale and bias, and statistics. */
-typedef struct tn_cudnn_bn_finalize_tensors {
-  int32_t sum, squares, scale, bias, running_mean, running_variance, next_running_mean, next_running_variance,
-      mean, inverse_deviation, equivalent_scale, equivalent_bias, count, epsilon, average_factor;
-} tn_cudnn_bn_finalize_tensors;
-void tn_cudnn_bn_finalize(tn_cudnn_graph *g, const tn_cudnn_bn_finalize_tensors *t);
 
 /* The gradients of a batch norm's scale and bias, and the coefficients of
  * dx = equivalent_dy_scale dy + equivalent_x_scale x + equivalent_bias. */
