@@ -1,6 +1,5 @@
 /* backends/cpu/cpu.h: options of the backend, and the team of threads behind tn_parallel. */
-#ifndef TN_BACKENDS_CPU_CPU_H
-#define TN_BACKENDS_CPU_CPU_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -46,5 +45,3 @@ void tn_cpu_properties_fill(int32_t threads, char *text, size_t text_bytes, tn_d
 /* Bytes of memory that so many threads read and write in a second: from a file in the cache folder, or
  * measured in about 50 ms and stored there. 0: the measurements differ by too much, as on a busy machine. */
 double tn_cpu_bandwidth(tn_env *env, const char *cache, const char *name, int32_t threads);
-
-#endif

@@ -1,6 +1,5 @@
 /* backends/cuda/divider.h: fills the struct by which device code divides (device/divide.cuh). */
-#ifndef TN_BACKENDS_CUDA_DIVIDER_H
-#define TN_BACKENDS_CUDA_DIVIDER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -19,5 +18,3 @@ static inline struct divider tn_cuda_divider(int64_t n) {
   d.multiplier = (unsigned)((((UINT64_C(1) << d.shift) - (uint64_t)n) << 32) / (uint64_t)n + 1);
   return d;
 }
-
-#endif

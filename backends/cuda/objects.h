@@ -2,8 +2,7 @@
  *
  * Threads. The host calls from one thread at a time about a device; another thread may use another device.
  * The threads of modules/compile_pool.c compile kernels and call NVRTC alone. */
-#ifndef TN_BACKENDS_CUDA_OBJECTS_H
-#define TN_BACKENDS_CUDA_OBJECTS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -132,5 +131,3 @@ tn_status tn_cuda_capture(tn_env *env, void *device, void *stream, tn_status (*w
                           void **capture);
 tn_status tn_cuda_capture_launch(tn_env *env, void *capture, void *stream);
 void tn_cuda_capture_delete(tn_env *env, void *capture);
-
-#endif

@@ -1,8 +1,7 @@
 /* backends/cuda/padded_rows.h: row-major matrices whose rows are padded, so that each begins at a multiple of
  * 64 elements. Tensor cores read operands 16 bytes at a time, and TMA reads nothing else; rows of an odd
  * number of elements, such as those of the logits of 50257 classes, begin at odd addresses. */
-#ifndef TN_BACKENDS_CUDA_PADDED_ROWS_H
-#define TN_BACKENDS_CUDA_PADDED_ROWS_H
+#pragma once
 
 #include <stdbool.h>
 #include <string.h>
@@ -45,5 +44,3 @@ static inline bool tn_cuda_is_padded_rows(const tn_type *type, const tn_layout *
          layout->block[0].dim == type->rank - 1 && layout->block[0].size == TN_CUDA_ROW_BLOCK &&
          memcmp(layout->order, plain.order, (size_t)type->rank) == 0;
 }
-
-#endif

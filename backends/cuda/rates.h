@@ -1,7 +1,6 @@
 /* backends/cuda/rates.h: estimated times of kernels: the peak rates of a device, and the share of them that
  * kernels of a kind reach. docs/guide/devices.md has the published figures that the shares follow. */
-#ifndef TN_BACKENDS_CUDA_RATES_H
-#define TN_BACKENDS_CUDA_RATES_H
+#pragma once
 
 #include "tenon/plugin/kernel.h"
 
@@ -70,5 +69,3 @@ static inline double tn_cuda_busy_share(double tiles, int32_t processors) {
   int64_t rounds = ((int64_t)tiles + processors - 1) / processors;
   return tiles / ((double)rounds * processors);
 }
-
-#endif

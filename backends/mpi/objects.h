@@ -7,8 +7,7 @@
  *   serve.c       the collectives of a rank, one after another, on the thread
  *   thread.c      the thread, and what the host asks of it
  *   plugin.c      the descriptor */
-#ifndef TN_BACKENDS_MPI_OBJECTS_H
-#define TN_BACKENDS_MPI_OBJECTS_H
+#pragma once
 
 #include <mpi.h>
 #include <pthread.h>
@@ -138,5 +137,3 @@ void tn_mpi_serve(tn_mpi_rank *r);
 tn_status tn_mpi_thread_open(tn_env *env, tn_mpi_rank *r);
 /* Waits until the thread has left the rank. false: it is held in MPI, and still uses the rank. */
 bool tn_mpi_thread_close(tn_mpi_rank *r);
-
-#endif

@@ -1,9 +1,6 @@
 /* backends/nccl/communicator.h: the item. */
-#ifndef TN_BACKENDS_NCCL_COMMUNICATOR_H
-#define TN_BACKENDS_NCCL_COMMUNICATOR_H
+#pragma once
 
 #include "tenon/plugin/communicator.h"
 
 extern const tn_communicator tn_nccl_communicator;
-
-#endif

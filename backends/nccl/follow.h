@@ -10,8 +10,7 @@
  * A write is one command of the stream, and two more nodes of a captured graph, which no kernel is launched
  * for. Nothing is allocated. Where the device or its captures do not take such commands, which `open` tries
  * out, collectives are not followed, and the host's own limits find a rank that does not come. */
-#ifndef TN_BACKENDS_NCCL_FOLLOW_H
-#define TN_BACKENDS_NCCL_FOLLOW_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -57,5 +56,3 @@ double tn_nccl_follow_waited(tn_nccl_follow *follow, double now_s);
 tn_status tn_nccl_follow_position(tn_env *env, tn_nccl_follow *follow, tn_comm_position *position);
 /* The name of the collective of a word, with quotes, or "collective 12" where it is not kept any more. */
 void tn_nccl_follow_name(tn_nccl_follow *follow, uint32_t word, char *text, size_t size);
-
-#endif

@@ -1,8 +1,7 @@
 /* backends/nccl/group.h: the ranks of a communicator that live in one process: which have come, and the first
  * failure. identify makes the group of process 0, whose address is part of the identity. A rank of another
  * process has a group of its own, since nothing in a plugin is global. */
-#ifndef TN_BACKENDS_NCCL_GROUP_H
-#define TN_BACKENDS_NCCL_GROUP_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -48,5 +47,3 @@ void tn_nccl_group_explain_wait(tn_nccl_group *group, uint32_t word, char *text,
 void tn_nccl_group_list_devices(tn_nccl_group *group, char *text, size_t size);
 /* "ranks 1, 3 of this process have not called open", or what else may be. */
 void tn_nccl_group_explain_open(tn_nccl_group *group, char *text, size_t size);
-
-#endif

@@ -1,6 +1,5 @@
 /* backends/nccl/library.h: NCCL and the CUDA driver, whose functions are found at run time. */
-#ifndef TN_BACKENDS_NCCL_LIBRARY_H
-#define TN_BACKENDS_NCCL_LIBRARY_H
+#pragma once
 
 #include <cuda.h>
 #include <nccl.h>
@@ -97,5 +96,3 @@ tn_status tn_nccl_check_driver(tn_env *env, const tn_nccl_driver *driver, CUresu
 
 /* TN_NCCL_CU(env, driver, cuMemFreeHost, address): calls the driver and checks the code. */
 #define TN_NCCL_CU(env, table, call, ...) tn_nccl_check_driver(env, table, (table)->call(__VA_ARGS__), #call)
-
-#endif

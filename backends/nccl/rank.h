@@ -1,6 +1,5 @@
 /* backends/nccl/rank.h: one rank: its communicator of NCCL, and how it is given up. */
-#ifndef TN_BACKENDS_NCCL_RANK_H
-#define TN_BACKENDS_NCCL_RANK_H
+#pragma once
 
 #include "backends/nccl/group.h"
 #include "backends/shared/clock.h"
@@ -85,5 +84,3 @@ void tn_nccl_detach(tn_env *env, void *communicator, void *address, uint64_t byt
 
 /* collective.c */
 tn_status tn_nccl_run(tn_env *env, void *communicator, const tn_collective *collective, void *stream);
-
-#endif

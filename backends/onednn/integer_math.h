@@ -1,6 +1,5 @@
 /* backends/onednn/integer_math.h: integer arithmetic for the division of work into pieces. */
-#ifndef TN_BACKENDS_ONEDNN_INTEGER_MATH_H
-#define TN_BACKENDS_ONEDNN_INTEGER_MATH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -15,5 +14,3 @@ static inline int64_t balanced_step(int64_t n, int64_t limit) {
   int64_t pieces = (n + limit - 1) / limit;
   return pieces > 0 ? (n + pieces - 1) / pieces : 1;
 }
-
-#endif

@@ -2,8 +2,7 @@
  *
  * It extends the family `cpu` by faster kernels. Device, memory and the team of threads are those of `cpu`.
  * oneDNN's primitives run on libgomp's threads. */
-#ifndef TN_BACKENDS_ONEDNN_ONEDNN_H
-#define TN_BACKENDS_ONEDNN_ONEDNN_H
+#pragma once
 
 #include <fenv.h>
 #include <pthread.h>
@@ -62,5 +61,3 @@ tn_status tn_onednn_check_pin(tn_env *env, const tn_ints *pin);
 enum { TN_ISA_PLAIN = 0, TN_ISA_AVX2 = 1, TN_ISA_AVX512 = 2, TN_ISA_AVX512_BF16 = 3, TN_ISAS = 4 };
 /* The best of the processor. */
 int32_t tn_onednn_isa(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* backends/shared/clock.h: clocks of the system, and points of it for waits with a limit. */
-#ifndef TN_BACKENDS_SHARED_CLOCK_H
-#define TN_BACKENDS_SHARED_CLOCK_H
+#pragma once
 
 #include <time.h>
 
@@ -24,5 +23,3 @@ static inline struct timespec tn_monotonic_in(double seconds) {
   t.tv_nsec = (long)(ns >= 1e9 ? ns - 1e9 : ns);
   return t;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* backends/shared/constants.h: operands whose value is known when a kernel is queried. */
-#ifndef TN_BACKENDS_SHARED_CONSTANTS_H
-#define TN_BACKENDS_SHARED_CONSTANTS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -13,5 +12,3 @@ static inline bool tn_operand_is_zero(const tn_match *m, int32_t operand) {
   const tn_node *full = m->constant_node[operand];
   return full != NULL && ((const tn_full_attributes *)full->attributes)->value == 0;
 }
-
-#endif

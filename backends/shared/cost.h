@@ -1,6 +1,5 @@
 /* backends/shared/cost.h: estimated times of kernels, from the rates of their device. */
-#ifndef TN_BACKENDS_SHARED_COST_H
-#define TN_BACKENDS_SHARED_COST_H
+#pragma once
 
 #include "tenon/plugin/kernel.h"
 
@@ -27,5 +26,3 @@ static inline double tn_cost_of_bytes(const tn_device_properties *d, double byte
 static inline double tn_thread_speed(const tn_device_properties *d) {
   return d->vector_flops_per_s / (d->threads > 0 ? d->threads : 1) / 1e11;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* backends/shared/define_kernel.h: what the kernels of a backend are defined with: their descriptor, their
  * callbacks and their variants. */
-#ifndef TN_BACKENDS_SHARED_DEFINE_KERNEL_H
-#define TN_BACKENDS_SHARED_DEFINE_KERNEL_H
+#pragma once
 
 #include "tenon/plugin/kernel.h"
 
@@ -30,5 +29,3 @@ static inline void tn_delete_prepared(tn_env *env, void *made) { tn_delete(env, 
 #define TN_KERNEL_CALLBACKS(prefix) TN_KERNEL_CALLBACKS_WITH(prefix, prefix##_release)
 #define TN_KERNEL_CALLBACKS_WITH(prefix, release_)                                                           \
   .query = prefix##_query, .prepare = prefix##_prepare, .release = release_, .launch = prefix##_launch
-
-#endif

@@ -9,8 +9,7 @@
  * signed integers of as many lanes, M the results of comparisons. It needs P_bits, P_float: U of T and T of U
  * by their bits; P_of_int: T of I by its value; P_splat; P_abs, P_neg, P_copysign; P_clamp(x, low, high),
  * where NaN stays NaN; P_eq, P_ne, P_lt, P_ge; P_select(M, T, T). */
-#ifndef TN_BACKENDS_SHARED_ELEMENTARY_H
-#define TN_BACKENDS_SHARED_ELEMENTARY_H
+#pragma once
 
 #include <math.h>
 
@@ -65,5 +64,3 @@
     T y = P##_select(P##_lt(P##_abs(x), P##_splat(1.0f)), near, far);                                        \
     return P##_select(P##_ne(x, x), x, y);                                                                   \
   }
-
-#endif

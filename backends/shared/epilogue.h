@@ -1,8 +1,7 @@
 /* backends/shared/epilogue.h: the match of a kernel with an epilogue (`s, q = moments(x); pointwise+`, see
  * tenon/plugin/kernel.h) as two matches: the op, and the region that reads its results. A kernel then uses
  * for each what it has for the op and for a region alone. */
-#ifndef TN_BACKENDS_SHARED_EPILOGUE_H
-#define TN_BACKENDS_SHARED_EPILOGUE_H
+#pragma once
 
 #include "tenon/plugin/kernel.h"
 
@@ -49,5 +48,3 @@ tn_status tn_epilogue_region(const void *handle, const tn_match *match, int32_t 
                              tn_epilogue_part *region);
 void tn_epilogue_drop_part(const void *handle, tn_epilogue_part *part);
 void tn_epilogue_drop(const void *handle, tn_epilogue *epilogue);
-
-#endif

@@ -1,7 +1,6 @@
 /* backends/shared/lane.h: lanes, the types in which kernels compute. The lane of f16, bf16 and f32 is f32,
  * that of bool and u8 is u8; every other element type is its own lane. */
-#ifndef TN_BACKENDS_SHARED_LANE_H
-#define TN_BACKENDS_SHARED_LANE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -27,5 +26,3 @@ static inline size_t tn_lane_size(int32_t lane) {
 
 /* Whether the element type is its own lane, so that no conversion is needed. */
 static inline int32_t tn_lane_is_stored(int32_t dtype) { return dtype != TN_F16 && dtype != TN_BF16; }
-
-#endif

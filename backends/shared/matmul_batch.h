@@ -1,6 +1,5 @@
 /* backends/shared/matmul_batch.h: the batch dimensions of a matmul, in which operands are broadcast. */
-#ifndef TN_BACKENDS_SHARED_MATMUL_BATCH_H
-#define TN_BACKENDS_SHARED_MATMUL_BATCH_H
+#pragma once
 
 #include "tenon/attributes.h"
 #include "tenon/plugin/op.h"
@@ -58,5 +57,3 @@ static inline void tn_matmul_batch_at(const tn_matmul_batch *batch, int64_t prod
     *b += index * batch->b_step[i];
   }
 }
-
-#endif

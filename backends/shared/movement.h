@@ -1,6 +1,5 @@
 /* backends/shared/movement.h: ops that move elements as strided copies, one for each operand. */
-#ifndef TN_BACKENDS_SHARED_MOVEMENT_H
-#define TN_BACKENDS_SHARED_MOVEMENT_H
+#pragma once
 
 #include "tenon/plugin/kernel.h"
 
@@ -24,5 +23,3 @@ tn_movement tn_movement_beside(const tn_type *type, const tn_type *result, int32
 
 /* The dimension along which a concat joins, from 0. */
 int32_t tn_movement_axis(const tn_node *concat);
-
-#endif

@@ -1,6 +1,5 @@
 /* backends/shared/nvidia_search.h: where the shared objects of CUDA may lie. */
-#ifndef TN_BACKENDS_SHARED_NVIDIA_SEARCH_H
-#define TN_BACKENDS_SHARED_NVIDIA_SEARCH_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -24,5 +23,3 @@ tn_status tn_nvidia_find_library(tn_env *env, const char *folders, const tn_nvid
 /* The same, for a library that may be missing. false: `why` has the text. */
 bool tn_nvidia_search_library(const char *folders, const tn_nvidia_wanted *wanted, void **handle,
                               char path[TN_NVIDIA_PATH], char why[TN_NVIDIA_WHY]);
-
-#endif

@@ -1,8 +1,7 @@
 /* backends/shared/prologue.h: the match of a kernel with a prologue (`pointwise+; y = reduce_sum(x)`, see
  * tenon/plugin/kernel.h) as two matches: the region in front, and the rest, which is the statement with its
  * epilogue, if it has one (epilogue.h). */
-#ifndef TN_BACKENDS_SHARED_PROLOGUE_H
-#define TN_BACKENDS_SHARED_PROLOGUE_H
+#pragma once
 
 #include "backends/shared/epilogue.h"
 
@@ -19,5 +18,3 @@ tn_status tn_prologue_split(const void *handle, const tn_match *match, int32_t n
 void tn_prologue_drop(const void *handle, tn_prologue *prologue);
 /* The source in the match for source s in the rest, or in a part of the rest. */
 tn_epilogue_source tn_prologue_source(const tn_prologue *prologue, tn_epilogue_source s);
-
-#endif

@@ -1,6 +1,5 @@
 /* backends/shared/reduce.h: the arithmetic of collectives, for communicators of host memory. */
-#ifndef TN_BACKENDS_SHARED_REDUCE_H
-#define TN_BACKENDS_SHARED_REDUCE_H
+#pragma once
 
 #include "tenon/base.h"
 
@@ -10,5 +9,3 @@
  * them in another way. The pair of dtype and reduction is one of tn_can_reduce, n at least 1. */
 void tn_reduce(int32_t dtype, int32_t reduction, int32_t n, const void *const *from, void *to, int64_t count);
 int32_t tn_can_reduce(int32_t dtype, int32_t reduction);
-
-#endif

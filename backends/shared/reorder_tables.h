@@ -1,8 +1,7 @@
 /* backends/shared/reorder_tables.h: a copy of a tensor to a layout with blocks. The offset of an element in
  * the operand is a sum of one term for each dimension; a table for each dimension has the term of every
  * coordinate. */
-#ifndef TN_BACKENDS_SHARED_REORDER_TABLES_H
-#define TN_BACKENDS_SHARED_REORDER_TABLES_H
+#pragma once
 
 #include "tenon/plugin/storage.h"
 
@@ -21,5 +20,3 @@ void tn_reorder_tables_init(tn_reorder_tables *tables, const tn_type *type, cons
 int64_t tn_reorder_tables_rows(const tn_reorder_tables *tables);
 /* Writes one row of the result, its padding with zeros. Rows may be written by several threads at once. */
 void tn_reorder_tables_write_row(const tn_reorder_tables *tables, void *to, const void *from, int64_t row);
-
-#endif

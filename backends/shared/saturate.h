@@ -1,7 +1,6 @@
 /* backends/shared/saturate.h: floats to whole numbers: toward zero, as far as the type reaches; NaN becomes
  * 0. */
-#ifndef TN_BACKENDS_SHARED_SATURATE_H
-#define TN_BACKENDS_SHARED_SATURATE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -19,5 +18,3 @@ static inline int64_t tn_i64_of_f32(float x) {
 static inline int64_t tn_i64_of_f64(double x) {
   return x >= 0x1p63 ? INT64_MAX : (int64_t)TN_CLAMP(x, -0x1p63, 0x1.fffffffffffffp62);
 }
-
-#endif

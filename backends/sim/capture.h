@@ -1,6 +1,5 @@
 /* backends/sim/capture.h: captured work, which one call replays. */
-#ifndef TN_BACKENDS_SIM_CAPTURE_H
-#define TN_BACKENDS_SIM_CAPTURE_H
+#pragma once
 
 #include "backends/sim/sim.h"
 
@@ -32,5 +31,3 @@ tn_status tn_sim_capture_await(tn_env *env, const tn_sim_event *event, tn_sim_st
 /* On the engine: resets the lanes for a replay on a stream. */
 void tn_sim_capture_start(tn_sim_capture *capture, tn_sim_stream *stream, const tn_sim_work *replay);
 bool tn_sim_capture_done(const tn_sim_capture *capture);
-
-#endif

@@ -7,8 +7,7 @@
  * order that the events allow, and a team of threads behind tn_parallel. Host and engine share the rings (one
  * producer, one consumer), atomics and two signals. A lock protects the table of memory blocks; the host
  * takes it in memory_new and memory_delete only. */
-#ifndef TN_BACKENDS_SIM_SIM_H
-#define TN_BACKENDS_SIM_SIM_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -169,5 +168,3 @@ tn_status tn_sim_team_create(tn_env *env, int32_t threads, struct tn_sim_team **
 void tn_sim_team_destroy(struct tn_sim_team *team);
 void tn_sim_team_run(struct tn_sim_team *team, int64_t chunks, void (*body)(void *arg, int64_t chunk),
                      void *arg);
-
-#endif

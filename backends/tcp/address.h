@@ -1,6 +1,5 @@
 /* backends/tcp/address.h: addresses of IPv4 and IPv6, and the choice of that of this host. */
-#ifndef TN_BACKENDS_TCP_ADDRESS_H
-#define TN_BACKENDS_TCP_ADDRESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/socket.h>
@@ -28,5 +27,3 @@ bool tn_tcp_address_valid(const tn_tcp_address *address);
  * a network that one of its addresses is in ("10.0.0.0/8"), or an interface ("eth0"); "": `given`, the
  * host's, and if that is "", too, 127.0.0.1. TN_EINVAL names the option. */
 tn_status tn_tcp_address_choose(tn_env *env, const char *wanted, const char *given, tn_tcp_address *address);
-
-#endif

@@ -1,7 +1,6 @@
 /* backends/tcp/flow.h: the bytes of one collective between two ranks in one direction: a list of pieces of
  * memory, which are sent or received in their order. */
-#ifndef TN_BACKENDS_TCP_FLOW_H
-#define TN_BACKENDS_TCP_FLOW_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,5 +31,3 @@ bool tn_tcp_flow_open(const tn_tcp_flow *flow);
 /* Moves what the socket takes or has. The bytes moved; -1: the connection is broken, as tn_tcp_send says. */
 ssize_t tn_tcp_flow_send(tn_tcp_flow *flow, int fd);
 ssize_t tn_tcp_flow_receive(tn_tcp_flow *flow, int fd);
-
-#endif

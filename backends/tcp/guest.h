@@ -1,7 +1,6 @@
 /* backends/tcp/guest.h: a connection to a rank that has not proved yet that it comes from a rank of the run.
  */
-#ifndef TN_BACKENDS_TCP_GUEST_H
-#define TN_BACKENDS_TCP_GUEST_H
+#pragma once
 
 #include "backends/tcp/wire.h"
 
@@ -29,5 +28,3 @@ void tn_tcp_guests_drop_old(tn_tcp_guest *guests);
  * TN_TCP_GUEST_WRONG: to be dropped, with errno in `error` where the system gives no random bytes. */
 enum { TN_TCP_GUEST_WAITS, TN_TCP_GUEST_WRONG, TN_TCP_GUEST_PROVED };
 int32_t tn_tcp_guest_read(tn_tcp_guest *guest, const tn_tcp_prover *prover, int *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* backends/tcp/socket.h: sockets that never block, never raise SIGPIPE and close in a new program. */
-#ifndef TN_BACKENDS_TCP_SOCKET_H
-#define TN_BACKENDS_TCP_SOCKET_H
+#pragma once
 
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -29,5 +28,3 @@ ssize_t tn_tcp_send(int fd, struct iovec *pieces, int32_t n);
 ssize_t tn_tcp_receive(int fd, struct iovec *pieces, int32_t n);
 /* Sends all of a short record or fails: a new connection has room for it. */
 bool tn_tcp_send_record(int fd, const void *record, size_t bytes);
-
-#endif

@@ -8,8 +8,7 @@
  * Order of sums. Each element is reduced by one rank, or, of small operands, by every rank, always in the
  * order of ranks 0, 1, 2, ...; results have the same bits on all ranks, in every run, and as those of `sim`.
  */
-#ifndef TN_BACKENDS_TCP_TCP_H
-#define TN_BACKENDS_TCP_TCP_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -107,5 +106,3 @@ bool tn_tcp_exchange_done(const tn_tcp *t);
 
 /* The thread's body; the argument is a tn_tcp. */
 void *tn_tcp_work(void *arg);
-
-#endif

@@ -1,8 +1,7 @@
 /* backends/tcp/wire.h: the records that ranks send each other, and the checks of received ones. Numbers are
  * little-endian, as in all builds of Tenon (plugin.h). Every record has a fixed size, so a receiver never
  * allocates by what a sender says. */
-#ifndef TN_BACKENDS_TCP_WIRE_H
-#define TN_BACKENDS_TCP_WIRE_H
+#pragma once
 
 #include "backends/tcp/address.h"
 #include "tenon/plugin/communicator.h"
@@ -131,5 +130,3 @@ bool tn_tcp_reply_proved(const tn_tcp_prover *prover, const tn_tcp_nonces *nonce
 enum { TN_TCP_CALL_TEXT = 160 };
 const char *tn_tcp_call_text(const tn_tcp_call *call, char text[TN_TCP_CALL_TEXT]);
 bool tn_tcp_same_call(const tn_tcp_call *a, const tn_tcp_call *b);
-
-#endif

@@ -1,6 +1,5 @@
 /* core/bench/bench.h: a benchmark in progress, and the functions that its files share. */
-#ifndef TN_CORE_BENCH_BENCH_H
-#define TN_CORE_BENCH_BENCH_H
+#pragma once
 
 #include "core/compile/output/overlap.h"
 #include "core/distributed/ranks/ranks.h"
@@ -120,5 +119,3 @@ tn_status tn_bench_trace(const tn_profiled *what, tn_status (*step)(void *contex
  *   between_ms: the median time of a step outside its launches
  *   launched_step_ms: [min, median, max] of these steps */
 tn_status tn_bench_launches(tn_bench *b, json_t *result);
-
-#endif

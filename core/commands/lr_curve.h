@@ -1,7 +1,6 @@
 /* core/commands/lr_curve.h: the losses of steps whose learning rate rises, and the rates that they
  * suggest (L. N. Smith, "Cyclical learning rates for training neural networks", WACV 2017). */
-#ifndef TN_CORE_COMMANDS_LR_CURVE_H
-#define TN_CORE_COMMANDS_LR_CURVE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ typedef struct tn_lr_advice {
   int32_t least, steepest;
 } tn_lr_advice;
 tn_lr_advice tn_lr_curve_advise(const tn_lr_curve *curve);
-
-#endif

@@ -1,6 +1,5 @@
 /* core/compare/difference.h: the largest difference between two tensors. */
-#ifndef TN_CORE_COMPARE_DIFFERENCE_H
-#define TN_CORE_COMPARE_DIFFERENCE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -22,5 +21,3 @@ double tn_difference_ulp(int32_t dtype, double expected, double difference);
 
 /* Half a unit in the last place of 1: the largest relative error of a rounding; 0 for integers. */
 double tn_difference_epsilon(int32_t dtype);
-
-#endif

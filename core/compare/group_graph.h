@@ -1,7 +1,6 @@
 /* core/compare/group_graph.h: the ops of one launch as a graph of their own: inputs "in.0" ... are the
  * operands of the launch, outputs "out.0" ... its results. */
-#ifndef TN_CORE_COMPARE_GROUP_GRAPH_H
-#define TN_CORE_COMPARE_GROUP_GRAPH_H
+#pragma once
 
 #include "core/compile/kernels/group.h"
 
@@ -20,5 +19,3 @@ tn_status tn_group_graph_make(const tn_graph *from, const tn_group *group, tn_gr
 
 /* Another graph of the same nodes, without those that no output depends on. */
 tn_status tn_group_graph_copy(const tn_graph *from, tn_graph **made);
-
-#endif

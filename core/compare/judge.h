@@ -3,8 +3,7 @@
  * The reference backend computes the same ops from the same operands. Where the two differ by more than the
  * tolerance of the ops (core/conformance/trial/trial.h), the ops are computed in f64, also with operands that
  * are changed by their rounding, and the backend that is farther from these numbers departs. */
-#ifndef TN_CORE_COMPARE_JUDGE_H
-#define TN_CORE_COMPARE_JUDGE_H
+#pragma once
 
 #include "core/compare/difference.h"
 #include "core/exec/device/device.h"
@@ -40,5 +39,3 @@ typedef struct tn_judge {
  * reference backend cannot compute the ops. */
 tn_status tn_judge_results(const tn_judge *judge, const tn_graph *graph, const void *const *in, int32_t n_in,
                            const void *const *found, int32_t n_out, tn_judgement *judgement);
-
-#endif

@@ -1,7 +1,6 @@
 /* core/compare/launch_file.h: one launch in a safetensors file: tensors "in.0" ... are its operands,
  * row-major, and the metadata has its ops as graph text, its kernel and variant, and its layouts. */
-#ifndef TN_CORE_COMPARE_LAUNCH_FILE_H
-#define TN_CORE_COMPARE_LAUNCH_FILE_H
+#pragma once
 
 #include "core/compile/layout/layout.h"
 #include "core/exec/watch/launch_watch.h"
@@ -27,5 +26,3 @@ tn_status tn_launch_file_write(tn_env *env, const char *path, const tn_graph *gr
 /* tn_launch_file_free frees a file whose reading failed, too. TN_EINVAL names path and reason. */
 tn_status tn_launch_file_read(tn_env *env, struct tn_op_table *ops, const char *path, tn_launch_file *file);
 void tn_launch_file_free(tn_launch_file *file);
-
-#endif

@@ -1,6 +1,5 @@
 /* core/compare/launches.h: the findings about every launch of the tested backend. */
-#ifndef TN_CORE_COMPARE_LAUNCHES_H
-#define TN_CORE_COMPARE_LAUNCHES_H
+#pragma once
 
 #include "core/base/vec.h"
 #include "core/compare/judge.h"
@@ -35,5 +34,3 @@ tn_status tn_compared_launches_see(void *context, tn_env *env, const tn_watched_
 static inline bool tn_compared_departs(const tn_compared_launch *one) {
   return one->unsteady || one->judged.verdict >= TN_JUDGED_DEPARTS;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* core/compare/report.h: the result of a comparison as JSON. */
-#ifndef TN_CORE_COMPARE_REPORT_H
-#define TN_CORE_COMPARE_REPORT_H
+#pragma once
 
 #include "core/compare/launches.h"
 #include "core/run/result.h"
@@ -26,5 +25,3 @@ extern const char tn_unsteady_verdict[];
 json_t *tn_compared_judgement(const tn_judgement *judged);
 /* NULL: out of memory. */
 json_t *tn_compared_report(const tn_compared *compared);
-
-#endif

@@ -1,6 +1,5 @@
 /* core/compare/side.h: one of two backends: a training of its own, on one device, without a run folder. */
-#ifndef TN_CORE_COMPARE_SIDE_H
-#define TN_CORE_COMPARE_SIDE_H
+#pragma once
 
 #include "core/train/loop/training.h"
 
@@ -20,5 +19,3 @@ tn_status tn_compare_side_start(tn_compare_side *side);
 tn_status tn_compare_side_copy_state(tn_compare_side *to, tn_compare_side *from);
 /* Takes a step; *loss is its training loss. *ended: it is not finite, and training ends with this step. */
 tn_status tn_compare_side_step(tn_compare_side *side, double *loss, bool *ended);
-
-#endif

@@ -1,6 +1,5 @@
 /* core/compare/solo_launch.h: one kernel, launched alone with given operands, variant and layouts. */
-#ifndef TN_CORE_COMPARE_SOLO_LAUNCH_H
-#define TN_CORE_COMPARE_SOLO_LAUNCH_H
+#pragma once
 
 #include "core/compare/launch_file.h"
 #include "core/exec/device/device.h"
@@ -18,5 +17,3 @@ void tn_solo_launch_destroy(tn_solo_launch *solo);
  * the file; owned by the solo launch and valid until the next run. */
 tn_status tn_solo_launch_run(tn_solo_launch *solo, const void *const **out);
 bool tn_solo_launch_is_deterministic(const tn_solo_launch *solo);
-
-#endif

@@ -5,8 +5,7 @@
  * capture: a captured part awaits its own collectives at its end, and collectives outside of captures at its
  * beginning. A step in the middle of captured launches that awaits such a collective therefore begins a part,
  * so that a collective which cannot be captured still overlaps with the launches up to that step. */
-#ifndef TN_CORE_COMPILE_CAPTURE_PARTS_H
-#define TN_CORE_COMPILE_CAPTURE_PARTS_H
+#pragma once
 
 #include "core/base/text/text.h"
 #include "core/compile/program.h"
@@ -33,5 +32,3 @@ void tn_capture_part_reason(const tn_step *step, tn_text *text);
  * be captured)". Returns the number of launches that are not captured, without those on the fallback. */
 int32_t tn_capture_parts_describe(const tn_program *program, const tn_capture_part *parts, int32_t n,
                                   tn_text *text);
-
-#endif

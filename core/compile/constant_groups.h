@@ -5,8 +5,7 @@
  * tn_cover.groups to tn_cover.constants. A program launches these groups once, before its first run, and
  * keeps their results. The pass follows `recompute`, so a constant that its readers compute themselves has no
  * group and stays in their launches. */
-#ifndef TN_CORE_COMPILE_CONSTANT_GROUPS_H
-#define TN_CORE_COMPILE_CONSTANT_GROUPS_H
+#pragma once
 
 #include "core/compile/select/cover.h"
 
@@ -15,5 +14,3 @@
 #define TN_CONSTANT_PROGRAM_BYTES (INT64_C(16) << 20)
 
 tn_status tn_pass_constants(tn_cover *cover);
-
-#endif

@@ -1,6 +1,5 @@
 /* core/compile/pipeline.h: the compiler: all passes from a graph to a program. */
-#ifndef TN_CORE_COMPILE_PIPELINE_H
-#define TN_CORE_COMPILE_PIPELINE_H
+#pragma once
 
 #include "core/compile/program.h"
 
@@ -22,5 +21,3 @@ typedef struct tn_compile_options {
 tn_status tn_compile(tn_env *env, const char *name, tn_registry *registry, const tn_target *target,
                      const tn_graph *graph, const tn_state_map *map, const tn_compile_options *options,
                      tn_program **program);
-
-#endif

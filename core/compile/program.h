@@ -1,7 +1,6 @@
 /* core/compile/program.h: a compiled program: steps in launch order, cut into segments. It is immutable,
  * contains no addresses and needs no device; the executor (core/exec) binds it. */
-#ifndef TN_CORE_COMPILE_PROGRAM_H
-#define TN_CORE_COMPILE_PROGRAM_H
+#pragma once
 
 #include "core/compile/layout/layout.h"
 #include "core/compile/segment.h"
@@ -45,5 +44,3 @@ static inline int32_t tn_program_all_steps(const tn_program *program) {
 
 /* Accepts NULL. */
 void tn_program_destroy(tn_program *program);
-
-#endif

@@ -1,6 +1,5 @@
 /* core/compile/segment.h: a segment: consecutive steps on one side, the device or the fallback. */
-#ifndef TN_CORE_COMPILE_SEGMENT_H
-#define TN_CORE_COMPILE_SEGMENT_H
+#pragma once
 
 #include "core/compile/memory/location.h"
 #include "core/graph/graph.h"
@@ -23,5 +22,3 @@ typedef struct tn_segment {
   tn_transfer *out, *in; /* out of the device before the segment, and into it after */
   int32_t n_out, n_in;
 } tn_segment;
-
-#endif

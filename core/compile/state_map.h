@@ -9,8 +9,7 @@
  * A region may be divided among ranks: rank r of n holds the elements from r * count / n on, and as a state
  * it is that part. The states in it have offsets in the whole region. Where another region has copies of all
  * its elements in the same dtype, the part lies inside of that region. */
-#ifndef TN_CORE_COMPILE_STATE_MAP_H
-#define TN_CORE_COMPILE_STATE_MAP_H
+#pragma once
 
 #include "core/graph/graph.h"
 
@@ -85,5 +84,3 @@ const tn_placement *tn_state_map_find(const tn_state_map *map, const char *path)
 tn_status tn_state_map_add_rest(tn_state_map *map, const tn_graph *graph);
 /* On a rank. */
 int64_t tn_state_map_bytes(const tn_state_map *map);
-
-#endif

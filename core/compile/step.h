@@ -1,6 +1,5 @@
 /* core/compile/step.h: a step: one launch of a kernel, with the location of every operand and result. */
-#ifndef TN_CORE_COMPILE_STEP_H
-#define TN_CORE_COMPILE_STEP_H
+#pragma once
 
 #include "core/compile/memory/location.h"
 #include "core/compile/kernels/group.h"
@@ -23,5 +22,3 @@ typedef struct tn_step {
   int64_t workspace_offset; /* in the arena; in the host memory for a step on the fallback */
   int64_t folded_offset;    /* in the program's memory for folded constants */
 } tn_step;
-
-#endif

@@ -1,6 +1,5 @@
 /* core/conformance/suite.h: the cases of a suite. */
-#ifndef TN_CORE_CONFORMANCE_SUITE_H
-#define TN_CORE_CONFORMANCE_SUITE_H
+#pragma once
 
 #include "core/conformance/results/results.h"
 
@@ -14,5 +13,3 @@ tn_status tn_suite_run_schema(tn_suite *suite, const char *op);
 tn_status tn_suite_run_core(tn_suite *suite);
 /* The ops and kernels of options->plugin. */
 tn_status tn_suite_run_plugin(tn_suite *suite);
-
-#endif

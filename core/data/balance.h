@@ -4,8 +4,7 @@
  * of their own, number g / classes. A class whose samples are used up begins a new round in another order. So
  * within an epoch the classes differ by one draw at most, and no sample comes twice before all others of its
  * class have come. A draw is found in constant time, as those of tn_permute. */
-#ifndef TN_CORE_DATA_BALANCE_H
-#define TN_CORE_DATA_BALANCE_H
+#pragma once
 
 #include "core/base/env.h"
 #include "tenon/plugin/source.h"
@@ -30,5 +29,3 @@ tn_balanced tn_balance_draw(const tn_balance *balance, uint64_t key, int64_t g);
 
 /* The samples of the smallest and of the largest class. */
 void tn_balance_extremes(const tn_balance *balance, int64_t *least, int64_t *most);
-
-#endif

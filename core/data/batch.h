@@ -1,6 +1,5 @@
 /* core/data/batch.h: a batch that is being filled: the caller's memory, the progress, and the first error. */
-#ifndef TN_CORE_DATA_BATCH_H
-#define TN_CORE_DATA_BATCH_H
+#pragma once
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -46,5 +45,3 @@ void tn_pending_batch_fail(tn_pending_batch *pending, int64_t row, tn_status sta
 /* Completes the batch after its last sample: pads it and applies the stages per batch. `key` is the
  * epoch's random key. */
 void tn_pending_batch_complete(tn_pending_batch *pending, uint64_t key);
-
-#endif

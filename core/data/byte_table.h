@@ -1,8 +1,7 @@
 /* core/data/byte_table.h: lookup tables for pointwise transforms of bytes. A byte has 256 values, so
  * consecutive pointwise transforms are evaluated once for every value and channel, and then applied as one
  * lookup with the same bits. */
-#ifndef TN_CORE_DATA_BYTE_TABLE_H
-#define TN_CORE_DATA_BYTE_TABLE_H
+#pragma once
 
 #include "core/data/transform_chain.h"
 
@@ -18,5 +17,3 @@ tn_status tn_byte_tables_make(tn_env *env, tn_transform_chain *chain);
 
 /* Applies the table to the value of a field; `type` is the type of `in`. */
 void tn_byte_table_apply(const tn_byte_table *table, const tn_type *type, const void *in, void *out);
-
-#endif

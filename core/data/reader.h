@@ -1,8 +1,7 @@
 /* core/data/reader.h: moves one sample at a time from the source through the stages per sample into a
  * batch. Every reading thread has its own reader, with its own handle and scratch memory, so that readers
  * share nothing but the cache. */
-#ifndef TN_CORE_DATA_READER_H
-#define TN_CORE_DATA_READER_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -51,5 +50,3 @@ void tn_reader_aim(tn_reader *reader, int64_t index, uint64_t key, void *const *
  * calls `next` of a streaming source and `read` of others; a cached sample calls neither. */
 tn_status tn_reader_read(tn_reader *reader, const tn_source *source, void *self);
 tn_status tn_reader_transform(tn_reader *reader);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * The cache is lock-free: threads look up and add samples concurrently. A sample is published by one
  * atomic store of its address, and memory is reserved in blocks, each used by one thread. */
-#ifndef TN_CORE_DATA_SAMPLE_CACHE_H
-#define TN_CORE_DATA_SAMPLE_CACHE_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -49,5 +48,3 @@ void tn_sample_cache_fields(const tn_sample_cache *cache, const char *sample, tn
 /* Copies a sample into the cache if there is room. `handle` is the thread's. */
 void tn_sample_cache_add(tn_sample_cache *cache, tn_sample_cache_writer *writer, const void *handle,
                          int64_t index, const tn_cached_field *fields);
-
-#endif

@@ -1,7 +1,6 @@
 /* core/data/transform_chain.h: the stages between source and batch: the transforms with their fields and
  * types, determined before any sample is read. */
-#ifndef TN_CORE_DATA_TRANSFORM_CHAIN_H
-#define TN_CORE_DATA_TRANSFORM_CHAIN_H
+#pragma once
 
 #include "core/base/arena.h"
 #include "core/data/loader_options.h"
@@ -68,5 +67,3 @@ bool tn_transform_chain_is_fixed(const tn_type *types, int32_t n);
 
 /* Bytes of a value, SIZE_MAX on overflow. */
 size_t tn_transform_chain_bytes(const tn_type *type);
-
-#endif

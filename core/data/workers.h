@@ -3,8 +3,7 @@
  * A batch is split into chunks, and every chunk is a ticket. An atomic counter hands out tickets in order,
  * so all workers fill the oldest batch first. The thread that submits and waits takes no lock: it posts
  * one semaphore and waits for another. */
-#ifndef TN_CORE_DATA_WORKERS_H
-#define TN_CORE_DATA_WORKERS_H
+#pragma once
 
 #include "core/base/timeline.h"
 #include "core/data/balance.h"
@@ -67,5 +66,3 @@ tn_status tn_workers_start(tn_loader *loader);
 void tn_workers_stop(tn_loader *loader);
 /* Fills the next chunk in order. */
 void tn_workers_fill_chunk(tn_loader *loader, tn_reader *reader);
-
-#endif

@@ -1,6 +1,5 @@
 /* core/formats/input.h: an open file with random access, for the readers of file formats. */
-#ifndef TN_CORE_FORMATS_INPUT_H
-#define TN_CORE_FORMATS_INPUT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -29,5 +28,3 @@ bool tn_checked_bytes(const int64_t *dims, int32_t rank, size_t element, int64_t
  * a single array. */
 tn_status tn_check_bools(const void *handle, const char *path, const char *name, const void *bytes,
                          size_t count);
-
-#endif

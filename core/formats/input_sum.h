@@ -1,7 +1,6 @@
 /* core/formats/input_sum.h: the checksum of an input whose ranges are read in any order, each summed while it
  * is in the cache of the processor. */
-#ifndef TN_CORE_FORMATS_INPUT_SUM_H
-#define TN_CORE_FORMATS_INPUT_SUM_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -20,5 +19,3 @@ tn_status tn_input_read_summed(const tn_input *input, const void *handle, uint64
 /* Reads a range for its sum alone. */
 tn_status tn_input_sum_range(const tn_input *input, const void *handle, uint64_t offset, uint64_t count,
                              tn_input_sum *sum);
-
-#endif

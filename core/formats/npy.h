@@ -1,8 +1,7 @@
 /* core/formats/npy.h: NumPy's .npy files, one array each
  * (https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html). Versions 1, 2 and 3, in C
  * order and little-endian; types bool, u8, i32, i64, f16, f32, f64. */
-#ifndef TN_CORE_FORMATS_NPY_H
-#define TN_CORE_FORMATS_NPY_H
+#pragma once
 
 #include "core/base/env.h"
 
@@ -12,5 +11,3 @@ tn_status tn_npy_read(const void *handle, const char *path, tn_type *type, void 
 
 /* Writes version 1, atomically. TN_EUNSUPPORTED for bf16, which NumPy lacks. */
 tn_status tn_npy_write(const void *handle, const char *path, const tn_type *type, const void *data);
-
-#endif

@@ -1,6 +1,5 @@
 /* core/formats/other_weights.h: files of weights in formats that Tenon does not read. */
-#ifndef TN_CORE_FORMATS_OTHER_WEIGHTS_H
-#define TN_CORE_FORMATS_OTHER_WEIGHTS_H
+#pragma once
 
 #include "core/base/env.h"
 
@@ -11,5 +10,3 @@ enum { TN_OTHER_WEIGHTS_BYTES = 64 }; /* as many first bytes of a file tell its 
  * format is another one. */
 tn_status tn_refuse_other_weights(const void *handle, const char *path, const unsigned char *bytes,
                                   size_t count);
-
-#endif

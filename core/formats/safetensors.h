@@ -4,8 +4,7 @@
  *
  * The reader validates length, JSON, names, shapes and offsets with checked arithmetic before any of them
  * sizes an allocation, so a malicious file results in an ordinary error. */
-#ifndef TN_CORE_FORMATS_SAFETENSORS_H
-#define TN_CORE_FORMATS_SAFETENSORS_H
+#pragma once
 
 #include "core/base/env.h"
 
@@ -72,5 +71,3 @@ void tn_safetensors_sum(const tn_safetensors_writer *writer, uint64_t *bytes, ui
 tn_status tn_safetensors_commit(tn_safetensors_writer *writer);
 /* Frees the writer and removes the temporary file. `writer` may be NULL. */
 void tn_safetensors_abandon(tn_safetensors_writer *writer);
-
-#endif

@@ -1,6 +1,5 @@
 /* core/formats/safetensors_header.h: private to the reader and writer of safetensors. */
-#ifndef TN_CORE_FORMATS_SAFETENSORS_HEADER_H
-#define TN_CORE_FORMATS_SAFETENSORS_HEADER_H
+#pragma once
 
 #include "core/base/arena.h"
 #include "core/formats/safetensors.h"
@@ -23,5 +22,3 @@ tn_status tn_safetensors_parse(const void *handle, tn_arena *arena, const char *
 
 /* The name of a Tenon type in the format, such as "F32"; NULL for types that the format lacks. */
 const char *tn_safetensors_word(int32_t dtype);
-
-#endif

@@ -1,7 +1,6 @@
 /* core/formats/trace.h: timelines in the trace event format of chrome://tracing and Perfetto ("Trace Event
  * Format", complete events). */
-#ifndef TN_CORE_FORMATS_TRACE_H
-#define TN_CORE_FORMATS_TRACE_H
+#pragma once
 
 #include "core/base/env.h"
 
@@ -30,5 +29,3 @@ tn_status tn_trace_add(tn_trace *trace, const tn_trace_event *event);
 /* Both free the trace, tn_trace_commit also on failure. tn_trace_abandon accepts NULL. */
 tn_status tn_trace_commit(tn_trace *trace);
 void tn_trace_abandon(tn_trace *trace);
-
-#endif

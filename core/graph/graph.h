@@ -26,8 +26,7 @@
  *   build/      the builder behind tenon/build.h; emission of formulas
  *   rewrite/    passes: rewriting, decomposition, common subexpressions
  *   gradient/   reverse-mode differentiation */
-#ifndef TN_CORE_GRAPH_GRAPH_H
-#define TN_CORE_GRAPH_GRAPH_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -266,5 +265,3 @@ tn_status tn_expand_for_gradient(tn_build *b, tn_val *loss, tn_val *wrt, int32_t
  * gradients become ready. */
 tn_status tn_differentiate(tn_build *b, tn_val loss, tn_val seed, const tn_val *wrt, int32_t n,
                            tn_val *gradient, int32_t *order);
-
-#endif

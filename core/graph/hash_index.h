@@ -1,7 +1,6 @@
 /* core/graph/hash_index.h: finds the items of an array by hash. The index holds pairs of a hash and an item
  * number; the caller compares the items themselves. Open addressing, linear probing. */
-#ifndef TN_CORE_GRAPH_HASH_INDEX_H
-#define TN_CORE_GRAPH_HASH_INDEX_H
+#pragma once
 
 #include "core/base/env.h"
 
@@ -18,5 +17,3 @@ tn_status tn_hash_index_add(tn_hash_index *index, uint64_t hash, uint32_t item);
 /* The next item with this hash, in insertion order, or TN_HASH_INDEX_NONE. Start with *probe = 0. */
 int64_t tn_hash_index_next(const tn_hash_index *index, uint64_t hash, size_t *probe);
 void tn_hash_index_free(tn_hash_index *index);
-
-#endif

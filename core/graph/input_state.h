@@ -1,7 +1,6 @@
 /* core/graph/input_state.h: the ops `input` and `state`. They have no kernels. Their type is an attribute
  * without an option: the text form has it in front of the statement. */
-#ifndef TN_CORE_GRAPH_INPUT_STATE_H
-#define TN_CORE_GRAPH_INPUT_STATE_H
+#pragma once
 
 #include "core/graph/graph.h"
 
@@ -25,5 +24,3 @@ static inline bool tn_op_is_input_or_state(const tn_op *op) {
 
 /* The member of the attributes of `input` or `state` that holds the type. */
 tn_type *tn_input_state_type(const tn_op *op, void *attributes);
-
-#endif

@@ -1,7 +1,6 @@
 /* core/graph/name_index.h: finds names, such as the paths of states, among many. The names are numbered in
  * the order in which they are added, so that an index stands beside an array with an item for each name. */
-#ifndef TN_CORE_GRAPH_NAME_INDEX_H
-#define TN_CORE_GRAPH_NAME_INDEX_H
+#pragma once
 
 #include "core/base/vec.h"
 #include "core/graph/hash_index.h"
@@ -20,5 +19,3 @@ tn_status tn_name_index_add(tn_name_index *index, const char *name);
 int64_t tn_name_index_find(const tn_name_index *index, const char *name);
 /* Frees the memory; the index is empty then, as a new one. */
 void tn_name_index_free(tn_name_index *index);
-
-#endif

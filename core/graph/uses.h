@@ -1,6 +1,5 @@
 /* core/graph/uses.h: the users of each value of a graph, and kinds of nodes. */
-#ifndef TN_CORE_GRAPH_USES_H
-#define TN_CORE_GRAPH_USES_H
+#pragma once
 
 #include "core/graph/graph.h"
 
@@ -21,5 +20,3 @@ typedef enum tn_node_kind {
   TN_NODE_PACK   /* contains its operands */
 } tn_node_kind;
 tn_node_kind tn_node_kind_of(const tn_gnode *node);
-
-#endif

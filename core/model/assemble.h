@@ -1,6 +1,5 @@
 /* core/model/assemble.h: the types that core/model shares while it builds a graph. Private to core/model. */
-#ifndef TN_CORE_MODEL_ASSEMBLE_H
-#define TN_CORE_MODEL_ASSEMBLE_H
+#pragma once
 
 #include "core/model/model.h"
 #include "tenon/plugin/layer.h"
@@ -199,5 +198,3 @@ typedef struct tn_measure_sums {
   tn_val *sum, *weight;
 } tn_measure_sums;
 tn_status tn_total_loss_build(tn_build *b, bool training, tn_model *model, tn_measure_sums *sums);
-
-#endif

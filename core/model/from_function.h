@@ -1,6 +1,5 @@
 /* core/model/from_function.h: models that a function of the application emits. Private to core/model. */
-#ifndef TN_CORE_MODEL_FROM_FUNCTION_H
-#define TN_CORE_MODEL_FROM_FUNCTION_H
+#pragma once
 
 #include "core/model/assemble.h"
 
@@ -19,5 +18,3 @@ tn_status tn_model_function_build(tn_model_scope *scope, tn_model *model);
 /* objective.c: builds the losses and metrics of such a model. */
 tn_status tn_objective_from_function(tn_model_scope *scope, const tn_function_measure *measures, int32_t n,
                                      tn_model *model);
-
-#endif

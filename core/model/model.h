@@ -1,7 +1,6 @@
 /* core/model/model.h: builds the graph of a configuration's model: blocks, repeats, conditions, named
  * inputs, shared parameters, losses and metrics. */
-#ifndef TN_CORE_MODEL_MODEL_H
-#define TN_CORE_MODEL_MODEL_H
+#pragma once
 
 #include "core/config/options/options.h"
 #include "core/config/language/syntax.h"
@@ -100,5 +99,3 @@ tn_val tn_initializer_emit(tn_build *b, const char *init, const tn_type *type, u
 /* Name, doc and arguments of initializer i, counted from 0, and a use of it, "normal(0, 0.02)"; NULL: there
  * are no more. `example` may be NULL. */
 const tn_item *tn_initializer_item(int32_t i, const char **example);
-
-#endif

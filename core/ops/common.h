@@ -1,6 +1,5 @@
 /* core/ops/common.h: private to core/ops: checks, axes, types and emission shared by the families of ops. */
-#ifndef TN_CORE_OPS_COMMON_H
-#define TN_CORE_OPS_COMMON_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -88,5 +87,3 @@ static inline double tn_ops_count(const tn_type *type) {
   for (int32_t i = 0; i < type->rank; i++) n *= (double)type->dims[i];
   return n;
 }
-
-#endif

@@ -3,12 +3,9 @@
  *
  * The op NAME is `const tn_op tn_op_NAME` in the file of its family. The build lists those that the files
  * define (tools/list-items). */
-#ifndef TN_CORE_OPS_OPS_H
-#define TN_CORE_OPS_OPS_H
+#pragma once
 
 #include "tenon/plugin/op.h"
 
 /* The plugin of all ops, for the registry of every context. */
 const tn_plugin *tn_core_ops(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* core/plugin/context.h: the members of a context (tenon/context.h). */
-#ifndef TN_CORE_PLUGIN_CONTEXT_H
-#define TN_CORE_PLUGIN_CONTEXT_H
+#pragma once
 
 #include "core/plugin/registry.h"
 #include "tenon/context.h"
@@ -33,5 +32,3 @@ extern const tn_left_out tn_left_out_parts[];
 /* Adds the default plugin folders (default_folders.c): those of the build tree that contains this library, or
  * the one of its installation. */
 tn_status tn_default_folders(const void *handle, tn_registry *registry);
-
-#endif

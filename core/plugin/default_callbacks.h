@@ -1,8 +1,7 @@
 /* core/plugin/default_callbacks.h: the callbacks that a backend leaves out, and the groups that come together
  * (tenon/plugin/backend.h). negotiate.c fills them in when a plugin is loaded, so no other file asks whether
  * a backend has a callback, except for `enqueue`, `parallel` and `capture`, whose absence means something. */
-#ifndef TN_CORE_PLUGIN_DEFAULT_CALLBACKS_H
-#define TN_CORE_PLUGIN_DEFAULT_CALLBACKS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -19,5 +18,3 @@ bool tn_backend_has_host_memory(const tn_backend *backend);
 
 /* Whether streams are the default: work is done when the call that enqueues it returns. */
 bool tn_backend_is_synchronous(const tn_backend *backend);
-
-#endif

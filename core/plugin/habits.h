@@ -1,8 +1,7 @@
 /* core/plugin/habits.h: items by the names that users of other frameworks write. A plugin folder may have a
  * file habits.txt with lines "KIND NAME ITEM TEXT"; the core knows no item by name. It serves messages alone.
  */
-#ifndef TN_CORE_PLUGIN_HABITS_H
-#define TN_CORE_PLUGIN_HABITS_H
+#pragma once
 
 #include "core/base/text/text.h"
 #include "core/plugin/registry.h"
@@ -11,5 +10,3 @@
  * know the name among a kind of item, and the item is one of n names (n 0: any). */
 bool tn_habits_add(const tn_registry *registry, const char *kind, const char *name, const char *const *items,
                    size_t n, tn_text *text);
-
-#endif

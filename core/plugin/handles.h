@@ -1,8 +1,7 @@
 /* core/plugin/handles.h: the handles of the host table (tenon/api.h). graph, compile, exec and data, which
  * serve the calls, may use this room, not the reverse. So they make their handles from the structs here: the
  * public part first, and after it the functions that serve the calls of api.c. */
-#ifndef TN_CORE_PLUGIN_HANDLES_H
-#define TN_CORE_PLUGIN_HANDLES_H
+#pragma once
 
 #include "core/base/env.h"
 #include "tenon/build.h"
@@ -68,5 +67,3 @@ typedef struct tn_sample_host {
   tn_sample pub;
   void *(*field)(tn_sample *s, int32_t field, const tn_type *type);
 } tn_sample_host;
-
-#endif

@@ -14,8 +14,7 @@
  * for each of its items follows: kind, name, and the family of a kernel. A file whose time or size differs is
  * loaded instead. A path that the scan of the folder has not found is ignored, so an index cannot lead out of
  * the folder. Refused files are not indexed, so a repaired file works without a new index. */
-#ifndef TN_CORE_PLUGIN_INDEX_H
-#define TN_CORE_PLUGIN_INDEX_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -64,5 +63,3 @@ tn_status tn_index_read(const void *handle, tn_arena *arena, const char *folder,
 /* The index's head, and the block of one file. */
 void tn_index_print_head(tn_text *text);
 void tn_index_print_file(tn_text *text, const tn_plugin_file *file, const tn_index_item *items, int32_t n);
-
-#endif

@@ -1,6 +1,5 @@
 /* core/plugin/kinds.h: the requirements of each kind of item, as data. */
-#ifndef TN_CORE_PLUGIN_KINDS_H
-#define TN_CORE_PLUGIN_KINDS_H
+#pragma once
 
 #include "core/base/env.h"
 #include "tenon/plugin/plugin.h"
@@ -31,5 +30,3 @@ const char *tn_item_missing(const tn_item *item);
 
 /* "" for items of all kinds but kernels, whose names are unique per family only. */
 const char *tn_item_family(const tn_item *item);
-
-#endif

@@ -1,6 +1,5 @@
 /* core/plugin/loader.h: from a path to the descriptor of a plugin. */
-#ifndef TN_CORE_PLUGIN_LOADER_H
-#define TN_CORE_PLUGIN_LOADER_H
+#pragma once
 
 #include "core/base/env.h"
 #include "tenon/plugin/plugin.h"
@@ -13,5 +12,3 @@ tn_status tn_plugin_check_elf(const void *handle, const char *path);
  * before negotiation (negotiate.c). TN_EUNAVAILABLE: the linker's reason; TN_EABI: it is no plugin of this
  * interface. */
 tn_status tn_plugin_open(const void *handle, const char *real, const tn_plugin **plugin);
-
-#endif

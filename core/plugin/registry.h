@@ -1,8 +1,7 @@
 /* core/plugin/registry.h: the items of all plugins. A registry belongs to a context. It loads a file when an
  * item of the file, by the folder's index, is looked up, copies the items into structs of the host's size
  * (negotiate.c), and never unloads a file. */
-#ifndef TN_CORE_PLUGIN_REGISTRY_H
-#define TN_CORE_PLUGIN_REGISTRY_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -78,5 +77,3 @@ tn_status tn_registry_write_index(const void *handle, const char *folder);
 tn_status tn_negotiate_plugin(const void *handle, tn_arena *arena, const tn_plugin *plugin,
                               uint16_t host_major, uint16_t host_minor, const char *file,
                               const tn_plugin **out);
-
-#endif

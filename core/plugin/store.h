@@ -1,7 +1,6 @@
 /* core/plugin/store.h: the members of a registry, shared by registry.c, which fills it, and lookup.c, which
  * reads it. */
-#ifndef TN_CORE_PLUGIN_STORE_H
-#define TN_CORE_PLUGIN_STORE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -53,5 +52,3 @@ tn_status tn_store_list_files(tn_registry *r, const void *handle);
 /* An empty registry; tn_store_scan adds the files of a folder, with or without its index. */
 tn_status tn_store_create(const void *handle, tn_registry **registry);
 tn_status tn_store_scan(tn_registry *r, const void *handle, const char *folder, bool use_index);
-
-#endif

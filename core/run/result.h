@@ -1,6 +1,5 @@
 /* core/run/result.h: results of runs as JSON text. */
-#ifndef TN_CORE_RUN_RESULT_H
-#define TN_CORE_RUN_RESULT_H
+#pragma once
 
 #include <jansson.h>
 
@@ -21,5 +20,3 @@ json_t *tn_json_lines(const char *text);
 tn_status tn_json_take(const void *handle, json_t *json, char **text);
 /* Adds "memory", the device's memory by its use in MiB, where the backend says it. */
 void tn_json_add_memory(tn_device *device, json_t *result);
-
-#endif

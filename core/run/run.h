@@ -1,6 +1,5 @@
 /* core/run/run.h: a run: its configuration, messages and memory. */
-#ifndef TN_CORE_RUN_RUN_H
-#define TN_CORE_RUN_RUN_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -65,5 +64,3 @@ struct tn_run {
 };
 
 static inline int32_t tn_run_ranks(const tn_run *run) { return run->ranks > 1 ? run->ranks : 1; }
-
-#endif

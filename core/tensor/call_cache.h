@@ -1,6 +1,5 @@
 /* core/tensor/call_cache.h: private to core/tensor: compiled calls by signature. */
-#ifndef TN_CORE_TENSOR_CALL_CACHE_H
-#define TN_CORE_TENSOR_CALL_CACHE_H
+#pragma once
 
 #include "core/exec/caller_memory.h"
 #include "core/tensor/call_graph.h"
@@ -30,5 +29,3 @@ typedef struct tn_call_cache {
 tn_status tn_call_cache_get(tn_device *device, const tn_call_key *key, tn_compiled_call **compiled);
 /* Waits for the device. */
 void tn_call_cache_clear(tn_device *device);
-
-#endif

@@ -1,8 +1,7 @@
 /* core/tensor/call_graph.h: private to core/tensor: the signature of a call, and its graph. Calls with the
  * same signature share a program: the op, its attributes, the types and dimension orders of the operands, and
  * the requested results or gradients. */
-#ifndef TN_CORE_TENSOR_CALL_GRAPH_H
-#define TN_CORE_TENSOR_CALL_GRAPH_H
+#pragma once
 
 #include "core/graph/graph.h"
 #include "core/graph/op/schema.h"
@@ -36,5 +35,3 @@ static inline tn_type tn_stored_type(const tn_type *type, const int32_t *order) 
 /* The graph of a call. Inputs and outputs are named after ports: "3" is ports[3]. */
 tn_status tn_call_graph_create(tn_env *env, struct tn_op_table *ops, const tn_call_key *key,
                                tn_graph **graph);
-
-#endif

@@ -1,7 +1,6 @@
 /* core/tensor/call_run.h: private to core/tensor: a call whose tensors are known, from its signature to its
  * run. */
-#ifndef TN_CORE_TENSOR_CALL_RUN_H
-#define TN_CORE_TENSOR_CALL_RUN_H
+#pragma once
 
 #include "core/tensor/tensor.h"
 
@@ -30,5 +29,3 @@ tn_status tn_call_run_add(tn_call_run *run, int32_t role, int32_t number, tn_ten
 tn_status tn_call_run_enqueue(tn_call_run *run, const void *attributes, bool gradient);
 /* Deletes the tensors that the run allocated. */
 void tn_call_run_discard(tn_call_run *run);
-
-#endif

@@ -10,8 +10,7 @@
  *   transfer.c     copies elements between tensors, and to and from the host
  *   call.c         an op under construction
  *   apply.c        an op from one text */
-#ifndef TN_CORE_TENSOR_TENSOR_H
-#define TN_CORE_TENSOR_TENSOR_H
+#pragma once
 
 #include "core/exec/device/device.h"
 #include "core/plugin/context.h"
@@ -83,5 +82,3 @@ void tn_pending_copy_end(tn_pending_copy *pending);
 
 /* tn_tensor_new without the zero fill. */
 tn_status tn_tensor_allocate(tn_device *device, const tn_type *type, tn_tensor **tensor);
-
-#endif

@@ -1,6 +1,5 @@
 /* plugins/layers/layers.h: functions for the layers of this plugin. */
-#ifndef TN_PLUGINS_LAYERS_H
-#define TN_PLUGINS_LAYERS_H
+#pragma once
 
 #include <math.h>
 #include <stdio.h>
@@ -32,5 +31,3 @@ static inline tn_status layer_build_unary(tn_build *b, const char *op) {
   tn_build_yield(b, 0, tn_op1(b, op, tn_build_in(b, 0)));
   return TN_OK;
 }
-
-#endif

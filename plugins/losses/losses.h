@@ -1,6 +1,5 @@
 /* plugins/losses/losses.h: the metrics, for the descriptor, and what they share with losses. */
-#ifndef TN_PLUGINS_LOSSES_H
-#define TN_PLUGINS_LOSSES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -34,5 +33,3 @@ static inline bool targets_are_soft(tn_build *b, tn_val scores, tn_val target) {
   const tn_type *x = tn_val_type(b, scores), *t = tn_val_type(b, target);
   return tn_dtype_is_float(t->dtype) && t->rank == x->rank;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* plugins/observers/bar.h: the text of the progress bar, fitted to the columns of a terminal. */
-#ifndef TN_PLUGINS_OBSERVERS_BAR_H
-#define TN_PLUGINS_OBSERVERS_BAR_H
+#pragma once
 
 #include <stddef.h>
 
@@ -29,5 +28,3 @@ int observer_bar_metrics(char *text, size_t size, const char *title, const tn_me
 
 /* "1:02:03" or "2:03" */
 void observer_bar_time(char *text, size_t size, double seconds);
-
-#endif

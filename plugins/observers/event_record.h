@@ -1,8 +1,7 @@
 /* plugins/observers/event_record.h: the records of TensorBoard's event files. A file is a sequence of
  * TFRecords (tensorflow/core/lib/io/record_writer.h): the length of a message, a checksum of the length, the
  * message and a checksum of the message. A message is an Event (tensorflow/core/util/event.proto). */
-#ifndef TN_PLUGINS_OBSERVERS_EVENT_RECORD_H
-#define TN_PLUGINS_OBSERVERS_EVENT_RECORD_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ void event_record_scalar(event_record *r, double wall_s, int64_t step, const cha
 
 /* CRC-32C (RFC 3720), in the masked form that a TFRecord has. */
 uint32_t event_record_checksum(const void *bytes, size_t n);
-
-#endif

@@ -1,6 +1,5 @@
 /* plugins/observers/observers.h: the observers, for the descriptor. */
-#ifndef TN_PLUGINS_OBSERVERS_H
-#define TN_PLUGINS_OBSERVERS_H
+#pragma once
 
 #include <stdio.h>
 
@@ -8,5 +7,3 @@
 
 /* The facts about a run, in about six lines of at most `columns` (0: 80) columns. */
 void observer_print_banner(FILE *to, const tn_run_info *run, int columns);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Bytes that cannot be written are kept and written before the next ones, so that a disk that is full for a
  * while causes no loss. */
-#ifndef TN_PLUGINS_OBSERVERS_RUN_FILE_H
-#define TN_PLUGINS_OBSERVERS_RUN_FILE_H
+#pragma once
 
 #include "tenon/plugin/observer.h"
 
@@ -31,5 +30,3 @@ TN_PRINTF(3, 4) tn_status run_file_print(run_file *f, tn_env *env, const char *f
 tn_status run_file_write(run_file *f, tn_env *env);
 /* Flushes the written bytes to the disk. Failures are ignored. */
 void run_file_sync(const run_file *f);
-
-#endif

@@ -1,6 +1,5 @@
 /* plugins/precision/precision.h: the options of the policies, and loss scaling. */
-#ifndef TN_PRECISION_PLUGINS_H
-#define TN_PRECISION_PLUGINS_H
+#pragma once
 
 #include "tenon/plugin/precision.h"
 
@@ -17,5 +16,3 @@ typedef struct precision_options {
 /* scaling.c */
 tn_status precision_scale(tn_build *b, const void *options);
 tn_status precision_update(tn_build *b, const void *options);
-
-#endif

@@ -1,6 +1,5 @@
 /* plugins/schedules/schedules.h: the schedules of this plugin, and what they share. */
-#ifndef TENON_SCHEDULES_H
-#define TENON_SCHEDULES_H
+#pragma once
 
 #include "tenon/plugin/schedule.h"
 
@@ -15,5 +14,3 @@ enum { SCHEDULE_EPOCHS = 0, SCHEDULE_STEPS = 1 };
 #define SCHEDULE_UNIT(S, doc) TN_OPT(S, unit, TN_OPT_ENUM, "epochs", "epochs|steps", doc)
 /* Steps in a unit; 0 where the length of an epoch is unknown. */
 int64_t schedule_unit_steps(const tn_schedule_at *at, int32_t unit);
-
-#endif

@@ -1,6 +1,5 @@
 /* plugins/sources/sources.h: the sources of this plugin, and functions that read files. */
-#ifndef TENON_SOURCES_H
-#define TENON_SOURCES_H
+#pragma once
 
 #include "tenon/plugin/source.h"
 
@@ -16,5 +15,3 @@ tn_status source_scan_file(const void *handle, const char *path, size_t limit, t
 
 /* Whether an optional path is set. */
 static inline int source_has_path(const char *path) { return path != NULL && path[0] != '\0'; }
-
-#endif

@@ -1,6 +1,5 @@
 /* plugins/sources/utf8.h: decodes and encodes UTF-8 (RFC 3629). */
-#ifndef TENON_SOURCES_UTF8_H
-#define TENON_SOURCES_UTF8_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ static inline int utf8_write(int32_t code, char *to) {
   to[0] = (char)(mark[length] | code);
   return length;
 }
-
-#endif

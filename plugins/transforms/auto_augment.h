@@ -1,6 +1,5 @@
 /* plugins/transforms/auto_augment.h: the ops that rand_augment and trivial_augment choose from. */
-#ifndef TENON_TRANSFORMS_AUTO_AUGMENT_H
-#define TENON_TRANSFORMS_AUTO_AUGMENT_H
+#pragma once
 
 #include "plugins/transforms/pixels/canvas.h"
 
@@ -25,5 +24,3 @@ typedef enum augment_op {
 
 /* Magnitudes are those of torchvision: tangents, pixels, degrees, factors minus 1, bits, a part of 255. */
 void augment_apply(canvas *c, augment_op op, double magnitude, const sampling *how);
-
-#endif

@@ -1,8 +1,7 @@
 /* plugins/transforms/transforms.h: the transforms of this plugin, and their functions for pictures. A picture
  * is a value with height and width as its last two dimensions; the product of the others is its number of
  * planes. */
-#ifndef TENON_TRANSFORMS_H
-#define TENON_TRANSFORMS_H
+#pragma once
 
 #include "tenon/plugin/transform.h"
 
@@ -101,5 +100,3 @@ void affine_apply(const affine *by, picture p, int is_u8, const void *in, const 
 void color_gray_u8(const uint8_t *in, int64_t area, uint8_t *out);
 void color_gray_f32(const float *in, int64_t area, float *out);
 int64_t color_sum_gray(const uint8_t *in, int64_t area);
-
-#endif

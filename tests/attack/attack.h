@@ -3,8 +3,7 @@
  *
  * An attack is (family, seed, number): its draws depend on nothing else, so each can be repeated alone. All
  * paths are relative to the scratch folder, which is the current one. */
-#ifndef TN_TESTS_ATTACK_ATTACK_H
-#define TN_TESTS_ATTACK_ATTACK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -127,5 +126,3 @@ const char *attack_replace(const char *path);
 const char *attack_strange_text(void);
 /* A number of that kind, as text. */
 const char *attack_strange_number(void);
-
-#endif

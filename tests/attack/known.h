@@ -1,6 +1,5 @@
 /* tests/attack/known.h: attacks that have found a defect once, and are repeated in every campaign. */
-#ifndef TN_TESTS_ATTACK_KNOWN_H
-#define TN_TESTS_ATTACK_KNOWN_H
+#pragma once
 
 #include "tests/attack/attack.h"
 
@@ -11,5 +10,3 @@ typedef struct known_attack {
 } known_attack;
 
 extern const known_attack known_attacks[]; /* ends with family = NULL */
-
-#endif

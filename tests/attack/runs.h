@@ -1,7 +1,6 @@
 /* tests/attack/runs.h: two small run folders, made once: base/picture/run, a classifier of pictures, and
  * base/text/run, a language model, with picture.ini, text.ini, text.txt and rows.npy. */
-#ifndef TN_TESTS_ATTACK_RUNS_H
-#define TN_TESTS_ATTACK_RUNS_H
+#pragma once
 
 #include "tests/attack/attack.h"
 
@@ -12,5 +11,3 @@ void runs_make(void);
 /* A .npy file of f32 rows for the classifier: (rows, 1, 6, 6). */
 void runs_write_rows(const char *path, int rows, const float *values);
 enum { RUNS_ROW = 36 };
-
-#endif

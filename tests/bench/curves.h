@@ -1,6 +1,5 @@
 /* tests/bench/curves.h: reads, plots and describes a result of curves.sh. */
-#ifndef TN_TESTS_BENCH_CURVES_H
-#define TN_TESTS_BENCH_CURVES_H
+#pragma once
 
 #include <stdio.h>
 
@@ -17,5 +16,3 @@ void curves_plot(FILE *to, const json_t *model);
 
 /* Writes the page: a table per model. `name` is that of the result, with which the pictures' names begin. */
 void curves_page(FILE *to, const json_t *result, const char *name);
-
-#endif

@@ -1,6 +1,5 @@
 /* tests/bench/json.h: reads members of results by name. */
-#ifndef TN_TESTS_BENCH_JSON_H
-#define TN_TESTS_BENCH_JSON_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -24,5 +23,3 @@ static inline bool is(const json_t *object, const char *key, const char *value) 
 static inline double of_spread(const json_t *object, const char *key, size_t which) {
   return json_number_value(json_array_get(json_object_get(object, key), which));
 }
-
-#endif

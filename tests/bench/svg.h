@@ -1,6 +1,5 @@
 /* tests/bench/svg.h: the shapes of SVG for plots of results. */
-#ifndef TN_TESTS_BENCH_SVG_H
-#define TN_TESTS_BENCH_SVG_H
+#pragma once
 
 #include <stdio.h>
 
@@ -24,5 +23,3 @@ typedef struct svg_stroke {
 
 /* A line through n points. */
 void svg_curve(FILE *to, const svg_stroke *stroke, const double *x, const double *y, size_t n);
-
-#endif

@@ -1,6 +1,5 @@
 /* tests/conformance/fixture.h: an env and the core's ops for tests of graphs, and devices. */
-#ifndef TN_TESTS_CONFORMANCE_FIXTURE_H
-#define TN_TESTS_CONFORMANCE_FIXTURE_H
+#pragma once
 
 #include "core/exec/device/device.h"
 
@@ -15,5 +14,3 @@ tn_status fixture_open(fixture *f);
 void fixture_close(fixture *f);
 /* The first device of a backend, whose plugin file is opened first. */
 tn_status fixture_device(fixture *f, const char *backend, const char *file, tn_device **device);
-
-#endif

@@ -1,6 +1,5 @@
 /* tests/cudnn/real.h: the real cuDNN without a device, and descriptions of devices. */
-#ifndef TN_TESTS_CUDNN_REAL_H
-#define TN_TESTS_CUDNN_REAL_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -15,5 +14,3 @@ bool real_driver(const char *folder);
 /* The device of tests/devices/NAME.json. */
 tn_device_properties real_device(const char *name);
 tn_type real_image(int32_t dtype, int64_t n, int64_t c, int64_t h, int64_t w);
-
-#endif

@@ -3,8 +3,7 @@
  * the others open it through /proc, so nothing is left behind when processes are killed. Ranks share atomic
  * numbers, and bytes that these guard; no lock, which a killed process might hold. Each process locks the
  * bytes of the file that have the numbers of its ranks (fcntl); the kernel gives them back when it ends. */
-#ifndef TN_TESTS_FAKENCCL_CLIQUE_H
-#define TN_TESTS_FAKENCCL_CLIQUE_H
+#pragma once
 
 #include <nccl.h>
 #include <stdatomic.h>
@@ -94,5 +93,3 @@ void fakenccl_clique_close(fakenccl_clique *clique);
 void fakenccl_clique_hold(fakenccl_clique *clique, int rank, int device);
 /* Whether the process of a rank, which has come, is alive. */
 bool fakenccl_clique_lives(fakenccl_clique *clique, int rank);
-
-#endif

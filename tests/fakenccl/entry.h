@@ -1,8 +1,5 @@
 /* tests/fakenccl/entry.h: the name of the entry point that runs on this thread. */
-#ifndef TN_TESTS_FAKENCCL_ENTRY_H
-#define TN_TESTS_FAKENCCL_ENTRY_H
+#pragma once
 
 void fakenccl_entry_set(const char *name);
 const char *fakenccl_entry(void);
-
-#endif

@@ -18,8 +18,7 @@
  * collectives from 1. NCCL_HOSTID and CUDA_VISIBLE_DEVICES mean what they mean to NCCL: devices of two host
  * ids are two devices.
  */
-#ifndef TN_TESTS_FAKENCCL_FAKENCCL_H
-#define TN_TESTS_FAKENCCL_FAKENCCL_H
+#pragma once
 
 #include <cuda.h>
 #include <nccl.h>
@@ -318,5 +317,3 @@ void fakenccl_reduce(int dtype, int op, int n, const void *const *from, void *to
 void fakenccl_multiply(int dtype, void *x, size_t count, const void *factor);
 /* 1 / n in the type of floats; false: the type is an integer. */
 bool fakenccl_one_nth(int dtype, int n, void *factor);
-
-#endif

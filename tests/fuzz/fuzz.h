@@ -2,8 +2,7 @@
  * LLVMFuzzerTestOneInput, that takes any bytes. With clang it is driven by libFuzzer (`tools/dev fuzz`),
  * with gcc by replay.c over the seeds. A finding is a crash, a report of a sanitizer, a leak, a failure
  * without a message, or a violated property that the target checks. */
-#ifndef TN_TESTS_FUZZ_FUZZ_H
-#define TN_TESTS_FUZZ_FUZZ_H
+#pragma once
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,5 +33,3 @@ void fuzz_file_end(int file);
 
 /* The bytes as a text; the caller frees it (free). */
 char *fuzz_text(const uint8_t *bytes, size_t size);
-
-#endif

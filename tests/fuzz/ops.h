@@ -1,7 +1,6 @@
 /* tests/fuzz/ops.h: the ops of Tenon and, for models, its layers and losses; created once, since they do
  * not change. */
-#ifndef TN_TESTS_FUZZ_OPS_H
-#define TN_TESTS_FUZZ_OPS_H
+#pragma once
 
 #include "core/graph/graph.h"
 #include "core/ops/ops.h"
@@ -23,5 +22,3 @@ static inline void fuzz_ops_make(fuzz_ops *o, const tn_plugin *const *plugins) {
   if (status == TN_OK) status = tn_op_table_create(&o->f.env, o->registry, &o->table);
   fuzz_expect(status == TN_OK, tn_error_text(&o->f));
 }
-
-#endif

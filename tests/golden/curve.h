@@ -3,8 +3,7 @@
  * Frameworks that add in different orders round differently. Training amplifies the differences until single
  * losses differ as much as with different seeds; only the trend of the loss agrees. Curves are therefore
  * smoothed by the mean over the last steps before they are compared. */
-#ifndef TN_TESTS_GOLDEN_CURVE_H
-#define TN_TESTS_GOLDEN_CURVE_H
+#pragma once
 
 #include <math.h>
 #include <stddef.h>
@@ -33,5 +32,3 @@ static inline curve_gap curve_apart(const double *a, const double *b, size_t n) 
   }
   return gap;
 }
-
-#endif

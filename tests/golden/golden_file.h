@@ -1,6 +1,5 @@
 /* tests/golden/golden_file.h: reads the files of make_goldens.py. */
-#ifndef TN_TESTS_GOLDEN_GOLDEN_FILE_H
-#define TN_TESTS_GOLDEN_GOLDEN_FILE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -17,5 +16,3 @@ bool golden_next(const tn_safetensors *file, const char **cursor, golden_case *c
 /* The elements of CASE/KIND/NAME as doubles (tn_release), or NULL if there is no such tensor. */
 double *golden_tensor(const tn_safetensors *file, const void *handle, const char *name, const char *kind,
                       const char *tensor, tn_type *type);
-
-#endif

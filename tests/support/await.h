@@ -1,6 +1,5 @@
 /* tests/support/await.h: waits for a condition that another thread or process makes true. */
-#ifndef TN_TESTS_SUPPORT_AWAIT_H
-#define TN_TESTS_SUPPORT_AWAIT_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,5 +43,3 @@ static inline char await_state_of(int id) {
 #define AWAIT(condition)                                                                                     \
   for (struct timespec await_begun = await_begin(); !(condition);)                                           \
   await_moment(&await_begun, #condition, __FILE__, __LINE__)
-
-#endif

@@ -1,6 +1,5 @@
 /* tests/support/check_status.h: assertions on statuses and the messages of a test_env. */
-#ifndef TN_TESTS_SUPPORT_CHECK_STATUS_H
-#define TN_TESTS_SUPPORT_CHECK_STATUS_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,5 +25,3 @@ static inline void assert_error(const test_env *t, tn_status status, tn_status w
 static inline void assert_ok(const test_env *t, tn_status status) {
   if (status != TN_OK) fail_msg("status %d: %s", status, tn_error_text(t));
 }
-
-#endif

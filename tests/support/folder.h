@@ -1,6 +1,5 @@
 /* tests/support/folder.h: a temporary folder and files in it. */
-#ifndef TN_TESTS_SUPPORT_FOLDER_H
-#define TN_TESTS_SUPPORT_FOLDER_H
+#pragma once
 
 #include "tests/support/check_status.h"
 
@@ -39,5 +38,3 @@ static inline int folder_remove_one(const char *path, const struct stat *st, int
 }
 
 static inline void folder_remove(folder *f) { nftw(f->path, folder_remove_one, 8, FTW_DEPTH | FTW_PHYS); }
-
-#endif

@@ -1,6 +1,5 @@
 /* A model in a file of its own, for tests that open it from C. */
-#ifndef TN_TEST_MODEL_FILE_H
-#define TN_TEST_MODEL_FILE_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,5 +21,3 @@ static inline int model_file_write(model_file *file, const char *text) {
 }
 
 static inline int model_file_remove(const model_file *file) { return unlink(file->path); }
-
-#endif

@@ -1,7 +1,6 @@
 /* tests/support/required_kernels.h: kernels that a device must have to be opened, for made-up backends whose
  * programs do not use them. */
-#ifndef TN_TESTS_SUPPORT_REQUIRED_KERNELS_H
-#define TN_TESTS_SUPPORT_REQUIRED_KERNELS_H
+#pragma once
 
 #include "tenon/plugin/kernel.h"
 
@@ -20,5 +19,3 @@ static tn_status required_launch(tn_launch *l) { return tn_fail(l, TN_EUNSUPPORT
                                                REQUIRED_KERNEL(FAMILY, "reorder", "y = reorder(x)"),         \
                                                REQUIRED_KERNEL(FAMILY, "full", "y = full()")}
 #define REQUIRED_ITEMS &required_kernels[0].item, &required_kernels[1].item, &required_kernels[2].item
-
-#endif

@@ -1,8 +1,7 @@
 /* tests/support/test_env.h: an env for tests of single rooms. It records the log, and its allocator counts
  * live blocks and can refuse requests. Its table of host functions is NULL: set env.api in tests that call
  * plugins. */
-#ifndef TN_TESTS_SUPPORT_TEST_ENV_H
-#define TN_TESTS_SUPPORT_TEST_ENV_H
+#pragma once
 
 #include "core/base/env.h"
 
@@ -29,5 +28,3 @@ void test_env_log(void *context, int32_t level, const char *line);
 /* Runs `work` repeatedly, each time with one more successful allocation, until it succeeds. Returns how
  * many runs failed, or -1 if a run failed with another status than TN_ENOMEM, without its text, or leaked. */
 int64_t test_env_starve(tn_status (*work)(test_env *t, void *context), void *context);
-
-#endif

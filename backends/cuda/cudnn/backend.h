@@ -1,7 +1,6 @@
 /* backends/cuda/cudnn/backend.h: what the backend calls about cuDNN; a build without cuDNN's headers has
  * absent.c in place of the other files. */
-#ifndef TN_BACKENDS_CUDA_CUDNN_BACKEND_H
-#define TN_BACKENDS_CUDA_CUDNN_BACKEND_H
+#pragma once
 
 #include "backends/cuda/objects.h"
 
@@ -20,5 +19,3 @@ const char *tn_cudnn_better_policy(const tn_cuda_backend_object *backend, const 
 tn_status tn_cudnn_finish_prepare(tn_env *env, tn_cuda_device *device, int32_t *declined);
 /* Closes what a device has for cuDNN; all plans are withdrawn. */
 void tn_cudnn_device_close(tn_env *env, tn_cuda_device *device);
-
-#endif

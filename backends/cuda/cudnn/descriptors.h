@@ -3,8 +3,7 @@
  * A list of calls keeps the first failure and skips the calls behind it, so that a sequence of calls is
  * checked once, at its end. It owns the descriptors that it creates. One thread uses it at a time; it needs
  * no tn_env, so threads of the compile pool may. */
-#ifndef TN_BACKENDS_CUDA_CUDNN_DESCRIPTORS_H
-#define TN_BACKENDS_CUDA_CUDNN_DESCRIPTORS_H
+#pragma once
 
 #include "backends/cuda/cudnn/engines.h"
 #include "backends/cuda/driver/libraries.h"
@@ -58,5 +57,3 @@ cudnnBackendDescriptor_t tn_cudnn_describe_graph(tn_cudnn_calls *c, const tn_cud
 cudnnBackendDescriptor_t tn_cudnn_describe_plan(tn_cudnn_calls *c, const tn_cudnn_graph *g,
                                                 const tn_cudnn_engine *e, const char *details,
                                                 cudnnHandle_t handle);
-
-#endif

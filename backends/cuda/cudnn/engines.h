@@ -3,8 +3,7 @@
  * The device is its description (tn_device_properties.details, in the keys that cuDNN reads), so a device in
  * the machine and one that a file describes go one way, and nothing here needs a driver. Engines that are
  * compiled at run time are listed only where a driver is found: cuDNN hides them otherwise. */
-#ifndef TN_BACKENDS_CUDA_CUDNN_ENGINES_H
-#define TN_BACKENDS_CUDA_CUDNN_ENGINES_H
+#pragma once
 
 #include "backends/cuda/cudnn/graph.h"
 #include "backends/cuda/cudnn/library.h"
@@ -75,5 +74,3 @@ enum { TN_CUDNN_WORKSPACE_ROUND = 256 };
 tn_status tn_cudnn_offer_engines(tn_query *q, const tn_cudnn_graph *g, const tn_cudnn_offer *offer);
 /* An engine's workspace, rounded up: where the kernel's own begins. */
 int64_t tn_cudnn_engine_workspace(const tn_cudnn_engine *engine);
-
-#endif

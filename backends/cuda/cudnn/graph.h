@@ -14,8 +14,7 @@
  * A tensor is named by its number, from 0 in the order of adding; cuDNN's unique id is the number plus 1. A
  * launch passes addresses by the same numbers. Arithmetic is in f32, but that of i32 and bool in their own
  * types. */
-#ifndef TN_BACKENDS_CUDA_CUDNN_GRAPH_H
-#define TN_BACKENDS_CUDA_CUDNN_GRAPH_H
+#pragma once
 
 #include <cudnn_graph.h>
 #include <stdbool.h>
@@ -126,5 +125,3 @@ void tn_cudnn_bn_backward_weights(tn_cudnn_graph *g, const tn_cudnn_bn_backward_
 /* Writes what the graph is, the same text for equal graphs: the key of remembered answers. false: it does not
  * fit. */
 bool tn_cudnn_graph_text(const tn_cudnn_graph *g, char text[TN_CUDNN_TEXT]);
-
-#endif

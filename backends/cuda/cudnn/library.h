@@ -3,8 +3,7 @@
  * cuDNN is optional: without it the kernels of ../kernels compute convolutions and attention. It is opened
  * once for each backend object. It stays loaded until the process ends: its threads and its copy of the CUDA
  * runtime outlive any handle. */
-#ifndef TN_BACKENDS_CUDA_CUDNN_LIBRARY_H
-#define TN_BACKENDS_CUDA_CUDNN_LIBRARY_H
+#pragma once
 
 #include <cudnn_graph.h>
 #include <pthread.h>
@@ -49,5 +48,3 @@ typedef struct tn_cudnn_library {
 void tn_cudnn_library_open(const char *folders, tn_cudnn_library *library);
 /* After tn_cudnn_forget_engines. */
 void tn_cudnn_library_close(tn_cudnn_library *library);
-
-#endif

@@ -4,8 +4,7 @@
  * ready at once, another compiles on the threads of modules/compile_pool.c. tn_cudnn_finish_prepare, called
  * by the backend's finish_prepare, waits and loads. A plan that cuDNN does not build declines its match, in
  * either place. */
-#ifndef TN_BACKENDS_CUDA_CUDNN_PLAN_H
-#define TN_BACKENDS_CUDA_CUDNN_PLAN_H
+#pragma once
 
 #include "backends/cuda/cudnn/engines.h"
 #include "backends/cuda/objects.h"
@@ -33,5 +32,3 @@ tn_status tn_cudnn_run(tn_launch *l, const tn_cudnn_plan *plan, void *const *add
 /* The workspace of a launch from its first multiple of 256 on: the host aligns it to 64 alone, and what cuDNN
  * needs is not documented; memory of its other users is from cudaMalloc. */
 char *tn_cudnn_workspace(const tn_launch *l);
-
-#endif

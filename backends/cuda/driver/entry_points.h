@@ -2,8 +2,7 @@
  * X(function, symbol). The function gives the type. The symbol is what the library exports: cuda.h renames
  * functions whose parameters have changed, and some renamed ones are missing in older drivers of the same
  * ABI. */
-#ifndef TN_BACKENDS_CUDA_DRIVER_ENTRY_POINTS_H
-#define TN_BACKENDS_CUDA_DRIVER_ENTRY_POINTS_H
+#pragma once
 
 #include <cublasLt.h>
 #include <cuda.h>
@@ -100,5 +99,3 @@ typedef struct tn_cuda_lt {
   TN_CUDA_LT_POINTS(TN_CUDA_POINT)
 } tn_cuda_lt;
 #undef TN_CUDA_POINT
-
-#endif

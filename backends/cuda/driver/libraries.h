@@ -1,6 +1,5 @@
 /* backends/cuda/driver/libraries.h: the libraries of CUDA, opened when the backend is. */
-#ifndef TN_BACKENDS_CUDA_DRIVER_LIBRARIES_H
-#define TN_BACKENDS_CUDA_DRIVER_LIBRARIES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -47,5 +46,3 @@ const char *tn_cuda_fault_hint(const tn_cuda_libraries *libraries);
   tn_cuda_check_nvrtc(env, libraries, (libraries)->nvrtc.call(__VA_ARGS__), #call)
 #define TN_LT(env, libraries, call, ...)                                                                     \
   tn_cuda_check_lt(env, libraries, (libraries)->lt.call(__VA_ARGS__), #call)
-
-#endif

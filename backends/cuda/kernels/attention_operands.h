@@ -3,8 +3,7 @@
  * the op, as where queries, keys and values are columns of one product, and a concatenation of the gradients
  * behind it; then heads lie in the tensor in front of the slices, or in the concatenation, and no copy is
  * needed. */
-#ifndef TN_BACKENDS_CUDA_KERNELS_ATTENTION_OPERANDS_H
-#define TN_BACKENDS_CUDA_KERNELS_ATTENTION_OPERANDS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -35,5 +34,3 @@ typedef struct tn_cuda_attention_use {
 
 /* TN_EUNSUPPORTED with a reason where slices are not contiguous rows. */
 tn_status tn_cuda_attention_use_of(tn_env *env, const tn_match *match, tn_cuda_attention_use *attention);
-
-#endif

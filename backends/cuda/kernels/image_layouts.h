@@ -1,7 +1,6 @@
 /* backends/cuda/kernels/image_layouts.h: the layouts of images (batch, channels, height, width) and of the
  * weights of convolutions: row-major, or with the second dimension innermost (NHWC). */
-#ifndef TN_BACKENDS_CUDA_KERNELS_IMAGE_LAYOUTS_H
-#define TN_BACKENDS_CUDA_KERNELS_IMAGE_LAYOUTS_H
+#pragma once
 
 #include "tenon/plugin/kernel.h"
 
@@ -15,5 +14,3 @@ static inline tn_operand_layout tn_cuda_image_layout(int32_t variant) {
   rule.layout = (tn_layout){.set = 1, .order = {0, 2, 3, 1}};
   return rule;
 }
-
-#endif

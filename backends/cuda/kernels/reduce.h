@@ -1,6 +1,5 @@
 /* backends/cuda/kernels/reduce.h: the ops that reduce, for kernels with and without an epilogue. */
-#ifndef TN_BACKENDS_CUDA_KERNELS_REDUCE_H
-#define TN_BACKENDS_CUDA_KERNELS_REDUCE_H
+#pragma once
 
 #include "backends/cuda/kernels/reduce_plan.h"
 
@@ -17,5 +16,3 @@ const tn_cuda_reduce_op *tn_cuda_reduce_op_of(const char *op);
 bool tn_cuda_reduce_make(const tn_match *match, int32_t variant, tn_cuda_reduction *reduction);
 /* TN_EUNSUPPORTED: the elements of q->match, of one node, or their number. */
 tn_status tn_cuda_reduce_check(tn_query *q, const tn_cuda_reduction *reduction);
-
-#endif

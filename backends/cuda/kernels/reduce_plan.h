@@ -1,7 +1,6 @@
 /* backends/cuda/kernels/reduce_plan.h: how a reduction over any axes is divided among threads, blocks and
  * launches (device/reduce_args.cuh). */
-#ifndef TN_BACKENDS_CUDA_KERNELS_REDUCE_PLAN_H
-#define TN_BACKENDS_CUDA_KERNELS_REDUCE_PLAN_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -41,5 +40,3 @@ void tn_cuda_reduction_release(tn_env *env, void *prepared);
  * functions' argument. `aligned`: what a prologue reads lies so that vectors can be loaded. */
 tn_status tn_cuda_reduction_launch(tn_launch *l, const tn_cuda_reduction *r, struct reduce_args *args,
                                    size_t bytes, bool aligned);
-
-#endif

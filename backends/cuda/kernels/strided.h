@@ -1,8 +1,7 @@
 /* backends/cuda/kernels/strided.h: copies of a strided array to a dense one: units of several elements where
  * both sides have them adjacent, tiles through shared memory where a dimension is adjacent on one side and
  * another on the other. */
-#ifndef TN_BACKENDS_CUDA_KERNELS_STRIDED_H
-#define TN_BACKENDS_CUDA_KERNELS_STRIDED_H
+#pragma once
 
 #include "backends/cuda/device/movement.cuh"
 #include "backends/cuda/modules/modules.h"
@@ -31,5 +30,3 @@ bool tn_cuda_aligned(const void *a, const void *b, int32_t bytes);
 tn_status tn_cuda_strided_prepare(tn_prepare *p, int32_t size, const tn_movement *walk, tn_cuda_strided *s);
 tn_status tn_cuda_strided_launch(tn_launch *l, const tn_cuda_strided *s, void *to, const void *from);
 void tn_cuda_strided_release(tn_cuda_strided *s);
-
-#endif

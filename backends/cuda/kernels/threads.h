@@ -1,6 +1,5 @@
 /* backends/cuda/kernels/threads.h: how many threads and blocks share the rows of a tensor. */
-#ifndef TN_BACKENDS_CUDA_KERNELS_THREADS_H
-#define TN_BACKENDS_CUDA_KERNELS_THREADS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,5 +48,3 @@ static inline tn_cuda_grid tn_cuda_task_grid(int64_t tasks, int64_t of_block, ui
   int64_t blocks = tn_cuda_least(tn_cuda_divide_up(tasks, of_block), TN_CUDA_MOST_BLOCKS);
   return (tn_cuda_grid){.blocks = {(uint32_t)blocks, 1, 1}, .threads = {threads, 1, 1}};
 }
-
-#endif

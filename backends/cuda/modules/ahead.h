@@ -3,8 +3,7 @@
  * A file for each architecture, "tenon-cuda.sm_90.images", has the image of each .cu file of device/. Its key
  * is the one of the texts and flags that it was made from (tn_cuda_sources_key); a plugin of other texts does
  * not use it. Each image has a checksum. */
-#ifndef TN_BACKENDS_CUDA_MODULES_AHEAD_H
-#define TN_BACKENDS_CUDA_MODULES_AHEAD_H
+#pragma once
 
 #include "backends/cuda/modules/image_cache.h"
 #include "backends/cuda/modules/sums.h"
@@ -45,5 +44,3 @@ bool tn_cuda_ahead_read(const tn_cuda_ahead *ahead, const char *name, tn_cuda_im
 /* Writes a file with images. `ahead` has arch, nvcc_version, n and the names; the rest is filled in. false:
  * errno says why. */
 bool tn_cuda_ahead_write(const char *path, tn_cuda_ahead *ahead, const tn_cuda_image *images);
-
-#endif

@@ -1,6 +1,5 @@
 /* backends/cuda/modules/compile.h: NVRTC: from a text to an image that the driver loads. */
-#ifndef TN_BACKENDS_CUDA_MODULES_COMPILE_H
-#define TN_BACKENDS_CUDA_MODULES_COMPILE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -34,5 +33,3 @@ typedef enum tn_cuda_compiled {
  * compiler's log, and the log follows. With one `error` holds the warnings, or is "". */
 tn_cuda_compiled tn_cuda_compile(const tn_cuda_compiler *compiler, const char *title, const char *text,
                                  tn_cuda_image *image, char error[TN_CUDA_ERROR_TEXT]);
-
-#endif

@@ -1,6 +1,5 @@
 /* backends/cuda/modules/compile_pool.h: threads that compile modules. */
-#ifndef TN_BACKENDS_CUDA_MODULES_COMPILE_POOL_H
-#define TN_BACKENDS_CUDA_MODULES_COMPILE_POOL_H
+#pragma once
 
 #include <pthread.h>
 
@@ -46,5 +45,3 @@ void tn_cuda_pool_add(tn_cuda_pool *pool, tn_cuda_job *job);
 bool tn_cuda_pool_await(const void *handle, tn_cuda_pool *pool, const tn_cuda_job *job);
 /* Drops a job that no thread has taken; waits for one that is compiled. Its owner may free it then. */
 void tn_cuda_pool_withdraw(tn_cuda_pool *pool, tn_cuda_job *job);
-
-#endif

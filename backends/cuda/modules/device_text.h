@@ -1,6 +1,5 @@
 /* backends/cuda/modules/device_text.h: the files of device/, as text; made by the build (tools/embed). */
-#ifndef TN_BACKENDS_CUDA_MODULES_DEVICE_TEXT_H
-#define TN_BACKENDS_CUDA_MODULES_DEVICE_TEXT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -14,5 +13,3 @@ extern const tn_cuda_text tn_cuda_texts[];
 
 /* What NVRTC and nvcc compile them with, besides the architecture; NULL is the end. */
 extern const char *const tn_cuda_flags[];
-
-#endif

@@ -1,8 +1,7 @@
 /* backends/cuda/modules/image_cache.h: compiled code on disk. A file's name is a hash of the text, the
  * headers, the options and the version of the compiler; its head has a checksum. Files are replaced
  * atomically, by any process. */
-#ifndef TN_BACKENDS_CUDA_MODULES_IMAGE_CACHE_H
-#define TN_BACKENDS_CUDA_MODULES_IMAGE_CACHE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -21,5 +20,3 @@ bool tn_cuda_image_read(const char *folder, const char *key, tn_cuda_image *imag
 /* Writes an image. false: `error` says why; the image can be used all the same. Any thread. */
 bool tn_cuda_image_write(const char *folder, const char *key, const tn_cuda_image *image,
                          char error[TN_CUDA_ERROR_TEXT]);
-
-#endif

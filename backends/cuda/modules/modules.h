@@ -7,8 +7,7 @@
  * found again by their text, and live until the device is closed.
  *
  * A function has one parameter, a struct, whose members have the same offsets in C and in CUDA C. */
-#ifndef TN_BACKENDS_CUDA_MODULES_MODULES_H
-#define TN_BACKENDS_CUDA_MODULES_MODULES_H
+#pragma once
 
 #include "backends/cuda/objects.h"
 #include "tenon/plugin/kernel.h"
@@ -60,5 +59,3 @@ tn_status tn_cuda_launched(tn_launch *l);
 /* Blocks of `threads` threads, one thread an item, along x; at most `most_blocks`, for kernels whose threads
  * stride. */
 tn_cuda_grid tn_cuda_grid_of(int64_t items, uint32_t threads, int64_t most_blocks);
-
-#endif

@@ -1,6 +1,5 @@
 /* backends/cuda/modules/sums.h: checksums, and whole reads and writes, for files with compiled code. */
-#ifndef TN_BACKENDS_CUDA_MODULES_SUMS_H
-#define TN_BACKENDS_CUDA_MODULES_SUMS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,5 +16,3 @@ void tn_cuda_hash_add(tn_cuda_hash *h, const void *bytes, size_t n);
 /* false: an error (errno says which), or the file ends before. */
 bool tn_cuda_read_all(int fd, void *to, size_t bytes);
 bool tn_cuda_write_all(int fd, const void *from, size_t bytes);
-
-#endif

@@ -1,6 +1,5 @@
 /* backends/cuda/pointwise/epilogue.h: a printed epilogue (printed.h) as a part of a prepared kernel. */
-#ifndef TN_BACKENDS_CUDA_POINTWISE_EPILOGUE_H
-#define TN_BACKENDS_CUDA_POINTWISE_EPILOGUE_H
+#pragma once
 
 #include "backends/cuda/pointwise/printed.h"
 #include "backends/shared/epilogue.h"
@@ -33,5 +32,3 @@ int32_t tn_cuda_epilogue_pairs(const tn_cuda_epilogue_text *text, const int32_t 
 void tn_cuda_epilogue_keep(const tn_cuda_epilogue_text *text, tn_cuda_epilogue *keep);
 /* Writes the epilogue's part of the argument, keep->n_words words, with the addresses of a launch. */
 void tn_cuda_epilogue_point(const tn_cuda_epilogue *keep, const tn_launch *l, uint64_t *words);
-
-#endif

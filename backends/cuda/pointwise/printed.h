@@ -7,8 +7,7 @@
  * module. The ranges of `spread` are constants of the text: there is no limit on their number as there is for
  * arguments (4 KiB), they need no copy in a launch and no memory beside the module's, and a model has one
  * such region, its update. */
-#ifndef TN_BACKENDS_CUDA_POINTWISE_PRINTED_H
-#define TN_BACKENDS_CUDA_POINTWISE_PRINTED_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -74,5 +73,3 @@ typedef struct tn_cuda_front {
 tn_status tn_cuda_print_prologue(const void *handle, const tn_match *match, const tn_layout *layout,
                                  const tn_cuda_front *front, const char *tail, tn_cuda_printed *printed);
 void tn_cuda_drop_printed(const void *handle, tn_cuda_printed *printed);
-
-#endif

@@ -1,8 +1,7 @@
 /* backends/cuda/pointwise/printer.h: printing of one region, in three parts: the values that are the same for
  * all threads, those that a thread needs once for its positions (packs of operands, places on maps), and the
  * loop over its positions. */
-#ifndef TN_BACKENDS_CUDA_POINTWISE_PRINTER_H
-#define TN_BACKENDS_CUDA_POINTWISE_PRINTER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -71,5 +70,3 @@ void tn_cuda_put_store(tn_cuda_printer *p, int32_t result);
 /* compute.c: instructions between values, and their work in operations of f32. */
 void tn_cuda_put_compute(tn_cuda_printer *p, const tn_pw_insn *insn);
 double tn_cuda_work_of(const tn_pw_insn *insn);
-
-#endif

@@ -1,6 +1,5 @@
 /* backends/cuda/pointwise/prologue.h: a printed prologue (printed.h) as a part of a prepared kernel. */
-#ifndef TN_BACKENDS_CUDA_POINTWISE_PROLOGUE_H
-#define TN_BACKENDS_CUDA_POINTWISE_PROLOGUE_H
+#pragma once
 
 #include "backends/cuda/pointwise/epilogue.h"
 #include "backends/shared/prologue.h"
@@ -34,5 +33,3 @@ void tn_cuda_prologue_rules(const tn_cuda_prologue_text *text, const tn_operand_
 void tn_cuda_prologue_keep(const tn_cuda_prologue_text *text, tn_cuda_prologue *keep);
 /* Writes the prologue's words with the addresses of a launch; whether packs are aligned. */
 bool tn_cuda_prologue_point(const tn_cuda_prologue *keep, const tn_launch *l, uint64_t *words);
-
-#endif

@@ -1,6 +1,5 @@
 /* backends/cuda/products/product.h: products of matrices by cuBLASLt. */
-#ifndef TN_BACKENDS_CUDA_PRODUCTS_PRODUCT_H
-#define TN_BACKENDS_CUDA_PRODUCTS_PRODUCT_H
+#pragma once
 
 #include "backends/cuda/objects.h"
 
@@ -52,5 +51,3 @@ void tn_cuda_product_close(tn_cuda_product_plan *plan);
 /* Enqueues the product. TN_EUNSUPPORTED: an operand is less aligned than any algorithm takes. */
 tn_status tn_cuda_product_run(tn_env *env, const tn_cuda_product_plan *plan, const tn_cuda_stream *stream,
                               const tn_cuda_matrices *matrices);
-
-#endif

@@ -1,8 +1,7 @@
 /* backends/onednn/kernels/attention.h: inner loops of attention over tiles of TN_ATTENTION_TILE queries and
  * as many keys, in f32. A call handles a strip of TN_ATTENTION_STRIP queries; their scores are rows of
  * TN_ATTENTION_TILE numbers. */
-#ifndef TN_BACKENDS_ONEDNN_KERNELS_ATTENTION_H
-#define TN_BACKENDS_ONEDNN_KERNELS_ATTENTION_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -44,5 +43,3 @@ typedef struct tn_attention_loops {
                    int64_t width);
 } tn_attention_loops;
 TN_LOOPS_DECLARE(tn_attention_loops, tn_loops_attention);
-
-#endif

@@ -1,7 +1,6 @@
 /* backends/onednn/kernels/image_layouts.h: the layouts of images: row-major, or with channels in blocks as
  * wide as a vector, which oneDNN's convolutions prefer. */
-#ifndef TN_BACKENDS_ONEDNN_KERNELS_IMAGE_LAYOUTS_H
-#define TN_BACKENDS_ONEDNN_KERNELS_IMAGE_LAYOUTS_H
+#pragma once
 
 #include "backends/onednn/onednn.h"
 
@@ -12,5 +11,3 @@ static inline tn_layout tn_channels_blocked(int32_t rank, int32_t size) {
   layout.block[0] = (tn_block){1, (uint16_t)size};
   return layout;
 }
-
-#endif

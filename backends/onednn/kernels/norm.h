@@ -1,7 +1,6 @@
 /* backends/onednn/kernels/norm.h: the inner loops of layer_norm and its gradient, on one row of f32, bf16
  * or f16; weights and sums are f32. */
-#ifndef TN_BACKENDS_ONEDNN_KERNELS_NORM_H
-#define TN_BACKENDS_ONEDNN_KERNELS_NORM_H
+#pragma once
 
 #include "backends/onednn/simd/loops.h"
 
@@ -19,5 +18,3 @@ typedef struct tn_norm_loops {
   void (*collect)(float *x, double *sums, int64_t n);
 } tn_norm_loops;
 TN_LOOPS_DECLARE(tn_norm_loops, tn_loops_norm);
-
-#endif

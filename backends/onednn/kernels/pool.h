@@ -1,7 +1,6 @@
 /* backends/onednn/kernels/pool.h: the inner loops of pooling, on one plane of a block of channels, or of one
  * channel. */
-#ifndef TN_BACKENDS_ONEDNN_KERNELS_POOL_H
-#define TN_BACKENDS_ONEDNN_KERNELS_POOL_H
+#pragma once
 
 #include "backends/onednn/simd/loops.h"
 
@@ -49,5 +48,3 @@ typedef struct tn_pool_loops {
   tn_pool_function planes[TN_POOLS][TN_DTYPES];
 } tn_pool_loops;
 TN_LOOPS_DECLARE(tn_pool_loops, tn_loops_pool);
-
-#endif

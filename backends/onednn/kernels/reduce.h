@@ -4,8 +4,7 @@
  * error does not grow with the length of the sum. The squares of moments are taken relative to a value near
  * the elements of a tile and shifted back in f64, so that a mean far from 0 takes no digits of the variance.
  */
-#ifndef TN_BACKENDS_ONEDNN_KERNELS_REDUCE_H
-#define TN_BACKENDS_ONEDNN_KERNELS_REDUCE_H
+#pragma once
 
 #include "backends/onednn/simd/loops.h"
 
@@ -31,5 +30,3 @@ typedef struct tn_reduce_loops {
   void (*store[TN_DTYPES])(const double *sums, void *to, int64_t n);
 } tn_reduce_loops;
 TN_LOOPS_DECLARE(tn_reduce_loops, tn_loops_reduce);
-
-#endif

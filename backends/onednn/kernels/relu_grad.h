@@ -1,7 +1,6 @@
 /* backends/onednn/kernels/relu_grad.h: the inner loop of a ReLU's gradient and of the sums that the gradient
  * of the normalization before the ReLU needs. */
-#ifndef TN_BACKENDS_ONEDNN_KERNELS_RELU_GRAD_H
-#define TN_BACKENDS_ONEDNN_KERNELS_RELU_GRAD_H
+#pragma once
 
 #include "backends/onednn/simd/loops.h"
 
@@ -19,5 +18,3 @@ typedef struct tn_relu_grad_loops {
   void (*run[TN_DTYPES])(const tn_relu_grad *g, int64_t n);
 } tn_relu_grad_loops;
 TN_LOOPS_DECLARE(tn_relu_grad_loops, tn_loops_relu_grad);
-
-#endif

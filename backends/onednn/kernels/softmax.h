@@ -1,7 +1,6 @@
 /* backends/onednn/kernels/softmax.h: the inner loops of softmax, log_softmax and cross entropy, on one row of
  * n > 0 contiguous elements, f32, bf16 or f16. */
-#ifndef TN_BACKENDS_ONEDNN_KERNELS_SOFTMAX_H
-#define TN_BACKENDS_ONEDNN_KERNELS_SOFTMAX_H
+#pragma once
 
 #include "backends/onednn/simd/loops.h"
 
@@ -18,5 +17,3 @@ typedef struct tn_softmax_loops {
   void (*log_softmax[TN_DTYPES])(const void *x, void *y, int64_t n);
 } tn_softmax_loops;
 TN_LOOPS_DECLARE(tn_softmax_loops, tn_loops_softmax);
-
-#endif

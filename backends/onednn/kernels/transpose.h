@@ -1,7 +1,6 @@
 /* backends/onednn/kernels/transpose.h: the inner loops of transposed copies, to[column][row] =
  * from[row][column], in squares that are transposed in registers. Strides are in elements. */
-#ifndef TN_BACKENDS_ONEDNN_KERNELS_TRANSPOSE_H
-#define TN_BACKENDS_ONEDNN_KERNELS_TRANSPOSE_H
+#pragma once
 
 #include "backends/onednn/simd/loops.h"
 
@@ -12,5 +11,3 @@ typedef struct tn_transpose_loops {
   tn_transpose_function of_2, of_4; /* elements of 2 and of 4 bytes */
 } tn_transpose_loops;
 TN_LOOPS_DECLARE(tn_transpose_loops, tn_loops_transpose);
-
-#endif

@@ -3,8 +3,7 @@
  * have.
  *
  * 2.6 (Debian 12): https://oneapi-src.github.io/oneDNN/v2/; 3: https://uxlfoundation.github.io/oneDNN/ */
-#ifndef TN_BACKENDS_ONEDNN_LIBRARY_API_H
-#define TN_BACKENDS_ONEDNN_LIBRARY_API_H
+#pragma once
 
 #include <oneapi/dnnl/dnnl.h>
 #include <stdint.h>
@@ -56,5 +55,3 @@ dnnl_status_t tn_dnnl_new_convolution(dnnl_engine_t engine, const tn_dnnl_convol
 /* Post-ops: the sum with the previous contents of the result, and max(0, result). */
 dnnl_status_t tn_dnnl_append_sum(dnnl_post_ops_t ops);
 dnnl_status_t tn_dnnl_append_relu(dnnl_post_ops_t ops);
-
-#endif

@@ -1,7 +1,6 @@
 /* backends/onednn/library/conv.h: convolutions as lists of primitives: forward, gradients, and inference with
  * the ops behind the convolution. */
-#ifndef TN_BACKENDS_ONEDNN_LIBRARY_CONV_H
-#define TN_BACKENDS_ONEDNN_LIBRARY_CONV_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -55,5 +54,3 @@ tn_status tn_dnnl_conv_variants(tn_query *q, const tn_dnnl_conv *conv, int32_t b
 
 /* The type of weights with the groups as the first dimension, over the same bytes. */
 tn_type tn_dnnl_group_weights(const tn_dnnl_conv *conv);
-
-#endif

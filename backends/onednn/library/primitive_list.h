@@ -1,8 +1,7 @@
 /* backends/onednn/library/primitive_list.h: the kernels of oneDNN. A kernel is a list of a few primitives,
  * such as a reorder of the weights and a convolution, whose arguments are operands, results and parts of the
  * workspace. Query builds the list for its workspace, prepare builds the same list and compiles it. */
-#ifndef TN_BACKENDS_ONEDNN_LIBRARY_PRIMITIVE_LIST_H
-#define TN_BACKENDS_ONEDNN_LIBRARY_PRIMITIVE_LIST_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -104,5 +103,3 @@ tn_status tn_primitive_list_launch(tn_launch *l);
 tn_status tn_primitive_list_execute(const void *prepared, tn_launch *l);
 /* The memory of a compiled list, at most, without the library's own. */
 enum { TN_PRIMITIVE_LIST_BYTES = 32768 };
-
-#endif

@@ -1,7 +1,6 @@
 /* backends/onednn/pointwise/compile.h: a region while it is being compiled. Private to lower.c, fuse.c and
  * compile.c. */
-#ifndef TN_BACKENDS_ONEDNN_POINTWISE_COMPILE_H
-#define TN_BACKENDS_ONEDNN_POINTWISE_COMPILE_H
+#pragma once
 
 #include "backends/onednn/pointwise/program.h"
 
@@ -16,5 +15,3 @@ typedef struct tn_tile_compiler {
 void tn_tile_lower(tn_tile_compiler *c);
 /* Joins instructions into pairs. `uses` has room for every value. */
 void tn_tile_fuse(tn_pw_region *region, int32_t *uses);
-
-#endif

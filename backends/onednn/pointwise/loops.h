@@ -1,7 +1,6 @@
 /* backends/onednn/pointwise/loops.h: the shape of loops over floats, for the files of loops of regions.
  */
-#ifndef TN_BACKENDS_ONEDNN_POINTWISE_LOOPS_H
-#define TN_BACKENDS_ONEDNN_POINTWISE_LOOPS_H
+#pragma once
 
 #include "backends/onednn/pointwise/program.h"
 #include "backends/onednn/simd/vector_load.h"
@@ -40,5 +39,3 @@ static inline const float *rest_of(float *rest, const float *from, uint8_t step,
     BODY(n_in, last, in, value)                                                                              \
     memcpy(d, last, (size_t)n * sizeof *d);                                                                  \
   }
-
-#endif

@@ -11,8 +11,7 @@
  * tile run when a chunk begins or when a segment does: values per channel cost nothing per element. A wide
  * register is a piece of a buffer that stays in the first cache, or the memory of an operand or result
  * itself. */
-#ifndef TN_BACKENDS_ONEDNN_POINTWISE_PROGRAM_H
-#define TN_BACKENDS_ONEDNN_POINTWISE_PROGRAM_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -149,5 +148,3 @@ TN_LOOPS_DECLARE(tn_tile_loops, tn_tile_f32);
 TN_LOOPS_DECLARE(tn_tile_math_loops, tn_tile_math);
 TN_LOOPS_DECLARE(tn_tile_lane_loops, tn_tile_lanes);
 TN_LOOPS_DECLARE(tn_tile_random_loops, tn_tile_random);
-
-#endif

@@ -1,7 +1,6 @@
 /* backends/onednn/simd/gelu.h: GELU (Hendrycks and Gimpel, "Gaussian error linear units", 2016) of vectors
  * and its derivative, exact or approximated by tanh, as the ops gelu and gelu_grad define them. */
-#ifndef TN_BACKENDS_ONEDNN_SIMD_GELU_H
-#define TN_BACKENDS_ONEDNN_SIMD_GELU_H
+#pragma once
 
 #include "backends/onednn/simd/vector_math.h"
 
@@ -38,5 +37,3 @@ static inline vf v_gelu_grad(vf x, int32_t approximate) {
   vf e = v_gelu_exp(x), cdf = v_reciprocal(1.0f + e);
   return cdf + x * (e * cdf * cdf) * (square * (6 * V_GELU_CUBE) + 2 * V_GELU_SCALE);
 }
-
-#endif

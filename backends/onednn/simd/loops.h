@@ -4,8 +4,7 @@
  * `const TABLE TN_LOOP(tn_loops_FAMILY)`. The header of the family declares the tables with TN_LOOPS_DECLARE;
  * kernels choose one with TN_LOOPS_PICK_AT and the level of tn_onednn_isa_of, or with TN_LOOPS_PICK. Other
  * files are compiled for the baseline, which every processor runs. */
-#ifndef TN_BACKENDS_ONEDNN_SIMD_LOOPS_H
-#define TN_BACKENDS_ONEDNN_SIMD_LOOPS_H
+#pragma once
 
 #include "backends/onednn/onednn.h"
 
@@ -22,5 +21,3 @@
 #define TN_LOOPS_PICK_AT(family, isa)  ((void)(isa), &family##_plain)
 #endif
 #define TN_LOOPS_PICK(family) TN_LOOPS_PICK_AT(family, tn_onednn_isa())
-
-#endif

@@ -3,8 +3,7 @@
  * it has no operator (masks, square roots). Every function means the same on every instruction set.
  *
  * vector_load.h has loads, stores and half precision, vector_math.h elementary functions. */
-#ifndef TN_BACKENDS_ONEDNN_SIMD_VECTOR_H
-#define TN_BACKENDS_ONEDNN_SIMD_VECTOR_H
+#pragma once
 
 #include <math.h>
 #include <stdint.h>
@@ -207,5 +206,3 @@ V_INLINE void v_accumulate(double *sums, vf x) {
   old += __builtin_convertvector(x, vd);
   memcpy(sums, &old, sizeof old);
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* backends/onednn/simd/vector_load.h: loads and stores of vectors, whole or only their first lanes, of f32,
  * bf16 and f16. Functions that take a dtype are inlined with that dtype known, so that one loop written with
  * them compiles to one loop for each dtype. */
-#ifndef TN_BACKENDS_ONEDNN_SIMD_VECTOR_LOAD_H
-#define TN_BACKENDS_ONEDNN_SIMD_VECTOR_LOAD_H
+#pragma once
 
 #include <stddef.h>
 
@@ -217,5 +216,3 @@ V_INLINE void v_store_upto_as(int32_t dtype, void *base, int64_t at, int64_t n, 
   else
     v_store_part_as(dtype, base, at, n, x);
 }
-
-#endif

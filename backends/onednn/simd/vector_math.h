@@ -1,7 +1,6 @@
 /* backends/onednn/simd/vector_math.h: the elementary functions of backends/shared/elementary.h for vectors,
  * and sine and cosine of a full turn, with errors of at most 1.6 units in the last place. */
-#ifndef TN_BACKENDS_ONEDNN_SIMD_VECTOR_MATH_H
-#define TN_BACKENDS_ONEDNN_SIMD_VECTOR_MATH_H
+#pragma once
 
 #include "backends/onednn/simd/vector.h"
 #include "backends/shared/elementary.h"
@@ -23,5 +22,3 @@ static inline void v_sine_cosine(vf u, vf *sine, vf *cosine) {
   *sine = (vf)(swap_s ^ (quarter & 2u) << 30);
   *cosine = (vf)(swap_c ^ ((quarter + 1u) & 2u) << 30);
 }
-
-#endif

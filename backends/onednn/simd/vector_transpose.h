@@ -1,7 +1,6 @@
 /* backends/onednn/simd/vector_transpose.h: transposes a square of V_LANES vectors in registers. Each of
  * log2(V_LANES) steps exchanges halves of blocks of 2 s lanes between vectors that are s apart. */
-#ifndef TN_BACKENDS_ONEDNN_SIMD_VECTOR_TRANSPOSE_H
-#define TN_BACKENDS_ONEDNN_SIMD_VECTOR_TRANSPOSE_H
+#pragma once
 
 #include "backends/onednn/simd/vector.h"
 
@@ -29,5 +28,3 @@ V_INLINE void v_transpose(vf *v) {
   v_exchange_blocks(v, 2, V_CONSTANT(V_TO_FIRST, 2), V_CONSTANT(V_TO_SECOND, 2));
   v_exchange_blocks(v, 1, V_CONSTANT(V_TO_FIRST, 1), V_CONSTANT(V_TO_SECOND, 1));
 }
-
-#endif

@@ -13,8 +13,7 @@
  * list after `place`: the type of value v is values[v].lane; TN_PW_LOAD reads operand `view` at the element
  * that maps[map] gives for the position, TN_PW_INDEX is that number itself, TN_PW_STORE writes result `view`
  * at the position. Instructions whose value has rate TN_PW_ONCE are the same for all positions. */
-#ifndef TN_BACKENDS_SHARED_POINTWISE_IR_H
-#define TN_BACKENDS_SHARED_POINTWISE_IR_H
+#pragma once
 
 #include "backends/shared/lane.h"
 #include "backends/shared/pointwise/space.h"
@@ -145,5 +144,3 @@ void tn_pw_find_uses(tn_pw_region *region);
  * write a result's memory where it makes the value (tn_pw_value.result), unless only a store at the end
  * allows a pair. Else, as in printed code, every result has a store at the end. (in_place.c) */
 void tn_pw_place(tn_pw_region *region, bool direct);
-
-#endif

@@ -1,8 +1,7 @@
 /* backends/shared/pointwise/program.h: a region for a machine that runs each instruction over a tile of
  * positions: values become registers, pieces of a buffer that stays in the first cache or the memory of
  * operands and results. */
-#ifndef TN_BACKENDS_SHARED_POINTWISE_PROGRAM_H
-#define TN_BACKENDS_SHARED_POINTWISE_PROGRAM_H
+#pragma once
 
 #include "backends/shared/pointwise/ir.h"
 
@@ -59,5 +58,3 @@ static inline int64_t tn_pw_range_of(const int64_t *starts, int64_t n, int64_t i
   }
   return low;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* backends/shared/pointwise/space.h: walks through memory. The elements of a region are walked in one order,
  * the axes of its space; a map says where the elements of a tensor are that is repeated (broadcast) to the
  * space. */
-#ifndef TN_BACKENDS_SHARED_POINTWISE_SPACE_H
-#define TN_BACKENDS_SHARED_POINTWISE_SPACE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -95,5 +94,3 @@ static inline void tn_pw_walk_on(tn_pw_walk *w, int64_t n) {
 
 /* The element at each of n positions from `at` on. */
 void tn_pw_indices(const tn_pw_map *map, int64_t at, int64_t n, int64_t *to);
-
-#endif

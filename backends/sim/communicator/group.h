@@ -1,7 +1,6 @@
 /* backends/sim/communicator/group.h: the state that the ranks of a communicator share: members, progress of
  * each rank, and the first failure. */
-#ifndef TN_BACKENDS_SIM_COMMUNICATOR_GROUP_H
-#define TN_BACKENDS_SIM_COMMUNICATOR_GROUP_H
+#pragma once
 
 #include <pthread.h>
 
@@ -70,5 +69,3 @@ tn_status tn_sim_group_status(tn_env *env, tn_sim_group *group);
  * elements. */
 tn_status tn_sim_collective_push(tn_env *env, tn_sim_part *part, const tn_collective *call, int64_t to_count,
                                  const tn_sim_native *native);
-
-#endif

@@ -1,6 +1,5 @@
 /* backends/sim/engine/signal.h: an event count, for threads that sleep until a condition changes. */
-#ifndef TN_BACKENDS_SIM_ENGINE_SIGNAL_H
-#define TN_BACKENDS_SIM_ENGINE_SIGNAL_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -15,5 +14,3 @@ void tn_sim_signal_raise(tn_sim_signal *signal);
 /* Returns when the signal has been raised since `seen` was read, after `micros` (-1: no limit), or
  * spuriously. */
 void tn_sim_signal_wait(tn_sim_signal *signal, uint32_t seen, int64_t micros);
-
-#endif

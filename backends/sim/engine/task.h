@@ -1,7 +1,6 @@
 /* backends/sim/engine/task.h: tasks: functions that run on a stream, such as the communicator's collectives.
  */
-#ifndef TN_BACKENDS_SIM_ENGINE_TASK_H
-#define TN_BACKENDS_SIM_ENGINE_TASK_H
+#pragma once
 
 #include "tenon/plugin/backend.h"
 
@@ -40,5 +39,3 @@ void tn_sim_wake(tn_sim_device *device);
 /* The host address of a device address; other addresses are returned unchanged. For engines and their teams
  * only. */
 void *tn_sim_real(const void *address);
-
-#endif

@@ -1,6 +1,5 @@
 /* backends/sim/race/clocks.h: vector clocks. */
-#ifndef TN_BACKENDS_SIM_RACE_CLOCKS_H
-#define TN_BACKENDS_SIM_RACE_CLOCKS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -14,5 +13,3 @@ typedef struct tn_sim_clock {
 } tn_sim_clock;
 
 void tn_sim_clock_join(tn_sim_clock *clock, const tn_sim_clock *other);
-
-#endif

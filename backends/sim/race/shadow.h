@@ -1,7 +1,6 @@
 /* backends/sim/race/shadow.h: the recorded accesses of a block, and the check of a new access against them:
  * vector clocks as in FastTrack (Flanagan and Freund, PLDI 2009), on ranges of bytes. */
-#ifndef TN_BACKENDS_SIM_RACE_SHADOW_H
-#define TN_BACKENDS_SIM_RACE_SHADOW_H
+#pragma once
 
 #include "backends/sim/sim.h"
 
@@ -24,5 +23,3 @@ bool tn_sim_shadow_access(tn_sim_shadow *shadow, uint64_t offset, uint64_t bytes
 
 /* Whether all accesses are ordered before `clock`; else *open is one that is not. */
 bool tn_sim_shadow_settled(const tn_sim_shadow *shadow, const tn_sim_clock *clock, tn_sim_access *open);
-
-#endif

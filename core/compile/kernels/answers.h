@@ -5,8 +5,7 @@
  * attempts at a memory limit. An answer depends on the kernel, the match and the device alone, so a target
  * remembers it. It also remembers the variants whose `prepare` has declined a match: no query offers them
  * again. One thread uses the answers of a target at a time. */
-#ifndef TN_CORE_COMPILE_KERNELS_ANSWERS_H
-#define TN_CORE_COMPILE_KERNELS_ANSWERS_H
+#pragma once
 
 #include "core/base/vec.h"
 #include "core/compile/kernels/candidate.h"
@@ -72,5 +71,3 @@ bool tn_answers_is_last(const tn_answers *answers, const tn_kernel *kernel, tn_m
 bool tn_answers_is_lost(const tn_answers *answers, size_t decline);
 /* The declines by `prepare` on a target and its fallback so far. */
 size_t tn_answers_declines(const tn_target *target);
-
-#endif

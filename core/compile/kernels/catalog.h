@@ -1,7 +1,6 @@
 /* core/compile/kernels/catalog.h: the kernels that can run on a target, with parsed patterns, indexed by the
  * op at which a match starts. A cover owns its catalog, and all passes over the cover use it. */
-#ifndef TN_CORE_COMPILE_KERNELS_CATALOG_H
-#define TN_CORE_COMPILE_KERNELS_CATALOG_H
+#pragma once
 
 #include "core/compile/kernels/pattern.h"
 #include "core/compile/kernels/target.h"
@@ -45,5 +44,3 @@ const tn_catalog_kernel *tn_catalog_find_prologues(const tn_catalog *catalog, co
                                                    int32_t *n);
 /* Whether a pattern names the op, or a region has its class. */
 bool tn_catalog_mentions(const tn_catalog *catalog, const tn_op_def *def, const tn_op *op);
-
-#endif

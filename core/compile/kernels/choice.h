@@ -1,11 +1,8 @@
 /* core/compile/kernels/choice.h: copies of variants. */
-#ifndef TN_CORE_COMPILE_KERNELS_CHOICE_H
-#define TN_CORE_COMPILE_KERNELS_CHOICE_H
+#pragma once
 
 #include "core/base/arena.h"
 #include "core/compile/kernels/group.h"
 
 /* A deep copy of a variant for a match, with unset layouts. */
 tn_status tn_choice_copy(tn_arena *arena, const tn_match *match, const tn_choice *from, tn_choice *to);
-
-#endif

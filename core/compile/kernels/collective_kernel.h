@@ -1,8 +1,7 @@
 /* core/compile/kernels/collective_kernel.h: the kernels of collectives, which are part of the host and not of
  * a backend. A communicator executes them on the communication stream. Every catalog contains them, as
  * kernels of the device's family. */
-#ifndef TN_CORE_COMPILE_KERNELS_COLLECTIVE_KERNEL_H
-#define TN_CORE_COMPILE_KERNELS_COLLECTIVE_KERNEL_H
+#pragma once
 
 #include "core/plugin/registry.h"
 #include "tenon/plugin/kernel.h"
@@ -21,5 +20,3 @@ int32_t tn_kernel_collective(const tn_kernel *kernel);
 static inline bool tn_kernel_is_collective(const tn_kernel *kernel) {
   return tn_kernel_collective(kernel) >= 0;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* core/compile/kernels/describe_match.h: a candidate in the form in which its kernel sees it, and its cost.
  */
-#ifndef TN_CORE_COMPILE_KERNELS_DESCRIBE_MATCH_H
-#define TN_CORE_COMPILE_KERNELS_DESCRIBE_MATCH_H
+#pragma once
 
 #include "core/compile/kernels/candidate.h"
 #include "core/compile/kernels/tuner.h"
@@ -22,5 +21,3 @@ tn_status tn_describe_tuning(tn_arena *arena, const tn_graph *graph, const tn_ca
  * first operand's dtype. */
 double tn_match_seconds(const tn_graph *graph, const tn_candidate *candidate, const tn_match *match,
                         const tn_device_properties *device);
-
-#endif

@@ -1,6 +1,5 @@
 /* core/compile/kernels/group.h: a group: nodes of the graph that one kernel computes in one launch. */
-#ifndef TN_CORE_COMPILE_KERNELS_GROUP_H
-#define TN_CORE_COMPILE_KERNELS_GROUP_H
+#pragma once
 
 #include "core/graph/graph.h"
 #include "tenon/plugin/kernel.h"
@@ -99,5 +98,3 @@ static inline bool tn_group_is_inplace_pair(const tn_group *group, int32_t opera
     if (group->choice.inplace[i][0] == operand && group->choice.inplace[i][1] == result) return true;
   return false;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* core/compile/kernels/interconnect.h: the links between ranks, and the predicted times of collectives over
  * them (docs/decisions/0064-overlap.md). */
-#ifndef TN_CORE_COMPILE_KERNELS_INTERCONNECT_H
-#define TN_CORE_COMPILE_KERNELS_INTERCONNECT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -23,5 +22,3 @@ typedef struct tn_interconnect {
  * TN_REDUCE_SCATTER or TN_ALL_GATHER (plugin/communicator.h) of a vector of so many bytes, which for
  * all_gather is the result. */
 double tn_collective_s(const tn_interconnect *interconnect, int32_t kind, double bytes);
-
-#endif

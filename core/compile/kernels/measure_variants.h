@@ -1,6 +1,5 @@
 /* core/compile/kernels/measure_variants.h: replaces estimated costs of variants by measured times. */
-#ifndef TN_CORE_COMPILE_KERNELS_MEASURE_VARIANTS_H
-#define TN_CORE_COMPILE_KERNELS_MEASURE_VARIANTS_H
+#pragma once
 
 #include "core/compile/kernels/tuner.h"
 
@@ -16,5 +15,3 @@ void tn_mark_faulted_variants(tn_tuner *tuner, const tn_tuning *tuning, tn_choic
  * nothing if the tuner cannot measure one. *best is the index of the cheapest variant. */
 tn_status tn_measure_variants(tn_tuner *tuner, tn_env *env, const tn_tuning *tuning, tn_choice *variants,
                               int32_t *n, int32_t *best);
-
-#endif

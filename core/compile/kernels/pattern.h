@@ -3,8 +3,7 @@
  *
  * A pattern is matched from its last node. `steps` is the order in which the other nodes are found, each
  * through a value that is bound by then, so that a match never searches the whole graph. */
-#ifndef TN_CORE_COMPILE_KERNELS_PATTERN_H
-#define TN_CORE_COMPILE_KERNELS_PATTERN_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -53,5 +52,3 @@ tn_status tn_pattern_parse(const void *handle, tn_arena *arena, const char *text
 /* Whether the first pattern has the statements of the second, in the same words, and an epilogue behind them.
  * Neither has a prologue. */
 bool tn_pattern_extends(const tn_pattern *with_epilogue, const tn_pattern *without);
-
-#endif

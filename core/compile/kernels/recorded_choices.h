@@ -4,8 +4,7 @@
  * queries only the recorded kernels and keeps each to its recorded variant therefore makes the same plan:
  * newly installed kernels, other estimates and other measurements change nothing: also the order of launches
  * beside collectives, which depends on their costs, is that of the recorded costs. */
-#ifndef TN_CORE_COMPILE_KERNELS_RECORDED_CHOICES_H
-#define TN_CORE_COMPILE_KERNELS_RECORDED_CHOICES_H
+#pragma once
 
 #include "core/graph/graph.h"
 #include "core/plugin/registry.h"
@@ -50,5 +49,3 @@ const char *tn_recorded_layout(const tn_recorded_choices *replay, const char *pa
 
 /* Identifies nodes by ops, layers and types, independent of their position in the graph. Never 0. */
 uint64_t tn_recorded_key(const tn_graph *graph, const uint32_t *nodes, int32_t n);
-
-#endif

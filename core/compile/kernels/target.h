@@ -1,6 +1,5 @@
 /* core/compile/kernels/target.h: the device that a graph is compiled for. */
-#ifndef TN_CORE_COMPILE_KERNELS_TARGET_H
-#define TN_CORE_COMPILE_KERNELS_TARGET_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -45,5 +44,3 @@ void tn_properties_complete(tn_device_properties *properties);
 
 /* The result of the open of a family's backend; NULL if it is not open. */
 void *tn_target_self(const tn_target *target, const char *family);
-
-#endif

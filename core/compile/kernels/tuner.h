@@ -1,8 +1,7 @@
 /* core/compile/kernels/tuner.h: the interface through which the compiler measures variants of a kernel. It is
  * called for variants with equal layout rules, which differ only in time, and for a kernel of several nodes
  * and those that would compute the nodes without it; core/exec implements it (core/exec/tune/measure.h). */
-#ifndef TN_CORE_COMPILE_KERNELS_TUNER_H
-#define TN_CORE_COMPILE_KERNELS_TUNER_H
+#pragma once
 
 #include "core/compile/kernels/group.h"
 
@@ -33,5 +32,3 @@ struct tn_tuner {
   bool (*has_faulted)(tn_tuner *tuner, const tn_tuning *tuning, const tn_choice *choice);
   bool (*knows_faults)(tn_tuner *tuner); /* false: no variant has */
 };
-
-#endif

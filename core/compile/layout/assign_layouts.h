@@ -1,7 +1,6 @@
 /* core/compile/layout/assign_layouts.h: pass `layout`: chooses a variant for each group, and with it the
  * layout of every value; inserts `reorder` groups where a value is made in one layout and read in another. */
-#ifndef TN_CORE_COMPILE_LAYOUT_ASSIGN_LAYOUTS_H
-#define TN_CORE_COMPILE_LAYOUT_ASSIGN_LAYOUTS_H
+#pragma once
 
 #include "core/compile/select/cover.h"
 #include "core/compile/state_map.h"
@@ -10,5 +9,3 @@
  * the layouts of parameters (parameter_layouts.h), else NULL. */
 tn_status tn_pass_layout(const tn_target *target, tn_cover *cover, const tn_state_map *map,
                          tn_state_map *parameters);
-
-#endif

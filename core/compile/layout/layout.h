@@ -1,6 +1,5 @@
 /* core/compile/layout/layout.h: tensor layouts: comparison, size and text form. */
-#ifndef TN_CORE_COMPILE_LAYOUT_LAYOUT_H
-#define TN_CORE_COMPILE_LAYOUT_LAYOUT_H
+#pragma once
 
 #include "core/base/text/text.h"
 #include "core/graph/graph.h"
@@ -31,5 +30,3 @@ static inline double tn_layout_reorder_s(const tn_device_properties *device, con
 void tn_layout_print(const tn_layout *layout, int32_t rank, tn_text *text);
 /* Reads the same text; false if it is no valid layout of the type. */
 bool tn_layout_parse(const char *text, const tn_type *type, tn_layout *layout);
-
-#endif

@@ -1,7 +1,6 @@
 /* core/compile/layout/layout_assignment.h: the state of pass `layout`, and its parts: the layouts that
  * readers other than kernels require, and the insertion of reorders. */
-#ifndef TN_CORE_COMPILE_LAYOUT_LAYOUT_ASSIGNMENT_H
-#define TN_CORE_COMPILE_LAYOUT_LAYOUT_ASSIGNMENT_H
+#pragma once
 
 #include "core/compile/select/cover.h"
 #include "core/compile/state_map.h"
@@ -70,5 +69,3 @@ tn_status tn_reorder_add(tn_layout_assignment *a, tn_group *reorder, tn_val from
  * require: of values that no kernel makes, such as a parameter that a view reads, and of values with several
  * such readers. */
 tn_status tn_reorder_remaining(tn_layout_assignment *a);
-
-#endif

@@ -1,6 +1,5 @@
 /* core/compile/layout/parameter_layouts.h: the layouts of parameters for a whole run. */
-#ifndef TN_CORE_COMPILE_LAYOUT_PARAMETER_LAYOUTS_H
-#define TN_CORE_COMPILE_LAYOUT_PARAMETER_LAYOUTS_H
+#pragma once
 
 #include "core/compile/select/cover.h"
 #include "core/compile/state_map.h"
@@ -9,5 +8,3 @@
  * layout of another operand and that its gradient is packed beside it. A resumed run takes the recorded
  * layouts. */
 tn_status tn_layout_parameters(const tn_target *target, const tn_cover *cover, tn_state_map *map);
-
-#endif

@@ -1,7 +1,6 @@
 /* core/compile/layout/variant_layouts.h: the layouts that a variant of a kernel requires for its operands and
  * results. Operands and results have one numbering, operands first (tn_group_value). */
-#ifndef TN_CORE_COMPILE_LAYOUT_VARIANT_LAYOUTS_H
-#define TN_CORE_COMPILE_LAYOUT_VARIANT_LAYOUTS_H
+#pragma once
 
 #include "core/compile/kernels/group.h"
 
@@ -23,5 +22,3 @@ bool tn_layout_choose_variant(const tn_graph *graph, tn_group *group);
 
 /* Stores the present layouts of operands and results in the group's choice. */
 void tn_variant_store_layouts(const tn_graph *graph, tn_group *group);
-
-#endif

@@ -4,8 +4,7 @@
  * is one launch, so the contracted graph must stay acyclic: a set of nodes may become a group only if it is
  * convex in the contracted graph, that is, if no path leaves the set and re-enters it. Convexity in the graph
  * of nodes would not be enough: two such groups can depend on each other. */
-#ifndef TN_CORE_COMPILE_MATCH_CONVEXITY_H
-#define TN_CORE_COMPILE_MATCH_CONVEXITY_H
+#pragma once
 
 #include "core/graph/uses.h"
 
@@ -47,5 +46,3 @@ bool tn_contracted_set_is_convex(tn_contracted_graph *contracted, const uint32_t
 bool tn_contracted_set_admits(tn_contracted_graph *contracted, uint32_t node);
 /* Makes the set, which must be convex, one vertex. */
 void tn_contracted_set_merge(tn_contracted_graph *contracted, const uint32_t *nodes, int32_t n);
-
-#endif

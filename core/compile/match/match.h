@@ -1,6 +1,5 @@
 /* core/compile/match/match.h: matches fixed patterns against a graph. */
-#ifndef TN_CORE_COMPILE_MATCH_MATCH_H
-#define TN_CORE_COMPILE_MATCH_MATCH_H
+#pragma once
 
 #include "core/compile/kernels/query.h"
 #include "core/compile/match/convexity.h"
@@ -22,5 +21,3 @@ typedef struct tn_matcher {
  * *refusal is the reason why a match of the right shape was illegal, or NULL. */
 tn_status tn_match_at(const tn_matcher *matcher, const tn_catalog_kernel *kernel, uint32_t anchor,
                       tn_candidate *candidate, const char **refusal);
-
-#endif

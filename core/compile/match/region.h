@@ -1,7 +1,6 @@
 /* core/compile/match/region.h: grows `CLASS+` regions: connected nodes that one kernel computes in one pass
  * over one iteration space. */
-#ifndef TN_CORE_COMPILE_MATCH_REGION_H
-#define TN_CORE_COMPILE_MATCH_REGION_H
+#pragma once
 
 #include "core/compile/match/match.h"
 
@@ -34,5 +33,3 @@ tn_status tn_region_border(tn_arena *arena, const tn_graph *graph, const tn_cata
 tn_status tn_nodes_border(tn_arena *arena, const tn_graph *graph, const tn_catalog_kernel *kernel,
                           const uint32_t *nodes, int32_t n, const tn_val *out, int32_t n_out,
                           tn_candidate *candidate);
-
-#endif

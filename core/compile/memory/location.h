@@ -1,7 +1,6 @@
 /* core/compile/memory/location.h: locations: a memory region and an offset in it. A program is immutable and
  * independent of addresses, so operands have locations; the executor (core/exec) binds them to memory. */
-#ifndef TN_CORE_COMPILE_MEMORY_LOCATION_H
-#define TN_CORE_COMPILE_MEMORY_LOCATION_H
+#pragma once
 
 #include "tenon/base.h"
 
@@ -28,5 +27,3 @@ typedef struct tn_binding {
   tn_type type;
   int64_t offset; /* bytes */
 } tn_binding;
-
-#endif

@@ -12,8 +12,7 @@
  *   overlap_collectives    the steps that run concurrently with a collective, and the step that awaits it
  *   arena_offsets          offsets in the arena (pack_intervals.h)
  *   host_offsets           offsets in the host memory */
-#ifndef TN_CORE_COMPILE_MEMORY_MEMORY_PLAN_H
-#define TN_CORE_COMPILE_MEMORY_MEMORY_PLAN_H
+#pragma once
 
 #include "core/compile/memory/location.h"
 #include "core/compile/memory/pack_intervals.h"
@@ -156,5 +155,3 @@ tn_status tn_plan_add_copy(tn_plan *plan, tn_val value, int64_t entry_key, int32
 /* Makes the operands of packs parts of their buffers: an operand with a free buffer is made in place, others
  * are copied; gaps are filled with zeros. */
 tn_status tn_plan_lower_packs(tn_plan *plan);
-
-#endif

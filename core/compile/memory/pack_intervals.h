@@ -1,7 +1,6 @@
 /* core/compile/memory/pack_intervals.h: packs live intervals into one arena (offset assignment, also known as
  * dynamic storage allocation). */
-#ifndef TN_CORE_COMPILE_MEMORY_PACK_INTERVALS_H
-#define TN_CORE_COMPILE_MEMORY_PACK_INTERVALS_H
+#pragma once
 
 #include "core/base/env.h"
 
@@ -25,5 +24,3 @@ tn_status tn_intervals_pack(const void *handle, tn_live_interval *intervals, int
 /* The most bytes that are live at one step: a lower bound of every arena. */
 tn_status tn_intervals_lower_bound(const void *handle, const tn_live_interval *intervals, int32_t n,
                                    int32_t n_steps, int64_t *bound);
-
-#endif

@@ -1,6 +1,5 @@
 /* core/compile/memory/schedule_graph.h: the dependences between groups, and the state of list scheduling. */
-#ifndef TN_CORE_COMPILE_MEMORY_SCHEDULE_GRAPH_H
-#define TN_CORE_COMPILE_MEMORY_SCHEDULE_GRAPH_H
+#pragma once
 
 #include "core/compile/memory/memory_plan.h"
 
@@ -52,5 +51,3 @@ typedef struct tn_schedule {
 
 /* Fills the tables of a schedule of which plan, arena and n are set. */
 tn_status tn_schedule_prepare(tn_schedule *schedule);
-
-#endif

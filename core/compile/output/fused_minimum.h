@@ -1,11 +1,8 @@
 /* core/compile/output/fused_minimum.h: the bytes that a program moves where everything but its products is
  * fused; docs/guide/devices.md has the rules. */
-#ifndef TN_CORE_COMPILE_OUTPUT_FUSED_MINIMUM_H
-#define TN_CORE_COMPILE_OUTPUT_FUSED_MINIMUM_H
+#pragma once
 
 #include "core/graph/graph.h"
 
 /* Of a graph before pass `assign`, so that it is the same for all devices. */
 tn_status tn_fused_minimum(const tn_graph *graph, double *bytes);
-
-#endif

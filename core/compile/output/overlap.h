@@ -1,7 +1,6 @@
 /* core/compile/output/overlap.h: when the steps of a program are predicted to run, with collectives beside
  * the others. */
-#ifndef TN_CORE_COMPILE_OUTPUT_OVERLAP_H
-#define TN_CORE_COMPILE_OUTPUT_OVERLAP_H
+#pragma once
 
 #include <jansson.h>
 
@@ -30,5 +29,3 @@ tn_overlap tn_overlap_predict(const tn_program *program, tn_step_times *times);
  * ready_ms, begin_ms, end_ms, exposed_ms}]}. bytes are those of the whole vector; gradients: how many a
  * bucket of gradients has, 0 for other collectives. The caller's reference. */
 tn_status tn_overlap_report(const tn_program *program, json_t **report);
-
-#endif

@@ -1,6 +1,5 @@
 /* core/compile/output/plan_json.h: a program as plan.json keeps it, to be compared and replayed. */
-#ifndef TN_CORE_COMPILE_OUTPUT_PLAN_JSON_H
-#define TN_CORE_COMPILE_OUTPUT_PLAN_JSON_H
+#pragma once
 
 #include <jansson.h>
 
@@ -11,5 +10,3 @@
 tn_status tn_program_record(const tn_program *program, json_t **record);
 /* All kernels that could have been chosen: [{kernel, plugin, version}]. The caller's reference. */
 tn_status tn_program_record_kernels(const tn_program *program, json_t **kernels);
-
-#endif

@@ -1,6 +1,5 @@
 /* core/compile/output/print.h: the text forms of the compiler's intermediate results, for --dump-after. */
-#ifndef TN_CORE_COMPILE_OUTPUT_PRINT_H
-#define TN_CORE_COMPILE_OUTPUT_PRINT_H
+#pragma once
 
 #include "core/compile/program.h"
 #include "core/compile/select/assign.h"
@@ -17,5 +16,3 @@ tn_status tn_program_print(const tn_program *program, bool locations, tn_text *t
 
 /* "arena" for TN_BASE_ARENA, and so on. */
 const char *tn_base_name(int32_t base);
-
-#endif

@@ -1,6 +1,5 @@
 /* core/compile/output/report.h: the report on a program for `tenon plan`. */
-#ifndef TN_CORE_COMPILE_OUTPUT_REPORT_H
-#define TN_CORE_COMPILE_OUTPUT_REPORT_H
+#pragma once
 
 #include <jansson.h>
 
@@ -33,5 +32,3 @@ typedef struct tn_fallback {
 } tn_fallback;
 /* `step` is a step of the cut. */
 tn_fallback tn_program_fallback(const tn_program *program, const tn_segment *cut, int32_t step);
-
-#endif

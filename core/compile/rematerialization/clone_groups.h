@@ -1,7 +1,6 @@
 /* core/compile/rematerialization/clone_groups.h: rematerializes values: clones the groups of forward that
  * make them into backward. */
-#ifndef TN_CORE_COMPILE_REMATERIALIZATION_CLONE_GROUPS_H
-#define TN_CORE_COMPILE_REMATERIALIZATION_CLONE_GROUPS_H
+#pragma once
 
 #include "core/compile/rematerialization/forward_backward.h"
 
@@ -34,5 +33,3 @@ void tn_rematerialization_update(tn_rematerialization *r);
 /* Rewrites the cover, which must be in its state at tn_forward_backward_create: inserts the clones, and makes
  * backward read their results. Sets `moved`. */
 tn_status tn_rematerialization_apply(tn_rematerialization *r);
-
-#endif

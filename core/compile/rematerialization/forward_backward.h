@@ -5,8 +5,7 @@
  * training step that is where forward ends, since backward reads the values of forward in the opposite order;
  * but the analysis knows nothing of gradients and works for every cover. Idle values can be discarded and
  * rematerialized by copies of forward groups that run in backward (clone_groups.h). */
-#ifndef TN_CORE_COMPILE_REMATERIALIZATION_FORWARD_BACKWARD_H
-#define TN_CORE_COMPILE_REMATERIALIZATION_FORWARD_BACKWARD_H
+#pragma once
 
 #include "core/compile/select/cover.h"
 
@@ -50,5 +49,3 @@ bool tn_forward_backward_state_is_old(const tn_forward_backward *fb, tn_val stat
 
 /* Whether two groups belong to one block. All single layers outside of blocks together are one block. */
 bool tn_forward_backward_same_block(const tn_forward_backward *fb, int32_t a, int32_t b);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * All tables are per value, and count readers of a view as readers of the value that owns the memory
  * (view_bases.h). */
-#ifndef TN_CORE_COMPILE_REMATERIALIZATION_LAST_READERS_H
-#define TN_CORE_COMPILE_REMATERIALIZATION_LAST_READERS_H
+#pragma once
 
 #include "core/compile/select/cover.h"
 
@@ -33,5 +32,3 @@ void tn_last_readers_free(tn_last_readers *readers);
 bool tn_last_readers_group_reads(const tn_last_readers *readers, const tn_group *group, tn_val base);
 /* Updates the tables after the group at `index`, formerly *old, was changed or marked as dead. */
 tn_status tn_last_readers_update(tn_last_readers *readers, const tn_group *old, int32_t index);
-
-#endif

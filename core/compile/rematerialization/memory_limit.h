@@ -1,7 +1,6 @@
 /* core/compile/rematerialization/memory_limit.h: [run] memory_limit: rematerializes values, block by block,
  * until the arena fits. */
-#ifndef TN_CORE_COMPILE_REMATERIALIZATION_MEMORY_LIMIT_H
-#define TN_CORE_COMPILE_REMATERIALIZATION_MEMORY_LIMIT_H
+#pragma once
 
 #include "core/compile/memory/memory_plan.h"
 
@@ -9,5 +8,3 @@
  * A cover that fits stays unchanged. `map` and `slot`: as in tn_plan. */
 tn_status tn_pass_memory_limit(tn_cover *cover, const tn_state_map *map, const tn_slot_layout *slot,
                                int64_t limit);
-
-#endif

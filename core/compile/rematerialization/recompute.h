@@ -1,11 +1,8 @@
 /* core/compile/rematerialization/recompute.h: pass `recompute`: regions that recompute a value in place of
  * keeping it. */
-#ifndef TN_CORE_COMPILE_REMATERIALIZATION_RECOMPUTE_H
-#define TN_CORE_COMPILE_REMATERIALIZATION_RECOMPUTE_H
+#pragma once
 
 #include "core/compile/select/cover.h"
 
 /* A node that is recomputed belongs to two groups; tn_gnode.group is the first of them. */
 tn_status tn_pass_recompute(tn_cover *cover);
-
-#endif

@@ -1,7 +1,6 @@
 /* core/compile/rematerialization/view_bases.h: the value that owns the memory of a view, and commits that
  * overwrite a state. */
-#ifndef TN_CORE_COMPILE_REMATERIALIZATION_VIEW_BASES_H
-#define TN_CORE_COMPILE_REMATERIALIZATION_VIEW_BASES_H
+#pragma once
 
 #include "core/graph/graph.h"
 
@@ -11,5 +10,3 @@ void tn_find_view_bases(const tn_graph *graph, tn_val *base);
 /* Whether a commit may overwrite the memory of a state: it is a commit of the same state, or one of the two
  * is a region ("@param.f32"). */
 bool tn_commit_may_overwrite(const tn_gcommit *commit, const char *path);
-
-#endif

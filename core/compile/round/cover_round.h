@@ -1,7 +1,6 @@
 /* core/compile/round/cover_round.h: one round of covering a graph with kernels, for the passes `assign` and
  * `select`. */
-#ifndef TN_CORE_COMPILE_ROUND_COVER_ROUND_H
-#define TN_CORE_COMPILE_ROUND_COVER_ROUND_H
+#pragma once
 
 #include "core/compile/match/region.h"
 
@@ -122,5 +121,3 @@ tn_status tn_round_reject_worse(tn_round *round, const tn_candidate *worse, cons
 tn_status tn_round_reasons(tn_round *round, uint32_t node, const char **reasons);
 /* Fails with TN_EUNSUPPORTED: no kernel accepts the node, for these reasons; `more` is appended. */
 tn_status tn_round_fail_unsupported(tn_round *round, uint32_t node, const char *reasons, const char *more);
-
-#endif

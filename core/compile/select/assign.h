@@ -1,7 +1,6 @@
 /* core/compile/select/assign.h: pass `assign`: decides for each op whether the device or its fallback runs
  * it. */
-#ifndef TN_CORE_COMPILE_SELECT_ASSIGN_H
-#define TN_CORE_COMPILE_SELECT_ASSIGN_H
+#pragma once
 
 #include "core/compile/round/cover_round.h"
 
@@ -20,5 +19,3 @@ typedef struct tn_assignment {
 tn_status tn_pass_assign(tn_env *env, tn_registry *registry, const tn_target *target, const tn_graph *graph,
                          tn_assignment *assignment);
 void tn_assignment_free(tn_assignment *assignment);
-
-#endif

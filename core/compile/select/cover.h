@@ -4,8 +4,7 @@
  * views, packs) and those of constants belong to no group; the memory plan gives their results a location. A
  * group may also recompute nodes of another one (tn_group.shared), and after rematerialization a node may
  * belong to two groups. */
-#ifndef TN_CORE_COMPILE_SELECT_COVER_H
-#define TN_CORE_COMPILE_SELECT_COVER_H
+#pragma once
 
 #include "core/compile/kernels/group.h"
 #include "core/compile/kernels/target.h"
@@ -36,5 +35,3 @@ void tn_cover_destroy(tn_cover *cover);
 /* Sets the `group` of every node after groups were added or moved: the first group that has the node and does
  * not only share it, or -1. */
 void tn_cover_number_groups(tn_cover *cover);
-
-#endif

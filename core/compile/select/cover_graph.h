@@ -1,7 +1,6 @@
 /* core/compile/select/cover_graph.h: rounds of covering, until every composite op is covered or decomposed.
  */
-#ifndef TN_CORE_COMPILE_SELECT_COVER_GRAPH_H
-#define TN_CORE_COMPILE_SELECT_COVER_GRAPH_H
+#pragma once
 
 #include "core/compile/round/cover_round.h"
 
@@ -9,5 +8,3 @@
  * decomposition stay uncovered. *round must be new or finished; it is the last round afterwards, which the
  * caller finishes, also after a failure. */
 tn_status tn_run_rounds(tn_round *round, tn_env *env, tn_catalog *catalog, tn_graph **graph);
-
-#endif

@@ -1,7 +1,6 @@
 /* core/compile/select/inserted_groups.h: groups that later passes insert into a cover: copies, reorders,
  * zeros. */
-#ifndef TN_CORE_COMPILE_SELECT_INSERTED_GROUPS_H
-#define TN_CORE_COMPILE_SELECT_INSERTED_GROUPS_H
+#pragma once
 
 #include "core/compile/select/cover.h"
 
@@ -10,5 +9,3 @@
 tn_status tn_make_copy_group(tn_cover *cover, tn_val value, tn_group *group);
 tn_status tn_make_reorder_group(tn_cover *cover, tn_val value, tn_group *group);
 tn_status tn_make_zeros_group(tn_cover *cover, int32_t dtype, int64_t count, tn_group *group);
-
-#endif

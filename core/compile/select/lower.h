@@ -1,6 +1,5 @@
 /* core/compile/select/lower.h: graph rewrites before and between rounds of covering. */
-#ifndef TN_CORE_COMPILE_SELECT_LOWER_H
-#define TN_CORE_COMPILE_SELECT_LOWER_H
+#pragma once
 
 #include "core/graph/op/schema.h"
 
@@ -10,5 +9,3 @@ tn_status tn_lower_decompose(const tn_graph *from, const bool *marked, tn_graph 
 
 /* Replaces `commit p = new if c` by `commit p = where(c, new, old)`. Adds nodes at the end. */
 tn_status tn_lower_predicates(tn_graph *graph);
-
-#endif

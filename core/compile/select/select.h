@@ -1,6 +1,5 @@
 /* core/compile/select/select.h: pass `select`: makes a cover of an assignment. */
-#ifndef TN_CORE_COMPILE_SELECT_SELECT_H
-#define TN_CORE_COMPILE_SELECT_SELECT_H
+#pragma once
 
 #include "core/compile/select/assign.h"
 #include "core/compile/select/cover.h"
@@ -8,5 +7,3 @@
 /* Covers the nodes that fall back, and lists the groups of both sides in topological order. Takes the
  * contents of the assignment on success. */
 tn_status tn_pass_select(tn_assignment *assignment, tn_cover **cover);
-
-#endif

@@ -1,8 +1,7 @@
 /* core/config/ini/ini.h: INI text as sections and keys with line numbers. inih parses; a reader in front
  * of it counts lines and indentation, strips comments, and rejects input that inih would accept silently
  * with a wrong meaning (docs/decisions). Values are text; core/config/options gives them types. */
-#ifndef TN_CORE_CONFIG_INI_INI_H
-#define TN_CORE_CONFIG_INI_INI_H
+#pragma once
 
 #include "core/base/arena.h"
 #include "core/base/text/text.h"
@@ -88,5 +87,3 @@ const char *tn_key_where(tn_ini *ini, const tn_section *section, const tn_key *k
 /* Prints the whole configuration as INI text that reads back to the same sections and keys. A run keeps it
  * as its resolved configuration. */
 tn_status tn_ini_print(const void *handle, const tn_ini *ini, tn_text *text);
-
-#endif

@@ -1,7 +1,6 @@
 /* core/config/ini/lines.h: INI text split into headers and keys with their continuation lines. Private to
  * the ini files of this room and to sections.c. */
-#ifndef TN_CORE_CONFIG_INI_LINES_H
-#define TN_CORE_CONFIG_INI_LINES_H
+#pragma once
 
 #include "core/base/vec.h"
 #include "core/config/ini/ini.h"
@@ -62,5 +61,3 @@ void tn_value_lines_free(const void *handle, tn_value_lines *lines);
 /* Joins the lines to the value of an entry, without blank lines and common indentation. */
 tn_status tn_value_lines_join(const void *handle, tn_arena *arena, const tn_value_lines *lines,
                               tn_ini_entry *entry);
-
-#endif

@@ -3,8 +3,7 @@
  * A reader of independent parts (keys of a section, lines of a model) passes each failure to tn_mistakes_note
  * and goes on with the next part. Parts that depend on a failed one are not checked: each mistake is
  * named once. */
-#ifndef TN_CORE_CONFIG_INI_MISTAKES_H
-#define TN_CORE_CONFIG_INI_MISTAKES_H
+#pragma once
 
 #include "core/base/arena.h"
 
@@ -23,5 +22,3 @@ tn_status tn_mistakes_note(const void *handle, tn_arena *arena, tn_mistakes *mis
 
 /* TN_OK without mistakes; otherwise fails with their texts, a line each, TN_MISTAKES_TOLD at most. */
 tn_status tn_mistakes_tell(const void *handle, const tn_mistakes *mistakes);
-
-#endif

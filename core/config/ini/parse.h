@@ -1,7 +1,6 @@
 /* core/config/ini/parse.h: parsing of one text by inih, and building of sections. Private to the ini files
  * of this room. */
-#ifndef TN_CORE_CONFIG_INI_PARSE_H
-#define TN_CORE_CONFIG_INI_PARSE_H
+#pragma once
 
 #include "core/config/ini/lines.h"
 
@@ -21,5 +20,3 @@ tn_section *tn_ini_add_section(tn_arena *arena, tn_section **sections, int32_t *
 tn_key *tn_ini_add_key(tn_arena *arena, tn_section *section);
 /* Adds a key, or replaces the key of the same name, which becomes the new key's `before`. */
 tn_status tn_ini_put_key(tn_arena *arena, tn_section *section, const tn_key *key);
-
-#endif

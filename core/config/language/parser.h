@@ -1,7 +1,6 @@
 /* core/config/language/parser.h: the state and the primitives of the model language's parser. Private to
  * this folder. */
-#ifndef TN_CORE_CONFIG_LANGUAGE_PARSER_H
-#define TN_CORE_CONFIG_LANGUAGE_PARSER_H
+#pragma once
 
 #include "core/config/language/syntax.h"
 
@@ -43,5 +42,3 @@ tn_expr *tn_parser_expr(tn_parser *p);
 tn_expr *tn_parser_or(tn_parser *p);
 /* Parses arguments up to and including ")", after "(". */
 bool tn_parser_args(tn_parser *p, tn_call_arg **args, int32_t *n);
-
-#endif

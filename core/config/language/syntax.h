@@ -17,8 +17,7 @@
  *
  * Lines join while a bracket is open or after a trailing comma. Comparisons chain as in Python. "<-" is
  * always the arrow: `a < -1` needs its blank. */
-#ifndef TN_CORE_CONFIG_LANGUAGE_SYNTAX_H
-#define TN_CORE_CONFIG_LANGUAGE_SYNTAX_H
+#pragma once
 
 #include "core/base/arena.h"
 #include "core/base/text/text.h"
@@ -162,5 +161,3 @@ tn_status tn_expr_holds(const void *handle, tn_arena *arena, const tn_expr *expr
                         bool *holds);
 /* The value in the syntax of an option: "2", "[1, 2]", "tanh"; allocated in the arena. */
 const char *tn_value_text(tn_arena *arena, const tn_value *value);
-
-#endif

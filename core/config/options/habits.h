@@ -1,6 +1,5 @@
 /* core/config/options/habits.h: what options of other frameworks are called here. */
-#ifndef TN_CORE_CONFIG_OPTIONS_HABITS_H
-#define TN_CORE_CONFIG_OPTIONS_HABITS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -22,5 +21,3 @@ const char *tn_option_needless(const char *foreign);
 
 /* For an option that is written as several options, or elsewhere: "write beta1 = 0.9 and beta2 = 0.999". */
 const char *tn_option_elsewhere(const char *foreign);
-
-#endif

@@ -1,7 +1,6 @@
 /* core/config/options/option_value.h: the conversion of an option between text, value and struct field.
  * Private to core/config. */
-#ifndef TN_CORE_CONFIG_OPTIONS_OPTION_VALUE_H
-#define TN_CORE_CONFIG_OPTIONS_OPTION_VALUE_H
+#pragma once
 
 #include "core/base/text/word_list.h"
 #include "core/config/options/options.h"
@@ -50,5 +49,3 @@ tn_status tn_option_check(const void *handle, const tn_option *option, const tn_
 
 /* The position of an option in its item's table, or -1. */
 int64_t tn_options_position(const tn_item *item, const char *name);
-
-#endif

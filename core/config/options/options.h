@@ -1,8 +1,7 @@
 /* core/config/options/options.h: filling the options struct of an item, from text (configurations, model
  * lines, graph text) or from typed values (the emitter). Defaults, ranges and units are handled here for
  * all callers. */
-#ifndef TN_CORE_CONFIG_OPTIONS_OPTIONS_H
-#define TN_CORE_CONFIG_OPTIONS_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -58,5 +57,3 @@ bool tn_options_equal(const tn_item *item, const void *a, const void *b);
 tn_status tn_parse_size(const void *handle, const char *text, int64_t *bytes);
 tn_status tn_parse_duration(const void *handle, const char *text, double *seconds);
 tn_status tn_parse_dtype(const void *handle, const char *text, int32_t *dtype);
-
-#endif

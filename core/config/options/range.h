@@ -1,6 +1,5 @@
 /* core/config/options/range.h: ranges of numbers: "> 0", ">= 1", "< 2", "<= 3", "[0, 1)". */
-#ifndef TN_CORE_CONFIG_OPTIONS_RANGE_H
-#define TN_CORE_CONFIG_OPTIONS_RANGE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -11,5 +10,3 @@ typedef struct tn_range {
 
 /* False: the text is no range. */
 bool tn_range_read(const char *text, tn_range *range);
-
-#endif

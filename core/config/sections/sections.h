@@ -1,7 +1,6 @@
 /* core/config/sections/sections.h: filling options from sections, and the final check for unused keys.
  * Sections of the host and of plugins are described alike, by the option tables of items. */
-#ifndef TN_CORE_CONFIG_SECTIONS_SECTIONS_H
-#define TN_CORE_CONFIG_SECTIONS_SECTIONS_H
+#pragma once
 
 #include "core/config/ini/ini.h"
 #include "core/config/options/options.h"
@@ -30,5 +29,3 @@ typedef struct tn_section_pattern {
 /* Call this after all readers have run: an unused section or key is an error whose message gives the
  * nearest known name. Fails with all mistakes that were noted. */
 tn_status tn_sections_check(const void *handle, tn_ini *ini, const tn_section_pattern *known, int32_t n);
-
-#endif

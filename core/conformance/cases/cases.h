@@ -1,8 +1,7 @@
 /* core/conformance/cases/cases.h: for every op, a function that draws a use of it, with shapes, attributes
  * and values from a seed. The draws serve gradient checks by finite differences (in f64, on the reference)
  * and comparisons of kernels with the reference (in every dtype). */
-#ifndef TN_CORE_CONFORMANCE_CASES_CASES_H
-#define TN_CORE_CONFORMANCE_CASES_CASES_H
+#pragma once
 
 #include <math.h>
 
@@ -136,5 +135,3 @@ bool tn_draw_is_differentiable(const tn_draw *d, tn_val first);
 double tn_draw_from_domain(tn_rng *rng, const tn_case_input *input);
 /* The smallest normal number of a float dtype. */
 double tn_domain_smallest_normal(int32_t dtype);
-
-#endif

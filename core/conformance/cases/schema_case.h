@@ -1,6 +1,5 @@
 /* core/conformance/cases/schema_case.h: draws uses of ops from schemas, and of kernels from patterns. */
-#ifndef TN_CORE_CONFORMANCE_CASES_SCHEMA_CASE_H
-#define TN_CORE_CONFORMANCE_CASES_SCHEMA_CASE_H
+#pragma once
 
 #include "core/compile/kernels/pattern.h"
 #include "core/conformance/cases/cases.h"
@@ -22,5 +21,3 @@ tn_val tn_pattern_emit(tn_draw *d, const tn_case *c);
 bool tn_schema_accepts(const tn_op_def *def, int32_t dtype);
 /* Whether each element of the results depends on the elements of the operands at its index only. */
 bool tn_schema_is_pointwise(const tn_op *op);
-
-#endif

@@ -1,7 +1,6 @@
 /* core/conformance/device/device_cases.h: cases of a device itself: memory, copies, streams, events, capture,
  * launches. */
-#ifndef TN_CORE_CONFORMANCE_DEVICE_DEVICE_CASES_H
-#define TN_CORE_CONFORMANCE_DEVICE_DEVICE_CASES_H
+#pragma once
 
 #include "core/conformance/device/fixture.h"
 #include "core/conformance/results/results.h"
@@ -30,5 +29,3 @@ tn_status tn_device_case_launch(tn_device_fixture *f);
 tn_status tn_device_case_calls(tn_device_fixture *f);
 /* A kernel fails between others on a stream. Waits after it report the failure. The device is broken then. */
 tn_status tn_device_case_failure(tn_device_fixture *f);
-
-#endif

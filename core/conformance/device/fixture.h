@@ -1,7 +1,6 @@
 /* core/conformance/device/fixture.h: a device with blocks of its memory, staging memory and events, for the
  * cases that test the device itself. */
-#ifndef TN_CORE_CONFORMANCE_DEVICE_FIXTURE_H
-#define TN_CORE_CONFORMANCE_DEVICE_FIXTURE_H
+#pragma once
 
 #include "core/exec/device/device.h"
 #include "core/plugin/handles.h"
@@ -37,5 +36,3 @@ tn_status tn_device_fixture_copy(const tn_device_fixture *f, int32_t direction, 
                                  uint64_t bytes);
 /* Keeps the first expectation that fails. */
 void tn_device_fixture_expect(tn_device_fixture *f, bool holds_true, const char *wrong);
-
-#endif

@@ -1,7 +1,6 @@
 /* core/conformance/device/own_kernels.h: the kernels of a device's own families, for devices that accept no
  * others. */
-#ifndef TN_CORE_CONFORMANCE_DEVICE_OWN_KERNELS_H
-#define TN_CORE_CONFORMANCE_DEVICE_OWN_KERNELS_H
+#pragma once
 
 #include "core/conformance/device/fixture.h"
 
@@ -12,5 +11,3 @@ tn_status tn_own_kernels_launch(tn_device_fixture *f);
 /* The kernel whose launch enqueues work that fails: its pattern is "y = device_failure(x)", an op of no
  * program. *kernel is NULL where the families of the device have none. */
 tn_status tn_own_kernels_find_failing(tn_device_fixture *f, const tn_kernel **kernel);
-
-#endif

@@ -1,7 +1,6 @@
 /* core/conformance/items/frame.h: calls a layer, optimizer or policy of a plugin without a model: parameters,
  * state, options and counters are operands of a drawn use, and committed values are outputs. */
-#ifndef TN_CORE_CONFORMANCE_ITEMS_FRAME_H
-#define TN_CORE_CONFORMANCE_ITEMS_FRAME_H
+#pragma once
 
 #include "core/conformance/cases/cases.h"
 #include "core/plugin/registry.h"
@@ -43,5 +42,3 @@ tn_status tn_item_build_layer(tn_item_use *use, const tn_item *layer, const void
                               const tn_val *in, int32_t n, tn_val yielded[TN_ITEM_YIELDS]);
 /* The domain of a number option, by its range. */
 tn_range tn_item_option_domain(const tn_option *option);
-
-#endif

@@ -1,8 +1,7 @@
 /* core/conformance/items/items.h: the cases of a plugin's layers, losses, metrics, optimizers, precision
  * policies, sources and transforms. A case has the name "KIND:NAME/...": draws on the device and differences
  * in f64 like those of ops, "layer:mish/f32/3/gradient", and checks by name, "source:rings/workers". */
-#ifndef TN_CORE_CONFORMANCE_ITEMS_ITEMS_H
-#define TN_CORE_CONFORMANCE_ITEMS_ITEMS_H
+#pragma once
 
 #include "core/conformance/items/frame.h"
 #include "core/conformance/reference/reference.h"
@@ -97,5 +96,3 @@ uint8_t *tn_guarded_data(const tn_guarded *g);
  * memory. */
 bool tn_guarded_intact(const tn_guarded *g, int64_t *offset);
 void tn_guarded_free(const void *handle, tn_guarded *g);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Arithmetic is in f64 for all dtypes; casts and constants round to their dtype. Integers are exact up to
  * 2^53. */
-#ifndef TN_CORE_CONFORMANCE_REFERENCE_REFERENCE_H
-#define TN_CORE_CONFORMANCE_REFERENCE_REFERENCE_H
+#pragma once
 
 #include "core/graph/graph.h"
 
@@ -71,5 +70,3 @@ static inline int64_t tn_reference_broadcast(const tn_type *t, const int64_t *in
     i = i * t->dims[d] + (t->dims[d] == 1 ? 0 : index[rank - t->rank + d]);
   return i;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* core/conformance/results/results.h: the results of a run of the suite: passed, failed and unsupported
  * cases, the kernels that ran, and the report of them. */
-#ifndef TN_CORE_CONFORMANCE_RESULTS_RESULTS_H
-#define TN_CORE_CONFORMANCE_RESULTS_RESULTS_H
+#pragma once
 
 #include "core/conformance/trial/trial.h"
 #include "tenon/conformance.h"
@@ -88,5 +87,3 @@ tn_status tn_suite_check_device(tn_suite *suite, const char *name);
 
 /* The report as JSON, in memory of the context. */
 tn_status tn_suite_report(const tn_suite *suite, char **json);
-
-#endif

@@ -1,6 +1,5 @@
 /* core/conformance/trial/gradients.h: adds gradients to a graph as outputs. */
-#ifndef TN_CORE_CONFORMANCE_TRIAL_GRADIENTS_H
-#define TN_CORE_CONFORMANCE_TRIAL_GRADIENTS_H
+#pragma once
 
 #include "core/graph/graph.h"
 
@@ -9,5 +8,3 @@
  * has no output. At most 64 wrt. */
 tn_status tn_gradients_add(tn_graph *graph, const tn_val *results, int32_t n_results, const tn_val *wrt,
                            int32_t n_wrt);
-
-#endif

@@ -2,8 +2,7 @@
  * run; after it, the bytes outside all buffers and workspaces must still hold the pattern. Results that
  * differ between two patterns depend on bytes that no launch has written: a kernel reads beyond an operand,
  * or a workspace that it has not filled. */
-#ifndef TN_CORE_CONFORMANCE_TRIAL_GUARD_H
-#define TN_CORE_CONFORMANCE_TRIAL_GUARD_H
+#pragma once
 
 #include "core/exec/executor.h"
 
@@ -17,5 +16,3 @@ tn_status tn_guard_fill(tn_executor *executor, int32_t pattern);
  * before it. */
 tn_status tn_guard_check(tn_executor *executor, const tn_program *program, int64_t *broken,
                          const char **launch);
-
-#endif

@@ -2,8 +2,7 @@
  * explains. A pointwise op at numbers of very different sizes has no single largest element to compare errors
  * with, so the reference evaluates operands one rounding above and below, too, and with denormal numbers as
  * zero, since a device may flush them. */
-#ifndef TN_CORE_CONFORMANCE_TRIAL_HULL_H
-#define TN_CORE_CONFORMANCE_TRIAL_HULL_H
+#pragma once
 
 #include "core/conformance/cases/cases.h"
 
@@ -23,5 +22,3 @@ tn_status tn_hull_add(tn_env *env, tn_hull *hull, const tn_type *type, const dou
 /* Whether `found` is element i; `tolerance` is relative to the element, or to 1. */
 bool tn_hull_accepts(const tn_hull *hull, int64_t i, double found, double tolerance);
 void tn_hull_free(tn_env *env, tn_hull *hull);
-
-#endif

@@ -1,7 +1,6 @@
 /* core/conformance/trial/on_device.h: a graph compiled and run on a device like a training step, with inputs
  * and outputs as doubles. */
-#ifndef TN_CORE_CONFORMANCE_TRIAL_ON_DEVICE_H
-#define TN_CORE_CONFORMANCE_TRIAL_ON_DEVICE_H
+#pragma once
 
 #include "core/exec/executor.h"
 
@@ -25,5 +24,3 @@ void tn_on_device_input(tn_on_device *r, const char *name, const double *values)
 tn_status tn_on_device_run(tn_on_device *r);
 /* The elements of an output, which the caller frees (tn_release). NULL: no such output, or out of memory. */
 double *tn_on_device_output(tn_on_device *r, const char *name, tn_type *type);
-
-#endif

@@ -1,7 +1,6 @@
 /* core/conformance/trial/trial.h: one drawn use of an op, computed by the reference and by a device, and
  * compared. */
-#ifndef TN_CORE_CONFORMANCE_TRIAL_TRIAL_H
-#define TN_CORE_CONFORMANCE_TRIAL_TRIAL_H
+#pragma once
 
 #include "core/conformance/cases/cases.h"
 #include "core/exec/device/device.h"
@@ -62,5 +61,3 @@ tn_status tn_trial_run(const tn_trial_site *site, const tn_trial *trial, const t
  * ones), and c = 8 (rounding errors of a sum grow like sqrt(k): Higham, Accuracy and Stability of Numerical
  * Algorithms, 2002, section 2.8). Integers: 0. */
 double tn_trial_tolerance(const tn_graph *graph, int32_t dtype);
-
-#endif

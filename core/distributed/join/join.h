@@ -6,8 +6,7 @@
  *   caller -> process 0   hello, and the proof that it knows the token
  *
  * and frames with tags from then on. On one host, both also look at the user of the other end. */
-#ifndef TN_CORE_DISTRIBUTED_JOIN_JOIN_H
-#define TN_CORE_DISTRIBUTED_JOIN_JOIN_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -59,5 +58,3 @@ tn_status tn_join_fail_paused(tn_env *env, const tn_join_request *request, doubl
 /* join_listen.c: process 0. join_connect.c: the others. */
 tn_status tn_join_listen(tn_env *env, const tn_join_request *request, tn_joined *joined);
 tn_status tn_join_connect(tn_env *env, const tn_join_request *request, tn_joined *joined);
-
-#endif

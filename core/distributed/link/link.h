@@ -5,8 +5,7 @@
  *
  * Exchanges: one thread of each process makes the same calls in the same order. All other functions are for
  * any thread. */
-#ifndef TN_CORE_DISTRIBUTED_LINK_LINK_H
-#define TN_CORE_DISTRIBUTED_LINK_LINK_H
+#pragma once
 
 #include "core/distributed/join/join.h"
 
@@ -71,5 +70,3 @@ bool tn_link_receive_report(tn_link *link, const void *handle, int32_t process, 
 void tn_link_begin_steps(tn_link *link);
 /* Asks process 0 to stop the run. */
 void tn_link_stop(tn_link *link);
-
-#endif

@@ -1,6 +1,5 @@
 /* core/distributed/link/link_state.h: a link, for link.c and exchanges.c. */
-#ifndef TN_CORE_DISTRIBUTED_LINK_LINK_STATE_H
-#define TN_CORE_DISTRIBUTED_LINK_LINK_STATE_H
+#pragma once
 
 #include <poll.h>
 #include <pthread.h>
@@ -51,5 +50,3 @@ void tn_link_note(tn_link *link, const tn_wire_failure *failure, bool told);
 /* Sends a frame to all peers, at once if their sockets take it. The lock must be held. */
 void tn_link_queue_all(tn_link *link, tn_frame *frame);
 void tn_link_wake(tn_link *link);
-
-#endif

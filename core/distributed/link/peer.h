@@ -1,7 +1,6 @@
 /* core/distributed/link/peer.h: one connection of a link: frames that came and frames that go. The lock
  * of the link protects it. */
-#ifndef TN_CORE_DISTRIBUTED_LINK_PEER_H
-#define TN_CORE_DISTRIBUTED_LINK_PEER_H
+#pragma once
 
 #include "core/distributed/wire/sealed_frame.h"
 
@@ -68,5 +67,3 @@ void tn_peer_keep(tn_peer *peer, tn_frame *frame);
 void tn_peer_keep_report(const void *handle, tn_peer *peer, tn_frame *frame);
 /* The oldest frame that waits, or NULL; the caller releases it. */
 tn_frame *tn_peer_take(tn_peer *peer);
-
-#endif

@@ -1,7 +1,6 @@
 /* core/distributed/place/place.h: the place of this process among those of a run, by the variables that a
  * launcher has set. */
-#ifndef TN_CORE_DISTRIBUTED_PLACE_PLACE_H
-#define TN_CORE_DISTRIBUTED_PLACE_PLACE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -35,5 +34,3 @@ tn_status tn_process_place_read(const void *handle, tn_variable_fn variable, voi
 bool tn_slurm_first_node(const char *list, char *name, size_t size);
 /* The tasks of the node with this number, from a list such as "2(x3),1"; -1: the text is not such a list. */
 int32_t tn_slurm_tasks_of_node(const char *list, int32_t node);
-
-#endif

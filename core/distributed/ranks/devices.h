@@ -1,6 +1,5 @@
 /* core/distributed/ranks/devices.h: the devices of a run, their number, and the communicator between them. */
-#ifndef TN_CORE_DISTRIBUTED_RANKS_DEVICES_H
-#define TN_CORE_DISTRIBUTED_RANKS_DEVICES_H
+#pragma once
 
 #include "core/exec/collective.h"
 #include "core/exec/device/device.h"
@@ -27,5 +26,3 @@ tn_status tn_devices_open(tn_run *run, tn_device *first, tn_device **device);
  * places of the ranks, with its options. */
 tn_status tn_devices_communicator(tn_run *run, const tn_device *device, const tn_communicator **kind,
                                   const void **options);
-
-#endif

@@ -1,7 +1,6 @@
 /* core/distributed/ranks/divided_states.h: states in regions that are divided among ranks
  * (core/compile/state_map.h), read and written as a whole by rank 0, which alone has files. */
-#ifndef TN_CORE_DISTRIBUTED_RANKS_DIVIDED_STATES_H
-#define TN_CORE_DISTRIBUTED_RANKS_DIVIDED_STATES_H
+#pragma once
 
 #include "core/exec/executor.h"
 #include "core/distributed/ranks/ranks.h"
@@ -19,5 +18,3 @@ typedef struct tn_divided_access {
  * ended. An exchange is of 8 MiB at most, or of 4 KiB for each rank. Where no region is
  * divided the other ranks return at once. */
 tn_status tn_divided_run(const tn_divided_access *access, tn_status (*body)(void *context), void *context);
-
-#endif

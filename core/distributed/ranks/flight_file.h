@@ -1,6 +1,5 @@
 /* core/distributed/ranks/flight_file.h: the entries of a flight recorder as a file. */
-#ifndef TN_CORE_DISTRIBUTED_RANKS_FLIGHT_FILE_H
-#define TN_CORE_DISTRIBUTED_RANKS_FLIGHT_FILE_H
+#pragma once
 
 #include "core/exec/flight_recorder.h"
 #include "core/distributed/wire/wire.h"
@@ -19,5 +18,3 @@ void tn_flight_summarize(const tn_flight *flight, int32_t rank, tn_rank_summary 
  * Makes the folder, whose parent must exist. */
 tn_status tn_flight_write(tn_env *env, const tn_flight *flight, const tn_rank_summary *summary,
                           const tn_flight_file *about);
-
-#endif

@@ -3,8 +3,7 @@
  * its device while that is known to be in none. It ends at the next wait, collective, exchange, step, or
  * collective of the device. In all other waits other ranks, or a part of the host that says so, are awaited:
  * [distributed] timeout is their limit. */
-#ifndef TN_CORE_DISTRIBUTED_RANKS_HANG_H
-#define TN_CORE_DISTRIBUTED_RANKS_HANG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ double tn_own_time_look(tn_own_time *own, const tn_own_look *look, double now_s,
 
 /* The limit, at most timeout_s. hang_s: tn_rank_watch. */
 double tn_own_time_limit(const tn_own_time *own, double hang_s, double timeout_s);
-
-#endif

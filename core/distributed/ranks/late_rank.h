@@ -1,6 +1,5 @@
 /* core/distributed/ranks/late_rank.h: finds the rank that the others waited for when a run failed. */
-#ifndef TN_CORE_DISTRIBUTED_RANKS_LATE_RANK_H
-#define TN_CORE_DISTRIBUTED_RANKS_LATE_RANK_H
+#pragma once
 
 #include "core/base/text/text.h"
 #include "core/distributed/wire/wire.h"
@@ -21,5 +20,3 @@ typedef struct tn_rank_reports {
  * has not come to a collective in which the devices of others are; the rank that has not begun a collective,
  * or not come to an exchange, in which others wait; where all ranks wait alike, their wait. */
 void tn_late_rank_find(const tn_rank_reports *reports, tn_text *text);
-
-#endif

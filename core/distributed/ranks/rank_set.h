@@ -1,6 +1,5 @@
 /* core/distributed/ranks/rank_set.h: the ranks of this process, for ranks.c, exchanges.c and watch.c. */
-#ifndef TN_CORE_DISTRIBUTED_RANKS_RANK_SET_H
-#define TN_CORE_DISTRIBUTED_RANKS_RANK_SET_H
+#pragma once
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -103,5 +102,3 @@ void tn_ranks_examine(tn_rank_set *ranks);
 void tn_ranks_watch_until_end(tn_rank_set *ranks);
 /* TN_ECOMM with the failure of the set. */
 tn_status tn_ranks_lost(tn_rank_set *ranks, tn_env *env);
-
-#endif

@@ -5,8 +5,7 @@
  * All ranks make the same calls in the same order. When a rank fails, the waiting and all later calls of the
  * other ranks return TN_ECOMM with its number and message. A rank that does not come to a call is named in
  * the same way, after the time of the watch. */
-#ifndef TN_CORE_DISTRIBUTED_RANKS_RANKS_H
-#define TN_CORE_DISTRIBUTED_RANKS_RANKS_H
+#pragma once
 
 #include "core/base/env.h"
 #include "core/distributed/link/link.h"
@@ -113,5 +112,3 @@ bool tn_ranks_have_failed(const tn_rank_set *ranks);
 /* The failure as the status of the run, with "rank 2: ..." in env; TN_OK: no rank has failed. TN_EDEVICE of
  * one of several ranks becomes TN_ECOMM. */
 tn_status tn_ranks_failure(tn_rank_set *ranks, tn_env *env);
-
-#endif

@@ -1,6 +1,5 @@
 /* core/distributed/ranks/release.h: the order in which the ranks of a process release their devices. */
-#ifndef TN_CORE_DISTRIBUTED_RANKS_RELEASE_H
-#define TN_CORE_DISTRIBUTED_RANKS_RELEASE_H
+#pragma once
 
 #include "core/exec/collective.h"
 #include "core/exec/executor.h"
@@ -17,5 +16,3 @@ typedef struct tn_rank_handles {
  * devices. `of` tells what rank number `local`, counted from 0, has. */
 void tn_ranks_release_devices(tn_rank_handles (*of)(const void *context, int32_t local), const void *context,
                               int32_t n);
-
-#endif

@@ -6,8 +6,7 @@
  * the proofs each direction has a key of its own, and each piece of bytes a tag (Poly1305 of
  * ChaCha20-Poly1305, RFC 8439, without a text to encrypt) whose nonce is the number of the piece: a piece
  * that was changed, repeated, left out or moved has a wrong tag. Nothing is encrypted. */
-#ifndef TN_CORE_DISTRIBUTED_WIRE_PROOF_H
-#define TN_CORE_DISTRIBUTED_WIRE_PROOF_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,5 +47,3 @@ tn_seals tn_seals_new(const unsigned char key[TN_KEY_BYTES], bool listens);
 void tn_seal_make(tn_seal *seal, const void *bytes, size_t n, unsigned char tag[TN_TAG_BYTES]);
 /* Whether the bytes are the next piece; the number of the next one advances only then. */
 bool tn_seal_check(tn_seal *seal, const void *bytes, size_t n, const unsigned char tag[TN_TAG_BYTES]);
-
-#endif

@@ -1,7 +1,6 @@
 /* core/distributed/wire/sealed_frame.h: a frame on a socket: its head, the tag of the head, its body
  * and, where there is one, the tag of the body. The head is checked before its number of bytes is used. */
-#ifndef TN_CORE_DISTRIBUTED_WIRE_SEALED_FRAME_H
-#define TN_CORE_DISTRIBUTED_WIRE_SEALED_FRAME_H
+#pragma once
 
 #include "core/distributed/wire/proof.h"
 #include "core/distributed/wire/wire.h"
@@ -20,5 +19,3 @@ bool tn_sealed_body_check(tn_seal *in, const unsigned char *body, uint32_t bytes
 /* While processes join: sends a frame with at most TN_JOIN_BODY bytes, as tn_socket_send. */
 enum { TN_JOIN_BODY = TN_FAILURE_BYTES };
 bool tn_sealed_send(int socket, tn_seal *out, const tn_frame_head *head, const void *body, double deadline_s);
-
-#endif

@@ -1,6 +1,5 @@
 /* core/distributed/wire/socket.h: TCP sockets with deadlines. Times are those of tn_clock_s. */
-#ifndef TN_CORE_DISTRIBUTED_WIRE_SOCKET_H
-#define TN_CORE_DISTRIBUTED_WIRE_SOCKET_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -44,5 +43,3 @@ void tn_socket_peer_address(int socket, char *text, size_t size);
 bool tn_socket_peer_user(int socket, bool listens, uint32_t *user);
 /* Whether a text is an address by which only this host reaches itself. */
 bool tn_address_is_loopback(const char *address);
-
-#endif

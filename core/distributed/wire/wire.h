@@ -1,7 +1,6 @@
 /* core/distributed/wire/wire.h: what the processes of a run send each other, as bytes. Numbers are
  * little-endian. Every size is bounded, so bytes from outside can neither take memory nor be misread. */
-#ifndef TN_CORE_DISTRIBUTED_WIRE_WIRE_H
-#define TN_CORE_DISTRIBUTED_WIRE_WIRE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -135,5 +134,3 @@ typedef struct tn_rank_summary {
 void tn_summary_write(const tn_rank_summary *summary, unsigned char to[TN_SUMMARY_BYTES]);
 /* False: numbers out of their range. */
 bool tn_summary_read(const unsigned char from[TN_SUMMARY_BYTES], tn_rank_summary *summary);
-
-#endif

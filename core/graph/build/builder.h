@@ -7,8 +7,7 @@
  * emit_formula.c  formulas
  * term.c          arithmetic on numbers and values
  * builder.c       creation, and the function table */
-#ifndef TN_CORE_GRAPH_BUILD_BUILDER_H
-#define TN_CORE_GRAPH_BUILD_BUILDER_H
+#pragma once
 
 #include "core/config/options/options.h"
 #include "core/graph/op/schema.h"
@@ -91,5 +90,3 @@ uint64_t tn_frame_random_stream(tn_build *b, const char *use);
 int32_t tn_frame_training(tn_build *b);
 int32_t tn_frame_ranks(tn_build *b);
 int32_t tn_frame_frozen(tn_build *b, const char *name);
-
-#endif

@@ -1,6 +1,5 @@
 /* core/graph/build/emit_formula.h: private to core/graph: emits formulas. */
-#ifndef TN_CORE_GRAPH_BUILD_EMIT_FORMULA_H
-#define TN_CORE_GRAPH_BUILD_EMIT_FORMULA_H
+#pragma once
 
 #include "core/graph/formula/formula.h"
 #include "core/graph/graph.h"
@@ -10,5 +9,3 @@
  * operand's if no operand is float). Numbers are folded; an `if` whose condition is a number emits one branch
  * only. f16 and bf16 operands are computed in f32. */
 tn_status tn_formula_emit(tn_build *b, const tn_formula *formula, const void *attributes);
-
-#endif

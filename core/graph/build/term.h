@@ -1,8 +1,7 @@
 /* core/graph/build/term.h: arithmetic on terms, for formulas of ops and lines of the model language. A term
  * is a number that is known now, or scale * value. Numbers are folded; a number beside a value takes its
  * dtype. The scale is applied late, so that `2 * x + 1` becomes one affine. Private to core. */
-#ifndef TN_CORE_GRAPH_BUILD_TERM_H
-#define TN_CORE_GRAPH_BUILD_TERM_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -45,5 +44,3 @@ tn_term tn_term_not(const tn_terms *e, tn_term t);
 /* `op`: "and" or "or". A side that is a number either decides or drops out. */
 tn_term tn_term_logic(const tn_terms *e, const char *op, tn_term x, tn_term y);
 tn_term tn_term_choose(const tn_terms *e, tn_term yes, tn_term condition, tn_term no);
-
-#endif

@@ -11,8 +11,7 @@
  * A word is an operand, an option (int, float, flag or enum: a number known while compiling) or, in
  * front of a bracket, a pointwise op. The precedence is Python's. The parsed form is postfix: a list of
  * steps for a stack machine (core/graph/build/emit_formula.h). */
-#ifndef TN_CORE_GRAPH_FORMULA_FORMULA_H
-#define TN_CORE_GRAPH_FORMULA_FORMULA_H
+#pragma once
 
 #include <stddef.h>
 
@@ -74,5 +73,3 @@ tn_status tn_formula_parse(const void *handle, tn_arena *arena, tn_formula *form
 /* "formula of op OP: column N: expected ..., found ...", as TN_EINVAL. `at` points into the text. */
 tn_status tn_formula_refuse(const void *handle, const tn_formula *formula, const char *at,
                             const char *expected);
-
-#endif

@@ -1,6 +1,5 @@
 /* core/graph/gradient/gradient.h: private to core/graph: the path of gradients, and their sums. */
-#ifndef TN_CORE_GRAPH_GRADIENT_GRADIENT_H
-#define TN_CORE_GRAPH_GRADIENT_GRADIENT_H
+#pragma once
 
 #include "core/graph/graph.h"
 
@@ -17,5 +16,3 @@ static inline bool tn_gradient_passes(const tn_gnode *node, const bool *on_path)
 
 /* x + y; a concatenation if both are padded slices of one tensor that adjoin (gradient_sum.c). */
 tn_val tn_gradient_sum(tn_build *b, tn_val x, tn_val y);
-
-#endif

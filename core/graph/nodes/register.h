@@ -1,6 +1,5 @@
 /* core/graph/nodes/register.h: private to core/graph: the lists of inputs and states of a graph. */
-#ifndef TN_CORE_GRAPH_NODES_REGISTER_H
-#define TN_CORE_GRAPH_NODES_REGISTER_H
+#pragma once
 
 #include "core/graph/input_state.h"
 
@@ -15,5 +14,3 @@ tn_status tn_graph_check_same_type(const tn_graph *g, const char *kind, const ch
  * its name or path is in use. */
 tn_status tn_input_state_register(tn_graph *g, const tn_op *op, const void *attributes, const char *where,
                                   tn_val v);
-
-#endif

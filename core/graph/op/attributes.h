@@ -1,6 +1,5 @@
 /* core/graph/op/attributes.h: copies and hashes of the attribute structs of nodes. */
-#ifndef TN_CORE_GRAPH_OP_ATTRIBUTES_H
-#define TN_CORE_GRAPH_OP_ATTRIBUTES_H
+#pragma once
 
 #include "core/base/arena.h"
 #include "tenon/plugin/plugin.h"
@@ -10,5 +9,3 @@ void *tn_attributes_copy(tn_arena *arena, const tn_item *item, const void *attri
 
 /* Attributes that are equal (tn_options_equal) have equal hashes. */
 uint64_t tn_attributes_hash(uint64_t hash, const tn_item *item, const void *attributes);
-
-#endif

@@ -1,6 +1,5 @@
 /* core/graph/op/infer.h: checks operands against schemas and infers the types of results. */
-#ifndef TN_CORE_GRAPH_OP_INFER_H
-#define TN_CORE_GRAPH_OP_INFER_H
+#pragma once
 
 #include "core/graph/op/schema.h"
 
@@ -11,5 +10,3 @@ tn_status tn_infer_types(const tn_env *env, const tn_op_def *def, const void *at
 
 /* Whether no dimension is negative and the numbers of elements and bytes fit in int64. */
 bool tn_type_fits(const tn_type *type);
-
-#endif

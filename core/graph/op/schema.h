@@ -11,8 +11,7 @@
  *   domain  = word interval {";" word interval}
  *   interval = "> 0" | "[0, 1)" | "[0, " word "." axis ")"     the last: the size of an operand's dimension
  */
-#ifndef TN_CORE_GRAPH_OP_SCHEMA_H
-#define TN_CORE_GRAPH_OP_SCHEMA_H
+#pragma once
 
 #include "core/config/options/range.h"
 #include "core/graph/formula/formula.h"
@@ -61,5 +60,3 @@ const tn_operand_def *tn_op_def_operand(const tn_op_def *def, int32_t i);
 static inline bool tn_op_is_composite(const tn_op *op) {
   return op->decompose != NULL || op->formula != NULL;
 }
-
-#endif

@@ -7,8 +7,7 @@
  *   mark     any other character but blanks
  *
  * `#` starts a comment that lasts to the end of its line. */
-#ifndef TN_CORE_GRAPH_TEXT_LEXER_H
-#define TN_CORE_GRAPH_TEXT_LEXER_H
+#pragma once
 
 #include "core/base/arena.h"
 #include "core/base/text/text.h"
@@ -61,5 +60,3 @@ tn_status tn_lexer_raw(tn_lexer *lexer, const char **text);
 bool tn_lexer_plain(const char *name);
 /* Appends a name, in quotes where it needs them. */
 void tn_lexer_print_name(tn_text *text, const char *name);
-
-#endif

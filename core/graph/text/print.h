@@ -1,10 +1,7 @@
 /* core/graph/text/print.h: private to core/graph: single statements as text. */
-#ifndef TN_CORE_GRAPH_TEXT_PRINT_H
-#define TN_CORE_GRAPH_TEXT_PRINT_H
+#pragma once
 
 #include "core/graph/graph.h"
 
 /* A node's statement. Values outside of the graph print by number; `named` NULL: all values do. */
 void tn_print_node(const tn_graph *g, const bool *named, const tn_gnode *node, tn_text *text);
-
-#endif

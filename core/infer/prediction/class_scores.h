@@ -1,7 +1,6 @@
 /* core/infer/prediction/class_scores.h: what scores of classes say of a classifier: the confusion matrix,
  * precision, recall, F1 and the area under the ROC curve of each class. */
-#ifndef TN_CORE_INFER_PREDICTION_CLASS_SCORES_H
-#define TN_CORE_INFER_PREDICTION_CLASS_SCORES_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -39,5 +38,3 @@ json_t *tn_class_scores_by_class(const void *handle, const tn_class_scores *s, c
 json_t *tn_class_scores_means(const json_t *by_class);
 /* [[5, 0], [1, 4]] */
 json_t *tn_class_scores_confusion(const tn_class_scores *s);
-
-#endif

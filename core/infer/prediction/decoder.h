@@ -1,7 +1,6 @@
 /* core/infer/prediction/decoder.h: the scores behind a text, token by token, by programs that keep keys and
  * values of earlier tokens (graphs/incremental.h). */
-#ifndef TN_CORE_INFER_PREDICTION_DECODER_H
-#define TN_CORE_INFER_PREDICTION_DECODER_H
+#pragma once
 
 #include "core/infer/prediction/vocabulary.h"
 #include "core/step/programs/programs.h"
@@ -37,5 +36,3 @@ void tn_decoder_restart(tn_decoder *d);
  * next call. Where the text becomes longer than the window, the decoder forgets all but its last half.
  * TN_EINVAL: a token is not in the vocabulary. */
 tn_status tn_decoder_feed(tn_decoder *d, const int32_t *tokens, int64_t n, const float **scores);
-
-#endif

@@ -1,6 +1,5 @@
 /* core/infer/prediction/forward_pass.h: the model's output for every sample of a loader, batch by batch. */
-#ifndef TN_CORE_INFER_PREDICTION_FORWARD_PASS_H
-#define TN_CORE_INFER_PREDICTION_FORWARD_PASS_H
+#pragma once
 
 #include "core/data/loader.h"
 #include "core/step/programs/programs.h"
@@ -41,5 +40,3 @@ const void *tn_forward_output(const tn_forward *forward, int32_t slot);
  * number from a NaN, as the ReLU that libraries put behind a convolution. */
 bool tn_forward_row_is_finite(const tn_forward *forward, int32_t slot, int64_t row);
 void tn_forward_close(tn_forward *forward);
-
-#endif

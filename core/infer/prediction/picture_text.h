@@ -1,6 +1,5 @@
 /* core/infer/prediction/picture_text.h: what the model sees as a picture in a page. */
-#ifndef TN_CORE_INFER_PREDICTION_PICTURE_TEXT_H
-#define TN_CORE_INFER_PREDICTION_PICTURE_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -11,5 +10,3 @@ bool tn_picture_is(const tn_type *type);
 /* "data:image/bmp;base64,...": the value, stretched so that its smallest number is black and its largest is
  * white. The caller releases it (tn_release); NULL: out of memory. */
 char *tn_picture_text(const void *handle, const tn_type *type, const void *value);
-
-#endif

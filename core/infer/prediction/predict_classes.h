@@ -1,6 +1,5 @@
 /* core/infer/prediction/predict_classes.h: rows of class scores as the most probable classes, in JSON. */
-#ifndef TN_CORE_INFER_PREDICTION_PREDICT_CLASSES_H
-#define TN_CORE_INFER_PREDICTION_PREDICT_CLASSES_H
+#pragma once
 
 #include <jansson.h>
 
@@ -23,5 +22,3 @@ void tn_predict_classes_finish(tn_predict_classes *classes);
 /* [{"class": 3, "name": "cat", "probability": 0.9}, ...]: softmax over the scores, the most probable first.
  * NULL: out of memory. */
 json_t *tn_predict_classes_row(const tn_predict_classes *classes, const float *scores);
-
-#endif

@@ -1,6 +1,5 @@
 /* core/infer/prediction/predict_inputs.h: the inputs that the user of `tenon predict` names. */
-#ifndef TN_CORE_INFER_PREDICTION_PREDICT_INPUTS_H
-#define TN_CORE_INFER_PREDICTION_PREDICT_INPUTS_H
+#pragma once
 
 #include "core/infer/prediction/predict_rows.h"
 #include "core/step/programs/programs.h"
@@ -22,5 +21,3 @@ tn_status tn_predict_inputs_read(tn_predict_inputs *inputs);
 int64_t tn_predict_inputs_samples(const tn_predict_inputs *inputs, int64_t batch);
 /* Gives each array an input of the program, and checks its type. */
 tn_status tn_predict_inputs_bind(tn_predict_inputs *inputs, const tn_program *program);
-
-#endif

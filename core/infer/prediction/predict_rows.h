@@ -1,6 +1,5 @@
 /* core/infer/prediction/predict_rows.h: arrays of .npy files as a source: row i of each is sample i. */
-#ifndef TN_CORE_INFER_PREDICTION_PREDICT_ROWS_H
-#define TN_CORE_INFER_PREDICTION_PREDICT_ROWS_H
+#pragma once
 
 #include "tenon/plugin/source.h"
 
@@ -25,5 +24,3 @@ void tn_predict_rows_free(const void *handle, tn_predict_rows *rows);
 
 /* Its options are a tn_predict_rows, which outlives it. */
 extern const tn_source tn_predict_rows_source;
-
-#endif

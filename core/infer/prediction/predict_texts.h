@@ -1,6 +1,5 @@
 /* core/infer/prediction/predict_texts.h: the most probable tokens behind texts, for `tenon predict`. */
-#ifndef TN_CORE_INFER_PREDICTION_PREDICT_TEXTS_H
-#define TN_CORE_INFER_PREDICTION_PREDICT_TEXTS_H
+#pragma once
 
 #include "core/step/values/finite_rows.h"
 #include "core/infer/prediction/predict_inputs.h"
@@ -13,5 +12,3 @@ tn_status tn_predict_texts_wanted(const tn_predict_inputs *inputs, bool *wanted)
 /* {"rows": files, "predictions": [{"input", "top": [{"class", "name", "probability"}, ...]}, ...]}. `finite`
  * counts the texts. */
 tn_status tn_predict_texts(const tn_predict_inputs *inputs, tn_finite_rows *finite, json_t **result);
-
-#endif

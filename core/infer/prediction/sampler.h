@@ -1,8 +1,7 @@
 /* core/infer/prediction/sampler.h: draws a token from the scores of a language model: softmax with a
  * temperature, restricted to the k best tokens and to the nucleus of mass p (Holtzman and others, "The
  * curious case of neural text degeneration", ICLR 2020). */
-#ifndef TN_CORE_INFER_PREDICTION_SAMPLER_H
-#define TN_CORE_INFER_PREDICTION_SAMPLER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -25,5 +24,3 @@ void tn_sampler_close(const void *handle, tn_sampler *s);
 /* Tokens of equal scores are in the order of their numbers; one with -infinity is never drawn. False: the
  * scores are not numbers (finite_rows.h), and no token is drawn from them. */
 bool tn_sampler_draw(tn_sampler *s, const float *scores, int32_t *token);
-
-#endif

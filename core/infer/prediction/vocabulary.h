@@ -1,6 +1,5 @@
 /* core/infer/prediction/vocabulary.h: text as tokens of a model, and back. */
-#ifndef TN_CORE_INFER_PREDICTION_VOCABULARY_H
-#define TN_CORE_INFER_PREDICTION_VOCABULARY_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -27,5 +26,3 @@ tn_status tn_vocabulary_encode(const void *handle, const tn_vocabulary *v, const
                                tn_token_list *tokens);
 /* The text of a token, 0 <= token < n; valid as long as the vocabulary. */
 const char *tn_vocabulary_text(const tn_vocabulary *v, int32_t token, size_t *bytes);
-
-#endif

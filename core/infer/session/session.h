@@ -4,8 +4,7 @@
  * open.c    programs, memory, weights, fields
  * step.c    one step: inputs, run, outputs
  * state.c   parameters to and from files and memory */
-#ifndef TN_CORE_INFER_SESSION_SESSION_H
-#define TN_CORE_INFER_SESSION_SESSION_H
+#pragma once
 
 #include "core/step/values/control_block.h"
 #include "core/step/values/metric_sums.h"
@@ -54,5 +53,3 @@ struct tn_session {
 tn_status tn_session_start_weights(tn_session *s, const char *weights);
 /* state.c: after weights were loaded: averages begin as copies of them, and low-precision copies follow. */
 tn_status tn_session_follow_weights(tn_session *s);
-
-#endif

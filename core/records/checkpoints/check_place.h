@@ -1,7 +1,6 @@
 /* core/records/checkpoints/check_place.h: whether a run folder takes checkpoints, before the first step: a
  * failure would come after the first epoch otherwise. */
-#ifndef TN_CORE_RECORDS_CHECKPOINTS_CHECK_PLACE_H
-#define TN_CORE_RECORDS_CHECKPOINTS_CHECK_PLACE_H
+#pragma once
 
 #include "core/step/programs/programs.h"
 
@@ -9,5 +8,3 @@
  * in the way. Compares the bytes of a checkpoint with the room of the file system. TN_EIO, TN_EINVAL with the
  * reason. */
 tn_status tn_checkpoint_check_place(tn_run *run, const tn_program_set *set, const char *folder);
-
-#endif

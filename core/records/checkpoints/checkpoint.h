@@ -1,6 +1,5 @@
 /* core/records/checkpoints/checkpoint.h: saving and loading the checkpoints of a run folder. */
-#ifndef TN_CORE_RECORDS_CHECKPOINTS_CHECKPOINT_H
-#define TN_CORE_RECORDS_CHECKPOINTS_CHECKPOINT_H
+#pragma once
 
 #include "core/step/values/metric_sums.h"
 
@@ -27,5 +26,3 @@ tn_status tn_checkpoint_check_parent(tn_run *run, const char *parent);
  * checkpoint that was loaded. TN_EINVAL: no checkpoint is valid; nothing was renamed. */
 tn_status tn_checkpoint_resume(tn_run *run, tn_executor *executor, const tn_program_set *set,
                                const char *folder, tn_progress *progress);
-
-#endif

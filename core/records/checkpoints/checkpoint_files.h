@@ -2,8 +2,7 @@
  * FOLDER/checkpoints/NAME holds three files. It is called NAME.new while it is written; where the file system
  * cannot exchange two folders, the previous one is NAME.old for a moment. A damaged one is renamed to
  * NAME.bad, NAME.bad-2 ... */
-#ifndef TN_CORE_RECORDS_CHECKPOINTS_CHECKPOINT_FILES_H
-#define TN_CORE_RECORDS_CHECKPOINTS_CHECKPOINT_FILES_H
+#pragma once
 
 #include "core/records/checkpoints/checkpoint.h"
 #include "core/records/checkpoints/weights.h"
@@ -58,5 +57,3 @@ tn_status tn_checkpoint_rename_aside(tn_run *run, const char *path, const char *
 /* Renames the folder `temporary` to `path` by one call of the file system, and removes the folder that had
  * this name. */
 tn_status tn_checkpoint_publish(tn_run *run, const char *temporary, const char *path);
-
-#endif

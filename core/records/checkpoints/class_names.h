@@ -1,7 +1,6 @@
 /* core/records/checkpoints/class_names.h: the names of the classes travel with the weights: files of weights
  * have them in their metadata, as a JSON object with a list for each target, {"label": ["cat", "dog"]}. */
-#ifndef TN_CORE_RECORDS_CHECKPOINTS_CLASS_NAMES_H
-#define TN_CORE_RECORDS_CHECKPOINTS_CLASS_NAMES_H
+#pragma once
 
 #include "core/data/loader.h"
 #include "core/formats/safetensors.h"
@@ -13,5 +12,3 @@
 tn_status tn_class_names_of_data(tn_run *run, const tn_loader *loader);
 /* Sets run->class_names, unless it is set, to those of a file of weights, if it has names. */
 void tn_class_names_of_weights(tn_run *run, const tn_safetensors *file);
-
-#endif

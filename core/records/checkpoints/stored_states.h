@@ -3,8 +3,7 @@
  * Files hold a state under its path. In a checkpoint of a run with averages (core/step/update/averages.h)
  * the model's file holds the weights that validation read: the average of PATH under the name PATH. The
  * trained values are PATH.trained in the optimizer's file. */
-#ifndef TN_CORE_RECORDS_CHECKPOINTS_STORED_STATES_H
-#define TN_CORE_RECORDS_CHECKPOINTS_STORED_STATES_H
+#pragma once
 
 #include "core/compile/state_map.h"
 
@@ -24,5 +23,3 @@ typedef struct tn_stored_states {
 tn_status tn_stored_states_list(tn_arena *arena, const tn_state_map *map, uint32_t kinds, bool averages,
                                 tn_stored_states *list);
 bool tn_stored_states_have(const tn_stored_states *list, const char *name);
-
-#endif

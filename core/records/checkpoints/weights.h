@@ -1,6 +1,5 @@
 /* core/records/checkpoints/weights.h: state from and to safetensors files. */
-#ifndef TN_CORE_RECORDS_CHECKPOINTS_WEIGHTS_H
-#define TN_CORE_RECORDS_CHECKPOINTS_WEIGHTS_H
+#pragma once
 
 #include "core/step/programs/programs.h"
 
@@ -43,5 +42,3 @@ typedef struct tn_file_sum {
  * the states that have them (stored_states.h). */
 tn_status tn_weights_save(tn_run *run, tn_executor *executor, const tn_state_map *map, uint32_t kinds,
                           const char *path, tn_file_sum *sum);
-
-#endif

@@ -1,7 +1,6 @@
 /* core/records/checkpoints/weights_folder.h: the file of weights that a folder stands for, and the next one
  * where it is not as it was written. */
-#ifndef TN_CORE_RECORDS_CHECKPOINTS_WEIGHTS_FOLDER_H
-#define TN_CORE_RECORDS_CHECKPOINTS_WEIGHTS_FOLDER_H
+#pragma once
 
 #include "core/base/env.h"
 
@@ -18,5 +17,3 @@ tn_status tn_weights_use_file(const void *handle, const char *path, tn_weights_u
  * the caller releases (tn_release); NULL: the folder has no weights. */
 tn_status tn_weights_use_folder(const void *handle, const char *folder, tn_weights_use use, void *context,
                                 char **path);
-
-#endif

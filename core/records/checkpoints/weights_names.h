@@ -1,7 +1,6 @@
 /* core/records/checkpoints/weights_names.h: the names of a file of weights as names of the model: without the
  * prefix, and renamed by rules "layer*.conv.* -> block*.convolution.*". */
-#ifndef TN_CORE_RECORDS_CHECKPOINTS_WEIGHTS_NAMES_H
-#define TN_CORE_RECORDS_CHECKPOINTS_WEIGHTS_NAMES_H
+#pragma once
 
 #include "core/base/arena.h"
 #include "core/formats/safetensors.h"
@@ -24,5 +23,3 @@ tn_status tn_weights_names_make(const void *handle, tn_arena *arena, const tn_sa
                                 tn_weights_names *names);
 /* NULL: none. */
 const tn_safetensor *tn_weights_names_find(const tn_weights_names *names, const char *name);
-
-#endif

@@ -1,7 +1,6 @@
 /* core/records/folders/metric_series.h: the training steps of FOLDER/metrics.jsonl as curves of at most about
  * a thousand points. */
-#ifndef TN_CORE_RECORDS_FOLDERS_METRIC_SERIES_H
-#define TN_CORE_RECORDS_FOLDERS_METRIC_SERIES_H
+#pragma once
 
 #include <jansson.h>
 
@@ -11,5 +10,3 @@
  * is the mean of as many steps as there are steps for a point. A value that no step has is null. A run
  * without the file has no points. The caller releases *series. */
 tn_status tn_metric_series_read(const void *handle, const char *folder, json_t **series);
-
-#endif

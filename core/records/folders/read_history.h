@@ -1,6 +1,5 @@
 /* core/records/folders/read_history.h: history.jsonl of a run folder: the trainings that began there. */
-#ifndef TN_CORE_RECORDS_FOLDERS_READ_HISTORY_H
-#define TN_CORE_RECORDS_FOLDERS_READ_HISTORY_H
+#pragma once
 
 #include <jansson.h>
 
@@ -9,5 +8,3 @@
 /* A list of the starts, the oldest first, each with its end as "end", or null: it runs, or it was killed. A
  * line that cannot be read is left out; a run without the file has none. The caller releases *trainings. */
 tn_status tn_history_read(const void *handle, const char *folder, json_t **trainings);
-
-#endif

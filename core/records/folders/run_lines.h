@@ -1,6 +1,5 @@
 /* core/records/folders/run_lines.h: reads a file of lines in a run folder, such as metrics.jsonl. */
-#ifndef TN_CORE_RECORDS_FOLDERS_RUN_LINES_H
-#define TN_CORE_RECORDS_FOLDERS_RUN_LINES_H
+#pragma once
 
 #include "core/base/text/text.h"
 
@@ -8,5 +7,3 @@
  * run writes it, and is left out. A run without the file has no lines. */
 tn_status tn_run_lines_scan(const void *handle, const char *folder, const char *name,
                             void (*take)(void *context, const tn_text *line), void *context);
-
-#endif

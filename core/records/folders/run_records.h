@@ -1,6 +1,5 @@
 /* core/records/folders/run_records.h: what the files of a run folder say: its checkpoints and its metrics. */
-#ifndef TN_CORE_RECORDS_FOLDERS_RUN_RECORDS_H
-#define TN_CORE_RECORDS_FOLDERS_RUN_RECORDS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -38,5 +37,3 @@ void tn_metric_lines_free(tn_metric_lines *lines);
 /* list_runs.c: what tn_list_runs says of one run folder. *json is set where memory allows it, also after a
  * failure to read one of the files; the caller releases it. */
 tn_status tn_describe_run_folder(const void *handle, tn_arena *arena, const char *path, json_t **json);
-
-#endif

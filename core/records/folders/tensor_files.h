@@ -1,6 +1,5 @@
 /* core/records/folders/tensor_files.h: weights on the disk as one list of tensors. */
-#ifndef TN_CORE_RECORDS_FOLDERS_TENSOR_FILES_H
-#define TN_CORE_RECORDS_FOLDERS_TENSOR_FILES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -43,5 +42,3 @@ const tn_stored_tensor *tn_tensor_files_find(const tn_tensor_files *files, bool 
 
 /* "f32", or the file's own name of a type that Tenon has not. */
 const char *tn_stored_tensor_dtype(const tn_stored_tensor *tensor);
-
-#endif

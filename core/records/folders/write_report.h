@@ -1,10 +1,7 @@
 /* core/records/folders/write_report.h: the page of tn_write_report, for a run that writes its own. */
-#ifndef TN_CORE_RECORDS_FOLDERS_WRITE_REPORT_H
-#define TN_CORE_RECORDS_FOLDERS_WRITE_REPORT_H
+#pragma once
 
 #include "core/base/env.h"
 
 /* tn_write_report with any handle: n run folders, none of them NULL. */
 tn_status tn_report_write(const void *handle, const char *const *runs, int32_t n, const char *path);
-
-#endif

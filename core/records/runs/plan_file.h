@@ -1,7 +1,6 @@
 /* core/records/runs/plan_file.h: plan.json of a run folder: written when a run starts, read when it
  * resumes. */
-#ifndef TN_CORE_RECORDS_RUNS_PLAN_FILE_H
-#define TN_CORE_RECORDS_RUNS_PLAN_FILE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -27,5 +26,3 @@ tn_status tn_plan_file_take(tn_run *run, const char *text, size_t bytes);
 
 /* plan_difference.c: appends the first difference between two records of a program. */
 void tn_plan_describe_differences(const json_t *then, const json_t *now, tn_text *text);
-
-#endif

@@ -1,6 +1,5 @@
 /* core/records/runs/run_differences.h: what a resumed run does otherwise than the run before. */
-#ifndef TN_CORE_RECORDS_RUNS_RUN_DIFFERENCES_H
-#define TN_CORE_RECORDS_RUNS_RUN_DIFFERENCES_H
+#pragma once
 
 #include <jansson.h>
 
@@ -24,5 +23,3 @@ tn_status tn_run_check_thaw(tn_run *run, const char *folder, int64_t epoch);
 
 /* Appends a line to run->remarks. */
 TN_PRINTF(2, 3) tn_status tn_run_remark(tn_run *run, const char *format, ...);
-
-#endif

@@ -1,6 +1,5 @@
 /* core/records/runs/run_folder.h: creating and finding run folders. */
-#ifndef TN_CORE_RECORDS_RUNS_RUN_FOLDER_H
-#define TN_CORE_RECORDS_RUNS_RUN_FOLDER_H
+#pragma once
 
 #include "core/run/run.h"
 
@@ -20,5 +19,3 @@ void tn_run_folder_leave(tn_run *run);
 tn_status tn_run_config_keep(tn_run *run, const char *folder);
 /* The folder that `resume` names, or for "auto" the newest OUTPUT/NAME* with a checkpoint. */
 tn_status tn_run_folder_find(tn_run *run, char **folder);
-
-#endif

@@ -1,7 +1,6 @@
 /* core/records/runs/run_history.h: history.jsonl of a run folder: a line for each start of a training
  * there, and one for its end. A process that is killed leaves a start without an end. */
-#ifndef TN_CORE_RECORDS_RUNS_RUN_HISTORY_H
-#define TN_CORE_RECORDS_RUNS_RUN_HISTORY_H
+#pragma once
 
 #include <jansson.h>
 
@@ -13,5 +12,3 @@
  * killed is removed first. The caller holds the lock of the folder. A failure to write is a warning, since
  * the weights matter more. Releases `line`; NULL: a lack of memory, which is a warning, too. */
 void tn_run_history_add(const void *handle, const char *folder, json_t *line);
-
-#endif

@@ -1,6 +1,5 @@
 /* core/records/runs/run_lock.h: one process at a time writes into a run folder. */
-#ifndef TN_CORE_RECORDS_RUNS_RUN_LOCK_H
-#define TN_CORE_RECORDS_RUNS_RUN_LOCK_H
+#pragma once
 
 #include "core/run/run.h"
 
@@ -22,5 +21,3 @@ enum { TN_LOCK_TEXT = 256 };
 bool tn_run_lock_is_held(const void *handle, const char *folder, char holder[TN_LOCK_TEXT]);
 /* Releases the lock, if the run holds one. */
 void tn_run_lock_release(tn_run *run);
-
-#endif

@@ -1,8 +1,7 @@
 /* core/records/runs/run_order.h: which of the runs of a name trained last. A start of a training in
  * history.jsonl has a number, "order": milliseconds since 1970, and more than that of every training before
  * it in the runs of this name. Times of files do not tell: a copy has other ones, and a clock may go back. */
-#ifndef TN_CORE_RECORDS_RUNS_RUN_ORDER_H
-#define TN_CORE_RECORDS_RUNS_RUN_ORDER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,5 +17,3 @@ int64_t tn_run_order_next(const void *handle, const char *folder, const char *pa
 int64_t tn_run_order_of_time(const char *text);
 /* Whether a file name is NAME or NAME-2, NAME-3 ... */
 bool tn_run_order_is_named(const char *file, const char *name);
-
-#endif

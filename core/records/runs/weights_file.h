@@ -1,6 +1,5 @@
 /* core/records/runs/weights_file.h: the file that a path to weights stands for. */
-#ifndef TN_CORE_RECORDS_RUNS_WEIGHTS_FILE_H
-#define TN_CORE_RECORDS_RUNS_WEIGHTS_FILE_H
+#pragma once
 
 #include "core/records/checkpoints/weights.h"
 
@@ -17,5 +16,3 @@ tn_status tn_weights_load_configured(tn_run *run, tn_executor *executor, const t
  * an error if the model has parameters and there is no such run. `command` is for the message. */
 tn_status tn_weights_load_required(tn_run *run, tn_executor *executor, const tn_state_map *map,
                                    const char *command);
-
-#endif

@@ -1,7 +1,6 @@
 /* core/run/settings/section_tables.h: the option tables of the sections that Tenon itself defines, private
  * to core/train. */
-#ifndef TN_CORE_RUN_SETTINGS_SECTION_TABLES_H
-#define TN_CORE_RUN_SETTINGS_SECTION_TABLES_H
+#pragma once
 
 #include "core/run/settings/settings.h"
 
@@ -61,5 +60,3 @@ tn_status tn_settings_read_limits(tn_env *env, tn_ini *ini, tn_settings *setting
 tn_status tn_settings_read_links(tn_env *env, tn_ini *ini, tn_settings *settings);
 /* load_plugins.c: whether an optional plugin of [plugins] load is missing. */
 bool tn_settings_plugin_missing(tn_registry *registry, tn_ini *ini);
-
-#endif

@@ -1,8 +1,7 @@
 /* core/run/settings/settings.h: the sections that Tenon itself defines, as structs. A table of options
  * describes each of them, as for plugins. A section that chooses an item ([optimizer], [data]) also holds
  * that item's options. */
-#ifndef TN_CORE_RUN_SETTINGS_SETTINGS_H
-#define TN_CORE_RUN_SETTINGS_SETTINGS_H
+#pragma once
 
 #include "core/config/ini/ini.h"
 #include "core/base/file/file.h"
@@ -200,5 +199,3 @@ tn_status tn_settings_find_item(tn_env *env, tn_registry *registry, uint32_t kin
 
 /* The tables of all sections, for `tenon config`; NULL-terminated. */
 extern const tn_item *const tn_settings_tables[];
-
-#endif

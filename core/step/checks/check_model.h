@@ -1,7 +1,6 @@
 /* core/step/checks/check_model.h: mistakes between the model and other sections. They are noted in the
  * run's ini, so that one run tells all of them (docs/decisions/0035-mistakes-are-collected.md). */
-#ifndef TN_CORE_STEP_CHECKS_CHECK_MODEL_H
-#define TN_CORE_STEP_CHECKS_CHECK_MODEL_H
+#pragma once
 
 #include "core/data/loader.h"
 #include "core/model/model.h"
@@ -26,5 +25,3 @@ tn_status tn_fields_check_signature(tn_run *run, int32_t split, const tn_loader 
 tn_signature_field tn_field_of_input(const char *name, const tn_type *type);
 /* Whether the host writes an input of this name: control values, counters, weights of samples. */
 bool tn_input_is_of_host(const char *name);
-
-#endif

@@ -1,7 +1,6 @@
 /* core/step/checks/mistakes.h: the mistakes of a configuration that keeps a run from being opened, or its
  * device. */
-#ifndef TN_CORE_STEP_CHECKS_MISTAKES_H
-#define TN_CORE_STEP_CHECKS_MISTAKES_H
+#pragma once
 
 #include "core/run/run.h"
 
@@ -9,5 +8,3 @@
  * model, which is built for these alone, between model and other sections, and of sections that nothing has
  * read. Other statuses are returned. */
 tn_status tn_run_tell_mistakes(tn_run *run, tn_status status);
-
-#endif

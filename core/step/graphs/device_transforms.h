@@ -1,6 +1,5 @@
 /* core/step/graphs/device_transforms.h: the transforms of the data that a program applies, on the device. */
-#ifndef TN_CORE_STEP_GRAPHS_DEVICE_TRANSFORMS_H
-#define TN_CORE_STEP_GRAPHS_DEVICE_TRANSFORMS_H
+#pragma once
 
 #include "core/data/transform_chain.h"
 #include "core/model/model.h"
@@ -10,5 +9,3 @@
  * source. The result is allocated in `arena`; n is 0 if the host applies all transforms. */
 tn_status tn_device_transforms_prepare(tn_arena *arena, const tn_transform_chain *chain, const char *where,
                                        tn_prepared_inputs *inputs);
-
-#endif

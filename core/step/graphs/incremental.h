@@ -1,6 +1,5 @@
 /* core/step/graphs/incremental.h: a causal model as a program that takes a few tokens at a time. */
-#ifndef TN_CORE_STEP_GRAPHS_INCREMENTAL_H
-#define TN_CORE_STEP_GRAPHS_INCREMENTAL_H
+#pragma once
 
 #include "core/graph/graph.h"
 
@@ -16,5 +15,3 @@
  * TN_EUNSUPPORTED, with the layer and its line: an output for a token depends on later tokens, or on earlier
  * ones in another way than by causal attention. Replaces *graph. */
 tn_status tn_incremental_graph(int64_t tokens, tn_graph **graph, int64_t *window);
-
-#endif

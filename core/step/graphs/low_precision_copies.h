@@ -5,8 +5,7 @@
  *
  * Of a region that is divided among ranks every rank has the copies of all elements, gathered after the cast.
  * Programs read such a region by its copies alone, which may also be f32: "PARAM:f32". */
-#ifndef TN_CORE_STEP_GRAPHS_LOW_PRECISION_COPIES_H
-#define TN_CORE_STEP_GRAPHS_LOW_PRECISION_COPIES_H
+#pragma once
 
 #include "core/compile/state_map.h"
 
@@ -30,5 +29,3 @@ tn_status tn_low_precision_commit(const tn_state_map *map, tn_graph *graph);
 
 /* The graph of the refresh program; NULL if there are no copies. */
 tn_status tn_refresh_graph(tn_env *env, struct tn_op_table *ops, tn_state_map *map, tn_graph **graph);
-
-#endif

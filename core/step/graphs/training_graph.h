@@ -1,7 +1,6 @@
 /* core/step/graphs/training_graph.h: the passes that turn a model's graph into a training step: gradients,
  * precision, update of the flat parameters. */
-#ifndef TN_CORE_STEP_GRAPHS_TRAINING_GRAPH_H
-#define TN_CORE_STEP_GRAPHS_TRAINING_GRAPH_H
+#pragma once
 
 #include "core/compile/state_map.h"
 #include "core/model/model.h"
@@ -104,5 +103,3 @@ tn_status tn_average_statistics_graph(tn_env *env, struct tn_op_table *ops, int3
 /* The graph of the init program, which commits every state's initializer. */
 tn_status tn_init_graph(tn_env *env, struct tn_op_table *ops, uint64_t seed, const tn_state_map *map,
                         tn_graph **graph);
-
-#endif

@@ -1,7 +1,6 @@
 /* core/step/profile/step_profile.h: a profile of steps: where the time of launches, copies, the loader and
  * the host goes, as JSON, as a table, and as a trace. Training and benchmarks take it. */
-#ifndef TN_CORE_STEP_PROFILE_STEP_PROFILE_H
-#define TN_CORE_STEP_PROFILE_STEP_PROFILE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -54,5 +53,3 @@ void tn_profile_table(const json_t *report, tn_text *text);
 /* Whether a trace can be written to a path, before the work that it shows: TN_EIO or TN_EINVAL with the
  * reason. */
 tn_status tn_profile_check_path(const void *handle, const char *path);
-
-#endif

@@ -1,6 +1,5 @@
 /* core/step/profile/taken_profile.h: a profile, as the files of this folder see it. */
-#ifndef TN_CORE_STEP_PROFILE_TAKEN_PROFILE_H
-#define TN_CORE_STEP_PROFILE_TAKEN_PROFILE_H
+#pragma once
 
 #include "core/step/profile/step_profile.h"
 
@@ -13,5 +12,3 @@ struct tn_step_profile {
 
 /* The launches ("ops") of tn_program_report, for each program in the set's list. The caller's reference. */
 tn_status tn_profile_programs(const tn_step_profile *profile, json_t **programs);
-
-#endif

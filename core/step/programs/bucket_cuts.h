@@ -1,6 +1,5 @@
 /* core/step/programs/bucket_cuts.h: divides gradients into the buckets whose collectives end first. */
-#ifndef TN_CORE_STEP_PROGRAMS_BUCKET_CUTS_H
-#define TN_CORE_STEP_PROGRAMS_BUCKET_CUTS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -30,5 +29,3 @@ double tn_cut_end_s(tn_env *env, const tn_cut_problem *problem, const bool *begi
  * earlier by more than the slack. With several parts all are cut at the same times, but for cuts that bring
  * nothing; of more than 512 gradients, small neighbours stay together. */
 tn_status tn_cut_buckets(tn_env *env, const tn_cut_problem *problem, bool *begins);
-
-#endif

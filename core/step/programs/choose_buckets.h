@@ -1,6 +1,5 @@
 /* core/step/programs/choose_buckets.h: the buckets of gradients of [distributed] bucket = auto. */
-#ifndef TN_CORE_STEP_PROGRAMS_CHOOSE_BUCKETS_H
-#define TN_CORE_STEP_PROGRAMS_CHOOSE_BUCKETS_H
+#pragma once
 
 #include "core/step/programs/programs.h"
 
@@ -8,5 +7,3 @@
  * choices, or else those that let the last collective end earliest. For that the step is compiled once with a
  * bucket for each gradient, which tells when each is ready, by the costs of its kernels. */
 tn_status tn_run_choose_buckets(tn_run *run, const tn_target *target, const tn_program_request *request);
-
-#endif

@@ -1,6 +1,5 @@
 /* core/step/programs/largest_batch.h: the largest batch whose plan fits a number of bytes. */
-#ifndef TN_CORE_STEP_PROGRAMS_LARGEST_BATCH_H
-#define TN_CORE_STEP_PROGRAMS_LARGEST_BATCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,5 +12,3 @@ typedef bool (*tn_plan_bytes_fn)(void *context, int64_t batch, int64_t *bytes);
  * are usual; it makes 14 at most. *certain: the batch after the result does not fit. */
 int64_t tn_largest_batch(tn_plan_bytes_fn plan, void *context, int64_t batch, int64_t bytes, int64_t limit,
                          bool *certain);
-
-#endif

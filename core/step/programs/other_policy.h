@@ -1,7 +1,6 @@
 /* core/step/programs/other_policy.h: the same programs under the precision policy for which the device has
  * more kernels. */
-#ifndef TN_CORE_STEP_PROGRAMS_OTHER_POLICY_H
-#define TN_CORE_STEP_PROGRAMS_OTHER_POLICY_H
+#pragma once
 
 #include <jansson.h>
 
@@ -15,5 +14,3 @@ const tn_precision *tn_other_policy(tn_run *run, const tn_device *device, const 
  * where there is such a policy and the programs can be compiled under it. `request` is that of `set`. */
 tn_status tn_other_policy_report(tn_run *run, const tn_device *device, const tn_program_request *request,
                                  const tn_program_set *set, int32_t slots, json_t *json);
-
-#endif

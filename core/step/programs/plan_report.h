@@ -1,6 +1,5 @@
 /* core/step/programs/plan_report.h: the JSON report of a set of programs. */
-#ifndef TN_CORE_STEP_PROGRAMS_PLAN_REPORT_H
-#define TN_CORE_STEP_PROGRAMS_PLAN_REPORT_H
+#pragma once
 
 #include <jansson.h>
 
@@ -12,5 +11,3 @@ tn_status tn_plan_report(tn_run *run, const tn_device *device, const tn_program_
 
 /* The estimated or measured milliseconds of a run, in which collectives run beside the other launches. */
 double tn_plan_cost_ms(const tn_program *program);
-
-#endif

@@ -1,6 +1,5 @@
 /* core/step/programs/programs.h: the compiled programs of a run, over one state map. */
-#ifndef TN_CORE_STEP_PROGRAMS_PROGRAMS_H
-#define TN_CORE_STEP_PROGRAMS_PROGRAMS_H
+#pragma once
 
 #include "core/compile/pipeline.h"
 #include "core/exec/executor.h"
@@ -119,5 +118,3 @@ int32_t tn_run_input_slots(const tn_run *run, int32_t steps_per_launch);
 int32_t tn_run_most_input_slots(const tn_run *run);
 /* [run] steps_per_launch, with 1 for auto. */
 int32_t tn_run_steps_per_launch(const tn_run *run);
-
-#endif

@@ -4,8 +4,7 @@
  * The average of a state "PATH" is the state "PATH.average", whose kind is that of optimizer state. Averages
  * of trained parameters lie in regions of their own, parallel to those of the parameters, so that with `ema`
  * they are part of the update's launch. Programs without an update read averages in place of the states. */
-#ifndef TN_CORE_STEP_UPDATE_AVERAGES_H
-#define TN_CORE_STEP_UPDATE_AVERAGES_H
+#pragma once
 
 #include "core/compile/state_map.h"
 #include "core/run/settings/settings.h"
@@ -35,5 +34,3 @@ tn_status tn_read_averages(const tn_state_map *map, tn_graph **graph);
  * 1. NULL: no state has an average. */
 tn_status tn_mean_graph(tn_env *env, struct tn_op_table *ops, const tn_settings *settings,
                         const tn_state_map *map, tn_graph **graph);
-
-#endif

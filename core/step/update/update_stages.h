@@ -11,8 +11,7 @@
  * loss_scaling.c       scale, guard, unscale    loss scaling, and which updates are applied
  * averages.c           average                  averages of parameters and statistics
  * update.c             clip, optimizer, commits and the order of the stages */
-#ifndef TN_CORE_STEP_UPDATE_UPDATE_STAGES_H
-#define TN_CORE_STEP_UPDATE_UPDATE_STAGES_H
+#pragma once
 
 #include "core/step/graphs/training_graph.h"
 
@@ -112,5 +111,3 @@ tn_val tn_updater_parameter_state(tn_build *b, void *updater, const char *name, 
  * running statistics that the commits so far change. With swa_from they only get locations. */
 tn_status tn_updater_average(tn_updater *u, tn_val next);
 tn_status tn_updater_average_statistics(tn_updater *u);
-
-#endif

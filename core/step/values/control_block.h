@@ -1,6 +1,5 @@
 /* core/step/values/control_block.h: the control block: the values that the host writes before a step. */
-#ifndef TN_CORE_STEP_VALUES_CONTROL_BLOCK_H
-#define TN_CORE_STEP_VALUES_CONTROL_BLOCK_H
+#pragma once
 
 #include "core/step/programs/programs.h"
 
@@ -22,5 +21,3 @@ void tn_control_block_write(const tn_control_block *controls, int32_t slot, int6
 /* The factor of the learning rate at a step: warm-up times schedule. `state` is that of the schedule. */
 double tn_learning_rate_factor(const tn_settings *settings, int64_t step, int64_t steps,
                                int64_t steps_per_epoch, const double *state);
-
-#endif

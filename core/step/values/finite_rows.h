@@ -1,7 +1,6 @@
 /* core/step/values/finite_rows.h: whether a model's outputs are finite. Commands and sessions ask here,
  * so that none of them passes a NaN on without a word. */
-#ifndef TN_CORE_STEP_VALUES_FINITE_ROWS_H
-#define TN_CORE_STEP_VALUES_FINITE_ROWS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -24,5 +23,3 @@ typedef struct tn_finite_rows {
 bool tn_finite_rows_count(tn_finite_rows *f, int64_t row, bool finite);
 /* TN_ENONFINITE where a row is bad, with their number, and `name`, of the first. */
 tn_status tn_finite_rows_judge(const void *handle, const tn_finite_rows *f, const char *name);
-
-#endif

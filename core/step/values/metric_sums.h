@@ -1,6 +1,5 @@
 /* core/step/values/metric_sums.h: sums of losses and metrics over steps. */
-#ifndef TN_CORE_STEP_VALUES_METRIC_SUMS_H
-#define TN_CORE_STEP_VALUES_METRIC_SUMS_H
+#pragma once
 
 #include "core/step/programs/programs.h"
 
@@ -32,5 +31,3 @@ void tn_metric_sums_add(tn_metric_sums *sums, const tn_measure_outputs *outputs,
 /* The means so far, or what metrics make of them. The first one, "loss", is the weighted sum of the losses'
  * means. */
 const tn_metric *tn_metric_sums_means(tn_metric_sums *sums);
-
-#endif

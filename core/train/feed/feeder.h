@@ -1,6 +1,5 @@
 /* core/train/feed/feeder.h: moves batches from a loader into the input slots of an executor. */
-#ifndef TN_CORE_TRAIN_FEED_FEEDER_H
-#define TN_CORE_TRAIN_FEED_FEEDER_H
+#pragma once
 
 #include "core/data/loader.h"
 #include "core/step/programs/programs.h"
@@ -38,5 +37,3 @@ tn_status tn_feeder_stop(tn_feeder *feeder);
 tn_status tn_feeder_next(tn_feeder *feeder, int32_t *slot, int64_t *samples);
 /* Submits a slot for another batch, after its step was waited for and its outputs were read. */
 tn_status tn_feeder_return(tn_feeder *feeder, int32_t slot);
-
-#endif

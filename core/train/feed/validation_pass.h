@@ -1,6 +1,5 @@
 /* core/train/feed/validation_pass.h: one pass over data without training. */
-#ifndef TN_CORE_TRAIN_FEED_VALIDATION_PASS_H
-#define TN_CORE_TRAIN_FEED_VALIDATION_PASS_H
+#pragma once
 
 #include "core/distributed/ranks/ranks.h"
 #include "core/train/feed/feeder.h"
@@ -22,5 +21,3 @@ typedef struct tn_validation {
 
 /* Runs one pass; `sums` holds the sums afterwards. TN_ESTOPPED: tn_run_stop was called. */
 tn_status tn_validation_run(tn_run *run, const tn_validation *pass, tn_metric_sums *sums);
-
-#endif

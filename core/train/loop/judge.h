@@ -1,7 +1,6 @@
 /* core/train/loop/judge.h: the number that decides which checkpoint is the best, and when a run that does not
  * improve any more ends ([run] best, best_mode, patience, min_delta). */
-#ifndef TN_CORE_TRAIN_LOOP_JUDGE_H
-#define TN_CORE_TRAIN_LOOP_JUDGE_H
+#pragma once
 
 #include "core/train/loop/training.h"
 
@@ -10,5 +9,3 @@
 bool tn_training_judge(tn_training *t);
 /* Whether [run] patience is used up. */
 bool tn_training_out_of_patience(const tn_training *t);
-
-#endif

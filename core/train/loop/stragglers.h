@@ -1,7 +1,6 @@
 /* core/train/loop/stragglers.h: a rank that is slower than the others. Synchronous steps take all ranks the
  * same time, so each rank measures the part in which it does not wait for others. */
-#ifndef TN_CORE_TRAIN_LOOP_STRAGGLERS_H
-#define TN_CORE_TRAIN_LOOP_STRAGGLERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,5 +28,3 @@ typedef struct tn_step_times {
 /* The slowest rank, if its time is at least `factor` times the median's; -1: there is none, or a time is
  * unknown. Of an even number of ranks the median is the lower of the two. */
 int32_t tn_straggler_find(const tn_own_time *all, int32_t n, double factor, double *median_s);
-
-#endif

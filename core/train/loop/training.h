@@ -1,7 +1,6 @@
 /* core/train/loop/training.h: a training run in progress, on one rank. All ranks make the same calls in the
  * same order; rank 0 alone has the folder, checkpoints and observers. */
-#ifndef TN_CORE_TRAIN_LOOP_TRAINING_H
-#define TN_CORE_TRAIN_LOOP_TRAINING_H
+#pragma once
 
 #include "core/exec/collective.h"
 #include "core/records/checkpoints/checkpoint.h"
@@ -161,5 +160,3 @@ tn_status tn_training_run(tn_training *t);
 /* events.c: an event with the current position, without numbers. */
 tn_event tn_training_event(const tn_training *t, int32_t kind);
 void tn_training_post(tn_training *t, int32_t kind, const char *text);
-
-#endif

@@ -1,6 +1,5 @@
 /* core/train/observers/live_report.h: [run] report: the run rewrites its report.html while it goes on. */
-#ifndef TN_CORE_TRAIN_OBSERVERS_LIVE_REPORT_H
-#define TN_CORE_TRAIN_OBSERVERS_LIVE_REPORT_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -32,5 +31,3 @@ void tn_live_report_update(tn_live_report *report, const tn_event *event);
 void tn_live_report_stop(tn_live_report *report);
 /* The last page, when the run has ended and its folder is no longer in use. */
 void tn_live_report_finish(const void *handle, const char *folder);
-
-#endif

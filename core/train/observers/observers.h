@@ -1,6 +1,5 @@
 /* core/train/observers/observers.h: the observers of a run, on a thread of their own. */
-#ifndef TN_CORE_TRAIN_OBSERVERS_OBSERVERS_H
-#define TN_CORE_TRAIN_OBSERVERS_OBSERVERS_H
+#pragma once
 
 #include "core/run/run.h"
 #include "tenon/plugin/observer.h"
@@ -16,5 +15,3 @@ void tn_observers_flush(tn_observers *observers);
 const char *tn_observers_stop_reason(const tn_observers *observers);
 /* Delivers the queued events, and closes the observers. */
 void tn_observers_stop(tn_observers *observers);
-
-#endif

@@ -1,7 +1,6 @@
 /* core/train/ranks/places.h: the places of a run's ranks, for the commands that run on several: the
  * process among those that a launcher has started, the link to the others, the communicator of a rank. */
-#ifndef TN_CORE_TRAIN_RANKS_PLACES_H
-#define TN_CORE_TRAIN_RANKS_PLACES_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -59,5 +58,3 @@ void tn_rank_comms_abort(void *comms);
  * configuration as read so far is shared. Rank 0 alone logs warnings about the configuration. */
 void tn_run_copy_for_rank(const tn_run *run, int32_t local, tn_run *copy);
 void tn_run_free_copy(tn_run *copy);
-
-#endif

@@ -1,7 +1,6 @@
 /* core/train/ranks/train_ranks.h: the ranks of this process in a training: their devices, their place
  * among the processes of the run, the communicator between all of them. */
-#ifndef TN_CORE_TRAIN_RANKS_TRAIN_RANKS_H
-#define TN_CORE_TRAIN_RANKS_TRAIN_RANKS_H
+#pragma once
 
 #include "core/distributed/ranks/ranks.h"
 #include "core/train/loop/training.h"
@@ -33,5 +32,3 @@ tn_status tn_train_ranks_release(tn_train_ranks *all, tn_status status);
 /* A failure of training. Before the first step only rank 0 reads weights, so that the other ranks must be
  * told. */
 bool tn_train_is_nonfinite(const tn_training *t, tn_status status);
-
-#endif

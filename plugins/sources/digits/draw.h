@@ -1,6 +1,5 @@
 /* plugins/sources/digits/draw.h: draws digits like handwritten ones from strokes. */
-#ifndef TN_PLUGINS_SOURCES_DIGITS_DRAW_H
-#define TN_PLUGINS_SOURCES_DIGITS_DRAW_H
+#pragma once
 
 #include "tenon/random.h"
 
@@ -20,5 +19,3 @@ extern const digit_step digit_shapes[10][DIGIT_SHAPES][DIGIT_STEPS];
 
 /* Draws `digit` into 28 x 28 pixels, light on dark. `rng` determines the picture. */
 void digit_draw(tn_rng *rng, int digit, uint8_t pixels[DIGIT_PIXELS]);
-
-#endif

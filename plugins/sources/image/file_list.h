@@ -1,6 +1,5 @@
 /* plugins/sources/image/file_list.h: lists the files of a folder of class folders. */
-#ifndef TN_PLUGINS_SOURCES_IMAGE_FILE_LIST_H
-#define TN_PLUGINS_SOURCES_IMAGE_FILE_LIST_H
+#pragma once
 
 #include <limits.h>
 
@@ -50,5 +49,3 @@ void image_names_free(const tn_env *env, name_list *list);
 int64_t image_list_class(const image_list *list, int64_t file);
 /* Writes ROOT/CLASS/FILE. */
 tn_status image_list_path(const void *handle, const image_list *list, int64_t file, size_t size, char *path);
-
-#endif

@@ -1,6 +1,5 @@
 /* plugins/sources/image/image.h: decodes pictures to u8 (3, height, width): red, green, blue. */
-#ifndef TN_PLUGINS_SOURCES_IMAGE_IMAGE_H
-#define TN_PLUGINS_SOURCES_IMAGE_IMAGE_H
+#pragma once
 
 #include "plugins/sources/sources.h"
 
@@ -36,5 +35,3 @@ int image_exif_orientation(const uint8_t *bytes, size_t n);
 
 tn_status image_decode_jpeg(image_sink *sink, const uint8_t *bytes, size_t count);
 tn_status image_decode_png(image_sink *sink, const uint8_t *bytes, size_t count);
-
-#endif

@@ -5,8 +5,7 @@
  * canvas.c    memory; ops of single bytes by tables
  * color.c     ops that mix channels
  * sharpness.c, affine.c    ops that read other pixels */
-#ifndef TENON_TRANSFORMS_CANVAS_H
-#define TENON_TRANSFORMS_CANVAS_H
+#pragma once
 
 #include "plugins/transforms/transforms.h"
 
@@ -40,5 +39,3 @@ void canvas_autocontrast(canvas *c);
 void canvas_equalize(canvas *c);
 /* See affine_apply. */
 void canvas_affine(canvas *c, const affine *by, const sampling *how);
-
-#endif

@@ -1,7 +1,6 @@
 /* tests/fakecuda/cublaslt/algorithms.h: the algorithms of the double. They differ in the order of their sums,
  * in the alignment and in the workspace that they need; each gives the same bits in every run. */
-#ifndef TN_TESTS_FAKECUDA_CUBLASLT_ALGORITHMS_H
-#define TN_TESTS_FAKECUDA_CUBLASLT_ALGORITHMS_H
+#pragma once
 
 #include "tests/fakecuda/cublaslt/problem.h"
 
@@ -30,5 +29,3 @@ int64_t fakelt_aux_alignment(void);
 uint64_t fakelt_workspace(const fakelt_algorithm *algorithm, const fakelt_problem *problem);
 /* The largest power of two, up to 256, that divides an address. */
 int64_t fakelt_alignment_of(const void *pointer);
-
-#endif

@@ -1,7 +1,6 @@
 /* tests/fakecuda/cublaslt/descriptors.h: the contents of the semi-opaque descriptors. Values are checked
  * where they are used, as the library does; a Set checks the attribute and the size of its value. */
-#ifndef TN_TESTS_FAKECUDA_CUBLASLT_DESCRIPTORS_H
-#define TN_TESTS_FAKECUDA_CUBLASLT_DESCRIPTORS_H
+#pragma once
 
 #include <cublasLt.h>
 
@@ -60,5 +59,3 @@ cublasStatus_t fakelt_set(const fakelt_attribute *table, void *object, int attri
                           size_t bytes);
 cublasStatus_t fakelt_get(const fakelt_attribute *table, const void *object, int attribute, void *value,
                           size_t bytes, size_t *written);
-
-#endif

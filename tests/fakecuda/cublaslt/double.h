@@ -13,8 +13,7 @@
  * CUBLAS_STATUS_INTERNAL_ERROR: a Destroy frees all the same, a Get or Set has done nothing.
  * cublasLtGetVersion and cublasLtGetCudartVersion, which return no status, return 0; the functions of names
  * cannot fail. */
-#ifndef TN_TESTS_FAKECUDA_CUBLASLT_DOUBLE_H
-#define TN_TESTS_FAKECUDA_CUBLASLT_DOUBLE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -25,5 +24,3 @@
 FAKELT_EXPORT const char *fakecublaslt_why(void);
 /* Handles and descriptors created and not destroyed yet, of all threads. Found by dlsym. */
 FAKELT_EXPORT int64_t fakecublaslt_live(void);
-
-#endif

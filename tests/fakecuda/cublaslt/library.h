@@ -1,7 +1,6 @@
 /* tests/fakecuda/cublaslt/library.h: what all entry points of the double use: counting, refusals, the driver.
  */
-#ifndef TN_TESTS_FAKECUDA_CUBLASLT_LIBRARY_H
-#define TN_TESTS_FAKECUDA_CUBLASLT_LIBRARY_H
+#pragma once
 
 #include <cublasLt.h>
 #include "tests/fakecuda/driver/task.h"
@@ -34,5 +33,3 @@ cublasStatus_t fakelt_check_handle(cublasLtHandle_t handle);
   do {                                                                                                       \
     if (!(condition)) return fakelt_refuse(status, __VA_ARGS__);                                             \
   } while (0)
-
-#endif

@@ -1,7 +1,6 @@
 /* tests/fakecuda/cublaslt/problem.h: a product as its descriptors say it, checked: D = epilogue(alpha op(A)
  * op(B) + beta C) with D of m x n and k the length of the sums. */
-#ifndef TN_TESTS_FAKECUDA_CUBLASLT_PROBLEM_H
-#define TN_TESTS_FAKECUDA_CUBLASLT_PROBLEM_H
+#pragma once
 
 #include <stdbool.h>
 #include <cublasLt.h>
@@ -45,5 +44,3 @@ bool fakelt_aux_is_mask(uint32_t epilogue);
 int64_t fakelt_bias_length(const fakelt_problem *problem);
 int64_t fakelt_bias_bytes(const fakelt_problem *problem);
 int64_t fakelt_aux_bytes(const fakelt_problem *problem);
-
-#endif

@@ -1,6 +1,5 @@
 /* tests/fakecuda/cublaslt/product.h: the reference code of a product, run on a stream by fakecuda_enqueue. */
-#ifndef TN_TESTS_FAKECUDA_CUBLASLT_PRODUCT_H
-#define TN_TESTS_FAKECUDA_CUBLASLT_PRODUCT_H
+#pragma once
 
 #include "tests/fakecuda/cublaslt/algorithms.h"
 
@@ -36,5 +35,3 @@ typedef struct fakelt_tail {
   float *bias_gradient; /* m sums over D's columns */
 } fakelt_tail;
 void fakelt_finish(const fakelt_tail *tail);
-
-#endif

@@ -1,8 +1,7 @@
 /* tests/fakecuda/cublaslt/rig.h: a stand-in for the double of the driver (work runs at once, device memory is
  * one block), and products described by a struct, for the tests of the double of cuBLASLt. The program
  * exports its symbols. */
-#ifndef TN_TESTS_FAKECUDA_CUBLASLT_RIG_H
-#define TN_TESTS_FAKECUDA_CUBLASLT_RIG_H
+#pragma once
 
 #include <stdbool.h>
 #include <cublasLt.h>
@@ -101,5 +100,3 @@ cublasLtHandle_t rig_handle(void);
 double rig_load(cudaDataType type, const void *base, int64_t index);
 void rig_store(cudaDataType type, void *base, int64_t index, double value);
 int64_t rig_place(const rig_matrix *matrix, int item, int row, int column);
-
-#endif

@@ -1,8 +1,7 @@
 /* tests/fakecuda/cudnn/body.h: what a descriptor holds: its attributes' values. A descriptor of a user refers
  * to a body; so does the body of another descriptor that has it as an attribute, which keeps it when the user
  * destroys the descriptor. A finalized body does not change any more. */
-#ifndef TN_TESTS_FAKECUDA_CUDNN_BODY_H
-#define TN_TESTS_FAKECUDA_CUDNN_BODY_H
+#pragma once
 
 #include <stdatomic.h>
 #include "tests/fakecuda/cudnn/library.h"
@@ -44,5 +43,3 @@ double fakednn_number(const fakednn_body *body, int32_t name, double otherwise);
 fakednn_body *fakednn_part(const fakednn_body *body, int32_t name, int64_t at);
 /* Handles and texts. NULL: not set. */
 const void *fakednn_pointer(const fakednn_body *body, int32_t name, int64_t at);
-
-#endif

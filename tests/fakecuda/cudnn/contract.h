@@ -1,7 +1,6 @@
 /* tests/fakecuda/cudnn/contract.h: the kinds of descriptors and their attributes, as cuDNN 9.19 answers for
  * them: which types and counts an attribute takes, and with which status others are refused. */
-#ifndef TN_TESTS_FAKECUDA_CUDNN_CONTRACT_H
-#define TN_TESTS_FAKECUDA_CUDNN_CONTRACT_H
+#pragma once
 
 #include "tests/fakecuda/cudnn/body.h"
 
@@ -33,5 +32,3 @@ typedef struct fakednn_kind {
 const fakednn_kind *fakednn_kind_of(int32_t type);
 /* NULL: the kind has no such attribute. */
 const fakednn_attribute *fakednn_attribute_of(const fakednn_kind *kind, int32_t name);
-
-#endif

@@ -1,6 +1,5 @@
 /* tests/fakecuda/cudnn/descriptors.h: the descriptors of users, which refer to bodies. */
-#ifndef TN_TESTS_FAKECUDA_CUDNN_DESCRIPTORS_H
-#define TN_TESTS_FAKECUDA_CUDNN_DESCRIPTORS_H
+#pragma once
 
 #include "tests/fakecuda/cudnn/body.h"
 
@@ -10,5 +9,3 @@ cudnnStatus_t fakednn_body_of(cudnnBackendDescriptor_t descriptor, fakednn_body 
 /* The same, of a finalized descriptor of a kind. */
 cudnnStatus_t fakednn_finalized_of(cudnnBackendDescriptor_t descriptor, int32_t type, const char *what,
                                    fakednn_body **body);
-
-#endif

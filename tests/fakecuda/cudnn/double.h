@@ -25,8 +25,7 @@
  * FAKECUDA_CUDNN_UNBUILT=3,4: the engines of which no plan is finalized, except from its text;
  * FAKECUDA_CUDNN_DROPS_NAN=1: RELU_FWD of NaN is its lower bound, as engines without the note STRICT_NAN_PROP
  * may have it. */
-#ifndef TN_TESTS_FAKECUDA_CUDNN_DOUBLE_H
-#define TN_TESTS_FAKECUDA_CUDNN_DOUBLE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -37,5 +36,3 @@
 FAKEDNN_EXPORT const char *fakecudnn_why(void);
 /* Handles and descriptors created and not destroyed yet, of all threads. Found by dlsym. */
 FAKEDNN_EXPORT int64_t fakecudnn_live(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* tests/fakecuda/cudnn/engines.h: devices, heuristics, engines, their configurations and plans as they
  * finalize. */
-#ifndef TN_TESTS_FAKECUDA_CUDNN_ENGINES_H
-#define TN_TESTS_FAKECUDA_CUDNN_ENGINES_H
+#pragma once
 
 #include "tests/fakecuda/cudnn/program.h"
 
@@ -21,5 +20,3 @@ cudnnStatus_t fakednn_finalize_heuristics(fakednn_body *body);
 cudnnStatus_t fakednn_finalize_engine(fakednn_body *body);
 cudnnStatus_t fakednn_finalize_configuration(fakednn_body *body);
 cudnnStatus_t fakednn_finalize_plan(fakednn_body *body);
-
-#endif

@@ -1,10 +1,7 @@
 /* tests/fakecuda/cudnn/finalize.h: what each kind of descriptor does when it is finalized. */
-#ifndef TN_TESTS_FAKECUDA_CUDNN_FINALIZE_H
-#define TN_TESTS_FAKECUDA_CUDNN_FINALIZE_H
+#pragma once
 
 #include "tests/fakecuda/cudnn/body.h"
 
 /* Checks a body whose required attributes are there, and makes what depends on them. */
 cudnnStatus_t fakednn_finalize(fakednn_body *body);
-
-#endif

@@ -1,6 +1,5 @@
 /* tests/fakecuda/cudnn/graph.h: operation graphs as they finalize. */
-#ifndef TN_TESTS_FAKECUDA_CUDNN_GRAPH_H
-#define TN_TESTS_FAKECUDA_CUDNN_GRAPH_H
+#pragma once
 
 #include "tests/fakecuda/cudnn/program.h"
 
@@ -12,5 +11,3 @@ cudnnStatus_t fakednn_finalize_graph(fakednn_body *body);
 const fakednn_program *fakednn_program_of(const fakednn_body *graph);
 /* A copy that stays in memory. NULL: no memory. */
 const fakednn_program *fakednn_keep_program(const fakednn_program *program);
-
-#endif

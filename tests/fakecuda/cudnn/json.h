@@ -1,7 +1,6 @@
 /* tests/fakecuda/cudnn/json.h: plans as text: JSON with the program in hexadecimal digits, for a file on
  * disk. */
-#ifndef TN_TESTS_FAKECUDA_CUDNN_JSON_H
-#define TN_TESTS_FAKECUDA_CUDNN_JSON_H
+#pragma once
 
 #include "tests/fakecuda/cudnn/engines.h"
 
@@ -9,5 +8,3 @@
 char *fakednn_plan_to_json(const fakednn_plan *plan);
 /* Fills in program, engine, arch and workspace. The text needs no zero at its end. */
 cudnnStatus_t fakednn_plan_from_json(const char *text, int64_t bytes, fakednn_plan *plan);
-
-#endif

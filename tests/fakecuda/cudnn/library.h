@@ -1,6 +1,5 @@
 /* tests/fakecuda/cudnn/library.h: what all entry points of the double use: counting, refusals, the driver. */
-#ifndef TN_TESTS_FAKECUDA_CUDNN_LIBRARY_H
-#define TN_TESTS_FAKECUDA_CUDNN_LIBRARY_H
+#pragma once
 
 #include <cudnn_graph.h>
 #include <stdbool.h>
@@ -46,5 +45,3 @@ cudnnStatus_t fakednn_check_handle(cudnnHandle_t handle);
   do {                                                                                                       \
     if (!(condition)) return fakednn_refuse(status, __VA_ARGS__);                                            \
   } while (0)
-
-#endif

@@ -1,7 +1,6 @@
 /* tests/fakecuda/cudnn/operations.h: the finalization of tensors, of what describes operations, and of
  * operations. */
-#ifndef TN_TESTS_FAKECUDA_CUDNN_OPERATIONS_H
-#define TN_TESTS_FAKECUDA_CUDNN_OPERATIONS_H
+#pragma once
 
 #include "tests/fakecuda/cudnn/body.h"
 
@@ -10,5 +9,3 @@ cudnnStatus_t fakednn_finalize_convolution(fakednn_body *body);
 cudnnStatus_t fakednn_finalize_pointwise(fakednn_body *body);
 /* Shapes that do not fit are refused. */
 cudnnStatus_t fakednn_finalize_operation(const fakednn_body *body);
-
-#endif

@@ -1,6 +1,5 @@
 /* tests/fakecuda/cudnn/pointwise.h: the modes of pointwise operations. */
-#ifndef TN_TESTS_FAKECUDA_CUDNN_POINTWISE_H
-#define TN_TESTS_FAKECUDA_CUDNN_POINTWISE_H
+#pragma once
 
 #include "tests/fakecuda/cudnn/program.h"
 
@@ -12,5 +11,3 @@ unsigned fakednn_pointwise_inputs(int32_t mode);
  * of CUDNN_POINTWISE_GEN_INDEX for the first element, and how much it grows with each. */
 void fakednn_pointwise_row(const fakednn_node *node, const float *const in[FAKEDNN_PW_INPUTS], float *out,
                            const int64_t step[FAKEDNN_PW_INPUTS + 1], int64_t n, const float index[2]);
-
-#endif

@@ -1,6 +1,5 @@
 /* tests/fakecuda/cudnn/product.h: products of matrices, of which convolutions and matmuls are made. */
-#ifndef TN_TESTS_FAKECUDA_CUDNN_PRODUCT_H
-#define TN_TESTS_FAKECUDA_CUDNN_PRODUCT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -22,5 +21,3 @@ static inline int64_t fakednn_padded(int64_t n) {
 
 /* Adds the product of A and B to C. At most 256 products are added in f32, their sums in f64. */
 void fakednn_multiply(const fakednn_product *product);
-
-#endif

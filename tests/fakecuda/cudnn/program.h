@@ -1,7 +1,6 @@
 /* tests/fakecuda/cudnn/program.h: a graph of operations as plain data: what support.c decides about and run.c
  * interprets. It refers to no descriptor. */
-#ifndef TN_TESTS_FAKECUDA_CUDNN_PROGRAM_H
-#define TN_TESTS_FAKECUDA_CUDNN_PROGRAM_H
+#pragma once
 
 #include "tests/fakecuda/cudnn/body.h"
 
@@ -88,5 +87,3 @@ int64_t fakednn_span(const fakednn_tensor *tensor);
 int64_t fakednn_elements(const fakednn_tensor *tensor);
 /* Bytes of an element; 0: the double does not compute with the type. */
 int64_t fakednn_data_size(int32_t type);
-
-#endif

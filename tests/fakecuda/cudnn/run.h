@@ -1,6 +1,5 @@
 /* tests/fakecuda/cudnn/run.h: the interpreter of programs. */
-#ifndef TN_TESTS_FAKECUDA_CUDNN_RUN_H
-#define TN_TESTS_FAKECUDA_CUDNN_RUN_H
+#pragma once
 
 #include "tests/fakecuda/cudnn/engines.h"
 #include "tests/fakecuda/cudnn/graph.h"
@@ -39,5 +38,3 @@ bool fakednn_run_bn_backward(const fakednn_node *node, const fakednn_values *val
 const fakednn_tensor *fakednn_in_slot(const fakednn_node *node, const fakednn_values *values, int slot);
 /* Its values; NULL: absent. */
 float *fakednn_data(const fakednn_node *node, const fakednn_values *values, int slot);
-
-#endif

@@ -1,6 +1,5 @@
 /* tests/fakecuda/cudnn/support.h: which graphs have an engine. */
-#ifndef TN_TESTS_FAKECUDA_CUDNN_SUPPORT_H
-#define TN_TESTS_FAKECUDA_CUDNN_SUPPORT_H
+#pragma once
 
 #include "tests/fakecuda/cudnn/program.h"
 
@@ -23,5 +22,3 @@ int64_t fakednn_workspace(const fakednn_program *program, int32_t engine, int64_
 bool fakednn_uses_tensor_cores(const fakednn_program *program, int32_t engine);
 /* The elements of the largest tensor in memory: a cudnnDataType_t. */
 int32_t fakednn_main_type(const fakednn_program *program);
-
-#endif

@@ -1,6 +1,5 @@
 /* tests/fakecuda/cudnn/walk.h: rows of elements of several tensors of one shape at a time. */
-#ifndef TN_TESTS_FAKECUDA_CUDNN_WALK_H
-#define TN_TESTS_FAKECUDA_CUDNN_WALK_H
+#pragma once
 
 #include "tests/fakecuda/cudnn/program.h"
 
@@ -24,5 +23,3 @@ void fakednn_walk_begin(fakednn_walk *walk, const fakednn_tensor *shape, const f
 bool fakednn_walk_next(fakednn_walk *walk);
 /* The index of the row's first element along a dimension of the shape. */
 int64_t fakednn_walk_index(const fakednn_walk *walk, int32_t axis);
-
-#endif

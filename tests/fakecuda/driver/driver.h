@@ -6,8 +6,7 @@
  *
  * Threads: one lock guards everything that the entry points share; an entry point holds it except while it
  * waits for the engine. The engine takes the lock of a context's memory only. */
-#ifndef TN_TESTS_FAKECUDA_DRIVER_DRIVER_H
-#define TN_TESTS_FAKECUDA_DRIVER_DRIVER_H
+#pragma once
 
 #include <cuda.h>
 #include <pthread.h>
@@ -272,5 +271,3 @@ void fake_capture_aim(const fake_stream *stream);
 void fake_capture_leave(const fake_stream *stream);
 /* Takes over the ended capture. */
 CUresult fake_graph_new(const fake_call *call, const fake_capture *capture, CUgraph *graph);
-
-#endif

@@ -1,7 +1,6 @@
 /* tests/fakecuda/driver/find.h: how another double, such as that of cuBLASLt, finds the functions of the
  * double of libcuda.so.1. */
-#ifndef TN_TESTS_FAKECUDA_DRIVER_FIND_H
-#define TN_TESTS_FAKECUDA_DRIVER_FIND_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -12,5 +11,3 @@ __attribute__((visibility("hidden"))) void *fakecuda_find(const char *name);
 __attribute__((visibility("hidden"))) void *fakecuda_find_unkept(const char *name);
 /* Whether a libcuda.so.1 is loaded, or functions of one are in the program. */
 __attribute__((visibility("hidden"))) bool fakecuda_is_loaded(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* tests/fakecuda/driver/modules.h: modules and their functions. They stay in memory until their context is
  * released, so that a graph that outlives its module faults. */
-#ifndef TN_TESTS_FAKECUDA_DRIVER_MODULES_H
-#define TN_TESTS_FAKECUDA_DRIVER_MODULES_H
+#pragma once
 
 #include "tests/fakecuda/driver/driver.h"
 #include "tests/fakecuda/kernels/module.h"
@@ -35,5 +34,3 @@ enum {
 
 /* The live function of the current context. */
 CUresult fake_kernel_find(const fake_call *call, CUfunction handle, fake_kernel **kernel);
-
-#endif

@@ -1,7 +1,6 @@
 /* tests/fakecuda/driver/task.h: how another double, such as that of cuBLASLt, enqueues work of its own. The
  * functions are exported by the double of libcuda.so.1; other doubles find them with dlsym. */
-#ifndef TN_TESTS_FAKECUDA_DRIVER_TASK_H
-#define TN_TESTS_FAKECUDA_DRIVER_TASK_H
+#pragma once
 
 #include <cuda.h>
 #include <stdbool.h>
@@ -34,5 +33,3 @@ int fakecuda_is_device_memory(const void *from, size_t bytes);
 int fakecuda_call(const char *name);
 /* Appends a line to FAKECUDA_LOG: a violation of another library's contract. Any thread. */
 void fakecuda_log(const char *line);
-
-#endif

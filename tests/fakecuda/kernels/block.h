@@ -1,6 +1,5 @@
 /* tests/fakecuda/kernels/block.h: the threads of one block as fibers. */
-#ifndef TN_TESTS_FAKECUDA_KERNELS_BLOCK_H
-#define TN_TESTS_FAKECUDA_KERNELS_BLOCK_H
+#pragma once
 
 #include "tests/fakecuda/kernels/fiber.h"
 #include "tests/fakecuda/kernels/image.h"
@@ -57,5 +56,3 @@ int fake_block_run(fake_block *block);
 void fake_block_fail(fake_block *block, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* For the code of the image. */
 extern const fake_runtime fake_block_runtime;
-
-#endif

@@ -1,6 +1,5 @@
 /* tests/fakecuda/kernels/fiber.h: stacks that a thread of the host switches between. */
-#ifndef TN_TESTS_FAKECUDA_KERNELS_FIBER_H
-#define TN_TESTS_FAKECUDA_KERNELS_FIBER_H
+#pragma once
 
 #include <stddef.h>
 
@@ -22,5 +21,3 @@ void fake_fiber_start(fake_fiber *fiber, int number, void (*body)(void *arg), vo
 /* `fiber` becomes the stack that the caller runs on. */
 void fake_fiber_adopt(fake_fiber *fiber);
 void fake_fiber_switch(fake_fiber *from, fake_fiber *to);
-
-#endif

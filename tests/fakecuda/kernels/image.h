@@ -1,7 +1,6 @@
 /* tests/fakecuda/kernels/image.h: the contract between an image and the code that runs it. The double of
  * NVRTC puts this text before each source, so it is C and C++ and includes nothing. */
-#ifndef TN_TESTS_FAKECUDA_KERNELS_IMAGE_H
-#define TN_TESTS_FAKECUDA_KERNELS_IMAGE_H
+#pragma once
 
 enum { FAKE_IMAGE_MAGIC = 0x66616b65, FAKE_IMAGE_VERSION = 1 };
 /* The most dynamic shared memory of a block, and the bytes behind it that show whether a block wrote past it.
@@ -90,5 +89,3 @@ typedef struct fake_image {
   void (*locate)(fake_here **here, char **dynamic);
   const fake_runtime **runtime;
 } fake_image;
-
-#endif

@@ -1,6 +1,5 @@
 /* tests/fakecuda/kernels/load.h: the parts of a module that a launch reads. */
-#ifndef TN_TESTS_FAKECUDA_KERNELS_LOAD_H
-#define TN_TESTS_FAKECUDA_KERNELS_LOAD_H
+#pragma once
 
 #include "tests/fakecuda/kernels/block.h"
 
@@ -26,5 +25,3 @@ struct fake_module {
   load_range poisoned[3];
   int32_t n_poisoned;
 };
-
-#endif

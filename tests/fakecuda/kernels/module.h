@@ -4,8 +4,7 @@
  * host, with an entry for each __global__ function. A launch runs each thread of a block as a fiber, one
  * block after the other, on the calling thread; blocks and the fibers of a block are taken in an order that
  * `seed` decides. */
-#ifndef TN_TESTS_FAKECUDA_KERNELS_MODULE_H
-#define TN_TESTS_FAKECUDA_KERNELS_MODULE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -46,5 +45,3 @@ uint32_t fake_function_max_threads(const fake_function *function);
  * launch at a time on a thread; several threads at once. */
 int fake_function_run(const fake_function *function, const fake_launch *launch, const void *buffer,
                       char why[FAKE_TEXT]);
-
-#endif

@@ -1,6 +1,5 @@
 /* tests/fakecuda/kernels/rig.h: tests compile CUDA C with the double of NVRTC and launch it. */
-#ifndef TN_TESTS_FAKECUDA_KERNELS_RIG_H
-#define TN_TESTS_FAKECUDA_KERNELS_RIG_H
+#pragma once
 
 #include "tests/fakecuda/kernels/module.h"
 
@@ -27,5 +26,3 @@ static inline fake_launch rig_line(uint32_t blocks, uint32_t threads, uint32_t s
   return (fake_launch){
       .grid = {blocks, 1, 1}, .block = {threads, 1, 1}, .shared_bytes = shared, .seed = seed};
 }
-
-#endif

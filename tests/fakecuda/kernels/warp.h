@@ -1,6 +1,5 @@
 /* tests/fakecuda/kernels/warp.h: operations of the lanes of a warp. */
-#ifndef TN_TESTS_FAKECUDA_KERNELS_WARP_H
-#define TN_TESTS_FAKECUDA_KERNELS_WARP_H
+#pragma once
 
 #include "tests/fakecuda/kernels/block.h"
 
@@ -12,5 +11,3 @@ uint32_t fake_warp_arrive(fake_block *block, fake_warp *call);
 void fake_warp_exit(fake_block *block);
 /* Which lanes a thread waits for. */
 void fake_warp_describe(const fake_block *block, int32_t thread, char *text, size_t bytes);
-
-#endif

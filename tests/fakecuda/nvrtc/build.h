@@ -1,7 +1,6 @@
 /* tests/fakecuda/nvrtc/build.h: a source becomes an image, by the C++ compiler of the host or out of the
  * cache. */
-#ifndef TN_TESTS_FAKECUDA_NVRTC_BUILD_H
-#define TN_TESTS_FAKECUDA_NVRTC_BUILD_H
+#pragma once
 
 #include "tests/fakecuda/nvrtc/options.h"
 
@@ -24,5 +23,3 @@ nvrtc_built nvrtc_build(const nvrtc_source *source, nvrtc_text *image, nvrtc_tex
 const char *nvrtc_compiler(void);
 /* The text at the beginning of each source: image.h, host_cuda.h, host_math.h. */
 extern const char nvrtc_host_text[];
-
-#endif

@@ -1,7 +1,6 @@
 /* tests/fakecuda/nvrtc/cache.h: images that have been built, in this process and in the folder
  * FAKECUDA_CACHE. */
-#ifndef TN_TESTS_FAKECUDA_NVRTC_CACHE_H
-#define TN_TESTS_FAKECUDA_NVRTC_CACHE_H
+#pragma once
 
 #include "tests/fakecuda/nvrtc/build.h"
 
@@ -15,5 +14,3 @@ nvrtc_key nvrtc_cache_key_of_host(const char *standard);
 /* True: appended the image and the log. Files with wrong content count as absent. Any thread. */
 bool nvrtc_cache_find(nvrtc_key key, nvrtc_text *image, nvrtc_text *log);
 void nvrtc_cache_keep(nvrtc_key key, const nvrtc_text *image, const nvrtc_text *log);
-
-#endif

@@ -1,6 +1,5 @@
 /* tests/fakecuda/nvrtc/compiler.h: runs of the C++ compiler of the host. */
-#ifndef TN_TESTS_FAKECUDA_NVRTC_COMPILER_H
-#define TN_TESTS_FAKECUDA_NVRTC_COMPILER_H
+#pragma once
 
 #include "tests/fakecuda/nvrtc/build.h"
 
@@ -27,5 +26,3 @@ int nvrtc_run(const char *folder, const nvrtc_args *args, const char *input, con
 /* The text that each source begins with, as a header that the compiler has read before: in FAKECUDA_CACHE.
  * False: it is not to be had, and the source contains the text. Any thread. */
 bool nvrtc_prepared_header(const char *standard, char path[], size_t room);
-
-#endif

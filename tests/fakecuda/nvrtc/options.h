@@ -1,6 +1,5 @@
 /* tests/fakecuda/nvrtc/options.h: the options of nvrtcCompileProgram. */
-#ifndef TN_TESTS_FAKECUDA_NVRTC_OPTIONS_H
-#define TN_TESTS_FAKECUDA_NVRTC_OPTIONS_H
+#pragma once
 
 #include "tests/fakecuda/nvrtc/text.h"
 
@@ -20,5 +19,3 @@ const int *nvrtc_architectures(int32_t *count);
 /* False: `log` has a reason in the words of NVRTC, and the options are to be freed all the same. */
 bool nvrtc_read_options(int32_t count, const char *const *given, nvrtc_options *options, nvrtc_text *log);
 void nvrtc_free_options(nvrtc_options *options);
-
-#endif

@@ -1,6 +1,5 @@
 /* tests/fakecuda/nvrtc/text.h: text that grows. The bytes end with a NUL that `bytes` does not count. */
-#ifndef TN_TESTS_FAKECUDA_NVRTC_TEXT_H
-#define TN_TESTS_FAKECUDA_NVRTC_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,5 +20,3 @@ void nvrtc_text_free(nvrtc_text *text);
 /* 0, or -1 with errno. */
 int nvrtc_read_file(const char *path, nvrtc_text *text);
 int nvrtc_write_file(const char *path, const char *from, size_t bytes);
-
-#endif

@@ -1,7 +1,6 @@
 /* tests/fakenccl/tests/numbers.h: elements of all types of NCCL as doubles, and reductions by a plain loop.
  * The codes of small floats are searched for, so nothing is shared with the double's arithmetic. */
-#ifndef TN_TESTS_FAKENCCL_TESTS_NUMBERS_H
-#define TN_TESTS_FAKENCCL_TESTS_NUMBERS_H
+#pragma once
 
 #include <nccl.h>
 #include <stdbool.h>
@@ -16,5 +15,3 @@ double numbers_get(const void *x, int dtype, size_t i);
 void numbers_reduce(void *to, void *const *from, int n, size_t count, int dtype, int op, double factor);
 /* Operand of a rank. */
 void numbers_fill(void *x, size_t count, int dtype, int rank);
-
-#endif

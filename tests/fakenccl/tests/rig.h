@@ -1,6 +1,5 @@
 /* tests/fakenccl/tests/rig.h: ranks as threads and processes on the doubles of the driver and of NCCL. */
-#ifndef TN_TESTS_FAKENCCL_TESTS_RIG_H
-#define TN_TESTS_FAKENCCL_TESTS_RIG_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -148,5 +147,3 @@ int rig_main(int argc, char **argv, const struct CMUnitTest *tests, size_t n);
 #define RIG_TEST(name) cmocka_unit_test_teardown(name, rig_teardown)
 #define RIG_MAIN(tests)                                                                                      \
   int main(int argc, char **argv) { return rig_main(argc, argv, tests, sizeof tests / sizeof *tests); }
-
-#endif

@@ -1,6 +1,5 @@
 /* tests/integration/cli/configs.h: configurations that the tests train. */
-#ifndef TN_TESTS_INTEGRATION_CLI_CONFIGS_H
-#define TN_TESTS_INTEGRATION_CLI_CONFIGS_H
+#pragma once
 
 /* LeNet-5 on digits, without [run] and [data]. */
 #define LENET_CONVOLUTIONS                                                                                   \
@@ -132,5 +131,3 @@ static const char digits_ini[] = "[run]\n"
                                  "[schedule]\n"
                                  "type = cosine\n"
                                  "warmup = 10\n";
-
-#endif

@@ -1,7 +1,6 @@
 /* tests/integration/cli/golden_net.h: the small net and the samples that tests/golden/small_net.py has for
  * PyTorch, and comparison with its tensors. */
-#ifndef TN_TESTS_INTEGRATION_CLI_GOLDEN_NET_H
-#define TN_TESTS_INTEGRATION_CLI_GOLDEN_NET_H
+#pragma once
 
 #include "tensors.h"
 
@@ -41,5 +40,3 @@ static inline void golden_expect_tensor(const char *file, const char *name, cons
       fail_msg("%s[%zu] is %.7g, PyTorch has %.7g", name, i, (double)values[i], want);
   }
 }
-
-#endif

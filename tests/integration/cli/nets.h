@@ -1,6 +1,5 @@
 /* tests/integration/cli/nets.h: small networks of each kind, two epochs of which take a second. */
-#ifndef TN_TESTS_INTEGRATION_CLI_NETS_H
-#define TN_TESTS_INTEGRATION_CLI_NETS_H
+#pragma once
 
 #include "configs.h"
 
@@ -16,5 +15,3 @@ __attribute__((unused)) static const char resnet_ini[] =
 __attribute__((unused)) static const char transformer_ini[] =
     "[run]\nname = run\n[data]\nsource = random\ntokens = 16\nclasses = 30\n"
     "samples = 48\nbatch = 4\n" TRANSFORMER("linear(3*width)");
-
-#endif

@@ -1,6 +1,5 @@
 /* tests/integration/cli/npy_files.h: .npy files of the tests. */
-#ifndef TN_TESTS_INTEGRATION_CLI_NPY_FILES_H
-#define TN_TESTS_INTEGRATION_CLI_NPY_FILES_H
+#pragma once
 
 #include "program.h"
 
@@ -42,5 +41,3 @@ static inline const float *read_npy(const char *path, const char *shape, size_t 
   assert_int_equal(n - start, count * sizeof(float));
   return (const float *)(const void *)(bytes + start);
 }
-
-#endif

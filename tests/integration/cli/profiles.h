@@ -1,6 +1,5 @@
 /* tests/integration/cli/profiles.h: checks of profile.json and trace.json, by their own figures alone. */
-#ifndef TN_TESTS_INTEGRATION_CLI_PROFILES_H
-#define TN_TESTS_INTEGRATION_CLI_PROFILES_H
+#pragma once
 
 #include <math.h>
 #include <stdlib.h>
@@ -131,5 +130,3 @@ static void trace_check(const json_t *trace) {
   }
   assert_true(rows > 1);
 }
-
-#endif

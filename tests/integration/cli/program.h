@@ -1,7 +1,6 @@
 /* tests/integration/cli/program.h: runs the built program as a user or a script does. Every test has a
  * temporary current folder. A failure of the harness fails the test. */
-#ifndef TN_TESTS_INTEGRATION_CLI_PROGRAM_H
-#define TN_TESTS_INTEGRATION_CLI_PROGRAM_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -97,5 +96,3 @@ void checkpoint_folders_equal(const char *a, const char *b);
 /* The same, of FOLDER/run/checkpoints/last. */
 void checkpoints_equal(const char *a, const char *b);
 const json_t *file_json(const char *path);
-
-#endif

@@ -1,6 +1,5 @@
 /* tests/integration/cli/tensors.h: f32 tensors of a safetensors file. */
-#ifndef TN_TESTS_INTEGRATION_CLI_TENSORS_H
-#define TN_TESTS_INTEGRATION_CLI_TENSORS_H
+#pragma once
 
 #include "program.h"
 
@@ -38,5 +37,3 @@ static inline double tensor_distance(const char *a, const char *b, const char *n
   }
   return most;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* tests/integration/cli/texts.h: a small language model and its text. */
-#ifndef TN_TESTS_INTEGRATION_CLI_TEXTS_H
-#define TN_TESTS_INTEGRATION_CLI_TEXTS_H
+#pragma once
 
 #include "program.h"
 
@@ -23,5 +22,3 @@ static inline void write_pattern(void) {
   for (int i = 0; i < LINE * LINES; i++) text[i] = "To be or not\n"[i % LINE];
   file_write("text.txt", text);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* tests/integration/cli/transform_runs.h: trainings with transforms on the host and on the device. */
-#ifndef TN_TESTS_INTEGRATION_CLI_TRANSFORM_RUNS_H
-#define TN_TESTS_INTEGRATION_CLI_TRANSFORM_RUNS_H
+#pragma once
 
 #include "program.h"
 
@@ -41,5 +40,3 @@ static inline void train_both_ways(const char *backend, int n, const char *more)
 
 __attribute__((unused)) static const char chain[] =
     "random_crop(28, padding=3), random_flip, resize(40), center_crop(36), normalize(mean=0.13, std=0.31)";
-
-#endif

@@ -1,6 +1,5 @@
 /* tests/integration/cuda/cudnn_models.h: what tests of cuDNN's kernels share. */
-#ifndef TN_TESTS_INTEGRATION_CUDA_CUDNN_MODELS_H
-#define TN_TESTS_INTEGRATION_CUDA_CUDNN_MODELS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -23,5 +22,3 @@ __attribute__((unused)) static const char cudnn_blocks_ini[] =
 /* The kernels that fold a batch norm for inference: those of infer_test.c. */
 __attribute__((unused)) static const char *const cudnn_folded_kernels[] = {
     "cudnn_conv2d_norm", "cudnn_conv2d_norm_relu", "cudnn_conv2d_norm_add_relu", NULL};
-
-#endif

@@ -1,7 +1,6 @@
 /* tests/integration/cuda/devices.h: the double of CUDA and the reference backend beside each other. DOUBLES:
  * the folder of the double's libraries. */
-#ifndef TN_TESTS_INTEGRATION_CUDA_DEVICES_H
-#define TN_TESTS_INTEGRATION_CUDA_DEVICES_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,5 +44,3 @@ static int close_devices(void **state) {
   tn_context_close(context);
   return 0;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* tests/integration/cuda/double.h: the program on the double of CUDA (tests/fakecuda). DOUBLES: the folders
  * of its libraries. */
-#ifndef TN_TESTS_INTEGRATION_CUDA_DOUBLE_H
-#define TN_TESTS_INTEGRATION_CUDA_DOUBLE_H
+#pragma once
 
 #include "program.h"
 
@@ -37,5 +36,3 @@ static inline int double_calls(const char *function) {
 }
 
 static inline void double_is_content(void) { double_is_content_after("a run"); }
-
-#endif

@@ -1,7 +1,6 @@
 /* tests/integration/cuda/double_device.h: the device of the doubles, for tests that use the core without the
  * program. PLUGIN and DOUBLES are the backend's plugin and the folder of the doubles. */
-#ifndef TN_TESTS_INTEGRATION_CUDA_DOUBLE_DEVICE_H
-#define TN_TESTS_INTEGRATION_CUDA_DOUBLE_DEVICE_H
+#pragma once
 
 #include "tests/conformance/fixture.h"
 
@@ -19,5 +18,3 @@ static void double_device_open(fixture *f, tn_device **device) {
       tn_device_create(&f->env, f->registry, &request, device) != TN_OK)
     fail_msg("%s", tn_error_text(&f->env));
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* tests/integration/distributed/nets.h: models that are trained on several devices, and differences of their
  * checkpoints. */
-#ifndef TN_TESTS_INTEGRATION_DISTRIBUTED_NETS_H
-#define TN_TESTS_INTEGRATION_DISTRIBUTED_NETS_H
+#pragma once
 
 #include "program.h"
 
@@ -62,5 +61,3 @@ float *nets_values(const char *folder, const char *name, size_t *n);
 
 /* A bound on accumulated rounding: sums over ranks have another order. */
 #define NETS_BAND 1e-5
-
-#endif

@@ -1,6 +1,5 @@
 /* tests/integration/distributed/steady.h: the samples of the source `steady`. */
-#ifndef TN_TESTS_INTEGRATION_DISTRIBUTED_STEADY_H
-#define TN_TESTS_INTEGRATION_DISTRIBUTED_STEADY_H
+#pragma once
 
 #include <stdint.h>
 #include <tenon/random.h>
@@ -18,5 +17,3 @@ static inline float steady_value(int64_t sample, int64_t i, double mean) {
   uint64_t bits = tn_hash_mix((uint64_t)sample + 1, (uint64_t)i);
   return (float)(mean + 1.7320508 * (2.0 * (double)(bits >> 11) * 0x1p-53 - 1.0));
 }
-
-#endif

@@ -3,8 +3,7 @@
  *
  * The model writes a checkpoint after every step, which takes longer than the step. The test works in a
  * folder of its own, which stays where a comparison fails. */
-#ifndef TN_TESTS_FAULTS_VICTIM_H
-#define TN_TESTS_FAULTS_VICTIM_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -41,5 +40,3 @@ void victim_run_folder(int place, char *path, size_t size);
 double victim_train_whole(void);
 /* Ends the test where checkpoints or metrics of two run folders differ, apart from times. */
 void victim_compare(const char *a, const char *b);
-
-#endif

@@ -1,6 +1,5 @@
 /* tests/integration/peers/peers.h: compares training runs with goldens of other frameworks. */
-#ifndef TN_TESTS_INTEGRATION_PEERS_PEERS_H
-#define TN_TESTS_INTEGRATION_PEERS_PEERS_H
+#pragma once
 
 #include "program.h"
 
@@ -23,5 +22,3 @@ void peers_compare(const double *ours, const json_t *golden, int first, int last
 
 /* Fails if the first n losses and the golden's, both smoothed (curve.h), differ by more than `band`. */
 void peers_compare_smoothed(const double *ours, const json_t *golden, size_t n, double band);
-
-#endif

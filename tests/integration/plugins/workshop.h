@@ -1,7 +1,6 @@
 /* tests/integration/plugins/workshop.h: what the author of a plugin has: an installed Tenon, a compiler, and
  * a folder to work in. Programs are run as from a shell, and what they say is kept. */
-#ifndef TN_TESTS_INTEGRATION_PLUGINS_WORKSHOP_H
-#define TN_TESTS_INTEGRATION_PLUGINS_WORKSHOP_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,5 +35,3 @@ json_t *workshop_tenon(const char *format, ...) __attribute__((format(printf, 1,
 
 /* A number in a result, "train.loss". */
 double workshop_number(const json_t *result, const char *path);
-
-#endif

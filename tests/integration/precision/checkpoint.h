@@ -1,6 +1,5 @@
 /* tests/integration/precision/checkpoint.h: reads single states from a checkpoint's files. */
-#ifndef TN_TESTS_INTEGRATION_PRECISION_CHECKPOINT_H
-#define TN_TESTS_INTEGRATION_PRECISION_CHECKPOINT_H
+#pragma once
 
 #include "program.h"
 
@@ -53,5 +52,3 @@ static inline int checkpoint_same(const char *a, const char *b, const char *name
   const char *x = checkpoint_tensor(a, name, &n), *y = checkpoint_tensor(b, name, &m);
   return n == m && memcmp(x, y, n) == 0;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* tests/integration/processes/group.h: a training by four processes and its launcher, for disturb.c. */
-#ifndef TN_TESTS_PROCESSES_GROUP_H
-#define TN_TESTS_PROCESSES_GROUP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,5 +44,3 @@ char *group_words(const group *g, size_t from);
 size_t group_words_bytes(const group *g);
 /* Bytes of a file of the run; 0: there is none. */
 size_t group_file_bytes(const group *g, const char *file);
-
-#endif

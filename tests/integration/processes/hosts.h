@@ -1,8 +1,7 @@
 /* tests/integration/processes/hosts.h: two hosts of this machine, as network namespaces that a pair of
  * virtual Ethernet devices joins. They belong to namespaces of the calling process, so they end with it and
  * its children, however these end, and nothing of the machine's own network is touched. */
-#ifndef TN_TESTS_INTEGRATION_PROCESSES_HOSTS_H
-#define TN_TESTS_INTEGRATION_PROCESSES_HOSTS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -24,5 +23,3 @@ bool hosts_join(bool joined);
 /* Stands in for ssh and for mpirun's agent: the words before `--` are ignored, then come the host and the
  * words of a command for a shell. Returns ssh's exit code (stand_in.h). */
 int hosts_ssh(int argc, char **argv);
-
-#endif

@@ -1,7 +1,6 @@
 /* tests/integration/processes/launched.h: trainings by several processes of `tenon launch`, on backend cpu.
  */
-#ifndef TN_TESTS_INTEGRATION_PROCESSES_LAUNCHED_H
-#define TN_TESTS_INTEGRATION_PROCESSES_LAUNCHED_H
+#pragma once
 
 #include "tests/integration/cli/program.h"
 
@@ -38,5 +37,3 @@ void launched_says(const char *format, ...) __attribute__((format(printf, 1, 2))
 /* Two files metrics.jsonl have the same losses but for the rounding of sums: sums over ranks are added in
  * another order. */
 void launched_compare(const char *one, const char *several, int steps);
-
-#endif

@@ -1,7 +1,6 @@
 /* tests/integration/processes/stand_in.h: behaves as OpenSSH's client and server do with a command on another
  * host, for tests without a network. */
-#ifndef TN_TESTS_INTEGRATION_PROCESSES_STAND_IN_H
-#define TN_TESTS_INTEGRATION_PROCESSES_STAND_IN_H
+#pragma once
 
 /* Runs a command by a shell as another host does: in a session and an environment of its own, in the folder
  * `/`. The bytes of stdin and stdout pass through this process. Returns the command's exit code, or 255 where
@@ -13,5 +12,3 @@ int stand_in_run(const char *command);
  * file $STAND_IN_LOG. A host in $STAND_IN_REFUSES is not reached, and one in $STAND_IN_SLOW never is.
  * Words of a login script precede the output of the command. */
 int stand_in_main(int argc, char **argv);
-
-#endif

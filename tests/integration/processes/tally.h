@@ -1,6 +1,5 @@
 /* tests/integration/processes/tally.h: the disturbances of disturb.c, and the table of their outcomes. */
-#ifndef TN_TESTS_PROCESSES_TALLY_H
-#define TN_TESTS_PROCESSES_TALLY_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -49,5 +48,3 @@ typedef struct tally {
 const char *tally_kind(int kind);
 /* Prints the table. Returns the number of misses. */
 int tally_print(tally *t);
-
-#endif

@@ -1,8 +1,7 @@
 /* tests/integration/ranks/models.h: ResNet-18 for images of 32x32, as docs/examples/cifar10_resnet18.ini has
  * it, with an eighth of the channels and statistics of the whole batch; and LeNet on the source
  * `loud`. */
-#ifndef TN_TESTS_INTEGRATION_RANKS_MODELS_H
-#define TN_TESTS_INTEGRATION_RANKS_MODELS_H
+#pragma once
 
 #include "tests/integration/cli/configs.h"
 
@@ -40,5 +39,3 @@ static const char loud_ini[] = "[run]\nname = run\nseed = 3\nepochs = 20\n"
                                "[data]\nsource = loud\nbatch = 12\nshuffle = no\nworkers = 1\n"
                                "[data.train]\nloud = 23\n"
                                "[precision]\ninit_scale = 65536\n" LENET;
-
-#endif

@@ -1,6 +1,5 @@
 /* tests/integration/sim/runs.h: runs of the program whose results are compared. */
-#ifndef TN_TESTS_SIM_RUNS_H
-#define TN_TESTS_SIM_RUNS_H
+#pragma once
 
 #include "program.h"
 
@@ -9,5 +8,3 @@
 static inline const json_t *train(const char *output, const char *more) {
   return program_json(0, "train model.ini --output %s --set run.epochs=2 --set run.seed=3 %s", output, more);
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* tests/integration/sim/scenario.h: scenarios of a host that uses an executor on a simulated device, with a
  * program made by hand. The device runs work as late as allowed, so that a dropped wait or copy changes the
  * result. */
-#ifndef TN_TESTS_SIM_SCENARIO_H
-#define TN_TESTS_SIM_SCENARIO_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -95,5 +94,3 @@ void scenario_check_orders(const scenario_kind *t);
 void scenario_check_drops(const scenario_kind *t, const char *kind, int32_t which, bool uncaptured,
                           const char *idle);
 void scenario_check_drops_both(const scenario_kind *t, const char *kind, int32_t which);
-
-#endif

@@ -1,6 +1,5 @@
 /* Test kernels of the families "t" and "fast": they answer queries and launch nothing. */
-#ifndef TN_TESTS_COMPILE_KERNELS_H
-#define TN_TESTS_COMPILE_KERNELS_H
+#pragma once
 
 #include "tenon/plugin/kernel.h"
 
@@ -27,5 +26,3 @@ tn_status launch_nothing(tn_launch *l);
                         .pattern = pattern_,                                                                 \
                         .query = query_,                                                                     \
                         .launch = launch_nothing}
-
-#endif

@@ -1,6 +1,5 @@
 /* tests/unit/data/loader_rig.h: loaders on the source `numbers`, and room for their batches. */
-#ifndef TN_TESTS_UNIT_DATA_LOADER_RIG_H
-#define TN_TESTS_UNIT_DATA_LOADER_RIG_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -99,5 +98,3 @@ static inline uint64_t hash_epoch(tn_loader *loader, int64_t epoch, int64_t firs
   }
   return hash;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* tests/unit/data/numbers.h: a source and transforms with predictable values. */
-#ifndef TN_TESTS_UNIT_DATA_NUMBERS_H
-#define TN_TESTS_UNIT_DATA_NUMBERS_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -43,5 +42,3 @@ extern const tn_transform fix_transform;
 extern const tn_transform reverse_transform;
 /* Fails for samples whose first value is 5. */
 extern const tn_transform picky_transform;
-
-#endif

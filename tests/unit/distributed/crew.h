@@ -1,7 +1,6 @@
 /* tests/unit/distributed/crew.h: forked processes that form a run on this host. The test's own
  * process starts no thread, so that fork is safe; it judges the others by their exit codes. */
-#ifndef TN_TESTS_UNIT_DISTRIBUTED_CREW_H
-#define TN_TESTS_UNIT_DISTRIBUTED_CREW_H
+#pragma once
 
 /* cmocka.h needs these before itself */
 #include <setjmp.h>
@@ -116,5 +115,3 @@ void crew_await_taken(crew *c, int32_t process);
 /* Process 0 waits for others. Returns when it has looked for them twice. */
 void crew_await_looks(const crew *c);
 int crew_descriptors(void);
-
-#endif

@@ -1,8 +1,7 @@
 /* tests/unit/exec/far.h: two families of devices for tests. `near` computes at once in host memory. `far` has
  * addresses that the host cannot use, and streams that run as late as allowed: a wait runs only the work that
  * it needs, so a missing event gives a wrong result. */
-#ifndef TN_TESTS_UNIT_EXEC_FAR_H
-#define TN_TESTS_UNIT_EXEC_FAR_H
+#pragma once
 
 #include "core/exec/executor.h"
 
@@ -33,5 +32,3 @@ extern const tn_backend quick_backend;
 void far_enqueue(void *stream, void (*body)(void *arg), void *arg);
 /* The host address of a device address, for such bodies. */
 void *far_real(void *address);
-
-#endif

@@ -1,7 +1,6 @@
 /* tests/unit/graph/interpreter.h: computes the values of a graph of the rig's ops in f64, one node at
  * a time. */
-#ifndef TN_TESTS_UNIT_GRAPH_INTERPRETER_H
-#define TN_TESTS_UNIT_GRAPH_INTERPRETER_H
+#pragma once
 
 #include "tests/unit/graph/rig.h"
 
@@ -19,5 +18,3 @@ typedef struct evaluation {
 
 evaluation evaluate(const tn_graph *graph, const binding *bindings, int32_t n);
 void evaluation_free(evaluation *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* tests/unit/graph/rig.h: a context with small ops, an empty graph and a builder; an allocator that counts
  * and can be made to fail. */
-#ifndef TN_TESTS_UNIT_GRAPH_RIG_H
-#define TN_TESTS_UNIT_GRAPH_RIG_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -77,5 +76,3 @@ typedef struct tagged_attributes {
 } tagged_attributes;
 
 extern const tn_plugin rig_plugin;
-
-#endif

@@ -1,6 +1,5 @@
 /* tests/unit/ops/graph_text.h: small graphs from text, for tests of ops. */
-#ifndef TN_TESTS_UNIT_OPS_GRAPH_TEXT_H
-#define TN_TESTS_UNIT_OPS_GRAPH_TEXT_H
+#pragma once
 
 #include <stdio.h>
 #include <string.h>
@@ -32,5 +31,3 @@ static inline int close_fixture(void **state) {
   fixture_close(*state);
   return 0;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* tests/unit/plugin/copy.h: the shared objects of made/, copied to where a test wants them. */
-#ifndef TN_TESTS_UNIT_PLUGIN_COPY_H
-#define TN_TESTS_UNIT_PLUGIN_COPY_H
+#pragma once
 
 #include "core/base/file/file.h"
 #include "tests/support/folder.h"
@@ -14,5 +13,3 @@ static inline void folder_copy(folder *f, const test_env *b, const char *made, c
   folder_write(f, name, bytes, n);
   tn_release(b, bytes);
 }
-
-#endif

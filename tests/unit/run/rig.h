@@ -1,7 +1,6 @@
 /* tests/unit/run/rig.h: an env with Tenon's ops, from which tests of runs parse graphs as text, and
  * print the graphs of the stage under test. */
-#ifndef TN_TESTS_TRAIN_RIG_H
-#define TN_TESTS_TRAIN_RIG_H
+#pragma once
 
 /* cmocka.h needs these before itself */
 #include <setjmp.h>
@@ -32,5 +31,3 @@ void rig_expect_ok(tn_status status);
 void rig_expect_error(tn_status status, tn_status want, const char *text);
 /* The graph is valid and prints as `text`. */
 void rig_expect_text(const tn_graph *graph, const char *text);
-
-#endif

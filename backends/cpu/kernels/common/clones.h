@@ -7,8 +7,7 @@
  *
  * TN_CPU_VECTOR in front of a loop states that its iterations are independent, also where the result is
  * computed in place. */
-#ifndef TN_BACKENDS_CPU_KERNELS_COMMON_CLONES_H
-#define TN_BACKENDS_CPU_KERNELS_COMMON_CLONES_H
+#pragma once
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__) &&                 \
     defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -21,6 +20,4 @@
 #define TN_CPU_VECTOR
 #else
 #define TN_CPU_VECTOR _Pragma("GCC ivdep")
-#endif
-
 #endif

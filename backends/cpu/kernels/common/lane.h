@@ -1,7 +1,6 @@
 /* backends/cpu/kernels/common/lane.h: conversion between element types and the lanes in which kernels
  * compute. */
-#ifndef TN_BACKENDS_CPU_KERNELS_COMMON_LANE_H
-#define TN_BACKENDS_CPU_KERNELS_COMMON_LANE_H
+#pragma once
 
 #include "backends/shared/lane.h"
 #include "tenon/plugin/kernel.h"
@@ -30,5 +29,3 @@ void tn_cpu_put(int32_t dtype, void *to, int64_t at, double value);
 static inline void *tn_cpu_at(const void *base, int32_t dtype, int64_t at) {
   return (uint8_t *)(uintptr_t)base + (size_t)at * tn_dtype_size(dtype);
 }
-
-#endif

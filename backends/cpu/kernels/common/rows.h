@@ -2,8 +2,7 @@
  * tensor. The tensor has the shape (outer, n, inner); a row is the n elements along the axis. If inner is 1,
  * a row is contiguous and is computed tile by tile. Otherwise TN_ROW_BLOCK neighbouring rows are computed
  * together, element by element. Arithmetic is in f32, for f64 in f64; sums are in f64. */
-#ifndef TN_BACKENDS_CPU_KERNELS_COMMON_ROWS_H
-#define TN_BACKENDS_CPU_KERNELS_COMMON_ROWS_H
+#pragma once
 
 #include "backends/cpu/kernels/common/lane.h"
 
@@ -54,5 +53,3 @@ typedef struct tn_rows {
 tn_rows tn_rows_of(const tn_type *type, int64_t axis);
 /* The same for rows that span the last `trailing` dimensions. */
 tn_rows tn_rows_trailing(const tn_type *type, int64_t trailing);
-
-#endif

@@ -1,8 +1,7 @@
 /* backends/cpu/kernels/common/strided_copy.h: copies between arrays with any strides, for transpose, slice,
  * pad, concat, pack and reorder. A copy moves bits, so it depends on the size of an element, not on its type.
  */
-#ifndef TN_BACKENDS_CPU_KERNELS_COMMON_STRIDED_COPY_H
-#define TN_BACKENDS_CPU_KERNELS_COMMON_STRIDED_COPY_H
+#pragma once
 
 #include "backends/shared/movement.h"
 
@@ -21,5 +20,3 @@ void tn_strided_copy(tn_launch *l, const tn_strided *copy, void *to, const void 
 /* memcpy and memset on the launch's team. */
 void tn_cpu_copy_bytes(tn_launch *l, void *to, const void *from, size_t bytes);
 void tn_cpu_zero_bytes(tn_launch *l, void *to, size_t bytes);
-
-#endif

@@ -1,8 +1,7 @@
 /* backends/cpu/kernels/common/vmath.h: the elementary functions (backends/shared/elementary.h) of one number,
  * so that the compiler vectorizes loops over them. They must be compiled without contraction to fused
  * multiply-adds, so that every instruction set gives the same bits. */
-#ifndef TN_BACKENDS_CPU_KERNELS_COMMON_VMATH_H
-#define TN_BACKENDS_CPU_KERNELS_COMMON_VMATH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ static inline bool vm_ge(float x, float y) { return x >= y; }
 static inline float vm_select(bool m, float x, float y) { return m ? x : y; }
 
 TN_DEFINE_ELEMENTARY(float, uint32_t, int32_t, bool, vm)
-
-#endif

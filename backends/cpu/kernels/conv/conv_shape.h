@@ -1,6 +1,5 @@
 /* backends/cpu/kernels/conv/conv_shape.h: the shape of a convolution, for conv2d and its two gradients. */
-#ifndef TN_BACKENDS_CPU_KERNELS_CONV_CONV_SHAPE_H
-#define TN_BACKENDS_CPU_KERNELS_CONV_CONV_SHAPE_H
+#pragma once
 
 #include "backends/cpu/kernels/gemm/gemm.h"
 #include "tenon/attributes.h"
@@ -27,5 +26,3 @@ void tn_conv_taps(const tn_conv_shape *s, tn_gemm_tap *taps);
 /* Where the pixels of both grids are contiguous and unshifted (a 1x1 convolution), reshapes each plane to one
  * row, so that packing copies it in one loop. */
 void tn_conv_flatten(tn_gemm_grid *source, tn_gemm_grid *result, const tn_gemm_tap *taps, int64_t n_taps);
-
-#endif

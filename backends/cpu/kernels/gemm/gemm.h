@@ -12,8 +12,7 @@
  *
  * Determinism: an element of C is the sum over blocks of TN_GEMM_K in ascending order, each block summed in
  * ascending order. Neither order depends on tiles or threads. */
-#ifndef TN_BACKENDS_CPU_KERNELS_GEMM_GEMM_H
-#define TN_BACKENDS_CPU_KERNELS_GEMM_GEMM_H
+#pragma once
 
 #include "tenon/attributes.h"
 #include "tenon/plugin/kernel.h"
@@ -147,5 +146,3 @@ int64_t tn_gemm_runs(const tn_gemm_grid *grid, int64_t p, int64_t n, tn_gemm_seg
 
 static inline int64_t tn_gemm_round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 static inline int64_t tn_gemm_min(int64_t a, int64_t b) { return a < b ? a : b; }
-
-#endif

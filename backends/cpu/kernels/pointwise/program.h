@@ -6,8 +6,7 @@
  * broadcast), arithmetic between registers, stores. Registers are pieces of one buffer on the stack of the
  * thread that runs a chunk, or the memory of an operand or result itself where that lies as the tile does.
  * Values that are the same everywhere are computed once per chunk, in the prologue. */
-#ifndef TN_BACKENDS_CPU_KERNELS_POINTWISE_PROGRAM_H
-#define TN_BACKENDS_CPU_KERNELS_POINTWISE_PROGRAM_H
+#pragma once
 
 #include "backends/cpu/kernels/common/lane.h"
 #include "backends/shared/pointwise/program.h"
@@ -34,5 +33,3 @@ typedef struct tn_cpu_pw_tile {
 void tn_cpu_pw_compute(const tn_pw_insn *insn, void *out, void *const *in, int64_t n);
 /* Instructions from load on. (access.c) */
 void tn_cpu_pw_access(const tn_pw_insn *insn, const tn_cpu_pw_tile *tile);
-
-#endif

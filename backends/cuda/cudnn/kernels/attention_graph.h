@@ -3,8 +3,7 @@
  * cuDNN 9.19 has no single operation of attention with a causal mask, nor one of its gradient on every
  * device, so the graphs consist of products, pointwise operations and reductions; cuDNN compiles one launch
  * from those of attention, and a few from those of the gradient. Scores and probabilities are virtual. */
-#ifndef TN_BACKENDS_CUDA_CUDNN_KERNELS_ATTENTION_GRAPH_H
-#define TN_BACKENDS_CUDA_CUDNN_KERNELS_ATTENTION_GRAPH_H
+#pragma once
 
 #include "backends/cuda/cudnn/graph.h"
 #include "backends/cuda/kernels/attention_operands.h"
@@ -33,5 +32,3 @@ void tn_cudnn_attention_graph(const tn_cuda_attention_use *a, tn_cudnn_graph *g)
  * workspace and sums dq in a fixed order; otherwise blocks add to ACCUMULATED in any order, so that the last
  * bits differ from run to run. */
 void tn_cudnn_attention_grad_graph(const tn_cuda_attention_use *a, bool ordered, tn_cudnn_graph *g);
-
-#endif

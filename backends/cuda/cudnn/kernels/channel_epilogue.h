@@ -1,7 +1,6 @@
 /* backends/cuda/cudnn/kernels/channel_epilogue.h: the region behind statements of which cuDNN computes the
  * last one, two numbers for each channel. A small kernel behind cuDNN's computes the region. */
-#ifndef TN_BACKENDS_CUDA_CUDNN_KERNELS_CHANNEL_EPILOGUE_H
-#define TN_BACKENDS_CUDA_CUDNN_KERNELS_CHANNEL_EPILOGUE_H
+#pragma once
 
 #include "backends/cuda/cudnn/engines.h"
 #include "backends/cuda/modules/modules.h"
@@ -33,5 +32,3 @@ tn_status tn_cudnn_channel_request(tn_prepare *p, const tn_cudnn_statements *s, 
  */
 tn_status tn_cudnn_channel_launch(tn_launch *l, const tn_cuda_function *f, const tn_cuda_epilogue *epilogue,
                                   int64_t channels, void *args, size_t n_bytes);
-
-#endif

@@ -1,6 +1,5 @@
 /* backends/cuda/cudnn/kernels/convolution.h: what the kernels of convolutions share. */
-#ifndef TN_BACKENDS_CUDA_CUDNN_KERNELS_CONVOLUTION_H
-#define TN_BACKENDS_CUDA_CUDNN_KERNELS_CONVOLUTION_H
+#pragma once
 
 #include "backends/cuda/cudnn/engines.h"
 #include "tenon/attributes.h"
@@ -27,5 +26,3 @@ bool tn_cudnn_reduces_to_channels(const tn_reduce_attributes *attributes, int32_
 int64_t tn_cudnn_row_bytes(int32_t dtype, int64_t channels);
 /* Channels innermost. */
 tn_operand_layout tn_cudnn_channels_last(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* backends/cuda/cudnn/kernels/norm_relu.h: the batch norm and ReLU before a convolution, in mixed precision,
  * as the patterns of this folder name them: operands rstd, gamma, mean, beta, x and the ReLU's zero. */
-#ifndef TN_BACKENDS_CUDA_CUDNN_KERNELS_NORM_RELU_H
-#define TN_BACKENDS_CUDA_CUDNN_KERNELS_NORM_RELU_H
+#pragma once
 
 #include "backends/cuda/cudnn/kernels/convolution.h"
 
@@ -25,5 +24,3 @@ enum {
 /* Whether statistics, gamma and beta are rows of f32, x has the type of the convolution's x, and the
  * activation is a ReLU. TN_EUNSUPPORTED with the reason. */
 tn_status tn_cudnn_norm_relu_check(tn_query *q, const tn_cudnn_conv *c);
-
-#endif

@@ -1,8 +1,7 @@
 /* backends/cuda/cudnn/kernels/statistics.h: the statistics of channels behind a convolution that cuDNN sums
  * while it writes the result. A small kernel turns the sums into mean and variance, and computes the epilogue
  * where the match has one. */
-#ifndef TN_BACKENDS_CUDA_CUDNN_KERNELS_STATISTICS_H
-#define TN_BACKENDS_CUDA_CUDNN_KERNELS_STATISTICS_H
+#pragma once
 
 #include "backends/cuda/cudnn/engines.h"
 #include "backends/cuda/modules/modules.h"
@@ -28,5 +27,3 @@ void tn_cudnn_statistics_release(tn_cudnn_statistics *s);
 int64_t tn_cudnn_statistics_workspace(int64_t channels);
 /* Enqueues the small kernel; `sums` are the rows in the workspace. */
 tn_status tn_cudnn_statistics_launch(tn_launch *l, const tn_cudnn_statistics *s, char *sums);
-
-#endif

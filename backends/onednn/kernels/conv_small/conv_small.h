@@ -1,7 +1,6 @@
 /* backends/onednn/kernels/conv_small/conv_small.h: small convolutions, between query and prepare
  * (conv_small.c) and launch (run.c). */
-#ifndef TN_BACKENDS_ONEDNN_KERNELS_CONV_SMALL_CONV_SMALL_H
-#define TN_BACKENDS_ONEDNN_KERNELS_CONV_SMALL_CONV_SMALL_H
+#pragma once
 
 #include "backends/onednn/kernels/conv_small/loops.h"
 #include "backends/onednn/kernels/gemm/loops.h"
@@ -52,5 +51,3 @@ int64_t tn_conv_small_chunk_floats(const tn_conv_small_shape *s);
 
 tn_status tn_conv_small_launch(tn_launch *l);
 tn_status tn_conv_small_launch_gradient(tn_launch *l);
-
-#endif

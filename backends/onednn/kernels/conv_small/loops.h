@@ -3,8 +3,7 @@
  *
  * Stride 1, one group. Pictures are copied into planes with padding, so that element (y, x) of the result
  * meets tap t of channel c at plane[y * width + x + offset of (c, t)]. */
-#ifndef TN_BACKENDS_ONEDNN_KERNELS_CONV_SMALL_LOOPS_H
-#define TN_BACKENDS_ONEDNN_KERNELS_CONV_SMALL_LOOPS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -81,5 +80,3 @@ typedef struct tn_conv_lanes_loops {
   void (*gradient)(const tn_conv_lanes *c);
 } tn_conv_lanes_loops;
 TN_LOOPS_DECLARE(tn_conv_lanes_loops, tn_loops_conv_lanes);
-
-#endif

@@ -1,7 +1,6 @@
 /* backends/onednn/kernels/gemm/epilogue.h: the epilogue of a product: bias, ReLU, a sum, GELU, and the
  * gradients of ReLU and GELU. */
-#ifndef TN_BACKENDS_ONEDNN_KERNELS_GEMM_EPILOGUE_H
-#define TN_BACKENDS_ONEDNN_KERNELS_GEMM_EPILOGUE_H
+#pragma once
 
 #include "backends/onednn/integer_math.h"
 #include "backends/onednn/kernels/gemm/loops.h"
@@ -36,5 +35,3 @@ static __attribute__((noinline)) void gemm_apply_gelu(const tn_sgemm *g, int64_t
       v_store_upto(g->c + at, y, lanes);
     }
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* backends/onednn/kernels/gemm/gemm.h: the partition of products into chunks for the
  * team, and their execution. */
-#ifndef TN_BACKENDS_ONEDNN_KERNELS_GEMM_GEMM_H
-#define TN_BACKENDS_ONEDNN_KERNELS_GEMM_GEMM_H
+#pragma once
 
 #include "backends/onednn/kernels/gemm/loops.h"
 
@@ -57,5 +56,3 @@ void tn_gemm_join_chunk(const tn_gemm_partition *partition, const tn_gemm_loops 
 int64_t tn_gemm_item_range(const tn_gemm_partition *partition, int64_t item, tn_gemm_extent *range);
 /* The items of a chunk: the first, and how many. */
 int64_t tn_gemm_chunk_items(const tn_gemm_partition *partition, int64_t chunk, int64_t *count);
-
-#endif

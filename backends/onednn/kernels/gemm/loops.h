@@ -14,8 +14,7 @@
  *
  * The order in which an element of C is summed depends on the shapes alone, so its bits do not depend on the
  * number of threads. */
-#ifndef TN_BACKENDS_ONEDNN_KERNELS_GEMM_LOOPS_H
-#define TN_BACKENDS_ONEDNN_KERNELS_GEMM_LOOPS_H
+#pragma once
 
 #include "backends/onednn/simd/loops.h"
 
@@ -84,5 +83,3 @@ typedef struct tn_gemm_loops {
   void (*add_parts)(const float *first, int64_t parts, int64_t step, int64_t n, float *to);
 } tn_gemm_loops;
 TN_LOOPS_DECLARE(tn_gemm_loops, tn_loops_gemm);
-
-#endif

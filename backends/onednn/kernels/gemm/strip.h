@@ -1,7 +1,6 @@
 /* backends/onednn/kernels/gemm/strip.h: strips of columns, which panels_loops.c walks over and tiles_loops.c
  * computes, and the functions of the table of loops that other files define. */
-#ifndef TN_BACKENDS_ONEDNN_KERNELS_GEMM_STRIP_H
-#define TN_BACKENDS_ONEDNN_KERNELS_GEMM_STRIP_H
+#pragma once
 
 #include "backends/onednn/kernels/gemm/loops.h"
 #include "backends/onednn/simd/vector.h"
@@ -54,5 +53,3 @@ void TN_LOOP(tn_gemm_narrow)(const float *from, uint16_t *to, int64_t n);
 void TN_LOOP(tn_gemm_sum_rows)(const void *from, int64_t step, int64_t rows, int64_t n, void *to);
 void TN_LOOP(tn_gemm_sum_rows_bf16)(const void *from, int64_t step, int64_t rows, int64_t n, void *to);
 void TN_LOOP(tn_gemm_add_parts)(const float *first, int64_t parts, int64_t step, int64_t n, float *to);
-
-#endif

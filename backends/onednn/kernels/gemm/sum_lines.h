@@ -1,6 +1,5 @@
 /* backends/onednn/kernels/gemm/sum_lines.h: sums of rows, for the gradients of biases. */
-#ifndef TN_BACKENDS_ONEDNN_KERNELS_GEMM_SUM_LINES_H
-#define TN_BACKENDS_ONEDNN_KERNELS_GEMM_SUM_LINES_H
+#pragma once
 
 #include "backends/onednn/integer_math.h"
 #include "backends/onednn/simd/vector_load.h"
@@ -17,5 +16,3 @@ V_INLINE vf gemm_sum_lines(int32_t dtype, const void *from, int64_t at, int64_t 
   }
   return total;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* tests/fakecuda/cudnn/tests/patterns.h: the graphs of performance work: convolutions with the operations
  * that are fused to them, attention. Each function adds tensors and operations to a graph and does not close
  * it. */
-#ifndef TN_TESTS_FAKECUDA_CUDNN_TESTS_PATTERNS_H
-#define TN_TESTS_FAKECUDA_CUDNN_TESTS_PATTERNS_H
+#pragma once
 
 #include "tests/fakecuda/cudnn/tests/rig.h"
 
@@ -35,5 +34,3 @@ int pattern_attention_grad(rig_graph *g, int type, const rig_attention *shape);
 
 /* All of them by number, with a name; NULL: no more. */
 const char *pattern_add(rig_graph *g, int number, int type);
-
-#endif

@@ -1,8 +1,7 @@
 /* tests/fakecuda/cudnn/tests/rig.h: for the tests: a cuDNN (the double, or the library), the driver's double,
  * graphs in a few calls. A call that fails keeps its status in the graph, and the calls after it do nothing.
  */
-#ifndef TN_TESTS_FAKECUDA_CUDNN_TESTS_RIG_H
-#define TN_TESTS_FAKECUDA_CUDNN_TESTS_RIG_H
+#pragma once
 
 #include <cuda.h>
 #include <cudnn_graph.h>
@@ -168,5 +167,3 @@ void rig_fill(rig_graph *g, unsigned seed);
 double *rig_read(const rig_graph *g, int tensor);
 void rig_write(const rig_graph *g, int tensor, const double *values);
 int64_t rig_elements(const rig_graph *g, int tensor);
-
-#endif

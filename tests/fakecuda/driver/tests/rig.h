@@ -1,6 +1,5 @@
 /* tests/fakecuda/driver/tests/rig.h: opens the double by dlopen, as the backend does. */
-#ifndef TN_TESTS_FAKECUDA_DRIVER_TESTS_RIG_H
-#define TN_TESTS_FAKECUDA_DRIVER_TESTS_RIG_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -129,5 +128,3 @@ float rig_first(const rig *r, CUdeviceptr x);
 int rig_main(int argc, char **argv, const struct CMUnitTest *tests, size_t n);
 #define RIG_MAIN(tests)                                                                                      \
   int main(int argc, char **argv) { return rig_main(argc, argv, tests, sizeof tests / sizeof *tests); }
-
-#endif

@@ -1,7 +1,6 @@
 /* tests/integration/plugins/wrong/wrong.h: the parts from which plugins are made that no host may take as
  * they are. Each file spoils one thing; what it spoils is all that stands in it. */
-#ifndef TN_TESTS_INTEGRATION_PLUGINS_WRONG_H
-#define TN_TESTS_INTEGRATION_PLUGINS_WRONG_H
+#pragma once
 
 #include "tenon/plugin/backend.h"
 #include "tenon/plugin/observer.h"
@@ -25,5 +24,3 @@ static inline double wrong_factor(const void *options, const tn_schedule_at *at)
     static const tn_plugin plugin = {size, major, minor, requires, #id, "1.0", "MIT", build, items};         \
     return &plugin;                                                                                          \
   }
-
-#endif

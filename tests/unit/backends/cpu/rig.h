@@ -1,8 +1,7 @@
 /* tests/unit/backends/cpu/rig.h: a host for one kernel. It builds a match, queries the kernel, prepares and
  * launches it on a team of threads of its own. The kernel receives the same arguments as from the real host.
  */
-#ifndef TN_TEST_RIG_H
-#define TN_TEST_RIG_H
+#pragma once
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -99,5 +98,3 @@ double rig_ulp(int32_t dtype, double value);
  * last dimension. */
 void rig_coordinates(const tn_type *type, int64_t at, int64_t *coordinates);
 int64_t rig_broadcast_at(const tn_type *type, const tn_type *space, const int64_t *coordinates);
-
-#endif

@@ -1,6 +1,5 @@
 /* tests/unit/backends/cuda/rig.h: a handle for the backend's functions, without the core. */
-#ifndef TN_TESTS_UNIT_BACKENDS_CUDA_RIG_H
-#define TN_TESTS_UNIT_BACKENDS_CUDA_RIG_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -12,5 +11,3 @@ tn_env cuda_rig_env(void);
 
 /* Opens NVRTC where there is one; false: the reason is in cuda_rig_text. */
 bool cuda_rig_find_nvrtc(tn_cuda_libraries *libraries);
-
-#endif

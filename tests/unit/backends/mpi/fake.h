@@ -1,7 +1,6 @@
 /* tests/unit/backends/mpi/fake.h: an MPI of one process, of whose world the test says the size. Requests end
  * at once, unless the test says otherwise. */
-#ifndef TN_TESTS_UNIT_BACKENDS_MPI_FAKE_H
-#define TN_TESTS_UNIT_BACKENDS_MPI_FAKE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -19,5 +18,3 @@ typedef struct fake_mpi {
 } fake_mpi;
 
 extern fake_mpi fake;
-
-#endif

@@ -1,7 +1,6 @@
 /* tests/unit/backends/mpi/rig.h: a host of the communicator `mpi` that counts blocks. MPI is begun once in a
  * process, so each case runs in a child of its own. */
-#ifndef TN_TESTS_UNIT_BACKENDS_MPI_RIG_H
-#define TN_TESTS_UNIT_BACKENDS_MPI_RIG_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,5 +30,3 @@ void rig_fail(int line, const char *what);
   do {                                                                                                       \
     if (!(x)) rig_fail(__LINE__, #x);                                                                        \
   } while (0)
-
-#endif

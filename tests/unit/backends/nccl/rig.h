@@ -1,7 +1,6 @@
 /* tests/unit/backends/nccl/rig.h: ranks of the communicator nccl, each with a device of the backend cuda and
  * a thread, on the doubles of NCCL and CUDA. */
-#ifndef TN_TESTS_UNIT_BACKENDS_NCCL_RIG_H
-#define TN_TESTS_UNIT_BACKENDS_NCCL_RIG_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -89,5 +88,3 @@ int32_t rig_end_limit(const tn_comm_place *place);
 /* place.has_failed of the ranks that are started; NULL: none. */
 extern int32_t (*rig_has_failed)(const tn_comm_place *place);
 void says(const rank *r, const char *text);
-
-#endif

@@ -1,6 +1,5 @@
 /* GELU and its derivative by definition, in f64. */
-#ifndef TN_TEST_DEFINED_GELU_H
-#define TN_TEST_DEFINED_GELU_H
+#pragma once
 
 #include <math.h>
 #include <stdint.h>
@@ -14,5 +13,3 @@ static inline double defined_gelu(double x, int32_t approximate) {
 static inline double defined_gelu_slope(double x, int32_t approximate) {
   return (defined_gelu(x + 1e-5, approximate) - defined_gelu(x - 1e-5, approximate)) / 2e-5;
 }
-
-#endif

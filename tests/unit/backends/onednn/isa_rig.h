@@ -1,7 +1,6 @@
 /* Every variant of a kernel of the fast CPU on every instruction set and several numbers of threads, against
  * the kernel of the reference backend. */
-#ifndef TN_TEST_WAYS_H
-#define TN_TEST_WAYS_H
+#pragma once
 
 #include "tests/unit/backends/cpu/rig.h"
 
@@ -13,5 +12,3 @@ void ways_use_isa(int32_t at_most);
  * number that the kernel must offer at every level; 0: any number. */
 void ways_check(const tn_kernel *kernel, const tn_kernel *reference, const rig_match *m, void *const *in,
                 double tolerance, int32_t variants);
-
-#endif

@@ -1,6 +1,5 @@
 /* tests/unit/backends/sim/rig.h: one simulated device, driven through its table as the host does it. */
-#ifndef TN_TESTS_BACKENDS_SIM_RIG_H
-#define TN_TESTS_BACKENDS_SIM_RIG_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -56,5 +55,3 @@ tn_status rig_add_launch(tn_launch *l);
   do {                                                                                                       \
     if (strstr(rig_text, part) == NULL) fail_msg("'%s' does not say '%s'", rig_text, part);                  \
   } while (0)
-
-#endif

@@ -1,7 +1,6 @@
 /* tests/unit/backends/tcp/rig.h: ranks of the communicator `tcp` as threads or as processes, driven through
  * its table as the host does it. */
-#ifndef TN_TESTS_BACKENDS_TCP_RIG_H
-#define TN_TESTS_BACKENDS_TCP_RIG_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -90,5 +89,3 @@ void rig_pause_ms(long ms);
   } while (0)
 
 #define OK(call) assert_int_equal((call), TN_OK)
-
-#endif

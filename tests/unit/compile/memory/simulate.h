@@ -5,12 +5,9 @@
  * wrong symbol therefore shows a buffer that is overwritten while it is live, a commit that reads a new
  * value, a gap that is not zero, or a result that overwrites an operand without an in-place pair. The program
  * runs twice: collectives end when they begin, and when a step awaits them. */
-#ifndef TN_TESTS_COMPILE_SIMULATE_H
-#define TN_TESTS_COMPILE_SIMULATE_H
+#pragma once
 
 #include "tests/unit/compile/fixture.h"
 
 /* Fails the test, with the program's text, if program and graph give different symbols. */
 void simulate(fixture *f, const tn_graph *graph, const tn_program *program);
-
-#endif

@@ -1,6 +1,5 @@
 /* tests/unit/plugin/made/made.h: the smallest items that a registry accepts. */
-#ifndef TN_TESTS_UNIT_PLUGIN_MADE_H
-#define TN_TESTS_UNIT_PLUGIN_MADE_H
+#pragma once
 
 #include "tenon/plugin/kernel.h"
 #include "tenon/plugin/layer.h"
@@ -35,5 +34,3 @@ static inline tn_status made_launch(tn_launch *l) {
                                .pattern = "y = relu(x)",                                                     \
                                .query = made_query,                                                          \
                                .launch = made_launch}
-
-#endif

@@ -1,7 +1,6 @@
 /* tests/unit/plugins/sources/probe.h: opens a source with options in text form and reads it sample by sample,
  * without a loader. */
-#ifndef TN_TESTS_UNIT_SOURCES_PROBE_H
-#define TN_TESTS_UNIT_SOURCES_PROBE_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,5 +52,3 @@ void remove_folder(char *folder);
 /* FOLDER/NAME. The text is valid for the next seven calls. */
 const char *in_folder(const char *folder, const char *name);
 void write_file(const char *path, const void *bytes, size_t count);
-
-#endif

@@ -1,6 +1,5 @@
 /* tests/unit/plugins/transforms/rig.h: a picture, and calls of a transform on it. */
-#ifndef TN_TESTS_UNIT_PLUGINS_TRANSFORMS_RIG_H
-#define TN_TESTS_UNIT_PLUGINS_TRANSFORMS_RIG_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -90,5 +89,3 @@ static inline void refuses(const tn_transform *t, const char *const *pairs, cons
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, start, stop)
-
-#endif
