@@ -10,6 +10,7 @@
 
 #include "backends/cpu/cpu.h"
 #include "backends/shared/clock.h"
+#include "backends/shared/team.h"
 
 enum { BUFFER_BYTES = 64 << 20, PIECE_BYTES = 1 << 20, ROUNDS = 7, MOST_PATH = 1024 };
 
@@ -41,17 +42,17 @@ static double bandwidth_of_rounds(double *rounds_s) {
 
 static double bandwidth_measure(tn_env *env, int32_t threads) {
   const tn_ints unbound = {0, NULL};
-  tn_cpu_team *team = NULL;
+  tn_team *team = NULL;
   double rounds_s[ROUNDS];
   bandwidth_copy copy = {malloc(BUFFER_BYTES), calloc(1, BUFFER_BYTES)};
   bool ready =
-      copy.to != NULL && copy.from != NULL && tn_cpu_team_create(env, threads, &unbound, &team) == TN_OK;
+      copy.to != NULL && copy.from != NULL && tn_team_create(env, "cpu", threads, &unbound, &team) == TN_OK;
   for (int32_t i = -1; ready && i < ROUNDS; i++) { /* the first round touches the pages */
     double start_s = tn_monotonic_s();
-    tn_cpu_team_run(team, BUFFER_BYTES / PIECE_BYTES, bandwidth_copy_piece, &copy);
+    tn_team_run(team, BUFFER_BYTES / PIECE_BYTES, bandwidth_copy_piece, &copy);
     if (i >= 0) rounds_s[i] = tn_monotonic_s() - start_s;
   }
-  if (team != NULL) tn_cpu_team_destroy(team);
+  if (team != NULL) tn_team_destroy(team);
   free((void *)(uintptr_t)copy.from);
   free(copy.to);
   return ready ? bandwidth_of_rounds(rounds_s) : 0;

@@ -1,4 +1,4 @@
-/* backends/cpu/cpu.h: options of the backend, and the team of threads behind tn_parallel. */
+/* backends/cpu/cpu.h: options and properties of the backend. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,25 +14,6 @@ typedef struct tn_cpu_options {
   int32_t bandwidth; /* TN_CPU_ESTIMATED or TN_CPU_MEASURED */
 } tn_cpu_options;
 enum { TN_CPU_ESTIMATED = 0, TN_CPU_MEASURED = 1 };
-
-/* ---- team.c: persistent threads for parallel loops --------------------------------------------- */
-
-typedef struct tn_cpu_team tn_cpu_team;
-
-/* A team of `threads` >= 1, the calling thread included. Idle threads spin for a moment, then sleep. Thread i
- * is bound to processor pin[i], if there is one; the calling thread is thread 0 and is not bound here. The
- * handle must outlive the team. */
-tn_status tn_cpu_team_create(tn_env *env, int32_t threads, const tn_ints *pin, tn_cpu_team **team);
-void tn_cpu_team_destroy(tn_cpu_team *team);
-
-/* Calls body(arg, chunk) for chunk 0 .. chunks-1 and returns when all are done. The assignment of chunks to
- * threads is arbitrary. A call while the team is busy, from inside a body or from another thread, runs all
- * chunks on its own thread. */
-void tn_cpu_team_run(tn_cpu_team *team, int64_t chunks, void (*body)(void *arg, int64_t chunk), void *arg);
-
-/* The number of spins of later waits, after some of `spins`: the least where a thread of the team has been
- * preempted during them, else a few more, up to a limit. */
-int32_t tn_cpu_team_next_spins(int32_t spins, bool preempted);
 
 /* ---- properties.c ------------------------------------------------------------------------------ */
 

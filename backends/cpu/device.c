@@ -1,6 +1,7 @@
 /* backends/cpu/device.c: the device of the family `cpu`: the processors that this process may use, as a team
  * of threads. Memory, streams and events are the host's defaults. */
 #include "backends/cpu/cpu.h"
+#include "backends/shared/team.h"
 
 typedef struct cpu_backend {
   int32_t threads;
@@ -37,22 +38,22 @@ static tn_status cpu_backend_properties(tn_env *env, void *backend, int32_t inde
 
 static tn_status cpu_device_open(tn_env *env, void *backend, int32_t index, void **device) {
   const cpu_backend *b = backend;
-  tn_cpu_team *team = NULL;
+  tn_team *team = NULL;
   (void)index;
-  tn_status status = tn_cpu_team_create(env, b->threads, &b->pin, &team);
+  tn_status status = tn_team_create(env, "cpu", b->threads, &b->pin, &team);
   *device = team;
   return status;
 }
 
 static void cpu_device_close(tn_env *env, void *device) {
   (void)env;
-  tn_cpu_team_destroy(device);
+  tn_team_destroy(device);
 }
 
 static void cpu_device_parallel(tn_env *env, void *device, int64_t chunks,
                                 void (*body)(void *arg, int64_t chunk), void *arg) {
   (void)env;
-  tn_cpu_team_run(device, chunks, body, arg);
+  tn_team_run(device, chunks, body, arg);
 }
 
 static const tn_option options[] = {

@@ -100,7 +100,7 @@ static void sim_device_close(tn_env *env, void *device) {
         d->index, (long long)d->copies_in, (long long)d->copies_beside, (long long)d->launches,
         (long long)d->replays);
   }
-  tn_sim_team_destroy(d->team);
+  tn_team_destroy(d->team);
   tn_sim_memory_close(d);
   tn_sim_names_delete(d);
   for (int32_t i = 0; i < TN_SIM_STREAMS; i++) tn_delete(env, d->streams[i].ring.items);
@@ -125,6 +125,7 @@ static tn_status sim_start_engine(tn_env *env, tn_sim_device *d) {
 
 static tn_status sim_device_open(tn_env *env, void *backend, int32_t index, void **device) {
   tn_sim_backend_object *b = backend;
+  static const tn_ints unbound = {0, NULL};
   *device = NULL;
   tn_status status = sim_check_index(env, b, index);
   if (status != TN_OK) return status;
@@ -136,7 +137,7 @@ static tn_status sim_device_open(tn_env *env, void *backend, int32_t index, void
   tn_sim_native_init(&d->native, d, NULL);
   d->chance = (uint64_t)b->options.seed * 0x9E37 + (uint64_t)index;
   pthread_mutex_init(&d->lock, NULL);
-  status = tn_sim_team_create(env, (int32_t)b->options.threads, &d->team);
+  status = tn_team_create(env, "sim", (int32_t)b->options.threads, &unbound, &d->team);
   if (status == TN_OK) status = sim_start_engine(env, d);
   if (status == TN_OK)
     *device = d;

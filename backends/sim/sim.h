@@ -16,6 +16,7 @@
 #include "backends/sim/engine/signal.h"
 #include "backends/sim/options.h"
 #include "backends/sim/queue.h"
+#include "backends/shared/team.h"
 #include "tenon/plugin/backend.h"
 #include "tenon/plugin/communicator.h"
 
@@ -76,7 +77,7 @@ struct tn_sim_device {
   int32_t n_blocks, blocks_capacity;
   uint64_t bytes; /* of device memory in use */
 
-  struct tn_sim_team *team;
+  tn_team *team;
   tn_sim_native native;
   atomic_bool released; /* the fault `stall` is over */
   /* the engine's own */
@@ -161,10 +162,3 @@ static inline bool tn_sim_rehearses(const tn_sim_device *device) {
 /* The handle of kernels and tasks on the engine; failures go to device->report. */
 tn_env tn_sim_engine_env(tn_sim_device *device);
 void tn_sim_engine_table(const tn_api *host, tn_api *api);
-
-/* ---- team.c ------------------------------------------------------------------------------------- */
-
-tn_status tn_sim_team_create(tn_env *env, int32_t threads, struct tn_sim_team **team);
-void tn_sim_team_destroy(struct tn_sim_team *team);
-void tn_sim_team_run(struct tn_sim_team *team, int64_t chunks, void (*body)(void *arg, int64_t chunk),
-                     void *arg);

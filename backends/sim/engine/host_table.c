@@ -45,7 +45,7 @@ static void *engine_alloc(const void *handle, size_t bytes) {
 static void engine_free(const void *handle, void *block) { (void)handle, free(block); }
 
 static void engine_parallel(tn_launch *l, int64_t chunks, void (*body)(void *arg, int64_t chunk), void *arg) {
-  tn_sim_team_run(host_table_device(l)->team, chunks, body, arg);
+  tn_team_run(host_table_device(l)->team, chunks, body, arg);
 }
 
 void tn_sim_engine_table(const tn_api *host, tn_api *api) {

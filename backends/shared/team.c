@@ -1,4 +1,4 @@
-/* backends/cpu/team.c: persistent threads that share the chunks of a parallel loop, without locks.
+/* backends/shared/team.c: persistent threads that share the chunks of a parallel loop, without locks.
  *
  * Taking work. One 64-bit word, the ticket, has the number of the loop in its upper half and the next unit of
  * work in its lower half. A thread takes a unit by a compare-and-swap that raises the ticket. A thread that
@@ -24,7 +24,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "backends/cpu/cpu.h"
+#include "backends/shared/team.h"
 
 #define CLOSED   UINT64_C(0xffffffff)
 #define LOOP_ONE (UINT64_C(1) << 32)
@@ -45,7 +45,7 @@ typedef struct team_thread {
   long preemptions;
 } team_thread;
 
-struct tn_cpu_team {
+struct tn_team {
   tn_env env;
   int32_t n_workers; /* started so far */
   pthread_t *workers;
@@ -84,24 +84,24 @@ static long team_count_preemptions(void) {
   return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nivcsw : 0;
 }
 
-int32_t tn_cpu_team_next_spins(int32_t spins, bool preempted) {
+int32_t tn_team_next_spins(int32_t spins, bool preempted) {
   if (preempted) return LEAST_SPINS;
   return spins < MOST_SPINS - SPINS_STEP ? spins + SPINS_STEP : MOST_SPINS;
 }
 
 /* The number of spins of a wait. Threads may overwrite each other's change; a later wait corrects it. */
-static int32_t team_choose_spins(tn_cpu_team *t, team_thread *self) {
+static int32_t team_choose_spins(tn_team *t, team_thread *self) {
   int32_t spins = atomic_load_explicit(&t->spins, memory_order_relaxed);
   if (++self->waits < CHECKED_WAITS) return spins;
   long preemptions = team_count_preemptions();
-  spins = tn_cpu_team_next_spins(spins, preemptions != self->preemptions);
+  spins = tn_team_next_spins(spins, preemptions != self->preemptions);
   *self = (team_thread){.preemptions = preemptions};
   atomic_store_explicit(&t->spins, spins, memory_order_relaxed);
   return spins;
 }
 
 /* CLOSED is more than any number of units. */
-static bool team_is_open(const tn_cpu_team *t, uint64_t ticket) {
+static bool team_is_open(const tn_team *t, uint64_t ticket) {
   return (int64_t)(ticket & CLOSED) < atomic_load_explicit(&t->units, memory_order_relaxed);
 }
 
@@ -110,13 +110,13 @@ static void team_run_unit(chunk_body body, void *arg, int64_t first, int64_t sto
 }
 
 /* The last unit done wakes the caller if it has gone to sleep. */
-static void team_finish_unit(tn_cpu_team *t, int64_t units) {
+static void team_finish_unit(tn_team *t, int64_t units) {
   if (atomic_fetch_add(&t->done, 1) + 1 < units) return;
   if (atomic_exchange(&t->caller_sleeps, false)) sem_post(&t->finished);
 }
 
 /* Takes units of the open loop until none is left. */
-static void team_take_units(tn_cpu_team *t) {
+static void team_take_units(tn_team *t) {
   uint64_t ticket = atomic_load(&t->ticket);
   for (;;) {
     if (!team_is_open(t, ticket)) return;
@@ -133,12 +133,12 @@ static void team_take_units(tn_cpu_team *t) {
   }
 }
 
-static bool team_has_work(tn_cpu_team *t) {
+static bool team_has_work(tn_team *t) {
   return atomic_load(&t->stop) || team_is_open(t, atomic_load(&t->ticket));
 }
 
 /* Takes at most `wanted` sleepers out of the count; returns their number. */
-static int32_t team_take_sleepers(tn_cpu_team *t, int64_t wanted) {
+static int32_t team_take_sleepers(tn_team *t, int64_t wanted) {
   int32_t asleep = atomic_load(&t->sleepers), taken;
   do taken = wanted < asleep ? (int32_t)wanted : asleep;
   while (taken > 0 && !atomic_compare_exchange_weak(&t->sleepers, &asleep, asleep - taken));
@@ -146,7 +146,7 @@ static int32_t team_take_sleepers(tn_cpu_team *t, int64_t wanted) {
 }
 
 /* May return without work, since the count does not identify sleepers: a post may wake another thread. */
-static void team_wait_for_work(tn_cpu_team *t, team_thread *self) {
+static void team_wait_for_work(tn_team *t, team_thread *self) {
   for (int32_t i = team_choose_spins(t, self); i > 0; i--) {
     if (team_has_work(t)) return;
     team_relax();
@@ -157,7 +157,7 @@ static void team_wait_for_work(tn_cpu_team *t, team_thread *self) {
 }
 
 static void *team_worker(void *arg) {
-  tn_cpu_team *t = arg;
+  tn_team *t = arg;
   team_thread self = {0};
   for (;;) {
     team_wait_for_work(t, &self);
@@ -168,7 +168,7 @@ static void *team_worker(void *arg) {
 
 /* Opens a loop. This thread writes the ticket and then reads the count of sleepers; a sleeper raises the
  * count and then reads the ticket. All four are seq_cst, so a sleeper sees the open ticket or is woken. */
-static void team_open_loop(tn_cpu_team *t, int64_t chunks, chunk_body body, void *arg) {
+static void team_open_loop(tn_team *t, int64_t chunks, chunk_body body, void *arg) {
   int64_t grain = (chunks - 1) / MOST_UNITS + 1, units = (chunks - 1) / grain + 1;
   uint64_t number = (atomic_load(&t->ticket) & ~CLOSED) + LOOP_ONE;
   atomic_store_explicit(&t->body, body, memory_order_relaxed);
@@ -183,7 +183,7 @@ static void team_open_loop(tn_cpu_team *t, int64_t chunks, chunk_body body, void
 
 /* A thread that was delayed after the last unit of an earlier loop may clear this loop's flag and post, so
  * the count alone decides that the loop is done. */
-static void team_close_loop(tn_cpu_team *t) {
+static void team_close_loop(tn_team *t) {
   int64_t units = atomic_load_explicit(&t->units, memory_order_relaxed);
   int32_t spins = team_choose_spins(t, &t->caller);
   for (int32_t i = 0; i < spins && atomic_load(&t->done) < units; i++) team_relax();
@@ -195,7 +195,7 @@ static void team_close_loop(tn_cpu_team *t) {
   atomic_store(&t->ticket, atomic_load(&t->ticket) | CLOSED);
 }
 
-void tn_cpu_team_run(tn_cpu_team *t, int64_t chunks, chunk_body body, void *arg) {
+void tn_team_run(tn_team *t, int64_t chunks, chunk_body body, void *arg) {
   bool idle = false;
   if (chunks <= 0) return;
   if (chunks == 1 || t->n_workers == 0 || !atomic_compare_exchange_strong(&t->busy, &idle, true)) {
@@ -217,7 +217,7 @@ static int team_bind_worker(pthread_attr_t *attributes, int64_t processor) {
 }
 
 /* Workers block all signals, so the application's threads handle them. */
-static int team_start_worker(tn_cpu_team *t, const tn_ints *pin, pthread_t *worker) {
+static int team_start_worker(tn_team *t, const tn_ints *pin, pthread_t *worker) {
   sigset_t all, before;
   pthread_attr_t attributes;
   int32_t number = t->n_workers + 1; /* in the team, where the caller is 0 */
@@ -232,9 +232,9 @@ static int team_start_worker(tn_cpu_team *t, const tn_ints *pin, pthread_t *work
   return error;
 }
 
-tn_status tn_cpu_team_create(tn_env *env, int32_t threads, const tn_ints *pin, tn_cpu_team **team) {
+tn_status tn_team_create(tn_env *env, const char *name, int32_t threads, const tn_ints *pin, tn_team **team) {
   *team = NULL;
-  tn_cpu_team *t = tn_new(env, sizeof *t);
+  tn_team *t = tn_new(env, sizeof *t);
   if (t == NULL) return TN_ENOMEM;
   t->env = *env;
   atomic_init(&t->ticket, CLOSED);
@@ -252,13 +252,13 @@ tn_status tn_cpu_team_create(tn_env *env, int32_t threads, const tn_ints *pin, t
     return TN_OK;
   }
   int32_t started = t->n_workers + 1;
-  tn_cpu_team_destroy(t);
+  tn_team_destroy(t);
   if (error < 0) return TN_ENOMEM;
-  return tn_fail(env, TN_EUNAVAILABLE, "threads", "cpu: thread %d of %d did not start (%s); ask for fewer",
-                 started + 1, threads, strerror(error));
+  return tn_fail(env, TN_EUNAVAILABLE, "threads", "%s: thread %d of %d did not start (%s); ask for fewer",
+                 name, started + 1, threads, strerror(error));
 }
 
-void tn_cpu_team_destroy(tn_cpu_team *t) {
+void tn_team_destroy(tn_team *t) {
   if (t == NULL) return;
   atomic_store(&t->stop, true);
   for (int32_t i = 0; i < t->n_workers; i++) sem_post(&t->work);
