@@ -408,9 +408,8 @@ static tn_status reduce_query(tn_query *q) {
 }
 
 static tn_status reduce_prepare(tn_prepare *p, void **made) {
-  reduce_kernel *keep = tn_new(p, sizeof *keep);
+  reduce_kernel *keep = *made = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
-  *made = keep;
   tn_status status = reduce_kernel_make(p, p->match, keep);
   if (status != TN_OK) tn_delete(p, keep);
   return status;

@@ -43,18 +43,16 @@ static tn_status cuda_all_finite_query(tn_query *q) {
 static tn_status cuda_all_finite_prepare(tn_prepare *p, void **made) {
   static const tn_layout unset = {0};
   const tn_type *x = p->match->in[0];
-  char name[TN_CUDA_FUNCTION_NAME];
-  all_finite_kernel *keep = tn_new(p, sizeof *keep);
+  all_finite_kernel *keep = *made = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
-  *made = keep;
   tn_storage s = tn_storage_of(x, p->in_layout ? &p->in_layout[0] : &unset);
   int64_t blocks = all_finite_blocks(s.count, x->dtype);
   keep->args.count = s.count;
   keep->args.exponent = all_finite_exponents[x->dtype];
   keep->blocks_grid = tn_cuda_task_grid(blocks, 1, ALL_FINITE_THREADS);
   keep->join_grid = tn_cuda_task_grid(blocks > 1, 1, ALL_FINITE_THREADS);
-  snprintf(name, sizeof name, "all_finite_%d", (int)tn_dtype_size(x->dtype));
-  tn_status status = tn_cuda_request(p, &keep->blocks, "all_finite.cu", name);
+  tn_status status =
+      tn_cuda_request(p, &keep->blocks, "all_finite.cu", "all_finite_%d", (int)tn_dtype_size(x->dtype));
   if (status != TN_OK || blocks == 1) return status;
   return tn_cuda_request(p, &keep->join, "all_finite.cu", "all_finite_join");
 }

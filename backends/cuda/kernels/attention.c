@@ -106,7 +106,7 @@ static tn_status attention_add_step(tn_prepare *p, attention_kernel *keep, const
   snprintf(file, sizeof file, "attention_%s.cu", tn_dtype_name(dtype));
   snprintf(name, sizeof name, "attention_%s_%d", what, width <= 64 ? 64 : width <= 128 ? 128 : 256);
   keep->n_steps++;
-  return tn_cuda_request(p, &step->function, file, name);
+  return tn_cuda_request(p, &step->function, file, "%s", name);
 }
 
 /* The sums of dy y: a warp for each query. */
@@ -122,9 +122,8 @@ static tn_status attention_add_delta(tn_prepare *p, attention_kernel *keep) {
 }
 
 static tn_status cuda_attention_prepare(tn_prepare *p, void **made) {
-  attention_kernel *keep = tn_new(p, sizeof *keep);
+  attention_kernel *keep = *made = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
-  *made = keep;
   tn_status status = tn_cuda_attention_use_of(&p->env, p->match, &keep->of);
   if (status != TN_OK) return status;
   keep->args = attention_args_of(&keep->of);

@@ -113,22 +113,20 @@ static struct cached_attention_args cached_args_of(const tn_cuda_attention_use *
 
 static tn_status cached_request(tn_prepare *p, cached_kernel *keep) {
   uint32_t queries = (uint32_t)cached_queries(&keep->of), parts = (uint32_t)keep->args.parts;
-  char name[TN_CUDA_FUNCTION_NAME];
   keep->grid = (tn_cuda_grid){.blocks = {queries * parts, 1, 1}, .threads = {CACHED_THREADS, 1, 1}};
   keep->join_grid =
       (tn_cuda_grid){.blocks = {parts > 1 ? queries : 0, 1, 1}, .threads = {CACHED_THREADS, 1, 1}};
   if (queries == 0) return TN_OK;
-  snprintf(name, sizeof name, "cached_attention_%s", tn_dtype_name(keep->of.dtype));
-  tn_status status = tn_cuda_request(p, &keep->attend, "cached_attention.cu", name);
+  tn_status status = tn_cuda_request(p, &keep->attend, "cached_attention.cu", "cached_attention_%s",
+                                     tn_dtype_name(keep->of.dtype));
   if (status != TN_OK || parts == 1) return status;
-  snprintf(name, sizeof name, "cached_attention_join_%s", tn_dtype_name(keep->of.dtype));
-  return tn_cuda_request(p, &keep->join, "cached_attention.cu", name);
+  return tn_cuda_request(p, &keep->join, "cached_attention.cu", "cached_attention_join_%s",
+                         tn_dtype_name(keep->of.dtype));
 }
 
 static tn_status cuda_cached_prepare(tn_prepare *p, void **made) {
-  cached_kernel *keep = tn_new(p, sizeof *keep);
+  cached_kernel *keep = *made = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
-  *made = keep;
   TN_TRY(tn_cuda_attention_use_of(&p->env, p->match, &keep->of));
   keep->args = cached_args_of(&keep->of);
   return cached_request(p, keep);

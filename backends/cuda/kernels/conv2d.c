@@ -194,22 +194,20 @@ static tn_status cuda_conv2d_weight_query(tn_query *q) { return cuda_conv2d_offe
 
 static tn_status conv2d_request(tn_prepare *p, conv2d_kernel *keep) {
   static const char *const modes[] = {"forward", "input", "weight"};
-  char file[TN_CUDA_FUNCTION_NAME], name[TN_CUDA_FUNCTION_NAME];
+  char file[TN_CUDA_FUNCTION_NAME];
   const conv2d_plan *plan = &keep->plan;
   snprintf(file, sizeof file, "conv2d_%s.cu", tn_dtype_name(p->match->in[0]->dtype));
-  snprintf(name, sizeof name, "conv_%s_%s", modes[plan->mode],
-           plan->direct                      ? "direct"
-           : p->variant == TN_CUDA_ROW_MAJOR ? "planes"
-                                             : "channels");
-  TN_TRY(tn_cuda_request(p, &keep->product, file, name));
+  TN_TRY(tn_cuda_request(p, &keep->product, file, "conv_%s_%s", modes[plan->mode],
+                         plan->direct                      ? "direct"
+                         : p->variant == TN_CUDA_ROW_MAJOR ? "planes"
+                                                           : "channels"));
   if (plan->args.splits > 1) TN_TRY(tn_cuda_request(p, &keep->combine, file, "conv_combine"));
   return TN_OK;
 }
 
 static tn_status conv2d_prepare_mode(tn_prepare *p, int32_t mode, void **made) {
-  conv2d_kernel *keep = tn_new(p, sizeof *keep);
+  conv2d_kernel *keep = *made = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
-  *made = keep;
   keep->plan = conv2d_plan_of(p->match, mode, p->variant, p->device->processors);
   if (keep->plan.args.count == 0) return TN_OK;
   if (keep->plan.blocks > INT32_MAX)

@@ -40,16 +40,13 @@ static void crop_fill_args(const tn_match *m, struct crop_args *a) {
 }
 
 static tn_status cuda_crop_prepare(tn_prepare *p, void **made) {
-  char name[TN_CUDA_FUNCTION_NAME];
-  crop_kernel *keep = tn_new(p, sizeof *keep);
+  crop_kernel *keep = *made = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
-  *made = keep;
   if (tn_type_count(p->match->out[0]) == 0) return TN_OK;
   crop_fill_args(p->match, &keep->args);
   keep->grid = tn_cuda_grid_of(keep->args.count, TN_CUDA_THREADS, TN_CUDA_BLOCKS);
-  snprintf(name, sizeof name, "crop_%d%s", (int)tn_dtype_size(p->match->in[0]->dtype),
-           tn_cuda_long(keep->args.count));
-  return tn_cuda_request(p, &keep->function, "crop.cu", name);
+  return tn_cuda_request(p, &keep->function, "crop.cu", "crop_%d%s",
+                         (int)tn_dtype_size(p->match->in[0]->dtype), tn_cuda_long(keep->args.count));
 }
 
 static tn_status cuda_crop_launch(tn_launch *l) {

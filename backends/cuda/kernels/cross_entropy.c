@@ -63,9 +63,8 @@ static tn_status cuda_loss_query(tn_query *q) {
 }
 
 static tn_status cuda_loss_prepare(tn_prepare *p, void **made) {
-  tn_cuda_reduction *keep = tn_new(p, sizeof *keep);
+  tn_cuda_reduction *keep = *made = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
-  *made = keep;
   cuda_loss_make(p->match, p->variant, keep);
   return tn_cuda_reduction_request(p, keep, "cross_entropy", p->match->in[0]->dtype);
 }

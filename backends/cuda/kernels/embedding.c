@@ -50,10 +50,8 @@ static uint64_t embedding_nan(int32_t dtype) {
 
 static tn_status cuda_embedding_prepare(tn_prepare *p, void **made) {
   const tn_type *ids = p->match->in[0], *table = p->match->in[1];
-  char name[TN_CUDA_FUNCTION_NAME];
-  embedding_kernel *keep = tn_new(p, sizeof *keep);
+  embedding_kernel *keep = *made = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
-  *made = keep;
   struct embedding_args *a = &keep->args;
   int64_t row_bytes = table->dims[1] * (int64_t)tn_dtype_size(table->dtype), unit = 16;
   int64_t size = (int64_t)tn_dtype_size(table->dtype);
@@ -66,10 +64,8 @@ static tn_status cuda_embedding_prepare(tn_prepare *p, void **made) {
   a->id_bytes = (int)tn_dtype_size(ids->dtype);
   a->width = tn_cuda_power(a->units, EMBEDDING_THREADS);
   keep->grid = tn_cuda_task_grid(a->count, EMBEDDING_THREADS / a->width, EMBEDDING_THREADS);
-  snprintf(name, sizeof name, "embedding_%d", (int)unit);
-  TN_TRY(tn_cuda_request(p, &keep->units, "embedding.cu", name));
-  snprintf(name, sizeof name, "embedding_%d", (int)size);
-  return tn_cuda_request(p, &keep->elements, "embedding.cu", name);
+  TN_TRY(tn_cuda_request(p, &keep->units, "embedding.cu", "embedding_%d", (int)unit));
+  return tn_cuda_request(p, &keep->elements, "embedding.cu", "embedding_%d", (int)size);
 }
 
 static void cuda_embedding_release(tn_env *env, void *made) {
@@ -164,18 +160,14 @@ static tn_status cuda_embedding_grad_query(tn_query *q) {
 
 static tn_status cuda_embedding_grad_prepare(tn_prepare *p, void **made) {
   const char *dtype = tn_dtype_name(p->match->out[0]->dtype);
-  char name[TN_CUDA_FUNCTION_NAME];
-  embedding_grad_kernel *keep = tn_new(p, sizeof *keep);
+  embedding_grad_kernel *keep = *made = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
-  *made = keep;
   embedding_grad_make(p->match, keep);
   TN_TRY(tn_cuda_request(p, &keep->count, "embedding.cu", "sort_count"));
   TN_TRY(tn_cuda_request(p, &keep->add_up, "embedding.cu", "sort_add_up"));
   TN_TRY(tn_cuda_request(p, &keep->move, "embedding.cu", "sort_move"));
-  snprintf(name, sizeof name, "embedding_stretches_%s", dtype);
-  TN_TRY(tn_cuda_request(p, &keep->stretches, "embedding_grad.cu", name));
-  snprintf(name, sizeof name, "embedding_join_%s", dtype);
-  return tn_cuda_request(p, &keep->join, "embedding_grad.cu", name);
+  TN_TRY(tn_cuda_request(p, &keep->stretches, "embedding_grad.cu", "embedding_stretches_%s", dtype));
+  return tn_cuda_request(p, &keep->join, "embedding_grad.cu", "embedding_join_%s", dtype);
 }
 
 static void cuda_embedding_grad_release(tn_env *env, void *made) {

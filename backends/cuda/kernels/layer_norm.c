@@ -98,9 +98,8 @@ static tn_status cuda_norm_prepare(tn_prepare *p, void **made) {
   const tn_norm_attributes *attributes = n->attributes;
   int64_t pack = 16 / (int64_t)tn_dtype_size(n->in[0]->dtype);
   char name[TN_CUDA_FUNCTION_NAME];
-  norm_kernel *keep = tn_new(p, sizeof *keep);
+  norm_kernel *keep = *made = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
-  *made = keep;
   struct layer_norm_args *a = &keep->args;
   cuda_norm_count(n->in[0], attributes->trailing, &a->rows, &a->n);
   a->epsilon = attributes->epsilon;
@@ -108,7 +107,7 @@ static tn_status cuda_norm_prepare(tn_prepare *p, void **made) {
   a->lanes = tn_cuda_row_lanes(a->rows, a->vector ? a->n / pack : a->n, ROWS_THREADS);
   keep->grid = tn_cuda_task_grid(a->rows, ROWS_THREADS / a->lanes, ROWS_THREADS);
   cuda_norm_name(p->match, "layer_norm", p->match->out[0]->dtype, name);
-  return tn_cuda_request(p, &keep->function, "layer_norm.cu", name);
+  return tn_cuda_request(p, &keep->function, "layer_norm.cu", "%s", name);
 }
 
 static tn_status cuda_norm_launch(tn_launch *l) {
@@ -228,15 +227,14 @@ static tn_status cuda_norm_grad_query(tn_query *q) {
 static tn_status cuda_norm_grad_prepare(tn_prepare *p, void **made) {
   const tn_match *m = p->match;
   char name[TN_CUDA_FUNCTION_NAME];
-  norm_grad_kernel *keep = tn_new(p, sizeof *keep);
+  norm_grad_kernel *keep = *made = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
-  *made = keep;
   cuda_norm_grad_make(m, p->device, keep);
   cuda_norm_name(m, "layer_norm_grad_rows", m->in[0]->dtype, name);
-  TN_TRY(tn_cuda_request(p, &keep->rows, "layer_norm_grad.cu", name));
+  TN_TRY(tn_cuda_request(p, &keep->rows, "layer_norm_grad.cu", "%s", name));
   keep->rows.shared_bytes = keep->rows_grid.shared_bytes;
-  snprintf(name, sizeof name, "layer_norm_grad_blocks_%s", tn_dtype_name(cuda_norm_wide(m)));
-  return tn_cuda_request(p, &keep->blocks, "layer_norm_grad.cu", name);
+  return tn_cuda_request(p, &keep->blocks, "layer_norm_grad.cu", "layer_norm_grad_blocks_%s",
+                         tn_dtype_name(cuda_norm_wide(m)));
 }
 
 static void cuda_norm_grad_release(tn_env *env, void *made) {

@@ -327,17 +327,16 @@ static tn_status cuda_matmul_query(tn_query *q) {
 
 static tn_status cuda_matmul_prepare(tn_prepare *p, void **made) {
   const tn_cuda_device *device = tn_cuda_device_of(p);
-  char name[TN_CUDA_FUNCTION_NAME];
-  matmul_kernel *keep = tn_new(p, sizeof *keep);
+  matmul_kernel *keep = *made = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
-  *made = keep;
   keep->kind = cuda_matmul_kind(p->match);
   keep->roles = cuda_matmul_roles(p->match);
   cuda_matmul_fill(p->match, p->variant / MATMUL_RANKS, &keep->product, &keep->batch);
   bool empty = cuda_matmul_is_empty(&keep->product);
   keep->adds_bias = empty || (keep->product.dtype == TN_F64 && keep->roles.bias >= 0);
-  snprintf(name, sizeof name, "matmul_bias_%s", tn_dtype_name(keep->product.dtype));
-  tn_status status = keep->adds_bias ? tn_cuda_request(p, &keep->add_bias, "matmul_bias.cu", name) : TN_OK;
+  tn_status status = keep->adds_bias ? tn_cuda_request(p, &keep->add_bias, "matmul_bias.cu", "matmul_bias_%s",
+                                                       tn_dtype_name(keep->product.dtype))
+                                     : TN_OK;
   if (status != TN_OK || empty) return status;
   return tn_cuda_product_open(&p->env, device, &keep->product, p->variant % MATMUL_RANKS, &keep->plan);
 }

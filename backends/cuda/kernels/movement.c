@@ -30,9 +30,8 @@ static tn_status cuda_walk_query(tn_query *q) {
 
 static tn_status cuda_walk_prepare(tn_prepare *p, void **made) {
   const tn_node *n = p->match->nodes[0].node;
-  tn_cuda_strided *keep = tn_new(p, sizeof *keep);
+  tn_cuda_strided *keep = *made = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
-  *made = keep;
   tn_movement walk = strcmp(n->op, "transpose") == 0 ? tn_movement_of_transpose(n) : tn_movement_of_slice(n);
   return tn_cuda_strided_prepare(p, cuda_movement_size(p->match), &walk, keep);
 }
@@ -113,16 +112,13 @@ static tn_status cuda_pad_query(tn_query *q) {
 
 static tn_status pad_request(tn_prepare *p, const struct pad_args *a, int32_t unit,
                              tn_cuda_function *function) {
-  char name[TN_CUDA_FUNCTION_NAME];
-  snprintf(name, sizeof name, "pad_%d%s", (int)unit, tn_cuda_long(a->count));
-  return tn_cuda_request(p, function, "movement.cu", name);
+  return tn_cuda_request(p, function, "movement.cu", "pad_%d%s", (int)unit, tn_cuda_long(a->count));
 }
 
 static tn_status cuda_pad_prepare(tn_prepare *p, void **made) {
   int32_t size = cuda_movement_size(p->match);
-  pad_kernel *keep = tn_new(p, sizeof *keep);
+  pad_kernel *keep = *made = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
-  *made = keep;
   if (tn_type_count(p->match->out[0]) == 0) return TN_OK;
   pad_dims dims = pad_dims_of(p->match->nodes[0].node);
   int32_t unit = pad_unit(size, &dims);
@@ -211,17 +207,14 @@ static tn_status cuda_parts_query(tn_query *q) {
 
 static tn_status cuda_parts_prepare(tn_prepare *p, void **made) {
   const tn_node *n = p->match->nodes[0].node;
-  char name[TN_CUDA_FUNCTION_NAME];
-  parts_kernel *keep = tn_new(p, parts_bytes(p->match));
+  parts_kernel *keep = *made = tn_new(p, parts_bytes(p->match));
   if (keep == NULL) return TN_ENOMEM;
-  *made = keep;
   keep->size = cuda_movement_size(p->match);
   if (strcmp(n->op, "concat") == 0)
     parts_fill_concat(keep, n);
   else
     parts_fill_pack(keep, n);
-  snprintf(name, sizeof name, "parts_%d", (int)keep->size);
-  return tn_cuda_request(p, &keep->function, "movement.cu", name);
+  return tn_cuda_request(p, &keep->function, "movement.cu", "parts_%d", (int)keep->size);
 }
 
 /* A part is copied 16 bytes at a time where each of its rows begins at a multiple of 16 bytes on both sides.

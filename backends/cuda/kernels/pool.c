@@ -77,16 +77,14 @@ void tn_cuda_pool_fill(const tn_match *m, int32_t how, struct pool_args *args) {
 /* max_pool2d_grad and f16: "max_grad_pool_f16" */
 static tn_status cuda_pool_prepare(tn_prepare *p, void **made) {
   const tn_match *m = p->match;
-  char name[TN_CUDA_FUNCTION_NAME];
-  pool_kernel *keep = tn_new(p, sizeof *keep);
+  pool_kernel *keep = *made = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
-  *made = keep;
   if (tn_type_count(m->out[0]) == 0) return TN_OK;
   tn_cuda_pool_fill(m, p->variant, &keep->args);
   keep->grid = tn_cuda_grid_of(keep->args.count, TN_CUDA_THREADS, TN_CUDA_BLOCKS);
-  snprintf(name, sizeof name, "%.3s%s_pool_%s%s", m->nodes[0].node->op, pool_is_gradient(m) ? "_grad" : "",
-           tn_dtype_name(m->out[0]->dtype), tn_cuda_long(keep->args.count));
-  return tn_cuda_request(p, &keep->function, "pool.cu", name);
+  return tn_cuda_request(p, &keep->function, "pool.cu", "%.3s%s_pool_%s%s", m->nodes[0].node->op,
+                         pool_is_gradient(m) ? "_grad" : "", tn_dtype_name(m->out[0]->dtype),
+                         tn_cuda_long(keep->args.count));
 }
 
 static tn_status cuda_pool_launch(tn_launch *l) {

@@ -98,9 +98,8 @@ static tn_status cuda_reduce_query(tn_query *q) {
 }
 
 static tn_status cuda_reduce_prepare(tn_prepare *p, void **made) {
-  tn_cuda_reduction *keep = tn_new(p, sizeof *keep);
+  tn_cuda_reduction *keep = *made = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
-  *made = keep;
   tn_cuda_reduce_make(p->match, p->variant, keep);
   return tn_cuda_reduction_request(p, keep, p->match->nodes[0].node->op, p->match->in[0]->dtype);
 }

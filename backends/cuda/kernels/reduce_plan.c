@@ -151,13 +151,12 @@ int64_t tn_cuda_reduction_workspace(const tn_cuda_reduction *r, int32_t dtype, i
 /* ---- functions and launches ---- */
 
 tn_status tn_cuda_reduction_request(tn_prepare *p, tn_cuda_reduction *r, const char *op, int32_t dtype) {
-  char file[TN_CUDA_FUNCTION_NAME], name[TN_CUDA_FUNCTION_NAME];
+  char file[TN_CUDA_FUNCTION_NAME];
   snprintf(file, sizeof file, "%s.cu", op);
-  snprintf(name, sizeof name, "%s_%s_%s", op, r->args.columns > 0 ? "columns" : "runs", tn_dtype_name(dtype));
-  tn_status status = tn_cuda_request(p, &r->elements, file, name);
+  tn_status status = tn_cuda_request(p, &r->elements, file, "%s_%s_%s", op,
+                                     r->args.columns > 0 ? "columns" : "runs", tn_dtype_name(dtype));
   if (status != TN_OK || r->args.parts == 1) return status;
-  snprintf(name, sizeof name, "%s_parts_%s", op, tn_dtype_name(dtype));
-  return tn_cuda_request(p, &r->parts, file, name);
+  return tn_cuda_request(p, &r->parts, file, "%s_parts_%s", op, tn_dtype_name(dtype));
 }
 
 tn_status tn_cuda_reduction_request_text(tn_prepare *p, tn_cuda_reduction *r, const char *title,

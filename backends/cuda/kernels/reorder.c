@@ -90,11 +90,9 @@ static tn_movement reorder_walk(const tn_storage *from, const tn_storage *to) {
 static tn_status reorder_prepare_elements(tn_prepare *p, const tn_storage *from, const tn_storage *to,
                                           reorder_kernel *keep) {
   const tn_type *x = p->match->in[0];
-  char name[TN_CUDA_FUNCTION_NAME];
   reorder_fill_args(&keep->args, x, from, to);
   keep->grid = tn_cuda_grid_of(to->count, REORDER_THREADS, REORDER_BLOCKS);
-  snprintf(name, sizeof name, "reorder_%d", (int)tn_dtype_size(x->dtype));
-  return tn_cuda_request(p, &keep->function, "reorder.cu", name);
+  return tn_cuda_request(p, &keep->function, "reorder.cu", "reorder_%d", (int)tn_dtype_size(x->dtype));
 }
 
 static tn_status cuda_reorder_prepare(tn_prepare *p, void **made) {
@@ -102,9 +100,8 @@ static tn_status cuda_reorder_prepare(tn_prepare *p, void **made) {
   const tn_type *x = p->match->in[0];
   const tn_layout *in = p->in_layout ? &p->in_layout[0] : &unset;
   const tn_layout *out = p->out_layout ? &p->out_layout[0] : &unset;
-  reorder_kernel *keep = tn_new(p, sizeof *keep);
+  reorder_kernel *keep = *made = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
-  *made = keep;
   tn_storage from = tn_storage_of(x, in), to = tn_storage_of(x, out);
   keep->same = to.count == 0 || tn_storage_same(&from, &to);
   if (keep->same) return TN_OK;

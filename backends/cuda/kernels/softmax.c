@@ -51,10 +51,8 @@ static tn_status cuda_softmax_prepare(tn_prepare *p, void **made) {
   const tn_node *n = p->match->nodes[0].node;
   const tn_type *x = n->in[0];
   int64_t axis = ((const tn_axis_attributes *)n->attributes)->axis;
-  char name[TN_CUDA_FUNCTION_NAME];
-  softmax_kernel *keep = tn_new(p, sizeof *keep);
+  softmax_kernel *keep = *made = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
-  *made = keep;
   if (tn_type_count(x) == 0) return TN_OK;
   if (axis < 0) axis += x->rank;
   keep->args.n = x->dims[axis];
@@ -65,9 +63,8 @@ static tn_status cuda_softmax_prepare(tn_prepare *p, void **made) {
     softmax_divide_rows(keep, (int64_t)tn_dtype_size(x->dtype));
   else
     softmax_divide_columns(keep);
-  snprintf(name, sizeof name, "%s_%s_%s", n->op, keep->args.inner == 1 ? "rows" : "columns",
-           tn_dtype_name(x->dtype));
-  return tn_cuda_request(p, &keep->function, "softmax.cu", name);
+  return tn_cuda_request(p, &keep->function, "softmax.cu", "%s_%s_%s", n->op,
+                         keep->args.inner == 1 ? "rows" : "columns", tn_dtype_name(x->dtype));
 }
 
 static tn_status cuda_softmax_launch(tn_launch *l) {

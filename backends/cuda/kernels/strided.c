@@ -53,10 +53,8 @@ static struct gather_args strided_gather(const tn_movement *m, int64_t per_unit)
 
 static tn_status strided_request_gather(tn_prepare *p, const struct gather_args *a, int32_t unit,
                                         tn_cuda_function *function, tn_cuda_grid *grid) {
-  char name[TN_CUDA_FUNCTION_NAME];
   *grid = tn_cuda_grid_of(a->count, TN_CUDA_THREADS, TN_CUDA_BLOCKS);
-  snprintf(name, sizeof name, "gather_%d%s", (int)unit, tn_cuda_long(a->count));
-  return tn_cuda_request(p, function, "movement.cu", name);
+  return tn_cuda_request(p, function, "movement.cu", "gather_%d%s", (int)unit, tn_cuda_long(a->count));
 }
 
 static tn_status strided_prepare_gather(tn_prepare *p, int32_t size, const tn_movement *m,
@@ -106,12 +104,10 @@ static int64_t strided_tiles(const tn_movement *m, int32_t across, struct tiles_
 }
 
 static tn_status strided_prepare_tiles(tn_prepare *p, int32_t size, int64_t blocks, tn_cuda_strided *s) {
-  char name[TN_CUDA_FUNCTION_NAME];
   s->in_tiles = true;
   s->elements_grid =
       (tn_cuda_grid){.blocks = {(uint32_t)blocks, 1, 1}, .threads = {MOVEMENT_TILE, MOVEMENT_TILE_ROWS, 1}};
-  snprintf(name, sizeof name, "tiles_%d", (int)size);
-  return tn_cuda_request(p, &s->elements, "movement.cu", name);
+  return tn_cuda_request(p, &s->elements, "movement.cu", "tiles_%d", (int)size);
 }
 
 /* ---- prepare, launch, release ---- */

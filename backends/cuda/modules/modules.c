@@ -3,6 +3,7 @@
 #include "backends/cuda/modules/modules.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -171,10 +172,16 @@ tn_status tn_cuda_request_text(tn_prepare *p, tn_cuda_function *function, const 
   return modules_request(p, function, &(tn_cuda_text){title, text}, NULL, name);
 }
 
-tn_status tn_cuda_request(tn_prepare *p, tn_cuda_function *function, const char *file, const char *name) {
+tn_status tn_cuda_request(tn_prepare *p, tn_cuda_function *function, const char *file, const char *name,
+                          ...) {
+  char full[TN_CUDA_FUNCTION_NAME];
+  va_list arguments;
+  va_start(arguments, name);
+  vsnprintf(full, sizeof full, name, arguments);
+  va_end(arguments);
   for (const tn_cuda_text *t = tn_cuda_texts; t->path != NULL; t++)
     if (strcmp(strrchr(t->path, '/') + 1, file) == 0)
-      return modules_request(p, function, t, strrchr(t->path, '/') + 1, name);
+      return modules_request(p, function, t, strrchr(t->path, '/') + 1, full);
   return tn_fail(p, TN_EINTERNAL, NULL, "cuda: no device code in %s", file);
 }
 

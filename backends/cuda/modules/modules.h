@@ -32,9 +32,10 @@ typedef struct tn_cuda_function {
 tn_status tn_cuda_modules_create(tn_env *env, tn_cuda_device *device, tn_cuda_modules **modules);
 void tn_cuda_modules_destroy(tn_env *env, tn_cuda_modules *modules);
 
-/* Requests the function `name` of a file of device/, such as "softmax.cu". TN_EINTERNAL: there is no
- * such file. */
-tn_status tn_cuda_request(tn_prepare *p, tn_cuda_function *function, const char *file, const char *name);
+/* Requests the function `name`, as of printf, of a file of device/, such as "softmax.cu". TN_EINTERNAL: there
+ * is no such file. */
+TN_PRINTF(4, 5)
+tn_status tn_cuda_request(tn_prepare *p, tn_cuda_function *function, const char *file, const char *name, ...);
 /* Requests the function `name` of a text, which is copied. `title` names it in messages: "region of 3 ops".
  */
 tn_status tn_cuda_request_text(tn_prepare *p, tn_cuda_function *function, const char *title, const char *text,

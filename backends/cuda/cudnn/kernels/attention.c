@@ -157,9 +157,8 @@ static tn_status cudnn_attention_request(tn_prepare *p, cudnn_attention_kernel *
 }
 
 static tn_status cudnn_attention_prepare(tn_prepare *p, void **made) {
-  cudnn_attention_kernel *keep = tn_new(p, sizeof *keep);
+  cudnn_attention_kernel *keep = *made = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
-  *made = keep;
   tn_status status = tn_cuda_attention_use_of(&p->env, p->match, &keep->of);
   return status == TN_OK ? cudnn_attention_request(p, keep) : status;
 }

@@ -49,9 +49,8 @@ static tn_status cudnn_conv2d_query(tn_query *q) {
 static tn_status cudnn_conv2d_prepare(tn_prepare *p, void **made) {
   const tn_cudnn_conv c = tn_cudnn_conv_of(p->match->nodes[0].node);
   tn_cudnn_graph g;
-  cudnn_conv2d_kernel *keep = tn_new(p, sizeof *keep);
+  cudnn_conv2d_kernel *keep = *made = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
-  *made = keep;
   keep->kind = c.kind;
   cudnn_conv2d_describe(&c, cudnn_conv2d_bias(p->match), &g);
   return tn_cudnn_request(p, &g, tn_cudnn_conv_is_exact(&c), p->variant, &keep->plan);

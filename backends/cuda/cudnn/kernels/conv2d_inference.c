@@ -182,22 +182,19 @@ static tn_status conv2d_behind_query(tn_query *q) {
 static tn_status conv2d_behind_request_fold(tn_prepare *p, conv2d_behind_kernel *keep) {
   const conv2d_behind_match *f = &keep->match;
   const tn_type *w = f->conv.w;
-  char name[TN_CUDA_FUNCTION_NAME];
   if (!conv2d_behind_is_folded(f)) return TN_OK;
   keep->bias_offset = conv2d_behind_weight_bytes(f);
   keep->args = (struct conv_fold_args){.outputs = w->dims[0],
                                        .inputs = w->dims[1],
                                        .pixels = w->dims[2] * w->dims[3],
                                        .epsilon = (float)f->epsilon};
-  snprintf(name, sizeof name, "conv_fold_%s", tn_dtype_name(f->conv.x->dtype));
-  return tn_cuda_request(p, &keep->fold, "conv_fold.cu", name);
+  return tn_cuda_request(p, &keep->fold, "conv_fold.cu", "conv_fold_%s", tn_dtype_name(f->conv.x->dtype));
 }
 
 static tn_status conv2d_behind_prepare(tn_prepare *p, void **made) {
   tn_cudnn_graph g;
-  conv2d_behind_kernel *keep = tn_new(p, sizeof *keep);
+  conv2d_behind_kernel *keep = *made = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
-  *made = keep;
   keep->match = conv2d_behind_read(p->match);
   conv2d_behind_describe(&keep->match, &g);
   tn_status status =

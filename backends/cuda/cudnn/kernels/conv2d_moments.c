@@ -53,9 +53,8 @@ static tn_status conv2d_moments_query(tn_query *q) {
 static tn_status conv2d_moments_prepare(tn_prepare *p, void **made) {
   const tn_cudnn_conv c = tn_cudnn_conv_of(p->match->nodes[0].node);
   tn_cudnn_graph g;
-  conv2d_moments_kernel *keep = tn_new(p, sizeof *keep);
+  conv2d_moments_kernel *keep = *made = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
-  *made = keep;
   conv2d_moments_describe(&c, &g);
   TN_TRY(tn_cudnn_request(p, &g, tn_cudnn_conv_is_exact(&c), p->variant, &keep->plan));
   keep->offset = tn_cudnn_plan_workspace(&keep->plan);

@@ -138,9 +138,8 @@ static tn_status conv2d_norm_grad_prepare(tn_prepare *p, void **made) {
   const tn_cudnn_conv c = tn_cudnn_conv_of(p->match->nodes[TN_CUDNN_NORM_NODES].node);
   const tn_cudnn_statements s = conv2d_norm_grad_statements(p->match);
   tn_cudnn_graph g;
-  conv2d_norm_grad_kernel *keep = tn_new(p, sizeof *keep);
+  conv2d_norm_grad_kernel *keep = *made = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
-  *made = keep;
   keep->channels = c.x->dims[1];
   keep->has_epilogue = tn_cudnn_has_epilogue(&s);
   conv2d_norm_grad_find_results(p->match, keep);

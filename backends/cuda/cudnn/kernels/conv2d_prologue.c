@@ -109,9 +109,8 @@ static tn_status conv2d_prologue_request(tn_prepare *p, const tn_cudnn_conv *c,
 
 static tn_status conv2d_prologue_prepare(tn_prepare *p, void **made) {
   const tn_cudnn_conv c = tn_cudnn_conv_of(p->match->nodes[TN_CUDNN_NORM_NODES].node);
-  conv2d_prologue_kernel *keep = tn_new(p, sizeof *keep);
+  conv2d_prologue_kernel *keep = *made = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
-  *made = keep;
   keep->kind = c.kind;
   keep->inputs = c.x->dims[1];
   return conv2d_prologue_request(p, &c, keep);
