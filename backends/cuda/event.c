@@ -4,12 +4,11 @@
 tn_status tn_cuda_event_new(tn_env *env, void *device, void **event) {
   tn_cuda_device *d = device;
   *event = NULL;
-  tn_status status = tn_cuda_enter(env, d);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_cuda_enter(env, d));
   tn_cuda_event *e = tn_new(env, sizeof *e);
   if (e == NULL) return TN_ENOMEM;
   e->device = d;
-  status = TN_CU(env, &d->backend->libraries, cuEventCreate, &e->event, CU_EVENT_DEFAULT);
+  tn_status status = TN_CU(env, &d->backend->libraries, cuEventCreate, &e->event, CU_EVENT_DEFAULT);
   if (status == TN_OK)
     *event = e;
   else

@@ -9,13 +9,12 @@ static int stream_priority(int32_t role) { return role == TN_STREAM_COMPUTE ? 0 
 tn_status tn_cuda_stream_new(tn_env *env, void *device, int32_t role, void **stream) {
   tn_cuda_device *d = device;
   *stream = NULL;
-  tn_status status = tn_cuda_enter(env, d);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_cuda_enter(env, d));
   tn_cuda_stream *s = tn_new(env, sizeof *s);
   if (s == NULL) return TN_ENOMEM;
   s->device = d;
-  status = TN_CU(env, &d->backend->libraries, cuStreamCreateWithPriority, &s->stream, CU_STREAM_NON_BLOCKING,
-                 stream_priority(role));
+  tn_status status = TN_CU(env, &d->backend->libraries, cuStreamCreateWithPriority, &s->stream,
+                           CU_STREAM_NON_BLOCKING, stream_priority(role));
   if (status != TN_OK) {
     tn_delete(env, s);
     return status;

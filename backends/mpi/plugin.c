@@ -62,8 +62,7 @@ static tn_status plugin_open(tn_env *env, const void *options, const tn_comm_dev
                              const tn_comm_place *place, const void *identity, void **communicator) {
   (void)device;
   *communicator = NULL;
-  tn_status status = plugin_suits(env, options, place);
-  if (status != TN_OK) return status;
+  TN_TRY(plugin_suits(env, options, place));
   tn_mpi_rank *r = tn_new(env, sizeof *r + ((size_t)place->ranks + 1) * sizeof *r->cards);
   if (r == NULL) return tn_fail(env, TN_ENOMEM, NULL, "mpi: no memory for a communicator");
   r->options = *(const tn_mpi_options *)options;
@@ -75,7 +74,7 @@ static tn_status plugin_open(tn_env *env, const void *options, const tn_comm_dev
   r->opened_s = tn_monotonic_s();
   memcpy(&r->identity, identity, sizeof r->identity);
   plugin_init_lock(r);
-  status = tn_mpi_thread_open(env, r);
+  tn_status status = tn_mpi_thread_open(env, r);
   if (status == TN_OK) *communicator = r;
   if (status != TN_OK && r->state != TN_MPI_OPENING && !r->kept) plugin_free(env, r);
   return status;

@@ -22,8 +22,7 @@ static tn_status nccl_identify(tn_env *env, const void *options, const tn_comm_p
   const tn_nccl_options *o = options;
   tn_nccl_library library;
   identity made = {.group = NULL};
-  tn_status status = tn_nccl_library_open(env, o->libraries, &library);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_nccl_library_open(env, o->libraries, &library));
   ncclResult_t code = library.ncclGetUniqueId(&made.id);
   if (code != ncclSuccess)
     return tn_fail(
@@ -31,7 +30,7 @@ static tn_status nccl_identify(tn_env *env, const void *options, const tn_comm_p
         "nccl: ncclGetUniqueId: %s (%s); it listens on a network interface of this host, which the "
         "environment variable NCCL_SOCKET_IFNAME names",
         library.ncclGetErrorString(code), library.ncclGetLastError(NULL));
-  status = tn_nccl_group_new(env, place, false, &made.group);
+  tn_status status = tn_nccl_group_new(env, place, false, &made.group);
   memcpy(bytes, &made, sizeof made);
   return status;
 }

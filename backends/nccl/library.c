@@ -59,9 +59,8 @@ tn_status tn_nccl_library_open(tn_env *env, const char *folders, tn_nccl_library
       "NCCL, which the communicator nccl uses,", {"libnccl.so.2"}, nccl_remedy};
   void *handle = NULL;
   memset(library, 0, sizeof *library);
-  tn_status status = tn_nvidia_find_library(env, folders, &wanted, &handle, library->path);
-  if (status != TN_OK) return status;
-  status = nccl_library_check_version(env, handle, library);
+  TN_TRY(tn_nvidia_find_library(env, folders, &wanted, &handle, library->path));
+  tn_status status = nccl_library_check_version(env, handle, library);
   if (status == TN_OK) status = nccl_library_fill(env, handle, library);
   if (status == TN_OK) nccl_library_stay(library->path);
   dlclose(handle);

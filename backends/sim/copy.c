@@ -52,8 +52,7 @@ tn_status tn_sim_copy(tn_env *env, void *stream, int32_t direction, void *to, co
                       uint64_t bytes) {
   tn_sim_stream *s = stream;
   tn_sim_device *d = s->device;
-  tn_status status = copy_check_sides(env, direction, to, from);
-  if (status != TN_OK) return status;
+  TN_TRY(copy_check_sides(env, direction, to, from));
   bool check = d->backend->options.check && d->capturing == NULL && bytes > 0;
   if (check && direction == TN_COPY_TO_HOST) copy_spoil(d, to, bytes);
   if (bytes == 0 || tn_sim_fault(d, TN_SIM_DROP_COPY)) return tn_sim_stream_status(env, s);
@@ -64,7 +63,7 @@ tn_status tn_sim_copy(tn_env *env, void *stream, int32_t direction, void *to, co
   work.copy.bytes = bytes;
   if (check && direction == TN_COPY_TO_DEVICE) work.copy.sum = tn_sim_sum(from, bytes);
   uint64_t position = 0;
-  status = tn_sim_push(env, s, &work, &position);
+  tn_status status = tn_sim_push(env, s, &work, &position);
   if (status == TN_OK && check && direction != TN_COPY_ON_DEVICE)
     *copy_find_entry(d) = (tn_sim_transfer){direction == TN_COPY_TO_HOST ? to : from, bytes, s, position};
   return status;

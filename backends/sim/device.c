@@ -127,8 +127,7 @@ static tn_status sim_device_open(tn_env *env, void *backend, int32_t index, void
   tn_sim_backend_object *b = backend;
   static const tn_ints unbound = {0, NULL};
   *device = NULL;
-  tn_status status = sim_check_index(env, b, index);
-  if (status != TN_OK) return status;
+  TN_TRY(sim_check_index(env, b, index));
   tn_sim_device *d = tn_new(env, sizeof *d);
   if (d == NULL) return TN_ENOMEM;
   d->env = *env;
@@ -137,7 +136,7 @@ static tn_status sim_device_open(tn_env *env, void *backend, int32_t index, void
   tn_sim_native_init(&d->native, d, NULL);
   d->chance = (uint64_t)b->options.seed * 0x9E37 + (uint64_t)index;
   pthread_mutex_init(&d->lock, NULL);
-  status = tn_team_create(env, "sim", (int32_t)b->options.threads, &unbound, &d->team);
+  tn_status status = tn_team_create(env, "sim", (int32_t)b->options.threads, &unbound, &d->team);
   if (status == TN_OK) status = sim_start_engine(env, d);
   if (status == TN_OK)
     *device = d;

@@ -82,8 +82,7 @@ static tn_status memory_check_limit(tn_env *env, tn_sim_device *d, int32_t kind,
 tn_status tn_sim_memory_new(tn_env *env, void *device, int32_t kind, uint64_t bytes, void **address) {
   tn_sim_device *d = device;
   *address = NULL;
-  tn_status status = memory_check_limit(env, d, kind, bytes);
-  if (status != TN_OK) return status;
+  TN_TRY(memory_check_limit(env, d, kind, bytes));
   tn_sim_block block = {.bytes = bytes, .kind = kind};
   block.real = memory_map(d, bytes);
   bool check = d->backend->options.check != 0;
@@ -99,7 +98,7 @@ tn_status tn_sim_memory_new(tn_env *env, void *device, int32_t kind, uint64_t by
     memset(block.real, 0xFF, bytes); /* NaN in every float type: contents are undefined */
   if (keeps) memset(block.copied, 0xFF, bytes);
   pthread_mutex_lock(&d->lock);
-  status = tn_sim_block_add(env, d, &block);
+  tn_status status = tn_sim_block_add(env, d, &block);
   if (status == TN_OK && kind == TN_MEMORY_DEVICE) d->bytes += bytes;
   pthread_mutex_unlock(&d->lock);
   if (status == TN_OK)

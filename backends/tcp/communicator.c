@@ -176,9 +176,8 @@ static tn_status tcp_open(tn_env *env, const void *options, const tn_comm_device
   (void)device;
   *communicator = NULL;
   memcpy(&id, identity, sizeof id);
-  tn_status status = tcp_check_place(env, &id, place, o);
-  if (status != TN_OK) return status;
-  status = tcp_new(env, o, place, &t);
+  TN_TRY(tcp_check_place(env, &id, place, o));
+  tn_status status = tcp_new(env, o, place, &t);
   if (status == TN_OK) status = tcp_connect(env, t, &id, place);
   if (status == TN_OK)
     *communicator = t;

@@ -102,10 +102,9 @@ static tn_status model_prepare_inputs(tn_assembly *a, tn_model *model) {
 static tn_status model_run_builder(tn_assembly *a, tn_model *model) {
   tn_model_scope scope = tn_scope_new(a);
   scope.data = a->data = &scope;
-  tn_status status = tn_builder_create(model->graph, &a->builder);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_builder_create(model->graph, &a->builder));
   a->b = tn_builder_handle(a->builder);
-  status = tn_blocks_find(a);
+  tn_status status = tn_blocks_find(a);
   if (status == TN_OK) status = model_prepare_inputs(a, model);
   if (status == TN_OK) status = model_build_parts(&scope, model);
   tn_scope_free(&scope);

@@ -49,8 +49,7 @@ static tn_status attention_check_shapes(tn_infer *n) {
 static tn_status attention_infer(tn_infer *n) {
   const tn_attention_attributes *a = n->node.attributes;
   const tn_type *q = n->node.in[0], *k = n->node.in[1], *v = n->node.in[2];
-  tn_status status = attention_check_shapes(n);
-  if (status != TN_OK) return status;
+  TN_TRY(attention_check_shapes(n));
   tn_type heads = attention_split(a, q), keys = attention_split(a, k);
   int64_t first_sees = a->causal ? keys.dims[2] - heads.dims[2] + 1 : keys.dims[2];
   if (first_sees < 1 && heads.dims[2] > 0)
@@ -65,7 +64,7 @@ static tn_status attention_infer(tn_infer *n) {
   n->node.out[1].rank = 3;
   n->node.out[1].dims[3] = 0;
   n->node.out[1].dtype = tn_ops_accumulator(q->dtype);
-  status = tn_ops_check_count(n, &n->node.out[0]);
+  tn_status status = tn_ops_check_count(n, &n->node.out[0]);
   return status != TN_OK ? status : tn_ops_check_count(n, &n->node.out[1]);
 }
 

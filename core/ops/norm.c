@@ -30,12 +30,11 @@ static void batch_norm_mark_axes(const tn_type *x, bool *reduced) {
 
 static tn_status batch_norm_infer(tn_infer *n) {
   const tn_type *x = n->node.in[0];
-  tn_status status = batch_norm_check_x(n, x);
-  if (status != TN_OK) return status;
+  TN_TRY(batch_norm_check_x(n, x));
   tn_type channels = batch_norm_channels(x);
   n->node.out[0] = *x;
   n->node.out[1] = n->node.out[2] = channels;
-  status = norm_check_operand(n, "weight", n->node.in[1], &channels);
+  tn_status status = norm_check_operand(n, "weight", n->node.in[1], &channels);
   return status != TN_OK ? status : norm_check_operand(n, "bias", n->node.in[2], &channels);
 }
 

@@ -64,9 +64,8 @@ tn_status source_scan_file(const void *handle, const char *path, size_t limit, t
   *bytes = NULL;
   *count = 0;
   int fd;
-  tn_status status = source_open_file(handle, path, &fd);
-  if (status != TN_OK) return status;
-  status = read_open_file(handle, path, fd, limit, scratch, count);
+  TN_TRY(source_open_file(handle, path, &fd));
+  tn_status status = read_open_file(handle, path, fd, limit, scratch, count);
   close(fd);
   if (status == TN_OK) *bytes = scratch->memory;
   return status;

@@ -88,10 +88,9 @@ static tn_status number_text(text *t, const uint8_t *bytes, size_t n, uint16_t *
 static tn_status read_characters(text *t, size_t *length) {
   uint8_t *bytes;
   size_t n;
-  tn_status status = source_read_file(&t->env, t->options.file, LARGEST_FILE, &bytes, &n);
-  if (status != TN_OK) return status;
+  TN_TRY(source_read_file(&t->env, t->options.file, LARGEST_FILE, &bytes, &n));
   uint16_t *seen = tn_new(&t->env, CODE_POINTS * sizeof(*seen));
-  status = seen != NULL ? number_text(t, bytes, n, seen, length) : TN_ENOMEM;
+  tn_status status = seen != NULL ? number_text(t, bytes, n, seen, length) : TN_ENOMEM;
   tn_delete(&t->env, seen);
   tn_delete(&t->env, bytes);
   return status;

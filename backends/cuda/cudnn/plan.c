@@ -280,12 +280,11 @@ tn_status tn_cudnn_request(tn_prepare *p, const tn_cudnn_graph *g, bool exact, i
   tn_cuda_device *device = tn_cuda_device_of(p);
   tn_cudnn_engines engines;
   memset(plan, 0, sizeof *plan);
-  tn_status status = tn_cudnn_find_engines(&p->env, device->backend, p->device, g, exact, &engines);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_cudnn_find_engines(&p->env, device->backend, p->device, g, exact, &engines));
   if (rank >= engines.n)
     return tn_fail(p, TN_EUNSUPPORTED, NULL, "cuDNN has %d engines, number %d is asked for", (int)engines.n,
                    (int)rank + 1);
-  status = plan_open_device(&p->env, device, device->backend->cudnn);
+  tn_status status = plan_open_device(&p->env, device, device->backend->cudnn);
   if (status == TN_OK)
     status = plan_new_work(&p->env, device, g, &engines.engine[rank], p->device->details, &plan->work);
   if (status != TN_OK) return status;

@@ -75,11 +75,9 @@ static double cuda_attention_cost(const tn_query *q, const tn_cuda_attention_use
 
 static tn_status cuda_attention_query(tn_query *q) {
   tn_cuda_attention_use of;
-  tn_status status = tn_cuda_attention_use_of(&q->env, q->match, &of);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_cuda_attention_use_of(&q->env, q->match, &of));
   const struct attention_args a = attention_args_of(&of);
-  status = attention_check_sizes(q, &a);
-  if (status != TN_OK) return status;
+  TN_TRY(attention_check_sizes(q, &a));
   tn_variant v = {.struct_size = sizeof v,
                   .name = "tiles",
                   .prepared_bytes = sizeof(attention_kernel),
@@ -124,12 +122,11 @@ static tn_status attention_add_delta(tn_prepare *p, attention_kernel *keep) {
 static tn_status cuda_attention_prepare(tn_prepare *p, void **made) {
   attention_kernel *keep = *made = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
-  tn_status status = tn_cuda_attention_use_of(&p->env, p->match, &keep->of);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_cuda_attention_use_of(&p->env, p->match, &keep->of));
   keep->args = attention_args_of(&keep->of);
   const struct attention_args *a = &keep->args;
   if (!keep->of.gradient) return attention_add_step(p, keep, "forward", a->value_width, a->queries);
-  status = attention_add_delta(p, keep);
+  tn_status status = attention_add_delta(p, keep);
   if (status == TN_OK) status = attention_add_step(p, keep, "grad_query", a->width, a->queries);
   if (status == TN_OK)
     status = attention_add_step(p, keep, "grad_key", a->width > a->value_width ? a->width : a->value_width,

@@ -187,9 +187,8 @@ static tn_status product_set_alignment(tn_env *env, const tn_cuda_product_plan *
 static tn_status product_choose(tn_env *env, tn_cuda_product_plan *plan, int32_t rank, int32_t which) {
   const tn_cuda_libraries *l = &plan->device->backend->libraries;
   cublasLtMatmulPreference_t preference = NULL;
-  tn_status status = TN_LT(env, l, cublasLtMatmulPreferenceCreate, &preference);
-  if (status != TN_OK) return status;
-  status = product_prefer(env, plan, which, preference);
+  TN_TRY(TN_LT(env, l, cublasLtMatmulPreferenceCreate, &preference));
+  tn_status status = product_prefer(env, plan, which, preference);
   if (status == TN_OK) status = product_set_alignment(env, plan, which);
   if (status == TN_OK) status = product_take_algorithm(env, plan, rank, which, preference);
   (void)l->lt.cublasLtMatmulPreferenceDestroy(preference);

@@ -101,11 +101,10 @@ static int64_t attention_count_f32(const tn_match *m) {
 }
 
 static tn_status onednn_attention_query(tn_query *q) {
-  tn_status status = attention_check(&q->env, q->match);
-  if (status != TN_OK) return status;
+  TN_TRY(attention_check(&q->env, q->match));
   attention_kernel p;
   attention_make(q->match, q->backend, &p);
-  status = attention_check_width(&q->env, &p);
+  tn_status status = attention_check_width(&q->env, &p);
   if (status == TN_OK) status = attention_check_join(&q->env, q->match);
   if (status != TN_OK) return status;
   double macs_per_s = 3e10 * tn_thread_speed(q->device) * q->device->threads;

@@ -156,9 +156,8 @@ static tn_status tile_compile_region(tn_tile_compiler *c, int32_t isa, tn_tile_p
   tn_pw_schedule(r);
   tn_pw_place(r, true);
   tn_pw_program *base = NULL;
-  tn_status status = tn_pw_assign(r, &machine, &base);
-  if (status != TN_OK) return status;
-  status = tile_compile_fill(c, isa, (tn_tile_program *)(void *)base);
+  TN_TRY(tn_pw_assign(r, &machine, &base));
+  tn_status status = tile_compile_fill(c, isa, (tn_tile_program *)(void *)base);
   if (status == TN_OK)
     *program = (tn_tile_program *)(void *)base;
   else
@@ -168,9 +167,8 @@ static tn_status tile_compile_region(tn_tile_compiler *c, int32_t isa, tn_tile_p
 
 static tn_status tile_compile_in(const void *handle, const tn_match *m, const tn_pw_space *space,
                                  tn_tile_compiler *c, int32_t isa, tn_tile_program **program) {
-  tn_status status = tile_compile_cut(handle, m, space, c);
-  if (status != TN_OK) return status;
-  status = tn_pw_build(handle, m, space, &c->region);
+  TN_TRY(tile_compile_cut(handle, m, space, c));
+  tn_status status = tn_pw_build(handle, m, space, &c->region);
   if (status == TN_OK) status = tile_compile_region(c, isa, program);
   tn_pw_drop(&c->region);
   return status;

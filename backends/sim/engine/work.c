@@ -74,8 +74,7 @@ static void work_slow_down(tn_sim_device *d, double took_s) {
 static tn_status work_run_launch(tn_sim_device *d, const tn_sim_work *work) {
   const tn_launch *l = work->launch.l;
   int32_t n = l->n_in + l->n_out;
-  tn_status status = work_reserve_views(d, n);
-  if (status != TN_OK) return status;
+  TN_TRY(work_reserve_views(d, n));
   for (int32_t i = 0; i < n; i++) {
     d->views[i] = i < l->n_in ? l->in[i] : l->out[i - l->n_in];
     d->views[i].data = tn_sim_real(d->views[i].data);
@@ -89,7 +88,7 @@ static tn_status work_run_launch(tn_sim_device *d, const tn_sim_work *work) {
   here.folded = tn_sim_real(l->folded);
   if (d->backend->faults.slow != d->index) return work->launch.body(&here);
   double start_s = work_processor_s();
-  status = work->launch.body(&here);
+  tn_status status = work->launch.body(&here);
   work_slow_down(d, work_processor_s() - start_s);
   return status;
 }

@@ -259,14 +259,13 @@ tn_status tn_training_find_nonfinite(tn_training *t) {
   tn_observers *observers = t->observers; /* the repeated steps are not reported to observers */
   tn_metric_sums epoch;
   char *failure = tn_arena_strdup(&t->set.arena, tn_error_text(env));
-  tn_status status = failure ? tn_metric_sums_init(&t->set.arena, &t->set, &epoch) : TN_ENOMEM;
-  if (status != TN_OK) return status;
+  TN_TRY(failure ? tn_metric_sums_init(&t->set.arena, &t->set, &epoch) : TN_ENOMEM);
   tn_metric_sums_copy(&epoch, &t->epoch_sums);
   t->observers = NULL;
   tn_training_drop_profile(t);
   t->max_ahead = 0;
   t->steps_per_launch = 1;
-  status = nonfinite_search(&s);
+  tn_status status = nonfinite_search(&s);
   if (status == TN_OK) status = nonfinite_conclude(&s, failure);
   t->observers = observers;
   t->progress = progress;

@@ -117,10 +117,9 @@ static tn_status read_picture(jpeg_reader *r, const uint8_t *bytes, size_t count
   if (!r->sink->ignores_orientation) jpeg_save_markers(&r->info, EXIF_MARKER, LONGEST_MARKER);
   jpeg_read_header(&r->info, TRUE);
   r->sink->orientation = find_orientation(r);
-  tn_status status = image_check_size(r->sink, r->info.image_height, r->info.image_width);
-  if (status != TN_OK) return status;
+  TN_TRY(image_check_size(r->sink, r->info.image_height, r->info.image_width));
   choose_scale(r);
-  status = image_size(r->sink, r->info.output_height, r->info.output_width, &wanted);
+  tn_status status = image_size(r->sink, r->info.output_height, r->info.output_width, &wanted);
   return status == TN_OK && wanted ? image_jpeg_read_rows(r) : status;
 }
 

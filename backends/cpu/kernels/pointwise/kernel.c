@@ -109,9 +109,8 @@ static tn_status pointwise_offer(tn_query *q, const tn_pw_program *p) {
 
 static tn_status pointwise_query(tn_query *q) {
   tn_pw_program *program = NULL;
-  tn_status status = tn_cpu_pw_compile(q, q->match, &program);
-  if (status != TN_OK) return status;
-  status = pointwise_offer(q, program);
+  TN_TRY(tn_cpu_pw_compile(q, q->match, &program));
+  tn_status status = pointwise_offer(q, program);
   tn_delete(q, program);
   return status;
 }
