@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "core/compile/output/report.h"
+#include "core/run/result.h"
 
 static const char *const verdicts[] = {[TN_JUDGED_SAME] = "agrees",
                                        [TN_JUDGED_ROUNDING] = "rounding",
@@ -11,9 +12,6 @@ static const char *const verdicts[] = {[TN_JUDGED_SAME] = "agrees",
                                        [TN_JUDGED_REFERENCE] = "reference departs"};
 
 const char tn_unsteady_verdict[] = "unsteady";
-
-/* JSON has neither infinities nor NaN. */
-static json_t *report_number(double v) { return isfinite(v) ? json_real(v) : json_null(); }
 
 /* The index along each dimension. */
 static json_t *report_index(const tn_type *type, int64_t at) {
@@ -25,15 +23,14 @@ static json_t *report_index(const tn_type *type, int64_t at) {
 
 json_t *tn_compared_judgement(const tn_judgement *j) {
   const tn_difference *d = &j->difference;
-  json_t *json = json_pack("{s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "verdict",
-                           verdicts[j->verdict], "dtype", tn_dtype_name(j->type.dtype), "result",
-                           (int)j->result, "largest", report_number(d->largest), "ulp", report_number(d->ulp),
-                           "tolerance", report_number(j->tolerance), "share", report_number(j->share), "at",
-                           report_index(&j->type, d->at), "expected", report_number(d->expected), "found",
-                           report_number(d->found));
+  json_t *json = json_pack(
+      "{s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "verdict", verdicts[j->verdict], "dtype",
+      tn_dtype_name(j->type.dtype), "result", (int)j->result, "largest", tn_json_real(d->largest), "ulp",
+      tn_json_real(d->ulp), "tolerance", tn_json_real(j->tolerance), "share", tn_json_real(j->share), "at",
+      report_index(&j->type, d->at), "expected", tn_json_real(d->expected), "found", tn_json_real(d->found));
   if (json == NULL || !j->in_f64) return json;
-  json_object_set_new(json, "reference_share_of_f64", report_number(j->reference_off));
-  json_object_set_new(json, "tested_share_of_f64", report_number(j->tested_off));
+  json_object_set_new(json, "reference_share_of_f64", tn_json_real(j->reference_off));
+  json_object_set_new(json, "tested_share_of_f64", tn_json_real(j->tested_off));
   return json;
 }
 
@@ -86,8 +83,8 @@ static json_t *report_losses(const tn_compared *c) {
   for (int32_t i = 0; i < c->steps; i++) {
     double a = c->losses[i].reference, b = c->losses[i].tested;
     json_array_append_new(list, json_pack("{s:i, s:o, s:o, s:o}", "at_step", (int)i + 1, "reference",
-                                          report_number(a), "tested", report_number(b), "difference",
-                                          report_number(fabs(a - b))));
+                                          tn_json_real(a), "tested", tn_json_real(b), "difference",
+                                          tn_json_real(fabs(a - b))));
   }
   return list;
 }

@@ -7,11 +7,12 @@
 
 #include "core/base/text/text.h"
 
+json_t *tn_json_real(double value) { return isfinite(value) ? json_real(value) : json_null(); }
+
 json_t *tn_json_metrics(const tn_metric *metrics, int32_t n) {
   json_t *object = json_object();
-  for (int32_t i = 0; i < n; i++) /* JSON has no NaN */
-    json_object_set_new(object, metrics[i].name,
-                        isfinite(metrics[i].value) ? json_real(metrics[i].value) : json_null());
+  for (int32_t i = 0; i < n; i++)
+    json_object_set_new(object, metrics[i].name, tn_json_real(metrics[i].value));
   return object;
 }
 

@@ -5,6 +5,8 @@
 
 #include "core/run/run.h"
 
+/* null where the number is not finite: JSON has neither infinities nor NaN. */
+json_t *tn_json_real(double value);
 /* {"loss": 0.1, "accuracy": 0.97} */
 json_t *tn_json_metrics(const tn_metric *metrics, int32_t n);
 /* A text from outside, such as a path: each byte that is not UTF-8 becomes U+FFFD; NULL: "". */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/step/values/finite_rows.h"
+#include "core/run/result.h"
 
 tn_status tn_class_scores_start(const void *handle, int64_t classes, int64_t samples, tn_class_scores *s) {
   *s = (tn_class_scores){.classes = classes, .samples = samples};
@@ -92,8 +93,6 @@ static double scores_area_of_class(const tn_class_scores *s, int64_t class, scor
 
 /* ---- results ---- */
 
-static json_t *scores_number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
-
 static json_t *scores_describe_class(const tn_class_scores *s, int64_t class, const char *name, double area) {
   double right = (double)s->confusion[class * s->classes + class], predicted = 0, samples = 0;
   for (int64_t k = 0; k < s->classes; k++) {
@@ -102,8 +101,8 @@ static json_t *scores_describe_class(const tn_class_scores *s, int64_t class, co
   }
   double f1 = predicted + samples > 0 ? 2 * right / (predicted + samples) : (double)NAN;
   return json_pack("{s:s, s:I, s:o, s:o, s:o, s:o}", "name", name, "samples", (json_int_t)samples,
-                   "precision", scores_number(right / predicted), "recall", scores_number(right / samples),
-                   "f1", scores_number(f1), "auc", scores_number(area));
+                   "precision", tn_json_real(right / predicted), "recall", tn_json_real(right / samples),
+                   "f1", tn_json_real(f1), "auc", tn_json_real(area));
 }
 
 json_t *tn_class_scores_by_class(const void *handle, const tn_class_scores *s, const json_t *names) {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/records/checkpoints/checkpoint_files.h"
+#include "core/run/result.h"
 
 const char *const tn_checkpoint_files[TN_CHECKPOINT_FILES] = {"model.safetensors", "optimizer.safetensors",
                                                               "state.json"};
@@ -47,15 +48,12 @@ static json_t *state_record_files_json(const tn_state_record *record) {
   return files;
 }
 
-/* null where the number is not finite: JSON has no NaN. */
-static json_t *state_record_number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
-
 /* The sums of the epoch so far. */
 static json_t *state_record_sums_json(const tn_metric_sums *epoch) {
   json_t *sums = json_array(), *weights = json_array();
   for (int32_t i = 0; i < epoch->n; i++) {
-    json_array_append_new(sums, state_record_number(epoch->sum[i]));
-    json_array_append_new(weights, state_record_number(epoch->weight[i]));
+    json_array_append_new(sums, tn_json_real(epoch->sum[i]));
+    json_array_append_new(weights, tn_json_real(epoch->weight[i]));
   }
   return json_pack("{s:I, s:I, s:I, s:o, s:o}", "steps", (json_int_t)epoch->steps, "samples",
                    (json_int_t)epoch->samples, "skipped", (json_int_t)epoch->skipped, "sums", sums, "weights",
@@ -67,14 +65,14 @@ static bool state_record_add_schedule(const tn_state_record *record, json_t *jso
   if (record->schedule[0] == '\0') return true;
   json_t *state = json_array();
   for (int i = 0; i < TN_SCHEDULE_STATE; i++)
-    json_array_append_new(state, state_record_number(record->progress.schedule[i]));
+    json_array_append_new(state, tn_json_real(record->progress.schedule[i]));
   json_t *schedule = json_pack("{s:s, s:o}", "type", record->schedule, "state", state);
   return json_object_set_new(json, "schedule", schedule) == 0;
 }
 
 static json_t *state_record_json(const tn_state_record *record) {
   const tn_progress *p = &record->progress;
-  json_t *best = state_record_number(p->best), *improved = state_record_number(p->improved);
+  json_t *best = tn_json_real(p->best), *improved = tn_json_real(p->improved);
   json_t *json = json_pack(
       "{s:i, s:I, s:I, s:I, s:I, s:b, s:f, s:o, s:o, s:I, s:o, s:I, s:s, s:o}", "format", TN_STATE_FORMAT,
       "step", (json_int_t)p->step, "epoch", (json_int_t)p->epoch, "batch", (json_int_t)p->batch,

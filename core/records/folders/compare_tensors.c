@@ -106,8 +106,6 @@ static int diff_by_difference(const void *x, const void *y) {
   return a < b ? -1 : 1;
 }
 
-static json_t *diff_number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
-
 static json_t *diff_json(comparison *c) {
   json_t *tensors = json_array();
   bool equal = json_array_size(c->only_a) + json_array_size(c->only_b) + json_array_size(c->shapes) +
@@ -120,8 +118,8 @@ static json_t *diff_json(comparison *c) {
     json_array_append_new(tensors,
                           json_pack("{s:o, s:s, s:s, s:o, s:o, s:I}", "path", tn_json_text(t->a->name),
                                     "a_dtype", tn_stored_tensor_dtype(t->a), "b_dtype",
-                                    tn_stored_tensor_dtype(t->b), "largest", diff_number(t->largest),
-                                    "relative", diff_number(t->relative), "at", (json_int_t)t->at));
+                                    tn_stored_tensor_dtype(t->b), "largest", tn_json_real(t->largest),
+                                    "relative", tn_json_real(t->relative), "at", (json_int_t)t->at));
   }
   return json_pack("{s:b, s:o, s:o, s:O, s:O, s:O, s:O, s:o}", "equal", (int)equal, "a",
                    tn_json_text(c->a.path), "b", tn_json_text(c->b.path), "only_a", c->only_a, "only_b",

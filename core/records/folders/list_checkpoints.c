@@ -1,5 +1,4 @@
 /* core/records/folders/list_checkpoints.c: tn_list_checkpoints. */
-#include <math.h>
 #include <sys/stat.h>
 
 #include "core/base/file/file.h"
@@ -31,7 +30,7 @@ static json_t *list_checkpoints_one(const tn_found_checkpoint *c, const tn_metri
   json_object_set_new(json, "step", json_integer(p->step));
   json_object_set_new(json, "epoch", json_integer(p->epoch));
   json_object_set_new(json, "batch", json_integer(p->batch));
-  json_object_set_new(json, "best", isfinite(p->best) ? json_real(p->best) : json_null());
+  json_object_set_new(json, "best", tn_json_real(p->best));
   json_object_set_new(json, "metrics", list_checkpoints_metrics(lines, p));
   return json;
 }

@@ -93,8 +93,6 @@ static double list_runs_metric(const json_t *line, const char *group, const char
   return json_is_number(value) ? json_number_value(value) : (double)NAN;
 }
 
-static json_t *list_runs_real(double value) { return isfinite(value) ? json_real(value) : json_null(); }
-
 /* The best value is that of the newest checkpoint; before the first one, and without validation, there is
  * none. */
 static void list_runs_add_progress(listed_run *r, const tn_found_checkpoints *found,
@@ -109,8 +107,8 @@ static void list_runs_add_progress(listed_run *r, const tn_found_checkpoints *fo
   json_object_set_new(r->json, "saved_steps", json_integer(p->step));
   json_object_set_new(r->json, "waited", json_integer(p->waited));
   json_object_set_new(r->json, "best_metric", tn_json_text(list_runs_best_name(r)));
-  json_object_set_new(r->json, "best", list_runs_real(p->best));
-  json_object_set_new(r->json, "loss", list_runs_real(list_runs_metric(last, "train", "loss")));
+  json_object_set_new(r->json, "best", tn_json_real(p->best));
+  json_object_set_new(r->json, "loss", tn_json_real(list_runs_metric(last, "train", "loss")));
 }
 
 /* Adds the newest training by history.jsonl: its file, and how it ended. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/records/folders/run_lines.h"
+#include "core/run/result.h"
 
 enum { POINTS = 1024, NAMES = 40, FIXED = 4 };
 
@@ -84,7 +85,7 @@ static json_t *series_json(const series_reader *r, int32_t column) {
   for (int32_t i = 0; i < r->n; i++) {
     const series_point *p = &r->points[i];
     double mean = p->n[column] > 0 ? p->sum[column] / p->n[column] : (double)NAN;
-    json_array_append_new(list, isfinite(mean) ? json_real(mean) : json_null());
+    json_array_append_new(list, tn_json_real(mean));
   }
   return list;
 }

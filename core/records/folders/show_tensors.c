@@ -13,8 +13,6 @@ static json_t *show_shape(const tn_type *type) {
   return shape;
 }
 
-static json_t *show_number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
-
 /* Of the finite elements. */
 static void show_add_statistics(json_t *json, const tn_type *type, const void *data) {
   double least = INFINITY, most = -INFINITY, sum = 0;
@@ -27,9 +25,9 @@ static void show_add_statistics(json_t *json, const tn_type *type, const void *d
     most = v > most ? v : most;
     sum += v;
   }
-  json_object_set_new(json, "min", show_number(least));
-  json_object_set_new(json, "max", show_number(most));
-  json_object_set_new(json, "mean", finite > 0 ? show_number(sum / (double)finite) : json_null());
+  json_object_set_new(json, "min", tn_json_real(least));
+  json_object_set_new(json, "max", tn_json_real(most));
+  json_object_set_new(json, "mean", finite > 0 ? tn_json_real(sum / (double)finite) : json_null());
   json_object_set_new(json, "nonfinite", json_integer(n - finite));
 }
 
@@ -75,7 +73,7 @@ static tn_status show_add_state(tn_tensor_files *files, json_t *result) {
   json_t *state = one.reason ? json_pack("{s:o}", "reason", tn_json_text(one.reason))
                              : json_pack("{s:I, s:I, s:I, s:f, s:o, s:I, s:s}", "step", (json_int_t)p->step,
                                          "epoch", (json_int_t)p->epoch, "batch", (json_int_t)p->batch,
-                                         "seconds", p->seconds, "best", show_number(p->best), "seed",
+                                         "seconds", p->seconds, "best", tn_json_real(p->best), "seed",
                                          (json_int_t)one.record.seed, "plan", one.record.plan);
   json_object_set_new(result, "state", state);
   return TN_OK;
