@@ -3,6 +3,7 @@
  * token costs as much as there are tokens before it. The caches are written in place. Arithmetic is in f32,
  * for f64 in f64. */
 #include "backends/shared/define_kernel.h"
+#include "backends/shared/integer_math.h"
 #include "backends/cpu/kernels/common/clones.h"
 #include "backends/cpu/kernels/common/lane.h"
 
@@ -64,12 +65,10 @@ static TN_CPU_CLONES void cached_add_f64(double *sum, double factor, const doubl
 
 /* ---- one query ---- */
 
-static int64_t cached_tile(int64_t at, int64_t n) { return n - at < TN_TILE ? n - at : TN_TILE; }
-
 static double cached_score(const tn_view *q, int64_t q_at, const tn_view *keys, int64_t key_at, int64_t n) {
   double sum = 0;
   for (int64_t at = 0; at < n; at += TN_TILE) {
-    int64_t m = cached_tile(at, n);
+    int64_t m = least(n - at, TN_TILE);
     if (q->type.dtype == TN_F64) {
       sum += cached_dot_f64((const double *)q->data + q_at + at, (const double *)keys->data + key_at + at, m);
       continue;
@@ -101,7 +100,7 @@ static void cached_sum_values(const cached_job *j, int64_t base, const double *p
   const tn_view *values = &j->l->out[2];
   int32_t dtype = y->type.dtype;
   for (int64_t at = 0; at < j->values.width; at += TN_TILE) {
-    int64_t m = cached_tile(at, j->values.width);
+    int64_t m = least(j->values.width - at, TN_TILE);
     double wide[TN_TILE] = {0};
     float sum[TN_TILE] = {0}, tile[TN_TILE];
     for (int64_t row = 0; row < n; row++) {

@@ -3,6 +3,7 @@
  * a row of the result: the sum, in f64, of its rows of dy in their order. An id outside the table is an
  * error. */
 #include "backends/shared/define_kernel.h"
+#include "backends/shared/integer_math.h"
 #include "backends/cpu/kernels/common/clones.h"
 #include "backends/cpu/kernels/common/lane.h"
 
@@ -40,8 +41,6 @@ static int64_t embedding_rows_per_chunk(size_t row_bytes) {
   return row_bytes < CHUNK_BYTES ? (int64_t)(CHUNK_BYTES / (row_bytes + 1)) + 1 : 1;
 }
 
-static int64_t embedding_smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-
 /* ---- embedding ---- */
 
 typedef struct embedding_lookup {
@@ -52,7 +51,7 @@ typedef struct embedding_lookup {
 
 static void embedding_lookup_chunk(void *arg, int64_t chunk) {
   const embedding_lookup *j = arg;
-  int64_t end = embedding_smaller(j->n, (chunk + 1) * j->step);
+  int64_t end = least(j->n, (chunk + 1) * j->step);
   for (int64_t i = chunk * j->step; i < end; i++)
     memcpy((uint8_t *)j->y->data + (size_t)i * j->row_bytes,
            (const uint8_t *)j->table->data + (size_t)embedding_id(j->ids, i) * j->row_bytes, j->row_bytes);
@@ -114,14 +113,14 @@ static void embedding_sum_columns(const embedding_scatter *j, int64_t row, int64
 static void embedding_scatter_chunk(void *arg, int64_t chunk) {
   const embedding_scatter *j = arg;
   size_t size = tn_dtype_size(j->dtable->type.dtype);
-  int64_t end = embedding_smaller(j->rows, (chunk + 1) * j->step);
+  int64_t end = least(j->rows, (chunk + 1) * j->step);
   for (int64_t row = chunk * j->step; row < end; row++) {
     if (j->starts[row] == j->starts[row + 1]) {
       memset((uint8_t *)j->dtable->data + (size_t)(row * j->width) * size, 0, (size_t)j->width * size);
       continue;
     }
     for (int64_t column = 0; column < j->width; column += TN_TILE)
-      embedding_sum_columns(j, row, column, embedding_smaller(TN_TILE, j->width - column));
+      embedding_sum_columns(j, row, column, least(TN_TILE, j->width - column));
   }
 }
 

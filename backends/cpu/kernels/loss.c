@@ -53,8 +53,6 @@ static void loss_finish(loss_job *j, int64_t row, int64_t first, double lse, dou
   tn_cpu_put(out[1].type.dtype, out[1].data, row, lse);
 }
 
-static int64_t loss_tile_at(int64_t at, int64_t n) { return n - at < TN_TILE ? n - at : TN_TILE; }
-
 /* One contiguous row. */
 static void loss_do_row(loss_job *j, int64_t row) {
   const tn_view *x = &j->l->in[0];
@@ -62,12 +60,12 @@ static void loss_do_row(loss_job *j, int64_t row) {
   tn_row_tile tile;
   double largest = -INFINITY, exps = 0, sum = 0;
   for (int64_t at = 0; at < n; at += TN_TILE)
-    largest =
-        j->f->largest(tn_row_load(x, base + at, loss_tile_at(at, n), &tile), loss_tile_at(at, n), largest);
+    largest = j->f->largest(tn_row_load(x, base + at, least(n - at, TN_TILE), &tile), least(n - at, TN_TILE),
+                            largest);
   for (int64_t at = 0; at < n; at += TN_TILE) {
-    const void *values = tn_row_load(x, base + at, loss_tile_at(at, n), &tile);
-    exps += j->f->sum_exp(values, loss_tile_at(at, n), largest);
-    if (j->p->smoothing != 0) sum += j->f->sum(values, loss_tile_at(at, n));
+    const void *values = tn_row_load(x, base + at, least(n - at, TN_TILE), &tile);
+    exps += j->f->sum_exp(values, least(n - at, TN_TILE), largest);
+    if (j->p->smoothing != 0) sum += j->f->sum(values, least(n - at, TN_TILE));
   }
   loss_finish(j, row, base, largest + log(exps), sum);
 }

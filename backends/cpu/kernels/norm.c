@@ -19,8 +19,6 @@ typedef struct norm_job {
   const tn_row_functions *f;
 } norm_job;
 
-static int64_t norm_tile_at(int64_t at, int64_t n) { return n - at < TN_TILE ? n - at : TN_TILE; }
-
 /* y = y * weight + bias; either may be NULL. */
 static void norm_weigh_f32(float *y, const float *weight, const float *bias, int64_t n) {
   for (int64_t k = 0; k < n && weight != NULL; k++) y[k] *= weight[k];
@@ -49,20 +47,20 @@ static void norm_do_row(const norm_job *j, int64_t row) {
   tn_row_tile from, to;
   double sum = 0, squares = 0;
   for (int64_t at = 0; at < n; at += TN_TILE)
-    sum += j->f->sum(tn_row_load(x, base + at, norm_tile_at(at, n), &from), norm_tile_at(at, n));
+    sum += j->f->sum(tn_row_load(x, base + at, least(n - at, TN_TILE), &from), least(n - at, TN_TILE));
   double mean = sum / (double)n;
   for (int64_t at = 0; at < n; at += TN_TILE)
-    squares +=
-        j->f->sum_squares(tn_row_load(x, base + at, norm_tile_at(at, n), &from), norm_tile_at(at, n), mean);
+    squares += j->f->sum_squares(tn_row_load(x, base + at, least(n - at, TN_TILE), &from),
+                                 least(n - at, TN_TILE), mean);
   double rstd = 1 / sqrt(squares / (double)n + j->p->epsilon);
   tn_cpu_put(j->l->out[1].type.dtype, j->l->out[1].data, row, mean);
   tn_cpu_put(j->l->out[2].type.dtype, j->l->out[2].data, row, rstd);
   for (int64_t at = 0; at < n; at += TN_TILE) {
-    const void *values = tn_row_load(x, base + at, norm_tile_at(at, n), &from);
+    const void *values = tn_row_load(x, base + at, least(n - at, TN_TILE), &from);
     void *results = tn_row_begin(y, base + at, &to);
-    j->f->scale(values, results, norm_tile_at(at, n), mean, rstd);
-    norm_weigh(j, results, at, norm_tile_at(at, n));
-    tn_row_end(y, base + at, norm_tile_at(at, n), &to);
+    j->f->scale(values, results, least(n - at, TN_TILE), mean, rstd);
+    norm_weigh(j, results, at, least(n - at, TN_TILE));
+    tn_row_end(y, base + at, least(n - at, TN_TILE), &to);
   }
 }
 

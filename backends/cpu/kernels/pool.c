@@ -5,6 +5,7 @@
 
 #include "backends/shared/define_kernel.h"
 #include "backends/shared/half.h"
+#include "backends/shared/integer_math.h"
 #include "tenon/attributes.h"
 
 /* One spatial dimension of x (in) and y (out). */
@@ -23,21 +24,18 @@ typedef struct pool_window {
   int64_t low, high, padded;
 } pool_window;
 
-static inline int64_t pool_least(int64_t a, int64_t b) { return a < b ? a : b; }
-static inline int64_t pool_most(int64_t a, int64_t b) { return a > b ? a : b; }
-
 /* The elements of x in window o. With `ceil` the last window may reach beyond the padding; positions beyond
  * it are not counted, as in PyTorch. */
 static inline pool_window pool_window_at(const pool_axis *a, int64_t o) {
-  int64_t start = o * a->stride - a->padding, stop = pool_least(start + a->kernel, a->in + a->padding);
-  return (pool_window){pool_most(start, 0), pool_least(stop, a->in), stop - start};
+  int64_t start = o * a->stride - a->padding, stop = least(start + a->kernel, a->in + a->padding);
+  return (pool_window){most(start, 0), least(stop, a->in), stop - start};
 }
 
 /* The windows that contain element i of x. */
 static inline pool_window pool_windows_of(const pool_axis *a, int64_t i) {
   int64_t before = i + a->padding - a->kernel + 1;
   int64_t low = before > 0 ? (before + a->stride - 1) / a->stride : 0;
-  return (pool_window){low, pool_least((i + a->padding) / a->stride + 1, a->out), 0};
+  return (pool_window){low, least((i + a->padding) / a->stride + 1, a->out), 0};
 }
 
 static inline int64_t pool_divisor(const pool_shape *s, const pool_window *w) {
@@ -162,7 +160,7 @@ static void pool_run_chunk(void *arg, int64_t chunk) {
   const pool_run *run = arg;
   const pool_shape *s = run->shape;
   int64_t size = (int64_t)tn_dtype_size(s->dtype), first = chunk * run->planes_per_chunk;
-  int64_t stop = pool_least(first + run->planes_per_chunk, s->planes);
+  int64_t stop = least(first + run->planes_per_chunk, s->planes);
   for (int64_t p = first; p < stop; p++)
     run->plane(s, run->from + p * s->from * size, run->to + p * s->to * size,
                run->index != NULL ? run->index + p * run->index_step : NULL);
@@ -170,8 +168,7 @@ static void pool_run_chunk(void *arg, int64_t chunk) {
 
 static tn_status pool_run_planes(tn_launch *l, const pool_plane_function *by_dtype, int32_t *index) {
   const pool_shape *s = l->prepared;
-  int64_t elements = pool_most(s->from, s->to),
-          per_chunk = pool_most(CHUNK_ELEMENTS / pool_most(elements, 1), 1);
+  int64_t elements = most(s->from, s->to), per_chunk = most(CHUNK_ELEMENTS / most(elements, 1), 1);
   pool_run run = {.shape = s,
                   .plane = by_dtype[s->dtype],
                   .from = l->in[0].data,

@@ -9,6 +9,7 @@
  * The moments of a result are computed from the sums of x - first and of (x - first)^2, where `first` is the
  * first element of the result: the variance keeps its digits where the mean is far from 0. */
 #include "backends/shared/define_kernel.h"
+#include "backends/shared/integer_math.h"
 #include "backends/cpu/kernels/common/clones.h"
 #include "backends/cpu/kernels/common/lane.h"
 
@@ -145,23 +146,20 @@ static void reduce_set_shape(reduce_kernel *p, const tn_type *type, const tn_red
   p->results = p->kept.count * (p->runs ? 1 : p->inner);
 }
 
-static int64_t reduce_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static int64_t reduce_at_least_1(int64_t n) { return n > 1 ? n : 1; }
-static int64_t reduce_smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* Divides the work into chunks: by tasks, and, where there are few tasks, by parts of the reductions. */
 static void reduce_divide(reduce_kernel *p) {
-  int64_t width = p->runs ? 1 : reduce_smaller(p->inner, REDUCE_BLOCK);
-  p->columns = p->runs ? 1 : reduce_ceil_div(p->inner, REDUCE_BLOCK);
+  int64_t width = p->runs ? 1 : least(p->inner, REDUCE_BLOCK);
+  p->columns = p->runs ? 1 : divide_up(p->inner, REDUCE_BLOCK);
   p->tasks = p->kept.count * p->columns;
   p->steps = p->reduced.count * (p->runs ? p->inner : 1);
   int64_t work = reduce_at_least_1(p->steps * width);
   p->tasks_per_chunk = reduce_at_least_1(REDUCE_CHUNK / work);
-  int64_t chunks = reduce_at_least_1(reduce_ceil_div(p->tasks, p->tasks_per_chunk));
-  int64_t parts = reduce_at_least_1(
-      reduce_smaller(reduce_ceil_div(work, REDUCE_CHUNK), reduce_ceil_div(REDUCE_CHUNKS, chunks)));
-  p->part = reduce_at_least_1(reduce_ceil_div(reduce_ceil_div(p->steps, parts), REDUCE_LANES) * REDUCE_LANES);
-  p->parts = reduce_at_least_1(reduce_ceil_div(p->steps, p->part));
+  int64_t chunks = reduce_at_least_1(divide_up(p->tasks, p->tasks_per_chunk));
+  int64_t parts = reduce_at_least_1(least(divide_up(work, REDUCE_CHUNK), divide_up(REDUCE_CHUNKS, chunks)));
+  p->part = reduce_at_least_1(divide_up(divide_up(p->steps, parts), REDUCE_LANES) * REDUCE_LANES);
+  p->parts = reduce_at_least_1(divide_up(p->steps, p->part));
 }
 
 /* ---- accumulators ---- */
@@ -282,7 +280,7 @@ static void reduce_add_run(const reduce_job *j, reduce_word *lanes, int64_t at, 
                            const double *mean) {
   reduce_word x_tile[TN_TILE], y_tile[TN_TILE];
   for (int64_t done = 0, m; done < n; done += m) {
-    m = reduce_smaller(TN_TILE, n - done);
+    m = least(TN_TILE, n - done);
     const void *x = reduce_load(j, 0, at + done, m, x_tile);
     const void *y = j->p->op == GRADS ? reduce_load(j, 1, at + done, m, y_tile) : x;
     reduce_run_of[j->p->op][j->p->of](lanes, x, y, m, mean);
@@ -299,7 +297,7 @@ static void reduce_runs(const reduce_job *j, int64_t result, int64_t part, int64
   for (int32_t s = 0; s < p->sets; s++) reduce_start(p, lanes + s * REDUCE_LANES, used);
   for (int64_t at = first, n; at < last; at += n) {
     int64_t inside = at % p->inner;
-    n = reduce_smaller(p->inner - inside, last - at);
+    n = least(p->inner - inside, last - at);
     reduce_add_run(j, lanes, base + reduce_loops_offset(&p->reduced, at / p->inner) + inside, n, &mean);
   }
   for (int32_t s = 0; s < p->sets; s++) acc[s] = reduce_combine_lanes(p, lanes + s * REDUCE_LANES, used);
@@ -311,7 +309,7 @@ static void reduce_rows(const reduce_job *j, int64_t task, int64_t part, int64_t
   const reduce_kernel *p = j->p;
   reduce_word acc[SETS * REDUCE_BLOCK], x_tile[REDUCE_BLOCK], y_tile[REDUCE_BLOCK];
   double mean[REDUCE_BLOCK];
-  int64_t column = task % p->columns * REDUCE_BLOCK, n = reduce_smaller(REDUCE_BLOCK, p->inner - column);
+  int64_t column = task % p->columns * REDUCE_BLOCK, n = least(REDUCE_BLOCK, p->inner - column);
   int64_t result = task / p->columns * p->inner + column,
           base = reduce_loops_offset(&p->kept, task / p->columns) + column;
   for (int64_t k = 0; k < n; k++) mean[k] = reduce_mean_of(j, result + k);
@@ -332,8 +330,8 @@ static void reduce_steps_chunk(void *arg, int64_t chunk) {
   const reduce_job *j = arg;
   const reduce_kernel *p = j->p;
   int64_t part = chunk % p->parts, task = chunk / p->parts * p->tasks_per_chunk;
-  int64_t end = reduce_smaller(p->tasks, task + p->tasks_per_chunk);
-  int64_t first = part * p->part, last = reduce_smaller(p->steps, first + p->part);
+  int64_t end = least(p->tasks, task + p->tasks_per_chunk);
+  int64_t first = part * p->part, last = least(p->steps, first + p->part);
   for (; task < end; task++) (p->runs ? reduce_runs : reduce_rows)(j, task, part, first, last);
 }
 
@@ -341,7 +339,7 @@ static void reduce_steps_chunk(void *arg, int64_t chunk) {
 static void reduce_combine_chunk(void *arg, int64_t chunk) {
   const reduce_job *j = arg;
   const reduce_kernel *p = j->p;
-  int64_t end = reduce_smaller(p->results, (chunk + 1) * REDUCE_OUTPUTS);
+  int64_t end = least(p->results, (chunk + 1) * REDUCE_OUTPUTS);
   for (int64_t result = chunk * REDUCE_OUTPUTS; result < end; result++) {
     reduce_word acc[SETS];
     reduce_start(p, acc, SETS);
@@ -356,8 +354,8 @@ static tn_status reduce_launch(tn_launch *l) {
   const reduce_kernel *p = l->prepared;
   reduce_job j = {p, l, l->workspace};
   if (p->results == 0) return TN_OK;
-  tn_parallel(l, reduce_ceil_div(p->tasks, p->tasks_per_chunk) * p->parts, reduce_steps_chunk, &j);
-  if (p->parts > 1) tn_parallel(l, reduce_ceil_div(p->results, REDUCE_OUTPUTS), reduce_combine_chunk, &j);
+  tn_parallel(l, divide_up(p->tasks, p->tasks_per_chunk) * p->parts, reduce_steps_chunk, &j);
+  if (p->parts > 1) tn_parallel(l, divide_up(p->results, REDUCE_OUTPUTS), reduce_combine_chunk, &j);
   return TN_OK;
 }
 

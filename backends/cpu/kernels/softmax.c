@@ -20,8 +20,6 @@ typedef struct softmax_job {
   const tn_row_functions *f;
 } softmax_job;
 
-static int64_t softmax_tile_at(int64_t at, int64_t n) { return n - at < TN_TILE ? n - at : TN_TILE; }
-
 /* One contiguous row. */
 static void softmax_do_row(const softmax_job *j, int64_t row) {
   const tn_view *x = &j->l->in[0], *y = &j->l->out[0];
@@ -29,20 +27,20 @@ static void softmax_do_row(const softmax_job *j, int64_t row) {
   tn_row_tile from, to;
   double largest = -INFINITY, sum = 0;
   for (int64_t at = 0; at < n; at += TN_TILE)
-    largest = j->f->largest(tn_row_load(x, base + at, softmax_tile_at(at, n), &from), softmax_tile_at(at, n),
+    largest = j->f->largest(tn_row_load(x, base + at, least(n - at, TN_TILE), &from), least(n - at, TN_TILE),
                             largest);
   for (int64_t at = 0; at < n; at += TN_TILE)
-    sum += j->f->sum_exp(tn_row_load(x, base + at, softmax_tile_at(at, n), &from), softmax_tile_at(at, n),
+    sum += j->f->sum_exp(tn_row_load(x, base + at, least(n - at, TN_TILE), &from), least(n - at, TN_TILE),
                          largest);
   double log_sum = log(sum);
   for (int64_t at = 0; at < n; at += TN_TILE) {
-    const void *values = tn_row_load(x, base + at, softmax_tile_at(at, n), &from);
+    const void *values = tn_row_load(x, base + at, least(n - at, TN_TILE), &from);
     void *results = tn_row_begin(y, base + at, &to);
     if (j->p->log)
-      j->f->difference(values, results, softmax_tile_at(at, n), largest, log_sum);
+      j->f->difference(values, results, least(n - at, TN_TILE), largest, log_sum);
     else
-      j->f->softmax(values, results, softmax_tile_at(at, n), largest, sum);
-    tn_row_end(y, base + at, softmax_tile_at(at, n), &to);
+      j->f->softmax(values, results, least(n - at, TN_TILE), largest, sum);
+    tn_row_end(y, base + at, least(n - at, TN_TILE), &to);
   }
 }
 

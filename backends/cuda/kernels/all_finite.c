@@ -25,7 +25,7 @@ static const uint64_t all_finite_exponents[TN_DTYPES] = {
 
 static int64_t all_finite_blocks(int64_t count, int32_t dtype) {
   int64_t blocks = count * (int64_t)tn_dtype_size(dtype) / ALL_FINITE_BLOCK_BYTES;
-  return tn_cuda_at_least_1(tn_cuda_least(blocks, ALL_FINITE_BLOCKS));
+  return at_least_1(least(blocks, ALL_FINITE_BLOCKS));
 }
 
 /* The workspace is for the most blocks: the layout, and with it the padding, is not known yet. */

@@ -25,9 +25,9 @@ static int64_t cached_queries(const tn_cuda_attention_use *of) { return of->batc
 
 /* Blocks that share the rows of a query: as many as fill a GPU, if they have enough rows. */
 static int64_t cached_parts(const tn_cuda_attention_use *of) {
-  int64_t most = tn_cuda_least(tn_cuda_divide_up(of->keys, CACHED_ROWS), CACHED_MOST_PARTS);
-  int64_t wanted = tn_cuda_divide_up(CACHED_BLOCKS, tn_cuda_at_least_1(cached_queries(of)));
-  return tn_cuda_at_least_1(tn_cuda_least(most, wanted));
+  int64_t most = least(divide_up(of->keys, CACHED_ROWS), CACHED_MOST_PARTS);
+  int64_t wanted = divide_up(CACHED_BLOCKS, at_least_1(cached_queries(of)));
+  return at_least_1(least(most, wanted));
 }
 
 static struct attention_rows cached_rows_of(const tn_cuda_heads *h) {

@@ -101,14 +101,14 @@ typedef struct embedding_grad_kernel {
   int64_t keys_bytes, counts_bytes, ranges_bytes, sums_bytes;
 } embedding_grad_kernel;
 
-static int64_t embedding_aligned(int64_t bytes) { return tn_cuda_divide_up(bytes, 64) * 64; }
+static int64_t embedding_aligned(int64_t bytes) { return divide_up(bytes, 64) * 64; }
 
 /* A thread has `pack` columns where they divide evenly; 1: single ones. */
 static void embedding_divide_columns(struct embedding_grad_args *a, int64_t pack) {
   a->vector = pack > 1 && a->columns % pack == 0;
   int64_t units = a->vector ? a->columns / pack : a->columns;
   a->width = tn_cuda_power(units, EMBEDDING_THREADS / 2);
-  a->tiles = tn_cuda_at_least_1(tn_cuda_divide_up(units, a->width));
+  a->tiles = at_least_1(divide_up(units, a->width));
 }
 
 static void embedding_grad_make(const tn_match *m, embedding_grad_kernel *k) {
@@ -118,22 +118,21 @@ static void embedding_grad_make(const tn_match *m, embedding_grad_kernel *k) {
   struct sort_args *s = &k->sort;
   s->count = tn_type_count(ids);
   s->rows = table->dims[0];
-  s->blocks = tn_cuda_divide_up(s->count, SORT_TILE);
+  s->blocks = divide_up(s->count, SORT_TILE);
   s->id_bytes = (int)tn_dtype_size(ids->dtype);
   while (k->passes * SORT_BITS < 32 && (s->rows >> (k->passes * SORT_BITS)) != 0) k->passes++;
   struct embedding_grad_args *a = &k->add;
   a->count = s->count;
   a->rows = s->rows;
   a->columns = table->dims[1];
-  a->stretches = tn_cuda_divide_up(a->count, EMBEDDING_STRETCH);
+  a->stretches = divide_up(a->count, EMBEDDING_STRETCH);
   k->joined = *a;
   embedding_divide_columns(a, 16 / size);
   embedding_divide_columns(&k->joined, 16 / wide);
   k->stretches_grid =
       tn_cuda_task_grid(a->stretches * a->tiles, EMBEDDING_THREADS / a->width, EMBEDDING_THREADS);
-  k->join_grid =
-      tn_cuda_task_grid(tn_cuda_divide_up(a->rows, EMBEDDING_THREADS / k->joined.width) * k->joined.tiles, 1,
-                        EMBEDDING_THREADS);
+  k->join_grid = tn_cuda_task_grid(divide_up(a->rows, EMBEDDING_THREADS / k->joined.width) * k->joined.tiles,
+                                   1, EMBEDDING_THREADS);
   k->keys_bytes = embedding_aligned(s->count * 4);
   k->counts_bytes = embedding_aligned(2 * (int64_t)SORT_DIGITS * s->blocks * 4);
   k->ranges_bytes = embedding_aligned(2 * a->rows * 4);

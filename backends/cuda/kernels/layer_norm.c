@@ -166,7 +166,7 @@ static void cuda_norm_grad_make(const tn_match *m, const tn_device_properties *d
   if (ROWS_THREADS / a->lanes * of_group > most_shared) a->lanes = ROWS_THREADS;
   a->in_workspace = of_group > most_shared;
   int64_t groups = ROWS_THREADS / a->lanes;
-  a->blocks = tn_cuda_least(tn_cuda_divide_up(a->rows, groups), cuda_norm_most_blocks(d));
+  a->blocks = least(divide_up(a->rows, groups), cuda_norm_most_blocks(d));
   k->rows_grid = tn_cuda_task_grid(a->blocks, 1, ROWS_THREADS);
   if (!a->in_workspace) k->rows_grid.shared_bytes = (uint32_t)(groups * of_group);
   k->blocks_grid = tn_cuda_task_grid(a->sets * a->n, TN_CUDA_WARP, ROWS_THREADS);

@@ -88,19 +88,19 @@ static int pool_whole_packs(int64_t n, int32_t pack) { return (int)((n + pack - 
 
 static bool pool_make_tile(const struct pool_args *a, int64_t size, struct pool_tile *t) {
   int32_t pack = pool_pack(a, size);
-  int64_t lanes = tn_cuda_least(a->lanes.divisor, POOL_LANES), out[2] = {a->axis[0].out, a->axis[1].out};
-  *t = (struct pool_tile){
-      .rows = (int)tn_cuda_at_least_1(tn_cuda_least(out[0], POOL_ROWS)),
-      .columns = (int)tn_cuda_at_least_1(tn_cuda_least(out[1], POOL_ROWS * (a->lanes.divisor == 1 ? 4 : 1))),
-      .lanes = pool_whole_packs(tn_cuda_at_least_1(lanes), pack)};
+  int64_t lanes = least(a->lanes.divisor, POOL_LANES), out[2] = {a->axis[0].out, a->axis[1].out};
+  *t = (struct pool_tile){.rows = (int)at_least_1(least(out[0], POOL_ROWS)),
+                          .columns =
+                              (int)at_least_1(least(out[1], POOL_ROWS * (a->lanes.divisor == 1 ? 4 : 1))),
+                          .lanes = pool_whole_packs(at_least_1(lanes), pack)};
   if (!pool_shrink_tile(a, t, pack, size)) return false;
   t->in_rows = pool_under(&a->axis[0], t->rows);
   t->in_columns = pool_under(&a->axis[1], t->columns);
-  int64_t tiles[3] = {tn_cuda_divide_up(out[0], t->rows), tn_cuda_divide_up(out[1], t->columns),
-                      tn_cuda_divide_up(a->lanes.divisor, t->lanes)};
+  int64_t tiles[3] = {divide_up(out[0], t->rows), divide_up(out[1], t->columns),
+                      divide_up(a->lanes.divisor, t->lanes)};
   t->count = 1;
   for (int32_t i = 0; i < 3; i++) {
-    t->tiles[i] = tn_cuda_divider(tn_cuda_at_least_1(tiles[i]));
+    t->tiles[i] = tn_cuda_divider(at_least_1(tiles[i]));
     t->count *= tiles[i];
   }
   t->packs = tn_cuda_divider(t->lanes / pack);

@@ -72,11 +72,10 @@ static void reduce_fill_loops(struct reduce_args *a, const reduce_groups *g, int
 /* Divides the steps of a task into parts where there are too few blocks; a part has several steps for each of
  * its threads. */
 static void reduce_divide_parts(struct reduce_args *a, int64_t blocks, int64_t threads) {
-  int64_t parts = tn_cuda_least(tn_cuda_divide_up(REDUCE_BLOCKS, tn_cuda_at_least_1(blocks)),
-                                a->steps / (threads * REDUCE_UNITS));
+  int64_t parts = least(divide_up(REDUCE_BLOCKS, at_least_1(blocks)), a->steps / (threads * REDUCE_UNITS));
   if (blocks * 2 > REDUCE_BLOCKS) parts = 1;
-  a->part = tn_cuda_at_least_1(tn_cuda_divide_up(a->steps, tn_cuda_at_least_1(parts)));
-  a->parts = tn_cuda_at_least_1(tn_cuda_divide_up(a->steps, a->part));
+  a->part = at_least_1(divide_up(a->steps, at_least_1(parts)));
+  a->parts = at_least_1(divide_up(a->steps, a->part));
 }
 
 static void reduce_set_step(struct reduce_args *a) {
@@ -87,7 +86,7 @@ static void reduce_set_step(struct reduce_args *a) {
 /* `padded`: vectors may read behind a run. */
 static void reduce_divide_runs(struct reduce_args *a, int64_t inner, int64_t vector, bool padded) {
   a->vector = padded || inner % vector == 0 ? (int)vector : 0;
-  a->units = a->vector ? tn_cuda_divide_up(inner, vector) : inner;
+  a->units = a->vector ? divide_up(inner, vector) : inner;
   a->row = padded ? inner : 0;
   a->steps = a->units * cuda_reduce_count(&a->reduced);
   a->tasks = a->results = cuda_reduce_count(&a->kept);
@@ -104,10 +103,10 @@ static void reduce_divide_columns(struct reduce_args *a, int64_t inner, int64_t 
   a->results = outer * inner;
   a->width = tn_cuda_power(units, TN_CUDA_WARP);
   a->rows = tn_cuda_power(a->steps, REDUCE_THREADS / a->width);
-  a->tiles = tn_cuda_at_least_1(tn_cuda_divide_up(units, a->width));
+  a->tiles = at_least_1(divide_up(units, a->width));
   a->tasks = outer * a->tiles;
   a->lanes = a->width * a->rows;
-  reduce_divide_parts(a, tn_cuda_divide_up(a->tasks, REDUCE_THREADS / a->lanes), a->rows);
+  reduce_divide_parts(a, divide_up(a->tasks, REDUCE_THREADS / a->lanes), a->rows);
 }
 
 /* The second launch reads the accumulators as columns. */
@@ -182,7 +181,7 @@ static void reduce_drop_vectors(struct reduce_args *a) {
   a->vector = 0;
   if (a->columns > 0) {
     a->tasks /= a->tiles;
-    a->tiles = tn_cuda_divide_up(a->columns, a->width);
+    a->tiles = divide_up(a->columns, a->width);
     a->tasks *= a->tiles;
     return;
   }

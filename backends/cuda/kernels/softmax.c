@@ -41,9 +41,9 @@ static void softmax_divide_rows(softmax_kernel *k, int64_t size) {
 /* Threads share a column where there are too few columns for the GPU. */
 static void softmax_divide_columns(softmax_kernel *k) {
   struct softmax_args *a = &k->args;
-  int64_t threads = tn_cuda_divide_up((int64_t)SOFTMAX_ROWS * ROWS_THREADS, tn_cuda_at_least_1(a->rows));
+  int64_t threads = divide_up((int64_t)SOFTMAX_ROWS * ROWS_THREADS, at_least_1(a->rows));
   a->width = tn_cuda_power(a->rows, TN_CUDA_WARP);
-  a->lanes = tn_cuda_power(tn_cuda_least(threads, tn_cuda_divide_up(a->n, 4)), ROWS_THREADS / a->width);
+  a->lanes = tn_cuda_power(least(threads, divide_up(a->n, 4)), ROWS_THREADS / a->width);
   k->grid = tn_cuda_task_grid(a->rows, ROWS_THREADS / a->lanes, ROWS_THREADS);
 }
 

@@ -7,12 +7,9 @@
 #include <string.h>
 
 #include "backends/cuda/modules/modules.h"
+#include "backends/shared/integer_math.h"
 
 enum { TN_CUDA_WARP = 32, TN_CUDA_MOST_BLOCKS = 1 << 20 /* of kernels whose blocks stride */ };
-
-static inline int64_t tn_cuda_divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-static inline int64_t tn_cuda_least(int64_t a, int64_t b) { return a < b ? a : b; }
-static inline int64_t tn_cuda_at_least_1(int64_t n) { return n > 1 ? n : 1; }
 
 /* The smallest power of two from n on, at most `most`, a power of two. */
 static inline int32_t tn_cuda_power(int64_t n, int32_t most) {
@@ -26,7 +23,7 @@ static inline int32_t tn_cuda_power(int64_t n, int32_t most) {
 static inline int32_t tn_cuda_row_lanes(int64_t rows, int64_t units, int32_t threads) {
   enum { UNITS = 4, LONG = 512, FEW = 1024 };
   if (units >= LONG || (units >= 2 * TN_CUDA_WARP && rows < FEW)) return threads;
-  return tn_cuda_power(tn_cuda_divide_up(units, UNITS), TN_CUDA_WARP);
+  return tn_cuda_power(divide_up(units, UNITS), TN_CUDA_WARP);
 }
 
 /* Shared memory of a block, at most, as the description of the device says; where it does not, what every
@@ -45,6 +42,6 @@ static inline bool tn_cuda_is_aligned(const void *p) { return (uintptr_t)p % 16 
 
 /* Blocks for tasks of which a block has `of_block` at a time. */
 static inline tn_cuda_grid tn_cuda_task_grid(int64_t tasks, int64_t of_block, uint32_t threads) {
-  int64_t blocks = tn_cuda_least(tn_cuda_divide_up(tasks, of_block), TN_CUDA_MOST_BLOCKS);
+  int64_t blocks = least(divide_up(tasks, of_block), TN_CUDA_MOST_BLOCKS);
   return (tn_cuda_grid){.blocks = {(uint32_t)blocks, 1, 1}, .threads = {threads, 1, 1}};
 }

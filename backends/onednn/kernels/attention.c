@@ -12,7 +12,7 @@
 #include "backends/shared/define_kernel.h"
 #include "backends/onednn/kernels/gemm/loops.h"
 #include "backends/onednn/kernels/transpose.h"
-#include "backends/onednn/integer_math.h"
+#include "backends/shared/integer_math.h"
 #include "tenon/attributes.h"
 
 enum {

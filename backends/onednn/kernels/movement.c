@@ -9,7 +9,7 @@
 #include "backends/shared/define_kernel.h"
 #include "backends/shared/movement.h"
 #include "backends/onednn/kernels/transpose.h"
-#include "backends/onednn/integer_math.h"
+#include "backends/shared/integer_math.h"
 #include "tenon/attributes.h"
 
 enum { CHUNK_BYTES = 1 << 16, PIECE_BYTES = 1 << 16 };

@@ -2,7 +2,7 @@
  * gradient of a residual added to it. The gradients of weight and bias are sums over rows: in f32 over some
  * dozens of rows, which are added up in f64, part by part. */
 #include "backends/onednn/kernels/norm.h"
-#include "backends/onednn/integer_math.h"
+#include "backends/shared/integer_math.h"
 
 #include <stdbool.h>
 #include <string.h>

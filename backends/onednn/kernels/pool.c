@@ -1,7 +1,7 @@
 /* backends/onednn/kernels/pool.c: max_pool2d, avg_pool2d and their gradients, on channels in blocks as wide
  * as a vector, or plane by plane with vectors along the rows. */
 #include "backends/onednn/kernels/pool.h"
-#include "backends/onednn/integer_math.h"
+#include "backends/shared/integer_math.h"
 
 #include <stdbool.h>
 

@@ -6,7 +6,7 @@
  * inner is more than 1, columns where it is 1, and blocks where the channels come in blocks. The accumulator
  * of an element depends on the shape alone. */
 #include "backends/onednn/kernels/reduce.h"
-#include "backends/onednn/integer_math.h"
+#include "backends/shared/integer_math.h"
 
 #include <math.h>
 #include <stdbool.h>

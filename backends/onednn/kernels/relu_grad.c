@@ -4,7 +4,7 @@
  * normalization's result, its sign is computed again from the normalization's operand, which is read for the
  * sums in any case. Channels come in blocks as wide as a vector. */
 #include "backends/onednn/kernels/relu_grad.h"
-#include "backends/onednn/integer_math.h"
+#include "backends/shared/integer_math.h"
 
 #include <stdbool.h>
 #include <string.h>

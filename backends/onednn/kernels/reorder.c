@@ -9,7 +9,7 @@
 #include "backends/shared/reorder_tables.h"
 #include "backends/onednn/kernels/image_layouts.h"
 #include "backends/onednn/kernels/transpose.h"
-#include "backends/onednn/integer_math.h"
+#include "backends/shared/integer_math.h"
 #include "tenon/plugin/storage.h"
 
 enum { CHUNK = 1 << 15 /* elements */, STRIP = 1024 /* pixels */ };

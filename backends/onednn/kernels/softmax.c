@@ -6,7 +6,7 @@
  * in f64 from sums in f32 over some dozens of terms, added up in f64; 0 where the target is the ignored one.
  */
 #include "backends/onednn/kernels/softmax.h"
-#include "backends/onednn/integer_math.h"
+#include "backends/shared/integer_math.h"
 
 #include <math.h>
 #include <stdatomic.h>

@@ -6,7 +6,7 @@
 #include "backends/onednn/library/conv.h"
 
 #include "backends/onednn/kernels/image_layouts.h"
-#include "backends/onednn/integer_math.h"
+#include "backends/shared/integer_math.h"
 #include "backends/shared/cost.h"
 
 /* ---- shapes -------------------------------------------------------------------------------------- */

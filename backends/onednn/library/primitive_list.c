@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "backends/onednn/library/primitive_list.h"
-#include "backends/onednn/integer_math.h"
+#include "backends/shared/integer_math.h"
 
 /* ---- the library --------------------------------------------------------------------------------- */
 

@@ -5,7 +5,7 @@
 #include "backends/onednn/pointwise/program.h"
 #include "backends/onednn/simd/vector_load.h"
 #include "backends/onednn/simd/vector_math.h"
-#include "backends/onednn/integer_math.h"
+#include "backends/shared/integer_math.h"
 #include "tenon/random.h"
 
 enum {

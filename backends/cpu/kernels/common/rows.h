@@ -5,6 +5,7 @@
 #pragma once
 
 #include "backends/cpu/kernels/common/lane.h"
+#include "backends/shared/integer_math.h"
 
 enum { TN_ROW_BLOCK = 256, TN_ROW_CHUNK = 1 << 14 /* least elements per chunk */ };
 

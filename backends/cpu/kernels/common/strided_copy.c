@@ -1,6 +1,7 @@
 #include "backends/cpu/kernels/common/strided_copy.h"
 
 #include "backends/cpu/kernels/common/clones.h"
+#include "backends/shared/integer_math.h"
 
 #include <string.h>
 
@@ -10,9 +11,6 @@ enum {
   PIECE_BYTES = 1 << 16,   /* of a piece of a copy that is not transposed */
   CHUNK_ELEMENTS = 1 << 14 /* least elements per chunk */
 };
-
-static int64_t strided_copy_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-static int64_t strided_copy_smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* ---- division into tasks ---- */
 
@@ -29,15 +27,14 @@ static int32_t strided_copy_find_across(const tn_strided *p) {
 static void strided_copy_divide(tn_strided *p) {
   int32_t last = p->walk.rank - 1;
   int64_t inner = p->walk.dims[last], piece = p->across < 0 ? PIECE_BYTES / (int64_t)p->size : STRIP;
-  p->pieces_across = p->across < 0 ? 1 : strided_copy_ceil_div(p->walk.dims[p->across], TILE);
-  p->pieces = strided_copy_ceil_div(inner, piece) * p->pieces_across;
+  p->pieces_across = p->across < 0 ? 1 : divide_up(p->walk.dims[p->across], TILE);
+  p->pieces = divide_up(inner, piece) * p->pieces_across;
   p->outer = 1;
   for (int32_t i = 0; i < last; i++)
     if (i != p->across) p->outer *= p->walk.dims[i];
-  int64_t work = strided_copy_smaller(inner, piece) *
-                 (p->across < 0 ? 1 : strided_copy_smaller(p->walk.dims[p->across], TILE));
+  int64_t work = least(inner, piece) * (p->across < 0 ? 1 : least(p->walk.dims[p->across], TILE));
   p->tasks_per_chunk = work > 0 && work < CHUNK_ELEMENTS ? CHUNK_ELEMENTS / work : 1;
-  p->chunks = strided_copy_ceil_div(p->outer * p->pieces, p->tasks_per_chunk);
+  p->chunks = divide_up(p->outer * p->pieces, p->tasks_per_chunk);
 }
 
 tn_strided tn_strided_make(size_t size, const tn_movement *walk) {
@@ -122,7 +119,7 @@ static void strided_copy_piece(const strided_job *j, int64_t to, int64_t from, i
   to += at * p->walk.to[last];
   from += at * p->walk.from[last];
   strided_copy_run(p, j->to + to * (int64_t)p->size, j->from + from * (int64_t)p->size,
-                   strided_copy_smaller(length, p->walk.dims[last] - at));
+                   least(length, p->walk.dims[last] - at));
 }
 
 /* A strip of TILE elements across and STRIP along, tile by tile. */
@@ -130,21 +127,19 @@ static void strided_copy_strip(const strided_job *j, int64_t to, int64_t from, i
   const tn_strided *p = j->p;
   int32_t last = p->walk.rank - 1;
   int64_t i = piece % p->pieces_across * TILE, k = piece / p->pieces_across * STRIP;
-  int64_t across = strided_copy_smaller(TILE, p->walk.dims[p->across] - i),
-          end = strided_copy_smaller(p->walk.dims[last], k + STRIP);
+  int64_t across = least(TILE, p->walk.dims[p->across] - i), end = least(p->walk.dims[last], k + STRIP);
   to += i * p->walk.to[p->across];
   from += i;
   for (; k < end; k += TILE)
     strided_copy_tile(p, j->to + (to + k) * (int64_t)p->size,
                       j->from + (from + k * p->walk.from[last]) * (int64_t)p->size, across,
-                      strided_copy_smaller(TILE, end - k));
+                      least(TILE, end - k));
 }
 
 static void strided_copy_chunk(void *arg, int64_t chunk) {
   const strided_job *j = arg;
   const tn_strided *p = j->p;
-  int64_t task = chunk * p->tasks_per_chunk,
-          end = strided_copy_smaller(p->outer * p->pieces, task + p->tasks_per_chunk);
+  int64_t task = chunk * p->tasks_per_chunk, end = least(p->outer * p->pieces, task + p->tasks_per_chunk);
   for (; task < end; task++) {
     int64_t to = p->walk.to_first, from = p->walk.from_first;
     strided_copy_outer_offsets(p, task / p->pieces, &to, &from);

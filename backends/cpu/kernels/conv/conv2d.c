@@ -99,7 +99,7 @@ static int64_t conv_phase_taps(const tn_conv_shape *s, int64_t y, int64_t x, tn_
 }
 
 static conv_kernel *conv_make_gradient(const void *handle, const tn_conv_shape *s) {
-  int64_t rows = tn_gemm_min(s->stride[0], s->h), columns = tn_gemm_min(s->stride[1], s->w);
+  int64_t rows = least(s->stride[0], s->h), columns = least(s->stride[1], s->w);
   int64_t n_taps = s->kh * s->kw;
   conv_kernel *p = conv_kernel_new(handle, rows * columns, n_taps);
   if (p == NULL) return NULL;
@@ -195,8 +195,7 @@ static void conv_pack_chunk(void *arg, int64_t chunk) {
   const tn_gemm_tiling *g = &run->phase->gemm;
   int64_t group = chunk / conv_k_blocks(g), k0 = chunk % conv_k_blocks(g) * TN_GEMM_K;
   tn_gemm_source a = conv_weight_of(run, group);
-  run->kernel->isa->pack[g->kind](&a, g->m, k0, tn_gemm_min(TN_GEMM_K, g->k - k0),
-                                  conv_packed_of(run, group));
+  run->kernel->isa->pack[g->kind](&a, g->m, k0, least(TN_GEMM_K, g->k - k0), conv_packed_of(run, group));
 }
 
 static void conv2d_describe(const void *arg, int64_t group, int64_t split, tn_gemm *g) {

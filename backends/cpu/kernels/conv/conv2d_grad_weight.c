@@ -42,7 +42,7 @@ static grad_weight_kernel *grad_weight_make(const void *handle, const tn_match *
   tn_conv_flatten(&p->in_x, &p->in_y, p->taps, s.kh * s.kw);
   tn_gemm_tiling_make(&p->gemm, s.kind, s.groups, s.o, s.c * s.kh * s.kw, s.batch * s.oh * s.ow,
                       TN_GEMM_SPLIT);
-  int64_t part = tn_gemm_round_up(grad_weight_elements(p) * tn_gemm_wide_bytes(s.dtype), 64);
+  int64_t part = round_up(grad_weight_elements(p) * tn_gemm_wide_bytes(s.dtype), 64);
   p->parts_bytes = p->gemm.splits > 1 ? p->gemm.splits * part : 0;
   return p;
 }
@@ -112,7 +112,7 @@ static void grad_weight_combine_chunk(void *arg, int64_t chunk) {
       [TN_F16] = combine_f16, [TN_BF16] = combine_bf16, [TN_F32] = combine_f32, [TN_F64] = combine_f64};
   const tn_launch *l = arg;
   const grad_weight_kernel *p = l->prepared;
-  int64_t first = chunk * COMBINE_CHUNK, stop = tn_gemm_min(first + COMBINE_CHUNK, grad_weight_elements(p));
+  int64_t first = chunk * COMBINE_CHUNK, stop = least(first + COMBINE_CHUNK, grad_weight_elements(p));
   combine[p->shape.dtype](l->workspace, grad_weight_elements(p), p->gemm.splits, first, stop, l->out[0].data);
 }
 

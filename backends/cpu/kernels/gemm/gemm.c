@@ -35,7 +35,7 @@ int64_t tn_gemm_wide_bytes(int32_t kind) {
 }
 
 int64_t tn_gemm_packed_bytes(int32_t kind, int64_t m, int64_t k) {
-  return tn_gemm_round_up(m, TN_GEMM_ALIGN) * k * tn_gemm_wide_bytes(kind);
+  return round_up(m, TN_GEMM_ALIGN) * k * tn_gemm_wide_bytes(kind);
 }
 
 /* ---- tiling ------------------------------------------------------------------------------------ */
@@ -48,25 +48,23 @@ enum {
   LEAST_SPLIT = 4 * TN_GEMM_K
 };
 
-static int64_t gemm_divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 static int64_t gemm_items_of(const tn_gemm_tiling *p) {
   return p->products * p->tiles_m * p->tiles_n * p->splits;
 }
 
 /* Makes the tiles as equal as the width of the panels allows. */
 static void gemm_set_tiles(tn_gemm_tiling *p, int64_t tile_m, int64_t tile_n) {
-  p->tiles_m = gemm_divide_up(p->m, tile_m);
-  p->tiles_n = gemm_divide_up(p->n, tile_n);
-  p->tile_m = tn_gemm_round_up(gemm_divide_up(p->m, p->tiles_m), TN_GEMM_ALIGN);
-  p->tile_n = tn_gemm_round_up(gemm_divide_up(p->n, p->tiles_n), TN_GEMM_ALIGN);
-  p->tiles_m = gemm_divide_up(p->m, p->tile_m);
-  p->tiles_n = gemm_divide_up(p->n, p->tile_n);
+  p->tiles_m = divide_up(p->m, tile_m);
+  p->tiles_n = divide_up(p->n, tile_n);
+  p->tile_m = round_up(divide_up(p->m, p->tiles_m), TN_GEMM_ALIGN);
+  p->tile_n = round_up(divide_up(p->n, p->tiles_n), TN_GEMM_ALIGN);
+  p->tiles_m = divide_up(p->m, p->tile_m);
+  p->tiles_n = divide_up(p->n, p->tile_n);
 }
 
 static void gemm_set_splits(tn_gemm_tiling *p, int64_t splits) {
-  p->tile_k = tn_gemm_round_up(gemm_divide_up(p->k, splits), TN_GEMM_K);
-  p->splits = gemm_divide_up(p->k, p->tile_k);
+  p->tile_k = round_up(divide_up(p->k, splits), TN_GEMM_K);
+  p->splits = divide_up(p->k, p->tile_k);
 }
 
 /* Halves the tiles until there are enough. Smaller tiles cost more packing, so LEAST_TILE is the limit even
@@ -75,12 +73,12 @@ static void gemm_tile_packed(tn_gemm_tiling *p, int64_t wanted, int32_t flags) {
   int64_t tile_m = flags & TN_GEMM_PACKED ? 512 : 256, tile_n = flags & TN_GEMM_PACKED ? 128 : 256;
   gemm_set_tiles(p, tile_m, tile_n);
   if (flags & TN_GEMM_SPLIT && gemm_items_of(p) < wanted && p->k >= 2 * LEAST_SPLIT)
-    gemm_set_splits(p, tn_gemm_min(gemm_divide_up(wanted, gemm_items_of(p)), p->k / LEAST_SPLIT));
+    gemm_set_splits(p, least(divide_up(wanted, gemm_items_of(p)), p->k / LEAST_SPLIT));
   while (gemm_items_of(p) < wanted && (p->tile_m > LEAST_TILE || p->tile_n > LEAST_TILE)) {
     if (p->tile_m >= p->tile_n)
-      tile_m = tn_gemm_round_up(gemm_divide_up(p->tile_m, 2), TN_GEMM_ALIGN);
+      tile_m = round_up(divide_up(p->tile_m, 2), TN_GEMM_ALIGN);
     else
-      tile_n = tn_gemm_round_up(gemm_divide_up(p->tile_n, 2), TN_GEMM_ALIGN);
+      tile_n = round_up(divide_up(p->tile_n, 2), TN_GEMM_ALIGN);
     gemm_set_tiles(p, tile_m, tile_n);
   }
   int64_t packed_a = flags & TN_GEMM_PACKED ? 0 : TN_GEMM_K * p->tile_m;
@@ -89,11 +87,11 @@ static void gemm_tile_packed(tn_gemm_tiling *p, int64_t wanted, int32_t flags) {
 
 static void gemm_tile_direct(tn_gemm_tiling *p, int64_t wanted) {
   p->direct = 1;
-  p->tile_n = tn_gemm_min(p->n, TN_GEMM_DIRECT_N);
-  p->tiles_n = gemm_divide_up(p->n, p->tile_n);
-  p->tiles_m = tn_gemm_min(p->m, gemm_divide_up(wanted, p->products * p->tiles_n));
-  p->tile_m = gemm_divide_up(p->m, p->tiles_m);
-  p->tiles_m = gemm_divide_up(p->m, p->tile_m);
+  p->tile_n = least(p->n, TN_GEMM_DIRECT_N);
+  p->tiles_n = divide_up(p->n, p->tile_n);
+  p->tiles_m = least(p->m, divide_up(wanted, p->products * p->tiles_n));
+  p->tile_m = divide_up(p->m, p->tiles_m);
+  p->tiles_m = divide_up(p->m, p->tile_m);
 }
 
 void tn_gemm_tiling_make(tn_gemm_tiling *tiling, int32_t kind, int64_t products, int64_t m, int64_t n,
@@ -110,7 +108,7 @@ void tn_gemm_tiling_make(tn_gemm_tiling *tiling, int32_t kind, int64_t products,
   else
     gemm_tile_packed(tiling, wanted, flags);
   /* A product with little work gets one chunk; otherwise the items are spread over up to TN_GEMM_CHUNKS. */
-  tiling->chunks = tn_gemm_min(gemm_items_of(tiling), wanted > 1 ? TN_GEMM_CHUNKS : 1);
+  tiling->chunks = least(gemm_items_of(tiling), wanted > 1 ? TN_GEMM_CHUNKS : 1);
 }
 
 /* ---- running ------------------------------------------------------------------------------------- */
@@ -131,9 +129,9 @@ static void gemm_run_item(const gemm_run *run, int64_t item, void *scratch) {
   int64_t j = rest % p->tiles_n;
   rest /= p->tiles_n;
   tn_gemm_range r = {.m0 = i * p->tile_m, .n0 = j * p->tile_n, .k0 = rest % p->splits * p->tile_k};
-  r.m = tn_gemm_min(p->tile_m, p->m - r.m0);
-  r.n = tn_gemm_min(p->tile_n, p->n - r.n0);
-  r.k = tn_gemm_min(p->tile_k, p->k - r.k0);
+  r.m = least(p->tile_m, p->m - r.m0);
+  r.n = least(p->tile_n, p->n - r.n0);
+  r.k = least(p->tile_k, p->k - r.k0);
   run->describe(run->arg, rest / p->splits, rest % p->splits, &g);
   g.m = p->m;
   (p->direct ? run->isa->direct : run->isa->tile)[p->kind](&g, &r, scratch);
@@ -142,7 +140,7 @@ static void gemm_run_item(const gemm_run *run, int64_t item, void *scratch) {
 static void gemm_run_chunk(void *arg, int64_t chunk) {
   const gemm_run *run = arg;
   const tn_gemm_tiling *p = run->tiling;
-  int64_t items = gemm_items_of(p), first = items / p->chunks * chunk + tn_gemm_min(chunk, items % p->chunks);
+  int64_t items = gemm_items_of(p), first = items / p->chunks * chunk + least(chunk, items % p->chunks);
   int64_t n = items / p->chunks + (chunk < items % p->chunks);
   for (int64_t item = first; item < first + n; item++)
     gemm_run_item(run, item, run->scratch + chunk * p->scratch_bytes);

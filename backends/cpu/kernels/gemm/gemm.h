@@ -14,6 +14,7 @@
  * ascending order. Neither order depends on tiles or threads. */
 #pragma once
 
+#include "backends/shared/integer_math.h"
 #include "tenon/attributes.h"
 #include "tenon/plugin/kernel.h"
 
@@ -143,6 +144,3 @@ typedef struct tn_gemm_segment {
 
 /* Divides pixels p .. p+n-1 into runs, at most min(n, n / width + 2); returns their number. */
 int64_t tn_gemm_runs(const tn_gemm_grid *grid, int64_t p, int64_t n, tn_gemm_segment *runs);
-
-static inline int64_t tn_gemm_round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
-static inline int64_t tn_gemm_min(int64_t a, int64_t b) { return a < b ? a : b; }

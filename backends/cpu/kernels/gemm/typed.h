@@ -34,7 +34,7 @@ static inline void TYPED(read_run)(WIDE *restrict to, const ELEMENT *data, int64
                                    const tn_gemm_tap *tap, const tn_gemm_segment *run) {
   int64_t y = run->y + tap->y, x = run->x + tap->x, step = g->step_x, low = 0, high = run->n;
   if (y < 0 || y >= g->plane_height) high = 0;
-  if (x < 0) low = tn_gemm_min(steps(-x + step - 1, step), high);
+  if (x < 0) low = least(steps(-x + step - 1, step), high);
   if (x + (high - 1) * step >= g->plane_width)
     high = x < g->plane_width ? steps(g->plane_width - 1 - x, step) + 1 : low;
   for (int64_t i = 0; i < low; i++) to[i] = 0;
@@ -79,7 +79,7 @@ static inline void TYPED(pack_lines)(const tn_gemm_source *s, int64_t width, con
                                      const int64_t k[2], WIDE *restrict to) {
   for (int64_t i = 0; i < index[1]; i += width) {
     TYPED(span) span;
-    TYPED(span_set)(&span, s, index[0] + i, tn_gemm_min(width, index[1] - i));
+    TYPED(span_set)(&span, s, index[0] + i, least(width, index[1] - i));
     TYPED(cursor) at = TYPED(cursor_at)(s, k[0]);
     for (int64_t p = 0; p < k[1]; p++, to += width) {
       TYPED(read_row)(to, s, &at, &span);
@@ -97,7 +97,7 @@ static inline void TYPED(pack_rows)(const tn_gemm_source *s, int64_t width, cons
   TYPED(span_set)(&span, s, k[0], k[1]);
   TYPED(cursor) at = TYPED(cursor_at)(s, index[0]);
   for (int64_t i = 0; i < index[1]; i += width, to += width * k[1]) {
-    int64_t n = tn_gemm_min(width, index[1] - i);
+    int64_t n = least(width, index[1] - i);
     for (int64_t j = 0; j < n; j++) {
       TYPED(read_row)(rows + j * k[1], s, &at, &span);
       TYPED(cursor_next)(&at, s);
@@ -117,7 +117,7 @@ static void TYPED(pack)(const tn_gemm_source *s, int64_t width, int64_t i0, int6
 }
 
 static void TYPED(pack_all)(const tn_gemm_source *a, int64_t m, int64_t k0, int64_t k, void *packed) {
-  WIDE *to = (WIDE *)packed + k0 * tn_gemm_round_up(m, PANEL_M);
+  WIDE *to = (WIDE *)packed + k0 * round_up(m, PANEL_M);
   TYPED(pack)(a, PANEL_M, 0, m, k0, k, to);
 }
 
@@ -150,7 +150,7 @@ static void TYPED(store)(const tn_gemm_result *c, const tn_gemm_range *r, WIDE *
   tn_gemm_segment runs[TN_GEMM_K];
   TYPED(add_bias)(c, r, sums, ldc);
   for (int64_t j = 0; j < r->n; j += TN_GEMM_K) {
-    int64_t n = tn_gemm_min(TN_GEMM_K, r->n - j);
+    int64_t n = least(TN_GEMM_K, r->n - j);
     int64_t n_runs = c->grid != NULL ? tn_gemm_runs(c->grid, r->n0 + j, n, runs) : 0;
     for (int64_t i = 0; i < r->m; i++) {
       const WIDE *row = sums + i * ldc + j;
@@ -165,15 +165,15 @@ static void TYPED(store)(const tn_gemm_result *c, const tn_gemm_range *r, WIDE *
 /* ---- a part of a product ------------------------------------------------------------------------ */
 
 static void TYPED(tile)(const tn_gemm *g, const tn_gemm_range *r, void *scratch) {
-  int64_t m = tn_gemm_round_up(r->m, PANEL_M), n = tn_gemm_round_up(r->n, PANEL_N);
+  int64_t m = round_up(r->m, PANEL_M), n = round_up(r->n, PANEL_N);
   WIDE *sums = scratch, *b = sums + m * n, *a = b + TN_GEMM_K * n;
   memset(sums, 0, (size_t)(m * n) * sizeof *sums);
   for (int64_t done = 0; done < r->k; done += TN_GEMM_K) {
-    int64_t k0 = r->k0 + done, k = tn_gemm_min(TN_GEMM_K, r->k - done);
+    int64_t k0 = r->k0 + done, k = least(TN_GEMM_K, r->k - done);
     const WIDE *block = a;
     TYPED(pack)(&g->b, PANEL_N, r->n0, r->n, k0, k, b);
     if (g->packed_a != NULL)
-      block = (const WIDE *)g->packed_a + k0 * tn_gemm_round_up(g->m, PANEL_M) + r->m0 * k;
+      block = (const WIDE *)g->packed_a + k0 * round_up(g->m, PANEL_M) + r->m0 * k;
     else
       TYPED(pack)(&g->a, PANEL_M, r->m0, r->m, k0, k, a);
     MICRO(block)(m, n, k, block, b, sums);

@@ -1,7 +1,7 @@
 /* backends/onednn/kernels/conv_small/conv_small.c: query and prepare of small convolutions and their
  * gradients, whose channels do not fill the blocks of a library, such as those of LeNet. */
 #include "backends/onednn/kernels/conv_small/conv_small.h"
-#include "backends/onednn/integer_math.h"
+#include "backends/shared/integer_math.h"
 
 #include "backends/shared/constants.h"
 #include "backends/shared/cost.h"

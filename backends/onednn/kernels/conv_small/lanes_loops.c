@@ -1,7 +1,7 @@
 /* backends/onednn/kernels/conv_small/lanes_loops.c: small convolutions with a filter in each lane. */
 #include "backends/onednn/kernels/conv_small/loops.h"
 #include "backends/onednn/simd/vector_load.h"
-#include "backends/onednn/integer_math.h"
+#include "backends/shared/integer_math.h"
 
 /* Tiles: two rows of adjacent pixels, or rows of adjacent taps. Sums fill all registers but one, which holds
  * a vector of filters. */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "backends/onednn/kernels/conv_small/conv_small.h"
-#include "backends/onednn/integer_math.h"
+#include "backends/shared/integer_math.h"
 
 typedef struct conv_small_job {
   tn_launch *launch;

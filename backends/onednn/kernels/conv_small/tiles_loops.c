@@ -2,7 +2,7 @@
  * result, in tiles that stay in registers. */
 #include "backends/onednn/kernels/conv_small/loops.h"
 #include "backends/onednn/simd/vector_load.h"
-#include "backends/onednn/integer_math.h"
+#include "backends/shared/integer_math.h"
 
 /* Tiles: filters and segments of a picture, or filters and adjacent taps of a gradient. */
 #if defined(__AVX512F__)

@@ -2,7 +2,7 @@
  * gradients of ReLU and GELU. */
 #pragma once
 
-#include "backends/onednn/integer_math.h"
+#include "backends/shared/integer_math.h"
 #include "backends/onednn/kernels/gemm/loops.h"
 #include "backends/onednn/simd/gelu.h"
 #include "backends/onednn/simd/vector_load.h"

@@ -2,7 +2,7 @@
 #include <stdbool.h>
 
 #include "backends/onednn/kernels/gemm/gemm.h"
-#include "backends/onednn/integer_math.h"
+#include "backends/shared/integer_math.h"
 #include "backends/shared/cost.h"
 
 enum {

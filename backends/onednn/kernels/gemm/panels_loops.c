@@ -1,6 +1,6 @@
 /* backends/onednn/kernels/gemm/panels_loops.c: walks over the tiles of a product, on B in place (`straight`)
  * or packed into panels (`packed`), and on the rows of a transposed A gathered (`gathered`). */
-#include "backends/onednn/integer_math.h"
+#include "backends/shared/integer_math.h"
 #include "backends/onednn/kernels/gemm/strip.h"
 #include "backends/onednn/kernels/gemm/sum_lines.h"
 #include "backends/onednn/simd/vector_load.h"

@@ -1,7 +1,7 @@
 /* backends/onednn/kernels/gemm/sum_lines.h: sums of rows, for the gradients of biases. */
 #pragma once
 
-#include "backends/onednn/integer_math.h"
+#include "backends/shared/integer_math.h"
 #include "backends/onednn/simd/vector_load.h"
 
 /* Sums of 32 rows are added up, so that rounding errors do not grow with the number of rows. */

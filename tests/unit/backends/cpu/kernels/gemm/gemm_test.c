@@ -63,7 +63,7 @@ static void pack(product *p, const tn_gemm_isa *isa) {
   describe(p, 0, 0, &g);
   assert_int_equal(posix_memalign(&p->packed_a, 64, (size_t)tn_gemm_packed_bytes(p->dtype, p->m, p->k)), 0);
   for (int64_t k0 = 0; k0 < p->k; k0 += TN_GEMM_K)
-    isa->pack[p->dtype](&g.a, p->m, k0, tn_gemm_min(TN_GEMM_K, p->k - k0), p->packed_a);
+    isa->pack[p->dtype](&g.a, p->m, k0, least(TN_GEMM_K, p->k - k0), p->packed_a);
 }
 
 static void run(product *p, const tn_gemm_isa *isa, tn_gemm_tiling *tiling) {

@@ -1,4 +1,4 @@
-/* backends/onednn/integer_math.h: integer arithmetic for the division of work into pieces. */
+/* backends/shared/integer_math.h: integer arithmetic for the division of work into pieces. */
 #pragma once
 
 #include <stdint.h>
