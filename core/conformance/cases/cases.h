@@ -122,6 +122,9 @@ static inline tn_range tn_domain_any(void) { return (tn_range){-INFINITY, INFINI
 /* An i64 scalar such as the iteration or the number of updates. */
 tn_val tn_draw_counter(tn_draw *d, int64_t least);
 
+/* Begins an op, and gives it its first n operands. */
+void tn_draw_begin(tn_draw *d, const char *op, int32_t n, const tn_val *operands);
+
 /* Values of an input, rounded to its dtype. */
 void tn_draw_values(tn_rng *rng, const tn_case_input *input, double *values);
 /* The results of a drawn use whose first result is `first`: at most TN_REFERENCE_RESULTS. */

@@ -123,6 +123,11 @@ void tn_draw_values(tn_rng *rng, const tn_case_input *input, double *values) {
   for (int64_t i = 0; i < n; i++) values[i] = tn_reference_round(input->type.dtype, values[i]);
 }
 
+void tn_draw_begin(tn_draw *d, const char *op, int32_t n, const tn_val *operands) {
+  tn_op_begin(d->b, op);
+  for (int32_t i = 0; i < n; i++) tn_op_arg(d->b, operands[i]);
+}
+
 /* ---- results ---- */
 
 int32_t tn_draw_results(const tn_draw *d, tn_val first, tn_val *results) {

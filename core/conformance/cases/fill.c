@@ -31,8 +31,7 @@ static tn_val fill_case_spread(tn_draw *d, const tn_case *c) {
   for (int64_t i = 1; i < n; i++) starts[i] = starts[i - 1] + tn_draw_between(d, 0, 6);
   for (int64_t i = 0; i < n; i++) index[i] = tn_draw_between(d, 0, values - 1);
   tn_val v = tn_draw_tensor(d, tn_draw_type_of(d->dtype, 1, &values), c->fill);
-  tn_op_begin(d->b, c->op);
-  tn_op_arg(d->b, v);
+  tn_draw_begin(d, c->op, 1, &v);
   tn_op_set_ints(d->b, "starts", n, starts);
   tn_op_set_ints(d->b, "index", n, index);
   tn_op_set_int(d->b, "count", tn_draw_between(d, 0, 25));
@@ -50,9 +49,7 @@ static tn_val fill_case_triangular_mask(tn_draw *d, const tn_case *c) {
 static tn_val fill_case_random(tn_draw *d, const tn_case *c) {
   tn_type t = tn_draw_type(d, d->dtype, 0, 5, true);
   tn_val iteration = tn_draw_counter(d, 0), block = tn_draw_flag(d) ? tn_draw_counter(d, 0) : 0;
-  tn_op_begin(d->b, c->op);
-  tn_op_arg(d->b, iteration);
-  tn_op_arg(d->b, block);
+  tn_draw_begin(d, c->op, 2, (tn_val[]){iteration, block});
   fill_case_set_dims(d, &t);
   tn_op_set_int(d->b, "stream", tn_draw_between(d, -1000000, 1000000));
   tn_op_set_float(d->b, "a", tn_rng_between(&d->rng, -2, 0));

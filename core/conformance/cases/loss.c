@@ -4,8 +4,7 @@
 static tn_val loss_case_softmax(tn_draw *d, const tn_case *c) {
   tn_type t = tn_draw_type(d, d->dtype, 1, 5, true);
   tn_val x = tn_draw_tensor(d, t, c->fill);
-  tn_op_begin(d->b, c->op);
-  tn_op_arg(d->b, x);
+  tn_draw_begin(d, c->op, 1, &x);
   tn_op_set_int(d->b, "axis", tn_draw_between(d, -t.rank, t.rank - 1));
   return tn_op_end(d->b);
 }
@@ -19,9 +18,7 @@ static tn_val loss_case_cross_entropy(tn_draw *d, const tn_case *c) {
     if (i != axis) rows.dims[rows.rank++] = t.dims[i];
   bool below = tn_draw_flag(d);
   tn_val logits = tn_draw_tensor(d, t, c->fill), target = tn_draw_integers(d, rows, below ? -1 : 0, classes);
-  tn_op_begin(d->b, c->op);
-  tn_op_arg(d->b, logits);
-  tn_op_arg(d->b, target);
+  tn_draw_begin(d, c->op, 2, (tn_val[]){logits, target});
   tn_op_set_int(d->b, "axis", tn_draw_flag(d) ? axis : axis - t.rank);
   tn_op_set_int(d->b, "ignore", below ? -1 : tn_draw_between(d, 0, classes));
   if (tn_draw_flag(d)) tn_op_set_float(d->b, "smoothing", tn_rng_between(&d->rng, 0, 1));

@@ -56,10 +56,7 @@ static mixed_rows draw_mixed_rows(tn_draw *d) {
 
 /* A large epsilon, as in the cases of layer_norm. */
 static tn_val emit_mixed_norm(tn_draw *d, const mixed_rows *r) {
-  tn_op_begin(d->b, "layer_norm");
-  tn_op_arg(d->b, r->x);
-  tn_op_arg(d->b, r->weight);
-  tn_op_arg(d->b, r->bias);
+  tn_draw_begin(d, "layer_norm", 3, (tn_val[]){r->x, r->weight, r->bias});
   tn_op_set_float(d->b, "epsilon", 0.1);
   return tn_op_end(d->b);
 }
@@ -77,12 +74,9 @@ static tn_val mixed_case_layer_norm_grad(tn_draw *d, const tn_case *c) {
   mixed_rows r = draw_mixed_rows(d);
   int64_t rows[] = {r.dims[0] * r.dims[1], r.dims[2]}, first = 0;
   tn_val y = emit_mixed_norm(d, &r), dy = draw_mixed(d, d->dtype, 3, r.dims), all[5];
-  tn_op_begin(d->b, "layer_norm_grad");
-  tn_op_arg(d->b, tn_to_dtype(d->b, dy, mixed_wide(d)));
-  tn_op_arg(d->b, r.x);
-  tn_op_arg(d->b, tn_op_result(d->b, y, 1));
-  tn_op_arg(d->b, tn_op_result(d->b, y, 2));
-  tn_op_arg(d->b, r.weight);
+  tn_draw_begin(d, "layer_norm_grad", 5,
+                (tn_val[]){tn_to_dtype(d->b, dy, mixed_wide(d)), r.x, tn_op_result(d->b, y, 1),
+                           tn_op_result(d->b, y, 2), r.weight});
   tn_val dx = all[0] = tn_op_end(d->b);
   int32_t n = 3;
   (void)c;
@@ -109,9 +103,7 @@ static mixed_conv2d draw_mixed_conv2d(tn_draw *d) {
 
 static void begin_mixed_conv2d(tn_draw *d, const char *op, tn_val x, tn_val y) {
   static const int64_t ones[] = {1, 1};
-  tn_op_begin(d->b, op);
-  tn_op_arg(d->b, x);
-  tn_op_arg(d->b, y);
+  tn_draw_begin(d, op, 2, (tn_val[]){x, y});
   tn_op_set_ints(d->b, "stride", 2, ones);
   tn_op_set_ints(d->b, "padding", 2, ones);
   tn_op_set_ints(d->b, "dilation", 2, ones);
@@ -163,10 +155,7 @@ static mixed_heads draw_mixed_heads(tn_draw *d) {
 
 static tn_val emit_mixed_attention(tn_draw *d, const char *op, const mixed_heads *h, const tn_val *more,
                                    int32_t n_more) {
-  tn_op_begin(d->b, op);
-  tn_op_arg(d->b, h->q);
-  tn_op_arg(d->b, h->k);
-  tn_op_arg(d->b, h->v);
+  tn_draw_begin(d, op, 3, (tn_val[]){h->q, h->k, h->v});
   for (int32_t i = 0; i < n_more; i++) tn_op_arg(d->b, more[i]);
   tn_op_set_int(d->b, "causal", h->causal);
   tn_op_set_int(d->b, "heads", h->heads);

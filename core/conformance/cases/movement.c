@@ -41,8 +41,7 @@ static tn_val movement_case_slice(tn_draw *d, const tn_case *c) {
     steps[i] = tn_draw_between(d, 1, 3);
   }
   tn_val x = tn_draw_tensor(d, t, c->fill);
-  tn_op_begin(d->b, c->op);
-  tn_op_arg(d->b, x);
+  tn_draw_begin(d, c->op, 1, &x);
   tn_op_set_ints(d->b, "starts", t.rank, starts);
   tn_op_set_ints(d->b, "stops", t.rank, stops);
   if (tn_draw_flag(d)) tn_op_set_ints(d->b, "steps", t.rank, steps);
@@ -70,8 +69,7 @@ static tn_val movement_case_pad(tn_draw *d, const tn_case *c) {
     inner[i] = tn_draw_between(d, 0, 2);
   }
   tn_val x = tn_draw_tensor(d, t, c->fill);
-  tn_op_begin(d->b, c->op);
-  tn_op_arg(d->b, x);
+  tn_draw_begin(d, c->op, 1, &x);
   tn_op_set_ints(d->b, "low", t.rank, low);
   tn_op_set_ints(d->b, "high", t.rank, high);
   if (tn_draw_flag(d)) tn_op_set_ints(d->b, "inner", t.rank, inner);
@@ -86,8 +84,7 @@ static tn_val movement_case_concat(tn_draw *d, const tn_case *c) {
     t.dims[axis] = tn_draw_between(d, 0, 3);
     xs[i] = tn_draw_tensor(d, t, c->fill);
   }
-  tn_op_begin(d->b, c->op);
-  for (int64_t i = 0; i < n; i++) tn_op_arg(d->b, xs[i]);
+  tn_draw_begin(d, c->op, (int32_t)n, xs);
   tn_op_set_int(d->b, "axis", tn_draw_flag(d) ? axis : axis - t.rank);
   return tn_op_end(d->b);
 }
@@ -101,8 +98,7 @@ static tn_val movement_case_pack(tn_draw *d, const tn_case *c) {
     offsets[i] = count + tn_draw_between(d, 0, 5);
     count = offsets[i] + tn_type_count(&t);
   }
-  tn_op_begin(d->b, c->op);
-  for (int64_t i = 0; i < n; i++) tn_op_arg(d->b, xs[i]);
+  tn_draw_begin(d, c->op, (int32_t)n, xs);
   tn_op_set_ints(d->b, "offsets", n, offsets);
   tn_op_set_int(d->b, "count", count + tn_draw_between(d, 0, 5));
   return tn_op_end(d->b);

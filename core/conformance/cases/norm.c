@@ -18,10 +18,7 @@ static tn_val norm_case_batch_norm(tn_draw *d, const tn_case *c) {
   tn_type t = draw_norm_batch(d), row = tn_draw_type_of(norm_accumulator(d), 1, t.dims + 1);
   tn_val x = tn_draw_tensor(d, t, c->fill), weight = draw_norm_row(d, &row, TN_FILL_ANY),
          bias = draw_norm_row(d, &row, TN_FILL_ANY);
-  tn_op_begin(d->b, c->op);
-  tn_op_arg(d->b, x);
-  tn_op_arg(d->b, weight);
-  tn_op_arg(d->b, bias);
+  tn_draw_begin(d, c->op, 3, (tn_val[]){x, weight, bias});
   /* The variance is squares / n - mean^2, which cancels in f32 where it is far below mean^2. A large epsilon
    * bounds the error of the result. */
   if (d->dtype != TN_F64 || tn_draw_flag(d)) tn_op_set_float(d->b, "epsilon", 0.1);
@@ -34,12 +31,7 @@ static tn_val norm_case_batch_norm_apply(tn_draw *d, const tn_case *c) {
   tn_val x = tn_draw_tensor(d, t, c->fill), mean = tn_draw_tensor(d, row, TN_FILL_ANY);
   tn_val variance = tn_draw_tensor(d, row, TN_FILL_POSITIVE);
   tn_val weight = draw_norm_row(d, &row, TN_FILL_ANY), bias = draw_norm_row(d, &row, TN_FILL_ANY);
-  tn_op_begin(d->b, c->op);
-  tn_op_arg(d->b, x);
-  tn_op_arg(d->b, mean);
-  tn_op_arg(d->b, variance);
-  tn_op_arg(d->b, weight);
-  tn_op_arg(d->b, bias);
+  tn_draw_begin(d, c->op, 5, (tn_val[]){x, mean, variance, weight, bias});
   return tn_op_end(d->b);
 }
 
@@ -60,10 +52,7 @@ static norm_operands draw_norm_operands(tn_draw *d, int32_t fill) {
 }
 
 static tn_val emit_layer_norm(tn_draw *d, const norm_operands *l) {
-  tn_op_begin(d->b, "layer_norm");
-  tn_op_arg(d->b, l->x);
-  tn_op_arg(d->b, l->weight);
-  tn_op_arg(d->b, l->bias);
+  tn_draw_begin(d, "layer_norm", 3, (tn_val[]){l->x, l->weight, l->bias});
   tn_op_set_int(d->b, "trailing", l->trailing);
   /* A large epsilon keeps rows of one or two close elements smooth enough for finite differences. */
   tn_op_set_float(d->b, "epsilon", 0.1);
@@ -79,12 +68,8 @@ static tn_val norm_case_layer_norm(tn_draw *d, const tn_case *c) {
 static tn_val norm_case_layer_norm_grad(tn_draw *d, const tn_case *c) {
   norm_operands l = draw_norm_operands(d, c->fill);
   tn_val y = emit_layer_norm(d, &l), dy = tn_draw_tensor(d, *tn_val_type(d->b, y), c->fill);
-  tn_op_begin(d->b, c->op);
-  tn_op_arg(d->b, dy);
-  tn_op_arg(d->b, l.x);
-  tn_op_arg(d->b, tn_op_result(d->b, y, 1));
-  tn_op_arg(d->b, tn_op_result(d->b, y, 2));
-  tn_op_arg(d->b, l.weight);
+  tn_draw_begin(d, c->op, 5,
+                (tn_val[]){dy, l.x, tn_op_result(d->b, y, 1), tn_op_result(d->b, y, 2), l.weight});
   tn_op_set_int(d->b, "trailing", l.trailing);
   return tn_op_end(d->b);
 }

@@ -82,9 +82,7 @@ static tn_val pointwise_case_gelu_grad(tn_draw *d, const tn_case *c) {
   tn_type dy, x, wide = tn_draw_type(d, d->dtype, 0, 5, true);
   draw_broadcast_pair(d, &wide, &dy, &x);
   tn_val gradient = tn_draw_tensor(d, dy, c->fill);
-  tn_op_begin(d->b, c->op);
-  tn_op_arg(d->b, gradient);
-  tn_op_arg(d->b, tn_draw_tensor(d, x, c->fill));
+  tn_draw_begin(d, c->op, 2, (tn_val[]){gradient, tn_draw_tensor(d, x, c->fill)});
   tn_op_set_text(d->b, "approximate", tn_draw_flag(d) ? "tanh" : "none");
   return tn_op_end(d->b);
 }
@@ -94,10 +92,7 @@ static tn_val pointwise_case_dropout(tn_draw *d, const tn_case *c) {
   tn_val x = tn_draw_tensor(d, tn_draw_type(d, d->dtype, 0, 5, true), TN_FILL_ANY),
          iteration = tn_draw_counter(d, 0);
   tn_val block = tn_draw_flag(d) ? tn_draw_counter(d, 0) : 0;
-  tn_op_begin(d->b, c->op);
-  tn_op_arg(d->b, x);
-  tn_op_arg(d->b, iteration);
-  tn_op_arg(d->b, block);
+  tn_draw_begin(d, c->op, 3, (tn_val[]){x, iteration, block});
   tn_op_set_float(d->b, "p", p[tn_draw_between(d, 0, 4)]);
   tn_op_set_int(d->b, "stream", tn_draw_between(d, 0, 1000000));
   return tn_op_end(d->b);

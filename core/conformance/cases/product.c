@@ -56,9 +56,7 @@ static conv2d_case draw_conv2d(tn_draw *d) {
 
 static tn_val emit_conv2d(tn_draw *d, const char *op, tn_val x, tn_val y, tn_val bias, const conv2d_case *v,
                           const tn_type *dims) {
-  tn_op_begin(d->b, op);
-  tn_op_arg(d->b, x);
-  tn_op_arg(d->b, y);
+  tn_draw_begin(d, op, 2, (tn_val[]){x, y});
   if (bias != 0) tn_op_arg(d->b, bias);
   tn_op_set_ints(d->b, "stride", 2, v->stride);
   tn_op_set_ints(d->b, "padding", 2, v->padding);
@@ -119,10 +117,7 @@ static attention_case draw_attention(tn_draw *d, int32_t fill) {
 
 static tn_val emit_attention(tn_draw *d, const char *op, const attention_case *t, const tn_val *more,
                              int32_t n_more) {
-  tn_op_begin(d->b, op);
-  tn_op_arg(d->b, t->q);
-  tn_op_arg(d->b, t->k);
-  tn_op_arg(d->b, t->v);
+  tn_draw_begin(d, op, 3, (tn_val[]){t->q, t->k, t->v});
   for (int32_t i = 0; i < n_more; i++) tn_op_arg(d->b, more[i]);
   tn_op_set_int(d->b, "causal", t->causal);
   tn_op_set_int(d->b, "heads", t->heads);
@@ -170,9 +165,7 @@ static tn_val product_case_embedding(tn_draw *d, const tn_case *c) {
   tn_val i = tn_draw_integers(d, ids, 0, rows);
   tn_val v =
       tn_draw_tensor(d, backward ? dy : tn_draw_type_of(d->dtype, 2, (int64_t[]){rows, width}), c->fill);
-  tn_op_begin(d->b, c->op);
-  tn_op_arg(d->b, i);
-  tn_op_arg(d->b, v);
+  tn_draw_begin(d, c->op, 2, (tn_val[]){i, v});
   if (backward) tn_op_set_int(d->b, "rows", rows);
   return tn_op_end(d->b);
 }

@@ -22,8 +22,7 @@ static tn_val reduce_case_reduce(tn_draw *d, const tn_case *c) {
   tn_type t = tn_draw_type(d, d->dtype, 0, 5, strcmp(c->op, "reduce_sum") == 0);
   tn_val x = tn_draw_tensor(d, t, c->fill);
   int64_t n = draw_reduce_axes(d, t.rank, axes);
-  tn_op_begin(d->b, c->op);
-  tn_op_arg(d->b, x);
+  tn_draw_begin(d, c->op, 1, &x);
   tn_op_set_ints(d->b, "axes", n, axes);
   tn_op_set_int(d->b, "keep", tn_draw_flag(d));
   return tn_op_end(d->b);
@@ -32,8 +31,7 @@ static tn_val reduce_case_reduce(tn_draw *d, const tn_case *c) {
 static tn_val reduce_case_argmax(tn_draw *d, const tn_case *c) {
   tn_type t = tn_draw_type(d, d->dtype, 1, 4, false);
   tn_val x = tn_draw_tensor(d, t, c->fill);
-  tn_op_begin(d->b, c->op);
-  tn_op_arg(d->b, x);
+  tn_draw_begin(d, c->op, 1, &x);
   tn_op_set_int(d->b, "axis", tn_draw_between(d, -t.rank, t.rank - 1));
   return tn_op_end(d->b);
 }
@@ -44,8 +42,7 @@ static tn_val reduce_case_moments(tn_draw *d, const tn_case *c) {
   tn_type t = tn_draw_type(d, d->dtype, 0, 5, true);
   tn_val x = tn_draw_tensor(d, t, tn_draw_flag(d) ? TN_FILL_FAR : c->fill);
   int64_t n = draw_reduce_axes(d, t.rank, axes);
-  tn_op_begin(d->b, c->op);
-  tn_op_arg(d->b, x);
+  tn_draw_begin(d, c->op, 1, &x);
   tn_op_set_ints(d->b, "axes", n, axes);
   return tn_op_end(d->b);
 }
@@ -88,11 +85,7 @@ static tn_val reduce_case_norm_grad_sums(tn_draw *d, const tn_case *c) {
     if (!reduced[i]) row.dims[row.rank++] = t.dims[i];
   tn_val dy = tn_draw_tensor(d, t, TN_FILL_ANY), x = tn_draw_tensor(d, t, TN_FILL_ANY);
   tn_val mean = tn_draw_tensor(d, row, TN_FILL_ANY), rstd = tn_draw_tensor(d, row, TN_FILL_POSITIVE);
-  tn_op_begin(d->b, c->op);
-  tn_op_arg(d->b, dy);
-  tn_op_arg(d->b, x);
-  tn_op_arg(d->b, mean);
-  tn_op_arg(d->b, rstd);
+  tn_draw_begin(d, c->op, 4, (tn_val[]){dy, x, mean, rstd});
   tn_op_set_ints(d->b, "axes", n, axes);
   return tn_op_end(d->b);
 }
@@ -135,8 +128,7 @@ static void set_pool_attributes(tn_draw *d, const pool_case *w) {
 static tn_val reduce_case_max_pool2d(tn_draw *d, const tn_case *c) {
   pool_case w = draw_pool(d);
   tn_val x = tn_draw_tensor(d, w.x, TN_FILL_DISTINCT);
-  tn_op_begin(d->b, c->op);
-  tn_op_arg(d->b, x);
+  tn_draw_begin(d, c->op, 1, &x);
   set_pool_attributes(d, &w);
   return tn_op_end(d->b);
 }
@@ -145,13 +137,10 @@ static tn_val reduce_case_max_pool2d(tn_draw *d, const tn_case *c) {
 static tn_val reduce_case_max_pool2d_grad(tn_draw *d, const tn_case *c) {
   pool_case w = draw_pool(d);
   tn_val dy = tn_draw_tensor(d, w.y, TN_FILL_ANY), x = tn_draw_tensor(d, w.x, TN_FILL_DISTINCT);
-  tn_op_begin(d->b, "max_pool2d");
-  tn_op_arg(d->b, x);
+  tn_draw_begin(d, "max_pool2d", 1, &x);
   set_pool_attributes(d, &w);
   tn_val y = tn_op_end(d->b), index = tn_op_result(d->b, y, 1);
-  tn_op_begin(d->b, c->op);
-  tn_op_arg(d->b, dy);
-  tn_op_arg(d->b, index);
+  tn_draw_begin(d, c->op, 2, (tn_val[]){dy, index});
   set_pool_attributes(d, &w);
   tn_op_set_ints(d->b, "dims", 4, w.x.dims);
   return tn_op_end(d->b);
@@ -161,8 +150,7 @@ static tn_val reduce_case_avg_pool2d(tn_draw *d, const tn_case *c) {
   pool_case w = draw_pool(d);
   bool backward = strcmp(c->op, "avg_pool2d_grad") == 0;
   tn_val x = tn_draw_tensor(d, backward ? w.y : w.x, TN_FILL_ANY);
-  tn_op_begin(d->b, c->op);
-  tn_op_arg(d->b, x);
+  tn_draw_begin(d, c->op, 1, &x);
   set_pool_attributes(d, &w);
   tn_op_set_int(d->b, "include_pad", w.include_pad);
   if (backward) tn_op_set_ints(d->b, "dims", 4, w.x.dims);

@@ -193,8 +193,7 @@ static tn_val emit_from_schema(tn_draw *d, const tn_op_def *def, const drawn_att
   for (int32_t i = 0; i < n; i++)
     in[i] =
         types[i].rank < 0 ? 0 : tn_draw_domain(d, types[i], operand_domain(tn_op_def_operand(def, i), types));
-  tn_op_begin(d->b, def->op->item.name);
-  for (int32_t i = 0; i < n; i++) tn_op_arg(d->b, in[i]);
+  tn_draw_begin(d, def->op->item.name, (int32_t)n, in);
   for (int32_t i = 0; i < drawn->n; i++) tn_op_set_text(d->b, drawn->v[i].name, drawn->v[i].text);
   return tn_op_end(d->b);
 }

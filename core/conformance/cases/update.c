@@ -18,13 +18,7 @@ static tn_val update_case_sgd_update(tn_draw *d, const tn_case *c) {
   tn_val param = tn_draw_tensor(d, t, c->fill), grad = tn_draw_tensor(d, t, c->fill);
   tn_val buffer = momentum ? tn_draw_tensor(d, t, c->fill) : 0;
   tn_val lr = draw_update_rate(d, &t), decay = draw_update_rate(d, &t), updates = tn_draw_counter(d, 1);
-  tn_op_begin(d->b, c->op);
-  tn_op_arg(d->b, param);
-  tn_op_arg(d->b, grad);
-  tn_op_arg(d->b, buffer);
-  tn_op_arg(d->b, lr);
-  tn_op_arg(d->b, decay);
-  tn_op_arg(d->b, updates);
+  tn_draw_begin(d, c->op, 6, (tn_val[]){param, grad, buffer, lr, decay, updates});
   if (momentum) tn_op_set_float(d->b, "momentum", 0.9);
   if (momentum && !nesterov) tn_op_set_float(d->b, "dampening", tn_rng_between(&d->rng, 0, 1));
   tn_op_set_int(d->b, "nesterov", nesterov);
@@ -36,14 +30,7 @@ static tn_val update_case_adamw_update(tn_draw *d, const tn_case *c) {
   tn_val param = tn_draw_tensor(d, t, c->fill), grad = tn_draw_tensor(d, t, c->fill);
   tn_val m = tn_draw_tensor(d, t, c->fill), v = tn_draw_tensor(d, t, TN_FILL_POSITIVE);
   tn_val lr = draw_update_rate(d, &t), decay = draw_update_rate(d, &t), updates = tn_draw_counter(d, 1);
-  tn_op_begin(d->b, c->op);
-  tn_op_arg(d->b, param);
-  tn_op_arg(d->b, grad);
-  tn_op_arg(d->b, m);
-  tn_op_arg(d->b, v);
-  tn_op_arg(d->b, lr);
-  tn_op_arg(d->b, decay);
-  tn_op_arg(d->b, updates);
+  tn_draw_begin(d, c->op, 7, (tn_val[]){param, grad, m, v, lr, decay, updates});
   tn_op_set_float(d->b, "beta1", tn_rng_between(&d->rng, 0, 0.99));
   return tn_op_end(d->b);
 }
