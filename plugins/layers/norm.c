@@ -23,22 +23,6 @@ static void update_running(tn_build *b, tn_val running, tn_val now, double momen
                   tn_add(b, kept, tn_affine(b, tn_to_dtype(b, now, TN_F32), momentum * factor, 0.0)));
 }
 
-/* Normalizes with the running statistics. */
-static tn_val emit_apply(tn_build *b, const tn_val operands[5], double epsilon) {
-  tn_op_begin(b, "batch_norm_apply");
-  for (int i = 0; i < 5; i++) tn_op_arg(b, operands[i]);
-  tn_op_set_float(b, "epsilon", epsilon);
-  return tn_op_end(b);
-}
-
-static tn_val emit_norm(tn_build *b, const tn_val operands[3], double epsilon, int64_t ranks) {
-  tn_op_begin(b, "batch_norm");
-  for (int i = 0; i < 3; i++) tn_op_arg(b, operands[i]);
-  tn_op_set_float(b, "epsilon", epsilon);
-  tn_op_set_int(b, "ranks", ranks);
-  return tn_op_end(b);
-}
-
 /* [group.NAME] freeze: with fixed statistics, or without a parameter to train, the layer works as in
  * evaluation, as fine-tuning expects: statistics of the new data would change what the frozen layers compute.
  */
@@ -63,7 +47,7 @@ static tn_status build_batch_norm(tn_build *b, const void *given) {
   tn_val mean = tn_build_state(b, "running_mean", &channel, "zeros");
   tn_val variance = tn_build_state(b, "running_var", &channel, "ones");
   if (batch_norm_is_fixed(b, o)) {
-    tn_build_yield(b, 0, emit_apply(b, (tn_val[]){x, mean, variance, weight, bias}, o->epsilon));
+    tn_build_yield(b, 0, tn_batch_norm_apply(b, x, mean, variance, weight, bias, o->epsilon));
     return TN_OK;
   }
   if (n < 2)
@@ -71,7 +55,7 @@ static tn_status build_batch_norm(tn_build *b, const void *given) {
         b, TN_EINVAL, NULL,
         "the batch has one value per channel, expected at least two, which the variance needs; use a "
         "larger batch or image");
-  tn_val y = emit_norm(b, (tn_val[]){x, weight, bias}, o->epsilon, ranks);
+  tn_val y = tn_batch_norm(b, x, weight, bias, o->epsilon, ranks);
   update_running(b, mean, tn_op_result(b, y, 1), o->momentum, 1.0);
   update_running(b, variance, tn_op_result(b, y, 2), o->momentum, n / (n - 1.0)); /* the unbiased variance */
   tn_build_yield(b, 0, y);
