@@ -1,6 +1,5 @@
 /* backends/sim/callbacks.h: the functions of tn_backend that work on memory, streams, events and captures. */
-#ifndef TN_BACKENDS_SIM_CALLBACKS_H
-#define TN_BACKENDS_SIM_CALLBACKS_H
+#pragma once
 
 #include "tenon/plugin/backend.h"
 
@@ -44,5 +43,3 @@ tn_status tn_sim_capture_begin(tn_env *env, void *device, void *stream);
 tn_status tn_sim_capture_end(tn_env *env, void *device, void *stream, void **capture);
 tn_status tn_sim_capture_launch(tn_env *env, void *capture, void *stream);
 void tn_sim_capture_delete(tn_env *env, void *capture);
-
-#endif

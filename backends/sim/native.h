@@ -1,7 +1,6 @@
 /* backends/sim/native.h: the interface "sim.1": what a plugin of another shared object, such as a
  * communicator, gets from tn_backend.native of a simulated device. */
-#ifndef TN_BACKENDS_SIM_NATIVE_H
-#define TN_BACKENDS_SIM_NATIVE_H
+#pragma once
 
 #include "backends/sim/engine/task.h"
 
@@ -18,5 +17,3 @@ typedef struct tn_sim_native {
   /* Ends what the fault `stall` has begun; any thread. */
   void (*release)(tn_sim_device *device);
 } tn_sim_native;
-
-#endif

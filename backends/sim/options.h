@@ -1,7 +1,6 @@
 /* backends/sim/options.h: the options of the backend, and faults on request: operations that fail, or that
  * are skipped, so that a test of the host sees them. */
-#ifndef TN_BACKENDS_SIM_OPTIONS_H
-#define TN_BACKENDS_SIM_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,5 +44,3 @@ typedef struct tn_sim_faults {
 tn_status tn_sim_faults_read(tn_env *env, const tn_sim_options *options, tn_sim_faults *faults);
 /* Counts one operation of a kind; true: it is the one that fails or is skipped. */
 bool tn_sim_fault(tn_sim_device *device, int32_t which);
-
-#endif

@@ -1,6 +1,5 @@
 /* backends/sim/queue.h: work in order: work, its queues, and the streams and events that order queues. */
-#ifndef TN_BACKENDS_SIM_QUEUE_H
-#define TN_BACKENDS_SIM_QUEUE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -105,5 +104,3 @@ struct tn_sim_event {
   double times_s[TN_SIM_TICKETS];          /* of a rehearsal: the same of each */
   _Atomic(const tn_sim_failure *) failure; /* of the recording stream, if it had failed before */
 };
-
-#endif

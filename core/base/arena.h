@@ -1,6 +1,5 @@
 /* core/base/arena.h: memory that is freed all at once: graphs, parsed models, match tables. */
-#ifndef TN_CORE_BASE_ARENA_H
-#define TN_CORE_BASE_ARENA_H
+#pragma once
 
 #include "core/base/env.h"
 
@@ -22,5 +21,3 @@ char *tn_arena_printf(tn_arena *arena, const char *format, ...) TN_PRINTF(2, 3);
  * of memory. */
 void *tn_arena_grow(tn_arena *arena, const void *v, size_t n, size_t item);
 void tn_arena_free(tn_arena *arena);
-
-#endif

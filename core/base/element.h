@@ -1,6 +1,5 @@
 /* core/base/element.h: elements of every dtype as doubles. */
-#ifndef TN_CORE_BASE_ELEMENT_H
-#define TN_CORE_BASE_ELEMENT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -11,5 +10,3 @@ double tn_element_load(int32_t dtype, const void *from, int64_t i);
 /* Stores a number. Floats round to nearest, ties to even, once; NaN stays NaN. Of an integer dtype the number
  * must be an element. */
 void tn_element_store(int32_t dtype, void *to, int64_t i, double v);
-
-#endif

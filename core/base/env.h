@@ -1,6 +1,5 @@
 /* core/base/env.h: errors, memory and log of a handle, as the core uses them. Public view: tenon/env.h. */
-#ifndef TN_CORE_BASE_ENV_H
-#define TN_CORE_BASE_ENV_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -105,5 +104,3 @@ tn_status tn_read_struct(const void *handle, const char *name, const void *given
   do {                                                                                                       \
     if ((pointer) == NULL) return tn_failf(handle, TN_EINVAL, "%s: %s is NULL", __func__, name);             \
   } while (0)
-
-#endif

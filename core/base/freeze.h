@@ -1,6 +1,5 @@
 /* core/base/freeze.h: which parameters and buffers keep their values, and until when: [group.NAME] freeze. */
-#ifndef TN_CORE_BASE_FREEZE_H
-#define TN_CORE_BASE_FREEZE_H
+#pragma once
 
 #include "core/base/text/word_list.h"
 
@@ -24,5 +23,3 @@ static inline bool tn_is_frozen(const tn_freeze *freeze, const char *name, int64
   int64_t until = tn_frozen_until(freeze, name);
   return until > 0 && until >= epoch;
 }
-
-#endif

@@ -2,8 +2,7 @@
  * floating-point environment (rounding, traps, denormals) and the decimal point of its locale. A public call
  * begins with the defaults and gives back what it found. Threads inherit the environment of the thread that
  * starts them, but not its locale, so a thread that prints or reads numbers begins like a public call. */
-#ifndef TN_CORE_BASE_THREAD_STATE_H
-#define TN_CORE_BASE_THREAD_STATE_H
+#pragma once
 
 #include <fenv.h>
 #include <locale.h>
@@ -29,5 +28,3 @@ void tn_thread_state_leave(const tn_thread_state *before);
 
 /* pthread_create of a thread that blocks all signals, so that the application's threads handle them. */
 int tn_thread_start(pthread_t *thread, void *(*run)(void *), void *arg);
-
-#endif

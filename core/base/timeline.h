@@ -1,6 +1,5 @@
 /* core/base/timeline.h: the work of the threads and streams of a run as spans of time, for a profile. */
-#ifndef TN_CORE_BASE_TIMELINE_H
-#define TN_CORE_BASE_TIMELINE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -46,5 +45,3 @@ void tn_timeline_add(tn_timeline *timeline, const tn_span *span);
 const tn_span *tn_timeline_spans(tn_timeline *timeline, size_t *n, int64_t *lost);
 /* Removes all spans. */
 void tn_timeline_clear(tn_timeline *timeline);
-
-#endif

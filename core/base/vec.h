@@ -1,6 +1,5 @@
 /* core/base/vec.h: growable arrays. TN_VEC(int) xs = {0}; then tn_vec_push and tn_vec_free. */
-#ifndef TN_CORE_BASE_VEC_H
-#define TN_CORE_BASE_VEC_H
+#pragma once
 
 #include "core/base/env.h"
 
@@ -23,5 +22,3 @@ tn_status tn_vec_reserve_(const void *handle, void **v, size_t *cap, size_t want
 
 #define tn_vec_free(handle, vec)                                                                             \
   (tn_release((handle), (vec)->v), (vec)->v = NULL, (vec)->n = 0, (vec)->cap = 0)
-
-#endif

@@ -6,8 +6,7 @@
  * of `batch` samples, and batch n of a shard is block n * shards + shard. The n-th batches of all shards
  * together, in the order of the shards, equal the n-th batch of a single loader with the sum of their
  * sizes. */
-#ifndef TN_CORE_DATA_LOADER_H
-#define TN_CORE_DATA_LOADER_H
+#pragma once
 
 #include "core/base/timeline.h"
 #include "core/data/loader_options.h"
@@ -58,5 +57,3 @@ double tn_loader_stall_s(const tn_loader *loader);
 /* Profiling: from now on each part of a batch that a thread reads and transforms is a span of the timeline;
  * NULL: no more. Threads may add spans until the tn_loader_start or tn_loader_destroy that follows. */
 void tn_loader_profile(tn_loader *loader, tn_timeline *timeline);
-
-#endif

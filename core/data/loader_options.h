@@ -1,7 +1,6 @@
 /* core/data/loader_options.h: the data, transforms and order that a loader gets, and the memory of a batch.
  */
-#ifndef TN_CORE_DATA_LOADER_OPTIONS_H
-#define TN_CORE_DATA_LOADER_OPTIONS_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -74,5 +73,3 @@ typedef struct tn_batch {
   float *weights; /* [batch]: 1, or 0 for padding */
   int64_t *ids;   /* [batch]: sample indices */
 } tn_batch;
-
-#endif

@@ -1,6 +1,5 @@
 /* core/data/shuffle.h: orders of samples that need no memory. */
-#ifndef TN_CORE_DATA_SHUFFLE_H
-#define TN_CORE_DATA_SHUFFLE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -12,5 +11,3 @@ int64_t tn_permute(uint64_t key, int64_t n, int64_t i);
 /* Number i of m different indices of 0 .. n-1 in rising order, m <= n: one drawn from each of m equal parts.
  * Where a source lists its samples by class, each class has its share. */
 int64_t tn_sample_spread(uint64_t key, int64_t n, int64_t m, int64_t i);
-
-#endif

@@ -17,8 +17,7 @@
  *   caller_memory.c       programs on memory of the caller
  *   nonfinite/            the search for the first value that is not finite
  *   watch/                operands and results of every launch, on the host */
-#ifndef TN_CORE_EXEC_BOUND_PROGRAM_H
-#define TN_CORE_EXEC_BOUND_PROGRAM_H
+#pragma once
 
 #include "core/compile/capture_parts.h"
 #include "core/exec/executor.h"
@@ -224,5 +223,3 @@ void tn_bound_program_free(tn_executor *e, tn_bound_program *bound);
 /* Enqueues the launches of a program on a slot; the slot's event `computed` records their end. Messages stay
  * in the device's env. */
 tn_status tn_launch_program(tn_executor *e, tn_bound_program *bound, int32_t slot);
-
-#endif

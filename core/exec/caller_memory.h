@@ -1,7 +1,6 @@
 /* core/exec/caller_memory.h: a program on memory of the caller. Every run names the device addresses of
  * inputs and outputs. A run only enqueues launches; it copies nothing. */
-#ifndef TN_CORE_EXEC_CALLER_MEMORY_H
-#define TN_CORE_EXEC_CALLER_MEMORY_H
+#pragma once
 
 #include "core/exec/executor.h"
 
@@ -16,5 +15,3 @@ void tn_caller_program_destroy(tn_caller_program *program);
 /* Addresses in the order of tn_program.inputs and .outputs; NULL for an empty tensor. The memory of an output
  * overlaps with no other input or output. */
 tn_status tn_caller_program_run(tn_caller_program *program, void *const *inputs, void *const *outputs);
-
-#endif

@@ -1,6 +1,5 @@
 /* core/exec/collective.h: the communicator of a device, and collectives as steps of a program. */
-#ifndef TN_CORE_EXEC_COLLECTIVE_H
-#define TN_CORE_EXEC_COLLECTIVE_H
+#pragma once
 
 #include "core/exec/bound_program.h"
 #include "core/exec/flight_recorder.h"
@@ -80,5 +79,3 @@ void tn_collective_release(tn_executor *e, void *prepared);
 const struct tn_flight_call *tn_collective_call(const void *prepared);
 /* Its launch. Without a communicator the result equals the operand. */
 tn_status tn_collective_launch(tn_launch *l);
-
-#endif

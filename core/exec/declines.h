@@ -1,7 +1,6 @@
 /* core/exec/declines.h: variants that decline when they are prepared. They are left out, and the programs are
  * compiled again (docs/decisions/0024-remembered-queries.md). */
-#ifndef TN_CORE_EXEC_DECLINES_H
-#define TN_CORE_EXEC_DECLINES_H
+#pragma once
 
 #include "core/exec/device/device.h"
 
@@ -23,5 +22,3 @@ typedef struct tn_attempt {
  * variant: it ends with success, another failure, or an op that no kernel takes. The last failure is not
  * undone. */
 tn_status tn_attempt_repeat(tn_env *env, const tn_device *device, const tn_attempt *attempt);
-
-#endif

@@ -1,8 +1,7 @@
 /* core/exec/executor.h: an executor runs compiled programs over one state on one device. It owns their
  * memory, launches them, and reads and writes the state. One thread launches; all addresses are bound before
  * step 1. */
-#ifndef TN_CORE_EXEC_EXECUTOR_H
-#define TN_CORE_EXEC_EXECUTOR_H
+#pragma once
 
 #include "core/base/timeline.h"
 #include "core/compile/program.h"
@@ -94,5 +93,3 @@ bool tn_executor_has_clock(const tn_executor *executor);
 /* The bytes that such an executor asks of the backend. */
 int64_t tn_executor_planned_bytes(const tn_state_map *map, tn_program *const *programs, int32_t n_programs,
                                   int32_t slots, bool host_addressable);
-
-#endif

@@ -5,8 +5,7 @@
  * Numbers. A collective gets its number when the host enqueues it, alone or in a replay of a capture that
  * contains it. All ranks enqueue the same collectives in the same order, so a number means the same one on
  * all of them. */
-#ifndef TN_CORE_EXEC_FLIGHT_RECORDER_H
-#define TN_CORE_EXEC_FLIGHT_RECORDER_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -113,5 +112,3 @@ bool tn_flight_is_settled(const tn_flight *flight);
 bool tn_flight_read(const tn_flight *flight, uint64_t number, tn_flight_entry *entry);
 /* The first number that the ring may hold. */
 uint64_t tn_flight_first(const tn_flight *flight);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * The dependency test_clock_dep links it in place of tn_clock_s, and test_clock_backends_dep in place of
  * clock_gettime, for tests of backends without the core. */
-#ifndef TN_TESTS_SUPPORT_TEST_CLOCK_H
-#define TN_TESTS_SUPPORT_TEST_CLOCK_H
+#pragma once
 
 /* The clock's time, from that of the system. */
 double test_clock_s(void);
@@ -31,5 +30,3 @@ void test_clock_await_reads(int n);
 
 /* Returns when a process is stopped (SIGSTOP). */
 void test_await_stopped(int pid);
-
-#endif

@@ -1,6 +1,5 @@
 /* tools/bench/bench_ops.h: `tenon bench --ops`: launches compared with the ceilings of the machine. */
-#ifndef TN_TOOLS_BENCH_BENCH_OPS_H
-#define TN_TOOLS_BENCH_BENCH_OPS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -13,5 +12,3 @@
  *   least_ms: the time of all launches at the ceilings */
 int add_ceilings(tn_context *context, json_t *result);
 void print_launches(const json_t *result);
-
-#endif

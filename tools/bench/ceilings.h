@@ -1,6 +1,5 @@
 /* tools/bench/ceilings.h: the highest rates of a device, measured beside a benchmark. */
-#ifndef TN_TOOLS_BENCH_CEILINGS_H
-#define TN_TOOLS_BENCH_CEILINGS_H
+#pragma once
 
 #include "tools/cli/cli.h"
 #include "tenon/tensor.h"
@@ -21,5 +20,3 @@ int measure_ceilings(tn_context *context, const char *backend, int threads, cons
 /* The least seconds of a launch at the ceilings: the longer of computing its FLOPs and moving its bytes. Data
  * that fit into the caches are assumed to be there. */
 double least_seconds(const ceilings *c, int32_t dtype, double flops, double bytes);
-
-#endif

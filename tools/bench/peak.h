@@ -1,6 +1,5 @@
 /* tools/bench/peak.h: peak rates of the host's processors. */
-#ifndef TN_TOOLS_BENCH_PEAK_H
-#define TN_TOOLS_BENCH_PEAK_H
+#pragma once
 
 /* FLOP/s of fused multiply-adds of f32 in registers on every thread: an upper bound for kernels, except for
  * algorithms with fewer operations (Winograd, Strassen). 0: a thread could not be started. */
@@ -12,5 +11,3 @@ double peak_copy(int threads);
 double peak_cached_copy(int threads);
 /* Bytes of the second-level caches of so many processors. */
 double peak_cache_bytes(int threads);
-
-#endif

@@ -1,7 +1,6 @@
 /* tools/cli/cli.h: arguments, log and exit codes of the commands of `tenon`. stdout carries the result,
  * stderr the log and the progress. */
-#ifndef TENON_TOOLS_CLI_H
-#define TENON_TOOLS_CLI_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -154,5 +153,3 @@ void cli_format_date(long long seconds, char text[CLI_DATE]);
 int cli_open_run(tn_context *context, const cli_args *args, tn_run **run);
 /* The same where the word may be a run folder, which stands for its config.ini with its weights. */
 int cli_open_run_or_folder(tn_context *context, const cli_args *args, tn_run **run);
-
-#endif

@@ -1,6 +1,5 @@
 /* tools/cli/clock.h: seconds of the clock that only goes forward. */
-#ifndef TENON_TOOLS_CLOCK_H
-#define TENON_TOOLS_CLOCK_H
+#pragma once
 
 #include <time.h>
 
@@ -9,5 +8,3 @@ static inline double cli_clock_s(void) {
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
-
-#endif

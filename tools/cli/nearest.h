@@ -1,8 +1,5 @@
 /* tools/cli/nearest.h: the name that a mistyped word most likely stands for. */
-#ifndef TENON_TOOLS_NEAREST_H
-#define TENON_TOOLS_NEAREST_H
+#pragma once
 
 /* The nearest of n names by edits of a letter and swaps of neighbours; NULL: none is near. */
 const char *nearest_word(const char *word, const char *const *names, int n);
-
-#endif

@@ -1,6 +1,5 @@
 /* tools/cli/plain_result.h: a result of the library for people. */
-#ifndef TN_TOOLS_CLI_PLAIN_RESULT_H
-#define TN_TOOLS_CLI_PLAIN_RESULT_H
+#pragma once
 
 #include <jansson.h>
 
@@ -10,5 +9,3 @@
 json_t *cli_load_plain(const char *text);
 /* A path as a text of a result; bytes that are not UTF-8 become question marks. */
 json_t *cli_json_text(const char *text);
-
-#endif

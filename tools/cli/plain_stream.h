@@ -1,6 +1,5 @@
 /* tools/cli/plain_stream.h: a text that appears on stdout in parts, as the tokens of `tenon generate`. */
-#ifndef TN_TOOLS_CLI_PLAIN_STREAM_H
-#define TN_TOOLS_CLI_PLAIN_STREAM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,5 +18,3 @@ cli_plain_stream cli_plain_stream_open(void);
 bool cli_plain_stream_write(cli_plain_stream *stream, const char *text, size_t bytes);
 /* Writes the bytes of a character that has begun. */
 void cli_plain_stream_end(cli_plain_stream *stream);
-
-#endif

@@ -1,6 +1,5 @@
 /* tools/init/init.h: the parts of `tenon init`. */
-#ifndef TENON_TOOLS_INIT_INIT_H
-#define TENON_TOOLS_INIT_INIT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -49,5 +48,3 @@ typedef struct text_survey {
 int init_survey_text(const cli_args *args, const char *path, text_survey *found);
 /* A transformer that predicts the next character, or byte. */
 void init_write_text(const init_file *file, const text_survey *found, init_choice *choice);
-
-#endif

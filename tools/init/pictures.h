@@ -1,6 +1,5 @@
 /* tools/init/pictures.h: a look at the pictures of a folder, as the source image_folder sees them. */
-#ifndef TENON_TOOLS_INIT_PICTURES_H
-#define TENON_TOOLS_INIT_PICTURES_H
+#pragma once
 
 #include "tools/cli/cli.h"
 
@@ -23,5 +22,3 @@ typedef struct pictures {
 /* Counts the files in the class folders and reads the sizes of those of the training part, without decoding
  * them. Returns an exit code. */
 int pictures_survey(const cli_args *args, const char *folder, pictures *found);
-
-#endif

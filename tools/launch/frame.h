@@ -1,8 +1,7 @@
 /* tools/launch/frame.h: messages between the launcher and its part on another host, over ssh's stdin and
  * stdout. A frame is 8 bytes, its kind, 0, the process (2 bytes) and the length (4 bytes), highest byte
  * first, and then as many bytes. */
-#ifndef TENON_TOOLS_FRAME_H
-#define TENON_TOOLS_FRAME_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -64,5 +63,3 @@ const char *frame_text(const frame *f);
 /* "TERM", and its number; NULL and 0: no signal that is passed on. */
 const char *frame_signal_name(int number);
 int frame_signal_number(const char *name);
-
-#endif

@@ -1,6 +1,5 @@
 /* tools/launch/launch.h: the processes of `tenon launch`. */
-#ifndef TENON_TOOLS_LAUNCH_H
-#define TENON_TOOLS_LAUNCH_H
+#pragma once
 
 #include <poll.h>
 #include <signal.h>
@@ -131,5 +130,3 @@ void launch_follow(launch *l, volatile sig_atomic_t *asked);
 /* remote.c: `tenon launch-remote`, which ssh runs on another host: starts the processes that the frames on
  * stdin name, passes on signals, and reports on stdout. Returns an exit code. */
 int launch_serve(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* tools/plugin/kinds.h: the kinds of plugins that `tenon new-plugin` begins. */
-#ifndef TENON_TOOLS_PLUGIN_KINDS_H
-#define TENON_TOOLS_PLUGIN_KINDS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -24,5 +23,3 @@ extern const plugin_kind plugin_kinds[];
 
 /* NULL: there is no kind of this name. */
 const plugin_kind *plugin_kind_find(const char *name);
-
-#endif

@@ -1,6 +1,5 @@
 /* tools/plugin/rename.h: the words of C code. */
-#ifndef TENON_TOOLS_PLUGIN_RENAME_H
-#define TENON_TOOLS_PLUGIN_RENAME_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,5 +12,3 @@ bool rename_uses(const char *code, const char *word);
 /* Whether the word can name a plugin: lower-case letters, digits and '_', and no word of C or of its
  * mathematics. */
 bool rename_is_name(const char *word);
-
-#endif

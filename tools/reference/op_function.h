@@ -3,8 +3,7 @@
  * The function of op NAME is tn_NAME. Its arguments are the builder, the operands in the order of the schema,
  * and the options in the order of their table. An op with the options `dims` and `dtype` makes a value of a
  * type: both are one argument, at the place of `dims`. */
-#ifndef TENON_TOOLS_REFERENCE_OP_FUNCTION_H
-#define TENON_TOOLS_REFERENCE_OP_FUNCTION_H
+#pragma once
 
 #include <stdio.h>
 
@@ -46,5 +45,3 @@ void op_function_read(const json_t *item, op_function *function);
 void op_function_write_head(FILE *to, const op_function *function, const char *before, int width);
 /* The statements between the braces. */
 void op_function_write_body(FILE *to, const op_function *function);
-
-#endif

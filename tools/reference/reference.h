@@ -1,6 +1,5 @@
 /* tools/reference/reference.h: pages of the reference, in Markdown, from descriptors and tables. */
-#ifndef TENON_TOOLS_REFERENCE_H
-#define TENON_TOOLS_REFERENCE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -45,5 +44,3 @@ void reference_write_text(FILE *to, const char *text);
 void reference_write_options(FILE *to, const json_t *options, const char *what);
 /* The heading of a section: "[run]", "[group.NAME]"; and the rest of its doc. */
 void reference_section_title(const json_t *section, char title[64], const char **rest);
-
-#endif

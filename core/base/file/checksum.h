@@ -1,7 +1,6 @@
 /* core/base/file/checksum.h: CRC-32C (Castagnoli, RFC 3720) of a sequence of byte ranges. It detects every
  * flipped bit and every burst of up to 32 bits, the usual faults of disks and networks. */
-#ifndef TN_CORE_BASE_FILE_CHECKSUM_H
-#define TN_CORE_BASE_FILE_CHECKSUM_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -31,5 +30,3 @@ void tn_checksum_add(tn_checksum *sum, const void *bytes, size_t count);
  * `behind` further bytes follow. The CRC of a sequence is the exclusive or of the parts of its pieces, in any
  * order. */
 uint32_t tn_checksum_part(const tn_checksum *sum, uint32_t crc, uint64_t behind);
-
-#endif

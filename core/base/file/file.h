@@ -1,6 +1,5 @@
 /* core/base/file/file.h: reading and writing of whole files. */
-#ifndef TN_CORE_BASE_FILE_FILE_H
-#define TN_CORE_BASE_FILE_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -68,5 +67,3 @@ bool tn_file_exists(const char *path);
 char *tn_path_join(const void *handle, const char *folder, const char *name);
 /* The folder part of a path, "." if the path has no folder. The caller releases it. */
 char *tn_path_folder(const void *handle, const char *path);
-
-#endif

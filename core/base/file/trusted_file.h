@@ -1,6 +1,5 @@
 /* core/base/file/trusted_file.h: whether other users can change the code in a file. */
-#ifndef TN_CORE_BASE_FILE_TRUSTED_FILE_H
-#define TN_CORE_BASE_FILE_TRUSTED_FILE_H
+#pragma once
 
 #include "core/base/env.h"
 
@@ -15,5 +14,3 @@ tn_status tn_trusted_file(const void *handle, const char *what, const char *path
 tn_status tn_trusted_folder(const void *handle, const char *what, const char *path, char **real);
 /* The same for a folder that exists, and each file of code in it: shared objects, and images for devices. */
 tn_status tn_trusted_libraries(const void *handle, const char *folder);
-
-#endif

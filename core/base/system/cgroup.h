@@ -1,7 +1,6 @@
 /* core/base/system/cgroup.h: the limits of the control groups of this process, of version 1 and 2. `groups`
  * is /proc/self/cgroup, `mount` /sys/fs/cgroup; tests pass made-up files. */
-#ifndef TN_CORE_BASE_SYSTEM_CGROUP_H
-#define TN_CORE_BASE_SYSTEM_CGROUP_H
+#pragma once
 
 #include <stdint.h>
 
@@ -17,5 +16,3 @@ typedef struct tn_cgroup_memory {
 /* Processors that the least CPU quota grants, rounded up; 0 where no group has a quota. */
 int64_t tn_cgroup_processors(const char *groups, const char *mount);
 tn_cgroup_memory tn_cgroup_memory_limits(const char *groups, const char *mount);
-
-#endif

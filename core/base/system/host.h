@@ -1,6 +1,5 @@
 /* core/base/system/host.h: the machine and the build, for reports. */
-#ifndef TN_CORE_BASE_SYSTEM_HOST_H
-#define TN_CORE_BASE_SYSTEM_HOST_H
+#pragma once
 
 #include <stddef.h>
 
@@ -24,5 +23,3 @@ void tn_host_time(char text[TN_HOST_TEXT]);
 extern const char tn_commit_text[];
 /* "gcc 12.2.0" */
 extern const char tn_compiler_text[];
-
-#endif

@@ -1,7 +1,6 @@
 /* core/base/system/processors.h: the processors that this process may use, and lists of processors such as
  * "0-3,8". */
-#ifndef TN_CORE_BASE_SYSTEM_PROCESSORS_H
-#define TN_CORE_BASE_SYSTEM_PROCESSORS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -28,5 +27,3 @@ bool tn_processors_allowed(tn_processors *processors);
  * so that the first entries share as few cores as possible. `folder` replaces /sys/devices/system/cpu if
  * it is not NULL. Without topology files there the order stays the same. */
 void tn_processors_spread(tn_processors *processors, const char *folder);
-
-#endif

@@ -1,6 +1,5 @@
 /* core/base/system/system.h: the clock, the number of usable processors, the memory of the host. */
-#ifndef TN_CORE_BASE_SYSTEM_SYSTEM_H
-#define TN_CORE_BASE_SYSTEM_SYSTEM_H
+#pragma once
 
 #include "core/base/env.h"
 
@@ -14,5 +13,3 @@ int64_t tn_memory_total(void);
 /* Bytes that this process can still allocate without swapping: the kernel's estimate, capped by what the
  * cgroups have left; 0 where neither is known. */
 int64_t tn_memory_available(void);
-
-#endif

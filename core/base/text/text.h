@@ -1,6 +1,5 @@
 /* core/base/text/text.h: growable strings, number conversion, matching, nearest-name search, hashing. */
-#ifndef TN_CORE_BASE_TEXT_TEXT_H
-#define TN_CORE_BASE_TEXT_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -48,5 +47,3 @@ void tn_text_add_float(tn_text *text, double value);
 #define TN_HASH_START 14695981039346656037u
 uint64_t tn_hash_bytes(uint64_t hash, const void *bytes, size_t count);
 uint64_t tn_hash_text(uint64_t hash, const char *text);
-
-#endif

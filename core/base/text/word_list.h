@@ -1,7 +1,6 @@
 /* core/base/text/word_list.h: values that list words, "a, b" or one per line (backends, plugins, observers,
  * name patterns), and alternatives written "a|b|c". */
-#ifndef TN_CORE_BASE_TEXT_WORD_LIST_H
-#define TN_CORE_BASE_TEXT_WORD_LIST_H
+#pragma once
 
 #include "core/base/arena.h"
 #include "core/base/text/text.h"
@@ -22,5 +21,3 @@ bool tn_words_match(const tn_words *patterns, const char *name);
  * *n, or NULL past the end. */
 int32_t tn_alternatives_find(const char *alternatives, const char *word);
 const char *tn_alternatives_at(const char *alternatives, int32_t position, size_t *n);
-
-#endif

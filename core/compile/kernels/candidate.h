@@ -1,6 +1,5 @@
 /* core/compile/kernels/candidate.h: a candidate: nodes that a kernel may compute, and the kernel's answer. */
-#ifndef TN_CORE_COMPILE_KERNELS_CANDIDATE_H
-#define TN_CORE_COMPILE_KERNELS_CANDIDATE_H
+#pragma once
 
 #include "core/compile/kernels/catalog.h"
 #include "core/compile/kernels/group.h"
@@ -32,5 +31,3 @@ static inline bool tn_candidate_takes(const tn_candidate *c, int32_t node) {
 }
 /* The last node is always taken. */
 static inline uint32_t tn_candidate_last_node(const tn_candidate *c) { return c->nodes[c->n_nodes - 1]; }
-
-#endif

@@ -1,6 +1,5 @@
 /* core/compile/kernels/query.h: queries of kernels about candidates, and the costs of candidates. */
-#ifndef TN_CORE_COMPILE_KERNELS_QUERY_H
-#define TN_CORE_COMPILE_KERNELS_QUERY_H
+#pragma once
 
 #include "core/compile/kernels/candidate.h"
 
@@ -14,5 +13,3 @@ double tn_candidate_cost_beside(const tn_candidate *candidate, const tn_candidat
 
 /* The group of a candidate that its kernel accepted. */
 tn_group tn_candidate_group(const tn_candidate *candidate);
-
-#endif

@@ -1,7 +1,6 @@
 /* core/exec/device/auto_backend.h: the backends that [backend] use names, with those that `auto` stands for.
  */
-#ifndef TN_CORE_EXEC_DEVICE_AUTO_BACKEND_H
-#define TN_CORE_EXEC_DEVICE_AUTO_BACKEND_H
+#pragma once
 
 #include "core/base/text/word_list.h"
 #include "core/plugin/registry.h"
@@ -16,5 +15,3 @@ typedef struct tn_backend_names {
  * `use` is `auto`, and no backend has a preference. */
 tn_status tn_backend_names_read(tn_env *env, tn_registry *registry, tn_arena *arena, const char *use,
                                 tn_backend_names *names);
-
-#endif

@@ -1,7 +1,6 @@
 /* core/exec/device/device.h: an open device: backend, device object, streams, fallback, and a count of its
  * memory. Messages of the backend and of kernels go to the device's own env. */
-#ifndef TN_CORE_EXEC_DEVICE_DEVICE_H
-#define TN_CORE_EXEC_DEVICE_DEVICE_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -174,5 +173,3 @@ tn_status tn_device_memory(tn_device *device, int32_t kind, int64_t bytes, void 
 void tn_device_memory_free(tn_device *device, int32_t kind, void *address, int64_t bytes);
 /* Counts memory that another part has allocated, or with bytes < 0 freed. */
 void tn_device_count_memory(tn_device *device, int32_t kind, int64_t bytes);
-
-#endif

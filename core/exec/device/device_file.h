@@ -1,7 +1,6 @@
 /* core/exec/device/device_file.h: the properties of a device as JSON, which `tenon doctor --device-json`
  * writes and `tenon plan --device` reads. */
-#ifndef TN_CORE_EXEC_DEVICE_DEVICE_FILE_H
-#define TN_CORE_EXEC_DEVICE_DEVICE_FILE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -29,5 +28,3 @@ tn_status tn_device_file_fail(tn_env *env, const tn_device_file *file, const cha
 /* The same form from properties. NULL: out of memory. accepts may be NULL. */
 json_t *tn_device_file_json(const char *family, const char *accepts, int32_t count,
                             const tn_device_properties *properties);
-
-#endif

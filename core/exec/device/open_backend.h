@@ -1,7 +1,6 @@
 /* core/exec/device/open_backend.h: what the host fills in around `open` and `properties` of a backend. Every
  * caller of the two goes through here. */
-#ifndef TN_CORE_EXEC_DEVICE_OPEN_BACKEND_H
-#define TN_CORE_EXEC_DEVICE_OPEN_BACKEND_H
+#pragma once
 
 #include "core/base/arena.h"
 #include "core/config/options/options.h"
@@ -23,5 +22,3 @@ bool tn_backend_library_at(tn_env *env, const tn_backend *backend, void *self, i
                            tn_backend_library *library);
 /* "oneDNN 2.6.3, acmeBLAS 4.1", in the arena; "": the backend names none. NULL: no memory. */
 const char *tn_backend_libraries(tn_env *env, const tn_backend *backend, void *self, tn_arena *arena);
-
-#endif

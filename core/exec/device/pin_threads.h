@@ -4,8 +4,7 @@
  * its team to the i-th of them. The first is for the launching thread, which belongs to the application: it
  * is bound only while a program runs. Threads that it starts between runs, such as the loader's workers, are
  * not bound. */
-#ifndef TN_CORE_EXEC_DEVICE_PIN_THREADS_H
-#define TN_CORE_EXEC_DEVICE_PIN_THREADS_H
+#pragma once
 
 #include <sched.h>
 
@@ -39,5 +38,3 @@ typedef struct tn_pinned {
 } tn_pinned;
 void tn_pin_enter(tn_pinned *pinned, const tn_device *device);
 void tn_pin_leave(const tn_pinned *pinned);
-
-#endif

@@ -1,7 +1,6 @@
 /* core/exec/device/range.h: ranges that a profiler of the device's vendor shows, as NVTX in Nsight Systems.
  * They nest, on each thread. */
-#ifndef TN_CORE_EXEC_DEVICE_RANGE_H
-#define TN_CORE_EXEC_DEVICE_RANGE_H
+#pragma once
 
 #include "core/exec/device/device.h"
 
@@ -12,5 +11,3 @@ static inline void tn_range_begin(const tn_device *device, const char *name) {
 static inline void tn_range_end(const tn_device *device) {
   if (device->backend->range_end != NULL) device->backend->range_end(device->device);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* core/exec/nonfinite/scan.h: counts the elements of a tensor that are not finite. */
-#ifndef TN_CORE_EXEC_NONFINITE_SCAN_H
-#define TN_CORE_EXEC_NONFINITE_SCAN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ typedef struct tn_scan {
 
 /* Scans n contiguous elements. All elements of an integer type are finite. */
 tn_scan tn_scan_elements(int32_t dtype, const void *data, int64_t n);
-
-#endif

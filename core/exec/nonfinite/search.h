@@ -4,8 +4,7 @@
  * values of a run and goes back from the ends of the program, along operands that are not finite, to a value
  * whose own operands are finite. Each launch costs a wait and a copy, so the search repeats a run that has
  * failed. */
-#ifndef TN_CORE_EXEC_NONFINITE_SEARCH_H
-#define TN_CORE_EXEC_NONFINITE_SEARCH_H
+#pragma once
 
 #include "core/exec/executor.h"
 
@@ -24,5 +23,3 @@ void tn_nonfinite_search_destroy(tn_nonfinite_search *finite);
  * without a full stop. *position: its index in the order of execution, to compare with those of other ranks.
  */
 int32_t tn_nonfinite_search_result(const tn_nonfinite_search *finite, const char **text, int64_t *position);
-
-#endif

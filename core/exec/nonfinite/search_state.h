@@ -1,6 +1,5 @@
 /* core/exec/nonfinite/search_state.h: private to core/exec/nonfinite: the state of a search. */
-#ifndef TN_CORE_EXEC_NONFINITE_SEARCH_STATE_H
-#define TN_CORE_EXEC_NONFINITE_SEARCH_STATE_H
+#pragma once
 
 #include "core/exec/bound_program.h"
 #include "core/exec/nonfinite/scan.h"
@@ -25,5 +24,3 @@ static inline bool tn_nonfinite_is_launched(const tn_gnode *node) { return node-
 /* describe.c: writes the name, place and values of `v` to text, and its kind to found. step: the step that
  * computes it; -1: an input or state. */
 void tn_nonfinite_describe(tn_nonfinite_search *f, tn_val v, int32_t step);
-
-#endif

@@ -7,8 +7,7 @@
  * A fault in a kernel breaks the device for the rest of the process. Each measurement is therefore noted in
  * the file before it begins, and a variant with which the device has failed is left out by later processes.
  */
-#ifndef TN_CORE_EXEC_TUNE_MEASURE_H
-#define TN_CORE_EXEC_TUNE_MEASURE_H
+#pragma once
 
 #include "core/exec/device/device.h"
 
@@ -24,5 +23,3 @@ void tn_tune_copy(tn_device *to, tn_device *from);
 /* The default folder: $XDG_CACHE_HOME/tenon, or $HOME/.cache/tenon; NULL if neither variable is set. The
  * caller frees it (tn_release). */
 char *tn_tune_folder(const void *handle);
-
-#endif

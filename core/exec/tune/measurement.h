@@ -1,6 +1,5 @@
 /* core/exec/tune/measurement.h: the time of a launch, measured on an open device. */
-#ifndef TN_CORE_EXEC_TUNE_MEASUREMENT_H
-#define TN_CORE_EXEC_TUNE_MEASUREMENT_H
+#pragma once
 
 #include "core/compile/kernels/tuner.h"
 #include "core/exec/device/device.h"
@@ -22,5 +21,3 @@ typedef struct tn_measured {
  * on a busy machine, are repeated a few times. The message of a failure is in the device's env. */
 tn_status tn_measure_launch(tn_device *device, const tn_tuning *tuning, const tn_choice *choice,
                             tn_measured *measured);
-
-#endif

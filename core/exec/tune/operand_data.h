@@ -1,6 +1,5 @@
 /* core/exec/tune/operand_data.h: numbers for the operands of measured launches. */
-#ifndef TN_CORE_EXEC_TUNE_OPERAND_DATA_H
-#define TN_CORE_EXEC_TUNE_OPERAND_DATA_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -9,5 +8,3 @@
  * magnitudes from 1/8 to 2: zeros take less power and, on some processors, less time. Integers are 0 or 1,
  * which are indices of most tables; bytes are of the whole range. */
 void tn_operand_data(int32_t dtype, void *to, size_t bytes);
-
-#endif

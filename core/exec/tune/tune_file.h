@@ -1,6 +1,5 @@
 /* core/exec/tune/tune_file.h: measurements of kernels in a text file. */
-#ifndef TN_CORE_EXEC_TUNE_TUNE_FILE_H
-#define TN_CORE_EXEC_TUNE_TUNE_FILE_H
+#pragma once
 
 #include "core/base/text/text.h"
 #include "core/base/vec.h"
@@ -52,5 +51,3 @@ bool tn_tune_file_fault(tn_tune_file *file, uint64_t key, const char *variant);
  * ended while they measured it: one may have been interrupted. NULL: the variant may be measured. */
 tn_tune_mark *tn_tune_file_find_fault(tn_tune_file *file, uint64_t key);
 bool tn_tune_file_has_marks(tn_tune_file *file); /* false: there is no such variant */
-
-#endif

@@ -3,8 +3,7 @@
  * Launches are enqueued one by one, as the program has planned them, and nothing is replayed. Each launch can
  * be repeated with the same operands: the results must have the same bits, and the program goes on with those
  * of the first launch. The host holds the operands and results of one launch at a time. */
-#ifndef TN_CORE_EXEC_WATCH_LAUNCH_WATCH_H
-#define TN_CORE_EXEC_WATCH_LAUNCH_WATCH_H
+#pragma once
 
 #include "core/exec/executor.h"
 
@@ -35,5 +34,3 @@ void tn_launch_watch_destroy(tn_launch_watch *watch);
 
 /* The most memory of the host that watching one launch of a program takes. */
 int64_t tn_launch_watch_bytes(const tn_program *program, int32_t launches);
-
-#endif

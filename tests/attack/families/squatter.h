@@ -1,6 +1,5 @@
 /* tests/attack/families/squatter.h: a program that listens on ports that a job will want. */
-#ifndef TN_TESTS_ATTACK_FAMILIES_SQUATTER_H
-#define TN_TESTS_ATTACK_FAMILIES_SQUATTER_H
+#pragma once
 
 #include "tests/attack/attack.h"
 
@@ -22,5 +21,3 @@ pid_t squatter_start(squatter_way way, int first, uint32_t ports, uint64_t seed,
 void squatter_stop(pid_t pid);
 /* Whether a port of 127.0.0.1 is free. */
 bool squatter_is_free(int port);
-
-#endif

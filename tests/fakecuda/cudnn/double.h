@@ -14,10 +14,11 @@
  * or before a captured graph with its work is launched, is a fault.
  *
  * Every entry point calls fakecuda_call with its name first. Where that is not 0, it returns
- * that number if it is one of cuDNN's codes, else CUDNN_STATUS_INTERNAL_ERROR: a Destroy frees all the same, the others have done nothing; versions are 0,
- * cudnnGetErrorString knows no status, and cudnnGetLastErrorString writes nothing. Without a driver nothing
- * is counted: descriptors, graphs, heuristics and plans work with the properties of a device as JSON. No
- * engine is compiled at run time where no libcuda.so.1 is loaded.
+ * that number if it is one of cuDNN's codes, else CUDNN_STATUS_INTERNAL_ERROR: a Destroy frees all the same,
+ * the others have done nothing; versions are 0, cudnnGetErrorString knows no status, and
+ * cudnnGetLastErrorString writes nothing. Without a driver nothing is counted: descriptors, graphs,
+ * heuristics and plans work with the properties of a device as JSON. No engine is compiled at run time where
+ * no libcuda.so.1 is loaded.
  *
  * Environment: FAKECUDA_CUDNN_VERSION: what cudnnGetVersion says, else the header's version;
  * FAKECUDA_CUDNN_COMPILE_MS: how long a plan of an engine compiled at run time takes to finalize, else 0;

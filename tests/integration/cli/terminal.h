@@ -1,6 +1,5 @@
 /* tests/integration/cli/terminal.h: runs the built program on a pseudo-terminal. */
-#ifndef TN_TESTS_INTEGRATION_CLI_TERMINAL_H
-#define TN_TESTS_INTEGRATION_CLI_TERMINAL_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -13,5 +12,3 @@ pid_t terminal_start(char *const *words, int columns, int *terminal, int *end);
 /* Reads what the program prints, and returns its status (waitpid). After `resize_at` bars the window gets
  * `resized` columns; 0: it keeps its own. */
 int terminal_read(pid_t child, int terminal, int end, int resize_at, int resized);
-
-#endif

@@ -1,7 +1,6 @@
 /* The fixture of the tests of core/compile: a context with the core's ops and test kernels of a family "t"
  * (kernels.c), and an allocator that counts and can fail. */
-#ifndef TN_TESTS_COMPILE_FIXTURE_H
-#define TN_TESTS_COMPILE_FIXTURE_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -77,5 +76,3 @@ const char *fixture_reason(const tn_group *group, const char *kernel);
 #define AXW                                                                                                  \
   "a: f32[4, 8] = input(name=a)\n"                                                                           \
   "w: f32[8, 8] = input(name=w)\n"
-
-#endif

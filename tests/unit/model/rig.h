@@ -8,8 +8,7 @@
  *   gap, hits            a loss and a metric: x - target, weighted by 2; x == target, unweighted
  *   broken               yields nothing
  *   own                  no input: a parameter of 3, which has the path of the layer */
-#ifndef TN_TESTS_UNIT_MODEL_RIG_H
-#define TN_TESTS_UNIT_MODEL_RIG_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,5 +41,3 @@ void rig_expect_failure(tn_status want, const char *ini, const char *text);
 void rig_expect_error(const char *ini, const char *text);
 /* The model's layers, of a [model] whose input is x: f32[3]. */
 #define LAYERS(lines) "[model]\ninputs = x: f32[3]\nlayers =\n" lines
-
-#endif
