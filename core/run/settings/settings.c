@@ -146,7 +146,13 @@ static tn_status settings_read_transforms(tn_env *env, tn_registry *registry, tn
   for (int32_t i = 0; i < n; i++) items += lines[i].n_items;
   data->transforms = tn_arena_alloc(&ini->arena, tn_size_mul((size_t)items + 1, sizeof *data->transforms));
   if (data->transforms == NULL) return TN_ENOMEM;
-  for (int32_t i = 0; i < n; i++)
+  for (int32_t i = 0; i < n; i++) {
+    if (lines[i].value != NULL)
+      TN_TRY(tn_ini_note(env, ini,
+                         tn_failf(env, TN_EINVAL,
+                                  "%s: [%s] transforms: '=' stands behind '%s', expected a transform, as in "
+                                  "`random_flip(0.5) <- image`",
+                                  settings_line_where(ini, &lines[i]), section->name, lines[i].names[0])));
     for (int32_t k = 0; k < lines[i].n_items; k++) {
       tn_status status = settings_read_transform(env, registry, ini, &lines[i], &lines[i].items[k],
                                                  &data->transforms[data->n_transforms++]);
@@ -154,6 +160,7 @@ static tn_status settings_read_transforms(tn_env *env, tn_registry *registry, tn
         tn_wrap(env, status, "%s: [%s] transforms", settings_line_where(ini, &lines[i]), section->name);
       TN_TRY(tn_ini_note(env, ini, status));
     }
+  }
   return TN_OK;
 }
 

@@ -58,6 +58,51 @@ static void validation_is_fixed(void **state) {
   probe_close(&p);
 }
 
+static void fields_have_the_names_and_types_of_the_text(void **state) {
+  (void)state;
+  probe p;
+  const char *const *options = PAIRS("fields", "dense: f32[13], ids: i64[26]\nmask: bool[2, 3]", "targets",
+                                     "click: f32[], kind: i32[]", "classes", "5");
+  assert_int_equal(probe_open(&p, &random_source, options, TN_SPLIT_TRAIN), TN_OK);
+  assert_int_equal(p.description.n_fields, 5);
+  assert_string_equal(p.description.fields[2].name, "mask");
+  assert_int_equal(p.description.fields[2].type.dtype, TN_BOOL);
+  assert_int_equal(p.description.fields[2].type.rank, 2);
+  assert_int_equal(p.description.fields[3].role, TN_FIELD_TARGET);
+  assert_int_equal(p.description.fields[3].classes, 0);
+  assert_int_equal(p.description.fields[4].classes, 5);
+  int kinds[2] = {0};
+  for (int64_t k = 0; k < 100; k++) {
+    assert_int_equal(probe_read(&p, k, tn_hash_mix(1, (uint64_t)k)), TN_OK);
+    for (int i = 0; i < 26; i++) assert_in_range(((int64_t *)p.value[1])[i], 0, 4);
+    for (int i = 0; i < 6; i++) kinds[((uint8_t *)p.value[2])[i]]++;
+    assert_true(*(float *)p.value[3] >= 0 && *(float *)p.value[3] < 1);
+    assert_in_range(*(int32_t *)p.value[4], 0, 4);
+  }
+  assert_in_range(kinds[0], 240, 360);
+  probe_close(&p);
+}
+
+static void a_field_that_is_none_is_refused(void **state) {
+  (void)state;
+  static const char *const wrong[] = {"ids",        "ids: i64",   "ids: i46[2]", "ids: i64[0]",
+                                      "ids: i64[2", "a b: f32[]", "ids: i64[2]]"};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    char text[200];
+    snprintf(text, sizeof text,
+             "'%s' is no field, expected NAME: TYPE[DIMENSIONS] with f32, f64, i32, i64, u8 or bool, "
+             "as in ids: i64[26]",
+             wrong[i]);
+    probe_refused(&random_source, PAIRS("fields", wrong[i]), TN_SPLIT_TRAIN, TN_EINVAL, text);
+  }
+  probe_refused(&random_source, PAIRS("fields", "a: f32[], a: f32[]"), TN_SPLIT_TRAIN, TN_EINVAL,
+                "the field 'a' appears twice, expected once");
+  probe_refused(&random_source, PAIRS("targets", "a: f32[]"), TN_SPLIT_TRAIN, TN_EINVAL,
+                "targets stands without fields, expected both, as in ids: i64[26]");
+  probe_refused(&random_source, PAIRS("fields", "a: f32[]", "tokens", "4"), TN_SPLIT_TRAIN, TN_EINVAL,
+                "fields replaces image and tokens, expected neither shape nor tokens");
+}
+
 static void too_many_dimensions_are_refused(void **state) {
   (void)state;
   probe_refused(&random_source, PAIRS("shape", "[1, 1, 1, 1, 1, 1, 1, 1]"), TN_SPLIT_TRAIN, TN_EINVAL,
@@ -70,6 +115,8 @@ int main(void) {
       cmocka_unit_test(an_odd_number_of_elements_is_filled_to_the_last),
       cmocka_unit_test(tokens_come_with_the_ones_after_them),
       cmocka_unit_test(validation_is_fixed),
+      cmocka_unit_test(fields_have_the_names_and_types_of_the_text),
+      cmocka_unit_test(a_field_that_is_none_is_refused),
       cmocka_unit_test(too_many_dimensions_are_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,112 @@
+/* plugins/sources/random_fields.c: the fields of the source random: their text, and their numbers. */
+#include "plugins/sources/random_fields.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- text ---- */
+
+static const int32_t field_dtypes[] = {TN_F32, TN_F64, TN_I32, TN_I64, TN_U8, TN_BOOL};
+
+static tn_status field_refuse(tn_env *env, const char *option, const char *at, int n) {
+  return tn_fail(
+      env, TN_EINVAL, option,
+      "'%.*s' is no field, expected NAME: TYPE[DIMENSIONS] with f32, f64, i32, i64, u8 or bool, as in "
+      "ids: i64[26]",
+      n, at);
+}
+
+/* Copies the word at *at, and goes on behind it and blanks. */
+static int field_take_word(const char **at, char word[RANDOM_NAME]) {
+  static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+  size_t n = strspn(*at, letters);
+  if (n == 0 || n >= RANDOM_NAME) return 0;
+  memcpy(word, *at, n);
+  word[n] = '\0';
+  *at += n;
+  *at += strspn(*at, " \t");
+  return 1;
+}
+
+static int field_take_mark(const char **at, char mark) {
+  if (**at != mark) return 0;
+  (*at)++;
+  *at += strspn(*at, " \t");
+  return 1;
+}
+
+/* "[3, 32]", or "[]". */
+static int field_take_dims(const char **at, tn_type *type) {
+  if (!field_take_mark(at, '[')) return 0;
+  while (!field_take_mark(at, ']')) {
+    char *end;
+    long long dim = strtoll(*at, &end, 10);
+    if (end == *at || dim < 1 || dim > INT32_MAX || type->rank == TN_MAX_RANK - 1) return 0;
+    type->dims[type->rank++] = dim;
+    *at = end + strspn(end, " \t");
+    if (!field_take_mark(at, ',') && **at != ']') return 0;
+  }
+  return 1;
+}
+
+static int field_take_type(const char **at, tn_type *type) {
+  char word[RANDOM_NAME];
+  if (!field_take_word(at, word)) return 0;
+  for (size_t i = 0; i < sizeof field_dtypes / sizeof *field_dtypes; i++) {
+    if (strcmp(tn_dtype_name(field_dtypes[i]), word) != 0) continue;
+    type->dtype = field_dtypes[i];
+    return field_take_dims(at, type);
+  }
+  return 0;
+}
+
+static int field_is_class(const tn_field *field) {
+  return field->role == TN_FIELD_TARGET && (field->type.dtype == TN_I32 || field->type.dtype == TN_I64);
+}
+
+tn_status random_fields_parse(tn_env *env, const char *option, const char *text, int32_t role,
+                              int64_t classes, random_fields *fields) {
+  for (const char *at = text + strspn(text, " \t\n"); *at != '\0'; at += strspn(at, " \t\n,")) {
+    const char *start = at;
+    if (fields->n == RANDOM_FIELDS)
+      return tn_fail(env, TN_EINVAL, option, "more than %d fields, expected at most so many", RANDOM_FIELDS);
+    tn_field *field = &fields->v[fields->n];
+    *field = (tn_field){.struct_size = sizeof *field, .name = fields->names[fields->n], .role = role};
+    int read = field_take_word(&at, fields->names[fields->n]) && field_take_mark(&at, ':') &&
+               field_take_type(&at, &field->type) && (*at == '\0' || *at == ',' || *at == '\n');
+    if (!read) return field_refuse(env, option, start, (int)strcspn(start, "\n"));
+    for (int32_t i = 0; i < fields->n; i++)
+      if (strcmp(fields->names[i], field->name) == 0)
+        return tn_fail(env, TN_EINVAL, option, "the field '%s' appears twice, expected once", field->name);
+    if (field_is_class(field)) field->classes = classes;
+    fields->n++;
+  }
+  return TN_OK;
+}
+
+/* ---- numbers ---- */
+
+/* One of two normal numbers (Box and Muller, Ann. Math. Stat. 1958). */
+static double field_normal(tn_rng *rng) {
+  double u = 1 - tn_rng_uniform(rng), angle = 6.283185307179586 * tn_rng_uniform(rng);
+  return sqrt(-2 * log(u)) * cos(angle);
+}
+
+static double field_float(tn_rng *rng, int32_t role) {
+  return role == TN_FIELD_TARGET ? tn_rng_uniform(rng) : field_normal(rng);
+}
+
+void random_fields_fill(tn_rng *rng, const tn_field *field, int64_t classes, void *out) {
+  int64_t n = tn_type_count(&field->type);
+  for (int64_t i = 0; i < n; i++) {
+    switch (field->type.dtype) {
+    case TN_F32: ((float *)out)[i] = (float)field_float(rng, field->role); break;
+    case TN_F64: ((double *)out)[i] = field_float(rng, field->role); break;
+    case TN_I32: ((int32_t *)out)[i] = (int32_t)tn_rng_below(rng, classes); break;
+    case TN_I64: ((int64_t *)out)[i] = tn_rng_below(rng, classes); break;
+    case TN_U8: ((uint8_t *)out)[i] = (uint8_t)tn_rng_below(rng, classes < 256 ? classes : 256); break;
+    default: ((uint8_t *)out)[i] = (uint8_t)tn_rng_below(rng, 2); break;
+    }
+  }
+}
