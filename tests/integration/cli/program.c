@@ -1,7 +1,6 @@
 /* tests/integration/cli/program.c: runs the program, and reads the files that it writes. */
 #include "program.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -9,11 +8,12 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "tests/support/ports.h"
 
 enum { MOST_WORDS = 64, NAP_MS = 5 };
 
@@ -323,26 +323,12 @@ void program_stdout(const char *path) { out_path = path; }
 
 void program_place(const char *path) { place = path; }
 
-/* Whether this process has the port for as long as it lives. Programs that it starts do not inherit that. */
-static bool take_port(int port) {
-  const struct sockaddr_in address = {
-      .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-  int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  assert_true(s >= 0);
-  if (bind(s, (const struct sockaddr *)&address, sizeof address) == 0) return true;
-  close(s);
-  return false;
-}
-
-/* Blocks of ports below those that Linux gives to outgoing connections; the last port of a block is the lock
- * of all. */
+/* Below the ports that Linux gives to outgoing connections, and those of unit tests. This process has them
+ * for as long as it lives; programs that it starts do not inherit that. */
 int program_ports(void) {
   enum { FIRST = 2048, BLOCKS = 240 };
-  static int first;
-  for (int i = 0, at = (int)getpid(); i < BLOCKS && first == 0; i++, at++) {
-    int one = FIRST + PROGRAM_PORTS * (at % BLOCKS);
-    if (take_port(one + PROGRAM_PORTS - 1)) first = one;
-  }
+  static int first, lock;
+  if (first == 0) first = ports_take(FIRST, BLOCKS, &lock);
   if (first == 0) fail_msg("all %d blocks of ports are in use", BLOCKS);
   return first;
 }

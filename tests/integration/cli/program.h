@@ -58,8 +58,7 @@ void program_stdout(const char *path);
  * at first ".". Programs beside each other have folders of their own. */
 void program_place(const char *path);
 
-/* The first of PROGRAM_PORTS - 1 TCP ports that no other test takes while this process lives. */
-enum { PROGRAM_PORTS = 32 };
+/* The first of PORTS_BLOCK - 1 TCP ports that no other test takes while this process lives. */
 int program_ports(void);
 /* A token for a job: another one for each call, and for each test of this machine. */
 const char *program_token(void);

@@ -18,6 +18,7 @@
 #include "core/base/system/system.h"
 #include "core/plugin/handles.h"
 #include "core/distributed/wire/socket.h"
+#include "tests/support/ports.h"
 
 /* A process that takes longer hangs. */
 enum { MOST_S = 150 };
@@ -158,9 +159,12 @@ int crew_descriptors(void) {
 crew crew_new(int32_t n) {
   static int32_t number;
   crew c = {.n = n, .timeout_s = CREW_LIMIT_S};
-  uint32_t spread = (uint32_t)getpid() * 97 + (uint32_t)number * 17;
   for (int32_t i = 0; i < CREW_MOST; i++) c.ranks[i] = 1;
-  c.port = 20000 + (int32_t)(spread % 12000);
+  /* below the ports that Linux gives to outgoing connections; some tests use those in front of c.port as well
+   */
+  int first = ports_take(20000, 390, &c.lock);
+  assert_true(first != 0);
+  c.port = first + TN_JOIN_PORTS - 1;
   snprintf(c.token, sizeof c.token, "test %ld %d", (long)getpid(), (int)number++);
   c.notes = mmap(NULL, CREW_SHARED, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   assert_true(c.notes != MAP_FAILED);
@@ -264,6 +268,7 @@ void crew_end(crew *c) {
   for (int32_t i = 0; i < c->n; i++)
     if (c->pids[i] > 0) crew_expect_end(c, i);
   munmap(c->notes, CREW_SHARED);
+  close(c->lock);
 }
 
 void crew_run(crew *c, void (*body)(member *m)) {

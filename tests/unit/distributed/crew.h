@@ -26,7 +26,8 @@ typedef struct crew {
   int32_t n;
   int32_t ranks[CREW_MOST]; /* of each process */
   double timeout_s;         /* longer than any test takes, unless a test sets it */
-  int32_t port;
+  int32_t port; /* the first of TN_JOIN_PORTS that no other test has, as TN_JOIN_PORTS - 1 in front of it */
+  int lock;     /* of the ports */
   char token[64];
   pid_t pids[CREW_MOST];
   /* numbers that all processes see, 0 at first: what a test needs to wait for, and what it measures */
@@ -50,7 +51,7 @@ typedef struct member {
   int32_t failures, stops;
 } member;
 
-/* A crew of n processes with a rank each, a token of its own, and ports that are probably free. */
+/* A crew of n processes with a rank each, a token of its own, and ports of its own. */
 crew crew_new(int32_t n);
 /* Starts a process. It runs `body`, and fails if memory or descriptors leak. */
 void crew_start(crew *c, int32_t process, void (*body)(member *m));

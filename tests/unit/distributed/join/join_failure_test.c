@@ -421,7 +421,7 @@ static void stop_while_joining(member *m) {
   if (m->place.process == 2) return;
   signal(SIGUSR1, set_stop_flag);
   m->request.stop = &stop_flag;
-  if (m->place.process == 3) m->place.port += TN_JOIN_PORTS;
+  if (m->place.process == 3) m->place.port = 1;
   crew_note(m->crew, m->place.process, 1);
   member_open_fails(m, TN_ESTOPPED, "stopped");
 }
