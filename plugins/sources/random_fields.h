@@ -1,6 +1,5 @@
 /* plugins/sources/random_fields.h: fields of any name and type for the source random. */
-#ifndef TENON_SOURCES_RANDOM_FIELDS_H
-#define TENON_SOURCES_RANDOM_FIELDS_H
+#pragma once
 
 #include "plugins/sources/sources.h"
 
@@ -19,5 +18,3 @@ tn_status random_fields_parse(tn_env *env, const char *option, const char *text,
 /* Floats: inputs are standard normal, targets from [0, 1). Whole numbers are below `classes`, at most what
  * the type holds, and bool is no or yes. */
 void random_fields_fill(tn_rng *rng, const tn_field *field, int64_t classes, void *out);
-
-#endif

@@ -61,23 +61,23 @@ static void validation_is_fixed(void **state) {
 static void fields_have_the_names_and_types_of_the_text(void **state) {
   (void)state;
   probe p;
-  const char *const *options = PAIRS("fields", "dense: f32[13], ids: i64[26]\nmask: bool[2, 3]", "targets",
+  const char *const *options = PAIRS("fields", "ids: i64[26]\nmask: bool[2, 3]", "targets",
                                      "click: f32[], kind: i32[]", "classes", "5");
   assert_int_equal(probe_open(&p, &random_source, options, TN_SPLIT_TRAIN), TN_OK);
-  assert_int_equal(p.description.n_fields, 5);
-  assert_string_equal(p.description.fields[2].name, "mask");
-  assert_int_equal(p.description.fields[2].type.dtype, TN_BOOL);
-  assert_int_equal(p.description.fields[2].type.rank, 2);
-  assert_int_equal(p.description.fields[3].role, TN_FIELD_TARGET);
-  assert_int_equal(p.description.fields[3].classes, 0);
-  assert_int_equal(p.description.fields[4].classes, 5);
+  assert_int_equal(p.description.n_fields, 4);
+  assert_string_equal(p.description.fields[1].name, "mask");
+  assert_int_equal(p.description.fields[1].type.dtype, TN_BOOL);
+  assert_int_equal(p.description.fields[1].type.rank, 2);
+  assert_int_equal(p.description.fields[2].role, TN_FIELD_TARGET);
+  assert_int_equal(p.description.fields[2].classes, 0);
+  assert_int_equal(p.description.fields[3].classes, 5);
   int kinds[2] = {0};
   for (int64_t k = 0; k < 100; k++) {
     assert_int_equal(probe_read(&p, k, tn_hash_mix(1, (uint64_t)k)), TN_OK);
-    for (int i = 0; i < 26; i++) assert_in_range(((int64_t *)p.value[1])[i], 0, 4);
-    for (int i = 0; i < 6; i++) kinds[((uint8_t *)p.value[2])[i]]++;
-    assert_true(*(float *)p.value[3] >= 0 && *(float *)p.value[3] < 1);
-    assert_in_range(*(int32_t *)p.value[4], 0, 4);
+    for (int i = 0; i < 26; i++) assert_in_range(((int64_t *)p.value[0])[i], 0, 4);
+    for (int i = 0; i < 6; i++) kinds[((uint8_t *)p.value[1])[i]]++;
+    assert_true(*(float *)p.value[2] >= 0 && *(float *)p.value[2] < 1);
+    assert_in_range(*(int32_t *)p.value[3], 0, 4);
   }
   assert_in_range(kinds[0], 240, 360);
   probe_close(&p);
