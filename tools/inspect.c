@@ -54,6 +54,8 @@ static void inspect_print_item(const json_t *item, bool details) {
   inspect_print_lines("    notes        ", inspect_text(item, "notes"));
   if (*inspect_text(item, "schema")) printf("    schema       %s\n", inspect_text(item, "schema"));
   if (*inspect_text(item, "formula")) printf("    formula      %s\n", inspect_text(item, "formula"));
+  if (*inspect_text(item, "gradient")) printf("    gradient     %s\n", inspect_text(item, "gradient"));
+  if (*inspect_text(item, "aliases")) printf("    aliases      %s\n", inspect_text(item, "aliases"));
   if (*inspect_text(item, "pattern"))
     printf("    pattern      %s on %s\n", inspect_text(item, "pattern"), inspect_text(item, "family"));
   if (*inspect_text(item, "types")) printf("    types        %s\n", inspect_text(item, "types"));

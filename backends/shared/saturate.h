@@ -1,5 +1,5 @@
 /* backends/shared/saturate.h: floats to whole numbers: toward zero, as far as the type reaches; NaN becomes
- * 0. */
+ * 0. Shifts of whole numbers by any number of bits. */
 #pragma once
 
 #include <stdint.h>
@@ -18,3 +18,11 @@ static inline int64_t tn_i64_of_f32(float x) {
 static inline int64_t tn_i64_of_f64(double x) {
   return x >= 0x1p63 ? INT64_MAX : (int64_t)TN_CLAMP(x, -0x1p63, 0x1.fffffffffffffp62);
 }
+
+/* A shift by as many bits as there are, or more, leaves those of the sign, or 0 to the left; one by less than
+ * 0 counts as such a one. */
+#define TN_SHIFT_BITS(INT)             (8 * (int32_t)sizeof(INT))
+#define TN_SHIFT_IS_LONG(y, INT, UINT) ((UINT)(y) >= (UINT)TN_SHIFT_BITS(INT))
+#define TN_SHIFT_LEFT(x, y, INT, UINT) (TN_SHIFT_IS_LONG(y, INT, UINT) ? 0 : (INT)((UINT)(x) << (y)))
+#define TN_SHIFT_RIGHT(x, y, INT, UINT)                                                                      \
+  ((x) >> (TN_SHIFT_IS_LONG(y, INT, UINT) ? TN_SHIFT_BITS(INT) - 1 : (y)))

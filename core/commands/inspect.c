@@ -46,6 +46,8 @@ static void inspect_set_op(json_t *json, const tn_op *op) {
   inspect_set_text(json, "notes", op->notes);
   inspect_set_text(json, "schema", op->schema);
   inspect_set_text(json, "formula", op->formula);
+  inspect_set_text(json, "gradient", op->gradient);
+  inspect_set_text(json, "aliases", op->aliases);
   inspect_set_text(json, "domain", op->domain);
   json_object_set_new(json, "decomposes", json_boolean(op->decompose || op->formula));
 }

@@ -53,7 +53,7 @@ static tn_status run_pattern(tn_suite *suite, const tn_catalog_kernel *k) {
   if (pc.first != NULL) pc.c.masked = pc.first->masked;
   if (whole && pc.first != NULL) {
     pc.c.variance = pc.first->variance;
-    pc.c.special = tn_case_takes_special(pc.first);
+    pc.c.special = pc.first->special;
   }
   for (int32_t dtype = TN_F16; dtype <= TN_F64; dtype++)
     if (accepts_dtype(k, dtype)) TN_TRY(tn_suite_run_dtype(suite, &pc.c, dtype));

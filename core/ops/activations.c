@@ -1,35 +1,8 @@
-/* core/ops/activations.c: activations, as composite pointwise ops. Their decompositions compute f16 and bf16
- * in f32, as a fused kernel does. */
-#include <math.h>
-
-#include "core/ops/common.h"
-
-/* ---- relu ---- */
-
-static tn_status relu_decompose(tn_build *b, const void *attributes) {
-  (void)attributes;
-  tn_val x = tn_build_in(b, 0);
-  tn_build_yield(b, 0, tn_maximum(b, x, tn_ops_zero(b, x)));
-  return TN_OK;
-}
+/* core/ops/activations.c: activations, as composite pointwise ops. At kinks the gradients are PyTorch's. */
+#include "core/ops/rows.h"
 
 /* Uses the result, so that the operand is not stored for backward. The gradient at 0 is 0. */
-static tn_status relu_grad(tn_build *b, const void *attributes) {
-  (void)attributes;
-  tn_val y = tn_build_out(b, 0), dy = tn_build_out_grad(b, 0), zero = tn_ops_zero(b, y);
-  tn_build_yield(b, 0, tn_where(b, tn_gt(b, y, zero), dy, zero));
-  return TN_OK;
-}
-
-const tn_op tn_op_relu = {
-    .item = TN_ITEM_PLAIN(tn_op, TN_OP, "relu", "max(x, 0)"),
-    .schema = "(x:T) -> (y:T)" TN_OPS_FLOATS,
-    .op_class = TN_CLASS_POINTWISE,
-    .decompose = relu_decompose,
-    .grad = relu_grad,
-};
-
-/* ---- leaky_relu ---- */
+ROW(relu, "max(x, 0)", UNARY FLOATS, .formula = "y = maximum(x, 0)", .gradient = "dx = dy if y > 0 else 0");
 
 static const tn_option leaky_relu_options[] = {
     TN_OPT(tn_leaky_relu_attributes, slope, TN_OPT_FLOAT, "0.01", NULL, "slope below zero"), TN_OPT_END};
@@ -37,85 +10,93 @@ static const tn_option leaky_relu_options[] = {
 const tn_op tn_op_leaky_relu = {
     .item = TN_ITEM(tn_op, TN_OP, "leaky_relu", "x, or slope * x where x is not positive",
                     tn_leaky_relu_attributes, leaky_relu_options),
-    .schema = "(x:T) -> (y:T)" TN_OPS_FLOATS,
+    .schema = UNARY FLOATS,
     .op_class = TN_CLASS_POINTWISE,
     .formula = "y = x if x > 0 else slope * x",
 };
 
-/* ---- silu ---- */
+ROW(prelu, "x, or slope * x where x is not positive; slope is a value, or one a channel that broadcasts",
+    "(x:T, slope:T) -> (y:T)" FLOATS, .formula = "y = x if x > 0 else slope * x", .aliases = "PReLU");
+ROW(silu, "x sigmoid(x)", UNARY FLOATS, .formula = "y = x * sigmoid(x)", .aliases = "swish");
+ROW(mish, "x tanh(softplus(x))", UNARY FLOATS, .formula = "y = x * tanh(softplus(x))",
+    .notes = "D. Misra, \"Mish: a self regularized non-monotonic activation function\", 2019.");
+ROW(softsign, "x / (1 + |x|)", UNARY FLOATS, .formula = "y = x / (1 + abs(x))");
+ROW(tanhshrink, "x - tanh(x)", UNARY FLOATS, .formula = "y = x - tanh(x)");
+ROW(log_sigmoid, "logarithm of the sigmoid", UNARY FLOATS,
+    .formula = "y = minimum(x, 0) - log1p(exp(-abs(x)))", .gradient = "dx = dy * sigmoid(-x)");
+ROW(relu6, "x between 0 and 6", UNARY FLOATS, .formula = "y = 0 if x <= 0 else 6 if x >= 6 else x",
+    .gradient = "dx = dy if y > 0 and y < 6 else 0");
+ROW(hardsigmoid, "x / 6 + 1/2 between 0 and 1", UNARY FLOATS,
+    .formula = "y = 0 if x <= -3 else 1 if x >= 3 else (x + 3) / 6",
+    .gradient = "dx = dy / 6 if y > 0 and y < 1 else 0");
+ROW(hardswish, "x hardsigmoid(x)", UNARY FLOATS, .formula = "y = x * hardsigmoid(x)");
+ROW(selu, "scaled elu, of mean 0 and variance 1", UNARY FLOATS,
+    .formula = "y = 1.0507009873554805 * x if x > 0 else 1.7580993408473768 * expm1(x)",
+    .gradient = "dx = 1.0507009873554805 * dy if x > 0 else dy * (1.7580993408473768 * exp(x))",
+    .notes = "G. Klambauer et al., \"Self-normalizing neural networks\", 2017.");
 
-const tn_op tn_op_silu = {
-    .item = TN_ITEM_PLAIN(tn_op, TN_OP, "silu", "x sigmoid(x)"),
-    .schema = "(x:T) -> (y:T)" TN_OPS_FLOATS,
-    .op_class = TN_CLASS_POINTWISE,
-    .formula = "y = x * sigmoid(x)",
-};
+ROW_WITH(elu, "x, or alpha (exp(x) - 1) where x is not positive",
+         NUMBERS(NUMBER(0, "alpha", "1", NULL, "size of the lower limit")), UNARY FLOATS,
+         .formula = "y = x if x > 0 else alpha * expm1(x)",
+         .gradient = "dx = dy if x > 0 else dy * (alpha * exp(x))",
+         .notes = "D.-A. Clevert et al., \"Fast and accurate deep network learning by exponential linear "
+                  "units\", 2015.");
+ROW_WITH(celu, "x, or alpha (exp(x / alpha) - 1) where x is not positive",
+         NUMBERS(NUMBER(0, "alpha", "1", NULL, "size of the lower limit")), UNARY FLOATS,
+         .formula = "y = x if x > 0 else alpha * expm1(x / alpha)",
+         .gradient = "dx = dy if x > 0 else dy * exp(x / alpha)",
+         .notes = "J. T. Barron, \"Continuously differentiable exponential linear units\", 2017.");
+ROW_WITH(softplus, "log(1 + exp(beta x)) / beta; x where beta x is above the threshold",
+         NUMBERS(NUMBER(0, "beta", "1", NULL, "sharpness"),
+                 NUMBER(1, "threshold", "20", NULL, "from which beta * x on it is x")),
+         UNARY FLOATS, .formula = "w = beta * x; y = x if w > threshold else log1p(exp(w)) / beta",
+         .gradient = "w = beta * x; dx = dy if w > threshold else dy * sigmoid(w)");
+ROW_WITH(softshrink, "x, moved toward 0 by lambda", NUMBERS(NUMBER(0, "lambda", "0.5", ">= 0", "distance")),
+         UNARY FLOATS, .formula = "y = x - lambda if x > lambda else x + lambda if x < -lambda else 0 * x",
+         .gradient = "dx = 0 if x >= -lambda and x <= lambda else dy");
+ROW_WITH(hardshrink, "x, or 0 where x is lambda or less away from it",
+         NUMBERS(NUMBER(0, "lambda", "0.5", ">= 0", "distance")), UNARY FLOATS,
+         .formula = "y = 0 if x >= -lambda and x <= lambda else x");
+ROW_WITH(hardtanh, "x between min and max",
+         NUMBERS(NUMBER(0, "min", "-1", NULL, "lower limit"), NUMBER(1, "max", "1", NULL, "upper limit")),
+         UNARY FLOATS, .formula = "y = min if x <= min else max if x >= max else x");
+ROW_WITH(threshold, "x, or value where x is not above the threshold",
+         NUMBERS(NUMBER(0, "threshold", NULL, NULL, "which x has to be above"),
+                 NUMBER(1, "value", NULL, NULL, "in its place")),
+         UNARY FLOATS, .formula = "y = value if x <= threshold else x");
 
 /* ---- gelu ---- */
-
-/* sqrt(2 / pi) (x + 0.044715 x^3), the argument of tanh in the approximation of Hendrycks and Gimpel,
- * "Gaussian error linear units", 2016. */
-static tn_val gelu_inner(tn_build *b, tn_val x) {
-  double scale = M_2_SQRTPI * M_SQRT1_2;
-  return tn_mul(b, x, tn_affine(b, tn_mul(b, x, x), scale * 0.044715, scale));
-}
-
-/* The normal distribution function of x, or its approximation. */
-static tn_val gelu_cdf(tn_build *b, tn_val x, int32_t approximate) {
-  tn_val v = approximate ? tn_tanh(b, gelu_inner(b, x)) : tn_erf(b, tn_affine(b, x, M_SQRT1_2, 0));
-  return tn_affine(b, v, 0.5, 0.5);
-}
-
-static tn_status gelu_decompose(tn_build *b, const void *attributes) {
-  const tn_gelu_attributes *a = attributes;
-  tn_val x = tn_ops_wide(b, tn_build_in(b, 0));
-  tn_val y = tn_mul(b, x, gelu_cdf(b, x, a->approximate));
-  tn_build_yield(b, 0, tn_to_dtype(b, y, tn_val_type(b, tn_build_in(b, 0))->dtype));
-  return TN_OK;
-}
-
-static tn_status gelu_grad_rule(tn_build *b, const void *attributes) {
-  const tn_gelu_attributes *a = attributes;
-  tn_build_yield(b, 0, tn_gelu_grad(b, tn_build_out_grad(b, 0), tn_build_in(b, 0), a->approximate));
-  return TN_OK;
-}
 
 static const tn_option gelu_options[] = {TN_OPT(tn_gelu_attributes, approximate, TN_OPT_ENUM, "none",
                                                 "none|tanh", "exact, or the tanh approximation"),
                                          TN_OPT_END};
 
+/* The argument of tanh in the approximation, s (x + 0.044715 x^3) with s = sqrt(2 / pi); sqrt(1 / 2); and the
+ * normal distribution function of x, or its approximation. */
+#define GELU_CDF                                                                                             \
+  "s = 0.79788456080286541; "                                                                                \
+  "inner = x * (s * 0.044715 * (x * x) + s); "                                                               \
+  "t = tanh(inner); "                                                                                        \
+  "cdf = 0.5 * (t if approximate else erf(0.70710678118654752440 * x)) + 0.5; "
+
 const tn_op tn_op_gelu = {
     .item = TN_ITEM(tn_op, TN_OP, "gelu", "x times the normal distribution function of x", tn_gelu_attributes,
                     gelu_options),
-    .schema = "(x:T) -> (y:T)" TN_OPS_FLOATS,
+    .schema = UNARY FLOATS,
     .op_class = TN_CLASS_POINTWISE,
-    .decompose = gelu_decompose,
-    .grad = gelu_grad_rule,
+    .formula = GELU_CDF "y = x * cdf",
+    .gradient = "dx = gelu_grad(dy, x, approximate=approximate)",
     .notes = "D. Hendrycks, K. Gimpel, \"Gaussian error linear units\", 2016.",
 };
 
-/* The derivative of gelu_cdf, the density of the normal distribution, or of its approximation. */
-static tn_val gelu_density(tn_build *b, tn_val x, int32_t approximate) {
-  tn_val square = tn_mul(b, x, x);
-  if (!approximate)
-    return tn_affine(b, tn_exp(b, tn_affine(b, square, -0.5, 0)), M_2_SQRTPI * M_SQRT1_2 * 0.5, 0);
-  double scale = M_2_SQRTPI * M_SQRT1_2;
-  tn_val t = tn_tanh(b, gelu_inner(b, x)), slope = tn_affine(b, square, 3 * scale * 0.044715, scale);
-  return tn_mul(b, tn_affine(b, tn_mul(b, t, t), -0.5, 0.5), slope);
-}
-
-/* Uses the operand alone, so that no other value is stored for backward. */
-static tn_status gelu_grad_decompose(tn_build *b, const void *attributes) {
-  const tn_gelu_attributes *a = attributes;
-  tn_val dy = tn_ops_wide(b, tn_build_in(b, 0)), x = tn_ops_wide(b, tn_build_in(b, 1));
-  tn_val slope = tn_add(b, gelu_cdf(b, x, a->approximate), tn_mul(b, x, gelu_density(b, x, a->approximate)));
-  tn_build_yield(b, 0, tn_to_dtype(b, tn_mul(b, dy, slope), tn_val_type(b, tn_build_in(b, 0))->dtype));
-  return TN_OK;
-}
-
+/* Uses the operand alone, so that no other value is stored for backward. The density is the derivative of the
+ * distribution function: exp(-x^2 / 2) / sqrt(2 pi), or that of its approximation. */
 const tn_op tn_op_gelu_grad = {
     .item = TN_ITEM(tn_op, TN_OP, "gelu_grad", "gradient of gelu", tn_gelu_attributes, gelu_options),
-    .schema = "(dy:T, x:T) -> (dx:T)" TN_OPS_FLOATS,
+    .schema = "(dy:T, x:T) -> (dx:T)" FLOATS,
     .op_class = TN_CLASS_POINTWISE,
-    .decompose = gelu_grad_decompose,
+    .formula = GELU_CDF "exact = 0.39894228040143270 * exp(-0.5 * (x * x)); "
+                        "slope = 3 * s * 0.044715 * (x * x) + s; "
+                        "density = (0.5 - 0.5 * (t * t)) * slope if approximate else exact; "
+                        "dx = dy * (cdf + x * density)",
 };

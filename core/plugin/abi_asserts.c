@@ -24,6 +24,7 @@
 #include "tenon/plugin/backend.h"
 #include "tenon/plugin/communicator.h"
 #include "tenon/plugin/cuda.h"
+#include "tenon/plugin/functions.h"
 #include "tenon/plugin/kernel.h"
 #include "tenon/plugin/layer.h"
 #include "tenon/plugin/observer.h"
@@ -81,6 +82,7 @@ PLAIN(tn_random_attributes, 48, 8); AT(tn_random_attributes, dims, 0); AT(tn_ran
 AT(tn_random_attributes, a, 24); AT(tn_random_attributes, b, 32); AT(tn_random_attributes, dtype, 40);
 PLAIN(tn_spread_attributes, 40, 8); AT(tn_spread_attributes, starts, 0); AT(tn_spread_attributes, index, 16);
 AT(tn_spread_attributes, count, 32);
+PLAIN(tn_numbers_attributes, 32, 8); AT(tn_numbers_attributes, v, 0);
 PLAIN(tn_gelu_attributes, 4, 4); AT(tn_gelu_attributes, approximate, 0);
 PLAIN(tn_leaky_relu_attributes, 8, 8); AT(tn_leaky_relu_attributes, slope, 0);
 PLAIN(tn_dropout_attributes, 16, 8); AT(tn_dropout_attributes, p, 0); AT(tn_dropout_attributes, stream, 8);
@@ -268,9 +270,10 @@ SIZED(tn_node, 48, 8); AT(tn_node, n_in, 4); AT(tn_node, n_out, 8); AT(tn_node, 
 AT(tn_node, attributes, 24); AT(tn_node, in, 32); AT(tn_node, out, 40);
 HANDLE(tn_infer, 72, 8); AT(tn_infer, node, 24);
 SIZED(tn_cost, 24, 8); AT(tn_cost, flops, 8); AT(tn_cost, bytes, 16);
-ITEM(tn_op, 112, 8); AT(tn_op, schema, 40); AT(tn_op, flags, 48); AT(tn_op, op_class, 52);
+ITEM(tn_op, 128, 8); AT(tn_op, schema, 40); AT(tn_op, flags, 48); AT(tn_op, op_class, 52);
 AT(tn_op, infer, 56); AT(tn_op, decompose, 64); AT(tn_op, grad, 72); AT(tn_op, cost, 80);
-AT(tn_op, formula, 88); AT(tn_op, domain, 96); AT(tn_op, notes, 104);
+AT(tn_op, formula, 88); AT(tn_op, domain, 96); AT(tn_op, notes, 104); AT(tn_op, gradient, 112);
+AT(tn_op, aliases, 120);
 
 /* tenon/plugin/optimizer.h */
 ITEM(tn_optimizer, 56, 8); AT(tn_optimizer, granularity, 40); AT(tn_optimizer, update, 48);

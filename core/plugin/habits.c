@@ -1,11 +1,13 @@
-/* core/plugin/habits.c: reads habits.txt of the plugin folders. */
+/* core/plugin/habits.c: reads habits.txt of the plugin folders, and the aliases of ops. */
 #include "core/plugin/habits.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/base/file/file.h"
 #include "core/plugin/store.h"
+#include "tenon/plugin/op.h"
 
 enum { HABITS_LIMIT = 1 << 16, HABITS_WORD = 64 };
 
@@ -57,6 +59,33 @@ static bool habits_add_from(const tn_registry *r, const char *path, const char *
   return found != NULL;
 }
 
+/* Whether one of the words is the name, but for capitals and underscores. */
+static bool habits_has_word(const char *words, const char *plain) {
+  char word[HABITS_WORD], own[HABITS_WORD];
+  while (words != NULL && *words != '\0') {
+    size_t n = strcspn(words, " ");
+    snprintf(word, sizeof word, "%.*s", (int)n, words);
+    habits_plain_name(own, word);
+    if (strcmp(own, plain) == 0) return true;
+    words += n + strspn(words + n, " ");
+  }
+  return false;
+}
+
+/* The op that has the name among its aliases, or its own in other letters. */
+static bool habits_add_op(const tn_registry *r, const char *name, const char *plain, tn_text *text) {
+  if (tn_store_entry(r, TN_OP, name, NULL) != NULL) return false;
+  for (size_t i = 0; i < r->entries.n; i++) {
+    const tn_item *item = r->entries.v[i]->item;
+    if (item->kind != TN_OP) continue;
+    if (!habits_has_word(item->name, plain) && !habits_has_word(((const tn_op *)item)->aliases, plain))
+      continue;
+    tn_text_add(text, item->name);
+    return true;
+  }
+  return false;
+}
+
 bool tn_habits_add(const tn_registry *r, const char *kind, const char *name, const char *const *items,
                    size_t n, tn_text *text) {
   char plain[HABITS_WORD];
@@ -67,5 +96,6 @@ bool tn_habits_add(const tn_registry *r, const char *kind, const char *name, con
     found = path != NULL && habits_add_from(r, path, kind, plain, items, n, text);
     tn_release(r->handle, path);
   }
-  return found;
+  bool op = strcmp(kind, "layer") == 0 || strcmp(kind, "op") == 0;
+  return found || (op && habits_add_op(r, name, plain, text));
 }

@@ -1,6 +1,6 @@
 /* core/plugin/habits.h: items by the names that users of other frameworks write. A plugin folder may have a
- * file habits.txt with lines "KIND NAME ITEM TEXT"; the core knows no item by name. It serves messages alone.
- */
+ * file habits.txt with lines "KIND NAME ITEM TEXT"; the core knows no item by name. Ops, which are layers,
+ * too, have such names as aliases. They serve messages alone. */
 #pragma once
 
 #include "core/base/text/text.h"

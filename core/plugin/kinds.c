@@ -51,6 +51,7 @@ static const char *check_op(const tn_item *item) {
   if (op->op_class > TN_CLASS_RANDOM) return "op_class is unknown, expected one of TN_CLASS_...";
   if (op->formula != NULL && (op->infer != NULL || op->decompose != NULL || op->grad != NULL))
     return "an op with a formula leaves infer, decompose and grad NULL, since they are derived from it";
+  if (op->gradient != NULL && op->grad != NULL) return "gradient and grad are two rules for one gradient";
   return NULL;
 }
 

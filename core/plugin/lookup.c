@@ -66,9 +66,9 @@ static bool lookup_suggest_habit(const tn_registry *r, tn_text *text, uint32_t k
 
 /* "; did you mean ...", or the whole lookup_list where it is short. */
 static void lookup_suggest(const tn_registry *r, tn_text *text, uint32_t kind, const char *name,
-                           const name_list *names) {
-  if (lookup_suggest_habit(r, text, kind, name, names)) return;
-  const char *nearest = tn_text_nearest(name, names->v, names->n);
+                           const name_list *names, const name_list *candidates) {
+  if (lookup_suggest_habit(r, text, kind, name, candidates)) return;
+  const char *nearest = tn_text_nearest(name, candidates->v, candidates->n);
   if (nearest != NULL) {
     tn_text_addf(text, "; did you mean \"%s\"?", nearest);
     return;
@@ -98,18 +98,28 @@ static void lookup_add_refused(const tn_registry *r, tn_text *text) {
   if (n > 1) tn_text_addf(text, "; %zu plugins were refused, the first one: %s", n, first);
 }
 
+/* The names that may be meant: an op can be a line of a model, as a layer can. */
+static tn_status lookup_candidates(const tn_registry *r, uint32_t kind, const char *name,
+                                   name_list *candidates) {
+  TN_TRY(lookup_names(r, kind, candidates));
+  bool op = kind == TN_LAYER && tn_store_entry(r, TN_OP, name, NULL) == NULL;
+  return op ? lookup_names(r, TN_OP, candidates) : TN_OK;
+}
+
 static tn_status lookup_not_found(const tn_registry *r, const void *handle, uint32_t kind, const char *name) {
-  name_list names = {0};
+  name_list names = {0}, candidates = {0};
   tn_text text = tn_text_new(r->handle);
   tn_status status = lookup_names(r, kind, &names);
+  if (status == TN_OK) status = lookup_candidates(r, kind, name, &candidates);
   tn_text_addf(&text, "no %s is called \"%s\"", tn_kind_name(kind), name);
-  lookup_suggest(r, &text, kind, name, &names);
+  lookup_suggest(r, &text, kind, name, &names, &candidates);
   if (names.n == 0) lookup_add_searched(r, &text);
   lookup_add_refused(r, &text);
   bool complete = status == TN_OK && !text.failed;
   if (complete) tn_failf(handle, TN_EUNAVAILABLE, "%s", text.v);
   tn_text_free(&text);
   tn_vec_free(r->handle, &names);
+  tn_vec_free(r->handle, &candidates);
   return complete ? TN_EUNAVAILABLE : tn_store_no_memory(handle);
 }
 

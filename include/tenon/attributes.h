@@ -51,6 +51,11 @@ typedef struct tn_spread_attributes {
   int64_t count; /* elements of y, rank 1 */
 } tn_spread_attributes;
 
+/* Pointwise ops whose options are numbers: in the order of `tenon inspect OP`. */
+typedef struct tn_numbers_attributes {
+  double v[4];
+} tn_numbers_attributes;
+
 typedef struct tn_gelu_attributes {
   int32_t approximate; /* 0 none (erf), 1 tanh */
 } tn_gelu_attributes;

@@ -24,7 +24,7 @@ TN_BEGIN_C
 typedef struct tn_conformance_options {
   uint32_t struct_size;
   /* The cases to run: "matmul", "matmul/f32", "matmul/f32/3", "matmul/f32/3/gradient", "device",
-   * "device/events", "layer:mish", "source:rings/workers". NULL: all. The report names failing cases in this
+   * "device/events", "layer:serf", "source:rings/workers". NULL: all. The report names failing cases in this
    * form. */
   const char *only;
   /* A loaded plugin by name: its ops, with operands drawn from their schemas, its kernels, each with cases of

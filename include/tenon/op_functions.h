@@ -24,6 +24,22 @@ static inline tn_val tn_abs(tn_build *build, tn_val x) {
   return tn_op_end(build);
 }
 
+/* acos: arc cosine, from 0 to pi
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_acos(tn_build *build, tn_val x) {
+  tn_op_begin(build, "acos");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* acosh: inverse of cosh
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_acosh(tn_build *build, tn_val x) {
+  tn_op_begin(build, "acosh");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
 /* adamw_update: a step of Adam with decoupled weight decay
  * lr and weight_decay are scalars, or have one value for each element. `updates` counts from 1. I.
  * Loshchilov, F. Hutter, "Decoupled weight decay regularization", ICLR 2019.
@@ -54,6 +70,30 @@ static inline tn_val tn_add(tn_build *build, tn_val x, tn_val y) {
   tn_op_begin(build, "add");
   tn_op_arg(build, x);
   tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
+/* addcdiv: x + value y / z
+ *   (x:T, y:T, z:T) -> (w:T); T in f16 bf16 f32 f64
+ *   value: factor; default 1 */
+static inline tn_val tn_addcdiv(tn_build *build, tn_val x, tn_val y, tn_val z, double value) {
+  tn_op_begin(build, "addcdiv");
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  tn_op_arg(build, z);
+  tn_op_set_float(build, "value", value);
+  return tn_op_end(build);
+}
+
+/* addcmul: x + value y z
+ *   (x:T, y:T, z:T) -> (w:T); T in f16 bf16 f32 f64
+ *   value: factor; default 1 */
+static inline tn_val tn_addcmul(tn_build *build, tn_val x, tn_val y, tn_val z, double value) {
+  tn_op_begin(build, "addcmul");
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  tn_op_arg(build, z);
+  tn_op_set_float(build, "value", value);
   return tn_op_end(build);
 }
 
@@ -115,6 +155,47 @@ static inline tn_val tn_argmax(tn_build *build, tn_val x, int64_t axis) {
   tn_op_begin(build, "argmax");
   tn_op_arg(build, x);
   tn_op_set_int(build, "axis", axis);
+  return tn_op_end(build);
+}
+
+/* asin: arc sine, from -pi/2 to pi/2
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_asin(tn_build *build, tn_val x) {
+  tn_op_begin(build, "asin");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* asinh: inverse of sinh
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_asinh(tn_build *build, tn_val x) {
+  tn_op_begin(build, "asinh");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* atan: arc tangent, from -pi/2 to pi/2
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_atan(tn_build *build, tn_val x) {
+  tn_op_begin(build, "atan");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* atan2: the angle of the point (y, x), from -pi to pi
+ *   (x:T, y:T) -> (z:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_atan2(tn_build *build, tn_val x, tn_val y) {
+  tn_op_begin(build, "atan2");
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
+/* atanh: inverse of tanh
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_atanh(tn_build *build, tn_val x) {
+  tn_op_begin(build, "atanh");
+  tn_op_arg(build, x);
   return tn_op_end(build);
 }
 
@@ -241,6 +322,41 @@ static inline tn_val tn_batch_norm_apply(tn_build *build, tn_val x, tn_val mean,
   return tn_op_end(build);
 }
 
+/* bitwise_and: the bits that both have
+ *   (x:T, y:T) -> (z:T); T in bool u8 i32 i64 */
+static inline tn_val tn_bitwise_and(tn_build *build, tn_val x, tn_val y) {
+  tn_op_begin(build, "bitwise_and");
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
+/* bitwise_not: the other bits
+ *   (x:T) -> (y:T); T in bool i32 i64 */
+static inline tn_val tn_bitwise_not(tn_build *build, tn_val x) {
+  tn_op_begin(build, "bitwise_not");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* bitwise_or: the bits that either has
+ *   (x:T, y:T) -> (z:T); T in bool u8 i32 i64 */
+static inline tn_val tn_bitwise_or(tn_build *build, tn_val x, tn_val y) {
+  tn_op_begin(build, "bitwise_or");
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
+/* bitwise_xor: the bits that one of them has
+ *   (x:T, y:T) -> (z:T); T in bool u8 i32 i64 */
+static inline tn_val tn_bitwise_xor(tn_build *build, tn_val x, tn_val y) {
+  tn_op_begin(build, "bitwise_xor");
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
 /* broadcast: x repeated along dimensions of size 1 and new leading ones
  *   (x:T) -> (y:T)
  *   dims: dimensions of the result */
@@ -285,6 +401,47 @@ static inline tn_val tn_cast(tn_build *build, tn_val x, int32_t to) {
   tn_op_begin(build, "cast");
   tn_op_arg(build, x);
   tn_op_set_int(build, "to", to);
+  return tn_op_end(build);
+}
+
+/* ceil: smallest integer not below x
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_ceil(tn_build *build, tn_val x) {
+  tn_op_begin(build, "ceil");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* celu: x, or alpha (exp(x / alpha) - 1) where x is not positive
+ * J. T. Barron, "Continuously differentiable exponential linear units", 2017.
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64
+ *   alpha: size of the lower limit; default 1 */
+static inline tn_val tn_celu(tn_build *build, tn_val x, double alpha) {
+  tn_op_begin(build, "celu");
+  tn_op_arg(build, x);
+  tn_op_set_float(build, "alpha", alpha);
+  return tn_op_end(build);
+}
+
+/* clamp: x between low and high; high where low is above it
+ *   (x:T, low:T, high:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64 */
+static inline tn_val tn_clamp(tn_build *build, tn_val x, tn_val low, tn_val high) {
+  tn_op_begin(build, "clamp");
+  tn_op_arg(build, x);
+  tn_op_arg(build, low);
+  tn_op_arg(build, high);
+  return tn_op_end(build);
+}
+
+/* clip: x between min and max; max where min is above it
+ *   (x:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64
+ *   min: lower limit; default -inf
+ *   max: upper limit; default inf */
+static inline tn_val tn_clip(tn_build *build, tn_val x, double min, double max) {
+  tn_op_begin(build, "clip");
+  tn_op_arg(build, x);
+  tn_op_set_float(build, "min", min);
+  tn_op_set_float(build, "max", max);
   return tn_op_end(build);
 }
 
@@ -382,10 +539,27 @@ static inline tn_val tn_copy(tn_build *build, tn_val x) {
   return tn_op_end(build);
 }
 
+/* copysign: x with the sign of y
+ *   (x:T, y:T) -> (z:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_copysign(tn_build *build, tn_val x, tn_val y) {
+  tn_op_begin(build, "copysign");
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
 /* cos: cosine of radians
  *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
 static inline tn_val tn_cos(tn_build *build, tn_val x) {
   tn_op_begin(build, "cos");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* cosh: hyperbolic cosine
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_cosh(tn_build *build, tn_val x) {
+  tn_op_begin(build, "cosh");
   tn_op_arg(build, x);
   return tn_op_end(build);
 }
@@ -423,6 +597,22 @@ static inline tn_val tn_cross_entropy(tn_build *build, tn_val logits, tn_val tar
   return tn_op_end(build);
 }
 
+/* deg2rad: degrees as radians
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_deg2rad(tn_build *build, tn_val x) {
+  tn_op_begin(build, "deg2rad");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* digamma: derivative of lgamma
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_digamma(tn_build *build, tn_val x) {
+  tn_op_begin(build, "digamma");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
 /* div: x / y
  *   (x:T, y:T) -> (z:T); T in f16 bf16 f32 f64 */
 static inline tn_val tn_div(tn_build *build, tn_val x, tn_val y) {
@@ -446,6 +636,17 @@ static inline tn_val tn_dropout(tn_build *build, tn_val x, tn_val iteration, tn_
   tn_op_arg(build, block);
   tn_op_set_float(build, "p", p);
   tn_op_set_int(build, "stream", stream);
+  return tn_op_end(build);
+}
+
+/* elu: x, or alpha (exp(x) - 1) where x is not positive
+ * D.-A. Clevert et al., "Fast and accurate deep network learning by exponential linear units", 2015.
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64
+ *   alpha: size of the lower limit; default 1 */
+static inline tn_val tn_elu(tn_build *build, tn_val x, double alpha) {
+  tn_op_begin(build, "elu");
+  tn_op_arg(build, x);
+  tn_op_set_float(build, "alpha", alpha);
   return tn_op_end(build);
 }
 
@@ -487,6 +688,23 @@ static inline tn_val tn_erf(tn_build *build, tn_val x) {
   return tn_op_end(build);
 }
 
+/* erfc: 1 - erf(x), accurate for large x
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_erfc(tn_build *build, tn_val x) {
+  tn_op_begin(build, "erfc");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* erfinv: inverse of the error function
+ * M. Giles, "Approximating the erfinv function", 2010.
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_erfinv(tn_build *build, tn_val x) {
+  tn_op_begin(build, "erfinv");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
 /* exp: e to the power x
  *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
 static inline tn_val tn_exp(tn_build *build, tn_val x) {
@@ -495,10 +713,70 @@ static inline tn_val tn_exp(tn_build *build, tn_val x) {
   return tn_op_end(build);
 }
 
+/* exp2: 2 to the power x
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_exp2(tn_build *build, tn_val x) {
+  tn_op_begin(build, "exp2");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* expm1: exp(x) - 1, accurate near 0
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_expm1(tn_build *build, tn_val x) {
+  tn_op_begin(build, "expm1");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
 /* floor: largest integer not above x
  *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
 static inline tn_val tn_floor(tn_build *build, tn_val x) {
   tn_op_begin(build, "floor");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* floor_divide: x / y rounded down; 0 for integers where y is 0
+ *   (x:T, y:T) -> (z:T); T in i32 i64 f16 bf16 f32 f64 */
+static inline tn_val tn_floor_divide(tn_build *build, tn_val x, tn_val y) {
+  tn_op_begin(build, "floor_divide");
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
+/* fmax: the larger one; the other one where one is NaN
+ *   (x:T, y:T) -> (z:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_fmax(tn_build *build, tn_val x, tn_val y) {
+  tn_op_begin(build, "fmax");
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
+/* fmin: the smaller one; the other one where one is NaN
+ *   (x:T, y:T) -> (z:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_fmin(tn_build *build, tn_val x, tn_val y) {
+  tn_op_begin(build, "fmin");
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
+/* fmod: the rest of x / y toward zero, of the sign of x; 0 for integers where y is 0
+ *   (x:T, y:T) -> (z:T); T in i32 i64 f16 bf16 f32 f64 */
+static inline tn_val tn_fmod(tn_build *build, tn_val x, tn_val y) {
+  tn_op_begin(build, "fmod");
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
+/* frac: x without its whole part
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_frac(tn_build *build, tn_val x) {
+  tn_op_begin(build, "frac");
   tn_op_arg(build, x);
   return tn_op_end(build);
 }
@@ -564,6 +842,53 @@ static inline tn_val tn_gt(tn_build *build, tn_val x, tn_val y) {
   return tn_op_end(build);
 }
 
+/* hardshrink: x, or 0 where x is lambda or less away from it
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64
+ *   lambda: distance; >= 0; default 0.5 */
+static inline tn_val tn_hardshrink(tn_build *build, tn_val x, double lambda) {
+  tn_op_begin(build, "hardshrink");
+  tn_op_arg(build, x);
+  tn_op_set_float(build, "lambda", lambda);
+  return tn_op_end(build);
+}
+
+/* hardsigmoid: x / 6 + 1/2 between 0 and 1
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_hardsigmoid(tn_build *build, tn_val x) {
+  tn_op_begin(build, "hardsigmoid");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* hardswish: x hardsigmoid(x)
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_hardswish(tn_build *build, tn_val x) {
+  tn_op_begin(build, "hardswish");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* hardtanh: x between min and max
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64
+ *   min: lower limit; default -1
+ *   max: upper limit; default 1 */
+static inline tn_val tn_hardtanh(tn_build *build, tn_val x, double min, double max) {
+  tn_op_begin(build, "hardtanh");
+  tn_op_arg(build, x);
+  tn_op_set_float(build, "min", min);
+  tn_op_set_float(build, "max", max);
+  return tn_op_end(build);
+}
+
+/* hypot: sqrt(x^2 + y^2) without overflow
+ *   (x:T, y:T) -> (z:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_hypot(tn_build *build, tn_val x, tn_val y) {
+  tn_op_begin(build, "hypot");
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
 /* iota: 0, 1, 2 ... along one axis
  *   () -> (y:any)
  *   dims: dimensions
@@ -577,10 +902,58 @@ static inline tn_val tn_iota(tn_build *build, const tn_type *type, int64_t axis)
   return tn_op_end(build);
 }
 
+/* is_close: whether |x - y| <= atol + rtol |y|
+ *   (x:T, y:T) -> (z:bool); T in f16 bf16 f32 f64
+ *   rtol: of the size of y; >= 0; default 1e-5
+ *   atol: absolute; >= 0; default 1e-8
+ *   equal_nan: 1: two NaN are close; default 0 */
+static inline tn_val tn_is_close(tn_build *build, tn_val x, tn_val y, double rtol, double atol,
+                                 double equal_nan) {
+  tn_op_begin(build, "is_close");
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  tn_op_set_float(build, "rtol", rtol);
+  tn_op_set_float(build, "atol", atol);
+  tn_op_set_float(build, "equal_nan", equal_nan);
+  return tn_op_end(build);
+}
+
 /* is_finite: neither infinite nor NaN
  *   (x:T) -> (y:bool); T in f16 bf16 f32 f64 */
 static inline tn_val tn_is_finite(tn_build *build, tn_val x) {
   tn_op_begin(build, "is_finite");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* is_inf: whether x is infinite
+ *   (x:T) -> (y:bool); T in f16 bf16 f32 f64 */
+static inline tn_val tn_is_inf(tn_build *build, tn_val x) {
+  tn_op_begin(build, "is_inf");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* is_nan: whether x is NaN
+ *   (x:T) -> (y:bool); T in f16 bf16 f32 f64 */
+static inline tn_val tn_is_nan(tn_build *build, tn_val x) {
+  tn_op_begin(build, "is_nan");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* is_neg_inf: whether x is -infinity
+ *   (x:T) -> (y:bool); T in f16 bf16 f32 f64 */
+static inline tn_val tn_is_neg_inf(tn_build *build, tn_val x) {
+  tn_op_begin(build, "is_neg_inf");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* is_pos_inf: whether x is infinity
+ *   (x:T) -> (y:bool); T in f16 bf16 f32 f64 */
+static inline tn_val tn_is_pos_inf(tn_build *build, tn_val x) {
+  tn_op_begin(build, "is_pos_inf");
   tn_op_arg(build, x);
   return tn_op_end(build);
 }
@@ -637,10 +1010,60 @@ static inline tn_val tn_leaky_relu(tn_build *build, tn_val x, double slope) {
   return tn_op_end(build);
 }
 
+/* lerp: x + weight (y - x)
+ *   (x:T, y:T, weight:T) -> (z:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_lerp(tn_build *build, tn_val x, tn_val y, tn_val weight) {
+  tn_op_begin(build, "lerp");
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  tn_op_arg(build, weight);
+  return tn_op_end(build);
+}
+
+/* lgamma: logarithm of the gamma function's absolute value
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_lgamma(tn_build *build, tn_val x) {
+  tn_op_begin(build, "lgamma");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
 /* log: natural logarithm
  *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
 static inline tn_val tn_log(tn_build *build, tn_val x) {
   tn_op_begin(build, "log");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* log10: logarithm to base 10
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_log10(tn_build *build, tn_val x) {
+  tn_op_begin(build, "log10");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* log1p: log(1 + x), accurate near 0
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_log1p(tn_build *build, tn_val x) {
+  tn_op_begin(build, "log1p");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* log2: logarithm to base 2
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_log2(tn_build *build, tn_val x) {
+  tn_op_begin(build, "log2");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* log_sigmoid: logarithm of the sigmoid
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_log_sigmoid(tn_build *build, tn_val x) {
+  tn_op_begin(build, "log_sigmoid");
   tn_op_arg(build, x);
   return tn_op_end(build);
 }
@@ -655,12 +1078,86 @@ static inline tn_val tn_log_softmax(tn_build *build, tn_val x, int64_t axis) {
   return tn_op_end(build);
 }
 
+/* logaddexp: log(exp(x) + exp(y))
+ *   (x:T, y:T) -> (z:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_logaddexp(tn_build *build, tn_val x, tn_val y) {
+  tn_op_begin(build, "logaddexp");
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
+/* logaddexp2: log2(2^x + 2^y)
+ *   (x:T, y:T) -> (z:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_logaddexp2(tn_build *build, tn_val x, tn_val y) {
+  tn_op_begin(build, "logaddexp2");
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
+/* logical_and: both differ from 0
+ *   (x:T, y:T) -> (z:bool) */
+static inline tn_val tn_logical_and(tn_build *build, tn_val x, tn_val y) {
+  tn_op_begin(build, "logical_and");
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
+/* logical_not: x is 0
+ *   (x:T) -> (y:bool) */
+static inline tn_val tn_logical_not(tn_build *build, tn_val x) {
+  tn_op_begin(build, "logical_not");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* logical_or: either differs from 0
+ *   (x:T, y:T) -> (z:bool) */
+static inline tn_val tn_logical_or(tn_build *build, tn_val x, tn_val y) {
+  tn_op_begin(build, "logical_or");
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
+/* logical_xor: one of them differs from 0
+ *   (x:T, y:T) -> (z:bool) */
+static inline tn_val tn_logical_xor(tn_build *build, tn_val x, tn_val y) {
+  tn_op_begin(build, "logical_xor");
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
+/* logit: log(x / (1 - x)), inverse of the sigmoid
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64
+ *   eps: x is taken between eps and 1 - eps; negative: as it is; default -1 */
+static inline tn_val tn_logit(tn_build *build, tn_val x, double eps) {
+  tn_op_begin(build, "logit");
+  tn_op_arg(build, x);
+  tn_op_set_float(build, "eps", eps);
+  return tn_op_end(build);
+}
+
 /* lt: x < y
  *   (x:T, y:T) -> (z:bool) */
 static inline tn_val tn_lt(tn_build *build, tn_val x, tn_val y) {
   tn_op_begin(build, "lt");
   tn_op_arg(build, x);
   tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
+/* masked_fill: value where mask holds, else x
+ *   (x:T, mask:bool) -> (y:T); T in i32 i64 f16 bf16 f32 f64
+ *   value: in the place of x */
+static inline tn_val tn_masked_fill(tn_build *build, tn_val x, tn_val mask, double value) {
+  tn_op_begin(build, "masked_fill");
+  tn_op_arg(build, x);
+  tn_op_arg(build, mask);
+  tn_op_set_float(build, "value", value);
   return tn_op_end(build);
 }
 
@@ -744,6 +1241,15 @@ static inline tn_val tn_minimum(tn_build *build, tn_val x, tn_val y) {
   return tn_op_end(build);
 }
 
+/* mish: x tanh(softplus(x))
+ * D. Misra, "Mish: a self regularized non-monotonic activation function", 2019.
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_mish(tn_build *build, tn_val x) {
+  tn_op_begin(build, "mish");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
 /* moments: mean and biased variance, in f32 (f64 for f64); NaN over nothing
  * The relative error of the variance is at most c = 8 (sqrt(n) + 1) eps for n elements, eps of the type of
  * the results, however far the mean is from 0, and c (1 + mean^2 / variance) by kernels that declare
@@ -763,6 +1269,20 @@ static inline tn_val tn_mul(tn_build *build, tn_val x, tn_val y) {
   tn_op_begin(build, "mul");
   tn_op_arg(build, x);
   tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
+/* nan_to_num: x, with numbers in the places of NaN and infinities
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64
+ *   nan: for NaN; default 0
+ *   posinf: for infinity; inf: the greatest finite number; default inf
+ *   neginf: for -infinity; -inf: the least finite number; default -inf */
+static inline tn_val tn_nan_to_num(tn_build *build, tn_val x, double nan, double posinf, double neginf) {
+  tn_op_begin(build, "nan_to_num");
+  tn_op_arg(build, x);
+  tn_op_set_float(build, "nan", nan);
+  tn_op_set_float(build, "posinf", posinf);
+  tn_op_set_float(build, "neginf", neginf);
   return tn_op_end(build);
 }
 
@@ -855,6 +1375,32 @@ static inline tn_val tn_pow(tn_build *build, tn_val x, tn_val y) {
   tn_op_begin(build, "pow");
   tn_op_arg(build, x);
   tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
+/* prelu: x, or slope * x where x is not positive; slope is a value, or one a channel that broadcasts
+ *   (x:T, slope:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_prelu(tn_build *build, tn_val x, tn_val slope) {
+  tn_op_begin(build, "prelu");
+  tn_op_arg(build, x);
+  tn_op_arg(build, slope);
+  return tn_op_end(build);
+}
+
+/* quotient: x / y toward zero; 0 where y is 0
+ *   (x:T, y:T) -> (z:T); T in i32 i64 */
+static inline tn_val tn_quotient(tn_build *build, tn_val x, tn_val y) {
+  tn_op_begin(build, "quotient");
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
+/* rad2deg: radians as degrees
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_rad2deg(tn_build *build, tn_val x) {
+  tn_op_begin(build, "rad2deg");
+  tn_op_arg(build, x);
   return tn_op_end(build);
 }
 
@@ -985,6 +1531,23 @@ static inline tn_val tn_relu(tn_build *build, tn_val x) {
   return tn_op_end(build);
 }
 
+/* relu6: x between 0 and 6
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_relu6(tn_build *build, tn_val x) {
+  tn_op_begin(build, "relu6");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* remainder: the rest of x / y rounded down, of the sign of y; 0 for integers where y is 0
+ *   (x:T, y:T) -> (z:T); T in i32 i64 f16 bf16 f32 f64 */
+static inline tn_val tn_remainder(tn_build *build, tn_val x, tn_val y) {
+  tn_op_begin(build, "remainder");
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
 /* reorder: x in another layout
  * The host chooses the layout.
  *   (x:T) -> (y:T) */
@@ -1004,10 +1567,27 @@ static inline tn_val tn_reshape(tn_build *build, tn_val x, int64_t n_dims, const
   return tn_op_end(build);
 }
 
+/* round: nearest integer, ties to even
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_round(tn_build *build, tn_val x) {
+  tn_op_begin(build, "round");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
 /* rsqrt: 1 / sqrt(x)
  *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
 static inline tn_val tn_rsqrt(tn_build *build, tn_val x) {
   tn_op_begin(build, "rsqrt");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* selu: scaled elu, of mean 0 and variance 1
+ * G. Klambauer et al., "Self-normalizing neural networks", 2017.
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_selu(tn_build *build, tn_val x) {
+  tn_op_begin(build, "selu");
   tn_op_arg(build, x);
   return tn_op_end(build);
 }
@@ -1035,6 +1615,24 @@ static inline tn_val tn_sgd_update(tn_build *build, tn_val param, tn_val grad, t
   return tn_op_end(build);
 }
 
+/* shift_left: x times 2 to the power y; 0 where y is not less than the number of bits, or negative
+ *   (x:T, y:T) -> (z:T); T in i32 i64 */
+static inline tn_val tn_shift_left(tn_build *build, tn_val x, tn_val y) {
+  tn_op_begin(build, "shift_left");
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
+/* shift_right: x divided by 2 to the power y, rounded down; as by all bits where y is negative
+ *   (x:T, y:T) -> (z:T); T in i32 i64 */
+static inline tn_val tn_shift_right(tn_build *build, tn_val x, tn_val y) {
+  tn_op_begin(build, "shift_right");
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
 /* sigmoid: 1 / (1 + exp(-x))
  *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
 static inline tn_val tn_sigmoid(tn_build *build, tn_val x) {
@@ -1051,6 +1649,14 @@ static inline tn_val tn_sign(tn_build *build, tn_val x) {
   return tn_op_end(build);
 }
 
+/* sign_bit: whether x has the sign bit, as -0 does
+ *   (x:T) -> (y:bool); T in f16 bf16 f32 f64 */
+static inline tn_val tn_sign_bit(tn_build *build, tn_val x) {
+  tn_op_begin(build, "sign_bit");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
 /* silu: x sigmoid(x)
  *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
 static inline tn_val tn_silu(tn_build *build, tn_val x) {
@@ -1063,6 +1669,22 @@ static inline tn_val tn_silu(tn_build *build, tn_val x) {
  *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
 static inline tn_val tn_sin(tn_build *build, tn_val x) {
   tn_op_begin(build, "sin");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* sinc: sin(pi x) / (pi x); 1 where x is 0
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_sinc(tn_build *build, tn_val x) {
+  tn_op_begin(build, "sinc");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* sinh: hyperbolic sine
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_sinh(tn_build *build, tn_val x) {
+  tn_op_begin(build, "sinh");
   tn_op_arg(build, x);
   return tn_op_end(build);
 }
@@ -1092,6 +1714,36 @@ static inline tn_val tn_softmax(tn_build *build, tn_val x, int64_t axis) {
   return tn_op_end(build);
 }
 
+/* softplus: log(1 + exp(beta x)) / beta; x where beta x is above the threshold
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64
+ *   beta: sharpness; default 1
+ *   threshold: from which beta * x on it is x; default 20 */
+static inline tn_val tn_softplus(tn_build *build, tn_val x, double beta, double threshold) {
+  tn_op_begin(build, "softplus");
+  tn_op_arg(build, x);
+  tn_op_set_float(build, "beta", beta);
+  tn_op_set_float(build, "threshold", threshold);
+  return tn_op_end(build);
+}
+
+/* softshrink: x, moved toward 0 by lambda
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64
+ *   lambda: distance; >= 0; default 0.5 */
+static inline tn_val tn_softshrink(tn_build *build, tn_val x, double lambda) {
+  tn_op_begin(build, "softshrink");
+  tn_op_arg(build, x);
+  tn_op_set_float(build, "lambda", lambda);
+  return tn_op_end(build);
+}
+
+/* softsign: x / (1 + |x|)
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_softsign(tn_build *build, tn_val x) {
+  tn_op_begin(build, "softsign");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
 /* spread: one of a few values for each range of elements
  * y[i] = values[index[r]] for the last r with starts[r] <= i.
  *   (values:T) -> (y:T)
@@ -1116,6 +1768,14 @@ static inline tn_val tn_sqrt(tn_build *build, tn_val x) {
   return tn_op_end(build);
 }
 
+/* square: x^2
+ *   (x:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64 */
+static inline tn_val tn_square(tn_build *build, tn_val x) {
+  tn_op_begin(build, "square");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
 /* sub: x - y; integers wrap
  *   (x:T, y:T) -> (z:T); T in i32 i64 f16 bf16 f32 f64 */
 static inline tn_val tn_sub(tn_build *build, tn_val x, tn_val y) {
@@ -1125,11 +1785,39 @@ static inline tn_val tn_sub(tn_build *build, tn_val x, tn_val y) {
   return tn_op_end(build);
 }
 
+/* tan: tangent of radians
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_tan(tn_build *build, tn_val x) {
+  tn_op_begin(build, "tan");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
 /* tanh: hyperbolic tangent
  *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
 static inline tn_val tn_tanh(tn_build *build, tn_val x) {
   tn_op_begin(build, "tanh");
   tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* tanhshrink: x - tanh(x)
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_tanhshrink(tn_build *build, tn_val x) {
+  tn_op_begin(build, "tanhshrink");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* threshold: x, or value where x is not above the threshold
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64
+ *   threshold: which x has to be above
+ *   value: in its place */
+static inline tn_val tn_threshold(tn_build *build, tn_val x, double threshold, double value) {
+  tn_op_begin(build, "threshold");
+  tn_op_arg(build, x);
+  tn_op_set_float(build, "threshold", threshold);
+  tn_op_set_float(build, "value", value);
   return tn_op_end(build);
 }
 
@@ -1156,11 +1844,36 @@ static inline tn_val tn_triangular_mask(tn_build *build, int64_t rows, int64_t c
   return tn_op_end(build);
 }
 
+/* trigamma: derivative of digamma
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_trigamma(tn_build *build, tn_val x) {
+  tn_op_begin(build, "trigamma");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* trunc: x without its fraction
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_trunc(tn_build *build, tn_val x) {
+  tn_op_begin(build, "trunc");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
 /* where: x where c holds, else y
  *   (c:bool, x:T, y:T) -> (z:T) */
 static inline tn_val tn_where(tn_build *build, tn_val c, tn_val x, tn_val y) {
   tn_op_begin(build, "where");
   tn_op_arg(build, c);
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
+/* xlogy: x log(y); 0 where x is 0
+ *   (x:T, y:T) -> (z:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_xlogy(tn_build *build, tn_val x, tn_val y) {
+  tn_op_begin(build, "xlogy");
   tn_op_arg(build, x);
   tn_op_arg(build, y);
   return tn_op_end(build);

@@ -460,6 +460,95 @@ def adamw_step(f, options, step, p, parameter, before, optimizer):
     f.case(f"y, a, b = adamw_update(p, g, m, v, lr, wd, t, {text})", lambda *_: after, outputs="y a b", grad=[], **inputs)
 
 
+# ops of pointwise.c, elementwise.c and activations.c: their functions in PyTorch, and the interval of operands
+UNARY = {"tan": (torch.tan, -1.4, 1.4), "asin": (torch.asin, -1, 1), "acos": (torch.acos, -1, 1), "atan": torch.atan,
+         "sinh": torch.sinh, "cosh": torch.cosh, "asinh": torch.asinh, "acosh": (torch.acosh, 1.1, 4),
+         "atanh": (torch.atanh, -0.95, 0.95), "exp2": torch.exp2, "expm1": torch.expm1, "log2": (torch.log2, 0.05, 4),
+         "log10": (torch.log10, 0.05, 4), "log1p": (torch.log1p, -0.9, 4), "erfc": torch.erfc,
+         "lgamma": (torch.lgamma, 0.2, 6), "digamma": (torch.digamma, -3.9, 6), "trigamma": (lambda x: torch.polygamma(1, x), 0.2, 6),
+         "ceil": torch.ceil, "trunc": torch.trunc, "round": torch.round, "frac": torch.frac, "square": torch.square,
+         "erfinv": (torch.erfinv, -0.99, 0.99), "logit": (torch.logit, 0.02, 0.98), "sinc": torch.sinc,
+         "deg2rad": torch.deg2rad, "rad2deg": torch.rad2deg, "mish": F.mish, "softsign": F.softsign,
+         "tanhshrink": F.tanhshrink, "log_sigmoid": F.logsigmoid, "relu6": F.relu6, "hardsigmoid": F.hardsigmoid,
+         "hardswish": F.hardswish, "selu": F.selu, "elu": F.elu, "celu": F.celu, "softplus": F.softplus,
+         "softshrink": F.softshrink, "hardshrink": F.hardshrink, "hardtanh": F.hardtanh, "silu": F.silu, "relu": F.relu,
+         "clip": lambda x: torch.clamp(x, -math.inf, math.inf), "nan_to_num": torch.nan_to_num}
+TESTS = {"is_nan": torch.isnan, "is_inf": torch.isinf, "is_pos_inf": torch.isposinf, "is_neg_inf": torch.isneginf,
+         "is_finite": torch.isfinite, "sign_bit": torch.signbit, "logical_not": torch.logical_not}
+OPTIONS = {"elu(x, alpha=0.5)": lambda x: F.elu(x, 0.5), "celu(x, alpha=2)": lambda x: F.celu(x, 2.0),
+           "softplus(x, beta=2, threshold=3)": lambda x: F.softplus(x, 2, 3),
+           "softshrink(x, lambda=1)": lambda x: F.softshrink(x, 1.0),
+           "hardshrink(x, lambda=1)": lambda x: F.hardshrink(x, 1.0),
+           "hardtanh(x, min=-0.5, max=2.5)": lambda x: F.hardtanh(x, -0.5, 2.5),
+           "threshold(x, threshold=0.5, value=-7)": lambda x: F.threshold(x, 0.5, -7.0),
+           "logit(x, eps=0.1)": lambda x: torch.logit(x, 0.1), "clip(x, min=-1, max=0.5)": lambda x: torch.clamp(x, -1, 0.5),
+           "clip(x, min=2, max=1)": lambda x: torch.clamp(x, 2, 1),
+           "nan_to_num(x, nan=3, posinf=4, neginf=-5)": lambda x: torch.nan_to_num(x, 3.0, 4.0, -5.0)}
+BINARY = {"atan2": torch.atan2, "hypot": torch.hypot, "copysign": torch.copysign, "logaddexp": torch.logaddexp,
+          "logaddexp2": torch.logaddexp2, "xlogy": torch.xlogy, "fmod": torch.fmod, "remainder": torch.remainder,
+          "fmax": torch.fmax, "fmin": torch.fmin, "prelu": lambda x, y: torch.where(x > 0, x, y * x)}
+COMPARE = {"floor_divide": torch.floor_divide, "logical_and": torch.logical_and, "logical_or": torch.logical_or,
+           "logical_xor": torch.logical_xor, "is_close": torch.isclose}
+TERNARY = {"lerp": torch.lerp, "addcmul": torch.addcmul, "addcdiv": torch.addcdiv, "clamp": torch.clamp}
+BITS = {"bitwise_and": torch.bitwise_and, "bitwise_or": torch.bitwise_or, "bitwise_xor": torch.bitwise_xor}
+WHOLE = {**BITS, "shift_left": torch.bitwise_left_shift, "shift_right": torch.bitwise_right_shift,
+         "quotient": lambda x, y: torch.div(x, y, rounding_mode="trunc"), "fmod": torch.fmod,
+         "floor_divide": torch.floor_divide, "remainder": torch.remainder, "logical_xor": torch.logical_xor}
+
+
+def elementwise(f, dtype):
+    """Values and gradients at random numbers and kinks; values at infinities, NaN and zeros."""
+    kinks = tensor([0.0, 0.5, -0.5, 1.0, -1.0, 3.0, -3.0, 6.0, 2.5, -25.0, 25.0], dtype)
+    edges = tensor([0.0, -0.0, math.inf, -math.inf, math.nan, 1.0, -1.0, 90.0, -90.0], dtype)
+    for op, row in UNARY.items():
+        function, low, high = row if isinstance(row, tuple) else (row, -3, 3)
+        f.case(f"y = {op}(x)", function, x=draw(2, 3, dtype=dtype, low=low, high=high))
+        if not isinstance(row, tuple):
+            f.case(f"y = {op}(x)", function, x=kinks)
+        # of large numbers libraries differ in f64, too, and PyTorch's trigamma is finite at -1
+        near = edges[:7] if op in ("sinh", "cosh", "tan") else edges[:6] if op == "trigamma" else edges
+        f.case(f"y = {op}(x)", function, grad=[], x=near)
+    for text, function in OPTIONS.items():
+        f.case(f"y = {text}", function, x=kinks)
+    for op, function in TESTS.items():
+        f.case(f"y = {op}(x)", function, grad=[], x=edges)
+    grid = edges[:7, None], edges[None, :7]
+    for op, function in {**BINARY, **COMPARE}.items():
+        low = 0.1 if op == "xlogy" else -2
+        if op in BINARY:
+            f.case(f"y = {op}(a, b)", function, a=draw(2, 1, 3, dtype=dtype), b=draw(2, 1, dtype=dtype, low=low))
+        f.case(f"y = {op}(a, b)", function, grad=[], a=grid[0], b=grid[1])
+    for op, function in TERNARY.items():
+        f.case(f"y = {op}(a, b, c)", function, a=draw(2, 3, dtype=dtype), b=draw(3, dtype=dtype), c=draw_away(2, 1, dtype=dtype))
+    f.case("y = clamp(a, b, c)", torch.clamp, a=kinks[:5], b=tensor([-0.5], dtype), c=tensor([0.5], dtype))
+    f.case("y = masked_fill(x, m, value=2.5)", lambda x, m: x.masked_fill(m, 2.5), x=draw(2, 3, dtype=dtype),
+           m=tensor([True, False, True], torch.bool))
+    f.case("y = is_close(a, b, rtol=0.1, equal_nan=1)", lambda a, b: torch.isclose(a, b, rtol=0.1, equal_nan=True), grad=[],
+           a=edges, b=edges * 1.05)
+
+
+def elementwise_whole(f):
+    for dtype in (torch.int32, torch.int64):
+        a, b = tensor([[-7], [7], [6], [-1], [0]], dtype), tensor([[1, 2, 3, 5]], dtype)
+        for op, function in WHOLE.items():
+            f.case(f"y = {op}(a, b)", function, a=a, b=b if "shift" in op else b * tensor([1, -1, 1, -1], dtype))
+        f.case("y = bitwise_not(a)", torch.bitwise_not, a=a)
+        f.case("y = square(a)", torch.square, a=a)
+        f.case("y = clip(a, min=-2, max=5)", lambda a: torch.clamp(a, -2, 5), a=a)
+    p, q = tensor([True, True, False, False], torch.bool), tensor([True, False, True, False], torch.bool)
+    for op, function in {**BITS, "logical_xor": torch.logical_xor}.items():
+        f.case(f"y = {op}(a, b)", function, a=p, b=q)
+    f.case("y = bitwise_not(a)", torch.bitwise_not, a=p)
+
+
+def write_elementwise(folder):
+    f = File("elementwise")
+    elementwise(f, torch.float64)  # in f32 kernels are compared with the reference: tests/conformance
+    f.case("y = nan_to_num(x)", torch.nan_to_num, grad=[], x=tensor([math.inf, -math.inf, math.nan, 1.5], torch.float32))
+    elementwise_whole(f)
+    f.write(folder)
+
+
 def write_family(family, folder):
     f = File(family.__name__)
     for dtype in FLOATS:
@@ -477,6 +566,8 @@ def main():
     f.write(folder)
     write_family(crop, folder)  # the last ones: the random numbers of the others are those of earlier versions
     write_family(decoding, folder)
+    torch.manual_seed(0)
+    write_elementwise(folder)
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ plant_tree() {
   put plugins/layers/relu.c 'const tn_layer_kind relu = {.item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, "relu", "")};'
   put tools/cli/cli.h ''
   put tools/main.c '#include "tools/cli/cli.h"' '#include "tenon/base.h"'
-  put docs/plugins/examples/mish.c '#include <tenon/plugin/op.h>'
+  put docs/plugins/examples/serf.c '#include <tenon/plugin/op.h>'
 }
 
 report() { # $1: ok or failed, $2: name
@@ -172,14 +172,14 @@ refuses "a static function has a name of its own" "plugins/layers/twin.c:2: stat
   plugins/layers/twin.c '' 'static int query(void) { return 1; }'
 
 checker=links
-mish='[mish](docs/plugins/examples/mish.c)'
+serf='[serf](docs/plugins/examples/serf.c)'
 refuses "a tree without links is not checked" "there is no link to check" README.md 'Text.'
-refuses "a link leads to a file" "README.md:2: docs/none.md: there is no docs/none.md" README.md "$mish" '[a](docs/none.md)'
+refuses "a link leads to a file" "README.md:2: docs/none.md: there is no docs/none.md" README.md "$serf" '[a](docs/none.md)'
 refuses "a link starts at the folder of its page" "docs/guide/a.md:1: docs/plugins: there is no docs/guide/docs/plugins" \
-  docs/guide/a.md '[a](docs/plugins), [b](../plugins/examples/mish.c)'
+  docs/guide/a.md '[a](docs/plugins), [b](../plugins/examples/serf.c)'
 refuses "an anchor is a heading" "README.md:3: #two: README.md has no such heading" \
   README.md '# One: `two`' '[a](#one-two)' '[b](#two)'
-refuses "a page in running text exists" "README.md:2: docs/none.md: there is no such page" README.md "$mish" 'See docs/none.md.'
+refuses "a page in running text exists" "README.md:2: docs/none.md: there is no such page" README.md "$serf" 'See docs/none.md.'
 checker=words
 refuses "a comment has a thing in the code as its subject" "core/graph/say.c:2: \"whoever\": name the thing" \
   core/graph/say.c '/* The buffer belongs' ' * to whoever made it. */'

@@ -13,7 +13,7 @@
 const plugin_kind plugin_kinds[] = {
     {.name = "op",
      .item = "op",
-     .example = "mish",
+     .example = "serf",
      .page = "op.md",
      .data = VECTORS,
      .layers = VECTOR "layers =\n    fc1: linear(16)\n         @NAME@\n    fc2: linear(4)\n",

@@ -97,7 +97,9 @@ static void items_write_item(FILE *to, const reference_page *page, const json_t 
   items_write_notes(to, cli_text(item, "notes"));
   items_write_code(to, "Schema", cli_text(item, "schema"));
   items_write_code(to, "Formula", cli_text(item, "formula"));
+  items_write_code(to, "Gradient", cli_text(item, "gradient"));
   items_write_code(to, "Operands", cli_text(item, "domain"));
+  items_write_code(to, "In PyTorch and ONNX", cli_text(item, "aliases"));
   items_write_function(to, item);
   items_write_inputs(to, item);
   if (types != NULL) {

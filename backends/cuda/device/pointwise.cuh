@@ -181,9 +181,7 @@ static __device__ inline void random_run(T (&to)[V], u64 key, i64 iteration, u64
     return (x >= 0 ? (T)1 : e) / ((T)1 + e);                                                                             \
   }                                                                                                                      \
   static __device__ inline T op_erf(T x) { return erf##F(x); }                                                           \
-  static __device__ inline T op_sin(T x) { return sin##F(x); }                                                           \
-  static __device__ inline T op_cos(T x) { return cos##F(x); }                                                           \
-  static __device__ inline T op_pow(T x, T y) { return pow##F(x, y); }                                                   \
+  static __device__ inline T op_fmod(T x, T y) { return fmod##F(x, y); }                                                 \
   static __device__ inline T op_add(T x, T y) { return x + y; }                                                          \
   static __device__ inline T op_sub(T x, T y) { return x - y; }                                                          \
   static __device__ inline T op_mul(T x, T y) { return x * y; }                                                          \
@@ -210,6 +208,13 @@ POINTWISE_FLOATS(f64, )
     if (y == 0) return 0;                                                                                                \
     return y == -1 ? (T)(0 - (U)x) : (T)(x / y);                                                                         \
   }                                                                                                                      \
+  static __device__ inline T op_fmod(T x, T y) { return y == 0 || y == -1 ? 0 : x % y; }                                 \
+  static __device__ inline T op_and(T x, T y) { return x & y; }                                                          \
+  static __device__ inline T op_or(T x, T y) { return x | y; }                                                           \
+  static __device__ inline T op_xor(T x, T y) { return x ^ y; }                                                          \
+  /* by any number of bits: as many as there are leave those of the sign, or 0 */                                        \
+  static __device__ inline T op_shift_left(T x, T y) { return (U)y >= 8 * sizeof(T) ? 0 : (T)((U)x << y); }              \
+  static __device__ inline T op_shift_right(T x, T y) { return x >> ((U)y >= 8 * sizeof(T) ? 8 * sizeof(T) - 1 : y); }   \
   static __device__ inline T op_maximum(T x, T y) { return x > y ? x : y; }                                              \
   static __device__ inline T op_minimum(T x, T y) { return x < y ? x : y; }                                              \
   static __device__ inline u8 op_is_finite(T) { return 1; }
@@ -227,6 +232,7 @@ template <typename T> static __device__ inline u8 op_ge(T x, T y) { return x >= 
 static __device__ inline u8 op_is_finite(u8) { return 1; }
 static __device__ inline u8 op_and(u8 x, u8 y) { return x & y; }
 static __device__ inline u8 op_or(u8 x, u8 y) { return x | y; }
+static __device__ inline u8 op_xor(u8 x, u8 y) { return x ^ y; }
 static __device__ inline u8 op_not(u8 x) { return x ^ 1; }
 template <typename T> static __device__ inline T op_where(u8 c, T x, T y) { return c ? x : y; }
 

@@ -1,4 +1,4 @@
-/* Instructions between values: each is a call of a function of device/pointwise.cuh. */
+/* Instructions between values: each is a call of a function of device/pointwise.cuh, or of CUDA C. */
 #include "backends/cuda/pointwise/printer.h"
 
 /* The function, and its work in operations of f32. */
@@ -7,6 +7,8 @@ typedef struct compute_rule {
   double work;
 } compute_rule;
 
+/* A function of CUDA C: the printer adds the f of those for f32. */
+#define FUNCTION(op, function, work, ...) [TN_PW_FN_##op] = {#function, work},
 static const compute_rule compute_rules[TN_PW_CAST] = {
     [TN_PW_NEG] = {"op_neg", 1},
     [TN_PW_ABS] = {"op_abs", 1},
@@ -20,10 +22,8 @@ static const compute_rule compute_rules[TN_PW_CAST] = {
     [TN_PW_TANH] = {"op_tanh", 32},
     [TN_PW_SIGMOID] = {"op_sigmoid", 40},
     [TN_PW_ERF] = {"op_erf", 40},
-    [TN_PW_SIN] = {"op_sin", 40},
-    [TN_PW_COS] = {"op_cos", 40},
-    [TN_PW_POW] = {"op_pow", 120},
-    [TN_PW_ADD] = {"op_add", 1},
+    [TN_PW_FMOD] = {"op_fmod", 60},
+    TN_FUNCTIONS_OF_ONE(FUNCTION) TN_FUNCTIONS_OF_TWO(FUNCTION)[TN_PW_ADD] = {"op_add", 1},
     [TN_PW_SUB] = {"op_sub", 1},
     [TN_PW_MUL] = {"op_mul", 1},
     [TN_PW_MAXIMUM] = {"op_maximum", 3},
@@ -39,7 +39,10 @@ static const compute_rule compute_rules[TN_PW_CAST] = {
     [TN_PW_IS_FINITE] = {"op_is_finite", 2},
     [TN_PW_AND] = {"op_and", 1},
     [TN_PW_OR] = {"op_or", 1},
+    [TN_PW_XOR] = {"op_xor", 1},
     [TN_PW_NOT] = {"op_not", 1},
+    [TN_PW_SHIFT_LEFT] = {"op_shift_left", 2},
+    [TN_PW_SHIFT_RIGHT] = {"op_shift_right", 2},
     [TN_PW_WHERE] = {"op_where", 1},
 };
 
@@ -89,7 +92,10 @@ static void compute_put_function(tn_cuda_printer *p, const tn_pw_insn *insn) {
   case TN_PW_CAST:
     tn_cuda_put(p, "to_%s", insn->dtype == TN_BOOL ? "bool" : tn_cuda_lane_name(tn_lane_of(insn->dtype)));
     break;
-  default: tn_cuda_put(p, "%s", compute_rules[insn->op].function); break;
+  default:
+    tn_cuda_put(p, "%s", compute_rules[insn->op].function);
+    if (tn_pw_is_function(insn->op) && insn->lane == TN_LANE_F32) tn_cuda_put(p, "f");
+    break;
   }
 }
 

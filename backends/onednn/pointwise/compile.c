@@ -13,10 +13,11 @@
 /* ---- chunks ---- */
 
 static double tile_compile_weight(const tn_tile_insn *insn) {
+#define FUNCTION(op, ...) case TN_PW_FN_##op:
   switch (insn->op) {
-  case TN_PW_SIN:
-  case TN_PW_COS:
-  case TN_PW_POW: return 100;
+    TN_FUNCTIONS_OF_ONE(FUNCTION)
+    TN_FUNCTIONS_OF_TWO(FUNCTION)
+  case TN_PW_FMOD: return 100;
   case TN_PW_EXP:
   case TN_PW_LOG:
   case TN_PW_TANH:

@@ -47,9 +47,11 @@ UNARY(log_f64, double, log(x))
 UNARY(tanh_f64, double, tanh(x))
 UNARY(sigmoid_f64, double, (x >= 0 ? 1.0 : exp(x)) / (1.0 + exp(-fabs(x))))
 UNARY(erf_f64, double, erf(x))
-UNARY(sin_f64, double, sin(x))
-UNARY(cos_f64, double, cos(x))
-BINARY(pow_f64, double, pow(x, y))
+BINARY(fmod_f64, double, fmod(x, y))
+#define OF_ONE(op, function, ...) UNARY(fn_##op, double, function(x))
+#define OF_TWO(op, function, ...) BINARY(fn_##op, double, function(x, y))
+TN_FUNCTIONS_OF_ONE(OF_ONE)
+TN_FUNCTIONS_OF_TWO(OF_TWO)
 BINARY(add_f64, double, x + y)
 BINARY(sub_f64, double, x - y)
 BINARY(mul_f64, double, x *y)
@@ -70,6 +72,12 @@ COMPARE(is_finite_f64, double, x - x == 0)
   BINARY(sub_##lane, INT, (UINT)x - (UINT)y)                                                                 \
   BINARY(mul_##lane, INT, (UINT)x *(UINT)y)                                                                  \
   BINARY(div_##lane, INT, QUOTIENT(x, y, INT, UINT))                                                         \
+  BINARY(fmod_##lane, INT, y == 0 || y == -1 ? 0 : x % y)                                                    \
+  BINARY(and_##lane, INT, x &y)                                                                              \
+  BINARY(or_##lane, INT, x | y)                                                                              \
+  BINARY(xor_##lane, INT, x ^ y)                                                                             \
+  BINARY(shift_left_##lane, INT, TN_SHIFT_LEFT(x, y, INT, UINT))                                             \
+  BINARY(shift_right_##lane, INT, TN_SHIFT_RIGHT(x, y, INT, UINT))                                           \
   BINARY(maximum_##lane, INT, x > y ? x : y)                                                                 \
   BINARY(minimum_##lane, INT, x < y ? x : y)                                                                 \
   COMPARE(is_finite_##lane, INT, x == x)
@@ -78,6 +86,7 @@ WHOLE(i64, int64_t, uint64_t)
 
 BINARY(and_u8, uint8_t, x &y)
 BINARY(or_u8, uint8_t, x | y)
+BINARY(xor_u8, uint8_t, x ^ y)
 UNARY(not_u8, uint8_t, x ^ 1)
 COMPARE(is_finite_u8, uint8_t, x == x)
 
@@ -158,7 +167,9 @@ CASTS(f64, double, tn_u8_of_f64, tn_i32_of_f64, tn_i64_of_f64)
 
 /* ---- the table ---- */
 
-#define ENTRY(op, name) [TN_PW_##op] = TN_LOOP(name)
+#define ENTRY(op, name)   [TN_PW_##op] = TN_LOOP(name)
+#define FUNCTION(op, ...) ENTRY(FN_##op, fn_##op),
+#define FUNCTIONS         TN_FUNCTIONS_OF_ONE(FUNCTION) TN_FUNCTIONS_OF_TWO(FUNCTION)
 #define COMPARISON_ENTRIES(lane)                                                                             \
   ENTRY(EQ, eq_##lane), ENTRY(NE, ne_##lane), ENTRY(LT, lt_##lane), ENTRY(LE, le_##lane),                    \
       ENTRY(GT, gt_##lane), ENTRY(GE, ge_##lane), ENTRY(IS_FINITE, is_finite_##lane)
@@ -166,8 +177,10 @@ CASTS(f64, double, tn_u8_of_f64, tn_i32_of_f64, tn_i64_of_f64)
   {                                                                                                          \
     COMPARISON_ENTRIES(lane), ENTRY(NEG, neg_##lane), ENTRY(ABS, abs_##lane), ENTRY(SIGN, sign_##lane),      \
         ENTRY(ADD, add_##lane), ENTRY(SUB, sub_##lane), ENTRY(MUL, mul_##lane), ENTRY(DIV, div_##lane),      \
-        ENTRY(MAXIMUM, maximum_##lane), ENTRY(MINIMUM, minimum_##lane), ENTRY(WHERE, where_##size),          \
-        ENTRY(CONSTANT, fill_##size)                                                                         \
+        ENTRY(MAXIMUM, maximum_##lane), ENTRY(MINIMUM, minimum_##lane), ENTRY(FMOD, fmod_##lane),            \
+        ENTRY(AND, and_##lane), ENTRY(OR, or_##lane), ENTRY(XOR, xor_##lane),                                \
+        ENTRY(SHIFT_LEFT, shift_left_##lane), ENTRY(SHIFT_RIGHT, shift_right_##lane),                        \
+        ENTRY(WHERE, where_##size), ENTRY(CONSTANT, fill_##size)                                             \
   }
 #define CAST_ENTRIES(lane)                                                                                   \
   {                                                                                                          \
@@ -178,8 +191,8 @@ CASTS(f64, double, tn_u8_of_f64, tn_i32_of_f64, tn_i64_of_f64)
   }
 
 const tn_tile_lane_loops TN_LOOP(tn_tile_lanes) = {
-    .op = {[TN_LANE_U8] = {COMPARISON_ENTRIES(u8), ENTRY(AND, and_u8), ENTRY(OR, or_u8), ENTRY(NOT, not_u8),
-                           ENTRY(WHERE, where_1), ENTRY(CONSTANT, fill_1)},
+    .op = {[TN_LANE_U8] = {COMPARISON_ENTRIES(u8), ENTRY(AND, and_u8), ENTRY(OR, or_u8), ENTRY(XOR, xor_u8),
+                           ENTRY(NOT, not_u8), ENTRY(WHERE, where_1), ENTRY(CONSTANT, fill_1)},
            [TN_LANE_I32] = WHOLE_ENTRIES(i32, 4),
            [TN_LANE_I64] = WHOLE_ENTRIES(i64, 8),
            [TN_LANE_F32] = {ENTRY(CONSTANT, fill_4)},
@@ -196,9 +209,7 @@ const tn_tile_lane_loops TN_LOOP(tn_tile_lanes) = {
                             ENTRY(TANH, tanh_f64),
                             ENTRY(SIGMOID, sigmoid_f64),
                             ENTRY(ERF, erf_f64),
-                            ENTRY(SIN, sin_f64),
-                            ENTRY(COS, cos_f64),
-                            ENTRY(POW, pow_f64),
+                            FUNCTIONS ENTRY(FMOD, fmod_f64),
                             ENTRY(ADD, add_f64),
                             ENTRY(SUB, sub_f64),
                             ENTRY(MUL, mul_f64),

@@ -20,15 +20,18 @@ LOOP(erf, 1, v_erf(x))
       d[k] = value;                                                                                          \
     }                                                                                                        \
   }
-LANES(sin, sinf(x))
-LANES(cos, cosf(x))
-LANES(pow, powf(x, y))
+#define OF_ONE(op, function, ...) LANES(fn_##op, function##f(x))
+#define OF_TWO(op, function, ...) LANES(fn_##op, function##f(x, y))
+#define ENTRY(op, ...)            [TN_PW_FN_##op] = TN_LOOP(fn_##op),
+TN_FUNCTIONS_OF_ONE(OF_ONE)
+TN_FUNCTIONS_OF_TWO(OF_TWO)
+LANES(fmod, fmodf(x, y))
 
 const tn_tile_math_loops TN_LOOP(tn_tile_math) = {.f32 = {[TN_PW_EXP] = TN_LOOP(exp),
                                                           [TN_PW_LOG] = TN_LOOP(log),
                                                           [TN_PW_TANH] = TN_LOOP(tanh),
                                                           [TN_PW_SIGMOID] = TN_LOOP(sigmoid),
                                                           [TN_PW_ERF] = TN_LOOP(erf),
-                                                          [TN_PW_SIN] = TN_LOOP(sin),
-                                                          [TN_PW_COS] = TN_LOOP(cos),
-                                                          [TN_PW_POW] = TN_LOOP(pow)}};
+                                                          [TN_PW_FMOD] = TN_LOOP(fmod),
+                                                          TN_FUNCTIONS_OF_ONE(ENTRY)
+                                                              TN_FUNCTIONS_OF_TWO(ENTRY)}};

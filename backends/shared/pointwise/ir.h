@@ -17,10 +17,12 @@
 
 #include "backends/shared/lane.h"
 #include "backends/shared/pointwise/space.h"
+#include "tenon/plugin/functions.h"
 #include "tenon/plugin/kernel.h"
 
 /* Up to TN_PW_CONSTANT instructions compute values from values, all in one lane. Back ends have tables of
- * loops by op: ADD to MINIMUM and EQ to GE are consecutive for them. */
+ * loops by op: ADD to MINIMUM and EQ to GE are consecutive for them. TN_PW_FN_op is a function of C's library
+ * (tenon/plugin/functions.h). */
 enum {
   TN_PW_NEG,
   TN_PW_ABS,
@@ -34,9 +36,6 @@ enum {
   TN_PW_TANH,
   TN_PW_SIGMOID,
   TN_PW_ERF,
-  TN_PW_SIN,
-  TN_PW_COS,
-  TN_PW_POW,
   TN_PW_ADD,
   TN_PW_SUB,
   TN_PW_MUL,
@@ -53,11 +52,18 @@ enum {
   TN_PW_IS_FINITE,
   TN_PW_AND,
   TN_PW_OR,
-  TN_PW_NOT,
-  TN_PW_WHERE,    /* in[0] ? in[1] : in[2] */
-  TN_PW_CAST,     /* from `lane` to `dtype`; floats go to whole numbers toward zero and saturate, NaN to 0 */
-  TN_PW_ROUND,    /* f32 to `dtype`, f16 or bf16, and back */
-  TN_PW_CONSTANT, /* `bits` */
+  TN_PW_XOR, /* AND, OR, XOR: of the bits of whole numbers */
+  TN_PW_NOT, /* of truths */
+  TN_PW_SHIFT_LEFT,
+  TN_PW_SHIFT_RIGHT,
+  TN_PW_FMOD, /* x - trunc(x / y) y, and 0 for whole numbers where y is 0 */
+#define TN_PW_ROW(op, ...) TN_PW_FN_##op,
+  TN_FUNCTIONS_OF_ONE(TN_PW_ROW) TN_FUNCTIONS_OF_TWO(TN_PW_ROW)
+#undef TN_PW_ROW
+      TN_PW_WHERE, /* in[0] ? in[1] : in[2] */
+  TN_PW_CAST,      /* from `lane` to `dtype`; floats go to whole numbers toward zero and saturate, NaN to 0 */
+  TN_PW_ROUND,     /* f32 to `dtype`, f16 or bf16, and back */
+  TN_PW_CONSTANT,  /* `bits` */
   TN_PW_COMPUTED,
   TN_PW_LOAD = TN_PW_COMPUTED, /* operand `view` at maps[map], widened from `dtype` */
   TN_PW_INDEX,                 /* maps[map] of the position, as i64 */
@@ -67,6 +73,9 @@ enum {
   TN_PW_STORE, /* in[0] to result `view`, narrowed to `dtype` */
   TN_PW_OPS    /* a back end's own ops begin here */
 };
+
+/* Whether the instruction is a function of C's library. */
+static inline bool tn_pw_is_function(int32_t op) { return op > TN_PW_FMOD && op < TN_PW_WHERE; }
 
 enum { TN_PW_NONE = -1, TN_PW_INPUTS = 4 };
 

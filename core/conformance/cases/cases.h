@@ -76,7 +76,10 @@ typedef struct tn_case {
   int32_t variance; /* the number of the result that is the variance of result 0; 0 where the op has none */
   int64_t draws;    /* at most; 0 stands for those of the suite */
   bool special;     /* a kernel for one op that takes special numbers */
-  bool masked;      /* the reference multiplies some elements by 0, and kernels may leave them out */
+  /* Of tn_schema_emit: in place of the op's domain, but for special numbers, where results or gradients of
+   * the whole domain are too large or too steep to be compared closely. NULL: the op's. */
+  const char *domain;
+  bool masked; /* the reference multiplies some elements by 0, and kernels may leave them out */
 } tn_case;
 
 /* Each ends with a NULL op. */
@@ -84,8 +87,6 @@ extern const tn_case tn_pointwise_cases[], tn_fill_cases[], tn_reduce_cases[], t
     tn_norm_cases[], tn_loss_cases[], tn_movement_cases[], tn_update_cases[], tn_mixed_cases[];
 /* All tables; ends with NULL. */
 extern const tn_case *const tn_case_tables[];
-/* Whether a case is of the core, and its results are defined for special numbers, element by element. */
-bool tn_case_takes_special(const tn_case *c);
 /* The case of an op of the core, or NULL. */
 const tn_case *tn_case_find(const char *op);
 

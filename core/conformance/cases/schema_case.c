@@ -65,14 +65,24 @@ static void draw_odd_size(tn_draw *d, tn_type *type) {
   type->dims[type->rank - 1] = sizes[tn_draw_between(d, 0, 5)];
 }
 
+/* Types that broadcast; sometimes none has the dims of the result. */
+static void draw_pointwise_types(tn_draw *d, tn_type *types, int32_t n) {
+  tn_type wide = tn_draw_type(d, d->dtype, 0, 5, true);
+  draw_odd_size(d, &wide);
+  for (int32_t i = 0; i < n; i++) types[i] = n == 1 || tn_draw_flag(d) ? wide : tn_draw_narrower(d, &wide);
+}
+
 /* The types of all operands; an absent one has rank -1. */
 static void draw_operand_types(tn_draw *d, const tn_op_def *def, int32_t kind, tn_type *types, int32_t n) {
   int64_t width = tn_draw_between(d, 1, 6);
+  bool pointwise = kind <= NARROWER && tn_schema_is_pointwise(def->op);
+  if (pointwise) draw_pointwise_types(d, types, n);
   for (int32_t i = 0; i < n; i++) {
     const tn_operand_def *operand = tn_op_def_operand(def, i);
-    types[i] = i == 0 ? tn_draw_type(d, d->dtype, kind >= LAST ? 2 : 0, 4, kind < LAST)
-                      : further_operand_type(d, kind, i, &types[0], width);
-    if (i == 0) draw_odd_size(d, &types[0]);
+    if (!pointwise)
+      types[i] = i == 0 ? tn_draw_type(d, d->dtype, kind >= LAST ? 2 : 0, 4, kind < LAST)
+                        : further_operand_type(d, kind, i, &types[0], width);
+    if (i == 0 && !pointwise) draw_odd_size(d, &types[0]);
     types[i].dtype = operand_dtype(d, operand);
     if (operand->optional && tn_draw_flag(d)) types[i].rank = -1;
   }
@@ -198,12 +208,22 @@ static tn_val emit_from_schema(tn_draw *d, const tn_op_def *def, const drawn_att
   return tn_op_end(d->b);
 }
 
+/* The op with the domain of the case. */
+static tn_status schema_narrow(tn_draw *d, const tn_case *c, const tn_op_def **def) {
+  if (c->domain == NULL || d->style == TN_STYLE_SPECIAL) return TN_OK;
+  tn_op *op = tn_arena_copy(&d->graph->arena, (*def)->op, sizeof *op);
+  if (op == NULL) return TN_ENOMEM;
+  op->domain = c->domain;
+  return tn_op_def_create(d->graph->env, &d->graph->arena, op, def);
+}
+
 tn_val tn_schema_emit(tn_draw *d, const tn_case *c) {
   const tn_op_def *def = NULL;
   const void *attributes = NULL;
   tn_type types[OPERANDS];
   tn_status status = tn_op_table_find(d->graph->ops, d->graph->env, c->op, &def);
   drawn_attributes drawn = {.n = 0};
+  if (status == TN_OK) status = schema_narrow(d, c, &def);
   int32_t n = status == TN_OK ? def->n_operands + (def->variadic ? 1 : 0) : 0;
   if (n > OPERANDS) n = OPERANDS;
   for (int32_t i = 0; status == TN_OK && i < TRIES; i++) {

@@ -7,15 +7,6 @@ const tn_case *const tn_case_tables[] = {
     tn_pointwise_cases, tn_fill_cases,     tn_reduce_cases, tn_product_cases, tn_norm_cases,
     tn_loss_cases,      tn_movement_cases, tn_update_cases, tn_mixed_cases,   NULL};
 
-/* A cast to integers is not defined for NaN and infinities; the mask of dropout multiplies by 0. */
-bool tn_case_takes_special(const tn_case *c) {
-  if (c->special) return true;
-  if (strcmp(c->op, "cast") == 0 || strcmp(c->op, "dropout") == 0) return false;
-  for (const tn_case *p = tn_pointwise_cases; p->op != NULL; p++)
-    if (p == c) return true;
-  return false;
-}
-
 const tn_case *tn_case_find(const char *op) {
   for (int32_t i = 0; tn_case_tables[i] != NULL; i++)
     for (const tn_case *c = tn_case_tables[i]; c->op != NULL; c++)

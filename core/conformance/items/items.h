@@ -1,6 +1,6 @@
 /* core/conformance/items/items.h: the cases of a plugin's layers, losses, metrics, optimizers, precision
  * policies, sources and transforms. A case has the name "KIND:NAME/...": draws on the device and differences
- * in f64 like those of ops, "layer:mish/f32/3/gradient", and checks by name, "source:rings/workers". */
+ * in f64 like those of ops, "layer:serf/f32/3/gradient", and checks by name, "source:rings/workers". */
 #pragma once
 
 #include "core/conformance/items/frame.h"

@@ -3,6 +3,7 @@
 
 #include "core/conformance/reference/reference.h"
 #include "tenon/attributes.h"
+#include "tenon/plugin/functions.h"
 #include "tenon/random.h"
 
 /* ---- arithmetic ---- */
@@ -14,6 +15,15 @@ static double reference_smaller(double x, double y) { return x != x || x < y ? x
 /* i32 arithmetic wraps around. */
 static double wrap_integer(int32_t dtype, double v) {
   return dtype == TN_I32 ? (double)(int32_t)(int64_t)v : v;
+}
+
+/* The bits of a whole number, and those by which y shifts it. */
+static double reference_bits(const tn_reference_call *c) {
+  return 8 * (double)tn_dtype_size(c->out[0]->dtype);
+}
+static double reference_shift(const tn_reference_call *c, double y) {
+  double most = reference_bits(c) - 1;
+  return y < 0 || y > most ? most : y;
 }
 
 #define REFERENCE_UNARY(name, value)                                                                         \
@@ -34,8 +44,6 @@ REFERENCE_UNARY(reciprocal, 1 / x)
 REFERENCE_UNARY(tanh, tanh(x))
 REFERENCE_UNARY(sigmoid, 1 / (1 + exp(-x)))
 REFERENCE_UNARY(erf, erf(x))
-REFERENCE_UNARY(sin, sin(x))
-REFERENCE_UNARY(cos, cos(x))
 REFERENCE_UNARY(floor, floor(x))
 REFERENCE_UNARY(not, x == 0)
 REFERENCE_UNARY(is_finite, isfinite(x) != 0)
@@ -56,7 +64,6 @@ REFERENCE_BINARY(mul, x *y)
 REFERENCE_BINARY(div, x / y)
 REFERENCE_BINARY(maximum, reference_larger(x, y))
 REFERENCE_BINARY(minimum, reference_smaller(x, y))
-REFERENCE_BINARY(pow, pow(x, y))
 REFERENCE_BINARY(eq, x == y)
 REFERENCE_BINARY(ne, x != y)
 REFERENCE_BINARY(lt, x < y)
@@ -65,6 +72,20 @@ REFERENCE_BINARY(gt, x > y)
 REFERENCE_BINARY(ge, x >= y)
 REFERENCE_BINARY(and, x != 0 && y != 0)
 REFERENCE_BINARY(or, x != 0 || y != 0)
+REFERENCE_BINARY(bitwise_and, (double)((int64_t)x &(int64_t)y))
+REFERENCE_BINARY(bitwise_or, (double)((int64_t)x | (int64_t)y))
+REFERENCE_BINARY(bitwise_xor, (double)((int64_t)x ^ (int64_t)y))
+REFERENCE_BINARY(shift_left,
+                 y < 0 || y >= reference_bits(c) ? 0 : (double)(int64_t)((uint64_t)(int64_t)x << (int)y))
+REFERENCE_BINARY(shift_right, floor(ldexp(x, -(int)reference_shift(c, y))))
+REFERENCE_BINARY(quotient, y == 0 ? 0 : trunc(x / y))
+REFERENCE_BINARY(fmod, y == 0 && !tn_dtype_is_float(c->out[0]->dtype) ? 0 : fmod(x, y))
+
+/* Functions of C's library. */
+#define REFERENCE_FUNCTION_OF_ONE(op, function, ...) REFERENCE_UNARY(op, function(x))
+#define REFERENCE_FUNCTION_OF_TWO(op, function, ...) REFERENCE_BINARY(op, function(x, y))
+TN_FUNCTIONS_OF_ONE(REFERENCE_FUNCTION_OF_ONE)
+TN_FUNCTIONS_OF_TWO(REFERENCE_FUNCTION_OF_TWO)
 
 static void reference_where(const tn_reference_call *c) {
   int64_t index[TN_MAX_RANK];
@@ -148,7 +169,9 @@ static void reference_random_normal(const tn_reference_call *c) {
   }
 }
 
-const tn_reference_op tn_reference_pointwise_ops[] = {TN_REFERENCE_OP(neg),
+#define ENTRY(op, ...) TN_REFERENCE_OP(op),
+const tn_reference_op tn_reference_pointwise_ops[] = {TN_FUNCTIONS_OF_ONE(ENTRY) TN_FUNCTIONS_OF_TWO(ENTRY)
+                                                          TN_REFERENCE_OP(neg),
                                                       TN_REFERENCE_OP(abs),
                                                       TN_REFERENCE_OP(sign),
                                                       TN_REFERENCE_OP(exp),
@@ -159,8 +182,6 @@ const tn_reference_op tn_reference_pointwise_ops[] = {TN_REFERENCE_OP(neg),
                                                       TN_REFERENCE_OP(tanh),
                                                       TN_REFERENCE_OP(sigmoid),
                                                       TN_REFERENCE_OP(erf),
-                                                      TN_REFERENCE_OP(sin),
-                                                      TN_REFERENCE_OP(cos),
                                                       TN_REFERENCE_OP(floor),
                                                       TN_REFERENCE_OP(not ),
                                                       TN_REFERENCE_OP(is_finite),
@@ -170,7 +191,6 @@ const tn_reference_op tn_reference_pointwise_ops[] = {TN_REFERENCE_OP(neg),
                                                       TN_REFERENCE_OP(div),
                                                       TN_REFERENCE_OP(maximum),
                                                       TN_REFERENCE_OP(minimum),
-                                                      TN_REFERENCE_OP(pow),
                                                       TN_REFERENCE_OP(eq),
                                                       TN_REFERENCE_OP(ne),
                                                       TN_REFERENCE_OP(lt),
@@ -179,6 +199,13 @@ const tn_reference_op tn_reference_pointwise_ops[] = {TN_REFERENCE_OP(neg),
                                                       TN_REFERENCE_OP(ge),
                                                       TN_REFERENCE_OP(and),
                                                       TN_REFERENCE_OP(or),
+                                                      TN_REFERENCE_OP(bitwise_and),
+                                                      TN_REFERENCE_OP(bitwise_or),
+                                                      TN_REFERENCE_OP(bitwise_xor),
+                                                      TN_REFERENCE_OP(shift_left),
+                                                      TN_REFERENCE_OP(shift_right),
+                                                      TN_REFERENCE_OP(quotient),
+                                                      TN_REFERENCE_OP(fmod),
                                                       TN_REFERENCE_OP(where),
                                                       TN_REFERENCE_OP(affine),
                                                       TN_REFERENCE_OP(cast),

@@ -4,8 +4,14 @@
 #include "core/graph/formula/formula.h"
 #include "core/graph/graph.h"
 
-/* Emits a parsed formula for the operands tn_build_in(b, 0) ... and yields result 0: broadcast over all of
- * them, of type bool if the formula ends in a comparison, else of the first float operand's type (the first
- * operand's if no operand is float). Numbers are folded; an `if` whose condition is a number emits one branch
- * only. f16 and bf16 operands are computed in f32. */
+/* Emits a parsed formula for the operands tn_build_in(b, 0) ... and yields the results: broadcast over all of
+ * them, in the type of the schema, else in the first float operand's (the first operand's if no operand is
+ * float). Numbers are folded; an `if` whose condition is a number emits one branch only, and a statement that
+ * no result needs is left out. f16 and bf16 operands are computed in f32, unless at most one step of the text
+ * rounds. */
 tn_status tn_formula_emit(tn_build *b, const tn_formula *formula, const void *attributes);
+
+/* Emits a parsed gradient for the operands, the results tn_build_out(b, 0) ... and their gradients, which the
+ * text names in this order, and yields the gradients of the operands that want one: summed over dimensions
+ * that were broadcast, in the operand's type. */
+tn_status tn_formula_emit_gradient(tn_build *b, const tn_formula *formula, const void *attributes);

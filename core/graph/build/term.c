@@ -14,8 +14,22 @@ tn_term tn_term_of_value(tn_val value) { return (tn_term){.scale = 1, .value = v
 
 static int32_t term_dtype(const tn_terms *e, tn_val v) { return tn_val_type(e->b, v)->dtype; }
 
+static tn_val term_scalar(const tn_terms *e, int32_t dtype, double number) {
+  tn_term_scalars *s = e->scalars;
+  for (int32_t i = 0; s != NULL && i < s->n; i++)
+    if (s->v[i].dtype == dtype && s->v[i].number == number && signbit(s->v[i].number) == signbit(number))
+      return s->v[i].value;
+  tn_val v = tn_scalar(e->b, dtype, number);
+  if (s != NULL && s->n < TN_TERM_SCALARS) {
+    s->v[s->n].dtype = dtype;
+    s->v[s->n].number = number;
+    s->v[s->n++].value = v;
+  }
+  return v;
+}
+
 tn_val tn_term_tensor(const tn_terms *e, tn_term t, int32_t dtype) {
-  if (t.is_number) return tn_scalar(e->b, dtype, t.number);
+  if (t.is_number) return term_scalar(e, dtype, t.number);
   if (t.scale == 1) return t.value;
   return t.scale == -1 ? tn_neg(e->b, t.value) : tn_affine(e->b, t.value, t.scale, 0);
 }
@@ -73,7 +87,7 @@ tn_term tn_term_multiply(const tn_terms *e, tn_term x, tn_term y) {
 tn_term tn_term_divide(const tn_terms *e, tn_term x, tn_term y) {
   int exponent;
   if (x.is_number && y.is_number) return tn_term_of_number(x.number / y.number);
-  if (y.is_number && y.number != 0 && fabs(frexp(y.number, &exponent)) == 0.5)
+  if (y.is_number && y.number != 0 && term_is_float(e, x) && fabs(frexp(y.number, &exponent)) == 0.5)
     return tn_term_multiply(e, x, tn_term_of_number(1 / y.number));
   if (x.is_number && x.number == 1)
     return tn_term_of_value(tn_reciprocal(e->b, tn_term_tensor(e, y, e->dtype)));

@@ -11,12 +11,25 @@ typedef struct tn_term {
   bool is_number;
   double number, scale; /* scale: of a value */
   tn_val value;
+  const struct tn_formula_step *attribute; /* of a call in a formula: has its name; else NULL */
 } tn_term;
+
+/* Numbers that are tensors already. */
+enum { TN_TERM_SCALARS = 8 };
+typedef struct tn_term_scalars {
+  struct {
+    int32_t dtype;
+    double number;
+    tn_val value;
+  } v[TN_TERM_SCALARS];
+  int32_t n;
+} tn_term_scalars;
 
 /* The builder, and the dtype of tensors made of numbers where no value decides. */
 typedef struct tn_terms {
   tn_build *b;
   int32_t dtype;
+  tn_term_scalars *scalars; /* the first numbers are made once; NULL: each is made where it is used */
 } tn_terms;
 
 typedef enum tn_term_comparison {

@@ -1,5 +1,6 @@
 /* core/graph/formula/parse.c: formulas to postfix steps, by recursive descent. */
 #include <ctype.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,7 +17,8 @@ typedef struct formula_parser {
   const char *at;
   int32_t depth;
   TN_VEC(tn_formula_step) steps;
-  int32_t height, stack; /* of the stack behind the last step; at most so far */
+  tn_formula_statement statements[TN_FORMULA_STATEMENTS];
+  int32_t n_statements; /* complete ones */
   tn_status status;
 } formula_parser;
 
@@ -28,9 +30,9 @@ tn_status tn_formula_refuse(const void *handle, const tn_formula *formula, const
   int column = (int)(at - formula->text) + 1;
   char found[24];
   snprintf(found, sizeof found, "%s", at);
-  return tn_failf(handle, TN_EINVAL, "formula \"%s\" of op %s: column %d: expected %s, found %s%s%s",
-                  formula->text, formula->item->name, column, expected, *found ? "\"" : "the end", found,
-                  *found ? "\"" : "");
+  return tn_failf(handle, TN_EINVAL, "%s \"%s\" of op %s: column %d: expected %s, found %s%s%s",
+                  formula->what, formula->text, formula->item->name, column, expected,
+                  *found ? "\"" : "the end", found, *found ? "\"" : "");
 }
 
 /* The first failure counts. */
@@ -40,20 +42,46 @@ static void formula_expected(formula_parser *p, const char *expected) {
 
 /* ---- steps ---- */
 
-/* Appends a step that pops n_popped terms and pushes one. */
-static void formula_push(formula_parser *p, tn_formula_step step, int32_t n_popped) {
-  if (p->status != TN_OK) return;
-  p->height += 1 - n_popped;
-  if (p->height > p->stack) p->stack = p->height;
-  p->status = tn_vec_push(p->handle, &p->steps, step);
+static void formula_push(formula_parser *p, tn_formula_step step) {
+  if (p->status == TN_OK) p->status = tn_vec_push(p->handle, &p->steps, step);
 }
 
-static void formula_unary(formula_parser *p, tn_formula_kind kind) {
-  formula_push(p, (tn_formula_step){.kind = kind}, 1);
+static void formula_push_kind(formula_parser *p, tn_formula_kind kind) {
+  formula_push(p, (tn_formula_step){.kind = kind});
 }
 
-static void formula_binary(formula_parser *p, tn_formula_kind kind) {
-  formula_push(p, (tn_formula_step){.kind = kind}, 2);
+static void formula_reverse(tn_formula_step *steps, size_t first, size_t end) {
+  for (; first + 1 < end; first++, end--) {
+    tn_formula_step step = steps[first];
+    steps[first] = steps[end - 1];
+    steps[end - 1] = step;
+  }
+}
+
+/* Exchanges the steps first .. middle - 1 and middle .. end - 1. */
+static void formula_exchange(tn_formula_step *steps, size_t first, size_t middle, size_t end) {
+  formula_reverse(steps, first, middle);
+  formula_reverse(steps, middle, end);
+  formula_reverse(steps, first, end);
+}
+
+int32_t tn_formula_step_pops(const tn_formula_step *s) {
+  switch (s->kind) {
+  case TN_FORMULA_NUMBER:
+  case TN_FORMULA_LARGEST:
+  case TN_FORMULA_WHOLE:
+  case TN_FORMULA_GIVEN:
+  case TN_FORMULA_NAMED:
+  case TN_FORMULA_OPTION: return 0;
+  case TN_FORMULA_CALL: return s->n;
+  case TN_FORMULA_ATTRIBUTE:
+  case TN_FORMULA_NEGATE:
+  case TN_FORMULA_NOT:
+  case TN_FORMULA_IF:
+  case TN_FORMULA_ELSE: return 1;
+  case TN_FORMULA_CHOOSE: return 3;
+  default: return 2;
+  }
 }
 
 /* ---- words ---- */
@@ -103,24 +131,71 @@ static const tn_option *formula_find_option(const tn_item *item, const char *tex
   return NULL;
 }
 
-/* An operand or an option. */
-static void formula_name(formula_parser *p, const char *word, size_t n) {
-  const tn_formula *f = p->formula;
-  for (int32_t i = 0; i < f->n_operands; i++)
-    if (formula_is_word(f->operands[i], word, n)) {
-      formula_push(p, (tn_formula_step){.kind = TN_FORMULA_OPERAND, .n = i}, 0);
-      return;
-    }
-  const tn_option *o = formula_find_option(f->item, word, n);
-  if (o != NULL && formula_is_number(o)) {
-    formula_push(p, (tn_formula_step){.kind = TN_FORMULA_OPTION, .option = o}, 0);
-    return;
-  }
-  p->at = word;
-  formula_expected(p, "an operand or a numeric option of the op");
+static int32_t formula_find_word(const char *const *names, int32_t n, const char *word, size_t length) {
+  for (int32_t i = 0; i < n; i++)
+    if (formula_is_word(names[i], word, length)) return i;
+  return -1;
 }
 
-/* word "(" choice {"," choice} ")" */
+static int32_t formula_find_statement(const formula_parser *p, const char *word, size_t n) {
+  for (int32_t i = 0; i < p->n_statements; i++)
+    if (p->statements[i].length == n && memcmp(p->statements[i].name, word, n) == 0) return i;
+  return -1;
+}
+
+static bool formula_find_constant(const char *word, size_t n, tn_formula_step *step) {
+  static const struct {
+    const char *name;
+    tn_formula_kind kind;
+    double number;
+  } constants[] = {{"pi", TN_FORMULA_NUMBER, M_PI},
+                   {"inf", TN_FORMULA_NUMBER, INFINITY},
+                   {"nan", TN_FORMULA_NUMBER, NAN},
+                   {"largest", TN_FORMULA_LARGEST, 0},
+                   {"whole", TN_FORMULA_WHOLE, 0}};
+  for (size_t i = 0; i < sizeof constants / sizeof *constants; i++)
+    if (formula_is_word(constants[i].name, word, n)) {
+      *step = (tn_formula_step){.kind = constants[i].kind, .number = constants[i].number};
+      return true;
+    }
+  return false;
+}
+
+/* A given value, an earlier statement, an option or a constant. */
+static void formula_name(formula_parser *p, const char *word, size_t n) {
+  const tn_formula *f = p->formula;
+  const tn_option *o = formula_find_option(f->item, word, n);
+  int32_t given = formula_find_word(f->given, f->n_given, word, n),
+          named = formula_find_statement(p, word, n);
+  tn_formula_step step;
+  if (given >= 0) {
+    step = (tn_formula_step){.kind = TN_FORMULA_GIVEN, .n = given};
+  } else if (named >= 0) {
+    step = (tn_formula_step){.kind = TN_FORMULA_NAMED, .n = named};
+    p->statements[named].used = true;
+  } else if (o != NULL && formula_is_number(o)) {
+    step = (tn_formula_step){.kind = TN_FORMULA_OPTION, .option = o};
+  } else if (!formula_find_constant(word, n, &step)) {
+    p->at = word;
+    formula_expected(p, "an operand, an earlier name or a numeric option of the op");
+  }
+  formula_push(p, step);
+}
+
+/* [word "="] choice */
+static void formula_argument(formula_parser *p) {
+  formula_skip_space(p);
+  const char *word = p->at;
+  size_t n = formula_word_length(word);
+  p->at += n;
+  formula_skip_space(p);
+  bool named = n > 0 && p->at[0] == '=' && p->at[1] != '=';
+  p->at = named ? p->at + 1 : word;
+  formula_choice(p);
+  if (named) formula_push(p, (tn_formula_step){.kind = TN_FORMULA_ATTRIBUTE, .at = word, .length = n});
+}
+
+/* word "(" argument {"," argument} ")" */
 static void formula_call(formula_parser *p, const char *word, size_t n) {
   int32_t count = 0;
   do {
@@ -128,11 +203,11 @@ static void formula_call(formula_parser *p, const char *word, size_t n) {
       formula_expected(p, "at most 8 arguments");
       return;
     }
-    formula_choice(p);
+    formula_argument(p);
     count++;
   } while (formula_take(p, ","));
   if (!formula_take(p, ")")) formula_expected(p, "\",\" or \")\"");
-  formula_push(p, (tn_formula_step){.kind = TN_FORMULA_CALL, .n = count, .at = word, .length = n}, count);
+  formula_push(p, (tn_formula_step){.kind = TN_FORMULA_CALL, .n = count, .at = word, .length = n});
 }
 
 /* ---- grammar ---- */
@@ -150,7 +225,7 @@ static void formula_number(formula_parser *p) {
   snprintf(text, sizeof text, "%.*s", (int)n, p->at);
   if (n >= sizeof text || !tn_text_to_float(text, &v)) formula_expected(p, "a number");
   p->at += n;
-  formula_push(p, (tn_formula_step){.kind = TN_FORMULA_NUMBER, .number = v}, 0);
+  formula_push(p, (tn_formula_step){.kind = TN_FORMULA_NUMBER, .number = v});
 }
 
 static void formula_atom(formula_parser *p) {
@@ -181,14 +256,14 @@ static void formula_power(formula_parser *p) {
   formula_atom(p);
   if (!formula_take(p, "^")) return;
   formula_sign(p);
-  formula_binary(p, TN_FORMULA_POW);
+  formula_push_kind(p, TN_FORMULA_POW);
 }
 
 static void formula_sign(formula_parser *p) {
   if (++p->depth > MAX_DEPTH) formula_expected(p, "a formula nested less deeply");
   if (p->status == TN_OK && formula_take(p, "-")) {
     formula_sign(p);
-    formula_unary(p, TN_FORMULA_NEGATE);
+    formula_push_kind(p, TN_FORMULA_NEGATE);
   } else if (p->status == TN_OK) {
     formula_power(p);
   }
@@ -201,7 +276,7 @@ static void formula_product(formula_parser *p) {
     bool divides = false;
     if (!formula_take(p, "*") && !(divides = formula_take(p, "/"))) return;
     formula_sign(p);
-    formula_binary(p, divides ? TN_FORMULA_DIV : TN_FORMULA_MUL);
+    formula_push_kind(p, divides ? TN_FORMULA_DIV : TN_FORMULA_MUL);
   }
 }
 
@@ -211,7 +286,7 @@ static void formula_sum(formula_parser *p) {
     bool subtracts = false;
     if (!formula_take(p, "+") && !(subtracts = formula_take(p, "-"))) return;
     formula_product(p);
-    formula_binary(p, subtracts ? TN_FORMULA_SUB : TN_FORMULA_ADD);
+    formula_push_kind(p, subtracts ? TN_FORMULA_SUB : TN_FORMULA_ADD);
   }
 }
 
@@ -223,7 +298,7 @@ static void formula_comparison(formula_parser *p) {
   for (size_t i = 0; i < sizeof symbol / sizeof *symbol; i++) {
     if (!formula_take(p, symbol[i])) continue;
     formula_sum(p);
-    formula_binary(p, kind[i]);
+    formula_push_kind(p, kind[i]);
     return;
   }
 }
@@ -232,14 +307,14 @@ static void formula_negation(formula_parser *p) {
   bool invert = false;
   while (formula_take(p, "not")) invert = !invert;
   formula_comparison(p);
-  if (invert) formula_unary(p, TN_FORMULA_NOT);
+  if (invert) formula_push_kind(p, TN_FORMULA_NOT);
 }
 
 static void formula_conjunction(formula_parser *p) {
   formula_negation(p);
   while (formula_take(p, "and")) {
     formula_negation(p);
-    formula_binary(p, TN_FORMULA_AND);
+    formula_push_kind(p, TN_FORMULA_AND);
   }
 }
 
@@ -247,53 +322,117 @@ static void formula_disjunction(formula_parser *p) {
   formula_conjunction(p);
   while (formula_take(p, "or")) {
     formula_conjunction(p);
-    formula_binary(p, TN_FORMULA_OR);
+    formula_push_kind(p, TN_FORMULA_OR);
   }
 }
 
 static void formula_choice(formula_parser *p) {
+  size_t yes = p->steps.n;
   if (++p->depth > MAX_DEPTH) formula_expected(p, "a formula nested less deeply");
   if (p->status == TN_OK) formula_disjunction(p);
   if (formula_take(p, "if")) {
+    size_t condition = p->steps.n;
     formula_disjunction(p);
     if (!formula_take(p, "else")) formula_expected(p, "\"else\"");
+    int32_t n_yes = (int32_t)(condition - yes);
+    formula_push(p, (tn_formula_step){.kind = TN_FORMULA_IF, .n = n_yes + 1});
+    if (p->status == TN_OK) formula_exchange(p->steps.v, yes, condition, p->steps.n);
+    size_t behind = p->steps.n;
+    formula_push_kind(p, TN_FORMULA_ELSE);
     formula_choice(p);
-    formula_push(p, (tn_formula_step){.kind = TN_FORMULA_CHOOSE}, 3);
+    if (p->status == TN_OK) p->steps.v[behind].n = (int32_t)(p->steps.n - behind) - 1;
+    formula_push_kind(p, TN_FORMULA_CHOOSE);
   }
   p->depth--;
 }
 
-/* word "=" choice */
-static void formula_definition(formula_parser *p) {
-  const char *result = p->formula->result;
-  formula_skip_space(p);
-  size_t n = formula_word_length(p->at);
-  if (n == 0 || (result != NULL && !formula_is_word(result, p->at, n))) {
-    formula_expected(p, result != NULL ? "the name of the op's result" : "the name of a result");
-    return;
-  }
-  p->at += n;
-  if (!formula_take(p, "=")) formula_expected(p, "\"=\"");
-  formula_choice(p);
-  formula_skip_space(p);
-  if (*p->at != '\0') formula_expected(p, "an operator or the end");
+/* A name that a statement may define. */
+static bool formula_is_new(const formula_parser *p, const char *word, size_t n) {
+  const tn_formula *f = p->formula;
+  tn_formula_step step;
+  return formula_find_word(f->given, f->n_given, word, n) < 0 && formula_find_statement(p, word, n) < 0 &&
+         formula_find_option(f->item, word, n) == NULL && !formula_find_constant(word, n, &step);
 }
 
-tn_status tn_formula_parse(const void *handle, tn_arena *arena, tn_formula *f) {
-  formula_parser p = {.handle = handle, .formula = f, .at = f->text};
-  if (f->n_operands > TN_FORMULA_OPERANDS)
-    return tn_failf(handle, TN_EINVAL, "formula of op %s: %d operands, expected at most %d", f->item->name,
-                    (int)f->n_operands, (int)TN_FORMULA_OPERANDS);
+/* word "=" choice */
+static void formula_statement(formula_parser *p) {
+  const tn_formula *f = p->formula;
+  formula_skip_space(p);
+  const char *word = p->at;
+  size_t n = formula_word_length(word);
+  int32_t target = formula_find_word(f->targets, f->n_targets, word, n);
+  if (p->n_statements == TN_FORMULA_STATEMENTS) formula_expected(p, "at most 32 statements");
+  if (n == 0) formula_expected(p, f->expects);
+  if (p->status == TN_OK && !formula_is_new(p, word, n)) formula_expected(p, "a new name");
+  p->at += n;
+  if (!formula_take(p, "=")) formula_expected(p, "\"=\"");
+  int32_t first = (int32_t)p->steps.n;
+  formula_choice(p);
+  if (p->status != TN_OK) return;
+  p->statements[p->n_statements++] = (tn_formula_statement){
+      .name = word, .length = n, .first = first, .n = (int32_t)p->steps.n - first, .target = target};
+}
+
+/* Every statement is a target or a part of one. An op has all its results, and the gradient of an operand at
+ * least. */
+static void formula_check_targets(formula_parser *p, bool all) {
+  char expected[160];
+  int32_t n = 0;
+  for (int32_t i = 0; i < p->n_statements; i++) {
+    const tn_formula_statement *s = &p->statements[i];
+    n += s->target >= 0;
+    if (s->target >= 0 || s->used) continue;
+    p->at = s->name;
+    snprintf(expected, sizeof expected, "%s, or a name that a later statement uses", p->formula->expects);
+    formula_expected(p, expected);
+  }
+  if (n < (all ? p->formula->n_targets : 1)) formula_expected(p, p->formula->expects);
+}
+
+static void formula_statements(formula_parser *p) {
+  do formula_statement(p);
+  while (formula_take(p, ";"));
+  formula_skip_space(p);
+  if (*p->at != '\0') formula_expected(p, "an operator, \";\" or the end");
+}
+
+/* The height of the stack, with each statement begun while those before it wait. */
+static int32_t formula_stack(const formula_parser *p) {
+  int32_t sum = 0;
+  for (int32_t k = 0; k < p->n_statements; k++) {
+    int32_t height = 0, most = 0;
+    for (int32_t i = 0; i < p->statements[k].n; i++) {
+      height += 1 - tn_formula_step_pops(&p->steps.v[p->statements[k].first + i]);
+      if (height > most) most = height;
+    }
+    sum += most;
+  }
+  return sum;
+}
+
+static tn_status formula_check_size(const void *handle, const tn_formula *f) {
+  if (f->n_given > TN_FORMULA_NAMES)
+    return tn_failf(handle, TN_EINVAL, "%s of op %s: %d operands and results, expected at most %d", f->what,
+                    f->item->name, (int)f->n_given, (int)TN_FORMULA_NAMES);
   if (strnlen(f->text, TN_FORMULA_BYTES + 1) > TN_FORMULA_BYTES)
     return tn_failf(handle, TN_EINVAL,
-                    "formula of op %s: longer than %d bytes, expected at most so many; make ops of its parts",
-                    f->item->name, TN_FORMULA_BYTES);
-  formula_definition(&p);
+                    "%s of op %s: longer than %d bytes, expected at most so many; make ops of its parts",
+                    f->what, f->item->name, TN_FORMULA_BYTES);
+  return TN_OK;
+}
+
+tn_status tn_formula_parse(const void *handle, tn_arena *arena, bool all, tn_formula *f) {
+  formula_parser p = {.handle = handle, .formula = f, .at = f->text};
+  TN_TRY(formula_check_size(handle, f));
+  formula_statements(&p);
+  formula_check_targets(&p, all);
   if (p.status == TN_OK) {
     f->steps = tn_arena_copy(arena, p.steps.v, p.steps.n * sizeof *p.steps.v);
+    f->statements = tn_arena_copy(arena, p.statements, (size_t)p.n_statements * sizeof *p.statements);
     f->n_steps = (int32_t)p.steps.n;
-    f->stack = p.stack;
-    if (f->steps == NULL) p.status = TN_ENOMEM;
+    f->n_statements = p.n_statements;
+    f->stack = formula_stack(&p);
+    if (f->steps == NULL || f->statements == NULL) p.status = TN_ENOMEM;
   }
   tn_vec_free(handle, &p.steps);
   return p.status;

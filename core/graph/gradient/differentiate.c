@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "core/graph/build/builder.h"
+#include "core/graph/build/emit_formula.h"
 #include "core/graph/gradient/gradient.h"
 #include "tenon/ops.h"
 
@@ -40,7 +41,9 @@ static tn_status tape_call_rule(tape *t, const tn_gnode *node, tn_build_frame *f
   for (int32_t i = 0; i < node->n_in; i++) want[i] = node->in[i] != 0 && t->on_path[node->in[i]];
   frame->want = want;
   tn_builder_push(t->b, frame);
-  tn_status status = node->op->grad(t->b, node->attributes);
+  tn_status status = node->op->grad != NULL
+                         ? node->op->grad(t->b, node->attributes)
+                         : tn_formula_emit_gradient(t->b, &node->def->gradient, node->attributes);
   if (tn_build_status(t->b) != TN_OK) status = tn_build_status(t->b);
   if (status == TN_OK) status = tape_accumulate(t, node, want, frame->yielded);
   tn_builder_wrap(t->b, status, "gradient", node->op->item.name);

@@ -17,7 +17,7 @@ typedef struct expansion {
 } expansion;
 
 static bool expand_is_needed(const expansion *e, const tn_gnode *node) {
-  return node->op->grad == NULL && tn_gradient_passes(node, e->on_path);
+  return !tn_op_has_gradient(node->op) && tn_gradient_passes(node, e->on_path);
 }
 
 static tn_status expand_no_gradient(const expansion *e, const tn_gnode *node) {

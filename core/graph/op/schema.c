@@ -146,27 +146,6 @@ static tn_status read_schema(schema_scanner *s, tn_op_def *def) {
 
 /* ---- the descriptor ---- */
 
-static tn_status schema_check_formula(const void *handle, tn_arena *arena, tn_op_def *def) {
-  const tn_op *op = def->op;
-  if (op->formula == NULL) return TN_OK;
-  if (op->infer != NULL || op->decompose != NULL || op->grad != NULL)
-    return tn_failf(handle, TN_EABI,
-                    "op %s has a formula: infer, decompose and grad follow from it, expected NULL",
-                    op->item.name);
-  if (def->n_results != 1 || def->variadic)
-    return tn_failf(handle, TN_EABI, "op %s has a formula, expected one result and no operand marked *",
-                    op->item.name);
-  const char **names = tn_arena_alloc(arena, (size_t)(def->n_operands + 1) * sizeof *names);
-  if (names == NULL) return TN_ENOMEM;
-  for (int32_t i = 0; i < def->n_operands; i++) names[i] = def->operands[i].name;
-  def->formula = (tn_formula){.text = op->formula,
-                              .item = &op->item,
-                              .operands = names,
-                              .n_operands = def->n_operands,
-                              .result = def->results[0].name};
-  return tn_formula_parse(handle, arena, &def->formula);
-}
-
 static tn_status schema_check_flags(const void *handle, const tn_op_def *def) {
   const tn_op *op = def->op;
   if ((op->flags & TN_OP_COMMUTATIVE) != 0 && def->n_operands < 2)
@@ -187,7 +166,7 @@ tn_status tn_op_def_create(const void *handle, tn_arena *arena, const tn_op *op,
   schema_scanner s = {.handle = handle, .arena = arena, .op = op, .at = op->schema};
   TN_TRY(read_schema(&s, made));
   TN_TRY(schema_check_flags(handle, made));
-  TN_TRY(schema_check_formula(handle, arena, made));
+  TN_TRY(tn_op_def_read_formulas(handle, arena, made));
   TN_TRY(tn_op_def_read_domain(handle, arena, made));
   *def = made;
   return TN_OK;

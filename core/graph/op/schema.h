@@ -43,7 +43,7 @@ struct tn_op_def {
   int32_t n_operands, n_results;
   bool variadic;
   uint32_t dtypes[TN_SCHEMA_LETTERS]; /* allowed for each letter: bit 1 << dtype */
-  tn_formula formula;                 /* text NULL: none */
+  tn_formula formula, gradient;       /* text NULL: none */
 };
 
 /* Parses the schema of an op and checks its descriptor. TN_EABI, with the column, if the schema is wrong.
@@ -56,7 +56,14 @@ tn_status tn_op_def_read_domain(const void *handle, tn_arena *arena, tn_op_def *
 /* The definition of operand i of a node; the items of a variadic operand share one. */
 const tn_operand_def *tn_op_def_operand(const tn_op_def *def, int32_t i);
 
+/* formulas.c: reads tn_op.formula and tn_op.gradient. TN_EABI: the descriptor has callbacks for the same,
+ * too. */
+tn_status tn_op_def_read_formulas(const void *handle, tn_arena *arena, tn_op_def *def);
+
 /* Whether the op has a decomposition or a formula. */
 static inline bool tn_op_is_composite(const tn_op *op) {
   return op->decompose != NULL || op->formula != NULL;
 }
+
+/* Whether the op has a rule for its gradient. */
+static inline bool tn_op_has_gradient(const tn_op *op) { return op->grad != NULL || op->gradient != NULL; }

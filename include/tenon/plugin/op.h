@@ -29,7 +29,8 @@ enum {
   TN_OP_NONDIFF = 1,     /* no gradient flows through: comparisons, counters, gradient ops */
   TN_OP_VIEW = 2,        /* result 0 has the elements of operand 0 in the same row-major order */
   TN_OP_COMMUTATIVE = 4, /* the first two operands may be swapped */
-  TN_OP_EFFECT = 8       /* has effects: kept although its results are unused */
+  TN_OP_EFFECT = 8,      /* has effects: kept although its results are unused */
+  TN_OP_EXACT = 16       /* pointwise: results are not rounded, f16 operands make f16 results exactly */
 };
 
 /* One node of a graph. Operands and results are in schema order; an absent optional operand is NULL. Valid
@@ -74,9 +75,12 @@ typedef struct tn_op {
   tn_status (*grad)(tn_build *b, const void *attributes);
   /* NULL: one operation for each element of the results, every operand and result moved once. */
   void (*cost)(const tn_node *n, tn_cost *cost);
-  /* A pointwise op as one line, "y = x / (1 + exp(-beta * x))": operands and options by name,
-   * + - * / ^, comparisons, `a if c else b`, and the pointwise ops as functions. Shapes, gradient
-   * and decomposition are derived; infer, decompose and grad stay NULL. */
+  /* A pointwise op as text, "w = exp(-beta * x); y = x / (1 + w)": statements, of which the last ones define
+   * the results, from operands, options and earlier statements by name, + - * / ^, comparisons, `a if c else
+   * b`, `and`, `or`, `not`, the pointwise ops as functions (attributes as arguments with a name), and the
+   * numbers pi, inf, nan, largest (the greatest finite one of the element type) and whole (1 for integers,
+   * else 0). Shapes and decomposition are derived, and the gradient where `gradient` is NULL; infer,
+   * decompose and grad stay NULL. */
   const char *formula;
   /* The values for which operands are defined, a range for each operand that has one, as options have it:
    * "x > 0; p [0, 1]; index [0, table.0)", where table.0 is dimension 0 of operand `table`. Others take every
@@ -86,6 +90,15 @@ typedef struct tn_op {
   /* More about operands, results, guarantees and sources, in whole sentences: for `tenon inspect OP`, the
    * reference and the op's C function. NULL: item.doc says all. */
   const char *notes;
+  /* The gradient of a pointwise op as text, in place of grad: statements that define d loss / d operand, d
+   * and the operand's name, from operands, results and the gradients of results, d and the result's name:
+   * "part = dz / y; dx = part; dy = -(part * z)". The host leaves out statements for operands that want no
+   * gradient, and sums over dimensions that were broadcast. NULL: grad, or the host differentiates the
+   * decomposition. */
+  const char *gradient;
+  /* Names of the op in PyTorch and ONNX that differ from its own in more than capitals and underscores,
+   * "multiply true_mul": for messages about unknown names. NULL: none. */
+  const char *aliases;
 } tn_op;
 
 TN_END_C

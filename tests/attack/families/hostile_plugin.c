@@ -87,6 +87,11 @@ static const char *hostile_formula(void) {
                                            "y = x if",
                                            "z = x",
                                            "y = y",
+                                           "w = x; w = x; y = w",
+                                           "w = x;;;; y = w",
+                                           "y = leaky_relu(x, slope=x)",
+                                           "y = leaky_relu(x, slope=slope=slope=1)",
+                                           "y = nan if whole else largest * inf",
                                            "y = x x"};
   static const size_t sizes[] = {100, 1000, 3000, 20000, 200000, LONG};
   size_t bytes = PICK(sizes);
@@ -99,6 +104,7 @@ static const char *hostile_formula(void) {
   case 5: return hostile_repeat("y = ", "not ", bytes, "x");
   case 6: return hostile_repeat("y = x", "*exp(x)", bytes, "");
   case 7: return hostile_repeat("y = ", "exp(", bytes, "x");
+  case 8: return hostile_repeat("", "w = x; ", bytes, "y = w");
   default: return PICK(short_ones);
   }
 }
@@ -230,7 +236,9 @@ static void spoil_op(void) {
   case 1: op.op_class = hostile_number(); break;
   case 2: op.flags = hostile_number(); break;
   case 3: op.domain = hostile_text(); break;
-  case 4: op.formula = hostile_formula(); break;
+  case 4:
+    op.formula = hostile_formula(), op.gradient = hostile_draw(3) == 0 ? hostile_formula() : NULL;
+    break;
   default: op.formula = NULL; op.infer = PICK(infers);
   }
 }

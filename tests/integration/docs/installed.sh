@@ -20,7 +20,7 @@ doc=$at/$datadir/doc/tenon
 for file in "$bindir/tenon" "$includedir/tenon/run.h" "$includedir/tenon/plugin/plugin.h" "$libdir/pkgconfig/tenon.pc" \
   "$mandir/man1/tenon.1" "$datadir/bash-completion/completions/tenon.bash" "$datadir/zsh/site-functions/_tenon" \
   "$datadir/fish/vendor_completions.d/tenon.fish" "$datadir/doc/tenon/guide/tools.md" "$datadir/doc/tenon/reference/README.md" \
-  "$datadir/doc/tenon/reference/layers.md" "$datadir/doc/tenon/plugins/README.md" "$datadir/doc/tenon/plugins/examples/mish.c" \
+  "$datadir/doc/tenon/reference/layers.md" "$datadir/doc/tenon/plugins/README.md" "$datadir/doc/tenon/plugins/examples/serf.c" \
   "$datadir/doc/tenon/examples/digits.ini" "$datadir/doc/tenon/examples/c/train_and_infer.c" "$datadir/doc/tenon/architecture.md"; do
   if [ -s "$at/$file" ]; then report ok "$file"; else report failed "$file is not installed"; fi
 done

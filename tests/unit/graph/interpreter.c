@@ -35,6 +35,7 @@ static double apply(const tn_gnode *node, int32_t result, const double *x) {
   if (strcmp(op, "fourth") == 0) return x[0] * x[0] * x[0] * x[0];
   if (strcmp(op, "full") == 0) return ((const tn_full_attributes *)node->attributes)->value;
   if (strcmp(op, "parabola") == 0) return *(const double *)node->attributes * x[0] * x[0] + x[0];
+  if (strcmp(op, "products") == 0) return result == 0 ? x[0] * x[1] : x[0] * x[1] * x[2];
   fail_msg("the interpreter does not know %s", op);
   return 0;
 }

@@ -58,6 +58,7 @@ tn_graph *parsed(rig *r, const char *text); /* the caller's */
  *   square (x:T) -> (y:T)             composite without a rule
  *   fourth (x:T) -> (y:T)             composite of composites
  *   parabola (x:T; a) -> (y:T)        a formula, a x^2 + x
+ *   products (x:T, y:T, z:T) -> (q:T, r:T)  a formula with a gradient, x y and x y z
  *   endless (x:T) -> (y:T)            decomposes into itself
  *   opaque (x:T) -> (y:T)             neither rule nor decomposition
  *   crooked (x:T; fault) -> (y:T)     a wrong decomposition, and a wrong gradient

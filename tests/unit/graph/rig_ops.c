@@ -205,6 +205,12 @@ static const tn_option parabola_options[] = {
 static const tn_op op_parabola = {WITH("parabola", parabola_attributes, parabola_options), .schema = UNARY,
                                   .op_class = TN_CLASS_POINTWISE, .formula = "y = a * x * x + x"};
 
+static const tn_op op_products = {PLAIN("products"), .schema = "(x:T, y:T, z:T) -> (q:T, r:T)",
+                                  .op_class = TN_CLASS_POINTWISE,
+                                  .formula = "part = x * y; r = part * z; q = part",
+                                  .gradient = "s = dq + dr * z; dx = s * y; dy = s * x; "
+                                              "dz = dr * q"};
+
 static tn_status endless_decompose(tn_build *b, const void *a) {
   (void)a;
   tn_build_yield(b, 0, tn_op1(b, "endless", tn_build_in(b, 0)));
@@ -280,19 +286,15 @@ static const tn_option tagged_options[] = {
 static const tn_op op_tagged = {WITH("tagged", tagged_attributes, tagged_options), .schema = "(x:T) -> (y:T)",
                                 .op_class = TN_CLASS_POINTWISE};
 
-static const tn_item *const items[] = {&op_add.item,        &op_sub.item,
-                                       &op_mul.item,        &op_neg.item,
-                                       &op_exp.item,        &op_gt.item,
-                                       &op_where.item,      &op_affine.item,
-                                       &op_cast.item,       &op_full.item,
-                                       &op_reshape.item,    &op_broadcast.item,
-                                       &op_reduce_sum.item, &op_sincos.item,
-                                       &op_square.item,     &op_fourth.item,
-                                       &op_parabola.item,   &op_endless.item,
-                                       &op_opaque.item,     &op_crooked.item,
-                                       &op_fuse.item,       &op_total.item,
-                                       &op_noise.item,      &op_report.item,
-                                       &op_tagged.item,     NULL};
+static const tn_item *const items[] = {&op_add.item,        &op_sub.item,      &op_mul.item,
+                                       &op_neg.item,        &op_exp.item,      &op_gt.item,
+                                       &op_where.item,      &op_affine.item,   &op_cast.item,
+                                       &op_full.item,       &op_reshape.item,  &op_broadcast.item,
+                                       &op_reduce_sum.item, &op_sincos.item,   &op_square.item,
+                                       &op_fourth.item,     &op_parabola.item, &op_products.item,
+                                       &op_endless.item,    &op_opaque.item,   &op_crooked.item,
+                                       &op_fuse.item,       &op_total.item,    &op_noise.item,
+                                       &op_report.item,     &op_tagged.item,   NULL};
 
 const tn_plugin rig_plugin = {
     (uint32_t)sizeof(tn_plugin), TN_ABI_MAJOR, TN_ABI_MINOR, 0, "rig", "1", "MIT", TN_BUILD_TEXT, items};

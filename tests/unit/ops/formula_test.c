@@ -146,6 +146,16 @@ static const example values[] = {
     {"y = x if kind == 1 and not inverse else z", 0.75, ""},
     {"y = x if c and kind == 0 else z", -1.25, ""},
     {"y = where(c, x, 3)", 0.75, NULL},
+    {"w = x * z; y = w + w", 2 * 0.75 * -1.25, "mul add"},
+    {"u = 2 * beta; w = u * x; y = w * w", 0.5625, "mul"},
+    {"a = x if inverse else z; b = exp(a); y = b if kind else 1 / b", 0.28650479686019, "exp"},
+    {"y = exp(x) if inverse else sin(x) if kind else cos(x)", 0.68163876002333, "sin"},
+    {"y = (exp(x) if c else sin(x)) if not inverse else cos(x)", 2.11700001661267, "exp sin where"},
+    {"y = leaky_relu(z, slope=beta / 2)", -0.3125, "leaky_relu"},
+    {"y = gelu(x, approximate = 2 > 1)", 0.57996055516562028, NULL},
+    {"y = sin(pi * x)", 0.70710678118654752, "affine sin"},
+    {"y = x if x < inf else nan", 0.75, NULL},
+    {"y = 1 if x < largest and not whole else 0", 1, NULL},
     {"y = x if 1 <= 2 and 2 >= 2 and 1 != 2 and 3 > 2 else z", 0.75, ""},
 };
 
@@ -184,6 +194,32 @@ static void comparisons_and_integers_work(void **state) {
   bench_close(&t);
 }
 
+/* One step that rounds rounds as the kernel does anyway; exact ones do not count. */
+static void one_rounded_step_needs_no_cast(void **state) {
+  static const tn_type types[2] = {{TN_F16, 1, {3}}, {TN_F16, 1, {3}}};
+  static const struct {
+    const char *formula, *ops;
+  } rows[] = {{"y = maximum(x, 0)", "full maximum"},
+              {"y = x * z if x > 0 else -x", "full gt mul neg where"},
+              {"y = x if x > 0.1 else z", "cast full gt cast where cast"},
+              {"y = x * beta", "cast affine cast"}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    bench t;
+    char ops[256];
+    assert_int_equal(bench_open(&t, *state, "(x:T, z:T) -> (y:T)", rows[i].formula, types), TN_OK);
+    list_ops(t.graph, ops, sizeof ops);
+    assert_string_equal(ops, rows[i].ops);
+    bench_close(&t);
+  }
+}
+
+static void division_of_integers_is_refused(void **state) {
+  static const tn_type types[2] = {{TN_I32, 1, {3}}, {TN_I32, 1, {3}}};
+  bench t;
+  assert_int_not_equal(bench_open(&t, *state, "(x:T, z:T) -> (y:T)", "y = x / 2", types), TN_OK);
+  bench_close(&t);
+}
+
 /* ---- errors ---- */
 
 typedef struct mistake {
@@ -192,18 +228,28 @@ typedef struct mistake {
 
 static const mistake mistakes[] = {
     {"", "column 1: expected the name of the op's result, found the end"},
-    {"z = x", "column 1: expected the name of the op's result"},
+    {"z = x", "column 1: expected a new name, found \"z = x\""},
     {"y x", "column 3: expected \"=\", found \"x\""},
     {"y = ", "expected a number, a name or \"(\", found the end"},
     {"y = x +", "expected a number, a name or \"(\", found the end"},
     {"y = (x", "expected \")\", found the end"},
-    {"y = x) + 1", "column 6: expected an operator or the end, found \") + 1\""},
-    {"y = gamma * x", "column 5: expected an operand or a numeric option of the op, found \"gamma * x\""},
-    {"y = label * x", "expected an operand or a numeric option"},
+    {"y = x) + 1", "column 6: expected an operator, \";\" or the end, found \") + 1\""},
+    {"y = gamma * x",
+     "column 5: expected an operand, an earlier name or a numeric option of the op, found \"gamma * x\""},
+    {"y = label * x", "expected an operand, an earlier name or a numeric option"},
     {"y = x if x > 0", "expected \"else\""},
     {"y = exp(x", "expected \",\" or \")\""},
     {"y = 1.2.3 * x", "expected a number"},
-    {"y = x; z = x", "expected an operator or the end"},
+    {"y = x; z = x", "column 8: expected a new name, found \"z = x\""},
+    {"y = x; w = x", "column 8: expected the name of the op's result, or a name that a later statement uses"},
+    {"w = w; y = w", "column 5: expected an operand, an earlier name or a numeric option"},
+    {"w = x; w = z; y = w", "column 8: expected a new name"},
+    {"pi = x; y = pi", "column 1: expected a new name"},
+    {"w = x; y", "column 9: expected \"=\""},
+    {"w = x;", "column 7: expected the name of the op's result, found the end"},
+    {"w = x y", "column 7: expected an operator, \";\" or the end"},
+    {"y = leaky_relu(x, slope=z)", "column 19: expected an attribute that is known while compiling"},
+    {"y = leaky_relu(x, incline=2)", "incline"},
     {"y = softmax(x)", "column 5: expected a pointwise op, found \"softmax(x)\""},
     {"y = expp(x)", "expp"},
     {"y = exp(x, z)", "exp"},
@@ -275,6 +321,8 @@ int main(void) {
       cmocka_unit_test(the_result_has_the_broadcast_dims_of_all_operands),
       cmocka_unit_test(half_floats_are_computed_in_f32),
       cmocka_unit_test(comparisons_and_integers_work),
+      cmocka_unit_test(one_rounded_step_needs_no_cast),
+      cmocka_unit_test(division_of_integers_is_refused),
       cmocka_unit_test(mistakes_are_shown_with_their_column),
       cmocka_unit_test(brackets_without_end_are_refused),
       cmocka_unit_test(long_chains_of_operators_are_accepted),

@@ -273,7 +273,8 @@ static void every_op_has_a_gradient_or_is_nondiff(void **state) {
   (void)state;
   for (const tn_item *const *item = tn_core_ops()->items; *item != NULL; item++) {
     const tn_op *op = (const tn_op *)(const void *)*item;
-    bool composite = op->decompose != NULL || op->formula != NULL, nondiff = (op->flags & TN_OP_NONDIFF) != 0;
+    bool composite = op->decompose != NULL || op->formula != NULL || op->gradient != NULL,
+         nondiff = (op->flags & TN_OP_NONDIFF) != 0;
     if (!nondiff && !composite && op->grad == NULL) fail_msg("%s has no gradient", op->item.name);
     if (nondiff && op->grad != NULL) fail_msg("%s is TN_OP_NONDIFF but has a gradient", op->item.name);
   }

@@ -14,6 +14,14 @@
 
 /* ---- floats ---- */
 
+/* Functions of C's library. */
+/* clang-format off */
+#define CASE_OF_ONE(op, function, ...)     case TN_PW_FN_##op: EACH(function(a[k]));
+#define CASE_OF_TWO(op, function, ...)     case TN_PW_FN_##op: EACH(function(a[k], b[k]));
+#define CASE_OF_ONE_F32(op, function, ...) case TN_PW_FN_##op: EACH(function##f(a[k]));
+#define CASE_OF_TWO_F32(op, function, ...) case TN_PW_FN_##op: EACH(function##f(a[k], b[k]));
+/* clang-format on */
+
 /* The larger one, NaN if either is. */
 #define LARGER(x, y)  ((x) > (y) || (x) != (x) ? (x) : (y))
 #define SMALLER(x, y) ((x) < (y) || (x) != (x) ? (x) : (y))
@@ -33,8 +41,6 @@ static TN_CPU_CLONES void compute_f32(const tn_pw_insn *insn, float *d, void *co
   case TN_PW_TANH: EACH(vm_tanh(a[k]));
   case TN_PW_SIGMOID: EACH(vm_sigmoid(a[k]));
   case TN_PW_ERF: EACH(vm_erf(a[k]));
-  case TN_PW_SIN: EACH(sinf(a[k]));
-  case TN_PW_COS: EACH(cosf(a[k]));
   case TN_PW_FLOOR: EACH(floorf(a[k]));
   case TN_PW_ADD: EACH(a[k] + b[k]);
   case TN_PW_SUB: EACH(a[k] - b[k]);
@@ -42,7 +48,10 @@ static TN_CPU_CLONES void compute_f32(const tn_pw_insn *insn, float *d, void *co
   case TN_PW_DIV: EACH(a[k] / b[k]);
   case TN_PW_MAXIMUM: EACH(LARGER(a[k], b[k]));
   case TN_PW_MINIMUM: EACH(SMALLER(a[k], b[k]));
-  case TN_PW_POW: EACH(powf(a[k], b[k]));
+  case TN_PW_FMOD:
+    EACH(fmodf(a[k], b[k]));
+    TN_FUNCTIONS_OF_ONE(CASE_OF_ONE_F32)
+    TN_FUNCTIONS_OF_TWO(CASE_OF_TWO_F32)
   default: EACH(a[k] * scale + shift); /* TN_PW_AFFINE */
   }
 }
@@ -62,8 +71,6 @@ static TN_CPU_CLONES void compute_f64(const tn_pw_insn *insn, double *d, void *c
   case TN_PW_TANH: EACH(tanh(a[k]));
   case TN_PW_SIGMOID: EACH((a[k] >= 0 ? 1.0 : exp(a[k])) / (1.0 + exp(-fabs(a[k]))));
   case TN_PW_ERF: EACH(erf(a[k]));
-  case TN_PW_SIN: EACH(sin(a[k]));
-  case TN_PW_COS: EACH(cos(a[k]));
   case TN_PW_FLOOR: EACH(floor(a[k]));
   case TN_PW_ADD: EACH(a[k] + b[k]);
   case TN_PW_SUB: EACH(a[k] - b[k]);
@@ -71,7 +78,10 @@ static TN_CPU_CLONES void compute_f64(const tn_pw_insn *insn, double *d, void *c
   case TN_PW_DIV: EACH(a[k] / b[k]);
   case TN_PW_MAXIMUM: EACH(LARGER(a[k], b[k]));
   case TN_PW_MINIMUM: EACH(SMALLER(a[k], b[k]));
-  case TN_PW_POW: EACH(pow(a[k], b[k]));
+  case TN_PW_FMOD:
+    EACH(fmod(a[k], b[k]));
+    TN_FUNCTIONS_OF_ONE(CASE_OF_ONE)
+    TN_FUNCTIONS_OF_TWO(CASE_OF_TWO)
   default: EACH(a[k] * scale + shift); /* TN_PW_AFFINE */
   }
 }
@@ -84,6 +94,7 @@ static TN_CPU_CLONES void compute_f64(const tn_pw_insn *insn, double *d, void *c
     if (y == 0) return 0;                                                                                    \
     return y == -1 ? (INT)(0 - (UINT)x) : (INT)(x / y);                                                      \
   }                                                                                                          \
+  static inline INT name##_rest(INT x, INT y) { return y == 0 || y == -1 ? 0 : (INT)(x % y); }               \
   static TN_CPU_CLONES void name(const tn_pw_insn *insn, INT *d, void *const *in, int64_t n) {               \
     const INT *a = in[0], *b = in[1];                                                                        \
     switch (insn->op) {                                                                                      \
@@ -94,6 +105,12 @@ static TN_CPU_CLONES void compute_f64(const tn_pw_insn *insn, double *d, void *c
     case TN_PW_SUB: EACH((INT)((UINT)a[k] - (UINT)b[k]));                                                    \
     case TN_PW_MUL: EACH((INT)((UINT)a[k] * (UINT)b[k]));                                                    \
     case TN_PW_DIV: EACH(name##_quotient(a[k], b[k]));                                                       \
+    case TN_PW_FMOD: EACH(name##_rest(a[k], b[k]));                                                          \
+    case TN_PW_AND: EACH(a[k] & b[k]);                                                                       \
+    case TN_PW_OR: EACH(a[k] | b[k]);                                                                        \
+    case TN_PW_XOR: EACH(a[k] ^ b[k]);                                                                       \
+    case TN_PW_SHIFT_LEFT: EACH(TN_SHIFT_LEFT(a[k], b[k], INT, UINT));                                       \
+    case TN_PW_SHIFT_RIGHT: EACH(TN_SHIFT_RIGHT(a[k], b[k], INT, UINT));                                     \
     case TN_PW_MAXIMUM: EACH(a[k] > b[k] ? a[k] : b[k]);                                                     \
     default: EACH(a[k] < b[k] ? a[k] : b[k]); /* TN_PW_MINIMUM */                                            \
     }                                                                                                        \
@@ -106,6 +123,7 @@ static TN_CPU_CLONES void compute_u8(const tn_pw_insn *insn, uint8_t *d, void *c
   switch (insn->op) {
   case TN_PW_AND: EACH(a[k] & b[k]);
   case TN_PW_OR: EACH(a[k] | b[k]);
+  case TN_PW_XOR: EACH(a[k] ^ b[k]);
   default: EACH(a[k] ^ 1); /* TN_PW_NOT */
   }
 }

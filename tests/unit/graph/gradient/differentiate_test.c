@@ -170,6 +170,21 @@ static void a_formula_is_differentiated(void **state) {
   check(sum(tn_exp(R.b, tn_op_end(R.b))), 1, (tn_val[]){x});
 }
 
+/* Operands are broadcast; x and y want no gradient at the end, and so the sum is not emitted. */
+static void a_gradient_as_text_is_summed_and_skipped(void **state) {
+  (void)state;
+  tn_val x = param(&R, "x", TYPE(TN_F64, 3)), y = param(&R, "y", TYPE(TN_F64, 2, 1)),
+         z = param(&R, "z", scalar_of(TN_F64));
+  tn_val q = tn_op3(R.b, "products", tn_exp(R.b, x), tn_exp(R.b, y), z), r = tn_op_result(R.b, q, 1);
+  tn_val loss = sum(tn_add(R.b, tn_mul(R.b, q, q), r)), gradient;
+  check(loss, 3, (tn_val[]){x, y, z});
+  check(sum(r), 3, (tn_val[]){x, y, z}); /* q has no gradient */
+  size_t before = R.graph->nodes.n;
+  assert_ok(&R, tn_differentiate(R.b, sum(r), 0, &z, 1, &gradient, NULL));
+  for (size_t i = before; i < R.graph->nodes.n; i++)
+    assert_string_not_equal(R.graph->nodes.v[i].op->item.name, "add");
+}
+
 static void a_composite_is_computed_once_for_forward_and_backward(void **state) {
   (void)state;
   tn_val x = param(&R, "x", TYPE(TN_F64, 3)), y = tn_op1(R.b, "square", x), loss = sum(tn_exp(R.b, y)),
@@ -394,6 +409,7 @@ int main(void) {
       CASE(an_intermediate_value_may_be_asked_for_too),
       CASE(a_composite_without_a_rule_is_differentiated_through_its_parts),
       CASE(a_formula_is_differentiated),
+      CASE(a_gradient_as_text_is_summed_and_skipped),
       CASE(a_composite_is_computed_once_for_forward_and_backward),
       CASE(a_composite_that_is_the_loss_or_asked_for_is_replaced),
       CASE(a_composite_beside_the_path_stays_whole),

@@ -153,9 +153,13 @@ static void a_descriptor_that_contradicts_itself_is_refused(void **state) {
   op.formula = "y = x";
   op.grad = some_rule;
   refused(&op, "op probe has a formula: infer, decompose and grad follow from it, expected NULL");
-  op = op_with("(x:T) -> (y:T, z:T)");
+  op = op_with("(x*:T) -> (y:T)");
   op.formula = "y = x";
-  refused(&op, "op probe has a formula, expected one result and no operand marked *");
+  refused(&op, "op probe has a formula, expected a result and no operand marked *");
+  op = op_with("(x:T) -> (y:T)");
+  op.gradient = "dx = dy";
+  op.grad = some_rule;
+  refused(&op, "op probe has a gradient as text, expected grad NULL and no flag TN_OP_NONDIFF");
 }
 
 static void a_formula_is_checked_when_the_op_is_first_met(void **state) {
@@ -173,8 +177,20 @@ static void a_formula_is_checked_when_the_op_is_first_met(void **state) {
       &R, tn_op_def_create(&R, &arena, &op, &def), TN_EINVAL,
       "formula of op probe: longer than 4096 bytes, expected at most so many; make ops of its parts");
   op.formula = "y = x * x";
-  assert_string_equal(def_of(&op)->formula.operands[0], "x");
-  assert_string_equal(def_of(&op)->formula.result, "y");
+  assert_string_equal(def_of(&op)->formula.given[0], "x");
+  assert_string_equal(def_of(&op)->formula.targets[0], "y");
+  op.gradient = "dx = 2 * x * dy + y";
+  assert_string_equal(def_of(&op)->gradient.given[2], "dy");
+  op.gradient = "dx = dz";
+  assert_error(
+      &R, tn_op_def_create(&R, &arena, &op, &def), TN_EINVAL,
+      "gradient \"dx = dz\" of op probe: column 6: expected an operand, an earlier name or a numeric "
+      "option of the op, found \"dz\"");
+  op.gradient = "dw = dy";
+  assert_error(
+      &R, tn_op_def_create(&R, &arena, &op, &def), TN_EINVAL,
+      "gradient \"dw = dy\" of op probe: column 1: expected the gradient of an operand, d and its name, "
+      "or a name that a later statement uses, found \"dw = dy\"");
 }
 
 int main(void) {
