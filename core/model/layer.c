@@ -156,14 +156,12 @@ static tn_status layer_add_context(const tn_model_scope *scope, const tn_use *us
   return tn_error_add_context(a->env, status, use->where, what != NULL ? what : use->call->layer);
 }
 
-static tn_status layer_check_inputs(const tn_model_scope *scope, const tn_use *use,
-                                    const tn_layer_kind *kind) {
-  if (use->n_in >= kind->min_in && (kind->max_in < 0 || use->n_in <= kind->max_in)) return TN_OK;
-  if (kind->min_in == kind->max_in)
-    return tn_failf(scope->assembly->env, TN_EINVAL, "takes %d input%s, given %d", kind->min_in,
-                    kind->min_in == 1 ? "" : "s", use->n_in);
-  return tn_failf(scope->assembly->env, TN_EINVAL, "takes at least %d input%s, given %d", kind->min_in,
-                  kind->min_in == 1 ? "" : "s", use->n_in);
+/* most: -1 for any number. */
+static tn_status layer_check_inputs(const tn_model_scope *scope, const tn_use *use, int32_t least,
+                                    int32_t most) {
+  if (use->n_in >= least && (most < 0 || use->n_in <= most)) return TN_OK;
+  return tn_failf(scope->assembly->env, TN_EINVAL, "takes %s%d input%s, given %d",
+                  least == most ? "" : "at least ", least, least == 1 ? "" : "s", use->n_in);
 }
 
 /* "fc1" for the first linear layer: a name that no line of the model has yet. */
@@ -212,7 +210,7 @@ static tn_status layer_build(const tn_model_scope *scope, const tn_use *use, con
   tn_assembly *a = scope->assembly;
   tn_layer_context context = {.scope = scope, .use = use};
   tn_options options;
-  TN_TRY(layer_check_inputs(scope, use, kind));
+  TN_TRY(layer_check_inputs(scope, use, kind->min_in, kind->max_in));
   TN_TRY(tn_habits_check(scope, use, kind));
   TN_TRY(layer_fill_options(scope, use, &kind->item, &options, &context));
   tn_build_frame frame = {.in = use->in,
@@ -246,7 +244,7 @@ static tn_status layer_check_call(const tn_model_scope *scope, const tn_use *use
   tn_layer_context context = {.scope = scope, .use = use};
   tn_options options;
   results->n = TN_MAX_YIELDS;
-  TN_TRY(layer_check_inputs(scope, use, kind));
+  TN_TRY(layer_check_inputs(scope, use, kind->min_in, kind->max_in));
   TN_TRY(tn_habits_check(scope, use, kind));
   return layer_fill_options(scope, use, &kind->item, &options, &context);
 }
@@ -288,6 +286,18 @@ static const char *layer_option_name(const tn_op_def *def, const char *name) {
   return one && tn_options_find(item, "axes") != NULL ? "axes" : name;
 }
 
+/* The number of arguments without a name. */
+static tn_status layer_check_arguments(const tn_model_scope *scope, const tn_use *use, const tn_op_def *def) {
+  for (int32_t i = 0; i < use->call->n_args; i++) {
+    if (use->call->args[i].name != NULL || tn_options_at(&def->op->item, i) != NULL) continue;
+    if (i == 0)
+      return tn_failf(scope->assembly->env, TN_EINVAL, "it takes no arguments: write `%s`", use->call->layer);
+    return tn_failf(scope->assembly->env, TN_EINVAL, "argument %d is one too many, see `tenon inspect %s`",
+                    i + 1, def->op->item.name);
+  }
+  return TN_OK;
+}
+
 /* Emits an op as a layer: its operands are the inputs, its attributes the arguments. */
 static tn_status layer_emit_op(const tn_model_scope *scope, const tn_use *use, const tn_op_def *def,
                                tn_results *results) {
@@ -303,9 +313,6 @@ static tn_status layer_emit_op(const tn_model_scope *scope, const tn_use *use, c
                                               : option != NULL  ? option->name
                                                                 : NULL);
     tn_value value;
-    if (name == NULL)
-      return tn_failf(a->env, TN_EINVAL, "argument %d is one too many, see `tenon inspect %s`", i + 1,
-                      def->op->item.name);
     TN_TRY(tn_scope_evaluate(scope, arg->value, &value));
     const char *text = tn_value_text(&a->arena, &value);
     if (text == NULL) return TN_ENOMEM;
@@ -321,10 +328,9 @@ static tn_status layer_use_op(const tn_model_scope *scope, const tn_use *use, co
                               tn_results *results) {
   tn_assembly *a = scope->assembly;
   const tn_op_def *def = callee->op;
-  if (callee->max_in >= 0 && callee->max_in < def->n_operands && use->n_in > callee->max_in)
-    return layer_add_context(scope, use,
-                             tn_failf(a->env, TN_EINVAL, "takes %d input%s, given %d", callee->max_in,
-                                      callee->max_in == 1 ? "" : "s", use->n_in));
+  tn_status checked = layer_check_inputs(scope, use, callee->min_in, callee->max_in);
+  if (checked == TN_OK) checked = layer_check_arguments(scope, use, def);
+  if (checked != TN_OK) return layer_add_context(scope, use, checked);
   if (layer_input_is_unknown(use)) {
     results->n = def->n_results < TN_MAX_YIELDS ? def->n_results : TN_MAX_YIELDS;
     return TN_OK;

@@ -118,13 +118,17 @@ static tn_status objective_emit_sums(tn_objective *o, const char *name, const tn
   return tn_build_status(b);
 }
 
+static tn_status objective_refuse_role(tn_objective *o, const char *name, bool is_loss) {
+  return tn_failf(o->scope->assembly->env, TN_EINVAL,
+                  "'%s' is not a %s; `tenon inspect` lists those that are", name,
+                  is_loss ? "loss" : "metric");
+}
+
 static tn_status objective_check_role(tn_objective *o, const tn_layer_kind *kind, bool is_loss) {
   uint32_t wanted = is_loss ? TN_LAYER_LOSS : TN_LAYER_METRIC;
   /* a loss may serve as a metric; a metric has no gradient */
   if (kind->role == wanted || (!is_loss && kind->role == TN_LAYER_LOSS)) return TN_OK;
-  return tn_failf(o->scope->assembly->env, TN_EINVAL,
-                  "'%s' is not a %s; `tenon inspect` lists those that are", kind->item.name,
-                  is_loss ? "loss" : "metric");
+  return objective_refuse_role(o, kind->item.name, is_loss);
 }
 
 /* The values that the line refers to, or the last value and, where the loss takes two, the first target. */
@@ -175,6 +179,9 @@ static tn_status objective_build_measure(tn_objective *o, const tn_line *line, c
     return tn_failf(a->env, TN_EINVAL,
                     "expected losses or metrics as in `cross_entropy <- fc, label`, at most one "
                     "name a line, no repeats, no conditions");
+  if (!tn_registry_has(a->request->registry, TN_LAYER, item->layer) &&
+      tn_registry_has(a->request->registry, TN_OP, item->layer))
+    return objective_refuse_role(o, item->layer, is_loss);
   TN_TRY(tn_find_layer(a, item->layer, &kind));
   TN_TRY(objective_take_options(o->scope, item, kind, &call, &options));
   TN_TRY(objective_check_role(o, kind, is_loss));

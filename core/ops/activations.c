@@ -5,7 +5,8 @@
 ROW(relu, "max(x, 0)", UNARY FLOATS, .formula = "y = maximum(x, 0)", .gradient = "dx = dy if y > 0 else 0");
 
 static const tn_option leaky_relu_options[] = {
-    TN_OPT(tn_leaky_relu_attributes, slope, TN_OPT_FLOAT, "0.01", NULL, "slope below zero"), TN_OPT_END};
+    TN_OPT(tn_leaky_relu_attributes, slope, TN_OPT_FLOAT, "0.01", "[-1e37, 1e37]", "slope below zero"),
+    TN_OPT_END};
 
 const tn_op tn_op_leaky_relu = {
     .item = TN_ITEM(tn_op, TN_OP, "leaky_relu", "x, or slope * x where x is not positive",
@@ -68,7 +69,8 @@ ROW_WITH(threshold, "x, or value where x is not above the threshold",
 /* ---- gelu ---- */
 
 static const tn_option gelu_options[] = {TN_OPT(tn_gelu_attributes, approximate, TN_OPT_ENUM, "none",
-                                                "none|tanh", "exact, or the tanh approximation"),
+                                                "none|tanh",
+                                                "none: exact, with erf; tanh: the approximation with tanh"),
                                          TN_OPT_END};
 
 /* The argument of tanh in the approximation, s (x + 0.044715 x^3) with s = sqrt(2 / pi); sqrt(1 / 2); and the

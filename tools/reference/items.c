@@ -9,7 +9,9 @@ const reference_page reference_pages[] = {
      "A layer is a line of `[model] layers`. Options follow in parentheses, by position or by name: "
      "`conv2d(16, 3)` is `conv2d(16, kernel=3)`. A layer with parameters has a name in front: `conv1: "
      "conv2d(16)`. N is the batch, which `inputs` leaves out. Shapes, names and initial values of parameters "
-     "are PyTorch's."},
+     "are PyTorch's. Every [op](ops.md) is a layer, too: activations such as `relu`, `gelu(tanh)` and "
+     "`softmax`, "
+     "arithmetic, functions."},
     {"losses", "Losses", "layer", "loss", "model", "Shapes",
      "Losses stand in `[model] loss`, a line each, and training minimizes their sum; in the line `aux: "
      "mse(weight=0.3) <- fc2, y`, `aux` is the name and 0.3 the factor in the sum. Without `<-` the inputs "
@@ -46,7 +48,9 @@ const reference_page reference_pages[] = {
      "`[distributed] communicator` names the collectives between the devices of a run. The backend `cpu` has "
      "one device."},
     {"ops", "Ops", "op", NULL, NULL, NULL,
-     "Ops are for layers, optimizers and models that are written in C (`tenon/build.h`, `tenon/ops.h`). The "
+     "Ops are lines of `[model] layers`, too, and calls of layers, optimizers and models that are written in "
+     "C "
+     "(`tenon/build.h`, `tenon/ops.h`). The "
      "schema has operands, results and the dtypes of each: `?` marks an operand that may be absent."},
     {0}};
 

@@ -174,7 +174,7 @@ static void mistakes_are_placed(void **state) {
                    "m.ini:5: scale 'b' on (f32[2, 3]): scale has neither an option nor a parameter 'gian'");
   rig_expect_error(LAYERS("    a: sale\n"), "m.ini:4: no layer is called \"sale\"; did you mean \"scale\"?");
   rig_expect_error(LAYERS("    sum <- x, x, x\n    sigmoid <- x, x\n"),
-                   "m.ini:5: sigmoid on (f32[2, 3], f32[2, 3]): 2 operands given, expected 1");
+                   "m.ini:5: sigmoid on (f32[2, 3], f32[2, 3]): takes 1 input, given 2");
   rig_expect_error(
       LAYERS("    reduce_sum(3)\n"),
       "m.ini:4: reduce_sum on (f32[2, 3]): axes has 3, expected -2 .. 1 for an operand of rank 2");
