@@ -806,7 +806,7 @@ static inline tn_val tn_ge(tn_build *build, tn_val x, tn_val y) {
 /* gelu: x times the normal distribution function of x
  * D. Hendrycks, K. Gimpel, "Gaussian error linear units", 2016.
  *   (x:T) -> (y:T); T in f16 bf16 f32 f64
- *   approximate (0 none, 1 tanh): exact, or the tanh approximation; default none */
+ *   approximate (0 none, 1 tanh): none: exact, with erf; tanh: the approximation with tanh; default none */
 static inline tn_val tn_gelu(tn_build *build, tn_val x, int32_t approximate) {
   tn_op_begin(build, "gelu");
   tn_op_arg(build, x);
@@ -816,7 +816,7 @@ static inline tn_val tn_gelu(tn_build *build, tn_val x, int32_t approximate) {
 
 /* gelu_grad: gradient of gelu
  *   (dy:T, x:T) -> (dx:T); T in f16 bf16 f32 f64
- *   approximate (0 none, 1 tanh): exact, or the tanh approximation; default none */
+ *   approximate (0 none, 1 tanh): none: exact, with erf; tanh: the approximation with tanh; default none */
 static inline tn_val tn_gelu_grad(tn_build *build, tn_val dy, tn_val x, int32_t approximate) {
   tn_op_begin(build, "gelu_grad");
   tn_op_arg(build, dy);
@@ -1002,7 +1002,7 @@ static inline tn_val tn_le(tn_build *build, tn_val x, tn_val y) {
 
 /* leaky_relu: x, or slope * x where x is not positive
  *   (x:T) -> (y:T); T in f16 bf16 f32 f64
- *   slope: slope below zero; default 0.01 */
+ *   slope: slope below zero; [-1e37, 1e37]; default 0.01 */
 static inline tn_val tn_leaky_relu(tn_build *build, tn_val x, double slope) {
   tn_op_begin(build, "leaky_relu");
   tn_op_arg(build, x);
