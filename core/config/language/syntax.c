@@ -130,13 +130,31 @@ static bool syntax_parse_refs(tn_parser *p, tn_line *line) {
   return true;
 }
 
+/* Operators of Python that are written in another way here; NULL: the text begins with none. */
+static const char *syntax_foreign_operator(const char *at) {
+  static const char *const pairs[][2] = {
+      {"@", "'@' is no operator here, expected matmul(a, b)"},
+      {"^", "'^' is no operator here, expected a ** b for a power"},
+      {"&", "'&' is no operator here, expected a and b"},
+      {"|", "'|' is no operator here, expected a or b"},
+      {"[", "'[' stands behind a value, expected an op for its parts, as in `a, b = split(x, 2, axis=1)`"},
+      {".", "'.' stands behind a bracket, expected the value in brackets, as in sum(abs(x))"},
+  };
+  for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+    if (tn_text_starts(at, pairs[i][0])) return pairs[i][1];
+  return NULL;
+}
+
 /* Parses the expression behind "a, b =". */
 static bool syntax_parse_value(tn_parser *p, tn_line *line) {
   line->value = tn_parser_expr(p);
   if (line->value == NULL) return false;
   tn_parser_skip(p);
   if (*p->at == '\0') return true;
-  if (tn_text_starts(p->at, "<-"))
+  const char *foreign = syntax_foreign_operator(p->at);
+  if (foreign != NULL)
+    tn_parser_fail(p, p->at, "%s", foreign);
+  else if (tn_text_starts(p->at, "<-"))
     tn_parser_fail(p, p->at,
                    "'<-' stands in a line with '=', expected the values in brackets, as in `y = relu(x)`, or "
                    "':' in place of '='");

@@ -305,6 +305,14 @@ static const char *const wrong_lines[][2] = {
     {"f(1 +)", "t.ini:3: expected a value, found ')'"},
     {"y = a <- b", "t.ini:3: '<-' stands in a line with '=', expected the values in brackets, as in `y = "
                    "relu(x)`, or ':' in place of '='"},
+    {"y = a @ b", "t.ini:3: '@' is no operator here, expected matmul(a, b)"},
+    {"y = a ^ 2", "t.ini:3: '^' is no operator here, expected a ** b for a power"},
+    {"y = (a > 0) & b", "t.ini:3: '&' is no operator here, expected a and b"},
+    {"y = a[0]",
+     "t.ini:3: '[' stands behind a value, expected an op for its parts, as in `a, b = split(x, 2, "
+     "axis=1)`"},
+    {"y = f(a).mean()",
+     "t.ini:3: '.' stands behind a bracket, expected the value in brackets, as in sum(abs(x))"},
     {"y = a if b", "t.ini:3: expected 'else' and the other value, found the end of the line"},
     {"y = a if b else", "t.ini:3: expected a value, found the end of the line"},
     {"y =", "t.ini:3: expected a value, found the end of the line"},
