@@ -25,7 +25,8 @@
  *   text/       the text form; verify.c prints the statement that breaks a rule
  *   build/      the builder behind tenon/build.h; emission of formulas
  *   rewrite/    passes: rewriting, decomposition, common subexpressions
- *   gradient/   reverse-mode differentiation */
+ *   gradient/   reverse-mode differentiation
+ *   op_tables.c creates tables of op definitions, which infer types by decompositions of rewrite/ */
 #pragma once
 
 #include <stdbool.h>

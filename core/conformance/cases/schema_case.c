@@ -193,7 +193,8 @@ static tn_range operand_domain(const tn_operand_def *operand, const tn_type *typ
 }
 
 bool tn_schema_is_pointwise(const tn_op *op) {
-  return op->op_class == TN_CLASS_POINTWISE || op->formula != NULL || op->infer == NULL;
+  return op->op_class == TN_CLASS_POINTWISE || op->formula != NULL ||
+         (op->infer == NULL && op->decompose == NULL);
 }
 
 static tn_val emit_from_schema(tn_draw *d, const tn_op_def *def, const drawn_attributes *drawn,

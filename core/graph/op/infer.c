@@ -185,7 +185,10 @@ tn_status tn_infer_types(const tn_env *env, const tn_op_def *def, const void *at
   inference s = {.env = env, .def = def, .in = in, .n_in = n_in};
   TN_TRY(infer_check_operands(&s));
   for (int32_t i = 0; i < def->n_results; i++) out[i] = (tn_type){.dtype = infer_schema_dtype(&s, i)};
-  TN_TRY(def->op->infer != NULL ? infer_by_op(&s, attributes, out) : infer_pointwise(&s, out));
+  if (tn_op_infers_by_decomposition(def->op))
+    TN_TRY(def->composite(env, def, attributes, in, n_in, out));
+  else
+    TN_TRY(def->op->infer != NULL ? infer_by_op(&s, attributes, out) : infer_pointwise(&s, out));
   for (int32_t i = 0; i < def->n_results; i++) TN_TRY(infer_check_result(&s, i, &out[i]));
   return TN_OK;
 }

@@ -7,6 +7,8 @@ typedef struct tn_op_table {
   const tn_env *env;
   tn_registry *registry;
   tn_arena arena;
+  tn_composite_infer *composite;
+  int32_t nesting;
   TN_VEC(const tn_op_def *) defs;
   tn_hash_index by_name;
 } tn_op_table;
@@ -14,6 +16,12 @@ typedef struct tn_op_table {
 static tn_status op_table_add(tn_op_table *table, const void *handle, const tn_op *op,
                               const tn_op_def **def) {
   TN_TRY(tn_op_def_create(handle, &table->arena, op, def));
+  tn_op_def *made = tn_arena_copy(&table->arena, *def, sizeof *made);
+  if (made == NULL) return TN_ENOMEM;
+  made->ops = table;
+  made->composite = table->composite;
+  made->nesting = &table->nesting;
+  *def = made;
   TN_TRY(tn_vec_push(handle, &table->defs, *def));
   uint64_t hash = tn_hash_text(TN_HASH_START, op->item.name);
   tn_status status = tn_hash_index_add(&table->by_name, hash, (uint32_t)table->defs.n - 1);
@@ -21,12 +29,16 @@ static tn_status op_table_add(tn_op_table *table, const void *handle, const tn_o
   return status;
 }
 
-tn_status tn_op_table_create(tn_env *env, tn_registry *registry, tn_op_table **out) {
+tn_status tn_op_table_make(tn_env *env, tn_registry *registry, tn_composite_infer *composite,
+                           tn_op_table **out) {
   *out = NULL;
   tn_op_table *table = tn_alloc(env, sizeof *table);
   if (table == NULL) return TN_ENOMEM;
-  *table = (tn_op_table){
-      .env = env, .registry = registry, .arena = tn_arena_new(env), .by_name = tn_hash_index_new(env)};
+  *table = (tn_op_table){.env = env,
+                         .registry = registry,
+                         .composite = composite,
+                         .arena = tn_arena_new(env),
+                         .by_name = tn_hash_index_new(env)};
   const tn_op_def *def;
   tn_status status = op_table_add(table, env, &tn_op_input, &def);
   if (status == TN_OK) status = op_table_add(table, env, &tn_op_state, &def);
@@ -57,17 +69,4 @@ tn_status tn_op_table_find(tn_op_table *table, const void *handle, const char *o
   const tn_entry *entry;
   TN_TRY(tn_registry_find(table->registry, handle, TN_OP, op, &entry));
   return op_table_add(table, handle, (const tn_op *)(const void *)entry->item, def);
-}
-
-static void op_table_destroy_untyped(void *table) { tn_op_table_destroy(table); }
-
-tn_status tn_context_ops(tn_context *context, tn_op_table **table) {
-  if (context->ops == NULL) {
-    tn_op_table *made = NULL;
-    TN_TRY(tn_op_table_create(&context->env, context->registry, &made));
-    context->ops = made;
-    context->ops_destroy = op_table_destroy_untyped;
-  }
-  *table = context->ops;
-  return TN_OK;
 }

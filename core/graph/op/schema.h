@@ -36,6 +36,10 @@ typedef struct tn_result_def {
   char letter;
 } tn_result_def;
 
+/* Writes def->n_results types of a composite op without infer. */
+typedef tn_status tn_composite_infer(const tn_env *env, const tn_op_def *def, const void *attributes,
+                                     const tn_type *const *in, int32_t n_in, tn_type *out);
+
 struct tn_op_def {
   const tn_op *op;
   const tn_operand_def *operands; /* the variadic one, if any, is the last */
@@ -44,11 +48,18 @@ struct tn_op_def {
   bool variadic;
   uint32_t dtypes[TN_SCHEMA_LETTERS]; /* allowed for each letter: bit 1 << dtype */
   tn_formula formula, gradient;       /* text NULL: none */
+  struct tn_op_table *ops;            /* that the definition belongs to, and its `composite` */
+  tn_composite_infer *composite;
+  int32_t *nesting; /* decompositions of the table that are emitted for their types */
 };
 
 /* Parses the schema of an op and checks its descriptor. TN_EABI, with the column, if the schema is wrong.
  * `op` is borrowed; the definition lives in the arena. */
 tn_status tn_op_def_create(const void *handle, tn_arena *arena, const tn_op *op, const tn_op_def **def);
+
+/* Behind tn_op_table_create. */
+tn_status tn_op_table_make(tn_env *env, tn_registry *registry, tn_composite_infer *composite,
+                           struct tn_op_table **table);
 
 /* domain.c: reads tn_op.domain into the operands. TN_EABI: it names no operand, or a range cannot be read. */
 tn_status tn_op_def_read_domain(const void *handle, tn_arena *arena, tn_op_def *def);
@@ -59,6 +70,11 @@ const tn_operand_def *tn_op_def_operand(const tn_op_def *def, int32_t i);
 /* formulas.c: reads tn_op.formula and tn_op.gradient. TN_EABI: the descriptor has callbacks for the same,
  * too. */
 tn_status tn_op_def_read_formulas(const void *handle, tn_arena *arena, tn_op_def *def);
+
+/* Whether the types of results are those that the decomposition yields. */
+static inline bool tn_op_infers_by_decomposition(const tn_op *op) {
+  return op->infer == NULL && op->decompose != NULL && op->op_class != TN_CLASS_POINTWISE;
+}
 
 /* Whether the op has a decomposition or a formula. */
 static inline bool tn_op_is_composite(const tn_op *op) {

@@ -66,7 +66,8 @@ typedef struct tn_op {
   tn_item item;
   const char *schema;
   uint32_t flags, op_class;
-  /* Result types. NULL: pointwise, every result has the broadcast dims of the operands. */
+  /* Result types. NULL: those that the decomposition yields; without a decomposition, or of the class
+   * pointwise, every result has the broadcast dims of the operands. */
   tn_status (*infer)(tn_infer *n);
   /* Emits the op in terms of others and yields each result. NULL: primitive. */
   tn_status (*decompose)(tn_build *b, const void *attributes);

@@ -60,6 +60,8 @@ tn_graph *parsed(rig *r, const char *text); /* the caller's */
  *   parabola (x:T; a) -> (y:T)        a formula, a x^2 + x
  *   products (x:T, y:T, z:T) -> (q:T, r:T)  a formula with a gradient, x y and x y z
  *   endless (x:T) -> (y:T)            decomposes into itself
+ *   halves (x:T) -> (y:T, sum:f64)    types by decomposition; refuses 6 elements, yields no sum of 8
+ *   bottomless (x:T) -> (y:T)         types by a decomposition into itself
  *   opaque (x:T) -> (y:T)             neither rule nor decomposition
  *   crooked (x:T; fault) -> (y:T)     a wrong decomposition, and a wrong gradient
  *   fuse (x:T, w?:T, y:T) -> (z:T)    an optional operand in the middle

@@ -253,6 +253,26 @@ static const tn_op op_crooked = {WITH("crooked", crooked_attributes, crooked_opt
                                  .op_class = TN_CLASS_POINTWISE, .decompose = crooked_decompose,
                                  .grad = crooked_grad};
 
+static tn_status halves_decompose(tn_build *b, const void *a) {
+  tn_val x = tn_build_in(b, 0);
+  const int64_t n = tn_val_dim(b, x, 0) / 2, dims[] = {2, n};
+  (void)a;
+  if (n == 3) return tn_fail(b, TN_EUNSUPPORTED, NULL, "halves of 3 elements");
+  tn_build_yield(b, 0, tn_reshape(b, x, 2, dims));
+  if (n != 4) tn_build_yield(b, 1, tn_cast(b, tn_reduce_sum(b, x, 0, NULL, 0), TN_F64));
+  return TN_OK;
+}
+static const tn_op op_halves = {PLAIN("halves"), .schema = "(x:T) -> (y:T, sum:f64)" ANY_FLOAT,
+                                .op_class = TN_CLASS_MOVE, .decompose = halves_decompose};
+
+static tn_status bottomless_decompose(tn_build *b, const void *a) {
+  (void)a;
+  tn_build_yield(b, 0, tn_op1(b, "bottomless", tn_build_in(b, 0)));
+  return TN_OK;
+}
+static const tn_op op_bottomless = {PLAIN("bottomless"), .schema = UNARY, .op_class = TN_CLASS_MOVE,
+                                    .decompose = bottomless_decompose};
+
 static const tn_op op_fuse = {PLAIN("fuse"), .schema = "(x:T, w?:T, y:T) -> (z:T)",
                               .op_class = TN_CLASS_POINTWISE};
 static const tn_op op_total = {PLAIN("total"), .schema = "(xs*:T) -> (y:T)", .op_class = TN_CLASS_POINTWISE};
@@ -286,15 +306,35 @@ static const tn_option tagged_options[] = {
 static const tn_op op_tagged = {WITH("tagged", tagged_attributes, tagged_options), .schema = "(x:T) -> (y:T)",
                                 .op_class = TN_CLASS_POINTWISE};
 
-static const tn_item *const items[] = {&op_add.item,        &op_sub.item,      &op_mul.item,
-                                       &op_neg.item,        &op_exp.item,      &op_gt.item,
-                                       &op_where.item,      &op_affine.item,   &op_cast.item,
-                                       &op_full.item,       &op_reshape.item,  &op_broadcast.item,
-                                       &op_reduce_sum.item, &op_sincos.item,   &op_square.item,
-                                       &op_fourth.item,     &op_parabola.item, &op_products.item,
-                                       &op_endless.item,    &op_opaque.item,   &op_crooked.item,
-                                       &op_fuse.item,       &op_total.item,    &op_noise.item,
-                                       &op_report.item,     &op_tagged.item,   NULL};
+static const tn_item *const items[] = {&op_add.item,
+                                       &op_sub.item,
+                                       &op_mul.item,
+                                       &op_neg.item,
+                                       &op_exp.item,
+                                       &op_gt.item,
+                                       &op_where.item,
+                                       &op_affine.item,
+                                       &op_cast.item,
+                                       &op_full.item,
+                                       &op_reshape.item,
+                                       &op_broadcast.item,
+                                       &op_reduce_sum.item,
+                                       &op_sincos.item,
+                                       &op_square.item,
+                                       &op_fourth.item,
+                                       &op_parabola.item,
+                                       &op_products.item,
+                                       &op_endless.item,
+                                       &op_opaque.item,
+                                       &op_crooked.item,
+                                       &op_fuse.item,
+                                       &op_total.item,
+                                       &op_noise.item,
+                                       &op_report.item,
+                                       &op_tagged.item,
+                                       &op_halves.item,
+                                       &op_bottomless.item,
+                                       NULL};
 
 const tn_plugin rig_plugin = {
     (uint32_t)sizeof(tn_plugin), TN_ABI_MAJOR, TN_ABI_MINOR, 0, "rig", "1", "MIT", TN_BUILD_TEXT, items};

@@ -138,6 +138,38 @@ static void shapes_must_broadcast(void **state) {
                "expected dimensions that are equal or 1");
 }
 
+static void types_follow_from_a_decomposition(void **state) {
+  (void)state;
+  tn_val y = tn_op1(R.b, "halves", param(&R, "x", TYPE(TN_F32, 10)));
+  assert_type(y, TYPE(TN_F32, 2, 5));
+  assert_type(tn_op_result(R.b, y, 1), scalar_of(TN_F64));
+  assert_prints(&R, R.graph,
+                "x: f32[10] = state(path=x, init=zeros)\n"
+                "%2: f32[2, 5], %3: f64[] = halves(x)\n");
+}
+
+static void a_decomposition_without_types_is_refused(void **state) {
+  static const struct {
+    int64_t n;
+    const char *text;
+  } cases[] = {
+      {6, "halves: halves of 3 elements"},
+      {8, "halves: the decomposition does not yield result sum"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    if (i > 0) set_up(state);
+    assert_int_equal(tn_op1(R.b, "halves", param(&R, "x", TYPE(TN_F32, cases[i].n))), 0);
+    assert_non_null(strstr(tn_error_text(R.b), cases[i].text));
+    if (i + 1 < sizeof cases / sizeof *cases) tear_down(state);
+  }
+}
+
+static void types_of_an_op_that_contains_itself_are_refused(void **state) {
+  (void)state;
+  assert_int_equal(tn_op1(R.b, "bottomless", param(&R, "x", TYPE(TN_F32, 2))), 0);
+  assert_non_null(strstr(tn_error_text(R.b), "decompositions nest over 64 deep, one must contain itself"));
+}
+
 static void too_many_operands_are_refused(void **state) {
   (void)state;
   tn_val x = param(&R, "x", TYPE(TN_F32, 2));
@@ -501,6 +533,9 @@ int main(void) {
       CASE(dtypes_must_be_among_those_of_the_schema),
       CASE(a_fixed_dtype_must_be_met),
       CASE(shapes_must_broadcast),
+      CASE(types_follow_from_a_decomposition),
+      CASE(a_decomposition_without_types_is_refused),
+      CASE(types_of_an_op_that_contains_itself_are_refused),
       CASE(too_many_operands_are_refused),
       CASE(a_value_of_another_graph_is_refused),
       CASE(attributes_are_refused_with_the_op_in_front),

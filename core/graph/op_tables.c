@@ -1,0 +1,20 @@
+/* core/graph/op_tables.c: creates tables of op definitions. */
+#include "core/graph/op/schema.h"
+#include "core/graph/rewrite/composite_types.h"
+
+tn_status tn_op_table_create(tn_env *env, tn_registry *registry, struct tn_op_table **table) {
+  return tn_op_table_make(env, registry, tn_composite_types, table);
+}
+
+static void op_tables_destroy(void *table) { tn_op_table_destroy(table); }
+
+tn_status tn_context_ops(tn_context *context, struct tn_op_table **table) {
+  if (context->ops == NULL) {
+    struct tn_op_table *made = NULL;
+    TN_TRY(tn_op_table_create(&context->env, context->registry, &made));
+    context->ops = made;
+    context->ops_destroy = op_tables_destroy;
+  }
+  *table = context->ops;
+  return TN_OK;
+}
