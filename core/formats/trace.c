@@ -13,14 +13,14 @@
 /* The buffer is written when it reaches this size. */
 enum { BUFFER_BYTES = 1 << 16 };
 
-struct tn_trace {
+struct tn_trace_writer {
   const void *handle;
   tn_new_file file;
   tn_text buffer;
   bool any; /* an event has been written */
 };
 
-static tn_status trace_flush(tn_trace *trace) {
+static tn_status trace_flush(tn_trace_writer *trace) {
   if (trace->buffer.failed) return tn_failf(trace->handle, TN_ENOMEM, "%s: out of memory", trace->file.path);
   tn_status status = tn_file_append(trace->handle, &trace->file, trace->buffer.v, trace->buffer.n);
   trace->buffer.n = 0;
@@ -28,7 +28,7 @@ static tn_status trace_flush(tn_trace *trace) {
 }
 
 /* Takes ownership of `event`; NULL means that Jansson failed to make it. */
-static tn_status trace_add_event(tn_trace *trace, json_t *event, const char *name) {
+static tn_status trace_add_event(tn_trace_writer *trace, json_t *event, const char *name) {
   char *text = event != NULL ? json_dumps(event, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
   json_decref(event);
   if (text == NULL)
@@ -40,9 +40,9 @@ static tn_status trace_add_event(tn_trace *trace, json_t *event, const char *nam
   return trace->buffer.n >= BUFFER_BYTES || trace->buffer.failed ? trace_flush(trace) : TN_OK;
 }
 
-tn_status tn_trace_begin(const void *handle, const char *path, tn_trace **trace) {
+tn_status tn_trace_begin(const void *handle, const char *path, tn_trace_writer **trace) {
   *trace = NULL;
-  tn_trace *t = tn_alloc(handle, sizeof(*t));
+  tn_trace_writer *t = tn_alloc(handle, sizeof(*t));
   if (t == NULL) return TN_ENOMEM;
   t->handle = handle;
   t->buffer = tn_text_new(handle);
@@ -55,7 +55,7 @@ tn_status tn_trace_begin(const void *handle, const char *path, tn_trace **trace)
   return status;
 }
 
-tn_status tn_trace_thread(tn_trace *trace, int32_t thread, const char *name) {
+tn_status tn_trace_thread(tn_trace_writer *trace, int32_t thread, const char *name) {
   TN_TRY(trace_add_event(trace,
                          json_pack("{s:s, s:s, s:i, s:i, s:{s:s}}", "name", "thread_name", "ph", "M", "pid",
                                    1, "tid", thread, "args", "name", name),
@@ -80,7 +80,7 @@ static json_t *trace_facts(const tn_trace_event *event) {
 }
 
 /* Times in the file are microseconds. */
-tn_status tn_trace_add(tn_trace *trace, const tn_trace_event *event) {
+tn_status tn_trace_add(tn_trace_writer *trace, const tn_trace_event *event) {
   if (!isfinite(event->start_s) || !isfinite(event->duration_s) || event->duration_s < 0)
     return tn_failf(trace->handle, TN_EINVAL,
                     "%s: \"%.100s\" the start or the duration is not finite, or the duration is negative",
@@ -95,7 +95,7 @@ tn_status tn_trace_add(tn_trace *trace, const tn_trace_event *event) {
   return trace_add_event(trace, json, event->name);
 }
 
-tn_status tn_trace_commit(tn_trace *trace) {
+tn_status tn_trace_commit(tn_trace_writer *trace) {
   tn_text_add(&trace->buffer, "\n]}\n");
   tn_status status = trace_flush(trace);
   if (status == TN_OK) status = tn_file_commit(trace->handle, &trace->file);
@@ -103,7 +103,7 @@ tn_status tn_trace_commit(tn_trace *trace) {
   return status;
 }
 
-void tn_trace_abandon(tn_trace *trace) {
+void tn_trace_abandon(tn_trace_writer *trace) {
   if (trace == NULL) return;
   tn_file_abandon(trace->handle, &trace->file);
   tn_text_free(&trace->buffer);

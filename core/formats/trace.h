@@ -4,7 +4,7 @@
 
 #include "core/base/env.h"
 
-typedef struct tn_trace tn_trace;
+typedef struct tn_trace_writer tn_trace_writer;
 
 /* A fact about an event, which viewers show on a click. */
 typedef struct tn_trace_fact {
@@ -22,10 +22,10 @@ typedef struct tn_trace_event {
 } tn_trace_event;
 
 /* The file is created under a temporary name and appears on commit. */
-tn_status tn_trace_begin(const void *handle, const char *path, tn_trace **trace);
+tn_status tn_trace_begin(const void *handle, const char *path, tn_trace_writer **trace);
 /* Names a row: "compute", "copy in". Rows are shown in the order of their numbers. */
-tn_status tn_trace_thread(tn_trace *trace, int32_t thread, const char *name);
-tn_status tn_trace_add(tn_trace *trace, const tn_trace_event *event);
+tn_status tn_trace_thread(tn_trace_writer *trace, int32_t thread, const char *name);
+tn_status tn_trace_add(tn_trace_writer *trace, const tn_trace_event *event);
 /* Both free the trace, tn_trace_commit also on failure. tn_trace_abandon accepts NULL. */
-tn_status tn_trace_commit(tn_trace *trace);
-void tn_trace_abandon(tn_trace *trace);
+tn_status tn_trace_commit(tn_trace_writer *trace);
+void tn_trace_abandon(tn_trace_writer *trace);

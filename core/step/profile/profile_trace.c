@@ -10,7 +10,7 @@ enum { FACTS = 4 };
 typedef struct tn_profile_writer {
   const tn_step_profile *profile;
   const json_t *programs; /* of tn_profile_programs */
-  tn_trace *trace;
+  tn_trace_writer *trace;
   double origin_s;
 } tn_profile_writer;
 

@@ -33,7 +33,7 @@ static const tn_trace_event matmul = {"layer1.0.conv1 \"x\"", "kernel", 2, 1.5, 
 
 static void events_and_row_names_are_written(void **state) {
   (void)state;
-  tn_trace *trace;
+  tn_trace_writer *trace;
   json_t *root;
   assert_ok(&B, tn_trace_begin(&B, folder_path(&F, "trace.json"), &trace));
   assert_ok(&B, tn_trace_thread(trace, 2, "compute"));
@@ -69,7 +69,7 @@ static void events_and_row_names_are_written(void **state) {
 static void facts_are_texts_and_numbers(void **state) {
   (void)state;
   static const tn_trace_fact facts[] = {{"kernel", "conv \"2d\"", 0}, {"bytes", NULL, 1024}};
-  tn_trace *trace;
+  tn_trace_writer *trace;
   json_t *root;
   tn_trace_event event = matmul;
   event.facts = facts;
@@ -90,7 +90,7 @@ static void facts_are_texts_and_numbers(void **state) {
 static void a_fact_that_is_not_utf8_is_an_error(void **state) {
   (void)state;
   static const tn_trace_fact fact = {"kernel", "\xff", 0};
-  tn_trace *trace;
+  tn_trace_writer *trace;
   tn_trace_event event = matmul;
   event.facts = &fact;
   event.n_facts = 1;
@@ -101,7 +101,7 @@ static void a_fact_that_is_not_utf8_is_an_error(void **state) {
 
 static void an_empty_trace_is_still_a_trace(void **state) {
   (void)state;
-  tn_trace *trace;
+  tn_trace_writer *trace;
   json_t *root;
   assert_ok(&B, tn_trace_begin(&B, folder_path(&F, "trace.json"), &trace));
   assert_ok(&B, tn_trace_commit(trace));
@@ -111,7 +111,7 @@ static void an_empty_trace_is_still_a_trace(void **state) {
 
 static void a_long_trace_is_written_in_pieces(void **state) {
   (void)state;
-  tn_trace *trace;
+  tn_trace_writer *trace;
   json_t *root;
   assert_ok(&B, tn_trace_begin(&B, folder_path(&F, "trace.json"), &trace));
   for (int i = 0; i < 5000; i++) assert_ok(&B, tn_trace_add(trace, &matmul));
@@ -122,7 +122,7 @@ static void a_long_trace_is_written_in_pieces(void **state) {
 
 static void an_abandoned_trace_leaves_no_file(void **state) {
   (void)state;
-  tn_trace *trace;
+  tn_trace_writer *trace;
   assert_ok(&B, tn_trace_begin(&B, folder_path(&F, "trace.json"), &trace));
   assert_ok(&B, tn_trace_add(trace, &matmul));
   tn_trace_abandon(trace);
@@ -132,7 +132,7 @@ static void an_abandoned_trace_leaves_no_file(void **state) {
 
 static void what_json_cannot_say_is_refused(void **state) {
   (void)state;
-  tn_trace *trace;
+  tn_trace_writer *trace;
   json_t *root;
   tn_trace_event event = matmul;
   assert_ok(&B, tn_trace_begin(&B, folder_path(&F, "trace.json"), &trace));
@@ -151,13 +151,13 @@ static void what_json_cannot_say_is_refused(void **state) {
 
 static void a_folder_that_is_not_there_is_an_error(void **state) {
   (void)state;
-  tn_trace *trace;
+  tn_trace_writer *trace;
   assert_error(&B, tn_trace_begin(&B, folder_path(&F, "none/t.json"), &trace), TN_EIO, "cannot be created");
   assert_null(trace);
 }
 
 static tn_status write_one(void) {
-  tn_trace *trace;
+  tn_trace_writer *trace;
   TN_TRY(tn_trace_begin(&B, folder_path(&F, "trace.json"), &trace));
   tn_status status = tn_trace_add(trace, &matmul);
   if (status == TN_OK) return tn_trace_commit(trace);
