@@ -16,28 +16,32 @@ tn_ops_message tn_ops_text(const tn_type *type) {
 
 /* ---- checking ---- */
 
-tn_status tn_ops_check_axis(tn_infer *n, int64_t axis, int32_t rank, int32_t *at) {
+tn_status tn_ops_check_axis(const void *handle, int64_t axis, int32_t rank, int32_t *at) {
   if (rank == 0)
-    return tn_fail(n, TN_EINVAL, "axis", "axis is %lld, but a scalar has no axes", (long long)axis);
+    return tn_fail(handle, TN_EINVAL, "axis", "axis is %lld, but a scalar has no axes", (long long)axis);
   if (axis < -rank || axis >= rank)
-    return tn_fail(n, TN_EINVAL, "axis", "axis is %lld, expected %d .. %d for an operand of rank %d",
+    return tn_fail(handle, TN_EINVAL, "axis", "axis is %lld, expected %d .. %d for an operand of rank %d",
                    (long long)axis, (int)-rank, (int)rank - 1, (int)rank);
   *at = tn_ops_axis(axis, rank);
   return TN_OK;
 }
 
-tn_status tn_ops_check_axes(tn_infer *n, const tn_ints *axes, int32_t rank, bool *reduced) {
+tn_status tn_ops_check_axes(const void *handle, const tn_ints *axes, int32_t rank, bool *reduced) {
   for (int32_t i = 0; i < rank; i++) reduced[i] = axes->n == 0;
   for (int64_t i = 0; i < axes->n; i++) {
     int64_t axis = axes->v[i];
     if (axis < -rank || axis >= rank)
-      return tn_fail(n, TN_EINVAL, "axes", "axes has %lld, expected %d .. %d for an operand of rank %d",
+      return tn_fail(handle, TN_EINVAL, "axes", "axes has %lld, expected %d .. %d for an operand of rank %d",
                      (long long)axis, (int)-rank, (int)rank - 1, (int)rank);
     int32_t at = tn_ops_axis(axis, rank);
-    if (reduced[at]) return tn_fail(n, TN_EINVAL, "axes", "axes names dimension %d twice", (int)at);
+    if (reduced[at]) return tn_fail(handle, TN_EINVAL, "axes", "axes names dimension %d twice", (int)at);
     reduced[at] = true;
   }
   return TN_OK;
+}
+
+tn_status tn_ops_axis_of_x(tn_build *b, int64_t axis, int32_t *at) {
+  return tn_ops_check_axis(b, axis, tn_val_type(b, tn_build_in(b, 0))->rank, at);
 }
 
 tn_status tn_ops_check_count(tn_infer *n, const tn_type *type) {

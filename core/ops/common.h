@@ -23,12 +23,14 @@ tn_ops_message tn_ops_text(const tn_type *type);
 /* The dtype A of sums over T: f64 for f64, else f32. */
 static inline int32_t tn_ops_accumulator(int32_t dtype) { return dtype == TN_F64 ? TN_F64 : TN_F32; }
 
-/* ---- checking, for infer ---- */
+/* ---- checking, for infer, and for decompositions from which types are inferred ---- */
 
 /* Maps -rank .. rank-1 to 0 .. rank-1. */
-tn_status tn_ops_check_axis(tn_infer *n, int64_t axis, int32_t rank, int32_t *at);
+tn_status tn_ops_check_axis(const void *handle, int64_t axis, int32_t rank, int32_t *at);
 /* Marks the dimensions in `axes`; an empty list marks all. */
-tn_status tn_ops_check_axes(tn_infer *n, const tn_ints *axes, int32_t rank, bool *reduced);
+tn_status tn_ops_check_axes(const void *handle, const tn_ints *axes, int32_t rank, bool *reduced);
+/* The axis of operand 0. */
+tn_status tn_ops_axis_of_x(tn_build *b, int64_t axis, int32_t *at);
 /* Sets the dims of a type: at most TN_MAX_RANK, each >= 0. */
 tn_status tn_ops_check_dims(tn_infer *n, const tn_ints *dims, tn_type *type);
 /* A list must have `count` entries, each at least `least`. */
@@ -73,10 +75,21 @@ tn_val tn_ops_reduce(tn_build *b, const char *op, tn_val v, const bool *reduced)
 tn_val tn_ops_channels(tn_build *b, tn_val v, int32_t rank);
 /* Yields the gradient of operand i, summed over its broadcast dimensions and cast to its dtype. */
 void tn_ops_yield_to(tn_build *b, int32_t i, tn_val gradient);
+/* The diagonals of the matrices of the last two dims, as the last dim (rearrange.c). */
+tn_val tn_ops_diagonal(tn_build *b, tn_val x, int64_t diagonal);
 /* x + y, where either may be 0 for absent. */
 static inline tn_val tn_ops_sum(tn_build *b, tn_val x, tn_val y) {
   return x == 0 ? y : y == 0 ? x : tn_add(b, x, y);
 }
+
+/* A composite whose types follow from its decomposition NAME_decompose: most of the ops that move, select or
+ * combine elements along axes. */
+#define TN_OPS_COMPOSITE(name_, doc_, struct_, options_, class_, schema_, ...)                               \
+  const tn_op tn_op_##name_ = {.item = TN_ITEM(tn_op, TN_OP, #name_, doc_, struct_, options_),               \
+                               .schema = schema_,                                                            \
+                               .op_class = class_,                                                           \
+                               .decompose = name_##_decompose,                                               \
+                               __VA_ARGS__}
 
 /* ---- costs ---- */
 

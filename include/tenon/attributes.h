@@ -87,7 +87,7 @@ typedef struct tn_all_gather_attributes {
   int64_t ranks; /* of the run; at least 1 */
 } tn_all_gather_attributes;
 
-typedef struct tn_axis_attributes { /* argmax, softmax, log_softmax, concat */
+typedef struct tn_axis_attributes { /* argmax, softmax, log_softmax, concat, gather */
   int64_t axis;                     /* -rank .. rank-1 */
 } tn_axis_attributes;
 
@@ -137,6 +137,36 @@ typedef struct tn_attention_attributes {
 typedef struct tn_embedding_grad_attributes {
   int64_t rows;
 } tn_embedding_grad_attributes;
+
+/* What `scatter` does with an update and the element at its index. Updates are applied in the order of their
+ * indices along the axis. */
+enum { TN_SCATTER_ADD = 0, TN_SCATTER_MAX = 1, TN_SCATTER_MIN = 2, TN_SCATTER_SET = 3 };
+
+typedef struct tn_scatter_attributes {
+  int64_t axis; /* -rank .. rank-1 */
+  int32_t mode; /* TN_SCATTER_... */
+} tn_scatter_attributes;
+
+typedef struct tn_sort_attributes { /* sort, topk */
+  int64_t axis;                     /* -rank .. rank-1 */
+  int32_t descending;               /* sort */
+  int64_t k;                        /* topk: how many elements */
+  int32_t largest;                  /* topk: the sorted order is descending */
+} tn_sort_attributes;
+
+enum {
+  TN_CUMULATIVE_SUM = 0,
+  TN_CUMULATIVE_PROD = 1,
+  TN_CUMULATIVE_MAX = 2,
+  TN_CUMULATIVE_MIN = 3,
+  TN_CUMULATIVE_LOGSUMEXP = 4
+};
+
+typedef struct tn_cumulative_attributes {
+  int64_t axis; /* -rank .. rank-1 */
+  int32_t mode; /* TN_CUMULATIVE_... */
+  int32_t exclusive, reverse;
+} tn_cumulative_attributes;
 
 typedef struct tn_reshape_attributes {
   tn_ints dims; /* one may be -1 */

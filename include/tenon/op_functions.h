@@ -109,6 +109,18 @@ static inline tn_val tn_affine(tn_build *build, tn_val x, double scale, double s
   return tn_op_end(build);
 }
 
+/* all: whether no element is 0
+ *   (x:T) -> (y:bool); T in bool i32 i64 f16 bf16 f32 f64
+ *   axes: dimensions to reduce, -rank .. rank-1; none: all; default []
+ *   keep: keep reduced dimensions as 1; default no */
+static inline tn_val tn_all(tn_build *build, tn_val x, int64_t n_axes, const int64_t *axes, int32_t keep) {
+  tn_op_begin(build, "all");
+  tn_op_arg(build, x);
+  if (n_axes != 0 || axes != NULL) tn_op_set_ints(build, "axes", n_axes, axes);
+  tn_op_set_int(build, "keep", keep);
+  return tn_op_end(build);
+}
+
 /* all_finite: whether no element is infinite or NaN
  *   (x:T) -> (y:bool); T in f16 bf16 f32 f64 */
 static inline tn_val tn_all_finite(tn_build *build, tn_val x) {
@@ -148,6 +160,18 @@ static inline tn_val tn_and(tn_build *build, tn_val x, tn_val y) {
   return tn_op_end(build);
 }
 
+/* any: whether an element is not 0
+ *   (x:T) -> (y:bool); T in bool i32 i64 f16 bf16 f32 f64
+ *   axes: dimensions to reduce, -rank .. rank-1; none: all; default []
+ *   keep: keep reduced dimensions as 1; default no */
+static inline tn_val tn_any(tn_build *build, tn_val x, int64_t n_axes, const int64_t *axes, int32_t keep) {
+  tn_op_begin(build, "any");
+  tn_op_arg(build, x);
+  if (n_axes != 0 || axes != NULL) tn_op_set_ints(build, "axes", n_axes, axes);
+  tn_op_set_int(build, "keep", keep);
+  return tn_op_end(build);
+}
+
 /* argmax: index of the largest element, the first of equals; NaN is largest
  *   (x:T) -> (y:i32); T in i32 i64 f16 bf16 f32 f64
  *   axis: dimension to search, -rank .. rank-1; default -1 */
@@ -155,6 +179,28 @@ static inline tn_val tn_argmax(tn_build *build, tn_val x, int64_t axis) {
   tn_op_begin(build, "argmax");
   tn_op_arg(build, x);
   tn_op_set_int(build, "axis", axis);
+  return tn_op_end(build);
+}
+
+/* argmin: index of the smallest element, the first of equals; NaN is smallest
+ *   (x:T) -> (y:i32); T in i32 i64 f16 bf16 f32 f64
+ *   axis: dimension to search, -rank .. rank-1; default -1 */
+static inline tn_val tn_argmin(tn_build *build, tn_val x, int64_t axis) {
+  tn_op_begin(build, "argmin");
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "axis", axis);
+  return tn_op_end(build);
+}
+
+/* argsort: indices that sort the elements along an axis, the first of equals first
+ *   (x:T) -> (index:i32); T in i32 i64 f16 bf16 f32 f64
+ *   axis: dimension to sort along, -rank .. rank-1; default -1
+ *   descending: the largest element first; default no */
+static inline tn_val tn_argsort(tn_build *build, tn_val x, int64_t axis, int32_t descending) {
+  tn_op_begin(build, "argsort");
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "axis", axis);
+  tn_op_set_int(build, "descending", descending);
   return tn_op_end(build);
 }
 
@@ -404,6 +450,17 @@ static inline tn_val tn_cast(tn_build *build, tn_val x, int32_t to) {
   return tn_op_end(build);
 }
 
+/* cdist: p-norm of the difference of every row of x and every row of y
+ *   (x:T, y:T) -> (z:T); T in f16 bf16 f32 f64
+ *   p: the root of the sum of |x|^p; inf: the largest |x|; 0: how many are not 0; default 2 */
+static inline tn_val tn_cdist(tn_build *build, tn_val x, tn_val y, double p) {
+  tn_op_begin(build, "cdist");
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  tn_op_set_float(build, "p", p);
+  return tn_op_end(build);
+}
+
 /* ceil: smallest integer not below x
  *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
 static inline tn_val tn_ceil(tn_build *build, tn_val x) {
@@ -420,6 +477,16 @@ static inline tn_val tn_celu(tn_build *build, tn_val x, double alpha) {
   tn_op_begin(build, "celu");
   tn_op_arg(build, x);
   tn_op_set_float(build, "alpha", alpha);
+  return tn_op_end(build);
+}
+
+/* channel_shuffle: images with the channels of groups interleaved
+ *   (x:T) -> (y:T)
+ *   groups: of channels, which are interleaved; >= 1 */
+static inline tn_val tn_channel_shuffle(tn_build *build, tn_val x, int64_t groups) {
+  tn_op_begin(build, "channel_shuffle");
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "groups", groups);
   return tn_op_end(build);
 }
 
@@ -564,6 +631,19 @@ static inline tn_val tn_cosh(tn_build *build, tn_val x) {
   return tn_op_end(build);
 }
 
+/* cosine_similarity: cosine of the angle of vectors along an axis
+ *   (x:T, y:T) -> (z:T); T in f16 bf16 f32 f64
+ *   axis: dimension of the vectors, -rank .. rank-1; default 1
+ *   epsilon: least norm; > 0; default 1e-8 */
+static inline tn_val tn_cosine_similarity(tn_build *build, tn_val x, tn_val y, int64_t axis, double epsilon) {
+  tn_op_begin(build, "cosine_similarity");
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  tn_op_set_int(build, "axis", axis);
+  tn_op_set_float(build, "epsilon", epsilon);
+  return tn_op_end(build);
+}
+
 /* crop: a part of each picture of a batch, at a place of its own, mirrored or not
  * x is (N, ..., H, W), the result (N, ..., height, width). The part of sample n begins at row start[n, 0]
  * and column start[n, 1]; outside of x it is 0. Its rows are in reverse order where mirror[n, 0] is not 0,
@@ -597,11 +677,115 @@ static inline tn_val tn_cross_entropy(tn_build *build, tn_val logits, tn_val tar
   return tn_op_end(build);
 }
 
+/* cummax: largest element up to each one, and its index, the last of equals
+ *   (x:T) -> (y:T, index:i32); T in i32 i64 f16 bf16 f32 f64
+ *   axis: dimension to go along, -rank .. rank-1; default -1
+ *   reverse: from the last element to the first; default no */
+static inline tn_val tn_cummax(tn_build *build, tn_val x, int64_t axis, int32_t reverse) {
+  tn_op_begin(build, "cummax");
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "axis", axis);
+  tn_op_set_int(build, "reverse", reverse);
+  return tn_op_end(build);
+}
+
+/* cummin: smallest element up to each one, and its index, the last of equals
+ *   (x:T) -> (y:T, index:i32); T in i32 i64 f16 bf16 f32 f64
+ *   axis: dimension to go along, -rank .. rank-1; default -1
+ *   reverse: from the last element to the first; default no */
+static inline tn_val tn_cummin(tn_build *build, tn_val x, int64_t axis, int32_t reverse) {
+  tn_op_begin(build, "cummin");
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "axis", axis);
+  tn_op_set_int(build, "reverse", reverse);
+  return tn_op_end(build);
+}
+
+/* cumprod: product of the elements up to each one
+ *   (x:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64
+ *   axis: dimension to go along, -rank .. rank-1; default -1
+ *   exclusive: leave out the element itself; for sum and prod; default no
+ *   reverse: from the last element to the first; default no */
+static inline tn_val tn_cumprod(tn_build *build, tn_val x, int64_t axis, int32_t exclusive, int32_t reverse) {
+  tn_op_begin(build, "cumprod");
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "axis", axis);
+  tn_op_set_int(build, "exclusive", exclusive);
+  tn_op_set_int(build, "reverse", reverse);
+  return tn_op_end(build);
+}
+
+/* cumsum: sum of the elements up to each one
+ *   (x:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64
+ *   axis: dimension to go along, -rank .. rank-1; default -1
+ *   exclusive: leave out the element itself; for sum and prod; default no
+ *   reverse: from the last element to the first; default no */
+static inline tn_val tn_cumsum(tn_build *build, tn_val x, int64_t axis, int32_t exclusive, int32_t reverse) {
+  tn_op_begin(build, "cumsum");
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "axis", axis);
+  tn_op_set_int(build, "exclusive", exclusive);
+  tn_op_set_int(build, "reverse", reverse);
+  return tn_op_end(build);
+}
+
+/* cumulative: of the elements up to each one along an axis
+ * Sums and products of integers wrap. A NaN stays in all results behind it.
+ *   (x:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64
+ *   axis: dimension to go along, -rank .. rank-1; default -1
+ *   mode (0 sum, 1 prod, 2 max, 3 min, 4 logsumexp): what becomes of the elements; default sum
+ *   exclusive: leave out the element itself; for sum and prod; default no
+ *   reverse: from the last element to the first; default no */
+static inline tn_val tn_cumulative(tn_build *build, tn_val x, int64_t axis, int32_t mode, int32_t exclusive,
+                                   int32_t reverse) {
+  tn_op_begin(build, "cumulative");
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "axis", axis);
+  tn_op_set_int(build, "mode", mode);
+  tn_op_set_int(build, "exclusive", exclusive);
+  tn_op_set_int(build, "reverse", reverse);
+  return tn_op_end(build);
+}
+
 /* deg2rad: degrees as radians
  *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
 static inline tn_val tn_deg2rad(tn_build *build, tn_val x) {
   tn_op_begin(build, "deg2rad");
   tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* diag: a matrix with the vector x on a diagonal, or a diagonal of the matrix x
+ *   (x:T) -> (y:T)
+ *   diagonal: the diagonal, counted to the right; below the main one where negative; default 0 */
+static inline tn_val tn_diag(tn_build *build, tn_val x, int64_t diagonal) {
+  tn_op_begin(build, "diag");
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "diagonal", diagonal);
+  return tn_op_end(build);
+}
+
+/* diag_embed: matrices with the last dimension of x on a diagonal, 0 elsewhere
+ *   (x:T) -> (y:T)
+ *   diagonal: the diagonal, counted to the right; below the main one where negative; default 0 */
+static inline tn_val tn_diag_embed(tn_build *build, tn_val x, int64_t diagonal) {
+  tn_op_begin(build, "diag_embed");
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "diagonal", diagonal);
+  return tn_op_end(build);
+}
+
+/* diagonal: a diagonal of the matrices of two dimensions, as the last dimension
+ *   (x:T) -> (y:T)
+ *   diagonal: the diagonal, counted to the right; below the main one where negative; default 0
+ *   axis1: the dimension of rows, -rank .. rank-1; default 0
+ *   axis2: the dimension of columns; default 1 */
+static inline tn_val tn_diagonal(tn_build *build, tn_val x, int64_t diagonal, int64_t axis1, int64_t axis2) {
+  tn_op_begin(build, "diagonal");
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "diagonal", diagonal);
+  tn_op_set_int(build, "axis1", axis1);
+  tn_op_set_int(build, "axis2", axis2);
   return tn_op_end(build);
 }
 
@@ -636,6 +820,19 @@ static inline tn_val tn_dropout(tn_build *build, tn_val x, tn_val iteration, tn_
   tn_op_arg(build, block);
   tn_op_set_float(build, "p", p);
   tn_op_set_int(build, "stream", stream);
+  return tn_op_end(build);
+}
+
+/* einsum: sum of the products of operands over the indices that the result lacks
+ * "..." stands for further dimensions, which broadcast. Without an arrow, the result has the letters that
+ * are met once, in alphabetical order. `_` may stand for a comma and for the arrow, as in bij_bjk_bik,
+ * which is a word of the model language.
+ *   (xs*:T) -> (y:T); T in f16 bf16 f32 f64
+ *   equation: a letter for each dimension of each operand, and of the result: bij,bjk->bik, or bij_bjk_bik */
+static inline tn_val tn_einsum(tn_build *build, int64_t n_xs, const tn_val *xs, const char *equation) {
+  tn_op_begin(build, "einsum");
+  for (int64_t i = 0; i < n_xs; i++) tn_op_arg(build, xs[i]);
+  tn_op_set_text(build, "equation", equation);
   return tn_op_end(build);
 }
 
@@ -721,11 +918,31 @@ static inline tn_val tn_exp2(tn_build *build, tn_val x) {
   return tn_op_end(build);
 }
 
+/* expand: x repeated along dimensions of size 1 and new leading ones
+ *   (x:T) -> (y:T)
+ *   dims: dimensions of the result; -1: that of x */
+static inline tn_val tn_expand(tn_build *build, tn_val x, int64_t n_dims, const int64_t *dims) {
+  tn_op_begin(build, "expand");
+  tn_op_arg(build, x);
+  tn_op_set_ints(build, "dims", n_dims, dims);
+  return tn_op_end(build);
+}
+
 /* expm1: exp(x) - 1, accurate near 0
  *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
 static inline tn_val tn_expm1(tn_build *build, tn_val x) {
   tn_op_begin(build, "expm1");
   tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* flip: x with the order along axes reversed
+ *   (x:T) -> (y:T)
+ *   axes: dimensions to reverse; none: all; default [] */
+static inline tn_val tn_flip(tn_build *build, tn_val x, int64_t n_axes, const int64_t *axes) {
+  tn_op_begin(build, "flip");
+  tn_op_arg(build, x);
+  if (n_axes != 0 || axes != NULL) tn_op_set_ints(build, "axes", n_axes, axes);
   return tn_op_end(build);
 }
 
@@ -773,6 +990,29 @@ static inline tn_val tn_fmod(tn_build *build, tn_val x, tn_val y) {
   return tn_op_end(build);
 }
 
+/* fold: images as the sums of their patches: the transpose of unfold
+ * A list of one entry stands for both dimensions.
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64
+ *   size: height and width of the image
+ *   kernel: height and width of a patch
+ *   stride: distance of patches; none: 1; default []
+ *   padding: zeros around the image; none: 0; default []
+ *   dilation: distance of the pixels of a patch; none: 1; default [] */
+static inline tn_val tn_fold(tn_build *build, tn_val x, int64_t n_size, const int64_t *size,
+                             int64_t n_kernel, const int64_t *kernel,
+                             int64_t n_stride, const int64_t *stride,
+                             int64_t n_padding, const int64_t *padding,
+                             int64_t n_dilation, const int64_t *dilation) {
+  tn_op_begin(build, "fold");
+  tn_op_arg(build, x);
+  tn_op_set_ints(build, "size", n_size, size);
+  tn_op_set_ints(build, "kernel", n_kernel, kernel);
+  if (n_stride != 0 || stride != NULL) tn_op_set_ints(build, "stride", n_stride, stride);
+  if (n_padding != 0 || padding != NULL) tn_op_set_ints(build, "padding", n_padding, padding);
+  if (n_dilation != 0 || dilation != NULL) tn_op_set_ints(build, "dilation", n_dilation, dilation);
+  return tn_op_end(build);
+}
+
 /* frac: x without its whole part
  *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
 static inline tn_val tn_frac(tn_build *build, tn_val x) {
@@ -791,6 +1031,19 @@ static inline tn_val tn_full(tn_build *build, const tn_type *type, double value)
   tn_op_set_ints(build, "dims", type->rank, type->dims);
   tn_op_set_int(build, "dtype", type->dtype);
   tn_op_set_float(build, "value", value);
+  return tn_op_end(build);
+}
+
+/* gather: elements of x by their indices along an axis
+ * An index of the rank of x: y[i, j, k] = x[i, index[i, j, k], k] for axis 1, with the dims of the index.
+ * A vector: y[i, j, k] = x[i, index[j], k].
+ *   (x:T, index:I) -> (y:T); I in i32 i64
+ *   axis: dimension that is indexed, -rank .. rank-1; default 0 */
+static inline tn_val tn_gather(tn_build *build, tn_val x, tn_val index, int64_t axis) {
+  tn_op_begin(build, "gather");
+  tn_op_arg(build, x);
+  tn_op_arg(build, index);
+  tn_op_set_int(build, "axis", axis);
   return tn_op_end(build);
 }
 
@@ -889,6 +1142,55 @@ static inline tn_val tn_hypot(tn_build *build, tn_val x, tn_val y) {
   return tn_op_end(build);
 }
 
+/* index_add: x, with updates added to the slices of their indices
+ *   (x:T, index:I, updates:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64; I in i32 i64
+ *   axis: dimension that is indexed, -rank .. rank-1; default 0 */
+static inline tn_val tn_index_add(tn_build *build, tn_val x, tn_val index, tn_val updates, int64_t axis) {
+  tn_op_begin(build, "index_add");
+  tn_op_arg(build, x);
+  tn_op_arg(build, index);
+  tn_op_arg(build, updates);
+  tn_op_set_int(build, "axis", axis);
+  return tn_op_end(build);
+}
+
+/* index_copy: x, with updates in place of the slices of their indices
+ *   (x:T, index:I, updates:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64; I in i32 i64
+ *   axis: dimension that is indexed, -rank .. rank-1; default 0 */
+static inline tn_val tn_index_copy(tn_build *build, tn_val x, tn_val index, tn_val updates, int64_t axis) {
+  tn_op_begin(build, "index_copy");
+  tn_op_arg(build, x);
+  tn_op_arg(build, index);
+  tn_op_arg(build, updates);
+  tn_op_set_int(build, "axis", axis);
+  return tn_op_end(build);
+}
+
+/* index_fill: x, with a value in place of the slices of the indices
+ *   (x:T, index:I) -> (y:T); T in i32 i64 f16 bf16 f32 f64; I in i32 i64
+ *   axis: dimension that is indexed, -rank .. rank-1; default 0
+ *   value: of the elements; default 0 */
+static inline tn_val tn_index_fill(tn_build *build, tn_val x, tn_val index, int64_t axis, double value) {
+  tn_op_begin(build, "index_fill");
+  tn_op_arg(build, x);
+  tn_op_arg(build, index);
+  tn_op_set_int(build, "axis", axis);
+  tn_op_set_float(build, "value", value);
+  return tn_op_end(build);
+}
+
+/* index_select: slices of x by their indices along an axis
+ * The dims of the index, of any rank, take the place of the axis.
+ *   (x:T, index:I) -> (y:T); I in i32 i64
+ *   axis: dimension that is indexed, -rank .. rank-1; default 0 */
+static inline tn_val tn_index_select(tn_build *build, tn_val x, tn_val index, int64_t axis) {
+  tn_op_begin(build, "index_select");
+  tn_op_arg(build, x);
+  tn_op_arg(build, index);
+  tn_op_set_int(build, "axis", axis);
+  return tn_op_end(build);
+}
+
 /* iota: 0, 1, 2 ... along one axis
  *   () -> (y:any)
  *   dims: dimensions
@@ -955,6 +1257,20 @@ static inline tn_val tn_is_neg_inf(tn_build *build, tn_val x) {
 static inline tn_val tn_is_pos_inf(tn_build *build, tn_val x) {
   tn_op_begin(build, "is_pos_inf");
   tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* kthvalue: k-th smallest element along an axis, and its index
+ *   (x:T) -> (y:T, index:i32); T in i32 i64 f16 bf16 f32 f64
+ *   k: which one; 1: the smallest; >= 1
+ *   axis: dimension to search, -rank .. rank-1; default -1
+ *   keep: keep the dimension as 1; default no */
+static inline tn_val tn_kthvalue(tn_build *build, tn_val x, int64_t k, int64_t axis, int32_t keep) {
+  tn_op_begin(build, "kthvalue");
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "k", k);
+  tn_op_set_int(build, "axis", axis);
+  tn_op_set_int(build, "keep", keep);
   return tn_op_end(build);
 }
 
@@ -1096,6 +1412,18 @@ static inline tn_val tn_logaddexp2(tn_build *build, tn_val x, tn_val y) {
   return tn_op_end(build);
 }
 
+/* logcumsumexp: logarithm of the sum of the exponentials up to each one
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64
+ *   axis: dimension to go along, -rank .. rank-1; default -1
+ *   reverse: from the last element to the first; default no */
+static inline tn_val tn_logcumsumexp(tn_build *build, tn_val x, int64_t axis, int32_t reverse) {
+  tn_op_begin(build, "logcumsumexp");
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "axis", axis);
+  tn_op_set_int(build, "reverse", reverse);
+  return tn_op_end(build);
+}
+
 /* logical_and: both differ from 0
  *   (x:T, y:T) -> (z:bool) */
 static inline tn_val tn_logical_and(tn_build *build, tn_val x, tn_val y) {
@@ -1138,6 +1466,19 @@ static inline tn_val tn_logit(tn_build *build, tn_val x, double eps) {
   tn_op_begin(build, "logit");
   tn_op_arg(build, x);
   tn_op_set_float(build, "eps", eps);
+  return tn_op_end(build);
+}
+
+/* logsumexp: logarithm of the sum of the exponentials
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64
+ *   axes: dimensions to reduce, -rank .. rank-1; none: all; default []
+ *   keep: keep reduced dimensions as 1; default no */
+static inline tn_val tn_logsumexp(tn_build *build, tn_val x, int64_t n_axes, const int64_t *axes,
+                                  int32_t keep) {
+  tn_op_begin(build, "logsumexp");
+  tn_op_arg(build, x);
+  if (n_axes != 0 || axes != NULL) tn_op_set_ints(build, "axes", n_axes, axes);
+  tn_op_set_int(build, "keep", keep);
   return tn_op_end(build);
 }
 
@@ -1223,12 +1564,48 @@ static inline tn_val tn_max_pool2d_grad(tn_build *build, tn_val dy, tn_val index
   return tn_op_end(build);
 }
 
+/* max_with_index: largest element along an axis, NaN if there is one, and its index, the first of equals
+ *   (x:T) -> (y:T, index:i32); T in i32 i64 f16 bf16 f32 f64
+ *   axis: dimension to search, -rank .. rank-1; default -1
+ *   keep: keep the dimension as 1; default no */
+static inline tn_val tn_max_with_index(tn_build *build, tn_val x, int64_t axis, int32_t keep) {
+  tn_op_begin(build, "max_with_index");
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "axis", axis);
+  tn_op_set_int(build, "keep", keep);
+  return tn_op_end(build);
+}
+
 /* maximum: the larger one; NaN if either is
  *   (x:T, y:T) -> (z:T); T in i32 i64 f16 bf16 f32 f64 */
 static inline tn_val tn_maximum(tn_build *build, tn_val x, tn_val y) {
   tn_op_begin(build, "maximum");
   tn_op_arg(build, x);
   tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
+/* median: middle element along an axis, the lower one of two, NaN if there is one, and its index
+ *   (x:T) -> (y:T, index:i32); T in i32 i64 f16 bf16 f32 f64
+ *   axis: dimension to search, -rank .. rank-1; default -1
+ *   keep: keep the dimension as 1; default no */
+static inline tn_val tn_median(tn_build *build, tn_val x, int64_t axis, int32_t keep) {
+  tn_op_begin(build, "median");
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "axis", axis);
+  tn_op_set_int(build, "keep", keep);
+  return tn_op_end(build);
+}
+
+/* min_with_index: smallest element along an axis, NaN if there is one, and its index, the first of equals
+ *   (x:T) -> (y:T, index:i32); T in i32 i64 f16 bf16 f32 f64
+ *   axis: dimension to search, -rank .. rank-1; default -1
+ *   keep: keep the dimension as 1; default no */
+static inline tn_val tn_min_with_index(tn_build *build, tn_val x, int64_t axis, int32_t keep) {
+  tn_op_begin(build, "min_with_index");
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "axis", axis);
+  tn_op_set_int(build, "keep", keep);
   return tn_op_end(build);
 }
 
@@ -1263,6 +1640,19 @@ static inline tn_val tn_moments(tn_build *build, tn_val x, int64_t n_axes, const
   return tn_op_end(build);
 }
 
+/* movedim: x with dimensions moved to other places
+ *   (x:T) -> (y:T)
+ *   source: dimensions that move, -rank .. rank-1
+ *   destination: where each of them goes */
+static inline tn_val tn_movedim(tn_build *build, tn_val x, int64_t n_source, const int64_t *source,
+                                int64_t n_destination, const int64_t *destination) {
+  tn_op_begin(build, "movedim");
+  tn_op_arg(build, x);
+  tn_op_set_ints(build, "source", n_source, source);
+  tn_op_set_ints(build, "destination", n_destination, destination);
+  return tn_op_end(build);
+}
+
 /* mul: x y; integers wrap
  *   (x:T, y:T) -> (z:T); T in i32 i64 f16 bf16 f32 f64 */
 static inline tn_val tn_mul(tn_build *build, tn_val x, tn_val y) {
@@ -1286,6 +1676,20 @@ static inline tn_val tn_nan_to_num(tn_build *build, tn_val x, double nan, double
   return tn_op_end(build);
 }
 
+/* narrow: some neighbouring elements along an axis
+ *   (x:T) -> (y:T)
+ *   axis: dimension to cut, -rank .. rank-1
+ *   start: first element, from the end where negative
+ *   length: number of elements */
+static inline tn_val tn_narrow(tn_build *build, tn_val x, int64_t axis, int64_t start, int64_t length) {
+  tn_op_begin(build, "narrow");
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "axis", axis);
+  tn_op_set_int(build, "start", start);
+  tn_op_set_int(build, "length", length);
+  return tn_op_end(build);
+}
+
 /* ne: x differs from y
  *   (x:T, y:T) -> (z:bool) */
 static inline tn_val tn_ne(tn_build *build, tn_val x, tn_val y) {
@@ -1300,6 +1704,22 @@ static inline tn_val tn_ne(tn_build *build, tn_val x, tn_val y) {
 static inline tn_val tn_neg(tn_build *build, tn_val x) {
   tn_op_begin(build, "neg");
   tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* norm: p-norm
+ * The gradient is 0 where the norm is 0.
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64
+ *   p: the root of the sum of |x|^p; inf: the largest |x|; 0: how many are not 0; default 2
+ *   axes: dimensions to reduce, -rank .. rank-1; none: all; default []
+ *   keep: keep reduced dimensions as 1; default no */
+static inline tn_val tn_norm(tn_build *build, tn_val x, double p, int64_t n_axes, const int64_t *axes,
+                             int32_t keep) {
+  tn_op_begin(build, "norm");
+  tn_op_arg(build, x);
+  tn_op_set_float(build, "p", p);
+  if (n_axes != 0 || axes != NULL) tn_op_set_ints(build, "axes", n_axes, axes);
+  tn_op_set_int(build, "keep", keep);
   return tn_op_end(build);
 }
 
@@ -1318,11 +1738,38 @@ static inline tn_val tn_norm_grad_sums(tn_build *build, tn_val dy, tn_val x, tn_
   return tn_op_end(build);
 }
 
+/* normalize: x divided by its norm along an axis
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64
+ *   p: the root of the sum of |x|^p; inf: the largest |x|; 0: how many are not 0; default 2
+ *   axis: dimension of the vectors, -rank .. rank-1; default 1
+ *   epsilon: least divisor; > 0; default 1e-12 */
+static inline tn_val tn_normalize(tn_build *build, tn_val x, double p, int64_t axis, double epsilon) {
+  tn_op_begin(build, "normalize");
+  tn_op_arg(build, x);
+  tn_op_set_float(build, "p", p);
+  tn_op_set_int(build, "axis", axis);
+  tn_op_set_float(build, "epsilon", epsilon);
+  return tn_op_end(build);
+}
+
 /* not: the opposite
  *   (x:bool) -> (y:bool) */
 static inline tn_val tn_not(tn_build *build, tn_val x) {
   tn_op_begin(build, "not");
   tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* one_hot: 1 at the index along a new last dimension, 0 elsewhere
+ * An index outside of the classes has zeros only.
+ *   (index:I) -> (y:any); I in i32 i64
+ *   classes: size of the last dimension of the result; >= 0
+ *   dtype: element type of the result; default i64 */
+static inline tn_val tn_one_hot(tn_build *build, tn_val index, int64_t classes, int32_t dtype) {
+  tn_op_begin(build, "one_hot");
+  tn_op_arg(build, index);
+  tn_op_set_int(build, "classes", classes);
+  tn_op_set_int(build, "dtype", dtype);
   return tn_op_end(build);
 }
 
@@ -1369,6 +1816,42 @@ static inline tn_val tn_pad(tn_build *build, tn_val x, int64_t n_low, const int6
   return tn_op_end(build);
 }
 
+/* pairwise_distance: p-norm of x - y along the last dimension
+ *   (x:T, y:T) -> (z:T); T in f16 bf16 f32 f64
+ *   p: the root of the sum of |x|^p; inf: the largest |x|; 0: how many are not 0; default 2
+ *   epsilon: added to every difference; default 1e-6
+ *   keep: keep the dimension as 1; default no */
+static inline tn_val tn_pairwise_distance(tn_build *build, tn_val x, tn_val y, double p, double epsilon,
+                                          int32_t keep) {
+  tn_op_begin(build, "pairwise_distance");
+  tn_op_arg(build, x);
+  tn_op_arg(build, y);
+  tn_op_set_float(build, "p", p);
+  tn_op_set_float(build, "epsilon", epsilon);
+  tn_op_set_int(build, "keep", keep);
+  return tn_op_end(build);
+}
+
+/* pixel_shuffle: images with groups of channels spread over larger pixels
+ *   (x:T) -> (y:T)
+ *   factor: of the height and of the width; >= 1 */
+static inline tn_val tn_pixel_shuffle(tn_build *build, tn_val x, int64_t factor) {
+  tn_op_begin(build, "pixel_shuffle");
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "factor", factor);
+  return tn_op_end(build);
+}
+
+/* pixel_unshuffle: images with blocks of pixels collected in channels
+ *   (x:T) -> (y:T)
+ *   factor: of the height and of the width; >= 1 */
+static inline tn_val tn_pixel_unshuffle(tn_build *build, tn_val x, int64_t factor) {
+  tn_op_begin(build, "pixel_unshuffle");
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "factor", factor);
+  return tn_op_end(build);
+}
+
 /* pow: x to the power y
  *   (x:T, y:T) -> (z:T); T in f16 bf16 f32 f64 */
 static inline tn_val tn_pow(tn_build *build, tn_val x, tn_val y) {
@@ -1384,6 +1867,18 @@ static inline tn_val tn_prelu(tn_build *build, tn_val x, tn_val slope) {
   tn_op_begin(build, "prelu");
   tn_op_arg(build, x);
   tn_op_arg(build, slope);
+  return tn_op_end(build);
+}
+
+/* prod: product; 1 over nothing
+ *   (x:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64
+ *   axes: dimensions to reduce, -rank .. rank-1; none: all; default []
+ *   keep: keep reduced dimensions as 1; default no */
+static inline tn_val tn_prod(tn_build *build, tn_val x, int64_t n_axes, const int64_t *axes, int32_t keep) {
+  tn_op_begin(build, "prod");
+  tn_op_arg(build, x);
+  if (n_axes != 0 || axes != NULL) tn_op_set_ints(build, "axes", n_axes, axes);
+  tn_op_set_int(build, "keep", keep);
   return tn_op_end(build);
 }
 
@@ -1557,6 +2052,18 @@ static inline tn_val tn_reorder(tn_build *build, tn_val x) {
   return tn_op_end(build);
 }
 
+/* repeat_interleave: x with each element along an axis repeated
+ *   (x:T) -> (y:T)
+ *   repeats: of each element; >= 0
+ *   axis: dimension to repeat, -rank .. rank-1; default 0 */
+static inline tn_val tn_repeat_interleave(tn_build *build, tn_val x, int64_t repeats, int64_t axis) {
+  tn_op_begin(build, "repeat_interleave");
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "repeats", repeats);
+  tn_op_set_int(build, "axis", axis);
+  return tn_op_end(build);
+}
+
 /* reshape: the elements in the same order under other dimensions
  *   (x:T) -> (y:T)
  *   dims: dimensions of the result; one may be -1: the rest */
@@ -1564,6 +2071,19 @@ static inline tn_val tn_reshape(tn_build *build, tn_val x, int64_t n_dims, const
   tn_op_begin(build, "reshape");
   tn_op_arg(build, x);
   tn_op_set_ints(build, "dims", n_dims, dims);
+  return tn_op_end(build);
+}
+
+/* roll: x with elements moved along axes, the last to the front
+ *   (x:T) -> (y:T)
+ *   shifts: places that the elements of each axis move up
+ *   axes: dimensions to roll; none: x as a vector; default [] */
+static inline tn_val tn_roll(tn_build *build, tn_val x, int64_t n_shifts, const int64_t *shifts,
+                             int64_t n_axes, const int64_t *axes) {
+  tn_op_begin(build, "roll");
+  tn_op_arg(build, x);
+  tn_op_set_ints(build, "shifts", n_shifts, shifts);
+  if (n_axes != 0 || axes != NULL) tn_op_set_ints(build, "axes", n_axes, axes);
   return tn_op_end(build);
 }
 
@@ -1580,6 +2100,38 @@ static inline tn_val tn_round(tn_build *build, tn_val x) {
 static inline tn_val tn_rsqrt(tn_build *build, tn_val x) {
   tn_op_begin(build, "rsqrt");
   tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* scatter: x with updates at their indices along an axis
+ * An index of the rank of x and of the dims of the updates: y[i, index[i, j, k], k] += updates[i, j, k]
+ * for axis 1 and mode add. A vector: y[i, index[j], k] += updates[i, j, k]. Updates of one element are
+ * applied in their order along the axis: the bits are those of every run. f16 and bf16 are added up in
+ * f32.
+ *   (x:T, index:I, updates:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64; I in i32 i64
+ *   axis: dimension that is indexed, -rank .. rank-1; default 0
+ *   mode (0 add, 1 max, 2 min, 3 set): what becomes of an update and the element at its index; set: the
+ *     last update of an element stays; default add */
+static inline tn_val tn_scatter(tn_build *build, tn_val x, tn_val index, tn_val updates, int64_t axis,
+                                int32_t mode) {
+  tn_op_begin(build, "scatter");
+  tn_op_arg(build, x);
+  tn_op_arg(build, index);
+  tn_op_arg(build, updates);
+  tn_op_set_int(build, "axis", axis);
+  tn_op_set_int(build, "mode", mode);
+  return tn_op_end(build);
+}
+
+/* select: one element along an axis, which is dropped
+ *   (x:T) -> (y:T)
+ *   axis: dimension to drop, -rank .. rank-1
+ *   index: of the element, from the end where negative */
+static inline tn_val tn_select(tn_build *build, tn_val x, int64_t axis, int64_t index) {
+  tn_op_begin(build, "select");
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "axis", axis);
+  tn_op_set_int(build, "index", index);
   return tn_op_end(build);
 }
 
@@ -1744,6 +2296,20 @@ static inline tn_val tn_softsign(tn_build *build, tn_val x) {
   return tn_op_end(build);
 }
 
+/* sort: the elements along an axis in ascending order, and where they were
+ * y = gather(x, index). Equal elements keep their order, also in descending order. NaN is larger than
+ * every number.
+ *   (x:T) -> (y:T, index:i32); T in i32 i64 f16 bf16 f32 f64
+ *   axis: dimension to sort along, -rank .. rank-1; default -1
+ *   descending: the largest element first; default no */
+static inline tn_val tn_sort(tn_build *build, tn_val x, int64_t axis, int32_t descending) {
+  tn_op_begin(build, "sort");
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "axis", axis);
+  tn_op_set_int(build, "descending", descending);
+  return tn_op_end(build);
+}
+
 /* spread: one of a few values for each range of elements
  * y[i] = values[index[r]] for the last r with starts[r] <= i.
  *   (values:T) -> (y:T)
@@ -1776,12 +2342,79 @@ static inline tn_val tn_square(tn_build *build, tn_val x) {
   return tn_op_end(build);
 }
 
+/* squeeze: x without dimensions of size 1
+ *   (x:T) -> (y:T)
+ *   axes: dimensions to drop where they are 1; none: all; default [] */
+static inline tn_val tn_squeeze(tn_build *build, tn_val x, int64_t n_axes, const int64_t *axes) {
+  tn_op_begin(build, "squeeze");
+  tn_op_arg(build, x);
+  if (n_axes != 0 || axes != NULL) tn_op_set_ints(build, "axes", n_axes, axes);
+  return tn_op_end(build);
+}
+
+/* stack: operands joined along a new dimension
+ *   (xs*:T) -> (y:T)
+ *   axis: place of the new dimension, -rank-1 .. rank; default 0 */
+static inline tn_val tn_stack(tn_build *build, int64_t n_xs, const tn_val *xs, int64_t axis) {
+  tn_op_begin(build, "stack");
+  for (int64_t i = 0; i < n_xs; i++) tn_op_arg(build, xs[i]);
+  tn_op_set_int(build, "axis", axis);
+  return tn_op_end(build);
+}
+
+/* std: standard deviation, of a sample
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64
+ *   axes: dimensions to reduce, -rank .. rank-1; none: all; default []
+ *   keep: keep reduced dimensions as 1; default no
+ *   correction: subtracted from the number of elements; default 1 */
+static inline tn_val tn_std(tn_build *build, tn_val x, int64_t n_axes, const int64_t *axes, int32_t keep,
+                            double correction) {
+  tn_op_begin(build, "std");
+  tn_op_arg(build, x);
+  if (n_axes != 0 || axes != NULL) tn_op_set_ints(build, "axes", n_axes, axes);
+  tn_op_set_int(build, "keep", keep);
+  tn_op_set_float(build, "correction", correction);
+  return tn_op_end(build);
+}
+
 /* sub: x - y; integers wrap
  *   (x:T, y:T) -> (z:T); T in i32 i64 f16 bf16 f32 f64 */
 static inline tn_val tn_sub(tn_build *build, tn_val x, tn_val y) {
   tn_op_begin(build, "sub");
   tn_op_arg(build, x);
   tn_op_arg(build, y);
+  return tn_op_end(build);
+}
+
+/* swapaxes: x with two dimensions exchanged
+ *   (x:T) -> (y:T)
+ *   axis0: one dimension, -rank .. rank-1
+ *   axis1: the other one */
+static inline tn_val tn_swapaxes(tn_build *build, tn_val x, int64_t axis0, int64_t axis1) {
+  tn_op_begin(build, "swapaxes");
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "axis0", axis0);
+  tn_op_set_int(build, "axis1", axis1);
+  return tn_op_end(build);
+}
+
+/* take: elements of x, flattened, by their indices
+ *   (x:T, index:I) -> (y:T); I in i32 i64 */
+static inline tn_val tn_take(tn_build *build, tn_val x, tn_val index) {
+  tn_op_begin(build, "take");
+  tn_op_arg(build, x);
+  tn_op_arg(build, index);
+  return tn_op_end(build);
+}
+
+/* take_along_dim: elements of x by their indices along an axis, for operands that broadcast
+ *   (x:T, index:I) -> (y:T); I in i32 i64
+ *   axis: dimension that is indexed, -rank .. rank-1; default 0 */
+static inline tn_val tn_take_along_dim(tn_build *build, tn_val x, tn_val index, int64_t axis) {
+  tn_op_begin(build, "take_along_dim");
+  tn_op_arg(build, x);
+  tn_op_arg(build, index);
+  tn_op_set_int(build, "axis", axis);
   return tn_op_end(build);
 }
 
@@ -1821,6 +2454,39 @@ static inline tn_val tn_threshold(tn_build *build, tn_val x, double threshold, d
   return tn_op_end(build);
 }
 
+/* tile: x repeated along its dimensions
+ *   (x:T) -> (y:T)
+ *   repeats: of each dimension, aligned at the last */
+static inline tn_val tn_tile(tn_build *build, tn_val x, int64_t n_repeats, const int64_t *repeats) {
+  tn_op_begin(build, "tile");
+  tn_op_arg(build, x);
+  tn_op_set_ints(build, "repeats", n_repeats, repeats);
+  return tn_op_end(build);
+}
+
+/* topk: the k largest elements along an axis, and where they were
+ * The first k elements of `sort`, in that order.
+ *   (x:T) -> (y:T, index:i32); T in i32 i64 f16 bf16 f32 f64
+ *   k: how many elements; >= 0
+ *   axis: dimension to sort along, -rank .. rank-1; default -1
+ *   largest: the largest elements; no: the smallest; default yes */
+static inline tn_val tn_topk(tn_build *build, tn_val x, int64_t k, int64_t axis, int32_t largest) {
+  tn_op_begin(build, "topk");
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "k", k);
+  tn_op_set_int(build, "axis", axis);
+  tn_op_set_int(build, "largest", largest);
+  return tn_op_end(build);
+}
+
+/* trace: sum of the main diagonal of the matrices of the last two dimensions
+ *   (x:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64 */
+static inline tn_val tn_trace(tn_build *build, tn_val x) {
+  tn_op_begin(build, "trace");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
 /* transpose: x with its dimensions in another order
  *   (x:T) -> (y:T)
  *   order: result dimension i is dimension order[i] of x */
@@ -1852,11 +2518,76 @@ static inline tn_val tn_trigamma(tn_build *build, tn_val x) {
   return tn_op_end(build);
 }
 
+/* tril: x on and below a diagonal of its matrices, 0 above
+ *   (x:T) -> (y:T)
+ *   diagonal: the diagonal, counted to the right; below the main one where negative; default 0 */
+static inline tn_val tn_tril(tn_build *build, tn_val x, int64_t diagonal) {
+  tn_op_begin(build, "tril");
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "diagonal", diagonal);
+  return tn_op_end(build);
+}
+
+/* triu: x on and above a diagonal of its matrices, 0 below
+ *   (x:T) -> (y:T)
+ *   diagonal: the diagonal, counted to the right; below the main one where negative; default 0 */
+static inline tn_val tn_triu(tn_build *build, tn_val x, int64_t diagonal) {
+  tn_op_begin(build, "triu");
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "diagonal", diagonal);
+  return tn_op_end(build);
+}
+
 /* trunc: x without its fraction
  *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
 static inline tn_val tn_trunc(tn_build *build, tn_val x) {
   tn_op_begin(build, "trunc");
   tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* unfold: the patches of images as columns: (N, C, H, W) to (N, C * kernel, patches)
+ * A list of one entry stands for both dimensions.
+ *   (x:T) -> (y:T)
+ *   kernel: height and width of a patch
+ *   stride: distance of patches; none: 1; default []
+ *   padding: zeros around the image; none: 0; default []
+ *   dilation: distance of the pixels of a patch; none: 1; default [] */
+static inline tn_val tn_unfold(tn_build *build, tn_val x, int64_t n_kernel, const int64_t *kernel,
+                               int64_t n_stride, const int64_t *stride,
+                               int64_t n_padding, const int64_t *padding,
+                               int64_t n_dilation, const int64_t *dilation) {
+  tn_op_begin(build, "unfold");
+  tn_op_arg(build, x);
+  tn_op_set_ints(build, "kernel", n_kernel, kernel);
+  if (n_stride != 0 || stride != NULL) tn_op_set_ints(build, "stride", n_stride, stride);
+  if (n_padding != 0 || padding != NULL) tn_op_set_ints(build, "padding", n_padding, padding);
+  if (n_dilation != 0 || dilation != NULL) tn_op_set_ints(build, "dilation", n_dilation, dilation);
+  return tn_op_end(build);
+}
+
+/* unsqueeze: x with a new dimension of size 1
+ *   (x:T) -> (y:T)
+ *   axis: place of the new dimension, -rank-1 .. rank */
+static inline tn_val tn_unsqueeze(tn_build *build, tn_val x, int64_t axis) {
+  tn_op_begin(build, "unsqueeze");
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "axis", axis);
+  return tn_op_end(build);
+}
+
+/* var: variance, of a sample
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64
+ *   axes: dimensions to reduce, -rank .. rank-1; none: all; default []
+ *   keep: keep reduced dimensions as 1; default no
+ *   correction: subtracted from the number of elements; default 1 */
+static inline tn_val tn_var(tn_build *build, tn_val x, int64_t n_axes, const int64_t *axes, int32_t keep,
+                            double correction) {
+  tn_op_begin(build, "var");
+  tn_op_arg(build, x);
+  if (n_axes != 0 || axes != NULL) tn_op_set_ints(build, "axes", n_axes, axes);
+  tn_op_set_int(build, "keep", keep);
+  tn_op_set_float(build, "correction", correction);
   return tn_op_end(build);
 }
 

@@ -31,6 +31,7 @@ static void products_attention_embedding(void **state) { run_family(state, tn_pr
 static void normalization(void **state) { run_family(state, tn_norm_cases); }
 static void softmax_and_cross_entropy(void **state) { run_family(state, tn_loss_cases); }
 static void movement(void **state) { run_family(state, tn_movement_cases); }
+static void indices_sorts_and_running_sums(void **state) { run_family(state, tn_index_cases); }
 
 static int open_fixture(void **state) {
   static fixture f;
@@ -51,6 +52,7 @@ int main(void) {
       cmocka_unit_test(normalization),
       cmocka_unit_test(softmax_and_cross_entropy),
       cmocka_unit_test(movement),
+      cmocka_unit_test(indices_sorts_and_running_sums),
   };
   return cmocka_run_group_tests(tests, open_fixture, close_fixture);
 }

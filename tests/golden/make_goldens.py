@@ -549,6 +549,134 @@ def write_elementwise(folder):
     f.write(folder)
 
 
+def axis(f, dtype):
+    x, rows = draw(3, 2, 4, dtype=dtype), torch.tensor([1, 0, 1])
+    for d, shape in ((0, (4, 2, 3)), (1, (3, 3, 4)), (-1, (2, 1, 5))):
+        index = torch.randint(0, x.shape[d], shape)
+        f.case(f"y = gather(x, index, axis={d})", lambda x, index: x.gather(d, index), x=x, index=index)
+        f.case(f"y = gather(x, index, axis={d})", lambda x, index: x.index_select(d, index), x=x, index=rows)
+        f.case(f"y = scatter(x, index, u, axis={d}, mode=add)", lambda x, index, u: x.scatter_add(d, index, u), x=x,
+               index=index, u=draw(*shape, dtype=dtype))
+        f.case(f"y = scatter(x, index, u, axis={d}, mode=add)", lambda x, index, u: x.index_add(d, index, u), x=x, index=rows,
+               u=draw(*[3 if i == d % 3 else n for i, n in enumerate(x.shape)], dtype=dtype))
+        for mode, name in (("max", "amax"), ("min", "amin")):
+            f.case(f"y = scatter(x, index, u, axis={d}, mode={mode})",
+                   lambda x, index, u: x.scatter_reduce(d, index, u, name), x=x, index=index, u=draw(*shape, dtype=dtype))
+        once = torch.argsort(torch.rand(x.shape), dim=d).narrow(d, 0, 2)
+        f.case(f"y = scatter(x, index, u, axis={d}, mode=set)", lambda x, index, u: x.scatter(d, index, u), x=x,
+               index=once, u=draw(*once.shape, dtype=dtype))
+    odd = tensor([[1.0, math.nan, -0.0, 0.0, math.inf, 1.0], [-1.0, 2.0, -math.inf, 2.0, math.nan, math.nan]], dtype)
+
+    def sorted_by(x, d, descending):
+        y, index = x.sort(dim=d, descending=descending, stable=True)
+        return y, index.to(torch.int32)
+
+    def best(x, k, d, largest):
+        y, index = x.topk(k, d, largest)
+        return y, index.to(torch.int32)
+    for descending in (False, True):
+        for d in (0, 1, -1):
+            f.case(f"y, index = sort(x, axis={d}, descending={flag(descending)})", lambda x: sorted_by(x, d, descending),
+                   outputs="y index", x=x)
+            f.case(f"y, index = topk(x, k=2, axis={d}, largest={flag(descending)})", lambda x: best(x, 2, d, descending),
+                   outputs="y index", x=x)
+        f.case(f"y, index = sort(x, descending={flag(descending)})", lambda x: sorted_by(x, -1, descending),
+               outputs="y index", grad=[], x=odd)
+    zeros = tensor([[2.0, 0.0, -1.5, 3.0], [1.0, 0.0, 0.5, 0.0]], dtype)
+    for d in (0, 1, -1):
+        f.case(f"y = cumsum(x, axis={d})", lambda x: x.cumsum(d), x=x)
+        f.case(f"y = cumsum(x, axis={d}, reverse=yes)", lambda x: x.flip(d).cumsum(d).flip(d), x=x)
+        f.case(f"y = cumsum(x, axis={d}, exclusive=yes)", lambda x: x.cumsum(d) - x, x=x)
+        f.case(f"y = cumprod(x, axis={d})", lambda x: x.cumprod(d), x=x)
+        f.case(f"y = logcumsumexp(x, axis={d})", lambda x: x.logcumsumexp(d), x=x)
+        for op, function in {"cummax": torch.cummax, "cummin": torch.cummin}.items():
+            f.case(f"y, index = {op}(x, axis={d})", lambda x: indexed(function(x, d)), outputs="y index", x=x)
+    f.case("y = cumprod(x)", lambda x: x.cumprod(-1), x=zeros)
+    f.case("y, index = cummax(x)", lambda x: indexed(x.cummax(-1)), outputs="y index", x=zeros)
+    f.case("y, index = cummin(x)", lambda x: indexed(x.cummin(-1)), outputs="y index", grad=[], x=odd)
+
+
+def indexed(results):
+    return results[0], results[1].to(torch.int32)
+
+
+def composite(f, dtype):
+    x, y, images = draw(2, 3, 4, dtype=dtype), draw(2, 3, 4, dtype=dtype), draw(1, 4, 4, 6, dtype=dtype)
+    square, vector, index = draw(3, 3, dtype=dtype), draw(4, dtype=dtype), torch.tensor([[1, 0, 1]])
+    moves = {"unsqueeze(x, axis=-1)": lambda x: x.unsqueeze(-1), "unsqueeze(x, axis=1)": lambda x: x.unsqueeze(1),
+             "swapaxes(x, axis0=0, axis1=-1)": lambda x: x.swapaxes(0, -1),
+             "movedim(x, source=[0, 2], destination=[2, 0])": lambda x: x.movedim((0, 2), (2, 0)),
+             "movedim(x, source=[-1], destination=[0])": lambda x: x.movedim(-1, 0),
+             "narrow(x, axis=2, start=1, length=2)": lambda x: x.narrow(2, 1, 2),
+             "select(x, axis=1, index=-1)": lambda x: x.select(1, -1), "flip(x, axes=[0, 2])": lambda x: x.flip((0, 2)),
+             "flip(x)": lambda x: x.flip((0, 1, 2)), "roll(x, shifts=[1, -2], axes=[1, 2])": lambda x: x.roll((1, -2), (1, 2)),
+             "roll(x, shifts=[5])": lambda x: x.roll(5), "tile(x, repeats=[2, 3])": lambda x: x.tile((2, 3)),
+             "tile(x, repeats=[2, 1, 1, 2])": lambda x: x.tile((2, 1, 1, 2)),
+             "repeat_interleave(x, repeats=2, axis=1)": lambda x: x.repeat_interleave(2, 1),
+             "tril(x, diagonal=1)": lambda x: x.tril(1), "triu(x)": lambda x: x.triu(), "triu(x, diagonal=-1)": lambda x: x.triu(-1),
+             "diagonal(x)": lambda x: x.diagonal(), "diagonal(x, diagonal=-1, axis1=1, axis2=2)": lambda x: x.diagonal(-1, 1, 2),
+             "diag_embed(x)": torch.diag_embed, "diag_embed(x, diagonal=-2)": lambda x: torch.diag_embed(x, -2)}
+    reductions = {"var(x)": torch.var, "var(x, axes=[0, 2], keep=yes, correction=0)": lambda x: x.var((0, 2), correction=0, keepdim=True),
+                  "std(x, axes=[1])": lambda x: x.std(1), "norm(x)": torch.norm, "norm(x, p=1, axes=[0, 1])": lambda x: x.norm(1, (0, 1)),
+                  "norm(x, p=inf, axes=[2], keep=yes)": lambda x: torch.linalg.vector_norm(x, math.inf, 2, True),
+                  "norm(x, p=3, axes=[1])": lambda x: torch.linalg.vector_norm(x, 3, 1),
+                  "normalize(x, axis=1)": lambda x: F.normalize(x, dim=1), "normalize(x, p=1, axis=-1)": lambda x: F.normalize(x, 1, -1),
+                  "logsumexp(x, axes=[1])": lambda x: x.logsumexp(1), "logsumexp(x, keep=yes)": lambda x: x.logsumexp((0, 1, 2), True),
+                  "prod(x)": torch.prod, "prod(x, axes=[1], keep=yes)": lambda x: x.prod(1, True)}
+    for body, function in {**moves, **reductions}.items():
+        f.case(f"y = {body}", function, x=x)
+    f.case("y = squeeze(x)", torch.squeeze, x=draw(1, 3, 1, dtype=dtype))
+    f.case("y = squeeze(x, axes=[0, 1])", lambda x: x.squeeze((0, 1)), x=draw(1, 3, 1, dtype=dtype))
+    f.case("y = expand(x, dims=[2, -1, 3])", lambda x: x.expand(2, -1, 3), x=draw(4, 1, dtype=dtype))
+    f.case("z = stack(x, y, axis=1)", lambda x, y: torch.stack((x, y), 1), outputs="z", x=x, y=y)
+    for diagonal in (0, 1, -2):
+        f.case(f"y = diag(x, diagonal={diagonal})", lambda x: x.diag(diagonal), x=vector)
+        f.case(f"y = diag(x, diagonal={diagonal})", lambda x: x.diag(diagonal), x=square)
+    f.case("y = trace(x)", torch.trace, x=square)
+    f.case("y = pixel_shuffle(x, factor=2)", lambda x: F.pixel_shuffle(x, 2), x=images)
+    f.case("y = pixel_unshuffle(x, factor=2)", lambda x: F.pixel_unshuffle(x, 2), x=images)
+    f.case("y = channel_shuffle(x, groups=2)", lambda x: F.channel_shuffle(x, 2), x=images)
+    window = dict(padding=(1, 0), stride=(2, 1), dilation=(1, 2))
+    text = "kernel=[2, 3], padding=[1, 0], stride=[2, 1], dilation=[1, 2]"
+    f.case(f"y = unfold(x, {text})", lambda x: F.unfold(x, (2, 3), **window), x=images)
+    f.case(f"y = fold(x, size=[4, 6], {text})", lambda x: F.fold(x, (4, 6), (2, 3), **window), x=draw(1, 12, 6, dtype=dtype))
+    f.case("y = index_select(x, index, axis=1)", lambda x, index: x[:, index], x=x, index=index)
+    f.case("y = take(x, index)", torch.take, x=x, index=index)
+    f.case("y = take_along_dim(x, index, axis=1)", lambda x, index: torch.take_along_dim(x, index, 1), x=x, index=index[..., None])
+    u = draw(2, 3, 4, dtype=dtype)
+    f.case("y = index_add(x, index, u, axis=1)", lambda x, index, u: x.index_add(1, index, u), x=x, index=index[0], u=u)
+    f.case("y = index_copy(x, index, u, axis=1)", lambda x, index, u: x.index_copy(1, index, u), x=x, index=tensor([2, 0, 1], torch.int64), u=u)
+    f.case("y = index_fill(x, index, axis=2, value=1.5)", lambda x, index: x.index_fill(2, index, 1.5), x=x, index=index[0])
+    f.case("y = one_hot(index, classes=4)", lambda index: F.one_hot(index, 4), grad=[], index=index)
+    f.case("y = masked_fill(x, mask, value=-inf)", lambda x, mask: x.masked_fill(mask, -math.inf), x=x, mask=torch.rand(3, 1) < 0.5)
+    flags = tensor([[0.0, 1.0, 0.0], [0.0, 0.0, 0.0], [2.0, 1.0, math.nan]], dtype)
+    odd = tensor([[3.0, math.nan, 1.0, 1.0], [2.0, -1.0, -1.0, 4.0]], dtype)
+    for op, function in {"any": torch.any, "all": torch.all}.items():
+        f.case(f"y = {op}(x)", function, grad=[], x=flags)
+        f.case(f"y = {op}(x, axes=[1], keep=yes)", lambda x: function(x, 1, True), grad=[], x=flags)
+    for v in (x, odd):
+        for op, function in {"max_with_index": torch.max, "min_with_index": torch.min, "median": torch.median}.items():
+            f.case(f"y, index = {op}(x)", lambda x: indexed(function(x, -1)), outputs="y index", grad=None if v is x else [], x=v)
+            f.case(f"y, index = {op}(x, axis=0, keep=yes)", lambda x: indexed(function(x, 0, True)), outputs="y index",
+                   grad=None if v is x else [], x=v)
+        f.case("y = argmin(x, axis=1)", lambda x: x.argmin(1).to(torch.int32), grad=[], x=v)
+        f.case("y = argsort(x, axis=0)", lambda x: x.argsort(dim=0, stable=True).to(torch.int32), grad=[], x=v)
+    f.case("y, index = kthvalue(x, k=2, axis=1)", lambda x: indexed(x.kthvalue(2, 1)), outputs="y index", x=x)
+    f.case("z = cosine_similarity(x, y)", F.cosine_similarity, outputs="z", x=x, y=y)
+    f.case("z = cosine_similarity(x, y, axis=-1)", lambda x, y: F.cosine_similarity(x, y, -1), outputs="z", x=x, y=y[:1])
+    f.case("z = pairwise_distance(x, y)", F.pairwise_distance, outputs="z", x=x, y=y)
+    f.case("z = pairwise_distance(x, y, p=1, keep=yes)", lambda x, y: F.pairwise_distance(x, y, 1, keepdim=True), outputs="z", x=x, y=y)
+    for p in (1, 2, 3):
+        f.case(f"z = cdist(x, y, p={p})", lambda x, y: torch.cdist(x, y, p), outputs="z", x=x, y=draw(2, 5, 4, dtype=dtype))
+    for equation, shapes in {"bij,bjk->bik": ((2, 3, 4), (2, 4, 2)), "ij,jk": ((3, 4), (4, 2)), "ii->i": ((3, 3),), "ii": ((3, 3),),
+                             "i,j->ij": ((3,), (2,)), "bhid,bhjd->bhij": ((1, 2, 3, 4), (1, 2, 2, 4)), "ij->ji": ((2, 3),),
+                             "ijk->j": ((2, 3, 4),), "...ij,...jk->...ik": ((2, 3, 4), (4, 2)), "b...d,d->b...": ((2, 3, 4), (4,)),
+                             "bn,anm,bm->ba": ((2, 3), (5, 3, 4), (2, 4)), "ij,ij->i": ((3, 4), (3, 4))}.items():
+        names = "abc"[:len(shapes)]
+        f.case(f'y = einsum({", ".join(names)}, equation="{equation}")', lambda *v: torch.einsum(equation, *v),
+               **{n: draw(*s, dtype=dtype) for n, s in zip(names, shapes)})
+
+
 def write_family(family, folder):
     f = File(family.__name__)
     for dtype in FLOATS:
@@ -568,6 +696,9 @@ def main():
     write_family(decoding, folder)
     torch.manual_seed(0)
     write_elementwise(folder)
+    torch.manual_seed(0)
+    write_family(axis, folder)
+    write_family(composite, folder)
 
 
 if __name__ == "__main__":

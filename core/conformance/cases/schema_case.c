@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/config/options/options.h"
+#include "core/conformance/cases/examples.h"
 #include "core/graph/op/infer.h"
 
 enum { TRIES = 64, OPERANDS = 8, RESULTS = 16, ATTRIBUTES = 12 };
@@ -219,6 +220,7 @@ static tn_status schema_narrow(tn_draw *d, const tn_case *c, const tn_op_def **d
 }
 
 tn_val tn_schema_emit(tn_draw *d, const tn_case *c) {
+  if (tn_example_exists(c->op)) return tn_example_emit(d, c);
   const tn_op_def *def = NULL;
   const void *attributes = NULL;
   tn_type types[OPERANDS];

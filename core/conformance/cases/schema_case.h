@@ -5,8 +5,8 @@
 #include "core/conformance/cases/cases.h"
 #include "core/graph/op/schema.h"
 
-/* Draws a use of the op c->op from its schema. Kinds of shapes are tried until its infer accepts one;
- * required attributes get a value in their range. */
+/* Draws a use of the op c->op from its schema, or from its examples (examples.h). Kinds of shapes are tried
+ * until its infer accepts one; required attributes get a value in their range. */
 tn_val tn_schema_emit(tn_draw *d, const tn_case *c);
 
 /* Draws a use of a pattern: the first node by the case of its op, then the other nodes on its results. */
