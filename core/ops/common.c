@@ -98,6 +98,17 @@ tn_status tn_ops_check_dims_of(tn_infer *n, const char *operand, const tn_type *
                  tn_ops_text(&want).v);
 }
 
+const char *tn_ops_spatial_name(int32_t rank, int32_t i) {
+  static const char *const names[] = {"depth", "height", "width"};
+  return names[3 - rank + i];
+}
+
+const char *tn_ops_image_dims(int32_t rank) {
+  static const char *const dims[] = {"batch, channels, width", "batch, channels, height, width",
+                                     "batch, channels, depth, height, width"};
+  return dims[rank - 1];
+}
+
 /* ---- axes ---- */
 
 void tn_ops_axes(const tn_ints *axes, int32_t rank, bool *reduced) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <string.h>
 
 #include "core/ops/ops.h"
 #include "tenon/attributes.h"
@@ -43,6 +44,14 @@ tn_status tn_ops_check_dims_of(tn_infer *n, const char *operand, const tn_type *
                                const tn_type *expected);
 /* The numbers of elements and bytes of the result must fit in int64. */
 tn_status tn_ops_check_count(tn_infer *n, const tn_type *type);
+
+/* The number of spatial dimensions, which the op's name has: 2 for "conv2d_grad_input". */
+static inline int32_t tn_ops_spatial(const tn_infer *n) { return strpbrk(n->node.op, "123")[0] - '0'; }
+
+/* Their names, "height", of an op over `rank` of them, and the dimensions of a batch of images, for messages.
+ */
+const char *tn_ops_spatial_name(int32_t rank, int32_t i);
+const char *tn_ops_image_dims(int32_t rank);
 
 /* ---- attributes after the checks, for decompositions and gradients ---- */
 

@@ -1,13 +1,14 @@
-/* core/ops/pool.c: pooling over the two spatial dimensions of (N, C, H, W). */
-#include "core/ops/common.h"
+/* core/ops/pool.c: pooling over one to three spatial dimensions of (N, C, spatial...). The ops over two
+ * dimensions are primitives; pool_ranks.c decomposes the others. */
+#include "core/ops/pool.h"
 
 /* ---- shapes ---- */
 
-static tn_status pool_check_window(tn_infer *n, const tn_pool2d_attributes *a) {
-  tn_status status = tn_ops_check_list(n, "kernel", &a->kernel, 2, 1);
-  if (status == TN_OK && a->stride.n > 0) status = tn_ops_check_list(n, "stride", &a->stride, 2, 1);
-  if (status == TN_OK) status = tn_ops_check_list(n, "padding", &a->padding, 2, 0);
-  for (int32_t i = 0; i < 2 && status == TN_OK; i++)
+static tn_status pool_check_window(tn_infer *n, const tn_pool2d_attributes *a, int32_t rank) {
+  tn_status status = tn_ops_check_list(n, "kernel", &a->kernel, rank, 1);
+  if (status == TN_OK && a->stride.n > 0) status = tn_ops_check_list(n, "stride", &a->stride, rank, 1);
+  if (status == TN_OK) status = tn_ops_check_list(n, "padding", &a->padding, rank, 0);
+  for (int32_t i = 0; i < rank && status == TN_OK; i++)
     if (a->padding.v[i] > a->kernel.v[i] / 2)
       return tn_fail(n, TN_EINVAL, "padding",
                      "padding %lld is more than half of kernel %lld: some windows would hold "
@@ -28,52 +29,42 @@ static int64_t pool_window_count(int64_t size, int64_t kernel, int64_t stride, i
 
 static tn_status pool_infer(tn_infer *n, const tn_pool2d_attributes *a, const tn_type *x, tn_type *y) {
   enum { LARGEST = INT32_MAX }; /* keeps all sums of sizes far from overflow */
-  TN_TRY(pool_check_window(n, a));
-  TN_TRY(tn_ops_check_rank(n, "x", x, 4, "batch, channels, height, width"));
+  int32_t rank = tn_ops_spatial(n);
+  TN_TRY(pool_check_window(n, a, rank));
+  TN_TRY(tn_ops_check_rank(n, "x", x, 2 + rank, tn_ops_image_dims(rank)));
   const tn_ints *stride = a->stride.n > 0 ? &a->stride : &a->kernel;
   *y = *x;
-  for (int32_t i = 0; i < 2; i++) {
+  for (int32_t i = 0; i < rank; i++) {
     int64_t size = x->dims[2 + i], kernel = a->kernel.v[i];
     bool fits = size >= 1 && size <= LARGEST && kernel <= LARGEST && stride->v[i] <= LARGEST;
     y->dims[2 + i] = fits ? pool_window_count(size, kernel, stride->v[i], a->padding.v[i], a->ceil) : 0;
     if (y->dims[2 + i] < 1)
       return tn_fail(
           n, TN_EINVAL, "kernel", "the kernel of %lld does not fit the input's %s of %lld with padding %lld",
-          (long long)kernel, i == 0 ? "height" : "width", (long long)size, (long long)a->padding.v[i]);
+          (long long)kernel, tn_ops_spatial_name(rank, i), (long long)size, (long long)a->padding.v[i]);
   }
   return tn_ops_check_count(n, y);
 }
 
-/* ---- emitting ---- */
+/* ---- options and cost ---- */
 
-/* An op with the window of `a`. The result has the dims of `like`; 0 for a forward op. */
-static tn_val pool_emit(tn_build *b, const char *op, tn_val x, tn_val index, const tn_pool2d_attributes *a,
-                        tn_val like) {
-  tn_type t = tn_ops_type(b, like);
-  tn_op_begin(b, op);
-  tn_op_arg(b, x);
-  if (index != 0) tn_op_arg(b, index);
-  tn_op_set_ints(b, "kernel", 2, a->kernel.v);
-  tn_op_set_ints(b, "stride", a->stride.n, a->stride.v);
-  tn_op_set_ints(b, "padding", 2, a->padding.v);
-  tn_op_set_int(b, "ceil", a->ceil);
-  if (index == 0) tn_op_set_int(b, "include_pad", a->include_pad);
-  if (like != 0) tn_op_set_ints(b, "dims", t.rank, t.dims);
-  return tn_op_end(b);
-}
-
-#define POOL2D_OPTIONS                                                                                       \
-  TN_OPT(tn_pool2d_attributes, kernel, TN_OPT_INTS, NULL, NULL, "size of the window: height, width"),        \
+#define POOL_OPTIONS(axes, zeros)                                                                            \
+  TN_OPT(tn_pool2d_attributes, kernel, TN_OPT_INTS, NULL, NULL, "size of the window: " axes),                \
       TN_OPT(tn_pool2d_attributes, stride, TN_OPT_INTS, "[]", NULL, "step of the window; none: its size"),   \
-      TN_OPT(tn_pool2d_attributes, padding, TN_OPT_INTS, "[0, 0]", NULL, "on both sides: height, width"),    \
+      TN_OPT(tn_pool2d_attributes, padding, TN_OPT_INTS, zeros, NULL, "on both sides: " axes),               \
       TN_OPT(tn_pool2d_attributes, ceil, TN_OPT_FLAG, "no", NULL, "a last window may reach over the border")
+#define POOL1D_OPTIONS POOL_OPTIONS("width", "[0]")
+#define POOL2D_OPTIONS POOL_OPTIONS("height, width", "[0, 0]")
+#define POOL3D_OPTIONS POOL_OPTIONS("depth, height, width", "[0, 0, 0]")
 #define INCLUDE_PAD_OPTION                                                                                   \
   TN_OPT(tn_pool2d_attributes, include_pad, TN_OPT_FLAG, "yes", NULL, "padding counts in the divisor")
 #define DIMS_OPTION TN_OPT(tn_pool2d_attributes, dims, TN_OPT_INTS, NULL, NULL, "dimensions of the result")
 
 /* One operation for each element of each window. */
 static double pool_flops(const tn_pool2d_attributes *a, const tn_type *y) {
-  return tn_ops_count(y) * (double)a->kernel.v[0] * (double)a->kernel.v[1];
+  double flops = tn_ops_count(y);
+  for (int64_t i = 0; i < a->kernel.n; i++) flops *= (double)a->kernel.v[i];
+  return flops;
 }
 static void pool_cost(const tn_node *n, tn_cost *cost) {
   tn_ops_cost(n, cost, pool_flops(n->attributes, &n->out[0]));
@@ -81,12 +72,13 @@ static void pool_cost(const tn_node *n, tn_cost *cost) {
 
 /* ---- max_pool2d ---- */
 
-static tn_status max_pool2d_infer(tn_infer *n) {
+static tn_status max_pool_infer(tn_infer *n) {
   const tn_type *x = n->node.in[0];
   TN_TRY(pool_infer(n, n->node.attributes, x, &n->node.out[0]));
+  if (n->node.n_out < 2) return TN_OK;
   n->node.out[1] = n->node.out[0];
   n->node.out[1].dtype = TN_I32;
-  if (x->dims[2] * x->dims[3] <= INT32_MAX) return TN_OK;
+  if (x->dims[2] * (x->rank > 3 ? x->dims[3] : 1) <= INT32_MAX) return TN_OK;
   return tn_fail(n, TN_EINVAL, NULL, "x is %s: a plane has more elements than an i32 index can count",
                  tn_ops_text(x).v);
 }
@@ -95,11 +87,27 @@ static tn_status max_pool2d_grad_rule(tn_build *b, const void *attributes) {
   tn_val dy = tn_build_out_grad(b, 0);
   if (dy != 0)
     tn_build_yield(b, 0,
-                   pool_emit(b, "max_pool2d_grad", dy, tn_build_out(b, 1), attributes, tn_build_in(b, 0)));
+                   tn_pool_emit(b, "max_pool2d_grad", dy, tn_build_out(b, 1), attributes, tn_build_in(b, 0)));
   return TN_OK;
 }
 
+static const tn_option max_pool1d_options[] = {POOL1D_OPTIONS, TN_OPT_END};
 static const tn_option max_pool2d_options[] = {POOL2D_OPTIONS, TN_OPT_END};
+static const tn_option max_pool3d_options[] = {POOL3D_OPTIONS, TN_OPT_END};
+
+const tn_op tn_op_max_pool1d = {
+    .item =
+        TN_ITEM(tn_op, TN_OP, "max_pool1d",
+                "largest element of each window of (N, C, W), and where it lies; NaN is largest, then the "
+                "first",
+                tn_pool2d_attributes, max_pool1d_options),
+    .schema = "(x:T) -> (y:T, index:i32)" TN_OPS_FLOATS,
+    .op_class = TN_CLASS_REDUCE,
+    .infer = max_pool_infer,
+    .decompose = tn_max_pool1d_decompose,
+    .cost = pool_cost,
+    .notes = "`ceil` is PyTorch's ceil_mode.",
+};
 
 const tn_op tn_op_max_pool2d = {
     .item = TN_ITEM(
@@ -108,10 +116,22 @@ const tn_op tn_op_max_pool2d = {
         tn_pool2d_attributes, max_pool2d_options),
     .schema = "(x:T) -> (y:T, index:i32)" TN_OPS_FLOATS,
     .op_class = TN_CLASS_REDUCE,
-    .infer = max_pool2d_infer,
+    .infer = max_pool_infer,
     .grad = max_pool2d_grad_rule,
     .cost = pool_cost,
     .notes = "The index counts in row-major order. `ceil` is PyTorch's ceil_mode.",
+};
+
+const tn_op tn_op_max_pool3d = {
+    .item = TN_ITEM(tn_op, TN_OP, "max_pool3d",
+                    "largest element of each window of (N, C, D, H, W); NaN is largest", tn_pool2d_attributes,
+                    max_pool3d_options),
+    .schema = "(x:T) -> (y:T)" TN_OPS_FLOATS,
+    .op_class = TN_CLASS_REDUCE,
+    .infer = max_pool_infer,
+    .decompose = tn_max_pool3d_decompose,
+    .cost = pool_cost,
+    .notes = "`ceil` is PyTorch's ceil_mode.",
 };
 
 static tn_status max_pool2d_grad_infer(tn_infer *n) {
@@ -163,28 +183,34 @@ const tn_op tn_op_max_pool2d_grad = {
 
 /* ---- avg_pool2d ---- */
 
-static tn_status avg_pool2d_infer(tn_infer *n) {
+static tn_status avg_pool_infer(tn_infer *n) {
   return pool_infer(n, n->node.attributes, n->node.in[0], &n->node.out[0]);
 }
 
 static tn_status avg_pool2d_grad(tn_build *b, const void *attributes) {
-  tn_build_yield(b, 0,
-                 pool_emit(b, "avg_pool2d_grad", tn_build_out_grad(b, 0), 0, attributes, tn_build_in(b, 0)));
+  tn_build_yield(
+      b, 0, tn_pool_emit(b, "avg_pool2d_grad", tn_build_out_grad(b, 0), 0, attributes, tn_build_in(b, 0)));
   return TN_OK;
 }
 
+static const tn_option avg_pool1d_options[] = {POOL1D_OPTIONS, INCLUDE_PAD_OPTION, TN_OPT_END};
 static const tn_option avg_pool2d_options[] = {POOL2D_OPTIONS, INCLUDE_PAD_OPTION, TN_OPT_END};
+static const tn_option avg_pool3d_options[] = {POOL3D_OPTIONS, INCLUDE_PAD_OPTION, TN_OPT_END};
 
-const tn_op tn_op_avg_pool2d = {
-    .item =
-        TN_ITEM(tn_op, TN_OP, "avg_pool2d", "mean of each window", tn_pool2d_attributes, avg_pool2d_options),
-    .schema = "(x:T) -> (y:T)" TN_OPS_FLOATS,
-    .op_class = TN_CLASS_REDUCE,
-    .infer = avg_pool2d_infer,
-    .grad = avg_pool2d_grad,
-    .cost = pool_cost,
-    .notes = "`ceil` is PyTorch's ceil_mode.",
-};
+#define AVG_POOL(name, help, DECOMPOSE, GRAD)                                                                \
+  const tn_op tn_op_##name = {                                                                               \
+      .item = TN_ITEM(tn_op, TN_OP, #name, help, tn_pool2d_attributes, name##_options),                      \
+      .schema = "(x:T) -> (y:T)" TN_OPS_FLOATS,                                                              \
+      .op_class = TN_CLASS_REDUCE,                                                                           \
+      .infer = avg_pool_infer,                                                                               \
+      .decompose = DECOMPOSE,                                                                                \
+      .grad = GRAD,                                                                                          \
+      .cost = pool_cost,                                                                                     \
+      .notes = "`ceil` is PyTorch's ceil_mode.",                                                             \
+  };
+AVG_POOL(avg_pool1d, "mean of each window of (N, C, W)", tn_avg_pool1d_decompose, NULL)
+AVG_POOL(avg_pool2d, "mean of each window", NULL, avg_pool2d_grad)
+AVG_POOL(avg_pool3d, "mean of each window of (N, C, D, H, W)", tn_avg_pool3d_decompose, NULL)
 
 static tn_status avg_pool2d_grad_infer(tn_infer *n) {
   const tn_pool2d_attributes *a = n->node.attributes;
@@ -196,7 +222,7 @@ static tn_status avg_pool2d_grad_infer(tn_infer *n) {
 
 /* Linear: the gradient of the gradient is the pooling itself. */
 static tn_status avg_pool2d_grad_grad(tn_build *b, const void *attributes) {
-  tn_build_yield(b, 0, pool_emit(b, "avg_pool2d", tn_build_out_grad(b, 0), 0, attributes, 0));
+  tn_build_yield(b, 0, tn_pool_emit(b, "avg_pool2d", tn_build_out_grad(b, 0), 0, attributes, 0));
   return TN_OK;
 }
 
@@ -218,32 +244,59 @@ const tn_op tn_op_avg_pool2d_grad = {
     .notes = "`dims` are those of x.",
 };
 
-/* ---- global_avg_pool ---- */
+/* ---- lp_pool1d to 3d ---- */
 
-static tn_status global_avg_pool_infer(tn_infer *n) {
-  const tn_type *x = n->node.in[0];
-  n->node.out[0].rank = 2;
-  n->node.out[0].dims[0] = x->dims[0];
-  n->node.out[0].dims[1] = x->dims[1];
-  return tn_ops_check_rank(n, "x", x, 4, "batch, channels, height, width");
+#define P_OPTION TN_OPT(tn_lp_pool_attributes, p, TN_OPT_FLOAT, "2", "> 0", "of the norm")
+static const tn_option lp_pool1d_options[] = {POOL1D_OPTIONS, P_OPTION, TN_OPT_END};
+static const tn_option lp_pool2d_options[] = {POOL2D_OPTIONS, P_OPTION, TN_OPT_END};
+static const tn_option lp_pool3d_options[] = {POOL3D_OPTIONS, P_OPTION, TN_OPT_END};
+
+#define LP_POOL(name)                                                                                        \
+  const tn_op tn_op_##name = {                                                                               \
+      .item = TN_ITEM(tn_op, TN_OP, #name, "(sum of x^p)^(1/p) over each window", tn_lp_pool_attributes,     \
+                      name##_options),                                                                       \
+      .schema = "(x:T) -> (y:T)" TN_OPS_FLOATS,                                                              \
+      .op_class = TN_CLASS_REDUCE,                                                                           \
+      .infer = avg_pool_infer,                                                                               \
+      .decompose = tn_lp_pool_decompose,                                                                     \
+      .cost = pool_cost,                                                                                     \
+      .domain = "x > 0",                                                                                     \
+      .notes = "As PyTorch's, without absolute values: x below 0 takes a p for which x^p is defined.",       \
+  };
+LP_POOL(lp_pool1d)
+LP_POOL(lp_pool2d)
+LP_POOL(lp_pool3d)
+
+/* ---- max_unpool2d ---- */
+
+static tn_status max_unpool2d_infer(tn_infer *n) {
+  const tn_unpool_attributes *a = n->node.attributes;
+  tn_type back, *y = &n->node.out[0];
+  TN_TRY(pool_check_window(n, &a->pool, 2));
+  if (a->size.n > 0) TN_TRY(tn_ops_check_list(n, "size", &a->size, 2, 1));
+  TN_TRY(tn_ops_check_rank(n, "x", n->node.in[0], 4, tn_ops_image_dims(2)));
+  *y = tn_unpool_type(a, n->node.in[0]);
+  TN_TRY(pool_infer(n, &a->pool, y, &back));
+  TN_TRY(tn_ops_check_dims_of(n, "x", n->node.in[0], &back));
+  return tn_ops_check_dims_of(n, "index", n->node.in[1], &back);
 }
 
-static tn_status global_avg_pool_decompose(tn_build *b, const void *attributes) {
-  (void)attributes;
-  int64_t plane[2] = {2, 3};
-  tn_build_yield(b, 0, tn_reduce_mean(b, tn_build_in(b, 0), 2, plane, 0));
-  return TN_OK;
-}
+static const tn_option max_unpool2d_options[] = {
+    POOL2D_OPTIONS,
+    TN_OPT(tn_unpool_attributes, size, TN_OPT_INTS, "[]", NULL,
+           "height and width of the result; none: as small as the windows allow"),
+    TN_OPT_END};
 
-static void global_avg_pool_cost(const tn_node *n, tn_cost *cost) {
-  tn_ops_cost(n, cost, tn_ops_count(n->in[0]));
-}
-
-const tn_op tn_op_global_avg_pool = {
-    .item = TN_ITEM_PLAIN(tn_op, TN_OP, "global_avg_pool", "mean of each plane: (N, C, H, W) to (N, C)"),
-    .schema = "(x:T) -> (y:T)" TN_OPS_FLOATS,
+const tn_op tn_op_max_unpool2d = {
+    .item = TN_ITEM(
+        tn_op, TN_OP, "max_unpool2d",
+        "zeros with the elements of x where the index of max_pool2d, which lies in its window, points",
+        tn_unpool_attributes, max_unpool2d_options),
+    .schema = "(x:T, index:i32) -> (y:T)" TN_OPS_FLOATS,
     .op_class = TN_CLASS_REDUCE,
-    .infer = global_avg_pool_infer,
-    .decompose = global_avg_pool_decompose,
-    .cost = global_avg_pool_cost,
+    .infer = max_unpool2d_infer,
+    .decompose = tn_max_unpool2d_decompose,
+    .notes =
+        "Elements of windows that overlap and have one maximum add up. Zeiler and Fergus, \"Visualizing and "
+        "understanding convolutional networks\", 2014.",
 };

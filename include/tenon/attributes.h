@@ -101,10 +101,10 @@ typedef struct tn_matmul_attributes {
   int32_t math;                     /* TN_MATH_... */
 } tn_matmul_attributes;
 
-typedef struct tn_conv2d_attributes { /* conv2d, conv2d_grad_input, conv2d_grad_weight */
-  tn_ints stride, padding, dilation;  /* two entries each after checking */
+typedef struct tn_conv2d_attributes { /* conv1d, conv2d, conv3d and their gradients */
+  tn_ints stride, padding, dilation;  /* one for each dimension; padding: or in front, then behind */
   int64_t groups;
-  tn_ints dims; /* gradient ops: of their result; empty for conv2d */
+  tn_ints dims; /* gradient ops: of their result; empty for the others */
   int32_t math; /* TN_MATH_... */
 } tn_conv2d_attributes;
 

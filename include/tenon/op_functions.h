@@ -64,6 +64,30 @@ static inline tn_val tn_adamw_update(tn_build *build, tn_val param, tn_val grad,
   return tn_op_end(build);
 }
 
+/* adaptive_avg_pool: means of windows that divide an image into a given number of parts
+ * (N, C, spatial...). Window o begins at element o in / out, rounded down, and ends before (o + 1) in /
+ * out, rounded up, for sizes in and out of x and the result.
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64
+ *   size: of the result: one number, or one for each spatial dimension; 0 keeps that of x; >= 0 */
+static inline tn_val tn_adaptive_avg_pool(tn_build *build, tn_val x, int64_t n_size, const int64_t *size) {
+  tn_op_begin(build, "adaptive_avg_pool");
+  tn_op_arg(build, x);
+  tn_op_set_ints(build, "size", n_size, size);
+  return tn_op_end(build);
+}
+
+/* adaptive_max_pool: maxima of windows that divide an image into a given number of parts
+ * (N, C, spatial...). Window o begins at element o in / out, rounded down, and ends before (o + 1) in /
+ * out, rounded up, for sizes in and out of x and the result.
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64
+ *   size: of the result: one number, or one for each spatial dimension; 0 keeps that of x; >= 0 */
+static inline tn_val tn_adaptive_max_pool(tn_build *build, tn_val x, int64_t n_size, const int64_t *size) {
+  tn_op_begin(build, "adaptive_max_pool");
+  tn_op_arg(build, x);
+  tn_op_set_ints(build, "size", n_size, size);
+  return tn_op_end(build);
+}
+
 /* add: x + y; integers wrap
  *   (x:T, y:T) -> (z:T); T in i32 i64 f16 bf16 f32 f64 */
 static inline tn_val tn_add(tn_build *build, tn_val x, tn_val y) {
@@ -106,6 +130,20 @@ static inline tn_val tn_affine(tn_build *build, tn_val x, double scale, double s
   tn_op_arg(build, x);
   tn_op_set_float(build, "scale", scale);
   tn_op_set_float(build, "shift", shift);
+  return tn_op_end(build);
+}
+
+/* affine_grid: the grid of grid_sample that an affine map (N, 2, 3) makes of an image of this size
+ *   (theta:T) -> (grid:T); T in f16 bf16 f32 f64
+ *   size: height and width of the grid
+ *   align_corners: -1 and 1 are the centers of the outermost elements, instead of their outer edges;
+ *     default no */
+static inline tn_val tn_affine_grid(tn_build *build, tn_val theta, int64_t n_size, const int64_t *size,
+                                    int32_t align_corners) {
+  tn_op_begin(build, "affine_grid");
+  tn_op_arg(build, theta);
+  tn_op_set_ints(build, "size", n_size, size);
+  tn_op_set_int(build, "align_corners", align_corners);
   return tn_op_end(build);
 }
 
@@ -289,6 +327,28 @@ static inline tn_val tn_attention_grad(tn_build *build, tn_val q, tn_val k, tn_v
   return tn_op_end(build);
 }
 
+/* avg_pool1d: mean of each window of (N, C, W)
+ * `ceil` is PyTorch's ceil_mode.
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64
+ *   kernel: size of the window: width
+ *   stride: step of the window; none: its size; default []
+ *   padding: on both sides: width; default [0]
+ *   ceil: a last window may reach over the border; default no
+ *   include_pad: padding counts in the divisor; default yes */
+static inline tn_val tn_avg_pool1d(tn_build *build, tn_val x, int64_t n_kernel, const int64_t *kernel,
+                                   int64_t n_stride, const int64_t *stride,
+                                   int64_t n_padding, const int64_t *padding, int32_t ceil,
+                                   int32_t include_pad) {
+  tn_op_begin(build, "avg_pool1d");
+  tn_op_arg(build, x);
+  tn_op_set_ints(build, "kernel", n_kernel, kernel);
+  if (n_stride != 0 || stride != NULL) tn_op_set_ints(build, "stride", n_stride, stride);
+  if (n_padding != 0 || padding != NULL) tn_op_set_ints(build, "padding", n_padding, padding);
+  tn_op_set_int(build, "ceil", ceil);
+  tn_op_set_int(build, "include_pad", include_pad);
+  return tn_op_end(build);
+}
+
 /* avg_pool2d: mean of each window
  * `ceil` is PyTorch's ceil_mode.
  *   (x:T) -> (y:T); T in f16 bf16 f32 f64
@@ -332,6 +392,28 @@ static inline tn_val tn_avg_pool2d_grad(tn_build *build, tn_val dy, int64_t n_ke
   tn_op_set_int(build, "ceil", ceil);
   tn_op_set_int(build, "include_pad", include_pad);
   tn_op_set_ints(build, "dims", n_dims, dims);
+  return tn_op_end(build);
+}
+
+/* avg_pool3d: mean of each window of (N, C, D, H, W)
+ * `ceil` is PyTorch's ceil_mode.
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64
+ *   kernel: size of the window: depth, height, width
+ *   stride: step of the window; none: its size; default []
+ *   padding: on both sides: depth, height, width; default [0, 0, 0]
+ *   ceil: a last window may reach over the border; default no
+ *   include_pad: padding counts in the divisor; default yes */
+static inline tn_val tn_avg_pool3d(tn_build *build, tn_val x, int64_t n_kernel, const int64_t *kernel,
+                                   int64_t n_stride, const int64_t *stride,
+                                   int64_t n_padding, const int64_t *padding, int32_t ceil,
+                                   int32_t include_pad) {
+  tn_op_begin(build, "avg_pool3d");
+  tn_op_arg(build, x);
+  tn_op_set_ints(build, "kernel", n_kernel, kernel);
+  if (n_stride != 0 || stride != NULL) tn_op_set_ints(build, "stride", n_stride, stride);
+  if (n_padding != 0 || padding != NULL) tn_op_set_ints(build, "padding", n_padding, padding);
+  tn_op_set_int(build, "ceil", ceil);
+  tn_op_set_int(build, "include_pad", include_pad);
   return tn_op_end(build);
 }
 
@@ -522,11 +604,37 @@ static inline tn_val tn_concat(tn_build *build, int64_t n_xs, const tn_val *xs, 
   return tn_op_end(build);
 }
 
+/* conv1d: one-dimensional convolution of (N, C, W) with (O, C / groups, w)
+ * Cross-correlation, as in PyTorch.
+ *   (x:T, w:T, bias?:T) -> (y:T); T in f16 bf16 f32 f64
+ *   stride: step of the window: width; default [1]
+ *   padding: zeros on both sides: width; twice as many entries: those in front, then those behind; default
+ *     [0]
+ *   dilation: distance of neighbouring taps: width; default [1]
+ *   groups: independent groups of channels; >= 1; default 1
+ *   math (0 full, 1 tf32): may round operands of f32 to TF32; default full */
+static inline tn_val tn_conv1d(tn_build *build, tn_val x, tn_val w, tn_val bias,
+                               int64_t n_stride, const int64_t *stride,
+                               int64_t n_padding, const int64_t *padding,
+                               int64_t n_dilation, const int64_t *dilation, int64_t groups, int32_t math) {
+  tn_op_begin(build, "conv1d");
+  tn_op_arg(build, x);
+  tn_op_arg(build, w);
+  tn_op_arg(build, bias);
+  if (n_stride != 0 || stride != NULL) tn_op_set_ints(build, "stride", n_stride, stride);
+  if (n_padding != 0 || padding != NULL) tn_op_set_ints(build, "padding", n_padding, padding);
+  if (n_dilation != 0 || dilation != NULL) tn_op_set_ints(build, "dilation", n_dilation, dilation);
+  tn_op_set_int(build, "groups", groups);
+  tn_op_set_int(build, "math", math);
+  return tn_op_end(build);
+}
+
 /* conv2d: two-dimensional convolution of (N, C, H, W) with (O, C / groups, h, w)
  * Cross-correlation, as in PyTorch.
  *   (x:T, w:T, bias?:T) -> (y:T); T in f16 bf16 f32 f64
  *   stride: step of the window: height, width; default [1, 1]
- *   padding: zeros on both sides: height, width; default [0, 0]
+ *   padding: zeros on both sides: height, width; twice as many entries: those in front, then those behind;
+ *     default [0, 0]
  *   dilation: distance of neighbouring taps: height, width; default [1, 1]
  *   groups: independent groups of channels; >= 1; default 1
  *   math (0 full, 1 tf32): may round operands of f32 to TF32; default full */
@@ -550,7 +658,8 @@ static inline tn_val tn_conv2d(tn_build *build, tn_val x, tn_val w, tn_val bias,
  * `dims` are those of x.
  *   (dy:T, w:T) -> (dx:T); T in f16 bf16 f32 f64
  *   stride: step of the window: height, width; default [1, 1]
- *   padding: zeros on both sides: height, width; default [0, 0]
+ *   padding: zeros on both sides: height, width; twice as many entries: those in front, then those behind;
+ *     default [0, 0]
  *   dilation: distance of neighbouring taps: height, width; default [1, 1]
  *   groups: independent groups of channels; >= 1; default 1
  *   math (0 full, 1 tf32): may round operands of f32 to TF32; default full
@@ -576,7 +685,8 @@ static inline tn_val tn_conv2d_grad_input(tn_build *build, tn_val dy, tn_val w,
  * `dims` are those of w.
  *   (x:T, dy:T) -> (dw:T); T in f16 bf16 f32 f64
  *   stride: step of the window: height, width; default [1, 1]
- *   padding: zeros on both sides: height, width; default [0, 0]
+ *   padding: zeros on both sides: height, width; twice as many entries: those in front, then those behind;
+ *     default [0, 0]
  *   dilation: distance of neighbouring taps: height, width; default [1, 1]
  *   groups: independent groups of channels; >= 1; default 1
  *   math (0 full, 1 tf32): may round operands of f32 to TF32; default full
@@ -595,6 +705,176 @@ static inline tn_val tn_conv2d_grad_weight(tn_build *build, tn_val x, tn_val dy,
   tn_op_set_int(build, "groups", groups);
   tn_op_set_int(build, "math", math);
   tn_op_set_ints(build, "dims", n_dims, dims);
+  return tn_op_end(build);
+}
+
+/* conv3d: three-dimensional convolution of (N, C, D, H, W) with (O, C / groups, d, h, w)
+ * Cross-correlation, as in PyTorch.
+ *   (x:T, w:T, bias?:T) -> (y:T); T in f16 bf16 f32 f64
+ *   stride: step of the window: depth, height, width; default [1, 1, 1]
+ *   padding: zeros on both sides: depth, height, width; twice as many entries: those in front, then those
+ *     behind; default [0, 0, 0]
+ *   dilation: distance of neighbouring taps: depth, height, width; default [1, 1, 1]
+ *   groups: independent groups of channels; >= 1; default 1
+ *   math (0 full, 1 tf32): may round operands of f32 to TF32; default full */
+static inline tn_val tn_conv3d(tn_build *build, tn_val x, tn_val w, tn_val bias,
+                               int64_t n_stride, const int64_t *stride,
+                               int64_t n_padding, const int64_t *padding,
+                               int64_t n_dilation, const int64_t *dilation, int64_t groups, int32_t math) {
+  tn_op_begin(build, "conv3d");
+  tn_op_arg(build, x);
+  tn_op_arg(build, w);
+  tn_op_arg(build, bias);
+  if (n_stride != 0 || stride != NULL) tn_op_set_ints(build, "stride", n_stride, stride);
+  if (n_padding != 0 || padding != NULL) tn_op_set_ints(build, "padding", n_padding, padding);
+  if (n_dilation != 0 || dilation != NULL) tn_op_set_ints(build, "dilation", n_dilation, dilation);
+  tn_op_set_int(build, "groups", groups);
+  tn_op_set_int(build, "math", math);
+  return tn_op_end(build);
+}
+
+/* conv3d_grad_input: gradient of conv3d by its input
+ * `dims` are those of x.
+ *   (dy:T, w:T) -> (dx:T); T in f16 bf16 f32 f64
+ *   stride: step of the window: depth, height, width; default [1, 1, 1]
+ *   padding: zeros on both sides: depth, height, width; twice as many entries: those in front, then those
+ *     behind; default [0, 0, 0]
+ *   dilation: distance of neighbouring taps: depth, height, width; default [1, 1, 1]
+ *   groups: independent groups of channels; >= 1; default 1
+ *   math (0 full, 1 tf32): may round operands of f32 to TF32; default full
+ *   dims: dimensions of the result */
+static inline tn_val tn_conv3d_grad_input(tn_build *build, tn_val dy, tn_val w,
+                                          int64_t n_stride, const int64_t *stride,
+                                          int64_t n_padding, const int64_t *padding,
+                                          int64_t n_dilation, const int64_t *dilation, int64_t groups,
+                                          int32_t math, int64_t n_dims, const int64_t *dims) {
+  tn_op_begin(build, "conv3d_grad_input");
+  tn_op_arg(build, dy);
+  tn_op_arg(build, w);
+  if (n_stride != 0 || stride != NULL) tn_op_set_ints(build, "stride", n_stride, stride);
+  if (n_padding != 0 || padding != NULL) tn_op_set_ints(build, "padding", n_padding, padding);
+  if (n_dilation != 0 || dilation != NULL) tn_op_set_ints(build, "dilation", n_dilation, dilation);
+  tn_op_set_int(build, "groups", groups);
+  tn_op_set_int(build, "math", math);
+  tn_op_set_ints(build, "dims", n_dims, dims);
+  return tn_op_end(build);
+}
+
+/* conv3d_grad_weight: gradient of conv3d by its weight
+ * `dims` are those of w.
+ *   (x:T, dy:T) -> (dw:T); T in f16 bf16 f32 f64
+ *   stride: step of the window: depth, height, width; default [1, 1, 1]
+ *   padding: zeros on both sides: depth, height, width; twice as many entries: those in front, then those
+ *     behind; default [0, 0, 0]
+ *   dilation: distance of neighbouring taps: depth, height, width; default [1, 1, 1]
+ *   groups: independent groups of channels; >= 1; default 1
+ *   math (0 full, 1 tf32): may round operands of f32 to TF32; default full
+ *   dims: dimensions of the result */
+static inline tn_val tn_conv3d_grad_weight(tn_build *build, tn_val x, tn_val dy,
+                                           int64_t n_stride, const int64_t *stride,
+                                           int64_t n_padding, const int64_t *padding,
+                                           int64_t n_dilation, const int64_t *dilation, int64_t groups,
+                                           int32_t math, int64_t n_dims, const int64_t *dims) {
+  tn_op_begin(build, "conv3d_grad_weight");
+  tn_op_arg(build, x);
+  tn_op_arg(build, dy);
+  if (n_stride != 0 || stride != NULL) tn_op_set_ints(build, "stride", n_stride, stride);
+  if (n_padding != 0 || padding != NULL) tn_op_set_ints(build, "padding", n_padding, padding);
+  if (n_dilation != 0 || dilation != NULL) tn_op_set_ints(build, "dilation", n_dilation, dilation);
+  tn_op_set_int(build, "groups", groups);
+  tn_op_set_int(build, "math", math);
+  tn_op_set_ints(build, "dims", n_dims, dims);
+  return tn_op_end(build);
+}
+
+/* conv_transpose1d: transposed convolution of (N, C, W) with (C, O / groups, w)
+ * The gradient by its input of the convolution with the same attributes. Dumoulin and Visin, "A guide to
+ * convolution arithmetic for deep learning", 2016, section 4.
+ *   (x:T, w:T, bias?:T) -> (y:T); T in f16 bf16 f32 f64
+ *   stride: step of the window: width; default [1]
+ *   padding: zeros on both sides: width; twice as many entries: those in front, then those behind; default
+ *     [0]
+ *   dilation: distance of neighbouring taps: width; default [1]
+ *   groups: independent groups of channels; >= 1; default 1
+ *   math (0 full, 1 tf32): may round operands of f32 to TF32; default full
+ *   output_padding: added to the size of the result, less than stride: width; default [0] */
+static inline tn_val tn_conv_transpose1d(tn_build *build, tn_val x, tn_val w, tn_val bias,
+                                         int64_t n_stride, const int64_t *stride,
+                                         int64_t n_padding, const int64_t *padding,
+                                         int64_t n_dilation, const int64_t *dilation, int64_t groups,
+                                         int32_t math,
+                                         int64_t n_output_padding, const int64_t *output_padding) {
+  tn_op_begin(build, "conv_transpose1d");
+  tn_op_arg(build, x);
+  tn_op_arg(build, w);
+  tn_op_arg(build, bias);
+  if (n_stride != 0 || stride != NULL) tn_op_set_ints(build, "stride", n_stride, stride);
+  if (n_padding != 0 || padding != NULL) tn_op_set_ints(build, "padding", n_padding, padding);
+  if (n_dilation != 0 || dilation != NULL) tn_op_set_ints(build, "dilation", n_dilation, dilation);
+  tn_op_set_int(build, "groups", groups);
+  tn_op_set_int(build, "math", math);
+  if (n_output_padding != 0 || output_padding != NULL) tn_op_set_ints(build, "output_padding", n_output_padding, output_padding);
+  return tn_op_end(build);
+}
+
+/* conv_transpose2d: transposed convolution of (N, C, H, W) with (C, O / groups, h, w)
+ * The gradient by its input of the convolution with the same attributes. Dumoulin and Visin, "A guide to
+ * convolution arithmetic for deep learning", 2016, section 4.
+ *   (x:T, w:T, bias?:T) -> (y:T); T in f16 bf16 f32 f64
+ *   stride: step of the window: height, width; default [1, 1]
+ *   padding: zeros on both sides: height, width; twice as many entries: those in front, then those behind;
+ *     default [0, 0]
+ *   dilation: distance of neighbouring taps: height, width; default [1, 1]
+ *   groups: independent groups of channels; >= 1; default 1
+ *   math (0 full, 1 tf32): may round operands of f32 to TF32; default full
+ *   output_padding: added to the size of the result, less than stride: height, width; default [0, 0] */
+static inline tn_val tn_conv_transpose2d(tn_build *build, tn_val x, tn_val w, tn_val bias,
+                                         int64_t n_stride, const int64_t *stride,
+                                         int64_t n_padding, const int64_t *padding,
+                                         int64_t n_dilation, const int64_t *dilation, int64_t groups,
+                                         int32_t math,
+                                         int64_t n_output_padding, const int64_t *output_padding) {
+  tn_op_begin(build, "conv_transpose2d");
+  tn_op_arg(build, x);
+  tn_op_arg(build, w);
+  tn_op_arg(build, bias);
+  if (n_stride != 0 || stride != NULL) tn_op_set_ints(build, "stride", n_stride, stride);
+  if (n_padding != 0 || padding != NULL) tn_op_set_ints(build, "padding", n_padding, padding);
+  if (n_dilation != 0 || dilation != NULL) tn_op_set_ints(build, "dilation", n_dilation, dilation);
+  tn_op_set_int(build, "groups", groups);
+  tn_op_set_int(build, "math", math);
+  if (n_output_padding != 0 || output_padding != NULL) tn_op_set_ints(build, "output_padding", n_output_padding, output_padding);
+  return tn_op_end(build);
+}
+
+/* conv_transpose3d: transposed convolution of (N, C, D, H, W) with (C, O / groups, d, h, w)
+ * The gradient by its input of the convolution with the same attributes. Dumoulin and Visin, "A guide to
+ * convolution arithmetic for deep learning", 2016, section 4.
+ *   (x:T, w:T, bias?:T) -> (y:T); T in f16 bf16 f32 f64
+ *   stride: step of the window: depth, height, width; default [1, 1, 1]
+ *   padding: zeros on both sides: depth, height, width; twice as many entries: those in front, then those
+ *     behind; default [0, 0, 0]
+ *   dilation: distance of neighbouring taps: depth, height, width; default [1, 1, 1]
+ *   groups: independent groups of channels; >= 1; default 1
+ *   math (0 full, 1 tf32): may round operands of f32 to TF32; default full
+ *   output_padding: added to the size of the result, less than stride: depth, height, width; default [0,
+ *     0, 0] */
+static inline tn_val tn_conv_transpose3d(tn_build *build, tn_val x, tn_val w, tn_val bias,
+                                         int64_t n_stride, const int64_t *stride,
+                                         int64_t n_padding, const int64_t *padding,
+                                         int64_t n_dilation, const int64_t *dilation, int64_t groups,
+                                         int32_t math,
+                                         int64_t n_output_padding, const int64_t *output_padding) {
+  tn_op_begin(build, "conv_transpose3d");
+  tn_op_arg(build, x);
+  tn_op_arg(build, w);
+  tn_op_arg(build, bias);
+  if (n_stride != 0 || stride != NULL) tn_op_set_ints(build, "stride", n_stride, stride);
+  if (n_padding != 0 || padding != NULL) tn_op_set_ints(build, "padding", n_padding, padding);
+  if (n_dilation != 0 || dilation != NULL) tn_op_set_ints(build, "dilation", n_dilation, dilation);
+  tn_op_set_int(build, "groups", groups);
+  tn_op_set_int(build, "math", math);
+  if (n_output_padding != 0 || output_padding != NULL) tn_op_set_ints(build, "output_padding", n_output_padding, output_padding);
   return tn_op_end(build);
 }
 
@@ -936,6 +1216,25 @@ static inline tn_val tn_expm1(tn_build *build, tn_val x) {
   return tn_op_end(build);
 }
 
+/* extend: x with a border around it
+ * The modes of PyTorch's pad. reflect: the elements next to the edge, without it, in reverse order;
+ * replicate: the edge; circular: the elements at the other end.
+ *   (x:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64
+ *   low: elements in front of each dimension
+ *   high: elements behind each dimension
+ *   mode (0 constant, 1 reflect, 2 replicate, 3 circular): what the border has; default constant
+ *   value: of a constant border; default 0 */
+static inline tn_val tn_extend(tn_build *build, tn_val x, int64_t n_low, const int64_t *low,
+                               int64_t n_high, const int64_t *high, int32_t mode, double value) {
+  tn_op_begin(build, "extend");
+  tn_op_arg(build, x);
+  tn_op_set_ints(build, "low", n_low, low);
+  tn_op_set_ints(build, "high", n_high, high);
+  tn_op_set_int(build, "mode", mode);
+  tn_op_set_float(build, "value", value);
+  return tn_op_end(build);
+}
+
 /* flip: x with the order along axes reversed
  *   (x:T) -> (y:T)
  *   axes: dimensions to reverse; none: all; default [] */
@@ -1078,11 +1377,38 @@ static inline tn_val tn_gelu_grad(tn_build *build, tn_val dy, tn_val x, int32_t 
   return tn_op_end(build);
 }
 
-/* global_avg_pool: mean of each plane: (N, C, H, W) to (N, C)
+/* global_avg_pool: mean of each channel: (N, C, spatial...) to (N, C)
  *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
 static inline tn_val tn_global_avg_pool(tn_build *build, tn_val x) {
   tn_op_begin(build, "global_avg_pool");
   tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* global_max_pool: largest element of each channel: (N, C, spatial...) to (N, C)
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_global_max_pool(tn_build *build, tn_val x) {
+  tn_op_begin(build, "global_max_pool");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* grid_sample: elements of (N, C, H, W) at the positions (N, H', W', 2): (N, C, H', W')
+ * A position is column and row, from -1 to 1. Those of NaN give 0. Jaderberg et al., "Spatial transformer
+ * networks", 2015.
+ *   (x:T, grid:T) -> (y:T); T in f16 bf16 f32 f64
+ *   mode (0 bilinear, 1 nearest): elements between positions; default bilinear
+ *   padding_mode (0 zeros, 1 border, 2 reflection): elements outside the image; default zeros
+ *   align_corners: -1 and 1 are the centers of the outermost elements, instead of their outer edges;
+ *     default no */
+static inline tn_val tn_grid_sample(tn_build *build, tn_val x, tn_val grid, int32_t mode,
+                                    int32_t padding_mode, int32_t align_corners) {
+  tn_op_begin(build, "grid_sample");
+  tn_op_arg(build, x);
+  tn_op_arg(build, grid);
+  tn_op_set_int(build, "mode", mode);
+  tn_op_set_int(build, "padding_mode", padding_mode);
+  tn_op_set_int(build, "align_corners", align_corners);
   return tn_op_end(build);
 }
 
@@ -1188,6 +1514,30 @@ static inline tn_val tn_index_select(tn_build *build, tn_val x, tn_val index, in
   tn_op_arg(build, x);
   tn_op_arg(build, index);
   tn_op_set_int(build, "axis", axis);
+  return tn_op_end(build);
+}
+
+/* interpolate: images of another size: (N, C, spatial...)
+ * The modes and positions of PyTorch's interpolate. Every element of a row or column takes part in the
+ * sums of the others, with weight 0, so that an infinite one spreads.
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64
+ *   size: of the result: one number, or one for each spatial dimension; default []
+ *   scale: factor, instead of size; > 0; default []
+ *   mode (0 nearest, 1 nearest_exact, 2 linear, 3 bilinear, 4 trilinear, 5 bicubic, 6 area): linear,
+ *     bilinear and trilinear are one, for any number of dimensions; default nearest
+ *   align_corners: the outermost elements of x and of the result lie at the same places, instead of their
+ *     outer edges; default no
+ *   antialias: linear and cubic filters are as wide as the factor by which the size falls; default no */
+static inline tn_val tn_interpolate(tn_build *build, tn_val x, int64_t n_size, const int64_t *size,
+                                    int64_t n_scale, const double *scale, int32_t mode,
+                                    int32_t align_corners, int32_t antialias) {
+  tn_op_begin(build, "interpolate");
+  tn_op_arg(build, x);
+  if (n_size != 0 || size != NULL) tn_op_set_ints(build, "size", n_size, size);
+  if (n_scale != 0 || scale != NULL) tn_op_set_floats(build, "scale", n_scale, scale);
+  tn_op_set_int(build, "mode", mode);
+  tn_op_set_int(build, "align_corners", align_corners);
+  tn_op_set_int(build, "antialias", antialias);
   return tn_op_end(build);
 }
 
@@ -1482,6 +1832,69 @@ static inline tn_val tn_logsumexp(tn_build *build, tn_val x, int64_t n_axes, con
   return tn_op_end(build);
 }
 
+/* lp_pool1d: (sum of x^p)^(1/p) over each window
+ * As PyTorch's, without absolute values: x below 0 takes a p for which x^p is defined.
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64
+ *   kernel: size of the window: width
+ *   stride: step of the window; none: its size; default []
+ *   padding: on both sides: width; default [0]
+ *   ceil: a last window may reach over the border; default no
+ *   p: of the norm; > 0; default 2 */
+static inline tn_val tn_lp_pool1d(tn_build *build, tn_val x, int64_t n_kernel, const int64_t *kernel,
+                                  int64_t n_stride, const int64_t *stride,
+                                  int64_t n_padding, const int64_t *padding, int32_t ceil, double p) {
+  tn_op_begin(build, "lp_pool1d");
+  tn_op_arg(build, x);
+  tn_op_set_ints(build, "kernel", n_kernel, kernel);
+  if (n_stride != 0 || stride != NULL) tn_op_set_ints(build, "stride", n_stride, stride);
+  if (n_padding != 0 || padding != NULL) tn_op_set_ints(build, "padding", n_padding, padding);
+  tn_op_set_int(build, "ceil", ceil);
+  tn_op_set_float(build, "p", p);
+  return tn_op_end(build);
+}
+
+/* lp_pool2d: (sum of x^p)^(1/p) over each window
+ * As PyTorch's, without absolute values: x below 0 takes a p for which x^p is defined.
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64
+ *   kernel: size of the window: height, width
+ *   stride: step of the window; none: its size; default []
+ *   padding: on both sides: height, width; default [0, 0]
+ *   ceil: a last window may reach over the border; default no
+ *   p: of the norm; > 0; default 2 */
+static inline tn_val tn_lp_pool2d(tn_build *build, tn_val x, int64_t n_kernel, const int64_t *kernel,
+                                  int64_t n_stride, const int64_t *stride,
+                                  int64_t n_padding, const int64_t *padding, int32_t ceil, double p) {
+  tn_op_begin(build, "lp_pool2d");
+  tn_op_arg(build, x);
+  tn_op_set_ints(build, "kernel", n_kernel, kernel);
+  if (n_stride != 0 || stride != NULL) tn_op_set_ints(build, "stride", n_stride, stride);
+  if (n_padding != 0 || padding != NULL) tn_op_set_ints(build, "padding", n_padding, padding);
+  tn_op_set_int(build, "ceil", ceil);
+  tn_op_set_float(build, "p", p);
+  return tn_op_end(build);
+}
+
+/* lp_pool3d: (sum of x^p)^(1/p) over each window
+ * As PyTorch's, without absolute values: x below 0 takes a p for which x^p is defined.
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64
+ *   kernel: size of the window: depth, height, width
+ *   stride: step of the window; none: its size; default []
+ *   padding: on both sides: depth, height, width; default [0, 0, 0]
+ *   ceil: a last window may reach over the border; default no
+ *   p: of the norm; > 0; default 2 */
+static inline tn_val tn_lp_pool3d(tn_build *build, tn_val x, int64_t n_kernel, const int64_t *kernel,
+                                  int64_t n_stride, const int64_t *stride,
+                                  int64_t n_padding, const int64_t *padding, int32_t ceil, double p) {
+  tn_op_begin(build, "lp_pool3d");
+  tn_op_arg(build, x);
+  tn_op_set_ints(build, "kernel", n_kernel, kernel);
+  if (n_stride != 0 || stride != NULL) tn_op_set_ints(build, "stride", n_stride, stride);
+  if (n_padding != 0 || padding != NULL) tn_op_set_ints(build, "padding", n_padding, padding);
+  tn_op_set_int(build, "ceil", ceil);
+  tn_op_set_float(build, "p", p);
+  return tn_op_end(build);
+}
+
 /* lt: x < y
  *   (x:T, y:T) -> (z:bool) */
 static inline tn_val tn_lt(tn_build *build, tn_val x, tn_val y) {
@@ -1517,6 +1930,26 @@ static inline tn_val tn_matmul(tn_build *build, tn_val a, tn_val b, tn_val bias,
   tn_op_set_int(build, "transpose_a", transpose_a);
   tn_op_set_int(build, "transpose_b", transpose_b);
   tn_op_set_int(build, "math", math);
+  return tn_op_end(build);
+}
+
+/* max_pool1d: largest element of each window of (N, C, W), and where it lies; NaN is largest, then the
+ * first
+ * `ceil` is PyTorch's ceil_mode.
+ *   (x:T) -> (y:T, index:i32); T in f16 bf16 f32 f64
+ *   kernel: size of the window: width
+ *   stride: step of the window; none: its size; default []
+ *   padding: on both sides: width; default [0]
+ *   ceil: a last window may reach over the border; default no */
+static inline tn_val tn_max_pool1d(tn_build *build, tn_val x, int64_t n_kernel, const int64_t *kernel,
+                                   int64_t n_stride, const int64_t *stride,
+                                   int64_t n_padding, const int64_t *padding, int32_t ceil) {
+  tn_op_begin(build, "max_pool1d");
+  tn_op_arg(build, x);
+  tn_op_set_ints(build, "kernel", n_kernel, kernel);
+  if (n_stride != 0 || stride != NULL) tn_op_set_ints(build, "stride", n_stride, stride);
+  if (n_padding != 0 || padding != NULL) tn_op_set_ints(build, "padding", n_padding, padding);
+  tn_op_set_int(build, "ceil", ceil);
   return tn_op_end(build);
 }
 
@@ -1561,6 +1994,51 @@ static inline tn_val tn_max_pool2d_grad(tn_build *build, tn_val dy, tn_val index
   if (n_padding != 0 || padding != NULL) tn_op_set_ints(build, "padding", n_padding, padding);
   tn_op_set_int(build, "ceil", ceil);
   tn_op_set_ints(build, "dims", n_dims, dims);
+  return tn_op_end(build);
+}
+
+/* max_pool3d: largest element of each window of (N, C, D, H, W); NaN is largest
+ * `ceil` is PyTorch's ceil_mode.
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64
+ *   kernel: size of the window: depth, height, width
+ *   stride: step of the window; none: its size; default []
+ *   padding: on both sides: depth, height, width; default [0, 0, 0]
+ *   ceil: a last window may reach over the border; default no */
+static inline tn_val tn_max_pool3d(tn_build *build, tn_val x, int64_t n_kernel, const int64_t *kernel,
+                                   int64_t n_stride, const int64_t *stride,
+                                   int64_t n_padding, const int64_t *padding, int32_t ceil) {
+  tn_op_begin(build, "max_pool3d");
+  tn_op_arg(build, x);
+  tn_op_set_ints(build, "kernel", n_kernel, kernel);
+  if (n_stride != 0 || stride != NULL) tn_op_set_ints(build, "stride", n_stride, stride);
+  if (n_padding != 0 || padding != NULL) tn_op_set_ints(build, "padding", n_padding, padding);
+  tn_op_set_int(build, "ceil", ceil);
+  return tn_op_end(build);
+}
+
+/* max_unpool2d: zeros with the elements of x where the index of max_pool2d, which lies in its window,
+ * points
+ * Elements of windows that overlap and have one maximum add up. Zeiler and Fergus, "Visualizing and
+ * understanding convolutional networks", 2014.
+ *   (x:T, index:i32) -> (y:T); T in f16 bf16 f32 f64
+ *   kernel: size of the window: height, width
+ *   stride: step of the window; none: its size; default []
+ *   padding: on both sides: height, width; default [0, 0]
+ *   ceil: a last window may reach over the border; default no
+ *   size: height and width of the result; none: as small as the windows allow; default [] */
+static inline tn_val tn_max_unpool2d(tn_build *build, tn_val x, tn_val index,
+                                     int64_t n_kernel, const int64_t *kernel,
+                                     int64_t n_stride, const int64_t *stride,
+                                     int64_t n_padding, const int64_t *padding, int32_t ceil,
+                                     int64_t n_size, const int64_t *size) {
+  tn_op_begin(build, "max_unpool2d");
+  tn_op_arg(build, x);
+  tn_op_arg(build, index);
+  tn_op_set_ints(build, "kernel", n_kernel, kernel);
+  if (n_stride != 0 || stride != NULL) tn_op_set_ints(build, "stride", n_stride, stride);
+  if (n_padding != 0 || padding != NULL) tn_op_set_ints(build, "padding", n_padding, padding);
+  tn_op_set_int(build, "ceil", ceil);
+  if (n_size != 0 || size != NULL) tn_op_set_ints(build, "size", n_size, size);
   return tn_op_end(build);
 }
 

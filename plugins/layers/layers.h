@@ -2,7 +2,9 @@
 #pragma once
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tenon/attributes.h"
@@ -18,12 +20,13 @@ static inline const char *layer_default_init(char *text, size_t size, const char
   return text;
 }
 
-/* Reads a spatial option, 3 or [3, 5], as two numbers; returns 0 for a list of another length. */
-static inline int layer_pair(const tn_ints *given, int64_t pair[2]) {
-  if (given->n < 1 || given->n > 2) return 0;
-  pair[0] = given->v[0];
-  pair[1] = given->v[given->n - 1];
-  return 1;
+/* Reads a spatial option, 3 or [3, 5], as `rank` numbers. */
+static inline tn_status layer_spatial(tn_build *b, const char *option, const tn_ints *given, int32_t rank,
+                                      int64_t *numbers) {
+  if (given->n != 1 && given->n != rank)
+    return tn_fail(b, TN_EINVAL, option, "%lld numbers, expected 1 or %d", (long long)given->n, (int)rank);
+  for (int32_t i = 0; i < rank; i++) numbers[i] = given->v[given->n == 1 ? 0 : i];
+  return TN_OK;
 }
 
 /* y = op(x) for an op without attributes; x is the first input. */

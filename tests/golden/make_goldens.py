@@ -547,6 +547,107 @@ def write_elementwise(folder):
     f.case("y = nan_to_num(x)", torch.nan_to_num, grad=[], x=tensor([math.inf, -math.inf, math.nan, 1.5], torch.float32))
     elementwise_whole(f)
     f.write(folder)
+def conv_ranks(f, dtype):
+    """Convolutions over one and three dimensions, transposed ones, and padding that differs on both sides."""
+    plain, transposed = (F.conv1d, F.conv2d, F.conv3d), (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)
+    for batch, channels, size, out, kernel, stride, padding, dilation, groups in (
+            (2, 2, (7,), 3, (3,), (2,), (1,), (1,), 1), (1, 4, (8,), 2, (2,), (1,), (2,), (3,), 2),
+            (1, 2, (4, 5, 3), 2, (3, 2, 2), (1, 2, 1), (1, 0, 1), (1, 1, 1), 1),
+            (2, 2, (5, 4, 4), 2, (2, 2, 3), (2, 1, 3), (2, 1, 1), (2, 1, 1), 2), (1, 1, (3, 3, 3), 2, (1, 1, 1), (2, 2, 2), (0, 0, 0), (1, 1, 1), 1)):
+        window = dict(stride=stride, padding=padding, dilation=dilation, groups=groups)
+        text = f"stride={ints(stride)}, padding={ints(padding)}, dilation={ints(dilation)}, groups={groups}"
+        rank = len(size)
+        f.case(f"y = conv{rank}d(x, w, c, {text})", lambda x, w, c: plain[rank - 1](x, w, c, **window),
+               x=draw(batch, channels, *size, dtype=dtype), w=draw(out, channels // groups, *kernel, dtype=dtype),
+               c=draw(out, dtype=dtype))
+    for batch, channels, size, out, kernel, stride, padding, more, dilation, groups in (
+            (2, 2, (4,), 3, (3,), (2,), (1,), (1,), (1,), 1), (1, 2, (3, 4), 3, (3, 2), (2, 1), (1, 0), (1, 0), (1, 2), 1),
+            (1, 4, (3, 3), 4, (4, 4), (2, 2), (1, 1), (0, 0), (1, 1), 2),
+            (1, 2, (2, 3, 2), 2, (2, 3, 2), (3, 1, 2), (0, 1, 1), (2, 0, 1), (1, 1, 2), 1)):
+        rank = len(size)
+        text = (f"stride={ints(stride)}, padding={ints(padding)}, dilation={ints(dilation)}, groups={groups}, "
+                f"output_padding={ints(more)}")
+        f.case(f"y = conv_transpose{rank}d(x, w, c, {text})",
+               lambda x, w, c: transposed[rank - 1](x, w, c, stride, padding, more, groups, dilation),
+               x=draw(batch, channels, *size, dtype=dtype), w=draw(channels, out // groups, *kernel, dtype=dtype),
+               c=draw(out, dtype=dtype))
+    f.case("y = conv2d(x, w, padding=[1, 0, 2, 3])", lambda x, w: F.conv2d(F.pad(x, (0, 3, 1, 2)), w),
+           x=draw(1, 2, 3, 4, dtype=dtype), w=draw(2, 2, 2, 3, dtype=dtype))
+    f.case("y = conv3d(x, w, padding=[1, 0, 2, 0, 1, 0])", lambda x, w: F.conv3d(F.pad(x, (2, 0, 0, 1, 1, 0)), w),
+           x=draw(1, 1, 2, 3, 2, dtype=dtype), w=draw(2, 1, 2, 2, 3, dtype=dtype))
+
+
+def pool_ranks(f, dtype):
+    """Pooling over one and three dimensions, to a given size and over all of an image."""
+    for shape, kernel, stride, padding in (((2, 2, 7), (3,), (2,), (1,)), ((1, 1, 5, 4, 4), (2, 3, 2), (2, 1, 2), (1, 1, 0))):
+        rank = len(kernel)
+        for ceil in (False, True):
+            text = f"kernel={ints(kernel)}, stride={ints(stride)}, padding={ints(padding)}, ceil={flag(ceil)}"
+            outputs = "y, index" if rank == 1 else "y"
+
+            def maximum(x):
+                y, index = (F.max_pool1d, None, F.max_pool3d)[rank - 1](x, kernel, stride, padding, ceil_mode=ceil,
+                                                                        return_indices=True)
+                return (y, index.to(torch.int32)) if rank == 1 else y
+            f.case(f"{outputs} = max_pool{rank}d(x, {text})", maximum, outputs=outputs.replace(",", ""),
+                   x=draw(*shape, dtype=dtype))
+            for include in (False, True):
+                f.case(f"y = avg_pool{rank}d(x, {text}, include_pad={flag(include)})",
+                       lambda x: (F.avg_pool1d, None, F.avg_pool3d)[rank - 1](x, kernel, stride, padding, ceil, include),
+                       x=draw(*shape, dtype=dtype))
+    average = F.adaptive_avg_pool1d, F.adaptive_avg_pool2d, F.adaptive_avg_pool3d
+    maximum = F.adaptive_max_pool1d, F.adaptive_max_pool2d, F.adaptive_max_pool3d
+    for shape, size in (((2, 2, 7), (3,)), ((1, 2, 4, 6), (2, 3)), ((1, 2, 5, 3), (3, 7)), ((1, 1, 3, 5, 4), (2, 2, 3))):
+        for op, function in (("avg", average), ("max", maximum)):
+            f.case(f"y = adaptive_{op}_pool(x, size={ints(size)})", lambda x: function[len(size) - 1](x, size),
+                   x=draw(*shape, dtype=dtype))
+    norm = F.lp_pool1d, F.lp_pool2d, F.lp_pool3d
+    for shape, kernel, p, ceil in (((2, 1, 7), 3, 2.0, True), ((1, 2, 4, 5), (2, 3), 3.0, False), ((1, 1, 4, 4, 2), 2, 1.5, False)):
+        rank = len(shape) - 2
+        window = ints(kernel if isinstance(kernel, tuple) else (kernel,) * rank)
+        f.case(f"y = lp_pool{rank}d(x, kernel={window}, ceil={flag(ceil)}, p={p})",
+               lambda x: norm[rank - 1](x, p, kernel, ceil_mode=ceil), x=draw(*shape, dtype=dtype, low=0.1))
+    index = F.max_pool2d(draw(1, 2, 4, 5), 2, return_indices=True)[1]
+    f.case("y = max_unpool2d(x, i, kernel=[2, 2], size=[4, 5])", lambda x, i: F.max_unpool2d(x, i.long(), 2, output_size=(4, 5)),
+           x=draw(1, 2, 2, 2, dtype=dtype), i=index.to(torch.int32))
+    f.case("y = global_max_pool(x)", lambda x: x.amax((2, 3, 4)), x=draw(2, 2, 2, 3, 2, dtype=dtype))
+    f.case("y = global_avg_pool(x)", lambda x: x.mean(2), x=draw(2, 2, 3, dtype=dtype))
+
+
+def resize(f, dtype):
+    """Borders, and images of other sizes."""
+    for mode in ("constant", "reflect", "replicate", "circular"):
+        for shape, low, high in (((2, 5), (0, 2), (0, 1)), ((1, 2, 3, 4), (0, 0, 1, 3), (0, 0, 2, 0)), ((1, 1, 2, 3, 2), (0, 0, 1, 2, 0), (0, 0, 1, 0, 1))):
+            pads = [p for pair in list(zip(low, high))[:0 if len(shape) < 3 else 1:-1] for p in pair]
+            f.case(f"y = extend(x, low={ints(low)}, high={ints(high)}, mode={mode}, value=0.5)",
+                   lambda x: F.pad(x, pads, mode, 0.5 if mode == "constant" else None), x=draw(*shape, dtype=dtype))
+    names = {3: "linear", 4: "bilinear", 5: "trilinear"}
+    for shape, size in (((2, 1, 5), (8,)), ((1, 2, 4, 3), (8, 6)), ((1, 2, 5, 6), (3, 4)), ((1, 1, 2, 3, 2), (3, 2, 5))):
+        modes = ["nearest", "nearest-exact", names[len(shape)], "area"] + (["bicubic"] if len(shape) == 4 else [])
+        for mode in modes:
+            for align in (False, True) if mode not in ("nearest", "nearest-exact", "area") else (None,):
+                f.case(f"y = interpolate(x, size={ints(size)}, mode={mode.replace('-', '_')}, align_corners={flag(align)})",
+                       lambda x: F.interpolate(x, size, mode=mode, align_corners=align), x=draw(*shape, dtype=dtype))
+    for mode in ("nearest", "bilinear", "bicubic"):
+        for scale in ((2.0, 2.0), (1.7, 0.6)):
+            f.case(f"y = interpolate(x, scale={list(scale)}, mode={mode})",
+                   lambda x: F.interpolate(x, scale_factor=scale, mode=mode), x=draw(1, 2, 4, 5, dtype=dtype))
+    for mode in ("bilinear", "bicubic"):
+        for size in ((3, 4), (9, 2)):
+            f.case(f"y = interpolate(x, size={ints(size)}, mode={mode}, antialias=yes)",
+                   lambda x: F.interpolate(x, size, mode=mode, antialias=True), x=draw(1, 1, 8, 7, dtype=dtype))
+
+
+def grid_sample(f, dtype):
+    for mode in ("bilinear", "nearest"):
+        for padding in ("zeros", "border", "reflection"):
+            for align in (False, True):
+                f.case(f"y = grid_sample(x, g, mode={mode}, padding_mode={padding}, align_corners={flag(align)})",
+                       lambda x, g: F.grid_sample(x, g, mode, padding, align), x=draw(2, 2, 3, 4, dtype=dtype),
+                       g=draw(2, 3, 2, 2, dtype=dtype))
+    for align in (False, True):
+        f.case(f"y = affine_grid(t, size=[3, 2], align_corners={flag(align)})",
+               lambda t: F.affine_grid(t, (2, 1, 3, 2), align), t=draw(2, 2, 3, dtype=dtype))
 
 
 def axis(f, dtype):
@@ -699,6 +800,9 @@ def main():
     torch.manual_seed(0)
     write_family(axis, folder)
     write_family(composite, folder)
+    for family in (conv_ranks, pool_ranks, resize, grid_sample):  # each begins anew, so that files do not depend on their order
+        torch.manual_seed(0)
+        write_family(family, folder)
 
 
 if __name__ == "__main__":

@@ -76,11 +76,13 @@ static tn_status conv2d_check(tn_query *q, const conv2d_types *t) {
   double pixels = (double)t->x->dims[0] * (double)t->y->dims[2] * (double)t->y->dims[3];
   double taps = (double)t->weight->dims[2] * (double)t->weight->dims[3];
   bool fits = pixels <= INT32_MAX && taps * (double)(t->weight->dims[0] + t->weight->dims[1]) <= INT32_MAX;
-  for (int32_t i = 0; i < 2; i++)
-    fits = fits && (double)t->x->dims[2 + i] + 2 * (double)a->padding.v[i] +
+  for (int32_t i = 0; i < 2; i++) {
+    double size = (double)t->x->dims[2 + i], steps = (double)t->y->dims[2 + i] * (double)a->stride.v[i];
+    fits = fits && (size > steps ? size : steps) + (double)a->padding.v[i] +
                            (double)t->weight->dims[2 + i] * (double)a->dilation.v[i] +
                            (double)a->stride.v[i] <
                        CONV_PLACES;
+  }
   if (fits) return TN_OK;
   return tn_fail(
       q, TN_EUNSUPPORTED, "shape",

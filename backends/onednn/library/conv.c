@@ -20,15 +20,17 @@ static tn_status conv_choose_layouts(tn_env *env, const tn_dnnl_conv *c, tn_dnnl
   if (!conv_is_multiple(c->y->dims[1], block) || (!few && !conv_is_multiple(c->x->dims[1], block)))
     return tn_fail(env, TN_EUNSUPPORTED, "shape", "%lld and %lld channels do not fill blocks of %d",
                    (long long)c->x->dims[1], (long long)c->y->dims[1], (int)block);
-  layouts->y = tn_channels_blocked(4, block);
-  layouts->x = few ? tn_layout_row_major(4) : tn_channels_blocked(4, block);
+  layouts->y = tn_channels_blocked(c->y->rank, block);
+  layouts->x = few ? tn_layout_row_major(c->x->rank) : tn_channels_blocked(c->x->rank, block);
   return TN_OK;
 }
 
 tn_type tn_dnnl_group_weights(const tn_dnnl_conv *c) {
   int64_t g = c->attributes->groups;
   if (g == 1) return *c->w;
-  return (tn_type){c->w->dtype, 5, {g, c->w->dims[0] / g, c->w->dims[1], c->w->dims[2], c->w->dims[3]}};
+  tn_type t = {c->w->dtype, c->w->rank + 1, {g, c->w->dims[0] / g}};
+  for (int32_t i = 1; i < c->w->rank; i++) t.dims[1 + i] = c->w->dims[i];
+  return t;
 }
 
 /* ---- primitives ---------------------------------------------------------------------------------- */
@@ -37,7 +39,7 @@ tn_type tn_dnnl_group_weights(const tn_dnnl_conv *c) {
 static tn_dnnl_window conv_window(const tn_dnnl_conv *c) {
   const tn_conv2d_attributes *a = c->attributes;
   tn_dnnl_window w = {{0}, {0}, {0}, {0}};
-  for (int32_t i = 0; i < 2; i++) {
+  for (int32_t i = 0; i < c->x->rank - 2; i++) {
     int64_t reach = (c->w->dims[2 + i] - 1) * a->dilation.v[i] + 1;
     w.stride[i] = a->stride.v[i];
     w.dilation[i] = a->dilation.v[i] - 1;
@@ -277,7 +279,8 @@ tn_status tn_dnnl_conv_list(tn_primitive_list *r, const tn_dnnl_conv *c, int32_t
 /* The rate is multiplications a second of one thread. */
 double tn_dnnl_conv_cost_s(const tn_dnnl_conv *c, int32_t how, const tn_device_properties *device) {
   double outputs = (double)tn_type_count(c->y), inputs = (double)tn_type_count(c->x);
-  double products = outputs * (double)c->w->dims[1] * (double)c->w->dims[2] * (double)c->w->dims[3];
+  double products = outputs;
+  for (int32_t i = 1; i < c->w->rank; i++) products *= (double)c->w->dims[i];
   double rate = tn_thread_speed(device) * (tn_onednn_isa() >= TN_ISA_AVX512 ? 5e10 : 2.5e10);
   bool converts = c->x->dtype != TN_F32 && (how & TN_CONV_IN_F32);
   if (how & TN_CONV_WINOGRAD) rate *= 1.7;

@@ -16,8 +16,8 @@ enum {
   TN_CONV_FOLDED = 4  /* weights and bias are read from the folded memory */
 };
 
-/* x (N, C, H, W), w (O, C / groups, h, w) and y (N, O, H', W'), or their gradients. Operands and results:
- * x, w, bias -> y; dy, w -> dx; x, dy -> dw. */
+/* x (N, C, H, W), w (O, C / groups, h, w) and y (N, O, H', W'), or with a depth in front of the height, or
+ * their gradients. Operands and results: x, w, bias -> y; dy, w -> dx; x, dy -> dw. */
 typedef struct tn_dnnl_conv {
   int32_t direction; /* TN_CONV_... */
   const tn_conv2d_attributes *attributes;

@@ -1,4 +1,4 @@
-/* backends/onednn/library/conv_training.c: the kernels of conv2d and its gradients. */
+/* backends/onednn/library/conv_training.c: the kernels of conv2d, conv3d and their gradients. */
 #include <string.h>
 
 #include "backends/onednn/library/conv.h"
@@ -6,9 +6,9 @@
 
 static tn_dnnl_conv conv_training_match(const tn_match *m) {
   const tn_node *n = m->nodes[0].node;
-  if (strcmp(n->op, "conv2d_grad_input") == 0)
+  if (strstr(n->op, "_grad_input") != NULL)
     return (tn_dnnl_conv){TN_CONV_GRAD_INPUT, n->attributes, .x = m->out[0], .w = m->in[1], .y = m->in[0]};
-  if (strcmp(n->op, "conv2d_grad_weight") == 0)
+  if (strstr(n->op, "_grad_weight") != NULL)
     return (tn_dnnl_conv){TN_CONV_GRAD_WEIGHT, n->attributes, .x = m->in[0], .w = m->out[0], .y = m->in[1]};
   return (tn_dnnl_conv){TN_CONV_FORWARD, n->attributes,  .x = m->in[0],
                         .w = m->in[1],   .y = m->out[0], .bias = m->in[2]};
@@ -66,14 +66,18 @@ static tn_status conv_training_prepare(tn_prepare *p, void **made) {
   return status;
 }
 
-TN_DEFINE_KERNEL(onednn, conv2d, "onednn_conv2d", "y = conv2d(x, w, bias?)", "convolutions by oneDNN",
-                 .query = conv_training_query, .prepare = conv_training_prepare,
-                 .release = tn_primitive_list_release, .launch = tn_primitive_list_launch);
-TN_DEFINE_KERNEL(onednn, conv2d_grad_input, "onednn_conv2d_grad_input", "dx = conv2d_grad_input(dy, w)",
-                 "the gradient of a convolution's input by oneDNN", .query = conv_training_query,
-                 .prepare = conv_training_prepare, .release = tn_primitive_list_release,
-                 .launch = tn_primitive_list_launch);
-TN_DEFINE_KERNEL(onednn, conv2d_grad_weight, "onednn_conv2d_grad_weight", "dw = conv2d_grad_weight(x, dy)",
-                 "the gradient of a convolution's weights by oneDNN", .query = conv_training_query,
-                 .prepare = conv_training_prepare, .release = tn_primitive_list_release,
-                 .launch = tn_primitive_list_launch);
+#define CONV_TRAINING(name, pattern, help)                                                                   \
+  TN_DEFINE_KERNEL(onednn, name, "onednn_" #name, pattern, help, .query = conv_training_query,               \
+                   .prepare = conv_training_prepare, .release = tn_primitive_list_release,                   \
+                   .launch = tn_primitive_list_launch)
+
+CONV_TRAINING(conv2d, "y = conv2d(x, w, bias?)", "convolutions by oneDNN");
+CONV_TRAINING(conv2d_grad_input, "dx = conv2d_grad_input(dy, w)",
+              "the gradient of a convolution's input by oneDNN");
+CONV_TRAINING(conv2d_grad_weight, "dw = conv2d_grad_weight(x, dy)",
+              "the gradient of a convolution's weights by oneDNN");
+CONV_TRAINING(conv3d, "y = conv3d(x, w, bias?)", "convolutions of volumes by oneDNN");
+CONV_TRAINING(conv3d_grad_input, "dx = conv3d_grad_input(dy, w)",
+              "the gradient of the input of a convolution of volumes by oneDNN");
+CONV_TRAINING(conv3d_grad_weight, "dw = conv3d_grad_weight(x, dy)",
+              "the gradient of the weights of a convolution of volumes by oneDNN");

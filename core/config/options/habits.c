@@ -93,7 +93,6 @@ static const option_pair needless[] = {{"in_features", "the size of the input is
 static const option_pair elsewhere[] = {
     {"betas", "write beta1 = 0.9 and beta2 = 0.999 with type = adamw"},
     {"amsgrad", "there is no AMSGrad"},
-    {"padding_mode", "padding is with zeros"},
     {"device", "write use into [backend]"},
     {"lr", "write it into [optimizer]"},
     {"learning_rate", "write lr into [optimizer]"},

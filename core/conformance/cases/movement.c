@@ -76,6 +76,67 @@ static tn_val movement_case_pad(tn_draw *d, const tn_case *c) {
   return tn_op_end(d->b);
 }
 
+/* Borders that all modes have elements for. */
+static tn_val movement_case_extend(tn_draw *d, const tn_case *c) {
+  tn_type t = tn_draw_type(d, d->dtype, 0, 4, false);
+  int64_t low[TN_MAX_RANK], high[TN_MAX_RANK];
+  for (int32_t i = 0; i < t.rank; i++) {
+    int64_t most = t.dims[i] > 4 ? 3 : t.dims[i] - 1;
+    low[i] = tn_draw_between(d, 0, most);
+    high[i] = tn_draw_between(d, 0, most);
+  }
+  tn_val x = tn_draw_tensor(d, t, c->fill);
+  int32_t mode = (int32_t)tn_draw_between(d, 0, 3);
+  return tn_extend(d->b, x, t.rank, low, t.rank, high, mode, tn_draw_flag(d) ? -2 : 0);
+}
+
+static tn_val movement_case_interpolate(tn_draw *d, const tn_case *c) {
+  static const char *const modes[] = {"nearest", "nearest_exact", "bilinear", "bicubic", "area"};
+  tn_type t = tn_draw_type(d, d->dtype, 3, 5, false);
+  int64_t size[TN_MAX_RANK], n = tn_draw_flag(d) ? 1 : t.rank - 2;
+  double scale[TN_MAX_RANK];
+  for (int64_t i = 0; i < n; i++) {
+    size[i] = tn_draw_between(d, 1, 9);
+    scale[i] = tn_draw_flag(d) ? (double)tn_draw_between(d, 1, 3) : tn_rng_between(&d->rng, 1, 2.5);
+  }
+  tn_val x = tn_draw_tensor(d, t, c->fill);
+  tn_draw_begin(d, c->op, 1, &x);
+  if (tn_draw_flag(d))
+    tn_op_set_ints(d->b, "size", n, size);
+  else
+    tn_op_set_floats(d->b, "scale", n, scale);
+  tn_op_set_text(d->b, "mode", modes[tn_draw_between(d, 0, 4)]);
+  tn_op_set_int(d->b, "align_corners", tn_draw_flag(d));
+  tn_op_set_int(d->b, "antialias", tn_draw_flag(d));
+  return tn_op_end(d->b);
+}
+
+/* Positions inside the images and outside. */
+static tn_val movement_case_grid_sample(tn_draw *d, const tn_case *c) {
+  static const char *const modes[] = {"bilinear", "nearest"}, *const paddings[] = {"zeros", "border",
+                                                                                   "reflection"};
+  int64_t batch = tn_draw_between(d, 0, 2);
+  const int64_t images[] = {batch, tn_draw_size(d, 1, 3), tn_draw_size(d, 1, 5), tn_draw_size(d, 1, 5)};
+  const int64_t places[] = {batch, tn_draw_between(d, 1, 4), tn_draw_between(d, 1, 4), 2};
+  tn_val x = tn_draw_tensor(d, tn_draw_type_of(d->dtype, 4, images), c->fill);
+  tn_val grid = tn_draw_tensor(d, tn_draw_type_of(d->dtype, 4, places), c->fill);
+  tn_draw_begin(d, c->op, 2, (tn_val[]){x, grid});
+  tn_op_set_text(d->b, "mode", modes[tn_draw_between(d, 0, 1)]);
+  tn_op_set_text(d->b, "padding_mode", paddings[tn_draw_between(d, 0, 2)]);
+  tn_op_set_int(d->b, "align_corners", tn_draw_flag(d));
+  return tn_op_end(d->b);
+}
+
+static tn_val movement_case_affine_grid(tn_draw *d, const tn_case *c) {
+  const int64_t dims[] = {tn_draw_between(d, 0, 3), 2, 3};
+  const int64_t size[] = {tn_draw_between(d, 1, 4), tn_draw_between(d, 1, 4)};
+  tn_val theta = tn_draw_tensor(d, tn_draw_type_of(d->dtype, 3, dims), c->fill);
+  tn_draw_begin(d, c->op, 1, &theta);
+  tn_op_set_ints(d->b, "size", 2, size);
+  tn_op_set_int(d->b, "align_corners", tn_draw_flag(d));
+  return tn_op_end(d->b);
+}
+
 static tn_val movement_case_concat(tn_draw *d, const tn_case *c) {
   tn_type t = tn_draw_type(d, d->dtype, 1, 5, true);
   int64_t axis = tn_draw_between(d, 0, t.rank - 1), n = tn_draw_between(d, 1, 4);
@@ -130,6 +191,10 @@ const tn_case tn_movement_cases[] = {
     {"transpose", movement_case_transpose, TN_FILL_ANY, TN_CASE_NUMBERS},
     {"slice", movement_case_slice, TN_FILL_ANY, TN_CASE_NUMBERS},
     {"crop", movement_case_crop, TN_FILL_ANY, TN_CASE_NUMBERS},
+    {"extend", movement_case_extend, TN_FILL_ANY, TN_CASE_NUMBERS},
+    {"interpolate", movement_case_interpolate, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"grid_sample", movement_case_grid_sample, TN_FILL_ANY, TN_CASE_FLOATS, .wide_gradient = true},
+    {"affine_grid", movement_case_affine_grid, TN_FILL_ANY, TN_CASE_FLOATS},
     {"pad", movement_case_pad, TN_FILL_ANY, TN_CASE_NUMBERS},
     {"concat", movement_case_concat, TN_FILL_ANY, TN_CASE_NUMBERS},
     {"copy", movement_case_unary, TN_FILL_ANY, TN_CASE_NUMBERS},

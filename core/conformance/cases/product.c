@@ -25,64 +25,86 @@ static tn_val product_case_matmul(tn_draw *d, const tn_case *c) {
 
 /* ---- convolution ---- */
 
-typedef struct conv2d_case {
-  int64_t stride[2], padding[2], dilation[2], groups;
+typedef struct conv_case {
+  int32_t rank;
+  int64_t stride[3], padding[6], dilation[3], output_padding[3], groups;
+  bool uneven; /* the padding has entries for both sides */
   tn_type x, w, y;
-} conv2d_case;
+} conv_case;
 
 /* A 3x3 kernel with stride, padding and dilation 1, to which Winograd's algorithm applies. */
-static void set_winograd(conv2d_case *v, int32_t i) { v->stride[i] = v->padding[i] = v->dilation[i] = 1; }
+static void set_winograd(conv_case *v, int32_t i) { v->stride[i] = v->padding[i] = v->dilation[i] = 1; }
 
-static conv2d_case draw_conv2d(tn_draw *d) {
+/* Spatial dimension i. The rest of x behind the last window is what a transposed convolution adds to it. */
+static void draw_conv_axis(tn_draw *d, conv_case *v, int32_t i, bool common) {
+  int64_t kernel = common ? 3 : tn_draw_between(d, 1, 3);
+  v->stride[i] = tn_draw_between(d, 1, 3);
+  v->padding[i] = tn_draw_between(d, 0, 3);
+  v->dilation[i] = tn_draw_between(d, 1, 3);
+  if (common) set_winograd(v, i);
+  int64_t behind = v->padding[v->rank + i] = v->uneven ? tn_draw_between(d, 0, 3) : v->padding[i];
+  int64_t reach = (kernel - 1) * v->dilation[i] + 1, least = reach - v->padding[i] - behind;
+  int64_t most = v->rank == 3 ? 6 : d->large ? 20 : 8;
+  v->x.dims[2 + i] = tn_draw_between(d, least < 1 ? 1 : least, most < least ? least : most);
+  v->w.dims[2 + i] = kernel;
+  int64_t room = v->x.dims[2 + i] + v->padding[i] + behind - reach;
+  v->y.dims[2 + i] = room / v->stride[i] + 1;
+  v->output_padding[i] = room % v->stride[i];
+}
+
+/* The digit in the name of an op is its number of spatial dimensions. */
+static conv_case draw_conv(tn_draw *d, const char *op) {
   int64_t in = tn_draw_channels(d, 1, 2), out = tn_draw_channels(d, 1, 2), batch = tn_draw_between(d, 0, 2);
   bool common = d->large && tn_draw_flag(d);
-  conv2d_case v = {.groups = in * out > 256 ? 1 : tn_draw_between(d, 1, 3)};
-  v.x = tn_draw_type_of(d->dtype, 4, (int64_t[]){batch, in * v.groups, 0, 0});
-  v.w = tn_draw_type_of(d->dtype, 4, (int64_t[]){out * v.groups, in, 0, 0});
-  v.y = tn_draw_type_of(d->dtype, 4, (int64_t[]){batch, out * v.groups, 0, 0});
-  for (int32_t i = 0; i < 2; i++) {
-    int64_t kernel = common ? 3 : tn_draw_between(d, 1, 3);
-    v.stride[i] = tn_draw_between(d, 1, 3);
-    v.padding[i] = tn_draw_between(d, 0, 3);
-    v.dilation[i] = tn_draw_between(d, 1, 3);
-    if (common) set_winograd(&v, i);
-    int64_t reach = (kernel - 1) * v.dilation[i] + 1, least = reach - 2 * v.padding[i];
-    v.x.dims[2 + i] = tn_draw_between(d, least < 1 ? 1 : least, d->large ? 20 : 8);
-    v.w.dims[2 + i] = kernel;
-    v.y.dims[2 + i] = (v.x.dims[2 + i] + 2 * v.padding[i] - reach) / v.stride[i] + 1;
-  }
+  conv_case v = {.groups = in * out > 256 ? 1 : tn_draw_between(d, 1, 3),
+                 .rank = strpbrk(op, "123")[0] - '0',
+                 .uneven = tn_draw_between(d, 0, 3) == 0};
+  v.x = tn_draw_type_of(d->dtype, 2 + v.rank, (int64_t[5]){batch, in * v.groups});
+  v.w = tn_draw_type_of(d->dtype, 2 + v.rank, (int64_t[5]){out * v.groups, in});
+  v.y = tn_draw_type_of(d->dtype, 2 + v.rank, (int64_t[5]){batch, out * v.groups});
+  for (int32_t i = 0; i < v.rank; i++) draw_conv_axis(d, &v, i, common);
   return v;
 }
 
-static tn_val emit_conv2d(tn_draw *d, const char *op, tn_val x, tn_val y, tn_val bias, const conv2d_case *v,
-                          const tn_type *dims) {
+static tn_val emit_conv(tn_draw *d, const char *op, tn_val x, tn_val y, tn_val bias, const conv_case *v,
+                        const tn_type *dims) {
   tn_draw_begin(d, op, 2, (tn_val[]){x, y});
   if (bias != 0) tn_op_arg(d->b, bias);
-  tn_op_set_ints(d->b, "stride", 2, v->stride);
-  tn_op_set_ints(d->b, "padding", 2, v->padding);
-  tn_op_set_ints(d->b, "dilation", 2, v->dilation);
+  tn_op_set_ints(d->b, "stride", v->rank, v->stride);
+  tn_op_set_ints(d->b, "padding", v->uneven ? 2 * v->rank : v->rank, v->padding);
+  tn_op_set_ints(d->b, "dilation", v->rank, v->dilation);
   tn_op_set_int(d->b, "groups", v->groups);
-  if (dims != NULL) tn_op_set_ints(d->b, "dims", 4, dims->dims);
+  if (dims != NULL) tn_op_set_ints(d->b, "dims", dims->rank, dims->dims);
+  if (strstr(op, "transpose") != NULL) tn_op_set_ints(d->b, "output_padding", v->rank, v->output_padding);
   return tn_op_end(d->b);
 }
 
-static tn_val product_case_conv2d(tn_draw *d, const tn_case *c) {
-  conv2d_case v = draw_conv2d(d);
+static tn_val draw_conv_bias(tn_draw *d, int64_t channels, int32_t fill) {
+  return tn_draw_flag(d) ? tn_draw_tensor(d, tn_draw_type_of(d->dtype, 1, &channels), fill) : 0;
+}
+
+static tn_val product_case_conv(tn_draw *d, const tn_case *c) {
+  conv_case v = draw_conv(d, c->op);
   tn_val x = tn_draw_tensor(d, v.x, c->fill), w = tn_draw_tensor(d, v.w, c->fill);
-  tn_val bias = tn_draw_flag(d) ? tn_draw_tensor(d, tn_draw_type_of(d->dtype, 1, v.w.dims), c->fill) : 0;
-  return emit_conv2d(d, c->op, x, w, bias, &v, NULL);
+  return emit_conv(d, c->op, x, w, draw_conv_bias(d, v.w.dims[0], c->fill), &v, NULL);
 }
 
-static tn_val product_case_conv2d_grad_input(tn_draw *d, const tn_case *c) {
-  conv2d_case v = draw_conv2d(d);
+static tn_val product_case_conv_transpose(tn_draw *d, const tn_case *c) {
+  conv_case v = draw_conv(d, c->op);
+  tn_val x = tn_draw_tensor(d, v.y, c->fill), w = tn_draw_tensor(d, v.w, c->fill);
+  return emit_conv(d, c->op, x, w, draw_conv_bias(d, v.x.dims[1], c->fill), &v, NULL);
+}
+
+static tn_val product_case_conv_grad_input(tn_draw *d, const tn_case *c) {
+  conv_case v = draw_conv(d, c->op);
   tn_val dy = tn_draw_tensor(d, v.y, c->fill), w = tn_draw_tensor(d, v.w, c->fill);
-  return emit_conv2d(d, c->op, dy, w, 0, &v, &v.x);
+  return emit_conv(d, c->op, dy, w, 0, &v, &v.x);
 }
 
-static tn_val product_case_conv2d_grad_weight(tn_draw *d, const tn_case *c) {
-  conv2d_case v = draw_conv2d(d);
+static tn_val product_case_conv_grad_weight(tn_draw *d, const tn_case *c) {
+  conv_case v = draw_conv(d, c->op);
   tn_val x = tn_draw_tensor(d, v.x, c->fill), dy = tn_draw_tensor(d, v.y, c->fill);
-  return emit_conv2d(d, c->op, x, dy, 0, &v, &v.w);
+  return emit_conv(d, c->op, x, dy, 0, &v, &v.w);
 }
 
 /* ---- attention ---- */
@@ -172,9 +194,16 @@ static tn_val product_case_embedding(tn_draw *d, const tn_case *c) {
 
 const tn_case tn_product_cases[] = {
     {"matmul", product_case_matmul, TN_FILL_ANY, TN_CASE_FLOATS},
-    {"conv2d", product_case_conv2d, TN_FILL_ANY, TN_CASE_FLOATS},
-    {"conv2d_grad_input", product_case_conv2d_grad_input, TN_FILL_ANY, TN_CASE_FLOATS},
-    {"conv2d_grad_weight", product_case_conv2d_grad_weight, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"conv1d", product_case_conv, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"conv2d", product_case_conv, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"conv2d_grad_input", product_case_conv_grad_input, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"conv2d_grad_weight", product_case_conv_grad_weight, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"conv3d", product_case_conv, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"conv3d_grad_input", product_case_conv_grad_input, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"conv3d_grad_weight", product_case_conv_grad_weight, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"conv_transpose1d", product_case_conv_transpose, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"conv_transpose2d", product_case_conv_transpose, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"conv_transpose3d", product_case_conv_transpose, TN_FILL_ANY, TN_CASE_FLOATS},
     {"attention", product_case_attention, TN_FILL_ANY, TN_CASE_FLOATS, .masked = true},
     {"attention_grad", product_case_attention_grad, TN_FILL_ANY, TN_CASE_FLOATS, .wide_gradient = true,
      .masked = true},

@@ -93,7 +93,8 @@ static tn_val reduce_case_norm_grad_sums(tn_draw *d, const tn_case *c) {
 /* ---- pooling ---- */
 
 typedef struct pool_case {
-  int64_t kernel[2], stride[2], padding[2];
+  int32_t rank; /* spatial dimensions, the digit in the op's name */
+  int64_t kernel[3], stride[3], padding[3];
   bool has_stride, ceil, include_pad;
   tn_type x, y;
 } pool_case;
@@ -103,30 +104,33 @@ static int64_t count_windows(int64_t size, int64_t kernel, int64_t stride, int64
   return ceil && (count - 1) * stride >= size + padding ? count - 1 : count;
 }
 
-static pool_case draw_pool(tn_draw *d) {
-  pool_case w = {.has_stride = tn_draw_flag(d), .ceil = tn_draw_flag(d), .include_pad = tn_draw_flag(d)};
+static pool_case draw_pool(tn_draw *d, const char *op) {
+  pool_case w = {.rank = strpbrk(op, "123")[0] - '0',
+                 .has_stride = tn_draw_flag(d),
+                 .ceil = tn_draw_flag(d),
+                 .include_pad = tn_draw_flag(d)};
   w.x = w.y =
-      tn_draw_type_of(d->dtype, 4, (int64_t[]){tn_draw_between(d, 0, 2), tn_draw_between(d, 1, 3), 0, 0});
-  for (int32_t i = 0; i < 2; i++) {
+      tn_draw_type_of(d->dtype, 2 + w.rank, (int64_t[5]){tn_draw_between(d, 0, 2), tn_draw_between(d, 1, 3)});
+  for (int32_t i = 0; i < w.rank; i++) {
     w.kernel[i] = tn_draw_between(d, 1, 4);
     w.padding[i] = tn_draw_between(d, 0, w.kernel[i] / 2);
     w.stride[i] = w.has_stride ? tn_draw_between(d, 1, 4) : w.kernel[i];
     int64_t least = w.kernel[i] - 2 * w.padding[i];
-    w.x.dims[2 + i] = tn_draw_between(d, least < 1 ? 1 : least, d->large ? 40 : 7);
+    w.x.dims[2 + i] = tn_draw_between(d, least < 1 ? 1 : least, d->large && w.rank < 3 ? 40 : 7);
     w.y.dims[2 + i] = count_windows(w.x.dims[2 + i], w.kernel[i], w.stride[i], w.padding[i], w.ceil);
   }
   return w;
 }
 
 static void set_pool_attributes(tn_draw *d, const pool_case *w) {
-  tn_op_set_ints(d->b, "kernel", 2, w->kernel);
-  if (w->has_stride) tn_op_set_ints(d->b, "stride", 2, w->stride);
-  tn_op_set_ints(d->b, "padding", 2, w->padding);
+  tn_op_set_ints(d->b, "kernel", w->rank, w->kernel);
+  if (w->has_stride) tn_op_set_ints(d->b, "stride", w->rank, w->stride);
+  tn_op_set_ints(d->b, "padding", w->rank, w->padding);
   tn_op_set_int(d->b, "ceil", w->ceil);
 }
 
-static tn_val reduce_case_max_pool2d(tn_draw *d, const tn_case *c) {
-  pool_case w = draw_pool(d);
+static tn_val reduce_case_max_pool(tn_draw *d, const tn_case *c) {
+  pool_case w = draw_pool(d, c->op);
   tn_val x = tn_draw_tensor(d, w.x, TN_FILL_DISTINCT);
   tn_draw_begin(d, c->op, 1, &x);
   set_pool_attributes(d, &w);
@@ -135,7 +139,7 @@ static tn_val reduce_case_max_pool2d(tn_draw *d, const tn_case *c) {
 
 /* The indices come from a pooling, so each is in its window. */
 static tn_val reduce_case_max_pool2d_grad(tn_draw *d, const tn_case *c) {
-  pool_case w = draw_pool(d);
+  pool_case w = draw_pool(d, c->op);
   tn_val dy = tn_draw_tensor(d, w.y, TN_FILL_ANY), x = tn_draw_tensor(d, w.x, TN_FILL_DISTINCT);
   tn_draw_begin(d, "max_pool2d", 1, &x);
   set_pool_attributes(d, &w);
@@ -146,9 +150,31 @@ static tn_val reduce_case_max_pool2d_grad(tn_draw *d, const tn_case *c) {
   return tn_op_end(d->b);
 }
 
-static tn_val reduce_case_avg_pool2d(tn_draw *d, const tn_case *c) {
-  pool_case w = draw_pool(d);
-  bool backward = strcmp(c->op, "avg_pool2d_grad") == 0;
+/* The indices come from a pooling to which the unpooling is the way back. */
+static tn_val reduce_case_max_unpool2d(tn_draw *d, const tn_case *c) {
+  pool_case w = draw_pool(d, c->op);
+  tn_val x = tn_draw_tensor(d, w.x, TN_FILL_DISTINCT), small = tn_draw_tensor(d, w.y, TN_FILL_ANY);
+  tn_draw_begin(d, "max_pool2d", 1, &x);
+  set_pool_attributes(d, &w);
+  tn_val y = tn_op_end(d->b), index = tn_op_result(d->b, y, 1);
+  tn_draw_begin(d, c->op, 2, (tn_val[]){small, index});
+  set_pool_attributes(d, &w);
+  tn_op_set_ints(d->b, "size", 2, w.x.dims + 2);
+  return tn_op_end(d->b);
+}
+
+static tn_val reduce_case_lp_pool(tn_draw *d, const tn_case *c) {
+  pool_case w = draw_pool(d, c->op);
+  tn_val x = tn_draw_tensor(d, w.x, c->fill);
+  tn_draw_begin(d, c->op, 1, &x);
+  set_pool_attributes(d, &w);
+  tn_op_set_float(d->b, "p", tn_draw_flag(d) ? 2 : 1.5);
+  return tn_op_end(d->b);
+}
+
+static tn_val reduce_case_avg_pool(tn_draw *d, const tn_case *c) {
+  pool_case w = draw_pool(d, c->op);
+  bool backward = strstr(c->op, "_grad") != NULL;
   tn_val x = tn_draw_tensor(d, backward ? w.y : w.x, TN_FILL_ANY);
   tn_draw_begin(d, c->op, 1, &x);
   set_pool_attributes(d, &w);
@@ -157,8 +183,18 @@ static tn_val reduce_case_avg_pool2d(tn_draw *d, const tn_case *c) {
   return tn_op_end(d->b);
 }
 
-static tn_val reduce_case_global_avg_pool(tn_draw *d, const tn_case *c) {
-  return tn_op1(d->b, c->op, tn_draw_tensor(d, tn_draw_type(d, d->dtype, 4, 4, false), c->fill));
+static tn_val reduce_case_global_pool(tn_draw *d, const tn_case *c) {
+  return tn_op1(d->b, c->op, tn_draw_tensor(d, tn_draw_type(d, d->dtype, 3, 5, false), c->fill));
+}
+
+static tn_val reduce_case_adaptive_pool(tn_draw *d, const tn_case *c) {
+  tn_type t = tn_draw_type(d, d->dtype, 3, 5, false);
+  int64_t size[TN_MAX_RANK], n = tn_draw_flag(d) ? 1 : t.rank - 2;
+  for (int64_t i = 0; i < n; i++) size[i] = tn_draw_between(d, 0, 5);
+  tn_val x = tn_draw_tensor(d, t, c->fill);
+  tn_draw_begin(d, c->op, 1, &x);
+  tn_op_set_ints(d->b, "size", n, size);
+  return tn_op_end(d->b);
 }
 
 static tn_val reduce_case_all_finite(tn_draw *d, const tn_case *c) {
@@ -177,10 +213,21 @@ const tn_case tn_reduce_cases[] = {
     {"moments", reduce_case_moments, TN_FILL_ANY, TN_CASE_FLOATS, .variance = 1},
     {"norm_grad_sums", reduce_case_norm_grad_sums, TN_FILL_ANY, TN_CASE_FLOATS},
     {"all_finite", reduce_case_all_finite, TN_FILL_ANY, TN_CASE_FLOATS},
-    {"max_pool2d", reduce_case_max_pool2d, TN_FILL_DISTINCT, TN_CASE_FLOATS},
+    {"max_pool1d", reduce_case_max_pool, TN_FILL_DISTINCT, TN_CASE_FLOATS},
+    {"max_pool2d", reduce_case_max_pool, TN_FILL_DISTINCT, TN_CASE_FLOATS},
     {"max_pool2d_grad", reduce_case_max_pool2d_grad, TN_FILL_ANY, TN_CASE_FLOATS},
-    {"avg_pool2d", reduce_case_avg_pool2d, TN_FILL_ANY, TN_CASE_FLOATS},
-    {"avg_pool2d_grad", reduce_case_avg_pool2d, TN_FILL_ANY, TN_CASE_FLOATS},
-    {"global_avg_pool", reduce_case_global_avg_pool, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"max_pool3d", reduce_case_max_pool, TN_FILL_DISTINCT, TN_CASE_FLOATS},
+    {"avg_pool1d", reduce_case_avg_pool, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"avg_pool2d", reduce_case_avg_pool, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"avg_pool2d_grad", reduce_case_avg_pool, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"avg_pool3d", reduce_case_avg_pool, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"lp_pool1d", reduce_case_lp_pool, TN_FILL_POSITIVE, TN_CASE_FLOATS},
+    {"lp_pool2d", reduce_case_lp_pool, TN_FILL_POSITIVE, TN_CASE_FLOATS},
+    {"lp_pool3d", reduce_case_lp_pool, TN_FILL_POSITIVE, TN_CASE_FLOATS},
+    {"max_unpool2d", reduce_case_max_unpool2d, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"global_avg_pool", reduce_case_global_pool, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"global_max_pool", reduce_case_global_pool, TN_FILL_DISTINCT, TN_CASE_FLOATS},
+    {"adaptive_avg_pool", reduce_case_adaptive_pool, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"adaptive_max_pool", reduce_case_adaptive_pool, TN_FILL_DISTINCT, TN_CASE_FLOATS},
     {NULL, NULL, 0, 0},
 };

@@ -15,12 +15,14 @@ typedef struct layer_input {
   tn_range domain;
 } layer_input;
 
-/* (N, C), (N, T, C), (N, C, H, W), (N), and numbers of tokens (N, T). */
-static layer_input draw_layer_input(tn_draw *d) {
+/* (N, C), (N, T, C), (N, C, H, W), (N), and numbers of tokens (N, T); or (N, C, D, H, W), a volume. */
+static layer_input draw_layer_input(tn_draw *d, bool volume) {
   int64_t many = d->large ? 19 : 4;
   const int64_t n = tn_draw_between(d, 1, 3), c = tn_draw_size(d, 1, 6), t = tn_draw_between(d, 1, 5);
   const int64_t picture[] = {n, c, tn_draw_between(d, 1, 4 + many), tn_draw_between(d, 1, 4 + many)};
   const int64_t sequence[] = {n, t, c}, tokens[] = {n, t};
+  const int64_t solid[] = {n, c, 2 + t, 2 + t, 3};
+  if (volume) return (layer_input){tn_draw_type_of(TN_F32, 5, solid), tn_domain_any()};
   switch (tn_draw_between(d, 0, 4)) {
   case 0: return (layer_input){tn_draw_type_of(TN_F32, 1, &c), tn_domain_any()};
   case 1: return (layer_input){tn_draw_type_of(TN_F32, 3, sequence), tn_domain_any()};
@@ -40,11 +42,12 @@ static layer_input draw_target(tn_draw *d, const tn_type *x) {
   return (layer_input){type, {0, (double)x->dims[axis], false, true}};
 }
 
-static void draw_layer_inputs(tn_draw *d, const tn_layer_kind *kind, layer_input *in, int32_t *n) {
+static void draw_layer_inputs(tn_draw *d, const tn_layer_kind *kind, bool volume, layer_input *in,
+                              int32_t *n) {
   int32_t most = kind->max_in < 0 || kind->max_in > INPUTS ? INPUTS : kind->max_in;
   *n = (int32_t)tn_draw_between(d, kind->min_in < most ? kind->min_in : most, most);
   for (int32_t i = 0; i < *n; i++)
-    in[i] = i == 0 ? draw_layer_input(d)
+    in[i] = i == 0 ? draw_layer_input(d, volume)
             : kind->role != TN_LAYER_PLAIN && i == *n - 1
                 ? draw_target(d, &in[0].type)
                 : (layer_input){tn_draw_between(d, 0, 3) == 0 ? tn_draw_narrower(d, &in[0].type) : in[0].type,
@@ -60,14 +63,14 @@ static tn_status layer_check_measure(const tn_draw *d, const tn_val *yielded) {
                   "value and weight have different shapes, expected one of each for every element");
 }
 
-static tn_status layer_use(tn_draw *d, const tn_item_case *ic, tn_val *first) {
+static tn_status layer_use(tn_draw *d, const tn_item_case *ic, bool volume, tn_val *first) {
   const tn_layer_kind *kind = (const tn_layer_kind *)(const void *)ic->item;
   tn_item_use use = {.d = d, .registry = ic->registry, .item = ic->item, .scope = ""};
   layer_input inputs[INPUTS];
   tn_val in[INPUTS], yielded[TN_ITEM_YIELDS];
   const void *options;
   int32_t n;
-  draw_layer_inputs(d, kind, inputs, &n);
+  draw_layer_inputs(d, kind, volume, inputs, &n);
   for (int32_t i = 0; i < n; i++) in[i] = tn_draw_domain(d, inputs[i].type, inputs[i].domain);
   TN_TRY(tn_item_options(d, ic->item, ic->c.op, &options));
   TN_TRY(tn_item_build_layer(&use, ic->item, options, d->draw / 2 % 2 == 1, in, n, yielded));
@@ -81,7 +84,7 @@ static tn_status layer_use(tn_draw *d, const tn_item_case *ic, tn_val *first) {
 }
 
 /* Whether the layer takes what the draw has next; the draw does not move on. */
-static tn_status layer_takes(const tn_draw *d, const tn_item_case *ic, bool *taken) {
+static tn_status layer_takes(const tn_draw *d, const tn_item_case *ic, bool volume, bool *taken) {
   tn_draw probe = *d;
   tn_builder *builder = NULL;
   tn_val first;
@@ -89,7 +92,7 @@ static tn_status layer_takes(const tn_draw *d, const tn_item_case *ic, bool *tak
   tn_status status = tn_builder_create(probe.graph, &builder);
   if (status == TN_OK) {
     probe.b = tn_builder_handle(builder);
-    status = layer_use(&probe, ic, &first);
+    status = layer_use(&probe, ic, volume, &first);
     *taken = status == TN_OK;
     if (!*taken && probe.b->env.record->code != TN_OK) tn_error_move(d->graph->env, probe.b);
     tn_builder_destroy(builder);
@@ -101,23 +104,24 @@ static tn_status layer_takes(const tn_draw *d, const tn_item_case *ic, bool *tak
 tn_val tn_layer_emit(tn_draw *d, const tn_case *c) {
   const tn_item_case *ic = (const tn_item_case *)c;
   tn_val first = 0;
-  bool taken = false;
+  bool taken = false, volume = false;
   tn_status status = TN_OK;
   /* Rounding errors of a chain of ops grow with the largest value inside, which no result shows. */
   if (!d->exact) d->style = TN_STYLE_ORDINARY;
   for (int32_t i = 0; i < TRIES && status == TN_OK && !taken; i++) {
     if (i > 0) d->rng = tn_rng_at((uint64_t)d->draw, 100 + (uint64_t)i);
-    status = layer_takes(d, ic, &taken);
+    volume = i >= TRIES / 2; /* layers that take other inputs keep them */
+    status = layer_takes(d, ic, volume, &taken);
   }
   if (status == TN_OK && !taken)
-    status =
-        tn_failf(d->graph->env, TN_EUNSUPPORTED,
-                 "%s takes none of the inputs that are tried: (N), (N, C), (N, T, C), (N, C, H, W), tokens; "
-                 "of the last it says: %s",
-                 ic->item->name, tn_error_text(d->graph->env));
+    status = tn_failf(
+        d->graph->env, TN_EUNSUPPORTED,
+        "%s takes none of the inputs that are tried: (N), (N, C), (N, T, C), (N, C, H, W), (N, C, D, H, "
+        "W), tokens; of the last it says: %s",
+        ic->item->name, tn_error_text(d->graph->env));
   if (status == TN_OK) {
     tn_error_clear(d->graph->env);
-    status = layer_use(d, ic, &first);
+    status = layer_use(d, ic, volume, &first);
   }
   if (status != TN_OK) tn_builder_fail(d->b, status);
   return status == TN_OK ? first : 0;

@@ -20,7 +20,8 @@ tn_cudnn_window tn_cudnn_window_of(const tn_conv2d_attributes *attributes) {
   for (int32_t i = 0; i < 2; i++) {
     w.stride[i] = attributes->stride.v[i];
     w.dilation[i] = attributes->dilation.v[i];
-    w.before[i] = w.after[i] = attributes->padding.v[i];
+    w.before[i] = attributes->padding.v[i];
+    w.after[i] = attributes->padding.v[attributes->padding.n > 2 ? 2 + i : i];
   }
   return w;
 }
