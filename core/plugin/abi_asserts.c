@@ -100,8 +100,11 @@ AT(tn_conv2d_attributes, groups, 48); AT(tn_conv2d_attributes, dims, 56); AT(tn_
 PLAIN(tn_pool2d_attributes, 72, 8); AT(tn_pool2d_attributes, kernel, 0); AT(tn_pool2d_attributes, stride, 16);
 AT(tn_pool2d_attributes, padding, 32); AT(tn_pool2d_attributes, ceil, 48);
 AT(tn_pool2d_attributes, include_pad, 52); AT(tn_pool2d_attributes, dims, 56);
-PLAIN(tn_norm_attributes, 24, 8); AT(tn_norm_attributes, epsilon, 0); AT(tn_norm_attributes, trailing, 8);
-AT(tn_norm_attributes, ranks, 16);
+PLAIN(tn_norm_attributes, 32, 8); AT(tn_norm_attributes, epsilon, 0); AT(tn_norm_attributes, trailing, 8);
+AT(tn_norm_attributes, ranks, 16); AT(tn_norm_attributes, groups, 24);
+PLAIN(tn_local_response_norm_attributes, 32, 8); AT(tn_local_response_norm_attributes, size, 0);
+AT(tn_local_response_norm_attributes, alpha, 8); AT(tn_local_response_norm_attributes, beta, 16);
+AT(tn_local_response_norm_attributes, k, 24);
 PLAIN(tn_cross_entropy_attributes, 24, 8); AT(tn_cross_entropy_attributes, axis, 0);
 AT(tn_cross_entropy_attributes, ignore, 8); AT(tn_cross_entropy_attributes, smoothing, 16);
 PLAIN(tn_attention_attributes, 32, 8); AT(tn_attention_attributes, causal, 0);

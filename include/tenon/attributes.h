@@ -115,11 +115,17 @@ typedef struct tn_pool2d_attributes { /* max_pool2d, avg_pool2d and their gradie
   tn_ints dims;                       /* gradient ops: of their result */
 } tn_pool2d_attributes;
 
-typedef struct tn_norm_attributes { /* batch_norm, batch_norm_apply, layer_norm and its gradient */
+typedef struct tn_norm_attributes { /* batch_norm, layer_norm, rms_norm, group_norm and their like */
   double epsilon;
-  int64_t trailing; /* layer_norm: how many trailing dimensions are normalized */
+  int64_t trailing; /* layer_norm, rms_norm: how many trailing dimensions are normalized */
   int64_t ranks;    /* batch_norm: ranks that the statistics span; a kernel for batch_norm takes 1 only */
+  int64_t groups;   /* group_norm: of channels */
 } tn_norm_attributes;
+
+typedef struct tn_local_response_norm_attributes {
+  int64_t size; /* neighbouring channels, of which half lie before the own one */
+  double alpha, beta, k;
+} tn_local_response_norm_attributes;
 
 typedef struct tn_cross_entropy_attributes {
   int64_t axis;     /* of the classes */

@@ -1412,6 +1412,25 @@ static inline tn_val tn_grid_sample(tn_build *build, tn_val x, tn_val grid, int3
   return tn_op_end(build);
 }
 
+/* group_norm: (x - mean) / sqrt(variance + epsilon) * weight + bias, by the statistics of each group of
+ * channels of each element; biased variance
+ * x is (N, C, ...), weight and bias are (C). With as many groups as channels it is instance normalization.
+ * Y. Wu, K. He, "Group normalization", ECCV 2018; D. Ulyanov, A. Vedaldi, V. Lempitsky, "Instance
+ * normalization", 2016.
+ *   (x:T, weight?:A, bias?:A) -> (y:T); T in f16 bf16 f32 f64; A in f32 f64
+ *   epsilon: added to the variance; >= 0; default 1e-5
+ *   groups: into how many groups the channels are divided; >= 1; default 1 */
+static inline tn_val tn_group_norm(tn_build *build, tn_val x, tn_val weight, tn_val bias, double epsilon,
+                                   int64_t groups) {
+  tn_op_begin(build, "group_norm");
+  tn_op_arg(build, x);
+  tn_op_arg(build, weight);
+  tn_op_arg(build, bias);
+  tn_op_set_float(build, "epsilon", epsilon);
+  tn_op_set_int(build, "groups", groups);
+  return tn_op_end(build);
+}
+
 /* gt: x > y
  *   (x:T, y:T) -> (z:bool) */
 static inline tn_val tn_gt(tn_build *build, tn_val x, tn_val y) {
@@ -1691,6 +1710,25 @@ static inline tn_val tn_lerp(tn_build *build, tn_val x, tn_val y, tn_val weight)
 static inline tn_val tn_lgamma(tn_build *build, tn_val x) {
   tn_op_begin(build, "lgamma");
   tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
+/* local_response_norm: x / (k + alpha mean(x^2))^beta, by the mean over neighbouring channels
+ * The mean divides by `size` where fewer channels exist, too, as PyTorch's. A. Krizhevsky, I. Sutskever,
+ * G. Hinton, "ImageNet classification with deep convolutional neural networks", NeurIPS 2012.
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64
+ *   size: how many neighbouring channels are summed; [1, 65535]
+ *   alpha: factor of the mean of the squares; >= 0; default 1e-4
+ *   beta: exponent; default 0.75
+ *   k: added to the mean; > 0; default 1 */
+static inline tn_val tn_local_response_norm(tn_build *build, tn_val x, int64_t size, double alpha,
+                                            double beta, double k) {
+  tn_op_begin(build, "local_response_norm");
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "size", size);
+  tn_op_set_float(build, "alpha", alpha);
+  tn_op_set_float(build, "beta", beta);
+  tn_op_set_float(build, "k", k);
   return tn_op_end(build);
 }
 
@@ -2549,6 +2587,21 @@ static inline tn_val tn_reshape(tn_build *build, tn_val x, int64_t n_dims, const
   tn_op_begin(build, "reshape");
   tn_op_arg(build, x);
   tn_op_set_ints(build, "dims", n_dims, dims);
+  return tn_op_end(build);
+}
+
+/* rms_norm: x / sqrt(mean(x^2) + epsilon) * weight over trailing dimensions
+ * The default of epsilon is PyTorch's, the spacing of f32 at 1. B. Zhang, R. Sennrich, "Root mean square
+ * layer normalization", NeurIPS 2019.
+ *   (x:T, weight?:A) -> (y:T); T in f16 bf16 f32 f64; A in f32 f64
+ *   epsilon: added to the mean square; >= 0; default 1.1920929e-07
+ *   trailing: how many trailing dimensions are normalized; >= 1; default 1 */
+static inline tn_val tn_rms_norm(tn_build *build, tn_val x, tn_val weight, double epsilon, int64_t trailing) {
+  tn_op_begin(build, "rms_norm");
+  tn_op_arg(build, x);
+  tn_op_arg(build, weight);
+  tn_op_set_float(build, "epsilon", epsilon);
+  tn_op_set_int(build, "trailing", trailing);
   return tn_op_end(build);
 }
 

@@ -4,7 +4,7 @@
  *     golden_test FILE...                    decompositions and gradient rules, with the reference evaluation
  *     golden_test -b BACKEND PLUGIN FILE...  compiled programs, on the first device of a backend
  *
- * make_goldens.py writes FILE. */
+ * make_goldens.py and make_composites.py write FILE. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -74,10 +74,37 @@ static tn_val norm_case_layer_norm_grad(tn_draw *d, const tn_case *c) {
   return tn_op_end(d->b);
 }
 
+/* A large epsilon, as in the cases of layer_norm. */
+static tn_val norm_case_rms_norm(tn_draw *d, const tn_case *c) {
+  norm_operands l = draw_norm_operands(d, c->fill);
+  return tn_rms_norm(d->b, l.x, l.weight, 0.1, l.trailing);
+}
+
+static tn_val norm_case_group_norm(tn_draw *d, const tn_case *c) {
+  tn_type t = tn_draw_type(d, d->dtype, 2, 5, false);
+  int64_t groups = tn_draw_between(d, 1, 3);
+  t.dims[1] *= groups;
+  tn_type row = tn_draw_type_of(norm_accumulator(d), 1, t.dims + 1);
+  tn_val x = tn_draw_tensor(d, t, c->fill), weight = draw_norm_row(d, &row, TN_FILL_ANY),
+         bias = draw_norm_row(d, &row, TN_FILL_ANY);
+  return tn_group_norm(d->b, x, weight, bias, 0.1, groups);
+}
+
+static tn_val norm_case_local_response_norm(tn_draw *d, const tn_case *c) {
+  tn_type t = tn_draw_type(d, d->dtype, 2, 5, false);
+  tn_val x = tn_draw_tensor(d, t, c->fill);
+  int64_t size = tn_draw_between(d, 1, 6);
+  return tn_local_response_norm(d->b, x, size, tn_rng_between(&d->rng, 0.1, 2), 0.75,
+                                tn_rng_between(&d->rng, 0.5, 2));
+}
+
 const tn_case tn_norm_cases[] = {
     {"batch_norm", norm_case_batch_norm, TN_FILL_ANY, TN_CASE_FLOATS},
     {"batch_norm_apply", norm_case_batch_norm_apply, TN_FILL_ANY, TN_CASE_FLOATS},
     {"layer_norm", norm_case_layer_norm, TN_FILL_ANY, TN_CASE_FLOATS},
     {"layer_norm_grad", norm_case_layer_norm_grad, TN_FILL_ANY, TN_CASE_FLOATS, .wide_gradient = true},
+    {"rms_norm", norm_case_rms_norm, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"group_norm", norm_case_group_norm, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"local_response_norm", norm_case_local_response_norm, TN_FILL_ANY, TN_CASE_FLOATS},
     {NULL, NULL, 0, 0},
 };

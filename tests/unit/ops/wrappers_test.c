@@ -137,6 +137,11 @@ static const int64_t square[] = {2, 2}, one[] = {1, 1}, image[] = {2, 4, 8, 8}, 
     "%6: f32[4, 6], %7: f32[], %8: f32[] = layer_norm(x, epsilon=0.001, trailing=2)")                        \
   X(layer_norm_grad, ROWS, tn_layer_norm_grad(b, v[4], v[0], v[3], v[3], v[2], 1),                           \
     "%6: f32[4, 6], %7: f32[6], %8: f32[6] = layer_norm_grad(d, x, r, r, w)")                                \
+  X(rms_norm, ROWS, tn_rms_norm(b, v[0], v[2], 0.001, 1), "%6: f32[4, 6] = rms_norm(x, w, epsilon=0.001)")   \
+  X(group_norm, IMAGE, tn_group_norm(b, v[0], v[3], v[4], 0.001, 2),                                         \
+    "%6: f32[2, 4, 8, 8] = group_norm(x, m, v, epsilon=0.001, groups=2)")                                    \
+  X(local_response_norm, IMAGE, tn_local_response_norm(b, v[0], 5, 0.5, 0.75, 2),                            \
+    "%6: f32[2, 4, 8, 8] = local_response_norm(x, size=5, alpha=0.5, k=2)")                                  \
   X(softmax, ROWS, tn_softmax(b, v[0], 0), "%6: f32[4, 6] = softmax(x, axis=0)")                             \
   X(log_softmax, ROWS, tn_log_softmax(b, v[0], 1), "%6: f32[4, 6] = log_softmax(x, axis=1)")                 \
   X(cross_entropy, ROWS, tn_cross_entropy(b, v[0], v[1], 1, 0, 0.125),                                       \
