@@ -6,12 +6,11 @@
  * f64), products with probabilities in T. */
 #include <math.h>
 
-#include "core/ops/common.h"
+#include "core/ops/attention.h"
 
 /* ---- shapes ---- */
 
-/* An operand as (batch, heads, tokens, width). */
-static tn_type attention_split(const tn_attention_attributes *a, const tn_type *x) {
+tn_type tn_attention_split(const tn_attention_attributes *a, const tn_type *x) {
   tn_type type = *x;
   if (a->heads == 0) return type;
   type.rank = 4;
@@ -50,7 +49,7 @@ static tn_status attention_infer(tn_infer *n) {
   const tn_attention_attributes *a = n->node.attributes;
   const tn_type *q = n->node.in[0], *k = n->node.in[1], *v = n->node.in[2];
   TN_TRY(attention_check_shapes(n));
-  tn_type heads = attention_split(a, q), keys = attention_split(a, k);
+  tn_type heads = tn_attention_split(a, q), keys = tn_attention_split(a, k);
   int64_t first_sees = a->causal ? keys.dims[2] - heads.dims[2] + 1 : keys.dims[2];
   if (first_sees < 1 && heads.dims[2] > 0)
     return tn_fail(n, TN_EINVAL, NULL, "q is %s and k is %s%s: the first query would see no key",
@@ -70,15 +69,14 @@ static tn_status attention_infer(tn_infer *n) {
 
 /* ---- emitting ---- */
 
-/* (batch, tokens, heads * width) as (batch, heads, tokens, width), and back. */
-static tn_val attention_to_heads(tn_build *b, const tn_attention_attributes *a, tn_val x) {
-  tn_type type = tn_ops_type(b, x), heads = attention_split(a, &type);
+tn_val tn_attention_to_heads(tn_build *b, const tn_attention_attributes *a, tn_val x) {
+  tn_type type = tn_ops_type(b, x), heads = tn_attention_split(a, &type);
   if (a->heads == 0) return x;
   tn_val apart = tn_reshape(b, x, 4, (int64_t[]){heads.dims[0], heads.dims[2], a->heads, heads.dims[3]});
   return tn_transpose(b, apart, 4, (int64_t[]){0, 2, 1, 3});
 }
 
-static tn_val attention_from_heads(tn_build *b, const tn_attention_attributes *a, tn_val x) {
+tn_val tn_attention_from_heads(tn_build *b, const tn_attention_attributes *a, tn_val x) {
   tn_type t = tn_ops_type(b, x);
   if (a->heads == 0) return x;
   tn_val tokens = tn_transpose(b, x, 4, (int64_t[]){0, 2, 1, 3});
@@ -94,9 +92,8 @@ static tn_val attention_product(tn_build *b, const tn_attention_attributes *a, t
   return tn_matmul(b, x, y, 0, transpose_x, transpose_y, a->math);
 }
 
-/* scale q k^T in A: (batch, heads, queries, keys). Scores rounded to T would make every exponential inexact.
- */
-static tn_val attention_scores(tn_build *b, const tn_attention_attributes *a, tn_val q, tn_val k) {
+/* Scores rounded to T would make every exponential inexact. */
+tn_val tn_attention_scores(tn_build *b, const tn_attention_attributes *a, tn_val q, tn_val k) {
   tn_val s = attention_product(b, a, tn_ops_wide(b, q), tn_ops_wide(b, k), 0, 1);
   return tn_affine(b, s, attention_scale_of(b, a, q), 0);
 }
@@ -114,9 +111,9 @@ static const bool over_keys[TN_MAX_RANK] = {[3] = true};
 /* The same op on transposed operands, for which a kernel may exist. */
 static tn_status attention_transposed(tn_build *b, const tn_attention_attributes *a) {
   tn_val in[3];
-  for (int32_t i = 0; i < 3; i++) in[i] = attention_to_heads(b, a, tn_build_in(b, i));
+  for (int32_t i = 0; i < 3; i++) in[i] = tn_attention_to_heads(b, a, tn_build_in(b, i));
   tn_val y = tn_attention(b, in[0], in[1], in[2], a->causal, a->scale, a->math, 0);
-  tn_build_yield(b, 0, attention_from_heads(b, a, y));
+  tn_build_yield(b, 0, tn_attention_from_heads(b, a, y));
   tn_build_yield(b, 1, tn_op_result(b, y, 1));
   return TN_OK;
 }
@@ -125,7 +122,7 @@ static tn_status attention_decompose(tn_build *b, const void *attributes) {
   const tn_attention_attributes *a = attributes;
   if (a->heads > 0) return attention_transposed(b, a);
   int32_t dtype = tn_val_type(b, tn_build_in(b, 0))->dtype;
-  tn_val s = attention_mask(b, a, attention_scores(b, a, tn_build_in(b, 0), tn_build_in(b, 1)), -INFINITY);
+  tn_val s = attention_mask(b, a, tn_attention_scores(b, a, tn_build_in(b, 0), tn_build_in(b, 1)), -INFINITY);
   if (tn_type_count(tn_val_type(b, s)) == 0) { /* no queries or keys: reduce_max is undefined */
     tn_build_yield(b, 0, attention_product(b, a, tn_to_dtype(b, s, dtype), tn_build_in(b, 2), 0, 0));
     tn_build_yield(b, 1, tn_reduce_sum(b, s, 1, (int64_t[]){3}, 0));
@@ -166,7 +163,7 @@ typedef struct gradient {
  * dk = scale ds^T q, dv = p^T dy. d[2] is unchanged if dy is 0. */
 static void attention_emit_gradient(tn_build *b, const tn_attention_attributes *a, const gradient *g,
                                     tn_val d[3]) {
-  tn_val s = attention_scores(b, a, g->q, g->k);
+  tn_val s = tn_attention_scores(b, a, g->q, g->k);
   int32_t dtype = tn_val_type(b, g->q)->dtype;
   tn_type type = tn_ops_type(b, s);
   tn_val lse = tn_ops_keep(b, g->lse, &type, over_keys);
@@ -195,28 +192,28 @@ static tn_status attention_grad_decompose(tn_build *b, const void *attributes) {
   const tn_attention_attributes *a = attributes;
   tn_val v[6], d[3] = {0};
   for (int32_t i = 0; i < 6; i++)
-    v[i] = i == 4 ? tn_build_in(b, i) : attention_to_heads(b, a, tn_build_in(b, i));
+    v[i] = i == 4 ? tn_build_in(b, i) : tn_attention_to_heads(b, a, tn_build_in(b, i));
   const gradient g = {v[0], v[1], v[2], v[3], v[4], v[5], 0};
   if (a->heads > 0)
     attention_emit_grad_op(b, a, v, 0, d);
   else
     attention_emit_gradient(b, a, &g, d);
-  for (int32_t i = 0; i < 3; i++) tn_build_yield(b, i, attention_from_heads(b, a, d[i]));
+  for (int32_t i = 0; i < 3; i++) tn_build_yield(b, i, tn_attention_from_heads(b, a, d[i]));
   return TN_OK;
 }
 
 /* The case of a gradient of the log-sum-exp, such as a regularizer has, with or without one of y. */
 static void attention_emit_in_parts(tn_build *b, const tn_attention_attributes *a, tn_val d[3]) {
   tn_val dy = tn_build_out_grad(b, 0);
-  const gradient g = {attention_to_heads(b, a, tn_build_in(b, 0)),
-                      attention_to_heads(b, a, tn_build_in(b, 1)),
-                      attention_to_heads(b, a, tn_build_in(b, 2)),
-                      attention_to_heads(b, a, tn_build_out(b, 0)),
+  const gradient g = {tn_attention_to_heads(b, a, tn_build_in(b, 0)),
+                      tn_attention_to_heads(b, a, tn_build_in(b, 1)),
+                      tn_attention_to_heads(b, a, tn_build_in(b, 2)),
+                      tn_attention_to_heads(b, a, tn_build_out(b, 0)),
                       tn_build_out(b, 1),
-                      dy != 0 ? attention_to_heads(b, a, dy) : 0,
+                      dy != 0 ? tn_attention_to_heads(b, a, dy) : 0,
                       tn_build_out_grad(b, 1)};
   attention_emit_gradient(b, a, &g, d);
-  for (int32_t i = 0; i < 3; i++) d[i] = d[i] != 0 ? attention_from_heads(b, a, d[i]) : 0;
+  for (int32_t i = 0; i < 3; i++) d[i] = d[i] != 0 ? tn_attention_from_heads(b, a, d[i]) : 0;
 }
 
 /* attention_grad covers gradients of y only. */
@@ -236,10 +233,10 @@ static tn_status attention_grad_rule(tn_build *b, const void *attributes) {
 }
 
 /* Two products and a softmax (5 flops) for each pair of a query and a key that it sees. */
-static void attention_cost(const tn_node *n, tn_cost *cost) {
+void tn_attention_cost(const tn_node *n, tn_cost *cost) {
   const tn_attention_attributes *a = n->attributes;
-  const tn_type q = attention_split(a, n->in[0]), k = attention_split(a, n->in[1]),
-                v = attention_split(a, n->in[2]);
+  const tn_type q = tn_attention_split(a, n->in[0]), k = tn_attention_split(a, n->in[1]),
+                v = tn_attention_split(a, n->in[2]);
   double queries = (double)q.dims[2], keys = (double)k.dims[2];
   double pairs = a->causal ? queries * (keys - queries) + queries * (queries + 1) / 2 : queries * keys;
   double heads = (double)q.dims[0] * (double)q.dims[1];
@@ -248,7 +245,7 @@ static void attention_cost(const tn_node *n, tn_cost *cost) {
 
 /* Five products and the recomputed softmax. */
 static void attention_grad_cost(const tn_node *n, tn_cost *cost) {
-  attention_cost(n, cost);
+  tn_attention_cost(n, cost);
   cost->flops *= 2.5;
 }
 
@@ -277,7 +274,7 @@ static tn_status cached_infer(tn_infer *n) {
   if (cache->dims[q->rank - 2] < 1 || cache->dims[q->rank - 2] < q->dims[q->rank - 2])
     return tn_fail(n, TN_EINVAL, NULL, "keys is %s and q is %s: the cache has no room for the tokens",
                    tn_ops_text(cache).v, tn_ops_text(q).v);
-  if (a->scale == 0 && attention_split(a, q).dims[3] == 0)
+  if (a->scale == 0 && tn_attention_split(a, q).dims[3] == 0)
     return tn_fail(n, TN_EINVAL, "scale", "scale is 1 / sqrt(head width) unless given, but q is %s",
                    tn_ops_text(q).v);
   n->node.out[0] = *n->node.in[2];
@@ -315,7 +312,7 @@ static tn_val cached_attend(tn_build *b, const tn_attention_attributes *a, tn_va
                             tn_val values, tn_val position) {
   int32_t dtype = tn_val_type(b, q)->dtype;
   int64_t queries = tn_val_dim(b, q, 2), room = tn_val_dim(b, keys, 2);
-  tn_val s = attention_scores(b, a, q, keys);
+  tn_val s = tn_attention_scores(b, a, q, keys);
   tn_val last = tn_add(b, cached_index(b, queries, room, 0), position);
   tn_val sees = tn_le(b, cached_index(b, queries, room, 1), last);
   s = tn_where(b, sees, s, tn_scalar(b, tn_val_type(b, s)->dtype, -INFINITY));
@@ -330,9 +327,9 @@ static tn_status cached_decompose(tn_build *b, const void *attributes) {
   tn_val position = tn_build_in(b, 5);
   tn_val keys = cached_write(b, tn_build_in(b, 3), tn_build_in(b, 1), position);
   tn_val values = cached_write(b, tn_build_in(b, 4), tn_build_in(b, 2), position);
-  tn_val y = cached_attend(b, a, attention_to_heads(b, a, tn_build_in(b, 0)), attention_to_heads(b, a, keys),
-                           attention_to_heads(b, a, values), position);
-  tn_build_yield(b, 0, attention_from_heads(b, a, y));
+  tn_val y = cached_attend(b, a, tn_attention_to_heads(b, a, tn_build_in(b, 0)),
+                           tn_attention_to_heads(b, a, keys), tn_attention_to_heads(b, a, values), position);
+  tn_build_yield(b, 0, tn_attention_from_heads(b, a, y));
   tn_build_yield(b, 1, keys);
   tn_build_yield(b, 2, values);
   return TN_OK;
@@ -341,8 +338,8 @@ static tn_status cached_decompose(tn_build *b, const void *attributes) {
 /* The tokens before are unknown here: half of the cache. In place, only the new rows are written. */
 static void cached_cost(const tn_node *n, tn_cost *cost) {
   const tn_attention_attributes *a = n->attributes;
-  const tn_type q = attention_split(a, n->in[0]), v = attention_split(a, n->in[2]);
-  double room = (double)attention_split(a, n->in[3]).dims[2], rows = tn_ops_count(&q) + tn_ops_count(&v);
+  const tn_type q = tn_attention_split(a, n->in[0]), v = tn_attention_split(a, n->in[2]);
+  double room = (double)tn_attention_split(a, n->in[3]).dims[2], rows = tn_ops_count(&q) + tn_ops_count(&v);
   double pairs = (double)q.dims[0] * (double)q.dims[1] * (double)q.dims[2] * room / 2;
   double cached = (tn_ops_count(n->in[3]) + tn_ops_count(n->in[4])) / 2;
   cost->flops = pairs * (2 * (double)q.dims[3] + 2 * (double)v.dims[3] + 5);
@@ -368,7 +365,7 @@ const tn_op tn_op_attention = {
     .infer = attention_infer,
     .decompose = attention_decompose,
     .grad = attention_grad_rule,
-    .cost = attention_cost,
+    .cost = tn_attention_cost,
     .notes = "Operands are (batch, heads, tokens, width), or (batch, tokens, heads * width) where `heads` "
              "is not 0. The second result is the log of each row's sum of exponentials. T. Dao and others, "
              "\"FlashAttention\", NeurIPS 2022.",

@@ -138,7 +138,17 @@ typedef struct tn_attention_attributes {
   double scale;   /* 0: 1 / sqrt(head width) */
   int32_t math;   /* TN_MATH_..., of its products */
   int64_t heads;  /* of operands (batch, tokens, heads * width); 0: they are (batch, heads, tokens, width) */
+  int64_t window; /* general_attention: a query sees this many keys up to its own; 0: all */
+  double softcap; /* general_attention: bound of the scores; 0: none */
+  int32_t alibi;  /* general_attention: scores fall with the distance */
 } tn_attention_attributes;
+
+typedef struct tn_rotary_attributes {
+  int64_t heads;       /* of x, (batch, tokens, heads * width) */
+  double base;         /* pair i of a head turns by position * base^(-2 i / width) */
+  int32_t interleaved; /* pairs are neighbours; else elements i and i + width / 2 */
+  int32_t inverse;     /* turns back */
+} tn_rotary_attributes;
 
 typedef struct tn_embedding_grad_attributes {
   int64_t rows;

@@ -1377,6 +1377,37 @@ static inline tn_val tn_gelu_grad(tn_build *build, tn_val dy, tn_val x, int32_t 
   return tn_op_end(build);
 }
 
+/* general_attention: attention with a mask, a window, bounded scores or linear biases
+ * The mask broadcasts to (batch, heads, queries, keys): bool, true where a query sees a key, or floats
+ * that are added to the scores. The result of a query that sees no key is 0. The order is scale, softcap,
+ * alibi, mask. I. Beltagy, M. Peters, A. Cohan, "Longformer", 2020 (window); Gemma Team, "Gemma 2", 2024
+ * (softcap); O. Press, N. Smith, M. Lewis, "Train short, test long", ICLR 2022 (alibi).
+ *   (q:T, k:T, v:T, mask?:any) -> (y:T); T in f16 bf16 f32 f64
+ *   causal: query i sees keys up to i + (keys - queries); default no
+ *   scale: of the products; 0: 1 / sqrt(head width); default 0
+ *   math (0 full, 1 tf32): may round operands of f32 to TF32; default full
+ *   heads: of operands (batch, tokens, heads * width); >= 0; default 0
+ *   window: a query sees keys at a distance below this; 0: at any; >= 0; default 0
+ *   softcap: scores become softcap tanh(score / softcap); 0: they stay; >= 0; default 0
+ *   alibi: scores fall with the distance, in each head with another slope; default no */
+static inline tn_val tn_general_attention(tn_build *build, tn_val q, tn_val k, tn_val v, tn_val mask,
+                                          int32_t causal, double scale, int32_t math, int64_t heads,
+                                          int64_t window, double softcap, int32_t alibi) {
+  tn_op_begin(build, "general_attention");
+  tn_op_arg(build, q);
+  tn_op_arg(build, k);
+  tn_op_arg(build, v);
+  tn_op_arg(build, mask);
+  tn_op_set_int(build, "causal", causal);
+  tn_op_set_float(build, "scale", scale);
+  tn_op_set_int(build, "math", math);
+  tn_op_set_int(build, "heads", heads);
+  tn_op_set_int(build, "window", window);
+  tn_op_set_float(build, "softcap", softcap);
+  tn_op_set_int(build, "alibi", alibi);
+  return tn_op_end(build);
+}
+
 /* global_avg_pool: mean of each channel: (N, C, spatial...) to (N, C)
  *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
 static inline tn_val tn_global_avg_pool(tn_build *build, tn_val x) {
@@ -2615,6 +2646,26 @@ static inline tn_val tn_roll(tn_build *build, tn_val x, int64_t n_shifts, const 
   tn_op_arg(build, x);
   tn_op_set_ints(build, "shifts", n_shifts, shifts);
   if (n_axes != 0 || axes != NULL) tn_op_set_ints(build, "axes", n_axes, axes);
+  return tn_op_end(build);
+}
+
+/* rotary: turns each pair of elements of a head by an angle that grows with the position
+ * The first token has the position `start`, 0 where it is absent. J. Su and others, "RoFormer: enhanced
+ * transformer with rotary position embedding", 2021.
+ *   (x:T, start?:i64) -> (y:T); T in f16 bf16 f32 f64
+ *   heads: of x: (batch, tokens, heads * width); >= 1
+ *   base: pair i turns by position * base^(-2 i / width); > 0; default 10000
+ *   interleaved: pairs are neighbours; else elements i and i + width / 2; default no
+ *   inverse: turns back; default no */
+static inline tn_val tn_rotary(tn_build *build, tn_val x, tn_val start, int64_t heads, double base,
+                               int32_t interleaved, int32_t inverse) {
+  tn_op_begin(build, "rotary");
+  tn_op_arg(build, x);
+  tn_op_arg(build, start);
+  tn_op_set_int(build, "heads", heads);
+  tn_op_set_float(build, "base", base);
+  tn_op_set_int(build, "interleaved", interleaved);
+  tn_op_set_int(build, "inverse", inverse);
   return tn_op_end(build);
 }
 

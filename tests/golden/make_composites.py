@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Writes the goldens of ops that are composed of other ops: norms. The files are those of make_goldens.py, which
-describes them.
+"""Writes the goldens of ops that are composed of other ops: norms, attention with masks and biases, rotary
+positions. The files are those of make_goldens.py, which describes them.
 
     python3 tests/golden/make_composites.py [FOLDER]
 """
+import math
 import pathlib
 import sys
 
 import torch
 import torch.nn.functional as F
 
-from make_goldens import draw, write_family
+from make_goldens import draw, flag, tensor, write_family
 
 
 def norms(f, dtype):
@@ -35,9 +36,71 @@ def norms(f, dtype):
                lambda x: F.local_response_norm(x, size, 0.5, 0.6, 2.0), x=x)
 
 
+def scores(f, dtype):
+    """Attention with masked, biased and bounded scores."""
+    hidden = torch.rand(2, 1, 3, 5) < 0.6
+    hidden[0, 0, 1] = False  # a query that sees no key
+
+    def attend(q, k, v, mask, scale=None, softcap=0, bias=0):
+        s = (q @ k.mT) * (scale or 1 / math.sqrt(q.shape[-1]))
+        s = (softcap * torch.tanh(s / softcap) if softcap else s) + bias
+        visible = s.masked_fill(~mask, -math.inf)
+        return torch.where(mask.any(-1, keepdim=True), visible, 0).softmax(-1).masked_fill(~mask, 0) @ v
+
+    def case(options, function, queries=3, keys=5, heads=2, **mask):
+        operands = {"q": draw(2, heads, queries, 4, dtype=dtype), "k": draw(2, heads, keys, 4, dtype=dtype),
+                    "v": draw(2, heads, keys, 3, dtype=dtype), **mask}
+        f.case(f"y = general_attention({', '.join(operands)}{options})", function, **operands)
+    case("", lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, attn_mask=m), m=hidden)
+    case("", lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, attn_mask=m), m=draw(3, 5, dtype=dtype))
+    infinite = torch.where(torch.rand(2, 1, 1, 5) < 0.5, 0.0, -math.inf).to(dtype)
+    infinite[..., 2] = 0
+    case(", scale=0.7", lambda q, k, v: F.scaled_dot_product_attention(q, k, v, scale=0.7))
+    past = torch.ones(3, 5, dtype=torch.bool).tril(2)
+    case(", causal=yes", lambda q, k, v, m: attend(q, k, v, past & torch.isfinite(m), bias=m), m=infinite)
+    query, key = torch.arange(6)[:, None], torch.arange(6)
+    for causal in (False, True):
+        near = ((query - key).abs() < 3) & (key <= query if causal else True)
+        case(f", causal={flag(causal)}, window=3",
+             lambda q, k, v: F.scaled_dot_product_attention(q, k, v, attn_mask=near), 6, 6)
+    everything = torch.ones(3, 5, dtype=torch.bool)
+    case(", softcap=0.8, scale=2", lambda q, k, v: attend(q, k, v, everything, 2, 0.8))
+    for heads, slopes in ((4, [1 / 4, 1 / 16, 1 / 64, 1 / 256]), (3, [1 / 16, 1 / 256, 1 / 4])):
+        bias = -tensor(slopes, torch.float64)[:, None, None] * (query - key).abs()
+        near = bias.to(dtype)[None]
+        case(", alibi=yes", lambda q, k, v: F.scaled_dot_product_attention(q, k, v, attn_mask=near), 6, 6, heads)
+
+
+def rotary(f, dtype):
+    """The two forms of Llama: halves of a head, as of transformers, and neighbours, as complex numbers."""
+    def halves(x, heads, base, start):
+        width = x.shape[2] // heads
+        speed = 1 / base ** (torch.arange(0, width, 2, dtype=torch.float64) / width)
+        angle = torch.outer(torch.arange(start, start + x.shape[1], dtype=torch.float64), speed)
+        angle = torch.cat((angle, angle), -1)[:, None].to(dtype)
+        x = x.unflatten(2, (heads, width))
+        first, second = x.chunk(2, -1)
+        return (x * angle.cos() + torch.cat((-second, first), -1) * angle.sin()).flatten(2)
+
+    def neighbours(x, heads, base, start):
+        width = x.shape[2] // heads
+        speed = 1 / base ** (torch.arange(0, width, 2, dtype=torch.float64) / width)
+        angle = torch.outer(torch.arange(start, start + x.shape[1], dtype=torch.float64), speed).to(dtype)
+        turn = torch.polar(torch.ones_like(angle), angle)[:, None]
+        z = torch.view_as_complex(x.unflatten(2, (heads, width // 2, 2)))
+        return torch.view_as_real(z * turn).flatten(2)
+    for shape, heads, base in (((2, 5, 8), 2, 10000), ((1, 3, 12), 2, 500.0), ((1, 4, 2), 1, 10000)):
+        for interleaved, function in ((False, halves), (True, neighbours)):
+            x = draw(*shape, dtype=dtype)
+            text = f"heads={heads}, base={base}, interleaved={flag(interleaved)}"
+            f.case(f"y = rotary(x, {text})", lambda x: function(x, heads, base, 0), x=x)
+            f.case(f"y = rotary(x, start, {text})", lambda x, start: function(x, heads, base, int(start)), x=x,
+                   start=torch.tensor(7))
+
+
 def main():
     folder = sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent
-    for family in (norms,):
+    for family in (norms, scores, rotary):
         torch.manual_seed(0)
         write_family(family, folder)
 

@@ -1,4 +1,4 @@
-/* core/conformance/cases/product.c: cases of matmul, convolution, attention and embedding. */
+/* core/conformance/cases/product.c: cases of matmul, convolution, attention, rotary and embedding. */
 #include <string.h>
 
 #include "core/conformance/cases/cases.h"
@@ -176,6 +176,42 @@ static tn_val product_case_cached_attention(tn_draw *d, const tn_case *c) {
                              scale, TN_MATH_FULL, side_by_side ? heads : 0);
 }
 
+/* The types of masks: bool, or floats that are added; some dimensions are 1. */
+static tn_val draw_attention_mask(tn_draw *d, int64_t batch, int64_t heads, int64_t queries, int64_t keys) {
+  tn_type t =
+      tn_draw_type_of(tn_draw_flag(d) ? TN_BOOL : d->dtype, 4, (int64_t[]){batch, heads, queries, keys});
+  for (int32_t i = 0; i < 3; i++)
+    if (tn_draw_flag(d)) t.dims[i] = 1;
+  return tn_draw_tensor(d, t, t.dtype == TN_BOOL ? TN_FILL_BOOL : TN_FILL_ANY);
+}
+
+static tn_val product_case_general_attention(tn_draw *d, const tn_case *c) {
+  int64_t batch = tn_draw_between(d, 1, 2), heads = tn_draw_between(d, 1, 3), queries = tn_draw_size(d, 1, 5);
+  int64_t keys = queries + tn_draw_size(d, 0, 4), width = tn_draw_size(d, 1, 4);
+  bool side_by_side = tn_draw_flag(d);
+  tn_val operands[4] = {0};
+  for (int32_t i = 0; i < 3; i++)
+    operands[i] =
+        draw_attention_operand(d, side_by_side, batch, heads, i == 0 ? queries : keys, width, c->fill);
+  if (tn_draw_flag(d)) operands[3] = draw_attention_mask(d, batch, heads, queries, keys);
+  tn_draw_begin(d, c->op, 4, operands);
+  tn_op_set_int(d->b, "causal", tn_draw_flag(d));
+  tn_op_set_int(d->b, "heads", side_by_side ? heads : 0);
+  tn_op_set_int(d->b, "window", tn_draw_flag(d) ? tn_draw_between(d, 1, 4) : 0);
+  tn_op_set_float(d->b, "softcap", tn_draw_flag(d) ? tn_rng_between(&d->rng, 0.5, 3) : 0);
+  tn_op_set_int(d->b, "alibi", tn_draw_flag(d));
+  return tn_op_end(d->b);
+}
+
+static tn_val product_case_rotary(tn_draw *d, const tn_case *c) {
+  int64_t heads = tn_draw_between(d, 1, 3), pairs = tn_draw_size(d, 1, 4);
+  const int64_t dims[] = {tn_draw_between(d, 0, 2), tn_draw_size(d, 0, 5), 2 * pairs * heads};
+  tn_val x = tn_draw_tensor(d, tn_draw_type_of(d->dtype, 3, dims), c->fill);
+  tn_val start = tn_draw_flag(d) ? tn_draw_integers(d, tn_draw_type_of(TN_I64, 0, NULL), 0, 9) : 0;
+  double base = tn_rng_between(&d->rng, 2, 20000);
+  return tn_rotary(d->b, x, start, heads, base, tn_draw_flag(d), tn_draw_flag(d));
+}
+
 /* ---- embedding ---- */
 
 static tn_val product_case_embedding(tn_draw *d, const tn_case *c) {
@@ -207,6 +243,9 @@ const tn_case tn_product_cases[] = {
     {"attention", product_case_attention, TN_FILL_ANY, TN_CASE_FLOATS, .masked = true},
     {"attention_grad", product_case_attention_grad, TN_FILL_ANY, TN_CASE_FLOATS, .wide_gradient = true,
      .masked = true},
+    {"general_attention", product_case_general_attention, TN_FILL_ANY, TN_CASE_FLOATS, .wide_gradient = true,
+     .masked = true},
+    {"rotary", product_case_rotary, TN_FILL_ANY, TN_CASE_FLOATS},
     {"cached_attention", product_case_cached_attention, TN_FILL_ANY, TN_CASE_FLOATS, .wide_gradient = true,
      .masked = true},
     {"embedding", product_case_embedding, TN_FILL_ANY, TN_CASE_FLOATS},

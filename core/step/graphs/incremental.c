@@ -270,6 +270,19 @@ static tn_status incremental_attention(incremental_node *n, int32_t *axis) {
   return incremental_cached_attention(n);
 }
 
+/* The new tokens have their positions in the window. */
+static tn_status incremental_rotary(incremental_node *n, int32_t *axis) {
+  tn_graph *to = tn_builder_graph(n->r->b);
+  const tn_gnode *node = n->node;
+  *axis = incremental_axis(n, 0);
+  if (*axis != 1 || (node->n_in > 1 && node->in[1] != 0)) return TN_EUNSUPPORTED;
+  const tn_val in[] = {n->in[0], incremental_position(n->p, n->r)};
+  const void *attributes = tn_attributes_copy(&to->arena, &node->op->item, node->attributes);
+  if (attributes == NULL) return TN_ENOMEM;
+  return tn_graph_add(to, node->def, attributes, in, 2, node->layer, node->where,
+                      &n->r->map[node->first_out]);
+}
+
 static const struct {
   const char *op;
   incremental_rule rule;
@@ -281,7 +294,8 @@ static const struct {
                          {"reduce_sum", incremental_reduce},   {"reduce_max", incremental_reduce},
                          {"reduce_min", incremental_reduce},   {"moments", incremental_reduce},
                          {"attention", incremental_attention}, {"copy", incremental_embedding},
-                         {"cast", incremental_pointwise}};
+                         {"cast", incremental_pointwise},      {"rms_norm", incremental_layer_norm},
+                         {"rotary", incremental_rotary}};
 
 static incremental_rule incremental_find_rule(const tn_op *op) {
   for (size_t i = 0; i < sizeof incremental_rules / sizeof *incremental_rules; i++)

@@ -25,7 +25,7 @@ static void a_page_has_doc_options_and_example(void **state) {
   has("pages/layers.md", "\n| `channels` | integer | required | >= 1 | channels of the result |\n");
   has("pages/layers.md", "\n| `bias` | yes, no | `yes` |  | add a bias per channel |\n");
   has("pages/layers.md", "layers = conv1: conv2d(16, kernel=3, padding=1)\n");
-  has("pages/layers.md", "\nInputs: 3.\n");
+  has("pages/layers.md", "\nInputs: 3 to 4.\n");
   has("pages/layers.md", "\nInputs: 2 or more.\n");
   has("pages/schedules.md", "| `unit` | `epochs`, `steps` | `epochs` |  |");
   has("pages/schedules.md", "[schedule]\ntype = exponential\ngamma = 0.95\n");

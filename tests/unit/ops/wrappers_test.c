@@ -151,6 +151,11 @@ static const int64_t square[] = {2, 2}, one[] = {1, 1}, image[] = {2, 4, 8, 8}, 
   X(attention_grad, TOKENS, tn_attention_grad(b, v[0], v[1], v[2], v[0], v[3], v[0], 1, 0, 0, 2),            \
     "%5: f32[2, 5, 8], %6: f32[2, 5, 8], %7: f32[2, 5, 8] = attention_grad(q, k, v, q, l, q, causal=yes, "   \
     "heads=2)")                                                                                              \
+  X(general_attention, TOKENS, tn_general_attention(b, v[0], v[1], v[2], 0, 1, 0.5, 0, 2, 3, 4, 1),          \
+    "%5: f32[2, 5, 8] = general_attention(q, k, v, causal=yes, scale=0.5, heads=2, window=3, "               \
+    "softcap=4, alibi=yes)")                                                                                 \
+  X(rotary, TOKENS, tn_rotary(b, v[0], 0, 2, 500, 1, 1),                                                     \
+    "%5: f32[2, 5, 8] = rotary(q, heads=2, base=500, interleaved=yes, inverse=yes)")                         \
   X(cached_attention, TOKENS "; p: i64[]",                                                                   \
     tn_cached_attention(b, v[0], v[1], v[2], v[1], v[2], v[4], 0.5, 0, 2),                                   \
     "%6: f32[2, 5, 8], %7: f32[2, 5, 8], %8: f32[2, 5, 8] = cached_attention(q, k, v, k, v, p, scale=0.5, "  \

@@ -142,6 +142,7 @@ static void ops_on_single_tokens_stay_as_they_are(void **state) {
       "w: f32[3, 4] = state(path=w)\nb: f32[3] = state(path=b)\ny = matmul(x, w, b, transpose_b=yes)",
       "w: f32[4, 3] = state(path=w)\nh = transpose(x, order=[0, 2, 1])\ny = matmul(h, w, transpose_a=yes)",
       "w: f32[4] = state(path=w)\ny, m, r = layer_norm(x, w)",
+      "w: f32[4] = state(path=w)\ny = rms_norm(x, w)",
       "y = softmax(x, axis=-1)",
       "y = log_softmax(x, axis=2)",
       "d = cast(x, to=f64)\ne = exp(d)\ny = cast(e, to=f32)",
@@ -173,6 +174,8 @@ static void values_of_all_positions_give_the_rows_of_the_tokens(void **state) {
       "y = transpose(z, order=[1, 0, 2])",
       "p: f32[1, 6, 2] = state(path=p)\ny = concat(x, p, axis=2)",
       "p = iota(dims=[6, 1], axis=0, dtype=f32)\ns = sin(p)\ny = add(x, s)",
+      "y = rotary(x, heads=2)",
+      "y = rotary(x, heads=1, interleaved=yes)",
   };
   for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
     char text[1024];
@@ -218,6 +221,10 @@ static void ops_that_mix_tokens_are_refused(void **state) {
     const char *model, *text;
   } wrong[] = {
       {QKV "y, l = attention(q, k, v, heads=2)", "its attention mixes tokens"},
+      {QKV "y = general_attention(q, k, v, causal=yes, heads=2)", "its general_attention mixes tokens"},
+      {"y = rms_norm(x, trailing=2)", "its rms_norm mixes tokens"},
+      {"h = reshape(x, dims=[6, 1, 4])\nz = rotary(h, heads=1)\ny = reshape(z, dims=[1, 6, 4])",
+       "its rotary mixes tokens"},
       {"y = softmax(x, axis=1)", "its softmax mixes tokens"},
       {"y = reduce_sum(x, axes=[1], keep=yes)", "its reduce_sum mixes tokens"},
       {"y = reduce_sum(x)", "its reduce_sum mixes tokens"},
