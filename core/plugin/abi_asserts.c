@@ -113,6 +113,8 @@ AT(tn_attention_attributes, heads, 24); AT(tn_attention_attributes, window, 32);
 AT(tn_attention_attributes, softcap, 40); AT(tn_attention_attributes, alibi, 48);
 PLAIN(tn_rotary_attributes, 24, 8); AT(tn_rotary_attributes, heads, 0); AT(tn_rotary_attributes, base, 8);
 AT(tn_rotary_attributes, interleaved, 16); AT(tn_rotary_attributes, inverse, 20);
+PLAIN(tn_recurrence_attributes, 8, 4); AT(tn_recurrence_attributes, cell, 0);
+AT(tn_recurrence_attributes, reverse, 4);
 PLAIN(tn_embedding_grad_attributes, 8, 8); AT(tn_embedding_grad_attributes, rows, 0);
 PLAIN(tn_scatter_attributes, 16, 8); AT(tn_scatter_attributes, axis, 0); AT(tn_scatter_attributes, mode, 8);
 PLAIN(tn_sort_attributes, 32, 8); AT(tn_sort_attributes, axis, 0); AT(tn_sort_attributes, descending, 8);

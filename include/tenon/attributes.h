@@ -150,6 +150,19 @@ typedef struct tn_rotary_attributes {
   int32_t inverse;     /* turns back */
 } tn_rotary_attributes;
 
+/* Cells of a recurrence: the values of tn_recurrence_attributes.cell. */
+enum {
+  TN_CELL_LSTM, /* gates i, f, g, o: c = f c + i g, h = o tanh(c) */
+  TN_CELL_GRU,  /* gates r, z, n: n = tanh(x_n + r (w_n h + bias_n)), h = (1 - z) n + z h */
+  TN_CELL_TANH, /* h = tanh(x + w h + bias) */
+  TN_CELL_RELU
+};
+
+typedef struct tn_recurrence_attributes { /* recurrence and its gradient */
+  int32_t cell;                           /* TN_CELL_... */
+  int32_t reverse;                        /* from the last step to the first */
+} tn_recurrence_attributes;
+
 typedef struct tn_embedding_grad_attributes {
   int64_t rows;
 } tn_embedding_grad_attributes;

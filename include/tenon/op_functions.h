@@ -2498,6 +2498,52 @@ static inline tn_val tn_reciprocal(tn_build *build, tn_val x) {
   return tn_op_end(build);
 }
 
+/* recurrence: the steps of an LSTM, a GRU or a plain recurrent layer along time
+ * x is (batch, steps, gates * units), w (gates * units, units), h and c the states before the first step,
+ * which are zero unless given. Gates have PyTorch's order: i, f, g, o of lstm, r, z, n of gru. Of a
+ * sequence only the first `length` steps count: y is zero behind them. last is the state behind the last
+ * step, cell that of c, and stored what the gradient needs.
+ *   (x:T, w:T, bias?:T, h?:T, c?:T, length?:i32) -> (y:T, last:T, cell:T, stored:T); T in f16 bf16 f32 f64
+ *   cell (0 lstm, 1 gru, 2 tanh, 3 relu): what a step computes; default lstm
+ *   reverse: from the last step to the first; default no */
+static inline tn_val tn_recurrence(tn_build *build, tn_val x, tn_val w, tn_val bias, tn_val h, tn_val c,
+                                   tn_val length, int32_t cell, int32_t reverse) {
+  tn_op_begin(build, "recurrence");
+  tn_op_arg(build, x);
+  tn_op_arg(build, w);
+  tn_op_arg(build, bias);
+  tn_op_arg(build, h);
+  tn_op_arg(build, c);
+  tn_op_arg(build, length);
+  tn_op_set_int(build, "cell", cell);
+  tn_op_set_int(build, "reverse", reverse);
+  return tn_op_end(build);
+}
+
+/* recurrence_grad: gradient of recurrence
+ * y and stored are those of recurrence; gradients of its results that are absent are zero.
+ *   (w:T, h?:T, c?:T, length?:i32, y:T, stored:T, dy?:T, dlast?:T, dcell?:T) -> (dx:T, dw:T, dbias:T,
+ *   dh:T, dc:T); T in f16 bf16 f32 f64
+ *   cell (0 lstm, 1 gru, 2 tanh, 3 relu): what a step computes; default lstm
+ *   reverse: from the last step to the first; default no */
+static inline tn_val tn_recurrence_grad(tn_build *build, tn_val w, tn_val h, tn_val c, tn_val length,
+                                        tn_val y, tn_val stored, tn_val dy, tn_val dlast, tn_val dcell,
+                                        int32_t cell, int32_t reverse) {
+  tn_op_begin(build, "recurrence_grad");
+  tn_op_arg(build, w);
+  tn_op_arg(build, h);
+  tn_op_arg(build, c);
+  tn_op_arg(build, length);
+  tn_op_arg(build, y);
+  tn_op_arg(build, stored);
+  tn_op_arg(build, dy);
+  tn_op_arg(build, dlast);
+  tn_op_arg(build, dcell);
+  tn_op_set_int(build, "cell", cell);
+  tn_op_set_int(build, "reverse", reverse);
+  return tn_op_end(build);
+}
+
 /* reduce_max: largest element; NaN if there is one
  *   (x:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64
  *   axes: dimensions to reduce, -rank .. rank-1; none: all; default []

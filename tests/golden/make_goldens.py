@@ -357,6 +357,46 @@ def embedding(f, dtype):
                    ids=ids, dy=draw(*shape, 3, dtype=dtype))
 
 
+def recurrence(f, dtype):
+    """Sequences of several lengths by PyTorch's packed ones; an input matrix of ones and zeros hands x over as it is."""
+    def along(module, gates, reverse, lengths):
+        def run(x, w, bias, h, c=None):
+            module.double() if dtype == torch.float64 else module.float()
+            end = "_reverse" if reverse else ""
+            values = {"weight_ih_l0": torch.eye(x.shape[2], dtype=dtype), "weight_hh_l0": w,
+                      "bias_ih_l0": torch.zeros_like(bias), "bias_hh_l0": bias}
+            # both directions have values, since PyTorch has no reverse direction alone
+            named = {k: v for k, v in values.items()}
+            if reverse:
+                named.update({k + "_reverse": v for k, v in values.items()})
+                h, c = torch.stack([h, h]), None if c is None else torch.stack([c, c])
+            else:
+                h, c = h[None], None if c is None else c[None]
+            packed = torch.nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+            state = h if c is None else (h, c)
+            y, last = torch.func.functional_call(module, named, (packed, state))
+            y = torch.nn.utils.rnn.pad_packed_sequence(y, batch_first=True, total_length=x.shape[1])[0]
+            units = w.shape[1]
+            last = last if c is not None else (last,)
+            return (y[:, :, -units:],) + tuple(s[-1] for s in last)
+        return run
+
+    lengths = torch.tensor([5, 2, 4], dtype=torch.int32)
+    for name, cell, gates in (("LSTM", "lstm", 4), ("GRU", "gru", 3), ("RNN", "tanh", 1)):
+        for reverse in (False, True):
+            units = 3
+            module = getattr(torch.nn, name)(gates * units, units, batch_first=True, bidirectional=reverse)
+            operands = {"x": draw(3, 5, gates * units, dtype=dtype), "w": draw(gates * units, units, dtype=dtype),
+                        "bias": draw(gates * units, dtype=dtype), "h": draw(3, units, dtype=dtype)}
+            if cell == "lstm":
+                operands["c"] = draw(3, units, dtype=dtype)
+            run = along(module, gates, reverse, lengths.long())
+            given = "h, c" if cell == "lstm" else "h, _"
+            results = "y last cell" if cell == "lstm" else "y last"
+            f.case(f"y, last, cell, stored = recurrence(x, w, bias, {given}, length, cell={cell}, reverse={'yes' if reverse else 'no'})",
+                   lambda *v: run(*v[:-1]), outputs=results, **operands, length=lengths)
+
+
 def movement(f, dtype):
     x = draw(2, 3, 4, dtype=dtype)
     f.case("y = reshape(x, dims=[6, -1])", lambda x: x.reshape(6, -1), x=x)
@@ -800,7 +840,7 @@ def main():
     torch.manual_seed(0)
     write_family(axis, folder)
     write_family(composite, folder)
-    for family in (conv_ranks, pool_ranks, resize, grid_sample):  # each begins anew, so that files do not depend on their order
+    for family in (conv_ranks, pool_ranks, resize, grid_sample, recurrence):  # each begins anew, so that files do not depend on their order
         torch.manual_seed(0)
         write_family(family, folder)
 

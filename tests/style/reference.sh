@@ -14,6 +14,7 @@ report() { # $1: ok or failed, $2: name
 }
 
 "$tenon" reference "$new" || exit 1
+"$root/tools/write-coverage" >"$new/coverage.md" || exit 1
 partial=
 for item in cuda onednn mpi; do "$tenon" inspect $item >/dev/null 2>&1 || partial="$partial $item"; done
 

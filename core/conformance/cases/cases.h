@@ -85,7 +85,7 @@ typedef struct tn_case {
 /* Each ends with a NULL op. */
 extern const tn_case tn_pointwise_cases[], tn_fill_cases[], tn_reduce_cases[], tn_product_cases[],
     tn_norm_cases[], tn_loss_cases[], tn_movement_cases[], tn_index_cases[], tn_update_cases[],
-    tn_mixed_cases[];
+    tn_mixed_cases[], tn_recurrence_cases[];
 /* All tables; ends with NULL. */
 extern const tn_case *const tn_case_tables[];
 /* The case of an op of the core, or NULL. */
