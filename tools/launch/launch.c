@@ -140,7 +140,7 @@ static void launch_pause(double began_s) {
 }
 
 static bool launch_may_restart(const launch *l, int code) {
-  return !l->stopped && launch_signal == 0 && code == CLI_COMM && l->attempt < l->args->restarts;
+  return code == CLI_COMM && l->attempt < l->args->restarts;
 }
 
 static int launch_attempts(launch *l) {
@@ -149,6 +149,7 @@ static int launch_attempts(launch *l) {
     double began_s = cli_clock_s();
     int code = launch_run_once(l);
     if (!launch_may_restart(l, code)) return code;
+    if (l->stopped || launch_signal != 0) return CLI_STOPPED; /* the stop alone keeps it from a restart */
     launch_drop_hosts(l, crashed);
     memcpy(crashed, l->crashed, sizeof crashed);
     launch_pause(began_s);
