@@ -12,6 +12,8 @@
 
 /* ---- checkpoints ---- */
 
+enum { RUN_RECORDS_LOOKS = 20 };
+
 static void run_records_measure(tn_arena *arena, tn_found_checkpoint *one) {
   struct stat info;
   for (int i = 0; i < TN_CHECKPOINT_FILES; i++) {
@@ -27,6 +29,24 @@ static bool run_records_is_folder(const char *path) {
   return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
+/* A training that saves exchanges the folder between the look and the read: state.json is looked for again.
+ */
+static tn_status run_records_read_state(tn_arena *arena, const char *path, tn_found_checkpoint *one) {
+  tn_status status = TN_EIO;
+  for (int look = 0; look < RUN_RECORDS_LOOKS && status == TN_EIO; look++) {
+    tn_error_clear(arena->handle);
+    if (!tn_file_exists(path)) {
+      one->reason = "holds no state.json: it was not completed";
+      return TN_OK;
+    }
+    status = tn_state_record_read(arena, path, &one->record);
+  }
+  if (status != TN_EINVAL) return status;
+  one->reason = tn_arena_strdup(arena, tn_error_text(arena->handle));
+  tn_error_clear(arena->handle);
+  return one->reason ? TN_OK : TN_ENOMEM;
+}
+
 tn_status tn_examine_checkpoint(tn_arena *arena, const char *path, tn_found_checkpoint *one) {
   *one = (tn_found_checkpoint){.path = tn_arena_strdup(arena, path)};
   const char *state = tn_arena_printf(arena, "%s/state.json", path);
@@ -34,19 +54,9 @@ tn_status tn_examine_checkpoint(tn_arena *arena, const char *path, tn_found_chec
   const char *slash = strrchr(one->path, '/');
   one->name = slash ? slash + 1 : one->path;
   run_records_measure(arena, one);
-  if (!run_records_is_folder(path)) {
-    one->reason = "is not a folder";
-    return TN_OK;
-  }
-  if (!tn_file_exists(state)) {
-    one->reason = "holds no state.json: it was not completed";
-    return TN_OK;
-  }
-  tn_status status = tn_state_record_read(arena, state, &one->record);
-  if (status != TN_EINVAL) return status;
-  one->reason = tn_arena_strdup(arena, tn_error_text(arena->handle));
-  tn_error_clear(arena->handle);
-  return one->reason ? TN_OK : TN_ENOMEM;
+  if (run_records_is_folder(path)) return run_records_read_state(arena, state, one);
+  one->reason = "is not a folder";
+  return TN_OK;
 }
 
 /* The checkpoint that resuming prefers comes first. */

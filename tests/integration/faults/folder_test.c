@@ -111,6 +111,26 @@ static void a_file_system_without_locks_gives_a_warning(void **state) {
   assert_non_null(strstr(program_err, "runs/noise: its file system has no locks (No locks available)"));
 }
 
+/* state.json of a folder that a training exchanges is there when looked for, and gone when opened. */
+static void a_checkpoint_that_vanishes_before_it_is_read_was_not_completed(void **state) {
+  (void)state;
+  file_write("noise.ini", noise_ini);
+  assert_int_equal(program_run("train noise.ini --set run.max_steps=3"), 0);
+  assert_int_equal(program_run("checkpoint verify runs/noise"), 0);
+  const char *record = "runs/noise/checkpoints/last.new/state.json";
+  for (int i = 0; i < 2; i++) {
+    size_t n;
+    char *bytes = file_read("runs/noise/checkpoints/last/state.json", &n);
+    mkdir("runs/noise/checkpoints/last.new", 0777);
+    file_write_bytes(record, bytes, n);
+    assert_int_equal(
+        run_refusing("TENON_LATE_READER", i ? "checkpoint ls runs/noise" : "checkpoint verify runs/noise"),
+        0);
+    assert_false(file_exists(record));
+    assert_non_null(strstr(program_out, "holds no state.json"));
+  }
+}
+
 static void a_lock_that_cannot_be_taken_ends_the_run(void **state) {
   (void)state;
   file_write("noise.ini", noise_ini);
@@ -383,6 +403,7 @@ int main(void) {
       test(the_lock_of_a_killed_process_is_gone),
       test(of_two_at_once_one_trains),
       test(a_file_system_without_locks_gives_a_warning),
+      test(a_checkpoint_that_vanishes_before_it_is_read_was_not_completed),
       test(a_lock_that_cannot_be_taken_ends_the_run),
       test(its_folder_is_used_anew),
       test(it_is_preferred_to_an_older_run),

@@ -80,11 +80,17 @@ static mode_t mode_of(int flags, va_list args) {
   return flags & (O_CREAT | O_TMPFILE) ? va_arg(args, mode_t) : 0;
 }
 
+/* TENON_LATE_READER: a training ends its save just before a file of NAME.new is opened. */
+static void end_save(const char *path) {
+  if (getenv("TENON_LATE_READER") != NULL && strstr(path, ".new/") != NULL) NEXT(unlink)(path);
+}
+
 int open(const char *path, int flags, ...) {
   va_list args;
   va_start(args, flags);
   mode_t mode = mode_of(flags, args);
   va_end(args);
+  end_save(path);
   if (matches(path) && fails("open", path)) return -1;
   return opened(NEXT(open)(path, flags, mode), matches(path));
 }
@@ -94,6 +100,7 @@ int open64(const char *path, int flags, ...) {
   va_start(args, flags);
   mode_t mode = mode_of(flags, args);
   va_end(args);
+  end_save(path);
   if (matches(path) && fails("open", path)) return -1;
   return opened(NEXT(open64)(path, flags, mode), matches(path));
 }
