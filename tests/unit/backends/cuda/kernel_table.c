@@ -1,21 +1,70 @@
-/* kernel_table [TABLE ARCH]: compiles all device code with NVRTC for four generations of GPUs and prints a
- * line for each kernel: registers, static shared memory, stack, and bytes spilled. That takes minutes. With a
- * table: compares its lines of one generation. Warnings and spills fail in either case. Exits with 77 where
- * there is no NVRTC, or one of another version than the table's. */
+/* kernel_table TABLE: compiles the device code that has changed since TABLE was written with NVRTC for four
+ * generations of GPUs, and writes TABLE anew: a line for each file with the hash of what it is compiled from,
+ * and below it a line for each kernel: registers, static shared memory, stack, and bytes spilled. All files
+ * take minutes. Warnings and spills fail, and TABLE stays as it was. --check: compiles nothing, and fails
+ * where TABLE is of other device code. */
 #include <dlfcn.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backends/cuda/driver/entry_points.h"
-#include "backends/shared/nvidia_search.h"
 #include "backends/cuda/modules/device_text.h"
+#include "backends/shared/nvidia_search.h"
 #include "tests/unit/backends/cuda/rig.h"
 
-enum { SKIPPED = 77, MOST_HEADERS = 64, MOST_FLAGS = 16 };
+enum { MOST_TEXTS = 256, MOST_FLAGS = 16, TITLE = 128 };
 
 static tn_cuda_nvrtc nvrtc;
 static int spilled, warned;
+
+/* ---- the hash of a file and of all that it includes ---- */
+
+typedef struct closure {
+  uint64_t hash; /* FNV-1a */
+  const tn_cuda_text *seen[MOST_TEXTS];
+  int n;
+} closure;
+
+static void closure_hash(closure *c, const char *text) {
+  do c->hash = (c->hash ^ (unsigned char)*text) * 0x100000001b3u;
+  while (*text++ != '\0');
+}
+
+static bool closure_has(const closure *c, const tn_cuda_text *text) {
+  for (int i = 0; i < c->n; i++)
+    if (c->seen[i] == text) return true;
+  return false;
+}
+
+/* The file that the line `at` includes; NULL: none of the device code. */
+static const tn_cuda_text *included(const char *at) {
+  for (const tn_cuda_text *t = tn_cuda_texts; t->path != NULL; t++) {
+    size_t n = strlen(t->path);
+    if (strncmp(at, t->path, n) == 0 && at[n] == '"') return t;
+  }
+  return NULL;
+}
+
+static void closure_add(closure *c, const tn_cuda_text *text) {
+  static const char word[] = "#include \"";
+  if (text == NULL || closure_has(c, text) || c->n == MOST_TEXTS) return;
+  c->seen[c->n++] = text;
+  closure_hash(c, text->path);
+  closure_hash(c, text->text);
+  for (const char *at = strstr(text->text, word); at != NULL; at = strstr(at, word))
+    closure_add(c, included(at += sizeof word - 1));
+}
+
+static uint64_t hash_of(const tn_cuda_text *text) {
+  closure c = {.hash = 0xcbf29ce484222325u};
+  for (const char *const *flag = tn_cuda_flags; *flag != NULL; flag++) closure_hash(&c, *flag);
+  closure_add(&c, text);
+  return c.hash;
+}
+
+/* ---- compiling ---- */
 
 static int open_nvrtc(void) {
   static const tn_nvidia_wanted wanted = {"NVRTC", {"libnvrtc.so.13", "libnvrtc.so.12"}, "install CUDA"};
@@ -30,13 +79,13 @@ static int open_nvrtc(void) {
 
 /* The compiler's log with the assembler's report; the caller frees it. */
 static char *compile(const tn_cuda_text *source, int arch) {
-  const char *names[MOST_HEADERS], *texts[MOST_HEADERS];
+  const char *names[MOST_TEXTS], *texts[MOST_TEXTS];
   char option[64];
   const char *options[MOST_FLAGS] = {option, "--ptxas-options=-v"};
   nvrtcProgram program;
   size_t bytes = 0;
   int n = 0, n_options = 2;
-  for (const tn_cuda_text *t = tn_cuda_texts; t->path != NULL && n < MOST_HEADERS; t++)
+  for (const tn_cuda_text *t = tn_cuda_texts; t->path != NULL && n < MOST_TEXTS; t++)
     if (strcmp(strrchr(t->path, '.'), ".cu") != 0) names[n] = t->path, texts[n++] = t->text;
   for (const char *const *flag = tn_cuda_flags; *flag != NULL; flag++) options[n_options++] = *flag;
   snprintf(option, sizeof option, "--gpu-architecture=sm_%d", arch);
@@ -93,76 +142,106 @@ static void print_report(FILE *to, const char *file, int arch, char *log) {
   }
 }
 
-/* `only`: 0, or the one architecture to compile for. */
-static int print_table(FILE *to, int only) {
+/* False: the file cannot be compiled. */
+static bool print_file(FILE *to, const tn_cuda_text *text) {
   static const int archs[] = {75, 80, 90, 100};
-  int major = 0, minor = 0;
-  nvrtc.nvrtcVersion(&major, &minor);
-  fprintf(to, "# NVRTC %d.%d: registers, bytes of static shared memory, of stack, spilled\n", major, minor);
-  for (int i = 0; i < 4; i++)
-    for (const tn_cuda_text *t = tn_cuda_texts; t->path != NULL; t++) {
-      if (strcmp(strrchr(t->path, '.'), ".cu") != 0 || (only != 0 && only != archs[i])) continue;
-      char *log = compile(t, archs[i]);
-      if (log == NULL) return 0;
-      count_warnings(t->path, archs[i], log);
-      print_report(to, strrchr(t->path, '/') + 1, archs[i], log);
-      free(log);
-    }
-  return 1;
+  for (int i = 0; i < 4; i++) {
+    char *log = compile(text, archs[i]);
+    if (log == NULL) return false;
+    count_warnings(text->path, archs[i], log);
+    print_report(to, strrchr(text->path, '/') + 1, archs[i], log);
+    free(log);
+  }
+  return true;
 }
 
-/* NVRTC gives large kernels a few registers more or less from run to run. */
-enum { REGISTERS = 8 };
+/* ---- the table ---- */
 
-static int same_line(const char *a, const char *b) {
-  char name[2][96];
-  int numbers[2][4] = {{0}};
-  const char *const lines[] = {a, b};
-  for (int i = 0; i < 2; i++)
-    if (sscanf(lines[i], "%*s %*s %95s %d %d %d %d", name[i], &numbers[i][0], &numbers[i][1], &numbers[i][2],
-               &numbers[i][3]) != 5)
-      return 0;
-  return strcmp(name[0], name[1]) == 0 && abs(numbers[0][0] - numbers[1][0]) <= REGISTERS &&
-         memcmp(&numbers[0][1], &numbers[1][1], 3 * sizeof(int)) == 0;
+static const char table_columns[] = ": registers, bytes of static shared memory, of stack, spilled\n";
+
+static bool is_compiled(const tn_cuda_text *text) { return strcmp(strrchr(text->path, '.'), ".cu") == 0; }
+
+static void title_of(const tn_cuda_text *text, char title[TITLE]) {
+  snprintf(title, TITLE, "\n# %s %016" PRIx64 "\n", strrchr(text->path, '/') + 1, hash_of(text));
 }
 
-/* Compares the lines of an architecture with those of a file. */
-static int same_as(const char *path, const char *table, int arch) {
-  char line[256], begin[16];
-  int number = 1, wrong = 0;
+/* The lines below the file's title in a table of this code, and how many bytes they have; NULL: there are
+ * none. */
+static const char *lines_of(const char *table, const tn_cuda_text *text, size_t *n) {
+  char title[TITLE];
+  title_of(text, title);
+  const char *at = strstr(table, title);
+  if (at == NULL) return NULL;
+  at += strlen(title);
+  const char *next = strstr(at, "\n#");
+  *n = next != NULL ? (size_t)(next + 1 - at) : strlen(at);
+  return at;
+}
+
+static char *table_read(const char *path) {
+  char *table = NULL;
+  size_t room = 0;
   FILE *file = fopen(path, "r");
-  if (file == NULL) return fprintf(stderr, "%s: is missing\n", path), 1;
-  if (fgets(line, sizeof line, file) == NULL || strncmp(line, table, strcspn(table, ":")) != 0) {
-    printf("skipped: the table is of another version: %s", line);
-    fclose(file);
-    return SKIPPED;
+  ssize_t n = file != NULL ? getdelim(&table, &room, '\0', file) : -1;
+  if (file != NULL) fclose(file);
+  return n > 0 ? table : (free(table), strdup(""));
+}
+
+static bool table_print(FILE *to, const char *old) {
+  int major = 0, minor = 0;
+  char version[64], title[TITLE];
+  nvrtc.nvrtcVersion(&major, &minor);
+  snprintf(version, sizeof version, "# NVRTC %d.%d", major, minor);
+  fprintf(to, "%s%s", version, table_columns);
+  bool same = strncmp(old, version, strlen(version)) == 0 && old[strlen(version)] == ':';
+  for (const tn_cuda_text *t = tn_cuda_texts; t->path != NULL; t++) {
+    size_t n = 0;
+    const char *known = same && is_compiled(t) ? lines_of(old, t, &n) : NULL;
+    if (!is_compiled(t)) continue;
+    title_of(t, title);
+    fputs(title + 1, to);
+    if (known != NULL)
+      fwrite(known, 1, n, to);
+    else if (!print_file(to, t))
+      return false;
   }
-  snprintf(begin, sizeof begin, "sm_%-4d ", arch);
-  const char *at = table + strcspn(table, "\n") + 1;
-  while (!wrong && fgets(line, sizeof line, file) != NULL) {
-    number++;
-    if (strncmp(line, begin, strlen(begin)) != 0) continue;
-    wrong = !same_line(line, at);
-    at += strcspn(at, "\n") + (*at != '\0');
+  return true;
+}
+
+static int table_write(const char *path, const char *old) {
+  char begun[1024];
+  if (!open_nvrtc()) return fprintf(stderr, "%s\n", cuda_rig_text), 1;
+  snprintf(begun, sizeof begun, "%s.new", path);
+  FILE *to = fopen(begun, "w");
+  if (to == NULL) return perror(begun), 1;
+  bool whole = table_print(to, old);
+  whole = fclose(to) == 0 && whole && spilled == 0 && warned == 0;
+  if (spilled > 0) fprintf(stderr, "%d kernels spill registers; see %s\n", spilled, begun);
+  return whole && rename(begun, path) == 0 ? 0 : 1;
+}
+
+static int table_check(const char *path, const char *table) {
+  int files = 0, titles = -1, wrong = 0;
+  size_t n;
+  for (const char *at = table; at != NULL; at = strstr(at + 1, "\n#")) titles++;
+  for (const tn_cuda_text *t = tn_cuda_texts; t->path != NULL; t++) {
+    if (!is_compiled(t)) continue;
+    files++;
+    if (lines_of(table, t, &n) != NULL) continue;
+    fprintf(stderr, "%s: %s, or a file that it includes, has changed\n", path, t->path);
+    wrong++;
   }
-  fclose(file);
-  if (!wrong && *at == '\0') return 0;
-  fprintf(stderr, "%s:%d: differs from this code; write it anew: kernel_table > %s\n", path, number, path);
+  if (wrong == 0 && titles == files) return 0;
+  fprintf(stderr, "%s: has %d files, the device code %d; write it anew: kernel_table %s\n", path, titles,
+          files, path);
   return 1;
 }
 
 int main(int argc, char **argv) {
-  char *table = NULL;
-  size_t bytes = 0;
-  if (!open_nvrtc()) {
-    printf("skipped: %s\n", cuda_rig_text);
-    return SKIPPED;
-  }
-  FILE *to = argc > 1 ? open_memstream(&table, &bytes) : stdout;
-  int arch = argc > 2 ? atoi(argv[2]) : 0, done = print_table(to, arch);
-  if (to != stdout) fclose(to);
-  int code = !done ? 1 : argc > 1 ? same_as(argv[1], table, arch) : 0;
+  bool check = argc > 2 && strcmp(argv[1], "--check") == 0;
+  if (argc < 2) return fprintf(stderr, "usage: kernel_table [--check] TABLE\n"), 64;
+  char *table = table_read(argv[argc - 1]);
+  int code = check ? table_check(argv[argc - 1], table) : table_write(argv[argc - 1], table);
   free(table);
-  if (spilled > 0) fprintf(stderr, "%d kernels spill registers\n", spilled);
-  return spilled > 0 || warned > 0 ? 1 : code;
+  return code;
 }
