@@ -222,7 +222,8 @@ static int conformance_run_device(tn_device *device, const cli_args *args, const
                                     .user = (void *)(uintptr_t)args,
                                     .begin = conformance_begin_case,
                                     .uncaptured = s->uncaptured,
-                                    .settings = s->n_items > 0 ? s->items : NULL};
+                                    .settings = s->n_items > 0 ? s->items : NULL,
+                                    .quick = args->quick};
   conformance_start_timer(args);
   tn_status status = tn_conformance_run(device, &options, &text);
   alarm(0);

@@ -148,12 +148,12 @@ AT(tn_layout, block, 10);
 PLAIN(tn_build, 16, 8); AT(tn_build, env, 0);
 
 /* tenon/conformance.h */
-SIZED(tn_conformance_options, 88, 8); AT(tn_conformance_options, only, 8);
+SIZED(tn_conformance_options, 96, 8); AT(tn_conformance_options, only, 8);
 AT(tn_conformance_options, plugin, 16); AT(tn_conformance_options, unsupported, 24);
 AT(tn_conformance_options, draws, 32); AT(tn_conformance_options, say, 40);
 AT(tn_conformance_options, user, 48); AT(tn_conformance_options, begin, 56);
 AT(tn_conformance_options, uncaptured, 64); AT(tn_conformance_options, settings, 72);
-AT(tn_conformance_options, after, 80);
+AT(tn_conformance_options, after, 80); AT(tn_conformance_options, quick, 88);
 
 /* tenon/context.h */
 SIZED(tn_context_options, 56, 8); AT(tn_context_options, realloc, 8);

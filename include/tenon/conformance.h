@@ -49,6 +49,10 @@ typedef struct tn_conformance_options {
    * process. Lines of `unsupported` and kernels that the rest does not meet are no failures then. NULL: with
    * the first case. */
   const char *after;
+  /* 1: an op without a case of its own, whose operands are drawn from its schema, runs in one float and one
+   * integer dtype, which its name picks. Such ops are formulas and compositions of other ops, so they share the
+   * code of a dtype. */
+  int32_t quick;
 } tn_conformance_options;
 
 /* Runs the suite on a device (tensor.h), on the calling thread; the device is not used elsewhere meanwhile.

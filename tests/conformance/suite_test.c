@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -307,6 +308,38 @@ static void an_op_without_a_case_is_drawn_from_its_schema(void **state) {
   }
 }
 
+/* ---- quick ---- */
+
+/* How many dtypes the report has of an op: floats, or integers. */
+static int dtypes_of(const json_t *report, const char *op, bool of_floats) {
+  static const char *const floats[] = {"f16", "bf16", "f32", "f64"}, *const integers[] = {"i32", "i64"};
+  int n = 0;
+  for (int i = 0; i < (of_floats ? 4 : 2); i++) {
+    char name[64];
+    snprintf(name, sizeof name, "%s/%s", op, of_floats ? floats[i] : integers[i]);
+    n += json_object_get(json_object_get(report, "cases"), name) != NULL;
+  }
+  return n;
+}
+
+static void quick_runs_a_float_and_an_integer_dtype_of_ops_without_a_case(void **state) {
+  (void)state;
+  tn_conformance_options wanted = {.draws = 1, .quick = 1};
+  json_t *report = run("cpu", NULL, NULL, &wanted, NULL);
+  assert_int_equal(count(report, "failed"), 0);
+  const char *const of_schema[] = {"abs", "add", "maximum", "where", "roll", "clamp"};
+  for (size_t i = 0; i < sizeof of_schema / sizeof *of_schema; i++) {
+    assert_int_equal(dtypes_of(report, of_schema[i], true), 1);
+    assert_int_equal(dtypes_of(report, of_schema[i], false), 1);
+  }
+  const char *const of_cases[] = {"gather", "reduce_sum", "copy"};
+  for (size_t i = 0; i < sizeof of_cases / sizeof *of_cases; i++) {
+    assert_int_equal(dtypes_of(report, of_cases[i], true), 4);
+    assert_int_equal(dtypes_of(report, of_cases[i], false), 2);
+  }
+  json_decref(report);
+}
+
 /* ---- the same bits ---- */
 
 typedef struct job {
@@ -317,7 +350,7 @@ typedef struct job {
 
 static void *work(void *argument) {
   job *j = argument;
-  tn_conformance_options wanted = {.draws = 3};
+  tn_conformance_options wanted = {.draws = 2, .quick = 1};
   json_t *report = run(j->backend, j->options, NULL, &wanted, NULL);
   if (!report) return NULL;
   snprintf(j->bits, sizeof j->bits, "%s", json_string_value(json_object_get(report, "bits")));
@@ -368,6 +401,7 @@ int main(void) {
       cmocka_unit_test(wrong_options_say_what_is_expected),
       cmocka_unit_test(one_use_can_be_run_alone),
       cmocka_unit_test(an_op_without_a_case_is_drawn_from_its_schema),
+      cmocka_unit_test(quick_runs_a_float_and_an_integer_dtype_of_ops_without_a_case),
       cmocka_unit_test(threads_and_contexts_change_no_bit),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -55,7 +55,7 @@ typedef struct cli_args {
   double temperature, top_p;
   const char *header;    /* of reference */
   bool stats, optimizer; /* of checkpoint */
-  bool json, csv, classes, ops, all, device_json, cases, trust, untrusted, verbose, quiet, help;
+  bool json, csv, classes, ops, all, device_json, cases, quick, trust, untrusted, verbose, quiet, help;
 } cli_args;
 
 /* Bits for the options of a command, in addition to --help, --plugin, --verbose, --quiet. */

@@ -124,8 +124,8 @@ Summary of Failures:
 END
 head -1 "$scratch/bin/tests_1" >"$scratch/bin/tests_2"
 expect "repeat: the whole suite, as often and with as many programs at once as asked" "ninja -C build
-meson test -C build --no-rebuild --num-processes 3 --no-suite peers
-meson test -C build --no-rebuild --num-processes 3 --no-suite peers" repeat 2 3
+meson test -C build --no-rebuild --num-processes 3 --no-suite peers --no-suite whole
+meson test -C build --no-rebuild --num-processes 3 --no-suite peers --no-suite whole" repeat 2 3
 check "repeat: a run with its time and the tests that failed" \
   '^run 1 of 2: [0-9]+ s, failed: processes_ ssh, loader \(.*/meson-logs/repeat-1.txt\)$'
 check "repeat: a run without a failure" '^run 2 of 2: [0-9]+ s$'
@@ -133,7 +133,7 @@ check "repeat: the sum" '^1 of 2 runs failed$'
 check "repeat: the exit code of a failure" '^exit code 1$'
 cp "$scratch/bin/tests_2" "$scratch/bin/tests_1"
 expect "repeat: once" "ninja -C build
-meson test -C build --no-rebuild --num-processes 8 --no-suite peers" repeat 1
+meson test -C build --no-rebuild --num-processes 8 --no-suite peers --no-suite whole" repeat 1
 check "repeat: the exit code without a failure" '^exit code 0$'
 expect "quick: two suites" "ninja -C build
 meson test -C build --no-rebuild --num-processes $(($(nproc) + 2)) --print-errorlogs --suite unit --suite style" test quick
