@@ -24,8 +24,8 @@ static inline tn_status tn_offer(tn_query *q, tn_variant v) {
 /* For kernels whose prepared object is one block of memory. */
 static inline void tn_delete_prepared(tn_env *env, void *made) { tn_delete(env, made); }
 
-/* The callbacks PREFIX_query, PREFIX_prepare, PREFIX_release and PREFIX_launch of one file, or with a release
- * that several have. */
+/* The callbacks PREFIX_query, PREFIX_prepare, PREFIX_release and PREFIX_launch of one file. The second macro
+ * takes the release function, which several kernels may share. */
 #define TN_KERNEL_CALLBACKS(prefix) TN_KERNEL_CALLBACKS_WITH(prefix, prefix##_release)
 #define TN_KERNEL_CALLBACKS_WITH(prefix, release_)                                                           \
   .query = prefix##_query, .prepare = prefix##_prepare, .release = release_, .launch = prefix##_launch

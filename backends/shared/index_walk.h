@@ -12,7 +12,7 @@ typedef struct tn_index_walk {
   int64_t reach_strides[TN_MAX_RANK], size;        /* size: of the axis of wide */
 } tn_index_walk;
 
-/* Dimensions beside the axis merge with the one before them where reach has all of wide. */
+/* A dimension merges with the one before it if neither is the axis and reach has all of wide along it. */
 static inline tn_index_walk tn_index_walk_make(const tn_type *wide, const tn_type *reach, int64_t axis,
                                                int32_t vector) {
   tn_index_walk w = {.vector = vector};
@@ -35,8 +35,8 @@ static inline tn_index_walk tn_index_walk_make(const tn_type *wide, const tn_typ
   return w;
 }
 
-/* The position in wide, without the axis, and in reach, of place `at` of the dimensions `from` .. `to` - 1.
- */
+/* Adds to *wide and *reach the positions of place `at` of the dimensions `from` .. `to` - 1. The axis adds
+ * nothing to *wide. */
 static inline void tn_index_walk_at(const tn_index_walk *w, int32_t from, int32_t to, int64_t at,
                                     int64_t *wide, int64_t *reach) {
   for (int32_t i = to - 1; i >= from; i--) {

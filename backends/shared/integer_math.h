@@ -11,6 +11,6 @@ static inline int64_t round_up(int64_t n, int64_t to) { return divide_up(n, to) 
 
 /* The step, at most `limit`, in which n items come in as few pieces as possible of nearly equal size. */
 static inline int64_t balanced_step(int64_t n, int64_t limit) {
-  int64_t pieces = (n + limit - 1) / limit;
-  return pieces > 0 ? (n + pieces - 1) / pieces : 1;
+  int64_t pieces = divide_up(n, limit);
+  return pieces > 0 ? divide_up(n, pieces) : 1;
 }

@@ -19,8 +19,8 @@ static inline int64_t tn_i64_of_f64(double x) {
   return x >= 0x1p63 ? INT64_MAX : (int64_t)TN_CLAMP(x, -0x1p63, 0x1.fffffffffffffp62);
 }
 
-/* A shift by as many bits as there are, or more, leaves those of the sign, or 0 to the left; one by less than
- * 0 counts as such a one. */
+/* A shift by all bits of INT or more leaves 0 to the left, and copies of the sign bit to the right. A
+ * negative y counts as all bits. */
 #define TN_SHIFT_BITS(INT)             (8 * (int32_t)sizeof(INT))
 #define TN_SHIFT_IS_LONG(y, INT, UINT) ((UINT)(y) >= (UINT)TN_SHIFT_BITS(INT))
 #define TN_SHIFT_LEFT(x, y, INT, UINT) (TN_SHIFT_IS_LONG(y, INT, UINT) ? 0 : (INT)((UINT)(x) << (y)))

@@ -184,18 +184,13 @@ static tn_status cached_attention_query(tn_query *q) {
   const tn_attention_attributes *a = m->nodes[0].node->attributes;
   const tn_type *x = m->in[Q];
   int64_t heads = a->heads > 0 ? a->heads : x->dims[1], room = m->in[KEYS]->dims[x->rank - 2];
-  tn_variant v = {.struct_size = sizeof v,
-                  .name = "rows in sight",
-                  .workspace_bytes =
-                      x->dims[0] * heads * x->dims[x->rank - 2] * room * (int64_t)sizeof(double),
-                  .n_inplace = 2,
-                  .inplace = inplace,
-                  .deterministic = 1,
-                  .capturable = 1};
   if (a->math != TN_MATH_FULL)
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "products of operands rounded to TF32 have no kernel");
-  tn_add_variant(q, &v);
-  return TN_OK;
+  int64_t scores = x->dims[0] * heads * x->dims[x->rank - 2] * room;
+  return tn_offer(q, (tn_variant){.name = "rows in sight",
+                                  .workspace_bytes = scores * (int64_t)sizeof(double),
+                                  .n_inplace = 2,
+                                  .inplace = inplace});
 }
 
 static tn_status cached_attention_prepare(tn_prepare *p, void **prepared) {

@@ -117,12 +117,12 @@ static void cumulative_store(const cumulative_job *j, int64_t at, int64_t n, con
 static void cumulative_do_row(const cumulative_job *j, int64_t row) {
   const cumulative_kernel *k = j->k;
   const cumulative_functions *f = &functions[k->is_float][k->a.mode];
-  int64_t n = k->rows.n, tiles = (n + TN_TILE - 1) / TN_TILE;
+  int64_t n = k->rows.n, tiles = divide_up(n, TN_TILE);
   cumulative_tile tile, sum;
   cumulative_begin(k, 1, &sum);
   for (int64_t t = 0; t < tiles; t++) {
     int64_t first = (k->a.reverse ? tiles - 1 - t : t) * TN_TILE;
-    int64_t count = n - first < TN_TILE ? n - first : TN_TILE;
+    int64_t count = least(n - first, TN_TILE);
     cumulative_load(j, row * n + first, count, &tile);
     f->run(tile.f64 + (k->a.reverse ? count - 1 : 0), count, k->a.reverse ? -1 : 1, k->a.exclusive, &sum);
     cumulative_store(j, row * n + first, count, &tile);
@@ -132,10 +132,9 @@ static void cumulative_do_row(const cumulative_job *j, int64_t row) {
 static void cumulative_do_block(const cumulative_job *j, int64_t task) {
   const cumulative_kernel *k = j->k;
   const tn_rows *r = &k->rows;
-  int64_t column = task % r->blocks * TN_ROW_BLOCK, n = r->inner - column;
+  int64_t column = task % r->blocks * TN_ROW_BLOCK, n = least(r->inner - column, TN_ROW_BLOCK);
   int64_t base = task / r->blocks * r->n * r->inner + column;
   cumulative_tile tile, sum;
-  if (n > TN_ROW_BLOCK) n = TN_ROW_BLOCK;
   cumulative_begin(k, n, &sum);
   for (int64_t i = 0; i < r->n; i++) {
     int64_t at = base + (k->a.reverse ? r->n - 1 - i : i) * r->inner;
@@ -149,7 +148,7 @@ static void cumulative_chunk(void *arg, int64_t chunk) {
   const cumulative_job *j = arg;
   const tn_rows *r = &j->k->rows;
   int64_t task = chunk * r->tasks_per_chunk;
-  int64_t end = task + r->tasks_per_chunk < r->tasks ? task + r->tasks_per_chunk : r->tasks;
+  int64_t end = least(task + r->tasks_per_chunk, r->tasks);
   for (; task < end; task++) (r->inner == 1 ? cumulative_do_row : cumulative_do_block)(j, task);
 }
 

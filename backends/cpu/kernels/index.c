@@ -4,6 +4,7 @@
  * workspace, updated and rounded once. An index outside the axis is an error. */
 #include "backends/shared/define_kernel.h"
 #include "backends/shared/index_walk.h"
+#include "backends/shared/integer_math.h"
 #include "backends/cpu/kernels/common/lane.h"
 #include "backends/cpu/kernels/common/strided_copy.h"
 
@@ -71,19 +72,20 @@ static void gather_row(const gather_job *j, int64_t row) {
   uint8_t *to = (uint8_t *)j->y->data + (size_t)reach * j->size;
   const uint8_t *from = (const uint8_t *)j->x->data;
   bool along = w->axis == w->rank - 1;
-  int64_t place = along ? 0 : row / tn_index_walk_count(w, w->axis + 1, w->rank - 1) % w->dims[w->axis];
-  if (w->vector && !along)
+  if (w->vector && !along) {
+    int64_t place = row / tn_index_walk_count(w, w->axis + 1, w->rank - 1) % w->dims[w->axis];
     memcpy(to, from + (size_t)(wide + index_at(j->index, place) * stride) * j->size,
            (size_t)j->run * j->size);
-  else
+  } else {
     gather_run(tn_cpu_at(j->index->data, j->index->type.dtype, w->vector ? 0 : reach),
                j->index->type.dtype == TN_I64, from + (size_t)wide * j->size, stride, !along, to, j->run,
                j->size);
+  }
 }
 
 static void gather_chunk(void *arg, int64_t chunk) {
   const gather_job *j = arg;
-  int64_t row = chunk * j->step, end = row + j->step < j->rows ? row + j->step : j->rows;
+  int64_t row = chunk * j->step, end = least(row + j->step, j->rows);
   for (; row < end; row++) gather_row(j, row);
 }
 
@@ -91,7 +93,7 @@ static tn_status gather_launch(tn_launch *l) {
   const tn_index_walk *w = l->prepared;
   size_t size = tn_dtype_size(l->out[0].type.dtype);
   if (tn_type_count(&l->out[0].type) == 0) return TN_OK;
-  tn_status status = index_check(l, "gather", w->size);
+  TN_TRY(index_check(l, "gather", w->size));
   gather_job j = {.w = w,
                   .x = &l->in[0],
                   .index = &l->in[1],
@@ -99,9 +101,8 @@ static tn_status gather_launch(tn_launch *l) {
                   .size = size,
                   .rows = tn_index_walk_count(w, 0, w->rank - 1),
                   .run = w->dims[w->rank - 1]};
-  if (status != TN_OK) return status;
   j.step = CHUNK_BYTES / ((int64_t)size * j.run) + 1;
-  tn_parallel(l, (j.rows + j.step - 1) / j.step, gather_chunk, &j);
+  tn_parallel(l, divide_up(j.rows, j.step), gather_chunk, &j);
   return TN_OK;
 }
 
@@ -156,7 +157,7 @@ static void scatter_apply(const scatter_job *j, scatter_run r, int64_t from, int
   int64_t n = r.n, tile = tn_lane_is_stored(dtype) ? n : TN_TILE;
   float narrow[TN_TILE];
   for (int64_t at = 0; at < n; at += tile) {
-    r.n = n - at < tile ? n - at : tile;
+    r.n = least(n - at, tile);
     const void *updates = tn_cpu_at(j->updates->data, dtype, from + at);
     if (!tn_lane_is_stored(dtype)) updates = tn_cpu_f32(dtype, j->updates->data, from + at, r.n, narrow);
     run[j->lane](&r, j->mode, updates, (uint8_t *)j->sum + (size_t)(wide + at * r.across) * size);
@@ -176,7 +177,7 @@ static void scatter_task(void *arg, int64_t task) {
                    .pace = along || !w->vector,
                    .stride = w->strides[w->axis],
                    .across = !along,
-                   .n = along || last - column < COLUMNS ? last - column : COLUMNS};
+                   .n = along ? last : least(last - column, COLUMNS)};
   for (int64_t row = 0; row < rows; row++) {
     int64_t to = wide + column, from = reach + column;
     if (!along) tn_index_walk_at(w, w->axis, w->rank - 1, row, &to, &from);
@@ -196,20 +197,17 @@ typedef struct scatter_convert {
 
 static void scatter_convert_chunk(void *arg, int64_t chunk) {
   const scatter_convert *c = arg;
-  int64_t at = chunk * CHUNK_BYTES, n = c->n - at < CHUNK_BYTES ? c->n - at : CHUNK_BYTES;
+  int64_t at = chunk * CHUNK_BYTES, n = least(c->n - at, CHUNK_BYTES);
   if (c->back)
     tn_cpu_narrow(c->dtype, c->wide + at, tn_cpu_at(c->half, c->dtype, at), n);
   else
     tn_cpu_widen(c->dtype, tn_cpu_at(c->half, c->dtype, at), c->wide + at, n);
 }
 
-static void scatter_begin_or_end(tn_launch *l, void *half, bool back) {
+static void scatter_convert_all(tn_launch *l, void *half, bool back) {
   const tn_type *y = &l->out[0].type;
   scatter_convert c = {y->dtype, half, l->workspace, tn_type_count(y), back};
-  if (!tn_lane_is_stored(y->dtype))
-    tn_parallel(l, (c.n + CHUNK_BYTES - 1) / CHUNK_BYTES, scatter_convert_chunk, &c);
-  else if (!back && half != l->out[0].data)
-    tn_cpu_copy_bytes(l, l->out[0].data, half, tn_type_bytes(y));
+  tn_parallel(l, divide_up(c.n, CHUNK_BYTES), scatter_convert_chunk, &c);
 }
 
 typedef struct scatter_kernel {
@@ -221,21 +219,23 @@ static tn_status scatter_launch(tn_launch *l) {
   const scatter_kernel *k = l->prepared;
   const tn_index_walk *w = &k->w;
   const tn_type *y = &l->out[0].type;
-  bool along = w->axis == w->rank - 1;
-  if (tn_type_count(y) == 0 && tn_type_count(&l->in[2].type) == 0) return TN_OK;
-  tn_status status = tn_type_count(&l->in[2].type) > 0 ? index_check(l, "scatter", w->size) : TN_OK;
-  if (status != TN_OK) return status;
-  scatter_begin_or_end(l, l->in[0].data, false);
+  int64_t updates = tn_type_count(&l->in[2].type);
+  bool along = w->axis == w->rank - 1, stored = tn_lane_is_stored(y->dtype);
+  if (tn_type_count(y) == 0 && updates == 0) return TN_OK;
+  if (updates > 0) TN_TRY(index_check(l, "scatter", w->size));
+  if (stored)
+    tn_cpu_copy_bytes(l, l->out[0].data, l->in[0].data, tn_type_bytes(y));
+  else
+    scatter_convert_all(l, l->in[0].data, false);
   scatter_job j = {.w = w,
                    .index = &l->in[1],
                    .updates = &l->in[2],
-                   .sum = tn_lane_is_stored(y->dtype) ? l->out[0].data : l->workspace,
+                   .sum = stored ? l->out[0].data : l->workspace,
                    .mode = k->mode,
                    .lane = tn_lane_of(y->dtype),
-                   .blocks = along ? 1 : (w->dims[w->rank - 1] + COLUMNS - 1) / COLUMNS};
-  if (tn_type_count(&l->in[2].type) > 0)
-    tn_parallel(l, tn_index_walk_count(w, 0, w->axis) * j.blocks, scatter_task, &j);
-  if (!tn_lane_is_stored(y->dtype)) scatter_begin_or_end(l, l->out[0].data, true);
+                   .blocks = along ? 1 : divide_up(w->dims[w->rank - 1], COLUMNS)};
+  if (updates > 0) tn_parallel(l, tn_index_walk_count(w, 0, w->axis) * j.blocks, scatter_task, &j);
+  if (!stored) scatter_convert_all(l, l->out[0].data, true);
   return TN_OK;
 }
 

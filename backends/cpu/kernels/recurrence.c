@@ -26,33 +26,30 @@ static const tn_view *recurrence_operand(const tn_launch *l, int32_t i) {
   return l->in[i].data != NULL ? &l->in[i] : NULL;
 }
 
-static recurrence_job recurrence_job_of(const tn_recurrence_attributes *a, const tn_type *y) {
-  bool lstm = a->cell == TN_CELL_LSTM, gru = a->cell == TN_CELL_GRU;
-  recurrence_job j = {.a = a,
-                      .batch = y->dims[0],
-                      .steps = y->dims[1],
-                      .units = y->dims[2],
-                      .gates = lstm  ? 4
-                               : gru ? 3
-                                     : 1,
-                      .stored = lstm  ? 5
-                                : gru ? 4
-                                      : 0};
+/* The sizes are those of y, w and stored. */
+static recurrence_job recurrence_job_of(const tn_recurrence_attributes *a, const tn_type *y, const tn_type *w,
+                                        const tn_type *stored) {
+  recurrence_job j = {.a = a, .batch = y->dims[0], .steps = y->dims[1], .units = y->dims[2]};
+  j.gates = j.units > 0 ? w->dims[0] / j.units : 0;
+  j.stored = j.units > 0 ? stored->dims[2] / j.units : 0;
   int64_t rows = j.batch / 8; /* some tasks for each thread before a task has several sequences */
   j.rows = rows < 1 ? 1 : rows > MOST_ROWS ? MOST_ROWS : rows;
   return j;
 }
 
 static int64_t recurrence_tasks(const recurrence_job *j) { return (j->batch + j->rows - 1) / j->rows; }
-
-/* Lanes of the workspace: the weight, and for each task the rows of forward or backward. */
-static int64_t recurrence_scratch(const recurrence_job *j) {
-  return (2 * j->gates + j->stored + 3) * j->units;
+static int64_t recurrence_first(const recurrence_job *j, int64_t task) { return task * j->rows; }
+static int64_t recurrence_end(const recurrence_job *j, int64_t task) {
+  return (task + 1) * j->rows < j->batch ? (task + 1) * j->rows : j->batch;
 }
-static int64_t recurrence_weight_lanes(const recurrence_job *j) { return j->gates * j->units * j->units; }
 
+/* Lanes of the workspace: of the weight, and of one task of forward or backward. */
+static int64_t recurrence_weight_lanes(const recurrence_job *j) { return j->gates * j->units * j->units; }
+static int64_t recurrence_scratch(const recurrence_job *j) {
+  return (j->rows * (2 + j->gates) + 2 * j->gates + j->stored) * j->units;
+}
 static int64_t recurrence_grad_scratch(const recurrence_job *j) {
-  return (2 * j->gates + j->stored + 5) * j->units;
+  return (2 * j->rows + j->stored + 2 + j->gates) * j->units;
 }
 
 static int64_t recurrence_length(const recurrence_job *j, int64_t row) {
@@ -135,11 +132,11 @@ static int64_t recurrence_lane_size(int32_t dtype) {
 
 static tn_status recurrence_launch(tn_launch *l) {
   const tn_view *y = &l->out[0];
-  recurrence_job j = recurrence_job_of(l->prepared, &y->type);
+  recurrence_job j = recurrence_job_of(l->prepared, &y->type, &l->in[1].type, &l->out[3].type);
   j.l = l;
   j.length = recurrence_operand(l, 5);
-  tn_status status = recurrence_check_lengths(l, &j);
-  if (status != TN_OK) return status;
+  TN_TRY(recurrence_check_lengths(l, &j));
+  if (j.units == 0) return TN_OK;
   bool wide = y->type.dtype == TN_F64;
   j.weight = l->workspace;
   j.scratch = (uint8_t *)l->workspace + recurrence_weight_lanes(&j) * recurrence_lane_size(y->type.dtype);
@@ -152,20 +149,20 @@ static tn_status recurrence_launch(tn_launch *l) {
 
 static tn_status recurrence_grad_launch(tn_launch *l) {
   const tn_view *y = &l->in[4];
-  recurrence_job j = recurrence_job_of(l->prepared, &y->type);
+  recurrence_job j = recurrence_job_of(l->prepared, &y->type, &l->in[0].type, &l->in[5].type);
   j.l = l;
   j.length = recurrence_operand(l, 3);
   j.dy = recurrence_operand(l, 6);
-  tn_status status = recurrence_check_lengths(l, &j);
-  if (status != TN_OK) return status;
+  TN_TRY(recurrence_check_lengths(l, &j));
+  if (j.units == 0) return TN_OK;
   bool wide = y->type.dtype == TN_F64;
   int64_t size = recurrence_lane_size(y->type.dtype), all = j.batch * j.steps;
   j.weight = l->workspace;
   j.product = (uint8_t *)j.weight + recurrence_weight_lanes(&j) * size;
   j.state = (uint8_t *)j.product + all * j.gates * j.units * size;
   j.scratch = (uint8_t *)j.state + all * j.units * size;
-  memset(j.product, 0, (size_t)(all * (j.gates + 1) * j.units * size));
-  recurrence_clear(&l->out[0]);
+  if (j.length != NULL) recurrence_clear(&l->out[0]);
+  if (j.length != NULL) memset(j.product, 0, (size_t)(all * (j.gates + 1) * j.units * size));
   (wide ? recurrence_load_weight_f64 : recurrence_load_weight_f32)(&j, &l->in[0]);
   tn_parallel(l, recurrence_tasks(&j), wide ? recurrence_backward_f64 : recurrence_backward_f32, &j);
   tn_parallel(l, (j.gates * j.units + WEIGHT_ROWS - 1) / WEIGHT_ROWS,
@@ -183,43 +180,37 @@ static tn_status recurrence_prepare(tn_prepare *p, void **made) {
   return TN_OK;
 }
 
-static void recurrence_release(tn_env *env, void *made) { tn_delete(env, made); }
-
 static tn_status recurrence_offer(tn_query *q, int64_t lanes, int32_t dtype) {
-  tn_variant v = {.struct_size = sizeof v,
-                  .name = "sequences",
-                  .workspace_bytes = lanes * recurrence_lane_size(dtype),
-                  .prepared_bytes = sizeof(tn_recurrence_attributes),
-                  .deterministic = 1,
-                  .capturable = 1};
-  tn_add_variant(q, &v);
-  return TN_OK;
+  return tn_offer(q, (tn_variant){.name = "sequences",
+                                  .workspace_bytes = lanes * recurrence_lane_size(dtype),
+                                  .prepared_bytes = sizeof(tn_recurrence_attributes)});
 }
 
 static tn_status recurrence_query(tn_query *q) {
-  const tn_type *y = q->match->out[0];
-  recurrence_job j = recurrence_job_of(q->match->nodes[0].node->attributes, y);
-  int64_t tasks = recurrence_tasks(&j) * j.rows * recurrence_scratch(&j);
-  return recurrence_offer(q, recurrence_weight_lanes(&j) + tasks, y->dtype);
+  const tn_match *m = q->match;
+  recurrence_job j = recurrence_job_of(m->nodes[0].node->attributes, m->out[0], m->in[1], m->out[3]);
+  int64_t tasks = recurrence_tasks(&j) * recurrence_scratch(&j);
+  return recurrence_offer(q, recurrence_weight_lanes(&j) + tasks, m->out[0]->dtype);
 }
 
 static tn_status recurrence_grad_query(tn_query *q) {
-  const tn_type *y = q->match->in[4];
-  recurrence_job j = recurrence_job_of(q->match->nodes[0].node->attributes, y);
+  const tn_match *m = q->match;
+  recurrence_job j = recurrence_job_of(m->nodes[0].node->attributes, m->in[4], m->in[0], m->in[5]);
   int64_t all = j.batch * j.steps * (j.gates + 1) * j.units;
-  int64_t tasks = recurrence_tasks(&j) * j.rows * recurrence_grad_scratch(&j);
-  int64_t weight = (j.gates * j.units + WEIGHT_ROWS) * (j.units + 1);
-  return recurrence_offer(q, recurrence_weight_lanes(&j) + all + (tasks > weight ? tasks : weight), y->dtype);
+  int64_t tasks = recurrence_tasks(&j) * recurrence_grad_scratch(&j);
+  int64_t weight = j.gates * j.units * (j.units + 1);
+  return recurrence_offer(q, recurrence_weight_lanes(&j) + all + (tasks > weight ? tasks : weight),
+                          m->in[4]->dtype);
 }
 
 TN_DEFINE_KERNEL(cpu, recurrence, "recurrence",
                  "y, last, cell, stored = recurrence(x, w, bias?, h?, c?, length?)",
                  "takes some sequences through all steps in each task", .query = recurrence_query,
-                 .prepare = recurrence_prepare, .release = recurrence_release, .launch = recurrence_launch);
+                 .prepare = recurrence_prepare, .release = tn_delete_prepared, .launch = recurrence_launch);
 
 TN_DEFINE_KERNEL(
     cpu, recurrence_grad, "recurrence_grad",
     "dx, dw, dbias, dh, dc = recurrence_grad(w, h?, c?, length?, y, stored, dy?, dlast?, dcell?)",
     "takes some sequences back through all steps in each task, then sums the gradient of w",
-    .query = recurrence_grad_query, .prepare = recurrence_prepare, .release = recurrence_release,
+    .query = recurrence_grad_query, .prepare = recurrence_prepare, .release = tn_delete_prepared,
     .launch = recurrence_grad_launch);

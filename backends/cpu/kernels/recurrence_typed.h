@@ -77,6 +77,25 @@ static void TYPED(load_units)(const recurrence_job *j, int32_t operand, int64_t 
     memset(to, 0, (size_t)j->units * sizeof *to);
 }
 
+/* The states of the sequences of a task, or their gradients: operands that may be absent, and results. Only
+ * lstm has c. */
+static void TYPED(load_states)(const recurrence_job *j, int64_t task, int32_t h_operand, int32_t c_operand,
+                               LANE *h, LANE *c) {
+  int32_t cells = j->a->cell == TN_CELL_LSTM ? c_operand : -1;
+  for (int64_t row = recurrence_first(j, task); row < recurrence_end(j, task); row++) {
+    int64_t at = (row - recurrence_first(j, task)) * j->units;
+    TYPED(load_units)(j, h_operand, row, h + at);
+    TYPED(load_units)(j, cells, row, c + at);
+  }
+}
+
+static void TYPED(store_states)(const recurrence_job *j, int64_t task, int32_t h_result, const LANE *h,
+                                const LANE *c) {
+  int64_t at = recurrence_first(j, task) * j->units, n = recurrence_end(j, task) * j->units - at;
+  TYPED(store)(&j->l->out[h_result], at, n, h);
+  if (j->a->cell == TN_CELL_LSTM) TYPED(store)(&j->l->out[h_result + 1], at, n, c);
+}
+
 /* ---- forward ---- */
 
 /* One step of one sequence. x: gates of the input; p: w h + bias. */
@@ -124,20 +143,21 @@ static void TYPED(cell)(const recurrence_job *j, const LANE *x, const LANE *p, L
   }
 }
 
-/* The rows of a task: states, w h + bias, and of one sequence the gates of the input and the stored numbers.
- */
+/* The rows of a task: states, w h + bias, of one sequence the gates of the input and the stored numbers, and
+ * the bias. */
 typedef struct TYPED(rows) {
-  LANE *h, *c, *p, *x, *stored;
+  LANE *h, *c, *p, *x, *stored, *bias;
 } TYPED(rows);
 
 static TYPED(rows) TYPED(rows_of)(const recurrence_job *j, int64_t task) {
   int64_t n = j->units;
-  LANE *at = (LANE *)j->scratch + task * j->rows * recurrence_scratch(j);
+  LANE *at = (LANE *)j->scratch + task * recurrence_scratch(j);
   TYPED(rows) r = {.h = at};
   r.c = r.h + j->rows * n;
   r.p = r.c + j->rows * n;
   r.x = r.p + j->rows * j->gates * n;
   r.stored = r.x + j->gates * n;
+  r.bias = r.stored + j->stored * n;
   return r;
 }
 
@@ -151,29 +171,29 @@ static void TYPED(forward_row)(const recurrence_job *j, const TYPED(rows) * r, i
     TYPED(store)(&j->l->out[3], recurrence_at(j, row, k, j->stored * n), j->stored * n, r->stored);
 }
 
+/* w h + bias of all sequences of a task. */
+static void TYPED(forward_product)(const recurrence_job *j, const TYPED(rows) * r, int64_t rows) {
+  int64_t n = j->units, columns = j->gates * n;
+  const TYPED(product) p = {r->p, r->h, j->weight, n, 1, n, columns};
+  for (int64_t i = 0; i < rows; i++) memcpy(r->p + i * columns, r->bias, (size_t)columns * sizeof *r->p);
+  TYPED(multiply)(&p, rows);
+}
+
 static void TYPED(forward)(void *arg, int64_t task) {
   const recurrence_job *j = arg;
   const tn_view *bias = recurrence_operand(j->l, 2);
   TYPED(rows) r = TYPED(rows_of)(j, task);
-  int64_t first = task * j->rows, end = first + j->rows < j->batch ? first + j->rows : j->batch;
-  int64_t n = j->units, columns = j->gates * n, longest = recurrence_longest(j, first, end);
-  for (int64_t row = first; row < end; row++) {
-    TYPED(load_units)(j, 3, row, r.h + (row - first) * n);
-    TYPED(load_units)(j, j->a->cell == TN_CELL_LSTM ? 4 : -1, row, r.c + (row - first) * n);
-  }
+  int64_t first = recurrence_first(j, task), end = recurrence_end(j, task), columns = j->gates * j->units;
+  TYPED(load_states)(j, task, 3, 4, r.h, r.c);
+  memset(r.bias, 0, (size_t)columns * sizeof *r.bias);
+  if (bias != NULL) TYPED(load)(bias, 0, columns, r.bias);
+  int64_t longest = recurrence_longest(j, first, end);
   for (int64_t k = 0; k < longest; k++) {
-    const TYPED(product) p = {r.p, r.h, j->weight, n, 1, n, columns};
-    memset(r.p, 0, (size_t)((end - first) * columns) * sizeof *r.p);
-    for (int64_t i = 0; bias != NULL && i < end - first; i++)
-      TYPED(load)(bias, 0, columns, r.p + i * columns);
-    TYPED(multiply)(&p, end - first);
+    TYPED(forward_product)(j, &r, end - first);
     for (int64_t row = first; row < end; row++)
       if (k < recurrence_length(j, row)) TYPED(forward_row)(j, &r, row - first, row, k);
   }
-  for (int64_t row = first; row < end; row++) {
-    TYPED(store)(&j->l->out[1], row * n, n, r.h + (row - first) * n);
-    if (j->a->cell == TN_CELL_LSTM) TYPED(store)(&j->l->out[2], row * n, n, r.c + (row - first) * n);
-  }
+  TYPED(store_states)(j, task, 1, r.h, r.c);
 }
 
 /* ---- backward ---- */
@@ -222,7 +242,7 @@ typedef struct TYPED(grad_rows) {
 
 static TYPED(grad_rows) TYPED(grad_rows_of)(const recurrence_job *j, int64_t task) {
   int64_t n = j->units;
-  LANE *at = (LANE *)j->scratch + task * j->rows * recurrence_grad_scratch(j);
+  LANE *at = (LANE *)j->scratch + task * recurrence_grad_scratch(j);
   TYPED(grad_rows) r = {.dh = at};
   r.dc = r.dh + j->rows * n;
   r.stored = r.dc + j->rows * n;
@@ -269,19 +289,12 @@ static void TYPED(backward_row)(const recurrence_job *j, const TYPED(grad_rows) 
 static void TYPED(backward)(void *arg, int64_t task) {
   const recurrence_job *j = arg;
   TYPED(grad_rows) r = TYPED(grad_rows_of)(j, task);
-  int64_t first = task * j->rows, end = first + j->rows < j->batch ? first + j->rows : j->batch, n = j->units;
-  bool lstm = j->a->cell == TN_CELL_LSTM;
-  for (int64_t row = first; row < end; row++) {
-    TYPED(load_units)(j, 7, row, r.dh + (row - first) * n);
-    TYPED(load_units)(j, lstm ? 8 : -1, row, r.dc + (row - first) * n);
-  }
+  int64_t first = recurrence_first(j, task), end = recurrence_end(j, task);
+  TYPED(load_states)(j, task, 7, 8, r.dh, r.dc);
   for (int64_t k = recurrence_longest(j, first, end) - 1; k >= 0; k--)
     for (int64_t row = first; row < end; row++)
       if (k < recurrence_length(j, row)) TYPED(backward_row)(j, &r, row - first, row, k);
-  for (int64_t row = first; row < end; row++) {
-    TYPED(store)(&j->l->out[3], row * n, n, r.dh + (row - first) * n);
-    if (lstm) TYPED(store)(&j->l->out[4], row * n, n, r.dc + (row - first) * n);
-  }
+  TYPED(store_states)(j, task, 3, r.dh, r.dc);
 }
 
 /* Some rows of the gradients of w and of bias: sums over all steps, in their order. */

@@ -146,20 +146,18 @@ static void reduce_set_shape(reduce_kernel *p, const tn_type *type, const tn_red
   p->results = p->kept.count * (p->runs ? 1 : p->inner);
 }
 
-static int64_t reduce_at_least_1(int64_t n) { return n > 1 ? n : 1; }
-
 /* Divides the work into chunks: by tasks, and, where there are few tasks, by parts of the reductions. */
 static void reduce_divide(reduce_kernel *p) {
   int64_t width = p->runs ? 1 : least(p->inner, REDUCE_BLOCK);
   p->columns = p->runs ? 1 : divide_up(p->inner, REDUCE_BLOCK);
   p->tasks = p->kept.count * p->columns;
   p->steps = p->reduced.count * (p->runs ? p->inner : 1);
-  int64_t work = reduce_at_least_1(p->steps * width);
-  p->tasks_per_chunk = reduce_at_least_1(REDUCE_CHUNK / work);
-  int64_t chunks = reduce_at_least_1(divide_up(p->tasks, p->tasks_per_chunk));
-  int64_t parts = reduce_at_least_1(least(divide_up(work, REDUCE_CHUNK), divide_up(REDUCE_CHUNKS, chunks)));
-  p->part = reduce_at_least_1(divide_up(divide_up(p->steps, parts), REDUCE_LANES) * REDUCE_LANES);
-  p->parts = reduce_at_least_1(divide_up(p->steps, p->part));
+  int64_t work = at_least_1(p->steps * width);
+  p->tasks_per_chunk = at_least_1(REDUCE_CHUNK / work);
+  int64_t chunks = at_least_1(divide_up(p->tasks, p->tasks_per_chunk));
+  int64_t parts = at_least_1(least(divide_up(work, REDUCE_CHUNK), divide_up(REDUCE_CHUNKS, chunks)));
+  p->part = at_least_1(round_up(divide_up(p->steps, parts), REDUCE_LANES));
+  p->parts = at_least_1(divide_up(p->steps, p->part));
 }
 
 /* ---- accumulators ---- */
@@ -293,7 +291,7 @@ static void reduce_runs(const reduce_job *j, int64_t result, int64_t part, int64
   reduce_word lanes[SETS * REDUCE_LANES], acc[SETS];
   double mean = reduce_mean_of(j, result);
   int64_t base = reduce_loops_offset(&p->kept, result),
-          used = p->inner < REDUCE_LANES ? reduce_at_least_1(p->inner) : REDUCE_LANES;
+          used = p->inner < REDUCE_LANES ? at_least_1(p->inner) : REDUCE_LANES;
   for (int32_t s = 0; s < p->sets; s++) reduce_start(p, lanes + s * REDUCE_LANES, used);
   for (int64_t at = first, n; at < last; at += n) {
     int64_t inside = at % p->inner;

@@ -13,11 +13,9 @@
 enum {
   SORT_SHORT = 32,     /* rows that are sorted by insertion */
   SORT_SELECT = 8,     /* a prefix of at most 1 / 8 of the row is selected */
-  SORT_ON_STACK = 512, /* rows that need no workspace */
-  SORT_CHUNKS = 16     /* rows of one chunk share a part of the workspace */
+  SORT_ON_STACK = 512, /* elements of a row that is sorted on the stack; longer ones need the workspace */
+  SORT_CHUNKS = 16     /* of long rows, at most: each has its part of the workspace */
 };
-/* An index is an i32; it takes the lower half of an entry of any width. */
-#define SORT_INDEX_BITS(key_bits) (key_bits)
 
 __extension__ typedef unsigned __int128 sort_wide;
 
@@ -117,7 +115,7 @@ static void sort_make_entries(const sort_job *j, int64_t base, void *entries) {
   int64_t inner = j->k->rows.inner, n = j->k->rows.n;
   uint64_t keys[TN_TILE], near[TN_TILE];
   for (int64_t at = 0, count; at < n; at += count) {
-    count = n - at < TN_TILE ? n - at : TN_TILE;
+    count = least(n - at, TN_TILE);
     const void *from = tn_cpu_at(x->data, x->type.dtype, base + at * inner);
     if (inner > 1) sort_copy(tn_dtype_size(x->type.dtype), from, inner, NULL, near, 1, count);
     sort_keys(x->type.dtype, inner > 1 ? near : from, count, j->k->descending, keys);
@@ -142,7 +140,7 @@ static void sort_chunk(void *arg, int64_t chunk) {
   const sort_job *j = arg;
   const sort_kernel *s = j->k;
   int64_t rows = s->rows.outer * s->rows.inner, row = chunk * s->per_chunk;
-  int64_t end = row + s->per_chunk < rows ? row + s->per_chunk : rows;
+  int64_t end = least(row + s->per_chunk, rows);
   sort_wide stack[2 * SORT_ON_STACK];
   size_t bytes = (size_t)s->rows.n * s->f->entry;
   uint8_t *entries =
@@ -156,13 +154,12 @@ static sort_kernel sort_kernel_of(const tn_node *n) {
   const tn_sort_attributes *a = n->attributes;
   bool all = strcmp(n->op, "sort") == 0;
   sort_kernel s = {.rows = tn_rows_of(n->in[0], a->axis), .descending = all ? a->descending : a->largest};
-  int64_t rows = s.rows.outer * s.rows.inner, least;
+  int64_t rows = s.rows.outer * s.rows.inner;
   s.k = all ? s.rows.n : a->k;
   s.f = &sort_widths[tn_dtype_size(n->in[0]->dtype) == 8];
-  least = s.rows.n > SORT_ON_STACK ? (rows + SORT_CHUNKS - 1) / SORT_CHUNKS : 1;
   s.per_chunk = s.rows.n > 0 ? TN_ROW_CHUNK / 8 / s.rows.n + 1 : 1;
-  if (s.per_chunk < least) s.per_chunk = least;
-  s.chunks = (rows + s.per_chunk - 1) / s.per_chunk;
+  if (s.rows.n > SORT_ON_STACK) s.per_chunk = most(s.per_chunk, divide_up(rows, SORT_CHUNKS));
+  s.chunks = divide_up(rows, s.per_chunk);
   return s;
 }
 

@@ -1,6 +1,7 @@
 /* backends/cpu/kernels/sort_typed.h: sorts of entries, for one width of keys. sort.c includes this file once
- * per width, with ENTRY, KEY_BITS and TYPED(name), as in gemm/typed.h. An entry is a key above the index of
- * its element: entries are distinct, and their order is the stable order of the keys. */
+ * per width, with ENTRY, KEY_BITS and TYPED(name), as in gemm/typed.h. An entry has 2 * KEY_BITS
+ * bits: the key in the upper half, the index of its element, an i32, in the lower one. Entries are distinct,
+ * and their order is the stable order of the keys. */
 
 static void TYPED(insert)(ENTRY *v, int64_t n) {
   for (int64_t i = 1; i < n; i++) {
@@ -16,7 +17,7 @@ static void TYPED(insert)(ENTRY *v, int64_t n) {
 static void TYPED(radix)(ENTRY *v, ENTRY *other, int64_t n) {
   ENTRY *from = v, *to = other;
   for (int32_t digit = 0; digit < KEY_BITS / 8; digit++) {
-    int32_t shift = SORT_INDEX_BITS(KEY_BITS) + 8 * digit;
+    int32_t shift = KEY_BITS + 8 * digit;
     int64_t starts[257] = {0};
     for (int64_t i = 0; i < n; i++) starts[((from[i] >> shift) & 255) + 1]++;
     if (starts[((from[0] >> shift) & 255) + 1] == n) continue;
@@ -69,7 +70,7 @@ static void TYPED(sort)(void *entries, void *other, int64_t n, int64_t k) {
 /* Entries of n elements from index `at` on. */
 static void TYPED(make)(void *entries, const uint64_t *keys, int64_t at, int64_t n) {
   ENTRY *v = (ENTRY *)entries + at;
-  for (int64_t i = 0; i < n; i++) v[i] = (ENTRY)keys[i] << SORT_INDEX_BITS(KEY_BITS) | (uint32_t)(at + i);
+  for (int64_t i = 0; i < n; i++) v[i] = (ENTRY)keys[i] << KEY_BITS | (uint32_t)(at + i);
 }
 
 static void TYPED(indices)(const void *entries, int64_t k, int32_t *index, int64_t stride) {

@@ -1,7 +1,7 @@
 /* backends/cuda/device/cumulative.cu: running sums, products and extremes along an axis. A block computes a row of
  * neighbours, CUMULATIVE_THREADS at a time, by doubled distances (Hillis and Steele, "Data parallel algorithms", 1986); a
  * thread computes a row of any other distance. */
-#include "backends/cuda/device/prelude.cuh"
+#include "backends/cuda/device/reduce.cuh"
 #include "backends/cuda/device/gather.cuh"
 
 static __device__ inline f32 log_add(f32 x, f32 y) {
@@ -16,37 +16,25 @@ static __device__ inline i32 log_add(i32 x, i32) { return x; }
 static __device__ inline i64 log_add(i64 x, i64) { return x; }
 
 /* Integers wrap. */
-static __device__ inline f32 add(f32 x, f32 y) { return x + y; }
-static __device__ inline f64 add(f64 x, f64 y) { return x + y; }
-static __device__ inline i32 add(i32 x, i32 y) { return (i32)((u32)x + (u32)y); }
-static __device__ inline i64 add(i64 x, i64 y) { return (i64)((u64)x + (u64)y); }
 static __device__ inline f32 multiply(f32 x, f32 y) { return x * y; }
 static __device__ inline f64 multiply(f64 x, f64 y) { return x * y; }
 static __device__ inline i32 multiply(i32 x, i32 y) { return (i32)((u32)x * (u32)y); }
 static __device__ inline i64 multiply(i64 x, i64 y) { return (i64)((u64)x * (u64)y); }
 
-static __device__ inline void lowest(f32 *x) { *x = f32_of_bits(0xff800000u); }
-static __device__ inline void lowest(f64 *x) { *x = -(f64)f32_of_bits(0x7f800000u); }
-static __device__ inline void lowest(i32 *x) { *x = (i32)0x80000000u; }
-static __device__ inline void lowest(i64 *x) { *x = (i64)0x8000000000000000ull; }
-static __device__ inline f32 opposite(f32 x) { return -x; }
-static __device__ inline f64 opposite(f64 x) { return -x; }
-static __device__ inline i32 opposite(i32 x) { return ~x; }
-static __device__ inline i64 opposite(i64 x) { return ~x; }
-
-/* The modes of TN_CUMULATIVE_... A NaN stays: no comparison with it holds. */
+/* The modes of TN_CUMULATIVE_... */
 template <typename A> static __device__ inline A join(int mode, A sum, A x) {
-  if (mode == 0) return add(sum, x);
+  if (mode == 0) return plus(sum, x);
   if (mode == 1) return multiply(sum, x);
-  if (mode == 2) return x > sum || x != x ? x : sum;
-  if (mode == 3) return x < sum || x != x ? x : sum;
+  if (mode == 2) return larger(sum, x);
+  if (mode == 3) return smaller(sum, x);
   return log_add(sum, x);
 }
 
 template <typename A> static __device__ inline A start_of(int mode) {
-  A low;
-  lowest(&low);
-  return mode == 0 ? (A)0 : mode == 1 ? (A)1 : mode == 3 ? opposite(low) : low;
+  A x = mode == 1;
+  if (mode == 2 || mode == 4) set_lowest(&x);
+  if (mode == 3) set_highest(&x);
+  return x;
 }
 
 template <typename T> static __device__ void cumulative_apart(const cumulative_args &a) {

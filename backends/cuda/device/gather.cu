@@ -1,13 +1,13 @@
 /* backends/cuda/device/gather.cu: elements by indices along an axis. A thread of a scatter applies all updates that can
  * have the same target, in their order: no atomics, and the same bits in every run. */
-#include "backends/cuda/device/prelude.cuh"
+#include "backends/cuda/device/reduce.cuh"
 #include "backends/cuda/device/gather.cuh"
 
-static __device__ inline i64 gather_index(const gather_args &a, i64 at) {
+static __device__ inline i64 gather_index(const index_args &a, i64 at) {
   return a.is_long ? ((const i64 *)a.index)[at] : (i64)((const i32 *)a.index)[at];
 }
 
-template <typename U> static __device__ void gather(const gather_args &a) {
+template <typename U> static __device__ void gather(const index_args &a) {
   for (i64 i = grid_first(); i < a.count; i += grid_step()) {
     i64 rest = i, wide = 0, place = 0;
     for (int d = a.rank - 1; d >= 0; d--) {
@@ -25,7 +25,7 @@ template <typename U> static __device__ void gather(const gather_args &a) {
 }
 
 #define GATHER(bytes, U) \
-  extern "C" __global__ void __launch_bounds__(256, 1) gather_##bytes(const gather_args a) { gather<U>(a); }
+  extern "C" __global__ void __launch_bounds__(256, 1) gather_##bytes(const index_args a) { gather<U>(a); }
 GATHER(1, u8)
 GATHER(2, u16)
 GATHER(4, u32)
@@ -33,20 +33,15 @@ GATHER(8, u64)
 
 /* ---- scatter ---- */
 
-static __device__ inline f32 add_wrapped(f32 x, f32 y) { return x + y; }
-static __device__ inline f64 add_wrapped(f64 x, f64 y) { return x + y; }
-static __device__ inline i32 add_wrapped(i32 x, i32 y) { return (i32)((u32)x + (u32)y); }
-static __device__ inline i64 add_wrapped(i64 x, i64 y) { return (i64)((u64)x + (u64)y); }
-
-/* The modes of TN_SCATTER_... A NaN stays: no comparison with it holds. */
+/* The modes of TN_SCATTER_... */
 template <typename A> static __device__ inline A scatter_join(int mode, A x, A update) {
-  if (mode == 0) return add_wrapped(x, update);
-  if (mode == 1) return update > x || update != update ? update : x;
-  if (mode == 2) return update < x || update != update ? update : x;
+  if (mode == 0) return plus(x, update);
+  if (mode == 1) return larger(x, update);
+  if (mode == 2) return smaller(x, update);
   return update;
 }
 
-template <typename T> static __device__ void scatter(const gather_args &a) {
+template <typename T> static __device__ void scatter(const index_args &a) {
   typedef decltype(widen(T())) A;
   for (i64 i = grid_first(); i < a.count; i += grid_step()) {
     i64 rest = i, wide = 0, reach = 0;
@@ -67,19 +62,19 @@ template <typename T> static __device__ void scatter(const gather_args &a) {
 }
 
 /* To the type of sums, and back. */
-template <typename T> static __device__ void scatter_begin(const gather_args &a) {
+template <typename T> static __device__ void scatter_begin(const index_args &a) {
   for (i64 i = grid_first(); i < a.count; i += grid_step())
     ((decltype(widen(T())) *)a.y)[i] = widen(((const T *)a.x)[i]);
 }
-template <typename T> static __device__ void scatter_end(const gather_args &a) {
+template <typename T> static __device__ void scatter_end(const index_args &a) {
   for (i64 i = grid_first(); i < a.count; i += grid_step())
     narrow((T *)a.y + i, ((const decltype(widen(T())) *)a.x)[i]);
 }
 
 #define SCATTER(T) \
-  extern "C" __global__ void __launch_bounds__(256, 1) scatter_##T(const gather_args a) { scatter<T>(a); } \
-  extern "C" __global__ void __launch_bounds__(256, 1) scatter_begin_##T(const gather_args a) { scatter_begin<T>(a); } \
-  extern "C" __global__ void __launch_bounds__(256, 1) scatter_end_##T(const gather_args a) { scatter_end<T>(a); }
+  extern "C" __global__ void __launch_bounds__(256, 1) scatter_##T(const index_args a) { scatter<T>(a); } \
+  extern "C" __global__ void __launch_bounds__(256, 1) scatter_begin_##T(const index_args a) { scatter_begin<T>(a); } \
+  extern "C" __global__ void __launch_bounds__(256, 1) scatter_end_##T(const index_args a) { scatter_end<T>(a); }
 SCATTER(f16)
 SCATTER(bf16)
 SCATTER(f32)

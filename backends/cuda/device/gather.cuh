@@ -7,7 +7,7 @@ enum { GATHER_DIMS = 8, CUMULATIVE_THREADS = 256, SORT_THREADS = 256, SORT_BLOCK
 
 /* Merged dimensions of the elements that are named (backends/shared/index_walk.h); `strides` are those of the tensor that
  * is indexed, of which the axis has `size` elements. An index outside it gives the bits `missing`, or no update. */
-struct gather_args {
+struct index_args {
   const void *x, *index, *updates;
   void *y;
   long long count, size; /* count: a thread has an element of a gather, or all updates along the axis */

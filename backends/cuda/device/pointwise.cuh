@@ -212,7 +212,7 @@ POINTWISE_FLOATS(f64, )
   static __device__ inline T op_and(T x, T y) { return x & y; }                                                          \
   static __device__ inline T op_or(T x, T y) { return x | y; }                                                           \
   static __device__ inline T op_xor(T x, T y) { return x ^ y; }                                                          \
-  /* by any number of bits: as many as there are leave those of the sign, or 0 */                                        \
+  /* a shift by all bits or more leaves 0 to the left, copies of the sign bit to the right */                            \
   static __device__ inline T op_shift_left(T x, T y) { return (U)y >= 8 * sizeof(T) ? 0 : (T)((U)x << y); }              \
   static __device__ inline T op_shift_right(T x, T y) { return x >> ((U)y >= 8 * sizeof(T) ? 8 * sizeof(T) - 1 : y); }   \
   static __device__ inline T op_maximum(T x, T y) { return x > y ? x : y; }                                              \

@@ -47,9 +47,11 @@ static __device__ inline void set_nan(f32 *x) { *x = f32_of_bits(0x7fc00000u); }
 static __device__ inline void set_nan(f64 *x) { *x = __longlong_as_double(0x7ff8000000000000ll); }
 static __device__ inline void set_highest(f32 *x) { set_infinity(x); }
 static __device__ inline void set_highest(f64 *x) { set_infinity(x); }
+static __device__ inline void set_highest(i32 *x) { *x = 0x7fffffff; }
 static __device__ inline void set_highest(i64 *x) { *x = 0x7fffffffffffffffll; }
 static __device__ inline void set_lowest(f32 *x) { *x = f32_of_bits(0xff800000u); }
 static __device__ inline void set_lowest(f64 *x) { *x = -__longlong_as_double(0x7ff0000000000000ll); }
+static __device__ inline void set_lowest(i32 *x) { *x = -0x7fffffff - 1; }
 static __device__ inline void set_lowest(i64 *x) { *x = -0x7fffffffffffffffll - 1; }
 
 static __device__ inline f32 exp_of(f32 x) { return expf(x); }
@@ -61,6 +63,7 @@ static __device__ inline f64 sqrt_of(f64 x) { return sqrt(x); }
 
 static __device__ inline f32 plus(f32 a, f32 b) { return a + b; }
 static __device__ inline f64 plus(f64 a, f64 b) { return a + b; }
+static __device__ inline i32 plus(i32 a, i32 b) { return (i32)((u32)a + (u32)b); }
 static __device__ inline i64 plus(i64 a, i64 b) { return (i64)((u64)a + (u64)b); }
 
 /* The larger and the smaller one; NaN where one of them is. */

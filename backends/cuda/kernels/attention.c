@@ -78,15 +78,11 @@ static tn_status cuda_attention_query(tn_query *q) {
   TN_TRY(tn_cuda_attention_use_of(&q->env, q->match, &of));
   const struct attention_args a = attention_args_of(&of);
   TN_TRY(attention_check_sizes(q, &a));
-  tn_variant v = {.struct_size = sizeof v,
-                  .name = "tiles",
-                  .prepared_bytes = sizeof(attention_kernel),
-                  .cost_s = cuda_attention_cost(q, &of),
-                  .deterministic = 1,
-                  .capturable = 1};
-  if (of.gradient) v.workspace_bytes = (int64_t)tn_type_bytes(q->match->in[of.lse]);
-  tn_add_variant(q, &v);
-  return TN_OK;
+  return tn_offer(
+      q, (tn_variant){.name = "tiles",
+                      .workspace_bytes = of.gradient ? (int64_t)tn_type_bytes(q->match->in[of.lse]) : 0,
+                      .prepared_bytes = sizeof(attention_kernel),
+                      .cost_s = cuda_attention_cost(q, &of)});
 }
 
 /* ---- prepare ---- */
@@ -94,7 +90,7 @@ static tn_status cuda_attention_query(tn_query *q) {
 /* The next step: a function whose results are `width` wide at most, for tiles of `rows` rows of each head. */
 static tn_status attention_add_step(tn_prepare *p, attention_kernel *keep, const char *what, int32_t width,
                                     int64_t rows) {
-  char file[TN_CUDA_FUNCTION_NAME], name[TN_CUDA_FUNCTION_NAME];
+  char file[TN_CUDA_FUNCTION_NAME];
   int32_t dtype = keep->of.dtype;
   int64_t size = dtype == TN_F64 ? ROWS_F64 : ROWS, tiles = (rows + size - 1) / size;
   attention_step *step = &keep->step[keep->n_steps];
@@ -102,9 +98,11 @@ static tn_status attention_add_step(tn_prepare *p, attention_kernel *keep, const
   step->grid = (tn_cuda_grid){.blocks = {(uint32_t)(tiles * keep->args.heads_of_batch), 1, 1},
                               .threads = {ATTENTION_THREADS, 1, 1}};
   snprintf(file, sizeof file, "attention_%s.cu", tn_dtype_name(dtype));
-  snprintf(name, sizeof name, "attention_%s_%d", what, width <= 64 ? 64 : width <= 128 ? 128 : 256);
   keep->n_steps++;
-  return tn_cuda_request(p, &step->function, file, "%s", name);
+  return tn_cuda_request(p, &step->function, file, "attention_%s_%d", what,
+                         width <= 64    ? 64
+                         : width <= 128 ? 128
+                                        : 256);
 }
 
 /* The sums of dy y: a warp for each query. */

@@ -9,6 +9,7 @@
 #include "backends/cuda/rates.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
+#include "backends/shared/integer_math.h"
 #include "tenon/attributes.h"
 
 enum { FORWARD = 0, INPUT = 1, WEIGHT = 2 };
@@ -34,8 +35,6 @@ typedef struct conv2d_kernel {
 } conv2d_kernel;
 
 /* ---- shapes ---- */
-
-static int64_t conv2d_divide_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
 static int32_t conv2d_gcd(int32_t a, int32_t b) { return b == 0 ? a : conv2d_gcd(b, a % b); }
 
@@ -103,7 +102,7 @@ static void conv2d_set_product(conv2d_plan *p) {
     p->columns = a->batch * h->y * w->y;
     p->terms = a->c * taps;
   } else { /* the first phase has the most pixels */
-    p->columns = a->batch * conv2d_divide_up(h->x, h->stride) * conv2d_divide_up(w->x, w->stride);
+    p->columns = a->batch * divide_up(h->x, h->stride) * divide_up(w->x, w->stride);
     p->terms = a->o * taps;
   }
 }
@@ -111,14 +110,14 @@ static void conv2d_set_product(conv2d_plan *p) {
 /* Sums are split where there are too few blocks for two on each multiprocessor. */
 static void conv2d_set_splits(conv2d_plan *p, int32_t processors) {
   struct conv_args *a = &p->args;
-  int64_t wanted = conv2d_divide_up(2 * (int64_t)(processors > 0 ? processors : FEW_PROCESSORS), p->blocks);
+  int64_t wanted = divide_up(2 * (int64_t)(processors > 0 ? processors : FEW_PROCESSORS), p->blocks);
   int64_t most = p->terms / LEAST_SPLIT;
   int64_t splits = wanted < most ? wanted : most;
   if (splits > MOST_SPLITS) splits = MOST_SPLITS;
   if (splits < 1) splits = 1;
-  int64_t split = conv2d_divide_up(conv2d_divide_up(p->terms, splits), CONV_DEPTH) * CONV_DEPTH;
+  int64_t split = round_up(divide_up(p->terms, splits), CONV_DEPTH);
   a->split = (int)split;
-  a->splits = (int)(split > 0 ? conv2d_divide_up(p->terms, split) : 1);
+  a->splits = (int)(split > 0 ? divide_up(p->terms, split) : 1);
   p->blocks *= a->splits;
 }
 
@@ -127,8 +126,8 @@ static void conv2d_set_blocks(conv2d_plan *p, int32_t processors) {
   bool few = p->mode == WEIGHT ? p->rows * p->columns <= FEW_ELEMENTS : p->rows <= FEW_ROWS;
   int64_t height = few ? 1 : CONV_SIZE, width = !few ? CONV_SIZE : p->mode == WEIGHT ? 1 : CONV_THREADS;
   p->direct = few;
-  a->row_tiles = (unsigned)conv2d_divide_up(p->rows, height);
-  a->column_tiles = (unsigned)conv2d_divide_up(p->columns, width);
+  a->row_tiles = (unsigned)divide_up(p->rows, height);
+  a->column_tiles = (unsigned)divide_up(p->columns, width);
   p->blocks = (int64_t)a->row_tiles * a->column_tiles * a->groups * a->axis[0].phases * a->axis[1].phases;
   a->splits = 1;
   if (p->mode == WEIGHT && p->blocks > 0) conv2d_set_splits(p, processors);
@@ -166,18 +165,14 @@ static double cuda_conv2d_cost(const tn_query *q, const conv2d_plan *p) {
 static void conv2d_offer_layout(tn_query *q, int32_t mode, int32_t how) {
   const conv2d_plan p = conv2d_plan_of(q->match, mode, how, q->device->processors);
   tn_operand_layout layout = tn_cuda_image_layout(how), in[3] = {layout, layout, {0}};
-  tn_variant v = {.struct_size = sizeof v,
-                  .id = how,
-                  .name = how == TN_CUDA_ROW_MAJOR ? "planes" : "channels last",
-                  .in = in,
-                  .out = &layout,
-                  .prepared_bytes = sizeof(conv2d_kernel),
-                  .cost_s = cuda_conv2d_cost(q, &p),
-                  .deterministic = 1,
-                  .capturable = 1};
-  if (p.args.splits > 1)
-    v.workspace_bytes = p.args.splits * p.args.count * conv2d_sum_bytes(q->match->out[0]->dtype);
-  tn_add_variant(q, &v);
+  int64_t sums = p.args.splits > 1 ? p.args.splits * p.args.count : 0;
+  tn_offer(q, (tn_variant){.id = how,
+                           .name = how == TN_CUDA_ROW_MAJOR ? "planes" : "channels last",
+                           .in = in,
+                           .out = &layout,
+                           .workspace_bytes = sums * conv2d_sum_bytes(q->match->out[0]->dtype),
+                           .prepared_bytes = sizeof(conv2d_kernel),
+                           .cost_s = cuda_conv2d_cost(q, &p)});
 }
 
 static tn_status cuda_conv2d_offer(tn_query *q, int32_t mode) {

@@ -33,11 +33,7 @@ static tn_status cuda_cumulative_prepare(tn_prepare *p, void **made) {
   if (k == NULL) return TN_ENOMEM;
   struct cumulative_args *a = &k->args;
   if (tn_type_count(x) == 0) return TN_OK;
-  int64_t axis = c->axis < 0 ? c->axis + x->rank : c->axis;
-  a->n = x->dims[axis];
-  a->rows = tn_type_count(x) / a->n;
-  a->inner = 1;
-  for (int64_t i = axis + 1; i < x->rank; i++) a->inner *= x->dims[i];
+  tn_cuda_rows_along(x, c->axis, &a->rows, &a->n, &a->inner);
   a->mode = c->mode;
   a->exclusive = c->exclusive;
   a->reverse = c->reverse;

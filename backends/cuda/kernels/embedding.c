@@ -101,7 +101,7 @@ typedef struct embedding_grad_kernel {
   int64_t keys_bytes, counts_bytes, ranges_bytes, sums_bytes;
 } embedding_grad_kernel;
 
-static int64_t embedding_aligned(int64_t bytes) { return divide_up(bytes, 64) * 64; }
+static int64_t embedding_aligned(int64_t bytes) { return round_up(bytes, 64); }
 
 /* A thread has `pack` columns where they divide evenly; 1: single ones. */
 static void embedding_divide_columns(struct embedding_grad_args *a, int64_t pack) {

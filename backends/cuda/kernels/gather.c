@@ -15,11 +15,11 @@
 typedef struct gather_kernel {
   tn_cuda_function function, begin, end; /* begin, end: of scatter */
   tn_cuda_grid grid, elements;           /* elements: of begin and end */
-  struct gather_args args;
+  struct index_args args;
 } gather_kernel;
 
 static void gather_fill_args(const tn_node *n, const tn_type *wide, const tn_type *reach, int64_t axis,
-                             struct gather_args *a) {
+                             struct index_args *a) {
   tn_index_walk w = tn_index_walk_make(wide, reach, axis, n->in[1]->rank != n->in[0]->rank);
   for (int32_t i = 0; i < w.rank; i++) {
     a->dims[i] = w.dims[i];
@@ -67,7 +67,7 @@ static void cuda_gather_release(tn_env *env, void *made) {
 
 static tn_status cuda_gather_launch(tn_launch *l) {
   const gather_kernel *k = l->prepared;
-  struct gather_args a = k->args;
+  struct index_args a = k->args;
   if (a.count == 0) return TN_OK;
   a.x = l->in[0].data;
   a.index = l->in[1].data;
@@ -119,7 +119,7 @@ static tn_status cuda_scatter_launch(tn_launch *l) {
   const gather_kernel *k = l->prepared;
   const tn_type *type = &l->out[0].type;
   bool stored = tn_lane_is_stored(type->dtype);
-  struct gather_args a = k->args, all = k->args;
+  struct index_args a = k->args, all = k->args;
   all.count = tn_type_count(type);
   if (all.count == 0) return TN_OK;
   all.x = l->in[0].data;
@@ -134,6 +134,5 @@ static tn_status cuda_scatter_launch(tn_launch *l) {
 }
 
 TN_DEFINE_KERNEL(cuda, scatter, "cuda_scatter", "y = scatter(x, index, updates)",
-                 "applies updates in their order along the axis", .query = cuda_scatter_query,
-                 .prepare = cuda_scatter_prepare, .release = cuda_gather_release,
-                 .launch = cuda_scatter_launch);
+                 "applies updates in their order along the axis",
+                 TN_KERNEL_CALLBACKS_WITH(cuda_scatter, cuda_gather_release));

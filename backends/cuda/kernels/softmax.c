@@ -54,11 +54,7 @@ static tn_status cuda_softmax_prepare(tn_prepare *p, void **made) {
   softmax_kernel *keep = *made = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
   if (tn_type_count(x) == 0) return TN_OK;
-  if (axis < 0) axis += x->rank;
-  keep->args.n = x->dims[axis];
-  keep->args.rows = tn_type_count(x) / x->dims[axis];
-  keep->args.inner = 1;
-  for (int64_t i = axis + 1; i < x->rank; i++) keep->args.inner *= x->dims[i];
+  tn_cuda_rows_along(x, axis, &keep->args.rows, &keep->args.n, &keep->args.inner);
   if (keep->args.inner == 1)
     softmax_divide_rows(keep, (int64_t)tn_dtype_size(x->dtype));
   else

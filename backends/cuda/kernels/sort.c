@@ -16,14 +16,12 @@ static bool sort_is_short(const struct bitonic_args *a) { return a->size <= SORT
 
 static struct bitonic_args sort_args_of(const tn_node *n) {
   const tn_sort_attributes *s = n->attributes;
-  const tn_type *x = n->in[0];
-  int64_t axis = s->axis < 0 ? s->axis + x->rank : s->axis;
   bool all = strcmp(n->op, "sort") == 0;
-  struct bitonic_args a = {.n = x->dims[axis], .inner = 1, .size = 1};
-  a.k = n->out[0].dims[axis];
+  struct bitonic_args a = {.size = 1};
+  tn_cuda_rows_along(n->in[0], s->axis, &a.rows, &a.n, &a.inner);
+  a.k = all ? a.n : s->k;
   a.descending = all ? s->descending : s->largest;
-  a.rows = tn_type_count(&n->out[0]) > 0 ? tn_type_count(x) / a.n : 0;
-  for (int64_t i = axis + 1; i < x->rank; i++) a.inner *= x->dims[i];
+  if (tn_type_count(&n->out[0]) == 0) a.rows = 0;
   while (a.size < a.n) a.size *= 2;
   return a;
 }

@@ -40,6 +40,19 @@ static inline int32_t tn_cuda_shared_bytes(const tn_device_properties *d) {
  * may be views of an application. */
 static inline bool tn_cuda_is_aligned(const void *p) { return (uintptr_t)p % 16 == 0; }
 
+/* A tensor as rows along an axis: their number, their elements, and the distance between neighbours of a row.
+ */
+static inline void tn_cuda_rows_along(const tn_type *x, int64_t axis, long long *rows, long long *n,
+                                      long long *inner) {
+  if (axis < 0) axis += x->rank;
+  *rows = *inner = 1;
+  *n = x->dims[axis];
+  for (int32_t i = 0; i < x->rank; i++) {
+    if (i != axis) *rows *= x->dims[i];
+    if (i > axis) *inner *= x->dims[i];
+  }
+}
+
 /* Blocks for tasks of which a block has `of_block` at a time. */
 static inline tn_cuda_grid tn_cuda_task_grid(int64_t tasks, int64_t of_block, uint32_t threads) {
   int64_t blocks = least(divide_up(tasks, of_block), TN_CUDA_MOST_BLOCKS);

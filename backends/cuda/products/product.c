@@ -1,5 +1,6 @@
 /* backends/cuda/products/product.c: see product.h. */
 #include "backends/cuda/products/product.h"
+#include "backends/shared/integer_math.h"
 
 /* Bits of cublasLtEpilogue_t: an auxiliary matrix; a bias or a gradient of one. */
 enum {
@@ -15,14 +16,10 @@ enum {
   WIDE_ALIGNMENT = 16
 };
 
-static int64_t product_round_up(int64_t bytes) {
-  return (bytes + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT;
-}
-
 /* Of these bytes the algorithms get all but the first, up to the alignment. */
 int64_t tn_cuda_product_workspace(const tn_cuda_product *product) {
-  int64_t sums = product_round_up(product->batch * product->m * product->n * 4 * WORKSPACE_SUMS);
-  return (sums < WORKSPACE_LIMIT ? sums : WORKSPACE_LIMIT) + WORKSPACE_ALIGNMENT;
+  int64_t sums = round_up(product->batch * product->m * product->n * 4 * WORKSPACE_SUMS, WORKSPACE_ALIGNMENT);
+  return least(sums, WORKSPACE_LIMIT) + WORKSPACE_ALIGNMENT;
 }
 
 /* ---- describing ---- */
@@ -246,7 +243,7 @@ tn_status tn_cuda_product_run(tn_env *env, const tn_cuda_product_plan *plan, con
   float one = 1, beta = p->reads_c ? 1 : 0;
   double one_f64 = 1, beta_f64 = (double)beta;
   bool f64 = p->dtype == TN_F64;
-  void *workspace = (void *)(uintptr_t)product_round_up((int64_t)(uintptr_t)matrices->workspace);
+  void *workspace = (void *)(uintptr_t)round_up((int64_t)(uintptr_t)matrices->workspace, WORKSPACE_ALIGNMENT);
   const void *c = p->reads_c ? matrices->c : matrices->d;
   int32_t which = product_is_aligned(matrices) ? 0 : 1;
   if (!plan->has_algorithm[which])

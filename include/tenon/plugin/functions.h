@@ -1,13 +1,13 @@
-/* tenon/plugin/functions.h: the pointwise ops that are functions of C99's library, one a row. The C function
- * has the name for f64, with an f behind it the one for f32, and CUDA C has both: a backend makes its code
+/* tenon/plugin/functions.h: the pointwise ops that are functions of C99's library, one a row. `function` is
+ * the C function for f64; the one for f32 has an f behind its name. CUDA C has both. A backend makes its code
  * from the rows.
  *
  *     #define CASE(op, function, ...) if (strcmp(name, #op) == 0) return function(x);
  *     TN_UNARY_FUNCTIONS(CASE)
  *
- * X(op, function, work, doc, domain, gradient): work is in additions of f32, for costs; domain and gradient
- * are texts of tn_op (op.h), or NULL. Results of functions in TN_ROUNDING_FUNCTIONS and TN_SIGN_FUNCTIONS are
- * exact (TN_OP_EXACT). A minor version appends rows. */
+ * X(op, function, work, doc, domain, gradient, aliases): work is in additions of f32, for costs; domain,
+ * gradient and aliases are texts of tn_op (op.h), or NULL. Results of functions in TN_ROUNDING_FUNCTIONS and
+ * TN_SIGN_FUNCTIONS are exact (TN_OP_EXACT). A minor version appends rows. */
 #ifndef TENON_PLUGIN_FUNCTIONS_H
 #define TENON_PLUGIN_FUNCTIONS_H
 
