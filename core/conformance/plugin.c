@@ -51,10 +51,7 @@ static tn_status run_pattern(tn_suite *suite, const tn_catalog_kernel *k) {
                         .pattern = k->pattern,
                         .first = tn_case_find(k->pattern->nodes[0].op)};
   if (pc.first != NULL) pc.c.masked = pc.first->masked;
-  if (whole && pc.first != NULL) {
-    pc.c.variance = pc.first->variance;
-    pc.c.special = pc.first->special;
-  }
+  if (whole && pc.first != NULL) pc.c.variance = pc.first->variance;
   for (int32_t dtype = TN_F16; dtype <= TN_F64; dtype++)
     if (accepts_dtype(k, dtype)) TN_TRY(tn_suite_run_dtype(suite, &pc.c, dtype));
   return TN_OK;

@@ -129,7 +129,7 @@ static void compare_rest(const negotiation *n, tn_text *list) {
 }
 
 /* The version numbers are compared first, so that a plugin of another major version gets that message. */
-static tn_status negotiate_whole(const negotiation *n) {
+static tn_status negotiate_check_plugin(const negotiation *n) {
   const tn_plugin *p = n->from;
   if (p == NULL)
     return tn_failf(n->handle, TN_EABI, "%s: its entry returned no descriptor; write it with TN_PLUGIN(...)",
@@ -316,7 +316,7 @@ tn_status tn_negotiate_plugin(const void *handle, tn_arena *arena, const tn_plug
   negotiation n = {handle,     arena,     plugin, file[0] != '\0' ? file : "a plugin that is linked in",
                    host_major, host_minor};
   *out = NULL;
-  TN_TRY(negotiate_whole(&n));
+  TN_TRY(negotiate_check_plugin(&n));
   tn_plugin *copy = tn_arena_alloc(arena, sizeof(tn_plugin));
   if (copy == NULL) return negotiate_no_memory(&n);
   memcpy(copy, plugin, plugin->struct_size < sizeof(tn_plugin) ? plugin->struct_size : sizeof(tn_plugin));

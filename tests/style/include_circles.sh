@@ -2,8 +2,8 @@
 # tests/style/include_circles.sh ROOT: includes go in no circle between files of core, backends, plugins and tools,
 # where a.c and a.h count as one file.
 #
-# One include is no circle: a.c may include a header that stands on a.h, such as the struct behind the handle of a.h,
-# which several sources share. tests/style/calls_between_files.sh refuses calls that go back. Prints a line for each
+# One include is allowed: a.c may include a header that itself includes a.h, such as the struct behind the handle of
+# a.h, which several sources share. tests/style/calls_between_files.sh refuses calls that go back. Prints a line for each
 # circle on stderr and exits with 1 if there is any.
 set -eu
 cd "$1"

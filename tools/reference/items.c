@@ -10,8 +10,7 @@ const reference_page reference_pages[] = {
      "`conv2d(16, 3)` is `conv2d(16, kernel=3)`. A layer with parameters has a name in front: `conv1: "
      "conv2d(16)`. N is the batch, which `inputs` leaves out. Shapes, names and initial values of parameters "
      "are PyTorch's. Every [op](ops.md) is a layer, too: activations such as `relu`, `gelu(tanh)` and "
-     "`softmax`, "
-     "arithmetic, functions."},
+     "`softmax`, arithmetic, functions."},
     {"losses", "Losses", "layer", "loss", "model", "Shapes",
      "Losses stand in `[model] loss`, a line each, and training minimizes their sum; in the line `aux: "
      "mse(weight=0.3) <- fc2, y`, `aux` is the name and 0.3 the factor in the sum. Without `<-` the inputs "
@@ -49,9 +48,8 @@ const reference_page reference_pages[] = {
      "one device."},
     {"ops", "Ops", "op", NULL, NULL, NULL,
      "Ops are lines of `[model] layers`, too, and calls of layers, optimizers and models that are written in "
-     "C "
-     "(`tenon/build.h`, `tenon/ops.h`). The "
-     "schema has operands, results and the dtypes of each: `?` marks an operand that may be absent."},
+     "C (`tenon/build.h`, `tenon/ops.h`). The schema has operands, results and the dtypes of each: `?` marks "
+     "an operand that may be absent."},
     {0}};
 
 bool reference_page_has(const reference_page *page, const json_t *item) {

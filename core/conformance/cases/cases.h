@@ -3,6 +3,7 @@
  * and comparisons of kernels with the reference (in every dtype). */
 #pragma once
 
+#include <string.h>
 #include <math.h>
 
 #include "core/config/options/range.h"
@@ -51,7 +52,6 @@ typedef struct tn_draw {
   int64_t draw;
   int32_t style;                   /* TN_STYLE_... of operands that are drawn from domains */
   const char *settings;            /* of the site */
-  bool special;                    /* operands of cases of the core have special numbers, too */
   bool exact;                      /* for finite differences: nothing is rounded */
   tn_val results[TN_CASE_RESULTS]; /* of a use that is not one node; 0 results: those of the node */
   int32_t n_results;
@@ -75,9 +75,9 @@ typedef struct tn_case {
   bool wide_gradient;
   int32_t variance; /* the number of the result that is the variance of result 0; 0 where the op has none */
   int64_t draws;    /* at most; 0 stands for those of the suite */
-  bool special;     /* a kernel for one op that takes special numbers */
-  /* Of tn_schema_emit: in place of the op's domain, but for special numbers, where results or gradients of
-   * the whole domain are too large or too steep to be compared closely. NULL: the op's. */
+  /* Of tn_schema_emit: the domain of the operands, in place of the op's, on which results or gradients are
+   * too large or too steep for a close comparison. Special numbers are drawn from the op's domain. NULL: all
+   * draws use the op's domain. */
   const char *domain;
   bool masked; /* the reference multiplies some elements by 0, and kernels may leave them out */
 } tn_case;
@@ -86,6 +86,8 @@ typedef struct tn_case {
 extern const tn_case tn_pointwise_cases[], tn_fill_cases[], tn_reduce_cases[], tn_product_cases[],
     tn_norm_cases[], tn_loss_cases[], tn_movement_cases[], tn_index_cases[], tn_update_cases[],
     tn_mixed_cases[], tn_recurrence_cases[];
+/* The number of spatial dimensions, which the op's name has: 2 for "conv2d_grad_input". */
+static inline int32_t tn_case_spatial(const char *op) { return strpbrk(op, "123")[0] - '0'; }
 /* All tables; ends with NULL. */
 extern const tn_case *const tn_case_tables[];
 /* The case of an op of the core, or NULL. */

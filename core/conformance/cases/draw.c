@@ -44,9 +44,6 @@ static tn_val draw_input(tn_draw *d, tn_case_input input) {
 }
 
 tn_val tn_draw_tensor(tn_draw *d, tn_type type, int32_t fill) {
-  static const tn_range positive = {0, INFINITY, true, false};
-  if (d->special && tn_dtype_is_float(type.dtype))
-    return tn_draw_domain(d, type, fill == TN_FILL_POSITIVE ? positive : tn_domain_any());
   return draw_input(
       d, (tn_case_input){
              .type = type, .fill = type.dtype == TN_BOOL ? TN_FILL_BOOL : fill, .low = -9, .high = 9});

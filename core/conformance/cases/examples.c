@@ -97,8 +97,7 @@ tn_val tn_example_emit(tn_draw *d, const tn_case *c) {
   while (example_find(c->op, uses) != NULL) uses++;
   const example_use *u = example_find(c->op, d->draw % uses);
   for (; n < EXAMPLE_OPERANDS && u->operands[n] != NULL; n++) in[n] = example_operand(d, u, u->operands[n]);
-  tn_op_begin(d->b, c->op);
-  for (int32_t i = 0; i < n; i++) tn_op_arg(d->b, in[i]);
+  tn_draw_begin(d, c->op, n, in);
   snprintf(options, sizeof options, "%s", u->options);
   for (char *option; (option = strsep(&rest, ";")) != NULL;) {
     if ((equals = strchr(option, '=')) == NULL) continue;

@@ -52,12 +52,11 @@ static void draw_conv_axis(tn_draw *d, conv_case *v, int32_t i, bool common) {
   v->output_padding[i] = room % v->stride[i];
 }
 
-/* The digit in the name of an op is its number of spatial dimensions. */
 static conv_case draw_conv(tn_draw *d, const char *op) {
   int64_t in = tn_draw_channels(d, 1, 2), out = tn_draw_channels(d, 1, 2), batch = tn_draw_between(d, 0, 2);
   bool common = d->large && tn_draw_flag(d);
   conv_case v = {.groups = in * out > 256 ? 1 : tn_draw_between(d, 1, 3),
-                 .rank = strpbrk(op, "123")[0] - '0',
+                 .rank = tn_case_spatial(op),
                  .uneven = tn_draw_between(d, 0, 3) == 0};
   v.x = tn_draw_type_of(d->dtype, 2 + v.rank, (int64_t[5]){batch, in * v.groups});
   v.w = tn_draw_type_of(d->dtype, 2 + v.rank, (int64_t[5]){out * v.groups, in});

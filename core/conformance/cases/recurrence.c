@@ -38,8 +38,7 @@ static void recurrence_draw_state(tn_draw *d, const tn_case *c, const recurrence
 
 static tn_val recurrence_emit(tn_draw *d, const tn_case *c, const recurrence_draw *r, const tn_val *in,
                               int32_t n) {
-  tn_op_begin(d->b, c->op);
-  for (int32_t i = 0; i < n; i++) tn_op_arg(d->b, in[i]);
+  tn_draw_begin(d, c->op, n, in);
   tn_op_set_text(d->b, "cell", recurrence_cells[r->cell]);
   tn_op_set_int(d->b, "reverse", tn_draw_flag(d));
   return tn_op_end(d->b);

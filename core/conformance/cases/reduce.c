@@ -105,7 +105,7 @@ static int64_t count_windows(int64_t size, int64_t kernel, int64_t stride, int64
 }
 
 static pool_case draw_pool(tn_draw *d, const char *op) {
-  pool_case w = {.rank = strpbrk(op, "123")[0] - '0',
+  pool_case w = {.rank = tn_case_spatial(op),
                  .has_stride = tn_draw_flag(d),
                  .ceil = tn_draw_flag(d),
                  .include_pad = tn_draw_flag(d)};
@@ -129,6 +129,13 @@ static void set_pool_attributes(tn_draw *d, const pool_case *w) {
   tn_op_set_int(d->b, "ceil", w->ceil);
 }
 
+/* The indices of a pooling, each of which is in its window. */
+static tn_val emit_pool_index(tn_draw *d, const pool_case *w, tn_val x) {
+  tn_draw_begin(d, "max_pool2d", 1, &x);
+  set_pool_attributes(d, w);
+  return tn_op_result(d->b, tn_op_end(d->b), 1);
+}
+
 static tn_val reduce_case_max_pool(tn_draw *d, const tn_case *c) {
   pool_case w = draw_pool(d, c->op);
   tn_val x = tn_draw_tensor(d, w.x, TN_FILL_DISTINCT);
@@ -137,26 +144,21 @@ static tn_val reduce_case_max_pool(tn_draw *d, const tn_case *c) {
   return tn_op_end(d->b);
 }
 
-/* The indices come from a pooling, so each is in its window. */
 static tn_val reduce_case_max_pool2d_grad(tn_draw *d, const tn_case *c) {
   pool_case w = draw_pool(d, c->op);
   tn_val dy = tn_draw_tensor(d, w.y, TN_FILL_ANY), x = tn_draw_tensor(d, w.x, TN_FILL_DISTINCT);
-  tn_draw_begin(d, "max_pool2d", 1, &x);
-  set_pool_attributes(d, &w);
-  tn_val y = tn_op_end(d->b), index = tn_op_result(d->b, y, 1);
+  tn_val index = emit_pool_index(d, &w, x);
   tn_draw_begin(d, c->op, 2, (tn_val[]){dy, index});
   set_pool_attributes(d, &w);
   tn_op_set_ints(d->b, "dims", 4, w.x.dims);
   return tn_op_end(d->b);
 }
 
-/* The indices come from a pooling to which the unpooling is the way back. */
+/* The way back of the pooling that the indices come from. */
 static tn_val reduce_case_max_unpool2d(tn_draw *d, const tn_case *c) {
   pool_case w = draw_pool(d, c->op);
   tn_val x = tn_draw_tensor(d, w.x, TN_FILL_DISTINCT), small = tn_draw_tensor(d, w.y, TN_FILL_ANY);
-  tn_draw_begin(d, "max_pool2d", 1, &x);
-  set_pool_attributes(d, &w);
-  tn_val y = tn_op_end(d->b), index = tn_op_result(d->b, y, 1);
+  tn_val index = emit_pool_index(d, &w, x);
   tn_draw_begin(d, c->op, 2, (tn_val[]){small, index});
   set_pool_attributes(d, &w);
   tn_op_set_ints(d->b, "size", 2, w.x.dims + 2);

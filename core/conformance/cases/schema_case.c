@@ -80,10 +80,11 @@ static void draw_operand_types(tn_draw *d, const tn_op_def *def, int32_t kind, t
   if (pointwise) draw_pointwise_types(d, types, n);
   for (int32_t i = 0; i < n; i++) {
     const tn_operand_def *operand = tn_op_def_operand(def, i);
-    if (!pointwise)
+    if (!pointwise) {
       types[i] = i == 0 ? tn_draw_type(d, d->dtype, kind >= LAST ? 2 : 0, 4, kind < LAST)
                         : further_operand_type(d, kind, i, &types[0], width);
-    if (i == 0 && !pointwise) draw_odd_size(d, &types[0]);
+      if (i == 0) draw_odd_size(d, &types[0]);
+    }
     types[i].dtype = operand_dtype(d, operand);
     if (operand->optional && tn_draw_flag(d)) types[i].rank = -1;
   }

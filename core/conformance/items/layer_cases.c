@@ -110,15 +110,15 @@ tn_val tn_layer_emit(tn_draw *d, const tn_case *c) {
   if (!d->exact) d->style = TN_STYLE_ORDINARY;
   for (int32_t i = 0; i < TRIES && status == TN_OK && !taken; i++) {
     if (i > 0) d->rng = tn_rng_at((uint64_t)d->draw, 100 + (uint64_t)i);
-    volume = i >= TRIES / 2; /* layers that take other inputs keep them */
+    /* Volumes are tried last, so layers that take other inputs have the same draws as without them. */
+    volume = i >= TRIES / 2;
     status = layer_takes(d, ic, volume, &taken);
   }
   if (status == TN_OK && !taken)
-    status = tn_failf(
-        d->graph->env, TN_EUNSUPPORTED,
-        "%s takes none of the inputs that are tried: (N), (N, C), (N, T, C), (N, C, H, W), (N, C, D, H, "
-        "W), tokens; of the last it says: %s",
-        ic->item->name, tn_error_text(d->graph->env));
+    status = tn_failf(d->graph->env, TN_EUNSUPPORTED,
+                      "%s takes none of the inputs that are tried: (N), (N, C), (N, T, C), (N, C, H, W), "
+                      "(N, C, D, H, W), tokens; of the last it says: %s",
+                      ic->item->name, tn_error_text(d->graph->env));
   if (status == TN_OK) {
     tn_error_clear(d->graph->env);
     status = layer_use(d, ic, volume, &first);

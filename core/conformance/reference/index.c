@@ -5,14 +5,12 @@
 #include "core/conformance/reference/reference.h"
 #include "tenon/attributes.h"
 
-static int64_t reference_axis(int64_t axis, const tn_type *x) { return axis < 0 ? axis + x->rank : axis; }
-
 /* The element of `wide` that the index names for element i of `reach`. */
 static int64_t reference_indexed(const tn_reference_call *c, const tn_type *wide, const tn_type *reach,
                                  int64_t axis, int64_t i) {
   int64_t at[TN_MAX_RANK] = {0};
   bool vector = c->in[1]->rank != wide->rank;
-  axis = reference_axis(axis, wide);
+  axis = tn_reference_axis(axis, wide);
   tn_reference_unflatten(reach, i, at);
   at[axis] = (int64_t)c->x[1][vector ? at[axis] : i];
   return tn_reference_flatten(wide, at);
@@ -51,8 +49,7 @@ static bool reference_is_before(double x, double y, bool descending) {
 static void reference_sort(const tn_reference_call *c) {
   const tn_sort_attributes *a = c->attributes;
   const tn_type *x = c->in[0];
-  int64_t axis = reference_axis(a->axis, x), inner = 1, n = x->dims[axis];
-  for (int64_t d = axis + 1; d < x->rank; d++) inner *= x->dims[d];
+  int64_t axis = tn_reference_axis(a->axis, x), inner = tn_reference_stride(x, axis), n = x->dims[axis];
   for (int64_t i = 0; i < tn_type_count(x); i++) {
     int64_t place = i / inner % n, base = i - place * inner;
     double *y = c->y[0] + base, *index = c->y[1] + base, value = c->x[0][i];
@@ -87,8 +84,7 @@ static void reference_cumulative(const tn_reference_call *c) {
   static const double start[] = {0, 1, -INFINITY, INFINITY, -INFINITY};
   const tn_cumulative_attributes *a = c->attributes;
   const tn_type *x = c->in[0];
-  int64_t axis = reference_axis(a->axis, x), inner = 1, n = x->dims[axis];
-  for (int64_t d = axis + 1; d < x->rank; d++) inner *= x->dims[d];
+  int64_t axis = tn_reference_axis(a->axis, x), inner = tn_reference_stride(x, axis), n = x->dims[axis];
   for (int64_t i = 0; i < tn_type_count(x); i++) {
     if (i / inner % n != 0) continue;
     double sum = start[a->mode];

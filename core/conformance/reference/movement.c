@@ -65,7 +65,7 @@ static void reference_pad(const tn_reference_call *c) {
 
 static void reference_concat(const tn_reference_call *c) {
   const tn_axis_attributes *a = c->attributes;
-  int64_t axis = a->axis < 0 ? a->axis + c->out[0]->rank : a->axis, start = 0, index[TN_MAX_RANK];
+  int64_t axis = tn_reference_axis(a->axis, c->out[0]), start = 0, index[TN_MAX_RANK];
   for (int32_t k = 0; k < c->n_in; start += c->in[k++]->dims[axis])
     for (int64_t i = 0; i < tn_type_count(c->in[k]); i++) {
       tn_reference_unflatten(c->in[k], i, index);

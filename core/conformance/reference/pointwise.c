@@ -118,8 +118,7 @@ static void reference_iota(const tn_reference_call *c) {
   int64_t index[TN_MAX_RANK];
   for (int64_t i = 0; i < tn_type_count(c->out[0]); i++) {
     tn_reference_unflatten(c->out[0], i, index);
-    c->y[0][i] =
-        tn_reference_round(a->dtype, (double)index[a->axis < 0 ? a->axis + c->out[0]->rank : a->axis]);
+    c->y[0][i] = tn_reference_round(a->dtype, (double)index[tn_reference_axis(a->axis, c->out[0])]);
   }
 }
 

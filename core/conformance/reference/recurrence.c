@@ -13,18 +13,16 @@ typedef struct steps {
   const double *w, *bias, *h, *c, *length; /* all but w may be NULL */
 } steps;
 
-static steps steps_of(const tn_recurrence_attributes *a, const tn_type *y) {
-  bool lstm = a->cell == TN_CELL_LSTM, gru = a->cell == TN_CELL_GRU;
+/* The sizes are those of y, w and stored. */
+static steps steps_of(const tn_recurrence_attributes *a, const tn_type *y, const tn_type *w,
+                      const tn_type *stored) {
+  int64_t units = y->dims[2] > 0 ? y->dims[2] : 1;
   return (steps){.a = a,
                  .batch = y->dims[0],
                  .steps = y->dims[1],
                  .units = y->dims[2],
-                 .gates = lstm  ? 4
-                          : gru ? 3
-                                : 1,
-                 .stored = lstm  ? 5
-                           : gru ? 4
-                                 : 0};
+                 .gates = w->dims[0] / units,
+                 .stored = stored->dims[2] / units};
 }
 
 static const double *steps_operand(const tn_reference_call *c, int32_t i) {
@@ -81,7 +79,7 @@ static void steps_start(const double *given, int64_t row, int64_t units, double 
 }
 
 static void reference_recurrence(const tn_reference_call *call) {
-  steps s = steps_of(call->attributes, call->out[0]);
+  steps s = steps_of(call->attributes, call->out[0], call->in[1], call->out[3]);
   s.w = call->x[1];
   s.bias = steps_operand(call, 2);
   s.h = steps_operand(call, 3);
@@ -188,7 +186,7 @@ static void grad_step(const grad_call *g, int64_t row, int64_t k, int64_t length
 }
 
 static void reference_recurrence_grad(const tn_reference_call *call) {
-  grad_call g = {.call = call, .s = steps_of(call->attributes, call->in[4])};
+  grad_call g = {.call = call, .s = steps_of(call->attributes, call->in[4], call->in[0], call->in[5])};
   steps *s = &g.s;
   s->w = call->x[0];
   s->h = steps_operand(call, 1);

@@ -13,8 +13,7 @@ static void reference_each_reduced(const tn_reference_call *c,
   tn_type kept = *x;
   for (int32_t d = 0; d < x->rank; d++)
     if (a->axes.n == 0) kept.dims[d] = 1;
-  for (int64_t k = 0; k < a->axes.n; k++)
-    kept.dims[a->axes.v[k] < 0 ? a->axes.v[k] + x->rank : a->axes.v[k]] = 1;
+  for (int64_t k = 0; k < a->axes.n; k++) kept.dims[tn_reference_axis(a->axes.v[k], x)] = 1;
   for (int64_t i = 0; i < tn_type_count(x); i++) {
     tn_reference_unflatten(x, i, index);
     visit(c, i, tn_reference_broadcast(&kept, index, x->rank));
@@ -52,8 +51,7 @@ static void reference_reduce_min(const tn_reference_call *c) {
 static void reference_argmax(const tn_reference_call *c) {
   const tn_axis_attributes *a = c->attributes;
   const tn_type *x = c->in[0];
-  int64_t axis = a->axis < 0 ? a->axis + x->rank : a->axis, inner = 1, n = x->dims[axis];
-  for (int64_t d = axis + 1; d < x->rank; d++) inner *= x->dims[d];
+  int64_t axis = tn_reference_axis(a->axis, x), inner = tn_reference_stride(x, axis), n = x->dims[axis];
   for (int64_t i = 0; i < tn_type_count(c->out[0]); i++) {
     const double *row = c->x[0] + i / inner * n * inner + i % inner;
     int64_t best = 0;

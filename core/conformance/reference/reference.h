@@ -64,6 +64,16 @@ static inline int64_t tn_reference_flatten(const tn_type *t, const int64_t *inde
   for (int32_t d = 0; d < t->rank; d++) i = i * t->dims[d] + index[d];
   return i;
 }
+/* An axis counted from the first dimension, of one that may be negative. */
+static inline int64_t tn_reference_axis(int64_t axis, const tn_type *t) {
+  return axis < 0 ? axis + t->rank : axis;
+}
+/* The distance of neighbours along an axis, in elements. */
+static inline int64_t tn_reference_stride(const tn_type *t, int64_t axis) {
+  int64_t stride = 1;
+  for (int64_t d = axis + 1; d < t->rank; d++) stride *= t->dims[d];
+  return stride;
+}
 /* The element of t at `index` of a tensor of rank `rank` to which t is broadcast. */
 static inline int64_t tn_reference_broadcast(const tn_type *t, const int64_t *index, int32_t rank) {
   int64_t i = 0;

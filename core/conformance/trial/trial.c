@@ -102,7 +102,6 @@ static tn_status make_trial_graph(trial_run *s) {
                    .draw = t->draw,
                    .style = trial_style(t),
                    .settings = site->settings,
-                   .special = trial_style(t) == TN_STYLE_SPECIAL && t->c->special,
                    .large = t->draw % TN_TRIAL_DRAWS < LARGE_DRAWS,
                    .dying = t->draw % 2 == 1};
   TN_TRY(tn_graph_create(site->env, site->ops, &s->d.graph));
@@ -381,10 +380,9 @@ static tn_status check_unwritten_bytes(trial_run *s) {
 
 /* ---- NaN ---- */
 
-/* Draws with special numbers, of cases whose operands have none. */
+/* Draws with special numbers. */
 static bool plants_nan(const trial_run *s) {
-  return !s->trial->gradient && trial_style(s->trial) == TN_STYLE_SPECIAL && !s->d.special &&
-         !s->trial->c->masked;
+  return !s->trial->gradient && trial_style(s->trial) == TN_STYLE_SPECIAL && !s->trial->c->masked;
 }
 
 /* Whether an operand can have a NaN: it has floats, and the reference reads it. */

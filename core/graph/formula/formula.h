@@ -90,7 +90,7 @@ typedef struct tn_formula {
   int32_t n_given;
   const char *const *targets; /* the names of values that it defines: results, or gradients of operands */
   int32_t n_targets;
-  const int32_t *dtypes; /* of the targets; TN_ANY: that of the operands */
+  const int32_t *dtypes; /* of the targets of a formula; TN_ANY: that of the operands */
   const char *expects;   /* a target, for messages: "the name of the op's result" */
   const tn_formula_step *steps;
   const tn_formula_statement *statements;

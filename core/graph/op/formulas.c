@@ -41,10 +41,9 @@ static const char **formulas_gradients(tn_arena *arena, const tn_op_def *def) {
   return names;
 }
 
-/* Results of a fixed dtype have it, others that of the operands, as gradients have. */
+/* Results of a fixed dtype have it, others that of the operands. */
 static const int32_t *formulas_dtypes(tn_arena *arena, const tn_op_def *def) {
-  size_t n = (size_t)(def->n_results > def->n_operands ? def->n_results : def->n_operands);
-  int32_t *dtypes = tn_arena_alloc(arena, n * sizeof *dtypes);
+  int32_t *dtypes = tn_arena_alloc(arena, (size_t)def->n_results * sizeof *dtypes);
   for (int32_t i = 0; i < def->n_results && dtypes != NULL; i++) dtypes[i] = def->results[i].dtype;
   return dtypes;
 }
