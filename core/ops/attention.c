@@ -346,14 +346,7 @@ static void cached_cost(const tn_node *n, tn_cost *cost) {
   cost->bytes = (2 * rows + cached) * (double)tn_dtype_size(q.dtype);
 }
 
-static const tn_option attention_options[] = {TN_OPT(tn_attention_attributes, causal, TN_OPT_FLAG, "no", NULL,
-                                                     "query i sees keys up to i + (keys - queries)"),
-                                              TN_OPT(tn_attention_attributes, scale, TN_OPT_FLOAT, "0", NULL,
-                                                     "of the products; 0: 1 / sqrt(head width)"),
-                                              TN_OPS_MATH(tn_attention_attributes),
-                                              TN_OPT(tn_attention_attributes, heads, TN_OPT_INT, "0", ">= 0",
-                                                     "of operands (batch, tokens, heads * width)"),
-                                              TN_OPT_END};
+static const tn_option attention_options[] = {TN_ATTENTION_CAUSAL, TN_ATTENTION_PRODUCTS, TN_OPT_END};
 
 const tn_op tn_op_attention = {
     .item = TN_ITEM(tn_op, TN_OP, "attention",
@@ -381,12 +374,7 @@ const tn_op tn_op_attention_grad = {
     .cost = attention_grad_cost,
 };
 
-static const tn_option cached_options[] = {TN_OPT(tn_attention_attributes, scale, TN_OPT_FLOAT, "0", NULL,
-                                                  "of the products; 0: 1 / sqrt(head width)"),
-                                           TN_OPS_MATH(tn_attention_attributes),
-                                           TN_OPT(tn_attention_attributes, heads, TN_OPT_INT, "0", ">= 0",
-                                                  "of operands (batch, tokens, heads * width)"),
-                                           TN_OPT_END};
+static const tn_option cached_options[] = {TN_ATTENTION_PRODUCTS, TN_OPT_END};
 
 const tn_op tn_op_cached_attention = {
     .item = TN_ITEM(tn_op, TN_OP, "cached_attention",

@@ -44,6 +44,13 @@ tn_status tn_ops_axis_of_x(tn_build *b, int64_t axis, int32_t *at) {
   return tn_ops_check_axis(b, axis, tn_val_type(b, tn_build_in(b, 0))->rank, at);
 }
 
+tn_status tn_ops_check_operand(tn_infer *n, const char *name, const tn_type *operand,
+                               const tn_type *expected) {
+  if (operand == NULL || tn_type_equal(operand, expected)) return TN_OK;
+  return tn_fail(n, TN_EINVAL, NULL, "%s is %s, expected %s for x of %s", name, tn_ops_text(operand).v,
+                 tn_ops_text(expected).v, tn_ops_text(n->node.in[0]).v);
+}
+
 tn_status tn_ops_check_count(tn_infer *n, const tn_type *type) {
   int64_t bytes = (int64_t)tn_dtype_size(type->dtype), product = bytes > 0 ? bytes : 8;
   bool overflow = false;

@@ -42,6 +42,9 @@ tn_status tn_ops_check_rank(tn_infer *n, const char *operand, const tn_type *typ
 /* An operand must have these dims. */
 tn_status tn_ops_check_dims_of(tn_infer *n, const char *operand, const tn_type *type,
                                const tn_type *expected);
+/* An operand that is present must have this type: these dims, and the dtype of sums over operand 0. */
+tn_status tn_ops_check_operand(tn_infer *n, const char *name, const tn_type *operand,
+                               const tn_type *expected);
 /* The numbers of elements and bytes of the result must fit in int64. */
 tn_status tn_ops_check_count(tn_infer *n, const tn_type *type);
 
@@ -69,9 +72,11 @@ int64_t tn_ops_reduced_count(const tn_type *type, const bool *reduced);
 /* ---- emitting ---- */
 
 static inline tn_type tn_ops_type(tn_build *b, tn_val v) { return *tn_val_type(b, v); }
-static inline tn_val tn_ops_zero(tn_build *b, tn_val like) {
-  return tn_scalar(b, tn_val_type(b, like)->dtype, 0);
+/* A scalar in the dtype of `like`. */
+static inline tn_val tn_ops_number(tn_build *b, tn_val like, double v) {
+  return tn_scalar(b, tn_val_type(b, like)->dtype, v);
 }
+static inline tn_val tn_ops_zero(tn_build *b, tn_val like) { return tn_ops_number(b, like, 0); }
 /* v cast to the dtype of sums. */
 static inline tn_val tn_ops_wide(tn_build *b, tn_val v) {
   return tn_to_dtype(b, v, tn_ops_accumulator(tn_val_type(b, v)->dtype));
@@ -86,6 +91,10 @@ tn_val tn_ops_channels(tn_build *b, tn_val v, int32_t rank);
 void tn_ops_yield_to(tn_build *b, int32_t i, tn_val gradient);
 /* The diagonals of the matrices of the last two dims, as the last dim (rearrange.c). */
 tn_val tn_ops_diagonal(tn_build *b, tn_val x, int64_t diagonal);
+/* The diagonals of the matrices of two dimensions, as the last dim (rearrange.c). */
+tn_val tn_ops_diagonal_of(tn_build *b, tn_val x, int32_t rows, int32_t columns, int64_t diagonal);
+/* x with an axis repeated: each element `times` times in a row, or all of them `times` times (shape.c). */
+tn_val tn_ops_repeat(tn_build *b, tn_val x, int32_t axis, int64_t times, bool each);
 /* x + y, where either may be 0 for absent. */
 static inline tn_val tn_ops_sum(tn_build *b, tn_val x, tn_val y) {
   return x == 0 ? y : y == 0 ? x : tn_add(b, x, y);

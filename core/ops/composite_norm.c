@@ -3,17 +3,6 @@
  */
 #include "core/ops/common.h"
 
-/* An operand that is present must be a vector of A with this many elements. */
-static tn_status composite_norm_check(tn_infer *n, const char *name, const tn_type *operand, int32_t rank,
-                                      const int64_t *dims) {
-  const tn_type *x = n->node.in[0];
-  tn_type expected = {tn_ops_accumulator(x->dtype), rank, {0}};
-  for (int32_t i = 0; i < rank; i++) expected.dims[i] = dims[i];
-  if (operand == NULL || tn_type_equal(operand, &expected)) return TN_OK;
-  return tn_fail(n, TN_EINVAL, NULL, "%s is %s, expected %s for x of %s", name, tn_ops_text(operand).v,
-                 tn_ops_text(&expected).v, tn_ops_text(x).v);
-}
-
 /* ---- rms_norm ---- */
 
 static tn_status rms_norm_infer(tn_infer *n) {
@@ -22,9 +11,10 @@ static tn_status rms_norm_infer(tn_infer *n) {
   if (a->trailing > x->rank)
     return tn_fail(n, TN_EINVAL, "trailing", "trailing is %lld, but x is %s of rank %d",
                    (long long)a->trailing, tn_ops_text(x).v, (int)x->rank);
+  tn_type row = {tn_ops_accumulator(x->dtype), (int32_t)a->trailing, {0}};
+  memcpy(row.dims, x->dims + x->rank - row.rank, (size_t)row.rank * sizeof *row.dims);
   n->node.out[0] = *x;
-  return composite_norm_check(n, "weight", n->node.in[1], (int32_t)a->trailing,
-                              x->dims + x->rank - a->trailing);
+  return tn_ops_check_operand(n, "weight", n->node.in[1], &row);
 }
 
 static tn_status rms_norm_decompose(tn_build *b, const void *attributes) {
@@ -75,9 +65,10 @@ static tn_status group_norm_infer(tn_infer *n) {
   if (x->dims[1] % a->groups != 0)
     return tn_fail(n, TN_EINVAL, "groups", "groups is %lld, which does not divide the %lld channels of x",
                    (long long)a->groups, (long long)x->dims[1]);
+  const tn_type channels = {tn_ops_accumulator(x->dtype), 1, {x->dims[1]}};
   n->node.out[0] = *x;
-  tn_status status = composite_norm_check(n, "weight", n->node.in[1], 1, x->dims + 1);
-  return status != TN_OK ? status : composite_norm_check(n, "bias", n->node.in[2], 1, x->dims + 1);
+  TN_TRY(tn_ops_check_operand(n, "weight", n->node.in[1], &channels));
+  return tn_ops_check_operand(n, "bias", n->node.in[2], &channels);
 }
 
 /* Each group of an element is a row of a layer_norm, for which every backend has a kernel. */

@@ -14,7 +14,7 @@
       TN_OPS_MATH(tn_conv2d_attributes)
 #define TN_CONV_DIMS TN_OPT(tn_conv2d_attributes, dims, TN_OPT_INTS, NULL, NULL, "dimensions of the result")
 
-/* X(...) with what names the dimensions of a rank, and its defaults. */
+/* X(axes, ones, zeros) for 1, 2 and 3 dimensions: their names, and the defaults of the lists. */
 #define TN_CONV_OF_1(X) X("width", "[1]", "[0]")
 #define TN_CONV_OF_2(X) X("height, width", "[1, 1]", "[0, 0]")
 #define TN_CONV_OF_3(X) X("depth, height, width", "[1, 1, 1]", "[0, 0, 0]")

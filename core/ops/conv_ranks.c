@@ -97,7 +97,7 @@ static tn_val conv_stack_depth(tn_build *b, const conv_depth *d, tn_val x) {
   tn_type t = tn_ops_type(b, x);
   const int64_t tap[] = {t.dims[0], d->out, t.dims[1], 1, t.dims[3], t.dims[4]};
   const int64_t stacked[] = {t.dims[0] * d->out, t.dims[1] * d->taps, t.dims[3], t.dims[4]};
-  int64_t low = conv_depth_low(d), high = conv_depth_padded(d) - d->in - low;
+  int64_t low = conv_depth_low(d), high = tn_conv_behind(d->whole, 0);
   tn_val padded = conv_pad_depth(b, conv_swap_depth(b, x), low, high, 0), taps[CONV_JOINED];
   int32_t n = 0;
   for (int64_t k = 0; k < d->taps; k++) {

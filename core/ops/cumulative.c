@@ -161,12 +161,8 @@ static const tn_option cumsum_options[] = {CUMULATIVE_AXIS, CUMULATIVE_EXCLUSIVE
 static const tn_option cummax_options[] = {CUMULATIVE_AXIS, CUMULATIVE_DIRECTION, TN_OPT_END};
 
 #define CUMULATIVE_OP(name_, doc_, options_, schema_)                                                        \
-  const tn_op tn_op_##name_ = {.item =                                                                       \
-                                   TN_ITEM(tn_op, TN_OP, #name_, doc_, tn_cumulative_attributes, options_),  \
-                               .schema = schema_,                                                            \
-                               .op_class = TN_CLASS_REDUCE,                                                  \
-                               .decompose = name_##_decompose,                                               \
-                               .cost = cumulative_cost}
+  TN_OPS_COMPOSITE(name_, doc_, tn_cumulative_attributes, options_, TN_CLASS_REDUCE, schema_,                \
+                   .cost = cumulative_cost)
 
 CUMULATIVE_OP(cumsum, "sum of the elements up to each one", cumsum_options, "(x:T) -> (y:T)" TN_OPS_NUMBERS);
 CUMULATIVE_OP(cumprod, "product of the elements up to each one", cumsum_options,

@@ -119,13 +119,8 @@ static void einsum_drop(einsum_term *term, int32_t at) {
 
 /* The diagonal of two dimensions with one label, as the last dimension. */
 static void einsum_take_diagonal(const einsum_state *s, einsum_term *term, int32_t first, int32_t second) {
-  int64_t order[TN_MAX_RANK], n = 0;
   int16_t label = term->label[first];
-  for (int32_t i = 0; i < term->rank; i++)
-    if (i != first && i != second) order[n++] = i;
-  order[n++] = first;
-  order[n++] = second;
-  term->v = tn_ops_diagonal(s->b, tn_transpose(s->b, term->v, n, order), 0);
+  term->v = tn_ops_diagonal_of(s->b, term->v, first, second, 0);
   einsum_drop(term, second);
   einsum_drop(term, first);
   term->label[term->rank++] = label;

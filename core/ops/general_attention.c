@@ -29,8 +29,7 @@ static tn_status general_attention_infer(tn_infer *n) {
   tn_infer plain = *n;
   plain.node.out = out;
   plain.node.n_out = 2;
-  tn_status status = tn_op_attention.infer(&plain);
-  if (status != TN_OK) return status;
+  TN_TRY(tn_op_attention.infer(&plain));
   tn_type scores = out[1], keys = tn_attention_split(a, n->node.in[1]);
   scores.rank = 4;
   scores.dims[3] = keys.dims[2];
@@ -121,13 +120,8 @@ static tn_status general_attention_decompose(tn_build *b, const void *attributes
 }
 
 static const tn_option general_attention_options[] = {
-    TN_OPT(tn_attention_attributes, causal, TN_OPT_FLAG, "no", NULL,
-           "query i sees keys up to i + (keys - queries)"),
-    TN_OPT(tn_attention_attributes, scale, TN_OPT_FLOAT, "0", NULL,
-           "of the products; 0: 1 / sqrt(head width)"),
-    TN_OPS_MATH(tn_attention_attributes),
-    TN_OPT(tn_attention_attributes, heads, TN_OPT_INT, "0", ">= 0",
-           "of operands (batch, tokens, heads * width)"),
+    TN_ATTENTION_CAUSAL,
+    TN_ATTENTION_PRODUCTS,
     TN_OPT(tn_attention_attributes, window, TN_OPT_INT, "0", ">= 0",
            "a query sees keys at a distance below this; 0: at any"),
     TN_OPT(tn_attention_attributes, softcap, TN_OPT_FLOAT, "0", ">= 0",

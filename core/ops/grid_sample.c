@@ -27,18 +27,14 @@ static tn_status grid_sample_infer(tn_infer *n) {
   return tn_ops_check_count(n, y);
 }
 
-static tn_val grid_number(tn_build *b, tn_val like, double v) {
-  return tn_scalar(b, tn_val_type(b, like)->dtype, v);
-}
-
 static tn_val grid_clip(tn_build *b, tn_val v, int64_t size) {
-  return tn_minimum(b, tn_maximum(b, v, grid_number(b, v, 0)), grid_number(b, v, (double)(size - 1)));
+  return tn_minimum(b, tn_maximum(b, v, tn_ops_number(b, v, 0)), tn_ops_number(b, v, (double)(size - 1)));
 }
 
 /* Mirrors positions at both ends of low .. low + span until they lie inside. */
 static tn_val grid_reflect(tn_build *b, tn_val v, double low, double span) {
   if (span <= 0) return tn_affine(b, v, 0, 0);
-  tn_val away = tn_abs(b, tn_affine(b, v, 1, -low)), period = grid_number(b, v, 2 * span);
+  tn_val away = tn_abs(b, tn_affine(b, v, 1, -low)), period = tn_ops_number(b, v, 2 * span);
   tn_val within = tn_sub(b, away, tn_mul(b, tn_floor(b, tn_div(b, away, period)), period));
   tn_val back = tn_affine(b, within, -1, 2 * span);
   return tn_affine(b, tn_minimum(b, within, back), 1, low);
@@ -63,20 +59,20 @@ typedef struct grid_table {
 } grid_table;
 
 static tn_val grid_is_inside(tn_build *b, tn_val v, int64_t size) {
-  return tn_and(b, tn_ge(b, v, grid_number(b, v, 0)), tn_le(b, v, grid_number(b, v, (double)(size - 1))));
+  return tn_and(b, tn_ge(b, v, tn_ops_number(b, v, 0)), tn_le(b, v, tn_ops_number(b, v, (double)(size - 1))));
 }
 
 /* weight times the elements at whole positions; 0 outside the images, and where a position is NaN. */
 static tn_val grid_take(tn_build *b, const grid_table *t, tn_val row, tn_val column, tn_val weight) {
   const tn_type batch = {TN_I64, 3, {t->x.dims[0], 1, 1}};
   tn_val inside = tn_and(b, grid_is_inside(b, row, t->x.dims[2]), grid_is_inside(b, column, t->x.dims[3]));
-  tn_val zero = grid_number(b, row, 0), width = tn_scalar(b, TN_I64, (double)t->x.dims[3]);
+  tn_val zero = tn_ops_number(b, row, 0), width = tn_scalar(b, TN_I64, (double)t->x.dims[3]);
   tn_val r = tn_to_dtype(b, tn_where(b, inside, row, zero), TN_I64);
   tn_val c = tn_to_dtype(b, tn_where(b, inside, column, zero), TN_I64);
   tn_val plane = tn_scalar(b, TN_I64, (double)(t->x.dims[2] * t->x.dims[3]));
   tn_val at = tn_add(b, tn_add(b, tn_mul(b, tn_iota(b, &batch, 0), plane), tn_mul(b, r, width)), c);
   tn_type dims = tn_ops_type(b, at);
-  tn_val factor = tn_where(b, inside, weight != 0 ? weight : grid_number(b, row, 1), zero);
+  tn_val factor = tn_where(b, inside, weight != 0 ? weight : tn_ops_number(b, row, 1), zero);
   factor = tn_reshape(b, tn_to_dtype(b, factor, t->x.dtype), 4,
                       (int64_t[]){dims.dims[0], dims.dims[1], dims.dims[2], 1});
   return tn_mul(b, tn_embedding(b, at, t->rows), factor);

@@ -27,10 +27,6 @@ static tn_status index_reach(tn_infer *n, int64_t given, tn_type *reach) {
 
 /* ---- emitting ---- */
 
-static tn_val index_gather(tn_build *b, tn_val x, tn_val index, int64_t axis) {
-  return x == 0 ? 0 : tn_gather(b, x, index, axis);
-}
-
 /* 0, 1, 2 ... along an axis of `like`. */
 static tn_val index_iota(tn_build *b, const tn_type *like, int64_t axis) {
   tn_type type = *like;
@@ -113,18 +109,18 @@ static tn_val scatter_last(tn_build *b, int64_t axis) {
   tn_val order = index_iota(b, tn_val_type(b, updates), axis);
   tn_val none = index_fill(b, tn_val_type(b, x), TN_I32, -1);
   tn_val last = tn_scatter(b, none, index, order, axis, TN_SCATTER_SET);
-  return tn_eq(b, index_gather(b, last, index, axis), order);
+  return tn_eq(b, tn_gather(b, last, index, axis), order);
 }
 
 static void scatter_grad_set(tn_build *b, int64_t axis) {
   tn_val index = tn_build_in(b, 1), dy = tn_build_out_grad(b, 0), zero = tn_ops_zero(b, dy);
   tn_type updates = tn_ops_type(b, tn_build_in(b, 2));
   if (tn_build_wants_grad(b, 0)) {
-    tn_val zeros = index_fill(b, &updates, updates.dtype, 0);
+    tn_val zeros = tn_full(b, &updates, 0);
     tn_build_yield(b, 0, tn_scatter(b, dy, index, zeros, axis, TN_SCATTER_SET));
   }
   if (tn_build_wants_grad(b, 2))
-    tn_build_yield(b, 2, tn_where(b, scatter_last(b, axis), index_gather(b, dy, index, axis), zero));
+    tn_build_yield(b, 2, tn_where(b, scatter_last(b, axis), tn_gather(b, dy, index, axis), zero));
 }
 
 /* dy is divided evenly among the elements and updates that equal the extreme. */
@@ -132,14 +128,14 @@ static void scatter_grad_extreme(tn_build *b, int64_t axis) {
   tn_val x = tn_build_in(b, 0), index = tn_build_in(b, 1), updates = tn_build_in(b, 2),
          y = tn_build_out(b, 0);
   int32_t dtype = tn_val_type(b, x)->dtype, wide = tn_ops_accumulator(dtype);
-  tn_val own = tn_eq(b, x, y), other = tn_eq(b, updates, index_gather(b, y, index, axis));
+  tn_val own = tn_eq(b, x, y), other = tn_eq(b, updates, tn_gather(b, y, index, axis));
   tn_val ties =
       tn_scatter(b, tn_to_dtype(b, own, wide), index, tn_to_dtype(b, other, wide), axis, TN_SCATTER_ADD);
   tn_val share = tn_to_dtype(b, tn_div(b, tn_ops_wide(b, tn_build_out_grad(b, 0)), ties), dtype);
   tn_val zero = tn_ops_zero(b, share);
   if (tn_build_wants_grad(b, 0)) tn_build_yield(b, 0, tn_where(b, own, share, zero));
   if (tn_build_wants_grad(b, 2))
-    tn_build_yield(b, 2, tn_where(b, other, index_gather(b, share, index, axis), zero));
+    tn_build_yield(b, 2, tn_where(b, other, tn_gather(b, share, index, axis), zero));
 }
 
 static tn_status scatter_grad(tn_build *b, const void *attributes) {
@@ -151,7 +147,7 @@ static tn_status scatter_grad(tn_build *b, const void *attributes) {
     scatter_grad_extreme(b, a->axis);
   } else {
     if (tn_build_wants_grad(b, 0)) tn_build_yield(b, 0, dy);
-    if (tn_build_wants_grad(b, 2)) tn_build_yield(b, 2, index_gather(b, dy, tn_build_in(b, 1), a->axis));
+    if (tn_build_wants_grad(b, 2)) tn_build_yield(b, 2, tn_gather(b, dy, tn_build_in(b, 1), a->axis));
   }
   return TN_OK;
 }
@@ -289,8 +285,7 @@ INDEX_OP(index_add, "x, with updates added to the slices of their indices",
 INDEX_OP(index_copy, "x, with updates in place of the slices of their indices",
          "(x:T, index:I, updates:T) -> (y:T)" TN_OPS_NUMBERS "; I in i32 i64");
 TN_OPS_COMPOSITE(index_fill, "x, with a value in place of the slices of the indices", index_fill_options,
-                 index_fill_rows, TN_CLASS_INDEX, "(x:T, index:I) -> (y:T)" TN_OPS_NUMBERS "; I in i32 i64",
-                 .notes = NULL);
+                 index_fill_rows, TN_CLASS_INDEX, "(x:T, index:I) -> (y:T)" TN_OPS_NUMBERS "; I in i32 i64");
 TN_OPS_COMPOSITE(one_hot, "1 at the index along a new last dimension, 0 elsewhere", one_hot_options,
                  one_hot_rows, TN_CLASS_INDEX, "(index:I) -> (y:any); I in i32 i64", .flags = TN_OP_NONDIFF,
                  .notes = "An index outside of the classes has zeros only.");

@@ -11,14 +11,6 @@ static tn_status batch_norm_check_x(tn_infer *n, const tn_type *x) {
                  tn_ops_text(x).v, (int)x->rank);
 }
 
-/* An operand that is present must have this type: these dims, and the dtype of sums over x. */
-static tn_status norm_check_operand(tn_infer *n, const char *name, const tn_type *operand,
-                                    const tn_type *expected) {
-  if (operand == NULL || tn_type_equal(operand, expected)) return TN_OK;
-  return tn_fail(n, TN_EINVAL, NULL, "%s is %s, expected %s for x of %s", name, tn_ops_text(operand).v,
-                 tn_ops_text(expected).v, tn_ops_text(n->node.in[0]).v);
-}
-
 static tn_type batch_norm_channels(const tn_type *x) {
   return (tn_type){tn_ops_accumulator(x->dtype), 1, {x->dims[1]}};
 }
@@ -34,8 +26,8 @@ static tn_status batch_norm_infer(tn_infer *n) {
   tn_type channels = batch_norm_channels(x);
   n->node.out[0] = *x;
   n->node.out[1] = n->node.out[2] = channels;
-  tn_status status = norm_check_operand(n, "weight", n->node.in[1], &channels);
-  return status != TN_OK ? status : norm_check_operand(n, "bias", n->node.in[2], &channels);
+  tn_status status = tn_ops_check_operand(n, "weight", n->node.in[1], &channels);
+  return status != TN_OK ? status : tn_ops_check_operand(n, "bias", n->node.in[2], &channels);
 }
 
 static tn_status batch_norm_apply_infer(tn_infer *n) {
@@ -45,7 +37,7 @@ static tn_status batch_norm_apply_infer(tn_infer *n) {
   if (status != TN_OK) return status;
   tn_type channels = batch_norm_channels(x);
   for (int32_t i = 1; i < 5 && status == TN_OK; i++)
-    status = norm_check_operand(n, name[i], n->node.in[i], &channels);
+    status = tn_ops_check_operand(n, name[i], n->node.in[i], &channels);
   n->node.out[0] = *x;
   return status;
 }
@@ -237,8 +229,8 @@ static tn_status layer_norm_infer(tn_infer *n) {
   layer_norm_parts(x, a->trailing, &rows, &row);
   n->node.out[0] = *x;
   n->node.out[1] = n->node.out[2] = rows;
-  tn_status status = norm_check_operand(n, "weight", n->node.in[1], &row);
-  return status != TN_OK ? status : norm_check_operand(n, "bias", n->node.in[2], &row);
+  tn_status status = tn_ops_check_operand(n, "weight", n->node.in[1], &row);
+  return status != TN_OK ? status : tn_ops_check_operand(n, "bias", n->node.in[2], &row);
 }
 
 static void layer_norm_mark_axes(const tn_type *x, int64_t trailing, bool *reduced) {
@@ -349,9 +341,9 @@ static tn_status layer_norm_grad_infer(tn_infer *n) {
   tn_type rows, row;
   layer_norm_parts(x, a->trailing, &rows, &row);
   tn_status status = tn_ops_check_dims_of(n, "dy", n->node.in[0], x);
-  if (status == TN_OK) status = norm_check_operand(n, "mean", n->node.in[2], &rows);
-  if (status == TN_OK) status = norm_check_operand(n, "rstd", n->node.in[3], &rows);
-  if (status == TN_OK) status = norm_check_operand(n, "weight", n->node.in[4], &row);
+  if (status == TN_OK) status = tn_ops_check_operand(n, "mean", n->node.in[2], &rows);
+  if (status == TN_OK) status = tn_ops_check_operand(n, "rstd", n->node.in[3], &rows);
+  if (status == TN_OK) status = tn_ops_check_operand(n, "weight", n->node.in[4], &row);
   n->node.out[0] = *x;
   n->node.out[1] = n->node.out[2] = row;
   return status;

@@ -84,10 +84,10 @@ static tn_status max_pool_infer(tn_infer *n) {
 }
 
 static tn_status max_pool2d_grad_rule(tn_build *b, const void *attributes) {
+  tn_type x = tn_ops_type(b, tn_build_in(b, 0));
   tn_val dy = tn_build_out_grad(b, 0);
   if (dy != 0)
-    tn_build_yield(b, 0,
-                   tn_pool_emit(b, "max_pool2d_grad", dy, tn_build_out(b, 1), attributes, tn_build_in(b, 0)));
+    tn_build_yield(b, 0, tn_pool_emit(b, "max_pool2d_grad", dy, tn_build_out(b, 1), attributes, &x));
   return TN_OK;
 }
 
@@ -188,8 +188,8 @@ static tn_status avg_pool_infer(tn_infer *n) {
 }
 
 static tn_status avg_pool2d_grad(tn_build *b, const void *attributes) {
-  tn_build_yield(
-      b, 0, tn_pool_emit(b, "avg_pool2d_grad", tn_build_out_grad(b, 0), 0, attributes, tn_build_in(b, 0)));
+  tn_type x = tn_ops_type(b, tn_build_in(b, 0));
+  tn_build_yield(b, 0, tn_pool_emit(b, "avg_pool2d_grad", tn_build_out_grad(b, 0), 0, attributes, &x));
   return TN_OK;
 }
 
@@ -222,7 +222,7 @@ static tn_status avg_pool2d_grad_infer(tn_infer *n) {
 
 /* Linear: the gradient of the gradient is the pooling itself. */
 static tn_status avg_pool2d_grad_grad(tn_build *b, const void *attributes) {
-  tn_build_yield(b, 0, tn_pool_emit(b, "avg_pool2d", tn_build_out_grad(b, 0), 0, attributes, 0));
+  tn_build_yield(b, 0, tn_pool_emit(b, "avg_pool2d", tn_build_out_grad(b, 0), 0, attributes, NULL));
   return TN_OK;
 }
 

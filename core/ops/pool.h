@@ -3,10 +3,9 @@
 
 #include "core/ops/common.h"
 
-/* The op with the window of `a`; index: 0 for ops without it. The result has the dims of `like`; 0 for a
- * forward op. */
+/* The op with the window of `a`; index: 0 for ops without it. A gradient has `dims`; NULL for the others. */
 tn_val tn_pool_emit(tn_build *b, const char *op, tn_val x, tn_val index, const tn_pool2d_attributes *a,
-                    tn_val like);
+                    const tn_type *dims);
 
 typedef struct tn_lp_pool_attributes {
   tn_pool2d_attributes pool;

@@ -1,7 +1,7 @@
 /* core/ops/pool_ranks.c: pooling in terms of pooling over two dimensions. One dimension is a row of height 1,
  * which is a view. Windows over three dimensions are products of intervals, so that those over the planes are
- * reduced first, and what they leave along the depth. Pooling to a given size, over all of an image, and by a
- * norm of the elements of a window are composites as well. */
+ * reduced first, and what they leave along the depth. Pooling over all of an image, pooling by a norm of the
+ * elements of a window, and max_unpool2d are composites as well. */
 #include "core/ops/pool.h"
 
 #include <stdio.h>
@@ -9,8 +9,7 @@
 /* ---- emitting ---- */
 
 tn_val tn_pool_emit(tn_build *b, const char *op, tn_val x, tn_val index, const tn_pool2d_attributes *a,
-                    tn_val like) {
-  tn_type t = tn_ops_type(b, like);
+                    const tn_type *dims) {
   tn_op_begin(b, op);
   tn_op_arg(b, x);
   if (index != 0) tn_op_arg(b, index);
@@ -19,7 +18,7 @@ tn_val tn_pool_emit(tn_build *b, const char *op, tn_val x, tn_val index, const t
   tn_op_set_ints(b, "padding", a->padding.n, a->padding.v);
   tn_op_set_int(b, "ceil", a->ceil);
   if (op[0] == 'a') tn_op_set_int(b, "include_pad", a->include_pad);
-  if (like != 0) tn_op_set_ints(b, "dims", t.rank, t.dims);
+  if (dims != NULL) tn_op_set_ints(b, "dims", dims->rank, dims->dims);
   return tn_op_end(b);
 }
 
@@ -52,7 +51,7 @@ static tn_val pool_row(tn_build *b, const char *op, const tn_pool2d_attributes *
   tn_type t = tn_ops_type(b, tn_build_in(b, 0));
   pool_plane plane;
   tn_val x = tn_reshape(b, tn_build_in(b, 0), 4, (int64_t[]){t.dims[0], t.dims[1], 1, t.dims[2]});
-  return tn_pool_emit(b, op, x, 0, pool_plane_of(a, -1, 1, &plane), 0);
+  return tn_pool_emit(b, op, x, 0, pool_plane_of(a, -1, 1, &plane), NULL);
 }
 
 static void pool_yield_row(tn_build *b, int32_t i, tn_val v) {
@@ -79,10 +78,10 @@ static tn_val pool_volume(tn_build *b, const char *op, tn_val x, const tn_pool2d
   tn_type t = tn_ops_type(b, x);
   pool_plane plane, depth;
   x = tn_reshape(b, x, 4, (int64_t[]){t.dims[0], t.dims[1] * t.dims[2], t.dims[3], t.dims[4]});
-  x = tn_pool_emit(b, op, x, 0, pool_plane_of(a, 1, 3, &plane), 0);
+  x = tn_pool_emit(b, op, x, 0, pool_plane_of(a, 1, 3, &plane), NULL);
   int64_t height = tn_val_dim(b, x, 2), width = tn_val_dim(b, x, 3);
   x = tn_reshape(b, x, 4, (int64_t[]){t.dims[0], t.dims[1], t.dims[2], height * width});
-  x = tn_pool_emit(b, op, x, 0, pool_plane_of(a, 0, 1, &depth), 0);
+  x = tn_pool_emit(b, op, x, 0, pool_plane_of(a, 0, 1, &depth), NULL);
   return tn_reshape(b, x, 5, (int64_t[]){t.dims[0], t.dims[1], tn_val_dim(b, x, 2), height, width});
 }
 
@@ -112,7 +111,7 @@ tn_status tn_lp_pool_decompose(tn_build *b, const void *attributes) {
   mean.include_pad = 1;
   for (int64_t i = 0; i < mean.kernel.n; i++) count *= (double)mean.kernel.v[i];
   snprintf(op, sizeof op, "avg_pool%dd", (int)mean.kernel.n % 10);
-  tn_val y = tn_pool_emit(b, op, tn_pow(b, x, tn_scalar(b, dtype, a->p)), 0, &mean, 0);
+  tn_val y = tn_pool_emit(b, op, tn_pow(b, x, tn_scalar(b, dtype, a->p)), 0, &mean, NULL);
   y = tn_pow(b, tn_affine(b, y, count, 0), tn_scalar(b, dtype, 1 / a->p));
   tn_build_yield(b, 0, tn_to_dtype(b, y, tn_val_type(b, tn_build_in(b, 0))->dtype));
   return TN_OK;
@@ -131,16 +130,8 @@ tn_type tn_unpool_type(const tn_unpool_attributes *a, const tn_type *x) {
 tn_status tn_max_unpool2d_decompose(tn_build *b, const void *attributes) {
   const tn_unpool_attributes *a = attributes;
   tn_type y = tn_unpool_type(a, tn_val_type(b, tn_build_in(b, 0)));
-  tn_pool2d_attributes back = a->pool;
-  tn_op_begin(b, "max_pool2d_grad");
-  tn_op_arg(b, tn_build_in(b, 0));
-  tn_op_arg(b, tn_build_in(b, 1));
-  tn_op_set_ints(b, "kernel", 2, back.kernel.v);
-  tn_op_set_ints(b, "stride", back.stride.n, back.stride.v);
-  tn_op_set_ints(b, "padding", 2, back.padding.v);
-  tn_op_set_int(b, "ceil", back.ceil);
-  tn_op_set_ints(b, "dims", 4, y.dims);
-  tn_build_yield(b, 0, tn_op_end(b));
+  tn_val small = tn_build_in(b, 0), index = tn_build_in(b, 1);
+  tn_build_yield(b, 0, tn_pool_emit(b, "max_pool2d_grad", small, index, &a->pool, &y));
   return TN_OK;
 }
 

@@ -9,7 +9,7 @@ static tn_status rearrange_need_rank(tn_build *b, int32_t least, const char *dim
                  (int)x.rank, (int)least, dims);
 }
 
-/* x under other dims and in another order: `split` has the dims between. */
+/* Yields x reshaped to `split`, transposed by `order`, and reshaped to `dims`. */
 static void rearrange_yield(tn_build *b, int32_t n, const int64_t *split, const int64_t *order, int32_t rank,
                             const int64_t *dims) {
   tn_val y = tn_transpose(b, tn_reshape(b, tn_build_in(b, 0), n, split), n, order);
@@ -59,6 +59,17 @@ tn_val tn_ops_diagonal(tn_build *b, tn_val x, int64_t diagonal) {
   return tn_reshape(b, x, type.rank - 1, dims);
 }
 
+/* The two dimensions go behind the others. */
+tn_val tn_ops_diagonal_of(tn_build *b, tn_val x, int32_t rows, int32_t columns, int64_t diagonal) {
+  int32_t rank = tn_val_type(b, x)->rank;
+  int64_t order[TN_MAX_RANK], n = 0;
+  for (int32_t i = 0; i < rank; i++)
+    if (i != rows && i != columns) order[n++] = i;
+  order[n++] = rows;
+  order[n++] = columns;
+  return tn_ops_diagonal(b, tn_transpose(b, x, n, order), diagonal);
+}
+
 /* Matrices with x, a vector for each, on a diagonal. */
 static tn_val rearrange_embed(tn_build *b, tn_val x, int64_t diagonal) {
   tn_type type = tn_ops_type(b, x);
@@ -76,19 +87,13 @@ typedef struct diagonal_axes_options {
   int64_t diagonal, axis1, axis2;
 } diagonal_axes_options;
 
-/* The two axes go behind the others. */
 static tn_status diagonal_decompose(tn_build *b, const void *attributes) {
   const diagonal_axes_options *o = attributes;
-  int32_t rank = tn_val_type(b, tn_build_in(b, 0))->rank, rows, columns, n = 0;
-  int64_t order[TN_MAX_RANK];
+  int32_t rows, columns;
   TN_TRY(tn_ops_axis_of_x(b, o->axis1, &rows));
   TN_TRY(tn_ops_axis_of_x(b, o->axis2, &columns));
   if (rows == columns) return tn_fail(b, TN_EINVAL, "axis2", "axis1 and axis2 are both %d", (int)rows);
-  for (int32_t i = 0; i < rank; i++)
-    if (i != rows && i != columns) order[n++] = i;
-  order[n++] = rows;
-  order[n++] = columns;
-  tn_build_yield(b, 0, tn_ops_diagonal(b, tn_transpose(b, tn_build_in(b, 0), n, order), o->diagonal));
+  tn_build_yield(b, 0, tn_ops_diagonal_of(b, tn_build_in(b, 0), rows, columns, o->diagonal));
   return TN_OK;
 }
 
@@ -130,7 +135,7 @@ static const tn_option diagonal_axes_rows[] = {
     TN_OPT(diagonal_axes_options, axis2, TN_OPT_INT, "1", NULL, "the dimension of columns"), TN_OPT_END};
 
 #define DIAGONAL_OP(name, doc)                                                                               \
-  TN_OPS_COMPOSITE(name, doc, diagonal_options, diagonal_rows, TN_CLASS_MOVE, "(x:T) -> (y:T)", .notes = NULL)
+  TN_OPS_COMPOSITE(name, doc, diagonal_options, diagonal_rows, TN_CLASS_MOVE, "(x:T) -> (y:T)")
 
 DIAGONAL_OP(tril, "x on and below a diagonal of its matrices, 0 above");
 DIAGONAL_OP(triu, "x on and above a diagonal of its matrices, 0 below");
@@ -138,7 +143,7 @@ DIAGONAL_OP(diag_embed, "matrices with the last dimension of x on a diagonal, 0 
 DIAGONAL_OP(diag, "a matrix with the vector x on a diagonal, or a diagonal of the matrix x");
 
 TN_OPS_COMPOSITE(diagonal, "a diagonal of the matrices of two dimensions, as the last dimension",
-                 diagonal_axes_options, diagonal_axes_rows, TN_CLASS_MOVE, "(x:T) -> (y:T)", .notes = NULL);
+                 diagonal_axes_options, diagonal_axes_rows, TN_CLASS_MOVE, "(x:T) -> (y:T)");
 
 const tn_op tn_op_trace = {
     .item = TN_ITEM_PLAIN(tn_op, TN_OP, "trace",
@@ -150,9 +155,9 @@ const tn_op tn_op_trace = {
 
 /* ---- shuffles ---- */
 
-typedef struct factor_options {
-  int64_t factor;
-} factor_options;
+typedef struct shuffle_options {
+  int64_t factor, groups;
+} shuffle_options;
 
 /* The dims of images behind the batch: channels, height, width. */
 static tn_status rearrange_image(tn_build *b, int64_t *batch, int64_t *image) {
@@ -177,7 +182,7 @@ static tn_status rearrange_indivisible(tn_build *b, const char *option, int64_t 
 }
 
 static tn_status pixel_shuffle_decompose(tn_build *b, const void *attributes) {
-  int64_t r = ((const factor_options *)attributes)->factor, batch, c[3];
+  int64_t r = ((const shuffle_options *)attributes)->factor, batch, c[3];
   TN_TRY(rearrange_image(b, &batch, c));
   if (c[0] % (r * r) != 0) return rearrange_indivisible(b, "factor", c[0], r * r);
   const int64_t split[] = {batch, c[0] / (r * r), r, r, c[1], c[2]}, order[] = {0, 1, 4, 2, 5, 3},
@@ -187,7 +192,7 @@ static tn_status pixel_shuffle_decompose(tn_build *b, const void *attributes) {
 }
 
 static tn_status pixel_unshuffle_decompose(tn_build *b, const void *attributes) {
-  int64_t r = ((const factor_options *)attributes)->factor, batch, c[3];
+  int64_t r = ((const shuffle_options *)attributes)->factor, batch, c[3];
   TN_TRY(rearrange_image(b, &batch, c));
   for (int32_t i = 1; i < 3; i++)
     if (c[i] % r != 0) return rearrange_indivisible(b, "factor", c[i], r);
@@ -198,7 +203,7 @@ static tn_status pixel_unshuffle_decompose(tn_build *b, const void *attributes) 
 }
 
 static tn_status channel_shuffle_decompose(tn_build *b, const void *attributes) {
-  int64_t groups = ((const factor_options *)attributes)->factor, inner = 1;
+  int64_t groups = ((const shuffle_options *)attributes)->groups, inner = 1;
   tn_type x = tn_ops_type(b, tn_build_in(b, 0));
   TN_TRY(rearrange_need_rank(b, 2, "batch, channels"));
   if (x.dims[1] % groups != 0) return rearrange_indivisible(b, "groups", x.dims[1], groups);
@@ -209,13 +214,13 @@ static tn_status channel_shuffle_decompose(tn_build *b, const void *attributes) 
 }
 
 static const tn_option factor_rows[] = {
-    TN_OPT(factor_options, factor, TN_OPT_INT, NULL, ">= 1", "of the height and of the width"), TN_OPT_END};
+    TN_OPT(shuffle_options, factor, TN_OPT_INT, NULL, ">= 1", "of the height and of the width"), TN_OPT_END};
 static const tn_option groups_rows[] = {
-    {"groups", TN_OPT_INT, 0, 0, sizeof(int64_t), NULL, ">= 1", "of channels, which are interleaved"},
+    TN_OPT(shuffle_options, groups, TN_OPT_INT, NULL, ">= 1", "of channels, which are interleaved"),
     TN_OPT_END};
 
 #define SHUFFLE_OP(name, doc, options)                                                                       \
-  TN_OPS_COMPOSITE(name, doc, factor_options, options, TN_CLASS_MOVE, "(x:T) -> (y:T)", .notes = NULL)
+  TN_OPS_COMPOSITE(name, doc, shuffle_options, options, TN_CLASS_MOVE, "(x:T) -> (y:T)")
 
 SHUFFLE_OP(pixel_shuffle, "images with groups of channels spread over larger pixels", factor_rows);
 SHUFFLE_OP(pixel_unshuffle, "images with blocks of pixels collected in channels", factor_rows);

@@ -40,14 +40,13 @@ static tn_type recurrence_type(int32_t dtype, int32_t rank, int64_t d0, int64_t 
 static tn_status recurrence_read_sizes(tn_infer *n, const tn_type *w, const char *name, const tn_type *along,
                                        recurrence_sizes *s) {
   const tn_recurrence_attributes *a = n->node.attributes;
-  tn_status status = tn_ops_check_rank(n, "w", w, 2, "gates * units, units");
-  if (status == TN_OK) status = tn_ops_check_rank(n, name, along, 3, "batch, steps, numbers of a step");
-  if (status != TN_OK) return status;
-  int64_t units = w->dims[1], gates = recurrence_gates(a);
+  TN_TRY(tn_ops_check_rank(n, "w", w, 2, "gates * units, units"));
+  TN_TRY(tn_ops_check_rank(n, name, along, 3, "batch, steps, numbers of a step"));
+  int64_t units = w->dims[1];
   *s = (recurrence_sizes){along->dims[0],
                           along->dims[1],
                           units,
-                          gates * units,
+                          recurrence_gates(a) * units,
                           recurrence_stored(a) * units,
                           a->cell == TN_CELL_LSTM ? units : 0};
   tn_type expected = recurrence_type(0, 2, s->gates, units, 0);
@@ -55,11 +54,10 @@ static tn_status recurrence_read_sizes(tn_infer *n, const tn_type *w, const char
 }
 
 static tn_status recurrence_check(tn_infer *n, const recurrence_operand *list, int32_t count) {
-  tn_status status = TN_OK;
-  for (int32_t i = 0; i < count && status == TN_OK; i++)
+  for (int32_t i = 0; i < count; i++)
     if (n->node.in[list[i].number] != NULL)
-      status = tn_ops_check_dims_of(n, list[i].name, n->node.in[list[i].number], &list[i].type);
-  return status;
+      TN_TRY(tn_ops_check_dims_of(n, list[i].name, n->node.in[list[i].number], &list[i].type));
+  return TN_OK;
 }
 
 static tn_status recurrence_check_cell(tn_infer *n, const tn_type *c) {
@@ -71,9 +69,8 @@ static tn_status recurrence_check_cell(tn_infer *n, const tn_type *c) {
 static tn_status recurrence_infer(tn_infer *n) {
   const tn_type *x = n->node.in[X];
   recurrence_sizes s;
-  tn_status status = recurrence_read_sizes(n, n->node.in[W], "x", x, &s);
-  if (status == TN_OK) status = recurrence_check_cell(n, n->node.in[C]);
-  if (status != TN_OK) return status;
+  TN_TRY(recurrence_read_sizes(n, n->node.in[W], "x", x, &s));
+  TN_TRY(recurrence_check_cell(n, n->node.in[C]));
   const recurrence_operand operands[] = {{"x", X, recurrence_type(0, 3, s.batch, s.steps, s.gates)},
                                          {"bias", BIAS, recurrence_type(0, 1, s.gates, 0, 0)},
                                          {"h", H, recurrence_type(0, 2, s.batch, s.units, 0)},
@@ -83,8 +80,8 @@ static tn_status recurrence_infer(tn_infer *n) {
   n->node.out[1] = recurrence_type(x->dtype, 2, s.batch, s.units, 0);
   n->node.out[2] = recurrence_type(x->dtype, 2, s.batch, s.cells, 0);
   n->node.out[3] = recurrence_type(x->dtype, 3, s.batch, s.steps, s.stored);
-  status = recurrence_check(n, operands, 5);
-  return status != TN_OK ? status : tn_ops_check_count(n, &n->node.out[3]);
+  TN_TRY(recurrence_check(n, operands, 5));
+  return tn_ops_check_count(n, &n->node.out[3]);
 }
 
 /* ---- gradient ---- */
@@ -94,9 +91,8 @@ enum { GRAD_W, GRAD_H, GRAD_C, GRAD_LENGTH, GRAD_Y, GRAD_STORED, GRAD_DY, GRAD_D
 static tn_status recurrence_grad_infer(tn_infer *n) {
   const tn_type *w = n->node.in[GRAD_W], *y = n->node.in[GRAD_Y];
   recurrence_sizes s;
-  tn_status status = recurrence_read_sizes(n, w, "y", y, &s);
-  if (status == TN_OK) status = recurrence_check_cell(n, n->node.in[GRAD_C]);
-  if (status != TN_OK) return status;
+  TN_TRY(recurrence_read_sizes(n, w, "y", y, &s));
+  TN_TRY(recurrence_check_cell(n, n->node.in[GRAD_C]));
   const tn_type outputs = recurrence_type(0, 3, s.batch, s.steps, s.units),
                 state = recurrence_type(0, 2, s.batch, s.units, 0);
   const recurrence_operand operands[] = {
@@ -113,8 +109,8 @@ static tn_status recurrence_grad_infer(tn_infer *n) {
   n->node.out[2] = recurrence_type(y->dtype, 1, s.gates, 0, 0);
   n->node.out[3] = recurrence_type(y->dtype, 2, s.batch, s.units, 0);
   n->node.out[4] = recurrence_type(y->dtype, 2, s.batch, s.cells, 0);
-  status = recurrence_check(n, operands, 8);
-  return status != TN_OK ? status : tn_ops_check_count(n, &n->node.out[0]);
+  TN_TRY(recurrence_check(n, operands, 8));
+  return tn_ops_check_count(n, &n->node.out[0]);
 }
 
 /* The results of recurrence_grad in the order of the operands of recurrence. */

@@ -87,20 +87,16 @@ static resize_grid resize_grid_of(tn_build *b, const resize_axis *r, int32_t dty
   return (resize_grid){tn_iota(b, &row, 0), tn_iota(b, &column, 1)};
 }
 
-static tn_val resize_number(tn_build *b, tn_val like, double v) {
-  return tn_scalar(b, tn_val_type(b, like)->dtype, v);
-}
-
 /* 1 where the condition holds, in the dtype of `like`. */
 static tn_val resize_one_where(tn_build *b, tn_val condition, tn_val like) {
-  return tn_where(b, condition, resize_number(b, like, 1), resize_number(b, like, 0));
+  return tn_where(b, condition, tn_ops_number(b, like, 1), tn_ops_number(b, like, 0));
 }
 
 /* PyTorch computes these positions in f32 for elements of every dtype. */
 static tn_val resize_nearest_matrix(tn_build *b, const resize_axis *r, bool exact) {
   resize_grid g = resize_grid_of(b, r, TN_F32);
   tn_val at = tn_floor(b, tn_affine(b, exact ? tn_affine(b, g.o, 1, 0.5) : g.o, r->ratio, 0));
-  at = tn_minimum(b, at, resize_number(b, at, (double)(r->in - 1)));
+  at = tn_minimum(b, at, tn_ops_number(b, at, (double)(r->in - 1)));
   return resize_one_where(b, tn_eq(b, at, g.j), at);
 }
 
@@ -116,18 +112,18 @@ static tn_val resize_hat(tn_build *b, tn_val distance) {
 
 /* Keys's kernel with parameter c, 0 beyond 2. */
 static tn_val resize_cubic(tn_build *b, tn_val distance, double c) {
-  tn_val x = tn_abs(b, distance), square = tn_mul(b, x, x), one = resize_number(b, x, 1);
+  tn_val x = tn_abs(b, distance), square = tn_mul(b, x, x), one = tn_ops_number(b, x, 1);
   tn_val near = tn_affine(b, tn_mul(b, square, tn_affine(b, x, c + 2, -(c + 3))), 1, 1);
   tn_val far =
       tn_affine(b, tn_mul(b, tn_affine(b, tn_mul(b, tn_affine(b, x, 1, -5), x), 1, 8), x), c, -4 * c);
-  tn_val outer = tn_where(b, tn_lt(b, x, resize_number(b, x, 2)), far, resize_number(b, x, 0));
+  tn_val outer = tn_where(b, tn_lt(b, x, tn_ops_number(b, x, 2)), far, tn_ops_number(b, x, 0));
   return tn_where(b, tn_le(b, x, one), near, outer);
 }
 
 static tn_val resize_linear_matrix(tn_build *b, const resize_axis *r, bool align) {
   resize_grid g = resize_grid_of(b, r, TN_F64);
-  tn_val at = tn_maximum(b, resize_position(b, r, align, g.o), resize_number(b, g.o, 0));
-  at = tn_minimum(b, at, resize_number(b, at, (double)(r->in - 1)));
+  tn_val at = tn_maximum(b, resize_position(b, r, align, g.o), tn_ops_number(b, g.o, 0));
+  at = tn_minimum(b, at, tn_ops_number(b, at, (double)(r->in - 1)));
   return resize_hat(b, tn_sub(b, at, g.j));
 }
 
@@ -135,7 +131,7 @@ static tn_val resize_linear_matrix(tn_build *b, const resize_axis *r, bool align
 static tn_val resize_cubic_matrix(tn_build *b, const resize_axis *r, bool align) {
   resize_grid g = resize_grid_of(b, r, TN_F64);
   tn_val at = resize_position(b, r, align, g.o), base = tn_floor(b, at), sum = 0;
-  tn_val first = resize_number(b, at, 0), last = resize_number(b, at, (double)(r->in - 1));
+  tn_val first = tn_ops_number(b, at, 0), last = tn_ops_number(b, at, (double)(r->in - 1));
   for (int32_t k = -1; k <= 2; k++) {
     tn_val tap = tn_affine(b, base, 1, k), weight = resize_cubic(b, tn_sub(b, at, tap), -0.75);
     tn_val inside = tn_minimum(b, tn_maximum(b, tap, first), last);
@@ -157,7 +153,7 @@ static tn_val resize_antialias_matrix(tn_build *b, const resize_axis *r, bool cu
 /* Means over elements floor(o in / out) .. ceil((o + 1) in / out) - 1. */
 static tn_val resize_area_matrix(tn_build *b, const resize_axis *r) {
   resize_grid g = resize_grid_of(b, r, TN_F64);
-  tn_val out = resize_number(b, g.o, (double)r->out);
+  tn_val out = tn_ops_number(b, g.o, (double)r->out);
   tn_val start = tn_floor(b, tn_div(b, tn_affine(b, g.o, (double)r->in, 0), out));
   tn_val stop = tn_neg(b, tn_floor(b, tn_div(b, tn_affine(b, g.o, -(double)r->in, -(double)r->in), out)));
   tn_val inside = tn_and(b, tn_ge(b, g.j, start), tn_lt(b, g.j, stop));
@@ -196,21 +192,12 @@ static tn_val resize_multiply(tn_build *b, tn_val matrix, tn_val x, int32_t axis
   return resize_restore(b, y, t, axis, out);
 }
 
-/* Every element `times` times. */
-static tn_val resize_repeat(tn_build *b, tn_val x, int32_t axis, int64_t times) {
-  tn_type t = tn_ops_type(b, x), three = resize_three(&t, axis);
-  const int64_t apart[] = {three.dims[0], three.dims[1], 1, three.dims[2]};
-  const int64_t repeated[] = {three.dims[0], three.dims[1], times, three.dims[2]};
-  tn_val y = tn_broadcast(b, tn_reshape(b, x, 4, apart), 4, repeated);
-  return resize_restore(b, y, t, axis, t.dims[axis] * times);
-}
-
 static tn_val resize_along(tn_build *b, const resize_attributes *a, tn_val x, int32_t i) {
   tn_type t = tn_ops_type(b, x);
   resize_axis r = resize_axis_of(a, &t, i);
   bool nearest = a->mode <= RESIZE_NEAREST_EXACT, whole = r.ratio == (double)r.in / (double)r.out;
   if (whole && r.in == r.out) return x;
-  if (nearest && whole && r.out % r.in == 0) return resize_repeat(b, x, 2 + i, r.out / r.in);
+  if (nearest && whole && r.out % r.in == 0) return tn_ops_repeat(b, x, 2 + i, r.out / r.in, true);
   return resize_multiply(b, resize_matrix(b, a, &r), x, 2 + i, r.out);
 }
 
@@ -254,9 +241,8 @@ const tn_op tn_op_interpolate = {
     .op_class = TN_CLASS_OTHER,
     .infer = resize_op_infer,
     .decompose = interpolate_decompose,
-    .notes = "The modes and positions of PyTorch's interpolate. Every element of a row or column takes part "
-             "in the "
-             "sums of the others, with weight 0, so that an infinite one spreads.",
+    .notes = "The modes and positions of PyTorch's interpolate. Each element of the result is a sum over all "
+             "elements of its row or column, most with weight 0: an infinite element makes the others NaN.",
 };
 
 /* ---- pooling to a given size ---- */

@@ -7,8 +7,7 @@
 static tn_status rotary_infer(tn_infer *n) {
   const tn_rotary_attributes *a = n->node.attributes;
   const tn_type *x = n->node.in[0], *start = n->node.in[1];
-  tn_status status = tn_ops_check_rank(n, "x", x, 3, "batch, tokens, heads * width");
-  if (status != TN_OK) return status;
+  TN_TRY(tn_ops_check_rank(n, "x", x, 3, "batch, tokens, heads * width"));
   if (x->dims[2] % a->heads != 0 || x->dims[2] / a->heads % 2 != 0)
     return tn_fail(n, TN_EINVAL, "heads", "x is %s, expected an even width for each of %lld heads",
                    tn_ops_text(x).v, (long long)a->heads);

@@ -4,31 +4,11 @@
 
 /* ---- options that several ops have ---- */
 
-typedef struct shape_axis_options {
-  int64_t axis;
-} shape_axis_options;
-
 typedef struct shape_axes_options {
   tn_ints axes;
 } shape_axes_options;
 
 #define SHAPE_AXIS(S, text) TN_OPT(S, axis, TN_OPT_INT, NULL, NULL, text)
-
-/* The dims before the axis and behind it, each as one. */
-typedef struct shape_around {
-  int32_t axis;
-  int64_t outer, n, inner;
-} shape_around;
-
-static tn_status shape_around_axis(tn_build *b, int64_t given, shape_around *s) {
-  tn_type x = tn_ops_type(b, tn_build_in(b, 0));
-  TN_TRY(tn_ops_axis_of_x(b, given, &s->axis));
-  s->outer = s->inner = 1;
-  for (int32_t i = 0; i < s->axis; i++) s->outer *= x.dims[i];
-  for (int32_t i = s->axis + 1; i < x.rank; i++) s->inner *= x.dims[i];
-  s->n = x.dims[s->axis];
-  return TN_OK;
-}
 
 static tn_status shape_yield(tn_build *b, tn_val y) {
   tn_build_yield(b, 0, y);
@@ -48,7 +28,7 @@ static tn_val shape_unsqueeze(tn_build *b, tn_val x, int32_t axis) {
 }
 
 static tn_status unsqueeze_decompose(tn_build *b, const void *attributes) {
-  const shape_axis_options *o = attributes;
+  const tn_axis_attributes *o = attributes;
   tn_val x = tn_build_in(b, 0);
   int32_t axis;
   TN_TRY(tn_ops_check_axis(b, o->axis, tn_val_type(b, x)->rank + 1, &axis));
@@ -67,12 +47,8 @@ static tn_status squeeze_decompose(tn_build *b, const void *attributes) {
   return shape_yield(b, tn_reshape(b, tn_build_in(b, 0), n, dims));
 }
 
-typedef struct shape_dims_options {
-  tn_ints dims;
-} shape_dims_options;
-
 static tn_status expand_decompose(tn_build *b, const void *attributes) {
-  const shape_dims_options *o = attributes;
+  const tn_broadcast_attributes *o = attributes;
   tn_type x = tn_ops_type(b, tn_build_in(b, 0));
   int64_t dims[TN_MAX_RANK], lead = o->dims.n - x.rank;
   if (lead < 0 || o->dims.n > TN_MAX_RANK)
@@ -142,13 +118,13 @@ typedef struct narrow_options {
 
 static tn_status narrow_decompose(tn_build *b, const void *attributes) {
   const narrow_options *o = attributes;
-  shape_around s;
-  TN_TRY(shape_around_axis(b, o->axis, &s));
-  int64_t start = o->start < 0 ? o->start + s.n : o->start;
-  if (start < 0 || o->length < 0 || start > s.n - o->length)
+  int32_t axis;
+  TN_TRY(tn_ops_axis_of_x(b, o->axis, &axis));
+  int64_t n = tn_val_dim(b, tn_build_in(b, 0), axis), start = o->start < 0 ? o->start + n : o->start;
+  if (start < 0 || o->length < 0 || start > n - o->length)
     return tn_fail(b, TN_EINVAL, "length", "elements %lld .. %lld, but dimension %d has %lld",
-                   (long long)start, (long long)(start + o->length - 1), (int)s.axis, (long long)s.n);
-  return shape_yield(b, tn_slice_axis(b, tn_build_in(b, 0), s.axis, start, start + o->length));
+                   (long long)start, (long long)(start + o->length - 1), (int)axis, (long long)n);
+  return shape_yield(b, tn_slice_axis(b, tn_build_in(b, 0), axis, start, start + o->length));
 }
 
 typedef struct select_options {
@@ -158,21 +134,21 @@ typedef struct select_options {
 static tn_status select_decompose(tn_build *b, const void *attributes) {
   const select_options *o = attributes;
   tn_type x = tn_ops_type(b, tn_build_in(b, 0));
-  shape_around s;
-  TN_TRY(shape_around_axis(b, o->axis, &s));
-  int64_t at = o->index < 0 ? o->index + s.n : o->index;
+  int32_t axis;
+  TN_TRY(tn_ops_axis_of_x(b, o->axis, &axis));
+  int64_t n = x.dims[axis], at = o->index < 0 ? o->index + n : o->index;
   bool reduced[TN_MAX_RANK] = {false};
-  reduced[s.axis] = true;
+  reduced[axis] = true;
   tn_type y = tn_ops_reduced(&x, reduced, false);
-  if (at < 0 || at >= s.n)
+  if (at < 0 || at >= n)
     return tn_fail(b, TN_EINVAL, "index", "index is %lld, expected %lld .. %lld for dimension %d of x, %s",
-                   (long long)o->index, (long long)-s.n, (long long)s.n - 1, (int)s.axis, tn_ops_text(&x).v);
-  tn_val part = tn_slice_axis(b, tn_build_in(b, 0), s.axis, at, at + 1);
+                   (long long)o->index, (long long)-n, (long long)n - 1, (int)axis, tn_ops_text(&x).v);
+  tn_val part = tn_slice_axis(b, tn_build_in(b, 0), axis, at, at + 1);
   return shape_yield(b, tn_reshape(b, part, y.rank, y.dims));
 }
 
 static tn_status stack_decompose(tn_build *b, const void *attributes) {
-  const shape_axis_options *o = attributes;
+  const tn_axis_attributes *o = attributes;
   int32_t axis, n = tn_build_n_in(b);
   if (n < 1) return tn_fail(b, TN_EINVAL, NULL, "no operands, expected at least one");
   TN_TRY(tn_ops_check_axis(b, o->axis, tn_val_type(b, tn_build_in(b, 0))->rank + 1, &axis));
@@ -227,8 +203,7 @@ static tn_status roll_decompose(tn_build *b, const void *attributes) {
                    "no axes",
                    (long long)o->shifts.n, (long long)o->axes.n);
   for (int64_t i = 0; i < o->axes.n; i++) {
-    tn_status status = tn_ops_axis_of_x(b, o->axes.v[i], &axis);
-    if (status != TN_OK) return status;
+    TN_TRY(tn_ops_axis_of_x(b, o->axes.v[i], &axis));
     y = shape_roll(b, y, axis, o->shifts.v[i]);
   }
   return shape_yield(b, y);
@@ -236,8 +211,7 @@ static tn_status roll_decompose(tn_build *b, const void *attributes) {
 
 /* ---- repetition ---- */
 
-/* Repeats an axis: its elements one by one, or all of them. */
-static tn_val shape_repeat(tn_build *b, tn_val x, int32_t axis, int64_t times, bool each) {
+tn_val tn_ops_repeat(tn_build *b, tn_val x, int32_t axis, int64_t times, bool each) {
   tn_type type = tn_ops_type(b, x);
   int64_t outer = 1, inner = 1, n = type.dims[axis];
   for (int32_t i = 0; i < axis; i++) outer *= type.dims[i];
@@ -264,7 +238,7 @@ static tn_status tile_decompose(tn_build *b, const void *attributes) {
       return tn_fail(b, TN_EINVAL, "repeats", "expected at most %d repeats, each >= 0", (int)TN_MAX_RANK);
   while (tn_val_type(b, y)->rank < n && tn_build_status(b) == TN_OK) y = shape_unsqueeze(b, y, 0);
   int32_t rank = n > x.rank ? (int32_t)n : x.rank;
-  for (int32_t i = 0; i < n; i++) y = shape_repeat(b, y, rank - (int32_t)n + i, o->repeats.v[i], false);
+  for (int32_t i = 0; i < n; i++) y = tn_ops_repeat(b, y, rank - (int32_t)n + i, o->repeats.v[i], false);
   return shape_yield(b, y);
 }
 
@@ -275,20 +249,19 @@ typedef struct repeat_interleave_options {
 static tn_status repeat_interleave_decompose(tn_build *b, const void *attributes) {
   const repeat_interleave_options *o = attributes;
   int32_t axis;
-  tn_status status = tn_ops_axis_of_x(b, o->axis, &axis);
-  return status != TN_OK ? status
-                         : shape_yield(b, shape_repeat(b, tn_build_in(b, 0), axis, o->repeats, true));
+  TN_TRY(tn_ops_axis_of_x(b, o->axis, &axis));
+  return shape_yield(b, tn_ops_repeat(b, tn_build_in(b, 0), axis, o->repeats, true));
 }
 
 /* ---- descriptors ---- */
 
 static const tn_option unsqueeze_options[] = {
-    SHAPE_AXIS(shape_axis_options, "place of the new dimension, -rank-1 .. rank"), TN_OPT_END};
+    SHAPE_AXIS(tn_axis_attributes, "place of the new dimension, -rank-1 .. rank"), TN_OPT_END};
 static const tn_option squeeze_options[] = {TN_OPT(shape_axes_options, axes, TN_OPT_INTS, "[]", NULL,
                                                    "dimensions to drop where they are 1; none: all"),
                                             TN_OPT_END};
 static const tn_option expand_options[] = {
-    TN_OPT(shape_dims_options, dims, TN_OPT_INTS, NULL, NULL, "dimensions of the result; -1: that of x"),
+    TN_OPT(tn_broadcast_attributes, dims, TN_OPT_INTS, NULL, NULL, "dimensions of the result; -1: that of x"),
     TN_OPT_END};
 static const tn_option swapaxes_rows[] = {
     TN_OPT(swapaxes_options, axis0, TN_OPT_INT, NULL, NULL, "one dimension, -rank .. rank-1"),
@@ -305,7 +278,7 @@ static const tn_option select_rows[] = {
     TN_OPT(select_options, index, TN_OPT_INT, NULL, NULL, "of the element, from the end where negative"),
     TN_OPT_END};
 static const tn_option stack_options[] = {
-    TN_OPT(shape_axis_options, axis, TN_OPT_INT, "0", NULL, "place of the new dimension, -rank-1 .. rank"),
+    TN_OPT(tn_axis_attributes, axis, TN_OPT_INT, "0", NULL, "place of the new dimension, -rank-1 .. rank"),
     TN_OPT_END};
 static const tn_option flip_options[] = {
     TN_OPT(shape_axes_options, axes, TN_OPT_INTS, "[]", NULL, "dimensions to reverse; none: all"),
@@ -323,11 +296,11 @@ static const tn_option repeat_interleave_rows[] = {
     TN_OPT_END};
 
 #define SHAPE_OP(name, doc, struct_, options)                                                                \
-  TN_OPS_COMPOSITE(name, doc, struct_, options, TN_CLASS_MOVE, "(x:T) -> (y:T)", .notes = NULL)
+  TN_OPS_COMPOSITE(name, doc, struct_, options, TN_CLASS_MOVE, "(x:T) -> (y:T)")
 
-SHAPE_OP(unsqueeze, "x with a new dimension of size 1", shape_axis_options, unsqueeze_options);
+SHAPE_OP(unsqueeze, "x with a new dimension of size 1", tn_axis_attributes, unsqueeze_options);
 SHAPE_OP(squeeze, "x without dimensions of size 1", shape_axes_options, squeeze_options);
-SHAPE_OP(expand, "x repeated along dimensions of size 1 and new leading ones", shape_dims_options,
+SHAPE_OP(expand, "x repeated along dimensions of size 1 and new leading ones", tn_broadcast_attributes,
          expand_options);
 SHAPE_OP(swapaxes, "x with two dimensions exchanged", swapaxes_options, swapaxes_rows);
 SHAPE_OP(movedim, "x with dimensions moved to other places", movedim_options, movedim_rows);
@@ -338,5 +311,5 @@ SHAPE_OP(roll, "x with elements moved along axes, the last to the front", roll_o
 SHAPE_OP(tile, "x repeated along its dimensions", repeat_options, repeat_rows);
 SHAPE_OP(repeat_interleave, "x with each element along an axis repeated", repeat_interleave_options,
          repeat_interleave_rows);
-TN_OPS_COMPOSITE(stack, "operands joined along a new dimension", shape_axis_options, stack_options,
-                 TN_CLASS_MOVE, "(xs*:T) -> (y:T)", .notes = NULL);
+TN_OPS_COMPOSITE(stack, "operands joined along a new dimension", tn_axis_attributes, stack_options,
+                 TN_CLASS_MOVE, "(xs*:T) -> (y:T)");

@@ -9,8 +9,7 @@
 typedef struct statistic {
   tn_type x;
   bool reduced[TN_MAX_RANK];
-  int64_t axes[TN_MAX_RANK], n;
-  double count; /* of the elements of a result */
+  double count; /* elements that are reduced to one */
   int32_t keep;
 } statistic;
 
@@ -18,18 +17,8 @@ static tn_status statistic_begin(tn_build *b, const tn_reduce_attributes *a, sta
   s->x = tn_ops_type(b, tn_build_in(b, 0));
   s->keep = a->keep;
   TN_TRY(tn_ops_check_axes(b, &a->axes, s->x.rank, s->reduced));
-  s->n = tn_ops_marked(s->reduced, s->x.rank, s->axes);
   s->count = (double)tn_ops_reduced_count(&s->x, s->reduced);
   return TN_OK;
-}
-
-/* The sum of v over the reduced axes, which is v where x is a scalar. */
-static tn_val statistic_sum(tn_build *b, const statistic *s, tn_val v, int32_t keep) {
-  return s->n == 0 ? v : tn_reduce_sum(b, v, s->n, s->axes, keep);
-}
-
-static tn_val statistic_max(tn_build *b, const statistic *s, tn_val v, int32_t keep) {
-  return s->n == 0 ? v : tn_reduce_max(b, v, s->n, s->axes, keep);
 }
 
 /* y, with the reduced axes as 1, in the dims and dtype of the result. */
@@ -42,19 +31,19 @@ static tn_status statistic_yield(tn_build *b, const statistic *s, tn_val y, int3
 /* 0 where v is 0, and so is the gradient there. */
 static tn_val statistic_root(tn_build *b, tn_val v) {
   tn_val zero = tn_ops_zero(b, v), is_zero = tn_eq(b, v, zero);
-  return tn_where(b, is_zero, zero,
-                  tn_sqrt(b, tn_where(b, is_zero, tn_scalar(b, tn_val_type(b, v)->dtype, 1), v)));
+  return tn_where(b, is_zero, zero, tn_sqrt(b, tn_where(b, is_zero, tn_ops_number(b, v, 1), v)));
 }
 
 static void statistic_cost(const tn_node *n, tn_cost *cost) {
   tn_ops_cost(n, cost, 4 * tn_ops_count(n->in[0]));
 }
 
-#define STATISTIC_AXES(S)                                                                                    \
-  TN_OPT(S, axes, TN_OPT_INTS, "[]", NULL, "dimensions to reduce, -rank .. rank-1; none: all"),              \
-      TN_OPT(S, keep, TN_OPT_FLAG, "no", NULL, "keep reduced dimensions as 1")
+#define STATISTIC_AXES                                                                                       \
+  TN_OPT(tn_reduce_attributes, axes, TN_OPT_INTS, "[]", NULL,                                                \
+         "dimensions to reduce, -rank .. rank-1; none: all"),                                                \
+      TN_OPT(tn_reduce_attributes, keep, TN_OPT_FLAG, "no", NULL, "keep reduced dimensions as 1")
 
-static const tn_option statistic_options[] = {STATISTIC_AXES(tn_reduce_attributes), TN_OPT_END};
+static const tn_option statistic_options[] = {STATISTIC_AXES, TN_OPT_END};
 
 #define STATISTIC_OP(name, doc, struct_, options, schema, ...)                                               \
   TN_OPS_COMPOSITE(name, doc, struct_, options, TN_CLASS_REDUCE, schema, .cost = statistic_cost, __VA_ARGS__)
@@ -62,17 +51,16 @@ static const tn_option statistic_options[] = {STATISTIC_AXES(tn_reduce_attribute
 /* ---- var, std ---- */
 
 typedef struct spread_options {
-  tn_ints axes;
-  int32_t keep;
+  tn_reduce_attributes over;
   double correction;
 } spread_options;
 
 /* `moments` keeps the digits of the variance however far the mean is from 0. */
 static tn_status statistic_spread(tn_build *b, const spread_options *o, bool root) {
-  const tn_reduce_attributes over = {o->axes, o->keep};
   statistic s;
-  TN_TRY(statistic_begin(b, &over, &s));
-  tn_val m = tn_moments(b, tn_build_in(b, 0), s.n, s.axes), v = tn_op_result(b, m, 1);
+  TN_TRY(statistic_begin(b, &o->over, &s));
+  int64_t axes[TN_MAX_RANK], n = tn_ops_marked(s.reduced, s.x.rank, axes);
+  tn_val m = tn_moments(b, tn_build_in(b, 0), n, axes), v = tn_op_result(b, m, 1);
   int32_t dtype = tn_val_type(b, v)->dtype;
   double divisor = fmax(s.count - o->correction, 0);
   if (o->correction != 0) v = tn_div(b, tn_affine(b, v, s.count, 0), tn_scalar(b, dtype, divisor));
@@ -87,66 +75,65 @@ static tn_status std_decompose(tn_build *b, const void *attributes) {
 }
 
 static const tn_option spread_rows[] = {
-    STATISTIC_AXES(spread_options),
+    STATISTIC_AXES,
     TN_OPT(spread_options, correction, TN_OPT_FLOAT, "1", NULL, "subtracted from the number of elements"),
     TN_OPT_END};
 
 #define STATISTIC_FLOATS "(x:T) -> (y:T)" TN_OPS_FLOATS
-STATISTIC_OP(var, "variance, of a sample", spread_options, spread_rows, STATISTIC_FLOATS, .notes = NULL);
-STATISTIC_OP(std, "standard deviation, of a sample", spread_options, spread_rows, STATISTIC_FLOATS,
-             .notes = NULL);
+STATISTIC_OP(var, "variance, of a sample", spread_options, spread_rows, STATISTIC_FLOATS);
+STATISTIC_OP(std, "standard deviation, of a sample", spread_options, spread_rows, STATISTIC_FLOATS);
 
 /* ---- norm ---- */
 
 typedef struct norm_options {
+  tn_reduce_attributes over;
   double p;
-  tn_ints axes;
-  int32_t keep;
 } norm_options;
 
 /* The p-norm of v over axes that become 1. */
 static tn_val statistic_norm(tn_build *b, const statistic *s, tn_val v, double p) {
   int32_t dtype = tn_val_type(b, v)->dtype;
   tn_val zero = tn_ops_zero(b, v);
-  if (p == 0) return statistic_sum(b, s, tn_to_dtype(b, tn_ne(b, v, zero), dtype), 1);
-  if (p == 2) return statistic_root(b, statistic_sum(b, s, tn_mul(b, v, v), 1));
+  if (p == 0) return tn_ops_reduce(b, "reduce_sum", tn_to_dtype(b, tn_ne(b, v, zero), dtype), s->reduced);
+  if (p == 2) return statistic_root(b, tn_ops_reduce(b, "reduce_sum", tn_mul(b, v, v), s->reduced));
   v = tn_abs(b, v);
-  if (p == 1) return statistic_sum(b, s, v, 1);
-  if (p == INFINITY) return statistic_max(b, s, v, 1);
-  if (p == -INFINITY) return tn_neg(b, statistic_max(b, s, tn_neg(b, v), 1));
-  tn_val sum = statistic_sum(b, s, tn_pow(b, v, tn_scalar(b, dtype, p)), 1), is_zero = tn_eq(b, sum, zero);
+  if (p == 1) return tn_ops_reduce(b, "reduce_sum", v, s->reduced);
+  if (p == INFINITY) return tn_ops_reduce(b, "reduce_max", v, s->reduced);
+  if (p == -INFINITY) return tn_neg(b, tn_ops_reduce(b, "reduce_max", tn_neg(b, v), s->reduced));
+  tn_val sum = tn_ops_reduce(b, "reduce_sum", tn_pow(b, v, tn_scalar(b, dtype, p)), s->reduced),
+         is_zero = tn_eq(b, sum, zero);
   tn_val root = tn_pow(b, tn_where(b, is_zero, tn_scalar(b, dtype, 1), sum), tn_scalar(b, dtype, 1 / p));
   return tn_where(b, is_zero, zero, root);
 }
 
 static tn_status norm_decompose(tn_build *b, const void *attributes) {
   const norm_options *o = attributes;
-  const tn_reduce_attributes over = {o->axes, o->keep};
   statistic s;
-  TN_TRY(statistic_begin(b, &over, &s));
+  TN_TRY(statistic_begin(b, &o->over, &s));
   return statistic_yield(b, &s, statistic_norm(b, &s, tn_ops_wide(b, tn_build_in(b, 0)), o->p), s.x.dtype);
 }
 
-typedef struct normalize_options {
+typedef struct distance_options {
   double p;
   int64_t axis;
   double epsilon;
-} normalize_options;
+  int32_t keep;
+} distance_options;
 
 /* The statistic of one axis that stays as 1. */
 static tn_status statistic_along(tn_build *b, int64_t axis, statistic *s) {
   int32_t at;
-  tn_status status = tn_ops_axis_of_x(b, axis, &at);
   const tn_reduce_attributes over = {{.v = &axis, .n = 1}, 1};
-  return status != TN_OK ? status : statistic_begin(b, &over, s);
+  TN_TRY(tn_ops_axis_of_x(b, axis, &at));
+  return statistic_begin(b, &over, s);
 }
 
 static tn_val statistic_at_least(tn_build *b, tn_val v, double least) {
-  return tn_maximum(b, v, tn_scalar(b, tn_val_type(b, v)->dtype, least));
+  return tn_maximum(b, v, tn_ops_number(b, v, least));
 }
 
 static tn_status normalize_decompose(tn_build *b, const void *attributes) {
-  const normalize_options *o = attributes;
+  const distance_options *o = attributes;
   tn_val x = tn_ops_wide(b, tn_build_in(b, 0));
   statistic s;
   TN_TRY(statistic_along(b, o->axis, &s));
@@ -155,21 +142,20 @@ static tn_status normalize_decompose(tn_build *b, const void *attributes) {
   return TN_OK;
 }
 
-#define STATISTIC_P(S, otherwise)                                                                            \
-  TN_OPT(S, p, TN_OPT_FLOAT, otherwise, NULL,                                                                \
+#define STATISTIC_P(S)                                                                                       \
+  TN_OPT(S, p, TN_OPT_FLOAT, "2", NULL,                                                                      \
          "the root of the sum of |x|^p; inf: the largest |x|; 0: how many are not 0")
 
-static const tn_option norm_rows[] = {STATISTIC_P(norm_options, "2"), STATISTIC_AXES(norm_options),
-                                      TN_OPT_END};
+static const tn_option norm_rows[] = {STATISTIC_P(norm_options), STATISTIC_AXES, TN_OPT_END};
 static const tn_option normalize_rows[] = {
-    STATISTIC_P(normalize_options, "2"),
-    TN_OPT(normalize_options, axis, TN_OPT_INT, "1", NULL, "dimension of the vectors, -rank .. rank-1"),
-    TN_OPT(normalize_options, epsilon, TN_OPT_FLOAT, "1e-12", "> 0", "least divisor"), TN_OPT_END};
+    STATISTIC_P(distance_options),
+    TN_OPT(distance_options, axis, TN_OPT_INT, "1", NULL, "dimension of the vectors, -rank .. rank-1"),
+    TN_OPT(distance_options, epsilon, TN_OPT_FLOAT, "1e-12", "> 0", "least divisor"), TN_OPT_END};
 
 STATISTIC_OP(norm, "p-norm", norm_options, norm_rows, STATISTIC_FLOATS,
              .notes = "The gradient is 0 where the norm is 0.");
-STATISTIC_OP(normalize, "x divided by its norm along an axis", normalize_options, normalize_rows,
-             STATISTIC_FLOATS, .notes = NULL);
+STATISTIC_OP(normalize, "x divided by its norm along an axis", distance_options, normalize_rows,
+             STATISTIC_FLOATS);
 
 /* ---- logsumexp, prod, any, all ---- */
 
@@ -178,22 +164,20 @@ static tn_status logsumexp_decompose(tn_build *b, const void *attributes) {
   tn_val x = tn_ops_wide(b, tn_build_in(b, 0));
   statistic s;
   TN_TRY(statistic_begin(b, attributes, &s));
-  tn_val top = statistic_max(b, &s, x, 1);
+  tn_val top = tn_ops_reduce(b, "reduce_max", x, s.reduced);
   top = tn_where(b, tn_is_finite(b, top), top, tn_ops_zero(b, x));
-  tn_val sum = statistic_sum(b, &s, tn_exp(b, tn_sub(b, x, top)), 1);
+  tn_val sum = tn_ops_reduce(b, "reduce_sum", tn_exp(b, tn_sub(b, x, top)), s.reduced);
   return statistic_yield(b, &s, tn_add(b, tn_log(b, sum), top), s.x.dtype);
 }
 
 static tn_status logsumexp_grad(tn_build *b, const void *attributes) {
-  const tn_reduce_attributes *a = attributes;
   tn_val x = tn_build_in(b, 0);
-  tn_type type = tn_ops_type(b, x);
-  bool reduced[TN_MAX_RANK];
-  tn_ops_axes(&a->axes, type.rank, reduced);
-  tn_val y = tn_ops_keep(b, tn_build_out(b, 0), &type, reduced),
-         dy = tn_ops_keep(b, tn_build_out_grad(b, 0), &type, reduced);
+  statistic s;
+  TN_TRY(statistic_begin(b, attributes, &s));
+  tn_val y = tn_ops_keep(b, tn_build_out(b, 0), &s.x, s.reduced),
+         dy = tn_ops_keep(b, tn_build_out_grad(b, 0), &s.x, s.reduced);
   tn_val share = tn_exp(b, tn_sub(b, tn_ops_wide(b, x), tn_ops_wide(b, y)));
-  tn_build_yield(b, 0, tn_to_dtype(b, tn_mul(b, tn_ops_wide(b, dy), share), type.dtype));
+  tn_build_yield(b, 0, tn_to_dtype(b, tn_mul(b, tn_ops_wide(b, dy), share), s.x.dtype));
   return TN_OK;
 }
 
@@ -221,7 +205,7 @@ static tn_status statistic_truth(tn_build *b, const tn_reduce_attributes *a, boo
   TN_TRY(statistic_begin(b, a, &s));
   if (s.x.dtype != TN_BOOL) x = tn_ne(b, x, tn_ops_zero(b, x));
   tn_val counted = tn_to_dtype(b, all ? tn_not(b, x) : x, TN_F32);
-  tn_val some = tn_gt(b, statistic_sum(b, &s, counted, 1), tn_scalar(b, TN_F32, 0));
+  tn_val some = tn_gt(b, tn_ops_reduce(b, "reduce_sum", counted, s.reduced), tn_scalar(b, TN_F32, 0));
   return statistic_yield(b, &s, all ? tn_not(b, some) : some, TN_BOOL);
 }
 
@@ -236,7 +220,7 @@ static tn_status all_decompose(tn_build *b, const void *attributes) {
 STATISTIC_OP(logsumexp, "logarithm of the sum of the exponentials", tn_reduce_attributes, statistic_options,
              STATISTIC_FLOATS, .grad = logsumexp_grad);
 STATISTIC_OP(prod, "product; 1 over nothing", tn_reduce_attributes, statistic_options,
-             "(x:T) -> (y:T)" TN_OPS_NUMBERS, .notes = NULL);
+             "(x:T) -> (y:T)" TN_OPS_NUMBERS);
 STATISTIC_OP(any, "whether an element is not 0", tn_reduce_attributes, statistic_options, STATISTIC_TRUTH,
              .flags = TN_OP_NONDIFF);
 STATISTIC_OP(all, "whether no element is 0", tn_reduce_attributes, statistic_options, STATISTIC_TRUTH,
@@ -295,7 +279,7 @@ static tn_val statistic_nan_first(tn_build *b, const statistic *s, tn_val index,
   return tn_where(b, tn_ne(b, largest, largest), top, index);
 }
 
-/* The k-th smallest element, from 1 on; `middle`: the median, which a NaN is. */
+/* The k-th smallest element; k counts from 1. `middle`: the median, which is NaN where an element is. */
 static tn_status statistic_kth(tn_build *b, const pick_options *o, bool middle) {
   statistic s;
   TN_TRY(statistic_along(b, o->axis, &s));
@@ -336,7 +320,7 @@ static const tn_option kthvalue_rows[] = {
     TN_OPT(pick_options, k, TN_OPT_INT, NULL, ">= 1", "which one; 1: the smallest"), PICK_AXIS, TN_OPT_END};
 
 #define PICK_OP(name, doc, rows)                                                                             \
-  STATISTIC_OP(name, doc, pick_options, rows, "(x:T) -> (y:T, index:i32)" TN_OPS_NUMBERS, .notes = NULL)
+  STATISTIC_OP(name, doc, pick_options, rows, "(x:T) -> (y:T, index:i32)" TN_OPS_NUMBERS)
 PICK_OP(max_with_index,
         "largest element along an axis, NaN if there is one, and its index, the first of equals", pick_rows);
 PICK_OP(min_with_index,
@@ -350,13 +334,6 @@ STATISTIC_OP(argsort, "indices that sort the elements along an axis, the first o
              tn_sort_attributes, argsort_rows, "(x:T) -> (index:i32)" TN_OPS_NUMBERS, .flags = TN_OP_NONDIFF);
 
 /* ---- distances ---- */
-
-typedef struct distance_options {
-  double p;
-  int64_t axis;
-  double epsilon;
-  int32_t keep;
-} distance_options;
 
 static tn_status cosine_similarity_decompose(tn_build *b, const void *attributes) {
   const distance_options *o = attributes;
@@ -381,9 +358,8 @@ static tn_status cosine_similarity_decompose(tn_build *b, const void *attributes
 
 /* The p-norm of v along the last dimension. */
 static tn_val statistic_distance(tn_build *b, tn_val v, double p, int32_t keep, int32_t dtype) {
-  statistic s = {.x = tn_ops_type(b, v), .n = 1};
+  statistic s = {.x = tn_ops_type(b, v)};
   if (s.x.rank == 0) return 0;
-  s.axes[0] = s.x.rank - 1;
   s.reduced[s.x.rank - 1] = true;
   tn_type type = tn_ops_reduced(&s.x, s.reduced, keep);
   return tn_to_dtype(b, tn_reshape(b, statistic_norm(b, &s, v, p), type.rank, type.dims), dtype);
@@ -422,13 +398,13 @@ static const tn_option cosine_rows[] = {
     TN_OPT(distance_options, axis, TN_OPT_INT, "1", NULL, "dimension of the vectors, -rank .. rank-1"),
     TN_OPT(distance_options, epsilon, TN_OPT_FLOAT, "1e-8", "> 0", "least norm"), TN_OPT_END};
 static const tn_option pairwise_rows[] = {
-    STATISTIC_P(distance_options, "2"),
+    STATISTIC_P(distance_options),
     TN_OPT(distance_options, epsilon, TN_OPT_FLOAT, "1e-6", NULL, "added to every difference"),
     TN_OPT(distance_options, keep, TN_OPT_FLAG, "no", NULL, "keep the dimension as 1"), TN_OPT_END};
-static const tn_option cdist_rows[] = {STATISTIC_P(distance_options, "2"), TN_OPT_END};
+static const tn_option cdist_rows[] = {STATISTIC_P(distance_options), TN_OPT_END};
 
 #define DISTANCE_OP(name, doc, rows)                                                                         \
-  STATISTIC_OP(name, doc, distance_options, rows, "(x:T, y:T) -> (z:T)" TN_OPS_FLOATS, .notes = NULL)
+  STATISTIC_OP(name, doc, distance_options, rows, "(x:T, y:T) -> (z:T)" TN_OPS_FLOATS)
 DISTANCE_OP(cosine_similarity, "cosine of the angle of vectors along an axis", cosine_rows);
 DISTANCE_OP(pairwise_distance, "p-norm of x - y along the last dimension", pairwise_rows);
 DISTANCE_OP(cdist, "p-norm of the difference of every row of x and every row of y", cdist_rows);

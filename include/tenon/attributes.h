@@ -109,7 +109,7 @@ typedef struct tn_conv2d_attributes { /* conv1d, conv2d, conv3d and their gradie
 } tn_conv2d_attributes;
 
 typedef struct tn_pool2d_attributes { /* max_pool2d, avg_pool2d and their gradients */
-  tn_ints kernel, stride, padding;    /* two entries each; stride empty means kernel */
+  tn_ints kernel, stride, padding;    /* an entry for each spatial dimension; stride empty means kernel */
   int32_t ceil;                       /* output size rounds up, PyTorch's ceil_mode */
   int32_t include_pad;                /* avg: padding counts in the divisor */
   tn_ints dims;                       /* gradient ops: of their result */
@@ -138,7 +138,7 @@ typedef struct tn_attention_attributes {
   double scale;   /* 0: 1 / sqrt(head width) */
   int32_t math;   /* TN_MATH_..., of its products */
   int64_t heads;  /* of operands (batch, tokens, heads * width); 0: they are (batch, heads, tokens, width) */
-  int64_t window; /* general_attention: a query sees this many keys up to its own; 0: all */
+  int64_t window; /* general_attention: a query sees keys at a distance below this; 0: all */
   double softcap; /* general_attention: bound of the scores; 0: none */
   int32_t alibi;  /* general_attention: scores fall with the distance */
 } tn_attention_attributes;

@@ -1568,8 +1568,8 @@ static inline tn_val tn_index_select(tn_build *build, tn_val x, tn_val index, in
 }
 
 /* interpolate: images of another size: (N, C, spatial...)
- * The modes and positions of PyTorch's interpolate. Every element of a row or column takes part in the
- * sums of the others, with weight 0, so that an infinite one spreads.
+ * The modes and positions of PyTorch's interpolate. Each element of the result is a sum over all elements
+ * of its row or column, most with weight 0: an infinite element makes the others NaN.
  *   (x:T) -> (y:T); T in f16 bf16 f32 f64
  *   size: of the result: one number, or one for each spatial dimension; default []
  *   scale: factor, instead of size; > 0; default []

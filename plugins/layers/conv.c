@@ -137,18 +137,12 @@ static tn_status conv_check_input(tn_build *b, const conv_options *o, int32_t ra
 
 /* Makes the border, where it has other than zeros, and leaves the op none to make. */
 static tn_val conv_make_border(tn_build *b, const conv_options *o, int32_t rank, conv_window *w) {
-  static const char *const modes[] = {"constant", "reflect", "replicate", "circular"};
   int64_t low[5] = {0}, high[5] = {0};
   if (o->padding_mode == 0) return tn_build_in(b, 0);
   memcpy(low + 2, w->padding, (size_t)rank * sizeof *low);
   memcpy(high + 2, w->padding + rank, (size_t)rank * sizeof *high);
   memset(w->padding, 0, sizeof w->padding);
-  tn_op_begin(b, "extend");
-  tn_op_arg(b, tn_build_in(b, 0));
-  tn_op_set_ints(b, "low", 2 + rank, low);
-  tn_op_set_ints(b, "high", 2 + rank, high);
-  tn_op_set_text(b, "mode", modes[o->padding_mode]);
-  return tn_op_end(b);
+  return tn_extend(b, tn_build_in(b, 0), 2 + rank, low, 2 + rank, high, o->padding_mode, 0);
 }
 
 /* Equal padding on both sides is given once, as a line of a plan shows it. */

@@ -78,8 +78,7 @@ static tn_status recurrent_check(tn_build *b) {
 }
 
 static tn_status recurrent_build(tn_build *b, const recurrent_options *o, int32_t cell, int64_t gates) {
-  tn_status status = recurrent_check(b);
-  if (status != TN_OK) return status;
+  TN_TRY(recurrent_check(b));
   recurrent_direction d = {.options = o,
                            .cell = cell,
                            .gates = gates,
