@@ -61,7 +61,8 @@ typedef struct tn_model_scope {
   tn_assembly *assembly;
   const struct tn_model_scope *data; /* the model's scope, for "data.word" */
   const char *prefix;                /* path prefix of every name; "" for the model */
-  const char *own_prefix; /* of paths that are made up: `prefix`, or in a flat block the path of its use */
+  const char *own_prefix; /* path prefix of ops and unnamed layers: `prefix`, but in a flat block the path of
+                             its use */
   tn_name_index names;
   TN_VEC(tn_val) values;  /* by number of the name */
   const char **arg_names; /* arguments of a block, and numbers of lines such as `head = width // heads` */
@@ -85,6 +86,8 @@ typedef struct tn_results {
  * begins with WHERE, or with WHAT or the first word of WHAT, loses that part first; a position deeper in
  * the model stays behind WHERE. `what` may be "". */
 tn_status tn_error_add_context(tn_env *env, tn_status status, const char *where, const char *what);
+/* Skips "HEAD: " at the start of the text, where HEAD is the first n bytes of `head`. */
+const char *tn_error_text_behind(const char *text, const char *head, size_t n);
 /* "net.ini:14", or "--set model.layers", allocated in the assembly's arena; NULL: out of memory. */
 const char *tn_line_where(tn_assembly *assembly, const tn_line *line);
 /* Finds a layer in the registry. An unknown name is an error of the configuration, TN_EINVAL. */
@@ -97,6 +100,8 @@ tn_status tn_scope_note(const tn_model_scope *scope, tn_status status);
 /* field.c: the value of an input or target of the model; `type` is without the batch. Failures, with their
  * message, stick in the builder, and the value is 0. */
 tn_val tn_model_field(const tn_assembly *assembly, const char *name, const tn_type *type);
+/* The weights of the samples, f32[batch]; 0: out of memory. */
+tn_val tn_model_sample_weight(const tn_assembly *assembly);
 
 /* modules.c: the modules of the model by their paths. tn_module_find gives NULL for an unknown path. A result
  * is valid until the next module is added. Of several modules of a path, which shared blocks may make, the
@@ -118,9 +123,13 @@ bool tn_scope_has(const tn_model_scope *scope, const char *ref);
 tn_scope tn_scope_names(const tn_model_scope *scope);
 /* Adds a number, word or list. */
 tn_status tn_scope_define(tn_model_scope *scope, const char *name, const tn_value *value);
+/* The index of an argument of the block, or of a number that a line has named; -1: neither. */
+int32_t tn_scope_find_argument(const tn_model_scope *scope, const char *name);
 /* TN_EINVAL if the name is that of an argument or number. */
 tn_status tn_scope_refuse_argument(const tn_model_scope *scope, const char *name);
 
+/* value.c: whether the value is a list of values of the graph: [a, b]. */
+bool tn_value_lists_values(const tn_value *value);
 /* value.c: evaluates an expression that may compute with values; `path` is that of its ops. A TENSOR has
  * results: all of a call, else one. */
 tn_status tn_scope_compute(const tn_model_scope *scope, const tn_expr *expr, const char *path,
@@ -153,7 +162,7 @@ typedef struct tn_use {
   const tn_item_call *call;
   const char *path; /* absolute; prefix of the parameters' paths */
   bool named;       /* false: `path` is generated and the layer must not have parameters */
-  bool inside;      /* it is a part of an expression */
+  bool inside;      /* the call is a part of an expression */
   bool implicit; /* the input is the value of the line before, which a source such as `full` does not take */
   const char *where;
   const tn_val *in; /* 0: unknown, behind a line that is wrong */

@@ -40,12 +40,6 @@ static tn_status block_read_names(const tn_model_scope *scope, tn_section *secti
   return TN_OK;
 }
 
-static int32_t block_find_arg(const tn_model_scope *inner, const char *name) {
-  for (int32_t i = 0; i < inner->n_args; i++)
-    if (tn_text_equal(inner->arg_names[i], name)) return i;
-  return -1;
-}
-
 /* The declared arguments of a block. */
 typedef struct block_args {
   tn_call_arg *v; /* name and value: an argument with its default */
@@ -57,14 +51,15 @@ static tn_status block_declare_args(const tn_model_scope *outer, tn_model_scope 
                                     block_args *args) {
   tn_arena *arena = &outer->assembly->arena;
   TN_TRY(block_read_args(outer, section, &args->v, &args->n));
-  size_t room = (size_t)args->n + 1;
+  size_t room = 1;
+  while (room < (size_t)args->n) room *= 2; /* tn_scope_define grows them */
   inner->arg_names = tn_arena_alloc(arena, tn_size_mul(room, sizeof *inner->arg_names));
   inner->arg_values = tn_arena_alloc(arena, tn_size_mul(room, sizeof *inner->arg_values));
   args->passed = tn_arena_alloc(arena, room);
   if (inner->arg_names == NULL || inner->arg_values == NULL || args->passed == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < args->n; i++) {
     const char *name = args->v[i].name != NULL ? args->v[i].name : args->v[i].value->word;
-    if (block_find_arg(inner, name) >= 0)
+    if (tn_scope_find_argument(inner, name) >= 0)
       return tn_failf(outer->assembly->env, TN_EINVAL, "[%s] args: '%s' appears twice", section->name, name);
     inner->arg_names[inner->n_args++] = name;
   }
@@ -109,7 +104,7 @@ static tn_status block_pass_args(const tn_model_scope *outer, tn_model_scope *in
   tn_env *env = outer->assembly->env;
   for (int32_t i = 0; i < use->call->n_args; i++) {
     const tn_call_arg *arg = &use->call->args[i];
-    int32_t at = arg->name != NULL ? block_find_arg(inner, arg->name) : i;
+    int32_t at = arg->name != NULL ? tn_scope_find_argument(inner, arg->name) : i;
     if (at < 0) return block_fail_unknown_arg(inner, use, arg->name);
     if (at >= inner->n_args)
       return tn_failf(env, TN_EINVAL, "block '%s' takes %d argument%s, given %d", use->call->layer,

@@ -109,14 +109,12 @@ static tn_status callee_parse_argument(const tn_model_scope *scope, const char *
 
 tn_status tn_callee_meant(const tn_model_scope *scope, const tn_item_call *call, const tn_item_call **meant) {
   *meant = call;
-  for (int32_t i = 0; call->layer != NULL && i < scope->n_args; i++) {
-    const tn_value *value = &scope->arg_values[i];
-    if (!tn_text_equal(scope->arg_names[i], call->layer) || value->kind != TN_VALUE_TEXT) continue;
-    const char *name =
-        tn_arena_printf(&scope->assembly->arena, "%.*s", (int)strcspn(value->text, "("), value->text);
-    if (name == NULL) return TN_ENOMEM;
-    if (tn_callee_exists(scope->assembly, name) || !tn_callee_exists(scope->assembly, call->layer))
-      return callee_parse_argument(scope, value->text, call, meant);
-  }
-  return TN_OK;
+  int32_t i = call->layer != NULL ? tn_scope_find_argument(scope, call->layer) : -1;
+  if (i < 0 || scope->arg_values[i].kind != TN_VALUE_TEXT) return TN_OK;
+  const char *text = scope->arg_values[i].text;
+  const char *name = tn_arena_printf(&scope->assembly->arena, "%.*s", (int)strcspn(text, "("), text);
+  if (name == NULL) return TN_ENOMEM;
+  if (!tn_callee_exists(scope->assembly, name) && tn_callee_exists(scope->assembly, call->layer))
+    return TN_OK;
+  return callee_parse_argument(scope, text, call, meant);
 }

@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-/* Skips "HEAD: " at the start of the text, where HEAD is the first n bytes of `head`. */
-static const char *error_text_behind(const char *text, const char *head, size_t n) {
+const char *tn_error_text_behind(const char *text, const char *head, size_t n) {
   return n > 0 && strncmp(text, head, n) == 0 && strncmp(text + n, ": ", 2) == 0 ? text + n + 2 : text;
 }
 
@@ -12,9 +11,9 @@ tn_status tn_error_add_context(tn_env *env, tn_status status, const char *where,
   if (status == TN_OK) return TN_OK;
   const char *text = env->record->code == status && *env->record->text != '\0' ? env->record->text
                                                                                : tn_status_unsaid(status);
-  text = error_text_behind(text, where, strlen(where));
-  text = error_text_behind(text, what, strlen(what));       /* a block that uses itself */
-  text = error_text_behind(text, what, strcspn(what, " ")); /* an op of the same name as the layer */
+  text = tn_error_text_behind(text, where, strlen(where));
+  text = tn_error_text_behind(text, what, strlen(what));       /* a block that uses itself */
+  text = tn_error_text_behind(text, what, strcspn(what, " ")); /* an op of the same name as the layer */
   return tn_failf(env, status, "%s: %s%s%s", where, what, *what != '\0' ? ": " : "", text);
 }
 

@@ -37,6 +37,11 @@ static const tn_prepared_input *field_find_prepared(const tn_assembly *a, const 
   return NULL;
 }
 
+tn_val tn_model_sample_weight(const tn_assembly *a) {
+  const tn_type type = {TN_F32, 1, {a->request->batch}};
+  return tn_graph_input(tn_builder_graph(a->b), "sample.weight", &type);
+}
+
 tn_val tn_model_field(const tn_assembly *a, const char *name, const tn_type *type) {
   tn_type batched = {type->dtype, type->rank + 1, {a->request->batch}};
   memcpy(batched.dims + 1, type->dims, (size_t)type->rank * sizeof *type->dims);

@@ -85,6 +85,17 @@ static tn_status layer_check_ties(const tn_layer_context *c) {
   return TN_OK;
 }
 
+/* The option of an argument without a name. `called`: as the model calls the item. */
+static tn_status layer_option_at(const tn_model_scope *scope, const tn_item *item, const char *called,
+                                 int32_t position, const tn_option **option) {
+  const tn_env *env = scope->assembly->env;
+  *option = tn_options_at(item, position);
+  if (*option != NULL) return TN_OK;
+  if (position == 0) return tn_failf(env, TN_EINVAL, "it takes no arguments: write `%s`", called);
+  return tn_failf(env, TN_EINVAL, "argument %d is one too many, see `tenon inspect %s`", position + 1,
+                  item->name);
+}
+
 static tn_status layer_set_argument(const tn_model_scope *scope, tn_options *options, const tn_call_arg *arg,
                                     int32_t position, tn_layer_context *context) {
   tn_env *env = scope->assembly->env;
@@ -92,12 +103,8 @@ static tn_status layer_set_argument(const tn_model_scope *scope, tn_options *opt
   const char *name = arg->name;
   tn_value value;
   if (name == NULL) {
-    const tn_option *option = tn_options_at(options->item, position);
-    if (option == NULL && position == 0)
-      return tn_failf(env, TN_EINVAL, "it takes no arguments: write `%s`", options->item->name);
-    if (option == NULL)
-      return tn_failf(env, TN_EINVAL, "argument %d is one too many, see `tenon inspect %s`", position + 1,
-                      options->item->name);
+    const tn_option *option;
+    TN_TRY(layer_option_at(scope, options->item, options->item->name, position, &option));
     name = option->name;
   }
   TN_TRY(tn_scope_evaluate(scope, arg->value, &value));
@@ -132,13 +139,10 @@ static bool layer_input_is_unknown(const tn_use *use) {
 /* The types of the inputs, for messages: "(f32[8, 3, 32, 32], f32[8, 10])". */
 static const char *layer_describe_inputs(const tn_model_scope *scope, const tn_use *use) {
   tn_text text = tn_text_new(scope->assembly->env);
-  for (int32_t i = 0; i < use->n_in; i++) {
-    const tn_type *type = tn_val_type(scope->assembly->b, use->in[i]);
-    tn_text_addf(&text, "%s%s[", i > 0 ? ", " : "(", tn_dtype_name(type->dtype));
-    for (int32_t d = 0; d < type->rank; d++)
-      tn_text_addf(&text, "%s%lld", d > 0 ? ", " : "", (long long)type->dims[d]);
-    tn_text_add(&text, "]");
-  }
+  char type[TN_TYPE_TEXT];
+  for (int32_t i = 0; i < use->n_in; i++)
+    tn_text_addf(&text, "%s%s", i > 0 ? ", " : "(",
+                 tn_type_format(tn_val_type(scope->assembly->b, use->in[i]), type));
   const char *copy = tn_arena_printf(&scope->assembly->arena, "%s)", text.v != NULL ? text.v : "(");
   tn_text_free(&text);
   return copy != NULL ? copy : "";
@@ -268,50 +272,44 @@ tn_status tn_use_layer(const tn_model_scope *scope, const tn_use *use, const tn_
   return built ? tn_scope_note(scope, status) : status;
 }
 
-/* Random numbers are addressed by their stream and by counters, the last operands. */
-static void layer_add_counters(tn_build *b, const tn_op_def *def, const tn_use *use) {
-  for (int32_t i = 0; i < def->n_operands; i++) {
-    if (!tn_text_equal(def->operands[i].name, "iteration")) continue;
-    for (int32_t k = use->n_in; k < i; k++) tn_op_arg(b, 0); /* absent optional operands */
-    tn_op_arg(b, tn_build_counter(b, TN_ITERATION));
-    tn_op_arg(b, tn_build_counter(b, TN_BATCH_BLOCK));
-    tn_op_set_int(b, "stream", (int64_t)tn_build_random_stream(b, def->op->item.name));
-  }
+/* Random numbers are addressed by their stream and by counters, the operands behind those of the model. */
+static void layer_add_counters(tn_build *b, const tn_callee *callee, int32_t n_in) {
+  if (callee->max_in < 0 || callee->max_in == callee->op->n_operands) return;
+  for (int32_t k = n_in; k < callee->max_in; k++) tn_op_arg(b, 0); /* absent optional operands */
+  tn_op_arg(b, tn_build_counter(b, TN_ITERATION));
+  tn_op_arg(b, tn_build_counter(b, TN_BATCH_BLOCK));
+  tn_op_set_int(b, "stream", (int64_t)tn_build_random_stream(b, callee->op->op->item.name));
 }
 
 /* The name of an op's option: `axis` is the one of `axes`. */
 static const char *layer_option_name(const tn_op_def *def, const char *name) {
   const tn_item *item = &def->op->item;
-  bool one = name != NULL && tn_text_equal(name, "axis") && tn_options_find(item, "axis") == NULL;
+  bool one = tn_text_equal(name, "axis") && tn_options_find(item, "axis") == NULL;
   return one && tn_options_find(item, "axes") != NULL ? "axes" : name;
 }
 
 /* The number of arguments without a name. */
 static tn_status layer_check_arguments(const tn_model_scope *scope, const tn_use *use, const tn_op_def *def) {
-  for (int32_t i = 0; i < use->call->n_args; i++) {
-    if (use->call->args[i].name != NULL || tn_options_at(&def->op->item, i) != NULL) continue;
-    if (i == 0)
-      return tn_failf(scope->assembly->env, TN_EINVAL, "it takes no arguments: write `%s`", use->call->layer);
-    return tn_failf(scope->assembly->env, TN_EINVAL, "argument %d is one too many, see `tenon inspect %s`",
-                    i + 1, def->op->item.name);
-  }
+  const tn_option *option;
+  for (int32_t i = 0; i < use->call->n_args; i++)
+    if (use->call->args[i].name == NULL)
+      TN_TRY(layer_option_at(scope, &def->op->item, use->call->layer, i, &option));
   return TN_OK;
 }
 
 /* Emits an op as a layer: its operands are the inputs, its attributes the arguments. */
-static tn_status layer_emit_op(const tn_model_scope *scope, const tn_use *use, const tn_op_def *def,
+static tn_status layer_emit_op(const tn_model_scope *scope, const tn_use *use, const tn_callee *callee,
                                tn_results *results) {
   tn_assembly *a = scope->assembly;
+  const tn_op_def *def = callee->op;
   tn_build *b = a->b;
   tn_op_begin(b, def->op->item.name);
   for (int32_t i = 0; i < use->n_in; i++) tn_op_arg(b, use->in[i]);
-  layer_add_counters(b, def, use);
+  layer_add_counters(b, callee, use->n_in);
   for (int32_t i = 0; i < use->call->n_args; i++) {
     const tn_call_arg *arg = &use->call->args[i];
-    const tn_option *option = tn_options_at(&def->op->item, i);
-    const char *name = layer_option_name(def, arg->name != NULL ? arg->name
-                                              : option != NULL  ? option->name
-                                                                : NULL);
+    const char *given = arg->name != NULL ? arg->name : tn_options_at(&def->op->item, i)->name;
+    const char *name = layer_option_name(def, given);
     tn_value value;
     TN_TRY(tn_scope_evaluate(scope, arg->value, &value));
     const char *text = tn_value_text(&a->arena, &value);
@@ -338,7 +336,7 @@ static tn_status layer_use_op(const tn_model_scope *scope, const tn_use *use, co
   tn_build_frame frame = {
       .prefix = use->path, .where = use->where, .training = a->request->training, .seed = a->request->seed};
   tn_builder_push(a->b, &frame);
-  tn_status status = layer_emit_op(scope, use, def, results);
+  tn_status status = layer_emit_op(scope, use, callee, results);
   tn_builder_pop(a->b);
   return status == TN_OK ? TN_OK : layer_add_context(scope, use, status);
 }

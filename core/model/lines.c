@@ -220,7 +220,7 @@ static tn_status line_compute(tn_model_scope *scope, tn_line_run *run) {
   for (int32_t i = 0; i < line->n_names; i++) TN_TRY(tn_scope_refuse_argument(scope, line->names[i]));
   TN_TRY(tn_scope_compute(scope, line->value, tn_scope_own_path(scope, line->names[0]), run->where, &value,
                           &run->now));
-  if (value.kind == TN_VALUE_LIST && value.n_items > 0 && value.items[0].kind == TN_VALUE_TENSOR)
+  if (tn_value_lists_values(&value))
     return tn_failf(scope->assembly->env, TN_EINVAL,
                     "the line gives a list of values, expected one value; write concat([a, b], axis=1)");
   if (value.kind != TN_VALUE_TENSOR) return line_define(scope, line, &value);
@@ -264,8 +264,7 @@ static tn_status line_lose(tn_model_scope *scope, const tn_line *line) {
     const char *name = line->names[i];
     if (tn_name_hole(name) != NULL) a->lost_names = true;
     bool taken = tn_name_index_find(&scope->names, name) != TN_NAME_INDEX_NONE ||
-                 tn_scope_refuse_argument(scope, name) != TN_OK;
-    tn_error_clear(a->env);
+                 tn_scope_find_argument(scope, name) >= 0;
     if (!tn_text_equal(name, "in") && !taken) TN_TRY(tn_scope_bind(scope, name, 0, ""));
   }
   return TN_OK;

@@ -259,9 +259,7 @@ static tn_status objective_build_list(tn_objective *o, tn_section *section, cons
 }
 
 static tn_status objective_take_sample_weight(tn_objective *o) {
-  tn_assembly *a = o->scope->assembly;
-  tn_type weights = {TN_F32, 1, {a->request->batch}};
-  o->sample_weight = tn_graph_input(tn_builder_graph(a->b), "sample.weight", &weights);
+  o->sample_weight = tn_model_sample_weight(o->scope->assembly);
   return o->sample_weight != 0 ? TN_OK : TN_ENOMEM;
 }
 

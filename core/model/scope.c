@@ -31,8 +31,8 @@ tn_status tn_scope_bind(tn_model_scope *scope, const char *name, tn_val value, c
   if (tn_text_equal(name, "in"))
     return tn_failf(env, TN_EINVAL, "%s: 'in' is the input of a block and cannot name a layer", where);
   bool taken = tn_name_index_find(&scope->names, name) != TN_NAME_INDEX_NONE;
-  for (int32_t i = scope->n_args - scope->n_numbers; i < scope->n_args; i++)
-    taken = taken || tn_text_equal(scope->arg_names[i], name);
+  taken = taken ||
+          (scope->n_numbers > 0 && tn_scope_find_argument(scope, name) >= scope->n_args - scope->n_numbers);
   if (taken) return tn_failf(env, TN_EINVAL, "%s: the name '%s' is taken, expected a new one", where, name);
   TN_TRY(tn_vec_reserve(env, &scope->values, scope->values.n + 1));
   TN_TRY(tn_name_index_add(&scope->names, name));
@@ -40,10 +40,10 @@ tn_status tn_scope_bind(tn_model_scope *scope, const char *name, tn_val value, c
   return TN_OK;
 }
 
-static const tn_value *scope_find_argument(const tn_model_scope *scope, const char *name) {
+int32_t tn_scope_find_argument(const tn_model_scope *scope, const char *name) {
   for (int32_t i = 0; i < scope->n_args; i++)
-    if (tn_text_equal(scope->arg_names[i], name)) return &scope->arg_values[i];
-  return NULL;
+    if (tn_text_equal(scope->arg_names[i], name)) return i;
+  return -1;
 }
 
 static const tn_signature_field *scope_find_target(const tn_assembly *a, const char *name) {
@@ -60,12 +60,10 @@ static bool scope_is_of_targets(const tn_assembly *a, const char *name) {
  * as behind a line that is wrong, and lines that depend on it are left out. */
 static tn_status scope_resolve_target(tn_assembly *a, const char *name, tn_val *value) {
   const tn_signature_field *target = scope_find_target(a, name);
-  const tn_type weights = {TN_F32, 1, {a->request->batch}};
   *value = 0;
   a->reads_targets = true;
   if (!a->request->measured) return TN_OK;
-  *value = target != NULL ? tn_model_field(a, name, &target->type)
-                          : tn_graph_input(tn_builder_graph(a->b), name, &weights);
+  *value = target != NULL ? tn_model_field(a, name, &target->type) : tn_model_sample_weight(a);
   if (*value == 0) return target != NULL ? tn_build_status(a->b) : TN_ENOMEM;
   return tn_scope_bind(a->data, tn_arena_strdup(&a->arena, name), *value, a->request->ini->path);
 }
@@ -103,11 +101,11 @@ tn_status tn_scope_resolve(const tn_model_scope *scope, const char *ref, tn_val 
   if (found == TN_NAME_INDEX_NONE && of_data && scope_is_of_targets(scope->assembly, ref))
     return scope_resolve_target(scope->assembly, ref, value);
   if (found == TN_NAME_INDEX_NONE && scope->assembly->lost_names) return TN_OK;
-  const tn_value *number = found == TN_NAME_INDEX_NONE ? scope_find_argument(where, ref) : NULL;
-  if (number != NULL)
+  int32_t number = found == TN_NAME_INDEX_NONE ? tn_scope_find_argument(where, ref) : -1;
+  if (number >= 0)
     return tn_failf(scope->assembly->env, TN_EINVAL,
                     "'%s' is no value here, but '%s', expected the name of a value", ref,
-                    tn_value_text(&scope->assembly->arena, number));
+                    tn_value_text(&scope->assembly->arena, &where->arg_values[number]));
   if (found == TN_NAME_INDEX_NONE) return scope_fail_unknown_name(where, ref, of_data);
   *value = where->values.v[found];
   return TN_OK;
@@ -172,7 +170,7 @@ tn_status tn_scope_holds(const tn_model_scope *scope, const tn_expr *condition, 
 }
 
 tn_status tn_scope_refuse_argument(const tn_model_scope *scope, const char *name) {
-  if (scope_find_argument(scope, name) == NULL) return TN_OK;
+  if (tn_scope_find_argument(scope, name) < 0) return TN_OK;
   return tn_failf(scope->assembly->env, TN_EINVAL, "'%s' is %s already, expected a new name", name,
                   scope->outer != NULL ? "an argument of the block or a number" : "a number");
 }
@@ -182,13 +180,9 @@ tn_status tn_scope_define(tn_model_scope *scope, const char *name, const tn_valu
   size_t n = (size_t)scope->n_args;
   if (tn_scope_has(scope, name) || tn_text_equal(name, "in"))
     return tn_failf(a->env, TN_EINVAL, "the name '%s' is taken, expected a new one", name);
-  const char **names = tn_arena_alloc(&a->arena, tn_size_mul(n + 1, sizeof *names));
-  tn_value *values = tn_arena_alloc(&a->arena, tn_size_mul(n + 1, sizeof *values));
+  const char **names = tn_arena_grow(&a->arena, scope->arg_names, n, sizeof *names);
+  tn_value *values = tn_arena_grow(&a->arena, scope->arg_values, n, sizeof *values);
   if (names == NULL || values == NULL) return TN_ENOMEM;
-  if (n > 0) {
-    memcpy(names, scope->arg_names, n * sizeof *names);
-    memcpy(values, scope->arg_values, n * sizeof *values);
-  }
   names[n] = name;
   values[n] = *value;
   scope->arg_names = names;

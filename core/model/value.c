@@ -128,10 +128,10 @@ static tn_status value_check_number(const value_run *r, const tn_value *number, 
   return TN_OK;
 }
 
-/* Operands are numbers or values; values have one element type. Writes it, TN_ANY without values. */
+/* Operands are numbers or values. Values have one element type, which holds the numbers. */
 static tn_status value_check_operands(const value_run *r, int32_t op, const tn_value *operands, int32_t n) {
   const tn_env *env = r->scope->assembly->env;
-  int32_t dtype = TN_ANY, from = op == TN_CHOOSE;
+  int32_t dtype = TN_ANY;
   for (int32_t i = 0; i < n; i++) {
     if (op == TN_CHOOSE && i == 1) continue; /* the condition */
     if (operands[i].kind == TN_VALUE_NUMBER) continue;
@@ -145,8 +145,7 @@ static tn_status value_check_operands(const value_run *r, int32_t op, const tn_v
     dtype = value_dtype(r, &operands[i]);
   }
   for (int32_t i = 0; i < n && dtype != TN_ANY; i++)
-    if (operands[i].kind == TN_VALUE_NUMBER && !(from && i == 1))
-      TN_TRY(value_check_number(r, &operands[i], dtype));
+    if (operands[i].kind == TN_VALUE_NUMBER) TN_TRY(value_check_number(r, &operands[i], dtype));
   if (op == TN_CHOOSE) TN_TRY(value_check_tensor(r, TN_UN_NOT, &operands[1]));
   return TN_OK;
 }
@@ -216,10 +215,8 @@ static bool value_is_unknown(const tn_value *value) {
 
 /* Skips "file.ini:9: add: " at the start of the text. */
 static const char *value_error_behind_op(const char *text, const char *where) {
-  size_t n = strlen(where);
-  if (n > 0 && strncmp(text, where, n) == 0 && tn_text_starts(text + n, ": ")) text += n + 2;
-  const char *end = text + strspn(text, "abcdefghijklmnopqrstuvwxyz_");
-  return end > text && tn_text_starts(end, ": ") ? end + 2 : text;
+  text = tn_error_text_behind(text, where, strlen(where));
+  return tn_error_text_behind(text, text, strspn(text, "abcdefghijklmnopqrstuvwxyz_"));
 }
 
 static tn_status value_operate(void *context, int32_t op, const tn_value *given, int32_t n, tn_value *value) {
@@ -279,7 +276,7 @@ static tn_status value_add_operand(const value_run *r, value_call *c, const tn_v
 }
 
 /* A list of values stands for several operands: concat([a, b], axis=1). */
-static bool value_is_list_of_values(const tn_value *value) {
+bool tn_value_lists_values(const tn_value *value) {
   return value->kind == TN_VALUE_LIST && value->n_items > 0 && value->items[0].kind == TN_VALUE_TENSOR;
 }
 
@@ -295,10 +292,10 @@ static tn_status value_evaluate_argument(value_run *r, const tn_expr *expr, tn_v
 /* Whether a positional argument is an operand. Numbers are, as long as operands are missing. */
 static tn_status value_take_operand(const value_run *r, value_call *c, const tn_expr *expr,
                                     const tn_value *value, bool *taken) {
+  bool is_list = tn_value_lists_values(value), is_value = is_list || value->kind == TN_VALUE_TENSOR;
   bool missing = c->n < c->callee.min_in && (c->callee.op != NULL || c->n > 0); /* linear(10) has no value */
-  *taken = c->rest.n_args == 0 && (value->kind == TN_VALUE_TENSOR || value_is_list_of_values(value) ||
-                                   (missing && value->kind == TN_VALUE_NUMBER));
-  if (!*taken && (value->kind == TN_VALUE_TENSOR || value_is_list_of_values(value)))
+  *taken = c->rest.n_args == 0 && (is_value || (missing && value->kind == TN_VALUE_NUMBER));
+  if (is_value && !*taken)
     return tn_failf(r->scope->assembly->env, TN_EINVAL,
                     "%s has a value behind an option, expected values first, then options, as in "
                     "`concat(a, b, axis=1)`",
@@ -307,11 +304,10 @@ static tn_status value_take_operand(const value_run *r, value_call *c, const tn_
     tn_val unused;
     return tn_scope_resolve(r->scope, expr->word, &unused); /* the failure names the nearest value */
   }
-  if (*taken && value->kind == TN_VALUE_LIST) {
-    for (int32_t i = 0; i < value->n_items; i++) TN_TRY(value_add_operand(r, c, &value->items[i]));
-    return TN_OK;
-  }
-  return *taken ? value_add_operand(r, c, value) : TN_OK;
+  if (!*taken) return TN_OK;
+  if (!is_list) return value_add_operand(r, c, value);
+  for (int32_t i = 0; i < value->n_items; i++) TN_TRY(value_add_operand(r, c, &value->items[i]));
+  return TN_OK;
 }
 
 static tn_status value_divide_arguments(value_run *r, const tn_item_call *call, value_call *c) {

@@ -359,14 +359,13 @@ def embedding(f, dtype):
 
 def recurrence(f, dtype):
     """Sequences of several lengths by PyTorch's packed ones; an input matrix of ones and zeros hands x over as it is."""
-    def along(module, gates, reverse, lengths):
+    def along(module, reverse, lengths):
         def run(x, w, bias, h, c=None):
             module.double() if dtype == torch.float64 else module.float()
-            end = "_reverse" if reverse else ""
             values = {"weight_ih_l0": torch.eye(x.shape[2], dtype=dtype), "weight_hh_l0": w,
                       "bias_ih_l0": torch.zeros_like(bias), "bias_hh_l0": bias}
             # both directions have values, since PyTorch has no reverse direction alone
-            named = {k: v for k, v in values.items()}
+            named = dict(values)
             if reverse:
                 named.update({k + "_reverse": v for k, v in values.items()})
                 h, c = torch.stack([h, h]), None if c is None else torch.stack([c, c])
@@ -390,10 +389,10 @@ def recurrence(f, dtype):
                         "bias": draw(gates * units, dtype=dtype), "h": draw(3, units, dtype=dtype)}
             if cell == "lstm":
                 operands["c"] = draw(3, units, dtype=dtype)
-            run = along(module, gates, reverse, lengths.long())
+            run = along(module, reverse, lengths.long())
             given = "h, c" if cell == "lstm" else "h, _"
             results = "y last cell" if cell == "lstm" else "y last"
-            f.case(f"y, last, cell, stored = recurrence(x, w, bias, {given}, length, cell={cell}, reverse={'yes' if reverse else 'no'})",
+            f.case(f"y, last, cell, stored = recurrence(x, w, bias, {given}, length, cell={cell}, reverse={flag(reverse)})",
                    lambda *v: run(*v[:-1]), outputs=results, **operands, length=lengths)
 
 

@@ -27,7 +27,7 @@ static inline void await_moment(const struct timespec *begun, const char *what, 
 }
 
 /* The state of a process or thread as ps prints it: R runs or could, S sleeps, T is stopped, Z has ended;
- * '\0': there is none of that number. */
+ * '\0' where no process or thread has the number. */
 static inline char await_state_of(int id) {
   char path[32], text[512];
   snprintf(path, sizeof path, "/proc/%d/stat", id);

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "backends/shared/clock.h"
 #include "tests/support/ports.h"
 
 enum { MOST_WORDS = 64, NAP_MS = 5 };
@@ -209,15 +210,9 @@ int program_beside(const char *format, ...) {
 
 /* ---- waits ---- */
 
-static double clock_s(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 void program_look_again(program_wait *wait, const char *condition) {
   char path[128];
-  double now_s = clock_s();
+  double now_s = tn_monotonic_s();
   if (wait->from_s == 0) wait->from_s = now_s;
   if (now_s - wait->from_s > PROGRAM_HANG_S) {
     snprintf(path, sizeof path, "%s/.stderr", place);

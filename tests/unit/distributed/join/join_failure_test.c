@@ -266,17 +266,20 @@ static void lose_last_words(member *m) {
   close(listens);
 }
 
-static atomic_int asked;
+static atomic_int stop_flag;
 
-static void take_signal(int number) { atomic_store(&asked, number); }
+static void set_stop_flag(int signal) {
+  (void)signal;
+  atomic_store(&stop_flag, 1);
+}
 
 /* Process 0 sends half of a frame, and then the signal. */
 static void stop_in_half_of_a_frame(member *m) {
   unsigned char key[TN_KEY_BYTES], byte;
   const tn_frame_head beat = {.kind = TN_FRAME_BEAT};
   if (m->place.process == 1) {
-    signal(SIGUSR1, take_signal);
-    m->request.stop = &asked;
+    signal(SIGUSR1, set_stop_flag);
+    m->request.stop = &stop_flag;
     crew_note(m->crew, 1, getpid());
     crew_await_note(m->crew, 0, 1);
     member_open_fails(m, TN_ESTOPPED, "stopped");
@@ -408,13 +411,6 @@ static void a_stop_of_a_process_that_has_come_is_reported(void **state) {
 }
 
 /* ---- stops ---- */
-
-static atomic_int stop_flag;
-
-static void set_stop_flag(int signal) {
-  (void)signal;
-  atomic_store(&stop_flag, 1);
-}
 
 /* Process 2 never comes: 0 and 1 wait for it, 3 looks for a process 0 elsewhere. */
 static void stop_while_joining(member *m) {
