@@ -77,7 +77,20 @@ static const char *scope_nearest(const tn_model_scope *scope, const char *ref, b
   return nearest;
 }
 
+/* The length of `x` in `x.shape`, as PyTorch has it, of a value x; else 0. */
+static int scope_shape_of(const tn_model_scope *scope, const char *ref) {
+  const char *dot = strrchr(ref, '.');
+  if (dot == NULL || !tn_text_equal(dot, ".shape")) return 0;
+  const char *value = tn_arena_printf(&scope->assembly->arena, "%.*s", (int)(dot - ref), ref);
+  return value != NULL && tn_scope_has(scope, value) ? (int)(dot - ref) : 0;
+}
+
 static tn_status scope_fail_unknown_name(const tn_model_scope *scope, const char *ref, bool of_data) {
+  int shape_of = of_data ? 0 : scope_shape_of(scope, ref);
+  if (shape_of > 0)
+    return tn_failf(scope->assembly->env, TN_EINVAL,
+                    "there is no value '%s' here, expected dims(%.*s), the list of its dimensions", ref,
+                    shape_of, ref);
   const char *nearest = scope_nearest(scope, ref, of_data);
   return tn_failf(
       scope->assembly->env, TN_EINVAL, "there is no value '%s%s' here%s%s%s%s", of_data ? "data." : "", ref,

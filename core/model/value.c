@@ -14,7 +14,7 @@ enum { MOST_OPERANDS = 3 };
 /* A call that was emitted. A chain of comparisons evaluates its middle twice. */
 typedef struct value_made {
   const tn_expr *call;
-  tn_val value;
+  tn_results results;
   const struct value_made *next;
 } value_made;
 
@@ -91,9 +91,7 @@ static int32_t value_operator_takes(int32_t op) {
   case TN_BIN_AND:
   case TN_BIN_OR:
   case TN_UN_NOT: return TAKES_BOOL;
-  case TN_BIN_DIV:
-  case TN_BIN_FLOORDIV:
-  case TN_BIN_MOD: return TAKES_FLOATS;
+  case TN_BIN_DIV: return TAKES_FLOATS;
   case TN_BIN_EQ:
   case TN_BIN_NE:
   case TN_CHOOSE: return TAKES_ALL;
@@ -147,11 +145,10 @@ static tn_status value_check_operands(const value_run *r, int32_t op, const tn_v
   for (int32_t i = 0; i < n && dtype != TN_ANY; i++)
     if (operands[i].kind == TN_VALUE_NUMBER) TN_TRY(value_check_number(r, &operands[i], dtype));
   if (op == TN_CHOOSE) TN_TRY(value_check_tensor(r, TN_UN_NOT, &operands[1]));
+  if ((op == TN_BIN_FLOORDIV || op == TN_BIN_MOD) && operands[1].kind == TN_VALUE_NUMBER &&
+      operands[1].number == 0)
+    return tn_failf(env, TN_EINVAL, "expected a divisor other than 0");
   return TN_OK;
-}
-
-static tn_term value_floor(const tn_terms *e, tn_term x) {
-  return tn_term_of_value(tn_floor(e->b, tn_term_tensor(e, x, e->dtype)));
 }
 
 static tn_term value_apply(const tn_terms *e, int32_t op, const tn_term *x) {
@@ -164,10 +161,8 @@ static tn_term value_apply(const tn_terms *e, int32_t op, const tn_term *x) {
   case TN_BIN_SUB: return tn_term_subtract(e, x[0], x[1]);
   case TN_BIN_MUL: return tn_term_multiply(e, x[0], x[1]);
   case TN_BIN_DIV: return tn_term_divide(e, x[0], x[1]);
-  case TN_BIN_FLOORDIV: return value_floor(e, tn_term_divide(e, x[0], x[1]));
-  case TN_BIN_MOD:
-    return tn_term_subtract(e, x[0],
-                            tn_term_multiply(e, value_floor(e, tn_term_divide(e, x[0], x[1])), x[1]));
+  case TN_BIN_FLOORDIV: return tn_term_binary(e, "floor_divide", x[0], x[1]);
+  case TN_BIN_MOD: return tn_term_binary(e, "remainder", x[0], x[1]);
   case TN_BIN_POW: return tn_term_raise(e, x[0], x[1]);
   case TN_CHOOSE: return tn_term_choose(e, x[0], x[1], x[2]);
   default: return tn_term_compare(e, (tn_term_comparison)(op - TN_BIN_EQ), x[0], x[1]);
@@ -416,10 +411,10 @@ static const value_made *value_find_made(const value_run *r, const tn_expr *call
   return made;
 }
 
-static tn_status value_note_made(value_run *r, const tn_expr *call, tn_val value) {
+static tn_status value_note_made(value_run *r, const tn_expr *call, const tn_results *results) {
   value_made *made = tn_arena_alloc(&r->scope->assembly->arena, sizeof *made);
   if (made == NULL) return TN_ENOMEM;
-  *made = (value_made){call, value, r->made};
+  *made = (value_made){call, *results, r->made};
   r->made = made;
   return TN_OK;
 }
@@ -432,7 +427,7 @@ static tn_status value_call_item(void *context, const tn_expr *expr, tn_value *v
   bool is_root = expr == r->root;
   const value_made *made = value_find_made(r, expr);
   if (made != NULL) {
-    *value = value_of_tensor(made->value);
+    *value = value_of_tensor(made->results.v[0]);
     return TN_OK;
   }
   r->root = is_root ? NULL : r->root; /* calls among its arguments are not */
@@ -440,14 +435,46 @@ static tn_status value_call_item(void *context, const tn_expr *expr, tn_value *v
   TN_TRY(value_apply_call(r, meant, value, &results));
   if (value->kind != TN_VALUE_TENSOR) return TN_OK;
   if (is_root) *r->results = results;
-  return value_note_made(r, expr, results.v[0]);
+  return value_note_made(r, expr, &results);
+}
+
+/* ---- parts ---- */
+
+/* split(x, 2)[1] is the second value of the call. */
+static tn_status value_pick(const value_run *r, const value_made *made, const tn_index *index, int32_t n,
+                            tn_value *value) {
+  int64_t i = n == 1 && index->kind == TN_INDEX_ONE ? tn_index_position(index, made->results.n) : -1;
+  if (i < 0)
+    return tn_failf(r->scope->assembly->env, TN_EINVAL,
+                    "%s of the %d values of %s, expected the number of one of them, as in %s(...)[0]",
+                    tn_index_text(&r->scope->assembly->arena, index, n), made->results.n, made->call->word,
+                    made->call->word);
+  *value = value_of_tensor(made->results.v[i]);
+  return TN_OK;
+}
+
+static tn_status value_part(void *context, const tn_expr *of, const tn_value *x, const tn_index *index,
+                            int32_t n, tn_value *value) {
+  const value_run *r = context;
+  const value_made *made = value_find_made(r, of);
+  tn_build_frame frame = value_frame(r);
+  if (made != NULL && made->results.n > 1) return value_pick(r, made, index, n, value);
+  *value = *x;
+  if (value_is_unknown(x)) return TN_OK;
+  tn_builder_push(r->scope->assembly->b, &frame);
+  tn_status status = tn_part_emit(r->scope, x->tensor, index, n, &value->tensor);
+  tn_builder_pop(r->scope->assembly->b);
+  return status;
 }
 
 /* ---- expressions ---- */
 
 static tn_status value_compute(value_run *r, const tn_expr *expr, tn_value *value) {
-  const tn_value_calls calls = {
-      .name = value_name, .operate = value_operate, .call = value_call_item, .context = r};
+  const tn_value_calls calls = {.name = value_name,
+                                .operate = value_operate,
+                                .call = value_call_item,
+                                .part = value_part,
+                                .context = r};
   tn_scope names = tn_scope_names(r->scope);
   names.calls = &calls;
   return tn_expr_evaluate(r->scope->assembly->env, &r->scope->assembly->arena, expr, &names, value);

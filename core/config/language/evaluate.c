@@ -367,6 +367,50 @@ static tn_status eval_call(const expr_evaluation *e, const tn_expr *expr, tn_val
   return status;
 }
 
+/* A whole number of an index. */
+static tn_status eval_index_number(const expr_evaluation *e, const tn_expr *expr, int64_t *number) {
+  tn_value value;
+  TN_TRY(eval_expr(e, expr, &value));
+  if (value.kind == TN_VALUE_TENSOR)
+    return tn_failf(e->handle, TN_EINVAL,
+                    "a value of the model stands between '[' and ']', expected whole numbers; write "
+                    "index_select(x, ids, axis=0) for elements that a value chooses, `a if mask else b` for "
+                    "those where a mask holds");
+  if (value.kind != TN_VALUE_NUMBER || !value.is_integer)
+    return tn_failf(e->handle, TN_EINVAL, "'%s' between '[' and ']', expected a whole number",
+                    eval_show(e, &value));
+  *number = (int64_t)value.number;
+  return TN_OK;
+}
+
+static tn_status eval_index(const expr_evaluation *e, const tn_index_expr *expr, tn_index *index) {
+  *index = (tn_index){.kind = expr->kind, .step = 1};
+  index->has_start = expr->start != NULL;
+  index->has_stop = expr->stop != NULL;
+  if (expr->start != NULL) TN_TRY(eval_index_number(e, expr->start, &index->start));
+  if (expr->stop != NULL) TN_TRY(eval_index_number(e, expr->stop, &index->stop));
+  if (expr->step != NULL) TN_TRY(eval_index_number(e, expr->step, &index->step));
+  if (index->step >= 1) return TN_OK;
+  return tn_failf(e->handle, TN_EINVAL,
+                  "the step %lld between '[' and ']', expected at least 1; write flip(x, axes=[1]) for the "
+                  "other direction",
+                  (long long)index->step);
+}
+
+/* x[0], x[:, 1:-1]: a part of a list or of a value of the model. */
+static tn_status eval_part(const expr_evaluation *e, const tn_expr *expr, tn_value *value) {
+  tn_value x;
+  tn_index *index = tn_arena_alloc(e->arena, tn_size_mul((size_t)expr->n_index, sizeof *index));
+  if (index == NULL) return TN_ENOMEM;
+  TN_TRY(eval_expr(e, expr->items[0], &x));
+  for (int32_t i = 0; i < expr->n_index; i++) TN_TRY(eval_index(e, &expr->index[i], &index[i]));
+  if (x.kind == TN_VALUE_LIST) return tn_index_list(e->handle, e->arena, &x, index, expr->n_index, value);
+  if (x.kind == TN_VALUE_TENSOR)
+    return e->scope->calls->part(e->scope->calls->context, expr->items[0], &x, index, expr->n_index, value);
+  return tn_failf(e->handle, TN_EINVAL, "'%s' has no parts, expected a value or a list in front of '['",
+                  eval_show(e, &x));
+}
+
 static tn_status eval_expr(const expr_evaluation *e, const tn_expr *expr, tn_value *value) {
   switch (expr->kind) {
   case TN_EXPR_NUMBER: *value = eval_number(expr->number, expr->is_integer); return TN_OK;
@@ -377,6 +421,7 @@ static tn_status eval_expr(const expr_evaluation *e, const tn_expr *expr, tn_val
   case TN_EXPR_DIM: return eval_dim(e, expr, value);
   case TN_EXPR_UNARY: return eval_unary(e, expr, value);
   case TN_EXPR_CHOOSE: return eval_choice(e, expr, value);
+  case TN_EXPR_PART: return eval_part(e, expr, value);
   default: return eval_binary(e, expr, value);
   }
 }

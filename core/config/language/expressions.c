@@ -58,12 +58,17 @@ static bool expr_enter(tn_parser *p) {
   return false;
 }
 
+/* A chain of operators makes a tree as deep as it is long. */
+static void expr_count_operator(tn_parser *p) {
+  if (++p->operators > TN_SYNTAX_OPERATORS)
+    tn_parser_fail(p, p->at, "the line has more than %d operators", TN_SYNTAX_OPERATORS);
+}
+
 static tn_expr *expr_combine(tn_parser *p, int32_t op, tn_expr *left, tn_expr *right) {
   tn_expr *expr = expr_new(p, TN_EXPR_BINARY);
   if (expr == NULL || !expr_add_item(p, expr, left) || !expr_add_item(p, expr, right)) return NULL;
   expr->op = op;
-  if (++p->operators > TN_SYNTAX_OPERATORS)
-    tn_parser_fail(p, p->at, "the line has more than %d operators", TN_SYNTAX_OPERATORS);
+  expr_count_operator(p);
   return expr;
 }
 
@@ -228,9 +233,72 @@ static tn_expr *expr_parse_primary(tn_parser *p) {
   return NULL;
 }
 
+/* Whether an index leaves out the number that could stand here. */
+static bool expr_at_mark(tn_parser *p) {
+  tn_parser_skip(p);
+  return *p->at == ':' || *p->at == ',' || *p->at == ']';
+}
+
+static bool expr_parse_bound(tn_parser *p, tn_expr **bound) {
+  if (!expr_at_mark(p)) *bound = tn_parser_expr(p);
+  return p->status == TN_OK;
+}
+
+static bool expr_parse_range(tn_parser *p, tn_index_expr *index) {
+  if (!expr_parse_bound(p, &index->start)) return false;
+  if (!tn_parser_take(p, ":")) {
+    if (index->start == NULL) tn_parser_expected(p, "an index, as in x[:, -1]");
+    return p->status == TN_OK;
+  }
+  index->kind = TN_INDEX_RANGE;
+  if (!expr_parse_bound(p, &index->stop)) return false;
+  return !tn_parser_take(p, ":") || expr_parse_bound(p, &index->step);
+}
+
+static bool expr_parse_index(tn_parser *p, tn_expr *part) {
+  tn_index_expr index = {.kind = TN_INDEX_ONE};
+  if (tn_parser_take(p, "..."))
+    index.kind = TN_INDEX_REST;
+  else if (tn_parser_take_word(p, "None"))
+    index.kind = TN_INDEX_NEW;
+  else if (!expr_parse_range(p, &index))
+    return false;
+  tn_index_expr *grown = tn_arena_grow(p->arena, part->index, (size_t)part->n_index, sizeof index);
+  if (grown == NULL) {
+    p->status = TN_ENOMEM;
+    return false;
+  }
+  part->index = grown;
+  grown[part->n_index++] = index;
+  return true;
+}
+
+/* The rest of x[0], x[:, 1:-1] or x[..., None], after "[". */
+static tn_expr *expr_parse_part(tn_parser *p, tn_expr *of) {
+  tn_expr *part = expr_new(p, TN_EXPR_PART);
+  if (part == NULL || !expr_add_item(p, part, of) || !expr_enter(p)) return NULL;
+  do {
+    if (!expr_parse_index(p, part)) return NULL;
+  } while (tn_parser_take(p, ","));
+  p->depth--;
+  if (!tn_parser_take(p, "]")) {
+    const tn_index_expr *last = &part->index[part->n_index - 1];
+    tn_parser_expected(p, last->kind == TN_INDEX_ONE ? "',', ':' or ']'" : "',' or ']'");
+    return NULL;
+  }
+  expr_count_operator(p);
+  return part;
+}
+
+static tn_expr *expr_parse_parts(tn_parser *p) {
+  tn_expr *expr = expr_parse_primary(p);
+  while (expr != NULL && tn_parser_take(p, "[")) expr = expr_parse_part(p, expr);
+  return expr;
+}
+
 /* a ** b: the right side may have a sign, and further powers. */
 static tn_expr *expr_parse_power(tn_parser *p) {
-  tn_expr *base = expr_parse_primary(p);
+  tn_expr *base = expr_parse_parts(p);
   if (base == NULL || !tn_parser_take(p, "**") || !expr_enter(p)) return p->status == TN_OK ? base : NULL;
   tn_expr *exponent = expr_parse_level(p, LEVEL_SIGN);
   p->depth--;

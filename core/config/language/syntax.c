@@ -137,7 +137,6 @@ static const char *syntax_foreign_operator(const char *at) {
       {"^", "'^' is no operator here, expected a ** b for a power"},
       {"&", "'&' is no operator here, expected a and b"},
       {"|", "'|' is no operator here, expected a or b"},
-      {"[", "'[' stands behind a value, expected an op for its parts, as in `a, b = split(x, 2, axis=1)`"},
       {".", "'.' stands behind a bracket, expected the value in brackets, as in sum(abs(x))"},
   };
   for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
@@ -177,6 +176,9 @@ static bool syntax_parse_line(tn_parser *p, tn_line *line) {
   }
   tn_parser_skip(p);
   if (*p->at == '\0') return true;
+  if (*p->at == '[' && line->n_refs == 0 && line->condition == NULL)
+    tn_parser_fail(p, p->at,
+                   "'[' stands behind a layer, expected a line that computes, as in `y = relu(x)[0]`");
   tn_parser_expected(p, line->condition != NULL ? "an operator or the end of the line"
                         : line->n_refs > 0      ? "',', 'if' or the end of the line"
                                                 : "'(', '*', ',', '<-', 'if' or the end of the line");

@@ -12,6 +12,8 @@
  *   expr  = or ["if" or "else" expr]
  *   or    = number | name | call | "[" expr {"," expr} "]" | "@" name | "dim(" ref "," expr ")"
  *         | "dims(" ref ")" | "(" expr ")" | "-" or | or op or     (Python's precedence, `not` too)
+ *         | or "[" index {"," index} "]"
+ *   index = expr | [expr] ":" [expr] [":" [expr]] | "..." | "None"
  *   value = ref | or
  *   ref   = name | "in" | "data." name
  *
@@ -32,7 +34,8 @@ enum {
   TN_EXPR_DIM,
   TN_EXPR_UNARY,
   TN_EXPR_BINARY,
-  TN_EXPR_CHOOSE
+  TN_EXPR_CHOOSE,
+  TN_EXPR_PART
 };
 enum {
   TN_BIN_OR,
@@ -59,16 +62,24 @@ typedef struct tn_call_arg {
   const char *name; /* NULL: positional */
   tn_expr *value;
 } tn_call_arg;
+/* An entry between the brackets behind a value: `2`, `1:-1:2`, `...` or `None`. */
+enum { TN_INDEX_ONE, TN_INDEX_RANGE, TN_INDEX_REST, TN_INDEX_NEW };
+typedef struct tn_index_expr {
+  int32_t kind;
+  tn_expr *start, *stop, *step; /* ONE: start alone; RANGE: NULL where it is left out */
+} tn_index_expr;
 struct tn_expr {
   int32_t kind, op; /* TN_EXPR_..., TN_BIN_... or TN_UN_... */
   const char *word; /* WORD, CALL: name; SHARED: path; DIM: ref, without items for all dimensions */
   double number;    /* NUMBER */
   int32_t is_integer;
-  tn_expr *
-      *items; /* entries of LIST; operands of UNARY and BINARY; axis of DIM; CHOOSE: yes, condition, no */
+  tn_expr **items; /* entries of LIST; operands of UNARY and BINARY; axis of DIM; CHOOSE: yes, condition, no;
+                      PART: the value in front of the bracket */
   int32_t n_items;
   tn_call_arg *args; /* CALL */
   int32_t n_args;
+  tn_index_expr *index; /* PART */
+  int32_t n_index;
 };
 
 typedef struct tn_item_call { /* an item of a seq */
@@ -122,13 +133,33 @@ typedef struct tn_value {
   int32_t bytes; /* LIST: about the length of its text, lists in it included */
 } tn_value;
 
+/* An evaluated index. */
+typedef struct tn_index {
+  int32_t kind; /* TN_INDEX_... */
+  bool has_start, has_stop;
+  int64_t start, stop, step; /* ONE: start */
+} tn_index;
+/* index.c: the position that an index names among `size`; -1: none. Negative indices count from the end. */
+int64_t tn_index_position(const tn_index *index, int64_t size);
+/* index.c: the elements start, start + step ... below stop of `size` that a RANGE names, cut at both ends as
+ * in Python; false: there are none. */
+bool tn_index_range(const tn_index *index, int64_t size, int64_t *start, int64_t *stop);
+/* index.c: "[:, -1]", for messages; allocated in the arena. */
+const char *tn_index_text(tn_arena *arena, const tn_index *index, int32_t n);
+/* index.c: the part of a list. */
+tn_status tn_index_list(const void *handle, tn_arena *arena, const tn_value *list, const tn_index *index,
+                        int32_t n, tn_value *value);
+
 /* Expressions that compute with values of the model. A word that is no name of the scope, an operation with
- * a TENSOR among its operands, and every call become calls of these functions. */
+ * a TENSOR among its operands, a part of a TENSOR and every call become calls of these functions. */
 typedef struct tn_value_calls {
   tn_status (*name)(void *context, const char *name, tn_value *value);
   /* `op`: TN_BIN_..., TN_UN_..., or TN_CHOOSE on yes, condition, no. */
   tn_status (*operate)(void *context, int32_t op, const tn_value *operands, int32_t n, tn_value *value);
   tn_status (*call)(void *context, const tn_expr *call, tn_value *value);
+  /* The part of `x`, the value of the expression `of`. */
+  tn_status (*part)(void *context, const tn_expr *of, const tn_value *x, const tn_index *index, int32_t n,
+                    tn_value *value);
   void *context;
 } tn_value_calls;
 enum { TN_CHOOSE = -1 };

@@ -42,7 +42,7 @@ static int32_t term_common_dtype(const tn_terms *e, tn_term x, tn_term y) {
   return !x.is_number ? term_dtype(e, x.value) : !y.is_number ? term_dtype(e, y.value) : e->dtype;
 }
 
-static tn_term term_binary(const tn_terms *e, const char *op, tn_term x, tn_term y) {
+tn_term tn_term_binary(const tn_terms *e, const char *op, tn_term x, tn_term y) {
   int32_t dtype = term_common_dtype(e, x, y);
   tn_val left = tn_term_tensor(e, x, dtype), right = tn_term_tensor(e, y, dtype);
   return tn_term_of_value(tn_op2(e->b, op, left, right));
@@ -50,7 +50,7 @@ static tn_term term_binary(const tn_terms *e, const char *op, tn_term x, tn_term
 
 /* value + shift, in one affine with the pending scale. */
 static tn_term term_add_number(const tn_terms *e, tn_term t, double shift) {
-  if (!term_is_float(e, t)) return term_binary(e, "add", t, tn_term_of_number(shift));
+  if (!term_is_float(e, t)) return tn_term_binary(e, "add", t, tn_term_of_number(shift));
   return tn_term_of_value(tn_affine(e->b, t.value, t.scale, shift));
 }
 
@@ -65,18 +65,18 @@ tn_term tn_term_add(const tn_terms *e, tn_term x, tn_term y) {
   if (x.is_number && y.is_number) return tn_term_of_number(x.number + y.number);
   if (y.is_number) return term_add_number(e, x, y.number);
   if (x.is_number) return term_add_number(e, y, x.number);
-  return term_binary(e, "add", x, y);
+  return tn_term_binary(e, "add", x, y);
 }
 
 tn_term tn_term_subtract(const tn_terms *e, tn_term x, tn_term y) {
   if (x.is_number || y.is_number) return tn_term_add(e, x, tn_term_negate(e, y));
-  return term_binary(e, "sub", x, y);
+  return tn_term_binary(e, "sub", x, y);
 }
 
 tn_term tn_term_multiply(const tn_terms *e, tn_term x, tn_term y) {
   if (x.is_number && y.is_number) return tn_term_of_number(x.number * y.number);
   if (x.is_number) return tn_term_multiply(e, y, x);
-  if (!y.is_number || !term_is_float(e, x)) return term_binary(e, "mul", x, y);
+  if (!y.is_number || !term_is_float(e, x)) return tn_term_binary(e, "mul", x, y);
   if (x.scale != 1) x = tn_term_of_value(tn_term_tensor(e, x, e->dtype));
   x.scale = y.number;
   return x;
@@ -91,13 +91,13 @@ tn_term tn_term_divide(const tn_terms *e, tn_term x, tn_term y) {
     return tn_term_multiply(e, x, tn_term_of_number(1 / y.number));
   if (x.is_number && x.number == 1)
     return tn_term_of_value(tn_reciprocal(e->b, tn_term_tensor(e, y, e->dtype)));
-  return term_binary(e, "div", x, y);
+  return tn_term_binary(e, "div", x, y);
 }
 
 /* Small integer powers are products: exact for negative bases, and cheaper than pow. */
 tn_term tn_term_raise(const tn_terms *e, tn_term x, tn_term y) {
   if (x.is_number && y.is_number) return tn_term_of_number(pow(x.number, y.number));
-  if (!y.is_number) return term_binary(e, "pow", x, y);
+  if (!y.is_number) return tn_term_binary(e, "pow", x, y);
   x = tn_term_of_value(tn_term_tensor(e, x, e->dtype));
   if (y.number == 1) return x;
   if (y.number == 0.5) return tn_term_of_value(tn_sqrt(e->b, x.value));
@@ -107,13 +107,13 @@ tn_term tn_term_raise(const tn_terms *e, tn_term x, tn_term y) {
   if (y.number == 2) return tn_term_of_value(square);
   if (y.number == 3) return tn_term_of_value(tn_mul(e->b, square, x.value));
   if (y.number == 4) return tn_term_of_value(tn_mul(e->b, square, square));
-  return term_binary(e, "pow", x, y);
+  return tn_term_binary(e, "pow", x, y);
 }
 
 tn_term tn_term_compare(const tn_terms *e, tn_term_comparison kind, tn_term x, tn_term y) {
   static const char *const op[] = {[TN_TERM_EQ] = "eq", [TN_TERM_NE] = "ne", [TN_TERM_LT] = "lt",
                                    [TN_TERM_LE] = "le", [TN_TERM_GT] = "gt", [TN_TERM_GE] = "ge"};
-  if (!x.is_number || !y.is_number) return term_binary(e, op[kind], x, y);
+  if (!x.is_number || !y.is_number) return tn_term_binary(e, op[kind], x, y);
   switch (kind) {
   case TN_TERM_EQ: return tn_term_of_number(x.number == y.number);
   case TN_TERM_NE: return tn_term_of_number(x.number != y.number);
@@ -131,7 +131,7 @@ tn_term tn_term_not(const tn_terms *e, tn_term t) {
 
 tn_term tn_term_logic(const tn_terms *e, const char *op, tn_term x, tn_term y) {
   bool decides = strcmp(op, "or") == 0;
-  if (!x.is_number && !y.is_number) return term_binary(e, op, x, y);
+  if (!x.is_number && !y.is_number) return tn_term_binary(e, op, x, y);
   if (!x.is_number) return tn_term_logic(e, op, y, x);
   return (x.number != 0) == decides ? tn_term_of_number(decides) : y;
 }

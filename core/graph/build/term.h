@@ -46,6 +46,8 @@ tn_term tn_term_of_value(tn_val value);
 /* The term as a tensor; a number becomes a scalar of `dtype`, bool included. */
 tn_val tn_term_tensor(const tn_terms *e, tn_term t, int32_t dtype);
 
+/* An op of two operands. One of them is a value at least. */
+tn_term tn_term_binary(const tn_terms *e, const char *op, tn_term x, tn_term y);
 tn_term tn_term_negate(const tn_terms *e, tn_term t);
 tn_term tn_term_add(const tn_terms *e, tn_term x, tn_term y);
 tn_term tn_term_subtract(const tn_terms *e, tn_term x, tn_term y);

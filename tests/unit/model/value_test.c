@@ -31,14 +31,57 @@ static void powers_and_remainders_are_pythons(void **state) {
   rig_expect_graph(LAYERS("    y = -x ** 2\n"), "%2: f32[2, 3] = mul(x, x) in y\n"
                                                 "%3: f32[2, 3] = neg(%2) in y\n"
                                                 "output output = %3\n");
-  rig_expect_graph(LAYERS("    y = x // 2 + x % 2\n"), "%2: f32[2, 3] = affine(x, scale=0.5) in y\n"
-                                                       "%3: f32[2, 3] = floor(%2) in y\n"
-                                                       "%4: f32[2, 3] = affine(x, scale=0.5) in y\n"
-                                                       "%5: f32[2, 3] = floor(%4) in y\n"
-                                                       "%6: f32[2, 3] = affine(%5, scale=2) in y\n"
-                                                       "%7: f32[2, 3] = sub(x, %6) in y\n"
-                                                       "%8: f32[2, 3] = add(%3, %7) in y\n"
-                                                       "output output = %8\n");
+  rig_expect_graph(LAYERS("    y = x // 2 + x % 2\n"), "%2: f32[] = full(value=2) in y\n"
+                                                       "%3: f32[2, 3] = floor_divide(x, %2) in y\n"
+                                                       "%4: f32[] = full(value=2) in y\n"
+                                                       "%5: f32[2, 3] = remainder(x, %4) in y\n"
+                                                       "%6: f32[2, 3] = add(%3, %5) in y\n"
+                                                       "output output = %6\n");
+  rig_expect_graph("[model]\ninputs = x: f32[3], i: i32[3]\nlayers =\n    y = 7 // i % 4\n",
+                   "%3: i32[] = full(value=7, dtype=i32) in y\n"
+                   "%4: i32[2, 3] = floor_divide(%3, i) in y\n"
+                   "%5: i32[] = full(value=4, dtype=i32) in y\n"
+                   "%6: i32[2, 3] = remainder(%4, %5) in y\n"
+                   "output output = %6\n");
+}
+
+static void parts_are_slices(void **state) {
+  (void)state;
+  rig_expect_graph(LAYERS("    y = x[:, 1:]\n"),
+                   "%2: f32[2, 2] = slice(x, starts=[0, 1], stops=[2, 3]) in y\n"
+                   "output output = %2\n");
+  rig_expect_graph(LAYERS("    y = x[..., -1]\n"),
+                   "%2: f32[2, 1] = slice(x, starts=[0, 2], stops=[2, 3]) in y\n"
+                   "%3: f32[2] = reshape(%2, dims=[2]) in y\n"
+                   "output output = %3\n");
+  rig_expect_graph(LAYERS("    y = (2 * x)[:, ::2, None] + 1\n"),
+                   "%2: f32[2, 2] = slice(x, starts=[0, 0], stops=[2, 3], steps=[1, 2]) in y\n"
+                   "%3: f32[2, 2, 1] = reshape(%2, dims=[2, 2, 1]) in y\n"
+                   "%4: f32[2, 2, 1] = affine(%3, scale=2, shift=1) in y\n"
+                   "output output = %4\n");
+  rig_expect_graph(LAYERS("    y = x[:, -9:9]\n"), "output output = x\n");
+  rig_expect_graph(LAYERS("    y: relu <- x[:, dims(x)[-1] - 1:]\n"),
+                   "%2: f32[2, 1] = slice(x, starts=[0, 2], stops=[2, 3]) in y\n"
+                   "%3: f32[2, 1] = relu(%2) in y\n"
+                   "output output = %3\n");
+}
+
+/* In front of a bracket, a call with several values is a list of them. */
+static void an_index_picks_a_value_of_a_call(void **state) {
+  (void)state;
+  rig_expect_graph(LAYERS("    y = 0 < twice(x)[1][:, 0] < 5\n"),
+                   "%2: f32[2, 3] = affine(x, shift=1) in y\n"
+                   "%3: f32[2, 3] = affine(x, shift=2) in y\n"
+                   "%4: f32[2, 1] = slice(%3, starts=[0, 0], stops=[2, 1]) in y\n"
+                   "%5: f32[2] = reshape(%4, dims=[2]) in y\n"
+                   "%6: f32[] = full() in y\n"
+                   "%7: bool[2] = lt(%6, %5) in y\n"
+                   "%8: f32[2, 1] = slice(%3, starts=[0, 0], stops=[2, 1]) in y\n"
+                   "%9: f32[2] = reshape(%8, dims=[2]) in y\n"
+                   "%10: f32[] = full(value=5) in y\n"
+                   "%11: bool[2] = lt(%9, %10) in y\n"
+                   "%12: bool[2] = and(%7, %11) in y\n"
+                   "output output = %12\n");
 }
 
 static void comparisons_choose_for_each_element(void **state) {
@@ -254,6 +297,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(operators_are_ops, rig_open, rig_close),
       cmocka_unit_test_setup_teardown(numbers_are_folded, rig_open, rig_close),
       cmocka_unit_test_setup_teardown(powers_and_remainders_are_pythons, rig_open, rig_close),
+      cmocka_unit_test_setup_teardown(parts_are_slices, rig_open, rig_close),
+      cmocka_unit_test_setup_teardown(an_index_picks_a_value_of_a_call, rig_open, rig_close),
       cmocka_unit_test_setup_teardown(comparisons_choose_for_each_element, rig_open, rig_close),
       cmocka_unit_test_setup_teardown(calls_take_values_first_and_options_behind, rig_open, rig_close),
       cmocka_unit_test_setup_teardown(names_get_the_results_in_order, rig_open, rig_close),

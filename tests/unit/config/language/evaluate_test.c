@@ -127,6 +127,28 @@ static void powers_of_whole_numbers_are_whole(void **state) {
   fails("0 ** -1", "0 ** -1 divides by zero");
 }
 
+static void parts_of_lists_are_pythons(void **state) {
+  (void)state;
+  gives("[1, 2, 3][0]", "1");
+  gives("[1, 2, 3][-1] ** 2", "9");
+  gives("[1, 2, 3][1:]", "[2, 3]");
+  gives("[1, 2, 3][:-1]", "[1, 2]");
+  gives("[1, 2, 3][::2]", "[1, 3]");
+  gives("[1, 2, 3][-9:9]", "[1, 2, 3]");
+  gives("[1, 2, 3][2:1]", "[]");
+  gives("[1, [2, 3]][1][0]", "2");
+  gives("[planes, stride][stride // 2]", "2");
+  fails("[1, 2][2]", "[2] of a list of 2, expected a number from -2 to 1");
+  fails("[1, 2][0, 1]", "[0, 1] of a list, expected one number or range, as in dims(x)[1:]");
+  fails("[1, 2][...]", "[...] of a list, expected one number or range, as in dims(x)[1:]");
+  fails("[1, 2][0.5]", "'0.5' between '[' and ']', expected a whole number");
+  fails("[1, 2][::-1]", "the step -1 between '[' and ']', expected at least 1; write flip(x, axes=[1]) for "
+                        "the other direction");
+  fails("[][0]", "[0] of an empty list");
+  fails("planes[0]", "'64' has no parts, expected a value or a list in front of '['");
+  fails("tanh[0]", "'tanh' has no parts, expected a value or a list in front of '['");
+}
+
 static void a_choice_looks_at_one_side(void **state) {
   (void)state;
   gives("1 if planes == 64 else 1 / 0", "1");
@@ -235,6 +257,7 @@ int main(void) {
       cmocka_unit_test(fractions_keep_their_point),
       cmocka_unit_test(division_and_remainder_round_down_as_in_python),
       cmocka_unit_test(powers_of_whole_numbers_are_whole),
+      cmocka_unit_test(parts_of_lists_are_pythons),
       cmocka_unit_test(a_choice_looks_at_one_side),
       cmocka_unit_test(comparisons_give_one_or_zero),
       cmocka_unit_test(logic_looks_no_further_than_it_must),
