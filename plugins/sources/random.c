@@ -18,10 +18,10 @@ static const tn_option options[] = {
     TN_OPT(random_options, tokens, TN_OPT_INT, "0", ">= 0",
            "if above 0: fields tokens and next of this length replace image and label"),
     TN_OPT(random_options, samples, TN_OPT_INT, "10000", ">= 1", "samples in an epoch"),
-    TN_OPT(random_options, fields, TN_OPT_TEXT, "", NULL,
-           "fields in place of image and label: dense: f32[13], ids: i64[26], mask: bool[8]. Floats are "
-           "standard "
-           "normal, whole numbers below classes"),
+    TN_OPT(
+        random_options, fields, TN_OPT_TEXT, "", NULL,
+        "fields in place of image and label: dense: f32[13], ids: i64[26], length: i32[] 1..20. Floats are "
+        "standard normal, whole numbers in the range behind the type, or below classes"),
     TN_OPT(random_options, targets, TN_OPT_TEXT, "", NULL,
            "targets beside fields: click: f32[], label: i32[]. Floats are from [0, 1)"),
     TN_OPT_END};
@@ -138,7 +138,7 @@ static tn_status read_fields(tn_sample *s, const noise *n, tn_rng *rng) {
   for (int32_t i = 0; i < n->fields.n; i++) {
     void *out = tn_sample_field(s, i, NULL);
     if (out == NULL) return TN_ENOMEM;
-    random_fields_fill(rng, &n->fields.v[i], n->options.classes, out);
+    random_fields_fill(rng, &n->fields, i, out);
   }
   return TN_OK;
 }

@@ -13,7 +13,7 @@ static tn_status field_refuse(tn_env *env, const char *option, const char *at, i
   return tn_fail(
       env, TN_EINVAL, option,
       "'%.*s' is no field, expected NAME: TYPE[DIMENSIONS] with f32, f64, i32, i64, u8 or bool, as in "
-      "ids: i64[26]",
+      "ids: i64[26], and behind whole numbers LEAST..GREATEST, as in label: i32[] 0..4",
       n, at);
 }
 
@@ -61,6 +61,33 @@ static int field_take_type(const char **at, tn_type *type) {
   return 0;
 }
 
+static int field_is_whole(const tn_field *field) {
+  int32_t dtype = field->type.dtype;
+  return dtype == TN_I32 || dtype == TN_I64 || dtype == TN_U8;
+}
+
+static int field_take_number(const char **at, int64_t *number) {
+  char *end;
+  *number = strtoll(*at, &end, 10);
+  int taken = end != *at && *number >= INT32_MIN && *number <= INT32_MAX;
+  *at = end;
+  return taken;
+}
+
+/* "0..4" behind the type of whole numbers; without it those below `classes`. */
+static int field_take_range(const char **at, const tn_field *field, int64_t classes, int64_t *low,
+                            int64_t *high) {
+  int is_byte = field->type.dtype == TN_U8;
+  *low = 0;
+  *high = is_byte && classes > 256 ? 255 : classes - 1;
+  if (!field_is_whole(field) || strchr("-0123456789", **at) == NULL || **at == '\0') return 1;
+  if (!field_take_number(at, low) || strncmp(*at, "..", 2) != 0) return 0;
+  *at += 2;
+  if (!field_take_number(at, high)) return 0;
+  *at += strspn(*at, " \t");
+  return *low <= *high && (!is_byte || (*low >= 0 && *high <= 255));
+}
+
 static int field_is_class(const tn_field *field) {
   return field->role == TN_FIELD_TARGET && (field->type.dtype == TN_I32 || field->type.dtype == TN_I64);
 }
@@ -73,13 +100,15 @@ tn_status random_fields_parse(tn_env *env, const char *option, const char *text,
       return tn_fail(env, TN_EINVAL, option, "more than %d fields, expected at most so many", RANDOM_FIELDS);
     tn_field *field = &fields->v[fields->n];
     *field = (tn_field){.struct_size = sizeof *field, .name = fields->names[fields->n], .role = role};
+    int64_t *low = &fields->low[fields->n], *high = &fields->high[fields->n];
     int read = field_take_word(&at, fields->names[fields->n]) && field_take_mark(&at, ':') &&
-               field_take_type(&at, &field->type) && (*at == '\0' || *at == ',' || *at == '\n');
+               field_take_type(&at, &field->type) && field_take_range(&at, field, classes, low, high) &&
+               (*at == '\0' || *at == ',' || *at == '\n');
     if (!read) return field_refuse(env, option, start, (int)strcspn(start, "\n"));
     for (int32_t i = 0; i < fields->n; i++)
       if (strcmp(fields->names[i], field->name) == 0)
         return tn_fail(env, TN_EINVAL, option, "the field '%s' appears twice, expected once", field->name);
-    if (field_is_class(field)) field->classes = classes;
+    if (field_is_class(field) && *low >= 0) field->classes = *high + 1;
     fields->n++;
   }
   return TN_OK;
@@ -97,16 +126,17 @@ static double field_float(tn_rng *rng, int32_t role) {
   return role == TN_FIELD_TARGET ? tn_rng_uniform(rng) : field_normal(rng);
 }
 
-void random_fields_fill(tn_rng *rng, const tn_field *field, int64_t classes, void *out) {
-  int64_t n = tn_type_count(&field->type);
-  for (int64_t i = 0; i < n; i++) {
+void random_fields_fill(tn_rng *rng, const random_fields *fields, int32_t i, void *out) {
+  const tn_field *field = &fields->v[i];
+  int64_t n = tn_type_count(&field->type), low = fields->low[i], count = fields->high[i] - low + 1;
+  for (int64_t k = 0; k < n; k++) {
     switch (field->type.dtype) {
-    case TN_F32: ((float *)out)[i] = (float)field_float(rng, field->role); break;
-    case TN_F64: ((double *)out)[i] = field_float(rng, field->role); break;
-    case TN_I32: ((int32_t *)out)[i] = (int32_t)tn_rng_below(rng, classes); break;
-    case TN_I64: ((int64_t *)out)[i] = tn_rng_below(rng, classes); break;
-    case TN_U8: ((uint8_t *)out)[i] = (uint8_t)tn_rng_below(rng, classes < 256 ? classes : 256); break;
-    default: ((uint8_t *)out)[i] = (uint8_t)tn_rng_below(rng, 2); break;
+    case TN_F32: ((float *)out)[k] = (float)field_float(rng, field->role); break;
+    case TN_F64: ((double *)out)[k] = field_float(rng, field->role); break;
+    case TN_I32: ((int32_t *)out)[k] = (int32_t)(low + tn_rng_below(rng, count)); break;
+    case TN_I64: ((int64_t *)out)[k] = low + tn_rng_below(rng, count); break;
+    case TN_U8: ((uint8_t *)out)[k] = (uint8_t)(low + tn_rng_below(rng, count)); break;
+    default: ((uint8_t *)out)[k] = (uint8_t)tn_rng_below(rng, 2); break;
     }
   }
 }

@@ -62,7 +62,7 @@ static void fields_have_the_names_and_types_of_the_text(void **state) {
   (void)state;
   probe p;
   const char *const *options = PAIRS("fields", "ids: i64[26]\nmask: bool[2, 3]", "targets",
-                                     "click: f32[], kind: i32[]", "classes", "5");
+                                     "click: f32[], kind: i32[] 1..3", "classes", "5");
   assert_int_equal(probe_open(&p, &random_source, options, TN_SPLIT_TRAIN), TN_OK);
   assert_int_equal(p.description.n_fields, 4);
   assert_string_equal(p.description.fields[1].name, "mask");
@@ -70,14 +70,14 @@ static void fields_have_the_names_and_types_of_the_text(void **state) {
   assert_int_equal(p.description.fields[1].type.rank, 2);
   assert_int_equal(p.description.fields[2].role, TN_FIELD_TARGET);
   assert_int_equal(p.description.fields[2].classes, 0);
-  assert_int_equal(p.description.fields[3].classes, 5);
+  assert_int_equal(p.description.fields[3].classes, 4);
   int kinds[2] = {0};
   for (int64_t k = 0; k < 100; k++) {
     assert_int_equal(probe_read(&p, k, tn_hash_mix(1, (uint64_t)k)), TN_OK);
     for (int i = 0; i < 26; i++) assert_in_range(((int64_t *)p.value[0])[i], 0, 4);
     for (int i = 0; i < 6; i++) kinds[((uint8_t *)p.value[1])[i]]++;
     assert_true(*(float *)p.value[2] >= 0 && *(float *)p.value[2] < 1);
-    assert_in_range(*(int32_t *)p.value[3], 0, 4);
+    assert_in_range(*(int32_t *)p.value[3], 1, 3);
   }
   assert_in_range(kinds[0], 240, 360);
   probe_close(&p);
@@ -85,8 +85,9 @@ static void fields_have_the_names_and_types_of_the_text(void **state) {
 
 static void a_field_that_is_none_is_refused(void **state) {
   (void)state;
-  static const char *const wrong[] = {"ids",        "ids: i64",   "ids: i46[2]", "ids: i64[0]",
-                                      "ids: i64[2", "a b: f32[]", "ids: i64[2]]"};
+  static const char *const wrong[] = {
+      "ids",          "ids: i64",       "ids: i46[2]",     "ids: i64[0]",   "ids: i64[2", "a b: f32[]",
+      "ids: i64[2]]", "id: i32[] 4..3", "id: u8[] 0..256", "x: f32[] 0..1", "id: i32[] 3"};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     char text[200];
     snprintf(text, sizeof text,
