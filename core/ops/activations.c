@@ -102,3 +102,47 @@ const tn_op tn_op_gelu_grad = {
                         "density = (0.5 - 0.5 * (t * t)) * slope if approximate else exact; "
                         "dx = dy * (cdf + x * density)",
 };
+
+/* ---- glu ---- */
+
+enum { GATE_SIGMOID, GATE_TANH, GATE_RELU, GATE_GELU, GATE_SILU };
+typedef struct glu_options {
+  int64_t axis;
+  int32_t gate;
+} glu_options;
+static const tn_option glu_rows[] = {
+    TN_OPT(glu_options, axis, TN_OPT_INT, "-1", NULL, "dimension that is halved, -rank .. rank-1"),
+    TN_OPT(glu_options, gate, TN_OPT_ENUM, "sigmoid", "sigmoid|tanh|relu|gelu|silu",
+           "function of the second half"),
+    TN_OPT_END};
+
+static tn_val glu_gate(tn_build *b, tn_val x, int32_t gate) {
+  switch (gate) {
+  case GATE_TANH: return tn_tanh(b, x);
+  case GATE_RELU: return tn_relu(b, x);
+  case GATE_GELU: return tn_gelu(b, x, 0);
+  case GATE_SILU: return tn_silu(b, x);
+  default: return tn_sigmoid(b, x);
+  }
+}
+
+static tn_status glu_decompose(tn_build *b, const void *attributes) {
+  const glu_options *o = attributes;
+  tn_val x = tn_build_in(b, 0);
+  int32_t axis;
+  TN_TRY(tn_ops_axis_of_x(b, o->axis, &axis));
+  int64_t n = tn_val_dim(b, x, axis);
+  if (n % 2 != 0)
+    return tn_fail(b, TN_EINVAL, "axis", "dimension %d of x has %lld elements, expected an even number",
+                   (int)axis, (long long)n);
+  tn_val second = glu_gate(b, tn_slice_axis(b, x, axis, n / 2, n), o->gate);
+  tn_build_yield(b, 0, tn_mul(b, tn_slice_axis(b, x, axis, 0, n / 2), second));
+  return TN_OK;
+}
+
+TN_OPS_COMPOSITE(glu, "the first half of x, each element times a function of that in the second half",
+                 glu_options, glu_rows, TN_CLASS_OTHER, UNARY FLOATS,
+                 .notes =
+                     "Y. Dauphin, A. Fan, M. Auli, D. Grangier, \"Language modeling with gated convolutional "
+                     "networks\", 2017; other functions than sigmoid: N. Shazeer, \"GLU variants improve "
+                     "Transformer\", 2020.");

@@ -220,6 +220,25 @@ static tn_status take_along_dim_decompose(tn_build *b, const void *attributes) {
   return TN_OK;
 }
 
+/* The element length - 1 of each sequence; the first one of an empty sequence. */
+static tn_status last_step_decompose(tn_build *b, const void *attributes) {
+  tn_type x = tn_ops_type(b, tn_build_in(b, 0)), length = tn_ops_type(b, tn_build_in(b, 1));
+  (void)attributes;
+  if (x.rank < 2 || length.rank != 1 || length.dims[0] != x.dims[0])
+    return tn_fail(b, TN_EINVAL, NULL,
+                   "x is %s and length is %s, expected (N, steps, ...) and a number for each sequence (N)",
+                   tn_ops_text(&x).v, tn_ops_text(&length).v);
+  tn_val last = tn_sub(b, tn_build_in(b, 1), tn_scalar(b, length.dtype, 1));
+  last = tn_maximum(b, last, tn_scalar(b, length.dtype, 0));
+  int64_t dims[TN_MAX_RANK] = {x.dims[0], 1, 1, 1, 1, 1, 1, 1};
+  last = tn_reshape(b, last, x.rank, dims);
+  for (int32_t i = 2; i < x.rank; i++) dims[i] = x.dims[i];
+  tn_val y = tn_gather(b, tn_build_in(b, 0), tn_broadcast(b, last, x.rank, dims), 1);
+  for (int32_t i = 1; i < x.rank - 1; i++) dims[i] = dims[i + 1];
+  tn_build_yield(b, 0, tn_reshape(b, y, x.rank - 1, dims));
+  return TN_OK;
+}
+
 static tn_status index_scatter(tn_build *b, int64_t axis, int32_t mode) {
   tn_val x = tn_build_in(b, 0), index = tn_build_in(b, 1), updates = tn_build_in(b, 2);
   tn_build_yield(b, 0, tn_scatter(b, x, index, updates, axis, mode));
@@ -295,4 +314,14 @@ const tn_op tn_op_take = {
     .schema = "(x:T, index:I) -> (y:T); I in i32 i64",
     .op_class = TN_CLASS_INDEX,
     .decompose = take_decompose,
+};
+
+const tn_op tn_op_last_step = {
+    .item = TN_ITEM_PLAIN(tn_op, TN_OP, "last_step", "the last step of each sequence"),
+    .schema = "(x:T, length:I) -> (y:T); I in i32 i64",
+    .op_class = TN_CLASS_INDEX,
+    .decompose = last_step_decompose,
+    .domain = "length [0, x.1]",
+    .notes = "x (N, steps, ...) and the number of steps of each sequence (N) to (N, ...): y[i] = x[i, "
+             "length[i] - 1]; the first step where the length is 0.",
 };

@@ -41,6 +41,45 @@ static tn_status triu_decompose(tn_build *b, const void *attributes) {
   return rearrange_triangle(b, attributes, false);
 }
 
+/* Where the elements of the lower triangle are in a matrix of `columns`. Row r of the triangle begins at its
+ * element m (m + 1) / 2 with m = r + diagonal. */
+static tn_status rearrange_triangle_index(tn_build *b, int64_t rows, int64_t columns, int64_t diagonal,
+                                          tn_val *at) {
+  int64_t n = rows + diagonal, *starts = tn_new(b, 2 * (size_t)n * sizeof *starts), *row = starts + n;
+  tn_type type = {TN_I32, 1, {rows}};
+  if (starts == NULL) return TN_ENOMEM;
+  for (int64_t i = 0; i < n; i++) {
+    starts[i] = i * (i + 1) / 2;
+    row[i] = i - diagonal;
+  }
+  tn_val first = tn_iota(b, &type, 0), one = tn_scalar(b, TN_I32, 1);
+  tn_val before = tn_add(b, first, tn_scalar(b, TN_I32, (double)diagonal));
+  tn_val begin = tn_shift_right(b, tn_mul(b, before, tn_add(b, before, one)), one);
+  tn_val offset = tn_sub(b, tn_mul(b, first, tn_scalar(b, TN_I32, (double)columns)), begin);
+  type.dims[0] = n * (n + 1) / 2;
+  *at = tn_add(b, tn_spread(b, offset, n, starts, n, row, type.dims[0]), tn_iota(b, &type, 0));
+  tn_delete(b, starts);
+  return TN_OK;
+}
+
+static tn_status tril_flatten_decompose(tn_build *b, const void *attributes) {
+  int64_t diagonal = ((const diagonal_options *)attributes)->diagonal;
+  tn_val at = 0;
+  TN_TRY(rearrange_need_rank(b, 2, "rows, columns"));
+  tn_type x = tn_ops_type(b, tn_build_in(b, 0));
+  int64_t rows = x.dims[x.rank - 2], columns = x.dims[x.rank - 1];
+  if (rows + diagonal < 1 || rows + diagonal > columns || diagonal > 0)
+    return tn_fail(b, TN_EINVAL, "diagonal",
+                   "x is %s and diagonal is %lld, expected 0 or less, and 1 to %lld elements in the last row "
+                   "of the triangle",
+                   tn_ops_text(&x).v, (long long)diagonal, (long long)columns);
+  TN_TRY(rearrange_triangle_index(b, rows, columns, diagonal, &at));
+  x.dims[x.rank - 2] = rows * columns;
+  tn_val flat = tn_reshape(b, tn_build_in(b, 0), x.rank - 1, x.dims);
+  tn_build_yield(b, 0, tn_gather(b, flat, at, x.rank - 2));
+  return TN_OK;
+}
+
 /* ---- diagonals ---- */
 
 /* Every (columns + 1)-th element from the first one on. */
@@ -139,6 +178,7 @@ static const tn_option diagonal_axes_rows[] = {
 
 DIAGONAL_OP(tril, "x on and below a diagonal of its matrices, 0 above");
 DIAGONAL_OP(triu, "x on and above a diagonal of its matrices, 0 below");
+DIAGONAL_OP(tril_flatten, "the elements of matrices on and below a diagonal as vectors, row by row");
 DIAGONAL_OP(diag_embed, "matrices with the last dimension of x on a diagonal, 0 elsewhere");
 DIAGONAL_OP(diag, "a matrix with the vector x on a diagonal, or a diagonal of the matrix x");
 

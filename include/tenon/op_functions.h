@@ -1424,6 +1424,20 @@ static inline tn_val tn_global_max_pool(tn_build *build, tn_val x) {
   return tn_op_end(build);
 }
 
+/* glu: the first half of x, each element times a function of that in the second half
+ * Y. Dauphin, A. Fan, M. Auli, D. Grangier, "Language modeling with gated convolutional networks", 2017;
+ * other functions than sigmoid: N. Shazeer, "GLU variants improve Transformer", 2020.
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64
+ *   axis: dimension that is halved, -rank .. rank-1; default -1
+ *   gate (0 sigmoid, 1 tanh, 2 relu, 3 gelu, 4 silu): function of the second half; default sigmoid */
+static inline tn_val tn_glu(tn_build *build, tn_val x, int64_t axis, int32_t gate) {
+  tn_op_begin(build, "glu");
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "axis", axis);
+  tn_op_set_int(build, "gate", gate);
+  return tn_op_end(build);
+}
+
 /* grid_sample: elements of (N, C, H, W) at the positions (N, H', W', 2): (N, C, H', W')
  * A position is column and row, from -1 to 1. Those of NaN give 0. Jaderberg et al., "Spatial transformer
  * networks", 2015.
@@ -1671,6 +1685,17 @@ static inline tn_val tn_kthvalue(tn_build *build, tn_val x, int64_t k, int64_t a
   tn_op_set_int(build, "k", k);
   tn_op_set_int(build, "axis", axis);
   tn_op_set_int(build, "keep", keep);
+  return tn_op_end(build);
+}
+
+/* last_step: the last step of each sequence
+ * x (N, steps, ...) and the number of steps of each sequence (N) to (N, ...): y[i] = x[i, length[i] - 1];
+ * the first step where the length is 0.
+ *   (x:T, length:I) -> (y:T); I in i32 i64 */
+static inline tn_val tn_last_step(tn_build *build, tn_val x, tn_val length) {
+  tn_op_begin(build, "last_step");
+  tn_op_arg(build, x);
+  tn_op_arg(build, length);
   return tn_op_end(build);
 }
 
@@ -3151,6 +3176,16 @@ static inline tn_val tn_trigamma(tn_build *build, tn_val x) {
  *   diagonal: the diagonal, counted to the right; below the main one where negative; default 0 */
 static inline tn_val tn_tril(tn_build *build, tn_val x, int64_t diagonal) {
   tn_op_begin(build, "tril");
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "diagonal", diagonal);
+  return tn_op_end(build);
+}
+
+/* tril_flatten: the elements of matrices on and below a diagonal as vectors, row by row
+ *   (x:T) -> (y:T)
+ *   diagonal: the diagonal, counted to the right; below the main one where negative; default 0 */
+static inline tn_val tn_tril_flatten(tn_build *build, tn_val x, int64_t diagonal) {
+  tn_op_begin(build, "tril_flatten");
   tn_op_arg(build, x);
   tn_op_set_int(build, "diagonal", diagonal);
   return tn_op_end(build);

@@ -817,6 +817,21 @@ def composite(f, dtype):
                **{n: draw(*s, dtype=dtype) for n, s in zip(names, shapes)})
 
 
+def sequence(f, dtype):
+    x = draw(3, 5, 4, dtype=dtype)
+    for kind in (torch.int32, torch.int64):
+        length = torch.tensor([1, 5, 3], dtype=kind)
+        f.case("y = last_step(x, length)", lambda x, length: x[torch.arange(3), length.long() - 1], x=x, length=length)
+    row, column = torch.tril_indices(3, 4, -1)
+    f.case("y = tril_flatten(x, diagonal=-1)", lambda x: x[..., row, column], x=draw(2, 3, 4, dtype=dtype))
+    triangle = torch.tril_indices(4, 4)
+    f.case("y = tril_flatten(x)", lambda x: x[triangle[0], triangle[1]], x=draw(4, 4, dtype=dtype))
+    f.case("y = glu(x)", F.glu, x=x)
+    gates = {"tanh": torch.tanh, "relu": F.relu, "gelu": F.gelu, "silu": F.silu}
+    for name, gate in gates.items():
+        f.case(f"y = glu(x, axis=0, gate={name})", lambda x: x[:2] * gate(x[2:]), x=draw(4, 3, dtype=dtype))
+
+
 def write_family(family, folder):
     f = File(family.__name__)
     for dtype in FLOATS:
@@ -839,7 +854,7 @@ def main():
     torch.manual_seed(0)
     write_family(axis, folder)
     write_family(composite, folder)
-    for family in (conv_ranks, pool_ranks, resize, grid_sample, recurrence):  # each begins anew, so that files do not depend on their order
+    for family in (conv_ranks, pool_ranks, resize, grid_sample, recurrence, sequence):  # each begins anew, so that files do not depend on their order
         torch.manual_seed(0)
         write_family(family, folder)
 
