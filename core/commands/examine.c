@@ -63,7 +63,7 @@ static tn_status examine_find_fields(tn_examine_command *e) {
     if (examine_is_label(f)) e->label = i;
     if (f->role == TN_FIELD_INPUT && tn_picture_is(&f->type)) e->input = i;
   }
-  const tn_type *row = &e->forward.row;
+  const tn_type *row = &e->forward.outputs[0].row;
   int64_t classes = e->label >= 0 ? tn_loader_field(loader, e->label)->classes : 0;
   if (e->label >= 0 && row->rank == 1 && row->dtype == TN_F32 && row->dims[0] == classes) return TN_OK;
   return tn_failf(&e->run->env, TN_EINVAL,
@@ -111,7 +111,7 @@ static tn_status examine_keep_error(tn_examine_command *e, const examined_error 
 
 static tn_status examine_sample(tn_examine_command *e, int32_t slot, int64_t row) {
   const tn_forward *f = &e->forward;
-  const float *scores = (const float *)tn_forward_output(f, slot) + row * e->scores.classes;
+  const float *scores = (const float *)tn_forward_output(f, slot, 0) + row * e->scores.classes;
   examined_error error = {.sample = f->ids[slot][row], .truth = examine_truth(e, slot, row)};
   if (!tn_finite_rows_count(&e->finite, error.sample, tn_forward_row_is_finite(f, slot, row))) return TN_OK;
   if (!tn_class_scores_add(&e->scores, scores, error.truth, &error.predicted, &error.log_probability,
@@ -221,7 +221,7 @@ static tn_status examine_run(tn_examine_command *e) {
   TN_TRY(tn_forward_attach(&e->forward, &options, data->where));
   TN_TRY(examine_find_fields(e));
   TN_TRY(examine_name_classes(e));
-  TN_TRY(tn_class_scores_start(&e->run->env, e->forward.row.dims[0], e->forward.count, &e->scores));
+  TN_TRY(tn_class_scores_start(&e->run->env, e->forward.outputs[0].row.dims[0], e->forward.count, &e->scores));
   return tn_forward_run(&e->forward, examine_take_rows, e);
 }
 

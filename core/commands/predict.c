@@ -4,12 +4,11 @@
 
 #include <string.h>
 
-#include "core/base/file/file.h"
-#include "core/formats/npy.h"
 #include "core/step/values/finite_rows.h"
 #include "core/infer/prediction/forward_pass.h"
 #include "core/infer/prediction/predict_classes.h"
 #include "core/infer/prediction/predict_inputs.h"
+#include "core/infer/prediction/predict_outputs.h"
 #include "core/infer/prediction/predict_texts.h"
 
 enum { NAME = 4096 };
@@ -19,7 +18,7 @@ typedef struct tn_predict_command {
   const tn_predict_options *options;
   tn_predict_inputs inputs;
   tn_forward forward;
-  char *out; /* all rows */
+  tn_predict_outputs outputs;
   json_t *predictions;
   tn_predict_classes classes;
   tn_finite_rows finite;
@@ -52,11 +51,9 @@ static tn_status predict_attach(tn_predict_command *p) {
 }
 
 static tn_status predict_start_outputs(tn_predict_command *p) {
-  const tn_forward *f = &p->forward;
-  p->out = tn_alloc(&p->run->env, tn_size_add(tn_size_mul((size_t)f->count, f->row_bytes), 1));
-  tn_predict_classes_start(p->run, &f->row, p->options->top, &p->classes);
+  tn_predict_classes_start(p->run, &p->forward.outputs[0].row, p->options->top, &p->classes);
   if (p->classes.classes > 0) p->predictions = json_array();
-  return p->out != NULL ? TN_OK : TN_ENOMEM;
+  return tn_predict_outputs_start(&p->outputs);
 }
 
 /* {"input": "cat.jpg", "top": [...]} */
@@ -70,21 +67,13 @@ static tn_status predict_describe_row(tn_predict_command *p, int64_t i, bool fin
 
 static tn_status predict_take_rows(void *context, int32_t slot, int64_t first, int64_t n) {
   tn_predict_command *p = context;
-  size_t bytes = p->forward.row_bytes;
-  char *to = p->out + (size_t)first * bytes;
-  memcpy(to, tn_forward_output(&p->forward, slot), (size_t)n * bytes);
-  for (int64_t i = 0; i < n; i++, to += bytes) {
-    bool finite = tn_finite_rows_count(&p->finite, first + i, tn_forward_row_is_finite(&p->forward, slot, i));
-    if (p->predictions != NULL) TN_TRY(predict_describe_row(p, first + i, finite, (const float *)(void *)to));
+  tn_predict_outputs_take(&p->outputs, slot, first, n);
+  for (int64_t i = first; i < first + n; i++) {
+    bool finite = tn_finite_rows_count(&p->finite, i, tn_forward_row_is_finite(&p->forward, slot, i - first));
+    if (p->predictions != NULL)
+      TN_TRY(predict_describe_row(p, i, finite, tn_predict_outputs_row(&p->outputs, 0, i)));
   }
   return TN_OK;
-}
-
-static tn_status predict_write(tn_predict_command *p) {
-  const tn_forward *f = &p->forward;
-  tn_type type = {f->row.dtype, f->row.rank + 1, {f->count}};
-  memcpy(type.dims + 1, f->row.dims, sizeof *type.dims * (size_t)f->row.rank);
-  return tn_npy_write(&p->run->env, p->options->output, &type, p->out);
 }
 
 /* An array without rows gives an array without rows. */
@@ -92,27 +81,28 @@ static tn_status predict_run_rows(tn_predict_command *p) {
   bool none = p->inputs.arrays && tn_predict_rows_count(&p->inputs.rows) == 0;
   TN_TRY(tn_forward_open(p->run, predict_batch(p), &p->forward));
   TN_TRY(tn_predict_inputs_bind(&p->inputs, p->forward.program));
+  TN_TRY(tn_predict_outputs_find(&p->outputs, &p->forward));
   TN_TRY(tn_forward_load_weights(&p->forward, "predict"));
   if (!none) TN_TRY(predict_attach(p));
   TN_TRY(predict_start_outputs(p));
   if (!none) TN_TRY(tn_forward_run(&p->forward, predict_take_rows, p));
-  if (p->options->output != NULL) return predict_write(p);
-  if (p->predictions != NULL) return TN_OK;
+  if (p->options->output != NULL || p->predictions != NULL) return tn_predict_outputs_write(&p->outputs);
   return tn_failf(&p->run->env, TN_EINVAL,
-                  "%s: the model's output is no scores of classes; name a file for it: --output FILE.npy",
-                  p->run->ini.path);
+                  "%s: the model's output is no scores of classes; name a file for it: --output FILE.%s",
+                  p->run->ini.path, p->forward.n_outputs > 1 ? "safetensors" : "npy");
 }
 
 static json_t *predict_result(tn_predict_command *p) {
   json_t *result = json_pack("{s:I}", "rows", (json_int_t)p->forward.count);
-  if (p->options->output != NULL) json_object_set_new(result, "output", tn_json_text(p->options->output));
+  json_object_set_new(result, "outputs", tn_predict_outputs_list(&p->outputs));
+  if (p->options->output != NULL) json_object_set_new(result, "output", tn_json_text(p->outputs.path));
   if (p->predictions != NULL) json_object_set(result, "predictions", p->predictions);
   if (p->finite.bad > 0) json_object_set_new(result, "not_finite", json_integer(p->finite.bad));
   return result;
 }
 
 static tn_status predict_run(tn_predict_command *p, json_t **result) {
-  if (p->options->output != NULL) TN_TRY(tn_file_check_new(&p->run->env, p->options->output));
+  TN_TRY(tn_predict_outputs_name(p->run, p->options->output, &p->outputs));
   TN_TRY(tn_predict_inputs_read(&p->inputs));
   bool texts = false;
   TN_TRY(tn_predict_texts_wanted(&p->inputs, &texts));
@@ -147,8 +137,8 @@ tn_status tn_run_predict(tn_run *run, const tn_predict_options *options, char **
   if (status == TN_OK) status = predict_judge(&p);
   tn_predict_classes_finish(&p.classes);
   json_decref(p.predictions);
+  tn_predict_outputs_free(&p.outputs);
   tn_forward_close(&p.forward);
   tn_predict_rows_free(&run->env, &p.inputs.rows);
-  tn_release(&run->env, p.out);
   return status;
 }

@@ -128,6 +128,9 @@ int32_t tn_scope_find_argument(const tn_model_scope *scope, const char *name);
 /* TN_EINVAL if the name is that of an argument or number. */
 tn_status tn_scope_refuse_argument(const tn_model_scope *scope, const char *name);
 
+/* outputs.c: the outputs of the model of a configuration; scope->last is then the value that losses read. */
+tn_status tn_model_outputs_build(tn_model_scope *scope, tn_section *section);
+
 /* part.c: x[1:, None, 0], by a slice and a reshape. `x` is known. */
 tn_status tn_part_emit(const tn_model_scope *scope, tn_val x, const tn_index *index, int32_t n, tn_val *y);
 

@@ -31,46 +31,11 @@ static tn_status model_build_layers(tn_model_scope *scope, tn_section *section) 
 
 /* Marks the keys that a particular build may skip as used. */
 static void model_mark_known_keys(tn_section *section) {
-  static const char *const known[] = {"inputs", "targets", "layers", "loss", "metrics"};
+  static const char *const known[] = {"inputs", "targets", "layers", "outputs", "loss", "metrics"};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
     tn_key *key = tn_section_key(section, known[i]);
     if (key != NULL) key->used = true;
   }
-}
-
-/* The name of a target that the value depends on, or NULL. */
-static tn_status model_find_target(const tn_assembly *a, tn_val value, const char **target) {
-  const tn_graph *g = tn_builder_graph(a->b);
-  bool *reached = tn_alloc(a->env, g->values.n + 1);
-  *target = NULL;
-  if (reached == NULL) return TN_ENOMEM;
-  reached[value] = true;
-  for (tn_val v = value; v > 0; v--) {
-    const tn_gnode *maker = tn_graph_maker(g, v);
-    for (int32_t i = 0; reached[v] && i < maker->n_in; i++) reached[maker->in[i]] = true;
-  }
-  for (int32_t i = 0; i < a->signature->n_targets; i++) {
-    const char *name = a->signature->targets[i].name;
-    int64_t found = tn_name_index_find(&a->data->names, name);
-    if (found != TN_NAME_INDEX_NONE && reached[a->data->values.v[found]]) *target = name;
-  }
-  tn_release(a->env, reached);
-  return TN_OK;
-}
-
-/* Prediction has no targets, so its output depends on none. */
-static tn_status model_check_output(const tn_model_scope *scope, tn_section *section) {
-  tn_assembly *a = scope->assembly;
-  const char *target = NULL;
-  if (!a->reads_targets || a->lost) return TN_OK;
-  if (scope->last != 0) TN_TRY(model_find_target(a, scope->last, &target));
-  if (scope->last != 0 && target == NULL) return TN_OK;
-  return tn_failf(a->env, TN_EINVAL,
-                  "%s: [model] layers: the value of the last line is the output of the model, and depends on "
-                  "%s%s%s, which prediction lacks; expected the line of the output last",
-                  tn_key_where(a->request->ini, section, tn_section_key(section, "layers")),
-                  target != NULL ? "the target '" : "a target", target != NULL ? target : "",
-                  target != NULL ? "'" : "");
 }
 
 static tn_status model_build_parts(tn_model_scope *scope, tn_model *model) {
@@ -85,8 +50,7 @@ static tn_status model_build_parts(tn_model_scope *scope, tn_model *model) {
   scope->has_in = true;
   a->signature = &signature;
   TN_TRY(model_build_layers(scope, section));
-  TN_TRY(model_check_output(scope, section));
-  if (scope->last != 0) TN_TRY(tn_graph_output(tn_builder_graph(a->b), "output", scope->last));
+  TN_TRY(tn_model_outputs_build(scope, section));
   if (!a->request->measured) return TN_OK;
   TN_TRY(model_bind_fields(scope, signature.targets, signature.n_targets));
   return tn_objective_build(scope, section, &signature, model);

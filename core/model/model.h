@@ -80,11 +80,11 @@ typedef struct tn_model {
   tn_val first_value;  /* values with smaller numbers prepare inputs */
 } tn_model;
 
-/* Builds the graph. Output "output" is the value of the last layer. If `measured`, every measure has its
- * outputs, and output "loss" is the total: the sum over losses of weight * sum(value * weight) /
- * sum(weight), with the last sum over the global batch. Messages contain the line of the failed layer and
- * of the enclosing blocks. Mistakes of [model] are noted in the ini and told; those that were noted before do
- * not keep the graph from being built. */
+/* Builds the graph. Its outputs are those that [model] outputs names, or "output", the value of the last
+ * layer. If `measured`, every measure has its outputs, and output "loss" is the total: the sum over losses of
+ * weight * sum(value * weight) / sum(weight), with the last sum over the global batch. Messages contain the
+ * line of the failed layer and of the enclosing blocks. Mistakes of [model] are noted in the ini and told;
+ * those that were noted before do not keep the graph from being built. */
 tn_status tn_model_build(tn_env *env, const tn_model_request *request, tn_model *model);
 void tn_model_free(tn_model *model);
 

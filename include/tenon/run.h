@@ -67,14 +67,17 @@ TN_EXPORT tn_status tn_run_examine(tn_run *run, char **json);
 
 typedef struct tn_predict_options {
   uint32_t struct_size;
-  /* "PATH" or "NAME=PATH", n_inputs of them. Either .npy files, one for each input of the model, with the
-   * rows as first dimension: rows of the input's type are fed as they are, bytes go through the transforms of
-   * validation. Or files and folders that the source of [data.valid] reads (tn_source.open_files), such as
-   * pictures, which go through these transforms. */
+  /* "PATH" or "NAME=PATH", n_inputs of them. Either .npy files, one for each input of the model, and
+   * .safetensors files, whose arrays have the names of inputs, with the rows as first dimension: rows of the
+   * input's type are fed as they are, bytes go through the transforms of validation. Or files and folders
+   * that the source of [data.valid] reads (tn_source.open_files), such as pictures, which go through these
+   * transforms. */
   const char *const *inputs;
   int32_t n_inputs;
-  const char *output; /* .npy file for the model's output; NULL: none */
-  int32_t top;        /* classes of a prediction, the most probable first; 0: 5 */
+  /* "PATH": a .npy file for the model's output, or a .safetensors file for all of its outputs, by name.
+   * "NAME=PATH": the file has the output of this name alone. NULL: no file. */
+  const char *output;
+  int32_t top; /* classes of a prediction, the most probable first; 0: 5 */
 } tn_predict_options;
 /* Computes the model's output for each row or file. Where the loss is a cross entropy over classes, the
  * result has the most probable classes, with the names that the weights carry. TN_ENONFINITE: outputs, or

@@ -48,7 +48,9 @@ TN_EXPORT void tn_session_close(tn_session *session);
 
 /* ---- buffers ------------------------------------------------------------------------------------
  * Fields are the model's inputs and targets by name, "sample.weight" (f32, one for each sample; unbound:
- * ones), and its outputs, one of them "output". All are row-major with the batch as first dimension. */
+ * ones), and its outputs by name: those of [model] outputs, or "output". tn_session_bind also takes "output"
+ * for the first of them. All are row-major with the batch as first dimension; an element of bool is one byte,
+ * 0 or 1. */
 
 enum { TN_SESSION_INPUT = 0, TN_SESSION_OUTPUT = 1 };
 typedef struct tn_session_field {

@@ -10,12 +10,6 @@ enum { PREFILL_TOKENS = 32 };
 
 /* ---- opening ---- */
 
-static const tn_binding *decoder_output(const tn_program *program) {
-  for (int32_t i = 0; i < program->n_outputs; i++)
-    if (tn_text_equal(program->outputs[i].name, "output")) return &program->outputs[i];
-  return NULL;
-}
-
 /* (1, tokens) integers, and (1, tokens, classes) scores. */
 static tn_status decoder_check_types(tn_decoder *d, const tn_binding *input, const tn_binding *output) {
   char in[TN_TYPE_TEXT] = "nothing", out[TN_TYPE_TEXT] = "nothing";
@@ -32,11 +26,12 @@ static tn_status decoder_check_types(tn_decoder *d, const tn_binding *input, con
 
 static tn_status decoder_read_types(tn_decoder *d) {
   const tn_program *decode = d->set.programs[TN_PROGRAM_DECODE];
-  const tn_binding *input = NULL, *output = decoder_output(decode);
+  const tn_binding *input = NULL, *output = tn_program_main_output(decode);
   for (int32_t i = 0; i < decode->n_inputs; i++)
     if (!tn_input_is_of_host(decode->inputs[i].name)) input = &decode->inputs[i];
   TN_TRY(decoder_check_types(d, input, output));
   d->input = input->name;
+  d->output = output->name;
   d->dtype = input->type.dtype;
   d->classes = output->type.dims[2];
   d->window = d->set.window;
@@ -115,7 +110,7 @@ static tn_status decoder_run(tn_decoder *d, int32_t which, const int32_t *tokens
   if (position != NULL) *position = d->position;
   TN_TRY(tn_executor_run(d->executor, index, 0));
   TN_TRY(tn_executor_slot_wait(d->executor, 0));
-  *scores = (const float *)tn_executor_output(d->executor, index, 0, "output") + (n - 1) * d->classes;
+  *scores = (const float *)tn_executor_output(d->executor, index, 0, d->output) + (n - 1) * d->classes;
   d->position += n;
   return TN_OK;
 }

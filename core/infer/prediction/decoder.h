@@ -10,7 +10,8 @@ typedef struct tn_decoder {
   tn_device *device;
   tn_program_set set;
   tn_executor *executor;
-  const char *input;     /* the model's input of tokens */
+  const char *input;     /* the model's input of tokens, */
+  const char *output;    /* and its output of scores */
   int32_t dtype;         /* of it: i32 or i64 */
   int64_t window, chunk; /* tokens in the caches at most, and in a run of PREFILL */
   int64_t classes;       /* tokens of the vocabulary */

@@ -9,16 +9,29 @@
 
 /* ---- programs and weights ---- */
 
-static tn_status forward_find_output(tn_forward *f) {
-  const tn_binding *output = NULL;
+static tn_status forward_add_output(tn_forward *f, const tn_binding *output) {
+  const tn_type *type = &output->type;
+  char text[TN_TYPE_TEXT];
+  tn_output_rows *rows = &f->outputs[f->n_outputs++];
+  if (type->rank < 1 || type->dims[0] != f->batch)
+    return tn_failf(&f->run->env, TN_EINVAL,
+                    "%s: the model's output '%s' is %s for %lld samples, expected one row per sample",
+                    f->run->ini.path, output->name, tn_type_format(type, text), (long long)f->batch);
+  *rows = (tn_output_rows){.name = output->name, .row = {type->dtype, type->rank - 1, {0}}};
+  memcpy(rows->row.dims, type->dims + 1, sizeof *type->dims * (size_t)rows->row.rank);
+  rows->row_bytes = tn_type_bytes(&rows->row);
+  return TN_OK;
+}
+
+static tn_status forward_find_outputs(tn_forward *f) {
+  const tn_binding *first = tn_program_main_output(f->program);
+  if (first == NULL)
+    return tn_failf(&f->run->env, TN_EINVAL, "%s: the model has no output", f->run->ini.path);
+  f->outputs = tn_arena_alloc(&f->run->arena, tn_size_mul((size_t)f->program->n_outputs, sizeof *f->outputs));
+  if (f->outputs == NULL) return TN_ENOMEM;
+  TN_TRY(forward_add_output(f, first));
   for (int32_t i = 0; i < f->program->n_outputs; i++)
-    if (tn_text_equal(f->program->outputs[i].name, "output")) output = &f->program->outputs[i];
-  if (output == NULL || output->type.rank < 1 || output->type.dims[0] != f->batch)
-    return tn_failf(&f->run->env, TN_EINVAL, "%s: the model's output does not have one row per sample",
-                    f->run->ini.path);
-  f->row = (tn_type){output->type.dtype, output->type.rank - 1, {0}};
-  memcpy(f->row.dims, output->type.dims + 1, sizeof *f->row.dims * (size_t)f->row.rank);
-  f->row_bytes = tn_type_bytes(&f->row);
+    if (&f->program->outputs[i] != first) TN_TRY(forward_add_output(f, &f->program->outputs[i]));
   return TN_OK;
 }
 
@@ -30,7 +43,7 @@ tn_status tn_forward_open(tn_run *run, int64_t batch, tn_forward *f) {
   TN_TRY(tn_programs_open(run, &run->env, f->device, &request, &f->set, &f->executor));
   f->program = f->set.programs[TN_PROGRAM_PREDICT];
   f->index = f->set.index[TN_PROGRAM_PREDICT];
-  return forward_find_output(f);
+  return forward_find_outputs(f);
 }
 
 tn_status tn_forward_load_weights(tn_forward *f, const char *command) {
@@ -118,8 +131,8 @@ tn_status tn_forward_run(tn_forward *f, tn_forward_rows rows, void *context) {
   return TN_OK;
 }
 
-const void *tn_forward_output(const tn_forward *f, int32_t slot) {
-  return tn_executor_output(f->executor, f->index, slot, "output");
+const void *tn_forward_output(const tn_forward *f, int32_t slot, int32_t k) {
+  return tn_executor_output(f->executor, f->index, slot, f->outputs[k].name);
 }
 
 bool tn_forward_row_is_finite(const tn_forward *f, int32_t slot, int64_t row) {
@@ -128,5 +141,10 @@ bool tn_forward_row_is_finite(const tn_forward *f, int32_t slot, int64_t row) {
     const char *value = (const char *)f->fields[slot][i] + (size_t)row * tn_type_bytes(&field->type);
     if (field->role == TN_FIELD_INPUT && !tn_row_is_finite(&field->type, value)) return false;
   }
-  return tn_row_is_finite(&f->row, (const char *)tn_forward_output(f, slot) + (size_t)row * f->row_bytes);
+  for (int32_t k = 0; k < f->n_outputs; k++) {
+    const tn_output_rows *output = &f->outputs[k];
+    const char *value = (const char *)tn_forward_output(f, slot, k) + (size_t)row * output->row_bytes;
+    if (!tn_row_is_finite(&output->row, value)) return false;
+  }
+  return true;
 }

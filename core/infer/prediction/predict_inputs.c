@@ -10,11 +10,6 @@
 
 /* ---- the inputs that the user names ---- */
 
-static bool predict_is_array(const char *path) {
-  size_t n = strlen(path);
-  return n > 4 && tn_text_equal(path + n - 4, ".npy");
-}
-
 /* The length of NAME in "NAME=PATH"; 0: the text is a path, as is the name of any file that exists. */
 static size_t predict_name_length(const char *text) {
   struct stat info;
@@ -34,14 +29,14 @@ static tn_status predict_split_names(tn_predict_inputs *p) {
     p->paths[i] = o->inputs[i] + (n > 0 ? n + 1 : 0);
     p->names[i] = n > 0 ? tn_arena_printf(&p->run->arena, "%.*s", (int)n, o->inputs[i]) : NULL;
     if (n > 0 && p->names[i] == NULL) return TN_ENOMEM;
-    arrays += predict_is_array(p->paths[i]);
+    arrays += tn_predict_rows_reads(p->paths[i]);
   }
   p->arrays = arrays == o->n_inputs;
   if (arrays == 0 || p->arrays) return TN_OK;
   return tn_failf(
       &p->run->env, TN_EINVAL,
-      "%s and %s: inputs are either .npy files, one for each input of the model, or files that the "
-      "source of [data] reads",
+      "%s and %s: inputs are either .npy and .safetensors files, an array for each input of the model, or "
+      "files that the source of [data] reads",
       p->paths[0], p->paths[1]);
 }
 
@@ -61,31 +56,56 @@ static int32_t predict_count_inputs(const tn_program *program, const tn_binding 
   return n;
 }
 
+static tn_status predict_refuse_name(const tn_predict_inputs *p, const tn_program *program, const char *path,
+                                     const char *name) {
+  tn_text names = tn_text_new(&p->run->env);
+  for (int32_t i = 0; i < program->n_inputs; i++)
+    if (!tn_input_is_of_host(program->inputs[i].name))
+      tn_text_addf(&names, "%s%s", names.n > 0 ? ", " : "", program->inputs[i].name);
+  tn_status status = tn_failf(&p->run->env, TN_EINVAL, "%s: the model has no input '%s', expected %s", path,
+                              name, names.v != NULL ? names.v : "none");
+  tn_text_free(&names);
+  return status;
+}
+
 /* The model's input that array i is for. */
 static tn_status predict_name_array(tn_predict_inputs *p, const tn_program *program, int32_t i,
                                     const char **name) {
   const tn_binding *first = NULL;
   int32_t n = predict_count_inputs(program, &first);
-  *name = p->names[i];
-  if (*name != NULL && predict_find_input(program, *name) != NULL) return TN_OK;
-  if (*name != NULL)
-    return tn_failf(&p->run->env, TN_EINVAL, "%s: the model has no input '%s'", p->options->inputs[i], *name);
-  if (n != 1)
-    return tn_failf(&p->run->env, TN_EINVAL, "%s: the model has %d inputs; give NAME=%s for each",
-                    p->paths[i], (int)n, p->paths[i]);
-  *name = first->name;
+  const char *path = p->rows.arrays[i].path;
+  *name = p->rows.arrays[i].input;
+  if (*name == NULL && n != 1)
+    return tn_failf(&p->run->env, TN_EINVAL, "%s: the model has %d inputs; give NAME=%s for each", path,
+                    (int)n, path);
+  if (*name == NULL) *name = first->name;
+  if (predict_find_input(program, *name) == NULL) return predict_refuse_name(p, program, path, *name);
+  for (int32_t k = 0; k < i; k++)
+    if (tn_text_equal(p->rows.arrays[k].input, *name))
+      return tn_failf(&p->run->env, TN_EINVAL, "%s and %s: both are for the model's input '%s', expected one",
+                      p->rows.arrays[k].path, path, *name);
   return TN_OK;
+}
+
+/* NumPy's name of an element type; NULL: it has none. */
+static const char *predict_numpy_name(int32_t dtype) {
+  static const char *const names[] = {
+      [TN_F64] = "float64", [TN_F32] = "float32", [TN_F16] = "float16", [TN_I64] = "int64",
+      [TN_I32] = "int32",   [TN_U8] = "uint8",    [TN_BOOL] = "bool"};
+  return dtype >= 0 && (size_t)dtype < sizeof names / sizeof *names ? names[dtype] : NULL;
 }
 
 static tn_status predict_fail_type(tn_predict_inputs *p, const char *path, const tn_type *type,
                                    const tn_binding *input) {
   tn_text wanted = tn_text_new(&p->run->env);
   char has[TN_TYPE_TEXT];
+  const char *numpy = type->dtype != input->type.dtype ? predict_numpy_name(input->type.dtype) : NULL;
   for (int32_t i = 1; i < input->type.rank; i++)
     tn_text_addf(&wanted, ", %lld", (long long)input->type.dims[i]);
   tn_status status = tn_failf(
-      &p->run->env, TN_EINVAL, "%s: holds %s, expected %s[rows%s] for the model's input '%s'", path,
-      tn_type_format(type, has), tn_dtype_name(input->type.dtype), wanted.v ? wanted.v : "", input->name);
+      &p->run->env, TN_EINVAL, "%s: holds %s, expected %s[rows%s] for the model's input '%s'%s%s%s", path,
+      tn_type_format(type, has), tn_dtype_name(input->type.dtype), wanted.v ? wanted.v : "", input->name,
+      numpy != NULL ? "; in NumPy x.astype('" : "", numpy != NULL ? numpy : "", numpy != NULL ? "')" : "");
   tn_text_free(&wanted);
   return status;
 }
@@ -106,27 +126,32 @@ static tn_status predict_check_array(tn_predict_inputs *p, const tn_program *pro
 
 /* The arrays are read before the programs are compiled, which limits the batch, and named after. */
 static tn_status predict_read_arrays(tn_predict_inputs *p) {
-  for (int32_t i = 0; p->arrays && i < p->options->n_inputs; i++) {
-    if (i == TN_PREDICT_INPUTS)
-      return tn_failf(&p->run->env, TN_EINVAL, "%d inputs, expected at most %d", (int)p->options->n_inputs,
-                      (int)TN_PREDICT_INPUTS);
-    TN_TRY(tn_predict_rows_add(&p->run->env, &p->rows, "", p->paths[i]));
+  for (int32_t i = 0; p->arrays && i < p->options->n_inputs; i++)
+    TN_TRY(tn_predict_rows_add(&p->run->arena, &p->rows, p->names[i], p->paths[i]));
+  return TN_OK;
+}
+
+/* Each input of the program has an array. */
+static tn_status predict_check_complete(const tn_predict_inputs *p, const tn_program *program) {
+  for (int32_t i = 0; i < program->n_inputs; i++) {
+    const char *name = program->inputs[i].name;
+    bool given = tn_input_is_of_host(name);
+    for (int32_t k = 0; k < p->rows.n; k++) given = given || tn_text_equal(p->rows.arrays[k].input, name);
+    if (!given)
+      return tn_failf(&p->run->env, TN_EINVAL,
+                      "there is no array for the model's input '%s'; give --input %s=FILE.npy", name, name);
   }
   return TN_OK;
 }
 
 tn_status tn_predict_inputs_bind(tn_predict_inputs *p, const tn_program *program) {
-  const tn_binding *first = NULL;
   for (int32_t i = 0; i < p->rows.n; i++) {
     const char *name = NULL;
     TN_TRY(predict_name_array(p, program, i, &name));
     p->rows.arrays[i].input = p->rows.fields[i].name = name;
     TN_TRY(predict_check_array(p, program, &p->rows.arrays[i]));
   }
-  int32_t n = predict_count_inputs(program, &first);
-  if (!p->arrays || p->rows.n == n) return TN_OK;
-  return tn_failf(&p->run->env, TN_EINVAL, "%d arrays for the %d inputs of the model", (int)p->rows.n,
-                  (int)n);
+  return p->arrays ? predict_check_complete(p, program) : TN_OK;
 }
 
 tn_status tn_predict_inputs_read(tn_predict_inputs *p) {

@@ -10,7 +10,7 @@ typedef struct tn_predict_inputs {
   const char **paths; /* options->n_inputs of them, without the names of inputs */
   const char **names; /* NULL: not named */
   tn_predict_rows rows;
-  bool arrays;     /* the inputs are .npy files, which are in `rows` */
+  bool arrays;     /* the inputs are files of arrays, which are in `rows` */
   bool transforms; /* the rows go through the transforms of validation */
 } tn_predict_inputs;
 

@@ -3,18 +3,36 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/text/text.h"
 #include "core/formats/npy.h"
+#include "core/formats/safetensors.h"
 
 int64_t tn_predict_rows_count(const tn_predict_rows *rows) {
   return rows->n > 0 && rows->arrays[0].type.rank > 0 ? rows->arrays[0].type.dims[0] : 0;
 }
 
-tn_status tn_predict_rows_add(const void *handle, tn_predict_rows *rows, const char *input,
-                              const char *path) {
+/* ---- reading ---- */
+
+static bool rows_path_ends(const char *path, const char *ending) {
+  size_t n = strlen(path), tail = strlen(ending);
+  return n > tail && tn_text_equal(path + n - tail, ending);
+}
+
+bool tn_predict_rows_reads(const char *path) {
+  return rows_path_ends(path, ".npy") || rows_path_ends(path, ".safetensors");
+}
+
+static tn_status rows_check_room(const void *handle, const tn_predict_rows *rows, const char *path) {
+  if (rows->n < TN_PREDICT_INPUTS) return TN_OK;
+  return tn_failf(handle, TN_EINVAL, "%s: is one array too many, expected at most %d", path,
+                  (int)TN_PREDICT_INPUTS);
+}
+
+/* Keeps an array that was read, which is freed with `rows`. */
+static tn_status rows_add_array(const void *handle, tn_predict_rows *rows, const tn_predict_array *array) {
   tn_predict_array *a = &rows->arrays[rows->n];
-  void *data = NULL;
-  TN_TRY(tn_npy_read(handle, path, &a->type, &data));
-  *a = (tn_predict_array){input, path, a->type, data};
+  const char *path = array->path;
+  *a = *array;
   rows->n++;
   int64_t n = a->type.rank > 0 ? a->type.dims[0] : -1;
   if (n < 0) return tn_failf(handle, TN_EINVAL, "%s: is a single number, expected an array of rows", path);
@@ -23,8 +41,51 @@ tn_status tn_predict_rows_add(const void *handle, tn_predict_rows *rows, const c
                     (long long)tn_predict_rows_count(rows), rows->arrays[0].path);
   tn_type row = {a->type.dtype, a->type.rank - 1, {0}};
   memcpy(row.dims, a->type.dims + 1, sizeof *row.dims * (size_t)row.rank);
-  rows->fields[rows->n - 1] = (tn_field){.struct_size = sizeof(tn_field), .name = input, .type = row};
+  rows->fields[rows->n - 1] = (tn_field){.struct_size = sizeof(tn_field), .name = "", .type = row};
   return TN_OK;
+}
+
+static tn_status rows_add_npy(const void *handle, tn_predict_rows *rows, const char *input,
+                              const char *path) {
+  tn_predict_array a = {.input = input, .path = path};
+  void *data = NULL;
+  TN_TRY(rows_check_room(handle, rows, path));
+  TN_TRY(tn_npy_read(handle, path, &a.type, &data));
+  a.data = data;
+  return rows_add_array(handle, rows, &a);
+}
+
+static tn_status rows_add_tensor(tn_arena *arena, tn_predict_rows *rows, const tn_safetensors *file,
+                                 const tn_safetensor *tensor, const char *path) {
+  const void *handle = arena->handle;
+  tn_predict_array a = {.input = tn_arena_strdup(arena, tensor->name), .path = path, .type = tensor->type};
+  if (a.input == NULL) return TN_ENOMEM;
+  TN_TRY(rows_check_room(handle, rows, path));
+  a.data = tn_alloc(handle, tn_size_add((size_t)tensor->bytes, 1));
+  if (a.data == NULL) return TN_ENOMEM;
+  tn_status status = tn_safetensors_read(file, handle, tensor, a.data, (size_t)tensor->bytes);
+  if (status == TN_OK) return rows_add_array(handle, rows, &a);
+  tn_release(handle, a.data);
+  return tn_wrap(handle, status, "%s", path);
+}
+
+static tn_status rows_add_tensors(tn_arena *arena, tn_predict_rows *rows, const tn_safetensors *file,
+                                  const char *input, const char *path) {
+  for (int32_t i = 0; input == NULL && i < tn_safetensors_count(file); i++)
+    TN_TRY(rows_add_tensor(arena, rows, file, tn_safetensors_at(file, i), path));
+  if (input == NULL) return TN_OK;
+  const tn_safetensor *tensor = tn_safetensors_find(file, input);
+  if (tensor == NULL) return tn_failf(arena->handle, TN_EINVAL, "%s: has no array '%s'", path, input);
+  return rows_add_tensor(arena, rows, file, tensor, path);
+}
+
+tn_status tn_predict_rows_add(tn_arena *arena, tn_predict_rows *rows, const char *input, const char *path) {
+  tn_safetensors *file = NULL;
+  if (!rows_path_ends(path, ".safetensors")) return rows_add_npy(arena->handle, rows, input, path);
+  TN_TRY(tn_safetensors_open(arena->handle, path, &file));
+  tn_status status = rows_add_tensors(arena, rows, file, input, path);
+  tn_safetensors_close(file);
+  return status;
 }
 
 void tn_predict_rows_free(const void *handle, tn_predict_rows *rows) {

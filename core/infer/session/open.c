@@ -201,18 +201,31 @@ static tn_status session_fail_unknown_field(tn_session *s, const char *name) {
                   nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
 }
 
+static tn_bound_field *session_find_field(tn_session *s, const char *name) {
+  for (int32_t i = 0; i < s->n_fields; i++)
+    if (tn_text_equal(s->fields[i].name, name)) return &s->fields[i];
+  return NULL;
+}
+
+/* "output" stands for the first output of a model whose outputs have other names. */
+static tn_bound_field *session_find_output(tn_session *s, const char *name) {
+  const tn_binding *first = NULL;
+  if (!tn_text_equal(name, "output")) return NULL;
+  for (int32_t i = TN_SESSION_PROGRAMS; i-- > 0 && first == NULL;)
+    if (s->programs[i].program != NULL) first = tn_program_main_output(s->programs[i].program);
+  return first != NULL ? session_find_field(s, first->name) : NULL;
+}
+
 tn_status tn_session_bind(tn_session *s, const char *name, void *data, size_t bytes) {
   char type[TN_TYPE_TEXT];
   TN_ENTER(s);
   TN_NEED(s, name, "field");
-  for (int32_t i = 0; i < s->n_fields; i++) {
-    tn_bound_field *f = &s->fields[i];
-    if (!tn_text_equal(f->name, name)) continue;
-    if (data != NULL && bytes != f->bytes)
-      return tn_failf(s, TN_EINVAL, "'%s': a buffer of %zu bytes, expected %zu for %s", name, bytes, f->bytes,
-                      tn_type_format(&f->type, type));
-    f->bound = data;
-    return TN_OK;
-  }
-  return session_fail_unknown_field(s, name);
+  tn_bound_field *f = session_find_field(s, name);
+  if (f == NULL) f = session_find_output(s, name);
+  if (f == NULL) return session_fail_unknown_field(s, name);
+  if (data != NULL && bytes != f->bytes)
+    return tn_failf(s, TN_EINVAL, "'%s': a buffer of %zu bytes, expected %zu for %s", name, bytes, f->bytes,
+                    tn_type_format(&f->type, type));
+  f->bound = data;
+  return TN_OK;
 }

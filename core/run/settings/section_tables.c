@@ -186,6 +186,8 @@ static const tn_option model_rows[] = {
            "fields that losses and metrics take, as inputs"),
     TN_OPT(tn_model_section, layers, TN_OPT_TEXT, NULL, NULL,
            "the model, one layer per line: NAME: LAYER(OPTIONS) <- INPUTS"),
+    TN_OPT(tn_model_section, outputs, TN_OPT_TEXT, "", NULL,
+           "names of lines whose values the model gives, the first is that of losses; empty: the last line"),
     TN_OPT(tn_model_section, loss, TN_OPT_TEXT, "", NULL,
            "losses that training minimizes, a line each; weight=FACTOR scales one of several"),
     TN_OPT(tn_model_section, metrics, TN_OPT_TEXT, "", NULL,

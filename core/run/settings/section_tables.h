@@ -14,7 +14,7 @@ typedef struct tn_plugins_section {
 } tn_plugins_section;
 
 typedef struct tn_model_section {
-  const char *inputs, *targets, *layers, *loss, *metrics;
+  const char *inputs, *targets, *layers, *outputs, *loss, *metrics;
 } tn_model_section;
 
 typedef struct tn_block_section {

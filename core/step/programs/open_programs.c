@@ -31,3 +31,9 @@ tn_status tn_programs_open(tn_run *run, tn_env *env, tn_device *device, const tn
   opened_programs o = {run, env, device, request, set, executor};
   return tn_attempt_repeat(env, device, &(tn_attempt){&o, open_make, open_undo});
 }
+
+const tn_binding *tn_program_main_output(const tn_program *program) {
+  for (int32_t i = 0; i < program->n_outputs; i++)
+    if (tn_text_equal(program->outputs[i].name, "output")) return &program->outputs[i];
+  return program->n_outputs > 0 ? &program->outputs[0] : NULL;
+}

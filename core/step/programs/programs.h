@@ -89,6 +89,9 @@ bool tn_programs_fit(const tn_run *run, const tn_target *target, const tn_progra
 tn_status tn_programs_open(tn_run *run, tn_env *env, tn_device *device, const tn_program_request *request,
                            tn_program_set *set, tn_executor **executor);
 void tn_programs_free(tn_run *run, tn_program_set *set);
+/* The output of the model that scores and texts are read from: "output", else the first one. NULL: the
+ * program has none. */
+const tn_binding *tn_program_main_output(const tn_program *program);
 /* Rebuilds the low-precision copies after parameters were initialized, loaded or written. */
 tn_status tn_programs_refresh(const tn_program_set *set, tn_executor *executor);
 /* The number of parameters that are trained in an epoch, and of frozen ones; without STEP all count as

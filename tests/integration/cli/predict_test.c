@@ -100,10 +100,10 @@ static void inputs_are_named_where_there_are_several(void **state) {
   for (int i = 0; i < 6; i++) assert_true(y[i] == a[i] + b[i]);
   static const char *const wrong[][2] = {
       {"--input a.npy --input b.npy", "a.npy: the model has 2 inputs; give NAME=a.npy for each"},
-      {"--input a=a.npy --input c=b.npy", "c=b.npy: the model has no input 'c'"},
-      {"--input a=a.npy", "1 arrays for the 2 inputs of the model"},
+      {"--input a=a.npy --input c=b.npy", "b.npy: the model has no input 'c', expected a, b"},
+      {"--input a=a.npy", "there is no array for the model's input 'b'; give --input b=FILE.npy"},
       {"--input a=a.npy --input b=short.npy", "short.npy: has 2 rows, expected the 3 of a.npy"},
-      {"--input a=a.npy --input b=sum.ini", "inputs are either .npy files"}};
+      {"--input a=a.npy --input b=sum.ini", "inputs are either .npy and .safetensors files"}};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     assert_int_equal(program_run("predict sum.ini --output z.npy %s", wrong[i][0]), 65);
     if (strstr(program_err, wrong[i][1]) == NULL) fail_msg("expected '%s' in: %s", wrong[i][1], program_err);

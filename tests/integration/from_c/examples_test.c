@@ -2,7 +2,7 @@
  * with cc and pkg-config against an installed Tenon, and run. */
 #include "workshop.h"
 
-static const char *const examples[] = {"graph", "predict", "serve", "tensors", "train_and_infer"};
+static const char *const examples[] = {"graph", "outputs", "predict", "serve", "tensors", "train_and_infer"};
 
 static int set_up(void **state) {
   (void)state;
@@ -86,6 +86,15 @@ static void the_classes_of_a_picture_have_names(void **state) {
   assert_non_null(strstr(workshop_err, "no.jpg"));
 }
 
+static void a_model_has_several_inputs_and_outputs(void **state) {
+  (void)state;
+  workshop_write("outputs.ini", "[model]\ninputs = x: f32[4], allowed: bool[4]\nlayers =\n"
+                                "    scores = x if allowed else -1e9\n    probs  = softmax(scores)\n"
+                                "    best   = argmax(scores, axis=1)\noutputs = scores, probs, best\n");
+  workshop_do("./outputs outputs.ini");
+  assert_non_null(strstr(workshop_out, "class 3 with probability 0.67"));
+}
+
 static void what_is_wrong_is_said_on_stderr(void **state) {
   (void)state;
   assert_int_equal(workshop_run("./train_and_infer missing.ini"), 1);
@@ -113,6 +122,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_configuration_trains_and_infers_in_forty_lines),
       cmocka_unit_test(the_classes_of_a_picture_have_names),
+      cmocka_unit_test(a_model_has_several_inputs_and_outputs),
       cmocka_unit_test(requests_of_several_threads_share_batches),
       cmocka_unit_test(what_is_wrong_is_said_on_stderr),
       cmocka_unit_test(tensors_are_made_computed_and_differentiated),

@@ -268,7 +268,8 @@ static void layers_may_read_targets(void **state) {
   rig_expect_error(
       TARGETS("    y = x - data.t\n"),
       "m.ini:5: [model] layers: the value of the last line is the output of the model, and depends on "
-      "the target 't', which prediction lacks; expected the line of the output last");
+      "the target 't', which prediction lacks; expected the line of the output last, or its name in "
+      "`outputs`");
 }
 
 static void mistakes_are_placed(void **state) {

@@ -1,0 +1,147 @@
+/* core/infer/prediction/predict_outputs.c: one output as a .npy file, or all of them, by name, as a
+ * .safetensors file. */
+#include "core/infer/prediction/predict_outputs.h"
+
+#include <string.h>
+
+#include "core/base/file/file.h"
+#include "core/formats/npy.h"
+#include "core/formats/safetensors.h"
+
+/* ---- the file that the user names ---- */
+
+/* The length of NAME in "NAME=PATH", or 0. */
+static size_t output_name_length(const char *text) {
+  size_t n =
+      strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"); /* names lack dots */
+  return text[n] == '=' ? n : 0;
+}
+
+tn_status tn_predict_outputs_name(tn_run *run, const char *given, tn_predict_outputs *o) {
+  size_t n = given != NULL ? output_name_length(given) : 0;
+  *o = (tn_predict_outputs){.given = given, .path = given, .only = -1};
+  if (given == NULL) return TN_OK;
+  if (n > 0) {
+    o->name = tn_arena_printf(&run->arena, "%.*s", (int)n, given);
+    o->path = given + n + 1;
+    if (o->name == NULL) return TN_ENOMEM;
+  }
+  return tn_file_check_new(&run->env, o->path);
+}
+
+static bool output_is_safetensors(const tn_predict_outputs *o) {
+  static const char ending[] = ".safetensors";
+  size_t n = strlen(o->path), tail = sizeof ending - 1;
+  return n > tail && tn_text_equal(o->path + n - tail, ending);
+}
+
+/* "mean, deviation" */
+static tn_status output_add_names(const tn_forward *f, tn_text *names) {
+  for (int32_t k = 0; k < f->n_outputs; k++)
+    tn_text_addf(names, "%s%s", k > 0 ? ", " : "", f->outputs[k].name);
+  return names->failed ? TN_ENOMEM : TN_OK;
+}
+
+static tn_status output_refuse(const tn_predict_outputs *o) {
+  const tn_forward *f = o->forward;
+  tn_text names = tn_text_new(&f->run->env);
+  tn_status status = output_add_names(f, &names);
+  if (status == TN_OK && o->name != NULL)
+    status = tn_failf(&f->run->env, TN_EINVAL, "%s: the model has no output '%s', expected one of: %s",
+                      o->given, o->name, names.v);
+  else if (status == TN_OK)
+    status =
+        tn_failf(&f->run->env, TN_EINVAL,
+                 "%s: the model has %d outputs, %s; name a FILE.safetensors for all of them, or one as in "
+                 "%s=%s",
+                 o->given, f->n_outputs, names.v, f->outputs[0].name, o->given);
+  tn_text_free(&names);
+  return status;
+}
+
+tn_status tn_predict_outputs_find(tn_predict_outputs *o, const tn_forward *f) {
+  o->forward = f;
+  if (o->given == NULL) return TN_OK;
+  for (int32_t k = 0; k < f->n_outputs && o->name != NULL; k++)
+    if (tn_text_equal(f->outputs[k].name, o->name)) o->only = k;
+  if (o->name == NULL && f->n_outputs == 1) o->only = 0;
+  if (o->only >= 0 || (o->name == NULL && output_is_safetensors(o))) return TN_OK;
+  return output_refuse(o);
+}
+
+/* ---- rows ---- */
+
+tn_status tn_predict_outputs_start(tn_predict_outputs *o) {
+  const tn_forward *f = o->forward;
+  o->rows = tn_alloc(&f->run->env, tn_size_mul((size_t)f->n_outputs, sizeof *o->rows));
+  if (o->rows == NULL) return TN_ENOMEM;
+  for (int32_t k = 0; k < f->n_outputs; k++) {
+    size_t bytes = tn_size_mul((size_t)f->count, f->outputs[k].row_bytes);
+    o->rows[k] = tn_alloc(&f->run->env, tn_size_add(bytes, 1));
+    if (o->rows[k] == NULL) return TN_ENOMEM;
+  }
+  return TN_OK;
+}
+
+void tn_predict_outputs_free(tn_predict_outputs *o) {
+  for (int32_t k = 0; o->rows != NULL && k < o->forward->n_outputs; k++)
+    tn_release(&o->forward->run->env, o->rows[k]);
+  if (o->rows != NULL) tn_release(&o->forward->run->env, o->rows);
+  o->rows = NULL;
+}
+
+void tn_predict_outputs_take(tn_predict_outputs *o, int32_t slot, int64_t first, int64_t n) {
+  const tn_forward *f = o->forward;
+  for (int32_t k = 0; k < f->n_outputs; k++) {
+    size_t bytes = f->outputs[k].row_bytes;
+    memcpy(o->rows[k] + (size_t)first * bytes, tn_forward_output(f, slot, k), (size_t)n * bytes);
+  }
+}
+
+const void *tn_predict_outputs_row(const tn_predict_outputs *o, int32_t k, int64_t i) {
+  return o->rows[k] + (size_t)i * o->forward->outputs[k].row_bytes;
+}
+
+/* ---- files ---- */
+
+/* The type of an output for all samples. */
+static tn_type output_type(const tn_predict_outputs *o, int32_t k) {
+  const tn_type *row = &o->forward->outputs[k].row;
+  tn_type type = {row->dtype, row->rank + 1, {o->forward->count}};
+  memcpy(type.dims + 1, row->dims, sizeof *type.dims * (size_t)row->rank);
+  return type;
+}
+
+static tn_status output_write_safetensors(const tn_predict_outputs *o, int32_t first, int32_t n) {
+  const tn_env *env = &o->forward->run->env;
+  tn_safetensors_writer *writer = NULL;
+  tn_safetensor_named *named = tn_arena_alloc(&o->forward->run->arena, tn_size_mul((size_t)n, sizeof *named));
+  if (named == NULL) return TN_ENOMEM;
+  for (int32_t k = 0; k < n; k++)
+    named[k] = (tn_safetensor_named){o->forward->outputs[first + k].name, output_type(o, first + k)};
+  tn_status status = tn_safetensors_begin(env, o->path, named, n, NULL, 0, &writer);
+  for (int32_t k = 0; k < n && status == TN_OK; k++)
+    status = tn_safetensors_append(writer, o->rows[first + k], tn_type_bytes(&named[k].type));
+  if (status == TN_OK) return tn_safetensors_commit(writer);
+  tn_safetensors_abandon(writer);
+  return status;
+}
+
+tn_status tn_predict_outputs_write(const tn_predict_outputs *o) {
+  if (o->given == NULL) return TN_OK;
+  int32_t first = o->only >= 0 ? o->only : 0, n = o->only >= 0 ? 1 : o->forward->n_outputs;
+  if (output_is_safetensors(o)) return output_write_safetensors(o, first, n);
+  tn_type type = output_type(o, first);
+  return tn_npy_write(&o->forward->run->env, o->path, &type, o->rows[first]);
+}
+
+json_t *tn_predict_outputs_list(const tn_predict_outputs *o) {
+  json_t *list = json_array();
+  for (int32_t k = 0; k < o->forward->n_outputs; k++) {
+    char type[TN_TYPE_TEXT];
+    const tn_output_rows *output = &o->forward->outputs[k];
+    json_array_append_new(
+        list, json_pack("{s:s, s:s}", "name", output->name, "row", tn_type_format(&output->row, type)));
+  }
+  return list;
+}
