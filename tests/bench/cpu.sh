@@ -2,7 +2,8 @@
 # tests/bench/cpu.sh [OPTION]... [WORK...]: measures Tenon and its peers on the same cores, one after the other in
 # each round, for the works of works.txt or those that are named.
 #
-#   --peers DIR       folder with torch_peer.py and ort_peer.py; without it, only Tenon is measured
+#   --peers DIR       folder with torch_peer.py and ort_peer.py; without it, only Tenon is measured. A script
+#                     MODEL_peer.py beside this one is PyTorch's in place of torch_peer.py.
 #   --python PY       a Python with the packages of the peers (python3)
 #   --build DIR       build folder of Tenon (build)
 #   --backend NAMES   value of [backend] use: the first available one is used ("onednn, cpu")
@@ -111,6 +112,8 @@ torch_arguments() {
   [ "$optimizer" = - ] || arguments="$arguments --optimizer $optimizer"
 }
 
+torch_script() { [ -e "$here/${model}_peer.py" ] && echo "$here/${model}_peer.py" || echo "$peers/torch_peer.py"; }
+
 # The settings of PyTorch, in addition to its variants.
 torch_settings() {
   echo "--threads $threads"
@@ -129,7 +132,7 @@ choose_torch() {
     torch_arguments train
     [ "$mode" != infer ] || torch_arguments infer
     # shellcheck disable=SC2086
-    "$python" "$peers/torch_peer.py" best $arguments $setting --rounds 3 >"$scratch/out" 2>"$scratch/err" </dev/null || true
+    "$python" "$(torch_script)" best $arguments $setting --rounds 3 >"$scratch/out" 2>"$scratch/err" </dev/null || true
     grep '^{' "$scratch/err" >"$scratch/variants" || { skip torch; continue; }
     while read -r result; do
       variant=$(printf '%s' "$result" | sed -n 's/.*"variant": "\([^"]*\)".*/\1/p')
@@ -143,7 +146,7 @@ run_torch() {
   [ -n "$choice" ] || return 0
   torch_arguments "$1"
   # shellcheck disable=SC2086
-  if "$python" "$peers/torch_peer.py" one $arguments $choice --rounds "$inner" --warmup 2 >"$scratch/out" 2>"$scratch/err"; then
+  if "$python" "$(torch_script)" one $arguments $choice --rounds "$inner" --warmup 2 >"$scratch/out" 2>"$scratch/err"; then
     record round torch "$choice" "$(grep '^{' "$scratch/out" | tail -n 1)"
   else
     skip torch

@@ -28,6 +28,14 @@ static tn_val recurrence_weight(tn_draw *d, const recurrence_draw *r) {
   return tn_draw_domain(d, tn_draw_type_of(d->dtype, 2, dims), small);
 }
 
+/* y or stored, as a step makes them: larger ones would enlarge the gradient, and its rounding, in every step.
+ */
+static tn_val recurrence_made(tn_draw *d, const recurrence_draw *r, int64_t numbers) {
+  static const tn_range gate = {-1, 1, false, false};
+  int64_t dims[] = {r->batch, r->steps, numbers * r->units};
+  return tn_draw_domain(d, tn_draw_type_of(d->dtype, 3, dims), gate);
+}
+
 /* h, c and length, each there or not. */
 static void recurrence_draw_state(tn_draw *d, const tn_case *c, const recurrence_draw *r, tn_val state[3]) {
   bool length = tn_draw_flag(d), lstm = r->cell == 0;
@@ -59,8 +67,8 @@ static tn_val recurrence_case_grad(tn_draw *d, const tn_case *c) {
   tn_val in[9];
   in[0] = recurrence_weight(d, &r);
   recurrence_draw_state(d, c, &r, in + 1);
-  in[4] = recurrence_tensor(d, c, 3, r.batch, r.steps, r.units);
-  in[5] = recurrence_tensor(d, c, 3, r.batch, r.steps, recurrence_stored[r.cell] * r.units);
+  in[4] = recurrence_made(d, &r, 1);
+  in[5] = recurrence_made(d, &r, recurrence_stored[r.cell]);
   in[6] = tn_draw_flag(d) ? recurrence_tensor(d, c, 3, r.batch, r.steps, r.units) : 0;
   in[7] = tn_draw_flag(d) ? recurrence_tensor(d, c, 2, r.batch, r.units, 0) : 0;
   in[8] = tn_draw_flag(d) ? recurrence_tensor(d, c, 2, r.batch, r.cell == 0 ? r.units : 0, 0) : 0;

@@ -16,7 +16,7 @@
 #include "tenon/plugin/kernel.h"
 #include "tenon/random.h"
 
-enum { RIG_VALUES = 400, RIG_NODES = 340, RIG_OPERANDS = 8, RIG_PAIRS = 64 };
+enum { RIG_VALUES = 400, RIG_NODES = 340, RIG_OPERANDS = 9, RIG_PAIRS = 64 };
 
 /* A match under construction. Values are numbered as in tn_match_node. */
 typedef struct rig_match {

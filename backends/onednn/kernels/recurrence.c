@@ -1,0 +1,262 @@
+/* backends/onednn/kernels/recurrence.c: recurrence in f32, alone or with the product of the input in front of
+ * it.
+ *
+ * A launch packs the weights into panels once. A task then takes some sequences through all steps, so no step
+ * waits for other tasks: in each step it multiplies the rows of states that have not ended by a panel and
+ * computes the cells of that panel's units while their gates are in the first-level cache. The states are the
+ * rows of y. */
+#include "backends/onednn/kernels/recurrence_sequences.h"
+#include "backends/shared/cost.h"
+#include "backends/shared/define_kernel.h"
+
+enum {
+  FEW_ROWS = 6,     /* of a task whose weight stays in the second-level cache: so many floats at most */
+  CACHED = 1 << 18, /* with a larger weight, a task has more rows for each time that it is read */
+  FEW_TASKS = 2,    /* at least, where there are so many sequences: with a large weight, else */
+  TASKS = 4,
+  AHEAD = 1 << 16 /* floats of the input that a task multiplies at once */
+};
+
+/* ---- forward ------------------------------------------------------------------------------------- */
+
+enum { INPUT = 0, INPUT_WEIGHT = 1, INPUT_BIAS = 2 }; /* with the product in front */
+enum { WEIGHT = 1, BIAS, H, C, LENGTH };              /* two more with it */
+
+static const float *recurrence_in(const recurrence_job *j, int32_t operand) {
+  return j->l->in[operand + (j->p->whole ? 2 : 0)].data;
+}
+
+/* The columns of a panel, as its vectors: rows of a weight, or elements of a bias. */
+static void recurrence_pack_bias(const recurrence_kernel *p, const float *bias, int64_t step,
+                                 const int64_t *n, float *to) {
+  int64_t lanes = p->loops->lanes;
+  memset(to, 0, (size_t)recurrence_panel_width(p) * sizeof *to);
+  for (int64_t b = 0; bias != NULL && b < recurrence_blocks(p); b++)
+    if (n[b] > 0) memcpy(to + b * lanes, bias + b * step, (size_t)n[b] * sizeof *to);
+}
+
+static void recurrence_pack_panel(void *arg, int64_t panel) {
+  const recurrence_job *j = arg;
+  const recurrence_kernel *p = j->p;
+  int64_t width = recurrence_panel_width(p), first = panel * recurrence_panel_units(p), n[BLOCKS];
+  int64_t step = p->gates == 1 ? p->loops->lanes : p->units, blocks = recurrence_blocks(p);
+  const float *bias = recurrence_in(j, BIAS), *weight = recurrence_in(j, WEIGHT);
+  for (int64_t b = 0; b < blocks; b++)
+    n[b] = least(p->loops->lanes, p->units - first - (p->gates == 1 ? b * p->loops->lanes : 0));
+  p->loops->pack_rows(weight + first * p->units, p->units, step, n, blocks,
+                      j->panels + panel * width * p->units);
+  recurrence_pack_bias(p, bias != NULL ? bias + first : NULL, step, n, j->bias + 2 * panel * width);
+  if (!p->whole) return;
+  const float *input = j->l->in[INPUT_WEIGHT].data, *shift = j->l->in[INPUT_BIAS].data;
+  p->loops->pack_rows(input + first * p->features, p->features, step, n, blocks,
+                      j->input + panel * width * p->features);
+  recurrence_pack_bias(p, shift != NULL ? shift + first : NULL, step, n, j->bias + (2 * panel + 1) * width);
+}
+
+/* The state of a sequence before step k. */
+static const float *recurrence_before(const recurrence_job *j, int64_t row, int64_t k) {
+  const float *h = recurrence_in(j, H);
+  if (k > 0) return (float *)j->l->out[0].data + recurrence_at(j, row, k - 1) * j->p->units;
+  return h != NULL ? h + row * j->p->units : j->zeros;
+}
+
+/* The gates of some sequences and the units of a panel. */
+typedef struct recurrence_gates {
+  const int64_t *rows;
+  int64_t n, k, panel;
+  float *to; /* rows of a panel's width */
+} recurrence_gates;
+
+/* The part of the state, or with `input` that of the input. */
+static void recurrence_multiply_gates(const recurrence_job *j, const recurrence_gates *g, bool input) {
+  const recurrence_kernel *p = j->p;
+  int64_t width = recurrence_panel_width(p), depth = input ? p->features : p->units;
+  tn_recurrence_product m = {.rows = g->n,
+                             .k = depth,
+                             .blocks = recurrence_blocks(p),
+                             .panel = (input ? j->input : j->panels) + g->panel * width * depth};
+  for (int64_t i = 0; i < g->n; i++) {
+    m.a[i] = input ? (float *)j->l->in[INPUT].data + recurrence_at(j, g->rows[i], g->k) * depth
+                   : recurrence_before(j, g->rows[i], g->k);
+    m.first[i] = j->bias + (2 * g->panel + input) * width;
+    m.out[i] = g->to + i * width;
+  }
+  p->loops->multiply(&m);
+}
+
+/* The part of the input of p->ahead steps from k on, panel by panel, so that its weight need not stay in the
+ * cache beside that of the state. */
+static float *recurrence_inputs(const recurrence_job *j, int64_t task, int64_t panel, int64_t k) {
+  const recurrence_kernel *p = j->p;
+  int64_t of_step = p->rows * recurrence_panel_width(p), of_panel = p->ahead * of_step;
+  return j->inputs + (task * recurrence_panels(p) + panel) * of_panel + k % p->ahead * of_step;
+}
+
+static void recurrence_multiply_inputs(const recurrence_job *j, int64_t task, int64_t k) {
+  int64_t rows[ROWS];
+  for (int64_t panel = 0; panel < recurrence_panels(j->p); panel++)
+    for (int64_t i = k; i < k + j->p->ahead; i++) {
+      int64_t n = recurrence_active(j, task, i, rows);
+      const recurrence_gates g = {rows, n, i, panel, recurrence_inputs(j, task, panel, i)};
+      recurrence_multiply_gates(j, &g, true);
+    }
+}
+
+/* One step of the sequences of a task, for the units of a panel. */
+static void recurrence_step(const recurrence_job *j, int64_t task, const recurrence_gates *g) {
+  const recurrence_kernel *p = j->p;
+  int64_t lanes = p->loops->lanes, first = g->panel * recurrence_panel_units(p),
+          width = recurrence_panel_width(p);
+  const float *x = j->l->in[INPUT].data,
+              *inputs = p->whole ? recurrence_inputs(j, task, g->panel, g->k) : NULL;
+  float *stored = j->l->n_out > 3 && p->stored > 0 ? j->l->out[3].data : NULL;
+  recurrence_multiply_gates(j, g, false);
+  for (int64_t i = 0; i < g->n; i++) {
+    int64_t at = recurrence_at(j, g->rows[i], g->k);
+    p->loops->cell[p->a.cell](
+        &(tn_recurrence_cell){.n = least(recurrence_panel_units(p), p->units - first),
+                              .x = p->whole ? inputs + i * width : x + at * recurrence_columns(p) + first,
+                              .x_step = p->whole ? lanes : p->units,
+                              .p = g->to + i * width,
+                              .p_step = lanes,
+                              .h = recurrence_before(j, g->rows[i], g->k) + first,
+                              .c = (float *)j->l->out[2].data + g->rows[i] * p->units + first,
+                              .y = (float *)j->l->out[0].data + at * p->units + first,
+                              .stored = stored != NULL ? stored + at * p->stored * p->units + first : NULL,
+                              .stored_step = p->units});
+  }
+}
+
+static void recurrence_forward(void *arg, int64_t task) {
+  const recurrence_job *j = arg;
+  const recurrence_kernel *p = j->p;
+  _Alignas(64) float product[ROWS * WIDTH];
+  int64_t rows[ROWS], end = least((task + 1) * p->rows, p->batch);
+  recurrence_gates g = {.rows = rows, .to = product};
+  if (p->a.cell == TN_CELL_LSTM)
+    for (int64_t row = task * p->rows; row < end; row++)
+      recurrence_load_state(j, p->whole ? C + 2 : C, row, (float *)j->l->out[2].data + row * p->units);
+  for (g.k = 0; (g.n = recurrence_active(j, task, g.k, rows)) > 0; g.k++) {
+    if (p->whole && g.k % p->ahead == 0) recurrence_multiply_inputs(j, task, g.k);
+    for (g.panel = 0; g.panel < recurrence_panels(p); g.panel++) recurrence_step(j, task, &g);
+  }
+  for (int64_t row = task * p->rows; row < end; row++)
+    memcpy((float *)j->l->out[1].data + row * p->units, recurrence_before(j, row, recurrence_length(j, row)),
+           (size_t)p->units * sizeof(float));
+}
+
+static tn_status onednn_recurrence_launch(tn_launch *l) {
+  const recurrence_kernel *p = l->prepared;
+  recurrence_job j = {.l = l, .p = p, .length = l->in[p->whole ? LENGTH + 2 : LENGTH].data};
+  TN_TRY(recurrence_check_lengths(l, &j));
+  if (p->units == 0) return TN_OK;
+  j.panels = l->workspace;
+  j.input = j.panels + recurrence_panel_floats(p, p->units);
+  j.bias = j.input + recurrence_panel_floats(p, p->features);
+  j.zeros = j.bias + recurrence_panel_floats(p, 2);
+  j.inputs = j.zeros + recurrence_padded(p);
+  memset(j.zeros, 0, (size_t)p->units * sizeof(float));
+  for (int32_t i = 0; j.length != NULL && i < l->n_out; i += 3) recurrence_clear(&l->out[i]);
+  tn_parallel(l, recurrence_panels(p), recurrence_pack_panel, &j);
+  tn_parallel(l, recurrence_tasks(p), recurrence_forward, &j);
+  return TN_OK;
+}
+
+/* ---- query --------------------------------------------------------------------------------------- */
+
+static void recurrence_set_sizes(recurrence_kernel *p, const tn_type *y, const tn_type *w) {
+  static const int64_t stored[] = {
+      [TN_CELL_LSTM] = 5, [TN_CELL_GRU] = 4, [TN_CELL_TANH] = 0, [TN_CELL_RELU] = 0};
+  p->batch = y->dims[0];
+  p->steps = y->dims[1];
+  p->units = y->dims[2];
+  p->gates = p->units > 0 ? w->dims[0] / p->units : 1;
+  p->stored = stored[p->a.cell];
+  bool stays = recurrence_columns(p) * p->units <= CACHED;
+  p->rows = balanced_step(p->batch,
+                          least(stays ? FEW_ROWS : ROWS, at_least_1(p->batch / (stays ? TASKS : FEW_TASKS))));
+}
+
+void tn_onednn_recurrence_make(const tn_match *m, const void *backend, recurrence_kernel *p) {
+  const tn_node *node = m->nodes[m->n_nodes - 1].node;
+  bool gradient = strcmp(node->op, "recurrence_grad") == 0;
+  int32_t isa = tn_onednn_isa_of(backend);
+  *p = (recurrence_kernel){.a = *(const tn_recurrence_attributes *)node->attributes,
+                           .loops = TN_LOOPS_PICK_AT(tn_loops_recurrence, isa),
+                           .gemm = TN_LOOPS_PICK_AT(tn_loops_gemm, isa),
+                           .whole = m->n_nodes > 1};
+  recurrence_set_sizes(p, gradient ? node->in[GRAD_Y] : &node->out[0],
+                       node->in[gradient ? GRAD_WEIGHT : WEIGHT]);
+  if (p->whole) p->features = m->in[INPUT]->dims[1];
+  if (p->whole) p->ahead = least(p->steps, at_least_1(AHEAD / at_least_1(p->rows * recurrence_columns(p))));
+  if (gradient)
+    tn_gemm_partition_make(&p->weight, TN_F32, 1, 0, 1, recurrence_columns(p), p->units, recurrence_all(p),
+                           TN_GEMM_ROW_SUMS);
+}
+
+static double recurrence_rate(const tn_query *q, const recurrence_kernel *p) {
+  int32_t isa = tn_onednn_isa_of(q->backend);
+  double rate = isa >= TN_ISA_AVX512 ? 7e10 : isa >= TN_ISA_AVX2 ? 3.5e10 : 5e9;
+  return rate * tn_thread_speed(q->device) *
+         (double)at_least_1(least(recurrence_tasks(p), q->device->threads));
+}
+
+tn_status tn_onednn_recurrence_offer(tn_query *q, const recurrence_kernel *p, int64_t floats, double times) {
+  double products =
+      (double)recurrence_all(p) * (double)recurrence_columns(p) * (double)(p->units + p->features);
+  return tn_offer(q, (tn_variant){.name = "panels",
+                                  .workspace_bytes = floats * (int64_t)sizeof(float),
+                                  .prepared_bytes = (int64_t)sizeof *p,
+                                  .cost_s = tn_cost_of_bytes(q->device, tn_match_bytes(q->match)) +
+                                            times * products / recurrence_rate(q, p)});
+}
+
+tn_status tn_onednn_recurrence_check(tn_query *q) {
+  int32_t dtype = q->match->out[0]->dtype;
+  if (dtype == TN_F32) return TN_OK;
+  return tn_fail(q, TN_EUNSUPPORTED, NULL, "elements are %s, expected f32", tn_dtype_name(dtype));
+}
+
+/* The product of the input has the weight transposed, as a linear layer, and its rows are the steps. */
+static tn_status recurrence_check_product(tn_query *q) {
+  const tn_match *m = q->match;
+  if (m->n_nodes == 1) return TN_OK;
+  const tn_matmul_attributes *t = m->nodes[0].node->attributes;
+  if (!t->transpose_a && t->transpose_b && t->math == TN_MATH_FULL && m->in[INPUT]->rank == 2 &&
+      m->in[INPUT_WEIGHT]->rank == 2 && m->in[INPUT_WEIGHT]->dims[0] == m->nodes[1].node->out[0].dims[2])
+    return TN_OK;
+  return tn_fail(q, TN_EUNSUPPORTED, NULL, "the product in front is not that of a linear layer, in f32");
+}
+
+static tn_status onednn_recurrence_query(tn_query *q) {
+  TN_TRY(tn_onednn_recurrence_check(q));
+  TN_TRY(recurrence_check_product(q));
+  recurrence_kernel p;
+  tn_onednn_recurrence_make(q->match, q->backend, &p);
+  return tn_onednn_recurrence_offer(q, &p, recurrence_forward_floats(&p), 1);
+}
+
+tn_status tn_onednn_recurrence_prepare(tn_prepare *p, void **made) {
+  recurrence_kernel *kernel = tn_new(p, sizeof *kernel);
+  if (kernel == NULL) return TN_ENOMEM;
+  tn_onednn_recurrence_make(p->match, p->backend, kernel);
+  *made = kernel;
+  return TN_OK;
+}
+
+#define FORWARD                                                                                              \
+  .query = onednn_recurrence_query, .prepare = tn_onednn_recurrence_prepare, .release = tn_delete_prepared,  \
+  .launch = onednn_recurrence_launch
+#define PRODUCT  "g = matmul(rows, wi, shift?); x = reshape(g); "
+#define OPERANDS "recurrence(x, w, bias?, h?, c?, length?)"
+
+TN_DEFINE_KERNEL(onednn, recurrence, "onednn_recurrence", "y, last, cell, stored = " OPERANDS,
+                 "some sequences through all steps in each task, by panels of units", FORWARD);
+TN_DEFINE_KERNEL(onednn, recurrence_inference, "onednn_recurrence_inference", "y, last, cell, _ = " OPERANDS,
+                 "a recurrence that stores nothing for a gradient", FORWARD);
+TN_DEFINE_KERNEL(onednn, recurrent_layer, "onednn_recurrent_layer",
+                 PRODUCT "y, last, cell, stored = " OPERANDS, "a recurrence with the product of its input",
+                 FORWARD);
+TN_DEFINE_KERNEL(onednn, recurrent_layer_inference, "onednn_recurrent_layer_inference",
+                 PRODUCT "y, last, cell, _ = " OPERANDS,
+                 "a recurrence with the product of its input, which stores nothing for a gradient", FORWARD);
