@@ -147,6 +147,37 @@ static inline tn_val tn_affine_grid(tn_build *build, tn_val theta, int64_t n_siz
   return tn_op_end(build);
 }
 
+/* alignment: logarithm of the sum over all alignments of states with steps
+ * score (batch, steps, states) has the logarithm of a factor for each state at each step. A path begins in
+ * state 0 or 1, stays in its state, goes to the next one or, where `skip` of the state behind that is
+ * true, past it, and ends in one of the last two. total is the logarithm of the sum over all paths of the
+ * products of their factors; -inf where there is none. `steps` and `states` are those of each sequence. A.
+ * Graves, S. Fernandez, F. Gomez, J. Schmidhuber, "Connectionist temporal classification", 2006.
+ *   (score:T, skip:bool, steps:i32, states:i32) -> (total:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_alignment(tn_build *build, tn_val score, tn_val skip, tn_val steps, tn_val states) {
+  tn_op_begin(build, "alignment");
+  tn_op_arg(build, score);
+  tn_op_arg(build, skip);
+  tn_op_arg(build, steps);
+  tn_op_arg(build, states);
+  return tn_op_end(build);
+}
+
+/* alignment_grad: gradient of alignment
+ * dscore is dtotal times the part of the paths that are in the state at the step, weighed by their
+ * products; 0 where there is no path.
+ *   (score:T, skip:bool, steps:i32, states:i32, dtotal:T) -> (dscore:T); T in f16 bf16 f32 f64 */
+static inline tn_val tn_alignment_grad(tn_build *build, tn_val score, tn_val skip, tn_val steps,
+                                       tn_val states, tn_val dtotal) {
+  tn_op_begin(build, "alignment_grad");
+  tn_op_arg(build, score);
+  tn_op_arg(build, skip);
+  tn_op_arg(build, steps);
+  tn_op_arg(build, states);
+  tn_op_arg(build, dtotal);
+  return tn_op_end(build);
+}
+
 /* all: whether no element is 0
  *   (x:T) -> (y:bool); T in bool i32 i64 f16 bf16 f32 f64
  *   axes: dimensions to reduce, -rank .. rank-1; none: all; default []

@@ -156,4 +156,5 @@ static const tn_layer_kind value = {
     .build = loss_value};
 
 TN_PLUGIN(losses, "0.1.0", "MIT", &cross_entropy.item, &binary_cross_entropy.item, &mse.item, &l1.item,
-          &huber.item, &value.item, &metric_accuracy.item, &metric_top_k.item, &metric_perplexity.item)
+          &huber.item, &value.item, &loss_ctc.item, &metric_accuracy.item, &metric_top_k.item,
+          &metric_perplexity.item, &metric_mean_iou.item)

@@ -6,7 +6,8 @@
 #include "tenon/ops.h"
 #include "tenon/plugin/layer.h"
 
-extern const tn_layer_kind metric_accuracy, metric_top_k, metric_perplexity; /* metrics.c */
+extern const tn_layer_kind metric_accuracy, metric_top_k, metric_perplexity, metric_mean_iou; /* metrics.c */
+extern const tn_layer_kind loss_ctc;                                                          /* ctc.c */
 
 typedef struct cross_entropy_options {
   double label_smoothing;

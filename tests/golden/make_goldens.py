@@ -832,6 +832,17 @@ def sequence(f, dtype):
         f.case(f"y = glu(x, axis=0, gate={name})", lambda x: x[:2] * gate(x[2:]), x=draw(4, 3, dtype=dtype))
 
 
+    classes = torch.tensor([[1, 1], [2, 1], [1, 1]])
+    lengths, steps = torch.tensor([2, 1, 2], dtype=torch.int32), torch.tensor([6, 5, 2], dtype=torch.int32)
+    blanks = torch.zeros(3, 5, dtype=torch.long)
+    blanks[:, 1::2] = classes
+    skip = torch.cat([torch.zeros(3, 2, dtype=torch.bool), blanks[:, 2:] != blanks[:, :-2]], 1)
+    logs = draw(3, 6, 3, dtype=dtype).log_softmax(-1)
+    f.case("total = alignment(score, skip, steps, states)",
+           lambda score, skip, steps, states: -F.ctc_loss(logs.transpose(0, 1), classes, steps, lengths, reduction="none"), "total",
+           grad=[], score=logs.gather(2, blanks[:, None].expand(3, 6, 5)), skip=skip, steps=steps, states=2 * lengths + 1)
+
+
 def write_family(family, folder):
     f = File(family.__name__)
     for dtype in FLOATS:

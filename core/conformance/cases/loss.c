@@ -1,4 +1,6 @@
-/* core/conformance/cases/loss.c: cases of softmax and cross entropy. */
+/* core/conformance/cases/loss.c: cases of softmax, cross entropy and alignments. */
+#include <string.h>
+
 #include "core/conformance/cases/cases.h"
 
 static tn_val loss_case_softmax(tn_draw *d, const tn_case *c) {
@@ -25,9 +27,29 @@ static tn_val loss_case_cross_entropy(tn_draw *d, const tn_case *c) {
   return tn_op_end(d->b);
 }
 
+/* The reference goes along each path, so there are few steps and states. */
+static tn_val loss_case_alignment(tn_draw *d, const tn_case *c) {
+  static const tn_range near = {-4, 4, false, false};
+  int64_t dims[] = {tn_draw_size(d, 0, 3), tn_draw_between(d, 1, 5), tn_draw_between(d, 1, 6)};
+  bool finite = d->exact; /* there is a path */
+  if (finite && dims[2] > dims[1]) dims[2] = dims[1];
+  const int64_t rows[] = {dims[0], dims[2]};
+  tn_val in[5];
+  in[0] = tn_draw_domain(d, tn_draw_type_of(d->dtype, 3, dims), near);
+  in[1] = tn_draw_integers(d, tn_draw_type_of(TN_BOOL, 2, rows), 0, 2);
+  in[2] = tn_draw_integers(d, tn_draw_type_of(TN_I32, 1, rows), finite ? dims[1] : 0, dims[1] + 1);
+  in[3] = tn_draw_integers(d, tn_draw_type_of(TN_I32, 1, rows), finite, dims[2] + 1);
+  bool gradient = strcmp(c->op, "alignment_grad") == 0;
+  if (gradient) in[4] = tn_draw_tensor(d, tn_draw_type_of(d->dtype, 1, rows), c->fill);
+  tn_draw_begin(d, c->op, gradient ? 5 : 4, in);
+  return tn_op_end(d->b);
+}
+
 const tn_case tn_loss_cases[] = {
     {"softmax", loss_case_softmax, TN_FILL_ANY, TN_CASE_FLOATS},
     {"log_softmax", loss_case_softmax, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"alignment", loss_case_alignment, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"alignment_grad", loss_case_alignment, TN_FILL_ANY, TN_CASE_FLOATS},
     {"cross_entropy", loss_case_cross_entropy, TN_FILL_ANY, TN_CASE_FLOATS},
     {NULL, NULL, 0, 0},
 };

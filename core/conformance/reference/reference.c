@@ -93,7 +93,8 @@ const double *tn_reference_output(const tn_reference *r, const char *name, tn_ty
 static const tn_reference_op *find_reference_op(const char *name) {
   const tn_reference_op *const tables[] = {tn_reference_pointwise_ops, tn_reference_reduce_ops,
                                            tn_reference_product_ops,   tn_reference_movement_ops,
-                                           tn_reference_index_ops,     tn_reference_recurrence_ops};
+                                           tn_reference_index_ops,     tn_reference_recurrence_ops,
+                                           tn_reference_alignment_ops};
   for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
     for (const tn_reference_op *op = tables[t]; op->name != NULL; op++)
       if (strcmp(op->name, name) == 0) return op;

@@ -50,7 +50,7 @@ typedef struct tn_reference_op {
 /* Ended by a NULL name. */
 extern const tn_reference_op tn_reference_pointwise_ops[], tn_reference_reduce_ops[],
     tn_reference_product_ops[], tn_reference_movement_ops[], tn_reference_index_ops[],
-    tn_reference_recurrence_ops[];
+    tn_reference_recurrence_ops[], tn_reference_alignment_ops[];
 
 /* The multi-index of element i, and the inverse. */
 static inline void tn_reference_unflatten(const tn_type *t, int64_t i, int64_t *index) {

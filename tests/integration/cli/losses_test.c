@@ -86,10 +86,52 @@ static void other_shapes_and_options_are_refused(void **state) {
   assert_non_null(strstr(program_err, "positive"));
 }
 
+/* Targets of three equal classes have two blanks at least between them: 5 steps. */
+static void a_target_that_is_too_long_has_no_alignment(void **state) {
+  (void)state;
+  file_write("net.ini",
+             "[run]\nmax_steps = 1\n[data]\nsource = random\nbatch = 2\n"
+             "fields = x: f32[4, 8], steps: i32[] 4..4\ntargets = text: i32[3] 1..1, length: i32[] 3..3\n"
+             "[data.valid]\nepoch = 2\n[model]\ninputs = x: f32[4, 8], steps: i32[]\n"
+             "targets = text: i32[3], length: i32[]\nlayers = fc: linear(5) <- x\nloss = ctc\n");
+  assert_true(program_number(program_json(0, "train net.ini"), "train.loss") == 0);
+  change_net("loss = ctc", "loss = ctc <- fc, text, steps, length");
+  change_net("i32[] 3..3", "i32[] 1..2");
+  double loss = program_number(program_json(0, "train net.ini"), "train.loss");
+  assert_true(loss > 0 && loss < 100);
+}
+
+static void inputs_of_ctc_are_checked(void **state) {
+  (void)state;
+  static const char *const wrong[][2] = {
+      {"ctc <- fc, text, steps", "3 inputs, expected 2, or 4: scores, target, steps of each sequence"},
+      {"ctc <- fc, steps",
+       "scores of rank 3 and targets of rank 1 (i32), expected scores (N, steps, classes)"},
+      {"ctc <- fc, text, x, steps",
+       "input 3 has rank 3 and type f32, expected a whole number for each sequence"},
+      {"ctc(blank=5)", "blank is 5, expected one of the 5 classes"},
+      {"cross_entropy\nmetrics = mean_iou(axis=2)", "the targets have other dimensions than the scores"}};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    char text[512];
+    snprintf(
+        text, sizeof text,
+        "[data]\nsource = random\nfields = x: f32[4, 8], steps: i32[] 4..4\ntargets = text: i32[3] 1..4\n"
+        "[model]\ninputs = x: f32[4, 8], steps: i32[]\ntargets = text: i32[3]\n"
+        "layers = fc: linear(5) <- x\nloss = %s\n",
+        wrong[i][0]);
+    file_write("net.ini", text);
+    assert_int_equal(program_run("plan net.ini"), 65);
+    if (strstr(program_err, wrong[i][1]) == NULL) fail_msg("%s: %s", wrong[i][0], program_err);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(parameters_are_those_of_pytorch, program_open, program_close),
       cmocka_unit_test_setup_teardown(a_large_score_has_a_finite_loss, program_open, program_close),
+      cmocka_unit_test_setup_teardown(a_target_that_is_too_long_has_no_alignment, program_open,
+                                      program_close),
+      cmocka_unit_test_setup_teardown(inputs_of_ctc_are_checked, program_open, program_close),
       cmocka_unit_test_setup_teardown(other_shapes_and_options_are_refused, program_open, program_close),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
