@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 EXAMPLES = os.path.join(HERE, "..", "..", "docs", "examples", "models")
-BATCH, STEPS, SEED, SHOWN, MOMENTUM = 2, 3, 1, 24, 0.9
+BATCH, STEPS, SEED, SHOWN, MOMENTUM = 2, 3, 1, 12, 0.9
 WORD, LONG = (1 << 32) - 1, (1 << 64) - 1
 
 
@@ -39,7 +39,7 @@ def stream(path, op):
 
 def words(key, iteration, n):
     """Philox 4x32-10: n words of the counters 0, 1, ..."""
-    at = np.arange((n + 3) // 4, dtype=np.uint64)
+    at, iteration = np.arange((n + 3) // 4, dtype=np.uint64), iteration or 0
     c = [at & WORD, at >> 32, np.full_like(at, iteration & WORD), np.full_like(at, iteration >> 32)]
     k0, k1 = key & WORD, key >> 32
     for _ in range(10):
@@ -77,7 +77,7 @@ def whole(below, *dims, low=0):
     return low + ((floats(*dims) + 1) / 2 * (below - low)).floor().long()
 
 
-# ---- the models: x and y are inputs and targets, p the parameters, step the iteration ----
+# ---- the models: x and y are inputs and targets, p the parameters, step the iteration, None outside of training ----
 
 def linear(p, name, x):
     return F.linear(x, p[name + ".weight"], p.get(name + ".bias"))
@@ -171,6 +171,36 @@ def vae(p, x, y, step):
     return out, rebuilt + (-0.5 * (1 + lv - mu * mu - lv.exp()).sum(1)).mean()
 
 
+def ctc(out, y, steps, length):
+    return F.ctc_loss(out.log_softmax(-1).transpose(0, 1), y["text"], steps, length, zero_infinity=False)
+
+
+def speech(p, x, y, step):
+    h = F.gelu(F.conv1d(x["mel"], p["c1.weight"], p["c1.bias"], stride=2, padding=1))
+    h = F.gelu(F.conv1d(h, p["c2.weight"], p["c2.bias"], padding=1))
+    out = linear(p, "fc", h.transpose(1, 2))
+    return out, ctc(out, y, torch.full([BATCH], 100), torch.full([BATCH], 40))
+
+
+def conformer(p, x, y, step):
+    norm = lambda name, v: F.layer_norm(v, v.shape[-1:], p[name + ".weight"], p[name + ".bias"])
+    feed = lambda name, v: v + 0.5 * linear(p, name + ".down", F.silu(linear(p, name + ".up", norm(name + ".norm", v))))
+    conv = lambda name, v, **options: F.conv1d(v, p[name + ".weight"], p.get(name + ".bias"), **options)
+    h = linear(p, "input", x["mel"].transpose(1, 2))
+    for layer in ("layers.0.", "layers.1."):
+        h = feed(layer + "ff1", h)
+        q, k, v = (linear(p, layer + c, norm(layer + "norm_att", h)) for c in "qkv")
+        h = h + linear(p, layer + "out", attend(turn(q, 4), turn(k, 4), v, 4))
+        c = F.glu(conv(layer + "pointwise1", norm(layer + "norm_conv", h).transpose(1, 2)), 1)
+        c = conv(layer + "depthwise", c, padding=3, groups=32)
+        bn = layer + "batch_norm."
+        c = F.batch_norm(c, p.get(bn + "running_mean"), p.get(bn + "running_var"), p[bn + "weight"], p[bn + "bias"], step is not None)
+        h = h + conv(layer + "pointwise2", F.silu(c)).transpose(1, 2)
+        h = norm(layer + "norm", feed(layer + "ff2", h))
+    out = linear(p, "fc", h)
+    return out, ctc(out, y, x["steps"], y["length"])
+
+
 B = BATCH
 MODELS = {
     bert: ({"tokens": whole(100, B, 32), "mask": whole(2, B, 32)}, {"label": whole(2, B)}, 0.1),
@@ -179,8 +209,22 @@ MODELS = {
     llama: ({"tokens": whole(256, B, 64)}, {"next": whole(256, B, 64) + 1 & 255}, 0.1),
     lstm: ({"tokens": whole(1000, B, 32), "length": torch.tensor([7, 32])}, {"label": whole(5, B)}, 0.1),
     unet: ({"image": floats(B, 3, 32, 32)}, {"mask": whole(2, B, 32, 32)}, 0.1),
+    speech: ({"mel": floats(B, 80, 200)}, {"text": whole(32, B, 40, low=1)}, 0.01),
+    conformer: ({"mel": floats(B, 40, 20), "steps": torch.tensor([17, 20])},
+                {"text": whole(16, B, 6, low=1), "length": torch.tensor([6, 4])}, 0.1),
     vae: ({"image": floats(B, 784)}, {}, 0.001),
 }
+
+
+def mean_iou(out, y):
+    """The mean over samples and the classes that each has: torchmetrics leaves out the others, too."""
+    is_class = lambda v: v.flatten(1)[:, None] == torch.arange(out.shape[1])[:, None]
+    found, meant = is_class(out.argmax(1)), is_class(y["mask"])
+    both, either = (found & meant).sum(2), (found | meant).sum(2)
+    return (both / either)[either > 0].mean().item()
+
+
+METRICS = {unet: mean_iou}
 
 
 # ---- goldens ----
@@ -204,16 +248,20 @@ def shown(x):
 
 def golden(tenon, model):
     inputs, targets, rate = MODELS[model]
-    p = {k: v.double().requires_grad_() for k, v in initial_weights(tenon, model.__name__).items()}
-    optimizer = torch.optim.SGD(p.values(), lr=rate, momentum=MOMENTUM)
-    result = {"peer": "torch " + torch.__version__, "lr": rate, "output": shown(model(p, inputs, targets, 0)[0]), "losses": [],
+    p = {k: v.double().requires_grad_(".running_" not in k) for k, v in initial_weights(tenon, model.__name__).items()}
+    trained = {k: v for k, v in sorted(p.items()) if v.requires_grad}
+    optimizer = torch.optim.SGD(trained.values(), lr=rate, momentum=MOMENTUM)
+    result = {"peer": "torch " + torch.__version__, "lr": rate, "output": shown(model(p, inputs, targets, None)[0]), "losses": [],
               "fields": {k: v.flatten().tolist() for k, v in (inputs | targets).items() if v.dtype == torch.int64}}
     for step in range(STEPS):
         optimizer.zero_grad()
-        loss = model(p, inputs, targets, step)[1]
+        out, loss = model(p, inputs, targets, step)
         loss.backward()
+        if model in METRICS:
+            name = METRICS[model].__name__
+            result.setdefault("metrics", {}).setdefault(name, []).append(METRICS[model](out, targets))
         if step == 0:
-            result["gradients"] = {k: shown(v.grad) for k, v in sorted(p.items())}
+            result["gradients"] = {k: shown(v.grad) for k, v in trained.items()}
         optimizer.step()
         result["losses"].append(float(f"{loss.item():.9g}"))
     return result | {"parameters": {k: shown(v) for k, v in sorted(p.items())}}

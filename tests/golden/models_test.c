@@ -1,6 +1,6 @@
 /* tests/golden/models_test.c: the models of docs/examples/models compute what PyTorch computes: the output,
- * the losses of three steps, the gradients of the first one, and the parameters behind the last one, within
- * 1e-4 of the largest element of a tensor.
+ * the losses and metrics of three steps, the gradients of the first one, and the parameters behind the last
+ * one, within 1e-4 of the largest element of a tensor.
  *
  *     models_test NAME [BACKEND]
  *
@@ -160,6 +160,16 @@ static void expect_states(trial *t, int kind, const char *key, const char *suffi
   }
 }
 
+static void expect_metrics(trial *t, size_t step) {
+  const char *name;
+  json_t *values;
+  json_object_foreach(json_object_get(t->golden, "metrics"), name, values) {
+    double value;
+    OK(t->session, tn_session_metric(t->session, name, &value));
+    expect(t, 1, name, fabs(value - json_number_value(json_array_get(values, step))));
+  }
+}
+
 static void train(trial *t) {
   const json_t *losses = json_object_get(t->golden, "losses");
   for (size_t i = 0; i < json_array_size(losses); i++) {
@@ -167,6 +177,7 @@ static void train(trial *t) {
     OK(t->session, tn_session_train(t->session, 0));
     OK(t->session, tn_session_metric(t->session, "loss", &loss));
     expect(t, 1, "the loss", fabs(loss - want) / fabs(want));
+    expect_metrics(t, i);
     if (i == 0) expect_states(t, 2, "gradients", ".momentum");
   }
   expect_states(t, 3, "parameters", "");
