@@ -81,7 +81,7 @@ bool tn_suite_selects_check(const tn_suite *suite, const char *item, const char 
 }
 
 bool tn_suite_is_partial(const tn_suite *suite) {
-  return suite->filter.op[0] != '\0' || suite->options->after != NULL;
+  return suite->filter.op[0] != '\0' || suite->options->after != NULL || suite->options->quick != 0;
 }
 
 /* ---- the list of unsupported ops ---- */

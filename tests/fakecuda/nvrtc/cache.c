@@ -1,5 +1,7 @@
 #include "tests/fakecuda/nvrtc/cache.h"
 
+#include "tests/fakecuda/nvrtc/compiler.h"
+
 #include <inttypes.h>
 #include <limits.h>
 #include <pthread.h>
@@ -40,6 +42,7 @@ nvrtc_key nvrtc_cache_key_of_host(const char *standard) {
   nvrtc_key key = {{0xcbf29ce484222325u, 0x2545f4914f6cdd1du}};
   cache_hash_text(&key, nvrtc_host_text);
   cache_hash_text(&key, nvrtc_compiler());
+  cache_hash_text(&key, nvrtc_fma());
   cache_hash_text(&key, __VERSION__);
   cache_hash_text(&key, standard);
   return key;

@@ -33,6 +33,13 @@ bool nvrtc_args_begin(nvrtc_args *args, const char *language, const char *standa
 
 void nvrtc_args_end(nvrtc_args *args) { free(args->compiler); }
 
+const char *nvrtc_fma(void) {
+#if defined __x86_64__ && defined __GNUC__
+  if (__builtin_cpu_supports("fma")) return "-mfma";
+#endif
+  return "";
+}
+
 /* An image with symbols of the kind of GNU unique would share its shared memory with all images of the
  * process. */
 void nvrtc_args_add_code(nvrtc_args *args) {
@@ -51,6 +58,8 @@ void nvrtc_args_add_code(nvrtc_args *args) {
                                       "-Wno-unknown-pragmas",
                                       "-Wno-attributes"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) nvrtc_args_add(args, words[i]);
+  const char *fma = nvrtc_fma();
+  if (*fma != '\0') nvrtc_args_add(args, fma);
 }
 
 int nvrtc_run(const char *folder, const nvrtc_args *args, const char *input, const char *output,

@@ -18,6 +18,8 @@ void nvrtc_args_end(nvrtc_args *args);
 void nvrtc_args_add(nvrtc_args *args, const char *word);
 /* How code is generated: the same for a prepared header and for its users. */
 void nvrtc_args_add_code(nvrtc_args *args);
+/* The option for the host's instruction that multiplies and adds; "" where it has none. */
+const char *nvrtc_fma(void);
 /* Runs the compiler in the folder, with files of the folder as its input and output. Returns its exit status;
  * -1: it cannot be run, and errno says why. */
 int nvrtc_run(const char *folder, const nvrtc_args *args, const char *input, const char *output,

@@ -63,7 +63,7 @@ static const training trainings[] = {
      "           global_avg_pool\n    fc:    linear(4)\n"
      "loss = cross_entropy\n[optimizer]\ntype = sgd\nlr = 0.1\n"
      "[precision]\npolicy = fp16\n[backend]\nautotune = no\n",
-     2e-3, false, "90", true, 8},
+     2e-3, false, "90", true, 4},
 #endif
 };
 enum { TRAININGS = sizeof trainings / sizeof *trainings, CUDNN_TRAINING = TRAININGS - 1 };

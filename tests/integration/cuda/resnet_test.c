@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "cudnn_models.h"
+#include "tests/support/whole.h"
 
 #define OPTIONS     "--set backend.autotune=no --set precision.policy=%s "
 #define FP16_SCALED "--set precision.init_scale=4194304 --set precision.backoff_factor=0.00390625 "
@@ -177,7 +178,7 @@ static double loss_in_order(int seed) {
   return program_number(result, "train.loss");
 }
 
-/* Fifty orders of the streams' work, captured and not, give one result: the bits of all parameters. */
+/* Many orders of the streams' work, captured and not, give one result: the bits of all parameters. */
 static void the_order_of_streams_changes_no_bit(void **state) {
   static const char *const kernels[] = {"cudnn_conv2d_moments", "cudnn_conv2d_norm_grad", NULL};
   char first[] = "order0", other[16];
@@ -185,7 +186,7 @@ static void the_order_of_streams_changes_no_bit(void **state) {
   file_write("model.ini", cudnn_blocks_ini);
   plan_is_captured_and_cudnns("fp16", kernels);
   double loss = loss_in_order(0);
-  for (int seed = 1; seed < 50; seed++) {
+  for (int seed = 1; seed < whole_or(50, 8); seed++) {
     snprintf(other, sizeof other, "order%d", seed);
     assert_true(loss_in_order(seed) == loss);
     checkpoints_equal(first, other);

@@ -68,24 +68,27 @@ static void lenet_trains_to_the_weights_of_one_device(void **state) {
   is_equal(plain, four);
 }
 
+/* Eight of the twenty steps. */
+#define SHORT "--set run.max_steps=8 "
+
 /* Late ranks and calls that stay in progress change nothing, nor does a device that notes nothing. */
 static void delays_change_no_bit(void **state) {
   (void)state;
   file_write("model.ini", nets_lenet);
-  const json_t *four = train("four", 4, "");
+  const json_t *four = train("four", 4, SHORT);
   setenv("FAKENCCL_DELAY", "2000:5", 1);
   setenv("FAKENCCL_PROGRESS", "3", 1);
-  is_equal(train("late", 4, "--set backend.capture=no"), four);
-  is_equal(train("captured", 4, "--set communicator.nccl.follow=no"), four);
+  is_equal(train("late", 4, SHORT "--set backend.capture=no"), four);
+  is_equal(train("captured", 4, SHORT "--set communicator.nccl.follow=no"), four);
 }
 
 /* Arena and regions with collectives come from ncclMemAlloc; their bytes are as planned. */
 static void memory_of_nccl_changes_no_bit(void **state) {
   (void)state;
   file_write("model.ini", nets_lenet);
-  const json_t *own = train("own", 2, "");
+  const json_t *own = train("own", 2, SHORT);
   setenv("FAKECUDA_COUNTS", "counts", 1);
-  const json_t *registered = train("registered", 2, "--set communicator.nccl.memory=registered");
+  const json_t *registered = train("registered", 2, SHORT "--set communicator.nccl.memory=registered");
   is_equal(registered, own);
   assert_non_null(strstr(file_read("counts", NULL), "ncclMemAlloc "));
   assert_non_null(strstr(file_read("counts", NULL), "ncclCommDeregister "));
@@ -93,15 +96,15 @@ static void memory_of_nccl_changes_no_bit(void **state) {
   assert_true(program_number(registered, "measured_peak_bytes") ==
               program_number(own, "measured_peak_bytes"));
   setenv("FAKENCCL_VERSION", "22907", 1);
-  is_equal(train("symmetric", 2, "--set communicator.nccl.memory=symmetric"), own);
+  is_equal(train("symmetric", 2, SHORT "--set communicator.nccl.memory=symmetric"), own);
 }
 
 static void sums_in_half_precision_are_near(void **state) {
   (void)state;
   file_write("model.ini", nets_lenet);
-  const json_t *one = train("one", 1, "");
-  is_near(train("bf16", 4, "--set distributed.reduce_dtype=bf16"), one, 2e-2);
-  is_near(train("f16", 4, "--set distributed.reduce_dtype=f16"), one, 1e-2);
+  const json_t *one = train("one", 1, SHORT);
+  is_near(train("bf16", 4, SHORT "--set distributed.reduce_dtype=bf16"), one, 2e-2);
+  is_near(train("f16", 4, SHORT "--set distributed.reduce_dtype=f16"), one, 1e-2);
 }
 
 /* All collectives are part of the step's graph. */
