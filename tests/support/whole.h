@@ -1,5 +1,5 @@
-/* tests/support/whole.h: how much of a test runs. `tools/dev test` takes a sample of what differs little from
- * the rest, and `tools/dev whole`, which sets TENON_WHOLE, all of it. */
+/* tests/support/whole.h: how much of a test runs. `tools/dev test` takes a sample of cases that differ little
+ * from one another, and `tools/dev whole`, which sets TENON_WHOLE, all of them. */
 #pragma once
 
 #include <stdlib.h>

@@ -61,7 +61,8 @@ bool tn_suite_selects(const tn_suite *suite, const tn_trial *trial);
 /* Whether it selects the check `name`, "source:rings/workers", of `item`, "source:rings". */
 bool tn_suite_selects_check(const tn_suite *suite, const char *item, const char *name);
 
-/* Whether options->only or options->after leave cases out, so that the whole cannot be judged. */
+/* Whether options->only, options->after or options->quick leave cases out, so that the whole cannot be
+ * judged. */
 bool tn_suite_is_partial(const tn_suite *suite);
 
 /* ---- results.c ---- */
