@@ -25,8 +25,8 @@ static tn_status eval_run(tn_eval_command *e) {
     return tn_failf(&e->run->env, TN_EINVAL, "%s: no [data] source, expected one to evaluate on",
                     e->run->ini.path);
   int32_t slots = (int32_t)s->data[TN_SPLIT_VALID].section.prefetch + 1;
-  tn_control_block control_block;
-  tn_measure_outputs outputs;
+  tn_validation_program programs[TN_MAX_LENGTHS];
+  request.all_lengths = true;
   request.batch[TN_PROGRAM_EVAL] = s->data[TN_SPLIT_VALID].section.batch;
   TN_TRY(tn_run_tell_mistakes(e->run, tn_run_open_device(e->run, &e->device)));
   tn_status opened = tn_feeder_open_loader(e->run, TN_SPLIT_VALID, &e->device->target, slots, &e->loader);
@@ -40,10 +40,11 @@ static tn_status eval_run(tn_eval_command *e) {
                                       e->set.programs[TN_PROGRAM_EVAL], slots, &e->feeder);
   TN_TRY(tn_feeder_require(e->run, status));
   TN_TRY(tn_metric_sums_init(&e->set.arena, &e->set, &e->sums));
-  TN_TRY(tn_control_block_bind(&e->set.arena, e->executor, index, slots, &e->set.update, &control_block));
-  TN_TRY(tn_measure_outputs_bind(&e->set.arena, e->executor, index, slots, &e->set, &outputs));
-  tn_validation pass = {e->executor, index, e->feeder, &control_block, &outputs, s->run.fast_dev_run ? 1 : 0,
-                        NULL,        NULL,  NULL};
+  TN_TRY(tn_validation_bind(e->run, &e->set, e->executor, slots, programs));
+  tn_validation pass = {.executor = e->executor,
+                        .programs = programs,
+                        .feeder = e->feeder,
+                        .max_batches = s->run.fast_dev_run ? 1 : 0};
   return tn_validation_run(e->run, &pass, &e->sums);
 }
 

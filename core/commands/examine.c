@@ -215,13 +215,14 @@ static tn_status examine_run(tn_examine_command *e) {
                                .epoch_samples = data->section.epoch,
                                .workers = (int32_t)data->section.workers,
                                .where = data->where};
-  TN_TRY(tn_forward_open(e->run, data->section.batch, &e->forward));
+  TN_TRY(tn_forward_open(e->run, data->section.batch, 0, &e->forward));
   TN_TRY(tn_forward_load_weights(&e->forward, "evaluate"));
   TN_TRY(examine_check_path(e->run));
   TN_TRY(tn_forward_attach(&e->forward, &options, data->where));
   TN_TRY(examine_find_fields(e));
   TN_TRY(examine_name_classes(e));
-  TN_TRY(tn_class_scores_start(&e->run->env, e->forward.outputs[0].row.dims[0], e->forward.count, &e->scores));
+  TN_TRY(
+      tn_class_scores_start(&e->run->env, e->forward.outputs[0].row.dims[0], e->forward.count, &e->scores));
   return tn_forward_run(&e->forward, examine_take_rows, e);
 }
 

@@ -79,7 +79,9 @@ static tn_status predict_take_rows(void *context, int32_t slot, int64_t first, i
 /* An array without rows gives an array without rows. */
 static tn_status predict_run_rows(tn_predict_command *p) {
   bool none = p->inputs.arrays && tn_predict_rows_count(&p->inputs.rows) == 0;
-  TN_TRY(tn_forward_open(p->run, predict_batch(p), &p->forward));
+  int64_t length;
+  TN_TRY(tn_predict_inputs_length(&p->inputs, &length));
+  TN_TRY(tn_forward_open(p->run, predict_batch(p), length, &p->forward));
   TN_TRY(tn_predict_inputs_bind(&p->inputs, p->forward.program));
   TN_TRY(tn_predict_outputs_find(&p->outputs, &p->forward));
   TN_TRY(tn_forward_load_weights(&p->forward, "predict"));

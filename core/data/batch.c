@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/text/text.h"
+#include "core/data/lengths.h"
 
 /* The size of the largest operand of a field among the stages per batch, and the number of stages with
  * that field. */
@@ -133,6 +134,7 @@ static tn_status batch_run_stage(tn_pending_batch *p, int32_t number, uint64_t k
 void tn_pending_batch_complete(tn_pending_batch *p, uint64_t key) {
   if (p->status != TN_OK) return;
   batch_pad(p);
+  p->length = tn_lengths_shrink(p->chain, p->targets, p->filled, p->batch);
   for (int32_t s = p->chain->n_sample_stages; s < p->chain->n_stages && p->status == TN_OK; s++) {
     const tn_stage *stage = &p->chain->stages[s];
     p->status = batch_run_stage(p, s, key);

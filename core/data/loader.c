@@ -357,5 +357,8 @@ tn_status tn_loader_wait(tn_loader *loader, int64_t *samples) {
   if (pending->filled == 0) return TN_EOF;
   if (pending->status != TN_OK) return tn_error_move(loader->messages, pending);
   *samples = pending->samples;
+  loader->length = pending->length;
   return TN_OK;
 }
+
+int32_t tn_loader_length(const tn_loader *loader) { return loader->length; }

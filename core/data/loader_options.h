@@ -25,6 +25,12 @@ typedef struct tn_transform_use {
   const char *where;
 } tn_transform_use;
 
+/* A field whose samples differ in the size of one dimension. */
+typedef struct tn_padded_field {
+  const char *name;
+  int32_t axis;
+} tn_padded_field;
+
 typedef struct tn_loader_options {
   const tn_source *source;
   const void *source_options;
@@ -38,6 +44,12 @@ typedef struct tn_loader_options {
   /* How many of the last transforms the device applies, at most: the batch then holds their operands. Or
    * TN_DEVICE_TRANSFORMS_AUTO: as many as give the smallest batch. */
   int32_t device_transforms;
+  /* Sizes of the dimension that varies, in ascending order: each batch has the smallest one that holds its
+   * samples, and memory for the longest (lengths.h). 0 lengths: all samples have one size. */
+  const int64_t *lengths;
+  int32_t n_lengths;
+  const tn_padded_field *padded;
+  int32_t n_padded;
   int64_t batch;         /* of this shard */
   int32_t shard, shards; /* 0 shards: one shard */
   /* Batches of every shard per update (0: one); an epoch has an integer number of updates. */

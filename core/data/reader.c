@@ -5,6 +5,7 @@
 
 #include "core/base/system/system.h"
 #include "core/data/byte_table.h"
+#include "core/data/lengths.h"
 
 /* Implements tn_sample_stopping. */
 static int32_t reader_is_stopping(const tn_sample *sample) {
@@ -40,8 +41,9 @@ static void *reader_give_field(tn_sample *sample, int32_t i, const tn_type *type
     return NULL;
   }
   field->type = *actual;
-  void *to = field->last_stage < 0 ? field->target
-                                   : reader_scratch(reader, field, 0, tn_transform_chain_bytes(actual));
+  void *to = field->last_stage < 0 && !field->padded
+                 ? field->target
+                 : reader_scratch(reader, field, 0, tn_transform_chain_bytes(actual));
   field->data = to;
   return to;
 }
@@ -78,8 +80,10 @@ tn_status tn_reader_init(tn_env *env, const tn_transform_chain *chain, tn_sample
   reader->host.pub.scratch = &reader->source_scratch;
   reader->host.pub.stopping = reader_is_stopping;
   if (reader_allocate(reader) != TN_OK) return tn_error_move(env, reader);
-  for (int32_t i = 0; i < chain->n_fields; i++)
+  for (int32_t i = 0; i < chain->n_fields; i++) {
     reader->fields[i].last_stage = tn_transform_chain_last_stage(chain, 0, chain->n_sample_stages, i);
+    reader->fields[i].padded = chain->n_lengths > 0 && chain->axis[i] >= 0;
+  }
   return TN_OK;
 }
 
@@ -110,7 +114,9 @@ void tn_reader_aim(tn_reader *reader, int64_t index, uint64_t key, void *const *
     reader->fields[i].target = (char *)targets[i] + (size_t)row * bytes;
     reader->fields[i].data = NULL;
   }
-  for (int32_t i = reader->chain->n_fields; i < reader->chain->n_outputs; i++)
+  bool counts = reader->chain->n_lengths > 0 && reader->chain->length >= reader->chain->n_fields;
+  if (counts) reader->length = (int32_t *)targets[reader->chain->length] + row;
+  for (int32_t i = reader->chain->n_fields; i < reader->chain->n_outputs && !counts; i++)
     reader->draws[i - reader->chain->n_fields] =
         (int32_t *)targets[i] + row * reader->chain->sampled[i].dims[0];
 }
@@ -129,7 +135,7 @@ static bool reader_take_cached(tn_reader *reader) {
     tn_reader_field *field = &reader->fields[i];
     field->type = reader->cached[i].type;
     field->data = reader->cached[i].data;
-    if (field->last_stage >= 0) continue;
+    if (field->last_stage >= 0 || field->padded) continue;
     size_t bytes = tn_transform_chain_bytes(&field->type);
     if (bytes > 0) memcpy(field->target, field->data, bytes);
     field->data = field->target;
@@ -177,7 +183,7 @@ static tn_status reader_find_types(tn_reader *reader, const tn_stage *stage) {
 /* The memory for the result of a stage: the batch, or the scratch buffer that the operand does not use. */
 static void *reader_result_memory(tn_reader *reader, tn_reader_field *field, int32_t stage,
                                   const tn_type *type) {
-  if (field->last_stage == stage) return field->target;
+  if (field->last_stage == stage && !field->padded) return field->target;
   int free_one = field->data == field->scratch[0];
   return reader_scratch(reader, field, free_one, tn_transform_chain_bytes(type));
 }
@@ -260,5 +266,6 @@ tn_status tn_reader_transform(tn_reader *reader) {
     if (stage->table != NULL) s += stage->table->n_stages - 1;
     if (status != TN_OK) return reader_wrap_stage(reader, stage, status);
   }
+  TN_TRY(tn_lengths_pad_sample(reader));
   return reader_draw(reader);
 }

@@ -9,6 +9,7 @@
 #include "core/plugin/handles.h"
 
 typedef struct tn_reader_field {
+  bool padded;        /* the value is copied to `target` behind all stages (lengths.h) */
   int32_t last_stage; /* the stage that writes to `target`; -1: the source does */
   void *target;       /* in the batch */
   const void *data;   /* the current value; NULL: not written by the source yet */
@@ -28,6 +29,7 @@ typedef struct tn_reader {
   tn_scratch source_scratch;
   tn_scratch *stage_scratch; /* [n_sample_stages + n_device_stages]: memory of the transforms */
   int32_t **draws;           /* [n_outputs - n_fields]: in the batch */
+  int32_t *length;           /* in the batch; NULL: the source gives it, or no dimension varies */
   tn_cached_field *cached;   /* [n_fields], fields of one cached sample */
   tn_sample_cache *cache;    /* shared by all readers; NULL: samples are not cached */
   tn_sample_cache_writer writer;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/text/text.h"
+#include "core/data/lengths.h"
 
 size_t tn_transform_chain_bytes(const tn_type *type) {
   size_t bytes = tn_dtype_size(type->dtype);
@@ -256,6 +257,8 @@ tn_status tn_transform_chain_create(tn_env *env, const tn_loader_options *option
   tn_status status =
       tn_wrap(env, chain_take_fields(env, chain, description), "%s%ssource '%s'", where, colon, name);
   if (status == TN_OK) status = chain_infer_types(env, chain, options);
+  if (status == TN_OK)
+    status = tn_wrap(env, tn_lengths_prepare(env, options, chain), "%s%ssource '%s'", where, colon, name);
   if (status == TN_OK)
     status = tn_wrap(env, chain_check_fixed(env, chain), "%s%ssource '%s'", where, colon, name);
   if (status != TN_OK) tn_transform_chain_free(chain);

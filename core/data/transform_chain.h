@@ -34,6 +34,11 @@ typedef struct tn_transform_chain {
   int32_t n_device_stages;
   const char *not_on_device; /* why the host's last stage is not on the device; "" if none is asked for */
   int32_t most_fields;       /* most fields of one stage */
+  const int64_t *lengths;    /* of the options */
+  const char *where;         /* of the source, for messages about lengths */
+  int32_t n_lengths;         /* 0: no dimension varies between batches, and the next two are unset */
+  int32_t *axis;             /* [n_fields]: the dimension that is padded; -1: none */
+  int32_t length;            /* the field with the sizes of samples; from n_fields on: the host writes it */
 } tn_transform_chain;
 
 /* Creates the chain, with all stages on the host. Messages go to env. The objects that the description and

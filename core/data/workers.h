@@ -45,6 +45,7 @@ struct tn_loader {
   int32_t n_ring;
   int64_t submitted, waited; /* batches since tn_loader_start */
   double stall_s;
+  int32_t length; /* of the batch that was waited for last */
 
   /* the workers; with `workers` = 0 the calling thread uses workers[0] */
   tn_worker *workers;

@@ -31,11 +31,39 @@ static tn_status model_build_layers(tn_model_scope *scope, tn_section *section) 
 
 /* Marks the keys that a particular build may skip as used. */
 static void model_mark_known_keys(tn_section *section) {
-  static const char *const known[] = {"inputs", "targets", "layers", "outputs", "loss", "metrics"};
+  static const char *const known[] = {"inputs", "targets", "lengths", "layers", "outputs", "loss", "metrics"};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
     tn_key *key = tn_section_key(section, known[i]);
     if (key != NULL) key->used = true;
   }
+}
+
+/* The dimension that varies has the size of this program. Its word is a number in the lines of the model. */
+static tn_status model_size_fields(tn_model_scope *scope, tn_section *section, tn_signature *signature) {
+  const tn_assembly *a = scope->assembly;
+  const int64_t length = a->request->length;
+  tn_key *key = tn_section_key(section, "lengths");
+  const char *where =
+      tn_key_where(a->request->ini, section, key != NULL ? key : tn_section_key(section, "inputs"));
+  if (signature->word == NULL && key == NULL) return TN_OK;
+  if (signature->word == NULL)
+    return tn_failf(a->env, TN_EINVAL,
+                    "%s: [model] lengths: no dimension of inputs varies, expected a word in one, as in "
+                    "x: f32[n, 80]",
+                    where);
+  if (key == NULL)
+    return tn_failf(a->env, TN_EINVAL,
+                    "%s: [model] inputs: the dimension '%s' varies, expected the sizes to compile for, as in "
+                    "lengths = 64, 128, 256",
+                    where, signature->word);
+  for (int32_t i = 0; i < signature->n_inputs; i++)
+    if (tn_text_equal(signature->inputs[i].name, signature->word))
+      return tn_failf(
+          a->env, TN_EINVAL, "%s: [model] inputs: '%s' is an input and a dimension, expected two names",
+          tn_key_where(a->request->ini, section, tn_section_key(section, "inputs")), signature->word);
+  tn_signature_size(signature, length > 0 ? length : 1); /* 0: lengths is wrong, which is told */
+  const tn_value number = {.kind = TN_VALUE_NUMBER, .number = (double)length, .is_integer = true};
+  return tn_wrap(a->env, tn_scope_define(scope, signature->word, &number), "%s: [model] inputs", where);
 }
 
 static tn_status model_build_parts(tn_model_scope *scope, tn_model *model) {
@@ -45,6 +73,7 @@ static tn_status model_build_parts(tn_model_scope *scope, tn_model *model) {
   tn_section *section = tn_ini_section(a->request->ini, "model");
   if (section != NULL) model_mark_known_keys(section);
   TN_TRY(tn_signature_read(a->env, &a->arena, a->request->ini, &signature));
+  TN_TRY(model_size_fields(scope, section, &signature));
   TN_TRY(model_bind_fields(scope, signature.inputs, signature.n_inputs));
   scope->in = scope->last = scope->values.v[0];
   scope->has_in = true;

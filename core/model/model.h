@@ -9,7 +9,7 @@
 /* An input or target of the model; the type is without the batch dimension. */
 typedef struct tn_signature_field {
   const char *name;
-  tn_type type;
+  tn_type type; /* -1: the dimension that varies */
 } tn_signature_field;
 
 /* The `inputs` and `targets` of [model]; with them the graph can be planned without opening the data.
@@ -17,8 +17,13 @@ typedef struct tn_signature_field {
 typedef struct tn_signature {
   tn_signature_field *inputs, *targets;
   int32_t n_inputs, n_targets;
+  const char *word; /* n, in x: f32[n, 80], the dimension that varies between batches; NULL: none does */
 } tn_signature;
 tn_status tn_signature_read(tn_env *env, tn_arena *arena, tn_ini *ini, tn_signature *signature);
+/* Gives the dimension that varies a size. */
+void tn_signature_size(tn_signature *signature, int64_t length);
+/* The place of the dimension that varies in a type; -1: none does. */
+int32_t tn_signature_axis(const tn_type *type);
 
 /* State f32[losses]: the sum of the weights of each loss over the ranks and micro-batches of an update.
  * With several micro-batches the weighing program computes it before the training programs read it. */
@@ -56,7 +61,8 @@ struct tn_model_request {
   tn_ini *ini;
   tn_registry *registry;
   struct tn_op_table *ops;
-  int64_t batch; /* of one rank and micro-batch */
+  int64_t batch;  /* of one rank and micro-batch */
+  int64_t length; /* of the dimension that varies between batches; 0: none does */
   /* The global batch is split over ranks and micro-batches (0 means 1). The losses of all parts add up to
    * the loss that one rank computes for the whole batch. */
   int32_t ranks, micro_batches;

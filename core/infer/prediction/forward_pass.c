@@ -35,9 +35,10 @@ static tn_status forward_find_outputs(tn_forward *f) {
   return TN_OK;
 }
 
-tn_status tn_forward_open(tn_run *run, int64_t batch, tn_forward *f) {
-  *f = (tn_forward){.run = run, .batch = batch};
-  tn_program_request request = {.slots = TN_FORWARD_SLOTS};
+tn_status tn_forward_open(tn_run *run, int64_t batch, int64_t length, tn_forward *f) {
+  *f = (tn_forward){
+      .run = run, .batch = batch, .length = length > 0 ? length : tn_settings_longest(&run->settings)};
+  tn_program_request request = {.slots = TN_FORWARD_SLOTS, .length = length};
   request.batch[TN_PROGRAM_PREDICT] = batch;
   TN_TRY(tn_run_open_device(run, &f->device));
   TN_TRY(tn_programs_open(run, &run->env, f->device, &request, &f->set, &f->executor));
@@ -94,6 +95,9 @@ static tn_status forward_bind_slot(tn_forward *f, int32_t slot) {
 tn_status tn_forward_attach(tn_forward *f, const tn_loader_options *given, const char *what) {
   tn_loader_options options = *given;
   options.batch = f->batch;
+  TN_TRY(tn_fields_padded(f->run, &options));
+  options.lengths = &f->length; /* all batches have the length of the program */
+  options.n_lengths = options.n_padded > 0 ? 1 : 0;
   options.shards = 1;
   options.accumulate = 1;
   options.prefetch = TN_FORWARD_SLOTS;

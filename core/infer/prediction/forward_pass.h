@@ -23,15 +23,16 @@ typedef struct tn_forward {
   tn_output_rows *outputs; /* the main one first, which scores are read from */
   int32_t n_outputs;
   int64_t batch;
+  int64_t length; /* of the dimension that varies between batches; 0: none does */
   tn_loader *loader;
   int64_t count;                   /* samples of the loader */
   void **fields[TN_FORWARD_SLOTS]; /* addresses of the loader's fields in a slot */
   int64_t *ids[TN_FORWARD_SLOTS];  /* the numbers of the samples in it, for tn_loader_sample_name */
 } tn_forward;
 
-/* Compiles the program for batches of so many samples. The caller calls tn_forward_close, also after a
- * failure. TN_EINVAL: an output does not have one row per sample. */
-tn_status tn_forward_open(tn_run *run, int64_t batch, tn_forward *forward);
+/* Compiles the program for batches of so many samples, and for a length; 0: the longest. The caller calls
+ * tn_forward_close, also after a failure. TN_EINVAL: an output does not have one row per sample. */
+tn_status tn_forward_open(tn_run *run, int64_t batch, int64_t length, tn_forward *forward);
 /* Initializes the parameters and loads weights; `command` is for messages. */
 tn_status tn_forward_load_weights(tn_forward *forward, const char *command);
 /* Opens a loader on all samples in their order, with the options' source, files and transforms, and connects

@@ -48,11 +48,47 @@ static const tn_binding *predict_find_input(const tn_program *program, const cha
   return NULL;
 }
 
-/* The inputs of the program that samples have, without those that the host writes. */
-static int32_t predict_count_inputs(const tn_program *program, const tn_binding **first) {
+/* The dimension of an input that varies between batches; -1: none does. */
+static int32_t predict_axis(const tn_predict_inputs *p, const char *name) {
+  for (int32_t i = 0; i < p->n_padded; i++)
+    if (tn_text_equal(p->padded[i].name, name)) return p->padded[i].axis;
+  return -1;
+}
+
+/* Whether an input needs no array: the host writes it, or counts it with the lengths. */
+static bool predict_is_filled(const tn_predict_inputs *p, const char *name) {
+  return tn_input_is_of_host(name) || (p->n_padded > 0 && tn_text_equal(name, "length"));
+}
+
+tn_status tn_predict_inputs_length(tn_predict_inputs *p, int64_t *length) {
+  tn_loader_options options = {0};
+  const tn_settings *s = &p->run->settings;
+  int64_t size = 0, longest = tn_settings_longest(s);
+  *length = 0;
+  TN_TRY(tn_fields_padded(p->run, &options));
+  p->padded = options.padded;
+  p->n_padded = options.n_padded;
+  for (int32_t i = 0; i < p->rows.n && p->n_padded > 0; i++) {
+    const tn_predict_array *a = &p->rows.arrays[i];
+    int32_t axis = predict_axis(p, a->input != NULL ? a->input : p->padded[0].name);
+    if (axis < 0 || axis + 1 >= a->type.rank) continue;
+    size = a->type.dims[axis + 1] > size ? a->type.dims[axis + 1] : size;
+    if (size > longest)
+      return tn_failf(&p->run->env, TN_EINVAL,
+                      "%s: its rows have length %lld, expected at most %lld, the longest of [model] lengths",
+                      a->path, (long long)size, (long long)longest);
+  }
+  for (int32_t k = s->n_lengths - 1; k >= 0 && size > 0 && s->lengths[k] >= size; k--)
+    *length = s->lengths[k];
+  return TN_OK;
+}
+
+/* The inputs of the program that samples have. */
+static int32_t predict_count_inputs(const tn_predict_inputs *p, const tn_program *program,
+                                    const tn_binding **first) {
   int32_t n = 0;
   for (int32_t i = 0; i < program->n_inputs; i++)
-    if (!tn_input_is_of_host(program->inputs[i].name) && n++ == 0) *first = &program->inputs[i];
+    if (!predict_is_filled(p, program->inputs[i].name) && n++ == 0) *first = &program->inputs[i];
   return n;
 }
 
@@ -72,7 +108,7 @@ static tn_status predict_refuse_name(const tn_predict_inputs *p, const tn_progra
 static tn_status predict_name_array(tn_predict_inputs *p, const tn_program *program, int32_t i,
                                     const char **name) {
   const tn_binding *first = NULL;
-  int32_t n = predict_count_inputs(program, &first);
+  int32_t n = predict_count_inputs(p, program, &first);
   const char *path = p->rows.arrays[i].path;
   *name = p->rows.arrays[i].input;
   if (*name == NULL && n != 1)
@@ -115,7 +151,10 @@ static tn_status predict_check_array(tn_predict_inputs *p, const tn_program *pro
                                      const tn_predict_array *a) {
   const tn_binding *input = predict_find_input(program, a->input);
   tn_type type = a->type;
+  int32_t axis = predict_axis(p, a->input);
   type.dims[0] = input->type.dims[0];
+  if (axis >= 0 && axis + 1 < type.rank && axis + 1 < input->type.rank)
+    type.dims[axis + 1] = input->type.dims[axis + 1]; /* the rows are padded */
   if (tn_type_equal(&type, &input->type)) return TN_OK;
   bool bytes = type.dtype == TN_U8 && input->type.dtype != TN_U8;
   if (!bytes || p->run->settings.data[TN_SPLIT_VALID].n_transforms == 0)
@@ -135,7 +174,7 @@ static tn_status predict_read_arrays(tn_predict_inputs *p) {
 static tn_status predict_check_complete(const tn_predict_inputs *p, const tn_program *program) {
   for (int32_t i = 0; i < program->n_inputs; i++) {
     const char *name = program->inputs[i].name;
-    bool given = tn_input_is_of_host(name);
+    bool given = predict_is_filled(p, name);
     for (int32_t k = 0; k < p->rows.n; k++) given = given || tn_text_equal(p->rows.arrays[k].input, name);
     if (!given)
       return tn_failf(&p->run->env, TN_EINVAL,

@@ -1,6 +1,7 @@
 /* core/infer/prediction/predict_inputs.h: the inputs that the user of `tenon predict` names. */
 #pragma once
 
+#include "core/step/checks/check_model.h"
 #include "core/infer/prediction/predict_rows.h"
 #include "core/step/programs/programs.h"
 
@@ -10,7 +11,9 @@ typedef struct tn_predict_inputs {
   const char **paths; /* options->n_inputs of them, without the names of inputs */
   const char **names; /* NULL: not named */
   tn_predict_rows rows;
-  bool arrays;     /* the inputs are files of arrays, which are in `rows` */
+  bool arrays;                   /* the inputs are files of arrays, which are in `rows` */
+  const tn_padded_field *padded; /* the inputs with the dimension that varies */
+  int32_t n_padded;
   bool transforms; /* the rows go through the transforms of validation */
 } tn_predict_inputs;
 
@@ -19,5 +22,8 @@ typedef struct tn_predict_inputs {
 tn_status tn_predict_inputs_read(tn_predict_inputs *inputs);
 /* The samples of the inputs; `batch` for each folder, whose files are not counted. */
 int64_t tn_predict_inputs_samples(const tn_predict_inputs *inputs, int64_t batch);
+/* The smallest of [model] lengths that holds the arrays; 0: the longest one is for files of a source, or no
+ * dimension varies. TN_EINVAL: an array is longer than all of them. */
+tn_status tn_predict_inputs_length(tn_predict_inputs *inputs, int64_t *length);
 /* Gives each array an input of the program, and checks its type. */
 tn_status tn_predict_inputs_bind(tn_predict_inputs *inputs, const tn_program *program);

@@ -16,7 +16,8 @@ tn_status tn_predict_texts_wanted(const tn_predict_inputs *p, bool *wanted) {
   if (p->arrays || !data->given || data->source->open_files != NULL) return TN_OK;
   TN_TRY(tn_signature_read(&run->env, &run->arena, &run->ini, &signature));
   const tn_type *type = &signature.inputs[0].type;
-  *wanted = signature.n_inputs == 1 && type->rank == 1 && (type->dtype == TN_I32 || type->dtype == TN_I64);
+  *wanted = signature.n_inputs == 1 && signature.word == NULL && type->rank == 1 &&
+            (type->dtype == TN_I32 || type->dtype == TN_I64);
   return TN_OK;
 }
 

@@ -184,6 +184,8 @@ static const tn_option model_rows[] = {
            "fields that the model takes: image: f32[3, 224, 224]"),
     TN_OPT(tn_model_section, targets, TN_OPT_TEXT, "label: i32[]", NULL,
            "fields that losses and metrics take, as inputs"),
+    TN_OPT(tn_model_section, lengths, TN_OPT_TEXT, "", NULL,
+           "sizes, in ascending order, of the dimension that is a word, as n in x: f32[n, 80]"),
     TN_OPT(tn_model_section, layers, TN_OPT_TEXT, NULL, NULL,
            "the model, one layer per line: NAME: LAYER(OPTIONS) <- INPUTS"),
     TN_OPT(tn_model_section, outputs, TN_OPT_TEXT, "", NULL,

@@ -14,7 +14,7 @@ typedef struct tn_plugins_section {
 } tn_plugins_section;
 
 typedef struct tn_model_section {
-  const char *inputs, *targets, *layers, *outputs, *loss, *metrics;
+  const char *inputs, *targets, *lengths, *layers, *outputs, *loss, *metrics;
 } tn_model_section;
 
 typedef struct tn_block_section {
@@ -56,6 +56,8 @@ tn_status tn_settings_check_frozen_keys(tn_env *env, tn_ini *ini, const tn_secti
 tn_status tn_settings_find_phases(tn_env *env, tn_ini *ini, tn_settings *s);
 /* limits.c: [run] limit_train, limit_valid, overfit. */
 tn_status tn_settings_read_limits(tn_env *env, tn_ini *ini, tn_settings *settings);
+/* lengths.c: [model] lengths. */
+tn_status tn_settings_read_lengths(tn_env *env, tn_ini *ini, tn_settings *settings);
 /* read_links.c: [distributed] link, host_link, bucket and hang. */
 tn_status tn_settings_read_links(tn_env *env, tn_ini *ini, tn_settings *settings);
 /* load_plugins.c: whether an optional plugin of [plugins] load is missing. */

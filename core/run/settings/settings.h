@@ -114,6 +114,8 @@ typedef struct tn_group_setting {
 
 /* Epochs with the same frozen parameters are a phase of a run, which has programs of its own. */
 enum { TN_MAX_PHASES = 8 };
+/* Sizes of the dimension that varies between batches, each with programs of its own. */
+enum { TN_MAX_LENGTHS = 8 };
 
 /* One split's data: the section, and the source with its options. */
 typedef struct tn_data_setting {
@@ -145,8 +147,10 @@ typedef struct tn_settings {
   int32_t n_frozen;
   /* Of all groups, those with freeze = yes first; n is 0 where none is frozen. */
   tn_freeze freeze;
-  int64_t phases[TN_MAX_PHASES]; /* the first epoch of each, counted from 1 */
-  int32_t n_phases;              /* at least 1 */
+  int64_t phases[TN_MAX_PHASES];   /* the first epoch of each, counted from 1 */
+  int32_t n_phases;                /* at least 1 */
+  int64_t lengths[TN_MAX_LENGTHS]; /* of [model], in ascending order */
+  int32_t n_lengths;               /* 0: no dimension varies */
   tn_schedule_section schedule;
   const tn_schedule *schedule_kind;
   const void *schedule_options;
@@ -177,6 +181,10 @@ tn_status tn_settings_load_plugins(tn_env *env, tn_registry *registry, tn_ini *i
 bool tn_settings_frozen_until(const char *freeze, int64_t *until);
 /* The phase of an epoch, counted from 1; and the last epoch of a phase. */
 int32_t tn_settings_phase(const tn_settings *settings, int64_t epoch);
+/* The longest of [model] lengths; 0: there are none. */
+static inline int64_t tn_settings_longest(const tn_settings *settings) {
+  return settings->n_lengths > 0 ? settings->lengths[settings->n_lengths - 1] : 0;
+}
 /* Among how many of so many ranks the optimizer's state is divided; 1: every rank has all of it. */
 static inline int32_t tn_settings_shards(const tn_settings *settings, int32_t ranks) {
   return settings->distributed.shard == TN_SHARD_OPTIMIZER ? ranks : 1;

@@ -61,6 +61,44 @@ tn_status tn_fields_check(tn_run *run, int32_t split, const tn_loader *loader,
   return TN_OK;
 }
 
+static int32_t fields_list_padded(const tn_signature_field *fields, int32_t n, tn_padded_field *padded) {
+  int32_t count = 0;
+  for (int32_t i = 0; i < n; i++) {
+    int32_t axis = tn_signature_axis(&fields[i].type);
+    if (axis >= 0) padded[count++] = (tn_padded_field){fields[i].name, axis};
+  }
+  return count;
+}
+
+tn_status tn_fields_padded(tn_run *run, tn_loader_options *options) {
+  tn_signature signature;
+  const tn_settings *s = &run->settings;
+  if (s->n_lengths == 0 || run->emit != NULL) return TN_OK;
+  tn_status status = tn_signature_read(&run->env, &run->arena, &run->ini, &signature);
+  if (status == TN_EINVAL) { /* the model tells it */
+    tn_error_clear(&run->env);
+    return TN_OK;
+  }
+  TN_TRY(status);
+  size_t most = (size_t)(signature.n_inputs + signature.n_targets);
+  tn_padded_field *padded = tn_arena_alloc(&run->arena, tn_size_mul(most, sizeof *padded));
+  if (padded == NULL) return TN_ENOMEM;
+  int32_t n = fields_list_padded(signature.inputs, signature.n_inputs, padded);
+  n += fields_list_padded(signature.targets, signature.n_targets, padded + n);
+  options->lengths = s->lengths;
+  options->n_lengths = s->n_lengths;
+  options->padded = padded;
+  options->n_padded = n;
+  int32_t on_device = options->device_transforms;
+  options->device_transforms = 0;
+  if (on_device <= 0) return TN_OK;
+  return tn_failf(
+      &run->env, TN_EINVAL,
+      "%s: device_transforms = %d with [model] lengths: a device would take samples before they are "
+      "padded; expected 0 or auto",
+      options->where != NULL ? options->where : run->ini.path, on_device);
+}
+
 tn_signature_field tn_field_of_input(const char *name, const tn_type *type) {
   tn_signature_field field = {name, {type->dtype, type->rank - 1, {0}}};
   if (type->rank > 1) memcpy(field.type.dims, type->dims + 1, sizeof *type->dims * (size_t)(type->rank - 1));
@@ -101,5 +139,6 @@ tn_status tn_fields_check_signature(tn_run *run, int32_t split, const tn_loader 
   if (loader == NULL || run->emit != NULL || tn_loader_chain(loader)->n_device_stages > 0) return TN_OK;
   tn_status status = tn_signature_read(&run->env, &run->arena, &run->ini, &signature);
   if (status != TN_OK) return tn_ini_note(&run->env, &run->ini, status); /* the model has told it */
+  tn_signature_size(&signature, tn_settings_longest(&run->settings));
   return tn_fields_check(run, split, loader, signature.inputs, signature.n_inputs > 0 ? 1 : 0);
 }

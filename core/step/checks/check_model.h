@@ -21,6 +21,8 @@ tn_status tn_fields_check_graph(tn_run *run, int32_t split, const tn_loader *loa
  * reads, unless the device transforms the fields. */
 tn_status tn_fields_check_signature(tn_run *run, int32_t split, const tn_loader *loader);
 
+/* The dimension that varies between batches, of [model] inputs and targets, for a loader. */
+tn_status tn_fields_padded(tn_run *run, tn_loader_options *options);
 /* An input of a program or graph as a field, without the batch dimension. */
 tn_signature_field tn_field_of_input(const char *name, const tn_type *type);
 /* Whether the host writes an input of this name: control values, counters, weights of samples. */

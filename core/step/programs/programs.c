@@ -27,13 +27,29 @@ int32_t tn_phase_program(int32_t which, int32_t phase) {
   return phase == 0 ? which : TN_PROGRAM_LATER + TN_PHASE_PROGRAMS * (phase - 1) + k;
 }
 
-/* The program of the first phase that stands for one of a later phase, and its phase. */
+int32_t tn_length_program(const tn_settings *settings, int32_t which, int32_t k) {
+  if (k >= settings->n_lengths - 1) return which;
+  return TN_PROGRAM_SHORTER + TN_LENGTH_PROGRAMS * k + (which == TN_PROGRAM_EVAL);
+}
+
+/* The program of the first phase and the longest length that stands for one of a later phase or a shorter
+ * length. */
 static int32_t programs_kind(int32_t which) {
+  if (which >= TN_PROGRAM_SHORTER)
+    return (which - TN_PROGRAM_SHORTER) % TN_LENGTH_PROGRAMS == 0 ? TN_PROGRAM_STEP : TN_PROGRAM_EVAL;
   return which < TN_PROGRAM_LATER ? which : phase_programs[(which - TN_PROGRAM_LATER) % TN_PHASE_PROGRAMS];
 }
 
 static int32_t programs_phase(int32_t which) {
-  return which < TN_PROGRAM_LATER ? 0 : 1 + (which - TN_PROGRAM_LATER) / TN_PHASE_PROGRAMS;
+  if (which < TN_PROGRAM_LATER || which >= TN_PROGRAM_SHORTER) return 0;
+  return 1 + (which - TN_PROGRAM_LATER) / TN_PHASE_PROGRAMS;
+}
+
+/* The size of the dimension that varies in a program; 0: none does. */
+static int64_t programs_length(const tn_run *run, const tn_program_request *request, int32_t which) {
+  if (which == TN_PROGRAM_PREDICT && request->length > 0) return request->length;
+  if (which < TN_PROGRAM_SHORTER) return tn_settings_longest(&run->settings);
+  return run->settings.lengths[(which - TN_PROGRAM_SHORTER) / TN_LENGTH_PROGRAMS];
 }
 
 /* The epoch that decides which parameters are frozen in a program. */
@@ -46,10 +62,14 @@ static int32_t programs_leader(const tn_run *run) {
   return tn_phase_program(TN_PROGRAM_STEP, run->settings.n_phases - 1);
 }
 
-/* "step", or "step.4" in the phase that begins with epoch 4; NULL: out of memory. */
+/* "step", "step.4" in the phase that begins with epoch 4, or "step.n64"; NULL: out of memory. */
 static const char *programs_name(const tn_run *run, tn_program_set *set, int32_t which) {
   const char *name = program_names[programs_kind(which)];
   if (which < TN_PROGRAM_LATER) return name;
+  if (which >= TN_PROGRAM_SHORTER)
+    return tn_arena_printf(
+        &set->arena, "%s.n%lld", name,
+        (long long)run->settings.lengths[(which - TN_PROGRAM_SHORTER) / TN_LENGTH_PROGRAMS]);
   return tn_arena_printf(&set->arena, "%s.%lld", name, (long long)programs_epoch(run, which));
 }
 
@@ -152,6 +172,10 @@ static tn_status programs_emit_forward(tn_run *run, int32_t which, tn_model *mod
 static int64_t programs_batch(const tn_run *run, const tn_program_request *request, int32_t which) {
   int32_t kind = programs_kind(which);
   if (programs_phase(which) >= run->settings.n_phases) return 0;
+  if (which >= TN_PROGRAM_SHORTER &&
+      (!request->all_lengths || run->ini.mistakes.n > 0 || /* which the longest one has told */
+       (which - TN_PROGRAM_SHORTER) / TN_LENGTH_PROGRAMS >= run->settings.n_lengths - 1))
+    return 0;
   if (kind != TN_PROGRAM_WEIGH && kind != TN_PROGRAM_MICRO) return request->batch[kind];
   return run->settings.optimizer.accumulate > 1 ? request->batch[TN_PROGRAM_STEP] : 0;
 }
@@ -196,6 +220,7 @@ static tn_status programs_build_model(tn_run *run, const tn_program_request *req
                                    .registry = run->registry,
                                    .ops = run->ops,
                                    .batch = batch,
+                                   .length = programs_length(run, request, which),
                                    .ranks = tn_run_ranks(run),
                                    .micro_batches =
                                        training ? (int32_t)run->settings.optimizer.accumulate : 1,
@@ -287,8 +312,26 @@ static tn_status programs_build_averages(tn_run *run, tn_program_set *set, tn_pr
   return TN_OK;
 }
 
+/* Programs of several lengths have no variants of their own for phases, micro-batches and ranks. */
+static tn_status programs_check_lengths(tn_run *run, const tn_program_request *request) {
+  const tn_settings *s = &run->settings;
+  const char *where = tn_settings_where(&run->ini, "model", "lengths"), *with = NULL;
+  if (s->n_lengths < 2 || !request->all_lengths) return TN_OK;
+  if (s->optimizer.accumulate > 1) with = "[optimizer] accumulate";
+  if (s->n_phases > 1) with = "[group.NAME] freeze with a number";
+  if (s->steps_per_launch > 1) with = "[run] steps_per_launch";
+  if (tn_run_ranks(run) > 1) with = "several devices";
+  if (with == NULL) return TN_OK;
+  return tn_failf(
+      &run->env, TN_EINVAL,
+      "%s: [model] lengths: %d lengths with %s, which takes batches of one length; leave it out, or "
+      "give the longest length alone",
+      where, s->n_lengths, with);
+}
+
 static tn_status programs_build_graphs(tn_run *run, const tn_program_request *request, tn_program_set *set,
                                        tn_program_graphs *graphs) {
+  TN_TRY(tn_ini_note(&run->env, &run->ini, programs_check_lengths(run, request)));
   /* the last step comes first */
   for (int32_t phase = run->settings.n_phases - 1; phase >= 0; phase--) {
     int32_t which = tn_phase_program(TN_PROGRAM_STEP, phase);
@@ -296,7 +339,8 @@ static tn_status programs_build_graphs(tn_run *run, const tn_program_request *re
       TN_TRY(programs_build_graph(run, request, which, set, &graphs->v[which]));
   }
   for (int32_t which = TN_PROGRAM_STEP; which < TN_PROGRAMS; which++)
-    if (programs_kind(which) != TN_PROGRAM_STEP && programs_batch(run, request, which) > 0)
+    if ((programs_kind(which) != TN_PROGRAM_STEP || which >= TN_PROGRAM_SHORTER) &&
+        programs_batch(run, request, which) > 0)
       TN_TRY(programs_build_graph(run, request, which, set, &graphs->v[which]));
   TN_TRY(tn_ini_tell(&run->env, &run->ini));
   if (graphs->v[TN_PROGRAM_STEP]) TN_TRY(programs_build_mean(run, set, &graphs->v[TN_PROGRAM_MEAN]));
@@ -328,6 +372,8 @@ static tn_status programs_compile_one(tn_run *run, const tn_target *target, cons
   options.keep_constants = programs_runs_often(which);
   options.layout_map = which == leader ? set->map : NULL;
   options.slot_like = which != leader && programs_is_training(which) ? set->programs[leader] : NULL;
+  if (which >= TN_PROGRAM_SHORTER && programs_kind(which) == TN_PROGRAM_EVAL)
+    options.slot_like = set->programs[TN_PROGRAM_EVAL];
   if (which == programs_shown(request)) TN_TRY(tn_fused_minimum(graphs->v[which], &set->fused_bytes));
   tn_status status = tn_compile(&run->env, name, run->registry, target, graphs->v[which], set->map, &options,
                                 &set->programs[which]);

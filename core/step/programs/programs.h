@@ -27,11 +27,17 @@ enum {
    * are of the first one. All phases have the same state and input slots. */
   TN_PROGRAM_LATER,
   TN_PHASE_PROGRAMS = 3,
-  TN_PROGRAMS = TN_PROGRAM_LATER + TN_PHASE_PROGRAMS * (TN_MAX_PHASES - 1)
+  /* STEP and EVAL of the shorter [model] lengths (tn_length_program); those above are of the longest one. All
+   * have the same state and input slots. */
+  TN_PROGRAM_SHORTER = TN_PROGRAM_LATER + TN_PHASE_PROGRAMS * (TN_MAX_PHASES - 1),
+  TN_LENGTH_PROGRAMS = 2,
+  TN_PROGRAMS = TN_PROGRAM_SHORTER + TN_LENGTH_PROGRAMS * (TN_MAX_LENGTHS - 1)
 };
 
 /* The number of STEP, MICRO or AVERAGE in a phase, counted from 0. */
 int32_t tn_phase_program(int32_t which, int32_t phase);
+/* STEP or EVAL of length k, counted from 0, of [model] lengths. */
+int32_t tn_length_program(const tn_settings *settings, int32_t which, int32_t k);
 
 /* The requested programs, and their batch sizes on one rank and for one micro-batch. WEIGH and MICRO come
  * with STEP, MEAN where it has averages; AVERAGE comes with STEP or EVAL. */
@@ -43,6 +49,8 @@ typedef struct tn_program_request {
   /* STEP and EVAL also have the outputs of the model, which are copied to the host in every run, and not the
    * measures alone. */
   bool model_outputs;
+  bool all_lengths; /* STEP and EVAL of every length, and not of the longest one alone */
+  int64_t length;   /* of PREDICT; 0: the longest one */
   const tn_compile_options *dump;
   int64_t arena_limit; /* most bytes of an arena; 0: no limit */
   const struct tn_recorded_choices

@@ -148,6 +148,7 @@ tn_status tn_feeder_options(tn_run *run, int32_t split, const tn_target *target,
                                  .patience_s = tn_run_ranks(run) == 1 ? 0 : PATIENCE_S};
   if (!run->evaluating) options->limit = run->settings.limit[split];
   if (tn_run_overfits(run)) feeder_overfit(run, target, options);
+  TN_TRY(tn_fields_padded(run, options));
   return tn_run_rank_batch(run, split, &options->batch);
 }
 
@@ -246,6 +247,8 @@ void tn_feeder_destroy(tn_feeder *f) {
 const tn_loader *tn_feeder_loader(const tn_feeder *f) { return f->loader; }
 
 tn_loader *tn_feeder_profiled_loader(tn_feeder *f) { return f->loader; }
+
+int32_t tn_feeder_length(const tn_feeder *f) { return tn_loader_length(f->loader); }
 
 int64_t tn_feeder_updates(const tn_feeder *f) { return tn_loader_batches(f->loader) / f->accumulate; }
 

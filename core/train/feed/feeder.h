@@ -35,5 +35,7 @@ tn_status tn_feeder_start(tn_feeder *feeder, int64_t epoch, int64_t first);
 tn_status tn_feeder_stop(tn_feeder *feeder);
 /* Waits for the next batch; *samples counts the real samples of all ranks. TN_EOF: the epoch has ended. */
 tn_status tn_feeder_next(tn_feeder *feeder, int32_t *slot, int64_t *samples);
+/* The number of the length, of [model] lengths, of the batch that came last. */
+int32_t tn_feeder_length(const tn_feeder *feeder);
 /* Submits a slot for another batch, after its step was waited for and its outputs were read. */
 tn_status tn_feeder_return(tn_feeder *feeder, int32_t slot);

@@ -3,6 +3,18 @@
 
 #include "core/exec/flight_recorder.h"
 
+tn_status tn_validation_bind(const tn_run *run, tn_program_set *set, tn_executor *executor, int32_t slots,
+                             tn_validation_program *programs) {
+  const tn_settings *s = &run->settings;
+  for (int32_t k = 0; k < (s->n_lengths > 0 ? s->n_lengths : 1); k++) {
+    tn_validation_program *p = &programs[k];
+    p->index = set->index[tn_length_program(s, TN_PROGRAM_EVAL, k)];
+    TN_TRY(tn_control_block_bind(&set->arena, executor, p->index, slots, &set->update, &p->control_block));
+    TN_TRY(tn_measure_outputs_bind(&set->arena, executor, p->index, slots, set, &p->outputs));
+  }
+  return TN_OK;
+}
+
 tn_status tn_validation_run(tn_run *run, const tn_validation *pass, tn_metric_sums *sums) {
   tn_flight *flight = pass->ranks != NULL ? tn_ranks_flight(pass->ranks, run->rank) : NULL;
   tn_metric_sums_reset(sums);
@@ -21,10 +33,11 @@ tn_status tn_validation_run(tn_run *run, const tn_validation *pass, tn_metric_su
     tn_flight_end_wait(flight, &before);
     if (status == TN_EOF) break;
     if (status != TN_OK) return tn_wrap(&run->env, status, "validation");
-    tn_control_block_write(pass->control_block, slot, batch, run->rank, 1.0);
-    TN_TRY(tn_executor_run(pass->executor, pass->program, slot));
+    const tn_validation_program *program = &pass->programs[tn_feeder_length(pass->feeder)];
+    tn_control_block_write(&program->control_block, slot, batch, run->rank, 1.0);
+    TN_TRY(tn_executor_run(pass->executor, program->index, slot));
     TN_TRY(tn_executor_slot_wait(pass->executor, slot));
-    tn_metric_sums_add(sums, pass->outputs, slot, samples);
+    tn_metric_sums_add(sums, &program->outputs, slot, samples);
     TN_TRY(tn_feeder_return(pass->feeder, slot));
     if (pass->progress) pass->progress(pass->context, batch + 1);
   }

@@ -44,7 +44,7 @@ static tn_status training_open_split(tn_training *t, int32_t split, int32_t whic
 
 static tn_status training_build_programs(tn_training *t) {
   tn_run *run = t->run;
-  tn_program_request request = {.count_slots = training_count_slots, .context = t};
+  tn_program_request request = {.all_lengths = true, .count_slots = training_count_slots, .context = t};
   TN_TRY(tn_plan_file_read(run, t->device, &request.choices));
   if (!run->settings.data[TN_SPLIT_TRAIN].given) {
     tn_status status =
@@ -124,19 +124,25 @@ static tn_status training_bind_phase(tn_training *t, int32_t phase) {
   return tn_measure_outputs_bind(arena, t->executor, micro, t->slots, &t->set, &p->micro_outputs);
 }
 
+static tn_status training_bind_length(tn_training *t, int32_t k) {
+  tn_phase_slots *p = &t->shorter[k];
+  int32_t step = t->set.index[tn_length_program(&t->run->settings, TN_PROGRAM_STEP, k)];
+  TN_TRY(tn_control_block_bind(&t->set.arena, t->executor, step, t->slots, &t->set.update, &p->step_block));
+  return tn_measure_outputs_bind(&t->set.arena, t->executor, step, t->slots, &t->set, &p->step_outputs);
+}
+
 /* Binds the control blocks and outputs of all slots, so that a step looks up no names. */
 static tn_status training_bind_slots(tn_training *t) {
   tn_arena *arena = &t->set.arena;
-  int32_t eval = t->set.index[TN_PROGRAM_EVAL];
   TN_TRY(training_bind_micro_batches(t));
   for (int32_t phase = 0; phase < t->run->settings.n_phases; phase++) TN_TRY(training_bind_phase(t, phase));
+  for (int32_t k = 0; k < t->run->settings.n_lengths - 1; k++) TN_TRY(training_bind_length(t, k));
   tn_training_enter_phase(t, 1);
   TN_TRY(tn_metric_sums_init(arena, &t->set, &t->epoch_sums));
   TN_TRY(tn_metric_sums_init(arena, &t->set, &t->step_sums));
   TN_TRY(tn_metric_sums_init(arena, &t->set, &t->valid_sums));
   if (t->valid == NULL) return TN_OK;
-  TN_TRY(tn_control_block_bind(arena, t->executor, eval, t->slots, &t->set.update, &t->eval_block));
-  return tn_measure_outputs_bind(arena, t->executor, eval, t->slots, &t->set, &t->eval_outputs);
+  return tn_validation_bind(t->run, &t->set, t->executor, t->slots, t->eval);
 }
 
 tn_status tn_training_prepare(tn_training *t) {
@@ -148,10 +154,8 @@ tn_status tn_training_prepare(tn_training *t) {
 
 tn_validation tn_training_validation(const tn_training *t) {
   return (tn_validation){.executor = t->executor,
-                         .program = t->set.index[TN_PROGRAM_EVAL],
+                         .programs = t->eval,
                          .feeder = t->valid,
-                         .control_block = &t->eval_block,
-                         .outputs = &t->eval_outputs,
                          .max_batches = t->run->settings.run.fast_dev_run ? 1 : 0,
                          .ranks = t->ranks};
 }

@@ -17,9 +17,15 @@ static void step_update_rate(tn_training *t, int64_t samples) {
   t->rate_s = now;
 }
 
+/* The outputs of the program of a length. */
+static const tn_measure_outputs *step_outputs(const tn_training *t, int32_t length) {
+  return length < t->run->settings.n_lengths - 1 ? &t->shorter[length].step_outputs : &t->step_outputs;
+}
+
 /* Reads whether the update was applied, and the scale of the loss. */
-static void step_read_update(tn_training *t, tn_event *event, int32_t slot) {
-  const float *skipped = t->step_outputs.skipped[slot], *scale = t->step_outputs.loss_scale[slot];
+static void step_read_update(tn_training *t, tn_event *event, const tn_measure_outputs *outputs,
+                             int32_t slot) {
+  const float *skipped = outputs->skipped[slot], *scale = outputs->loss_scale[slot];
   event->loss_scale = scale ? (double)*scale : 0.0;
   event->skipped = skipped ? *skipped != 0.0f : -1;
   t->epoch_sums.skipped += event->skipped > 0;
@@ -49,7 +55,7 @@ static tn_status step_check_loss(tn_training *t, const tn_event *event) {
 static void step_add_sums(const tn_training *t, const tn_launched_step *step, tn_metric_sums *sums) {
   int32_t last = t->micro_batches - 1;
   for (int32_t m = 0; m < last; m++) tn_metric_sums_add_micro_batch(sums, &t->micro_outputs, step->slots[m]);
-  tn_metric_sums_add(sums, &t->step_outputs, step->slots[last], step->samples);
+  tn_metric_sums_add(sums, step_outputs(t, step->length), step->slots[last], step->samples);
 }
 
 static tn_status step_wait(tn_training *t, const tn_launched_step *step) {
@@ -80,7 +86,7 @@ static tn_status step_read(tn_training *t, tn_launched_step *step) {
   event->samples_per_s = t->samples_per_s;
   event->train = tn_metric_sums_means(&t->step_sums);
   event->n_train = t->step_sums.n + 1;
-  step_read_update(t, event, step->slots[t->micro_batches - 1]);
+  step_read_update(t, event, step_outputs(t, step->length), step->slots[t->micro_batches - 1]);
   /* a lost step would make the means of the epoch NaN */
   if (!step_is_lost(event)) step_add_sums(t, step, &t->epoch_sums);
   tn_observers_post(t->observers, event);
@@ -120,6 +126,7 @@ static tn_status step_fetch_batches(tn_training *t, tn_launched_step *step) {
     status = tn_feeder_next(t->train, &step->slots[m], &samples);
     step->samples += samples;
   }
+  step->length = tn_feeder_length(t->train);
   tn_flight_end_wait(t->device->flight, &before);
   tn_range_end(t->device);
   if (status == TN_OK) tn_step_profile_host(t->profiling.taken, TN_SPAN_WAIT_BATCH, start, 0);
@@ -128,7 +135,9 @@ static tn_status step_fetch_batches(tn_training *t, tn_launched_step *step) {
 
 /* Micro-batch m of a rank is block m * ranks + rank of the global batch. */
 static void step_write_control_blocks(tn_training *t, const tn_launched_step *step, double lr_factor) {
-  const tn_control_block *all[] = {&t->step_block, &t->weigh_block, &t->micro_block};
+  bool shorter = step->length < t->run->settings.n_lengths - 1;
+  const tn_control_block *all[] = {shorter ? &t->shorter[step->length].step_block : &t->step_block,
+                                   &t->weigh_block, &t->micro_block};
   int32_t programs = t->micro_batches > 1 ? 3 : 1;
   for (int32_t m = 0; m < t->micro_batches; m++)
     for (int32_t i = 0; i < programs; i++)
@@ -140,8 +149,10 @@ static void step_write_control_blocks(tn_training *t, const tn_launched_step *st
  * copies. */
 static tn_status step_launch(tn_training *t, const tn_launched_step *step) {
   const int32_t *index = t->set.index, last = t->micro_batches - 1,
-                update = tn_phase_program(TN_PROGRAM_STEP, t->phase),
                 micro = tn_phase_program(TN_PROGRAM_MICRO, t->phase);
+  int32_t update = tn_phase_program(TN_PROGRAM_STEP, t->phase);
+  if (step->length < t->run->settings.n_lengths - 1)
+    update = tn_length_program(&t->run->settings, TN_PROGRAM_STEP, step->length);
   if (last == 0) return tn_executor_run(t->executor, index[update], step->slots[0]);
   for (int32_t m = 0; m <= last; m++)
     TN_TRY(tn_executor_run(t->executor, index[TN_PROGRAM_WEIGH], step->slots[m]));

@@ -24,6 +24,7 @@ enum { TN_MAX_LOST_STEPS = 100 };
 typedef struct tn_launched_step {
   int32_t *slots; /* of its micro-batches */
   int64_t samples;
+  int32_t length; /* the number of its length, of [model] lengths */
   tn_event event; /* without the numbers, which are read later */
 } tn_launched_step;
 
@@ -54,8 +55,10 @@ typedef struct tn_training {
   tn_feeder *train, *valid;             /* valid is NULL without validation */
   int32_t phase;                        /* of the last step */
   tn_phase_slots phases[TN_MAX_PHASES]; /* of all phases; those of `phase` are also the ones below */
-  tn_control_block step_block, eval_block, weigh_block, micro_block;
-  tn_measure_outputs step_outputs, eval_outputs, micro_outputs;
+  tn_control_block step_block, weigh_block, micro_block;
+  tn_measure_outputs step_outputs, micro_outputs;
+  tn_phase_slots shorter[TN_MAX_LENGTHS]; /* of the steps of all lengths but the longest */
+  tn_validation_program eval[TN_MAX_LENGTHS];
   tn_metric_sums epoch_sums, step_sums, valid_sums;
   tn_observers *observers; /* rank 0 */
   char *folder;            /* rank 0; NULL: nothing is written */
