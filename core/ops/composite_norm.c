@@ -114,10 +114,9 @@ const tn_op tn_op_group_norm = {
 
 static tn_status local_response_norm_infer(tn_infer *n) {
   const tn_type *x = n->node.in[0];
-  if (x->rank < 2 || tn_type_count(x) == 0)
+  if (x->rank < 2)
     return tn_fail(n, TN_EINVAL, NULL,
-                   "x is %s, expected elements and at least two dimensions: batch, "
-                   "channels, then space",
+                   "x is %s, expected at least two dimensions: batch, channels, then space",
                    tn_ops_text(x).v);
   n->node.out[0] = *x;
   return TN_OK;
@@ -138,6 +137,10 @@ static tn_val local_response_norm_mean(tn_build *b, tn_val x, int64_t size) {
 static tn_status local_response_norm_decompose(tn_build *b, const void *attributes) {
   const tn_local_response_norm_attributes *a = attributes;
   tn_val x = tn_ops_wide(b, tn_build_in(b, 0));
+  if (tn_type_count(tn_val_type(b, x)) == 0) { /* no window to pool over */
+    tn_build_yield(b, 0, tn_build_in(b, 0));
+    return TN_OK;
+  }
   tn_val mean = local_response_norm_mean(b, tn_mul(b, x, x), a->size);
   tn_val power = tn_scalar(b, tn_val_type(b, x)->dtype, -a->beta);
   tn_val y = tn_mul(b, x, tn_pow(b, tn_affine(b, mean, a->alpha, a->k), power));

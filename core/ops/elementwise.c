@@ -69,7 +69,7 @@ ROW(trigamma, "derivative of digamma", UNARY FLOATS, .domain = "x > 0",
                "  - w * (0.033333333333333333 - w * (0.075757575757575758 - w * (0.25311355311355311"
                "  - w * 1.1666666666666667))))); "
                "tail = 1 / t + 0.5 * w + w / t * s + r; "
-               "c = pi / sin(pi * (x - trunc(x))); "
+               "c = pi / sin(pi * (x - trunc(x) if x < 0.5 else 0.5)); "
                "y = c * c - tail if x < 0.5 else tail");
 
 /* ---- parts of numbers ---- */
@@ -110,12 +110,22 @@ ROW(bitwise_not, "the other bits", UNARY "; T in bool i32 i64", .formula = "y = 
 ROW_WITH(clip, "x between min and max; max where min is above it",
          NUMBERS(NUMBER(0, "min", "-inf", NULL, "lower limit"), NUMBER(1, "max", "inf", NULL, "upper limit")),
          UNARY BOTH, .formula = "v = min if x <= min else x; y = max if v >= max else v");
+/* At a limit it and x get half of the gradient each; x gets all of it where both limits are equal. */
 ROW(clamp, "x between low and high; high where low is above it", "(x:T, low:T, high:T) -> (y:T)" BOTH,
-    .formula = "y = minimum(maximum(x, low), high)");
+    .formula = "y = minimum(maximum(x, low), high)",
+    .gradient =
+        "above = low > high or x > high; below = x < low and not above; "
+        "tie = low < high and (x == low or x == high); part = 0.5 * dy if tie else dy; "
+        "dx = 0 if above or below else part; dlow = dy if below else part if tie and x == low else 0; "
+        "dhigh = dy if above else part if tie and x == high else 0");
 ROW(fmax, "the larger one; the other one where one is NaN", BINARY FLOATS,
-    .formula = "z = x if x >= y or y != y else y");
+    .formula = "z = x if x >= y or y != y else y",
+    .gradient = "part = 0.5 * dz if x == y else dz; "
+                "dx = part if x >= y or y != y else 0; dy = 0 if x > y or y != y else part");
 ROW(fmin, "the smaller one; the other one where one is NaN", BINARY FLOATS,
-    .formula = "z = x if x <= y or y != y else y");
+    .formula = "z = x if x <= y or y != y else y",
+    .gradient = "part = 0.5 * dz if x == y else dz; "
+                "dx = part if x <= y or y != y else 0; dy = 0 if x < y or y != y else part");
 ROW_WITH(nan_to_num, "x, with numbers in the places of NaN and infinities",
          NUMBERS(NUMBER(0, "nan", "0", NULL, "for NaN"),
                  NUMBER(1, "posinf", "inf", NULL, "for infinity; inf: the greatest finite number"),

@@ -33,7 +33,7 @@ static tn_status general_attention_infer(tn_infer *n) {
   tn_type scores = out[1], keys = tn_attention_split(a, n->node.in[1]);
   scores.rank = 4;
   scores.dims[3] = keys.dims[2];
-  if (tn_type_count(&scores) == 0)
+  if (scores.dims[2] == 0 || scores.dims[3] == 0)
     return tn_fail(n, TN_EINVAL, NULL, "q is %s and k is %s, expected at least one query and one key",
                    tn_ops_text(n->node.in[0]).v, tn_ops_text(n->node.in[1]).v);
   n->node.out[0] = out[0];

@@ -275,17 +275,25 @@ static tn_status adaptive_avg_pool_decompose(tn_build *b, const void *attributes
 
 enum { ADAPTIVE_JOINED = 16 /* operands of one concat */ };
 
+/* The maxima of a part of x along a dimension, of which the first of equals gets the gradient. */
+static tn_val adaptive_max_of(tn_build *b, tn_val part, int32_t axis) {
+  tn_type t = tn_ops_type(b, part), three = resize_three(&t, axis);
+  const int64_t image[] = {1, three.dims[0], three.dims[1], three.dims[2]}, kernel[] = {three.dims[1], 1};
+  tn_val y = tn_max_pool2d(b, tn_reshape(b, part, 4, image), 2, kernel, 0, NULL, 0, NULL, 0);
+  return resize_restore(b, y, t, axis, 1);
+}
+
 /* The maxima of windows that differ in size or overlap, one window after the other. */
 static tn_val adaptive_max_along(tn_build *b, const resize_axis *r, tn_val x, int32_t axis) {
   tn_val parts[ADAPTIVE_JOINED];
-  int64_t n = 0, along[] = {axis};
+  int64_t n = 0;
   for (int64_t o = 0; o < r->out; o++) {
     if (n == ADAPTIVE_JOINED) {
       parts[0] = tn_concat(b, n, parts, axis);
       n = 1;
     }
     tn_val window = tn_slice_axis(b, x, axis, o * r->in / r->out, ((o + 1) * r->in + r->out - 1) / r->out);
-    parts[n++] = tn_reduce_max(b, window, 1, along, 1);
+    parts[n++] = adaptive_max_of(b, window, axis);
   }
   return n == 1 ? parts[0] : tn_concat(b, n, parts, axis);
 }
@@ -296,7 +304,8 @@ static tn_status adaptive_max_pool_decompose(tn_build *b, const void *attributes
   tn_type t = tn_ops_type(b, x);
   bool apart = y == 0;
   if (apart) y = x;
-  for (int32_t i = 0; apart && i < t.rank - 2; i++) {
+  for (int32_t i = t.rank - 3; apart && i >= 0;
+       i--) { /* so that the first of equals is that of the windows */
     resize_axis r = resize_axis_of(a, &t, i);
     if (r.in != r.out) y = adaptive_max_along(b, &r, y, 2 + i);
   }

@@ -64,7 +64,7 @@ static tn_status statistic_spread(tn_build *b, const spread_options *o, bool roo
   int32_t dtype = tn_val_type(b, v)->dtype;
   double divisor = fmax(s.count - o->correction, 0);
   if (o->correction != 0) v = tn_div(b, tn_affine(b, v, s.count, 0), tn_scalar(b, dtype, divisor));
-  return statistic_yield(b, &s, root ? tn_sqrt(b, v) : v, s.x.dtype);
+  return statistic_yield(b, &s, root ? statistic_root(b, v) : v, s.x.dtype);
 }
 
 static tn_status var_decompose(tn_build *b, const void *attributes) {
@@ -90,6 +90,14 @@ typedef struct norm_options {
   double p;
 } norm_options;
 
+/* v^p for v >= 0. Below 1 the slope at 0 is infinite; it counts as 0. */
+static tn_val statistic_power(tn_build *b, tn_val v, double p) {
+  tn_val power = tn_ops_number(b, v, p), zero = tn_ops_zero(b, v);
+  if (p < 0 || p >= 1) return tn_pow(b, v, power);
+  tn_val is_zero = tn_eq(b, v, zero);
+  return tn_where(b, is_zero, zero, tn_pow(b, tn_where(b, is_zero, tn_ops_number(b, v, 1), v), power));
+}
+
 /* The p-norm of v over axes that become 1. */
 static tn_val statistic_norm(tn_build *b, const statistic *s, tn_val v, double p) {
   int32_t dtype = tn_val_type(b, v)->dtype;
@@ -100,7 +108,7 @@ static tn_val statistic_norm(tn_build *b, const statistic *s, tn_val v, double p
   if (p == 1) return tn_ops_reduce(b, "reduce_sum", v, s->reduced);
   if (p == INFINITY) return tn_ops_reduce(b, "reduce_max", v, s->reduced);
   if (p == -INFINITY) return tn_neg(b, tn_ops_reduce(b, "reduce_max", tn_neg(b, v), s->reduced));
-  tn_val sum = tn_ops_reduce(b, "reduce_sum", tn_pow(b, v, tn_scalar(b, dtype, p)), s->reduced),
+  tn_val sum = tn_ops_reduce(b, "reduce_sum", statistic_power(b, v, p), s->reduced),
          is_zero = tn_eq(b, sum, zero);
   tn_val root = tn_pow(b, tn_where(b, is_zero, tn_scalar(b, dtype, 1), sum), tn_scalar(b, dtype, 1 / p));
   return tn_where(b, is_zero, zero, root);
@@ -164,6 +172,10 @@ static tn_status logsumexp_decompose(tn_build *b, const void *attributes) {
   tn_val x = tn_ops_wide(b, tn_build_in(b, 0));
   statistic s;
   TN_TRY(statistic_begin(b, attributes, &s));
+  if (s.count == 0) { /* the logarithm of 0 */
+    tn_type y = tn_ops_reduced(&s.x, s.reduced, 1);
+    return statistic_yield(b, &s, tn_broadcast(b, tn_ops_number(b, x, -INFINITY), y.rank, y.dims), s.x.dtype);
+  }
   tn_val top = tn_ops_reduce(b, "reduce_max", x, s.reduced);
   top = tn_where(b, tn_is_finite(b, top), top, tn_ops_zero(b, x));
   tn_val sum = tn_ops_reduce(b, "reduce_sum", tn_exp(b, tn_sub(b, x, top)), s.reduced);

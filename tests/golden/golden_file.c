@@ -42,7 +42,7 @@ static double element(int32_t dtype, const char *at) {
 
 double *golden_tensor(const tn_safetensors *file, const void *handle, const char *name, const char *kind,
                       const char *tensor, tn_type *type) {
-  char key[128];
+  char key[256];
   snprintf(key, sizeof key, "%s/%s/%s", name, kind, tensor);
   const tn_safetensor *t = tn_safetensors_find(file, key);
   if (t == NULL) return NULL;

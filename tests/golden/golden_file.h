@@ -6,7 +6,7 @@
 #include "core/formats/safetensors.h"
 
 typedef struct golden_case {
-  char name[64];
+  char name[128];
   const char *graph;
 } golden_case;
 

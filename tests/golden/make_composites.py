@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes the goldens of ops that are composed of other ops: norms, attention with masks and biases, rotary
-positions. The files are those of make_goldens.py, which describes them.
+positions; and those at ties and other kinks. The files are those of make_goldens.py, which describes them.
 
     python3 tests/golden/make_composites.py [FOLDER]
 """
@@ -98,9 +98,33 @@ def rotary(f, dtype):
                    start=torch.tensor(7))
 
 
+def kinks(f, dtype):
+    """Gradients at ties and at points without a slope, and operands without elements."""
+    ties, other = tensor([1.0, 1.0, -2.0, 0.5], dtype), tensor([1.0, 2.0, -2.0, -0.5], dtype)
+    for op, function in {"fmax": torch.fmax, "fmin": torch.fmin}.items():
+        f.case(f"y = {op}(a, b)", function, a=ties, b=other)
+    points = tensor([-1.0, 0.0, 1.0, 2.0, 3.0], dtype)
+    for low, high in ((0.0, 2.0), (1.0, 1.0), (2.0, 0.0)):
+        f.case("y = clamp(x, low, high)", torch.clamp, x=points, low=tensor(low, dtype), high=tensor(high, dtype))
+    f.case("z = atan2(x, y)", torch.atan2, outputs="z", x=tensor([0.0, -0.0, 0.0, 1.0], dtype), y=tensor([0.0, 0.0, -1.0, 0.0], dtype))
+    f.case("y = trigamma(x)", lambda x: torch.polygamma(1, x), x=tensor([1.0, 2.0, 0.5, 3.5], dtype))
+    f.case("y = std(x, axes=[1])", lambda x: x.std(1), x=torch.ones(2, 3, dtype=dtype))
+    f.case("y = std(x, correction=0)", lambda x: x.std(correction=0), x=draw(1, dtype=dtype))
+    f.case("y = norm(x, p=0.5, axes=[1])", lambda x: torch.linalg.vector_norm(x, 0.5, 1), x=tensor([[0.0, 1.0], [2.0, -3.0]], dtype))
+    f.case("y = logsumexp(x, axes=[1])", lambda x: x.logsumexp(1), x=draw(2, 0, 3, dtype=dtype))
+    equal = tensor([[1.0, 3.0, 3.0], [3.0, 3.0, 0.0], [0.0, 3.0, 3.0]], dtype)[None, None]
+    f.case("y = adaptive_max_pool(x, size=[2, 2])", lambda x: F.adaptive_max_pool2d(x, 2), x=equal)
+    f.case("y = adaptive_max_pool(x, size=[2])", lambda x: F.adaptive_max_pool1d(x, 2), x=torch.ones(1, 2, 5, dtype=dtype))
+    f.case("y = local_response_norm(x, size=3)", lambda x: F.local_response_norm(x, 3), x=draw(0, 4, 5, dtype=dtype))
+    f.case("y = alignment(x, skip, steps, states)", lambda x, *_: x.sum((1, 2)), grad=[], x=tensor([[[math.nan]], [[2.0]]], dtype),
+           skip=tensor([[False]] * 2, torch.bool), steps=tensor([1, 1], torch.int32), states=tensor([1, 1], torch.int32))
+    empty = {name: draw(0, 2, n, 4, dtype=dtype) for name, n in (("q", 3), ("k", 5), ("v", 5))}
+    f.case("y = general_attention(q, k, v)", F.scaled_dot_product_attention, **empty)
+
+
 def main():
     folder = sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent
-    for family in (norms, scores, rotary):
+    for family in (norms, scores, rotary, kinks):
         torch.manual_seed(0)
         write_family(family, folder)
 

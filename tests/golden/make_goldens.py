@@ -28,8 +28,8 @@ FLOATS = (torch.float32, torch.float64)
 class File:
     """A file of goldens under construction."""
 
-    def __init__(self, name):
-        self.name, self.tensors, self.graphs, self.counts = name, {}, {}, {}
+    def __init__(self, name, **metadata):
+        self.name, self.tensors, self.graphs, self.counts, self.metadata = name, {}, {}, {}, metadata
 
     def case(self, body, function, outputs="y", grad=None, **inputs):
         """Records a case: body, statements of graph text, and the results of function(**inputs)."""
@@ -65,7 +65,7 @@ class File:
         return results
 
     def write(self, folder):
-        metadata = {"cases": "\n".join(self.graphs), **self.graphs}
+        metadata = {"cases": "\n".join(self.graphs), **self.graphs, **self.metadata}
         header, offset, blobs = {"__metadata__": metadata}, 0, []
         for k, x in sorted(self.tensors.items()):
             raw = x.contiguous().flatten().view(torch.uint8).numpy().tobytes() if x.numel() else b""

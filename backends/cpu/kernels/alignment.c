@@ -45,8 +45,9 @@ static bool alignment_skips(const alignment *a, int64_t state) {
 }
 
 static double alignment_log_sum(double x, double y, double z) {
-  double most = fmax(x, fmax(y, z));
-  return most == -INFINITY ? most : most + log(exp(x - most) + exp(y - most) + exp(z - most));
+  double most = fmax(x, fmax(y, z)); /* fmax leaves out NaN */
+  if (x != x || y != y || z != z) return NAN;
+  return isinf(most) ? most : most + log(exp(x - most) + exp(y - most) + exp(z - most));
 }
 
 /* Fills alpha, and returns the total. */
@@ -56,10 +57,11 @@ static double alignment_forward(const alignment *a) {
   for (int64_t s = 0; s < a->states; s++) a->alpha[s] = s < 2 ? alignment_score(a, 0, s) : -INFINITY;
   for (int64_t t = 1; t < a->steps; t++) {
     const double *from = a->alpha + (t - 1) * n;
-    for (int64_t s = 0; s < a->states; s++)
-      a->alpha[t * n + s] =
-          alignment_score(a, t, s) + alignment_log_sum(from[s], s > 0 ? from[s - 1] : -INFINITY,
-                                                       alignment_skips(a, s) ? from[s - 2] : -INFINITY);
+    for (int64_t s = 0; s < a->states; s++) {
+      double before = alignment_log_sum(from[s], s > 0 ? from[s - 1] : -INFINITY,
+                                        alignment_skips(a, s) ? from[s - 2] : -INFINITY);
+      a->alpha[t * n + s] = before == -INFINITY ? before : before + alignment_score(a, t, s);
+    }
   }
   const double *end = a->alpha + (a->steps - 1) * n;
   return alignment_log_sum(end[last], last > 0 ? end[last - 1] : -INFINITY, -INFINITY);
@@ -99,7 +101,7 @@ static void alignment_grad_task(void *l, int64_t row) {
   int64_t first = alignment_index(&a, 0, 0), n = a.most_steps * a.most_states;
   for (int64_t i = 0; i < n; i++) tn_cpu_put(dscore->type.dtype, dscore->data, first + i, 0);
   double total = alignment_forward(&a);
-  if (total > -INFINITY) alignment_backward(&a, total);
+  if (total != -INFINITY) alignment_backward(&a, total);
 }
 
 static tn_status alignment_check_counts(tn_launch *l) {

@@ -18,7 +18,8 @@ static int64_t paths_index(const paths *p, int64_t step, int64_t state) {
 
 static double paths_log_add(double x, double y) {
   double most = fmax(x, y);
-  return most == -INFINITY ? most : most + log(exp(x - most) + exp(y - most));
+  if (x != x || y != y) return NAN;
+  return isinf(most) ? most : most + log(exp(x - most) + exp(y - most));
 }
 
 /* A whole path with this sum of scores. */
@@ -65,7 +66,7 @@ static void reference_alignment(const tn_reference_call *c) {
 static void reference_alignment_grad(const tn_reference_call *c) {
   for (int64_t row = 0; row < c->in[0]->dims[0]; row++) {
     double total = paths_sum(c, row, NULL, -INFINITY);
-    if (total > -INFINITY) paths_sum(c, row, c->y[0], total);
+    if (total != -INFINITY) paths_sum(c, row, c->y[0], total);
   }
 }
 

@@ -50,7 +50,7 @@
   X(pow, pow, 120, "x to the power y", "x > 0",                                                              \
     "dx = 0 if y == 0 else dz * (y * x^(y - 1)); dy = 0 if x == 0 and y >= 0 else dz * (z * log(x))", NULL)  \
   X(atan2, atan2, 60, "the angle of the point (y, x), from -pi to pi", NULL,                                 \
-    "part = dz / (x * x + y * y); dx = part * y; dy = -(part * x)", "arctan2")                               \
+    "s = x * x + y * y; part = 0 if s == 0 else dz / s; dx = part * y; dy = -(part * x)", "arctan2")         \
   X(hypot, hypot, 40, "sqrt(x^2 + y^2) without overflow", NULL,                                              \
     "part = dz / z; dx = part * x; dy = part * y", NULL)
 

@@ -239,7 +239,7 @@ static const example wrong[] = {
     {"x: f32[3]", "y = group_norm(x)", "x is f32[3] of rank 1, expected at least 2"},
     {"x: f32[3, 4]", "y = group_norm(x, groups=3)", "groups is 3, which does not divide the 4 channels of x"},
     {"x: f32[3, 4, 2]; b: f32[2]", "y = group_norm(x, _, b)", "bias is f32[2], expected f32[4]"},
-    {"x: f32[3]", "y = local_response_norm(x, size=5)", "x is f32[3], expected elements and at least two"},
+    {"x: f32[3]", "y = local_response_norm(x, size=5)", "x is f32[3], expected at least two"},
     {"d: f32[3, 4]; x: f32[3, 4]; m: f32[4]; r: f32[3]", "dx, dw, db = layer_norm_grad(d, x, m, r)",
      "mean is f32[4], expected f32[3]"},
     {"x: f32[]", "y = softmax(x)", "a scalar has no axes"},
