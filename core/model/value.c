@@ -357,19 +357,8 @@ static tn_status value_check_count(const value_run *r, const value_call *c) {
 
 /* Functions of numbers are computed at once, so that their results can be arguments: sqrt(head). */
 static bool value_fold(const value_call *c, double *y) {
-  static const struct {
-    const char *name;
-    double (*of)(double);
-  } functions[] = {{"sqrt", sqrt}, {"exp", exp}, {"log", log},   {"abs", fabs},
-                   {"sin", sin},   {"cos", cos}, {"tanh", tanh}, {"floor", floor}};
-  if (c->n != 1 || c->rest.n_args > 0 || c->callee.op == NULL || c->operands[0].kind != TN_VALUE_NUMBER)
-    return false;
-  for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-    if (strcmp(functions[i].name, c->callee.name) != 0) continue;
-    *y = functions[i].of(c->operands[0].number);
-    return !isnan(*y);
-  }
-  return false;
+  return c->n == 1 && c->rest.n_args == 0 && c->callee.op != NULL && c->operands[0].kind == TN_VALUE_NUMBER &&
+         tn_number_function(c->callee.name, c->operands[0].number, y);
 }
 
 /* Paths of calls differ, since random streams depend on them. */

@@ -356,8 +356,22 @@ static tn_status eval_print_call(const expr_evaluation *e, const tn_expr *expr, 
   return TN_OK;
 }
 
+/* sqrt(4) is a number wherever an expression stands. */
+static tn_status eval_function(const expr_evaluation *e, const tn_expr *expr, bool *found, tn_value *value) {
+  double y;
+  *found = false;
+  if (expr->n_args != 1 || expr->args[0].name != NULL || !tn_number_function(expr->word, 1, &y)) return TN_OK;
+  TN_TRY(eval_expr(e, expr->args[0].value, value));
+  *found = value->kind == TN_VALUE_NUMBER && tn_number_function(expr->word, value->number, &y);
+  if (*found) *value = eval_number(y, y == floor(y) && fabs(y) <= 0x1p53);
+  return TN_OK;
+}
+
 static tn_status eval_call(const expr_evaluation *e, const tn_expr *expr, tn_value *value) {
+  bool found;
   if (e->scope->calls != NULL) return e->scope->calls->call(e->scope->calls->context, expr, value);
+  TN_TRY(eval_function(e, expr, &found, value));
+  if (found) return TN_OK;
   tn_text text = tn_text_new(e->handle);
   *value = (tn_value){.kind = TN_VALUE_TEXT};
   tn_status status = eval_print_call(e, expr, &text);

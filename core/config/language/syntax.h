@@ -178,6 +178,10 @@ typedef struct tn_scope {
   const tn_value_calls *calls; /* NULL: numbers and words alone */
 } tn_scope;
 
+/* The function of a number: sqrt, exp, log, abs, sin, cos, tanh, floor. false: there is no such one, or it
+ * has no value at x. */
+bool tn_number_function(const char *name, double x, double *y);
+
 /* Evaluates an expression. Integer arithmetic stays integer; / gives a float unless the quotient is exact;
  * // and % are as in Python. A value whose text has more than TN_VALUE_MOST_BYTES is an error: arguments that
  * contain others several times grow without end. A word that is not a name of the scope is TEXT. Division by

@@ -140,6 +140,10 @@ static void numbers_have_names(void **state) {
       "%2: f32[2, 3] = relu(x) in a\n"
       "%3: f32[2, 3] = affine(%2, scale=3) in b\n"
       "output output = %3\n");
+  rig_expect_graph(LAYERS("    y = affine(x, sqrt(9), shift=2 * abs(-1))\n    b: affine(exp(0) + 1)\n"),
+                   "%2: f32[2, 3] = affine(x, scale=3, shift=2) in y\n"
+                   "%3: f32[2, 3] = affine(%2, scale=2) in b\n"
+                   "output output = %3\n");
   rig_expect_states(LAYERS("    n = 2\n    a: scale * n\n"), "a.0.gain a.1.gain");
   rig_expect_graph(LAYERS("    y = reshape(x, dims(x))\n"), "%2: f32[2, 3] = reshape(x, dims=[2, 3]) in y\n"
                                                             "output output = %2\n");

@@ -120,6 +120,9 @@ static void powers_of_whole_numbers_are_whole(void **state) {
   gives("2 ** -1", "0.5");
   gives("4 ** 0.5", "2.0");
   gives("2 ** 3 ** 2", "512");
+  gives("sqrt(16) / 2", "2");
+  gives("abs(-0.5) + floor(2.5)", "2.5");
+  gives("sqrt(-1)", "sqrt(-1)");
   fails("2 ** 54", "a whole number becomes too large, expected at most 2^53");
   fails("10 ** 9999", "a whole number becomes too large, expected at most 2^53");
   fails("(-8) ** 0.5", "-8 ** 0.5 is no real number, expected a base that is not negative");
