@@ -35,11 +35,11 @@ typedef struct fixture {
   uint8_t mask[BATCH][WIDTH], even[BATCH];
 } fixture;
 
-static void write_file(fixture *f) {
+static void write_file(fixture *f, const char *text) {
   strcpy(f->path, "/tmp/tenon-outputs-XXXXXX");
   int file = mkstemp(f->path);
   assert_true(file >= 0);
-  assert_int_equal(write(file, ini, sizeof ini - 1), sizeof ini - 1);
+  assert_int_equal(write(file, text, strlen(text)), strlen(text));
   close(file);
 }
 
@@ -47,7 +47,7 @@ static void open_fixture(fixture *f, int32_t train) {
   tn_session_options options = {
       .struct_size = sizeof options, .train = train, .infer = 1, .batch = BATCH, .weights = ""};
   memset(f, 0, sizeof *f);
-  write_file(f);
+  write_file(f, ini);
   for (int i = 0; i < BATCH * WIDTH; i++) {
     f->x[i / WIDTH][i % WIDTH] = (float)(i + 1);
     f->mask[i / WIDTH][i % WIDTH] = i % 3 != 1;
@@ -143,12 +143,38 @@ static void training_gives_the_outputs_as_well(void **state) {
   close_fixture(&f);
 }
 
+static const char lengths_ini[] =
+    "[run]\noutput =\n[model]\ninputs = x: f32[n], length: i32[]\nlengths = 3, 5\nlayers =\n"
+    "    y = sum(x if iota([1, n], axis=1, dtype=i32) < length[:, None] else 0, axis=1)\noutputs = y\n";
+
+/* Of several lengths a session takes the longest, and the application pads. */
+static void a_session_takes_the_longest_length(void **state) {
+  (void)state;
+  fixture f;
+  tn_session_options options = {.struct_size = sizeof options, .infer = 1, .batch = 2, .weights = ""};
+  const float x[2][5] = {{1, 2, 3, 4, 5}, {10, 20, 30, 40, 50}};
+  const int32_t length[2] = {2, 5};
+  float y[2];
+  memset(&f, 0, sizeof f);
+  write_file(&f, lengths_ini);
+  OK(NULL, tn_context_open(NULL, &f.context));
+  OK(f.context, tn_run_open(f.context, f.path, NULL, &f.run));
+  OK(f.run, tn_session_open(f.run, &options, &f.session));
+  OK(f.session, tn_session_bind(f.session, "x", (void *)x, sizeof x));
+  OK(f.session, tn_session_bind(f.session, "length", (void *)length, sizeof length));
+  OK(f.session, tn_session_bind(f.session, "y", y, sizeof y));
+  OK(f.session, tn_session_infer(f.session, 0));
+  assert_true(y[0] == 3 && y[1] == 150);
+  close_fixture(&f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(inputs_and_outputs_have_their_names),
       cmocka_unit_test(all_outputs_are_written),
       cmocka_unit_test(output_stands_for_the_first_one),
       cmocka_unit_test(training_gives_the_outputs_as_well),
+      cmocka_unit_test(a_session_takes_the_longest_length),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
