@@ -134,6 +134,32 @@ tn_status tn_model_outputs_build(tn_model_scope *scope, tn_section *section);
 /* part.c: x[1:, None, 0], by a slice and a reshape. `x` is known. */
 tn_status tn_part_emit(const tn_model_scope *scope, tn_val x, const tn_index *index, int32_t n, tn_val *y);
 
+/* operation.c: operations on values. The ops belong to a place: a line of a scope, with the path of its ops.
+ */
+typedef struct tn_value_place {
+  const tn_model_scope *scope;
+  const char *path, *where;
+} tn_value_place;
+/* `op`: TN_BIN_..., TN_UN_... or TN_CHOOSE. */
+tn_status tn_value_operate(const tn_value_place *at, int32_t op, const tn_value *given, int32_t n,
+                           tn_value *value);
+/* TN_EINVAL: the element type does not hold the number. */
+tn_status tn_value_check_number(const tn_value_place *at, const tn_value *number, int32_t dtype);
+/* The value as a tensor, with its pending factor applied; a number becomes one of `dtype`. */
+tn_status tn_value_settle(const tn_value_place *at, const tn_value *value, int32_t dtype, tn_val *tensor);
+tn_build_frame tn_value_frame(const tn_value_place *at);
+int32_t tn_value_dtype(const tn_value_place *at, const tn_value *value);
+/* "yes", "no" and the words that mean the same. */
+bool tn_value_is_word(const char *name);
+tn_value tn_value_of_number(double number);
+static inline tn_value tn_value_of_tensor(tn_val v) {
+  return (tn_value){.kind = TN_VALUE_TENSOR, .tensor = v, .number = 1};
+}
+/* Whether it stands behind a line that is wrong. */
+static inline bool tn_value_is_unknown(const tn_value *value) {
+  return value->kind == TN_VALUE_TENSOR && value->tensor == 0;
+}
+
 /* value.c: whether the value is a list of values of the graph: [a, b]. */
 bool tn_value_lists_values(const tn_value *value);
 /* value.c: evaluates an expression that may compute with values; `path` is that of its ops. A TENSOR has

@@ -293,7 +293,8 @@ static void nothing_is_told_of_unknown_values(void **state) {
   (void)state;
   rig_expect_error(
       LAYERS("    y = x + zz\n    z = y * y + dim(y, 1)\n    n = dim(z, 0)\n    a: affine(scale=n) <- z\n"
-             "    p, q = twice(y)\n    sum <- p, 2 * q\n"),
+             "    p, q = twice(y)\n    r = relu(y)[:, 0] + twice(y)[1][0]\n    m = dims(y)[1] // 2\n"
+             "    sum <- p, 2 * q\n"),
       "m.ini:4: there is no value 'zz' here, expected the name of an earlier line or 'in'");
 }
 
