@@ -6,72 +6,11 @@
 #include "core/step/graphs/device_transforms.h"
 #include "core/step/graphs/incremental.h"
 #include "core/step/graphs/low_precision_copies.h"
-#include "core/step/programs/programs.h"
+#include "core/step/programs/program_kinds.h"
 #include "core/step/update/averages.h"
 
 #include <stdio.h>
 #include <string.h>
-
-static const char *const program_names[TN_PROGRAMS] = {
-    [TN_PROGRAM_INIT] = "init",       [TN_PROGRAM_STEP] = "step",    [TN_PROGRAM_EVAL] = "eval",
-    [TN_PROGRAM_PREDICT] = "predict", [TN_PROGRAM_WEIGH] = "weigh",  [TN_PROGRAM_MICRO] = "micro",
-    [TN_PROGRAM_AVERAGE] = "average", [TN_PROGRAM_MEAN] = "mean",    [TN_PROGRAM_REFRESH] = "refresh",
-    [TN_PROGRAM_PREFILL] = "prefill", [TN_PROGRAM_DECODE] = "decode"};
-
-static const int32_t phase_programs[TN_PHASE_PROGRAMS] = {TN_PROGRAM_STEP, TN_PROGRAM_MICRO,
-                                                          TN_PROGRAM_AVERAGE};
-
-int32_t tn_phase_program(int32_t which, int32_t phase) {
-  int32_t k = 0;
-  while (phase_programs[k] != which) k++;
-  return phase == 0 ? which : TN_PROGRAM_LATER + TN_PHASE_PROGRAMS * (phase - 1) + k;
-}
-
-int32_t tn_length_program(const tn_settings *settings, int32_t which, int32_t k) {
-  if (k >= settings->n_lengths - 1) return which;
-  return TN_PROGRAM_SHORTER + TN_LENGTH_PROGRAMS * k + (which == TN_PROGRAM_EVAL);
-}
-
-/* The program of the first phase and the longest length that stands for one of a later phase or a shorter
- * length. */
-static int32_t programs_kind(int32_t which) {
-  if (which >= TN_PROGRAM_SHORTER)
-    return (which - TN_PROGRAM_SHORTER) % TN_LENGTH_PROGRAMS == 0 ? TN_PROGRAM_STEP : TN_PROGRAM_EVAL;
-  return which < TN_PROGRAM_LATER ? which : phase_programs[(which - TN_PROGRAM_LATER) % TN_PHASE_PROGRAMS];
-}
-
-static int32_t programs_phase(int32_t which) {
-  if (which < TN_PROGRAM_LATER || which >= TN_PROGRAM_SHORTER) return 0;
-  return 1 + (which - TN_PROGRAM_LATER) / TN_PHASE_PROGRAMS;
-}
-
-/* The size of the dimension that varies in a program; 0: none does. */
-static int64_t programs_length(const tn_run *run, const tn_program_request *request, int32_t which) {
-  if (which == TN_PROGRAM_PREDICT && request->length > 0) return request->length;
-  if (which < TN_PROGRAM_SHORTER) return tn_settings_longest(&run->settings);
-  return run->settings.lengths[(which - TN_PROGRAM_SHORTER) / TN_LENGTH_PROGRAMS];
-}
-
-/* The epoch that decides which parameters are frozen in a program. */
-static int64_t programs_epoch(const tn_run *run, int32_t which) {
-  return run->settings.phases[programs_phase(which)];
-}
-
-/* The step that trains most parameters. It chooses the locations and layouts of all states. */
-static int32_t programs_leader(const tn_run *run) {
-  return tn_phase_program(TN_PROGRAM_STEP, run->settings.n_phases - 1);
-}
-
-/* "step", "step.4" in the phase that begins with epoch 4, or "step.n64"; NULL: out of memory. */
-static const char *programs_name(const tn_run *run, tn_program_set *set, int32_t which) {
-  const char *name = program_names[programs_kind(which)];
-  if (which < TN_PROGRAM_LATER) return name;
-  if (which >= TN_PROGRAM_SHORTER)
-    return tn_arena_printf(
-        &set->arena, "%s.n%lld", name,
-        (long long)run->settings.lengths[(which - TN_PROGRAM_SHORTER) / TN_LENGTH_PROGRAMS]);
-  return tn_arena_printf(&set->arena, "%s.%lld", name, (long long)programs_epoch(run, which));
-}
 
 /* The graphs of the requested programs, before compilation. */
 typedef struct tn_program_graphs {
@@ -106,21 +45,8 @@ static tn_status programs_dump_graph(const tn_compile_options *dump, int32_t whi
                                      const tn_graph *graph) {
   if (dump == NULL || dump->dump_after == NULL) return TN_OK;
   if (*dump->dump_after && !tn_text_equal(dump->dump_after, pass)) return TN_OK;
-  tn_text_addf(dump->dump, "# program %s after %s\n", program_names[which], pass);
+  tn_text_addf(dump->dump, "# program %s after %s\n", tn_program_kind_name(which), pass);
   return tn_graph_print(graph, dump->dump);
-}
-
-static bool programs_is_incremental(int32_t which) {
-  return which == TN_PROGRAM_PREFILL || which == TN_PROGRAM_DECODE;
-}
-
-static bool programs_is_inference(int32_t which) {
-  return which == TN_PROGRAM_PREDICT || programs_is_incremental(which);
-}
-
-static bool programs_is_training(int32_t which) {
-  which = programs_kind(which);
-  return which == TN_PROGRAM_STEP || which == TN_PROGRAM_WEIGH || which == TN_PROGRAM_MICRO;
 }
 
 /* [distributed] shard divides vectors of all parameters, whose elements are updated independently. */
@@ -138,12 +64,12 @@ static tn_status programs_check_shard(tn_run *run) {
 /* Appends gradients and update to the model. */
 static tn_status programs_emit_update(tn_run *run, int32_t which, tn_program_set *set, tn_model *model,
                                       const tn_compile_options *dump) {
-  tn_update_info info, *update = which == programs_leader(run) ? &set->update : &info;
+  tn_update_info info, *update = which == tn_program_leader(run) ? &set->update : &info;
   tn_training_graph t = {.env = &run->env,
                          .arena = &set->arena,
                          .settings = &run->settings,
                          .cuts = run->cuts,
-                         .epoch = programs_epoch(run, which),
+                         .epoch = tn_program_epoch(run, which),
                          .seed = (uint64_t)run->settings.run.seed,
                          .model = model,
                          .map = set->map};
@@ -152,7 +78,7 @@ static tn_status programs_emit_update(tn_run *run, int32_t which, tn_program_set
   TN_TRY(programs_dump_graph(dump, which, "gradients", model->graph));
   TN_TRY(tn_training_precision(&t));
   TN_TRY(programs_dump_graph(dump, which, "precision", model->graph));
-  TN_TRY(programs_kind(which) == TN_PROGRAM_STEP ? tn_update_emit(&t, update) : tn_accumulate_emit(&t));
+  TN_TRY(tn_program_kind(which) == TN_PROGRAM_STEP ? tn_update_emit(&t, update) : tn_accumulate_emit(&t));
   return programs_dump_graph(dump, which, "update", model->graph);
 }
 
@@ -170,8 +96,8 @@ static tn_status programs_emit_forward(tn_run *run, int32_t which, tn_model *mod
 
 /* The batch of a program; 0: it is not requested. */
 static int64_t programs_batch(const tn_run *run, const tn_program_request *request, int32_t which) {
-  int32_t kind = programs_kind(which);
-  if (programs_phase(which) >= run->settings.n_phases) return 0;
+  int32_t kind = tn_program_kind(which);
+  if (tn_program_phase(which) >= run->settings.n_phases) return 0;
   if (which >= TN_PROGRAM_SHORTER &&
       (!request->all_lengths || run->ini.mistakes.n > 0 || /* which the longest one has told */
        (which - TN_PROGRAM_SHORTER) / TN_LENGTH_PROGRAMS >= run->settings.n_lengths - 1))
@@ -184,15 +110,15 @@ static int64_t programs_batch(const tn_run *run, const tn_program_request *reque
 static tn_status programs_complete_graph(tn_run *run, const tn_program_request *request, int32_t which,
                                          tn_program_set *set, tn_model *model) {
   const tn_compile_options *dump = programs_dump_options(request, which);
-  int32_t kind = programs_kind(which);
+  int32_t kind = tn_program_kind(which);
   TN_TRY(programs_dump_graph(dump, which, "model", model->graph));
   if (kind == TN_PROGRAM_STEP || kind == TN_PROGRAM_EVAL) TN_TRY(programs_copy_measures(set, model));
   TN_TRY(kind == TN_PROGRAM_STEP || kind == TN_PROGRAM_MICRO
              ? programs_emit_update(run, which, set, model, dump)
              : programs_emit_forward(run, which, model, dump));
-  if (programs_is_incremental(which))
+  if (tn_program_is_incremental(which))
     TN_TRY(tn_incremental_graph(programs_batch(run, request, which), &model->graph, &set->window));
-  if (!programs_is_training(which) && tn_settings_average(&run->settings))
+  if (!tn_program_is_training(which) && tn_settings_average(&run->settings))
     TN_TRY(tn_read_averages(set->map, &model->graph));
   TN_TRY(tn_read_gathered(set->map, &model->graph));
   TN_TRY(tn_state_map_add_rest(set->map, model->graph));
@@ -203,32 +129,32 @@ static tn_status programs_complete_graph(tn_run *run, const tn_program_request *
  * model, not samples of a source. */
 static tn_status programs_prepare_inputs(tn_run *run, const tn_program_request *request, int32_t which,
                                          tn_program_set *set, tn_prepared_inputs *inputs) {
-  int32_t split = programs_is_training(which) ? TN_SPLIT_TRAIN : TN_SPLIT_VALID;
+  int32_t split = tn_program_is_training(which) ? TN_SPLIT_TRAIN : TN_SPLIT_VALID;
   *inputs = (tn_prepared_inputs){.n = 0};
-  if (programs_is_inference(which) || request->loaders[split] == NULL) return TN_OK;
+  if (tn_program_is_inference(which) || request->loaders[split] == NULL) return TN_OK;
   return tn_device_transforms_prepare(&set->arena, tn_loader_chain(request->loaders[split]),
                                       run->settings.data[split].where, inputs);
 }
 
 static tn_status programs_build_model(tn_run *run, const tn_program_request *request, int32_t which,
                                       tn_program_set *set, tn_model *model) {
-  bool training = programs_is_training(which);
-  int64_t batch = programs_is_incremental(which) ? 1 : programs_batch(run, request, which);
+  bool training = tn_program_is_training(which);
+  int64_t batch = tn_program_is_incremental(which) ? 1 : programs_batch(run, request, which);
   tn_prepared_inputs prepared;
   TN_TRY(programs_prepare_inputs(run, request, which, set, &prepared));
   const tn_model_request wanted = {.ini = &run->ini,
                                    .registry = run->registry,
                                    .ops = run->ops,
                                    .batch = batch,
-                                   .length = programs_length(run, request, which),
+                                   .length = tn_program_length(run, request, which),
                                    .ranks = tn_run_ranks(run),
                                    .micro_batches =
                                        training ? (int32_t)run->settings.optimizer.accumulate : 1,
                                    .seed = (uint64_t)run->settings.run.seed,
                                    .freeze = &run->settings.freeze,
-                                   .epoch = programs_epoch(run, which),
+                                   .epoch = tn_program_epoch(run, which),
                                    .training = training,
-                                   .measured = !programs_is_inference(which),
+                                   .measured = !tn_program_is_inference(which),
                                    .prepared = prepared.n > 0 ? &prepared : NULL,
                                    .emit = run->emit,
                                    .user = run->emit_user};
@@ -268,7 +194,7 @@ static tn_status programs_drop_model_outputs(const tn_program_request *request, 
 static tn_status programs_check_model(tn_run *run, const tn_program_request *request, int32_t which,
                                       const tn_model *built) {
   int32_t split = which == TN_PROGRAM_EVAL ? TN_SPLIT_VALID : TN_SPLIT_TRAIN;
-  if (which != programs_leader(run) && which != TN_PROGRAM_EVAL) return TN_OK;
+  if (which != tn_program_leader(run) && which != TN_PROGRAM_EVAL) return TN_OK;
   if (built == NULL) return tn_fields_check_signature(run, split, request->loaders[split]);
   TN_TRY(tn_model_check(run, built, which != TN_PROGRAM_EVAL));
   return tn_fields_check_graph(run, split, request->loaders[split], built->graph);
@@ -307,31 +233,15 @@ static tn_status programs_build_averages(tn_run *run, tn_program_set *set, tn_pr
   for (int32_t phase = 0; phase < phases; phase++) {
     int32_t which = tn_phase_program(TN_PROGRAM_AVERAGE, phase);
     TN_TRY(tn_average_statistics_graph(&run->env, run->ops, tn_run_ranks(run), set->map,
-                                       &run->settings.freeze, programs_epoch(run, which), &graphs->v[which]));
+                                       &run->settings.freeze, tn_program_epoch(run, which),
+                                       &graphs->v[which]));
   }
   return TN_OK;
 }
 
-/* Programs of several lengths have no variants of their own for phases, micro-batches and ranks. */
-static tn_status programs_check_lengths(tn_run *run, const tn_program_request *request) {
-  const tn_settings *s = &run->settings;
-  const char *where = tn_settings_where(&run->ini, "model", "lengths"), *with = NULL;
-  if (s->n_lengths < 2 || !request->all_lengths) return TN_OK;
-  if (s->optimizer.accumulate > 1) with = "[optimizer] accumulate";
-  if (s->n_phases > 1) with = "[group.NAME] freeze with a number";
-  if (s->steps_per_launch > 1) with = "[run] steps_per_launch";
-  if (tn_run_ranks(run) > 1) with = "several devices";
-  if (with == NULL) return TN_OK;
-  return tn_failf(
-      &run->env, TN_EINVAL,
-      "%s: [model] lengths: %d lengths with %s, which takes batches of one length; leave it out, or "
-      "give the longest length alone",
-      where, s->n_lengths, with);
-}
-
 static tn_status programs_build_graphs(tn_run *run, const tn_program_request *request, tn_program_set *set,
                                        tn_program_graphs *graphs) {
-  TN_TRY(tn_ini_note(&run->env, &run->ini, programs_check_lengths(run, request)));
+  TN_TRY(tn_ini_note(&run->env, &run->ini, tn_programs_check_lengths(run, request)));
   /* the last step comes first */
   for (int32_t phase = run->settings.n_phases - 1; phase >= 0; phase--) {
     int32_t which = tn_phase_program(TN_PROGRAM_STEP, phase);
@@ -339,7 +249,7 @@ static tn_status programs_build_graphs(tn_run *run, const tn_program_request *re
       TN_TRY(programs_build_graph(run, request, which, set, &graphs->v[which]));
   }
   for (int32_t which = TN_PROGRAM_STEP; which < TN_PROGRAMS; which++)
-    if ((programs_kind(which) != TN_PROGRAM_STEP || which >= TN_PROGRAM_SHORTER) &&
+    if ((tn_program_kind(which) != TN_PROGRAM_STEP || which >= TN_PROGRAM_SHORTER) &&
         programs_batch(run, request, which) > 0)
       TN_TRY(programs_build_graph(run, request, which, set, &graphs->v[which]));
   TN_TRY(tn_ini_tell(&run->env, &run->ini));
@@ -357,22 +267,22 @@ static tn_status programs_build_graphs(tn_run *run, const tn_program_request *re
 
 /* The others run once, or once an epoch. */
 static bool programs_runs_often(int32_t which) {
-  return programs_is_training(which) || which == TN_PROGRAM_EVAL || programs_is_inference(which);
+  return tn_program_is_training(which) || which == TN_PROGRAM_EVAL || tn_program_is_inference(which);
 }
 
 /* The step of the last phase chooses the layouts of the parameters; the other programs use them. */
 static tn_status programs_compile_one(tn_run *run, const tn_target *target, const tn_program_request *request,
                                       int32_t which, tn_program_set *set, tn_program_graphs *graphs) {
   const tn_compile_options *dump = programs_dump_options(request, which);
-  int32_t leader = programs_leader(run);
-  const char *name = programs_name(run, set, which);
+  int32_t leader = tn_program_leader(run);
+  const char *name = tn_program_name(run, set, which);
   if (name == NULL) return TN_ENOMEM;
   tn_compile_options options = dump ? *dump : (tn_compile_options){.dump = NULL};
   options.arena_limit = request->arena_limit;
   options.keep_constants = programs_runs_often(which);
   options.layout_map = which == leader ? set->map : NULL;
-  options.slot_like = which != leader && programs_is_training(which) ? set->programs[leader] : NULL;
-  if (which >= TN_PROGRAM_SHORTER && programs_kind(which) == TN_PROGRAM_EVAL)
+  options.slot_like = which != leader && tn_program_is_training(which) ? set->programs[leader] : NULL;
+  if (which >= TN_PROGRAM_SHORTER && tn_program_kind(which) == TN_PROGRAM_EVAL)
     options.slot_like = set->programs[TN_PROGRAM_EVAL];
   if (which == programs_shown(request)) TN_TRY(tn_fused_minimum(graphs->v[which], &set->fused_bytes));
   tn_status status = tn_compile(&run->env, name, run->registry, target, graphs->v[which], set->map, &options,
@@ -386,7 +296,7 @@ static tn_status programs_compile_one(tn_run *run, const tn_target *target, cons
 static tn_status programs_compile_all(tn_run *run, const tn_target *device, const tn_program_request *request,
                                       tn_program_set *set, tn_program_graphs *graphs) {
   tn_target target = *device;
-  int32_t leader = programs_leader(run);
+  int32_t leader = tn_program_leader(run);
   target.constant_state = graphs->v[leader] == NULL;
   if (graphs->v[leader]) TN_TRY(programs_compile_one(run, &target, request, leader, set, graphs));
   for (int32_t which = 0; which < TN_PROGRAMS; which++) {

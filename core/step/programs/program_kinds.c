@@ -1,0 +1,89 @@
+/* core/step/programs/program_kinds.c: the programs of later phases and shorter lengths, each of which stands
+ * for one of the first phase and the longest length. */
+#include "core/step/programs/program_kinds.h"
+
+static const char *const program_names[TN_PROGRAMS] = {
+    [TN_PROGRAM_INIT] = "init",       [TN_PROGRAM_STEP] = "step",    [TN_PROGRAM_EVAL] = "eval",
+    [TN_PROGRAM_PREDICT] = "predict", [TN_PROGRAM_WEIGH] = "weigh",  [TN_PROGRAM_MICRO] = "micro",
+    [TN_PROGRAM_AVERAGE] = "average", [TN_PROGRAM_MEAN] = "mean",    [TN_PROGRAM_REFRESH] = "refresh",
+    [TN_PROGRAM_PREFILL] = "prefill", [TN_PROGRAM_DECODE] = "decode"};
+
+static const int32_t phase_programs[TN_PHASE_PROGRAMS] = {TN_PROGRAM_STEP, TN_PROGRAM_MICRO,
+                                                          TN_PROGRAM_AVERAGE};
+
+int32_t tn_phase_program(int32_t which, int32_t phase) {
+  int32_t k = 0;
+  while (phase_programs[k] != which) k++;
+  return phase == 0 ? which : TN_PROGRAM_LATER + TN_PHASE_PROGRAMS * (phase - 1) + k;
+}
+
+int32_t tn_length_program(const tn_settings *settings, int32_t which, int32_t k) {
+  if (k >= settings->n_lengths - 1) return which;
+  return TN_PROGRAM_SHORTER + TN_LENGTH_PROGRAMS * k + (which == TN_PROGRAM_EVAL);
+}
+
+int32_t tn_program_kind(int32_t which) {
+  if (which >= TN_PROGRAM_SHORTER)
+    return (which - TN_PROGRAM_SHORTER) % TN_LENGTH_PROGRAMS == 0 ? TN_PROGRAM_STEP : TN_PROGRAM_EVAL;
+  return which < TN_PROGRAM_LATER ? which : phase_programs[(which - TN_PROGRAM_LATER) % TN_PHASE_PROGRAMS];
+}
+
+int32_t tn_program_phase(int32_t which) {
+  if (which < TN_PROGRAM_LATER || which >= TN_PROGRAM_SHORTER) return 0;
+  return 1 + (which - TN_PROGRAM_LATER) / TN_PHASE_PROGRAMS;
+}
+
+int64_t tn_program_length(const tn_run *run, const tn_program_request *request, int32_t which) {
+  if (which == TN_PROGRAM_PREDICT && request->length > 0) return request->length;
+  if (which < TN_PROGRAM_SHORTER) return tn_settings_longest(&run->settings);
+  return run->settings.lengths[(which - TN_PROGRAM_SHORTER) / TN_LENGTH_PROGRAMS];
+}
+
+int64_t tn_program_epoch(const tn_run *run, int32_t which) {
+  return run->settings.phases[tn_program_phase(which)];
+}
+
+int32_t tn_program_leader(const tn_run *run) {
+  return tn_phase_program(TN_PROGRAM_STEP, run->settings.n_phases - 1);
+}
+
+const char *tn_program_kind_name(int32_t which) { return program_names[tn_program_kind(which)]; }
+
+const char *tn_program_name(const tn_run *run, tn_program_set *set, int32_t which) {
+  const char *name = tn_program_kind_name(which);
+  if (which < TN_PROGRAM_LATER) return name;
+  if (which >= TN_PROGRAM_SHORTER)
+    return tn_arena_printf(
+        &set->arena, "%s.n%lld", name,
+        (long long)run->settings.lengths[(which - TN_PROGRAM_SHORTER) / TN_LENGTH_PROGRAMS]);
+  return tn_arena_printf(&set->arena, "%s.%lld", name, (long long)tn_program_epoch(run, which));
+}
+
+bool tn_program_is_incremental(int32_t which) {
+  return which == TN_PROGRAM_PREFILL || which == TN_PROGRAM_DECODE;
+}
+
+bool tn_program_is_inference(int32_t which) {
+  return which == TN_PROGRAM_PREDICT || tn_program_is_incremental(which);
+}
+
+bool tn_program_is_training(int32_t which) {
+  which = tn_program_kind(which);
+  return which == TN_PROGRAM_STEP || which == TN_PROGRAM_WEIGH || which == TN_PROGRAM_MICRO;
+}
+
+tn_status tn_programs_check_lengths(tn_run *run, const tn_program_request *request) {
+  const tn_settings *s = &run->settings;
+  const char *where = tn_settings_where(&run->ini, "model", "lengths"), *with = NULL;
+  if (s->n_lengths < 2 || !request->all_lengths) return TN_OK;
+  if (s->optimizer.accumulate > 1) with = "[optimizer] accumulate";
+  if (s->n_phases > 1) with = "[group.NAME] freeze with a number";
+  if (s->steps_per_launch > 1) with = "[run] steps_per_launch";
+  if (tn_run_ranks(run) > 1) with = "several devices";
+  if (with == NULL) return TN_OK;
+  return tn_failf(
+      &run->env, TN_EINVAL,
+      "%s: [model] lengths: %d lengths with %s, which takes batches of one length; leave it out, or "
+      "give the longest length alone",
+      where, s->n_lengths, with);
+}
