@@ -101,10 +101,11 @@ static int predict_command_run(tn_context *context, const cli_args *args) {
   tn_run *run = NULL;
   char *json = NULL;
   if (args->n_inputs == 0)
-    return cli_refuse(args, CLI_USAGE,
-                      "expected --input PATH: a picture, a folder of them, a text, or a .npy file");
+    return cli_refuse(
+        args, CLI_USAGE,
+        "expected --input PATH: a picture, a folder of them, a text, a .npy or a .safetensors file");
   cli_args of_run = *args;
-  of_run.output = NULL; /* names the .npy file, not the folder of runs */
+  of_run.output = NULL; /* names the file of arrays, not the folder of runs */
   int code = cli_open_run_or_folder(context, &of_run, &run);
   if (code != CLI_OK) return code;
   tn_predict_options options = {.struct_size = sizeof options,
@@ -125,7 +126,7 @@ static int predict_command_run(tn_context *context, const cli_args *args) {
 
 const cli_command command_predict = {.name = "predict",
                                      .words = "FILE.ini|RUN",
-                                     .doc = "the model's output for pictures or .npy files",
+                                     .doc = "the model's outputs for pictures, texts or arrays",
                                      .min_words = 1,
                                      .max_words = 1,
                                      .options = CLI_SET | CLI_JSON | CLI_WEIGHTS | CLI_TRUST | CLI_INPUT |

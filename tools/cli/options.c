@@ -21,16 +21,19 @@
 static const cli_option options[] = {
     {"set", "section.key=value", "override a key of the configuration", CLI_SET, 0, LIST(set)},
     {"resume", "auto|FOLDER", "resume an earlier run", CLI_RESUME, 0, TEXT(resume)},
-    {"output", "PATH", "folder for run folders; predict, report, init: the file to write", CLI_OUTPUT, 0,
-     TEXT(output)},
+    {"output", "PATH",
+     "folder for run folders; report, init: the file to write; predict: a .npy or .safetensors file, or "
+     "NAME=FILE",
+     CLI_OUTPUT, 0, TEXT(output)},
     {"weights", "PATH",
      "parameters: a safetensors file, a run folder, or the folder of a checkpoint; init: a ResNet of "
      "torchvision to fine-tune",
      CLI_WEIGHTS, 0, TEXT(weights)},
     {"trust", NULL, "load the plugins and libraries that the run folder's config.ini names", CLI_TRUST, 0,
      FLAG(trust)},
-    {"input", "[NAME=]PATH", "a picture, a folder of them, a text, or a .npy file; may be repeated",
-     CLI_INPUT, 0, LIST(inputs)},
+    {"input", "[NAME=]PATH",
+     "a picture, a folder of them, a text, a .npy or a .safetensors file; may be repeated", CLI_INPUT, 0,
+     LIST(inputs)},
     {"top", "N", "classes of each prediction (default: 5)", CLI_INPUT, 0, COUNT(top)},
     {"csv", NULL, "print the predictions as CSV", CLI_INPUT, 0, FLAG(csv)},
     {"classes", NULL, "precision, recall, F1, AUC of each class, and the confusion matrix", CLI_CLASSES, 0,
