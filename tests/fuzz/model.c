@@ -11,6 +11,7 @@ static tn_status build(fuzz *f, const fuzz_ops *ops, tn_ini *ini) {
                               .registry = ops->registry,
                               .ops = ops->table,
                               .batch = 2,
+                              .length = 4,
                               .seed = 1,
                               .training = true,
                               .measured = true};
