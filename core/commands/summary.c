@@ -102,6 +102,7 @@ tn_status tn_run_summary(tn_run *run, char **json) {
   TN_ENTER(run);
   TN_NEED(run, json, "json");
   tn_model_request request = {.ini = &run->ini,
+                              .length = tn_settings_longest(&run->settings),
                               .registry = run->registry,
                               .ops = run->ops,
                               .batch = 1,

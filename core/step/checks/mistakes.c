@@ -7,6 +7,7 @@
 static void mistakes_check_model(tn_run *run) {
   tn_section *section = tn_ini_section(&run->ini, "model");
   const tn_model_request request = {.ini = &run->ini,
+                                    .length = tn_settings_longest(&run->settings),
                                     .registry = run->registry,
                                     .ops = run->ops,
                                     .batch = 1,

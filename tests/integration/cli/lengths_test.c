@@ -47,6 +47,15 @@ static void all_lengths_train_as_the_longest_one(void **state) {
   assert_true(program_number(again, "size") == program_number(several, "valid.size"));
 }
 
+static void a_plan_has_the_longest_length(void **state) {
+  (void)state;
+  file_write("lengths.ini", lengths_ini);
+  assert_int_equal(program_run("plan lengths.ini"), 0);
+  const char *tags = strstr(program_out, "\ntags ");
+  assert_non_null(tags);
+  assert_non_null(strstr(tags, "f32[1, 32, 5]"));
+}
+
 static void a_resumed_run_reads_the_same_batches(void **state) {
   (void)state;
   file_write("lengths.ini", lengths_ini);
@@ -93,6 +102,7 @@ static void arrays_of_any_length_are_predicted(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(all_lengths_train_as_the_longest_one, program_open, program_close),
+      cmocka_unit_test_setup_teardown(a_plan_has_the_longest_length, program_open, program_close),
       cmocka_unit_test_setup_teardown(a_resumed_run_reads_the_same_batches, program_open, program_close),
       cmocka_unit_test_setup_teardown(arrays_of_any_length_are_predicted, program_open, program_close),
   };
