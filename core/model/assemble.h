@@ -229,6 +229,10 @@ tn_status tn_block_line(tn_assembly *assembly, tn_section *section, const char *
 tn_status tn_use_block(const tn_model_scope *scope, const tn_use *use, tn_section *section,
                        tn_results *results);
 
+/* scan.c: `scan(cell)`, a block along the steps of a sequence. Blocks, layers and ops of that name go first.
+ */
+tn_status tn_use_scan(const tn_model_scope *scope, const tn_use *use, tn_results *results);
+
 /* objective.c: builds the losses and metrics of [model]. */
 tn_status tn_objective_build(tn_model_scope *scope, tn_section *section, const tn_signature *signature,
                              tn_model *model);

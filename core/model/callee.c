@@ -65,6 +65,9 @@ tn_status tn_callee_find(tn_assembly *a, const char *name, tn_callee *callee) {
   if (!is_layer && tn_registry_has(a->request->registry, TN_OP, name)) return callee_take_op(a, name, callee);
   const char *other = is_layer ? NULL : callee_other_name(a, name);
   if (other != NULL) return callee_take_op(a, other, callee);
+  if (tn_text_equal(name, "scan"))
+    return tn_failf(a->env, TN_EINVAL,
+                    "scan has a line of its own: write `y, h: scan(cell) <- x, h0`, and y in the expression");
   const char *tail = strrchr(name, '.'); /* "torch.exp", "x.sum", "x.size" */
   if (tail != NULL && (tn_text_equal(tail, ".size") || tn_text_equal(tail, ".shape")))
     return tn_failf(a->env, TN_EINVAL, "no layer is called \"%s\"; write dim(%.*s, 1) for a dimension", name,

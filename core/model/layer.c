@@ -372,6 +372,8 @@ tn_status tn_use_apply(const tn_model_scope *scope, const tn_use *use, tn_result
   tn_use meant = *use;
   tn_callee callee;
   TN_TRY(tn_callee_meant(scope, use->call, &meant.call));
+  bool scans = tn_text_equal(meant.call->layer, "scan") && !tn_callee_exists(a, "scan");
+  if (scans) return tn_use_scan(scope, &meant, results);
   TN_TRY(tn_callee_find(a, meant.call->layer, &callee));
   if (meant.implicit && callee.max_in == 0) meant.n_in = 0;
   if (callee.block != NULL) return tn_use_block(scope, &meant, callee.block, results);

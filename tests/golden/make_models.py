@@ -147,6 +147,19 @@ def lstm(p, x, y, step):
     return out, F.cross_entropy(out, y["label"])
 
 
+def lstm_projected(p, x, y, step):
+    rnn = torch.nn.LSTM(6, 16, batch_first=True, bidirectional=True, proj_size=8, dtype=torch.float64)
+    own = {}
+    for line, end in (("there", ""), ("back", "_reverse")):
+        own.update({f"{kind}_{part}_l0{end}": p[f"{line}.{part}.{kind}"] for part in ("ih", "hh") for kind in ("weight", "bias")})
+        own[f"weight_hr_l0{end}"] = p[line + ".hr.weight"]
+    packed = torch.nn.utils.rnn.pack_padded_sequence(x["x"], x["length"], batch_first=True, enforce_sorted=False)
+    every, (h, _) = torch.func.functional_call(rnn, own, (packed,))
+    every = torch.nn.utils.rnn.pad_packed_sequence(every, batch_first=True, total_length=12)[0]
+    out = linear(p, "fc", torch.cat([h[0], h[1], every.sum(1) / 12], 1))
+    return out, F.cross_entropy(out, y["label"])
+
+
 def unet(p, x, y, step):
     def down(name, v):
         for i in "12":
@@ -208,6 +221,7 @@ MODELS = {
     dlrm: ({"dense": floats(B, 13), "ids": whole(10000, B, 26)}, {"click": whole(2, B)}, 0.001),
     llama: ({"tokens": whole(256, B, 64)}, {"next": whole(256, B, 64) + 1 & 255}, 0.1),
     lstm: ({"tokens": whole(1000, B, 32), "length": torch.tensor([7, 32])}, {"label": whole(5, B)}, 0.1),
+    lstm_projected: ({"x": floats(B, 12, 6), "length": torch.tensor([5, 12])}, {"label": whole(5, B)}, 0.1),
     unet: ({"image": floats(B, 3, 32, 32)}, {"mask": whole(2, B, 32, 32)}, 0.1),
     speech: ({"mel": floats(B, 80, 200)}, {"text": whole(32, B, 40, low=1)}, 0.01),
     conformer: ({"mel": floats(B, 40, 20), "steps": torch.tensor([17, 20])},
