@@ -86,7 +86,7 @@ def schemas():
         operands = [o.split(":") for o in re.findall(r"[\w?*]+:\w+", schema.split("->")[0])]
         results = [o.split(":")[1] for o in re.findall(r"\w+:\w+", schema.split("->")[1].split(";")[0])]
         given = re.search(r"; T in ([^;]*)", schema)
-        found[name] = (given.group(1).split() if given else list(DTYPES), operands, results)
+        found[name] = (given.group(1).split() if given else [*DTYPES, "f16", "bf16"], operands, results)
     return found
 
 

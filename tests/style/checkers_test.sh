@@ -167,6 +167,9 @@ refuses "a document names files that exist" "docs/rooms.md:2: core/graph/gone.c:
 refuses "a comment names files that exist" "core/graph/up.c:2: core/gone/gone.h: no such file or folder" \
   core/graph/up.c '/* Graphs' ' * are in core/gone/gone.h. */'
 
+checker=drawn_ops
+refuses "an op without a line is refused" "tests/golden/drawn has no line for: relu" docs/reference/ops.md '## relu'
+
 checker=statics
 refuses "a static function has a name of its own" "plugins/layers/twin.c:2: static function query has the name of one at core/" \
   plugins/layers/twin.c '' 'static int query(void) { return 1; }'

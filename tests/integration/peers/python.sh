@@ -1,10 +1,10 @@
 #!/bin/sh
-# python.sh MODULE SCRIPT [argument...]: runs a script with $PYTHON, or python3, which has the packages of the peers. Without
-# MODULE there the test is skipped.
-python=${PYTHON:-python3} module=$1
+# python.sh MODULES SCRIPT [argument...]: runs a script with $PYTHON, or python3, which has the packages of the peers. Without
+# MODULES there, as "onnx, torch", the test is skipped.
+python=${PYTHON:-python3} modules=$1
 shift
-"$python" -c "import $module" 2>/dev/null || {
-  echo "skipped: $python has no module $module; PYTHON=/path/to/python names one that has"
+"$python" -c "import $modules" 2>/dev/null || {
+  echo "skipped: $python does not import $modules; PYTHON=/path/to/python names one that does"
   exit 77
 }
 exec "$python" "$@"
