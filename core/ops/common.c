@@ -51,6 +51,14 @@ tn_status tn_ops_check_operand(tn_infer *n, const char *name, const tn_type *ope
                  tn_ops_text(expected).v, tn_ops_text(n->node.in[0]).v);
 }
 
+tn_status tn_ops_check_channel(tn_infer *n, const tn_type *x) {
+  int64_t most = INT32_MAX;
+  for (int32_t i = 2; i < x->rank; i++) most /= x->dims[i] > 0 ? x->dims[i] : 1;
+  if (most > 0) return TN_OK;
+  return tn_fail(n, TN_EINVAL, NULL, "x is %s: a channel has more elements than an i32 index can count",
+                 tn_ops_text(x).v);
+}
+
 tn_status tn_ops_check_count(tn_infer *n, const tn_type *type) {
   int64_t bytes = (int64_t)tn_dtype_size(type->dtype), product = bytes > 0 ? bytes : 8;
   bool overflow = false;

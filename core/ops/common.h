@@ -45,6 +45,8 @@ tn_status tn_ops_check_dims_of(tn_infer *n, const char *operand, const tn_type *
 /* An operand that is present must have this type: these dims, and the dtype of sums over operand 0. */
 tn_status tn_ops_check_operand(tn_infer *n, const char *name, const tn_type *operand,
                                const tn_type *expected);
+/* Each channel of (N, C, spatial...) must have few enough elements for an i32 index. */
+tn_status tn_ops_check_channel(tn_infer *n, const tn_type *x);
 /* The numbers of elements and bytes of the result must fit in int64. */
 tn_status tn_ops_check_count(tn_infer *n, const tn_type *type);
 

@@ -75,12 +75,9 @@ static void pool_cost(const tn_node *n, tn_cost *cost) {
 static tn_status max_pool_infer(tn_infer *n) {
   const tn_type *x = n->node.in[0];
   TN_TRY(pool_infer(n, n->node.attributes, x, &n->node.out[0]));
-  if (n->node.n_out < 2) return TN_OK;
   n->node.out[1] = n->node.out[0];
   n->node.out[1].dtype = TN_I32;
-  if (x->dims[2] * (x->rank > 3 ? x->dims[3] : 1) <= INT32_MAX) return TN_OK;
-  return tn_fail(n, TN_EINVAL, NULL, "x is %s: a plane has more elements than an i32 index can count",
-                 tn_ops_text(x).v);
+  return tn_ops_check_channel(n, x);
 }
 
 static tn_status max_pool2d_grad_rule(tn_build *b, const void *attributes) {
@@ -123,10 +120,12 @@ const tn_op tn_op_max_pool2d = {
 };
 
 const tn_op tn_op_max_pool3d = {
-    .item = TN_ITEM(tn_op, TN_OP, "max_pool3d",
-                    "largest element of each window of (N, C, D, H, W); NaN is largest", tn_pool2d_attributes,
-                    max_pool3d_options),
-    .schema = "(x:T) -> (y:T)" TN_OPS_FLOATS,
+    .item = TN_ITEM(
+        tn_op, TN_OP, "max_pool3d",
+        "largest element of each window of (N, C, D, H, W), and where it lies in its D*H*W volume; NaN "
+        "is largest, then the first",
+        tn_pool2d_attributes, max_pool3d_options),
+    .schema = "(x:T) -> (y:T, index:i32)" TN_OPS_FLOATS,
     .op_class = TN_CLASS_REDUCE,
     .infer = max_pool_infer,
     .decompose = tn_max_pool3d_decompose,
@@ -267,36 +266,41 @@ LP_POOL(lp_pool1d)
 LP_POOL(lp_pool2d)
 LP_POOL(lp_pool3d)
 
-/* ---- max_unpool2d ---- */
+/* ---- max_unpool ---- */
 
-static tn_status max_unpool2d_infer(tn_infer *n) {
+static tn_status max_unpool_infer(tn_infer *n) {
   const tn_unpool_attributes *a = n->node.attributes;
   tn_type back, *y = &n->node.out[0];
-  TN_TRY(pool_check_window(n, &a->pool, 2));
-  if (a->size.n > 0) TN_TRY(tn_ops_check_list(n, "size", &a->size, 2, 1));
-  TN_TRY(tn_ops_check_rank(n, "x", n->node.in[0], 4, tn_ops_image_dims(2)));
+  int32_t rank = tn_ops_spatial(n);
+  TN_TRY(pool_check_window(n, &a->pool, rank));
+  if (a->size.n > 0) TN_TRY(tn_ops_check_list(n, "size", &a->size, rank, 1));
+  TN_TRY(tn_ops_check_rank(n, "x", n->node.in[0], 2 + rank, tn_ops_image_dims(rank)));
   *y = tn_unpool_type(a, n->node.in[0]);
   TN_TRY(pool_infer(n, &a->pool, y, &back));
   TN_TRY(tn_ops_check_dims_of(n, "x", n->node.in[0], &back));
   return tn_ops_check_dims_of(n, "index", n->node.in[1], &back);
 }
 
-static const tn_option max_unpool2d_options[] = {
-    POOL2D_OPTIONS,
-    TN_OPT(tn_unpool_attributes, size, TN_OPT_INTS, "[]", NULL,
-           "height and width of the result; none: as small as the windows allow"),
-    TN_OPT_END};
+#define UNPOOL_SIZE                                                                                          \
+  TN_OPT(tn_unpool_attributes, size, TN_OPT_INTS, "[]", NULL,                                                \
+         "of the image of the result; none: as small as the windows allow")
+static const tn_option max_unpool1d_options[] = {POOL1D_OPTIONS, UNPOOL_SIZE, TN_OPT_END};
+static const tn_option max_unpool2d_options[] = {POOL2D_OPTIONS, UNPOOL_SIZE, TN_OPT_END};
+static const tn_option max_unpool3d_options[] = {POOL3D_OPTIONS, UNPOOL_SIZE, TN_OPT_END};
 
-const tn_op tn_op_max_unpool2d = {
-    .item = TN_ITEM(
-        tn_op, TN_OP, "max_unpool2d",
-        "zeros with the elements of x where the index of max_pool2d, which lies in its window, points",
-        tn_unpool_attributes, max_unpool2d_options),
-    .schema = "(x:T, index:i32) -> (y:T)" TN_OPS_FLOATS,
-    .op_class = TN_CLASS_REDUCE,
-    .infer = max_unpool2d_infer,
-    .decompose = tn_max_unpool2d_decompose,
-    .notes =
-        "Elements of windows that overlap and have one maximum add up. Zeiler and Fergus, \"Visualizing and "
-        "understanding convolutional networks\", 2014.",
-};
+#define MAX_UNPOOL(name, pool)                                                                               \
+  const tn_op tn_op_##name = {                                                                               \
+      .item = TN_ITEM(tn_op, TN_OP, #name,                                                                   \
+                      "zeros with the elements of x where the index of " pool                                \
+                      ", which lies in its window, points",                                                  \
+                      tn_unpool_attributes, name##_options),                                                 \
+      .schema = "(x:T, index:i32) -> (y:T)" TN_OPS_FLOATS,                                                   \
+      .op_class = TN_CLASS_REDUCE,                                                                           \
+      .infer = max_unpool_infer,                                                                             \
+      .decompose = tn_##name##_decompose,                                                                    \
+      .notes = "Elements of windows that overlap and have one maximum add up. Zeiler and Fergus, "           \
+               "\"Visualizing and understanding convolutional networks\", 2014.",                            \
+  };
+MAX_UNPOOL(max_unpool1d, "max_pool1d")
+MAX_UNPOOL(max_unpool2d, "max_pool2d")
+MAX_UNPOOL(max_unpool3d, "max_pool3d")

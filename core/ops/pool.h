@@ -14,7 +14,7 @@ typedef struct tn_lp_pool_attributes {
 
 typedef struct tn_unpool_attributes {
   tn_pool2d_attributes pool;
-  tn_ints size; /* of the planes of the result; empty: as small as the windows allow */
+  tn_ints size; /* of the image of the result; empty: as small as the windows allow */
 } tn_unpool_attributes;
 
 /* The type of the result of unpooling x. */
@@ -22,7 +22,9 @@ tn_type tn_unpool_type(const tn_unpool_attributes *attributes, const tn_type *x)
 
 /* Decompositions. */
 tn_status tn_lp_pool_decompose(tn_build *b, const void *attributes);
+tn_status tn_max_unpool1d_decompose(tn_build *b, const void *attributes);
 tn_status tn_max_unpool2d_decompose(tn_build *b, const void *attributes);
+tn_status tn_max_unpool3d_decompose(tn_build *b, const void *attributes);
 tn_status tn_max_pool1d_decompose(tn_build *b, const void *attributes);
 tn_status tn_avg_pool1d_decompose(tn_build *b, const void *attributes);
 tn_status tn_max_pool3d_decompose(tn_build *b, const void *attributes);

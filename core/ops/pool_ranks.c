@@ -1,7 +1,7 @@
 /* core/ops/pool_ranks.c: pooling in terms of pooling over two dimensions. One dimension is a row of height 1,
  * which is a view. Windows over three dimensions are products of intervals, so that those over the planes are
  * reduced first, and what they leave along the depth. Pooling over all of an image, pooling by a norm of the
- * elements of a window, and max_unpool2d are composites as well. */
+ * elements of a window, and unpooling are composites as well. */
 #include "core/ops/pool.h"
 
 #include <stdio.h>
@@ -73,27 +73,70 @@ tn_status tn_avg_pool1d_decompose(tn_build *b, const void *attributes) {
 
 /* ---- three dimensions ---- */
 
-/* x (N, C, D, H, W) as (N, C D, H, W), whose windows leave (N, C, D, H' W'). */
-static tn_val pool_volume(tn_build *b, const char *op, tn_val x, const tn_pool2d_attributes *a) {
-  tn_type t = tn_ops_type(b, x);
-  pool_plane plane, depth;
-  x = tn_reshape(b, x, 4, (int64_t[]){t.dims[0], t.dims[1] * t.dims[2], t.dims[3], t.dims[4]});
-  x = tn_pool_emit(b, op, x, 0, pool_plane_of(a, 1, 3, &plane), NULL);
-  int64_t height = tn_val_dim(b, x, 2), width = tn_val_dim(b, x, 3);
-  x = tn_reshape(b, x, 4, (int64_t[]){t.dims[0], t.dims[1], t.dims[2], height * width});
-  x = tn_pool_emit(b, op, x, 0, pool_plane_of(a, 0, 1, &depth), NULL);
-  return tn_reshape(b, x, 5, (int64_t[]){t.dims[0], t.dims[1], tn_val_dim(b, x, 2), height, width});
+/* A volume (N, C, D, H, W) whose planes have been reduced to H' x W': (N, C, D, H' W'). */
+typedef struct pool_planes {
+  tn_type x;
+  tn_val planes;
+  int64_t height, width;
+} pool_planes;
+
+/* x as (N, C D, H, W), whose windows leave (N, C, D, H' W'). */
+static pool_planes pool_planes_of(tn_build *b, const char *op, tn_val x, const tn_pool2d_attributes *a) {
+  pool_planes p = {.x = tn_ops_type(b, x)};
+  const int64_t *d = p.x.dims;
+  pool_plane plane;
+  x = tn_reshape(b, x, 4, (int64_t[]){d[0], d[1] * d[2], d[3], d[4]});
+  p.planes = tn_pool_emit(b, op, x, 0, pool_plane_of(a, 1, 3, &plane), NULL);
+  p.height = tn_val_dim(b, p.planes, 2);
+  p.width = tn_val_dim(b, p.planes, 3);
+  return p;
+}
+
+/* The windows along the depth: (N, C, D', H' W'). */
+static tn_val pool_depth(tn_build *b, const char *op, const pool_planes *p, const tn_pool2d_attributes *a) {
+  const int64_t dims[] = {p->x.dims[0], p->x.dims[1], p->x.dims[2], p->height * p->width};
+  pool_plane depth;
+  return tn_pool_emit(b, op, tn_reshape(b, p->planes, 4, dims), 0, pool_plane_of(a, 0, 1, &depth), NULL);
+}
+
+static tn_val pool_as_volume(tn_build *b, const pool_planes *p, tn_val v) {
+  int64_t depth = tn_val_dim(b, v, 2);
+  return tn_reshape(b, v, 5, (int64_t[]){p->x.dims[0], p->x.dims[1], depth, p->height, p->width});
+}
+
+/* v as a row for each channel of each sample. */
+static tn_val pool_as_rows(tn_build *b, tn_val v) {
+  tn_type t = tn_ops_type(b, v);
+  int64_t rows = t.dims[0] * t.dims[1], width = 1;
+  for (int32_t i = 2; i < t.rank; i++) width *= t.dims[i];
+  return tn_reshape(b, v, 2, (int64_t[]){rows, width});
+}
+
+/* Where the largest element lies in its D*H*W volume: the index in its plane is read where the index along
+ * the depth, which counts in D*H'*W', points. */
+static tn_val pool_volume_index(tn_build *b, const pool_planes *p, tn_val y) {
+  tn_val at = tn_op_result(b, y, 1), in_plane = tn_op_result(b, p->planes, 1);
+  tn_type t = tn_ops_type(b, at);
+  tn_val plane = tn_quotient(b, at, tn_scalar(b, TN_I32, (double)(p->height * p->width)));
+  tn_val first = tn_mul(b, plane, tn_scalar(b, TN_I32, (double)(p->x.dims[3] * p->x.dims[4])));
+  int64_t rows[] = {p->x.dims[0] * p->x.dims[1], p->x.dims[2] * p->height * p->width};
+  tn_val read = tn_gather(b, tn_reshape(b, in_plane, 2, rows), pool_as_rows(b, at), 1);
+  return tn_add(b, first, tn_reshape(b, read, t.rank, t.dims));
 }
 
 tn_status tn_max_pool3d_decompose(tn_build *b, const void *attributes) {
-  tn_build_yield(b, 0, pool_volume(b, "max_pool2d", tn_build_in(b, 0), attributes));
+  pool_planes p = pool_planes_of(b, "max_pool2d", tn_build_in(b, 0), attributes);
+  tn_val y = pool_depth(b, "max_pool2d", &p, attributes);
+  tn_build_yield(b, 0, pool_as_volume(b, &p, y));
+  tn_build_yield(b, 1, pool_as_volume(b, &p, pool_volume_index(b, &p, y)));
   return TN_OK;
 }
 
 /* The means over the planes are f32 at least. */
 tn_status tn_avg_pool3d_decompose(tn_build *b, const void *attributes) {
   int32_t dtype = tn_val_type(b, tn_build_in(b, 0))->dtype;
-  tn_val y = pool_volume(b, "avg_pool2d", tn_ops_wide(b, tn_build_in(b, 0)), attributes);
+  pool_planes p = pool_planes_of(b, "avg_pool2d", tn_ops_wide(b, tn_build_in(b, 0)), attributes);
+  tn_val y = pool_as_volume(b, &p, pool_depth(b, "avg_pool2d", &p, attributes));
   tn_build_yield(b, 0, tn_to_dtype(b, y, dtype));
   return TN_OK;
 }
@@ -120,11 +163,23 @@ tn_status tn_lp_pool_decompose(tn_build *b, const void *attributes) {
 tn_type tn_unpool_type(const tn_unpool_attributes *a, const tn_type *x) {
   const tn_ints *stride = a->pool.stride.n > 0 ? &a->pool.stride : &a->pool.kernel;
   tn_type y = *x;
-  for (int32_t i = 0; i < 2; i++)
+  for (int32_t i = 0; i < x->rank - 2; i++)
     y.dims[2 + i] =
         a->size.n > 0 ? a->size.v[i]
                       : (x->dims[2 + i] - 1) * stride->v[i] - 2 * a->pool.padding.v[i] + a->pool.kernel.v[i];
   return y;
+}
+
+tn_status tn_max_unpool1d_decompose(tn_build *b, const void *attributes) {
+  const tn_unpool_attributes *a = attributes;
+  tn_type x = tn_ops_type(b, tn_build_in(b, 0)), y = tn_unpool_type(a, &x);
+  const int64_t row[] = {x.dims[0], x.dims[1], 1, x.dims[2]};
+  const tn_type image = {x.dtype, 4, {y.dims[0], y.dims[1], 1, y.dims[2]}};
+  pool_plane plane;
+  tn_val small = tn_reshape(b, tn_build_in(b, 0), 4, row), index = tn_reshape(b, tn_build_in(b, 1), 4, row);
+  pool_yield_row(
+      b, 0, tn_pool_emit(b, "max_pool2d_grad", small, index, pool_plane_of(&a->pool, -1, 1, &plane), &image));
+  return TN_OK;
 }
 
 tn_status tn_max_unpool2d_decompose(tn_build *b, const void *attributes) {
@@ -132,6 +187,15 @@ tn_status tn_max_unpool2d_decompose(tn_build *b, const void *attributes) {
   tn_type y = tn_unpool_type(a, tn_val_type(b, tn_build_in(b, 0)));
   tn_val small = tn_build_in(b, 0), index = tn_build_in(b, 1);
   tn_build_yield(b, 0, tn_pool_emit(b, "max_pool2d_grad", small, index, &a->pool, &y));
+  return TN_OK;
+}
+
+tn_status tn_max_unpool3d_decompose(tn_build *b, const void *attributes) {
+  tn_type y = tn_unpool_type(attributes, tn_val_type(b, tn_build_in(b, 0)));
+  tn_val rows = pool_as_rows(b, tn_full(b, &y, 0));
+  rows = tn_scatter(b, rows, pool_as_rows(b, tn_build_in(b, 1)), pool_as_rows(b, tn_build_in(b, 0)), 1,
+                    TN_SCATTER_ADD);
+  tn_build_yield(b, 0, tn_reshape(b, rows, y.rank, y.dims));
   return TN_OK;
 }
 

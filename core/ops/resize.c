@@ -72,6 +72,11 @@ static tn_status resize_op_infer(tn_infer *n) {
                      "spatial dimension %d of x of %s cannot get this size, expected 1 .. %d elements",
                      (int)i, tn_ops_text(x).v, LARGEST);
   }
+  if (n->node.n_out > 1) {
+    n->node.out[1] = n->node.out[0];
+    n->node.out[1].dtype = TN_I32;
+    TN_TRY(tn_ops_check_channel(n, x));
+  }
   return tn_ops_check_count(n, &n->node.out[0]);
 }
 
@@ -275,41 +280,64 @@ static tn_status adaptive_avg_pool_decompose(tn_build *b, const void *attributes
 
 enum { ADAPTIVE_JOINED = 16 /* operands of one concat */ };
 
-/* The maxima of a part of x along a dimension, of which the first of equals gets the gradient. */
-static tn_val adaptive_max_of(tn_build *b, tn_val part, int32_t axis) {
-  tn_type t = tn_ops_type(b, part), three = resize_three(&t, axis);
+/* The maxima of a part of x along a dimension, of which the first of equals gets the gradient, and where they
+ * lie along it. */
+static tn_val adaptive_max_of(tn_build *b, tn_val part, int32_t axis, tn_val *at) {
+  tn_type t = tn_ops_type(b, part), three = resize_three(&t, axis), place = t;
   const int64_t image[] = {1, three.dims[0], three.dims[1], three.dims[2]}, kernel[] = {three.dims[1], 1};
   tn_val y = tn_max_pool2d(b, tn_reshape(b, part, 4, image), 2, kernel, 0, NULL, 0, NULL, 0);
+  place.dtype = TN_I32;
+  *at = tn_quotient(b, tn_op_result(b, y, 1),
+                    tn_scalar(b, TN_I32, (double)(three.dims[2] > 0 ? three.dims[2] : 1)));
+  *at = resize_restore(b, *at, place, axis, 1);
   return resize_restore(b, y, t, axis, 1);
 }
 
-/* The maxima of windows that differ in size or overlap, one window after the other. */
-static tn_val adaptive_max_along(tn_build *b, const resize_axis *r, tn_val x, int32_t axis) {
-  tn_val parts[ADAPTIVE_JOINED];
+/* The maxima of windows along an axis that differ in size or overlap, one window after the other, and what
+ * `places` has there. */
+static void adaptive_max_along(tn_build *b, const resize_axis *r, int32_t axis, tn_val *y, tn_val *places) {
+  tn_val parts[2][ADAPTIVE_JOINED];
   int64_t n = 0;
   for (int64_t o = 0; o < r->out; o++) {
     if (n == ADAPTIVE_JOINED) {
-      parts[0] = tn_concat(b, n, parts, axis);
+      for (int32_t i = 0; i < 2; i++) parts[i][0] = tn_concat(b, n, parts[i], axis);
       n = 1;
     }
-    tn_val window = tn_slice_axis(b, x, axis, o * r->in / r->out, ((o + 1) * r->in + r->out - 1) / r->out);
-    parts[n++] = adaptive_max_of(b, window, axis);
+    int64_t begin = o * r->in / r->out, end = ((o + 1) * r->in + r->out - 1) / r->out;
+    tn_val at, largest = adaptive_max_of(b, tn_slice_axis(b, *y, axis, begin, end), axis, &at);
+    parts[1][n] = tn_gather(b, tn_slice_axis(b, *places, axis, begin, end), at, axis);
+    parts[0][n++] = largest;
   }
-  return n == 1 ? parts[0] : tn_concat(b, n, parts, axis);
+  *y = n == 1 ? parts[0][0] : tn_concat(b, n, parts[0], axis);
+  *places = n == 1 ? parts[1][0] : tn_concat(b, n, parts[1], axis);
 }
 
+/* Indices that count the elements of each channel in row-major order. */
+static tn_val adaptive_places(tn_build *b, const tn_type *x) {
+  int64_t count = 1, dims[TN_MAX_RANK] = {1, 1};
+  for (int32_t i = 2; i < x->rank; i++) count *= dims[i] = x->dims[i];
+  const tn_type row = {TN_I32, 1, {count}};
+  tn_val places = tn_reshape(b, tn_iota(b, &row, 0), x->rank, dims);
+  return tn_broadcast(b, places, x->rank, x->dims);
+}
+
+/* The last axis first, so that the first of equal elements in row-major order is taken. */
 static tn_status adaptive_max_pool_decompose(tn_build *b, const void *attributes) {
   const resize_attributes *a = attributes;
-  tn_val x = tn_build_in(b, 0), y = adaptive_windows(b, a, x, "max");
+  tn_val x = tn_build_in(b, 0), y = adaptive_windows(b, a, x, "max"), index;
   tn_type t = tn_ops_type(b, x);
-  bool apart = y == 0;
-  if (apart) y = x;
-  for (int32_t i = t.rank - 3; apart && i >= 0;
-       i--) { /* so that the first of equals is that of the windows */
-    resize_axis r = resize_axis_of(a, &t, i);
-    if (r.in != r.out) y = adaptive_max_along(b, &r, y, 2 + i);
+  if (y != 0) {
+    index = tn_op_result(b, y, 1);
+  } else {
+    y = x;
+    index = adaptive_places(b, &t);
+    for (int32_t i = t.rank - 3; i >= 0; i--) {
+      resize_axis r = resize_axis_of(a, &t, i);
+      if (r.in != r.out) adaptive_max_along(b, &r, 2 + i, &y, &index);
+    }
   }
   tn_build_yield(b, 0, y);
+  tn_build_yield(b, 1, index);
   return TN_OK;
 }
 
@@ -318,15 +346,20 @@ static const tn_option adaptive_options[] = {
            "of the result: one number, or one for each spatial dimension; 0 keeps that of x"),
     TN_OPT_END};
 
-#define ADAPTIVE_POOL(name, help)                                                                            \
+#define ADAPTIVE_POOL(name, help, results)                                                                   \
   const tn_op tn_op_##name = {                                                                               \
       .item = TN_ITEM(tn_op, TN_OP, #name, help, resize_attributes, adaptive_options),                       \
-      .schema = "(x:T) -> (y:T)" TN_OPS_FLOATS,                                                              \
+      .schema = "(x:T) -> " results TN_OPS_FLOATS,                                                           \
       .op_class = TN_CLASS_REDUCE,                                                                           \
       .infer = resize_op_infer,                                                                              \
       .decompose = name##_decompose,                                                                         \
       .notes = "(N, C, spatial...). Window o begins at element o in / out, rounded down, and ends before "   \
                "(o + 1) in / out, rounded up, for sizes in and out of x and the result.",                    \
   };
-ADAPTIVE_POOL(adaptive_avg_pool, "means of windows that divide an image into a given number of parts")
-ADAPTIVE_POOL(adaptive_max_pool, "maxima of windows that divide an image into a given number of parts")
+ADAPTIVE_POOL(adaptive_avg_pool, "means of windows that divide an image into a given number of parts",
+              "(y:T)")
+ADAPTIVE_POOL(
+    adaptive_max_pool,
+    "maxima of windows that divide an image into a given number of parts, and where they lie in their "
+    "channel",
+    "(y:T, index:i32)")

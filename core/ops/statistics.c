@@ -1,19 +1,12 @@
 /* core/ops/statistics.c: composites of reductions, with the names and semantics of PyTorch: spreads, norms,
- * distances, extremes with their indices, order statistics. f16 and bf16 are computed in f32. */
+ * distances. f16 and bf16 are computed in f32. */
 #include <math.h>
 
-#include "core/ops/common.h"
+#include "core/ops/statistics.h"
 
 /* ---- axes that are reduced ---- */
 
-typedef struct statistic {
-  tn_type x;
-  bool reduced[TN_MAX_RANK];
-  double count; /* elements that are reduced to one */
-  int32_t keep;
-} statistic;
-
-static tn_status statistic_begin(tn_build *b, const tn_reduce_attributes *a, statistic *s) {
+tn_status tn_statistic_begin(tn_build *b, const tn_reduce_attributes *a, tn_statistic *s) {
   s->x = tn_ops_type(b, tn_build_in(b, 0));
   s->keep = a->keep;
   TN_TRY(tn_ops_check_axes(b, &a->axes, s->x.rank, s->reduced));
@@ -21,21 +14,25 @@ static tn_status statistic_begin(tn_build *b, const tn_reduce_attributes *a, sta
   return TN_OK;
 }
 
-/* y, with the reduced axes as 1, in the dims and dtype of the result. */
-static tn_status statistic_yield(tn_build *b, const statistic *s, tn_val y, int32_t dtype) {
+tn_status tn_statistic_along(tn_build *b, int64_t axis, tn_statistic *s) {
+  int32_t at;
+  const tn_reduce_attributes over = {{.v = &axis, .n = 1}, 1};
+  TN_TRY(tn_ops_axis_of_x(b, axis, &at));
+  return tn_statistic_begin(b, &over, s);
+}
+
+tn_status tn_statistic_yield(tn_build *b, const tn_statistic *s, tn_val y, int32_t dtype) {
   tn_type type = tn_ops_reduced(&s->x, s->reduced, s->keep);
   tn_build_yield(b, 0, tn_to_dtype(b, tn_reshape(b, y, type.rank, type.dims), dtype));
   return TN_OK;
 }
 
+void tn_statistic_cost(const tn_node *n, tn_cost *cost) { tn_ops_cost(n, cost, 4 * tn_ops_count(n->in[0])); }
+
 /* 0 where v is 0, and so is the gradient there. */
 static tn_val statistic_root(tn_build *b, tn_val v) {
   tn_val zero = tn_ops_zero(b, v), is_zero = tn_eq(b, v, zero);
   return tn_where(b, is_zero, zero, tn_sqrt(b, tn_where(b, is_zero, tn_ops_number(b, v, 1), v)));
-}
-
-static void statistic_cost(const tn_node *n, tn_cost *cost) {
-  tn_ops_cost(n, cost, 4 * tn_ops_count(n->in[0]));
 }
 
 #define STATISTIC_AXES                                                                                       \
@@ -44,9 +41,6 @@ static void statistic_cost(const tn_node *n, tn_cost *cost) {
       TN_OPT(tn_reduce_attributes, keep, TN_OPT_FLAG, "no", NULL, "keep reduced dimensions as 1")
 
 static const tn_option statistic_options[] = {STATISTIC_AXES, TN_OPT_END};
-
-#define STATISTIC_OP(name, doc, struct_, options, schema, ...)                                               \
-  TN_OPS_COMPOSITE(name, doc, struct_, options, TN_CLASS_REDUCE, schema, .cost = statistic_cost, __VA_ARGS__)
 
 /* ---- var, std ---- */
 
@@ -57,14 +51,14 @@ typedef struct spread_options {
 
 /* `moments` keeps the digits of the variance however far the mean is from 0. */
 static tn_status statistic_spread(tn_build *b, const spread_options *o, bool root) {
-  statistic s;
-  TN_TRY(statistic_begin(b, &o->over, &s));
+  tn_statistic s;
+  TN_TRY(tn_statistic_begin(b, &o->over, &s));
   int64_t axes[TN_MAX_RANK], n = tn_ops_marked(s.reduced, s.x.rank, axes);
   tn_val m = tn_moments(b, tn_build_in(b, 0), n, axes), v = tn_op_result(b, m, 1);
   int32_t dtype = tn_val_type(b, v)->dtype;
   double divisor = fmax(s.count - o->correction, 0);
   if (o->correction != 0) v = tn_div(b, tn_affine(b, v, s.count, 0), tn_scalar(b, dtype, divisor));
-  return statistic_yield(b, &s, root ? statistic_root(b, v) : v, s.x.dtype);
+  return tn_statistic_yield(b, &s, root ? statistic_root(b, v) : v, s.x.dtype);
 }
 
 static tn_status var_decompose(tn_build *b, const void *attributes) {
@@ -80,8 +74,8 @@ static const tn_option spread_rows[] = {
     TN_OPT_END};
 
 #define STATISTIC_FLOATS "(x:T) -> (y:T)" TN_OPS_FLOATS
-STATISTIC_OP(var, "variance, of a sample", spread_options, spread_rows, STATISTIC_FLOATS);
-STATISTIC_OP(std, "standard deviation, of a sample", spread_options, spread_rows, STATISTIC_FLOATS);
+TN_STATISTIC_OP(var, "variance, of a sample", spread_options, spread_rows, STATISTIC_FLOATS);
+TN_STATISTIC_OP(std, "standard deviation, of a sample", spread_options, spread_rows, STATISTIC_FLOATS);
 
 /* ---- norm ---- */
 
@@ -99,7 +93,7 @@ static tn_val statistic_power(tn_build *b, tn_val v, double p) {
 }
 
 /* The p-norm of v over axes that become 1. */
-static tn_val statistic_norm(tn_build *b, const statistic *s, tn_val v, double p) {
+static tn_val statistic_norm(tn_build *b, const tn_statistic *s, tn_val v, double p) {
   int32_t dtype = tn_val_type(b, v)->dtype;
   tn_val zero = tn_ops_zero(b, v);
   if (p == 0) return tn_ops_reduce(b, "reduce_sum", tn_to_dtype(b, tn_ne(b, v, zero), dtype), s->reduced);
@@ -116,9 +110,9 @@ static tn_val statistic_norm(tn_build *b, const statistic *s, tn_val v, double p
 
 static tn_status norm_decompose(tn_build *b, const void *attributes) {
   const norm_options *o = attributes;
-  statistic s;
-  TN_TRY(statistic_begin(b, &o->over, &s));
-  return statistic_yield(b, &s, statistic_norm(b, &s, tn_ops_wide(b, tn_build_in(b, 0)), o->p), s.x.dtype);
+  tn_statistic s;
+  TN_TRY(tn_statistic_begin(b, &o->over, &s));
+  return tn_statistic_yield(b, &s, statistic_norm(b, &s, tn_ops_wide(b, tn_build_in(b, 0)), o->p), s.x.dtype);
 }
 
 typedef struct distance_options {
@@ -128,14 +122,6 @@ typedef struct distance_options {
   int32_t keep;
 } distance_options;
 
-/* The statistic of one axis that stays as 1. */
-static tn_status statistic_along(tn_build *b, int64_t axis, statistic *s) {
-  int32_t at;
-  const tn_reduce_attributes over = {{.v = &axis, .n = 1}, 1};
-  TN_TRY(tn_ops_axis_of_x(b, axis, &at));
-  return statistic_begin(b, &over, s);
-}
-
 static tn_val statistic_at_least(tn_build *b, tn_val v, double least) {
   return tn_maximum(b, v, tn_ops_number(b, v, least));
 }
@@ -143,8 +129,8 @@ static tn_val statistic_at_least(tn_build *b, tn_val v, double least) {
 static tn_status normalize_decompose(tn_build *b, const void *attributes) {
   const distance_options *o = attributes;
   tn_val x = tn_ops_wide(b, tn_build_in(b, 0));
-  statistic s;
-  TN_TRY(statistic_along(b, o->axis, &s));
+  tn_statistic s;
+  TN_TRY(tn_statistic_along(b, o->axis, &s));
   tn_val y = tn_div(b, x, statistic_at_least(b, statistic_norm(b, &s, x, o->p), o->epsilon));
   tn_build_yield(b, 0, tn_to_dtype(b, y, s.x.dtype));
   return TN_OK;
@@ -160,32 +146,33 @@ static const tn_option normalize_rows[] = {
     TN_OPT(distance_options, axis, TN_OPT_INT, "1", NULL, "dimension of the vectors, -rank .. rank-1"),
     TN_OPT(distance_options, epsilon, TN_OPT_FLOAT, "1e-12", "> 0", "least divisor"), TN_OPT_END};
 
-STATISTIC_OP(norm, "p-norm", norm_options, norm_rows, STATISTIC_FLOATS,
-             .notes = "The gradient is 0 where the norm is 0.");
-STATISTIC_OP(normalize, "x divided by its norm along an axis", distance_options, normalize_rows,
-             STATISTIC_FLOATS);
+TN_STATISTIC_OP(norm, "p-norm", norm_options, norm_rows, STATISTIC_FLOATS,
+                .notes = "The gradient is 0 where the norm is 0.");
+TN_STATISTIC_OP(normalize, "x divided by its norm along an axis", distance_options, normalize_rows,
+                STATISTIC_FLOATS);
 
 /* ---- logsumexp, prod, any, all ---- */
 
 /* Relative to the largest element, so that nothing overflows; an infinite one is no reference. */
 static tn_status logsumexp_decompose(tn_build *b, const void *attributes) {
   tn_val x = tn_ops_wide(b, tn_build_in(b, 0));
-  statistic s;
-  TN_TRY(statistic_begin(b, attributes, &s));
+  tn_statistic s;
+  TN_TRY(tn_statistic_begin(b, attributes, &s));
   if (s.count == 0) { /* the logarithm of 0 */
     tn_type y = tn_ops_reduced(&s.x, s.reduced, 1);
-    return statistic_yield(b, &s, tn_broadcast(b, tn_ops_number(b, x, -INFINITY), y.rank, y.dims), s.x.dtype);
+    return tn_statistic_yield(b, &s, tn_broadcast(b, tn_ops_number(b, x, -INFINITY), y.rank, y.dims),
+                              s.x.dtype);
   }
   tn_val top = tn_ops_reduce(b, "reduce_max", x, s.reduced);
   top = tn_where(b, tn_is_finite(b, top), top, tn_ops_zero(b, x));
   tn_val sum = tn_ops_reduce(b, "reduce_sum", tn_exp(b, tn_sub(b, x, top)), s.reduced);
-  return statistic_yield(b, &s, tn_add(b, tn_log(b, sum), top), s.x.dtype);
+  return tn_statistic_yield(b, &s, tn_add(b, tn_log(b, sum), top), s.x.dtype);
 }
 
 static tn_status logsumexp_grad(tn_build *b, const void *attributes) {
   tn_val x = tn_build_in(b, 0);
-  statistic s;
-  TN_TRY(statistic_begin(b, attributes, &s));
+  tn_statistic s;
+  TN_TRY(tn_statistic_begin(b, attributes, &s));
   tn_val y = tn_ops_keep(b, tn_build_out(b, 0), &s.x, s.reduced),
          dy = tn_ops_keep(b, tn_build_out_grad(b, 0), &s.x, s.reduced);
   tn_val share = tn_exp(b, tn_sub(b, tn_ops_wide(b, x), tn_ops_wide(b, y)));
@@ -195,30 +182,30 @@ static tn_status logsumexp_grad(tn_build *b, const void *attributes) {
 
 /* The last of the running products of the reduced elements, brought to the last dimension. */
 static tn_status prod_decompose(tn_build *b, const void *attributes) {
-  statistic s;
-  TN_TRY(statistic_begin(b, attributes, &s));
+  tn_statistic s;
+  TN_TRY(tn_statistic_begin(b, attributes, &s));
   int64_t order[TN_MAX_RANK], n = 0, count = (int64_t)s.count;
   for (int32_t i = 0; i < s.x.rank; i++)
     if (!s.reduced[i]) order[n++] = i;
   for (int32_t i = 0; i < s.x.rank; i++)
     if (s.reduced[i]) order[n++] = i;
   tn_type kept = tn_ops_reduced(&s.x, s.reduced, false);
-  if (count == 0) return statistic_yield(b, &s, tn_full(b, &kept, 1), s.x.dtype);
+  if (count == 0) return tn_statistic_yield(b, &s, tn_full(b, &kept, 1), s.x.dtype);
   const int64_t rows[] = {tn_type_count(&kept), count};
   tn_val x = tn_reshape(b, tn_transpose(b, tn_build_in(b, 0), n, order), 2, rows);
   tn_val y = tn_cumulative(b, x, 1, TN_CUMULATIVE_PROD, 0, 0);
-  return statistic_yield(b, &s, tn_slice_axis(b, y, 1, count - 1, count), s.x.dtype);
+  return tn_statistic_yield(b, &s, tn_slice_axis(b, y, 1, count - 1, count), s.x.dtype);
 }
 
 /* Whether an element, or every one, is not 0. */
 static tn_status statistic_truth(tn_build *b, const tn_reduce_attributes *a, bool all) {
   tn_val x = tn_build_in(b, 0);
-  statistic s;
-  TN_TRY(statistic_begin(b, a, &s));
+  tn_statistic s;
+  TN_TRY(tn_statistic_begin(b, a, &s));
   if (s.x.dtype != TN_BOOL) x = tn_ne(b, x, tn_ops_zero(b, x));
   tn_val counted = tn_to_dtype(b, all ? tn_not(b, x) : x, TN_F32);
   tn_val some = tn_gt(b, tn_ops_reduce(b, "reduce_sum", counted, s.reduced), tn_scalar(b, TN_F32, 0));
-  return statistic_yield(b, &s, all ? tn_not(b, some) : some, TN_BOOL);
+  return tn_statistic_yield(b, &s, all ? tn_not(b, some) : some, TN_BOOL);
 }
 
 static tn_status any_decompose(tn_build *b, const void *attributes) {
@@ -229,121 +216,14 @@ static tn_status all_decompose(tn_build *b, const void *attributes) {
 }
 
 #define STATISTIC_TRUTH "(x:T) -> (y:bool); T in bool i32 i64 f16 bf16 f32 f64"
-STATISTIC_OP(logsumexp, "logarithm of the sum of the exponentials", tn_reduce_attributes, statistic_options,
-             STATISTIC_FLOATS, .grad = logsumexp_grad);
-STATISTIC_OP(prod, "product; 1 over nothing", tn_reduce_attributes, statistic_options,
-             "(x:T) -> (y:T)" TN_OPS_NUMBERS);
-STATISTIC_OP(any, "whether an element is not 0", tn_reduce_attributes, statistic_options, STATISTIC_TRUTH,
-             .flags = TN_OP_NONDIFF);
-STATISTIC_OP(all, "whether no element is 0", tn_reduce_attributes, statistic_options, STATISTIC_TRUTH,
-             .flags = TN_OP_NONDIFF);
-
-/* ---- extremes with their indices, order statistics ---- */
-
-typedef struct pick_options {
-  int64_t axis;
-  int32_t keep;
-  int64_t k;
-} pick_options;
-
-/* Elements by an index that has 1 element along the axis, and that index. */
-static tn_status statistic_pick(tn_build *b, const statistic *s, tn_val index, const pick_options *o) {
-  tn_type type = tn_ops_reduced(&s->x, s->reduced, o->keep), one = tn_ops_reduced(&s->x, s->reduced, true);
-  index = tn_reshape(b, index, one.rank, one.dims);
-  tn_val y = tn_gather(b, tn_build_in(b, 0), index, o->axis);
-  tn_build_yield(b, 0, tn_reshape(b, y, type.rank, type.dims));
-  tn_build_yield(b, 1, tn_reshape(b, index, type.rank, type.dims));
-  return TN_OK;
-}
-
-/* x in the opposite order: -x, and -1 - x of integers, of which one has no opposite. NaN stays the largest.
- */
-static tn_val statistic_opposite(tn_build *b, tn_val x) {
-  int32_t dtype = tn_val_type(b, x)->dtype;
-  return tn_dtype_is_float(dtype) ? tn_neg(b, x) : tn_sub(b, tn_scalar(b, dtype, -1), x);
-}
-
-static tn_status argmin_decompose(tn_build *b, const void *attributes) {
-  const tn_axis_attributes *a = attributes;
-  tn_build_yield(b, 0, tn_argmax(b, statistic_opposite(b, tn_build_in(b, 0)), a->axis));
-  return TN_OK;
-}
-
-static tn_status statistic_extreme(tn_build *b, const pick_options *o, tn_val x) {
-  statistic s;
-  TN_TRY(statistic_along(b, o->axis, &s));
-  return statistic_pick(b, &s, tn_argmax(b, x, o->axis), o);
-}
-
-static tn_status max_with_index_decompose(tn_build *b, const void *attributes) {
-  return statistic_extreme(b, attributes, tn_build_in(b, 0));
-}
-static tn_status min_with_index_decompose(tn_build *b, const void *attributes) {
-  return statistic_extreme(b, attributes, statistic_opposite(b, tn_build_in(b, 0)));
-}
-
-/* The index of a NaN along the axis, where there is one, in place of `index`. */
-static tn_val statistic_nan_first(tn_build *b, const statistic *s, tn_val index, int64_t axis) {
-  tn_type one = tn_ops_reduced(&s->x, s->reduced, true);
-  tn_val x = tn_build_in(b, 0);
-  if (!tn_dtype_is_float(s->x.dtype)) return index;
-  tn_val top = tn_reshape(b, tn_argmax(b, x, axis), one.rank, one.dims), largest = tn_gather(b, x, top, axis);
-  return tn_where(b, tn_ne(b, largest, largest), top, index);
-}
-
-/* The k-th smallest element; k counts from 1. `middle`: the median, which is NaN where an element is. */
-static tn_status statistic_kth(tn_build *b, const pick_options *o, bool middle) {
-  statistic s;
-  TN_TRY(statistic_along(b, o->axis, &s));
-  int64_t n = (int64_t)s.count, k = middle ? (n + 1) / 2 : o->k;
-  if (k < 1 || k > n)
-    return tn_fail(b, TN_EINVAL, middle ? "axis" : "k", "k is %lld, expected 1 .. %lld for x of %s",
-                   (long long)k, (long long)n, tn_ops_text(&s.x).v);
-  tn_val index = tn_op_result(b, tn_topk(b, tn_build_in(b, 0), k, o->axis, 0), 1);
-  index = tn_slice_axis(b, index, tn_ops_axis(o->axis, s.x.rank), k - 1, k);
-  return statistic_pick(b, &s, middle ? statistic_nan_first(b, &s, index, o->axis) : index, o);
-}
-
-static tn_status kthvalue_decompose(tn_build *b, const void *attributes) {
-  return statistic_kth(b, attributes, false);
-}
-static tn_status median_decompose(tn_build *b, const void *attributes) {
-  return statistic_kth(b, attributes, true);
-}
-
-static tn_status argsort_decompose(tn_build *b, const void *attributes) {
-  const tn_sort_attributes *a = attributes;
-  tn_build_yield(b, 0, tn_op_result(b, tn_sort(b, tn_build_in(b, 0), a->axis, a->descending), 1));
-  return TN_OK;
-}
-
-static const tn_option argmin_rows[] = {
-    TN_OPT(tn_axis_attributes, axis, TN_OPT_INT, "-1", NULL, "dimension to search, -rank .. rank-1"),
-    TN_OPT_END};
-static const tn_option argsort_rows[] = {
-    TN_OPT(tn_sort_attributes, axis, TN_OPT_INT, "-1", NULL, "dimension to sort along, -rank .. rank-1"),
-    TN_OPT(tn_sort_attributes, descending, TN_OPT_FLAG, "no", NULL, "the largest element first"), TN_OPT_END};
-
-#define PICK_AXIS                                                                                            \
-  TN_OPT(pick_options, axis, TN_OPT_INT, "-1", NULL, "dimension to search, -rank .. rank-1"),                \
-      TN_OPT(pick_options, keep, TN_OPT_FLAG, "no", NULL, "keep the dimension as 1")
-static const tn_option pick_rows[] = {PICK_AXIS, TN_OPT_END};
-static const tn_option kthvalue_rows[] = {
-    TN_OPT(pick_options, k, TN_OPT_INT, NULL, ">= 1", "which one; 1: the smallest"), PICK_AXIS, TN_OPT_END};
-
-#define PICK_OP(name, doc, rows)                                                                             \
-  STATISTIC_OP(name, doc, pick_options, rows, "(x:T) -> (y:T, index:i32)" TN_OPS_NUMBERS)
-PICK_OP(max_with_index,
-        "largest element along an axis, NaN if there is one, and its index, the first of equals", pick_rows);
-PICK_OP(min_with_index,
-        "smallest element along an axis, NaN if there is one, and its index, the first of equals", pick_rows);
-PICK_OP(kthvalue, "k-th smallest element along an axis, and its index", kthvalue_rows);
-PICK_OP(median, "middle element along an axis, the lower one of two, NaN if there is one, and its index",
-        pick_rows);
-STATISTIC_OP(argmin, "index of the smallest element, the first of equals; NaN is smallest",
-             tn_axis_attributes, argmin_rows, "(x:T) -> (y:i32)" TN_OPS_NUMBERS, .flags = TN_OP_NONDIFF);
-STATISTIC_OP(argsort, "indices that sort the elements along an axis, the first of equals first",
-             tn_sort_attributes, argsort_rows, "(x:T) -> (index:i32)" TN_OPS_NUMBERS, .flags = TN_OP_NONDIFF);
+TN_STATISTIC_OP(logsumexp, "logarithm of the sum of the exponentials", tn_reduce_attributes,
+                statistic_options, STATISTIC_FLOATS, .grad = logsumexp_grad);
+TN_STATISTIC_OP(prod, "product; 1 over nothing", tn_reduce_attributes, statistic_options,
+                "(x:T) -> (y:T)" TN_OPS_NUMBERS);
+TN_STATISTIC_OP(any, "whether an element is not 0", tn_reduce_attributes, statistic_options, STATISTIC_TRUTH,
+                .flags = TN_OP_NONDIFF);
+TN_STATISTIC_OP(all, "whether no element is 0", tn_reduce_attributes, statistic_options, STATISTIC_TRUTH,
+                .flags = TN_OP_NONDIFF);
 
 /* ---- distances ---- */
 
@@ -370,7 +250,7 @@ static tn_status cosine_similarity_decompose(tn_build *b, const void *attributes
 
 /* The p-norm of v along the last dimension. */
 static tn_val statistic_distance(tn_build *b, tn_val v, double p, int32_t keep, int32_t dtype) {
-  statistic s = {.x = tn_ops_type(b, v)};
+  tn_statistic s = {.x = tn_ops_type(b, v)};
   if (s.x.rank == 0) return 0;
   s.reduced[s.x.rank - 1] = true;
   tn_type type = tn_ops_reduced(&s.x, s.reduced, keep);
@@ -416,7 +296,7 @@ static const tn_option pairwise_rows[] = {
 static const tn_option cdist_rows[] = {STATISTIC_P(distance_options), TN_OPT_END};
 
 #define DISTANCE_OP(name, doc, rows)                                                                         \
-  STATISTIC_OP(name, doc, distance_options, rows, "(x:T, y:T) -> (z:T)" TN_OPS_FLOATS)
+  TN_STATISTIC_OP(name, doc, distance_options, rows, "(x:T, y:T) -> (z:T)" TN_OPS_FLOATS)
 DISTANCE_OP(cosine_similarity, "cosine of the angle of vectors along an axis", cosine_rows);
 DISTANCE_OP(pairwise_distance, "p-norm of x - y along the last dimension", pairwise_rows);
 DISTANCE_OP(cdist, "p-norm of the difference of every row of x and every row of y", cdist_rows);

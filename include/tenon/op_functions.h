@@ -76,10 +76,11 @@ static inline tn_val tn_adaptive_avg_pool(tn_build *build, tn_val x, int64_t n_s
   return tn_op_end(build);
 }
 
-/* adaptive_max_pool: maxima of windows that divide an image into a given number of parts
+/* adaptive_max_pool: maxima of windows that divide an image into a given number of parts, and where they
+ * lie in their channel
  * (N, C, spatial...). Window o begins at element o in / out, rounded down, and ends before (o + 1) in /
  * out, rounded up, for sizes in and out of x and the result.
- *   (x:T) -> (y:T); T in f16 bf16 f32 f64
+ *   (x:T) -> (y:T, index:i32); T in f16 bf16 f32 f64
  *   size: of the result: one number, or one for each spatial dimension; 0 keeps that of x; >= 0 */
 static inline tn_val tn_adaptive_max_pool(tn_build *build, tn_val x, int64_t n_size, const int64_t *size) {
   tn_op_begin(build, "adaptive_max_pool");
@@ -2122,9 +2123,10 @@ static inline tn_val tn_max_pool2d_grad(tn_build *build, tn_val dy, tn_val index
   return tn_op_end(build);
 }
 
-/* max_pool3d: largest element of each window of (N, C, D, H, W); NaN is largest
+/* max_pool3d: largest element of each window of (N, C, D, H, W), and where it lies in its D*H*W volume;
+ * NaN is largest, then the first
  * `ceil` is PyTorch's ceil_mode.
- *   (x:T) -> (y:T); T in f16 bf16 f32 f64
+ *   (x:T) -> (y:T, index:i32); T in f16 bf16 f32 f64
  *   kernel: size of the window: depth, height, width
  *   stride: step of the window; none: its size; default []
  *   padding: on both sides: depth, height, width; default [0, 0, 0]
@@ -2141,6 +2143,32 @@ static inline tn_val tn_max_pool3d(tn_build *build, tn_val x, int64_t n_kernel, 
   return tn_op_end(build);
 }
 
+/* max_unpool1d: zeros with the elements of x where the index of max_pool1d, which lies in its window,
+ * points
+ * Elements of windows that overlap and have one maximum add up. Zeiler and Fergus, "Visualizing and
+ * understanding convolutional networks", 2014.
+ *   (x:T, index:i32) -> (y:T); T in f16 bf16 f32 f64
+ *   kernel: size of the window: width
+ *   stride: step of the window; none: its size; default []
+ *   padding: on both sides: width; default [0]
+ *   ceil: a last window may reach over the border; default no
+ *   size: of the image of the result; none: as small as the windows allow; default [] */
+static inline tn_val tn_max_unpool1d(tn_build *build, tn_val x, tn_val index,
+                                     int64_t n_kernel, const int64_t *kernel,
+                                     int64_t n_stride, const int64_t *stride,
+                                     int64_t n_padding, const int64_t *padding, int32_t ceil,
+                                     int64_t n_size, const int64_t *size) {
+  tn_op_begin(build, "max_unpool1d");
+  tn_op_arg(build, x);
+  tn_op_arg(build, index);
+  tn_op_set_ints(build, "kernel", n_kernel, kernel);
+  if (n_stride != 0 || stride != NULL) tn_op_set_ints(build, "stride", n_stride, stride);
+  if (n_padding != 0 || padding != NULL) tn_op_set_ints(build, "padding", n_padding, padding);
+  tn_op_set_int(build, "ceil", ceil);
+  if (n_size != 0 || size != NULL) tn_op_set_ints(build, "size", n_size, size);
+  return tn_op_end(build);
+}
+
 /* max_unpool2d: zeros with the elements of x where the index of max_pool2d, which lies in its window,
  * points
  * Elements of windows that overlap and have one maximum add up. Zeiler and Fergus, "Visualizing and
@@ -2150,13 +2178,39 @@ static inline tn_val tn_max_pool3d(tn_build *build, tn_val x, int64_t n_kernel, 
  *   stride: step of the window; none: its size; default []
  *   padding: on both sides: height, width; default [0, 0]
  *   ceil: a last window may reach over the border; default no
- *   size: height and width of the result; none: as small as the windows allow; default [] */
+ *   size: of the image of the result; none: as small as the windows allow; default [] */
 static inline tn_val tn_max_unpool2d(tn_build *build, tn_val x, tn_val index,
                                      int64_t n_kernel, const int64_t *kernel,
                                      int64_t n_stride, const int64_t *stride,
                                      int64_t n_padding, const int64_t *padding, int32_t ceil,
                                      int64_t n_size, const int64_t *size) {
   tn_op_begin(build, "max_unpool2d");
+  tn_op_arg(build, x);
+  tn_op_arg(build, index);
+  tn_op_set_ints(build, "kernel", n_kernel, kernel);
+  if (n_stride != 0 || stride != NULL) tn_op_set_ints(build, "stride", n_stride, stride);
+  if (n_padding != 0 || padding != NULL) tn_op_set_ints(build, "padding", n_padding, padding);
+  tn_op_set_int(build, "ceil", ceil);
+  if (n_size != 0 || size != NULL) tn_op_set_ints(build, "size", n_size, size);
+  return tn_op_end(build);
+}
+
+/* max_unpool3d: zeros with the elements of x where the index of max_pool3d, which lies in its window,
+ * points
+ * Elements of windows that overlap and have one maximum add up. Zeiler and Fergus, "Visualizing and
+ * understanding convolutional networks", 2014.
+ *   (x:T, index:i32) -> (y:T); T in f16 bf16 f32 f64
+ *   kernel: size of the window: depth, height, width
+ *   stride: step of the window; none: its size; default []
+ *   padding: on both sides: depth, height, width; default [0, 0, 0]
+ *   ceil: a last window may reach over the border; default no
+ *   size: of the image of the result; none: as small as the windows allow; default [] */
+static inline tn_val tn_max_unpool3d(tn_build *build, tn_val x, tn_val index,
+                                     int64_t n_kernel, const int64_t *kernel,
+                                     int64_t n_stride, const int64_t *stride,
+                                     int64_t n_padding, const int64_t *padding, int32_t ceil,
+                                     int64_t n_size, const int64_t *size) {
+  tn_op_begin(build, "max_unpool3d");
   tn_op_arg(build, x);
   tn_op_arg(build, index);
   tn_op_set_ints(build, "kernel", n_kernel, kernel);
@@ -2230,6 +2284,19 @@ static inline tn_val tn_mish(tn_build *build, tn_val x) {
   return tn_op_end(build);
 }
 
+/* mode: most frequent element along an axis, the smallest of those that are as frequent, and its index,
+ * the last of equals
+ *   (x:T) -> (y:T, index:i32); T in i32 i64 f16 bf16 f32 f64
+ *   axis: dimension to search, -rank .. rank-1; default -1
+ *   keep: keep the dimension as 1; default no */
+static inline tn_val tn_mode(tn_build *build, tn_val x, int64_t axis, int32_t keep) {
+  tn_op_begin(build, "mode");
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "axis", axis);
+  tn_op_set_int(build, "keep", keep);
+  return tn_op_end(build);
+}
+
 /* moments: mean and biased variance, in f32 (f64 for f64); NaN over nothing
  * The relative error of the variance is at most c = 8 (sqrt(n) + 1) eps for n elements, eps of the type of
  * the results, however far the mean is from 0, and c (1 + mean^2 / variance) by kernels that declare
@@ -2276,6 +2343,18 @@ static inline tn_val tn_nan_to_num(tn_build *build, tn_val x, double nan, double
   tn_op_set_float(build, "nan", nan);
   tn_op_set_float(build, "posinf", posinf);
   tn_op_set_float(build, "neginf", neginf);
+  return tn_op_end(build);
+}
+
+/* nanmedian: middle element along an axis of those that are no NaN, the lower one of two, and its index
+ *   (x:T) -> (y:T, index:i32); T in i32 i64 f16 bf16 f32 f64
+ *   axis: dimension to search, -rank .. rank-1; default -1
+ *   keep: keep the dimension as 1; default no */
+static inline tn_val tn_nanmedian(tn_build *build, tn_val x, int64_t axis, int32_t keep) {
+  tn_op_begin(build, "nanmedian");
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "axis", axis);
+  tn_op_set_int(build, "keep", keep);
   return tn_op_end(build);
 }
 
@@ -2482,6 +2561,24 @@ static inline tn_val tn_prod(tn_build *build, tn_val x, int64_t n_axes, const in
   tn_op_arg(build, x);
   if (n_axes != 0 || axes != NULL) tn_op_set_ints(build, "axes", n_axes, axes);
   tn_op_set_int(build, "keep", keep);
+  return tn_op_end(build);
+}
+
+/* quantile: element along an axis below which a share q of the elements lies, NaN if there is one
+ * Hyndman and Fan, "Sample quantiles in statistical packages", 1996, type 7.
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64
+ *   q: share of the elements that are smaller; [0, 1]
+ *   axis: dimension that is reduced, -rank .. rank-1; default -1
+ *   keep: keep the dimension as 1; default no
+ *   mode (0 linear, 1 lower, 2 higher, 3 midpoint, 4 nearest): value between two elements; default linear */
+static inline tn_val tn_quantile(tn_build *build, tn_val x, double q, int64_t axis, int32_t keep,
+                                 int32_t mode) {
+  tn_op_begin(build, "quantile");
+  tn_op_arg(build, x);
+  tn_op_set_float(build, "q", q);
+  tn_op_set_int(build, "axis", axis);
+  tn_op_set_int(build, "keep", keep);
+  tn_op_set_int(build, "mode", mode);
   return tn_op_end(build);
 }
 

@@ -1,5 +1,5 @@
 /* plugins/layers/token.c: layers of transformers (Vaswani et al., NeurIPS 2017): embedding, positions,
- * attention, dropout. */
+ * attention. */
 #include "plugins/layers/layers.h"
 
 typedef struct embedding_options {
@@ -159,50 +159,3 @@ const tn_layer_kind layer_attention = {
     .example = "inputs = x: f32[32, 64]\nlayers =\n    qkv: linear(192)\n    q, k, v: split(3, axis=-1)\n   "
                " attention(heads=4, causal=yes) <- q, k, v",
     .build = build_attention};
-
-enum { DROPOUT_ELEMENT, DROPOUT_CHANNEL, DROPOUT_EXAMPLE };
-
-typedef struct dropout_options {
-  double p;
-  int32_t each;
-} dropout_options;
-static const tn_option dropout_rows[] = {
-    TN_OPT(dropout_options, p, TN_OPT_FLOAT, "0.5", "[0, 1)", "fraction set to zero in training"),
-    TN_OPT(dropout_options, each, TN_OPT_ENUM, "element", "element|channel|example",
-           "set to zero together: single elements, channels (Tompson et al., 2015), examples (drop path "
-           "of a residual branch: Huang et al., 2016)"),
-    TN_OPT_END};
-
-/* Ones, each of which stands for all elements of a channel or of an example. */
-static tn_val dropout_ones(tn_build *b, tn_val x, int32_t each) {
-  tn_type type = *tn_val_type(b, x);
-  for (int32_t i = each == DROPOUT_CHANNEL ? 2 : 1; i < type.rank; i++) type.dims[i] = 1;
-  return tn_full(b, &type, 1);
-}
-
-static tn_status build_dropout(tn_build *b, const void *given) {
-  const dropout_options *o = given;
-  if (!tn_build_training(b) || o->p == 0.0) {
-    tn_build_yield(b, 0, tn_build_in(b, 0));
-    return TN_OK;
-  }
-  tn_val iteration = tn_build_counter(b, TN_ITERATION), block = tn_build_counter(b, TN_BATCH_BLOCK);
-  int64_t stream = (int64_t)tn_build_random_stream(b, "mask");
-  tn_val x = tn_build_in(b, 0);
-  if (o->each == DROPOUT_ELEMENT)
-    x = tn_dropout(b, x, iteration, block, o->p, stream);
-  else
-    x = tn_mul(b, x, tn_dropout(b, dropout_ones(b, x, o->each), iteration, block, o->p, stream));
-  tn_build_yield(b, 0, x);
-  return TN_OK;
-}
-const tn_layer_kind layer_dropout = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "dropout",
-                                                     "sets a random fraction of the elements, channels or "
-                                                     "examples to zero and scales the others (training "
-                                                     "only)",
-                                                     dropout_options, dropout_rows),
-                                     .min_in = 1,
-                                     .max_in = 1,
-                                     .types = "one tensor of any shape; the result has the same",
-                                     .example = "inputs = x: f32[64]\nlayers = dropout(0.1)",
-                                     .build = build_dropout};

@@ -113,8 +113,12 @@ def kinks(f, dtype):
     f.case("y = norm(x, p=0.5, axes=[1])", lambda x: torch.linalg.vector_norm(x, 0.5, 1), x=tensor([[0.0, 1.0], [2.0, -3.0]], dtype))
     f.case("y = logsumexp(x, axes=[1])", lambda x: x.logsumexp(1), x=draw(2, 0, 3, dtype=dtype))
     equal = tensor([[1.0, 3.0, 3.0], [3.0, 3.0, 0.0], [0.0, 3.0, 3.0]], dtype)[None, None]
-    f.case("y = adaptive_max_pool(x, size=[2, 2])", lambda x: F.adaptive_max_pool2d(x, 2), x=equal)
-    f.case("y = adaptive_max_pool(x, size=[2])", lambda x: F.adaptive_max_pool1d(x, 2), x=torch.ones(1, 2, 5, dtype=dtype))
+
+    def placed(found):
+        return found[0], found[1].to(torch.int32)
+    f.case("y, index = adaptive_max_pool(x, size=[2, 2])", lambda x: placed(F.adaptive_max_pool2d(x, 2, True)), outputs="y index", x=equal)
+    f.case("y, index = adaptive_max_pool(x, size=[2])", lambda x: placed(F.adaptive_max_pool1d(x, 2, True)), outputs="y index",
+           x=torch.ones(1, 2, 5, dtype=dtype))
     f.case("y = local_response_norm(x, size=3)", lambda x: F.local_response_norm(x, 3), x=draw(0, 4, 5, dtype=dtype))
     f.case("y = alignment(x, skip, steps, states)", lambda x, *_: x.sum((1, 2)), grad=[], x=tensor([[[math.nan]], [[2.0]]], dtype),
            skip=tensor([[False]] * 2, torch.bool), steps=tensor([1, 1], torch.int32), states=tensor([1, 1], torch.int32))

@@ -622,24 +622,26 @@ def pool_ranks(f, dtype):
         rank = len(kernel)
         for ceil in (False, True):
             text = f"kernel={ints(kernel)}, stride={ints(stride)}, padding={ints(padding)}, ceil={flag(ceil)}"
-            outputs = "y, index" if rank == 1 else "y"
 
             def maximum(x):
                 y, index = (F.max_pool1d, None, F.max_pool3d)[rank - 1](x, kernel, stride, padding, ceil_mode=ceil,
                                                                         return_indices=True)
-                return (y, index.to(torch.int32)) if rank == 1 else y
-            f.case(f"{outputs} = max_pool{rank}d(x, {text})", maximum, outputs=outputs.replace(",", ""),
-                   x=draw(*shape, dtype=dtype))
+                return y, index.to(torch.int32)
+            f.case(f"y, index = max_pool{rank}d(x, {text})", maximum, outputs="y index", x=draw(*shape, dtype=dtype))
             for include in (False, True):
                 f.case(f"y = avg_pool{rank}d(x, {text}, include_pad={flag(include)})",
                        lambda x: (F.avg_pool1d, None, F.avg_pool3d)[rank - 1](x, kernel, stride, padding, ceil, include),
                        x=draw(*shape, dtype=dtype))
     average = F.adaptive_avg_pool1d, F.adaptive_avg_pool2d, F.adaptive_avg_pool3d
-    maximum = F.adaptive_max_pool1d, F.adaptive_max_pool2d, F.adaptive_max_pool3d
+    largest = F.adaptive_max_pool1d, F.adaptive_max_pool2d, F.adaptive_max_pool3d
+
+    def place(found):
+        return found[0], found[1].to(torch.int32)
     for shape, size in (((2, 2, 7), (3,)), ((1, 2, 4, 6), (2, 3)), ((1, 2, 5, 3), (3, 7)), ((1, 1, 3, 5, 4), (2, 2, 3))):
-        for op, function in (("avg", average), ("max", maximum)):
-            f.case(f"y = adaptive_{op}_pool(x, size={ints(size)})", lambda x: function[len(size) - 1](x, size),
-                   x=draw(*shape, dtype=dtype))
+        rank = len(size)
+        f.case(f"y = adaptive_avg_pool(x, size={ints(size)})", lambda x: average[rank - 1](x, size), x=draw(*shape, dtype=dtype))
+        f.case(f"y, index = adaptive_max_pool(x, size={ints(size)})",
+               lambda x: place(largest[rank - 1](x, size, return_indices=True)), outputs="y index", x=draw(*shape, dtype=dtype))
     norm = F.lp_pool1d, F.lp_pool2d, F.lp_pool3d
     for shape, kernel, p, ceil in (((2, 1, 7), 3, 2.0, True), ((1, 2, 4, 5), (2, 3), 3.0, False), ((1, 1, 4, 4, 2), 2, 1.5, False)):
         rank = len(shape) - 2
@@ -651,6 +653,32 @@ def pool_ranks(f, dtype):
            x=draw(1, 2, 2, 2, dtype=dtype), i=index.to(torch.int32))
     f.case("y = global_max_pool(x)", lambda x: x.amax((2, 3, 4)), x=draw(2, 2, 2, 3, 2, dtype=dtype))
     f.case("y = global_avg_pool(x)", lambda x: x.mean(2), x=draw(2, 2, 3, dtype=dtype))
+    index = F.max_pool1d(draw(2, 2, 7), 2, 3, return_indices=True)[1]
+    f.case("y = max_unpool1d(x, i, kernel=[2], stride=[3], size=[7])",
+           lambda x, i: F.max_unpool1d(x, i.long(), 2, 3, output_size=(7,)), x=draw(2, 2, 2, dtype=dtype), i=index.to(torch.int32))
+    index = F.max_pool3d(draw(1, 2, 4, 2, 5), (2, 1, 2), return_indices=True)[1]
+    f.case("y = max_unpool3d(x, i, kernel=[2, 1, 2], size=[4, 2, 5])",
+           lambda x, i: F.max_unpool3d(x, i.long(), (2, 1, 2), output_size=(4, 2, 5)),
+           x=draw(1, 2, 2, 2, 2, dtype=dtype), i=index.to(torch.int32))
+
+
+def order(f, dtype):
+    """Elements by their rank."""
+    x = draw(3, 4, 5, dtype=dtype)
+    odd = tensor([[3.0, math.nan, 1.0, 1.0], [2.0, -1.0, -1.0, 4.0]], dtype)
+    many = torch.randint(0, 3, (4, 9)).to(dtype)
+
+    def placed(found):
+        return found[0], found[1].to(torch.int32)
+    for v in (x, odd):
+        f.case("y, index = nanmedian(x, axis=1)", lambda x: placed(torch.nanmedian(x, 1)), outputs="y index",
+               grad=None if v is x else [], x=v)
+    f.case("y, index = mode(x)", lambda x: placed(torch.mode(x)), outputs="y index", x=many)
+    f.case("y, index = mode(x, axis=0, keep=yes)", lambda x: placed(torch.mode(x, 0, True)), outputs="y index", x=many)
+    if dtype in (torch.float32, torch.float64):
+        for q, way in ((0.3, "linear"), (0.7, "lower"), (0.7, "higher"), (0.4, "midpoint"), (0.4, "nearest"), (1.0, "linear")):
+            f.case(f"y = quantile(x, q={q}, axis=1, mode={way})", lambda x: torch.quantile(x, q, 1, interpolation=way), x=x)
+        f.case("y = quantile(x, q=0.5, keep=yes)", lambda x: torch.quantile(x, 0.5, -1, True), grad=[], x=odd)
 
 
 def resize(f, dtype):
@@ -865,7 +893,7 @@ def main():
     torch.manual_seed(0)
     write_family(axis, folder)
     write_family(composite, folder)
-    for family in (conv_ranks, pool_ranks, resize, grid_sample, recurrence, sequence):  # each begins anew, so that files do not depend on their order
+    for family in (conv_ranks, pool_ranks, resize, grid_sample, recurrence, sequence, order):  # each begins anew, so that files do not depend on their order
         torch.manual_seed(0)
         write_family(family, folder)
 

@@ -1,4 +1,5 @@
 /* core/conformance/cases/reduce.c: cases of reductions and pooling. */
+#include <stdio.h>
 #include <string.h>
 
 #include "core/conformance/cases/cases.h"
@@ -131,7 +132,9 @@ static void set_pool_attributes(tn_draw *d, const pool_case *w) {
 
 /* The indices of a pooling, each of which is in its window. */
 static tn_val emit_pool_index(tn_draw *d, const pool_case *w, tn_val x) {
-  tn_draw_begin(d, "max_pool2d", 1, &x);
+  char op[16];
+  snprintf(op, sizeof op, "max_pool%dd", (int)w->rank % 10);
+  tn_draw_begin(d, op, 1, &x);
   set_pool_attributes(d, w);
   return tn_op_result(d->b, tn_op_end(d->b), 1);
 }
@@ -155,13 +158,13 @@ static tn_val reduce_case_max_pool2d_grad(tn_draw *d, const tn_case *c) {
 }
 
 /* The way back of the pooling that the indices come from. */
-static tn_val reduce_case_max_unpool2d(tn_draw *d, const tn_case *c) {
+static tn_val reduce_case_max_unpool(tn_draw *d, const tn_case *c) {
   pool_case w = draw_pool(d, c->op);
   tn_val x = tn_draw_tensor(d, w.x, TN_FILL_DISTINCT), small = tn_draw_tensor(d, w.y, TN_FILL_ANY);
   tn_val index = emit_pool_index(d, &w, x);
   tn_draw_begin(d, c->op, 2, (tn_val[]){small, index});
   set_pool_attributes(d, &w);
-  tn_op_set_ints(d->b, "size", 2, w.x.dims + 2);
+  tn_op_set_ints(d->b, "size", w.rank, w.x.dims + 2);
   return tn_op_end(d->b);
 }
 
@@ -226,7 +229,9 @@ const tn_case tn_reduce_cases[] = {
     {"lp_pool1d", reduce_case_lp_pool, TN_FILL_POSITIVE, TN_CASE_FLOATS},
     {"lp_pool2d", reduce_case_lp_pool, TN_FILL_POSITIVE, TN_CASE_FLOATS},
     {"lp_pool3d", reduce_case_lp_pool, TN_FILL_POSITIVE, TN_CASE_FLOATS},
-    {"max_unpool2d", reduce_case_max_unpool2d, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"max_unpool1d", reduce_case_max_unpool, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"max_unpool2d", reduce_case_max_unpool, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"max_unpool3d", reduce_case_max_unpool, TN_FILL_ANY, TN_CASE_FLOATS},
     {"global_avg_pool", reduce_case_global_pool, TN_FILL_ANY, TN_CASE_FLOATS},
     {"global_max_pool", reduce_case_global_pool, TN_FILL_DISTINCT, TN_CASE_FLOATS},
     {"adaptive_avg_pool", reduce_case_adaptive_pool, TN_FILL_ANY, TN_CASE_FLOATS},

@@ -11,6 +11,7 @@ TRANSPOSED = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)
 MAX_POOL, AVERAGE_POOL = (F.max_pool1d, F.max_pool2d, F.max_pool3d), (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d)
 LP_POOL = (F.lp_pool1d, F.lp_pool2d, F.lp_pool3d)
 ADAPTIVE_AVERAGE = (F.adaptive_avg_pool1d, F.adaptive_avg_pool2d, F.adaptive_avg_pool3d)
+MAX_UNPOOL = (F.max_unpool1d, F.max_unpool2d, F.max_unpool3d)
 ADAPTIVE_MAX = (F.adaptive_max_pool1d, F.adaptive_max_pool2d, F.adaptive_max_pool3d)
 
 
@@ -91,9 +92,9 @@ def pooled(rank, distinct=False, low=-3.0, high=3.0, **more):
     return draw
 
 
-def max_pool(rank, index):
+def max_pool(rank):
     return lambda x, kernel, stride, ceil, padding: MAX_POOL[rank - 1](
-        x, kernel, stride or kernel, padding, ceil_mode=ceil, return_indices=index)
+        x, kernel, stride or kernel, padding, ceil_mode=ceil, return_indices=True)
 
 
 def average_pool(rank):
@@ -110,7 +111,7 @@ def pool_gradient(maximum):
     """dy, and what the gradient needs of the pooling of some x."""
     def draw(d):
         (x,), options = pooled(2, True, **({} if maximum else {"include_pad": [False, True]}))(d)
-        y = (max_pool(2, True) if maximum else average_pool(2))(x.double(), **options)
+        y = (max_pool(2) if maximum else average_pool(2))(x.double(), **options)
         shape = (y[0] if maximum else y).shape
         return [d.values(shape)] + [y[1].to(torch.int32)] * maximum, {**options, "dims": list(x.shape)}
 
@@ -123,18 +124,20 @@ def pool_gradient(maximum):
     return draw, run
 
 
-def unpooled(d):
-    kernel = d.some(2, 1, 3)
-    x = d.distinct((d.size(), d.size(False), *(k * d.int(1, 3) + d.int(0, k - 1) for k in kernel)))
-    y, index = F.max_pool2d(x.double(), kernel, return_indices=True)
-    return [d.values(y.shape), index.to(torch.int32)], {"kernel": kernel, "size": list(x.shape[2:])}
+def unpool(rank):
+    def draw(d):
+        kernel = d.some(rank, 1, 3)
+        x = d.distinct((d.size(), d.size(False), *(k * d.int(1, 3) + d.int(0, k - 1) for k in kernel)))
+        y, index = MAX_POOL[rank - 1](x.double(), kernel, return_indices=True)
+        return [d.values(y.shape), index.to(torch.int32)], {"kernel": kernel, "size": list(x.shape[2:])}
+    return draw, lambda x, i, kernel, size: MAX_UNPOOL[rank - 1](x, i.long(), kernel, output_size=size)
 
 
-def adaptive(functions):
+def adaptive(functions, **more):
     def draw(d):
         rank = d.int(1, 3)
         return [d.values((d.size(), d.size(), *(d.int(1, 7) for _ in range(rank))))], {"size": d.some(rank, 1, 5)}
-    return draw, lambda x, size: functions[x.dim() - 3](x, size)
+    return draw, lambda x, size: functions[x.dim() - 3](x, size, **more)
 
 
 def image(d, low=1, high=3):
@@ -449,9 +452,9 @@ ROWS = {
     "conv2d_grad_weight": conv_gradient(2, False),
     "conv3d_grad_input": conv_gradient(3, True),
     "conv3d_grad_weight": conv_gradient(3, False),
-    "max_pool1d": (pooled(1), max_pool(1, True)),
-    "max_pool2d": (pooled(2), max_pool(2, True)),
-    "max_pool3d": (pooled(3), max_pool(3, False)),
+    "max_pool1d": (pooled(1), max_pool(1)),
+    "max_pool2d": (pooled(2), max_pool(2)),
+    "max_pool3d": (pooled(3), max_pool(3)),
     "avg_pool1d": (pooled(1, include_pad=[False, True]), average_pool(1)),
     "avg_pool2d": (pooled(2, include_pad=[False, True]), average_pool(2)),
     "avg_pool3d": (pooled(3, include_pad=[False, True]), average_pool(3)),
@@ -460,9 +463,11 @@ ROWS = {
     "lp_pool3d": (pooled(3, False, 0.1, 3, p=[1, 2, 3.5]), lp_pool(3)),
     "max_pool2d_grad": pool_gradient(True),
     "avg_pool2d_grad": pool_gradient(False),
-    "max_unpool2d": (unpooled, lambda x, i, kernel, size: F.max_unpool2d(x, i.long(), kernel, output_size=size)),
+    "max_unpool1d": unpool(1),
+    "max_unpool2d": unpool(2),
+    "max_unpool3d": unpool(3),
     "adaptive_avg_pool": adaptive(ADAPTIVE_AVERAGE),
-    "adaptive_max_pool": adaptive(ADAPTIVE_MAX),
+    "adaptive_max_pool": adaptive(ADAPTIVE_MAX, return_indices=True),
     "global_avg_pool": (lambda d: ([d.values(image(d))], {}), lambda x: x.flatten(2).mean(2)),
     "global_max_pool": (lambda d: ([d.values(image(d))], {}), lambda x: x.flatten(2).amax(2)),
     "interpolate": (resized, resize),

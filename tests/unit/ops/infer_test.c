@@ -50,7 +50,7 @@ static const example fitting[] = {
      "f32[1, 4, 3, 5, 6]"},
     {"x: f32[1, 2, 3, 3]; w: f32[2, 3, 4, 2]",
      "y = conv_transpose2d(x, w, stride=[2, 3], output_padding=[0, 2])", "f32[1, 3, 8, 10]"},
-    {"x: f32[1, 2, 4, 5, 6]", "y = max_pool3d(x, kernel=[2, 2, 3])", "f32[1, 2, 2, 2, 2]"},
+    {"x: f32[1, 2, 4, 5, 6]", "y, i = max_pool3d(x, kernel=[2, 2, 3])", "f32[1, 2, 2, 2, 2] i32[1, 2, 2, 2, 2]"},
     {"x: f32[1, 2, 7]", "y = adaptive_avg_pool(x, size=[3])", "f32[1, 2, 3]"},
     {"x: f32[1, 2, 3, 5]", "y = interpolate(x, scale=[2, 1.5])", "f32[1, 2, 6, 7]"},
     {"x: f32[2, 3]", "y = extend(x, low=[1, 0], high=[0, 2], mode=circular)", "f32[3, 5]"},
@@ -207,7 +207,7 @@ static const example wrong[] = {
     {"x: f32[1, 2, 1, 3]; w: f32[2, 3, 2, 2]", "y = conv_transpose2d(x, w, padding=[1, 0])",
      "spatial dimension 0 of the result has no size that can be counted: x has 1, the kernel 2, the padding "
      "1 and 1"},
-    {"x: f32[2, 3]", "y = adaptive_max_pool(x, size=[2])", "x is f32[2, 3] of rank 2, expected at least 3"},
+    {"x: f32[2, 3]", "y, i = adaptive_max_pool(x, size=[2])", "x is f32[2, 3] of rank 2, expected at least 3"},
     {"x: f32[1, 1, 3]", "y = interpolate(x)", "expected either size or scale"},
     {"x: f32[1, 1, 3, 3]", "y = interpolate(x, size=[2, 2, 2])", "3 entries, expected 1 or 2"},
     {"x: f32[1, 1, 3]", "y = interpolate(x, scale=0.1)",
