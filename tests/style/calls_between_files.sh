@@ -15,7 +15,7 @@ build=$1
 ROOMS="base formats config plugin graph ops model compile exec tensor conformance data run distributed step records train infer bench commands compare"
 # Files of one line may use each other: recursion over a language, or a device whose parts are one state machine.
 HARMLESS="
-core/model/block.c core/model/layer.c core/model/lines.c core/model/scan.c core/model/value.c
+core/model/lines/block.c core/model/lines/layer.c core/model/lines/lines.c core/model/lines/scan.c core/model/lines/value.c
 "
 
 list=$(mktemp)

@@ -1,4 +1,4 @@
-/* core/model/scope.c: the named values and arguments that the lines of a model or block see. */
+/* core/model/lines/scope.c: the named values and arguments that the lines of a model or block see. */
 #include "core/model/assemble.h"
 
 #include <string.h>

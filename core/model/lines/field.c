@@ -1,4 +1,4 @@
-/* core/model/field.c: the fields that the model takes: inputs of the program, or values that the graph
+/* core/model/lines/field.c: the fields that the model takes: inputs of the program, or values that the graph
  * prepares from inputs. */
 #include "core/model/assemble.h"
 

@@ -1,4 +1,4 @@
-/* core/model/lines.c: builds the graph of the lines of a model or block, in a scope of named values. */
+/* core/model/lines/lines.c: builds the graph of the lines of a model or block, in a scope of named values. */
 #include "core/model/assemble.h"
 
 #include <string.h>

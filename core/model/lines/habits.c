@@ -1,4 +1,4 @@
-/* core/model/habits.c: calls that are written as in PyTorch, where the size of the input comes first. Some of
+/* core/model/lines/habits.c: calls that are written as in PyTorch, where the size of the input comes first. Some of
  * them would be built, with another meaning. */
 #include "core/model/assemble.h"
 

@@ -1,4 +1,4 @@
-/* core/model/callee.c: finds the block, layer or op that a call names, and the number of its inputs. */
+/* core/model/lines/callee.c: finds the block, layer or op that a call names, and the number of its inputs. */
 #include "core/graph/op/schema.h"
 #include "core/model/assemble.h"
 

@@ -1,4 +1,4 @@
-/* core/model/block_text.c: the [block NAME] sections of a configuration, and their keys as lines of the model
+/* core/model/lines/block_text.c: the [block NAME] sections of a configuration, and their keys as lines of the model
  * language. */
 #include "core/model/assemble.h"
 

@@ -1,4 +1,4 @@
-/* core/model/operation.c: operations on values in lines that compute: the checks of operands, and the ops
+/* core/model/lines/operation.c: operations on values in lines that compute: the checks of operands, and the ops
  * that they become (core/graph/build/term.h). */
 #include "core/model/assemble.h"
 

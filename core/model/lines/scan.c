@@ -1,4 +1,4 @@
-/* core/model/scan.c: `y, h: scan(cell) <- x, h0`: applies a block to the steps of a sequence, one after the
+/* core/model/lines/scan.c: `y, h: scan(cell) <- x, h0`: applies a block to the steps of a sequence, one after the
  * other, and carries its states. The steps are unrolled, under the path of the line, so that they share their
  * parameters. docs/decisions/0074-scan.md has the reasons. */
 #include <string.h>

@@ -1,4 +1,4 @@
-/* core/model/block.c: applying a [block NAME] section: args, inputs, layers, outputs. */
+/* core/model/lines/block.c: applying a [block NAME] section: args, inputs, layers, outputs. */
 #include "core/model/assemble.h"
 
 static const char *block_where(const tn_assembly *a, tn_section *section, tn_key *key) {

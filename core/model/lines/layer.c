@@ -1,4 +1,4 @@
-/* core/model/layer.c: applies one call of the model language: a layer of a plugin, an op, a block, or
+/* core/model/lines/layer.c: applies one call of the model language: a layer of a plugin, an op, a block, or
  * "@name". */
 #include "core/graph/op/schema.h"
 #include "core/model/assemble.h"
