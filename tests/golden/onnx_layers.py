@@ -73,7 +73,7 @@ def max_pool(n):
         x, padding = n.emit("extend", x, **w.pads(-math.inf)), [0] * w.rank
     options = dict(kernel=w.kernel, stride=w.stride, padding=padding, ceil=bool(n.attribute("ceil_mode", 0)))
     if n.results == 1:
-        return n.emit_all(f"max_pool{w.rank}d", 1 if w.rank == 3 else 2, x, **options)[0]
+        return n.emit_all(f"max_pool{w.rank}d", 2, x, **options)[0]
     if spread(n, w):
         raise Without("an index where padding differs on both sides")
     y, index = n.emit_all(f"max_pool{w.rank}d", 2, x, **options)

@@ -161,6 +161,14 @@ def short(drawing):
     return draw
 
 
+def coarse(drawing):
+    """A draw of multiples of 1/2: the distance of close numbers from their mean has no digits in f32."""
+    def draw(d):
+        d.ties = True
+        return drawing(d)
+    return draw
+
+
 def moved(low=1, high=4, empty=True, **options):
     """One operand, and options that are functions of the draw and the shape."""
     def draw(d):

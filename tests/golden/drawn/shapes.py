@@ -6,7 +6,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from .draws import all_of, along, moved, over, reduced, short
+from .draws import all_of, along, coarse, moved, over, reduced, short
 
 
 # ---- draws ----
@@ -347,7 +347,7 @@ ROWS = {
     "all": (reduced(), logical(torch.all)),
     "all_finite": (moved(0), lambda x: torch.isfinite(x).all()),
     "var": (reduced(correction=[0, 0.5, 1]), lambda x, axes, keep, correction: x.var(all_of(x, axes), correction=correction, keepdim=keep)),
-    "std": (reduced(correction=[0, 0.5, 1]), lambda x, axes, keep, correction: x.std(all_of(x, axes), correction=correction, keepdim=keep)),
+    "std": (coarse(reduced(correction=[0, 0.5, 1])), lambda x, axes, keep, correction: x.std(all_of(x, axes), correction=correction, keepdim=keep)),
     "norm": (reduced(p=[0, 1, 2, 3, 0.5, math.inf]), lambda x, axes, keep, p: torch.linalg.vector_norm(x, p, all_of(x, axes), keep)),
     "logsumexp": (reduced(), lambda x, axes, keep: x.logsumexp(all_of(x, axes), keep)),
     "moments": (reduced(-2, keep=False), lambda x, axes: (x.mean(all_of(x, axes)), x.var(all_of(x, axes), correction=0))),
