@@ -15,7 +15,7 @@ typedef struct alignment {
 
 static int64_t alignment_room(const tn_type *score) { return (score->dims[1] + 2) * score->dims[2]; }
 
-static alignment alignment_of(const tn_launch *l, int64_t row) {
+static alignment alignment_of_row(const tn_launch *l, int64_t row) {
   const tn_type *score = &l->in[0].type;
   alignment a = {.l = l,
                  .row = row,
@@ -73,7 +73,7 @@ static double alignment_beta(const alignment *a, const double *next, int64_t s) 
                            alignment_skips(a, s + 2) ? next[s + 2] : -INFINITY);
 }
 
-static void alignment_backward(const alignment *a, double total) {
+static void alignment_go_back(const alignment *a, double total) {
   const tn_view *dscore = &a->l->out[0];
   double dtotal = tn_cpu_get(dscore->type.dtype, a->l->in[4].data, a->row);
   for (int64_t t = a->steps - 1; t >= 0; t--) {
@@ -90,18 +90,18 @@ static void alignment_backward(const alignment *a, double total) {
 }
 
 static void alignment_task(void *l, int64_t row) {
-  alignment a = alignment_of(l, row);
+  alignment a = alignment_of_row(l, row);
   const tn_view *total = &a.l->out[0];
   tn_cpu_put(total->type.dtype, total->data, row, alignment_forward(&a));
 }
 
 static void alignment_grad_task(void *l, int64_t row) {
-  alignment a = alignment_of(l, row);
+  alignment a = alignment_of_row(l, row);
   const tn_view *dscore = &a.l->out[0];
   int64_t first = alignment_index(&a, 0, 0), n = a.most_steps * a.most_states;
   for (int64_t i = 0; i < n; i++) tn_cpu_put(dscore->type.dtype, dscore->data, first + i, 0);
   double total = alignment_forward(&a);
-  if (total != -INFINITY) alignment_backward(&a, total);
+  if (total != -INFINITY) alignment_go_back(&a, total);
 }
 
 static tn_status alignment_check_counts(tn_launch *l) {
