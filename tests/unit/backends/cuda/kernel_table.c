@@ -239,7 +239,8 @@ static int table_check(const char *path, const char *table) {
 
 int main(int argc, char **argv) {
   bool check = argc > 2 && strcmp(argv[1], "--check") == 0;
-  if (argc < 2) return fprintf(stderr, "usage: kernel_table [--check] TABLE\n"), 64;
+  if (argc != 2 + check || argv[argc - 1][0] == '-')
+    return fprintf(stderr, "usage: kernel_table [--check] TABLE\n"), 64;
   char *table = table_read(argv[argc - 1]);
   int code = check ? table_check(argv[argc - 1], table) : table_write(argv[argc - 1], table);
   free(table);
