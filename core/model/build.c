@@ -43,6 +43,7 @@ static tn_status model_size_fields(tn_model_scope *scope, tn_section *section, t
   const tn_assembly *a = scope->assembly;
   const int64_t length = a->request->length;
   tn_key *key = tn_section_key(section, "lengths");
+  if (key != NULL && key->value[0] == '\0') key = NULL; /* as without it */
   const char *where =
       tn_key_where(a->request->ini, section, key != NULL ? key : tn_section_key(section, "inputs"));
   if (signature->word == NULL && key == NULL) return TN_OK;

@@ -104,9 +104,8 @@ static tn_status output_add(tn_model_scope *scope, const tn_line *line, int32_t 
 static tn_status outputs_of_names(tn_model_scope *scope, tn_section *section) {
   tn_line line;
   TN_TRY(tn_block_line(scope->assembly, section, "outputs", "names <- ", "", &line));
-  if (line.n_refs == 0 || line.condition != NULL)
-    return tn_failf(scope->assembly->env, TN_EINVAL, "%s, expected names of lines, as in a, b",
-                    line.n_refs == 0 ? "there is no name" : "there is an `if`");
+  if (line.condition != NULL)
+    return tn_failf(scope->assembly->env, TN_EINVAL, "there is an `if`, expected names of lines, as in a, b");
   for (int32_t i = 0; i < line.n_refs; i++) TN_TRY(output_add(scope, &line, i));
   return TN_OK;
 }
@@ -114,7 +113,7 @@ static tn_status outputs_of_names(tn_model_scope *scope, tn_section *section) {
 tn_status tn_model_outputs_build(tn_model_scope *scope, tn_section *section) {
   tn_assembly *a = scope->assembly;
   tn_key *key = tn_section_key(section, "outputs");
-  if (key == NULL) return output_of_last_line(scope, section);
+  if (key == NULL || key->value[0] == '\0') return output_of_last_line(scope, section);
   tn_status status = outputs_of_names(scope, section);
   if (status == TN_OK) return TN_OK;
   scope->last = 0;

@@ -22,8 +22,7 @@ static tn_status lengths_parse(const tn_env *env, char *text, tn_settings *s) {
   char *save = NULL;
   for (char *part = strtok_r(text, ",", &save); part != NULL; part = strtok_r(NULL, ",", &save))
     TN_TRY(lengths_add(env, tn_text_trim(part), s));
-  if (s->n_lengths > 0) return TN_OK;
-  return tn_failf(env, TN_EINVAL, "there is no length, expected whole numbers, as in 64, 128, 256");
+  return TN_OK;
 }
 
 tn_status tn_settings_read_lengths(tn_env *env, tn_ini *ini, tn_settings *s) {
@@ -32,6 +31,7 @@ tn_status tn_settings_read_lengths(tn_env *env, tn_ini *ini, tn_settings *s) {
   s->n_lengths = 0;
   if (key == NULL) return TN_OK;
   key->used = true;
+  if (key->value[0] == '\0') return TN_OK; /* as without the key */
   char *text = tn_arena_strdup(&ini->arena, key->value);
   if (text == NULL) return TN_ENOMEM;
   tn_status status = lengths_parse(env, text, s);
