@@ -322,7 +322,7 @@ static int dtypes_of(const json_t *report, const char *op, bool of_floats) {
   return n;
 }
 
-static void quick_runs_a_float_and_an_integer_dtype_of_ops_without_a_kernel(void **state) {
+static void quick_runs_a_float_and_an_integer_dtype_of_each_op(void **state) {
   (void)state;
   tn_conformance_options wanted = {.draws = 1, .quick = 1};
   json_t *report = run("cpu", NULL, NULL, &wanted, NULL);
@@ -334,8 +334,11 @@ static void quick_runs_a_float_and_an_integer_dtype_of_ops_without_a_kernel(void
   }
   const char *const of_cases[] = {"gather", "reduce_sum", "copy"};
   for (size_t i = 0; i < sizeof of_cases / sizeof *of_cases; i++) {
-    assert_int_equal(dtypes_of(report, of_cases[i], true), 4);
-    assert_int_equal(dtypes_of(report, of_cases[i], false), 2);
+    assert_in_range(dtypes_of(report, of_cases[i], true), 1, 2);
+    assert_in_range(dtypes_of(report, of_cases[i], false), 1, 2);
+    char name[64];
+    snprintf(name, sizeof name, "%s/f32", of_cases[i]);
+    assert_non_null(json_object_get(json_object_get(report, "cases"), name));
   }
   json_decref(report);
 }
@@ -401,7 +404,7 @@ int main(void) {
       cmocka_unit_test(wrong_options_say_what_is_expected),
       cmocka_unit_test(one_use_can_be_run_alone),
       cmocka_unit_test(an_op_without_a_case_is_drawn_from_its_schema),
-      cmocka_unit_test(quick_runs_a_float_and_an_integer_dtype_of_ops_without_a_kernel),
+      cmocka_unit_test(quick_runs_a_float_and_an_integer_dtype_of_each_op),
       cmocka_unit_test(threads_and_contexts_change_no_bit),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

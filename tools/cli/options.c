@@ -87,7 +87,7 @@ static const cli_option options[] = {
     {"unsupported", "FILE", "ops that may be missing: lines of OP/DTYPE: reason", CLI_CONFORMANCE, 0,
      TEXT(unsupported)},
     {"draws", "N", "draws of each op and dtype", CLI_CONFORMANCE, 0, COUNT(draws)},
-    {"quick", NULL, "one float and one integer dtype of each op that no kernel of the device names",
+    {"quick", NULL, "one float and one integer dtype of each op; f32 and i32 too where a kernel names it",
      CLI_CONFORMANCE, 0, FLAG(quick)},
     {"timeout", "SECONDS", "time limit of a case (default: 60)", CLI_CONFORMANCE, 0, COUNT(timeout)},
     {"backends", "A,B", "the backend that is trusted, and the one that is tested", CLI_COMPARE, 0,
