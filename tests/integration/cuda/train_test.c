@@ -42,12 +42,12 @@ static void losses_are_near(const json_t *a, const json_t *b, double tolerance) 
   }
 }
 
-/* In each precision, captured and, in fp16 or all, not. The tolerances are relative, of a mean over twelve
- * steps. */
+/* In each precision, bf16 where all run, captured and, in fp16 or all, not. The tolerances are relative, of a
+ * mean over twelve steps. */
 static void trains_like_the_cpu(const char *ini, double f32, double half) {
   static const char *const policies[] = {"fp32", "fp16", "bf16"};
   file_write("model.ini", ini);
-  for (int i = 0; i < 3; i++) {
+  for (int i = 0; i < whole_or(3, 2); i++) {
     char cpu[128], captured[128], plain[160];
     snprintf(cpu, sizeof cpu, "--set backend.use=cpu --set precision.policy=%s", policies[i]);
     snprintf(captured, sizeof captured, "--set precision.policy=%s", policies[i]);
@@ -86,7 +86,7 @@ static void the_order_of_streams_changes_no_bit(void **state) {
   double loss = 0;
   (void)state;
   file_write("model.ini", mlp_ini);
-  for (int seed = 0; seed < whole_or(50, 8); seed++) {
+  for (int seed = 0; seed < whole_or(50, 5); seed++) {
     char number[16];
     snprintf(number, sizeof number, "%d", seed);
     setenv("FAKECUDA_ORDER", seed == 0 ? "eager" : seed == 1 ? "lazy" : "random", 1);
