@@ -68,11 +68,14 @@ static tn_status tril_flatten_decompose(tn_build *b, const void *attributes) {
   TN_TRY(rearrange_need_rank(b, 2, "rows, columns"));
   tn_type x = tn_ops_type(b, tn_build_in(b, 0));
   int64_t rows = x.dims[x.rank - 2], columns = x.dims[x.rank - 1];
-  if (rows + diagonal < 1 || rows + diagonal > columns || diagonal > 0)
+  if (diagonal > 0 || rows + diagonal < 1 || rows + diagonal > columns)
     return tn_fail(b, TN_EINVAL, "diagonal",
                    "x is %s and diagonal is %lld, expected 0 or less, and 1 to %lld elements in the last row "
                    "of the triangle",
                    tn_ops_text(&x).v, (long long)diagonal, (long long)columns);
+  if (rows > INT32_MAX / (columns + 1))
+    return tn_fail(b, TN_EINVAL, NULL, "x is %s: a matrix has more elements than an i32 index can count",
+                   tn_ops_text(&x).v);
   TN_TRY(rearrange_triangle_index(b, rows, columns, diagonal, &at));
   x.dims[x.rank - 2] = rows * columns;
   tn_val flat = tn_reshape(b, tn_build_in(b, 0), x.rank - 1, x.dims);
