@@ -33,10 +33,14 @@ int32_t tn_program_phase(int32_t which) {
   return 1 + (which - TN_PROGRAM_LATER) / TN_PHASE_PROGRAMS;
 }
 
+int32_t tn_program_shorter(int32_t which) {
+  return which < TN_PROGRAM_SHORTER ? -1 : (which - TN_PROGRAM_SHORTER) / TN_LENGTH_PROGRAMS;
+}
+
 int64_t tn_program_length(const tn_run *run, const tn_program_request *request, int32_t which) {
   if (which == TN_PROGRAM_PREDICT && request->length > 0) return request->length;
-  if (which < TN_PROGRAM_SHORTER) return tn_settings_longest(&run->settings);
-  return run->settings.lengths[(which - TN_PROGRAM_SHORTER) / TN_LENGTH_PROGRAMS];
+  int32_t shorter = tn_program_shorter(which);
+  return shorter < 0 ? tn_settings_longest(&run->settings) : run->settings.lengths[shorter];
 }
 
 int64_t tn_program_epoch(const tn_run *run, int32_t which) {
@@ -52,10 +56,9 @@ const char *tn_program_kind_name(int32_t which) { return program_names[tn_progra
 const char *tn_program_name(const tn_run *run, tn_program_set *set, int32_t which) {
   const char *name = tn_program_kind_name(which);
   if (which < TN_PROGRAM_LATER) return name;
-  if (which >= TN_PROGRAM_SHORTER)
-    return tn_arena_printf(
-        &set->arena, "%s.n%lld", name,
-        (long long)run->settings.lengths[(which - TN_PROGRAM_SHORTER) / TN_LENGTH_PROGRAMS]);
+  int32_t shorter = tn_program_shorter(which);
+  if (shorter >= 0)
+    return tn_arena_printf(&set->arena, "%s.n%lld", name, (long long)run->settings.lengths[shorter]);
   return tn_arena_printf(&set->arena, "%s.%lld", name, (long long)tn_program_epoch(run, which));
 }
 

@@ -16,6 +16,8 @@ int32_t tn_program_phase(int32_t which);
 int64_t tn_program_epoch(const tn_run *run, int32_t which);
 /* The step that trains most parameters. It chooses the locations and layouts of all states. */
 int32_t tn_program_leader(const tn_run *run);
+/* The index of its length among the shorter [model] lengths; -1: it has the longest one. */
+int32_t tn_program_shorter(int32_t which);
 /* The size of the dimension that varies in a program; 0: none does. */
 int64_t tn_program_length(const tn_run *run, const tn_program_request *request, int32_t which);
 

@@ -98,9 +98,9 @@ static tn_status programs_emit_forward(tn_run *run, int32_t which, tn_model *mod
 static int64_t programs_batch(const tn_run *run, const tn_program_request *request, int32_t which) {
   int32_t kind = tn_program_kind(which);
   if (tn_program_phase(which) >= run->settings.n_phases) return 0;
-  if (which >= TN_PROGRAM_SHORTER &&
-      (!request->all_lengths || run->ini.mistakes.n > 0 || /* which the longest one has told */
-       (which - TN_PROGRAM_SHORTER) / TN_LENGTH_PROGRAMS >= run->settings.n_lengths - 1))
+  int32_t shorter = tn_program_shorter(which);
+  if (shorter >= 0 && (!request->all_lengths || shorter >= run->settings.n_lengths - 1 ||
+                       run->ini.mistakes.n > 0 /* the program of the longest length has noted them */))
     return 0;
   if (kind != TN_PROGRAM_WEIGH && kind != TN_PROGRAM_MICRO) return request->batch[kind];
   return run->settings.optimizer.accumulate > 1 ? request->batch[TN_PROGRAM_STEP] : 0;
@@ -267,7 +267,8 @@ static tn_status programs_build_graphs(tn_run *run, const tn_program_request *re
 
 /* The others run once, or once an epoch. */
 static bool programs_runs_often(int32_t which) {
-  return tn_program_is_training(which) || which == TN_PROGRAM_EVAL || tn_program_is_inference(which);
+  return tn_program_is_training(which) || tn_program_kind(which) == TN_PROGRAM_EVAL ||
+         tn_program_is_inference(which);
 }
 
 /* The step of the last phase chooses the layouts of the parameters; the other programs use them. */
