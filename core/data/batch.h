@@ -22,7 +22,7 @@ typedef struct tn_pending_batch {
   int64_t *ids;
   int64_t block;   /* index of the block in the epoch */
   int64_t samples; /* samples that are not padding */
-  int32_t length;  /* the number of its length, of those of the chain */
+  int32_t length;  /* index of its length in chain->lengths */
   int64_t filled;  /* rows that are read: the real samples, and one more that padding repeats; 0: past the
                       end of the epoch */
   atomic_int remaining; /* chunks not yet finished */

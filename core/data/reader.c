@@ -114,11 +114,13 @@ void tn_reader_aim(tn_reader *reader, int64_t index, uint64_t key, void *const *
     reader->fields[i].target = (char *)targets[i] + (size_t)row * bytes;
     reader->fields[i].data = NULL;
   }
-  bool counts = reader->chain->n_lengths > 0 && reader->chain->length >= reader->chain->n_fields;
-  if (counts) reader->length = (int32_t *)targets[reader->chain->length] + row;
-  for (int32_t i = reader->chain->n_fields; i < reader->chain->n_outputs && !counts; i++)
-    reader->draws[i - reader->chain->n_fields] =
-        (int32_t *)targets[i] + row * reader->chain->sampled[i].dims[0];
+  const tn_transform_chain *chain = reader->chain;
+  if (chain->n_lengths > 0 && chain->length >= chain->n_fields) {
+    reader->length = (int32_t *)targets[chain->length] + row;
+    return;
+  }
+  for (int32_t i = chain->n_fields; i < chain->n_outputs; i++)
+    reader->draws[i - chain->n_fields] = (int32_t *)targets[i] + row * chain->sampled[i].dims[0];
 }
 
 /* The code of the recorded error, since a callback may return TN_ENOMEM for any failed call of the host. */

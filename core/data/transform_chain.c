@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "core/base/rows.h"
 #include "core/base/text/text.h"
 #include "core/data/lengths.h"
 
@@ -135,18 +136,6 @@ static tn_status chain_choose_fields(tn_env *env, tn_transform_chain *chain, con
   return TN_OK;
 }
 
-tn_type tn_transform_chain_batched(const tn_type *type, int64_t batch) {
-  tn_type t = {type->dtype, type->rank + 1, {batch}};
-  memcpy(t.dims + 1, type->dims, (size_t)type->rank * sizeof(int64_t));
-  return t;
-}
-
-static tn_type chain_without_batch(const tn_type *type) {
-  tn_type t = {type->dtype, type->rank - 1, {0}};
-  memcpy(t.dims, type->dims + 1, (size_t)t.rank * sizeof(int64_t));
-  return t;
-}
-
 bool tn_transform_chain_is_fixed(const tn_type *types, int32_t n) {
   for (int32_t k = 0; k < n; k++)
     if (!chain_type_is_sound(&types[k], 0)) return false;
@@ -171,7 +160,7 @@ static tn_status chain_infer_stage(tn_env *env, tn_transform_chain *chain, tn_st
     if (batch > 0 && field->type.rank == TN_MAX_RANK)
       return tn_failf(env, TN_EINVAL, "field '%s' has no room for the batch in front of its %d dimensions",
                       field->name, TN_MAX_RANK);
-    stage->in[k] = batch > 0 ? tn_transform_chain_batched(&field->type, batch) : field->type;
+    stage->in[k] = batch > 0 ? tn_type_batched(&field->type, batch) : field->type;
     stage->out[k] = stage->in[k];
   }
   TN_TRY(stage->transform->infer(env, stage->options, stage->n, stage->in, stage->out));
@@ -181,7 +170,7 @@ static tn_status chain_infer_stage(tn_env *env, tn_transform_chain *chain, tn_st
   stage->varies = !tn_transform_chain_is_fixed(stage->out, stage->n);
   for (int32_t k = 0; k < stage->n; k++) {
     tn_field *field = &chain->fields[stage->field[k]];
-    field->type = batch > 0 ? chain_without_batch(&stage->out[k]) : stage->out[k];
+    field->type = batch > 0 ? tn_type_row(&stage->out[k]) : stage->out[k];
   }
   return TN_OK;
 }

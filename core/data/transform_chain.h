@@ -63,8 +63,6 @@ static inline const tn_stage *tn_transform_chain_device_stages(const tn_transfor
  * made (byte_table.h). */
 tn_status tn_transform_chain_place(tn_env *env, const tn_loader_options *options, tn_transform_chain *chain);
 
-/* `type` with the batch as first dimension; its rank is less than TN_MAX_RANK. */
-tn_type tn_transform_chain_batched(const tn_type *type, int64_t batch);
 /* Whether the device applies the transform at this position of the configured list. */
 bool tn_transform_chain_on_device(const tn_transform_chain *chain, int32_t position);
 /* Whether no dimension of the types varies. */

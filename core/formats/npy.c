@@ -21,12 +21,14 @@ enum {
 
 /* The types that NumPy and Tenon share. */
 typedef struct npy_type {
-  const char *descr;
+  const char *descr, *name;
   int32_t dtype;
 } npy_type;
 
-static const npy_type npy_types[] = {{"|b1", TN_BOOL}, {"|u1", TN_U8},  {"<i4", TN_I32}, {"<i8", TN_I64},
-                                     {"<f2", TN_F16},  {"<f4", TN_F32}, {"<f8", TN_F64}};
+static const npy_type npy_types[] = {{"|b1", "bool", TN_BOOL},   {"|u1", "uint8", TN_U8},
+                                     {"<i4", "int32", TN_I32},   {"<i8", "int64", TN_I64},
+                                     {"<f2", "float16", TN_F16}, {"<f4", "float32", TN_F32},
+                                     {"<f8", "float64", TN_F64}};
 enum { NPY_TYPES = sizeof(npy_types) / sizeof(npy_types[0]) };
 
 /* ---- the header's text: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } ---------------- */
@@ -245,16 +247,21 @@ tn_status tn_npy_read(const void *handle, const char *path, tn_type *type, void 
 
 /* ---- writing ------------------------------------------------------------------------------------ */
 
-static const char *npy_descr_of(int32_t dtype) {
+static const npy_type *npy_type_of(int32_t dtype) {
   for (int i = 0; i < NPY_TYPES; i++)
-    if (npy_types[i].dtype == dtype) return npy_types[i].descr;
+    if (npy_types[i].dtype == dtype) return &npy_types[i];
   return NULL;
+}
+
+const char *tn_npy_name(int32_t dtype) {
+  const npy_type *type = npy_type_of(dtype);
+  return type != NULL ? type->name : NULL;
 }
 
 /* Prints the dict, padded with blanks and ended by a newline so that the data is aligned. A tuple of one
  * element has a trailing comma. */
 static void npy_print_header(tn_text *text, const tn_type *type) {
-  tn_text_addf(text, "{'descr': '%s', 'fortran_order': False, 'shape': (", npy_descr_of(type->dtype));
+  tn_text_addf(text, "{'descr': '%s', 'fortran_order': False, 'shape': (", npy_type_of(type->dtype)->descr);
   for (int32_t i = 0; i < type->rank; i++) tn_text_addf(text, "%s%" PRId64, i > 0 ? ", " : "", type->dims[i]);
   tn_text_add(text, type->rank == 1 ? ",), }" : "), }");
   while ((10 + text->n + 1) % ALIGNMENT != 0) {
@@ -277,7 +284,7 @@ static tn_status npy_append_all(const void *handle, tn_new_file *file, const tn_
 tn_status tn_npy_write(const void *handle, const char *path, const tn_type *type, const void *data) {
   int64_t bytes = 0;
   tn_new_file file;
-  if (npy_descr_of(type->dtype) == NULL)
+  if (npy_type_of(type->dtype) == NULL)
     return tn_failf(handle, TN_EUNSUPPORTED, "%s: NumPy has no type %s; cast the value to f32 first", path,
                     tn_dtype_name(type->dtype));
   if (!tn_checked_bytes(type->dims, type->rank, tn_dtype_size(type->dtype), &bytes))

@@ -11,3 +11,6 @@ tn_status tn_npy_read(const void *handle, const char *path, tn_type *type, void 
 
 /* Writes version 1, atomically. TN_EUNSUPPORTED for bf16, which NumPy lacks. */
 tn_status tn_npy_write(const void *handle, const char *path, const tn_type *type, const void *data);
+
+/* NumPy's name of an element type, "float32"; NULL: NumPy lacks the type. */
+const char *tn_npy_name(int32_t dtype);

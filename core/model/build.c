@@ -41,7 +41,8 @@ static void model_mark_known_keys(tn_section *section) {
 /* The dimension that varies has the size of this program. Its word is a number in the lines of the model. */
 static tn_status model_size_fields(tn_model_scope *scope, tn_section *section, tn_signature *signature) {
   const tn_assembly *a = scope->assembly;
-  const int64_t length = a->request->length;
+  const int64_t length =
+      a->request->length > 0 ? a->request->length : 1; /* 0: lengths is wrong, which is told */
   tn_key *key = tn_section_key(section, "lengths");
   if (key != NULL && key->value[0] == '\0') key = NULL; /* as without it */
   const char *where =
@@ -62,7 +63,7 @@ static tn_status model_size_fields(tn_model_scope *scope, tn_section *section, t
       return tn_failf(
           a->env, TN_EINVAL, "%s: [model] inputs: '%s' is an input and a dimension, expected two names",
           tn_key_where(a->request->ini, section, tn_section_key(section, "inputs")), signature->word);
-  tn_signature_size(signature, length > 0 ? length : 1); /* 0: lengths is wrong, which is told */
+  tn_signature_size(signature, length);
   const tn_value number = {.kind = TN_VALUE_NUMBER, .number = (double)length, .is_integer = true};
   return tn_wrap(a->env, tn_scope_define(scope, signature->word, &number), "%s: [model] inputs", where);
 }

@@ -15,11 +15,6 @@ typedef struct scan {
   tn_plugin_files *files;
 } scan;
 
-static bool is_shared_object(const char *name) {
-  size_t n = strlen(name);
-  return n > 3 && strcmp(name + n - 3, ".so") == 0;
-}
-
 static tn_status folder_no_memory(const scan *s) {
   return tn_failf(s->handle, TN_ENOMEM, "out of memory while %s was searched for plugins", s->folder);
 }
@@ -56,7 +51,7 @@ static tn_status folder_visit(const scan *s, const char *below, const char *name
   if (name[0] == '.') return TN_OK;
   const char *relative = tn_arena_printf(s->arena, "%s%s%s", below, below[0] != '\0' ? "/" : "", name);
   if (relative == NULL) return folder_no_memory(s);
-  if (is_shared_object(name)) return folder_add_file(s, relative);
+  if (tn_text_ends(name, ".so")) return folder_add_file(s, relative);
   return depth > 0 ? folder_scan_level(s, relative, depth - 1) : TN_OK;
 }
 

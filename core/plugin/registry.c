@@ -252,10 +252,7 @@ static tn_status registry_load_named(tn_registry *r, const void *handle, const c
                   name, name);
 }
 
-bool tn_registry_is_path(const char *word) {
-  size_t n = strlen(word);
-  return strchr(word, '/') != NULL || (n > 3 && strcmp(word + n - 3, ".so") == 0);
-}
+bool tn_registry_is_path(const char *word) { return strchr(word, '/') != NULL || tn_text_ends(word, ".so"); }
 
 bool tn_registry_has_loaded(tn_registry *r, const void *handle, const char *path) {
   tn_plugin_file file = {.path = path, .relative = ""};

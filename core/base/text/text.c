@@ -74,6 +74,11 @@ bool tn_text_starts(const char *text, const char *prefix) {
   return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
+bool tn_text_ends(const char *text, const char *ending) {
+  size_t n = strlen(text), tail = strlen(ending);
+  return n > tail && strcmp(text + n - tail, ending) == 0;
+}
+
 char *tn_text_trim(char *text) {
   while (isspace((unsigned char)*text)) text++;
   size_t n = strlen(text);

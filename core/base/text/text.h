@@ -24,6 +24,8 @@ void tn_text_free(tn_text *text);
 
 bool tn_text_equal(const char *a, const char *b); /* NULL-safe */
 bool tn_text_starts(const char *text, const char *prefix);
+/* Whether a text that is longer ends so: a name with an extension. */
+bool tn_text_ends(const char *text, const char *ending);
 /* Cuts white space at both ends in place; returns the new start. */
 char *tn_text_trim(char *text);
 /* Shell pattern match with * and ? only. */

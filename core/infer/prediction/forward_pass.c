@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "core/base/rows.h"
 #include "core/distributed/ranks/devices.h"
 #include "core/infer/prediction/load_trained.h"
 #include "core/step/checks/check_model.h"
@@ -17,8 +18,7 @@ static tn_status forward_add_output(tn_forward *f, const tn_binding *output) {
     return tn_failf(&f->run->env, TN_EINVAL,
                     "%s: the model's output '%s' is %s for %lld samples, expected one row per sample",
                     f->run->ini.path, output->name, tn_type_format(type, text), (long long)f->batch);
-  *rows = (tn_output_rows){.name = output->name, .row = {type->dtype, type->rank - 1, {0}}};
-  memcpy(rows->row.dims, type->dims + 1, sizeof *type->dims * (size_t)rows->row.rank);
+  *rows = (tn_output_rows){.name = output->name, .row = tn_type_row(type)};
   rows->row_bytes = tn_type_bytes(&rows->row);
   return TN_OK;
 }

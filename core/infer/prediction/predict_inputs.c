@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "core/base/text/text.h"
+#include "core/formats/npy.h"
 #include "core/step/checks/check_model.h"
 
 /* ---- the inputs that the user names ---- */
@@ -78,8 +79,9 @@ tn_status tn_predict_inputs_length(tn_predict_inputs *p, int64_t *length) {
                       "%s: its rows have length %lld, expected at most %lld, the longest of [model] lengths",
                       a->path, (long long)size, (long long)longest);
   }
-  for (int32_t k = s->n_lengths - 1; k >= 0 && size > 0 && s->lengths[k] >= size; k--)
-    *length = s->lengths[k];
+  int32_t k = 0;
+  while (size > 0 && s->lengths[k] < size) k++;
+  if (size > 0) *length = s->lengths[k];
   return TN_OK;
 }
 
@@ -123,19 +125,11 @@ static tn_status predict_name_array(tn_predict_inputs *p, const tn_program *prog
   return TN_OK;
 }
 
-/* NumPy's name of an element type; NULL: it has none. */
-static const char *predict_numpy_name(int32_t dtype) {
-  static const char *const names[] = {
-      [TN_F64] = "float64", [TN_F32] = "float32", [TN_F16] = "float16", [TN_I64] = "int64",
-      [TN_I32] = "int32",   [TN_U8] = "uint8",    [TN_BOOL] = "bool"};
-  return dtype >= 0 && (size_t)dtype < sizeof names / sizeof *names ? names[dtype] : NULL;
-}
-
 static tn_status predict_fail_type(tn_predict_inputs *p, const char *path, const tn_type *type,
                                    const tn_binding *input) {
   tn_text wanted = tn_text_new(&p->run->env);
   char has[TN_TYPE_TEXT];
-  const char *numpy = type->dtype != input->type.dtype ? predict_numpy_name(input->type.dtype) : NULL;
+  const char *numpy = type->dtype != input->type.dtype ? tn_npy_name(input->type.dtype) : NULL;
   for (int32_t i = 1; i < input->type.rank; i++)
     tn_text_addf(&wanted, ", %lld", (long long)input->type.dims[i]);
   tn_status status = tn_failf(

@@ -22,8 +22,8 @@ typedef struct tn_predict_inputs {
 tn_status tn_predict_inputs_read(tn_predict_inputs *inputs);
 /* The samples of the inputs; `batch` for each folder, whose files are not counted. */
 int64_t tn_predict_inputs_samples(const tn_predict_inputs *inputs, int64_t batch);
-/* The smallest of [model] lengths that holds the arrays; 0: the longest one is for files of a source, or no
- * dimension varies. TN_EINVAL: an array is longer than all of them. */
+/* The smallest of [model] lengths that holds the arrays; 0: the inputs are files of a source, which take the
+ * longest length, or no dimension varies. TN_EINVAL: an array is longer than all of them. */
 tn_status tn_predict_inputs_length(tn_predict_inputs *inputs, int64_t *length);
 /* Gives each array an input of the program, and checks its type. */
 tn_status tn_predict_inputs_bind(tn_predict_inputs *inputs, const tn_program *program);

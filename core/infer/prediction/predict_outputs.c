@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/file/file.h"
+#include "core/base/rows.h"
 #include "core/formats/npy.h"
 #include "core/formats/safetensors.h"
 
@@ -27,12 +28,6 @@ tn_status tn_predict_outputs_name(tn_run *run, const char *given, tn_predict_out
     if (o->name == NULL) return TN_ENOMEM;
   }
   return tn_file_check_new(&run->env, o->path);
-}
-
-static bool output_is_safetensors(const tn_predict_outputs *o) {
-  static const char ending[] = ".safetensors";
-  size_t n = strlen(o->path), tail = sizeof ending - 1;
-  return n > tail && tn_text_equal(o->path + n - tail, ending);
 }
 
 /* "mean, deviation" */
@@ -65,7 +60,7 @@ tn_status tn_predict_outputs_find(tn_predict_outputs *o, const tn_forward *f) {
   for (int32_t k = 0; k < f->n_outputs && o->name != NULL; k++)
     if (tn_text_equal(f->outputs[k].name, o->name)) o->only = k;
   if (o->name == NULL && f->n_outputs == 1) o->only = 0;
-  if (o->only >= 0 || (o->name == NULL && output_is_safetensors(o))) return TN_OK;
+  if (o->only >= 0 || (o->name == NULL && tn_text_ends(o->path, ".safetensors"))) return TN_OK;
   return output_refuse(o);
 }
 
@@ -104,21 +99,14 @@ const void *tn_predict_outputs_row(const tn_predict_outputs *o, int32_t k, int64
 
 /* ---- files ---- */
 
-/* The type of an output for all samples. */
-static tn_type output_type(const tn_predict_outputs *o, int32_t k) {
-  const tn_type *row = &o->forward->outputs[k].row;
-  tn_type type = {row->dtype, row->rank + 1, {o->forward->count}};
-  memcpy(type.dims + 1, row->dims, sizeof *type.dims * (size_t)row->rank);
-  return type;
-}
-
 static tn_status output_write_safetensors(const tn_predict_outputs *o, int32_t first, int32_t n) {
   const tn_env *env = &o->forward->run->env;
+  const tn_output_rows *outputs = o->forward->outputs + first;
   tn_safetensors_writer *writer = NULL;
   tn_safetensor_named *named = tn_arena_alloc(&o->forward->run->arena, tn_size_mul((size_t)n, sizeof *named));
   if (named == NULL) return TN_ENOMEM;
   for (int32_t k = 0; k < n; k++)
-    named[k] = (tn_safetensor_named){o->forward->outputs[first + k].name, output_type(o, first + k)};
+    named[k] = (tn_safetensor_named){outputs[k].name, tn_type_batched(&outputs[k].row, o->forward->count)};
   tn_status status = tn_safetensors_begin(env, o->path, named, n, NULL, 0, &writer);
   for (int32_t k = 0; k < n && status == TN_OK; k++)
     status = tn_safetensors_append(writer, o->rows[first + k], tn_type_bytes(&named[k].type));
@@ -130,8 +118,8 @@ static tn_status output_write_safetensors(const tn_predict_outputs *o, int32_t f
 tn_status tn_predict_outputs_write(const tn_predict_outputs *o) {
   if (o->given == NULL) return TN_OK;
   int32_t first = o->only >= 0 ? o->only : 0, n = o->only >= 0 ? 1 : o->forward->n_outputs;
-  if (output_is_safetensors(o)) return output_write_safetensors(o, first, n);
-  tn_type type = output_type(o, first);
+  if (tn_text_ends(o->path, ".safetensors")) return output_write_safetensors(o, first, n);
+  tn_type type = tn_type_batched(&o->forward->outputs[first].row, o->forward->count);
   return tn_npy_write(&o->forward->run->env, o->path, &type, o->rows[first]);
 }
 

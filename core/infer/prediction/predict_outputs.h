@@ -16,8 +16,8 @@ typedef struct tn_predict_outputs {
 
 /* Reads `given`, before the programs are compiled. TN_EIO: the file cannot be written. */
 tn_status tn_predict_outputs_name(tn_run *run, const char *given, tn_predict_outputs *outputs);
-/* Finds the named output among those of an open pass. TN_EINVAL: there is none, or a file of several outputs
- * cannot have them all. */
+/* Finds the named output among those of an open pass. TN_EINVAL: the model has no output of the name, or has
+ * several and the file is not a .safetensors file. */
 tn_status tn_predict_outputs_find(tn_predict_outputs *outputs, const tn_forward *forward);
 /* Allocates the rows of all samples. */
 tn_status tn_predict_outputs_start(tn_predict_outputs *outputs);

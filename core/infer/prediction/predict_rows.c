@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/rows.h"
 #include "core/base/text/text.h"
 #include "core/formats/npy.h"
 #include "core/formats/safetensors.h"
@@ -13,13 +14,8 @@ int64_t tn_predict_rows_count(const tn_predict_rows *rows) {
 
 /* ---- reading ---- */
 
-static bool rows_path_ends(const char *path, const char *ending) {
-  size_t n = strlen(path), tail = strlen(ending);
-  return n > tail && tn_text_equal(path + n - tail, ending);
-}
-
 bool tn_predict_rows_reads(const char *path) {
-  return rows_path_ends(path, ".npy") || rows_path_ends(path, ".safetensors");
+  return tn_text_ends(path, ".npy") || tn_text_ends(path, ".safetensors");
 }
 
 static tn_status rows_check_room(const void *handle, const tn_predict_rows *rows, const char *path) {
@@ -39,9 +35,8 @@ static tn_status rows_add_array(const void *handle, tn_predict_rows *rows, const
   if (n != tn_predict_rows_count(rows))
     return tn_failf(handle, TN_EINVAL, "%s: has %lld rows, expected the %lld of %s", path, (long long)n,
                     (long long)tn_predict_rows_count(rows), rows->arrays[0].path);
-  tn_type row = {a->type.dtype, a->type.rank - 1, {0}};
-  memcpy(row.dims, a->type.dims + 1, sizeof *row.dims * (size_t)row.rank);
-  rows->fields[rows->n - 1] = (tn_field){.struct_size = sizeof(tn_field), .name = "", .type = row};
+  rows->fields[rows->n - 1] =
+      (tn_field){.struct_size = sizeof(tn_field), .name = "", .type = tn_type_row(&a->type)};
   return TN_OK;
 }
 
@@ -81,7 +76,7 @@ static tn_status rows_add_tensors(tn_arena *arena, tn_predict_rows *rows, const 
 
 tn_status tn_predict_rows_add(tn_arena *arena, tn_predict_rows *rows, const char *input, const char *path) {
   tn_safetensors *file = NULL;
-  if (!rows_path_ends(path, ".safetensors")) return rows_add_npy(arena->handle, rows, input, path);
+  if (!tn_text_ends(path, ".safetensors")) return rows_add_npy(arena->handle, rows, input, path);
   TN_TRY(tn_safetensors_open(arena->handle, path, &file));
   tn_status status = rows_add_tensors(arena, rows, file, input, path);
   tn_safetensors_close(file);

@@ -1,5 +1,6 @@
 /* core/model/lines/field.c: the fields that the model takes: inputs of the program, or values that the graph
  * prepares from inputs. */
+#include "core/base/rows.h"
 #include "core/model/assemble.h"
 
 #include <string.h>
@@ -43,8 +44,7 @@ tn_val tn_model_sample_weight(const tn_assembly *a) {
 }
 
 tn_val tn_model_field(const tn_assembly *a, const char *name, const tn_type *type) {
-  tn_type batched = {type->dtype, type->rank + 1, {a->request->batch}};
-  memcpy(batched.dims + 1, type->dims, (size_t)type->rank * sizeof *type->dims);
+  tn_type batched = tn_type_batched(type, a->request->batch);
   const tn_prepared_input *prepared = field_find_prepared(a, name);
   if (prepared != NULL && tn_type_equal(tn_val_type(a->b, prepared->value), &batched)) return prepared->value;
   if (prepared != NULL) return field_fail_type(a, prepared, &batched);

@@ -28,11 +28,9 @@ tn_status tn_checkpoint_rename_aside(tn_run *run, const char *path, const char *
 /* Whether a file of a checkpoint's folder is Tenon's: one of the three, or the temporary file of an
  * interrupted write. */
 static bool checkpoint_owns_file(const char *name) {
-  size_t n = strlen(name);
   for (int i = 0; i < TN_CHECKPOINT_FILES; i++) {
     if (tn_text_equal(name, tn_checkpoint_files[i])) return true;
-    if (tn_text_starts(name, tn_checkpoint_files[i]) && n > 4 && tn_text_equal(name + n - 4, ".tmp"))
-      return true;
+    if (tn_text_starts(name, tn_checkpoint_files[i]) && tn_text_ends(name, ".tmp")) return true;
   }
   return false;
 }

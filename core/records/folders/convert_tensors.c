@@ -150,8 +150,7 @@ static tn_status convert_choose(conversion *c, bool optimizer) {
 }
 
 static tn_status convert_write(conversion *c) {
-  size_t n = strlen(c->to);
-  bool file = n > 12 && tn_text_equal(c->to + n - 12, ".safetensors");
+  bool file = tn_text_ends(c->to, ".safetensors");
   if (tn_file_exists(c->to))
     return tn_failf(c->handle, TN_EINVAL, "%s: exists, and is not overwritten; remove it, or name another",
                     c->to);

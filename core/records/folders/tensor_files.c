@@ -88,10 +88,7 @@ static tn_status tensor_files_add_array(const void *handle, tn_tensor_files *f, 
   return TN_OK;
 }
 
-static bool tensor_files_is_array(const char *file) {
-  size_t n = strlen(file);
-  return n > 4 && file[0] != '.' && tn_text_equal(file + n - 4, ".npy");
-}
+static bool tensor_files_is_array(const char *file) { return file[0] != '.' && tn_text_ends(file, ".npy"); }
 
 /* By part, then by name. */
 static int tensor_files_compare(const void *x, const void *y) {

@@ -1,31 +1,20 @@
 /* core/step/checks/check_fields.c: the fields of the data against the inputs of the model. */
 #include <string.h>
 
+#include "core/base/rows.h"
 #include "core/data/transform_chain.h"
 #include "core/graph/input_state.h"
 #include "core/step/checks/check_model.h"
 #include "core/step/graphs/incremental.h"
 
-static void fields_print_type(tn_text *text, const tn_type *type) {
-  tn_text_addf(text, "%s[", tn_dtype_name(type->dtype));
-  for (int32_t i = 0; i < type->rank; i++)
-    tn_text_addf(text, "%s%lld", i > 0 ? ", " : "", (long long)type->dims[i]);
-  tn_text_add(text, "]");
-}
-
 static tn_status fields_fail_type(tn_run *run, const char *where, const tn_field *field,
                                   const tn_type *wanted) {
-  tn_text has = tn_text_new(&run->env), wants = tn_text_new(&run->env);
-  fields_print_type(&has, &field->type);
-  fields_print_type(&wants, wanted);
+  char has[TN_TYPE_TEXT], wants[TN_TYPE_TEXT];
   const char *remedy = field->type.dtype == TN_U8 && wanted->dtype == TN_F32
                            ? "add to_float to transforms"
                            : "change [model] inputs or the transforms";
-  tn_status status = tn_failf(&run->env, TN_EINVAL, "%s: field '%s' is %s, but the model takes %s; %s", where,
-                              field->name, has.v ? has.v : "", wants.v ? wants.v : "", remedy);
-  tn_text_free(&has);
-  tn_text_free(&wants);
-  return status;
+  return tn_failf(&run->env, TN_EINVAL, "%s: field '%s' is %s, but the model takes %s; %s", where,
+                  field->name, tn_type_format(&field->type, has), tn_type_format(wanted, wants), remedy);
 }
 
 static tn_status fields_fail_missing(tn_run *run, const char *where, const tn_loader *loader,
@@ -100,9 +89,7 @@ tn_status tn_fields_padded(tn_run *run, tn_loader_options *options) {
 }
 
 tn_signature_field tn_field_of_input(const char *name, const tn_type *type) {
-  tn_signature_field field = {name, {type->dtype, type->rank - 1, {0}}};
-  if (type->rank > 1) memcpy(field.type.dims, type->dims + 1, sizeof *type->dims * (size_t)(type->rank - 1));
-  return field;
+  return (tn_signature_field){name, tn_type_row(type)};
 }
 
 bool tn_input_is_of_host(const char *name) {
@@ -138,7 +125,8 @@ tn_status tn_fields_check_signature(tn_run *run, int32_t split, const tn_loader 
   tn_signature signature;
   if (loader == NULL || run->emit != NULL || tn_loader_chain(loader)->n_device_stages > 0) return TN_OK;
   tn_status status = tn_signature_read(&run->env, &run->arena, &run->ini, &signature);
-  if (status != TN_OK) return tn_ini_note(&run->env, &run->ini, status); /* the model has told it */
+  if (status != TN_OK) return tn_ini_note(&run->env, &run->ini, status);    /* the model has told it */
+  if (signature.word != NULL && run->settings.n_lengths == 0) return TN_OK; /* the model has told it */
   tn_signature_size(&signature, tn_settings_longest(&run->settings));
   return tn_fields_check(run, split, loader, signature.inputs, signature.n_inputs > 0 ? 1 : 0);
 }

@@ -2,6 +2,7 @@
  * loader's batch to the inputs of the model. */
 #include "core/step/graphs/device_transforms.h"
 
+#include "core/base/rows.h"
 #include "core/base/text/text.h"
 
 /* The chain of inputs under construction. */
@@ -17,7 +18,7 @@ typedef struct tn_device_transforms {
 static tn_val device_transforms_field(tn_device_transforms *t, int32_t i) {
   const tn_field *field = &t->chain->fields[i];
   if (t->fields[i] != 0 || tn_build_status(t->b) != TN_OK) return t->fields[i];
-  tn_type type = tn_transform_chain_batched(&field->type, t->request->batch);
+  tn_type type = tn_type_batched(&field->type, t->request->batch);
   t->fields[i] = tn_graph_input(tn_builder_graph(t->b), field->name, &type);
   if (t->fields[i] == 0) tn_builder_fail(t->b, tn_builder_graph(t->b)->env->record->code);
   return t->fields[i];
@@ -27,7 +28,7 @@ static tn_val device_transforms_field(tn_device_transforms *t, int32_t i) {
 static tn_type device_transforms_result_type(const tn_device_transforms *t, const tn_stage *stage,
                                              int32_t k) {
   if (stage->transform->granularity == TN_PER_BATCH) return stage->out[k];
-  return tn_transform_chain_batched(&stage->out[k], t->request->batch);
+  return tn_type_batched(&stage->out[k], t->request->batch);
 }
 
 static tn_status device_transforms_check_result(tn_device_transforms *t, const tn_stage *stage, int32_t k) {

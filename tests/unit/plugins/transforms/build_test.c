@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "tests/conformance/fixture.h"
+#include "core/base/rows.h"
 #include "core/conformance/reference/reference.h"
 #include "core/config/options/options.h"
 #include "core/data/transform_chain.h"
@@ -52,7 +53,7 @@ static const void *options_of(const tn_transform *t, const char *const *pairs) {
 
 /* A graph with only the transform: inputs x and, if it has random choices, draws; output y. */
 static tn_graph *emit(const tn_transform *t, const void *options, const tn_type *sample) {
-  tn_type type = tn_transform_chain_batched(sample, BATCH), pairs = {TN_I32, 2, {BATCH, t->draws}};
+  tn_type type = tn_type_batched(sample, BATCH), pairs = {TN_I32, 2, {BATCH, t->draws}};
   tn_graph *graph;
   tn_builder *builder;
   tn_val yielded = 0;
@@ -123,7 +124,7 @@ static void compare(const tn_transform *t, const char *const *pairs, const tn_ty
     tn_reference_input(r, "x")[i] = type->dtype == TN_U8 ? in.u8[i] : (double)in.f32[i];
   for (int n = 0; n < BATCH; n++) apply(t, options, type, &result, n, tn_reference_input(r, "draws"));
   assert_int_equal(tn_reference_run(r), TN_OK);
-  tn_type got, expected = tn_transform_chain_batched(&result, BATCH);
+  tn_type got, expected = tn_type_batched(&result, BATCH);
   const double *y = tn_reference_output(r, "y", &got);
   assert_true(tn_type_equal(&got, &expected));
   for (int64_t i = 0; i < tn_type_count(&got); i++) {
