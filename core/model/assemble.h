@@ -201,6 +201,8 @@ typedef struct tn_use {
   int32_t n_in;
   const char *text; /* the line, if the call is all that it has; else NULL */
 } tn_use;
+/* Whether an input comes from a line that is wrong, which is told. */
+bool tn_use_is_unknown(const tn_use *use);
 tn_status tn_use_apply(const tn_model_scope *scope, const tn_use *use, tn_results *results);
 tn_status tn_use_layer(const tn_model_scope *scope, const tn_use *use, const tn_layer_kind *kind,
                        tn_results *results);

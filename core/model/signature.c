@@ -1,4 +1,5 @@
 /* core/model/signature.c: parsing of `inputs = image: f32[3, 224, 224]` and `targets = label: i32[]`. */
+#include "core/config/language/parser.h"
 #include "core/model/model.h"
 
 #include <stdlib.h>
@@ -31,9 +32,8 @@ typedef struct signature_reader {
 
 /* A word stands for the dimension that varies, once in a type, and the same in all of them. */
 static tn_status signature_take_word(signature_reader *r, const char *word, const tn_type *type) {
-  static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
-  size_t n = strspn(word, letters);
-  if (n == 0 || word[n] != '\0' || (word[0] >= '0' && word[0] <= '9'))
+  const char *end = tn_scan_word(word);
+  if (end == NULL || *end != '\0')
     return tn_failf(r->env, TN_EINVAL, "'%s' is not a dimension, expected a whole number >= 1", word);
   if (tn_signature_axis(type) >= 0)
     return tn_failf(r->env, TN_EINVAL, "'%s' is the second dimension that varies, expected one", word);

@@ -142,7 +142,7 @@ typedef struct tn_index {
 /* index.c: the position that an index names among `size`; -1: none. Negative indices count from the end. */
 int64_t tn_index_position(const tn_index *index, int64_t size);
 /* index.c: the elements start, start + step ... below stop of `size` that a RANGE names, cut at both ends as
- * in Python; false: there are none. */
+ * in Python; false: the range is empty. */
 bool tn_index_range(const tn_index *index, int64_t size, int64_t *start, int64_t *stop);
 /* index.c: "[:, -1]", for messages; allocated in the arena. */
 const char *tn_index_text(tn_arena *arena, const tn_index *index, int32_t n);

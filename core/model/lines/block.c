@@ -51,16 +51,16 @@ static tn_status block_declare_args(const tn_model_scope *outer, tn_model_scope 
                                     block_args *args) {
   tn_arena *arena = &outer->assembly->arena;
   TN_TRY(block_read_args(outer, section, &args->v, &args->n));
-  size_t room = 1;
-  while (room < (size_t)args->n) room *= 2; /* tn_scope_define grows them */
-  inner->arg_names = tn_arena_alloc(arena, tn_size_mul(room, sizeof *inner->arg_names));
-  inner->arg_values = tn_arena_alloc(arena, tn_size_mul(room, sizeof *inner->arg_values));
-  args->passed = tn_arena_alloc(arena, room);
-  if (inner->arg_names == NULL || inner->arg_values == NULL || args->passed == NULL) return TN_ENOMEM;
+  args->passed = tn_arena_alloc(arena, (size_t)args->n + 1);
+  if (args->passed == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < args->n; i++) {
     const char *name = args->v[i].name != NULL ? args->v[i].name : args->v[i].value->word;
     if (tn_scope_find_argument(inner, name) >= 0)
       return tn_failf(outer->assembly->env, TN_EINVAL, "[%s] args: '%s' appears twice", section->name, name);
+    size_t n = (size_t)inner->n_args;
+    inner->arg_names = tn_arena_grow(arena, inner->arg_names, n, sizeof *inner->arg_names);
+    inner->arg_values = tn_arena_grow(arena, inner->arg_values, n, sizeof *inner->arg_values);
+    if (inner->arg_names == NULL || inner->arg_values == NULL) return TN_ENOMEM;
     inner->arg_names[inner->n_args++] = name;
   }
   return TN_OK;

@@ -130,7 +130,7 @@ static tn_status layer_fill_options(const tn_model_scope *scope, const tn_use *u
   return tn_options_finish(a->env, options);
 }
 
-static bool layer_input_is_unknown(const tn_use *use) {
+bool tn_use_is_unknown(const tn_use *use) {
   for (int32_t i = 0; i < use->n_in; i++)
     if (use->in[i] == 0) return true;
   return false;
@@ -152,7 +152,7 @@ static const char *layer_describe_inputs(const tn_model_scope *scope, const tn_u
 static tn_status layer_add_context(const tn_model_scope *scope, const tn_use *use, tn_status status) {
   tn_assembly *a = scope->assembly;
   const char *name = use->named ? tn_arena_printf(&a->arena, " '%s'", use->path) : "";
-  bool unknown = layer_input_is_unknown(use) || use->n_in == 0;
+  bool unknown = tn_use_is_unknown(use) || use->n_in == 0;
   const char *what =
       name != NULL ? tn_arena_printf(&a->arena, "%s%s%s%s", use->call->layer, name, unknown ? "" : " on ",
                                      unknown ? "" : layer_describe_inputs(scope, use))
@@ -262,7 +262,7 @@ static bool layer_block_is_told(const tn_model_scope *scope) {
 
 tn_status tn_use_layer(const tn_model_scope *scope, const tn_use *use, const tn_layer_kind *kind,
                        tn_results *results) {
-  bool unknown = layer_input_is_unknown(use);
+  bool unknown = tn_use_is_unknown(use);
   tn_status status =
       unknown ? layer_check_call(scope, use, kind, results) : layer_build(scope, use, kind, results);
   if (status == TN_OK) return TN_OK;
@@ -329,12 +329,11 @@ static tn_status layer_use_op(const tn_model_scope *scope, const tn_use *use, co
   tn_status checked = layer_check_inputs(scope, use, callee->min_in, callee->max_in);
   if (checked == TN_OK) checked = layer_check_arguments(scope, use, def);
   if (checked != TN_OK) return layer_add_context(scope, use, checked);
-  if (layer_input_is_unknown(use)) {
+  if (tn_use_is_unknown(use)) {
     results->n = def->n_results < TN_MAX_YIELDS ? def->n_results : TN_MAX_YIELDS;
     return TN_OK;
   }
-  tn_build_frame frame = {
-      .prefix = use->path, .where = use->where, .training = a->request->training, .seed = a->request->seed};
+  tn_build_frame frame = tn_value_frame(&(tn_value_place){scope, use->path, use->where});
   tn_builder_push(a->b, &frame);
   tn_status status = layer_emit_op(scope, use, callee, results);
   tn_builder_pop(a->b);

@@ -1,10 +1,10 @@
-/* core/model/lines/scan.c: `y, h: scan(cell) <- x, h0`: applies a block to the steps of a sequence, one after the
- * other, and carries its states. The steps are unrolled, under the path of the line, so that they share their
- * parameters. docs/decisions/0074-scan.md has the reasons. */
+/* core/model/lines/scan.c: `y, h: scan(cell) <- x, h0`: applies a block to the steps of a sequence, one after
+ * the other, and carries its states. The steps are unrolled, under the path of the line, so that they share
+ * their parameters. docs/decisions/0074-scan.md has the reasons. */
 #include <string.h>
 
 #include "core/model/assemble.h"
-#include "tenon/op_functions.h"
+#include "tenon/ops.h"
 
 enum { SCAN_MOST_STEPS = 1000 };
 
@@ -17,9 +17,10 @@ typedef struct scan_run {
   bool reverse;
   int64_t steps;
   int32_t states;
-  tn_val length;  /* 0: all sequences have all steps */
-  tn_val *x, *y;  /* of each step */
-  tn_results now; /* inputs of the next step, of which the first is set in each */
+  tn_val length;        /* 0: all sequences have all steps */
+  tn_val *x, *y;        /* of each step */
+  tn_results now;       /* inputs of the next step, of which the first is set in each */
+  tn_build_frame frame; /* of the line */
 } scan_run;
 
 /* ---- arguments ---- */
@@ -159,22 +160,11 @@ static void scan_divide(const scan_run *s, tn_val x, int64_t first, int64_t n) {
     s->x[first] = scan_reshape(s, x, false);
     return;
   }
-  const tn_type type = *tn_val_type(b, x);
-  int64_t starts[TN_MAX_RANK] = {0}, stops[TN_MAX_RANK];
-  memcpy(stops, type.dims, sizeof stops);
-  stops[s->axis] = n / 2;
-  tn_val half = tn_slice(b, x, type.rank, starts, type.rank, stops, 0, NULL);
-  starts[s->axis] = n / 2;
-  stops[s->axis] = n;
-  tn_val rest = tn_slice(b, x, type.rank, starts, type.rank, stops, 0, NULL);
+  tn_val half = tn_slice_axis(b, x, (int32_t)s->axis, 0, n / 2),
+         rest = tn_slice_axis(b, x, (int32_t)s->axis, n / 2, n);
   if (half == 0 || rest == 0) return; /* the builder keeps the failure */
   scan_divide(s, half, first, n / 2);
   scan_divide(s, rest, first + n / 2, n - n / 2);
-}
-
-static tn_val scan_number(const scan_run *s, int32_t dtype, double number) {
-  const tn_type type = {.dtype = dtype};
-  return tn_full(s->scope->assembly->b, &type, number);
 }
 
 /* `then` where the sequence has step t, else `otherwise`; 0: zero. */
@@ -183,41 +173,30 @@ static tn_val scan_choose(const scan_run *s, int64_t t, tn_val then, tn_val othe
   const tn_type type = *tn_val_type(b, then);
   int64_t dims[TN_MAX_RANK] = {tn_val_type(b, s->length)->dims[0]};
   for (int32_t i = 1; i < type.rank; i++) dims[i] = 1;
-  tn_val has = tn_gt(b, s->length, scan_number(s, TN_I32, (double)t));
+  tn_val has = tn_gt(b, s->length, tn_scalar(b, TN_I32, (double)t));
   has = tn_reshape(b, has, type.rank, dims);
-  return tn_where(b, has, then, otherwise != 0 ? otherwise : scan_number(s, type.dtype, 0));
+  return tn_where(b, has, then, otherwise != 0 ? otherwise : tn_scalar(b, type.dtype, 0));
 }
 
-/* Runs `body` with ops named after the line. */
-static tn_status scan_emit(scan_run *s, void (*body)(scan_run *s, int64_t t, tn_results *step), int64_t t,
-                           tn_results *step) {
-  tn_assembly *a = s->scope->assembly;
-  tn_build_frame frame = {.prefix = s->use->path,
-                          .where = s->use->where,
-                          .training = a->request->training,
-                          .seed = a->request->seed};
-  tn_builder_push(a->b, &frame);
-  body(s, t, step);
-  tn_status status = tn_build_status(a->b);
-  tn_builder_pop(a->b);
+/* Between both, ops are named after the line. */
+static void scan_begin(scan_run *s) { tn_builder_push(s->scope->assembly->b, &s->frame); }
+
+static tn_status scan_end(const scan_run *s) {
+  tn_build *b = s->scope->assembly->b;
+  tn_status status = tn_build_status(b);
+  tn_builder_pop(b);
   return status;
 }
 
-static void scan_emit_parts(scan_run *s, int64_t t, tn_results *step) {
-  (void)step;
-  scan_divide(s, s->use->in[0], t, s->steps);
-}
-
 /* The results of step t: of a sequence that has ended before it, no output and the states before. */
-static void scan_emit_ends(scan_run *s, int64_t t, tn_results *step) {
+static void scan_choose_ends(const scan_run *s, int64_t t, tn_results *step) {
   step->v[0] = scan_choose(s, t, step->v[0], 0);
   for (int32_t i = 1; i < step->n; i++) step->v[i] = scan_choose(s, t, step->v[i], s->now.v[i]);
 }
 
-static void scan_emit_sequence(scan_run *s, int64_t t, tn_results *results) {
-  (void)t;
+static tn_val scan_join_outputs(const scan_run *s) {
   for (int64_t i = 0; i < s->steps; i++) s->y[i] = scan_reshape(s, s->y[i], true);
-  results->v[0] = tn_concat(s->scope->assembly->b, s->steps, s->y, s->axis);
+  return tn_concat(s->scope->assembly->b, s->steps, s->y, s->axis);
 }
 
 /* ---- steps ---- */
@@ -270,7 +249,11 @@ static tn_status scan_step(scan_run *s, int64_t t, bool first, bool *known) {
   for (int32_t i = 0; i < step.n && *known; i++) *known = step.v[i] != 0;
   if (!*known) return TN_OK;
   TN_TRY(scan_check_step(s, &step));
-  if (s->length != 0) TN_TRY(scan_emit(s, scan_emit_ends, t, &step));
+  if (s->length != 0) {
+    scan_begin(s);
+    scan_choose_ends(s, t, &step);
+    TN_TRY(scan_end(s));
+  }
   s->y[t] = step.v[0];
   s->now = step;
   return TN_OK;
@@ -278,25 +261,29 @@ static tn_status scan_step(scan_run *s, int64_t t, bool first, bool *known) {
 
 static tn_status scan_run_steps(scan_run *s, tn_results *results) {
   bool known = true;
-  TN_TRY(scan_emit(s, scan_emit_parts, 0, NULL));
+  scan_begin(s);
+  scan_divide(s, s->use->in[0], 0, s->steps);
+  TN_TRY(scan_end(s));
   for (int64_t i = 0; i < s->steps && known; i++)
     TN_TRY(scan_step(s, s->reverse ? s->steps - 1 - i : i, i == 0, &known));
   *results = (tn_results){.n = TN_MAX_YIELDS};
   if (!known) return TN_OK;
   *results = s->now;
-  return scan_emit(s, scan_emit_sequence, 0, results);
+  scan_begin(s);
+  results->v[0] = scan_join_outputs(s);
+  return scan_end(s);
 }
 
 tn_status tn_use_scan(const tn_model_scope *scope, const tn_use *use, tn_results *results) {
   tn_assembly *a = scope->assembly;
-  scan_run s = {.scope = scope, .use = use};
+  scan_run s = {
+      .scope = scope, .use = use, .frame = tn_value_frame(&(tn_value_place){scope, use->path, use->where})};
   tn_status status = scan_read_arguments(&s);
   if (status == TN_OK) status = scan_find_block(&s);
-  for (int32_t i = 0; i < use->n_in && status == TN_OK; i++)
-    if (use->in[i] == 0) { /* behind a line that is wrong */
-      results->n = TN_MAX_YIELDS;
-      return TN_OK;
-    }
+  if (status == TN_OK && tn_use_is_unknown(use)) {
+    results->n = TN_MAX_YIELDS;
+    return TN_OK;
+  }
   if (status == TN_OK) status = scan_check_inputs(&s);
   if (status == TN_OK) status = scan_run_steps(&s, results);
   const char *what = use->named ? tn_arena_printf(&a->arena, "scan '%s'", use->path) : "scan";

@@ -30,9 +30,8 @@ tn_status tn_scope_bind(tn_model_scope *scope, const char *name, tn_val value, c
   tn_env *env = scope->assembly->env;
   if (tn_text_equal(name, "in"))
     return tn_failf(env, TN_EINVAL, "%s: 'in' is the input of a block and cannot name a layer", where);
-  bool taken = tn_name_index_find(&scope->names, name) != TN_NAME_INDEX_NONE;
-  taken = taken ||
-          (scope->n_numbers > 0 && tn_scope_find_argument(scope, name) >= scope->n_args - scope->n_numbers);
+  bool taken = tn_name_index_find(&scope->names, name) != TN_NAME_INDEX_NONE ||
+               tn_scope_find_argument(scope, name) >= scope->n_args - scope->n_numbers;
   if (taken) return tn_failf(env, TN_EINVAL, "%s: the name '%s' is taken, expected a new one", where, name);
   TN_TRY(tn_vec_reserve(env, &scope->values, scope->values.n + 1));
   TN_TRY(tn_name_index_add(&scope->names, name));
