@@ -157,7 +157,7 @@ static tn_val reduce_case_max_pool2d_grad(tn_draw *d, const tn_case *c) {
   return tn_op_end(d->b);
 }
 
-/* The way back of the pooling that the indices come from. */
+/* Unpools with the indices of a pooling that has the same window. */
 static tn_val reduce_case_max_unpool(tn_draw *d, const tn_case *c) {
   pool_case w = draw_pool(d, c->op);
   tn_val x = tn_draw_tensor(d, w.x, TN_FILL_DISTINCT), small = tn_draw_tensor(d, w.y, TN_FILL_ANY);
