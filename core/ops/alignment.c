@@ -4,24 +4,22 @@
 
 enum { SCORE, SKIP, STEPS, STATES, DTOTAL };
 
-static tn_status alignment_check(tn_infer *n) {
+/* *rows: the type of a number for each sequence. */
+static tn_status alignment_check(tn_infer *n, tn_type *rows) {
   const tn_type *score = n->node.in[SCORE];
   TN_TRY(tn_ops_check_rank(n, "score", score, 3, "batch, steps, states"));
-  const tn_type skip = {0, 2, {score->dims[0], score->dims[2]}}, rows = {0, 1, {score->dims[0]}};
+  const tn_type skip = {0, 2, {score->dims[0], score->dims[2]}};
+  *rows = (tn_type){score->dtype, 1, {score->dims[0]}};
   TN_TRY(tn_ops_check_dims_of(n, "skip", n->node.in[SKIP], &skip));
-  TN_TRY(tn_ops_check_dims_of(n, "steps", n->node.in[STEPS], &rows));
-  return tn_ops_check_dims_of(n, "states", n->node.in[STATES], &rows);
+  TN_TRY(tn_ops_check_dims_of(n, "steps", n->node.in[STEPS], rows));
+  return tn_ops_check_dims_of(n, "states", n->node.in[STATES], rows);
 }
 
-static tn_status alignment_infer(tn_infer *n) {
-  TN_TRY(alignment_check(n));
-  n->node.out[0] = (tn_type){n->node.in[SCORE]->dtype, 1, {n->node.in[SCORE]->dims[0]}};
-  return TN_OK;
-}
+static tn_status alignment_infer(tn_infer *n) { return alignment_check(n, &n->node.out[0]); }
 
 static tn_status alignment_grad_infer(tn_infer *n) {
-  TN_TRY(alignment_check(n));
-  const tn_type rows = {0, 1, {n->node.in[SCORE]->dims[0]}};
+  tn_type rows;
+  TN_TRY(alignment_check(n, &rows));
   n->node.out[0] = *n->node.in[SCORE];
   return tn_ops_check_dims_of(n, "dtotal", n->node.in[DTOTAL], &rows);
 }
@@ -67,6 +65,6 @@ const tn_op tn_op_alignment_grad = {
     .cost = alignment_cost,
     .domain = "steps [0, score.1]; states [0, score.2]",
     .notes =
-        "dscore is dtotal times the part of the paths that are in the state at the step, weighed by their "
-        "products; 0 where there is no path.",
+        "dscore is dtotal times the share of the paths that are in this state at this step. Each path counts "
+        "with the product of its factors. The gradient is 0 where the sequence has no path.",
 };

@@ -64,7 +64,7 @@ static tn_status order_kth(tn_build *b, const pick_options *o, bool middle) {
     return tn_fail(b, TN_EINVAL, middle ? "axis" : "k", "k is %lld, expected 1 .. %lld for x of %s",
                    (long long)k, (long long)n, tn_ops_text(&s.x).v);
   tn_val index = tn_op_result(b, tn_topk(b, tn_build_in(b, 0), k, o->axis, 0), 1);
-  index = tn_slice_axis(b, index, tn_ops_axis(o->axis, s.x.rank), k - 1, k);
+  index = tn_slice_axis(b, index, s.axis, k - 1, k);
   return order_pick(b, &s, middle ? order_nan_first(b, &s, index, o->axis) : index, o);
 }
 
@@ -80,13 +80,11 @@ static tn_status median_decompose(tn_build *b, const void *attributes) {
 /* The elements along the axis from the smallest on, NaN last, and their indices. */
 typedef struct order_sorted {
   tn_statistic s;
-  int32_t axis;
   tn_val x, index;
 } order_sorted;
 
 static tn_status order_sort(tn_build *b, int64_t axis, order_sorted *sorted) {
   TN_TRY(tn_statistic_along(b, axis, &sorted->s));
-  sorted->axis = tn_ops_axis(axis, sorted->s.x.rank);
   if (sorted->s.count < 1)
     return tn_fail(b, TN_EINVAL, "axis", "x is %s: the axis has no elements", tn_ops_text(&sorted->s.x).v);
   sorted->x = tn_sort(b, tn_build_in(b, 0), axis, 0);
@@ -97,7 +95,7 @@ static tn_status order_sort(tn_build *b, int64_t axis, order_sorted *sorted) {
 /* The elements that are at the position `at`, which has 1 element along the axis, once sorted. */
 static tn_status order_pick_sorted(tn_build *b, const order_sorted *sorted, tn_val at,
                                    const pick_options *o) {
-  return order_pick(b, &sorted->s, tn_gather(b, sorted->index, at, sorted->axis), o);
+  return order_pick(b, &sorted->s, tn_gather(b, sorted->index, at, sorted->s.axis), o);
 }
 
 /* Of n elements that are no NaN the one at (n - 1) / 2. */
@@ -117,7 +115,7 @@ static tn_status mode_decompose(tn_build *b, const void *attributes) {
   order_sorted sorted;
   TN_TRY(order_sort(b, o->axis, &sorted));
   const tn_type *x = &sorted.s.x;
-  int32_t axis = sorted.axis;
+  int32_t axis = sorted.s.axis;
   int64_t n = x->dims[axis];
   tn_type places = *x, one = tn_ops_reduced(x, sorted.s.reduced, true);
   places.dtype = TN_I32;
@@ -168,10 +166,10 @@ static tn_status quantile_decompose(tn_build *b, const void *attributes) {
   int64_t n = (int64_t)sorted.s.count;
   double position = o->q * (double)(n - 1), weight = quantile_weight(position, o->mode);
   int64_t below = (int64_t)floor(position), above = below + (below < n - 1);
-  tn_val x = tn_ops_wide(b, sorted.x), last = tn_slice_axis(b, x, sorted.axis, n - 1, n);
-  tn_val y = tn_slice_axis(b, x, sorted.axis, below, below + 1);
+  tn_val x = tn_ops_wide(b, sorted.x), last = tn_slice_axis(b, x, sorted.s.axis, n - 1, n);
+  tn_val y = tn_slice_axis(b, x, sorted.s.axis, below, below + 1);
   if (weight > 0)
-    y = tn_lerp(b, y, tn_slice_axis(b, x, sorted.axis, above, above + 1), tn_ops_number(b, x, weight));
+    y = tn_lerp(b, y, tn_slice_axis(b, x, sorted.s.axis, above, above + 1), tn_ops_number(b, x, weight));
   sorted.s.keep = o->keep;
   return tn_statistic_yield(b, &sorted.s, tn_where(b, tn_eq(b, last, last), y, last), sorted.s.x.dtype);
 }

@@ -283,7 +283,7 @@ static tn_status max_unpool_infer(tn_infer *n) {
 
 #define UNPOOL_SIZE                                                                                          \
   TN_OPT(tn_unpool_attributes, size, TN_OPT_INTS, "[]", NULL,                                                \
-         "of the image of the result; none: as small as the windows allow")
+         "spatial dimensions of the result; none: as small as the windows allow")
 static const tn_option max_unpool1d_options[] = {POOL1D_OPTIONS, UNPOOL_SIZE, TN_OPT_END};
 static const tn_option max_unpool2d_options[] = {POOL2D_OPTIONS, UNPOOL_SIZE, TN_OPT_END};
 static const tn_option max_unpool3d_options[] = {POOL3D_OPTIONS, UNPOOL_SIZE, TN_OPT_END};

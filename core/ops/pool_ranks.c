@@ -47,11 +47,15 @@ static const tn_pool2d_attributes *pool_plane_of(const tn_pool2d_attributes *a, 
 
 /* ---- one dimension ---- */
 
+/* (N, C, W) as an image of height 1. */
+static tn_val pool_as_image(tn_build *b, tn_val v) {
+  tn_type t = tn_ops_type(b, v);
+  return tn_reshape(b, v, 4, (int64_t[]){t.dims[0], t.dims[1], 1, t.dims[2]});
+}
+
 static tn_val pool_row(tn_build *b, const char *op, const tn_pool2d_attributes *a) {
-  tn_type t = tn_ops_type(b, tn_build_in(b, 0));
   pool_plane plane;
-  tn_val x = tn_reshape(b, tn_build_in(b, 0), 4, (int64_t[]){t.dims[0], t.dims[1], 1, t.dims[2]});
-  return tn_pool_emit(b, op, x, 0, pool_plane_of(a, -1, 1, &plane), NULL);
+  return tn_pool_emit(b, op, pool_as_image(b, tn_build_in(b, 0)), 0, pool_plane_of(a, -1, 1, &plane), NULL);
 }
 
 static void pool_yield_row(tn_build *b, int32_t i, tn_val v) {
@@ -172,13 +176,12 @@ tn_type tn_unpool_type(const tn_unpool_attributes *a, const tn_type *x) {
 
 tn_status tn_max_unpool1d_decompose(tn_build *b, const void *attributes) {
   const tn_unpool_attributes *a = attributes;
-  tn_type x = tn_ops_type(b, tn_build_in(b, 0)), y = tn_unpool_type(a, &x);
-  const int64_t row[] = {x.dims[0], x.dims[1], 1, x.dims[2]};
-  const tn_type image = {x.dtype, 4, {y.dims[0], y.dims[1], 1, y.dims[2]}};
+  tn_type y = tn_unpool_type(a, tn_val_type(b, tn_build_in(b, 0)));
+  const tn_type image = {y.dtype, 4, {y.dims[0], y.dims[1], 1, y.dims[2]}};
+  tn_val small = pool_as_image(b, tn_build_in(b, 0)), index = pool_as_image(b, tn_build_in(b, 1));
   pool_plane plane;
-  tn_val small = tn_reshape(b, tn_build_in(b, 0), 4, row), index = tn_reshape(b, tn_build_in(b, 1), 4, row);
-  pool_yield_row(
-      b, 0, tn_pool_emit(b, "max_pool2d_grad", small, index, pool_plane_of(&a->pool, -1, 1, &plane), &image));
+  const tn_pool2d_attributes *row = pool_plane_of(&a->pool, -1, 1, &plane);
+  pool_yield_row(b, 0, tn_pool_emit(b, "max_pool2d_grad", small, index, row, &image));
   return TN_OK;
 }
 

@@ -287,8 +287,7 @@ static tn_val adaptive_max_of(tn_build *b, tn_val part, int32_t axis, tn_val *at
   const int64_t image[] = {1, three.dims[0], three.dims[1], three.dims[2]}, kernel[] = {three.dims[1], 1};
   tn_val y = tn_max_pool2d(b, tn_reshape(b, part, 4, image), 2, kernel, 0, NULL, 0, NULL, 0);
   place.dtype = TN_I32;
-  *at = tn_quotient(b, tn_op_result(b, y, 1),
-                    tn_scalar(b, TN_I32, (double)(three.dims[2] > 0 ? three.dims[2] : 1)));
+  *at = tn_quotient(b, tn_op_result(b, y, 1), tn_scalar(b, TN_I32, (double)three.dims[2]));
   *at = resize_restore(b, *at, place, axis, 1);
   return resize_restore(b, y, t, axis, 1);
 }

@@ -15,10 +15,11 @@ tn_status tn_statistic_begin(tn_build *b, const tn_reduce_attributes *a, tn_stat
 }
 
 tn_status tn_statistic_along(tn_build *b, int64_t axis, tn_statistic *s) {
-  int32_t at;
-  const tn_reduce_attributes over = {{.v = &axis, .n = 1}, 1};
-  TN_TRY(tn_ops_axis_of_x(b, axis, &at));
-  return tn_statistic_begin(b, &over, s);
+  *s = (tn_statistic){.x = tn_ops_type(b, tn_build_in(b, 0)), .keep = 1};
+  TN_TRY(tn_ops_axis_of_x(b, axis, &s->axis));
+  s->reduced[s->axis] = true;
+  s->count = (double)s->x.dims[s->axis];
+  return TN_OK;
 }
 
 tn_status tn_statistic_yield(tn_build *b, const tn_statistic *s, tn_val y, int32_t dtype) {

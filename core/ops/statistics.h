@@ -9,6 +9,7 @@ typedef struct tn_statistic {
   bool reduced[TN_MAX_RANK];
   double count; /* elements that are reduced to one */
   int32_t keep;
+  int32_t axis; /* of tn_statistic_along */
 } tn_statistic;
 
 tn_status tn_statistic_begin(tn_build *b, const tn_reduce_attributes *a, tn_statistic *s);

@@ -165,8 +165,8 @@ static inline tn_val tn_alignment(tn_build *build, tn_val score, tn_val skip, tn
 }
 
 /* alignment_grad: gradient of alignment
- * dscore is dtotal times the part of the paths that are in the state at the step, weighed by their
- * products; 0 where there is no path.
+ * dscore is dtotal times the share of the paths that are in this state at this step. Each path counts with
+ * the product of its factors. The gradient is 0 where the sequence has no path.
  *   (score:T, skip:bool, steps:i32, states:i32, dtotal:T) -> (dscore:T); T in f16 bf16 f32 f64 */
 static inline tn_val tn_alignment_grad(tn_build *build, tn_val score, tn_val skip, tn_val steps,
                                        tn_val states, tn_val dtotal) {
@@ -2152,7 +2152,7 @@ static inline tn_val tn_max_pool3d(tn_build *build, tn_val x, int64_t n_kernel, 
  *   stride: step of the window; none: its size; default []
  *   padding: on both sides: width; default [0]
  *   ceil: a last window may reach over the border; default no
- *   size: of the image of the result; none: as small as the windows allow; default [] */
+ *   size: spatial dimensions of the result; none: as small as the windows allow; default [] */
 static inline tn_val tn_max_unpool1d(tn_build *build, tn_val x, tn_val index,
                                      int64_t n_kernel, const int64_t *kernel,
                                      int64_t n_stride, const int64_t *stride,
@@ -2178,7 +2178,7 @@ static inline tn_val tn_max_unpool1d(tn_build *build, tn_val x, tn_val index,
  *   stride: step of the window; none: its size; default []
  *   padding: on both sides: height, width; default [0, 0]
  *   ceil: a last window may reach over the border; default no
- *   size: of the image of the result; none: as small as the windows allow; default [] */
+ *   size: spatial dimensions of the result; none: as small as the windows allow; default [] */
 static inline tn_val tn_max_unpool2d(tn_build *build, tn_val x, tn_val index,
                                      int64_t n_kernel, const int64_t *kernel,
                                      int64_t n_stride, const int64_t *stride,
@@ -2204,7 +2204,7 @@ static inline tn_val tn_max_unpool2d(tn_build *build, tn_val x, tn_val index,
  *   stride: step of the window; none: its size; default []
  *   padding: on both sides: depth, height, width; default [0, 0, 0]
  *   ceil: a last window may reach over the border; default no
- *   size: of the image of the result; none: as small as the windows allow; default [] */
+ *   size: spatial dimensions of the result; none: as small as the windows allow; default [] */
 static inline tn_val tn_max_unpool3d(tn_build *build, tn_val x, tn_val index,
                                      int64_t n_kernel, const int64_t *kernel,
                                      int64_t n_stride, const int64_t *stride,

@@ -7,11 +7,6 @@
 
 enum { EACH_ELEMENT, EACH_CHANNEL, EACH_EXAMPLE };
 
-#define EACH_OPTION(S)                                                                                       \
-  TN_OPT(S, each, TN_OPT_ENUM, "element", "element|channel|example",                                         \
-         "replaced together: single elements, channels (Tompson et al., 2015), examples (drop path of a "    \
-         "residual branch: Huang et al., 2016)")
-
 static tn_val random_dropout(tn_build *b, tn_val x, double p) {
   tn_val iteration = tn_build_counter(b, TN_ITERATION), block = tn_build_counter(b, TN_BATCH_BLOCK);
   return tn_dropout(b, x, iteration, block, p, (int64_t)tn_build_random_stream(b, "mask"));
@@ -31,8 +26,11 @@ typedef struct dropout_options {
   int32_t each;
 } dropout_options;
 static const tn_option dropout_rows[] = {
-    TN_OPT(dropout_options, p, TN_OPT_FLOAT, "0.5", "[0, 1)", "fraction set to zero in training"),
-    EACH_OPTION(dropout_options), TN_OPT_END};
+    TN_OPT(dropout_options, p, TN_OPT_FLOAT, "0.5", "[0, 1)", "fraction replaced in training"),
+    TN_OPT(dropout_options, each, TN_OPT_ENUM, "element", "element|channel|example",
+           "replaced together: single elements, channels (Tompson et al., 2015), examples (drop path of a "
+           "residual branch: Huang et al., 2016)"),
+    TN_OPT_END};
 
 static tn_status build_dropout(tn_build *b, const void *given) {
   const dropout_options *o = given;
@@ -56,10 +54,6 @@ const tn_layer_kind layer_dropout = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "d
 
 /* ---- alpha_dropout ---- */
 
-static const tn_option alpha_dropout_rows[] = {
-    TN_OPT(dropout_options, p, TN_OPT_FLOAT, "0.5", "[0, 1)", "fraction replaced in training"),
-    EACH_OPTION(dropout_options), TN_OPT_END};
-
 /* Replaced elements get the limit of selu, and all are scaled so that mean 0 and variance 1 stay. With a mask
  * m of 0 and 1 / q for q = 1 - p: a (x q m + low (1 - q m)) + c = a q m (x - low) + a low + c. */
 static tn_status build_alpha_dropout(tn_build *b, const void *given) {
@@ -80,7 +74,7 @@ const tn_layer_kind layer_alpha_dropout = {
         TN_ITEM(tn_layer_kind, TN_LAYER, "alpha_dropout",
                 "dropout behind selu, which keeps mean 0 and variance 1 (training only): Klambauer et al., "
                 "\"Self-normalizing neural networks\", 2017",
-                dropout_options, alpha_dropout_rows),
+                dropout_options, dropout_rows),
     .min_in = 1,
     .max_in = 1,
     .types = "one tensor of any shape; the result has the same",

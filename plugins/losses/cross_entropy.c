@@ -37,8 +37,7 @@ tn_status yield_cross_entropy(tn_build *b, const cross_entropy_options *o) {
   if (targets_are_soft(b, tn_build_in(b, 0), target)) return build_soft_cross_entropy(b, o);
   tn_val loss =
       tn_cross_entropy(b, tn_build_in(b, 0), target, o->axis, o->ignore, weighted ? 0 : o->label_smoothing);
-  tn_val counts = tn_to_dtype(b, tn_ne(b, target, loss_number_like(b, target, (double)o->ignore)),
-                              tn_val_type(b, loss)->dtype);
+  tn_val counts = tn_to_dtype(b, targets_counted(b, target, o->ignore), tn_val_type(b, loss)->dtype);
   if (weighted) return yield_weighted(b, o, loss, counts);
   tn_build_yield(b, 0, loss);
   tn_build_yield(b, 1, counts);

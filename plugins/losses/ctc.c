@@ -101,6 +101,7 @@ const tn_layer_kind loss_ctc = {
     .max_in = 4,
     .types =
         "scores (N, steps, classes) before the softmax; targets (N, length) of class numbers; the number of "
-        "steps of each sequence and the length of each target (N), unless all are whole",
+        "steps of each sequence and the length of each target (N); without these two, all steps and all "
+        "elements of the target count",
     .example = "inputs = x: f32[20, 8]\ntargets = text: i32[6]\nlayers = fc: linear(10)\nloss = ctc",
     .build = build_ctc};

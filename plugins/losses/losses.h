@@ -29,6 +29,11 @@ static inline tn_val loss_number_like(tn_build *b, tn_val like, double value) {
   return tn_scalar(b, tn_val_type(b, like)->dtype, value);
 }
 
+/* Whether each target counts: its class is not `ignore`. */
+static inline tn_val targets_counted(tn_build *b, tn_val target, int64_t ignore) {
+  return tn_ne(b, target, loss_number_like(b, target, (double)ignore));
+}
+
 /* Whether the target has a number for each class, and no class number. */
 static inline bool targets_are_soft(tn_build *b, tn_val scores, tn_val target) {
   const tn_type *x = tn_val_type(b, scores), *t = tn_val_type(b, target);

@@ -20,7 +20,7 @@ static const tn_option top_k_rows[] = {
  * all scores are numbers, and NaN where one is not: then the value is NaN, since no class is predicted. An
  * ignored target may have any scores. */
 static tn_status yield_hits(tn_build *b, tn_val right, tn_val seen, tn_val target, int64_t ignore) {
-  tn_val counted = tn_ne(b, target, tn_scalar(b, tn_val_type(b, target)->dtype, (double)ignore));
+  tn_val counted = targets_counted(b, target, ignore);
   tn_val value =
       tn_where(b, tn_eq(b, seen, seen), tn_to_dtype(b, right, TN_F32), tn_to_dtype(b, seen, TN_F32));
   tn_build_yield(b, 0, tn_where(b, counted, value, tn_scalar(b, TN_F32, 0.0)));
@@ -70,7 +70,7 @@ static tn_status build_top_k(tn_build *b, const void *given) {
   tn_val own = tn_reduce_sum(b, tn_where(b, tn_eq(b, index, wanted), scores, zero), 1, &axis, 1);
   tn_val below = tn_where(b, tn_le(b, scores, own), zero, tn_sub(b, scores, own));
   tn_val higher = tn_reduce_sum(b, tn_where(b, tn_gt(b, scores, own), one, below), 1, &axis, 0);
-  tn_val right = tn_lt(b, higher, tn_scalar(b, tn_val_type(b, higher)->dtype, (double)o->k));
+  tn_val right = tn_lt(b, higher, loss_number_like(b, higher, (double)o->k));
   return yield_hits(b, right, higher, target, o->ignore);
 }
 const tn_layer_kind metric_top_k = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "top_k",
@@ -120,12 +120,12 @@ static tn_val iou_size(tn_build *b, tn_val areas) {
 static tn_status build_mean_iou(tn_build *b, const void *given) {
   const metric_options *o = given;
   tn_val scores = tn_build_in(b, 0), target = target_classes(b, o->axis);
-  int64_t n = tn_val_dim(b, scores, 0), classes = tn_val_dim(b, scores, (int32_t)o->axis);
+  int64_t n = tn_val_dim(b, target, 0), classes = tn_val_dim(b, scores, (int32_t)o->axis);
   tn_val best = tn_argmax(b, scores, o->axis);
   if (!tn_type_same_dims(tn_val_type(b, best), tn_val_type(b, target)))
     return tn_fail(b, TN_EINVAL, "axis",
                    "the targets have other dimensions than the scores without axis %lld", (long long)o->axis);
-  tn_val counted = tn_ne(b, target, loss_number_like(b, target, (double)o->ignore));
+  tn_val counted = targets_counted(b, target, o->ignore);
   tn_val found = iou_areas(b, best, counted, n, classes), meant = iou_areas(b, target, counted, n, classes);
   tn_val both = iou_size(b, tn_and(b, found, meant)), either = iou_size(b, tn_or(b, found, meant));
   tn_val one = tn_scalar(b, TN_F32, 1);

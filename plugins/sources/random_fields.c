@@ -80,7 +80,7 @@ static int field_take_range(const char **at, const tn_field *field, int64_t clas
   int is_byte = field->type.dtype == TN_U8;
   *low = 0;
   *high = is_byte && classes > 256 ? 255 : classes - 1;
-  if (!field_is_whole(field) || strchr("-0123456789", **at) == NULL || **at == '\0') return 1;
+  if (!field_is_whole(field) || strspn(*at, "-0123456789") == 0) return 1;
   if (!field_take_number(at, low) || strncmp(*at, "..", 2) != 0) return 0;
   *at += 2;
   if (!field_take_number(at, high)) return 0;
