@@ -2,6 +2,8 @@
  * steps, so no step waits for other tasks. The gradient of the weight is a product of all steps at the end.
  * Arithmetic is in f32, for f64 in f64; the state is not rounded between steps. */
 #include "backends/shared/define_kernel.h"
+#include "backends/shared/integer_math.h"
+#include "backends/shared/sequence.h"
 #include "backends/cpu/kernels/common/clones.h"
 #include "backends/cpu/kernels/common/lane.h"
 #include "backends/cpu/kernels/common/vmath.h"
@@ -18,7 +20,8 @@ typedef struct recurrence_job {
   const tn_recurrence_attributes *a;
   int64_t batch, steps, units, gates, stored;
   int64_t rows;                             /* sequences of a task */
-  const tn_view *length, *dy;               /* NULL: absent */
+  const int32_t *length;                    /* NULL: absent */
+  const tn_view *dy;                        /* NULL: absent */
   void *weight, *product, *state, *scratch; /* of the workspace, in lanes */
 } recurrence_job;
 
@@ -32,15 +35,15 @@ static recurrence_job recurrence_job_of(const tn_recurrence_attributes *a, const
   recurrence_job j = {.a = a, .batch = y->dims[0], .steps = y->dims[1], .units = y->dims[2]};
   j.gates = j.units > 0 ? w->dims[0] / j.units : 0;
   j.stored = j.units > 0 ? stored->dims[2] / j.units : 0;
-  int64_t rows = j.batch / 8; /* some tasks for each thread before a task has several sequences */
-  j.rows = rows < 1 ? 1 : rows > MOST_ROWS ? MOST_ROWS : rows;
+  j.rows =
+      least(at_least_1(j.batch / 8), MOST_ROWS); /* some tasks for each thread before a task has several */
   return j;
 }
 
-static int64_t recurrence_tasks(const recurrence_job *j) { return (j->batch + j->rows - 1) / j->rows; }
+static int64_t recurrence_tasks(const recurrence_job *j) { return divide_up(j->batch, j->rows); }
 static int64_t recurrence_first(const recurrence_job *j, int64_t task) { return task * j->rows; }
 static int64_t recurrence_end(const recurrence_job *j, int64_t task) {
-  return (task + 1) * j->rows < j->batch ? (task + 1) * j->rows : j->batch;
+  return least((task + 1) * j->rows, j->batch);
 }
 
 /* Lanes of the workspace: of the weight, and of one task of forward or backward. */
@@ -53,7 +56,7 @@ static int64_t recurrence_grad_scratch(const recurrence_job *j) {
 }
 
 static int64_t recurrence_length(const recurrence_job *j, int64_t row) {
-  return j->length != NULL ? ((const int32_t *)j->length->data)[row] : j->steps;
+  return tn_sequence_length(j->length, row, j->steps);
 }
 
 /* The element of a tensor of (batch, steps, ...) at which step k of a sequence begins. */
@@ -67,17 +70,6 @@ static int64_t recurrence_longest(const recurrence_job *j, int64_t first, int64_
   for (int64_t row = first; row < end; row++)
     if (recurrence_length(j, row) > longest) longest = recurrence_length(j, row);
   return longest;
-}
-
-static tn_status recurrence_check_lengths(tn_launch *l, const recurrence_job *j) {
-  for (int64_t row = 0; row < j->batch; row++) {
-    int64_t length = recurrence_length(j, row);
-    if (length < 0 || length > j->steps)
-      return tn_fail(l, TN_EINVAL, NULL,
-                     "recurrence: length %lld of sequence %lld, expected 0 .. %lld, the number of steps",
-                     (long long)length, (long long)row, (long long)j->steps);
-  }
-  return TN_OK;
 }
 
 static void recurrence_clear(const tn_view *v) {
@@ -134,8 +126,8 @@ static tn_status recurrence_launch(tn_launch *l) {
   const tn_view *y = &l->out[0];
   recurrence_job j = recurrence_job_of(l->prepared, &y->type, &l->in[1].type, &l->out[3].type);
   j.l = l;
-  j.length = recurrence_operand(l, 5);
-  TN_TRY(recurrence_check_lengths(l, &j));
+  j.length = l->in[5].data;
+  TN_TRY(tn_check_sequence_lengths(l, j.length, j.batch, j.steps));
   if (j.units == 0) return TN_OK;
   bool wide = y->type.dtype == TN_F64;
   j.weight = l->workspace;
@@ -151,9 +143,9 @@ static tn_status recurrence_grad_launch(tn_launch *l) {
   const tn_view *y = &l->in[4];
   recurrence_job j = recurrence_job_of(l->prepared, &y->type, &l->in[0].type, &l->in[5].type);
   j.l = l;
-  j.length = recurrence_operand(l, 3);
+  j.length = l->in[3].data;
   j.dy = recurrence_operand(l, 6);
-  TN_TRY(recurrence_check_lengths(l, &j));
+  TN_TRY(tn_check_sequence_lengths(l, j.length, j.batch, j.steps));
   if (j.units == 0) return TN_OK;
   bool wide = y->type.dtype == TN_F64;
   int64_t size = recurrence_lane_size(y->type.dtype), all = j.batch * j.steps;

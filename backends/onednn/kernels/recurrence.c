@@ -10,20 +10,25 @@
 #include "backends/shared/define_kernel.h"
 
 enum {
-  FEW_ROWS = 6,     /* of a task whose weight stays in the second-level cache: so many floats at most */
-  CACHED = 1 << 18, /* with a larger weight, a task has more rows for each time that it is read */
-  FEW_TASKS = 2,    /* at least, where there are so many sequences: with a large weight, else */
-  TASKS = 4,
-  AHEAD = 1 << 16 /* floats of the input that a task multiplies at once */
+  CACHED = 1 << 18, /* floats of a weight that stays in the second-level cache, at most */
+  FEW_ROWS = 6,     /* sequences of a task with such a weight, at most; with a larger one, ROWS */
+  TASKS = 4,        /* tasks wanted with such a weight */
+  FEW_TASKS = 2,    /* tasks wanted with a larger weight */
+  AHEAD = 1 << 16   /* floats of the input that a task multiplies at once */
 };
 
 /* ---- forward ------------------------------------------------------------------------------------- */
 
 enum { INPUT = 0, INPUT_WEIGHT = 1, INPUT_BIAS = 2 }; /* with the product in front */
-enum { WEIGHT = 1, BIAS, H, C, LENGTH };              /* two more with it */
+enum { WEIGHT = 1, BIAS, H, C, LENGTH };              /* without it: see recurrence_number */
+
+/* The number of an operand of the recurrence: the product in front adds two. */
+static int32_t recurrence_number(const recurrence_kernel *p, int32_t operand) {
+  return operand + (p->whole ? 2 : 0);
+}
 
 static const float *recurrence_in(const recurrence_job *j, int32_t operand) {
-  return j->l->in[operand + (j->p->whole ? 2 : 0)].data;
+  return j->l->in[recurrence_number(j->p, operand)].data;
 }
 
 /* The columns of a panel, as its vectors: rows of a weight, or elements of a bias. */
@@ -135,7 +140,7 @@ static void recurrence_forward(void *arg, int64_t task) {
   recurrence_gates g = {.rows = rows, .to = product};
   if (p->a.cell == TN_CELL_LSTM)
     for (int64_t row = task * p->rows; row < end; row++)
-      recurrence_load_state(j, p->whole ? C + 2 : C, row, (float *)j->l->out[2].data + row * p->units);
+      recurrence_load_state(j, recurrence_number(p, C), row, (float *)j->l->out[2].data + row * p->units);
   for (g.k = 0; (g.n = recurrence_active(j, task, g.k, rows)) > 0; g.k++) {
     if (p->whole && g.k % p->ahead == 0) recurrence_multiply_inputs(j, task, g.k);
     for (g.panel = 0; g.panel < recurrence_panels(p); g.panel++) recurrence_step(j, task, &g);
@@ -147,8 +152,8 @@ static void recurrence_forward(void *arg, int64_t task) {
 
 static tn_status onednn_recurrence_launch(tn_launch *l) {
   const recurrence_kernel *p = l->prepared;
-  recurrence_job j = {.l = l, .p = p, .length = l->in[p->whole ? LENGTH + 2 : LENGTH].data};
-  TN_TRY(recurrence_check_lengths(l, &j));
+  recurrence_job j = {.l = l, .p = p, .length = l->in[recurrence_number(p, LENGTH)].data};
+  TN_TRY(tn_check_sequence_lengths(l, j.length, p->batch, p->steps));
   if (p->units == 0) return TN_OK;
   j.panels = l->workspace;
   j.input = j.panels + recurrence_panel_floats(p, p->units);
@@ -164,14 +169,14 @@ static tn_status onednn_recurrence_launch(tn_launch *l) {
 
 /* ---- query --------------------------------------------------------------------------------------- */
 
-static void recurrence_set_sizes(recurrence_kernel *p, const tn_type *y, const tn_type *w) {
-  static const int64_t stored[] = {
-      [TN_CELL_LSTM] = 5, [TN_CELL_GRU] = 4, [TN_CELL_TANH] = 0, [TN_CELL_RELU] = 0};
+/* The sizes are those of y, w and stored. */
+static void recurrence_set_sizes(recurrence_kernel *p, const tn_type *y, const tn_type *w,
+                                 const tn_type *stored) {
   p->batch = y->dims[0];
   p->steps = y->dims[1];
   p->units = y->dims[2];
   p->gates = p->units > 0 ? w->dims[0] / p->units : 1;
-  p->stored = stored[p->a.cell];
+  p->stored = p->units > 0 ? stored->dims[2] / p->units : 0;
   bool stays = recurrence_columns(p) * p->units <= CACHED;
   p->rows = balanced_step(p->batch,
                           least(stays ? FEW_ROWS : ROWS, at_least_1(p->batch / (stays ? TASKS : FEW_TASKS))));
@@ -186,7 +191,8 @@ void tn_onednn_recurrence_make(const tn_match *m, const void *backend, recurrenc
                            .gemm = TN_LOOPS_PICK_AT(tn_loops_gemm, isa),
                            .whole = m->n_nodes > 1};
   recurrence_set_sizes(p, gradient ? node->in[GRAD_Y] : &node->out[0],
-                       node->in[gradient ? GRAD_WEIGHT : WEIGHT]);
+                       node->in[gradient ? GRAD_WEIGHT : WEIGHT],
+                       gradient ? node->in[GRAD_STORED] : &node->out[3]);
   if (p->whole) p->features = m->in[INPUT]->dims[1];
   if (p->whole) p->ahead = least(p->steps, at_least_1(AHEAD / at_least_1(p->rows * recurrence_columns(p))));
   if (gradient)

@@ -112,7 +112,7 @@ static void recurrence_weight_join(void *arg, int64_t chunk) {
 static tn_status onednn_recurrence_grad_launch(tn_launch *l) {
   const recurrence_kernel *p = l->prepared;
   recurrence_job j = {.l = l, .p = p, .length = l->in[GRAD_LENGTH].data, .panels = l->workspace};
-  TN_TRY(recurrence_check_lengths(l, &j));
+  TN_TRY(tn_check_sequence_lengths(l, j.length, p->batch, p->steps));
   if (p->units == 0) return TN_OK;
   int64_t own = recurrence_product_floats(p);
   j.dh = j.panels + recurrence_padded(p) * recurrence_columns(p);

@@ -8,6 +8,7 @@
 #include "backends/onednn/kernels/gemm/gemm.h"
 #include "backends/onednn/kernels/recurrence.h"
 #include "backends/shared/integer_math.h"
+#include "backends/shared/sequence.h"
 #include "tenon/attributes.h"
 
 enum { ROWS = TN_RECURRENCE_ROWS, WIDTH = TN_RECURRENCE_WIDTH, BLOCKS = TN_RECURRENCE_BLOCKS };
@@ -73,7 +74,7 @@ static inline int64_t recurrence_product_floats(const recurrence_kernel *p) {
 /* ---- sequences ----------------------------------------------------------------------------------- */
 
 static inline int64_t recurrence_length(const recurrence_job *j, int64_t row) {
-  return j->length != NULL ? j->length[row] : j->p->steps;
+  return tn_sequence_length(j->length, row, j->p->steps);
 }
 
 /* The number of step k of a sequence among all steps of all sequences. */
@@ -87,15 +88,6 @@ static inline int64_t recurrence_active(const recurrence_job *j, int64_t task, i
   for (int64_t row = task * j->p->rows; row < end; row++)
     if (k < recurrence_length(j, row)) rows[n++] = row;
   return n;
-}
-
-static inline tn_status recurrence_check_lengths(tn_launch *l, const recurrence_job *j) {
-  for (int64_t row = 0; row < j->p->batch; row++)
-    if (recurrence_length(j, row) < 0 || recurrence_length(j, row) > j->p->steps)
-      return tn_fail(l, TN_EINVAL, NULL,
-                     "recurrence: length %lld of sequence %lld, expected 0 .. %lld, the number of steps",
-                     (long long)recurrence_length(j, row), (long long)row, (long long)j->p->steps);
-  return TN_OK;
 }
 
 static inline void recurrence_clear(const tn_view *v) { memset(v->data, 0, tn_type_bytes(&v->type)); }
