@@ -222,17 +222,17 @@ def op_of(case):
     return ops.pop() if len(ops) == 1 else "functions of several ops"
 
 
-def report(path, comparison, passed, without):
-    failed, total = comparison.failed(), sum(passed.values()) + sum(len(v) for v in without.values())
+def report(path, comparison, compared, without):
+    failed, total = comparison.failed(), sum(compared.values()) + sum(len(v) for v in without.values())
     lines = ["# Vectors of ONNX", "", "<!-- Written by `tests/golden/compare_onnx.py BUILD --report`. -->", "",
-             f"The {total} cases of single nodes of the backend tests of onnx {onnx.__version__}: {sum(passed.values()) - len(failed)} passed, {len(failed)} failed,",
+             f"The {total} cases of single nodes of the backend tests of onnx {onnx.__version__}: {sum(compared.values()) - len(failed)} passed, {len(failed)} failed,",
              f"{sum(len(v) for v in without.values())} have no counterpart. `tests/golden/onnx_rows.py` and `onnx_layers.py` have a line for each op. The tolerances are",
              "those of torch.testing.assert_close, relative to the largest element of the tensor.", "", *comparison.table(), "",
-             "| op of ONNX | passed | without a counterpart | |", "|---|---|---|---|"]
-    for op in sorted(set(passed) | set(without)):
+             "| op of ONNX | compared | without a counterpart | |", "|---|---|---|---|"]
+    for op in sorted(set(compared) | set(without)):
         reasons = collections.Counter(without.get(op, []))
         why = "; ".join(f"{reason} ({n})" if len(reasons) > 1 else reason for reason, n in reasons.most_common())
-        lines.append(f"| {op} | {passed.get(op, 0)} | {sum(reasons.values())} | {why} |")
+        lines.append(f"| {op} | {compared.get(op, 0)} | {sum(reasons.values())} | {why} |")
     path.write_text("\n".join(lines) + "\n")
 
 
@@ -242,15 +242,15 @@ def main():
     parser.add_argument("--report", type=pathlib.Path)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")  # of NumPy, about the vectors of infinite numbers
-    files = collections.defaultdict(lambda: None)
-    passed, without = collections.Counter(), collections.defaultdict(list)
+    files = {}
+    compared, without = collections.Counter(), collections.defaultdict(list)
     comparison = Comparison(arguments.build)
     for case in collect():
         op = op_of(case)
-        files[op] = files[op] or File(f"onnx_{op}", errors="tensor")
+        files.setdefault(op, File(f"onnx_{op}", errors="tensor"))
         try:
             convert(case, files)
-            passed[op] += 1
+            compared[op] += 1
         except Without as reason:
             without[op].append(str(reason))
     with tempfile.TemporaryDirectory() as folder:
@@ -259,10 +259,10 @@ def main():
             f.write(folder)
         comparison.run([pathlib.Path(folder) / f"{f.name}.safetensors" for f in used])
     failed = comparison.failed()
-    print(f"onnx {onnx.__version__}: {sum(passed.values()) - len(failed)} cases passed, {len(failed)} failed, "
+    print(f"onnx {onnx.__version__}: {sum(compared.values()) - len(failed)} cases passed, {len(failed)} failed, "
           f"{sum(len(v) for v in without.values())} without a counterpart")
     if arguments.report:
-        report(arguments.report, comparison, passed, without)
+        report(arguments.report, comparison, compared, without)
     return 1 if failed else 0
 
 

@@ -1,11 +1,11 @@
 /* tests/golden/golden_test.c: compares values and gradients with PyTorch's, within the tolerances of its
  * assert_close.
  *
- *     golden_test FILE...                       decompositions and gradient rules, with the reference
- * evaluation golden_test -b BACKEND PLUGIN... FILE...  compiled programs, on the first device of a backend
+ *     golden_test FILE...                       graphs and gradients, by the reference evaluation
+ *     golden_test -b BACKEND PLUGIN... FILE...  compiled programs, on a backend's first device
  *
- * make_goldens.py, make_composites.py, draw_goldens.py and onnx_vectors.py write FILE. Of a case that fails
- * stderr gets one line, "failed NAME: reason". */
+ * make_goldens.py, make_composites.py, draw_goldens.py and compare_onnx.py write FILE. A case that fails
+ * prints "failed NAME: reason" on stderr. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

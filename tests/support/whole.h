@@ -2,6 +2,8 @@
  * from one another, and `tools/dev whole`, which sets TENON_WHOLE, all of them. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdlib.h>
 
-static inline int whole_or(int all, int sample) { return getenv("TENON_WHOLE") != NULL ? all : sample; }
+static inline bool whole(void) { return getenv("TENON_WHOLE") != NULL; }
+static inline int whole_or(int all, int sample) { return whole() ? all : sample; }

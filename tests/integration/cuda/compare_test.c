@@ -31,16 +31,16 @@ static const json_t *agree(const char *policy, int launches) {
 static void a_resnet_agrees(void **state) {
   (void)state;
   file_write("model.ini", resnet_ini);
-  if (whole_or(1, 0)) assert_true(launches_of(agree("fp32", 20), "cudnn_conv2d_") >= (HAS_CUDNN ? 8 : 0));
+  if (whole()) assert_true(launches_of(agree("fp32", 20), "cudnn_conv2d_") >= (HAS_CUDNN ? 8 : 0));
   assert_true(launches_of(agree("fp16", 20), "cudnn_conv2d_") >= (HAS_CUDNN ? 8 : 0));
-  if (whole_or(1, 0)) assert_true(launches_of(agree("bf16", 20), "cudnn_conv2d_") >= (HAS_CUDNN ? 8 : 0));
+  if (whole()) assert_true(launches_of(agree("bf16", 20), "cudnn_conv2d_") >= (HAS_CUDNN ? 8 : 0));
 }
 
 static void a_transformer_agrees(void **state) {
   (void)state;
   file_write("model.ini", transformer_ini);
-  if (whole_or(1, 0)) agree("fp32", 20);
-  if (whole_or(1, 0)) assert_true(launches_of(agree("fp16", 20), "cuda_matmul_cast_add_add") >= 2);
+  if (whole()) agree("fp32", 20);
+  if (whole()) assert_true(launches_of(agree("fp16", 20), "cuda_matmul_cast_add_add") >= 2);
   assert_true(launches_of(agree("bf16", 20), "cuda_matmul_cast_add_add") >= 2);
 }
 
@@ -57,7 +57,7 @@ static void attention_of_cudnn_agrees(void **state) {
   (void)state;
   file_write("model.ini", wide_ini);
   assert_int_equal(launches_of(agree("fp16", 20), "cudnn_attention"), HAS_CUDNN ? 2 : 0);
-  if (whole_or(1, 0)) assert_int_equal(launches_of(agree("bf16", 20), "cudnn_attention"), HAS_CUDNN ? 2 : 0);
+  if (whole()) assert_int_equal(launches_of(agree("bf16", 20), "cudnn_attention"), HAS_CUDNN ? 2 : 0);
 }
 
 /* Rows of 514 bytes: the scores, and their gradient, have padded rows in products and in their other readers.

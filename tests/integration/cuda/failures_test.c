@@ -64,7 +64,7 @@ static const training trainings[] = {
      "           global_avg_pool\n    fc:    linear(4)\n"
      "loss = cross_entropy\n[optimizer]\ntype = sgd\nlr = 0.1\n"
      "[precision]\npolicy = fp16\n[backend]\nautotune = no\n",
-     2e-3, false, "90", true, 4},
+     2e-3, false, "90", true, 8},
 #endif
 };
 enum { TRAININGS = sizeof trainings / sizeof *trainings, CUDNN_TRAINING = TRAININGS - 1 };
@@ -166,7 +166,7 @@ static void count_calls(const training *of, tally *t) {
 
 /* The call to fail: each one where all are asked for, else the first, the last and some between. */
 static int next_call(const training *of, int calls, int call) {
-  int spread = whole_or(2, 1) * of->spread / 2, step = n_parts > 1 ? 1 : calls / spread + 1;
+  int spread = whole_or(of->spread, of->spread / 2), step = n_parts > 1 ? 1 : calls / spread + 1;
   if (call == 0) return 1;
   return call == calls ? 0 : call + step < calls ? call + step : calls;
 }

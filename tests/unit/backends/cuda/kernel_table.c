@@ -165,8 +165,8 @@ static void title_of(const tn_cuda_text *text, char title[TITLE]) {
   snprintf(title, TITLE, "\n# %s %016" PRIx64 "\n", strrchr(text->path, '/') + 1, hash_of(text));
 }
 
-/* The lines below the file's title in a table of this code, and how many bytes they have; NULL: there are
- * none. */
+/* The lines below the file's title in a table of this code, and how many bytes they have; NULL: the
+ * table has no such title. */
 static const char *lines_of(const char *table, const tn_cuda_text *text, size_t *n) {
   char title[TITLE];
   title_of(text, title);
@@ -195,9 +195,9 @@ static bool table_print(FILE *to, const char *old) {
   fprintf(to, "%s%s", version, table_columns);
   bool same = strncmp(old, version, strlen(version)) == 0 && old[strlen(version)] == ':';
   for (const tn_cuda_text *t = tn_cuda_texts; t->path != NULL; t++) {
-    size_t n = 0;
-    const char *known = same && is_compiled(t) ? lines_of(old, t, &n) : NULL;
     if (!is_compiled(t)) continue;
+    size_t n = 0;
+    const char *known = same ? lines_of(old, t, &n) : NULL;
     title_of(t, title);
     fputs(title + 1, to);
     if (known != NULL)
