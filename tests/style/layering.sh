@@ -115,6 +115,7 @@ BEGIN {
   allowed["core/run step"] = "a program"
   allowed["core/step step"] = "a program"
   allowed["core/train step"] = "a program"
+  allowed["core/commands tokens"] = "a member of a result"
   allowed["core/commands text"] = "a type of options"
   allowed["core/graph param"] = "a kind of state"
   allowed["core/step param"] = "a kind of state, and a region"
