@@ -101,6 +101,12 @@ static tn_status loader_measure_epoch(tn_loader *loader, const tn_description *d
                   (long long)updates, (int)o->accumulate);
 }
 
+static tn_status loader_make_told(tn_loader *loader) {
+  if (!loader->options.skip_corrupt || loader->count < 0 || loader->source->next != NULL) return TN_OK;
+  loader->told = tn_alloc(&loader->env, (size_t)loader->count);
+  return loader->told != NULL ? TN_OK : TN_ENOMEM;
+}
+
 /* Creates the cache of samples. A stream has no sample index to look up. */
 static tn_status loader_make_cache(tn_loader *loader, const tn_description *description) {
   int64_t bytes = loader->options.cache_bytes;
@@ -126,6 +132,7 @@ static tn_status loader_prepare_source(tn_loader *loader) {
     status = tn_balance_make(&loader->env, o->source, loader->self, &description, &loader->balance);
   const char *where = o->where != NULL ? o->where : "";
   tn_wrap(&loader->env, status, "%s%ssource '%s'", where, where[0] != '\0' ? ": " : "", o->source->item.name);
+  if (status == TN_OK) status = loader_make_told(loader);
   if (status == TN_OK) status = loader_make_chain(loader, &description);
   return status == TN_OK ? loader_make_cache(loader, &description) : status;
 }
@@ -255,6 +262,7 @@ void tn_loader_destroy(tn_loader *loader) {
   tn_balance_free(&loader->env, &loader->balance);
   if (loader->opened) loader->source->close(&loader->env, loader->self);
   tn_transform_chain_free(&loader->chain);
+  tn_release(&loader->env, loader->told);
   tn_release(&loader->env, loader->workers);
   tn_release(&loader->env, loader->ring);
   sem_destroy(&loader->work);

@@ -69,6 +69,9 @@ typedef struct tn_loader_options {
   /* Every class equally often in a shuffled epoch (balance.h). A sample that comes several times in an epoch
    * has another random key each time. */
   bool balance;
+  /* A sample that cannot be read (TN_EINVAL) is named in a warning, and the next one takes its place; of a
+   * stream the one behind it, so that all later samples move up. */
+  bool skip_corrupt;
   uint64_t seed;
   int64_t cache_bytes; /* memory for cached samples, if the source allows it; 0: no cache */
   const char *where;   /* "file.ini:14" of the source, for messages */

@@ -48,7 +48,6 @@ static void worker_aim(tn_loader *loader, tn_reader *reader, tn_pending_batch *p
     key = tn_hash_mix(loader->epoch_key, (uint64_t)index);
   }
   tn_reader_aim(reader, index, key, pending->targets, row);
-  if (pending->ids != NULL) pending->ids[row] = index;
 }
 
 static tn_status worker_read_sample(tn_loader *loader, tn_reader *reader) {
@@ -65,6 +64,32 @@ static tn_status worker_read_sample(tn_loader *loader, tn_reader *reader) {
                       (long long)loader->samples);
   return tn_wrap(reader, status, "%s%ssource '%s', sample %lld", where, where[0] != '\0' ? ": " : "",
                  loader->source->item.name, (long long)reader->host.pub.index);
+}
+
+/* ---- corrupt samples ---- */
+
+/* So many in a row are no accident. */
+enum { WORKER_MOST_CORRUPT = 1000 };
+
+/* Each sample is named once. A stream does not number its samples. */
+static void worker_tell_corrupt(tn_loader *loader, tn_reader *reader) {
+  int64_t index = reader->host.pub.index;
+  if (loader->told != NULL && atomic_exchange(&loader->told[index], 1) != 0) return;
+  tn_logf(reader, TN_LOG_WARN, "%s; the next sample takes its place (corrupt = skip)", tn_error_text(reader));
+}
+
+/* The first sample from this one on that can be read, with the key of this one. */
+static tn_status worker_read_or_next(tn_loader *loader, tn_reader *reader) {
+  tn_status status = worker_read_sample(loader, reader);
+  for (int32_t tried = 0; status == TN_EINVAL && loader->options.skip_corrupt; tried++) {
+    if (tried == WORKER_MOST_CORRUPT)
+      return tn_wrap(reader, status, "%d samples in a row cannot be read, the last of them", tried);
+    worker_tell_corrupt(loader, reader);
+    int64_t next = reader->host.pub.index + 1;
+    reader->host.pub.index = loader->count > 0 ? next % loader->count : next;
+    status = worker_read_sample(loader, reader);
+  }
+  return status;
 }
 
 /* ---- the profile ---- */
@@ -100,9 +125,9 @@ static void worker_end_chunk(worker_chunk *chunk) {
 /* ---- chunks ---- */
 
 static tn_status worker_read_timed(tn_loader *loader, tn_reader *reader, worker_chunk *chunk) {
-  if (chunk->timeline == NULL) return worker_read_sample(loader, reader);
+  if (chunk->timeline == NULL) return worker_read_or_next(loader, reader);
   double start = tn_clock_s();
-  tn_status status = worker_read_sample(loader, reader);
+  tn_status status = worker_read_or_next(loader, reader);
   chunk->span.reading_s += tn_clock_s() - start;
   return status;
 }
@@ -112,6 +137,7 @@ static void worker_fill_rows(tn_loader *loader, tn_reader *reader, tn_pending_ba
   for (int64_t row = from; row < to && !atomic_load(&loader->cancelled); row++) {
     worker_aim(loader, reader, pending, row);
     tn_status status = worker_read_timed(loader, reader, chunk);
+    if (pending->ids != NULL) pending->ids[row] = reader->host.pub.index;
     if (status == TN_OK) status = tn_reader_transform(reader);
     if (status != TN_OK) tn_pending_batch_fail(pending, row, status, reader);
   }
@@ -139,6 +165,7 @@ static void worker_fill_from_stream(tn_loader *loader, tn_reader *reader, tn_pen
     worker_aim(loader, reader, pending, row);
     status = worker_seek_position(loader, reader, pending, row);
     if (status == TN_OK) status = worker_read_timed(loader, reader, chunk);
+    if (pending->ids != NULL) pending->ids[row] = reader->host.pub.index;
   }
   pthread_mutex_unlock(&loader->stream_lock);
   if (wanted && status == TN_OK) status = tn_reader_transform(reader);

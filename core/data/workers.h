@@ -29,6 +29,7 @@ struct tn_loader {
   tn_transform_chain chain;
   tn_sample_cache cache;
   bool keeps;                     /* samples are cached */
+  atomic_uchar *told;             /* of each sample, whether a warning has named it as corrupt; NULL: none */
   _Atomic(tn_timeline *) profile; /* gets a span for each chunk; NULL: none is taken */
 
   /* the epoch */

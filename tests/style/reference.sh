@@ -114,7 +114,7 @@ sections:`report`
 metrics:^## perplexity
 commands:^## tenon find-lr
 commands:--trace
-sources:`damaged`
+sections:`corrupt`
 commands:^## tenon runs
 commands:^## tenon init
 commands:^## tenon new-plugin

@@ -75,7 +75,7 @@ void init_write_pictures(const init_file *f, const pictures *found, const init_c
   if (!fits) fprintf(f->to, "size = 0\nat_least = %lld\n", c->side * 8 / 7);
   if (!found->parts) fprintf(f->to, "subfolder = .\n");
   if (!found->valid.there) fprintf(f->to, "split = 0.1\n");
-  if (found->unread > 0) fprintf(f->to, "damaged = replace\n");
+  if (found->unread > 0) fprintf(f->to, "corrupt = skip\n");
   images_write_transforms(f->to, found, c->side);
 }
 

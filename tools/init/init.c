@@ -118,7 +118,7 @@ static void init_warn_unread(const pictures *found) {
     fprintf(
         stderr,
         "tenon init: warning: %lld file%s cannot be read as a picture, such as %s; training reads the next "
-        "picture in place of %s (damaged = replace)\n",
+        "picture in place of %s (corrupt = skip)\n",
         found->unread, found->unread == 1 ? "" : "s", found->first_unread,
         found->unread == 1 ? "it" : "each");
 }

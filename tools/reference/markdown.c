@@ -55,8 +55,11 @@ static void markdown_write_default(FILE *to, const json_t *option) {
   const char *fallback = cli_text(option, "default");
   if (fallback == NULL)
     fprintf(to, "required");
-  else if (*fallback != '\0')
-    fprintf(to, "`%s`", fallback);
+  else if (*fallback != '\0') {
+    fputc('`', to);
+    for (; *fallback; fallback++) fprintf(to, "%s%c", *fallback == '|' ? "\\" : "", *fallback);
+    fputc('`', to);
+  }
 }
 
 static void markdown_write_option(FILE *to, const json_t *option) {

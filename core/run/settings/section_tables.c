@@ -93,6 +93,10 @@ static const tn_option data_rows[] = {
         "with other random transforms, and those of a large class come in later epochs"),
     TN_OPT(tn_data_section, last, TN_OPT_ENUM, "drop", "drop|pad",
            "the short last batch of training: drop it, or pad it with samples of weight 0"),
+    TN_OPT(
+        tn_data_section, corrupt, TN_OPT_ENUM, "error", "error|skip",
+        "a sample that cannot be read: an error, or the next sample in its place, with a warning that names "
+        "it"),
     TN_OPT_END};
 static const tn_option optimizer_rows[] = {
     TN_OPT(tn_optimizer_section, type, TN_OPT_TEXT, TN_DEFAULT_OPTIMIZER, NULL, "name of the optimizer"),

@@ -54,9 +54,10 @@ typedef struct tn_data_section {
   const char *source;
   int64_t batch, workers, prefetch, epoch;
   const char *transforms, *device_transforms, *cache;
-  int32_t shuffle, balance, last;
+  int32_t shuffle, balance, last, corrupt;
 } tn_data_section;
 enum { TN_LAST_DROP = 0, TN_LAST_PAD = 1 };
+enum { TN_CORRUPT_ERROR = 0, TN_CORRUPT_SKIP = 1 };
 enum { TN_CACHE_AUTO = -1 };
 
 typedef struct tn_optimizer_section {

@@ -2,7 +2,6 @@
  * are numbered in the order of their names, as by torchvision's ImageFolder. Photos are turned as their EXIF
  * data say; colour profiles are not applied. */
 #include <limits.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,11 +14,9 @@ typedef struct folder_options {
   tn_ints size;
   int64_t max_pixels, at_least;
   double split;
-  int32_t damaged;     /* DAMAGED_... */
   int32_t orientation; /* ORIENTATION_... */
 } folder_options;
 
-enum { DAMAGED_ERROR = 0, DAMAGED_REPLACE = 1 };
 enum { ORIENTATION_EXIF = 0, ORIENTATION_IGNORE = 1 };
 
 static const tn_option options[] = {
@@ -37,8 +34,6 @@ static const tn_option options[] = {
     TN_OPT(folder_options, at_least, TN_OPT_INT, "0", ">= 0",
            "decode a JPEG at 1/2, 1/4 or 1/8 of its size while both sides keep so many pixels; 0: at full "
            "size"),
-    TN_OPT(folder_options, damaged, TN_OPT_ENUM, "error", "error|replace",
-           "a file that cannot be decoded: an error, or the next picture in its place, with a warning"),
     TN_OPT(folder_options, orientation, TN_OPT_ENUM, "exif", "exif|ignore",
            "turn a JPEG as its EXIF data say, so that it is learnt as people see it; or take it as it is "
            "stored, as "
@@ -56,7 +51,6 @@ typedef struct folder_source {
   int n_fields;
   const char **class_names;
   int64_t height, width; /* of every picture; -1: they differ */
-  atomic_uchar *told;    /* damaged = replace: of each file, whether a warning has named it */
   tn_field fields[2];
 } folder_source;
 
@@ -145,30 +139,31 @@ static tn_status image_folder_decode(const folder_source *f, const void *handle,
   return image_decode(sink, bytes, count);
 }
 
-/* Compares the size of a picture with those before it. */
-static tn_status image_folder_compare_size(folder_source *f, tn_scratch *scratch, int64_t file) {
+/* Compares the size of a picture with those before it. One that is damaged is named when it is read. */
+static tn_status image_folder_compare_size(folder_source *f, tn_scratch *scratch, int64_t file,
+                                           tn_status *damage) {
   image_sink sink = {0};
   tn_status status = image_folder_decode(f, &f->env, scratch, file, &sink);
-  if (status == TN_EINVAL && f->options.damaged == DAMAGED_REPLACE) return TN_OK;
-  if (status == TN_OK && f->height == 0) f->height = sink.height, f->width = sink.width;
+  if (status == TN_EINVAL) *damage = status;
+  if (status != TN_OK) return status == TN_EINVAL ? TN_OK : status;
+  if (f->height == 0) f->height = sink.height, f->width = sink.width;
   if (f->height != sink.height || f->width != sink.width) f->height = f->width = -1;
-  return status;
+  return TN_OK;
 }
 
 /* If the first pictures of all classes, or all pictures that the user named, have one size, it is the size of
  * every picture, and the data need no transform that resizes them. A picture with another size is then an
- * error. */
+ * error. So is damage of all of them. */
 static tn_status image_folder_compare_sizes(folder_source *f) {
   tn_scratch scratch = {NULL, 0};
-  tn_status status = TN_OK;
+  tn_status status = TN_OK, damage = TN_OK;
   for (int64_t i = 0; status == TN_OK && i < f->given.count && f->height >= 0; i++)
-    status = image_folder_compare_size(f, &scratch, i);
+    status = image_folder_compare_size(f, &scratch, i, &damage);
   for (int64_t k = 0; status == TN_OK && k < f->list.classes.count && f->height >= 0; k++)
     if (f->list.first[k] < f->list.first[k + 1])
-      status = image_folder_compare_size(f, &scratch, f->list.first[k]);
+      status = image_folder_compare_size(f, &scratch, f->list.first[k], &damage);
   tn_delete(&f->env, scratch.memory);
-  if (status == TN_OK && f->height == 0) f->height = f->width = -1; /* all of them are damaged */
-  return status;
+  return status == TN_OK && f->height == 0 ? damage : status;
 }
 
 static tn_status image_folder_find_size(folder_source *f) {
@@ -200,7 +195,6 @@ static void folder_close(tn_env *env, void *source) {
   image_list_free(env, &f->list);
   image_names_free(env, &f->given);
   tn_delete(env, f->class_names);
-  tn_delete(env, f->told);
   tn_delete(env, f);
 }
 
@@ -216,10 +210,6 @@ static folder_source *folder_new(tn_env *env, const void *opts) {
 static tn_status folder_finish_open(tn_env *env, folder_source *f, tn_status status, void **source) {
   if (status == TN_OK) status = image_folder_find_size(f);
   if (status == TN_OK) status = image_folder_make_fields(f);
-  if (status == TN_OK && f->options.damaged == DAMAGED_REPLACE && f->given.count == 0) {
-    f->told = tn_new(env, (size_t)f->list.files.count + 1);
-    if (f->told == NULL) status = TN_ENOMEM;
-  }
   if (status == TN_OK)
     *source = f;
   else
@@ -290,7 +280,6 @@ static tn_status folder_class_of(tn_env *env, void *source, int64_t index, int64
 typedef struct target {
   const folder_source *source;
   tn_sample *sample;
-  int misfit; /* the picture is not damaged, but has another size than the others */
 } target;
 
 static tn_status image_folder_planes(image_sink *sink) {
@@ -299,7 +288,6 @@ static tn_status image_folder_planes(image_sink *sink) {
   tn_type type = {TN_U8, 3, {3, sink->height, sink->width}};
   for (int d = 1; d < 3; d++) {
     if (described->dims[d] < 0 || described->dims[d] == type.dims[d]) continue;
-    t->misfit = 1;
     return tn_fail(
         t->sample, TN_EINVAL, "size",
         "%s: has %lld x %lld pixels, expected %lld x %lld like the others; set size = 0, and begin the "
@@ -316,35 +304,14 @@ static int image_folder_stopping(const image_sink *sink) {
   return tn_sample_stopping(t->sample);
 }
 
-static tn_status image_folder_read_file(const folder_source *f, target *t, int64_t file) {
-  tn_sample *s = t->sample;
-  image_sink sink = {.planes = image_folder_planes, .stopping = image_folder_stopping, .context = t};
-  int32_t *label = f->n_fields > 1 ? tn_sample_field(s, 1, NULL) : NULL;
-  if (f->n_fields > 1 && label == NULL) return TN_ENOMEM;
-  if (label != NULL) *label = (int32_t)image_list_class(&f->list, file);
-  return image_folder_decode(f, s, s->scratch, file, &sink);
-}
-
-static void image_folder_warn_damaged(const folder_source *f, const tn_sample *s, int64_t file) {
-  char path[PATH_MAX];
-  if (atomic_exchange(&f->told[file], 1) != 0 || image_folder_path(s, f, file, path) != TN_OK) return;
-  tn_env_log(s, TN_LOG_WARN, "%s: cannot be decoded; the next picture takes its place (damaged = replace)",
-             path);
-}
-
-/* With damaged = replace the first picture from the index on that can be decoded. */
 static tn_status folder_read(tn_sample *s, void *source) {
   const folder_source *f = source;
-  int64_t count = f->told != NULL ? f->list.files.count : 1;
-  target t = {f, s, 0};
-  tn_status status = TN_OK;
-  for (int64_t k = 0; k < count; k++) {
-    int64_t file = f->told != NULL ? (s->index + k) % count : s->index;
-    status = image_folder_read_file(f, &t, file);
-    if (status != TN_EINVAL || t.misfit || f->told == NULL) return status;
-    image_folder_warn_damaged(f, s, file);
-  }
-  return status;
+  target t = {f, s};
+  image_sink sink = {.planes = image_folder_planes, .stopping = image_folder_stopping, .context = &t};
+  int32_t *label = f->n_fields > 1 ? tn_sample_field(s, 1, NULL) : NULL;
+  if (f->n_fields > 1 && label == NULL) return TN_ENOMEM;
+  if (label != NULL) *label = (int32_t)image_list_class(&f->list, s->index);
+  return image_folder_decode(f, s, s->scratch, s->index, &sink);
 }
 
 const tn_source image_folder_source = {

@@ -30,7 +30,7 @@ static void image_jpeg_on_error(j_common_ptr info) {
   r->errors.format_message(info, r->text);
   r->status =
       tn_fail(r->sink->handle, TN_EINVAL, NULL,
-              "%s: damaged JPEG: %s; remove it, or set damaged = replace in [data]", r->sink->path, r->text);
+              "%s: damaged JPEG: %s; remove it, or set corrupt = skip in [data]", r->sink->path, r->text);
   longjmp(r->back, 1);
 }
 

@@ -64,8 +64,7 @@ static tn_status image_png_guarded(png_source *s) {
   int wanted;
   if (setjmp(s->back) != 0)
     return tn_fail(s->sink->handle, TN_EINVAL, NULL,
-                   "%s: damaged PNG: %s; remove it, or set damaged = replace in [data]", s->sink->path,
-                   s->text);
+                   "%s: damaged PNG: %s; remove it, or set corrupt = skip in [data]", s->sink->path, s->text);
   png_set_read_fn(s->png, s, image_png_read_bytes);
   png_read_info(s->png, s->info);
   tn_status status = image_size(s->sink, png_get_image_height(s->png, s->info),

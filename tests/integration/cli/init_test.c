@@ -246,7 +246,7 @@ static void pictures_of_other_sizes_are_resized(void **state) {
   has("shapes.ini", "resize([64, 64]) makes all 64 x 64.\n");
   says(
       "warning: 1 file cannot be read as a picture, such as shapes/dogs/broken.jpg; training reads the next");
-  has("shapes.ini", "damaged = replace\n");
+  has("shapes.ini", "corrupt = skip\n");
   file_write("shapes/cats/notes.txt", "no picture");
   r = program_json(0, "train shapes.ini --set run.max_steps=1");
   assert_int_equal(program_number(r, "steps"), 1);

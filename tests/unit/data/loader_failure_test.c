@@ -21,6 +21,68 @@ static void an_unreadable_sample_is_named(void **state) {
   }
 }
 
+static int count_in(const char *text, const char *word) {
+  int n = 0;
+  while ((text = strstr(text, word)) != NULL) text++, n++;
+  return n;
+}
+
+/* Of 40 samples the last two cannot be read, so that the first one takes their places. */
+static void corrupt_samples_are_named_once_and_replaced(void **state) {
+  (void)state;
+  static struct {
+    float x[160];
+    int32_t y[40];
+    int64_t ids[40];
+  } r;
+  void *fields[] = {r.x, r.y};
+  for (int32_t workers = 0; workers <= 4; workers += 4) {
+    test_env log;
+    int64_t samples;
+    tn_loader *loader;
+    numbers source = {.count = 40, .corrupt_from = 38, .corrupt_to = 40};
+    tn_loader_options options = options_for(&source);
+    options.workers = workers;
+    options.batch = 40;
+    options.skip_corrupt = true;
+    test_env_start(&log);
+    log.env.api = &tn_host_api;
+    assert_int_equal(tn_loader_create(&log.env, &options, &loader), TN_OK);
+    for (int64_t epoch = 0; epoch < 2; epoch++) {
+      const tn_batch batch = {fields, NULL, r.ids};
+      assert_int_equal(tn_loader_start(loader, epoch, 0), TN_OK);
+      assert_int_equal(tn_loader_submit(loader, &batch), TN_OK);
+      assert_int_equal(tn_loader_wait(loader, &samples), TN_OK);
+      for (int k = 0; k < 40; k++) assert_true(r.y[k] == k % 38 * (k < 38) && r.ids[k] == r.y[k]);
+    }
+    assert_int_equal(count_in(log.log, "\n"), 2);
+    assert_int_equal(count_in(log.log, "a.ini:3: source 'numbers', sample 39: number 39 is corrupt; the next "
+                                       "sample takes its place (corrupt = skip)\n"),
+                     1);
+    tn_loader_destroy(loader);
+  }
+}
+
+static void a_thousand_corrupt_samples_in_a_row_are_an_error(void **state) {
+  (void)state;
+  numbers source = {.count = 3000, .corrupt_to = 2000};
+  tn_loader_options options = options_for(&source);
+  options.skip_corrupt = true;
+  test_env log;
+  room r;
+  int64_t samples;
+  tn_loader *loader;
+  test_env_start(&log);
+  log.env.api = &tn_host_api;
+  assert_int_equal(tn_loader_create(&log.env, &options, &loader), TN_OK);
+  assert_int_equal(next(loader, &r, &samples), TN_EINVAL);
+  if (strstr(tn_error_text(&log.env),
+             "1000 samples in a row cannot be read, the last of them: a.ini:3: source "
+             "'numbers', sample 1000: number 1000 is corrupt") == NULL)
+    fail_msg("%s", tn_error_text(&log.env));
+  tn_loader_destroy(loader);
+}
+
 /* The sample that hangs is read by a worker while the stop is requested; or a restart does not need it. */
 static void a_sample_that_takes_long_ends_with_the_run(void **state) {
   (void)state;
@@ -318,6 +380,8 @@ static void every_refused_allocation_is_survived(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup(an_unreadable_sample_is_named, start),
+      cmocka_unit_test_setup(corrupt_samples_are_named_once_and_replaced, start),
+      cmocka_unit_test_setup(a_thousand_corrupt_samples_in_a_row_are_an_error, start),
       cmocka_unit_test_setup(a_sample_that_takes_long_ends_with_the_run, start),
       cmocka_unit_test_setup(with_patience_a_stop_ends_what_takes_long, start),
       cmocka_unit_test_setup(a_failing_transform_is_named, start),

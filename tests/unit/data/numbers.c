@@ -40,6 +40,8 @@ static tn_status numbers_read(tn_sample *s, void *source) {
   if (o->options.reads != NULL) atomic_fetch_add(&o->options.reads[s->index], 1);
   if (o->options.fail_at > 0 && s->index >= o->options.fail_at)
     return tn_fail(s, TN_EIO, NULL, "number %lld is broken", (long long)s->index);
+  if (s->index >= o->options.corrupt_from && s->index < o->options.corrupt_to)
+    return tn_fail(s, TN_EINVAL, NULL, "number %lld is corrupt", (long long)s->index);
   if (o->options.hang_at > 0 && s->index == o->options.hang_at) {
     if (o->options.hang_from != NULL) {
       AWAIT(atomic_load(o->options.hang_from) != 0);

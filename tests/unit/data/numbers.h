@@ -12,6 +12,7 @@ typedef struct numbers {
   int64_t count; /* -1: endless */
   int32_t vary;
   int64_t fail_at; /* reading this index fails; 0: no failure */
+  int64_t corrupt_from, corrupt_to; /* the indices from .. to - 1 cannot be read; 0, 0: all can */
   int32_t forget;  /* y is not written */
   int64_t ends_at; /* the stream returns TN_EOF here; 0: never */
   int64_t epoch;   /* the epoch in the description */

@@ -406,45 +406,20 @@ static void damaged_files_are_errors_with_their_path(void **state) {
 }
 
 /* Files are in the order ant/z, cat/a, cat/b. */
-static void damaged_files_may_be_replaced_by_the_next(void **state) {
+static void sizes_are_those_of_pictures_that_are_not_damaged(void **state) {
   (void)state;
-  const char *const *pairs = PAIRS("folder", folder, "damaged", "replace");
   probe p;
   put_two_classes();
-  break_file("train/cat/b.jpg", 200, 0);
-  open_train(&p, pairs);
-  for (int pass = 0; pass < 2; pass++) {
-    assert_int_equal(probe_read(&p, 2, 0), TN_OK); /* behind the last comes the first */
-    assert_int_equal(*(const int32_t *)p.value[1], 0);
-    expect_picture(&p, 0);
-    assert_int_equal(probe_read(&p, 1, 0), TN_OK);
-    assert_int_equal(*(const int32_t *)p.value[1], 1);
-  }
-  probe_close(&p);
-  write_file(in_folder(folder, "train/ant/z.png"), "", 0); /* from which the size would be read */
-  open_train(&p, pairs);
-  assert_int_equal(probe_read(&p, 0, 0), TN_OK);
-  assert_int_equal(*(const int32_t *)p.value[1], 1);
-  assert_int_equal(p.type[0].dims[1], HIGH);
+  write_file(in_folder(folder, "train/ant/z.png"), "", 0);
+  open_train(&p, PAIRS("folder", folder));
+  assert_int_equal(p.description.fields[0].type.dims[1], HIGH);
+  assert_int_equal(probe_read(&p, 0, 0), TN_EINVAL);
+  assert_non_null(strstr(probe_error(&p), "ant/z.png: is neither JPEG nor PNG"));
+  assert_int_equal(probe_read(&p, 1, 0), TN_OK);
   probe_close(&p);
   break_file("train/cat/a.JPEG", 200, 0);
-  open_train(&p, pairs);
-  assert_int_equal(probe_read(&p, 0, 0), TN_EINVAL); /* all are damaged */
-  probe_close(&p);
-}
-
-/* A picture of another size is not damaged, and a missing file is another error. */
-static void other_mistakes_are_errors_beside_damaged_files(void **state) {
-  (void)state;
-  probe p;
-  put_two_classes();
-  put_jpeg("train/cat/b.jpg", HIGH + 1, WIDE, JCS_RGB, 3);
-  open_train(&p, PAIRS("folder", folder, "damaged", "replace", "size", "[6, 9]"));
-  assert_int_equal(probe_read(&p, 2, 0), TN_EINVAL);
-  assert_non_null(strstr(probe_error(&p), "like the others"));
-  assert_int_equal(remove(in_folder(folder, "train/cat/a.JPEG")), 0);
-  assert_int_equal(probe_read(&p, 1, 0), TN_EIO);
-  probe_close(&p);
+  probe_refused(&image_folder_source, PAIRS("folder", folder), TN_SPLIT_TRAIN, TN_EINVAL,
+                "train/cat/a.JPEG: damaged JPEG");
 }
 
 static void a_jpeg_of_too_many_scans_is_refused(void **state) {
@@ -608,8 +583,7 @@ int main(void) {
       CASE(jpegs_may_be_decoded_smaller_as_far_as_is_allowed),
       CASE(photos_are_turned_as_they_were_taken),
       CASE(damaged_files_are_errors_with_their_path),
-      CASE(damaged_files_may_be_replaced_by_the_next),
-      CASE(other_mistakes_are_errors_beside_damaged_files),
+      CASE(sizes_are_those_of_pictures_that_are_not_damaged),
       CASE(a_jpeg_of_too_many_scans_is_refused),
       CASE(decoding_ends_when_the_sample_is_not_wanted_any_more),
       CASE(pictures_beyond_the_limit_are_refused),
