@@ -1,10 +1,11 @@
-/* backends/onednn/kernels/recurrence.c: recurrence in f32, alone or with the product of the input in front of
- * it.
+/* backends/onednn/kernels/recurrence.c: recurrence in f32, bf16 and f16, alone or with the product of the
+ * input in front of it. Arithmetic is f32: the weights of halves are widened when they are packed, and their
+ * states are not rounded between steps.
  *
  * A launch packs the weights into panels once. A task then takes some sequences through all steps, so no step
  * waits for other tasks: in each step it multiplies the rows of states that have not ended by a panel and
- * computes the cells of that panel's units while their gates are in the first-level cache. The states are the
- * rows of y. */
+ * computes the cells of that panel's units while their gates are in the first-level cache. The states of f32
+ * are the rows of y. */
 #include "backends/onednn/kernels/recurrence_sequences.h"
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
@@ -27,17 +28,17 @@ static int32_t recurrence_number(const recurrence_kernel *p, int32_t operand) {
   return operand + (p->whole ? 2 : 0);
 }
 
-static const float *recurrence_in(const recurrence_job *j, int32_t operand) {
+static void *recurrence_in(const recurrence_job *j, int32_t operand) {
   return j->l->in[recurrence_number(j->p, operand)].data;
 }
 
-/* The columns of a panel, as its vectors: rows of a weight, or elements of a bias. */
-static void recurrence_pack_bias(const recurrence_kernel *p, const float *bias, int64_t step,
+/* The columns of a panel, as its vectors: rows of a weight, or elements of a bias from `at` on. */
+static void recurrence_pack_bias(const recurrence_kernel *p, const void *bias, int64_t at, int64_t step,
                                  const int64_t *n, float *to) {
   int64_t lanes = p->loops->lanes;
   memset(to, 0, (size_t)recurrence_panel_width(p) * sizeof *to);
   for (int64_t b = 0; bias != NULL && b < recurrence_blocks(p); b++)
-    if (n[b] > 0) memcpy(to + b * lanes, bias + b * step, (size_t)n[b] * sizeof *to);
+    if (n[b] > 0) p->loops->widen(p->dtype, bias, at + b * step, n[b], to + b * lanes);
 }
 
 static void recurrence_pack_panel(void *arg, int64_t panel) {
@@ -45,23 +46,28 @@ static void recurrence_pack_panel(void *arg, int64_t panel) {
   const recurrence_kernel *p = j->p;
   int64_t width = recurrence_panel_width(p), first = panel * recurrence_panel_units(p), n[BLOCKS];
   int64_t step = p->gates == 1 ? p->loops->lanes : p->units, blocks = recurrence_blocks(p);
-  const float *bias = recurrence_in(j, BIAS), *weight = recurrence_in(j, WEIGHT);
   for (int64_t b = 0; b < blocks; b++)
     n[b] = least(p->loops->lanes, p->units - first - (p->gates == 1 ? b * p->loops->lanes : 0));
-  p->loops->pack_rows(weight + first * p->units, p->units, step, n, blocks,
+  p->loops->pack_rows(p->dtype, recurrence_in(j, WEIGHT), first * p->units, p->units, step, n, blocks,
                       j->panels + panel * width * p->units);
-  recurrence_pack_bias(p, bias != NULL ? bias + first : NULL, step, n, j->bias + 2 * panel * width);
+  recurrence_pack_bias(p, recurrence_in(j, BIAS), first, step, n, j->bias + 2 * panel * width);
   if (!p->whole) return;
-  const float *input = j->l->in[INPUT_WEIGHT].data, *shift = j->l->in[INPUT_BIAS].data;
-  p->loops->pack_rows(input + first * p->features, p->features, step, n, blocks,
-                      j->input + panel * width * p->features);
-  recurrence_pack_bias(p, shift != NULL ? shift + first : NULL, step, n, j->bias + (2 * panel + 1) * width);
+  p->loops->pack_rows(p->dtype, j->l->in[INPUT_WEIGHT].data, first * p->features, p->features, step, n,
+                      blocks, j->input + panel * width * p->features);
+  recurrence_pack_bias(p, j->l->in[INPUT_BIAS].data, first, step, n, j->bias + (2 * panel + 1) * width);
+}
+
+/* The state of a sequence behind step k, or before step 0: a row of y, or of halves one of two rows. */
+static float *recurrence_behind(const recurrence_job *j, int64_t row, int64_t k) {
+  int64_t n = j->p->units;
+  if (j->states != NULL) return j->states + (2 * row + (k & 1)) * n;
+  return (float *)j->l->out[0].data + recurrence_at(j, row, k) * n;
 }
 
 /* The state of a sequence before step k. */
 static const float *recurrence_before(const recurrence_job *j, int64_t row, int64_t k) {
   const float *h = recurrence_in(j, H);
-  if (k > 0) return (float *)j->l->out[0].data + recurrence_at(j, row, k - 1) * j->p->units;
+  if (k > 0 || j->states != NULL) return recurrence_behind(j, row, k - 1);
   return h != NULL ? h + row * j->p->units : j->zeros;
 }
 
@@ -72,6 +78,15 @@ typedef struct recurrence_gates {
   float *to; /* rows of a panel's width */
 } recurrence_gates;
 
+/* The input of a step of sequence number i of a task: f32, which of halves is widened in advance. */
+static float *recurrence_features(const recurrence_job *j, const recurrence_gates *g, int64_t i) {
+  const recurrence_kernel *p = j->p;
+  if (j->features == NULL)
+    return (float *)j->l->in[INPUT].data + recurrence_at(j, g->rows[i], g->k) * p->features;
+  int64_t task = g->rows[i] / p->rows;
+  return j->features + ((task * p->ahead + g->k % p->ahead) * p->rows + i) * p->features;
+}
+
 /* The part of the state, or with `input` that of the input. */
 static void recurrence_multiply_gates(const recurrence_job *j, const recurrence_gates *g, bool input) {
   const recurrence_kernel *p = j->p;
@@ -81,8 +96,7 @@ static void recurrence_multiply_gates(const recurrence_job *j, const recurrence_
                              .blocks = recurrence_blocks(p),
                              .panel = (input ? j->input : j->panels) + g->panel * width * depth};
   for (int64_t i = 0; i < g->n; i++) {
-    m.a[i] = input ? (float *)j->l->in[INPUT].data + recurrence_at(j, g->rows[i], g->k) * depth
-                   : recurrence_before(j, g->rows[i], g->k);
+    m.a[i] = input ? recurrence_features(j, g, i) : recurrence_before(j, g->rows[i], g->k);
     m.first[i] = j->bias + (2 * g->panel + input) * width;
     m.out[i] = g->to + i * width;
   }
@@ -97,8 +111,20 @@ static float *recurrence_inputs(const recurrence_job *j, int64_t task, int64_t p
   return j->inputs + (task * recurrence_panels(p) + panel) * of_panel + k % p->ahead * of_step;
 }
 
+static void recurrence_widen_inputs(const recurrence_job *j, int64_t task, int64_t k) {
+  int64_t rows[ROWS], n = j->p->features;
+  recurrence_gates g = {.rows = rows};
+  for (g.k = k; g.k < k + j->p->ahead; g.k++) {
+    g.n = recurrence_active(j, task, g.k, rows);
+    for (int64_t i = 0; i < g.n; i++)
+      j->p->loops->widen(j->p->dtype, j->l->in[INPUT].data, recurrence_at(j, rows[i], g.k) * n, n,
+                         recurrence_features(j, &g, i));
+  }
+}
+
 static void recurrence_multiply_inputs(const recurrence_job *j, int64_t task, int64_t k) {
   int64_t rows[ROWS];
+  if (j->features != NULL) recurrence_widen_inputs(j, task, k);
   for (int64_t panel = 0; panel < recurrence_panels(j->p); panel++)
     for (int64_t i = k; i < k + j->p->ahead; i++) {
       int64_t n = recurrence_active(j, task, i, rows);
@@ -112,23 +138,24 @@ static void recurrence_step(const recurrence_job *j, int64_t task, const recurre
   const recurrence_kernel *p = j->p;
   int64_t lanes = p->loops->lanes, first = g->panel * recurrence_panel_units(p),
           width = recurrence_panel_width(p);
-  const float *x = j->l->in[INPUT].data,
-              *inputs = p->whole ? recurrence_inputs(j, task, g->panel, g->k) : NULL;
-  float *stored = j->l->n_out > 3 && p->stored > 0 ? j->l->out[3].data : NULL;
+  float *inputs = p->whole ? recurrence_inputs(j, task, g->panel, g->k) : NULL;
+  void *x = j->l->in[INPUT].data, *stored = j->l->n_out > 3 && p->stored > 0 ? j->l->out[3].data : NULL;
   recurrence_multiply_gates(j, g, false);
   for (int64_t i = 0; i < g->n; i++) {
     int64_t at = recurrence_at(j, g->rows[i], g->k);
-    p->loops->cell[p->a.cell](
-        &(tn_recurrence_cell){.n = least(recurrence_panel_units(p), p->units - first),
-                              .x = p->whole ? inputs + i * width : x + at * recurrence_columns(p) + first,
-                              .x_step = p->whole ? lanes : p->units,
-                              .p = g->to + i * width,
-                              .p_step = lanes,
-                              .h = recurrence_before(j, g->rows[i], g->k) + first,
-                              .c = (float *)j->l->out[2].data + g->rows[i] * p->units + first,
-                              .y = (float *)j->l->out[0].data + at * p->units + first,
-                              .stored = stored != NULL ? stored + at * p->stored * p->units + first : NULL,
-                              .stored_step = p->units});
+    p->loops->cell[p->dtype][p->a.cell](&(tn_recurrence_cell){
+        .n = least(recurrence_panel_units(p), p->units - first),
+        .x_is_f32 = p->whole,
+        .x = p->whole ? inputs + i * width : recurrence_element(p, x, at * recurrence_columns(p) + first),
+        .x_step = p->whole ? lanes : p->units,
+        .p = g->to + i * width,
+        .p_step = lanes,
+        .h = recurrence_before(j, g->rows[i], g->k) + first,
+        .c = j->cells + g->rows[i] * p->units + first,
+        .next = recurrence_behind(j, g->rows[i], g->k) + first,
+        .y = recurrence_element(p, j->l->out[0].data, at * p->units + first),
+        .stored = recurrence_element(p, stored, at * p->stored * p->units + first),
+        .stored_step = p->units});
   }
 }
 
@@ -138,16 +165,21 @@ static void recurrence_forward(void *arg, int64_t task) {
   _Alignas(64) float product[ROWS * WIDTH];
   int64_t rows[ROWS], end = least((task + 1) * p->rows, p->batch);
   recurrence_gates g = {.rows = rows, .to = product};
-  if (p->a.cell == TN_CELL_LSTM)
-    for (int64_t row = task * p->rows; row < end; row++)
-      recurrence_load_state(j, recurrence_number(p, C), row, (float *)j->l->out[2].data + row * p->units);
+  for (int64_t row = task * p->rows; row < end; row++) {
+    if (p->a.cell == TN_CELL_LSTM)
+      recurrence_load_state(j, recurrence_number(p, C), row, j->cells + row * p->units);
+    if (j->states != NULL)
+      recurrence_load_state(j, recurrence_number(p, H), row, recurrence_behind(j, row, -1));
+  }
   for (g.k = 0; (g.n = recurrence_active(j, task, g.k, rows)) > 0; g.k++) {
     if (p->whole && g.k % p->ahead == 0) recurrence_multiply_inputs(j, task, g.k);
     for (g.panel = 0; g.panel < recurrence_panels(p); g.panel++) recurrence_step(j, task, &g);
   }
-  for (int64_t row = task * p->rows; row < end; row++)
-    memcpy((float *)j->l->out[1].data + row * p->units, recurrence_before(j, row, recurrence_length(j, row)),
-           (size_t)p->units * sizeof(float));
+  for (int64_t row = task * p->rows; row < end; row++) {
+    recurrence_store_state(j, 1, row, recurrence_before(j, row, recurrence_length(j, row)));
+    if (p->a.cell == TN_CELL_LSTM && j->cells != j->l->out[2].data)
+      recurrence_store_state(j, 2, row, j->cells + row * p->units);
+  }
 }
 
 static tn_status onednn_recurrence_launch(tn_launch *l) {
@@ -160,6 +192,12 @@ static tn_status onednn_recurrence_launch(tn_launch *l) {
   j.bias = j.input + recurrence_panel_floats(p, p->features);
   j.zeros = j.bias + recurrence_panel_floats(p, 2);
   j.inputs = j.zeros + recurrence_padded(p);
+  j.cells = l->out[2].data;
+  if (recurrence_is_half(p)) {
+    j.cells = j.inputs + recurrence_input_floats(p);
+    j.states = j.cells + recurrence_state_rows(p);
+    j.features = j.states + 2 * recurrence_state_rows(p);
+  }
   memset(j.zeros, 0, (size_t)p->units * sizeof(float));
   for (int32_t i = 0; j.length != NULL && i < l->n_out; i += 3) recurrence_clear(&l->out[i]);
   tn_parallel(l, recurrence_panels(p), recurrence_pack_panel, &j);
@@ -187,6 +225,7 @@ void tn_onednn_recurrence_make(const tn_match *m, const void *backend, recurrenc
   bool gradient = strcmp(node->op, "recurrence_grad") == 0;
   int32_t isa = tn_onednn_isa_of(backend);
   *p = (recurrence_kernel){.a = *(const tn_recurrence_attributes *)node->attributes,
+                           .dtype = node->out[0].dtype,
                            .loops = TN_LOOPS_PICK_AT(tn_loops_recurrence, isa),
                            .gemm = TN_LOOPS_PICK_AT(tn_loops_gemm, isa),
                            .whole = m->n_nodes > 1};
@@ -194,7 +233,9 @@ void tn_onednn_recurrence_make(const tn_match *m, const void *backend, recurrenc
                        node->in[gradient ? GRAD_WEIGHT : WEIGHT],
                        gradient ? node->in[GRAD_STORED] : &node->out[3]);
   if (p->whole) p->features = m->in[INPUT]->dims[1];
-  if (p->whole) p->ahead = least(p->steps, at_least_1(AHEAD / at_least_1(p->rows * recurrence_columns(p))));
+  int64_t wide = recurrence_columns(p);
+  if (recurrence_is_half(p) && p->features > wide) wide = p->features;
+  if (p->whole) p->ahead = least(p->steps, at_least_1(AHEAD / at_least_1(p->rows * wide)));
   if (gradient)
     tn_gemm_partition_make(&p->weight, TN_F32, 1, 0, 1, recurrence_columns(p), p->units, recurrence_all(p),
                            TN_GEMM_ROW_SUMS);
@@ -219,8 +260,9 @@ tn_status tn_onednn_recurrence_offer(tn_query *q, const recurrence_kernel *p, in
 
 tn_status tn_onednn_recurrence_check(tn_query *q) {
   int32_t dtype = q->match->out[0]->dtype;
-  if (dtype == TN_F32) return TN_OK;
-  return tn_fail(q, TN_EUNSUPPORTED, NULL, "elements are %s, expected f32", tn_dtype_name(dtype));
+  if (dtype == TN_F32 || dtype == TN_BF16 || dtype == TN_F16) return TN_OK;
+  return tn_fail(q, TN_EUNSUPPORTED, NULL, "elements are %s, expected f32, bf16 or f16",
+                 tn_dtype_name(dtype));
 }
 
 /* The product of the input has the weight transposed, as a linear layer, and its rows are the steps. */

@@ -21,29 +21,48 @@ enum {
 
 /* ---- panels -------------------------------------------------------------------------------------- */
 
-/* V_LANES rows along k, of which n exist, become k lines, `step` floats apart. */
-static void recurrence_pack_block(const float *w, int64_t k, int64_t n, int64_t step, float *to) {
-  for (int64_t at = 0; at < k; at += V_LANES) {
+V_INLINE vf recurrence_load(int32_t dtype, const void *base, int64_t at, int64_t n) {
+  return v_load_upto_as(dtype, base, at, n, 0);
+}
+
+/* V_LANES rows along k from element `at` on, of which n exist, become k lines, `step` floats apart. */
+static void recurrence_pack_block(int32_t dtype, const void *w, int64_t at, int64_t k, int64_t n,
+                                  int64_t step, float *to) {
+  for (int64_t line = 0; line < k; line += V_LANES) {
     vf v[V_LANES];
-    int64_t lines = least(V_LANES, k - at);
-    for (int64_t i = 0; i < V_LANES; i++) v[i] = i < n ? v_load_upto(w + i * k + at, lines) : (vf){0};
+    int64_t lines = least(V_LANES, k - line);
+    for (int64_t i = 0; i < V_LANES; i++)
+      v[i] = i < n ? recurrence_load(dtype, w, at + i * k + line, lines) : (vf){0};
     v_transpose(v);
-    for (int64_t i = 0; i < lines; i++) v_store(to + (at + i) * step, v[i]);
+    for (int64_t i = 0; i < lines; i++) v_store(to + (line + i) * step, v[i]);
   }
 }
 
-static void recurrence_pack_rows(const float *w, int64_t k, int64_t step, const int64_t *n, int64_t blocks,
-                                 float *panel) {
+static void recurrence_pack_rows(int32_t dtype, const void *w, int64_t at, int64_t k, int64_t step,
+                                 const int64_t *n, int64_t blocks, float *panel) {
   for (int64_t b = 0; b < blocks; b++)
-    recurrence_pack_block(w + b * step * k, k, n[b], blocks * V_LANES, panel + b * V_LANES);
+    recurrence_pack_block(dtype, w, at + b * step * k, k, n[b], blocks * V_LANES, panel + b * V_LANES);
 }
 
-static void recurrence_pack_lines(const float *w, int64_t k, int64_t width, int64_t n, float *panel) {
-  for (int64_t p = 0; p < k; p++, w += width, panel += BLOCKS * V_LANES)
+static void recurrence_pack_lines(int32_t dtype, const void *w, int64_t at, int64_t k, int64_t width,
+                                  int64_t n, float *panel) {
+  for (int64_t p = 0; p < k; p++, at += width, panel += BLOCKS * V_LANES)
     for (int64_t b = 0; b < BLOCKS; b++) {
       int64_t left = n - b * V_LANES;
-      v_store(panel + b * V_LANES, left > 0 ? v_load_upto(w + b * V_LANES, left) : (vf){0});
+      v_store(panel + b * V_LANES, left > 0 ? recurrence_load(dtype, w, at + b * V_LANES, left) : (vf){0});
     }
+}
+
+/* ---- conversions --------------------------------------------------------------------------------- */
+
+static void recurrence_widen(int32_t dtype, const void *from, int64_t at, int64_t n, float *to) {
+  for (int64_t i = 0; i < n; i += V_LANES)
+    v_store_upto(to + i, recurrence_load(dtype, from, at + i, n - i), n - i);
+}
+
+static void recurrence_narrow(int32_t dtype, const float *from, int64_t n, void *to, int64_t at) {
+  for (int64_t i = 0; i < n; i += V_LANES)
+    v_store_upto_as(dtype, to, at + i, n - i, v_load_upto(from + i, n - i));
 }
 
 /* ---- products ------------------------------------------------------------------------------------ */
@@ -123,94 +142,107 @@ V_INLINE vf recurrence_squash(vf x) {
 
 /* ---- cells --------------------------------------------------------------------------------------- */
 
-V_INLINE vf recurrence_gate(const tn_recurrence_cell *s, int64_t gate, int64_t u) {
-  return v_load_upto(s->x + gate * s->x_step + u, s->n - u) + v_load(s->p + gate * s->p_step + u);
+V_INLINE vf recurrence_input(int32_t dtype, const tn_recurrence_cell *s, int64_t gate, int64_t u) {
+  return recurrence_load(s->x_is_f32 ? TN_F32 : dtype, s->x, gate * s->x_step + u, s->n - u);
 }
-V_INLINE void recurrence_keep(const tn_recurrence_cell *s, int64_t number, int64_t u, vf x) {
-  if (s->stored != NULL) v_store_upto(s->stored + number * s->stored_step + u, x, s->n - u);
+V_INLINE vf recurrence_gate(int32_t dtype, const tn_recurrence_cell *s, int64_t gate, int64_t u) {
+  return recurrence_input(dtype, s, gate, u) + v_load(s->p + gate * s->p_step + u);
 }
-V_INLINE void recurrence_set_state(const tn_recurrence_cell *s, int64_t u, vf h) {
-  v_store_upto(s->y + u, h, s->n - u);
+V_INLINE void recurrence_keep(int32_t dtype, const tn_recurrence_cell *s, int64_t number, int64_t u, vf x) {
+  if (s->stored != NULL) v_store_upto_as(dtype, s->stored, number * s->stored_step + u, s->n - u, x);
+}
+V_INLINE void recurrence_set_state(int32_t dtype, const tn_recurrence_cell *s, int64_t u, vf h) {
+  v_store_upto(s->next + u, h, s->n - u);
+  if (dtype != TN_F32) v_store_upto_as(dtype, s->y, u, s->n - u, h);
 }
 
-static void recurrence_lstm(const tn_recurrence_cell *s) {
+V_INLINE void recurrence_lstm(int32_t dtype, const tn_recurrence_cell *s) {
   for (int64_t u = 0; u < s->n; u += V_LANES) {
-    vf i = recurrence_sigmoid(recurrence_gate(s, 0, u)), f = recurrence_sigmoid(recurrence_gate(s, 1, u));
-    vf g = recurrence_squash(recurrence_gate(s, 2, u)), o = recurrence_sigmoid(recurrence_gate(s, 3, u));
+    vf i = recurrence_sigmoid(recurrence_gate(dtype, s, 0, u)),
+       f = recurrence_sigmoid(recurrence_gate(dtype, s, 1, u)),
+       g = recurrence_squash(recurrence_gate(dtype, s, 2, u)),
+       o = recurrence_sigmoid(recurrence_gate(dtype, s, 3, u));
     vf c = f * v_load_upto(s->c + u, s->n - u) + i * g;
     v_store_upto(s->c + u, c, s->n - u);
-    recurrence_set_state(s, u, o * recurrence_squash(c));
-    recurrence_keep(s, 0, u, i);
-    recurrence_keep(s, 1, u, f);
-    recurrence_keep(s, 2, u, g);
-    recurrence_keep(s, 3, u, o);
-    recurrence_keep(s, 4, u, c);
+    recurrence_set_state(dtype, s, u, o * recurrence_squash(c));
+    recurrence_keep(dtype, s, 0, u, i);
+    recurrence_keep(dtype, s, 1, u, f);
+    recurrence_keep(dtype, s, 2, u, g);
+    recurrence_keep(dtype, s, 3, u, o);
+    recurrence_keep(dtype, s, 4, u, c);
   }
 }
 
-static void recurrence_gru(const tn_recurrence_cell *s) {
+V_INLINE void recurrence_gru(int32_t dtype, const tn_recurrence_cell *s) {
   for (int64_t u = 0; u < s->n; u += V_LANES) {
-    vf r = recurrence_sigmoid(recurrence_gate(s, 0, u)), z = recurrence_sigmoid(recurrence_gate(s, 1, u));
-    vf q = v_load(s->p + 2 * s->p_step + u);
-    vf m = recurrence_squash(v_load_upto(s->x + 2 * s->x_step + u, s->n - u) + r * q);
-    recurrence_set_state(s, u, m + z * (v_load_upto(s->h + u, s->n - u) - m));
-    recurrence_keep(s, 0, u, r);
-    recurrence_keep(s, 1, u, z);
-    recurrence_keep(s, 2, u, m);
-    recurrence_keep(s, 3, u, q);
+    vf r = recurrence_sigmoid(recurrence_gate(dtype, s, 0, u)),
+       z = recurrence_sigmoid(recurrence_gate(dtype, s, 1, u)), q = v_load(s->p + 2 * s->p_step + u);
+    vf m = recurrence_squash(recurrence_input(dtype, s, 2, u) + r * q);
+    recurrence_set_state(dtype, s, u, m + z * (v_load_upto(s->h + u, s->n - u) - m));
+    recurrence_keep(dtype, s, 0, u, r);
+    recurrence_keep(dtype, s, 1, u, z);
+    recurrence_keep(dtype, s, 2, u, m);
+    recurrence_keep(dtype, s, 3, u, q);
   }
 }
 
-static void recurrence_tanh(const tn_recurrence_cell *s) {
+V_INLINE void recurrence_tanh(int32_t dtype, const tn_recurrence_cell *s) {
   for (int64_t u = 0; u < s->n; u += V_LANES)
-    recurrence_set_state(s, u, recurrence_squash(recurrence_gate(s, 0, u)));
+    recurrence_set_state(dtype, s, u, recurrence_squash(recurrence_gate(dtype, s, 0, u)));
 }
 
-static void recurrence_relu(const tn_recurrence_cell *s) {
+V_INLINE void recurrence_relu(int32_t dtype, const tn_recurrence_cell *s) {
   for (int64_t u = 0; u < s->n; u += V_LANES)
-    recurrence_set_state(s, u, v_max(recurrence_gate(s, 0, u), v_splat(0)));
+    recurrence_set_state(dtype, s, u, v_max(recurrence_gate(dtype, s, 0, u), v_splat(0)));
 }
 
 /* ---- gradients of cells -------------------------------------------------------------------------- */
 
 /* The gradient of the state behind the step. */
-V_INLINE vf recurrence_dh(const tn_recurrence_cell_grad *s, int64_t u, int64_t left) {
+V_INLINE vf recurrence_dh(int32_t dtype, const tn_recurrence_cell_grad *s, int64_t u, int64_t left) {
   vf dh = v_load_upto(s->dh + u, left);
-  return s->dy != NULL ? dh + v_load_upto(s->dy + u, left) : dh;
+  return s->dy != NULL ? dh + recurrence_load(dtype, s->dy, u, left) : dh;
 }
-V_INLINE vf recurrence_stored(const tn_recurrence_cell_grad *s, int64_t number, int64_t u, int64_t left) {
-  return v_load_upto(s->stored + number * s->n + u, left);
+V_INLINE vf recurrence_stored(int32_t dtype, const tn_recurrence_cell_grad *s, int64_t number, int64_t u,
+                              int64_t left) {
+  return recurrence_load(dtype, s->stored, number * s->n + u, left);
+}
+/* The gradient of a gate, whose parts of the input and of the state are the same. */
+V_INLINE void recurrence_set_gate(int32_t dtype, const tn_recurrence_cell_grad *s, int64_t gate, int64_t u,
+                                  int64_t left, vf d) {
+  v_store_upto_as(dtype, s->d, gate * s->n + u, left, d);
+  if (dtype != TN_F32) v_store_upto(s->p + gate * s->n + u, d, left);
 }
 
-static void recurrence_lstm_grad(const tn_recurrence_cell_grad *s) {
-  int64_t n = s->n;
-  for (int64_t u = 0; u < n; u += V_LANES) {
-    int64_t left = n - u;
-    vf i = recurrence_stored(s, 0, u, left), f = recurrence_stored(s, 1, u, left),
-       g = recurrence_stored(s, 2, u, left), o = recurrence_stored(s, 3, u, left);
-    vf squashed = recurrence_squash(recurrence_stored(s, 4, u, left)), dh = recurrence_dh(s, u, left);
-    vf c = s->c != NULL ? v_load_upto(s->c + u, left) : (vf){0};
+V_INLINE void recurrence_lstm_grad(int32_t dtype, const tn_recurrence_cell_grad *s) {
+  for (int64_t u = 0; u < s->n; u += V_LANES) {
+    int64_t left = s->n - u;
+    vf i = recurrence_stored(dtype, s, 0, u, left), f = recurrence_stored(dtype, s, 1, u, left),
+       g = recurrence_stored(dtype, s, 2, u, left), o = recurrence_stored(dtype, s, 3, u, left);
+    vf squashed = recurrence_squash(recurrence_stored(dtype, s, 4, u, left)),
+       dh = recurrence_dh(dtype, s, u, left);
+    vf c = s->c != NULL ? recurrence_load(dtype, s->c, u, left) : (vf){0};
     vf through = v_load_upto(s->dc + u, left) + dh * o * (1.0f - squashed * squashed);
-    v_store_upto(s->d + u, through * g * i * (1.0f - i), left);
-    v_store_upto(s->d + n + u, through * c * f * (1.0f - f), left);
-    v_store_upto(s->d + 2 * n + u, through * i * (1.0f - g * g), left);
-    v_store_upto(s->d + 3 * n + u, dh * squashed * o * (1.0f - o), left);
+    recurrence_set_gate(dtype, s, 0, u, left, through * g * i * (1.0f - i));
+    recurrence_set_gate(dtype, s, 1, u, left, through * c * f * (1.0f - f));
+    recurrence_set_gate(dtype, s, 2, u, left, through * i * (1.0f - g * g));
+    recurrence_set_gate(dtype, s, 3, u, left, dh * squashed * o * (1.0f - o));
     v_store_upto(s->dc + u, through * f, left);
     v_store_upto(s->dh + u, (vf){0}, left);
   }
 }
 
-static void recurrence_gru_grad(const tn_recurrence_cell_grad *s) {
+V_INLINE void recurrence_gru_grad(int32_t dtype, const tn_recurrence_cell_grad *s) {
   int64_t n = s->n;
   for (int64_t u = 0; u < n; u += V_LANES) {
     int64_t left = n - u;
-    vf r = recurrence_stored(s, 0, u, left), z = recurrence_stored(s, 1, u, left),
-       m = recurrence_stored(s, 2, u, left), q = recurrence_stored(s, 3, u, left);
-    vf dh = recurrence_dh(s, u, left), dm = dh * (1.0f - z) * (1.0f - m * m);
+    vf r = recurrence_stored(dtype, s, 0, u, left), z = recurrence_stored(dtype, s, 1, u, left),
+       m = recurrence_stored(dtype, s, 2, u, left), q = recurrence_stored(dtype, s, 3, u, left);
+    vf dh = recurrence_dh(dtype, s, u, left), dm = dh * (1.0f - z) * (1.0f - m * m);
     vf dr = dm * q * r * (1.0f - r), dz = dh * (v_load_upto(s->h + u, left) - m) * z * (1.0f - z);
-    v_store_upto(s->d + u, dr, left);
-    v_store_upto(s->d + n + u, dz, left);
-    v_store_upto(s->d + 2 * n + u, dm, left);
+    v_store_upto_as(dtype, s->d, u, left, dr);
+    v_store_upto_as(dtype, s->d, n + u, left, dz);
+    v_store_upto_as(dtype, s->d, 2 * n + u, left, dm);
     v_store_upto(s->p + u, dr, left);
     v_store_upto(s->p + n + u, dz, left);
     v_store_upto(s->p + 2 * n + u, dm * r, left);
@@ -218,28 +250,51 @@ static void recurrence_gru_grad(const tn_recurrence_cell_grad *s) {
   }
 }
 
-V_INLINE void recurrence_plain_grad(const tn_recurrence_cell_grad *s, int32_t cell) {
+V_INLINE void recurrence_plain_grad(int32_t dtype, const tn_recurrence_cell_grad *s, bool relu) {
   for (int64_t u = 0; u < s->n; u += V_LANES) {
     int64_t left = s->n - u;
-    vf y = v_load_upto(s->y + u, left), dh = recurrence_dh(s, u, left);
-    vf d = cell == TN_CELL_RELU ? v_select(v_gt(y, v_splat(0)), dh, v_splat(0)) : dh * (1.0f - y * y);
-    v_store_upto(s->d + u, d, left);
+    vf y = recurrence_load(dtype, s->y, u, left), dh = recurrence_dh(dtype, s, u, left);
+    vf d = relu ? v_select(v_gt(y, v_splat(0)), dh, v_splat(0)) : dh * (1.0f - y * y);
+    recurrence_set_gate(dtype, s, 0, u, left, d);
     v_store_upto(s->dh + u, (vf){0}, left);
   }
 }
-static void recurrence_tanh_grad(const tn_recurrence_cell_grad *s) { recurrence_plain_grad(s, TN_CELL_TANH); }
-static void recurrence_relu_grad(const tn_recurrence_cell_grad *s) { recurrence_plain_grad(s, TN_CELL_RELU); }
+V_INLINE void recurrence_tanh_grad(int32_t dtype, const tn_recurrence_cell_grad *s) {
+  recurrence_plain_grad(dtype, s, false);
+}
+V_INLINE void recurrence_relu_grad(int32_t dtype, const tn_recurrence_cell_grad *s) {
+  recurrence_plain_grad(dtype, s, true);
+}
+
+#define RECURRENCE_CELL(cell, dtype)                                                                         \
+  static void recurrence_##cell##_##dtype(const tn_recurrence_cell *s) { recurrence_##cell(dtype, s); }      \
+  static void recurrence_##cell##_grad_##dtype(const tn_recurrence_cell_grad *s) {                           \
+    recurrence_##cell##_grad(dtype, s);                                                                      \
+  }
+#define RECURRENCE_CELLS(dtype)                                                                              \
+  RECURRENCE_CELL(lstm, dtype)                                                                               \
+  RECURRENCE_CELL(gru, dtype) RECURRENCE_CELL(tanh, dtype) RECURRENCE_CELL(relu, dtype)
+RECURRENCE_CELLS(TN_F32)
+RECURRENCE_CELLS(TN_BF16)
+RECURRENCE_CELLS(TN_F16)
+
+/* The functions of a dtype, by TN_CELL_... */
+#define RECURRENCE_TABLE(what)                                                                               \
+  {                                                                                                          \
+    [TN_CELL_LSTM] = recurrence_lstm##what, [TN_CELL_GRU] = recurrence_gru##what,                            \
+    [TN_CELL_TANH] = recurrence_tanh##what, [TN_CELL_RELU] = recurrence_relu##what                           \
+  }
 
 const tn_recurrence_loops TN_LOOP(tn_loops_recurrence) = {
     .lanes = V_LANES,
     .pack_rows = recurrence_pack_rows,
     .pack_lines = recurrence_pack_lines,
     .multiply = recurrence_multiply,
-    .cell = {[TN_CELL_LSTM] = recurrence_lstm,
-             [TN_CELL_GRU] = recurrence_gru,
-             [TN_CELL_TANH] = recurrence_tanh,
-             [TN_CELL_RELU] = recurrence_relu},
-    .cell_grad = {[TN_CELL_LSTM] = recurrence_lstm_grad,
-                  [TN_CELL_GRU] = recurrence_gru_grad,
-                  [TN_CELL_TANH] = recurrence_tanh_grad,
-                  [TN_CELL_RELU] = recurrence_relu_grad}};
+    .widen = recurrence_widen,
+    .narrow = recurrence_narrow,
+    .cell = {[TN_F32] = RECURRENCE_TABLE(_TN_F32),
+             [TN_BF16] = RECURRENCE_TABLE(_TN_BF16),
+             [TN_F16] = RECURRENCE_TABLE(_TN_F16)},
+    .cell_grad = {[TN_F32] = RECURRENCE_TABLE(_grad_TN_F32),
+                  [TN_BF16] = RECURRENCE_TABLE(_grad_TN_BF16),
+                  [TN_F16] = RECURRENCE_TABLE(_grad_TN_F16)}};

@@ -15,6 +15,7 @@ enum { ROWS = TN_RECURRENCE_ROWS, WIDTH = TN_RECURRENCE_WIDTH, BLOCKS = TN_RECUR
 
 typedef struct recurrence_kernel {
   tn_recurrence_attributes a;
+  int32_t dtype; /* f32, or bf16 or f16: then states and sums are f32 in the workspace */
   const tn_recurrence_loops *loops;
   int64_t batch, steps, units, gates, stored;
   bool whole;               /* the product of the input is part of the match */
@@ -30,7 +31,8 @@ typedef struct recurrence_job {
   const recurrence_kernel *p;
   const int32_t *length;                         /* NULL: all sequences have all steps */
   float *panels, *input, *bias, *zeros, *inputs; /* of the workspace: panels of both weights, their biases */
-  float *product, *state, *dh, *scratch;         /* of the gradient */
+  float *states, *cells, *features; /* of a sequence: h behind two steps, c, and the input of a step */
+  float *product, *state, *dh, *dc, *dw, *dbias, *scratch; /* of the gradient */
 } recurrence_job;
 
 /* ---- sizes --------------------------------------------------------------------------------------- */
@@ -58,9 +60,21 @@ static inline int64_t recurrence_padded(const recurrence_kernel *p) { return rou
 static inline int64_t recurrence_input_floats(const recurrence_kernel *p) {
   return recurrence_tasks(p) * p->ahead * p->rows * recurrence_panels(p) * recurrence_panel_width(p);
 }
+static inline bool recurrence_is_half(const recurrence_kernel *p) { return p->dtype != TN_F32; }
+/* Of halves alone: what in f32 are operands and results. */
+static inline int64_t recurrence_half_floats(const recurrence_kernel *p, int64_t floats) {
+  return recurrence_is_half(p) ? round_up(floats, WIDTH) : 0;
+}
+static inline int64_t recurrence_feature_floats(const recurrence_kernel *p) {
+  return recurrence_half_floats(p, recurrence_tasks(p) * p->ahead * p->rows * p->features);
+}
+static inline int64_t recurrence_state_rows(const recurrence_kernel *p) {
+  return recurrence_half_floats(p, p->batch * p->units);
+}
 static inline int64_t recurrence_forward_floats(const recurrence_kernel *p) {
   return recurrence_panel_floats(p, p->units) + recurrence_panel_floats(p, p->features) +
-         recurrence_panel_floats(p, 2) + recurrence_padded(p) + recurrence_input_floats(p);
+         recurrence_panel_floats(p, 2) + recurrence_padded(p) + recurrence_input_floats(p) +
+         recurrence_feature_floats(p) + 3 * recurrence_state_rows(p);
 }
 static inline int64_t recurrence_columns(const recurrence_kernel *p) { return p->gates * p->units; }
 static inline int64_t recurrence_all(const recurrence_kernel *p) { return p->batch * p->steps; }
@@ -68,7 +82,19 @@ static inline int64_t recurrence_state_floats(const recurrence_kernel *p) {
   return round_up(recurrence_all(p) * p->units, WIDTH);
 }
 static inline int64_t recurrence_product_floats(const recurrence_kernel *p) {
-  return p->a.cell == TN_CELL_GRU ? round_up(recurrence_all(p) * recurrence_columns(p), WIDTH) : 0;
+  bool own = p->a.cell == TN_CELL_GRU || recurrence_is_half(p);
+  return own ? round_up(recurrence_all(p) * recurrence_columns(p), WIDTH) : 0;
+}
+static inline int64_t recurrence_weight_floats(const recurrence_kernel *p) {
+  return recurrence_half_floats(p, recurrence_columns(p) * p->units);
+}
+static inline int64_t recurrence_bias_floats(const recurrence_kernel *p) {
+  return recurrence_half_floats(p, recurrence_columns(p));
+}
+static inline int64_t recurrence_grad_floats(const recurrence_kernel *p) {
+  return recurrence_padded(p) * (recurrence_columns(p) + p->batch) + recurrence_state_rows(p) +
+         recurrence_weight_floats(p) + recurrence_bias_floats(p) + recurrence_state_floats(p) +
+         recurrence_product_floats(p) + tn_gemm_workspace_bytes(&p->weight) / (int64_t)sizeof(float);
 }
 
 /* ---- sequences ----------------------------------------------------------------------------------- */
@@ -92,14 +118,25 @@ static inline int64_t recurrence_active(const recurrence_job *j, int64_t task, i
 
 static inline void recurrence_clear(const tn_view *v) { memset(v->data, 0, tn_type_bytes(&v->type)); }
 
+/* Element `at` of a tensor of the dtype of the launch; NULL of NULL. */
+static inline void *recurrence_element(const recurrence_kernel *p, void *base, int64_t at) {
+  return base != NULL ? (uint8_t *)base + at * (int64_t)tn_dtype_size(p->dtype) : NULL;
+}
+
 /* A row of units of an operand that may be absent: then zeros. */
 static inline void recurrence_load_state(const recurrence_job *j, int32_t operand, int64_t row, float *to) {
-  const float *from = j->l->in[operand].data;
+  const void *from = j->l->in[operand].data;
   int64_t n = j->p->units;
   if (from != NULL)
-    memcpy(to, from + row * n, (size_t)n * sizeof *to);
+    j->p->loops->widen(j->p->dtype, from, row * n, n, to);
   else
     memset(to, 0, (size_t)n * sizeof *to);
+}
+
+static inline void recurrence_store_state(const recurrence_job *j, int32_t result, int64_t row,
+                                          const float *from) {
+  int64_t n = j->p->units;
+  j->p->loops->narrow(j->p->dtype, from, n, j->l->out[result].data, row * n);
 }
 
 /* ---- of both kernels (recurrence.c) --------------------------------------------------------------- */

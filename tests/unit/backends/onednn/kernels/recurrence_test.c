@@ -31,7 +31,7 @@ typedef struct naive_call {
 } naive_call;
 
 static double naive_value(const tn_view *v, int64_t i) {
-  return v->data != NULL ? (double)((const float *)v->data)[i] : 0;
+  return v->data != NULL ? rig_get(&v->type, v->data, i) : 0;
 }
 static double naive_sigmoid(double x) { return 1 / (1 + exp(-x)); }
 
@@ -50,7 +50,8 @@ static double naive_product(const naive_call *n, const double *h, int64_t r) {
 }
 
 static void naive_store(const naive_call *n, int32_t result, int64_t at, double x) {
-  if (result < 3 || n->out[3].data != NULL) ((float *)n->out[result].data)[at] = (float)x;
+  const tn_view *v = &n->out[result];
+  if (v->data != NULL) rig_put(&v->type, v->data, at, x);
 }
 
 /* The state of unit u behind a step; t has the numbers of `stored`. */
@@ -132,14 +133,17 @@ typedef struct case_sizes {
 
 static const int64_t gates_of[] = {4, 3, 1, 1}, stored_of[] = {5, 4, 0, 0};
 
+static int32_t dtype; /* of operands and results */
+
 static tn_type type_of(int32_t rank, int64_t d0, int64_t d1, int64_t d2) {
-  return rig_type(TN_F32, rank, (int64_t[]){d0, d1, d2});
+  return rig_type(dtype, rank, (int64_t[]){d0, d1, d2});
 }
 
 /* Operands within +-1, weights small enough that states do not grow. */
 static void *drawn(const tn_type *type, float scale, tn_rng *rng) {
-  float *data = rig_tensor(type);
-  for (int64_t i = 0; i < tn_type_count(type); i++) data[i] = scale * (float)tn_rng_between(rng, -1, 1);
+  void *data = rig_tensor(type);
+  for (int64_t i = 0; i < tn_type_count(type); i++)
+    rig_put(type, data, i, (double)(scale * (float)tn_rng_between(rng, -1, 1)));
   return data;
 }
 
@@ -240,23 +244,43 @@ static const case_sizes sizes[] = {{3, 5, 7, 0, true, true},     {1, 4, 1, 3, fa
                                    {5, 0, 9, 4, false, true},    {0, 4, 8, 5, true, true},
                                    {26, 2, 280, 17, true, true}, {12, 21, 33, 0, false, false}};
 
+static void check_all_cells(bool gradient, bool half) {
+  tn_rng rng = tn_rng_at(gradient ? 72 : 71, 0);
+  for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+    for (int32_t cell = 0; cell < 4; cell++) {
+      bool even = (s + (size_t)cell) % 2 == 0;
+      dtype = !half ? TN_F32 : (s / 2 + (size_t)cell) % 2 == 0 ? TN_BF16 : TN_F16;
+      if (gradient)
+        check_gradient(&sizes[s], cell, &rng);
+      else
+        check_forward(&sizes[s], cell, even, &rng);
+    }
+}
+
 static void steps_of_all_cells_are_computed(void **state) {
   (void)state;
-  tn_rng rng = tn_rng_at(71, 0);
-  for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
-    for (int32_t cell = 0; cell < 4; cell++)
-      check_forward(&sizes[s], cell, (s + (size_t)cell) % 2 == 0, &rng);
+  check_all_cells(false, false);
 }
 
 static void gradients_of_all_cells_are_computed(void **state) {
   (void)state;
-  tn_rng rng = tn_rng_at(72, 0);
-  for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
-    for (int32_t cell = 0; cell < 4; cell++) check_gradient(&sizes[s], cell, &rng);
+  check_all_cells(true, false);
+}
+
+static void steps_of_halves_are_computed(void **state) {
+  (void)state;
+  check_all_cells(false, true);
+}
+
+static void gradients_of_halves_are_computed(void **state) {
+  (void)state;
+  check_all_cells(true, true);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(steps_of_all_cells_are_computed),
-                                     cmocka_unit_test(gradients_of_all_cells_are_computed)};
+                                     cmocka_unit_test(gradients_of_all_cells_are_computed),
+                                     cmocka_unit_test(steps_of_halves_are_computed),
+                                     cmocka_unit_test(gradients_of_halves_are_computed)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
