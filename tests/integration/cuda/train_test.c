@@ -15,6 +15,16 @@ static const char mlp_ini[] = "[run]\nname = run\n[data]\nsource = digits\nepoch
                               "loss = cross_entropy\nmetrics = accuracy\n"
                               "[optimizer]\ntype = adamw\nlr = 0.002\nclip = 1\n";
 
+/* Two of the three cells, one of them in both directions; four rows of a picture are a step. */
+static const char recurrent_ini[] = "[run]\nname = run\n[data]\nsource = digits\nepoch = 96\nbatch = 8\n"
+                                    "transforms = to_float, normalize(mean=0.13, std=0.31)\n"
+                                    "[data.valid]\nbatch = 20\nepoch = 20\n"
+                                    "[model]\ninputs = image: f32[1, 28, 28]\nlayers =\n"
+                                    "         reshape([7, 112])\n    one: lstm(12, bidirectional=yes)\n"
+                                    "    all, last: gru(10)\n    fc: linear(10) <- last\n"
+                                    "loss = cross_entropy\n"
+                                    "[optimizer]\ntype = adamw\nlr = 0.002\n";
+
 /* Two epochs of model.ini into the folder `output`. */
 static const json_t *train(const char *output, const char *more) {
   return program_json(0, "train model.ini --output %s --set run.epochs=2 --set run.seed=3 %s", output, more);
@@ -76,6 +86,11 @@ static void a_small_transformer_trains_like_on_the_cpu(void **state) {
   trains_like_the_cpu(transformer_ini, 1e-5, 1e-2);
 }
 
+static void recurrent_layers_train_like_on_the_cpu(void **state) {
+  (void)state;
+  trains_like_the_cpu(recurrent_ini, 1e-5, 1e-2);
+}
+
 static void a_small_resnet_trains_like_on_the_cpu(void **state) {
   (void)state;
   trains_like_the_cpu(resnet_ini, 1e-4, 3e-2);
@@ -134,6 +149,7 @@ int main(void) {
       TEST(lenet_trains_like_on_the_cpu),
       TEST(a_small_transformer_trains_like_on_the_cpu),
       TEST(a_small_resnet_trains_like_on_the_cpu),
+      TEST(recurrent_layers_train_like_on_the_cpu),
       TEST(the_order_of_streams_changes_no_bit),
       TEST(an_overflow_leaves_out_updates),
       TEST(a_checkpoint_goes_on_on_another_backend),
