@@ -85,7 +85,7 @@ static tn_status augment_infer(tn_env *env, const void *opts, int32_t n, const t
                    "magnitude is %lld, expected less than num_magnitude_bins, which is %lld",
                    (long long)o->magnitude, (long long)o->num_magnitude_bins);
   for (int32_t k = 0; k < n; k++) out[k] = in[k];
-  tn_status status = canvas_check(env, n, in);
+  tn_status status = canvas_check(env, n, in, 0);
   return status == TN_OK ? sampling_check(env, &o->how, n, in) : status;
 }
 

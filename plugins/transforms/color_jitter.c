@@ -43,7 +43,7 @@ static tn_status color_jitter_infer(tn_env *env, const void *opts, int32_t n, co
   if (status == TN_OK) status = jitter_check(env, "saturation", &o->saturation);
   if (status == TN_OK) status = jitter_check(env, "hue", &o->hue);
   for (int32_t k = 0; k < n; k++) out[k] = in[k];
-  return status == TN_OK ? canvas_check(env, n, in) : status;
+  return status == TN_OK ? canvas_check(env, n, in, 1) : status;
 }
 
 /* The random choices: an order, and a number for each change. */

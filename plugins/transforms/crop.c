@@ -1,7 +1,7 @@
 /* plugins/transforms/crop.c: center_crop and random_crop. */
 #include <math.h>
 
-#include "plugins/transforms/transforms.h"
+#include "plugins/transforms/geometry/geometry.h"
 
 typedef struct crop_options {
   tn_ints size;
@@ -30,22 +30,18 @@ static tn_status crop_check_room(tn_env *env, const crop_options *o, const tn_ty
 static tn_status crop_infer(tn_env *env, const void *opts, int32_t n, const tn_type *in, tn_type *out) {
   const crop_options *o = opts;
   int64_t height, width;
-  tn_status status = size_read(env, &o->size, &height, &width);
-  if (status == TN_OK) status = picture_check(env, n, in, 1);
-  for (int32_t k = 0; status == TN_OK && k < n; k++) {
-    status = crop_check_room(env, o, &in[k], height, width);
-    out[k] = in[k];
-    picture_set_size(&out[k], height, width);
-  }
-  return status;
+  TN_TRY(size_read(env, &o->size, &height, &width));
+  TN_TRY(geometry_infer(env, n, in, out, 1));
+  TN_TRY(crop_check_room(env, o, &in[0], height, width));
+  geometry_set_size(n, out, height, width);
+  return TN_OK;
 }
 
-static tn_status copy_all(tn_transform_call *c, const crop_options *o, window from) {
-  for (int32_t k = 0; k < c->n; k++) {
-    TN_TRY(crop_check_room(&c->env, o, &c->in_type[k], from.height, from.width));
-    window_copy(c->in[k], &c->in_type[k], from, c->out[k]);
-  }
-  return TN_OK;
+static tn_status crop_apply(tn_transform_call *c, const crop_options *o, window from) {
+  geometry g = geometry_part(from, &c->out_type[0]);
+  TN_TRY(picture_check(&c->env, c->n, c->in_type, 1));
+  TN_TRY(crop_check_room(&c->env, o, &c->in_type[0], from.height, from.width));
+  return geometry_apply(c, &g);
 }
 
 /* Half of an odd difference is rounded to even, as in torchvision. */
@@ -53,7 +49,7 @@ static tn_status center_apply(tn_transform_call *c, const void *opts) {
   picture in = picture_of(&c->in_type[0]), out = picture_of(&c->out_type[0]);
   window from = {lrint((double)(in.height - out.height) / 2), lrint((double)(in.width - out.width) / 2),
                  out.height, out.width};
-  return copy_all(c, opts, from);
+  return crop_apply(c, opts, from);
 }
 
 /* The part of the picture without padding, so it may begin in front of the picture. */
@@ -70,7 +66,7 @@ static window random_window(const tn_transform_call *c, const crop_options *o) {
 }
 
 static tn_status random_apply(tn_transform_call *c, const void *opts) {
-  return copy_all(c, opts, random_window(c, opts));
+  return crop_apply(c, opts, random_window(c, opts));
 }
 
 static tn_status random_draw(tn_transform_call *c, const void *opts, int32_t *values) {
@@ -82,16 +78,27 @@ static tn_status random_draw(tn_transform_call *c, const void *opts, int32_t *va
 
 /* ---- on the device ---- */
 
+static tn_val crop_build_places(tn_build *b, tn_val places, tn_val start, const int64_t size[2]) {
+  return geometry_build_places(b, places, tn_scalar(b, TN_F32, 1), tn_affine(b, start, -1, 0), size[0],
+                               size[1]);
+}
+
 static tn_status center_build(tn_build *b, const void *opts) {
   const crop_options *o = opts;
+  const int64_t size[2] = {o->size.v[0], o->size.v[o->size.n - 1]};
+  int64_t start[2];
+  for (int32_t axis = 0; axis < 2; axis++)
+    start[axis] = lrint((double)(tn_val_dim(b, tn_build_in(b, 0), axis - 2) - size[axis]) / 2);
+  const tn_type xy = {TN_F32, 3, {1, 1, 2}};
   for (int32_t k = 0; k < tn_build_n_in(b); k++) {
     tn_val x = tn_build_in(b, k);
-    for (int32_t axis = 0; axis < 2; axis++) {
-      int32_t d = tn_val_type(b, x)->rank - 2 + axis;
-      int64_t size = o->size.v[axis < o->size.n ? axis : 0];
-      int64_t start = lrint((double)(tn_val_dim(b, x, d) - size) / 2);
-      x = tn_slice_axis(b, x, d, start, start + size);
+    if (geometry_build_field(b, k) > FIELD_MASK) {
+      tn_val first = tn_affine(b, tn_iota(b, &xy, 2), (double)(start[0] - start[1]), (double)start[1]);
+      tn_build_yield(b, k, crop_build_places(b, x, first, size));
+      continue;
     }
+    for (int32_t axis = 0; axis < 2; axis++)
+      x = tn_slice_axis(b, x, tn_val_type(b, x)->rank - 2 + axis, start[axis], start[axis] + size[axis]);
     tn_build_yield(b, k, x);
   }
   return tn_build_status(b);
@@ -103,14 +110,20 @@ static tn_status random_build(tn_build *b, const void *opts) {
   int32_t n = tn_build_n_in(b) - 1;
   tn_val starts = tn_build_in(b, n);
   const int64_t size[] = {o->size.v[0], o->size.v[o->size.n - 1]};
-  for (int32_t k = 0; k < n; k++) tn_build_yield(b, k, tn_crop(b, tn_build_in(b, k), starts, 0, 2, size));
+  for (int32_t k = 0; k < n; k++) {
+    tn_val x = tn_build_in(b, k);
+    if (geometry_build_field(b, k) <= FIELD_MASK)
+      tn_build_yield(b, k, tn_crop(b, x, starts, 0, 2, size));
+    else
+      tn_build_yield(b, k, crop_build_places(b, x, geometry_build_draws(b, starts), size));
+  }
   return tn_build_status(b);
 }
 
 const tn_transform center_crop_transform = {
     .item = TN_ITEM(tn_transform, TN_TRANSFORM, "center_crop", "the middle of a picture", crop_options,
                     center_options),
-    .types = "u8 or f32 [channels, height, width]",
+    .types = "a picture, then masks, boxes, points",
     .example = "transforms = center_crop(224), to_float",
     .infer = crop_infer,
     .apply = center_apply,
@@ -121,7 +134,7 @@ const tn_transform random_crop_transform = {
     .item = TN_ITEM(tn_transform, TN_TRANSFORM, "random_crop",
                     "a part of a picture, chosen at random (training only)", crop_options, random_options),
     .training_only = 1,
-    .types = "u8 or f32 [channels, height, width]",
+    .types = "a picture, then masks, boxes, points",
     .example = "transforms = random_crop(32, padding=4), to_float",
     .infer = crop_infer,
     .apply = random_apply,

@@ -44,7 +44,7 @@ static tn_status random_erasing_infer(tn_env *env, const void *opts, int32_t n, 
   if (status == TN_OK) status = picture_check_numbers(env, n, in);
   for (int32_t k = 0; status == TN_OK && k < n; k++) {
     out[k] = in[k];
-    status = erasing_check_field(env, o, &in[k]);
+    if (field_kind(k, &in[k]) == FIELD_PICTURE) status = erasing_check_field(env, o, &in[k]);
   }
   return status;
 }
@@ -93,7 +93,8 @@ static tn_status random_erasing_apply(tn_transform_call *c, const void *opts) {
   window part = erasing_choose(o, picture_of(&c->in_type[0]), &rng);
   for (int32_t k = 0; k < c->n; k++) {
     memcpy(c->out[k], c->in[k], tn_type_bytes(&c->in_type[k]));
-    erasing_fill(o, &c->in_type[k], part, &rng, c->out[k]);
+    if (field_kind(k, &c->in_type[k]) == FIELD_PICTURE)
+      erasing_fill(o, &c->in_type[k], part, &rng, c->out[k]);
   }
   return TN_OK;
 }

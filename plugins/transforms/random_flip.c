@@ -1,9 +1,5 @@
 /* plugins/transforms/random_flip.c: mirrors a picture with probability p. */
-#include <string.h>
-
-#include "plugins/transforms/transforms.h"
-
-enum { HORIZONTAL = 0, VERTICAL = 1 };
+#include "plugins/transforms/geometry/geometry.h"
 
 typedef struct flip_options {
   double p;
@@ -19,43 +15,7 @@ static const tn_option options[] = {TN_OPT(flip_options, p, TN_OPT_FLOAT, "0.5",
 static tn_status random_flip_infer(tn_env *env, const void *opts, int32_t n, const tn_type *in,
                                    tn_type *out) {
   (void)opts;
-  for (int32_t k = 0; k < n; k++) out[k] = in[k];
-  return picture_check(env, n, in, 0);
-}
-
-static void mirror_row(const char *in, char *out, int64_t width, size_t item) {
-  for (int64_t x = 0; x < width; x++)
-    memcpy(out + (size_t)(width - 1 - x) * item, in + (size_t)x * item, item);
-}
-
-/* The usual case, eight bytes at a time. */
-static void mirror_bytes(const uint8_t *in, uint8_t *out, int64_t width) {
-  int64_t x = 0;
-  for (; x + 8 <= width; x += 8) {
-    uint64_t eight;
-    memcpy(&eight, in + x, 8);
-    eight = __builtin_bswap64(eight);
-    memcpy(out + width - 8 - x, &eight, 8);
-  }
-  for (; x < width; x++) out[width - 1 - x] = in[x];
-}
-
-static void flip(const void *in, const tn_type *type, int32_t direction, void *out) {
-  picture p = picture_of(type);
-  size_t item = tn_dtype_size(type->dtype), row = (size_t)p.width * item;
-  for (int64_t plane = 0; plane < p.planes; plane++) {
-    for (int64_t y = 0; y < p.height; y++) {
-      const char *from = (const char *)in + (size_t)(plane * p.height + y) * row;
-      int64_t target = direction == VERTICAL ? p.height - 1 - y : y;
-      char *to = (char *)out + (size_t)(plane * p.height + target) * row;
-      if (direction == VERTICAL)
-        memcpy(to, from, row);
-      else if (item == 1)
-        mirror_bytes((const uint8_t *)from, (uint8_t *)to, p.width);
-      else
-        mirror_row(from, to, p.width, item);
-    }
-  }
+  return geometry_infer(env, n, in, out, 0);
 }
 
 static int random_flip_choose(const tn_transform_call *c, const flip_options *o) {
@@ -65,23 +25,26 @@ static int random_flip_choose(const tn_transform_call *c, const flip_options *o)
 
 static tn_status random_flip_apply(tn_transform_call *c, const void *opts) {
   const flip_options *o = opts;
-  int mirrored = random_flip_choose(c, o);
-  for (int32_t k = 0; k < c->n; k++) {
-    if (mirrored)
-      flip(c->in[k], &c->in_type[k], o->direction, c->out[k]);
-    else
-      memcpy(c->out[k], c->in[k], tn_type_bytes(&c->in_type[k]));
-  }
-  return TN_OK;
+  geometry g = {.kind = GEOMETRY_FLIP, .direction = o->direction};
+  return random_flip_choose(c, o) ? geometry_apply(c, &g) : geometry_copy(c);
 }
 
 /* Whether the rows and the columns are in reverse order, as the op `crop` takes them. */
 static tn_status random_flip_draw(tn_transform_call *c, const void *opts, int32_t *values) {
   const flip_options *o = opts;
   int mirrored = random_flip_choose(c, o);
-  values[0] = o->direction == VERTICAL && mirrored;
-  values[1] = o->direction == HORIZONTAL && mirrored;
+  values[0] = o->direction == FLIP_VERTICAL && mirrored;
+  values[1] = o->direction == FLIP_HORIZONTAL && mirrored;
   return TN_OK;
+}
+
+/* A mirrored place is the size less the place. */
+static tn_val random_flip_build_places(tn_build *b, tn_val places, tn_val mirror) {
+  tn_val first = tn_build_in(b, 0), xy = geometry_build_draws(b, mirror);
+  int64_t height = tn_val_dim(b, first, -2), width = tn_val_dim(b, first, -1);
+  const tn_val sizes[2] = {tn_affine(b, tn_slice_axis(b, xy, 2, 0, 1), (double)width, 0),
+                           tn_affine(b, tn_slice_axis(b, xy, 2, 1, 2), (double)height, 0)};
+  return geometry_build_places(b, places, tn_affine(b, xy, -2, 1), tn_concat(b, 2, sizes, 2), height, width);
 }
 
 static tn_status random_flip_build(tn_build *b, const void *opts) {
@@ -91,7 +54,10 @@ static tn_status random_flip_build(tn_build *b, const void *opts) {
   for (int32_t k = 0; k < n; k++) {
     tn_val x = tn_build_in(b, k);
     const int64_t size[] = {tn_val_dim(b, x, -2), tn_val_dim(b, x, -1)};
-    tn_build_yield(b, k, tn_crop(b, x, 0, mirror, 2, size));
+    if (geometry_build_field(b, k) <= FIELD_MASK)
+      tn_build_yield(b, k, tn_crop(b, x, 0, mirror, 2, size));
+    else
+      tn_build_yield(b, k, random_flip_build_places(b, x, mirror));
   }
   return tn_build_status(b);
 }
@@ -100,7 +66,7 @@ const tn_transform random_flip_transform = {
     .item = TN_ITEM(tn_transform, TN_TRANSFORM, "random_flip", "mirrors at random (training only)",
                     flip_options, options),
     .training_only = 1,
-    .types = "u8 or f32 [channels, height, width]",
+    .types = "a picture, then masks, boxes, points",
     .example = "transforms = random_flip, to_float",
     .infer = random_flip_infer,
     .apply = random_flip_apply,

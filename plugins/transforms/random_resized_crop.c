@@ -3,7 +3,7 @@
  * RandomResizedCrop. */
 #include <math.h>
 
-#include "plugins/transforms/transforms.h"
+#include "plugins/transforms/geometry/geometry.h"
 
 typedef struct resized_options {
   tn_ints size;
@@ -27,12 +27,9 @@ static tn_status random_resized_crop_infer(tn_env *env, const void *opts, int32_
   tn_status status = size_read(env, &o->size, &height, &width);
   if (status == TN_OK) status = range_check(env, "scale", &o->scale);
   if (status == TN_OK) status = range_check(env, "ratio", &o->ratio);
-  if (status == TN_OK) status = picture_check(env, n, in, 1);
+  if (status == TN_OK) status = geometry_infer(env, n, in, out, 1);
   if (status == TN_OK) status = resample_check(env, n, in);
-  for (int32_t k = 0; status == TN_OK && k < n; k++) {
-    out[k] = in[k];
-    picture_set_size(&out[k], height, width);
-  }
+  if (status == TN_OK) geometry_set_size(n, out, height, width);
   return status;
 }
 
@@ -67,17 +64,16 @@ static tn_status random_resized_crop_apply(tn_transform_call *c, const void *opt
   if (in.height < 1 || in.width < 1)
     return tn_fail(c, TN_EINVAL, NULL, "a picture without pixels cannot be cropped");
   tn_rng rng = tn_rng_at(c->key, 0);
-  window from = random_resized_crop_choose(opts, in, &rng);
-  tn_status status = picture_check(&c->env, c->n, c->in_type, 1);
-  for (int32_t k = 0; status == TN_OK && k < c->n; k++) status = resample(c, k, from);
-  return status;
+  geometry g = geometry_part(random_resized_crop_choose(opts, in, &rng), &c->out_type[0]);
+  TN_TRY(picture_check(&c->env, c->n, c->in_type, 1));
+  return geometry_apply(c, &g);
 }
 
 const tn_transform random_resized_crop_transform = {
     .item = TN_ITEM(tn_transform, TN_TRANSFORM, "random_resized_crop",
                     "a part with random size and ratio, resized (training only)", resized_options, options),
     .training_only = 1,
-    .types = "u8 or f32 [channels, height, width]",
+    .types = "a picture of u8 or f32, then masks, boxes, points",
     .example = "transforms = random_resized_crop(224), to_float",
     .infer = random_resized_crop_infer,
     .apply = random_resized_crop_apply,

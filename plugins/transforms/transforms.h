@@ -25,15 +25,21 @@ typedef struct picture {
   int64_t planes, height, width;
 } picture;
 
+/* Fields of one transform, by their place in its list and their types: numbers that go with the picture
+ * (docs/decisions/0080). */
+enum { FIELD_PICTURE, FIELD_MASK, FIELD_BOXES, FIELD_POINTS };
+int field_kind(int32_t k, const tn_type *type);
+
 /* The sizes of a type that has passed picture_check and has no varying dimension. */
 picture picture_of(const tn_type *type);
-/* Fails for fields that are not pictures; with `alike`, also for pictures with different sizes. */
+/* Fails for fields that are not pictures or masks, apart from boxes and points; with `alike`, also for those
+ * with different sizes. */
 tn_status picture_check(tn_env *env, int32_t n, const tn_type *types, int alike);
 void picture_set_size(tn_type *type, int64_t height, int64_t width);
 
 /* The dimension in front of height and width; 1 if there is none. */
 int64_t picture_channels(const tn_type *type);
-/* Fails for fields of other types than u8 and f32. */
+/* Fails for pictures of other types than u8 and f32. */
 tn_status picture_check_numbers(tn_env *env, int32_t n, const tn_type *types);
 
 /* Checks an option with one number, or one for each channel; then the number of a plane. */
@@ -51,13 +57,16 @@ typedef struct window {
 } window;
 void window_copy(const void *in, const tn_type *type, window from, void *out);
 
+/* Mirrors a picture of any type: the order of columns, or that of rows with `vertical`. */
+void flip_apply(const void *in, const tn_type *type, int vertical, void *out);
+
 /* Resizes the part `from` of a call's picture k (u8 or f32) to the size of the result, bilinear with
  * antialiasing, as torchvision's Resize. `from` must be inside the picture. */
 tn_status resample(tn_transform_call *c, int32_t k, window from);
 /* The same on the device, of whole pictures of a batch. u8 has the bits of `resample` where a result has at
  * most a thousand operands along each axis; f32 differs by the order of sums. */
 tn_val resample_build(tn_build *b, tn_val x, int64_t height, int64_t width);
-/* Fails unless `resample` supports the types. */
+/* Fails unless `resample` supports the pictures. */
 tn_status resample_check(tn_env *env, int32_t n, const tn_type *types);
 
 /* How a picture is read between its pixels and outside of it. */
@@ -91,6 +100,10 @@ typedef struct affine {
 affine affine_rotation(double degrees);
 affine affine_shear(double across, double down, picture p);
 affine affine_shift(double across, double down);
+/* torchvision's affine: clockwise degrees, pixels, a factor, degrees of shear across and down. */
+affine affine_of(double degrees, double across, double down, double scale, double shear, double shear_down);
+/* The index of the nearest pixel of the operand for each pixel of a row, or -1. */
+void affine_find_row(const affine *by, picture p, int64_t row, int64_t *places);
 /* Writes `out` of u8 or f32 from `in`; `places` are p.width numbers, used by the nearest interpolation. */
 void affine_apply(const affine *by, picture p, int is_u8, const void *in, const sampling *how,
                   int64_t *places, void *out);

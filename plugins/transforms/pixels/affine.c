@@ -17,6 +17,15 @@ affine affine_shear(double across, double down, picture p) {
 
 affine affine_shift(double across, double down) { return (affine){{1, 0, -across, 0, 1, -down}}; }
 
+affine affine_of(double degrees, double across, double down, double scale, double shear, double shear_down) {
+  const double radian = 3.14159265358979323846 / 180;
+  double turn = degrees * radian, x = shear * radian, y = shear_down * radian;
+  double a = cos(turn - y) / cos(y), b = -cos(turn - y) * tan(x) / cos(y) - sin(turn);
+  double c = sin(turn - y) / cos(y), d = -sin(turn - y) * tan(x) / cos(y) + cos(turn);
+  const double m[4] = {d / scale, -b / scale, -c / scale, a / scale};
+  return (affine){{m[0], m[1], -m[0] * across - m[1] * down, m[2], m[3], -m[2] * across - m[3] * down}};
+}
+
 /* A place in the operand, and the way to that of the next pixel, times 2^32. */
 typedef struct affine_walk {
   int64_t x, y, across, down;
@@ -32,9 +41,9 @@ static affine_walk affine_row(const affine *by, picture p, int64_t row) {
                        affine_fixed(m[3])};
 }
 
-/* The index of the nearest pixel of the operand for each pixel of a row, or -1. */
-static void affine_find_row(affine_walk at, picture p, int64_t *places) {
+void affine_find_row(const affine *by, picture p, int64_t row, int64_t *places) {
   const int64_t half = (int64_t)1 << 31;
+  affine_walk at = affine_row(by, p, row);
   for (int64_t i = 0; i < p.width; i++, at.x += at.across, at.y += at.down) {
     int64_t x = (at.x + half) >> 32, y = (at.y + half) >> 32;
     int inside = (uint64_t)x < (uint64_t)p.width && (uint64_t)y < (uint64_t)p.height;
@@ -53,7 +62,7 @@ static void affine_pick_f32(const int64_t *places, int64_t n, const float *in, f
 static void affine_nearest(const affine *by, picture p, int is_u8, const void *in, const sampling *how,
                            int64_t *places, void *out) {
   for (int64_t y = 0; y < p.height; y++) {
-    affine_find_row(affine_row(by, p, y), p, places);
+    affine_find_row(by, p, y, places);
     for (int64_t plane = 0; plane < p.planes; plane++) {
       int64_t from = plane * p.height * p.width, to = from + y * p.width;
       float fill = channel_number(&how->fill, plane);

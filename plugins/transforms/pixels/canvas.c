@@ -4,10 +4,11 @@
 
 #include "plugins/transforms/pixels/canvas.h"
 
-tn_status canvas_check(tn_env *env, int32_t n, const tn_type *types) {
+tn_status canvas_check(tn_env *env, int32_t n, const tn_type *types, int colors) {
   tn_status status = picture_check(env, n, types, 0);
   for (int32_t k = 0; status == TN_OK && k < n; k++) {
     int64_t channels = picture_channels(&types[k]);
+    if (colors && field_kind(k, &types[k]) != FIELD_PICTURE) continue;
     if (types[k].dtype != TN_U8)
       return tn_fail(env, TN_EINVAL, NULL,
                      "a field is %s, expected u8; put this transform in front of to_float and normalize",
@@ -29,7 +30,7 @@ tn_status canvas_open(tn_transform_call *c, int32_t k, canvas *to) {
   *to = (canvas){.pixels = c->out[k],
                  .spare = memory + places,
                  .places = (int64_t *)(void *)memory,
-                 .frames = channels > 0 ? p.planes / channels : 0,
+                 .frames = channels > 0 && field_kind(k, type) == FIELD_PICTURE ? p.planes / channels : 0,
                  .channels = channels,
                  .height = p.height,
                  .width = p.width};

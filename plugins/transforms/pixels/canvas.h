@@ -16,9 +16,11 @@ typedef struct canvas {
   int64_t frames, channels, height, width;
 } canvas;
 
-/* Fails unless all fields are pictures of u8 with one or three channels, or of a size that varies. */
-tn_status canvas_check(tn_env *env, int32_t n, const tn_type *types);
-/* Copies field k to the result, where the ops then change it. */
+/* Fails unless all fields are pictures of u8 with one or three channels, or of a size that varies; with
+ * `colors`, masks, boxes and points are allowed, too. */
+tn_status canvas_check(tn_env *env, int32_t n, const tn_type *types, int colors);
+/* Copies field k to the result, where the ops then change it. Fields that are no pictures have no frames, so
+ * the ops leave them as they are. */
 tn_status canvas_open(tn_transform_call *c, int32_t k, canvas *to);
 
 /* Factors are at least 0; 1 changes nothing. torchvision's adjust_brightness, adjust_contrast,

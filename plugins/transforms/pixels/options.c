@@ -28,6 +28,7 @@ float channel_number(const tn_floats *list, int64_t plane) {
 
 tn_status sampling_check(tn_env *env, const sampling *how, int32_t n, const tn_type *types) {
   for (int32_t k = 0; k < n; k++) {
+    if (field_kind(k, &types[k]) != FIELD_PICTURE) continue;
     TN_TRY(channel_check(env, "fill", &how->fill, &types[k]));
     for (int64_t i = 0; types[k].dtype == TN_U8 && i < how->fill.n; i++)
       if (!(how->fill.v[i] >= 0 && how->fill.v[i] <= 255))

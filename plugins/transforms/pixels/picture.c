@@ -9,9 +9,19 @@ picture picture_of(const tn_type *type) {
   return p;
 }
 
+int field_kind(int32_t k, const tn_type *type) {
+  int64_t last = k > 0 && type->rank == 2 && type->dtype == TN_F32 ? type->dims[1] : 0;
+  if (last == 4) return FIELD_BOXES;
+  if (last == 2) return FIELD_POINTS;
+  int32_t dtype = type->dtype;
+  int is_real = dtype == TN_F16 || dtype == TN_BF16 || dtype == TN_F32 || dtype == TN_F64;
+  return dtype == TN_U8 || is_real ? FIELD_PICTURE : FIELD_MASK;
+}
+
 tn_status picture_check(tn_env *env, int32_t n, const tn_type *types, int alike) {
   for (int32_t k = 0; k < n; k++) {
     const tn_type *t = &types[k], *first = &types[0];
+    if (field_kind(k, t) >= FIELD_BOXES) continue;
     if (t->rank < 2)
       return tn_fail(
           env, TN_EINVAL, NULL,
@@ -33,7 +43,7 @@ int64_t picture_channels(const tn_type *type) { return type->rank >= 3 ? type->d
 
 tn_status picture_check_numbers(tn_env *env, int32_t n, const tn_type *types) {
   for (int32_t k = 0; k < n; k++)
-    if (types[k].dtype != TN_U8 && types[k].dtype != TN_F32)
+    if (field_kind(k, &types[k]) == FIELD_PICTURE && types[k].dtype != TN_U8 && types[k].dtype != TN_F32)
       return tn_fail(env, TN_EINVAL, NULL, "a field is %s, expected u8 or f32",
                      tn_dtype_name(types[k].dtype));
   return TN_OK;

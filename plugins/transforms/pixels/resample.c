@@ -294,7 +294,7 @@ tn_status resample(tn_transform_call *c, int32_t k, window from) {
 
 tn_status resample_check(tn_env *env, int32_t n, const tn_type *types) {
   for (int32_t k = 0; k < n; k++)
-    if (types[k].dtype != TN_U8 && types[k].dtype != TN_F32)
+    if (field_kind(k, &types[k]) == FIELD_PICTURE && types[k].dtype != TN_U8 && types[k].dtype != TN_F32)
       return tn_fail(env, TN_EINVAL, NULL, "a field is %s; only u8 and f32 can be resized",
                      tn_dtype_name(types[k].dtype));
   return TN_OK;

@@ -291,7 +291,7 @@ static void normalize_takes_one_number_for_all_channels(void **state) {
 
 static void fields_that_are_no_pictures_are_refused(void **state) {
   (void)state;
-  tn_type vector = {TN_U8, 1, {5}}, whole = {TN_I32, 3, {1, 5, 5}};
+  tn_type vector = {TN_U8, 1, {5}}, whole = {TN_F64, 3, {1, 5, 5}};
   refuses(&resize_transform, PAIRS("size", "3"), &vector, "rank 1");
   refuses(&random_flip_transform, NO_PAIRS, &vector, "rank 1");
   refuses(&resize_transform, PAIRS("size", "3"), &whole, "only u8 and f32");
