@@ -47,10 +47,10 @@ static tn_status gaussian_blur_infer(tn_env *env, const void *opts, int32_t n, c
                                      tn_type *out) {
   tn_status status = blur_check_options(env, opts);
   if (status == TN_OK) status = picture_check(env, n, in, 0);
-  if (status == TN_OK) status = picture_check_numbers(env, n, in);
+  if (status == TN_OK) status = picture_check_numbers(env, n, in, 0);
   for (int32_t k = 0; status == TN_OK && k < n; k++) {
     out[k] = in[k];
-    status = blur_check_room(env, opts, &in[k]);
+    if (field_kind(k, &in[k]) == FIELD_PICTURE) status = blur_check_room(env, opts, &in[k]);
   }
   return status;
 }
@@ -161,7 +161,12 @@ static tn_status gaussian_blur_apply(tn_transform_call *c, const void *opts) {
   tn_rng rng = tn_rng_at(c->key, 0);
   double sigma = tn_rng_between(&rng, o->sigma.v[0], o->sigma.v[o->sigma.n - 1]);
   tn_status status = TN_OK;
-  for (int32_t k = 0; status == TN_OK && k < c->n; k++) status = blur_field(c, o, sigma, k);
+  for (int32_t k = 0; status == TN_OK && k < c->n; k++) {
+    if (field_kind(k, &c->in_type[k]) == FIELD_PICTURE)
+      status = blur_field(c, o, sigma, k);
+    else
+      memcpy(c->out[k], c->in[k], tn_type_bytes(&c->in_type[k]));
+  }
   return status;
 }
 

@@ -16,9 +16,10 @@ static const tn_option random_options[] = {
 
 static tn_status gray_check(tn_env *env, int32_t n, const tn_type *in) {
   tn_status status = picture_check(env, n, in, 0);
-  if (status == TN_OK) status = picture_check_numbers(env, n, in);
+  if (status == TN_OK) status = picture_check_numbers(env, n, in, 0);
   for (int32_t k = 0; status == TN_OK && k < n; k++) {
     int64_t channels = picture_channels(&in[k]);
+    if (field_kind(k, &in[k]) != FIELD_PICTURE) continue;
     if (channels >= 0 && channels != 1 && channels != 3)
       return tn_fail(env, TN_EINVAL, NULL, "a picture has %lld channels, expected 1 or 3",
                      (long long)channels);
@@ -32,6 +33,7 @@ static tn_status grayscale_infer(tn_env *env, const void *opts, int32_t n, const
     return tn_fail(env, TN_EINVAL, "num_output_channels", "num_output_channels = 2, expected 1 or 3");
   for (int32_t k = 0; k < n; k++) {
     out[k] = in[k];
+    if (field_kind(k, &in[k]) != FIELD_PICTURE) continue;
     if (in[k].rank >= 3) out[k].dims[in[k].rank - 3] = o->num_output_channels;
     if (in[k].rank == 2 && o->num_output_channels == 3)
       return tn_fail(env, TN_EINVAL, "num_output_channels",
@@ -55,6 +57,10 @@ static void gray_picture(const void *in, int32_t dtype, int64_t channels, int64_
 
 static void gray_field(const tn_transform_call *c, int32_t k) {
   const tn_type *type = &c->in_type[k];
+  if (field_kind(k, type) != FIELD_PICTURE) {
+    memcpy(c->out[k], c->in[k], tn_type_bytes(type));
+    return;
+  }
   picture p = picture_of(type);
   int64_t channels = picture_channels(type), wanted = picture_channels(&c->out_type[k]),
           area = p.height * p.width;

@@ -24,7 +24,8 @@ static void pad_read(const tn_ints *list, int64_t side[4]) {
   for (int64_t i = 0; i < 4; i++) side[i] = list->v[i % list->n];
 }
 
-static tn_status pad_infer(tn_env *env, const void *opts, int32_t n, const tn_type *in, tn_type *out) {
+static tn_status pad_picture_infer(tn_env *env, const void *opts, int32_t n, const tn_type *in,
+                                   tn_type *out) {
   const pad_options *o = opts;
   int64_t side[4];
   if (o->padding.n != 1 && o->padding.n != 2 && o->padding.n != 4)
@@ -38,7 +39,7 @@ static tn_status pad_infer(tn_env *env, const void *opts, int32_t n, const tn_ty
   return TN_OK;
 }
 
-static tn_status pad_apply(tn_transform_call *c, const void *opts) {
+static tn_status pad_picture_apply(tn_transform_call *c, const void *opts) {
   const pad_options *o = opts;
   picture out = picture_of(&c->out_type[0]);
   int64_t side[4];
@@ -54,6 +55,6 @@ const tn_transform pad_transform = {
     .item = TN_ITEM(tn_transform, TN_TRANSFORM, "pad", "pixels around a picture", pad_options, options),
     .types = "a picture of u8 or f32, then masks, boxes, points",
     .example = "transforms = pad(4, padding_mode=reflect), random_crop(32), to_float",
-    .infer = pad_infer,
-    .apply = pad_apply,
+    .infer = pad_picture_infer,
+    .apply = pad_picture_apply,
 };

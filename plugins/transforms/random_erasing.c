@@ -41,7 +41,7 @@ static tn_status random_erasing_infer(tn_env *env, const void *opts, int32_t n, 
   tn_status status = range_check(env, "scale", &o->scale);
   if (status == TN_OK) status = range_check(env, "ratio", &o->ratio);
   if (status == TN_OK) status = picture_check(env, n, in, 1);
-  if (status == TN_OK) status = picture_check_numbers(env, n, in);
+  if (status == TN_OK) status = picture_check_numbers(env, n, in, 0);
   for (int32_t k = 0; status == TN_OK && k < n; k++) {
     out[k] = in[k];
     if (field_kind(k, &in[k]) == FIELD_PICTURE) status = erasing_check_field(env, o, &in[k]);
@@ -64,12 +64,6 @@ static window erasing_choose(const erasing_options *o, picture p, tn_rng *rng) {
   return (window){0, 0, 0, 0};
 }
 
-/* One number of a pair (Box and Muller). */
-static float erasing_normal(tn_rng *rng) {
-  double radius = sqrt(-2 * log(1 - tn_rng_uniform(rng)));
-  return (float)(radius * cos(2 * 3.14159265358979323846 * tn_rng_uniform(rng)));
-}
-
 static void erasing_fill(const erasing_options *o, const tn_type *type, window part, tn_rng *rng, void *out) {
   picture p = picture_of(type);
   for (int64_t plane = 0; plane < p.planes; plane++) {
@@ -81,7 +75,7 @@ static void erasing_fill(const erasing_options *o, const tn_type *type, window p
         continue;
       }
       float *row = (float *)out + at;
-      for (int64_t x = 0; x < part.width; x++) row[x] = o->noise ? erasing_normal(rng) : value;
+      for (int64_t x = 0; x < part.width; x++) row[x] = o->noise ? random_normal(rng) : value;
     }
   }
 }

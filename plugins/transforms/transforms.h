@@ -26,7 +26,7 @@ typedef struct picture {
 } picture;
 
 /* Fields of one transform, by their place in its list and their types: numbers that go with the picture
- * (docs/decisions/0080). */
+ * (docs/decisions/0080-fields-that-move-with-a-picture.md). */
 enum { FIELD_PICTURE, FIELD_MASK, FIELD_BOXES, FIELD_POINTS };
 int field_kind(int32_t k, const tn_type *type);
 
@@ -39,8 +39,8 @@ void picture_set_size(tn_type *type, int64_t height, int64_t width);
 
 /* The dimension in front of height and width; 1 if there is none. */
 int64_t picture_channels(const tn_type *type);
-/* Fails for pictures of other types than u8 and f32. */
-tn_status picture_check_numbers(tn_env *env, int32_t n, const tn_type *types);
+/* Fails for pictures of other types than u8 and f32, and unless `mask` if field 0 is no picture. */
+tn_status picture_check_numbers(tn_env *env, int32_t n, const tn_type *types, int mask);
 
 /* Checks an option with one number, or one for each channel; then the number of a plane. */
 tn_status channel_check(tn_env *env, const char *name, const tn_floats *list, const tn_type *type);
@@ -50,6 +50,9 @@ tn_status range_check(tn_env *env, const char *name, const tn_floats *range);
 
 /* Reads an option: one number is a square, two numbers are height and width. */
 tn_status size_read(const tn_env *env, const tn_ints *size, int64_t *height, int64_t *width);
+
+/* One standard normal number of a pair (Box and Muller). */
+float random_normal(tn_rng *rng);
 
 /* A part of a picture. It may reach outside of the picture, where pixels are zero. */
 typedef struct window {
@@ -75,19 +78,20 @@ typedef struct sampling {
   tn_floats fill;
 } sampling;
 enum { SAMPLING_NEAREST = 0, SAMPLING_BILINEAR = 1 };
-#define SAMPLING_OPTIONS(S)                                                                                  \
+#define SAMPLING_OPTIONS_OF(S, interpolated)                                                                 \
   {"interpolation",                                                                                          \
    TN_OPT_ENUM,                                                                                              \
    0,                                                                                                        \
    (uint32_t)offsetof(S, how.interpolation),                                                                 \
    sizeof(int32_t),                                                                                          \
-   "nearest",                                                                                                \
+   interpolated,                                                                                             \
    "nearest|bilinear",                                                                                       \
    "how pixels that lie between those of the picture are made"},                                             \
   {                                                                                                          \
     "fill", TN_OPT_FLOATS, 0, (uint32_t)offsetof(S, how.fill), sizeof(tn_floats), "0", NULL,                 \
         "pixels from outside of the picture; one number, or one per channel"                                 \
   }
+#define SAMPLING_OPTIONS(S) SAMPLING_OPTIONS_OF(S, "nearest")
 tn_status sampling_check(tn_env *env, const sampling *how, int32_t n, const tn_type *types);
 
 /* From a pixel of the result to its place in the operand, both as x and y from the centre: x' = m[0] x + m[1]

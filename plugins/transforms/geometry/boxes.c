@@ -56,6 +56,7 @@ static void box_move(const box_way *w, const float *in, float *out) {
   double low[2] = {INFINITY, INFINITY}, high[2] = {-INFINITY, -INFINITY}, to[2];
   memset(out, 0, 4 * sizeof(float));
   if (!(in[2] > in[0] && in[3] > in[1])) return;
+  if (w->g->needs_centre && !geometry_has_centre(w->g->from, in)) return;
   for (int corner = 0; corner < 4; corner++) {
     box_point(w, (double)in[corner & 1 ? 2 : 0], (double)in[corner & 2 ? 3 : 1], to);
     for (int i = 0; i < 2; i++) {

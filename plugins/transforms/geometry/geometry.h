@@ -8,7 +8,9 @@
  *
  * Places are continuous: pixel i covers i to i + 1. A box without area is no box, and all its numbers are 0.
  *
- * geometry.c   the maps that transforms describe, and their inverses
+ * geometry.c   checks of the fields, and the way of all
+ * projective.c maps, their inverses, and those between corners
+ * warp.c       smooth pixels of pictures through a projective map
  * move.c       pixels of pictures and masks
  * boxes.c      boxes and points
  * build.c      masks and boxes on the device */
@@ -36,6 +38,8 @@ typedef struct geometry {
   affine by;                  /* AFFINE: the result has the size of the operand */
   projective places;          /* PROJECTIVE: from the result to the operand; AFFINE: set by geometry_apply */
   const float *across, *down; /* PROJECTIVE: added for each pixel of the result; NULL: nothing */
+  size_t kept;                /* bytes of the scratch memory that hold these; a multiple of 8 */
+  int32_t needs_centre;       /* PART: a box whose centre is outside of `from` becomes zeros */
   const sampling *how;        /* NULL: nearest, and zeros from outside */
   int64_t mask_fill;
 } geometry;
@@ -51,6 +55,17 @@ tn_status geometry_infer_sampled(tn_env *env, const sampling *how, int32_t n, co
 /* Sets height and width of the pictures and masks. */
 void geometry_set_size(int32_t n, tn_type *types, int64_t height, int64_t width);
 
+/* Whether the centre of a box lies inside of a part. */
+static inline int geometry_has_centre(window w, const float box[4]) {
+  double x = ((double)box[0] + (double)box[2]) / 2 - (double)w.left;
+  double y = ((double)box[1] + (double)box[3]) / 2 - (double)w.top;
+  return x > 0 && y > 0 && x < (double)w.width && y < (double)w.height;
+}
+
+/* Bytes of scratch memory that geometry_apply takes behind those that are kept. */
+static inline size_t geometry_scratch(const tn_type *result) {
+  return (size_t)(result->dims[result->rank - 1] + 1) * sizeof(int64_t);
+}
 /* Moves all fields. */
 tn_status geometry_apply(tn_transform_call *c, geometry *g);
 tn_status geometry_copy(tn_transform_call *c);

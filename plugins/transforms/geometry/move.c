@@ -112,8 +112,9 @@ static void move_pick(const int64_t *places, int64_t n, size_t item, const void 
 }
 
 static tn_status move_nearest_pixels(tn_transform_call *c, const move_job *j, int32_t k) {
-  int64_t *places = tn_transform_scratch(c, (size_t)(j->out.width + 1) * sizeof *places);
-  if (places == NULL) return TN_ENOMEM;
+  char *memory = tn_transform_scratch(c, j->g->kept + geometry_scratch(&c->out_type[k]));
+  if (memory == NULL) return TN_ENOMEM;
+  int64_t *places = (int64_t *)(void *)(memory + j->g->kept);
   size_t in_plane = (size_t)(j->in.height * j->in.width) * j->item;
   size_t row = (size_t)j->out.width * j->item, out_plane = (size_t)j->out.height * row;
   for (int64_t y = 0; y < j->out.height; y++) {

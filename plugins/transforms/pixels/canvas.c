@@ -8,7 +8,7 @@ tn_status canvas_check(tn_env *env, int32_t n, const tn_type *types, int colors)
   tn_status status = picture_check(env, n, types, 0);
   for (int32_t k = 0; status == TN_OK && k < n; k++) {
     int64_t channels = picture_channels(&types[k]);
-    if (colors && field_kind(k, &types[k]) != FIELD_PICTURE) continue;
+    if (colors && k > 0 && field_kind(k, &types[k]) != FIELD_PICTURE) continue;
     if (types[k].dtype != TN_U8)
       return tn_fail(env, TN_EINVAL, NULL,
                      "a field is %s, expected u8; put this transform in front of to_float and normalize",
@@ -126,4 +126,19 @@ void canvas_equalize(canvas *c) {
     table t = table_even(c->pixels + plane * area, area);
     table_look_up(&t, c->pixels + plane * area, area);
   }
+}
+
+void canvas_permute(canvas *c, tn_rng *rng) {
+  int64_t area = c->height * c->width;
+  size_t bytes = (size_t)area;
+  int64_t from[3] = {0, 1, 2};
+  if (c->channels != 3 || c->frames == 0) return;
+  for (int64_t i = 2; i > 0; i--) {
+    int64_t k = tn_rng_below(rng, i + 1), t = from[i];
+    from[i] = from[k];
+    from[k] = t;
+  }
+  memcpy(c->spare, c->pixels, (size_t)(c->frames * 3) * bytes);
+  for (int64_t plane = 0; plane < c->frames * 3; plane++)
+    memcpy(c->pixels + plane * area, c->spare + (plane / 3 * 3 + from[plane % 3]) * area, bytes);
 }

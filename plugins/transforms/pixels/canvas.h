@@ -17,7 +17,7 @@ typedef struct canvas {
 } canvas;
 
 /* Fails unless all fields are pictures of u8 with one or three channels, or of a size that varies; with
- * `colors`, masks, boxes and points are allowed, too. */
+ * `colors`, masks, boxes and points may follow the first. */
 tn_status canvas_check(tn_env *env, int32_t n, const tn_type *types, int colors);
 /* Copies field k to the result, where the ops then change it. Fields that are no pictures have no frames, so
  * the ops leave them as they are. */
@@ -39,5 +39,7 @@ void canvas_solarize(canvas *c, float threshold);
 void canvas_autocontrast(canvas *c);
 /* Gives each channel an even histogram. */
 void canvas_equalize(canvas *c);
+/* Puts the channels in random order. */
+void canvas_permute(canvas *c, tn_rng *rng);
 /* See affine_apply. */
 void canvas_affine(canvas *c, const affine *by, const sampling *how);

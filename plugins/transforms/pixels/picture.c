@@ -41,9 +41,10 @@ tn_status picture_check(tn_env *env, int32_t n, const tn_type *types, int alike)
 
 int64_t picture_channels(const tn_type *type) { return type->rank >= 3 ? type->dims[type->rank - 3] : 1; }
 
-tn_status picture_check_numbers(tn_env *env, int32_t n, const tn_type *types) {
+tn_status picture_check_numbers(tn_env *env, int32_t n, const tn_type *types, int mask) {
   for (int32_t k = 0; k < n; k++)
-    if (field_kind(k, &types[k]) == FIELD_PICTURE && types[k].dtype != TN_U8 && types[k].dtype != TN_F32)
+    if ((field_kind(k, &types[k]) == FIELD_PICTURE || (k == 0 && !mask)) && types[k].dtype != TN_U8 &&
+        types[k].dtype != TN_F32)
       return tn_fail(env, TN_EINVAL, NULL, "a field is %s, expected u8 or f32",
                      tn_dtype_name(types[k].dtype));
   return TN_OK;

@@ -1,6 +1,6 @@
 #!/bin/sh
 # tests/integration/docs/coverage.sh TENON FOLDER: every line of the lists of names (tools/write-coverage says how they are written)
-# plans. Rows of equal inputs are blocks of one model, since a model names all its mistakes; a row with a key of its own, as
+# plans. The list of transforms is one list of [data]. Rows of equal inputs are blocks of one model, since a model names all its mistakes; a row with a key of its own, as
 # "loss = mse", is a model.
 set -u
 tenon=$(realpath "$1") lists=$(realpath "$2")
@@ -10,7 +10,7 @@ cd "$scratch" || exit 1
 
 # name, inputs and line of each row that has a line, behind the number of its model: equal inputs have the same.
 awk -F ' *[|] *' '
-  FNR == 1 || /^#/ || NF == 0 || $3 == "" || $3 ~ /^[-=] / { next }
+  FILENAME ~ /transforms/ || FNR == 1 || /^#/ || NF == 0 || $3 == "" || $3 ~ /^[-=] / { next }
   {
     inputs = $2 == "" ? "x: f32[8]" : $2
     own = $3 ~ /^(loss|metrics|layers) = /
@@ -30,6 +30,14 @@ awk -F ' *[|] *' '
     blocks[file] = blocks[file] sprintf("\n# %s\n[block row%d]\ninputs = %s\nlayers =\n    %s\n", $1, row, names, $3)
   }
   END { for (file in blocks) printf "%s", blocks[file] >file }' "$lists"/*.txt
+
+# All transforms follow each other.
+{
+  printf '[data]\nsource = random\nfields = image: u8[3, 32, 32], boxes: f32[4, 4], labels: i32[4]\ntargets = label: i32[] 0..9\ntransforms =\n'
+  awk -F ' *[|] *' 'FNR == 1 || /^#/ || NF == 0 || $3 == "" || $3 ~ /^[-=] / { next }
+    { gsub(/\\n */, "\n    ", $3); printf "# %s\n    %s\n", $1, $3 }' "$lists"/*transforms.txt
+  printf '[model]\ninputs = image: f32[3, 32, 32]\ntargets = label: i32[]\nlayers =\n    flatten\n    out: linear(10)\nloss = cross_entropy\n'
+} >model_of_transforms.ini
 
 status=0
 for ini in model*.ini; do

@@ -615,6 +615,7 @@ static void what_does_not_fit_is_refused(void **state) {
   static const tn_transform *const colorful[] = {&color_jitter_transform, &rand_augment_transform,
                                                  &trivial_augment_transform};
   const tn_type two = {TN_U8, 3, {2, 8, 8}}, vector = {TN_U8, 1, {5}}, whole = {TN_I32, 3, {1, 5, 5}};
+  const tn_type wide = {TN_F64, 3, {1, 5, 5}};
   for (int i = 0; i < 3; i++) {
     refuses(colorful[i], NO_PAIRS, &two, "a picture has 2 channels, expected 1 or 3");
     refuses(colorful[i], NO_PAIRS, &f32_picture,
@@ -624,7 +625,7 @@ static void what_does_not_fit_is_refused(void **state) {
   refuses(&grayscale_transform, NO_PAIRS, &two, "a picture has 2 channels, expected 1 or 3");
   refuses(&random_grayscale_transform, NO_PAIRS, &two, "a picture has 2 channels, expected 1 or 3");
   refuses(&grayscale_transform, NO_PAIRS, &whole, "a field is i32, expected u8 or f32");
-  refuses(&random_rotation_transform, PAIRS("degrees", "5"), &whole, "a field is i32, expected u8 or f32");
+  refuses(&random_rotation_transform, PAIRS("degrees", "5"), &wide, "a field is f64, expected u8 or f32");
   refuses(&random_erasing_transform, NO_PAIRS, &whole, "a field is i32, expected u8 or f32");
   refuses(&gaussian_blur_transform, NO_PAIRS, &whole, "a field is i32, expected u8 or f32");
 }

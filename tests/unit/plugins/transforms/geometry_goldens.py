@@ -49,4 +49,16 @@ for mode in ("edge", "reflect", "symmetric"):
 case("rotate", lambda x: F.rotate(x, 30.0), (None, mask, boxes))
 case("affine", affine(False), (image[:1], mask, boxes))
 case("affine_smooth", affine(True), (image[:1], None, None))
+corners = [[0, 0], [W - 1, 0], [W - 1, H - 1], [0, H - 1]]
+moved = [[1, 3], [W - 3, 0], [W - 1, H - 2], [3, H - 1]]
+case("perspective", lambda x: F.perspective(x, corners, moved, interpolation=v2.InterpolationMode.NEAREST), (image[:1], mask, boxes))
+case("perspective_smooth", lambda x: F.perspective(x, corners, moved, interpolation=SMOOTH), (image[:1], None, None))
+y, x = torch.meshgrid(torch.arange(H), torch.arange(W), indexing="ij")
+way = torch.stack([1.5 * torch.sin(x + 2.0 * y), 1.25 * torch.cos(2.0 * x - y)], -1)
+show("elastic_way", way.permute(2, 0, 1))
+displacement = (way * 2 / torch.tensor([W, H]))[None]
+case("elastic", lambda t: F.elastic(t, displacement, interpolation=v2.InterpolationMode.NEAREST), (image[:1], mask, boxes))
+case("elastic_smooth", lambda t: F.elastic(t, displacement, interpolation=SMOOTH), (image[:1], None, None))
+case("letterbox", lambda t: F.pad(F.resize(t, [10, 14]), [0, 3, 0, 3], fill=0 if isinstance(t, tv_tensors.Mask) else 114), (image[:1], mask, boxes))
+case("jpeg", lambda t: F.jpeg(t, 60), (image, None, None))
 print("/* clang-format on */")

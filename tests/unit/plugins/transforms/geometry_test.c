@@ -4,13 +4,20 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "tests/unit/plugins/transforms/augment_goldens.h"
 #include "tests/unit/plugins/transforms/geometry_goldens.h"
 #include "tests/unit/plugins/transforms/rig.h"
 #include "plugins/transforms/geometry/geometry.h"
 
-extern const tn_transform center_crop_transform, color_jitter_transform, pad_transform,
-    random_affine_transform, random_crop_transform, random_erasing_transform, random_flip_transform,
-    random_resized_crop_transform, random_rotation_transform, resize_transform;
+extern const tn_transform center_crop_transform, color_jitter_transform, convert_boxes_transform,
+    elastic_transform, five_crop_transform, gaussian_blur_transform, gaussian_noise_transform, jpeg_transform,
+    letterbox_transform, pad_transform, random_adjust_sharpness_transform, random_affine_transform,
+    random_autocontrast_transform, random_channel_permutation_transform, random_crop_transform,
+    random_equalize_transform, random_erasing_transform, random_flip_transform, random_grayscale_transform,
+    random_invert_transform, random_iou_crop_transform, random_perspective_transform,
+    random_photometric_distort_transform, random_posterize_transform, random_resized_crop_transform,
+    random_rotation_transform, random_solarize_transform, random_zoom_out_transform, resize_transform,
+    sanitize_boxes_transform, scale_jitter_transform, ten_crop_transform;
 
 enum { FIELDS = 4, BOXES = 4, POINTS = 2 };
 
@@ -119,27 +126,151 @@ static void turns_move_masks_and_boxes_as_torchvision(void **state) {
   EXPECT(rotate);
 }
 
-/* The way of random_affine is whole pixels at random, so its map is used by itself. */
-static void affine_maps_have_the_values_of_torchvision(void **state) {
-  (void)state;
-  const tn_floats fill = {1, (double[]){9}};
-  sampling how = {SAMPLING_NEAREST, fill};
+/* Moves the fields by a map whose random choices a transform would make. The results have the operands' size.
+ */
+static void move_by(geometry g, int32_t interpolation, double fill) {
+  const sampling how = {interpolation, {1, &fill}};
   const void *const in[FIELDS] = {bytes, mask, boxes, points};
   void *const to[FIELDS] = {got.image, got.mask, got.boxes, got.points};
   memcpy(got.type, types, sizeof types);
-  tn_transform_call call = {.env = env, .struct_size = sizeof call, .n = FIELDS, .in_type = types};
-  call.out_type = got.type;
-  call.in = in;
-  call.out = to;
-  call.scratch = &scratch;
-  geometry g = {.kind = GEOMETRY_AFFINE, .by = affine_of(25, 2, -1, 1.25, 12, -7), .how = &how};
-  assert_int_equal(geometry_apply(&call, &g), TN_OK);
+  tn_transform_call call = {.env = env,
+                            .struct_size = sizeof call,
+                            .n = FIELDS,
+                            .in_type = types,
+                            .out_type = got.type,
+                            .in = in,
+                            .out = to,
+                            .scratch = &scratch};
+  g.how = &how;
+  if (geometry_apply(&call, &g) != TN_OK) fail_msg("%s", tn_error_text(&env));
+}
+
+static void affine_maps_have_the_values_of_torchvision(void **state) {
+  (void)state;
+  const geometry g = {.kind = GEOMETRY_AFFINE, .by = affine_of(25, 2, -1, 1.25, 12, -7)};
+  move_by(g, SAMPLING_NEAREST, 9);
   EXPECT(affine);
   has_image(affine_image, sizeof affine_image, 0);
-  how.interpolation = SAMPLING_BILINEAR;
-  how.fill.v = (double[]){0};
-  assert_int_equal(geometry_apply(&call, &g), TN_OK);
+  move_by(g, SAMPLING_BILINEAR, 0);
   has_image(affine_smooth_image, sizeof affine_smooth_image, 1);
+}
+
+static void perspective_has_the_values_of_torchvision(void **state) {
+  (void)state;
+  const double from[8] = {0, 0, 9, 0, 9, 6, 0, 6}, to[8] = {1, 3, 7, 0, 9, 5, 3, 6};
+  const double line[8] = {0, 0, 1, 1, 2, 2, 3, 3};
+  geometry g = {.kind = GEOMETRY_PROJECTIVE};
+  assert_true(projective_between(to, from, &g.places));
+  move_by(g, SAMPLING_NEAREST, 0);
+  EXPECT(perspective);
+  has_image(perspective_image, sizeof perspective_image, 0);
+  move_by(g, SAMPLING_BILINEAR, 0);
+  has_image(perspective_smooth_image, sizeof perspective_smooth_image, 1);
+  assert_false(projective_between(line, from, &g.places));
+}
+
+static void displacements_have_the_values_of_torchvision(void **state) {
+  (void)state;
+  const geometry g = {.kind = GEOMETRY_PROJECTIVE,
+                      .places = {{1, 0, 0, 0, 1, 0, 0, 0, 1}},
+                      .across = elastic_way,
+                      .down = elastic_way + PLANE};
+  move_by(g, SAMPLING_NEAREST, 0);
+  has_mask(elastic_mask, sizeof elastic_mask);
+  /* torchvision rounds a corner to its pixel first. */
+  for (int i = 0; i < 12; i++) assert_true(fabsf(got.boxes[i / 4][i % 4] - elastic_boxes[i]) <= 1);
+  has_image(elastic_image, sizeof elastic_image, 0);
+  move_by(g, SAMPLING_BILINEAR, 0);
+  has_image(elastic_smooth_image, sizeof elastic_smooth_image, 1);
+}
+
+static void letterbox_is_resize_and_pad_of_torchvision(void **state) {
+  (void)state;
+  move(&letterbox_transform, PAIRS("size", "[16, 14]", "fill", "114"), 0);
+  EXPECT(letterbox);
+  has_image(letterbox_image, sizeof letterbox_image, 1);
+}
+
+/* Where a mask has a 7, the picture is bright, and so it stays. */
+static void random_maps_keep_mask_and_picture_together(void **state) {
+  (void)state;
+  static uint8_t image[PLANE], moved_image[PLANE];
+  static int32_t classes[PLANE], moved_mask[PLANE];
+  const tn_type two[2] = {{TN_U8, 3, {1, HIGH, WIDE}}, {TN_I32, 2, {HIGH, WIDE}}};
+  const void *const in[2] = {image, classes};
+  void *const to[2] = {moved_image, moved_mask};
+  const struct {
+    const tn_transform *transform;
+    const char *const *pairs;
+  } maps[] = {
+      {&random_perspective_transform, PAIRS("p", "1", "interpolation", "nearest")},
+      {&elastic_transform, PAIRS("alpha", "40", "sigma", "2", "interpolation", "nearest")},
+      {&random_affine_transform, PAIRS("degrees", "40", "shear", "[-5, 5, -9, 9]", "scale", "[0.5, 2]")},
+  };
+  for (int i = 0; i < PLANE; i++) classes[i] = i * 5 % 13 < 6 ? 7 : 0;
+  for (int i = 0; i < PLANE; i++) image[i] = classes[i] == 7 ? 200 : 0;
+  for (int m = 0; m < 3; m++) {
+    const void *options = options_of(maps[m].transform, maps[m].pairs);
+    int changed = 0;
+    for (uint64_t key = 0; key < 20; key++) {
+      tn_type result[2];
+      tn_transform_call call = {.env = env,
+                                .struct_size = sizeof call,
+                                .n = 2,
+                                .in_type = two,
+                                .out_type = result,
+                                .in = in,
+                                .out = to,
+                                .key = key,
+                                .scratch = &scratch};
+      assert_int_equal(maps[m].transform->infer(&env, options, 2, two, result), TN_OK);
+      assert_int_equal(maps[m].transform->apply(&call, options), TN_OK);
+      for (int i = 0; i < PLANE; i++) assert_int_equal(moved_image[i], moved_mask[i] == 7 ? 200 : 0);
+      changed += memcmp(moved_mask, classes, sizeof classes) != 0;
+    }
+    assert_true(changed > 10);
+  }
+}
+
+/* Boxes of `placed` transforms stay inside of the result, and have the size of their part. */
+static void placed_pictures_keep_their_boxes(void **state) {
+  (void)state;
+  int smaller = 0;
+  for (uint64_t key = 0; key < 60; key++) {
+    move(&random_zoom_out_transform, PAIRS("size", "[21, 30]", "fill", "3", "mask_fill", "9"), key);
+    const float *whole = got.boxes[1];
+    float wide = whole[2] - whole[0], high = whole[3] - whole[1];
+    assert_true(wide >= 30.0f / 4 - 0.5f && wide <= 30 && high >= 21.0f / 4 - 0.5f && high <= 21);
+    smaller += wide < 30;
+    for (int y = 0; y < 21; y++)
+      for (int x = 0; x < 30; x++) {
+        int inside =
+            (float)x >= whole[0] && (float)x < whole[2] && (float)y >= whole[1] && (float)y < whole[3];
+        assert_true(inside == (got.mask[y * 30 + x] != 9));
+        if (!inside) assert_int_equal(got.image[y * 30 + x], 3);
+      }
+    move(&scale_jitter_transform, PAIRS("size", "[21, 30]", "mask_fill", "9"), key);
+    assert_true(got.boxes[1][2] > 0 && got.boxes[1][2] <= 30 && got.boxes[1][3] <= 21);
+    int last = (int)got.boxes[1][3] * 30 - 30 + (int)got.boxes[1][2] - 1;
+    assert_true(got.mask[last] != 9 &&
+                (last + 1 == 21 * 30 || got.boxes[1][2] == 30 || got.mask[last + 1] == 9));
+  }
+  assert_true(smaller > 15 && smaller < 45);
+}
+
+static void an_iou_crop_keeps_boxes_whose_centre_it_has(void **state) {
+  (void)state;
+  int dropped = 0, whole = 0;
+  for (uint64_t key = 0; key < 100; key++) {
+    int kept = 0;
+    move(&random_iou_crop_transform, PAIRS("size", "[14, 20]"), key);
+    for (int i = 0; i < 3; i++) kept += got.boxes[i][2] > 0;
+    assert_true(kept >= 1);
+    dropped += kept < 3;
+    whole += got.boxes[1][2] == 20 && got.boxes[1][3] == 14;
+  }
+  assert_true(dropped > 20 && whole > 10);
+  refuses(&random_iou_crop_transform, PAIRS("size", "5"), &u8_picture, "there is no field of boxes");
 }
 
 /* The pixel at a box's corner is the same before and after: of mask and picture by the same random choice. */
@@ -176,10 +307,135 @@ static void colors_leave_the_other_fields(void **state) {
   assert_int_equal(got.image[3], 255);
   assert_memory_equal(got.mask, mask, sizeof mask);
   assert_memory_equal(got.boxes, boxes, sizeof boxes);
-  move(&random_erasing_transform, PAIRS("p", "1"), 0);
-  assert_true(memcmp(got.image, bytes, sizeof bytes) != 0);
+  const struct {
+    const tn_transform *transform;
+    const char *option, *value;
+  } others[] = {{&random_erasing_transform, "p", "1"},
+                {&gaussian_blur_transform, "kernel_size", "3"},
+                {&random_grayscale_transform, "p", "1"}};
+  for (int i = 0; i < 3; i++) {
+    move(others[i].transform, PAIRS(others[i].option, others[i].value), 0);
+    assert_true(memcmp(got.image, bytes, sizeof bytes) != 0);
+    assert_memory_equal(got.mask, mask, sizeof mask);
+    assert_memory_equal(got.boxes, boxes, sizeof boxes);
+    assert_memory_equal(got.points, points, sizeof points);
+  }
+}
+
+static void forms_of_boxes_are_converted(void **state) {
+  (void)state;
+  static const float corner[8] = {1, 2, 3, 4, 6.5f, 0.25f, 3.25f, 3.25f},
+                     centre[8] = {2.5f, 4, 3, 4, 8.125f, 1.875f, 3.25f, 3.25f};
+  static const float corners[8] = {1, 2, 4, 6, 6.5f, 0.25f, 9.75f, 3.5f};
+  const tn_type type = {TN_F32, 2, {2, 4}};
+  run(&convert_boxes_transform, PAIRS("from", "xywh"), &type, corner, 0);
+  assert_memory_equal(out.f32, corners, sizeof corners);
+  run(&convert_boxes_transform, PAIRS("from", "cxcywh"), &type, centre, 0);
+  assert_memory_equal(out.f32, corners, sizeof corners);
+  run(&convert_boxes_transform, PAIRS("from", "xyxy", "to", "cxcywh"), &type, corners, 0);
+  assert_memory_equal(out.f32, centre, sizeof centre);
+  run(&convert_boxes_transform, PAIRS("from", "cxcywh", "to", "xywh"), &type, centre, 0);
+  assert_memory_equal(out.f32, corner, sizeof corner);
+  refuses(&convert_boxes_transform, PAIRS("from", "xywh"), &u8_picture, "expected boxes: f32[n, 4]");
+}
+
+static void small_boxes_lose_their_labels(void **state) {
+  (void)state;
+  const tn_type two[2] = {{TN_F32, 2, {BOXES, 4}}, {TN_I32, 1, {BOXES}}};
+  static const int32_t labels[BOXES] = {3, 1, 2, 5};
+  int32_t kept[BOXES];
+  float left[BOXES][4];
+  const void *options = options_of(&sanitize_boxes_transform, PAIRS("min_size", "3.5"));
+  tn_type result[2];
+  assert_int_equal(sanitize_boxes_transform.infer(&env, options, 2, two, result), TN_OK);
+  tn_transform_call call = {
+      .env = env, .struct_size = sizeof call, .n = 2, .in_type = two, .out_type = result};
+  call.in = (const void *const[]){boxes, labels};
+  call.out = (void *const[]){left, kept};
+  assert_int_equal(sanitize_boxes_transform.apply(&call, options), TN_OK);
+  static const int32_t expected[BOXES] = {-100, 1, -100, -100};
+  assert_memory_equal(kept, expected, sizeof expected);
+  assert_memory_equal(left[1], boxes[1], sizeof left[1]);
+  assert_true(left[0][2] == 0 && left[2][0] == 0);
+}
+
+static void several_crops_are_the_corners_and_the_middle(void **state) {
+  (void)state;
+  static uint8_t five[5 * 3 * 12], mirrored[5 * 3 * 12];
+  tn_type result = run(&five_crop_transform, PAIRS("size", "[3, 4]"), &u8_picture, bytes, 0);
+  assert_true(result.rank == 4 && result.dims[0] == 5 && result.dims[2] == 3 && result.dims[3] == 4);
+  memcpy(five, out.u8, sizeof five);
+  static const int tops[5] = {0, 0, 4, 4, 2}, lefts[5] = {0, 6, 0, 6, 3};
+  for (int i = 0; i < 5 * 36; i++) {
+    int part = i / 36, plane = i / 12 % 3, y = tops[part] + i % 12 / 4, x = lefts[part] + i % 4;
+    assert_int_equal(five[i], bytes[plane * PLANE + y * WIDE + x]);
+  }
+  static uint8_t flipped[3 * PLANE];
+  flip_apply(bytes, &u8_picture, 0, flipped);
+  run(&five_crop_transform, PAIRS("size", "[3, 4]"), &u8_picture, flipped, 0);
+  memcpy(mirrored, out.u8, sizeof mirrored);
+  result = run(&ten_crop_transform, PAIRS("size", "[3, 4]"), &u8_picture, bytes, 0);
+  assert_int_equal(result.dims[0], 10);
+  assert_memory_equal(out.u8, five, sizeof five);
+  assert_memory_equal(out.u8 + sizeof five, mirrored, sizeof mirrored);
+  refuses(&five_crop_transform, PAIRS("size", "8"), &u8_picture, "too small for crops of 8 x 8");
+}
+
+/* torchvision brings a libjpeg of its own, whose rounding may differ. */
+static void jpeg_has_the_losses_of_torchvision(void **state) {
+  (void)state;
+  move(&jpeg_transform, PAIRS("quality", "60"), 0);
+  has_image(jpeg_image, sizeof jpeg_image, 2);
   assert_memory_equal(got.mask, mask, sizeof mask);
-  assert_memory_equal(got.boxes, boxes, sizeof boxes);
+  refuses(&jpeg_transform, PAIRS("quality", "[9, 3]"), &u8_picture, "quality must be");
+}
+
+static void colors_have_the_values_of_torchvision(void **state) {
+  (void)state;
+#define COLOR(name, expected, ...)                                                                           \
+  move(&random_##name##_transform, PAIRS("p", "1", __VA_ARGS__), 0);                                         \
+  has_image(expected, sizeof expected, 1);                                                                   \
+  assert_memory_equal(got.boxes, boxes, sizeof boxes)
+  COLOR(posterize, color_posterize, "bits", "3");
+  COLOR(solarize, color_solarize, "threshold", "102");
+  COLOR(adjust_sharpness, color_sharp, "sharpness_factor", "1.8");
+#undef COLOR
+  move(&random_invert_transform, PAIRS("p", "1"), 0);
+  for (int i = 0; i < 3 * PLANE; i++) assert_int_equal(got.image[i], 255 - bytes[i]);
+  move(&random_invert_transform, PAIRS("p", "0"), 0);
+  assert_memory_equal(got.image, bytes, sizeof bytes);
+  int orders = 0;
+  for (uint64_t key = 0; key < 60; key++) {
+    move(&random_channel_permutation_transform, PAIRS("p", "1"), key);
+    for (int k = 0; k < 3; k++) orders |= (got.image[0] == bytes[k * PLANE]) << k;
+    assert_int_equal(got.image[0] + got.image[PLANE] + got.image[2 * PLANE],
+                     bytes[0] + bytes[PLANE] + bytes[2 * PLANE]);
+    move(&random_photometric_distort_transform, NO_PAIRS, key);
+    assert_memory_equal(got.mask, mask, sizeof mask);
+  }
+  assert_int_equal(orders, 7);
+  static uint8_t dull[3 * PLANE];
+  for (int i = 0; i < 3 * PLANE; i++) dull[i] = (uint8_t)(bytes[i] / 2 + 20);
+  run(&random_autocontrast_transform, PAIRS("p", "1"), &u8_picture, dull, 0);
+  for (int i = 0; i < 3 * PLANE; i++) assert_int_equal(out.u8[i], color_autocontrast[i]);
+  move(&random_equalize_transform, PAIRS("p", "1"), 0);
+  assert_memory_equal(got.mask, mask, sizeof mask);
+}
+
+static void noise_is_normal(void **state) {
+  (void)state;
+  static float flat[4000];
+  const tn_type type = {TN_F32, 3, {1, 40, 100}};
+  for (int i = 0; i < 4000; i++) flat[i] = 0.5f;
+  run(&gaussian_noise_transform, PAIRS("sigma", "0.25", "mean", "0.125", "clip", "no"), &type, flat, 3);
+  double sum = 0, squares = 0;
+  for (int i = 0; i < 4000; i++) sum += (double)out.f32[i] - 0.625;
+  for (int i = 0; i < 4000; i++) squares += ((double)out.f32[i] - 0.625) * ((double)out.f32[i] - 0.625);
+  assert_true(fabs(sum / 4000) < 0.02 && fabs(sqrt(squares / 4000) - 0.25) < 0.02);
+  run(&gaussian_noise_transform, PAIRS("sigma", "2"), &type, flat, 3);
+  for (int i = 0; i < 4000; i++) assert_true(out.f32[i] >= 0 && out.f32[i] <= 1);
+  run(&gaussian_noise_transform, PAIRS("sigma", "0"), &u8_picture, bytes, 3);
+  assert_memory_equal(out.u8, bytes, sizeof bytes);
 }
 
 static void other_sizes_and_orders_are_refused(void **state) {
@@ -201,8 +457,20 @@ int main(void) {
       CASE(flips_move_masks_and_boxes_as_torchvision),
       CASE(turns_move_masks_and_boxes_as_torchvision),
       CASE(affine_maps_have_the_values_of_torchvision),
+      CASE(perspective_has_the_values_of_torchvision),
+      CASE(displacements_have_the_values_of_torchvision),
+      CASE(letterbox_is_resize_and_pad_of_torchvision),
+      CASE(random_maps_keep_mask_and_picture_together),
+      CASE(placed_pictures_keep_their_boxes),
+      CASE(an_iou_crop_keeps_boxes_whose_centre_it_has),
       CASE(random_choices_are_those_of_the_picture),
       CASE(colors_leave_the_other_fields),
+      CASE(forms_of_boxes_are_converted),
+      CASE(small_boxes_lose_their_labels),
+      CASE(several_crops_are_the_corners_and_the_middle),
+      CASE(jpeg_has_the_losses_of_torchvision),
+      CASE(colors_have_the_values_of_torchvision),
+      CASE(noise_is_normal),
       CASE(other_sizes_and_orders_are_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
