@@ -40,6 +40,7 @@
 #include "tenon/run.h"
 #include "tenon/session.h"
 #include "tenon/tensor.h"
+#include "tenon/tokenizer.h"
 
 /* clang-format off */
 #if UINTPTR_MAX == UINT64_MAX
@@ -59,7 +60,7 @@
   _Static_assert(offsetof(T, item) == 0 && offsetof(tn_item, struct_size) == 0, #T " does not begin with its item")
 
 /* tenon/api.h */
-SIZED(tn_api, 296, 8); AT(tn_api, major, 4); AT(tn_api, minor, 6); AT(tn_api, fail, 8); AT(tn_api, log, 16);
+SIZED(tn_api, 408, 8); AT(tn_api, major, 4); AT(tn_api, minor, 6); AT(tn_api, fail, 8); AT(tn_api, log, 16);
 AT(tn_api, alloc, 24); AT(tn_api, free, 32); AT(tn_api, begin, 40); AT(tn_api, arg, 48);
 AT(tn_api, set_int, 56); AT(tn_api, set_float, 64); AT(tn_api, set_ints, 72); AT(tn_api, set_floats, 80);
 AT(tn_api, set_text, 88); AT(tn_api, end, 96); AT(tn_api, result, 104); AT(tn_api, type, 112);
@@ -68,7 +69,12 @@ AT(tn_api, want, 152); AT(tn_api, yield, 160); AT(tn_api, param, 168); AT(tn_api
 AT(tn_api, commit, 184); AT(tn_api, layer, 192); AT(tn_api, option_value, 200); AT(tn_api, counter, 208);
 AT(tn_api, random_stream, 216); AT(tn_api, training, 224); AT(tn_api, ranks, 232); AT(tn_api, status, 240);
 AT(tn_api, variant, 248); AT(tn_api, parallel, 256); AT(tn_api, field, 264); AT(tn_api, make_folder, 272);
-AT(tn_api, frozen, 280); AT(tn_api, stopping, 288);
+AT(tn_api, frozen, 280); AT(tn_api, stopping, 288); AT(tn_api, tokenizer_open, 296);
+AT(tn_api, tokenizer_open_text, 304); AT(tn_api, tokenizer_of_characters, 312);
+AT(tn_api, tokenizer_close, 320); AT(tn_api, tokenizer_json, 328); AT(tn_api, tokenizer_size, 336);
+AT(tn_api, tokenizer_id, 344); AT(tn_api, tokenizer_token, 352); AT(tn_api, tokenizer_encode, 360);
+AT(tn_api, tokenizer_decode, 368); AT(tn_api, token_stream_open, 376); AT(tn_api, token_stream_next, 384);
+AT(tn_api, token_stream_end, 392); AT(tn_api, token_stream_close, 400);
 
 /* tenon/attributes.h */
 PLAIN(tn_cast_attributes, 4, 4); AT(tn_cast_attributes, to, 0);
@@ -382,5 +388,8 @@ SIZED(tn_device_info, 72, 8); AT(tn_device_info, index, 4); AT(tn_device_info, b
 AT(tn_device_info, name, 16); AT(tn_device_info, host_addressable, 24); AT(tn_device_info, threads, 28);
 AT(tn_device_info, memory_bytes, 32); AT(tn_device_info, bytes, 40); AT(tn_device_info, peak_bytes, 48);
 AT(tn_device_info, programs, 56); AT(tn_device_info, compiled, 64);
+
+/* tenon/tokenizer.h */
+PLAIN(tn_token_ids, 24, 8); AT(tn_token_ids, v, 0); AT(tn_token_ids, n, 8); AT(tn_token_ids, room, 16);
 
 #endif

@@ -1,8 +1,9 @@
-/* core/plugin/api.c: the host table. Calls for errors, log and memory go to core/base, all others to the
- * functions that the handle carries (handles.h). */
+/* core/plugin/api.c: the host table. Calls for errors, log and memory go to core/base, those for
+ * tokenizers to core/tokenizer, all others to the functions that the handle carries (handles.h). */
 #include "core/plugin/handles.h"
 
 #include "core/base/file/file.h"
+#include "core/tokenizer/calls.h"
 
 #include <stdio.h>
 
@@ -139,4 +140,18 @@ const tn_api tn_host_api = {
     .make_folder = tn_folder_make_private,
     .frozen = api_frozen,
     .stopping = api_stopping,
+    .tokenizer_open = tn_host_tokenizer_open,
+    .tokenizer_open_text = tn_host_tokenizer_open_text,
+    .tokenizer_of_characters = tn_host_tokenizer_of_characters,
+    .tokenizer_close = tn_host_tokenizer_close,
+    .tokenizer_json = tn_host_tokenizer_json,
+    .tokenizer_size = tn_host_tokenizer_size,
+    .tokenizer_id = tn_host_tokenizer_id,
+    .tokenizer_token = tn_host_tokenizer_token,
+    .tokenizer_encode = tn_host_tokenizer_encode,
+    .tokenizer_decode = tn_host_tokenizer_decode,
+    .token_stream_open = tn_host_token_stream_open,
+    .token_stream_next = tn_host_token_stream_next,
+    .token_stream_end = tn_host_token_stream_end,
+    .token_stream_close = tn_host_token_stream_close,
 };

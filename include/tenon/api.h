@@ -20,6 +20,11 @@ typedef struct tn_variant tn_variant; /* plugin/kernel.h */
 typedef struct tn_launch tn_launch;   /* plugin/kernel.h */
 typedef struct tn_sample tn_sample;   /* plugin/source.h */
 
+/* tokenizer.h */
+typedef struct tn_tokenizer tn_tokenizer;
+typedef struct tn_token_stream tn_token_stream;
+struct tn_token_ids;
+
 struct tn_api {
   uint32_t struct_size;
   uint16_t major, minor;
@@ -74,6 +79,29 @@ struct tn_api {
 
   /* any handle: tn_env_stopping */
   int32_t (*stopping)(const void *handle);
+
+  /* any handle: documented in tokenizer.h */
+  tn_status (*tokenizer_open)(const void *handle, const char *path, tn_tokenizer **tokenizer);
+  tn_status (*tokenizer_open_text)(const void *handle, const char *name, const char *json, size_t bytes,
+                                   tn_tokenizer **tokenizer);
+  tn_status (*tokenizer_of_characters)(const void *handle, const char *name, const char *text, size_t bytes,
+                                       int32_t most, tn_tokenizer **tokenizer);
+  void (*tokenizer_close)(const void *handle, tn_tokenizer *tokenizer);
+  const char *(*tokenizer_json)(const tn_tokenizer *tokenizer);
+  int32_t (*tokenizer_size)(const tn_tokenizer *tokenizer);
+  int32_t (*tokenizer_id)(const tn_tokenizer *tokenizer, const char *token, size_t bytes);
+  const char *(*tokenizer_token)(const tn_tokenizer *tokenizer, int32_t id, size_t *bytes);
+  tn_status (*tokenizer_encode)(const void *handle, const tn_tokenizer *tokenizer, const char *text,
+                                size_t bytes, uint32_t flags, struct tn_token_ids *ids);
+  tn_status (*tokenizer_decode)(const void *handle, const tn_tokenizer *tokenizer, const int32_t *ids,
+                                size_t n, uint32_t flags, char **text, size_t *bytes);
+  tn_status (*token_stream_open)(const void *handle, const tn_tokenizer *tokenizer, uint32_t flags,
+                                 tn_token_stream **stream);
+  tn_status (*token_stream_next)(const void *handle, tn_token_stream *stream, int32_t id, const char **text,
+                                 size_t *bytes);
+  tn_status (*token_stream_end)(const void *handle, tn_token_stream *stream, const char **text,
+                                size_t *bytes);
+  void (*token_stream_close)(const void *handle, tn_token_stream *stream);
 };
 
 /* tn_fail records the text of a failure in the handle and returns `code`, so a callback ends with

@@ -28,11 +28,12 @@ typedef struct tn_floats {
 /* Types of options, and the C type of the field that each fills. */
 enum {
   TN_OPT_NONE = 0,
-  TN_OPT_FLAG = 1,      /* int32_t: yes/no, true/false, on/off, 1/0 */
-  TN_OPT_INT = 2,       /* int64_t */
-  TN_OPT_FLOAT = 3,     /* double */
-  TN_OPT_TEXT = 4,      /* const char * */
-  TN_OPT_PATH = 5,      /* const char *, made absolute against the file that names it */
+  TN_OPT_FLAG = 1,  /* int32_t: yes/no, true/false, on/off, 1/0 */
+  TN_OPT_INT = 2,   /* int64_t */
+  TN_OPT_FLOAT = 3, /* double */
+  TN_OPT_TEXT = 4,  /* const char * */
+  /* const char *, made absolute against the file that names it; a word of the range stays as it is */
+  TN_OPT_PATH = 5,
   TN_OPT_ENUM = 6,      /* int32_t: index into range, "a|b|c" */
   TN_OPT_INTS = 7,      /* tn_ints; a single number where a list is expected is a list of one */
   TN_OPT_FLOATS = 8,    /* tn_floats, likewise */
@@ -57,8 +58,8 @@ typedef struct tn_option {
   uint32_t type, flags;
   uint32_t offset, bytes;   /* of the field in the options struct */
   const char *default_text; /* the default, in INI syntax; NULL: the option is required */
-  /* "> 0", ">= 1", "[0, 1]", "[0, 1)", "a|b|c" for enums; NULL: any. Infinity is outside where a side has no
-   * bound; a scheduled option must fit f32. */
+  /* "> 0", ">= 1", "[0, 1]", "[0, 1)", "a|b|c" for enums, texts and paths; NULL: any. Infinity is outside
+   * where a side has no bound; a scheduled option must fit f32. */
   const char *range;
   const char *doc; /* one line */
 } tn_option;

@@ -8,7 +8,7 @@
 # an item of a plugin. Prints one line for each violation on stderr and exits with 1 if there is any.
 set -eu
 cd "$1"
-ROOMS="base formats config plugin graph ops model compile exec tensor conformance data run distributed step records train infer bench commands compare"
+ROOMS="base formats config tokenizer plugin graph ops model compile exec tensor conformance data run distributed step records train infer bench commands compare"
 
 folders=
 for folder in include core backends plugins tools docs/plugins/examples; do
@@ -121,6 +121,7 @@ BEGIN {
   allowed["core/step param"] = "a kind of state, and a region"
   allowed["core/step buffer"] = "a kind of state"
   allowed["core/infer value"] = "an argument"
+  allowed["core/tokenizer split"] = "a key of tokenizer.json"
 }
 
 function home_of(file,    parts) {

@@ -77,6 +77,8 @@ static tn_status option_parse_path(const option_parsing *p, const char *text, tn
   char *folder;
   TN_TRY(option_parse_text(p, text, value));
   if (*value->text == '\0' || *value->text == '/') return TN_OK; /* empty: no path */
+  const char *words = p->option->range;
+  if (words != NULL && tn_alternatives_find(words, value->text) >= 0) return TN_OK;
   TN_TRY(option_start_folder(p, &folder));
   char *path = tn_path_join(p->handle, folder, value->text);
   value->text = path != NULL ? tn_arena_strdup(p->arena, path) : NULL;

@@ -76,13 +76,13 @@ bool tn_option_range_valid(const tn_option *option) {
   tn_range range;
   if (option->type == TN_OPT_ENUM) return option->range != NULL && range_words_valid(option->range);
   if (option->range == NULL) return true;
-  if (option->type == TN_OPT_TEXT) return range_words_valid(option->range);
+  if (option->type == TN_OPT_TEXT || option->type == TN_OPT_PATH) return range_words_valid(option->range);
   switch (tn_option_type_of(option)->field) {
   case TN_FIELD_I64:
   case TN_FIELD_F64:
   case TN_FIELD_INTS:
   case TN_FIELD_FLOATS: return tn_range_read(option->range, &range);
-  default: return false; /* flags, dtypes, paths and initializers take no range */
+  default: return false; /* flags, dtypes and initializers take no range */
   }
 }
 
@@ -137,6 +137,7 @@ tn_status tn_option_check(const void *handle, const tn_option *option, const tn_
   if (option->type == TN_OPT_ENUM) return TN_OK;
   if (option->range == NULL)
     return option->type == TN_OPT_FLOAT ? range_check_f32(handle, option, value->real) : TN_OK;
+  if (option->type == TN_OPT_PATH) return TN_OK; /* its words are values beside paths */
   if (option->type == TN_OPT_TEXT) return range_check_word(handle, option, value->text);
   if (!tn_range_read(option->range, &range))
     return tn_failf(handle, TN_EABI, "%s: the range '%s' cannot be read", option->name, option->range);
