@@ -69,10 +69,11 @@ tn_status tn_run_eval(tn_run *run, char **json) {
   tn_status status = eval_run(&e);
   run->evaluating = false;
   if (status == TN_OK) {
-    json_t *result = tn_json_metrics(tn_metric_sums_means(&e.sums), e.sums.n + 1);
+    const tn_metric *means = tn_metric_sums_means(&e.sums);
+    json_t *result = tn_json_metrics(means, e.sums.n_means);
     json_object_set_new(result, "samples", json_integer(e.sums.samples));
     status = tn_json_take(run, result, json);
-    if (status == TN_OK) status = eval_judge(run, tn_metric_sums_means(&e.sums), e.sums.n + 1);
+    if (status == TN_OK) status = eval_judge(run, means, e.sums.n_means);
   }
   tn_feeder_destroy(e.feeder);
   tn_loader_destroy(e.loader);

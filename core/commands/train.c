@@ -12,7 +12,8 @@
 /* ---- the result ---- */
 
 static json_t *train_metrics_json(tn_metric_sums *sums) {
-  return tn_json_metrics(tn_metric_sums_means(sums), sums->steps > 0 ? sums->n + 1 : 0);
+  const tn_metric *means = tn_metric_sums_means(sums);
+  return tn_json_metrics(means, sums->steps > 0 ? sums->n_means : 0);
 }
 
 static void train_add_profile(const tn_training *t, json_t *result) {

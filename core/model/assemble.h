@@ -243,5 +243,6 @@ tn_status tn_objective_build(tn_model_scope *scope, tn_section *section, const t
  * one per measure, of this rank's batch. */
 typedef struct tn_measure_sums {
   tn_val *sum, *weight;
+  tn_val *more; /* "NAME.sums" or "NAME.rows"; 0: the measure has none */
 } tn_measure_sums;
 tn_status tn_total_loss_build(tn_build *b, bool training, tn_model *model, tn_measure_sums *sums);

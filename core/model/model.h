@@ -30,13 +30,18 @@ int32_t tn_signature_axis(const tn_type *type);
 #define TN_LOSS_WEIGHTS_STATE "run.loss_weights"
 
 /* A loss or metric of the graph; its outputs "NAME.sum" and "NAME.weight" are f32 scalars, summed over all
- * ranks. */
+ * ranks. With of_sums there is "NAME.sums", f64 of the type `row`, likewise; with of_rows, outside of
+ * training, "NAME.rows", f32[samples of all ranks, numbers of `row` + 1], where the last number of a sample
+ * is its weight. */
 typedef struct tn_measure {
   const char *name;
   double weight; /* losses: factor in the total loss */
   bool is_loss;
-  bool falls;       /* better when small */
-  uint32_t of_mean; /* TN_OF_MEAN_... */
+  bool falls;                                                /* better when small */
+  uint32_t of_mean;                                          /* TN_OF_MEAN_... */
+  double (*of_sums)(const double *sums, const tn_type *row); /* at most one of both */
+  tn_status (*of_rows)(const void *handle, const float *rows, int64_t n, const tn_type *row, double *value);
+  tn_type row; /* of the statistics of a sample */
 } tn_measure;
 
 typedef struct tn_model_request tn_model_request;

@@ -8,6 +8,9 @@
 
 #include <string.h>
 
+/* The most numbers that a metric of sums may have for each sample: checkpoints hold their sums as text. */
+enum { TN_MOST_STATISTICS = 16384 };
+
 typedef struct tn_objective {
   tn_model_scope *scope;
   const tn_signature *signature;
@@ -118,6 +121,40 @@ static tn_status objective_emit_sums(tn_objective *o, const char *name, const tn
   return tn_build_status(b);
 }
 
+/* The statistics of each sample in f32, or wider, as (batch, numbers). */
+static tn_val objective_flat(tn_build *b, tn_val value, int64_t batch) {
+  const tn_type *type = tn_val_type(b, value);
+  const int64_t flat[] = {batch, batch > 0 ? tn_type_count(type) / batch : 0};
+  return tn_reshape(b, objective_widen(b, value), 2, flat);
+}
+
+static tn_val objective_all_ranks(tn_build *b, tn_val value, bool rows) {
+  if (tn_build_ranks(b) == 1) return value;
+  return rows ? tn_all_gather(b, value, tn_build_ranks(b)) : tn_all_reduce(b, value, TN_REDUCTION_SUM);
+}
+
+/* A metric of sums or rows: besides these, "NAME.sum" and "NAME.weight" are those of all its numbers. */
+static tn_status objective_emit_statistics(tn_objective *o, int32_t index, tn_val value) {
+  tn_build *b = o->scope->assembly->b;
+  tn_measure *measure = &o->model->measures[index];
+  const tn_type *type = tn_val_type(b, value);
+  const int64_t batch = tn_val_dim(b, o->sample_weight, 0), column[] = {batch, 1}, samples = 0;
+  measure->row = (tn_type){.dtype = TN_F64, .rank = type->rank - 1};
+  memcpy(measure->row.dims, type->dims + 1, (size_t)measure->row.rank * sizeof *type->dims);
+  if (tn_type_count(&measure->row) > TN_MOST_STATISTICS)
+    return tn_failf(o->scope->assembly->env, TN_EINVAL, "'%s' has %lld numbers a sample, expected at most %d",
+                    measure->name, (long long)tn_type_count(&measure->row), TN_MOST_STATISTICS);
+  tn_val flat = objective_flat(b, value, batch), weight = tn_reshape(b, o->sample_weight, 2, column);
+  if (measure->of_rows != NULL && !o->scope->assembly->request->training) {
+    const tn_val parts[] = {tn_to_dtype(b, flat, TN_F32), weight};
+    o->sums.more[index] = objective_all_ranks(b, tn_concat(b, 2, parts, 1), true);
+  } else if (measure->of_sums != NULL) {
+    tn_val weighted = tn_mul(b, tn_to_dtype(b, flat, TN_F64), tn_to_dtype(b, weight, TN_F64));
+    o->sums.more[index] = objective_all_ranks(b, tn_reduce_sum(b, weighted, 1, &samples, 0), false);
+  }
+  return tn_build_status(b);
+}
+
 static tn_status objective_refuse_role(tn_objective *o, const char *name, bool is_loss) {
   return tn_failf(o->scope->assembly->env, TN_EINVAL,
                   "'%s' is not a %s; `tenon inspect` lists those that are", name,
@@ -162,7 +199,13 @@ static tn_status objective_add_measure(tn_objective *o, const tn_layer_kind *kin
     return tn_failf(env, TN_EINVAL, "'%s' is the name of the total, expected another one", name);
   bool falls = kind == NULL || kind->role == TN_LAYER_LOSS || kind->falls;
   o->model->measures[o->model->n_measures++] =
-      (tn_measure){name, factor, is_loss, falls, kind != NULL ? kind->of_mean : TN_OF_MEAN_ITSELF};
+      (tn_measure){.name = name,
+                   .weight = factor,
+                   .is_loss = is_loss,
+                   .falls = falls,
+                   .of_mean = kind != NULL ? kind->of_mean : TN_OF_MEAN_ITSELF,
+                   .of_sums = kind != NULL ? kind->of_sums : NULL,
+                   .of_rows = kind != NULL ? kind->of_rows : NULL};
   return TN_OK;
 }
 
@@ -196,7 +239,9 @@ static tn_status objective_build_measure(tn_objective *o, const tn_line *line, c
   if (status != TN_OK) return tn_habits_explain_loss(o->scope, tn_val_type(a->b, in.v[0]), status);
   if (yields.v[0] == 0) return TN_OK; /* behind a line that is wrong */
   int32_t index = o->model->n_measures - 1;
-  return objective_emit_sums(o, name, &yields, options.sums, &o->sums.sum[index], &o->sums.weight[index]);
+  TN_TRY(objective_emit_sums(o, name, &yields, options.sums, &o->sums.sum[index], &o->sums.weight[index]));
+  bool more = kind->of_sums != NULL || kind->of_rows != NULL;
+  return more ? objective_emit_statistics(o, index, yields.v[0]) : TN_OK;
 }
 
 static tn_status objective_make_room(tn_objective *o, int32_t items) {
@@ -204,12 +249,14 @@ static tn_status objective_make_room(tn_objective *o, int32_t items) {
   size_t n = (size_t)o->model->n_measures, room = (size_t)items + 1;
   tn_measure *measures = tn_arena_alloc(arena, tn_size_mul(room, sizeof *measures));
   tn_measure_sums sums = {tn_arena_alloc(arena, tn_size_mul(room, sizeof *sums.sum)),
-                          tn_arena_alloc(arena, tn_size_mul(room, sizeof *sums.weight))};
-  if (measures == NULL || sums.sum == NULL || sums.weight == NULL) return TN_ENOMEM;
+                          tn_arena_alloc(arena, tn_size_mul(room, sizeof *sums.weight)),
+                          tn_arena_alloc(arena, tn_size_mul(room, sizeof *sums.more))};
+  if (measures == NULL || sums.sum == NULL || sums.weight == NULL || sums.more == NULL) return TN_ENOMEM;
   if (n > 0) {
     memcpy(measures, o->model->measures, n * sizeof *measures);
     memcpy(sums.sum, o->sums.sum, n * sizeof *sums.sum);
     memcpy(sums.weight, o->sums.weight, n * sizeof *sums.weight);
+    memcpy(sums.more, o->sums.more, n * sizeof *sums.more);
   }
   o->model->measures = measures;
   o->sums = sums;

@@ -91,6 +91,9 @@ tn_status tn_total_loss_build(tn_build *b, bool training, tn_model *model, tn_me
     const char *name = model->measures[i].name;
     TN_TRY(tn_graph_output(graph, tn_arena_printf(names, "%s.sum", name), sums->sum[i]));
     TN_TRY(tn_graph_output(graph, tn_arena_printf(names, "%s.weight", name), sums->weight[i]));
+    if (sums->more[i] == 0) continue;
+    const char *part = model->measures[i].of_sums != NULL ? "sums" : "rows";
+    TN_TRY(tn_graph_output(graph, tn_arena_printf(names, "%s.%s", name, part), sums->more[i]));
   }
   return total != 0 ? tn_graph_output(graph, "loss", total) : TN_OK;
 }

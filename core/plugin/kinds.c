@@ -59,10 +59,12 @@ static const char *check_layer(const tn_item *item) {
   const tn_layer_kind *layer = (const tn_layer_kind *)item;
   if (layer->role > TN_LAYER_METRIC)
     return "role is unknown, expected TN_LAYER_PLAIN, TN_LAYER_LOSS or TN_LAYER_METRIC";
-  if (layer->of_mean > TN_OF_MEAN_EXP)
-    return "of_mean is unknown, expected TN_OF_MEAN_ITSELF or TN_OF_MEAN_EXP";
-  if (layer->role != TN_LAYER_METRIC && (layer->of_mean != 0 || layer->falls != 0))
-    return "of_mean and falls are for metrics";
+  int functions = (layer->of_mean != 0) + (layer->of_sums != NULL) + (layer->of_rows != NULL);
+  if (layer->of_mean > TN_OF_MEAN_ROOT)
+    return "of_mean is unknown, expected TN_OF_MEAN_ITSELF, TN_OF_MEAN_EXP or TN_OF_MEAN_ROOT";
+  if (layer->role != TN_LAYER_METRIC && (functions > 0 || layer->falls != 0))
+    return "of_mean, of_sums, of_rows and falls are for metrics";
+  if (functions > 1) return "of_mean, of_sums and of_rows are three ways, of which a metric has one";
   if (layer->min_in < 0 || layer->max_in < -1) return "min_in must be >= 0, and max_in >= -1";
   if (layer->max_in != -1 && layer->max_in < layer->min_in) return "max_in is smaller than min_in";
   return NULL;

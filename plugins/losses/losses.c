@@ -26,25 +26,6 @@ static const tn_layer_kind cross_entropy = {
 
 /* ---- of two tensors of one shape ---- */
 
-/* The target, in the dtype of the first input. */
-static tn_status loss_target(tn_build *b, tn_val *target) {
-  tn_val x = tn_build_in(b, 0);
-  *target = tn_build_in(b, 1);
-  if (!tn_type_same_dims(tn_val_type(b, x), tn_val_type(b, *target)))
-    return tn_fail(b, TN_EINVAL, NULL,
-                   "the value and the target have different shapes, expected the same shape");
-  *target = tn_to_dtype(b, *target, tn_val_type(b, x)->dtype);
-  return TN_OK;
-}
-
-/* The first input minus the target. */
-static tn_status loss_error(tn_build *b, tn_val *error) {
-  tn_val target;
-  tn_status status = loss_target(b, &target);
-  if (status == TN_OK) *error = tn_sub(b, tn_build_in(b, 0), target);
-  return status;
-}
-
 static tn_status build_mse(tn_build *b, const void *options) {
   tn_val error;
   (void)options;
@@ -157,4 +138,6 @@ static const tn_layer_kind value = {
 
 TN_PLUGIN(losses, "0.1.0", "MIT", &cross_entropy.item, &binary_cross_entropy.item, &mse.item, &l1.item,
           &huber.item, &value.item, &loss_ctc.item, &metric_accuracy.item, &metric_top_k.item,
-          &metric_perplexity.item, &metric_mean_iou.item)
+          &metric_perplexity.item, &metric_mean_iou.item, &metric_dice.item, &metric_f1.item,
+          &metric_precision.item, &metric_recall.item, &metric_mae.item, &metric_rmse.item, &metric_mape.item,
+          &metric_r2.item, &metric_auroc.item, &metric_average_precision.item)

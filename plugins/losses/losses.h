@@ -6,8 +6,12 @@
 #include "tenon/ops.h"
 #include "tenon/plugin/layer.h"
 
-extern const tn_layer_kind metric_accuracy, metric_top_k, metric_perplexity, metric_mean_iou; /* metrics.c */
-extern const tn_layer_kind loss_ctc;                                                          /* ctc.c */
+extern const tn_layer_kind metric_accuracy, metric_top_k, metric_perplexity; /* metrics.c */
+extern const tn_layer_kind metric_mean_iou, metric_dice;                     /* areas.c */
+extern const tn_layer_kind metric_f1, metric_precision, metric_recall;
+extern const tn_layer_kind metric_mae, metric_rmse, metric_mape, metric_r2; /* regression.c */
+extern const tn_layer_kind metric_auroc, metric_average_precision;          /* ranking.c */
+extern const tn_layer_kind loss_ctc;                                        /* ctc.c */
 
 typedef struct cross_entropy_options {
   double label_smoothing;
@@ -23,6 +27,11 @@ tn_status class_weights(tn_build *b, const cross_entropy_options *o, tn_val like
 /* Yields the loss of targets that are class numbers, and its weight: PyTorch's weighted mean. `loss` and
  * `counts` are those without weights and label smoothing. */
 tn_status yield_weighted(tn_build *b, const cross_entropy_options *o, tn_val loss, tn_val counts);
+
+/* difference.c, of two tensors of one shape: the target in the dtype of the first input; that input minus it.
+ */
+tn_status loss_target(tn_build *b, tn_val *target);
+tn_status loss_error(tn_build *b, tn_val *error);
 
 /* A scalar of the dtype of `like`. */
 static inline tn_val loss_number_like(tn_build *b, tn_val like, double value) {

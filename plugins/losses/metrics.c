@@ -1,4 +1,4 @@
-/* plugins/losses/metrics.c: metrics over class scores: accuracy, top_k, perplexity and mean_iou. */
+/* plugins/losses/metrics.c: metrics over class scores that are means: accuracy, top_k and perplexity. */
 #include "plugins/losses/losses.h"
 
 typedef struct metric_options {
@@ -101,54 +101,3 @@ const tn_layer_kind metric_perplexity = {
     .build = build_perplexity,
     .of_mean = TN_OF_MEAN_EXP,
     .falls = 1};
-
-/* ---- mean_iou ---- */
-
-/* (N, ...) of class numbers as (N, classes, elements): where each class is, of the elements that count. */
-static tn_val iou_areas(tn_build *b, tn_val numbers, tn_val counted, int64_t n, int64_t classes) {
-  const tn_type column = {TN_I32, 3, {1, classes, 1}};
-  const int64_t rows[] = {n, 1, n > 0 ? tn_type_count(tn_val_type(b, numbers)) / n : 0};
-  tn_val is = tn_eq(b, tn_reshape(b, tn_to_dtype(b, numbers, TN_I32), 3, rows), tn_iota(b, &column, 1));
-  return tn_and(b, is, tn_reshape(b, counted, 3, rows));
-}
-
-static tn_val iou_size(tn_build *b, tn_val areas) {
-  const int64_t last = 2;
-  return tn_reduce_sum(b, tn_to_dtype(b, areas, TN_F32), 1, &last, 0);
-}
-
-static tn_status build_mean_iou(tn_build *b, const void *given) {
-  const metric_options *o = given;
-  tn_val scores = tn_build_in(b, 0), target = target_classes(b, o->axis);
-  int64_t n = tn_val_dim(b, target, 0), classes = tn_val_dim(b, scores, (int32_t)o->axis);
-  tn_val best = tn_argmax(b, scores, o->axis);
-  if (!tn_type_same_dims(tn_val_type(b, best), tn_val_type(b, target)))
-    return tn_fail(b, TN_EINVAL, "axis",
-                   "the targets have other dimensions than the scores without axis %lld", (long long)o->axis);
-  tn_val counted = targets_counted(b, target, o->ignore);
-  tn_val found = iou_areas(b, best, counted, n, classes), meant = iou_areas(b, target, counted, n, classes);
-  tn_val both = iou_size(b, tn_and(b, found, meant)), either = iou_size(b, tn_or(b, found, meant));
-  tn_val one = tn_scalar(b, TN_F32, 1);
-  tn_build_yield(b, 0, tn_div(b, both, tn_maximum(b, either, one)));
-  tn_build_yield(b, 1, tn_minimum(b, either, one));
-  return TN_OK;
-}
-
-static const tn_option mean_iou_rows[] = {
-    TN_OPT(metric_options, axis, TN_OPT_INT, "1", NULL, "the dimension of the classes"),
-    TN_OPT(metric_options, ignore, TN_OPT_INT, "-100", NULL, "targets of this class are ignored"),
-    TN_OPT_END};
-
-const tn_layer_kind metric_mean_iou = {
-    .item = TN_ITEM(
-        tn_layer_kind, TN_LAYER, "mean_iou",
-        "elements that have a class in the prediction and in the target, as a part of those that have it in "
-        "one of them: the mean over all samples and the classes that each has",
-        metric_options, mean_iou_rows),
-    .role = TN_LAYER_METRIC,
-    .min_in = 2,
-    .max_in = 2,
-    .types = "scores (N, classes, ...), targets (N, ...) of class numbers",
-    .example = "inputs = image: f32[3, 8, 8]\ntargets = mask: i32[8, 8]\nlayers = head: conv2d(2, kernel=1)\n"
-               "loss = cross_entropy(axis=1)\nmetrics = mean_iou",
-    .build = build_mean_iou};

@@ -100,6 +100,8 @@ static tn_status session_run_step(tn_session *s, int32_t which, int64_t rows, do
   if (which != TN_SESSION_INFER) {
     tn_metric_sums_reset(&s->sums);
     tn_metric_sums_add(&s->sums, &one->outputs, 0, rows);
+    TN_TRY(tn_metric_sums_add_rows(&s->sums, &one->outputs, 0));
+    if (which == TN_SESSION_EVAL) TN_TRY(tn_metric_sums_close(&s->sums));
   }
   return session_judge(s, which, rows);
 }
@@ -135,7 +137,7 @@ tn_status tn_session_metric(tn_session *s, const char *name, double *value) {
     return tn_failf(s, TN_EINVAL,
                     "tn_session_metric(\"%s\"): nothing has been measured yet; train or evaluate first",
                     name);
-  for (int32_t i = 0; i <= s->sums.n; i++) {
+  for (int32_t i = 0; i < s->sums.n_means; i++) {
     if (!tn_text_equal(means[i].name, name)) continue;
     *value = means[i].value;
     return TN_OK;

@@ -55,9 +55,12 @@ static json_t *state_record_sums_json(const tn_metric_sums *epoch) {
     json_array_append_new(sums, tn_json_real(epoch->sum[i]));
     json_array_append_new(weights, tn_json_real(epoch->weight[i]));
   }
-  return json_pack("{s:I, s:I, s:I, s:o, s:o}", "steps", (json_int_t)epoch->steps, "samples",
+  json_t *statistics = json_array();
+  for (int64_t i = 0; i < epoch->n_statistics; i++)
+    json_array_append_new(statistics, tn_json_real(epoch->statistics[i]));
+  return json_pack("{s:I, s:I, s:I, s:o, s:o, s:o}", "steps", (json_int_t)epoch->steps, "samples",
                    (json_int_t)epoch->samples, "skipped", (json_int_t)epoch->skipped, "sums", sums, "weights",
-                   weights);
+                   weights, "statistics", statistics);
 }
 
 /* The state of a schedule that has one. */
@@ -138,12 +141,15 @@ static bool state_record_read_numbers(tn_arena *arena, const json_t *array, int3
 
 static bool state_record_read_sums(tn_arena *arena, const json_t *json, tn_metric_sums *epoch) {
   const json_t *sums = json_object_get(json, "sums"), *weights = json_object_get(json, "weights");
+  const json_t *statistics = json_object_get(json, "statistics"); /* earlier versions wrote none */
+  epoch->n_statistics = (int64_t)json_array_size(statistics);
   epoch->n = (int32_t)json_array_size(sums); /* the file's size limit of 1 MiB keeps this small */
   return state_record_read_count(json, "steps", &epoch->steps) &&
          state_record_read_count(json, "samples", &epoch->samples) &&
          state_record_read_count(json, "skipped", &epoch->skipped) &&
          state_record_read_numbers(arena, sums, epoch->n, &epoch->sum) &&
-         state_record_read_numbers(arena, weights, epoch->n, &epoch->weight);
+         state_record_read_numbers(arena, weights, epoch->n, &epoch->weight) &&
+         state_record_read_numbers(arena, statistics, (int32_t)epoch->n_statistics, &epoch->statistics);
 }
 
 static bool state_record_read_members(tn_arena *arena, const json_t *json, tn_state_record *record) {

@@ -162,10 +162,10 @@ static tn_status programs_build_model(tn_run *run, const tn_program_request *req
 }
 
 static bool programs_is_measure(const tn_model *model, const char *output) {
-  static const char *const parts[] = {"sum", "weight"};
+  static const char *const parts[] = {"sum", "weight", "sums", "rows"};
   char name[256];
-  for (int32_t i = 0; i < 2 * model->n_measures; i++) {
-    snprintf(name, sizeof name, "%s.%s", model->measures[i / 2].name, parts[i % 2]);
+  for (int32_t i = 0; i < 4 * model->n_measures; i++) {
+    snprintf(name, sizeof name, "%s.%s", model->measures[i / 4].name, parts[i % 4]);
     if (tn_text_equal(name, output)) return true;
   }
   return tn_text_equal(output, "loss");

@@ -6,6 +6,9 @@
 /* The addresses of a program's measure outputs in each slot, looked up once. */
 typedef struct tn_measure_outputs {
   const float **sum, **weight; /* [slot * n + measure] */
+  const double **sums;         /* likewise; an element is NULL if the measure has no such output */
+  const float **rows;
+  int64_t *n_rows; /* [measure] */
   int32_t n;
   const float **skipped, **loss_scale; /* [slot]; an element is NULL if the program has no such output */
 } tn_measure_outputs;
@@ -15,8 +18,14 @@ tn_status tn_measure_outputs_bind(tn_arena *arena, tn_executor *executor, int32_
 typedef struct tn_metric_sums {
   const tn_measure *measures;
   int32_t n;
-  double *sum, *weight;            /* per measure */
-  tn_metric *means;                /* n + 1, "loss" first; written by tn_metric_sums_means */
+  double *sum, *weight;        /* per measure */
+  int64_t n_statistics;        /* of all measures of sums */
+  double *statistics;          /* [n_statistics] */
+  struct tn_metric_rows *rows; /* [n]; of those of rows */
+  tn_arena *arena;             /* for rows */
+  tn_metric *means;            /* at most n + 1, "loss" first; written by tn_metric_sums_means */
+  const tn_measure **told;     /* the measure of each of them; NULL: the loss */
+  int32_t n_means;
   int64_t steps, samples, skipped; /* skipped: steps whose update was not applied */
 } tn_metric_sums;
 tn_status tn_metric_sums_init(tn_arena *arena, const tn_program_set *set, tn_metric_sums *sums);
@@ -28,6 +37,10 @@ void tn_metric_sums_copy(tn_metric_sums *sums, const tn_metric_sums *from);
 void tn_metric_sums_add_micro_batch(tn_metric_sums *sums, const tn_measure_outputs *outputs, int32_t slot);
 void tn_metric_sums_add(tn_metric_sums *sums, const tn_measure_outputs *outputs, int32_t slot,
                         int64_t samples);
-/* The means so far, or what metrics make of them. The first one, "loss", is the weighted sum of the losses'
- * means. */
+/* Keeps the rows of the metrics of rows, in a pass that computes them at its end with
+ * tn_metric_sums_close. */
+tn_status tn_metric_sums_add_rows(tn_metric_sums *sums, const tn_measure_outputs *outputs, int32_t slot);
+tn_status tn_metric_sums_close(tn_metric_sums *sums);
+/* The means so far, or what metrics make of them; sums->n_means is their number. The first one, "loss", is
+ * the weighted sum of the losses' means. Metrics of rows are there after tn_metric_sums_close. */
 const tn_metric *tn_metric_sums_means(tn_metric_sums *sums);

@@ -38,8 +38,9 @@ tn_status tn_validation_run(tn_run *run, const tn_validation *pass, tn_metric_su
     TN_TRY(tn_executor_run(pass->executor, program->index, slot));
     TN_TRY(tn_executor_slot_wait(pass->executor, slot));
     tn_metric_sums_add(sums, &program->outputs, slot, samples);
+    TN_TRY(tn_metric_sums_add_rows(sums, &program->outputs, slot));
     TN_TRY(tn_feeder_return(pass->feeder, slot));
     if (pass->progress) pass->progress(pass->context, batch + 1);
   }
-  return TN_OK;
+  return tn_metric_sums_close(sums);
 }

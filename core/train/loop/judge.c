@@ -3,19 +3,19 @@
 #include <math.h>
 
 /* The position of the judged number among "loss" and the measures. */
-static int32_t judge_choose(const tn_training *t, const tn_metric *metrics) {
+static int32_t judge_choose(const tn_training *t, const tn_metric_sums *sums) {
   const char *best = t->run->settings.run.best;
   int32_t chosen = 0; /* the loss */
-  for (int32_t i = t->set.n_measures; i > 0; i--)
-    if (*best ? tn_text_equal(metrics[i].name, best) : !t->set.measures[i - 1].is_loss) chosen = i;
+  for (int32_t i = sums->n_means - 1; i > 0; i--)
+    if (*best ? tn_text_equal(sums->means[i].name, best) : !sums->told[i]->is_loss) chosen = i;
   return chosen;
 }
 
 /* Unless told otherwise, larger is better for metrics that do not say the contrary, smaller for losses. */
-static bool judge_prefers_smaller(const tn_training *t, int32_t chosen) {
+static bool judge_prefers_smaller(const tn_training *t, const tn_measure *measure) {
   int32_t mode = t->run->settings.run.best_mode;
   if (mode != TN_BEST_AUTO) return mode == TN_BEST_MIN;
-  return chosen == 0 || t->set.measures[chosen - 1].falls;
+  return measure == NULL || measure->falls;
 }
 
 /* A number that is not finite is never the best. */
@@ -29,9 +29,9 @@ bool tn_training_judge(tn_training *t) {
   tn_progress *p = &t->progress;
   if (judged->steps == 0) return false;
   const tn_metric *metrics = tn_metric_sums_means(judged);
-  int32_t chosen = judge_choose(t, metrics);
+  int32_t chosen = judge_choose(t, judged);
   double value = metrics[chosen].value;
-  bool smaller = judge_prefers_smaller(t, chosen);
+  bool smaller = judge_prefers_smaller(t, judged->told[chosen]);
   bool improves = judge_improves(value, p->improved, smaller, t->run->settings.run.min_delta);
   bool best = judge_improves(value, p->best, smaller, 0);
   p->waited = improves ? 0 : p->waited + 1;

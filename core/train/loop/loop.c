@@ -165,7 +165,7 @@ static void loop_post_validation(void *context, int64_t batches) {
   event.step_in_epoch = batches;
   event.steps_in_epoch = t->run->settings.run.fast_dev_run ? 1 : tn_feeder_updates(t->valid);
   event.valid = tn_metric_sums_means(&t->valid_sums);
-  event.n_valid = t->valid_sums.n + 1;
+  event.n_valid = t->valid_sums.n_means;
   tn_observers_post(t->observers, &event);
 }
 
@@ -188,9 +188,9 @@ static tn_status loop_validate(tn_training *t) {
 static void loop_post_epoch(tn_training *t) {
   tn_event event = tn_training_event(t, TN_EVENT_EPOCH_END);
   event.train = tn_metric_sums_means(&t->epoch_sums);
-  event.n_train = t->epoch_sums.steps > 0 ? t->epoch_sums.n + 1 : 0;
+  event.n_train = t->epoch_sums.steps > 0 ? t->epoch_sums.n_means : 0;
   event.valid = tn_metric_sums_means(&t->valid_sums);
-  event.n_valid = t->valid_sums.steps > 0 ? t->valid_sums.n + 1 : 0;
+  event.n_valid = t->valid_sums.steps > 0 ? t->valid_sums.n_means : 0;
   if (t->step_outputs.skipped[0]) event.skipped = t->epoch_sums.skipped;
   tn_flight_wait before = tn_flight_begin_wait(t->device->flight, TN_FLIGHT_HOST, "its observers");
   tn_observers_post(t->observers, &event);
@@ -209,9 +209,9 @@ static void loop_tell_schedule(tn_training *t) {
   int32_t chosen = 0, mode = s->schedule.metric_mode; /* the loss */
   if (s->schedule_kind->epoch == NULL || sums->steps == 0) return;
   const tn_metric *metrics = tn_metric_sums_means(sums);
-  for (int32_t i = t->set.n_measures; i > 0; i--)
+  for (int32_t i = sums->n_means - 1; i > 0; i--)
     if (tn_text_equal(metrics[i].name, s->schedule.metric)) chosen = i;
-  bool rises = chosen > 0 && !t->set.measures[chosen - 1].falls;
+  bool rises = chosen > 0 && !sums->told[chosen]->falls;
   bool larger_is_better = mode == TN_METRIC_AUTO ? rises : mode == TN_METRIC_MAX;
   const tn_schedule_result result = {sizeof result, larger_is_better, t->progress.epoch - 1,
                                      loop_finite_metric(metrics[chosen].value, larger_is_better)};

@@ -258,6 +258,8 @@ static tn_status training_broadcast_progress(tn_training *t, tn_beginning *begin
   TN_TRY(tn_ranks_broadcast(t->ranks, &run->env, run->rank, "the position", begin, sizeof *begin));
   TN_TRY(tn_ranks_broadcast(t->ranks, &run->env, run->rank, "metrics of the epoch", sums->sum, bytes));
   TN_TRY(tn_ranks_broadcast(t->ranks, &run->env, run->rank, "metrics of the epoch", sums->weight, bytes));
+  TN_TRY(tn_ranks_broadcast(t->ranks, &run->env, run->rank, "metrics of the epoch", sums->statistics,
+                            (size_t)sums->n_statistics * sizeof *sums->statistics));
   t->progress = begin->progress;
   t->steps = tn_training_count_steps(t);
   t->averaged_at = t->progress.step; /* the ranks start with equal statistics */

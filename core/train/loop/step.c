@@ -85,7 +85,7 @@ static tn_status step_read(tn_training *t, tn_launched_step *step) {
   event->seconds = tn_clock_s() - t->started_s;
   event->samples_per_s = t->samples_per_s;
   event->train = tn_metric_sums_means(&t->step_sums);
-  event->n_train = t->step_sums.n + 1;
+  event->n_train = t->step_sums.n_means;
   step_read_update(t, event, step_outputs(t, step->length), step->slots[t->micro_batches - 1]);
   /* a lost step would make the means of the epoch NaN */
   if (!step_is_lost(event)) step_add_sums(t, step, &t->epoch_sums);

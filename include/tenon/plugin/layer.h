@@ -14,8 +14,8 @@
 TN_BEGIN_C
 
 enum { TN_LAYER_PLAIN = 0, TN_LAYER_LOSS = 1, TN_LAYER_METRIC = 2 };
-/* A metric is that mean itself, or e to its power. */
-enum { TN_OF_MEAN_ITSELF = 0, TN_OF_MEAN_EXP = 1 };
+/* A metric is that mean itself, e to its power, or its square root. */
+enum { TN_OF_MEAN_ITSELF = 0, TN_OF_MEAN_EXP = 1, TN_OF_MEAN_ROOT = 2 };
 
 typedef struct tn_layer_kind {
   tn_item item;
@@ -30,6 +30,16 @@ typedef struct tn_layer_kind {
   /* For `tenon inspect` and the reference. types: shapes of inputs and outputs in one line, "(N, C, H, W) to
    * (N, C)", N being the batch. example: lines of [model] with a use. NULL: none. */
   const char *types, *example;
+  /* Metrics that are no mean of elements, such as F1: build yields one output, the statistics of each sample,
+   * (N, ...). The host sums them over the samples of a whole pass, in f64, and calls of_sums with the sums,
+   * which have the type `row`, the output's without N. NULL: the metric is a mean. */
+  double (*of_sums)(const double *sums, const tn_type *row);
+  /* Metrics of the order of all samples, such as AUROC: build yields one output, a row for each sample, (N,
+   * ...). The host keeps the rows of a whole pass and calls of_rows with n of them, of the type `row`. Each
+   * is followed by a number of the host's, so a row begins tn_type_count(row) + 1 numbers behind the one
+   * before. Such a metric is measured in validation and evaluation, not in training. NULL: the metric is
+   * another. */
+  tn_status (*of_rows)(const void *handle, const float *rows, int64_t n, const tn_type *row, double *value);
 } tn_layer_kind;
 
 TN_END_C
