@@ -6,6 +6,7 @@
 #include "core/infer/prediction/sampler.h"
 #include "core/step/values/finite_rows.h"
 #include "core/run/result.h"
+#include "core/tokenizer/calls.h"
 
 enum { DEFAULT_TOKENS = 200 };
 
@@ -15,8 +16,9 @@ typedef struct tn_generate_command {
   tn_decoder decoder;
   tn_sampler sampler;
   tn_finite_rows finite; /* of the scores that tokens are drawn from */
-  tn_token_list prompt;
-  tn_text text; /* generated */
+  tn_token_ids prompt;
+  tn_token_stream *stream; /* holds the bytes of a character back until it is whole */
+  tn_text text;            /* generated */
   json_t *tokens;
   double opened_s, prompt_s, end_s; /* when the model was ready, the prompt read, and the last token drawn */
   bool stopped;
@@ -33,33 +35,64 @@ static tn_status generate_check_options(tn_run *run, const tn_generate_options *
   return TN_OK;
 }
 
+static tn_status generate_take_tokens(tn_generate_command *g) {
+  const tn_generate_options *o = g->options;
+  for (int64_t i = 0; i < o->n_tokens; i++) {
+    TN_TRY(tn_vec_reserve_(&g->run->env, (void **)&g->prompt.v, &g->prompt.room, g->prompt.n + 1,
+                           sizeof *g->prompt.v));
+    g->prompt.v[g->prompt.n++] = o->tokens[i];
+  }
+  return TN_OK;
+}
+
 /* The text begins with a new line where the user gives none. */
 static tn_status generate_read_prompt(tn_generate_command *g) {
   const tn_generate_options *o = g->options;
   const void *env = &g->run->env;
-  for (int64_t i = 0; i < o->n_tokens; i++) TN_TRY(tn_vec_push(env, &g->prompt, o->tokens[i]));
-  if (o->n_tokens > 0) return TN_OK;
+  if (o->n_tokens > 0) return generate_take_tokens(g);
   TN_TRY(tn_decoder_need_texts(&g->decoder, g->run->ini.path,
                                "give the prompt as numbers of tokens (--prompt-tokens)"));
   bool given = o->prompt != NULL && o->prompt_bytes > 0;
-  tn_status status = tn_vocabulary_encode(env, &g->decoder.vocabulary, given ? o->prompt : "\n",
-                                          given ? o->prompt_bytes : 1, &g->prompt);
-  return status == TN_EINVAL && !given
-             ? tn_failf(env, TN_EINVAL, "the model has no token for a new line: give a prompt")
-             : status;
+  tn_status status = tn_host_tokenizer_encode(env, g->decoder.tokenizer, given ? o->prompt : "\n",
+                                              given ? o->prompt_bytes : 1, 0, &g->prompt);
+  if (!given && (status == TN_EINVAL || (status == TN_OK && g->prompt.n == 0)))
+    return tn_failf(env, TN_EINVAL, "the model has no token for a new line: give a prompt");
+  if (status == TN_OK && g->prompt.n == 0)
+    return tn_failf(env, TN_EINVAL, "the prompt has no tokens: give a longer one");
+  return status == TN_OK ? tn_host_token_stream_open(env, g->decoder.tokenizer, 0, &g->stream) : status;
 }
 
-/* The token as text, or as a number behind a space. */
-static void generate_write(tn_generate_command *g, int32_t token) {
-  char number[16];
-  size_t bytes = 0;
-  bool text = g->decoder.vocabulary.n > 0 && g->options->n_tokens == 0;
-  const char *written = text ? tn_vocabulary_text(&g->decoder.vocabulary, token, &bytes) : number;
-  if (!text) bytes = (size_t)snprintf(number, sizeof number, " %d", token);
+static void generate_write(tn_generate_command *g, const char *written, size_t bytes) {
+  if (bytes == 0) return;
   tn_text_addn(&g->text, written, bytes);
-  json_array_append_new(g->tokens, json_integer(token));
   if (g->options->write != NULL && g->options->write(g->options->user, written, bytes) != 0)
     g->stopped = true;
+}
+
+/* The token as text, or as a number behind a space. A class of the model that is no token has no text. */
+static tn_status generate_write_token(tn_generate_command *g, int32_t token) {
+  char number[16];
+  const char *written = number;
+  size_t bytes;
+  json_array_append_new(g->tokens, json_integer(token));
+  if (g->stream == NULL)
+    bytes = (size_t)snprintf(number, sizeof number, " %d", token);
+  else if (tn_host_tokenizer_token(g->decoder.tokenizer, token, &bytes) == NULL)
+    return TN_OK;
+  else
+    TN_TRY(tn_host_token_stream_next(&g->run->env, g->stream, token, &written, &bytes));
+  generate_write(g, written, bytes);
+  return TN_OK;
+}
+
+/* The rest that was held back. */
+static tn_status generate_end(tn_generate_command *g) {
+  const char *written;
+  size_t bytes;
+  if (g->stream == NULL) return TN_OK;
+  TN_TRY(tn_host_token_stream_end(&g->run->env, g->stream, &written, &bytes));
+  generate_write(g, written, bytes);
+  return TN_OK;
 }
 
 /* The text ends before a token whose scores are not finite. */
@@ -73,10 +106,11 @@ static tn_status generate_tokens(tn_generate_command *g) {
   for (int64_t i = 0; i < count && !g->stopped; i++) {
     if (i > 0) TN_TRY(tn_decoder_feed(&g->decoder, &token, 1, &scores));
     if (!tn_finite_rows_count(&g->finite, i, tn_sampler_draw(&g->sampler, scores, &token))) break;
-    generate_write(g, token);
+    TN_TRY(generate_write_token(g, token));
     g->end_s = tn_clock_s();
     if (atomic_load(&g->run->stop) != 0) g->stopped = true;
   }
+  TN_TRY(generate_end(g));
   return g->text.failed ? TN_ENOMEM : TN_OK;
 }
 
@@ -130,7 +164,8 @@ tn_status tn_run_generate(tn_run *run, const tn_generate_options *given, char **
   if (status == TN_OK) status = generate_judge(&g);
   json_decref(g.tokens);
   tn_text_free(&g.text);
-  tn_vec_free(&run->env, &g.prompt);
+  tn_host_token_stream_close(&run->env, g.stream);
+  tn_release(&run->env, g.prompt.v);
   tn_sampler_close(&run->env, &g.sampler);
   tn_decoder_close(&g.decoder);
   return status;

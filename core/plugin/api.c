@@ -154,4 +154,5 @@ const tn_api tn_host_api = {
     .token_stream_next = tn_host_token_stream_next,
     .token_stream_end = tn_host_token_stream_end,
     .token_stream_close = tn_host_token_stream_close,
+    .tokenizer_encode_all = tn_host_tokenizer_encode_all,
 };

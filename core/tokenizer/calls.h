@@ -20,6 +20,9 @@ int32_t tn_host_tokenizer_id(const tn_tokenizer *tokenizer, const char *token, s
 const char *tn_host_tokenizer_token(const tn_tokenizer *tokenizer, int32_t id, size_t *bytes);
 tn_status tn_host_tokenizer_encode(const void *handle, const tn_tokenizer *tokenizer, const char *text,
                                    size_t bytes, uint32_t flags, tn_token_ids *ids);
+tn_status tn_host_tokenizer_encode_all(const void *handle, const tn_tokenizer *tokenizer,
+                                       const tn_token_text *texts, size_t n, uint32_t flags, int32_t threads,
+                                       tn_token_ids *ids, size_t *ends);
 tn_status tn_host_tokenizer_decode(const void *handle, const tn_tokenizer *tokenizer, const int32_t *ids,
                                    size_t n, uint32_t flags, char **text, size_t *bytes);
 tn_status tn_host_token_stream_open(const void *handle, const tn_tokenizer *tokenizer, uint32_t flags,

@@ -121,6 +121,8 @@ tn_status tn_encoder_run(tn_encoder *e, const char *text, size_t bytes) {
 
 /* ---- calls ---- */
 
+enum { LONGEST_KEPT = 4 << 20 };
+
 /* Encoders that no call uses are used again, with the words that they keep. */
 static tn_encoder *encode_take(const tn_tokenizer *t) {
   tn_tokenizer *own = (tn_tokenizer *)(uintptr_t)t;
@@ -131,7 +133,12 @@ static tn_encoder *encode_take(const tn_tokenizer *t) {
   return e;
 }
 
-static void encode_put_back(const tn_tokenizer *t, tn_encoder *e) {
+/* That of a long text would hold its memory. */
+static void encode_put_back(const tn_tokenizer *t, tn_encoder *e, size_t bytes) {
+  if (bytes > LONGEST_KEPT) {
+    tn_encoder_close(e);
+    return;
+  }
   tn_tokenizer *own = (tn_tokenizer *)(uintptr_t)t;
   pthread_mutex_lock(&own->lock);
   e->next = own->idle;
@@ -161,6 +168,6 @@ tn_status tn_host_tokenizer_encode(const void *handle, const tn_tokenizer *t, co
   if (e == NULL) TN_TRY(tn_encoder_open(handle, t, &e));
   tn_status status = tn_encoder_run(e, text, bytes);
   status = status == TN_OK ? encode_write(handle, e, flags, ids) : tn_error_move(handle, &e->env);
-  encode_put_back(t, e);
+  encode_put_back(t, e, bytes);
   return status;
 }

@@ -68,7 +68,8 @@ enum {
   TN_STEP_DIGITS,
   TN_STEP_PUNCTUATION,
   TN_STEP_METASPACE,
-  TN_STEP_DELIMITER
+  TN_STEP_DELIMITER,
+  TN_STEP_CHARSMAP
 };
 
 enum { TN_SPLIT_REMOVED, TN_SPLIT_ISOLATED, TN_SPLIT_WITH_PREVIOUS, TN_SPLIT_WITH_NEXT, TN_SPLIT_CONTIGUOUS };
@@ -90,6 +91,8 @@ typedef struct tn_step {
   size_t text_bytes;
   const char *content; /* REPLACE, PREPEND: the text put there */
   size_t content_bytes;
+  const uint32_t *units; /* CHARSMAP: the double array; the texts are `content` */
+  uint32_t n_units;
 } tn_step;
 
 typedef struct tn_steps {
@@ -101,6 +104,9 @@ typedef struct tn_steps {
 tn_step *tn_steps_add(tn_steps *steps, const tn_json_place *place);
 /* Reads {"String": ...} or {"Regex": ...} into the step's text or pattern. */
 tn_status tn_step_read_pattern(tn_tokenizer *t, const tn_json_place *place, tn_step *step);
+/* SentencePiece's table of normal forms (charsmap.c). */
+tn_status tn_charsmap_read(tn_tokenizer *t, const tn_json_place *place, tn_step *step);
+void tn_charsmap_run(const tn_step *step, const char *text, size_t bytes, tn_text *to);
 /* GPT-2's splitting pattern. */
 tn_status tn_step_gpt2_pattern(tn_tokenizer *t, const tn_json_place *place, tn_step *step);
 

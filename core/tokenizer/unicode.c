@@ -104,6 +104,17 @@ bool tn_unicode_is_word(int32_t c) {
          category == UTF8PROC_CATEGORY_PC || circled;
 }
 
+size_t tn_unicode_cluster(const char *text, size_t bytes, size_t at) {
+  utf8proc_int32_t state = 0;
+  int32_t last = tn_unicode_next(text, &at);
+  for (size_t next = at; at < bytes; at = next) {
+    int32_t code = tn_unicode_next(text, &next);
+    if (utf8proc_grapheme_break_stateful(last, code, &state)) break;
+    last = code;
+  }
+  return at;
+}
+
 /* The only lower case of two characters is that of I with a dot. */
 void tn_unicode_add_lower(tn_text *to, int32_t code) {
   char bytes[4];
@@ -169,6 +180,12 @@ bool tn_unicode_is_nonspacing_mark(int32_t c) { return c < 0; }
 bool tn_unicode_is_control(int32_t c) { return c < ' '; }
 bool tn_unicode_is_word(int32_t c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || tn_unicode_is_number(c) || c == '_';
+}
+
+size_t tn_unicode_cluster(const char *text, size_t bytes, size_t at) {
+  (void)bytes;
+  tn_unicode_next(text, &at);
+  return at;
 }
 
 void tn_unicode_add_lower(tn_text *to, int32_t code) {

@@ -34,6 +34,9 @@ bool tn_unicode_is_nonspacing_mark(int32_t code); /* Mn */
 bool tn_unicode_is_control(int32_t code);         /* Cc, Cf, Co */
 bool tn_unicode_is_word(int32_t code);            /* letters, marks, decimal numbers, connectors */
 
+/* The end of the cluster of characters (UAX 29) that begins at text[at]. */
+size_t tn_unicode_cluster(const char *text, size_t bytes, size_t at);
+
 /* Appends the lower case of a character. */
 void tn_unicode_add_lower(tn_text *to, int32_t code);
 

@@ -90,7 +90,8 @@ tn_status tn_pieces_word(tn_encoder *e, const char *text, size_t bytes) {
   for (size_t at = 0; at < bytes; at += n) {
     int32_t id = pieces_find(e->t, text + at, bytes - at, &n);
     if (id < 0)
-      return tn_failf(&e->env, TN_EINVAL, "the text has '%.*s' at byte %zu, which is not among the %d tokens",
+      return tn_failf(&e->env, TN_EINVAL,
+                      "the text has '%.*s' at byte %zu, which is not among the %d tokens of the model",
                       pieces_character(text + at, bytes - at), text + at, at, e->t->n);
     TN_TRY(tn_vec_push(&e->env, &e->ids, id));
   }

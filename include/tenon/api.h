@@ -24,6 +24,7 @@ typedef struct tn_sample tn_sample;   /* plugin/source.h */
 typedef struct tn_tokenizer tn_tokenizer;
 typedef struct tn_token_stream tn_token_stream;
 struct tn_token_ids;
+struct tn_token_text;
 
 struct tn_api {
   uint32_t struct_size;
@@ -102,6 +103,9 @@ struct tn_api {
   tn_status (*token_stream_end)(const void *handle, tn_token_stream *stream, const char **text,
                                 size_t *bytes);
   void (*token_stream_close)(const void *handle, tn_token_stream *stream);
+  tn_status (*tokenizer_encode_all)(const void *handle, const tn_tokenizer *tokenizer,
+                                    const struct tn_token_text *texts, size_t n, uint32_t flags,
+                                    int32_t threads, struct tn_token_ids *ids, size_t *ends);
 };
 
 /* tn_fail records the text of a failure in the handle and returns `code`, so a callback ends with

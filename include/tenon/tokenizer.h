@@ -13,6 +13,11 @@ typedef struct tn_token_ids {
   size_t n, room;
 } tn_token_ids;
 
+typedef struct tn_token_text {
+  const char *text;
+  size_t bytes;
+} tn_token_text;
+
 enum {
   TN_TOKENIZE_TEMPLATE = 1, /* encode: with the ids that the tokenizer puts around a text, such as <s> */
   TN_TOKENIZE_SPECIAL = 2   /* decode: special tokens are written; without it they are left out */
@@ -56,6 +61,16 @@ static inline tn_status tn_tokenizer_encode(const void *handle, const tn_tokeniz
                                             const char *text, size_t bytes, uint32_t flags,
                                             tn_token_ids *ids) {
   return ((const tn_env *)handle)->api->tokenizer_encode(handle, tokenizer, text, bytes, flags, ids);
+}
+
+/* Appends the ids of n texts, each for itself, in their order; ends[i] becomes the number of ids up to the
+ * end of text i. `threads` work on them; 0: as many as the process has processors. The ids do not depend on
+ * it. A failure is that of the first text which fails, and names its number. */
+static inline tn_status tn_tokenizer_encode_all(const void *handle, const tn_tokenizer *tokenizer,
+                                                const tn_token_text *texts, size_t n, uint32_t flags,
+                                                int32_t threads, tn_token_ids *ids, size_t *ends) {
+  return ((const tn_env *)handle)
+      ->api->tokenizer_encode_all(handle, tokenizer, texts, n, flags, threads, ids, ends);
 }
 
 /* The text of n ids; the caller deletes it (tn_delete). Bytes that are no UTF-8 become U+FFFD, except those

@@ -1,22 +1,24 @@
 /* plugins/sources/text.c: a text file as windows of tokens, for models that predict the next token. A token
- * is a byte, or a character of the file; characters are numbered in the order of their code points. */
+ * is a byte, a character of the file, or one of a tokenizer.json; characters are numbered in the order of
+ * their code points. */
+#include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "plugins/sources/sources.h"
-#include "plugins/sources/utf8.h"
-
-enum { LEVEL_CHARACTERS = 0, LEVEL_BYTES = 1 };
+#include "tenon/tokenizer.h"
 
 typedef struct text_options {
-  const char *file;
-  int32_t level;
+  const char *file, *tokenizer;
   int64_t tokens, stride;
   double split;
 } text_options;
 
 static const tn_option options[] = {
     TN_OPT(text_options, file, TN_OPT_PATH, NULL, NULL, "the text, in UTF-8 unless tokens are bytes"),
-    TN_OPT(text_options, level, TN_OPT_ENUM, "characters", "characters|bytes", "kind of token"),
+    TN_OPT(text_options, tokenizer, TN_OPT_PATH, "characters", "characters|bytes",
+           "kind of token: a character, a byte, or a token of a Hugging Face tokenizer.json, whose path is "
+           "given"),
     TN_OPT(text_options, tokens, TN_OPT_INT, "64", "[1, 1048576]", "length of a window"),
     TN_OPT(text_options, stride, TN_OPT_INT, "0", ">= 0",
            "tokens from the start of a window to the next; 0: the length of a window"),
@@ -24,94 +26,103 @@ static const tn_option options[] = {
            "fraction of the text for training; the rest is for validation"),
     TN_OPT_END};
 
-enum { CODE_POINTS = 0x110000, MOST_CHARACTERS = 65536 };
+enum { MOST_CHARACTERS = 65536, TEXT_PORTION = 1 << 20 };
 static const size_t LARGEST_FILE = (size_t)1 << 36;
+
+typedef enum text_kind { TEXT_CHARACTERS, TEXT_BYTES, TEXT_TOKENS } text_kind;
 
 typedef struct text {
   tn_env env; /* that of open, for messages */
   text_options options;
-  void *memory;         /* the memory of bytes or ids */
-  const uint8_t *bytes; /* LEVEL_BYTES: the tokens themselves */
-  const uint16_t *ids;  /* LEVEL_CHARACTERS */
+  text_kind kind;
+  tn_tokenizer *tokenizer;
+  void *memory; /* the tokens: elements of `width` bytes */
+  int32_t width;
+  size_t length;
   int64_t first, count; /* the first token of the split, and its number of windows */
-  char *name_bytes;
-  const char **names;
+  const char **names;   /* TEXT_CHARACTERS */
   int64_t classes;
   tn_field fields[2];
 } text;
 
-/* Sets seen[code point] to 1 for each character of the text, and *length to the number of characters. */
-static tn_status find_characters(text *t, const uint8_t *bytes, size_t n, uint16_t *seen, size_t *length) {
-  *length = 0;
-  for (size_t at = 0; at < n; ++*length) {
-    int32_t code = utf8_next(bytes, n, &at);
-    if (code < 0)
-      return tn_fail(&t->env, TN_EINVAL, "file", "%s: byte %zu is not UTF-8; use level = bytes",
-                     t->options.file, at);
-    seen[code] = 1;
+/* ---- tokens ---- */
+
+static int32_t token_at(const text *t, int64_t i) {
+  if (t->width == 1) return ((const uint8_t *)t->memory)[i];
+  return t->width == 2 ? ((const uint16_t *)t->memory)[i] : ((const int32_t *)t->memory)[i];
+}
+
+/* Characters have no bearing on each other, so that portions of the text are numbered in turn. */
+static size_t text_portion(const text *t, const uint8_t *bytes, size_t n) {
+  if (t->kind == TEXT_TOKENS || n <= TEXT_PORTION) return n;
+  size_t end = TEXT_PORTION;
+  while ((bytes[end] & 0xc0) == 0x80) end--;
+  return end;
+}
+
+static tn_status text_make_room(text *t, size_t n, size_t *room) {
+  if (n <= *room) return TN_OK;
+  size_t more = n > 2 * *room ? n : 2 * *room, width = (size_t)t->width;
+  uint8_t *grown = tn_new(&t->env, more * width);
+  if (grown == NULL) return TN_ENOMEM;
+  if (t->length > 0) memcpy(grown, t->memory, t->length * width);
+  tn_delete(&t->env, t->memory);
+  t->memory = grown;
+  *room = more;
+  return TN_OK;
+}
+
+static void text_append(text *t, const tn_token_ids *ids) {
+  for (size_t i = 0; i < ids->n; i++) {
+    if (t->width == 2)
+      ((uint16_t *)t->memory)[t->length++] = (uint16_t)ids->v[i];
+    else
+      ((int32_t *)t->memory)[t->length++] = ids->v[i];
   }
-  return TN_OK;
 }
 
-/* Numbers the characters of the text: seen[code point] becomes the number. */
-static tn_status number_characters(text *t, uint16_t *seen) {
-  for (int32_t code = 0; code < CODE_POINTS; code++) t->classes += seen[code];
-  if (t->classes > MOST_CHARACTERS)
-    return tn_fail(&t->env, TN_EINVAL, "file",
-                   "%s: has %lld different characters, expected at most %d; use level = bytes",
-                   t->options.file, (long long)t->classes, MOST_CHARACTERS);
-  t->names = tn_new(&t->env, (size_t)t->classes * sizeof(char *));
-  t->name_bytes = tn_new(&t->env, (size_t)t->classes * (UTF8_MOST + 1));
-  if (t->names == NULL || t->name_bytes == NULL) return TN_ENOMEM;
-  uint16_t next = 0;
-  for (int32_t code = 0; code < CODE_POINTS; code++) {
-    if (!seen[code]) continue;
-    char *name = t->name_bytes + (size_t)next * (UTF8_MOST + 1);
-    name[utf8_write(code, name)] = '\0';
-    t->names[next] = name;
-    seen[code] = next++;
+/* Tokens take two bytes each where the vocabulary allows that. */
+static tn_status text_encode(text *t, const uint8_t *bytes, size_t n) {
+  tn_token_ids ids = {NULL, 0, 0};
+  tn_status status = TN_OK;
+  size_t room = 0, portion;
+  t->width = tn_tokenizer_size(&t->env, t->tokenizer) <= UINT16_MAX + 1 ? 2 : 4;
+  for (; n > 0 && status == TN_OK; bytes += portion, n -= portion) {
+    portion = text_portion(t, bytes, n);
+    ids.n = 0;
+    status = tn_tokenizer_encode(&t->env, t->tokenizer, (const char *)bytes, portion, 0, &ids);
+    if (status == TN_OK) status = text_make_room(t, t->length + ids.n, &room);
+    if (status == TN_OK) text_append(t, &ids);
   }
-  return TN_OK;
-}
-
-static tn_status number_text(text *t, const uint8_t *bytes, size_t n, uint16_t *seen, size_t *length) {
-  TN_TRY(find_characters(t, bytes, n, seen, length));
-  TN_TRY(number_characters(t, seen));
-  uint16_t *ids = tn_new(&t->env, *length * sizeof(*ids));
-  if (ids == NULL) return TN_ENOMEM;
-  t->memory = ids;
-  t->ids = ids;
-  for (size_t at = 0; at < n;) *ids++ = seen[utf8_next(bytes, n, &at)];
-  return TN_OK;
-}
-
-static tn_status read_characters(text *t, size_t *length) {
-  uint8_t *bytes;
-  size_t n;
-  TN_TRY(source_read_file(&t->env, t->options.file, LARGEST_FILE, &bytes, &n));
-  uint16_t *seen = tn_new(&t->env, CODE_POINTS * sizeof(*seen));
-  tn_status status = seen != NULL ? number_text(t, bytes, n, seen, length) : TN_ENOMEM;
-  tn_delete(&t->env, seen);
-  tn_delete(&t->env, bytes);
+  tn_delete(&t->env, ids.v);
   return status;
 }
 
-static tn_status read_bytes(text *t, size_t *length) {
-  uint8_t *bytes;
-  tn_status status = source_read_file(&t->env, t->options.file, LARGEST_FILE, &bytes, length);
-  t->memory = bytes;
-  t->bytes = bytes;
-  t->classes = 256;
-  return status;
+/* ---- parts ---- */
+
+/* The text behind this place begins with a line, or at least with a character. */
+static size_t text_line_start(const uint8_t *bytes, size_t n, size_t at) {
+  const uint8_t *end = at < n ? memchr(bytes + at, '\n', n - at) : NULL;
+  if (end != NULL) return (size_t)(end - bytes) + 1;
+  while (at < n && (bytes[at] & 0xc0) == 0x80) at++;
+  return at;
+}
+
+/* A tokenizer encodes the lines of its part alone, so that no token spans both. */
+static tn_status text_encode_part(text *t, int32_t split, const uint8_t *bytes, size_t n) {
+  size_t border = (size_t)((double)n * t->options.split);
+  if (border < n && border > 0) border = text_line_start(bytes, n, border);
+  bool train = split == TN_SPLIT_TRAIN;
+  return text_encode(t, train ? bytes : bytes + border, train ? border : n - border);
 }
 
 /* A window needs one more token than its length: the target of the last one. */
-static tn_status text_cut(text *t, int32_t split, size_t length) {
-  int64_t border = (int64_t)((double)length * t->options.split), n = t->options.tokens;
-  t->first = split == TN_SPLIT_TRAIN ? 0 : border;
-  int64_t available = split == TN_SPLIT_TRAIN ? border : (int64_t)length - border;
-  if (split == TN_SPLIT_VALID && t->options.split == 1)
-    return tn_fail(&t->env, TN_EUNAVAILABLE, "split", "all of %s is for training", t->options.file);
+static tn_status text_cut(text *t, int32_t split) {
+  bool whole = t->kind != TEXT_TOKENS; /* both parts are in memory */
+  int64_t length = (int64_t)t->length, n = t->options.tokens;
+  int64_t border = (int64_t)((double)length * t->options.split);
+  t->first = split == TN_SPLIT_TRAIN || !whole ? 0 : border;
+  int64_t available = !whole ? length : split == TN_SPLIT_TRAIN ? border : length - border;
   if (available < n + 1)
     return tn_fail(&t->env, TN_EINVAL, "tokens",
                    "%s: this part has %lld tokens, expected more than %lld, the window", t->options.file,
@@ -121,18 +132,71 @@ static tn_status text_cut(text *t, int32_t split, size_t length) {
   return TN_OK;
 }
 
+/* ---- opening ---- */
+
+/* The names of classes are the characters. */
+static tn_status text_name_characters(text *t) {
+  t->names = tn_new(&t->env, (size_t)t->classes * sizeof(char *));
+  if (t->classes > 0 && t->names == NULL) return TN_ENOMEM;
+  size_t bytes;
+  for (int64_t i = 0; i < t->classes; i++)
+    t->names[i] = tn_tokenizer_token(&t->env, t->tokenizer, (int32_t)i, &bytes);
+  return TN_OK;
+}
+
+static tn_status text_open_tokenizer(text *t, const uint8_t *bytes, size_t n) {
+  if (t->kind == TEXT_CHARACTERS)
+    TN_TRY(tn_tokenizer_of_characters(&t->env, t->options.file, (const char *)bytes, n, MOST_CHARACTERS,
+                                      &t->tokenizer));
+  else
+    TN_TRY(tn_tokenizer_open(&t->env, t->options.tokenizer, &t->tokenizer));
+  t->classes = tn_tokenizer_size(&t->env, t->tokenizer);
+  return t->kind == TEXT_CHARACTERS ? text_name_characters(t) : TN_OK;
+}
+
+static tn_status text_read_tokens(text *t, int32_t split) {
+  uint8_t *bytes;
+  size_t n;
+  TN_TRY(source_read_file(&t->env, t->options.file, LARGEST_FILE, &bytes, &n));
+  tn_status status = text_open_tokenizer(t, bytes, n);
+  if (status == TN_OK && t->kind == TEXT_BYTES) {
+    t->memory = bytes;
+    t->width = 1;
+    t->length = n;
+    return TN_OK;
+  }
+  if (status == TN_OK)
+    status = t->kind == TEXT_TOKENS ? text_encode_part(t, split, bytes, n) : text_encode(t, bytes, n);
+  tn_delete(&t->env, bytes);
+  return status;
+}
+
 static void text_make_fields(text *t) {
   tn_type type = {TN_I32, 1, {t->options.tokens}};
   t->fields[0] = (tn_field){sizeof(tn_field), "tokens", type, TN_FIELD_INPUT, 0, NULL};
   t->fields[1] = (tn_field){sizeof(tn_field), "next", type, TN_FIELD_TARGET, t->classes, t->names};
 }
 
+static tn_status text_prepare(text *t, int32_t split) {
+  if (split == TN_SPLIT_VALID && t->options.split == 1)
+    return tn_fail(&t->env, TN_EUNAVAILABLE, "split", "all of %s is for training", t->options.file);
+  TN_TRY(text_read_tokens(t, split));
+  TN_TRY(text_cut(t, split));
+  text_make_fields(t);
+  return TN_OK;
+}
+
 static void text_close(tn_env *env, void *source) {
   text *t = source;
+  tn_tokenizer_close(env, t->tokenizer);
   tn_delete(env, t->memory);
   tn_delete(env, t->names);
-  tn_delete(env, t->name_bytes);
   tn_delete(env, t);
+}
+
+static text_kind text_kind_of(const char *tokenizer) {
+  if (strcmp(tokenizer, "characters") == 0) return TEXT_CHARACTERS;
+  return strcmp(tokenizer, "bytes") == 0 ? TEXT_BYTES : TEXT_TOKENS;
 }
 
 static tn_status text_open(tn_env *env, const void *opts, int32_t split, uint64_t seed, void **source) {
@@ -141,15 +205,12 @@ static tn_status text_open(tn_env *env, const void *opts, int32_t split, uint64_
   if (t == NULL) return TN_ENOMEM;
   t->env = *env;
   t->options = *(const text_options *)opts;
-  size_t length = 0;
-  tn_status status = t->options.level == LEVEL_BYTES ? read_bytes(t, &length) : read_characters(t, &length);
-  if (status == TN_OK) status = text_cut(t, split, length);
-  if (status == TN_OK) {
-    text_make_fields(t);
+  t->kind = text_kind_of(t->options.tokenizer);
+  tn_status status = text_prepare(t, split);
+  if (status == TN_OK)
     *source = t;
-  } else {
+  else
     text_close(env, t);
-  }
   return status;
 }
 
@@ -161,8 +222,6 @@ static tn_status text_describe(tn_env *env, void *source, tn_description *descri
   description->fields = t->fields;
   return TN_OK;
 }
-
-static int32_t token_at(const text *t, int64_t i) { return t->ids != NULL ? t->ids[i] : t->bytes[i]; }
 
 static tn_status text_read(tn_sample *s, void *source) {
   const text *t = source;
@@ -176,7 +235,9 @@ static tn_status text_read(tn_sample *s, void *source) {
 }
 
 const tn_source text_source = {
-    .item = TN_ITEM(tn_source, TN_SOURCE, "text", "a text file as windows of characters or bytes",
+    .item = TN_ITEM(tn_source, TN_SOURCE, "text",
+                    "a text file as windows of tokens: characters, bytes, or those "
+                    "of a tokenizer",
                     text_options, options),
     .types = "tokens: i32[tokens], next: i32[tokens]",
     .example = "source = text\nfile = novel.txt\ntokens = 128",

@@ -1,5 +1,5 @@
 /* A tokenizer.json and a text. Up to a line "====" the input is the file, behind it the text; without such a
- * line the text is empty. */
+ * line the file is the text, too. */
 #include "core/tokenizer/calls.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -45,12 +45,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
   tn_tokenizer *tokenizer;
   const char *json = (const char *)bytes, *text = size > 0 ? memmem(bytes, size, line, strlen(line)) : NULL;
   size_t n = text != NULL ? (size_t)(text - json) : size;
-  if (text != NULL) text += strlen(line);
+  text = text != NULL ? text + strlen(line) : json;
   fuzz_open(&f);
   tn_status status = tn_host_tokenizer_open_text(&f, "fuzz.json", json, n, &tokenizer);
   fuzz_judge(&f, status);
-  if (status == TN_OK)
-    encode(&f, tokenizer, text != NULL ? text : "", text != NULL ? size - (size_t)(text - json) : 0);
+  if (status == TN_OK) encode(&f, tokenizer, text, size - (size_t)(text - json));
   tn_host_tokenizer_close(&f, tokenizer);
   fuzz_close(&f);
   return 0;

@@ -7,8 +7,10 @@ template and `plain` without; `decoded` is the text of `plain` with special toke
 files, one for each normalizer and pre-tokenizer. Their model has a word for every piece that the reference cuts,
 so that the ids show the cuts. The goldens were written by tokenizers 0.23.3.
 """
+import base64
 import json
 import pathlib
+import zlib
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
@@ -38,6 +40,20 @@ CORPUS = TEXTS * 3 + ["the and ing tion low lower lowest new newer wide the the 
 
 GPT4 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
         r"|\s*[\r\n]+|\s+(?!\S)|\s+")
+
+
+# normalizer_spec.precompiled_charsmap of a model that sentencepiece 0.2 has trained with normalization_rule_tsv:
+# U+00A0 and U+3000 -> a space, U+FB01 -> fi, U+00B2 -> 2, A U+030A -> U+00C5, U+2163 -> IV, U+200B -> nothing,
+# U+0E33 -> U+0E4D U+0E32, e U+0301 -> U+00E9
+CHARSMAP = zlib.decompress(base64.b64decode(
+    "eNod03mwT2UYAODX73ZnzDTM9F/TUJaRCskulKWEqOxr1ux7tjbVj3EpslSWss8oe2Mt15Jw7S7ZSeGioo2oLAk9x5l55n2/b75z"
+    "vvd7zzlxT7jyRe0aGZFbOhVjC0fcG5HOzZ+KEZkRBeVzM5MVkc4ge38qVhnfJx+Xmdwb6XTzVMwrEJGZ5IVSkR4akTUzFUvDM56K"
+    "yG/+fgtX1o54QLRFFOIhHqQoRShOMUrQbXlGlBQf5lEeoRSPUYbSlOVxyvEEFShPJSpShco8SVWqUw0lRQ1q8jTKilo8Qx3q8iz1"
+    "eI4G1Kchz/MCjXiJF2lCY5rRlBY0pxUtaUNr2tGW9rxMRzrQmU68Qpfk7HSlB93pRU/60Jt+9GUA/XmVgQxmENofQ3iNYbzB67zF"
+    "m7zNcN7lHUYkL5EtCyNGilmMYgyjeZ/3GMdYxvMBE5nAh0ziYz5iCpOZxlQ+5RNmMJ1ZzGQOs8nTzLni2Z0R5zZFfC7/jAXMZxFK"
+    "iyUs5guWsoxLGr1CXM6q5BvjS1azhq9YSzbrWcfXbOAbNrIZ20ZO0gO2sZUdbGcXSos97GYvuXzLPg6wn0Mc5AiHOcZRvuM433OC"
+    "k/zAaU5xJukB55Ie8BM/cp6f+YUL/Mav/MHvydm5yGX+5C+u8A9/c42r3OA6N/mXW/zHHW7H3Z+vfDRoGd17RU5W5CyKvLXj87JX"
+    "xv86NZ3v"))
 
 
 def gpt2():
@@ -115,7 +131,7 @@ def clip():
 
 def unigram():
     t = Tokenizer(models.Unigram())
-    t.normalizer = normalizers.NFKC()
+    t.normalizer = normalizers.Precompiled(CHARSMAP)
     t.pre_tokenizer = pre_tokenizers.Metaspace()
     t.decoder = decoders.Metaspace()
     t.train_from_iterator(TEXTS[:2] * 5 + TEXTS[13:15] * 5, trainers.UnigramTrainer(
@@ -140,7 +156,7 @@ PARTS = [
     (normalizers.Strip(), None), (normalizers.Strip(left=False), None),
     (normalizers.BertNormalizer(lowercase=False), None), (normalizers.BertNormalizer(strip_accents=False), None),
     (normalizers.BertNormalizer(clean_text=False, handle_chinese_chars=False), None),
-    (normalizers.Replace(Regex(r"\d+|(?=[A-Z])"), "<n>"), None), (normalizers.Prepend("x"), None),
+    (normalizers.Replace(Regex(r"\d+|(?=[A-Z])"), "<n>"), None), (normalizers.Prepend("x"), None), (normalizers.Precompiled(CHARSMAP), None),
     (None, pre_tokenizers.Whitespace()), (None, pre_tokenizers.WhitespaceSplit()),
     (None, pre_tokenizers.BertPreTokenizer()), (None, pre_tokenizers.Digits()),
     (None, pre_tokenizers.Digits(individual_digits=True)), (None, pre_tokenizers.Punctuation()),

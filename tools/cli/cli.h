@@ -50,7 +50,9 @@ typedef struct cli_args {
   long long batch, steps /* -n; launch: processes */, rounds, warmup, draws, device, timeout, launches, top;
   double from, to; /* learning rates; 0: not given */
   const char *dtype;
-  const char *prompt, *prompt_tokens; /* of generate */
+  const char *prompt, *prompt_tokens;                    /* of generate */
+  const char *tokenizer, *field, *separator, *end_token; /* of tokenize */
+  bool pieces, template_ids;
   long long tokens, top_k, seed;
   double temperature, top_p;
   const char *header;    /* of reference */
@@ -81,6 +83,7 @@ enum {
   CLI_CLASSES = 1 << 21,
   CLI_GENERATE = 1 << 22,
   CLI_TRACE = 1 << 23,
+  CLI_TOKENIZE = 1 << 24,
   CLI_CONFIG = 1 << 26,
   CLI_TRUST = 1 << 28,
   CLI_REHEARSE = 1 << 27

@@ -22,8 +22,9 @@ static const cli_option options[] = {
     {"set", "section.key=value", "override a key of the configuration", CLI_SET, 0, LIST(set)},
     {"resume", "auto|FOLDER", "resume an earlier run", CLI_RESUME, 0, TEXT(resume)},
     {"output", "PATH",
-     "folder for run folders; report, init: the file to write; predict: a .npy or .safetensors file, or "
-     "NAME=FILE",
+     "folder for run folders; report, init, tokenize: the file to write; predict: a .npy or .safetensors "
+     "file, "
+     "or NAME=FILE",
      CLI_OUTPUT, 0, TEXT(output)},
     {"weights", "PATH",
      "parameters: a safetensors file, a run folder, or the folder of a checkpoint; init: a ResNet of "
@@ -48,6 +49,16 @@ static const cli_option options[] = {
     {"top-p", "P", "draw from the most probable tokens whose probabilities sum to P (default: 1)",
      CLI_GENERATE, 0, REAL(top_p, 1e-6, 1)},
     {"seed", "N", "another seed gives another text (default: 0)", CLI_GENERATE, 0, INDEX(seed)},
+    {"tokenizer", "FILE.json|bytes", "a Hugging Face tokenizer.json; bytes: each byte is a token",
+     CLI_TOKENIZE, 0, TEXT(tokenizer)},
+    {"field", "NAME", "files have a document in each line: member NAME of a JSON object", CLI_TOKENIZE, 0,
+     TEXT(field)},
+    {"separator", "TEXT", "the text between documents (default: a file is one document)", CLI_TOKENIZE, 0,
+     TEXT(separator)},
+    {"end", "TOKEN", "a token that is written behind every document", CLI_TOKENIZE, 0, TEXT(end_token)},
+    {"template", NULL, "with the special tokens that the tokenizer puts around a text", CLI_TOKENIZE, 0,
+     FLAG(template_ids)},
+    {"pieces", NULL, "print tokens instead of their ids", CLI_TOKENIZE, 0, FLAG(pieces)},
     {"mode", "train|infer|load", "the steps or the loader to measure", CLI_MODE, 0, TEXT(mode)},
     {"batch", "N", "samples in a step", CLI_BATCH, 0, COUNT(batch)},
     {"steps", "N", "steps in a round", CLI_STEPS, 0, COUNT(steps)},

@@ -113,7 +113,7 @@ void init_write_text(const init_file *f, const text_survey *found, init_choice *
           found->utf8 ? "character" : "byte", found->length);
   fprintf(f->to, "[run]\nname = %s\nepochs = %lld\n\n", f->name, epochs);
   fprintf(f->to, "[data]\nsource = text\nfile = %s\n%stokens = %lld\nbatch = %lld\n", f->path,
-          found->utf8 ? "" : "level = bytes\n", tokens, batch);
+          found->utf8 ? "" : "tokenizer = bytes\n", tokens, batch);
   text_write_model(f, tokens, found->characters, large);
   fprintf(f->to,
           "\n[optimizer]\ntype = adamw\nlr = 1e-3\nbeta2 = 0.99\nweight_decay = 0.1\nclip = 1.0\n"

@@ -64,15 +64,13 @@ static void markdown_write_default(FILE *to, const json_t *option) {
 
 static void markdown_write_option(FILE *to, const json_t *option) {
   const char *type = cli_text(option, "type"), *range = cli_text(option, "range");
-  bool is_enum = strcmp(type, "enum") == 0;
+  bool is_enum = strcmp(type, "enum") == 0, worded = strcmp(type, "path") == 0 && range != NULL;
   fprintf(to, "| `%s` | ", cli_text(option, "name"));
-  if (is_enum)
-    markdown_write_choices(to, range);
-  else
-    fprintf(to, "%s", markdown_type_words(type));
+  if (is_enum || worded) markdown_write_choices(to, range);
+  if (!is_enum) fprintf(to, "%s%s", worded ? ", " : "", markdown_type_words(type));
   fprintf(to, " | ");
   markdown_write_default(to, option);
-  fprintf(to, " | %s | ", is_enum || range == NULL ? "" : range);
+  fprintf(to, " | %s | ", is_enum || worded || range == NULL ? "" : range);
   reference_write_text(to, cli_text(option, "doc"));
   fprintf(to, " |\n");
 }

@@ -4,7 +4,9 @@
 #include "core/step/graphs/incremental.h"
 #include "core/infer/prediction/load_trained.h"
 #include "core/infer/prediction/predict_classes.h"
+#include "core/infer/prediction/vocabulary.h"
 #include "core/step/checks/check_model.h"
+#include "core/tokenizer/calls.h"
 
 enum { PREFILL_TOKENS = 32 };
 
@@ -43,10 +45,11 @@ static tn_status decoder_open_vocabulary(tn_decoder *d) {
   tn_predict_classes classes;
   const tn_type row = {TN_F32, 1, {d->classes}};
   tn_predict_classes_start(d->run, &row, 1, &classes);
-  d->names = json_incref(classes.names);
-  d->unfit = classes.unfit;
+  tn_status status =
+      tn_vocabulary_open(&d->run->env, NULL, classes.names, d->classes, &d->tokenizer, &d->unfit);
+  if (d->unfit == 0) d->unfit = classes.unfit;
   tn_predict_classes_finish(&classes);
-  return tn_vocabulary_open(&d->run->env, d->names, d->classes, &d->vocabulary);
+  return status;
 }
 
 tn_status tn_decoder_open(tn_run *run, const char *command, tn_decoder *d) {
@@ -64,7 +67,7 @@ tn_status tn_decoder_open(tn_run *run, const char *command, tn_decoder *d) {
 tn_status tn_decoder_need_texts(const tn_decoder *d, const char *where, const char *advice) {
   const tn_env *env = &d->run->env;
   const char *file = d->run->weights_file != NULL ? d->run->weights_file : "the weights";
-  if (d->vocabulary.n > 0) return TN_OK;
+  if (d->tokenizer != NULL) return TN_OK;
   if (d->unfit > 0)
     return tn_failf(env, TN_EINVAL,
                     "%s: the model gives scores of %lld tokens, but the vocabulary of %s has %lld; make them "
@@ -75,8 +78,7 @@ tn_status tn_decoder_need_texts(const tn_decoder *d, const char *where, const ch
 }
 
 void tn_decoder_close(tn_decoder *d) {
-  tn_vocabulary_close(&d->run->env, &d->vocabulary);
-  json_decref(d->names);
+  tn_host_tokenizer_close(&d->run->env, d->tokenizer);
   tn_vec_free(&d->run->env, &d->history);
   tn_executor_destroy(d->executor);
   tn_programs_free(d->run, &d->set);

@@ -2,24 +2,28 @@
  * values of earlier tokens (graphs/incremental.h). */
 #pragma once
 
-#include "core/infer/prediction/vocabulary.h"
+#include <jansson.h>
+
+#include "core/base/vec.h"
 #include "core/step/programs/programs.h"
+#include "tenon/tokenizer.h"
+
+typedef TN_VEC(int32_t) tn_token_list;
 
 typedef struct tn_decoder {
   tn_run *run;
   tn_device *device;
   tn_program_set set;
   tn_executor *executor;
-  const char *input;     /* the model's input of tokens, */
-  const char *output;    /* and its output of scores */
-  int32_t dtype;         /* of it: i32 or i64 */
-  int64_t window, chunk; /* tokens in the caches at most, and in a run of PREFILL */
-  int64_t classes;       /* tokens of the vocabulary */
-  int64_t position;      /* tokens in the caches */
-  tn_token_list history; /* all tokens that were fed */
-  json_t *names;         /* of the vocabulary; NULL: unknown */
-  int64_t unfit;         /* names of the weights that are not so many as the tokens; 0: none */
-  tn_vocabulary vocabulary;
+  const char *input;       /* the model's input of tokens, */
+  const char *output;      /* and its output of scores */
+  int32_t dtype;           /* of it: i32 or i64 */
+  int64_t window, chunk;   /* tokens in the caches at most, and in a run of PREFILL */
+  int64_t classes;         /* tokens of the vocabulary */
+  int64_t position;        /* tokens in the caches */
+  tn_token_list history;   /* all tokens that were fed */
+  tn_tokenizer *tokenizer; /* NULL: the tokens have no texts */
+  int64_t unfit;           /* tokens of the vocabulary of the weights, which does not fit; 0: it does */
 } tn_decoder;
 
 /* Compiles the programs and loads weights; `command` is for messages. The caller calls tn_decoder_close, also

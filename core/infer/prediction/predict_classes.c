@@ -69,7 +69,7 @@ static int64_t predict_next_class(const float *scores, int64_t n, int64_t before
 static json_t *predict_describe_class(const tn_predict_classes *c, int64_t class, double probability) {
   json_t *one = json_pack("{s:I}", "class", (json_int_t) class);
   json_t *name = c->names != NULL ? json_array_get(c->names, (size_t) class) : NULL;
-  if (one != NULL && name != NULL) json_object_set(one, "name", name);
+  if (one != NULL && json_is_string(name)) json_object_set(one, "name", name);
   if (one != NULL) json_object_set_new(one, "probability", json_real(probability));
   return one;
 }

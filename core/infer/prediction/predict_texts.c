@@ -4,7 +4,9 @@
 #include "core/model/model.h"
 #include "core/infer/prediction/decoder.h"
 #include "core/infer/prediction/predict_classes.h"
+#include "core/infer/prediction/vocabulary.h"
 #include "core/run/result.h"
+#include "core/tokenizer/calls.h"
 
 static const size_t LARGEST_TEXT = (size_t)1 << 30;
 
@@ -25,26 +27,27 @@ tn_status tn_predict_texts_wanted(const tn_predict_inputs *p, bool *wanted) {
 static tn_status predict_text_scores(const tn_predict_inputs *p, tn_decoder *d, const char *path,
                                      const float **scores) {
   const void *env = &p->run->env;
-  tn_token_list tokens = {0};
+  tn_token_ids tokens = {0};
   char *text = NULL;
   size_t bytes = 0;
   tn_status status = tn_file_read(env, path, LARGEST_TEXT, &text, &bytes);
   if (status == TN_OK && bytes == 0) status = tn_failf(env, TN_EINVAL, "the file is empty");
-  if (status == TN_OK) status = tn_vocabulary_encode(env, &d->vocabulary, text, bytes, &tokens);
+  if (status == TN_OK) status = tn_host_tokenizer_encode(env, d->tokenizer, text, bytes, 0, &tokens);
   if (status == TN_OK) {
     int64_t n = (int64_t)tokens.n < d->window ? (int64_t)tokens.n : d->window;
     tn_decoder_restart(d);
     status = tn_decoder_feed(d, tokens.v + tokens.n - (size_t)n, n, scores);
   }
   tn_release(env, text);
-  tn_vec_free(env, &tokens);
+  tn_release(env, tokens.v);
   return status == TN_EINVAL ? tn_wrap(env, status, "%s", path) : status;
 }
 
 static tn_status predict_text_rows(const tn_predict_inputs *p, tn_decoder *d, tn_finite_rows *finite,
                                    json_t *predictions) {
-  const tn_predict_classes classes = {.names = d->names, .classes = d->classes, .top = p->options->top};
-  tn_status status = TN_OK;
+  json_t *names = tn_vocabulary_names(&p->run->env, d->tokenizer, d->classes);
+  const tn_predict_classes classes = {.names = names, .classes = d->classes, .top = p->options->top};
+  tn_status status = names != NULL ? TN_OK : TN_ENOMEM;
   for (int32_t i = 0; status == TN_OK && i < p->options->n_inputs; i++) {
     const float *scores;
     status = predict_text_scores(p, d, p->paths[i], &scores);
@@ -53,6 +56,7 @@ static tn_status predict_text_rows(const tn_predict_inputs *p, tn_decoder *d, tn
     json_array_append_new(predictions, json_pack("{s:o, s:o}", "input", tn_json_text(p->paths[i]), "top",
                                                  tn_predict_classes_row(&classes, scores)));
   }
+  json_decref(names);
   return status;
 }
 

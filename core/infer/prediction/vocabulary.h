@@ -1,28 +1,19 @@
-/* core/infer/prediction/vocabulary.h: text as tokens of a model, and back. */
+/* core/infer/prediction/vocabulary.h: the tokenizer of a language model: that of its training data, which the
+ * weights keep, or the names of its classes. */
 #pragma once
 
 #include <jansson.h>
-#include <stdbool.h>
 
 #include "core/base/vec.h"
+#include "tenon/tokenizer.h"
 
-typedef TN_VEC(int32_t) tn_token_list;
+/* `learnt` is the note of the weights about their data (records/checkpoints/learnt.h), or NULL; `names` is a
+ * list with the text of each of n tokens, or NULL. Without both, 256 tokens are bytes. *tokenizer is NULL:
+ * the tokens have no texts. *unfit: the tokens of a tokenizer for more than n, which is not used; 0: none. */
+tn_status tn_vocabulary_open(const void *handle, const char *learnt, const json_t *names, int64_t n,
+                             tn_tokenizer **tokenizer, int64_t *unfit);
 
-typedef struct tn_vocabulary {
-  int64_t n;
-  const char **texts; /* of the names, which outlive the vocabulary, or of `bytes` */
-  size_t *lengths, longest;
-  int32_t *sorted; /* tokens in the order of their texts */
-  char *bytes;     /* the texts of 256 tokens that are bytes; NULL: the names are given */
-} tn_vocabulary;
-
-/* `names` is a list with the text of each of n tokens. NULL: unknown; 256 tokens are then bytes, and others
- * have no texts: `n` is 0. */
-tn_status tn_vocabulary_open(const void *handle, const json_t *names, int64_t n, tn_vocabulary *v);
-void tn_vocabulary_close(const void *handle, tn_vocabulary *v);
-
-/* Appends the tokens of a text: at each place the longest token that fits. TN_EINVAL: no token does. */
-tn_status tn_vocabulary_encode(const void *handle, const tn_vocabulary *v, const char *text, size_t bytes,
-                               tn_token_list *tokens);
-/* The text of a token, 0 <= token < n; valid as long as the vocabulary. */
-const char *tn_vocabulary_text(const tn_vocabulary *v, int32_t token, size_t *bytes);
+/* A list with the text of each of n tokens for people: null where the tokenizer has none. NULL: out of
+ * memory.
+ */
+json_t *tn_vocabulary_names(const void *handle, const tn_tokenizer *tokenizer, int64_t n);

@@ -76,10 +76,16 @@ static const input inputs[] = {
      "in/text",
      "hostile.txt",
      {{"train", "text.ini", "--set", "data.file=hostile.txt", FAST},
-      {"train", "text.ini", "--set", "data.file=hostile.txt", "--set", "data.level=bytes", FAST},
+      {"train", "text.ini", "--set", "data.file=hostile.txt", "--set", "data.tokenizer=bytes", FAST},
       {"init", "hostile.txt", "--output", "made.ini"},
       {"predict", "base/text/run", "--input", "hostile.txt"},
       {"eval", "base/text/run", "--set", "data.file=hostile.txt"}}},
+    {"a tokenizer",
+     "in/tokenizer",
+     "hostile.json",
+     {{"tokenize", "hostile.json", "--tokenizer", "hostile.json", "--pieces"},
+      {"tokenize", "hostile.json", "--tokenizer", "hostile.json", "--output", "made.bin", "--json"},
+      {"train", "text.ini", "--set", "data.tokenizer=hostile.json", FAST}}},
     {"measurements",
      "in/tune",
      "tuned/hostile",
@@ -141,7 +147,7 @@ static void inputs_make_measurements(void) {
 }
 
 static void inputs_prepare(void) {
-  static const char *const kinds[] = {"safetensors", "npy", "ini", "jpeg", "png", "idx"};
+  static const char *const kinds[] = {"safetensors", "tokenizer", "npy", "ini", "jpeg", "png", "idx"};
   runs_make();
   attack_folder("in/device");
   attack_folder("in/text");

@@ -299,7 +299,7 @@ static void a_file_that_is_not_utf8_is_bytes_and_short_ones_get_short_windows(vo
   file_write_bytes("song.mid", bytes, sizeof bytes);
   const json_t *r = program_json(0, "init song.mid");
   assert_int_equal(program_number(r, "bytes"), 256);
-  has("song.ini", "level = bytes");
+  has("song.ini", "tokenizer = bytes");
   assert_int_equal(program_number(program_json(0, "train song.ini --set run.max_steps=1"), "steps"), 1);
 }
 

@@ -4,9 +4,9 @@
 #include "program.h"
 
 /* A transformer that learns a line which the text repeats. */
-#define TEXT_INI(LEVEL, CLASSES, CAUSAL)                                                                     \
+#define TEXT_INI(TOKENIZER, CLASSES, CAUSAL)                                                                 \
   "[run]\nname = text\nepochs = 6\n[data]\nsource = text\nfile = text.txt\ntokens = 16\nbatch = 8\n"         \
-  "level = " LEVEL "\n[model]\ninputs = tokens: i32[16]\ntargets = next: i32[16]\nlayers =\n"                \
+  "tokenizer = " TOKENIZER "\n[model]\ninputs = tokens: i32[16]\ntargets = next: i32[16]\nlayers =\n"        \
   "    wte:  embedding(" CLASSES ", 32)\n    wpe:  positions(32) <- tokens\n    x:    add <- wte, wpe\n"     \
   "    h:    block(32, heads=2) * 2\n    head: linear(" CLASSES ")\nloss = cross_entropy\n"                  \
   "[block block]\nargs = width, heads\nlayers =\n    ln:   layer_norm\n    qkv:  linear(3*width)\n"          \

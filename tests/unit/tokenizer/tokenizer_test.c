@@ -22,7 +22,7 @@
   "\"model\":{\"type\":\"BPE\",\"vocab\":{\"\xC3\x83\":0,\"\xC2\xA9\":1,\"a\":2,\"aa\":3},\"merges\":[\"a "  \
   "a\"]}"
 
-static tn_tokenizer *open_text(test_env *t, const char *json) {
+static tn_tokenizer *open_text(const void *t, const char *json) {
   tn_tokenizer *tokenizer;
   if (tn_host_tokenizer_open_text(t, "t.json", json, strlen(json), &tokenizer) != TN_OK)
     fail_msg("%s", tn_error_text(t));
@@ -39,7 +39,7 @@ static void refuses(const char *json, tn_status status, const char *message) {
   assert_int_equal(t.live, 0);
 }
 
-static void ids_are(test_env *t, const tn_tokenizer *tokenizer, const char *text, size_t bytes,
+static void ids_are(const void *t, const tn_tokenizer *tokenizer, const char *text, size_t bytes,
                     const int32_t *expected, size_t n) {
   tn_token_ids ids = {0};
   if (tn_host_tokenizer_encode(t, tokenizer, text, bytes, 0, &ids) != TN_OK) fail_msg("%s", tn_error_text(t));
@@ -49,7 +49,7 @@ static void ids_are(test_env *t, const tn_tokenizer *tokenizer, const char *text
 }
 #define IDS(...) (const int32_t[]){__VA_ARGS__}, sizeof((const int32_t[]){__VA_ARGS__}) / sizeof(int32_t)
 
-static void encoding_fails(test_env *t, const tn_tokenizer *tokenizer, const char *text,
+static void encoding_fails(const void *t, const tn_tokenizer *tokenizer, const char *text,
                            const char *message) {
   tn_token_ids ids = {0};
   assert_int_equal(tn_host_tokenizer_encode(t, tokenizer, text, strlen(text), 0, &ids), TN_EINVAL);
@@ -94,7 +94,8 @@ static void characters_are_numbered_in_the_order_of_their_code_points(void **sta
   assert_int_equal(tn_host_tokenizer_id(again, "b", 1), 3);
   assert_int_equal(tn_host_tokenizer_id(again, "x", 1), -1);
   assert_null(tn_host_tokenizer_token(again, 5, &n));
-  encoding_fails(&t, again, "abx", "the text has 'x' at byte 2, which is not among the 5 tokens");
+  encoding_fails(&t, again, "abx",
+                 "the text has 'x' at byte 2, which is not among the 5 tokens of the model");
   tn_host_tokenizer_close(&t, again);
   tn_host_tokenizer_close(&t, tokenizer);
   assert_int_equal(t.live, 0);
@@ -162,8 +163,8 @@ static void what_is_wrong_is_named_with_its_place(void **state) {
   refuses("[1]", TN_EINVAL, "t.json: model: is no model: the file is no tokenizer.json");
   refuses("{\"model\":{\"type\":\"Magic\"}}", TN_EUNSUPPORTED,
           "t.json: model.type: \"Magic\" is not supported");
-  refuses("{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Precompiled\"}]}," MODEL "}",
-          TN_EUNSUPPORTED, "t.json: normalizer.normalizers[0].type: \"Precompiled\" is not supported");
+  refuses("{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Nmt\"}]}," MODEL "}",
+          TN_EUNSUPPORTED, "t.json: normalizer.normalizers[0].type: \"Nmt\" is not supported");
   refuses("{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[\"a a\"]}}", TN_EINVAL,
           "t.json: model.merges[0]: \"aa\" is not in the vocabulary");
   refuses("{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[\"a\"]}}", TN_EINVAL,
@@ -261,18 +262,53 @@ static void *encode_often(void *arg) {
 
 static void threads_share_a_tokenizer(void **state) {
   (void)state;
-  test_env t;
+  tn_env env;
+  tn_error_record record;
   pthread_t threads[4];
   void *result;
-  tn_error_record_init_root(&t.env, &t.record,
-                            NULL); /* its allocator counts nothing, so threads may share it */
-  tn_tokenizer *tokenizer = open_text(&t, "{" BYTE_LEVEL "}");
+  tn_error_record_init_root(&env, &record, NULL); /* the allocator of a test_env is for one thread */
+  tn_tokenizer *tokenizer = open_text(&env, "{" BYTE_LEVEL "}");
   for (int i = 0; i < 4; i++) assert_int_equal(pthread_create(&threads[i], NULL, encode_often, tokenizer), 0);
   for (int i = 0; i < 4; i++) {
     pthread_join(threads[i], &result);
     assert_ptr_equal(result, tokenizer);
   }
-  tn_host_tokenizer_close(&t, tokenizer);
+  tn_host_tokenizer_close(&env, tokenizer);
+}
+
+/* Ids of many texts are those of each, on any number of threads. */
+static void texts_are_encoded_on_several_threads(void **state) {
+  (void)state;
+  enum { TEXTS = 3000, BYTES = 300 };
+  static char bytes[TEXTS][BYTES];
+  static tn_token_text texts[TEXTS];
+  static size_t ends[TEXTS];
+  tn_env env;
+  tn_error_record record;
+  tn_error_record_init_root(&env, &record, NULL);
+  tn_tokenizer *tokenizer = open_text(&env, "{" MODEL "}");
+  for (size_t i = 0; i < TEXTS; i++) {
+    for (size_t k = 0; k < BYTES; k++) bytes[i][k] = "ab"[(i * 7 + k * k) % 3 % 2];
+    texts[i] = (tn_token_text){bytes[i], i % BYTES};
+  }
+  for (int32_t threads = 1; threads < 4; threads += 2) {
+    tn_token_ids ids = {0};
+    assert_int_equal(tn_host_tokenizer_encode_all(&env, tokenizer, texts, TEXTS, 0, threads, &ids, ends),
+                     TN_OK);
+    assert_int_equal(ids.n, ends[TEXTS - 1]);
+    for (size_t i = 0; i < TEXTS; i += 97) {
+      size_t start = i > 0 ? ends[i - 1] : 0;
+      ids_are(&env, tokenizer, texts[i].text, texts[i].bytes, ids.v + start, ends[i] - start);
+    }
+    tn_release(&env, ids.v);
+  }
+  tn_token_ids none = {0};
+  texts[1234].text = texts[2345].text = "\xff\xff";
+  texts[1234].bytes = texts[2345].bytes = 2;
+  assert_int_equal(tn_host_tokenizer_encode_all(&env, tokenizer, texts, TEXTS, 0, 3, &none, ends), TN_EINVAL);
+  assert_non_null(strstr(tn_error_text(&env), "text 1235: byte 0 of the text is not UTF-8"));
+  tn_release(&env, none.v);
+  tn_host_tokenizer_close(&env, tokenizer);
 }
 
 static tn_status work(test_env *t, void *context) {
@@ -315,6 +351,7 @@ int main(void) {
       cmocka_unit_test(an_unknown_token_that_is_missing_is_named_when_it_is_needed),
       cmocka_unit_test(long_words_are_merged_as_short_ones),
       cmocka_unit_test(threads_share_a_tokenizer),
+      cmocka_unit_test(texts_are_encoded_on_several_threads),
       cmocka_unit_test(memory_may_run_out_at_any_place),
   };
   return cmocka_run_group_tests_name("tokenizer", tests, NULL, NULL);

@@ -32,7 +32,7 @@ static const tn_option rows[] = {
     TN_OPT(sample, count, TN_OPT_INT, NULL, ">= 1", "how many"),
     TN_OPT(sample, rate, TN_OPT_FLOAT, "0.5", "[0, 1)", "a rate"),
     TN_OPT(sample, text, TN_OPT_TEXT, "word", NULL, "a text"),
-    TN_OPT(sample, path, TN_OPT_PATH, "", NULL, "a path"),
+    TN_OPT(sample, path, TN_OPT_PATH, "", "none|all", "a path"),
     TN_OPT(sample, mode, TN_OPT_ENUM, "zeros", "zeros|reflect|circular", "a mode"),
     TN_OPT(sample, sizes, TN_OPT_INTS, "[]", ">= 1", "sizes"),
     TN_OPT(sample, betas, TN_OPT_FLOATS, "[0.9, 0.999]", "[0, 1)", "betas"),
@@ -158,6 +158,16 @@ static void paths_are_absolute_against_their_folder(void **state) {
   f.options.folder = "/data/sets";
   is_set(&f, "path", "/mnist");
   assert_string_equal(f.data->path, "/mnist");
+  end(&f);
+  start(&f);
+  f.options.folder = "/data/sets";
+  is_set(&f, "path", "all"); /* a word of the range */
+  assert_string_equal(f.data->path, "all");
+  end(&f);
+  start(&f);
+  f.options.folder = "/data/sets";
+  is_set(&f, "path", "./all");
+  assert_string_equal(f.data->path, "/data/sets/./all");
   end(&f);
   assert_non_null(getcwd(here, sizeof(here)));
   start(&f);

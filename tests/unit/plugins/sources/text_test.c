@@ -43,7 +43,7 @@ static void bytes_are_their_own_numbers(void **state) {
   (void)state;
   probe p;
   put("\xFF\x00\x80z", 4);
-  const char *const *options = PAIRS("file", path, "tokens", "3", "split", "1", "level", "bytes");
+  const char *const *options = PAIRS("file", path, "tokens", "3", "split", "1", "tokenizer", "bytes");
   assert_int_equal(probe_open(&p, &text_source, options, TN_SPLIT_TRAIN), TN_OK);
   assert_int_equal(p.description.fields[1].classes, 256);
   assert_int_equal(probe_read(&p, 0, 0), TN_OK);
@@ -91,6 +91,34 @@ static void validation_is_the_rest_of_the_text(void **state) {
                 TN_EUNAVAILABLE, "is for training");
 }
 
+/* Each part has whole lines, and no names: a vocabulary is large. */
+static void a_tokenizer_encodes_each_part(void **state) {
+  (void)state;
+  static const char json[] = "{\"model\":{\"type\":\"Pieces\",\"pieces\":[\"ab\",\"\\n\",\"c\",\"a\"]}}";
+  static const int32_t first[] = {0, 2, 1}, rest[] = {2, 3, 1};
+  probe p;
+  const char *tokenizer = in_folder(folder, "t.json");
+  write_file(tokenizer, json, sizeof json - 1);
+  put("abc\nab\nca\nca\n", 13);
+  const char *const *options = PAIRS("file", path, "tokens", "3", "split", "0.4", "tokenizer", tokenizer);
+  assert_int_equal(probe_open(&p, &text_source, options, TN_SPLIT_TRAIN), TN_OK);
+  assert_int_equal(p.description.fields[1].classes, 4);
+  assert_null(p.description.fields[1].class_names);
+  assert_int_equal(p.description.count, 1);
+  assert_int_equal(probe_read(&p, 0, 0), TN_OK);
+  assert_memory_equal(p.value[0], first, sizeof first);
+  probe_close(&p);
+  assert_int_equal(probe_open(&p, &text_source, options, TN_SPLIT_VALID), TN_OK);
+  assert_int_equal(probe_read(&p, 0, 0), TN_OK);
+  assert_memory_equal(p.value[0], rest, sizeof rest);
+  probe_close(&p);
+  put("abx", 3);
+  probe_refused(&text_source, PAIRS("file", path, "tokens", "1", "split", "1", "tokenizer", tokenizer),
+                TN_SPLIT_TRAIN, TN_EINVAL, "the text has 'x' at byte 2");
+  probe_refused(&text_source, PAIRS("file", path, "tokenizer", in_folder(folder, "none.json")),
+                TN_SPLIT_TRAIN, TN_EIO, "none.json: cannot be opened");
+}
+
 static void a_text_that_is_too_short_is_refused(void **state) {
   (void)state;
   put("abc", 3);
@@ -124,7 +152,7 @@ static void refused_memory_is_survived(void **state) {
   (void)state;
   put("some letters", 12);
   probe_starve(&text_source, PAIRS("file", path, "tokens", "3"));
-  probe_starve(&text_source, PAIRS("file", path, "tokens", "3", "level", "bytes"));
+  probe_starve(&text_source, PAIRS("file", path, "tokens", "3", "tokenizer", "bytes"));
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, start, stop)
@@ -135,6 +163,7 @@ int main(void) {
       CASE(bytes_are_their_own_numbers),
       CASE(windows_follow_each_other_or_overlap),
       CASE(validation_is_the_rest_of_the_text),
+      CASE(a_tokenizer_encodes_each_part),
       CASE(a_text_that_is_too_short_is_refused),
       CASE(invalid_utf_8_is_an_error_with_its_position),
       CASE(a_missing_file_is_named),
