@@ -13,6 +13,7 @@ typedef struct constant_search {
   bool *constant; /* per value: a constant group makes it */
   bool *placed;   /* per value: a commit, an output, a pack or a collective asks for its location */
   int64_t bytes;  /* that the constants found so far keep */
+  bool fixed_states;
 } constant_search;
 
 /* ---- values with a location that others decide ---- */
@@ -54,7 +55,7 @@ static int64_t kept_bytes(const constant_search *s, const tn_group *g) {
   for (int32_t k = 0; k < g->n_out; k++) {
     const tn_gvalue *value = &s->cover->graph->values.v[g->out[k]];
     int64_t bytes = tn_layout_bytes(&value->type, &value->layout);
-    if (s->placed[g->out[k]] || bytes > TN_CONSTANT_VALUE_BYTES) return -1;
+    if (s->placed[g->out[k]] || (!s->fixed_states && bytes > TN_CONSTANT_VALUE_BYTES)) return -1;
     sum += tn_interval_aligned(bytes);
   }
   return sum;
@@ -66,7 +67,7 @@ static bool take_constant_group(constant_search *s, const tn_group *g) {
   if (g->fallback != NULL || g->role != TN_STREAM_COMPUTE || has_effect(s->cover->graph, g)) return false;
   if (!has_constant_operands(s, g)) return false;
   int64_t bytes = kept_bytes(s, g);
-  if (bytes < 0 || s->bytes + bytes > TN_CONSTANT_PROGRAM_BYTES) return false;
+  if (bytes < 0 || (!s->fixed_states && s->bytes + bytes > TN_CONSTANT_PROGRAM_BYTES)) return false;
   s->bytes += bytes;
   for (int32_t k = 0; k < g->n_out; k++) s->constant[g->out[k]] = true;
   return true;
@@ -90,10 +91,16 @@ static tn_status move_constant_groups(constant_search *s) {
   return TN_OK;
 }
 
-tn_status tn_pass_constants(tn_cover *cover) {
+static void mark_fixed_states(const constant_search *s) {
+  const tn_graph *graph = s->cover->graph;
+  for (size_t i = 0; i < graph->states.n; i++)
+    if (graph->states.v[i].value != 0) s->constant[graph->states.v[i].value] = true;
+}
+
+tn_status tn_pass_constants(tn_cover *cover, bool fixed_states) {
   size_t n = cover->graph->values.n;
   tn_arena memory = tn_arena_new(cover->env);
-  constant_search s = {.cover = cover};
+  constant_search s = {.cover = cover, .fixed_states = fixed_states};
   s.base = tn_arena_alloc(&memory, n * sizeof *s.base);
   s.constant = tn_arena_alloc(&memory, n * sizeof *s.constant);
   s.placed = tn_arena_alloc(&memory, n * sizeof *s.placed);
@@ -101,6 +108,7 @@ tn_status tn_pass_constants(tn_cover *cover) {
   if (status == TN_OK) {
     tn_find_view_bases(cover->graph, s.base);
     mark_placed_values(&s);
+    if (fixed_states) mark_fixed_states(&s);
     status = move_constant_groups(&s);
   }
   tn_arena_free(&memory);

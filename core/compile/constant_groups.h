@@ -13,4 +13,6 @@
 #define TN_CONSTANT_VALUE_BYTES   (INT64_C(1) << 20)
 #define TN_CONSTANT_PROGRAM_BYTES (INT64_C(16) << 20)
 
-tn_status tn_pass_constants(tn_cover *cover);
+/* fixed_states: the states of the graph do not change either, as in the body of a loop. Groups that depend on
+ * them alone are launched once in front of the first step, without a limit of their memory. */
+tn_status tn_pass_constants(tn_cover *cover, bool fixed_states);

@@ -14,6 +14,7 @@ typedef struct tn_compile_options {
                                   slot serves both; NULL: offsets of their own */
   int64_t arena_limit; /* bytes that the arena should not exceed: values are rematerialized. 0: no limit */
   bool keep_constants; /* the program runs often: values that depend on nothing are computed once and kept */
+  bool fixed_states;   /* with keep_constants: values that depend on states alone are constants, too */
   tn_state_map *layout_map; /* `map`, if the program may choose the layouts of parameters in it; else NULL */
 } tn_compile_options;
 

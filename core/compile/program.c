@@ -2,6 +2,8 @@
  * operands. */
 #include "core/compile/program.h"
 
+#include "core/compile/kernels/catalog.h"
+#include "core/compile/kernels/loop_kernel.h"
 #include "core/compile/memory/memory_plan.h"
 
 /* ---- steps ---- */
@@ -20,6 +22,16 @@ static const char *step_name(tn_program *p, const tn_group *g) {
                          layer ? node->layer : "");
 }
 
+static const tn_loop_attributes *loop_attributes(const tn_program *p, const tn_group *g) {
+  return p->cover->graph->nodes.v[g->nodes[0]].attributes;
+}
+
+static tn_status find_step_body(const tn_program *p, const tn_group *g, tn_step *step) {
+  const tn_catalog *catalog = g->fallback != NULL ? p->cover->fallback : p->cover->catalog;
+  if (!tn_kernel_is_loop(g->kernel)) return TN_OK;
+  return tn_loop_bodies_find(&catalog->target, loop_attributes(p, g), &step->body);
+}
+
 static tn_status fill_program_step(tn_program *p, const tn_plan *plan, const tn_group *g, tn_step *step) {
   *step = (tn_step){.group = g, .n_in = g->n_in, .n_out = g->n_out, .awaits = -1};
   step->in = tn_arena_alloc(&p->memory, (size_t)g->n_in * sizeof *step->in);
@@ -30,6 +42,7 @@ static tn_status fill_program_step(tn_program *p, const tn_plan *plan, const tn_
     step->in[i] = plan_operand(plan, g, g->in[i], &g->choice.in_layout[i]);
   for (int32_t i = 0; i < g->n_out; i++)
     step->out[i] = plan_operand(plan, g, g->out[i], &g->choice.out_layout[i]);
+  TN_TRY(find_step_body(p, g, step));
   p->prepared_bytes += g->choice.prepared_bytes;
   step->folded_offset = p->folded_bytes;
   p->folded_bytes += tn_interval_aligned(g->choice.folded_bytes);
@@ -143,6 +156,7 @@ static uint64_t hash_step(uint64_t hash, const tn_step *step) {
   hash = tn_hash_bytes(hash, g->nodes, (size_t)g->n_nodes * sizeof *g->nodes);
   for (int32_t i = 0; i < step->n_in; i++) hash = hash_operand(hash, &step->in[i]);
   for (int32_t i = 0; i < step->n_out; i++) hash = hash_operand(hash, &step->out[i]);
+  if (step->body != NULL) hash = tn_hash_bytes(hash, &step->body->program->hash, sizeof(uint64_t));
   return tn_hash_bytes(hash, &step->workspace_offset, sizeof step->workspace_offset);
 }
 

@@ -19,6 +19,7 @@ typedef struct tn_step {
   tn_operand *in, *out; /* as the group's in and out */
   int32_t n_in, n_out;  /* of the group */
   int32_t awaits;       /* a collective, by the index of its step, that must have ended before this one; -1 */
-  int64_t workspace_offset; /* in the arena; in the host memory for a step on the fallback */
-  int64_t folded_offset;    /* in the program's memory for folded constants */
+  int64_t workspace_offset;        /* in the arena; in the host memory for a step on the fallback */
+  int64_t folded_offset;           /* in the program's memory for folded constants */
+  const struct tn_loop_body *body; /* of a loop (loop_kernel.h); else NULL */
 } tn_step;

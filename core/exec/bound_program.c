@@ -3,8 +3,10 @@
 #include "core/exec/bound_program.h"
 
 #include "core/compile/kernels/collective_kernel.h"
+#include "core/compile/kernels/loop_kernel.h"
 #include "core/exec/collective.h"
 #include "core/exec/declines.h"
+#include "core/exec/loop.h"
 
 static void bind_views(const tn_executor *e, const tn_bound_program *bound, const tn_operand *operands,
                        int32_t n, int32_t slot, bool host, tn_view *views) {
@@ -13,12 +15,20 @@ static void bind_views(const tn_executor *e, const tn_bound_program *bound, cons
                          tn_executor_address(e, bound, &operands[i].location, slot, host)};
 }
 
+static tn_status prepare_loop(tn_executor *e, const tn_step *step, void **prepared) {
+  tn_bound_loop *loop = NULL;
+  tn_status status = tn_loop_prepare(e, tn_device_of(e, step), step, &loop);
+  *prepared = loop;
+  return status;
+}
+
 /* The number of a step is the use of its kernel. */
 static tn_status prepare_step(tn_executor *e, const tn_program *program, int32_t number, void **prepared) {
   const tn_step *step = &program->steps[number];
   const tn_group *group = step->group;
   tn_device *device = tn_device_of(e, step);
   if (tn_kernel_is_collective(group->kernel)) return tn_collective_prepare(e, program, step, prepared);
+  if (tn_kernel_is_loop(group->kernel)) return prepare_loop(e, step, prepared);
   const tn_choice *choice = &group->choice;
   return tn_device_prepare(device, group->kernel, group->match, choice, choice->in_layout, choice->out_layout,
                            number, prepared);
@@ -103,9 +113,10 @@ static void bind_slot_launches(tn_executor *e, tn_bound_program *bound, int32_t 
     if (b->host.pub.folded_bytes > 0) b->host.pub.folded = (char *)bound->folded + step->folded_offset;
     b->host.parallel = device->backend->parallel;
     b->host.device = device->device;
-    bool collective = tn_kernel_is_collective(step->group->kernel);
-    b->launch = collective ? tn_collective_launch : step->group->kernel->launch;
-    b->foreign = !collective && tn_device_is_foreign(device, step->group->family);
+    bool collective = tn_kernel_is_collective(step->group->kernel), loop = step->body != NULL;
+    b->launch = collective ? tn_collective_launch : loop ? tn_loop_launch : step->group->kernel->launch;
+    b->foreign = !collective && !loop && tn_device_is_foreign(device, step->group->family);
+    if (loop) b->host.pub.prepared = bound->loops[slot * tn_program_all_steps(bound->program) + i];
     b->step = step;
     b->handoff = bound->events[i];
     int32_t awaited = awaited_collective(bound, i);
@@ -154,6 +165,8 @@ static void release_step(tn_executor *e, const tn_step *step, void *prepared) {
   tn_device *device = tn_device_of(e, step);
   if (tn_kernel_is_collective(kernel))
     tn_collective_release(e, prepared);
+  else if (tn_kernel_is_loop(kernel))
+    tn_loop_release(e, prepared);
   else if (prepared != NULL && kernel->release != NULL && tn_device_check_process(device) == TN_OK)
     kernel->release(&device->env, prepared);
 }
@@ -167,6 +180,7 @@ static bool note_failed_step(tn_executor *e, const tn_bound_program *bound, int3
   const tn_group *group = step->group;
   tn_device *device = tn_device_of(e, step);
   bool declines = status == TN_EUNSUPPORTED && !tn_kernel_is_collective(group->kernel) &&
+                  !tn_kernel_is_loop(group->kernel) &&
                   tn_decline_note(device, TN_LOG_WARN, step->name, group->entry, &group->choice, group->key);
   if (device != e->device) tn_error_move(&e->device->env, &device->env);
   tn_executor_fail(e, tn_executor_wrap_step(e, bound, step, status));
@@ -229,6 +243,24 @@ static tn_status list_calls(tn_executor *e, tn_bound_program *bound) {
   return TN_OK;
 }
 
+static tn_status create_loop_runs(tn_executor *e, tn_bound_program *bound) {
+  int32_t n = tn_program_all_steps(bound->program);
+  bound->loops = tn_alloc(e->env, tn_size_mul((size_t)e->n_slots, (size_t)n * sizeof *bound->loops));
+  if (bound->loops == NULL) return TN_ENOMEM;
+  for (int32_t i = 0; i < e->n_slots * n; i++) {
+    const tn_step *step = &bound->program->steps[i % n];
+    if (step->body == NULL) continue;
+    TN_TRY(tn_loop_run_create(e, bound->prepared[i % n], step_stream(e, step), &bound->loops[i]));
+  }
+  return TN_OK;
+}
+
+static void destroy_loop_runs(tn_executor *e, tn_bound_program *bound) {
+  int32_t n = bound->loops != NULL ? e->n_slots * tn_program_all_steps(bound->program) : 0;
+  for (int32_t i = 0; i < n; i++) tn_loop_run_destroy(e, bound->loops[i]);
+  tn_release(e->env, bound->loops);
+}
+
 tn_status tn_bound_program_init(tn_executor *e, const tn_program *program, tn_bound_program *bound) {
   bound->program = program;
   size_t views = count_views(program);
@@ -237,6 +269,7 @@ tn_status tn_bound_program_init(tn_executor *e, const tn_program *program, tn_bo
   TN_TRY(prepare_steps(e, bound));
   TN_TRY(finish_prepare(e, bound));
   TN_TRY(list_calls(e, bound));
+  TN_TRY(create_loop_runs(e, bound));
   TN_TRY(tn_folded_create(e, bound));
   TN_TRY(tn_executor_allocate(e, TN_MEMORY_DEVICE, program->constant_bytes, &bound->constants));
   TN_TRY(make_events(e, bound));
@@ -259,6 +292,7 @@ static void destroy_ends(tn_executor *e, tn_collective_end *ends, int32_t n) {
 
 void tn_bound_program_free(tn_executor *e, tn_bound_program *bound) {
   if (bound->program == NULL) return;
+  destroy_loop_runs(e, bound);
   for (int32_t i = 0; bound->prepared != NULL && i < tn_program_all_steps(bound->program); i++)
     release_step(e, &bound->program->steps[i], bound->prepared[i]);
   tn_folded_destroy(e, bound);

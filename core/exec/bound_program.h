@@ -10,6 +10,7 @@
  *   fallback_segments.c   copies and events around segments that run on the fallback
  *   launch.c              the launches of a part
  *   capture.c             parts recorded once and replayed
+ *   loop.c                loops: a body's launches, repeated for each step
  *   bound_program.c       preparing kernels, binding addresses, making events
  *   run.c                 one run of a program on a slot
  *   state_io.c            state between device and host
@@ -52,11 +53,12 @@ typedef struct tn_bound_segment {
 
 typedef struct tn_bound_program {
   const tn_program *program;
-  void **prepared;         /* per step, those of constants included: the prepared kernel */
-  tn_bound_step **slots;   /* per slot: all steps */
-  tn_view *views;          /* of all launches */
-  void **events;           /* per step: its handoff, or NULL */
-  tn_collective_end *ends; /* per step */
+  void **prepared;            /* per step, those of constants included: the prepared kernel */
+  tn_bound_step **slots;      /* per slot: all steps */
+  tn_view *views;             /* of all launches */
+  struct tn_loop_run **loops; /* per slot, then per step: of a loop (loop.h) */
+  void **events;              /* per step: its handoff, or NULL */
+  tn_collective_end *ends;    /* per step */
   tn_bound_segment *segments;
   tn_capture_part *parts;
   int32_t n_parts;

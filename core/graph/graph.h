@@ -26,6 +26,7 @@
  *   build/      the builder behind tenon/build.h; emission of formulas
  *   rewrite/    passes: rewriting, decomposition, common subexpressions
  *   gradient/   reverse-mode differentiation
+ *   loop/       the op `loop`: a graph that is applied to each step of sequences, and its gradient
  *   op_tables.c creates tables of op definitions, which infer types by decompositions of rewrite/ */
 #pragma once
 
@@ -266,3 +267,7 @@ tn_status tn_expand_for_gradient(tn_build *b, tn_val *loss, tn_val *wrt, int32_t
  * gradients become ready. */
 tn_status tn_differentiate(tn_build *b, tn_val loss, tn_val seed, const tn_val *wrt, int32_t n,
                            tn_val *gradient, int32_t *order);
+/* The same for several float values of any shape, the ends: seeds[i] is the gradient of ends[i], and has its
+ * type. gradient[i] is the sum over the ends. */
+tn_status tn_vector_jacobian(tn_build *b, const tn_val *ends, const tn_val *seeds, int32_t n_ends,
+                             const tn_val *wrt, int32_t n, tn_val *gradient);

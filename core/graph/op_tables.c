@@ -1,9 +1,11 @@
 /* core/graph/op_tables.c: creates tables of op definitions. */
+#include "core/graph/loop/loop.h"
 #include "core/graph/op/schema.h"
 #include "core/graph/rewrite/composite_types.h"
 
 tn_status tn_op_table_create(tn_env *env, tn_registry *registry, struct tn_op_table **table) {
-  return tn_op_table_make(env, registry, tn_composite_types, table);
+  const tn_host_op loop = {&tn_op_loop, tn_loop_results, tn_loop_types};
+  return tn_op_table_make(env, registry, tn_composite_types, &loop, table);
 }
 
 static void op_tables_destroy(void *table) { tn_op_table_destroy(table); }

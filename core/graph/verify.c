@@ -57,7 +57,7 @@ static tn_status verify_result(const tn_graph *g, size_t i, int32_t k, const tn_
 static tn_status verify_node(const tn_graph *g, size_t i) {
   const tn_gnode *node = &g->nodes.v[i];
   TN_TRY(verify_operands(g, i));
-  if (node->n_out != node->def->n_results)
+  if (node->n_out != tn_op_n_results(node->def, node->attributes))
     return verify_fail_node(g, node, "the number of results is not the schema's");
   tn_type *inferred = tn_alloc(g->env, (size_t)node->n_out * sizeof *inferred);
   if (inferred == NULL) return TN_ENOMEM;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/compile/kernels/collective_kernel.h"
+#include "core/compile/kernels/loop_kernel.h"
 #include "core/compile/kernels/recorded_choices.h"
 #include "core/graph/op/schema.h"
 
@@ -89,6 +90,7 @@ static tn_status collect_kernels(tn_catalog *catalog, tn_registry *registry, str
   }
   for (int32_t i = 0; i < TN_COLLECTIVE_KERNELS && catalog->target.n_families > 0; i++)
     TN_TRY(add_catalog_kernel(catalog, ops, &tn_collective_entries[i], 0));
+  if (catalog->target.n_families > 0) TN_TRY(add_catalog_kernel(catalog, ops, &tn_loop_entry, 0));
   if (catalog->fixed.n > 0)
     qsort(catalog->fixed.v, catalog->fixed.n, sizeof *catalog->fixed.v, compare_fixed);
   if (catalog->epilogues.n > 0)

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "core/config/options/options.h"
+#include "core/graph/loop/loop.h"
 #include "core/graph/uses.h"
 
 /* ---- the match as the kernel sees it ---- */
@@ -164,8 +165,28 @@ static double sum_type_bytes(const tn_type *const *types, int32_t n) {
 
 static bool is_cost(double number) { return number >= 0 && isfinite(number); }
 
+static void op_cost(const tn_graph *g, const tn_op *op, const tn_node *node, tn_cost *cost);
+
+/* The operations of the body, once for each step. */
+static double loop_flops(const tn_graph *g, const tn_loop_attributes *a) {
+  tn_error_record record = {0};
+  tn_env env = {g->env->api, &record};
+  tn_arena arena = tn_arena_new(&env);
+  tn_graph *body = NULL;
+  double flops = 0;
+  tn_status status = tn_loop_parse(&env, g->ops, a, &body);
+  for (size_t i = 0; status == TN_OK && i < body->nodes.n; i++) {
+    tn_cost one = {.struct_size = sizeof one};
+    status = tn_node_cost(&arena, body, &body->nodes.v[i], &one);
+    flops += one.flops;
+  }
+  tn_graph_destroy(body);
+  tn_arena_free(&arena);
+  return flops * (double)a->steps;
+}
+
 /* Without a cost of its own, or with one that is no number: every element is read or written once. */
-static void op_cost(const tn_op *op, const tn_node *node, tn_cost *cost) {
+static void op_cost(const tn_graph *g, const tn_op *op, const tn_node *node, tn_cost *cost) {
   *cost = (tn_cost){.struct_size = sizeof *cost};
   if (op->cost != NULL) op->cost(node, cost);
   if (op->cost != NULL && is_cost(cost->flops) && is_cost(cost->bytes)) return;
@@ -175,12 +196,13 @@ static void op_cost(const tn_op *op, const tn_node *node, tn_cost *cost) {
     cost->flops += (double)tn_type_count(&node->out[i]);
     cost->bytes += (double)tn_type_bytes(&node->out[i]);
   }
+  if (op == &tn_op_loop) cost->flops = loop_flops(g, node->attributes);
 }
 
 tn_status tn_node_cost(tn_arena *arena, const tn_graph *graph, const tn_gnode *node, tn_cost *cost) {
   tn_node described;
   TN_TRY(describe_node(arena, graph, node, false, &described));
-  op_cost(node->op, &described, cost);
+  op_cost(graph, node->op, &described, cost);
   return TN_OK;
 }
 
@@ -188,7 +210,7 @@ tn_status tn_node_cost(tn_arena *arena, const tn_graph *graph, const tn_gnode *n
 tn_cost tn_match_cost(const tn_graph *g, const tn_candidate *c, const tn_match *m) {
   tn_cost total = {.struct_size = sizeof total}, one = total;
   for (int32_t i = 0; i < m->n_nodes; i++) {
-    op_cost(g->nodes.v[c->nodes[i]].op, m->nodes[i].node, &one);
+    op_cost(g, g->nodes.v[c->nodes[i]].op, m->nodes[i].node, &one);
     total.flops += one.flops;
   }
   total.bytes =
@@ -207,7 +229,7 @@ double tn_match_seconds(const tn_graph *g, const tn_candidate *c, const tn_match
   double arithmetic_s = 0;
   for (int32_t i = 0; i < m->n_nodes; i++) {
     const tn_op *op = g->nodes.v[c->nodes[i]].op;
-    op_cost(op, m->nodes[i].node, &one);
+    op_cost(g, op, m->nodes[i].node, &one);
     arithmetic_s += one.flops / node_flops_per_s(op, m->nodes[i].node, d);
   }
   return tn_estimate_s(d, tn_match_cost(g, c, m).bytes, arithmetic_s, 1);

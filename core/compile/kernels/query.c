@@ -9,6 +9,7 @@
 #include "core/compile/kernels/choice.h"
 #include "core/compile/kernels/collective_kernel.h"
 #include "core/compile/kernels/describe_match.h"
+#include "core/compile/kernels/loop_kernel.h"
 #include "core/compile/kernels/measure_variants.h"
 #include "core/compile/kernels/recorded_choices.h"
 #include "core/plugin/handles.h"
@@ -124,9 +125,11 @@ static tn_status fail_query(tn_env *env, const tn_candidate *candidate, tn_statu
   return tn_wrap(env, status, "kernel %s of plugin %s", entry->item->name, entry->plugin);
 }
 
-/* A collective is executed by the communicator of the target in place of a backend. */
+/* A collective is executed by the communicator of the target in place of a backend, and a loop by the host.
+ */
 static void *kernel_self(const tn_target *target, const tn_catalog_kernel *kernel) {
-  if (tn_kernel_is_collective(kernel->kernel)) return (void *)(uintptr_t)target;
+  if (tn_kernel_is_collective(kernel->kernel) || tn_kernel_is_loop(kernel->kernel))
+    return (void *)(uintptr_t)target;
   return target->selves != NULL ? target->selves[kernel->rank] : NULL;
 }
 
@@ -172,11 +175,13 @@ static tn_status repeat_answer(tn_arena *arena, const tn_answer *answer, tn_cand
   return candidate->reason == NULL ? TN_ENOMEM : TN_OK;
 }
 
-/* The remembered answer, or else that of the kernel. */
+/* The remembered answer, or else that of the kernel. The answer for a loop depends on the kernels of its
+ * body. */
 static tn_status find_answer(tn_env *env, tn_arena *arena, const tn_target *target, tn_candidate *candidate,
                              variant_list *c) {
   const tn_kernel *kernel = candidate->kernel->kernel;
-  if (target->answers == NULL) return ask_kernel(env, arena, target, candidate, c);
+  if (target->answers == NULL || tn_kernel_is_loop(kernel))
+    return ask_kernel(env, arena, target, candidate, c);
   const tn_answer *known = tn_answers_find(target->answers, kernel, candidate->key);
   if (known != NULL) return repeat_answer(arena, known, candidate, c);
   TN_TRY(ask_kernel(env, arena, target, candidate, c));

@@ -6,6 +6,8 @@
  * goes on, since the other order of a commutative op's operands may be legal. */
 #include "core/compile/match/match.h"
 
+#include "core/compile/kernels/loop_kernel.h"
+
 enum { UNBOUND = -1 };
 
 typedef struct match_search {
@@ -79,6 +81,7 @@ static bool is_node_matched(const match_search *s, uint32_t node) {
 static const char *find_use_outside(const match_search *s, const tn_gnode *node, int32_t p) {
   const tn_pattern *pattern = s->pattern;
   const tn_uses *uses = s->m->uses;
+  if (tn_is_loop(node)) return NULL; /* all of its results leave */
   for (int32_t i = 0; i < node->n_out; i++) {
     tn_val v = node->first_out + i;
     int32_t value = i < pattern->nodes[p].n_out ? pattern->nodes[p].out[i] : -1;
@@ -275,13 +278,24 @@ static tn_status list_shared_nodes(const match_search *s, const bool **shared) {
   return any && *shared == NULL ? TN_ENOMEM : TN_OK;
 }
 
+/* The results of the pattern; of a loop, all that it has. */
+static tn_status list_match_results(const match_search *s, tn_candidate *c) {
+  const tn_pattern *pattern = s->pattern;
+  const tn_gnode *node = &s->m->graph->nodes.v[s->node[0]];
+  c->n_out = tn_is_loop(node) ? node->n_out : pattern->n_outs;
+  tn_val *out = tn_arena_alloc(s->m->arena, (size_t)c->n_out * sizeof *out);
+  if (out == NULL) return TN_ENOMEM;
+  for (int32_t i = 0; i < c->n_out; i++)
+    out[i] = tn_is_loop(node) ? node->first_out + (tn_val)i : (tn_val)s->bound[pattern->outs[i]];
+  c->out = out;
+  return TN_OK;
+}
+
 static tn_status fill_match_candidate(const match_search *s, tn_candidate *c) {
   const tn_pattern *pattern = s->pattern;
   int32_t number[TN_PATTERN_VALUES] = {0};
-  tn_val *out = tn_arena_alloc(s->m->arena, (size_t)pattern->n_outs * sizeof *out);
-  if (out == NULL) return TN_ENOMEM;
-  for (int32_t i = 0; i < pattern->n_outs; i++) out[i] = (tn_val)s->bound[pattern->outs[i]];
-  *c = (tn_candidate){.kernel = s->kernel, .n_nodes = pattern->n_nodes, .n_out = pattern->n_outs, .out = out};
+  *c = (tn_candidate){.kernel = s->kernel, .n_nodes = pattern->n_nodes};
+  TN_TRY(list_match_results(s, c));
   c->nodes = tn_arena_copy(s->m->arena, s->node, (size_t)c->n_nodes * sizeof *s->node);
   c->swapped = tn_arena_copy(s->m->arena, s->swapped, (size_t)c->n_nodes * sizeof *s->swapped);
   if (c->nodes == NULL || c->swapped == NULL) return TN_ENOMEM;

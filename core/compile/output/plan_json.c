@@ -6,6 +6,7 @@
 
 #include "core/compile/output/print.h"
 #include "core/compile/kernels/catalog.h"
+#include "core/compile/kernels/loop_kernel.h"
 #include "core/compile/kernels/recorded_choices.h"
 
 /* "f32[8, 64]{1, 0} region 2+4096": type, layout unless it is row-major, location. */
@@ -82,6 +83,20 @@ static json_t *record_inputs(const tn_program *p) {
   return list;
 }
 
+/* The programs of the bodies of loops. */
+static tn_status record_bodies(const tn_program *p, json_t *record) {
+  const tn_loop_bodies *loops = p->cover->loops;
+  if (loops == NULL || loops->list.n == 0) return TN_OK;
+  json_t *list = json_array();
+  tn_status status = json_object_set_new(record, "bodies", list) == 0 ? TN_OK : record_no_memory(p);
+  for (size_t i = 0; status == TN_OK && i < loops->list.n; i++) {
+    json_t *one = NULL;
+    status = tn_program_record(loops->list.v[i]->program, &one);
+    if (status == TN_OK && json_array_append_new(list, one) != 0) status = record_no_memory(p);
+  }
+  return status;
+}
+
 tn_status tn_program_record(const tn_program *p, json_t **record) {
   char hash[17];
   json_t *launches = json_array();
@@ -95,7 +110,11 @@ tn_status tn_program_record(const tn_program *p, json_t **record) {
                 ? NULL
                 : json_pack("{s:s, s:s, s:I, s:o, s:o}", "name", p->name, "hash", hash, "arena_bytes",
                             (json_int_t)p->arena_bytes, "inputs", record_inputs(p), "launches", launches);
-  return *record != NULL ? TN_OK : record_no_memory(p);
+  tn_status status = *record != NULL ? record_bodies(p, *record) : record_no_memory(p);
+  if (status == TN_OK) return TN_OK;
+  json_decref(*record);
+  *record = NULL;
+  return status;
 }
 
 static tn_status record_catalog_kernel(const tn_program *p, const tn_entry *entry, json_t *list) {

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "core/compile/kernels/loop_kernel.h"
+
 /* ---- covers ---- */
 
 /* Adds the text up to and including the next newline; returns the rest. */
@@ -185,6 +187,18 @@ static void add_binding_lines(const char *what, const tn_binding *bindings, int3
   }
 }
 
+/* The programs of loops, each of which is launched as often as the loop has steps. */
+static tn_status add_bodies(const tn_program *p, bool locations, tn_text *text) {
+  for (int32_t i = 0; i < tn_program_all_steps(p); i++) {
+    const tn_step *step = &p->steps[i];
+    if (step->body == NULL) continue;
+    const tn_loop_attributes *a = step->group->match->nodes[0].node->attributes;
+    tn_text_addf(text, "# launch %" PRId32 ", %s: %" PRId64 " steps of\n", i, step->name, a->steps);
+    TN_TRY(tn_program_print(step->body->program, locations, text));
+  }
+  return TN_OK;
+}
+
 tn_status tn_program_print(const tn_program *p, bool locations, tn_text *text) {
   tn_text_addf(text, "program %s: %" PRId32 " launches", p->name, p->n_steps);
   if (locations)
@@ -199,6 +213,7 @@ tn_status tn_program_print(const tn_program *p, bool locations, tn_text *text) {
   add_binding_lines("output", p->outputs, p->n_outputs, locations, text);
   for (int32_t i = p->n_steps; i < tn_program_all_steps(p); i++) add_step_line(p, i, locations, text);
   for (int32_t i = 0; i < p->n_segments; i++) add_segment_lines(p, &p->segments[i], locations, text);
+  TN_TRY(add_bodies(p, locations, text));
   if (text->failed) return tn_failf(p->env, TN_ENOMEM, "out of memory while printing a program");
   return TN_OK;
 }

@@ -2,6 +2,7 @@
 #include "core/compile/select/cover.h"
 
 #include "core/compile/kernels/catalog.h"
+#include "core/compile/kernels/loop_kernel.h"
 
 void tn_cover_number_groups(tn_cover *cover) {
   tn_graph *graph = cover->graph;
@@ -19,6 +20,7 @@ void tn_cover_destroy(tn_cover *cover) {
   tn_catalog_destroy(cover->fallback);
   tn_vec_free(cover->env, &cover->groups);
   tn_vec_free(cover->env, &cover->constants);
+  tn_loop_bodies_destroy(cover->loops);
   tn_arena_free(&cover->arena);
   tn_release(cover->env, cover);
 }

@@ -18,13 +18,14 @@ typedef struct tn_rematerialized_block {
 
 typedef struct tn_cover {
   tn_env *env;
-  tn_arena arena;              /* holds the arrays that groups point to */
-  struct tn_catalog *catalog;  /* owned: the target's kernels (catalog.h) */
-  struct tn_catalog *fallback; /* owned: the kernels of the target's fallback; NULL if it has no fallback */
-  tn_graph *graph;             /* owned; composites without a kernel are decomposed */
-  TN_VEC(tn_group) groups;     /* in topological order */
-  TN_VEC(tn_group) constants;  /* launched once (constant_groups.h), in topological order */
-  bool keeps_constants;        /* pass `constants` has run */
+  tn_arena arena;               /* holds the arrays that groups point to */
+  struct tn_catalog *catalog;   /* owned: the target's kernels (catalog.h) */
+  struct tn_catalog *fallback;  /* owned: the kernels of the target's fallback; NULL if it has no fallback */
+  tn_graph *graph;              /* owned; composites without a kernel are decomposed */
+  TN_VEC(tn_group) groups;      /* in topological order */
+  TN_VEC(tn_group) constants;   /* launched once (constant_groups.h), in topological order */
+  bool keeps_constants;         /* pass `constants` has run */
+  struct tn_loop_bodies *loops; /* owned: compiled bodies of its loops (loop_kernel.h); NULL: none */
   const tn_rematerialized_block *rematerialized;
   int32_t n_rematerialized;
 } tn_cover;

@@ -79,8 +79,8 @@ static bool tape_has_gradient(const tape *t, const tn_gnode *node) {
   return false;
 }
 
-static tn_status tape_walk(tape *t, tn_val loss) {
-  for (size_t i = t->g->values.v[loss].node + 1; i-- > 0;) {
+static tn_status tape_walk(tape *t, size_t last) {
+  for (size_t i = last + 1; i-- > 0;) {
     tn_gnode node = t->g->nodes.v[i]; /* emitting moves the nodes */
     if (tape_has_gradient(t, &node) && tn_gradient_passes(&node, t->on_path))
       TN_TRY(tape_walk_node(t, &node));
@@ -90,6 +90,7 @@ static tn_status tape_walk(tape *t, tn_val loss) {
 
 /* ---- the ends ---- */
 
+/* The gradient of an end, to which several seeds may belong. */
 static tn_status tape_start(tape *t, tn_val loss, tn_val seed) {
   char one[TN_TYPE_TEXT], other[TN_TYPE_TEXT];
   const tn_type *type = t->g->types.v[loss];
@@ -99,8 +100,8 @@ static tn_status tape_start(tape *t, tn_val loss, tn_val seed) {
   if (seed >= t->g->values.n || !tn_type_equal(tn_graph_type(t->g, seed), type))
     return tn_failf(t->g->env, TN_EINVAL, "differentiate: the loss is %s, but its gradient is given as %s",
                     tn_type_format(type, one), tn_type_format(tn_emit_type(t->b, seed), other));
-  t->gradient[loss] = seed;
-  return TN_OK;
+  t->gradient[loss] = t->gradient[loss] != 0 ? tn_gradient_sum(t->b, t->gradient[loss], seed) : seed;
+  return tn_build_status(t->b);
 }
 
 /* A gradient is ready when the node that computes it has run; absent gradients come last. */
@@ -125,27 +126,56 @@ static tn_status tape_sort_by_readiness(tape *t, const tn_val *gradient, int32_t
   return TN_OK;
 }
 
-static tn_status tape_run(tape *t, tn_val loss, tn_val seed, const tn_val *wrt, int32_t n, tn_val *gradient) {
+static tn_status tape_run(tape *t, const tn_gradient_ends *ends, const tn_val *seeds, const tn_val *wrt,
+                          int32_t n, tn_val *gradient) {
   bool *on_path = NULL;
-  TN_TRY(tn_gradient_path(t->g, loss, wrt, n, &on_path));
+  TN_TRY(tn_gradient_path(t->g, ends, wrt, n, &on_path));
   t->on_path = on_path;
+  size_t last = tn_gradient_last_node(t->g, ends);
   t->gradient = tn_arena_alloc(&t->scratch, tn_size_mul(t->g->values.n, sizeof *t->gradient));
-  tn_status status = t->gradient != NULL ? tape_start(t, loss, seed) : TN_ENOMEM;
-  if (status == TN_OK) status = tape_walk(t, loss);
+  tn_status status = t->gradient != NULL ? TN_OK : TN_ENOMEM;
+  for (int32_t i = 0; i < ends->n && status == TN_OK; i++) status = tape_start(t, ends->v[i], seeds[i]);
+  if (status == TN_OK) status = tape_walk(t, last);
   for (int32_t i = 0; i < n && status == TN_OK; i++) gradient[i] = t->gradient[wrt[i]];
   tn_release(t->g->env, on_path);
   return status;
 }
 
-tn_status tn_differentiate(tn_build *b, tn_val loss, tn_val seed, const tn_val *wrt, int32_t n,
-                           tn_val *gradient, int32_t *order) {
+static tn_status tape_differentiate(tn_build *b, const tn_gradient_ends *given, const tn_val *seeds,
+                                    const tn_val *wrt, int32_t n, tn_val *gradient, int32_t *order) {
   tape t = {.b = b, .g = tn_builder_graph(b), .scratch = tn_arena_new(b)};
   tn_val *copy = tn_arena_copy(&t.scratch, wrt, (size_t)n * sizeof *wrt);
-  tn_status status = copy != NULL ? tn_expand_for_gradient(b, &loss, copy, n) : TN_ENOMEM;
+  tn_gradient_ends ends = {tn_arena_copy(&t.scratch, given->v, (size_t)given->n * sizeof *given->v),
+                           given->n};
+  tn_status status = copy != NULL && ends.v != NULL ? tn_expand_between(b, &ends, copy, n) : TN_ENOMEM;
   for (int32_t i = 0; i < n; i++) gradient[i] = 0;
-  if (status == TN_OK) status = tape_run(&t, loss, seed, copy, n, gradient);
+  if (status == TN_OK) status = tape_run(&t, &ends, seeds, copy, n, gradient);
   if (status == TN_OK && order != NULL) status = tape_sort_by_readiness(&t, gradient, n, order);
   tn_arena_free(&t.scratch);
+  tn_builder_fail(b, status);
+  return status;
+}
+
+tn_status tn_vector_jacobian(tn_build *b, const tn_val *ends, const tn_val *seeds, int32_t n_ends,
+                             const tn_val *wrt, int32_t n, tn_val *gradient) {
+  const tn_gradient_ends given = {(tn_val *)(uintptr_t)ends, n_ends};
+  return tape_differentiate(b, &given, seeds, wrt, n, gradient, NULL);
+}
+
+static tn_status tape_check_loss(const tn_graph *g, tn_val loss) {
+  char type[TN_TYPE_TEXT];
+  if (loss == 0 || loss >= g->values.n || tn_graph_type(g, loss)->rank == 0) return TN_OK;
+  return tn_failf(g->env, TN_EINVAL, "differentiate: the loss is %s, expected a float scalar such as f32[]",
+                  tn_type_format(tn_graph_type(g, loss), type));
+}
+
+tn_status tn_differentiate(tn_build *b, tn_val loss, tn_val seed, const tn_val *wrt, int32_t n,
+                           tn_val *gradient, int32_t *order) {
+  const tn_gradient_ends ends = {&loss, 1};
+  tn_status status = tn_build_status(b);
+  if (status == TN_OK) status = tape_check_loss(tn_builder_graph(b), loss);
+  if (status == TN_OK) return tape_differentiate(b, &ends, &seed, wrt, n, gradient, order);
+  for (int32_t i = 0; i < n; i++) gradient[i] = 0;
   tn_builder_fail(b, status);
   return status;
 }

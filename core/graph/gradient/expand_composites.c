@@ -103,17 +103,17 @@ static tn_status expand_round(expansion *e) {
   return status;
 }
 
-static tn_status expand_once(tn_build *b, tn_val *loss, tn_val *wrt, int32_t n, bool *again) {
+static tn_status expand_once(tn_build *b, const tn_gradient_ends *ends, tn_val *wrt, int32_t n, bool *again) {
   tn_graph *g = tn_builder_graph(b);
   bool *on_path = NULL;
   size_t n_values = g->values.n;
-  TN_TRY(tn_gradient_path(g, *loss, wrt, n, &on_path));
+  TN_TRY(tn_gradient_path(g, ends, wrt, n, &on_path));
   tn_val *map = tn_alloc(g->env, tn_size_mul(n_values, sizeof *map));
   expansion e = {.b = b, .g = g, .on_path = on_path, .map = map};
   tn_status status = map != NULL ? TN_OK : TN_ENOMEM;
   for (size_t v = 0; v < n_values && status == TN_OK; v++) map[v] = (tn_val)v;
   if (status == TN_OK) status = expand_round(&e);
-  if (status == TN_OK) *loss = map[*loss];
+  for (int32_t i = 0; i < ends->n && status == TN_OK; i++) ends->v[i] = map[ends->v[i]];
   for (int32_t i = 0; i < n && status == TN_OK; i++) wrt[i] = map[wrt[i]];
   *again = e.any;
   tn_release(g->env, map);
@@ -121,7 +121,7 @@ static tn_status expand_once(tn_build *b, tn_val *loss, tn_val *wrt, int32_t n, 
   return status;
 }
 
-tn_status tn_expand_for_gradient(tn_build *b, tn_val *loss, tn_val *wrt, int32_t n) {
+tn_status tn_expand_between(tn_build *b, const tn_gradient_ends *ends, tn_val *wrt, int32_t n) {
   tn_status status = tn_build_status(b);
   bool again = true;
   for (int32_t round = 0; again && status == TN_OK; round++) {
@@ -130,8 +130,13 @@ tn_status tn_expand_for_gradient(tn_build *b, tn_val *loss, tn_val *wrt, int32_t
           tn_failf(b, TN_EINVAL, "differentiate: decompositions nest over %d deep, one must contain itself",
                    MAX_ROUNDS);
     else
-      status = expand_once(b, loss, wrt, n, &again);
+      status = expand_once(b, ends, wrt, n, &again);
   }
   tn_builder_fail(b, status);
   return status;
+}
+
+tn_status tn_expand_for_gradient(tn_build *b, tn_val *loss, tn_val *wrt, int32_t n) {
+  const tn_gradient_ends ends = {loss, 1};
+  return tn_expand_between(b, &ends, wrt, n);
 }

@@ -7,14 +7,19 @@ static bool path_is_float(const tn_graph *g, tn_val v) {
 
 static bool path_is_differentiable(const tn_gnode *node) { return (node->op->flags & TN_OP_NONDIFF) == 0; }
 
-static tn_status path_check(const tn_graph *g, tn_val loss, const tn_val *wrt, int32_t n) {
+static tn_status path_check_end(const tn_graph *g, tn_val end) {
   char type[TN_TYPE_TEXT];
-  if (loss == 0 || loss >= g->values.n)
+  if (end == 0 || end >= g->values.n)
     return tn_failf(g->env, TN_EINVAL, "differentiate: the loss is value %u, which is not of this graph",
-                    loss);
-  if (tn_graph_type(g, loss)->rank != 0 || !path_is_float(g, loss))
-    return tn_failf(g->env, TN_EINVAL, "differentiate: the loss is %s, expected a float scalar such as f32[]",
-                    tn_type_format(tn_graph_type(g, loss), type));
+                    end);
+  if (path_is_float(g, end)) return TN_OK;
+  return tn_failf(g->env, TN_EINVAL, "differentiate: the loss is %s, expected a float scalar such as f32[]",
+                  tn_type_format(tn_graph_type(g, end), type));
+}
+
+static tn_status path_check(const tn_graph *g, const tn_gradient_ends *ends, const tn_val *wrt, int32_t n) {
+  char type[TN_TYPE_TEXT];
+  for (int32_t i = 0; i < ends->n; i++) TN_TRY(path_check_end(g, ends->v[i]));
   for (int32_t i = 0; i < n; i++) {
     if (wrt[i] == 0 || wrt[i] >= g->values.n)
       return tn_failf(g->env, TN_EINVAL, "differentiate: value %u is not of this graph", wrt[i]);
@@ -38,10 +43,11 @@ static void path_mark_dependents(const tn_graph *g, bool *depends) {
   }
 }
 
-/* Backward: of those, the values that the loss depends on. */
-static void path_mark_needed(const tn_graph *g, const bool *depends, tn_val loss, bool *needed) {
-  needed[loss] = depends[loss];
-  for (size_t i = g->values.v[loss].node + 1; i-- > 0;) {
+/* Backward: of those, the values that an end depends on. */
+static void path_mark_needed(const tn_graph *g, const bool *depends, const tn_gradient_ends *ends,
+                             bool *needed) {
+  for (int32_t i = 0; i < ends->n; i++) needed[ends->v[i]] = depends[ends->v[i]];
+  for (size_t i = tn_gradient_last_node(g, ends) + 1; i-- > 0;) {
     const tn_gnode *node = &g->nodes.v[i];
     if (!tn_gradient_passes(node, needed)) continue;
     for (int32_t k = 0; k < node->n_in; k++)
@@ -49,15 +55,16 @@ static void path_mark_needed(const tn_graph *g, const bool *depends, tn_val loss
   }
 }
 
-tn_status tn_gradient_path(const tn_graph *g, tn_val loss, const tn_val *wrt, int32_t n, bool **on_path) {
+tn_status tn_gradient_path(const tn_graph *g, const tn_gradient_ends *ends, const tn_val *wrt, int32_t n,
+                           bool **on_path) {
   *on_path = NULL;
-  TN_TRY(path_check(g, loss, wrt, n));
+  TN_TRY(path_check(g, ends, wrt, n));
   bool *depends = tn_alloc(g->env, g->values.n), *needed = tn_alloc(g->env, g->values.n);
   tn_status status = depends != NULL && needed != NULL ? TN_OK : TN_ENOMEM;
   if (status == TN_OK) {
     for (int32_t i = 0; i < n; i++) depends[wrt[i]] = true;
     path_mark_dependents(g, depends);
-    path_mark_needed(g, depends, loss, needed);
+    path_mark_needed(g, depends, ends, needed);
     *on_path = needed;
   } else {
     tn_release(g->env, needed);

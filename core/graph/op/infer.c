@@ -14,7 +14,7 @@ typedef struct inference {
   const tn_env *env;
   const tn_op_def *def;
   const tn_type *const *in;
-  int32_t n_in;
+  int32_t n_in, n_out;
   binding letters[TN_SCHEMA_LETTERS];
 } inference;
 
@@ -92,9 +92,14 @@ static tn_status infer_check_operands(inference *s) {
   return TN_OK;
 }
 
+/* All results of an op with any number of them have one definition. */
+static const tn_result_def *infer_result_def(const inference *s, int32_t result) {
+  return &s->def->results[s->def->count != NULL ? 0 : result];
+}
+
 /* The dtype of a result by the schema; TN_ANY: the op decides. */
 static int32_t infer_schema_dtype(const inference *s, int32_t result) {
-  const tn_result_def *r = &s->def->results[result];
+  const tn_result_def *r = infer_result_def(s, result);
   return r->letter != 0 ? s->letters[r->letter - 'A'].dtype : r->dtype;
 }
 
@@ -126,7 +131,7 @@ static tn_status infer_pointwise(const inference *s, tn_type *out) {
   tn_type all = {0};
   for (int32_t i = 0; i < s->n_in; i++)
     if (s->in[i] != NULL) TN_TRY(infer_broadcast_one(s, i, &all));
-  for (int32_t i = 0; i < s->def->n_results; i++) {
+  for (int32_t i = 0; i < s->n_out; i++) {
     int32_t dtype = out[i].dtype;
     out[i] = all;
     out[i].dtype = dtype;
@@ -142,7 +147,7 @@ static tn_status infer_by_op(const inference *s, const void *attributes, tn_type
                 .struct_size = sizeof n,
                 .node = {.struct_size = (uint32_t)sizeof(tn_node),
                          .n_in = s->n_in,
-                         .n_out = s->def->n_results,
+                         .n_out = s->n_out,
                          .op = op->item.name,
                          .attributes = attributes,
                          .in = s->in,
@@ -158,7 +163,7 @@ bool tn_type_fits(const tn_type *type) {
 }
 
 static tn_status infer_check_result(inference *s, int32_t i, tn_type *out) {
-  const tn_result_def *r = &s->def->results[i];
+  const tn_result_def *r = infer_result_def(s, i);
   const char *op = s->def->op->item.name;
   char type[TN_TYPE_TEXT], allowed[96];
   int32_t dtype = infer_schema_dtype(s, i);
@@ -182,13 +187,15 @@ static tn_status infer_check_result(inference *s, int32_t i, tn_type *out) {
 
 tn_status tn_infer_types(const tn_env *env, const tn_op_def *def, const void *attributes,
                          const tn_type *const *in, int32_t n_in, tn_type *out) {
-  inference s = {.env = env, .def = def, .in = in, .n_in = n_in};
+  inference s = {.env = env, .def = def, .in = in, .n_in = n_in, .n_out = tn_op_n_results(def, attributes)};
   TN_TRY(infer_check_operands(&s));
-  for (int32_t i = 0; i < def->n_results; i++) out[i] = (tn_type){.dtype = infer_schema_dtype(&s, i)};
-  if (tn_op_infers_by_decomposition(def->op))
+  for (int32_t i = 0; i < s.n_out; i++) out[i] = (tn_type){.dtype = infer_schema_dtype(&s, i)};
+  if (def->infer != NULL)
+    TN_TRY(def->infer(env, def, attributes, in, n_in, out));
+  else if (tn_op_infers_by_decomposition(def->op))
     TN_TRY(def->composite(env, def, attributes, in, n_in, out));
   else
     TN_TRY(def->op->infer != NULL ? infer_by_op(&s, attributes, out) : infer_pointwise(&s, out));
-  for (int32_t i = 0; i < def->n_results; i++) TN_TRY(infer_check_result(&s, i, &out[i]));
+  for (int32_t i = 0; i < s.n_out; i++) TN_TRY(infer_check_result(&s, i, &out[i]));
   return TN_OK;
 }

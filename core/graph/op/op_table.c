@@ -13,14 +13,17 @@ typedef struct tn_op_table {
   tn_hash_index by_name;
 } tn_op_table;
 
-static tn_status op_table_add(tn_op_table *table, const void *handle, const tn_op *op,
-                              const tn_op_def **def) {
+static tn_status op_table_add_host(tn_op_table *table, const void *handle, const tn_host_op *host,
+                                   const tn_op_def **def) {
+  const tn_op *op = host->op;
   TN_TRY(tn_op_def_create(handle, &table->arena, op, def));
   tn_op_def *made = tn_arena_copy(&table->arena, *def, sizeof *made);
   if (made == NULL) return TN_ENOMEM;
   made->ops = table;
   made->composite = table->composite;
   made->nesting = &table->nesting;
+  made->count = host->count;
+  made->infer = host->infer;
   *def = made;
   TN_TRY(tn_vec_push(handle, &table->defs, *def));
   uint64_t hash = tn_hash_text(TN_HASH_START, op->item.name);
@@ -29,8 +32,14 @@ static tn_status op_table_add(tn_op_table *table, const void *handle, const tn_o
   return status;
 }
 
+static tn_status op_table_add(tn_op_table *table, const void *handle, const tn_op *op,
+                              const tn_op_def **def) {
+  const tn_host_op plain = {.op = op};
+  return op_table_add_host(table, handle, &plain, def);
+}
+
 tn_status tn_op_table_make(tn_env *env, tn_registry *registry, tn_composite_infer *composite,
-                           tn_op_table **out) {
+                           const tn_host_op *host, tn_op_table **out) {
   *out = NULL;
   tn_op_table *table = tn_alloc(env, sizeof *table);
   if (table == NULL) return TN_ENOMEM;
@@ -42,6 +51,7 @@ tn_status tn_op_table_make(tn_env *env, tn_registry *registry, tn_composite_infe
   const tn_op_def *def;
   tn_status status = op_table_add(table, env, &tn_op_input, &def);
   if (status == TN_OK) status = op_table_add(table, env, &tn_op_state, &def);
+  if (status == TN_OK) status = op_table_add_host(table, env, host, &def);
   if (status != TN_OK) {
     tn_op_table_destroy(table);
     return status;

@@ -51,7 +51,23 @@ struct tn_op_def {
   struct tn_op_table *ops;            /* that the definition belongs to, and its `composite` */
   tn_composite_infer *composite;
   int32_t *nesting; /* decompositions of the table that are emitted for their types */
+  /* Of an op of the host with any number of results, which all have the definition of the first (loop/):
+   * their number and their types. NULL: the schema has the number, and the op or its decomposition the types.
+   */
+  int32_t (*count)(const void *attributes);
+  tn_composite_infer *infer;
 };
+
+static inline int32_t tn_op_n_results(const tn_op_def *def, const void *attributes) {
+  return def->count != NULL ? def->count(attributes) : def->n_results;
+}
+
+/* An op that the host adds to every table, beside `input` and `state`. */
+typedef struct tn_host_op {
+  const tn_op *op;
+  int32_t (*count)(const void *attributes);
+  tn_composite_infer *infer;
+} tn_host_op;
 
 /* Parses the schema of an op and checks its descriptor. TN_EABI, with the column, if the schema is wrong.
  * `op` is borrowed; the definition lives in the arena. */
@@ -59,7 +75,7 @@ tn_status tn_op_def_create(const void *handle, tn_arena *arena, const tn_op *op,
 
 /* Behind tn_op_table_create. */
 tn_status tn_op_table_make(tn_env *env, tn_registry *registry, tn_composite_infer *composite,
-                           struct tn_op_table **table);
+                           const tn_host_op *host, struct tn_op_table **table);
 
 /* domain.c: reads tn_op.domain into the operands. TN_EABI: it names no operand, or a range cannot be read. */
 tn_status tn_op_def_read_domain(const void *handle, tn_arena *arena, tn_op_def *def);

@@ -198,9 +198,10 @@ static tn_status parser_add_node(graph_parser *p, const tn_op_def *def, const tn
                                  const char *layer) {
   tn_graph *g = p->g;
   tn_val first;
-  if ((size_t)def->n_results != p->results.n)
+  int32_t n = tn_op_n_results(def, options->data);
+  if ((size_t)n != p->results.n)
     return tn_failf(g->env, TN_EINVAL, "%s: %zu results are named, expected %d", def->op->item.name,
-                    p->results.n, def->n_results);
+                    p->results.n, n);
   if (tn_op_is_input_or_state(def->op)) *tn_input_state_type(def->op, options->data) = p->results.v[0].type;
   TN_TRY(tn_graph_add(g, def, options->data, p->operands.v, (int32_t)p->operands.n, layer, "", &first));
   for (size_t i = 0; i < p->results.n; i++)

@@ -1,25 +1,28 @@
 /* core/model/lines/scan.c: `y, h: scan(cell) <- x, h0`: applies a block to the steps of a sequence, one after
- * the other, and carries its states. The steps are unrolled, under the path of the line, so that they share
- * their parameters. docs/decisions/0074-scan.md has the reasons. */
+ * the other, and carries its states: a loop (core/graph/loop). The block is applied once, to placeholders for
+ * the part of a step and for the states; the nodes that this adds are the body of the loop, and nothing reads
+ * them any more. docs/decisions/0076-loops.md has the reasons. */
 #include <string.h>
 
+#include "core/graph/loop/loop.h"
 #include "core/model/assemble.h"
 #include "tenon/ops.h"
-
-enum { SCAN_MOST_STEPS = 1000 };
 
 typedef struct scan_run {
   const tn_model_scope *scope;
   const tn_use *use;
-  tn_item_call cell; /* the call of the block, in every step */
+  tn_item_call cell; /* the call of the block */
   const char *block; /* its name */
   int64_t axis;
   bool reverse;
   int64_t steps;
   int32_t states;
-  tn_val length;        /* 0: all sequences have all steps */
-  tn_val *x, *y;        /* of each step */
-  tn_results now;       /* inputs of the next step, of which the first is set in each */
+  tn_val length;                /* 0: all sequences have all steps */
+  tn_val number;                /* with length: placeholder for the number of the step */
+  tn_results in;                /* placeholders for the part of a step, and for the states */
+  tn_results out;               /* of the block */
+  int32_t order[TN_MAX_YIELDS]; /* of the loop's states: their numbers, those with all steps first */
+  tn_loop_parts parts;
   tn_build_frame frame; /* of the line */
 } scan_run;
 
@@ -99,12 +102,9 @@ static tn_status scan_check_axis(scan_run *s) {
                     (long long)s->axis, x->rank - 1, x->rank);
   s->axis = axis;
   s->steps = x->dims[axis];
-  if (s->steps >= 1 && s->steps <= SCAN_MOST_STEPS) return TN_OK;
-  return tn_failf(
-      a->env, TN_EINVAL,
-      "the sequence has %lld steps along axis %lld, expected 1 to %d: each is a part of the graph; "
-      "lstm, gru and rnn take longer ones",
-      (long long)s->steps, (long long)axis, SCAN_MOST_STEPS);
+  if (s->steps >= 1 && s->steps <= INT32_MAX) return TN_OK;
+  return tn_failf(a->env, TN_EINVAL, "the sequence has %lld steps along axis %lld, expected 1 to 2^31 - 1",
+                  (long long)s->steps, (long long)axis);
 }
 
 static tn_status scan_check_length(const scan_run *s) {
@@ -130,53 +130,10 @@ static tn_status scan_check_inputs(scan_run *s) {
         least, n, s->block);
   TN_TRY(scan_check_axis(s));
   s->length = n > least ? s->use->in[least] : 0;
-  if (s->length != 0) TN_TRY(scan_check_length(s));
-  s->now.n = least;
-  memcpy(s->now.v, s->use->in, (size_t)least * sizeof *s->now.v);
-  s->x = tn_arena_alloc(&a->arena, tn_size_mul((size_t)s->steps, sizeof *s->x));
-  s->y = tn_arena_alloc(&a->arena, tn_size_mul((size_t)s->steps, sizeof *s->y));
-  return s->x != NULL && s->y != NULL ? TN_OK : TN_ENOMEM;
+  return s->length != 0 ? scan_check_length(s) : TN_OK;
 }
 
-/* ---- ops ---- */
-
-/* x without the dimension of steps, or with it as 1. */
-static tn_val scan_reshape(const scan_run *s, tn_val x, bool with) {
-  tn_build *b = s->scope->assembly->b;
-  const tn_type *type = tn_val_type(b, x);
-  int64_t dims[TN_MAX_RANK + 1];
-  int32_t rank = 0;
-  for (int32_t i = 0; i <= type->rank; i++) {
-    if (with && i == s->axis) dims[rank++] = 1;
-    if (i < type->rank && (with || i != s->axis)) dims[rank++] = type->dims[i];
-  }
-  return tn_reshape(b, x, rank, dims);
-}
-
-/* Divides n steps from `first` on, which x has, into halves until they are single. */
-static void scan_divide(const scan_run *s, tn_val x, int64_t first, int64_t n) {
-  tn_build *b = s->scope->assembly->b;
-  if (n == 1) {
-    s->x[first] = scan_reshape(s, x, false);
-    return;
-  }
-  tn_val half = tn_slice_axis(b, x, (int32_t)s->axis, 0, n / 2),
-         rest = tn_slice_axis(b, x, (int32_t)s->axis, n / 2, n);
-  if (half == 0 || rest == 0) return; /* the builder keeps the failure */
-  scan_divide(s, half, first, n / 2);
-  scan_divide(s, rest, first + n / 2, n - n / 2);
-}
-
-/* `then` where the sequence has step t, else `otherwise`; 0: zero. */
-static tn_val scan_choose(const scan_run *s, int64_t t, tn_val then, tn_val otherwise) {
-  tn_build *b = s->scope->assembly->b;
-  const tn_type type = *tn_val_type(b, then);
-  int64_t dims[TN_MAX_RANK] = {tn_val_type(b, s->length)->dims[0]};
-  for (int32_t i = 1; i < type.rank; i++) dims[i] = 1;
-  tn_val has = tn_gt(b, s->length, tn_scalar(b, TN_I32, (double)t));
-  has = tn_reshape(b, has, type.rank, dims);
-  return tn_where(b, has, then, otherwise != 0 ? otherwise : tn_scalar(b, type.dtype, 0));
-}
+/* ---- placeholders ---- */
 
 /* Between both, ops are named after the line. */
 static void scan_begin(scan_run *s) { tn_builder_push(s->scope->assembly->b, &s->frame); }
@@ -188,36 +145,61 @@ static tn_status scan_end(const scan_run *s) {
   return status;
 }
 
-/* The results of step t: of a sequence that has ended before it, no output and the states before. */
-static void scan_choose_ends(const scan_run *s, int64_t t, tn_results *step) {
-  step->v[0] = scan_choose(s, t, step->v[0], 0);
-  for (int32_t i = 1; i < step->n; i++) step->v[i] = scan_choose(s, t, step->v[i], s->now.v[i]);
+/* Dimension `from` of x becomes dimension `to`; the others keep their order. */
+static tn_val scan_move_dimension(const scan_run *s, tn_val x, int64_t from, int64_t to) {
+  tn_build *b = s->scope->assembly->b;
+  int32_t rank = tn_val_type(b, x)->rank;
+  int64_t order[TN_MAX_RANK], next = 0;
+  for (int32_t i = 0; i < rank; i++) {
+    next += i != to && next == from;
+    order[i] = i == to ? from : next++;
+  }
+  return tn_transpose(b, x, rank, order);
 }
 
-static tn_val scan_join_outputs(const scan_run *s) {
-  for (int64_t i = 0; i < s->steps; i++) s->y[i] = scan_reshape(s, s->y[i], true);
-  return tn_concat(s->scope->assembly->b, s->steps, s->y, s->axis);
+/* Step t of a value of all steps, without their dimension, the first. */
+static tn_val scan_take_step(const scan_run *s, tn_val all, int64_t t) {
+  tn_build *b = s->scope->assembly->b;
+  const tn_type type = tn_loop_step_type(tn_val_type(b, all));
+  return tn_reshape(b, tn_slice_axis(b, all, 0, t, t + 1), type.rank, type.dims);
 }
 
-/* ---- steps ---- */
+static tn_status scan_add_sequence(scan_run *s, tn_val all, tn_val *part) {
+  *part = scan_take_step(s, all, 0);
+  const tn_loop_value sequence = {.inner = *part, .outer = all};
+  return tn_vec_push(s->scope->assembly->env, &s->parts.sequences, sequence);
+}
+
+/* The sequence with its steps first, and the numbers of the steps where sequences have lengths. */
+static tn_status scan_add_placeholders(scan_run *s) {
+  tn_build *b = s->scope->assembly->b;
+  const tn_type numbers = {TN_I32, 1, {s->steps}};
+  s->in.n = 1 + s->states;
+  TN_TRY(scan_add_sequence(s, scan_move_dimension(s, s->use->in[0], s->axis, 0), &s->in.v[0]));
+  if (s->length != 0) TN_TRY(scan_add_sequence(s, tn_iota(b, &numbers, 0), &s->number));
+  for (int32_t i = 1; i < s->in.n; i++) s->in.v[i] = tn_copy(b, s->use->in[i]);
+  return TN_OK;
+}
+
+/* ---- the step ---- */
 
 static tn_status scan_check_step(const scan_run *s, const tn_results *step) {
   const tn_assembly *a = s->scope->assembly;
   char before[TN_TYPE_TEXT], behind[TN_TYPE_TEXT];
-  const tn_type *y = tn_val_type(a->b, step->v[0]);
   if (step->n != 1 + s->states)
     return tn_failf(
         a->env, TN_EINVAL,
         "block '%s' has %d output%s, expected %d: that of the step, and the states in the order of "
         "`inputs`",
         s->block, step->n, step->n == 1 ? "" : "s", 1 + s->states);
+  const tn_type *y = tn_val_type(a->b, step->v[0]);
   if (y->rank < s->axis || y->rank == TN_MAX_RANK)
     return tn_failf(a->env, TN_EINVAL,
                     "the output of a step is %s, expected %lld to %d dimensions, beside which the steps are "
                     "axis %lld",
                     tn_type_format(y, behind), (long long)s->axis, TN_MAX_RANK - 1, (long long)s->axis);
   for (int32_t i = 1; i < step->n; i++) {
-    const tn_type *from = tn_val_type(a->b, s->now.v[i]), *to = tn_val_type(a->b, step->v[i]);
+    const tn_type *from = tn_val_type(a->b, s->in.v[i]), *to = tn_val_type(a->b, step->v[i]);
     if (!tn_type_equal(from, to))
       return tn_failf(a->env, TN_EINVAL,
                       "state %d of block '%s' is %s before a step and %s behind it, expected the same", i,
@@ -232,46 +214,115 @@ static tn_status scan_check_step(const scan_run *s, const tn_results *step) {
   return TN_OK;
 }
 
+/* A commit takes effect at the end of the program, so it cannot be one of each step. */
+static tn_status scan_check_commits(const scan_run *s, size_t before) {
+  const tn_assembly *a = s->scope->assembly;
+  const tn_graph *g = tn_builder_graph(a->b);
+  if (g->commits.n == before) return TN_OK;
+  return tn_failf(a->env, TN_EINVAL,
+                  "block '%s' changes the state '%s' in each step, expected layers without statistics: "
+                  "layer_norm in the place of batch_norm",
+                  s->block, g->commits.v[before].path);
+}
+
 /* *known is false behind a mistake in the block, which is told. */
-static tn_status scan_step(scan_run *s, int64_t t, bool first, bool *known) {
-  tn_assembly *a = s->scope->assembly;
+static tn_status scan_apply_block(scan_run *s, bool *known) {
+  const tn_assembly *a = s->scope->assembly;
   tn_use use = *s->use;
-  tn_results step = {{0}, 0};
-  s->now.v[0] = s->x[t];
+  size_t commits = tn_builder_graph(a->b)->commits.n;
   use.call = &s->cell;
-  use.in = s->now.v;
-  use.n_in = s->now.n;
+  use.in = s->in.v;
+  use.n_in = s->in.n;
   use.text = NULL;
-  a->sharing += !first;
-  tn_status status = tn_use_apply(s->scope, &use, &step);
-  a->sharing -= !first;
-  if (status != TN_OK) return status;
-  for (int32_t i = 0; i < step.n && *known; i++) *known = step.v[i] != 0;
+  TN_TRY(tn_use_apply(s->scope, &use, &s->out));
+  *known = true;
+  for (int32_t i = 0; i < s->out.n && *known; i++) *known = s->out.v[i] != 0;
   if (!*known) return TN_OK;
-  TN_TRY(scan_check_step(s, &step));
-  if (s->length != 0) {
-    scan_begin(s);
-    scan_choose_ends(s, t, &step);
-    TN_TRY(scan_end(s));
+  TN_TRY(scan_check_step(s, &s->out));
+  return scan_check_commits(s, commits);
+}
+
+/* `then` where the sequence has the step, else `otherwise`; 0: zero. */
+static tn_val scan_choose(const scan_run *s, tn_val then, tn_val otherwise) {
+  tn_build *b = s->scope->assembly->b;
+  const tn_type type = *tn_val_type(b, then);
+  int64_t dims[TN_MAX_RANK] = {tn_val_type(b, s->length)->dims[0]};
+  for (int32_t i = 1; i < type.rank; i++) dims[i] = 1;
+  tn_val has = tn_reshape(b, tn_gt(b, s->length, s->number), type.rank, dims);
+  return tn_where(b, has, then, otherwise != 0 ? otherwise : tn_scalar(b, type.dtype, 0));
+}
+
+/* Of a sequence that has ended: no output, and the states before. */
+static void scan_choose_ends(scan_run *s) {
+  s->out.v[0] = scan_choose(s, s->out.v[0], 0);
+  for (int32_t i = 1; i < s->out.n; i++) s->out.v[i] = scan_choose(s, s->out.v[i], s->in.v[i]);
+}
+
+/* ---- the loop ---- */
+
+/* The state whose next value is the output of the step; 0: none. */
+static int32_t scan_find_output_state(const scan_run *s) {
+  for (int32_t i = 1; i < s->out.n; i++)
+    if (s->out.v[i] == s->out.v[0]) return i;
+  return 0;
+}
+
+/* The gradient needs the states of all steps, and an output that is a state has them. */
+static tn_status scan_add_states(scan_run *s) {
+  const tn_assembly *a = s->scope->assembly;
+  int32_t output = scan_find_output_state(s), n = 0;
+  if (output > 0) s->order[n++] = output;
+  for (int32_t i = 1; i <= s->states; i++)
+    if (i != output) s->order[n++] = i;
+  s->parts.stacked = a->request->training ? n : output > 0;
+  for (int32_t i = 0; i < n; i++) {
+    const tn_loop_value state = {.inner = s->in.v[s->order[i]], .outer = s->use->in[s->order[i]]};
+    TN_TRY(tn_vec_push(a->env, &s->parts.states, state));
+    TN_TRY(tn_vec_push(a->env, &s->parts.next, s->out.v[s->order[i]]));
   }
-  s->y[t] = step.v[0];
-  s->now = step;
-  return TN_OK;
+  return output > 0 ? TN_OK : tn_vec_push(a->env, &s->parts.outputs, s->out.v[0]);
+}
+
+static void scan_take_results(const scan_run *s, tn_val first, tn_results *results) {
+  tn_build *b = s->scope->assembly->b;
+  int32_t n_outputs = (int32_t)s->parts.outputs.n;
+  results->n = 1 + s->states;
+  results->v[0] = scan_move_dimension(s, first, 0, s->axis);
+  for (int32_t i = 0; i < s->states; i++) {
+    tn_val state = tn_op_result(b, first, n_outputs + i);
+    bool stacked = i < s->parts.stacked;
+    results->v[s->order[i]] = stacked ? scan_take_step(s, state, s->reverse ? 0 : s->steps - 1) : state;
+  }
+}
+
+static tn_status scan_emit_loop(scan_run *s, uint32_t first_node, tn_results *results) {
+  tn_build *b = s->scope->assembly->b;
+  if (s->length != 0) scan_choose_ends(s);
+  TN_TRY(tn_build_status(b));
+  s->parts.from = tn_builder_graph(b);
+  s->parts.steps = s->steps;
+  s->parts.reverse = s->reverse;
+  TN_TRY(scan_add_states(s));
+  TN_TRY(tn_loop_capture(&s->parts, first_node));
+  tn_val first = tn_loop_emit(b, &s->parts);
+  TN_TRY(tn_build_status(b));
+  scan_take_results(s, first, results);
+  return tn_build_status(b);
 }
 
 static tn_status scan_run_steps(scan_run *s, tn_results *results) {
-  bool known = true;
+  bool known;
   scan_begin(s);
-  scan_divide(s, s->use->in[0], 0, s->steps);
-  TN_TRY(scan_end(s));
-  for (int64_t i = 0; i < s->steps && known; i++)
-    TN_TRY(scan_step(s, s->reverse ? s->steps - 1 - i : i, i == 0, &known));
+  tn_status status = scan_add_placeholders(s), ended = scan_end(s);
+  TN_TRY(status != TN_OK ? status : ended);
+  uint32_t first_node = (uint32_t)tn_builder_graph(s->scope->assembly->b)->nodes.n;
+  TN_TRY(scan_apply_block(s, &known));
   *results = (tn_results){.n = TN_MAX_YIELDS};
   if (!known) return TN_OK;
-  *results = s->now;
   scan_begin(s);
-  results->v[0] = scan_join_outputs(s);
-  return scan_end(s);
+  status = scan_emit_loop(s, first_node, results);
+  ended = scan_end(s);
+  return status != TN_OK ? status : ended;
 }
 
 tn_status tn_use_scan(const tn_model_scope *scope, const tn_use *use, tn_results *results) {
@@ -286,6 +337,7 @@ tn_status tn_use_scan(const tn_model_scope *scope, const tn_use *use, tn_results
   }
   if (status == TN_OK) status = scan_check_inputs(&s);
   if (status == TN_OK) status = scan_run_steps(&s, results);
+  tn_loop_parts_free(a->env, &s.parts);
   const char *what = use->named ? tn_arena_printf(&a->arena, "scan '%s'", use->path) : "scan";
   return status == TN_OK ? TN_OK
                          : tn_error_add_context(a->env, status, use->where, what != NULL ? what : "scan");

@@ -36,10 +36,14 @@ static tn_status plan_file_read_kernels(tn_run *run, const json_t *list, tn_reco
   return TN_OK;
 }
 
+/* Those of the bodies of loops included. */
 static size_t plan_file_count_launches(const json_t *programs) {
   size_t n = 0;
-  for (size_t i = 0; i < json_array_size(programs); i++)
-    n += json_array_size(json_object_get(json_array_get(programs, i), "launches"));
+  for (size_t i = 0; i < json_array_size(programs); i++) {
+    const json_t *program = json_array_get(programs, i);
+    n += json_array_size(json_object_get(program, "launches"));
+    n += plan_file_count_launches(json_object_get(program, "bodies"));
+  }
   return n;
 }
 
@@ -54,17 +58,23 @@ static tn_status plan_file_read_choice(tn_run *run, const json_t *launch, const 
   return choice->kernel ? TN_OK : TN_ENOMEM;
 }
 
+static tn_status plan_file_read_programs(tn_run *run, const json_t *programs, tn_recorded_choices *choices) {
+  for (size_t i = 0; i < json_array_size(programs); i++) {
+    const json_t *program = json_array_get(programs, i), *launches = json_object_get(program, "launches");
+    const char *name = tn_arena_strdup(&run->arena, plan_file_text(program, "name"));
+    if (name == NULL) return TN_ENOMEM;
+    for (size_t k = 0; k < json_array_size(launches); k++)
+      TN_TRY(plan_file_read_choice(run, json_array_get(launches, k), name, choices));
+    TN_TRY(plan_file_read_programs(run, json_object_get(program, "bodies"), choices));
+  }
+  return TN_OK;
+}
+
 static tn_status plan_file_read_choices(tn_run *run, const json_t *programs, tn_recorded_choices *choices) {
   choices->choices =
       tn_arena_alloc(&run->arena, tn_size_mul(plan_file_count_launches(programs), sizeof *choices->choices));
   if (choices->choices == NULL) return TN_ENOMEM;
-  for (size_t i = 0; i < json_array_size(programs); i++) {
-    const json_t *launches = json_object_get(json_array_get(programs, i), "launches");
-    const char *name = tn_arena_strdup(&run->arena, plan_file_text(json_array_get(programs, i), "name"));
-    if (name == NULL) return TN_ENOMEM;
-    for (size_t k = 0; k < json_array_size(launches); k++)
-      TN_TRY(plan_file_read_choice(run, json_array_get(launches, k), name, choices));
-  }
+  TN_TRY(plan_file_read_programs(run, programs, choices));
   tn_recorded_sort(choices);
   return TN_OK;
 }

@@ -4,12 +4,16 @@
  * a product that is widened for a residual is added behind the cast, from its parameter: a product of 16 bits
  * and the sums in f32 behind it are one launch on devices whose products have f32 results.
  *
+ * The body of a loop is a graph of its own, to which the policy applies in the same way; operands and results
+ * of the loop keep their dtypes.
+ *
  * A parameter in another dtype is a low-precision copy (low_precision_copies.h), cast once per update instead
  * of once per use. */
 #include <math.h>
 #include <string.h>
 
 #include "core/config/options/options.h"
+#include "core/graph/loop/loop.h"
 #include "core/graph/op/attributes.h"
 #include "core/graph/op/schema.h"
 #include "core/graph/input_state.h"
@@ -44,7 +48,9 @@ static bool precision_is_float_operand(const tn_graph *g, const tn_gnode *node, 
   return node->in[i] != 0 && tn_dtype_is_float(tn_graph_type(g, node->in[i])->dtype);
 }
 
+/* The body of a loop is rewritten in any case. */
 static bool precision_changes_node(const tn_settings *s, const tn_graph *g, const tn_gnode *node) {
+  if (tn_is_loop(node)) return true;
   for (int32_t i = 0; i < node->n_in; i++) {
     int32_t dtype = precision_is_float_operand(g, node, i) ? tn_graph_type(g, node->in[i])->dtype : TN_ANY;
     if (dtype != TN_ANY && precision_call_policy(s, node, i, dtype) != dtype) return true;
@@ -299,12 +305,45 @@ static tn_status precision_widen_bias(tn_rewrite *r, tn_precision_pass *p, const
   return tn_build_status(r->b);
 }
 
+/* ---- loops ---- */
+
+static tn_status precision_rewrite_body(tn_rewrite *r, const tn_precision_pass *p, const tn_gnode *node,
+                                        const tn_val *in, tn_graph **body) {
+  tn_loop_parts parts = {0};
+  bool decides = node->first_out >= p->begin && node->first_out < p->end;
+  if (decides) TN_TRY(tn_pass_precision(r->from->env, p->settings, 1, (tn_val)(*body)->values.n, body));
+  tn_status status = tn_loop_parts_of(r->b, *body, node->attributes, in, node->n_in, &parts);
+  tn_val first = status == TN_OK ? tn_loop_emit(r->b, &parts) : 0;
+  for (int32_t i = 0; i < node->n_out; i++) r->map[node->first_out + (tn_val)i] = first + (tn_val)i;
+  tn_loop_parts_free(r->from->env, &parts);
+  return status == TN_OK ? tn_build_status(r->b) : status;
+}
+
+static tn_status precision_rewrite_loop(tn_rewrite *r, tn_precision_pass *p, const tn_gnode *node) {
+  tn_graph *body = NULL;
+  tn_env *env = r->from->env;
+  tn_val *in = tn_alloc(env, tn_size_mul((size_t)node->n_in, sizeof *in));
+  if (in == NULL) return TN_ENOMEM;
+  for (int32_t i = 0; i < node->n_in; i++) {
+    bool is_float = precision_is_float_operand(r->from, node, i);
+    in[i] = is_float ? precision_cast(r, p, node->in[i], tn_graph_type(r->from, node->in[i])->dtype)
+                     : r->map[node->in[i]];
+  }
+  tn_status status = tn_build_status(r->b);
+  if (status == TN_OK) status = tn_loop_parse(env, r->from->ops, node->attributes, &body);
+  if (status == TN_OK) status = precision_rewrite_body(r, p, node, in, &body);
+  tn_graph_destroy(body);
+  tn_release(env, in);
+  return status;
+}
+
 /* ---- the pass ---- */
 
 static tn_status precision_rewrite_node(tn_rewrite *r, const tn_gnode *node, void *context) {
   tn_precision_pass *p = context;
   const void *handle = r->from->env;
   size_t n = (size_t)node->n_in;
+  if (tn_is_loop(node)) return precision_rewrite_loop(r, p, node);
   if (n == 0) return tn_rewrite_copy(r, node);
   tn_operand_types w = {tn_alloc(handle, tn_size_mul(n, sizeof *w.dtype)),
                         tn_alloc(handle, tn_size_mul(n, sizeof *w.optional)), false};
