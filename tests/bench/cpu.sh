@@ -2,8 +2,8 @@
 # tests/bench/cpu.sh [OPTION]... [WORK...]: measures Tenon and its peers on the same cores, one after the other in
 # each round, for the works of works.txt or those that are named.
 #
-#   --peers DIR       folder with torch_peer.py and ort_peer.py; without it, only Tenon is measured. A script
-#                     MODEL_peer.py beside this one is PyTorch's in place of torch_peer.py.
+#   --peers DIR       folder with torch_peer.py and ort_peer.py; without it, only Tenon is measured. layers_peer.py
+#                     beside this script is PyTorch's for the models that it names.
 #   --python PY       a Python with the packages of the peers (python3)
 #   --build DIR       build folder of Tenon (build)
 #   --backend NAMES   value of [backend] use: the first available one is used ("onednn, cpu")
@@ -112,7 +112,9 @@ torch_arguments() {
   [ "$optimizer" = - ] || arguments="$arguments --optimizer $optimizer"
 }
 
-torch_script() { [ -e "$here/${model}_peer.py" ] && echo "$here/${model}_peer.py" || echo "$peers/torch_peer.py"; }
+torch_script() {
+  grep -q "^MODELS = .*\"$model\"" "$here/layers_peer.py" && echo "$here/layers_peer.py" || echo "$peers/torch_peer.py"
+}
 
 # The settings of PyTorch, in addition to its variants.
 torch_settings() {

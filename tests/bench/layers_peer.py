@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Measures PyTorch on models/lstm.ini, with the options and the result of torch_peer.py, which lacks this model."""
+"""Measures PyTorch on models of single layers: lstm, group_norm, conv_transpose, interpolate and gather of models/. Options and
+result are those of torch_peer.py, which lacks these models."""
 import argparse
 import json
 import subprocess
@@ -7,13 +8,14 @@ import sys
 import time
 
 T0 = time.perf_counter()
-VARIANTS = ["eager", "compile"]
+VARIANTS = ["eager", "channels_last", "compile", "compile_channels_last"]
+MODELS = ["lstm", "group_norm", "conv_transpose", "interpolate", "gather"]
 
 
 def options():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("what", choices=["one", "best"])
-    p.add_argument("--model", default="lstm", choices=["lstm"])
+    p.add_argument("--model", default="lstm", choices=MODELS)
     p.add_argument("--mode", default="train", choices=["train", "infer"])
     p.add_argument("--batch", type=int, default=32)
     p.add_argument("--dtype", default="fp32", choices=["fp32"])
@@ -26,33 +28,71 @@ def options():
     return p.parse_args()
 
 
-def step_of(a):
+# The network, and its inputs for a batch of n.
+def build(model, n):
     import torch
-    if a.threads:
-        torch.set_num_threads(a.threads)
+    from torch import nn
     torch.manual_seed(0)
 
-    class Classifier(torch.nn.Module):
+    class Lstm(nn.Module):
         def __init__(self):
             super().__init__()
-            self.all, self.fc = torch.nn.LSTM(128, 256, batch_first=True), torch.nn.Linear(256, 10)
+            self.all, self.fc = nn.LSTM(128, 256, batch_first=True), nn.Linear(256, 10)
 
         def forward(self, x):
             return self.fc(self.all(x)[1][0][0])
 
-    net = Classifier().train(a.mode == "train")
-    x, y = torch.randn(a.batch, 128, 128), torch.randint(10, (a.batch,))
-    call = torch.compile(net) if a.variant == "compile" else net
+    class Graph(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.node, self.next, self.fc = nn.Linear(32, 64), nn.Linear(64, 64), nn.Linear(64, 10)
+
+        def forward(self, x, neighbour):
+            for layer in (self.node, self.next):
+                h = layer(x)
+                taken = torch.gather(h, 1, neighbour.unsqueeze(2).expand(-1, -1, 64))
+                x = torch.relu(h + taken.reshape(-1, 512, 4, 64).sum(2))
+            return self.fc(x.mean(1))
+
+    def head(channels):
+        return nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 10)
+
+    if model == "lstm":
+        return Lstm(), (torch.randn(n, 128, 128),)
+    if model == "group_norm":
+        norms = [layer for _ in range(3) for layer in (nn.GroupNorm(8, 64), nn.SiLU())]
+        return nn.Sequential(*norms, *head(64)), (torch.randn(n, 64, 64, 64),)
+    if model == "conv_transpose":
+        return nn.Sequential(nn.ConvTranspose2d(64, 32, 2, 2), nn.ReLU(), nn.ConvTranspose2d(32, 16, 2, 2), nn.ReLU(),
+                             nn.ConvTranspose2d(16, 16, 4, 2, 1), *head(16)), (torch.randn(n, 64, 16, 16),)
+    if model == "interpolate":
+        return nn.Sequential(nn.Conv2d(64, 32, 1), nn.Upsample(scale_factor=2, mode="bilinear"), nn.Conv2d(32, 16, 1),
+                             nn.Upsample(scale_factor=2, mode="nearest"), *head(16)), (torch.randn(n, 64, 32, 32),)
+    return Graph(), (torch.randn(n, 512, 32), torch.randint(512, (n, 2048)))
+
+
+def step_of(a):
+    import torch
+    if a.threads:
+        torch.set_num_threads(a.threads)
+    net, inputs = build(a.model, a.batch)
+    net.train(a.mode == "train")
+    y = torch.randint(10, (a.batch,))
+    if "channels_last" in a.variant:
+        if inputs[0].dim() != 4:
+            raise SystemExit("the model has no images")
+        net, inputs = net.to(memory_format=torch.channels_last), (inputs[0].to(memory_format=torch.channels_last),)
+    call = torch.compile(net) if "compile" in a.variant else net
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9, weight_decay=5e-4, fused=a.fused or None)
 
     def train():
         optimizer.zero_grad(set_to_none=True)
-        torch.nn.functional.cross_entropy(call(x), y).backward()
+        torch.nn.functional.cross_entropy(call(*inputs), y).backward()
         optimizer.step()
 
     def infer():
         with torch.inference_mode():
-            call(x)
+            call(*inputs)
     return (train if a.mode == "train" else infer), "torch " + torch.__version__
 
 
