@@ -1,4 +1,4 @@
-/* tools/init/pictures.c: lists class folders, and reads the sizes in the headers of PNG and JPEG files. */
+/* tools/init/pictures.c: lists class folders, and reads the sizes in the headers of files. */
 #include "tools/init/pictures.h"
 
 #include <dirent.h>
@@ -56,6 +56,56 @@ static bool pictures_read_jpeg(FILE *file, pictures_size *size) {
   return false;
 }
 
+static long long pictures_little(const unsigned char *bytes, int n) {
+  long long value = 0;
+  for (int i = n - 1; i >= 0; i--) value = value * 256 + bytes[i];
+  return value;
+}
+
+/* The first 64 bytes: behind the heads of RIFF and chunk, a canvas (VP8X), a lossless or a lossy picture. */
+static bool pictures_read_webp(FILE *file, pictures_size *size) {
+  unsigned char head[30];
+  if (fseek(file, 0, SEEK_SET) != 0 || fread(head, 1, sizeof head, file) != sizeof head) return false;
+  long long lossless = pictures_little(head + 21, 4);
+  if (memcmp(head + 8, "WEBPVP8X", 8) == 0)
+    *size = (pictures_size){pictures_little(head + 24, 3) + 1, pictures_little(head + 27, 3) + 1};
+  else if (memcmp(head + 8, "WEBPVP8L", 8) == 0)
+    *size = (pictures_size){(lossless & 0x3fff) + 1, (lossless >> 14 & 0x3fff) + 1};
+  else if (memcmp(head + 8, "WEBPVP8 ", 8) == 0)
+    *size = (pictures_size){pictures_little(head + 26, 2) & 0x3fff, pictures_little(head + 28, 2) & 0x3fff};
+  else
+    return false;
+  return true;
+}
+
+/* The property "ispe" of the first picture. */
+static bool pictures_read_avif(FILE *file, pictures_size *size) {
+  unsigned char head[4096];
+  if (fseek(file, 0, SEEK_SET) != 0) return false;
+  size_t n = fread(head, 1, sizeof head, file);
+  for (size_t i = 0; i + 16 <= n; i++) {
+    if (memcmp(head + i, "ispe", 4) != 0) continue;
+    *size = (pictures_size){pictures_number(head + i + 8, 4), pictures_number(head + i + 12, 4)};
+    return true;
+  }
+  return false;
+}
+
+/* Entries 256 and 257 of the first directory, 12 bytes each: tag, type (3: 16 bits), count, value. */
+static bool pictures_read_tiff(FILE *file, bool big, pictures_size *size) {
+  long long (*number)(const unsigned char *, int) = big ? pictures_number : pictures_little;
+  unsigned char entry[12];
+  if (fseek(file, 4, SEEK_SET) != 0 || fread(entry, 1, 4, file) != 4) return false;
+  if (fseek(file, (long)number(entry, 4), SEEK_SET) != 0 || fread(entry, 1, 2, file) != 2) return false;
+  for (long long left = number(entry, 2); left > 0 && fread(entry, 1, sizeof entry, file) == sizeof entry;
+       left--) {
+    long long tag = number(entry, 2), value = number(entry + 8, number(entry + 2, 2) == 3 ? 2 : 4);
+    if (tag == 256) size->width = value;
+    if (tag == 257) size->height = value;
+  }
+  return size->width > 0 && size->height > 0;
+}
+
 /* NULL for other kinds of files: a FIFO of this name would wait for a writer. */
 static FILE *pictures_open(const char *path) {
   struct stat info;
@@ -70,12 +120,18 @@ static bool pictures_read_size(const char *path, pictures_size *size) {
   unsigned char magic[8];
   FILE *file = pictures_open(path);
   if (file == NULL) return false;
-  bool read = fread(magic, 1, 2, file) == 2;
+  *size = (pictures_size){0, 0};
+  bool read = fread(magic, 1, sizeof magic, file) == sizeof magic;
   if (read && magic[0] == 0xff && magic[1] == 0xd8)
-    read = pictures_read_jpeg(file, size);
+    read = fseek(file, 2, SEEK_SET) == 0 && pictures_read_jpeg(file, size);
+  else if (read && memcmp(magic, png, sizeof png) == 0)
+    read = pictures_read_png(file, size);
+  else if (read && memcmp(magic, "RIFF", 4) == 0)
+    read = pictures_read_webp(file, size);
+  else if (read && (memcmp(magic, "II*", 4) == 0 || memcmp(magic, "MM\0*", 4) == 0))
+    read = pictures_read_tiff(file, magic[0] == 'M', size);
   else
-    read = read && fread(magic + 2, 1, 6, file) == 6 && memcmp(magic, png, 8) == 0 &&
-           pictures_read_png(file, size);
+    read = read && memcmp(magic + 4, "ftyp", 4) == 0 && pictures_read_avif(file, size);
   fclose(file);
   return read && size->width > 0 && size->height > 0;
 }
@@ -83,9 +139,11 @@ static bool pictures_read_size(const char *path, pictures_size *size) {
 /* ---- folders ---- */
 
 static bool pictures_has_suffix(const char *name) {
+  static const char *const endings[] = {".jpg", ".jpeg", ".png", ".webp", ".tif", ".tiff", ".avif"};
   const char *dot = strrchr(name, '.');
-  return name[0] != '.' && dot != NULL &&
-         (strcasecmp(dot, ".jpg") == 0 || strcasecmp(dot, ".jpeg") == 0 || strcasecmp(dot, ".png") == 0);
+  for (size_t i = 0; name[0] != '.' && dot != NULL && i < sizeof endings / sizeof *endings; i++)
+    if (strcasecmp(dot, endings[i]) == 0) return true;
+  return false;
 }
 
 static bool pictures_is_folder(const char *path) {
@@ -167,9 +225,10 @@ static int pictures_check(const cli_args *args, const char *folder, const pictur
   if (found->train.classes >= 2 && found->train.count >= 2 && examined > 0) return CLI_OK;
   return cli_refuse(
       args, CLI_DATA,
-      "%s: has %lld folder%s with %lld .jpg, .jpeg or .png files, %d of which can be read; expected a folder "
-      "for each class, at least two, with such files (CLASS/FILE.jpg), or train/ with such folders; pictures "
-      "of other kinds, such as .webp, must be converted",
+      "%s: has %lld folder%s with %lld .jpg, .png, .webp, .tiff or .avif files, %d of which can be read; "
+      "expected "
+      "a folder for each class, at least two, with such files (CLASS/FILE.jpg), or train/ with such folders; "
+      "pictures of other kinds must be converted",
       folder, found->train.classes, found->train.classes == 1 ? "" : "s", found->train.count, examined);
 }
 

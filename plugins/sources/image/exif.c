@@ -28,8 +28,8 @@ static int exif_is_tiff(exif_data *d) {
 }
 
 int image_exif_orientation(const uint8_t *bytes, size_t n) {
-  if (n < EXIF_HEAD || memcmp(bytes, "Exif\0\0", EXIF_HEAD) != 0) return 0;
-  exif_data d = {bytes + EXIF_HEAD, n - EXIF_HEAD, 0};
+  size_t head = n >= EXIF_HEAD && memcmp(bytes, "Exif\0\0", EXIF_HEAD) == 0 ? EXIF_HEAD : 0;
+  exif_data d = {bytes + head, n - head, 0};
   if (!exif_is_tiff(&d)) return 0;
   size_t directory = exif_number(&d, 4, 4);
   uint32_t entries = exif_number(&d, directory, 2);

@@ -1,6 +1,7 @@
 /* plugins/sources/image/file_list.c: lists folders and sorts their entries, so that the index of a sample
  * does not depend on the file system. */
 #include "plugins/sources/image/file_list.h"
+#include "plugins/sources/image/image.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -81,13 +82,18 @@ static int file_list_is_folder(const char *parent, const struct dirent *entry) {
 }
 
 static int is_image(const char *parent, const struct dirent *entry) {
-  const char *dot = strrchr(entry->d_name, '.');
-  if (dot == NULL || file_list_is_folder(parent, entry)) return 0;
-  return strcasecmp(dot, ".jpg") == 0 || strcasecmp(dot, ".jpeg") == 0 || strcasecmp(dot, ".png") == 0;
+  return image_has_ending(entry->d_name) && !file_list_is_folder(parent, entry);
 }
 
-/* Adds the names in a folder that `wanted` accepts, sorted, and counts the others. Hidden files are skipped.
- */
+/* Hidden entries, such as .DS_Store and ._photo.jpg of macOS, and those of Windows. */
+static int is_of_system(const char *name) {
+  return name[0] == '.' || strcasecmp(name, "Thumbs.db") == 0 || strcasecmp(name, "desktop.ini") == 0;
+}
+
+/* The folder itself, and the one that it is in. */
+static int is_link_of_folder(const char *name) { return strcmp(name, ".") == 0 || strcmp(name, "..") == 0; }
+
+/* Adds the names in a folder that `wanted` accepts, sorted, and counts the others. */
 static tn_status list_folder(const tn_env *env, const char *path,
                              int (*wanted)(const char *parent, const struct dirent *entry), name_list *names,
                              other_entries *others) {
@@ -99,8 +105,11 @@ static tn_status list_folder(const tn_env *env, const char *path,
   const struct dirent *entry;
   errno = 0;
   while (status == TN_OK && (entry = readdir(folder)) != NULL) {
-    if (entry->d_name[0] == '.') continue;
-    if (tn_env_stopping(env))
+    if (is_link_of_folder(entry->d_name)) continue;
+    if (is_of_system(entry->d_name)) {
+      if (others->of_system++ == 0)
+        snprintf(others->system_name, sizeof others->system_name, "%s", entry->d_name);
+    } else if (tn_env_stopping(env))
       status = tn_fail(env, TN_ESTOPPED, NULL, "stopped while the folder %s was read", path);
     else if (wanted(path, entry))
       status = file_list_add_name(env, names, entry->d_name);
@@ -128,15 +137,60 @@ static tn_status list_class(const tn_env *env, image_list *list, int64_t k) {
   TN_TRY(list_folder(env, path, is_image, &list->files, &list->others));
   list->first[k + 1] = list->files.count;
   if (list->first[k + 1] > list->first[k]) return TN_OK;
-  return tn_fail(env, TN_EINVAL, "folder", "%s: has no .jpg, .jpeg or .png files", path);
+  return tn_fail(env, TN_EINVAL, "folder",
+                 "%s: has no " IMAGE_ENDINGS " files; where they are in further folders, set nested = yes",
+                 path);
+}
+
+/* ---- classes ---- */
+
+enum { DEEPEST = 64 }; /* folders in folders: a link may lead back */
+
+static tn_status file_list_join(const tn_env *env, const char *folder, const char *name,
+                                char path[PATH_MAX]) {
+  int n = snprintf(path, PATH_MAX, "%s/%s", folder, name);
+  if (n >= 0 && n < PATH_MAX) return TN_OK;
+  return tn_fail(env, TN_EINVAL, "folder", "%s/%s: the path is too long", folder, name);
+}
+
+/* Adds the folders in root/within that have pictures, by their path from root. */
+static tn_status file_list_add_nested(const tn_env *env, const char *root, const char *within, int depth,
+                                      name_list *classes) {
+  char path[PATH_MAX], inner[PATH_MAX];
+  name_list folders = {0}, pictures = {0};
+  other_entries others = {0};
+  if (depth == DEEPEST)
+    return tn_fail(env, TN_EINVAL, "folder", "%s/%s: folders lie deeper than %d", root, within, (int)DEEPEST);
+  TN_TRY(file_list_join(env, root, within, path));
+  tn_status status = list_folder(env, path, is_image, &pictures, &others);
+  if (status == TN_OK && pictures.count > 0 && within[0] != '\0')
+    status = file_list_add_name(env, classes, within);
+  if (status == TN_OK) status = list_folder(env, path, file_list_is_folder, &folders, &others);
+  for (int64_t i = 0; status == TN_OK && i < folders.count; i++) {
+    const char *name = name_at(&folders, i);
+    if (within[0] != '\0') status = file_list_join(env, within, name, inner);
+    if (status == TN_OK)
+      status = file_list_add_nested(env, root, within[0] != '\0' ? inner : name, depth + 1, classes);
+  }
+  image_names_free(env, &folders);
+  image_names_free(env, &pictures);
+  return status;
+}
+
+/* The class folders of a part, sorted. */
+static tn_status file_list_find_classes(const tn_env *env, const char *root, int nested, name_list *classes) {
+  other_entries others = {0};
+  if (!nested) return list_folder(env, root, file_list_is_folder, classes, &others);
+  tn_status status = file_list_add_nested(env, root, "", 0, classes);
+  sort_names(classes, 0);
+  return status;
 }
 
 /* Fails if a class folder is missing from the reference, where the classes get their numbers. */
-static tn_status check_classes(const tn_env *env, const char *root, const char *reference,
+static tn_status check_classes(const tn_env *env, const char *root, const char *reference, int nested,
                                const name_list *classes) {
   name_list found = {0};
-  other_entries others = {0};
-  tn_status status = list_folder(env, root, file_list_is_folder, &found, &others);
+  tn_status status = file_list_find_classes(env, root, nested, &found);
   for (int64_t i = 0; status == TN_OK && i < found.count; i++)
     if (find_name(classes, name_at(&found, i)) < 0)
       status = tn_fail(env, TN_EINVAL, "folder", "%s: has a class '%s' that does not exist in %s", root,
@@ -145,16 +199,16 @@ static tn_status check_classes(const tn_env *env, const char *root, const char *
   return status;
 }
 
-tn_status image_list_read(const tn_env *env, const char *root, const char *reference, image_list *list) {
+tn_status image_list_read(const tn_env *env, const char *root, const char *reference, int nested,
+                          image_list *list) {
   list->root = tn_new(env, strlen(root) + 1);
   if (list->root == NULL) return TN_ENOMEM;
   strcpy(list->root, root);
-  other_entries others = {0};
-  tn_status status = list_folder(env, reference, file_list_is_folder, &list->classes, &others);
+  tn_status status = file_list_find_classes(env, reference, nested, &list->classes);
   if (status != TN_OK) return status;
   if (list->classes.count == 0)
     return tn_fail(env, TN_EINVAL, "folder", "%s: holds no class folders", reference);
-  if (strcmp(root, reference) != 0) status = check_classes(env, root, reference, &list->classes);
+  if (strcmp(root, reference) != 0) status = check_classes(env, root, reference, nested, &list->classes);
   if (status != TN_OK) return status;
   list->first = tn_new(env, ((size_t)list->classes.count + 1) * sizeof(int64_t));
   if (list->first == NULL) return TN_ENOMEM;
@@ -220,8 +274,6 @@ void image_list_keep_part(image_list *list, double share, int chosen) {
 
 /* ---- files that the user names ---- */
 
-enum { DEEPEST = 64 }; /* folders in folders: a link may lead back */
-
 static tn_status file_list_add_folder(const tn_env *env, name_list *list, const char *path, int depth);
 
 static tn_status file_list_add_entries(const tn_env *env, name_list *list, const char *path,
@@ -261,5 +313,5 @@ tn_status image_names_add(const tn_env *env, name_list *list, const char *path) 
   if (!S_ISDIR(info.st_mode)) return file_list_add_name(env, list, path);
   tn_status status = file_list_add_folder(env, list, path, 1);
   if (status != TN_OK || list->count > before) return status;
-  return tn_fail(env, TN_EINVAL, NULL, "%s: has no .jpg, .jpeg or .png files", path);
+  return tn_fail(env, TN_EINVAL, NULL, "%s: has no " IMAGE_ENDINGS " files", path);
 }

@@ -20,6 +20,8 @@ typedef struct other_entries {
   int64_t count;
   char name[NAME_MAX + 1]; /* of one of them */
   int64_t class;           /* and its class */
+  int64_t of_system;       /* hidden files and those that systems leave in folders */
+  char system_name[NAME_MAX + 1];
 } other_entries;
 
 typedef struct image_list {
@@ -31,9 +33,10 @@ typedef struct image_list {
 } image_list;
 
 /* Lists the folder `root`. The classes are the folders in `reference`: root itself, or the training part,
- * whose numbering validation shares. *list must be zero before. The caller calls image_list_free, also after
- * a failure. */
-tn_status image_list_read(const tn_env *env, const char *root, const char *reference, image_list *list);
+ * whose numbering validation shares; with `nested` all folders in it that have pictures, by their paths.
+ * *list must be zero before. The caller calls image_list_free, also after a failure. */
+tn_status image_list_read(const tn_env *env, const char *root, const char *reference, int nested,
+                          image_list *list);
 void image_list_free(const tn_env *env, image_list *list);
 
 /* Keeps a part of the files of each class, spread evenly over their order: `share` of them, at least one of

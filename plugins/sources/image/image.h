@@ -20,8 +20,11 @@ typedef struct image_sink {
   uint8_t *to;
 } image_sink;
 
-/* Decodes a JPEG or PNG file; the first bytes determine the format. */
+/* Decodes a file; the first bytes determine the format. TN_EUNSUPPORTED: the build lacks its library. */
 tn_status image_decode(image_sink *sink, const uint8_t *bytes, size_t count);
+/* Whether a file has the name of a picture, and the endings for messages. */
+int image_has_ending(const char *name);
+#define IMAGE_ENDINGS ".jpg, .png, .webp, .tiff or .avif"
 
 /* Fails if the picture is empty or has more than most_pixels. */
 tn_status image_check_size(const image_sink *sink, uint64_t height, uint64_t width);
@@ -30,8 +33,12 @@ tn_status image_size(image_sink *sink, uint64_t height, uint64_t width, int *wan
 /* Stores row y of the stored picture, interleaved RGB, in the planes, turned as `orientation` says. */
 void image_put_row(image_sink *sink, int64_t y, const uint8_t *rgb);
 
-/* The orientation in the data of a marker APP1 of JPEG, 1 to 8; 0: they are damaged, or have none. */
+/* The orientation in EXIF data, with or without their head of six bytes, 1 to 8; 0: they are damaged, or have
+ * none. */
 int image_exif_orientation(const uint8_t *bytes, size_t n);
 
 tn_status image_decode_jpeg(image_sink *sink, const uint8_t *bytes, size_t count);
 tn_status image_decode_png(image_sink *sink, const uint8_t *bytes, size_t count);
+tn_status image_decode_webp(image_sink *sink, const uint8_t *bytes, size_t count);
+tn_status image_decode_tiff(image_sink *sink, const uint8_t *bytes, size_t count);
+tn_status image_decode_avif(image_sink *sink, const uint8_t *bytes, size_t count);

@@ -14,6 +14,7 @@ typedef struct folder_options {
   tn_ints size;
   int64_t max_pixels, at_least;
   double split;
+  int32_t nested;
   int32_t orientation; /* ORIENTATION_... */
 } folder_options;
 
@@ -24,6 +25,8 @@ static const tn_option options[] = {
            "folder of train/ and one of valid/, val/, test/"),
     TN_OPT(folder_options, subfolder, TN_OPT_TEXT, "", NULL,
            "another folder in it instead of these; . is the folder itself"),
+    TN_OPT(folder_options, nested, TN_OPT_FLAG, "no", NULL,
+           "class folders may be in other folders; the class of cats/black/1.jpg is cats/black"),
     TN_OPT(folder_options, split, TN_OPT_FLOAT, "0", "[0, 1)",
            "part of the pictures of each class that is for validation, where no folder is; 0: none"),
     TN_OPT(folder_options, size, TN_OPT_INTS, "[]", ">= 0",
@@ -35,12 +38,12 @@ static const tn_option options[] = {
            "decode a JPEG at 1/2, 1/4 or 1/8 of its size while both sides keep so many pixels; 0: at full "
            "size"),
     TN_OPT(folder_options, orientation, TN_OPT_ENUM, "exif", "exif|ignore",
-           "turn a JPEG as its EXIF data say, so that it is learnt as people see it; or take it as it is "
+           "turn a picture as its EXIF data say, so that it is learnt as people see it; or take it as it is "
            "stored, as "
            "torchvision does"),
     TN_OPT_END};
 
-/* No JPEG or PNG with an allowed number of pixels is larger. */
+/* No file with an allowed number of pixels is larger. */
 static const size_t LARGEST_FILE = (size_t)1 << 30;
 
 typedef struct folder_source {
@@ -220,14 +223,17 @@ static tn_status folder_finish_open(tn_env *env, folder_source *f, tn_status sta
 /* Of a folder that is split, training has warned already. */
 static void folder_warn_others(const folder_source *f, int32_t split) {
   const other_entries *others = &f->list.others;
+  if (others->of_system > 0)
+    tn_env_log(&f->env, TN_LOG_INFO, "%s: %lld hidden files and files of the system are skipped, such as %s",
+               f->list.root, (long long)others->of_system, others->system_name);
   if (others->count == 0 || (f->options.split > 0 && split == TN_SPLIT_VALID)) return;
   const char *class = name_at(&f->list.classes, others->class);
   if (others->count == 1)
-    tn_env_log(&f->env, TN_LOG_WARN, "%s/%s/%s: is neither .jpg, .jpeg nor .png and is skipped", f->list.root,
+    tn_env_log(&f->env, TN_LOG_WARN, "%s/%s/%s: is no " IMAGE_ENDINGS " file and is skipped", f->list.root,
                class, others->name);
   else
     tn_env_log(&f->env, TN_LOG_WARN,
-               "%s: %lld entries of class folders are neither .jpg, .jpeg nor .png and are skipped, such as "
+               "%s: %lld entries of class folders are no " IMAGE_ENDINGS " files and are skipped, such as "
                "%s/%s",
                f->list.root, (long long)others->count, class, others->name);
 }
@@ -238,7 +244,7 @@ static tn_status folder_open(tn_env *env, const void *opts, int32_t split, uint6
   folder_source *f = folder_new(env, opts);
   if (f == NULL) return TN_ENOMEM;
   tn_status status = image_folder_find_part(&f->env, &f->options, split, root, reference);
-  if (status == TN_OK) status = image_list_read(&f->env, root, reference, &f->list);
+  if (status == TN_OK) status = image_list_read(&f->env, root, reference, f->options.nested, &f->list);
   if (status == TN_OK) folder_warn_others(f, split);
   if (status == TN_OK && f->options.split > 0)
     image_list_keep_part(&f->list, f->options.split, split == TN_SPLIT_VALID);
@@ -315,8 +321,8 @@ static tn_status folder_read(tn_sample *s, void *source) {
 }
 
 const tn_source image_folder_source = {
-    .item = TN_ITEM(tn_source, TN_SOURCE, "image_folder", "JPEG and PNG files in class folders",
-                    folder_options, options),
+    .item = TN_ITEM(tn_source, TN_SOURCE, "image_folder",
+                    "JPEG, PNG, WebP, TIFF and AVIF files in class folders", folder_options, options),
     .types = "image: u8[3, height, width], label: i32[]",
     .example = "source = image_folder\nfolder = photos",
     .open = folder_open,

@@ -58,14 +58,12 @@ static void on_message(j_common_ptr info, int level) {
 
 static void be_silent(j_common_ptr info) { (void)info; }
 
-/* Converts cyan, magenta, yellow and black to RGB. Files written by Adobe store the inks inverted. */
-static void cmyk_to_rgb(uint8_t *row, int64_t width, int inverted) {
+/* Converts cyan, magenta, yellow and black to RGB. The inks are stored inverted, as Adobe does; Pillow takes
+ * every file for one of these. */
+static void cmyk_to_rgb(uint8_t *row, int64_t width) {
   for (int64_t x = 0; x < width; x++) {
-    unsigned k = inverted ? row[4 * x + 3] : 255u - row[4 * x + 3];
-    for (int c = 0; c < 3; c++) {
-      unsigned ink = inverted ? row[4 * x + c] : 255u - row[4 * x + c];
-      row[3 * x + c] = (uint8_t)((ink * k + 127) / 255);
-    }
+    unsigned k = row[4 * x + 3];
+    for (int c = 0; c < 3; c++) row[3 * x + c] = (uint8_t)((row[4 * x + c] * k + 127) / 255);
   }
 }
 
@@ -79,7 +77,7 @@ static tn_status image_jpeg_read_rows(jpeg_reader *r) {
   while (info->output_scanline < info->output_height) {
     int64_t y = info->output_scanline;
     jpeg_read_scanlines(info, &r->row, 1);
-    if (cmyk) cmyk_to_rgb(r->row, info->output_width, info->saw_Adobe_marker);
+    if (cmyk) cmyk_to_rgb(r->row, info->output_width);
     image_put_row(r->sink, y, r->row);
   }
   jpeg_finish_decompress(info);

@@ -34,11 +34,11 @@ static void image_png_read_bytes(png_structp png, png_bytep to, size_t count) {
   s->at += count;
 }
 
-/* Converts every kind of PNG to 8-bit RGB: palettes and grey are expanded, 16 bits are rounded, transparency
- * is dropped. */
+/* Converts every kind of PNG to 8-bit RGB, as Pillow does: palettes and grey are expanded, 16 bits lose their
+ * lower half, transparency is dropped. */
 static void image_png_convert_to_rgb(png_structp png, png_infop info) {
   png_set_expand(png);
-  png_set_scale_16(png);
+  png_set_strip_16(png);
   png_set_strip_alpha(png);
   int color = png_get_color_type(png, info);
   if (color == PNG_COLOR_TYPE_GRAY || color == PNG_COLOR_TYPE_GRAY_ALPHA) png_set_gray_to_rgb(png);
@@ -48,15 +48,28 @@ static tn_status image_png_read_rows(png_source *s) {
   image_png_convert_to_rgb(s->png, s->info);
   int passes = png_set_interlace_handling(s->png);
   png_read_update_info(s->png, s->info);
-  size_t stride = (size_t)s->sink->width * 3;
+  int64_t height = png_get_image_height(s->png, s->info);
+  size_t stride = (size_t)png_get_image_width(s->png, s->info) * 3;
   if (png_get_rowbytes(s->png, s->info) != stride) png_error(s->png, "unknown kind of pixels");
-  s->pixels = tn_new(s->sink->handle, (size_t)s->sink->height * stride);
+  s->pixels = tn_new(s->sink->handle, (size_t)height * stride);
   if (s->pixels == NULL) return TN_ENOMEM;
   for (int pass = 0; pass < passes; pass++)
-    for (int64_t y = 0; y < s->sink->height; y++) png_read_row(s->png, s->pixels + (size_t)y * stride, NULL);
+    for (int64_t y = 0; y < height; y++) png_read_row(s->png, s->pixels + (size_t)y * stride, NULL);
   png_read_end(s->png, NULL);
-  for (int64_t y = 0; y < s->sink->height; y++) image_put_row(s->sink, y, s->pixels + (size_t)y * stride);
+  for (int64_t y = 0; y < height; y++) image_put_row(s->sink, y, s->pixels + (size_t)y * stride);
   return TN_OK;
+}
+
+/* Of a chunk in front of the pixels. */
+static int image_png_orientation(const png_source *s) {
+#ifdef PNG_eXIf_SUPPORTED
+  png_bytep exif = NULL;
+  png_uint_32 n = 0;
+  if (!s->sink->ignores_orientation && png_get_eXIf_1(s->png, s->info, &n, &exif) != 0)
+    return image_exif_orientation(exif, n);
+#endif
+  (void)s;
+  return 0;
 }
 
 /* All values that change between setjmp and longjmp are members of the source, not local variables. */
@@ -67,6 +80,7 @@ static tn_status image_png_guarded(png_source *s) {
                    "%s: damaged PNG: %s; remove it, or set corrupt = skip in [data]", s->sink->path, s->text);
   png_set_read_fn(s->png, s, image_png_read_bytes);
   png_read_info(s->png, s->info);
+  s->sink->orientation = image_png_orientation(s);
   tn_status status = image_size(s->sink, png_get_image_height(s->png, s->info),
                                 png_get_image_width(s->png, s->info), &wanted);
   return status == TN_OK && wanted ? image_png_read_rows(s) : status;

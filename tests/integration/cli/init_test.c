@@ -251,13 +251,15 @@ static void pictures_of_other_sizes_are_resized(void **state) {
   r = program_json(0, "train shapes.ini --set run.max_steps=1");
   assert_int_equal(program_number(r, "steps"), 1);
   assert_true(program_number(r, "valid.loss") > 0);
-  const char *warning =
-      strstr(program_err, "shapes/cats/notes.txt: is neither .jpg, .jpeg nor .png and is skipped");
+  const char *warning = strstr(
+      program_err, "shapes/cats/notes.txt: is no .jpg, .png, .webp, .tiff or .avif file and is skipped");
   assert_non_null(warning);
   assert_null(strstr(warning + 1, "shapes/cats/notes.txt")); /* once, not for both parts */
-  file_write("shapes/cats/Thumbs.db", "no picture");
+  file_write("shapes/cats/labels.csv", "no picture");
   assert_int_equal(program_run("train shapes.ini --set run.max_steps=1"), 0);
-  says("shapes: 2 entries of class folders are neither .jpg, .jpeg nor .png and are skipped, such as cats/");
+  says("shapes: 2 entries of class folders are no .jpg, .png, .webp, .tiff or .avif files and are skipped, "
+       "such "
+       "as cats/");
 }
 
 /* The size of a JPEG lies in its frame header, behind other segments. */
@@ -316,6 +318,30 @@ static void nothing_is_overwritten(void **state) {
   assert_true(file_exists("new.ini"));
 }
 
+/* Beginnings of pictures of 700 x 300 and 600 x 400; the rest is not read. */
+static void headers_of_all_formats_are_read(void **state) {
+  (void)state;
+  static const unsigned char webp[30] = {'R', 'I', 'F', 'F', 0, 0, 0, 0, 'W', 'E',  'B', 'P', 'V',  'P', '8',
+                                         'X', 10,  0,   0,   0, 0, 0, 0, 0,   0xBB, 2,   0,   0x2B, 1,   0};
+  static const unsigned char tiff[] = {'M', 'M', 0,    42, 0, 0, 0, 8, 0, 2, 1, 0, 0, 3, 0, 0, 0,
+                                       1,   2,   0xBC, 0,  0, 1, 1, 0, 4, 0, 0, 0, 1, 0, 0, 1, 0x2C};
+  static const unsigned char avif[] = {0, 0, 0, 28, 'f', 't', 'y', 'p',  'a', 'v', 'i', 'f',
+                                       0, 0, 0, 0,  0,   0,   0,   20,   'i', 's', 'p', 'e',
+                                       0, 0, 0, 0,  0,   0,   2,   0x58, 0,   0,   1,   0x90};
+  static const unsigned char lossy[30] = {'R', 'I', 'F', 'F',  0,   0,    0,    0, 'W',  'E',
+                                          'B', 'P', 'V', 'P',  '8', ' ',  10,   0, 0,    0,
+                                          0,   0,   0,   0x9D, 1,   0x2A, 0x58, 2, 0x90, 1};
+  mkdir("headers", 0777), mkdir("headers/a", 0777), mkdir("headers/b", 0777);
+  file_write_bytes("headers/a/1.webp", webp, sizeof webp);
+  file_write_bytes("headers/a/2.tif", tiff, sizeof tiff);
+  file_write_bytes("headers/b/3.avif", avif, sizeof avif);
+  file_write_bytes("headers/b/4.webp", lossy, sizeof lossy);
+  assert_int_equal(program_run("init headers"), 0);
+  size_t n;
+  char *text = file_read("headers.ini", &n);
+  if (strstr(text, "from 4 pictures, most of about 600 x 400 pixels") == NULL) fail_msg("%s", text);
+}
+
 static void what_it_cannot_learn_from_is_refused(void **state) {
   (void)state;
   assert_int_equal(program_run("init nowhere"), 74);
@@ -324,10 +350,10 @@ static void what_it_cannot_learn_from_is_refused(void **state) {
   says("expected a folder for each class");
   write_classes("of", 2, 32, 0);
   mkdir("of/sorts", 0777), rename("of/cats", "of/sorts/cats"), rename("of/dogs", "of/sorts/dogs");
-  file_write("of/sorts/cats/a.webp", "RIFF");
+  file_write("of/sorts/cats/a.bmp", "BM");
   assert_int_equal(program_run("init of"), 65);
-  says("has 1 folder with 0 .jpg, .jpeg or .png files");
-  says(".webp, must be converted");
+  says("has 1 folder with 0 .jpg, .png, .webp, .tiff or .avif files");
+  says("pictures of other kinds must be converted");
   file_write("short.txt", "too short");
   assert_int_equal(program_run("init short.txt"), 65);
   says("expected at least 200");
@@ -361,6 +387,7 @@ int main(void) {
       IN_FOLDER(a_text_trains),
       IN_FOLDER(a_file_that_is_not_utf8_is_bytes_and_short_ones_get_short_windows),
       IN_FOLDER(nothing_is_overwritten),
+      IN_FOLDER(headers_of_all_formats_are_read),
       IN_FOLDER(what_it_cannot_learn_from_is_refused),
       IN_FOLDER(a_fifo_among_the_pictures_is_passed_over),
   };

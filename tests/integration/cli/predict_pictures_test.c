@@ -119,10 +119,10 @@ static void a_folder_stands_for_its_pictures(void **state) {
   assert_int_equal(program_run("predict colors.ini --input kept/valid/"), 0);
   assert_null(strstr(program_out, "//"));
   assert_int_equal(program_run("predict colors.ini --input empty"), 65);
-  assert_non_null(strstr(program_err, "empty: has no .jpg, .jpeg or .png files"));
+  assert_non_null(strstr(program_err, "empty: has no .jpg, .png, .webp, .tiff or .avif files"));
   assert_int_equal(program_run("predict colors.ini --input none.png"), 74);
   assert_int_equal(program_run("predict colors.ini --input colors.ini"), 65);
-  assert_non_null(strstr(program_err, "colors.ini: is neither JPEG nor PNG"));
+  assert_non_null(strstr(program_err, "colors.ini: is neither JPEG, PNG, WebP, TIFF nor AVIF"));
 }
 
 /* Bytes of an array go through the transforms as the picture does, and floats do not. */

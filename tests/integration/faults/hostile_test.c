@@ -170,7 +170,7 @@ static const char picture_ini[] = "[run]\nmax_steps = 1\noutput =\n"
                                   "    fc: linear(2)\nloss = cross_entropy\n";
 static const hostile jpegs[] = {
     {"nothing at all", B(""), 0, 0, 65, "x.jpg"},
-    {"a text", B("I am a picture, believe me"), 0, 0, 65, "neither JPEG nor PNG"},
+    {"a text", B("I am a picture, believe me"), 0, 0, 65, "neither JPEG, PNG, WebP, TIFF nor AVIF"},
     {"a start and no more", B("\xff\xd8\xff"), 0, 0, 65, "x.jpg"},
     {"cut in its header", NULL, 0, CUT, 60, 65, "x.jpg"},
     {"cut in its data", NULL, 0, CUT, 620, 65, "x.jpg"},

@@ -187,6 +187,40 @@ static void classes_and_files_are_sorted(void **state) {
   probe_close(&p);
 }
 
+static void classes_lie_deeper_where_it_is_asked_for(void **state) {
+  (void)state;
+  probe p;
+  const char *const folders[] = {"train",     "train/cat", "train/cat/black", "train/cat/white",
+                                 "train/dog", "valid",     "valid/cat",       "valid/cat/white"};
+  for (size_t i = 0; i < 8; i++) put_folder(folders[i]);
+  put_jpeg("train/cat/black/1.jpg", HIGH, WIDE, JCS_RGB, 3);
+  put_jpeg("train/cat/white/2.jpg", HIGH, WIDE, JCS_RGB, 3);
+  put_jpeg("train/dog/3.jpg", HIGH, WIDE, JCS_RGB, 3);
+  put_jpeg("valid/cat/white/4.jpg", HIGH, WIDE, JCS_RGB, 3);
+  write_file(in_folder(folder, "train/.DS_Store"), "x", 1);
+  write_file(in_folder(folder, "train/dog/Thumbs.db"), "x", 1);
+  write_file(in_folder(folder, "train/dog/._3.jpg"), "x", 1);
+  open_train(&p, PAIRS("folder", folder, "nested", "yes"));
+  assert_int_equal(p.description.count, 3);
+  assert_int_equal(p.description.fields[1].classes, 3);
+  assert_string_equal(p.description.fields[1].class_names[0], "cat/black");
+  assert_string_equal(p.description.fields[1].class_names[1], "cat/white");
+  assert_string_equal(p.description.fields[1].class_names[2], "dog");
+  assert_int_equal(probe_read(&p, 2, 0), TN_OK);
+  assert_int_equal(*(int32_t *)p.value[1], 2);
+  probe_close(&p);
+  assert_int_equal(
+      probe_open(&p, &image_folder_source, PAIRS("folder", folder, "nested", "yes"), TN_SPLIT_VALID), TN_OK);
+  assert_int_equal(p.description.count, 1);
+  assert_int_equal(probe_read(&p, 0, 0), TN_OK);
+  assert_int_equal(*(int32_t *)p.value[1], 1);
+  probe_close(&p);
+  probe_refused(
+      &image_folder_source, PAIRS("folder", folder), TN_SPLIT_TRAIN, TN_EINVAL,
+      "train/cat: has no .jpg, .png, .webp, .tiff or .avif files; where they are in further folders, "
+      "set nested = yes");
+}
+
 static void pictures_of_one_size_have_a_fixed_type(void **state) {
   (void)state;
   probe p;
@@ -400,9 +434,9 @@ static void damaged_files_are_errors_with_their_path(void **state) {
   break_file("train/ant/z.png", SIZE_MAX, 20); /* the checksum is wrong */
   expect_damage("train/ant/z.png", 0, "damaged PNG");
   write_file(in_folder(folder, "train/ant/z.png"), "GIF89a", 6);
-  expect_damage("train/ant/z.png", 0, "is neither JPEG nor PNG");
+  expect_damage("train/ant/z.png", 0, "is neither JPEG, PNG, WebP, TIFF nor AVIF");
   write_file(in_folder(folder, "train/ant/z.png"), "", 0);
-  expect_damage("train/ant/z.png", 0, "is neither JPEG nor PNG");
+  expect_damage("train/ant/z.png", 0, "is neither JPEG, PNG, WebP, TIFF nor AVIF");
 }
 
 /* Files are in the order ant/z, cat/a, cat/b. */
@@ -414,7 +448,7 @@ static void sizes_are_those_of_pictures_that_are_not_damaged(void **state) {
   open_train(&p, PAIRS("folder", folder));
   assert_int_equal(p.description.fields[0].type.dims[1], HIGH);
   assert_int_equal(probe_read(&p, 0, 0), TN_EINVAL);
-  assert_non_null(strstr(probe_error(&p), "ant/z.png: is neither JPEG nor PNG"));
+  assert_non_null(strstr(probe_error(&p), "ant/z.png: is neither JPEG, PNG, WebP, TIFF nor AVIF"));
   assert_int_equal(probe_read(&p, 1, 0), TN_OK);
   probe_close(&p);
   break_file("train/cat/a.JPEG", 200, 0);
@@ -576,6 +610,7 @@ static void refused_memory_is_survived(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       CASE(classes_and_files_are_sorted),
+      CASE(classes_lie_deeper_where_it_is_asked_for),
       CASE(pictures_of_one_size_have_a_fixed_type),
       CASE(a_picture_of_another_size_is_an_error),
       CASE(every_kind_of_png_becomes_rgb),
