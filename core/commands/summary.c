@@ -26,15 +26,6 @@ static double summary_flops(const tn_graph *g, const tn_gnode *node) {
   return isfinite(cost.flops) ? cost.flops : elements; /* JSON has no other numbers */
 }
 
-static json_t *summary_shape_json(const tn_type *type) {
-  char text[256];
-  int n = snprintf(text, sizeof text, "%s[", tn_dtype_name(type->dtype));
-  for (int32_t i = 0; i < type->rank && n < (int)sizeof text - 24; i++)
-    n += snprintf(text + n, sizeof text - (size_t)n, "%s%lld", i ? ", " : "", (long long)type->dims[i]);
-  snprintf(text + n, sizeof text - (size_t)n, "]");
-  return json_string(text);
-}
-
 /* The part of a state's path before the last dot: the layer. */
 static size_t summary_layer_length(const char *path) {
   const char *dot = strrchr(path, '.');
@@ -70,7 +61,7 @@ static void summary_add_row(const tn_graph *g, const tn_hash_index *by_layer, co
   char name[256];
   snprintf(name, sizeof name, "%.*s", at ? (int)(at - row->layer) : (int)strlen(row->layer), row->layer);
   json_array_append_new(layers, json_pack("{s:s, s:s, s:o, s:I, s:f}", "name", name, "op", row->op, "output",
-                                          summary_shape_json(&row->out), "parameters",
+                                          tn_json_type(&row->out), "parameters",
                                           (json_int_t)summary_count_parameters(g, by_layer, row->layer),
                                           "flops", row->flops));
 }

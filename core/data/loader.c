@@ -280,6 +280,14 @@ tn_status tn_loader_sample_name(tn_loader *loader, int64_t index, char *text, si
   return TN_OK;
 }
 
+tn_status tn_loader_class_of(tn_loader *loader, int64_t index, int64_t *number) {
+  const tn_source *s = loader->source;
+  if (s->class_of == NULL || loader->count < 0) return TN_EUNSUPPORTED;
+  tn_status status = s->class_of(&loader->env, loader->self, index, number);
+  if (status != TN_OK) tn_error_move(loader->messages, &loader->env);
+  return status;
+}
+
 const tn_balance *tn_loader_balance(const tn_loader *loader) {
   return loader->options.balance ? &loader->balance : NULL;
 }

@@ -35,6 +35,10 @@ int64_t tn_loader_batches(const tn_loader *loader); /* per epoch and shard */
  * at `size` bytes. */
 tn_status tn_loader_sample_name(tn_loader *loader, int64_t index, char *text, size_t size);
 
+/* The class of sample `index` (tn_source.class_of); TN_EUNSUPPORTED, without a text: the source tells none.
+ */
+tn_status tn_loader_class_of(tn_loader *loader, int64_t index, int64_t *number);
+
 /* Starts or restarts an epoch at batch `first` in O(1). Batches submitted before are cancelled. */
 tn_status tn_loader_start(tn_loader *loader, int64_t epoch, int64_t first);
 /* Submits memory for the next batch in order; workers begin to fill it at once. At most `prefetch` batches

@@ -372,6 +372,7 @@ AT(tn_plan_options, ranks, 24);
 SIZED(tn_bench_options, 48, 8); AT(tn_bench_options, mode, 4); AT(tn_bench_options, batch, 8);
 AT(tn_bench_options, steps, 16); AT(tn_bench_options, rounds, 20); AT(tn_bench_options, warmup, 24);
 AT(tn_bench_options, launches, 28); AT(tn_bench_options, ranks, 32); AT(tn_bench_options, device, 40);
+SIZED(tn_data_options, 16, 8); AT(tn_data_options, samples, 4); AT(tn_data_options, picture, 8);
 SIZED(tn_find_lr_options, 40, 8); AT(tn_find_lr_options, steps, 4); AT(tn_find_lr_options, from, 8);
 AT(tn_find_lr_options, to, 16); AT(tn_find_lr_options, progress, 24); AT(tn_find_lr_options, user, 32);
 SIZED(tn_compare_options, 24, 8); AT(tn_compare_options, steps, 4); AT(tn_compare_options, launches, 8);

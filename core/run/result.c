@@ -2,6 +2,7 @@
 #include "core/run/result.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,4 +77,13 @@ void tn_json_add_memory(tn_device *device, json_t *result) {
                                 result_mib(use.others), "allocated_mib", result_mib(use.allocated),
                                 "libraries_mib", result_mib(use.libraries), "free_mib",
                                 result_mib(use.free)));
+}
+
+json_t *tn_json_type(const tn_type *type) {
+  char text[256];
+  int n = snprintf(text, sizeof text, "%s[", tn_dtype_name(type->dtype));
+  for (int32_t i = 0; i < type->rank && n < (int)sizeof text - 24; i++)
+    n += snprintf(text + n, sizeof text - (size_t)n, "%s%lld", i ? ", " : "", (long long)type->dims[i]);
+  snprintf(text + n, sizeof text - (size_t)n, "]");
+  return json_string(text);
 }

@@ -11,7 +11,9 @@ json_t *tn_json_real(double value);
 json_t *tn_json_metrics(const tn_metric *metrics, int32_t n);
 /* A text from outside, such as a path: each byte that is not UTF-8 becomes U+FFFD; NULL: "". */
 json_t *tn_json_text(const char *text);
-/* The same; NULL: null. */
+/* "f32[3, 32, 32]" */
+json_t *tn_json_type(const tn_type *type);
+/* tn_json_text; NULL: null. */
 json_t *tn_json_text_or_null(const char *text);
 /* {"name", "version", "path"}; the path may be null. */
 json_t *tn_json_library(const tn_backend_library *library);

@@ -145,6 +145,20 @@ typedef struct tn_bench_options {
 } tn_bench_options;
 TN_EXPORT tn_status tn_run_bench(tn_run *run, const tn_bench_options *options, char **json);
 
+/* Looks at the data as training and validation get them, behind the transforms: "train" and "valid" (null:
+ * there is no part for validation), each with "source", "samples" of an epoch, "fields" ("name", "role",
+ * "type", "min", "max", "mean", "deviation", "missing": numbers that are NaN, "number": how many numbers
+ * these are of), "classes"
+ * ("name", "samples"; of all samples if "counted" is "all", else of those that were looked at; null: no
+ * target has classes), "looked_at" (samples), and "per_s", samples a second of the loader without its cache.
+ * Nothing is compiled. options may be NULL. */
+typedef struct tn_data_options {
+  uint32_t struct_size;
+  int32_t samples; /* of each part that are looked at, rounded up to whole batches, in 5 seconds; 0: 1000 */
+  const char *picture; /* a PNG to write: the pictures of the first batch of training, up to 64; NULL: none */
+} tn_data_options;
+TN_EXPORT tn_status tn_run_data(tn_run *run, const tn_data_options *options, char **json);
+
 /* Looks for a learning rate: takes steps of training in which it rises exponentially, until the loss is far
  * above its least value or not finite, and reports the losses (Smith, "Cyclical learning rates for training
  * neural networks", WACV 2017). Begins from the configured weights, on one device. Learning rates of groups

@@ -112,6 +112,7 @@ sections:`overfit`
 sections:`balance`
 sections:`report`
 metrics:^## perplexity
+commands:^## tenon data
 commands:^## tenon find-lr
 commands:--trace
 sections:`corrupt`

@@ -45,7 +45,7 @@ typedef struct cli_args {
   int n_inputs;
   const char *resume, *output, *weights, *trace, *mode, *dump_after;
   const char *backend, *only, *after, *unsupported, *device_file, *backends, *repeat;
-  const char *hosts;
+  const char *hosts, *picture;
   long long restarts, ranks;
   long long batch, steps /* -n; launch: processes */, rounds, warmup, draws, device, timeout, launches, top;
   double from, to; /* learning rates; 0: not given */
@@ -86,7 +86,8 @@ enum {
   CLI_TOKENIZE = 1 << 24,
   CLI_CONFIG = 1 << 26,
   CLI_TRUST = 1 << 28,
-  CLI_REHEARSE = 1 << 27
+  CLI_REHEARSE = 1 << 27,
+  CLI_DATA_COMMAND = 1 << 29
 };
 
 typedef struct cli_command {

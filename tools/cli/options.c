@@ -39,6 +39,8 @@ static const cli_option options[] = {
     {"csv", NULL, "print the predictions as CSV", CLI_INPUT, 0, FLAG(csv)},
     {"classes", NULL, "precision, recall, F1, AUC of each class, and the confusion matrix", CLI_CLASSES, 0,
      FLAG(classes)},
+    {"picture", "FILE.png", "write the pictures of the first batch of training", CLI_DATA_COMMAND, 0,
+     TEXT(picture)},
     {"prompt", "TEXT", "the beginning of the text (default: a new line)", CLI_GENERATE, 0, TEXT(prompt)},
     {"prompt-tokens", "\"N N ...\"", "the beginning as numbers of tokens; the result is numbers, too",
      CLI_GENERATE, 0, TEXT(prompt_tokens)},

@@ -53,6 +53,7 @@ static const input inputs[] = {
       {"plan", "hostile.ini"},
       {"train", "hostile.ini", "--output", "", FAST},
       {"eval", "hostile.ini", "--weights", "base/picture/run"},
+      {"data", "hostile.ini", "--picture", "x.png"},
       {"find-lr", "hostile.ini", "--steps", "20", "--set", "data.epoch=64", "--set", "data.cache=off"},
       {"bench", "hostile.ini", "--steps", "1", "--rounds", "1", "--warmup", "1"}}},
     {"a JPEG",

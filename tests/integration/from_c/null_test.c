@@ -184,6 +184,8 @@ static void call_runs(void) {
   REFUSES(h.run, tn_run_summary(h.run, NULL));
   REFUSES(NULL, tn_run_bench(NULL, NULL, &text));
   REFUSES(h.run, tn_run_bench(h.run, NULL, NULL));
+  REFUSES(NULL, tn_run_data(NULL, NULL, &text));
+  REFUSES(h.run, tn_run_data(h.run, NULL, NULL));
   REFUSES(NULL, tn_run_find_lr(NULL, NULL, &text));
   REFUSES(h.run, tn_run_find_lr(h.run, NULL, NULL));
   REFUSES(NULL, tn_run_compare_with(NULL, h.run, NULL, &text));
@@ -476,6 +478,7 @@ static void a_struct_without_its_size_is_refused(void **state) {
   const tn_bench_options of_bench = {.mode = TN_BENCH_INFER};
   const tn_compare_options of_compare = {.steps = 1};
   const tn_find_lr_options of_find_lr = {.steps = 20};
+  const tn_data_options of_data = {.samples = 20};
   const tn_convert_options of_conversion = {.dtype = TN_F16};
   const tn_conformance_options of_conformance = {.only = "relu"};
   tn_session_field field = {.role = 0};
@@ -487,6 +490,7 @@ static void a_struct_without_its_size_is_refused(void **state) {
   refuses_size(h.run, tn_session_open(h.run, &of_session, &session), "tn_session_options");
   refuses_size(h.run, tn_run_plan(h.run, &of_plan, &json, NULL), "tn_plan_options");
   refuses_size(h.run, tn_run_bench(h.run, &of_bench, &json), "tn_bench_options");
+  refuses_size(h.run, tn_run_data(h.run, &of_data, &json), "tn_data_options");
   refuses_size(h.run, tn_run_find_lr(h.run, &of_find_lr, &json), "tn_find_lr_options");
   refuses_size(h.run, tn_run_compare_with(h.run, h.run, &of_compare, &json), "tn_compare_options");
   refuses_size(h.context, tn_convert_tensors(h.context, folder, "x", &of_conversion, &json),
