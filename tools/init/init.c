@@ -1,4 +1,5 @@
-/* tools/init/init.c: `tenon init PATH`: a configuration for a folder of pictures, or for a text. */
+/* tools/init/init.c: `tenon init PATH`: a configuration for a folder of pictures, a text, arrays, or tokens.
+ */
 #include "tools/init/init.h"
 
 #include <ctype.h>
@@ -95,13 +96,13 @@ static int init_close(const cli_args *args, const init_command *c, FILE *file) {
   return cli_refuse(args, CLI_IO, "%s: cannot be written: %s", c->output, strerror(errno));
 }
 
-static void init_print(const init_command *c, const init_choice *choice, const char *what, long long count,
-                       bool json) {
+static void init_print(const init_command *c, const char *kind, const init_choice *choice, const char *what,
+                       long long count, bool json) {
   if (json) {
-    json_t *result = json_pack("{s:o, s:s, s:s, s:I, s:I, s:I, s:I}", "file", cli_json_text(c->output),
-                               "name", c->name, "kind", c->folder ? "images" : "text", what,
-                               (json_int_t)count, "size", (json_int_t)choice->side, "batch",
-                               (json_int_t)choice->batch, "epochs", (json_int_t)choice->epochs);
+    json_t *result =
+        json_pack("{s:o, s:s, s:s, s:I, s:I, s:I, s:I}", "file", cli_json_text(c->output), "name", c->name,
+                  "kind", kind, what, (json_int_t)count, "size", (json_int_t)choice->side, "batch",
+                  (json_int_t)choice->batch, "epochs", (json_int_t)choice->epochs);
     char *text = json_dumps(result, JSON_PRESERVE_ORDER);
     printf("%s\n", text);
     free(text);
@@ -139,7 +140,7 @@ static int init_from_images(tn_context *context, const cli_args *args, const ini
     init_write_images(&file, &found, &choice);
   code = init_close(args, c, file.to);
   if (code == CLI_OK) init_warn_unread(&found);
-  if (code == CLI_OK) init_print(c, &choice, "classes", found.train.classes, args->json);
+  if (code == CLI_OK) init_print(c, "images", &choice, "classes", found.train.classes, args->json);
   return code;
 }
 
@@ -153,7 +154,44 @@ static int init_from_text(const cli_args *args, const init_command *c) {
   init_write_text(&file, &found, &choice);
   code = init_close(args, c, file.to);
   if (code == CLI_OK)
-    init_print(c, &choice, found.utf8 ? "characters" : "bytes", found.characters, args->json);
+    init_print(c, "text", &choice, found.utf8 ? "characters" : "bytes", found.characters, args->json);
+  return code;
+}
+
+/* The folder of a file. */
+static void init_cut_name(char path[PATH_MAX]) {
+  char *slash = strrchr(path, '/');
+  if (slash == NULL)
+    snprintf(path, PATH_MAX, ".");
+  else
+    slash[slash == path] = '\0';
+}
+
+static int init_from_arrays(const cli_args *args, init_command *c) {
+  static array_looks found;
+  init_choice choice;
+  int code = init_survey_arrays(args, args->words[0], c->folder, &found);
+  if (!c->folder) init_cut_name(c->path);
+  init_file file = {.name = c->name, .path = c->path};
+  if (code == CLI_OK) code = init_open(args, c, &file.to);
+  if (code != CLI_OK) return code;
+  init_write_arrays(&file, &found, &choice);
+  code = init_close(args, c, file.to);
+  if (code == CLI_OK) init_print(c, "arrays", &choice, "arrays", found.n, args->json);
+  return code;
+}
+
+static int init_from_tokens(const cli_args *args, init_command *c) {
+  tokens_survey found;
+  init_choice choice;
+  int code = init_survey_tokens(args, args->words[0], &found);
+  init_cut_name(c->path);
+  init_file file = {.name = c->name, .path = c->path};
+  if (code == CLI_OK) code = init_open(args, c, &file.to);
+  if (code != CLI_OK) return code;
+  init_write_tokens(&file, &found, &choice);
+  code = init_close(args, c, file.to);
+  if (code == CLI_OK) init_print(c, "tokens", &choice, "tokens", found.tokens, args->json);
   return code;
 }
 
@@ -161,14 +199,17 @@ static int init_run(tn_context *context, const cli_args *args) {
   init_command c = {.folder = false};
   int code = init_prepare(args, &c);
   if (code != CLI_OK) return code;
+  if (args->weights == NULL && array_files_are(args->words[0], c.folder)) return init_from_arrays(args, &c);
+  if (!c.folder && init_is_tokens(args->words[0])) return init_from_tokens(args, &c);
   return c.folder ? init_from_images(context, args, &c) : init_from_text(args, &c);
 }
 
-const cli_command command_init = {
-    .name = "init",
-    .words = "PATH",
-    .doc = "a configuration for a folder of pictures, a folder for each class, or for a text",
-    .min_words = 1,
-    .max_words = 1,
-    .options = CLI_JSON | CLI_OUTPUT | CLI_WEIGHTS,
-    .run = init_run};
+const cli_command command_init = {.name = "init",
+                                  .words = "PATH",
+                                  .doc = "a configuration for a folder of pictures, a folder for each class, "
+                                         "for a text, for arrays (a folder of .npy, or "
+                                         ".npz), or for a file of tokens",
+                                  .min_words = 1,
+                                  .max_words = 1,
+                                  .options = CLI_JSON | CLI_OUTPUT | CLI_WEIGHTS,
+                                  .run = init_run};

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "tools/init/array_files.h"
 #include "tools/init/pictures.h"
 
 /* The value of a path in the configuration. */
@@ -48,3 +49,23 @@ typedef struct text_survey {
 int init_survey_text(const cli_args *args, const char *path, text_survey *found);
 /* A transformer that predicts the next character, or byte. */
 void init_write_text(const init_file *file, const text_survey *found, init_choice *choice);
+/* The choices for a text, and the sections of its model. */
+init_choice init_choose_text(const text_survey *found);
+void init_write_transformer(const init_file *file, const text_survey *found, const init_choice *choice);
+
+typedef struct tokens_survey {
+  long long tokens, classes;
+  char name[256], valid[512]; /* files; valid "": there is none */
+} tokens_survey;
+
+/* Whether a file has tokens, by its header or its ending. */
+bool init_is_tokens(const char *path);
+/* Returns an exit code. */
+int init_survey_tokens(const cli_args *args, const char *path, tokens_survey *found);
+/* file->path is the folder. */
+void init_write_tokens(const init_file *file, const tokens_survey *found, init_choice *choice);
+
+/* The arrays of a folder or archive, of which some are inputs and targets. Returns an exit code. */
+int init_survey_arrays(const cli_args *args, const char *path, bool folder, array_looks *found);
+/* file->path is the folder. */
+void init_write_arrays(const init_file *file, const array_looks *found, init_choice *choice);

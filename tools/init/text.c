@@ -101,23 +101,31 @@ static void text_write_model(const init_file *f, long long tokens, long long cha
 }
 
 /* A tenth of the text is for validation, and must hold a window and the character behind it. */
-void init_write_text(const init_file *f, const text_survey *found, init_choice *c) {
-  bool large = found->length >= 100000;
+init_choice init_choose_text(const text_survey *found) {
   long long tokens = 64;
   while (tokens > 8 && tokens * 20 > found->length) tokens /= 2;
   long long windows = found->length * 9 / 10 / tokens, batch = 16;
   while (batch > 1 && batch * 4 > windows) batch /= 2;
-  long long epochs = 2000 * batch / (windows ? windows : 1) + 1, warmup = epochs * (windows / batch) / 20;
-  *c = (init_choice){tokens, batch, epochs};
-  fprintf(f->to, "# A small transformer that predicts the next %s of a text of %lld.\n",
-          found->utf8 ? "character" : "byte", found->length);
-  fprintf(f->to, "[run]\nname = %s\nepochs = %lld\n\n", f->name, epochs);
-  fprintf(f->to, "[data]\nsource = text\nfile = %s\n%stokens = %lld\nbatch = %lld\n", f->path,
-          found->utf8 ? "" : "tokenizer = bytes\n", tokens, batch);
-  text_write_model(f, tokens, found->characters, large);
+  return (init_choice){tokens, batch, 2000 * batch / (windows ? windows : 1) + 1};
+}
+
+/* The sections of the model and of its training. */
+void init_write_transformer(const init_file *f, const text_survey *found, const init_choice *c) {
+  long long windows = found->length * 9 / 10 / c->side, warmup = c->epochs * (windows / c->batch) / 20;
+  text_write_model(f, c->side, found->characters, found->length >= 100000);
   fprintf(f->to,
           "\n[optimizer]\ntype = adamw\nlr = 1e-3\nbeta2 = 0.99\nweight_decay = 0.1\nclip = 1.0\n"
           "\n[group.no_decay]\nmatch = *.bias, *ln_*\nweight_decay = 0\n"
           "\n[schedule]\ntype = cosine\nwarmup = %lld\nfloor = 0.1\n",
           warmup < 100 ? warmup : 100);
+}
+
+void init_write_text(const init_file *f, const text_survey *found, init_choice *c) {
+  *c = init_choose_text(found);
+  fprintf(f->to, "# A small transformer that predicts the next %s of a text of %lld.\n",
+          found->utf8 ? "character" : "byte", found->length);
+  fprintf(f->to, "[run]\nname = %s\nepochs = %lld\n\n", f->name, c->epochs);
+  fprintf(f->to, "[data]\nsource = text\nfile = %s\n%stokens = %lld\nbatch = %lld\n", f->path,
+          found->utf8 ? "" : "tokenizer = bytes\n", c->side, c->batch);
+  init_write_transformer(f, found, c);
 }

@@ -1,6 +1,7 @@
 /* The sources arrays and tokens: tasks of several kinds, and the same batches for any workers, devices and
  * pauses. */
 #include <math.h>
+#include <sys/stat.h>
 
 #include "npy_files.h"
 
@@ -149,6 +150,78 @@ static void mistakes_have_their_line(void **state) {
   says("x.npy of field 'x' has 40, expected as many");
 }
 
+/* ---- tenon init ---- */
+
+static void has(const char *file, const char *text) {
+  if (strstr(file_read(file, NULL), text) == NULL)
+    fail_msg("%s lacks '%s':\n%s", file, text, file_read(file, NULL));
+}
+
+/* Writes PATH.ini for PATH, and trains it. */
+static void proposes(const char *path, const char *name, const char *kind, const char *loss) {
+  const json_t *r = program_json(0, "init %s --output %s.ini", path, name);
+  assert_string_equal(program_text(r, "kind"), kind);
+  r = program_json(0, "train %s.ini --set run.epochs=1", name);
+  char text[128], file[128];
+  snprintf(file, sizeof file, "%s.ini", name);
+  snprintf(text, sizeof text, "loss = %s\n", loss);
+  has(file, text);
+  assert_true(program_number(r, "valid.loss") > 0);
+}
+
+static void init_proposes_a_model_for_arrays(void **state) {
+  (void)state;
+  static uint8_t pictures[40 * 64], masks[40 * 64];
+  static int64_t labels[40];
+  static float values[40 * 3];
+  for (int i = 0; i < 40 * 64; i++) masks[i] = (pictures[i] = (uint8_t)(i * 7 % 251)) > 100;
+  for (int i = 0; i < 40; i++) labels[i] = i % 3;
+  for (int i = 0; i < 120; i++) values[i] = (float)(i % 11);
+  static const char *const folders[] = {"classes", "masks", "numbers"};
+  for (int i = 0; i < 3; i++) assert_int_equal(mkdir(folders[i], 0777), 0);
+  write_array("classes/x_train.npy", "|u1", 40, "8, 8", pictures, sizeof pictures);
+  write_array("classes/y_train.npy", "<i8", 40, "1", labels, sizeof labels);
+  write_array("classes/x_test.npy", "|u1", 20, "8, 8", pictures, sizeof pictures / 2);
+  write_array("classes/y_test.npy", "<i8", 20, "1", labels, sizeof labels / 2);
+  proposes("classes", "classes", "arrays", "cross_entropy");
+  has("classes.ini", "valid = x: x_test.npy as u8[1, 8, 8],\n    y: y_test.npy as i32[] 0..2\n");
+  write_array("masks/image.npy", "|u1", 40, "8, 8", pictures, sizeof pictures);
+  write_array("masks/masks.npy", "|u1", 40, "8, 8", masks, sizeof masks);
+  proposes("masks", "masks", "arrays", "cross_entropy(axis=1, ignore=255)");
+  write_array("numbers/a.npy", "<f4", 40, "3", values, sizeof values);
+  write_array("numbers/b.npy", "<i8", 40, "1", labels, sizeof labels);
+  write_array("numbers/target.npy", "<f4", 40, "3", values, sizeof values);
+  write_array("numbers/other.npy", "<f4", 20, "3", values, sizeof values / 2);
+  proposes("numbers", "numbers", "arrays", "mse");
+  has("numbers.ini", "inputs = a: a.npy as f32[3],\n    b: b.npy as f32[1]\n");
+  proposes(FILES "/packed.npz", "packed", "arrays", "cross_entropy");
+  has("packed.ini", "y: packed.npz/y 0..3,\n    mask: packed.npz/mask as f32[4]\n");
+  file_write_bytes("numbers/a.npy", "", 0);
+  assert_int_equal(program_run("init numbers --output none.ini"), 74);
+}
+
+static void init_proposes_a_model_for_tokens(void **state) {
+  (void)state;
+  static uint16_t tokens[600];
+  static uint32_t header[256] = {20240520, 1, 600};
+  for (int i = 0; i < 600; i++) tokens[i] = (uint16_t)(i * i % 250);
+  static uint8_t headed[sizeof header + sizeof tokens];
+  memcpy(headed, header, sizeof header);
+  memcpy(headed + sizeof header, tokens, sizeof tokens);
+  file_write_bytes("my_train.bin", tokens, sizeof tokens);
+  proposes("my_train.bin", "plain", "tokens", "cross_entropy");
+  has("plain.ini", "split = 0.1\n");
+  file_write_bytes("my_val.bin", headed, sizeof headed);
+  file_write_bytes("headed_train", headed, sizeof headed);
+  proposes("my_train.bin", "both", "tokens", "cross_entropy");
+  has("both.ini", "files = my_train.bin\nvalid = my_val.bin\n");
+  proposes("headed_train", "headed", "tokens", "cross_entropy");
+  has("headed.ini", "classes = 256\n");
+  file_write_bytes("short.bin", tokens, 100);
+  assert_int_equal(program_run("init short.bin --output none.ini"), 65);
+  says("short.bin: has 50 tokens of 16 or 32 bits, expected at least 200");
+}
+
 int main(void) {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, program_open, program_close)
   const struct CMUnitTest tests[] = {
@@ -156,6 +229,8 @@ int main(void) {
       CASE(arrays_are_read_alike_however_it_runs),
       CASE(tokens_are_read_alike_however_it_runs),
       CASE(mistakes_have_their_line),
+      CASE(init_proposes_a_model_for_arrays),
+      CASE(init_proposes_a_model_for_tokens),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
