@@ -1,6 +1,7 @@
 /* plugins/transforms/elastic.c: moves each pixel by smooth noise (Simard et al., "Best practices for
  * convolutional neural networks", ICDAR 2003), as torchvision's ElasticTransform. */
 #include <math.h>
+#include <string.h>
 
 #include "plugins/transforms/geometry/geometry.h"
 
@@ -38,44 +39,64 @@ static int64_t elastic_weights(double sigma, float *weights) {
   return reach;
 }
 
-/* One pass over `lines` lines of n numbers, which are `step` apart. */
-static void elastic_blur(const float *in, int64_t n, int64_t step, int64_t lines, int64_t line,
-                         const float *weights, int64_t reach, float *out) {
-  for (int64_t l = 0; l < lines; l++)
-    for (int64_t i = 0; i < n; i++) {
-      float sum = 0;
-      for (int64_t k = -reach; k <= reach; k++)
-        sum += weights[k + reach] * in[l * line + elastic_mirrored(i + k, n) * step];
-      out[l * line + i * step] = sum;
-    }
+/* Adds weight times n numbers. */
+VECTORIZED static void elastic_add(const float *restrict in, float weight, int64_t n, float *restrict out) {
+  for (int64_t i = 0; i < n; i++) out[i] += weight * in[i];
 }
 
-/* Fills `to` with blurred noise times `by`; `other` is memory of the same size. */
-static void elastic_draw(picture p, tn_rng *rng, const float *weights, int64_t reach, float by, float *other,
+/* Along each row, which `line` holds with its mirrored borders. */
+static void elastic_blur_rows(const float *in, picture p, const float *weights, int64_t reach, float *line,
+                              float *out) {
+  for (int64_t y = 0; y < p.height; y++, in += p.width, out += p.width) {
+    for (int64_t i = -reach; i < p.width + reach; i++) line[i + reach] = in[elastic_mirrored(i, p.width)];
+    memset(out, 0, (size_t)p.width * sizeof *out);
+    for (int64_t k = 0; k <= 2 * reach; k++) elastic_add(line + k, weights[k], p.width, out);
+  }
+}
+
+static void elastic_blur_columns(const float *in, picture p, const float *weights, int64_t reach,
+                                 float *out) {
+  for (int64_t y = 0; y < p.height; y++) {
+    float *row = out + y * p.width;
+    memset(row, 0, (size_t)p.width * sizeof *row);
+    for (int64_t k = -reach; k <= reach; k++)
+      elastic_add(in + elastic_mirrored(y + k, p.height) * p.width, weights[k + reach], p.width, row);
+  }
+}
+
+/* Memory of elastic_apply: two fields of ways, one between the passes, the weights and a row. */
+typedef struct elastic_memory {
+  float *across, *down, *other, *weights, *line;
+} elastic_memory;
+
+/* Fills `to` with blurred noise times `by`. */
+static void elastic_draw(picture p, tn_rng *rng, const elastic_memory *m, int64_t reach, float by,
                          float *to) {
   int64_t area = p.height * p.width;
   for (int64_t i = 0; i < area; i++) to[i] = (float)tn_rng_between(rng, -1, 1) * by;
-  elastic_blur(to, p.width, 1, p.height, p.width, weights, reach, other);
-  elastic_blur(other, p.height, p.width, p.width, 1, weights, reach, to);
+  elastic_blur_rows(to, p, m->weights, reach, m->line, m->other);
+  elastic_blur_columns(m->other, p, m->weights, reach, to);
 }
 
 static tn_status elastic_apply(tn_transform_call *c, const void *opts) {
   const elastic_options *o = opts;
   picture p = picture_of(&c->in_type[0]);
   int64_t area = p.height * p.width, reach = elastic_weights(o->sigma, NULL);
-  size_t kept = (size_t)(3 * area + 2 * reach + 2) * sizeof(float);
+  size_t kept = (size_t)(3 * area + 4 * reach + 2 + p.width) * sizeof(float);
   kept = (kept + 7) / 8 * 8;
   float *memory = tn_transform_scratch(c, kept + geometry_scratch(&c->out_type[0]));
   if (memory == NULL) return TN_ENOMEM;
-  float *across = memory, *down = memory + area, *other = memory + 2 * area, *weights = memory + 3 * area;
+  elastic_memory m = {.across = memory, .down = memory + area, .other = memory + 2 * area};
+  m.weights = memory + 3 * area;
+  m.line = m.weights + 2 * reach + 1;
   tn_rng rng = tn_rng_at(c->key, 0);
-  elastic_weights(o->sigma, weights);
-  elastic_draw(p, &rng, weights, reach, (float)(o->alpha / 2), other, across);
-  elastic_draw(p, &rng, weights, reach, (float)(o->alpha / 2), other, down);
+  elastic_weights(o->sigma, m.weights);
+  elastic_draw(p, &rng, &m, reach, (float)(o->alpha / 2), m.across);
+  elastic_draw(p, &rng, &m, reach, (float)(o->alpha / 2), m.down);
   geometry g = {.kind = GEOMETRY_PROJECTIVE,
                 .places = {{1, 0, 0, 0, 1, 0, 0, 0, 1}},
-                .across = across,
-                .down = down,
+                .across = m.across,
+                .down = m.down,
                 .kept = kept,
                 .how = &o->how,
                 .mask_fill = o->mask_fill};
