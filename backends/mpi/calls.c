@@ -19,6 +19,7 @@ MPI_Datatype tn_mpi_type(int32_t dtype) {
   switch (dtype) {
   case TN_BOOL:
   case TN_U8: return MPI_UINT8_T;
+  case TN_I8: return MPI_INT8_T;
   case TN_I32: return MPI_INT32_T;
   case TN_I64: return MPI_INT64_T;
   case TN_F16:

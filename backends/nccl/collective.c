@@ -23,9 +23,9 @@ static const char *nccl_call_name(const tn_collective *c) {
 
 /* The type + 1; 0: none. */
 static const int nccl_call_types[TN_DTYPES] = {
-    [TN_BOOL] = ncclUint8 + 1,  [TN_U8] = ncclUint8 + 1,    [TN_I32] = ncclInt32 + 1,
-    [TN_I64] = ncclInt64 + 1,   [TN_F16] = ncclFloat16 + 1, [TN_BF16] = ncclBfloat16 + 1,
-    [TN_F32] = ncclFloat32 + 1, [TN_F64] = ncclFloat64 + 1};
+    [TN_BOOL] = ncclUint8 + 1,    [TN_U8] = ncclUint8 + 1,    [TN_I8] = ncclInt8 + 1,
+    [TN_I32] = ncclInt32 + 1,     [TN_I64] = ncclInt64 + 1,   [TN_F16] = ncclFloat16 + 1,
+    [TN_BF16] = ncclBfloat16 + 1, [TN_F32] = ncclFloat32 + 1, [TN_F64] = ncclFloat64 + 1};
 
 static const ncclRedOp_t nccl_call_ops[] = {[TN_REDUCTION_SUM] = ncclSum,
                                             [TN_REDUCTION_MIN] = ncclMin,

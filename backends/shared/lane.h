@@ -6,21 +6,35 @@
 
 #include "tenon/base.h"
 
-enum { TN_LANE_U8 = 0, TN_LANE_I32 = 1, TN_LANE_I64 = 2, TN_LANE_F32 = 3, TN_LANE_F64 = 4, TN_LANES = 5 };
+/* X(code, name, type, type without sign) for each lane: whole numbers, then floats. */
+#define TN_WHOLE_LANES(X)                                                                                    \
+  X(U8, u8, uint8_t, uint8_t)                                                                                \
+  X(I8, i8, int8_t, uint8_t)                                                                                 \
+  X(I32, i32, int32_t, uint32_t)                                                                             \
+  X(I64, i64, int64_t, uint64_t)
+#define TN_EACH_LANE(X)                                                                                      \
+  TN_WHOLE_LANES(X)                                                                                          \
+  X(F32, f32, float, )                                                                                       \
+  X(F64, f64, double, )
+
+#define TN_LANE_CODE(code, name, type, whole) TN_LANE_##code,
+enum { TN_EACH_LANE(TN_LANE_CODE) TN_LANES };
 
 static inline int32_t tn_lane_of(int32_t dtype) {
+#define TN_LANE_OF(code, name, type, whole)                                                                  \
+  case TN_##code: return TN_LANE_##code;
   switch (dtype) {
-  case TN_F64: return TN_LANE_F64;
-  case TN_I64: return TN_LANE_I64;
-  case TN_I32: return TN_LANE_I32;
-  case TN_BOOL:
-  case TN_U8: return TN_LANE_U8;
+    TN_EACH_LANE(TN_LANE_OF)
+  case TN_BOOL: return TN_LANE_U8;
   default: return TN_LANE_F32;
   }
+#undef TN_LANE_OF
 }
 
 static inline size_t tn_lane_size(int32_t lane) {
-  static const uint8_t size[TN_LANES] = {1, 4, 8, 4, 8};
+#define TN_LANE_SIZE(code, name, type, whole) (uint8_t)sizeof(type),
+  static const uint8_t size[TN_LANES] = {TN_EACH_LANE(TN_LANE_SIZE)};
+#undef TN_LANE_SIZE
   return size[lane];
 }
 

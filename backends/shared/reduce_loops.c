@@ -50,6 +50,7 @@ enum { REDUCE_BLOCK = 512 }; /* elements: a block stays in the first cache */
 
 /* Sums of integers wrap; C defines that for unsigned integers only. */
 REDUCE(u8, uint8_t, uint8_t, uint8_t, SAME, SAME)
+REDUCE(i8, int8_t, uint8_t, int8_t, SAME, SAME)
 REDUCE(i32, int32_t, uint32_t, int32_t, SAME, SAME)
 REDUCE(i64, int64_t, uint64_t, int64_t, SAME, SAME)
 REDUCE(f16, uint16_t, float, float, tn_f32_of_f16, tn_f16_of_f32)
@@ -61,5 +62,5 @@ REDUCE(f64, double, double, double, SAME, SAME)
 #define REDUCE_TABLE_(isa) tn_reduce_loops_##isa
 
 tn_reduce_loop *const REDUCE_TABLE(TN_REDUCE_ISA)[TN_DTYPES] = {
-    [TN_U8] = reduce_u8,     [TN_I32] = reduce_i32, [TN_I64] = reduce_i64, [TN_F16] = reduce_f16,
-    [TN_BF16] = reduce_bf16, [TN_F32] = reduce_f32, [TN_F64] = reduce_f64};
+    [TN_U8] = reduce_u8,   [TN_I8] = reduce_i8,     [TN_I32] = reduce_i32, [TN_I64] = reduce_i64,
+    [TN_F16] = reduce_f16, [TN_BF16] = reduce_bf16, [TN_F32] = reduce_f32, [TN_F64] = reduce_f64};

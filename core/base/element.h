@@ -5,6 +5,13 @@
 
 #include "tenon/base.h"
 
+/* All dtypes: bool, whole numbers, floats, in each kind from the narrowest on. Codes do not have this order.
+ */
+extern const int32_t tn_dtype_order[TN_DTYPES - 1];
+
+/* The least and the greatest number of a type of whole numbers or of bool, as doubles within its range. */
+void tn_element_range(int32_t dtype, double *low, double *high);
+
 /* Element i of contiguous elements. An i64 beyond 2^53 is rounded. */
 double tn_element_load(int32_t dtype, const void *from, int64_t i);
 /* Stores a number. Floats round to nearest, ties to even, once; NaN stays NaN. Of an integer dtype the number

@@ -37,7 +37,7 @@ static void bench_fill_random(void *to, const tn_type *type, uint64_t classes, u
       ((int32_t *)to)[i] = (int32_t)tn_rng_below(&rng, classes);
     else if (type->dtype == TN_I64)
       ((int64_t *)to)[i] = (int64_t)tn_rng_below(&rng, classes);
-    else if (type->dtype == TN_U8)
+    else if (type->dtype == TN_U8 || type->dtype == TN_I8)
       ((uint8_t *)to)[i] = (uint8_t)tn_rng_below(&rng, 256);
   }
 }

@@ -4,9 +4,12 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "core/base/element.h"
 #include "core/conformance/cases/schema_case.h"
 #include "core/conformance/device/device_cases.h"
 #include "core/conformance/trial/finite_differences.h"
+
+enum { FIRST_DTYPE = 1 }; /* of tn_dtype_order: all but bool are drawn */
 
 /* ---- quick ---- */
 
@@ -33,9 +36,15 @@ static bool has_kernel(const tn_suite *suite, const char *op) {
   return false;
 }
 
-static bool accepts(const tn_case *c, const tn_op_def *def, int32_t dtype) {
+/* Of a case that draws its operands, the letter T counts: others are of indices or of sums. */
+static bool accepts(const tn_suite *suite, const tn_case *c, const tn_op_def *def, int32_t dtype) {
+  const tn_op_def *own = NULL;
   if (def != NULL) return tn_schema_accepts(def, dtype);
-  return tn_dtype_is_float(dtype) || c->dtypes == TN_CASE_NUMBERS;
+  if (tn_dtype_is_float(dtype) || c->dtypes != TN_CASE_NUMBERS) return tn_dtype_is_float(dtype);
+  if (tn_op_table_find(suite->site.ops, suite->env, c->op, &own) == TN_OK)
+    return (own->dtypes['T' - 'A'] & 1u << dtype) != 0;
+  tn_error_clear(suite->env);
+  return true;
 }
 
 /* Quick: the name of an op picks one of its float dtypes and one of its integers; an op that has a kernel
@@ -43,9 +52,12 @@ static bool accepts(const tn_case *c, const tn_op_def *def, int32_t dtype) {
 static bool leaves_out(const tn_suite *suite, const tn_case *c, const tn_op_def *def, int32_t dtype) {
   uint64_t place = tn_hash_text(TN_HASH_START, c->op) >> 32, count = 0;
   if (suite->options->quick == 0) return false;
-  for (int32_t other = TN_I32; other <= TN_F64; other++) {
-    if (tn_dtype_is_float(other) != tn_dtype_is_float(dtype) || !accepts(c, def, other)) continue;
-    place += other < dtype;
+  bool before = true;
+  for (int32_t i = FIRST_DTYPE; i < TN_DTYPES - 1; i++) {
+    int32_t other = tn_dtype_order[i];
+    before = before && other != dtype;
+    if (tn_dtype_is_float(other) != tn_dtype_is_float(dtype) || !accepts(suite, c, def, other)) continue;
+    place += before;
     count++;
   }
   if (place % count == 0) return false;
@@ -54,7 +66,7 @@ static bool leaves_out(const tn_suite *suite, const tn_case *c, const tn_op_def 
 
 /* Whether a case runs in a dtype. `def`: the op whose schema says so; NULL: the case does. */
 static bool runs_in(const tn_suite *suite, const tn_case *c, const tn_op_def *def, int32_t dtype) {
-  return accepts(c, def, dtype) && !leaves_out(suite, c, def, dtype);
+  return accepts(suite, c, def, dtype) && !leaves_out(suite, c, def, dtype);
 }
 
 /* ---- trials ---- */
@@ -107,8 +119,8 @@ tn_status tn_suite_run_differences(tn_suite *suite, const tn_case *c) {
 }
 
 static tn_status run_case(tn_suite *suite, const tn_case *c) {
-  for (int32_t dtype = TN_I32; dtype <= TN_F64; dtype++)
-    if (runs_in(suite, c, NULL, dtype)) TN_TRY(tn_suite_run_dtype(suite, c, dtype));
+  for (int32_t i = FIRST_DTYPE; i < TN_DTYPES - 1; i++)
+    if (runs_in(suite, c, NULL, tn_dtype_order[i])) TN_TRY(tn_suite_run_dtype(suite, c, tn_dtype_order[i]));
   return TN_OK;
 }
 
@@ -116,8 +128,8 @@ tn_status tn_suite_run_schema(tn_suite *suite, const char *op) {
   const tn_op_def *def = NULL;
   const tn_case c = {op, tn_schema_emit, TN_FILL_ANY, TN_CASE_NUMBERS};
   TN_TRY(tn_op_table_find(suite->site.ops, suite->env, op, &def));
-  for (int32_t dtype = TN_I32; dtype <= TN_F64; dtype++)
-    if (runs_in(suite, &c, def, dtype)) TN_TRY(tn_suite_run_dtype(suite, &c, dtype));
+  for (int32_t i = FIRST_DTYPE; i < TN_DTYPES - 1; i++)
+    if (runs_in(suite, &c, def, tn_dtype_order[i])) TN_TRY(tn_suite_run_dtype(suite, &c, tn_dtype_order[i]));
   return runs_in(suite, &c, def, TN_F64) ? tn_suite_run_differences(suite, &c) : TN_OK;
 }
 

@@ -26,9 +26,9 @@ typedef struct npy_type {
 } npy_type;
 
 static const npy_type npy_types[] = {{"|b1", "bool", TN_BOOL},   {"|u1", "uint8", TN_U8},
-                                     {"<i4", "int32", TN_I32},   {"<i8", "int64", TN_I64},
-                                     {"<f2", "float16", TN_F16}, {"<f4", "float32", TN_F32},
-                                     {"<f8", "float64", TN_F64}};
+                                     {"|i1", "int8", TN_I8},     {"<i4", "int32", TN_I32},
+                                     {"<i8", "int64", TN_I64},   {"<f2", "float16", TN_F16},
+                                     {"<f4", "float32", TN_F32}, {"<f8", "float64", TN_F64}};
 enum { NPY_TYPES = sizeof(npy_types) / sizeof(npy_types[0]) };
 
 /* ---- the header's text: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } ---------------- */
@@ -203,10 +203,11 @@ static tn_status npy_make_type(const tn_input *input, const void *handle, const 
   *type = (tn_type){.dtype = npy_dtype_of(header->descr), .rank = header->rank};
   memcpy(type->dims, header->dims, (size_t)header->rank * sizeof(int64_t));
   if (type->dtype == TN_ANY)
-    return tn_failf(handle, TN_EUNSUPPORTED,
-                    "%s: type '%s' is not supported, expected bool, u1, i4, i8, f2, f4 or f8, little-endian; "
-                    "convert it with astype",
-                    input->path, header->descr);
+    return tn_failf(
+        handle, TN_EUNSUPPORTED,
+        "%s: type '%s' is not supported, expected bool, u1, i1, i4, i8, f2, f4 or f8, little-endian; "
+        "convert it with astype",
+        input->path, header->descr);
   if (header->fortran_order && header->rank > 1)
     return tn_failf(handle, TN_EUNSUPPORTED,
                     "%s: stored in Fortran order; store it after numpy.ascontiguousarray", input->path);

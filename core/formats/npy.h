@@ -1,6 +1,6 @@
 /* core/formats/npy.h: NumPy's .npy files, one array each
  * (https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html). Versions 1, 2 and 3, in C
- * order and little-endian; types bool, u8, i32, i64, f16, f32, f64. */
+ * order and little-endian; types bool, u8, i8, i32, i64, f16, f32, f64. */
 #pragma once
 
 #include "core/base/env.h"

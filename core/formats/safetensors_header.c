@@ -30,7 +30,7 @@ typedef struct stored_type {
 static const stored_type stored_types[] = {
     {"BOOL", 1, TN_BOOL},   {"U8", 1, TN_U8},     {"I32", 4, TN_I32},     {"I64", 8, TN_I64},
     {"F16", 2, TN_F16},     {"BF16", 2, TN_BF16}, {"F32", 4, TN_F32},     {"F64", 8, TN_F64},
-    {"I8", 1, TN_ANY},      {"I16", 2, TN_ANY},   {"U16", 2, TN_ANY},     {"U32", 4, TN_ANY},
+    {"I8", 1, TN_I8},       {"I16", 2, TN_ANY},   {"U16", 2, TN_ANY},     {"U32", 4, TN_ANY},
     {"U64", 8, TN_ANY},     {"C64", 8, TN_ANY},   {"F8_E4M3", 1, TN_ANY}, {"F8_E5M2", 1, TN_ANY},
     {"F8_E8M0", 1, TN_ANY},
 };

@@ -2,7 +2,7 @@
 #include "core/ops/rows.h"
 
 /* Uses the result, so that the operand is not stored for backward. The gradient at 0 is 0. */
-ROW(relu, "max(x, 0)", UNARY FLOATS, .formula = "y = maximum(x, 0)", .gradient = "dx = dy if y > 0 else 0");
+ROW(relu, "max(x, 0)", UNARY BOTH, .formula = "y = maximum(x, 0)", .gradient = "dx = dy if y > 0 else 0");
 
 static const tn_option leaky_relu_options[] = {
     TN_OPT(tn_leaky_relu_attributes, slope, TN_OPT_FLOAT, "0.01", "[-1e37, 1e37]", "slope below zero"),
@@ -17,7 +17,7 @@ const tn_op tn_op_leaky_relu = {
 };
 
 ROW(prelu, "x, or slope * x where x is not positive; slope is a value, or one a channel that broadcasts",
-    "(x:T, slope:T) -> (y:T)" FLOATS, .formula = "y = x if x > 0 else slope * x", .aliases = "PReLU");
+    "(x:T, slope:T) -> (y:T)" BOTH, .formula = "y = x if x > 0 else slope * x", .aliases = "PReLU");
 ROW(silu, "x sigmoid(x)", UNARY FLOATS, .formula = "y = x * sigmoid(x)", .aliases = "swish");
 ROW(mish, "x tanh(softplus(x))", UNARY FLOATS, .formula = "y = x * tanh(softplus(x))",
     .notes = "D. Misra, \"Mish: a self regularized non-monotonic activation function\", 2019.");
@@ -25,7 +25,7 @@ ROW(softsign, "x / (1 + |x|)", UNARY FLOATS, .formula = "y = x / (1 + abs(x))");
 ROW(tanhshrink, "x - tanh(x)", UNARY FLOATS, .formula = "y = x - tanh(x)");
 ROW(log_sigmoid, "logarithm of the sigmoid", UNARY FLOATS,
     .formula = "y = minimum(x, 0) - log1p(exp(-abs(x)))", .gradient = "dx = dy * sigmoid(-x)");
-ROW(relu6, "x between 0 and 6", UNARY FLOATS, .formula = "y = 0 if x <= 0 else 6 if x >= 6 else x",
+ROW(relu6, "x between 0 and 6", UNARY BOTH, .formula = "y = 0 if x <= 0 else 6 if x >= 6 else x",
     .gradient = "dx = dy if y > 0 and y < 6 else 0");
 ROW(hardsigmoid, "x / 6 + 1/2 between 0 and 1", UNARY FLOATS,
     .formula = "y = 0 if x <= -3 else 1 if x >= 3 else (x + 3) / 6",
@@ -60,11 +60,11 @@ ROW_WITH(hardshrink, "x, or 0 where x is lambda or less away from it",
          .formula = "y = 0 if x >= -lambda and x <= lambda else x");
 ROW_WITH(hardtanh, "x between min and max",
          NUMBERS(NUMBER(0, "min", "-1", NULL, "lower limit"), NUMBER(1, "max", "1", NULL, "upper limit")),
-         UNARY FLOATS, .formula = "y = min if x <= min else max if x >= max else x");
+         UNARY BOTH, .formula = "y = min if x <= min else max if x >= max else x");
 ROW_WITH(threshold, "x, or value where x is not above the threshold",
          NUMBERS(NUMBER(0, "threshold", NULL, NULL, "which x has to be above"),
                  NUMBER(1, "value", NULL, NULL, "in its place")),
-         UNARY FLOATS, .formula = "y = value if x <= threshold else x");
+         UNARY BOTH, .formula = "y = value if x <= threshold else x");
 
 /* ---- gelu ---- */
 

@@ -10,7 +10,14 @@
 
 /* Ends of schemas: the types of letter T. */
 #define TN_OPS_FLOATS  "; T in f16 bf16 f32 f64"
-#define TN_OPS_NUMBERS "; T in i32 i64 f16 bf16 f32 f64"
+#define TN_OPS_NUMBERS "; T in u8 i8 i32 i64 f16 bf16 f32 f64"
+/* Bytes by the kernels of another type. Their sums and products are i64, as PyTorch's, where the result is of
+ * type any. */
+#define TN_OPS_WIDENED  "; T in i32 i64 f16 bf16 f32 f64, u8 i8 as i32"
+#define TN_OPS_SUMS     "; T in i32 i64 f16 bf16 f32 f64, bool u8 i8 as i64"
+#define TN_OPS_MAXIMA   "; T in f16 bf16 f32 f64, u8 i8 as f32"
+#define TN_OPS_PRODUCTS "; T in f16 bf16 f32 f64, u8 i8 as f64"
+#define TN_OPS_INDEX    "; I in i32 i64, u8 i8 as i32"
 
 /* The option `math` of products. */
 #define TN_OPS_MATH(S) TN_OPT(S, math, TN_OPT_ENUM, "full", "full|tf32", "may round operands of f32 to TF32")

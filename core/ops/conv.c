@@ -89,7 +89,7 @@ static const tn_option conv3d_grad_options[] = {TN_CONV_OF_3(TN_CONV_OPTIONS), T
 #define CONV(name, help, DECOMPOSE, GRAD)                                                                    \
   const tn_op tn_op_##name = {                                                                               \
       .item = TN_ITEM(tn_op, TN_OP, #name, help, tn_conv2d_attributes, name##_options),                      \
-      .schema = "(x:T, w:T, bias?:T) -> (y:T)" TN_OPS_FLOATS,                                                \
+      .schema = "(x:T, w:T, bias?:T) -> (y:T)" TN_OPS_PRODUCTS,                                              \
       .op_class = TN_CLASS_MATMUL,                                                                           \
       .infer = conv_infer,                                                                                   \
       .decompose = DECOMPOSE,                                                                                \

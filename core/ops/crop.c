@@ -69,7 +69,7 @@ const tn_op tn_op_crop = {
     .item = TN_ITEM(tn_op, TN_OP, "crop",
                     "a part of each picture of a batch, at a place of its own, mirrored or not",
                     tn_crop_attributes, crop_options),
-    .schema = "(x:T, start?:I, mirror?:I) -> (y:T); I in i32 i64",
+    .schema = "(x:T, start?:I, mirror?:I) -> (y:T)" TN_OPS_INDEX,
     .op_class = TN_CLASS_INDEX,
     .infer = crop_op_infer,
     .grad = crop_grad,

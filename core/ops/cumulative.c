@@ -116,7 +116,7 @@ static const tn_option cumulative_options[] = {CUMULATIVE_AXIS,
 const tn_op tn_op_cumulative = {
     .item = TN_ITEM(tn_op, TN_OP, "cumulative", "of the elements up to each one along an axis",
                     tn_cumulative_attributes, cumulative_options),
-    .schema = "(x:T) -> (y:T)" TN_OPS_NUMBERS,
+    .schema = "(x:T) -> (y:T)" TN_OPS_WIDENED,
     .op_class = TN_CLASS_REDUCE,
     .infer = cumulative_infer,
     .grad = cumulative_grad,
@@ -164,12 +164,12 @@ static const tn_option cummax_options[] = {CUMULATIVE_AXIS, CUMULATIVE_DIRECTION
   TN_OPS_COMPOSITE(name_, doc_, tn_cumulative_attributes, options_, TN_CLASS_REDUCE, schema_,                \
                    .cost = cumulative_cost)
 
-CUMULATIVE_OP(cumsum, "sum of the elements up to each one", cumsum_options, "(x:T) -> (y:T)" TN_OPS_NUMBERS);
+CUMULATIVE_OP(cumsum, "sum of the elements up to each one", cumsum_options, "(x:T) -> (y:any)" TN_OPS_SUMS);
 CUMULATIVE_OP(cumprod, "product of the elements up to each one", cumsum_options,
-              "(x:T) -> (y:T)" TN_OPS_NUMBERS);
+              "(x:T) -> (y:any)" TN_OPS_SUMS);
 CUMULATIVE_OP(cummax, "largest element up to each one, and its index, the last of equals", cummax_options,
-              "(x:T) -> (y:T, index:i32)" TN_OPS_NUMBERS);
+              "(x:T) -> (y:T, index:i32)" TN_OPS_WIDENED);
 CUMULATIVE_OP(cummin, "smallest element up to each one, and its index, the last of equals", cummax_options,
-              "(x:T) -> (y:T, index:i32)" TN_OPS_NUMBERS);
+              "(x:T) -> (y:T, index:i32)" TN_OPS_WIDENED);
 CUMULATIVE_OP(logcumsumexp, "logarithm of the sum of the exponentials up to each one", cummax_options,
               "(x:T) -> (y:T)" TN_OPS_FLOATS);

@@ -263,7 +263,7 @@ static const tn_option einsum_rows[] = {
 
 TN_OPS_COMPOSITE(
     einsum, "sum of the products of operands over the indices that the result lacks", einsum_options,
-    einsum_rows, TN_CLASS_OTHER, "(xs*:T) -> (y:T)" TN_OPS_FLOATS,
+    einsum_rows, TN_CLASS_OTHER, "(xs*:T) -> (y:T)" TN_OPS_PRODUCTS,
     .notes = "\"...\" stands for further dimensions, which broadcast. Without an arrow, the result has the "
              "letters that are met once, in alphabetical order. `_` may stand for a comma and for the "
              "arrow, as in bij_bjk_bik, which is a word of the model language.");

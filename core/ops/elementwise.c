@@ -85,7 +85,15 @@ ROW(remainder, "the rest of x / y rounded down, of the sign of y; 0 for integers
     .gradient = "dx = dz; dy = -(dz * floor(x / y))", .aliases = "mod");
 ROW(sign_bit, "whether x has the sign bit, as -0 does", TEST FLOATS, .formula = "y = copysign(1, x) < 0");
 
-/* ---- tests ---- */
+/* ---- tests, bits ---- */
+
+static tn_status bitwise_not_decompose(tn_build *b, const void *attributes) {
+  tn_val x = tn_build_in(b, 0);
+  (void)attributes;
+  double ones = tn_val_type(b, x)->dtype == TN_U8 ? UINT8_MAX : -1;
+  tn_build_yield(b, 0, tn_bitwise_xor(b, x, tn_ops_number(b, x, ones)));
+  return TN_OK;
+}
 
 ROW(is_nan, "whether x is NaN", TEST FLOATS, .formula = "y = x != x");
 ROW(is_inf, "whether x is infinite", TEST FLOATS, .formula = "y = abs(x) == inf");
@@ -103,7 +111,7 @@ ROW(logical_and, "both differ from 0", COMPARE, .formula = "z = x != 0 and y != 
 ROW(logical_or, "either differs from 0", COMPARE, .formula = "z = x != 0 or y != 0");
 ROW(logical_xor, "one of them differs from 0", COMPARE, .formula = "z = (x != 0) != (y != 0)");
 ROW(logical_not, "x is 0", "(x:T) -> (y:bool)", .formula = "y = x == 0");
-ROW(bitwise_not, "the other bits", UNARY "; T in bool i32 i64", .formula = "y = bitwise_xor(x, -1)");
+ROW(bitwise_not, "the other bits", UNARY "; T in bool u8 i8 i32 i64", .decompose = bitwise_not_decompose);
 
 /* ---- limits, choices, mixtures ---- */
 
@@ -118,11 +126,11 @@ ROW(clamp, "x between low and high; high where low is above it", "(x:T, low:T, h
         "tie = low < high and (x == low or x == high); part = 0.5 * dy if tie else dy; "
         "dx = 0 if above or below else part; dlow = dy if below else part if tie and x == low else 0; "
         "dhigh = dy if above else part if tie and x == high else 0");
-ROW(fmax, "the larger one; the other one where one is NaN", BINARY FLOATS,
+ROW(fmax, "the larger one; the other one where one is NaN", BINARY BOTH,
     .formula = "z = x if x >= y or y != y else y",
     .gradient = "part = 0.5 * dz if x == y else dz; "
                 "dx = part if x >= y or y != y else 0; dy = 0 if x > y or y != y else part");
-ROW(fmin, "the smaller one; the other one where one is NaN", BINARY FLOATS,
+ROW(fmin, "the smaller one; the other one where one is NaN", BINARY BOTH,
     .formula = "z = x if x <= y or y != y else y",
     .gradient = "part = 0.5 * dz if x == y else dz; "
                 "dx = part if x <= y or y != y else 0; dy = 0 if x < y or y != y else part");
@@ -141,6 +149,6 @@ ROW(lerp, "x + weight (y - x)", "(x:T, y:T, weight:T) -> (z:T)" FLOATS,
     .formula = "z = x + weight * (y - x) if abs(weight) < 0.5 else y - (y - x) * (1 - weight)",
     .gradient = "dx = dz * (1 - weight); dy = dz * weight; dweight = dz * (y - x)");
 ROW_WITH(addcmul, "x + value y z", NUMBERS(NUMBER(0, "value", "1", NULL, "factor")),
-         "(x:T, y:T, z:T) -> (w:T)" FLOATS, .formula = "w = x + value * (y * z)");
+         "(x:T, y:T, z:T) -> (w:T)" BOTH, .formula = "w = x + value * (y * z)");
 ROW_WITH(addcdiv, "x + value y / z", NUMBERS(NUMBER(0, "value", "1", NULL, "factor")),
          "(x:T, y:T, z:T) -> (w:T)" FLOATS, .formula = "w = x + value * (y / z)");

@@ -38,7 +38,7 @@ static void embedding_cost(const tn_node *n, tn_cost *cost) {
 
 const tn_op tn_op_embedding = {
     .item = TN_ITEM_PLAIN(tn_op, TN_OP, "embedding", "the rows of a table with these ids"),
-    .schema = "(ids:I, table:T) -> (y:T)" TN_OPS_FLOATS "; I in i32 i64",
+    .schema = "(ids:I, table:T) -> (y:T)" TN_OPS_FLOATS TN_OPS_INDEX,
     .op_class = TN_CLASS_INDEX,
     .infer = embedding_infer,
     .grad = embedding_grad,
@@ -78,7 +78,7 @@ static const tn_option embedding_grad_options[] = {
 const tn_op tn_op_embedding_grad = {
     .item = TN_ITEM(tn_op, TN_OP, "embedding_grad", "gradient of embedding: rows of dy added up by their id",
                     tn_embedding_grad_attributes, embedding_grad_options),
-    .schema = "(ids:I, dy:T) -> (dtable:T)" TN_OPS_FLOATS "; I in i32 i64",
+    .schema = "(ids:I, dy:T) -> (dtable:T)" TN_OPS_FLOATS TN_OPS_INDEX,
     .op_class = TN_CLASS_INDEX,
     .infer = embedding_grad_infer,
     .grad = embedding_grad_grad,

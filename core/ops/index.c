@@ -84,7 +84,7 @@ static const tn_option gather_options[] = {
 const tn_op tn_op_gather = {
     .item = TN_ITEM(tn_op, TN_OP, "gather", "elements of x by their indices along an axis",
                     tn_axis_attributes, gather_options),
-    .schema = "(x:T, index:I) -> (y:T); I in i32 i64",
+    .schema = "(x:T, index:I) -> (y:T)" TN_OPS_INDEX,
     .op_class = TN_CLASS_INDEX,
     .infer = gather_infer,
     .grad = gather_grad,
@@ -164,7 +164,7 @@ static const tn_option scatter_options[] = {
 const tn_op tn_op_scatter = {
     .item = TN_ITEM(tn_op, TN_OP, "scatter", "x with updates at their indices along an axis",
                     tn_scatter_attributes, scatter_options),
-    .schema = "(x:T, index:I, updates:T) -> (y:T)" TN_OPS_NUMBERS "; I in i32 i64",
+    .schema = "(x:T, index:I, updates:T) -> (y:T)" TN_OPS_WIDENED TN_OPS_INDEX,
     .op_class = TN_CLASS_INDEX,
     .infer = scatter_infer,
     .grad = scatter_grad,
@@ -295,30 +295,30 @@ static tn_status one_hot_decompose(tn_build *b, const void *attributes) {
 #define INDEX_OP(name_, doc_, schema_, ...)                                                                  \
   TN_OPS_COMPOSITE(name_, doc_, tn_axis_attributes, gather_options, TN_CLASS_INDEX, schema_, __VA_ARGS__)
 
-INDEX_OP(index_select, "slices of x by their indices along an axis", "(x:T, index:I) -> (y:T); I in i32 i64",
+INDEX_OP(index_select, "slices of x by their indices along an axis", "(x:T, index:I) -> (y:T)" TN_OPS_INDEX,
          .notes = "The dims of the index, of any rank, take the place of the axis.");
 INDEX_OP(take_along_dim, "elements of x by their indices along an axis, for operands that broadcast",
-         "(x:T, index:I) -> (y:T); I in i32 i64");
+         "(x:T, index:I) -> (y:T)" TN_OPS_INDEX);
 INDEX_OP(index_add, "x, with updates added to the slices of their indices",
-         "(x:T, index:I, updates:T) -> (y:T)" TN_OPS_NUMBERS "; I in i32 i64");
+         "(x:T, index:I, updates:T) -> (y:T)" TN_OPS_WIDENED TN_OPS_INDEX);
 INDEX_OP(index_copy, "x, with updates in place of the slices of their indices",
-         "(x:T, index:I, updates:T) -> (y:T)" TN_OPS_NUMBERS "; I in i32 i64");
+         "(x:T, index:I, updates:T) -> (y:T)" TN_OPS_WIDENED TN_OPS_INDEX);
 TN_OPS_COMPOSITE(index_fill, "x, with a value in place of the slices of the indices", index_fill_options,
-                 index_fill_rows, TN_CLASS_INDEX, "(x:T, index:I) -> (y:T)" TN_OPS_NUMBERS "; I in i32 i64");
+                 index_fill_rows, TN_CLASS_INDEX, "(x:T, index:I) -> (y:T)" TN_OPS_WIDENED TN_OPS_INDEX);
 TN_OPS_COMPOSITE(one_hot, "1 at the index along a new last dimension, 0 elsewhere", one_hot_options,
-                 one_hot_rows, TN_CLASS_INDEX, "(index:I) -> (y:any); I in i32 i64", .flags = TN_OP_NONDIFF,
+                 one_hot_rows, TN_CLASS_INDEX, "(index:I) -> (y:any)" TN_OPS_INDEX, .flags = TN_OP_NONDIFF,
                  .notes = "An index outside of the classes has zeros only.");
 
 const tn_op tn_op_take = {
     .item = TN_ITEM_PLAIN(tn_op, TN_OP, "take", "elements of x, flattened, by their indices"),
-    .schema = "(x:T, index:I) -> (y:T); I in i32 i64",
+    .schema = "(x:T, index:I) -> (y:T)" TN_OPS_INDEX,
     .op_class = TN_CLASS_INDEX,
     .decompose = take_decompose,
 };
 
 const tn_op tn_op_last_step = {
     .item = TN_ITEM_PLAIN(tn_op, TN_OP, "last_step", "the last step of each sequence"),
-    .schema = "(x:T, length:I) -> (y:T); I in i32 i64",
+    .schema = "(x:T, length:I) -> (y:T)" TN_OPS_INDEX,
     .op_class = TN_CLASS_INDEX,
     .decompose = last_step_decompose,
     .domain = "length [0, x.1]",

@@ -217,7 +217,7 @@ const tn_op tn_op_cross_entropy = {
     .item = TN_ITEM(tn_op, TN_OP, "cross_entropy",
                     "-log softmax(logits)[target] of each row, not reduced, and log(sum(exp(logits)))",
                     tn_cross_entropy_attributes, cross_entropy_options),
-    .schema = "(logits:T, target:I) -> (loss:any, lse:any)" TN_OPS_FLOATS "; I in i32 i64",
+    .schema = "(logits:T, target:I) -> (loss:any, lse:any)" TN_OPS_FLOATS TN_OPS_INDEX,
     .op_class = TN_CLASS_LOSS,
     .infer = cross_entropy_infer,
     .decompose = cross_entropy_decompose,

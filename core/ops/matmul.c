@@ -132,7 +132,7 @@ const tn_op tn_op_matmul = {
     .item = TN_ITEM(tn_op, TN_OP, "matmul",
                     "matrix product of the last two dimensions, plus a bias for each column",
                     tn_matmul_attributes, matmul_options),
-    .schema = "(a:T, b:T, bias?:T) -> (y:T)" TN_OPS_FLOATS,
+    .schema = "(a:T, b:T, bias?:T) -> (y:T)" TN_OPS_PRODUCTS,
     .op_class = TN_CLASS_MATMUL,
     .infer = matmul_infer,
     .grad = matmul_grad,

@@ -195,7 +195,7 @@ static const tn_option kthvalue_rows[] = {
     TN_OPT(pick_options, k, TN_OPT_INT, NULL, ">= 1", "which one; 1: the smallest"), PICK_AXIS, TN_OPT_END};
 
 #define PICK_OP(name, doc, rows)                                                                             \
-  TN_STATISTIC_OP(name, doc, pick_options, rows, "(x:T) -> (y:T, index:i32)" TN_OPS_NUMBERS)
+  TN_STATISTIC_OP(name, doc, pick_options, rows, "(x:T) -> (y:T, index:i32)" TN_OPS_WIDENED)
 PICK_OP(max_with_index,
         "largest element along an axis, NaN if there is one, and its index, the first of equals", pick_rows);
 PICK_OP(min_with_index,
@@ -204,9 +204,9 @@ PICK_OP(kthvalue, "k-th smallest element along an axis, and its index", kthvalue
 PICK_OP(median, "middle element along an axis, the lower one of two, NaN if there is one, and its index",
         pick_rows);
 TN_STATISTIC_OP(argmin, "index of the smallest element, the first of equals; NaN is smallest",
-                tn_axis_attributes, argmin_rows, "(x:T) -> (y:i32)" TN_OPS_NUMBERS, .flags = TN_OP_NONDIFF);
+                tn_axis_attributes, argmin_rows, "(x:T) -> (y:i32)" TN_OPS_WIDENED, .flags = TN_OP_NONDIFF);
 TN_STATISTIC_OP(argsort, "indices that sort the elements along an axis, the first of equals first",
-                tn_sort_attributes, argsort_rows, "(x:T) -> (index:i32)" TN_OPS_NUMBERS,
+                tn_sort_attributes, argsort_rows, "(x:T) -> (index:i32)" TN_OPS_WIDENED,
                 .flags = TN_OP_NONDIFF);
 PICK_OP(nanmedian,
         "middle element along an axis of those that are no NaN, the lower one of two, and its index",

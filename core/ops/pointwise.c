@@ -73,7 +73,7 @@ ROW(minimum, "the smaller one; NaN if either is", BINARY BOTH, .flags = TN_OP_CO
 
 /* ---- whole numbers ---- */
 
-#define BITS "; T in bool u8 i32 i64"
+#define BITS "; T in bool u8 i8 i32 i64"
 ROW(bitwise_and, "the bits that both have", BINARY BITS,
     .flags = TN_OP_NONDIFF | TN_OP_COMMUTATIVE | TN_OP_EXACT);
 ROW(bitwise_or, "the bits that either has", BINARY BITS,

@@ -98,7 +98,7 @@ const tn_op tn_op_max_pool1d = {
                 "largest element of each window of (N, C, W), and where it lies; NaN is largest, then the "
                 "first",
                 tn_pool2d_attributes, max_pool1d_options),
-    .schema = "(x:T) -> (y:T, index:i32)" TN_OPS_FLOATS,
+    .schema = "(x:T) -> (y:T, index:i32)" TN_OPS_MAXIMA,
     .op_class = TN_CLASS_REDUCE,
     .infer = max_pool_infer,
     .decompose = tn_max_pool1d_decompose,
@@ -111,7 +111,7 @@ const tn_op tn_op_max_pool2d = {
         tn_op, TN_OP, "max_pool2d",
         "largest element of each window, and where it lies in its H*W plane; NaN is largest, then the first",
         tn_pool2d_attributes, max_pool2d_options),
-    .schema = "(x:T) -> (y:T, index:i32)" TN_OPS_FLOATS,
+    .schema = "(x:T) -> (y:T, index:i32)" TN_OPS_MAXIMA,
     .op_class = TN_CLASS_REDUCE,
     .infer = max_pool_infer,
     .grad = max_pool2d_grad_rule,
@@ -125,7 +125,7 @@ const tn_op tn_op_max_pool3d = {
         "largest element of each window of (N, C, D, H, W), and where it lies in its D*H*W volume; NaN "
         "is largest, then the first",
         tn_pool2d_attributes, max_pool3d_options),
-    .schema = "(x:T) -> (y:T, index:i32)" TN_OPS_FLOATS,
+    .schema = "(x:T) -> (y:T, index:i32)" TN_OPS_MAXIMA,
     .op_class = TN_CLASS_REDUCE,
     .infer = max_pool_infer,
     .decompose = tn_max_pool3d_decompose,

@@ -243,14 +243,14 @@ static void global_pool_cost(const tn_node *n, tn_cost *cost) {
   tn_ops_cost(n, cost, tn_ops_count(n->in[0]));
 }
 
-#define GLOBAL_POOL(name, help)                                                                              \
+#define GLOBAL_POOL(name, help, types)                                                                       \
   const tn_op tn_op_##name = {                                                                               \
       .item = TN_ITEM_PLAIN(tn_op, TN_OP, #name, help ": (N, C, spatial...) to (N, C)"),                     \
-      .schema = "(x:T) -> (y:T)" TN_OPS_FLOATS,                                                              \
+      .schema = "(x:T) -> (y:T)" types,                                                                      \
       .op_class = TN_CLASS_REDUCE,                                                                           \
       .infer = global_pool_infer,                                                                            \
       .decompose = name##_decompose,                                                                         \
       .cost = global_pool_cost,                                                                              \
   };
-GLOBAL_POOL(global_avg_pool, "mean of each channel")
-GLOBAL_POOL(global_max_pool, "largest element of each channel")
+GLOBAL_POOL(global_avg_pool, "mean of each channel", TN_OPS_FLOATS)
+GLOBAL_POOL(global_max_pool, "largest element of each channel", TN_OPS_MAXIMA)

@@ -191,7 +191,7 @@ TN_OPS_COMPOSITE(diagonal, "a diagonal of the matrices of two dimensions, as the
 const tn_op tn_op_trace = {
     .item = TN_ITEM_PLAIN(tn_op, TN_OP, "trace",
                           "sum of the main diagonal of the matrices of the last two dimensions"),
-    .schema = "(x:T) -> (y:T)" TN_OPS_NUMBERS,
+    .schema = "(x:T) -> (y:any)" TN_OPS_SUMS,
     .op_class = TN_CLASS_REDUCE,
     .decompose = trace_decompose,
 };

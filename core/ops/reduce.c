@@ -37,7 +37,7 @@ static tn_status reduce_sum_grad(tn_build *b, const void *attributes) {
 
 const tn_op tn_op_reduce_sum = {
     .item = TN_ITEM(tn_op, TN_OP, "reduce_sum", "sum; 0 over nothing", tn_reduce_attributes, reduce_options),
-    .schema = "(x:T) -> (y:T)" TN_OPS_NUMBERS,
+    .schema = "(x:T) -> (y:any)" TN_OPS_SUMS,
     .op_class = TN_CLASS_REDUCE,
     .infer = reduce_infer,
     .grad = reduce_sum_grad,
@@ -112,7 +112,7 @@ static tn_status extreme_grad(tn_build *b, const void *attributes) {
 const tn_op tn_op_reduce_max = {
     .item = TN_ITEM(tn_op, TN_OP, "reduce_max", "largest element; NaN if there is one", tn_reduce_attributes,
                     reduce_options),
-    .schema = "(x:T) -> (y:T)" TN_OPS_NUMBERS,
+    .schema = "(x:T) -> (y:T)" TN_OPS_WIDENED,
     .op_class = TN_CLASS_REDUCE,
     .infer = extreme_infer,
     .grad = extreme_grad,
@@ -122,7 +122,7 @@ const tn_op tn_op_reduce_max = {
 const tn_op tn_op_reduce_min = {
     .item = TN_ITEM(tn_op, TN_OP, "reduce_min", "smallest element; NaN if there is one", tn_reduce_attributes,
                     reduce_options),
-    .schema = "(x:T) -> (y:T)" TN_OPS_NUMBERS,
+    .schema = "(x:T) -> (y:T)" TN_OPS_WIDENED,
     .op_class = TN_CLASS_REDUCE,
     .infer = extreme_infer,
     .grad = extreme_grad,
@@ -155,7 +155,7 @@ const tn_op tn_op_argmax = {
     .item =
         TN_ITEM(tn_op, TN_OP, "argmax", "index of the largest element, the first of equals; NaN is largest",
                 tn_axis_attributes, argmax_options),
-    .schema = "(x:T) -> (y:i32)" TN_OPS_NUMBERS,
+    .schema = "(x:T) -> (y:i32)" TN_OPS_WIDENED,
     .flags = TN_OP_NONDIFF,
     .op_class = TN_CLASS_REDUCE,
     .infer = argmax_infer,

@@ -345,10 +345,10 @@ static const tn_option adaptive_options[] = {
            "of the result: one number, or one for each spatial dimension; 0 keeps that of x"),
     TN_OPT_END};
 
-#define ADAPTIVE_POOL(name, help, results)                                                                   \
+#define ADAPTIVE_POOL(name, help, results, types)                                                            \
   const tn_op tn_op_##name = {                                                                               \
       .item = TN_ITEM(tn_op, TN_OP, #name, help, resize_attributes, adaptive_options),                       \
-      .schema = "(x:T) -> " results TN_OPS_FLOATS,                                                           \
+      .schema = "(x:T) -> " results types,                                                                   \
       .op_class = TN_CLASS_REDUCE,                                                                           \
       .infer = resize_op_infer,                                                                              \
       .decompose = name##_decompose,                                                                         \
@@ -356,9 +356,9 @@ static const tn_option adaptive_options[] = {
                "(o + 1) in / out, rounded up, for sizes in and out of x and the result.",                    \
   };
 ADAPTIVE_POOL(adaptive_avg_pool, "means of windows that divide an image into a given number of parts",
-              "(y:T)")
+              "(y:T)", TN_OPS_FLOATS)
 ADAPTIVE_POOL(
     adaptive_max_pool,
     "maxima of windows that divide an image into a given number of parts, and where they lie in their "
     "channel",
-    "(y:T, index:i32)")
+    "(y:T, index:i32)", TN_OPS_MAXIMA)

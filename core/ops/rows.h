@@ -31,5 +31,5 @@
 #define COMPARE "(x:T, y:T) -> (z:bool)"
 #define TEST    "(x:T) -> (y:bool)"
 #define FLOATS  TN_OPS_FLOATS
-#define WHOLES  "; T in i32 i64"
+#define WHOLES  "; T in u8 i8 i32 i64"
 #define BOTH    TN_OPS_NUMBERS

@@ -52,7 +52,7 @@ const tn_op tn_op_sort = {
     .item =
         TN_ITEM(tn_op, TN_OP, "sort", "the elements along an axis in ascending order, and where they were",
                 tn_sort_attributes, sort_options),
-    .schema = "(x:T) -> (y:T, index:i32)" TN_OPS_NUMBERS,
+    .schema = "(x:T) -> (y:T, index:i32)" TN_OPS_WIDENED,
     .op_class = TN_CLASS_INDEX,
     .infer = sort_infer,
     .grad = sort_grad,
@@ -88,7 +88,7 @@ static const tn_option topk_options[] = {
 const tn_op tn_op_topk = {
     .item = TN_ITEM(tn_op, TN_OP, "topk", "the k largest elements along an axis, and where they were",
                     tn_sort_attributes, topk_options),
-    .schema = "(x:T) -> (y:T, index:i32)" TN_OPS_NUMBERS,
+    .schema = "(x:T) -> (y:T, index:i32)" TN_OPS_WIDENED,
     .op_class = TN_CLASS_INDEX,
     .infer = topk_infer,
     .decompose = topk_decompose,

@@ -216,11 +216,11 @@ static tn_status all_decompose(tn_build *b, const void *attributes) {
   return statistic_truth(b, attributes, true);
 }
 
-#define STATISTIC_TRUTH "(x:T) -> (y:bool); T in bool i32 i64 f16 bf16 f32 f64"
+#define STATISTIC_TRUTH "(x:T) -> (y:bool); T in bool u8 i8 i32 i64 f16 bf16 f32 f64"
 TN_STATISTIC_OP(logsumexp, "logarithm of the sum of the exponentials", tn_reduce_attributes,
                 statistic_options, STATISTIC_FLOATS, .grad = logsumexp_grad);
 TN_STATISTIC_OP(prod, "product; 1 over nothing", tn_reduce_attributes, statistic_options,
-                "(x:T) -> (y:T)" TN_OPS_NUMBERS);
+                "(x:T) -> (y:any)" TN_OPS_SUMS);
 TN_STATISTIC_OP(any, "whether an element is not 0", tn_reduce_attributes, statistic_options, STATISTIC_TRUTH,
                 .flags = TN_OP_NONDIFF);
 TN_STATISTIC_OP(all, "whether no element is 0", tn_reduce_attributes, statistic_options, STATISTIC_TRUTH,

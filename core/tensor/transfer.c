@@ -72,11 +72,11 @@ tn_status tn_tensor_read(tn_tensor *t, void *to, size_t bytes) {
 
 /* ---- one value ---- */
 
-/* Whether an integer type represents the value; its bounds are doubles within its range. */
+/* Whether an integer type represents the value. */
 static bool integer_holds(int32_t dtype, double value) {
-  static const double low[] = {0, 0, -0x1p31, -0x1p63}, high[] = {1, 255, 0x1p31 - 1, 0x1p63 - 1024};
-  int32_t i = dtype - TN_BOOL;
-  return value == floor(value) && value >= low[i] && value <= high[i];
+  double low, high;
+  tn_element_range(dtype, &low, &high);
+  return value == floor(value) && value >= low && value <= high;
 }
 
 /* Writes the value as one element of the tensor. */

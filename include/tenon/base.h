@@ -56,18 +56,20 @@ enum {
   TN_BF16 = 6, /* the upper half of a binary32 */
   TN_F32 = 7,
   TN_F64 = 8,
-  TN_DTYPES = 9 /* number of codes, TN_ANY included */
+  TN_I8 = 9,
+  TN_DTYPES = 10 /* number of codes, TN_ANY included */
 };
 
 /* Bytes of one element; 0 for TN_ANY and unknown codes. */
 static inline size_t tn_dtype_size(int32_t dtype) {
-  static const uint8_t size[TN_DTYPES] = {0, 1, 1, 4, 8, 2, 2, 4, 8};
+  static const uint8_t size[TN_DTYPES] = {0, 1, 1, 4, 8, 2, 2, 4, 8, 1};
   return dtype > 0 && dtype < TN_DTYPES ? size[dtype] : 0;
 }
 
 /* "f32" and so on; "any" for TN_ANY, "?" for an unknown code. */
 static inline const char *tn_dtype_name(int32_t dtype) {
-  static const char *const name[TN_DTYPES] = {"any", "bool", "u8", "i32", "i64", "f16", "bf16", "f32", "f64"};
+  static const char *const name[TN_DTYPES] = {"any", "bool", "u8",  "i32", "i64",
+                                              "f16", "bf16", "f32", "f64", "i8"};
   return dtype >= 0 && dtype < TN_DTYPES ? name[dtype] : "?";
 }
 

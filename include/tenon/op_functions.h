@@ -17,7 +17,7 @@
 TN_BEGIN_C
 
 /* abs: absolute value
- *   (x:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64 */
+ *   (x:T) -> (y:T); T in u8 i8 i32 i64 f16 bf16 f32 f64 */
 static inline tn_val tn_abs(tn_build *build, tn_val x) {
   tn_op_begin(build, "abs");
   tn_op_arg(build, x);
@@ -80,7 +80,7 @@ static inline tn_val tn_adaptive_avg_pool(tn_build *build, tn_val x, int64_t n_s
  * lie in their channel
  * (N, C, spatial...). Window o begins at element o in / out, rounded down, and ends before (o + 1) in /
  * out, rounded up, for sizes in and out of x and the result.
- *   (x:T) -> (y:T, index:i32); T in f16 bf16 f32 f64
+ *   (x:T) -> (y:T, index:i32); T in f16 bf16 f32 f64, u8 i8 as f32
  *   size: of the result: one number, or one for each spatial dimension; 0 keeps that of x; >= 0 */
 static inline tn_val tn_adaptive_max_pool(tn_build *build, tn_val x, int64_t n_size, const int64_t *size) {
   tn_op_begin(build, "adaptive_max_pool");
@@ -90,7 +90,7 @@ static inline tn_val tn_adaptive_max_pool(tn_build *build, tn_val x, int64_t n_s
 }
 
 /* add: x + y; integers wrap
- *   (x:T, y:T) -> (z:T); T in i32 i64 f16 bf16 f32 f64 */
+ *   (x:T, y:T) -> (z:T); T in u8 i8 i32 i64 f16 bf16 f32 f64 */
 static inline tn_val tn_add(tn_build *build, tn_val x, tn_val y) {
   tn_op_begin(build, "add");
   tn_op_arg(build, x);
@@ -111,7 +111,7 @@ static inline tn_val tn_addcdiv(tn_build *build, tn_val x, tn_val y, tn_val z, d
 }
 
 /* addcmul: x + value y z
- *   (x:T, y:T, z:T) -> (w:T); T in f16 bf16 f32 f64
+ *   (x:T, y:T, z:T) -> (w:T); T in u8 i8 i32 i64 f16 bf16 f32 f64
  *   value: factor; default 1 */
 static inline tn_val tn_addcmul(tn_build *build, tn_val x, tn_val y, tn_val z, double value) {
   tn_op_begin(build, "addcmul");
@@ -180,7 +180,7 @@ static inline tn_val tn_alignment_grad(tn_build *build, tn_val score, tn_val ski
 }
 
 /* all: whether no element is 0
- *   (x:T) -> (y:bool); T in bool i32 i64 f16 bf16 f32 f64
+ *   (x:T) -> (y:bool); T in bool u8 i8 i32 i64 f16 bf16 f32 f64
  *   axes: dimensions to reduce, -rank .. rank-1; none: all; default []
  *   keep: keep reduced dimensions as 1; default no */
 static inline tn_val tn_all(tn_build *build, tn_val x, int64_t n_axes, const int64_t *axes, int32_t keep) {
@@ -201,7 +201,7 @@ static inline tn_val tn_all_finite(tn_build *build, tn_val x) {
 
 /* all_gather: the operands of all ranks, joined along dimension 0
  * The operands are in the order of ranks. `ranks` is tn_build_ranks(b).
- *   (x:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64
+ *   (x:T) -> (y:T); T in u8 i8 i32 i64 f16 bf16 f32 f64
  *   ranks: number of ranks of the run; >= 1; default 1 */
 static inline tn_val tn_all_gather(tn_build *build, tn_val x, int64_t ranks) {
   tn_op_begin(build, "all_gather");
@@ -211,7 +211,7 @@ static inline tn_val tn_all_gather(tn_build *build, tn_val x, int64_t ranks) {
 }
 
 /* all_reduce: sum, mean or extreme over ranks, element by element
- *   (x:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64
+ *   (x:T) -> (y:T); T in u8 i8 i32 i64 f16 bf16 f32 f64
  *   reduction (0 sum, 1 min, 2 max, 3 mean): how the ranks' elements are combined; mean: of floats;
  *     default sum */
 static inline tn_val tn_all_reduce(tn_build *build, tn_val x, int32_t reduction) {
@@ -231,7 +231,7 @@ static inline tn_val tn_and(tn_build *build, tn_val x, tn_val y) {
 }
 
 /* any: whether an element is not 0
- *   (x:T) -> (y:bool); T in bool i32 i64 f16 bf16 f32 f64
+ *   (x:T) -> (y:bool); T in bool u8 i8 i32 i64 f16 bf16 f32 f64
  *   axes: dimensions to reduce, -rank .. rank-1; none: all; default []
  *   keep: keep reduced dimensions as 1; default no */
 static inline tn_val tn_any(tn_build *build, tn_val x, int64_t n_axes, const int64_t *axes, int32_t keep) {
@@ -243,7 +243,7 @@ static inline tn_val tn_any(tn_build *build, tn_val x, int64_t n_axes, const int
 }
 
 /* argmax: index of the largest element, the first of equals; NaN is largest
- *   (x:T) -> (y:i32); T in i32 i64 f16 bf16 f32 f64
+ *   (x:T) -> (y:i32); T in i32 i64 f16 bf16 f32 f64, u8 i8 as i32
  *   axis: dimension to search, -rank .. rank-1; default -1 */
 static inline tn_val tn_argmax(tn_build *build, tn_val x, int64_t axis) {
   tn_op_begin(build, "argmax");
@@ -253,7 +253,7 @@ static inline tn_val tn_argmax(tn_build *build, tn_val x, int64_t axis) {
 }
 
 /* argmin: index of the smallest element, the first of equals; NaN is smallest
- *   (x:T) -> (y:i32); T in i32 i64 f16 bf16 f32 f64
+ *   (x:T) -> (y:i32); T in i32 i64 f16 bf16 f32 f64, u8 i8 as i32
  *   axis: dimension to search, -rank .. rank-1; default -1 */
 static inline tn_val tn_argmin(tn_build *build, tn_val x, int64_t axis) {
   tn_op_begin(build, "argmin");
@@ -263,7 +263,7 @@ static inline tn_val tn_argmin(tn_build *build, tn_val x, int64_t axis) {
 }
 
 /* argsort: indices that sort the elements along an axis, the first of equals first
- *   (x:T) -> (index:i32); T in i32 i64 f16 bf16 f32 f64
+ *   (x:T) -> (index:i32); T in i32 i64 f16 bf16 f32 f64, u8 i8 as i32
  *   axis: dimension to sort along, -rank .. rank-1; default -1
  *   descending: the largest element first; default no */
 static inline tn_val tn_argsort(tn_build *build, tn_val x, int64_t axis, int32_t descending) {
@@ -483,7 +483,7 @@ static inline tn_val tn_batch_norm_apply(tn_build *build, tn_val x, tn_val mean,
 }
 
 /* bitwise_and: the bits that both have
- *   (x:T, y:T) -> (z:T); T in bool u8 i32 i64 */
+ *   (x:T, y:T) -> (z:T); T in bool u8 i8 i32 i64 */
 static inline tn_val tn_bitwise_and(tn_build *build, tn_val x, tn_val y) {
   tn_op_begin(build, "bitwise_and");
   tn_op_arg(build, x);
@@ -492,7 +492,7 @@ static inline tn_val tn_bitwise_and(tn_build *build, tn_val x, tn_val y) {
 }
 
 /* bitwise_not: the other bits
- *   (x:T) -> (y:T); T in bool i32 i64 */
+ *   (x:T) -> (y:T); T in bool u8 i8 i32 i64 */
 static inline tn_val tn_bitwise_not(tn_build *build, tn_val x) {
   tn_op_begin(build, "bitwise_not");
   tn_op_arg(build, x);
@@ -500,7 +500,7 @@ static inline tn_val tn_bitwise_not(tn_build *build, tn_val x) {
 }
 
 /* bitwise_or: the bits that either has
- *   (x:T, y:T) -> (z:T); T in bool u8 i32 i64 */
+ *   (x:T, y:T) -> (z:T); T in bool u8 i8 i32 i64 */
 static inline tn_val tn_bitwise_or(tn_build *build, tn_val x, tn_val y) {
   tn_op_begin(build, "bitwise_or");
   tn_op_arg(build, x);
@@ -509,7 +509,7 @@ static inline tn_val tn_bitwise_or(tn_build *build, tn_val x, tn_val y) {
 }
 
 /* bitwise_xor: the bits that one of them has
- *   (x:T, y:T) -> (z:T); T in bool u8 i32 i64 */
+ *   (x:T, y:T) -> (z:T); T in bool u8 i8 i32 i64 */
 static inline tn_val tn_bitwise_xor(tn_build *build, tn_val x, tn_val y) {
   tn_op_begin(build, "bitwise_xor");
   tn_op_arg(build, x);
@@ -605,7 +605,7 @@ static inline tn_val tn_channel_shuffle(tn_build *build, tn_val x, int64_t group
 }
 
 /* clamp: x between low and high; high where low is above it
- *   (x:T, low:T, high:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64 */
+ *   (x:T, low:T, high:T) -> (y:T); T in u8 i8 i32 i64 f16 bf16 f32 f64 */
 static inline tn_val tn_clamp(tn_build *build, tn_val x, tn_val low, tn_val high) {
   tn_op_begin(build, "clamp");
   tn_op_arg(build, x);
@@ -615,7 +615,7 @@ static inline tn_val tn_clamp(tn_build *build, tn_val x, tn_val low, tn_val high
 }
 
 /* clip: x between min and max; max where min is above it
- *   (x:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64
+ *   (x:T) -> (y:T); T in u8 i8 i32 i64 f16 bf16 f32 f64
  *   min: lower limit; default -inf
  *   max: upper limit; default inf */
 static inline tn_val tn_clip(tn_build *build, tn_val x, double min, double max) {
@@ -638,7 +638,7 @@ static inline tn_val tn_concat(tn_build *build, int64_t n_xs, const tn_val *xs, 
 
 /* conv1d: one-dimensional convolution of (N, C, W) with (O, C / groups, w)
  * Cross-correlation, as in PyTorch.
- *   (x:T, w:T, bias?:T) -> (y:T); T in f16 bf16 f32 f64
+ *   (x:T, w:T, bias?:T) -> (y:T); T in f16 bf16 f32 f64, u8 i8 as f64
  *   stride: step of the window: width; default [1]
  *   padding: zeros on both sides: width; twice as many entries: those in front, then those behind; default
  *     [0]
@@ -663,7 +663,7 @@ static inline tn_val tn_conv1d(tn_build *build, tn_val x, tn_val w, tn_val bias,
 
 /* conv2d: two-dimensional convolution of (N, C, H, W) with (O, C / groups, h, w)
  * Cross-correlation, as in PyTorch.
- *   (x:T, w:T, bias?:T) -> (y:T); T in f16 bf16 f32 f64
+ *   (x:T, w:T, bias?:T) -> (y:T); T in f16 bf16 f32 f64, u8 i8 as f64
  *   stride: step of the window: height, width; default [1, 1]
  *   padding: zeros on both sides: height, width; twice as many entries: those in front, then those behind;
  *     default [0, 0]
@@ -742,7 +742,7 @@ static inline tn_val tn_conv2d_grad_weight(tn_build *build, tn_val x, tn_val dy,
 
 /* conv3d: three-dimensional convolution of (N, C, D, H, W) with (O, C / groups, d, h, w)
  * Cross-correlation, as in PyTorch.
- *   (x:T, w:T, bias?:T) -> (y:T); T in f16 bf16 f32 f64
+ *   (x:T, w:T, bias?:T) -> (y:T); T in f16 bf16 f32 f64, u8 i8 as f64
  *   stride: step of the window: depth, height, width; default [1, 1, 1]
  *   padding: zeros on both sides: depth, height, width; twice as many entries: those in front, then those
  *     behind; default [0, 0, 0]
@@ -960,7 +960,7 @@ static inline tn_val tn_cosine_similarity(tn_build *build, tn_val x, tn_val y, i
  * x is (N, ..., H, W), the result (N, ..., height, width). The part of sample n begins at row start[n, 0]
  * and column start[n, 1]; outside of x it is 0. Its rows are in reverse order where mirror[n, 0] is not 0,
  * its columns where mirror[n, 1] is not 0. An absent operand is 0.
- *   (x:T, start?:I, mirror?:I) -> (y:T); I in i32 i64
+ *   (x:T, start?:I, mirror?:I) -> (y:T); I in i32 i64, u8 i8 as i32
  *   size: height and width of the part */
 static inline tn_val tn_crop(tn_build *build, tn_val x, tn_val start, tn_val mirror,
                              int64_t n_size, const int64_t *size) {
@@ -974,7 +974,7 @@ static inline tn_val tn_crop(tn_build *build, tn_val x, tn_val start, tn_val mir
 
 /* cross_entropy: -log softmax(logits)[target] of each row, not reduced, and log(sum(exp(logits)))
  * `smoothing` is PyTorch's label_smoothing.
- *   (logits:T, target:I) -> (loss:any, lse:any); T in f16 bf16 f32 f64; I in i32 i64
+ *   (logits:T, target:I) -> (loss:any, lse:any); T in f16 bf16 f32 f64; I in i32 i64, u8 i8 as i32
  *   axis: dimension of the classes, -rank .. rank-1; default -1
  *   ignore: rows with this target have loss 0; default -100
  *   smoothing: part of the target spread over all classes; [0, 1]; default 0 */
@@ -990,7 +990,7 @@ static inline tn_val tn_cross_entropy(tn_build *build, tn_val logits, tn_val tar
 }
 
 /* cummax: largest element up to each one, and its index, the last of equals
- *   (x:T) -> (y:T, index:i32); T in i32 i64 f16 bf16 f32 f64
+ *   (x:T) -> (y:T, index:i32); T in i32 i64 f16 bf16 f32 f64, u8 i8 as i32
  *   axis: dimension to go along, -rank .. rank-1; default -1
  *   reverse: from the last element to the first; default no */
 static inline tn_val tn_cummax(tn_build *build, tn_val x, int64_t axis, int32_t reverse) {
@@ -1002,7 +1002,7 @@ static inline tn_val tn_cummax(tn_build *build, tn_val x, int64_t axis, int32_t 
 }
 
 /* cummin: smallest element up to each one, and its index, the last of equals
- *   (x:T) -> (y:T, index:i32); T in i32 i64 f16 bf16 f32 f64
+ *   (x:T) -> (y:T, index:i32); T in i32 i64 f16 bf16 f32 f64, u8 i8 as i32
  *   axis: dimension to go along, -rank .. rank-1; default -1
  *   reverse: from the last element to the first; default no */
 static inline tn_val tn_cummin(tn_build *build, tn_val x, int64_t axis, int32_t reverse) {
@@ -1014,7 +1014,7 @@ static inline tn_val tn_cummin(tn_build *build, tn_val x, int64_t axis, int32_t 
 }
 
 /* cumprod: product of the elements up to each one
- *   (x:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64
+ *   (x:T) -> (y:any); T in i32 i64 f16 bf16 f32 f64, bool u8 i8 as i64
  *   axis: dimension to go along, -rank .. rank-1; default -1
  *   exclusive: leave out the element itself; for sum and prod; default no
  *   reverse: from the last element to the first; default no */
@@ -1028,7 +1028,7 @@ static inline tn_val tn_cumprod(tn_build *build, tn_val x, int64_t axis, int32_t
 }
 
 /* cumsum: sum of the elements up to each one
- *   (x:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64
+ *   (x:T) -> (y:any); T in i32 i64 f16 bf16 f32 f64, bool u8 i8 as i64
  *   axis: dimension to go along, -rank .. rank-1; default -1
  *   exclusive: leave out the element itself; for sum and prod; default no
  *   reverse: from the last element to the first; default no */
@@ -1043,7 +1043,7 @@ static inline tn_val tn_cumsum(tn_build *build, tn_val x, int64_t axis, int32_t 
 
 /* cumulative: of the elements up to each one along an axis
  * Sums and products of integers wrap. A NaN stays in all results behind it.
- *   (x:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64
+ *   (x:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64, u8 i8 as i32
  *   axis: dimension to go along, -rank .. rank-1; default -1
  *   mode (0 sum, 1 prod, 2 max, 3 min, 4 logsumexp): what becomes of the elements; default sum
  *   exclusive: leave out the element itself; for sum and prod; default no
@@ -1139,7 +1139,7 @@ static inline tn_val tn_dropout(tn_build *build, tn_val x, tn_val iteration, tn_
  * "..." stands for further dimensions, which broadcast. Without an arrow, the result has the letters that
  * are met once, in alphabetical order. `_` may stand for a comma and for the arrow, as in bij_bjk_bik,
  * which is a word of the model language.
- *   (xs*:T) -> (y:T); T in f16 bf16 f32 f64
+ *   (xs*:T) -> (y:T); T in f16 bf16 f32 f64, u8 i8 as f64
  *   equation: a letter for each dimension of each operand, and of the result: bij,bjk->bik, or bij_bjk_bik */
 static inline tn_val tn_einsum(tn_build *build, int64_t n_xs, const tn_val *xs, const char *equation) {
   tn_op_begin(build, "einsum");
@@ -1161,7 +1161,7 @@ static inline tn_val tn_elu(tn_build *build, tn_val x, double alpha) {
 
 /* embedding: the rows of a table with these ids
  * The result has the dims of ids, then the width of the table.
- *   (ids:I, table:T) -> (y:T); T in f16 bf16 f32 f64; I in i32 i64 */
+ *   (ids:I, table:T) -> (y:T); T in f16 bf16 f32 f64; I in i32 i64, u8 i8 as i32 */
 static inline tn_val tn_embedding(tn_build *build, tn_val ids, tn_val table) {
   tn_op_begin(build, "embedding");
   tn_op_arg(build, ids);
@@ -1170,7 +1170,7 @@ static inline tn_val tn_embedding(tn_build *build, tn_val ids, tn_val table) {
 }
 
 /* embedding_grad: gradient of embedding: rows of dy added up by their id
- *   (ids:I, dy:T) -> (dtable:T); T in f16 bf16 f32 f64; I in i32 i64
+ *   (ids:I, dy:T) -> (dtable:T); T in f16 bf16 f32 f64; I in i32 i64, u8 i8 as i32
  *   rows: rows of the table; >= 0 */
 static inline tn_val tn_embedding_grad(tn_build *build, tn_val ids, tn_val dy, int64_t rows) {
   tn_op_begin(build, "embedding_grad");
@@ -1251,7 +1251,7 @@ static inline tn_val tn_expm1(tn_build *build, tn_val x) {
 /* extend: x with a border around it
  * The modes of PyTorch's pad. reflect: the elements next to the edge, without it, in reverse order;
  * replicate: the edge; circular: the elements at the other end.
- *   (x:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64
+ *   (x:T) -> (y:T); T in u8 i8 i32 i64 f16 bf16 f32 f64
  *   low: elements in front of each dimension
  *   high: elements behind each dimension
  *   mode (0 constant, 1 reflect, 2 replicate, 3 circular): what the border has; default constant
@@ -1286,7 +1286,7 @@ static inline tn_val tn_floor(tn_build *build, tn_val x) {
 }
 
 /* floor_divide: x / y rounded down; 0 for integers where y is 0
- *   (x:T, y:T) -> (z:T); T in i32 i64 f16 bf16 f32 f64 */
+ *   (x:T, y:T) -> (z:T); T in u8 i8 i32 i64 f16 bf16 f32 f64 */
 static inline tn_val tn_floor_divide(tn_build *build, tn_val x, tn_val y) {
   tn_op_begin(build, "floor_divide");
   tn_op_arg(build, x);
@@ -1295,7 +1295,7 @@ static inline tn_val tn_floor_divide(tn_build *build, tn_val x, tn_val y) {
 }
 
 /* fmax: the larger one; the other one where one is NaN
- *   (x:T, y:T) -> (z:T); T in f16 bf16 f32 f64 */
+ *   (x:T, y:T) -> (z:T); T in u8 i8 i32 i64 f16 bf16 f32 f64 */
 static inline tn_val tn_fmax(tn_build *build, tn_val x, tn_val y) {
   tn_op_begin(build, "fmax");
   tn_op_arg(build, x);
@@ -1304,7 +1304,7 @@ static inline tn_val tn_fmax(tn_build *build, tn_val x, tn_val y) {
 }
 
 /* fmin: the smaller one; the other one where one is NaN
- *   (x:T, y:T) -> (z:T); T in f16 bf16 f32 f64 */
+ *   (x:T, y:T) -> (z:T); T in u8 i8 i32 i64 f16 bf16 f32 f64 */
 static inline tn_val tn_fmin(tn_build *build, tn_val x, tn_val y) {
   tn_op_begin(build, "fmin");
   tn_op_arg(build, x);
@@ -1313,7 +1313,7 @@ static inline tn_val tn_fmin(tn_build *build, tn_val x, tn_val y) {
 }
 
 /* fmod: the rest of x / y toward zero, of the sign of x; 0 for integers where y is 0
- *   (x:T, y:T) -> (z:T); T in i32 i64 f16 bf16 f32 f64 */
+ *   (x:T, y:T) -> (z:T); T in u8 i8 i32 i64 f16 bf16 f32 f64 */
 static inline tn_val tn_fmod(tn_build *build, tn_val x, tn_val y) {
   tn_op_begin(build, "fmod");
   tn_op_arg(build, x);
@@ -1368,7 +1368,7 @@ static inline tn_val tn_full(tn_build *build, const tn_type *type, double value)
 /* gather: elements of x by their indices along an axis
  * An index of the rank of x: y[i, j, k] = x[i, index[i, j, k], k] for axis 1, with the dims of the index.
  * A vector: y[i, j, k] = x[i, index[j], k].
- *   (x:T, index:I) -> (y:T); I in i32 i64
+ *   (x:T, index:I) -> (y:T); I in i32 i64, u8 i8 as i32
  *   axis: dimension that is indexed, -rank .. rank-1; default 0 */
 static inline tn_val tn_gather(tn_build *build, tn_val x, tn_val index, int64_t axis) {
   tn_op_begin(build, "gather");
@@ -1449,7 +1449,7 @@ static inline tn_val tn_global_avg_pool(tn_build *build, tn_val x) {
 }
 
 /* global_max_pool: largest element of each channel: (N, C, spatial...) to (N, C)
- *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64, u8 i8 as f32 */
 static inline tn_val tn_global_max_pool(tn_build *build, tn_val x) {
   tn_op_begin(build, "global_max_pool");
   tn_op_arg(build, x);
@@ -1544,7 +1544,7 @@ static inline tn_val tn_hardswish(tn_build *build, tn_val x) {
 }
 
 /* hardtanh: x between min and max
- *   (x:T) -> (y:T); T in f16 bf16 f32 f64
+ *   (x:T) -> (y:T); T in u8 i8 i32 i64 f16 bf16 f32 f64
  *   min: lower limit; default -1
  *   max: upper limit; default 1 */
 static inline tn_val tn_hardtanh(tn_build *build, tn_val x, double min, double max) {
@@ -1565,7 +1565,8 @@ static inline tn_val tn_hypot(tn_build *build, tn_val x, tn_val y) {
 }
 
 /* index_add: x, with updates added to the slices of their indices
- *   (x:T, index:I, updates:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64; I in i32 i64
+ *   (x:T, index:I, updates:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64, u8 i8 as i32; I in i32 i64, u8 i8
+ *   as i32
  *   axis: dimension that is indexed, -rank .. rank-1; default 0 */
 static inline tn_val tn_index_add(tn_build *build, tn_val x, tn_val index, tn_val updates, int64_t axis) {
   tn_op_begin(build, "index_add");
@@ -1577,7 +1578,8 @@ static inline tn_val tn_index_add(tn_build *build, tn_val x, tn_val index, tn_va
 }
 
 /* index_copy: x, with updates in place of the slices of their indices
- *   (x:T, index:I, updates:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64; I in i32 i64
+ *   (x:T, index:I, updates:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64, u8 i8 as i32; I in i32 i64, u8 i8
+ *   as i32
  *   axis: dimension that is indexed, -rank .. rank-1; default 0 */
 static inline tn_val tn_index_copy(tn_build *build, tn_val x, tn_val index, tn_val updates, int64_t axis) {
   tn_op_begin(build, "index_copy");
@@ -1589,7 +1591,7 @@ static inline tn_val tn_index_copy(tn_build *build, tn_val x, tn_val index, tn_v
 }
 
 /* index_fill: x, with a value in place of the slices of the indices
- *   (x:T, index:I) -> (y:T); T in i32 i64 f16 bf16 f32 f64; I in i32 i64
+ *   (x:T, index:I) -> (y:T); T in i32 i64 f16 bf16 f32 f64, u8 i8 as i32; I in i32 i64, u8 i8 as i32
  *   axis: dimension that is indexed, -rank .. rank-1; default 0
  *   value: of the elements; default 0 */
 static inline tn_val tn_index_fill(tn_build *build, tn_val x, tn_val index, int64_t axis, double value) {
@@ -1603,7 +1605,7 @@ static inline tn_val tn_index_fill(tn_build *build, tn_val x, tn_val index, int6
 
 /* index_select: slices of x by their indices along an axis
  * The dims of the index, of any rank, take the place of the axis.
- *   (x:T, index:I) -> (y:T); I in i32 i64
+ *   (x:T, index:I) -> (y:T); I in i32 i64, u8 i8 as i32
  *   axis: dimension that is indexed, -rank .. rank-1; default 0 */
 static inline tn_val tn_index_select(tn_build *build, tn_val x, tn_val index, int64_t axis) {
   tn_op_begin(build, "index_select");
@@ -1707,7 +1709,7 @@ static inline tn_val tn_is_pos_inf(tn_build *build, tn_val x) {
 }
 
 /* kthvalue: k-th smallest element along an axis, and its index
- *   (x:T) -> (y:T, index:i32); T in i32 i64 f16 bf16 f32 f64
+ *   (x:T) -> (y:T, index:i32); T in i32 i64 f16 bf16 f32 f64, u8 i8 as i32
  *   k: which one; 1: the smallest; >= 1
  *   axis: dimension to search, -rank .. rank-1; default -1
  *   keep: keep the dimension as 1; default no */
@@ -1723,7 +1725,7 @@ static inline tn_val tn_kthvalue(tn_build *build, tn_val x, int64_t k, int64_t a
 /* last_step: the last step of each sequence
  * x (N, steps, ...) and the number of steps of each sequence (N) to (N, ...): y[i] = x[i, length[i] - 1];
  * the first step where the length is 0.
- *   (x:T, length:I) -> (y:T); I in i32 i64 */
+ *   (x:T, length:I) -> (y:T); I in i32 i64, u8 i8 as i32 */
 static inline tn_val tn_last_step(tn_build *build, tn_val x, tn_val length) {
   tn_op_begin(build, "last_step");
   tn_op_arg(build, x);
@@ -2031,7 +2033,7 @@ static inline tn_val tn_lt(tn_build *build, tn_val x, tn_val y) {
 }
 
 /* masked_fill: value where mask holds, else x
- *   (x:T, mask:bool) -> (y:T); T in i32 i64 f16 bf16 f32 f64
+ *   (x:T, mask:bool) -> (y:T); T in u8 i8 i32 i64 f16 bf16 f32 f64
  *   value: in the place of x */
 static inline tn_val tn_masked_fill(tn_build *build, tn_val x, tn_val mask, double value) {
   tn_op_begin(build, "masked_fill");
@@ -2043,7 +2045,7 @@ static inline tn_val tn_masked_fill(tn_build *build, tn_val x, tn_val mask, doub
 
 /* matmul: matrix product of the last two dimensions, plus a bias for each column
  * The dimensions before the last two broadcast.
- *   (a:T, b:T, bias?:T) -> (y:T); T in f16 bf16 f32 f64
+ *   (a:T, b:T, bias?:T) -> (y:T); T in f16 bf16 f32 f64, u8 i8 as f64
  *   transpose_a: swap the last two dimensions of a; default no
  *   transpose_b: swap the last two dimensions of b; default no
  *   math (0 full, 1 tf32): may round operands of f32 to TF32; default full */
@@ -2062,7 +2064,7 @@ static inline tn_val tn_matmul(tn_build *build, tn_val a, tn_val b, tn_val bias,
 /* max_pool1d: largest element of each window of (N, C, W), and where it lies; NaN is largest, then the
  * first
  * `ceil` is PyTorch's ceil_mode.
- *   (x:T) -> (y:T, index:i32); T in f16 bf16 f32 f64
+ *   (x:T) -> (y:T, index:i32); T in f16 bf16 f32 f64, u8 i8 as f32
  *   kernel: size of the window: width
  *   stride: step of the window; none: its size; default []
  *   padding: on both sides: width; default [0]
@@ -2082,7 +2084,7 @@ static inline tn_val tn_max_pool1d(tn_build *build, tn_val x, int64_t n_kernel, 
 /* max_pool2d: largest element of each window, and where it lies in its H*W plane; NaN is largest, then the
  * first
  * The index counts in row-major order. `ceil` is PyTorch's ceil_mode.
- *   (x:T) -> (y:T, index:i32); T in f16 bf16 f32 f64
+ *   (x:T) -> (y:T, index:i32); T in f16 bf16 f32 f64, u8 i8 as f32
  *   kernel: size of the window: height, width
  *   stride: step of the window; none: its size; default []
  *   padding: on both sides: height, width; default [0, 0]
@@ -2126,7 +2128,7 @@ static inline tn_val tn_max_pool2d_grad(tn_build *build, tn_val dy, tn_val index
 /* max_pool3d: largest element of each window of (N, C, D, H, W), and where it lies in its D*H*W volume;
  * NaN is largest, then the first
  * `ceil` is PyTorch's ceil_mode.
- *   (x:T) -> (y:T, index:i32); T in f16 bf16 f32 f64
+ *   (x:T) -> (y:T, index:i32); T in f16 bf16 f32 f64, u8 i8 as f32
  *   kernel: size of the window: depth, height, width
  *   stride: step of the window; none: its size; default []
  *   padding: on both sides: depth, height, width; default [0, 0, 0]
@@ -2222,7 +2224,7 @@ static inline tn_val tn_max_unpool3d(tn_build *build, tn_val x, tn_val index,
 }
 
 /* max_with_index: largest element along an axis, NaN if there is one, and its index, the first of equals
- *   (x:T) -> (y:T, index:i32); T in i32 i64 f16 bf16 f32 f64
+ *   (x:T) -> (y:T, index:i32); T in i32 i64 f16 bf16 f32 f64, u8 i8 as i32
  *   axis: dimension to search, -rank .. rank-1; default -1
  *   keep: keep the dimension as 1; default no */
 static inline tn_val tn_max_with_index(tn_build *build, tn_val x, int64_t axis, int32_t keep) {
@@ -2234,7 +2236,7 @@ static inline tn_val tn_max_with_index(tn_build *build, tn_val x, int64_t axis, 
 }
 
 /* maximum: the larger one; NaN if either is
- *   (x:T, y:T) -> (z:T); T in i32 i64 f16 bf16 f32 f64 */
+ *   (x:T, y:T) -> (z:T); T in u8 i8 i32 i64 f16 bf16 f32 f64 */
 static inline tn_val tn_maximum(tn_build *build, tn_val x, tn_val y) {
   tn_op_begin(build, "maximum");
   tn_op_arg(build, x);
@@ -2243,7 +2245,7 @@ static inline tn_val tn_maximum(tn_build *build, tn_val x, tn_val y) {
 }
 
 /* median: middle element along an axis, the lower one of two, NaN if there is one, and its index
- *   (x:T) -> (y:T, index:i32); T in i32 i64 f16 bf16 f32 f64
+ *   (x:T) -> (y:T, index:i32); T in i32 i64 f16 bf16 f32 f64, u8 i8 as i32
  *   axis: dimension to search, -rank .. rank-1; default -1
  *   keep: keep the dimension as 1; default no */
 static inline tn_val tn_median(tn_build *build, tn_val x, int64_t axis, int32_t keep) {
@@ -2255,7 +2257,7 @@ static inline tn_val tn_median(tn_build *build, tn_val x, int64_t axis, int32_t 
 }
 
 /* min_with_index: smallest element along an axis, NaN if there is one, and its index, the first of equals
- *   (x:T) -> (y:T, index:i32); T in i32 i64 f16 bf16 f32 f64
+ *   (x:T) -> (y:T, index:i32); T in i32 i64 f16 bf16 f32 f64, u8 i8 as i32
  *   axis: dimension to search, -rank .. rank-1; default -1
  *   keep: keep the dimension as 1; default no */
 static inline tn_val tn_min_with_index(tn_build *build, tn_val x, int64_t axis, int32_t keep) {
@@ -2267,7 +2269,7 @@ static inline tn_val tn_min_with_index(tn_build *build, tn_val x, int64_t axis, 
 }
 
 /* minimum: the smaller one; NaN if either is
- *   (x:T, y:T) -> (z:T); T in i32 i64 f16 bf16 f32 f64 */
+ *   (x:T, y:T) -> (z:T); T in u8 i8 i32 i64 f16 bf16 f32 f64 */
 static inline tn_val tn_minimum(tn_build *build, tn_val x, tn_val y) {
   tn_op_begin(build, "minimum");
   tn_op_arg(build, x);
@@ -2286,7 +2288,7 @@ static inline tn_val tn_mish(tn_build *build, tn_val x) {
 
 /* mode: most frequent element along an axis, the smallest of those that are as frequent, and its index,
  * the last of equals
- *   (x:T) -> (y:T, index:i32); T in i32 i64 f16 bf16 f32 f64
+ *   (x:T) -> (y:T, index:i32); T in i32 i64 f16 bf16 f32 f64, u8 i8 as i32
  *   axis: dimension to search, -rank .. rank-1; default -1
  *   keep: keep the dimension as 1; default no */
 static inline tn_val tn_mode(tn_build *build, tn_val x, int64_t axis, int32_t keep) {
@@ -2324,7 +2326,7 @@ static inline tn_val tn_movedim(tn_build *build, tn_val x, int64_t n_source, con
 }
 
 /* mul: x y; integers wrap
- *   (x:T, y:T) -> (z:T); T in i32 i64 f16 bf16 f32 f64 */
+ *   (x:T, y:T) -> (z:T); T in u8 i8 i32 i64 f16 bf16 f32 f64 */
 static inline tn_val tn_mul(tn_build *build, tn_val x, tn_val y) {
   tn_op_begin(build, "mul");
   tn_op_arg(build, x);
@@ -2347,7 +2349,7 @@ static inline tn_val tn_nan_to_num(tn_build *build, tn_val x, double nan, double
 }
 
 /* nanmedian: middle element along an axis of those that are no NaN, the lower one of two, and its index
- *   (x:T) -> (y:T, index:i32); T in i32 i64 f16 bf16 f32 f64
+ *   (x:T) -> (y:T, index:i32); T in i32 i64 f16 bf16 f32 f64, u8 i8 as i32
  *   axis: dimension to search, -rank .. rank-1; default -1
  *   keep: keep the dimension as 1; default no */
 static inline tn_val tn_nanmedian(tn_build *build, tn_val x, int64_t axis, int32_t keep) {
@@ -2382,7 +2384,7 @@ static inline tn_val tn_ne(tn_build *build, tn_val x, tn_val y) {
 }
 
 /* neg: -x
- *   (x:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64 */
+ *   (x:T) -> (y:T); T in u8 i8 i32 i64 f16 bf16 f32 f64 */
 static inline tn_val tn_neg(tn_build *build, tn_val x) {
   tn_op_begin(build, "neg");
   tn_op_arg(build, x);
@@ -2444,7 +2446,7 @@ static inline tn_val tn_not(tn_build *build, tn_val x) {
 
 /* one_hot: 1 at the index along a new last dimension, 0 elsewhere
  * An index outside of the classes has zeros only.
- *   (index:I) -> (y:any); I in i32 i64
+ *   (index:I) -> (y:any); I in i32 i64, u8 i8 as i32
  *   classes: size of the last dimension of the result; >= 0
  *   dtype: element type of the result; default i64 */
 static inline tn_val tn_one_hot(tn_build *build, tn_val index, int64_t classes, int32_t dtype) {
@@ -2544,7 +2546,7 @@ static inline tn_val tn_pow(tn_build *build, tn_val x, tn_val y) {
 }
 
 /* prelu: x, or slope * x where x is not positive; slope is a value, or one a channel that broadcasts
- *   (x:T, slope:T) -> (y:T); T in f16 bf16 f32 f64 */
+ *   (x:T, slope:T) -> (y:T); T in u8 i8 i32 i64 f16 bf16 f32 f64 */
 static inline tn_val tn_prelu(tn_build *build, tn_val x, tn_val slope) {
   tn_op_begin(build, "prelu");
   tn_op_arg(build, x);
@@ -2553,7 +2555,7 @@ static inline tn_val tn_prelu(tn_build *build, tn_val x, tn_val slope) {
 }
 
 /* prod: product; 1 over nothing
- *   (x:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64
+ *   (x:T) -> (y:any); T in i32 i64 f16 bf16 f32 f64, bool u8 i8 as i64
  *   axes: dimensions to reduce, -rank .. rank-1; none: all; default []
  *   keep: keep reduced dimensions as 1; default no */
 static inline tn_val tn_prod(tn_build *build, tn_val x, int64_t n_axes, const int64_t *axes, int32_t keep) {
@@ -2583,7 +2585,7 @@ static inline tn_val tn_quantile(tn_build *build, tn_val x, double q, int64_t ax
 }
 
 /* quotient: x / y toward zero; 0 where y is 0
- *   (x:T, y:T) -> (z:T); T in i32 i64 */
+ *   (x:T, y:T) -> (z:T); T in u8 i8 i32 i64 */
 static inline tn_val tn_quotient(tn_build *build, tn_val x, tn_val y) {
   tn_op_begin(build, "quotient");
   tn_op_arg(build, x);
@@ -2698,7 +2700,7 @@ static inline tn_val tn_recurrence_grad(tn_build *build, tn_val w, tn_val h, tn_
 }
 
 /* reduce_max: largest element; NaN if there is one
- *   (x:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64
+ *   (x:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64, u8 i8 as i32
  *   axes: dimensions to reduce, -rank .. rank-1; none: all; default []
  *   keep: keep reduced dimensions as 1; default no */
 static inline tn_val tn_reduce_max(tn_build *build, tn_val x, int64_t n_axes, const int64_t *axes,
@@ -2724,7 +2726,7 @@ static inline tn_val tn_reduce_mean(tn_build *build, tn_val x, int64_t n_axes, c
 }
 
 /* reduce_min: smallest element; NaN if there is one
- *   (x:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64
+ *   (x:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64, u8 i8 as i32
  *   axes: dimensions to reduce, -rank .. rank-1; none: all; default []
  *   keep: keep reduced dimensions as 1; default no */
 static inline tn_val tn_reduce_min(tn_build *build, tn_val x, int64_t n_axes, const int64_t *axes,
@@ -2739,7 +2741,7 @@ static inline tn_val tn_reduce_min(tn_build *build, tn_val x, int64_t n_axes, co
 /* reduce_scatter: sum, mean or extreme over ranks, of which each rank gets its part of dimension 0
  * Rank r gets the r-th of `ranks` equal parts. Dimension 0 is a multiple of `ranks`, which is
  * tn_build_ranks(b).
- *   (x:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64
+ *   (x:T) -> (y:T); T in u8 i8 i32 i64 f16 bf16 f32 f64
  *   ranks: number of ranks of the run; >= 1; default 1
  *   reduction (0 sum, 1 min, 2 max, 3 mean): how the ranks' elements are combined; mean: of floats;
  *     default sum */
@@ -2752,7 +2754,7 @@ static inline tn_val tn_reduce_scatter(tn_build *build, tn_val x, int64_t ranks,
 }
 
 /* reduce_sum: sum; 0 over nothing
- *   (x:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64
+ *   (x:T) -> (y:any); T in i32 i64 f16 bf16 f32 f64, bool u8 i8 as i64
  *   axes: dimensions to reduce, -rank .. rank-1; none: all; default []
  *   keep: keep reduced dimensions as 1; default no */
 static inline tn_val tn_reduce_sum(tn_build *build, tn_val x, int64_t n_axes, const int64_t *axes,
@@ -2765,7 +2767,7 @@ static inline tn_val tn_reduce_sum(tn_build *build, tn_val x, int64_t n_axes, co
 }
 
 /* relu: max(x, 0)
- *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+ *   (x:T) -> (y:T); T in u8 i8 i32 i64 f16 bf16 f32 f64 */
 static inline tn_val tn_relu(tn_build *build, tn_val x) {
   tn_op_begin(build, "relu");
   tn_op_arg(build, x);
@@ -2773,7 +2775,7 @@ static inline tn_val tn_relu(tn_build *build, tn_val x) {
 }
 
 /* relu6: x between 0 and 6
- *   (x:T) -> (y:T); T in f16 bf16 f32 f64 */
+ *   (x:T) -> (y:T); T in u8 i8 i32 i64 f16 bf16 f32 f64 */
 static inline tn_val tn_relu6(tn_build *build, tn_val x) {
   tn_op_begin(build, "relu6");
   tn_op_arg(build, x);
@@ -2781,7 +2783,7 @@ static inline tn_val tn_relu6(tn_build *build, tn_val x) {
 }
 
 /* remainder: the rest of x / y rounded down, of the sign of y; 0 for integers where y is 0
- *   (x:T, y:T) -> (z:T); T in i32 i64 f16 bf16 f32 f64 */
+ *   (x:T, y:T) -> (z:T); T in u8 i8 i32 i64 f16 bf16 f32 f64 */
 static inline tn_val tn_remainder(tn_build *build, tn_val x, tn_val y) {
   tn_op_begin(build, "remainder");
   tn_op_arg(build, x);
@@ -2889,7 +2891,8 @@ static inline tn_val tn_rsqrt(tn_build *build, tn_val x) {
  * for axis 1 and mode add. A vector: y[i, index[j], k] += updates[i, j, k]. Updates of one element are
  * applied in their order along the axis: the bits are those of every run. f16 and bf16 are added up in
  * f32.
- *   (x:T, index:I, updates:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64; I in i32 i64
+ *   (x:T, index:I, updates:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64, u8 i8 as i32; I in i32 i64, u8 i8
+ *   as i32
  *   axis: dimension that is indexed, -rank .. rank-1; default 0
  *   mode (0 add, 1 max, 2 min, 3 set): what becomes of an update and the element at its index; set: the
  *     last update of an element stays; default add */
@@ -2949,7 +2952,7 @@ static inline tn_val tn_sgd_update(tn_build *build, tn_val param, tn_val grad, t
 }
 
 /* shift_left: x times 2 to the power y; 0 where y is not less than the number of bits, or negative
- *   (x:T, y:T) -> (z:T); T in i32 i64 */
+ *   (x:T, y:T) -> (z:T); T in u8 i8 i32 i64 */
 static inline tn_val tn_shift_left(tn_build *build, tn_val x, tn_val y) {
   tn_op_begin(build, "shift_left");
   tn_op_arg(build, x);
@@ -2958,7 +2961,7 @@ static inline tn_val tn_shift_left(tn_build *build, tn_val x, tn_val y) {
 }
 
 /* shift_right: x divided by 2 to the power y, rounded down; as by all bits where y is negative
- *   (x:T, y:T) -> (z:T); T in i32 i64 */
+ *   (x:T, y:T) -> (z:T); T in u8 i8 i32 i64 */
 static inline tn_val tn_shift_right(tn_build *build, tn_val x, tn_val y) {
   tn_op_begin(build, "shift_right");
   tn_op_arg(build, x);
@@ -2975,7 +2978,7 @@ static inline tn_val tn_sigmoid(tn_build *build, tn_val x) {
 }
 
 /* sign: -1, 0 or 1; NaN stays NaN
- *   (x:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64 */
+ *   (x:T) -> (y:T); T in u8 i8 i32 i64 f16 bf16 f32 f64 */
 static inline tn_val tn_sign(tn_build *build, tn_val x) {
   tn_op_begin(build, "sign");
   tn_op_arg(build, x);
@@ -3080,7 +3083,7 @@ static inline tn_val tn_softsign(tn_build *build, tn_val x) {
 /* sort: the elements along an axis in ascending order, and where they were
  * y = gather(x, index). Equal elements keep their order, also in descending order. NaN is larger than
  * every number.
- *   (x:T) -> (y:T, index:i32); T in i32 i64 f16 bf16 f32 f64
+ *   (x:T) -> (y:T, index:i32); T in i32 i64 f16 bf16 f32 f64, u8 i8 as i32
  *   axis: dimension to sort along, -rank .. rank-1; default -1
  *   descending: the largest element first; default no */
 static inline tn_val tn_sort(tn_build *build, tn_val x, int64_t axis, int32_t descending) {
@@ -3116,7 +3119,7 @@ static inline tn_val tn_sqrt(tn_build *build, tn_val x) {
 }
 
 /* square: x^2
- *   (x:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64 */
+ *   (x:T) -> (y:T); T in u8 i8 i32 i64 f16 bf16 f32 f64 */
 static inline tn_val tn_square(tn_build *build, tn_val x) {
   tn_op_begin(build, "square");
   tn_op_arg(build, x);
@@ -3159,7 +3162,7 @@ static inline tn_val tn_std(tn_build *build, tn_val x, int64_t n_axes, const int
 }
 
 /* sub: x - y; integers wrap
- *   (x:T, y:T) -> (z:T); T in i32 i64 f16 bf16 f32 f64 */
+ *   (x:T, y:T) -> (z:T); T in u8 i8 i32 i64 f16 bf16 f32 f64 */
 static inline tn_val tn_sub(tn_build *build, tn_val x, tn_val y) {
   tn_op_begin(build, "sub");
   tn_op_arg(build, x);
@@ -3180,7 +3183,7 @@ static inline tn_val tn_swapaxes(tn_build *build, tn_val x, int64_t axis0, int64
 }
 
 /* take: elements of x, flattened, by their indices
- *   (x:T, index:I) -> (y:T); I in i32 i64 */
+ *   (x:T, index:I) -> (y:T); I in i32 i64, u8 i8 as i32 */
 static inline tn_val tn_take(tn_build *build, tn_val x, tn_val index) {
   tn_op_begin(build, "take");
   tn_op_arg(build, x);
@@ -3189,7 +3192,7 @@ static inline tn_val tn_take(tn_build *build, tn_val x, tn_val index) {
 }
 
 /* take_along_dim: elements of x by their indices along an axis, for operands that broadcast
- *   (x:T, index:I) -> (y:T); I in i32 i64
+ *   (x:T, index:I) -> (y:T); I in i32 i64, u8 i8 as i32
  *   axis: dimension that is indexed, -rank .. rank-1; default 0 */
 static inline tn_val tn_take_along_dim(tn_build *build, tn_val x, tn_val index, int64_t axis) {
   tn_op_begin(build, "take_along_dim");
@@ -3224,7 +3227,7 @@ static inline tn_val tn_tanhshrink(tn_build *build, tn_val x) {
 }
 
 /* threshold: x, or value where x is not above the threshold
- *   (x:T) -> (y:T); T in f16 bf16 f32 f64
+ *   (x:T) -> (y:T); T in u8 i8 i32 i64 f16 bf16 f32 f64
  *   threshold: which x has to be above
  *   value: in its place */
 static inline tn_val tn_threshold(tn_build *build, tn_val x, double threshold, double value) {
@@ -3247,7 +3250,7 @@ static inline tn_val tn_tile(tn_build *build, tn_val x, int64_t n_repeats, const
 
 /* topk: the k largest elements along an axis, and where they were
  * The first k elements of `sort`, in that order.
- *   (x:T) -> (y:T, index:i32); T in i32 i64 f16 bf16 f32 f64
+ *   (x:T) -> (y:T, index:i32); T in i32 i64 f16 bf16 f32 f64, u8 i8 as i32
  *   k: how many elements; >= 0
  *   axis: dimension to sort along, -rank .. rank-1; default -1
  *   largest: the largest elements; no: the smallest; default yes */
@@ -3261,7 +3264,7 @@ static inline tn_val tn_topk(tn_build *build, tn_val x, int64_t k, int64_t axis,
 }
 
 /* trace: sum of the main diagonal of the matrices of the last two dimensions
- *   (x:T) -> (y:T); T in i32 i64 f16 bf16 f32 f64 */
+ *   (x:T) -> (y:any); T in i32 i64 f16 bf16 f32 f64, bool u8 i8 as i64 */
 static inline tn_val tn_trace(tn_build *build, tn_val x) {
   tn_op_begin(build, "trace");
   tn_op_arg(build, x);

@@ -16,8 +16,9 @@ static tn_status build_embedding(tn_build *b, const void *given) {
   const embedding_options *o = given;
   const tn_type table_type = {TN_F32, 2, {o->rows, o->width}};
   int32_t dtype = tn_val_type(b, tn_build_in(b, 0))->dtype;
-  if (dtype != TN_I32 && dtype != TN_I64)
-    return tn_fail(b, TN_EINVAL, NULL, "the input is %s, expected ids as i32 or i64", tn_dtype_name(dtype));
+  if (tn_dtype_is_float(dtype) || dtype == TN_BOOL)
+    return tn_fail(b, TN_EINVAL, NULL, "the input is %s, expected ids as u8, i8, i32 or i64",
+                   tn_dtype_name(dtype));
   tn_val table = tn_build_param(b, "weight", &table_type, o->init);
   tn_build_yield(b, 0, tn_embedding(b, tn_build_in(b, 0), table));
   return TN_OK;

@@ -7,12 +7,12 @@
 
 /* ---- text ---- */
 
-static const int32_t field_dtypes[] = {TN_F32, TN_F64, TN_I32, TN_I64, TN_U8, TN_BOOL};
+static const int32_t field_dtypes[] = {TN_F32, TN_F64, TN_I32, TN_I64, TN_I8, TN_U8, TN_BOOL};
 
 static tn_status field_refuse(tn_env *env, const char *option, const char *at, int n) {
   return tn_fail(
       env, TN_EINVAL, option,
-      "'%.*s' is no field, expected NAME: TYPE[DIMENSIONS] with f32, f64, i32, i64, u8 or bool, as in "
+      "'%.*s' is no field, expected NAME: TYPE[DIMENSIONS] with f32, f64, i32, i64, i8, u8 or bool, as in "
       "ids: i64[26], and behind whole numbers LEAST..GREATEST, as in label: i32[] 0..4",
       n, at);
 }
@@ -63,7 +63,7 @@ static int field_take_type(const char **at, tn_type *type) {
 
 static int field_is_whole(const tn_field *field) {
   int32_t dtype = field->type.dtype;
-  return dtype == TN_I32 || dtype == TN_I64 || dtype == TN_U8;
+  return dtype == TN_I32 || dtype == TN_I64 || dtype == TN_I8 || dtype == TN_U8;
 }
 
 static int field_take_number(const char **at, int64_t *number) {
@@ -77,15 +77,16 @@ static int field_take_number(const char **at, int64_t *number) {
 /* "0..4" behind the type of whole numbers; without it those below `classes`. */
 static int field_take_range(const char **at, const tn_field *field, int64_t classes, int64_t *low,
                             int64_t *high) {
-  int is_byte = field->type.dtype == TN_U8;
+  int is_signed = field->type.dtype == TN_I8, is_byte = is_signed || field->type.dtype == TN_U8;
+  int64_t least = is_signed ? INT8_MIN : 0, most = is_signed ? INT8_MAX : UINT8_MAX;
   *low = 0;
-  *high = is_byte && classes > 256 ? 255 : classes - 1;
+  *high = is_byte && classes - 1 > most ? most : classes - 1;
   if (!field_is_whole(field) || strspn(*at, "-0123456789") == 0) return 1;
   if (!field_take_number(at, low) || strncmp(*at, "..", 2) != 0) return 0;
   *at += 2;
   if (!field_take_number(at, high)) return 0;
   *at += strspn(*at, " \t");
-  return *low <= *high && (!is_byte || (*low >= 0 && *high <= 255));
+  return *low <= *high && (!is_byte || (*low >= least && *high <= most));
 }
 
 static int field_is_class(const tn_field *field) {
@@ -135,6 +136,7 @@ void random_fields_fill(tn_rng *rng, const random_fields *fields, int32_t i, voi
     case TN_F64: ((double *)out)[k] = field_float(rng, field->role); break;
     case TN_I32: ((int32_t *)out)[k] = (int32_t)(low + tn_rng_below(rng, count)); break;
     case TN_I64: ((int64_t *)out)[k] = low + tn_rng_below(rng, count); break;
+    case TN_I8: ((int8_t *)out)[k] = (int8_t)(low + tn_rng_below(rng, count)); break;
     case TN_U8: ((uint8_t *)out)[k] = (uint8_t)(low + tn_rng_below(rng, count)); break;
     default: ((uint8_t *)out)[k] = (uint8_t)tn_rng_below(rng, 2); break;
     }

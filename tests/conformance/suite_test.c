@@ -312,9 +312,10 @@ static void an_op_without_a_case_is_drawn_from_its_schema(void **state) {
 
 /* How many dtypes the report has of an op: floats, or integers. */
 static int dtypes_of(const json_t *report, const char *op, bool of_floats) {
-  static const char *const floats[] = {"f16", "bf16", "f32", "f64"}, *const integers[] = {"i32", "i64"};
+  static const char *const floats[] = {"f16", "bf16", "f32", "f64"}, *const integers[] = {"u8", "i8", "i32",
+                                                                                          "i64"};
   int n = 0;
-  for (int i = 0; i < (of_floats ? 4 : 2); i++) {
+  for (int i = 0; i < 4; i++) {
     char name[64];
     snprintf(name, sizeof name, "%s/%s", op, of_floats ? floats[i] : integers[i]);
     n += json_object_get(json_object_get(report, "cases"), name) != NULL;

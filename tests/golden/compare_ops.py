@@ -22,6 +22,7 @@ from compare import Comparison
 DIFFERENCES = (
     ("sign", "NaN stays NaN, as in NumPy; PyTorch's result is 0"),
     ("cast", "numbers outside of an integer type become its nearest number; PyTorch's result depends on the machine"),
+    ("full, masked_fill", "a number outside of an integer type becomes its nearest number, as by cast; PyTorch's wraps"),
     ("cdist", "p=inf: equal distances share the gradient, as in norm; PyTorch gives each all of it"),
     ("max_pool1d, max_pool2d", "of several NaN in a window the index is that of the first, PyTorch's that of the last"),
     ("conv_transpose1d, 2d, 3d", "output_padding is less than the stride, where PyTorch's may reach the dilation; a result without elements is an error"),

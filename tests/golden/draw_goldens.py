@@ -24,7 +24,7 @@ from make_goldens import NAMES, File, draw
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 ROWS = {**elementwise.ROWS, **shapes.ROWS, **indices.ROWS, **layers.ROWS}
-DTYPES = {"bool": torch.bool, "u8": torch.uint8, "i32": torch.int32, "i64": torch.int64, "f32": torch.float32,
+DTYPES = {"bool": torch.bool, "u8": torch.uint8, "i8": torch.int8, "i32": torch.int32, "i64": torch.int64, "f32": torch.float32,
           "f64": torch.float64}
 FLOATS = (torch.float32, torch.float64)
 NAMES_OF_RESULTS = ("r", "s", "t", "u")
@@ -86,7 +86,7 @@ def schemas():
         operands = [o.split(":") for o in re.findall(r"[\w?*]+:\w+", schema.split("->")[0])]
         results = [o.split(":")[1] for o in re.findall(r"\w+:\w+", schema.split("->")[1].split(";")[0])]
         given = re.search(r"; T in ([^;]*)", schema)
-        found[name] = (given.group(1).split() if given else [*DTYPES, "f16", "bf16"], operands, results)
+        found[name] = (re.findall(r"\b[biuf]\w*\d\b|bool", re.sub(r" as \w+", "", given.group(1))) if given else [*DTYPES, "f16", "bf16"], operands, results)
     return found
 
 
@@ -123,6 +123,7 @@ def draw_op(f, op, schema, arguments):
         pool = others if others and (i % 4 == 3 or not floats) else floats
         for attempt in range(50):
             d = Draw(f"{arguments.seed}/{op}/{i}/{attempt}", pool[i // 4 % len(pool)], i % 5 == 4 and op not in layers.ROWS)
+            d.wraps = op in elementwise.ROWS and d.flag()
             try:
                 draw_case(f, f"{op}.{i}", op, schema, d)
                 break

@@ -28,6 +28,7 @@ static double element(int32_t dtype, const char *at) {
   switch (dtype) {
   case TN_BOOL:
   case TN_U8: READ(uint8_t);
+  case TN_I8: READ(int8_t);
   case TN_I32: READ(int32_t);
   case TN_I64: READ(int64_t);
   case TN_F16: READ(_Float16);

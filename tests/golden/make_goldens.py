@@ -19,7 +19,7 @@ import sys
 import torch
 import torch.nn.functional as F
 
-NAMES = {torch.bool: ("bool", "BOOL"), torch.uint8: ("u8", "U8"), torch.int32: ("i32", "I32"),
+NAMES = {torch.bool: ("bool", "BOOL"), torch.uint8: ("u8", "U8"), torch.int8: ("i8", "I8"), torch.int32: ("i32", "I32"),
          torch.int64: ("i64", "I64"), torch.float16: ("f16", "F16"), torch.bfloat16: ("bf16", "BF16"),
          torch.float32: ("f32", "F32"), torch.float64: ("f64", "F64")}
 FLOATS = (torch.float32, torch.float64)

@@ -49,7 +49,8 @@ const reference_page reference_pages[] = {
     {"ops", "Ops", "op", NULL, NULL, NULL,
      "Ops are lines of `[model] layers`, too, and calls of layers, optimizers and models that are written in "
      "C (`tenon/build.h`, `tenon/ops.h`). The schema has operands, results and the dtypes of each: `?` marks "
-     "an operand that may be absent."},
+     "an operand that may be absent. `u8 i8 as i32`: operands of u8 and i8 are cast to i32, and results of "
+     "the same letter back."},
     {0}};
 
 bool reference_page_has(const reference_page *page, const json_t *item) {

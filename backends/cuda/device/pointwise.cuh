@@ -10,6 +10,10 @@
 
 /* ---- memory ---- */
 
+/* Other elements than those of prelude.cuh. */
+static __device__ inline i8 widen(i8 x) { return x; }
+static __device__ inline void narrow(i8 *to, i8 x) { *to = x; }
+
 /* V neighbouring elements, which are read and written at once, 16 bytes at a time. */
 template <typename T, int V> struct alignas(sizeof(T) * V < 16 ? sizeof(T) * V : 16) pack {
   T v[V];
@@ -212,12 +216,14 @@ POINTWISE_FLOATS(f64, )
   static __device__ inline T op_and(T x, T y) { return x & y; }                                                          \
   static __device__ inline T op_or(T x, T y) { return x | y; }                                                           \
   static __device__ inline T op_xor(T x, T y) { return x ^ y; }                                                          \
-  /* a shift by all bits or more leaves 0 to the left, copies of the sign bit to the right */                            \
+  /* a shift by all bits or more leaves 0 to the left, copies of the sign bit, or 0, to the right */                     \
   static __device__ inline T op_shift_left(T x, T y) { return (U)y >= 8 * sizeof(T) ? 0 : (T)((U)x << y); }              \
-  static __device__ inline T op_shift_right(T x, T y) { return x >> ((U)y >= 8 * sizeof(T) ? 8 * sizeof(T) - 1 : y); }   \
+  static __device__ inline T op_shift_right(T x, T y) { return (U)y >= 8 * sizeof(T) ? (x < 0 ? -1 : 0) : x >> y; }      \
   static __device__ inline T op_maximum(T x, T y) { return x > y ? x : y; }                                              \
   static __device__ inline T op_minimum(T x, T y) { return x < y ? x : y; }                                              \
   static __device__ inline u8 op_is_finite(T) { return 1; }
+POINTWISE_WHOLE(u8, u8)
+POINTWISE_WHOLE(i8, u8)
 POINTWISE_WHOLE(i32, u32)
 POINTWISE_WHOLE(i64, u64)
 
@@ -229,11 +235,7 @@ template <typename T> static __device__ inline u8 op_lt(T x, T y) { return x < y
 template <typename T> static __device__ inline u8 op_le(T x, T y) { return x <= y; }
 template <typename T> static __device__ inline u8 op_gt(T x, T y) { return x > y; }
 template <typename T> static __device__ inline u8 op_ge(T x, T y) { return x >= y; }
-static __device__ inline u8 op_is_finite(u8) { return 1; }
-static __device__ inline u8 op_and(u8 x, u8 y) { return x & y; }
-static __device__ inline u8 op_or(u8 x, u8 y) { return x | y; }
-static __device__ inline u8 op_xor(u8 x, u8 y) { return x ^ y; }
-static __device__ inline u8 op_not(u8 x) { return x ^ 1; }
+static __device__ inline u8 op_not(u8 x) { return x ^ 1; } /* of bool */
 template <typename T> static __device__ inline T op_where(u8 c, T x, T y) { return c ? x : y; }
 
 /* ---- conversions: floats become whole numbers toward zero, as far as the type reaches; NaN becomes 0 ---- */
@@ -241,18 +243,19 @@ template <typename T> static __device__ inline T op_where(u8 c, T x, T y) { retu
 template <typename T> static __device__ inline u8 to_bool(T x) { return x != 0; }
 template <typename T> static __device__ inline f32 to_f32(T x) { return (f32)x; }
 template <typename T> static __device__ inline f64 to_f64(T x) { return (f64)x; }
-static __device__ inline u8 to_u8(u8 x) { return x; }
-static __device__ inline u8 to_u8(i32 x) { return (u8)x; }
-static __device__ inline u8 to_u8(i64 x) { return (u8)x; }
-static __device__ inline i32 to_i32(u8 x) { return x; }
-static __device__ inline i32 to_i32(i32 x) { return x; }
-static __device__ inline i32 to_i32(i64 x) { return (i32)x; }
-static __device__ inline i64 to_i64(u8 x) { return x; }
-static __device__ inline i64 to_i64(i32 x) { return x; }
-static __device__ inline i64 to_i64(i64 x) { return x; }
+#define POINTWISE_WRAPPED(T)                                                                                             \
+  static __device__ inline u8 to_u8(T x) { return (u8)x; }                                                               \
+  static __device__ inline i8 to_i8(T x) { return (i8)x; }                                                               \
+  static __device__ inline i32 to_i32(T x) { return (i32)x; }                                                            \
+  static __device__ inline i64 to_i64(T x) { return (i64)x; }
+POINTWISE_WRAPPED(u8)
+POINTWISE_WRAPPED(i8)
+POINTWISE_WRAPPED(i32)
+POINTWISE_WRAPPED(i64)
 
 #define POINTWISE_TO_WHOLE(F)                                                                                            \
   static __device__ inline u8 to_u8(F x) { return x != x || x < 0 ? 0 : x > 255 ? 255 : (u8)(i32)x; }                    \
+  static __device__ inline i8 to_i8(F x) { return x != x ? 0 : x < -128 ? -128 : x > 127 ? 127 : (i8)(i32)x; }           \
   static __device__ inline i32 to_i32(F x) {                                                                             \
     return x != x ? 0 : x >= (F)0x1p31 ? 0x7fffffff : x < -(F)0x1p31 ? -0x7fffffff - 1 : (i32)x;                         \
   }                                                                                                                      \

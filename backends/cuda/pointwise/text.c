@@ -39,14 +39,12 @@ int32_t tn_cuda_put_word(tn_cuda_printer *p, uint64_t word) {
 }
 
 const char *tn_cuda_lane_name(int32_t lane) {
-  static const char *const names[TN_LANES] = {"u8", "i32", "i64", "f32", "f64"};
+#define LANE_NAME(code, name, type, whole) #name,
+  static const char *const names[TN_LANES] = {TN_EACH_LANE(LANE_NAME)};
   return names[lane];
 }
 
-const char *tn_cuda_element_name(int32_t dtype) {
-  static const char *const names[TN_DTYPES] = {"u8", "u8", "u8", "i32", "i64", "f16", "bf16", "f32", "f64"};
-  return names[dtype];
-}
+const char *tn_cuda_element_name(int32_t dtype) { return dtype == TN_BOOL ? "u8" : tn_dtype_name(dtype); }
 
 void tn_cuda_put_number(tn_cuda_printer *p, int32_t lane, uint64_t bits) {
   bool number = lane == TN_LANE_F32 || lane == TN_LANE_F64;

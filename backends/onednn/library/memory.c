@@ -15,6 +15,7 @@ static dnnl_data_type_t memory_dtype(int32_t dtype) {
   case TN_F16: return dnnl_f16;
   case TN_I32: return dnnl_s32;
   case TN_U8: return dnnl_u8;
+  case TN_I8: return dnnl_s8;
   default: return dnnl_data_type_undef;
   }
 }

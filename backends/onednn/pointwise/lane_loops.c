@@ -63,32 +63,26 @@ COMPARE(is_finite_f64, double, x - x == 0)
 /* ---- whole numbers: they wrap, so sums are formed without sign; division truncates and gives 0 where there
  * is no quotient ---- */
 
-#define QUOTIENT(x, y, INT, UINT) ((y) == 0 ? 0 : (y) == -1 ? (INT)(0 - (UINT)(x)) : (INT)((x) / (y)))
 #define WHOLE(lane, INT, UINT)                                                                               \
-  UNARY(neg_##lane, INT, (0 - (UINT)x))                                                                      \
-  UNARY(abs_##lane, INT, (x < 0 ? 0 - (UINT)x : (UINT)x))                                                    \
-  UNARY(sign_##lane, INT, (x > 0) - (x < 0))                                                                 \
+  UNARY(neg_##lane, INT, TN_OPPOSITE(x, INT, UINT))                                                          \
+  UNARY(abs_##lane, INT, TN_SIZE_OF(x, INT, UINT))                                                           \
+  UNARY(sign_##lane, INT, TN_SIGN_OF(x, INT))                                                                \
   BINARY(add_##lane, INT, (UINT)x + (UINT)y)                                                                 \
   BINARY(sub_##lane, INT, (UINT)x - (UINT)y)                                                                 \
   BINARY(mul_##lane, INT, (UINT)x *(UINT)y)                                                                  \
-  BINARY(div_##lane, INT, QUOTIENT(x, y, INT, UINT))                                                         \
-  BINARY(fmod_##lane, INT, y == 0 || y == -1 ? 0 : x % y)                                                    \
+  BINARY(div_##lane, INT, TN_QUOTIENT(x, y, INT, UINT))                                                      \
+  BINARY(fmod_##lane, INT, TN_REST(x, y, INT))                                                               \
   BINARY(and_##lane, INT, x &y)                                                                              \
   BINARY(or_##lane, INT, x | y)                                                                              \
   BINARY(xor_##lane, INT, x ^ y)                                                                             \
+  UNARY(not_##lane, INT, x ^ 1) /* of bool */                                                                \
   BINARY(shift_left_##lane, INT, TN_SHIFT_LEFT(x, y, INT, UINT))                                             \
   BINARY(shift_right_##lane, INT, TN_SHIFT_RIGHT(x, y, INT, UINT))                                           \
   BINARY(maximum_##lane, INT, x > y ? x : y)                                                                 \
   BINARY(minimum_##lane, INT, x < y ? x : y)                                                                 \
   COMPARE(is_finite_##lane, INT, x == x)
-WHOLE(i32, int32_t, uint32_t)
-WHOLE(i64, int64_t, uint64_t)
-
-BINARY(and_u8, uint8_t, x &y)
-BINARY(or_u8, uint8_t, x | y)
-BINARY(xor_u8, uint8_t, x ^ y)
-UNARY(not_u8, uint8_t, x ^ 1)
-COMPARE(is_finite_u8, uint8_t, x == x)
+#define WHOLE_LANE(code, lane, INT, UINT) WHOLE(lane, INT, UINT)
+TN_WHOLE_LANES(WHOLE_LANE)
 
 /* ---- comparison, choice, constants, copies ---- */
 
@@ -99,9 +93,8 @@ COMPARE(is_finite_u8, uint8_t, x == x)
   COMPARE(le_##lane, T, x <= y)                                                                              \
   COMPARE(gt_##lane, T, x > y)                                                                               \
   COMPARE(ge_##lane, T, x >= y)
-COMPARISONS(u8, uint8_t)
-COMPARISONS(i32, int32_t)
-COMPARISONS(i64, int64_t)
+#define COMPARISONS_OF_WHOLE(code, lane, INT, UINT) COMPARISONS(lane, INT)
+TN_WHOLE_LANES(COMPARISONS_OF_WHOLE)
 COMPARISONS(f64, double)
 
 /* Lanes of any type as bits. */
@@ -152,18 +145,20 @@ COPY(copy_8, word64)
 
 /* ---- conversion ---- */
 
-#define CASTS(lane, T, U8, I32, I64)                                                                         \
+#define WRAPPED(to, from, x)   (x)
+#define SATURATED(to, from, x) tn_##to##_of_##from(x)
+#define CASTS(lane, T, OF)                                                                                   \
   LOOP(bool_of_##lane, uint8_t, T, uint8_t, x != 0)                                                          \
-  LOOP(byte_of_##lane, uint8_t, T, uint8_t, U8(x))                                                           \
-  LOOP(int_of_##lane, int32_t, T, uint8_t, I32(x))                                                           \
-  LOOP(long_of_##lane, int64_t, T, uint8_t, I64(x))                                                          \
-  LOOP(float_of_##lane, float, T, uint8_t, x)                                                                \
-  LOOP(double_of_##lane, double, T, uint8_t, x)
-CASTS(u8, uint8_t, , , )
-CASTS(i32, int32_t, , , )
-CASTS(i64, int64_t, , , )
-CASTS(f32, float, tn_u8_of_f32, tn_i32_of_f32, tn_i64_of_f32)
-CASTS(f64, double, tn_u8_of_f64, tn_i32_of_f64, tn_i64_of_f64)
+  LOOP(u8_of_##lane, uint8_t, T, uint8_t, OF(u8, lane, x))                                                   \
+  LOOP(i8_of_##lane, int8_t, T, uint8_t, OF(i8, lane, x))                                                    \
+  LOOP(i32_of_##lane, int32_t, T, uint8_t, OF(i32, lane, x))                                                 \
+  LOOP(i64_of_##lane, int64_t, T, uint8_t, OF(i64, lane, x))                                                 \
+  LOOP(f32_of_##lane, float, T, uint8_t, x)                                                                  \
+  LOOP(f64_of_##lane, double, T, uint8_t, x)
+#define CASTS_OF_WHOLE(code, lane, INT, UINT) CASTS(lane, INT, WRAPPED)
+TN_WHOLE_LANES(CASTS_OF_WHOLE)
+CASTS(f32, float, SATURATED)
+CASTS(f64, double, SATURATED)
 
 /* ---- the table ---- */
 
@@ -178,21 +173,20 @@ CASTS(f64, double, tn_u8_of_f64, tn_i32_of_f64, tn_i64_of_f64)
     COMPARISON_ENTRIES(lane), ENTRY(NEG, neg_##lane), ENTRY(ABS, abs_##lane), ENTRY(SIGN, sign_##lane),      \
         ENTRY(ADD, add_##lane), ENTRY(SUB, sub_##lane), ENTRY(MUL, mul_##lane), ENTRY(DIV, div_##lane),      \
         ENTRY(MAXIMUM, maximum_##lane), ENTRY(MINIMUM, minimum_##lane), ENTRY(FMOD, fmod_##lane),            \
-        ENTRY(AND, and_##lane), ENTRY(OR, or_##lane), ENTRY(XOR, xor_##lane),                                \
+        ENTRY(AND, and_##lane), ENTRY(OR, or_##lane), ENTRY(XOR, xor_##lane), ENTRY(NOT, not_##lane),        \
         ENTRY(SHIFT_LEFT, shift_left_##lane), ENTRY(SHIFT_RIGHT, shift_right_##lane),                        \
         ENTRY(WHERE, where_##size), ENTRY(CONSTANT, fill_##size)                                             \
   }
-#define CAST_ENTRIES(lane)                                                                                   \
-  {                                                                                                          \
-    [TN_BOOL] = TN_LOOP(bool_of_##lane), [TN_U8] = TN_LOOP(byte_of_##lane),                                  \
-    [TN_I32] = TN_LOOP(int_of_##lane), [TN_I64] = TN_LOOP(long_of_##lane),                                   \
-    [TN_F16] = TN_LOOP(float_of_##lane), [TN_BF16] = TN_LOOP(float_of_##lane),                               \
-    [TN_F32] = TN_LOOP(float_of_##lane), [TN_F64] = TN_LOOP(double_of_##lane)                                \
-  }
+#define CAST_ENTRIES(code, lane, type, whole)                                                                \
+  [TN_LANE_##code] = {[TN_BOOL] = TN_LOOP(bool_of_##lane), [TN_U8] = TN_LOOP(u8_of_##lane),                  \
+                      [TN_I8] = TN_LOOP(i8_of_##lane),     [TN_I32] = TN_LOOP(i32_of_##lane),                \
+                      [TN_I64] = TN_LOOP(i64_of_##lane),   [TN_F16] = TN_LOOP(f32_of_##lane),                \
+                      [TN_BF16] = TN_LOOP(f32_of_##lane),  [TN_F32] = TN_LOOP(f32_of_##lane),                \
+                      [TN_F64] = TN_LOOP(f64_of_##lane)},
 
 const tn_tile_lane_loops TN_LOOP(tn_tile_lanes) = {
-    .op = {[TN_LANE_U8] = {COMPARISON_ENTRIES(u8), ENTRY(AND, and_u8), ENTRY(OR, or_u8), ENTRY(XOR, xor_u8),
-                           ENTRY(NOT, not_u8), ENTRY(WHERE, where_1), ENTRY(CONSTANT, fill_1)},
+    .op = {[TN_LANE_U8] = WHOLE_ENTRIES(u8, 1),
+           [TN_LANE_I8] = WHOLE_ENTRIES(i8, 1),
            [TN_LANE_I32] = WHOLE_ENTRIES(i32, 4),
            [TN_LANE_I64] = WHOLE_ENTRIES(i64, 8),
            [TN_LANE_F32] = {ENTRY(CONSTANT, fill_4)},
@@ -218,10 +212,11 @@ const tn_tile_lane_loops TN_LOOP(tn_tile_lanes) = {
                             ENTRY(DIV, div_f64),
                             ENTRY(WHERE, where_8),
                             ENTRY(CONSTANT, fill_8)}},
-    .cast = {[TN_LANE_U8] = CAST_ENTRIES(u8),
-             [TN_LANE_I32] = CAST_ENTRIES(i32),
-             [TN_LANE_I64] = CAST_ENTRIES(i64),
-             [TN_LANE_F32] = CAST_ENTRIES(f32),
-             [TN_LANE_F64] = CAST_ENTRIES(f64)},
-    .copy = {TN_LOOP(copy_1), TN_LOOP(copy_4), TN_LOOP(copy_8), TN_LOOP(copy_4), TN_LOOP(copy_8)},
+    .cast = {TN_EACH_LANE(CAST_ENTRIES)},
+    .copy = {[TN_LANE_U8] = TN_LOOP(copy_1),
+             [TN_LANE_I8] = TN_LOOP(copy_1),
+             [TN_LANE_I32] = TN_LOOP(copy_4),
+             [TN_LANE_I64] = TN_LOOP(copy_8),
+             [TN_LANE_F32] = TN_LOOP(copy_4),
+             [TN_LANE_F64] = TN_LOOP(copy_8)},
 };

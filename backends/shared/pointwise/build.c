@@ -51,6 +51,7 @@ static uint64_t build_integer_of(double value, int32_t dtype) {
   switch (dtype) {
   case TN_BOOL: return value != 0;
   case TN_U8: return tn_u8_of_f64(value);
+  case TN_I8: return (uint8_t)tn_i8_of_f64(value);
   case TN_I32: return (uint32_t)tn_i32_of_f64(value);
   default: return (uint64_t)tn_i64_of_f64(value);
   }
@@ -126,9 +127,9 @@ static int32_t build_value(tn_pw_region *r, int32_t number) {
 
 enum {
   FLOATS = 1 << TN_LANE_F32 | 1 << TN_LANE_F64,
-  WHOLE = 1 << TN_LANE_I32 | 1 << TN_LANE_I64,
+  WHOLE = (1 << TN_LANE_F32) - 1,
   LONGS = 1 << TN_LANE_I64,
-  BYTES = 1 << TN_LANE_U8
+  BOOLS = 1 << TN_LANES /* bool, whose lane is u8 */
 };
 
 typedef struct build_rule {
@@ -250,19 +251,19 @@ static const build_rule build_rules[] = {
     {"maximum", build_plain, TN_PW_MAXIMUM, FLOATS | WHOLE, true},
     {"minimum", build_plain, TN_PW_MINIMUM, FLOATS | WHOLE, true},
     {"affine", build_plain, TN_PW_AFFINE, FLOATS, false},
-    {"eq", build_plain, TN_PW_EQ, FLOATS | WHOLE | BYTES, true},
-    {"ne", build_plain, TN_PW_NE, FLOATS | WHOLE | BYTES, true},
-    {"lt", build_plain, TN_PW_LT, FLOATS | WHOLE | BYTES, true},
-    {"le", build_plain, TN_PW_LE, FLOATS | WHOLE | BYTES, true},
-    {"gt", build_plain, TN_PW_GT, FLOATS | WHOLE | BYTES, true},
-    {"ge", build_plain, TN_PW_GE, FLOATS | WHOLE | BYTES, true},
-    {"is_finite", build_plain, TN_PW_IS_FINITE, FLOATS | WHOLE | BYTES, true},
-    {"and", build_plain, TN_PW_AND, BYTES, true},
-    {"or", build_plain, TN_PW_OR, BYTES, true},
-    {"not", build_plain, TN_PW_NOT, BYTES, true},
-    {"bitwise_and", build_plain, TN_PW_AND, WHOLE | BYTES, true},
-    {"bitwise_or", build_plain, TN_PW_OR, WHOLE | BYTES, true},
-    {"bitwise_xor", build_plain, TN_PW_XOR, WHOLE | BYTES, true},
+    {"eq", build_plain, TN_PW_EQ, FLOATS | WHOLE | BOOLS, true},
+    {"ne", build_plain, TN_PW_NE, FLOATS | WHOLE | BOOLS, true},
+    {"lt", build_plain, TN_PW_LT, FLOATS | WHOLE | BOOLS, true},
+    {"le", build_plain, TN_PW_LE, FLOATS | WHOLE | BOOLS, true},
+    {"gt", build_plain, TN_PW_GT, FLOATS | WHOLE | BOOLS, true},
+    {"ge", build_plain, TN_PW_GE, FLOATS | WHOLE | BOOLS, true},
+    {"is_finite", build_plain, TN_PW_IS_FINITE, FLOATS | WHOLE | BOOLS, true},
+    {"and", build_plain, TN_PW_AND, BOOLS, true},
+    {"or", build_plain, TN_PW_OR, BOOLS, true},
+    {"not", build_plain, TN_PW_NOT, BOOLS, true},
+    {"bitwise_and", build_plain, TN_PW_AND, WHOLE | BOOLS, true},
+    {"bitwise_or", build_plain, TN_PW_OR, WHOLE | BOOLS, true},
+    {"bitwise_xor", build_plain, TN_PW_XOR, WHOLE | BOOLS, true},
     {"shift_left", build_plain, TN_PW_SHIFT_LEFT, WHOLE, true},
     {"shift_right", build_plain, TN_PW_SHIFT_RIGHT, WHOLE, true},
     {"quotient", build_plain, TN_PW_DIV, WHOLE, true},
@@ -270,12 +271,12 @@ static const build_rule build_rules[] = {
 #define ROUNDED(op, ...) {#op, build_plain, TN_PW_FN_##op, FLOATS, false},
 #define EXACT(op, ...)   {#op, build_plain, TN_PW_FN_##op, FLOATS, true},
     TN_UNARY_FUNCTIONS(ROUNDED) TN_BINARY_FUNCTIONS(ROUNDED) TN_ROUNDING_FUNCTIONS(EXACT)
-        TN_SIGN_FUNCTIONS(EXACT){"where", build_plain, TN_PW_WHERE, FLOATS | WHOLE | BYTES, true},
-    {"cast", build_cast_node, TN_PW_CAST, FLOATS | WHOLE | BYTES, true},
-    {"broadcast", build_broadcast, TN_PW_COMPUTED, FLOATS | WHOLE | BYTES, true},
-    {"full", build_full, TN_PW_CONSTANT, FLOATS | WHOLE | BYTES, true},
-    {"iota", build_iota, TN_PW_INDEX, FLOATS | WHOLE | BYTES, true},
-    {"spread", build_spread, TN_PW_SPREAD, FLOATS | WHOLE | BYTES, true},
+        TN_SIGN_FUNCTIONS(EXACT){"where", build_plain, TN_PW_WHERE, FLOATS | WHOLE | BOOLS, true},
+    {"cast", build_cast_node, TN_PW_CAST, FLOATS | WHOLE | BOOLS, true},
+    {"broadcast", build_broadcast, TN_PW_COMPUTED, FLOATS | WHOLE | BOOLS, true},
+    {"full", build_full, TN_PW_CONSTANT, FLOATS | WHOLE | BOOLS, true},
+    {"iota", build_iota, TN_PW_INDEX, FLOATS | WHOLE | BOOLS, true},
+    {"spread", build_spread, TN_PW_SPREAD, FLOATS | WHOLE | BOOLS, true},
     {"random_uniform", build_random, TN_PW_UNIFORM, LONGS, true},
     {"random_normal", build_random, TN_PW_NORMAL, LONGS, true},
 };
@@ -292,7 +293,8 @@ static tn_status build_check_operands(const tn_pw_region *r, const tn_match_node
   for (int32_t i = 0; i < n->node->n_in; i++) {
     if (n->in[i] < 0) continue;
     const tn_type *type = r->types[n->in[i]];
-    if (!(rule->lanes >> tn_lane_of(type->dtype) & 1))
+    int32_t lane = type->dtype == TN_BOOL ? TN_LANES : tn_lane_of(type->dtype);
+    if (!(rule->lanes >> lane & 1))
       return tn_fail(r->handle, TN_EUNSUPPORTED, NULL, "%s of %s is not among its ops", rule->op,
                      tn_dtype_name(type->dtype));
     if (rule->build != build_spread && !tn_pw_broadcasts(type, &r->space.type))

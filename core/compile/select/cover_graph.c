@@ -6,11 +6,13 @@
 #include "core/compile/select/cover_graph.h"
 
 #include "core/compile/select/lower.h"
+#include "core/graph/rewrite/widen.h"
 
 /* Deeper nesting than this means an op that decomposes into itself. */
 enum { ROUNDS = 32 };
 
-/* Marks composites that no pattern names: no kernel can accept them. */
+/* Marks composites that no pattern names, which no kernel can accept, and ops that are computed in a wider
+ * dtype. */
 static tn_status mark_without_pattern(const tn_catalog *catalog, const tn_graph *graph, bool **marked,
                                       bool *any) {
   bool *marks = tn_alloc(catalog->env, graph->nodes.n * sizeof *marks);
@@ -18,8 +20,9 @@ static tn_status mark_without_pattern(const tn_catalog *catalog, const tn_graph 
   *any = false;
   for (size_t i = 0; i < graph->nodes.n; i++) {
     const tn_gnode *node = &graph->nodes.v[i];
-    marks[i] = tn_node_kind_of(node) == TN_NODE_WORK && tn_op_is_composite(node->op) &&
-               !tn_catalog_mentions(catalog, node->def, node->op);
+    marks[i] = tn_node_kind_of(node) == TN_NODE_WORK &&
+               ((tn_op_is_composite(node->op) && !tn_catalog_mentions(catalog, node->def, node->op)) ||
+                tn_node_widens(graph, node->def, node->in, node->n_in));
     *any |= marks[i];
   }
   *marked = marks;

@@ -75,10 +75,10 @@ tn_status tn_parse_duration(const void *handle, const char *text, double *second
 /* Maps the names of element types in other frameworks to Tenon's, for the message. */
 static const char *units_foreign_dtype(const char *text) {
   static const char *const names[][2] = {
-      {"float16", "f16"}, {"fp16", "f16"},     {"half", "f16"},    {"bfloat16", "bf16"}, {"float32", "f32"},
-      {"fp32", "f32"},    {"float", "f32"},    {"float64", "f64"}, {"fp64", "f64"},      {"double", "f64"},
-      {"int32", "i32"},   {"int", "i32"},      {"int64", "i64"},   {"long", "i64"},      {"uint8", "u8"},
-      {"byte", "u8"},     {"boolean", "bool"},
+      {"float16", "f16"}, {"fp16", "f16"},  {"half", "f16"},    {"bfloat16", "bf16"}, {"float32", "f32"},
+      {"fp32", "f32"},    {"float", "f32"}, {"float64", "f64"}, {"fp64", "f64"},      {"double", "f64"},
+      {"int32", "i32"},   {"int", "i32"},   {"int64", "i64"},   {"long", "i64"},      {"uint8", "u8"},
+      {"byte", "u8"},     {"int8", "i8"},   {"char", "i8"},     {"boolean", "bool"},
   };
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
     if (strcmp(names[i][0], text) == 0) return names[i][1];
@@ -96,6 +96,6 @@ tn_status tn_parse_dtype(const void *handle, const char *text, int32_t *dtype) {
   if (meant != NULL)
     return tn_failf(handle, TN_EINVAL, "'%s' is not an element type, did you mean '%s'?", text, meant);
   return tn_failf(handle, TN_EINVAL,
-                  "'%s' is not an element type, expected f32, f16, bf16, f64, i32, i64, u8, bool or any",
+                  "'%s' is not an element type, expected f32, f16, bf16, f64, i32, i64, i8, u8, bool or any",
                   text);
 }

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "core/base/element.h"
 #include "core/conformance/cases/cases.h"
 #include "core/conformance/reference/reference.h"
 
@@ -94,13 +95,19 @@ static void draw_distinct(tn_rng *rng, int64_t n, double *values) {
   }
 }
 
-/* The integers of a domain, between -9 and 8 where it has no bound. */
+/* The integers of a domain, between -9 and 8 where it has no bound. Special ones are all of a type of one
+ * byte, whose arithmetic wraps. */
 static void draw_integer_bounds(tn_case_input *input) {
   const tn_range *r = &input->domain;
+  double least, most;
+  bool bytes = tn_dtype_size(input->type.dtype) == 1 && input->style == TN_STYLE_SPECIAL;
+  tn_element_range(input->type.dtype, &least, &most);
   double low =
       isinf(r->low) ? fmin(-9, r->high - 18) : ceil(r->low) + (r->low_open && r->low == ceil(r->low));
+  low = fmax(bytes && isinf(r->low) ? least : low, least);
   double high =
       isinf(r->high) ? fmax(9, low + 18) : floor(r->high) + !(r->high_open && r->high == floor(r->high));
+  if (bytes && isinf(r->high)) high = most + 1;
   input->low = (int64_t)low;
   input->high = (int64_t)fmax(high, low + 1);
 }

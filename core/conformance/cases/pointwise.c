@@ -3,11 +3,12 @@
 #include "core/conformance/cases/schema_case.h"
 
 static tn_val pointwise_case_cast(tn_draw *d, const tn_case *c) {
-  static const int32_t to[] = {TN_BOOL, TN_I32, TN_I64, TN_F32, TN_F64, TN_F64, TN_F16, TN_BF16};
+  static const int32_t to[] = {TN_BOOL, TN_U8,  TN_I8,  TN_I32, TN_I64,
+                               TN_F32,  TN_F64, TN_F64, TN_F16, TN_BF16};
   bool floats = d->dtype == TN_F64; /* finite differences need a cast that does not round */
   tn_op_begin(d->b, c->op);
   tn_op_arg(d->b, tn_draw_tensor(d, tn_draw_type(d, d->dtype, 0, 4, true), TN_FILL_AWAY));
-  tn_op_set_text(d->b, "to", tn_dtype_name(floats ? TN_F64 : to[tn_draw_between(d, 0, 7)]));
+  tn_op_set_text(d->b, "to", tn_dtype_name(floats ? TN_F64 : to[tn_draw_between(d, 0, 9)]));
   return tn_op_end(d->b);
 }
 

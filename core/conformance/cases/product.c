@@ -228,9 +228,9 @@ static tn_val product_case_embedding(tn_draw *d, const tn_case *c) {
 }
 
 const tn_case tn_product_cases[] = {
-    {"matmul", product_case_matmul, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"matmul", product_case_matmul, TN_FILL_ANY, TN_CASE_NUMBERS},
     {"conv1d", product_case_conv, TN_FILL_ANY, TN_CASE_FLOATS},
-    {"conv2d", product_case_conv, TN_FILL_ANY, TN_CASE_FLOATS},
+    {"conv2d", product_case_conv, TN_FILL_ANY, TN_CASE_NUMBERS},
     {"conv2d_grad_input", product_case_conv_grad_input, TN_FILL_ANY, TN_CASE_FLOATS},
     {"conv2d_grad_weight", product_case_conv_grad_weight, TN_FILL_ANY, TN_CASE_FLOATS},
     {"conv3d", product_case_conv, TN_FILL_ANY, TN_CASE_FLOATS},

@@ -12,9 +12,14 @@ static double reference_sign_of(double x) { return x != x ? x : (x > 0) - (x < 0
 static double reference_larger(double x, double y) { return x != x || x > y ? x : y; }
 static double reference_smaller(double x, double y) { return x != x || x < y ? x : y; }
 
-/* i32 arithmetic wraps around. */
+/* Arithmetic of whole numbers wraps around; that of i64 is drawn from small ones. */
 static double wrap_integer(int32_t dtype, double v) {
-  return dtype == TN_I32 ? (double)(int32_t)(int64_t)v : v;
+  switch (dtype) {
+  case TN_U8: return (double)(uint8_t)(int64_t)v;
+  case TN_I8: return (double)(int8_t)(int64_t)v;
+  case TN_I32: return (double)(int32_t)(int64_t)v;
+  default: return v;
+  }
 }
 
 /* The bits of a whole number, and those by which y shifts it. */
@@ -22,7 +27,7 @@ static double reference_bits(const tn_reference_call *c) {
   return 8 * (double)tn_dtype_size(c->out[0]->dtype);
 }
 static double reference_shift(const tn_reference_call *c, double y) {
-  double most = reference_bits(c) - 1;
+  double most = reference_bits(c);
   return y < 0 || y > most ? most : y;
 }
 
@@ -101,9 +106,12 @@ static void reference_affine(const tn_reference_call *c) {
   for (int64_t i = 0; i < tn_type_count(c->out[0]); i++) c->y[0][i] = a->scale * c->x[0][i] + a->shift;
 }
 
+/* Whole numbers wrap to whole numbers; floats become the nearest one. */
 static void reference_cast(const tn_reference_call *c) {
+  int32_t to = c->out[0]->dtype;
+  bool wraps = !tn_dtype_is_float(c->in[0]->dtype);
   for (int64_t i = 0; i < tn_type_count(c->out[0]); i++)
-    c->y[0][i] = tn_reference_round(c->out[0]->dtype, c->x[0][i]);
+    c->y[0][i] = tn_reference_round(to, wraps ? wrap_integer(to, c->x[0][i]) : c->x[0][i]);
 }
 
 /* ---- fills ---- */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/graph/input_state.h"
+#include "core/graph/rewrite/widen.h"
 
 struct tn_reference {
   tn_graph *graph; /* primitives only */
@@ -15,7 +16,8 @@ struct tn_reference {
 /* ---- lowering ---- */
 
 static tn_status reference_lower_node(tn_rewrite *r, const tn_gnode *node, void *changed) {
-  if (node->op->decompose == NULL && node->op->formula == NULL) return tn_rewrite_copy(r, node);
+  if (!tn_op_is_composite(node->op) && !tn_node_widens(r->from, node->def, node->in, node->n_in))
+    return tn_rewrite_copy(r, node);
   tn_val in[TN_REFERENCE_OPERANDS], out[TN_REFERENCE_RESULTS];
   for (int32_t i = 0; i < node->n_in; i++) in[i] = node->in[i] == 0 ? 0 : r->map[node->in[i]];
   TN_TRY(tn_decompose(r->b, node->def, node->attributes, in, node->n_in, node->n_out, out));

@@ -14,7 +14,7 @@ static tn_status wrong_filter(tn_suite *suite, const char *part) {
 }
 
 static bool filter_read_dtype(tn_suite *suite, const char *word) {
-  for (int32_t dtype = TN_I32; dtype < TN_DTYPES; dtype++)
+  for (int32_t dtype = TN_U8; dtype < TN_DTYPES; dtype++)
     if (strcmp(word, tn_dtype_name(dtype)) == 0) {
       suite->filter.dtype = dtype;
       return true;

@@ -25,7 +25,8 @@ static uint64_t operand_data_bits(int32_t dtype, uint64_t random) {
   case TN_BF16: return operand_data_float(random, 16, 7, 127);
   case TN_F32: return operand_data_float(random, 32, 23, 127);
   case TN_F64: return operand_data_float(random, 64, 52, 1023);
-  case TN_U8: return random >> 56;
+  case TN_U8:
+  case TN_I8: return random >> 56;
   default: return random >> 63;
   }
 }

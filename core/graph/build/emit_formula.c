@@ -52,6 +52,7 @@ static double formula_largest(int32_t dtype) {
   case TN_I32: return INT32_MAX;
   case TN_I64: return 0x1p63;
   case TN_U8: return UINT8_MAX;
+  case TN_I8: return INT8_MAX;
   default: return 0x1.fffffffffffffp1023;
   }
 }

@@ -68,7 +68,9 @@ tn_term tn_term_add(const tn_terms *e, tn_term x, tn_term y) {
   return tn_term_binary(e, "add", x, y);
 }
 
+/* A number of u8 has no opposite. */
 tn_term tn_term_subtract(const tn_terms *e, tn_term x, tn_term y) {
+  if (!x.is_number && y.is_number && term_dtype(e, x.value) == TN_U8) return tn_term_binary(e, "sub", x, y);
   if (x.is_number || y.is_number) return tn_term_add(e, x, tn_term_negate(e, y));
   return tn_term_binary(e, "sub", x, y);
 }

@@ -1,6 +1,8 @@
 /* core/graph/op/infer.c: checks operands against schemas and infers the types of results. */
 #include "core/graph/op/infer.h"
 
+#include "core/base/element.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -43,7 +45,8 @@ static tn_status infer_refuse_operand(const inference *s, int32_t i, const char 
 static void infer_list_dtypes(uint32_t dtypes, char *text, size_t size) {
   size_t n = 0;
   text[0] = '\0';
-  for (int32_t d = 1; d < TN_DTYPES; d++) {
+  for (int32_t i = 0; i < TN_DTYPES - 1; i++) {
+    int32_t d = tn_dtype_order[i];
     if ((dtypes >> d & 1) == 0) continue;
     dtypes &= ~(1u << d);
     const char *comma = n == 0 ? "" : dtypes == 0 ? " or " : ", ";
@@ -185,17 +188,48 @@ static tn_status infer_check_result(inference *s, int32_t i, tn_type *out) {
                   r->name, tn_type_format(out, type));
 }
 
+/* ---- wider dtypes ---- */
+
+static bool infer_widens(const inference *s) {
+  for (int32_t i = 0; i < s->n_in; i++)
+    if (tn_op_def_widens(s->def, i, s->in[i])) return true;
+  return false;
+}
+
+static tn_status infer_results(inference *s, const void *attributes, tn_type *out) {
+  const tn_op_def *def = s->def;
+  for (int32_t i = 0; i < s->n_out; i++) out[i] = (tn_type){.dtype = infer_schema_dtype(s, i)};
+  if (def->infer != NULL) return def->infer(s->env, def, attributes, s->in, s->n_in, out);
+  if (tn_op_infers_by_decomposition(def->op))
+    return def->composite(s->env, def, attributes, s->in, s->n_in, out);
+  return def->op->infer != NULL ? infer_by_op(s, attributes, out) : infer_pointwise(s, out);
+}
+
+/* The results of the wide operands; those of a letter have its dtype. */
+static tn_status infer_widened(inference *s, const void *attributes, tn_type *out) {
+  size_t n = (size_t)s->n_in;
+  tn_type *types = tn_alloc(s->env, n * sizeof *types);
+  const tn_type **in = tn_alloc(s->env, n * sizeof *in);
+  tn_status status = types != NULL && in != NULL ? TN_OK : TN_ENOMEM;
+  for (int32_t i = 0; i < s->n_in && status == TN_OK; i++) {
+    if (s->in[i] == NULL) continue;
+    types[i] = *s->in[i];
+    types[i].dtype = tn_op_def_wide(s->def, i, types[i].dtype);
+    in[i] = &types[i];
+  }
+  if (status == TN_OK) status = tn_infer_types(s->env, s->def, attributes, in, s->n_in, out);
+  for (int32_t i = 0; i < s->n_out && status == TN_OK; i++)
+    if (infer_schema_dtype(s, i) != TN_ANY) out[i].dtype = infer_schema_dtype(s, i);
+  tn_release(s->env, in);
+  tn_release(s->env, types);
+  return status;
+}
+
 tn_status tn_infer_types(const tn_env *env, const tn_op_def *def, const void *attributes,
                          const tn_type *const *in, int32_t n_in, tn_type *out) {
   inference s = {.env = env, .def = def, .in = in, .n_in = n_in, .n_out = tn_op_n_results(def, attributes)};
   TN_TRY(infer_check_operands(&s));
-  for (int32_t i = 0; i < s.n_out; i++) out[i] = (tn_type){.dtype = infer_schema_dtype(&s, i)};
-  if (def->infer != NULL)
-    TN_TRY(def->infer(env, def, attributes, in, n_in, out));
-  else if (tn_op_infers_by_decomposition(def->op))
-    TN_TRY(def->composite(env, def, attributes, in, n_in, out));
-  else
-    TN_TRY(def->op->infer != NULL ? infer_by_op(&s, attributes, out) : infer_pointwise(&s, out));
+  TN_TRY((infer_widens(&s) ? infer_widened : infer_results)(&s, attributes, out));
   for (int32_t i = 0; i < s.n_out; i++) TN_TRY(infer_check_result(&s, i, &out[i]));
   return TN_OK;
 }

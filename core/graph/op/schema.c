@@ -118,20 +118,39 @@ static tn_status schema_read_results(schema_scanner *s, tn_op_def *def) {
   return def->results != NULL ? TN_OK : TN_ENOMEM;
 }
 
-/* letter "in" word {word} */
+/* word {word} */
+static tn_status schema_read_dtypes(schema_scanner *s, uint32_t *dtypes) {
+  *dtypes = 0;
+  for (size_t n = schema_word_length(s); n > 0; n = schema_word_length(s)) {
+    int32_t dtype = schema_find_dtype(s->at, n);
+    if (dtype == TN_ANY) break;
+    *dtypes |= 1u << dtype;
+    s->at += n;
+  }
+  return *dtypes != 0 ? TN_OK : schema_expected(s, "an element type such as f32");
+}
+
+/* dtypes "as" word */
+static tn_status schema_read_wide(schema_scanner *s, tn_op_def *def, char letter) {
+  uint32_t narrow, wide;
+  TN_TRY(schema_read_dtypes(s, &narrow));
+  if (schema_word_length(s) != 2 || !schema_take(s, "as")) return schema_expected(s, "\"as\"");
+  TN_TRY(schema_read_dtypes(s, &wide));
+  if ((wide & (wide - 1)) != 0 || (wide & def->dtypes[letter - 'A']) == 0)
+    return schema_expected(s, "behind \"as\" one of the element types in front of \",\"");
+  def->dtypes[letter - 'A'] |= narrow;
+  for (int32_t d = 1; d < TN_DTYPES; d++)
+    if ((narrow >> d & 1) != 0) def->wide[letter - 'A'][d] = (uint8_t)__builtin_ctz(wide);
+  return TN_OK;
+}
+
+/* letter "in" dtypes {"," dtypes "as" word} */
 static tn_status schema_read_range(schema_scanner *s, tn_op_def *def) {
   char letter = 0;
   if (!schema_take_letter(s, &letter)) return schema_expected(s, "a capital letter");
   if (schema_word_length(s) != 2 || !schema_take(s, "in")) return schema_expected(s, "\"in\"");
-  uint32_t dtypes = 0;
-  for (size_t n = schema_word_length(s); n > 0; n = schema_word_length(s)) {
-    int32_t dtype = schema_find_dtype(s->at, n);
-    if (dtype == TN_ANY) break;
-    dtypes |= 1u << dtype;
-    s->at += n;
-  }
-  if (dtypes == 0) return schema_expected(s, "an element type such as f32");
-  def->dtypes[letter - 'A'] = dtypes;
+  TN_TRY(schema_read_dtypes(s, &def->dtypes[letter - 'A']));
+  while (schema_take(s, ",")) TN_TRY(schema_read_wide(s, def, letter));
   return TN_OK;
 }
 
@@ -170,6 +189,12 @@ tn_status tn_op_def_create(const void *handle, tn_arena *arena, const tn_op *op,
   TN_TRY(tn_op_def_read_domain(handle, arena, made));
   *def = made;
   return TN_OK;
+}
+
+int32_t tn_op_def_wide(const tn_op_def *def, int32_t i, int32_t dtype) {
+  char letter = tn_op_def_operand(def, i)->letter;
+  int32_t wide = letter != 0 ? def->wide[letter - 'A'][dtype] : TN_ANY;
+  return wide != TN_ANY ? wide : dtype;
 }
 
 const tn_operand_def *tn_op_def_operand(const tn_op_def *def, int32_t i) {

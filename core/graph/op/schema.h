@@ -4,7 +4,8 @@
  *   operand = word ["?" | "*"] [":" dtype]        without a dtype: any
  *   result  = word [":" dtype]
  *   dtype   = "f32" ... | "any" | letter          letter: A to Z, one dtype per node
- *   range   = letter "in" word {word}
+ *   range   = letter "in" dtypes {"," dtypes "as" word}     as: the op is computed in the dtype behind it
+ *   dtypes  = word {word}
  *
  * and domains of operands:
  *
@@ -47,8 +48,10 @@ struct tn_op_def {
   int32_t n_operands, n_results;
   bool variadic;
   uint32_t dtypes[TN_SCHEMA_LETTERS]; /* allowed for each letter: bit 1 << dtype */
-  tn_formula formula, gradient;       /* text NULL: none */
-  struct tn_op_table *ops;            /* that the definition belongs to, and its `composite` */
+  /* For each letter and dtype: the dtype in which the op is computed; TN_ANY: in its own. */
+  uint8_t wide[TN_SCHEMA_LETTERS][TN_DTYPES];
+  tn_formula formula, gradient; /* text NULL: none */
+  struct tn_op_table *ops;      /* that the definition belongs to, and its `composite` */
   tn_composite_infer *composite;
   int32_t *nesting; /* decompositions of the table that are emitted for their types */
   /* Of an op of the host with any number of results, which all have the definition of the first (loop/):
@@ -82,6 +85,13 @@ tn_status tn_op_def_read_domain(const void *handle, tn_arena *arena, tn_op_def *
 
 /* The definition of operand i of a node; the items of a variadic operand share one. */
 const tn_operand_def *tn_op_def_operand(const tn_op_def *def, int32_t i);
+
+/* The dtype in which the op is computed for operand i of a dtype: its own, mostly. */
+int32_t tn_op_def_wide(const tn_op_def *def, int32_t i, int32_t dtype);
+/* Whether that is another one than the operand's (NULL: absent). */
+static inline bool tn_op_def_widens(const tn_op_def *def, int32_t i, const tn_type *type) {
+  return type != NULL && tn_op_def_wide(def, i, type->dtype) != type->dtype;
+}
 
 /* formulas.c: reads tn_op.formula and tn_op.gradient. TN_EABI: the descriptor has callbacks for the same,
  * too. */

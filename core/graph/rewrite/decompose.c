@@ -1,8 +1,11 @@
 /* core/graph/rewrite/decompose.c: emits the decomposition of a composite op. */
 #include "core/graph/build/builder.h"
 #include "core/graph/build/emit_formula.h"
+#include "core/graph/rewrite/widen.h"
 
-static tn_status decompose_emit(tn_build *b, const tn_op_def *def, const void *attributes) {
+static tn_status decompose_emit(tn_build *b, const tn_op_def *def, const void *attributes, const tn_val *in,
+                                int32_t n_in) {
+  if (tn_node_widens(tn_builder_graph(b), def, in, n_in)) return tn_widen(b, def, attributes, in, n_in);
   if (def->formula.text != NULL) return tn_formula_emit(b, &def->formula, attributes);
   if (def->op->decompose != NULL) return def->op->decompose(b, attributes);
   return tn_failf(b, TN_EINVAL, "the op is primitive: it has no decomposition");
@@ -46,7 +49,7 @@ tn_status tn_decompose(tn_build *b, const tn_op_def *def, const void *attributes
   for (int32_t i = 0; i < n_out; i++) out[i] = 0;
   TN_TRY(tn_build_status(b));
   tn_builder_push(b, &frame);
-  tn_status status = decompose_emit(b, def, attributes);
+  tn_status status = decompose_emit(b, def, attributes, in, n_in);
   if (tn_build_status(b) != TN_OK) status = tn_build_status(b);
   if (status == TN_OK) status = decompose_check_results(b, def, attributes, in, n_in, out);
   tn_builder_wrap(b, status, "decomposition", def->op->item.name);

@@ -1,10 +1,11 @@
-/* core/model/lines/operation.c: operations on values in lines that compute: the checks of operands, and the ops
- * that they become (core/graph/build/term.h). */
+/* core/model/lines/operation.c: operations on values in lines that compute: the checks of operands, and the
+ * ops that they become (core/graph/build/term.h). */
 #include "core/model/assemble.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "core/base/element.h"
 #include "core/graph/build/term.h"
 #include "core/graph/graph.h"
 
@@ -71,18 +72,25 @@ static tn_status operation_check_tensor(const tn_value_place *at, int32_t op, co
   return TN_OK;
 }
 
+/* Whether a number is one of a type of whole numbers. i64 has those that a double counts exactly. */
+static bool operation_holds(int32_t dtype, double number) {
+  double low, high;
+  tn_element_range(dtype, &low, &high);
+  return number == floor(number) && number >= fmax(low, -9e15) && number <= fmin(high, 9e15);
+}
+
 /* A number takes the element type of the values beside it, which has to hold it. */
 tn_status tn_value_check_number(const tn_value_place *at, const tn_value *number, int32_t dtype) {
   const tn_env *env = at->scope->assembly->env;
   if (tn_dtype_is_float(dtype)) return TN_OK;
-  if (dtype == TN_BOOL && number->number != 0 && number->number != 1)
+  if (operation_holds(dtype, number->number)) return TN_OK;
+  if (dtype == TN_BOOL)
     return tn_failf(env, TN_EINVAL, "a number takes the type of the value beside it, bool, expected 0 or 1");
-  if (number->number != floor(number->number) || fabs(number->number) > 9e15)
-    return tn_failf(env, TN_EINVAL,
-                    "a number takes the type of the value beside it, %s, and %s is no whole number; write "
-                    "cast(x, to=f32)",
-                    tn_dtype_name(dtype), tn_value_text(&at->scope->assembly->arena, number));
-  return TN_OK;
+  bool narrow = number->number == floor(number->number) && dtype != TN_I64;
+  return tn_failf(env, TN_EINVAL,
+                  "a number takes the type of the value beside it, %s, and %s is no %s; write cast(x, to=%s)",
+                  tn_dtype_name(dtype), tn_value_text(&at->scope->assembly->arena, number),
+                  narrow ? "number of it" : "whole number", narrow ? "i64" : "f32");
 }
 
 /* Operands are numbers or values. Values have one element type, which holds the numbers. */

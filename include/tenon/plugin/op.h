@@ -59,9 +59,11 @@ typedef struct tn_cost {
 } tn_cost;
 
 /* schema: "(x:T, w:T, bias?:T, rest*:T) -> (y:T, index:i32); T in f16 bf16 f32 f64".
- * A dtype letter stands for one dtype in the whole node; without `in` it ranges over all dtypes. `?` marks an
- * optional operand; `*`, on the last operand, any number of operands. The host sets the dtype of results with
- * a letter or a fixed dtype before it calls infer; infer sets that of results of type `any`. */
+ * A dtype letter stands for one dtype in the whole node; without `in` it ranges over all dtypes. Behind "T in
+ * i32 f32, u8 i8 as i32" the op takes u8 and i8, too, and its callbacks and kernels do not see them: the host
+ * casts operands to i32, and results of T back. `?` marks an optional operand; `*`, on the last operand, any
+ * number of operands. The host sets the dtype of results with a letter or a fixed dtype before it calls
+ * infer; infer sets that of results of type `any`. */
 typedef struct tn_op {
   tn_item item;
   const char *schema;

@@ -9,6 +9,7 @@ import zlib
 import torch
 
 FLOATS = (torch.float32, torch.float64)
+BYTES = {torch.bool: (0, 1), torch.uint8: (0, 255), torch.int8: (-128, 127)}
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, math.inf, -math.inf, math.nan, 40.0, -40.0)
 
 
@@ -21,6 +22,7 @@ class Draw:
         torch.manual_seed(seed)
         self.ties = self.r.random() < 0.3
         self.large = self.r.random() < 0.15
+        self.wraps = False  # bytes are all of their type
 
     # ---- options ----
 
@@ -81,6 +83,8 @@ class Draw:
         dtype = dtype or self.dtype
         if dtype is torch.bool:
             return torch.rand(shape) < 0.5
+        if self.wraps and dtype in BYTES and (low, high) == (-3.0, 3.0):
+            low, high = BYTES[dtype]
         if dtype not in FLOATS:
             low = max(0, math.ceil(low)) if dtype is torch.uint8 else math.ceil(low)
             return torch.randint(low, math.floor(high) + 1, shape).to(dtype)
@@ -99,6 +103,8 @@ class Draw:
     def distinct(self, shape):
         """Elements without ties."""
         n = math.prod(shape)
+        if n > 128 and self.dtype in BYTES:
+            raise ValueError("too many elements for numbers of a byte")
         return ((torch.randperm(n) - n // 2).reshape(shape) * (1 if self.dtype not in FLOATS else 0.5)).to(self.dtype)
 
     def indices(self, n, shape):
@@ -178,6 +184,11 @@ def moved(low=1, high=4, empty=True, **options):
 
 
 # ---- arguments of PyTorch's functions ----
+
+
+def summed(x):
+    """Elements in the type of their sums."""
+    return x.long() if x.dtype in BYTES else x
 
 
 def over(function):

@@ -11,7 +11,7 @@ def full(d):
 
 def mask(d):
     a, b = d.broadcasting(2)
-    return [d.values(b), d.values(d.narrowed(b), dtype=torch.bool)], {"value": d.int(-3, 3)}
+    return [d.values(b), d.values(d.narrowed(b), dtype=torch.bool)], {"value": d.int(0 if d.dtype is torch.uint8 else -3, 3)}
 
 
 def choose(d):

@@ -6,6 +6,8 @@ import math
 import torch
 import torch.nn.functional as F
 
+from .draws import BYTES
+
 CONV = (F.conv1d, F.conv2d, F.conv3d)
 TRANSPOSED = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)
 MAX_POOL, AVERAGE_POOL = (F.max_pool1d, F.max_pool2d, F.max_pool3d), (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d)
@@ -137,7 +139,13 @@ def adaptive(functions, **more):
     def draw(d):
         rank = d.int(1, 3)
         return [d.values((d.size(), d.size(), *(d.int(1, 7) for _ in range(rank))))], {"size": d.some(rank, 1, 5)}
-    return draw, lambda x, size: functions[x.dim() - 3](x, size, **more)
+
+    def run(x, size):
+        if x.dtype in BYTES:  # PyTorch has floats alone
+            y, index = run(x.double(), size)
+            return y.to(x.dtype), index
+        return functions[x.dim() - 3](x, size, **more)
+    return draw, run
 
 
 def image(d, low=1, high=3):

@@ -6,7 +6,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from .draws import all_of, along, coarse, moved, over, reduced, short
+from .draws import all_of, along, coarse, moved, over, reduced, short, summed
 
 
 # ---- draws ----
@@ -227,12 +227,12 @@ def crop(x, start, mirror=None, size=()):
 
 
 def cast(d):
-    to = d.choice(["bool", "u8", "i32", "i64", "f16", "bf16", "f32", "f64"])
-    whole = to in ("u8", "i32", "i64")  # of numbers without a counterpart there PyTorch's result depends on the machine
+    to = d.choice(["bool", "u8", "i8", "i32", "i64", "f16", "bf16", "f32", "f64"])
+    whole = to in ("u8", "i8", "i32", "i64")  # of numbers without a counterpart there PyTorch's result depends on the machine
     return [d.values(d.shape(0), *((0, 3.5) if whole else ()))], {"to": to}
 
 
-TO = {"bool": torch.bool, "u8": torch.uint8, "i32": torch.int32, "i64": torch.int64, "f16": torch.float16,
+TO = {"bool": torch.bool, "u8": torch.uint8, "i8": torch.int8, "i32": torch.int32, "i64": torch.int64, "f16": torch.float16,
       "bf16": torch.bfloat16, "f32": torch.float32, "f64": torch.float64}
 
 
@@ -323,6 +323,7 @@ def pad(x, low, high, inner):
 
 
 def prod(x, axes, keep):
+    x = summed(x)
     for a in sorted((a % x.dim() for a in all_of(x, axes)), reverse=True):
         x = x.prod(a, keepdim=keep, dtype=x.dtype)
     return x
@@ -338,7 +339,7 @@ def logical(function):
 
 ROWS = {
     # reductions
-    "reduce_sum": (reduced(), over(lambda x, **o: x.sum(dtype=x.dtype, **o))),
+    "reduce_sum": (reduced(), over(lambda x, **o: summed(x).sum(dtype=summed(x).dtype, **o))),
     "reduce_mean": (reduced(), over(torch.mean)),
     "reduce_max": (reduced(), over(torch.amax)),
     "reduce_min": (reduced(), over(torch.amin)),
@@ -367,8 +368,8 @@ ROWS = {
                  lambda x, axis, keep, q, mode: x.quantile(q, axis, keep, interpolation=mode)),
     "max_with_index": (along(keep=[False, True]), lambda x, axis, keep: x.max(axis, keep)),
     "min_with_index": (along(keep=[False, True]), lambda x, axis, keep: x.min(axis, keep)),
-    "cumsum": (along(exclusive=[False, True], reverse=[False, True]), lambda x, axis, **o: cumulative(x, axis, "sum", **o)),
-    "cumprod": (short(along(exclusive=[False, True], reverse=[False, True])), lambda x, axis, **o: cumulative(x, axis, "prod", **o)),
+    "cumsum": (along(exclusive=[False, True], reverse=[False, True]), lambda x, axis, **o: cumulative(summed(x), axis, "sum", **o)),
+    "cumprod": (short(along(exclusive=[False, True], reverse=[False, True])), lambda x, axis, **o: cumulative(summed(x), axis, "prod", **o)),
     "logcumsumexp": (along(reverse=[False, True]), lambda x, axis, reverse: cumulative(x, axis, "logsumexp", False, reverse)),
     "cumulative": (short(running), cumulative),
     "cummax": (along(reverse=[False, True]), running_index(torch.cummax)),
@@ -381,7 +382,7 @@ ROWS = {
     "pairwise_distance": (pair(p=lambda d, n: d.choice([1, 2, 3]), keep=lambda d, n: d.flag()),
                           lambda x, y, p, keep: F.pairwise_distance(x, y, p, keepdim=keep)),
     "cdist": (rows, lambda x, y, p: torch.cdist(x, y, p)),
-    "trace": (moved(2, 2), torch.trace),
+    "trace": (moved(2, 2), lambda x: torch.trace(summed(x)).to(summed(x).dtype)),
     "einsum": (contracted, lambda *v, equation: torch.einsum(equation.strip('"'), *v)),
     "matmul": (factors, product),
     # movement

@@ -144,6 +144,11 @@ static void a_value_fills_every_dtype(void **state) {
   FAILS(tn_tensor_fill(t, 0.5), TN_EINVAL, "cannot hold");
   FAILS(tn_tensor_fill(t, NAN), TN_EINVAL, "cannot hold");
   tn_tensor_delete(t);
+  bytes.dtype = TN_I8;
+  OK(tn_tensor_new(device, &bytes, &t));
+  OK(tn_tensor_fill(t, -128));
+  FAILS(tn_tensor_fill(t, 128), TN_EINVAL, "i8 cannot hold 128");
+  tn_tensor_delete(t);
 }
 
 static void a_tensor_may_lie_in_the_callers_memory(void **state) {

@@ -70,7 +70,7 @@ static void every_type_is_read(void **state) {
   static const struct {
     const char *descr;
     int32_t dtype;
-  } types[] = {{"|u1", TN_U8},  {"<i4", TN_I32}, {"<i8", TN_I64},
+  } types[] = {{"|u1", TN_U8},  {"|i1", TN_I8},  {"<i4", TN_I32}, {"<i8", TN_I64},
                {"<f2", TN_F16}, {"<f4", TN_F32}, {"<f8", TN_F64}};
   for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
     char header[128];

@@ -18,8 +18,10 @@ LANE_CONVERT(f64_of_bf16, uint16_t, double, (double)tn_f32_of_bf16(x[k]))
 LANE_CONVERT(f64_of_f32, float, double, (double)x[k])
 LANE_CONVERT(f64_of_i32, int32_t, double, (double)x[k])
 LANE_CONVERT(f64_of_u8, uint8_t, double, (double)x[k])
+LANE_CONVERT(f64_of_i8, int8_t, double, (double)x[k])
 LANE_CONVERT(i64_of_i32, int32_t, int64_t, x[k])
 LANE_CONVERT(i64_of_u8, uint8_t, int64_t, x[k])
+LANE_CONVERT(i64_of_i8, int8_t, int64_t, x[k])
 
 void tn_cpu_widen(int32_t dtype, const void *from, float *to, int64_t n) {
   (dtype == TN_F16 ? f32_of_f16 : f32_of_bf16)(from, to, n);
@@ -48,6 +50,7 @@ const double *tn_cpu_f64(int32_t dtype, const void *from, int64_t at, int64_t n,
   case TN_F16: f64_of_f16(x, tile, n); break;
   case TN_BF16: f64_of_bf16(x, tile, n); break;
   case TN_I32: f64_of_i32(x, tile, n); break;
+  case TN_I8: f64_of_i8(x, tile, n); break;
   default: f64_of_u8(x, tile, n); break;
   }
   return tile;
@@ -55,11 +58,12 @@ const double *tn_cpu_f64(int32_t dtype, const void *from, int64_t at, int64_t n,
 
 const int64_t *tn_cpu_i64(int32_t dtype, const void *from, int64_t at, int64_t n, int64_t *tile) {
   const void *x = tn_cpu_at(from, dtype, at);
-  if (dtype == TN_I64) return x;
-  if (dtype == TN_I32)
-    i64_of_i32(x, tile, n);
-  else
-    i64_of_u8(x, tile, n);
+  switch (dtype) {
+  case TN_I64: return x;
+  case TN_I32: i64_of_i32(x, tile, n); break;
+  case TN_I8: i64_of_i8(x, tile, n); break;
+  default: i64_of_u8(x, tile, n); break;
+  }
   return tile;
 }
 

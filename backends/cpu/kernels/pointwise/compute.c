@@ -90,43 +90,29 @@ static TN_CPU_CLONES void compute_f64(const tn_pw_insn *insn, double *d, void *c
  * where there is no quotient ---- */
 
 #define COMPUTE_WHOLE(name, INT, UINT)                                                                       \
-  static inline INT name##_quotient(INT x, INT y) {                                                          \
-    if (y == 0) return 0;                                                                                    \
-    return y == -1 ? (INT)(0 - (UINT)x) : (INT)(x / y);                                                      \
-  }                                                                                                          \
-  static inline INT name##_rest(INT x, INT y) { return y == 0 || y == -1 ? 0 : (INT)(x % y); }               \
   static TN_CPU_CLONES void name(const tn_pw_insn *insn, INT *d, void *const *in, int64_t n) {               \
     const INT *a = in[0], *b = in[1];                                                                        \
     switch (insn->op) {                                                                                      \
-    case TN_PW_NEG: EACH((INT)(0 - (UINT)a[k]));                                                             \
-    case TN_PW_ABS: EACH((INT)(a[k] < 0 ? 0 - (UINT)a[k] : (UINT)a[k]));                                     \
-    case TN_PW_SIGN: EACH((INT)((a[k] > 0) - (a[k] < 0)));                                                   \
+    case TN_PW_NEG: EACH(TN_OPPOSITE(a[k], INT, UINT));                                                      \
+    case TN_PW_ABS: EACH(TN_SIZE_OF(a[k], INT, UINT));                                                       \
+    case TN_PW_SIGN: EACH(TN_SIGN_OF(a[k], INT));                                                            \
     case TN_PW_ADD: EACH((INT)((UINT)a[k] + (UINT)b[k]));                                                    \
     case TN_PW_SUB: EACH((INT)((UINT)a[k] - (UINT)b[k]));                                                    \
     case TN_PW_MUL: EACH((INT)((UINT)a[k] * (UINT)b[k]));                                                    \
-    case TN_PW_DIV: EACH(name##_quotient(a[k], b[k]));                                                       \
-    case TN_PW_FMOD: EACH(name##_rest(a[k], b[k]));                                                          \
+    case TN_PW_DIV: EACH(TN_QUOTIENT(a[k], b[k], INT, UINT));                                                \
+    case TN_PW_FMOD: EACH(TN_REST(a[k], b[k], INT));                                                         \
     case TN_PW_AND: EACH(a[k] & b[k]);                                                                       \
     case TN_PW_OR: EACH(a[k] | b[k]);                                                                        \
     case TN_PW_XOR: EACH(a[k] ^ b[k]);                                                                       \
+    case TN_PW_NOT: EACH(a[k] ^ 1); /* of bool */                                                            \
     case TN_PW_SHIFT_LEFT: EACH(TN_SHIFT_LEFT(a[k], b[k], INT, UINT));                                       \
     case TN_PW_SHIFT_RIGHT: EACH(TN_SHIFT_RIGHT(a[k], b[k], INT, UINT));                                     \
     case TN_PW_MAXIMUM: EACH(a[k] > b[k] ? a[k] : b[k]);                                                     \
     default: EACH(a[k] < b[k] ? a[k] : b[k]); /* TN_PW_MINIMUM */                                            \
     }                                                                                                        \
   }
-COMPUTE_WHOLE(compute_i32, int32_t, uint32_t)
-COMPUTE_WHOLE(compute_i64, int64_t, uint64_t)
-
-static TN_CPU_CLONES void compute_u8(const tn_pw_insn *insn, uint8_t *d, void *const *in, int64_t n) {
-  const uint8_t *a = in[0], *b = in[1];
-  switch (insn->op) {
-  case TN_PW_AND: EACH(a[k] & b[k]);
-  case TN_PW_OR: EACH(a[k] | b[k]);
-  case TN_PW_XOR: EACH(a[k] ^ b[k]);
-  default: EACH(a[k] ^ 1); /* TN_PW_NOT */
-  }
-}
+#define COMPUTE_LANE(code, lane, INT, UINT) COMPUTE_WHOLE(compute_##lane, INT, UINT)
+TN_WHOLE_LANES(COMPUTE_LANE)
 
 /* ---- comparison and selection ---- */
 
@@ -143,11 +129,8 @@ static TN_CPU_CLONES void compute_u8(const tn_pw_insn *insn, uint8_t *d, void *c
     default: EACH(a[k] - a[k] == 0); /* TN_PW_IS_FINITE */                                                   \
     }                                                                                                        \
   }
-COMPARE(compare_u8, uint8_t)
-COMPARE(compare_i32, int32_t)
-COMPARE(compare_i64, int64_t)
-COMPARE(compare_f32, float)
-COMPARE(compare_f64, double)
+#define COMPARE_LANE(code, lane, LANE, whole) COMPARE(compare_##lane, LANE)
+TN_EACH_LANE(COMPARE_LANE)
 
 /* Lanes of any type as bits. */
 typedef uint32_t __attribute__((may_alias)) word32;
@@ -169,37 +152,40 @@ WHERE(where_8, word64)
   static TN_CPU_CLONES void name(const FROM *a, TO *d, int64_t n) {                                          \
     TN_CPU_VECTOR for (int64_t k = 0; k < n; k++) d[k] = (TO)(value);                                        \
   }
-#define CONVERT_ALL(from, FROM, U8, I32, I64)                                                                \
+#define WRAPPED(to, from, x)   (x)
+#define SATURATED(to, from, x) tn_##to##_of_##from(x)
+#define CONVERT_ALL(from, FROM, OF)                                                                          \
   CONVERT(cast_##from##_bool, FROM, uint8_t, a[k] != 0)                                                      \
-  CONVERT(cast_##from##_u8, FROM, uint8_t, U8(a[k]))                                                         \
-  CONVERT(cast_##from##_i32, FROM, int32_t, I32(a[k]))                                                       \
-  CONVERT(cast_##from##_i64, FROM, int64_t, I64(a[k]))                                                       \
+  CONVERT(cast_##from##_u8, FROM, uint8_t, OF(u8, from, a[k]))                                               \
+  CONVERT(cast_##from##_i8, FROM, int8_t, OF(i8, from, a[k]))                                                \
+  CONVERT(cast_##from##_i32, FROM, int32_t, OF(i32, from, a[k]))                                             \
+  CONVERT(cast_##from##_i64, FROM, int64_t, OF(i64, from, a[k]))                                             \
   CONVERT(cast_##from##_f32, FROM, float, a[k])                                                              \
   CONVERT(cast_##from##_f64, FROM, double, a[k])                                                             \
   static void cast_##from(int32_t dtype, const FROM *a, void *d, int64_t n) {                                \
     switch (dtype) {                                                                                         \
     case TN_BOOL: cast_##from##_bool(a, d, n); break;                                                        \
     case TN_U8: cast_##from##_u8(a, d, n); break;                                                            \
+    case TN_I8: cast_##from##_i8(a, d, n); break;                                                            \
     case TN_I32: cast_##from##_i32(a, d, n); break;                                                          \
     case TN_I64: cast_##from##_i64(a, d, n); break;                                                          \
     case TN_F64: cast_##from##_f64(a, d, n); break;                                                          \
     default: cast_##from##_f32(a, d, n); break;                                                              \
     }                                                                                                        \
   }
-CONVERT_ALL(u8, uint8_t, , , )
-CONVERT_ALL(i32, int32_t, , , )
-CONVERT_ALL(i64, int64_t, , , )
-CONVERT_ALL(f32, float, tn_u8_of_f32, tn_i32_of_f32, tn_i64_of_f32)
-CONVERT_ALL(f64, double, tn_u8_of_f64, tn_i32_of_f64, tn_i64_of_f64)
+#define CONVERT_WHOLE(code, lane, INT, UINT) CONVERT_ALL(lane, INT, WRAPPED)
+TN_WHOLE_LANES(CONVERT_WHOLE)
+CONVERT_ALL(f32, float, SATURATED)
+CONVERT_ALL(f64, double, SATURATED)
+
+/* The function BY_LANE of a lane. */
+#define CASE_OF_LANE(code, lane, type, whole)                                                                \
+  case TN_LANE_##code: BY_LANE(lane); break;
 
 static void compute_cast(const tn_pw_insn *insn, void *out, const void *in, int64_t n) {
-  switch (insn->lane) {
-  case TN_LANE_U8: cast_u8(insn->dtype, in, out, n); break;
-  case TN_LANE_I32: cast_i32(insn->dtype, in, out, n); break;
-  case TN_LANE_I64: cast_i64(insn->dtype, in, out, n); break;
-  case TN_LANE_F32: cast_f32(insn->dtype, in, out, n); break;
-  default: cast_f64(insn->dtype, in, out, n); break;
-  }
+#define BY_LANE(lane) cast_##lane(insn->dtype, in, out, n)
+  switch (insn->lane) { TN_EACH_LANE(CASE_OF_LANE) }
+#undef BY_LANE
 }
 
 /* ---- one constant ---- */
@@ -220,23 +206,15 @@ static void compute_fill(const tn_pw_insn *insn, void *out, int64_t n) {
 /* ---- which of the above ---- */
 
 static void compute_arithmetic(const tn_pw_insn *insn, void *out, void *const *in, int64_t n) {
-  switch (insn->lane) {
-  case TN_LANE_U8: compute_u8(insn, out, in, n); break;
-  case TN_LANE_I32: compute_i32(insn, out, in, n); break;
-  case TN_LANE_I64: compute_i64(insn, out, in, n); break;
-  case TN_LANE_F32: compute_f32(insn, out, in, n); break;
-  default: compute_f64(insn, out, in, n); break;
-  }
+#define BY_LANE(lane) compute_##lane(insn, out, in, n)
+  switch (insn->lane) { TN_EACH_LANE(CASE_OF_LANE) }
+#undef BY_LANE
 }
 
 static void compute_compare(const tn_pw_insn *insn, void *out, void *const *in, int64_t n) {
-  switch (insn->lane) {
-  case TN_LANE_U8: compare_u8(insn, out, in, n); break;
-  case TN_LANE_I32: compare_i32(insn, out, in, n); break;
-  case TN_LANE_I64: compare_i64(insn, out, in, n); break;
-  case TN_LANE_F32: compare_f32(insn, out, in, n); break;
-  default: compare_f64(insn, out, in, n); break;
-  }
+#define BY_LANE(lane) compare_##lane(insn, out, in, n)
+  switch (insn->lane) { TN_EACH_LANE(CASE_OF_LANE) }
+#undef BY_LANE
 }
 
 static void compute_where(const tn_pw_insn *insn, void *out, void *const *in, int64_t n) {

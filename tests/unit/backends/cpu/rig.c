@@ -319,6 +319,7 @@ double rig_get(const tn_type *type, const void *data, int64_t at) {
   case TN_BF16: return (double)tn_f32_of_bf16(((const uint16_t *)data)[at]);
   case TN_I64: return (double)((const int64_t *)data)[at];
   case TN_I32: return (double)((const int32_t *)data)[at];
+  case TN_I8: return (double)((const int8_t *)data)[at];
   default: return (double)((const uint8_t *)data)[at];
   }
 }

@@ -407,7 +407,7 @@ static void add_unary_and_binary(int32_t dtype) {
                                      "reciprocal", "erf", "sigmoid", "floor", "neg", "abs", "sign"};
   static const char *const twos[] = {"pow", "div", "add", "sub", "mul", "maximum", "minimum"};
   static const char *const compares[] = {"eq", "ne", "lt", "le", "gt", "ge"};
-  bool whole = dtype == TN_I32 || dtype == TN_I64;
+  bool whole = !tn_dtype_is_float(dtype);
   tn_type t = RIG_TYPE(dtype, 6, 10), b = RIG_TYPE(TN_BOOL, 6, 10);
   int32_t x = operand(t), y = operand(RIG_TYPE(dtype, 10));
   for (size_t i = whole ? 11 : 0; i < sizeof ones / sizeof *ones; i++) rig_out(&m, op1(ones[i], NULL, x, t));
@@ -447,7 +447,7 @@ static void every_op_compiles_in_every_dtype(void **state) {
   open_compiler();
   for (int32_t dtype = TN_BOOL; dtype < TN_DTYPES; dtype++)
     for (int32_t part = 0; part < 3; part++) {
-      bool number = dtype > TN_U8, real = dtype > TN_I64;
+      bool number = dtype != TN_BOOL, real = tn_dtype_is_float(dtype);
       if ((part == 0 && !number) || (part == 2 && !real)) continue;
       rig_start(&m);
       part == 0 ? add_unary_and_binary(dtype) : part == 1 ? add_casts(dtype) : add_random(dtype);

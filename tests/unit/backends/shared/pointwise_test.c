@@ -628,7 +628,7 @@ static void print_offset(const tn_pw_map *map) {
 }
 
 static void print_insn(const tn_pw_region *r, const tn_pw_insn *insn) {
-  static const char *const lanes[TN_LANES] = {"byte", "int", "long", "float", "double"};
+  static const char *const lanes[TN_LANES] = {"byte", "char", "int", "long", "float", "double"};
   static const char *const operators[TN_PW_OPS] = {[TN_PW_ADD] = "+", [TN_PW_MUL] = "*", [TN_PW_LT] = "<"};
   const int32_t *in = insn->in;
   if (insn->op != TN_PW_STORE) print("%s v%d = ", lanes[r->values[insn->out].lane], (int)insn->out);

@@ -87,7 +87,7 @@ static const wrong texts[] = {
     {"time", "1min", "time: 60 is out of range, expected < 60"},
     {"dtype", "fp16", "dtype: 'fp16' is not an element type, did you mean 'f16'?"},
     {"dtype", "f8",
-     "dtype: 'f8' is not an element type, expected f32, f16, bf16, f64, i32, i64, u8, bool or any"},
+     "dtype: 'f8' is not an element type, expected f32, f16, bf16, f64, i32, i64, i8, u8, bool or any"},
 };
 
 static void every_wrong_text_has_its_message(void **state) {
@@ -144,7 +144,7 @@ static void numbers_that_do_not_fit_are_refused(void **state) {
           "mode: -1 is no position in zeros|reflect|circular, expected 0 .. 2");
   refused(&f, tn_options_set_float(&f, o, "mode", 0.5), "mode: a fraction was given, expected a word");
   refused(&f, tn_options_set_int(&f, o, "dtype", TN_DTYPES),
-          "dtype: 9 is not an element type, expected 0 .. 8, such as TN_F32");
+          "dtype: 10 is not an element type, expected 0 .. 9, such as TN_F32");
   refused(&f, tn_options_set_float(&f, o, "stride", 2),
           "stride: a fraction was given, expected a whole number");
   refused(&f, tn_options_set_float(&f, o, "sizes", 2),

@@ -67,7 +67,7 @@ static void a_variadic_op_without_operands_has_no_dtype_to_follow(void **state) 
   (void)state;
   tn_op_begin(R.b, "total");
   tn_op_end(R.b);
-  assert_stuck(&R, "total: result y is any[], expected bool, u8, i32, i64, f16, bf16, f32 or f64");
+  assert_stuck(&R, "total: result y is any[], expected bool, u8, i8, i32, i64, f16, bf16, f32 or f64");
 }
 
 static void a_variadic_op_names_the_operand_that_does_not_fit(void **state) {
@@ -217,7 +217,7 @@ static void an_undecided_result_is_refused(void **state) {
   (void)state;
   tn_type type = TYPE(TN_ANY, 2);
   tn_full(R.b, &type, 1);
-  assert_stuck(&R, "full: result y is any[2], expected bool, u8, i32, i64, f16, bf16, f32 or f64");
+  assert_stuck(&R, "full: result y is any[2], expected bool, u8, i8, i32, i64, f16, bf16, f32 or f64");
 }
 
 static void an_unknown_op_is_refused(void **state) {

@@ -108,6 +108,18 @@ static void operands_know_their_marks_and_types(void **state) {
   assert_int_equal(def->dtypes['A' - 'A'], 1u << TN_F32);
 }
 
+static void a_dtype_may_be_computed_in_another_one(void **state) {
+  (void)state;
+  tn_op op = op_with("(x:T, index:I) -> (y:T); T in i32 f32, u8 i8 as i32, bool as f32; I in i64");
+  const tn_op_def *def = def_of(&op);
+  assert_int_equal(def->dtypes['T' - 'A'],
+                   1u << TN_I32 | 1u << TN_F32 | 1u << TN_U8 | 1u << TN_I8 | 1u << TN_BOOL);
+  assert_int_equal(tn_op_def_wide(def, 0, TN_I8), TN_I32);
+  assert_int_equal(tn_op_def_wide(def, 0, TN_BOOL), TN_F32);
+  assert_int_equal(tn_op_def_wide(def, 0, TN_F32), TN_F32);
+  assert_int_equal(tn_op_def_wide(def, 1, TN_I64), TN_I64);
+}
+
 static void an_op_may_have_no_operands_or_no_results(void **state) {
   (void)state;
   tn_op op = op_with(" ( ) -> ( ) ");
@@ -133,6 +145,12 @@ static void a_wrong_schema_is_refused_with_the_column(void **state) {
   refused_schema("() -> (); t in f32",
                  "op probe: schema \"() -> (); t in f32\": column 11: expected a capital letter");
   refused_schema("() -> (); T of f32", "op probe: schema \"() -> (); T of f32\": column 13: expected \"in\"");
+  refused_schema("(x:T) -> (); T in f32, u8 to f32",
+                 "op probe: schema \"(x:T) -> (); T in f32, u8 to f32\": column 27: expected \"as\"");
+  refused_schema(
+      "(x:T) -> (); T in f32, u8 as i32",
+      "op probe: schema \"(x:T) -> (); T in f32, u8 as i32\": column 33: expected behind \"as\" one of "
+      "the element types in front of \",\"");
   refused_schema("() -> (); T in",
                  "op probe: schema \"() -> (); T in\": column 15: expected an element type such as f32");
   tn_op none = op_with(NULL);
@@ -195,6 +213,7 @@ static void a_formula_is_checked_when_the_op_is_first_met(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(a_dtype_may_be_computed_in_another_one, set_up, tear_down),
       cmocka_unit_test_setup_teardown(operands_know_their_marks_and_types, set_up, tear_down),
       cmocka_unit_test_setup_teardown(operands_know_their_domains, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_domain_that_cannot_be_read_is_refused, set_up, tear_down),

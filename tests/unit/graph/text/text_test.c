@@ -146,8 +146,9 @@ static void errors_name_text_and_line(void **state) {
 static void broken_syntax_is_refused(void **state) {
   (void)state;
   refused("x: f32[2 = input(name=x)", TN_EINVAL, "net.txt:1: expected ']', found '='");
-  refused("x: f33[2] = input(name=x)", TN_EINVAL,
-          "net.txt:1: 'f33' is not an element type, expected f32, f16, bf16, f64, i32, i64, u8, bool or any");
+  refused(
+      "x: f33[2] = input(name=x)", TN_EINVAL,
+      "net.txt:1: 'f33' is not an element type, expected f32, f16, bf16, f64, i32, i64, i8, u8, bool or any");
   refused("x: f32[two] = input(name=x)", TN_EINVAL, "net.txt:1: expected an integer, found 'two'");
   refused("x: f32[1,1,1,1,1,1,1,1,1] = input(name=x)", TN_EINVAL,
           "net.txt:1: expected at most 8 dimensions, found '1'");

@@ -91,7 +91,7 @@ static void a_field_that_is_none_is_refused(void **state) {
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     char text[200];
     snprintf(text, sizeof text,
-             "'%s' is no field, expected NAME: TYPE[DIMENSIONS] with f32, f64, i32, i64, u8 or bool, "
+             "'%s' is no field, expected NAME: TYPE[DIMENSIONS] with f32, f64, i32, i64, i8, u8 or bool, "
              "as in ids: i64[26]",
              wrong[i]);
     probe_refused(&random_source, PAIRS("fields", wrong[i]), TN_SPLIT_TRAIN, TN_EINVAL, text);

@@ -128,7 +128,9 @@ enum { N_OPS = sizeof ops / sizeof ops[0] };
 
 static const tn_affine_attributes affine_attributes = {2, -0.25};
 
-static int32_t kind_of(int32_t dtype) { return tn_dtype_is_float(dtype) ? F : dtype >= TN_I32 ? I : B; }
+static int32_t kind_of(int32_t dtype) {
+  return tn_dtype_is_float(dtype) ? F : dtype == TN_BOOL ? B : dtype == TN_U8 ? I | B : I;
+}
 
 static bool takes(const op_case *op, int32_t dtype) {
   if (!(op->types & kind_of(dtype))) return false;
@@ -247,12 +249,54 @@ static void whole_numbers_wrap_and_divide_without_undefined_behaviour(void **sta
   assert_int_equal(z[1], INT32_MIN);
 }
 
+/* Of every operation on two bytes: what C computes in int, cut to the byte. */
+static int byte_meaning(int op, int x, int y, int bits) {
+  bool is_long = y < 0 || y >= bits;
+  switch (op) {
+  case 0: return x + y;
+  case 1: return x - y;
+  case 2: return x * y;
+  case 3: return y == 0 ? 0 : x / y;
+  case 4: return y == 0 ? 0 : x % y;
+  case 5: return is_long ? 0 : x << y;
+  case 6: return x >> (is_long ? bits : y);
+  case 7: return x & y;
+  case 8: return x ^ y;
+  case 9: return x > y ? x : y;
+  default: return x < y ? x : y;
+  }
+}
+
+static void every_pair_of_bytes_wraps(void **state) {
+  (void)state;
+  static const char *const names[] = {"add",         "sub",        "mul",         "quotient",
+                                      "fmod",        "shift_left", "shift_right", "bitwise_and",
+                                      "bitwise_xor", "maximum",    "minimum"};
+  enum { PAIRS = 1 << 16 };
+  static uint8_t x[PAIRS], y[PAIRS], z[PAIRS];
+  void *in[] = {x, y};
+  for (int i = 0; i < PAIRS; i++) {
+    x[i] = (uint8_t)i;
+    y[i] = (uint8_t)(i >> 8);
+  }
+  for (int k = 0; k < 2; k++)
+    for (int op = 0; op < (int)(sizeof names / sizeof *names); op++) {
+      tn_type type = RIG_TYPE(k == 0 ? TN_U8 : TN_I8, PAIRS);
+      run_one(names[op], NULL, 2, &type, in, &type, z);
+      for (int i = 0; i < PAIRS; i++) {
+        int a = k == 0 ? x[i] : (int8_t)x[i], b = k == 0 ? y[i] : (int8_t)y[i];
+        if (z[i] != (uint8_t)byte_meaning(op, a, b, 8))
+          fail_msg("%s of %s(%d, %d) is %d", names[op], tn_dtype_name(type.dtype), a, b, z[i]);
+      }
+    }
+}
+
 /* ---- conversion ---- */
 
 /* A float as a whole number of this type: toward zero, as far as the type reaches. */
 static double saturated(int32_t dtype, double x) {
-  double low = dtype == TN_U8 ? 0 : dtype == TN_I32 ? -0x1p31 : -0x1p63;
-  double high = dtype == TN_U8 ? 255 : dtype == TN_I32 ? 0x1p31 - 1 : 0x1p63;
+  double low = dtype == TN_U8 ? 0 : dtype == TN_I8 ? -128 : dtype == TN_I32 ? -0x1p31 : -0x1p63;
+  double high = dtype == TN_U8 ? 255 : dtype == TN_I8 ? 127 : dtype == TN_I32 ? 0x1p31 - 1 : 0x1p63;
   if (x != x) return 0;
   return x < low ? low : x > high ? high : trunc(x);
 }
@@ -261,7 +305,7 @@ static double converted(int32_t from, int32_t to, double x) {
   if (to == TN_BOOL) return x != 0;
   if (tn_dtype_is_float(to)) return rig_rounded(to, x);
   if (tn_dtype_is_float(from)) return saturated(to, x);
-  return to == TN_U8 ? (double)(uint8_t)(int64_t)x : x;
+  return to == TN_U8 ? (double)(uint8_t)(int64_t)x : to == TN_I8 ? (double)(int8_t)(int64_t)x : x;
 }
 
 static void casts_between_all_types_round_truncate_and_saturate(void **state) {
@@ -726,6 +770,7 @@ int main(void) {
       cmocka_unit_test(functions_keep_infinities_nan_and_signed_zeros),
       cmocka_unit_test(maximum_and_minimum_are_nan_where_either_operand_is),
       cmocka_unit_test(whole_numbers_wrap_and_divide_without_undefined_behaviour),
+      cmocka_unit_test(every_pair_of_bytes_wraps),
       cmocka_unit_test(casts_between_all_types_round_truncate_and_saturate),
       cmocka_unit_test(full_and_iota_fill_every_type),
       cmocka_unit_test(spread_gives_each_range_its_value),
