@@ -3,7 +3,7 @@
 
     python3 tests/golden/compare_onnx.py BUILD [--report FILE]
 
-onnx_rows.py and onnx_layers.py have a line for each op of ONNX: a graph of Tenon's ops for a node. Cases are written as
+onnx_rows.py, onnx_layers.py and onnx_quantized.py have a line for each op of ONNX: a graph of Tenon's ops for a node. Cases are written as
 files of goldens, which golden_test runs. FILE gets how many passed and why the others have no counterpart. Ends with 1 if
 a case fails. Needs the packages onnx and torch.
 """
@@ -19,20 +19,20 @@ import onnx
 import torch
 
 import onnx_layers
+import onnx_quantized
 import onnx_rows
 from compare import Comparison
 from draw_goldens import schemas
 from make_goldens import File, NAMES
 from onnx_rows import Without
 
-ROWS = {**onnx_rows.ROWS, **onnx_layers.ROWS}
-DTYPES = {"bool": "bool", "uint8": "u8", "int32": "i32", "int64": "i64", "float16": "f16", "bfloat16": "bf16", "float32": "f32",
+ROWS = {**onnx_rows.ROWS, **onnx_layers.ROWS, **onnx_quantized.ROWS}
+DTYPES = {"bool": "bool", "uint8": "u8", "int8": "i8", "int32": "i32", "int64": "i64", "float16": "f16", "bfloat16": "bf16", "float32": "f32",
           "float64": "f64"}
 OTHERS = (
     (("Attention", "FlexAttention", "LinearAttention", "CausalConvWithState", "RotaryEmbedding", "SwiGLU"), "composites of newer models, whose parts are compared"),
     (("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss", "Dropout", "Bernoulli"), "a loss or a layer, not an op: compared with PyTorch"),
     (("Adagrad", "Adam", "Momentum"), "an optimizer: compared with PyTorch"),
-    (("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger"), "no 8-bit arithmetic"),
     (("BitCast",), "no op reads the bits of an element as another type"),
     (("If", "Loop", "Scan", "SequenceMap", "SequenceInsert", "SplitToSequence", "OptionalGetElement", "OptionalHasElement"), "control flow and sequences of tensors"),
     (("Compress", "NonZero", "Unique", "NonMaxSuppression"), "the shape of the result depends on the elements"),
@@ -43,7 +43,8 @@ OTHERS = (
     (("ImageDecoder", "RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit", "TfIdfVectorizer", "LabelEncoder",
       "ArrayFeatureExtractor", "Binarizer", "TreeEnsemble"), "text, pictures and trees"),
 )
-DIGITS = {"test_averagepool_2d_ceil_last_window_starts_on_pad": "the vector has 4 digits"}
+DIGITS = {"test_averagepool_2d_ceil_last_window_starts_on_pad": "the vector has 4 digits",
+          "test_dynamicquantizelinear": "f32 rounds a quotient to 25.5, which the reference has in f64"}
 SCHEMAS = schemas()
 WITHOUT = {op: why for ops, why in OTHERS for op in ops}
 
@@ -226,7 +227,7 @@ def report(path, comparison, compared, without):
     failed, total = comparison.failed(), sum(compared.values()) + sum(len(v) for v in without.values())
     lines = ["# Vectors of ONNX", "", "<!-- Written by `tests/golden/compare_onnx.py BUILD --report`. -->", "",
              f"The {total} cases of single nodes of the backend tests of onnx {onnx.__version__}: {sum(compared.values()) - len(failed)} passed, {len(failed)} failed,",
-             f"{sum(len(v) for v in without.values())} have no counterpart. `tests/golden/onnx_rows.py` and `onnx_layers.py` have a line for each op. The tolerances are",
+             f"{sum(len(v) for v in without.values())} have no counterpart. `tests/golden/onnx_rows.py`, `onnx_layers.py` and `onnx_quantized.py` have a line for each op. The tolerances are",
              "those of torch.testing.assert_close, relative to the largest element of the tensor.", "", *comparison.table(), "",
              "| op of ONNX | compared | without a counterpart | |", "|---|---|---|---|"]
     for op in sorted(set(compared) | set(without)):
