@@ -15,20 +15,21 @@ static void bind_views(const tn_executor *e, const tn_bound_program *bound, cons
                          tn_executor_address(e, bound, &operands[i].location, slot, host)};
 }
 
-static tn_status prepare_loop(tn_executor *e, const tn_step *step, void **prepared) {
+static tn_status prepare_loop(tn_executor *e, const tn_step *step, int32_t *use, void **prepared) {
   tn_bound_loop *loop = NULL;
-  tn_status status = tn_loop_prepare(e, tn_device_of(e, step), step, &loop);
+  tn_status status = tn_loop_prepare(e, tn_device_of(e, step), step, use, &loop);
   *prepared = loop;
   return status;
 }
 
 /* The number of a step is the use of its kernel. */
-static tn_status prepare_step(tn_executor *e, const tn_program *program, int32_t number, void **prepared) {
+static tn_status prepare_step(tn_executor *e, tn_bound_program *bound, int32_t number, void **prepared) {
+  const tn_program *program = bound->program;
   const tn_step *step = &program->steps[number];
   const tn_group *group = step->group;
   tn_device *device = tn_device_of(e, step);
   if (tn_kernel_is_collective(group->kernel)) return tn_collective_prepare(e, program, step, prepared);
-  if (tn_kernel_is_loop(group->kernel)) return prepare_loop(e, step, prepared);
+  if (tn_kernel_is_loop(group->kernel)) return prepare_loop(e, step, &bound->uses, prepared);
   const tn_choice *choice = &group->choice;
   return tn_device_prepare(device, group->kernel, group->match, choice, choice->in_layout, choice->out_layout,
                            number, prepared);
@@ -190,9 +191,10 @@ static bool note_failed_step(tn_executor *e, const tn_bound_program *bound, int3
 /* Goes on after a kernel that declines, so that all such kernels are known at once. */
 static tn_status prepare_steps(tn_executor *e, tn_bound_program *bound) {
   tn_status declined = TN_OK;
+  bound->uses = tn_program_all_steps(bound->program);
   for (int32_t i = 0; i < tn_program_all_steps(bound->program); i++) {
     TN_TRY(tn_check_stop(e->env));
-    tn_status status = prepare_step(e, bound->program, i, &bound->prepared[i]);
+    tn_status status = prepare_step(e, bound, i, &bound->prepared[i]);
     if (status == TN_OK) continue;
     if (!note_failed_step(e, bound, i, status)) return status;
     declined = status;
@@ -200,18 +202,40 @@ static tn_status prepare_steps(tn_executor *e, tn_bound_program *bound) {
   return declined;
 }
 
+/* A kernel of the body of a loop has declined. */
+static bool note_declined_body(tn_executor *e, const tn_bound_program *bound, int32_t use, tn_status status) {
+  for (int32_t i = 0; i < tn_program_all_steps(bound->program); i++) {
+    const tn_step *step = &bound->program->steps[i];
+    if (step->body == NULL || bound->prepared[i] == NULL) continue;
+    if (!tn_loop_note_decline(e, bound->prepared[i], use)) continue;
+    tn_device *device = tn_device_of(e, step);
+    if (device != e->device) tn_error_move(&e->device->env, &device->env);
+    tn_executor_fail(e, tn_executor_wrap_step(e, bound, step, status));
+    return true;
+  }
+  return false;
+}
+
+/* The use is that of a step, or of a kernel in a loop. */
+static bool note_declined_use(tn_executor *e, tn_bound_program *bound, int32_t use, tn_status status) {
+  if (use >= tn_program_all_steps(bound->program)) return note_declined_body(e, bound, use, status);
+  if (!note_failed_step(e, bound, use, status)) return false;
+  release_step(e, &bound->program->steps[use], bound->prepared[use]);
+  bound->prepared[use] = NULL;
+  return true;
+}
+
 /* A kernel that declines is released, so its use is not reported again. */
 static tn_status finish_steps(tn_executor *e, tn_bound_program *bound, tn_device *device) {
   tn_status declined = TN_OK, status;
   int32_t use;
   while ((status = tn_device_finish_prepare(device, &use)) != TN_OK) {
-    if (use < 0 || use >= tn_program_all_steps(bound->program) || bound->prepared[use] == NULL) {
+    bool step = use >= 0 && use < tn_program_all_steps(bound->program);
+    if (use < 0 || use >= bound->uses || (step && bound->prepared[use] == NULL)) {
       if (device != e->device) tn_error_move(&e->device->env, &device->env);
       return tn_executor_fail(e, status);
     }
-    if (!note_failed_step(e, bound, use, status)) return status;
-    release_step(e, &bound->program->steps[use], bound->prepared[use]);
-    bound->prepared[use] = NULL;
+    if (!note_declined_use(e, bound, use, status)) return status;
     declined = status;
   }
   return declined;

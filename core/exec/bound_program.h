@@ -53,6 +53,7 @@ typedef struct tn_bound_segment {
 
 typedef struct tn_bound_program {
   const tn_program *program;
+  int32_t uses;               /* prepared kernels: a step's has its number, those of loops follow */
   void **prepared;            /* per step, those of constants included: the prepared kernel */
   tn_bound_step **slots;      /* per slot: all steps */
   tn_view *views;             /* of all launches */

@@ -36,6 +36,7 @@ struct tn_bound_loop {
   bool later;             /* the device reads launches after they have been enqueued */
   bool moves;             /* the operands have other addresses in every run */
   void **prepared;        /* per step of the body; of a loop, its tn_bound_loop */
+  int32_t *uses;          /* per step: the number of its kernel */
   bool *foreign;          /* per step: as in tn_bound_step */
   loop_place *places;     /* of all operands and results, step by step */
   int32_t *first_place;   /* per step */
@@ -301,25 +302,26 @@ void tn_loop_run_destroy(tn_executor *e, tn_loop_run *run) {
 
 /* ---- preparing ---- */
 
-static tn_status prepare_kernel(tn_device *device, const tn_step *step, void **prepared) {
+static tn_status prepare_kernel(tn_device *device, const tn_step *step, int32_t use, void **prepared) {
   const tn_group *g = step->group;
   const tn_choice *choice = &g->choice;
   tn_status status = tn_device_prepare(device, g->kernel, g->match, choice, choice->in_layout,
-                                       choice->out_layout, -1, prepared);
+                                       choice->out_layout, use, prepared);
   if (status == TN_EUNSUPPORTED) tn_decline_note(device, TN_LOG_WARN, step->name, g->entry, choice, g->key);
   return tn_wrap(&device->env, status, "%s", step->name);
 }
 
-static tn_status prepare_body(tn_executor *e, tn_bound_loop *loop) {
+static tn_status prepare_body(tn_executor *e, tn_bound_loop *loop, int32_t *use) {
   for (int32_t i = 0; i < all_steps(loop); i++) {
     const tn_step *step = &loop->body->steps[i];
     loop->foreign[i] = tn_device_is_foreign(loop->device, step->group->family);
     if (!tn_kernel_is_loop(step->group->kernel)) {
-      TN_TRY(prepare_kernel(loop->device, step, &loop->prepared[i]));
+      loop->uses[i] = (*use)++;
+      TN_TRY(prepare_kernel(loop->device, step, loop->uses[i], &loop->prepared[i]));
       continue;
     }
     tn_bound_loop *inner = NULL;
-    tn_status status = tn_loop_prepare(e, loop->device, step, &inner);
+    tn_status status = tn_loop_prepare(e, loop->device, step, use, &inner);
     loop->prepared[i] = inner;
     TN_TRY(status);
   }
@@ -344,24 +346,26 @@ static tn_status find_areas(const tn_executor *e, tn_bound_loop *loop) {
   return TN_OK;
 }
 
-static tn_status fill_loop(tn_executor *e, tn_bound_loop *loop) {
+static tn_status fill_loop(tn_executor *e, tn_bound_loop *loop, int32_t *use) {
   size_t steps = (size_t)all_steps(loop);
   for (size_t s = 0; s < steps; s++) loop->n_places += loop->body->steps[s].n_in + loop->body->steps[s].n_out;
   loop->prepared = tn_alloc(e->env, steps * sizeof(void *));
+  loop->uses = tn_alloc(e->env, steps * sizeof *loop->uses);
   loop->foreign = tn_alloc(e->env, steps);
   loop->first_place = tn_alloc(e->env, steps * sizeof *loop->first_place);
   loop->places = tn_alloc(e->env, (size_t)loop->n_places * sizeof *loop->places);
   loop->state_buffers = tn_alloc(e->env, tn_size_mul((size_t)loop->a->states, sizeof *loop->state_buffers));
-  if (loop->prepared == NULL || loop->foreign == NULL || loop->first_place == NULL || loop->places == NULL ||
-      loop->state_buffers == NULL)
+  if (loop->prepared == NULL || loop->uses == NULL || loop->foreign == NULL || loop->first_place == NULL ||
+      loop->places == NULL || loop->state_buffers == NULL)
     return TN_ENOMEM;
   TN_TRY(find_areas(e, loop));
   place_states(loop);
   find_places(loop);
-  return prepare_body(e, loop);
+  return prepare_body(e, loop, use);
 }
 
-tn_status tn_loop_prepare(tn_executor *e, tn_device *device, const tn_step *step, tn_bound_loop **out) {
+tn_status tn_loop_prepare(tn_executor *e, tn_device *device, const tn_step *step, int32_t *use,
+                          tn_bound_loop **out) {
   tn_bound_loop *loop = *out = tn_alloc(e->env, sizeof *loop);
   if (loop == NULL) return TN_ENOMEM;
   loop->a = step->group->match->nodes[0].node->attributes;
@@ -370,7 +374,7 @@ tn_status tn_loop_prepare(tn_executor *e, tn_device *device, const tn_step *step
   loop->device = device;
   loop->later = device->backend->enqueue != NULL || !device->target.properties.host_addressable;
   loop->moves = e->caller_memory;
-  return fill_loop(e, loop);
+  return fill_loop(e, loop, use);
 }
 
 static void release_kernel(tn_executor *e, const tn_bound_loop *loop, int32_t i) {
@@ -383,10 +387,28 @@ static void release_kernel(tn_executor *e, const tn_bound_loop *loop, int32_t i)
     kernel->release(&device->env, prepared);
 }
 
+bool tn_loop_note_decline(tn_executor *e, tn_bound_loop *loop, int32_t use) {
+  bool noted = false;
+  for (int32_t i = 0; i < all_steps(loop) && !noted; i++) {
+    const tn_step *step = &loop->body->steps[i];
+    const tn_group *g = step->group;
+    if (loop->prepared[i] == NULL) continue;
+    if (tn_kernel_is_loop(g->kernel)) {
+      noted = tn_loop_note_decline(e, loop->prepared[i], use);
+    } else if (loop->uses[i] == use) {
+      noted = tn_decline_note(loop->device, TN_LOG_WARN, step->name, g->entry, &g->choice, g->key);
+      release_kernel(e, loop, i);
+      loop->prepared[i] = NULL;
+    }
+  }
+  return noted;
+}
+
 void tn_loop_release(tn_executor *e, tn_bound_loop *loop) {
   if (loop == NULL) return;
   for (int32_t i = 0; loop->prepared != NULL && i < all_steps(loop); i++) release_kernel(e, loop, i);
   tn_release(e->env, loop->prepared);
+  tn_release(e->env, loop->uses);
   tn_release(e->env, loop->foreign);
   tn_release(e->env, loop->first_place);
   tn_release(e->env, loop->places);

@@ -11,8 +11,12 @@ typedef struct tn_bound_loop tn_bound_loop;
 typedef struct tn_loop_run tn_loop_run;
 
 /* Prepares the body of a step whose kernel is that of loops, for the device that runs the step. Messages stay
- * in its env. */
-tn_status tn_loop_prepare(tn_executor *e, tn_device *device, const tn_step *step, tn_bound_loop **loop);
+ * in its env. The kernels get the numbers from *use on, which becomes the next one. */
+tn_status tn_loop_prepare(tn_executor *e, tn_device *device, const tn_step *step, int32_t *use,
+                          tn_bound_loop **loop);
+/* The kernel of this number has declined after it was prepared, with a message in the device's env: releases
+ * it. true: it is one of the loop's, and the device does not offer it again. */
+bool tn_loop_note_decline(tn_executor *e, tn_bound_loop *loop, int32_t use);
 void tn_loop_release(tn_executor *e, tn_bound_loop *loop); /* accepts NULL */
 
 tn_status tn_loop_run_create(tn_executor *e, const tn_bound_loop *loop, void *stream, tn_loop_run **run);

@@ -28,6 +28,18 @@ static const char attention_ini[] =
     "    y:    attention(2, causal=yes) <- q, k, v\n    head: linear(11)\n"
     "loss = cross_entropy\n[optimizer]\ntype = sgd\nlr = 0.2\n";
 
+/* The same in the body of a loop. */
+static const char loop_ini[] = "[run]\nname = run\nseed = 1\nmax_steps = 1\n"
+                               "[data]\nsource = random\nsamples = 2\nbatch = 2\nfields = x: f32[2, 64, 64]\n"
+                               "targets = label: i32[] 0..3\n"
+                               "[model]\ninputs = x: f32[2, 64, 64]\nlayers =\n"
+                               "    start = full([dim(x, 0), 64, 64], 0)\n    y, h: scan(cell) <- x, start\n"
+                               "    fc:   linear(4) <- mean(h, axis=[1])\n"
+                               "loss = cross_entropy\n[optimizer]\ntype = sgd\nlr = 0.2\n"
+                               "[block cell]\ninputs = x, h\nlayers =\n"
+                               "    qkv:  linear(192) <- x + h\n    q, k, v: split(3, axis=-1) <- qkv\n"
+                               "    o:    attention(2, causal=yes) <- q, k, v\noutputs = o, o\n";
+
 static const char softmax_ini[] =
     "[run]\nname = run\nseed = 1\nepochs = 1\n"
     "[data]\nsource = digits\nepoch = 16\nbatch = 8\nworkers = 0\ntransforms = to_float\n"
@@ -132,6 +144,15 @@ static void tenons_kernel_replaces_an_engine_that_does_not_compile(void **state)
   says("a test asked for no plan of engine " COMPILED);
   assert_int_equal(launches_of("cuda", "cudnn_attention"), 0);
   assert_true(launches_of("cuda", "cuda_attention") >= 2);
+}
+
+static void a_kernel_in_a_loop_is_replaced(void **state) {
+  (void)state;
+  unbuilt(COMPILED);
+  trains(loop_ini, FP16 "--set backend.fallback=error", 1e-3);
+  unsetenv("FAKECUDA_CUDNN_UNBUILT");
+  assert_true(lines_with("declined when it was prepared: cuDNN does not build the plan: ") > 0);
+  says("kernel cudnn_attention");
 }
 
 /* The library needs a current context on the thread that compiles. */
@@ -286,6 +307,7 @@ int main(void) {
     TEST(another_engine_replaces_one_that_is_not_built),
     TEST(a_plan_that_fails_by_any_code_is_left_out),
     TEST(tenons_kernel_replaces_an_engine_that_does_not_compile),
+    TEST(a_kernel_in_a_loop_is_replaced),
     TEST(plans_are_compiled_on_threads),
     TEST(plans_that_threads_cannot_compile_are_built_by_the_main_thread),
     TEST(plans_of_the_main_thread_are_kept),
