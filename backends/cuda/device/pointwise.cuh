@@ -201,24 +201,26 @@ POINTWISE_FLOATS(f64, )
 
 /* ---- whole numbers: they wrap; division truncates and gives 0 where there is no quotient ---- */
 
+template <typename T> static __device__ inline bool is_minus_1(T y) { return (T)-1 < (T)1 && y == (T)-1; }
+
 #define POINTWISE_WHOLE(T, U)                                                                                            \
   static __device__ inline T op_neg(T x) { return (T)(0 - (U)x); }                                                       \
-  static __device__ inline T op_abs(T x) { return (T)(x < 0 ? 0 - (U)x : (U)x); }                                        \
-  static __device__ inline T op_sign(T x) { return (T)((x > 0) - (x < 0)); }                                             \
+  static __device__ inline T op_abs(T x) { return x > 0 ? x : (T)(0 - (U)x); }                                           \
+  static __device__ inline T op_sign(T x) { return (T)(x > 0 ? 1 : -(x != 0)); }                                         \
   static __device__ inline T op_add(T x, T y) { return (T)((U)x + (U)y); }                                               \
   static __device__ inline T op_sub(T x, T y) { return (T)((U)x - (U)y); }                                               \
   static __device__ inline T op_mul(T x, T y) { return (T)((U)x * (U)y); }                                               \
   static __device__ inline T op_div(T x, T y) {                                                                          \
     if (y == 0) return 0;                                                                                                \
-    return y == -1 ? (T)(0 - (U)x) : (T)(x / y);                                                                         \
+    return is_minus_1<T>(y) ? (T)(0 - (U)x) : (T)(x / y);                                                                \
   }                                                                                                                      \
-  static __device__ inline T op_fmod(T x, T y) { return y == 0 || y == -1 ? 0 : x % y; }                                 \
+  static __device__ inline T op_fmod(T x, T y) { return y == 0 || is_minus_1<T>(y) ? 0 : x % y; }                        \
   static __device__ inline T op_and(T x, T y) { return x & y; }                                                          \
   static __device__ inline T op_or(T x, T y) { return x | y; }                                                           \
   static __device__ inline T op_xor(T x, T y) { return x ^ y; }                                                          \
   /* a shift by all bits or more leaves 0 to the left, copies of the sign bit, or 0, to the right */                     \
   static __device__ inline T op_shift_left(T x, T y) { return (U)y >= 8 * sizeof(T) ? 0 : (T)((U)x << y); }              \
-  static __device__ inline T op_shift_right(T x, T y) { return (U)y >= 8 * sizeof(T) ? (x < 0 ? -1 : 0) : x >> y; }      \
+  static __device__ inline T op_shift_right(T x, T y) { return (U)y < 8 * sizeof(T) ? x >> y : x > 0 || x == 0 ? 0 : -1; }\
   static __device__ inline T op_maximum(T x, T y) { return x > y ? x : y; }                                              \
   static __device__ inline T op_minimum(T x, T y) { return x < y ? x : y; }                                              \
   static __device__ inline u8 op_is_finite(T) { return 1; }
