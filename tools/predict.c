@@ -1,5 +1,6 @@
 /* tools/predict.c: `tenon predict FILE.ini --weights W --input PATH...`. */
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,13 +28,48 @@ static bool predict_is_not_finite(const json_t *prediction) {
   return json_array_size(json_object_get(prediction, "top")) == 0;
 }
 
+/* The numbers of an output, each behind `before`; null, which is no finite number, as nan. */
+static void predict_print_values(const json_t *value, const char *before) {
+  size_t i;
+  const json_t *one;
+  if (!json_is_array(value)) {
+    printf("%s%.9g", before, json_is_number(value) ? json_number_value(value) : NAN);
+    return;
+  }
+  json_array_foreach(value, i, one) predict_print_values(one, before);
+}
+
+/* new.csv:2   price 12.5   box 1 2 3 4 */
+static void predict_print_outputs(json_t *values) {
+  const char *name;
+  json_t *value;
+  json_object_foreach(values, name, value) {
+    printf("   %s", name);
+    predict_print_values(value, " ");
+  }
+}
+
+/* input,price,box_1,box_2 */
+static void predict_print_csv_names(json_t *values) {
+  const char *name;
+  json_t *value;
+  printf("input");
+  json_object_foreach(values, name, value) {
+    if (!json_is_array(value)) printf(",%s", name);
+    for (size_t i = 0; i < json_array_size(value); i++) printf(",%s_%zu", name, i + 1);
+  }
+  printf("\n");
+}
+
 /* cat.jpg    cat 93.1 %   dog 4.0 % */
 static void predict_print_line(const json_t *prediction, int width) {
   size_t i;
   const json_t *class;
   char number[24];
   printf("%-*s", width, json_string_value(json_object_get(prediction, "input")));
-  if (predict_is_not_finite(prediction)) printf("   not finite");
+  json_t *values = json_object_get(prediction, "values");
+  predict_print_outputs(values);
+  if (values == NULL && predict_is_not_finite(prediction)) printf("   not finite");
   json_array_foreach(json_object_get(prediction, "top"), i, class) {
     printf("   ");
     predict_print_name(predict_class_name(class, number));
@@ -60,6 +96,14 @@ static void predict_print_csv(const json_t *prediction) {
   size_t i;
   const json_t *class;
   char number[24];
+  const char *name;
+  json_t *values = json_object_get(prediction, "values"), *value;
+  if (values != NULL) {
+    predict_print_quoted(json_string_value(json_object_get(prediction, "input")));
+    json_object_foreach(values, name, value) predict_print_values(value, ",");
+    printf("\n");
+    return;
+  }
   if (predict_is_not_finite(prediction)) {
     predict_print_quoted(json_string_value(json_object_get(prediction, "input")));
     printf(",1,,,nan\n");
@@ -87,7 +131,11 @@ static void predict_print(const cli_args *args, const char *text) {
   json_t *result = cli_load_plain(text), *predictions = json_object_get(result, "predictions");
   const json_t *one;
   int width = predict_width(predictions);
-  if (args->csv) printf("input,rank,class,name,probability\n");
+  json_t *values = json_object_get(json_array_get(predictions, 0), "values");
+  if (args->csv && values != NULL)
+    predict_print_csv_names(values);
+  else if (args->csv)
+    printf("input,rank,class,name,probability\n");
   json_array_foreach(predictions, i, one) {
     if (args->csv)
       predict_print_csv(one);
@@ -103,7 +151,7 @@ static int predict_command_run(tn_context *context, const cli_args *args) {
   if (args->n_inputs == 0)
     return cli_refuse(
         args, CLI_USAGE,
-        "expected --input PATH: a picture, a folder of them, a text, a .npy or a .safetensors file");
+        "expected --input PATH: a picture, a folder of them, a table, a text, a .npy or a .safetensors file");
   cli_args of_run = *args;
   of_run.output = NULL; /* names the file of arrays, not the folder of runs */
   int code = cli_open_run_or_folder(context, &of_run, &run);
@@ -126,7 +174,7 @@ static int predict_command_run(tn_context *context, const cli_args *args) {
 
 const cli_command command_predict = {.name = "predict",
                                      .words = "FILE.ini|RUN",
-                                     .doc = "the model's outputs for pictures, texts or arrays",
+                                     .doc = "the model's outputs for pictures, tables, texts or arrays",
                                      .min_words = 1,
                                      .max_words = 1,
                                      .options = CLI_SET | CLI_JSON | CLI_WEIGHTS | CLI_TRUST | CLI_INPUT |

@@ -29,6 +29,7 @@ struct tn_error_record {
   tn_allocator allocator;
   tn_log_sink sink;
   const atomic_int *stop; /* becomes other than 0 when the work is to end; NULL: never */
+  const char *learnt;     /* for tn_env_learnt; tn_error_record_init does not copy it; NULL: there is none */
   tn_status code;
   char option[64];          /* the option that a plugin named, or "" */
   char text[TN_ERROR_TEXT]; /* of one line, or of several by tn_fail_lines */

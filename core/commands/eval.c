@@ -7,6 +7,7 @@
 #include "core/distributed/ranks/devices.h"
 #include "core/train/feed/validation_pass.h"
 #include "core/infer/prediction/load_trained.h"
+#include "core/records/runs/weights_file.h"
 
 typedef struct tn_eval_command {
   tn_run *run;
@@ -29,6 +30,7 @@ static tn_status eval_run(tn_eval_command *e) {
   request.all_lengths = true;
   request.batch[TN_PROGRAM_EVAL] = s->data[TN_SPLIT_VALID].section.batch;
   TN_TRY(tn_run_tell_mistakes(e->run, tn_run_open_device(e->run, &e->device)));
+  TN_TRY(tn_weights_read_learnt(e->run, NULL));
   tn_status opened = tn_feeder_open_loader(e->run, TN_SPLIT_VALID, &e->device->target, slots, &e->loader);
   TN_TRY(tn_ini_note(&e->run->env, &e->run->ini, opened));
   request.loaders[TN_SPLIT_VALID] = e->loader;

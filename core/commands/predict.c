@@ -7,6 +7,7 @@
 #include "core/step/values/finite_rows.h"
 #include "core/infer/prediction/forward_pass.h"
 #include "core/infer/prediction/predict_classes.h"
+#include "core/infer/prediction/predict_csv.h"
 #include "core/infer/prediction/predict_inputs.h"
 #include "core/infer/prediction/predict_outputs.h"
 #include "core/infer/prediction/predict_texts.h"
@@ -21,6 +22,7 @@ typedef struct tn_predict_command {
   tn_predict_outputs outputs;
   json_t *predictions;
   tn_predict_classes classes;
+  bool lists; /* predictions are the values of the outputs */
   tn_finite_rows finite;
 } tn_predict_command;
 
@@ -52,14 +54,21 @@ static tn_status predict_attach(tn_predict_command *p) {
 
 static tn_status predict_start_outputs(tn_predict_command *p) {
   tn_predict_classes_start(p->run, &p->forward.outputs[0].row, p->options->top, &p->classes);
-  if (p->classes.classes > 0) p->predictions = json_array();
+  p->lists = !p->inputs.arrays && p->classes.classes == 0 && p->options->output == NULL &&
+             tn_predict_values_fit(&p->forward);
+  if (p->classes.classes > 0 || p->lists) p->predictions = json_array();
   return tn_predict_outputs_start(&p->outputs);
 }
 
-/* {"input": "cat.jpg", "top": [...]} */
+/* {"input": "cat.jpg", "top": [...]}, or "values": {"price": 12.5} of a model without classes. */
 static tn_status predict_describe_row(tn_predict_command *p, int64_t i, bool finite, const float *scores) {
   char name[NAME];
   TN_TRY(tn_loader_sample_name(p->forward.loader, i, name, sizeof name));
+  if (p->lists) {
+    json_array_append_new(p->predictions, json_pack("{s:o, s:o}", "input", tn_json_text(name), "values",
+                                                    tn_predict_values_row(&p->outputs, i)));
+    return TN_OK;
+  }
   json_t *top = finite ? tn_predict_classes_row(&p->classes, scores) : json_array();
   json_array_append_new(p->predictions, json_pack("{s:o, s:o}", "input", tn_json_text(name), "top", top));
   return TN_OK;
@@ -88,6 +97,7 @@ static tn_status predict_run_rows(tn_predict_command *p) {
   if (!none) TN_TRY(predict_attach(p));
   TN_TRY(predict_start_outputs(p));
   if (!none) TN_TRY(tn_forward_run(&p->forward, predict_take_rows, p));
+  if (tn_predict_csv_wanted(&p->outputs)) return tn_predict_csv_write(&p->outputs, &p->classes);
   if (p->options->output != NULL || p->predictions != NULL) return tn_predict_outputs_write(&p->outputs);
   return tn_failf(&p->run->env, TN_EINVAL,
                   "%s: the model's output is no scores of classes; name a file for it: --output FILE.%s",

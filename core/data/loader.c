@@ -48,7 +48,10 @@ static tn_status loader_open_self(tn_loader *loader) {
 }
 
 static tn_status loader_open_source(tn_loader *loader, tn_description *description) {
-  TN_TRY(loader_open_self(loader));
+  loader->record.learnt = loader->options.learnt;
+  tn_status status = loader_open_self(loader);
+  loader->record.learnt = loader->options.learnt = NULL; /* the text is the caller's */
+  TN_TRY(status);
   loader->opened = true;
   *description = (tn_description){.struct_size = sizeof(*description)};
   return loader->source->describe(&loader->env, loader->self, description);
@@ -286,6 +289,16 @@ tn_status tn_loader_class_of(tn_loader *loader, int64_t index, int64_t *number) 
   tn_status status = s->class_of(&loader->env, loader->self, index, number);
   if (status != TN_OK) tn_error_move(loader->messages, &loader->env);
   return status;
+}
+
+tn_status tn_loader_learnt(tn_loader *loader, const char **text) {
+  const tn_source *s = loader->source;
+  *text = NULL;
+  if (s->learnt == NULL) return TN_OK;
+  tn_status status = s->learnt(&loader->env, loader->self, text);
+  if (status == TN_OK) return TN_OK;
+  tn_wrap(&loader->env, status, "source '%s'", s->item.name);
+  return tn_error_move(loader->messages, &loader->env);
 }
 
 const tn_balance *tn_loader_balance(const tn_loader *loader) {

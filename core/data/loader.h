@@ -39,6 +39,10 @@ tn_status tn_loader_sample_name(tn_loader *loader, int64_t index, char *text, si
  */
 tn_status tn_loader_class_of(tn_loader *loader, int64_t index, int64_t *number);
 
+/* The learnt state of the source (tn_source.learnt), valid until the loader is destroyed; NULL in
+ * *text: nothing. */
+tn_status tn_loader_learnt(tn_loader *loader, const char **text);
+
 /* Starts or restarts an epoch at batch `first` in O(1). Batches submitted before are cancelled. */
 tn_status tn_loader_start(tn_loader *loader, int64_t epoch, int64_t first);
 /* Submits memory for the next batch in order; workers begin to fill it at once. At most `prefetch` batches

@@ -38,6 +38,7 @@ typedef struct tn_loader_options {
   /* Files and folders that the source reads in place of its data (tn_source.open_files); 0: none. */
   const char *const *files;
   int32_t n_files;
+  const char *learnt; /* learnt state of the training part (tn_env_learnt); NULL: there is none yet */
   const tn_transform_use *transforms;
   int32_t n_transforms;
   bool inputs_alone; /* the source may lack targets: transforms leave out fields that it has not */

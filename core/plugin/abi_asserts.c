@@ -60,7 +60,7 @@
   _Static_assert(offsetof(T, item) == 0 && offsetof(tn_item, struct_size) == 0, #T " does not begin with its item")
 
 /* tenon/api.h */
-SIZED(tn_api, 416, 8); AT(tn_api, major, 4); AT(tn_api, minor, 6); AT(tn_api, fail, 8); AT(tn_api, log, 16);
+SIZED(tn_api, 424, 8); AT(tn_api, major, 4); AT(tn_api, minor, 6); AT(tn_api, fail, 8); AT(tn_api, log, 16);
 AT(tn_api, alloc, 24); AT(tn_api, free, 32); AT(tn_api, begin, 40); AT(tn_api, arg, 48);
 AT(tn_api, set_int, 56); AT(tn_api, set_float, 64); AT(tn_api, set_ints, 72); AT(tn_api, set_floats, 80);
 AT(tn_api, set_text, 88); AT(tn_api, end, 96); AT(tn_api, result, 104); AT(tn_api, type, 112);
@@ -75,6 +75,7 @@ AT(tn_api, tokenizer_close, 320); AT(tn_api, tokenizer_json, 328); AT(tn_api, to
 AT(tn_api, tokenizer_id, 344); AT(tn_api, tokenizer_token, 352); AT(tn_api, tokenizer_encode, 360);
 AT(tn_api, tokenizer_decode, 368); AT(tn_api, token_stream_open, 376); AT(tn_api, token_stream_next, 384);
 AT(tn_api, token_stream_end, 392); AT(tn_api, token_stream_close, 400); AT(tn_api, tokenizer_encode_all, 408);
+AT(tn_api, learnt, 416);
 
 /* tenon/attributes.h */
 PLAIN(tn_cast_attributes, 4, 4); AT(tn_cast_attributes, to, 0);
@@ -321,17 +322,17 @@ ITEM(tn_schedule, 72, 8); AT(tn_schedule, factor, 40); AT(tn_schedule, check, 48
 AT(tn_schedule, example, 64);
 
 /* tenon/plugin/source.h */
-SIZED(tn_field, 112, 8); AT(tn_field, name, 8); AT(tn_field, type, 16); AT(tn_field, role, 88);
-AT(tn_field, classes, 96); AT(tn_field, class_names, 104);
+SIZED(tn_field, 128, 8); AT(tn_field, name, 8); AT(tn_field, type, 16); AT(tn_field, role, 88);
+AT(tn_field, classes, 96); AT(tn_field, class_names, 104); AT(tn_field, scale, 112); AT(tn_field, shift, 120);
 SIZED(tn_description, 48, 8); AT(tn_description, count, 8); AT(tn_description, n_fields, 16);
 AT(tn_description, fields, 24); AT(tn_description, epoch, 32); AT(tn_description, keep, 40);
 PLAIN(tn_scratch, 16, 8); AT(tn_scratch, memory, 0); AT(tn_scratch, size, 8);
 HANDLE(tn_sample, 56, 8); AT(tn_sample, index, 24); AT(tn_sample, key, 32); AT(tn_sample, scratch, 40);
 AT(tn_sample, stopping, 48);
-ITEM(tn_source, 136, 8); AT(tn_source, open, 40); AT(tn_source, close, 48); AT(tn_source, describe, 56);
+ITEM(tn_source, 144, 8); AT(tn_source, open, 40); AT(tn_source, close, 48); AT(tn_source, describe, 56);
 AT(tn_source, read, 64); AT(tn_source, next, 72); AT(tn_source, tell, 80); AT(tn_source, seek, 88);
 AT(tn_source, open_files, 96); AT(tn_source, name, 104); AT(tn_source, class_of, 112);
-AT(tn_source, types, 120); AT(tn_source, example, 128);
+AT(tn_source, types, 120); AT(tn_source, example, 128); AT(tn_source, learnt, 136);
 
 /* tenon/plugin/storage.h */
 PLAIN(tn_storage_axis, 32, 8); AT(tn_storage_axis, dim, 0); AT(tn_storage_axis, extent, 8);

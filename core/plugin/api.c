@@ -99,6 +99,10 @@ static void *api_field(tn_sample *s, int32_t field, const tn_type *type) {
 }
 
 static int32_t api_stopping(const void *handle) { return tn_stop_asked(handle); }
+static const char *api_learnt(const void *handle) {
+  const tn_error_record *record = ((const tn_env *)handle)->record;
+  return record != NULL ? record->learnt : NULL;
+}
 
 const tn_api tn_host_api = {
     .struct_size = (uint32_t)sizeof(tn_api),
@@ -155,4 +159,5 @@ const tn_api tn_host_api = {
     .token_stream_end = tn_host_token_stream_end,
     .token_stream_close = tn_host_token_stream_close,
     .tokenizer_encode_all = tn_host_tokenizer_encode_all,
+    .learnt = api_learnt,
 };

@@ -58,6 +58,10 @@ struct tn_run {
   bool gave_up;             /* the rank was asked to stop, and had no batch for the next step (feeder.c) */
   const char *weights_file; /* that was loaded; NULL: none */
   const char *class_names;  /* of the targets (records/checkpoints/class_names.h); NULL: unknown */
+  /* The learnt state of the training data's source (records/checkpoints/learnt.h); NULL: it learns nothing.
+   */
+  const char *learnt;
+  const char *target_units; /* of scaled targets (records/checkpoints/target_units.h); NULL: none is */
   bool hung; /* a rank's thread was left (distributed/ranks/ranks.h): the run and its context are never freed
               */
   double opened_s; /* tn_clock_s when the run was opened */

@@ -106,6 +106,9 @@ struct tn_api {
   tn_status (*tokenizer_encode_all)(const void *handle, const tn_tokenizer *tokenizer,
                                     const struct tn_token_text *texts, size_t n, uint32_t flags,
                                     int32_t threads, struct tn_token_ids *ids, size_t *ends);
+
+  /* handle of a source: tn_env_learnt */
+  const char *(*learnt)(const void *handle);
 };
 
 /* tn_fail records the text of a failure in the handle and returns `code`, so a callback ends with
@@ -141,6 +144,14 @@ static inline tn_status tn_make_folder(const void *handle, const char *path) {
 static inline int32_t tn_env_stopping(const void *handle) {
   const tn_api *api = ((const tn_env *)handle)->api;
   return api->stopping != NULL && api->stopping(handle);
+}
+
+/* The learnt state of the training part's source (tn_source.learnt), for open and open_files of the same
+ * source: of validation data, of files that are predicted, and of the training data of a resumed run.
+ * Valid during the call. NULL: there is none, so the source learns from the training part. */
+static inline const char *tn_env_learnt(const void *handle) {
+  const tn_api *api = ((const tn_env *)handle)->api;
+  return api->learnt != NULL ? api->learnt(handle) : NULL;
 }
 
 TN_END_C

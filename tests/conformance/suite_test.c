@@ -220,6 +220,7 @@ static void every_check_of_items_can_fail(void **state) {
       {"source:test_opened/seed", "opened again with the same seed"},
       {"source:test_key/key", "with another key, although keep is 1"},
       {"source:test_told/samples", "class_of gives sample 0 class 1, but read writes 0"},
+      {"source:test_fickle/learnt", "expected the same"},
       {"source:test_stream/position", "after 20 samples it tells 21"},
       {"transform:test_late/host", "after other samples"},
       {"transform:test_greedy/host", "of the result is written, which has"},

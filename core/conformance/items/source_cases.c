@@ -1,8 +1,11 @@
 /* core/conformance/items/source_cases.c: sources: a sample is a function of seed, split and index (and of the
- * key, where the source does not keep samples). The worker that reads it, and the samples that the worker has
- * read before, do not matter. */
+ * key, where the source does not keep samples), and of what the training part has learnt. The worker that
+ * reads it, and the samples that the worker has read before, do not matter. */
+#include <jansson.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "core/conformance/items/items.h"
 #include "core/plugin/handles.h"
@@ -366,10 +369,82 @@ static tn_status source_look_at_position(tn_check *check, source_open *o, const 
   return source_read_again(check, o, samples, o->n / 2, 1, 0, "after a seek");
 }
 
+/* ---- what it learns ---- */
+
+/* The learnt state of an open source, as compact JSON, which the caller frees; NULL: nothing, or a failed
+ * check.
+ */
+static tn_status source_learnt(tn_check *check, const source_open *o, char **text) {
+  json_error_t error;
+  const char *told = NULL;
+  *text = NULL;
+  TN_TRY(o->source->learnt(check->suite->env, o->self, &told));
+  if (told == NULL) return TN_OK;
+  json_t *value = json_loads(told, JSON_REJECT_DUPLICATES, &error);
+  if (json_is_object(value))
+    *text = json_dumps(value, JSON_COMPACT);
+  else
+    tn_check_fail(check, "learnt gives no JSON object: %s", value != NULL ? "another value" : error.text);
+  json_decref(value);
+  return TN_OK;
+}
+
+/* Opens a part with the text that the training part gave; a failure has its text in suite->env. */
+static tn_status source_begin_taught(tn_check *check, const void *options, int32_t split, const char *text,
+                                     source_open *o) {
+  tn_error_record *record = check->suite->env->record;
+  record->learnt = text;
+  tn_status status = source_begin(check, options, split, o);
+  record->learnt = NULL;
+  return status;
+}
+
+static tn_status source_compare_learnt(tn_check *check, const source_open *o, const char *part,
+                                       const char *text) {
+  char *again = NULL;
+  TN_TRY(source_learnt(check, o, &again));
+  if (check->wrong[0] == '\0' && (again == NULL || strcmp(again, text) != 0))
+    tn_check_fail(check, "the %s part was given %.120s and tells %.120s, expected the same", part, text,
+                  again != NULL ? again : "nothing");
+  free(again);
+  return TN_OK;
+}
+
+/* Both parts, opened with what the training part has learnt, tell the same; the training part has the same
+ * samples. */
+static tn_status source_open_taught(tn_check *check, const void *options, const source_sample *samples,
+                                    const char *text) {
+  source_open o = {.self = NULL};
+  tn_status status = source_begin_taught(check, options, TN_SPLIT_TRAIN, text, &o);
+  if (status == TN_OK)
+    status = source_read_again(check, &o, samples, 0, 1, 0, "from the source opened with what it has learnt");
+  if (status == TN_OK && check->wrong[0] == '\0') status = source_compare_learnt(check, &o, "training", text);
+  source_end(check, &o);
+  if (status != TN_OK || check->wrong[0] != '\0') return status;
+  status = source_begin_taught(check, options, TN_SPLIT_VALID, text, &o);
+  if (status == TN_EUNAVAILABLE) {
+    tn_error_clear(check->suite->env);
+    return TN_OK;
+  }
+  if (status == TN_OK) status = source_compare_learnt(check, &o, "validation", text);
+  source_end(check, &o);
+  return status;
+}
+
+static tn_status source_look_at_learnt(tn_check *check, source_open *o, const void *options,
+                                       const source_sample *samples) {
+  char *text = NULL;
+  TN_TRY(source_learnt(check, o, &text));
+  tn_status status = text != NULL ? source_open_taught(check, options, samples, text) : TN_OK;
+  free(text);
+  return status;
+}
+
 static tn_status check_samples(tn_check *check) { return source_with_samples(check, source_look_at_samples); }
 static tn_status check_workers(tn_check *check) { return source_with_samples(check, source_look_at_workers); }
 static tn_status check_seed(tn_check *check) { return source_with_samples(check, source_look_at_seed); }
 static tn_status check_key(tn_check *check) { return source_with_samples(check, source_look_at_key); }
+static tn_status check_learnt(tn_check *check) { return source_with_samples(check, source_look_at_learnt); }
 static tn_status check_position(tn_check *check) {
   return source_with_samples(check, source_look_at_position);
 }
@@ -378,6 +453,7 @@ tn_status tn_source_cases(tn_suite *suite, const tn_entry *entry, const char *it
   const tn_source *source = (const tn_source *)(const void *)entry->item;
   TN_TRY(tn_check_run(suite, entry, item, "samples", check_samples));
   TN_TRY(tn_check_run(suite, entry, item, "seed", check_seed));
+  if (source->learnt != NULL) TN_TRY(tn_check_run(suite, entry, item, "learnt", check_learnt));
   if (source->next != NULL) return tn_check_run(suite, entry, item, "position", check_position);
   TN_TRY(tn_check_run(suite, entry, item, "workers", check_workers));
   return tn_check_run(suite, entry, item, "key", check_key);

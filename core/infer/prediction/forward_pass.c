@@ -5,6 +5,7 @@
 #include "core/base/rows.h"
 #include "core/distributed/ranks/devices.h"
 #include "core/infer/prediction/load_trained.h"
+#include "core/records/checkpoints/learnt.h"
 #include "core/step/checks/check_model.h"
 #include "core/step/values/finite_rows.h"
 
@@ -48,6 +49,7 @@ tn_status tn_forward_open(tn_run *run, int64_t batch, int64_t length, tn_forward
 }
 
 tn_status tn_forward_load_weights(tn_forward *f, const char *command) {
+  f->run->learnt = NULL; /* of an earlier call of the run */
   return tn_load_trained(f->run, &f->set, f->executor, command);
 }
 
@@ -95,6 +97,7 @@ static tn_status forward_bind_slot(tn_forward *f, int32_t slot) {
 tn_status tn_forward_attach(tn_forward *f, const tn_loader_options *given, const char *what) {
   tn_loader_options options = *given;
   options.batch = f->batch;
+  TN_TRY(tn_learnt_text(f->run, options.source, &options.learnt));
   TN_TRY(tn_fields_padded(f->run, &options));
   options.lengths = &f->length; /* all batches have the length of the program */
   options.n_lengths = options.n_padded > 0 ? 1 : 0;

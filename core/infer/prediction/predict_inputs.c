@@ -192,11 +192,17 @@ tn_status tn_predict_inputs_read(tn_predict_inputs *p) {
   return predict_read_arrays(p);
 }
 
+static bool predict_is_picture(const char *path) {
+  static const char *const endings[] = {".jpg", ".jpeg", ".png", ".JPG", ".JPEG", ".PNG"};
+  for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+    if (tn_text_ends(path, endings[i])) return true;
+  return false;
+}
+
+/* A folder and a table have any number of samples. */
 int64_t tn_predict_inputs_samples(const tn_predict_inputs *p, int64_t batch) {
-  struct stat info;
   int64_t n = 0;
   if (p->arrays) return tn_predict_rows_count(&p->rows);
-  for (int32_t i = 0; i < p->options->n_inputs; i++)
-    n += stat(p->paths[i], &info) == 0 && S_ISDIR(info.st_mode) ? batch : 1;
+  for (int32_t i = 0; i < p->options->n_inputs; i++) n += predict_is_picture(p->paths[i]) ? 1 : batch;
   return n;
 }

@@ -59,8 +59,9 @@ tn_status tn_predict_outputs_find(tn_predict_outputs *o, const tn_forward *f) {
   if (o->given == NULL) return TN_OK;
   for (int32_t k = 0; k < f->n_outputs && o->name != NULL; k++)
     if (tn_text_equal(f->outputs[k].name, o->name)) o->only = k;
+  bool takes_all = tn_text_ends(o->path, ".safetensors") || tn_text_ends(o->path, ".csv");
   if (o->name == NULL && f->n_outputs == 1) o->only = 0;
-  if (o->only >= 0 || (o->name == NULL && tn_text_ends(o->path, ".safetensors"))) return TN_OK;
+  if (o->only >= 0 || (o->name == NULL && takes_all)) return TN_OK;
   return output_refuse(o);
 }
 
@@ -69,8 +70,10 @@ tn_status tn_predict_outputs_find(tn_predict_outputs *o, const tn_forward *f) {
 tn_status tn_predict_outputs_start(tn_predict_outputs *o) {
   const tn_forward *f = o->forward;
   o->rows = tn_alloc(&f->run->env, tn_size_mul((size_t)f->n_outputs, sizeof *o->rows));
-  if (o->rows == NULL) return TN_ENOMEM;
+  o->units = tn_arena_alloc(&f->run->arena, tn_size_mul((size_t)f->n_outputs, sizeof *o->units));
+  if (o->rows == NULL || o->units == NULL) return TN_ENOMEM;
   for (int32_t k = 0; k < f->n_outputs; k++) {
+    TN_TRY(tn_output_units_find(f, k, &o->units[k]));
     size_t bytes = tn_size_mul((size_t)f->count, f->outputs[k].row_bytes);
     o->rows[k] = tn_alloc(&f->run->env, tn_size_add(bytes, 1));
     if (o->rows[k] == NULL) return TN_ENOMEM;
@@ -89,7 +92,9 @@ void tn_predict_outputs_take(tn_predict_outputs *o, int32_t slot, int64_t first,
   const tn_forward *f = o->forward;
   for (int32_t k = 0; k < f->n_outputs; k++) {
     size_t bytes = f->outputs[k].row_bytes;
-    memcpy(o->rows[k] + (size_t)first * bytes, tn_forward_output(f, slot, k), (size_t)n * bytes);
+    char *to = o->rows[k] + (size_t)first * bytes;
+    memcpy(to, tn_forward_output(f, slot, k), (size_t)n * bytes);
+    tn_output_units_apply(&o->units[k], &f->outputs[k], to, n);
   }
 }
 

@@ -1,17 +1,18 @@
 /* core/infer/prediction/predict_outputs.h: the rows of the model's outputs, and the file that they go to. */
 #pragma once
 
-#include "core/infer/prediction/forward_pass.h"
+#include "core/infer/prediction/output_units.h"
 
 #include <jansson.h>
 
 typedef struct tn_predict_outputs {
   const tn_forward *forward;
-  const char *given; /* "PATH" or "NAME=PATH"; NULL: no file */
-  const char *path;  /* of it */
-  const char *name;  /* NULL: all outputs */
-  int32_t only;      /* the number of the output of this name; -1: all outputs */
-  char **rows;       /* of each output, in the order of the samples */
+  const char *given;      /* "PATH" or "NAME=PATH"; NULL: no file */
+  const char *path;       /* of it */
+  const char *name;       /* NULL: all outputs */
+  int32_t only;           /* the number of the output of this name; -1: all outputs */
+  tn_output_units *units; /* of each output */
+  char **rows;            /* of each output, in the order of the samples */
 } tn_predict_outputs;
 
 /* Reads `given`, before the programs are compiled. TN_EIO: the file cannot be written. */

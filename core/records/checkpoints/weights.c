@@ -8,7 +8,9 @@
 #include "core/formats/safetensors.h"
 #include "core/records/checkpoints/checkpoint_files.h"
 #include "core/records/checkpoints/class_names.h"
+#include "core/records/checkpoints/learnt.h"
 #include "core/records/checkpoints/stored_states.h"
+#include "core/records/checkpoints/target_units.h"
 #include "core/records/checkpoints/weights_names.h"
 
 /* Parameters, buffers and optimizer state must be finite, in files and in checkpoints. State of the host may
@@ -222,6 +224,8 @@ tn_status tn_weights_load(tn_run *run, tn_executor *executor, const tn_state_map
                          .other = tn_text_new(&run->env)};
   tn_status status = weights_read_compared(&w, map);
   if (status == TN_OK) tn_class_names_of_weights(run, file);
+  if (status == TN_OK) status = tn_learnt_of_weights(run, file, source->path);
+  if (status == TN_OK) status = tn_target_units_of_weights(run, file);
   if (counts != NULL) *counts = w.counts;
   tn_text_free(&w.missing);
   tn_text_free(&w.unexpected);
@@ -245,17 +249,29 @@ static tn_status weights_append_state(tn_run *run, tn_executor *executor, const 
   return status;
 }
 
+enum { MOST_NOTES = 4 };
+
+/* The notes of a file; returns how many there are. */
+static int32_t weights_list_notes(const tn_run *run, tn_safetensor_note notes[MOST_NOTES]) {
+  int32_t n = 0;
+  notes[n++] = (tn_safetensor_note){"format", "tenon"};
+  if (run->class_names != NULL) notes[n++] = (tn_safetensor_note){TN_CLASS_NAMES_NOTE, run->class_names};
+  if (run->target_units != NULL) notes[n++] = (tn_safetensor_note){TN_TARGET_UNITS_NOTE, run->target_units};
+  if (run->learnt != NULL) notes[n++] = (tn_safetensor_note){TN_LEARNT_NOTE, run->learnt};
+  return n;
+}
+
 static tn_status weights_write_states(tn_run *run, tn_executor *executor, const tn_stored_states *states,
                                       const char *path, tn_file_sum *sum) {
   int32_t n = states->n;
-  const tn_safetensor_note notes[] = {{"format", "tenon"}, {TN_CLASS_NAMES_NOTE, run->class_names}};
+  tn_safetensor_note notes[MOST_NOTES];
+  int32_t n_notes = weights_list_notes(run, notes);
   tn_safetensors_writer *writer = NULL;
   tn_safetensor_named *named = tn_alloc(&run->env, tn_size_mul((size_t)n + 1, sizeof *named));
   if (named == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < n; i++)
     named[i] = (tn_safetensor_named){states->by_name[i].name, states->by_name[i].state->type};
-  tn_status status =
-      tn_safetensors_begin(&run->env, path, named, n, notes, run->class_names != NULL ? 2 : 1, &writer);
+  tn_status status = tn_safetensors_begin(&run->env, path, named, n, notes, n_notes, &writer);
   for (int32_t i = 0; status == TN_OK && i < n; i++)
     status = weights_append_state(run, executor, &states->by_name[i], writer);
   if (status == TN_OK) tn_safetensors_sum(writer, &sum->bytes, &sum->crc);

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "core/base/text/text.h"
+#include "core/records/checkpoints/learnt.h"
 #include "core/records/checkpoints/weights_folder.h"
 #include "core/records/runs/run_differences.h"
 #include "core/records/runs/run_folder.h"
@@ -127,12 +128,16 @@ static tn_status weights_load_own(tn_run *run, tn_executor *executor, const tn_s
   return weights_keep_path(run, file);
 }
 
+/* "net.ini:14" of [weights] file. */
+static const char *weights_where(tn_run *run) {
+  tn_section *section = tn_ini_section(&run->ini, "weights");
+  return tn_key_where(&run->ini, section, tn_section_key(section, "file"));
+}
+
 tn_status tn_weights_load_configured(tn_run *run, tn_executor *executor, const tn_state_map *map) {
   const char *given = run->settings.weights.file;
   if (!*given) return weights_check_idle(run);
-  tn_section *section = tn_ini_section(&run->ini, "weights");
-  const char *where = tn_key_where(&run->ini, section, tn_section_key(section, "file"));
-  return tn_wrap(&run->env, weights_load_given(run, executor, map, given), "%s", where);
+  return tn_wrap(&run->env, weights_load_given(run, executor, map, given), "%s", weights_where(run));
 }
 
 static bool weights_has_parameters(const tn_state_map *map) {
@@ -152,4 +157,42 @@ tn_status tn_weights_load_required(tn_run *run, tn_executor *executor, const tn_
                   "%s: there are no weights to %s with; expected a file (--weights, [weights] file, "
                   "tn_session_options.weights), or a run called '%s' with a checkpoint",
                   run->ini.path, command, run->settings.run.name);
+}
+
+/* ---- the learnt state of their data ---- */
+
+static tn_status weights_take_notes(void *context, const char *path) {
+  tn_run *run = context;
+  tn_safetensors *file = NULL;
+  TN_TRY(tn_safetensors_open(&run->env, path, &file));
+  tn_status status = tn_learnt_of_weights(run, file, path);
+  tn_safetensors_close(file);
+  return status;
+}
+
+static bool weights_data_learn(const tn_run *run) {
+  for (int32_t split = 0; split < 2; split++) {
+    const tn_data_setting *data = &run->settings.data[split];
+    if (data->given && data->source->learnt != NULL) return true;
+  }
+  return false;
+}
+
+tn_status tn_weights_read_learnt(tn_run *run, const char *folder) {
+  char *newest = NULL, *file = NULL;
+  run->learnt = NULL;
+  if (!weights_data_learn(run)) return TN_OK;
+  const char *place = folder != NULL ? folder : run->settings.weights.file;
+  if (!*place) {
+    TN_TRY(weights_find_newest(run, &newest));
+    place = newest;
+  }
+  tn_status status = TN_OK;
+  if (place != NULL && weights_is_folder(place))
+    status = tn_weights_use_folder(&run->env, place, weights_take_notes, run, &file);
+  else if (place != NULL)
+    status = tn_weights_use_file(&run->env, place, weights_take_notes, run);
+  tn_release(&run->env, newest);
+  tn_release(&run->env, file);
+  return place == run->settings.weights.file ? tn_wrap(&run->env, status, "%s", weights_where(run)) : status;
 }

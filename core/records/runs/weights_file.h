@@ -16,3 +16,7 @@ tn_status tn_weights_load_configured(tn_run *run, tn_executor *executor, const t
  * an error if the model has parameters and there is no such run. `command` is for the message. */
 tn_status tn_weights_load_required(tn_run *run, tn_executor *executor, const tn_state_map *map,
                                    const char *command);
+/* Sets run->learnt to what the data of the weights have taught their source, before data are opened: of
+ * `folder`, or for NULL of the file that tn_weights_load_required will load. It stays NULL where there is no
+ * such file, and where the source of the data does not learn. */
+tn_status tn_weights_read_learnt(tn_run *run, const char *folder);

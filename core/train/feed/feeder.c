@@ -5,6 +5,8 @@
 
 #include "core/base/system/system.h"
 #include "core/records/checkpoints/class_names.h"
+#include "core/records/checkpoints/learnt.h"
+#include "core/records/checkpoints/target_units.h"
 #include "core/distributed/ranks/devices.h"
 #include "core/step/checks/check_model.h"
 
@@ -149,8 +151,20 @@ tn_status tn_feeder_options(tn_run *run, int32_t split, const tn_target *target,
                                  .patience_s = tn_run_ranks(run) == 1 ? 0 : PATIENCE_S};
   if (!run->evaluating) options->limit = run->settings.limit[split];
   if (tn_run_overfits(run)) feeder_overfit(run, target, options);
+  TN_TRY(tn_learnt_text(run, options->source, &options->learnt));
   TN_TRY(tn_fields_padded(run, options));
   return tn_run_rank_batch(run, split, &options->batch);
+}
+
+/* The learnt state of the training data is kept for the validation data, which are opened next. */
+static tn_status feeder_create_loader(tn_run *run, int32_t split, const tn_loader_options *options,
+                                      tn_loader **loader) {
+  TN_TRY(tn_loader_create(&run->env, options, loader));
+  tn_status status = split == TN_SPLIT_TRAIN ? tn_learnt_of_data(run, *loader, options->source) : TN_OK;
+  if (status == TN_OK) return TN_OK;
+  tn_loader_destroy(*loader);
+  *loader = NULL;
+  return tn_wrap(&run->env, status, "%s", options->where);
 }
 
 /* Both splits may lack the same data. */
@@ -170,7 +184,7 @@ tn_status tn_feeder_open_loader(tn_run *run, int32_t split, const tn_target *tar
   TN_TRY(tn_ini_note(&run->env, &run->ini, tn_feeder_options(run, split, target, slots, &options)));
   if (options.batch < 1) options.batch = 1;
   if (run->planning && options.device_transforms == 0) return TN_OK;
-  tn_status status = tn_loader_create(&run->env, &options, loader);
+  tn_status status = feeder_create_loader(run, split, &options, loader);
   if (status == TN_EUNAVAILABLE || status == TN_EIO) {
     if (run->planning) feeder_warn_of_plan(run);
     tn_error_clear(&run->env);
@@ -180,10 +194,11 @@ tn_status tn_feeder_open_loader(tn_run *run, int32_t split, const tn_target *tar
 }
 
 /* Takes over the loader that was opened before, or creates one whose transforms all run on the host. */
-static tn_status feeder_take_loader(tn_feeder *f, const tn_loader_options *options, tn_loader **opened) {
+static tn_status feeder_take_loader(tn_feeder *f, int32_t split, const tn_loader_options *options,
+                                    tn_loader **opened) {
   f->loader = *opened;
   *opened = NULL;
-  return f->loader != NULL ? TN_OK : tn_loader_create(&f->run->env, options, &f->loader);
+  return f->loader != NULL ? TN_OK : feeder_create_loader(f->run, split, options, &f->loader);
 }
 
 static tn_status feeder_prepare(tn_feeder *f, int32_t split, tn_loader **opened, const tn_program *program) {
@@ -192,9 +207,10 @@ static tn_status feeder_prepare(tn_feeder *f, int32_t split, tn_loader **opened,
   TN_TRY(tn_feeder_options(f->run, split, NULL, f->slots, &options));
   f->rank_batch = options.batch;
   f->accumulate = options.accumulate;
-  TN_TRY(feeder_take_loader(f, &options, opened));
+  TN_TRY(feeder_take_loader(f, split, &options, opened));
   TN_TRY(feeder_check_inputs(f, split, program));
   TN_TRY(tn_class_names_of_data(f->run, f->loader));
+  TN_TRY(tn_target_units_of_data(f->run, f->loader));
   TN_TRY(feeder_map_fields(f, program));
   f->addresses = tn_arena_alloc(&f->arena, tn_size_mul((size_t)f->slots, sizeof *f->addresses));
   f->weights = tn_arena_alloc(&f->arena, tn_size_mul((size_t)f->slots, sizeof *f->weights));

@@ -46,6 +46,8 @@ static tn_status training_build_programs(tn_training *t) {
   tn_run *run = t->run;
   tn_program_request request = {.all_lengths = true, .count_slots = training_count_slots, .context = t};
   TN_TRY(tn_plan_file_read(run, t->device, &request.choices));
+  run->learnt = NULL;
+  if (run->resume != NULL) TN_TRY(tn_weights_read_learnt(run, run->resume));
   if (!run->settings.data[TN_SPLIT_TRAIN].given) {
     tn_status status =
         tn_failf(&run->env, TN_EINVAL, "%s: no [data] source, expected one, for example source = digits",

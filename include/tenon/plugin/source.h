@@ -24,6 +24,9 @@ typedef struct tn_field {
   int32_t role;    /* TN_FIELD_... */
   int64_t classes; /* targets: number of classes; 0: the field is no class number */
   const char *const *class_names; /* NULL, or `classes` of them */
+  /* Targets of numbers: the value in the units of the data is value * scale + shift, so that predictions can
+   * be told in them. As many as the elements of a sample; NULL: the values are in those units. */
+  const double *scale, *shift;
 } tn_field;
 
 typedef struct tn_description {
@@ -121,6 +124,10 @@ typedef struct tn_source {
   /* For `tenon inspect` and the reference. types: the fields, "image: u8[3, height, width], label: i32[]".
    * example: lines of [data]. NULL: none. */
   const char *types, *example;
+  /* Optional: the state that the source has learnt from the training part, such as vocabularies and means, as
+   * a JSON object; valid until close. The host keeps it with the weights and gives it back by
+   * tn_env_learnt. NULL in *text: nothing. */
+  tn_status (*learnt)(tn_env *env, void *source, const char **text);
 } tn_source;
 
 TN_END_C

@@ -1,5 +1,6 @@
 /* Items with one fault each, which a check of the suite must find. */
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <tenon/ops.h>
@@ -217,6 +218,22 @@ static const tn_source told = {.item =
                                .read = read_told,
                                .class_of = class_of_next};
 
+/* learns how often it was opened */
+static tn_status tell_learnt(tn_env *env, void *self, const char **text) {
+  static char told[64];
+  (void)env;
+  snprintf(told, sizeof told, "{\"opened\": %u}", ((struct opened *)self)->number);
+  *text = told;
+  return TN_OK;
+}
+static const tn_source fickle = {
+    .item = TN_ITEM_PLAIN(tn_source, TN_SOURCE, "test_fickle", "learns anew what it was given"),
+    .open = open_source,
+    .close = close_source,
+    .describe = describe,
+    .read = read_told,
+    .learnt = tell_learnt};
+
 static tn_status next_sample(tn_sample *s, void *self) {
   return write_sample(s, 4, (uint8_t)((struct opened *)self)->position++, 0);
 }
@@ -293,4 +310,4 @@ TRANSFORM(shifted, "adds one on the host and two on the device", build_shifted);
 
 TN_PLUGIN(wrong, "1", "MIT", &deaf.item, &fixed.item, &mixing.item, &forgets.item, &outside.item, &loss.item,
           &integer.item, &stuck.item, &gaps.item, &beyond.item, &class.item, &opened.item, &key.item,
-          &told.item, &stream.item, &late.item, &greedy.item, &brief.item, &shifted.item)
+          &told.item, &fickle.item, &stream.item, &late.item, &greedy.item, &brief.item, &shifted.item)

@@ -5,9 +5,9 @@
 
 #include "workshop.h"
 
-static const char *const examples[] = {
-    "best_watch",    "bf16_products", "cutout", "fused_linear", "layer_scale", "lion",       "log_cosh",
-    "plain_backend", "poly",          "rings",  "round_table",  "serf",        "stop_below", "swish"};
+static const char *const examples[] = {"best_watch",  "bf16_products", "cutout",   "fused_linear",  "gauge",
+                                       "layer_scale", "lion",          "log_cosh", "plain_backend", "poly",
+                                       "rings",       "round_table",   "serf",     "stop_below",    "swish"};
 enum { N_EXAMPLES = sizeof(examples) / sizeof(examples[0]) };
 
 /* A net of two layers that tells two rings apart; the activation and one more plugin are open. */
@@ -185,6 +185,30 @@ static void a_source_gives_the_same_samples_to_any_number_of_workers(void **stat
   double one = loss_of("relu.ini --set data.workers=1"), three = loss_of("relu.ini --set data.workers=3");
   assert_true(one == three);
   assert_true(one != loss_of("relu.ini --set data.noise=0.5"));
+}
+
+/* The validation part is far higher, and so all of it is high in the deviations of the training part. A
+ * later evaluation, which sees that part alone, has them from the weights. */
+static void what_a_source_has_learnt_travels_with_the_weights(void **state) {
+  (void)state;
+  workshop_write("gauge.ini",
+                 "[run]\nepochs = 1\noutput = gauges\nname = run\n[plugins]\nload = gauge.so\n"
+                 "[data]\nsource = gauge\nbatch = 64\n[data.valid]\nlevel = 60\n"
+                 "[model]\ninputs = reading: f32[1]\ntargets = high: f32[1]\nlayers = fc: linear(1)\n"
+                 "loss = mse\n[optimizer]\nlr = 0.1\n");
+  json_t *result = workshop_tenon("train gauge.ini");
+  double loss = trained(result, "valid.loss");
+  json_decref(result);
+  assert_true(loss > 5); /* of readings from 20 on, as in [data.train], it would be below 1 */
+  workshop_do(
+      "grep -aq 'tenon.data.*gauge.*mean.*2[0-9].*deviation' gauges/run/checkpoints/last/model.safetensors");
+  result = workshop_tenon("eval gauge.ini");
+  assert_near(workshop_number(result, "loss"), loss, 1e-6);
+  json_decref(result);
+  json_decref(
+      workshop_tenon("train gauge.ini --resume gauges/run --set run.epochs=2 --set data.train.level=25"));
+  workshop_do("grep -aq 'mean...2[123]' gauges/run/checkpoints/last/model.safetensors");
+  assert_int_equal(workshop_run("$TENON conformance ./gauge.so"), 0);
 }
 
 static void a_transform_changes_training_and_leaves_validation_alone(void **state) {
@@ -365,6 +389,7 @@ int main(void) {
       cmocka_unit_test(an_optimizer_trains),
       cmocka_unit_test(a_schedule_lowers_the_rate),
       cmocka_unit_test(a_source_gives_the_same_samples_to_any_number_of_workers),
+      cmocka_unit_test(what_a_source_has_learnt_travels_with_the_weights),
       cmocka_unit_test(a_transform_changes_training_and_leaves_validation_alone),
       cmocka_unit_test(a_precision_policy_changes_the_numbers_but_little),
       cmocka_unit_test(an_observer_hears_the_run),

@@ -1,0 +1,50 @@
+#include "core/infer/prediction/output_units.h"
+
+#include <jansson.h>
+
+static tn_status output_units_read(const tn_forward *f, const json_t *list, int64_t n, double **v) {
+  *v = tn_arena_alloc(&f->run->arena, tn_size_mul((size_t)n, sizeof **v));
+  if (*v == NULL) return TN_ENOMEM;
+  for (int64_t i = 0; i < n; i++) (*v)[i] = json_number_value(json_array_get(list, (size_t)i));
+  return TN_OK;
+}
+
+/* The name of the target of an output; NULL: none is scaled. */
+static const char *output_units_target(const tn_forward *f, int32_t k, json_t *all) {
+  const char *name = f->outputs[k].name;
+  if (json_object_get(all, name) != NULL) return name;
+  return k == 0 && json_object_size(all) == 1 ? json_object_iter_key(json_object_iter(all)) : NULL;
+}
+
+static tn_status output_units_take(const tn_forward *f, int32_t k, json_t *all, tn_output_units *units) {
+  const tn_type *row = &f->outputs[k].row;
+  const char *name = output_units_target(f, k, all);
+  const json_t *target = name != NULL ? json_object_get(all, name) : NULL;
+  int64_t n = tn_type_count(row);
+  bool fits = row->dtype == TN_F32 && (int64_t)json_array_size(json_object_get(target, "scale")) == n &&
+              (int64_t)json_array_size(json_object_get(target, "shift")) == n;
+  if (!fits) return TN_OK;
+  TN_TRY(output_units_read(f, json_object_get(target, "scale"), n, &units->scale));
+  TN_TRY(output_units_read(f, json_object_get(target, "shift"), n, &units->shift));
+  units->target = tn_arena_strdup(&f->run->arena, name);
+  return units->target != NULL ? TN_OK : TN_ENOMEM;
+}
+
+tn_status tn_output_units_find(const tn_forward *f, int32_t k, tn_output_units *units) {
+  *units = (tn_output_units){.target = NULL};
+  if (f->run->target_units == NULL) return TN_OK;
+  json_t *all = json_loads(f->run->target_units, JSON_REJECT_DUPLICATES, NULL);
+  tn_status status = json_is_object(all) ? output_units_take(f, k, all, units) : TN_OK;
+  json_decref(all);
+  return status;
+}
+
+void tn_output_units_apply(const tn_output_units *units, const tn_output_rows *output, char *rows,
+                           int64_t n) {
+  int64_t elements = tn_type_count(&output->row);
+  if (units->target == NULL) return;
+  for (int64_t i = 0; i < n * elements; i++) {
+    float *value = (float *)(void *)rows + i;
+    *value = (float)(*value * units->scale[i % elements] + units->shift[i % elements]);
+  }
+}
