@@ -1,5 +1,5 @@
-/* tools/init/init.c: `tenon init PATH`: a configuration for a folder of pictures, a text, arrays, or tokens.
- */
+/* tools/init/init.c: `tenon init PATH`: a configuration for a folder of pictures, a table, a text,
+ * arrays, or tokens. */
 #include "tools/init/init.h"
 
 #include <ctype.h>
@@ -66,7 +66,7 @@ static int init_prepare(const cli_args *args, init_command *c) {
     return cli_refuse(args, CLI_IO, "%s: cannot be found: %s", given, strerror(errno));
   c->folder = S_ISDIR(info.st_mode);
   if (!c->folder && !S_ISREG(info.st_mode))
-    return cli_refuse(args, CLI_DATA, "%s: expected a folder of pictures or a text file", given);
+    return cli_refuse(args, CLI_DATA, "%s: expected a folder of pictures, a table or a text file", given);
   init_make_name(args->output ? args->output : given, args->output == NULL && c->folder, c->name);
   if (args->output)
     snprintf(c->output, sizeof c->output, "%s", args->output);
@@ -195,19 +195,35 @@ static int init_from_tokens(const cli_args *args, init_command *c) {
   return code;
 }
 
+static int init_from_table(const cli_args *args, const init_command *c) {
+  table_survey *found = NULL;
+  init_choice choice;
+  init_file file = {.name = c->name, .path = c->path};
+  int code = init_survey_table(args, args->words[0], &found);
+  if (code == CLI_OK) code = init_open(args, c, &file.to);
+  if (code == CLI_OK) {
+    init_write_table(&file, found, &choice);
+    code = init_close(args, c, file.to);
+  }
+  if (code == CLI_OK) init_print(c, "table", &choice, "columns", choice.side, args->json);
+  init_free_table(found);
+  return code;
+}
+
 static int init_run(tn_context *context, const cli_args *args) {
   init_command c = {.folder = false};
   int code = init_prepare(args, &c);
   if (code != CLI_OK) return code;
   if (args->weights == NULL && array_files_are(args->words[0], c.folder)) return init_from_arrays(args, &c);
   if (!c.folder && init_is_tokens(args->words[0])) return init_from_tokens(args, &c);
+  if (!c.folder && init_is_table(args->words[0])) return init_from_table(args, &c);
   return c.folder ? init_from_images(context, args, &c) : init_from_text(args, &c);
 }
 
 const cli_command command_init = {.name = "init",
                                   .words = "PATH",
                                   .doc = "a configuration for a folder of pictures, a folder for each class, "
-                                         "for a text, for arrays (a folder of .npy, or "
+                                         "for a table, for a text, for arrays (a folder of .npy, or "
                                          ".npz), or for a file of tokens",
                                   .min_words = 1,
                                   .max_words = 1,

@@ -69,3 +69,15 @@ void init_write_tokens(const init_file *file, const tokens_survey *found, init_c
 int init_survey_arrays(const cli_args *args, const char *path, bool folder, array_looks *found);
 /* file->path is the folder. */
 void init_write_arrays(const init_file *file, const array_looks *found, init_choice *choice);
+
+/* The bytes of a file, which the caller frees; NULL: errno says why. */
+unsigned char *init_read_bytes(const char *path, size_t *n);
+
+typedef struct table_survey table_survey;
+/* Whether the name is that of a table: .csv or .tsv. */
+bool init_is_table(const char *path);
+/* Looks at all columns. Returns an exit code; the caller calls init_free_table in any case. */
+int init_survey_table(const cli_args *args, const char *path, table_survey **found);
+/* A network for the columns of numbers and of few words. */
+void init_write_table(const init_file *file, table_survey *found, init_choice *choice);
+void init_free_table(table_survey *survey);

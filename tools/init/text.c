@@ -41,7 +41,7 @@ static void text_count(const unsigned char *bytes, size_t n, unsigned char *seen
   found->length = (long long)n;
 }
 
-static unsigned char *init_read_bytes(const char *path, size_t *n) {
+unsigned char *init_read_bytes(const char *path, size_t *n) {
   FILE *file = fopen(path, "rbe");
   unsigned char *bytes = NULL;
   if (file != NULL && fseek(file, 0, SEEK_END) == 0) {

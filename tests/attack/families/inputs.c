@@ -73,6 +73,10 @@ static const input inputs[] = {
      "in/idx",
      "hostile.idx",
      {{"train", "idx.ini", FAST}, {"predict", "idx.ini", "--input", "hostile.idx"}}},
+    {"a table",
+     "in/table",
+     "hostile.csv",
+     {{"train", "table.ini", FAST}, {"init", "hostile.csv", "--output", "made.ini"}}},
     {"a text",
      "in/text",
      "hostile.txt",
@@ -119,6 +123,13 @@ static const char inputs_idx_ini[] =
     "workers = 0\ntransforms = to_float\n[model]\ninputs = image: f32[1, 2, 2]\nlayers =\n    flatten\n"
     "    fc: linear(3)\nloss = cross_entropy\n[backend]\nuse = cpu\nautotune = no\n";
 
+static const char inputs_table_ini[] =
+    "[run]\nname = run\nthreads = 1\noutput =\n[data]\nsource = table\nfile = hostile.csv\nbatch = 1\n"
+    "workers = 0\ninputs =\n    a: numbers(a, missing=mean, standardize=yes)\n    b: categories(b)\n"
+    "targets = c: category(c, missing=class)\n[model]\ninputs = a: f32[1]\ntargets = c: i32[]\nlayers = fc: "
+    "linear(3)\nloss = cross_entropy\n[backend]\nuse = cpu\nautotune = no\n";
+static const char inputs_table[] = "a,b,c\n1,x|y,no\n2.5e3,\"z, \"\"w\"\"\",yes\n,y,NA\n-4,\xC3\xA9,no\n";
+
 static void inputs_make_pictures(void) {
   attack_folder("pictures/train/a");
   attack_folder("pictures/train/b");
@@ -152,6 +163,7 @@ static void inputs_prepare(void) {
   runs_make();
   attack_folder("in/device");
   attack_folder("in/text");
+  attack_folder("in/table");
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) inputs_take_seeds(kinds[i]);
   attack_bytes weights = attack_read("base/picture/run/checkpoints/best/model.safetensors"),
                text = attack_read("text.txt"), ini = attack_read("picture.ini"),
@@ -163,6 +175,8 @@ static void inputs_prepare(void) {
   const attack_result *r = attack_must((const char *[]){"doctor", "cpu", "--device-json", NULL});
   attack_write("in/device/cpu", r->out, r->n_out);
   attack_write_text("idx.ini", inputs_idx_ini);
+  attack_write_text("table.ini", inputs_table_ini);
+  attack_write_text("in/table/rows", inputs_table);
   inputs_make_pictures();
   inputs_make_measurements();
   free(weights.v), free(text.v), free(ini.v), free(rows.v);

@@ -61,7 +61,13 @@ void probe_starve(const tn_source *source, const char *const *pairs) {
 }
 
 tn_status probe_open(probe *p, const tn_source *source, const char *const *pairs, int32_t split) {
+  return probe_open_taught(p, source, pairs, split, NULL);
+}
+
+tn_status probe_open_taught(probe *p, const tn_source *source, const char *const *pairs, int32_t split,
+                            const char *learnt) {
   prepare(p, source);
+  p->record.learnt = learnt;
   tn_status status = source->open(&p->host.pub.env, fill(p, pairs), split, 1, &p->self);
   if (status != TN_OK) {
     tn_arena_free(&p->arena);

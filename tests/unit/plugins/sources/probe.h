@@ -34,6 +34,9 @@ typedef struct probe {
 /* Opens with options from "name", "value" pairs and returns the status of open. The caller calls probe_close
  * only after TN_OK. Invalid options fail the test. */
 tn_status probe_open(probe *p, const tn_source *source, const char *const *pairs, int32_t split);
+/* The same, with what a source of the training part has learnt (tn_env_learnt). */
+tn_status probe_open_taught(probe *p, const tn_source *source, const char *const *pairs, int32_t split,
+                            const char *learnt);
 void probe_close(probe *p);
 /* Expects a failure whose message contains `text`. */
 void probe_refused(const tn_source *source, const char *const *pairs, int32_t split, tn_status code,
