@@ -11,11 +11,12 @@ typedef struct elastic_options {
   int64_t mask_fill;
 } elastic_options;
 
-static const tn_option options[] = {
-    TN_OPT(elastic_options, alpha, TN_OPT_FLOAT, "50", ">= 0", "strength: half of it is the way of noise 1"),
-    TN_OPT(elastic_options, sigma, TN_OPT_FLOAT, "5", "(0, 1000]",
-           "standard deviation of the blur of the noise"),
-    SAMPLING_OPTIONS_OF(elastic_options, "bilinear"), MASK_FILL_OPTION(elastic_options), TN_OPT_END};
+static const tn_option options[] = {TN_OPT(elastic_options, alpha, TN_OPT_FLOAT, "50", "[0, 1000000]",
+                                           "strength: half of it is the way of noise 1"),
+                                    TN_OPT(elastic_options, sigma, TN_OPT_FLOAT, "5", "(0, 1000]",
+                                           "standard deviation of the blur of the noise"),
+                                    SAMPLING_OPTIONS_OF(elastic_options, "bilinear"),
+                                    MASK_FILL_OPTION(elastic_options), TN_OPT_END};
 
 static tn_status elastic_infer(tn_env *env, const void *opts, int32_t n, const tn_type *in, tn_type *out) {
   return geometry_infer_sampled(env, &((const elastic_options *)opts)->how, n, in, out, 1);

@@ -30,12 +30,12 @@ static const tn_option letterbox_options[] = {SIZE_OPTION, FILL_OPTION("0"), MAS
                                               TN_OPT_END};
 static const tn_option jitter_options[] = {
     SIZE_OPTION,
-    RANGE_OPTION("scale_range", "[0.1, 2]", "> 0",
+    RANGE_OPTION("scale_range", "[0.1, 2]", "(0, 1000]",
                  "least and greatest factor of the size that letterbox takes"),
     FILL_OPTION("0"), MASK_FILL_OPTION(placed_options), TN_OPT_END};
 static const tn_option zoom_options[] = {
     SIZE_OPTION,
-    RANGE_OPTION("side_range", "[1, 4]", ">= 1",
+    RANGE_OPTION("side_range", "[1, 4]", "[1, 1000]",
                  "least and greatest side of the whole, in sides of the picture"),
     TN_OPT(placed_options, p, TN_OPT_FLOAT, "0.5", "[0, 1]", "probability"),
     FILL_OPTION("0"),

@@ -17,7 +17,8 @@ static const tn_option solarize_options[] = {
     TN_OPT(colors_options, threshold, TN_OPT_FLOAT, NULL, "[0, 256]", "bytes of at least this are inverted"),
     P_OPTION, TN_OPT_END};
 static const tn_option sharpness_options[] = {TN_OPT(colors_options, sharpness_factor, TN_OPT_FLOAT, NULL,
-                                                     ">= 0", "0 blurs, 1 changes nothing, 2 sharpens"),
+                                                     "[0, 1000000]",
+                                                     "0 blurs, 1 changes nothing, 2 sharpens"),
                                               P_OPTION, TN_OPT_END};
 
 static tn_status colors_infer(tn_env *env, const void *opts, int32_t n, const tn_type *in, tn_type *out) {

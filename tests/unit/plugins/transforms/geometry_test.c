@@ -232,6 +232,23 @@ static void random_maps_keep_mask_and_picture_together(void **state) {
   }
 }
 
+/* The steepest maps that options allow stay within the range of the places' whole numbers. */
+static void extreme_options_are_no_crash(void **state) {
+  (void)state;
+  for (uint64_t key = 0; key < 20; key++) {
+    move(&random_affine_transform,
+         PAIRS("degrees", "36000", "translate", "[1, 1]", "scale", "[0.01, 0.01]", "shear",
+               "[80, 80, -80, -80]"),
+         key);
+    for (int i = 0; i < BOXES; i++) assert_true(got.boxes[i][2] <= WIDE && got.boxes[i][3] <= HIGH);
+    move(&random_perspective_transform, PAIRS("distortion_scale", "1", "p", "1"), key);
+    move(&scale_jitter_transform, PAIRS("size", "3", "scale_range", "[1000, 1000]"), key);
+    assert_int_equal(got.type[1].dims[0], 3);
+    move(&elastic_transform, PAIRS("alpha", "1000000", "sigma", "0.1"), key);
+    for (int i = 0; i < BOXES; i++) assert_true(got.boxes[i][0] >= 0 && got.boxes[i][1] >= 0);
+  }
+}
+
 /* Boxes of `placed` transforms stay inside of the result, and have the size of their part. */
 static void placed_pictures_keep_their_boxes(void **state) {
   (void)state;
@@ -461,6 +478,7 @@ int main(void) {
       CASE(displacements_have_the_values_of_torchvision),
       CASE(letterbox_is_resize_and_pad_of_torchvision),
       CASE(random_maps_keep_mask_and_picture_together),
+      CASE(extreme_options_are_no_crash),
       CASE(placed_pictures_keep_their_boxes),
       CASE(an_iou_crop_keeps_boxes_whose_centre_it_has),
       CASE(random_choices_are_those_of_the_picture),
