@@ -18,8 +18,8 @@ typedef struct tn_data_part {
   int64_t submitted; /* since the start of the epoch; chooses the slot */
   tn_data_fields fields;
   int64_t looked_at;
-  double per_s; /* NaN: an epoch is a single batch */
-  bool all;     /* the classes of all samples were counted */
+  double per_s;
+  bool all; /* the classes of all samples were counted */
 } tn_data_part;
 
 static tn_status data_allocate_slot(tn_data_part *d, tn_batch *slot) {
@@ -59,9 +59,8 @@ static tn_status data_start_epoch(tn_data_part *d) {
   return TN_OK;
 }
 
-/* From the end of the first batch on, so that the start of the threads does not count. */
 static tn_status data_time(tn_data_part *d) {
-  double start = 0, now = 0;
+  double start = tn_clock_s(), now = start;
   int64_t samples, sum = 0;
   TN_TRY(data_start_epoch(d));
   for (int32_t i = 0; i < DATA_TIMED_BATCHES && now - start < DATA_TIMED_S; i++) {
@@ -69,8 +68,7 @@ static tn_status data_time(tn_data_part *d) {
     if (status == TN_EOF) break;
     TN_TRY(status);
     now = tn_clock_s();
-    if (i == 0) start = now;
-    if (i > 0) sum += samples;
+    sum += samples;
     TN_TRY(data_submit(d));
   }
   d->per_s = (double)sum / (now - start);
