@@ -85,6 +85,11 @@ static int is_image(const char *parent, const struct dirent *entry) {
   return image_has_ending(entry->d_name) && !file_list_is_folder(parent, entry);
 }
 
+static int is_sound(const char *parent, const struct dirent *entry) {
+  const char *dot = strrchr(entry->d_name, '.');
+  return dot != NULL && strcasecmp(dot, ".wav") == 0 && !file_list_is_folder(parent, entry);
+}
+
 /* Hidden entries, such as .DS_Store and ._photo.jpg of macOS, and those of Windows. */
 static int is_of_system(const char *name) {
   return name[0] == '.' || strcasecmp(name, "Thumbs.db") == 0 || strcasecmp(name, "desktop.ini") == 0;
@@ -134,9 +139,10 @@ static tn_status list_class(const tn_env *env, image_list *list, int64_t k) {
   /* Validation may lack a class of training. */
   if (stat(path, &info) != 0 && errno == ENOENT) return TN_OK;
   if (list->others.count == 0) list->others.class = k;
-  TN_TRY(list_folder(env, path, is_image, &list->files, &list->others));
+  TN_TRY(list_folder(env, path, list->is_of_sounds ? is_sound : is_image, &list->files, &list->others));
   list->first[k + 1] = list->files.count;
   if (list->first[k + 1] > list->first[k]) return TN_OK;
+  if (list->is_of_sounds) return tn_fail(env, TN_EINVAL, "folder", "%s: has no .wav files", path);
   return tn_fail(env, TN_EINVAL, "folder",
                  "%s: has no " IMAGE_ENDINGS " files; where they are in further folders, set nested = yes",
                  path);

@@ -25,6 +25,7 @@ typedef struct other_entries {
 } other_entries;
 
 typedef struct image_list {
+  int32_t is_of_sounds; /* set in front of image_list_read: files are .wav, not pictures */
   char *root;           /* the folder of class folders */
   name_list classes;    /* sorted */
   name_list files;      /* class by class, sorted within each */
@@ -34,7 +35,8 @@ typedef struct image_list {
 
 /* Lists the folder `root`. The classes are the folders in `reference`: root itself, or the training part,
  * whose numbering validation shares; with `nested` all folders in it that have pictures, by their paths.
- * *list must be zero before. The caller calls image_list_free, also after a failure. */
+ * *list must be zero before, apart from is_of_sounds. The caller calls image_list_free, also after a failure.
+ */
 tn_status image_list_read(const tn_env *env, const char *root, const char *reference, int nested,
                           image_list *list);
 void image_list_free(const tn_env *env, image_list *list);

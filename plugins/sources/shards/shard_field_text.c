@@ -10,8 +10,10 @@
 static const struct {
   const char *ending;
   int32_t kind;
-} shard_kinds[] = {{"jpg", SHARD_IMAGE}, {"jpeg", SHARD_IMAGE},   {"png", SHARD_IMAGE},
-                   {"cls", SHARD_CLASS}, {"json", SHARD_NUMBERS}, {"txt", SHARD_TEXT}};
+} shard_kinds[] = {{"jpg", SHARD_IMAGE},  {"jpeg", SHARD_IMAGE}, {"png", SHARD_IMAGE},
+                   {"webp", SHARD_IMAGE}, {"tif", SHARD_IMAGE},  {"tiff", SHARD_IMAGE},
+                   {"avif", SHARD_IMAGE}, {"cls", SHARD_CLASS},  {"json", SHARD_NUMBERS},
+                   {"txt", SHARD_TEXT}};
 enum { N_SHARD_KINDS = sizeof shard_kinds / sizeof *shard_kinds };
 
 static tn_status shard_text_fail(const void *handle, const char *option, const char *text, size_t n) {
@@ -62,7 +64,8 @@ static tn_status shard_text_endings(const void *handle, const char *option, cons
       return shard_text_fail(handle, option, text, n);
     if (kind < 0 || (f->kind >= 0 && f->kind != kind))
       return tn_fail(handle, TN_EINVAL, option,
-                     "%s: no field is read from members '.%.*s'%s, expected jpg, jpeg, png, cls, json, txt",
+                     "%s: no field is read from members '.%.*s'%s, expected a picture (jpg, png, webp, tiff, "
+                     "avif), cls, json or txt",
                      option, (int)(end - at), text + at, kind < 0 ? "" : " and those before it");
     f->kind = kind;
     used += (size_t)snprintf(f->endings + used, SHARD_ENDINGS - used, "%s%.*s", used > 0 ? "|" : "",

@@ -290,7 +290,7 @@ static void wrong_archives_and_options_are_refused(void **state) {
   } wrong[] = {
       {"text", "inputs: 'text', expected NAME: ENDING|ENDING"},
       {"a b: txt", "'a b: txt', expected NAME"},
-      {"x: gif", "no field is read from members '.gif', expected jpg"},
+      {"x: gif", "no field is read from members '.gif', expected a picture"},
       {"x: jpg|txt", "no field is read from members '.txt' and those before it"},
       {"x: class(jpg)", "class(jpg), expected class(json(KEY)) or class(txt)"},
       {"x: json()", "expected NAME"},
