@@ -1,4 +1,5 @@
 /* core/tokenizer/open.c: opening and closing of tokenizers. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/file/file.h"
@@ -31,20 +32,20 @@ void tn_host_tokenizer_close(const void *handle, tn_tokenizer *t) {
 
 /* ---- opening ---- */
 
-/* The text without white space outside of its texts; a file's line ends and indentation are half of it. */
-static tn_status tokenizer_keep_json(tn_tokenizer *t, const char *json, size_t bytes) {
-  bool inside = false;
-  t->json = tn_alloc(&t->env, bytes + 1);
-  if (t->json == NULL) return TN_ENOMEM;
-  for (size_t i = 0; i < bytes; i++) {
-    if (!inside && (json[i] == ' ' || (json[i] >= '\t' && json[i] <= '\r'))) continue;
-    t->json[t->json_bytes++] = json[i];
-    if (inside && json[i] == '\\' && i + 1 < bytes)
-      t->json[t->json_bytes++] = json[++i];
-    else if (json[i] == '"')
-      inside = !inside;
+/* The members that are read, without white space: files may have others, and indentation is half of them. */
+static tn_status tokenizer_keep_json(tn_tokenizer *t, const json_t *document) {
+  static const char *const names[] = {"version",        "added_tokens", "normalizer", "pre_tokenizer",
+                                      "post_processor", "decoder",      "model"};
+  json_t *kept = json_object();
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    json_t *member = json_object_get(document, names[i]);
+    if (member != NULL) json_object_set(kept, names[i], member);
   }
-  return TN_OK;
+  char *json = json_dumps(kept, JSON_COMPACT);
+  t->json = json != NULL ? tn_strdup(&t->env, json) : NULL;
+  free(json);
+  json_decref(kept);
+  return t->json != NULL ? TN_OK : tn_failf(&t->env, TN_ENOMEM, "out of memory for the text of %s", t->name);
 }
 
 static tn_status tokenizer_read(tn_tokenizer *t, const json_t *document) {
@@ -69,8 +70,9 @@ static tn_status tokenizer_parse(tn_tokenizer *t, const char *json, size_t bytes
   if (document == NULL)
     return tn_failf(&t->env, TN_EINVAL, "%s:%d: is no JSON: %s", t->name, error.line, error.text);
   tn_status status = tokenizer_read(t, document);
+  if (status == TN_OK) status = tokenizer_keep_json(t, document);
   json_decref(document);
-  return status == TN_OK ? tokenizer_keep_json(t, json, bytes) : status;
+  return status;
 }
 
 tn_status tn_host_tokenizer_open_text(const void *handle, const char *name, const char *json, size_t bytes,

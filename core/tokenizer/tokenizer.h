@@ -180,8 +180,7 @@ struct tn_tokenizer {
   tn_error_record record;
   tn_arena arena;
   const char *name; /* of the file, for messages */
-  char *json;       /* without white space; tn_release */
-  size_t json_bytes;
+  char *json;       /* the parts of the file that are read; tn_release */
   tn_piece *pieces;
   int32_t n;            /* largest id + 1 */
   tn_text_map by_text;  /* of the model's vocabulary */

@@ -144,10 +144,14 @@ static tn_status text_name_characters(text *t) {
   return TN_OK;
 }
 
+/* The tokenizer of the weights, if there are any, is that of their training. */
 static tn_status text_open_tokenizer(text *t, const uint8_t *bytes, size_t n) {
-  if (t->kind == TEXT_CHARACTERS)
-    TN_TRY(tn_tokenizer_of_characters(&t->env, t->options.file, (const char *)bytes, n, MOST_CHARACTERS,
-                                      &t->tokenizer));
+  const char *file = t->options.file, *learnt = t->kind == TEXT_BYTES ? NULL : tn_env_learnt(&t->env);
+  if (learnt != NULL)
+    TN_TRY(tn_tokenizer_open_text(&t->env, "the tokenizer of the weights", learnt, strlen(learnt),
+                                  &t->tokenizer));
+  else if (t->kind == TEXT_CHARACTERS)
+    TN_TRY(tn_tokenizer_of_characters(&t->env, file, (const char *)bytes, n, MOST_CHARACTERS, &t->tokenizer));
   else
     TN_TRY(tn_tokenizer_open(&t->env, t->options.tokenizer, &t->tokenizer));
   t->classes = tn_tokenizer_size(&t->env, t->tokenizer);
@@ -234,6 +238,13 @@ static tn_status text_read(tn_sample *s, void *source) {
   return TN_OK;
 }
 
+/* The tokenizer travels with the weights, so that `tenon generate` needs no other file. */
+static tn_status text_learnt(tn_env *env, void *source, const char **json) {
+  const text *t = source;
+  *json = tn_tokenizer_json(env, t->tokenizer);
+  return TN_OK;
+}
+
 const tn_source text_source = {
     .item = TN_ITEM(tn_source, TN_SOURCE, "text",
                     "a text file as windows of tokens: characters, bytes, or those "
@@ -245,4 +256,5 @@ const tn_source text_source = {
     .close = text_close,
     .describe = text_describe,
     .read = text_read,
+    .learnt = text_learnt,
 };

@@ -41,13 +41,16 @@ static tn_status decoder_read_types(tn_decoder *d) {
   return TN_OK;
 }
 
+/* Weights of earlier versions and of other programs have the names of the classes alone. */
 static tn_status decoder_open_vocabulary(tn_decoder *d) {
   tn_predict_classes classes;
+  const void *env = &d->run->env;
   const tn_type row = {TN_F32, 1, {d->classes}};
+  TN_TRY(tn_vocabulary_of_note(env, d->run->learnt, d->classes, &d->tokenizer, &d->unfit));
+  if (d->tokenizer != NULL || d->unfit > 0) return TN_OK;
   tn_predict_classes_start(d->run, &row, 1, &classes);
-  tn_status status =
-      tn_vocabulary_open(&d->run->env, NULL, classes.names, d->classes, &d->tokenizer, &d->unfit);
-  if (d->unfit == 0) d->unfit = classes.unfit;
+  d->unfit = classes.unfit;
+  tn_status status = tn_vocabulary_of_names(env, classes.names, d->classes, &d->tokenizer);
   tn_predict_classes_finish(&classes);
   return status;
 }

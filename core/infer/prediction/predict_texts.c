@@ -8,6 +8,7 @@
 #include "core/run/result.h"
 #include "core/tokenizer/calls.h"
 
+enum { DEFAULT_TOP = 5 };
 static const size_t LARGEST_TEXT = (size_t)1 << 30;
 
 tn_status tn_predict_texts_wanted(const tn_predict_inputs *p, bool *wanted) {
@@ -46,7 +47,9 @@ static tn_status predict_text_scores(const tn_predict_inputs *p, tn_decoder *d, 
 static tn_status predict_text_rows(const tn_predict_inputs *p, tn_decoder *d, tn_finite_rows *finite,
                                    json_t *predictions) {
   json_t *names = tn_vocabulary_names(&p->run->env, d->tokenizer, d->classes);
-  const tn_predict_classes classes = {.names = names, .classes = d->classes, .top = p->options->top};
+  int64_t top = p->options->top > 0 ? p->options->top : DEFAULT_TOP;
+  const tn_predict_classes classes = {
+      .names = names, .classes = d->classes, .top = (int32_t)(top < d->classes ? top : d->classes)};
   tn_status status = names != NULL ? TN_OK : TN_ENOMEM;
   for (int32_t i = 0; status == TN_OK && i < p->options->n_inputs; i++) {
     const float *scores;

@@ -15,7 +15,7 @@ static json_t *vocabulary_part(json_t *note) {
   return NULL;
 }
 
-static tn_status vocabulary_of_note(const void *handle, const char *learnt, tn_tokenizer **tokenizer) {
+static tn_status vocabulary_read_note(const void *handle, const char *learnt, tn_tokenizer **tokenizer) {
   json_t *note = learnt != NULL ? json_loads(learnt, 0, NULL) : NULL, *part = vocabulary_part(note);
   char *json = part != NULL ? json_dumps(part, JSON_COMPACT) : NULL;
   tn_status status = TN_OK;
@@ -30,18 +30,21 @@ static tn_status vocabulary_of_note(const void *handle, const char *learnt, tn_t
 }
 
 /* A model may have classes that are no tokens, so that their number is a multiple of 64. */
-tn_status tn_vocabulary_open(const void *handle, const char *learnt, const json_t *names, int64_t n,
-                             tn_tokenizer **tokenizer, int64_t *unfit) {
+tn_status tn_vocabulary_of_note(const void *handle, const char *learnt, int64_t n, tn_tokenizer **tokenizer,
+                                int64_t *unfit) {
   *tokenizer = NULL;
   *unfit = 0;
-  TN_TRY(vocabulary_of_note(handle, learnt, tokenizer));
-  if (*tokenizer != NULL && tn_host_tokenizer_size(*tokenizer) > n) {
-    *unfit = tn_host_tokenizer_size(*tokenizer);
-    tn_host_tokenizer_close(handle, *tokenizer);
-    *tokenizer = NULL;
-    return TN_OK;
-  }
-  if (*tokenizer != NULL) return TN_OK;
+  TN_TRY(vocabulary_read_note(handle, learnt, tokenizer));
+  if (*tokenizer == NULL || tn_host_tokenizer_size(*tokenizer) <= n) return TN_OK;
+  *unfit = tn_host_tokenizer_size(*tokenizer);
+  tn_host_tokenizer_close(handle, *tokenizer);
+  *tokenizer = NULL;
+  return TN_OK;
+}
+
+tn_status tn_vocabulary_of_names(const void *handle, const json_t *names, int64_t n,
+                                 tn_tokenizer **tokenizer) {
+  *tokenizer = NULL;
   if (names != NULL)
     return tn_host_tokenizer_of_pieces(handle, "the vocabulary of the weights", names, tokenizer);
   return n == BYTES ? tn_host_tokenizer_open(handle, "bytes", tokenizer) : TN_OK;

@@ -7,11 +7,14 @@
 #include "core/base/vec.h"
 #include "tenon/tokenizer.h"
 
-/* `learnt` is the note of the weights about their data (records/checkpoints/learnt.h), or NULL; `names` is a
- * list with the text of each of n tokens, or NULL. Without both, 256 tokens are bytes. *tokenizer is NULL:
- * the tokens have no texts. *unfit: the tokens of a tokenizer for more than n, which is not used; 0: none. */
-tn_status tn_vocabulary_open(const void *handle, const char *learnt, const json_t *names, int64_t n,
-                             tn_tokenizer **tokenizer, int64_t *unfit);
+/* The tokenizer in the note of the weights about their data (records/checkpoints/learnt.h; NULL: there is
+ * none). *tokenizer is NULL: the note has none, or *unfit, the number of its tokens, is more than n. */
+tn_status tn_vocabulary_of_note(const void *handle, const char *learnt, int64_t n, tn_tokenizer **tokenizer,
+                                int64_t *unfit);
+/* `names` is a list with the text of each of n tokens. NULL: 256 tokens are bytes, and others have no texts:
+ * *tokenizer is NULL. */
+tn_status tn_vocabulary_of_names(const void *handle, const json_t *names, int64_t n,
+                                 tn_tokenizer **tokenizer);
 
 /* A list with the text of each of n tokens for people: null where the tokenizer has none. NULL: out of
  * memory.

@@ -7,9 +7,10 @@
 #include <string.h>
 
 #include "plugins/sources/tokens/token_files.h"
+#include "tenon/tokenizer.h"
 
 typedef struct tokens_options {
-  const char *folder, *files, *valid;
+  const char *folder, *files, *valid, *tokenizer;
   int32_t type, crossing; /* TOKEN_TYPE_..., CROSSING_... */
   int64_t tokens, stride, document, classes;
   double split;
@@ -40,7 +41,13 @@ static const tn_option options[] = {
         "token of document and targets -100; mask: it goes on, with targets -100 behind the first end; yes: "
         "it goes on"),
     TN_OPT(tokens_options, classes, TN_OPT_INT, "0", "[0, 2147483647]",
-           "number of different tokens; 0: the greatest of all files + 1, which reads them once"),
+           "number of different tokens; 0: those of the tokenizer, and without one the greatest of all files "
+           "+ 1, "
+           "which reads them once"),
+    TN_OPT(
+        tokens_options, tokenizer, TN_OPT_PATH, "", "bytes",
+        "the tokenizer.json that has written the tokens; it travels with the weights, and `tenon generate` "
+        "needs it"),
     TN_OPT_END};
 
 /* Tokens whose windows do not reach into others. */
@@ -56,6 +63,7 @@ typedef struct tokens {
   token_segment *segments;
   int64_t n_segments, count; /* count: windows */
   int64_t classes;
+  tn_tokenizer *tokenizer; /* NULL: unknown */
   tn_field fields[2];
 } tokens;
 
@@ -137,17 +145,29 @@ static tn_status tokens_check_split(tn_env *env, const tokens_options *o, int32_
                  "no tokens are for validation; set split = 0.1 to take a part, or valid to other files");
 }
 
+/* That of the weights, if there are any, is that of their training. */
+static tn_status tokens_open_tokenizer(tn_env *env, tokens *t) {
+  const char *learnt = tn_env_learnt(env), *path = t->options.tokenizer;
+  if (learnt != NULL)
+    TN_TRY(
+        tn_tokenizer_open_text(env, "the tokenizer of the weights", learnt, strlen(learnt), &t->tokenizer));
+  else if (path[0] != '\0')
+    TN_TRY(tn_tokenizer_open(env, path, &t->tokenizer));
+  t->classes = t->options.classes;
+  if (t->classes == 0 && t->tokenizer != NULL) t->classes = tn_tokenizer_size(env, t->tokenizer);
+  return TN_OK;
+}
+
 /* Classes that are found are those of all files, so that training and validation have the same. */
 static tn_status tokens_open_files(tn_env *env, tokens *t, int32_t split) {
   const tokens_options *o = &t->options;
   token_files other = {.n = 0};
   int32_t is_valid = split == TN_SPLIT_VALID && o->valid[0] != '\0';
-  int32_t both = o->valid[0] != '\0' && o->classes == 0;
+  int32_t both = o->valid[0] != '\0' && t->classes == 0;
   int64_t greatest = 0;
   TN_TRY(token_files_open(env, is_valid ? "valid" : "files", o->folder, is_valid ? o->valid : o->files,
                           o->type, &t->files));
-  t->classes = o->classes;
-  if (o->classes > 0) return TN_OK;
+  if (t->classes > 0) return TN_OK;
   tn_status status = token_files_greatest(env, &t->files, &greatest);
   if (status == TN_OK && both)
     status = token_files_open(env, is_valid ? "files" : "valid", o->folder, is_valid ? o->files : o->valid,
@@ -162,6 +182,7 @@ static tn_status tokens_open_files(tn_env *env, tokens *t, int32_t split) {
 
 static void tokens_close(tn_env *env, void *source) {
   tokens *t = source;
+  tn_tokenizer_close(env, t->tokenizer);
   token_files_close(env, &t->files);
   tn_delete(env, t->segments);
   tn_delete(env, t);
@@ -169,6 +190,7 @@ static void tokens_close(tn_env *env, void *source) {
 
 static tn_status tokens_prepare(tn_env *env, tokens *t, int32_t split) {
   TN_TRY(tokens_check_split(env, &t->options, split));
+  TN_TRY(tokens_open_tokenizer(env, t));
   TN_TRY(tokens_open_files(env, t, split));
   if (t->options.document >= t->classes)
     return tn_fail(env, TN_EINVAL, "document", "document = %lld, but the %lld classes are tokens below it",
@@ -273,6 +295,12 @@ static tn_status tokens_name(tn_env *env, void *source, int64_t index, char *tex
   return TN_OK;
 }
 
+static tn_status tokens_learnt(tn_env *env, void *source, const char **json) {
+  const tokens *t = source;
+  *json = t->tokenizer != NULL ? tn_tokenizer_json(env, t->tokenizer) : NULL;
+  return TN_OK;
+}
+
 const tn_source tokens_source = {
     .item = TN_ITEM(tn_source, TN_SOURCE, "tokens",
                     "files of tokens of 16 or 32 bits, as nanoGPT and llm.c write them, as windows",
@@ -284,4 +312,5 @@ const tn_source tokens_source = {
     .describe = tokens_describe,
     .read = tokens_read,
     .name = tokens_name,
+    .learnt = tokens_learnt,
 };

@@ -1,6 +1,8 @@
 /* `tenon tokenize`, and models of tokens: the tokenizer travels with the weights. */
 #include "program.h"
 
+#include <unistd.h>
+
 #define GPT2 TOKENIZERS "/gpt2.json"
 
 static void texts_become_ids_and_tokens(void **state) {
@@ -57,24 +59,66 @@ static void mistakes_are_told(void **state) {
   }
 }
 
-static const char model_ini[] =
-    "[run]\nname = tokens\nmax_steps = 2\n[data]\nsource = text\nfile = text.txt\ntokens = 8\nbatch = 4\n"
-    "tokenizer = tokenizer.json\n[model]\ninputs = tokens: i32[8]\ntargets = next: i32[8]\nlayers =\n"
-    "    wte: embedding(448, 16)\n    head: linear(448)\nloss = cross_entropy\n[optimizer]\ntype = adamw\nlr "
-    "= 1e-3\n";
+#define MODEL(DATA)                                                                                          \
+  "[run]\nname = tokens\nmax_steps = 2\n[data]\n" DATA "tokens = 8\nbatch = 4\ntokenizer = tokenizer.json\n" \
+  "[model]\ninputs = tokens: i32[8]\ntargets = next: i32[8]\nlayers =\n    wte: embedding(448, 16)\n"        \
+  "    head: linear(448)\nloss = cross_entropy\n[optimizer]\ntype = adamw\nlr = 1e-3\n"
 
 static void write_data(void) {
+  static const char line[] = "Stra\xc3\x9f"
+                             "e, na\xc3\xafve caf\xc3\xa9: the quick fox 12\n";
+  enum { LINE = sizeof line - 1, LINES = 64 };
+  static char text[LINES * LINE + 1];
   size_t n;
-  static char text[40 * 64 + 1];
-  for (int i = 0; i < 64; i++)
-    memcpy(text + i * 40,
-           "Stra\xc3\x9f"
-           "e, na\xc3\xafve caf\xc3\xa9: the quick fox 12\n  ",
-           40);
+  for (int i = 0; i < LINES; i++) memcpy(text + i * LINE, line, LINE);
   file_write("text.txt", text);
   const char *json = file_read(GPT2, &n);
   file_write_bytes("tokenizer.json", json, n);
-  file_write("text.ini", model_ini);
+  file_write("text.ini", MODEL("source = text\nfile = text.txt\n"));
+  file_write("tokens.ini", MODEL("source = tokens\nfolder = .\nfiles = text.bin\nsplit = 0.2\n"));
+}
+
+/* An untrained model draws any tokens, also halves of characters. */
+static void the_tokenizer_travels_with_the_weights(void **state) {
+  (void)state;
+  write_data();
+  program_expect(program_run("train text.ini"), 0);
+  unlink("text.txt");
+  unlink("tokenizer.json");
+  const json_t *r = program_json(0, "generate runs/tokens --prompt na\xc3\xafve --tokens 40 --temperature 2");
+  assert_true(program_number(r, "prompt_tokens") < 6);
+  assert_int_equal(json_array_size(program_member(r, "tokens")), 40);
+  assert_true(json_is_string(program_member(r, "text"))); /* valid UTF-8 */
+  file_write("prompt.txt", "the quick");
+  r = program_json(0, "predict runs/tokens --input prompt.txt");
+  const json_t *top = json_object_get(json_array_get(program_member(r, "predictions"), 0), "top");
+  for (size_t k = 0; k < json_array_size(top); k++) { /* 28 classes are no tokens and have no names */
+    const json_t *one = json_array_get(top, k);
+    assert_int_equal(json_is_string(json_object_get(one, "name")),
+                     json_integer_value(json_object_get(one, "class")) < 420);
+  }
+  assert_int_equal(json_array_size(top), 5);
+}
+
+static void validation_uses_the_tokenizer_of_the_weights(void **state) {
+  (void)state;
+  write_data();
+  program_expect(program_run("train text.ini"), 0);
+  double before = program_number(program_json(0, "eval runs/tokens"), "loss");
+  file_write("tokenizer.json", "{\"model\":{\"type\":\"Bytes\"}}");
+  assert_true(program_number(program_json(0, "eval runs/tokens"), "loss") == before);
+}
+
+/* The way of large texts: a file of tokens, a training on it, and text from its weights alone. */
+static void a_file_of_tokens_is_trained_on(void **state) {
+  (void)state;
+  write_data();
+  program_expect(program_run("tokenize text.txt --tokenizer tokenizer.json --output text.bin"), 0);
+  program_expect(program_run("train tokens.ini"), 0);
+  unlink("tokenizer.json");
+  const json_t *r = program_json(0, "generate runs/tokens --prompt the --tokens 3");
+  assert_int_equal(json_array_size(program_member(r, "tokens")), 3);
+  assert_true(json_is_string(program_member(r, "text")));
 }
 
 static void a_tokenizer_that_is_missing_is_told(void **state) {
@@ -91,6 +135,9 @@ int main(void) {
       CASE(texts_become_ids_and_tokens),
       CASE(lines_of_json_become_a_file_of_tokens),
       CASE(mistakes_are_told),
+      CASE(the_tokenizer_travels_with_the_weights),
+      CASE(validation_uses_the_tokenizer_of_the_weights),
+      CASE(a_file_of_tokens_is_trained_on),
       CASE(a_tokenizer_that_is_missing_is_told),
   };
   return cmocka_run_group_tests_name("cli: tokenizer", tests, NULL, NULL);

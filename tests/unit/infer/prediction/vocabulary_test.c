@@ -38,10 +38,8 @@ static void the_longest_name_is_taken(void **state) {
   json_t *names = json_loads("[\"b\", \"a\", \"ab\", \"\", \"abc\", \"\\u00e9\", \"\\n\"]", 0, NULL);
   tn_tokenizer *v;
   tn_token_ids tokens = {0};
-  int64_t unfit;
   assert_non_null(names);
-  assert_ok(&B, tn_vocabulary_open(&B, NULL, names, 7, &v, &unfit));
-  assert_int_equal(unfit, 0);
+  assert_ok(&B, tn_vocabulary_of_names(&B, names, 7, &v));
   check_tokens(v, "abcabab", 7, (const int32_t[]){4, 2, 2}, 3);
   check_tokens(v, "ba\xc3\xa9\n", 5, (const int32_t[]){0, 1, 5, 6}, 4);
   check_tokens(v, "", 0, NULL, 0);
@@ -55,34 +53,34 @@ static void the_longest_name_is_taken(void **state) {
 static void without_names_256_tokens_are_bytes(void **state) {
   (void)state;
   tn_tokenizer *v;
-  int64_t unfit;
-  assert_ok(&B, tn_vocabulary_open(&B, NULL, NULL, 256, &v, &unfit));
+  assert_ok(&B, tn_vocabulary_of_names(&B, NULL, 256, &v));
   check_tokens(v, "a\xff\x00\x80", 4, (const int32_t[]){97, 255, 0, 128}, 4);
   tn_host_tokenizer_close(&B, v);
-  assert_ok(&B, tn_vocabulary_open(&B, NULL, NULL, 65, &v, &unfit));
+  assert_ok(&B, tn_vocabulary_of_names(&B, NULL, 65, &v));
   assert_null(v);
 }
 
 /* Classes that are no tokens have no names; of fewer classes than tokens the tokenizer is not used. */
-static void the_tokenizer_of_the_weights_comes_first(void **state) {
+static void the_tokenizer_of_the_weights_is_used(void **state) {
   (void)state;
   static const char note[] = "{\"text\": {\"model\": {\"type\": \"Pieces\", \"pieces\": [\"x\", \"y\"]}}}";
-  json_t *names = json_pack("[s, s, s]", "a", "b", "c");
   tn_tokenizer *v;
   int64_t unfit;
-  assert_ok(&B, tn_vocabulary_open(&B, note, names, 3, &v, &unfit));
+  assert_ok(&B, tn_vocabulary_of_note(&B, note, 3, &v, &unfit));
   check_tokens(v, "yx", 2, (const int32_t[]){1, 0}, 2);
   json_t *texts = tn_vocabulary_names(&B, v, 3);
   assert_string_equal(json_string_value(json_array_get(texts, 1)), "y");
   assert_true(json_is_null(json_array_get(texts, 2)));
   json_decref(texts);
   tn_host_tokenizer_close(&B, v);
-  assert_ok(&B, tn_vocabulary_open(&B, note, names, 1, &v, &unfit));
+  assert_ok(&B, tn_vocabulary_of_note(&B, note, 1, &v, &unfit));
   assert_null(v);
   assert_int_equal(unfit, 2);
-  assert_error(&B, tn_vocabulary_open(&B, "{\"text\": {\"model\": {}}}", names, 3, &v, &unfit), TN_EINVAL,
+  assert_ok(&B, tn_vocabulary_of_note(&B, "{\"table\": {\"age\": 3}}", 1, &v, &unfit));
+  assert_null(v);
+  assert_int_equal(unfit, 0);
+  assert_error(&B, tn_vocabulary_of_note(&B, "{\"text\": {\"model\": {}}}", 3, &v, &unfit), TN_EINVAL,
                "the tokenizer of the weights: model.type: is absent, expected a text");
-  json_decref(names);
 }
 
 int main(void) {
@@ -90,7 +88,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       CASE(the_longest_name_is_taken),
       CASE(without_names_256_tokens_are_bytes),
-      CASE(the_tokenizer_of_the_weights_comes_first),
+      CASE(the_tokenizer_of_the_weights_is_used),
   };
   return cmocka_run_group_tests_name("vocabulary", tests, NULL, NULL);
 }
