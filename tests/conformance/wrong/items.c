@@ -220,10 +220,10 @@ static const tn_source told = {.item =
 
 /* learns how often it was opened */
 static tn_status tell_learnt(tn_env *env, void *self, const char **text) {
-  static char told[64];
+  static char learnt[64];
   (void)env;
-  snprintf(told, sizeof told, "{\"opened\": %u}", ((struct opened *)self)->number);
-  *text = told;
+  snprintf(learnt, sizeof learnt, "{\"opened\": %u}", ((struct opened *)self)->number);
+  *text = learnt;
   return TN_OK;
 }
 static const tn_source fickle = {
