@@ -8,6 +8,7 @@
 #include "backends/cpu/kernels/common/lane.h"
 #include "backends/cpu/kernels/common/strided_copy.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -22,17 +23,39 @@ static inline int64_t index_at(const tn_view *index, int64_t at) {
                                      : ((const int32_t *)index->data)[at];
 }
 
+/* Some indices; `bad` is set where one is outside the axis. */
+typedef struct index_scan {
+  const tn_view *index;
+  int64_t n, size;
+  atomic_bool bad;
+} index_scan;
+
+static void index_scan_chunk(void *arg, int64_t chunk) {
+  index_scan *s = arg;
+  int64_t first = chunk * CHUNK_BYTES, end = least(first + CHUNK_BYTES, s->n), bad = 0;
+  for (int64_t i = first; i < end; i++)
+    bad |= (int64_t)((uint64_t)index_at(s->index, i) >= (uint64_t)s->size);
+  if (bad != 0) atomic_store(&s->bad, true);
+}
+
 static tn_status index_check(tn_launch *l, const char *op, int64_t size) {
   const tn_view *index = &l->in[1];
-  int64_t n = tn_type_count(&index->type), bad = 0;
-  for (int64_t i = 0; i < n; i++) bad |= (int64_t)((uint64_t)index_at(index, i) >= (uint64_t)size);
-  for (int64_t i = 0; bad != 0 && i < n; i++)
+  index_scan s = {index, tn_type_count(&index->type), size, false};
+  tn_parallel(l, divide_up(s.n, CHUNK_BYTES), index_scan_chunk, &s);
+  for (int64_t i = 0; atomic_load(&s.bad) && i < s.n; i++)
     if ((uint64_t)index_at(index, i) >= (uint64_t)size)
       return tn_fail(l, TN_EINVAL, NULL,
                      "%s: index %lld at position %lld, expected 0 .. %lld: check the data that the index is "
                      "made of",
                      op, (long long)index_at(index, i), (long long)i, (long long)(size - 1));
   return TN_OK;
+}
+
+/* Whether n indices from `at` on are equal, as those of an index that is broadcast along rows. */
+static bool index_is_one(const tn_view *index, int64_t at, int64_t n) {
+  int64_t first = index_at(index, at), other = 0;
+  for (int64_t i = 1; i < n; i++) other |= index_at(index, at + i) ^ first;
+  return other == 0;
 }
 
 /* ---- gather ---- */
@@ -72,8 +95,9 @@ static void gather_row(const gather_job *j, int64_t row) {
   uint8_t *to = (uint8_t *)j->y->data + (size_t)reach * j->size;
   const uint8_t *from = (const uint8_t *)j->x->data;
   bool along = w->axis == w->rank - 1;
-  if (w->vector && !along) {
-    int64_t place = row / tn_index_walk_count(w, w->axis + 1, w->rank - 1) % w->dims[w->axis];
+  if (!along && (w->vector || index_is_one(j->index, reach, j->run))) {
+    int64_t place =
+        w->vector ? row / tn_index_walk_count(w, w->axis + 1, w->rank - 1) % w->dims[w->axis] : reach;
     memcpy(to, from + (size_t)(wide + index_at(j->index, place) * stride) * j->size,
            (size_t)j->run * j->size);
   } else {
@@ -122,11 +146,21 @@ typedef struct scatter_run {
   int64_t stride, across, n;
 } scatter_run;
 
-#define SCATTER_LOOP(T, statement)                                                                           \
-  for (int64_t j = 0; j < r->n; j++) {                                                                       \
-    T *to = sum + index_at(r->index, r->at + j * r->pace) * r->stride + j * r->across, u = updates[j];       \
+/* Targets side by side, which differ: one index for a run along a dimension behind the axis. */
+#define SCATTER_ROW(T, statement)                                                                            \
+  T *row = sum + index_at(r->index, r->at) * r->stride;                                                      \
+  _Pragma("GCC ivdep") for (int64_t j = 0; j < r->n; j++) {                                                  \
+    T *to = row + j, u = updates[j];                                                                         \
     statement;                                                                                               \
   }
+#define SCATTER_LOOP(T, statement)                                                                           \
+  if (r->pace == 0 && r->across == 1) {                                                                      \
+    SCATTER_ROW(T, statement)                                                                                \
+  } else                                                                                                     \
+    for (int64_t j = 0; j < r->n; j++) {                                                                     \
+      T *to = sum + index_at(r->index, r->at + j * r->pace) * r->stride + j * r->across, u = updates[j];     \
+      statement;                                                                                             \
+    }
 
 /* Unsigned sums of integers wrap. */
 #define SCATTER_RUN(name, T, U)                                                                              \
@@ -181,6 +215,7 @@ static void scatter_task(void *arg, int64_t task) {
   for (int64_t row = 0; row < rows; row++) {
     int64_t to = wide + column, from = reach + column;
     if (!along) tn_index_walk_at(w, w->axis, w->rank - 1, row, &to, &from);
+    if (!along && !w->vector) r.pace = !index_is_one(j->index, from, r.n);
     r.at = !w->vector ? from : along ? 0 : row / (rows / w->dims[w->axis]);
     scatter_apply(j, r, from, to);
   }
