@@ -41,6 +41,16 @@ static void recurrence_pack_bias(const recurrence_kernel *p, const void *bias, i
     if (n[b] > 0) p->loops->widen(p->dtype, bias, at + b * step, n[b], to + b * lanes);
 }
 
+/* The columns of a panel from row `first` of a weight on. For tiles two elements are one, as if f32. */
+static void recurrence_pack_weight(const recurrence_kernel *p, const void *w, int64_t first, int64_t k,
+                                   const int64_t *n, float *to) {
+  int64_t step = p->gates == 1 ? p->loops->lanes : p->units, blocks = recurrence_blocks(p), lines = k;
+  if (p->tiles) lines = k / 2;
+  p->loops->pack_rows(p->tiles ? TN_F32 : p->dtype, w, first * lines, lines, step, n, blocks, to);
+  int64_t width = recurrence_panel_width(p), rest = recurrence_lines(p, k) - lines;
+  memset(to + lines * width, 0, (size_t)(rest * width) * sizeof *to);
+}
+
 static void recurrence_pack_panel(void *arg, int64_t panel) {
   const recurrence_job *j = arg;
   const recurrence_kernel *p = j->p;
@@ -48,12 +58,12 @@ static void recurrence_pack_panel(void *arg, int64_t panel) {
   int64_t step = p->gates == 1 ? p->loops->lanes : p->units, blocks = recurrence_blocks(p);
   for (int64_t b = 0; b < blocks; b++)
     n[b] = least(p->loops->lanes, p->units - first - (p->gates == 1 ? b * p->loops->lanes : 0));
-  p->loops->pack_rows(p->dtype, recurrence_in(j, WEIGHT), first * p->units, p->units, step, n, blocks,
-                      j->panels + panel * width * p->units);
+  recurrence_pack_weight(p, recurrence_in(j, WEIGHT), first, p->units, n,
+                         j->panels + panel * width * recurrence_lines(p, p->units));
   recurrence_pack_bias(p, recurrence_in(j, BIAS), first, step, n, j->bias + 2 * panel * width);
   if (!p->whole) return;
-  p->loops->pack_rows(p->dtype, j->l->in[INPUT_WEIGHT].data, first * p->features, p->features, step, n,
-                      blocks, j->input + panel * width * p->features);
+  recurrence_pack_weight(p, j->l->in[INPUT_WEIGHT].data, first, p->features, n,
+                         j->input + panel * width * recurrence_lines(p, p->features));
   recurrence_pack_bias(p, j->l->in[INPUT_BIAS].data, first, step, n, j->bias + (2 * panel + 1) * width);
 }
 
@@ -94,13 +104,14 @@ static void recurrence_multiply_gates(const recurrence_job *j, const recurrence_
   tn_recurrence_product m = {.rows = g->n,
                              .k = depth,
                              .blocks = recurrence_blocks(p),
-                             .panel = (input ? j->input : j->panels) + g->panel * width * depth};
+                             .panel = (input ? j->input : j->panels) +
+                                      g->panel * width * recurrence_lines(p, depth)};
   for (int64_t i = 0; i < g->n; i++) {
     m.a[i] = input ? recurrence_features(j, g, i) : recurrence_before(j, g->rows[i], g->k);
     m.first[i] = j->bias + (2 * g->panel + input) * width;
     m.out[i] = g->to + i * width;
   }
-  p->loops->multiply(&m);
+  recurrence_multiply_rows(p, &m);
 }
 
 /* The part of the input of p->ahead steps from k on, panel by panel, so that its weight need not stay in the
@@ -190,7 +201,7 @@ static tn_status onednn_recurrence_launch(tn_launch *l) {
   j.panels = l->workspace;
   j.input = j.panels + recurrence_panel_floats(p, p->units);
   j.bias = j.input + recurrence_panel_floats(p, p->features);
-  j.zeros = j.bias + recurrence_panel_floats(p, 2);
+  j.zeros = j.bias + recurrence_bias_rows(p);
   j.inputs = j.zeros + recurrence_padded(p);
   j.cells = l->out[2].data;
   if (recurrence_is_half(p)) {
@@ -215,9 +226,17 @@ static void recurrence_set_sizes(recurrence_kernel *p, const tn_type *y, const t
   p->units = y->dims[2];
   p->gates = p->units > 0 ? w->dims[0] / p->units : 1;
   p->stored = p->units > 0 ? stored->dims[2] / p->units : 0;
-  bool stays = recurrence_columns(p) * p->units <= CACHED;
-  p->rows = balanced_step(p->batch,
-                          least(stays ? FEW_ROWS : ROWS, at_least_1(p->batch / (stays ? TASKS : FEW_TASKS))));
+  bool stays = recurrence_columns(p) * p->units <= CACHED && !p->tiles;
+  int64_t rows = stays ? FEW_ROWS : p->tiles ? TN_RECURRENCE_TILE_ROWS : ROWS;
+  p->rows = balanced_step(p->batch, least(rows, at_least_1(p->batch / (stays ? TASKS : FEW_TASKS))));
+}
+
+/* Of bf16 with an even number of units, and of features where their product is part of the match. */
+static bool recurrence_takes_tiles(const tn_match *m, int32_t isa) {
+  const tn_node *node = m->nodes[m->n_nodes - 1].node;
+  const tn_type *w = node->in[strcmp(node->op, "recurrence_grad") == 0 ? GRAD_WEIGHT : WEIGHT];
+  bool even = w->dims[1] % 2 == 0 && (m->n_nodes == 1 || m->in[INPUT]->dims[1] % 2 == 0);
+  return w->dtype == TN_BF16 && even && tn_onednn_recurrence_has_tiles(isa);
 }
 
 void tn_onednn_recurrence_make(const tn_match *m, const void *backend, recurrence_kernel *p) {
@@ -229,6 +248,7 @@ void tn_onednn_recurrence_make(const tn_match *m, const void *backend, recurrenc
                            .loops = TN_LOOPS_PICK_AT(tn_loops_recurrence, isa),
                            .gemm = TN_LOOPS_PICK_AT(tn_loops_gemm, isa),
                            .whole = m->n_nodes > 1};
+  p->tiles = recurrence_takes_tiles(m, isa);
   recurrence_set_sizes(p, gradient ? node->in[GRAD_Y] : &node->out[0],
                        node->in[gradient ? GRAD_WEIGHT : WEIGHT],
                        gradient ? node->in[GRAD_STORED] : &node->out[3]);

@@ -14,7 +14,9 @@ enum {
   TN_RECURRENCE_ROWS = 18,  /* of a product, at most */
   TN_RECURRENCE_BLOCKS = 4, /* vectors of a panel's line, at most */
   TN_RECURRENCE_WIDTH = 64, /* columns of a panel, at most */
-  TN_RECURRENCE_DTYPES = TN_F32 + 1
+  TN_RECURRENCE_DTYPES = TN_F32 + 1,
+  TN_RECURRENCE_TILE_ROWS = 16, /* of a product by tiles, at most */
+  TN_RECURRENCE_TILE_DEPTH = 32 /* elements of bf16 in a row of a tile */
 };
 
 /* out = first + a panel, for each of some rows */
@@ -57,6 +59,8 @@ typedef struct tn_recurrence_loops {
   /* The panel of the first n columns of w from element `at` on, which has k lines of `width` elements. */
   void (*pack_lines)(int32_t dtype, const void *w, int64_t at, int64_t k, int64_t width, int64_t n,
                      float *panel);
+  /* The same for tiles, of bf16. */
+  void (*pack_pairs)(const void *w, int64_t at, int64_t k, int64_t width, int64_t n, float *panel);
   void (*multiply)(const tn_recurrence_product *p);
   /* n elements from element `at` on to f32, and back. */
   void (*widen)(int32_t dtype, const void *from, int64_t at, int64_t n, float *to);
@@ -66,3 +70,9 @@ typedef struct tn_recurrence_loops {
   void (*cell_grad[TN_RECURRENCE_DTYPES][4])(const tn_recurrence_cell_grad *c);
 } tn_recurrence_loops;
 TN_LOOPS_DECLARE(tn_recurrence_loops, tn_loops_recurrence);
+
+/* recurrence_tiles.c: the same product, of rows that are rounded to bf16 and a panel of bf16: a line has two
+ * elements of each column, and zeros fill the panel up to a multiple of TN_RECURRENCE_TILE_DEPTH elements of
+ * k. k is even. */
+bool tn_onednn_recurrence_has_tiles(int32_t isa);
+void tn_onednn_recurrence_tiles(const tn_recurrence_product *p);

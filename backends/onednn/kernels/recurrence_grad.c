@@ -12,8 +12,15 @@ static void recurrence_pack_columns(void *arg, int64_t panel) {
   const recurrence_job *j = arg;
   const recurrence_kernel *p = j->p;
   int64_t width = BLOCKS * p->loops->lanes, first = panel * width, k = recurrence_columns(p);
-  p->loops->pack_lines(p->dtype, j->l->in[GRAD_WEIGHT].data, first, k, p->units,
-                       least(width, p->units - first), j->panels + first * k);
+  const void *w = j->l->in[GRAD_WEIGHT].data;
+  int64_t n = least(width, p->units - first), lines = recurrence_lines(p, k);
+  float *to = j->panels + first * lines;
+  if (!p->tiles) {
+    p->loops->pack_lines(p->dtype, w, first, k, p->units, n, to);
+    return;
+  }
+  p->loops->pack_pairs(w, first, k, p->units, n, to);
+  memset(to + k / 2 * width, 0, (size_t)((lines - k / 2) * width) * sizeof *to);
 }
 
 /* The state c of lstm before step k; NULL: zeros. */
@@ -61,9 +68,9 @@ static void recurrence_step_back(const recurrence_job *j, const int64_t *rows, i
     m.a[i] = j->product + recurrence_at(j, rows[i], k) * depth;
   }
   for (int64_t first = 0; first < p->units; first += width) {
-    m.panel = j->panels + first * depth;
+    m.panel = j->panels + first * recurrence_lines(p, depth);
     for (int64_t i = 0; i < n; i++) m.first[i] = m.out[i] = of_row[i] + first;
-    p->loops->multiply(&m);
+    recurrence_multiply_rows(p, &m);
   }
 }
 
@@ -139,7 +146,7 @@ static tn_status onednn_recurrence_grad_launch(tn_launch *l) {
   TN_TRY(tn_check_sequence_lengths(l, j.length, p->batch, p->steps));
   if (p->units == 0) return TN_OK;
   int64_t own = recurrence_product_floats(p);
-  j.dh = j.panels + recurrence_padded(p) * recurrence_columns(p);
+  j.dh = j.panels + recurrence_back_floats(p);
   j.state = recurrence_place_sums(&j, j.dh + p->batch * recurrence_padded(p));
   j.product = own > 0 ? j.state + recurrence_state_floats(p) : l->out[0].data;
   j.scratch = j.state + recurrence_state_floats(p) + own;

@@ -53,6 +53,25 @@ static void recurrence_pack_lines(int32_t dtype, const void *w, int64_t at, int6
     }
 }
 
+static vu recurrence_pair_half(const uint16_t *from, int64_t n) {
+  vh x = n >= V_LANES ? v_load_h(from) : v_load_h_part(from, n);
+  return __builtin_convertvector(x, vu);
+}
+
+static void recurrence_pack_pairs(const void *w, int64_t at, int64_t k, int64_t width, int64_t n,
+                                  float *panel) {
+  const uint16_t *row = (const uint16_t *)w + at;
+  for (int64_t p = 0; p < k; p += 2, row += 2 * width)
+    for (int64_t b = 0; b < BLOCKS; b++, panel += V_LANES) {
+      int64_t first = b * V_LANES, left = n - first;
+      vu pair = {0};
+      if (left > 0)
+        pair = recurrence_pair_half(row + first, left) | recurrence_pair_half(row + width + first, left)
+                                                             << 16;
+      v_store_u(panel, pair);
+    }
+}
+
 /* ---- conversions --------------------------------------------------------------------------------- */
 
 static void recurrence_widen(int32_t dtype, const void *from, int64_t at, int64_t n, float *to) {
@@ -289,6 +308,7 @@ const tn_recurrence_loops TN_LOOP(tn_loops_recurrence) = {
     .lanes = V_LANES,
     .pack_rows = recurrence_pack_rows,
     .pack_lines = recurrence_pack_lines,
+    .pack_pairs = recurrence_pack_pairs,
     .multiply = recurrence_multiply,
     .widen = recurrence_widen,
     .narrow = recurrence_narrow,

@@ -18,6 +18,7 @@ typedef struct recurrence_kernel {
   int32_t dtype; /* f32, or bf16 or f16: then states and sums are f32 in the workspace */
   const tn_recurrence_loops *loops;
   int64_t batch, steps, units, gates, stored;
+  bool tiles;               /* products are computed by recurrence_tiles.c, on panels of bf16 */
   bool whole;               /* the product of the input is part of the match */
   int64_t features;         /* of the input: k of that product */
   int64_t rows;             /* sequences of a task */
@@ -52,9 +53,17 @@ static inline int64_t recurrence_panels(const recurrence_kernel *p) {
 }
 static inline int64_t recurrence_tasks(const recurrence_kernel *p) { return divide_up(p->batch, p->rows); }
 
+/* Lines of a panel, whose numbers are f32, or pairs of bf16. */
+static inline int64_t recurrence_lines(const recurrence_kernel *p, int64_t k) {
+  return p->tiles ? round_up(k, TN_RECURRENCE_TILE_DEPTH) / 2 : k;
+}
 /* Floats of the parts of the workspace, each a multiple of a cache line. */
 static inline int64_t recurrence_panel_floats(const recurrence_kernel *p, int64_t k) {
-  return round_up(recurrence_panels(p) * recurrence_panel_width(p) * k, WIDTH);
+  return round_up(recurrence_panels(p) * recurrence_panel_width(p) * recurrence_lines(p, k), WIDTH);
+}
+/* Biases of both weights, in panels. */
+static inline int64_t recurrence_bias_rows(const recurrence_kernel *p) {
+  return round_up(2 * recurrence_panels(p) * recurrence_panel_width(p), WIDTH);
 }
 static inline int64_t recurrence_padded(const recurrence_kernel *p) { return round_up(p->units, WIDTH); }
 static inline int64_t recurrence_input_floats(const recurrence_kernel *p) {
@@ -73,7 +82,7 @@ static inline int64_t recurrence_state_rows(const recurrence_kernel *p) {
 }
 static inline int64_t recurrence_forward_floats(const recurrence_kernel *p) {
   return recurrence_panel_floats(p, p->units) + recurrence_panel_floats(p, p->features) +
-         recurrence_panel_floats(p, 2) + recurrence_padded(p) + recurrence_input_floats(p) +
+         recurrence_bias_rows(p) + recurrence_padded(p) + recurrence_input_floats(p) +
          recurrence_feature_floats(p) + 3 * recurrence_state_rows(p);
 }
 static inline int64_t recurrence_columns(const recurrence_kernel *p) { return p->gates * p->units; }
@@ -88,11 +97,14 @@ static inline int64_t recurrence_product_floats(const recurrence_kernel *p) {
 static inline int64_t recurrence_weight_floats(const recurrence_kernel *p) {
   return recurrence_half_floats(p, recurrence_columns(p) * p->units);
 }
+static inline int64_t recurrence_back_floats(const recurrence_kernel *p) {
+  return recurrence_padded(p) * recurrence_lines(p, recurrence_columns(p));
+}
 static inline int64_t recurrence_bias_floats(const recurrence_kernel *p) {
   return recurrence_half_floats(p, recurrence_columns(p));
 }
 static inline int64_t recurrence_grad_floats(const recurrence_kernel *p) {
-  return recurrence_padded(p) * (recurrence_columns(p) + p->batch) + recurrence_state_rows(p) +
+  return recurrence_back_floats(p) + recurrence_padded(p) * p->batch + recurrence_state_rows(p) +
          recurrence_weight_floats(p) + recurrence_bias_floats(p) + recurrence_state_floats(p) +
          recurrence_product_floats(p) + tn_gemm_workspace_bytes(&p->weight) / (int64_t)sizeof(float);
 }
@@ -114,6 +126,10 @@ static inline int64_t recurrence_active(const recurrence_job *j, int64_t task, i
   for (int64_t row = task * j->p->rows; row < end; row++)
     if (k < recurrence_length(j, row)) rows[n++] = row;
   return n;
+}
+
+static inline void recurrence_multiply_rows(const recurrence_kernel *p, const tn_recurrence_product *m) {
+  (p->tiles ? tn_onednn_recurrence_tiles : p->loops->multiply)(m);
 }
 
 static inline void recurrence_clear(const tn_view *v) { memset(v->data, 0, tn_type_bytes(&v->type)); }

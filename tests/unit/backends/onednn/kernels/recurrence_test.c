@@ -1,3 +1,4 @@
+#include "backends/onednn/kernels/recurrence.h"
 #include "tests/unit/backends/onednn/isa_rig.h"
 
 #include <math.h>
@@ -277,10 +278,53 @@ static void gradients_of_halves_are_computed(void **state) {
   check_all_cells(true, true);
 }
 
+/* A product by tiles against the loops of the same panel in f32. All numbers are multiples of 1/8 that bf16
+ * has, so that every sum is exact. */
+static void check_tiles(int64_t rows, int64_t k, tn_rng *rng) {
+  enum { WIDTH = TN_RECURRENCE_WIDTH };
+  const tn_recurrence_loops *loops = TN_LOOPS_PICK_AT(tn_loops_recurrence, TN_ISA_AVX512);
+  const tn_type w = RIG_TYPE(TN_BF16, k, WIDTH), pairs = RIG_TYPE(TN_F32, (k + 31) / 32 * 16, WIDTH),
+                lines = RIG_TYPE(TN_F32, k, WIDTH), a = RIG_TYPE(TN_F32, rows, k),
+                out = RIG_TYPE(TN_F32, rows, WIDTH);
+  void *weight = rig_tensor(&w);
+  float *of_pairs = rig_tensor(&pairs), *of_lines = rig_tensor(&lines), *row = rig_tensor(&a),
+        *got = rig_tensor(&out), *expected = rig_tensor(&out);
+  for (int64_t i = 0; i < k * WIDTH; i++) rig_put(&w, weight, i, floor(tn_rng_between(rng, -16, 16)) / 8);
+  for (int64_t i = 0; i < rows * k; i++) row[i] = (float)(floor(tn_rng_between(rng, -16, 16)) / 8);
+  loops->pack_pairs(weight, 0, k, WIDTH, WIDTH, of_pairs);
+  loops->pack_lines(TN_BF16, weight, 0, k, WIDTH, WIDTH, of_lines);
+  tn_recurrence_product p = {.rows = rows, .k = k, .blocks = TN_RECURRENCE_BLOCKS};
+  for (int64_t i = 0; i < rows; i++) {
+    p.a[i] = row + i * k;
+    p.first[i] = p.out[i] = got + i * WIDTH;
+    got[i * WIDTH + i] = 1;
+  }
+  p.panel = of_pairs;
+  tn_onednn_recurrence_tiles(&p);
+  for (int64_t i = 0; i < rows; i++) {
+    p.first[i] = p.out[i] = expected + i * WIDTH;
+    expected[i * WIDTH + i] = 1;
+  }
+  p.panel = of_lines;
+  loops->multiply(&p);
+  assert_memory_equal(got, expected, tn_type_bytes(&out));
+  void *all[] = {weight, of_pairs, of_lines, row, got, expected};
+  for (int32_t i = 0; i < 6; i++) free(all[i]);
+}
+
+static void tiles_compute_the_same_products(void **state) {
+  static const int64_t depths[] = {2, 30, 32, 34, 512, 514, 1030};
+  (void)state;
+  tn_rng rng = tn_rng_at(73, 0);
+  if (!tn_onednn_recurrence_has_tiles(TN_ISA_AVX512_BF16)) skip();
+  for (size_t i = 0; i < sizeof depths / sizeof *depths; i++)
+    for (int64_t rows = 1; rows <= TN_RECURRENCE_TILE_ROWS; rows += 5) check_tiles(rows, depths[i], &rng);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(steps_of_all_cells_are_computed),
-                                     cmocka_unit_test(gradients_of_all_cells_are_computed),
-                                     cmocka_unit_test(steps_of_halves_are_computed),
-                                     cmocka_unit_test(gradients_of_halves_are_computed)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(tiles_compute_the_same_products), cmocka_unit_test(steps_of_all_cells_are_computed),
+      cmocka_unit_test(gradients_of_all_cells_are_computed), cmocka_unit_test(steps_of_halves_are_computed),
+      cmocka_unit_test(gradients_of_halves_are_computed)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
