@@ -33,10 +33,14 @@ static tn_status encoder_allocate(tn_encoder *e) {
   return t->patterns ? tn_matcher_open(&e->env, &e->matcher) : TN_OK;
 }
 
+/* An encoder outlives the call, so all of its memory is of the tokenizer's allocator, not of the caller's. */
 tn_status tn_encoder_open(const void *handle, const tn_tokenizer *t, tn_encoder **opened) {
-  tn_encoder *e = tn_alloc(handle, sizeof *e);
+  tn_env env;
+  tn_error_record record;
+  tn_error_record_init(&env, &record, &t->env);
+  tn_encoder *e = tn_alloc(&env, sizeof *e);
   *opened = e;
-  if (e == NULL) return TN_ENOMEM;
+  if (e == NULL) return tn_error_move(handle, &env);
   tn_error_record_init(&e->env, &e->record, &t->env);
   e->t = t;
   tn_status status = encoder_allocate(e);

@@ -78,6 +78,8 @@ static tn_graph *draw_use(const tn_case *c, int32_t dtype, int64_t draw) {
   assert_int_equal(tn_builder_create(d.graph, &builder), TN_OK);
   d.b = tn_builder_handle(builder);
   tn_val first = c->emit(&d, c);
+  if (tn_build_status(d.b) != TN_OK)
+    print_error("%s of %s: %s\n", c->op, tn_dtype_name(dtype), tn_error_text(&f.env));
   assert_int_equal(tn_build_status(d.b), TN_OK);
   int32_t n = tn_draw_results(&d, first, results);
   for (int32_t i = 0; i < n; i++) {
@@ -135,11 +137,12 @@ static void every_op_has_a_path_or_a_row(void **state) {
   assert_true(n > 80);
   for (int32_t i = 0; i < n; i++) {
     const char *op = entries[i].item->name;
+    if (strcmp(op, "loop") == 0) continue; /* the host launches the kernels of its body */
     const tn_case of_schema = {op, tn_schema_emit, TN_FILL_ANY, TN_CASE_NUMBERS}, *c = tn_case_find(op);
     const tn_op_def *def = op_of(op);
     for (int32_t dtype = TN_I32; dtype <= TN_F64; dtype++)
-      if (c != NULL ? tn_dtype_is_float(dtype) || c->dtypes == TN_CASE_NUMBERS
-                    : tn_schema_accepts(def, dtype))
+      if (tn_schema_accepts(def, dtype) &&
+          (c == NULL || tn_dtype_is_float(dtype) || c->dtypes == TN_CASE_NUMBERS))
         check_dtype(c != NULL ? c : &of_schema, dtype);
   }
 }

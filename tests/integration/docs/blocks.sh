@@ -78,8 +78,10 @@ check_ini() { # $1: the block, $2: its place
 # ---- commands ----
 
 # The commands of `tenon` and tools/dev in a block, one a line, without comments, redirections and the other side of pipes.
+# Between quotes `|`, `<` and `>` are no pipes and redirections.
 list_commands() {
   sed -e ':join' -e '/\\$/{N;s/\\\n//;b join' -e '}' -e 's/^#.*//' -e 's/[0-9]*>&[0-9]*//g' -e 's/[[:space:]]#.*//' "$1" |
+    sed -E ':quoted;s/("[^"|<>]*)[|<>]([^"]*")/\1_\2/;t quoted' |
     grep -oE '(^|[ (;&|])((build/tools/)?tenon|tools/dev) [^|;&<>()]*' | sed -e 's/^[ (;&|]*//' -e 's|^build/tools/||'
 }
 

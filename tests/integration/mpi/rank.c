@@ -67,7 +67,8 @@ static void put(int32_t dtype, unsigned char *memory, int64_t i, int value) {
   uint16_t half = dtype == TN_F16 ? tn_f16_of_f32((float)value) : tn_bf16_of_f32((float)value);
   switch (dtype) {
   case TN_BOOL: memory[i] = value & 1; break;
-  case TN_U8: memory[i] = (unsigned char)value; break;
+  case TN_U8:
+  case TN_I8: memory[i] = (unsigned char)value; break;
   case TN_I32: ((int32_t *)(void *)memory)[i] = value; break;
   case TN_I64: ((int64_t *)(void *)memory)[i] = value; break;
   case TN_F32: ((float *)(void *)memory)[i] = (float)value; break;
