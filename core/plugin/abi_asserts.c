@@ -1,11 +1,12 @@
 /* core/plugin/abi_asserts.c: the binary interface, pinned. Written by tools/pin-abi.
  *
- * Size, alignment and offsets of every public struct on machines with 64-bit pointers. A change that breaks an assertion
- * changes the interface: raise TN_ABI_MINOR where a member is appended to a struct that may grow, TN_ABI_MAJOR otherwise,
- * and then run tools/pin-abi. Structs that may grow at their end: SIZED begins with struct_size, which its maker sets;
- * HANDLE with a tn_env and struct_size, which the host sets; ITEM with a tn_item, whose struct_size is that of the whole
- * item; of the PLAIN ones the attributes of Tenon's ops, which the host makes, and tn_option, the stride of which the item
- * says. The other PLAIN structs lie in arrays and in other structs, or are passed by value: no member is ever appended. */
+ * Size, alignment and offsets of every public struct on machines with 64-bit pointers. A change that breaks
+ * an assertion changes the interface: raise TN_ABI_MINOR where a member is appended to a struct that may
+ * grow, TN_ABI_MAJOR otherwise, and then run tools/pin-abi. Structs that may grow at their end: SIZED begins
+ * with struct_size, which its maker sets; HANDLE with a tn_env and struct_size, which the host sets; ITEM
+ * with a tn_item, whose struct_size is that of the whole item; of the PLAIN ones the attributes of Tenon's
+ * ops, which the host makes, and tn_option, the stride of which the item says. The other PLAIN structs lie in
+ * arrays and in other structs, or are passed by value: no member is ever appended. */
 #include <stdint.h>
 
 #include "tenon/api.h"

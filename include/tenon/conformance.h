@@ -49,8 +49,8 @@ typedef struct tn_conformance_options {
    * process. Lines of `unsupported` and kernels that the rest does not meet are no failures then. NULL: with
    * the first case. */
   const char *after;
-  /* 1: an op runs in one float and one integer dtype, which its name picks, since ops share the code of a dtype.
-   * An op that a kernel of the device has in its pattern runs in f32 and i32 as well. */
+  /* 1: an op runs in one float and one integer dtype, which its name picks, since ops share the code of a
+   * dtype. An op that a kernel of the device has in its pattern runs in f32 and i32 as well. */
   int32_t quick;
 } tn_conformance_options;
 

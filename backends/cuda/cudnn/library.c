@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-
 /* The first version that takes a description of a device, and those with known wrong results (release notes
  * of 9.10.2). */
 enum { OLDEST_CUDNN = 90800, FIRST_WRONG = 91000, LAST_WRONG = 91001 };

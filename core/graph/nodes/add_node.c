@@ -62,7 +62,11 @@ static void node_append(tn_graph *g, const tn_gnode *node, const tn_type *out) {
 
 tn_status tn_graph_add(tn_graph *g, const tn_op_def *def, const void *attributes, const tn_val *in,
                        int32_t n_in, const char *layer, const char *where, tn_val *first_out) {
-  tn_gnode node = {.def = def, .op = def->op, .attributes = attributes, .n_out = tn_op_n_results(def, attributes), .group = -1};
+  tn_gnode node = {.def = def,
+                   .op = def->op,
+                   .attributes = attributes,
+                   .n_out = tn_op_n_results(def, attributes),
+                   .group = -1};
   *first_out = 0;
   TN_TRY(node_copy_operands(g, def, in, n_in, &node));
   TN_TRY(node_set_origin(g, &node, layer, where));

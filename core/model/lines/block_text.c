@@ -1,5 +1,5 @@
-/* core/model/lines/block_text.c: the [block NAME] sections of a configuration, and their keys as lines of the model
- * language. */
+/* core/model/lines/block_text.c: the [block NAME] sections of a configuration, and their keys as lines of the
+ * model language. */
 #include "core/model/assemble.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* core/model/lines/habits.c: calls that are written as in PyTorch, where the size of the input comes first. Some of
- * them would be built, with another meaning. */
+/* core/model/lines/habits.c: calls that are written as in PyTorch, where the size of the input comes first.
+ * Some of them would be built, with another meaning. */
 #include "core/model/assemble.h"
 
 /* The positional arguments at the start of a call, as far as they are whole numbers. */

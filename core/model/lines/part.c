@@ -1,5 +1,5 @@
-/* core/model/lines/part.c: parts of values in lines that compute, as in x[:, 0] and x[..., 1:-1, None]. A slice
- * takes the elements, and a reshape drops the dimensions of single numbers and adds those of None. */
+/* core/model/lines/part.c: parts of values in lines that compute, as in x[:, 0] and x[..., 1:-1, None]. A
+ * slice takes the elements, and a reshape drops the dimensions of single numbers and adds those of None. */
 #include "core/model/assemble.h"
 
 /* The part as arguments of the ops `slice` and `reshape`. */

@@ -1,6 +1,6 @@
-/* core/model/lines/value.c: expressions that compute with values of the model, as in `y = silu(gate) * up`. Numbers
- * are folded by the language, operations on values become ops (operation.c), and calls are layers, blocks and
- * ops without a name of their own. */
+/* core/model/lines/value.c: expressions that compute with values of the model, as in `y = silu(gate) * up`.
+ * Numbers are folded by the language, operations on values become ops (operation.c), and calls are layers,
+ * blocks and ops without a name of their own. */
 #include "core/model/assemble.h"
 
 #include <math.h>

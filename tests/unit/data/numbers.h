@@ -11,12 +11,12 @@
 typedef struct numbers {
   int64_t count; /* -1: endless */
   int32_t vary;
-  int64_t fail_at; /* reading this index fails; 0: no failure */
+  int64_t fail_at;                  /* reading this index fails; 0: no failure */
   int64_t corrupt_from, corrupt_to; /* the indices from .. to - 1 cannot be read; 0, 0: all can */
-  int32_t forget;  /* y is not written */
-  int64_t ends_at; /* the stream returns TN_EOF here; 0: never */
-  int64_t epoch;   /* the epoch in the description */
-  int64_t hang_at; /* reading this index ends only when the host stops; 0: never */
+  int32_t forget;                   /* y is not written */
+  int64_t ends_at;                  /* the stream returns TN_EOF here; 0: never */
+  int64_t epoch;                    /* the epoch in the description */
+  int64_t hang_at;                  /* reading this index ends only when the host stops; 0: never */
   /* the seconds that pass in it, and when: once the flag is set; NULL: no time passes */
   double hang_s;
   const atomic_int *hang_from;
