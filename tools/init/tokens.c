@@ -53,10 +53,13 @@ static void tokens_find_valid(const char *path, const char *name, tokens_survey 
   }
 }
 
+/* A file of the system, such as /proc/kmsg, has no size, and reading it may wait. */
 bool init_is_tokens(const char *path) {
+  struct stat info;
   unsigned char head[TOKENS_HEADER];
   size_t n = strlen(path), got = 0;
   if (n > 4 && strcmp(path + n - 4, ".bin") == 0) return true;
+  if (stat(path, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size < TOKENS_HEADER) return false;
   FILE *file = fopen(path, "rbe");
   if (file != NULL) got = fread(head, 1, sizeof head, file);
   if (file != NULL) fclose(file);
