@@ -216,6 +216,7 @@ static void bench_measures_the_loader(void **state) {
   assert_int_equal(program_number(r, "batch"), 4);
   assert_true(median > 0 && fabs(program_number(r, "per_s") - 4 / median * 1e3) < 4 / median);
   assert_true(program_number(r, "first_per_s") > 0);
+  assert_true(program_number(r, "first_batch_s") > 0);
   assert_int_equal(program_number(r, "kept"), 0); /* random samples are made, not read */
   assert_int_equal(program_run("bench noise.ini --mode load --steps 1 --rounds 1"), 0);
   assert_non_null(strstr(program_out, "ms a batch"));
