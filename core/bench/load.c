@@ -24,20 +24,6 @@ typedef struct tn_bench_loader {
   double *round_ms;
 } tn_bench_loader;
 
-static tn_status bench_load_allocate_slot(tn_bench_loader *b, tn_batch *slot) {
-  int32_t n = tn_loader_field_count(b->loader);
-  void **fields = tn_arena_alloc(&b->arena, tn_size_mul((size_t)n, sizeof *fields));
-  slot->weights = tn_arena_alloc(&b->arena, tn_size_mul((size_t)b->loader_options.batch, sizeof(float)));
-  if (fields == NULL || slot->weights == NULL) return TN_ENOMEM;
-  slot->fields = fields;
-  for (int32_t i = 0; i < n; i++) {
-    size_t bytes = tn_type_bytes(&tn_loader_field(b->loader, i)->type);
-    fields[i] = tn_arena_alloc(&b->arena, tn_size_mul(bytes, (size_t)b->loader_options.batch));
-    if (fields[i] == NULL) return TN_ENOMEM;
-  }
-  return TN_OK;
-}
-
 static tn_status bench_load_prepare(tn_bench_loader *b) {
   tn_device *device = NULL;
   b->n_slots = tn_run_input_slots(b->run, tn_run_steps_per_launch(b->run));
@@ -50,7 +36,8 @@ static tn_status bench_load_prepare(tn_bench_loader *b) {
   TN_TRY(tn_feeder_require(b->run, tn_loader_create(&b->run->env, &b->loader_options, &b->loader)));
   b->slots = tn_arena_alloc(&b->arena, tn_size_mul((size_t)b->n_slots, sizeof *b->slots));
   if (b->slots == NULL) return TN_ENOMEM;
-  for (int32_t i = 0; i < b->n_slots; i++) TN_TRY(bench_load_allocate_slot(b, &b->slots[i]));
+  for (int32_t i = 0; i < b->n_slots; i++)
+    TN_TRY(tn_loader_new_batch(b->loader, &b->arena, b->loader_options.batch, &b->slots[i]));
   return TN_OK;
 }
 

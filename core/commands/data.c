@@ -22,19 +22,6 @@ typedef struct tn_data_part {
   bool all; /* the classes of all samples were counted */
 } tn_data_part;
 
-static tn_status data_allocate_slot(tn_data_part *d, tn_batch *slot) {
-  int32_t n = tn_loader_field_count(d->loader);
-  void **fields = tn_arena_alloc(&d->arena, tn_size_mul((size_t)n, sizeof *fields));
-  if (fields == NULL) return TN_ENOMEM;
-  slot->fields = fields;
-  for (int32_t i = 0; i < n; i++) {
-    size_t bytes = tn_type_bytes(&tn_loader_field(d->loader, i)->type);
-    fields[i] = tn_arena_alloc(&d->arena, tn_size_mul(bytes, (size_t)d->options.batch));
-    if (fields[i] == NULL) return TN_ENOMEM;
-  }
-  return TN_OK;
-}
-
 /* All transforms are the host's, and every epoch reads anew. */
 static tn_status data_open(tn_data_part *d, int32_t split) {
   int32_t slots = (int32_t)d->run->settings.data[TN_SPLIT_TRAIN].section.prefetch + 1;
@@ -44,7 +31,8 @@ static tn_status data_open(tn_data_part *d, int32_t split) {
   TN_TRY(tn_loader_create(&d->run->env, &d->options, &d->loader));
   d->slots = tn_arena_alloc(&d->arena, tn_size_mul((size_t)d->n_slots, sizeof *d->slots));
   if (d->slots == NULL) return TN_ENOMEM;
-  for (int32_t i = 0; i < d->n_slots; i++) TN_TRY(data_allocate_slot(d, &d->slots[i]));
+  for (int32_t i = 0; i < d->n_slots; i++)
+    TN_TRY(tn_loader_new_batch(d->loader, &d->arena, d->options.batch, &d->slots[i]));
   return tn_data_fields_start(&d->arena, d->loader, &d->fields);
 }
 

@@ -356,6 +356,20 @@ static int64_t loader_real_samples(const tn_loader *loader, int64_t block) {
   return left < 0 ? 0 : left < size ? left : size;
 }
 
+tn_status tn_loader_new_batch(const tn_loader *loader, tn_arena *arena, int64_t samples, tn_batch *batch) {
+  int32_t n = tn_loader_field_count(loader);
+  void **fields = tn_arena_alloc(arena, tn_size_mul((size_t)n, sizeof *fields));
+  batch->weights = tn_arena_alloc(arena, tn_size_mul((size_t)samples, sizeof(float)));
+  if (fields == NULL || batch->weights == NULL) return TN_ENOMEM;
+  batch->fields = fields;
+  for (int32_t i = 0; i < n; i++) {
+    size_t bytes = tn_type_bytes(&tn_loader_field(loader, i)->type);
+    fields[i] = tn_arena_alloc(arena, tn_size_mul(bytes, (size_t)samples));
+    if (fields[i] == NULL) return TN_ENOMEM;
+  }
+  return TN_OK;
+}
+
 tn_status tn_loader_submit(tn_loader *loader, const tn_batch *batch) {
   if (loader->submitted - loader->waited == loader->n_ring)
     return tn_failf(loader->messages, TN_EINTERNAL,

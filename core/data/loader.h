@@ -45,6 +45,9 @@ tn_status tn_loader_learnt(tn_loader *loader, const char **text);
 
 /* Starts or restarts an epoch at batch `first` in O(1). Batches submitted before are cancelled. */
 tn_status tn_loader_start(tn_loader *loader, int64_t epoch, int64_t first);
+/* Memory for a batch of `samples` of every field, and for their weights, from the arena. Messages go to its
+ * env. */
+tn_status tn_loader_new_batch(const tn_loader *loader, tn_arena *arena, int64_t samples, tn_batch *batch);
 /* Submits memory for the next batch in order; workers begin to fill it at once. At most `prefetch` batches
  * may be pending. */
 tn_status tn_loader_submit(tn_loader *loader, const tn_batch *batch);

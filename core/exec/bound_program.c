@@ -96,24 +96,10 @@ static void bind_slot_launches(tn_executor *e, tn_bound_program *bound, int32_t 
     bool host = device != e->device;
     bind_views(e, bound, step->in, step->n_in, slot, host, views);
     bind_views(e, bound, step->out, step->n_out, slot, host, views + step->n_in);
-    bool has_workspace = step->group->choice.workspace_bytes > 0;
-    b->host.pub = (tn_launch){
-        .env = device->env,
-        .struct_size = sizeof(tn_launch),
-        .n_in = step->n_in,
-        .n_out = step->n_out,
-        .in = views,
-        .out = views + step->n_in,
-        .prepared = bound->prepared[i],
-        .workspace = has_workspace ? (char *)(host ? e->host : e->arena) + step->workspace_offset : NULL,
-        .workspace_bytes = step->group->choice.workspace_bytes,
-        .stream = step_stream(e, step),
-        .name = step->name,
-        .folded_bytes = step->group->choice.folded_bytes,
-        .cost_s = step->group->choice.cost_s};
+    b->host = tn_step_launch(device, step, views, bound->prepared[i], step_stream(e, step));
+    if (b->host.pub.workspace_bytes > 0)
+      b->host.pub.workspace = (char *)(host ? e->host : e->arena) + step->workspace_offset;
     if (b->host.pub.folded_bytes > 0) b->host.pub.folded = (char *)bound->folded + step->folded_offset;
-    b->host.parallel = device->backend->parallel;
-    b->host.device = device->device;
     bool collective = tn_kernel_is_collective(step->group->kernel), loop = step->body != NULL;
     b->launch = collective ? tn_collective_launch : loop ? tn_loop_launch : step->group->kernel->launch;
     b->foreign = !collective && !loop && tn_device_is_foreign(device, step->group->family);

@@ -194,6 +194,11 @@ tn_status tn_fallback_end(tn_executor *e, const tn_bound_program *bound, int32_t
 
 /* ---- launch.c ---- */
 
+/* The launch of a step on its device, without addresses of workspace and folded values. `views`: of its
+ * operands, then of its results. */
+tn_launch_host tn_step_launch(const tn_device *device, const tn_step *step, tn_view *views, void *prepared,
+                              void *stream);
+
 /* Launches the steps of a part, each on its device. Of a device segment, everything is enqueued and nothing
  * waited for, so a capture can record it. */
 tn_status tn_launch_part(tn_executor *e, tn_bound_program *bound, int32_t part, int32_t slot);

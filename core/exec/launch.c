@@ -4,6 +4,25 @@
 #include "core/exec/collective.h"
 #include "core/exec/device/range.h"
 
+tn_launch_host tn_step_launch(const tn_device *device, const tn_step *step, tn_view *views, void *prepared,
+                              void *stream) {
+  const tn_choice *choice = &step->group->choice;
+  return (tn_launch_host){.pub = {.env = device->env,
+                                  .struct_size = sizeof(tn_launch),
+                                  .n_in = step->n_in,
+                                  .n_out = step->n_out,
+                                  .in = views,
+                                  .out = views + step->n_in,
+                                  .prepared = prepared,
+                                  .workspace_bytes = choice->workspace_bytes,
+                                  .stream = stream,
+                                  .name = step->name,
+                                  .folded_bytes = choice->folded_bytes,
+                                  .cost_s = choice->cost_s},
+                          .parallel = device->backend->parallel,
+                          .device = device->device};
+}
+
 /* The waits of a launch on its stream. */
 static tn_status launch_await(tn_executor *e, tn_bound_step *b) {
   tn_device *device = tn_device_of(e, b->step);

@@ -246,20 +246,7 @@ static tn_status loop_fill_launch(tn_loop_run *run, int64_t instance, int32_t s,
   const tn_step *step = &loop->body->steps[s];
   tn_view *views = run->views + instance * loop->n_places + loop->first_place[s];
   int64_t at = instance * all_steps(loop) + s;
-  run->launches[at] = (tn_launch_host){.pub = {.env = loop->device->env,
-                                               .struct_size = sizeof(tn_launch),
-                                               .n_in = step->n_in,
-                                               .n_out = step->n_out,
-                                               .in = views,
-                                               .out = views + step->n_in,
-                                               .prepared = loop->prepared[s],
-                                               .workspace_bytes = step->group->choice.workspace_bytes,
-                                               .stream = stream,
-                                               .name = step->name,
-                                               .folded_bytes = step->group->choice.folded_bytes,
-                                               .cost_s = step->group->choice.cost_s},
-                                       .parallel = loop->device->backend->parallel,
-                                       .device = loop->device->device};
+  run->launches[at] = tn_step_launch(loop->device, step, views, loop->prepared[s], stream);
   if (!tn_kernel_is_loop(step->group->kernel)) return TN_OK;
   TN_TRY(tn_loop_run_create(run->e, loop->prepared[s], stream, &run->inner[at]));
   run->launches[at].pub.prepared = run->inner[at];

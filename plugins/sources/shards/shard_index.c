@@ -235,7 +235,7 @@ tn_status shard_index_scan(const tn_env *env, const char *option, const char *pa
   x->env = env;
   x->fields = fields;
   for (int32_t i = 0; i < fields->n; i++) x->most_class[i] = -1;
-  TN_TRY(shard_paths_find(env, option, pattern, &x->paths));
+  TN_TRY(source_paths_find(env, option, pattern, &x->paths));
   for (int32_t i = 0; i < x->paths.n; i++) TN_TRY(index_scan_file(x, i));
   index_warn_others(x, pattern);
   if (x->count > x->n_faults) return TN_OK;
@@ -262,7 +262,7 @@ void shard_index_keep_part(shard_index *x, double share, int32_t chosen) {
 
 void shard_index_free(shard_index *x) {
   if (x->env == NULL) return;
-  shard_paths_free(x->env, &x->paths);
+  source_paths_free(x->env, &x->paths);
   tn_delete(x->env, x->samples);
   tn_delete(x->env, x->members);
   tn_delete(x->env, x->names);

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "plugins/sources/shards/shard_field.h"
-#include "plugins/sources/shards/shard_paths.h"
+#include "plugins/sources/paths.h"
 #include "plugins/sources/shards/tar.h"
 
 enum { SHARD_LACKS = -1, SHARD_TWICE = -2 };
@@ -24,7 +24,7 @@ typedef struct shard_sample {
 typedef struct shard_index {
   const tn_env *env;
   const shard_fields *fields;
-  shard_paths paths;
+  source_paths paths;
   shard_sample *samples;
   shard_member *members; /* those of a sample are in the order of the fields */
   int64_t count, room;

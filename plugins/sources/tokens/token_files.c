@@ -3,10 +3,11 @@
 #include "plugins/sources/tokens/token_files.h"
 
 #include <errno.h>
-#include <glob.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "plugins/sources/paths.h"
 
 enum { TOKEN_HEADER = 1024, TOKEN_STOP_EVERY = 1 << 24 };
 
@@ -112,41 +113,40 @@ static tn_status token_files_join(tn_env *env, const char *option, const char *f
   return tn_fail(env, TN_EINVAL, option, "%s: the path %.*s is too long", option, (int)n, word);
 }
 
-/* Adds the files of a path or pattern to the others that were found. */
-static tn_status token_files_match(tn_env *env, const char *option, const char *path, glob_t *found) {
-  int code = glob(path, found->gl_pathc > 0 ? GLOB_APPEND : 0, NULL, found);
-  if (code == 0) return TN_OK;
-  if (code == GLOB_NOSPACE)
-    return tn_fail(env, TN_ENOMEM, NULL, "%s: no memory for the files of %s", option, path);
-  return tn_fail(env, TN_EIO, option, "%s: no file is called %s", option, path);
+/* The length of a list's first entry; commas between braces belong to it. */
+static size_t token_files_entry(const char *list) {
+  size_t n = 0;
+  for (int32_t braces = 0; list[n] != '\0' && list[n] != '\n' && (list[n] != ',' || braces > 0); n++)
+    braces += list[n] == '{' ? 1 : list[n] == '}' ? -1 : 0;
+  while (n > 0 && (list[n - 1] == ' ' || list[n - 1] == '\t')) n--;
+  return n;
 }
 
 static tn_status token_files_list(tn_env *env, const char *option, const char *folder, const char *list,
-                                  glob_t *found) {
+                                  source_paths *paths) {
   for (const char *at = list + strspn(list, " \t\n,"); *at != '\0'; at += strspn(at, " \t\n,")) {
     char path[PATH_MAX];
-    size_t whole = strcspn(at, "\n,"), n = whole;
-    while (n > 0 && (at[n - 1] == ' ' || at[n - 1] == '\t')) n--;
+    size_t n = token_files_entry(at);
     TN_TRY(token_files_join(env, option, folder, at, n, path));
-    TN_TRY(token_files_match(env, option, path, found));
-    at += whole;
+    TN_TRY(source_paths_find(env, option, path, paths));
+    at += n;
   }
-  if (found->gl_pathc > 0) return TN_OK;
+  if (paths->n > 0) return TN_OK;
   return tn_fail(env, TN_EINVAL, option, "%s names no file, expected one, or a pattern such as train_*.bin",
                  option);
 }
 
 tn_status token_files_open(tn_env *env, const char *option, const char *folder, const char *list,
                            int32_t type, token_files *files) {
-  glob_t found = {.gl_pathc = 0};
-  tn_status status = token_files_list(env, option, folder, list, &found);
+  source_paths paths = {.n = 0};
+  tn_status status = token_files_list(env, option, folder, list, &paths);
   if (status == TN_OK) {
-    files->v = tn_new(env, found.gl_pathc * sizeof *files->v);
+    files->v = tn_new(env, (size_t)paths.n * sizeof *files->v);
     if (files->v == NULL) status = TN_ENOMEM;
   }
-  for (size_t i = 0; status == TN_OK && i < found.gl_pathc; i++)
-    status = token_files_add(env, found.gl_pathv[i], type, files);
-  globfree(&found);
+  for (int64_t i = 0; status == TN_OK && i < paths.n; i++)
+    status = token_files_add(env, paths.v[i], type, files);
+  source_paths_free(env, &paths);
   return status;
 }
 

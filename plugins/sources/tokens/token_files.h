@@ -21,7 +21,7 @@ typedef struct token_files {
   int64_t tokens; /* of all files */
 } token_files;
 
-/* Opens the files of a list of paths and patterns (glob), in their order. `option` names the list. After a
+/* Opens the files of a list of paths and patterns (paths.h), in their order. `option` names the list. After a
  * failure the caller closes them, too. */
 tn_status token_files_open(tn_env *env, const char *option, const char *folder, const char *list,
                            int32_t type, token_files *files);

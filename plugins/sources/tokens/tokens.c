@@ -22,8 +22,8 @@ enum { NO_TARGET = -100 };
 static const tn_option options[] = {
     TN_OPT(tokens_options, folder, TN_OPT_PATH, "", NULL, "the folder where paths of files begin"),
     TN_OPT(tokens_options, files, TN_OPT_TEXT, NULL, NULL,
-           "files of tokens in their order, separated by commas or lines; * stands for any part of a name: "
-           "train_*.bin"),
+           "files of tokens in their order, separated by commas or lines; ranges, choices and "
+           "patterns stand for several: train_{00..15}.bin, train_*.bin"),
     TN_OPT(tokens_options, valid, TN_OPT_TEXT, "", NULL, "the files of validation, as files"),
     TN_OPT(tokens_options, split, TN_OPT_FLOAT, "0", "[0, 1)",
            "part of the tokens that is for validation, at the end of the last files; 0: none"),

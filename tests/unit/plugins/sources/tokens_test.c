@@ -65,7 +65,7 @@ static void shards_follow_each_other(void **state) {
   (void)state;
   probe p;
   char name[128];
-  open_or_fail(&p, IN_FILES("files", "gpt2.bin,\n  pl*n.bin , tokens.npy", "tokens", "8"), TN_SPLIT_TRAIN, 6);
+  open_or_fail(&p, IN_FILES("files", "{gpt2,plain}.bin,\n  tok*.npy ", "tokens", "8"), TN_SPLIT_TRAIN, 6);
   for (int k = 0; k < 6; k++) check_window(&p, k, 8 * (k % 2), 8, 8, 0);
   assert_int_equal(tokens_source.name(&p.host.pub.env, p.self, 3, name, sizeof name), TN_OK);
   assert_non_null(strstr(name, "plain.bin, token 8"));
@@ -147,7 +147,7 @@ static void mistakes_are_told(void **state) {
   REFUSED("document = 12, but the 12 classes are tokens below it", "files", "plain.bin", "document", "12");
   REFUSED("split = 0.1 has no effect beside valid", "files", "plain.bin", "valid", "plain.bin", "split",
           "0.1");
-  probe_refused(&tokens_source, IN_FILES("files", "none_*.bin"), TN_SPLIT_TRAIN, TN_EIO,
+  probe_refused(&tokens_source, IN_FILES("files", "none_*.bin"), TN_SPLIT_TRAIN, TN_EINVAL,
                 "files: no file is called ");
   open_or_fail(&p, IN_FILES("files", "plain.bin", "tokens", "4", "classes", "11"), TN_SPLIT_TRAIN, 4);
   assert_int_equal(probe_read(&p, 2, 0), TN_OK);

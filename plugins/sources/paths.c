@@ -1,5 +1,5 @@
-/* plugins/sources/shards/shard_paths.c: see shard_paths.h. Braces are expanded as bash does. */
-#include "plugins/sources/shards/shard_paths.h"
+/* plugins/sources/paths.c: see paths.h. Braces are expanded as bash does. */
+#include "plugins/sources/paths.h"
 
 #include <ctype.h>
 #include <glob.h>
@@ -8,26 +8,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHARD_MOST_PATHS = 1 << 20 };
+enum { SOURCE_MOST_PATHS = 1 << 20 };
 
 typedef struct paths_search {
   const tn_env *env;
   const char *option;
-  shard_paths *paths;
+  source_paths *paths;
 } paths_search;
 
-void shard_paths_free(const void *handle, shard_paths *paths) {
+void source_paths_free(const void *handle, source_paths *paths) {
   for (int64_t i = 0; i < paths->n; i++) tn_delete(handle, paths->v[i]);
   tn_delete(handle, paths->v);
-  *paths = (shard_paths){0};
+  *paths = (source_paths){0};
 }
 
 static tn_status paths_add(const paths_search *s, const char *path) {
-  shard_paths *p = s->paths;
+  source_paths *p = s->paths;
   size_t bytes = strlen(path) + 1;
-  if (p->n == SHARD_MOST_PATHS)
+  if (p->n == SOURCE_MOST_PATHS)
     return tn_fail(s->env, TN_EINVAL, s->option, "%s: more than %d files, expected at most so many",
-                   s->option, SHARD_MOST_PATHS);
+                   s->option, SOURCE_MOST_PATHS);
   if (p->n == p->room) {
     int64_t room = 2 * p->room + 64;
     char **larger = tn_new(s->env, (size_t)room * sizeof *larger);
@@ -81,7 +81,7 @@ static tn_status paths_expand_range(const paths_search *s, const char *text, siz
       isdigit((unsigned char)*at) && strncmp(middle, "..", 2) == 0 && isdigit((unsigned char)middle[2]);
   if (!*is_range) return TN_OK;
   last = strtoll(middle + 2, &end, 10);
-  if (end + 1 != behind || last < first || last - first >= SHARD_MOST_PATHS || middle - at > 18)
+  if (end + 1 != behind || last < first || last - first >= SOURCE_MOST_PATHS || middle - at > 18)
     return tn_fail(s->env, TN_EINVAL, s->option, "%s: the range %.*s of files, expected {FIRST..LAST}",
                    s->option, (int)(behind - text) - (int)before, text + before);
   for (long long i = first; i <= last; i++) {
@@ -106,6 +106,6 @@ static tn_status paths_expand(const paths_search *s, const char *text) {
   return TN_OK;
 }
 
-tn_status shard_paths_find(const tn_env *env, const char *option, const char *pattern, shard_paths *paths) {
+tn_status source_paths_find(const tn_env *env, const char *option, const char *pattern, source_paths *paths) {
   return paths_expand(&(paths_search){env, option, paths}, pattern);
 }
