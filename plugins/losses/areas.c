@@ -1,5 +1,6 @@
 /* plugins/losses/areas.c: metrics that compare where classes are found with where they are meant: mean_iou
- * and dice, means over samples and classes, and f1, precision and recall, of the counts of a whole pass. */
+ * and dice, means over samples and classes, and f1, precision, recall and jaccard, of the counts of a whole
+ * pass. */
 #include "plugins/losses/losses.h"
 
 #include <math.h>
@@ -198,6 +199,19 @@ static double recall_of_counts(const double *counts, const tn_type *row) {
   return count_mean(counts, row, 1, 0, 1);
 }
 
+/* both / (found + meant - both) */
+static double jaccard_of_counts(const double *counts, const tn_type *row) {
+  int64_t n = row->dims[1], seen = 0;
+  double sum = 0;
+  for (int64_t k = 0; k < n; k++) {
+    double either = counts[n + k] + counts[2 * n + k] - counts[k];
+    if (either == 0) continue;
+    sum += counts[k] / either;
+    seen++;
+  }
+  return seen > 0 ? sum / (double)seen : (double)NAN;
+}
+
 static const tn_option count_rows[] = {
     TN_OPT(area_options, average, TN_OPT_ENUM, "macro", "macro|micro",
            "macro: the mean over the classes that appear; micro: of the counts of all classes together"),
@@ -220,3 +234,6 @@ static const tn_option count_rows[] = {
 COUNT_METRIC(f1, "the harmonic mean of precision and recall, over all samples of a pass");
 COUNT_METRIC(precision, "the part of the predictions of a class that is right, over all samples of a pass");
 COUNT_METRIC(recall, "the part of the targets of a class that is predicted, over all samples of a pass");
+COUNT_METRIC(jaccard, "elements that have a class in the prediction and in the target, as a part of those "
+                      "that have it in one of "
+                      "them, over all samples of a pass: the mean IoU of Cityscapes and Pascal VOC");

@@ -140,4 +140,5 @@ TN_PLUGIN(losses, "0.1.0", "MIT", &cross_entropy.item, &binary_cross_entropy.ite
           &huber.item, &value.item, &loss_ctc.item, &metric_accuracy.item, &metric_top_k.item,
           &metric_perplexity.item, &metric_mean_iou.item, &metric_dice.item, &metric_f1.item,
           &metric_precision.item, &metric_recall.item, &metric_mae.item, &metric_rmse.item, &metric_mape.item,
-          &metric_r2.item, &metric_auroc.item, &metric_average_precision.item)
+          &metric_r2.item, &metric_auroc.item, &metric_average_precision.item, &metric_jaccard.item,
+          &metric_coco_map.item, &metric_word_error_rate.item)

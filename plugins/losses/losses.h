@@ -8,9 +8,11 @@
 
 extern const tn_layer_kind metric_accuracy, metric_top_k, metric_perplexity; /* metrics.c */
 extern const tn_layer_kind metric_mean_iou, metric_dice;                     /* areas.c */
-extern const tn_layer_kind metric_f1, metric_precision, metric_recall;
+extern const tn_layer_kind metric_f1, metric_precision, metric_recall, metric_jaccard;
 extern const tn_layer_kind metric_mae, metric_rmse, metric_mape, metric_r2; /* regression.c */
 extern const tn_layer_kind metric_auroc, metric_average_precision;          /* ranking.c */
+extern const tn_layer_kind metric_coco_map;                                 /* detection.c */
+extern const tn_layer_kind metric_word_error_rate;                          /* word_errors.c */
 extern const tn_layer_kind loss_ctc;                                        /* ctc.c */
 
 typedef struct cross_entropy_options {

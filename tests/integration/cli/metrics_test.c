@@ -1,20 +1,31 @@
-/* Metrics of counts, moments and ranks: those of scikit-learn (tests/golden/make_metrics.py), over batches
- * whose last one is short, on one device and on two. */
+/* Metrics of counts, moments, ranks, boxes and words: those of scikit-learn, pycocotools and jiwer
+ * (tests/golden/make_metrics.py), over batches whose last one is short, on one device and on two. */
 #include <math.h>
 
 #include "program.h"
 
-/* A configuration of the golden files: fields, the loss, and the operands of metrics. */
+/* A configuration of the golden files: the files and types of its fields, the loss, and the operands of
+ * metrics. */
 typedef struct golden_case {
-  const char *name, *scores, *target, *input, *field, *loss, *operands;
+  const char *name, *inputs, *targets, *input_types, *target_types, *loss, *operands;
 } golden_case;
 
 static const golden_case cases[] = {
-    {"classes", "scores.npy", "label.npy", "f32[4]", "i32[]", "cross_entropy", ""},
-    {"labels", "scores.npy", "labels.npy", "f32[4]", "i32[4]", "binary_cross_entropy", ""},
-    {"one", "scores.npy", "labels.npy", "f32[4]", "i32[4]", "binary_cross_entropy", " <- fc[:, 1], y[:, 1]"},
-    {"numbers", "guess.npy", "years.npy", "f32[4]", "f32[4]", "mse", ""},
-    {"maps", "maps.npy", "mask.npy", "f32[3, 4]", "i32[4]", "cross_entropy(axis=1, ignore=255)", ""}};
+    {"classes", "s: scores.npy", "y: label.npy", "s: f32[4]", "y: i32[]", "cross_entropy", ""},
+    {"labels", "s: scores.npy", "y: labels.npy", "s: f32[4]", "y: i32[4]", "binary_cross_entropy", ""},
+    {"one", "s: scores.npy", "y: labels.npy", "s: f32[4]", "y: i32[4]", "binary_cross_entropy",
+     " <- fc[:, 1], y[:, 1]"},
+    {"numbers", "s: guess.npy", "y: years.npy", "s: f32[4]", "y: f32[4]", "mse", ""},
+    {"maps", "s: maps.npy", "y: mask.npy", "s: f32[3, 4]", "y: i32[4]", "cross_entropy(axis=1, ignore=255)",
+     ""},
+    {"boxes", "s: boxes.npy, scores: box_scores.npy, labels: found_labels.npy",
+     "true_boxes: true_boxes.npy, true_labels: true_labels.npy",
+     "s: f32[12, 4], scores: f32[12], labels: i32[12]", "true_boxes: f32[4, 4], true_labels: i32[4]",
+     "mse <- fc, s", " <- fc, scores, labels, true_boxes, true_labels"},
+    {"words", "s: speech.npy, steps: steps.npy, length: length.npy", "y: text.npy",
+     "s: f32[14, 4], steps: i32[], length: i32[]", "y: i32[8]", "ctc <- fc, y, steps, length",
+     " <- fc, y, steps, length"},
+    {"steps", "s: speech.npy", "y: steps_text.npy", "s: f32[14, 4]", "y: i32[14]", "cross_entropy", ""}};
 
 /* The metrics of a section of golden.json get the names m0, m1, ... */
 static void write_config(const golden_case *c, const json_t *values) {
@@ -29,10 +40,10 @@ static void write_config(const golden_case *c, const json_t *values) {
   }
   snprintf(text, sizeof text,
            "[run]\nname = run\n[data]\nsource = arrays\nfolder = " METRICS "\nbatch = 16\n"
-           "inputs = s: %s\ntargets = y: %s\nvalid = s: %s, y: %s\n"
-           "[model]\ninputs = s: %s\ntargets = y: %s\nlayers = fc: linear(4, bias=no)\n"
+           "inputs = %s\ntargets = %s\nvalid = %s, %s\n"
+           "[model]\ninputs = %s\ntargets = %s\nlayers = fc: linear(4, bias=no) <- s\n"
            "loss = %s\nmetrics =\n%s[optimizer]\ntype = sgd\nlr = 0\n",
-           c->scores, c->target, c->scores, c->target, c->input, c->field, c->loss, metrics);
+           c->inputs, c->targets, c->inputs, c->targets, c->input_types, c->target_types, c->loss, metrics);
   file_write("net.ini", text);
 }
 
@@ -49,7 +60,7 @@ static void check_values(const golden_case *c, const json_t *values, const json_
   }
 }
 
-static void metrics_are_those_of_scikit_learn(void **state) {
+static void metrics_are_those_of_the_references(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     const golden_case *c = &cases[i];
@@ -110,7 +121,7 @@ static void ranks_are_of_validation(void **state) {
 int main(void) {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, program_open, program_close)
   const struct CMUnitTest tests[] = {
-      CASE(metrics_are_those_of_scikit_learn),
+      CASE(metrics_are_those_of_the_references),
       CASE(sums_of_training_go_on),
       CASE(ranks_are_of_validation),
   };
