@@ -125,12 +125,24 @@ static tn_status loader_make_chain(tn_loader *loader, const tn_description *desc
   return tn_byte_tables_make(&loader->env, &loader->chain);
 }
 
+/* Weights have a meaning for training alone: validation reads every sample once. */
+static tn_status loader_take_weights(tn_loader *loader) {
+  const tn_loader_options *o = &loader->options;
+  TN_TRY(tn_weighted_make(&loader->env, o->source, loader->self, loader->count, &loader->weighted));
+  if (loader->weighted.n == 0 || (o->shuffle && !o->balance)) return TN_OK;
+  return tn_failf(&loader->env, TN_EINVAL,
+                  "its samples have weights and are drawn at random by them, which %s excludes; leave one of "
+                  "the two out",
+                  o->balance ? "balance = yes" : "shuffle = no");
+}
+
 static tn_status loader_prepare_source(tn_loader *loader) {
   const tn_loader_options *o = &loader->options;
   tn_description description;
   tn_status status = loader_check_options(&loader->env, o);
   if (status == TN_OK) status = loader_open_source(loader, &description);
   if (status == TN_OK) status = loader_measure_epoch(loader, &description);
+  if (status == TN_OK && o->training) status = loader_take_weights(loader);
   if (status == TN_OK && o->balance)
     status = tn_balance_make(&loader->env, o->source, loader->self, &description, &loader->balance);
   const char *where = o->where != NULL ? o->where : "";
@@ -263,6 +275,7 @@ void tn_loader_destroy(tn_loader *loader) {
     tn_pending_batch_finish(&loader->ring[i]);
   tn_sample_cache_finish(&loader->env, &loader->cache);
   tn_balance_free(&loader->env, &loader->balance);
+  tn_weighted_free(&loader->env, &loader->weighted);
   if (loader->opened) loader->source->close(&loader->env, loader->self);
   tn_transform_chain_free(&loader->chain);
   tn_release(&loader->env, loader->told);
@@ -300,6 +313,8 @@ tn_status tn_loader_learnt(tn_loader *loader, const char **text) {
   tn_wrap(&loader->env, status, "source '%s'", s->item.name);
   return tn_error_move(loader->messages, &loader->env);
 }
+
+bool tn_loader_is_weighted(const tn_loader *loader) { return loader->weighted.n > 0; }
 
 const tn_balance *tn_loader_balance(const tn_loader *loader) {
   return loader->options.balance ? &loader->balance : NULL;

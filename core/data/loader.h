@@ -26,6 +26,8 @@ int32_t tn_loader_field_count(const tn_loader *loader);
 const tn_field *tn_loader_field(const tn_loader *loader, int32_t i);
 /* The transforms, of which the device applies the last ones. */
 const struct tn_transform_chain *tn_loader_chain(const tn_loader *loader);
+/* Whether samples are drawn by the weights that the source gives. */
+bool tn_loader_is_weighted(const tn_loader *loader);
 /* The lists of classes that a balanced loader draws from; NULL: it is not balanced. */
 const struct tn_balance *tn_loader_balance(const tn_loader *loader);
 int64_t tn_loader_samples(const tn_loader *loader); /* per epoch */

@@ -38,11 +38,20 @@ static int64_t worker_draw_balanced(const tn_loader *loader, int64_t k, uint64_t
   return drawn.index;
 }
 
+/* The same of an epoch that is drawn by weights: a sample that comes again has another key. */
+static int64_t worker_draw_weighted(const tn_loader *loader, int64_t k, uint64_t *key) {
+  int64_t index = tn_weighted_draw(&loader->weighted, loader->order_key, k);
+  *key = tn_hash_mix(tn_hash_mix(loader->epoch_key, (uint64_t)index), (uint64_t)k);
+  return index;
+}
+
 static void worker_aim(tn_loader *loader, tn_reader *reader, tn_pending_batch *pending, int64_t row) {
   int64_t k = worker_sample_at(loader, pending, row), index;
   uint64_t key;
   if (loader->options.balance) {
     index = worker_draw_balanced(loader, k, &key);
+  } else if (loader->weighted.n > 0) {
+    index = worker_draw_weighted(loader, k, &key);
   } else {
     index = worker_sample_index(loader, k);
     key = tn_hash_mix(loader->epoch_key, (uint64_t)index);

@@ -7,6 +7,7 @@
 
 #include "core/base/timeline.h"
 #include "core/data/balance.h"
+#include "core/data/weighted.h"
 #include "core/data/batch.h"
 #include "core/data/loader.h"
 #include "core/data/reader.h"
@@ -37,9 +38,10 @@ struct tn_loader {
   int64_t samples, batches; /* of an epoch; batches of this shard */
   int64_t epoch, first;     /* as started */
   uint64_t epoch_key, order_key;
-  uint64_t choice_key; /* of the samples of a shortened epoch */
-  tn_balance balance;  /* of options.balance */
-  uint64_t class_key;  /* of the orders within the classes */
+  uint64_t choice_key;  /* of the samples of a shortened epoch */
+  tn_balance balance;   /* of options.balance */
+  tn_weighted weighted; /* n = 0: samples are not drawn by weights */
+  uint64_t class_key;   /* of the orders within the classes */
 
   /* the ring: batch n since tn_loader_start is ring[n % n_ring] */
   tn_pending_batch *ring;

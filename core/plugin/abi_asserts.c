@@ -330,10 +330,11 @@ AT(tn_description, fields, 24); AT(tn_description, epoch, 32); AT(tn_description
 PLAIN(tn_scratch, 16, 8); AT(tn_scratch, memory, 0); AT(tn_scratch, size, 8);
 HANDLE(tn_sample, 56, 8); AT(tn_sample, index, 24); AT(tn_sample, key, 32); AT(tn_sample, scratch, 40);
 AT(tn_sample, stopping, 48);
-ITEM(tn_source, 144, 8); AT(tn_source, open, 40); AT(tn_source, close, 48); AT(tn_source, describe, 56);
+ITEM(tn_source, 152, 8); AT(tn_source, open, 40); AT(tn_source, close, 48); AT(tn_source, describe, 56);
 AT(tn_source, read, 64); AT(tn_source, next, 72); AT(tn_source, tell, 80); AT(tn_source, seek, 88);
 AT(tn_source, open_files, 96); AT(tn_source, name, 104); AT(tn_source, class_of, 112);
 AT(tn_source, types, 120); AT(tn_source, example, 128); AT(tn_source, learnt, 136);
+AT(tn_source, weight_of, 144);
 
 /* tenon/plugin/storage.h */
 PLAIN(tn_storage_axis, 32, 8); AT(tn_storage_axis, dim, 0); AT(tn_storage_axis, extent, 8);

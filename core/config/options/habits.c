@@ -102,7 +102,7 @@ static const option_pair elsewhere[] = {
     {"early_stopping", "write patience = EPOCHS into [run]"},
     {"gradient_clip_algorithm", "write clip for the norm, or clip_value, into [optimizer]"},
     {"sampler", "write balance = yes into [data], which draws every class "
-                "equally often"},
+                "equally often; source = table has weight = COLUMN"},
     {"find_lr", FIND_LR},
     {"lr_find", FIND_LR},
     {"auto_lr_find", FIND_LR},

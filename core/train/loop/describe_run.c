@@ -43,6 +43,8 @@ static tn_status describe_limit(const tn_training *t, const tn_feeder *feeder, c
 }
 
 static tn_status describe_balance(const tn_training *t) {
+  if (tn_loader_is_weighted(tn_feeder_loader(t->train)))
+    return tn_run_remark(t->run, "weights: samples are drawn in proportion to them, with replacement");
   const tn_balance *balance = tn_loader_balance(tn_feeder_loader(t->train));
   int64_t least, most;
   if (balance == NULL) return TN_OK;

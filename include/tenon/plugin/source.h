@@ -128,6 +128,10 @@ typedef struct tn_source {
    * a JSON object; valid until close. The host keeps it with the weights and gives it back by
    * tn_env_learnt. NULL in *text: nothing. */
   tn_status (*learnt)(tn_env *env, void *source, const char **text);
+  /* Optional: the weight of sample `index` of a finite source, 0 or more and finite: a shuffled epoch of
+   * training draws samples in proportion to them, with replacement. TN_EUNAVAILABLE for sample 0: these data
+   * have no weights. Any thread, until close. */
+  tn_status (*weight_of)(tn_env *env, void *source, int64_t index, double *weight);
 } tn_source;
 
 TN_END_C

@@ -1,12 +1,10 @@
-/* plugins/sources/audio/audio_folder.c: sounds in class folders, FOLDER/CLASS/FILE.wav, as for keyword
+/* plugins/sources/audio/audio_folder.c: sounds in class folders, FOLDER/CLASS/FILE.flac, as for keyword
  * spotting. The classes are numbered in the order of their names. */
 #include <limits.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "plugins/sources/audio/resample.h"
-#include "plugins/sources/audio/wav.h"
+#include "plugins/sources/audio/clip.h"
 #include "plugins/sources/image/file_list.h"
 
 typedef struct audio_options {
@@ -16,7 +14,8 @@ typedef struct audio_options {
 } audio_options;
 
 static const tn_option options[] = {
-    TN_OPT(audio_options, folder, TN_OPT_PATH, NULL, NULL, "folder of class folders of .wav files"),
+    TN_OPT(audio_options, folder, TN_OPT_PATH, NULL, NULL,
+           "folder of class folders of sounds: WAV, and FLAC, Ogg, MP3 and AIFF where libsndfile is at hand"),
     TN_OPT(audio_options, valid, TN_OPT_PATH, "", NULL, "folder of the same class folders, for validation"),
     TN_OPT(audio_options, split, TN_OPT_FLOAT, "0", "[0, 1)",
            "part of the sounds of each class that is for validation, in place of valid; 0: none"),
@@ -27,15 +26,12 @@ static const tn_option options[] = {
            "samples a second, to which sounds of another rate are converted; 0: those of the first sound"),
     TN_OPT_END};
 
-static const size_t AUDIO_LARGEST = (size_t)1 << 30;
-enum { AUDIO_MOST_SAMPLES = 1 << 28 };
-
 typedef struct audio_source {
   tn_env env; /* that of open, for messages */
   audio_options options;
   image_list list;
   const char **class_names;
-  int64_t rate, samples; /* samples of every sound; -1: they differ */
+  clip_form form;
   tn_field fields[2];
 } audio_source;
 
@@ -46,29 +42,18 @@ static void audio_close(tn_env *env, void *source) {
   tn_delete(env, a);
 }
 
-static tn_status audio_find(const void *handle, const audio_source *a, tn_scratch *scratch, int64_t file,
-                            char path[PATH_MAX], wav *sound) {
-  const uint8_t *bytes;
-  size_t n;
-  TN_TRY(image_list_path(handle, &a->list, file, PATH_MAX, path));
-  TN_TRY(source_scan_file(handle, path, AUDIO_LARGEST, scratch, &bytes, &n));
-  return wav_find(handle, path, bytes, n, sound);
-}
-
 /* That of the first sound which is not damaged. */
 static tn_status audio_find_rate(audio_source *a) {
   char path[PATH_MAX];
   tn_scratch scratch = {NULL, 0};
-  wav sound = {.rate = a->options.rate};
-  tn_status status = a->options.rate > 0 ? TN_OK : TN_EINVAL;
-  for (int64_t i = 0; status == TN_EINVAL && i < a->list.files.count; i++)
-    status = audio_find(&a->env, a, &scratch, i, path, &sound);
+  int64_t rate = a->options.rate;
+  tn_status status = rate > 0 ? TN_OK : TN_EINVAL;
+  for (int64_t i = 0; status == TN_EINVAL && i < a->list.files.count; i++) {
+    status = image_list_path(&a->env, &a->list, i, PATH_MAX, path);
+    if (status == TN_OK) status = clip_rate(&a->env, path, &scratch, &rate);
+  }
   tn_delete(&a->env, scratch.memory);
-  a->rate = sound.rate;
-  a->samples = a->options.seconds > 0 ? llrint(a->options.seconds * (double)a->rate) : -1;
-  if (status != TN_OK || (a->samples != 0 && a->samples <= AUDIO_MOST_SAMPLES)) return status;
-  return tn_fail(&a->env, TN_EINVAL, "seconds", "seconds = %g are %lld samples, expected 1 to %d",
-                 a->options.seconds, (long long)a->samples, AUDIO_MOST_SAMPLES);
+  return status == TN_OK ? clip_form_make(&a->env, rate, a->options.seconds, &a->form) : status;
 }
 
 static tn_status audio_make_fields(audio_source *a) {
@@ -76,8 +61,8 @@ static tn_status audio_make_fields(audio_source *a) {
   a->class_names = tn_new(&a->env, (size_t)classes * sizeof(char *));
   if (a->class_names == NULL) return TN_ENOMEM;
   for (int64_t k = 0; k < classes; k++) a->class_names[k] = name_at(&a->list.classes, k);
-  tn_type sound = {TN_F32, 1, {a->samples}};
-  a->fields[0] = (tn_field){sizeof(tn_field), "sound", sound, TN_FIELD_INPUT, 0, NULL};
+  tn_type type = {TN_F32, 1, {a->form.samples}};
+  a->fields[0] = (tn_field){sizeof(tn_field), "sound", type, TN_FIELD_INPUT, 0, NULL};
   a->fields[1] =
       (tn_field){sizeof(tn_field), "label", {TN_I32, 0, {0}}, TN_FIELD_TARGET, classes, a->class_names};
   return TN_OK;
@@ -98,15 +83,19 @@ static void audio_warn_others(const audio_source *a, int32_t split) {
   const other_entries *others = &a->list.others;
   if (others->count == 0 || (a->options.split > 0 && split == TN_SPLIT_VALID)) return;
   tn_env_log(&a->env, TN_LOG_WARN,
-             "%s: %lld entries of class folders are no .wav and are skipped, such as %s/%s", a->list.root,
+             "%s: %lld entries of class folders are no sounds and are skipped, such as %s/%s", a->list.root,
              (long long)others->count, name_at(&a->list.classes, others->class), others->name);
+}
+
+static int audio_is_sound(const char *parent, const struct dirent *entry) {
+  return sound_has_ending(entry->d_name) && !file_list_is_folder(parent, entry);
 }
 
 static tn_status audio_list(audio_source *a, int32_t split) {
   const audio_options *o = &a->options;
   const char *root = split == TN_SPLIT_VALID && source_has_path(o->valid) ? o->valid : o->folder;
   TN_TRY(audio_check_part(a, split));
-  a->list.is_of_sounds = 1;
+  a->list.is_sound = audio_is_sound;
   TN_TRY(image_list_read(&a->env, root, o->folder, 0, &a->list));
   audio_warn_others(a, split);
   if (o->split > 0) image_list_keep_part(&a->list, o->split, split == TN_SPLIT_VALID);
@@ -139,41 +128,15 @@ static tn_status audio_describe(tn_env *env, void *source, tn_description *descr
   return TN_OK;
 }
 
-/* The first n samples at the rate of the source; n is at most what the sound gives. */
-static tn_status audio_convert(tn_sample *s, const audio_source *a, const wav *sound, int64_t n, float *to) {
-  if (sound->rate == a->rate) {
-    wav_mix(sound, 0, n, to);
-    return TN_OK;
-  }
-  int64_t count = resample_count(sound->frames, sound->rate, a->rate);
-  float *mixed = tn_new(s, ((size_t)sound->frames + (size_t)count) * sizeof(float));
-  if (mixed == NULL) return TN_ENOMEM;
-  wav_mix(sound, 0, sound->frames, mixed);
-  resample_sound(mixed, sound->frames, sound->rate, a->rate, mixed + sound->frames);
-  memcpy(to, mixed + sound->frames, (size_t)n * sizeof(float));
-  tn_delete(s, mixed);
-  return TN_OK;
-}
-
 static tn_status audio_read(tn_sample *s, void *source) {
   const audio_source *a = source;
   char path[PATH_MAX];
-  wav sound;
-  TN_TRY(audio_find(s, a, s->scratch, s->index, path, &sound));
-  double after = (double)sound.frames * (double)a->rate / (double)sound.rate;
-  if (sound.frames == 0 || after > AUDIO_MOST_SAMPLES)
-    return tn_fail(s, TN_EINVAL, NULL, "%s: has %lld samples at %lld a second, expected 1 to %d at %lld",
-                   path, (long long)sound.frames, (long long)sound.rate, AUDIO_MOST_SAMPLES,
-                   (long long)a->rate);
-  int64_t count = resample_count(sound.frames, sound.rate, a->rate), n = a->samples >= 0 ? a->samples : count;
-  const tn_type type = {TN_F32, 1, {n}};
-  float *to = tn_sample_field(s, 0, &type);
+  TN_TRY(image_list_path(s, &a->list, s->index, PATH_MAX, path));
+  TN_TRY(clip_read(s, 0, path, path, &a->form));
   int32_t *label = tn_sample_field(s, 1, NULL);
-  if (to == NULL || label == NULL) return TN_ENOMEM;
+  if (label == NULL) return TN_ENOMEM;
   *label = (int32_t)image_list_class(&a->list, s->index);
-  int64_t kept = count < n ? count : n;
-  if (n > kept) memset(to + kept, 0, (size_t)(n - kept) * sizeof *to);
-  return audio_convert(s, a, &sound, kept, to);
+  return TN_OK;
 }
 
 static tn_status audio_name(tn_env *env, void *source, int64_t index, char *text, size_t size) {
@@ -190,8 +153,7 @@ static tn_status audio_class_of(tn_env *env, void *source, int64_t index, int64_
 }
 
 const tn_source audio_folder_source = {
-    .item =
-        TN_ITEM(tn_source, TN_SOURCE, "audio_folder", "WAV files in class folders", audio_options, options),
+    .item = TN_ITEM(tn_source, TN_SOURCE, "audio_folder", "sounds in class folders", audio_options, options),
     .types = "sound: f32[samples], label: i32[]",
     .example =
         "source = audio_folder\nfolder = words\nseconds = 1\nsplit = 0.1\ntransforms = mel(40, log=db)",

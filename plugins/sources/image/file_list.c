@@ -73,7 +73,7 @@ static int64_t find_name(const name_list *list, const char *name) {
   return -1;
 }
 
-static int file_list_is_folder(const char *parent, const struct dirent *entry) {
+int file_list_is_folder(const char *parent, const struct dirent *entry) {
   if (entry->d_type != DT_UNKNOWN && entry->d_type != DT_LNK) return entry->d_type == DT_DIR;
   char path[PATH_MAX];
   struct stat info;
@@ -83,11 +83,6 @@ static int file_list_is_folder(const char *parent, const struct dirent *entry) {
 
 static int is_image(const char *parent, const struct dirent *entry) {
   return image_has_ending(entry->d_name) && !file_list_is_folder(parent, entry);
-}
-
-static int is_sound(const char *parent, const struct dirent *entry) {
-  const char *dot = strrchr(entry->d_name, '.');
-  return dot != NULL && strcasecmp(dot, ".wav") == 0 && !file_list_is_folder(parent, entry);
 }
 
 /* Hidden entries, such as .DS_Store and ._photo.jpg of macOS, and those of Windows. */
@@ -139,10 +134,11 @@ static tn_status list_class(const tn_env *env, image_list *list, int64_t k) {
   /* Validation may lack a class of training. */
   if (stat(path, &info) != 0 && errno == ENOENT) return TN_OK;
   if (list->others.count == 0) list->others.class = k;
-  TN_TRY(list_folder(env, path, list->is_of_sounds ? is_sound : is_image, &list->files, &list->others));
+  TN_TRY(list_folder(env, path, list->is_sound != NULL ? list->is_sound : is_image, &list->files,
+                     &list->others));
   list->first[k + 1] = list->files.count;
   if (list->first[k + 1] > list->first[k]) return TN_OK;
-  if (list->is_of_sounds) return tn_fail(env, TN_EINVAL, "folder", "%s: has no .wav files", path);
+  if (list->is_sound != NULL) return tn_fail(env, TN_EINVAL, "folder", "%s: has no sounds", path);
   return tn_fail(env, TN_EINVAL, "folder",
                  "%s: has no " IMAGE_ENDINGS " files; where they are in further folders, set nested = yes",
                  path);

@@ -1,6 +1,7 @@
 /* plugins/sources/image/file_list.h: lists the files of a folder of class folders. */
 #pragma once
 
+#include <dirent.h>
 #include <limits.h>
 
 #include "plugins/sources/sources.h"
@@ -25,7 +26,8 @@ typedef struct other_entries {
 } other_entries;
 
 typedef struct image_list {
-  int32_t is_of_sounds; /* set in front of image_list_read: files are .wav, not pictures */
+  /* set in front of image_list_read: files are sounds, those of which this is true, not pictures; or NULL */
+  int (*is_sound)(const char *parent, const struct dirent *entry);
   char *root;           /* the folder of class folders */
   name_list classes;    /* sorted */
   name_list files;      /* class by class, sorted within each */
@@ -33,9 +35,11 @@ typedef struct image_list {
   other_entries others; /* of class folders */
 } image_list;
 
+/* Whether an entry of a folder is a folder, or a link to one. */
+int file_list_is_folder(const char *parent, const struct dirent *entry);
 /* Lists the folder `root`. The classes are the folders in `reference`: root itself, or the training part,
  * whose numbering validation shares; with `nested` all folders in it that have pictures, by their paths.
- * *list must be zero before, apart from is_of_sounds. The caller calls image_list_free, also after a failure.
+ * *list must be zero before, apart from is_sound. The caller calls image_list_free, also after a failure.
  */
 tn_status image_list_read(const tn_env *env, const char *root, const char *reference, int nested,
                           image_list *list);

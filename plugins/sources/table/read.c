@@ -46,8 +46,9 @@ static tn_status read_find_cell(const table *t, const read_header *h, const char
 
 static bool read_is_used(const table *t, const char *name) {
   const table_options *o = t->options;
-  if (strcmp(name, o->split_column) == 0 || strcmp(name, o->group) == 0 || strcmp(name, o->time) == 0)
-    return true;
+  const char *const others[] = {o->split_column, o->group, o->time, o->series, o->weight};
+  for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+    if (strcmp(name, others[i]) == 0) return true;
   for (int32_t i = 0; i < t->n_fields; i++)
     for (int32_t k = 0; k < t->fields[i].n; k++)
       if (!t->fields[i].rest && strcmp(t->fields[i].names[k], name) == 0) return true;
@@ -74,6 +75,7 @@ static tn_status read_bind_field(table *t, table_field *f, const read_header *h)
   for (int32_t k = 0; k < f->n; k++) {
     f->column[k] = table_column_add(t, f->names[k], f->kind->form);
     if (f->column[k] == NULL) return TN_ENOMEM;
+    f->column[k]->users++;
   }
   return TN_OK;
 }
@@ -81,7 +83,10 @@ static tn_status read_bind_field(table *t, table_field *f, const read_header *h)
 static tn_status read_bind(table *t, const read_header *h) {
   if (t->n_columns > 0) return TN_OK;
   for (int32_t i = 0; i < t->n_fields; i++) TN_TRY(read_bind_field(t, &t->fields[i], h));
-  return t->divides ? table_split_columns(t) : TN_OK;
+  TN_TRY(table_windows_columns(t));
+  if (!t->divides) return TN_OK;
+  TN_TRY(table_split_columns(t));
+  return table_weight_column(t);
 }
 
 /* ---- CSV ---- */
@@ -271,6 +276,29 @@ static tn_status read_json(table *t, table_input *in) {
 
 /* ---- files ---- */
 
+/* Files of other programs that users have beside their tables. */
+static tn_status read_check_form(const table *t, const table_input *in) {
+  static const struct {
+    const char *magic, *what, *remedy;
+  } forms[] = {{"PAR1", "Parquet",
+                "python3 -c \"import pandas; pandas.read_parquet('FILE').to_csv('FILE.csv', index=False)\""},
+               {"ARROW1", "Arrow or Feather",
+                "python3 -c \"import pandas; pandas.read_feather('FILE').to_csv('FILE.csv', index=False)\""},
+               {"PK\3\4", "an archive, as a workbook of Excel is",
+                "in Excel: save as CSV UTF-8; or: python3 -c \"import pandas; "
+                "pandas.read_excel('FILE').to_csv('FILE.csv', index=False)\""},
+               {"SQLite format 3", "a database of SQLite",
+                "sqlite3 -header -csv FILE 'select * from TABLE' >FILE.csv"}};
+  for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++) {
+    size_t n = strlen(forms[i].magic);
+    if (in->end - in->at >= n && memcmp(in->bytes + in->at, forms[i].magic, n) == 0)
+      return tn_fail(&t->env, TN_EUNSUPPORTED, NULL,
+                     "%s: is %s, expected CSV or lines of JSON; convert it, %s", in->path, forms[i].what,
+                     forms[i].remedy);
+  }
+  return TN_OK;
+}
+
 static tn_status read_add_part(table *t, const char *path) {
   table_part *parts = table_memory_take(&t->memory, ((size_t)t->n_parts + 1) * sizeof(*parts));
   const char *slash = strrchr(path, '/');
@@ -295,6 +323,7 @@ tn_status table_read(table *t, const char *path) {
   table_input in;
   TN_TRY(read_add_part(t, path));
   tn_status status = table_input_open(&t->env, path, &in);
+  if (status == TN_OK) status = read_check_form(t, &in);
   if (status == TN_OK) status = read_is_json(t, &in) ? read_json(t, &in) : read_csv(t, &in);
   table_input_close(&in);
   if (status != TN_OK || t->rows > t->parts[t->n_parts - 1].first) return status;

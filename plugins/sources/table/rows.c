@@ -186,6 +186,30 @@ void table_rows_keep(table *t, const int64_t *rows, int64_t n) {
   t->rows = n;
 }
 
+tn_status table_rows_order(table *t, const int64_t *order) {
+  for (int32_t i = 0; i <= t->n_columns; i++) {
+    size_t bytes = sizeof(*t->lines);
+    void *lines = t->lines, **array = i < t->n_columns ? rows_array(t->columns[i], &bytes) : &lines;
+    char *ordered = tn_new(&t->env, (size_t)t->rows * bytes + 1);
+    if (ordered == NULL) return TN_ENOMEM;
+    for (int64_t k = 0; k < t->rows; k++)
+      memcpy(ordered + (size_t)k * bytes, (const char *)*array + (size_t)order[k] * bytes, bytes);
+    tn_delete(&t->env, *array);
+    *array = ordered;
+    if (i == t->n_columns) t->lines = lines;
+  }
+  t->room = t->rows;
+  return TN_OK;
+}
+
+void table_column_release(table *t, table_column *c) {
+  size_t bytes;
+  void **array = rows_array(c, &bytes);
+  if (--c->users > 0) return;
+  tn_delete(&t->env, *array);
+  *array = NULL;
+}
+
 void table_rows_free(table *t) {
   for (int32_t i = 0; i < t->n_columns; i++) {
     tn_delete(&t->env, t->columns[i]->numbers);

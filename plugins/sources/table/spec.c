@@ -30,6 +30,8 @@ static const spec_choice spec_choices[] = {
     {"parts", CHOICE_PARTS, SPEC_TEXT, offsetof(table_choices, parts), "words with | between them"},
     {"tokenizer", CHOICE_TOKENIZER, SPEC_TEXT, offsetof(table_choices, tokenizer),
      "a tokenizer.json, or bytes"},
+    {"rate", CHOICE_SOUND, SPEC_LENGTH, offsetof(table_choices, rate), "a number from 1 to 16777216"},
+    {"seconds", CHOICE_SOUND, SPEC_REAL, offsetof(table_choices, seconds), "a number"},
     {"length", CHOICE_LENGTH, SPEC_LENGTH, offsetof(table_choices, length), "a number from 1 to 16777216"},
     {"pad", CHOICE_LENGTH, SPEC_REAL, offsetof(table_choices, pad), "a number"}};
 enum { SPEC_CHOICES = sizeof(spec_choices) / sizeof(*spec_choices) };

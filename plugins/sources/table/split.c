@@ -8,10 +8,12 @@
 #include "plugins/sources/table/table.h"
 
 typedef struct split_rule {
-  const table_column *by; /* of split_column, group or time; NULL: none */
-  int64_t fold, folds;    /* 0: no folds */
-  double border;          /* of time: where validation begins */
-  int32_t word;           /* of split_column: that of validation; TABLE_ABSENT: no row has it */
+  const table_column *by;  /* of split_column, group or time; NULL: none */
+  int64_t fold, folds;     /* 0: no folds */
+  double border;           /* of time: where validation begins */
+  int32_t word;            /* of split_column: that of validation; TABLE_ABSENT: no row has it */
+  bool of_series;          /* windows: the last part of each series is for validation */
+  int64_t valid_from, end; /* of the series that was looked at last */
 } split_rule;
 
 static bool split_given(const char *option) { return option[0] != '\0'; }
@@ -36,8 +38,8 @@ static tn_status split_check(const table *t) {
                    "split, split_column, fold and valid_file all divide the rows, expected one of them");
   if (group && !(o->split > 0 || fold))
     return tn_fail(&t->env, TN_EINVAL, "group", "group = %s has no effect without split or fold", o->group);
-  if (time && !(o->split > 0))
-    return tn_fail(&t->env, TN_EINVAL, "time", "time = %s has no effect without split", o->time);
+  if (time && !(o->split > 0) && !table_has_windows(t))
+    return tn_fail(&t->env, TN_EINVAL, "time", "time = %s has no effect without split or window", o->time);
   if (time && group)
     return tn_fail(&t->env, TN_EINVAL, "group", "group and time both divide the rows, expected one of them");
   return TN_OK;
@@ -84,13 +86,15 @@ static tn_status split_prepare(const table *t, split_rule *r) {
   const table_options *o = t->options;
   const char *by = split_given(o->split_column) ? o->split_column
                    : split_given(o->group)      ? o->group
-                                                : o->time;
+                   : o->split > 0               ? o->time
+                                                : "";
   *r = (split_rule){.by = NULL};
   for (int32_t i = 0; i < t->n_columns && split_given(by); i++)
     if (strcmp(t->columns[i]->name, by) == 0 &&
         t->columns[i]->form == (by == o->time ? TABLE_TIMES : TABLE_WORDS))
       r->by = t->columns[i];
   if (split_given(o->fold)) TN_TRY(split_fold(t, r));
+  r->of_series = table_has_windows(t) && o->split > 0 && r->by == NULL;
   if (r->by == NULL) return TN_OK;
   TN_TRY(split_check_present(t, r));
   if (split_given(o->split_column))
@@ -98,11 +102,21 @@ static tn_status split_prepare(const table *t, split_rule *r) {
   return r->by->form == TABLE_TIMES ? split_border(t, r) : TN_OK;
 }
 
+/* Rows are asked for in their order. */
+static bool split_is_last(const table *t, split_rule *r, int64_t row) {
+  if (row >= r->end) {
+    r->end = table_series_end(t, row);
+    r->valid_from = r->end - (int64_t)((double)(r->end - row) * t->options->split + 0.5);
+  }
+  return row >= r->valid_from;
+}
+
 /* Whether a row is for validation. Rows of a group share the hash of its word. */
-static bool split_is_valid(const table *t, const split_rule *r, int64_t row) {
+static bool split_is_valid(const table *t, split_rule *r, int64_t row) {
   const table_options *o = t->options;
+  if (r->of_series) return split_is_last(t, r, row);
   if (split_given(o->split_column)) return r->by->words[row] == r->word;
-  if (split_given(o->time)) return r->by->numbers[row] >= r->border;
+  if (split_given(o->time) && r->by != NULL) return r->by->numbers[row] >= r->border;
   uint64_t key = (uint64_t)row;
   if (r->by != NULL) {
     const table_word *word = &r->by->vocabulary.words[r->by->words[row]];

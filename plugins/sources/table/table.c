@@ -27,9 +27,21 @@ static const tn_option options[] = {
     TN_OPT(table_options, group, TN_OPT_TEXT, "", NULL,
            "column whose equal values stay in one part, with split or fold"),
     TN_OPT(table_options, time, TN_OPT_TEXT, "", NULL,
-           "column of times: the last part of them is for validation, with split"),
+           "column of times: the last part of them is for validation, with split; windows follow them"),
     TN_OPT(table_options, fold, TN_OPT_TEXT, "", NULL,
            "2 of 5: the second of five parts of the rows is for validation"),
+    TN_OPT(
+        table_options, weight, TN_OPT_TEXT, "", NULL,
+        "column of weights: training draws rows in proportion to them, with replacement; balanced(COLUMN): "
+        "its values come equally often"),
+    TN_OPT(
+        table_options, window, TN_OPT_INT, "0", "[0, 1048576]",
+        "a sample is so many rows, one behind the other, and the targets are those behind them; 0: one row"),
+    TN_OPT(table_options, horizon, TN_OPT_INT, "1", "[1, 1048576]",
+           "rows behind a window that its targets have; 1: without a dimension of their own"),
+    TN_OPT(table_options, stride, TN_OPT_INT, "1", "[1, 1048576]", "rows from one window to the next"),
+    TN_OPT(table_options, series, TN_OPT_TEXT, "", NULL,
+           "column whose equal values are a series of their own: no window has rows of two"),
     TN_OPT(table_options, max_pixels, TN_OPT_INT, "100000000", ">= 1",
            "the largest number of pixels of a picture"),
     TN_OPT_END};
@@ -41,9 +53,12 @@ static void table_close(tn_env *env, void *source) {
   for (int32_t i = 0; i < t->n_fields; i++) {
     table_vocabulary_free(env, &t->fields[i].words);
     tn_delete(env, t->fields[i].codes);
+    tn_delete(env, t->fields[i].values);
     if (t->fields[i].tokenizer != NULL) tn_tokenizer_close(env, t->fields[i].tokenizer);
   }
   table_rows_free(t);
+  tn_delete(env, t->windows);
+  tn_delete(env, t->weights);
   t->memory.env = env;
   table_memory_free(&t->memory);
   tn_delete(env, t);
@@ -66,14 +81,29 @@ static tn_status table_teach_split(table *t) {
   return status;
 }
 
+/* Without a list all rows are samples, or in windows. */
+static tn_status table_take_samples(table *t, const int64_t *rows, int64_t n) {
+  if (table_has_windows(t)) return table_windows_find(t, rows, n);
+  if (rows != NULL) table_rows_keep(t, rows, n);
+  t->samples = t->rows;
+  return TN_OK;
+}
+
+/* Reads a file, and orders its rows where samples are windows. */
+static tn_status table_read_ordered(table *t, const char *path) {
+  TN_TRY(table_read(t, path));
+  return table_has_windows(t) ? table_windows_order(t) : TN_OK;
+}
+
 /* The rows of a file for validation, after those of the training file have taught the fields. */
 static tn_status table_open_valid_file(table *t, bool taught) {
   if (!taught) {
-    TN_TRY(table_read(t, t->options->file));
+    TN_TRY(table_read_ordered(t, t->options->file));
     TN_TRY(table_teach_split(t));
     table_rows_free(t);
   }
-  return table_read(t, t->options->valid_file);
+  TN_TRY(table_read_ordered(t, t->options->valid_file));
+  return table_take_samples(t, NULL, t->rows);
 }
 
 static bool table_is_divided(const table_options *o) {
@@ -88,19 +118,25 @@ static tn_status table_open_rows(table *t, int32_t split, bool taught) {
     return tn_fail(&t->env, TN_EUNAVAILABLE, "split",
                    "%s: no rows are for validation; set split = 0.2, valid_file, split_column or fold",
                    o->file);
-  TN_TRY(table_read(t, o->file));
+  TN_TRY(table_read_ordered(t, o->file));
   if (!taught) TN_TRY(table_teach_split(t));
   tn_status status = table_split(t, split, &rows, &n);
-  if (status == TN_OK) table_rows_keep(t, rows, n);
+  if (status == TN_OK) status = table_take_samples(t, rows, n);
   tn_delete(&t->env, rows);
+  if (status == TN_OK && split == TN_SPLIT_TRAIN) status = table_weights_make(t);
   return status;
 }
 
 static tn_status table_describe_fields(table *t) {
   t->described = table_memory_take(&t->memory, ((size_t)t->n_fields + 1) * sizeof(*t->described));
   if (t->described == NULL) return TN_ENOMEM;
-  for (int32_t i = 0; i < t->n_fields; i++)
-    TN_TRY(t->fields[i].kind->describe(t, &t->fields[i], &t->described[i]));
+  for (int32_t i = 0; i < t->n_fields; i++) {
+    table_field *f = &t->fields[i];
+    TN_TRY(f->kind->describe(t, f, &t->described[i]));
+    f->width = tn_type_count(&t->described[i].type);
+    f->row_bytes = f->kind->write != NULL ? tn_type_bytes(&t->described[i].type) : 0;
+    if (table_has_windows(t)) TN_TRY(table_windows_describe(t, &t->described[i]));
+  }
   return TN_OK;
 }
 
@@ -147,7 +183,7 @@ static tn_status table_open(tn_env *env, const void *opts, int32_t split, uint64
 /* Weights that know nothing of their data, as from another program: the training rows teach again. */
 static tn_status table_teach_again(table *t) {
   t->divides = true;
-  TN_TRY(table_read(t, t->options->file));
+  TN_TRY(table_read_ordered(t, t->options->file));
   TN_TRY(table_teach_split(t));
   table_rows_free(t);
   t->divides = false;
@@ -161,6 +197,8 @@ static tn_status table_open_files(tn_env *env, const void *opts, const char *con
   tn_status status = table_begin(t, false);
   if (status == TN_OK && tn_env_learnt(env) == NULL) status = table_teach_again(t);
   for (int32_t i = 0; i < n && status == TN_OK; i++) status = table_read(t, paths[i]);
+  if (status == TN_OK && table_has_windows(t)) status = table_windows_order(t);
+  if (status == TN_OK) status = table_take_samples(t, NULL, t->rows);
   return table_finish(env, t, status, source);
 }
 
@@ -169,31 +207,54 @@ static tn_status table_open_files(tn_env *env, const void *opts, const char *con
 static tn_status table_describe(tn_env *env, void *source, tn_description *description) {
   (void)env;
   table *t = source;
-  description->count = t->rows;
+  description->count = t->samples;
   description->n_fields = t->n_fields;
   description->fields = t->described;
   for (int32_t i = 0; i < t->n_fields; i++) description->keep |= t->fields[i].kind->files;
   return TN_OK;
 }
 
-static tn_status table_read_sample(tn_sample *s, void *source) {
-  const table *t = source;
-  for (int32_t i = 0; i < t->n_fields; i++) TN_TRY(t->fields[i].kind->read(t, &t->fields[i], s, i));
+static tn_status table_read_field(tn_sample *s, const table *t, int32_t i) {
+  const table_field *f = &t->fields[i];
+  if (f->kind->write == NULL) return f->kind->read(t, f, s, i);
+  char *to = tn_sample_field(s, i, NULL);
+  if (to == NULL) return TN_ENOMEM;
+  int64_t first, rows = table_sample_rows(t, f, s->index, &first);
+  for (int64_t k = 0; k < rows; k++) f->kind->write(t, f, first + k, to + (size_t)k * f->row_bytes);
   return TN_OK;
 }
 
+static tn_status table_read_sample(tn_sample *s, void *source) {
+  const table *t = source;
+  for (int32_t i = 0; i < t->n_fields; i++) TN_TRY(table_read_field(s, t, i));
+  return TN_OK;
+}
+
+/* A window has the name of its last row. */
 static tn_status table_name(tn_env *env, void *source, int64_t index, char *text, size_t size) {
   (void)env;
   const table *t = source;
-  snprintf(text, size, "%s:%u", table_part_of(t, index)->path, (unsigned)t->lines[index]);
+  int64_t row = t->windows != NULL ? t->windows[index] + t->options->window - 1 : index;
+  snprintf(text, size, "%s:%u", table_part_of(t, row)->path, (unsigned)t->lines[row]);
   return TN_OK;
 }
 
 static tn_status table_class_of(tn_env *env, void *source, int64_t index, int64_t *number) {
   const table *t = source;
   for (int32_t i = 0; i < t->n_fields; i++)
-    if (t->described[i].classes > 0) return *number = t->fields[i].codes[index], TN_OK;
+    if (t->described[i].classes > 0) {
+      int64_t row;
+      table_sample_rows(t, &t->fields[i], index, &row);
+      return *number = t->fields[i].codes[row], TN_OK;
+    }
   return tn_fail(env, TN_EINVAL, "targets", "no target is a category");
+}
+
+static tn_status table_weight_of(tn_env *env, void *source, int64_t index, double *weight) {
+  const table *t = source;
+  if (t->weights == NULL) return tn_fail(env, TN_EUNAVAILABLE, "weight", "there are no weights");
+  *weight = t->weights[index];
+  return TN_OK;
 }
 
 static tn_status table_tell_learnt(tn_env *env, void *source, const char **text) {
@@ -216,4 +277,5 @@ const tn_source table_source = {
     .name = table_name,
     .class_of = table_class_of,
     .learnt = table_tell_learnt,
+    .weight_of = table_weight_of,
 };

@@ -70,6 +70,7 @@ typedef struct table_column {
   int32_t form;
   int32_t cell;              /* its number among the cells of a row of the current file */
   struct table_column *next; /* another form of the same cell; NULL: none */
+  int32_t users;             /* fields that have not released it yet */
   double *numbers;           /* TABLE_NUMBERS, TABLE_TIMES: NaN: missing */
   int32_t *words;            /* TABLE_WORDS: number in `vocabulary`, or TABLE_ABSENT: missing */
   table_word *texts;         /* TABLE_TEXTS: text NULL: missing */
@@ -88,6 +89,8 @@ typedef struct table_choices {
   const char *separator, *classes, *parts, *tokenizer;
   int64_t length; /* 0: varies */
   double pad;
+  int64_t rate; /* samples a second; 0: not given */
+  double seconds;
 } table_choices;
 
 typedef struct table_field {
@@ -106,7 +109,11 @@ typedef struct table_field {
   const char **class_names;        /* with those for other and missing words */
   int32_t other, absent;           /* the classes of unknown and missing words; -1: there are none */
   tn_tokenizer *tokenizer;         /* NULL: the field has no tokens */
-  int32_t *codes;                  /* [rows] of a category */
+  /* the rows as they are given */
+  float *values;    /* [rows, width] of numbers: filled and standardized */
+  int32_t *codes;   /* [rows] of a category */
+  int64_t width;    /* elements of a row of kinds with `write` */
+  size_t row_bytes; /* their size */
 } table_field;
 
 typedef struct table_options {
@@ -115,6 +122,9 @@ typedef struct table_options {
   double split;
   int64_t split_seed;
   const char *split_column, *split_value, *group, *time, *fold;
+  const char *weight;
+  int64_t window, horizon, stride;
+  const char *series;
   int64_t max_pixels;
 } table_options;
 
@@ -140,6 +150,9 @@ typedef struct table {
   int64_t rows, room;
   uint32_t *lines;     /* [rows] of the file */
   tn_field *described; /* [n_fields] */
+  int64_t samples;     /* the rows, or the windows */
+  int64_t *windows;    /* [samples]: the first row of each; NULL: a sample is a row */
+  double *weights;     /* [samples]; NULL: none */
   bool divides;        /* the rows are divided into parts: not those of open_files */
   char *learnt;        /* JSON; NULL: nothing */
 } table;
@@ -166,7 +179,8 @@ enum {
   CHOICE_LENGTH = 1 << 9, /* with pad */
   CHOICE_PARTS = 1 << 10,
   CHOICE_INDEX = 1 << 11,
-  CHOICE_TOKENIZER = 1 << 12
+  CHOICE_TOKENIZER = 1 << 12,
+  CHOICE_SOUND = 1 << 13 /* rate and seconds */
 };
 
 /* Reads the lines of an option, FIELD: KIND(COLUMN..., OPTION=VALUE...). */
@@ -183,8 +197,10 @@ typedef struct table_kind {
   bool files;       /* cells name files, which take time to read */
   /* Learns from the rows that are listed. */
   tn_status (*learn)(table *t, table_field *f, const int64_t *rows, int64_t n);
-  /* Sets the type, from the learnt state, and checks and converts the cells of all rows. */
+  /* Sets the type of a row, from the learnt state, and checks and converts the cells of all rows. */
   tn_status (*describe)(table *t, table_field *f, tn_field *described);
+  /* One of the two. write: a row of a fixed size, whose values are in memory. read: the row of a sample. */
+  void (*write)(const table *t, const table_field *f, int64_t row, void *to);
   tn_status (*read)(const table *t, const table_field *f, tn_sample *s, int32_t field);
 } table_kind;
 
@@ -226,6 +242,10 @@ tn_status table_rows_reserve(table *t, double rows);
 tn_status table_column_store(table *t, table_column *column, const char *text, size_t n);
 /* Keeps the rows that are listed, in ascending order. */
 void table_rows_keep(table *t, const int64_t *rows, int64_t n);
+/* Puts row order[i] at place i, of all rows. */
+tn_status table_rows_order(table *t, const int64_t *order);
+/* A field has read a column and does not need it any more: memory that no other field needs is freed. */
+void table_column_release(table *t, table_column *column);
 /* Forgets rows, columns and files. */
 void table_rows_free(table *t);
 
@@ -241,6 +261,34 @@ tn_status table_read(table *t, const char *path);
 tn_status table_split_columns(table *t);
 /* Lists the rows of a part. TN_EUNAVAILABLE: there is no validation part. The caller deletes *rows. */
 tn_status table_split(const table *t, int32_t split, int64_t **rows, int64_t *n);
+
+/* ---- windows.c: samples of several rows, in the order of time ---- */
+
+static inline bool table_has_windows(const table *t) { return t->options->window > 0; }
+/* Checks the options and adds the columns that order the rows. */
+tn_status table_windows_columns(table *t);
+/* Orders the rows of each file by their series, and within it by their times. */
+tn_status table_windows_order(table *t);
+/* The row behind the last one of the series that `row` belongs to. */
+int64_t table_series_end(const table *t, int64_t row);
+/* Finds the windows all of whose rows are listed. `rows` ascends. */
+tn_status table_windows_find(table *t, const int64_t *rows, int64_t n);
+/* Puts the dimension of rows in front of a field's type. */
+tn_status table_windows_describe(table *t, tn_field *described);
+/* The rows of a sample that a field has: the first one, and how many. */
+static inline int64_t table_sample_rows(const table *t, const table_field *f, int64_t sample,
+                                        int64_t *first) {
+  bool target = f->role == TN_FIELD_TARGET;
+  *first = t->windows == NULL ? sample : t->windows[sample] + (target ? t->options->window : 0);
+  return t->windows == NULL ? 1 : target ? t->options->horizon : t->options->window;
+}
+
+/* ---- weights.c ---- */
+
+/* Adds the column of the option `weight`. */
+tn_status table_weight_column(table *t);
+/* Sets t->weights, of the samples of the training part. */
+tn_status table_weights_make(table *t);
 
 /* ---- learnt.c ---- */
 

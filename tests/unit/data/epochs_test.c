@@ -1,4 +1,6 @@
 /* Epochs that a limit shortens, and epochs in which every class comes equally often. */
+#include <math.h>
+
 #include "tests/unit/data/loader_rig.h"
 
 /* ---- shorter epochs ---- */
@@ -199,6 +201,85 @@ static void a_source_that_cannot_be_balanced_is_refused(void **state) {
   refuses(&options, TN_EINVAL, "it does not tell the classes of its samples");
 }
 
+/* ---- weights ---- */
+
+/* Samples 0 to 19 have the weights 0, 1, 2, 3 in turn. */
+static const double twenty_weights[20] = {0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3};
+
+static tn_loader_options weighted_options(const numbers *source) {
+  tn_loader_options options = options_for(source);
+  options.shuffle = true;
+  return options;
+}
+
+/* 12,000 draws: by weight 1 one thirtieth of them, 400. The orders are fixed by the seed, so the counts are
+ * the same in every run; 6 deviations of a binomial distribution are 120. */
+static void samples_come_in_proportion_to_their_weights(void **state) {
+  (void)state;
+  numbers source = {.count = 20, .weights = twenty_weights};
+  tn_loader_options options = weighted_options(&source);
+  tn_loader *loader = make(&options);
+  assert_true(tn_loader_is_weighted(loader));
+  int64_t ids[20], seen[20] = {0};
+  float keys[20];
+  for (int64_t epoch = 0; epoch < 600; epoch++) {
+    assert_int_equal(read_indices(loader, epoch, 0, ids, keys), 20);
+    for (int i = 0; i < 20; i++) seen[ids[i]]++;
+    for (int i = 0; i < 20 && epoch == 0; i++) /* a sample that comes again has another key */
+      for (int k = 0; k < i; k++) assert_true(ids[i] != ids[k] || keys[i] != keys[k]);
+  }
+  for (int i = 0; i < 20; i++) {
+    int64_t expected = (int64_t)(400 * twenty_weights[i]);
+    assert_in_range(seen[i], expected - expected / 3, expected + expected / 3);
+  }
+  tn_loader_destroy(loader);
+}
+
+static void a_weighted_order_depends_on_seed_and_epoch_alone(void **state) {
+  (void)state;
+  numbers source = {.count = 20, .weights = twenty_weights};
+  tn_loader_options options = weighted_options(&source);
+  tn_loader *loader = make(&options);
+  uint64_t whole = hash_epoch(loader, 3, 0), rest = hash_epoch(loader, 3, 2);
+  assert_true(whole != hash_epoch(loader, 4, 0));
+  tn_loader_destroy(loader);
+  options.workers = 3;
+  loader = make(&options);
+  assert_true(hash_epoch(loader, 3, 0) == whole);
+  assert_true(hash_epoch(loader, 3, 2) == rest);
+  tn_loader_destroy(loader);
+}
+
+static void validation_reads_every_sample_of_a_weighted_source(void **state) {
+  (void)state;
+  numbers source = {.count = 20, .weights = twenty_weights};
+  tn_loader_options options = options_for(&source);
+  options.training = false;
+  tn_loader *loader = make(&options);
+  int64_t ids[20];
+  assert_false(tn_loader_is_weighted(loader));
+  assert_int_equal(read_indices(loader, 0, 0, ids, NULL), 20);
+  for (int i = 0; i < 20; i++) assert_int_equal(ids[i], i);
+  tn_loader_destroy(loader);
+}
+
+static void weights_that_are_none_are_refused(void **state) {
+  (void)state;
+  static const double negative[4] = {1, -2, 1, 1}, infinite[4] = {1, 1, HUGE_VAL, 1}, none[4] = {0};
+  numbers source = {.count = 4, .weights = negative};
+  tn_loader_options options = weighted_options(&source);
+  refuses(&options, TN_EINVAL, "a.ini:3: source 'numbers': sample 1 has weight -2, expected a finite number");
+  source.weights = infinite;
+  refuses(&options, TN_EINVAL, "sample 2 has weight inf");
+  source.weights = none;
+  refuses(&options, TN_EINVAL, "all 4 samples have weight 0");
+  source.weights = twenty_weights;
+  options.shuffle = false;
+  refuses(&options, TN_EINVAL, "are drawn at random by them, which shuffle = no excludes");
+  options.shuffle = options.balance = true;
+  refuses(&options, TN_EINVAL, "which balance = yes excludes");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup(a_limit_counts_batches_or_is_a_part, start),
@@ -210,6 +291,10 @@ int main(void) {
       cmocka_unit_test_setup(a_balanced_order_depends_on_seed_and_epoch_alone, start),
       cmocka_unit_test_setup(shards_of_a_balanced_epoch_divide_its_order, start),
       cmocka_unit_test_setup(a_source_that_cannot_be_balanced_is_refused, start),
+      cmocka_unit_test_setup(samples_come_in_proportion_to_their_weights, start),
+      cmocka_unit_test_setup(a_weighted_order_depends_on_seed_and_epoch_alone, start),
+      cmocka_unit_test_setup(validation_reads_every_sample_of_a_weighted_source, start),
+      cmocka_unit_test_setup(weights_that_are_none_are_refused, start),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,6 +70,13 @@ static tn_status numbers_class_of(tn_env *env, void *source, int64_t index, int6
   return TN_OK;
 }
 
+static tn_status numbers_weight_of(tn_env *env, void *source, int64_t index, double *weight) {
+  const double *weights = ((const opened *)source)->options.weights;
+  if (weights == NULL) return tn_fail(env, TN_EUNAVAILABLE, NULL, "there are no weights");
+  *weight = weights[index];
+  return TN_OK;
+}
+
 static tn_status stream_next(tn_sample *s, void *source) {
   opened *o = source;
   if (o->options.ends_at > 0 && o->position == o->options.ends_at) return TN_EOF;
@@ -96,6 +103,7 @@ const tn_source numbers_source = {
     .describe = numbers_describe,
     .read = numbers_read,
     .class_of = numbers_class_of,
+    .weight_of = numbers_weight_of,
 };
 
 const tn_source numbers_stream = {

@@ -20,8 +20,9 @@ typedef struct numbers {
   /* the seconds that pass in it, and when: once the flag is set; NULL: no time passes */
   double hang_s;
   const atomic_int *hang_from;
-  int32_t odd_class; /* class_of gives a class that the description does not have */
-  atomic_int *reads; /* counts the reads of each index; NULL: they are not counted */
+  int32_t odd_class;     /* class_of gives a class that the description does not have */
+  const double *weights; /* of the samples; NULL: there are none */
+  atomic_int *reads;     /* counts the reads of each index; NULL: they are not counted */
 } numbers;
 
 extern const tn_source numbers_source, numbers_stream;

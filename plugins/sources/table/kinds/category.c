@@ -97,6 +97,7 @@ static tn_status category_describe(table *t, table_field *f, tn_field *described
   f->codes = tn_new(&t->env, (size_t)t->rows * sizeof(*f->codes) + 1);
   if (f->codes == NULL) return TN_ENOMEM;
   for (int64_t i = 0; i < t->rows; i++) TN_TRY(category_code(t, f, i));
+  table_column_release(t, f->column[0]);
   *described = kind_field(f, (tn_type){TN_I32, 0, {0}});
   if (f->choices.one_hot) {
     described->type = (tn_type){TN_F32, 1, {n}};
@@ -107,17 +108,11 @@ static tn_status category_describe(table *t, table_field *f, tn_field *described
   return TN_OK;
 }
 
-static tn_status category_read(const table *t, const table_field *f, tn_sample *s, int32_t field) {
-  void *to = tn_sample_field(s, field, NULL);
-  if (to == NULL) return TN_ENOMEM;
-  int32_t class = f->codes[s->index];
-  if (!f->choices.one_hot) {
-    *(int32_t *)to = class;
-    return TN_OK;
-  }
-  int64_t n = t->described[field].type.dims[0];
-  for (int64_t i = 0; i < n; i++) ((float *)to)[i] = i == class;
-  return TN_OK;
+static void category_write(const table *t, const table_field *f, int64_t row, void *to) {
+  (void)t;
+  int32_t class = f->codes[row];
+  if (!f->choices.one_hot) *(int32_t *)to = class;
+  for (int64_t i = 0; i < f->width && f->choices.one_hot; i++) ((float *)to)[i] = i == class;
 }
 
 const table_kind kind_category = {.name = "category",
@@ -128,7 +123,7 @@ const table_kind kind_category = {.name = "category",
                                   .form = TABLE_WORDS,
                                   .learn = category_learn,
                                   .describe = category_describe,
-                                  .read = category_read};
+                                  .write = category_write};
 
 /* ---- several words ---- */
 
@@ -149,17 +144,16 @@ static tn_status categories_describe(table *t, table_field *f, tn_field *describ
   return TN_OK;
 }
 
-static tn_status categories_read(const table *t, const table_field *f, tn_sample *s, int32_t field) {
-  float *to = tn_sample_field(s, field, NULL);
-  if (to == NULL) return TN_ENOMEM;
-  memset(to, 0, (size_t)t->described[field].type.dims[0] * sizeof(*to));
-  table_items items = table_items_of(f, f->column[0]->texts[s->index]);
+static void categories_write(const table *t, const table_field *f, int64_t row, void *values) {
+  (void)t;
+  float *to = values;
+  memset(to, 0, f->row_bytes);
+  table_items items = table_items_of(f, f->column[0]->texts[row]);
   table_word item;
   while (table_items_next(&items, &item)) {
     int32_t class = table_vocabulary_find(&f->words, item.text, item.n);
     to[class >= 0 ? class : f->other] = 1;
   }
-  return TN_OK;
 }
 
 const table_kind kind_categories = {.name = "categories",
@@ -170,4 +164,4 @@ const table_kind kind_categories = {.name = "categories",
                                     .form = TABLE_TEXTS,
                                     .learn = category_learn,
                                     .describe = categories_describe,
-                                    .read = categories_read};
+                                    .write = categories_write};

@@ -6,8 +6,8 @@
 
 extern const table_kind kind_number, kind_numbers, kind_time;
 extern const table_kind kind_category, kind_categories;
-extern const table_kind kind_sequence, kind_text, kind_tokens;
-extern const table_kind kind_image, kind_mask, kind_array;
+extern const table_kind kind_sequence, kind_boxes, kind_text, kind_tokens;
+extern const table_kind kind_image, kind_mask, kind_audio, kind_array;
 
 /* path.c: the file that a cell names, relative to the folder of the table; it has to be there. */
 tn_status kind_path(const table *t, const table_field *f, const void *handle, int64_t row,

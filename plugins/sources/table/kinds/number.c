@@ -90,6 +90,24 @@ static tn_status number_fail(const table *t, const table_field *f, int32_t k, in
       "does not fit f32, whose largest number is 3.4e38; set standardize = yes for field '%s'", f->name);
 }
 
+/* Puts the numbers of a row side by side, as they are given: a sample is then one place in memory. */
+static tn_status number_pack(table *t, table_field *f, int64_t width) {
+  f->values = tn_new(&t->env, (size_t)t->rows * (size_t)width * sizeof(*f->values) + 1);
+  if (f->values == NULL) return TN_ENOMEM;
+  for (int32_t k = 0; k < f->n; k++) {
+    const double *v = f->column[k]->numbers;
+    for (int64_t i = 0; i < t->rows; i++) {
+      float *row = &f->values[i * width];
+      double scaled = table_scaled(f, k, v[i]);
+      if (!(fabs(scaled) <= (double)FLT_MAX)) return number_fail(t, f, k, i);
+      row[k] = (float)scaled;
+      if (width > f->n) row[f->n + k] = isnan(v[i]) ? 1.0F : 0.0F;
+    }
+    table_column_release(t, f->column[k]);
+  }
+  return TN_OK;
+}
+
 tn_status table_check_numbers(const table *t, const table_field *f) {
   for (int32_t k = 0; k < f->n; k++)
     for (int64_t i = 0; i < t->rows; i++)
@@ -111,17 +129,12 @@ static tn_status number_describe(table *t, table_field *f, tn_field *described) 
   *described = kind_field(f, (tn_type){TN_F32, f->kind->several ? 1 : 0, {n}});
   if (!f->kind->several) described->type = (tn_type){TN_F32, 0, {0}};
   table_tell_units(f, described);
-  return table_check_numbers(t, f);
+  return number_pack(t, f, n);
 }
 
-static tn_status number_read(const table *t, const table_field *f, tn_sample *s, int32_t field) {
+static void number_write(const table *t, const table_field *f, int64_t row, void *to) {
   (void)t;
-  float *to = tn_sample_field(s, field, NULL);
-  if (to == NULL) return TN_ENOMEM;
-  for (int32_t k = 0; k < f->n; k++) to[k] = (float)table_scaled(f, k, f->column[k]->numbers[s->index]);
-  for (int32_t k = 0; k < f->n && f->choices.indicator; k++)
-    to[f->n + k] = isnan(f->column[k]->numbers[s->index]) ? 1.0F : 0.0F;
-  return TN_OK;
+  memcpy(to, &f->values[row * f->width], f->row_bytes);
 }
 
 const table_kind kind_number = {.name = "number",
@@ -131,7 +144,7 @@ const table_kind kind_number = {.name = "number",
                                 .form = TABLE_NUMBERS,
                                 .learn = table_learn_numbers,
                                 .describe = number_describe,
-                                .read = number_read};
+                                .write = number_write};
 
 const table_kind kind_numbers = {.name = "numbers",
                                  .types = "f32[k]",
@@ -141,4 +154,4 @@ const table_kind kind_numbers = {.name = "numbers",
                                  .several = true,
                                  .learn = table_learn_numbers,
                                  .describe = number_describe,
-                                 .read = number_read};
+                                 .write = number_write};

@@ -70,15 +70,13 @@ static tn_status time_describe(table *t, table_field *f, tn_field *described) {
   return table_check_numbers(t, f);
 }
 
-static tn_status time_read(const table *t, const table_field *f, tn_sample *s, int32_t field) {
+static void time_write(const table *t, const table_field *f, int64_t row, void *values) {
   (void)t;
-  float *to = tn_sample_field(s, field, NULL);
-  if (to == NULL) return TN_ENOMEM;
-  double seconds = table_scaled(f, 0, f->column[0]->numbers[s->index]);
+  float *to = values;
+  double seconds = table_scaled(f, 0, f->column[0]->numbers[row]);
   const char *at = f->choices.parts;
   if (at == NULL) *to = (float)seconds;
   for (; at != NULL && *at != '\0'; to++) *to = (float)time_part(seconds, time_next_part(&at));
-  return TN_OK;
 }
 
 const table_kind kind_time = {.name = "time",
@@ -88,4 +86,4 @@ const table_kind kind_time = {.name = "time",
                               .form = TABLE_TIMES,
                               .learn = table_learn_numbers,
                               .describe = time_describe,
-                              .read = time_read};
+                              .write = time_write};

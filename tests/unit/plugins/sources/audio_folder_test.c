@@ -4,6 +4,7 @@
 #include "plugins/sources/audio/resample.h"
 #include "plugins/sources/audio/wav.h"
 #include "tests/unit/plugins/sources/probe.h"
+#include "tests/unit/plugins/sources/sound_numbers.h"
 
 extern const tn_source audio_folder_source;
 
@@ -176,8 +177,10 @@ static void damaged_sounds_are_named(void **state) {
   char path[1024];
   put_three();
   snprintf(path, sizeof path, "%s", in_folder(folder, "no/a.wav"));
-  write_file(path, "OggS", 4);
+  write_file(path, "RIFF", 4);
   expect_damage("no/a.wav: is no WAV, which begins with RIFF and WAVE");
+  write_file(path, "text", 4);
+  expect_damage("no/a.wav: is no sound: it begins as none of WAV, FLAC, Ogg");
   begin(PCM, 16, 1, RATE, 4);
   write_file(path, file, 42);
   expect_damage("no/a.wav: damaged WAV: its format is cut off");
@@ -199,7 +202,7 @@ static void wrong_folders_and_parts_are_refused(void **state) {
   int64_t count = 0;
   write_ramp("no/a.wav", 0, 10, RATE);
   probe_refused(&audio_folder_source, PAIRS("folder", folder), TN_SPLIT_TRAIN, TN_EINVAL,
-                "yes: has no .wav files");
+                "yes: has no sounds");
   put_three();
   probe_refused(&audio_folder_source, PAIRS("folder", folder), TN_SPLIT_VALID, TN_EUNAVAILABLE,
                 "no sounds are for validation");
@@ -213,6 +216,103 @@ static void wrong_folders_and_parts_are_refused(void **state) {
   assert_int_equal(count, 3);
 }
 
+/* ---- the formats of libsndfile ---- */
+
+static uint8_t *sound_bytes(const char *name, size_t *n) {
+  static uint8_t bytes[MOST];
+  char path[1024];
+  snprintf(path, sizeof path, "%s/sounds/%s", FILES, name);
+  FILE *from = fopen(path, "rbe");
+  assert_non_null(from);
+  *n = fread(bytes, 1, sizeof bytes, from);
+  fclose(from);
+  return bytes;
+}
+
+#ifdef AUDIO_SNDFILE
+/* The name of a file does not decide how it is decoded. */
+static void packed_sounds_have_the_numbers_of_libsndfile(void **state) {
+  (void)state;
+  probe p;
+  size_t n;
+  put_three();
+  for (size_t i = 0; i < sizeof sound_numbers / sizeof *sound_numbers; i++) {
+    const uint8_t *bytes = sound_bytes(sound_numbers[i].name, &n);
+    write_file(in_folder(folder, "no/a.wav"), bytes, n);
+    open_part(&p, PAIRS("folder", folder), TN_SPLIT_TRAIN);
+    if (probe_read(&p, 0, 0) != TN_OK) fail_msg("%s", probe_error(&p));
+    assert_int_equal(p.type[0].dims[0], SOUND_FRAMES);
+    for (int k = 0; k < SOUND_FRAMES / SOUND_STEP; k++)
+      assert_float_equal(((const float *)p.value[0])[k * SOUND_STEP], sound_numbers[i].numbers[k], 1e-5);
+    probe_close(&p);
+  }
+}
+
+static void packed_sounds_are_found_by_their_endings(void **state) {
+  (void)state;
+  probe p;
+  size_t n;
+  put_three();
+  const uint8_t *bytes = sound_bytes("mono.flac", &n);
+  write_file(in_folder(folder, "no/z.FLAC"), bytes, n);
+  open_part(&p, PAIRS("folder", folder), TN_SPLIT_TRAIN);
+  assert_int_equal(p.description.count, 4);
+  probe_close(&p);
+}
+
+/* Every length and every damaged byte ends in numbers or in an error. */
+static void damaged_packed_sounds_are_errors(void **state) {
+  (void)state;
+  static const char *const names[] = {"mono.flac", "mono.ogg"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    size_t n;
+    uint8_t *bytes = sound_bytes(names[i], &n);
+    int failures = 0;
+    put_three();
+    for (size_t cut = 0; cut < 24; cut++) {
+      probe p;
+      uint8_t damaged[MOST];
+      memcpy(damaged, bytes, n);
+      if (cut % 2 == 1) damaged[4 + cut * (n - 5) / 24] ^= 0xFF;
+      write_file(in_folder(folder, "no/a.wav"), damaged, cut % 2 == 1 ? n : 4 + cut * (n - 4) / 24);
+      open_part(&p, PAIRS("folder", folder, "rate", "8000"), TN_SPLIT_TRAIN);
+      tn_status status = probe_read(&p, 0, 0);
+      assert_true(status == TN_OK || status == TN_EINVAL);
+      assert_true(status == TN_OK || strstr(probe_error(&p), "no/a.wav: ") != NULL);
+      failures += status != TN_OK;
+      probe_close(&p);
+    }
+    assert_true(failures > 6);
+  }
+}
+
+/* A header of FLAC that tells of 2^36 - 1 samples. */
+static void more_samples_than_fit_are_refused(void **state) {
+  (void)state;
+  size_t n;
+  uint8_t *bytes = sound_bytes("mono.flac", &n);
+  put_three();
+  bytes[21] |= 0x0F; /* the lower half of STREAMINFO's byte 13, and the four behind it */
+  memset(bytes + 22, 0xFF, 4);
+  write_file(in_folder(folder, "no/a.wav"), bytes, n);
+  expect_damage("no/a.wav: tells of 68719476735 samples in 1 channels at 8000 a second");
+}
+#else
+static void a_build_without_libsndfile_says_so(void **state) {
+  (void)state;
+  size_t n;
+  probe p;
+  put_three();
+  const uint8_t *bytes = sound_bytes("mono.flac", &n);
+  write_file(in_folder(folder, "no/a.wav"), bytes, n);
+  open_part(&p, PAIRS("folder", folder, "rate", "8000"), TN_SPLIT_TRAIN);
+  assert_int_equal(probe_read(&p, 0, 0), TN_EUNSUPPORTED);
+  assert_non_null(
+      strstr(probe_error(&p), "is FLAC, which this build of Tenon cannot decode; install libsndfile1-dev"));
+  probe_close(&p);
+}
+#endif
+
 static void every_refused_allocation_is_survived(void **state) {
   (void)state;
   put_three();
@@ -222,10 +322,22 @@ static void every_refused_allocation_is_survived(void **state) {
 int main(void) {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, start, stop)
   const struct CMUnitTest tests[] = {
-      CASE(sounds_have_the_class_of_their_folder), CASE(a_fixed_length_cuts_and_fills),
-      CASE(numbers_of_every_size_are_read),        CASE(another_rate_keeps_the_sound),
-      CASE(sounds_of_another_rate_are_converted),  CASE(damaged_sounds_are_named),
-      CASE(wrong_folders_and_parts_are_refused),   CASE(every_refused_allocation_is_survived),
+      CASE(sounds_have_the_class_of_their_folder),
+      CASE(a_fixed_length_cuts_and_fills),
+      CASE(numbers_of_every_size_are_read),
+      CASE(another_rate_keeps_the_sound),
+      CASE(sounds_of_another_rate_are_converted),
+      CASE(damaged_sounds_are_named),
+      CASE(wrong_folders_and_parts_are_refused),
+      CASE(every_refused_allocation_is_survived),
+#ifdef AUDIO_SNDFILE
+      CASE(packed_sounds_have_the_numbers_of_libsndfile),
+      CASE(packed_sounds_are_found_by_their_endings),
+      CASE(damaged_packed_sounds_are_errors),
+      CASE(more_samples_than_fit_are_refused),
+#else
+      CASE(a_build_without_libsndfile_says_so),
+#endif
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
 /* The source `table`: the parts of its rows, and the state that fields learn. */
+#include "plugins/sources/table/table.h"
 #include "tests/unit/plugins/sources/table_probe.h"
 
 static const char *learnt_of(probe *p) {
@@ -111,6 +112,174 @@ static void two_ways_to_divide_are_refused(void **state) {
   assert_int_equal(table_open_part(&p, TN_SPLIT_VALID, "a\n1\n", "a: number", "", NULL), TN_EUNAVAILABLE);
 }
 
+/* ---- windows ---- */
+
+/* Two series, rows of both mixed and out of order: a has the times 0 to 9, b 0 to 4; value is 10 times the
+ * time, b's negative. */
+static const char *two_series(void) {
+  static char text[1024];
+  size_t used = (size_t)sprintf(text, "name,day,value,weight\n");
+  for (int i = 0; i < 10; i++) {
+    int day = (i * 7) % 10;
+    used += (size_t)sprintf(text + used, "a,%d,%d,%d\n", day, 10 * day, day % 2);
+    if (i < 5) used += (size_t)sprintf(text + used, "b,%d,%d,1\n", 4 - i, -10 * (4 - i));
+  }
+  return text;
+}
+
+static void open_windows(probe *p, int32_t split, const char *targets, const char *const *more) {
+  if (table_open_part(p, split, two_series(), "x: numbers(value)\nd: number(day)", targets, more) != TN_OK)
+    fail_msg("%s", probe_error(p));
+}
+
+static void expect_window(probe *p, int64_t i, float first, float step, int n, float target) {
+  assert_int_equal(probe_read(p, i, 0), TN_OK);
+  for (int k = 0; k < n; k++) assert_float_equal(((const float *)p->value[0])[k], first + step * (float)k, 0);
+  assert_float_equal(*(const float *)p->value[2], target, 0);
+}
+
+static void windows_follow_their_series_and_times(void **state) {
+  (void)state;
+  probe p;
+  char name[1024];
+  open_windows(&p, TN_SPLIT_TRAIN, "y: number(value)", PAIRS("window", "3", "series", "name", "time", "day"));
+  assert_int_equal(p.description.count, 7 + 2);
+  assert_int_equal(p.description.fields[0].type.rank, 2);
+  assert_int_equal(p.description.fields[0].type.dims[0], 3);
+  assert_int_equal(p.description.fields[1].type.rank, 1);
+  assert_int_equal(p.description.fields[2].type.rank, 0);
+  for (int i = 0; i < 7; i++) expect_window(&p, i, 10 * (float)i, 10, 3, 10 * (float)(i + 3));
+  for (int i = 0; i < 2; i++) expect_window(&p, 7 + i, -10 * (float)i, -10, 3, -10 * (float)(i + 3));
+  /* the last row of the window of days 0 to 2 is that of day 2, a's seventh, behind b's five */
+  assert_int_equal(table_source.name(&p.host.pub.env, p.self, 0, name, sizeof name), TN_OK);
+  assert_non_null(strstr(name, "t.csv:13"));
+  probe_close(&p);
+}
+
+/* The last window ends with the last row. */
+static void a_stride_and_a_longer_horizon(void **state) {
+  (void)state;
+  probe p;
+  open_windows(&p, TN_SPLIT_TRAIN, "y: number(value, standardize=yes)",
+               PAIRS("window", "2", "horizon", "2", "stride", "4", "series", "name", "time", "day"));
+  assert_int_equal(p.description.count, 2 + 1);
+  assert_int_equal(p.description.fields[2].type.dims[0], 2);
+  assert_true(p.description.fields[2].scale[0] == p.description.fields[2].scale[1]);
+  assert_int_equal(probe_read(&p, 1, 0), TN_OK);
+  assert_float_equal(((const float *)p.value[0])[0], 60, 0);
+  assert_int_equal(probe_read(&p, 2, 0), TN_OK);
+  assert_float_equal(((const float *)p.value[0])[0], -10, 0);
+  probe_close(&p);
+}
+
+/* No window has rows of both parts: of ten rows the last three, of five the last one or two. */
+static void the_end_of_each_series_is_for_validation(void **state) {
+  (void)state;
+  probe p;
+  static const char *const more[] = {"window", "1", "series", "name", "time", "day", "split", "0.3", NULL},
+                           *const by_series[] = {"window", "1", "series", "name", "split", "0.4", NULL};
+  open_windows(&p, TN_SPLIT_TRAIN, "y: number(value)", by_series);
+  assert_int_equal(p.description.count, (6 - 1) + (3 - 1));
+  probe_close(&p);
+  open_windows(&p, TN_SPLIT_VALID, "y: number(value)", by_series);
+  assert_int_equal(p.description.count, (4 - 1) + (2 - 1));
+  probe_close(&p);
+  open_windows(&p, TN_SPLIT_VALID, "y: number(value)", more); /* the last days of all: of a alone */
+  for (int64_t i = 0; i < p.description.count; i++) {
+    assert_int_equal(probe_read(&p, i, 0), TN_OK);
+    assert_true(*(const float *)p.value[1] >= 5);
+  }
+  probe_close(&p);
+}
+
+static void wrong_windows_are_refused(void **state) {
+  (void)state;
+  static const struct {
+    const char *inputs, *more[8], *message;
+  } cases[] = {{"x: number(value)", {"horizon", "2"}, "have no effect without window"},
+               {"x: text(name)", {"window", "2"}, "field 'x': text has no windows"},
+               {"x: number(value)", {"window", "2", "fold", "1 of 2"}, "which cuts windows; set group"},
+               {"x: number(value)", {"window", "99"}, "the longest of this part has 15"},
+               {"x: number(value)", {"window", "2", "series", "none"}, "has no column 'none'"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    probe p;
+    tn_status status = table_open_part(&p, TN_SPLIT_TRAIN, two_series(), cases[i].inputs, "", cases[i].more);
+    assert_int_equal(status, TN_EINVAL);
+    if (strstr(probe_error(&p), cases[i].message) == NULL)
+      fail_msg("'%s' lacks '%s'", probe_error(&p), cases[i].message);
+  }
+}
+
+/* A file to predict on needs no targets: its last window ends with its last row. */
+static void windows_of_files_need_no_horizon(void **state) {
+  (void)state;
+  probe p;
+  const char *const more[] = {"window", "3", "series", "name", "time", "day", NULL};
+  open_windows(&p, TN_SPLIT_TRAIN, "y: number(value)", more);
+  const char *path = in_folder(table_folder, "t.csv");
+  void *files = NULL;
+  tn_env *env = &p.host.pub.env;
+  assert_int_equal(table_source.open_files(env, ((const table *)p.self)->options, &path, 1, &files), TN_OK);
+  tn_description d = {.struct_size = sizeof d};
+  assert_int_equal(table_source.describe(env, files, &d), TN_OK);
+  assert_int_equal(d.count, 8 + 3);
+  table_source.close(env, files);
+  probe_close(&p);
+}
+
+/* ---- weights ---- */
+
+static double weight_at(probe *p, int64_t i) {
+  double weight = -1;
+  assert_int_equal(table_source.weight_of(&p->host.pub.env, p->self, i, &weight), TN_OK);
+  return weight;
+}
+
+static void rows_have_weights(void **state) {
+  (void)state;
+  probe p;
+  double weight;
+  static const char text[] = "a,w,c\n1,0.5,x\n2,3,x\n3,0,y\n";
+  assert_int_equal(table_open_part(&p, TN_SPLIT_TRAIN, text, "a: number", "", PAIRS("weight", "w")), TN_OK);
+  assert_true(weight_at(&p, 0) == 0.5 && weight_at(&p, 1) == 3 && weight_at(&p, 2) == 0);
+  probe_close(&p);
+  assert_int_equal(table_open_part(&p, TN_SPLIT_TRAIN, text, "a: number", "", PAIRS("weight", "balanced(c)")),
+                   TN_OK);
+  assert_true(weight_at(&p, 0) == 0.5 && weight_at(&p, 1) == 0.5 && weight_at(&p, 2) == 1);
+  probe_close(&p);
+  table_open(&p, text, "a: number", "");
+  assert_int_equal(table_source.weight_of(&p.host.pub.env, p.self, 0, &weight), TN_EUNAVAILABLE);
+  probe_close(&p);
+}
+
+/* A window is drawn by the weight of its first target. */
+static void windows_have_weights(void **state) {
+  (void)state;
+  probe p;
+  open_windows(&p, TN_SPLIT_TRAIN, "y: number(value)",
+               PAIRS("window", "3", "series", "name", "time", "day", "weight", "weight"));
+  assert_true(weight_at(&p, 0) == 1 && weight_at(&p, 1) == 0 && weight_at(&p, 7) == 1);
+  probe_close(&p);
+}
+
+static void wrong_weights_are_refused(void **state) {
+  (void)state;
+  probe p;
+  static const struct {
+    const char *weight, *message;
+  } cases[] = {{"w", "t.csv:3: column 'w', value '': the weight is negative"},
+               {"v", "t.csv:2: column 'v', value '': the weight is missing"},
+               {"balanced(c)", "t.csv:3: column 'c', value '': is missing, and balances the rows"},
+               {"z", "has no column 'z'"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    assert_int_equal(table_open_part(&p, TN_SPLIT_TRAIN, "a,w,v,c\n1,1,,x\n2,-1,2,\n", "a: number", "",
+                                     PAIRS("weight", cases[i].weight)),
+                     TN_EINVAL);
+    if (strstr(probe_error(&p), cases[i].message) == NULL)
+      fail_msg("'%s' lacks '%s'", probe_error(&p), cases[i].message);
+  }
+}
+
 /* ---- learning ---- */
 
 /* A validation file has the mean and the classes of the training file. */
@@ -185,6 +354,14 @@ int main(void) {
       cmocka_unit_test(a_column_says_the_part),
       cmocka_unit_test(folds_divide_the_rows),
       cmocka_unit_test(two_ways_to_divide_are_refused),
+      cmocka_unit_test(windows_follow_their_series_and_times),
+      cmocka_unit_test(a_stride_and_a_longer_horizon),
+      cmocka_unit_test(the_end_of_each_series_is_for_validation),
+      cmocka_unit_test(wrong_windows_are_refused),
+      cmocka_unit_test(windows_of_files_need_no_horizon),
+      cmocka_unit_test(rows_have_weights),
+      cmocka_unit_test(windows_have_weights),
+      cmocka_unit_test(wrong_weights_are_refused),
       cmocka_unit_test(a_file_for_validation_is_read_with_what_the_other_taught),
       cmocka_unit_test(what_was_learnt_is_used_in_place_of_learning),
       cmocka_unit_test(damaged_texts_are_refused),

@@ -336,6 +336,67 @@ static void a_wrong_table_is_told_with_file_and_line(void **state) {
     refuses(wrong[i].text, wrong[i].inputs, wrong[i].message);
 }
 
+static void a_cell_has_boxes(void **state) {
+  (void)state;
+  probe p;
+  table_open(&p, "b\n1 2 3 4; 5 6 7 8\n\"[[1.5, 2, 3, 4]]\"\nNA\n",
+             "all: boxes(b)\nb: boxes(length=2, pad=-1)", "");
+  assert_int_equal(p.description.fields[0].type.dims[0], -1);
+  assert_int_equal(p.description.fields[1].type.dims[0], 2);
+  static const int64_t boxes[3] = {2, 1, 0};
+  static const float last[3] = {8, -1, -1};
+  for (int64_t i = 0; i < 3; i++) {
+    assert_int_equal(probe_read(&p, i, 0), TN_OK);
+    assert_int_equal(p.type[0].dims[0], boxes[i]);
+    assert_float_equal(((const float *)p.value[1])[7], last[i], 0);
+  }
+  probe_close(&p);
+  refuses("b\n1 2 3\n", "b: boxes",
+          "t.csv:2: column 'b', value '1 2 3': has 3 numbers, expected four for each box");
+  refuses("b\n1 2 3 x\n", "b: boxes", "value 'x': is no number of a box");
+  refuses("b\n1 2 3 4 5 6 7 8\n", "b: boxes(length=1)", "has 2 boxes, expected at most 1");
+}
+
+/* A WAV of one number, 0.5. */
+static void sounds_lie_beside_the_table(void **state) {
+  (void)state;
+  static const char sound[] = "RIFF\x26\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x40\x1f\0\0\x80\x3e\0\0\2\0\x10\0"
+                              "data\2\0\0\0\0\x40";
+  probe p;
+  write_file(in_folder(table_folder, "a.wav"), sound, sizeof sound - 1);
+  write_file(in_folder(table_folder, "text.wav"), "no sound", 8);
+  table_open(&p, "path\na.wav\ntext.wav\n",
+             "s: audio(path, rate=8000, seconds=0.0005)\nall: audio(path, rate=8000)", "");
+  assert_int_equal(p.description.keep, 1);
+  assert_int_equal(p.description.fields[0].type.dims[0], 4);
+  assert_int_equal(probe_read(&p, 0, 0), TN_OK);
+  assert_int_equal(p.type[1].dims[0], 1);
+  assert_true(((const float *)p.value[0])[0] == 0.5F && ((const float *)p.value[0])[1] == 0);
+  assert_int_equal(probe_read(&p, 1, 0), TN_EINVAL);
+  assert_non_null(strstr(probe_error(&p), "t.csv:3: "));
+  assert_non_null(strstr(probe_error(&p), "text.wav: is no sound"));
+  probe_close(&p);
+  refuses("s\na.wav\n", "s: audio", "field 's': expected rate = 16000");
+  refuses("s\nnone.wav\n", "s: audio(rate=8000)", "paths are relative to the folder of the table");
+}
+
+static void files_of_other_forms_are_told_how_to_convert(void **state) {
+  (void)state;
+  static const struct {
+    const char *text, *message;
+  } forms[] = {{"PAR1\x15\x04", "t.csv: is Parquet, expected CSV or lines of JSON; convert it, python3 -c"},
+               {"ARROW1", "is Arrow or Feather"},
+               {"PK\x03\x04", "as a workbook of Excel is"},
+               {"SQLite format 3", "is a database of SQLite"}};
+  for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+    probe p;
+    assert_int_equal(table_open_part(&p, TN_SPLIT_TRAIN, forms[i].text, "a: number", "", NULL),
+                     TN_EUNSUPPORTED);
+    if (strstr(probe_error(&p), forms[i].message) == NULL)
+      fail_msg("'%s' lacks '%s'", probe_error(&p), forms[i].message);
+  }
+}
+
 static void a_nul_byte_is_refused(void **state) {
   (void)state;
   write_file(in_folder(table_folder, "t.csv"), "a,b\n1,x\0y\n", 10);
@@ -408,6 +469,9 @@ int main(void) {
       cmocka_unit_test(pictures_and_masks_lie_beside_the_table),
       cmocka_unit_test(arrays_lie_beside_the_table),
       cmocka_unit_test(a_wrong_table_is_told_with_file_and_line),
+      cmocka_unit_test(a_cell_has_boxes),
+      cmocka_unit_test(sounds_lie_beside_the_table),
+      cmocka_unit_test(files_of_other_forms_are_told_how_to_convert),
       cmocka_unit_test(a_nul_byte_is_refused),
       cmocka_unit_test(rows_longer_than_a_block_are_read),
       cmocka_unit_test(cells_are_cut_by_no_block),
