@@ -69,11 +69,22 @@ static void images_write_transforms(FILE *to, const pictures *found, long long s
     fprintf(to, "transforms = resize(%lld), center_crop(%lld),\n             %s\n", side * 8 / 7, side, norm);
 }
 
+static void images_write_archives(const init_file *f, const pictures *found) {
+  fprintf(f->to, "[data]\nsource = shards\nfiles = %s\n", found->files);
+  if (found->valid_files[0] != '\0') fprintf(f->to, "valid = %s\n", found->valid_files);
+  fprintf(f->to, "inputs = image: %s\ntargets = label: cls\nclasses = %lld\n", found->ending,
+          found->train.classes);
+}
+
 void init_write_pictures(const init_file *f, const pictures *found, const init_choice *c) {
   bool fits = found->same && found->width == c->side && found->height == c->side;
-  fprintf(f->to, "[data]\nsource = image_folder\nfolder = %s\nbatch = %lld\n", f->path, c->batch);
+  if (found->files[0] != '\0')
+    images_write_archives(f, found);
+  else
+    fprintf(f->to, "[data]\nsource = image_folder\nfolder = %s\n", f->path);
+  fprintf(f->to, "batch = %lld\n", c->batch);
   if (!fits) fprintf(f->to, "size = 0\nat_least = %lld\n", c->side * 8 / 7);
-  if (!found->parts) fprintf(f->to, "subfolder = .\n");
+  if (!found->parts && found->files[0] == '\0') fprintf(f->to, "subfolder = .\n");
   if (!found->valid.there) fprintf(f->to, "split = 0.1\n");
   if (found->unread > 0) fprintf(f->to, "corrupt = skip\n");
   images_write_transforms(f->to, found, c->side);

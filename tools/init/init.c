@@ -1,5 +1,5 @@
-/* tools/init/init.c: `tenon init PATH`: a configuration for a folder of pictures, a table, a text,
- * arrays, or tokens. */
+/* tools/init/init.c: `tenon init PATH`: a configuration for a folder of pictures or sounds, a table, a text,
+ * arrays, archives of samples, or tokens. */
 #include "tools/init/init.h"
 
 #include <ctype.h>
@@ -144,6 +144,19 @@ static int init_from_images(tn_context *context, const cli_args *args, const ini
   return code;
 }
 
+static int init_from_shards(const cli_args *args, const init_command *c) {
+  pictures found;
+  init_choice choice;
+  init_file file = {.name = c->name, .path = c->path};
+  int code = init_survey_shards(args, args->words[0], c->path, c->folder, &found);
+  if (code == CLI_OK) code = init_open(args, c, &file.to);
+  if (code != CLI_OK) return code;
+  init_write_images(&file, &found, &choice);
+  code = init_close(args, c, file.to);
+  if (code == CLI_OK) init_print(c, "shards", &choice, "classes", found.train.classes, args->json);
+  return code;
+}
+
 static int init_from_text(const cli_args *args, const init_command *c) {
   text_survey found;
   init_choice choice;
@@ -195,6 +208,19 @@ static int init_from_tokens(const cli_args *args, init_command *c) {
   return code;
 }
 
+static int init_from_sounds(const cli_args *args, const init_command *c) {
+  sounds_survey found;
+  init_choice choice;
+  init_file file = {.name = c->name, .path = c->path};
+  int code = init_survey_sounds(args, args->words[0], &found);
+  if (code == CLI_OK) code = init_open(args, c, &file.to);
+  if (code != CLI_OK) return code;
+  init_write_sounds(&file, &found, &choice);
+  code = init_close(args, c, file.to);
+  if (code == CLI_OK) init_print(c, "sounds", &choice, "classes", found.classes, args->json);
+  return code;
+}
+
 static int init_from_table(const cli_args *args, const init_command *c) {
   table_survey *found = NULL;
   init_choice choice;
@@ -215,17 +241,20 @@ static int init_run(tn_context *context, const cli_args *args) {
   int code = init_prepare(args, &c);
   if (code != CLI_OK) return code;
   if (args->weights == NULL && array_files_are(args->words[0], c.folder)) return init_from_arrays(args, &c);
+  if (args->weights == NULL && init_is_shards(args->words[0], c.folder)) return init_from_shards(args, &c);
   if (!c.folder && init_is_tokens(args->words[0])) return init_from_tokens(args, &c);
   if (!c.folder && init_is_table(args->words[0])) return init_from_table(args, &c);
+  if (c.folder && args->weights == NULL && init_is_sounds(args->words[0])) return init_from_sounds(args, &c);
   return c.folder ? init_from_images(context, args, &c) : init_from_text(args, &c);
 }
 
-const cli_command command_init = {.name = "init",
-                                  .words = "PATH",
-                                  .doc = "a configuration for a folder of pictures, a folder for each class, "
-                                         "for a table, for a text, for arrays (a folder of .npy, or "
-                                         ".npz), or for a file of tokens",
-                                  .min_words = 1,
-                                  .max_words = 1,
-                                  .options = CLI_JSON | CLI_OUTPUT | CLI_WEIGHTS,
-                                  .run = init_run};
+const cli_command command_init = {
+    .name = "init",
+    .words = "PATH",
+    .doc = "a configuration for a folder of pictures or sounds, a folder for each "
+           "class, for a table, for tar archives of samples, for a text, for arrays "
+           "(a folder of .npy, or .npz), or for a file of tokens",
+    .min_words = 1,
+    .max_words = 1,
+    .options = CLI_JSON | CLI_OUTPUT | CLI_WEIGHTS,
+    .run = init_run};

@@ -6,6 +6,7 @@
 
 #include "tools/init/array_files.h"
 #include "tools/init/pictures.h"
+#include "tools/init/sounds.h"
 
 /* The value of a path in the configuration. */
 typedef struct init_file {
@@ -73,11 +74,31 @@ void init_write_arrays(const init_file *file, const array_looks *found, init_cho
 /* The bytes of a file, which the caller frees; NULL: errno says why. */
 unsigned char *init_read_bytes(const char *path, size_t *n);
 
+/* Whether the path is a tar archive, or a folder that has one. */
+bool init_is_shards(const char *path, bool folder);
+/* The pictures and classes of archives. `path` is that of the configuration. Returns an exit code. */
+int init_survey_shards(const cli_args *args, const char *given, const char *path, bool folder,
+                       pictures *found);
+
+typedef struct sounds_survey {
+  long long classes, count;
+  sounds_form form;
+  bool parts;     /* the folder has train/ */
+  char valid[16]; /* the folder for validation; "": there is none */
+} sounds_survey;
+
+/* Whether a folder has folders of sounds. */
+bool init_is_sounds(const char *path);
+/* Returns an exit code. */
+int init_survey_sounds(const cli_args *args, const char *path, sounds_survey *found);
+/* A network on spectrograms. */
+void init_write_sounds(const init_file *file, const sounds_survey *found, init_choice *choice);
+
 typedef struct table_survey table_survey;
-/* Whether the name is that of a table: .csv or .tsv. */
+/* Whether the name is that of a table: .csv, .tsv, or .jsonl and .ndjson for lines of JSON. */
 bool init_is_table(const char *path);
 /* Looks at all columns. Returns an exit code; the caller calls init_free_table in any case. */
 int init_survey_table(const cli_args *args, const char *path, table_survey **found);
-/* A network for the columns of numbers and of few words. */
+/* A network for the columns of numbers, of few words and of files, or of sentences. */
 void init_write_table(const init_file *file, table_survey *found, init_choice *choice);
 void init_free_table(table_survey *survey);

@@ -115,11 +115,9 @@ static FILE *pictures_open(const char *path) {
   return file;
 }
 
-static bool pictures_read_size(const char *path, pictures_size *size) {
+static bool pictures_read_header(FILE *file, pictures_size *size) {
   static const unsigned char png[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
   unsigned char magic[8];
-  FILE *file = pictures_open(path);
-  if (file == NULL) return false;
   *size = (pictures_size){0, 0};
   bool read = fread(magic, 1, sizeof magic, file) == sizeof magic;
   if (read && magic[0] == 0xff && magic[1] == 0xd8)
@@ -132,13 +130,30 @@ static bool pictures_read_size(const char *path, pictures_size *size) {
     read = pictures_read_tiff(file, magic[0] == 'M', size);
   else
     read = read && memcmp(magic + 4, "ftyp", 4) == 0 && pictures_read_avif(file, size);
-  fclose(file);
   return read && size->width > 0 && size->height > 0;
+}
+
+static bool pictures_read_size(const char *path, pictures_size *size) {
+  FILE *file = pictures_open(path);
+  bool read = file != NULL && pictures_read_header(file, size);
+  if (file != NULL) fclose(file);
+  return read;
+}
+
+bool pictures_size_in(const void *bytes, size_t n, long long *width, long long *height) {
+  pictures_size size;
+  FILE *file = n > 0 ? fmemopen((void *)bytes, n, "rb") : NULL;
+  bool read = file != NULL && pictures_read_header(file, &size);
+  if (file != NULL) fclose(file);
+  if (!read) return false;
+  *width = size.width;
+  *height = size.height;
+  return true;
 }
 
 /* ---- folders ---- */
 
-static bool pictures_has_suffix(const char *name) {
+bool pictures_has_suffix(const char *name) {
   static const char *const endings[] = {".jpg", ".jpeg", ".png", ".webp", ".tif", ".tiff", ".avif"};
   const char *dot = strrchr(name, '.');
   for (size_t i = 0; name[0] != '.' && dot != NULL && i < sizeof endings / sizeof *endings; i++)

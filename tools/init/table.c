@@ -1,230 +1,13 @@
-/* tools/init/table.c: the configuration for a table: which columns are numbers, which have few different
- * words, and which one is the target. */
+/* tools/init/table.c: the configuration for a table. */
+#include "tools/init/table.h"
+
 #include <ctype.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "tools/cli/cli.h"
-#include "tools/init/init.h"
-
-enum { TABLE_WORD = 64, TABLE_FEW = 64, TABLE_CLASSES = 20, TABLE_COLUMNS = 4096, TABLE_LEAST_ROWS = 10 };
-
-typedef struct table_words {
-  char text[TABLE_FEW][TABLE_WORD];
-  int n;
-  bool many; /* more of them, or a long one */
-} table_words;
-
-typedef struct table_column {
-  char name[TABLE_WORD];
-  long long numbers, words, missing;
-  bool whole;  /* all numbers are whole */
-  bool counts; /* each number is that of the row before plus one: an index */
-  double last;
-  table_words few;
-} table_column;
-
-struct table_survey {
-  char delimiter;
-  bool header;
-  long long rows;
-  int n, target;
-  table_column *columns;
-};
-
-/* ---- reading ---- */
-
-/* Reads a cell at *at into `text`, cut to TABLE_WORD; returns the byte behind it. */
-static char table_read_cell(const char **at, const char *end, char delimiter, char text[TABLE_WORD]) {
-  int n = 0;
-  bool quoted = *at < end && **at == '"';
-  for (*at += quoted; *at < end; ++*at) {
-    char c = **at;
-    if (quoted && c == '"' && (*at + 1 == end || (*at)[1] != '"')) {
-      quoted = false;
-      continue;
-    }
-    if (quoted && c == '"') ++*at;
-    if (!quoted && (c == delimiter || c == '\n' || c == '\r')) break;
-    if (n < TABLE_WORD - 1) text[n++] = c;
-  }
-  text[n] = '\0';
-  char stop = *at < end ? *(*at)++ : '\n';
-  if (stop == '\r' && *at < end && **at == '\n') ++*at;
-  return stop == '\r' ? '\n' : stop;
-}
-
-static bool table_is_number(const char *text, double *value) {
-  char *rest;
-  *value = strtod(text, &rest);
-  return rest != text && *rest == '\0' && !isalpha((unsigned char)text[text[0] == '-']);
-}
-
-static bool table_is_missing(const char *text) {
-  static const char *const words[] = {"",     "NA",   "NaN",  "nan",  "N/A", "n/a",
-                                      "NULL", "null", "None", "<NA>", "#N/A"};
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-    if (strcmp(text, words[i]) == 0) return true;
-  return false;
-}
-
-static void table_note_word(table_words *few, const char *text) {
-  for (int i = 0; i < few->n; i++)
-    if (strcmp(few->text[i], text) == 0) return;
-  if (few->n < TABLE_FEW && strlen(text) < TABLE_WORD - 1)
-    snprintf(few->text[few->n++], TABLE_WORD, "%s", text);
-  else
-    few->many = true;
-}
-
-static void table_note_cell(table_column *c, const char *text, long long row) {
-  double value;
-  if (table_is_missing(text)) {
-    c->missing++;
-    return;
-  }
-  table_note_word(&c->few, text);
-  if (!table_is_number(text, &value)) {
-    c->words++;
-    return;
-  }
-  c->whole = c->whole && value == (double)(long long)value;
-  c->counts = c->counts && c->missing == 0 && (row == 0 || value == c->last + 1);
-  c->last = value;
-  c->numbers++;
-}
-
-/* The delimiter that the first row has most often outside of quotes. */
-static char table_find_delimiter(const char *at, const char *end) {
-  static const char candidates[] = ",;\t|";
-  long long count[4] = {0};
-  bool quoted = false;
-  for (; at < end && (quoted || (*at != '\n' && *at != '\r')); at++) {
-    const char *found = *at != '\0' ? strchr(candidates, *at) : NULL;
-    quoted ^= *at == '"';
-    if (found != NULL && !quoted) count[found - candidates]++;
-  }
-  int best = 0;
-  for (int i = 1; i < 4; i++)
-    if (count[i] > count[best]) best = i;
-  return candidates[best];
-}
-
-static bool table_add_column(table_survey *t, const char *name) {
-  if (t->n % 16 == 0) {
-    table_column *columns = realloc(t->columns, (size_t)(t->n + 16) * sizeof *columns);
-    if (columns == NULL) return false;
-    t->columns = columns;
-  }
-  table_column *c = &t->columns[t->n++];
-  memset(c, 0, sizeof *c);
-  c->whole = c->counts = true;
-  snprintf(c->name, sizeof c->name, "%s", name);
-  return t->n < TABLE_COLUMNS;
-}
-
-/* The names of the first row; without them columns are called 1, 2, 3. */
-static bool table_read_header(table_survey *t, const char **at, const char *end) {
-  const char *first = *at;
-  char text[TABLE_WORD], stop;
-  double value;
-  t->header = true;
-  do {
-    stop = table_read_cell(at, end, t->delimiter, text);
-    t->header = t->header && !table_is_number(text, &value);
-    if (!table_add_column(t, text)) return false;
-  } while (stop != '\n');
-  if (t->header) return true;
-  *at = first;
-  for (int i = 0; i < t->n; i++) snprintf(t->columns[i].name, TABLE_WORD, "%d", i + 1);
-  return true;
-}
-
-/* A row with another number of cells is left to the training, which names it. */
-static void table_read_rows(table_survey *t, const char *at, const char *end) {
-  char text[TABLE_WORD], stop = '\n';
-  while (at < end) {
-    int i = 0;
-    if (*at == '\n' || *at == '\r') {
-      at++;
-      continue;
-    }
-    do {
-      stop = table_read_cell(&at, end, t->delimiter, text);
-      if (i < t->n) table_note_cell(&t->columns[i], text, t->rows);
-      i++;
-    } while (stop != '\n');
-    t->rows++;
-  }
-}
-
-/* ---- the target ---- */
-
-static int table_find_target(const table_survey *t) {
-  static const char *const names[] = {"target", "label", "y", "class"};
-  for (size_t k = 0; k < sizeof names / sizeof *names; k++)
-    for (int i = 0; i < t->n; i++)
-      if (strcasecmp(t->columns[i].name, names[k]) == 0) return i;
-  return t->n - 1;
-}
-
-/* Words, or a few whole numbers. */
-static bool table_is_class(const table_column *c) {
-  return c->words > 0 || (c->whole && !c->few.many && c->few.n <= TABLE_CLASSES / 2);
-}
-
-typedef enum { COLUMN_NUMBER, COLUMN_CATEGORY, COLUMN_OUT } table_use;
-
-/* Names and numbers of tickets teach nothing: their words are nearly all different. */
-static table_use table_use_of(const table_survey *t, int i) {
-  const table_column *c = &t->columns[i];
-  if (i == t->target || c->name[0] == '\0' || c->numbers + c->words == 0) return COLUMN_OUT;
-  if (c->words == 0) return c->counts && c->whole && t->rows > 2 ? COLUMN_OUT : COLUMN_NUMBER;
-  return !c->few.many && 2 * c->few.n <= t->rows ? COLUMN_CATEGORY : COLUMN_OUT;
-}
-
-int init_survey_table(const cli_args *args, const char *path, table_survey **found) {
-  size_t n = 0;
-  table_survey *t = calloc(1, sizeof *t);
-  unsigned char *bytes = init_read_bytes(path, &n);
-  *found = t;
-  if (t == NULL || bytes == NULL) {
-    int reason = errno;
-    free(bytes);
-    return cli_refuse(args, CLI_IO, "%s: cannot be read: %s", path, strerror(reason));
-  }
-  const char *at = (const char *)bytes, *end = at + n;
-  if (n >= 3 && memcmp(at, "\xEF\xBB\xBF", 3) == 0) at += 3;
-  t->delimiter = table_find_delimiter(at, end);
-  bool read = table_read_header(t, &at, end);
-  if (read) table_read_rows(t, at, end);
-  free(bytes);
-  if (!read || t->n < 2 || t->rows < TABLE_LEAST_ROWS)
-    return cli_refuse(
-        args, CLI_DATA,
-        "%s: has %lld rows of %d columns, expected at least %d rows and 2 columns to learn from", path,
-        t->rows, t->n, TABLE_LEAST_ROWS);
-  t->target = table_find_target(t);
-  int inputs = 0;
-  for (int i = 0; i < t->n; i++) inputs += table_use_of(t, i) != COLUMN_OUT;
-  if (inputs > 0) return CLI_OK;
-  return cli_refuse(args, CLI_DATA, "%s: beside '%s' no column has numbers or a few different words", path,
-                    t->columns[t->target].name);
-}
-
-void init_free_table(table_survey *t) {
-  if (t != NULL) free(t->columns);
-  free(t);
-}
-
-bool init_is_table(const char *path) {
-  const char *dot = strrchr(path, '.');
-  return dot != NULL && (strcasecmp(dot, ".csv") == 0 || strcasecmp(dot, ".tsv") == 0);
-}
-
-/* ---- writing ---- */
+#include "tools/init/sounds.h"
 
 /* A name of the model language that is not the one of another column. */
 static void table_field_name(const table_survey *t, int i, char name[TABLE_WORD]) {
@@ -273,6 +56,78 @@ static void table_write_left_out(FILE *to, const table_survey *t) {
   if (n > 0) fprintf(to, "\n");
 }
 
+/* ---- pictures, sounds and sentences ---- */
+
+enum { TABLE_SIDE = 64, TABLE_TEXT_LENGTH = 256 };
+
+static sounds_form table_sound_form(const table_survey *t, int i) {
+  char path[PICTURES_PATH];
+  table_first_file(t, &t->columns[i], path);
+  return sounds_form_of(path);
+}
+
+static void table_write_file_field(FILE *to, const table_survey *t, int i) {
+  table_use use = table_use_of(t, i);
+  char name[TABLE_WORD];
+  table_field_name(t, i, name);
+  fprintf(to, "    %s: %s(", name, use == COLUMN_PICTURE ? "image" : use == COLUMN_SOUND ? "audio" : "text");
+  table_write_column(to, t->columns[i].name);
+  if (use == COLUMN_SOUND) {
+    sounds_form form = table_sound_form(t, i);
+    fprintf(to, ", rate=%lld, seconds=%g", form.rate, form.seconds);
+  } else if (use == COLUMN_TEXT) {
+    fprintf(to, ", length=%d", TABLE_TEXT_LENGTH);
+  }
+  fprintf(to, ")\n");
+}
+
+static void table_write_transforms(FILE *to, const table_survey *t) {
+  char name[TABLE_WORD];
+  int n = 0;
+  for (int i = 0; i < t->n; i++) {
+    table_use use = table_use_of(t, i);
+    if (use != COLUMN_PICTURE && use != COLUMN_SOUND) continue;
+    table_field_name(t, i, name);
+    fprintf(to, n++ == 0 ? "transforms =\n    " : "    ");
+    if (use == COLUMN_PICTURE)
+      fprintf(to, "resize([%d, %d]), to_float <- %s\n", TABLE_SIDE, TABLE_SIDE, name);
+    else
+      sounds_write_mel(to, table_sound_form(t, i), name);
+  }
+}
+
+static void table_write_file_type(FILE *to, const table_survey *t, int i, const char *name) {
+  table_use use = table_use_of(t, i);
+  if (use == COLUMN_PICTURE)
+    fprintf(to, "%s: f32[3, %d, %d]", name, TABLE_SIDE, TABLE_SIDE);
+  else if (use == COLUMN_SOUND)
+    fprintf(to, "%s: f32[%d, %lld]", name, SOUNDS_BINS, sounds_frames(table_sound_form(t, i)));
+  else
+    fprintf(to, "%s: i32[%d]", name, TABLE_TEXT_LENGTH);
+}
+
+/* A vector of each file or sentence. */
+static void table_write_file_layers(FILE *to, const table_survey *t, int i, const char *name) {
+  table_use use = table_use_of(t, i);
+  if (use == COLUMN_TEXT) {
+    fprintf(to, "    %s_bytes: embedding(rows=256, width=32) <- %s\n    %s_states: gru(64)\n", name, name,
+            name);
+    fprintf(to, "    of_%s = mean(%s_states, axis=[1])\n", name, name);
+    return;
+  }
+  if (use == COLUMN_SOUND)
+    fprintf(to, "    %s_plane: reshape([1, %d, %lld]) <- %s\n", name, SOUNDS_BINS,
+            sounds_frames(table_sound_form(t, i)), name);
+  for (int k = 1, width = 16; k <= 3; k++, width *= 2) {
+    fprintf(to, "    %s_conv%d: conv2d(%d, kernel=3, stride=2, padding=1, bias=no)", name, k, width);
+    if (k == 1 && use == COLUMN_PICTURE) fprintf(to, " <- %s", name);
+    fprintf(to, "\n    %s_bn%d: batch_norm\n    relu\n", name, k);
+  }
+  fprintf(to, "    of_%s: global_avg_pool\n", name);
+}
+
+/* ---- fields and layers ---- */
+
 static int table_write_fields(FILE *to, table_survey *t) {
   int numbers = 0;
   char name[TABLE_WORD];
@@ -290,6 +145,8 @@ static int table_write_fields(FILE *to, table_survey *t) {
     table_write_column(to, t->columns[i].name);
     fprintf(to, ", unknown=other, missing=class)\n");
   }
+  for (int i = 0; i < t->n; i++)
+    if (table_use_of(t, i) > COLUMN_CATEGORY) table_write_file_field(to, t, i);
   return numbers;
 }
 
@@ -306,20 +163,30 @@ static void table_write_target(FILE *to, table_survey *t, const char *name) {
 
 /* Categories go through tables of vectors, which are joined with the numbers. A vocabulary has two more
  * classes, for words that are new and for those that are missing. */
+static int table_write_vectors(FILE *to, const table_survey *t) {
+  char name[TABLE_WORD];
+  int vectors = 0;
+  for (int i = 0; i < t->n; i++) {
+    table_use use = table_use_of(t, i);
+    if (use < COLUMN_CATEGORY) continue;
+    table_field_name(t, i, name);
+    if (use == COLUMN_CATEGORY)
+      fprintf(to, "    of_%s: embedding(rows=%d, width=%d) <- %s\n", name, t->columns[i].few.n + 2,
+              t->columns[i].few.n < 8 ? 4 : 8, name);
+    else
+      table_write_file_layers(to, t, i, name);
+    vectors++;
+  }
+  return vectors;
+}
+
 static void table_write_layers(FILE *to, const table_survey *t, int numbers) {
   char name[TABLE_WORD];
-  int parts = numbers > 0;
-  for (int i = 0; i < t->n; i++) {
-    if (table_use_of(t, i) != COLUMN_CATEGORY) continue;
-    table_field_name(t, i, name);
-    fprintf(to, "    of_%s: embedding(rows=%d, width=%d) <- %s\n", name, t->columns[i].few.n + 2,
-            t->columns[i].few.n < 8 ? 4 : 8, name);
-    parts++;
-  }
+  int parts = table_write_vectors(to, t) + (numbers > 0);
   fprintf(to, parts > 1 ? "    x: concat <- " : "    x: identity <- ");
   if (numbers > 0) fprintf(to, "numbers%s", parts > 1 ? ", " : "");
   for (int i = 0, k = numbers > 0; i < t->n; i++) {
-    if (table_use_of(t, i) != COLUMN_CATEGORY) continue;
+    if (table_use_of(t, i) < COLUMN_CATEGORY) continue;
     table_field_name(t, i, name);
     fprintf(to, "of_%s%s", name, ++k < parts ? ", " : "");
   }
@@ -333,9 +200,14 @@ static void table_write_model(FILE *to, const table_survey *t, const char *targe
   fprintf(to, "\n[model]\ninputs = ");
   if (numbers > 0) fprintf(to, "numbers: f32[%d]", numbers);
   for (int i = 0, k = numbers > 0; i < t->n; i++) {
-    if (table_use_of(t, i) != COLUMN_CATEGORY) continue;
+    table_use use = table_use_of(t, i);
+    if (use < COLUMN_CATEGORY) continue;
     table_field_name(t, i, name);
-    fprintf(to, "%s%s: i32[]", k++ > 0 ? ", " : "", name);
+    fprintf(to, "%s", k++ > 0 ? ", " : "");
+    if (use == COLUMN_CATEGORY)
+      fprintf(to, "%s: i32[]", name);
+    else
+      table_write_file_type(to, t, i, name);
   }
   fprintf(to, "\ntargets = %s: %s\nlayers =\n", target, class ? "i32[]" : "f32[]");
   table_write_layers(to, t, numbers);
@@ -361,6 +233,7 @@ void init_write_table(const init_file *f, table_survey *t, init_choice *choice) 
   fprintf(f->to, "split = 0.2\nbatch = %lld\n", batch);
   int numbers = table_write_fields(f->to, t);
   table_write_target(f->to, t, target);
+  table_write_transforms(f->to, t);
   table_write_model(f->to, t, target, numbers);
   fprintf(f->to,
           "\n[optimizer]\ntype = adamw\nlr = 2e-3\nweight_decay = 0.01\n\n[schedule]\ntype = cosine\n");

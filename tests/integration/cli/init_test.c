@@ -376,6 +376,128 @@ static void a_fifo_among_the_pictures_is_passed_over(void **state) {
   says("0.png.jpg");
 }
 
+/* ---- sounds, archives and tables of files ---- */
+
+/* A tone of a tenth of a second: 800 numbers of 16 bits. */
+static void write_tone(const char *path, int period) {
+  unsigned char wav[44 + 1600] =
+      "RIFF\x64\x06\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x40\x1f\0\0\x80\x3e\0\0\2\0\x10\0"
+      "data\x40\x06\0";
+  for (int i = 0; i < 800; i++) wav[45 + 2 * i] = (unsigned char)(i / period % 2 ? 0x20 : 0xE0);
+  file_write_bytes(path, wav, sizeof wav);
+}
+
+static void write_words(void) {
+  char path[64];
+  mkdir("words", 0777), mkdir("words/no", 0777), mkdir("words/yes", 0777);
+  for (int i = 0; i < 24; i++) {
+    snprintf(path, sizeof path, "words/%s/%d.wav", i % 2 ? "yes" : "no", i);
+    write_tone(path, i % 2 ? 4 : 40);
+  }
+}
+
+static void a_folder_of_sounds_trains(void **state) {
+  (void)state;
+  write_words();
+  const json_t *r = program_json(0, "init words");
+  assert_string_equal(program_text(r, "kind"), "sounds");
+  assert_int_equal(program_number(r, "classes"), 2);
+  has("words.ini", "rate = 8000\nseconds = 0.1\n");
+  has("words.ini", "inputs = sound: f32[40, 11]");
+  r = program_json(0, "train words.ini --set run.epochs=2 --set run.name=words");
+  assert_true(program_number(r, "train.loss") > 0);
+  mkdir("one", 0777), mkdir("one/class", 0777);
+  write_tone("one/class/a.wav", 4);
+  assert_int_equal(program_run("init one"), 65);
+  says("has 1 folder with sounds, expected a folder for each class, at least two");
+}
+
+static void add_member(FILE *tar, const char *name, const void *bytes, size_t n) {
+  char block[512] = "";
+  unsigned sum = 0;
+  snprintf(block, 100, "%s", name);
+  snprintf(block + 124, 12, "%011o", (unsigned)n);
+  memset(block + 148, ' ', 8);
+  block[156] = '0';
+  for (int i = 0; i < 512; i++) sum += (unsigned char)block[i];
+  snprintf(block + 148, 8, "%06o", sum);
+  fwrite(block, 1, sizeof block, tar);
+  fwrite(bytes, 1, n, tar);
+  memset(block, 0, sizeof block);
+  fwrite(block, 1, (512 - n % 512) % 512, tar);
+}
+
+static void an_archive_of_samples_trains(void **state) {
+  (void)state;
+  char name[64];
+  FILE *tar = fopen("birds.tar", "wb");
+  for (int i = 0; i < 40; i++) {
+    size_t n;
+    write_png("one.png", 32, 32, 40 + 120 * (i % 2));
+    const char *png = file_read("one.png", &n);
+    snprintf(name, sizeof name, "birds/%03d.png", i);
+    add_member(tar, name, png, n);
+    snprintf(name, sizeof name, "birds/%03d.cls", i);
+    add_member(tar, name, i % 2 ? "1" : "0", 1);
+  }
+  fwrite((char[1024]){0}, 1, 1024, tar);
+  fclose(tar);
+  const json_t *r = program_json(0, "init birds.tar");
+  assert_string_equal(program_text(r, "kind"), "shards");
+  assert_int_equal(program_number(r, "classes"), 2);
+  has("birds.ini",
+      "source = shards\nfiles = birds.tar\ninputs = image: png\ntargets = label: cls\nclasses = 2\n");
+  has("birds.ini", "40 pictures, most of about 32 x 32 pixels");
+  r = program_json(0, "train birds.ini --set run.epochs=1");
+  assert_true(program_number(r, "train.loss") > 0);
+  file_write("empty.tar", "");
+  assert_int_equal(program_run("init empty.tar"), 65);
+  says("has 0 pictures of 0 classes, expected samples of a picture and its class");
+}
+
+static void a_table_of_pictures_and_sounds_trains(void **state) {
+  (void)state;
+  char text[4096] = "photo,word,size,label\n", name[32];
+  size_t used = strlen(text);
+  write_words();
+  mkdir("pics", 0777);
+  for (int i = 0; i < 24; i++) {
+    snprintf(name, sizeof name, "pics/%d.png", i);
+    write_png(name, 20, 24, 40 + 120 * (i % 2));
+    used += (size_t)snprintf(text + used, sizeof text - used, "%s,words/%s/%d.wav,%d.5,%s\n", name,
+                             i % 2 ? "yes" : "no", i, i, i % 2 ? "yes" : "no");
+  }
+  file_write("files.csv", text);
+  assert_int_equal(program_run("init files.csv"), 0);
+  has("files.ini", "photo: image(photo)");
+  has("files.ini", "word: audio(word, rate=8000, seconds=0.1)");
+  has("files.ini", "resize([64, 64]), to_float <- photo");
+  const json_t *r = program_json(0, "train files.ini --set run.epochs=2");
+  assert_true(program_number(r, "train.loss") > 0);
+}
+
+static void lines_of_json_train(void **state) {
+  (void)state;
+  char text[8192] = "";
+  size_t used = 0;
+  for (int i = 0; i < 40; i++)
+    used += (size_t)snprintf(text + used, sizeof text - used,
+                             "{\"text\": \"the film number %d is %s\", \"label\": %d}\n", i,
+                             i % 2 ? "very good" : "rather bad", i % 2);
+  file_write("films.jsonl", text);
+  assert_int_equal(program_run("init films.jsonl"), 0);
+  has("films.ini", "text: text(text, length=256)");
+  has("films.ini", "targets = label: category(label, classes=0|1)");
+  const json_t *r = program_json(0, "train films.ini --set run.epochs=1");
+  assert_true(program_number(r, "train.loss") > 0);
+  for (used = 0; used < 2000;)
+    used += (size_t)snprintf(text + used, sizeof text - used, "{\"a\": %zu, \"y\": %zu.5}\n", used * 7 % 31,
+                             used);
+  file_write("numbers.ndjson", text);
+  assert_int_equal(program_run("init numbers.ndjson"), 0);
+  has("numbers.ini", "numbers: numbers(a, missing=median, standardize=yes)");
+}
+
 int main(void) {
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, program_open, program_close)
   const struct CMUnitTest tests[] = {
@@ -390,6 +512,10 @@ int main(void) {
       IN_FOLDER(headers_of_all_formats_are_read),
       IN_FOLDER(what_it_cannot_learn_from_is_refused),
       IN_FOLDER(a_fifo_among_the_pictures_is_passed_over),
+      IN_FOLDER(a_folder_of_sounds_trains),
+      IN_FOLDER(an_archive_of_samples_trains),
+      IN_FOLDER(a_table_of_pictures_and_sounds_trains),
+      IN_FOLDER(lines_of_json_train),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
