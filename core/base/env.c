@@ -24,6 +24,7 @@ void tn_error_record_init(tn_env *env, tn_error_record *record, const tn_env *li
   record->allocator = like->record->allocator;
   record->sink = like->record->sink;
   record->stop = like->record->stop;
+  record->parts = like->record->parts;
 }
 
 /* Ends a truncated text with an ellipsis, cut between two UTF-8 characters. */

@@ -30,13 +30,15 @@ struct tn_error_record {
   tn_log_sink sink;
   const atomic_int *stop; /* becomes other than 0 when the work is to end; NULL: never */
   const char *learnt;     /* for tn_env_learnt; tn_error_record_init does not copy it; NULL: there is none */
+  const struct tn_part_settings *parts; /* of sources that join others (core/plugin/parts.h); NULL: none */
+  int32_t parts_open;                   /* how deep tn_part_open calls itself */
   tn_status code;
   char option[64];          /* the option that a plugin named, or "" */
   char text[TN_ERROR_TEXT]; /* of one line, or of several by tn_fail_lines */
 };
 
-/* Initializes *env and *record with the function table, allocator, log sink and request to stop of `like`;
- * the table, the sink's context and the request must outlive them. */
+/* Initializes *env and *record with the function table, allocator, log sink, request to stop and parts of
+ * `like`; the table, the sink's context, the request and the parts must outlive them. */
 void tn_error_record_init(tn_env *env, tn_error_record *record, const tn_env *like);
 /* Initializes the first env: `api` is its table of host functions (NULL: the env is not passed to
  * plugins), memory comes from malloc, and log lines are dropped. */

@@ -73,6 +73,7 @@ static tn_status run_read_configuration(tn_run *run, const tn_run_origin *origin
                     "%s: [model] beside a function that emits the model, expected one of them",
                     tn_key_where(&run->ini, tn_ini_section(&run->ini, "model"), NULL));
   TN_TRY(tn_settings_read(&run->env, run->registry, &run->ini, &run->settings));
+  run->record.parts = &run->settings.parts;
   return tn_run_tell_mistakes(run, tn_ini_tell(&run->env, &run->ini));
 }
 

@@ -61,7 +61,7 @@
   _Static_assert(offsetof(T, item) == 0 && offsetof(tn_item, struct_size) == 0, #T " does not begin with its item")
 
 /* tenon/api.h */
-SIZED(tn_api, 424, 8); AT(tn_api, major, 4); AT(tn_api, minor, 6); AT(tn_api, fail, 8); AT(tn_api, log, 16);
+SIZED(tn_api, 432, 8); AT(tn_api, major, 4); AT(tn_api, minor, 6); AT(tn_api, fail, 8); AT(tn_api, log, 16);
 AT(tn_api, alloc, 24); AT(tn_api, free, 32); AT(tn_api, begin, 40); AT(tn_api, arg, 48);
 AT(tn_api, set_int, 56); AT(tn_api, set_float, 64); AT(tn_api, set_ints, 72); AT(tn_api, set_floats, 80);
 AT(tn_api, set_text, 88); AT(tn_api, end, 96); AT(tn_api, result, 104); AT(tn_api, type, 112);
@@ -76,7 +76,7 @@ AT(tn_api, tokenizer_close, 320); AT(tn_api, tokenizer_json, 328); AT(tn_api, to
 AT(tn_api, tokenizer_id, 344); AT(tn_api, tokenizer_token, 352); AT(tn_api, tokenizer_encode, 360);
 AT(tn_api, tokenizer_decode, 368); AT(tn_api, token_stream_open, 376); AT(tn_api, token_stream_next, 384);
 AT(tn_api, token_stream_end, 392); AT(tn_api, token_stream_close, 400); AT(tn_api, tokenizer_encode_all, 408);
-AT(tn_api, learnt, 416);
+AT(tn_api, learnt, 416); AT(tn_api, part_open, 424);
 
 /* tenon/attributes.h */
 PLAIN(tn_cast_attributes, 4, 4); AT(tn_cast_attributes, to, 0);
@@ -335,6 +335,9 @@ AT(tn_source, read, 64); AT(tn_source, next, 72); AT(tn_source, tell, 80); AT(tn
 AT(tn_source, open_files, 96); AT(tn_source, name, 104); AT(tn_source, class_of, 112);
 AT(tn_source, types, 120); AT(tn_source, example, 128); AT(tn_source, learnt, 136);
 AT(tn_source, weight_of, 144);
+SIZED(tn_part, 24, 8); AT(tn_part, source, 8); AT(tn_part, self, 16);
+SIZED(tn_part_use, 40, 8); AT(tn_part_use, split, 4); AT(tn_part_use, seed, 8); AT(tn_part_use, learnt, 16);
+AT(tn_part_use, paths, 24); AT(tn_part_use, n_paths, 32);
 
 /* tenon/plugin/storage.h */
 PLAIN(tn_storage_axis, 32, 8); AT(tn_storage_axis, dim, 0); AT(tn_storage_axis, extent, 8);

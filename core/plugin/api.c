@@ -3,6 +3,7 @@
 #include "core/plugin/handles.h"
 
 #include "core/base/file/file.h"
+#include "core/plugin/parts.h"
 #include "core/tokenizer/calls.h"
 
 #include <stdio.h>
@@ -160,4 +161,5 @@ const tn_api tn_host_api = {
     .token_stream_close = tn_host_token_stream_close,
     .tokenizer_encode_all = tn_host_tokenizer_encode_all,
     .learnt = api_learnt,
+    .part_open = tn_host_part_open,
 };

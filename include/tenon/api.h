@@ -26,6 +26,10 @@ typedef struct tn_token_stream tn_token_stream;
 struct tn_token_ids;
 struct tn_token_text;
 
+/* plugin/source.h */
+struct tn_part;
+struct tn_part_use;
+
 struct tn_api {
   uint32_t struct_size;
   uint16_t major, minor;
@@ -109,6 +113,9 @@ struct tn_api {
 
   /* handle of a source: tn_env_learnt */
   const char *(*learnt)(const void *handle);
+
+  /* handle of open and open_files of a source: tn_part_open */
+  tn_status (*part_open)(tn_env *env, const char *name, const struct tn_part_use *use, struct tn_part *part);
 };
 
 /* tn_fail records the text of a failure in the handle and returns `code`, so a callback ends with

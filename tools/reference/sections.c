@@ -14,6 +14,7 @@ static const char sections_intro[] =
 static const char *const sections_items[][3] = {
     {"model", NULL, "[layers](layers.md), [losses](losses.md), [metrics](metrics.md)"},
     {"data", "source", "[sources](sources.md), [transforms](transforms.md)"},
+    {"source", "source", "[sources](sources.md)"},
     {"optimizer", "optimizer", "[optimizers](optimizers.md)"},
     {"group", "optimizer", "[optimizers](optimizers.md)"},
     {"schedule", "schedule", "[schedules](schedules.md)"},

@@ -7,11 +7,19 @@
 
 enum { BYTES = 256 };
 
-/* The part of the note that a tokenizer wrote; NULL: the source of the data has none. */
+static bool vocabulary_is_tokenizer(const json_t *part) {
+  return json_is_string(json_object_get(json_object_get(part, "model"), "type"));
+}
+
+/* The part of the note that a tokenizer wrote, for a source or for one of those that it joins; NULL: the data
+ * have none. */
 static json_t *vocabulary_part(json_t *note) {
-  const char *source;
-  json_t *part;
-  json_object_foreach(note, source, part) if (json_is_object(json_object_get(part, "model"))) return part;
+  const char *source, *joined;
+  json_t *part, *inner;
+  json_object_foreach(note, source, part) {
+    if (json_is_object(json_object_get(part, "model"))) return part;
+    json_object_foreach(part, joined, inner) if (vocabulary_is_tokenizer(inner)) return inner;
+  }
   return NULL;
 }
 

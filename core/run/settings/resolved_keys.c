@@ -54,6 +54,15 @@ static tn_status resolved_add_item(resolved_keys *r, const char *kind, uint32_t 
   return resolved_add(r, section, item);
 }
 
+/* [source NAME] */
+static tn_status resolved_add_part(resolved_keys *r, const char *section) {
+  const tn_part_settings *parts = &r->settings->parts;
+  for (int32_t i = 0; i < parts->n; i++)
+    if (tn_text_equal(parts->v[i].name, section + strlen("source ")))
+      return resolved_add(r, section, &parts->v[i].source->item);
+  return TN_OK;
+}
+
 static tn_status resolved_add_items(resolved_keys *r) {
   static const struct {
     const char *kind;
@@ -66,6 +75,7 @@ static tn_status resolved_add_items(resolved_keys *r) {
       if (tn_text_starts(section, kinds[k].kind) && section[n] == '.')
         TN_TRY(resolved_add_item(r, kinds[k].kind, kinds[k].number, section + n + 1));
     }
+    if (tn_text_starts(section, "source ")) TN_TRY(resolved_add_part(r, section));
     if (tn_text_starts(section, "group.")) TN_TRY(resolved_add(r, section, &tn_table_group));
   }
   return TN_OK;

@@ -218,6 +218,10 @@ static const tn_option match_rows[] = {
         "epoch N + 1 on they are trained. no: they are trained"),
     TN_OPT_END};
 
+static const tn_option source_rows[] = {TN_OPT(tn_source_section, source, TN_OPT_TEXT, NULL, NULL,
+                                               "name of the source; its keys are those in [data]"),
+                                        TN_OPT_END};
+
 #define TABLE(name, S, rows, doc)                                                                            \
   const tn_item tn_table_##name = {                                                                          \
       (uint32_t)sizeof(tn_item), 0, #name, doc, rows, (uint32_t)sizeof(tn_option), (uint32_t)sizeof(S)}
@@ -234,16 +238,12 @@ TABLE(plugins, tn_plugins_section, plugins_rows, "plugins in addition to the ins
 TABLE(model, tn_model_section, model_rows, "the network, its losses and metrics");
 TABLE(block, tn_block_section, block_rows, "[block NAME]: layers that a model uses like one layer");
 TABLE(group, tn_match_section, match_rows, "[group.NAME]: options of the optimizer for some parameters");
-const tn_item *const tn_settings_tables[] = {&tn_table_run,
-                                             &tn_table_model,
-                                             &tn_table_block,
-                                             &tn_table_data,
-                                             &tn_table_optimizer,
-                                             &tn_table_group,
-                                             &tn_table_schedule,
-                                             &tn_table_precision,
-                                             &tn_table_backend,
-                                             &tn_table_distributed,
-                                             &tn_table_weights,
-                                             &tn_table_plugins,
-                                             NULL};
+TABLE(source, tn_source_section, source_rows,
+      "[source NAME]: a source that the source of [data] joins with others, as concat and zip do");
+const tn_item *const tn_settings_tables[] = {&tn_table_run,         &tn_table_model,
+                                             &tn_table_block,       &tn_table_data,
+                                             &tn_table_source,      &tn_table_optimizer,
+                                             &tn_table_group,       &tn_table_schedule,
+                                             &tn_table_precision,   &tn_table_backend,
+                                             &tn_table_distributed, &tn_table_weights,
+                                             &tn_table_plugins,     NULL};

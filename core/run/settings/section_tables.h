@@ -27,9 +27,13 @@ typedef struct tn_match_section {
   const char *freeze;
 } tn_match_section;
 
+typedef struct tn_source_section {
+  const char *source;
+} tn_source_section;
+
 extern const tn_item tn_table_run, tn_table_backend, tn_table_data, tn_table_optimizer, tn_table_schedule,
     tn_table_distributed, tn_table_weights, tn_table_precision, tn_table_plugins, tn_table_model,
-    tn_table_block, tn_table_group;
+    tn_table_block, tn_table_group, tn_table_source;
 
 /* Removes the options of items that an overridden `name` key chose, unless the table or the chosen item has
  * an option of that name. */
@@ -60,5 +64,7 @@ tn_status tn_settings_read_limits(tn_env *env, tn_ini *ini, tn_settings *setting
 tn_status tn_settings_read_lengths(tn_env *env, tn_ini *ini, tn_settings *settings);
 /* read_links.c: [distributed] link, host_link, bucket and hang. */
 tn_status tn_settings_read_links(tn_env *env, tn_ini *ini, tn_settings *settings);
+/* parts.c: [source NAME]. */
+tn_status tn_settings_read_parts(tn_env *env, tn_registry *registry, tn_ini *ini, tn_settings *settings);
 /* load_plugins.c: whether an optional plugin of [plugins] load is missing. */
 bool tn_settings_plugin_missing(tn_registry *registry, tn_ini *ini);

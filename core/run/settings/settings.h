@@ -10,6 +10,7 @@
 #include "core/config/language/syntax.h"
 #include "core/data/loader.h"
 #include "core/exec/device/pin_threads.h"
+#include "core/plugin/parts.h"
 #include "core/plugin/registry.h"
 #include "core/base/freeze.h"
 #include "core/compile/kernels/interconnect.h"
@@ -139,6 +140,7 @@ typedef struct tn_settings {
   tn_epoch_limit limit[2];  /* of run; TN_SPLIT_TRAIN, TN_SPLIT_VALID */
   tn_backend_section backend;
   tn_data_setting data[2]; /* TN_SPLIT_TRAIN, TN_SPLIT_VALID */
+  tn_part_settings parts;  /* [source NAME] */
   tn_optimizer_section optimizer;
   const tn_optimizer *optimizer_kind;
   const void *optimizer_options;

@@ -51,6 +51,7 @@ tn_status tn_settings_check_sections(tn_env *env, tn_registry *registry, tn_ini 
       KNOWN("data", tn_table_data),
       KNOWN("data.train", tn_table_data),
       KNOWN("data.valid", tn_table_data),
+      KNOWN("source *", tn_table_source),
       KNOWN("optimizer", tn_table_optimizer),
       KNOWN("schedule", tn_table_schedule),
       KNOWN("distributed", tn_table_distributed),

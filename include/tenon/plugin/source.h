@@ -134,5 +134,32 @@ typedef struct tn_source {
   tn_status (*weight_of)(tn_env *env, void *source, int64_t index, double *weight);
 } tn_source;
 
+/* ---- sources that join others ---- */
+
+/* A source that is open inside of another one: a section [source NAME] of the configuration. The source that
+ * opened it calls its callbacks, and `close` at the end. */
+typedef struct tn_part {
+  uint32_t struct_size;
+  const tn_source *source;
+  void *self;
+} tn_part;
+
+/* How a part is opened. */
+typedef struct tn_part_use {
+  uint32_t struct_size;
+  int32_t split; /* TN_SPLIT_... */
+  uint64_t seed;
+  const char *learnt; /* what this part has learnt from the training part (tn_env_learnt); NULL: nothing */
+  const char *const *paths; /* files for open_files; NULL: the part's own data (open) */
+  int32_t n_paths;
+} tn_part_use;
+
+/* Opens the source that the section [source NAME] of the configuration describes, with `env` that open or
+ * open_files was given. TN_EINVAL: there is no such section, or it joins itself; TN_EUNSUPPORTED: there are
+ * paths, and it reads none that a user names; otherwise as the callback. Messages name the section. */
+static inline tn_status tn_part_open(tn_env *env, const char *name, const tn_part_use *use, tn_part *part) {
+  return env->api->part_open(env, name, use, part);
+}
+
 TN_END_C
 #endif

@@ -6,73 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
+#include "plugins/sources/arrays/array.h"
 #include "plugins/sources/image/image.h"
-
-/* ---- numbers of JSON ---- */
-
-/* The value that "a.b" names. */
-static const json_t *shard_json_find(const json_t *root, const char *key) {
-  char word[SHARD_ENDINGS];
-  while (*key != '\0' && root != NULL) {
-    size_t n = strcspn(key, ".");
-    memcpy(word, key, n);
-    word[n] = '\0';
-    root = json_object_get(root, word);
-    key += n + (key[n] == '.');
-  }
-  return root;
-}
-
-static int32_t shard_json_number(const json_t *value, double *number) {
-  *number = json_is_true(value) ? 1 : json_number_value(value);
-  return json_is_number(value) || json_is_boolean(value);
-}
-
-static tn_status shard_json_fail(const void *handle, const shard_field *f, const shard_bytes *m,
-                                 const char *expected) {
-  return tn_fail(handle, TN_EINVAL, NULL, "%s: has no '%s', expected %s there", m->where,
-                 f->key[0] != '\0' ? f->key : "value", expected);
-}
-
-/* The caller gives the document back (json_decref). */
-static tn_status shard_json_open(const void *handle, const shard_bytes *m, json_t **root) {
-  json_error_t error;
-  *root = json_loadb(m->bytes, m->n, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
-  if (*root != NULL) return TN_OK;
-  return tn_fail(handle, TN_EINVAL, NULL, "%s: damaged JSON at byte %d: %s", m->where, error.position,
-                 error.text);
-}
-
-/* A number, or a list of numbers: `rank` and `count`. Writes them if `to` is not NULL. */
-static tn_status shard_json_numbers(const void *handle, const shard_field *f, const shard_bytes *m,
-                                    const json_t *root, tn_type *type, float *to) {
-  static const char expected[] = "a number or a list of numbers";
-  const json_t *value = shard_json_find(root, f->key);
-  size_t n = json_is_array(value) ? json_array_size(value) : 1;
-  tn_type found = {TN_F32, json_is_array(value), {(int64_t)n}};
-  if (to != NULL && (found.rank != type->rank || (found.rank == 1 && found.dims[0] != type->dims[0])))
-    return tn_fail(handle, TN_EINVAL, NULL, "%s: '%s' has %zu numbers, expected %lld as in the first sample",
-                   m->where, f->key, n, type->rank == 0 ? 1LL : (long long)type->dims[0]);
-  for (size_t i = 0; i < n; i++) {
-    double number;
-    if (!shard_json_number(found.rank == 1 ? json_array_get(value, i) : value, &number))
-      return shard_json_fail(handle, f, m, expected);
-    if (to != NULL) to[i] = (float)number;
-  }
-  *type = found;
-  return n > 0 ? TN_OK : shard_json_fail(handle, f, m, expected);
-}
-
-static tn_status shard_field_numbers(const void *handle, const shard_field *f, const shard_bytes *m,
-                                     tn_type *type, float *to) {
-  json_t *root;
-  TN_TRY(shard_json_open(handle, m, &root));
-  tn_status status = shard_json_numbers(handle, f, m, root, type, to);
-  json_decref(root);
-  return status;
-}
+#include "plugins/sources/shards/shard_json.h"
 
 /* ---- classes ---- */
 
@@ -86,19 +22,13 @@ static int32_t shard_class_in_text(const shard_bytes *m, int64_t *number) {
   return end == m->bytes + m->n;
 }
 
-static int32_t shard_class_in_json(const shard_field *f, const json_t *root, int64_t *number) {
-  const json_t *value = shard_json_find(root, f->key);
-  *number = json_integer_value(value);
-  return json_is_integer(value);
-}
-
 static int32_t shard_field_is_json(const shard_field *f) { return f->key[0] != '\0'; }
 
 int32_t shard_field_peek_class(const shard_field *f, const shard_bytes *m, int64_t *number) {
   int32_t found;
   if (shard_field_is_json(f)) {
     json_t *root = json_loadb(m->bytes, m->n, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
-    found = shard_class_in_json(f, root, number);
+    found = shard_json_class(f, root, number);
     json_decref(root);
   } else {
     found = shard_class_in_text(m, number);
@@ -110,7 +40,7 @@ static tn_status shard_class_of_json(const void *handle, const shard_field *f, c
                                      int64_t *number) {
   json_t *root;
   TN_TRY(shard_json_open(handle, m, &root));
-  int32_t found = shard_class_in_json(f, root, number);
+  int32_t found = shard_json_class(f, root, number);
   json_decref(root);
   return found ? TN_OK : shard_json_fail(handle, f, m, "a whole number, the class,");
 }
@@ -173,38 +103,146 @@ static tn_status shard_picture_read(tn_sample *s, const shard_fields *fields, in
   return shard_picture_decode(s, fields, m, &sink);
 }
 
-/* ---- all kinds ---- */
+/* ---- numbers ---- */
 
-static tn_status shard_text_read(tn_sample *s, int32_t i, const shard_bytes *m) {
-  tn_type type = {TN_I32, 1, {(int64_t)m->n}};
+/* Whether a value of a sample has a shape that the field's description allows. */
+static tn_status shard_check_shape(const void *handle, const shard_field *f, const shard_bytes *m,
+                                   const tn_type *type) {
+  const char *what = f->key[0] != '\0' ? f->key : f->name;
+  if (type->rank != f->type.rank)
+    return tn_fail(handle, TN_EINVAL, NULL, "%s: '%s' has %d dimensions, expected %d as in the first sample",
+                   m->where, what, (int)type->rank, (int)f->type.rank);
+  for (int32_t d = 0; d < type->rank; d++) {
+    if (f->type.dims[d] < 0 || f->type.dims[d] == type->dims[d]) continue;
+    return tn_fail(handle, TN_EINVAL, NULL,
+                   "%s: '%s' has %lld numbers, expected %lld as in the first sample (dimension %d; "
+                   "list(...) is for lengths that differ)",
+                   m->where, what, (long long)type->dims[d], (long long)f->type.dims[d], (int)d);
+  }
+  return TN_OK;
+}
+
+static tn_status shard_numbers_read(tn_sample *s, const shard_field *f, int32_t i, const shard_bytes *m) {
+  json_t *root;
+  tn_type type;
+  float *to;
+  TN_TRY(shard_json_open(s, m, &root));
+  tn_status status = shard_json_type(s, f, m, root, &type);
+  if (status == TN_OK) status = shard_check_shape(s, f, m, &type);
+  if (status == TN_OK) status = (to = tn_sample_field(s, i, &type)) != NULL ? TN_OK : TN_ENOMEM;
+  if (status == TN_OK) status = shard_json_numbers(s, f, m, root, &type, to);
+  json_decref(root);
+  return status;
+}
+
+static tn_status shard_numbers_measure(const void *handle, const shard_field *f, const shard_bytes *m,
+                                       tn_type *type) {
+  json_t *root;
+  TN_TRY(shard_json_open(handle, m, &root));
+  tn_status status = shard_json_type(handle, f, m, root, type);
+  json_decref(root);
+  return status;
+}
+
+static tn_status shard_array_measure(const void *handle, const shard_field *f, const shard_bytes *m,
+                                     tn_type *type) {
+  array a = {.rank = 0};
+  TN_TRY(npy_find(handle, m->where, (const uint8_t *)m->bytes, m->n, &a));
+  *type = (tn_type){element_dtype(&a.element, f->role), a.rank, {0}};
+  for (int32_t d = 0; d < a.rank; d++) type->dims[d] = a.dims[d];
+  return TN_OK;
+}
+
+static tn_status shard_array_read(tn_sample *s, const shard_field *f, int32_t i, const shard_bytes *m) {
+  array a = {.rank = 0};
+  tn_type type;
+  double value;
+  TN_TRY(shard_array_measure(s, f, m, &type));
+  TN_TRY(shard_check_shape(s, f, m, &type));
+  TN_TRY(npy_find(s, m->where, (const uint8_t *)m->bytes, m->n, &a));
+  type.dtype = f->type.dtype;
+  if (!element_converts(&a.element, type.dtype))
+    return tn_fail(s, TN_EINVAL, NULL, "%s: has elements of type %s, expected %s as in the first sample",
+                   m->where, element_name(&a.element), tn_dtype_name(type.dtype));
+  void *to = tn_sample_field(s, i, &type);
+  if (to == NULL) return TN_ENOMEM;
+  if (element_read(&a.element, a.data, type.dtype, to, tn_type_count(&type), &value) < 0) return TN_OK;
+  return tn_fail(s, TN_EINVAL, NULL, "%s: has the number %g, which %s cannot hold", m->where, value,
+                 tn_dtype_name(type.dtype));
+}
+
+/* ---- texts ---- */
+
+/* Numbers as a field: cut and filled up to the length, if there is one. `wide` are ids, otherwise bytes. */
+static tn_status shard_text_write(tn_sample *s, const shard_fields *fields, int32_t i, const int32_t *ids,
+                                  const char *bytes, int64_t n) {
+  tn_type type = {TN_I32, 1, {fields->length > 0 ? fields->length : n}};
   int32_t *to = tn_sample_field(s, i, &type);
   if (to == NULL) return TN_ENOMEM;
-  for (size_t k = 0; k < m->n; k++) to[k] = (uint8_t)m->bytes[k];
+  for (int64_t k = 0; k < type.dims[0]; k++)
+    to[k] = k >= n ? (int32_t)fields->pad : ids != NULL ? ids[k] : (uint8_t)bytes[k];
   return TN_OK;
+}
+
+static tn_status shard_text_encode(tn_sample *s, const shard_fields *fields, int32_t i, const shard_bytes *m,
+                                   const char *text, size_t n) {
+  if (fields->v[i].kind == SHARD_TEXT) return shard_text_write(s, fields, i, NULL, text, (int64_t)n);
+  tn_token_ids ids = {NULL, 0, 0};
+  static const int32_t none;
+  tn_status status = tn_tokenizer_encode(s, fields->tokenizer, text, n, TN_TOKENIZE_TEMPLATE, &ids);
+  (void)m;
+  if (status == TN_OK)
+    status = shard_text_write(s, fields, i, ids.v != NULL ? ids.v : &none, NULL, (int64_t)ids.n);
+  tn_delete(s, ids.v);
+  return status;
+}
+
+static tn_status shard_text_read(tn_sample *s, const shard_fields *fields, int32_t i, const shard_bytes *m) {
+  const shard_field *f = &fields->v[i];
+  json_t *root;
+  if (!shard_field_is_json(f)) return shard_text_encode(s, fields, i, m, m->bytes, m->n);
+  TN_TRY(shard_json_open(s, m, &root));
+  const json_t *value = shard_json_find(f, root);
+  tn_status status = json_is_string(value) ? shard_text_encode(s, fields, i, m, json_string_value(value),
+                                                               json_string_length(value))
+                                           : shard_json_fail(s, f, m, "a text");
+  json_decref(root);
+  return status;
+}
+
+/* ---- all kinds ---- */
+
+int32_t shard_field_is_measured(const shard_field *f) {
+  return f->kind == SHARD_IMAGE || f->kind == SHARD_NUMBERS || f->kind == SHARD_ARRAY;
 }
 
 tn_status shard_field_measure(const void *handle, const shard_fields *fields, int32_t i, const shard_bytes *m,
                               tn_type *type) {
   const shard_field *f = &fields->v[i];
-  *type = (tn_type){TN_I32, f->kind == SHARD_TEXT, {-1}};
-  if (f->kind == SHARD_NUMBERS) return shard_field_numbers(handle, f, m, type, NULL);
-  if (f->kind != SHARD_IMAGE) return TN_OK;
+  if (f->kind == SHARD_NUMBERS) return shard_numbers_measure(handle, f, m, type);
+  if (f->kind == SHARD_ARRAY) return shard_array_measure(handle, f, m, type);
   image_sink sink = {0};
   tn_status status = shard_picture_decode(handle, fields, m, &sink);
   *type = (tn_type){TN_U8, 3, {3, sink.height, sink.width}};
   return status;
 }
 
+static tn_status shard_class_read(tn_sample *s, const shard_field *f, int32_t i, const shard_bytes *m) {
+  int32_t *to = tn_sample_field(s, i, NULL);
+  int64_t number;
+  if (to == NULL) return TN_ENOMEM;
+  TN_TRY(shard_field_class(s, f, m, &number));
+  *to = (int32_t)number;
+  return TN_OK;
+}
+
 tn_status shard_field_read(tn_sample *s, const shard_fields *fields, int32_t i, const shard_bytes *m) {
   const shard_field *f = &fields->v[i];
-  int64_t number;
-  if (f->kind == SHARD_IMAGE) return shard_picture_read(s, fields, i, m);
-  if (f->kind == SHARD_TEXT) return shard_text_read(s, i, m);
-  void *to = tn_sample_field(s, i, NULL);
-  tn_type type = f->type;
-  if (to == NULL) return TN_ENOMEM;
-  if (f->kind == SHARD_NUMBERS) return shard_field_numbers(s, f, m, &type, to);
-  TN_TRY(shard_field_class(s, f, m, &number));
-  *(int32_t *)to = (int32_t)number;
-  return TN_OK;
+  switch (f->kind) {
+  case SHARD_IMAGE: return shard_picture_read(s, fields, i, m);
+  case SHARD_CLASS: return shard_class_read(s, f, i, m);
+  case SHARD_NUMBERS: return shard_numbers_read(s, f, i, m);
+  case SHARD_ARRAY: return shard_array_read(s, f, i, m);
+  default: return shard_text_read(s, fields, i, m);
+  }
 }

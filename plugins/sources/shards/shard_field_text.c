@@ -13,14 +13,15 @@ static const struct {
 } shard_kinds[] = {{"jpg", SHARD_IMAGE},  {"jpeg", SHARD_IMAGE}, {"png", SHARD_IMAGE},
                    {"webp", SHARD_IMAGE}, {"tif", SHARD_IMAGE},  {"tiff", SHARD_IMAGE},
                    {"avif", SHARD_IMAGE}, {"cls", SHARD_CLASS},  {"json", SHARD_NUMBERS},
-                   {"txt", SHARD_TEXT}};
+                   {"npy", SHARD_ARRAY},  {"txt", SHARD_TEXT}};
 enum { N_SHARD_KINDS = sizeof shard_kinds / sizeof *shard_kinds };
 
 static tn_status shard_text_fail(const void *handle, const char *option, const char *text, size_t n) {
-  return tn_fail(handle, TN_EINVAL, option,
-                 "%s: '%.*s', expected NAME: ENDING|ENDING, such as image: jpg|png, label: cls, text: txt, "
-                 "size: json(KEY) or kind: class(json(KEY))",
-                 option, (int)n, text);
+  return tn_fail(
+      handle, TN_EINVAL, option,
+      "%s: '%.*s', expected NAME: ENDING|ENDING, such as image: jpg|png, label: cls, x: npy, text: txt, "
+      "text: tokens(txt), size: json(KEY) or kind: class(json(KEY))",
+      option, (int)n, text);
 }
 
 static int32_t shard_text_is_ending(char c) { return isalnum((unsigned char)c) || strchr("._-", c) != NULL; }
@@ -65,7 +66,7 @@ static tn_status shard_text_endings(const void *handle, const char *option, cons
     if (kind < 0 || (f->kind >= 0 && f->kind != kind))
       return tn_fail(handle, TN_EINVAL, option,
                      "%s: no field is read from members '.%.*s'%s, expected a picture (jpg, png, webp, tiff, "
-                     "avif), cls, json or txt",
+                     "avif), cls, json, npy or txt",
                      option, (int)(end - at), text + at, kind < 0 ? "" : " and those before it");
     f->kind = kind;
     used += (size_t)snprintf(f->endings + used, SHARD_ENDINGS - used, "%s%.*s", used > 0 ? "|" : "",
@@ -75,10 +76,23 @@ static tn_status shard_text_endings(const void *handle, const char *option, cons
   return TN_OK;
 }
 
-/* Behind the colon. */
+/* The word in front of the brackets: as what a number or a text is read. */
+static const struct {
+  const char *word;
+  int32_t kind;
+} shard_readings[] = {{"class", SHARD_CLASS}, {"tokens", SHARD_TOKENS}, {"text", SHARD_TEXT}};
+
+/* Behind the colon: ENDINGS, json(KEY), or one of these in class(), tokens(), text() or list(). */
 static tn_status shard_text_value(const void *handle, const char *option, const char *text, size_t n,
                                   shard_field *f) {
-  int32_t is_class = shard_text_unwrap("class", &text, &n);
+  const char *word = NULL;
+  int32_t kind = -1;
+  f->is_list = shard_text_unwrap("list", &text, &n);
+  for (size_t i = 0; word == NULL && i < sizeof shard_readings / sizeof *shard_readings; i++) {
+    if (!shard_text_unwrap(shard_readings[i].word, &text, &n)) continue;
+    word = shard_readings[i].word;
+    kind = shard_readings[i].kind;
+  }
   if (shard_text_unwrap("json", &text, &n)) {
     if (n == 0 || n >= SHARD_ENDINGS) return shard_text_fail(handle, option, text, n);
     snprintf(f->key, SHARD_ENDINGS, "%.*s", (int)n, text);
@@ -87,10 +101,13 @@ static tn_status shard_text_value(const void *handle, const char *option, const 
   } else {
     TN_TRY(shard_text_endings(handle, option, text, n, f));
   }
-  if (is_class && f->kind != SHARD_NUMBERS && f->kind != SHARD_TEXT)
-    return tn_fail(handle, TN_EINVAL, option, "%s: class(%s), expected class(json(KEY)) or class(txt)",
-                   option, f->endings);
-  if (is_class) f->kind = SHARD_CLASS;
+  if (word != NULL && f->key[0] == '\0' && f->kind != SHARD_TEXT)
+    return tn_fail(handle, TN_EINVAL, option, "%s: %s(%s), expected %s(json(KEY)) or %s(txt)", option, word,
+                   f->endings, word, word);
+  if (word != NULL) f->kind = kind;
+  if (f->is_list && f->kind != SHARD_NUMBERS && f->kind != SHARD_ARRAY)
+    return tn_fail(handle, TN_EINVAL, option, "%s: list(%s), expected list(json(KEY)) or list(npy)", option,
+                   f->endings);
   return TN_OK;
 }
 

@@ -230,19 +230,19 @@ static void index_warn_others(const shard_index *x, const char *pattern) {
                (long long)x->others, x->other);
 }
 
-tn_status shard_index_scan(const tn_env *env, const char *option, const char *pattern,
+tn_status shard_index_scan(const tn_env *env, const char *option, const char *const *patterns, int32_t n,
                            const shard_fields *fields, shard_index *x) {
   x->env = env;
   x->fields = fields;
   for (int32_t i = 0; i < fields->n; i++) x->most_class[i] = -1;
-  TN_TRY(source_paths_find(env, option, pattern, &x->paths));
+  for (int32_t i = 0; i < n; i++) TN_TRY(source_paths_find(env, option, patterns[i], &x->paths));
   for (int32_t i = 0; i < x->paths.n; i++) TN_TRY(index_scan_file(x, i));
-  index_warn_others(x, pattern);
+  index_warn_others(x, patterns[0]);
   if (x->count > x->n_faults) return TN_OK;
   if (x->n_faults > 0)
     return tn_fail(env, TN_EINVAL, option, "%s: %s", x->paths.v[x->samples[0].file], x->faults[0]);
   return tn_fail(env, TN_EINVAL, option, "%s: holds no member that ends with .%s, as field '%s' has it",
-                 pattern, fields->v[0].endings, fields->v[0].name);
+                 patterns[0], fields->v[0].endings, fields->v[0].name);
 }
 
 void shard_index_keep_part(shard_index *x, double share, int32_t chosen) {

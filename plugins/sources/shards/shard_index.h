@@ -37,9 +37,9 @@ typedef struct shard_index {
   int64_t most_class[SHARD_FIELDS]; /* by field: the greatest class; -1: none */
 } shard_index;
 
-/* Scans the files of a pattern. *index must be zero. `env` and `fields` must outlive it; the caller frees it,
- * also after a failure. */
-tn_status shard_index_scan(const tn_env *env, const char *option, const char *pattern,
+/* Scans the files of n patterns. *index must be zero. `env` and `fields` must outlive it; the caller frees
+ * it, also after a failure. */
+tn_status shard_index_scan(const tn_env *env, const char *option, const char *const *patterns, int32_t n,
                            const shard_fields *fields, shard_index *index);
 void shard_index_free(shard_index *index);
 

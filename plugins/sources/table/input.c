@@ -152,14 +152,24 @@ static tn_status input_skip_mark(table_input *in) {
                  "%s: is UTF-16, expected UTF-8; convert it: iconv -f UTF-16 -t UTF-8", in->path);
 }
 
+static tn_status input_read_first(table_input *in) {
+  in->bytes = tn_new(in->env, in->size + 1);
+  if (in->bytes == NULL) return TN_ENOMEM;
+  TN_TRY(table_input_more(in));
+  return input_skip_mark(in);
+}
+
 tn_status table_input_open(const tn_env *env, const char *path, table_input *in) {
   *in = (table_input){.env = env, .path = path, .fd = -1, .size = INPUT_BLOCK};
   TN_TRY(source_open_file(env, path, &in->fd));
   TN_TRY(input_start(in));
-  in->bytes = tn_new(env, in->size + 1);
-  if (in->bytes == NULL) return TN_ENOMEM;
-  TN_TRY(table_input_more(in));
-  return input_skip_mark(in);
+  return input_read_first(in);
+}
+
+tn_status table_input_open_standard(const tn_env *env, const char *name, table_input *in) {
+  *in = (table_input){.env = env, .path = name, .size = INPUT_BLOCK};
+  in->fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  return in->fd >= 0 ? input_read_first(in) : input_fail(in, "open");
 }
 
 void table_input_close(table_input *in) {

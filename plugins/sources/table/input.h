@@ -22,6 +22,8 @@ typedef struct table_input {
 
 /* Opens a file and reads its first block. The caller calls table_input_close, also after a failure. */
 tn_status table_input_open(const tn_env *env, const char *path, table_input *in);
+/* The same of standard input, which is not unpacked. `name` is for messages. */
+tn_status table_input_open_standard(const tn_env *env, const char *name, table_input *in);
 /* Moves the bytes from `at` on to the front and reads more behind them. */
 tn_status table_input_more(table_input *in);
 void table_input_close(table_input *in);

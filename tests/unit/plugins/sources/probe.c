@@ -79,6 +79,15 @@ tn_status probe_open_taught(probe *p, const tn_source *source, const char *const
   return TN_OK;
 }
 
+void probe_open_files(probe *p, const tn_source *source, const char *const *pairs, const char *const *paths,
+                      int32_t n) {
+  prepare(p, source);
+  if (source->open_files(&p->host.pub.env, fill(p, pairs), paths, n, &p->self) != TN_OK)
+    fail_msg("%s", tn_error_text(p));
+  p->description.struct_size = sizeof(p->description);
+  assert_int_equal(source->describe(&p->host.pub.env, p->self, &p->description), TN_OK);
+}
+
 void probe_close(probe *p) {
   p->source->close(&p->host.pub.env, p->self);
   tn_release(p, p->scratch.memory);

@@ -37,6 +37,9 @@ tn_status probe_open(probe *p, const tn_source *source, const char *const *pairs
 /* The same, with what a source of the training part has learnt (tn_env_learnt). */
 tn_status probe_open_taught(probe *p, const tn_source *source, const char *const *pairs, int32_t split,
                             const char *learnt);
+/* Opens files that a user names; a failure fails the test. */
+void probe_open_files(probe *p, const tn_source *source, const char *const *pairs, const char *const *paths,
+                      int32_t n);
 void probe_close(probe *p);
 /* Expects a failure whose message contains `text`. */
 void probe_refused(const tn_source *source, const char *const *pairs, int32_t split, tn_status code,

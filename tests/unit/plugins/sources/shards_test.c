@@ -1,5 +1,7 @@
+#include <fcntl.h>
 #include <png.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "tests/unit/plugins/sources/probe.h"
 
@@ -197,6 +199,204 @@ static void pictures_and_numbers_are_fields(void **state) {
   probe_close(&p);
 }
 
+/* A .npy file of 2 x n numbers u8 behind each other, from `first` on. */
+static void put_array(const char *name, int n, int first) {
+  char file[256];
+  int used_bytes =
+      10 +
+      snprintf(file + 10, 118, "{'descr': '|u1', 'fortran_order': False, 'shape': (%d, 2), }%*s", n, 40, "");
+  memcpy(file, "\x93NUMPY\x01\x00", 8);
+  file[8] = (char)(used_bytes - 10);
+  file[9] = 0;
+  for (int i = 0; i < 2 * n; i++) file[used_bytes++] = (char)(first + i);
+  put_bytes(name, '0', file, (size_t)used_bytes);
+}
+
+static void arrays_lists_and_texts_are_fields(void **state) {
+  (void)state;
+  probe p;
+  const char *const *pairs = PAIRS("files", in_folder(folder, "a.tar"), "inputs",
+                                   "a: npy, b: list(json(boxes)), c: tokens(json(caption))", "targets",
+                                   "d: text(json(caption))", "tokenizer", "bytes", "length", "4", "pad", "9");
+  put_array("0.npy", 3, 1);
+  put("0.json", "{\"boxes\": [[1, 2], [3, 4]], \"caption\": \"on\"}");
+  put_array("1.npy", 3, 7);
+  put("1.json", "{\"boxes\": [[5, 6]], \"caption\": \"across\"}");
+  put_array("2.npy", 2, 7);
+  put("2.json", "{\"boxes\": [[5, 6, 7]], \"caption\": 3}");
+  put("3.npy", "none");
+  put("3.json", "{\"boxes\": [[5, 6], [1]], \"caption\": 3}");
+  write_archive("a.tar");
+  open_part(&p, pairs, TN_SPLIT_TRAIN);
+  const tn_field *f = p.description.fields;
+  assert_true(f[0].type.dtype == TN_U8 && f[0].type.dims[0] == 3 && f[0].type.dims[1] == 2);
+  assert_true(f[1].type.dtype == TN_F32 && f[1].type.dims[0] == -1 && f[1].type.dims[1] == 2);
+  assert_true(f[2].type.dtype == TN_I32 && f[2].type.dims[0] == 4);
+  assert_int_equal(probe_read(&p, 0, 0), TN_OK);
+  assert_int_equal(((const uint8_t *)p.value[0])[5], 6);
+  assert_float_equal(((const float *)p.value[1])[3], 4, 0);
+  assert_memory_equal(p.value[2], ((const int32_t[]){'o', 'n', 9, 9}), 16);
+  assert_memory_equal(p.value[3], ((const int32_t[]){'o', 'n', 9, 9}), 16);
+  assert_int_equal(probe_read(&p, 1, 0), TN_OK);
+  assert_int_equal(p.type[1].dims[0], 1);
+  assert_memory_equal(p.value[2], ((const int32_t[]){'a', 'c', 'r', 'o'}), 16);
+  expect_refused_sample(&p, 2,
+                        "a.tar: 2.npy: 'a' has 2 numbers, expected 3 as in the first sample (dimension 0");
+  expect_refused_sample(&p, 3, "a.tar: 3.npy: does not begin with");
+  const char *learnt;
+  assert_int_equal(shards_source.learnt(&p.host.pub.env, p.self, &learnt), TN_OK);
+  assert_non_null(strstr(learnt, "model"));
+  probe_close(&p);
+  pairs = PAIRS("files", in_folder(folder, "a.tar"), "inputs", "b: json(boxes)", "targets", "");
+  open_part(&p, pairs, TN_SPLIT_TRAIN);
+  expect_refused_sample(&p, 1, "a.tar: 1.json: 'boxes' has 1 numbers, expected 2");
+  expect_refused_sample(&p, 2, "'boxes' has 1 numbers, expected 2");
+  expect_refused_sample(&p, 3,
+                        "has no 'boxes', expected a number or lists of numbers of equal lengths there");
+  probe_close(&p);
+}
+
+static void archives_are_predicted(void **state) {
+  (void)state;
+  probe p;
+  char name[256];
+  put_archives();
+  open_part(&p, PAIRS(BOTH), TN_SPLIT_TRAIN);
+  probe_close(&p);
+  const char *const paths[] = {in_folder(folder, "a-09.tar"), in_folder(folder, "a-08.tar")};
+  probe_open_files(&p, &shards_source, PAIRS(BOTH), paths, 2);
+  assert_int_equal(p.description.count, 12);
+  assert_int_equal(p.description.n_fields, 1);
+  assert_int_equal(shards_source.name(&p.host.pub.env, p.self, 0, name, sizeof name), TN_OK);
+  assert_non_null(strstr(name, "a-09.tar: d/006"));
+  probe_close(&p);
+}
+
+/* ---- archives that are read in order ---- */
+
+/* Packs a file by gzip, as NAME.gz; `cut` bytes are left out at the end. */
+static void pack(const char *name, size_t cut) {
+  char path[1024];
+  static uint8_t bytes[MOST];
+  FILE *file = fopen(in_folder(folder, name), "rb");
+  size_t n = fread(bytes, 1, sizeof bytes, file);
+  fclose(file);
+  snprintf(path, sizeof path, "%s.gz", in_folder(folder, name));
+  gzFile packed = gzopen(path, "wb");
+  assert_int_equal(gzwrite(packed, bytes, (unsigned)n), (int)n);
+  gzclose(packed);
+  file = fopen(path, "rb");
+  n = fread(bytes, 1, sizeof bytes, file);
+  fclose(file);
+  write_file(path, bytes, n - cut);
+}
+
+static void put_packed(void) {
+  put_archives();
+  pack("a-08.tar", 0);
+  pack("a-09.tar", 0);
+}
+
+#define PACKED "files", in_folder(folder, "a-*.tar.gz"), "inputs", "text: txt", "classes", "[3]"
+
+/* The number of a sample, by its text. */
+static int number_at(probe *p, int64_t index) {
+  char text[16] = "";
+  if (probe_read(p, index, 0) != TN_OK) fail_msg("%s", probe_error(p));
+  for (int i = 0; i < p->type[0].dims[0]; i++) text[i] = (char)((const int32_t *)p->value[0])[i];
+  int number = atoi(text + 1);
+  assert_int_equal(*(const int32_t *)p->value[1], number % 3);
+  return number;
+}
+
+static void packed_archives_are_read_in_order(void **state) {
+  (void)state;
+  probe p;
+  char name[256];
+  put_packed();
+  open_part(&p, PAIRS(PACKED, "valid", in_folder(folder, "a-*.tar.gz")), TN_SPLIT_VALID);
+  assert_int_equal(p.description.count, -1);
+  for (int i = 0; i < 30; i++) assert_int_equal(number_at(&p, i), i % 12);
+  assert_int_equal(number_at(&p, 7), 7); /* it is kept */
+  assert_int_equal(shards_source.name(&p.host.pub.env, p.self, 7, name, sizeof name), TN_OK);
+  assert_non_null(strstr(name, "a-09.tar.gz: d/007"));
+  assert_int_equal(number_at(&p, 1500), 0);
+  assert_int_equal(number_at(&p, 3), 3); /* from the start again */
+  probe_close(&p);
+}
+
+static void a_buffer_shuffles_and_any_sample_can_be_reached(void **state) {
+  (void)state;
+  probe p;
+  int first[36], seen[12] = {0}, moved = 0;
+  put_packed();
+  open_part(&p, PAIRS(PACKED, "shuffle_buffer", "5"), TN_SPLIT_TRAIN);
+  for (int i = 0; i < 36; i++) {
+    first[i] = number_at(&p, i);
+    seen[first[i]]++;
+    moved += first[i] != i % 12;
+  }
+  for (int i = 0; i < 12; i++) assert_in_range(seen[i], 1, 5);
+  assert_true(moved > 20);
+  probe_close(&p);
+  open_part(&p, PAIRS(PACKED, "shuffle_buffer", "5"), TN_SPLIT_TRAIN);
+  assert_int_equal(number_at(&p, 20), first[20]);
+  assert_int_equal(number_at(&p, 4), first[4]);
+  assert_int_equal(number_at(&p, 35), first[35]);
+  probe_close(&p);
+  open_part(&p, PAIRS(BOTH, "classes", "[3]", "shuffle_buffer", "12"), TN_SPLIT_TRAIN); /* not packed */
+  assert_int_equal(p.description.count, -1);
+  probe_close(&p);
+}
+
+static void a_damaged_part_of_a_stream_is_a_sample_that_names_it(void **state) {
+  (void)state;
+  probe p;
+  put_packed();
+  pack("a-08.tar", 20);
+  open_part(&p, PAIRS(PACKED, "shuffle_buffer", "1"), TN_SPLIT_TRAIN);
+  int faults = 0, good = 0;
+  for (int i = 0; i < 12; i++) {
+    tn_status status = probe_read(&p, i, 0);
+    good += status == TN_OK;
+    faults +=
+        status == TN_EINVAL && strstr(probe_error(&p), "a-08.tar.gz: the packed data are damaged") != NULL;
+    assert_true(status == TN_OK || status == TN_EINVAL);
+  }
+  assert_true(faults >= 1 && good >= 6 && faults + good == 12);
+  probe_close(&p);
+}
+
+static void standard_input_is_read_once(void **state) {
+  (void)state;
+  probe p;
+  for (int i = 0; i < 6; i++) put_sample(i);
+  write_archive("a.tar");
+  int kept = dup(STDIN_FILENO), fd = open(in_folder(folder, "a.tar"), O_RDONLY);
+  dup2(fd, STDIN_FILENO);
+  close(fd);
+  open_part(&p, PAIRS("files", "-", TEXTS, "classes", "[3]", "shuffle_buffer", "1"), TN_SPLIT_TRAIN);
+  for (int i = 0; i < 6; i++) assert_int_equal(number_at(&p, i), i);
+  assert_int_equal(number_at(&p, 2), 2);
+  assert_int_equal(probe_read(&p, 6, 0), TN_EIO);
+  assert_non_null(strstr(probe_error(&p), "standard input has ended after 6 samples"));
+  probe_close(&p);
+  dup2(kept, STDIN_FILENO);
+  close(kept);
+}
+
+static void a_stream_lacks_what_an_index_tells(void **state) {
+  (void)state;
+  put_packed();
+  probe_refused(&shards_source, PAIRS("files", in_folder(folder, "a-*.tar.gz"), TEXTS), TN_SPLIT_TRAIN,
+                TN_EINVAL, "the classes of archives that are read in order are not counted");
+  probe_refused(&shards_source, PAIRS(PACKED, "split", "0.5"), TN_SPLIT_VALID, TN_EINVAL,
+                "archives that are read in order cannot be divided");
+  probe_refused(&shards_source, PAIRS(BOTH, "valid", in_folder(folder, "a-*.tar.gz")), TN_SPLIT_TRAIN,
+                TN_EINVAL, "are not counted; set classes");
+  probe_starve(&shards_source, PAIRS(PACKED, "shuffle_buffer", "2"));
+}
+
 static void samples_that_lack_or_repeat_a_member_are_named(void **state) {
   (void)state;
   probe p;
@@ -298,6 +498,8 @@ static void wrong_archives_and_options_are_refused(void **state) {
       {"label: txt", "there are two fields 'label'"},
       {"", "inputs: names no field"},
       {"x: jpg", "holds no member that ends with .jpg, as field 'x' has it"},
+      {"x: list(txt)", "list(txt), expected list(json(KEY)) or list(npy)"},
+      {"x: tokens(txt)", "field 'x': expected tokenizer = FILE"},
   };
   put("d/0.txt", "n");
   write_archive("a.tar");
@@ -381,12 +583,25 @@ static void every_refused_allocation_is_survived(void **state) {
 int main(void) {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, start, stop)
   const struct CMUnitTest tests[] = {
-      CASE(members_with_one_stem_are_a_sample),   CASE(every_way_to_write_a_name_is_read),
-      CASE(pictures_and_numbers_are_fields),      CASE(samples_that_lack_or_repeat_a_member_are_named),
-      CASE(links_and_sparse_files_are_skipped),   CASE(damage_is_a_sample_that_names_it),
-      CASE(archives_without_an_end_are_read),     CASE(wrong_archives_and_options_are_refused),
-      CASE(choices_and_patterns_name_files),      CASE(parts_are_disjoint_and_complete),
-      CASE(other_archives_may_be_for_validation), CASE(every_refused_allocation_is_survived),
+      CASE(members_with_one_stem_are_a_sample),
+      CASE(every_way_to_write_a_name_is_read),
+      CASE(pictures_and_numbers_are_fields),
+      CASE(samples_that_lack_or_repeat_a_member_are_named),
+      CASE(links_and_sparse_files_are_skipped),
+      CASE(damage_is_a_sample_that_names_it),
+      CASE(archives_without_an_end_are_read),
+      CASE(wrong_archives_and_options_are_refused),
+      CASE(choices_and_patterns_name_files),
+      CASE(parts_are_disjoint_and_complete),
+      CASE(other_archives_may_be_for_validation),
+      CASE(every_refused_allocation_is_survived),
+      CASE(arrays_lists_and_texts_are_fields),
+      CASE(archives_are_predicted),
+      CASE(packed_archives_are_read_in_order),
+      CASE(a_buffer_shuffles_and_any_sample_can_be_reached),
+      CASE(a_damaged_part_of_a_stream_is_a_sample_that_names_it),
+      CASE(standard_input_is_read_once),
+      CASE(a_stream_lacks_what_an_index_tells),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
