@@ -8,6 +8,20 @@
 
 enum { ROWS = 80 };
 
+/* Keys of the source, and the model for its fields. */
+#define PASSENGERS                                                                                           \
+  "source = table\nfile = train.csv\nsplit = 0.25\ninputs =\n"                                               \
+  "    numbers: numbers(Age, Fare, missing=median, standardize=yes)\n"                                       \
+  "    sex:     category(Sex)\n"                                                                             \
+  "targets = survived: category(Survived)\n"
+#define MODEL                                                                                                \
+  "[model]\ninputs = numbers: f32[2], sex: i32[]\ntargets = survived: i32[]\nlayers =\n"                     \
+  "    e:   embedding(rows=2, width=4) <- sex\n"                                                             \
+  "    x:   concat <- numbers, e\n"                                                                          \
+  "    fc1: linear(8)\n         relu\n    fc2: linear(2)\n"                                                  \
+  "loss = cross_entropy\nmetrics = accuracy\n"                                                               \
+  "[optimizer]\ntype = adamw\nlr = 0.02\n"
+
 /* Survival follows the sex; some ages are missing. */
 static void write_passengers(void) {
   char text[8192] = "Name,Sex,Age,Fare,Survived\n";
@@ -21,18 +35,10 @@ static void write_passengers(void) {
   }
   file_write("train.csv", text);
   file_write("new.csv", "Fare,Age,Sex\n30,,female\n8,40,male\n");
-  file_write("net.ini", "[run]\nname = run\nepochs = 20\n"
-                        "[data]\nsource = table\nfile = train.csv\nsplit = 0.25\nbatch = 8\n"
-                        "inputs =\n"
-                        "    numbers: numbers(Age, Fare, missing=median, standardize=yes)\n"
-                        "    sex:     category(Sex)\n"
-                        "targets = survived: category(Survived)\n"
-                        "[model]\ninputs = numbers: f32[2], sex: i32[]\ntargets = survived: i32[]\nlayers =\n"
-                        "    e:   embedding(rows=2, width=4) <- sex\n"
-                        "    x:   concat <- numbers, e\n"
-                        "    fc1: linear(8)\n         relu\n    fc2: linear(2)\n"
-                        "loss = cross_entropy\nmetrics = accuracy\n"
-                        "[optimizer]\ntype = adamw\nlr = 0.02\n");
+  file_write("net.ini", "[run]\nname = run\nepochs = 20\n[data]\nbatch = 8\n" PASSENGERS MODEL);
+  file_write("two.ini", "[run]\nname = run\nepochs = 10\n"
+                        "[data]\nbatch = 8\nsource = concat\nsources = a, b\nweights = [1, 2]\n"
+                        "[source a]\n" PASSENGERS "[source b]\n" PASSENGERS MODEL);
 }
 
 /* 100 + 20 a, of which the model learns a standardized part. */
@@ -85,6 +91,17 @@ static void rows_of_another_table_are_predicted_without_the_first(void **state) 
                    65);
   assert_non_null(
       strstr(program_err, "the weights were trained with other data: the number of columns differs"));
+}
+
+/* Each of two joined tables has learnt for itself. */
+static void joined_tables_travel_with_the_weights(void **state) {
+  (void)state;
+  write_passengers();
+  program_json(0, "train two.ini");
+  unlink("train.csv");
+  const json_t *r = program_json(0, "predict runs/run --input new.csv");
+  assert_string_equal(best_name(r, 0), "yes");
+  assert_string_equal(best_name(r, 1), "no");
 }
 
 static void a_run_is_resumed_with_any_number_of_workers(void **state) {
@@ -170,6 +187,7 @@ static void init_proposes_a_network_for_a_table(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       IN_FOLDER(rows_of_another_table_are_predicted_without_the_first),
+      IN_FOLDER(joined_tables_travel_with_the_weights),
       IN_FOLDER(a_run_is_resumed_with_any_number_of_workers),
       IN_FOLDER(a_resumed_run_keeps_what_it_has_learnt),
       IN_FOLDER(predictions_are_in_the_units_of_the_table),
