@@ -1,5 +1,6 @@
 /* Tar archives of samples. The first byte says whether every block gets a checksum that fits, so that changed
- * headers are read as well. */
+ * headers are read as well, whether the archive is read in order, and which fields it
+ * has. */
 #include <stdio.h>
 
 #include "core/config/options/options.h"
@@ -9,7 +10,7 @@
 
 extern const tn_source shards_source;
 
-enum { FIELDS = 5, MOST_SAMPLES = 4 };
+enum { FIELDS = 8, MOST_SAMPLES = 4 };
 
 typedef struct sample {
   tn_sample_host host;
@@ -33,7 +34,7 @@ static void read_some(fuzz *f, void *self) {
   char name[256];
   s.host.pub.scratch = &s.scratch;
   shards_source.describe(&f->env, self, &description);
-  for (int64_t i = 0; i < MOST_SAMPLES && i < description.count; i++) {
+  for (int64_t i = 0; i < MOST_SAMPLES && (description.count < 0 || i < description.count); i++) {
     int64_t number;
     s.host.pub.index = i;
     fuzz_judge(f, shards_source.read(&s.host.pub, self));
@@ -44,12 +45,16 @@ static void read_some(fuzz *f, void *self) {
   tn_release(f, s.scratch.memory);
 }
 
-static tn_status set_options(fuzz *f, tn_options *options, const char *path) {
-  static const char *const pairs[][2] = {{"inputs", "image: jpg|png, text: txt, at: json(a.b)"},
-                                         {"targets", "label: cls, kind: class(json(k))"},
-                                         {"max_pixels", "65536"},
-                                         {"classes", "[10, 10]"},
-                                         {"size", "0"}};
+static tn_status set_options(fuzz *f, tn_options *options, const char *path, uint8_t choice) {
+  const char *const pairs[][2] = {
+      {"inputs", choice & 4 ? "x: npy, y: list(json(l)), z: tokens(txt), w: text(json(t))"
+                            : "image: jpg|png, text: txt, at: json(a.b)"},
+      {"tokenizer", "bytes"},
+      {"shuffle_buffer", choice & 2 ? "2" : "0"},
+      {"targets", "label: cls, kind: class(json(k))"},
+      {"max_pixels", "65536"},
+      {"classes", "[10, 10]"},
+      {"size", "0"}};
   options->folder = "/";
   TN_TRY(tn_options_set_text(f, options, "files", path));
   for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
@@ -89,7 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
   fuzz_open(&f);
   tn_arena arena = tn_arena_new(&f);
   tn_status status = tn_options_start(&f, &arena, &shards_source.item, &options);
-  if (status == TN_OK) status = set_options(&f, &options, path);
+  if (status == TN_OK) status = set_options(&f, &options, path, size > 0 ? bytes[0] : 0);
   if (status == TN_OK) status = shards_source.open(&f.env, options.data, TN_SPLIT_TRAIN, 1, &self);
   fuzz_judge(&f, status);
   if (status == TN_OK) {
