@@ -6,6 +6,7 @@
 
 #include "core/step/values/finite_rows.h"
 #include "core/infer/prediction/forward_pass.h"
+#include "core/infer/prediction/picture_source.h"
 #include "core/infer/prediction/predict_classes.h"
 #include "core/infer/prediction/predict_csv.h"
 #include "core/infer/prediction/predict_inputs.h"
@@ -18,6 +19,7 @@ typedef struct tn_predict_command {
   tn_run *run;
   const tn_predict_options *options;
   tn_predict_inputs inputs;
+  tn_picture_source pictures;
   tn_forward forward;
   tn_predict_outputs outputs;
   json_t *predictions;
@@ -49,6 +51,13 @@ static tn_status predict_attach(tn_predict_command *p) {
                                .inputs_alone = true,
                                .workers = data->given ? (int32_t)data->section.workers : 0,
                                .where = arrays ? NULL : data->where};
+  TN_TRY(tn_picture_source_open(&p->inputs, &p->pictures));
+  if (p->pictures.wanted) {
+    options.source = p->pictures.source;
+    options.source_options = p->pictures.options;
+    options.transforms = p->pictures.transforms;
+    options.n_transforms = p->pictures.n_transforms;
+  }
   return tn_forward_attach(&p->forward, &options, p->inputs.paths[0]);
 }
 

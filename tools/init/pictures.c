@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tenon/file_names.h"
 #include "tools/cli/cli.h"
 
 enum { PICTURES_MOST_EXAMINED = 4096 };
@@ -153,13 +153,7 @@ bool pictures_size_in(const void *bytes, size_t n, long long *width, long long *
 
 /* ---- folders ---- */
 
-bool pictures_has_suffix(const char *name) {
-  static const char *const endings[] = {".jpg", ".jpeg", ".png", ".webp", ".tif", ".tiff", ".avif"};
-  const char *dot = strrchr(name, '.');
-  for (size_t i = 0; name[0] != '.' && dot != NULL && i < sizeof endings / sizeof *endings; i++)
-    if (strcasecmp(dot, endings[i]) == 0) return true;
-  return false;
-}
+bool pictures_has_suffix(const char *name) { return name[0] != '.' && tn_name_is_picture(name); }
 
 static bool pictures_is_folder(const char *path) {
   struct stat info;
@@ -240,8 +234,7 @@ static int pictures_check(const cli_args *args, const char *folder, const pictur
   if (found->train.classes >= 2 && found->train.count >= 2 && examined > 0) return CLI_OK;
   return cli_refuse(
       args, CLI_DATA,
-      "%s: has %lld folder%s with %lld .jpg, .png, .webp, .tiff or .avif files, %d of which can be read; "
-      "expected "
+      "%s: has %lld folder%s with %lld " TN_PICTURE_ENDINGS " files, %d of which can be read; expected "
       "a folder for each class, at least two, with such files (CLASS/FILE.jpg), or train/ with such folders; "
       "pictures of other kinds must be converted",
       folder, found->train.classes, found->train.classes == 1 ? "" : "s", found->train.count, examined);

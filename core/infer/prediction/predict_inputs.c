@@ -8,6 +8,7 @@
 #include "core/base/text/text.h"
 #include "core/formats/npy.h"
 #include "core/step/checks/check_model.h"
+#include "tenon/file_names.h"
 
 /* ---- the inputs that the user names ---- */
 
@@ -192,17 +193,12 @@ tn_status tn_predict_inputs_read(tn_predict_inputs *p) {
   return predict_read_arrays(p);
 }
 
-static bool predict_is_picture(const char *path) {
-  static const char *const endings[] = {".jpg", ".jpeg", ".png", ".JPG", ".JPEG", ".PNG"};
-  for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
-    if (tn_text_ends(path, endings[i])) return true;
-  return false;
-}
+static bool predict_is_one(const char *path) { return tn_name_is_picture(path) || tn_name_is_sound(path); }
 
 /* A folder and a table have any number of samples. */
 int64_t tn_predict_inputs_samples(const tn_predict_inputs *p, int64_t batch) {
   int64_t n = 0;
   if (p->arrays) return tn_predict_rows_count(&p->rows);
-  for (int32_t i = 0; i < p->options->n_inputs; i++) n += predict_is_picture(p->paths[i]) ? 1 : batch;
+  for (int32_t i = 0; i < p->options->n_inputs; i++) n += predict_is_one(p->paths[i]) ? 1 : batch;
   return n;
 }

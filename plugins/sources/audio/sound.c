@@ -3,7 +3,6 @@
 #include "plugins/sources/audio/sound.h"
 
 #include <string.h>
-#include <strings.h>
 
 /* Formats of libsndfile. */
 typedef struct sound_format {
@@ -68,17 +67,4 @@ void sound_close(const void *handle, sound *s) {
 #endif
   (void)handle;
   s->packed = NULL;
-}
-
-int sound_has_ending(const char *name) {
-  static const char *const endings[] = {".wav",
-#ifdef AUDIO_SNDFILE
-                                        ".flac", ".ogg",  ".oga", ".opus", ".mp3",
-                                        ".aif",  ".aiff", ".au",  ".caf"
-#endif
-  };
-  const char *dot = strrchr(name, '.');
-  for (size_t i = 0; dot != NULL && i < sizeof endings / sizeof *endings; i++)
-    if (strcasecmp(dot, endings[i]) == 0) return 1;
-  return 0;
 }

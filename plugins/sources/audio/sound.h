@@ -20,9 +20,6 @@ tn_status sound_open(const void *handle, const char *where, const uint8_t *bytes
 tn_status sound_mix(const void *handle, const char *where, sound *s, int64_t n, float *to);
 void sound_close(const void *handle, sound *s);
 
-/* Whether the name ends as that of a sound which this build reads. */
-int sound_has_ending(const char *name);
-
 /* sndfile.c: the same, by libsndfile. */
 tn_status sound_open_packed(const void *handle, const char *where, const uint8_t *bytes, size_t n, sound *s);
 tn_status sound_mix_packed(const void *handle, const char *where, sound *s, int64_t n, float *to);

@@ -1,10 +1,9 @@
 /* plugins/sources/image/decode.c: selects the decoder of a file. A new format has a file beside jpeg.c, a
- * line in image.h, a row here, and its endings in image_has_ending and in tools/init/pictures.c. A format
+ * line in image.h, a row here, and its endings in include/tenon/file_names.h. A format
  * whose library the build lacks (plugins/sources/meson.build) has no function. */
 #include "plugins/sources/image/image.h"
 
 #include <string.h>
-#include <strings.h>
 
 typedef struct image_format {
   const char *name, *package; /* on Debian, with the library that decodes it */
@@ -53,12 +52,4 @@ tn_status image_decode(image_sink *sink, const uint8_t *bytes, size_t count) {
                    sink->path, f->name, f->package);
   }
   return tn_fail(sink->handle, TN_EINVAL, NULL, "%s: is neither JPEG, PNG, WebP, TIFF nor AVIF", sink->path);
-}
-
-int image_has_ending(const char *name) {
-  static const char *const endings[] = {".jpg", ".jpeg", ".png", ".webp", ".tif", ".tiff", ".avif"};
-  const char *dot = strrchr(name, '.');
-  for (size_t i = 0; dot != NULL && i < sizeof endings / sizeof *endings; i++)
-    if (strcasecmp(dot, endings[i]) == 0) return 1;
-  return 0;
 }

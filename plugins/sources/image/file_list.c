@@ -1,7 +1,6 @@
 /* plugins/sources/image/file_list.c: lists folders and sorts their entries, so that the index of a sample
  * does not depend on the file system. */
 #include "plugins/sources/image/file_list.h"
-#include "plugins/sources/image/image.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,6 +10,8 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+
+#include "tenon/file_names.h"
 
 /* Allocates a larger block, copies `used` bytes to it and frees the old one. */
 static void *file_list_grow(const tn_env *env, void *block, size_t used, size_t size) {
@@ -73,7 +74,7 @@ static int64_t find_name(const name_list *list, const char *name) {
   return -1;
 }
 
-int file_list_is_folder(const char *parent, const struct dirent *entry) {
+static int file_list_is_folder(const char *parent, const struct dirent *entry) {
   if (entry->d_type != DT_UNKNOWN && entry->d_type != DT_LNK) return entry->d_type == DT_DIR;
   char path[PATH_MAX];
   struct stat info;
@@ -82,7 +83,11 @@ int file_list_is_folder(const char *parent, const struct dirent *entry) {
 }
 
 static int is_image(const char *parent, const struct dirent *entry) {
-  return image_has_ending(entry->d_name) && !file_list_is_folder(parent, entry);
+  return tn_name_is_picture(entry->d_name) && !file_list_is_folder(parent, entry);
+}
+
+static int is_sound(const char *parent, const struct dirent *entry) {
+  return tn_name_is_sound(entry->d_name) && !file_list_is_folder(parent, entry);
 }
 
 /* Hidden entries, such as .DS_Store and ._photo.jpg of macOS, and those of Windows. */
@@ -134,14 +139,14 @@ static tn_status list_class(const tn_env *env, image_list *list, int64_t k) {
   /* Validation may lack a class of training. */
   if (stat(path, &info) != 0 && errno == ENOENT) return TN_OK;
   if (list->others.count == 0) list->others.class = k;
-  TN_TRY(list_folder(env, path, list->is_sound != NULL ? list->is_sound : is_image, &list->files,
-                     &list->others));
+  TN_TRY(list_folder(env, path, list->is_of_sounds ? is_sound : is_image, &list->files, &list->others));
   list->first[k + 1] = list->files.count;
   if (list->first[k + 1] > list->first[k]) return TN_OK;
-  if (list->is_sound != NULL) return tn_fail(env, TN_EINVAL, "folder", "%s: has no sounds", path);
-  return tn_fail(env, TN_EINVAL, "folder",
-                 "%s: has no " IMAGE_ENDINGS " files; where they are in further folders, set nested = yes",
-                 path);
+  if (list->is_of_sounds)
+    return tn_fail(env, TN_EINVAL, "folder", "%s: has no " TN_SOUND_ENDINGS " files", path);
+  return tn_fail(
+      env, TN_EINVAL, "folder",
+      "%s: has no " TN_PICTURE_ENDINGS " files; where they are in further folders, set nested = yes", path);
 }
 
 /* ---- classes ---- */
@@ -276,9 +281,10 @@ void image_list_keep_part(image_list *list, double share, int chosen) {
 
 /* ---- files that the user names ---- */
 
-static tn_status file_list_add_folder(const tn_env *env, name_list *list, const char *path, int depth);
+static tn_status file_list_add_folder(const tn_env *env, int32_t sounds, name_list *list, const char *path,
+                                      int depth);
 
-static tn_status file_list_add_entries(const tn_env *env, name_list *list, const char *path,
+static tn_status file_list_add_entries(const tn_env *env, int32_t sounds, name_list *list, const char *path,
                                        const name_list *names, int depth) {
   char entry[PATH_MAX];
   size_t length = strlen(path);
@@ -288,32 +294,35 @@ static tn_status file_list_add_entries(const tn_env *env, name_list *list, const
     int n = snprintf(entry, sizeof entry, "%s%s%s", path, separator, name_at(names, i));
     if (n < 0 || (size_t)n >= sizeof entry)
       return tn_fail(env, TN_EINVAL, NULL, "%s/%s: the path is too long", path, name_at(names, i));
-    status = depth > 0 ? file_list_add_folder(env, list, entry, depth) : file_list_add_name(env, list, entry);
+    status = depth > 0 ? file_list_add_folder(env, sounds, list, entry, depth)
+                       : file_list_add_name(env, list, entry);
   }
   return status;
 }
 
-/* The pictures of the folder, then those of its folders. */
-static tn_status file_list_add_folder(const tn_env *env, name_list *list, const char *path, int depth) {
-  name_list pictures = {0}, folders = {0};
+/* The files of the folder, then those of its folders. */
+static tn_status file_list_add_folder(const tn_env *env, int32_t sounds, name_list *list, const char *path,
+                                      int depth) {
+  name_list files = {0}, folders = {0};
   other_entries others = {0};
   if (depth == DEEPEST)
     return tn_fail(env, TN_EINVAL, NULL, "%s: folders lie deeper than %d", path, (int)DEEPEST);
-  tn_status status = list_folder(env, path, is_image, &pictures, &others);
+  tn_status status = list_folder(env, path, sounds ? is_sound : is_image, &files, &others);
   if (status == TN_OK) status = list_folder(env, path, file_list_is_folder, &folders, &others);
-  if (status == TN_OK) status = file_list_add_entries(env, list, path, &pictures, 0);
-  if (status == TN_OK) status = file_list_add_entries(env, list, path, &folders, depth + 1);
-  image_names_free(env, &pictures);
+  if (status == TN_OK) status = file_list_add_entries(env, sounds, list, path, &files, 0);
+  if (status == TN_OK) status = file_list_add_entries(env, sounds, list, path, &folders, depth + 1);
+  image_names_free(env, &files);
   image_names_free(env, &folders);
   return status;
 }
 
-tn_status image_names_add(const tn_env *env, name_list *list, const char *path) {
+tn_status image_names_add(const tn_env *env, int32_t sounds, const char *path, name_list *list) {
   struct stat info;
   int64_t before = list->count;
   if (stat(path, &info) != 0) return tn_fail(env, TN_EIO, NULL, "%s: %s", path, strerror(errno));
   if (!S_ISDIR(info.st_mode)) return file_list_add_name(env, list, path);
-  tn_status status = file_list_add_folder(env, list, path, 1);
+  tn_status status = file_list_add_folder(env, sounds, list, path, 1);
   if (status != TN_OK || list->count > before) return status;
-  return tn_fail(env, TN_EINVAL, NULL, "%s: has no " IMAGE_ENDINGS " files", path);
+  return tn_fail(env, TN_EINVAL, NULL, "%s: has no %s files", path,
+                 sounds ? TN_SOUND_ENDINGS : TN_PICTURE_ENDINGS);
 }

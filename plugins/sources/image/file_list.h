@@ -1,7 +1,6 @@
 /* plugins/sources/image/file_list.h: lists the files of a folder of class folders. */
 #pragma once
 
-#include <dirent.h>
 #include <limits.h>
 
 #include "plugins/sources/sources.h"
@@ -26,8 +25,7 @@ typedef struct other_entries {
 } other_entries;
 
 typedef struct image_list {
-  /* set in front of image_list_read: files are sounds, those of which this is true, not pictures; or NULL */
-  int (*is_sound)(const char *parent, const struct dirent *entry);
+  int32_t is_of_sounds; /* set in front of image_list_read: files are sounds, not pictures */
   char *root;           /* the folder of class folders */
   name_list classes;    /* sorted */
   name_list files;      /* class by class, sorted within each */
@@ -35,11 +33,9 @@ typedef struct image_list {
   other_entries others; /* of class folders */
 } image_list;
 
-/* Whether an entry of a folder is a folder, or a link to one. */
-int file_list_is_folder(const char *parent, const struct dirent *entry);
 /* Lists the folder `root`. The classes are the folders in `reference`: root itself, or the training part,
  * whose numbering validation shares; with `nested` all folders in it that have pictures, by their paths.
- * *list must be zero before, apart from is_sound. The caller calls image_list_free, also after a failure.
+ * *list must be zero before, apart from is_of_sounds. The caller calls image_list_free, also after a failure.
  */
 tn_status image_list_read(const tn_env *env, const char *root, const char *reference, int nested,
                           image_list *list);
@@ -49,9 +45,9 @@ void image_list_free(const tn_env *env, image_list *list);
  * two or more, with `chosen`, and the others without. */
 void image_list_keep_part(image_list *list, double share, int chosen);
 
-/* Adds the path of a picture, or those of the pictures in a folder and the folders in it, sorted. *list must
- * be zero before the first call. The caller calls image_names_free, also after a failure. */
-tn_status image_names_add(const tn_env *env, name_list *list, const char *path);
+/* Adds the path of a picture (or sound), or those of the pictures in a folder and the folders in it, sorted.
+ * *list must be zero before the first call. The caller calls image_names_free, also after a failure. */
+tn_status image_names_add(const tn_env *env, int32_t sounds, const char *path, name_list *list);
 void image_names_free(const tn_env *env, name_list *list);
 
 /* The class of a file. */

@@ -22,9 +22,6 @@ typedef struct image_sink {
 
 /* Decodes a file; the first bytes determine the format. TN_EUNSUPPORTED: the build lacks its library. */
 tn_status image_decode(image_sink *sink, const uint8_t *bytes, size_t count);
-/* Whether a file has the name of a picture, and the endings for messages. */
-int image_has_ending(const char *name);
-#define IMAGE_ENDINGS ".jpg, .png, .webp, .tiff or .avif"
 
 /* Fails if the picture is empty or has more than most_pixels. */
 tn_status image_check_size(const image_sink *sink, uint64_t height, uint64_t width);

@@ -8,6 +8,7 @@
 
 #include "plugins/sources/image/image.h"
 #include "plugins/sources/image/file_list.h"
+#include "tenon/file_names.h"
 
 typedef struct folder_options {
   const char *folder, *subfolder;
@@ -229,11 +230,12 @@ static void folder_warn_others(const folder_source *f, int32_t split) {
   if (others->count == 0 || (f->options.split > 0 && split == TN_SPLIT_VALID)) return;
   const char *class = name_at(&f->list.classes, others->class);
   if (others->count == 1)
-    tn_env_log(&f->env, TN_LOG_WARN, "%s/%s/%s: is no " IMAGE_ENDINGS " file and is skipped", f->list.root,
-               class, others->name);
+    tn_env_log(&f->env, TN_LOG_WARN, "%s/%s/%s: is no " TN_PICTURE_ENDINGS " file and is skipped",
+               f->list.root, class, others->name);
   else
     tn_env_log(&f->env, TN_LOG_WARN,
-               "%s: %lld entries of class folders are no " IMAGE_ENDINGS " files and are skipped, such as "
+               "%s: %lld entries of class folders are no " TN_PICTURE_ENDINGS
+               " files and are skipped, such as "
                "%s/%s",
                f->list.root, (long long)others->count, class, others->name);
 }
@@ -256,7 +258,8 @@ static tn_status folder_open_files(tn_env *env, const void *opts, const char *co
   folder_source *f = folder_new(env, opts);
   if (f == NULL) return TN_ENOMEM;
   tn_status status = TN_OK;
-  for (int32_t i = 0; status == TN_OK && i < n; i++) status = image_names_add(&f->env, &f->given, paths[i]);
+  for (int32_t i = 0; status == TN_OK && i < n; i++)
+    status = image_names_add(&f->env, 0, paths[i], &f->given);
   return folder_finish_open(env, f, status, source);
 }
 

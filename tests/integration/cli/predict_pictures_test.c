@@ -172,6 +172,24 @@ static void classes_are_examined(void **state) {
   assert_non_null(strstr(file_read("runs/colors/report.html", NULL), "data:image/bmp;base64,Qk"));
 }
 
+/* The data of training are drawn digits, of one channel. */
+static void a_model_of_other_data_takes_pictures(void **state) {
+  (void)state;
+  file_write("digits.ini",
+             "[run]\nname = digits\nepochs = 1\n[data]\nsource = digits\nbatch = 8\nepoch = 16\n"
+             "transforms = to_float\n[model]\ninputs = image: f32[1, 28, 28]\nlayers =\n    flatten\n"
+             "    fc: linear(10)\nloss = cross_entropy\n");
+  assert_int_equal(program_run("train digits.ini"), 0);
+  mkdir("some", 0777);
+  write_picture("some/a.png", 16, 255, 0);
+  assert_int_equal(program_run("predict runs/digits --input some/a.png"), 65);
+  assert_non_null(strstr(
+      program_err, "'image' is f32[1, 16, 16] behind the transforms, the model's input f32[1, 28, 28]"));
+  const json_t *r =
+      program_json(0, "predict runs/digits --input some --set data.transforms=resize([28,28]),to_float");
+  assert_int_equal(json_array_size(program_member(r, "predictions")), 1);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(a_picture_gets_the_names_of_training, set_up, program_close),
@@ -180,6 +198,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(classes_are_examined, set_up, program_close),
       cmocka_unit_test_setup_teardown(csv_has_no_formulas, set_up, program_close),
       cmocka_unit_test_setup_teardown(a_class_that_is_not_utf_8_has_a_name, set_up, program_close),
+      cmocka_unit_test_setup_teardown(a_model_of_other_data_takes_pictures, program_open, program_close),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

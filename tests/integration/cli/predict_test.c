@@ -125,8 +125,10 @@ static void an_output_without_classes_needs_a_file(void **state) {
 static void a_source_without_files_says_so(void **state) {
   (void)state;
   file_write("identity.ini", identity_ini);
-  assert_int_equal(program_run("predict identity.ini --input cat.jpg --output y.npy"), 69);
-  assert_non_null(strstr(program_err, "source 'random': it reads no files that a user names (cat.jpg)"));
+  assert_int_equal(program_run("predict identity.ini --input cat.doc --output y.npy"), 69);
+  assert_non_null(strstr(program_err, "source 'random': it reads no files that a user names (cat.doc)"));
+  assert_int_equal(program_run("predict identity.ini --input cat.webp --output y.npy"), 65);
+  assert_non_null(strstr(program_err, "cat.webp: is a picture, but the model's inputs are not one picture"));
 }
 
 /* ---- outputs that are not finite ---- */
