@@ -61,6 +61,32 @@ static void predict_print_csv_names(json_t *values) {
   printf("\n");
 }
 
+/* cat.jpg   road 61.0 %   sky 20.4 %, the parts of a mask */
+static void predict_print_areas(const json_t *areas) {
+  size_t i;
+  const json_t *one;
+  char number[24];
+  json_array_foreach(areas, i, one) {
+    printf("   ");
+    predict_print_name(predict_class_name(one, number));
+    printf(" %.1f %%", 100 * json_real_value(json_object_get(one, "part")));
+  }
+}
+
+/* cat.jpg   cat 93.1 % at 3 4 20.5 30 */
+static void predict_print_boxes(const json_t *boxes) {
+  size_t i;
+  const json_t *one;
+  char number[24];
+  json_array_foreach(boxes, i, one) {
+    printf("   ");
+    predict_print_name(predict_class_name(one, number));
+    printf(" %.1f %% at", 100 * json_number_value(json_object_get(one, "score")));
+    predict_print_values(json_object_get(one, "box"), " ");
+  }
+  if (json_array_size(boxes) == 0) printf("   no boxes");
+}
+
 /* cat.jpg    cat 93.1 %   dog 4.0 % */
 static void predict_print_line(const json_t *prediction, int width) {
   size_t i;
@@ -69,7 +95,11 @@ static void predict_print_line(const json_t *prediction, int width) {
   printf("%-*s", width, json_string_value(json_object_get(prediction, "input")));
   json_t *values = json_object_get(prediction, "values");
   predict_print_outputs(values);
-  if (values == NULL && predict_is_not_finite(prediction)) printf("   not finite");
+  json_t *areas = json_object_get(prediction, "areas"), *boxes = json_object_get(prediction, "boxes");
+  predict_print_areas(areas);
+  if (boxes != NULL) predict_print_boxes(boxes);
+  bool places = areas != NULL || boxes != NULL;
+  if (values == NULL && !places && predict_is_not_finite(prediction)) printf("   not finite");
   json_array_foreach(json_object_get(prediction, "top"), i, class) {
     printf("   ");
     predict_print_name(predict_class_name(class, number));
@@ -90,6 +120,28 @@ static void predict_print_quoted(const char *text) {
   putchar('"');
 }
 
+/* A line for each class of a mask, and for each box. */
+static void predict_print_csv_places(const json_t *prediction) {
+  const json_t *areas = json_object_get(prediction, "areas"), *boxes = json_object_get(prediction, "boxes"),
+               *one;
+  size_t i;
+  char number[24];
+  json_array_foreach(areas != NULL ? areas : boxes, i, one) {
+    predict_print_quoted(json_string_value(json_object_get(prediction, "input")));
+    printf(",%zu,%lld,", i + 1, (long long)json_integer_value(json_object_get(one, "class")));
+    predict_print_quoted(predict_class_name(one, number));
+    printf(",%.9g", json_number_value(json_object_get(one, areas != NULL ? "part" : "score")));
+    if (areas == NULL) predict_print_values(json_object_get(one, "box"), ",");
+    printf("\n");
+  }
+}
+
+static const char *predict_csv_names(const json_t *first) {
+  if (json_object_get(first, "areas") != NULL) return "input,rank,class,name,part";
+  if (json_object_get(first, "boxes") != NULL) return "input,rank,class,name,score,x0,y0,x1,y1";
+  return "input,rank,class,name,probability";
+}
+
 /* A line for each class of each prediction. A prediction without classes has a line whose probability is nan,
  * so that no input is missing. */
 static void predict_print_csv(const json_t *prediction) {
@@ -98,6 +150,10 @@ static void predict_print_csv(const json_t *prediction) {
   char number[24];
   const char *name;
   json_t *values = json_object_get(prediction, "values"), *value;
+  if (json_object_get(prediction, "areas") != NULL || json_object_get(prediction, "boxes") != NULL) {
+    predict_print_csv_places(prediction);
+    return;
+  }
   if (values != NULL) {
     predict_print_quoted(json_string_value(json_object_get(prediction, "input")));
     json_object_foreach(values, name, value) predict_print_values(value, ",");
@@ -135,7 +191,7 @@ static void predict_print(const cli_args *args, const char *text) {
   if (args->csv && values != NULL)
     predict_print_csv_names(values);
   else if (args->csv)
-    printf("input,rank,class,name,probability\n");
+    printf("%s\n", predict_csv_names(json_array_get(predictions, 0)));
   json_array_foreach(predictions, i, one) {
     if (args->csv)
       predict_print_csv(one);
@@ -160,7 +216,9 @@ static int predict_command_run(tn_context *context, const cli_args *args) {
                                 .inputs = args->inputs,
                                 .n_inputs = args->n_inputs,
                                 .output = args->output,
-                                .top = (int32_t)args->top};
+                                .top = (int32_t)args->top,
+                                .show = args->show,
+                                .threshold = args->threshold > 0 ? args->threshold : -1};
   tn_status status = tn_run_predict(run, &options, &json);
   if (json && args->json)
     printf("%s\n", json);

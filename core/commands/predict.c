@@ -2,8 +2,11 @@
  * them, so pictures are decoded and transformed by the worker threads as for validation. */
 #include "core/run/result.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "core/base/file/file.h"
+#include "core/infer/places/places.h"
 #include "core/step/values/finite_rows.h"
 #include "core/infer/prediction/forward_pass.h"
 #include "core/infer/prediction/picture_source.h"
@@ -13,7 +16,8 @@
 #include "core/infer/prediction/predict_outputs.h"
 #include "core/infer/prediction/predict_texts.h"
 
-enum { NAME = 4096 };
+enum { NAME = 4096, DEFAULT_TOP = 5 };
+static const double DEFAULT_THRESHOLD = 0.5;
 
 typedef struct tn_predict_command {
   tn_run *run;
@@ -24,6 +28,7 @@ typedef struct tn_predict_command {
   tn_predict_outputs outputs;
   json_t *predictions;
   tn_predict_classes classes;
+  tn_places places;
   bool lists; /* predictions are the values of the outputs */
   tn_finite_rows finite;
 } tn_predict_command;
@@ -53,19 +58,22 @@ static tn_status predict_attach(tn_predict_command *p) {
                                .where = arrays ? NULL : data->where};
   TN_TRY(tn_picture_source_open(&p->inputs, &p->pictures));
   if (p->pictures.wanted) {
-    options.source = p->pictures.source;
-    options.source_options = p->pictures.options;
-    options.transforms = p->pictures.transforms;
-    options.n_transforms = p->pictures.n_transforms;
+    options.source = &p->pictures.source;
+    options.source_options = &p->pictures;
   }
   return tn_forward_attach(&p->forward, &options, p->inputs.paths[0]);
 }
 
 static tn_status predict_start_outputs(tn_predict_command *p) {
   tn_predict_classes_start(p->run, &p->forward.outputs[0].row, p->options->top, &p->classes);
-  p->lists = !p->inputs.arrays && p->classes.classes == 0 && p->options->output == NULL &&
-             tn_predict_values_fit(&p->forward);
-  if (p->classes.classes > 0 || p->lists) p->predictions = json_array();
+  p->places.masks = p->outputs.folder;
+  p->places.show = p->options->show;
+  p->places.threshold = p->options->threshold != 0 ? p->options->threshold : DEFAULT_THRESHOLD;
+  p->places.top = p->options->top > 0 ? p->options->top : DEFAULT_TOP;
+  TN_TRY(tn_places_start(&p->forward, &p->places));
+  p->lists = !p->inputs.arrays && p->classes.classes == 0 && p->places.kind == TN_PLACES_NONE &&
+             p->outputs.given == NULL && tn_predict_values_fit(&p->forward);
+  if (p->classes.classes > 0 || p->lists || p->places.kind != TN_PLACES_NONE) p->predictions = json_array();
   return tn_predict_outputs_start(&p->outputs);
 }
 
@@ -83,12 +91,23 @@ static tn_status predict_describe_row(tn_predict_command *p, int64_t i, bool fin
   return TN_OK;
 }
 
+/* {"input": "cat.jpg", "areas": [...]} or "boxes". */
+static tn_status predict_add_places(tn_predict_command *p, int32_t slot, int64_t row, int64_t i) {
+  char name[NAME];
+  TN_TRY(tn_loader_sample_name(p->forward.loader, i, name, sizeof name));
+  json_t *one = json_pack("{s:o}", "input", tn_json_text(name));
+  if (one == NULL || json_array_append_new(p->predictions, one) != 0) return TN_ENOMEM;
+  return tn_places_row(&p->places, slot, row, name, one);
+}
+
 static tn_status predict_take_rows(void *context, int32_t slot, int64_t first, int64_t n) {
   tn_predict_command *p = context;
   tn_predict_outputs_take(&p->outputs, slot, first, n);
   for (int64_t i = first; i < first + n; i++) {
     bool finite = tn_finite_rows_count(&p->finite, i, tn_forward_row_is_finite(&p->forward, slot, i - first));
-    if (p->predictions != NULL)
+    if (p->places.kind != TN_PLACES_NONE)
+      TN_TRY(predict_add_places(p, slot, i - first, i));
+    else if (p->predictions != NULL)
       TN_TRY(predict_describe_row(p, i, finite, tn_predict_outputs_row(&p->outputs, 0, i)));
   }
   return TN_OK;
@@ -107,7 +126,7 @@ static tn_status predict_run_rows(tn_predict_command *p) {
   TN_TRY(predict_start_outputs(p));
   if (!none) TN_TRY(tn_forward_run(&p->forward, predict_take_rows, p));
   if (tn_predict_csv_wanted(&p->outputs)) return tn_predict_csv_write(&p->outputs, &p->classes);
-  if (p->options->output != NULL || p->predictions != NULL) return tn_predict_outputs_write(&p->outputs);
+  if (p->outputs.given != NULL || p->predictions != NULL) return tn_predict_outputs_write(&p->outputs);
   return tn_failf(&p->run->env, TN_EINVAL,
                   "%s: the model's output is no scores of classes; name a file for it: --output FILE.%s",
                   p->run->ini.path, p->forward.n_outputs > 1 ? "safetensors" : "npy");
@@ -122,6 +141,16 @@ static json_t *predict_result(tn_predict_command *p) {
   return result;
 }
 
+/* The predictions as a file. */
+static tn_status predict_write_json(tn_predict_command *p, const json_t *result) {
+  if (p->outputs.json == NULL) return TN_OK;
+  char *text = json_dumps(result, JSON_INDENT(1));
+  if (text == NULL) return TN_ENOMEM;
+  tn_status status = tn_file_write_atomic(&p->run->env, p->outputs.json, text, strlen(text));
+  free(text);
+  return status;
+}
+
 static tn_status predict_run(tn_predict_command *p, json_t **result) {
   TN_TRY(tn_predict_outputs_name(p->run, p->options->output, &p->outputs));
   TN_TRY(tn_predict_inputs_read(&p->inputs));
@@ -130,7 +159,7 @@ static tn_status predict_run(tn_predict_command *p, json_t **result) {
   if (texts) return tn_predict_texts(&p->inputs, &p->finite, result);
   TN_TRY(predict_run_rows(p));
   *result = predict_result(p);
-  return TN_OK;
+  return predict_write_json(p, *result);
 }
 
 static tn_status predict_judge(tn_predict_command *p) {
@@ -142,21 +171,24 @@ static tn_status predict_judge(tn_predict_command *p) {
   return tn_finite_rows_judge(&p->run->env, &p->finite, name);
 }
 
-tn_status tn_run_predict(tn_run *run, const tn_predict_options *options, char **json) {
+tn_status tn_run_predict(tn_run *run, const tn_predict_options *given, char **json) {
   TN_ENTER(run);
+  tn_predict_options options;
   TN_NEED(run, json, "json");
   *json = NULL;
-  TN_NEED(run, options, "options");
-  TN_NEED(run, options->inputs, "options->inputs");
-  if (options->n_inputs < 1)
-    return tn_failf(&run->env, TN_EINVAL, "%d inputs, expected 1 or more", (int)options->n_inputs);
+  TN_NEED(run, given, "options");
+  TN_TRY(TN_READ_STRUCT(run, tn_predict_options, inputs, given, &options));
+  TN_NEED(run, options.inputs, "options->inputs");
+  if (options.n_inputs < 1)
+    return tn_failf(&run->env, TN_EINVAL, "%d inputs, expected 1 or more", (int)options.n_inputs);
   tn_predict_command p = {
-      .run = run, .options = options, .inputs = {.run = run, .options = options}, .forward = {.run = run}};
+      .run = run, .options = &options, .inputs = {.run = run, .options = &options}, .forward = {.run = run}};
   json_t *result = NULL;
   tn_status status = predict_run(&p, &result);
   if (status == TN_OK) status = tn_json_take(run, result, json);
   if (status == TN_OK) status = predict_judge(&p);
   tn_predict_classes_finish(&p.classes);
+  tn_places_finish(&p.places);
   json_decref(p.predictions);
   tn_predict_outputs_free(&p.outputs);
   tn_forward_close(&p.forward);

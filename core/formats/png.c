@@ -39,12 +39,12 @@ static uint8_t *png_close_chunk(uint8_t *to, const char *type, size_t n) {
 
 /* The bytes of all rows, each behind a filter that changes nothing. */
 typedef struct png_rows {
-  const uint8_t *rgb;
+  const uint8_t *pixels;
   size_t row, n; /* bytes of a row with its filter, and of all */
 } png_rows;
 
 static uint8_t png_byte(const png_rows *rows, size_t i) {
-  return i % rows->row == 0 ? 0 : rows->rgb[i / rows->row * (rows->row - 1) + i % rows->row - 1];
+  return i % rows->row == 0 ? 0 : rows->pixels[i / rows->row * (rows->row - 1) + i % rows->row - 1];
 }
 
 /* A stream of zlib; returns its bytes. */
@@ -66,25 +66,51 @@ static size_t png_store(const png_rows *rows, uint8_t *to) {
   return (size_t)(png_put(to, b << 16 | a) - start);
 }
 
-tn_status tn_png_write(const void *handle, const char *path, int64_t width, int64_t height,
-                       const uint8_t *rgb) {
-  static const uint8_t signature[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'},
-                       kind[] = {8, 2, 0, 0, 0}; /* bits, RGB, deflate, filters, not interlaced */
+typedef struct png_form {
+  size_t pixel_bytes;
+  uint8_t color; /* the type: PNG_RGB, PNG_PALETTE */
+  const uint8_t *palette;
+  size_t palette_bytes;
+} png_form;
+enum { PNG_RGB = 2, PNG_PALETTE = 3 };
+
+static tn_status png_write(const void *handle, const char *path, int64_t width, int64_t height,
+                           const uint8_t *pixels, const png_form *form) {
+  static const uint8_t signature[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
+  const uint8_t kind[] = {8, form->color, 0, 0, 0}; /* bits, color, deflate, filters, not interlaced */
   if (width < 1 || height < 1 || width > PNG_MOST_SIDE || height > PNG_MOST_SIDE)
     return tn_failf(handle, TN_EINVAL, "%s: a picture of %lld x %lld pixels, expected sides of 1 to %d", path,
                     (long long)width, (long long)height, PNG_MOST_SIDE);
-  const png_rows rows = {rgb, 3 * (size_t)width + 1, (3 * (size_t)width + 1) * (size_t)height};
+  size_t row = form->pixel_bytes * (size_t)width + 1;
+  const png_rows rows = {pixels, row, row * (size_t)height};
   size_t stream = rows.n + (rows.n / PNG_BLOCK + 1) * PNG_BLOCK_HEAD + 6;
-  uint8_t *bytes = tn_resize(handle, NULL, sizeof signature + 3 * PNG_CHUNK + PNG_HEADER + stream),
+  uint8_t *bytes = tn_resize(handle, NULL,
+                             sizeof signature + 4 * PNG_CHUNK + PNG_HEADER + form->palette_bytes + stream),
           *to = bytes;
   if (bytes == NULL) return TN_ENOMEM;
   memcpy(to, signature, sizeof signature);
   to += sizeof signature;
   memcpy(png_put(png_put(to + 8, (uint32_t)width), (uint32_t)height), kind, sizeof kind);
   to = png_close_chunk(to, "IHDR", PNG_HEADER);
+  if (form->palette_bytes > 0) {
+    memcpy(to + 8, form->palette, form->palette_bytes);
+    to = png_close_chunk(to, "PLTE", form->palette_bytes);
+  }
   to = png_close_chunk(to, "IDAT", png_store(&rows, to + 8));
   to = png_close_chunk(to, "IEND", 0);
   tn_status status = tn_file_write_atomic(handle, path, bytes, (size_t)(to - bytes));
   tn_release(handle, bytes);
   return status;
+}
+
+tn_status tn_png_write(const void *handle, const char *path, int64_t width, int64_t height,
+                       const uint8_t *rgb) {
+  const png_form form = {.pixel_bytes = 3, .color = PNG_RGB};
+  return png_write(handle, path, width, height, rgb, &form);
+}
+
+tn_status tn_png_write_indexed(const void *handle, const char *path, int64_t width, int64_t height,
+                               const uint8_t *pixels, const uint8_t *palette, int32_t colors) {
+  const png_form form = {1, PNG_PALETTE, palette, 3 * (size_t)colors};
+  return png_write(handle, path, width, height, pixels, &form);
 }

@@ -8,3 +8,7 @@
  * than 65535. */
 tn_status tn_png_write(const void *handle, const char *path, int64_t width, int64_t height,
                        const uint8_t *rgb);
+/* The same with a palette: each pixel is a number below `colors` (1 to 256), and palette has its red, green
+ * and blue. */
+tn_status tn_png_write_indexed(const void *handle, const char *path, int64_t width, int64_t height,
+                               const uint8_t *pixels, const uint8_t *palette, int32_t colors);

@@ -16,6 +16,7 @@
 #include "tenon/conformance.h"
 #include "tenon/context.h"
 #include "tenon/env.h"
+#include "tenon/file_names.h"
 #include "tenon/folders.h"
 #include "tenon/inspect.h"
 #include "tenon/model.h"
@@ -330,11 +331,11 @@ AT(tn_description, fields, 24); AT(tn_description, epoch, 32); AT(tn_description
 PLAIN(tn_scratch, 16, 8); AT(tn_scratch, memory, 0); AT(tn_scratch, size, 8);
 HANDLE(tn_sample, 56, 8); AT(tn_sample, index, 24); AT(tn_sample, key, 32); AT(tn_sample, scratch, 40);
 AT(tn_sample, stopping, 48);
-ITEM(tn_source, 152, 8); AT(tn_source, open, 40); AT(tn_source, close, 48); AT(tn_source, describe, 56);
+ITEM(tn_source, 160, 8); AT(tn_source, open, 40); AT(tn_source, close, 48); AT(tn_source, describe, 56);
 AT(tn_source, read, 64); AT(tn_source, next, 72); AT(tn_source, tell, 80); AT(tn_source, seek, 88);
 AT(tn_source, open_files, 96); AT(tn_source, name, 104); AT(tn_source, class_of, 112);
 AT(tn_source, types, 120); AT(tn_source, example, 128); AT(tn_source, learnt, 136);
-AT(tn_source, weight_of, 144);
+AT(tn_source, weight_of, 144); AT(tn_source, open_pictures, 152);
 SIZED(tn_part, 24, 8); AT(tn_part, source, 8); AT(tn_part, self, 16);
 SIZED(tn_part_use, 40, 8); AT(tn_part_use, split, 4); AT(tn_part_use, seed, 8); AT(tn_part_use, learnt, 16);
 AT(tn_part_use, paths, 24); AT(tn_part_use, n_paths, 32);
@@ -365,8 +366,9 @@ AT(tn_run_options, output, 24); AT(tn_run_options, resume, 32); AT(tn_run_option
 AT(tn_run_options, terminal, 48); AT(tn_run_options, quiet, 52); AT(tn_run_options, progress, 56);
 AT(tn_run_options, command, 64); AT(tn_run_options, n_command, 72); AT(tn_run_options, trace, 80);
 AT(tn_run_options, untrusted, 88);
-SIZED(tn_predict_options, 40, 8); AT(tn_predict_options, inputs, 8); AT(tn_predict_options, n_inputs, 16);
-AT(tn_predict_options, output, 24); AT(tn_predict_options, top, 32);
+SIZED(tn_predict_options, 56, 8); AT(tn_predict_options, inputs, 8); AT(tn_predict_options, n_inputs, 16);
+AT(tn_predict_options, output, 24); AT(tn_predict_options, top, 32); AT(tn_predict_options, show, 40);
+AT(tn_predict_options, threshold, 48);
 SIZED(tn_generate_options, 96, 8); AT(tn_generate_options, prompt, 8);
 AT(tn_generate_options, prompt_bytes, 16); AT(tn_generate_options, tokens, 24);
 AT(tn_generate_options, n_tokens, 32); AT(tn_generate_options, count, 40);

@@ -75,9 +75,13 @@ typedef struct tn_predict_options {
   const char *const *inputs;
   int32_t n_inputs;
   /* "PATH": a .npy file for the model's output, or a .safetensors file for all of its outputs, by name.
-   * "NAME=PATH": the file has the output of this name alone. NULL: no file. */
+   * "NAME=PATH": the file has the output of this name alone. A .csv file for a row of each input, a .json
+   * file for the result, a folder for masks as PNG. NULL: no file. */
   const char *output;
   int32_t top; /* classes of a prediction, the most probable first; 0: 5 */
+  /* A folder for pictures with the predicted masks or boxes over them, FILE.png for FILE.jpg. NULL: none. */
+  const char *show;
+  double threshold; /* the least score of a box; 0: 0.5, below 0: any */
 } tn_predict_options;
 /* Computes the model's output for each row or file. Where the loss is a cross entropy over classes, the
  * result has the most probable classes, with the names that the weights carry. TN_ENONFINITE: outputs, or

@@ -45,7 +45,7 @@ typedef struct cli_args {
   int n_inputs;
   const char *resume, *output, *weights, *trace, *mode, *dump_after;
   const char *backend, *only, *after, *unsupported, *device_file, *backends, *repeat;
-  const char *hosts, *picture;
+  const char *hosts, *picture, *show;
   long long restarts, ranks;
   long long batch, steps /* -n; launch: processes */, rounds, warmup, draws, device, timeout, launches, top;
   double from, to; /* learning rates; 0: not given */
@@ -54,7 +54,7 @@ typedef struct cli_args {
   const char *tokenizer, *field, *separator, *end_token; /* of tokenize */
   bool pieces, template_ids;
   long long tokens, top_k, seed;
-  double temperature, top_p;
+  double temperature, top_p, threshold;
   const char *header;    /* of reference */
   bool stats, optimizer; /* of checkpoint */
   bool json, csv, classes, ops, all, device_json, cases, quick, trust, untrusted, verbose, quiet, help;

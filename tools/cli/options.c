@@ -22,9 +22,9 @@ static const cli_option options[] = {
     {"set", "section.key=value", "override a key of the configuration", CLI_SET, 0, LIST(set)},
     {"resume", "auto|FOLDER", "resume an earlier run", CLI_RESUME, 0, TEXT(resume)},
     {"output", "PATH",
-     "folder for run folders; report, init, tokenize: the file to write; predict: a .npy or .safetensors "
-     "file, "
-     "or NAME=FILE",
+     "folder for run folders; report, init, tokenize: the file to write; predict: a .npy, .safetensors, .csv "
+     "or "
+     ".json file, NAME=FILE, or a folder for masks",
      CLI_OUTPUT, 0, TEXT(output)},
     {"weights", "PATH",
      "parameters: a safetensors file, a run folder, or the folder of a checkpoint; init: a ResNet of "
@@ -36,6 +36,9 @@ static const cli_option options[] = {
      "a picture, a folder of them, a text, a .npy or a .safetensors file; may be repeated", CLI_INPUT, 0,
      LIST(inputs)},
     {"top", "N", "classes of each prediction (default: 5)", CLI_INPUT, 0, COUNT(top)},
+    {"show", "FOLDER", "write pictures with the predicted masks or boxes over them", CLI_INPUT, 0,
+     TEXT(show)},
+    {"threshold", "T", "the least score of a box (default: 0.5)", CLI_INPUT, 0, REAL(threshold, 0, 1)},
     {"csv", NULL, "print the predictions as CSV", CLI_INPUT, 0, FLAG(csv)},
     {"classes", NULL, "precision, recall, F1, AUC of each class, and the confusion matrix", CLI_CLASSES, 0,
      FLAG(classes)},
@@ -248,6 +251,7 @@ int cli_parse(const cli_command *command, int argc, char **argv, cli_args *args)
   int found;
   args->command = command->name;
   args->temperature = 0.8;
+  args->threshold = 0.5;
   args->json = (command->options & CLI_JSON) != 0 && cli_wants_json(argc, argv);
   options_describe(command, letters, table);
   opterr = 0;

@@ -4,9 +4,9 @@
 #include <dirent.h>
 #include <math.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
+#include "tenon/file_names.h"
 #include "tools/cli/cli.h"
 #include "tools/init/init.h"
 
@@ -14,14 +14,7 @@ enum { SOUNDS_EXAMINED = 64, SOUNDS_HEAD = 4096 };
 
 /* ---- headers ---- */
 
-bool sounds_has_suffix(const char *name) {
-  static const char *const endings[] = {".wav", ".flac", ".ogg",  ".oga", ".opus",
-                                        ".mp3", ".aif",  ".aiff", ".au",  ".caf"};
-  const char *dot = strrchr(name, '.');
-  for (size_t i = 0; dot != NULL && name[0] != '.' && i < sizeof endings / sizeof *endings; i++)
-    if (strcasecmp(dot, endings[i]) == 0) return true;
-  return false;
-}
+bool sounds_has_suffix(const char *name) { return name[0] != '.' && tn_name_is_sound(name); }
 
 static unsigned long sounds_little(const unsigned char *at, int bytes) {
   unsigned long value = 0;

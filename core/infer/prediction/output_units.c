@@ -1,6 +1,7 @@
 #include "core/infer/prediction/output_units.h"
 
 #include <jansson.h>
+#include <string.h>
 
 static tn_status output_units_read(const tn_forward *f, const json_t *list, int64_t n, double **v) {
   *v = tn_arena_alloc(&f->run->arena, tn_size_mul((size_t)n, sizeof **v));
@@ -9,10 +10,43 @@ static tn_status output_units_read(const tn_forward *f, const json_t *list, int6
   return TN_OK;
 }
 
+/* Whether the first n letters of a text are a word. */
+static bool output_units_is_word(const char *text, size_t n, const char *word) {
+  return n == strlen(word) && strncmp(text, word, n) == 0;
+}
+
+/* Whether the values behind an arrow, "y, price", begin with `output` and have `target` behind it. */
+static bool output_units_are_paired(const char *at, const char *output, const char *target) {
+  static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+  for (int32_t i = 0; *at != '\0' && *at != '\n'; i++) {
+    at += strspn(at, " \t,");
+    size_t n = strspn(at, letters);
+    if (i == 0 && !output_units_is_word(at, n, output)) return false;
+    if (i > 0 && output_units_is_word(at, n, target)) return true;
+    at += n > 0 ? n : strcspn(at, "\n,");
+  }
+  return false;
+}
+
+/* The scaled target that a loss of the model pairs with an output, as `mse <- y, price` does; NULL: none
+ * does. */
+static const char *output_units_of_loss(const tn_forward *f, const char *output, json_t *all) {
+  tn_section *section = tn_ini_section(&f->run->ini, "model");
+  const tn_key *loss = section != NULL ? tn_section_key(section, "loss") : NULL;
+  const char *target;
+  json_t *units;
+  for (const char *at = loss != NULL ? strstr(loss->value, "<-") : NULL; at != NULL;
+       at = strstr(at + 2, "<-"))
+    json_object_foreach(all, target,
+                        units) if (output_units_are_paired(at + 2, output, target)) return target;
+  return NULL;
+}
+
 /* The name of the target of an output; NULL: none is scaled. */
 static const char *output_units_target(const tn_forward *f, int32_t k, json_t *all) {
-  const char *name = f->outputs[k].name;
+  const char *name = f->outputs[k].name, *paired = output_units_of_loss(f, name, all);
   if (json_object_get(all, name) != NULL) return name;
+  if (paired != NULL) return paired;
   return k == 0 && json_object_size(all) == 1 ? json_object_iter_key(json_object_iter(all)) : NULL;
 }
 

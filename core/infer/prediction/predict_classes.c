@@ -5,13 +5,19 @@
 
 #include "core/base/text/text.h"
 #include "core/infer/prediction/class_scores.h"
+#include "core/model/model.h"
 #include "core/step/values/finite_rows.h"
 
-/* The value of [model] loss, which may have options and several losses. */
-static bool predict_has_cross_entropy(tn_run *run) {
+/* The value of [model] loss may have options and several losses. */
+int32_t tn_predict_scores(tn_run *run) {
+  static const char binary[] = "binary_";
+  const size_t n = sizeof binary - 1;
   tn_section *section = tn_ini_section(&run->ini, "model");
   const tn_key *loss = section != NULL ? tn_section_key(section, "loss") : NULL;
-  return loss != NULL && strstr(loss->value, "cross_entropy") != NULL;
+  const char *at = loss != NULL ? strstr(loss->value, "cross_entropy") : NULL;
+  if (at == NULL) return TN_SCORES_NONE;
+  bool labels = (size_t)(at - loss->value) >= n && memcmp(at - n, binary, n) == 0;
+  return labels ? TN_SCORES_OF_LABELS : TN_SCORES_OF_CLASSES;
 }
 
 /* The list of the first target that has so many names. */
@@ -40,11 +46,28 @@ static void predict_warn_names(const tn_run *run, const tn_predict_classes *c) {
             run->ini.path, (long long)c->classes, file, (long long)c->unfit);
 }
 
+/* The name of the first target, for a single label. */
+static void predict_name_label(tn_run *run, tn_predict_classes *c) {
+  tn_signature signature;
+  if (tn_signature_read(&run->env, &run->arena, &run->ini, &signature) != TN_OK || signature.n_targets < 1)
+    return;
+  c->document = json_pack("{s:[s]}", signature.targets[0].name, signature.targets[0].name);
+  c->names = c->document != NULL ? json_object_get(c->document, signature.targets[0].name) : NULL;
+}
+
 void tn_predict_classes_start(tn_run *run, const tn_type *row, int32_t top, tn_predict_classes *classes) {
   *classes = (tn_predict_classes){.top = top > 0 ? top : 5};
-  if (row->rank != 1 || row->dtype != TN_F32 || !predict_has_cross_entropy(run)) return;
-  classes->classes = row->dims[0];
+  int32_t scores = tn_predict_scores(run);
+  bool independent = scores == TN_SCORES_OF_LABELS;
+  bool fits = row->rank == 1 || (row->rank == 0 && independent);
+  if (!fits || row->dtype != TN_F32 || scores == TN_SCORES_NONE) return;
+  classes->independent = independent;
+  classes->classes = tn_type_count(row);
   if (classes->top > classes->classes) classes->top = (int32_t)classes->classes;
+  if (independent && classes->classes == 1) {
+    predict_name_label(run, classes);
+    return;
+  }
   if (run->class_names == NULL) return;
   classes->document = json_loads(run->class_names, 0, NULL);
   if (classes->document == NULL) return;
@@ -74,15 +97,23 @@ static json_t *predict_describe_class(const tn_predict_classes *c, int64_t class
   return one;
 }
 
+tn_score_scale tn_predict_scale(const tn_predict_classes *c, const float *scores) {
+  double largest = (double)scores[predict_next_class(scores, c->classes, -1)];
+  return (tn_score_scale){largest, tn_class_scores_sum(scores, c->classes, largest)};
+}
+
+double tn_predict_probability(const tn_predict_classes *c, const tn_score_scale *all, float score) {
+  return c->independent ? 1 / (1 + exp(-(double)score)) : exp((double)score - all->largest) / all->sum;
+}
+
 json_t *tn_predict_classes_row(const tn_predict_classes *c, const float *scores) {
   json_t *list = json_array();
   if (!tn_scores_are_numbers(scores, c->classes)) return list;
+  const tn_score_scale all = tn_predict_scale(c, scores);
   int64_t class = predict_next_class(scores, c->classes, -1);
-  double largest = class >= 0 ? (double)scores[class] : 0;
-  double sum = tn_class_scores_sum(scores, c->classes, largest);
   for (int32_t k = 0; list != NULL && k < c->top && class >= 0; k++) {
-    double probability = exp((double)scores[class] - largest) / sum;
-    json_array_append_new(list, predict_describe_class(c, class, probability));
+    json_array_append_new(list,
+                          predict_describe_class(c, class, tn_predict_probability(c, &all, scores[class])));
     class = predict_next_class(scores, c->classes, class);
   }
   return list;

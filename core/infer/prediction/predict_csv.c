@@ -51,7 +51,7 @@ static bool csv_can_show(const tn_output_rows *output) {
 /* ---- the first row ---- */
 
 static void csv_add_classes(tn_text *to, const tn_predict_classes *c) {
-  tn_text_add(to, ",class");
+  tn_text_add(to, c->independent ? ",labels" : ",class");
   for (int64_t i = 0; i < c->classes; i++) {
     const char *name = json_string_value(json_array_get(c->names, (size_t)i));
     tn_text_add(to, ",");
@@ -79,18 +79,36 @@ static void csv_add_names(tn_text *to, const tn_predict_outputs *o, int32_t k) {
 
 /* ---- rows ---- */
 
-static void csv_add_probabilities(tn_text *to, const tn_predict_classes *c, const float *scores) {
+static void csv_add_name(tn_text *to, const tn_predict_classes *c, int64_t class) {
+  const char *name = json_string_value(json_array_get(c->names, (size_t) class));
+  if (name != NULL)
+    tn_text_add(to, name);
+  else
+    tn_text_addf(to, "%lld", (long long)class);
+}
+
+/* The most probable class, or all labels of a probability above one half, with | between them. */
+static void csv_add_chosen(tn_text *to, const tn_predict_classes *c, const float *scores) {
+  tn_text cell = tn_text_new(to->handle);
   int64_t best = 0;
   for (int64_t i = 1; i < c->classes; i++)
     if (scores[i] > scores[best]) best = i;
-  const char *name = json_string_value(json_array_get(c->names, (size_t)best));
-  double largest = (double)scores[best], sum = tn_class_scores_sum(scores, c->classes, largest);
+  for (int64_t i = 0; i < c->classes; i++) {
+    if (c->independent ? !(scores[i] > 0) : i != best) continue;
+    if (cell.n > 0) tn_text_add(&cell, "|");
+    csv_add_name(&cell, c, i);
+  }
+  csv_add_text(to, cell.n > 0 ? cell.v : "");
+  to->failed = to->failed || cell.failed;
+  tn_text_free(&cell);
+}
+
+static void csv_add_probabilities(tn_text *to, const tn_predict_classes *c, const float *scores) {
+  const tn_score_scale all = tn_predict_scale(c, scores);
   tn_text_add(to, ",");
-  if (name != NULL)
-    csv_add_text(to, name);
-  else
-    tn_text_addf(to, "%lld", (long long)best);
-  for (int64_t i = 0; i < c->classes; i++) tn_text_addf(to, ",%.7g", exp((double)scores[i] - largest) / sum);
+  csv_add_chosen(to, c, scores);
+  for (int64_t i = 0; i < c->classes; i++)
+    tn_text_addf(to, ",%.7g", tn_predict_probability(c, &all, scores[i]));
 }
 
 static void csv_add_values(tn_text *to, const tn_output_rows *output, const void *row) {

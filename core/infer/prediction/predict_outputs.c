@@ -3,6 +3,7 @@
 #include "core/infer/prediction/predict_outputs.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/base/file/file.h"
 #include "core/base/rows.h"
@@ -18,11 +19,24 @@ static size_t output_name_length(const char *text) {
   return text[n] == '=' ? n : 0;
 }
 
+static bool output_is_folder(const char *path) {
+  struct stat info;
+  return tn_text_ends(path, "/") || (stat(path, &info) == 0 && S_ISDIR(info.st_mode));
+}
+
 tn_status tn_predict_outputs_name(tn_run *run, const char *given, tn_predict_outputs *o) {
   size_t n = given != NULL ? output_name_length(given) : 0;
-  *o = (tn_predict_outputs){.given = given, .path = given, .only = -1};
+  *o = (tn_predict_outputs){.path = given, .only = -1};
   if (given == NULL) return TN_OK;
-  if (n > 0) {
+  if (output_is_folder(given)) {
+    o->folder = given;
+    return TN_OK;
+  }
+  if (tn_text_ends(given, ".json"))
+    o->json = given;
+  else
+    o->given = given;
+  if (n > 0 && o->given != NULL) {
     o->name = tn_arena_printf(&run->arena, "%.*s", (int)n, given);
     o->path = given + n + 1;
     if (o->name == NULL) return TN_ENOMEM;
@@ -74,7 +88,7 @@ tn_status tn_predict_outputs_start(tn_predict_outputs *o) {
   if (o->rows == NULL || o->units == NULL) return TN_ENOMEM;
   for (int32_t k = 0; k < f->n_outputs; k++) {
     TN_TRY(tn_output_units_find(f, k, &o->units[k]));
-    size_t bytes = tn_size_mul((size_t)f->count, f->outputs[k].row_bytes);
+    size_t bytes = tn_size_mul((size_t)(o->given != NULL ? f->count : f->batch), f->outputs[k].row_bytes);
     o->rows[k] = tn_alloc(&f->run->env, tn_size_add(bytes, 1));
     if (o->rows[k] == NULL) return TN_ENOMEM;
   }
@@ -90,16 +104,17 @@ void tn_predict_outputs_free(tn_predict_outputs *o) {
 
 void tn_predict_outputs_take(tn_predict_outputs *o, int32_t slot, int64_t first, int64_t n) {
   const tn_forward *f = o->forward;
+  o->base = o->given != NULL ? 0 : first;
   for (int32_t k = 0; k < f->n_outputs; k++) {
     size_t bytes = f->outputs[k].row_bytes;
-    char *to = o->rows[k] + (size_t)first * bytes;
+    char *to = o->rows[k] + (size_t)(first - o->base) * bytes;
     memcpy(to, tn_forward_output(f, slot, k), (size_t)n * bytes);
     tn_output_units_apply(&o->units[k], &f->outputs[k], to, n);
   }
 }
 
 const void *tn_predict_outputs_row(const tn_predict_outputs *o, int32_t k, int64_t i) {
-  return o->rows[k] + (size_t)i * o->forward->outputs[k].row_bytes;
+  return o->rows[k] + (size_t)(i - o->base) * o->forward->outputs[k].row_bytes;
 }
 
 /* ---- files ---- */

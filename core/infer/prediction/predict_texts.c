@@ -65,6 +65,9 @@ static tn_status predict_text_rows(const tn_predict_inputs *p, tn_decoder *d, tn
 
 tn_status tn_predict_texts(const tn_predict_inputs *p, tn_finite_rows *finite, json_t **result) {
   tn_decoder d = {.run = p->run};
+  if (p->options->show != NULL)
+    return tn_failf(&p->run->env, TN_EINVAL, "--show %s: %s is no picture, over which places can be drawn",
+                    p->options->show, p->paths[0]);
   if (p->options->output != NULL)
     return tn_failf(&p->run->env, TN_EINVAL,
                     "%s: of a text only the next token is predicted, without --output; the scores behind "

@@ -5,10 +5,17 @@
 
 #include "core/run/result.h"
 
+/* The names of a target that is a class number, or a 0 or 1 for each label. */
+static int64_t class_names_count(const tn_field *field) {
+  bool labels = field->classes == 0 && field->type.dtype == TN_F32 && field->type.rank == 1;
+  if (field->role != TN_FIELD_TARGET || field->class_names == NULL) return 0;
+  return labels ? field->type.dims[0] : field->classes;
+}
+
 /* NULL: out of memory. */
 static json_t *class_names_list(const tn_field *field) {
   json_t *list = json_array();
-  for (int64_t i = 0; list != NULL && i < field->classes; i++) {
+  for (int64_t i = 0; list != NULL && i < class_names_count(field); i++) {
     json_t *name = tn_json_text(field->class_names[i]);
     if (name != NULL && json_array_append_new(list, name) == 0) continue;
     json_decref(list);
@@ -21,7 +28,7 @@ static json_t *class_names_collect(const tn_loader *loader) {
   json_t *all = json_object();
   for (int32_t i = 0; i < tn_loader_field_count(loader); i++) {
     const tn_field *field = tn_loader_field(loader, i);
-    if (field->role != TN_FIELD_TARGET || field->classes < 1 || field->class_names == NULL) continue;
+    if (class_names_count(field) < 1) continue;
     json_t *list = class_names_list(field);
     if (list != NULL) json_object_set_new(all, field->name, list);
   }

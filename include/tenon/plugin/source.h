@@ -23,7 +23,8 @@ typedef struct tn_field {
   tn_type type;    /* of one sample, without batch; a dimension of -1 varies from sample to sample */
   int32_t role;    /* TN_FIELD_... */
   int64_t classes; /* targets: number of classes; 0: the field is no class number */
-  const char *const *class_names; /* NULL, or `classes` of them */
+  const char *const
+      *class_names; /* NULL, or `classes` of them; of a target f32[n] of labels, n (classes 0) */
   /* Targets of numbers: the value in the units of the data is value * scale + shift, so that predictions can
    * be told in them. As many as the elements of a sample; NULL: the values are in those units. */
   const double *scale, *shift;
@@ -132,6 +133,11 @@ typedef struct tn_source {
    * training draws samples in proportion to them, with replacement. TN_EUNAVAILABLE for sample 0: these data
    * have no weights. Any thread, until close. */
   tn_status (*weight_of)(tn_env *env, void *source, int64_t index, double *weight);
+  /* Optional, for `tenon predict` of a model whose data are of another form, such as arrays: opens n
+   * pictures, and folders of them, that the user names. The only field is an input of this name, u8
+   * [channels, height, width], of 1 or 3 channels. `field` is valid until close, `paths` during the call. */
+  tn_status (*open_pictures)(tn_env *env, const char *field, int32_t channels, const char *const *paths,
+                             int32_t n, void **source);
 } tn_source;
 
 /* ---- sources that join others ---- */

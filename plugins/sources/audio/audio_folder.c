@@ -156,7 +156,8 @@ static tn_status audio_open_files(tn_env *env, const void *opts, const char *con
   audio_source *a = audio_new(env, opts);
   if (a == NULL) return TN_ENOMEM;
   tn_status status = TN_OK;
-  for (int32_t i = 0; status == TN_OK && i < n; i++) status = image_names_add(&a->env, 1, paths[i], &a->given);
+  for (int32_t i = 0; status == TN_OK && i < n; i++)
+    status = image_names_add(&a->env, 1, paths[i], &a->given);
   return audio_finish_open(env, a, status, source);
 }
 

@@ -143,7 +143,7 @@ static tn_status list_class(const tn_env *env, image_list *list, int64_t k) {
   list->first[k + 1] = list->files.count;
   if (list->first[k + 1] > list->first[k]) return TN_OK;
   if (list->is_of_sounds)
-    return tn_fail(env, TN_EINVAL, "folder", "%s: has no " TN_SOUND_ENDINGS " files", path);
+    return tn_fail(env, TN_EINVAL, "folder", "%s: has no sounds: " TN_SOUND_ENDINGS " files", path);
   return tn_fail(
       env, TN_EINVAL, "folder",
       "%s: has no " TN_PICTURE_ENDINGS " files; where they are in further folders, set nested = yes", path);

@@ -10,6 +10,7 @@ typedef struct image_sink {
   int64_t most_pixels;     /* larger pictures fail before memory is allocated */
   int64_t at_least;        /* a JPEG may be decoded smaller if both sides keep so many pixels; 0: full size */
   int ignores_orientation; /* 1: EXIF data are not read */
+  int keeps_palette;       /* 1: pixels of a PNG with a palette become grey of their numbers, not colors */
   int orientation;         /* of EXIF, 1 to 8, set by the decoder before image_size; 0, 1: as it is stored */
   int64_t height, width; /* as decoded, set by image_size; for 5 to 8 those of the stored picture exchanged */
   /* Sets `to` to memory for 3 planes of height x width bytes. NULL: decode only the size. */

@@ -19,7 +19,7 @@ typedef struct folder_options {
   int32_t orientation; /* ORIENTATION_... */
 } folder_options;
 
-enum { ORIENTATION_EXIF = 0, ORIENTATION_IGNORE = 1 };
+enum { ORIENTATION_EXIF = 0, ORIENTATION_IGNORE = 1, FOLDER_MOST_PIXELS = 100000000 };
 
 static const tn_option options[] = {
     TN_OPT(folder_options, folder, TN_OPT_PATH, NULL, NULL,
@@ -53,6 +53,8 @@ typedef struct folder_source {
   image_list list;
   name_list given; /* paths that the user named, in place of `list` */
   int n_fields;
+  const char *field; /* of the picture */
+  int32_t channels;  /* 3, or 1: grey */
   const char **class_names;
   int64_t height, width; /* of every picture; -1: they differ */
   tn_field fields[2];
@@ -187,8 +189,8 @@ static tn_status image_folder_make_fields(folder_source *f) {
   f->class_names = tn_new(&f->env, (size_t)(classes + 1) * sizeof(char *));
   if (f->class_names == NULL) return TN_ENOMEM;
   for (int64_t k = 0; k < classes; k++) f->class_names[k] = name_at(&f->list.classes, k);
-  tn_type image = {TN_U8, 3, {3, f->height, f->width}};
-  f->fields[0] = (tn_field){sizeof(tn_field), "image", image, TN_FIELD_INPUT, 0, NULL};
+  tn_type image = {TN_U8, 3, {f->channels, f->height, f->width}};
+  f->fields[0] = (tn_field){sizeof(tn_field), f->field, image, TN_FIELD_INPUT, 0, NULL};
   f->fields[1] =
       (tn_field){sizeof(tn_field), "label", {TN_I32, 0, {0}}, TN_FIELD_TARGET, classes, f->class_names};
   return TN_OK;
@@ -207,6 +209,8 @@ static folder_source *folder_new(tn_env *env, const void *opts) {
   if (f == NULL) return NULL;
   f->env = *env;
   f->options = *(const folder_options *)opts;
+  f->field = "image";
+  f->channels = 3;
   return f;
 }
 
@@ -253,14 +257,28 @@ static tn_status folder_open(tn_env *env, const void *opts, int32_t split, uint6
   return folder_finish_open(env, f, status, source);
 }
 
-static tn_status folder_open_files(tn_env *env, const void *opts, const char *const *paths, int32_t n,
-                                   void **source) {
-  folder_source *f = folder_new(env, opts);
-  if (f == NULL) return TN_ENOMEM;
+static tn_status folder_finish_files(tn_env *env, folder_source *f, const char *const *paths, int32_t n,
+                                     void **source) {
   tn_status status = TN_OK;
   for (int32_t i = 0; status == TN_OK && i < n; i++)
     status = image_names_add(&f->env, 0, paths[i], &f->given);
   return folder_finish_open(env, f, status, source);
+}
+
+static tn_status folder_open_files(tn_env *env, const void *opts, const char *const *paths, int32_t n,
+                                   void **source) {
+  folder_source *f = folder_new(env, opts);
+  return f != NULL ? folder_finish_files(env, f, paths, n, source) : TN_ENOMEM;
+}
+
+static tn_status folder_open_pictures(tn_env *env, const char *field, int32_t channels,
+                                      const char *const *paths, int32_t n, void **source) {
+  static const folder_options defaults = {.max_pixels = FOLDER_MOST_PIXELS};
+  folder_source *f = folder_new(env, &defaults);
+  if (f == NULL) return TN_ENOMEM;
+  f->field = field;
+  f->channels = channels;
+  return folder_finish_files(env, f, paths, n, source);
 }
 
 static tn_status folder_name(tn_env *env, void *source, int64_t index, char *text, size_t size) {
@@ -289,12 +307,14 @@ static tn_status folder_class_of(tn_env *env, void *source, int64_t index, int64
 typedef struct target {
   const folder_source *source;
   tn_sample *sample;
+  tn_type type;
+  uint8_t *planes; /* of a picture that becomes grey; NULL: it is decoded into the field */
 } target;
 
 static tn_status image_folder_planes(image_sink *sink) {
   target *t = sink->context;
   const tn_type *described = &t->source->fields[0].type;
-  tn_type type = {TN_U8, 3, {3, sink->height, sink->width}};
+  tn_type type = {TN_U8, 3, {t->source->channels, sink->height, sink->width}};
   for (int d = 1; d < 3; d++) {
     if (described->dims[d] < 0 || described->dims[d] == type.dims[d]) continue;
     return tn_fail(
@@ -304,8 +324,23 @@ static tn_status image_folder_planes(image_sink *sink) {
         sink->path, (long long)sink->width, (long long)sink->height, (long long)described->dims[2],
         (long long)described->dims[1], (long long)described->dims[1], (long long)described->dims[2]);
   }
-  sink->to = tn_sample_field(t->sample, 0, &type);
+  t->type = type;
+  if (t->source->channels == 3)
+    sink->to = tn_sample_field(t->sample, 0, &type);
+  else
+    sink->to = t->planes = tn_new(t->sample, 3 * (size_t)sink->height * (size_t)sink->width);
   return sink->to != NULL ? TN_OK : TN_ENOMEM;
+}
+
+/* The brightness of a color by ITU-R BT.601, in the whole numbers of Pillow's convert("L"). */
+static tn_status image_folder_make_grey(const target *t) {
+  size_t n = (size_t)t->type.dims[1] * (size_t)t->type.dims[2];
+  const uint8_t *red = t->planes, *green = red + n, *blue = green + n;
+  uint8_t *to = tn_sample_field(t->sample, 0, &t->type);
+  if (to == NULL) return TN_ENOMEM;
+  for (size_t i = 0; i < n; i++)
+    to[i] = (uint8_t)((19595u * red[i] + 38470u * green[i] + 7471u * blue[i] + 32768u) >> 16);
+  return TN_OK;
 }
 
 static int image_folder_stopping(const image_sink *sink) {
@@ -315,12 +350,15 @@ static int image_folder_stopping(const image_sink *sink) {
 
 static tn_status folder_read(tn_sample *s, void *source) {
   const folder_source *f = source;
-  target t = {f, s};
+  target t = {.source = f, .sample = s};
   image_sink sink = {.planes = image_folder_planes, .stopping = image_folder_stopping, .context = &t};
   int32_t *label = f->n_fields > 1 ? tn_sample_field(s, 1, NULL) : NULL;
   if (f->n_fields > 1 && label == NULL) return TN_ENOMEM;
   if (label != NULL) *label = (int32_t)image_list_class(&f->list, s->index);
-  return image_folder_decode(f, s, s->scratch, s->index, &sink);
+  tn_status status = image_folder_decode(f, s, s->scratch, s->index, &sink);
+  if (status == TN_OK && t.planes != NULL) status = image_folder_make_grey(&t);
+  tn_delete(s, t.planes);
+  return status;
 }
 
 const tn_source image_folder_source = {
@@ -333,6 +371,7 @@ const tn_source image_folder_source = {
     .describe = folder_describe,
     .read = folder_read,
     .open_files = folder_open_files,
+    .open_pictures = folder_open_pictures,
     .name = folder_name,
     .class_of = folder_class_of,
 };

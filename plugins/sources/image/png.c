@@ -34,6 +34,11 @@ static void image_png_read_bytes(png_structp png, png_bytep to, size_t count) {
   s->at += count;
 }
 
+/* Whether pixels stay numbers of a palette, one byte each. */
+static int image_png_is_numbers(const png_source *s) {
+  return s->sink->keeps_palette && png_get_color_type(s->png, s->info) == PNG_COLOR_TYPE_PALETTE;
+}
+
 /* Converts every kind of PNG to 8-bit RGB, as Pillow does: palettes and grey are expanded, 16 bits lose their
  * lower half, transparency is dropped. */
 static void image_png_convert_to_rgb(png_structp png, png_infop info) {
@@ -44,19 +49,32 @@ static void image_png_convert_to_rgb(png_structp png, png_infop info) {
   if (color == PNG_COLOR_TYPE_GRAY || color == PNG_COLOR_TYPE_GRAY_ALPHA) png_set_gray_to_rgb(png);
 }
 
+/* The numbers in front of a row as equal red, green and blue, from the last to the first. */
+static void image_png_spread(uint8_t *row, size_t width) {
+  for (size_t x = width; x-- > 0;) memset(row + 3 * x, row[x], 3);
+}
+
 static tn_status image_png_read_rows(png_source *s) {
-  image_png_convert_to_rgb(s->png, s->info);
+  int numbers = image_png_is_numbers(s);
+  if (numbers)
+    png_set_packing(s->png);
+  else
+    image_png_convert_to_rgb(s->png, s->info);
   int passes = png_set_interlace_handling(s->png);
   png_read_update_info(s->png, s->info);
   int64_t height = png_get_image_height(s->png, s->info);
-  size_t stride = (size_t)png_get_image_width(s->png, s->info) * 3;
-  if (png_get_rowbytes(s->png, s->info) != stride) png_error(s->png, "unknown kind of pixels");
+  size_t width = png_get_image_width(s->png, s->info), stride = width * 3;
+  if (png_get_rowbytes(s->png, s->info) != (numbers ? width : stride))
+    png_error(s->png, "unknown kind of pixels");
   s->pixels = tn_new(s->sink->handle, (size_t)height * stride);
   if (s->pixels == NULL) return TN_ENOMEM;
   for (int pass = 0; pass < passes; pass++)
     for (int64_t y = 0; y < height; y++) png_read_row(s->png, s->pixels + (size_t)y * stride, NULL);
   png_read_end(s->png, NULL);
-  for (int64_t y = 0; y < height; y++) image_put_row(s->sink, y, s->pixels + (size_t)y * stride);
+  for (int64_t y = 0; y < height; y++) {
+    if (numbers) image_png_spread(s->pixels + (size_t)y * stride, width);
+    image_put_row(s->sink, y, s->pixels + (size_t)y * stride);
+  }
   return TN_OK;
 }
 

@@ -145,24 +145,20 @@ static void write_pairs(void) {
             16);
 }
 
-static float wave(int sensor, int time) { return sinf((float)time * (sensor ? 0.31f : 0.5f)); }
+/* In units of its own. */
+static double load_at(int time) { return 300 + 50 * sin(time * 0.31); }
 
-static void write_window(float *window, int from, int n) {
-  for (int i = 0; i < n; i++)
-    for (int k = 0; k < 2; k++) window[2 * i + k] = wave(k, from + i);
+static void write_rows(const char *path, int from, int n) {
+  FILE *file = begin(path);
+  add(file, "load,temperature,time\n");
+  for (int i = n - 1; i >= 0; i--) /* the latest first */
+    add(file, "%.4f,%.3f,%d\n", load_at(from + i), 20 + 5 * sin((from + i) * 0.5), 3600 * (from + i));
+  fclose(file);
 }
 
 static void write_sensors(void) {
-  enum { N = 64, T = 24 };
-  static float windows[2 * T * N], next[2 * N], last[2 * T];
-  for (int i = 0; i < N; i++) {
-    write_window(windows + 2 * T * i, i, T);
-    write_window(next + 2 * i, i + T, 1);
-  }
-  write_window(last, 500, T);
-  write_npy("windows.npy", N, "24, 2", windows, 2 * T * N);
-  write_npy("next.npy", N, "2", next, 2 * N);
-  write_npy("new/window.npy", 1, "24, 2", last, 2 * T);
+  write_rows("sensors.csv", 0, 240);
+  write_rows("new/now.csv", 500, 24);
 }
 
 /* Half a second of a tone, mono, 16 bits. */
@@ -306,13 +302,60 @@ static void check_passengers(void) {
 }
 
 static void check_photos(void) {
-  const json_t *r = program_json(0, "predict run --input new");
-  (void)r;
+  const json_t *r = program_json(0, "predict run --input new"), *top;
+  top = program_member(prediction(r, 0), "top");
+  assert_int_equal(json_array_size(top), 3);
+  for (size_t k = 0; k < 3; k++) /* red and green, not blue */
+    assert_int_equal(program_number(json_array_get(top, k), "probability") > 0.5, k < 2);
+  assert_string_equal(program_text(json_array_get(top, 2), "name"), "blue");
+  program_json(0, "predict run --input new --output labels.csv");
+  const char *text = file_read("labels.csv", NULL);
+  assert_ptr_equal(strstr(text, "input,labels,blue,green,red\nnew/a.png,green|red,"), text);
+  assert_non_null(strstr(text, "\nnew/b.png,blue,"));
 }
 
+/* Reads a PNG as RGB. */
+static void read_picture(const char *path, unsigned side, uint8_t *pixels) {
+  png_image image = {.version = PNG_IMAGE_VERSION};
+  assert_true(png_image_begin_read_from_file(&image, path));
+  assert_int_equal(image.width, side);
+  assert_int_equal(image.height, side);
+  assert_int_equal((image.format & PNG_FORMAT_FLAG_COLORMAP) != 0, strncmp(path, "masks/", 6) == 0);
+  image.format = PNG_FORMAT_RGB;
+  assert_true(png_image_finish_read(&image, NULL, pixels, 0, NULL));
+}
+
+/* Masks are those of the bright squares. */
 static void check_cells(void) {
-  const json_t *r = program_json(0, "predict run --input new --output masks.npy");
-  (void)r;
+  static uint8_t mask[3 * 32 * 32], over[3 * 32 * 32], picture[3 * 32 * 32];
+  const json_t *r = program_json(0, "predict run --input new --output masks/ --show over");
+  assert_string_equal(program_text(prediction(r, 0), "mask"), "masks/one.png");
+  assert_string_equal(program_text(prediction(r, 1), "shown"), "over/two.png");
+  const json_t *areas = program_member(prediction(r, 0), "areas");
+  read_picture("masks/one.png", 32, mask);
+  read_picture("over/one.png", 32, over);
+  read_picture("new/one.png", 32, picture);
+  int right = 0, bright = 0;
+  for (int i = 0; i < 32 * 32; i++) {
+    int found = mask[3 * i] == 128; /* the color of class 1 is dark red */
+    assert_true(found || mask[3 * i] == 0);
+    right += found == (picture[3 * i] == 200);
+    bright += found;
+    /* the darkest number of the picture is drawn black, the brightest white, and half of it is the mask's
+     * color */
+    if (picture[3 * i] == 200) assert_true(abs(over[3 * i + 1] - (found ? 40 : 80)) <= 1);
+  }
+  assert_true(right > 32 * 32 - 40);
+  assert_int_equal(json_array_size(areas), 2);
+  assert_true(fabs(program_number(json_array_get(areas, 1), "part") - bright / 1024.0) < 1e-9);
+  assert_int_equal(program_run("predict run --input new --top 1"), 0);
+  assert_non_null(strstr(program_out, "new/one.png   0 "));
+  /* such masks are data of training */
+  file_write("again.csv", "picture,mask\nnew/one.png,masks/one.png\nnew/two.png,masks/two.png\n");
+  r = program_json(0,
+                   "eval cells_gone/cells.ini --weights run --set data.file=again.csv --set data.split=0.5 "
+                   "--set data.batch=1");
+  assert_true(program_number(r, "jaccard") > 0.99);
 }
 
 static void check_pairs(void) {
@@ -323,9 +366,9 @@ static void check_pairs(void) {
 }
 
 static void check_sensors(void) {
-  program_json(0, "predict run --input new/window.npy --output y.npy");
-  const float *y = read_npy("y.npy", "1, 2", 2);
-  for (int k = 0; k < 2; k++) assert_true(fabsf(y[k] - wave(k, 524)) < 0.3f);
+  const json_t *r = program_json(0, "predict run --input new/now.csv");
+  assert_int_equal(json_array_size(program_member(r, "predictions")), 1);
+  assert_true(fabs(program_number(prediction(r, 0), "values.y") - load_at(524)) < 15);
 }
 
 static void check_words(void) {

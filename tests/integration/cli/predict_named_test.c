@@ -47,6 +47,18 @@ static void every_output_is_in_the_file_by_its_name(void **state) {
   for (int i = 0; i < 6; i++) assert_true(((const float *)array_of("all.safetensors", "m"))[i] == m[i]);
 }
 
+static void a_csv_file_has_a_column_for_each_number(void **state) {
+  (void)state;
+  write_inputs();
+  assert_int_equal(program_run("predict named.ini %s --output all.csv", named_files), 0);
+  assert_string_equal(file_read("all.csv", NULL),
+                      "input,y_1,y_2,y_3,q_1,q_2,r_1,r_2,other_1,other_2,other_3,d_1,d_2,d_3,m_1,m_2,m_3\n"
+                      "mask.npy[0],1.25,0,0.75,2,-3,1,2,0,1,0,2,-3,1,-0.25,-0.25,-0.25\n"
+                      "mask.npy[1],0,0,-3,0,-3,2,0,1,1,0,-1,4,-6,-0,0,-0\n");
+  assert_int_equal(program_run("predict named.ini %s --output q=one.csv", named_files), 0);
+  assert_string_equal(file_read("one.csv", NULL), "input,q_1,q_2\nmask.npy[0],2,-3\nmask.npy[1],0,-3\n");
+}
+
 static void one_output_goes_to_a_file_of_its_own(void **state) {
   (void)state;
   write_inputs();
@@ -112,6 +124,7 @@ static void wrong_names_and_types_say_what_was_expected(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(every_output_is_in_the_file_by_its_name, program_open, program_close),
+      cmocka_unit_test_setup_teardown(a_csv_file_has_a_column_for_each_number, program_open, program_close),
       cmocka_unit_test_setup_teardown(one_output_goes_to_a_file_of_its_own, program_open, program_close),
       cmocka_unit_test_setup_teardown(inputs_come_from_one_file, program_open, program_close),
       cmocka_unit_test_setup_teardown(wrong_names_and_types_say_what_was_expected, program_open,

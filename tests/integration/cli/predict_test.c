@@ -131,6 +131,66 @@ static void a_source_without_files_says_so(void **state) {
   assert_non_null(strstr(program_err, "cat.webp: is a picture, but the model's inputs are not one picture"));
 }
 
+/* ---- boxes ---- */
+
+/* Boxes, scores and classes are numbers of the picture. */
+static const char boxes_ini[] =
+    "[data]\nsource = random\nfields = image: f32[1, 4, 4]\ntargets = y: f32[2, 4]\nbatch = 2\n"
+    "[model]\ninputs = image: f32[1, 4, 4]\ntargets = y: f32[2, 4]\nlayers =\n    x: flatten <- image\n"
+    "    first = x[:, 0:8]\n    boxes: reshape([2, 4]) <- first\n    scores = x[:, 8:10]\n    last = x[:, "
+    "10:14]\n"
+    "    pairs: reshape([2, 2]) <- last\n    labels = argmax(pairs, axis=2)\noutputs = boxes, scores, "
+    "labels\nloss = mse\n";
+
+static void boxes_are_listed_and_drawn(void **state) {
+  (void)state;
+  static const float x[] = {0, 0, 2, 2, 1, 1, 4, 4, 0.25f, 0.75f, 1, 0, 0, 1, 0, 0};
+  file_write("boxes.ini", boxes_ini);
+  write_npy("x.npy", 1, "1, 4, 4", x, 16);
+  const json_t *r = program_json(0, "predict boxes.ini --input x.npy --show shown --output boxes.json");
+  const json_t *one = json_array_get(program_member(r, "predictions"), 0),
+               *boxes = program_member(one, "boxes");
+  assert_int_equal(json_array_size(boxes), 1);
+  assert_int_equal(program_number(json_array_get(boxes, 0), "class"), 1);
+  assert_true(program_number(json_array_get(boxes, 0), "score") == 0.75);
+  for (size_t k = 0; k < 4; k++)
+    assert_true(json_number_value(json_array_get(program_member(json_array_get(boxes, 0), "box"), k)) ==
+                (k < 2 ? 1 : 4));
+  assert_int_equal(program_number(one, "width"), 4);
+  assert_true(
+      json_equal(program_member(file_json("boxes.json"), "predictions"), program_member(r, "predictions")));
+  assert_true(file_exists("shown/x.npy[0].png"));
+  assert_int_equal(program_run("predict boxes.ini --input x.npy --threshold 0"), 0);
+  assert_string_equal(program_out, "x.npy[0]   1 75.0 % at 1 1 4 4   0 25.0 % at 0 0 2 2\n");
+  assert_int_equal(program_run("predict boxes.ini --input x.npy --threshold 0.9"), 0);
+  assert_string_equal(program_out, "x.npy[0]   no boxes\n");
+  assert_int_equal(program_run("predict boxes.ini --input x.npy --csv"), 0);
+  assert_string_equal(program_out,
+                      "input,rank,class,name,score,x0,y0,x1,y1\n\"x.npy[0]\",1,1,\"1\",0.75,1,1,4,4\n");
+}
+
+static void places_that_a_model_lacks_are_told(void **state) {
+  (void)state;
+  static const struct {
+    const char *file, *arguments, *message;
+  } wrong[] = {
+      {"identity.ini", "--show shown",
+       "--show shown: the model predicts neither masks nor outputs called boxes and scores"},
+      {"identity.ini", "--output masks/",
+       "masks/: is a folder, which masks are written to, but the model has no scores"},
+      {"boxes.ini", "--output masks/", "masks/: is a folder"},
+  };
+  const float x[16] = {0};
+  file_write("identity.ini", identity_ini);
+  file_write("boxes.ini", boxes_ini);
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    write_npy("x.npy", 1, i < 2 ? "2, 2" : "1, 4, 4", x, i < 2 ? 4 : 16);
+    assert_int_equal(program_run("predict %s --input x.npy %s", wrong[i].file, wrong[i].arguments), 65);
+    if (strstr(program_err, wrong[i].message) == NULL) fail_msg("%s lacks %s", program_err, wrong[i].message);
+  }
+  assert_false(file_exists("masks") || file_exists("shown"));
+}
+
 /* ---- outputs that are not finite ---- */
 
 static void an_output_that_is_not_finite_is_named(void **state) {
@@ -227,6 +287,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_model_that_learns_needs_weights, program_open, program_close),
       cmocka_unit_test_setup_teardown(inputs_are_named_where_there_are_several, program_open, program_close),
       cmocka_unit_test_setup_teardown(an_output_without_classes_needs_a_file, program_open, program_close),
+      cmocka_unit_test_setup_teardown(boxes_are_listed_and_drawn, program_open, program_close),
+      cmocka_unit_test_setup_teardown(places_that_a_model_lacks_are_told, program_open, program_close),
       cmocka_unit_test_setup_teardown(a_source_without_files_says_so, program_open, program_close),
       cmocka_unit_test_setup_teardown(an_output_that_is_not_finite_is_named, program_open, program_close),
       cmocka_unit_test_setup_teardown(a_classifier_that_overflows_is_no_success, program_open, program_close),

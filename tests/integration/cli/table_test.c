@@ -153,6 +153,35 @@ static void predictions_are_in_the_units_of_the_table(void **state) {
   assert_ptr_equal(strstr(out, "input,price\nfew.csv:2,"), out);
 }
 
+/* Two standardized targets, whose outputs are told by the losses. */
+static void each_output_is_in_the_units_of_its_target(void **state) {
+  (void)state;
+  char text[4096] = "a,price,mass\n";
+  size_t used = strlen(text);
+  for (int i = 0; i < 64; i++) {
+    double a = i * 37 % 64 / 8.0;
+    used += (size_t)snprintf(text + used, sizeof text - used, "%g,%g,%g\n", a, 100 + 20 * a, 7 - a);
+  }
+  file_write("two.csv", text);
+  file_write("few.csv", "a\n0\n4\n");
+  file_write(
+      "two.ini",
+      "[run]\nname = two\nepochs = 40\n[data]\nsource = table\nfile = two.csv\nbatch = 8\n"
+      "inputs = a: numbers(a, standardize=yes)\n"
+      "targets =\n    price: numbers(price, standardize=yes)\n    mass: numbers(mass, standardize=yes)\n"
+      "[model]\ninputs = a: f32[1]\ntargets = price: f32[1], mass: f32[1]\nlayers =\n"
+      "    y: linear(1) <- a\n    z: linear(1) <- a\noutputs = z, y\n"
+      "loss =\n    of_y: mse <- y, price\n    of_z: mse <- z, mass\n[optimizer]\nlr = 0.1\n");
+  program_json(0, "train two.ini");
+  assert_int_equal(unlink("two.csv"), 0);
+  assert_int_equal(program_run("predict runs/two --input few.csv --output out.csv"), 0);
+  const char *out = file_read("out.csv", NULL), *row = strstr(out, "few.csv:3,");
+  assert_ptr_equal(strstr(out, "input,mass_1,price_1\n"), out);
+  assert_non_null(row);
+  assert_true(fabs(strtod(row + 10, NULL) - 3) < 0.2);
+  assert_true(fabs(strtod(strchr(row + 10, ',') + 1, NULL) - 180) < 3);
+}
+
 static void has(const char *file, const char *text) {
   if (strstr(file_read(file, NULL), text) == NULL)
     fail_msg("%s lacks '%s':\n%s", file, text, file_read(file, NULL));
@@ -191,6 +220,7 @@ int main(void) {
       IN_FOLDER(a_run_is_resumed_with_any_number_of_workers),
       IN_FOLDER(a_resumed_run_keeps_what_it_has_learnt),
       IN_FOLDER(predictions_are_in_the_units_of_the_table),
+      IN_FOLDER(each_output_is_in_the_units_of_its_target),
       IN_FOLDER(init_proposes_a_network_for_a_table),
   };
   return cmocka_run_group_tests_name("table", tests, NULL, NULL);

@@ -59,6 +59,18 @@ static void libpng_reads_the_pixels(void **state) {
   assert_int_equal(t.live, 0);
 }
 
+static void libpng_reads_a_palette(void **state) {
+  (void)state;
+  static const uint8_t pixels[] = {0, 2, 1, 1, 0, 2}, palette[] = {1, 2, 3, 40, 50, 60, 255, 0, 9};
+  uint8_t rgb[3 * sizeof pixels];
+  test_env t;
+  test_env_start(&t);
+  for (size_t i = 0; i < sizeof pixels; i++) memcpy(rgb + 3 * i, palette + 3 * pixels[i], 3);
+  assert_int_equal(tn_png_write_indexed(&t, path, 3, 2, pixels, palette, 3), TN_OK);
+  expect_pixels(3, 2, rgb);
+  assert_int_equal(t.live, 0);
+}
+
 static void sizes_beyond_the_format_are_refused(void **state) {
   (void)state;
   test_env t;
@@ -73,6 +85,7 @@ static void sizes_beyond_the_format_are_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(libpng_reads_the_pixels, start, stop),
+      cmocka_unit_test_setup_teardown(libpng_reads_a_palette, start, stop),
       cmocka_unit_test(sizes_beyond_the_format_are_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -140,6 +140,7 @@ static tn_status categories_describe(table *t, table_field *f, tn_field *describ
   int32_t n;
   TN_TRY(category_name_classes(t, f, &n));
   *described = kind_field(f, (tn_type){TN_F32, 1, {n}});
+  if (f->role == TN_FIELD_TARGET) described->class_names = f->class_names;
   for (int64_t i = 0; i < t->rows; i++) TN_TRY(categories_check(t, f, i));
   return TN_OK;
 }

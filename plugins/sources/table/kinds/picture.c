@@ -137,8 +137,9 @@ static tn_status mask_copy(const picture_target *target, const image_sink *sink)
   TN_TRY(picture_type(target, sink, &type));
   if (memcmp(plane, plane + n, (size_t)n) != 0 || memcmp(plane, plane + 2 * n, (size_t)n) != 0) {
     table_word cell = target->f->column[0]->texts[target->row];
-    return table_fail_cell(target->t, target->sample, target->f->names[0], target->row, cell.text, cell.n,
-                           "is a picture in colours, expected grey values that are the numbers of classes");
+    return table_fail_cell(
+        target->t, target->sample, target->f->names[0], target->row, cell.text, cell.n,
+        "is a picture in colours, expected grey or a palette, whose values are the numbers of classes");
   }
   void *to = tn_sample_field(target->sample, target->field, &type);
   if (to == NULL) return TN_ENOMEM;
@@ -149,8 +150,11 @@ static tn_status mask_copy(const picture_target *target, const image_sink *sink)
 
 static tn_status mask_read(const table *t, const table_field *f, tn_sample *s, int32_t field) {
   picture_target target = {t, f, s, field, s->index};
-  image_sink sink = {
-      .planes = mask_planes, .stopping = picture_stopping, .context = &target, .ignores_orientation = 1};
+  image_sink sink = {.planes = mask_planes,
+                     .stopping = picture_stopping,
+                     .context = &target,
+                     .ignores_orientation = 1,
+                     .keeps_palette = 1};
   tn_status status = picture_decode(&target, s, s->scratch, &sink);
   if (status == TN_OK) status = mask_copy(&target, &sink);
   tn_delete(s, sink.to);
@@ -159,7 +163,8 @@ static tn_status mask_read(const table *t, const table_field *f, tn_sample *s, i
 
 const table_kind kind_mask = {.name = "mask",
                               .types = "u8[1, height, width] or i32[height, width]",
-                              .doc = "the path of a picture in grey, whose values are classes",
+                              .doc =
+                                  "the path of a picture in grey or with a palette, whose values are classes",
                               .choices = CHOICE_INDEX,
                               .files = true,
                               .form = TABLE_TEXTS,
