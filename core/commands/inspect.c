@@ -19,8 +19,9 @@
 #include "tenon/plugin/transform.h"
 
 static const char *inspect_type_name(uint32_t type) {
-  static const char *const names[] = {"none", "flag",   "int",  "float",    "text",  "path", "enum",
-                                      "ints", "floats", "size", "duration", "dtype", "init", "code"};
+  static const char *const names[] = {"none",     "flag",  "int",  "float",  "text",
+                                      "path",     "enum",  "ints", "floats", "size",
+                                      "duration", "dtype", "init", "code",   "transforms"};
   return type < sizeof names / sizeof *names ? names[type] : "?";
 }
 

@@ -179,6 +179,8 @@ SIZED(tn_convert_options, 12, 4); AT(tn_convert_options, dtype, 4); AT(tn_conver
 /* tenon/option.h */
 PLAIN(tn_ints, 16, 8); AT(tn_ints, n, 0); AT(tn_ints, v, 8);
 PLAIN(tn_floats, 16, 8); AT(tn_floats, n, 0); AT(tn_floats, v, 8);
+PLAIN(tn_transform_part, 16, 8); AT(tn_transform_part, transform, 0); AT(tn_transform_part, options, 8);
+PLAIN(tn_transforms, 16, 8); AT(tn_transforms, n, 0); AT(tn_transforms, v, 8);
 PLAIN(tn_option, 48, 8); AT(tn_option, name, 0); AT(tn_option, type, 8); AT(tn_option, flags, 12);
 AT(tn_option, offset, 16); AT(tn_option, bytes, 20); AT(tn_option, default_text, 24);
 AT(tn_option, range, 32); AT(tn_option, doc, 40);

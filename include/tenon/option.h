@@ -25,6 +25,16 @@ typedef struct tn_floats {
   const double *v;
 } tn_floats;
 
+/* Transforms with their options (plugin/transform.h), likewise. */
+typedef struct tn_transform_part {
+  const struct tn_transform *transform;
+  const void *options;
+} tn_transform_part;
+typedef struct tn_transforms {
+  int64_t n;
+  const tn_transform_part *v;
+} tn_transforms;
+
 /* Types of options, and the C type of the field that each fills. */
 enum {
   TN_OPT_NONE = 0,
@@ -44,7 +54,9 @@ enum {
   /* const char *: folders that code is loaded from, separated by ':', made absolute against the file that
    * names them. The host refuses those that other users can change, as it does with plugins, and leaves out
    * those that the configuration of a run folder names, unless the user trusts it. */
-  TN_OPT_CODE = 13
+  TN_OPT_CODE = 13,
+  /* tn_transforms: [random_flip, color_jitter(0.4)]. Of transforms only: those that it applies. */
+  TN_OPT_TRANSFORMS = 14
 };
 
 enum {

@@ -53,6 +53,11 @@ tn_status size_read(const tn_env *env, const tn_ints *size, int64_t *height, int
 
 /* One standard normal number of a pair (Box and Muller). */
 float random_normal(tn_rng *rng);
+/* From the gamma distribution of shape a >= 1, and from the beta distribution (a, a). */
+double random_gamma(tn_rng *rng, double a);
+double random_beta(tn_rng *rng, double a);
+/* n parts of 1 from the Dirichlet distribution (a, ..., a). */
+void random_dirichlet(tn_rng *rng, double a, int64_t n, double *parts);
 
 /* A part of a picture. It may reach outside of the picture, where pixels are zero. */
 typedef struct window {

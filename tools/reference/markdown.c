@@ -45,7 +45,7 @@ static const char *markdown_type_words(const char *type) {
       {"float", "number"},          {"ints", "integers"},
       {"floats", "numbers"},        {"size", "bytes (`64MiB`)"},
       {"duration", "time (`90s`)"}, {"init", "[initializer](initializers.md)"},
-      {"code", "folders of code"}};
+      {"code", "folders of code"},  {"transforms", "[transforms](transforms.md)"}};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     if (strcmp(type, words[i][0]) == 0) return words[i][1];
   return type;

@@ -19,6 +19,7 @@ const tn_option_type *tn_option_type_of(const tn_option *option) {
       [TN_OPT_DTYPE] = {TN_FIELD_I32, sizeof(int32_t), "an element type"},
       [TN_OPT_INIT] = {TN_FIELD_TEXT, sizeof(const char *), "an initializer"},
       [TN_OPT_CODE] = {TN_FIELD_TEXT, sizeof(const char *), "folders of libraries"},
+      [TN_OPT_TRANSFORMS] = {TN_FIELD_TRANSFORMS, sizeof(tn_transforms), "a list of transforms"},
   };
   return &types[option->type < sizeof(types) / sizeof(types[0]) ? option->type : TN_OPT_NONE];
 }
@@ -34,6 +35,7 @@ void tn_option_store(const tn_option *option, void *data, const tn_option_value 
   case TN_FIELD_TEXT: memcpy(field, &value->text, sizeof(value->text)); break;
   case TN_FIELD_INTS: memcpy(field, &value->ints, sizeof(value->ints)); break;
   case TN_FIELD_FLOATS: memcpy(field, &value->floats, sizeof(value->floats)); break;
+  case TN_FIELD_TRANSFORMS: memcpy(field, &value->transforms, sizeof(value->transforms)); break;
   default: break;
   }
 }
@@ -49,6 +51,7 @@ tn_option_value tn_option_load(const tn_option *option, const void *data) {
   case TN_FIELD_TEXT: memcpy(&value.text, field, sizeof(value.text)); break;
   case TN_FIELD_INTS: memcpy(&value.ints, field, sizeof(value.ints)); break;
   case TN_FIELD_FLOATS: memcpy(&value.floats, field, sizeof(value.floats)); break;
+  case TN_FIELD_TRANSFORMS: memcpy(&value.transforms, field, sizeof(value.transforms)); break;
   default: break;
   }
   if (tn_option_type_of(option)->field == TN_FIELD_I32) value.integer = word;

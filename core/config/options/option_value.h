@@ -13,7 +13,8 @@ enum {
   TN_FIELD_F64,
   TN_FIELD_TEXT,
   TN_FIELD_INTS,
-  TN_FIELD_FLOATS
+  TN_FIELD_FLOATS,
+  TN_FIELD_TRANSFORMS
 };
 
 /* Properties of each TN_OPT_* type; field TN_FIELD_NONE: unknown type. */
@@ -31,6 +32,7 @@ typedef struct tn_option_value {
   const char *text;
   tn_ints ints;
   tn_floats floats;
+  tn_transforms transforms;
 } tn_option_value;
 
 /* Converts text to a value and checks its range. Lists and texts are allocated in the arena. Messages

@@ -35,6 +35,10 @@ tn_status tn_options_set_ints(const void *handle, tn_options *options, const cha
 tn_status tn_options_set_floats(const void *handle, tn_options *options, const char *name, int64_t n,
                                 const double *v);
 
+/* Sets one option of type TRANSFORMS; the list must live as long as the struct. */
+tn_status tn_options_set_transforms(const void *handle, tn_options *options, const char *name,
+                                    const tn_transforms *transforms);
+
 /* The option at a position of the item's table, or NULL past the end. */
 const tn_option *tn_options_at(const tn_item *item, int64_t position);
 const tn_option *tn_options_find(const tn_item *item, const char *name);

@@ -61,6 +61,19 @@ tn_status tn_options_set_text(const void *handle, tn_options *options, const cha
   return TN_OK;
 }
 
+tn_status tn_options_set_transforms(const void *handle, tn_options *options, const char *name,
+                                    const tn_transforms *transforms) {
+  tn_option_value value = {.transforms = *transforms};
+  int64_t position;
+  TN_TRY(option_take(handle, options, name, &position));
+  const tn_option *option = tn_options_at(options->item, position);
+  if (option->type != TN_OPT_TRANSFORMS)
+    return tn_failf(handle, TN_EINVAL, "%s: transforms were given, expected %s", name,
+                    tn_option_type_of(option)->expected);
+  option_set(options, position, &value);
+  return TN_OK;
+}
+
 /* Numbers from the caller: ints or floats; the other pointer is NULL. */
 typedef struct option_numbers {
   const int64_t *ints;

@@ -17,6 +17,7 @@ static const char *item_required_value(const tn_option *option) {
   case TN_OPT_FLOAT: return "0.5";
   case TN_OPT_DTYPE: return "f32";
   case TN_OPT_INIT: return "zeros";
+  case TN_OPT_TRANSFORMS: return "[]";
   default: return "2";
   }
 }

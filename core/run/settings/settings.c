@@ -106,64 +106,6 @@ static tn_status settings_read_groups(tn_env *env, tn_ini *ini, tn_settings *s) 
 
 /* ---- data ---- */
 
-static const char *settings_line_where(tn_ini *ini, const tn_line *line) {
-  return line->line > 0 ? tn_arena_printf(&ini->arena, "%s:%d", line->file, line->line) : line->file;
-}
-
-/* The names after `<-` of a transform line, in the ini's arena. */
-static tn_status settings_read_transform(tn_env *env, tn_registry *registry, tn_ini *ini, const tn_line *line,
-                                         const tn_item_call *call, tn_transform_use *use) {
-  static const tn_scope nothing;
-  const tn_item *item = NULL;
-  tn_options options;
-  if (call->layer == NULL || call->repeat || line->condition || line->n_names > 0)
-    return tn_failf(env, TN_EINVAL, "expected a transform, as in `random_flip(0.5) <- image`");
-  TN_TRY(tn_settings_find_item(env, registry, TN_TRANSFORM, call->layer, &item));
-  TN_TRY(tn_options_start(env, &ini->arena, item, &options));
-  for (int32_t i = 0; i < call->n_args; i++) {
-    tn_value value;
-    const tn_option *option = tn_options_at(item, i);
-    const char *name = call->args[i].name ? call->args[i].name : option ? option->name : NULL;
-    if (name == NULL) return tn_failf(env, TN_EINVAL, "%s: argument %d is one too many", call->layer, i + 1);
-    TN_TRY(tn_expr_evaluate(env, &ini->arena, call->args[i].value, &nothing, &value));
-    const char *text = tn_value_text(&ini->arena, &value);
-    tn_status status = text ? tn_options_set_text(env, &options, name, text) : TN_ENOMEM;
-    if (status != TN_OK) return tn_wrap(env, status, "%s", call->layer);
-  }
-  tn_status status = tn_options_finish(env, &options);
-  if (status != TN_OK) return tn_wrap(env, status, "%s", call->layer);
-  *use = (tn_transform_use){(const tn_transform *)item, options.data, line->n_refs ? line->refs : NULL,
-                            line->n_refs, settings_line_where(ini, line)};
-  return use->where ? TN_OK : TN_ENOMEM;
-}
-
-static tn_status settings_read_transforms(tn_env *env, tn_registry *registry, tn_ini *ini,
-                                          tn_section *section, tn_key *key, tn_data_setting *data) {
-  tn_line *lines;
-  int32_t n, items = 0;
-  if (key == NULL || *key->value == '\0') return TN_OK;
-  TN_TRY(tn_syntax_lines(env, &ini->arena, key, ini, &lines, &n));
-  for (int32_t i = 0; i < n; i++) items += lines[i].n_items;
-  data->transforms = tn_arena_alloc(&ini->arena, tn_size_mul((size_t)items + 1, sizeof *data->transforms));
-  if (data->transforms == NULL) return TN_ENOMEM;
-  for (int32_t i = 0; i < n; i++) {
-    if (lines[i].value != NULL)
-      TN_TRY(tn_ini_note(env, ini,
-                         tn_failf(env, TN_EINVAL,
-                                  "%s: [%s] transforms: '=' stands behind '%s', expected a transform, as in "
-                                  "`random_flip(0.5) <- image`",
-                                  settings_line_where(ini, &lines[i]), section->name, lines[i].names[0])));
-    for (int32_t k = 0; k < lines[i].n_items; k++) {
-      tn_status status = settings_read_transform(env, registry, ini, &lines[i], &lines[i].items[k],
-                                                 &data->transforms[data->n_transforms++]);
-      if (status != TN_OK)
-        tn_wrap(env, status, "%s: [%s] transforms", settings_line_where(ini, &lines[i]), section->name);
-      TN_TRY(tn_ini_note(env, ini, status));
-    }
-  }
-  return TN_OK;
-}
-
 /* A key of a split: from [data.SPLIT], or else from [data]. */
 static tn_key *settings_split_key(tn_section *base, tn_section *own, const char *name, tn_section **section) {
   tn_key *key = own ? tn_section_key(own, name) : NULL;
@@ -232,7 +174,7 @@ static tn_status settings_read_split(tn_env *env, tn_registry *registry, tn_ini 
                                       key ? tn_key_where(ini, section, key) : "", &data->device_transforms);
   TN_TRY(tn_ini_note(env, ini, status));
   key = settings_split_key(base, own, "transforms", &section);
-  TN_TRY(settings_read_transforms(env, registry, ini, section, key, data));
+  TN_TRY(tn_settings_read_transforms(env, registry, ini, section, key, data));
   if (!validation) TN_TRY(tn_ini_note(env, ini, tn_settings_check_balance(env, ini, base, own, data)));
   return validation && section == own ? tn_settings_check_validation_transforms(env, own, data) : TN_OK;
 }

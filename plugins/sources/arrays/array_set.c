@@ -5,7 +5,7 @@
 
 /* ---- one field ---- */
 
-tn_status array_field_read(const void *handle, const array_field *f, int64_t row, void *to) {
+static tn_status array_field_read(const void *handle, const array_field *f, int64_t row, void *to) {
   double value = 0;
   int64_t misfit = element_read(&f->array.element, f->array.data + row * f->row_bytes, f->type.dtype, to,
                                 f->elements, &value);
@@ -14,6 +14,24 @@ tn_status array_field_read(const void *handle, const array_field *f, int64_t row
       handle, TN_EINVAL, NULL,
       "%s: row %lld has %.17g, which %s cannot hold; `as i64` or `as f64` behind the file reads it", f->path,
       (long long)row, value, tn_dtype_name(f->type.dtype));
+}
+
+/* Of whole numbers whose range is said; a number below 0 is no class. */
+static tn_status array_field_check_classes(const void *handle, const array_field *f, int64_t row,
+                                           const void *values) {
+  if (f->classes == 0 || (f->type.dtype != TN_I32 && f->type.dtype != TN_I64)) return TN_OK;
+  for (int64_t i = 0; i < f->elements; i++) {
+    int64_t number = f->type.dtype == TN_I64 ? ((const int64_t *)values)[i] : ((const int32_t *)values)[i];
+    if (number >= f->classes)
+      return tn_fail(handle, TN_EINVAL, NULL, "%s: row %lld has class %lld, expected 0 to %lld", f->path,
+                     (long long)row, (long long)number, (long long)f->classes - 1);
+  }
+  return TN_OK;
+}
+
+tn_status array_field_sample(const void *handle, const array_field *f, int64_t row, void *to) {
+  TN_TRY(array_field_read(handle, f, row, to));
+  return array_field_check_classes(handle, f, row, to);
 }
 
 tn_status array_field_number(const void *handle, const array_field *f, int64_t row, int64_t *number) {

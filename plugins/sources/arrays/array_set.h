@@ -32,6 +32,8 @@ void array_set_close(const void *handle, array_set *set);
 /* Classes that were found become those of both sets. */
 tn_status array_set_join_classes(tn_env *env, array_set *a, array_set *b);
 
-tn_status array_field_read(const void *handle, const array_field *f, int64_t row, void *to);
+/* Reads a row. TN_EINVAL: a number that the type cannot hold, or a class number beyond the range of the
+ * field. */
+tn_status array_field_sample(const void *handle, const array_field *f, int64_t row, void *to);
 /* The number in a row of one. */
 tn_status array_field_number(const void *handle, const array_field *f, int64_t row, int64_t *number);

@@ -109,7 +109,7 @@ static tn_status arrays_read(tn_sample *sample, void *source) {
   for (int32_t i = 0; i < s->set.n; i++) {
     void *to = tn_sample_field(sample, i, NULL);
     if (to == NULL) return TN_ENOMEM;
-    TN_TRY(array_field_read(sample, &s->set.fields[i], row, to));
+    TN_TRY(array_field_sample(sample, &s->set.fields[i], row, to));
   }
   return TN_OK;
 }

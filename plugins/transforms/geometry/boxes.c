@@ -92,3 +92,20 @@ tn_status move_places(tn_transform_call *c, const geometry *g, int32_t k) {
   }
   return TN_OK;
 }
+
+/* The class number that losses and metrics leave out. */
+enum { BOX_NO_CLASS = -100 };
+
+int box_has_row(const tn_type *type, int64_t n) {
+  int is_number = type->dtype == TN_I32 || type->dtype == TN_I64 || type->dtype == TN_F32;
+  return is_number && type->rank >= 1 && type->dims[0] == n;
+}
+
+void box_clear_row(const tn_type *type, int64_t i, void *values) {
+  int64_t row = type->dims[0] > 0 ? tn_type_count(type) / type->dims[0] : 0;
+  for (int64_t j = i * row; j < (i + 1) * row; j++) {
+    if (type->dtype == TN_F32) ((float *)values)[j] = 0;
+    if (type->dtype == TN_I32) ((int32_t *)values)[j] = BOX_NO_CLASS;
+    if (type->dtype == TN_I64) ((int64_t *)values)[j] = BOX_NO_CLASS;
+  }
+}

@@ -88,6 +88,10 @@ void warp_bilinear(const geometry *g, picture in, picture out, int is_u8, const 
 tn_status move_places(tn_transform_call *c, const geometry *g, int32_t k);
 /* Cuts a box at the border; a box that keeps no area becomes zeros. */
 void box_cut(float box[4], double height, double width);
+/* Whether a field has a row for each of n boxes; row i for a box that is left out: zeros, or the class -100.
+ */
+int box_has_row(const tn_type *type, int64_t n);
+void box_clear_row(const tn_type *type, int64_t i, void *values);
 
 /* On the device: boxes (batch, n, 4) or points times `scale` plus `shift`, each (batch or 1, 1, 2) of x and
  * y, then cut at the border; masks by the nearest pixel. */

@@ -1,12 +1,5 @@
 /* plugins/transforms/pixels/options.c: options that several transforms share. */
-#include <math.h>
-
 #include "plugins/transforms/transforms.h"
-
-float random_normal(tn_rng *rng) {
-  double radius = sqrt(-2 * log(1 - tn_rng_uniform(rng)));
-  return (float)(radius * cos(2 * 3.14159265358979323846 * tn_rng_uniform(rng)));
-}
 
 tn_status size_read(const tn_env *env, const tn_ints *size, int64_t *height, int64_t *width) {
   if (size->n != 1 && size->n != 2)

@@ -168,6 +168,20 @@ static void validation_may_have_files_of_its_own(void **state) {
 
 /* ---- mistakes and damage ---- */
 
+static void a_mask_has_no_class_beyond_its_range(void **state) {
+  (void)state;
+  static const uint8_t masks[] = {0, 1, 2, 1, /* row 1 */ 2, 3, 0, 1};
+  probe p;
+  write_file(in_folder(folder, "masks.bin"), masks, sizeof masks);
+  open_or_fail(
+      &p, PAIRS("folder", folder, "inputs", "x: masks.bin u8[4]", "targets", "y: masks.bin u8[2, 2] 0..2"),
+      TN_SPLIT_TRAIN);
+  assert_int_equal(probe_read(&p, 0, 0), TN_OK);
+  assert_int_equal(probe_read(&p, 1, 0), TN_EINVAL);
+  assert_non_null(strstr(tn_error_text(&p.host.pub.env), "masks.bin: row 1 has class 3, expected 0 to 2"));
+  probe_close(&p);
+}
+
 #define REFUSED(text, ...)                                                                                   \
   probe_refused(&arrays_source, IN_FILES(__VA_ARGS__), TN_SPLIT_TRAIN, TN_EINVAL, text)
 
@@ -359,6 +373,7 @@ int main(void) {
       CASE(halves_become_floats),
       CASE(validation_has_a_row_of_each_stretch),
       CASE(validation_may_have_files_of_its_own),
+      CASE(a_mask_has_no_class_beyond_its_range),
       CASE(texts_of_fields_are_checked),
       CASE(parts_are_checked),
       CASE(arrays_that_are_no_rows_of_numbers_are_refused),

@@ -3,13 +3,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "plugins/transforms/auto_augment.h"
+#include "plugins/transforms/policy/auto_augment.h"
 #include "tests/unit/plugins/transforms/augment_goldens.h"
 #include "tests/unit/plugins/transforms/rig.h"
 
-extern const tn_transform color_jitter_transform, rand_augment_transform, trivial_augment_transform,
-    cutmix_transform, gaussian_blur_transform, grayscale_transform, mixup_transform, one_hot_transform,
-    random_erasing_transform, random_grayscale_transform, random_rotation_transform;
+extern const tn_transform aug_mix_transform, color_jitter_transform, rand_augment_transform,
+    trivial_augment_transform, cutmix_transform, gaussian_blur_transform, grayscale_transform,
+    mixup_transform, one_hot_transform, random_erasing_transform, random_grayscale_transform,
+    random_rotation_transform;
 
 static const tn_type gray_picture = {TN_U8, 3, {1, HIGH, WIDE}};
 
@@ -521,6 +522,36 @@ static void expect_beta(double sum, double squares, int n, double a) {
     fail_msg("alpha %g: mean %g, variance %g, expected %g", a, mean, variance, expected);
 }
 
+/* Ops of strength 0 leave a picture of one level, so that the mean is the picture; sums are cut to bytes. */
+static void aug_mix_is_a_mean(void **state) {
+  (void)state;
+  memset(bytes, 240, sizeof bytes);
+  for (uint64_t key = 0; key < 50; key++) {
+    run(&aug_mix_transform, PAIRS("severity", "1", "alpha", "0.3"), &u8_picture, bytes, key);
+    for (int i = 0; i < 3 * PLANE; i++) assert_in_range(out.u8[i], 239, 240);
+  }
+}
+
+/* Of one op at strength 0 only posterize, to 4 bits, and those of histograms change a picture. */
+static void aug_mix_draws_its_ops_alike(void **state) {
+  (void)state;
+  enum { KEYS = 1300 };
+  int changed = 0, posterized = 0;
+  for (uint64_t key = 0; key < KEYS; key++) {
+    int low = 0, moved = 0;
+    run(&aug_mix_transform, PAIRS("severity", "1", "chain_depth", "1", "mixture_width", "1", "alpha", "1000"),
+        &u8_picture, bytes, key);
+    for (int i = 0; i < 3 * PLANE; i++) {
+      moved |= abs((int)out.u8[i] - (int)bytes[i]) > 1;
+      low |= abs((int)out.u8[i] - ((int)bytes[i] + (bytes[i] & 0xF0)) / 2) > 2;
+    }
+    changed += moved;
+    posterized += moved && !low;
+  }
+  assert_in_range(posterized, KEYS / 13 - 40, KEYS / 13 + 40);
+  assert_in_range(changed, posterized, 3 * KEYS / 13 + 60);
+}
+
 static void mixup_mixes_each_sample_with_the_one_before(void **state) {
   (void)state;
   static const struct {
@@ -675,6 +706,8 @@ int main(void) {
       CASE(rand_augment_chooses_each_op_equally_often),
       CASE(rand_augment_of_no_ops_or_no_strength),
       CASE(trivial_augment_has_every_strength),
+      CASE(aug_mix_is_a_mean),
+      CASE(aug_mix_draws_its_ops_alike),
       CASE(mixup_mixes_each_sample_with_the_one_before),
       CASE(cutmix_pastes_a_rectangle_and_weighs_the_targets_by_its_area),
       CASE(p_is_the_probability_of_a_mixture),

@@ -11,10 +11,11 @@
 
 extern const tn_transform center_crop_transform, color_jitter_transform, convert_boxes_transform,
     elastic_transform, five_crop_transform, gaussian_blur_transform, gaussian_noise_transform, jpeg_transform,
-    letterbox_transform, pad_transform, random_adjust_sharpness_transform, random_affine_transform,
-    random_autocontrast_transform, random_channel_permutation_transform, random_crop_transform,
+    letterbox_transform, mixup_transform, mosaic_transform, pad_transform, random_adjust_sharpness_transform,
+    random_affine_transform, random_apply_transform, random_autocontrast_transform,
+    random_channel_permutation_transform, random_choice_transform, random_crop_transform,
     random_equalize_transform, random_erasing_transform, random_flip_transform, random_grayscale_transform,
-    random_invert_transform, random_iou_crop_transform, random_perspective_transform,
+    random_invert_transform, random_iou_crop_transform, random_order_transform, random_perspective_transform,
     random_photometric_distort_transform, random_posterize_transform, random_resized_crop_transform,
     random_rotation_transform, random_solarize_transform, random_zoom_out_transform, resize_transform,
     sanitize_boxes_transform, scale_jitter_transform, ten_crop_transform;
@@ -35,8 +36,8 @@ static struct {
   float boxes[BOXES][4], points[POINTS][2];
 } got;
 
-static void move(const tn_transform *t, const char *const *pairs, uint64_t key) {
-  const void *options = options_of(t, pairs), *const in[FIELDS] = {bytes, mask, boxes, points};
+static void move_with(const tn_transform *t, const void *options, uint64_t key) {
+  const void *const in[FIELDS] = {bytes, mask, boxes, points};
   void *const to[FIELDS] = {got.image, got.mask, got.boxes, got.points};
   for (int i = 0; i < PLANE; i++) mask[i] = i * i / 3 % 7;
   memcpy(got.type, types, sizeof types);
@@ -52,6 +53,10 @@ static void move(const tn_transform *t, const char *const *pairs, uint64_t key) 
                             .key = key,
                             .scratch = &scratch};
   if (t->apply(&call, options) != TN_OK) fail_msg("%s", tn_error_text(&env));
+}
+
+static void move(const tn_transform *t, const char *const *pairs, uint64_t key) {
+  move_with(t, options_of(t, pairs), key);
 }
 
 static void has_mask(const int32_t *expected, size_t bytes_of_it) {
@@ -455,6 +460,220 @@ static void noise_is_normal(void **state) {
   assert_memory_equal(out.u8, bytes, sizeof bytes);
 }
 
+/* ---- lists of transforms ---- */
+
+/* The options of a transform of a list of two, and those of its first option behind the list. */
+static const void *list_of(const tn_transform *t, tn_transform_part a, tn_transform_part b, const char *p) {
+  static tn_transform_part parts[2];
+  tn_options options;
+  parts[0] = a;
+  parts[1] = b;
+  assert_int_equal(tn_options_start(&env, &arena, &t->item, &options), TN_OK);
+  assert_int_equal(tn_options_set_transforms(&env, &options, "transforms", &(tn_transforms){2, parts}),
+                   TN_OK);
+  if (p != NULL) assert_int_equal(tn_options_set_text(&env, &options, "p", p), TN_OK);
+  return options.data;
+}
+
+static tn_transform_part part_of(const tn_transform *t, const char *const *pairs) {
+  return (tn_transform_part){t, options_of(t, pairs)};
+}
+
+/* How often, of `n` keys, the mask is turned as pixel `to` of the result tells. */
+static int count_moves(const tn_transform *t, const void *options, int n, int from, int to) {
+  int seen = 0;
+  for (int key = 0; key < n; key++) {
+    move_with(t, options, (uint64_t)key);
+    seen += got.mask[to] == mask[from] && got.mask[PLANE - 1 - to] == mask[PLANE - 1 - from];
+  }
+  return seen;
+}
+
+static void a_list_is_applied_as_often_as_told(void **state) {
+  (void)state;
+  tn_transform_part across = part_of(&random_flip_transform, PAIRS("p", "1"));
+  tn_transform_part down = part_of(&random_flip_transform, PAIRS("p", "1", "direction", "vertical"));
+  move_with(&random_apply_transform, list_of(&random_apply_transform, across, down, "1"), 3);
+  for (int i = 0; i < PLANE; i++) assert_int_equal(got.mask[i], mask[PLANE - 1 - i]);
+  for (int i = 0; i < 4; i++) {
+    float turned = (i % 2 ? HIGH : WIDE) - boxes[0][(i + 2) % 4];
+    assert_true(got.boxes[0][i] == turned);
+  }
+  move_with(&random_apply_transform, list_of(&random_apply_transform, across, down, "0"), 3);
+  assert_memory_equal(got.mask, mask, sizeof mask);
+  const void *half = list_of(&random_apply_transform, across, down, NULL);
+  int seen = count_moves(&random_apply_transform, half, 400, 1, PLANE - 2);
+  assert_in_range(seen, 150, 250);
+}
+
+static void one_of_a_list_is_chosen_by_its_weight(void **state) {
+  (void)state;
+  tn_transform_part across = part_of(&random_flip_transform, PAIRS("p", "1"));
+  tn_transform_part down = part_of(&random_flip_transform, PAIRS("p", "1", "direction", "vertical"));
+  const void *options = list_of(&random_choice_transform, across, down, "[1, 3]");
+  int first = count_moves(&random_choice_transform, options, 400, 1, WIDE - 2);
+  int second = count_moves(&random_choice_transform, options, 400, 1, (HIGH - 1) * WIDE + 1);
+  assert_int_equal(first + second, 400);
+  assert_in_range(first, 60, 140);
+  options = list_of(&random_choice_transform, across, down, "[0, 1]");
+  assert_int_equal(count_moves(&random_choice_transform, options, 50, 1, (HIGH - 1) * WIDE + 1), 50);
+}
+
+static void a_list_has_any_order(void **state) {
+  (void)state;
+  tn_transform_part solarize = part_of(&random_solarize_transform, PAIRS("threshold", "128", "p", "1"));
+  tn_transform_part invert = part_of(&random_invert_transform, PAIRS("p", "1"));
+  const void *options = list_of(&random_order_transform, solarize, invert, NULL);
+  int inverted_first = 0;
+  for (int key = 0; key < 400; key++) {
+    move_with(&random_order_transform, options, (uint64_t)key);
+    int low = bytes[0] < 128, first = got.image[0] == (low ? bytes[0] : 255 - bytes[0]);
+    assert_true(first || got.image[0] == (low ? 255 - bytes[0] : bytes[0]));
+    for (int i = 0; i < 3 * PLANE; i++) {
+      uint8_t x = bytes[i];
+      assert_int_equal(got.image[i], first == (x < 128) ? x : 255 - x);
+    }
+    inverted_first += first;
+  }
+  assert_in_range(inverted_first, 150, 250);
+}
+
+static void refuses_list(const tn_transform *t, const void *options, const char *text) {
+  tn_type result[FIELDS];
+  assert_int_equal(t->infer(&env, options, 1, types, result), TN_EINVAL);
+  if (strstr(tn_error_text(&env), text) == NULL) fail_msg("'%s' lacks '%s'", tn_error_text(&env), text);
+}
+
+static void lists_that_do_not_fit_are_refused(void **state) {
+  (void)state;
+  tn_transform_part flip = part_of(&random_flip_transform, NO_PAIRS);
+  tn_transform_part crop = part_of(&center_crop_transform, PAIRS("size", "4"));
+  tn_transform_part mix = part_of(&mixup_transform, NO_PAIRS);
+  refuses_list(&random_apply_transform, list_of(&random_apply_transform, flip, crop, NULL),
+               "the transforms of random_apply give field 0 another type or size");
+  refuses_list(&random_choice_transform, list_of(&random_choice_transform, flip, crop, NULL),
+               "the transforms of random_choice give field 0 another type or size");
+  refuses_list(&random_order_transform, list_of(&random_order_transform, crop, flip, NULL),
+               "the transforms of random_order give field 0 another type or size");
+  refuses_list(&random_apply_transform, list_of(&random_apply_transform, flip, mix, NULL),
+               "mixup works on batches, expected transforms of samples");
+  refuses_list(&random_choice_transform, list_of(&random_choice_transform, flip, flip, "[1, 2, 3]"),
+               "p has 3 numbers with the sum 6, expected one for each of the 2 transforms");
+  refuses_list(&random_choice_transform, list_of(&random_choice_transform, flip, flip, "[0, 0]"),
+               "with the sum 0");
+  refuses_list(&random_order_transform, options_of(&random_order_transform, PAIRS("transforms", "[]")),
+               "transforms is empty, expected some");
+}
+
+/* ---- mosaic ---- */
+
+enum {
+  SAMPLES = 3,
+  MOSAIC_HIGH = 8,
+  MOSAIC_WIDE = 12,
+  MOSAIC_PLANE = MOSAIC_HIGH * MOSAIC_WIDE,
+  MOSAIC_BOXES = 2
+};
+
+static struct {
+  float image[SAMPLES][MOSAIC_PLANE], boxes[SAMPLES][MOSAIC_BOXES][4];
+  int32_t mask[SAMPLES][MOSAIC_PLANE], labels[SAMPLES][MOSAIC_BOXES];
+} batch;
+static struct {
+  float image[SAMPLES][MOSAIC_PLANE], boxes[SAMPLES][4 * MOSAIC_BOXES][4];
+  int32_t mask[SAMPLES][MOSAIC_PLANE], labels[SAMPLES][4 * MOSAIC_BOXES];
+} pieces;
+
+/* A pixel tells its sample and its place. */
+static void run_mosaic(const char *const *pairs, uint64_t key) {
+  static const tn_type in_type[4] = {{TN_F32, 4, {SAMPLES, 1, MOSAIC_HIGH, MOSAIC_WIDE}},
+                                     {TN_I32, 3, {SAMPLES, MOSAIC_HIGH, MOSAIC_WIDE}},
+                                     {TN_F32, 3, {SAMPLES, MOSAIC_BOXES, 4}},
+                                     {TN_I32, 2, {SAMPLES, MOSAIC_BOXES}}};
+  static const float place[MOSAIC_BOXES][4] = {{1, 1, 5, 4}, {4, 3, 11, 7}};
+  const void *options = options_of(&mosaic_transform, pairs);
+  const void *const in[4] = {batch.image, batch.mask, batch.boxes, batch.labels};
+  void *const to[4] = {pieces.image, pieces.mask, pieces.boxes, pieces.labels};
+  tn_type out_type[4];
+  for (int s = 0; s < SAMPLES; s++) {
+    for (int i = 0; i < MOSAIC_PLANE; i++) {
+      batch.mask[s][i] = 100 * s + i;
+      batch.image[s][i] = (float)(100 * s + i);
+    }
+    memcpy(batch.boxes[s], place, sizeof place);
+    for (int i = 0; i < MOSAIC_BOXES; i++) batch.labels[s][i] = 10 * s + i;
+  }
+  memcpy(out_type, in_type, sizeof in_type);
+  if (mosaic_transform.infer(&env, options, 4, in_type, out_type) != TN_OK)
+    fail_msg("%s", tn_error_text(&env));
+  assert_int_equal(tn_type_bytes(&out_type[2]), sizeof pieces.boxes);
+  assert_int_equal(tn_type_bytes(&out_type[3]), sizeof pieces.labels);
+  tn_transform_call call = {.env = env,
+                            .struct_size = sizeof call,
+                            .n = 4,
+                            .in_type = in_type,
+                            .out_type = out_type,
+                            .in = in,
+                            .out = to,
+                            .key = key,
+                            .scratch = &scratch};
+  assert_int_equal(mosaic_transform.apply(&call, options), TN_OK);
+}
+
+/* The pixels in a box show what the box of its sample has. */
+static void check_piece(int sample, int i, int *kept) {
+  int from = (sample - i / MOSAIC_BOXES + SAMPLES) % SAMPLES, own = i % MOSAIC_BOXES;
+  const float *box = pieces.boxes[sample][i], *whole = batch.boxes[from][own];
+  if (pieces.labels[sample][i] == -100) {
+    for (int k = 0; k < 4; k++) assert_true(box[k] == 0);
+    return;
+  }
+  ++*kept;
+  assert_int_equal(pieces.labels[sample][i], 10 * from + own);
+  assert_true(box[2] > box[0] && box[3] > box[1] && box[2] <= MOSAIC_WIDE && box[3] <= MOSAIC_HIGH);
+  for (int y = (int)box[1]; y < (int)box[3]; y++)
+    for (int x = (int)box[0]; x < (int)box[2]; x++) {
+      int shown = pieces.mask[sample][y * MOSAIC_WIDE + x], at = shown % 100;
+      assert_int_equal(shown / 100, from);
+      assert_true((float)(at % MOSAIC_WIDE) >= whole[0] && (float)(at % MOSAIC_WIDE) < whole[2]);
+      assert_true((float)(at / MOSAIC_WIDE) >= whole[1] && (float)(at / MOSAIC_WIDE) < whole[3]);
+    }
+}
+
+static void a_mosaic_moves_masks_boxes_and_labels_with_its_pictures(void **state) {
+  (void)state;
+  int kept = 0, whole = 0;
+  for (int key = 0; key < 50; key++) {
+    run_mosaic(PAIRS("center", "[0, 1]"), (uint64_t)key);
+    for (int s = 0; s < SAMPLES; s++) {
+      for (int i = 0; i < MOSAIC_PLANE; i++) assert_true(pieces.image[s][i] == (float)pieces.mask[s][i]);
+      for (int i = 0; i < 4 * MOSAIC_BOXES; i++) check_piece(s, i, &kept);
+    }
+    run_mosaic(PAIRS("p", "0"), (uint64_t)key);
+    assert_memory_equal(pieces.mask, batch.mask, sizeof batch.mask);
+    for (int s = 0; s < SAMPLES; s++) {
+      assert_memory_equal(pieces.boxes[s], batch.boxes[s], sizeof batch.boxes[s]);
+      for (int i = 0; i < 4 * MOSAIC_BOXES; i++)
+        assert_int_equal(pieces.labels[s][i], i < MOSAIC_BOXES ? 10 * s + i : -100);
+    }
+    run_mosaic(PAIRS("center", "[0.5, 0.5]"), (uint64_t)key);
+    for (int i = 0; i < MOSAIC_BOXES; i++) whole += pieces.labels[0][i] == -100;
+  }
+  assert_in_range(kept, 200, 50 * SAMPLES * 4 * MOSAIC_BOXES - 200);
+  assert_int_equal(whole, 50); /* on the upper left only the part right of and below the middle is seen */
+}
+
+static void a_mosaic_of_other_fields_is_refused(void **state) {
+  (void)state;
+  tn_type in[2] = {{TN_F32, 4, {2, 3, 8, 8}}, {TN_I32, 1, {2}}}, result[2];
+  const void *options = options_of(&mosaic_transform, NO_PAIRS);
+  assert_int_equal(mosaic_transform.infer(&env, options, 2, in, result), TN_EINVAL);
+  assert_non_null(strstr(tn_error_text(&env), "field 1 is i32 of rank 0, expected a picture or a mask"));
+  in[0].rank = 2;
+  assert_int_equal(mosaic_transform.infer(&env, options, 1, in, result), TN_EINVAL);
+  assert_non_null(strstr(tn_error_text(&env), "field 0 has rank 1, expected a picture"));
+}
+
 static void other_sizes_and_orders_are_refused(void **state) {
   (void)state;
   tn_type small[2] = {{TN_U8, 3, {3, HIGH, WIDE}}, {TN_I32, 2, {HIGH, WIDE - 1}}}, result[2];
@@ -489,6 +708,12 @@ int main(void) {
       CASE(jpeg_has_the_losses_of_torchvision),
       CASE(colors_have_the_values_of_torchvision),
       CASE(noise_is_normal),
+      CASE(a_list_is_applied_as_often_as_told),
+      CASE(one_of_a_list_is_chosen_by_its_weight),
+      CASE(a_list_has_any_order),
+      CASE(lists_that_do_not_fit_are_refused),
+      CASE(a_mosaic_moves_masks_boxes_and_labels_with_its_pictures),
+      CASE(a_mosaic_of_other_fields_is_refused),
       CASE(other_sizes_and_orders_are_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
