@@ -29,8 +29,7 @@ static int32_t bpe_symbol(tn_encoder *e, const char *text, size_t bytes, bool fi
   const tn_model *m = &e->t->model;
   bool prefix = !first && m->prefix_bytes > 0, suffix = last && m->suffix_bytes > 0;
   if (!prefix && !suffix)
-    return e->t->byte_level ? m->byte_ids[(unsigned char)text[0]]
-                            : tn_text_map_get(&e->t->by_text, text, bytes);
+    return e->t->byte_level ? m->byte_ids[(unsigned char)text[0]] : tn_text_map_get(&m->words, text, bytes);
   char character[4];
   if (e->t->byte_level) {
     bytes = tn_byte_character((unsigned char)text[0], character);
@@ -67,10 +66,8 @@ static tn_status bpe_read_symbols(tn_encoder *e, const char *text, size_t bytes)
   bpe_unknown unknown = {false};
   e->symbols.n = 0;
   for (size_t at = 0, start = 0; at < bytes; start = at) {
-    if (e->t->byte_level)
-      at++;
-    else
-      tn_unicode_next(text, &at);
+    at += e->t->byte_level ? 1 : tn_sentencepiece_user(e->t, text + at, bytes - at);
+    if (at == start) tn_unicode_next(text, &at);
     int32_t id = bpe_symbol(e, text + start, at - start, start == 0, at == bytes);
     if (id >= 0) {
       TN_TRY(bpe_flush(e, &unknown));

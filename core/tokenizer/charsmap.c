@@ -69,25 +69,35 @@ tn_status tn_charsmap_read(tn_tokenizer *t, const tn_json_place *place, tn_step 
 
 static uint32_t charsmap_offset(uint32_t unit) { return (unit >> 10) << ((unit & (1u << 9)) >> 6); }
 
-/* The text of the shortest prefix that has one, as the reference takes it; NULL: none has. */
-static const char *charsmap_find(const tn_step *step, const char *text, size_t bytes) {
+/* The text of the shortest prefix that has one, as the reference takes it, or of the longest, and its bytes;
+ * NULL: none has. */
+static const char *charsmap_find(const tn_step *step, const char *text, size_t bytes, bool longest,
+                                 size_t *taken) {
   uint32_t at = charsmap_offset(step->units[0]);
-  for (size_t i = 0; i < bytes && text[i] != '\0'; i++) {
+  const char *found = NULL;
+  for (size_t i = 0; i < bytes && text[i] != '\0' && (longest || found == NULL); i++) {
     uint32_t byte = (unsigned char)text[i];
     at ^= byte;
-    if (at >= step->n_units || (step->units[at] & 0x800000ffu) != byte) return NULL;
+    if (at >= step->n_units || (step->units[at] & 0x800000ffu) != byte) break;
     uint32_t unit = step->units[at];
     at ^= charsmap_offset(unit);
-    if (at >= step->n_units) return NULL;
+    if (at >= step->n_units) break;
     if ((unit >> 8 & 1) == 0) continue;
     uint32_t value = step->units[at] & 0x7fffffffu;
-    return value < step->content_bytes ? step->content + value : NULL;
+    if (value >= step->content_bytes) break;
+    found = step->content + value;
+    *taken = i + 1;
   }
-  return NULL;
+  return found;
+}
+
+const char *tn_charsmap_longest(const tn_step *step, const char *text, size_t bytes, size_t *taken) {
+  return charsmap_find(step, text, bytes, true, taken);
 }
 
 static bool charsmap_replace(const tn_step *step, const char *text, size_t bytes, tn_text *to) {
-  const char *form = charsmap_find(step, text, bytes);
+  size_t taken;
+  const char *form = charsmap_find(step, text, bytes, false, &taken);
   if (form != NULL) tn_text_add(to, form);
   return form != NULL;
 }

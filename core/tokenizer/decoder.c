@@ -235,11 +235,11 @@ static void decoder_release(tn_token_stream *s, bool end) {
   while (at < s->held.n) {
     int32_t n = tn_unicode_prefix(s->held.v + at, s->held.n - at);
     if (n == 0 && !end) break;
-    if (n > 0)
-      decoder_write(s, s->held.v + at, (size_t)n);
-    else
-      decoder_write(s, "\xef\xbf\xbd", 3);
-    at += n > 0 ? (size_t)n : n < 0 ? (size_t)-n : s->held.n - at;
+    size_t taken = n > 0 ? (size_t)n : n < 0 ? (size_t)-n : s->held.n - at;
+    size_t wrong = n > 0 ? 0 : s->t->model.sentencepiece ? taken : 1;
+    if (n > 0) decoder_write(s, s->held.v + at, taken);
+    for (size_t i = 0; i < wrong; i++) decoder_write(s, "\xef\xbf\xbd", 3);
+    at += taken;
   }
   if (at > 0) memmove(s->held.v, s->held.v + at, s->held.n - at);
   s->held.n -= at;
@@ -248,7 +248,7 @@ static void decoder_release(tn_token_stream *s, bool end) {
 /* A run of byte tokens ends. The reference writes one U+FFFD for each byte of a run that is no UTF-8. */
 static void decoder_end_run(tn_token_stream *s) {
   if (s->held.n == 0) return;
-  if (!s->whole || tn_unicode_invalid(s->held.v, s->held.n) == s->held.n) {
+  if (!s->whole || s->t->model.sentencepiece || tn_unicode_invalid(s->held.v, s->held.n) == s->held.n) {
     decoder_release(s, true);
     return;
   }
@@ -300,11 +300,21 @@ static void decoder_add_token(tn_token_stream *s) {
   }
 }
 
+/* SentencePiece's " \u2047 ", whose blanks stay at the start. */
+static tn_status decoder_add_unknown(tn_token_stream *s) {
+  decoder_end_run(s);
+  s->started = true;
+  s->stripped = -1;
+  tn_text_addn(&s->out, s->t->model.surface, s->t->model.surface_bytes);
+  return s->out.failed ? TN_ENOMEM : TN_OK;
+}
+
 static tn_status decoder_push(tn_token_stream *s, int32_t id) {
   const tn_tokenizer *t = s->t;
   if (id < 0 || id >= t->n || t->pieces[id].text == NULL)
     return tn_failf(&s->env, TN_EINVAL, "%s: has no token %d, expected 0 .. %d", t->name, id, t->n - 1);
   if (t->pieces[id].special && (s->flags & TN_TOKENIZE_SPECIAL) == 0) return TN_OK;
+  if (t->model.sentencepiece && id == t->model.unknown) return decoder_add_unknown(s);
   s->token.n = 0;
   if (t->decoder.spaces && s->started) tn_text_addn(&s->token, " ", 1);
   tn_text_addn(&s->token, t->pieces[id].text, t->pieces[id].bytes);

@@ -5,54 +5,6 @@
 
 #include "core/tokenizer/tokenizer.h"
 
-enum { MOST_IDS = 1 << 22, MOST_TOKEN = 1 << 16 };
-
-/* ---- vocabularies ---- */
-
-/* Room for ids below n, of which `tokens` have texts. */
-static tn_status model_reserve(tn_tokenizer *t, int64_t n, size_t tokens) {
-  t->pieces = tn_arena_alloc(&t->arena, tn_size_mul((size_t)n + 1, sizeof *t->pieces));
-  t->n = (int32_t)n;
-  return t->pieces != NULL ? tn_text_map_open(&t->arena, tokens, &t->by_text) : TN_ENOMEM;
-}
-
-static tn_status model_set(tn_tokenizer *t, const tn_json_place *place, int64_t id, const char *text,
-                           size_t bytes) {
-  if (bytes > MOST_TOKEN)
-    return tn_json_fail(place, TN_EINVAL, "token %lld has %zu bytes, expected at most %d", (long long)id,
-                        bytes, (int)MOST_TOKEN);
-  if (t->pieces[id].text != NULL)
-    return tn_json_fail(place, TN_EINVAL, "\"%.60s\" and \"%.60s\" have the same id, %lld",
-                        t->pieces[id].text, text, (long long)id);
-  const char *kept = tn_json_keep(t, text, bytes);
-  if (kept == NULL) return TN_ENOMEM;
-  t->pieces[id] = (tn_piece){.text = kept, .bytes = (uint32_t)bytes};
-  tn_text_map_set(&t->by_text, kept, bytes, (int32_t)id);
-  return TN_OK;
-}
-
-/* The largest id of the vocabulary and the added tokens, and 1. */
-static tn_status model_count(const tn_json_place *root, const tn_json_place *vocabulary, int64_t *n) {
-  const char *token;
-  json_t *value;
-  *n = 0;
-  json_object_foreach((json_t *)(uintptr_t)vocabulary->node, token, value) {
-    int64_t id = json_integer_value(value);
-    if (!json_is_integer(value) || id < 0 || id >= MOST_IDS)
-      return tn_json_fail(vocabulary, TN_EINVAL, "\"%.60s\" has no id, expected 0 .. %d", token,
-                          (int)MOST_IDS - 1);
-    if (id >= *n) *n = id + 1;
-  }
-  tn_json_place added = tn_json_member(root, "added_tokens");
-  for (size_t i = 0; i < json_array_size(added.node); i++) {
-    tn_json_place element = tn_json_element(&added, i);
-    int64_t id;
-    TN_TRY(tn_json_read_int(&element, "id", 0, MOST_IDS - 1, -1, &id));
-    if (id >= *n) *n = id + 1;
-  }
-  return TN_OK;
-}
-
 /* {"token": id, ...} */
 static tn_status model_read_vocabulary(tn_tokenizer *t, const tn_json_place *root,
                                        const tn_json_place *model) {
@@ -60,24 +12,13 @@ static tn_status model_read_vocabulary(tn_tokenizer *t, const tn_json_place *roo
   if (!json_is_object(vocabulary.node))
     return tn_json_fail(&vocabulary, TN_EINVAL, "is no object of tokens and ids");
   int64_t n;
-  TN_TRY(model_count(root, &vocabulary, &n));
-  TN_TRY(model_reserve(t, n, json_object_size(vocabulary.node)));
+  TN_TRY(tn_model_count(root, &vocabulary, &n));
+  TN_TRY(tn_model_reserve(t, n, json_object_size(vocabulary.node)));
   const char *token;
   json_t *value;
   json_object_foreach((json_t *)(uintptr_t)vocabulary.node, token, value)
-      TN_TRY(model_set(t, &vocabulary, json_integer_value(value), token, strlen(token)));
+      TN_TRY(tn_model_set(t, &vocabulary, json_integer_value(value), token, strlen(token)));
   return TN_OK;
-}
-
-/* A list; the id is the place. */
-static tn_status model_reserve_list(tn_tokenizer *t, const tn_json_place *root, const tn_json_place *list) {
-  tn_json_place none = {.t = t};
-  int64_t n;
-  TN_TRY(model_count(root, &none, &n));
-  if (!json_is_array(list->node) || json_array_size(list->node) > MOST_IDS)
-    return tn_json_fail(list, TN_EINVAL, "is no list of at most %d tokens", (int)MOST_IDS);
-  if ((int64_t)json_array_size(list->node) > n) n = (int64_t)json_array_size(list->node);
-  return model_reserve(t, n, json_array_size(list->node));
 }
 
 static tn_status model_read_unknown(tn_tokenizer *t, const tn_json_place *model) {
@@ -95,7 +36,7 @@ static tn_status model_read_part(tn_tokenizer *t, const tn_json_place *model, co
                                  const char *otherwise, const char **kept, size_t *bytes) {
   const char *text;
   TN_TRY(tn_json_read_text(model, name, otherwise, &text, bytes));
-  if (*bytes > MOST_TOKEN) return tn_json_fail(model, TN_EINVAL, "%s has %zu bytes", name, *bytes);
+  if (*bytes > TN_MODEL_MOST_TOKEN) return tn_json_fail(model, TN_EINVAL, "%s has %zu bytes", name, *bytes);
   *kept = tn_json_keep(t, text, *bytes);
   return *kept != NULL ? TN_OK : TN_ENOMEM;
 }
@@ -148,18 +89,11 @@ static tn_status model_add_merge(tn_tokenizer *t, const tn_json_place *merge, ui
   return TN_OK;
 }
 
-static bool model_has_inner_space(const char *text, size_t bytes) {
-  static const char space[] = "\xe2\x96\x81";
-  for (size_t i = 1; i + 3 <= bytes; i++)
-    if (memcmp(text + i, space, 3) == 0 && (i < 3 || memcmp(text + i - 3, space, 3) != 0)) return true;
-  return false;
-}
-
 static tn_status model_read_merges(tn_tokenizer *t, const tn_json_place *model) {
   tn_json_place merges = tn_json_member(model, "merges");
   size_t n = json_array_size(merges.node);
-  if (!json_is_array(merges.node) || n > MOST_IDS)
-    return tn_json_fail(&merges, TN_EINVAL, "is no list of at most %d merges", (int)MOST_IDS);
+  if (!json_is_array(merges.node) || n > TN_MODEL_MOST_IDS)
+    return tn_json_fail(&merges, TN_EINVAL, "is no list of at most %d merges", (int)TN_MODEL_MOST_IDS);
   TN_TRY(tn_pair_map_open(&t->arena, n, &t->model.merges));
   tn_text joined = tn_text_new(&t->env);
   tn_status status = TN_OK;
@@ -168,7 +102,7 @@ static tn_status model_read_merges(tn_tokenizer *t, const tn_json_place *model) 
     tn_json_place merge = {.t = t, .node = json_array_get(merges.node, i)};
     snprintf(merge.path, sizeof merge.path, "model.merges[%zu]", i);
     status = model_add_merge(t, &merge, (uint32_t)i, &joined);
-    if (status == TN_OK && model_has_inner_space(joined.v, joined.n)) t->model.cut_at_space = false;
+    if (status == TN_OK && tn_model_has_inner_space(joined.v, joined.n)) t->model.cut_at_space = false;
   }
   tn_text_free(&joined);
   return status;
@@ -197,7 +131,8 @@ static tn_status model_read_wordpiece(tn_tokenizer *t, const tn_json_place *root
   TN_TRY(model_read_vocabulary(t, root, model));
   TN_TRY(model_read_unknown(t, model));
   TN_TRY(model_read_part(t, model, "continuing_subword_prefix", "##", &m->prefix, &m->prefix_bytes));
-  return tn_json_read_int(model, "max_input_chars_per_word", 0, MOST_TOKEN, 100, &m->most_characters);
+  return tn_json_read_int(model, "max_input_chars_per_word", 0, TN_MODEL_MOST_TOKEN, 100,
+                          &m->most_characters);
 }
 
 static tn_status model_read_words(tn_tokenizer *t, const tn_json_place *root, const tn_json_place *model) {
@@ -215,7 +150,7 @@ static tn_status model_read_scores(tn_tokenizer *t, const tn_json_place *vocabul
     snprintf(place.path, sizeof place.path, "model.vocab[%zu]", i);
     if (!json_is_string(text) || !json_is_number(score))
       return tn_json_fail(&place, TN_EINVAL, "is no token with a score");
-    TN_TRY(model_set(t, &place, (int64_t)i, json_string_value(text), json_string_length(text)));
+    TN_TRY(tn_model_set(t, &place, (int64_t)i, json_string_value(text), json_string_length(text)));
     scores[i] = json_number_value(score);
     if (scores[i] < least) least = scores[i];
   }
@@ -227,7 +162,7 @@ static tn_status model_read_scores(tn_tokenizer *t, const tn_json_place *vocabul
 static tn_status model_read_unigram(tn_tokenizer *t, const tn_json_place *root, const tn_json_place *model) {
   tn_json_place vocabulary = tn_json_member(model, "vocab");
   int64_t unknown, most = (int64_t)json_array_size(vocabulary.node) - 1;
-  TN_TRY(model_reserve_list(t, root, &vocabulary));
+  TN_TRY(tn_model_reserve_list(t, root, &vocabulary));
   TN_TRY(tn_json_read_int(model, "unk_id", 0, most, -1, &unknown));
   t->model.unknown = (int32_t)unknown;
   TN_TRY(tn_json_read_flag(model, "byte_fallback", false, &t->model.byte_fallback));
@@ -238,8 +173,8 @@ static tn_status model_read_unigram(tn_tokenizer *t, const tn_json_place *root, 
 /* The 256 bytes. */
 static tn_status model_read_bytes(tn_tokenizer *t, const tn_json_place *root, const tn_json_place *model) {
   (void)root;
-  TN_TRY(model_reserve(t, 256, 256));
-  for (int32_t i = 0; i < 256; i++) TN_TRY(model_set(t, model, i, &(char){(char)i}, 1));
+  TN_TRY(tn_model_reserve(t, 256, 256));
+  for (int32_t i = 0; i < 256; i++) TN_TRY(tn_model_set(t, model, i, &(char){(char)i}, 1));
   return TN_OK;
 }
 
@@ -247,18 +182,18 @@ static tn_status model_read_bytes(tn_tokenizer *t, const tn_json_place *root, co
 static tn_status model_read_piece(tn_tokenizer *t, const tn_json_place *pieces, size_t i) {
   const json_t *piece = json_array_get(pieces->node, i);
   if (json_is_string(piece))
-    return model_set(t, pieces, (int64_t)i, json_string_value(piece), json_string_length(piece));
+    return tn_model_set(t, pieces, (int64_t)i, json_string_value(piece), json_string_length(piece));
   int64_t code = json_integer_value(piece);
   if (!json_is_integer(piece) || code < 0 || code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
     return tn_json_fail(pieces, TN_EINVAL, "element %zu is no text", i);
   char character[4];
-  return model_set(t, pieces, (int64_t)i, character, tn_unicode_write((int32_t)code, character));
+  return tn_model_set(t, pieces, (int64_t)i, character, tn_unicode_write((int32_t)code, character));
 }
 
 /* ["a", "b", ...]: a text becomes, at each place, the longest of them that fits. */
 static tn_status model_read_pieces(tn_tokenizer *t, const tn_json_place *root, const tn_json_place *model) {
   tn_json_place pieces = tn_json_member(model, "pieces");
-  TN_TRY(model_reserve_list(t, root, &pieces));
+  TN_TRY(tn_model_reserve_list(t, root, &pieces));
   t->model.characters = true;
   for (size_t i = 0; i < json_array_size(pieces.node); i++) {
     TN_TRY(model_read_piece(t, &pieces, i));
@@ -270,18 +205,21 @@ static tn_status model_read_pieces(tn_tokenizer *t, const tn_json_place *root, c
 }
 
 tn_status tn_model_read(tn_tokenizer *t, const tn_json_place *root) {
-  static const char *const names[] = {"BPE", "WordPiece", "WordLevel", "Unigram", "Bytes", "Pieces"};
+  static const char *const names[] = {"BPE",   "WordPiece", "WordLevel",    "Unigram",
+                                      "Bytes", "Pieces",    "SentencePiece"};
   static tn_status (*const readers[])(tn_tokenizer *, const tn_json_place *, const tn_json_place *) = {
-      model_read_bpe,     model_read_wordpiece, model_read_words,
-      model_read_unigram, model_read_bytes,     model_read_pieces};
+      model_read_bpe,   model_read_wordpiece, model_read_words,     model_read_unigram,
+      model_read_bytes, model_read_pieces,    tn_sentencepiece_read};
   tn_json_place model = tn_json_member(root, "model");
   if (!json_is_object(model.node))
     return tn_json_fail(&model, TN_EINVAL, "is no model: the file is no tokenizer.json");
   /* Files of before 2020 name no type. */
   bool named = json_object_get(model.node, "type") != NULL || json_object_get(model.node, "merges") == NULL;
+  int32_t number;
   t->model.unknown = -1;
-  TN_TRY(tn_json_read_word(&model, "type", names, 6, named ? -1 : 0, &t->model.kind));
-  return readers[t->model.kind](t, root, &model);
+  TN_TRY(tn_json_read_word(&model, "type", names, 7, named ? -1 : 0, &number));
+  t->model.kind = number;
+  return readers[number](t, root, &model);
 }
 
 /* ---- symbols of bytes ---- */
@@ -329,7 +267,7 @@ tn_status tn_model_finish(tn_tokenizer *t, const tn_json_place *place) {
                      : t->byte_level            ? model_byte_symbol(t, i)
                      : m->byte_fallback         ? model_byte_token(t, i)
                                                 : -1;
-  m->words = t->by_text;
+  if (!m->sentencepiece) m->words = t->by_text;
   m->cut_at_space = m->cut_at_space && !m->ignore_merges && !t->byte_level && m->prefix_bytes == 0 &&
                     m->suffix_bytes == 0 && tn_text_map_get(&t->by_text, "\xe2\x96\x81", 3) >= 0;
   if (!t->byte_level) return TN_OK;

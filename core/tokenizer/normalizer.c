@@ -36,6 +36,7 @@ static tn_status normalizer_fill(tn_tokenizer *t, const tn_json_place *place, tn
   switch (step->kind) {
   case TN_STEP_BERT: return normalizer_read_bert(place, step);
   case TN_STEP_CHARSMAP: return tn_charsmap_read(t, place, step);
+  case TN_STEP_SENTENCEPIECE: return tn_sentencepiece_normalizer(t, place, step);
   case TN_STEP_PREPEND: return normalizer_read_content(t, place, "prepend", step);
   case TN_STEP_REPLACE:
     TN_TRY(tn_step_read_pattern(t, place, step));
@@ -48,13 +49,14 @@ static tn_status normalizer_fill(tn_tokenizer *t, const tn_json_place *place, tn
 }
 
 static tn_status normalizer_read(tn_tokenizer *t, const tn_json_place *place, int32_t depth) {
-  static const char *const names[] = {"NFC",          "NFD",     "NFKC",    "NFKD",           "Lowercase",
-                                      "StripAccents", "Strip",   "Replace", "BertNormalizer", "Prepend",
-                                      "Precompiled",  "Sequence"};
+  static const char *const names[] = {
+      "NFC",          "NFD",           "NFKC",    "NFKD",           "Lowercase",
+      "StripAccents", "Strip",         "Replace", "BertNormalizer", "Prepend",
+      "Precompiled",  "SentencePiece", "Sequence"};
   static const int32_t kinds[] = {TN_STEP_NORMALIZE, TN_STEP_NORMALIZE, TN_STEP_NORMALIZE,
                                   TN_STEP_NORMALIZE, TN_STEP_LOWER,     TN_STEP_STRIP_ACCENTS,
                                   TN_STEP_STRIP,     TN_STEP_REPLACE,   TN_STEP_BERT,
-                                  TN_STEP_PREPEND,   TN_STEP_CHARSMAP};
+                                  TN_STEP_PREPEND,   TN_STEP_CHARSMAP,  TN_STEP_SENTENCEPIECE};
   enum { N = sizeof names / sizeof *names };
   int32_t number;
   TN_TRY(tn_json_read_word(place, "type", names, N, -1, &number));
@@ -63,7 +65,8 @@ static tn_status normalizer_read(tn_tokenizer *t, const tn_json_place *place, in
   if (step == NULL) return TN_EUNSUPPORTED;
   step->kind = kinds[number];
   step->form = number;
-  bool plain = step->kind == TN_STEP_REPLACE || step->kind == TN_STEP_PREPEND || step->kind == TN_STEP_STRIP;
+  bool plain = step->kind == TN_STEP_REPLACE || step->kind == TN_STEP_PREPEND ||
+               step->kind == TN_STEP_STRIP || step->kind == TN_STEP_SENTENCEPIECE;
   if (!plain) TN_TRY(tn_unicode_need(&t->env, t->name));
   return normalizer_fill(t, place, step);
 }
@@ -176,6 +179,7 @@ static tn_status normalizer_run(tn_encoder *e, const tn_step *step, const char *
   case TN_STEP_STRIP_ACCENTS: normalizer_drop_marks(text, bytes, tn_unicode_is_mark, to); return TN_OK;
   case TN_STEP_STRIP: normalizer_strip(step, text, bytes, to); return TN_OK;
   case TN_STEP_CHARSMAP: tn_charsmap_run(step, text, bytes, to); return TN_OK;
+  case TN_STEP_SENTENCEPIECE: tn_sentencepiece_normalize(e->t, step, text, bytes, to); return TN_OK;
   case TN_STEP_BERT: return normalizer_bert(e, step, text, bytes, to);
   case TN_STEP_REPLACE: return normalizer_replace(e, step, text, bytes, to);
   default: /* TN_STEP_PREPEND */

@@ -94,15 +94,26 @@ tn_status tn_host_tokenizer_open_text(const void *handle, const char *name, cons
   return status;
 }
 
+static tn_status tokenizer_open_file(const void *handle, const char *path, const char *text, size_t bytes,
+                                     tn_tokenizer **tokenizer) {
+  if (!tn_sentencepiece_is(text, bytes))
+    return tn_host_tokenizer_open_text(handle, path, text, bytes, tokenizer);
+  char *json;
+  TN_TRY(tn_sentencepiece_json(handle, path, text, bytes, &json));
+  tn_status status = tn_host_tokenizer_open_text(handle, path, json, strlen(json), tokenizer);
+  tn_release(handle, json);
+  return status;
+}
+
 tn_status tn_host_tokenizer_open(const void *handle, const char *path, tn_tokenizer **tokenizer) {
   *tokenizer = NULL;
   if (strcmp(path, "bytes") == 0)
     return tn_host_tokenizer_open_text(handle, path, BYTES, sizeof BYTES - 1, tokenizer);
-  char *json;
+  char *text;
   size_t bytes;
-  TN_TRY(tn_file_read(handle, path, LARGEST_FILE, &json, &bytes));
-  tn_status status = tn_host_tokenizer_open_text(handle, path, json, bytes, tokenizer);
-  tn_release(handle, json);
+  TN_TRY(tn_file_read(handle, path, LARGEST_FILE, &text, &bytes));
+  tn_status status = tokenizer_open_file(handle, path, text, bytes, tokenizer);
+  tn_release(handle, text);
   return status;
 }
 

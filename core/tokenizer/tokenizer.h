@@ -69,7 +69,8 @@ enum {
   TN_STEP_PUNCTUATION,
   TN_STEP_METASPACE,
   TN_STEP_DELIMITER,
-  TN_STEP_CHARSMAP
+  TN_STEP_CHARSMAP,
+  TN_STEP_SENTENCEPIECE
 };
 
 enum { TN_SPLIT_REMOVED, TN_SPLIT_ISOLATED, TN_SPLIT_WITH_PREVIOUS, TN_SPLIT_WITH_NEXT, TN_SPLIT_CONTIGUOUS };
@@ -83,9 +84,11 @@ typedef struct tn_step {
   int32_t prepend;                     /* METASPACE */
   bool invert;                         /* SPLIT */
   bool split;                          /* METASPACE: split at all; BYTES: by GPT-2's pattern */
-  bool prefix;                         /* BYTES: a space in front of every piece that has none */
+  bool prefix;                         /* BYTES: a space in front of every piece that has none;
+                                          SENTENCEPIECE: one in front of the text */
+  bool escape;                         /* SENTENCEPIECE: blanks become U+2581 */
   bool left, right;                    /* STRIP */
-  bool clean, chinese, accents, lower; /* BERT */
+  bool clean, chinese, accents, lower; /* BERT; SENTENCEPIECE: clean, of superfluous blanks */
   tn_pattern *pattern;                 /* SPLIT, REPLACE, BYTES; NULL: `text` as it is */
   const char *text; /* SPLIT, REPLACE: the text sought; METASPACE, DELIMITER: the character */
   size_t text_bytes;
@@ -106,9 +109,34 @@ tn_step *tn_steps_add(tn_steps *steps, const tn_json_place *place);
 tn_status tn_step_read_pattern(tn_tokenizer *t, const tn_json_place *place, tn_step *step);
 /* SentencePiece's table of normal forms (charsmap.c). */
 tn_status tn_charsmap_read(tn_tokenizer *t, const tn_json_place *place, tn_step *step);
+/* The text of the longest prefix that has one, and its bytes; NULL: none has. */
+const char *tn_charsmap_longest(const tn_step *step, const char *text, size_t bytes, size_t *taken);
 void tn_charsmap_run(const tn_step *step, const char *text, size_t bytes, tn_text *to);
 /* GPT-2's splitting pattern. */
 tn_status tn_step_gpt2_pattern(tn_tokenizer *t, const tn_json_place *place, tn_step *step);
+
+/* ---- SentencePiece ---- */
+
+enum {
+  TN_PIECE_NORMAL = 1,
+  TN_PIECE_UNKNOWN,
+  TN_PIECE_CONTROL,
+  TN_PIECE_USER,
+  TN_PIECE_UNUSED,
+  TN_PIECE_BYTE
+};
+
+/* Whether a file is a .model: it begins with the tag of its first piece, and no JSON does. */
+bool tn_sentencepiece_is(const char *bytes, size_t n);
+/* The JSON of its tokenizer; the caller releases it. */
+tn_status tn_sentencepiece_json(const void *handle, const char *name, const char *bytes, size_t n,
+                                char **json);
+tn_status tn_sentencepiece_read(tn_tokenizer *t, const tn_json_place *root, const tn_json_place *model);
+tn_status tn_sentencepiece_normalizer(tn_tokenizer *t, const tn_json_place *place, tn_step *step);
+void tn_sentencepiece_normalize(const tn_tokenizer *t, const tn_step *step, const char *text, size_t bytes,
+                                tn_text *to);
+/* The bytes of the longest symbol of the user that the text begins with; 0: none. */
+size_t tn_sentencepiece_user(const tn_tokenizer *t, const char *text, size_t bytes);
 
 /* ---- parts of a tokenizer ---- */
 
@@ -133,13 +161,17 @@ typedef struct tn_model {
   int32_t unknown;      /* id; -1: none */
   bool unknown_missing; /* it is named, but not in the vocabulary */
   bool fuse_unknown, byte_fallback, ignore_merges;
-  bool characters;             /* Pieces: each is one character */
-  bool cut_at_space;           /* BPE: no token has U+2581 behind another character (bpe.c) */
+  bool characters;     /* Pieces: each is one character */
+  bool cut_at_space;   /* BPE: no token has U+2581 behind another character (bpe.c) */
+  bool sentencepiece;  /* BPE, Unigram: of a .model file (sentencepiece_model.c) */
+  tn_text_map user;    /* of it: symbols that are whole wherever they stand */
+  const char *surface; /* of it: as what unknown text is decoded */
+  size_t surface_bytes;
   const char *prefix, *suffix; /* BPE, WordPiece: of a symbol inside or at the end of a word */
   size_t prefix_bytes, suffix_bytes;
   int64_t most_characters; /* WordPiece: of a word */
   tn_pair_map merges;      /* (left id, right id) -> rank, id */
-  tn_text_map words;       /* BPE over bytes: texts as bytes */
+  tn_text_map words;       /* the tokens that are found in a text; BPE over bytes: as bytes */
   int32_t byte_ids[256];   /* BPE over bytes: the symbol of a byte; byte_fallback: <0x00>; -1 */
   const double *scores;    /* Unigram: by id */
   double unknown_score;
@@ -235,6 +267,16 @@ size_t tn_byte_character(unsigned char byte, char *to);
 int32_t tn_character_byte(int32_t code); /* -1: it is no character of GPT-2's alphabet */
 
 /* Readers of the parts of tokenizer.json, in this order: each may use what those before it have read. */
+/* vocabulary.c: room for ids below n, of which `tokens` have texts; a token; the largest id of an object of
+ * tokens and of the added tokens, and 1; room for the ids of a list and of the added tokens; whether U+2581
+ * stands behind another character. */
+enum { TN_MODEL_MOST_IDS = 1 << 22, TN_MODEL_MOST_TOKEN = 1 << 16 };
+tn_status tn_model_reserve(tn_tokenizer *t, int64_t n, size_t tokens);
+tn_status tn_model_set(tn_tokenizer *t, const tn_json_place *place, int64_t id, const char *text,
+                       size_t bytes);
+tn_status tn_model_count(const tn_json_place *root, const tn_json_place *vocabulary, int64_t *n);
+tn_status tn_model_reserve_list(tn_tokenizer *t, const tn_json_place *root, const tn_json_place *list);
+bool tn_model_has_inner_space(const char *text, size_t bytes);
 tn_status tn_model_read(tn_tokenizer *t, const tn_json_place *root);
 tn_status tn_normalizers_read(tn_tokenizer *t, const tn_json_place *place);
 tn_status tn_splits_read(tn_tokenizer *t, const tn_json_place *place);

@@ -10,6 +10,11 @@ typedef struct unigram_node {
   int32_t id;
 } unigram_node;
 
+/* SentencePiece has sums of f32. */
+static double unigram_sum(const tn_model *m, double before, double score) {
+  return m->sentencepiece ? (double)((float)before + (float)score) : before + score;
+}
+
 static void unigram_offer(unigram_node *node, double score, size_t start, int32_t id) {
   if (node->start < 0 || score > node->score) *node = (unigram_node){score, (int64_t)start, id};
 }
@@ -18,28 +23,28 @@ static void unigram_offer(unigram_node *node, double score, size_t start, int32_
 static tn_status unigram_extend(tn_encoder *e, unigram_node *nodes, const char *text, size_t bytes, size_t at,
                                 size_t character) {
   const tn_model *m = &e->t->model;
-  const tn_text_map *map = &e->t->by_text;
+  const tn_text_map *map = &m->words;
   size_t most = bytes - at < map->longest ? bytes - at : map->longest;
   bool single = false;
   for (size_t n = 1; n <= most; n++) {
     if (n < most && ((unsigned char)text[at + n] & 0xc0) == 0x80) continue;
     int32_t id = tn_text_map_get(map, text + at, n);
     if (id < 0) continue;
-    unigram_offer(&nodes[at + n], nodes[at].score + m->scores[id], at, id);
+    unigram_offer(&nodes[at + n], unigram_sum(m, nodes[at].score, m->scores[id]), at, id);
     if (n == character) single = true;
   }
   if (single) return TN_OK;
   if (m->unknown < 0)
     return tn_failf(&e->env, TN_EINVAL, "%s: the text has '%.*s', and model.unk_id is absent", e->t->name,
                     (int)character, text + at);
-  unigram_offer(&nodes[at + character], nodes[at].score + m->unknown_score, at, m->unknown);
+  unigram_offer(&nodes[at + character], unigram_sum(m, nodes[at].score, m->unknown_score), at, m->unknown);
   return TN_OK;
 }
 
 /* Unknown text: its bytes where each has a token. */
 static tn_status unigram_add_unknown(tn_encoder *e, const char *text, size_t bytes) {
   const tn_model *m = &e->t->model;
-  int32_t whole = tn_text_map_get(&e->t->by_text, text, bytes);
+  int32_t whole = tn_text_map_get(&m->words, text, bytes); /* as the reference does */
   if (whole >= 0) return tn_vec_push(&e->env, &e->ids, whole);
   bool fallback = m->byte_fallback;
   for (size_t i = 0; fallback && i < bytes; i++) fallback = m->byte_ids[(unsigned char)text[i]] >= 0;

@@ -16,9 +16,10 @@ typedef struct text_options {
 
 static const tn_option options[] = {
     TN_OPT(text_options, file, TN_OPT_PATH, NULL, NULL, "the text, in UTF-8 unless tokens are bytes"),
-    TN_OPT(text_options, tokenizer, TN_OPT_PATH, "characters", "characters|bytes",
-           "kind of token: a character, a byte, or a token of a Hugging Face tokenizer.json, whose path is "
-           "given"),
+    TN_OPT(
+        text_options, tokenizer, TN_OPT_PATH, "characters", "characters|bytes",
+        "kind of token: a character, a byte, or a token of a Hugging Face tokenizer.json or a SentencePiece "
+        ".model, whose path is given"),
     TN_OPT(text_options, tokens, TN_OPT_INT, "64", "[1, 1048576]", "length of a window"),
     TN_OPT(text_options, stride, TN_OPT_INT, "0", ">= 0",
            "tokens from the start of a window to the next; 0: the length of a window"),

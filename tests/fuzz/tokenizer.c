@@ -1,6 +1,7 @@
-/* A tokenizer.json and a text. Up to a line "====" the input is the file, behind it the text; without such a
- * line the file is the text, too. */
+/* A tokenizer.json, or a .model of SentencePiece, and a text. Up to a line "====" the input is the file,
+ * behind it the text; without such a line the file is the text, too. */
 #include "core/tokenizer/calls.h"
+#include "core/tokenizer/tokenizer.h"
 #include "tests/fuzz/fuzz.h"
 
 static void decode(fuzz *f, const tn_tokenizer *tokenizer, const tn_token_ids *ids) {
@@ -39,6 +40,16 @@ static void encode(fuzz *f, const tn_tokenizer *tokenizer, const char *text, siz
   tn_release(f, ids.v);
 }
 
+static tn_status open_file(fuzz *f, const char *bytes, size_t n, tn_tokenizer **tokenizer) {
+  char *json;
+  *tokenizer = NULL;
+  if (!tn_sentencepiece_is(bytes, n)) return tn_host_tokenizer_open_text(f, "fuzz.json", bytes, n, tokenizer);
+  TN_TRY(tn_sentencepiece_json(f, "fuzz.model", bytes, n, &json));
+  tn_status status = tn_host_tokenizer_open_text(f, "fuzz.model", json, strlen(json), tokenizer);
+  tn_release(f, json);
+  return status;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
   static const char line[] = "\n====\n";
   fuzz f;
@@ -47,7 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
   size_t n = text != NULL ? (size_t)(text - json) : size;
   text = text != NULL ? text + strlen(line) : json;
   fuzz_open(&f);
-  tn_status status = tn_host_tokenizer_open_text(&f, "fuzz.json", json, n, &tokenizer);
+  tn_status status = open_file(&f, json, n, &tokenizer);
   fuzz_judge(&f, status);
   if (status == TN_OK) encode(&f, tokenizer, text, size - (size_t)(text - json));
   tn_host_tokenizer_close(&f, tokenizer);

@@ -191,7 +191,8 @@ def write(name, data):
     print(name, len(text.encode()))
 
 
-HERE.mkdir(exist_ok=True)
-for make in (gpt2, llama3, llama2, bert, clip, unigram):
-    write(make.__name__ + ".json", golden(make(), TEXTS))
-write("parts.json", [part(*p) for p in PARTS])
+if __name__ == "__main__":
+    HERE.mkdir(exist_ok=True)
+    for make in (gpt2, llama3, llama2, bert, clip, unigram):
+        write(make.__name__ + ".json", golden(make(), TEXTS))
+    write("parts.json", [part(*p) for p in PARTS])

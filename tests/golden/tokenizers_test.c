@@ -1,9 +1,9 @@
-/* Tokenizers against Hugging Face's: ids with and without the template, the decoded text, and the same text
- * from a stream of ids.
+/* Tokenizers against Hugging Face's and SentencePiece's: ids with and without the template, the decoded text,
+ * and the same text from a stream of ids.
  *
  *     tokenizers_test FILE...
  *
- * make_tokenizers.py writes the files. */
+ * make_tokenizers.py and make_sentencepiece.py write the files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,8 +21,24 @@
 static const char *const *files;
 static int n_files;
 
+/* A file beside the goldens. The JSON of the tokenizer, which travels with weights, opens the same one. */
+static tn_tokenizer *open_model(test_env *t, const char *file, const char *model) {
+  tn_tokenizer *first, *second;
+  char path[512];
+  snprintf(path, sizeof path, "%.*s%s", (int)(strrchr(file, '/') + 1 - file), file, model);
+  if (tn_host_tokenizer_open(t, path, &first) != TN_OK) fail_msg("%s", tn_error_text(t));
+  const char *json = tn_host_tokenizer_json(first);
+  if (tn_host_tokenizer_open_text(t, file, json, strlen(json), &second) != TN_OK)
+    fail_msg("%s", tn_error_text(t));
+  assert_string_equal(tn_host_tokenizer_json(second), json);
+  tn_host_tokenizer_close(t, first);
+  return second;
+}
+
 static tn_tokenizer *open_golden(test_env *t, const char *file, const json_t *golden) {
   tn_tokenizer *tokenizer;
+  const char *model = json_string_value(json_object_get(golden, "file"));
+  if (model != NULL) return open_model(t, file, model);
   char *json = json_dumps(golden, 0);
   if (tn_host_tokenizer_open_text(t, file, json, strlen(json), &tokenizer) != TN_OK)
     fail_msg("%s", tn_error_text(t));

@@ -29,7 +29,7 @@ static const spec_choice spec_choices[] = {
     {"separator", CHOICE_SEPARATOR, SPEC_TEXT, offsetof(table_choices, separator), "one character"},
     {"parts", CHOICE_PARTS, SPEC_TEXT, offsetof(table_choices, parts), "words with | between them"},
     {"tokenizer", CHOICE_TOKENIZER, SPEC_TEXT, offsetof(table_choices, tokenizer),
-     "a tokenizer.json, or bytes"},
+     "a tokenizer.json, a SentencePiece .model, or bytes"},
     {"rate", CHOICE_SOUND, SPEC_LENGTH, offsetof(table_choices, rate), "a number from 1 to 16777216"},
     {"seconds", CHOICE_SOUND, SPEC_REAL, offsetof(table_choices, seconds), "a number"},
     {"length", CHOICE_LENGTH, SPEC_LENGTH, offsetof(table_choices, length), "a number from 1 to 16777216"},

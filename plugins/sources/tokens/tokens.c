@@ -44,10 +44,10 @@ static const tn_option options[] = {
            "number of different tokens; 0: those of the tokenizer, and without one the greatest of all files "
            "+ 1, "
            "which reads them once"),
-    TN_OPT(
-        tokens_options, tokenizer, TN_OPT_PATH, "", "bytes",
-        "the tokenizer.json that has written the tokens; it travels with the weights, and `tenon generate` "
-        "needs it"),
+    TN_OPT(tokens_options, tokenizer, TN_OPT_PATH, "", "bytes",
+           "the tokenizer.json or SentencePiece .model that has written the tokens; it travels with the "
+           "weights, and `tenon generate` "
+           "needs it"),
     TN_OPT_END};
 
 /* Tokens whose windows do not reach into others. */

@@ -8,7 +8,9 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/base/text/text.h"
 #include "core/tokenizer/calls.h"
@@ -182,6 +184,70 @@ static void what_is_wrong_is_named_with_its_place(void **state) {
           "t.json: post_processor.single: has the text 0 times");
 }
 
+/* ---- models of SentencePiece ---- */
+
+/* A piece of at most 100 bytes with a score of 0. */
+#define PIECE(bytes, text_bytes, text, type) "\n" bytes "\n" text_bytes text "\x15\0\0\0\0\x18" type
+#define UNKNOWN                              PIECE("\x0e", "\x05", "<unk>", "\x02")
+#define LETTER(c)                            PIECE("\x0a", "\x01", c, "\x01")
+
+static tn_status open_model(test_env *t, const void *bytes, size_t n, tn_tokenizer **tokenizer) {
+  char path[] = "/tmp/tokenizer_test_XXXXXX";
+  int file = mkstemp(path);
+  assert_true(file >= 0 && write(file, bytes, n) == (ssize_t)n && close(file) == 0);
+  tn_status status = tn_host_tokenizer_open(t, path, tokenizer);
+  unlink(path);
+  return status;
+}
+
+static void refuses_model(const void *bytes, size_t n, tn_status status, const char *message) {
+  test_env t;
+  tn_tokenizer *tokenizer;
+  test_env_start(&t);
+  assert_int_equal(open_model(&t, bytes, n, &tokenizer), status);
+  assert_null(tokenizer);
+  if (strstr(tn_error_text(&t), message) == NULL) fail_msg("\"%s\" lacks \"%s\"", tn_error_text(&t), message);
+  assert_int_equal(t.live, 0);
+}
+#define REFUSES_MODEL(bytes, status, message) refuses_model(bytes, sizeof(bytes) - 1, status, message)
+
+static void a_model_of_sentencepiece_is_told_by_its_first_bytes(void **state) {
+  (void)state;
+  static const char unigram[] = UNKNOWN LETTER("a") LETTER("b");
+  test_env t;
+  tn_tokenizer *tokenizer;
+  test_env_start(&t);
+  assert_int_equal(open_model(&t, unigram, sizeof unigram - 1, &tokenizer), TN_OK);
+  ids_are(&t, tokenizer, "abca", 4, IDS(0, 1, 2, 0, 1)); /* U+2581 is unknown, too */
+  tn_host_tokenizer_close(&t, tokenizer);
+  static const char json[] = "\n \n{\"model\":{\"type\":\"Bytes\"}}";
+  assert_int_equal(open_model(&t, json, sizeof json - 1, &tokenizer), TN_OK);
+  tn_host_tokenizer_close(&t, tokenizer);
+  assert_int_equal(t.live, 0);
+}
+
+static void models_that_are_damaged_or_of_other_kinds_are_refused(void **state) {
+  (void)state;
+  static const char sound[] = UNKNOWN LETTER("a");
+  for (size_t n = 1; n < 16; n++)
+    if (n != sizeof UNKNOWN - 1)
+      refuses_model(sound, n, TN_EINVAL, "is neither a tokenizer.json nor a sound model");
+  REFUSES_MODEL(LETTER("a"), TN_EINVAL, "model.pieces: have none for unknown text");
+  REFUSES_MODEL(UNKNOWN UNKNOWN, TN_EINVAL, "model.pieces[1]: is a second piece for unknown text");
+  REFUSES_MODEL(UNKNOWN LETTER("\xff"), TN_EINVAL, "is neither a tokenizer.json nor a sound model");
+  REFUSES_MODEL(UNKNOWN PIECE("\x0a", "\x01", "a", "\x05"), TN_EUNSUPPORTED,
+                "model.pieces[1]: pieces that are not used are not supported");
+  REFUSES_MODEL(UNKNOWN PIECE("\x09", "\x00", "", "\x01"), TN_EINVAL, "model.pieces[1]: is empty");
+  REFUSES_MODEL(UNKNOWN "\x12\x02\x18\x03", TN_EUNSUPPORTED,
+                "has a model of whole words, which is not supported");
+  REFUSES_MODEL(UNKNOWN "\x12\x02\x18\x09", TN_EUNSUPPORTED, "has a model of another kind");
+  REFUSES_MODEL(UNKNOWN "\x12\x03\xc0\x01\x01", TN_EUNSUPPORTED, "has white space at the end of words");
+  REFUSES_MODEL(UNKNOWN "\x2a\x03\x12\x01x", TN_EUNSUPPORTED, "has a normalizer of decoded texts");
+  REFUSES_MODEL(UNKNOWN "\x1a\x03\x12\x01x", TN_EINVAL, "precompiled_charsmap: is no table of normal forms");
+  REFUSES_MODEL(UNKNOWN PIECE("\x0b", "\x02", "ab", "\x01") "\x12\x02\x18\x02", TN_EUNSUPPORTED,
+                "\"ab\" has a character that is no piece");
+}
+
 #ifdef TN_HAVE_PCRE2
 static void patterns_that_pcre2_refuses_are_named(void **state) {
   (void)state;
@@ -343,6 +409,8 @@ int main(void) {
       cmocka_unit_test(the_longest_piece_is_taken),
       cmocka_unit_test(half_a_character_is_held_back),
       cmocka_unit_test(what_is_wrong_is_named_with_its_place),
+      cmocka_unit_test(a_model_of_sentencepiece_is_told_by_its_first_bytes),
+      cmocka_unit_test(models_that_are_damaged_or_of_other_kinds_are_refused),
 #ifdef TN_HAVE_PCRE2
       cmocka_unit_test(patterns_that_pcre2_refuses_are_named),
       cmocka_unit_test(a_pattern_that_tries_too_much_fails),

@@ -1,0 +1,223 @@
+/* core/tokenizer/sentencepiece.c: a .model file of SentencePiece as the JSON of a tokenizer, whose model and
+ * normalizer have the type "SentencePiece". The file is a message of Protocol Buffers
+ * (sentencepiece_model.proto); fields that are not named here are those of the trainer. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/tokenizer/calls.h"
+#include "core/tokenizer/tokenizer.h"
+
+/* ---- Protocol Buffers ---- */
+
+enum { WIRE_NUMBER = 0, WIRE_EIGHT = 1, WIRE_BYTES = 2, WIRE_FOUR = 5 };
+
+typedef struct wire {
+  const unsigned char *at, *end;
+  bool damaged;
+} wire;
+
+typedef struct wire_field {
+  uint64_t number, value; /* value: of WIRE_NUMBER, and the bits of WIRE_FOUR */
+  int32_t type;
+  wire bytes;
+} wire_field;
+
+static uint64_t wire_read_number(wire *w) {
+  uint64_t value = 0;
+  for (int32_t shift = 0; shift < 64 && w->at < w->end; shift += 7) {
+    unsigned char byte = *w->at++;
+    value |= (uint64_t)(byte & 0x7f) << shift;
+    if (byte < 0x80) return value;
+  }
+  w->damaged = true;
+  return 0;
+}
+
+static void wire_skip(wire *w, uint64_t n) {
+  if (n > (uint64_t)(w->end - w->at)) w->damaged = true;
+  w->at = w->damaged ? w->end : w->at + n;
+}
+
+/* Whether there is a further field. */
+static bool wire_next(wire *w, wire_field *f) {
+  *f = (wire_field){0};
+  if (w->damaged || w->at == w->end) return false;
+  uint64_t tag = wire_read_number(w);
+  f->number = tag >> 3;
+  f->type = (int32_t)(tag & 7);
+  const unsigned char *start;
+  uint64_t n = 0;
+  if (f->type == WIRE_NUMBER)
+    f->value = wire_read_number(w);
+  else if (f->type == WIRE_BYTES || f->type == WIRE_FOUR || f->type == WIRE_EIGHT)
+    n = f->type == WIRE_BYTES ? wire_read_number(w) : f->type == WIRE_FOUR ? 4 : 8;
+  else
+    w->damaged = true;
+  start = w->at;
+  wire_skip(w, n);
+  if (w->damaged) return false;
+  f->bytes = (wire){start, w->at, false};
+  for (uint64_t i = 0; f->type == WIRE_FOUR && i < n; i++) f->value |= (uint64_t)start[i] << (8 * i);
+  return true;
+}
+
+/* NULL: the bytes are not UTF-8. */
+static json_t *wire_text(const wire *bytes) {
+  return json_stringn((const char *)bytes->at, (size_t)(bytes->end - bytes->at));
+}
+
+/* ---- the messages ---- */
+
+enum { KIND_UNIGRAM = 1, KIND_BPE = 2, KIND_WORD = 3, KIND_CHAR = 4 };
+
+typedef struct sentencepiece_file {
+  json_t *pieces, *surface; /* surface: how an unknown piece is decoded */
+  uint64_t kind;
+  bool suffix, byte_pieces;                 /* suffix: white space is at the end of words */
+  bool prefix, extra, escape, denormalized; /* of the normalizer; extra: superfluous blanks are removed */
+  wire charsmap;
+} sentencepiece_file;
+
+/* [text, score, type] */
+static bool sentencepiece_read_piece(wire message, sentencepiece_file *file) {
+  wire_field f;
+  json_t *text = NULL;
+  float score = 0;
+  uint64_t type = TN_PIECE_NORMAL;
+  while (wire_next(&message, &f)) {
+    uint32_t bits = (uint32_t)f.value;
+    if (f.number == 1 && f.type == WIRE_BYTES) json_decref(text), text = wire_text(&f.bytes);
+    if (f.number == 2 && f.type == WIRE_FOUR) memcpy(&score, &bits, sizeof score);
+    if (f.number == 3 && f.type == WIRE_NUMBER) type = f.value;
+  }
+  file->byte_pieces |= type == TN_PIECE_BYTE;
+  json_t *piece = text != NULL && score - score == 0 && type <= TN_PIECE_BYTE
+                      ? json_pack("[o, f, i]", text, (double)score, (int)type)
+                      : NULL;
+  if (piece == NULL) json_decref(text);
+  return piece != NULL && !message.damaged && json_array_append_new(file->pieces, piece) == 0;
+}
+
+static bool sentencepiece_read_trainer(wire message, sentencepiece_file *file) {
+  wire_field f;
+  while (wire_next(&message, &f)) {
+    if (f.number == 3 && f.type == WIRE_NUMBER) file->kind = f.value;
+    if (f.number == 24 && f.type == WIRE_NUMBER) file->suffix = f.value != 0;
+    if (f.number == 44 && f.type == WIRE_BYTES)
+      json_decref(file->surface), file->surface = wire_text(&f.bytes);
+  }
+  return !message.damaged && file->surface != NULL;
+}
+
+static bool sentencepiece_read_normalizer(wire message, sentencepiece_file *file) {
+  wire_field f;
+  while (wire_next(&message, &f)) {
+    if (f.number == 2 && f.type == WIRE_BYTES) file->charsmap = f.bytes;
+    if (f.number == 3 && f.type == WIRE_NUMBER) file->prefix = f.value != 0;
+    if (f.number == 4 && f.type == WIRE_NUMBER) file->extra = f.value != 0;
+    if (f.number == 5 && f.type == WIRE_NUMBER) file->escape = f.value != 0;
+  }
+  return !message.damaged;
+}
+
+static bool sentencepiece_read_file(wire message, sentencepiece_file *file) {
+  wire_field f;
+  bool sound = true;
+  while (sound && wire_next(&message, &f)) {
+    sentencepiece_file other = {.kind = 0};
+    if (f.type != WIRE_BYTES) continue;
+    if (f.number == 1) sound = sentencepiece_read_piece(f.bytes, file);
+    if (f.number == 2) sound = sentencepiece_read_trainer(f.bytes, file);
+    if (f.number == 3) sound = sentencepiece_read_normalizer(f.bytes, file);
+    if (f.number == 5) sound = sentencepiece_read_normalizer(f.bytes, &other);
+    file->denormalized |= other.charsmap.at != other.charsmap.end;
+  }
+  return sound && !message.damaged;
+}
+
+/* ---- as JSON ---- */
+
+static json_t *sentencepiece_base64(const void *handle, const wire *bytes) {
+  static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  size_t n = (size_t)(bytes->end - bytes->at);
+  char *text = tn_alloc(handle, tn_size_mul(n / 3 + 1, 4) + 1);
+  if (text == NULL) return NULL;
+  size_t to = 0;
+  uint32_t held = 0;
+  int32_t bits = 0;
+  for (size_t i = 0; i < n; i++) {
+    held = held << 8 | bytes->at[i];
+    for (bits += 8; bits >= 6; bits -= 6) text[to++] = alphabet[held >> (bits - 6) & 63];
+  }
+  if (bits > 0) text[to++] = alphabet[held << (6 - bits) & 63];
+  json_t *json = json_stringn(text, to);
+  tn_release(handle, text);
+  return json;
+}
+
+/* U+2581 becomes a blank; of those in front one goes, or all, as the normalizer has put one there or has
+ * removed them. */
+static json_t *sentencepiece_decoder(const sentencepiece_file *file) {
+  json_t *list = json_pack("[{s:s, s:{s:s}, s:s}]", "type", "Replace", "pattern", "String", "\xe2\x96\x81",
+                           "content", " ");
+  if (file->byte_pieces) json_array_append_new(list, json_pack("{s:s}", "type", "ByteFallback"));
+  json_array_append_new(list, json_pack("{s:s}", "type", "Fuse"));
+  if (file->prefix || file->extra)
+    json_array_append_new(list, json_pack("{s:s, s:s, s:i, s:i}", "type", "Strip", "content", " ", "start",
+                                          file->extra ? 1 << 20 : 1, "stop", 0));
+  return json_pack("{s:s, s:o}", "type", "Sequence", "decoders", list);
+}
+
+static json_t *sentencepiece_document(const void *handle, const sentencepiece_file *file) {
+  static const char *const kinds[] = {"", "unigram", "bpe", "word", "char"};
+  return json_pack("{s:{s:s, s:o, s:b, s:b, s:b}, s:o, s:{s:s, s:s, s:O, s:O}}", "normalizer", "type",
+                   "SentencePiece", "precompiled_charsmap", sentencepiece_base64(handle, &file->charsmap),
+                   "add_dummy_prefix", file->prefix, "remove_extra_whitespaces", file->extra,
+                   "escape_whitespaces", file->escape, "decoder", sentencepiece_decoder(file), "model",
+                   "type", "SentencePiece", "kind", kinds[file->kind], "unk_surface", file->surface, "pieces",
+                   file->pieces);
+}
+
+static tn_status sentencepiece_check(const void *handle, const char *name, const sentencepiece_file *file) {
+  const char *lacking = file->kind == KIND_WORD ? "a model of whole words"
+                        : file->suffix          ? "white space at the end of words"
+                        : file->denormalized    ? "a normalizer of decoded texts"
+                        : file->kind < KIND_UNIGRAM || file->kind > KIND_CHAR ? "a model of another kind"
+                                                                              : NULL;
+  if (lacking == NULL) return TN_OK;
+  return tn_failf(handle, TN_EUNSUPPORTED, "%s: this SentencePiece model has %s, which is not supported",
+                  name, lacking);
+}
+
+bool tn_sentencepiece_is(const char *bytes, size_t n) {
+  size_t blank = 0;
+  while (blank < n && memchr(" \t\r\n", bytes[blank], 4) != NULL) blank++;
+  return n > 0 && bytes[0] == '\n' && (blank == n || bytes[blank] != '{');
+}
+
+tn_status tn_sentencepiece_json(const void *handle, const char *name, const char *bytes, size_t n,
+                                char **json) {
+  sentencepiece_file file = {.pieces = json_array(),
+                             .surface = json_string(" \xe2\x81\x87 "),
+                             .kind = KIND_UNIGRAM,
+                             .prefix = true,
+                             .extra = true,
+                             .escape = true};
+  const unsigned char *start = (const unsigned char *)bytes;
+  tn_status status = TN_OK;
+  *json = NULL;
+  if (!sentencepiece_read_file((wire){start, start + n, false}, &file))
+    status = tn_failf(handle, TN_EINVAL, "%s: is neither a tokenizer.json nor a sound model of SentencePiece",
+                      name);
+  if (status == TN_OK) status = sentencepiece_check(handle, name, &file);
+  json_t *document = status == TN_OK ? sentencepiece_document(handle, &file) : NULL;
+  char *text = document != NULL ? json_dumps(document, JSON_COMPACT) : NULL;
+  if (text != NULL) *json = tn_strdup(handle, text);
+  if (status == TN_OK && *json == NULL)
+    status = tn_failf(handle, TN_ENOMEM, "out of memory for the text of %s", name);
+  free(text);
+  json_decref(document);
+  json_decref(file.pieces);
+  json_decref(file.surface);
+  return status;
+}
