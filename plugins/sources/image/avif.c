@@ -27,17 +27,24 @@ static tn_status avif_fail(const image_sink *sink, avifResult result) {
                  avifResultToString(result));
 }
 
+/* Rows without their alpha: the library's own conversion to three channels puts the picture on black. */
+static void avif_put_row(image_sink *sink, uint32_t y, uint32_t width, uint8_t *row) {
+  for (size_t x = 0; x < width; x++)
+    for (size_t c = 0; c < 3; c++) row[3 * x + c] = row[4 * x + c];
+  image_put_row(sink, y, row);
+}
+
 static tn_status avif_read_rows(image_sink *sink, const avifImage *image) {
   avifRGBImage rgb;
   avifRGBImageSetDefaults(&rgb, image);
-  rgb.format = AVIF_RGB_FORMAT_RGB;
+  rgb.format = AVIF_RGB_FORMAT_RGBA;
   rgb.depth = 8;
-  rgb.rowBytes = image->width * 3;
+  rgb.rowBytes = image->width * 4;
   rgb.pixels = tn_new(sink->handle, (size_t)image->height * rgb.rowBytes);
   if (rgb.pixels == NULL) return TN_ENOMEM;
   avifResult result = avifImageYUVToRGB(image, &rgb);
   for (uint32_t y = 0; result == AVIF_RESULT_OK && y < image->height; y++)
-    image_put_row(sink, y, rgb.pixels + (size_t)y * rgb.rowBytes);
+    avif_put_row(sink, y, image->width, rgb.pixels + (size_t)y * rgb.rowBytes);
   tn_delete(sink->handle, rgb.pixels);
   return result == AVIF_RESULT_OK ? TN_OK : avif_fail(sink, result);
 }

@@ -24,17 +24,20 @@ static tn_status planes(image_sink *sink) {
 }
 
 /* TN_EUNSUPPORTED where the build lacks the library. */
-static tn_status decode(const char *name, image_sink *sink) {
+static tn_status decode_as(const char *name, int indices, image_sink *sink) {
   static char path[4096];
   uint8_t *bytes;
   size_t count;
   snprintf(path, sizeof path, "%s/images/%s", FILES, name);
   if (source_read_file(&env, path, 1 << 20, &bytes, &count) != TN_OK) fail_msg("%s", tn_error_text(&env));
-  *sink = (image_sink){.handle = &env, .path = path, .most_pixels = 64, .planes = planes};
+  *sink = (image_sink){
+      .handle = &env, .path = path, .most_pixels = 64, .planes = planes, .keeps_palette = indices};
   tn_status status = image_decode(sink, bytes, count);
   tn_delete(&env, bytes);
   return status;
 }
+
+static tn_status decode(const char *name, image_sink *sink) { return decode_as(name, 0, sink); }
 
 static int digit(char c) { return c <= '9' ? c - '0' : c - 'a' + 10; }
 
@@ -70,8 +73,29 @@ static void pictures_have_the_pixels_of_pillow(void **state) {
     if (most > bound) fail_msg("%s differs by %d, expected at most %d", name, most, bound);
   }
   fclose(list);
-  assert_true(seen >= 30);
+  assert_true(seen >= 48);
   if (lacking > 0) print_message("%d of %d pictures are of formats that this build lacks\n", lacking, seen);
+}
+
+static void palettes_give_their_numbers_where_these_are_asked_for(void **state) {
+  (void)state;
+  char name[64], digits[256];
+  int height, width, seen = 0;
+  image_sink sink;
+  FILE *list = fopen(FILES "/images/indices.txt", "r");
+  assert_non_null(list);
+  tn_error_record_init_root(&env, &record, &tn_host_api);
+  while (fscanf(list, "%63s %d %d %255s", name, &height, &width, digits) == 4) {
+    if (decode_as(name, 1, &sink) != TN_OK) fail_msg("%s", tn_error_text(&env));
+    assert_int_equal(sink.height * sink.width, height * width);
+    assert_int_equal(difference(digits, height * width), 0);
+    assert_memory_equal(pixels, pixels + 2 * height * width, (size_t)(height * width));
+    seen++;
+  }
+  fclose(list);
+  assert_int_equal(seen, 3);
+  assert_int_equal(decode_as("rgb.tif", 1, &sink),
+                   decode("rgb.tif", &sink)); /* without a palette nothing changes */
 }
 
 /* Every beginning of a file is an error, or a picture whose end is missing, and no more. */
@@ -116,6 +140,7 @@ static void larger_pictures_are_refused_before_they_are_decoded(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(pictures_have_the_pixels_of_pillow),
+      cmocka_unit_test(palettes_give_their_numbers_where_these_are_asked_for),
       cmocka_unit_test(parts_of_pictures_are_no_crash),
       cmocka_unit_test(larger_pictures_are_refused_before_they_are_decoded),
   };

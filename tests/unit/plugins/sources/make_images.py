@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Writes files/images: small pictures of unusual kinds, and pixels.txt, their pixels as Pillow's convert("RGB") gives
-them after ImageOps.exif_transpose, and the upper bytes of grey pictures of 16 bits: NAME HEIGHT WIDTH BOUND, then the planes in hexadecimal. BOUND is the greatest
+them after ImageOps.exif_transpose, and the upper bytes of grey pictures of 16 bits: NAME HEIGHT WIDTH BOUND, then the planes in hexadecimal; and indices.txt, the
+numbers of palettes. BOUND is the greatest
 difference of a byte: the decoders of lossy formats, and their conversions of colours, are of several versions.
 Needs Pillow and numpy; the test needs only the files."""
 import io
@@ -82,26 +83,40 @@ add("rgb16.png", png([np.stack([wide[y], wide[y] ^ 0x5a5a, 65535 - wide[y]], -1)
 add("rgba16.png", png([np.stack([wide[y], wide[y] ^ 0x5a5a, 65535 - wide[y], wide[y]], -1).astype(">u2").tobytes() for y in range(H)], 16, 6))
 add("rgb_transparent_color.png", png([r.tobytes() for r in rgb], 8, 2, chunk(b"tRNS", struct.pack(">HHH", *map(int, rgb[2, 3])))))
 add("interlaced.png", png(interlaced(rgb), 8, 2, interlace=1))
-for turn in (3, 6, 7):
+for turn in (1, 2, 3, 4, 5, 6, 7, 8):
     save(f"exif{turn}.png", Image.fromarray(rgb), exif=exif(turn))
 save("grey.jpg", Image.fromarray(smooth[..., 0]), bound=1, quality=90)
 save("cmyk.jpg", Image.fromarray(rgba, "CMYK"), bound=1, quality=95)
 save("progressive.jpg", Image.fromarray(smooth), bound=1, quality=85, progressive=True)
+save("progressive_grey.jpg", Image.fromarray(smooth[..., 0]), bound=1, quality=85, progressive=True)
 save("small_colors.jpg", Image.fromarray(smooth), bound=1, quality=85, subsampling="4:2:0")
 save("exif8.jpg", Image.fromarray(smooth), bound=1, quality=95, exif=exif(8))
 save("lossless.webp", Image.fromarray(rgb), lossless=True)
 save("lossless_alpha.webp", Image.fromarray(rgba), lossless=True, exact=True)
 save("lossy.webp", Image.fromarray(smooth), bound=2, quality=80)
+save("lossy_alpha.webp", Image.fromarray(np.dstack([smooth, planes[3].astype(np.uint8)])), bound=2, quality=80, exact=True)
 save("exif5.webp", Image.fromarray(rgb), lossless=True, exif=exif(5))
 save("rgb.tif", Image.fromarray(rgb))
 save("lzw.tif", Image.fromarray(rgba), compression="tiff_lzw")
 save("deflate_orientation.tif", Image.fromarray(rgb), compression="tiff_adobe_deflate", tiffinfo={274: 6})
+save("packbits.tif", grey, compression="packbits")
+save("grey_alpha.tif", Image.fromarray(np.stack(planes[:2], -1).astype(np.uint8), "LA"))
+save("predictor.tif", Image.fromarray(rgb), compression="tiff_lzw", tiffinfo={317: 2})
+save("bit_plain.tif", Image.fromarray(planes[1] > 128))
 save("grey16.tif", Image.fromarray(wide))
 save("cmyk.tif", Image.fromarray(rgba, "CMYK"))
 save("palette.tif", palette)
 save("bit.tif", Image.fromarray(planes[1] > 128), compression="group4")
 save("jpeg.tif", Image.fromarray(smooth), bound=3, compression="jpeg", quality=90)
 save("rgb.avif", Image.fromarray(smooth), bound=3, quality=95, subsampling="4:4:4")
+save("alpha.avif", Image.fromarray(np.dstack([smooth, planes[3].astype(np.uint8)])), bound=3, quality=95, subsampling="4:4:4")
+save("grey.avif", Image.fromarray(smooth[..., 0]), bound=3, quality=95)
 save("exif6.avif", Image.fromarray(smooth), bound=3, quality=95, subsampling="4:4:4", exif=exif(6))
+few = Image.fromarray((i % 3).astype(np.uint8), "P")
+few.putpalette([0, 0, 0, 128, 0, 0, 0, 128, 0])
+save("palette_bits.png", few, bits=2)
+with open(os.path.join(folder, "indices.txt"), "w") as f:
+    for name, image in (("palette.png", palette), ("palette_alpha.png", palette), ("palette_bits.png", few)):
+        f.write(f"{name} {H} {W} {np.asarray(image).tobytes().hex()}\n")
 with open(os.path.join(folder, "pixels.txt"), "w") as f:
     f.writelines(lines)
