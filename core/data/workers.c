@@ -45,18 +45,42 @@ static int64_t worker_draw_weighted(const tn_loader *loader, int64_t k, uint64_t
   return index;
 }
 
-static void worker_aim(tn_loader *loader, tn_reader *reader, tn_pending_batch *pending, int64_t row) {
-  int64_t k = worker_sample_at(loader, pending, row), index;
+/* The index and the random key of sample k of an epoch. */
+static int64_t worker_draw(const tn_loader *loader, int64_t k, uint64_t *key) {
+  if (loader->options.balance) return worker_draw_balanced(loader, k, key);
+  if (loader->weighted.n > 0) return worker_draw_weighted(loader, k, key);
+  int64_t index = worker_sample_index(loader, k);
+  *key = tn_hash_mix(loader->epoch_key, (uint64_t)index);
+  return index;
+}
+
+static void worker_aim(const tn_loader *loader, tn_reader *reader, const tn_pending_batch *pending,
+                       int64_t row) {
   uint64_t key;
-  if (loader->options.balance) {
-    index = worker_draw_balanced(loader, k, &key);
-  } else if (loader->weighted.n > 0) {
-    index = worker_draw_weighted(loader, k, &key);
-  } else {
-    index = worker_sample_index(loader, k);
-    key = tn_hash_mix(loader->epoch_key, (uint64_t)index);
-  }
+  int64_t index = worker_draw(loader, worker_sample_at(loader, pending, row), &key);
   tn_reader_aim(reader, index, key, pending->targets, row);
+}
+
+/* Rows of a batch whose samples are drawn together: a shuffled order costs less for several samples, and the
+ * source gets their numbers. */
+enum { WORKER_ROWS = 32 };
+
+typedef struct worker_draws {
+  int64_t index[WORKER_ROWS];
+  uint64_t key[WORKER_ROWS];
+} worker_draws;
+
+/* Draws the samples of n rows, of which the last may be the one that padding repeats. */
+static void worker_draw_rows(const tn_loader *loader, const tn_pending_batch *pending, int64_t row, int32_t n,
+                             worker_draws *d) {
+  bool plain = loader->count >= 0 && loader->options.shuffle && !loader->options.balance &&
+               loader->weighted.n == 0 && row + n <= pending->samples;
+  if (plain)
+    tn_permute_many(loader->order_key, loader->count, worker_sample_at(loader, pending, row), n, d->index);
+  for (int32_t i = 0; i < n && plain; i++) d->key[i] = tn_hash_mix(loader->epoch_key, (uint64_t)d->index[i]);
+  for (int32_t i = 0; i < n && !plain; i++)
+    d->index[i] = worker_draw(loader, worker_sample_at(loader, pending, row + i), &d->key[i]);
+  if (loader->source->ahead != NULL) loader->source->ahead(loader->self, d->index, n);
 }
 
 static tn_status worker_read_sample(tn_loader *loader, tn_reader *reader) {
@@ -143,8 +167,13 @@ static tn_status worker_read_timed(tn_loader *loader, tn_reader *reader, worker_
 
 static void worker_fill_rows(tn_loader *loader, tn_reader *reader, tn_pending_batch *pending,
                              worker_chunk *chunk, int64_t from, int64_t to) {
+  worker_draws draws;
   for (int64_t row = from; row < to && !atomic_load(&loader->cancelled); row++) {
-    worker_aim(loader, reader, pending, row);
+    int32_t i = (int32_t)((row - from) % WORKER_ROWS);
+    if (i == 0)
+      worker_draw_rows(loader, pending, row, (int32_t)(to - row < WORKER_ROWS ? to - row : WORKER_ROWS),
+                       &draws);
+    tn_reader_aim(reader, draws.index[i], draws.key[i], pending->targets, row);
     tn_status status = worker_read_timed(loader, reader, chunk);
     if (pending->ids != NULL) pending->ids[row] = reader->host.pub.index;
     if (status == TN_OK) status = tn_reader_transform(reader);

@@ -333,11 +333,11 @@ AT(tn_description, fields, 24); AT(tn_description, epoch, 32); AT(tn_description
 PLAIN(tn_scratch, 16, 8); AT(tn_scratch, memory, 0); AT(tn_scratch, size, 8);
 HANDLE(tn_sample, 56, 8); AT(tn_sample, index, 24); AT(tn_sample, key, 32); AT(tn_sample, scratch, 40);
 AT(tn_sample, stopping, 48);
-ITEM(tn_source, 160, 8); AT(tn_source, open, 40); AT(tn_source, close, 48); AT(tn_source, describe, 56);
+ITEM(tn_source, 168, 8); AT(tn_source, open, 40); AT(tn_source, close, 48); AT(tn_source, describe, 56);
 AT(tn_source, read, 64); AT(tn_source, next, 72); AT(tn_source, tell, 80); AT(tn_source, seek, 88);
 AT(tn_source, open_files, 96); AT(tn_source, name, 104); AT(tn_source, class_of, 112);
 AT(tn_source, types, 120); AT(tn_source, example, 128); AT(tn_source, learnt, 136);
-AT(tn_source, weight_of, 144); AT(tn_source, open_pictures, 152);
+AT(tn_source, weight_of, 144); AT(tn_source, open_pictures, 152); AT(tn_source, ahead, 160);
 SIZED(tn_part, 24, 8); AT(tn_part, source, 8); AT(tn_part, self, 16);
 SIZED(tn_part_use, 40, 8); AT(tn_part_use, split, 4); AT(tn_part_use, seed, 8); AT(tn_part_use, learnt, 16);
 AT(tn_part_use, paths, 24); AT(tn_part_use, n_paths, 32);

@@ -27,6 +27,14 @@ FILES = {
     "digits.csv": (b"a,b\n3.14159265358979323846,2.2250738585072014e-38\n9007199254740993,1E+2\n", {}),
     "index.csv": (b",a,b\n0,1.5,x\n1,2.5,y\n", {}),
     "packed.csv.gz": (gzip.compress(b"a,b\n1,x\n2,y\n", mtime=0), {"compression": "gzip"}),
+    "missing_words.csv": (b"a,b\n1,x\n#NA,-NaN\n1.#IND,#N/A N/A\n-1.#QNAN,<NA>\nn/a,y\n2,nan\n", {}),
+    "last_delimiter.csv": (b"a,b,\n1,x,\n2,y,\n", {}),
+    "blank_quote.csv": (b'a,b\n1, "x"\n2,"y "\n', {}),
+    "bom_quoted.csv": (b'\xef\xbb\xbf"a","b"\r\n"1","x\ty"\r\n"2",""\r\n', {}),
+    "quoted_header.csv": (b'"a, one","b c"\n1,x\n2,y\n', {}),
+    "long_cell.csv": (b"a,b\n1," + b"word " * 4000 + b"end\n2,y\n", {}),
+    "zeros.csv": (b"a,b\n007,1e0\n010,0.0\n000,-0.50\n", {}),
+    "decimal_comma.csv": (b"a;b\n1,5;x\n-2;y\n,25;z\n", {"sep": ";", "decimal": ","}),
     "booleans.csv": (b"a,b\nTrue,1\nFalse,2\n", {}),
 }
 

@@ -138,6 +138,9 @@ typedef struct tn_source {
    * [channels, height, width], of 1 or 3 channels. `field` is valid until close, `paths` during the call. */
   tn_status (*open_pictures)(tn_env *env, const char *field, int32_t channels, const char *const *paths,
                              int32_t n, void **source);
+  /* Optional: n samples that are read next on this thread, so that a source whose samples are in memory can
+   * prefetch them into the processor's cache. Any thread, until close; it neither waits nor fails. */
+  void (*ahead)(void *source, const int64_t *indices, int32_t n);
 } tn_source;
 
 /* ---- sources that join others ---- */

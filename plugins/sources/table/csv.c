@@ -71,6 +71,7 @@ static int csv_quoted(table_csv *csv, const char **at, int64_t *lines) {
 static bool csv_number(const table_csv *csv, const char **at) {
   table_column *c = csv->columns != NULL && csv->cells < csv->wanted ? csv->columns[csv->cells] : NULL;
   if (c == NULL || c->next != NULL || c->form != TABLE_NUMBERS) return false;
+  if (csv->t->decimal != DECIMAL_POINT) return false;
   const char *end = table_number_fast(*at, &c->numbers[csv->t->rows]);
   if (end == NULL || !csv->stops[(uint8_t)*end]) return false;
   *at = end;
@@ -218,7 +219,7 @@ static void csv_look(const table_csv *csv, csv_seen *seen) {
   double value;
   for (int32_t i = 0; i < csv->wanted; i++) {
     const table_word *cell = &csv->row[i];
-    bool number = table_to_number(cell->text, cell->n, &value);
+    bool number = table_cell_number(csv->t, cell->text, cell->n, &value);
     seen[i].number = seen[i].number || number;
     seen[i].other = seen[i].other || (!number && !table_is_missing(cell->text, cell->n));
   }

@@ -108,11 +108,12 @@ bool table_to_number(const char *text, size_t n, double *value) {
 }
 
 bool table_is_missing(const char *text, size_t n) {
-  static const char *const words[] = {"NA",   "NaN",  "nan",  "N/A",  "n/a",  "NULL", "null",
-                                      "None", "<NA>", "#N/A", "-nan", "-NaN", "#NA",  "#N/A N/A"};
+  static const char *const words[] = {"NA",   "NaN",      "nan",    "N/A",     "n/a",     "NULL",
+                                      "null", "None",     "<NA>",   "#N/A",    "-nan",    "-NaN",
+                                      "#NA",  "#N/A N/A", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"};
   number_trim(&text, &n);
   if (n == 0) return true;
-  if (n > 8 || is_digit(*text)) return false;
+  if (n > 8 || (is_digit(*text) && *text != '1')) return false;
   for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
     if (strlen(words[i]) == n && memcmp(words[i], text, n) == 0) return true;
   return false;

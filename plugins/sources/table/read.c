@@ -107,7 +107,7 @@ static tn_status read_names(table *t, table_csv *csv, read_header *h) {
                    csv->cells, MOST_CELLS);
   h->n = csv->wanted = csv->cells;
   for (int32_t i = 0; i < h->n && t->options->header == HEADER_AUTO; i++)
-    has = has && !table_to_number(cells[i].text, cells[i].n, &number);
+    has = has && !table_cell_number(t, cells[i].text, cells[i].n, &number);
   h->names = table_memory_take(&t->memory, ((size_t)h->n + 1) * sizeof(*h->names));
   h->numbers = table_memory_take(&t->memory, (size_t)h->n + 1);
   if (h->names == NULL || h->numbers == NULL) return TN_ENOMEM;
@@ -324,7 +324,9 @@ tn_status table_read(table *t, const char *path) {
   TN_TRY(read_add_part(t, path));
   tn_status status = table_input_open(&t->env, path, &in);
   if (status == TN_OK) status = read_check_form(t, &in);
-  if (status == TN_OK) status = read_is_json(t, &in) ? read_json(t, &in) : read_csv(t, &in);
+  bool json = status == TN_OK && read_is_json(t, &in);
+  t->decimal = json ? DECIMAL_POINT : t->options->decimal;
+  if (status == TN_OK) status = json ? read_json(t, &in) : read_csv(t, &in);
   table_input_close(&in);
   if (status != TN_OK || t->rows > t->parts[t->n_parts - 1].first) return status;
   return tn_fail(&t->env, TN_EINVAL, NULL, "%s: has no rows", path);

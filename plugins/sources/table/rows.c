@@ -127,10 +127,19 @@ static bool rows_is_boolean(const char *text, size_t n, double *value) {
          (n == 5 && (memcmp(text, "false", 5) == 0 || memcmp(text, "False", 5) == 0));
 }
 
+bool table_cell_number(const table *t, const char *text, size_t n, double *value) {
+  enum { LONGEST = 400 };
+  char copy[LONGEST];
+  if (t->decimal == DECIMAL_POINT) return table_to_number(text, n, value);
+  if (n == 0 || n > LONGEST || memchr(text, '.', n) != NULL) return false;
+  for (size_t i = 0; i < n; i++) copy[i] = text[i] == ',' ? '.' : text[i];
+  return table_to_number(copy, n, value);
+}
+
 static tn_status rows_store_number(table *t, table_column *c, const char *text, size_t n) {
   double *to = &c->numbers[t->rows];
   if (c->form == TABLE_NUMBERS && rows_is_boolean(text, n, to)) return TN_OK;
-  if (c->form == TABLE_NUMBERS ? table_to_number(text, n, to) : table_to_time(text, n, to)) return TN_OK;
+  if (c->form == TABLE_NUMBERS ? table_cell_number(t, text, n, to) : table_to_time(text, n, to)) return TN_OK;
   *to = NAN;
   if (table_is_missing(text, n)) return TN_OK;
   return table_fail_cell(

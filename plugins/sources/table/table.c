@@ -18,6 +18,8 @@ static const tn_option options[] = {
            "called 1, 2, 3"),
     TN_OPT(table_options, delimiter, TN_OPT_ENUM, "auto", "auto|comma|semicolon|tab|bar|blank",
            "between cells; auto: the one that gives the first rows the same number of cells"),
+    TN_OPT(table_options, decimal, TN_OPT_ENUM, "point", "point|comma",
+           "between the whole and the fraction of a number of CSV: 1.5 or 1,5"),
     TN_OPT(table_options, split, TN_OPT_FLOAT, "0", "[0, 1)",
            "part of the rows that is for validation; 0: none"),
     TN_OPT(table_options, split_seed, TN_OPT_INT, "0", NULL, "another number chooses other rows"),
@@ -257,6 +259,22 @@ static tn_status table_weight_of(tn_env *env, void *source, int64_t index, doubl
   return TN_OK;
 }
 
+/* Rows of a shuffled epoch lie anywhere: reading them one by one waits for memory each time. */
+static void table_ahead(void *source, const int64_t *indices, int32_t n) {
+  const table *t = source;
+  for (int32_t i = 0; i < t->n_fields; i++) {
+    const table_field *f = &t->fields[i];
+    for (int32_t k = 0; k < n && f->kind->write != NULL; k++) {
+      int64_t row;
+      table_sample_rows(t, f, indices[k], &row);
+      if (f->codes != NULL) __builtin_prefetch(&f->codes[row]);
+      if (f->values == NULL) continue;
+      __builtin_prefetch(&f->values[row * f->width]);
+      __builtin_prefetch(&f->values[row * f->width + f->width - 1]);
+    }
+  }
+}
+
 static tn_status table_tell_learnt(tn_env *env, void *source, const char **text) {
   (void)env;
   *text = ((const table *)source)->learnt;
@@ -278,4 +296,5 @@ const tn_source table_source = {
     .class_of = table_class_of,
     .learnt = table_tell_learnt,
     .weight_of = table_weight_of,
+    .ahead = table_ahead,
 };

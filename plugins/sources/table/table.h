@@ -118,7 +118,7 @@ typedef struct table_field {
 
 typedef struct table_options {
   const char *file, *valid_file, *inputs, *targets;
-  int32_t format, header, delimiter;
+  int32_t format, header, delimiter, decimal;
   double split;
   int64_t split_seed;
   const char *split_column, *split_value, *group, *time, *fold;
@@ -130,6 +130,7 @@ typedef struct table_options {
 
 enum { FORMAT_AUTO, FORMAT_CSV, FORMAT_JSON };
 enum { HEADER_AUTO, HEADER_YES, HEADER_NO };
+enum { DECIMAL_POINT, DECIMAL_COMMA };
 
 /* A file whose rows were read. */
 typedef struct table_part {
@@ -153,6 +154,7 @@ typedef struct table {
   int64_t samples;     /* the rows, or the windows */
   int64_t *windows;    /* [samples]: the first row of each; NULL: a sample is a row */
   double *weights;     /* [samples]; NULL: none */
+  int32_t decimal;     /* DECIMAL_... of the file that is read */
   bool divides;        /* the rows are divided into parts: not those of open_files */
   char *learnt;        /* JSON; NULL: nothing */
 } table;
@@ -238,6 +240,8 @@ table_column *table_column_add(table *t, const char *name, int32_t form);
 /* Makes room for one more row, or for so many. Memory that is not written costs nothing. */
 tn_status table_rows_grow(table *t);
 tn_status table_rows_reserve(table *t, double rows);
+/* table_to_number with the decimal mark of the file. */
+bool table_cell_number(const table *t, const char *text, size_t n, double *value);
 /* Stores a cell of row t->rows. */
 tn_status table_column_store(table *t, table_column *column, const char *text, size_t n);
 /* Keeps the rows that are listed, in ascending order. */

@@ -62,8 +62,21 @@ static void another_key_gives_another_order(void **state) {
   assert_true(same < 10);
 }
 
+/* Also of sets whose network is up to four times as large, and of ends that fill no lanes. */
+static void several_at_once_are_the_same(void **state) {
+  (void)state;
+  static const int64_t sizes[] = {1, 2, 5, 64, 65, 1000, 4097, 1000003, (int64_t)1 << 40};
+  for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+    for (int32_t count = 1; count <= 33 && count <= sizes[s]; count += 4) {
+      int64_t images[33], first = sizes[s] - count;
+      tn_permute_many(99, sizes[s], first, count, images);
+      for (int32_t i = 0; i < count; i++) assert_int_equal(images[i], tn_permute(99, sizes[s], first + i));
+    }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(several_at_once_are_the_same),
       cmocka_unit_test(every_index_appears_exactly_once),
       cmocka_unit_test(a_large_set_stays_inside_its_bounds),
       cmocka_unit_test(places_are_close_to_uniform),
