@@ -18,6 +18,7 @@
 #include "tenon/env.h"
 #include "tenon/file_names.h"
 #include "tenon/folders.h"
+#include "tenon/import.h"
 #include "tenon/inspect.h"
 #include "tenon/model.h"
 #include "tenon/op_functions.h"

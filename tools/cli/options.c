@@ -22,7 +22,8 @@ static const cli_option options[] = {
     {"set", "section.key=value", "override a key of the configuration", CLI_SET, 0, LIST(set)},
     {"resume", "auto|FOLDER", "resume an earlier run", CLI_RESUME, 0, TEXT(resume)},
     {"output", "PATH",
-     "folder for run folders; report, init, tokenize: the file to write; predict: a .npy, .safetensors, .csv "
+     "folder for run folders; report, init, import, tokenize: the file to write; predict: a .npy, "
+     ".safetensors, .csv "
      "or "
      ".json file, NAME=FILE, or a folder for masks",
      CLI_OUTPUT, 0, TEXT(output)},

@@ -1,0 +1,306 @@
+/* core/onnx/fold.c: arithmetic of shapes. Exporters compute the dimensions of `Reshape` and `Expand` by
+ * nodes; their values are known here, because the shapes of all values are. */
+#include <math.h>
+#include <string.h>
+
+#include "core/onnx/import.h"
+
+/* The known operands of a node, and the result that it computes. */
+typedef struct fold_work {
+  const onnx_use *n;
+  const double *v[ONNX_MOST_OPERANDS];
+  const tn_type *type[ONNX_MOST_OPERANDS];
+  int64_t count[ONNX_MOST_OPERANDS];
+  tn_type out;
+  double *to;
+} fold_work;
+
+static tn_status fold_new(fold_work *w) {
+  int64_t count = 1;
+  for (int32_t i = 0; i < w->out.rank; i++) {
+    int64_t size = w->out.dims[i];
+    count =
+        size < 0 || size > ONNX_MOST_KNOWN || count > ONNX_MOST_KNOWN ? ONNX_MOST_KNOWN + 1 : count * size;
+  }
+  if (count > ONNX_MOST_KNOWN) return ONNX_REFUSE(w->n, "more than %d known numbers", ONNX_MOST_KNOWN);
+  w->to = tn_arena_alloc(&w->n->m->arena, (size_t)count * sizeof *w->to + 1);
+  return w->to != NULL ? TN_OK : TN_ENOMEM;
+}
+
+static void fold_list(fold_work *w, int64_t count, int32_t dtype) {
+  w->out = (tn_type){.dtype = dtype, .rank = 1, .dims = {count}};
+}
+
+/* ---- numbers ---- */
+
+typedef double (*fold_function)(double x, double y);
+static double fold_add(double x, double y) { return x + y; }
+static double fold_sub(double x, double y) { return x - y; }
+static double fold_mul(double x, double y) { return x * y; }
+static double fold_div(double x, double y) { return y == 0 ? 0 : x / y; }
+static double fold_quotient(double x, double y) { return y == 0 ? 0 : trunc(x / y); }
+static double fold_mod(double x, double y) { return y == 0 ? 0 : x - floor(x / y) * y; }
+static double fold_eq(double x, double y) { return x == y; }
+static double fold_gt(double x, double y) { return x > y; }
+static double fold_ge(double x, double y) { return x >= y; }
+static double fold_lt(double x, double y) { return x < y; }
+static double fold_le(double x, double y) { return x <= y; }
+static double fold_and(double x, double y) { return x != 0 && y != 0; }
+static double fold_or(double x, double y) { return x != 0 || y != 0; }
+static double fold_neg(double x, double y) { return (void)y, -x; }
+static double fold_not(double x, double y) { return (void)y, x == 0; }
+static double fold_floor(double x, double y) { return (void)y, floor(x); }
+static double fold_ceil(double x, double y) { return (void)y, ceil(x); }
+static double fold_abs(double x, double y) { return (void)y, fabs(x); }
+static double fold_sqrt(double x, double y) { return (void)y, sqrt(x); }
+static double fold_copy(double x, double y) { return (void)y, x; }
+
+typedef struct fold_row {
+  const char *op;
+  fold_function of;
+  bool is_bool;
+} fold_row;
+
+static const fold_row fold_rows[] = {
+    {"Add", fold_add, false},       {"Sub", fold_sub, false}, {"Mul", fold_mul, false},
+    {"Div", fold_div, false},       {"Mod", fold_mod, false}, {"Max", fmax, false},
+    {"Min", fmin, false},           {"Pow", pow, false},      {"Equal", fold_eq, true},
+    {"Greater", fold_gt, true},     {"Less", fold_lt, true},  {"GreaterOrEqual", fold_ge, true},
+    {"LessOrEqual", fold_le, true}, {"And", fold_and, true},  {"Or", fold_or, true},
+    {"Neg", fold_neg, false},       {"Not", fold_not, true},  {"Floor", fold_floor, false},
+    {"Ceil", fold_ceil, false},     {"Abs", fold_abs, false}, {"Sqrt", fold_sqrt, false},
+    {"Identity", fold_copy, false},
+};
+
+static tn_status fold_elements(fold_work *w, const fold_row *row) {
+  int32_t other = w->n->node->n_in > 1 ? 1 : 0;
+  int64_t a = w->count[0], b = w->count[other];
+  if (w->n->node->n_in > 2 || (a != b && a != 1 && b != 1))
+    return ONNX_REFUSE(w->n, "known numbers of several shapes");
+  bool whole = w->type[0]->dtype != TN_F32;
+  fold_function of = row->of == fold_div && whole ? fold_quotient : row->of;
+  w->out = a > b || (a == b && w->type[0]->rank >= w->type[other]->rank) ? *w->type[0] : *w->type[other];
+  if (row->is_bool) w->out.dtype = TN_BOOL;
+  TN_TRY(fold_new(w));
+  for (int64_t i = 0; i < tn_type_count(&w->out); i++)
+    w->to[i] = of(w->v[0][a == 1 ? 0 : i], w->v[other][b == 1 ? 0 : i]);
+  return TN_OK;
+}
+
+static tn_status fold_where(fold_work *w) {
+  int32_t largest = 0;
+  for (int32_t i = 1; i < 3; i++)
+    if (w->count[i] > w->count[largest]) largest = i;
+  w->out = *w->type[largest];
+  w->out.dtype = w->type[1]->dtype;
+  TN_TRY(fold_new(w));
+  for (int64_t i = 0; i < w->count[largest]; i++) {
+    int32_t from = w->v[0][w->count[0] == 1 ? 0 : i] != 0 ? 1 : 2;
+    w->to[i] = w->v[from][w->count[from] == 1 ? 0 : i];
+  }
+  return TN_OK;
+}
+
+static tn_status fold_cast(fold_work *w) {
+  w->out = *w->type[0];
+  w->out.dtype = onnx_value_dtype((int32_t)onnx_whole(w->n, "to", TN_ONNX_FLOAT));
+  TN_TRY(fold_new(w));
+  bool whole = w->out.dtype != TN_F32;
+  for (int64_t i = 0; i < w->count[0]; i++)
+    w->to[i] = w->out.dtype == TN_BOOL ? w->v[0][i] != 0 : whole ? trunc(w->v[0][i]) : w->v[0][i];
+  return TN_OK;
+}
+
+/* ---- lists ---- */
+
+static tn_status fold_same(fold_work *w, int32_t rank, const int64_t *dims) {
+  w->out = (tn_type){.dtype = w->type[0]->dtype, .rank = rank};
+  if (rank > 0) memcpy(w->out.dims, dims, (size_t)rank * sizeof *dims);
+  TN_TRY(fold_new(w));
+  if (tn_type_count(&w->out) != w->count[0]) return ONNX_REFUSE(w->n, "known numbers of another shape");
+  memcpy(w->to, w->v[0], (size_t)w->count[0] * sizeof *w->to);
+  return TN_OK;
+}
+
+static tn_status fold_squeeze(fold_work *w) {
+  int64_t one = w->count[0];
+  return w->count[0] == 1 && w->type[0]->rank <= 1 ? fold_same(w, 0, NULL) : fold_same(w, 1, &one);
+}
+
+static tn_status fold_list_of(fold_work *w) { return fold_same(w, 1, &w->count[0]); }
+
+static tn_status fold_gather(fold_work *w) {
+  if (w->type[0]->rank != 1) return ONNX_REFUSE(w->n, "known numbers of several dimensions");
+  w->out = *w->type[1];
+  w->out.dtype = w->type[0]->dtype;
+  TN_TRY(fold_new(w));
+  for (int64_t i = 0; i < w->count[1]; i++) {
+    int64_t at = onnx_to_whole(w->v[1][i]);
+    if (at < 0) at += w->count[0];
+    if (at < 0 || at >= w->count[0]) return ONNX_REFUSE(w->n, "an index beyond a list of known numbers");
+    w->to[i] = w->v[0][at];
+  }
+  return TN_OK;
+}
+
+static tn_status fold_concat(fold_work *w) {
+  int64_t count = 0, at = 0;
+  for (int32_t i = 0; i < w->n->node->n_in; i++) count += w->count[i];
+  fold_list(w, count, w->type[0]->dtype);
+  TN_TRY(fold_new(w));
+  for (int32_t i = 0; i < w->n->node->n_in; i++) {
+    if (w->type[i]->rank != 1) return ONNX_REFUSE(w->n, "known numbers of several dimensions");
+    memcpy(w->to + at, w->v[i], (size_t)w->count[i] * sizeof *w->to);
+    at += w->count[i];
+  }
+  return TN_OK;
+}
+
+static int64_t fold_clamp(double x, int64_t low, int64_t high) {
+  return x < (double)low ? low : x > (double)high ? high : (int64_t)x;
+}
+
+static tn_status fold_slice(fold_work *w) {
+  int64_t n = w->count[0];
+  double step = w->n->node->n_in > 4 ? w->v[4][0] : 1, start = w->v[1][0], stop = w->v[2][0];
+  if (w->type[0]->rank != 1 || w->count[1] != 1 || step < 1)
+    return ONNX_REFUSE(w->n, "a part of known numbers of several dimensions, or backwards");
+  int64_t from = fold_clamp(start < 0 ? start + (double)n : start, 0, n);
+  int64_t to = fold_clamp(stop < 0 ? stop + (double)n : stop, 0, n);
+  int64_t by = onnx_to_whole(step), count = to > from ? (to - from + by - 1) / by : 0;
+  fold_list(w, count, w->type[0]->dtype);
+  TN_TRY(fold_new(w));
+  for (int64_t i = 0; i < count; i++) w->to[i] = w->v[0][from + i * by];
+  return TN_OK;
+}
+
+static tn_status fold_range(fold_work *w) {
+  double start = w->v[0][0], stop = w->v[1][0], by = w->v[2][0];
+  double count = by != 0 ? ceil((stop - start) / by) : 0;
+  fold_list(w,
+            count > 0 && count <= ONNX_MOST_KNOWN ? (int64_t)count
+            : count > 0                           ? ONNX_MOST_KNOWN + 1
+                                                  : 0,
+            w->type[0]->dtype);
+  TN_TRY(fold_new(w));
+  for (int64_t i = 0; i < w->out.dims[0]; i++) w->to[i] = start + by * (double)i;
+  return TN_OK;
+}
+
+static tn_status fold_product(fold_work *w) {
+  w->out =
+      (tn_type){.dtype = w->type[0]->dtype, .rank = onnx_whole(w->n, "keepdims", 1) ? 1 : 0, .dims = {1}};
+  TN_TRY(fold_new(w));
+  w->to[0] = 1;
+  for (int64_t i = 0; i < w->count[0]; i++) w->to[0] *= w->v[0][i];
+  return TN_OK;
+}
+
+/* A list; an array of more dimensions is a line. */
+static tn_status fold_filled(fold_work *w) {
+  double number;
+  TN_TRY(onnx_filled(w->n, &number, &w->out.dtype));
+  if (w->count[0] > 1) return ONNX_REFUSE(w->n, "an array of known numbers");
+  w->out.rank = (int32_t)w->count[0];
+  w->out.dims[0] = w->count[0] > 0 ? onnx_to_whole(w->v[0][0]) : 1;
+  TN_TRY(fold_new(w));
+  for (int64_t i = 0; i < tn_type_count(&w->out); i++) w->to[i] = number;
+  return TN_OK;
+}
+
+static tn_status fold_expand(fold_work *w) {
+  int64_t dims[TN_MAX_RANK];
+  if (w->count[0] != 1 || w->count[1] > TN_MAX_RANK)
+    return ONNX_REFUSE(w->n, "known numbers that are repeated");
+  for (int64_t i = 0; i < w->count[1]; i++) dims[i] = onnx_to_whole(w->v[1][i]);
+  w->out = (tn_type){.dtype = w->type[0]->dtype, .rank = (int32_t)w->count[1]};
+  memcpy(w->out.dims, dims, (size_t)w->count[1] * sizeof *dims);
+  TN_TRY(fold_new(w));
+  for (int64_t i = 0; i < tn_type_count(&w->out); i++) w->to[i] = w->v[0][0];
+  return TN_OK;
+}
+
+typedef struct fold_special {
+  const char *op;
+  tn_status (*fold)(fold_work *w);
+  int32_t least; /* operands */
+} fold_special;
+
+static const fold_special fold_specials[] = {
+    {"Where", fold_where, 3},
+    {"Cast", fold_cast, 1},
+    {"Squeeze", fold_squeeze, 1},
+    {"Unsqueeze", fold_list_of, 1},
+    {"Gather", fold_gather, 2},
+    {"Concat", fold_concat, 1},
+    {"Slice", fold_slice, 3},
+    {"Range", fold_range, 3},
+    {"ReduceProd", fold_product, 1},
+    {"Flatten", fold_list_of, 1},
+    {"ConstantOfShape", fold_filled, 1},
+    {"Expand", fold_expand, 2},
+    {"Reshape", fold_list_of, 1},
+};
+
+/* ---- nodes ---- */
+
+/* Shape and Size read the type of a value alone. */
+static tn_status fold_shape(const onnx_use *n, const onnx_value *x) {
+  int64_t start = onnx_whole(n, "start", 0), end = onnx_whole(n, "end", x->type.rank), rank = x->type.rank;
+  bool size = strcmp(n->node->op, "Size") == 0;
+  double *to = tn_arena_alloc(&n->m->arena, (TN_MAX_RANK + 1) * sizeof *to);
+  if (to == NULL) return TN_ENOMEM;
+  tn_type type = {.dtype = TN_I64, .rank = size ? 0 : 1};
+  start = start < 0 ? start + rank : start;
+  end = end < 0 ? end + rank : end > rank ? rank : end;
+  to[0] = (double)tn_type_count(&x->type);
+  for (int64_t i = start < 0 ? 0 : start; !size && i < end; i++) to[type.dims[0]++] = (double)x->type.dims[i];
+  return onnx_bind_known(n, 0, &type, to);
+}
+
+/* Weights are not computed with: they are trained. */
+static bool fold_is_known(const onnx_use *n, fold_work *w) {
+  for (int32_t i = 0; i < n->node->n_in; i++) {
+    const onnx_value *x = onnx_operand(n, i);
+    if (x == NULL || (x->is_weight && x->type.dtype == TN_F32 && tn_type_count(&x->type) > 1)) return false;
+    w->v[i] = onnx_known(n, i, &w->count[i]);
+    if (w->v[i] == NULL) {
+      tn_error_clear(n->m->env);
+      return false;
+    }
+    w->type[i] = &onnx_operand(n, i)->type;
+  }
+  return n->node->n_in > 0;
+}
+
+static tn_status fold_compute(fold_work *w) {
+  const char *op = w->n->node->op;
+  for (size_t i = 0; i < sizeof fold_rows / sizeof *fold_rows; i++)
+    if (strcmp(fold_rows[i].op, op) == 0) return fold_elements(w, &fold_rows[i]);
+  for (size_t i = 0; i < sizeof fold_specials / sizeof *fold_specials; i++)
+    if (strcmp(fold_specials[i].op, op) == 0 && w->n->node->n_in >= fold_specials[i].least)
+      return fold_specials[i].fold(w);
+  return ONNX_REFUSE(w->n, "known numbers");
+}
+
+static bool fold_is_shape(const char *op) { return strcmp(op, "Shape") == 0 || strcmp(op, "Size") == 0; }
+
+bool onnx_folds(const char *op) {
+  for (size_t i = 0; i < sizeof fold_specials / sizeof *fold_specials; i++)
+    if (strcmp(fold_specials[i].op, op) == 0) return true;
+  return fold_is_shape(op);
+}
+
+tn_status onnx_fold(const onnx_use *n, bool *folded) {
+  fold_work w = {.n = n};
+  *folded = fold_is_shape(n->node->op) && onnx_operand(n, 0) != NULL;
+  if (*folded) return fold_shape(n, onnx_operand(n, 0));
+  if (n->node->n_in > ONNX_MOST_OPERANDS || n->node->n_out != 1 || !fold_is_known(n, &w)) return TN_OK;
+  tn_status status = fold_compute(&w);
+  if (status == TN_EUNSUPPORTED) { /* a line computes it */
+    tn_error_clear(n->m->env);
+    return TN_OK;
+  }
+  *folded = status == TN_OK;
+  return status == TN_OK ? onnx_bind_known(n, 0, &w.out, w.to) : status;
+}

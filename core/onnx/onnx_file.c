@@ -1,0 +1,427 @@
+/* core/onnx/onnx_file.c: see onnx_file.h. Each message of the schema has a function that takes its fields;
+ * fields that nothing reads are passed over. */
+#include "core/onnx/onnx_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "core/base/file/file.h"
+#include "core/base/text/text.h"
+#include "core/formats/input.h"
+
+typedef struct onnx_reader {
+  tn_onnx_file *file;
+} onnx_reader;
+
+static tn_status onnx_damaged(const tn_onnx_file *f, const char *what) {
+  return tn_failf(f->env, TN_EINVAL, "%s: %s is damaged or cut off, expected a model of ONNX", f->path, what);
+}
+
+static const char *onnx_text(tn_onnx_file *f, const tn_wire *bytes) {
+  size_t n = tn_wire_left(bytes);
+  if (n == 0) return tn_arena_strdup(&f->arena, "");
+  if (memchr(bytes->at, '\0', n) != NULL) n = strlen((const char *)bytes->at);
+  char *text = tn_arena_alloc(&f->arena, n + 1);
+  if (text != NULL) memcpy(text, bytes->at, n);
+  return text;
+}
+
+static tn_status onnx_take_text(tn_onnx_file *f, const tn_wire_field *field, const char **text) {
+  *text = onnx_text(f, &field->bytes);
+  return *text != NULL ? TN_OK : TN_ENOMEM;
+}
+
+/* ---- types ---- */
+
+typedef struct onnx_type_row {
+  const char *name;
+  int32_t dtype;
+  uint32_t form;   /* of typed contents */
+  uint32_t number; /* of their field in TensorProto */
+  size_t size;
+} onnx_type_row;
+
+/* By TensorProto.DataType. Whole numbers of 16 bits, and those without a sign of 32 and 64, become i32 and
+ * i64. */
+static const onnx_type_row onnx_types[] = {
+    [TN_ONNX_FLOAT] = {"float", TN_F32, TN_WIRE_32, 4, 4},
+    [TN_ONNX_UINT8] = {"uint8", TN_U8, TN_WIRE_VARINT, 5, 1},
+    [TN_ONNX_INT8] = {"int8", TN_I8, TN_WIRE_VARINT, 5, 1},
+    [TN_ONNX_UINT16] = {"uint16", TN_I32, TN_WIRE_VARINT, 5, 2},
+    [TN_ONNX_INT16] = {"int16", TN_I32, TN_WIRE_VARINT, 5, 2},
+    [TN_ONNX_INT32] = {"int32", TN_I32, TN_WIRE_VARINT, 5, 4},
+    [TN_ONNX_INT64] = {"int64", TN_I64, TN_WIRE_VARINT, 7, 8},
+    [TN_ONNX_STRING] = {"string", TN_ANY, 0, 0, 0},
+    [TN_ONNX_BOOL] = {"bool", TN_BOOL, TN_WIRE_VARINT, 5, 1},
+    [TN_ONNX_FLOAT16] = {"float16", TN_F16, TN_WIRE_VARINT, 5, 2},
+    [TN_ONNX_DOUBLE] = {"double", TN_F64, TN_WIRE_64, 10, 8},
+    [TN_ONNX_UINT32] = {"uint32", TN_I64, TN_WIRE_VARINT, 11, 4},
+    [TN_ONNX_UINT64] = {"uint64", TN_I64, TN_WIRE_VARINT, 11, 8},
+    [14] = {"complex64", TN_ANY, 0, 0, 0},
+    [15] = {"complex128", TN_ANY, 0, 0, 0},
+    [TN_ONNX_BFLOAT16] = {"bfloat16", TN_BF16, TN_WIRE_VARINT, 5, 2},
+};
+
+static const onnx_type_row *onnx_type_of(int32_t data_type) {
+  static const onnx_type_row unknown = {"an unknown type", TN_ANY, 0, 0, 0};
+  bool known = data_type > 0 && (size_t)data_type < sizeof onnx_types / sizeof *onnx_types;
+  return known && onnx_types[data_type].name != NULL ? &onnx_types[data_type] : &unknown;
+}
+
+int32_t tn_onnx_dtype(int32_t data_type) { return onnx_type_of(data_type)->dtype; }
+const char *tn_onnx_type_name(int32_t data_type) { return onnx_type_of(data_type)->name; }
+
+/* ---- tensors ---- */
+
+static tn_status onnx_read_external(onnx_reader *r, tn_wire entry, tn_onnx_tensor *t) {
+  const char *key = "", *value = "";
+  tn_wire_field field;
+  while (tn_wire_next(&entry, &field)) {
+    if (field.number == 1) TN_TRY(onnx_take_text(r->file, &field, &key));
+    if (field.number == 2) TN_TRY(onnx_take_text(r->file, &field, &value));
+  }
+  if (entry.bad) return onnx_damaged(r->file, "the place of a tensor's contents");
+  if (strcmp(key, "location") == 0) t->location = value;
+  int64_t *number = strcmp(key, "offset") == 0 ? &t->offset : strcmp(key, "length") == 0 ? &t->bytes : NULL;
+  if (number != NULL && (!tn_text_to_int(value, number) || *number < 0))
+    return tn_failf(r->file->env, TN_EINVAL, "%s: tensor '%s': its %s is '%.40s', expected a number of bytes",
+                    r->file->path, t->name, key, value);
+  return TN_OK;
+}
+
+typedef struct onnx_dims {
+  tn_type *type;
+  bool many;
+} onnx_dims;
+
+static void onnx_take_dim(void *context, uint64_t value) {
+  onnx_dims *d = context;
+  d->many = d->many || d->type->rank == TN_MAX_RANK;
+  if (!d->many) d->type->dims[d->type->rank++] = (int64_t)value;
+}
+
+static tn_status onnx_read_tensor(onnx_reader *r, tn_wire message, tn_onnx_tensor *t) {
+  bool elsewhere = false;
+  onnx_dims dims = {&t->type, false};
+  *t = (tn_onnx_tensor){.name = "", .message = message, .bytes = -1};
+  tn_wire_field field;
+  while (tn_wire_next(&message, &field)) switch (field.number) {
+    case 1: tn_wire_numbers(&field, TN_WIRE_VARINT, onnx_take_dim, &dims); break;
+    case 2: t->data_type = (int32_t)field.value; break;
+    case 8: TN_TRY(onnx_take_text(r->file, &field, &t->name)); break;
+    case 13: TN_TRY(onnx_read_external(r, field.bytes, t)); break;
+    case 14: elsewhere = field.value == 1; break;
+    default: break;
+    }
+  int64_t bytes;
+  t->type.dtype = tn_onnx_dtype(t->data_type);
+  size_t size = t->type.dtype != TN_ANY ? tn_dtype_size(t->type.dtype) : 1;
+  if (message.bad) return onnx_damaged(r->file, "a tensor");
+  if (dims.many || !tn_checked_bytes(t->type.dims, t->type.rank, size, &bytes))
+    return tn_failf(r->file->env, TN_EINVAL,
+                    "%s: tensor '%s' has dimensions that no tensor has, expected at most %d", r->file->path,
+                    t->name, TN_MAX_RANK);
+  if (elsewhere && t->location == NULL) return onnx_damaged(r->file, "the place of a tensor's contents");
+  if (!elsewhere) t->location = NULL;
+  return TN_OK;
+}
+
+/* ---- nodes ---- */
+
+typedef struct onnx_numbers {
+  tn_onnx_file *file;
+  tn_onnx_attribute *attribute;
+  bool failed;
+} onnx_numbers;
+
+static void onnx_take_whole(void *context, uint64_t value) {
+  onnx_numbers *n = context;
+  tn_onnx_attribute *a = n->attribute;
+  int64_t *v = tn_arena_grow(&n->file->arena, a->wholes, (size_t)a->n_wholes, sizeof *v);
+  n->failed = n->failed || v == NULL;
+  if (n->failed) return;
+  a->wholes = v;
+  v[a->n_wholes++] = (int64_t)value;
+}
+
+static void onnx_take_float(void *context, uint64_t value) {
+  onnx_numbers *n = context;
+  tn_onnx_attribute *a = n->attribute;
+  double *v = tn_arena_grow(&n->file->arena, a->numbers, (size_t)a->n_numbers, sizeof *v);
+  n->failed = n->failed || v == NULL;
+  if (n->failed) return;
+  a->numbers = v;
+  v[a->n_numbers++] = (double)tn_wire_float(value);
+}
+
+static tn_status onnx_attribute_tensor(onnx_reader *r, const tn_wire_field *field, tn_onnx_attribute *a) {
+  a->tensor = tn_arena_alloc(&r->file->arena, sizeof *a->tensor);
+  return a->tensor != NULL ? onnx_read_tensor(r, field->bytes, a->tensor) : TN_ENOMEM;
+}
+
+static tn_status onnx_read_attribute(onnx_reader *r, tn_wire message, tn_onnx_attribute *a) {
+  onnx_numbers numbers = {r->file, a, false};
+  *a = (tn_onnx_attribute){.name = "", .text = ""};
+  tn_wire_field field;
+  while (tn_wire_next(&message, &field)) switch (field.number) {
+    case 1: TN_TRY(onnx_take_text(r->file, &field, &a->name)); break;
+    case 2: a->number = (double)tn_wire_float(field.value); break;
+    case 3: a->whole = (int64_t)field.value; break;
+    case 4: TN_TRY(onnx_take_text(r->file, &field, &a->text)); break;
+    case 5: TN_TRY(onnx_attribute_tensor(r, &field, a)); break;
+    case 6:
+    case 11: a->has_graph = true; break;
+    case 7: tn_wire_numbers(&field, TN_WIRE_32, onnx_take_float, &numbers); break;
+    case 8: tn_wire_numbers(&field, TN_WIRE_VARINT, onnx_take_whole, &numbers); break;
+    case 20: a->type = (int32_t)field.value; break;
+    default: break;
+    }
+  if (numbers.failed) return TN_ENOMEM;
+  return message.bad ? onnx_damaged(r->file, "an attribute") : TN_OK;
+}
+
+static tn_status onnx_add_text(tn_onnx_file *f, const tn_wire_field *field, const char ***list, int32_t *n) {
+  const char **v = tn_arena_grow(&f->arena, *list, (size_t)*n, sizeof *v);
+  if (v == NULL) return TN_ENOMEM;
+  *list = v;
+  return onnx_take_text(f, field, &v[(*n)++]);
+}
+
+static tn_status onnx_add_attribute(onnx_reader *r, const tn_wire_field *field, tn_onnx_node *node) {
+  tn_onnx_attribute *v =
+      tn_arena_grow(&r->file->arena, node->attributes, (size_t)node->n_attributes, sizeof *v);
+  if (v == NULL) return TN_ENOMEM;
+  node->attributes = v;
+  return onnx_read_attribute(r, field->bytes, &v[node->n_attributes++]);
+}
+
+static tn_status onnx_read_node(onnx_reader *r, tn_wire message, tn_onnx_node *node) {
+  *node = (tn_onnx_node){.name = "", .op = "", .domain = ""};
+  tn_wire_field field;
+  while (tn_wire_next(&message, &field)) switch (field.number) {
+    case 1: TN_TRY(onnx_add_text(r->file, &field, &node->in, &node->n_in)); break;
+    case 2: TN_TRY(onnx_add_text(r->file, &field, &node->out, &node->n_out)); break;
+    case 3: TN_TRY(onnx_take_text(r->file, &field, &node->name)); break;
+    case 4: TN_TRY(onnx_take_text(r->file, &field, &node->op)); break;
+    case 5: TN_TRY(onnx_add_attribute(r, &field, node)); break;
+    case 7: TN_TRY(onnx_take_text(r->file, &field, &node->domain)); break;
+    default: break;
+    }
+  return message.bad ? onnx_damaged(r->file, "a node") : TN_OK;
+}
+
+/* ---- inputs and outputs ---- */
+
+static int64_t onnx_read_dimension(tn_wire *message) {
+  int64_t size = -1;
+  tn_wire_field field;
+  while (tn_wire_next(message, &field))
+    if (field.number == 1) size = (int64_t)field.value;
+  return size > 0 ? size : -1;
+}
+
+static tn_status onnx_read_shape(onnx_reader *r, tn_wire message, tn_onnx_field *f) {
+  tn_wire_field field;
+  f->has_shape = true;
+  while (tn_wire_next(&message, &field)) {
+    if (field.number != 1) continue;
+    if (f->type.rank == TN_MAX_RANK)
+      return tn_failf(r->file->env, TN_EINVAL,
+                      "%s: '%s' has more than %d dimensions, expected at most so many", r->file->path,
+                      f->name, TN_MAX_RANK);
+    f->type.dims[f->type.rank++] = onnx_read_dimension(&field.bytes);
+  }
+  return message.bad ? onnx_damaged(r->file, "a shape") : TN_OK;
+}
+
+/* TypeProto, of which tensors alone are read. */
+static tn_status onnx_read_type(onnx_reader *r, tn_wire message, tn_onnx_field *f) {
+  tn_wire_field field, part;
+  while (tn_wire_next(&message, &field)) {
+    if (field.number != 1) continue;
+    tn_wire tensor = field.bytes;
+    while (tn_wire_next(&tensor, &part)) {
+      if (part.number == 1) f->data_type = (int32_t)part.value;
+      if (part.number == 2) TN_TRY(onnx_read_shape(r, part.bytes, f));
+    }
+  }
+  f->type.dtype = tn_onnx_dtype(f->data_type);
+  return message.bad ? onnx_damaged(r->file, "a type") : TN_OK;
+}
+
+static tn_status onnx_read_field(onnx_reader *r, tn_wire message, tn_onnx_field *f) {
+  *f = (tn_onnx_field){.name = ""};
+  tn_wire_field field;
+  while (tn_wire_next(&message, &field)) {
+    if (field.number == 1) TN_TRY(onnx_take_text(r->file, &field, &f->name));
+    if (field.number == 2) TN_TRY(onnx_read_type(r, field.bytes, f));
+  }
+  return message.bad ? onnx_damaged(r->file, "an input or output") : TN_OK;
+}
+
+/* ---- the graph ---- */
+
+#define ONNX_ADD(list, count, read)                                                                          \
+  do {                                                                                                       \
+    void *grown = tn_arena_grow(&f->arena, f->list, (size_t)f->count, sizeof *f->list);                      \
+    if (grown == NULL) return TN_ENOMEM;                                                                     \
+    f->list = grown;                                                                                         \
+    TN_TRY(read(r, field.bytes, &f->list[f->count]));                                                        \
+    f->count++;                                                                                              \
+  } while (0)
+
+static tn_status onnx_read_graph(onnx_reader *r, tn_wire message) {
+  tn_onnx_file *f = r->file;
+  tn_wire_field field;
+  while (tn_wire_next(&message, &field)) switch (field.number) {
+    case 1:
+      if (f->n_nodes == TN_ONNX_MOST_NODES)
+        return tn_failf(f->env, TN_EINVAL, "%s: has more than %d nodes, expected at most so many", f->path,
+                        TN_ONNX_MOST_NODES);
+      ONNX_ADD(nodes, n_nodes, onnx_read_node);
+      break;
+    case 5: ONNX_ADD(initializers, n_initializers, onnx_read_tensor); break;
+    case 11: ONNX_ADD(inputs, n_inputs, onnx_read_field); break;
+    case 12: ONNX_ADD(outputs, n_outputs, onnx_read_field); break;
+    default: break;
+    }
+  return message.bad ? onnx_damaged(f, "the graph") : TN_OK;
+}
+
+static tn_status onnx_read_opset(tn_onnx_file *f, tn_wire message) {
+  const char *domain = "";
+  int64_t version = 0;
+  tn_wire_field field;
+  while (tn_wire_next(&message, &field)) {
+    if (field.number == 1) TN_TRY(onnx_take_text(f, &field, &domain));
+    if (field.number == 2) version = (int64_t)field.value;
+  }
+  if (domain[0] == '\0' || strcmp(domain, "ai.onnx") == 0) f->opset = version;
+  return message.bad ? onnx_damaged(f, "the version") : TN_OK;
+}
+
+static tn_status onnx_read_model(onnx_reader *r) {
+  tn_onnx_file *f = r->file;
+  tn_wire message = tn_wire_of(f->bytes, f->count);
+  bool has_graph = false;
+  tn_wire_field field;
+  while (tn_wire_next(&message, &field)) switch (field.number) {
+    case 2: TN_TRY(onnx_take_text(f, &field, &f->producer)); break;
+    case 7:
+      has_graph = true;
+      TN_TRY(onnx_read_graph(r, field.bytes));
+      break;
+    case 8: TN_TRY(onnx_read_opset(f, field.bytes)); break;
+    default: break;
+    }
+  if (message.bad || !has_graph) return onnx_damaged(f, "the file");
+  if (f->opset > 0) return TN_OK;
+  return tn_failf(f->env, TN_EINVAL, "%s: names no version of the operators, expected opset_import", f->path);
+}
+
+/* ---- the file ---- */
+
+static tn_status onnx_map(tn_onnx_file *f) {
+  tn_open_file open;
+  TN_TRY(tn_file_open(f->env, f->path, O_RDONLY, &open));
+  void *at = open.bytes > 0 ? mmap(NULL, (size_t)open.bytes, PROT_READ, MAP_PRIVATE, open.fd, 0) : NULL;
+  tn_status status = at == MAP_FAILED ? tn_file_fail(f->env, f->path, "mapped") : TN_OK;
+  close(open.fd);
+  if (status != TN_OK || at == NULL) return status != TN_OK ? status : onnx_damaged(f, "the file");
+  f->bytes = at;
+  f->count = (size_t)open.bytes;
+  return TN_OK;
+}
+
+tn_status tn_onnx_open(tn_env *env, const char *path, tn_onnx_file *file) {
+  *file = (tn_onnx_file){.env = env, .path = path, .arena = tn_arena_new(env), .producer = ""};
+  onnx_reader reader = {.file = file};
+  TN_TRY(onnx_map(file));
+  return onnx_read_model(&reader);
+}
+
+void tn_onnx_close(tn_onnx_file *file) {
+  if (file->bytes != NULL) munmap((void *)file->bytes, file->count);
+  tn_arena_free(&file->arena);
+  file->bytes = NULL;
+}
+
+/* ---- contents of tensors ---- */
+
+/* Where elements are written, of the size of the tensor's Tenon type. */
+typedef struct onnx_contents {
+  const onnx_type_row *row;
+  int32_t data_type, dtype;
+  uint8_t *to;
+  int64_t at, count;
+} onnx_contents;
+
+/* One element, given by its bits. Narrower whole numbers are extended by their sign. */
+static void onnx_put(void *context, uint64_t value) {
+  onnx_contents *c = context;
+  size_t size = tn_dtype_size(c->dtype);
+  if (c->at < c->count) {
+    if (c->data_type == TN_ONNX_INT16) value = (uint64_t)(int64_t)(int16_t)value;
+    memcpy(c->to + (size_t)c->at * size, &value, size);
+  }
+  c->at++;
+}
+
+static void onnx_put_raw(onnx_contents *c, tn_wire bytes) {
+  uint64_t value = 0;
+  if (c->row->size == tn_dtype_size(c->dtype)) {
+    size_t count = tn_wire_left(&bytes), room = (size_t)c->count * c->row->size;
+    memcpy(c->to, bytes.at, count < room ? count : room);
+    c->at = (int64_t)(count / c->row->size) + (count % c->row->size != 0);
+    return;
+  }
+  while (tn_wire_left(&bytes) >= c->row->size) {
+    memcpy(&value, bytes.at, c->row->size);
+    bytes.at += c->row->size;
+    onnx_put(c, value);
+  }
+}
+
+static tn_status onnx_read_elsewhere(tn_onnx_file *f, const tn_onnx_tensor *t, onnx_contents *c) {
+  if (t->location[0] == '/' || strstr(t->location, "..") != NULL)
+    return tn_failf(f->env, TN_EINVAL, "%s: tensor '%s' lies in '%s', expected a file in the model's folder",
+                    f->path, t->name, t->location);
+  char *folder = tn_path_folder(f->env, f->path);
+  char *path = folder != NULL ? tn_path_join(f->env, folder, t->location) : NULL;
+  tn_input input = {.fd = -1};
+  size_t bytes = (size_t)c->count * c->row->size;
+  tn_status status = path != NULL ? tn_input_open(f->env, path, &input) : TN_ENOMEM;
+  uint8_t *raw = status == TN_OK ? tn_alloc(f->env, bytes + 1) : NULL;
+  if (status == TN_OK && raw == NULL) status = TN_ENOMEM;
+  if (status == TN_OK && t->bytes >= 0 && (uint64_t)t->bytes != bytes)
+    status = tn_failf(f->env, TN_EINVAL, "%s: tensor '%s' has %lld bytes in %s, expected %zu", f->path,
+                      t->name, (long long)t->bytes, t->location, bytes);
+  if (status == TN_OK) status = tn_input_read(&input, f->env, (uint64_t)t->offset, raw, bytes);
+  if (status == TN_OK) onnx_put_raw(c, tn_wire_of(raw, bytes));
+  tn_release(f->env, raw);
+  if (input.fd >= 0) tn_input_close(f->env, &input);
+  tn_release(f->env, path);
+  tn_release(f->env, folder);
+  return status;
+}
+
+tn_status tn_onnx_tensor_read(tn_onnx_file *f, const tn_onnx_tensor *t, void *to) {
+  onnx_contents c = {onnx_type_of(t->data_type), t->data_type, t->type.dtype, to, 0, tn_type_count(&t->type)};
+  if (t->type.dtype == TN_ANY)
+    return tn_failf(f->env, TN_EUNSUPPORTED, "%s: tensor '%s' is of %s, which Tenon lacks", f->path, t->name,
+                    tn_onnx_type_name(t->data_type));
+  tn_wire message = t->message;
+  tn_wire_field field;
+  while (t->location == NULL && tn_wire_next(&message, &field)) {
+    if (field.number == 9 && field.form == TN_WIRE_BYTES) onnx_put_raw(&c, field.bytes);
+    if (field.number == c.row->number && field.number != 9)
+      tn_wire_numbers(&field, c.row->form, onnx_put, &c);
+  }
+  if (t->location != NULL) TN_TRY(onnx_read_elsewhere(f, t, &c));
+  if (c.at == c.count) return TN_OK;
+  return tn_failf(f->env, TN_EINVAL, "%s: tensor '%s' has %lld elements, expected %lld", f->path, t->name,
+                  (long long)c.at, (long long)c.count);
+}

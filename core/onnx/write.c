@@ -1,0 +1,228 @@
+/* core/onnx/write.c: the lines as text, as a person would write them, and the file of weights. */
+#include <ctype.h>
+#include <string.h>
+
+#include "core/base/element.h"
+#include "core/formats/safetensors.h"
+#include "core/onnx/import.h"
+
+/* ---- names that the text needs ---- */
+
+typedef struct write_work {
+  onnx_import *m;
+  tn_text text;
+  tn_name_index lines; /* names of lines with one name */
+  TN_VEC(int32_t) of;  /* by name: its line */
+  TN_VEC(int32_t) uses;
+  int32_t width; /* of the last name with its colon */
+} write_work;
+
+static tn_status write_use(write_work *w, const char *name, size_t n) {
+  const char *word = tn_arena_printf(&w->m->arena, "%.*s", (int)n, name);
+  if (word == NULL) return TN_ENOMEM;
+  int64_t i = tn_name_index_find(&w->lines, word);
+  if (i != TN_NAME_INDEX_NONE) w->uses.v[i]++;
+  return TN_OK;
+}
+
+/* The names in an expression. */
+static tn_status write_scan(write_work *w, const char *at) {
+  while (*at != '\0') {
+    size_t n = 0;
+    while (isalnum((unsigned char)at[n]) || at[n] == '_' ||
+           (n > 0 && at[n] == '.' && (isalnum((unsigned char)at[n + 1]) || at[n + 1] == '_')))
+      n++;
+    if (n > 0) TN_TRY(write_use(w, at, n));
+    at += n > 0 ? n : 1;
+  }
+  return TN_OK;
+}
+
+static tn_status write_count(write_work *w) {
+  onnx_import *m = w->m;
+  for (size_t i = 0; i < m->lines.n; i++) {
+    if (m->lines.v[i].n_names != 1) continue;
+    TN_TRY(tn_name_index_add(&w->lines, m->lines.v[i].names));
+    TN_TRY(tn_vec_push(m->env, &w->of, (int32_t)i));
+    TN_TRY(tn_vec_push(m->env, &w->uses, 0));
+  }
+  for (size_t i = 0; i < m->lines.n; i++) {
+    const onnx_line *line = &m->lines.v[i];
+    if (line->computes) TN_TRY(write_scan(w, line->call));
+    for (int32_t k = 0; k < line->n_operands; k++)
+      TN_TRY(write_use(w, line->operands[k], strlen(line->operands[k])));
+  }
+  for (int64_t i = 0; i < m->file->n_outputs; i++) {
+    const char *name = onnx_find(m, m->file->outputs[i].name)->line;
+    bool last =
+        m->file->n_outputs == 1 && m->lines.n > 0 && strcmp(m->lines.v[m->lines.n - 1].names, name) == 0;
+    if (!last) TN_TRY(write_use(w, name, strlen(name)));
+  }
+  return TN_OK;
+}
+
+/* ---- lines ---- */
+
+/* The value that a line without an arrow reads: that of the line before, or the first input. */
+static const char *write_before(const write_work *w, size_t i) {
+  const onnx_import *m = w->m;
+  if (i == 0) return m->input;
+  return m->lines.v[i - 1].n_names == 1 ? m->lines.v[i - 1].names : NULL;
+}
+
+static bool write_follows(const write_work *w, size_t i) {
+  const onnx_line *line = &w->m->lines.v[i];
+  const char *before = write_before(w, i);
+  return !line->computes && line->n_operands == 1 && before != NULL && strcmp(line->operands[0], before) == 0;
+}
+
+/* A line needs no name if the next line alone reads it, without an arrow, and it has no weights. */
+static bool write_needs_name(const write_work *w, size_t i) {
+  const onnx_line *line = &w->m->lines.v[i];
+  if (line->computes || line->has_weights || line->n_names != 1) return true;
+  int32_t uses = w->uses.v[tn_name_index_find(&w->lines, line->names)];
+  bool followed = i + 1 < w->m->lines.n && write_follows(w, i + 1);
+  return uses != (followed ? 1 : 0);
+}
+
+static void write_line(write_work *w, size_t i) {
+  const onnx_line *line = &w->m->lines.v[i];
+  if (line->computes) {
+    tn_text_addf(&w->text, "    %s = %s\n", line->names, line->call);
+    return;
+  }
+  if (write_needs_name(w, i)) {
+    w->width = (int32_t)strlen(line->names) + 2;
+    tn_text_addf(&w->text, "    %s: %s", line->names, line->call);
+  } else {
+    tn_text_addf(&w->text, "    %*s%s", w->width, "", line->call);
+  }
+  for (int32_t k = 0; k < line->n_operands && !write_follows(w, i); k++)
+    tn_text_addf(&w->text, "%s%s", k == 0 ? " <- " : ", ", line->operands[k]);
+  tn_text_add(&w->text, "\n");
+}
+
+/* ---- sections ---- */
+
+static void write_inputs(write_work *w) {
+  const onnx_import *m = w->m;
+  const char *lead = "inputs = ";
+  for (int64_t i = 0; i < m->file->n_inputs; i++) {
+    const onnx_value *value = onnx_find(m, m->file->inputs[i].name);
+    if (value == NULL || value->tensor != NULL) continue;
+    tn_text_addf(&w->text, "%s%s: %s[", lead, value->line, tn_dtype_name(value->type.dtype));
+    for (int32_t k = 1; k < value->type.rank; k++)
+      tn_text_addf(&w->text, "%s%lld", k > 1 ? ", " : "", (long long)value->type.dims[k]);
+    tn_text_add(&w->text, "]");
+    lead = ", ";
+  }
+  tn_text_add(&w->text, "\n");
+}
+
+static void write_outputs(write_work *w) {
+  const onnx_import *m = w->m;
+  const char *first = onnx_find(m, m->file->outputs[0].name)->line;
+  bool last = m->lines.n > 0 && strcmp(m->lines.v[m->lines.n - 1].names, first) == 0;
+  if (m->file->n_outputs == 1 && last) return;
+  tn_text_add(&w->text, "outputs = ");
+  for (int64_t i = 0; i < m->file->n_outputs; i++)
+    tn_text_addf(&w->text, "%s%s", i > 0 ? ", " : "", onnx_find(m, m->file->outputs[i].name)->line);
+  tn_text_add(&w->text, "\n");
+}
+
+/* A text of the file, in a comment. */
+static void write_plain(write_work *w, const char *text, size_t most) {
+  for (size_t i = 0; text[i] != '\0' && i < most; i++)
+    tn_text_addn(&w->text, (unsigned char)text[i] >= ' ' && text[i] != 127 ? &text[i] : " ", 1);
+}
+
+static void write_heading(write_work *w) {
+  const tn_onnx_file *f = w->m->file;
+  const char *slash = strrchr(f->path, '/');
+  tn_text_add(&w->text, "# ");
+  write_plain(w, slash != NULL ? slash + 1 : f->path, 200);
+  tn_text_addf(&w->text, " of ONNX, opset %lld, by ", (long long)f->opset);
+  write_plain(w, f->producer[0] != '\0' ? f->producer : "an unknown exporter", 60);
+  tn_text_add(&w->text, "\n\n");
+}
+
+static tn_status write_model(write_work *w, const char *weights) {
+  onnx_import *m = w->m;
+  TN_TRY(write_count(w));
+  write_heading(w);
+  tn_text_add(&w->text, "[model]\n");
+  write_inputs(w);
+  write_outputs(w);
+  tn_text_add(&w->text, "layers =\n");
+  for (size_t i = 0; i < m->lines.n; i++) write_line(w, i);
+  if (m->weights.n > 0) tn_text_addf(&w->text, "\n[weights]\nfile = %s\n", weights);
+  return TN_OK;
+}
+
+tn_status onnx_write_text(onnx_import *m, const char *weights, char **text) {
+  write_work w = {.m = m, .text = tn_text_new(m->env), .lines = tn_name_index_new(m->env)};
+  tn_status status = write_model(&w, weights);
+  *text = status == TN_OK ? tn_text_take(&w.text) : NULL;
+  tn_text_free(&w.text);
+  tn_name_index_free(&w.lines);
+  tn_vec_free(m->env, &w.of);
+  tn_vec_free(m->env, &w.uses);
+  return status == TN_OK && *text == NULL ? TN_ENOMEM : status;
+}
+
+/* ---- weights ---- */
+
+static void weight_transpose(const float *from, float *to, int64_t rows, int64_t columns) {
+  for (int64_t i = 0; i < rows; i++)
+    for (int64_t k = 0; k < columns; k++) to[k * rows + i] = from[i * columns + k];
+}
+
+/* Parameters are f32 in the model. */
+static void weight_to_float(const onnx_weight *w, const void *from, float *to) {
+  int64_t count = tn_type_count(&w->tensor->type);
+  for (int64_t i = 0; i < count; i++) to[i] = (float)tn_element_load(w->tensor->type.dtype, from, i);
+}
+
+static tn_status weight_append(onnx_import *m, const onnx_weight *w, tn_safetensors_writer *writer) {
+  const tn_type *type = &w->tensor->type;
+  size_t count = (size_t)tn_type_count(type);
+  void *from = tn_alloc(m->env, tn_type_bytes(type) + 1);
+  float *to = tn_alloc(m->env, (w->transposed ? 2 : 1) * count * sizeof *to + 1);
+  tn_status status = from != NULL && to != NULL ? tn_onnx_tensor_read(m->file, w->tensor, from) : TN_ENOMEM;
+  if (status == TN_OK) {
+    weight_to_float(w, from, to);
+    if (w->transposed) weight_transpose(to, to + count, type->dims[0], type->dims[1]);
+    status = tn_safetensors_append(writer, w->transposed ? to + count : to, count * sizeof *to);
+  }
+  tn_release(m->env, from);
+  tn_release(m->env, to);
+  return status;
+}
+
+static tn_status weights_append(onnx_import *m, tn_safetensors_writer *writer) {
+  for (size_t i = 0; i < m->weights.n; i++) {
+    TN_TRY(tn_check_stop(m->env));
+    TN_TRY(weight_append(m, &m->weights.v[i], writer));
+  }
+  return TN_OK;
+}
+
+static void weight_name(const onnx_weight *w, tn_safetensor_named *named) {
+  *named = (tn_safetensor_named){.name = w->path, .type = w->tensor->type};
+  named->type.dtype = TN_F32;
+  if (!w->transposed) return;
+  named->type.dims[0] = w->tensor->type.dims[1];
+  named->type.dims[1] = w->tensor->type.dims[0];
+}
+
+tn_status onnx_write_weights(onnx_import *m, const char *path) {
+  tn_safetensor_named *named = tn_arena_alloc(&m->arena, m->weights.n * sizeof *named);
+  tn_safetensors_writer *writer;
+  if (named == NULL) return TN_ENOMEM;
+  for (size_t i = 0; i < m->weights.n; i++) weight_name(&m->weights.v[i], &named[i]);
+  TN_TRY(tn_safetensors_begin(m->env, path, named, (int32_t)m->weights.n, NULL, 0, &writer));
+  tn_status status = weights_append(m, writer);
+  if (status == TN_OK) return tn_safetensors_commit(writer);
+  tn_safetensors_abandon(writer);
+  return status;
+}

@@ -1,0 +1,273 @@
+"""Models of ONNX with inputs and results, for tests/integration/cli/import_test.c: make_onnx.py FOLDER. Networks come from both
+exporters of PyTorch (2.15, with onnxscript), single operators from the helper of onnx, and their results from PyTorch and
+from the reference evaluator of onnx (1.23)."""
+import logging
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import onnx
+import torch
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+from torch import nn
+
+warnings.filterwarnings("ignore")
+logging.disable(logging.WARNING)
+folder = Path(sys.argv[1])
+
+
+def save(name, x, y):
+    np.save(folder / f"{name}.x.npy", x)
+    np.save(folder / f"{name}.y.npy", np.asarray(y, np.float32))
+
+
+def randomize(module):
+    for part in module.modules():
+        if isinstance(part, nn.BatchNorm2d):
+            part.running_mean.normal_(0, 0.1)
+            part.running_var.uniform_(0.5, 2)
+
+
+class Block(nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(channels, channels, 3, padding=1, bias=False), nn.BatchNorm2d(channels)
+        self.conv2 = nn.Conv2d(channels, channels, 3, padding=2, dilation=2, groups=2)
+
+    def forward(self, x):
+        y = nn.functional.relu6(self.bn1(self.conv1(x)))
+        return nn.functional.leaky_relu(self.conv2(y) + x, 0.2)
+
+
+class Convnet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(3, 8, 5, stride=2, padding=2), nn.BatchNorm2d(8), nn.SiLU())
+        self.pool = nn.MaxPool2d(3, stride=2, ceil_mode=True)
+        self.blocks = nn.Sequential(Block(8), Block(8))
+        self.up = nn.ConvTranspose2d(8, 4, 2, stride=2)
+        self.drop, self.fc = nn.Dropout(0.1), nn.Linear(12, 5)
+
+    def forward(self, x):
+        y = self.blocks(self.pool(self.stem(x)))
+        y = torch.cat([y, nn.functional.avg_pool2d(self.up(y), 2)], 1)
+        return self.fc(self.drop(torch.flatten(nn.functional.adaptive_avg_pool2d(y, 1), 1)))
+
+
+class Attention(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads, self.qkv, self.out = heads, nn.Linear(width, 3 * width), nn.Linear(width, width, bias=False)
+
+    def forward(self, x):
+        n, t, c = x.shape
+        q, k, v = (p.view(n, t, self.heads, c // self.heads).transpose(1, 2) for p in self.qkv(x).chunk(3, dim=-1))
+        score = (q @ k.transpose(-2, -1)) / (c // self.heads) ** 0.5
+        seen = torch.tril(torch.ones(t, t, dtype=torch.bool))
+        score = score.masked_fill(~seen, float("-inf"))
+        return self.out((score.softmax(-1) @ v).transpose(1, 2).reshape(n, t, c))
+
+
+class Transformer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.place = nn.Embedding(20, 12), nn.Parameter(torch.randn(1, 6, 12))
+        self.norm1, self.attn, self.norm2 = nn.LayerNorm(12), Attention(12, 3), nn.LayerNorm(12, eps=1e-6)
+        self.up, self.down, self.head = nn.Linear(12, 24), nn.Linear(24, 12), nn.Linear(12, 20, bias=False)
+
+    def forward(self, ids):
+        x = self.table(ids) + self.place
+        x = x + self.attn(self.norm1(x))
+        x = x + self.down(nn.functional.gelu(self.up(self.norm2(x))))
+        return self.head(x[:, -1])
+
+
+def networks():
+    torch.manual_seed(1)
+    convnet, image = Convnet().eval(), torch.randn(3, 3, 16, 16)
+    randomize(convnet)
+    options = dict(dynamo=False, input_names=["image"], dynamic_axes={"image": {0: "n"}})
+    torch.onnx.export(convnet, image, folder / "convnet.onnx", do_constant_folding=False,
+                      training=torch.onnx.TrainingMode.PRESERVE, **options)
+    torch.onnx.export(convnet, image, folder / "convnet_folded.onnx", **options)
+    torch.onnx.export(convnet, (image,), folder / "convnet_dynamo.onnx", dynamo=True, input_names=["image"], external_data=False,
+                      dynamic_shapes=({0: torch.export.Dim("n")},), verbose=False)
+    torch.onnx.export(convnet, image[:1], folder / "convnet_one.onnx", dynamo=False, input_names=["image"])
+    for name in ("convnet", "convnet_folded", "convnet_dynamo", "convnet_one"):
+        save(name, image.numpy(), convnet(image).detach())
+    transformer, ids = Transformer().eval(), torch.randint(0, 20, (2, 6))
+    torch.onnx.export(transformer, ids, folder / "transformer.onnx", dynamo=False, input_names=["ids"], dynamic_axes={"ids": {0: "n"}})
+    save("transformer", ids.numpy(), transformer(ids).detach())
+
+
+class Ops:
+    """A graph of which every operator gives a part of one output. The batch has as many samples as channels, because the
+    evaluator's LRN computes only as many channels as there are samples."""
+
+    def __init__(self):
+        self.nodes, self.tensors, self.parts = [], [], []
+
+    def tensor(self, value):
+        name = f"t{len(self.tensors)}"
+        self.tensors.append(numpy_helper.from_array(np.asarray(value), name))
+        return name
+
+    def node(self, op, inputs, outputs=1, **attributes):
+        names = [f"{op.lower()}_{len(self.nodes)}_{k}" for k in range(outputs)]
+        self.nodes.append(helper.make_node(op, inputs, names, **attributes))
+        return names if outputs > 1 else names[0]
+
+    def give(self, value, cast=False):
+        if cast:
+            value = self.node("Cast", [value], to=TensorProto.FLOAT)
+        self.parts.append(self.node("Flatten", [value], axis=1))
+
+    def of(self, op, x, *more, cast=False, **attributes):
+        self.give(self.node(op, [x, *more], **attributes), cast)
+
+    def model(self, type_, shape):
+        y = self.node("Concat", self.parts, axis=1)
+        graph = helper.make_graph(self.nodes, "ops", [helper.make_tensor_value_info("x", type_, ["n", *shape])],
+                                  [helper.make_tensor_value_info(y, TensorProto.FLOAT, ["n", None])], self.tensors)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+
+
+def pointwise(g):
+    for op in ("Abs", "Ceil", "Cos", "Erf", "Exp", "Floor", "Neg", "Relu", "Round", "Sigmoid", "Sign", "Sin", "Softplus",
+               "Softsign", "Tanh", "HardSwish", "Mish", "Selu", "Identity", "Reciprocal"):
+        g.of(op, "x")
+    for op, attributes in (("Elu", {"alpha": 0.7}), ("Celu", {"alpha": 1.5}), ("Gelu", {"approximate": "tanh"}), ("Gelu", {}),
+                           ("LeakyRelu", {"alpha": 0.2}), ("ThresholdedRelu", {"alpha": 0.5}), ("HardSigmoid", {}),
+                           ("Shrink", {"lambd": 0.4, "bias": 0.1})):
+        g.of(op, "x", **attributes)
+    up = g.node("Sqrt", [g.node("Abs", ["x"])])
+    g.give(g.node("Log", [g.node("Add", [up, g.tensor(np.float32(1.5))])]))
+    row = g.tensor(np.linspace(-1, 2, 8, dtype=np.float32))
+    for op in ("Add", "Sub", "Mul", "Div", "Max", "Min"):
+        g.of(op, "x", row)
+    g.of("Sub", g.tensor(np.float32(2)), "x")
+    g.of("Pow", "x", g.tensor(np.float32(3)))
+    g.of("Pow", "x", g.tensor(np.float32(2)))
+    g.of("Clip", "x", g.tensor(np.float32(-0.5)), g.tensor(np.float32(0.8)))
+    g.of("PRelu", "x", g.tensor(np.full((4, 1, 1), 0.3, np.float32)))
+    g.of("Mod", "x", row, fmod=1)
+    for op in ("Greater", "LessOrEqual", "Equal"):
+        g.of(op, "x", row, cast=True)
+    mask = g.node("And", [g.node("Less", ["x", row]), g.node("Not", [g.node("Greater", ["x", g.tensor(np.float32(0))])])])
+    g.of("Where", mask, "x", g.tensor(np.float32(7)))
+    g.give(g.node("Sum", ["x", up, row]))
+    g.give(g.node("Mean", ["x", up]))
+
+
+def movement(g):
+    whole = lambda *v: g.tensor(np.array(v, np.int64))
+    g.of("Slice", "x", whole(1, -6), whole(3, 2**62), whole(1, 3), whole(1, 2))
+    for part in g.node("Split", ["x", whole(3, 1, 4)], 3, axis=3):
+        g.give(part)
+    for part in g.node("Split", ["x"], 2, axis=1, num_outputs=2):
+        g.give(part)
+    g.of("Transpose", "x", perm=[0, 3, 1, 2])
+    g.of("Pad", "x", whole(0, 0, 1, 2, 0, 0, 0, 1), g.tensor(np.float32(0.5)))
+    g.of("Pad", "x", whole(1, 1), "", whole(3), mode="reflect")
+    g.of("Reshape", "x", whole(0, -1, 4))
+    g.of("Unsqueeze", "x", whole(2, -1))
+    g.of("Tile", "x", whole(1, 2, 1, 1))
+    g.of("Gather", "x", whole(2, 0), axis=1)
+    g.of("Gather", "x", g.tensor(np.int64(-1)), axis=3)
+    g.of("Expand", g.node("ReduceMean", ["x", whole(2)], keepdims=1), whole(1, 1, 3, 1))
+    g.of("DepthToSpace", "x", blocksize=2)
+    g.of("DepthToSpace", "x", blocksize=2, mode="CRD")
+    g.of("Trilu", "x", whole(1)[:], upper=0)
+    g.of("Resize", "x", "", "", whole(4, 4, 6, 16), mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")
+    for mode, at in (("linear", "half_pixel"), ("linear", "align_corners"), ("cubic", "half_pixel")):
+        g.of("Resize", "x", "", g.tensor(np.array([1, 1, 2, 2], np.float32)), mode=mode, coordinate_transformation_mode=at)
+    shape = g.node("Shape", ["x"])
+    halves = g.node("Concat", [g.node("Slice", [shape, whole(0), whole(2)]), whole(2, -1)], axis=0)
+    g.of("Reshape", "x", halves)
+
+
+def reductions(g):
+    axes = g.tensor(np.array([2, 3], np.int64))
+    positive = g.node("Abs", ["x"])
+    for op in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSumSquare", "ReduceL1", "ReduceL2", "ReduceLogSumExp"):
+        g.of(op, "x", axes, keepdims=1)
+    g.give(g.node("ReduceLogSum", [positive, axes], keepdims=0))
+    g.of("Softmax", "x", axis=1)
+    g.of("LogSoftmax", "x")
+    for op in ("ArgMax", "ArgMin"):
+        g.of(op, "x", axis=2, keepdims=0, cast=True)
+    g.of("CumSum", "x", g.tensor(np.int64(3)), reverse=1)
+    values, index = g.node("TopK", ["x", g.tensor(np.array([2], np.int64))], 2, axis=3)
+    g.give(values)
+    g.give(index, cast=True)
+    g.of("GlobalAveragePool", "x")
+    g.of("GlobalMaxPool", "x")
+    g.of("LRN", "x", size=3, alpha=0.1)
+    g.of("LayerNormalization", "x", g.tensor(np.linspace(0.5, 1.5, 8, dtype=np.float32)), axis=-1)
+    scale, shift = g.tensor(np.linspace(0.5, 2, 4, dtype=np.float32)), g.tensor(np.linspace(-1, 1, 4, dtype=np.float32))
+    g.of("InstanceNormalization", "x", scale, shift, epsilon=1e-3)
+
+
+def products(g):
+    rng = np.random.default_rng(3)
+    f = lambda *dims: g.tensor(rng.standard_normal(dims).astype(np.float32))
+    rows = g.node("Flatten", ["x"], axis=1)
+    g.of("Gemm", rows, f(96, 3), f(3))
+    g.of("Gemm", rows, f(3, 96), f(3), transB=1)
+    g.of("Gemm", rows, f(96, 3), f(1, 3), alpha=0.5, beta=2.0)
+    g.give(g.node("Add", [g.node("MatMul", ["x", f(8, 2)]), f(2)]))
+    g.of("MatMul", "x", g.node("Transpose", ["x"], perm=[0, 1, 3, 2]))
+    g.of("Einsum", "x", "x", equation="nchw,nchv->ncwv")
+    g.of("Conv", "x", f(2, 4, 3, 3), f(2), pads=[1, 0, 0, 1])
+    g.of("Conv", "x", f(2, 4, 3, 2), auto_pad="SAME_LOWER", strides=[2, 2])
+    g.of("ConvTranspose", "x", f(4, 2, 3, 3), strides=[2, 2], output_padding=[1, 1], pads=[1, 1, 1, 1])
+    g.of("MaxPool", "x", kernel_shape=[3, 3], pads=[0, 0, 1, 1], strides=[2, 2])
+    g.of("AveragePool", "x", kernel_shape=[2, 2], pads=[1, 1, 1, 1], count_include_pad=0)
+    g.of("BatchNormalization", "x", f(4), f(4), f(4), g.tensor(np.abs(rng.standard_normal(4)).astype(np.float32)))
+
+
+def operators():
+    x = np.random.default_rng(2).standard_normal((4, 4, 3, 8)).astype(np.float32)
+    for family in (pointwise, movement, reductions, products):
+        g = Ops()
+        family(g)
+        model = g.model(TensorProto.FLOAT, [4, 3, 8])
+        onnx.save(model, folder / f"{family.__name__}.onnx")
+        save(family.__name__, x, ReferenceEvaluator(model).run(None, {"x": x})[0])
+
+
+def weights():
+    """Weights in another file, of 16 bits, and in typed fields."""
+    rng = np.random.default_rng(4)
+    w, half = rng.standard_normal((6, 3)).astype(np.float32), rng.standard_normal((3, 2)).astype(np.float16)
+    nodes = [helper.make_node("MatMul", ["x", "first.weight"], ["a"]), helper.make_node("Add", ["a", "first.bias"], ["b"]),
+             helper.make_node("Cast", ["b"], ["c"], to=TensorProto.FLOAT16), helper.make_node("MatMul", ["c", "last.weight"], ["d"]),
+             helper.make_node("Cast", ["d"], ["y"], to=TensorProto.FLOAT)]
+    tensors = [numpy_helper.from_array(w, "first.weight"), helper.make_tensor("first.bias", TensorProto.FLOAT, [3], [0.5, -1, 2]),
+               numpy_helper.from_array(half, "last.weight")]
+    graph = helper.make_graph(nodes, "weights", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 6])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 2])], tensors)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    x = rng.standard_normal((5, 6)).astype(np.float32)
+    save("outside", x, (x @ w + np.float32([0.5, -1, 2])) @ half.astype(np.float32))
+    onnx.save(model, folder / "outside.onnx", save_as_external_data=True, location="outside.bin", size_threshold=0)
+
+
+def refused():
+    """Operators without a counterpart, and sizes that are not known."""
+    nodes = [helper.make_node("NonZero", ["x"], ["a"]), helper.make_node("Relu", ["x"], ["b"]),
+             helper.make_node("Frobnicate", ["b"], ["c"], domain="acme"), helper.make_node("Frobnicate", ["c"], ["d"], domain="acme"),
+             helper.make_node("StringSplit", ["d"], ["y", "z"])]
+    for name, width in (("lacks", 6), ("sizes", "m")):
+        graph = helper.make_graph(nodes if name == "lacks" else nodes[1:2], name,
+                                  [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", width])],
+                                  [helper.make_tensor_value_info("y" if name == "lacks" else "b", TensorProto.FLOAT, ["n", None])])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]), folder / f"{name}.onnx")
+
+
+networks()
+operators()
+weights()
+refused()

@@ -1,0 +1,157 @@
+/* `tenon import`: models of ONNX give the results that their exporters and the evaluator of onnx give
+ * (tests/golden/make_onnx.py), read as a person would write them, and can be trained. */
+#include <math.h>
+
+#include "program.h"
+
+/* The values of a .npy file of f32. */
+static const float *read_values(const char *path, size_t *count) {
+  size_t n;
+  const char *bytes = file_read(path, &n);
+  assert_memory_equal(bytes, "\x93NUMPY", 6);
+  size_t start = 10 + (size_t)(unsigned char)bytes[8] + ((size_t)(unsigned char)bytes[9] << 8);
+  assert_non_null(strstr(bytes + 10, "'<f4'"));
+  *count = (n - start) / sizeof(float);
+  return (const float *)(const void *)(bytes + start);
+}
+
+static void has(const char *text, const char *part) {
+  if (strstr(text, part) == NULL) fail_msg("expected '%s' in:\n%s", part, text);
+}
+
+static void says(const char *part) { has(program_err, part); }
+
+/* Relative to the largest result. */
+static void check_results(const char *name) {
+  char golden[512];
+  size_t n, expected_n;
+  float largest = 0;
+  snprintf(golden, sizeof golden, ONNX "/%s.y.npy", name);
+  const float *is = read_values("y.npy", &n), *expected = read_values(golden, &expected_n);
+  assert_int_equal(n, expected_n);
+  assert_true(n > 0);
+  for (size_t i = 0; i < n; i++)
+    if (isfinite(expected[i])) largest = fmaxf(largest, fabsf(expected[i]));
+  for (size_t i = 0; i < n; i++) {
+    int equal = is[i] == expected[i] || (isnan(is[i]) && isnan(expected[i]));
+    if (!equal && !(fabsf(is[i] - expected[i]) <= 2e-6F * largest))
+      fail_msg("%s: result %zu is %.9g, expected %.9g", name, i, (double)is[i], (double)expected[i]);
+  }
+}
+
+static void import_and_predict(const char *name, const char *input) {
+  program_json(0, "import " ONNX "/%s.onnx --output %s.ini", name, name);
+  program_expect(
+      program_run("predict %s.ini --input %s=" ONNX "/%s.x.npy --output y.npy --quiet", name, input, name),
+      0);
+  check_results(name);
+}
+
+static void networks_of_both_exporters_give_their_results(void **state) {
+  (void)state;
+  static const char *const names[] = {"convnet", "convnet_folded", "convnet_dynamo", "convnet_one"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) import_and_predict(names[i], "image");
+  import_and_predict("transformer", "ids");
+}
+
+static void operators_give_the_results_of_the_evaluator(void **state) {
+  (void)state;
+  static const char *const names[] = {"pointwise", "movement", "reductions", "products"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) import_and_predict(names[i], "x");
+}
+
+static void weights_lie_beside_the_model_and_have_other_types(void **state) {
+  (void)state;
+  size_t n;
+  import_and_predict("outside", "x");
+  has(file_read("outside.ini", &n),
+      "    first: linear(3)\n    last: linear(2, bias=no)\n\n[weights]\nfile = outside.safetensors\n");
+}
+
+static void lines_read_as_a_person_writes_them(void **state) {
+  (void)state;
+  size_t n;
+  const json_t *result = program_json(0, "import " ONNX "/convnet.onnx");
+  assert_string_equal(program_text(result, "configuration"), "convnet.ini");
+  assert_string_equal(program_text(result, "weights"), "convnet.safetensors");
+  assert_int_equal((int)program_number(result, "parameters"), 2645);
+  const char *text = file_read("convnet.ini", &n);
+  has(text, "inputs = image: f32[3, 16, 16]\nlayers =\n    stem.0: conv2d(8, kernel=5, stride=2, padding=2)\n"
+            "    stem.1: batch_norm\n");
+  has(text, "    pool: max_pool(3, stride=2, ceil=yes)\n"
+            "    blocks.0.conv1: conv2d(8, kernel=3, padding=1, bias=no)\n"
+            "    blocks.0.bn1: batch_norm\n"
+            "                  relu6\n"
+            "    blocks.0.conv2: conv2d(8, kernel=3, padding=2, dilation=2, groups=2)\n"
+            "                    add <- blocks.0.conv2, pool\n");
+  has(text, "                 global_avg_pool\n    fc: linear(5)\n");
+}
+
+static void an_imported_model_is_trained(void **state) {
+  (void)state;
+  program_json(0, "import " ONNX "/convnet.onnx");
+  const json_t *result = program_json(
+      0, "train convnet.ini --set run.epochs=1 --set run.output=runs --set data.source=random "
+         "--set data.shape=3,16,16 --set data.classes=5 --set data.samples=32 --set data.batch=8 "
+         "--set model.loss=cross_entropy --set optimizer.type=sgd --set optimizer.lr=0.1");
+  assert_true(isfinite(program_number(result, "train.loss")));
+}
+
+static void what_is_missing_is_told_whole(void **state) {
+  (void)state;
+  program_json(69, "import " ONNX "/lacks.onnx");
+  says("lacks.onnx: 3 operators cannot be expressed, and nothing is written:");
+  says("1 x NonZero: Tenon has no counterpart");
+  says("2 x acme.Frobnicate: an operator of another domain");
+  says("1 x StringSplit: Tenon has no counterpart");
+  assert_false(file_exists("lacks.ini") || file_exists("lacks.safetensors"));
+  program_json(69, "import " ONNX "/sizes.onnx");
+  says("input 'x': dimension 1 has no size; export the model with fixed sizes, but for the batch");
+}
+
+static void nothing_is_overwritten(void **state) {
+  (void)state;
+  size_t n;
+  file_write("outside.ini", "mine");
+  program_json(65, "import " ONNX "/outside.onnx");
+  says("outside.ini: exists, and is not overwritten");
+  assert_string_equal(file_read("outside.ini", &n), "mine");
+  file_write("other.safetensors", "mine");
+  program_json(65, "import " ONNX "/outside.onnx --output other.ini");
+  assert_string_equal(file_read("other.safetensors", &n), "mine");
+  assert_false(file_exists("other.ini"));
+}
+
+static void damage_is_refused(void **state) {
+  (void)state;
+  size_t n;
+  const char *whole = file_read(ONNX "/transformer.onnx", &n);
+  for (size_t cut = 0; cut < n; cut += n / 7) {
+    file_write_bytes("cut.onnx", whole, cut);
+    program_json(65, "import cut.onnx");
+    says("cut.onnx: ");
+    assert_false(file_exists("cut.ini") || file_exists("cut.safetensors"));
+  }
+  whole = file_read(ONNX "/outside.onnx", &n);
+  file_write_bytes("alone.onnx", whole, n);
+  program_json(74, "import alone.onnx");
+  says("outside.bin");
+  assert_false(file_exists("alone.safetensors"));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(networks_of_both_exporters_give_their_results, program_open,
+                                      program_close),
+      cmocka_unit_test_setup_teardown(operators_give_the_results_of_the_evaluator, program_open,
+                                      program_close),
+      cmocka_unit_test_setup_teardown(weights_lie_beside_the_model_and_have_other_types, program_open,
+                                      program_close),
+      cmocka_unit_test_setup_teardown(lines_read_as_a_person_writes_them, program_open, program_close),
+      cmocka_unit_test_setup_teardown(an_imported_model_is_trained, program_open, program_close),
+      cmocka_unit_test_setup_teardown(what_is_missing_is_told_whole, program_open, program_close),
+      cmocka_unit_test_setup_teardown(nothing_is_overwritten, program_open, program_close),
+      cmocka_unit_test_setup_teardown(damage_is_refused, program_open, program_close),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
