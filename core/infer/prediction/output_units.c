@@ -1,7 +1,8 @@
 #include "core/infer/prediction/output_units.h"
 
 #include <jansson.h>
-#include <string.h>
+
+#include "core/config/language/syntax.h"
 
 static tn_status output_units_read(const tn_forward *f, const json_t *list, int64_t n, double **v) {
   *v = tn_arena_alloc(&f->run->arena, tn_size_mul((size_t)n, sizeof **v));
@@ -10,41 +11,37 @@ static tn_status output_units_read(const tn_forward *f, const json_t *list, int6
   return TN_OK;
 }
 
-/* Whether the first n letters of a text are a word. */
-static bool output_units_is_word(const char *text, size_t n, const char *word) {
-  return n == strlen(word) && strncmp(text, word, n) == 0;
-}
-
-/* Whether the values behind an arrow, "y, price", begin with `output` and have `target` behind it. */
-static bool output_units_are_paired(const char *at, const char *output, const char *target) {
-  static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
-  for (int32_t i = 0; *at != '\0' && *at != '\n'; i++) {
-    at += strspn(at, " \t,");
-    size_t n = strspn(at, letters);
-    if (i == 0 && !output_units_is_word(at, n, output)) return false;
-    if (i > 0 && output_units_is_word(at, n, target)) return true;
-    at += n > 0 ? n : strcspn(at, "\n,");
-  }
+/* Whether a line reads `output` and then `target`, as `mse <- y, price` does. */
+static bool output_units_are_paired(const tn_line *line, const char *output, const char *target) {
+  if (line->n_refs == 0 || !tn_text_equal(line->refs[0], output)) return false;
+  for (int32_t i = 1; i < line->n_refs; i++)
+    if (tn_text_equal(line->refs[i], target)) return true;
   return false;
 }
 
-/* The scaled target that a loss of the model pairs with an output, as `mse <- y, price` does; NULL: none
- * does. */
-static const char *output_units_of_loss(const tn_forward *f, const char *output, json_t *all) {
-  tn_section *section = tn_ini_section(&f->run->ini, "model");
+/* The scaled target that a loss of the model pairs with an output, or NULL. */
+static tn_status output_units_of_loss(const tn_forward *f, const char *output, json_t *all,
+                                      const char **paired) {
+  tn_run *run = f->run;
+  tn_section *section = tn_ini_section(&run->ini, "model");
   const tn_key *loss = section != NULL ? tn_section_key(section, "loss") : NULL;
+  tn_line *lines = NULL;
+  int32_t n = 0;
   const char *target;
   json_t *units;
-  for (const char *at = loss != NULL ? strstr(loss->value, "<-") : NULL; at != NULL;
-       at = strstr(at + 2, "<-"))
-    json_object_foreach(all, target,
-                        units) if (output_units_are_paired(at + 2, output, target)) return target;
-  return NULL;
+  *paired = NULL;
+  if (loss != NULL) TN_TRY(tn_syntax_lines(&run->env, &run->arena, loss, &run->ini, &lines, &n));
+  for (int32_t i = 0; i < n && *paired == NULL; i++) {
+    json_object_foreach(all, target, units) {
+      if (*paired == NULL && output_units_are_paired(&lines[i], output, target)) *paired = target;
+    }
+  }
+  return TN_OK;
 }
 
 /* The name of the target of an output; NULL: none is scaled. */
-static const char *output_units_target(const tn_forward *f, int32_t k, json_t *all) {
-  const char *name = f->outputs[k].name, *paired = output_units_of_loss(f, name, all);
+static const char *output_units_target(const tn_forward *f, int32_t k, json_t *all, const char *paired) {
+  const char *name = f->outputs[k].name;
   if (json_object_get(all, name) != NULL) return name;
   if (paired != NULL) return paired;
   return k == 0 && json_object_size(all) == 1 ? json_object_iter_key(json_object_iter(all)) : NULL;
@@ -52,7 +49,9 @@ static const char *output_units_target(const tn_forward *f, int32_t k, json_t *a
 
 static tn_status output_units_take(const tn_forward *f, int32_t k, json_t *all, tn_output_units *units) {
   const tn_type *row = &f->outputs[k].row;
-  const char *name = output_units_target(f, k, all);
+  const char *paired;
+  TN_TRY(output_units_of_loss(f, f->outputs[k].name, all, &paired));
+  const char *name = output_units_target(f, k, all, paired);
   const json_t *target = name != NULL ? json_object_get(all, name) : NULL;
   int64_t n = tn_type_count(row);
   bool fits = row->dtype == TN_F32 && (int64_t)json_array_size(json_object_get(target, "scale")) == n &&
