@@ -24,12 +24,6 @@ root=$(cd "$here/../.." && pwd)
 . "$here/machine.sh"
 peers= python=python3 build=$root/build backend="onednn, cpu" threads=$(nproc) rounds=5 effort=100 choices= beside=0
 output=cpu.json add=no works=$here/works.txt wanted=
-
-usage() {
-  echo "cpu.sh: $1" >&2
-  sed -n '2,/^set/s/^# \{0,1\}//p' "$0" | sed '$d' >&2
-  exit 2
-}
 while [ $# -gt 0 ]; do
   case $1 in
   --*) [ $# -gt 1 ] || usage "$1 needs a value" ;;

@@ -15,12 +15,6 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 . "$here/machine.sh"
 data=$root/../shared/data build=$root/build runs="cpu onednn bf16" steps= threads=$(nproc) output=curves.json models=
-
-usage() {
-  echo "curves.sh: $1" >&2
-  sed -n '2,/^set/s/^# \{0,1\}//p' "$0" | sed '$d' >&2
-  exit 2
-}
 while [ $# -gt 0 ]; do
   case $1 in
   --*) [ $# -gt 1 ] || usage "$1 needs a value" ;;

@@ -17,12 +17,6 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 . "$here/machine.sh"
 build=$root/build python=python3 rounds=5 scale=100 files= parts=$here/data output=$root/docs/results/data.md wanted=
-
-usage() {
-  echo "data.sh: $1" >&2
-  sed -n '2,/^set/s/^# \{0,1\}//p' "$0" | sed '$d' >&2
-  exit 2
-}
 while [ $# -gt 0 ]; do
   case $1 in
   --*) [ $# -gt 1 ] || usage "$1 needs a value" ;;

@@ -9,3 +9,10 @@ machine() {
     "$(awk '/^MemTotal/ { print int($2 / 1024) }' /proc/meminfo)" "$(uname -r)" "$3" \
     "$("$2" --version | cut -d' ' -f2)" "$(git -C "$1" rev-parse --short HEAD 2>/dev/null || true)"
 }
+
+# Ends a script: prints a mistake of the command line, and the comment at the head of the script.
+usage() {
+  echo "$(basename "$0"): $1" >&2
+  sed -n '2,/^set/s/^# \{0,1\}//p' "$0" | sed '$d' >&2
+  exit 2
+}

@@ -6,13 +6,13 @@
 #
 #   1. files use each other in no circle, apart from those in HARMLESS;
 #   2. rooms use each other in no circle: a room is a folder, and a file beside folders is a room of its own;
-#   3. a room of core uses only rooms above it in ROOMS (tests/style/layering.sh has the same order for includes).
+#   3. a room of core uses only rooms above it in ROOMS (of tests/style/layering.sh).
 #
 # BUILD is a build folder of Meson, completely built. Prints a line for each violation on stderr and exits with 1 if
 # there is any.
 set -eu
 build=$1
-ROOMS="base formats config plugin graph ops model compile exec tensor conformance data run distributed step records train infer bench commands compare"
+ROOMS=$(sed -n 's/^ROOMS="\(.*\)"/\1/p' "$(dirname "$0")/layering.sh")
 # Files of one line may use each other: recursion over a language, or a device whose parts are one state machine.
 HARMLESS="
 core/model/lines/block.c core/model/lines/layer.c core/model/lines/lines.c core/model/lines/scan.c core/model/lines/value.c
