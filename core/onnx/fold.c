@@ -263,11 +263,8 @@ static bool fold_is_known(const onnx_use *n, fold_work *w) {
   for (int32_t i = 0; i < n->node->n_in; i++) {
     const onnx_value *x = onnx_operand(n, i);
     if (x == NULL || (x->is_weight && x->type.dtype == TN_F32 && tn_type_count(&x->type) > 1)) return false;
-    w->v[i] = onnx_known(n, i, &w->count[i]);
-    if (w->v[i] == NULL) {
-      tn_error_clear(n->m->env);
-      return false;
-    }
+    w->v[i] = onnx_peek(n, i, &w->count[i]);
+    if (w->v[i] == NULL) return false;
     w->type[i] = &onnx_operand(n, i)->type;
   }
   return n->node->n_in > 0;

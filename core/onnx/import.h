@@ -110,17 +110,20 @@ const char *onnx_unused(onnx_import *m, const char *name);
 
 /* ---- values.c ---- */
 
+/* The status of the failure that a call has recorded. */
+static inline tn_status onnx_failed(const onnx_use *n) { return n->m->env->record->code; }
 /* TN_EUNSUPPORTED with the reason, for a row. */
 #define ONNX_REFUSE(n, ...) tn_failf((n)->m->env, TN_EUNSUPPORTED, __VA_ARGS__)
 
-/* The value of a name; NULL: there is none. Adding a value moves the others. */
+/* The value with a name of the file, or NULL. Adding a value moves the others. */
 onnx_value *onnx_find(const onnx_import *m, const char *name);
 tn_status onnx_add_value(onnx_import *m, const onnx_value *value);
 /* Operand i; NULL: it is absent. */
 const onnx_value *onnx_operand(const onnx_use *n, int32_t i);
 bool onnx_has(const onnx_use *n, int32_t i);
-/* The elements of an operand, `count` of them; NULL, with the reason recorded: they depend on the inputs of
- * the model. */
+/* The elements of an operand, `count` of them; NULL: they depend on the inputs of the model, or are many. */
+const double *onnx_peek(const onnx_use *n, int32_t i, int64_t *count);
+/* The same for an operand that a row needs; NULL with the reason recorded. */
 const double *onnx_known(const onnx_use *n, int32_t i, int64_t *count);
 /* The text of operand i in a line: a name, or a number where all elements are one number and `number` allows
  * it. NULL: a failure. Weights become lines. */
@@ -149,16 +152,16 @@ tn_status onnx_layer(const onnx_use *n, int32_t input, const onnx_use *result,
  * layer can have as a parameter. */
 bool onnx_is_weight(const onnx_use *n, int32_t i, int32_t rank);
 
-/* The one node that uses the first result, if it has that operator; NULL: there are several, or it is
- * another. */
-const tn_onnx_node *onnx_next(const onnx_use *n, const char *op, onnx_use *next);
+/* Finds the node that alone uses the first result; false: there are several, or it has another operator. */
+bool onnx_next(const onnx_use *n, const char *op, onnx_use *next);
 
 /* Attributes; the default where the node has none. */
 const tn_onnx_attribute *onnx_attribute(const onnx_use *n, const char *name);
 int64_t onnx_whole(const onnx_use *n, const char *name, int64_t otherwise);
 double onnx_number(const onnx_use *n, const char *name, double otherwise);
 const char *onnx_word(const onnx_use *n, const char *name, const char *otherwise);
-/* A list of whole numbers: an attribute or, where the node has operand i, that. *count -1: there is none. */
+/* A list of whole numbers: operand i where the node has it, else the attribute; *count is -1 where it has
+ * neither. */
 tn_status onnx_wholes(const onnx_use *n, const char *name, int32_t i, const int64_t **list, int32_t *count);
 
 /* An axis counted from the front; -1: the rank has no such axis. */
@@ -197,7 +200,7 @@ typedef struct onnx_row {
 
 extern const onnx_row onnx_pointwise_rows[], onnx_shape_rows[], onnx_window_rows[], onnx_product_rows[],
     onnx_norm_rows[], onnx_reduction_rows[];
-/* The row of an operator of the main domain; NULL: there is none. */
+/* The row of an operator of the main domain, or NULL. */
 const onnx_row *onnx_row_of(const char *op);
 tn_status onnx_row_apply(const onnx_row *row, const onnx_use *n);
 

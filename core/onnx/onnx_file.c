@@ -12,16 +12,12 @@
 #include "core/base/text/text.h"
 #include "core/formats/input.h"
 
-typedef struct onnx_reader {
-  tn_onnx_file *file;
-} onnx_reader;
-
 static tn_status onnx_damaged(const tn_onnx_file *f, const char *what) {
   return tn_failf(f->env, TN_EINVAL, "%s: %s is damaged or cut off, expected a model of ONNX", f->path, what);
 }
 
-static const char *onnx_text(tn_onnx_file *f, const tn_wire *bytes) {
-  size_t n = tn_wire_left(bytes);
+static const char *onnx_text(tn_onnx_file *f, const tn_proto *bytes) {
+  size_t n = tn_proto_left(bytes);
   if (n == 0) return tn_arena_strdup(&f->arena, "");
   if (memchr(bytes->at, '\0', n) != NULL) n = strlen((const char *)bytes->at);
   char *text = tn_arena_alloc(&f->arena, n + 1);
@@ -29,7 +25,7 @@ static const char *onnx_text(tn_onnx_file *f, const tn_wire *bytes) {
   return text;
 }
 
-static tn_status onnx_take_text(tn_onnx_file *f, const tn_wire_field *field, const char **text) {
+static tn_status onnx_take_text(tn_onnx_file *f, const tn_proto_field *field, const char **text) {
   *text = onnx_text(f, &field->bytes);
   return *text != NULL ? TN_OK : TN_ENOMEM;
 }
@@ -47,22 +43,22 @@ typedef struct onnx_type_row {
 /* By TensorProto.DataType. Whole numbers of 16 bits, and those without a sign of 32 and 64, become i32 and
  * i64. */
 static const onnx_type_row onnx_types[] = {
-    [TN_ONNX_FLOAT] = {"float", TN_F32, TN_WIRE_32, 4, 4},
-    [TN_ONNX_UINT8] = {"uint8", TN_U8, TN_WIRE_VARINT, 5, 1},
-    [TN_ONNX_INT8] = {"int8", TN_I8, TN_WIRE_VARINT, 5, 1},
-    [TN_ONNX_UINT16] = {"uint16", TN_I32, TN_WIRE_VARINT, 5, 2},
-    [TN_ONNX_INT16] = {"int16", TN_I32, TN_WIRE_VARINT, 5, 2},
-    [TN_ONNX_INT32] = {"int32", TN_I32, TN_WIRE_VARINT, 5, 4},
-    [TN_ONNX_INT64] = {"int64", TN_I64, TN_WIRE_VARINT, 7, 8},
+    [TN_ONNX_FLOAT] = {"float", TN_F32, TN_PROTO_32, 4, 4},
+    [TN_ONNX_UINT8] = {"uint8", TN_U8, TN_PROTO_VARINT, 5, 1},
+    [TN_ONNX_INT8] = {"int8", TN_I8, TN_PROTO_VARINT, 5, 1},
+    [TN_ONNX_UINT16] = {"uint16", TN_I32, TN_PROTO_VARINT, 5, 2},
+    [TN_ONNX_INT16] = {"int16", TN_I32, TN_PROTO_VARINT, 5, 2},
+    [TN_ONNX_INT32] = {"int32", TN_I32, TN_PROTO_VARINT, 5, 4},
+    [TN_ONNX_INT64] = {"int64", TN_I64, TN_PROTO_VARINT, 7, 8},
     [TN_ONNX_STRING] = {"string", TN_ANY, 0, 0, 0},
-    [TN_ONNX_BOOL] = {"bool", TN_BOOL, TN_WIRE_VARINT, 5, 1},
-    [TN_ONNX_FLOAT16] = {"float16", TN_F16, TN_WIRE_VARINT, 5, 2},
-    [TN_ONNX_DOUBLE] = {"double", TN_F64, TN_WIRE_64, 10, 8},
-    [TN_ONNX_UINT32] = {"uint32", TN_I64, TN_WIRE_VARINT, 11, 4},
-    [TN_ONNX_UINT64] = {"uint64", TN_I64, TN_WIRE_VARINT, 11, 8},
+    [TN_ONNX_BOOL] = {"bool", TN_BOOL, TN_PROTO_VARINT, 5, 1},
+    [TN_ONNX_FLOAT16] = {"float16", TN_F16, TN_PROTO_VARINT, 5, 2},
+    [TN_ONNX_DOUBLE] = {"double", TN_F64, TN_PROTO_64, 10, 8},
+    [TN_ONNX_UINT32] = {"uint32", TN_I64, TN_PROTO_VARINT, 11, 4},
+    [TN_ONNX_UINT64] = {"uint64", TN_I64, TN_PROTO_VARINT, 11, 8},
     [14] = {"complex64", TN_ANY, 0, 0, 0},
     [15] = {"complex128", TN_ANY, 0, 0, 0},
-    [TN_ONNX_BFLOAT16] = {"bfloat16", TN_BF16, TN_WIRE_VARINT, 5, 2},
+    [TN_ONNX_BFLOAT16] = {"bfloat16", TN_BF16, TN_PROTO_VARINT, 5, 2},
 };
 
 static const onnx_type_row *onnx_type_of(int32_t data_type) {
@@ -76,19 +72,19 @@ const char *tn_onnx_type_name(int32_t data_type) { return onnx_type_of(data_type
 
 /* ---- tensors ---- */
 
-static tn_status onnx_read_external(onnx_reader *r, tn_wire entry, tn_onnx_tensor *t) {
+static tn_status onnx_read_external(tn_onnx_file *f, tn_proto entry, tn_onnx_tensor *t) {
   const char *key = "", *value = "";
-  tn_wire_field field;
-  while (tn_wire_next(&entry, &field)) {
-    if (field.number == 1) TN_TRY(onnx_take_text(r->file, &field, &key));
-    if (field.number == 2) TN_TRY(onnx_take_text(r->file, &field, &value));
+  tn_proto_field field;
+  while (tn_proto_next(&entry, &field)) {
+    if (field.number == 1) TN_TRY(onnx_take_text(f, &field, &key));
+    if (field.number == 2) TN_TRY(onnx_take_text(f, &field, &value));
   }
-  if (entry.bad) return onnx_damaged(r->file, "the place of a tensor's contents");
+  if (entry.bad) return onnx_damaged(f, "the place of a tensor's contents");
   if (strcmp(key, "location") == 0) t->location = value;
   int64_t *number = strcmp(key, "offset") == 0 ? &t->offset : strcmp(key, "length") == 0 ? &t->bytes : NULL;
   if (number != NULL && (!tn_text_to_int(value, number) || *number < 0))
-    return tn_failf(r->file->env, TN_EINVAL, "%s: tensor '%s': its %s is '%.40s', expected a number of bytes",
-                    r->file->path, t->name, key, value);
+    return tn_failf(f->env, TN_EINVAL, "%s: tensor '%s': its %s is '%.40s', expected a number of bytes",
+                    f->path, t->name, key, value);
   return TN_OK;
 }
 
@@ -103,28 +99,28 @@ static void onnx_take_dim(void *context, uint64_t value) {
   if (!d->many) d->type->dims[d->type->rank++] = (int64_t)value;
 }
 
-static tn_status onnx_read_tensor(onnx_reader *r, tn_wire message, tn_onnx_tensor *t) {
+static tn_status onnx_read_tensor(tn_onnx_file *f, tn_proto message, tn_onnx_tensor *t) {
   bool elsewhere = false;
   onnx_dims dims = {&t->type, false};
   *t = (tn_onnx_tensor){.name = "", .message = message, .bytes = -1};
-  tn_wire_field field;
-  while (tn_wire_next(&message, &field)) switch (field.number) {
-    case 1: tn_wire_numbers(&field, TN_WIRE_VARINT, onnx_take_dim, &dims); break;
+  tn_proto_field field;
+  while (tn_proto_next(&message, &field)) switch (field.number) {
+    case 1: tn_proto_numbers(&field, TN_PROTO_VARINT, onnx_take_dim, &dims); break;
     case 2: t->data_type = (int32_t)field.value; break;
-    case 8: TN_TRY(onnx_take_text(r->file, &field, &t->name)); break;
-    case 13: TN_TRY(onnx_read_external(r, field.bytes, t)); break;
+    case 8: TN_TRY(onnx_take_text(f, &field, &t->name)); break;
+    case 13: TN_TRY(onnx_read_external(f, field.bytes, t)); break;
     case 14: elsewhere = field.value == 1; break;
     default: break;
     }
   int64_t bytes;
   t->type.dtype = tn_onnx_dtype(t->data_type);
   size_t size = t->type.dtype != TN_ANY ? tn_dtype_size(t->type.dtype) : 1;
-  if (message.bad) return onnx_damaged(r->file, "a tensor");
+  if (message.bad) return onnx_damaged(f, "a tensor");
   if (dims.many || !tn_checked_bytes(t->type.dims, t->type.rank, size, &bytes))
-    return tn_failf(r->file->env, TN_EINVAL,
-                    "%s: tensor '%s' has dimensions that no tensor has, expected at most %d", r->file->path,
+    return tn_failf(f->env, TN_EINVAL,
+                    "%s: tensor '%s' has dimensions that no tensor has, expected at most %d", f->path,
                     t->name, TN_MAX_RANK);
-  if (elsewhere && t->location == NULL) return onnx_damaged(r->file, "the place of a tensor's contents");
+  if (elsewhere && t->location == NULL) return onnx_damaged(f, "the place of a tensor's contents");
   if (!elsewhere) t->location = NULL;
   return TN_OK;
 }
@@ -154,112 +150,108 @@ static void onnx_take_float(void *context, uint64_t value) {
   n->failed = n->failed || v == NULL;
   if (n->failed) return;
   a->numbers = v;
-  v[a->n_numbers++] = (double)tn_wire_float(value);
+  v[a->n_numbers++] = (double)tn_proto_float(value);
 }
 
-static tn_status onnx_attribute_tensor(onnx_reader *r, const tn_wire_field *field, tn_onnx_attribute *a) {
-  a->tensor = tn_arena_alloc(&r->file->arena, sizeof *a->tensor);
-  return a->tensor != NULL ? onnx_read_tensor(r, field->bytes, a->tensor) : TN_ENOMEM;
+static tn_status onnx_attribute_tensor(tn_onnx_file *f, const tn_proto_field *field, tn_onnx_attribute *a) {
+  a->tensor = tn_arena_alloc(&f->arena, sizeof *a->tensor);
+  return a->tensor != NULL ? onnx_read_tensor(f, field->bytes, a->tensor) : TN_ENOMEM;
 }
 
-static tn_status onnx_read_attribute(onnx_reader *r, tn_wire message, tn_onnx_attribute *a) {
-  onnx_numbers numbers = {r->file, a, false};
+static tn_status onnx_read_attribute(tn_onnx_file *f, tn_proto message, tn_onnx_attribute *a) {
+  onnx_numbers numbers = {f, a, false};
   *a = (tn_onnx_attribute){.name = "", .text = ""};
-  tn_wire_field field;
-  while (tn_wire_next(&message, &field)) switch (field.number) {
-    case 1: TN_TRY(onnx_take_text(r->file, &field, &a->name)); break;
-    case 2: a->number = (double)tn_wire_float(field.value); break;
+  tn_proto_field field;
+  while (tn_proto_next(&message, &field)) switch (field.number) {
+    case 1: TN_TRY(onnx_take_text(f, &field, &a->name)); break;
+    case 2: a->number = (double)tn_proto_float(field.value); break;
     case 3: a->whole = (int64_t)field.value; break;
-    case 4: TN_TRY(onnx_take_text(r->file, &field, &a->text)); break;
-    case 5: TN_TRY(onnx_attribute_tensor(r, &field, a)); break;
-    case 6:
-    case 11: a->has_graph = true; break;
-    case 7: tn_wire_numbers(&field, TN_WIRE_32, onnx_take_float, &numbers); break;
-    case 8: tn_wire_numbers(&field, TN_WIRE_VARINT, onnx_take_whole, &numbers); break;
+    case 4: TN_TRY(onnx_take_text(f, &field, &a->text)); break;
+    case 5: TN_TRY(onnx_attribute_tensor(f, &field, a)); break;
+    case 7: tn_proto_numbers(&field, TN_PROTO_32, onnx_take_float, &numbers); break;
+    case 8: tn_proto_numbers(&field, TN_PROTO_VARINT, onnx_take_whole, &numbers); break;
     case 20: a->type = (int32_t)field.value; break;
     default: break;
     }
   if (numbers.failed) return TN_ENOMEM;
-  return message.bad ? onnx_damaged(r->file, "an attribute") : TN_OK;
+  return message.bad ? onnx_damaged(f, "an attribute") : TN_OK;
 }
 
-static tn_status onnx_add_text(tn_onnx_file *f, const tn_wire_field *field, const char ***list, int32_t *n) {
+static tn_status onnx_add_text(tn_onnx_file *f, const tn_proto_field *field, const char ***list, int32_t *n) {
   const char **v = tn_arena_grow(&f->arena, *list, (size_t)*n, sizeof *v);
   if (v == NULL) return TN_ENOMEM;
   *list = v;
   return onnx_take_text(f, field, &v[(*n)++]);
 }
 
-static tn_status onnx_add_attribute(onnx_reader *r, const tn_wire_field *field, tn_onnx_node *node) {
-  tn_onnx_attribute *v =
-      tn_arena_grow(&r->file->arena, node->attributes, (size_t)node->n_attributes, sizeof *v);
+static tn_status onnx_add_attribute(tn_onnx_file *f, const tn_proto_field *field, tn_onnx_node *node) {
+  tn_onnx_attribute *v = tn_arena_grow(&f->arena, node->attributes, (size_t)node->n_attributes, sizeof *v);
   if (v == NULL) return TN_ENOMEM;
   node->attributes = v;
-  return onnx_read_attribute(r, field->bytes, &v[node->n_attributes++]);
+  return onnx_read_attribute(f, field->bytes, &v[node->n_attributes++]);
 }
 
-static tn_status onnx_read_node(onnx_reader *r, tn_wire message, tn_onnx_node *node) {
+static tn_status onnx_read_node(tn_onnx_file *f, tn_proto message, tn_onnx_node *node) {
   *node = (tn_onnx_node){.name = "", .op = "", .domain = ""};
-  tn_wire_field field;
-  while (tn_wire_next(&message, &field)) switch (field.number) {
-    case 1: TN_TRY(onnx_add_text(r->file, &field, &node->in, &node->n_in)); break;
-    case 2: TN_TRY(onnx_add_text(r->file, &field, &node->out, &node->n_out)); break;
-    case 3: TN_TRY(onnx_take_text(r->file, &field, &node->name)); break;
-    case 4: TN_TRY(onnx_take_text(r->file, &field, &node->op)); break;
-    case 5: TN_TRY(onnx_add_attribute(r, &field, node)); break;
-    case 7: TN_TRY(onnx_take_text(r->file, &field, &node->domain)); break;
+  tn_proto_field field;
+  while (tn_proto_next(&message, &field)) switch (field.number) {
+    case 1: TN_TRY(onnx_add_text(f, &field, &node->in, &node->n_in)); break;
+    case 2: TN_TRY(onnx_add_text(f, &field, &node->out, &node->n_out)); break;
+    case 3: TN_TRY(onnx_take_text(f, &field, &node->name)); break;
+    case 4: TN_TRY(onnx_take_text(f, &field, &node->op)); break;
+    case 5: TN_TRY(onnx_add_attribute(f, &field, node)); break;
+    case 7: TN_TRY(onnx_take_text(f, &field, &node->domain)); break;
     default: break;
     }
-  return message.bad ? onnx_damaged(r->file, "a node") : TN_OK;
+  return message.bad ? onnx_damaged(f, "a node") : TN_OK;
 }
 
 /* ---- inputs and outputs ---- */
 
-static int64_t onnx_read_dimension(tn_wire *message) {
+static int64_t onnx_read_dimension(tn_proto *message) {
   int64_t size = -1;
-  tn_wire_field field;
-  while (tn_wire_next(message, &field))
+  tn_proto_field field;
+  while (tn_proto_next(message, &field))
     if (field.number == 1) size = (int64_t)field.value;
   return size > 0 ? size : -1;
 }
 
-static tn_status onnx_read_shape(onnx_reader *r, tn_wire message, tn_onnx_field *f) {
-  tn_wire_field field;
-  f->has_shape = true;
-  while (tn_wire_next(&message, &field)) {
+static tn_status onnx_read_shape(tn_onnx_file *f, tn_proto message, tn_onnx_field *to) {
+  tn_proto_field field;
+  to->has_shape = true;
+  while (tn_proto_next(&message, &field)) {
     if (field.number != 1) continue;
-    if (f->type.rank == TN_MAX_RANK)
-      return tn_failf(r->file->env, TN_EINVAL,
-                      "%s: '%s' has more than %d dimensions, expected at most so many", r->file->path,
-                      f->name, TN_MAX_RANK);
-    f->type.dims[f->type.rank++] = onnx_read_dimension(&field.bytes);
+    if (to->type.rank == TN_MAX_RANK)
+      return tn_failf(f->env, TN_EINVAL, "%s: '%s' has more than %d dimensions, expected at most so many",
+                      f->path, to->name, TN_MAX_RANK);
+    to->type.dims[to->type.rank++] = onnx_read_dimension(&field.bytes);
   }
-  return message.bad ? onnx_damaged(r->file, "a shape") : TN_OK;
+  return message.bad ? onnx_damaged(f, "a shape") : TN_OK;
 }
 
 /* TypeProto, of which tensors alone are read. */
-static tn_status onnx_read_type(onnx_reader *r, tn_wire message, tn_onnx_field *f) {
-  tn_wire_field field, part;
-  while (tn_wire_next(&message, &field)) {
+static tn_status onnx_read_type(tn_onnx_file *f, tn_proto message, tn_onnx_field *to) {
+  tn_proto_field field, part;
+  while (tn_proto_next(&message, &field)) {
     if (field.number != 1) continue;
-    tn_wire tensor = field.bytes;
-    while (tn_wire_next(&tensor, &part)) {
-      if (part.number == 1) f->data_type = (int32_t)part.value;
-      if (part.number == 2) TN_TRY(onnx_read_shape(r, part.bytes, f));
+    tn_proto tensor = field.bytes;
+    while (tn_proto_next(&tensor, &part)) {
+      if (part.number == 1) to->data_type = (int32_t)part.value;
+      if (part.number == 2) TN_TRY(onnx_read_shape(f, part.bytes, to));
     }
   }
-  f->type.dtype = tn_onnx_dtype(f->data_type);
-  return message.bad ? onnx_damaged(r->file, "a type") : TN_OK;
+  to->type.dtype = tn_onnx_dtype(to->data_type);
+  return message.bad ? onnx_damaged(f, "a type") : TN_OK;
 }
 
-static tn_status onnx_read_field(onnx_reader *r, tn_wire message, tn_onnx_field *f) {
-  *f = (tn_onnx_field){.name = ""};
-  tn_wire_field field;
-  while (tn_wire_next(&message, &field)) {
-    if (field.number == 1) TN_TRY(onnx_take_text(r->file, &field, &f->name));
-    if (field.number == 2) TN_TRY(onnx_read_type(r, field.bytes, f));
+static tn_status onnx_read_field(tn_onnx_file *f, tn_proto message, tn_onnx_field *to) {
+  *to = (tn_onnx_field){.name = ""};
+  tn_proto_field field;
+  while (tn_proto_next(&message, &field)) {
+    if (field.number == 1) TN_TRY(onnx_take_text(f, &field, &to->name));
+    if (field.number == 2) TN_TRY(onnx_read_type(f, field.bytes, to));
   }
-  return message.bad ? onnx_damaged(r->file, "an input or output") : TN_OK;
+  return message.bad ? onnx_damaged(f, "an input or output") : TN_OK;
 }
 
 /* ---- the graph ---- */
@@ -269,14 +261,13 @@ static tn_status onnx_read_field(onnx_reader *r, tn_wire message, tn_onnx_field 
     void *grown = tn_arena_grow(&f->arena, f->list, (size_t)f->count, sizeof *f->list);                      \
     if (grown == NULL) return TN_ENOMEM;                                                                     \
     f->list = grown;                                                                                         \
-    TN_TRY(read(r, field.bytes, &f->list[f->count]));                                                        \
+    TN_TRY(read(f, field.bytes, &f->list[f->count]));                                                        \
     f->count++;                                                                                              \
   } while (0)
 
-static tn_status onnx_read_graph(onnx_reader *r, tn_wire message) {
-  tn_onnx_file *f = r->file;
-  tn_wire_field field;
-  while (tn_wire_next(&message, &field)) switch (field.number) {
+static tn_status onnx_read_graph(tn_onnx_file *f, tn_proto message) {
+  tn_proto_field field;
+  while (tn_proto_next(&message, &field)) switch (field.number) {
     case 1:
       if (f->n_nodes == TN_ONNX_MOST_NODES)
         return tn_failf(f->env, TN_EINVAL, "%s: has more than %d nodes, expected at most so many", f->path,
@@ -291,11 +282,11 @@ static tn_status onnx_read_graph(onnx_reader *r, tn_wire message) {
   return message.bad ? onnx_damaged(f, "the graph") : TN_OK;
 }
 
-static tn_status onnx_read_opset(tn_onnx_file *f, tn_wire message) {
+static tn_status onnx_read_opset(tn_onnx_file *f, tn_proto message) {
   const char *domain = "";
   int64_t version = 0;
-  tn_wire_field field;
-  while (tn_wire_next(&message, &field)) {
+  tn_proto_field field;
+  while (tn_proto_next(&message, &field)) {
     if (field.number == 1) TN_TRY(onnx_take_text(f, &field, &domain));
     if (field.number == 2) version = (int64_t)field.value;
   }
@@ -303,16 +294,15 @@ static tn_status onnx_read_opset(tn_onnx_file *f, tn_wire message) {
   return message.bad ? onnx_damaged(f, "the version") : TN_OK;
 }
 
-static tn_status onnx_read_model(onnx_reader *r) {
-  tn_onnx_file *f = r->file;
-  tn_wire message = tn_wire_of(f->bytes, f->count);
+static tn_status onnx_read_model(tn_onnx_file *f) {
+  tn_proto message = tn_proto_of(f->bytes, f->count);
   bool has_graph = false;
-  tn_wire_field field;
-  while (tn_wire_next(&message, &field)) switch (field.number) {
+  tn_proto_field field;
+  while (tn_proto_next(&message, &field)) switch (field.number) {
     case 2: TN_TRY(onnx_take_text(f, &field, &f->producer)); break;
     case 7:
       has_graph = true;
-      TN_TRY(onnx_read_graph(r, field.bytes));
+      TN_TRY(onnx_read_graph(f, field.bytes));
       break;
     case 8: TN_TRY(onnx_read_opset(f, field.bytes)); break;
     default: break;
@@ -338,9 +328,8 @@ static tn_status onnx_map(tn_onnx_file *f) {
 
 tn_status tn_onnx_open(tn_env *env, const char *path, tn_onnx_file *file) {
   *file = (tn_onnx_file){.env = env, .path = path, .arena = tn_arena_new(env), .producer = ""};
-  onnx_reader reader = {.file = file};
   TN_TRY(onnx_map(file));
-  return onnx_read_model(&reader);
+  return onnx_read_model(file);
 }
 
 void tn_onnx_close(tn_onnx_file *file) {
@@ -370,15 +359,15 @@ static void onnx_put(void *context, uint64_t value) {
   c->at++;
 }
 
-static void onnx_put_raw(onnx_contents *c, tn_wire bytes) {
+static void onnx_put_raw(onnx_contents *c, tn_proto bytes) {
   uint64_t value = 0;
   if (c->row->size == tn_dtype_size(c->dtype)) {
-    size_t count = tn_wire_left(&bytes), room = (size_t)c->count * c->row->size;
+    size_t count = tn_proto_left(&bytes), room = (size_t)c->count * c->row->size;
     memcpy(c->to, bytes.at, count < room ? count : room);
     c->at = (int64_t)(count / c->row->size) + (count % c->row->size != 0);
     return;
   }
-  while (tn_wire_left(&bytes) >= c->row->size) {
+  while (tn_proto_left(&bytes) >= c->row->size) {
     memcpy(&value, bytes.at, c->row->size);
     bytes.at += c->row->size;
     onnx_put(c, value);
@@ -400,7 +389,7 @@ static tn_status onnx_read_elsewhere(tn_onnx_file *f, const tn_onnx_tensor *t, o
     status = tn_failf(f->env, TN_EINVAL, "%s: tensor '%s' has %lld bytes in %s, expected %zu", f->path,
                       t->name, (long long)t->bytes, t->location, bytes);
   if (status == TN_OK) status = tn_input_read(&input, f->env, (uint64_t)t->offset, raw, bytes);
-  if (status == TN_OK) onnx_put_raw(c, tn_wire_of(raw, bytes));
+  if (status == TN_OK) onnx_put_raw(c, tn_proto_of(raw, bytes));
   tn_release(f->env, raw);
   if (input.fd >= 0) tn_input_close(f->env, &input);
   tn_release(f->env, path);
@@ -413,12 +402,12 @@ tn_status tn_onnx_tensor_read(tn_onnx_file *f, const tn_onnx_tensor *t, void *to
   if (t->type.dtype == TN_ANY)
     return tn_failf(f->env, TN_EUNSUPPORTED, "%s: tensor '%s' is of %s, which Tenon lacks", f->path, t->name,
                     tn_onnx_type_name(t->data_type));
-  tn_wire message = t->message;
-  tn_wire_field field;
-  while (t->location == NULL && tn_wire_next(&message, &field)) {
-    if (field.number == 9 && field.form == TN_WIRE_BYTES) onnx_put_raw(&c, field.bytes);
+  tn_proto message = t->message;
+  tn_proto_field field;
+  while (t->location == NULL && tn_proto_next(&message, &field)) {
+    if (field.number == 9 && field.form == TN_PROTO_BYTES) onnx_put_raw(&c, field.bytes);
     if (field.number == c.row->number && field.number != 9)
-      tn_wire_numbers(&field, c.row->form, onnx_put, &c);
+      tn_proto_numbers(&field, c.row->form, onnx_put, &c);
   }
   if (t->location != NULL) TN_TRY(onnx_read_elsewhere(f, t, &c));
   if (c.at == c.count) return TN_OK;

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "core/base/arena.h"
-#include "core/onnx/wire.h"
+#include "core/formats/protobuf.h"
 
 /* TensorProto.DataType. */
 enum {
@@ -23,13 +23,13 @@ enum {
   TN_ONNX_UINT64 = 13,
   TN_ONNX_BFLOAT16 = 16
 };
-enum { TN_ONNX_MOST_DEPTH = 16, TN_ONNX_MOST_NODES = 100000 };
+enum { TN_ONNX_MOST_NODES = 100000 };
 
 typedef struct tn_onnx_tensor {
   const char *name;
   int32_t data_type;     /* TN_ONNX_... */
   tn_type type;          /* dtype TN_ANY: Tenon has no such element type */
-  tn_wire message;       /* of the tensor, for its contents */
+  tn_proto message;      /* of the tensor, for its contents */
   const char *location;  /* of its contents, a file beside the model; NULL: they are in the model */
   int64_t offset, bytes; /* of that file; bytes -1: up to its end */
 } tn_onnx_tensor;
@@ -44,7 +44,6 @@ typedef struct tn_onnx_attribute {
   double *numbers;
   int32_t n_wholes, n_numbers;
   tn_onnx_tensor *tensor;
-  bool has_graph;
 } tn_onnx_attribute;
 
 typedef struct tn_onnx_node {
@@ -81,7 +80,7 @@ typedef struct tn_onnx_file {
 tn_status tn_onnx_open(tn_env *env, const char *path, tn_onnx_file *file);
 void tn_onnx_close(tn_onnx_file *file);
 
-/* The Tenon type of an element; TN_ANY: there is none. */
+/* The Tenon type of an element; TN_ANY where Tenon lacks it. */
 int32_t tn_onnx_dtype(int32_t data_type);
 /* FLOAT for 1; for messages. */
 const char *tn_onnx_type_name(int32_t data_type);

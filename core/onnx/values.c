@@ -55,16 +55,19 @@ static tn_status value_look(onnx_import *m, onnx_value *value) {
   return TN_OK;
 }
 
-const double *onnx_known(const onnx_use *n, int32_t i, int64_t *count) {
+const double *onnx_peek(const onnx_use *n, int32_t i, int64_t *count) {
   onnx_value *value = i < n->node->n_in ? onnx_find(n->m, n->node->in[i]) : NULL;
-  if (value != NULL && value->known == NULL && value->tensor != NULL && value_look(n->m, value) != TN_OK)
-    return NULL;
-  if (value == NULL || value->known == NULL) {
-    ONNX_REFUSE(n, "operand %d depends on the inputs of the model", i);
-    return NULL;
-  }
+  if (value == NULL) return NULL;
+  if (value->known == NULL && value->tensor != NULL && value_look(n->m, value) != TN_OK)
+    tn_error_clear(n->m->env);
   *count = tn_type_count(&value->type);
   return value->known;
+}
+
+const double *onnx_known(const onnx_use *n, int32_t i, int64_t *count) {
+  const double *known = onnx_peek(n, i, count);
+  if (known == NULL) ONNX_REFUSE(n, "operand %d depends on the inputs of the model", i);
+  return known;
 }
 
 /* ---- lines ---- */
@@ -86,7 +89,7 @@ static tn_status line_operands(const onnx_use *n, const char *const *given, int3
   if (line->operands == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < all; i++) {
     const char *text = given != NULL ? given[i] : onnx_text_of(n, i, true);
-    if (text == NULL) return n->m->env->record->code;
+    if (text == NULL) return onnx_failed(n);
     line->operands[line->n_operands++] = text;
   }
   return TN_OK;
@@ -127,14 +130,12 @@ static tn_status line_emit(const onnx_use *n, onnx_line *line, const char *const
 }
 
 static const char *line_call(const onnx_use *n, const char *format, va_list args) {
-  tn_text text = tn_text_new(n->m->env);
   va_list again;
   va_copy(again, args);
   int length = vsnprintf(NULL, 0, format, again);
   va_end(again);
   char *call = length >= 0 ? tn_arena_alloc(&n->m->arena, (size_t)length + 1) : NULL;
   if (call != NULL) vsnprintf(call, (size_t)length + 1, format, args);
-  tn_text_free(&text);
   return call;
 }
 
@@ -177,7 +178,7 @@ tn_status onnx_layer(const onnx_use *n, int32_t input, const onnx_use *result,
   onnx_import *m = n->m;
   const char *path = onnx_path(n, weights, n_weights), *text = onnx_text_of(n, input, false);
   onnx_line line = {.names = path, .n_names = 1, .call = call, .has_weights = true};
-  if (path == NULL || text == NULL) return m->env->record->code;
+  if (path == NULL || text == NULL) return onnx_failed(n);
   TN_TRY(line_operands(n, &text, 1, &line));
   TN_TRY(line_add(m, &line));
   for (int32_t i = 0; i < n_weights; i++)
@@ -259,8 +260,7 @@ static bool value_is_number(const onnx_use *n, int32_t i, double *number) {
   int64_t count;
   const onnx_value *value = onnx_operand(n, i);
   if (value->line != NULL || tn_type_count(&value->type) != 1) return false;
-  const double *known = onnx_known(n, i, &count);
-  if (known == NULL) tn_error_clear(n->m->env);
+  const double *known = onnx_peek(n, i, &count);
   *number = known != NULL ? known[0] : 0;
   return known != NULL && !isnan(known[0]);
 }
@@ -299,11 +299,11 @@ tn_status onnx_pass(const onnx_use *n, int32_t i) {
   return onnx_add_value(n->m, &value);
 }
 
-const tn_onnx_node *onnx_next(const onnx_use *n, const char *op, onnx_use *next) {
+bool onnx_next(const onnx_use *n, const char *op, onnx_use *next) {
   const onnx_value *value = onnx_find(n->m, n->node->out[0]);
-  if (value == NULL || value->uses != 1 || value->is_output) return NULL;
+  if (value == NULL || value->uses != 1 || value->is_output) return false;
   *next = (onnx_use){n->m, &n->m->file->nodes[value->user], value->user};
-  return strcmp(next->node->op, op) == 0 ? next->node : NULL;
+  return strcmp(next->node->op, op) == 0;
 }
 
 /* ---- attributes ---- */
@@ -339,7 +339,7 @@ tn_status onnx_wholes(const onnx_use *n, const char *name, int32_t i, const int6
   if (i < 0 || !onnx_has(n, i)) return TN_OK;
   int64_t many;
   const double *known = onnx_known(n, i, &many);
-  if (known == NULL) return n->m->env->record->code;
+  if (known == NULL) return onnx_failed(n);
   int64_t *v = tn_arena_alloc(&n->m->arena, (size_t)many * sizeof *v + 1);
   if (v == NULL) return TN_ENOMEM;
   for (int64_t k = 0; k < many; k++) v[k] = onnx_to_whole(known[k]);

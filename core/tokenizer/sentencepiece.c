@@ -4,69 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/formats/protobuf.h"
 #include "core/tokenizer/calls.h"
 #include "core/tokenizer/tokenizer.h"
 
-/* ---- Protocol Buffers ---- */
-
-enum { WIRE_NUMBER = 0, WIRE_EIGHT = 1, WIRE_BYTES = 2, WIRE_FOUR = 5 };
-
-typedef struct wire {
-  const unsigned char *at, *end;
-  bool damaged;
-} wire;
-
-typedef struct wire_field {
-  uint64_t number, value; /* value: of WIRE_NUMBER, and the bits of WIRE_FOUR */
-  int32_t type;
-  wire bytes;
-} wire_field;
-
-static uint64_t wire_read_number(wire *w) {
-  uint64_t value = 0;
-  for (int32_t shift = 0; shift < 64 && w->at < w->end; shift += 7) {
-    unsigned char byte = *w->at++;
-    value |= (uint64_t)(byte & 0x7f) << shift;
-    if (byte < 0x80) return value;
-  }
-  w->damaged = true;
-  return 0;
-}
-
-static void wire_skip(wire *w, uint64_t n) {
-  if (n > (uint64_t)(w->end - w->at)) w->damaged = true;
-  w->at = w->damaged ? w->end : w->at + n;
-}
-
-/* Whether there is a further field. */
-static bool wire_next(wire *w, wire_field *f) {
-  *f = (wire_field){0};
-  if (w->damaged || w->at == w->end) return false;
-  uint64_t tag = wire_read_number(w);
-  f->number = tag >> 3;
-  f->type = (int32_t)(tag & 7);
-  const unsigned char *start;
-  uint64_t n = 0;
-  if (f->type == WIRE_NUMBER)
-    f->value = wire_read_number(w);
-  else if (f->type == WIRE_BYTES || f->type == WIRE_FOUR || f->type == WIRE_EIGHT)
-    n = f->type == WIRE_BYTES ? wire_read_number(w) : f->type == WIRE_FOUR ? 4 : 8;
-  else
-    w->damaged = true;
-  start = w->at;
-  wire_skip(w, n);
-  if (w->damaged) return false;
-  f->bytes = (wire){start, w->at, false};
-  for (uint64_t i = 0; f->type == WIRE_FOUR && i < n; i++) f->value |= (uint64_t)start[i] << (8 * i);
-  return true;
-}
+/* ---- the messages ---- */
 
 /* NULL: the bytes are not UTF-8. */
-static json_t *wire_text(const wire *bytes) {
-  return json_stringn((const char *)bytes->at, (size_t)(bytes->end - bytes->at));
+static json_t *sentencepiece_text(const tn_proto *bytes) {
+  return json_stringn((const char *)bytes->at, tn_proto_left(bytes));
 }
-
-/* ---- the messages ---- */
 
 enum { KIND_UNIGRAM = 1, KIND_BPE = 2, KIND_WORD = 3, KIND_CHAR = 4 };
 
@@ -75,71 +22,70 @@ typedef struct sentencepiece_file {
   uint64_t kind;
   bool suffix, byte_pieces;                 /* suffix: white space is at the end of words */
   bool prefix, extra, escape, denormalized; /* of the normalizer; extra: superfluous blanks are removed */
-  wire charsmap;
+  tn_proto charsmap;
 } sentencepiece_file;
 
 /* [text, score, type] */
-static bool sentencepiece_read_piece(wire message, sentencepiece_file *file) {
-  wire_field f;
+static bool sentencepiece_read_piece(tn_proto message, sentencepiece_file *file) {
+  tn_proto_field f;
   json_t *text = NULL;
   float score = 0;
   uint64_t type = TN_PIECE_NORMAL;
-  while (wire_next(&message, &f)) {
-    uint32_t bits = (uint32_t)f.value;
-    if (f.number == 1 && f.type == WIRE_BYTES) json_decref(text), text = wire_text(&f.bytes);
-    if (f.number == 2 && f.type == WIRE_FOUR) memcpy(&score, &bits, sizeof score);
-    if (f.number == 3 && f.type == WIRE_NUMBER) type = f.value;
+  while (tn_proto_next(&message, &f)) {
+    if (f.number == 1 && f.form == TN_PROTO_BYTES) json_decref(text), text = sentencepiece_text(&f.bytes);
+    if (f.number == 2 && f.form == TN_PROTO_32) score = tn_proto_float(f.value);
+    if (f.number == 3 && f.form == TN_PROTO_VARINT) type = f.value;
   }
   file->byte_pieces |= type == TN_PIECE_BYTE;
   json_t *piece = text != NULL && score - score == 0 && type <= TN_PIECE_BYTE
                       ? json_pack("[o, f, i]", text, (double)score, (int)type)
                       : NULL;
   if (piece == NULL) json_decref(text);
-  return piece != NULL && !message.damaged && json_array_append_new(file->pieces, piece) == 0;
+  return piece != NULL && !message.bad && json_array_append_new(file->pieces, piece) == 0;
 }
 
-static bool sentencepiece_read_trainer(wire message, sentencepiece_file *file) {
-  wire_field f;
-  while (wire_next(&message, &f)) {
-    if (f.number == 3 && f.type == WIRE_NUMBER) file->kind = f.value;
-    if (f.number == 24 && f.type == WIRE_NUMBER) file->suffix = f.value != 0;
-    if (f.number == 44 && f.type == WIRE_BYTES)
-      json_decref(file->surface), file->surface = wire_text(&f.bytes);
+static bool sentencepiece_read_trainer(tn_proto message, sentencepiece_file *file) {
+  tn_proto_field f;
+  while (tn_proto_next(&message, &f)) {
+    if (f.number == 3 && f.form == TN_PROTO_VARINT) file->kind = f.value;
+    if (f.number == 24 && f.form == TN_PROTO_VARINT) file->suffix = f.value != 0;
+    if (f.number == 44 && f.form == TN_PROTO_BYTES)
+      json_decref(file->surface), file->surface = sentencepiece_text(&f.bytes);
   }
-  return !message.damaged && file->surface != NULL;
+  return !message.bad && file->surface != NULL;
 }
 
-static bool sentencepiece_read_normalizer(wire message, sentencepiece_file *file) {
-  wire_field f;
-  while (wire_next(&message, &f)) {
-    if (f.number == 2 && f.type == WIRE_BYTES) file->charsmap = f.bytes;
-    if (f.number == 3 && f.type == WIRE_NUMBER) file->prefix = f.value != 0;
-    if (f.number == 4 && f.type == WIRE_NUMBER) file->extra = f.value != 0;
-    if (f.number == 5 && f.type == WIRE_NUMBER) file->escape = f.value != 0;
+static bool sentencepiece_read_normalizer(tn_proto message, sentencepiece_file *file) {
+  tn_proto_field f;
+  while (tn_proto_next(&message, &f)) {
+    if (f.number == 2 && f.form == TN_PROTO_BYTES) file->charsmap = f.bytes;
+    if (f.number == 3 && f.form == TN_PROTO_VARINT) file->prefix = f.value != 0;
+    if (f.number == 4 && f.form == TN_PROTO_VARINT) file->extra = f.value != 0;
+    if (f.number == 5 && f.form == TN_PROTO_VARINT) file->escape = f.value != 0;
   }
-  return !message.damaged;
+  return !message.bad;
 }
 
-static bool sentencepiece_read_file(wire message, sentencepiece_file *file) {
-  wire_field f;
+static bool sentencepiece_read_file(tn_proto message, sentencepiece_file *file) {
+  tn_proto_field f;
   bool sound = true;
-  while (sound && wire_next(&message, &f)) {
+  while (sound && tn_proto_next(&message, &f)) {
     sentencepiece_file other = {.kind = 0};
-    if (f.type != WIRE_BYTES) continue;
+    if (f.form != TN_PROTO_BYTES) continue;
     if (f.number == 1) sound = sentencepiece_read_piece(f.bytes, file);
     if (f.number == 2) sound = sentencepiece_read_trainer(f.bytes, file);
     if (f.number == 3) sound = sentencepiece_read_normalizer(f.bytes, file);
     if (f.number == 5) sound = sentencepiece_read_normalizer(f.bytes, &other);
     file->denormalized |= other.charsmap.at != other.charsmap.end;
   }
-  return sound && !message.damaged;
+  return sound && !message.bad;
 }
 
 /* ---- as JSON ---- */
 
-static json_t *sentencepiece_base64(const void *handle, const wire *bytes) {
+static json_t *sentencepiece_base64(const void *handle, const tn_proto *bytes) {
   static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  size_t n = (size_t)(bytes->end - bytes->at);
+  size_t n = tn_proto_left(bytes);
   char *text = tn_alloc(handle, tn_size_mul(n / 3 + 1, 4) + 1);
   if (text == NULL) return NULL;
   size_t to = 0;
@@ -203,10 +149,9 @@ tn_status tn_sentencepiece_json(const void *handle, const char *name, const char
                              .prefix = true,
                              .extra = true,
                              .escape = true};
-  const unsigned char *start = (const unsigned char *)bytes;
   tn_status status = TN_OK;
   *json = NULL;
-  if (!sentencepiece_read_file((wire){start, start + n, false}, &file))
+  if (!sentencepiece_read_file(tn_proto_of(bytes, n), &file))
     status = tn_failf(handle, TN_EINVAL, "%s: is neither a tokenizer.json nor a sound model of SentencePiece",
                       name);
   if (status == TN_OK) status = sentencepiece_check(handle, name, &file);

@@ -17,10 +17,9 @@ static tn_status row_mod(const onnx_use *n) {
 static tn_status row_pow(const onnx_use *n) {
   if (!is_float(n, 0)) return ONNX_REFUSE(n, "powers of whole numbers");
   int64_t count;
-  const double *known = onnx_known(n, 1, &count);
-  if (known == NULL) tn_error_clear(n->m->env);
+  const double *known = onnx_peek(n, 1, &count);
   const char *x = onnx_text_of(n, 0, false);
-  if (x == NULL) return n->m->env->record->code;
+  if (x == NULL) return onnx_failed(n);
   if (known != NULL && count == 1) {
     const char *operand[] = {x};
     return known[0] == 2 ? onnx_emit(n, operand, 1, "square")
@@ -45,7 +44,7 @@ static tn_status row_clip(const onnx_use *n) {
   TN_TRY(clip_bound(n, 1, "min", -HUGE_VAL, &low));
   TN_TRY(clip_bound(n, 2, "max", HUGE_VAL, &high));
   const char *x[] = {onnx_text_of(n, 0, false)};
-  if (x[0] == NULL) return n->m->env->record->code;
+  if (x[0] == NULL) return onnx_failed(n);
   if (low == 0 && high == 6) return onnx_emit(n, x, 1, "relu6");
   return onnx_emit(n, x, 1, "clip(min=%s, max=%s)", onnx_float_text(n, low), onnx_float_text(n, high));
 }
@@ -54,7 +53,7 @@ static tn_status row_hard_sigmoid(const onnx_use *n) {
   double alpha = onnx_number(n, "alpha", 0.2), beta = onnx_number(n, "beta", 0.5);
   if (fabs(alpha - 1.0 / 6) < 1e-6 && beta == 0.5) return onnx_emit(n, NULL, 0, "hardsigmoid");
   const char *x = onnx_text_of(n, 0, false);
-  if (x == NULL) return n->m->env->record->code;
+  if (x == NULL) return onnx_failed(n);
   return onnx_compute(n, "clip(%s * %s + %s, min=0, max=1)", x, onnx_float_text(n, alpha),
                       onnx_float_text(n, beta));
 }
@@ -64,13 +63,13 @@ static tn_status row_selu(const onnx_use *n) {
   double alpha = onnx_number(n, "alpha", 1.67326319217681884765625),
          gamma = onnx_number(n, "gamma", 1.05070102214813232421875);
   const char *x = onnx_text_of(n, 0, false);
-  if (x == NULL) return n->m->env->record->code;
+  if (x == NULL) return onnx_failed(n);
   return onnx_compute(n, "elu(%s, alpha=%s) * %s", x, onnx_float_text(n, alpha), onnx_float_text(n, gamma));
 }
 
 static tn_status row_shrink(const onnx_use *n) {
   const char *x = onnx_text_of(n, 0, false), *bias = onnx_float_text(n, onnx_number(n, "bias", 0));
-  if (x == NULL) return n->m->env->record->code;
+  if (x == NULL) return onnx_failed(n);
   return onnx_compute(n, "0 if abs(%s) <= %s else %s - sign(%s) * %s", x,
                       onnx_float_text(n, onnx_number(n, "lambd", 0.5)), x, x, bias);
 }
@@ -78,7 +77,7 @@ static tn_status row_shrink(const onnx_use *n) {
 static tn_status row_swish(const onnx_use *n) {
   const char *x = onnx_text_of(n, 0, false);
   double alpha = onnx_number(n, "alpha", 1);
-  if (x == NULL || alpha == 1) return x == NULL ? n->m->env->record->code : onnx_emit(n, NULL, 0, "silu");
+  if (x == NULL || alpha == 1) return x == NULL ? onnx_failed(n) : onnx_emit(n, NULL, 0, "silu");
   return onnx_compute(n, "%s * sigmoid(%s * %s)", x, x, onnx_float_text(n, alpha));
 }
 
@@ -91,7 +90,7 @@ static tn_status cast_to(const onnx_use *n, int32_t dtype) {
   const char *x[] = {onnx_text_of(n, 0, false)};
   if (dtype == TN_ANY) return ONNX_REFUSE(n, "a cast to a type that Tenon lacks");
   if (onnx_operand(n, 0)->type.dtype == dtype) return onnx_pass(n, 0);
-  return x[0] != NULL ? onnx_emit(n, x, 1, "cast(to=%s)", tn_dtype_name(dtype)) : n->m->env->record->code;
+  return x[0] != NULL ? onnx_emit(n, x, 1, "cast(to=%s)", tn_dtype_name(dtype)) : onnx_failed(n);
 }
 
 static tn_status row_cast(const onnx_use *n) {
@@ -114,7 +113,7 @@ static tn_status row_dropout(const onnx_use *n) {
   }
   if (n->node->n_out > 1 && n->node->out[1][0] != '\0' && onnx_find(n->m, n->node->out[1]) != NULL)
     return ONNX_REFUSE(n, "the mask as a result");
-  return x[0] != NULL ? onnx_emit(n, x, 1, "dropout(%s)", onnx_float_text(n, rate)) : n->m->env->record->code;
+  return x[0] != NULL ? onnx_emit(n, x, 1, "dropout(%s)", onnx_float_text(n, rate)) : onnx_failed(n);
 }
 
 /* An op of two operands over any number of them. */
@@ -127,7 +126,7 @@ static tn_status row_chain(const onnx_use *n, const char *op) {
     if (i + 1 == n->node->n_in) return onnx_emit(n, pair, 2, "%s", op);
     pair[0] = onnx_between(n, pair, 2, "%s", op);
   }
-  return n->m->env->record->code;
+  return onnx_failed(n);
 }
 static tn_status row_max(const onnx_use *n) { return row_chain(n, "maximum"); }
 static tn_status row_min(const onnx_use *n) { return row_chain(n, "minimum"); }
@@ -135,12 +134,12 @@ static tn_status row_sum(const onnx_use *n) { return onnx_emit(n, NULL, 0, "add"
 
 static tn_status row_mean(const onnx_use *n) {
   const char *sum = n->node->n_in > 1 ? onnx_between(n, NULL, 0, "add") : onnx_text_of(n, 0, false);
-  return sum != NULL ? onnx_compute(n, "%s / %d", sum, n->node->n_in) : n->m->env->record->code;
+  return sum != NULL ? onnx_compute(n, "%s / %d", sum, n->node->n_in) : onnx_failed(n);
 }
 
 static tn_status row_where(const onnx_use *n) {
   const char *c = onnx_text_of(n, 0, false), *yes = onnx_text_of(n, 1, true), *no = onnx_text_of(n, 2, true);
-  if (c == NULL || yes == NULL || no == NULL) return n->m->env->record->code;
+  if (c == NULL || yes == NULL || no == NULL) return onnx_failed(n);
   return onnx_compute(n, "%s if %s else %s", yes, c, no);
 }
 

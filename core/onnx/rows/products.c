@@ -4,9 +4,9 @@
 
 #include "core/onnx/import.h"
 
-/* The Add behind a product with a vector of the width, and the vector's operand; -1: there is none. */
+/* Finds the Add of a bias behind a product. Returns the operand of the bias in it, or -1. */
 static int32_t product_bias(const onnx_use *n, int64_t width, onnx_use *next) {
-  if (onnx_next(n, "Add", next) == NULL) return -1;
+  if (!onnx_next(n, "Add", next)) return -1;
   for (int32_t i = 0; i < next->node->n_in; i++)
     if (onnx_is_weight(next, i, 1) && onnx_operand(next, i)->type.dims[0] == width &&
         onnx_operand(next, i)->is_weight)
@@ -44,7 +44,7 @@ static tn_status row_gemm(const onnx_use *n) {
   if (plain && onnx_is_weight(n, 1, 2)) return row_linear(n, units, has ? n->node->in[2] : "", n, !turn_b);
   const char *x[] = {onnx_text_of(n, 0, false), onnx_text_of(n, 1, false)},
              *c = has ? onnx_text_of(n, 2, true) : "0";
-  if (x[0] == NULL || x[1] == NULL || c == NULL) return n->m->env->record->code;
+  if (x[0] == NULL || x[1] == NULL || c == NULL) return onnx_failed(n);
   return onnx_compute(n, "matmul(%s, %s, transpose_a=%s, transpose_b=%s) * %s + %s * %s", x[0], x[1],
                       turn_a ? "yes" : "no", turn_b ? "yes" : "no", onnx_float_text(n, alpha), c,
                       onnx_float_text(n, beta));

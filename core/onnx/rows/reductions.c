@@ -3,8 +3,6 @@
 
 #include "core/onnx/import.h"
 
-static tn_status reduction_failed(const onnx_use *n) { return n->m->env->record->code; }
-
 /* "axes=[2, 3], keep=yes"; `axis` is the name of the axes' option. */
 static tn_status reduction_options(const onnx_use *n, const char **options) {
   const int64_t *axes;
@@ -23,7 +21,7 @@ static tn_status reduction_options(const onnx_use *n, const char **options) {
 static tn_status row_reduction(const onnx_use *n, const char *before, const char *op, const char *after) {
   const char *options = "", *x = onnx_text_of(n, 0, false);
   TN_TRY(reduction_options(n, &options));
-  if (x == NULL) return reduction_failed(n);
+  if (x == NULL) return onnx_failed(n);
   if (before == NULL && after == NULL) return onnx_emit(n, &x, 1, "%s(%s)", op, options);
   const char *inner = before != NULL ? onnx_print(n, "%s(%s)", before, x) : x;
   if (after == NULL) return onnx_compute(n, "%s(%s, %s)", op, inner, options);
@@ -52,7 +50,7 @@ static tn_status row_reduce_min(const onnx_use *n) {
 static tn_status row_extreme(const onnx_use *n, const char *op) {
   int32_t rank = onnx_operand(n, 0)->type.rank, axis = onnx_axis(onnx_whole(n, "axis", 0), rank);
   const char *x = onnx_text_of(n, 0, false);
-  if (x == NULL) return reduction_failed(n);
+  if (x == NULL) return onnx_failed(n);
   if (onnx_whole(n, "select_last_index", 0)) return ONNX_REFUSE(n, "the last of several equal extremes");
   const char *index = onnx_print(n, "cast(%s(%s, axis=%d), to=i64)", op, x, axis);
   return onnx_whole(n, "keepdims", 1) ? onnx_compute(n, "unsqueeze(%s, axis=%d)", index, axis)
@@ -77,7 +75,7 @@ static tn_status row_cumulative(const onnx_use *n, const char *op) {
   int64_t count;
   const double *axis = onnx_known(n, 1, &count);
   const char *x = onnx_text_of(n, 0, false);
-  if (axis == NULL || x == NULL) return reduction_failed(n);
+  if (axis == NULL || x == NULL) return onnx_failed(n);
   return onnx_emit(n, &x, 1, "%s(axis=%lld%s%s)", op, (long long)onnx_to_whole(axis[0]),
                    onnx_whole(n, "exclusive", 0) ? ", exclusive=yes" : "",
                    onnx_whole(n, "reverse", 0) ? ", reverse=yes" : "");
@@ -89,7 +87,7 @@ static tn_status row_topk(const onnx_use *n) {
   int64_t count;
   const double *k = onnx_known(n, 1, &count);
   const char *x = onnx_text_of(n, 0, false);
-  if (k == NULL || x == NULL) return reduction_failed(n);
+  if (k == NULL || x == NULL) return onnx_failed(n);
   return onnx_emit(n, &x, 1, "topk(%lld, axis=%lld%s)", (long long)onnx_to_whole(k[0]),
                    (long long)onnx_whole(n, "axis", -1), onnx_whole(n, "largest", 1) ? "" : ", largest=no");
 }

@@ -5,8 +5,6 @@
 
 static const tn_type *type_of(const onnx_use *n, int32_t i) { return &onnx_operand(n, i)->type; }
 
-static tn_status shape_failed(const onnx_use *n) { return n->m->env->record->code; }
-
 /* ---- reshape ---- */
 
 /* The batch of the file, where it is fixed, stands for any batch. */
@@ -52,7 +50,7 @@ static tn_status row_dims(const onnx_use *n, const char *x, int64_t *dims, int32
 static tn_status row_to_dims(const onnx_use *n, const int64_t *wanted, int32_t rank, bool zeros) {
   int64_t dims[TN_MAX_RANK];
   const char *x = onnx_text_of(n, 0, false);
-  if (x == NULL) return shape_failed(n);
+  if (x == NULL) return onnx_failed(n);
   if (rank < 0 || rank > TN_MAX_RANK) return ONNX_REFUSE(n, "more than %d dimensions", TN_MAX_RANK);
   for (int32_t i = 0; i < rank; i++)
     dims[i] = wanted[i] == 0 && !zeros && i < type_of(n, 0)->rank ? type_of(n, 0)->dims[i] : wanted[i];
@@ -135,7 +133,7 @@ static tn_status row_split(const onnx_use *n) {
   int64_t all = type_of(n, 0)->dims[axis], each = (all + parts - 1) / parts;
   for (int32_t i = 0; i < parts; i++) equal[i] = i + 1 < parts ? each : all - each * (parts - 1);
   const char *x = onnx_text_of(n, 0, false);
-  if (x == NULL) return shape_failed(n);
+  if (x == NULL) return onnx_failed(n);
   if (count < 0 && all % parts == 0) return onnx_emit(n, &x, 1, "split(%d, axis=%d)", parts, axis);
   return onnx_emit(n, &x, 1, "split(axis=%d, sizes=%s)", axis,
                    onnx_list_text(n, count < 0 ? equal : sizes, parts, false));
@@ -169,7 +167,7 @@ static tn_status row_slice(const onnx_use *n) {
   TN_TRY(onnx_wholes(n, "ends", 2, &stops, &n_stops));
   TN_TRY(onnx_wholes(n, "axes", 3, &axes, &n_axes));
   TN_TRY(onnx_wholes(n, "steps", 4, &steps, &n_steps));
-  if (x == NULL) return shape_failed(n);
+  if (x == NULL) return onnx_failed(n);
   for (int32_t i = 0; i < rank; i++) parts[i] = ":";
   for (int32_t i = 0; i < count; i++) {
     int32_t axis = n_axes > 0 ? onnx_axis(axes[i], rank) : i;
@@ -191,7 +189,7 @@ static bool gathers_rows(const onnx_use *n) {
 /* Element `at` of the axis, in a line that computes: x[:, 3]. */
 static tn_status gather_one(const onnx_use *n, int32_t axis, int64_t at) {
   const char *parts[TN_MAX_RANK], *x = onnx_text_of(n, 0, false);
-  if (x == NULL) return shape_failed(n);
+  if (x == NULL) return onnx_failed(n);
   for (int32_t i = 0; i < axis; i++) parts[i] = ":";
   parts[axis] = onnx_print(n, "%lld", (long long)at);
   return compute_part(n, x, parts, axis + 1);
@@ -205,8 +203,7 @@ static tn_status row_gather(const onnx_use *n) {
   if (gathers_rows(n))
     return onnx_layer(n, 1, n, &(onnx_layer_weight){"weight", n->node->in[0], false}, 1,
                       onnx_print(n, "embedding(%lld, %lld)", (long long)x->dims[0], (long long)x->dims[1]));
-  const double *known = onnx_known(n, 1, &count);
-  if (known == NULL) tn_error_clear(n->m->env);
+  const double *known = onnx_peek(n, 1, &count);
   if (known != NULL && count == 1 && index->rank == 0) return gather_one(n, axis, onnx_to_whole(known[0]));
   if (index->rank != 1) return ONNX_REFUSE(n, "an index of %d dimensions", index->rank);
   return onnx_emit(n, NULL, 0, "index_select(axis=%d)", axis);
@@ -224,7 +221,7 @@ static tn_status row_expand(const onnx_use *n) {
   const char *x = onnx_text_of(n, 0, false);
   tn_text text = tn_text_new(n->m->env);
   TN_TRY(onnx_wholes(n, "shape", 1, &dims, &rank));
-  if (x == NULL) return shape_failed(n);
+  if (x == NULL) return onnx_failed(n);
   if (rank < own) return ONNX_REFUSE(n, "fewer dimensions than those of the operand");
   for (int32_t i = 0; i < rank; i++) {
     int64_t had = i >= rank - own ? type_of(n, 0)->dims[i - (rank - own)] : 1,
@@ -257,7 +254,7 @@ static tn_status row_tile(const onnx_use *n) {
   const char *x = onnx_text_of(n, 0, false);
   TN_TRY(onnx_wholes(n, "repeats", 1, &repeats, &count));
   return x != NULL ? onnx_emit(n, &x, 1, "tile(%s)", onnx_list_text(n, repeats, count, false))
-                   : shape_failed(n);
+                   : onnx_failed(n);
 }
 
 static tn_status row_pad(const onnx_use *n) {
@@ -272,10 +269,10 @@ static tn_status row_pad(const onnx_use *n) {
   TN_TRY(onnx_wholes(n, "axes", 3, &axes, &n_axes));
   if (onnx_has(n, 2)) {
     const double *known = onnx_known(n, 2, &one);
-    if (known == NULL) return shape_failed(n);
+    if (known == NULL) return onnx_failed(n);
     value = one > 0 ? known[0] : 0;
   }
-  if (x == NULL) return shape_failed(n);
+  if (x == NULL) return onnx_failed(n);
   for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
     if (strcmp(mode, modes[i][0]) == 0) own = modes[i][1];
   int32_t named = n_axes >= 0 ? n_axes : rank;
@@ -302,7 +299,7 @@ static tn_status row_depth_to_space(const onnx_use *n) {
     value = onnx_between(n, &value, 1, "reshape([%lld, %lld, %lld, %lld, %lld])", (long long)b, (long long)b,
                          (long long)(c / (b * b)), (long long)h, (long long)w);
   if (value != NULL) value = onnx_between(n, &value, 1, "transpose([0, 3, 4, 1, 5, 2])");
-  if (value == NULL) return shape_failed(n);
+  if (value == NULL) return onnx_failed(n);
   return onnx_emit(n, &value, 1, "reshape([%lld, %lld, %lld])", (long long)(c / (b * b)), (long long)(h * b),
                    (long long)(w * b));
 }
@@ -311,7 +308,7 @@ static tn_status row_trilu(const onnx_use *n) {
   int64_t count;
   const double *k = onnx_has(n, 1) ? onnx_known(n, 1, &count) : NULL;
   const char *x = onnx_text_of(n, 0, false);
-  if (x == NULL || (onnx_has(n, 1) && k == NULL)) return shape_failed(n);
+  if (x == NULL || (onnx_has(n, 1) && k == NULL)) return onnx_failed(n);
   const char *op = onnx_whole(n, "upper", 1) ? "triu" : "tril";
   if (k == NULL || k[0] == 0) return onnx_emit(n, &x, 1, "%s", op);
   return onnx_emit(n, &x, 1, "%s(diagonal=%lld)", op, (long long)onnx_to_whole(k[0]));
@@ -327,7 +324,7 @@ static tn_status resize_sizes(const onnx_use *n, int64_t *size) {
   int64_t count;
   bool given = sizes > 0 && onnx_has(n, sizes);
   const double *known = onnx_known(n, given ? sizes : scales, &count);
-  if (known == NULL) return shape_failed(n);
+  if (known == NULL) return onnx_failed(n);
   if (count != x->rank) return ONNX_REFUSE(n, "sizes of some dimensions alone");
   for (int32_t i = 2; i < x->rank; i++)
     size[i - 2] = onnx_to_whole(given ? known[i] : (double)x->dims[i] * known[i] + 1e-6);
@@ -342,7 +339,7 @@ static tn_status row_resize(const onnx_use *n) {
   int32_t rank = type_of(n, 0)->rank;
   bool nearest = strcmp(mode, "nearest") == 0, linear = strcmp(mode, "linear") == 0,
        cubic = strcmp(mode, "cubic") == 0, corners = strcmp(at, "align_corners") == 0;
-  if (x == NULL) return shape_failed(n);
+  if (x == NULL) return onnx_failed(n);
   TN_TRY(resize_sizes(n, size));
   bool half = strcmp(at, "half_pixel") == 0 || strcmp(at, "pytorch_half_pixel") == 0;
   bool floor_ = strcmp(at, "asymmetric") == 0 && strcmp(onnx_word(n, "nearest_mode", "floor"), "floor") == 0;

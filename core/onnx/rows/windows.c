@@ -160,7 +160,7 @@ static tn_status row_max_pool(const onnx_use *n) {
   TN_TRY(window_read(n, NULL, &w));
   if (n->node->n_out > 1) return ONNX_REFUSE(n, "indices of the maxima");
   const char *x = pool_input(n, &w, "-inf");
-  if (x == NULL) return n->m->env->record->code;
+  if (x == NULL) return onnx_failed(n);
   return onnx_emit(n, &x, 1, "max_pool(%s%s)", pool_options(n, &w),
                    window_option(n, "dilation", w.dilation, w.rank, 1));
 }
@@ -174,7 +174,7 @@ static tn_status row_average_pool(const onnx_use *n) {
   if (!window_is_even(&w) && !include)
     return ONNX_REFUSE(n, "means of windows with uneven padding that does not count");
   const char *x = pool_input(n, &w, "0");
-  if (x == NULL) return n->m->env->record->code;
+  if (x == NULL) return onnx_failed(n);
   return onnx_emit(n, &x, 1, "avg_pool(%s%s)", pool_options(n, &w),
                    padded && !include ? ", include_pad=no" : "");
 }
@@ -182,14 +182,14 @@ static tn_status row_average_pool(const onnx_use *n) {
 /* Exporters flatten the result, which global_avg_pool has done already. */
 static tn_status row_global_average(const onnx_use *n) {
   onnx_use next;
-  bool flattened = onnx_next(n, "Flatten", &next) != NULL && onnx_whole(&next, "axis", 1) == 1;
+  bool flattened = onnx_next(n, "Flatten", &next) && onnx_whole(&next, "axis", 1) == 1;
   const char *x = onnx_text_of(n, 0, false);
   int32_t rank = onnx_operand(n, 0)->type.rank;
-  if (x == NULL) return n->m->env->record->code;
+  if (x == NULL) return onnx_failed(n);
   if (flattened) {
     n->m->done.v[next.number] = true;
     const char *line = onnx_between(n, &x, 1, "global_avg_pool");
-    return line != NULL ? onnx_bind(&next, 0, line) : n->m->env->record->code;
+    return line != NULL ? onnx_bind(&next, 0, line) : onnx_failed(n);
   }
   int64_t axes[TN_MAX_RANK];
   for (int32_t i = 2; i < rank; i++) axes[i - 2] = i;

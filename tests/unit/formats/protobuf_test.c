@@ -1,4 +1,4 @@
-/* The wire format of Protocol Buffers: fields, numbers, packed numbers, and every cut of a message. */
+/* The rest format of Protocol Buffers: fields, numbers, packed numbers, and every cut of a message. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "core/onnx/wire.h"
+#include "core/formats/protobuf.h"
 
 /* Field 1: 300; field 2: "ab"; field 3: 1.5 in 4 bytes; field 4: -2 in 8 bytes; field 5: packed 1, 2, 300. */
 static const uint8_t message[] = {0x08, 0xac, 0x02, 0x12, 0x02, 'a',  'b',  0x1d, 0x00,
@@ -17,24 +17,24 @@ static void add(void *context, uint64_t value) { *(uint64_t *)context = *(uint64
 
 static void fields_have_their_numbers_and_values(void **state) {
   (void)state;
-  tn_wire wire = tn_wire_of(message, sizeof message);
-  tn_wire_field field;
+  tn_proto rest = tn_proto_of(message, sizeof message);
+  tn_proto_field field;
   uint64_t digits = 0;
-  assert_true(tn_wire_next(&wire, &field));
+  assert_true(tn_proto_next(&rest, &field));
   assert_int_equal(field.number, 1);
   assert_int_equal(field.value, 300);
-  assert_true(tn_wire_next(&wire, &field));
-  assert_int_equal(field.form, TN_WIRE_BYTES);
-  assert_memory_equal(field.bytes.at, "ab", tn_wire_left(&field.bytes));
-  assert_true(tn_wire_next(&wire, &field));
-  assert_true(tn_wire_float(field.value) == 1.5F);
-  assert_true(tn_wire_next(&wire, &field));
-  assert_true(tn_wire_double(field.value) == -2.0);
-  assert_true(tn_wire_next(&wire, &field));
-  tn_wire_numbers(&field, TN_WIRE_VARINT, add, &digits);
+  assert_true(tn_proto_next(&rest, &field));
+  assert_int_equal(field.form, TN_PROTO_BYTES);
+  assert_memory_equal(field.bytes.at, "ab", tn_proto_left(&field.bytes));
+  assert_true(tn_proto_next(&rest, &field));
+  assert_true(tn_proto_float(field.value) == 1.5F);
+  assert_true(tn_proto_next(&rest, &field));
+  assert_true(tn_proto_double(field.value) == -2.0);
+  assert_true(tn_proto_next(&rest, &field));
+  tn_proto_numbers(&field, TN_PROTO_VARINT, add, &digits);
   assert_int_equal(digits, 1002300);
-  assert_false(tn_wire_next(&wire, &field));
-  assert_false(wire.bad);
+  assert_false(tn_proto_next(&rest, &field));
+  assert_false(rest.bad);
 }
 
 /* A message that is cut between two fields is a shorter one. */
@@ -42,12 +42,12 @@ static void a_cut_field_is_damage(void **state) {
   (void)state;
   static const size_t ends[] = {0, 3, 7, 12, 21, sizeof message};
   for (size_t n = 0, next = 0; n <= sizeof message; n++) {
-    tn_wire wire = tn_wire_of(message, n);
-    tn_wire_field field;
-    while (tn_wire_next(&wire, &field)) {
+    tn_proto rest = tn_proto_of(message, n);
+    tn_proto_field field;
+    while (tn_proto_next(&rest, &field)) {
     }
     bool whole = n == ends[next];
-    assert_int_equal(wire.bad, !whole);
+    assert_int_equal(rest.bad, !whole);
     next += whole;
   }
 }
@@ -61,10 +61,10 @@ static void forms_and_numbers_that_do_not_exist_are_damage(void **state) {
                                     {0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01},
                                     {0x0a, 0x7f}};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-    tn_wire wire = tn_wire_of(bad[i], sizeof bad[i]);
-    tn_wire_field field;
-    assert_false(tn_wire_next(&wire, &field));
-    assert_true(wire.bad);
+    tn_proto rest = tn_proto_of(bad[i], sizeof bad[i]);
+    tn_proto_field field;
+    assert_false(tn_proto_next(&rest, &field));
+    assert_true(rest.bad);
   }
 }
 
