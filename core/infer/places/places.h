@@ -22,7 +22,7 @@ typedef struct tn_places {
   bool classes_last, binary;
   uint8_t *mask;                 /* of the last row */
   int32_t boxes, scores, labels; /* numbers of outputs; labels -1: the model has none */
-  int32_t picture;               /* the loader's field that is the picture; -1: there is none */
+  int32_t picture;               /* the number of the picture's field in the loader, or -1 */
 } tn_places;
 
 /* Finds whether the model predicts masks (scores of classes for each pixel, and a target of class numbers, or

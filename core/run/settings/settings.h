@@ -205,7 +205,7 @@ tn_status tn_settings_print_resolved(tn_env *env, tn_registry *registry, const t
                                      const tn_settings *settings, const char *backend, tn_text *text);
 
 /* The item of a name. TN_EINVAL: no item has this name. TN_EUNAVAILABLE: its plugin cannot be opened. */
-/* read_transforms.c: the list of a key; NULL: there is none. */
+/* read_transforms.c: the list of a key, or NULL. */
 tn_status tn_settings_read_transforms(tn_env *env, tn_registry *registry, tn_ini *ini, tn_section *section,
                                       tn_key *key, tn_data_setting *data);
 tn_status tn_settings_find_item(tn_env *env, tn_registry *registry, uint32_t kind, const char *name,

@@ -53,7 +53,7 @@ tn_status joined_open_files(joined *j, int32_t part, const char *const *paths, i
 
 /* ---- joined_learnt.c ---- */
 
-/* The part's text in the learnt state of the whole, which the caller frees with free; NULL: there is none. */
+/* The part's text in the learnt state of the whole, or NULL. The caller frees it (free). */
 tn_status joined_learnt_of(const joined *j, const char *part, char **text);
 /* tn_source.learnt: {"PART": {...}}. */
 tn_status joined_learnt(tn_env *env, void *source, const char **text);

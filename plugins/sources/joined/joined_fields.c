@@ -25,7 +25,7 @@ static void entry_trim(const char **text, size_t *n) {
   while (*n > 0 && isspace((unsigned char)(*text)[*n - 1])) --*n;
 }
 
-/* The next entry of the list, which goes on at *list; 0: there is none. */
+/* Takes the next entry and moves *list behind it. 0: the list has ended. */
 static int32_t entry_next(const char **list, joined_entry *e) {
   for (size_t n; **list != '\0'; *list += n + ((*list)[n] != '\0')) {
     n = strcspn(*list, ",\n");

@@ -6,14 +6,14 @@
 #include <string.h>
 #include <strings.h>
 
-/* The content that the last part of an ending stands for. */
+#include "tenon/file_names.h"
+
+/* The content that the last part of an ending stands for, beside those of pictures. */
 static const struct {
   const char *ending;
   int32_t kind;
-} shard_kinds[] = {{"jpg", SHARD_IMAGE},  {"jpeg", SHARD_IMAGE}, {"png", SHARD_IMAGE},
-                   {"webp", SHARD_IMAGE}, {"tif", SHARD_IMAGE},  {"tiff", SHARD_IMAGE},
-                   {"avif", SHARD_IMAGE}, {"cls", SHARD_CLASS},  {"json", SHARD_NUMBERS},
-                   {"npy", SHARD_ARRAY},  {"txt", SHARD_TEXT}};
+} shard_kinds[] = {
+    {".cls", SHARD_CLASS}, {".json", SHARD_NUMBERS}, {".npy", SHARD_ARRAY}, {".txt", SHARD_TEXT}};
 enum { N_SHARD_KINDS = sizeof shard_kinds / sizeof *shard_kinds };
 
 static tn_status shard_text_fail(const void *handle, const char *option, const char *text, size_t n) {
@@ -40,15 +40,11 @@ static int32_t shard_text_unwrap(const char *word, const char **text, size_t *n)
 
 /* The kind of an ending of n characters; -1: an unknown one. */
 static int32_t shard_text_kind(const char *ending, size_t n) {
-  for (size_t i = n; i > 0; i--)
-    if (ending[i - 1] == '.') {
-      ending += i;
-      n -= i;
-      break;
-    }
+  char name[SHARD_ENDINGS];
+  snprintf(name, sizeof name, ".%.*s", (int)n, ending);
+  if (tn_name_is_picture(name)) return SHARD_IMAGE;
   for (int i = 0; i < N_SHARD_KINDS; i++)
-    if (strlen(shard_kinds[i].ending) == n && strncasecmp(shard_kinds[i].ending, ending, n) == 0)
-      return shard_kinds[i].kind;
+    if (strcasecmp(shard_kinds[i].ending, strrchr(name, '.')) == 0) return shard_kinds[i].kind;
   return -1;
 }
 

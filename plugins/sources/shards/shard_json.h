@@ -7,7 +7,7 @@
 
 /* Parses a member; the caller gives the document back (json_decref). */
 tn_status shard_json_open(const void *handle, const shard_bytes *m, json_t **root);
-/* The value that the field's key names, such as "a.b"; NULL: there is none. */
+/* The value that the field's key names, such as "a.b"; NULL where the sample lacks it. */
 const json_t *shard_json_find(const shard_field *f, const json_t *root);
 tn_status shard_json_fail(const void *handle, const shard_field *f, const shard_bytes *m,
                           const char *expected);
