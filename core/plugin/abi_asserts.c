@@ -143,10 +143,6 @@ PLAIN(tn_pack_attributes, 40, 8); AT(tn_pack_attributes, offsets, 0); AT(tn_pack
 AT(tn_pack_attributes, region, 24); AT(tn_pack_attributes, start, 32);
 PLAIN(tn_mask_attributes, 24, 8); AT(tn_mask_attributes, rows, 0); AT(tn_mask_attributes, columns, 8);
 AT(tn_mask_attributes, diagonal, 16);
-PLAIN(tn_sgd_attributes, 24, 8); AT(tn_sgd_attributes, momentum, 0); AT(tn_sgd_attributes, dampening, 8);
-AT(tn_sgd_attributes, nesterov, 16);
-PLAIN(tn_adamw_attributes, 24, 8); AT(tn_adamw_attributes, beta1, 0); AT(tn_adamw_attributes, beta2, 8);
-AT(tn_adamw_attributes, epsilon, 16);
 
 /* tenon/base.h */
 PLAIN(tn_type, 72, 8); AT(tn_type, dtype, 0); AT(tn_type, rank, 4); AT(tn_type, dims, 8);
@@ -303,7 +299,10 @@ AT(tn_op, formula, 88); AT(tn_op, domain, 96); AT(tn_op, notes, 104); AT(tn_op, 
 AT(tn_op, aliases, 120);
 
 /* tenon/plugin/optimizer.h */
-ITEM(tn_optimizer, 56, 8); AT(tn_optimizer, granularity, 40); AT(tn_optimizer, update, 48);
+PLAIN(tn_optimizer_state, 32, 8); AT(tn_optimizer_state, name, 0); AT(tn_optimizer_state, when, 8);
+AT(tn_optimizer_state, scalar, 16); AT(tn_optimizer_state, in_formula, 24);
+ITEM(tn_optimizer, 80, 8); AT(tn_optimizer, granularity, 40); AT(tn_optimizer, update, 48);
+AT(tn_optimizer, formula, 56); AT(tn_optimizer, states, 64); AT(tn_optimizer, check, 72);
 
 /* tenon/plugin/plugin.h */
 SIZED(tn_item, 40, 8); AT(tn_item, kind, 4); AT(tn_item, name, 8); AT(tn_item, doc, 16);

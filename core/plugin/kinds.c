@@ -27,7 +27,6 @@ static const tn_member op_members[] = {NEEDS(tn_op, schema), NEEDS_END};
 static const tn_member kernel_members[] = {NEEDS(tn_kernel, family), NEEDS(tn_kernel, pattern),
                                            NEEDS(tn_kernel, query), NEEDS(tn_kernel, launch), NEEDS_END};
 static const tn_member layer_members[] = {NEEDS(tn_layer_kind, build), NEEDS_END};
-static const tn_member optimizer_members[] = {NEEDS(tn_optimizer, update), NEEDS_END};
 static const tn_member schedule_members[] = {NEEDS(tn_schedule, factor), NEEDS_END};
 static const tn_member source_members[] = {NEEDS(tn_source, open), NEEDS(tn_source, close),
                                            NEEDS(tn_source, describe), NEEDS_END};
@@ -74,6 +73,10 @@ static const char *check_optimizer(const tn_item *item) {
   const tn_optimizer *optimizer = (const tn_optimizer *)item;
   if (optimizer->granularity > TN_UPDATE_PER_PARAMETER)
     return "granularity is neither TN_UPDATE_ELEMENTWISE nor TN_UPDATE_PER_PARAMETER";
+  if ((optimizer->update != NULL) == (optimizer->formula != NULL))
+    return "an optimizer has either update or formula";
+  if (optimizer->states != NULL && optimizer->formula == NULL)
+    return "states are those of a formula; update makes its own with tn_build_state";
   return NULL;
 }
 
@@ -119,7 +122,7 @@ static const tn_kind kinds[TN_KINDS] = {
     [TN_OP] = KIND(tn_op, "op", formula, op_members, check_op),
     [TN_KERNEL] = KIND(tn_kernel, "kernel", launch, kernel_members, NULL),
     [TN_LAYER] = KIND(tn_layer_kind, "layer", build, layer_members, check_layer),
-    [TN_OPTIMIZER] = KIND(tn_optimizer, "optimizer", update, optimizer_members, check_optimizer),
+    [TN_OPTIMIZER] = KIND(tn_optimizer, "optimizer", update, no_members, check_optimizer),
     [TN_SCHEDULE] = KIND(tn_schedule, "schedule", factor, schedule_members, NULL),
     [TN_SOURCE] = KIND(tn_source, "source", seek, source_members, check_source),
     [TN_TRANSFORM] = KIND(tn_transform, "transform", build, transform_members, check_transform),

@@ -230,14 +230,5 @@ typedef struct tn_mask_attributes { /* triangular_mask: column <= row + diagonal
   int64_t rows, columns, diagonal;
 } tn_mask_attributes;
 
-typedef struct tn_sgd_attributes {
-  double momentum, dampening;
-  int32_t nesterov;
-} tn_sgd_attributes;
-
-typedef struct tn_adamw_attributes {
-  double beta1, beta2, epsilon;
-} tn_adamw_attributes;
-
 TN_END_C
 #endif

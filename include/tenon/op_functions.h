@@ -40,30 +40,6 @@ static inline tn_val tn_acosh(tn_build *build, tn_val x) {
   return tn_op_end(build);
 }
 
-/* adamw_update: a step of Adam with decoupled weight decay
- * lr and weight_decay are scalars, or have one value for each element. `updates` counts from 1. I.
- * Loshchilov, F. Hutter, "Decoupled weight decay regularization", ICLR 2019.
- *   (param:T, grad:T, m:T, v:T, lr:T, weight_decay:T, updates:i64) -> (param:T, m:T, v:T); T in f32 f64
- *   beta1: decay of the mean gradient; [0, 1); default 0.9
- *   beta2: decay of the mean square; [0, 1); default 0.999
- *   epsilon: added to the root of the mean square; >= 0; default 1e-8 */
-static inline tn_val tn_adamw_update(tn_build *build, tn_val param, tn_val grad, tn_val m, tn_val v,
-                                     tn_val lr, tn_val weight_decay, tn_val updates, double beta1,
-                                     double beta2, double epsilon) {
-  tn_op_begin(build, "adamw_update");
-  tn_op_arg(build, param);
-  tn_op_arg(build, grad);
-  tn_op_arg(build, m);
-  tn_op_arg(build, v);
-  tn_op_arg(build, lr);
-  tn_op_arg(build, weight_decay);
-  tn_op_arg(build, updates);
-  tn_op_set_float(build, "beta1", beta1);
-  tn_op_set_float(build, "beta2", beta2);
-  tn_op_set_float(build, "epsilon", epsilon);
-  return tn_op_end(build);
-}
-
 /* adaptive_avg_pool: means of windows that divide an image into a given number of parts
  * (N, C, spatial...). Window o begins at element o in / out, rounded down, and ends before (o + 1) in /
  * out, rounded up, for sizes in and out of x and the result.
@@ -2925,29 +2901,6 @@ static inline tn_val tn_select(tn_build *build, tn_val x, int64_t axis, int64_t 
 static inline tn_val tn_selu(tn_build *build, tn_val x) {
   tn_op_begin(build, "selu");
   tn_op_arg(build, x);
-  return tn_op_end(build);
-}
-
-/* sgd_update: a step of gradient descent, with momentum where a buffer is given, which begins with zeros;
- * without one the second result is empty
- * lr and weight_decay are scalars, or have one value for each element. `updates` counts from 1.
- *   (param:T, grad:T, buffer?:T, lr:T, weight_decay:T, updates:i64) -> (param:T, buffer:T); T in f32 f64
- *   momentum: part of the buffer that is kept; >= 0; default 0
- *   dampening: part of the gradient that the buffer leaves out; default 0
- *   nesterov: look ahead along the buffer; default no */
-static inline tn_val tn_sgd_update(tn_build *build, tn_val param, tn_val grad, tn_val buffer, tn_val lr,
-                                   tn_val weight_decay, tn_val updates, double momentum, double dampening,
-                                   int32_t nesterov) {
-  tn_op_begin(build, "sgd_update");
-  tn_op_arg(build, param);
-  tn_op_arg(build, grad);
-  tn_op_arg(build, buffer);
-  tn_op_arg(build, lr);
-  tn_op_arg(build, weight_decay);
-  tn_op_arg(build, updates);
-  tn_op_set_float(build, "momentum", momentum);
-  tn_op_set_float(build, "dampening", dampening);
-  tn_op_set_int(build, "nesterov", nesterov);
   return tn_op_end(build);
 }
 

@@ -451,54 +451,6 @@ def crop(f, dtype):
     f.case("y = crop(x, start, size=[2, 2])", part(2, 2), x=flat, start=outside)
 
 
-def update(f, dtype):
-    """Three steps of each optimizer; a case computes the state after a step from the state before."""
-    for options in (dict(), dict(weight_decay=0.1), dict(momentum=0.9), dict(momentum=0.9, dampening=0.5, weight_decay=0.01),
-                    dict(momentum=0.8, nesterov=True)):
-        parameter = torch.nn.Parameter(draw(3, 2, dtype=dtype))
-        steps(f, parameter, torch.optim.SGD([parameter], lr=0.1, **options), options, sgd_step)
-    for options in (dict(), dict(betas=(0.8, 0.95), eps=1e-6, weight_decay=0.1)):
-        parameter = torch.nn.Parameter(draw(3, 2, dtype=dtype))
-        steps(f, parameter, torch.optim.AdamW([parameter], lr=0.01, **{"weight_decay": 0.0, **options}), options, adamw_step)
-
-
-def steps(f, parameter, optimizer, options, record):
-    for step in range(1, 4):
-        before = {k: v.clone() for k, v in optimizer.state[parameter].items() if torch.is_tensor(v)} if step > 1 else {}
-        p = parameter.detach().clone()
-        parameter.grad = draw(3, 2, dtype=parameter.dtype)
-        optimizer.step()
-        record(f, options, step, p, parameter, before, optimizer)
-
-
-def common(p, parameter, optimizer, options, step):
-    return dict(p=p, g=parameter.grad.clone(), lr=tensor(optimizer.param_groups[0]["lr"], p.dtype),
-                wd=tensor(options.get("weight_decay", 0.0), p.dtype), t=tensor(step, torch.int64))
-
-
-def sgd_step(f, options, step, p, parameter, before, optimizer):
-    inputs = common(p, parameter, optimizer, options, step)
-    after = [parameter.detach().clone()]
-    if "momentum" not in options:
-        f.case("y, b = sgd_update(p, g, _, lr, wd, t)", lambda *_: after + [torch.zeros(0, dtype=p.dtype)], outputs="y b",
-               grad=[], **inputs)
-        return
-    inputs["m"] = before.get("momentum_buffer", torch.zeros_like(p))
-    text = f"momentum={options['momentum']}, dampening={options.get('dampening', 0)}, nesterov={flag(options.get('nesterov'))}"
-    after.append(optimizer.state[parameter]["momentum_buffer"].clone())
-    f.case(f"y, b = sgd_update(p, g, m, lr, wd, t, {text})", lambda *_: after, outputs="y b", grad=[], **inputs)
-
-
-def adamw_step(f, options, step, p, parameter, before, optimizer):
-    inputs = common(p, parameter, optimizer, options, step)
-    inputs["m"], inputs["v"] = before.get("exp_avg", torch.zeros_like(p)), before.get("exp_avg_sq", torch.zeros_like(p))
-    beta1, beta2 = options.get("betas", (0.9, 0.999))
-    text = f"beta1={beta1}, beta2={beta2}, epsilon={options.get('eps', 1e-8)}"
-    state = optimizer.state[parameter]
-    after = [parameter.detach().clone(), state["exp_avg"].clone(), state["exp_avg_sq"].clone()]
-    f.case(f"y, a, b = adamw_update(p, g, m, v, lr, wd, t, {text})", lambda *_: after, outputs="y a b", grad=[], **inputs)
-
-
 # ops of pointwise.c, elementwise.c and activations.c: their functions in PyTorch, and the interval of operands
 UNARY = {"tan": (torch.tan, -1.4, 1.4), "asin": (torch.asin, -1, 1), "acos": (torch.acos, -1, 1), "atan": torch.atan,
          "sinh": torch.sinh, "cosh": torch.cosh, "asinh": torch.asinh, "acosh": (torch.acosh, 1.1, 4),
@@ -881,7 +833,7 @@ def write_family(family, folder):
 def main():
     folder = sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent
     torch.manual_seed(0)
-    for family in (pointwise, reduce, matmul, conv, pool, norm, loss, attention, embedding, movement, update):
+    for family in (pointwise, reduce, matmul, conv, pool, norm, loss, attention, embedding, movement):
         write_family(family, folder)
     f = File("whole")
     whole(f)

@@ -116,8 +116,8 @@ refuses "a plugin does not include a backend" "plugins/layers/layers.c:3: includ
   plugins/layers/layers.c '' '' '#include "backends/far/far.h"'
 refuses "the program does not include core" "tools/plan.c:1: includes core/exec/device.h: tools includes" \
   tools/plan.c '#include "core/exec/device.h"'
-refuses "an example is one file" "docs/plugins/examples/lion.c:1: includes lion.h: an example is one file" \
-  docs/plugins/examples/lion.c '#include "lion.h"'
+refuses "an example is one file" "docs/plugins/examples/tiger.c:1: includes tiger.h: an example is one file" \
+  docs/plugins/examples/tiger.c '#include "tiger.h"'
 refuses "a public header does not include core" "include/tenon/env.h:1: includes core/base/env.h" \
   include/tenon/env.h '#include "core/base/env.h"'
 refuses "a public header needs no library" "include/tenon/env.h:1: includes jansson.h: a public header stands on C11" \

@@ -48,7 +48,7 @@ const plugin_kind plugin_kinds[] = {
      .conformance = ITS_PLUGIN},
     {.name = "optimizer",
      .item = "optimizer",
-     .example = "lion",
+     .example = "tiger",
      .page = "optimizer.md",
      .data = VECTORS,
      .layers = VECTOR "layers =\n" TWO_LAYERS,

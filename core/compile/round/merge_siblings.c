@@ -2,9 +2,10 @@
  * fusion).
  *
  * Regions grow along values that one node makes for another, so two regions that only read results of a third
- * node stay two launches. They become one if the iteration space is equal and small. A launch over small
- * tensors costs more than its arithmetic, and with large tensors the merged region would keep more bytes
- * alive. */
+ * node stay two launches. They become one if the iteration space is equal, and is small or all their results
+ * are committed. A launch over small tensors costs more than its arithmetic. With large tensors the merged
+ * region would keep more bytes alive, but results that are only committed, such as a parameter and its
+ * momentum, have their place already. */
 #include "core/compile/round/cover_round.h"
 
 #include <string.h>
@@ -23,9 +24,9 @@ static bool list_has_operand(const tn_val *list, int32_t n, tn_val v) {
 }
 
 /* Counts the bytes of the operands of two regions, which are the set of the contracted graph. False: they are
- * too many or too large. */
+ * too many or have more than `most` bytes. */
 static bool count_operands(const tn_matcher *m, const tn_round_region *a, const tn_round_region *b,
-                           int64_t *bytes) {
+                           int64_t most, int64_t *bytes) {
   int32_t n = 0;
   for (int32_t i = 0; i < a->n_in + b->n_in; i++) {
     tn_val v = i < a->n_in ? a->in[i] : b->in[i - a->n_in];
@@ -34,32 +35,54 @@ static bool count_operands(const tn_matcher *m, const tn_round_region *a, const 
     *bytes += tn_type_bytes(tn_graph_type(m->graph, v));
     n++;
   }
-  return n <= TN_REGION_OPERANDS && *bytes <= SIBLING_BYTES;
+  return n <= TN_REGION_OPERANDS && *bytes <= most;
 }
 
 /* Adds the bytes of a result to those counted. False: they are too many, or it has not the region's space. */
-static bool count_result(const tn_graph *g, tn_val v, const tn_type *space, int64_t *bytes) {
+static bool count_result(const tn_graph *g, tn_val v, const tn_type *space, int64_t most, int64_t *bytes) {
   *bytes += tn_type_bytes(tn_graph_type(g, v));
-  return tn_type_same_dims(tn_graph_type(g, v), space) && *bytes <= SIBLING_BYTES;
+  return tn_type_same_dims(tn_graph_type(g, v), space) && *bytes <= most;
+}
+
+static bool is_committed(const tn_graph *g, tn_val v) {
+  for (size_t i = 0; i < g->commits.n; i++)
+    if (g->commits.v[i].value == v) return true;
+  return false;
+}
+
+/* Whether the results of a region that others read are committed and read by no node. */
+static bool is_only_committed(const tn_round *r, const tn_round_region *region) {
+  bool used = false;
+  for (int32_t i = 0; i < region->n; i++) {
+    const tn_gnode *node = &r->graph->nodes.v[region->node[i]];
+    for (tn_val v = node->first_out; v < node->first_out + (tn_val)node->n_out; v++) {
+      for (int32_t k = r->uses.start[v]; k < r->uses.start[v + 1]; k++)
+        if (r->contracted.vertex[r->uses.node[k]] != r->contracted.vertex[region->node[0]]) return false;
+      if (r->uses.outside[v] == 0) continue;
+      if (!is_committed(r->graph, v)) return false;
+      used = true;
+    }
+  }
+  return used;
 }
 
 /* Whether two regions, which are the set of the contracted graph, have the size and the results of one. A
  * region without users has its last node's result, as in tn_region_candidate. */
 static bool is_sibling_legal(const tn_matcher *m, const tn_round_region *a, const tn_round_region *b,
-                             const tn_type *space) {
+                             const tn_type *space, int64_t most) {
   uint32_t last_a = a->node[a->n - 1], last_b = b->node[b->n - 1], last = last_a > last_b ? last_a : last_b;
   int64_t bytes = 0;
   bool used = false;
-  if (!count_operands(m, a, b, &bytes)) return false;
+  if (!count_operands(m, a, b, most, &bytes)) return false;
   for (int32_t i = 0; i < a->n + b->n; i++) {
     const tn_gnode *node = &m->graph->nodes.v[i < a->n ? a->node[i] : b->node[i - a->n]];
     for (tn_val v = node->first_out; v < node->first_out + (tn_val)node->n_out; v++) {
       if (!tn_region_has_user_outside(m, v)) continue;
-      if (!count_result(m->graph, v, space, &bytes)) return false;
+      if (!count_result(m->graph, v, space, most, &bytes)) return false;
       used = true;
     }
   }
-  return used || count_result(m->graph, m->graph->nodes.v[last].first_out, space, &bytes);
+  return used || count_result(m->graph, m->graph->nodes.v[last].first_out, space, most, &bytes);
 }
 
 /* The nodes of a group are one vertex, and a region without a group has one node. */
@@ -79,7 +102,8 @@ static tn_status merge_pair(tn_round *r, const tn_round_region *a, const tn_roun
   int32_t n = a->n + b->n;
   if (a->kernel != b->kernel || n > TN_REGION_NODES) return TN_OK;
   mark_pair(r, a, b);
-  if (!is_sibling_legal(&matcher, a, b, space)) return TN_OK;
+  int64_t most = is_only_committed(r, a) && is_only_committed(r, b) ? INT64_MAX : SIBLING_BYTES;
+  if (!is_sibling_legal(&matcher, a, b, space, most)) return TN_OK;
   memcpy(nodes, a->node, (size_t)a->n * sizeof *nodes);
   memcpy(nodes + a->n, b->node, (size_t)b->n * sizeof *nodes);
   if (!tn_contracted_set_is_convex(&r->contracted, nodes, n)) return TN_OK;
@@ -127,7 +151,7 @@ static tn_status merge_one(tn_round *r, const tn_round_region *region, bool *mer
   const tn_graph *g = r->graph;
   const tn_type *space = sibling_space(g, region);
   sibling_makers makers = {.n = 0};
-  if (tn_type_bytes(space) > SIBLING_BYTES) return TN_OK;
+  if (tn_type_bytes(space) > SIBLING_BYTES && !is_only_committed(r, region)) return TN_OK;
   for (int32_t i = 0; i < region->n; i++) {
     const tn_gnode *node = &g->nodes.v[region->node[i]];
     for (int32_t k = 0; k < node->n_in && !*merged; k++) {

@@ -79,13 +79,16 @@ typedef struct tn_case {
    * too large or too steep for a close comparison. Special numbers are drawn from the op's domain. NULL: all
    * draws use the op's domain. */
   const char *domain;
+  /* Each result is made of the one before it, as a parameter is in several updates, and the first of the
+   * operands. A small result that is the difference of large ones has their rounding. */
+  bool successive;
   bool masked; /* the reference multiplies some elements by 0, and kernels may leave them out */
 } tn_case;
 
 /* Each ends with a NULL op. */
 extern const tn_case tn_pointwise_cases[], tn_fill_cases[], tn_reduce_cases[], tn_product_cases[],
-    tn_norm_cases[], tn_loss_cases[], tn_movement_cases[], tn_index_cases[], tn_update_cases[],
-    tn_mixed_cases[], tn_recurrence_cases[];
+    tn_norm_cases[], tn_loss_cases[], tn_movement_cases[], tn_index_cases[], tn_mixed_cases[],
+    tn_recurrence_cases[];
 /* The number of spatial dimensions, which the op's name has: 2 for "conv2d_grad_input". */
 static inline int32_t tn_case_spatial(const char *op) { return strpbrk(op, "123")[0] - '0'; }
 /* All tables; ends with NULL. */

@@ -4,8 +4,8 @@
 #include "core/conformance/cases/cases.h"
 
 const tn_case *const tn_case_tables[] = {
-    tn_pointwise_cases, tn_fill_cases,  tn_reduce_cases, tn_product_cases, tn_norm_cases,       tn_loss_cases,
-    tn_movement_cases,  tn_index_cases, tn_update_cases, tn_mixed_cases,   tn_recurrence_cases, NULL};
+    tn_pointwise_cases, tn_fill_cases,  tn_reduce_cases, tn_product_cases,    tn_norm_cases, tn_loss_cases,
+    tn_movement_cases,  tn_index_cases, tn_mixed_cases,  tn_recurrence_cases, NULL};
 
 const tn_case *tn_case_find(const char *op) {
   for (int32_t i = 0; tn_case_tables[i] != NULL; i++)

@@ -46,8 +46,10 @@ static tn_status optimizer_count_changes(optimizer_run *r, int32_t input, int64_
   return status;
 }
 
+/* Draws of one update are left out: the first update of some optimizers only takes its measure. */
 static tn_status optimizer_with_runs(tn_check *check, tn_status (*look)(optimizer_run *r)) {
   for (int64_t draw = 1; draw < 8 && check->wrong[0] == '\0'; draw++) {
+    if (draw % TN_OPTIMIZER_UPDATES == 0) continue;
     optimizer_run r = {.check = check, .draw = draw, .last = (int32_t)(draw % TN_OPTIMIZER_UPDATES)};
     const tn_item_case c = {.c = {.op = check->item, .emit = tn_optimizer_emit},
                             .item = check->entry->item,
@@ -115,10 +117,13 @@ static tn_status check_rate(tn_check *check) { return optimizer_with_runs(check,
 
 tn_status tn_optimizer_cases(tn_suite *suite, const tn_entry *entry, const char *item) {
   const tn_optimizer *optimizer = (const tn_optimizer *)(const void *)entry->item;
-  tn_item_case c = {
-      .c = {.op = item, .emit = tn_optimizer_emit, .forward_only = true, .draws = TN_ITEM_DRAWS},
-      .item = entry->item,
-      .registry = suite->site.registry};
+  tn_item_case c = {.c = {.op = item,
+                          .emit = tn_optimizer_emit,
+                          .forward_only = true,
+                          .successive = true,
+                          .draws = TN_ITEM_DRAWS},
+                    .item = entry->item,
+                    .registry = suite->site.registry};
   TN_TRY(tn_suite_run_dtype(suite, &c.c, TN_F32));
   TN_TRY(tn_check_run(suite, entry, item, "gradient", check_gradient));
   if (tn_options_find(entry->item, "lr") != NULL) TN_TRY(tn_check_run(suite, entry, item, "lr", check_rate));

@@ -3,6 +3,7 @@
 
 #include "core/config/options/options.h"
 #include "core/conformance/items/items.h"
+#include "core/graph/build/emit_optimizer.h"
 #include "tenon/plugin/optimizer.h"
 
 enum { SCHEDULED = 8 };
@@ -61,7 +62,7 @@ static tn_status optimizer_call(optimizer_use *u, const tn_val in[2], tn_val *no
   frame.training = true;
   frame.option_value = optimizer_option;
   tn_builder_push(b, &frame);
-  tn_status status = u->optimizer->update(b, u->options);
+  tn_status status = tn_optimizer_update(b, u->optimizer, u->options);
   if (status != TN_OK) tn_builder_fail(b, status);
   status = tn_build_status(b);
   tn_builder_pop(b);
@@ -79,10 +80,13 @@ static tn_status optimizer_check_update(const optimizer_use *u, tn_val now) {
     if (s->committed == 0)
       return tn_failf(env, TN_EABI, "state '%s' is never committed, so a checkpoint keeps its initial value",
                       s->name);
-    if (u->optimizer->granularity == TN_UPDATE_ELEMENTWISE && !tn_type_equal(&s->type, &u->type))
-      return tn_failf(env, TN_EABI,
-                      "state '%s' is not of the parameter's type, as an elementwise optimizer requires",
-                      s->name);
+    bool fits = s->type.rank == 0 || tn_type_equal(&s->type, &u->type);
+    if (u->optimizer->granularity == TN_UPDATE_ELEMENTWISE && !fits)
+      return tn_failf(
+          env, TN_EABI,
+          "state '%s' is neither of the parameter's type nor a scalar, as an elementwise optimizer "
+          "requires",
+          s->name);
   }
   return TN_OK;
 }

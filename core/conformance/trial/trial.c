@@ -260,13 +260,30 @@ static bool is_variance(const trial_run *s, const char *output) {
   return s->trial->c->variance > 0 && (strcmp(output, result) == 0 || strcmp(output, inner) == 0);
 }
 
+/* The largest of all operands and outputs. */
+static double largest_of_use(const trial_run *s) {
+  const tn_program *program = tn_on_device_program(s->device);
+  double largest = 1;
+  for (int32_t i = 0; i < s->d.n_inputs; i++) {
+    const double *values = tn_reference_input(s->reference, s->d.inputs[i].name);
+    if (values != NULL) largest = fmax(largest, largest_magnitude(&s->d.inputs[i].type, values));
+  }
+  for (int32_t i = 0; i < program->n_outputs; i++) {
+    tn_type type;
+    const double *values = tn_reference_output(s->reference, program->outputs[i].name, &type);
+    if (values != NULL) largest = fmax(largest, largest_magnitude(&type, values));
+  }
+  return largest;
+}
+
 static tn_status compare_output(trial_run *s, const char *output) {
   tn_type type;
   const double *expected = tn_reference_output(s->reference, output, &type);
   double *found = tn_on_device_output(s->device, output, &type);
   if (found == NULL) return TN_ENOMEM;
   /* The arithmetic of T limits the precision of results of every dtype. */
-  double allowed = tn_dtype_is_float(type.dtype) ? s->tolerance * largest_magnitude(&type, expected) : 0;
+  double largest = s->trial->c->successive ? largest_of_use(s) : largest_magnitude(&type, expected);
+  double allowed = tn_dtype_is_float(type.dtype) ? s->tolerance * largest : 0;
   for (int64_t i = 0; i < tn_type_count(&type) && trial_is_undecided(s); i++) {
     if (is_variance(s, output)) allowed = allow_for_variance(s, expected[i], i);
     if (!close_enough(type.dtype, found[i], expected[i], allowed))

@@ -10,6 +10,7 @@
 #include "core/graph/build/builder.h"
 #include "core/graph/build/term.h"
 #include "core/graph/op/schema.h"
+#include "core/plugin/kinds.h"
 #include "tenon/ops.h"
 
 typedef struct formula_emitter {
@@ -34,10 +35,11 @@ static tn_val formula_given_value(const formula_emitter *e, int32_t i) {
   return tn_build_out_grad(e->b, i - e->n_in - e->n_out);
 }
 
+/* Without a gradient of a result the loss does not depend on it. */
 static tn_term formula_given(formula_emitter *e, int32_t i) {
   if (e->given[i] != 0) return tn_term_of_value(e->given[i]);
   tn_val v = formula_given_value(e, i);
-  if (v == 0 && i >= e->n_in + e->n_out) return tn_term_of_number(0); /* the loss does not depend on it */
+  if (v == 0 && (e->formula->partial || i >= e->n_in + e->n_out)) return tn_term_of_number(0);
   int32_t dtype = tn_val_type(e->b, v)->dtype;
   bool narrow = dtype == TN_F16 || dtype == TN_BF16;
   e->given[i] = narrow && e->widens ? tn_to_dtype(e->b, v, TN_F32) : v;
@@ -81,12 +83,16 @@ static void formula_set_attribute(const formula_emitter *e, const tn_op *op, tn_
     tn_op_set_int(e->b, name, (int64_t)t.number);
 }
 
-/* The dtype of arguments that are numbers: that of the first tensor which is not bool. */
+/* The dtype of arguments that are numbers: that of the first tensor which is not bool, and is not rounded
+ * beside another. */
 static int32_t formula_call_dtype(const formula_emitter *e, const tn_term *argument, int32_t n) {
-  for (int32_t i = 0; i < n; i++)
-    if (!argument[i].is_number && tn_val_type(e->b, argument[i].value)->dtype != TN_BOOL)
-      return tn_val_type(e->b, argument[i].value)->dtype;
-  return e->terms.dtype;
+  int32_t rounded = e->terms.dtype;
+  for (int32_t i = 0; i < n; i++) {
+    if (argument[i].is_number || tn_val_type(e->b, argument[i].value)->dtype == TN_BOOL) continue;
+    if (!tn_term_rounds(&e->terms, argument[i])) return tn_val_type(e->b, argument[i].value)->dtype;
+    rounded = TN_F64;
+  }
+  return rounded;
 }
 
 static const tn_op *formula_called_op(const formula_emitter *e, const tn_formula_step *s, char name[64]) {
@@ -98,20 +104,21 @@ static const tn_op *formula_called_op(const formula_emitter *e, const tn_formula
   return NULL;
 }
 
-/* Any op may be called, provided that it is pointwise. */
+/* Any op may be called, provided that it is pointwise, unless the formula calls others, too. */
 static tn_status formula_emit_call(formula_emitter *e, const tn_formula_step *s, const tn_term *argument,
                                    tn_term *result) {
   tn_val in[TN_FORMULA_ARGUMENTS];
   char name[64];
   const tn_op *op = formula_called_op(e, s, name);
-  if (op != NULL && op->op_class != TN_CLASS_POINTWISE)
+  if (op != NULL && op->op_class != TN_CLASS_POINTWISE && !e->formula->calls_any)
     return tn_formula_refuse(e->b, e->formula, s->at, "a pointwise op");
   int32_t dtype = formula_call_dtype(e, argument, s->n), n = 0;
   for (int32_t i = 0; i < s->n; i++) {
     if (argument[i].attribute != NULL && !argument[i].is_number)
       return tn_formula_refuse(e->b, e->formula, argument[i].attribute->at,
                                "an attribute that is known while compiling");
-    if (argument[i].attribute == NULL) in[n++] = tn_term_tensor(&e->terms, argument[i], dtype);
+    if (argument[i].attribute == NULL)
+      in[n++] = tn_term_tensor(&e->terms, tn_term_round(&e->terms, argument[i], dtype), dtype);
   }
   tn_op_begin(e->b, name);
   for (int32_t i = 0; i < n; i++) tn_op_arg(e->b, in[i]);
@@ -226,6 +233,7 @@ static tn_type formula_result_type(tn_build *b, int32_t n) {
   tn_type type = {n > 0 ? tn_val_type(b, tn_build_in(b, 0))->dtype : TN_F32, 0, {0}};
   for (int32_t i = 0; i < n; i++) {
     tn_type t = *tn_val_type(b, tn_build_in(b, i));
+    if (tn_build_in(b, i) == 0) continue;
     if (tn_dtype_is_float(t.dtype) && !tn_dtype_is_float(type.dtype)) type.dtype = t.dtype;
     int32_t grow = t.rank - type.rank;
     if (grow > 0) {
@@ -242,11 +250,11 @@ static tn_type formula_result_type(tn_build *b, int32_t n) {
 }
 
 static tn_status formula_check_operands(tn_build *b, const tn_formula *f) {
-  for (int32_t i = 0; i < f->n_given; i++)
+  for (int32_t i = 0; i < f->n_given && !f->partial; i++)
     if (tn_build_in(b, i) == 0)
       return tn_failf(b, TN_EINVAL,
-                      "formula of op %s: operand %s is absent, but a formula needs all operands",
-                      f->item->name, f->given[i]);
+                      "formula of %s %s: operand %s is absent, but a formula needs all operands",
+                      tn_kind_name(f->item->kind), f->item->name, f->given[i]);
   return TN_OK;
 }
 
@@ -255,7 +263,8 @@ static void formula_yield(formula_emitter *e, int32_t i) {
   int32_t target = e->formula->statements[i].target, dtype = e->formula->dtypes[target];
   tn_val v = tn_term_tensor(&e->terms, e->named[i], dtype == TN_BOOL ? TN_BOOL : e->terms.dtype);
   v = tn_to_dtype(e->b, v, dtype == TN_ANY ? e->type.dtype : dtype);
-  if (!tn_type_same_dims(tn_val_type(e->b, v), &e->type))
+  bool scalar = e->formula->scalars != NULL && e->formula->scalars[target];
+  if (!scalar && !tn_type_same_dims(tn_val_type(e->b, v), &e->type))
     v = tn_broadcast(e->b, v, e->type.rank, e->type.dims);
   tn_build_yield(e->b, target, v);
 }
@@ -271,13 +280,14 @@ static void formula_yield_gradient(formula_emitter *e, int32_t i) {
 
 static tn_status formula_emit_targets(formula_emitter *e, bool gradient) {
   const tn_formula *f = e->formula;
+  bool chosen = gradient || f->partial;
   e->type = formula_result_type(e->b, e->n_in);
   bool narrow = e->type.dtype == TN_F16 || e->type.dtype == TN_BF16;
   e->widens = narrow && formula_rounds(e);
-  e->terms = (tn_terms){e->b, e->widens ? TN_F32 : e->type.dtype, &e->scalars};
+  e->terms = (tn_terms){e->b, e->widens ? TN_F32 : e->type.dtype, &e->scalars, f->partial};
   for (int32_t i = 0; i < f->n_statements; i++) {
     int32_t target = f->statements[i].target;
-    if (target < 0 || (gradient && !tn_build_wants_grad(e->b, target))) continue;
+    if (target < 0 || (chosen && !tn_build_wants_grad(e->b, target))) continue;
     if (!e->is_emitted[i]) TN_TRY(formula_emit_statement(e, i));
     if (gradient)
       formula_yield_gradient(e, i);

@@ -42,7 +42,23 @@ static int32_t term_common_dtype(const tn_terms *e, tn_term x, tn_term y) {
   return !x.is_number ? term_dtype(e, x.value) : !y.is_number ? term_dtype(e, y.value) : e->dtype;
 }
 
+bool tn_term_rounds(const tn_terms *e, tn_term t) {
+  if (!e->rounds_scalars || t.is_number) return false;
+  return tn_val_type(e->b, t.value)->dtype == TN_F64 && tn_val_type(e->b, t.value)->rank == 0;
+}
+
+tn_term tn_term_round(const tn_terms *e, tn_term t, int32_t dtype) {
+  if (dtype == TN_F64 || dtype == TN_BOOL || !tn_term_rounds(e, t)) return t;
+  return tn_term_of_value(tn_to_dtype(e->b, tn_term_tensor(e, t, TN_F64), dtype));
+}
+
+static tn_term term_round_beside(const tn_terms *e, tn_term x, tn_term y) {
+  return y.is_number ? x : tn_term_round(e, x, term_dtype(e, y.value));
+}
+
 tn_term tn_term_binary(const tn_terms *e, const char *op, tn_term x, tn_term y) {
+  x = term_round_beside(e, x, y);
+  y = term_round_beside(e, y, x);
   int32_t dtype = term_common_dtype(e, x, y);
   tn_val left = tn_term_tensor(e, x, dtype), right = tn_term_tensor(e, y, dtype);
   return tn_term_of_value(tn_op2(e->b, op, left, right));
@@ -140,6 +156,8 @@ tn_term tn_term_logic(const tn_terms *e, const char *op, tn_term x, tn_term y) {
 
 tn_term tn_term_choose(const tn_terms *e, tn_term yes, tn_term condition, tn_term no) {
   if (condition.is_number) return condition.number != 0 ? yes : no;
+  yes = term_round_beside(e, yes, no);
+  no = term_round_beside(e, no, yes);
   int32_t dtype = term_common_dtype(e, yes, no);
   tn_val x = tn_term_tensor(e, yes, dtype), y = tn_term_tensor(e, no, dtype);
   return tn_term_of_value(tn_where(e->b, condition.value, x, y));

@@ -30,6 +30,7 @@ typedef struct tn_terms {
   tn_build *b;
   int32_t dtype;
   tn_term_scalars *scalars; /* the first numbers are made once; NULL: each is made where it is used */
+  bool rounds_scalars; /* an f64 scalar beside a value of another dtype is rounded to it; else an error */
 } tn_terms;
 
 typedef enum tn_term_comparison {
@@ -45,6 +46,10 @@ tn_term tn_term_of_number(double number);
 tn_term tn_term_of_value(tn_val value);
 /* The term as a tensor; a number becomes a scalar of `dtype`, bool included. */
 tn_val tn_term_tensor(const tn_terms *e, tn_term t, int32_t dtype);
+
+/* Whether the term is an f64 scalar that is rounded beside other dtypes; and the term rounded, if it is. */
+bool tn_term_rounds(const tn_terms *e, tn_term t);
+tn_term tn_term_round(const tn_terms *e, tn_term t, int32_t dtype);
 
 /* An op of two operands. One of them is a value at least. */
 tn_term tn_term_binary(const tn_terms *e, const char *op, tn_term x, tn_term y);

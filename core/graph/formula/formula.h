@@ -92,6 +92,11 @@ typedef struct tn_formula {
   int32_t n_targets;
   const int32_t *dtypes; /* of the targets of a formula; TN_ANY: that of the operands */
   const char *expects;   /* a target, for messages: "the name of the op's result" */
+  /* Given values may be absent, and the text reads 0 for them; only the targets with tn_build_wants_grad are
+   * emitted; an f64 scalar beside a value of another dtype is rounded to it. */
+  bool partial;
+  const bool *scalars; /* of the targets: stays a scalar; NULL: each has the dims of the operands */
+  bool calls_any;      /* ops that are not pointwise may be called, too */
   const tn_formula_step *steps;
   const tn_formula_statement *statements;
   int32_t n_steps, n_statements;
@@ -107,6 +112,6 @@ tn_status tn_formula_parse(const void *handle, tn_arena *arena, bool all, tn_for
 /* The number of terms that a step pops. */
 int32_t tn_formula_step_pops(const tn_formula_step *step);
 
-/* "formula of op OP: column N: expected ..., found ...", as TN_EINVAL. `at` points into the text. */
+/* "formula of KIND NAME: column N: expected ..., found ...", as TN_EINVAL. `at` points into the text. */
 tn_status tn_formula_refuse(const void *handle, const tn_formula *formula, const char *at,
                             const char *expected);

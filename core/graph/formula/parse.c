@@ -7,6 +7,7 @@
 #include "core/base/text/text.h"
 #include "core/base/vec.h"
 #include "core/graph/formula/formula.h"
+#include "core/plugin/kinds.h"
 
 /* Limits the recursion over brackets, signs and choices. */
 enum { MAX_DEPTH = 100 };
@@ -30,9 +31,9 @@ tn_status tn_formula_refuse(const void *handle, const tn_formula *formula, const
   int column = (int)(at - formula->text) + 1;
   char found[24];
   snprintf(found, sizeof found, "%s", at);
-  return tn_failf(handle, TN_EINVAL, "%s \"%s\" of op %s: column %d: expected %s, found %s%s%s",
-                  formula->what, formula->text, formula->item->name, column, expected,
-                  *found ? "\"" : "the end", found, *found ? "\"" : "");
+  return tn_failf(handle, TN_EINVAL, "%s \"%s\" of %s %s: column %d: expected %s, found %s%s%s",
+                  formula->what, formula->text, tn_kind_name(formula->item->kind), formula->item->name,
+                  column, expected, *found ? "\"" : "the end", found, *found ? "\"" : "");
 }
 
 /* The first failure counts. */
@@ -177,7 +178,7 @@ static void formula_name(formula_parser *p, const char *word, size_t n) {
     step = (tn_formula_step){.kind = TN_FORMULA_OPTION, .option = o};
   } else if (!formula_find_constant(word, n, &step)) {
     p->at = word;
-    formula_expected(p, "an operand, an earlier name or a numeric option of the op");
+    formula_expected(p, "an operand, an earlier name or a numeric option");
   }
   formula_push(p, step);
 }
@@ -412,12 +413,12 @@ static int32_t formula_stack(const formula_parser *p) {
 
 static tn_status formula_check_size(const void *handle, const tn_formula *f) {
   if (f->n_given > TN_FORMULA_NAMES)
-    return tn_failf(handle, TN_EINVAL, "%s of op %s: %d operands and results, expected at most %d", f->what,
-                    f->item->name, (int)f->n_given, (int)TN_FORMULA_NAMES);
+    return tn_failf(handle, TN_EINVAL, "%s of %s %s: %d operands and results, expected at most %d", f->what,
+                    tn_kind_name(f->item->kind), f->item->name, (int)f->n_given, (int)TN_FORMULA_NAMES);
   if (strnlen(f->text, TN_FORMULA_BYTES + 1) > TN_FORMULA_BYTES)
     return tn_failf(handle, TN_EINVAL,
-                    "%s of op %s: longer than %d bytes, expected at most so many; make ops of its parts",
-                    f->what, f->item->name, TN_FORMULA_BYTES);
+                    "%s of %s %s: longer than %d bytes, expected at most so many; make ops of its parts",
+                    f->what, tn_kind_name(f->item->kind), f->item->name, TN_FORMULA_BYTES);
   return TN_OK;
 }
 

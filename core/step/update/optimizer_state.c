@@ -97,19 +97,32 @@ static tn_status optimizer_state_follow_parameters(tn_updater *u, int32_t region
   return TN_OK;
 }
 
+/* One number for the parameters that are trained from the same epoch on. */
+static tn_val optimizer_state_scalar(tn_build *b, tn_updater *u, const char *name, const tn_type *type,
+                                     const char *init) {
+  const char *path = tn_arena_printf(u->arena, TN_OPTIMIZER_SCALARS "%s", name);
+  if (path != NULL && u->part->until > 0)
+    path = tn_arena_printf(u->arena, "%s.%lld", path, (long long)u->part->until + 1);
+  tn_val state = path != NULL ? tn_graph_state(u->graph, path, type, TN_STATE_OPTIMIZER, init, "") : 0;
+  if (!state) tn_builder_fail(b, path != NULL ? u->graph->env->record->code : TN_ENOMEM);
+  return state;
+}
+
 /* tn_build_state of an elementwise optimizer: a region with the offsets of the parameters. */
 tn_val tn_updater_flat_state(tn_build *b, void *context, const char *name, const tn_type *type,
                              const char *init) {
   tn_updater *u = context;
   const tn_gradient_part *part = u->part;
+  if (type->rank == 0) return optimizer_state_scalar(b, u, name, type, init);
   int32_t region;
   const char *whole = tn_updater_region(u, part, name);
   const char *path = whole ? tn_arena_printf(u->arena, "@%s", whole) : NULL;
   tn_status status = path ? TN_OK : TN_ENOMEM;
   if (status == TN_OK && (type->dtype != TN_F32 || type->rank != 1 || type->dims[0] != part->held))
-    status =
-        tn_failf(u->env, TN_EINVAL,
-                 "state '%s' is not of the parameter's type, as an elementwise optimizer requires", name);
+    status = tn_failf(
+        u->env, TN_EINVAL,
+        "state '%s' is neither of the parameter's type nor a scalar, as an elementwise optimizer requires",
+        name);
   if (status == TN_OK && !tn_text_equal(init, "zeros"))
     status = tn_failf(u->env, TN_EINVAL, "state '%s' is initialized with %s, expected zeros", name, init);
   if (status == TN_OK) status = optimizer_state_region(u, part, name, &region);

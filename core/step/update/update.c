@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "core/config/options/options.h"
+#include "core/graph/build/emit_optimizer.h"
+#include "core/graph/input_state.h"
 #include "core/step/update/update_stages.h"
 #include "tenon/ops.h"
 
@@ -50,6 +52,23 @@ static tn_val update_counter(tn_build *b, void *context, int32_t which) {
   return tn_add(b, value, tn_scalar(b, TN_I64, 1));
 }
 
+/* A scalar state is the same for all parts, and is committed by the first. */
+static void update_commit(tn_build *b, void *context, tn_val state, tn_val now) {
+  const tn_updater *u = context;
+  const tn_gnode *maker = tn_graph_maker(u->graph, state);
+  if (tn_build_status(b) != TN_OK) return;
+  if (maker == NULL || maker->op != &tn_op_state) {
+    tn_builder_fail(b, tn_failf(u->env, TN_EINVAL, "tn_build_commit: expected a result of tn_build_state"));
+    return;
+  }
+  const char *path = ((const tn_state_attributes *)maker->attributes)->path;
+  if (tn_text_starts(path, TN_OPTIMIZER_SCALARS))
+    for (size_t i = 0; i < u->graph->commits.n; i++)
+      if (tn_text_equal(u->graph->commits.v[i].path, path)) return;
+  tn_status status = tn_graph_commit(u->graph, path, now, 0);
+  if (status != TN_OK) tn_builder_fail(b, status);
+}
+
 /* The numbers of an op are addressed by its elements, and all ranks run the same op over their parts: the
  * parts would get equal numbers. */
 static tn_status update_refuse_random(const tn_updater *u, size_t first) {
@@ -77,11 +96,12 @@ static tn_status update_call_optimizer(tn_updater *u, const tn_val in[2], const 
                           .seed = seed,
                           .context = u,
                           .option_value = tn_updater_option,
+                          .commit = update_commit,
                           .counter = u->part->until > 0 ? update_counter : NULL,
                           .state = u->one ? tn_updater_parameter_state : tn_updater_flat_state};
   size_t first = u->graph->nodes.n;
   tn_builder_push(u->b, &frame);
-  tn_status status = kind->update(u->b, options);
+  tn_status status = tn_optimizer_update(u->b, kind, options);
   /* the first error is the cause: the optimizer may have failed because of it */
   if (status != TN_OK) tn_builder_fail(u->b, status);
   status = tn_build_status(u->b);

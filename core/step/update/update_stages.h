@@ -56,6 +56,9 @@ typedef struct tn_updater {
 #define TN_GRADIENT_REGION "grad.f32"
 #define TN_FROZEN_REGION   "frozen.f32"
 
+/* In front of the names of states that are one number for all parameters. */
+#define TN_OPTIMIZER_SCALARS "optimizer."
+
 /* Differentiates the loss, and lists the parameters that it depends on. `seed` is the gradient of the loss; 0
  * stands for 1. */
 tn_status tn_updater_differentiate(tn_updater *u, tn_val loss, tn_val seed);

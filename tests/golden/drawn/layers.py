@@ -413,42 +413,6 @@ def run_recurrence(x, w, bias=None, h=None, c=None, length=None, cell="lstm", re
 # ---- optimizers ----
 
 
-def stepped(adam):
-    def draw(d):
-        shape, step = d.shape(1, 3), d.int(1, 4)
-        p, g = d.values(shape), d.values(shape)
-        m, v = (torch.zeros_like(p), torch.zeros_like(p)) if step == 1 else (d.values(shape), d.values(shape, 0.1, 2))
-        common = {"lr": torch.tensor(d.choice([0.1, 0.01]), dtype=d.dtype), "weight_decay": torch.tensor(d.choice([0, 0.1]), dtype=d.dtype),
-                  "updates": torch.tensor(step)}
-        if adam:
-            return {"param": p, "grad": g, "m": m, "v": v, **common}, {
-                "beta1": d.choice([0.9, 0.8]), "beta2": d.choice([0.999, 0.95]), "epsilon": d.choice([1e-8, 1e-6])}
-        return {"param": p, "grad": g, "buffer": m, **common}, {
-            **d.choice([{"dampening": 0, "nesterov": True}, {"dampening": d.choice([0, 0.5]), "nesterov": False}]),
-            "momentum": d.choice([0.9, 0.5])}
-    return draw
-
-
-def step_of(param, grad, updates, optimizer, state):
-    parameter = torch.nn.Parameter(param.detach().clone())
-    made = optimizer([parameter])
-    parameter.grad = grad.detach().clone()
-    if int(updates) > 1:
-        made.state[parameter] = {k: v.detach().clone() for k, v in state.items()}
-    made.step()
-    return (parameter.detach(),) + tuple(made.state[parameter][k] for k in state if k != "step")
-
-
-def sgd(param, grad, buffer, lr, weight_decay, updates, momentum, dampening, nesterov):
-    return step_of(param, grad, updates, lambda p: torch.optim.SGD(
-        p, float(lr), momentum, dampening, float(weight_decay), nesterov), {"momentum_buffer": buffer})
-
-
-def adamw(param, grad, m, v, lr, weight_decay, updates, beta1, beta2, epsilon):
-    return step_of(param, grad, updates, lambda p: torch.optim.AdamW(
-        p, float(lr), (beta1, beta2), epsilon, float(weight_decay)), {"step": torch.tensor(float(updates) - 1), "exp_avg": m, "exp_avg_sq": v})
-
-
 ROWS = {
     "conv1d": conv(1),
     "conv2d": conv(2),
@@ -498,6 +462,4 @@ ROWS = {
     "gelu_grad": (lambda d: ([d.values(s := d.shape(0)), d.values(s)], {"approximate": d.choice(["none", "tanh"])}),
                   lambda dy, x, approximate: torch.ops.aten.gelu_backward(dy, x, approximate=approximate)),
     "recurrence": (sequences, run_recurrence),
-    "sgd_update": (stepped(False), sgd),
-    "adamw_update": (stepped(True), adamw),
 }

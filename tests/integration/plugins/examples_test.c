@@ -6,7 +6,7 @@
 #include "workshop.h"
 
 static const char *const examples[] = {"best_watch",  "bf16_products", "cutout",   "fused_linear",  "gauge",
-                                       "layer_scale", "lion",          "log_cosh", "plain_backend", "poly",
+                                       "layer_scale", "tiger",         "log_cosh", "plain_backend", "poly",
                                        "rings",       "round_table",   "serf",     "stop_below",    "swish"};
 enum { N_EXAMPLES = sizeof(examples) / sizeof(examples[0]) };
 
@@ -168,7 +168,7 @@ static void a_loss_trains(void **state) {
 
 static void an_optimizer_trains(void **state) {
   (void)state;
-  const char arguments[] = "relu.ini --plugin ./lion.so --set optimizer.type=lion --set optimizer.lr=0.01";
+  const char arguments[] = "relu.ini --plugin ./tiger.so --set optimizer.type=tiger --set optimizer.lr=0.01";
   double loss = loss_of(arguments);
   assert_true(loss < 0.63);
   assert_true(fabs(loss - loss_of("relu.ini")) > 1e-4);

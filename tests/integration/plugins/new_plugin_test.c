@@ -51,7 +51,7 @@ static void every_kind_builds_and_passes_its_tests(void **state) {
 static void the_code_is_the_example_under_another_name(void **state) {
   (void)state;
   workshop_do("$TENON new-plugin optimizer sharp");
-  workshop_do("sed 's/\\blion\\b/sharp/g' %s/lion.c | diff - sharp/sharp.c", EXAMPLES_FOLDER);
+  workshop_do("sed 's/\\btiger\\b/sharp/g' %s/tiger.c | diff - sharp/sharp.c", EXAMPLES_FOLDER);
   workshop_do("test $(wc -l <sharp/README) = 3");
   workshop_do("cd sharp && %s setup build >/dev/null && %s compile -C build >/dev/null", MESON, MESON);
   json_t *items = workshop_tenon("inspect sharp --plugin sharp/build/sharp.so");

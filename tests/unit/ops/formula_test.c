@@ -235,7 +235,7 @@ static const mistake mistakes[] = {
     {"y = (x", "expected \")\", found the end"},
     {"y = x) + 1", "column 6: expected an operator, \";\" or the end, found \") + 1\""},
     {"y = gamma * x",
-     "column 5: expected an operand, an earlier name or a numeric option of the op, found \"gamma * x\""},
+     "column 5: expected an operand, an earlier name or a numeric option, found \"gamma * x\""},
     {"y = label * x", "expected an operand, an earlier name or a numeric option"},
     {"y = x if x > 0", "expected \"else\""},
     {"y = exp(x", "expected \",\" or \")\""},

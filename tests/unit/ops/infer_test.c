@@ -132,9 +132,6 @@ static const example fitting[] = {
     {"x: f32[3, 0]", "y = pad(x, low=[1, 2], high=[0, 1], inner=[2, 5])", "f32[8, 3]"},
     {"a: f32[2, 1]; b: f32[2, 4]", "y = concat(a, b, axis=-1)", "f32[2, 5]"},
     {"a: f32[2, 2]; b: f32[3]", "y = pack(a, b, offsets=[0, 16], count=32)", "f32[32]"},
-    {"p: f32[5]; g: f32[5]; l: f32[]; t: i64[]", "y, b = sgd_update(p, g, _, l, l, t)", "f32[5] f32[0]"},
-    {"p: f32[5]; g: f32[5]; b: f32[5]; l: f32[5]; t: i64[]",
-     "y, c = sgd_update(p, g, b, l, l, t, momentum=0.9)", "f32[5] f32[5]"},
 };
 
 static void results_have_the_types_that_follow(void **state) {
@@ -316,15 +313,6 @@ static const example wrong[] = {
      "offset 3 of operand 1 lies before 4"},
     {"a: f32[4]; b: f32[4]", "y = pack(a, b, offsets=[0, 8], count=9)",
      "does not fit at offset 8 of 9 elements"},
-    {"p: f32[5]; g: f32[5]; l: f32[]; t: i64[]", "y, b = sgd_update(p, g, _, l, l, t, momentum=0.9)",
-     "momentum is 0.9 and the buffer is absent"},
-    {"p: f32[5]; g: f32[4]; l: f32[]; t: i64[]", "y, b = sgd_update(p, g, _, l, l, t)",
-     "grad is f32[4], expected f32[5]"},
-    {"p: f32[5]; l: f32[4]; t: i64[]", "y, b = sgd_update(p, p, _, l, l, t)",
-     "lr is f32[4], expected a scalar or"},
-    {"p: f32[5]; l: f32[]; t: i64[]",
-     "y, b = sgd_update(p, p, p, l, l, t, momentum=0.9, dampening=0.1, nesterov=yes)",
-     "expected momentum > 0 and no dampening"},
     {"x: f32[2, 3]; i: i64[2, 4]", "y = gather(x, i)",
      "index is i64[2, 4] and x is f32[2, 3]: expected a vector, or rank 2 and no dimension but 0"},
     {"x: f32[2]; i: i64[2]; u: f32[3]", "y = scatter(x, i, u)", "updates is f32[3], expected f32[2]"},

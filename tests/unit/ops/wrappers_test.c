@@ -23,7 +23,6 @@ typedef struct example {
 #define POOL     "x: f32[2, 4, 8, 8]; d: f32[2, 4, 4, 4]; i: i32[2, 4, 4, 4]"
 #define ROWS     "x: f32[4, 6]; t: i32[4]; w: f32[6]; r: f32[4]; d: f32[4, 6]"
 #define TOKENS   "q: f32[2, 5, 8]; k: f32[2, 5, 8]; v: f32[2, 5, 8]; l: f32[2, 2, 5]"
-#define UPDATE   "p: f32[4]; g: f32[4]; m: f32[4]; l: f32[]; d: f32[]; u: i64[]"
 #define COUNTERS "i: i64[]; b: i64[]; x: f32[2, 3]"
 
 static const tn_type vector = {TN_F32, 2, {2, 3}};
@@ -180,11 +179,6 @@ static const int64_t square[] = {2, 2}, one[] = {1, 1}, image[] = {2, 4, 8, 8}, 
     "%6: f32[16] = pack(w, r, offsets=[0, 8], count=16)")                                                    \
   X(pack_region, ROWS, tn_pack(b, 1, v + 2, 1, ((const int64_t[]){0}), 8, "@param.f32", 4),                  \
     "%6: f32[8] = pack(w, offsets=[0], count=8, region=@param.f32, start=4)")                                \
-  X(sgd_update, UPDATE, tn_sgd_update(b, v[0], v[1], 0, v[3], v[4], v[5], 0, 0, 0),                          \
-    "%7: f32[4], %8: f32[0] = sgd_update(p, g, _, l, d, u)")                                                 \
-  X(adamw_update, UPDATE, tn_adamw_update(b, v[0], v[1], v[2], v[2], v[3], v[4], v[5], 0.5, 0.75, 1e-3),     \
-    "%7: f32[4], %8: f32[4], %9: f32[4] = adamw_update(p, g, m, m, l, d, u, beta1=0.5, beta2=0.75, "         \
-    "epsilon=0.001)")                                                                                        \
   X(copy, ROWS, tn_copy(b, v[0]), "%6: f32[4, 6] = copy(x)")                                                 \
   X(reorder, ROWS, tn_reorder(b, v[0]), "%6: f32[4, 6] = reorder(x)")
 

@@ -293,6 +293,22 @@ static void siblings_fill_one_region_after_the_other(void **state) {
   fixture_close(&F);
 }
 
+/* The new values of a parameter and its momentum. */
+static void large_regions_with_committed_results_are_one(void **state) {
+  (void)state;
+  OPEN(KERNELS_PLAIN);
+  tn_cover *cover =
+      cover_of("w: f32[128, 128] = state(path=w, what=param)\nm: f32[128, 128] = state(path=m, what=slot)\n"
+               "g: f32[128, 128] = input(name=g)\nx = exp(m)\ny = mul(g, w)\nz = mul(m, g)\n"
+               "v = mul(y, x)\ncommit w = v\ncommit m = z\n");
+  assert_int_equal(cover->groups.n, 1);
+  assert_int_equal(cover->groups.v[0].n_nodes, 4);
+  assert_int_equal(cover->groups.v[0].n_in, 3);
+  assert_int_equal(cover->groups.v[0].n_out, 2);
+  tn_cover_destroy(cover);
+  fixture_close(&F);
+}
+
 /* More bytes, another iteration space, a path between them, no common operand. */
 static void other_regions_stay_apart(void **state) {
   (void)state;
@@ -506,6 +522,7 @@ int main(void) {
       cmocka_unit_test(a_value_that_only_a_later_region_reads_is_computed_there),
       cmocka_unit_test(small_regions_that_read_results_of_one_node_are_one),
       cmocka_unit_test(siblings_fill_one_region_after_the_other),
+      cmocka_unit_test(large_regions_with_committed_results_are_one),
       cmocka_unit_test(other_regions_stay_apart),
       cmocka_unit_test(a_region_that_is_too_large_for_its_kernel_is_cut),
       cmocka_unit_test(a_region_has_at_most_24_operands),

@@ -203,7 +203,7 @@ static void a_formula_is_checked_when_the_op_is_first_met(void **state) {
   assert_error(
       &R, tn_op_def_create(&R, &arena, &op, &def), TN_EINVAL,
       "gradient \"dx = dz\" of op probe: column 6: expected an operand, an earlier name or a numeric "
-      "option of the op, found \"dz\"");
+      "option, found \"dz\"");
   op.gradient = "dw = dy";
   assert_error(
       &R, tn_op_def_create(&R, &arena, &op, &def), TN_EINVAL,

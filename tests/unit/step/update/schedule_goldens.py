@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Prints schedule_goldens.h: the factors of torch.optim.lr_scheduler in a run of 100 steps, 10 in an epoch.
-Needs torch; the test needs only the header."""
+Those that PyTorch has not are transformers' and timm's. Needs torch, transformers and timm; the test needs only the header."""
 import torch
+from timm.scheduler import TanhLRScheduler
 from torch.optim import lr_scheduler as s
+from transformers import get_inverse_sqrt_schedule, get_wsd_schedule
 
 STEPS, EPOCH = 100, 10
 
@@ -22,6 +24,12 @@ def factors(make, by_step=True, fraction=False):
     return values
 
 
+def timm_factors(make):
+    optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
+    schedule = make(optimizer)
+    return [schedule._get_lr(step)[0] for step in range(STEPS)]
+
+
 cases = {
     "one_cycle": factors(lambda o: s.OneCycleLR(o, 1.0, total_steps=STEPS, cycle_momentum=False)),
     "one_cycle_linear": factors(lambda o: s.OneCycleLR(o, 1.0, total_steps=STEPS, cycle_momentum=False, pct_start=0.125,
@@ -34,6 +42,18 @@ cases = {
     "multistep": factors(lambda o: s.MultiStepLR(o, [3, 6, 8], gamma=0.2), by_step=False),
     "multistep_steps": factors(lambda o: s.MultiStepLR(o, [1, 33, 99])),
     "restarts": factors(lambda o: s.CosineAnnealingWarmRestarts(o, 2), fraction=True),
+    "constant": factors(lambda o: s.ConstantLR(o, 0.25, total_iters=40)),
+    "linear": factors(lambda o: s.LinearLR(o, 0.2, 0.9, total_iters=40)),
+    "cyclic": factors(lambda o: s.CyclicLR(o, 0.1, 1.0, step_size_up=13, cycle_momentum=False)),
+    "cyclic_halves": factors(lambda o: s.CyclicLR(o, 0.25, 1.0, step_size_up=7, step_size_down=12, mode="triangular2",
+                                                  cycle_momentum=False)),
+    "cyclic_range": factors(lambda o: s.CyclicLR(o, 0.1, 1.0, step_size_up=10, step_size_down=5, mode="exp_range", gamma=0.97,
+                                                 cycle_momentum=False)),
+    "inverse_sqrt": factors(lambda o: get_inverse_sqrt_schedule(o, 0, timescale=30)),
+    "wsd": factors(lambda o: get_wsd_schedule(o, 0, 20, num_training_steps=STEPS, min_lr_ratio=0.1, decay_type="linear")),
+    "wsd_cosine": factors(lambda o: get_wsd_schedule(o, 0, 40, num_training_steps=STEPS, decay_type="cosine")),
+    "wsd_sqrt": factors(lambda o: get_wsd_schedule(o, 0, 25, num_training_steps=STEPS, decay_type="1-sqrt")),
+    "tanh": timm_factors(lambda o: TanhLRScheduler(o, STEPS, lb=-6, ub=3, lr_min=0.05, t_in_epochs=False)),
     "restarts_steps": factors(lambda o: s.CosineAnnealingWarmRestarts(o, 7, T_mult=2, eta_min=0.01)),
 }
 losses = [max(3 / (1 + 0.3 * i), 0.5) + 0.4 * ((i * i * 7 + i) % 11) / 11 for i in range(60)]

@@ -261,6 +261,62 @@ static void plateau_has_the_values_of_torch(void **state) {
   expect_plateau(1, torch_plateau_losses, torch_plateau_larger, N);
 }
 
+static void constant_has_the_values_of_torch(void **state) {
+  (void)state;
+  choose_with("constant", 0, PAIRS("factor", "0.25", "steps", "40"));
+  expect_torch(torch_constant);
+  choose("constant", 0, "factor", "0.25");
+  expect(99, 0.25);
+}
+
+static void linear_has_the_values_of_torch(void **state) {
+  (void)state;
+  choose_with("linear", 0, PAIRS("start_factor", "0.2", "end_factor", "0.9", "steps", "40"));
+  expect_torch(torch_linear);
+  choose("linear", 20, NULL, NULL);
+  expect(20, 1);
+  expect(60, 0.5);
+  expect(100, 0);
+}
+
+static void cyclic_has_the_values_of_torch(void **state) {
+  (void)state;
+  choose("cyclic", 0, "steps_up", "13");
+  expect_torch(torch_cyclic);
+  choose_with("cyclic", 0,
+              PAIRS("floor", "0.25", "steps_up", "7", "steps_down", "12", "mode", "triangular2"));
+  expect_torch(torch_cyclic_halves);
+  choose_with("cyclic", 0, PAIRS("steps_up", "10", "steps_down", "5", "mode", "exp_range", "gamma", "0.97"));
+  expect_torch(torch_cyclic_range);
+}
+
+static void inverse_sqrt_has_the_values_of_transformers(void **state) {
+  (void)state;
+  choose("inverse_sqrt", 0, "timescale", "30");
+  expect_torch(torch_inverse_sqrt);
+  choose("inverse_sqrt", 20, NULL, NULL); /* the warm-up is the scale */
+  expect(20, 1);
+  expect(80, 0.5);
+}
+
+static void wsd_has_the_values_of_transformers(void **state) {
+  (void)state;
+  choose_with("wsd", 0, PAIRS("decay", "0.2", "floor", "0.1"));
+  expect_torch(torch_wsd);
+  choose_with("wsd", 0, PAIRS("decay", "0.4", "shape", "cosine"));
+  expect_torch(torch_wsd_cosine);
+  choose_with("wsd", 0, PAIRS("decay", "0.25", "shape", "sqrt"));
+  expect_torch(torch_wsd_sqrt);
+  choose("wsd", 0, NULL, NULL);
+  assert_true(tn_learning_rate_factor(&settings, 50, -1, -1, epochs) == 1.0);
+}
+
+static void tanh_has_the_values_of_timm(void **state) {
+  (void)state;
+  choose_with("tanh", 0, PAIRS("lb", "-6", "floor", "0.05"));
+  expect_torch(torch_tanh);
+}
+
 static void milestones_must_ascend(void **state) {
   (void)state;
   static const int64_t down[] = {8, 6};
@@ -309,6 +365,12 @@ int main(void) {
       CASE(multistep_has_the_values_of_torch),
       CASE(cosine_restarts_has_the_values_of_torch),
       CASE(plateau_has_the_values_of_torch),
+      CASE(constant_has_the_values_of_torch),
+      CASE(linear_has_the_values_of_torch),
+      CASE(cyclic_has_the_values_of_torch),
+      CASE(inverse_sqrt_has_the_values_of_transformers),
+      CASE(wsd_has_the_values_of_transformers),
+      CASE(tanh_has_the_values_of_timm),
       CASE(milestones_must_ascend),
       CASE(a_warm_up_without_end_and_epochs_without_number_do_not_overflow),
   };

@@ -49,10 +49,10 @@ static tn_status start_with_ones(tn_build *b, const void *options) {
   return TN_OK;
 }
 
-static tn_status keep_a_scalar(tn_build *b, const void *options) {
-  const tn_type scalar = {TN_F32, 0, {0}};
+static tn_status keep_one_element(tn_build *b, const void *options) {
+  const tn_type one = {TN_F32, 1, {1}};
   (void)options;
-  tn_build_yield(b, 0, tn_add(b, tn_build_in(b, 0), tn_build_state(b, "kept", &scalar, "zeros")));
+  tn_build_yield(b, 0, tn_add(b, tn_build_in(b, 0), tn_build_state(b, "kept", &one, "zeros")));
   return TN_OK;
 }
 
@@ -66,7 +66,12 @@ OPTIMIZER(each, TN_UPDATE_PER_PARAMETER, take_step);
 OPTIMIZER(lazy, TN_UPDATE_ELEMENTWISE, yield_nothing);
 OPTIMIZER(curious, TN_UPDATE_ELEMENTWISE, ask_for_a_constant);
 OPTIMIZER(eager, TN_UPDATE_ELEMENTWISE, start_with_ones);
-OPTIMIZER(narrow, TN_UPDATE_ELEMENTWISE, keep_a_scalar);
+OPTIMIZER(narrow, TN_UPDATE_ELEMENTWISE, keep_one_element);
+static const tn_optimizer_state counted_states[] = {{"count", .scalar = 1}, {NULL}};
+static const tn_optimizer counted = {
+    .item = TN_ITEM(tn_optimizer, TN_OPTIMIZER, "counted", "made up", step_options, step_rows),
+    .states = counted_states,
+    .formula = "next_count = count + updates; next_param = param - rate * next_count"};
 
 /* ---- an update in the making ---- */
 
@@ -483,7 +488,19 @@ static void flat_state_starts_with_zeros(void **state) {
 
 static void flat_state_has_the_length_of_the_parameters(void **state) {
   (void)state;
-  expect_refusal(&narrow, "state 'kept' is not of the parameter's type");
+  expect_refusal(&narrow, "state 'kept' is neither of the parameter's type nor a scalar");
+}
+
+static void a_scalar_state_is_one_number_for_all_parameters(void **state) {
+  (void)state;
+  const tn_settings s = with(&counted, &half);
+  assert_int_equal(emit(&s, ONE_PARAMETER), TN_OK);
+  const tn_graph *g = model.graph;
+  bool found = false;
+  for (size_t i = 0; i < g->commits.n; i++)
+    if (strcmp(g->commits.v[i].path, "optimizer.count") == 0)
+      found = tn_graph_type(g, g->commits.v[i].value)->rank == 0;
+  assert_true(found);
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -510,6 +527,7 @@ int main(void) {
       CASE(only_scheduled_options_have_values_in_the_graph),
       CASE(flat_state_starts_with_zeros),
       CASE(flat_state_has_the_length_of_the_parameters),
+      CASE(a_scalar_state_is_one_number_for_all_parameters),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,45 @@
+/* plugins/optimizers/trust_ratio.c: optimizers whose step is as long as the parameter asks: lamb and lars.
+ * The parameter and its step are compared whole, so each is updated by itself. */
+#include "plugins/optimizers/optimizers.h"
+
+#define WHOLE .granularity = TN_UPDATE_PER_PARAMETER
+#define TRUST_OPTIONS                                                                                        \
+  FLAG(0, "trust_clip", "no", "a ratio is at most 1"),                                                       \
+      FLAG(1, "always_adapt", "no", "parameters without weight decay have a ratio, too")
+/* `ratio` is that of a parameter and a step with norms above 0. */
+#define TRUSTED                                                                                              \
+  "clipped = minimum(ratio, 1) if trust_clip else ratio;"                                                    \
+  "known = param_norm > 0 and step_norm > 0 and (always_adapt or weight_decay > 0);"                         \
+  "trust = clipped if known else 1;"
+
+OPTIMIZER(lamb, "adamw with a ratio of norms for each parameter (You et al., ICLR 2020)",
+          OPTIONS(LR("0.001"), SCHEDULED(1, "weight_decay", "0.01", ">= 0", "decay inside the ratio"),
+                  NUMBER(2, "beta1", "0.9", "[0, 1)", "decay of the mean of gradients"),
+                  NUMBER(3, "beta2", "0.999", "[0, 1)", "decay of the mean of squared gradients"),
+                  NUMBER(4, "epsilon", "1e-6", "[1e-37, 1e37]", "added to the root of the mean square"),
+                  TRUST_OPTIONS),
+          STATES({"exp_avg"}, {"exp_avg_sq"}), WHOLE,
+          .formula =
+              "next_exp_avg = beta1 * exp_avg + (1 - beta1) * grad;"
+              "next_exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * (grad * grad);"
+              "root = sqrt(next_exp_avg_sq) / sqrt(1 - beta2 ^ updates) + epsilon;"
+              "step = next_exp_avg / (1 - beta1 ^ updates) / root + weight_decay * param;"
+              "param_norm = sqrt(reduce_sum(param * param)); step_norm = sqrt(reduce_sum(step * step));"
+              "ratio = param_norm / step_norm;" TRUSTED "next_param = param - lr * trust * step");
+
+OPTIMIZER(
+    lars, "sgd with a ratio of norms for each parameter (You, Gitman and Ginsburg, 2017)",
+    OPTIONS(LR("1"), L2_DECAY("0"), NUMBER(2, "momentum", "0", "[0, 1)", "decay of the momentum buffer"),
+            NUMBER(3, "dampening", "0", "[0, 1]", "fraction of the gradient that the momentum omits"),
+            NUMBER(4, "trust_coefficient", "0.001", "> 0", "factor of the ratio"),
+            NUMBER(5, "epsilon", "1e-8", ">= 0", "added to the norm of the gradient"), TRUST_OPTIONS,
+            FLAG(2, "nesterov", "no", "Nesterov momentum")),
+    STATES({"momentum", .when = "momentum", .in_formula = "buffer"}), WHOLE,
+    .formula =
+        "param_norm = sqrt(reduce_sum(param * param)); step_norm = sqrt(reduce_sum(grad * grad));"
+        "ratio = trust_coefficient * param_norm / (step_norm + param_norm * weight_decay + epsilon);" TRUSTED
+        "g = (grad + param * weight_decay) * trust;"
+        "share = g * (1 if updates <= 1 else 1 - dampening) if dampening else g;"
+        "next_buffer = buffer * momentum + share;"
+        "ahead = g + next_buffer * momentum if nesterov else next_buffer;"
+        "next_param = param - (ahead if momentum else g) * lr");

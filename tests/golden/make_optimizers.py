@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Writes the parameters that the optimizers of PyTorch and timm reach in ten updates by given gradients:
+tests/golden/optimizers/golden.json.
+
+  make_optimizers.py OUT
+
+OUT is the folder of golden.json. tests/golden/optimizers/net.ini defines the model, and tests/integration/cli/optimizers_test.c
+writes the gradients by the same formula. The name of a case is its options. Needs torch and timm.
+"""
+import json, os, sys
+import torch
+import timm.optim as timm
+
+UPDATES = 10
+gradients = torch.tensor([[((t * 37 + i * 11 + t * i * 5) % 251) / 64 - 2 for i in range(16)] for t in range(UPDATES)]) / 8
+T = torch.optim
+CASES = {
+    "sgd lr=0.1": lambda p: T.SGD(p, lr=0.1),
+    "sgd lr=0.1 momentum=0.9 weight_decay=0.1": lambda p: T.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.1),
+    "sgd lr=0.1 momentum=0.9 dampening=0.5 weight_decay=0.01":
+        lambda p: T.SGD(p, lr=0.1, momentum=0.9, dampening=0.5, weight_decay=0.01),
+    "sgd lr=0.1 momentum=0.8 nesterov=yes": lambda p: T.SGD(p, lr=0.1, momentum=0.8, nesterov=True),
+    "adam": lambda p: T.Adam(p),
+    "adam lr=0.01 beta1=0.8 beta2=0.95 epsilon=1e-6 weight_decay=0.1 amsgrad=yes":
+        lambda p: T.Adam(p, lr=0.01, betas=(0.8, 0.95), eps=1e-6, weight_decay=0.1, amsgrad=True),
+    "adamw": lambda p: T.AdamW(p),
+    "adamw lr=0.01 beta1=0.8 beta2=0.95 epsilon=1e-6 weight_decay=0.1 amsgrad=yes":
+        lambda p: T.AdamW(p, lr=0.01, betas=(0.8, 0.95), eps=1e-6, weight_decay=0.1, amsgrad=True),
+    "nadam": lambda p: T.NAdam(p),
+    "nadam lr=0.01 weight_decay=0.1 momentum_decay=0.1": lambda p: T.NAdam(p, lr=0.01, weight_decay=0.1, momentum_decay=0.1),
+    "nadamw lr=0.01 weight_decay=0.1":
+        lambda p: T.NAdam(p, lr=0.01, weight_decay=0.1, decoupled_weight_decay=True),
+    "radam": lambda p: T.RAdam(p),
+    "radam lr=0.01 beta2=0.8 weight_decay=0.1": lambda p: T.RAdam(p, lr=0.01, betas=(0.9, 0.8), weight_decay=0.1),
+    "radamw lr=0.01 beta2=0.9 weight_decay=0.1":
+        lambda p: T.RAdam(p, lr=0.01, betas=(0.9, 0.9), weight_decay=0.1, decoupled_weight_decay=True),
+    "adamax": lambda p: T.Adamax(p),
+    "adamax lr=0.02 weight_decay=0.1": lambda p: T.Adamax(p, lr=0.02, weight_decay=0.1),
+    "adagrad": lambda p: T.Adagrad(p),
+    "adagrad lr=0.1 lr_decay=0.1 weight_decay=0.1 initial_accumulator_value=0.5":
+        lambda p: T.Adagrad(p, lr=0.1, lr_decay=0.1, weight_decay=0.1, initial_accumulator_value=0.5),
+    "adadelta": lambda p: T.Adadelta(p),
+    "adadelta lr=0.5 rho=0.8 weight_decay=0.1": lambda p: T.Adadelta(p, lr=0.5, rho=0.8, weight_decay=0.1),
+    "rmsprop": lambda p: T.RMSprop(p),
+    "rmsprop lr=0.02 alpha=0.9 momentum=0.8 centered=yes weight_decay=0.1":
+        lambda p: T.RMSprop(p, lr=0.02, alpha=0.9, momentum=0.8, centered=True, weight_decay=0.1),
+    "rmsprop_tf": lambda p: timm.RMSpropTF(p),
+    "rmsprop_tf lr=0.02 momentum=0.8 centered=yes weight_decay=0.1":
+        lambda p: timm.RMSpropTF(p, lr=0.02, momentum=0.8, centered=True, weight_decay=0.1),
+    "rprop": lambda p: T.Rprop(p),
+    "rprop lr=0.02 eta_minus=0.4 eta_plus=1.5 step_max=0.03":
+        lambda p: T.Rprop(p, lr=0.02, etas=(0.4, 1.5), step_sizes=(1e-6, 0.03)),
+    "asgd": lambda p: T.ASGD(p),
+    "asgd lr=0.1 lambd=0.1 alpha=0.5 t0=3 weight_decay=0.1":
+        lambda p: T.ASGD(p, lr=0.1, lambd=0.1, alpha=0.5, t0=3, weight_decay=0.1),
+    "lion": lambda p: timm.Lion(p),
+    "lion lr=0.01 beta1=0.8 beta2=0.9 weight_decay=0.1": lambda p: timm.Lion(p, lr=0.01, betas=(0.8, 0.9), weight_decay=0.1),
+    "adan": lambda p: timm.Adan(p),
+    "adan lr=0.01 weight_decay=0.1": lambda p: timm.Adan(p, lr=0.01, weight_decay=0.1),
+    "adanw lr=0.01 weight_decay=0.1": lambda p: timm.Adan(p, lr=0.01, weight_decay=0.1, no_prox=True),
+    "adopt": lambda p: timm.Adopt(p, clip_exp=0.25),
+    "adopt lr=0.01 beta2=0.9 clip_exp=0.333 weight_decay=0.1":
+        lambda p: timm.Adopt(p, lr=0.01, betas=(0.9, 0.9), weight_decay=0.1, decoupled=True),
+    "laprop": lambda p: timm.LaProp(p),
+    "laprop lr=0.01 weight_decay=0.1": lambda p: timm.LaProp(p, lr=0.01, weight_decay=0.1),
+    "lamb": lambda p: timm.Lamb(p, max_grad_norm=None, weight_decay=0.01),
+    "lamb lr=0.1 trust_clip=yes always_adapt=yes weight_decay=0":
+        lambda p: timm.Lamb(p, lr=0.1, max_grad_norm=None, trust_clip=True, always_adapt=True, weight_decay=0),
+    "lars": lambda p: timm.Lars(p),
+    "lars lr=0.5 momentum=0.9 nesterov=yes weight_decay=0.01":
+        lambda p: timm.Lars(p, lr=0.5, momentum=0.9, nesterov=True, weight_decay=0.01),
+}
+
+
+def train(make):
+    w, m = torch.nn.Parameter(torch.full((8,), 0.5)), torch.nn.Parameter(torch.full((2, 4), -0.25))
+    optimizer = make([w, m])
+    for row in gradients:
+        w.grad, m.grad = row[:8].clone(), row[8:].view(2, 4).clone()
+        optimizer.step()
+    return {"w": w.flatten().tolist(), "m": m.flatten().tolist()}
+
+
+with open(os.path.join(sys.argv[1], "golden.json"), "w") as out:
+    out.write("{\n" + ",\n".join(f' "{name}": {json.dumps(train(make))}' for name, make in CASES.items()) + "\n}\n")
