@@ -33,7 +33,9 @@ static void import_print(const char *text, const cli_args *args) {
 static int import_command_run(tn_context *context, const cli_args *args) {
   char output[PATH_MAX], *json = NULL;
   import_choose_output(args, output);
-  tn_status status = tn_import_onnx(context, args->words[0], output, &json);
+  const tn_import_options options = {
+      .struct_size = sizeof options, .n_constants = args->n_inputs, .constants = args->inputs};
+  tn_status status = tn_import_onnx(context, args->words[0], output, &options, &json);
   if (status != TN_OK) return cli_report(context, status);
   import_print(json, args);
   tn_string_free(context, json);
@@ -45,5 +47,5 @@ const cli_command command_import = {.name = "import",
                                     .doc = "a model of ONNX as a configuration and its weights",
                                     .min_words = 1,
                                     .max_words = 1,
-                                    .options = CLI_JSON | CLI_OUTPUT,
+                                    .options = CLI_JSON | CLI_OUTPUT | CLI_IMPORT,
                                     .run = import_command_run};

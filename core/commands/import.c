@@ -39,10 +39,10 @@ static tn_status import_run(tn_context *context, const char *configuration, cons
   if (status == TN_OK)
     status =
         tn_json_take(context,
-                     json_pack("{s:o, s:o, s:I, s:I, s:I}", "configuration", tn_json_text(configuration),
+                     json_pack("{s:o, s:o, s:I, s:I, s:I, s:b}", "configuration", tn_json_text(configuration),
                                "weights", has_weights ? tn_json_text(request->weights_path) : json_null(),
                                "nodes", (json_int_t)made.nodes, "lines", (json_int_t)made.lines, "parameters",
-                               (json_int_t)made.parameters),
+                               (json_int_t)made.parameters, "whole", made.whole),
                      json);
   else
     unlink(request->weights_path);
@@ -50,7 +50,39 @@ static tn_status import_run(tn_context *context, const char *configuration, cons
   return status;
 }
 
-tn_status tn_import_onnx(tn_context *context, const char *path, const char *configuration, char **json) {
+enum { IMPORT_MOST_CONSTANTS = 64 };
+
+/* "NAME=FILE.npy" into a name, which is the caller's, and a path. */
+static tn_status import_read_constant(const void *handle, const char *text, tn_onnx_given *given) {
+  const char *equals = strchr(text, '=');
+  if (equals == NULL || equals == text || equals[1] == '\0')
+    return tn_failf(handle, TN_EINVAL, "'%.200s' for an input, expected NAME=FILE.npy", text);
+  char *name = tn_alloc(handle, (size_t)(equals - text) + 1);
+  if (name == NULL) return TN_ENOMEM;
+  memcpy(name, text, (size_t)(equals - text));
+  *given = (tn_onnx_given){name, equals + 1};
+  return TN_OK;
+}
+
+static tn_status import_with(tn_context *context, const char *configuration, const tn_import_options *options,
+                             tn_onnx_request request, char **json) {
+  tn_onnx_given given[IMPORT_MOST_CONSTANTS];
+  int32_t all = options != NULL ? options->n_constants : 0;
+  tn_status status = TN_OK;
+  if (all < 0 || all > IMPORT_MOST_CONSTANTS)
+    return tn_failf(context, TN_EINVAL, "%d constants, expected at most %d", all, IMPORT_MOST_CONSTANTS);
+  request.given = given;
+  while (status == TN_OK && request.n_given < all) {
+    status = import_read_constant(context, options->constants[request.n_given], &given[request.n_given]);
+    if (status == TN_OK) request.n_given++;
+  }
+  if (status == TN_OK) status = import_run(context, configuration, &request, json);
+  for (int32_t i = 0; i < request.n_given; i++) tn_release(context, (void *)given[i].name);
+  return status;
+}
+
+tn_status tn_import_onnx(tn_context *context, const char *path, const char *configuration,
+                         const tn_import_options *options, char **json) {
   TN_ENTER(context);
   TN_NEED(context, json, "json");
   *json = NULL;
@@ -59,8 +91,9 @@ tn_status tn_import_onnx(tn_context *context, const char *path, const char *conf
   char *weights = import_weights_path(context, configuration);
   if (weights == NULL) return TN_ENOMEM;
   const char *slash = strrchr(weights, '/');
-  tn_onnx_request request = {path, weights, slash != NULL ? slash + 1 : weights};
-  tn_status status = import_run(context, configuration, &request, json);
+  const tn_onnx_request request = {
+      .path = path, .weights_path = weights, .weights_name = slash != NULL ? slash + 1 : weights};
+  tn_status status = import_with(context, configuration, options, request, json);
   tn_release(context, weights);
   return status;
 }

@@ -86,10 +86,3 @@ const tn_type *tn_growing_type(const tn_growing *g, const char *name) {
   if (i == TN_NAME_INDEX_NONE || g->scope.values.v[i] == 0) return NULL;
   return tn_graph_type(g->graph, g->scope.values.v[i]);
 }
-
-int32_t tn_growing_states(const tn_growing *g) { return (int32_t)g->graph->states.n; }
-
-const char *tn_growing_state(const tn_growing *g, int32_t i, const tn_type **type) {
-  *type = &g->graph->states.v[i].type;
-  return g->graph->states.v[i].path;
-}

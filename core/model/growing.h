@@ -1,6 +1,5 @@
 /* core/model/growing.h: a model that is built a line at a time. Importers write lines, and learn from the
- * graph which type each value has and which parameters a line made; so they need no rules of shapes of their
- * own. */
+ * graph which type each value has; so they need no rules of shapes of their own. */
 #pragma once
 
 #include "core/model/model.h"
@@ -18,7 +17,3 @@ tn_status tn_growing_input(tn_growing *g, const char *name, const tn_type *type)
 tn_status tn_growing_line(tn_growing *g, const char *line);
 /* The type of a value, with the batch; NULL: no value has the name. Valid until the next line. */
 const tn_type *tn_growing_type(const tn_growing *g, const char *name);
-
-/* The states, parameters first made first: their number, and path, type and whether it is trained. */
-int32_t tn_growing_states(const tn_growing *g);
-const char *tn_growing_state(const tn_growing *g, int32_t i, const tn_type **type);

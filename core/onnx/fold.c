@@ -37,7 +37,7 @@ typedef double (*fold_function)(double x, double y);
 static double fold_add(double x, double y) { return x + y; }
 static double fold_sub(double x, double y) { return x - y; }
 static double fold_mul(double x, double y) { return x * y; }
-static double fold_div(double x, double y) { return y == 0 ? 0 : x / y; }
+static double fold_div(double x, double y) { return x / y; }
 static double fold_quotient(double x, double y) { return y == 0 ? 0 : trunc(x / y); }
 static double fold_mod(double x, double y) { return y == 0 ? 0 : x - floor(x / y) * y; }
 static double fold_eq(double x, double y) { return x == y; }
@@ -54,6 +54,11 @@ static double fold_ceil(double x, double y) { return (void)y, ceil(x); }
 static double fold_abs(double x, double y) { return (void)y, fabs(x); }
 static double fold_sqrt(double x, double y) { return (void)y, sqrt(x); }
 static double fold_copy(double x, double y) { return (void)y, x; }
+static double fold_cos(double x, double y) { return (void)y, cos(x); }
+static double fold_sin(double x, double y) { return (void)y, sin(x); }
+static double fold_exp(double x, double y) { return (void)y, exp(x); }
+static double fold_log(double x, double y) { return (void)y, log(x); }
+static double fold_reciprocal(double x, double y) { return (void)y, 1 / x; }
 
 typedef struct fold_row {
   const char *op;
@@ -69,41 +74,66 @@ static const fold_row fold_rows[] = {
     {"LessOrEqual", fold_le, true}, {"And", fold_and, true},  {"Or", fold_or, true},
     {"Neg", fold_neg, false},       {"Not", fold_not, true},  {"Floor", fold_floor, false},
     {"Ceil", fold_ceil, false},     {"Abs", fold_abs, false}, {"Sqrt", fold_sqrt, false},
-    {"Identity", fold_copy, false},
+    {"Identity", fold_copy, false}, {"Cos", fold_cos, false}, {"Sin", fold_sin, false},
+    {"Exp", fold_exp, false},       {"Log", fold_log, false}, {"Reciprocal", fold_reciprocal, false},
 };
+
+/* The dimensions of the result of several operands, which broadcast. */
+static tn_status fold_broadcast(fold_work *w, int32_t operands) {
+  w->out = (tn_type){.dtype = w->type[0]->dtype};
+  for (int32_t i = 0; i < operands; i++)
+    if (w->type[i]->rank > w->out.rank) w->out.rank = w->type[i]->rank;
+  for (int32_t d = 0; d < w->out.rank; d++) {
+    w->out.dims[d] = 1;
+    for (int32_t i = 0; i < operands; i++) {
+      int32_t own = d - (w->out.rank - w->type[i]->rank);
+      int64_t size = own >= 0 ? w->type[i]->dims[own] : 1;
+      if (size != 1 && w->out.dims[d] != 1 && size != w->out.dims[d])
+        return ONNX_REFUSE(w->n, "known numbers of several shapes");
+      if (size != 1) w->out.dims[d] = size;
+    }
+  }
+  return fold_new(w);
+}
+
+/* Where element `at` of the result is in an operand. */
+static int64_t fold_place(const fold_work *w, int32_t operand, int64_t at) {
+  const tn_type *type = w->type[operand];
+  int64_t place = 0, stride = 1;
+  for (int32_t d = w->out.rank - 1, own = type->rank - 1; own >= 0; d--, own--) {
+    place += type->dims[own] == 1 ? 0 : at % w->out.dims[d] * stride;
+    at /= w->out.dims[d];
+    stride *= type->dims[own];
+  }
+  return place;
+}
 
 static tn_status fold_elements(fold_work *w, const fold_row *row) {
   int32_t other = w->n->node->n_in > 1 ? 1 : 0;
-  int64_t a = w->count[0], b = w->count[other];
-  if (w->n->node->n_in > 2 || (a != b && a != 1 && b != 1))
-    return ONNX_REFUSE(w->n, "known numbers of several shapes");
+  if (w->n->node->n_in > 2) return ONNX_REFUSE(w->n, "more than two operands");
   bool whole = w->type[0]->dtype != TN_F32;
   fold_function of = row->of == fold_div && whole ? fold_quotient : row->of;
-  w->out = a > b || (a == b && w->type[0]->rank >= w->type[other]->rank) ? *w->type[0] : *w->type[other];
+  TN_TRY(fold_broadcast(w, other + 1));
   if (row->is_bool) w->out.dtype = TN_BOOL;
-  TN_TRY(fold_new(w));
   for (int64_t i = 0; i < tn_type_count(&w->out); i++)
-    w->to[i] = of(w->v[0][a == 1 ? 0 : i], w->v[other][b == 1 ? 0 : i]);
+    w->to[i] = of(w->v[0][fold_place(w, 0, i)], w->v[other][fold_place(w, other, i)]);
   return TN_OK;
 }
 
 static tn_status fold_where(fold_work *w) {
-  int32_t largest = 0;
-  for (int32_t i = 1; i < 3; i++)
-    if (w->count[i] > w->count[largest]) largest = i;
-  w->out = *w->type[largest];
+  TN_TRY(fold_broadcast(w, 3));
   w->out.dtype = w->type[1]->dtype;
-  TN_TRY(fold_new(w));
-  for (int64_t i = 0; i < w->count[largest]; i++) {
-    int32_t from = w->v[0][w->count[0] == 1 ? 0 : i] != 0 ? 1 : 2;
-    w->to[i] = w->v[from][w->count[from] == 1 ? 0 : i];
+  for (int64_t i = 0; i < tn_type_count(&w->out); i++) {
+    int32_t from = w->v[0][fold_place(w, 0, i)] != 0 ? 1 : 2;
+    w->to[i] = w->v[from][fold_place(w, from, i)];
   }
   return TN_OK;
 }
 
 static tn_status fold_cast(fold_work *w) {
+  bool like = w->n->node->n_in > 1;
   w->out = *w->type[0];
-  w->out.dtype = onnx_value_dtype((int32_t)onnx_whole(w->n, "to", TN_ONNX_FLOAT));
+  w->out.dtype = like ? w->type[1]->dtype : onnx_value_dtype((int32_t)onnx_whole(w->n, "to", TN_ONNX_FLOAT));
   TN_TRY(fold_new(w));
   bool whole = w->out.dtype != TN_F32;
   for (int64_t i = 0; i < w->count[0]; i++)
@@ -122,12 +152,37 @@ static tn_status fold_same(fold_work *w, int32_t rank, const int64_t *dims) {
   return TN_OK;
 }
 
-static tn_status fold_squeeze(fold_work *w) {
-  int64_t one = w->count[0];
-  return w->count[0] == 1 && w->type[0]->rank <= 1 ? fold_same(w, 0, NULL) : fold_same(w, 1, &one);
+/* Operators that change the dimensions alone; those of the row, too. */
+static tn_status fold_dims(fold_work *w) {
+  int64_t dims[TN_MAX_RANK];
+  int32_t rank;
+  TN_TRY(onnx_new_dims(w->n, dims, &rank));
+  return fold_same(w, rank, dims);
 }
 
-static tn_status fold_list_of(fold_work *w) { return fold_same(w, 1, &w->count[0]); }
+static tn_status fold_transpose(fold_work *w) {
+  const int64_t *order;
+  int32_t count, rank = w->type[0]->rank;
+  int64_t stride[TN_MAX_RANK], step = 1;
+  TN_TRY(onnx_wholes(w->n, "perm", -1, &order, &count));
+  w->out = *w->type[0];
+  for (int32_t i = rank - 1; i >= 0; step *= w->type[0]->dims[i--]) stride[i] = step;
+  for (int32_t i = 0; i < rank; i++) {
+    int64_t from = count == rank ? order[i] : rank - 1 - i;
+    if (from < 0 || from >= rank) return ONNX_REFUSE(w->n, "an order of other dimensions");
+    w->out.dims[i] = w->type[0]->dims[from];
+  }
+  TN_TRY(fold_new(w));
+  for (int64_t i = 0; i < w->count[0]; i++) {
+    int64_t left = i, at = 0;
+    for (int32_t d = rank - 1; d >= 0; d--) {
+      at += left % w->out.dims[d] * stride[count == rank ? order[d] : rank - 1 - d];
+      left /= w->out.dims[d];
+    }
+    w->to[i] = w->v[0][at];
+  }
+  return TN_OK;
+}
 
 static tn_status fold_gather(fold_work *w) {
   if (w->type[0]->rank != 1) return ONNX_REFUSE(w->n, "known numbers of several dimensions");
@@ -209,16 +264,34 @@ static tn_status fold_filled(fold_work *w) {
 }
 
 static tn_status fold_expand(fold_work *w) {
-  int64_t dims[TN_MAX_RANK];
-  if (w->count[0] != 1 || w->count[1] > TN_MAX_RANK)
-    return ONNX_REFUSE(w->n, "known numbers that are repeated");
-  for (int64_t i = 0; i < w->count[1]; i++) dims[i] = onnx_to_whole(w->v[1][i]);
-  w->out = (tn_type){.dtype = w->type[0]->dtype, .rank = (int32_t)w->count[1]};
-  memcpy(w->out.dims, dims, (size_t)w->count[1] * sizeof *dims);
-  TN_TRY(fold_new(w));
-  for (int64_t i = 0; i < tn_type_count(&w->out); i++) w->to[i] = w->v[0][0];
+  tn_type wanted = {.dtype = TN_F32, .rank = (int32_t)w->count[1]};
+  if (w->count[1] > TN_MAX_RANK) return ONNX_REFUSE(w->n, "more than %d dimensions", TN_MAX_RANK);
+  for (int64_t i = 0; i < w->count[1]; i++) wanted.dims[i] = onnx_to_whole(w->v[1][i]);
+  w->type[1] = &wanted;
+  TN_TRY(fold_broadcast(w, 2));
+  for (int64_t i = 0; i < tn_type_count(&w->out); i++) w->to[i] = w->v[0][fold_place(w, 0, i)];
   return TN_OK;
 }
+
+/* Elements along an axis of a window of this size. */
+typedef double (*fold_curve)(double angle);
+static double curve_hann(double angle) { return 0.5 - 0.5 * cos(angle); }
+static double curve_hamming(double angle) { return 25.0 / 46 - 21.0 / 46 * cos(angle); }
+static double curve_blackman(double angle) { return 0.42 - 0.5 * cos(angle) + 0.08 * cos(2 * angle); }
+
+static tn_status fold_window(fold_work *w, fold_curve curve) {
+  int64_t size = onnx_to_whole(w->v[0][0]), around = size - (onnx_whole(w->n, "periodic", 1) ? 0 : 1);
+  if (w->count[0] != 1 || size < 1 || size > ONNX_MOST_KNOWN)
+    return ONNX_REFUSE(w->n, "a window of more than %d elements", ONNX_MOST_KNOWN);
+  fold_list(w, size, TN_F32);
+  TN_TRY(fold_new(w));
+  for (int64_t i = 0; i < size; i++)
+    w->to[i] = curve(6.283185307179586 * (double)i / (double)(around > 0 ? around : 1));
+  return TN_OK;
+}
+static tn_status fold_hann(fold_work *w) { return fold_window(w, curve_hann); }
+static tn_status fold_hamming(fold_work *w) { return fold_window(w, curve_hamming); }
+static tn_status fold_blackman(fold_work *w) { return fold_window(w, curve_blackman); }
 
 typedef struct fold_special {
   const char *op;
@@ -227,19 +300,15 @@ typedef struct fold_special {
 } fold_special;
 
 static const fold_special fold_specials[] = {
-    {"Where", fold_where, 3},
-    {"Cast", fold_cast, 1},
-    {"Squeeze", fold_squeeze, 1},
-    {"Unsqueeze", fold_list_of, 1},
-    {"Gather", fold_gather, 2},
-    {"Concat", fold_concat, 1},
-    {"Slice", fold_slice, 3},
-    {"Range", fold_range, 3},
-    {"ReduceProd", fold_product, 1},
-    {"Flatten", fold_list_of, 1},
-    {"ConstantOfShape", fold_filled, 1},
-    {"Expand", fold_expand, 2},
-    {"Reshape", fold_list_of, 1},
+    {"Where", fold_where, 3},           {"Cast", fold_cast, 1},
+    {"CastLike", fold_cast, 2},         {"Squeeze", fold_dims, 1},
+    {"Unsqueeze", fold_dims, 1},        {"Reshape", fold_dims, 1},
+    {"Flatten", fold_dims, 1},          {"Transpose", fold_transpose, 1},
+    {"Gather", fold_gather, 2},         {"Concat", fold_concat, 1},
+    {"Slice", fold_slice, 3},           {"Range", fold_range, 3},
+    {"ReduceProd", fold_product, 1},    {"ConstantOfShape", fold_filled, 1},
+    {"Expand", fold_expand, 2},         {"HannWindow", fold_hann, 1},
+    {"HammingWindow", fold_hamming, 1}, {"BlackmanWindow", fold_blackman, 1},
 };
 
 /* ---- nodes ---- */

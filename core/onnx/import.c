@@ -6,60 +6,6 @@
 
 #include "core/onnx/import.h"
 
-enum { IMPORT_MOST_TOLD = 40 };
-
-/* ---- inputs and weights ---- */
-
-static tn_status import_check_input(const onnx_import *m, const tn_onnx_field *field) {
-  if (field->type.dtype == TN_ANY)
-    return tn_failf(m->env, TN_EUNSUPPORTED, "input '%s' is of %s, which Tenon lacks", field->name,
-                    tn_onnx_type_name(field->data_type));
-  if (!field->has_shape || field->type.rank == 0)
-    return tn_failf(
-        m->env, TN_EUNSUPPORTED,
-        "input '%s' has no dimensions, expected the batch as its first one; export the model with its shapes",
-        field->name);
-  for (int32_t i = 1; i < field->type.rank; i++)
-    if (field->type.dims[i] < 0)
-      return tn_failf(
-          m->env, TN_EUNSUPPORTED,
-          "input '%s': dimension %d has no size; export the model with fixed sizes, but for the batch",
-          field->name, i);
-  return TN_OK;
-}
-
-static tn_status import_add_input(onnx_import *m, const tn_onnx_field *field) {
-  TN_TRY(import_check_input(m, field));
-  tn_type type = {.dtype = onnx_value_dtype(field->data_type), .rank = field->type.rank - 1};
-  memcpy(type.dims, field->type.dims + 1, (size_t)type.rank * sizeof *type.dims);
-  char *name = tn_arena_strdup(&m->arena, onnx_tidy(m, field->name));
-  if (name == NULL) return TN_ENOMEM;
-  for (char *c = name; *c != '\0'; c++)
-    if (*c == '.') *c = '_';
-  if (m->batch == 0 && field->type.dims[0] > 0) m->batch = field->type.dims[0];
-  if (m->input == NULL) m->input = name;
-  TN_TRY(tn_growing_input(m->model, name, &type));
-  return onnx_add_value(
-      m, &(onnx_value){.name = field->name, .line = name, .type = *tn_growing_type(m->model, name)});
-}
-
-static tn_status import_add_tensor(onnx_import *m, const char *name, const tn_onnx_tensor *tensor,
-                                   bool is_weight) {
-  onnx_value value = {.name = name, .tensor = tensor, .type = tensor->type, .is_weight = is_weight};
-  value.type.dtype = onnx_value_dtype(tensor->data_type);
-  return onnx_add_value(m, &value);
-}
-
-/* Older files list weights as inputs, too. */
-static tn_status import_begin(onnx_import *m) {
-  const tn_onnx_file *f = m->file;
-  for (int64_t i = 0; i < f->n_initializers; i++)
-    TN_TRY(import_add_tensor(m, f->initializers[i].name, &f->initializers[i], true));
-  for (int64_t i = 0; i < f->n_inputs; i++)
-    if (onnx_find(m, f->inputs[i].name) == NULL) TN_TRY(import_add_input(m, &f->inputs[i]));
-  return m->input != NULL ? TN_OK : tn_failf(m->env, TN_EUNSUPPORTED, "the graph has no input");
-}
-
 /* ---- uses ---- */
 
 static tn_status import_count(onnx_import *m, const char *name, int64_t user) {
@@ -85,35 +31,6 @@ static tn_status import_count_uses(onnx_import *m) {
   return TN_OK;
 }
 
-/* ---- operators that are missing ---- */
-
-static tn_status import_miss(onnx_import *m, const char *op, const char *reason) {
-  for (size_t i = 0; i < m->missing.n; i++)
-    if (strcmp(m->missing.v[i].op, op) == 0 && strcmp(m->missing.v[i].reason, reason) == 0) {
-      m->missing.v[i].count++;
-      return TN_OK;
-    }
-  const onnx_missing missing = {op, tn_arena_strdup(&m->arena, reason), 1};
-  return missing.reason != NULL ? tn_vec_push(m->env, &m->missing, missing) : TN_ENOMEM;
-}
-
-static tn_status import_tell(onnx_import *m) {
-  const char **lines = tn_arena_alloc(&m->arena, (m->missing.n + 1) * sizeof *lines);
-  if (lines == NULL) return TN_ENOMEM;
-  lines[0] = tn_arena_printf(&m->arena,
-                             "%s: %zu operators cannot be expressed, and nothing is written:", m->file->path,
-                             m->missing.n);
-  for (size_t i = 0; i < m->missing.n; i++) {
-    const onnx_missing *missing = &m->missing.v[i];
-    lines[i + 1] = tn_arena_printf(&m->arena, "  %lld x %s: %s", (long long)missing->count, missing->op,
-                                   missing->reason);
-    if (lines[i + 1] == NULL) return TN_ENOMEM;
-  }
-  return lines[0] != NULL
-             ? tn_fail_lines(m->env, TN_EUNSUPPORTED, lines, (int32_t)m->missing.n + 1, IMPORT_MOST_TOLD)
-             : TN_ENOMEM;
-}
-
 /* ---- nodes ---- */
 
 /* Constant has its value in an attribute, of several forms. */
@@ -121,7 +38,7 @@ static tn_status import_constant(const onnx_use *n) {
   const tn_onnx_attribute *a = n->node->n_attributes > 0 ? &n->node->attributes[0] : NULL;
   bool whole = a != NULL && (strcmp(a->name, "value_int") == 0 || strcmp(a->name, "value_ints") == 0);
   bool list = a != NULL && (strcmp(a->name, "value_ints") == 0 || strcmp(a->name, "value_floats") == 0);
-  if (a != NULL && a->tensor != NULL) return import_add_tensor(n->m, n->node->out[0], a->tensor, false);
+  if (a != NULL && a->tensor != NULL) return onnx_bind_tensor(n, a->tensor, false);
   if (a == NULL || (!whole && !list && strcmp(a->name, "value_float") != 0))
     return ONNX_REFUSE(n, "a constant of text, or a sparse one");
   int32_t count = list ? whole ? a->n_wholes : a->n_numbers : 1;
@@ -142,6 +59,23 @@ static bool import_is_lost(const onnx_use *n) {
   return false;
 }
 
+/* Operators that move zeros give zeros: first states of recurrent layers are such. */
+static void import_keep_zero(const onnx_use *n) {
+  static const char *const movers[] = {"Identity",  "Cast",      "Reshape", "Squeeze",
+                                       "Unsqueeze", "Transpose", "Slice",   "Expand"};
+  bool zero = false;
+  for (size_t i = 0; i < sizeof movers / sizeof *movers; i++)
+    zero = zero || strcmp(n->node->op, movers[i]) == 0;
+  const onnx_value *from = onnx_operand(n, 0);
+  onnx_value *to = onnx_find(n->m, n->node->out[0]);
+  int64_t count = 0;
+  const double *known = onnx_peek(n, 0, &count);
+  if (!zero || from == NULL || to == NULL) return;
+  bool all = known != NULL;
+  for (int64_t i = 0; i < count && all; i++) all = known[i] == 0;
+  to->zero = from->zero || (all && count > 0);
+}
+
 static tn_status import_node(const onnx_use *n) {
   bool folded = false;
   if (strcmp(n->node->op, "Constant") == 0) return import_constant(n);
@@ -151,7 +85,9 @@ static tn_status import_node(const onnx_use *n) {
   if (row == NULL) return ONNX_REFUSE(n, "Tenon has no counterpart");
   for (int32_t i = 0; i < (row->operands > 0 ? row->operands : 1); i++)
     if (onnx_operand(n, i) == NULL) return ONNX_REFUSE(n, "operand %d is absent", i);
-  return onnx_row_apply(row, n);
+  TN_TRY(onnx_row_apply(row, n));
+  import_keep_zero(n);
+  return TN_OK;
 }
 
 static tn_status import_lose(const onnx_use *n) {
@@ -174,7 +110,7 @@ static tn_status import_step(onnx_import *m, int64_t i) {
   if (n.node->n_out == 0 || m->done.v[i]) return TN_OK;
   bool main = op == n.node->op, lost = import_is_lost(&n);
   if (!main || (lost && onnx_row_of(op) == NULL && !onnx_folds(op))) {
-    TN_TRY(import_miss(m, op, main ? "Tenon has no counterpart" : "an operator of another domain"));
+    TN_TRY(onnx_miss(m, op, main ? "Tenon has no counterpart" : "an operator of another domain"));
     return import_lose(&n);
   }
   if (lost) return import_lose(&n);
@@ -182,34 +118,32 @@ static tn_status import_step(onnx_import *m, int64_t i) {
   if (status == TN_OK) return TN_OK;
   if (status != TN_EUNSUPPORTED && status != TN_EINVAL)
     return tn_wrap(m->env, status, "node %lld, %s '%.100s'", (long long)i, op, n.node->name);
-  TN_TRY(import_miss(m, op, tn_error_text(m->env)));
+  TN_TRY(onnx_miss(m, op, tn_error_text(m->env)));
   tn_error_clear(m->env);
   return import_lose(&n);
 }
 
-/* Every output of the graph is a line. */
-static tn_status import_check_outputs(onnx_import *m) {
-  for (int64_t i = 0; i < m->file->n_outputs; i++) {
-    const onnx_value *value = onnx_find(m, m->file->outputs[i].name);
-    if (value->lost && m->missing.n > 0) continue;
-    if (value->lost || value->line == NULL)
-      TN_TRY(import_miss(m, "output",
-                         tn_arena_printf(&m->arena,
-                                         "'%.100s' is computed by no node, or does not depend on the input",
-                                         value->name)));
+/* Constants come first: a row looks at the nodes behind its own, too. */
+static tn_status import_constants(onnx_import *m) {
+  for (int64_t i = 0; i < m->file->n_nodes; i++) {
+    const tn_onnx_node *node = &m->file->nodes[i];
+    if (strcmp(node->op, "Constant") != 0 || node->domain[0] != '\0') continue;
+    TN_TRY(import_step(m, i));
+    m->done.v[i] = true;
   }
-  return m->file->n_outputs > 0 ? TN_OK : import_miss(m, "output", "the graph has none");
+  return TN_OK;
 }
 
-static tn_status import_nodes(onnx_import *m) {
-  TN_TRY(import_begin(m));
+static tn_status import_nodes(onnx_import *m, const tn_onnx_request *request) {
+  TN_TRY(onnx_begin(m, request));
   TN_TRY(import_count_uses(m));
+  TN_TRY(import_constants(m));
   for (int64_t i = 0; i < m->file->n_nodes; i++) {
     TN_TRY(tn_check_stop(m->env));
     TN_TRY(import_step(m, i));
   }
-  TN_TRY(import_check_outputs(m));
-  return m->missing.n == 0 ? TN_OK : import_tell(m);
+  TN_TRY(onnx_end(m));
+  return m->missing.n == 0 ? TN_OK : onnx_tell_missing(m);
 }
 
 /* ---- the call ---- */
@@ -224,43 +158,65 @@ static void import_free(onnx_import *m) {
   tn_vec_free(m->env, &m->weights);
   tn_vec_free(m->env, &m->missing);
   tn_vec_free(m->env, &m->done);
+  tn_vec_free(m->env, &m->inputs);
+  tn_vec_free(m->env, &m->outputs);
   tn_arena_free(&m->arena);
 }
 
-static tn_status import_write(onnx_import *m, const char *weights_path, const char *weights_name,
-                              tn_onnx_imported *made) {
-  TN_TRY(onnx_write_text(m, weights_name, &made->text));
+static tn_status import_write(onnx_import *m, const tn_onnx_request *request, tn_onnx_imported *made) {
+  TN_TRY(onnx_prune(m));
+  TN_TRY(onnx_write_text(m, request->weights_name, &made->text));
   made->nodes = m->file->n_nodes;
   made->lines = (int64_t)m->lines.n;
-  for (int32_t i = 0; i < tn_growing_states(m->model); i++) {
-    const tn_type *type;
-    tn_growing_state(m->model, i, &type);
-    made->parameters += tn_type_count(type);
+  made->whole = m->whole;
+  for (size_t i = 0; i < m->weights.n; i++) made->parameters += tn_type_count(&m->weights.v[i].tensor->type);
+  return m->weights.n > 0 ? onnx_write_weights(m, request->weights_path) : TN_OK;
+}
+
+typedef struct import_room {
+  tn_env *env;
+  tn_registry *registry;
+  struct tn_op_table *ops;
+  tn_onnx_file *file;
+} import_room;
+
+/* *again: the failure may be that the first dimension is no batch. */
+static tn_status import_try(const import_room *room, const tn_onnx_request *request, bool whole,
+                            tn_onnx_imported *made, bool *again) {
+  onnx_import m = {.env = room->env,
+                   .file = room->file,
+                   .whole = whole,
+                   .arena = tn_arena_new(room->env),
+                   .names = tn_name_index_new(room->env),
+                   .stems = tn_name_index_new(room->env)};
+  tn_status status =
+      tn_growing_create(room->env, room->registry, room->ops, whole ? 1 : ONNX_BATCH, &m.model);
+  if (status == TN_OK) {
+    status = import_nodes(&m, request);
+    *again = status == TN_EUNSUPPORTED && !whole && onnx_can_be_whole(&m);
+    if (status != TN_OK && m.missing.n == 0) tn_wrap(room->env, status, "%s", request->path);
   }
-  return m->weights.n > 0 ? onnx_write_weights(m, weights_path) : TN_OK;
+  if (status == TN_OK) status = import_write(&m, request, made);
+  import_free(&m);
+  return status;
 }
 
 tn_status tn_onnx_import(tn_env *env, tn_registry *registry, struct tn_op_table *ops,
                          const tn_onnx_request *request, tn_onnx_imported *made) {
   tn_onnx_file file;
+  bool again = false;
+  const import_room room = {env, registry, ops, &file};
   *made = (tn_onnx_imported){.text = NULL};
   tn_status status = tn_onnx_open(env, request->path, &file);
-  onnx_import m = {.env = env,
-                   .file = &file,
-                   .arena = tn_arena_new(env),
-                   .names = tn_name_index_new(env),
-                   .stems = tn_name_index_new(env)};
-  if (status == TN_OK) status = tn_growing_create(env, registry, ops, ONNX_BATCH, &m.model);
-  if (status == TN_OK) {
-    status = import_nodes(&m);
-    if (status != TN_OK && m.missing.n == 0) tn_wrap(env, status, "%s", request->path);
+  if (status == TN_OK) status = import_try(&room, request, false, made, &again);
+  if (again) {
+    tn_error_clear(env);
+    status = import_try(&room, request, true, made, &again);
   }
-  if (status == TN_OK) status = import_write(&m, request->weights_path, request->weights_name, made);
   if (status != TN_OK) {
     tn_release(env, made->text);
     made->text = NULL;
   }
-  import_free(&m);
   tn_onnx_close(&file);
   return status;
 }

@@ -1,20 +1,30 @@
 /* core/onnx/import.h: from nodes of ONNX to lines of the model language. Private to core/onnx.
  *
- *   import.c      walks the nodes and collects the operators that cannot be expressed
+ *   import.c      walks the nodes
+ *   inputs.c      inputs and outputs of the graph
  *   rows/         a row for each operator, in families: a template, or a function
- *   values.c      the values of the graph: lines, weights, known numbers; emitting of lines
+ *   values.c      the values of the graph: lines, weights, known numbers; attributes of nodes
+ *   lines.c       adding of lines
+ *   operands.c    operands as texts, and layers with parameters
+ *   missing.c     the operators that cannot be expressed
+ *   weights.c     parameters, and how they follow from tensors of the file
  *   texts.c       numbers and lists as the model language writes them
  *   fold.c        operators whose operands are known: arithmetic of shapes
  *   names.c       names of lines and paths of parameters
+ *   prune.c       leaves out lines that no output needs
  *   write.c       the configuration and its weights
  *
  * Every line is added to a growing model, which tells the types of its results. The batch of that model is
  * ONNX_BATCH, a prime that no real size is a multiple of, so a size that depends on the batch can be told
- * from the others. */
+ * from the others. A graph whose first dimension is no batch is imported whole: the batch is one sample,
+ * which has all dimensions of the inputs. */
 #pragma once
 
 #include "core/model/growing.h"
+#include "core/onnx/onnx.h"
 #include "core/onnx/onnx_file.h"
+
+#include <stdarg.h>
 
 enum { ONNX_BATCH = 7919, ONNX_MOST_KNOWN = 4096, ONNX_MOST_OPERANDS = 64 };
 
@@ -30,6 +40,10 @@ typedef struct onnx_value {
   int64_t user;   /* the last node that uses it */
   bool is_weight; /* the tensor is an initializer, and no constant of a node */
   bool is_output, lost;
+  bool zero;          /* all elements are 0, for any batch */
+  const char *lazy;   /* an expression, which becomes a line when the first one reads the value */
+  const char *turned; /* the line of which the value is the transpose of [1, 0, 2] */
+  int32_t data_type;  /* of the file; 0: unknown, where another line computed it */
 } onnx_value;
 
 /* A line: `names = expression` or `names: call <- operands`. */
@@ -46,8 +60,13 @@ typedef struct onnx_line {
 typedef struct onnx_weight {
   const char *path;
   const tn_onnx_tensor *tensor;
-  bool transposed; /* the last two dimensions are exchanged */
 } onnx_weight;
+
+/* An input of the model; its type is without the batch. */
+typedef struct onnx_input {
+  const char *name;
+  tn_type type;
+} onnx_input;
 
 /* An operator that cannot be expressed, once for each reason. */
 typedef struct onnx_missing {
@@ -65,18 +84,22 @@ typedef struct onnx_import {
   TN_VEC(onnx_line) lines;
   TN_VEC(onnx_weight) weights;
   TN_VEC(onnx_missing) missing;
-  TN_VEC(bool) done;       /* by node: another node's row has expressed it, too */
-  tn_name_index stems;     /* names of lines that were taken, */
-  TN_VEC(int32_t) numbers; /* and the last number behind each */
-  const char *input;       /* the line of the first input */
-  int64_t batch;           /* of the file; 0: it is not fixed */
+  TN_VEC(onnx_input) inputs;
+  TN_VEC(const char *) outputs; /* names of lines */
+  TN_VEC(bool) done;            /* by node: another node's row has expressed it, too */
+  tn_name_index stems;          /* names of lines that were taken, */
+  TN_VEC(int32_t) numbers;      /* and the last number behind each */
+  const char *input;            /* the line of the first input */
+  int64_t batch;                /* of the file; 0: it is not fixed */
+  bool whole;                   /* the batch is one sample, which has all dimensions of the inputs */
 } onnx_import;
 
 /* A parameter of a layer, and the tensor that it starts from. */
 typedef struct onnx_layer_weight {
-  const char *name; /* in the layer: weight */
-  const char *from; /* the tensor's value */
-  bool transposed;
+  const char *name;             /* in the layer: weight */
+  const char *from;             /* the tensor's value */
+  bool transposed;              /* the last two dimensions are exchanged */
+  const tn_onnx_tensor *tensor; /* another one in the place of the value's; NULL: there is none */
 } onnx_layer_weight;
 
 /* A node that a row expresses. */
@@ -90,6 +113,7 @@ typedef struct onnx_use {
 
 /* Texts in the arena; "" where memory is out, which the line then tells. */
 const char *onnx_print(const onnx_use *n, const char *format, ...) TN_PRINTF(2, 3);
+const char *onnx_print_all(const onnx_use *n, const char *format, va_list args);
 /* "[1, 2]", or "1" where all are equal and `one` asks for it. */
 const char *onnx_list_text(const onnx_use *n, const int64_t *list, int32_t count, bool one);
 /* The shortest decimal text of a number of 32 bits. */
@@ -105,22 +129,34 @@ const char *onnx_name(const onnx_use *n);
 const char *onnx_tidy(onnx_import *m, const char *text);
 /* The path of a layer with these weights. */
 const char *onnx_path(const onnx_use *n, const onnx_layer_weight *weights, int32_t n_weights);
+/* How many characters at the beginning of a text are a name of a line; 0: none. */
+size_t onnx_name_length(const char *text);
 /* The name itself, or with a number behind it, so that no line has it. */
 const char *onnx_unused(onnx_import *m, const char *name);
 
 /* ---- values.c ---- */
 
 /* The status of the failure that a call has recorded. */
-static inline tn_status onnx_failed(const onnx_use *n) { return n->m->env->record->code; }
+static inline tn_status onnx_failed(const onnx_use *n) {
+  tn_status code = n->m->env->record->code;
+  return code != TN_OK ? code : tn_failf(n->m->env, TN_EUNSUPPORTED, "its operands cannot be expressed");
+}
 /* TN_EUNSUPPORTED with the reason, for a row. */
 #define ONNX_REFUSE(n, ...) tn_failf((n)->m->env, TN_EUNSUPPORTED, __VA_ARGS__)
 
 /* The value with a name of the file, or NULL. Adding a value moves the others. */
 onnx_value *onnx_find(const onnx_import *m, const char *name);
 tn_status onnx_add_value(onnx_import *m, const onnx_value *value);
+/* Reads the elements of a small tensor into value->known. */
+tn_status onnx_look(onnx_import *m, onnx_value *value);
 /* Operand i; NULL: it is absent. */
 const onnx_value *onnx_operand(const onnx_use *n, int32_t i);
 bool onnx_has(const onnx_use *n, int32_t i);
+/* Whether another node, or the caller of the model, reads result k. */
+static inline bool onnx_wants(const onnx_use *n, int32_t k) {
+  return k < n->node->n_out && n->node->out[k][0] != '\0' && onnx_find(n->m, n->node->out[k]) != NULL;
+}
+static inline const tn_type *onnx_type(const onnx_use *n, int32_t i) { return &onnx_operand(n, i)->type; }
 /* The elements of an operand, `count` of them; NULL: they depend on the inputs of the model, or are many. */
 const double *onnx_peek(const onnx_use *n, int32_t i, int64_t *count);
 /* The same for an operand that a row needs; NULL with the reason recorded. */
@@ -131,6 +167,8 @@ const char *onnx_text_of(const onnx_use *n, int32_t i, bool number);
 /* The node's result k is this line's value of that name, or these elements. */
 tn_status onnx_bind(const onnx_use *n, int32_t k, const char *line);
 tn_status onnx_bind_known(const onnx_use *n, int32_t k, const tn_type *type, const double *known);
+/* The node's first result is this expression, which needs a line only if another one reads it. */
+tn_status onnx_bind_lazy(const onnx_use *n, const char *expression, const tn_type *type, const char *turned);
 /* The node's first result is operand i itself. */
 tn_status onnx_pass(const onnx_use *n, int32_t i);
 
@@ -138,8 +176,13 @@ tn_status onnx_pass(const onnx_use *n, int32_t i);
  * node's results to it. `call` has printf's format. */
 tn_status onnx_emit(const onnx_use *n, const char *const *operands, int32_t n_operands, const char *call, ...)
     TN_PRINTF(4, 5);
+/* The same for operands that are texts already, and a call that is kept. */
+tn_status onnx_emit_texts(const onnx_use *n, const char *const *operands, int32_t n_operands,
+                          const char *call);
 /* The same for a line that computes; texts of operands are in the expression. */
 tn_status onnx_compute(const onnx_use *n, const char *expression, ...) TN_PRINTF(2, 3);
+/* A line between that computes: its value's name, NULL: a failure. */
+const char *onnx_let(const onnx_use *n, const char *expression, ...) TN_PRINTF(2, 3);
 /* A line between: its value's name is returned, NULL: a failure. */
 const char *onnx_between(const onnx_use *n, const char *const *operands, int32_t n_operands, const char *call,
                          ...) TN_PRINTF(4, 5);
@@ -148,6 +191,9 @@ const char *onnx_between(const onnx_use *n, const char *const *operands, int32_t
  * itself, or of a later one that the layer computes, too. */
 tn_status onnx_layer(const onnx_use *n, int32_t input, const onnx_use *result,
                      const onnx_layer_weight *weights, int32_t n_weights, const char *call);
+/* Adds the line `names: call <- operands` of a layer with parameters; "a, b" are names of two results. */
+tn_status onnx_add_layer(onnx_import *m, const char *names, int32_t n_names, const char *const *operands,
+                         int32_t n_operands, const char *call);
 /* Whether an operand is a tensor of floats in the file, with this number of dimensions (-1: any), that a
  * layer can have as a parameter. */
 bool onnx_is_weight(const onnx_use *n, int32_t i, int32_t rank);
@@ -177,8 +223,57 @@ int32_t onnx_value_dtype(int32_t data_type);
 
 /* The number and type of ConstantOfShape. */
 tn_status onnx_filled(const onnx_use *n, double *number, int32_t *dtype);
+/* Whether a size depends on the batch. */
+static inline bool onnx_is_batch(const onnx_import *m, int64_t size) {
+  return !m->whole && size > 0 && size % ONNX_BATCH == 0;
+}
 /* "dim(image, 0)" for the batch, else the number. */
 const char *onnx_size_text(const onnx_use *n, int64_t size);
+
+/* The name of the line of a value, which gets one where it has none; NULL: a failure. */
+const char *onnx_line_of(const onnx_use *n, const char *name);
+/* Adds the line `name = expression` (lines.c). */
+tn_status onnx_add_line(onnx_import *m, const char *name, const char *expression);
+
+/* ---- inputs.c ---- */
+
+/* Adds the inputs and the tensors of the file. */
+tn_status onnx_begin(onnx_import *m, const tn_onnx_request *request);
+/* Whether the inputs can have a batch as their first dimension, and whether they can be taken whole. */
+bool onnx_can_be_batched(const onnx_import *m);
+bool onnx_can_be_whole(const onnx_import *m);
+/* Gives each output of the graph a line. */
+tn_status onnx_end(onnx_import *m);
+
+/* ---- missing.c ---- */
+
+/* Counts an operator that cannot be expressed. */
+tn_status onnx_miss(onnx_import *m, const char *op, const char *reason);
+/* TN_EUNSUPPORTED with all of them. */
+tn_status onnx_tell_missing(onnx_import *m);
+
+/* ---- weights.c ---- */
+
+/* A parameter at `path` with the elements of a tensor. */
+tn_status onnx_add_weight(onnx_import *m, const char *path, const tn_onnx_tensor *tensor);
+/* The tensor of a layer's parameter; NULL: memory is out. */
+const tn_onnx_tensor *onnx_weight_tensor(onnx_import *m, const onnx_layer_weight *weight);
+/* A tensor with these elements, which it keeps; NULL: memory is out. */
+const tn_onnx_tensor *onnx_make_tensor(onnx_import *m, const char *name, const tn_type *type,
+                                       const double *elements);
+/* Computes elements of f32 from those of another tensor. */
+typedef void (*onnx_shaping)(const void *how, const tn_type *from_type, const float *from, float *to);
+/* A tensor of f32 that follows from another one and has its name; NULL: memory is out. */
+const tn_onnx_tensor *onnx_derive(onnx_import *m, const tn_onnx_tensor *from, const tn_type *type,
+                                  onnx_shaping shape, const void *how);
+/* The tensor with its last two dimensions exchanged. */
+const tn_onnx_tensor *onnx_transposed(onnx_import *m, const tn_onnx_tensor *from);
+/* A line for these elements, which are not trained; NULL: a failure. */
+const char *onnx_buffer(const onnx_use *n, const char *name, const tn_type *type, const double *elements);
+/* The TensorProto.DataType of an operand; 0: unknown. */
+int32_t onnx_data_type(const onnx_use *n, int32_t i);
+/* The node's first result is a tensor. */
+tn_status onnx_bind_tensor(const onnx_use *n, const tn_onnx_tensor *tensor, bool is_weight);
 
 /* ---- fold.c ---- */
 
@@ -188,6 +283,14 @@ tn_status onnx_fold(const onnx_use *n, bool *folded);
 bool onnx_folds(const char *op);
 
 /* ---- rows/ ---- */
+
+/* The dimensions that Reshape, Flatten, Squeeze and Unsqueeze give to operand 0 (rows/shape.c). */
+tn_status onnx_new_dims(const onnx_use *n, int64_t dims[TN_MAX_RANK], int32_t *rank);
+/* The convolution of these operands by the node's attributes and a kernel of the shape of operand i:
+ * "op.conv2d(x, w, stride=2)"; NULL: a failure. */
+const char *onnx_conv_text(const onnx_use *n, int32_t i, const char *operands);
+/* Dimensions as op.reshape takes them: "[-1, 4]" where the first depends on the batch. NULL: a failure. */
+const char *onnx_dims_text(const onnx_use *n, const int64_t *dims, int32_t rank);
 
 typedef struct onnx_row {
   const char *op;
@@ -199,10 +302,15 @@ typedef struct onnx_row {
 } onnx_row;
 
 extern const onnx_row onnx_pointwise_rows[], onnx_shape_rows[], onnx_window_rows[], onnx_product_rows[],
-    onnx_norm_rows[], onnx_reduction_rows[];
+    onnx_norm_rows[], onnx_reduction_rows[], onnx_index_rows[], onnx_loss_rows[], onnx_attention_rows[],
+    onnx_recurrent_rows[], onnx_quantized_rows[], onnx_resize_rows[];
 /* The row of an operator of the main domain, or NULL. */
 const onnx_row *onnx_row_of(const char *op);
 tn_status onnx_row_apply(const onnx_row *row, const onnx_use *n);
+
+/* ---- prune.c ---- */
+
+tn_status onnx_prune(onnx_import *m);
 
 /* ---- write.c ---- */
 

@@ -106,11 +106,11 @@ const char *onnx_name(const onnx_use *n) {
 
 /* "layer1.0.conv1" of "layer1.0.conv1.weight"; NULL: the name of the tensor does not end so. */
 static const char *path_of_tensor(const onnx_use *n, const onnx_layer_weight *w) {
-  if (strstr(w->from, "::") != NULL) return NULL;
-  size_t all = strlen(w->from), end = strlen(w->name);
-  if (all <= end + 1 || strcmp(w->from + all - end, w->name) != 0 || w->from[all - end - 1] != '.')
-    return NULL;
-  const char *path = tn_arena_printf(&n->m->arena, "%.*s", (int)(all - end - 1), w->from);
+  const char *from = onnx_find(n->m, w->from)->tensor->name;
+  if (strstr(from, "::") != NULL) return NULL;
+  size_t all = strlen(from), end = strlen(w->name);
+  if (all <= end + 1 || strcmp(from + all - end, w->name) != 0 || from[all - end - 1] != '.') return NULL;
+  const char *path = tn_arena_printf(&n->m->arena, "%.*s", (int)(all - end - 1), from);
   return path != NULL ? onnx_tidy(n->m, path) : NULL;
 }
 
@@ -120,4 +120,12 @@ const char *onnx_path(const onnx_use *n, const onnx_layer_weight *weights, int32
     if (path != NULL && tn_growing_type(n->m->model, path) == NULL) return path;
   }
   return onnx_name(n);
+}
+
+size_t onnx_name_length(const char *text) {
+  size_t n = 0;
+  while (isalnum((unsigned char)text[n]) || text[n] == '_' ||
+         (n > 0 && text[n] == '.' && (isalnum((unsigned char)text[n + 1]) || text[n + 1] == '_')))
+    n++;
+  return n;
 }

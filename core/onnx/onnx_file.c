@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -59,6 +60,15 @@ static const onnx_type_row onnx_types[] = {
     [14] = {"complex64", TN_ANY, 0, 0, 0},
     [15] = {"complex128", TN_ANY, 0, 0, 0},
     [TN_ONNX_BFLOAT16] = {"bfloat16", TN_BF16, TN_PROTO_VARINT, 5, 2},
+    [TN_ONNX_FLOAT8E4M3FN] = {"float8e4m3fn", TN_F32, TN_PROTO_VARINT, 5, 1},
+    [TN_ONNX_FLOAT8E4M3FNUZ] = {"float8e4m3fnuz", TN_F32, TN_PROTO_VARINT, 5, 1},
+    [TN_ONNX_FLOAT8E5M2] = {"float8e5m2", TN_F32, TN_PROTO_VARINT, 5, 1},
+    [TN_ONNX_FLOAT8E5M2FNUZ] = {"float8e5m2fnuz", TN_F32, TN_PROTO_VARINT, 5, 1},
+    [TN_ONNX_UINT4] = {"uint4", TN_U8, TN_PROTO_VARINT, 5, 1},
+    [TN_ONNX_INT4] = {"int4", TN_I8, TN_PROTO_VARINT, 5, 1},
+    [TN_ONNX_FLOAT4E2M1] = {"float4e2m1", TN_F32, TN_PROTO_VARINT, 5, 1},
+    [TN_ONNX_UINT2] = {"uint2", TN_U8, TN_PROTO_VARINT, 5, 1},
+    [TN_ONNX_INT2] = {"int2", TN_I8, TN_PROTO_VARINT, 5, 1},
 };
 
 static const onnx_type_row *onnx_type_of(int32_t data_type) {
@@ -158,6 +168,14 @@ static tn_status onnx_attribute_tensor(tn_onnx_file *f, const tn_proto_field *fi
   return a->tensor != NULL ? onnx_read_tensor(f, field->bytes, a->tensor) : TN_ENOMEM;
 }
 
+/* A list of texts, with commas between. */
+static tn_status onnx_join_text(tn_onnx_file *f, const tn_proto_field *field, tn_onnx_attribute *a) {
+  const char *part = onnx_text(f, &field->bytes);
+  if (part == NULL) return TN_ENOMEM;
+  a->text = a->text[0] == '\0' ? part : tn_arena_printf(&f->arena, "%s,%s", a->text, part);
+  return a->text != NULL ? TN_OK : TN_ENOMEM;
+}
+
 static tn_status onnx_read_attribute(tn_onnx_file *f, tn_proto message, tn_onnx_attribute *a) {
   onnx_numbers numbers = {f, a, false};
   *a = (tn_onnx_attribute){.name = "", .text = ""};
@@ -170,6 +188,7 @@ static tn_status onnx_read_attribute(tn_onnx_file *f, tn_proto message, tn_onnx_
     case 5: TN_TRY(onnx_attribute_tensor(f, &field, a)); break;
     case 7: tn_proto_numbers(&field, TN_PROTO_32, onnx_take_float, &numbers); break;
     case 8: tn_proto_numbers(&field, TN_PROTO_VARINT, onnx_take_whole, &numbers); break;
+    case 9: TN_TRY(onnx_join_text(f, &field, a)); break;
     case 20: a->type = (int32_t)field.value; break;
     default: break;
     }
@@ -213,7 +232,7 @@ static int64_t onnx_read_dimension(tn_proto *message) {
   tn_proto_field field;
   while (tn_proto_next(message, &field))
     if (field.number == 1) size = (int64_t)field.value;
-  return size > 0 ? size : -1;
+  return size >= 0 ? size : -1;
 }
 
 static tn_status onnx_read_shape(tn_onnx_file *f, tn_proto message, tn_onnx_field *to) {
@@ -348,20 +367,77 @@ typedef struct onnx_contents {
   int64_t at, count;
 } onnx_contents;
 
+/* ---- elements of 8 bits and fewer ---- */
+
+/* A float of a sign, `exponent` and `mantissa` bits. Without infinities the largest codes are numbers but for
+ * NaN: that of all ones, or with `unsigned zero` that of the sign alone, whose bias is one more. */
+typedef struct onnx_small_float {
+  int32_t data_type, exponent, mantissa, bias;
+  bool infinities, unsigned_zero;
+} onnx_small_float;
+
+static const onnx_small_float onnx_small_floats[] = {
+    {TN_ONNX_FLOAT8E4M3FN, 4, 3, 7, false, false}, {TN_ONNX_FLOAT8E4M3FNUZ, 4, 3, 8, false, true},
+    {TN_ONNX_FLOAT8E5M2, 5, 2, 15, true, false},   {TN_ONNX_FLOAT8E5M2FNUZ, 5, 2, 16, false, true},
+    {TN_ONNX_FLOAT4E2M1, 2, 1, 1, false, false},
+};
+
+static float onnx_small_value(const onnx_small_float *s, uint32_t code) {
+  uint32_t bits = (uint32_t)(s->exponent + s->mantissa), rest = code & ((1U << bits) - 1);
+  int32_t exponent = (int32_t)(rest >> s->mantissa), top = (1 << s->exponent) - 1;
+  double fraction = (double)(rest & ((1U << s->mantissa) - 1)) / (1 << s->mantissa);
+  double sign = code >> bits & 1 ? -1 : 1;
+  if (s->unsigned_zero && rest == 0 && sign < 0) return NAN;
+  if (s->infinities && exponent == top) return fraction == 0 ? (float)(sign * HUGE_VAL) : NAN;
+  if (!s->unsigned_zero && bits == 7 && rest == 127) return NAN;
+  double size = exponent == 0 ? ldexp(fraction, 1 - s->bias) : ldexp(1 + fraction, exponent - s->bias);
+  return (float)(sign * size);
+}
+
+/* Bits of an element in contents that are packed. */
+static int32_t onnx_packed_bits(int32_t data_type) {
+  bool half = data_type == TN_ONNX_UINT4 || data_type == TN_ONNX_INT4 || data_type == TN_ONNX_FLOAT4E2M1;
+  return half ? 4 : data_type == TN_ONNX_UINT2 || data_type == TN_ONNX_INT2 ? 2 : 8;
+}
+
+/* Bits of an element as those of its Tenon type. */
+static uint64_t onnx_widen(int32_t data_type, uint64_t value) {
+  uint32_t bits = 0;
+  if (data_type == TN_ONNX_INT16) return (uint64_t)(int64_t)(int16_t)value;
+  if (data_type == TN_ONNX_INT4) return (uint64_t)(int64_t)((int64_t)(value << 60) >> 60);
+  if (data_type == TN_ONNX_INT2) return (uint64_t)(int64_t)((int64_t)(value << 62) >> 62);
+  for (size_t i = 0; i < sizeof onnx_small_floats / sizeof *onnx_small_floats; i++) {
+    if (onnx_small_floats[i].data_type != data_type) continue;
+    float number = onnx_small_value(&onnx_small_floats[i], (uint32_t)value);
+    memcpy(&bits, &number, sizeof bits);
+    return bits;
+  }
+  return value;
+}
+
 /* One element, given by its bits. Narrower whole numbers are extended by their sign. */
 static void onnx_put(void *context, uint64_t value) {
   onnx_contents *c = context;
   size_t size = tn_dtype_size(c->dtype);
   if (c->at < c->count) {
-    if (c->data_type == TN_ONNX_INT16) value = (uint64_t)(int64_t)(int16_t)value;
+    value = onnx_widen(c->data_type, value);
     memcpy(c->to + (size_t)c->at * size, &value, size);
   }
   c->at++;
 }
 
+/* A byte with several elements, the first in its lowest bits; those behind the last element are padding. */
+static void onnx_put_packed(void *context, uint64_t byte) {
+  onnx_contents *c = context;
+  int32_t bits = onnx_packed_bits(c->data_type);
+  for (int32_t at = 0; at < 8; at += bits)
+    if (bits == 8 || c->at < c->count || at == 0) onnx_put(c, byte >> at & ((1U << bits) - 1));
+}
+
 static void onnx_put_raw(onnx_contents *c, tn_proto bytes) {
   uint64_t value = 0;
-  if (c->row->size == tn_dtype_size(c->dtype)) {
+  bool packed = onnx_packed_bits(c->data_type) < 8;
+  if (c->row->size == tn_dtype_size(c->dtype) && !packed) {
     size_t count = tn_proto_left(&bytes), room = (size_t)c->count * c->row->size;
     memcpy(c->to, bytes.at, count < room ? count : room);
     c->at = (int64_t)(count / c->row->size) + (count % c->row->size != 0);
@@ -370,7 +446,10 @@ static void onnx_put_raw(onnx_contents *c, tn_proto bytes) {
   while (tn_proto_left(&bytes) >= c->row->size) {
     memcpy(&value, bytes.at, c->row->size);
     bytes.at += c->row->size;
-    onnx_put(c, value);
+    if (packed)
+      onnx_put_packed(c, value);
+    else
+      onnx_put(c, value);
   }
 }
 
@@ -381,7 +460,7 @@ static tn_status onnx_read_elsewhere(tn_onnx_file *f, const tn_onnx_tensor *t, o
   char *folder = tn_path_folder(f->env, f->path);
   char *path = folder != NULL ? tn_path_join(f->env, folder, t->location) : NULL;
   tn_input input = {.fd = -1};
-  size_t bytes = (size_t)c->count * c->row->size;
+  size_t bytes = ((size_t)c->count * c->row->size * (size_t)onnx_packed_bits(t->data_type) + 7) / 8;
   tn_status status = path != NULL ? tn_input_open(f->env, path, &input) : TN_ENOMEM;
   uint8_t *raw = status == TN_OK ? tn_alloc(f->env, bytes + 1) : NULL;
   if (status == TN_OK && raw == NULL) status = TN_ENOMEM;
@@ -402,12 +481,14 @@ tn_status tn_onnx_tensor_read(tn_onnx_file *f, const tn_onnx_tensor *t, void *to
   if (t->type.dtype == TN_ANY)
     return tn_failf(f->env, TN_EUNSUPPORTED, "%s: tensor '%s' is of %s, which Tenon lacks", f->path, t->name,
                     tn_onnx_type_name(t->data_type));
+  if (t->make != NULL) return t->make(f, t, to);
   tn_proto message = t->message;
   tn_proto_field field;
   while (t->location == NULL && tn_proto_next(&message, &field)) {
     if (field.number == 9 && field.form == TN_PROTO_BYTES) onnx_put_raw(&c, field.bytes);
     if (field.number == c.row->number && field.number != 9)
-      tn_proto_numbers(&field, c.row->form, onnx_put, &c);
+      tn_proto_numbers(&field, c.row->form, onnx_packed_bits(t->data_type) < 8 ? onnx_put_packed : onnx_put,
+                       &c);
   }
   if (t->location != NULL) TN_TRY(onnx_read_elsewhere(f, t, &c));
   if (c.at == c.count) return TN_OK;

@@ -21,25 +21,40 @@ enum {
   TN_ONNX_DOUBLE = 11,
   TN_ONNX_UINT32 = 12,
   TN_ONNX_UINT64 = 13,
-  TN_ONNX_BFLOAT16 = 16
+  TN_ONNX_BFLOAT16 = 16,
+  TN_ONNX_FLOAT8E4M3FN = 17,
+  TN_ONNX_FLOAT8E4M3FNUZ = 18,
+  TN_ONNX_FLOAT8E5M2 = 19,
+  TN_ONNX_FLOAT8E5M2FNUZ = 20,
+  TN_ONNX_UINT4 = 21,
+  TN_ONNX_INT4 = 22,
+  TN_ONNX_FLOAT4E2M1 = 23,
+  TN_ONNX_UINT2 = 25,
+  TN_ONNX_INT2 = 26
 };
 enum { TN_ONNX_MOST_NODES = 100000 };
 
-typedef struct tn_onnx_tensor {
+typedef struct tn_onnx_file tn_onnx_file;
+typedef struct tn_onnx_tensor tn_onnx_tensor;
+
+struct tn_onnx_tensor {
   const char *name;
   int32_t data_type;     /* TN_ONNX_... */
   tn_type type;          /* dtype TN_ANY: Tenon has no such element type */
   tn_proto message;      /* of the tensor, for its contents */
   const char *location;  /* of its contents, a file beside the model; NULL: they are in the model */
   int64_t offset, bytes; /* of that file; bytes -1: up to its end */
-} tn_onnx_tensor;
+  /* Writes elements that are in no file, but follow from `how`; NULL: they are in a file. */
+  tn_status (*make)(tn_onnx_file *file, const tn_onnx_tensor *tensor, void *to);
+  const void *how;
+};
 
 typedef struct tn_onnx_attribute {
   const char *name;
   int32_t type; /* AttributeProto.AttributeType */
   double number;
   int64_t whole;
-  const char *text;
+  const char *text; /* of a list of texts: all of them, with commas between */
   int64_t *wholes;
   double *numbers;
   int32_t n_wholes, n_numbers;
@@ -61,7 +76,7 @@ typedef struct tn_onnx_field {
   tn_type type;
 } tn_onnx_field;
 
-typedef struct tn_onnx_file {
+struct tn_onnx_file {
   tn_env *env;
   tn_arena arena;
   const char *path;
@@ -73,7 +88,7 @@ typedef struct tn_onnx_file {
   tn_onnx_tensor *initializers;
   tn_onnx_field *inputs, *outputs;
   int64_t n_nodes, n_initializers, n_inputs, n_outputs;
-} tn_onnx_file;
+};
 
 /* TN_EIO: the file cannot be read; TN_EINVAL: it is no model of ONNX, or damaged. The caller closes it, after
  * a failure, too. */

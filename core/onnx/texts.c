@@ -5,14 +5,23 @@
 
 #include "core/onnx/import.h"
 
+const char *onnx_print_all(const onnx_use *n, const char *format, va_list args) {
+  va_list again;
+  va_copy(again, args);
+  int length = vsnprintf(NULL, 0, format, again);
+  va_end(again);
+  char *text = length >= 0 ? tn_arena_alloc(&n->m->arena, (size_t)length + 1) : NULL;
+  if (text == NULL) return "";
+  vsnprintf(text, (size_t)length + 1, format, args);
+  return text;
+}
+
 const char *onnx_print(const onnx_use *n, const char *format, ...) {
   va_list args;
-  char text[1024];
   va_start(args, format);
-  int length = vsnprintf(text, sizeof text, format, args);
+  const char *text = onnx_print_all(n, format, args);
   va_end(args);
-  const char *kept = length >= 0 && (size_t)length < sizeof text ? tn_arena_strdup(&n->m->arena, text) : NULL;
-  return kept != NULL ? kept : "";
+  return text;
 }
 
 const char *onnx_list_text(const onnx_use *n, const int64_t *list, int32_t count, bool one) {
@@ -29,6 +38,7 @@ const char *onnx_list_text(const onnx_use *n, const int64_t *list, int32_t count
 const char *onnx_float_text(const onnx_use *n, double value) {
   char text[32];
   if (isinf(value)) return value > 0 ? "inf" : "-inf";
+  if (value == nearbyint(value) && fabs(value) < 1e7) return onnx_print(n, "%.0f", value == 0 ? 0 : value);
   for (int digits = 1; digits <= 9; digits++) {
     snprintf(text, sizeof text, "%.*g", digits, value);
     if ((float)strtod(text, NULL) == (float)value) break;

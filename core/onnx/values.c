@@ -1,7 +1,6 @@
 /* core/onnx/values.c: see import.h. */
 #include <ctype.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "core/base/element.h"
@@ -39,13 +38,10 @@ const onnx_value *onnx_operand(const onnx_use *n, int32_t i) {
 
 bool onnx_has(const onnx_use *n, int32_t i) { return i < n->node->n_in && n->node->in[i][0] != '\0'; }
 
-/* Reads a small tensor. */
-static tn_status value_look(onnx_import *m, onnx_value *value) {
+tn_status onnx_look(onnx_import *m, onnx_value *value) {
   const tn_onnx_tensor *t = value->tensor;
   int64_t count = tn_type_count(&t->type);
-  if (count > ONNX_MOST_KNOWN || t->type.dtype == TN_ANY || t->type.dtype == TN_F16 ||
-      t->type.dtype == TN_BF16)
-    return TN_OK;
+  if (count > ONNX_MOST_KNOWN || t->type.dtype == TN_ANY) return TN_OK;
   void *data = tn_arena_alloc(&m->arena, tn_type_bytes(&t->type) + 1);
   double *known = tn_arena_alloc(&m->arena, (size_t)count * sizeof *known + 1);
   if (data == NULL || known == NULL) return TN_ENOMEM;
@@ -58,133 +54,27 @@ static tn_status value_look(onnx_import *m, onnx_value *value) {
 const double *onnx_peek(const onnx_use *n, int32_t i, int64_t *count) {
   onnx_value *value = i < n->node->n_in ? onnx_find(n->m, n->node->in[i]) : NULL;
   if (value == NULL) return NULL;
-  if (value->known == NULL && value->tensor != NULL && value_look(n->m, value) != TN_OK)
+  if (value->known == NULL && value->tensor != NULL && onnx_look(n->m, value) != TN_OK)
     tn_error_clear(n->m->env);
   *count = tn_type_count(&value->type);
   return value->known;
 }
 
+static bool value_is_input(const onnx_use *n, int32_t i) {
+  for (int64_t k = 0; k < n->m->file->n_inputs; k++)
+    if (strcmp(n->m->file->inputs[k].name, n->node->in[i]) == 0) return true;
+  return false;
+}
+
 const double *onnx_known(const onnx_use *n, int32_t i, int64_t *count) {
   const double *known = onnx_peek(n, i, count);
-  if (known == NULL) ONNX_REFUSE(n, "operand %d depends on the inputs of the model", i);
+  if (known == NULL && value_is_input(n, i))
+    ONNX_REFUSE(
+        n, "operand %d is the input '%.100s', expected known numbers; give them: --constant %.100s=FILE.npy",
+        i, n->node->in[i], n->node->in[i]);
+  else if (known == NULL)
+    ONNX_REFUSE(n, "operand %d depends on the inputs of the model", i);
   return known;
-}
-
-/* ---- lines ---- */
-
-static tn_status line_add(onnx_import *m, const onnx_line *line) {
-  tn_text text = tn_text_new(m->env);
-  tn_text_addf(&text, line->computes ? "%s = %s" : "%s: %s", line->names, line->call);
-  for (int32_t i = 0; i < line->n_operands; i++)
-    tn_text_addf(&text, "%s%s", i == 0 ? " <- " : ", ", line->operands[i]);
-  tn_status status = text.failed ? TN_ENOMEM : tn_growing_line(m->model, text.v);
-  tn_text_free(&text);
-  return status == TN_OK ? tn_vec_push(m->env, &m->lines, *line) : status;
-}
-
-/* The texts of operands: those given, or all of the node. */
-static tn_status line_operands(const onnx_use *n, const char *const *given, int32_t count, onnx_line *line) {
-  int32_t all = given != NULL ? count : n->node->n_in;
-  line->operands = tn_arena_alloc(&n->m->arena, (size_t)all * sizeof *line->operands + 1);
-  if (line->operands == NULL) return TN_ENOMEM;
-  for (int32_t i = 0; i < all; i++) {
-    const char *text = given != NULL ? given[i] : onnx_text_of(n, i, true);
-    if (text == NULL) return onnx_failed(n);
-    line->operands[line->n_operands++] = text;
-  }
-  return TN_OK;
-}
-
-/* The names of a line with a name for each result of the node. */
-static tn_status line_names(const onnx_use *n, onnx_line *line, const char **names) {
-  tn_text text = tn_text_new(n->m->env);
-  const char *stem = onnx_name(n);
-  int32_t last = 0;
-  for (int32_t k = 0; k < n->node->n_out; k++)
-    if (n->node->out[k][0] != '\0') last = k;
-  for (int32_t k = 0; k <= last && stem != NULL; k++) {
-    names[k] = k == 0 ? stem : onnx_unused(n->m, onnx_print(n, "%s_%d", stem, k));
-    tn_text_addf(&text, "%s%s", k > 0 ? ", " : "", names[k]);
-  }
-  line->n_names = last + 1;
-  line->names = text.v != NULL ? tn_arena_strdup(&n->m->arena, text.v) : NULL;
-  tn_text_free(&text);
-  return line->names != NULL ? TN_OK : TN_ENOMEM;
-}
-
-static tn_status line_bind(const onnx_use *n, const onnx_line *line, const char *const *names) {
-  for (int32_t k = 0; k < line->n_names; k++)
-    if (n->node->out[k][0] != '\0') TN_TRY(onnx_bind(n, k, names[k]));
-  return TN_OK;
-}
-
-static tn_status line_emit(const onnx_use *n, onnx_line *line, const char *const *operands, int32_t count) {
-  const char *names[ONNX_MOST_OPERANDS];
-  if (line->call == NULL) return TN_ENOMEM;
-  if (n->node->n_out > ONNX_MOST_OPERANDS || n->node->n_in > ONNX_MOST_OPERANDS)
-    return ONNX_REFUSE(n, "more than %d operands or results", ONNX_MOST_OPERANDS);
-  if (!line->computes) TN_TRY(line_operands(n, operands, count, line));
-  TN_TRY(line_names(n, line, names));
-  TN_TRY(line_add(n->m, line));
-  return line_bind(n, line, names);
-}
-
-static const char *line_call(const onnx_use *n, const char *format, va_list args) {
-  va_list again;
-  va_copy(again, args);
-  int length = vsnprintf(NULL, 0, format, again);
-  va_end(again);
-  char *call = length >= 0 ? tn_arena_alloc(&n->m->arena, (size_t)length + 1) : NULL;
-  if (call != NULL) vsnprintf(call, (size_t)length + 1, format, args);
-  return call;
-}
-
-tn_status onnx_emit(const onnx_use *n, const char *const *operands, int32_t count, const char *call, ...) {
-  va_list args;
-  va_start(args, call);
-  onnx_line line = {.call = line_call(n, call, args)};
-  va_end(args);
-  return line_emit(n, &line, operands, count);
-}
-
-tn_status onnx_compute(const onnx_use *n, const char *expression, ...) {
-  va_list args;
-  va_start(args, expression);
-  onnx_line line = {.call = line_call(n, expression, args), .computes = true};
-  va_end(args);
-  return line_emit(n, &line, NULL, 0);
-}
-
-const char *onnx_between(const onnx_use *n, const char *const *operands, int32_t count, const char *call,
-                         ...) {
-  va_list args;
-  va_start(args, call);
-  onnx_line line = {.call = line_call(n, call, args), .n_names = 1, .names = onnx_name(n)};
-  va_end(args);
-  if (line.call == NULL || line.names == NULL || line_operands(n, operands, count, &line) != TN_OK)
-    return NULL;
-  return line_add(n->m, &line) == TN_OK ? line.names : NULL;
-}
-
-/* ---- weights ---- */
-
-static tn_status weight_add(onnx_import *m, const char *path, const tn_onnx_tensor *tensor, bool transposed) {
-  const onnx_weight weight = {path, tensor, transposed};
-  return path != NULL ? tn_vec_push(m->env, &m->weights, weight) : TN_ENOMEM;
-}
-
-tn_status onnx_layer(const onnx_use *n, int32_t input, const onnx_use *result,
-                     const onnx_layer_weight *weights, int32_t n_weights, const char *call) {
-  onnx_import *m = n->m;
-  const char *path = onnx_path(n, weights, n_weights), *text = onnx_text_of(n, input, false);
-  onnx_line line = {.names = path, .n_names = 1, .call = call, .has_weights = true};
-  if (path == NULL || text == NULL) return onnx_failed(n);
-  TN_TRY(line_operands(n, &text, 1, &line));
-  TN_TRY(line_add(m, &line));
-  for (int32_t i = 0; i < n_weights; i++)
-    TN_TRY(weight_add(m, tn_arena_printf(&m->arena, "%s.%s", path, weights[i].name),
-                      onnx_find(m, weights[i].from)->tensor, weights[i].transposed));
-  return onnx_bind(result, 0, path);
 }
 
 bool onnx_is_weight(const onnx_use *n, int32_t i, int32_t rank) {
@@ -193,90 +83,18 @@ bool onnx_is_weight(const onnx_use *n, int32_t i, int32_t rank) {
          (rank < 0 || value->type.rank == rank);
 }
 
-/* A line for a tensor: a parameter, or a buffer, which is not trained. The model keeps floats; others are
- * cast. */
-static const char *value_store(const onnx_use *n, const onnx_value *value) {
-  onnx_import *m = n->m;
-  const tn_onnx_tensor *t = value->tensor;
-  bool trained = value->is_weight && value->type.dtype == TN_F32;
-  const char *name = onnx_unused(m, onnx_tidy(m, value->name));
-  onnx_line line = {.names = name, .n_names = 1, .has_weights = true};
-  line.call = onnx_print(n, "%s(%s)", trained ? "param" : "buffer",
-                         onnx_list_text(n, t->type.dims, t->type.rank, false));
-  if (name == NULL || line_add(m, &line) != TN_OK || weight_add(m, name, t, false) != TN_OK) return NULL;
-  if (value->type.dtype == TN_F32) return name;
-  return onnx_between(n, &name, 1, "cast(to=%s)", tn_dtype_name(value->type.dtype));
-}
-
-/* A line for known numbers: equal ones, or those of a range. */
-static const char *value_write(const onnx_use *n, const onnx_value *value) {
-  int64_t count = tn_type_count(&value->type);
-  const double *v = value->known, step = count > 1 ? v[1] - v[0] : 0;
-  const char *dtype = tn_dtype_name(value->type.dtype);
-  bool even = value->type.rank == 1 || step == 0;
-  onnx_line line = {.n_names = 1, .names = onnx_unused(n->m, onnx_tidy(n->m, value->name)), .computes = true};
-  for (int64_t i = 1; i < count; i++) even = even && v[i] - v[i - 1] == step;
-  if (!even || count == 0) {
-    ONNX_REFUSE(n, "a list of known numbers as an operand");
-    return NULL;
-  }
-  const char *dims = onnx_list_text(n, value->type.dims, value->type.rank, false);
-  if (step == 0)
-    line.call = onnx_print(n, "full(%s, %s, dtype=%s)", dims, onnx_float_text(n, v[0]), dtype);
-  else
-    line.call = onnx_print(n, "iota(%s, dtype=%s) * %s + %s", dims, dtype, onnx_float_text(n, step),
-                           onnx_float_text(n, v[0]));
-  return line.names != NULL && line_add(n->m, &line) == TN_OK ? line.names : NULL;
-}
-
-/* A value gets its line when the first one reads it. */
-static const char *value_line(const onnx_use *n, const char *name) {
-  const onnx_value *value = onnx_find(n->m, name);
-  const char *line = value->tensor != NULL ? value_store(n, value) : value_write(n, value);
-  return onnx_find(n->m, name)->line = line;
-}
-
 tn_status onnx_filled(const onnx_use *n, double *number, int32_t *dtype) {
   const tn_onnx_attribute *a = onnx_attribute(n, "value");
   *number = 0;
   *dtype = TN_F32;
   if (a == NULL || a->tensor == NULL) return TN_OK;
   onnx_value value = {.tensor = a->tensor, .type = a->tensor->type};
-  TN_TRY(value_look(n->m, &value));
+  TN_TRY(onnx_look(n->m, &value));
   if (value.known == NULL || tn_type_count(&value.type) != 1)
     return ONNX_REFUSE(n, "a filled array of an unknown number");
   *number = value.known[0];
   *dtype = onnx_value_dtype(a->tensor->data_type);
   return TN_OK;
-}
-
-const char *onnx_size_text(const onnx_use *n, int64_t size) {
-  return size == ONNX_BATCH ? onnx_print(n, "dim(%s, 0)", n->m->input)
-                            : onnx_print(n, "%lld", (long long)size);
-}
-
-/* Whether all elements are one number that the language can write. */
-static bool value_is_number(const onnx_use *n, int32_t i, double *number) {
-  int64_t count;
-  const onnx_value *value = onnx_operand(n, i);
-  if (value->line != NULL || tn_type_count(&value->type) != 1) return false;
-  const double *known = onnx_peek(n, i, &count);
-  *number = known != NULL ? known[0] : 0;
-  return known != NULL && !isnan(known[0]);
-}
-
-const char *onnx_text_of(const onnx_use *n, int32_t i, bool number) {
-  double one;
-  onnx_value *value = i < n->node->n_in ? onnx_find(n->m, n->node->in[i]) : NULL;
-  if (value == NULL) {
-    ONNX_REFUSE(n, "operand %d is absent", i);
-    return NULL;
-  }
-  if (number && value_is_number(n, i, &one)) {
-    bool whole = value->type.dtype != TN_F32;
-    return whole ? onnx_print(n, "%.0f", one) : onnx_float_text(n, one);
-  }
-  return value->line != NULL ? value->line : value_line(n, value->name);
 }
 
 /* ---- results ---- */
@@ -285,6 +103,11 @@ tn_status onnx_bind(const onnx_use *n, int32_t k, const char *line) {
   const tn_type *type = tn_growing_type(n->m->model, line);
   if (type == NULL) return tn_failf(n->m->env, TN_EINTERNAL, "line '%s' has no value", line);
   return onnx_add_value(n->m, &(onnx_value){.name = n->node->out[k], .line = line, .type = *type});
+}
+
+tn_status onnx_bind_lazy(const onnx_use *n, const char *expression, const tn_type *type, const char *turned) {
+  return onnx_add_value(
+      n->m, &(onnx_value){.name = n->node->out[0], .lazy = expression, .type = *type, .turned = turned});
 }
 
 tn_status onnx_bind_known(const onnx_use *n, int32_t k, const tn_type *type, const double *known) {

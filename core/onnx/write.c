@@ -1,5 +1,4 @@
 /* core/onnx/write.c: the lines as text, as a person would write them, and the file of weights. */
-#include <ctype.h>
 #include <string.h>
 
 #include "core/base/element.h"
@@ -28,14 +27,17 @@ static tn_status write_use(write_work *w, const char *name, size_t n) {
 /* The names in an expression. */
 static tn_status write_scan(write_work *w, const char *at) {
   while (*at != '\0') {
-    size_t n = 0;
-    while (isalnum((unsigned char)at[n]) || at[n] == '_' ||
-           (n > 0 && at[n] == '.' && (isalnum((unsigned char)at[n + 1]) || at[n + 1] == '_')))
-      n++;
+    size_t n = onnx_name_length(at);
     if (n > 0) TN_TRY(write_use(w, at, n));
     at += n > 0 ? n : 1;
   }
   return TN_OK;
+}
+
+/* Whether the output is the value of the last line, and so needs no name. */
+static bool write_ends(const onnx_import *m) {
+  return m->outputs.n == 1 && m->lines.n > 0 &&
+         strcmp(m->lines.v[m->lines.n - 1].names, m->outputs.v[0]) == 0;
 }
 
 static tn_status write_count(write_work *w) {
@@ -49,15 +51,10 @@ static tn_status write_count(write_work *w) {
   for (size_t i = 0; i < m->lines.n; i++) {
     const onnx_line *line = &m->lines.v[i];
     if (line->computes) TN_TRY(write_scan(w, line->call));
-    for (int32_t k = 0; k < line->n_operands; k++)
-      TN_TRY(write_use(w, line->operands[k], strlen(line->operands[k])));
+    for (int32_t k = 0; k < line->n_operands; k++) TN_TRY(write_scan(w, line->operands[k]));
   }
-  for (int64_t i = 0; i < m->file->n_outputs; i++) {
-    const char *name = onnx_find(m, m->file->outputs[i].name)->line;
-    bool last =
-        m->file->n_outputs == 1 && m->lines.n > 0 && strcmp(m->lines.v[m->lines.n - 1].names, name) == 0;
-    if (!last) TN_TRY(write_use(w, name, strlen(name)));
-  }
+  for (size_t i = 0; i < m->outputs.n && !write_ends(m); i++)
+    TN_TRY(write_use(w, m->outputs.v[i], strlen(m->outputs.v[i])));
   return TN_OK;
 }
 
@@ -106,27 +103,23 @@ static void write_line(write_work *w, size_t i) {
 
 static void write_inputs(write_work *w) {
   const onnx_import *m = w->m;
-  const char *lead = "inputs = ";
-  for (int64_t i = 0; i < m->file->n_inputs; i++) {
-    const onnx_value *value = onnx_find(m, m->file->inputs[i].name);
-    if (value == NULL || value->tensor != NULL) continue;
-    tn_text_addf(&w->text, "%s%s: %s[", lead, value->line, tn_dtype_name(value->type.dtype));
-    for (int32_t k = 1; k < value->type.rank; k++)
-      tn_text_addf(&w->text, "%s%lld", k > 1 ? ", " : "", (long long)value->type.dims[k]);
+  for (size_t i = 0; i < m->inputs.n; i++) {
+    const onnx_input *input = &m->inputs.v[i];
+    tn_text_addf(&w->text, "%s%s: %s[", i == 0 ? "inputs = " : ", ", input->name,
+                 tn_dtype_name(input->type.dtype));
+    for (int32_t k = 0; k < input->type.rank; k++)
+      tn_text_addf(&w->text, "%s%lld", k > 0 ? ", " : "", (long long)input->type.dims[k]);
     tn_text_add(&w->text, "]");
-    lead = ", ";
   }
   tn_text_add(&w->text, "\n");
 }
 
 static void write_outputs(write_work *w) {
   const onnx_import *m = w->m;
-  const char *first = onnx_find(m, m->file->outputs[0].name)->line;
-  bool last = m->lines.n > 0 && strcmp(m->lines.v[m->lines.n - 1].names, first) == 0;
-  if (m->file->n_outputs == 1 && last) return;
+  if (write_ends(m)) return;
   tn_text_add(&w->text, "outputs = ");
-  for (int64_t i = 0; i < m->file->n_outputs; i++)
-    tn_text_addf(&w->text, "%s%s", i > 0 ? ", " : "", onnx_find(m, m->file->outputs[i].name)->line);
+  for (size_t i = 0; i < m->outputs.n; i++)
+    tn_text_addf(&w->text, "%s%s", i > 0 ? ", " : "", m->outputs.v[i]);
   tn_text_add(&w->text, "\n");
 }
 
@@ -143,7 +136,8 @@ static void write_heading(write_work *w) {
   write_plain(w, slash != NULL ? slash + 1 : f->path, 200);
   tn_text_addf(&w->text, " of ONNX, opset %lld, by ", (long long)f->opset);
   write_plain(w, f->producer[0] != '\0' ? f->producer : "an unknown exporter", 60);
-  tn_text_add(&w->text, "\n\n");
+  tn_text_add(&w->text,
+              w->m->whole ? "\n# A batch is one sample, which has all dimensions of the file.\n\n" : "\n\n");
 }
 
 static tn_status write_model(write_work *w, const char *weights) {
@@ -172,11 +166,6 @@ tn_status onnx_write_text(onnx_import *m, const char *weights, char **text) {
 
 /* ---- weights ---- */
 
-static void weight_transpose(const float *from, float *to, int64_t rows, int64_t columns) {
-  for (int64_t i = 0; i < rows; i++)
-    for (int64_t k = 0; k < columns; k++) to[k * rows + i] = from[i * columns + k];
-}
-
 /* Parameters are f32 in the model. */
 static void weight_to_float(const onnx_weight *w, const void *from, float *to) {
   int64_t count = tn_type_count(&w->tensor->type);
@@ -187,12 +176,11 @@ static tn_status weight_append(onnx_import *m, const onnx_weight *w, tn_safetens
   const tn_type *type = &w->tensor->type;
   size_t count = (size_t)tn_type_count(type);
   void *from = tn_alloc(m->env, tn_type_bytes(type) + 1);
-  float *to = tn_alloc(m->env, (w->transposed ? 2 : 1) * count * sizeof *to + 1);
+  float *to = tn_alloc(m->env, count * sizeof *to + 1);
   tn_status status = from != NULL && to != NULL ? tn_onnx_tensor_read(m->file, w->tensor, from) : TN_ENOMEM;
   if (status == TN_OK) {
     weight_to_float(w, from, to);
-    if (w->transposed) weight_transpose(to, to + count, type->dims[0], type->dims[1]);
-    status = tn_safetensors_append(writer, w->transposed ? to + count : to, count * sizeof *to);
+    status = tn_safetensors_append(writer, to, count * sizeof *to);
   }
   tn_release(m->env, from);
   tn_release(m->env, to);
@@ -210,9 +198,6 @@ static tn_status weights_append(onnx_import *m, tn_safetensors_writer *writer) {
 static void weight_name(const onnx_weight *w, tn_safetensor_named *named) {
   *named = (tn_safetensor_named){.name = w->path, .type = w->tensor->type};
   named->type.dtype = TN_F32;
-  if (!w->transposed) return;
-  named->type.dims[0] = w->tensor->type.dims[1];
-  named->type.dims[1] = w->tensor->type.dims[0];
 }
 
 tn_status onnx_write_weights(onnx_import *m, const char *path) {

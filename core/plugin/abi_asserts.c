@@ -173,6 +173,9 @@ PLAIN(tn_env, 16, 8); AT(tn_env, api, 0); AT(tn_env, record, 8);
 /* tenon/folders.h */
 SIZED(tn_convert_options, 12, 4); AT(tn_convert_options, dtype, 4); AT(tn_convert_options, optimizer, 8);
 
+/* tenon/import.h */
+SIZED(tn_import_options, 16, 8); AT(tn_import_options, n_constants, 4); AT(tn_import_options, constants, 8);
+
 /* tenon/option.h */
 PLAIN(tn_ints, 16, 8); AT(tn_ints, n, 0); AT(tn_ints, v, 8);
 PLAIN(tn_floats, 16, 8); AT(tn_floats, n, 0); AT(tn_floats, v, 8);

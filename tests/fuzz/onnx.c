@@ -16,7 +16,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
   fuzz_ops_make(&ops, plugins);
   fuzz_open(&f);
   snprintf(weights, sizeof weights, "/dev/shm/fuzz-onnx-%d.safetensors", (int)getpid());
-  const tn_onnx_request request = {path, weights, "weights.safetensors"};
+  const tn_onnx_request request = {
+      .path = path, .weights_path = weights, .weights_name = "weights.safetensors"};
   tn_onnx_imported made;
   tn_status status = tn_onnx_import(&f.env, ops.registry, ops.table, &request, &made);
   fuzz_judge(&f, status);

@@ -1,4 +1,4 @@
-"""Models of ONNX with inputs and results, for tests/integration/cli/import_test.c: make_onnx.py FOLDER. Networks come from both
+"""Models of ONNX with inputs and results, for tests/integration/cli/import_test.c: make_onnx.py FOLDER [PART...]. Networks come from both
 exporters of PyTorch (2.15, with onnxscript), single operators from the helper of onnx, and their results from PyTorch and
 from the reference evaluator of onnx (1.23)."""
 import logging
@@ -267,7 +267,57 @@ def refused():
         onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]), folder / f"{name}.onnx")
 
 
-networks()
-operators()
-weights()
-refused()
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm, self.gru = nn.LSTM(6, 5, num_layers=2, bidirectional=True, batch_first=True), nn.GRU(10, 4, batch_first=True)
+        self.fc = nn.Linear(4, 3)
+
+    def forward(self, x):
+        y, _ = self.lstm(x)
+        return self.fc(self.gru(y)[0][:, -1])
+
+
+def recurrent():
+    torch.manual_seed(5)
+    model, x = Recurrent().eval(), torch.randn(3, 7, 6)
+    torch.onnx.export(model, x, folder / "recurrent.onnx", dynamo=False, input_names=["x"], dynamic_axes={"x": {0: "n"}})
+    save("recurrent", x.numpy(), model(x).detach())
+
+
+def quantized():
+    """A weight of bytes with a scale for each row, and rounding between the layers."""
+    rng = np.random.default_rng(6)
+    g = Ops()
+    weight = numpy_helper.from_array(rng.integers(-128, 128, (8, 5)).astype(np.int8), "fc.weight_quantized")
+    g.tensors.append(weight)
+    scale, step, zero = g.tensor(np.linspace(0.01, 0.02, 5, dtype=np.float32)), g.tensor(np.float32(0.03)), g.tensor(np.uint8(120))
+    w = g.node("DequantizeLinear", ["fc.weight_quantized", scale, g.tensor(np.array([0, 3, -2, 1, 0], np.int8))], axis=1)
+    x = g.node("DequantizeLinear", [g.node("QuantizeLinear", ["x", step, zero]), step, zero])
+    g.give(g.node("MatMul", [x, w]))
+    model, x = g.model(TensorProto.FLOAT, [8]), rng.standard_normal((4, 8)).astype(np.float32)
+    onnx.save(model, folder / "quantized.onnx")
+    save("quantized", x, ReferenceEvaluator(model).run(None, {"x": x})[0])
+
+
+def whole():
+    """No dimension is a batch, and a shape is an input."""
+    rng = np.random.default_rng(7)
+    nodes = [helper.make_node("Transpose", ["x"], ["turned"]), helper.make_node("MatMul", ["turned", "x"], ["square"]),
+             helper.make_node("Mul", ["square", "factor"], ["scaled"]), helper.make_node("Reshape", ["scaled", "dims"], ["y"])]
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(nodes, "whole", [info("x", TensorProto.FLOAT, [3, 4]), info("factor", TensorProto.FLOAT, []),
+                                               info("dims", TensorProto.INT64, [2])], [info("y", TensorProto.FLOAT, [2, 8])])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    x, factor, dims = rng.standard_normal((3, 4)).astype(np.float32), np.float32(0.5), np.array([2, 8])
+    onnx.save(model, folder / "whole.onnx")
+    y = ReferenceEvaluator(model).run(None, {"x": x, "factor": np.asarray(factor), "dims": dims})[0]
+    save("whole", x[None], y[None])
+    np.save(folder / "whole.factor.npy", np.array([factor]))
+    np.save(folder / "whole.dims.npy", dims)
+
+
+PARTS = (networks, operators, weights, refused, recurrent, quantized, whole)
+for part in PARTS:
+    if not sys.argv[2:] or part.__name__ in sys.argv[2:]:
+        part()

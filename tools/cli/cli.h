@@ -84,6 +84,7 @@ enum {
   CLI_GENERATE = 1 << 22,
   CLI_TRACE = 1 << 23,
   CLI_TOKENIZE = 1 << 24,
+  CLI_IMPORT = 1 << 25,
   CLI_CONFIG = 1 << 26,
   CLI_TRUST = 1 << 28,
   CLI_REHEARSE = 1 << 27,

@@ -14,8 +14,16 @@ static tn_status row_mod(const onnx_use *n) {
   return onnx_emit(n, NULL, 0, onnx_whole(n, "fmod", 0) ? "fmod" : "remainder");
 }
 
+/* Of whole numbers, by way of doubles. */
+static tn_status pow_of_wholes(const onnx_use *n) {
+  const char *x = onnx_text_of(n, 0, false), *y = onnx_text_of(n, 1, false);
+  if (x == NULL || y == NULL) return onnx_failed(n);
+  return onnx_compute(n, "cast(pow(cast(%s, to=f64), cast(%s, to=f64)), to=%s)", x, y,
+                      tn_dtype_name(onnx_operand(n, 0)->type.dtype));
+}
+
 static tn_status row_pow(const onnx_use *n) {
-  if (!is_float(n, 0)) return ONNX_REFUSE(n, "powers of whole numbers");
+  if (!is_float(n, 0) || !is_float(n, 1)) return pow_of_wholes(n);
   int64_t count;
   const double *known = onnx_peek(n, 1, &count);
   const char *x = onnx_text_of(n, 0, false);
@@ -93,11 +101,39 @@ static tn_status cast_to(const onnx_use *n, int32_t dtype) {
   return x[0] != NULL ? onnx_emit(n, x, 1, "cast(to=%s)", tn_dtype_name(dtype)) : onnx_failed(n);
 }
 
-static tn_status row_cast(const onnx_use *n) {
-  return cast_to(n, onnx_value_dtype((int32_t)onnx_whole(n, "to", TN_ONNX_FLOAT)));
+/* The bits of a type of whole numbers that Tenon keeps in a wider one; 0: it has the type. */
+static int32_t cast_bits(int32_t data_type) {
+  static const struct {
+    int32_t data_type, bits;
+  } rows[] = {{TN_ONNX_UINT16, 16}, {TN_ONNX_INT16, -16}, {TN_ONNX_UINT4, 4},
+              {TN_ONNX_INT4, -4},   {TN_ONNX_UINT2, 2},   {TN_ONNX_INT2, -2}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (rows[i].data_type == data_type) return rows[i].bits;
+  return 0;
 }
 
-static tn_status row_cast_like(const onnx_use *n) { return cast_to(n, onnx_operand(n, 1)->type.dtype); }
+static tn_status cast_type(const onnx_use *n, int32_t data_type) {
+  int32_t bits = cast_bits(data_type), dtype = onnx_value_dtype(data_type), from = onnx_data_type(n, 0);
+  bool small = data_type >= TN_ONNX_FLOAT8E4M3FN && dtype == TN_F32;
+  if (small && from != data_type) return ONNX_REFUSE(n, "rounding to %s", tn_onnx_type_name(data_type));
+  if (bits == 0 || from == data_type) return cast_to(n, dtype);
+  const char *x = onnx_text_of(n, 0, false);
+  if (x == NULL) return onnx_failed(n);
+  int32_t size = 1 << (bits < 0 ? -bits : bits), half = bits < 0 ? size / 2 : 0;
+  TN_TRY(onnx_compute(n, "cast((cast(%s, to=i32) + %d) %% %d - %d, to=%s)", x, half, size, half,
+                      tn_dtype_name(dtype)));
+  onnx_find(n->m, n->node->out[0])->data_type = data_type;
+  return TN_OK;
+}
+
+static tn_status row_cast(const onnx_use *n) {
+  return cast_type(n, (int32_t)onnx_whole(n, "to", TN_ONNX_FLOAT));
+}
+
+static tn_status row_cast_like(const onnx_use *n) {
+  int32_t known = onnx_data_type(n, 1);
+  return known != 0 ? cast_type(n, known) : cast_to(n, onnx_operand(n, 1)->type.dtype);
+}
 
 static tn_status row_pass(const onnx_use *n) { return onnx_pass(n, 0); }
 
@@ -111,8 +147,7 @@ static tn_status row_dropout(const onnx_use *n) {
     if (known == NULL || count != 1) return ONNX_REFUSE(n, "a rate that depends on the inputs of the model");
     rate = known[0];
   }
-  if (n->node->n_out > 1 && n->node->out[1][0] != '\0' && onnx_find(n->m, n->node->out[1]) != NULL)
-    return ONNX_REFUSE(n, "the mask as a result");
+  if (onnx_wants(n, 1)) return ONNX_REFUSE(n, "the mask as a result");
   return x[0] != NULL ? onnx_emit(n, x, 1, "dropout(%s)", onnx_float_text(n, rate)) : onnx_failed(n);
 }
 
@@ -130,11 +165,17 @@ static tn_status row_chain(const onnx_use *n, const char *op) {
 }
 static tn_status row_max(const onnx_use *n) { return row_chain(n, "maximum"); }
 static tn_status row_min(const onnx_use *n) { return row_chain(n, "minimum"); }
-static tn_status row_sum(const onnx_use *n) { return onnx_emit(n, NULL, 0, "add"); }
+static tn_status row_sum(const onnx_use *n) {
+  return n->node->n_in == 1 ? onnx_pass(n, 0) : onnx_emit(n, NULL, 0, "add");
+}
 
 static tn_status row_mean(const onnx_use *n) {
-  const char *sum = n->node->n_in > 1 ? onnx_between(n, NULL, 0, "add") : onnx_text_of(n, 0, false);
-  return sum != NULL ? onnx_compute(n, "%s / %d", sum, n->node->n_in) : onnx_failed(n);
+  const char *sum = onnx_text_of(n, 0, false);
+  for (int32_t i = 1; i < n->node->n_in && sum != NULL; i++) {
+    const char *next = onnx_text_of(n, i, true);
+    sum = next != NULL ? onnx_print(n, "%s + %s", sum, next) : NULL;
+  }
+  return sum != NULL ? onnx_compute(n, "(%s) / %d", sum, n->node->n_in) : onnx_failed(n);
 }
 
 static tn_status row_where(const onnx_use *n) {
@@ -146,6 +187,16 @@ static tn_status row_where(const onnx_use *n) {
 static tn_status row_shift(const onnx_use *n) {
   return onnx_emit(n, NULL, 0,
                    strcmp(onnx_word(n, "direction", ""), "LEFT") == 0 ? "shift_left" : "shift_right");
+}
+
+/* Before version 9 a slope of one dimension belongs to the channels. */
+static tn_status row_prelu(const onnx_use *n) {
+  const tn_type x = onnx_operand(n, 0)->type, slope = onnx_operand(n, 1)->type;
+  bool channels = n->m->file->opset < 9 && slope.rank == 1 && x.rank > 2 && x.dims[1] == slope.dims[0];
+  const char *text = onnx_text_of(n, 0, false), *by = onnx_text_of(n, 1, false), *beside = "";
+  if (text == NULL || by == NULL) return onnx_failed(n);
+  for (int32_t i = 2; i < x.rank; i++) beside = onnx_print(n, "%s, None", beside);
+  return channels ? onnx_compute(n, "prelu(%s, %s[:%s])", text, by, beside) : onnx_emit(n, NULL, 0, "prelu");
 }
 
 static tn_status row_threshold(const onnx_use *n) {
@@ -219,7 +270,7 @@ const onnx_row onnx_pointwise_rows[] = {
     {"GreaterOrEqual", NULL, "ge"},
     {"Less", NULL, "lt"},
     {"LessOrEqual", NULL, "le"},
-    {"PRelu", NULL, "prelu", 2},
+    {"PRelu", row_prelu, NULL, 2},
     {"Where", row_where, NULL, 3},
     {"Max", row_max, NULL},
     {"Min", row_min, NULL},

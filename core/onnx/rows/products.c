@@ -22,9 +22,20 @@ static tn_status row_linear(const onnx_use *n, int64_t units, const char *bias, 
                     onnx_print(n, "linear(%lld%s)", (long long)units, has ? "" : ", bias=no"));
 }
 
+/* A vector is a row on the left and a column on the right; the result has not this dimension. */
+static tn_status matmul_of_vector(const onnx_use *n) {
+  const tn_type a = onnx_operand(n, 0)->type, b = onnx_operand(n, 1)->type;
+  const char *left = onnx_text_of(n, 0, false), *right = onnx_text_of(n, 1, false);
+  if (left == NULL || right == NULL) return onnx_failed(n);
+  if (a.rank == 0 || b.rank == 0) return ONNX_REFUSE(n, "a number in the place of a matrix");
+  return onnx_compute(n, "matmul(%s%s, %s%s)%s%s", left, a.rank == 1 ? "[None]" : "", right,
+                      b.rank == 1 ? "[:, None]" : "", a.rank == 1 ? "[..., 0, :]" : "",
+                      b.rank == 1 ? "[..., 0]" : "");
+}
+
 static tn_status row_matmul(const onnx_use *n) {
   const tn_type *a = &onnx_operand(n, 0)->type, *b = &onnx_operand(n, 1)->type;
-  if (a->rank < 2 || b->rank < 2) return ONNX_REFUSE(n, "a vector in the place of a matrix");
+  if (a->rank < 2 || b->rank < 2) return matmul_of_vector(n);
   if (!onnx_is_weight(n, 1, 2) || !onnx_operand(n, 1)->is_weight) return onnx_emit(n, NULL, 0, "matmul");
   onnx_use next = *n;
   int32_t bias = product_bias(n, b->dims[1], &next);
@@ -50,19 +61,42 @@ static tn_status row_gemm(const onnx_use *n) {
                       onnx_float_text(n, beta));
 }
 
+/* The letters that "..." stands for: capital ones, of which an operand with fewer dimensions has the last. */
+static tn_status einsum_dots(const onnx_use *n, int32_t operand, int32_t letters, int32_t *most, char *to) {
+  int32_t rank = operand < n->node->n_in ? onnx_operand(n, operand)->type.rank - letters : *most;
+  if (rank < 0 || rank > TN_MAX_RANK || (*most >= 0 && rank != *most))
+    return ONNX_REFUSE(n, "an ellipsis that broadcasts");
+  *most = rank;
+  for (int32_t i = 0; i < rank; i++) to[i] = (char)('A' + i);
+  to[rank] = '\0';
+  return TN_OK;
+}
+
 /* Subscripts are a word of the language: "ij,jk->ik" is ij_jk_ik. */
 static tn_status row_einsum(const onnx_use *n) {
   const tn_onnx_attribute *equation = onnx_attribute(n, "equation");
-  const char *given = equation != NULL ? equation->text : "";
-  char word[128];
-  size_t at = 0;
-  for (const char *c = given; *c != '\0' && at + 1 < sizeof word; c++) {
+  const char *given = equation != NULL ? equation->text : "", *word = "";
+  int32_t operand = 0, most = -1;
+  for (const char *c = given; *c != '\0'; c++) {
+    char dots[TN_MAX_RANK + 1];
     if (*c == ' ' || *c == '>') continue;
-    if (!isalpha((unsigned char)*c) && *c != ',' && *c != '-')
-      return ONNX_REFUSE(n, "subscripts with an ellipsis");
-    word[at++] = *c == ',' || *c == '-' ? '_' : *c;
+    if (*c == ',' || *c == '-') {
+      word = onnx_print(n, "%s_", word);
+      operand = *c == '-' ? n->node->n_in : operand + 1;
+    } else if (*c == '.') {
+      int32_t letters = 0;
+      const char *first = c;
+      while (first > given && first[-1] != ',') first--;
+      for (const char *k = first; *k != '\0' && *k != ',' && *k != '-'; k++)
+        letters += isalpha((unsigned char)*k) != 0;
+      TN_TRY(einsum_dots(n, operand, letters, &most, dots));
+      word = onnx_print(n, "%s%s", word, dots);
+      c += strncmp(c, "...", 3) == 0 ? 2 : 0;
+    } else {
+      if (!islower((unsigned char)*c)) return ONNX_REFUSE(n, "subscripts other than small letters");
+      word = onnx_print(n, "%s%c", word, *c);
+    }
   }
-  word[at] = '\0';
   return onnx_emit(n, NULL, 0, "einsum(equation=%s)", word);
 }
 

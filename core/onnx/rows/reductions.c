@@ -9,8 +9,6 @@ static tn_status reduction_options(const onnx_use *n, const char **options) {
   int32_t count, rank = onnx_operand(n, 0)->type.rank;
   int64_t all[TN_MAX_RANK];
   TN_TRY(onnx_wholes(n, "axes", 1, &axes, &count));
-  if (count <= 0 && onnx_whole(n, "noop_with_empty_axes", 0))
-    return ONNX_REFUSE(n, "a reduction over no dimension");
   if (count > rank) return ONNX_REFUSE(n, "%d axes of %d dimensions", count, rank);
   for (int32_t i = 0; i < (count > 0 ? count : rank); i++) all[i] = count > 0 ? onnx_axis(axes[i], rank) : i;
   *options = onnx_print(n, "axes=%s%s", onnx_list_text(n, all, count > 0 ? count : rank, false),
@@ -18,8 +16,26 @@ static tn_status reduction_options(const onnx_use *n, const char **options) {
   return TN_OK;
 }
 
+/* Whether it reduces no dimension: each element is its own result. */
+static bool reduction_is_none(const onnx_use *n) {
+  const int64_t *axes;
+  int32_t count;
+  if (!onnx_whole(n, "noop_with_empty_axes", 0) || onnx_wholes(n, "axes", 1, &axes, &count) != TN_OK)
+    return false;
+  return count <= 0;
+}
+
+static const char *reduction_of_none(const onnx_use *n, const char *before, const char *after,
+                                     const char *x) {
+  if (before != NULL) x = onnx_print(n, "%s(%s)", before, x);
+  return after != NULL    ? onnx_print(n, "%s(%s)", after, x)
+         : before != NULL ? x
+                          : onnx_print(n, "copy(%s)", x);
+}
+
 static tn_status row_reduction(const onnx_use *n, const char *before, const char *op, const char *after) {
   const char *options = "", *x = onnx_text_of(n, 0, false);
+  if (x != NULL && reduction_is_none(n)) return onnx_compute(n, "%s", reduction_of_none(n, before, after, x));
   TN_TRY(reduction_options(n, &options));
   if (x == NULL) return onnx_failed(n);
   if (before == NULL && after == NULL) return onnx_emit(n, &x, 1, "%s(%s)", op, options);
@@ -51,8 +67,11 @@ static tn_status row_extreme(const onnx_use *n, const char *op) {
   int32_t rank = onnx_operand(n, 0)->type.rank, axis = onnx_axis(onnx_whole(n, "axis", 0), rank);
   const char *x = onnx_text_of(n, 0, false);
   if (x == NULL) return onnx_failed(n);
-  if (onnx_whole(n, "select_last_index", 0)) return ONNX_REFUSE(n, "the last of several equal extremes");
+  if (axis < 0) return ONNX_REFUSE(n, "an axis that the operand lacks");
   const char *index = onnx_print(n, "cast(%s(%s, axis=%d), to=i64)", op, x, axis);
+  if (onnx_whole(n, "select_last_index", 0)) /* the first one from the other end */
+    index = onnx_print(n, "%lld - cast(%s(flip(%s, [%d]), axis=%d), to=i64)",
+                       (long long)onnx_operand(n, 0)->type.dims[axis] - 1, op, x, axis, axis);
   return onnx_whole(n, "keepdims", 1) ? onnx_compute(n, "unsqueeze(%s, axis=%d)", index, axis)
                                       : onnx_compute(n, "%s", index);
 }
@@ -60,12 +79,22 @@ static tn_status row_argmax(const onnx_use *n) { return row_extreme(n, "argmax")
 static tn_status row_argmin(const onnx_use *n) { return row_extreme(n, "argmin"); }
 
 /* Before version 13 the operand is a matrix, whose rows begin at the axis. */
+static tn_status softmax_of_matrix(const onnx_use *n, const char *op, int32_t axis) {
+  const tn_type x = onnx_operand(n, 0)->type;
+  int64_t dims[2] = {1, 1};
+  for (int32_t i = 0; i < x.rank; i++) dims[i < axis ? 0 : 1] *= x.dims[i];
+  const char *text = onnx_text_of(n, 0, false), *flat = onnx_dims_text(n, dims, 2),
+             *own = onnx_dims_text(n, x.dims, x.rank);
+  if (text == NULL || flat == NULL || own == NULL) return onnx_failed(n);
+  return onnx_compute(n, "op.reshape(%s(op.reshape(%s, dims=%s)), dims=%s)", op, text, flat, own);
+}
+
 static tn_status row_softmax_op(const onnx_use *n, const char *op) {
   int32_t rank = onnx_operand(n, 0)->type.rank;
   bool old = n->m->file->opset < 13;
   int32_t axis = onnx_axis(onnx_whole(n, "axis", old ? 1 : -1), rank);
-  if (old && axis != rank - 1)
-    return ONNX_REFUSE(n, "softmax over several dimensions, of version %lld", (long long)n->m->file->opset);
+  if (axis < 0) return ONNX_REFUSE(n, "an axis that the operand lacks");
+  if (old && axis != rank - 1) return softmax_of_matrix(n, op, axis);
   return axis == rank - 1 ? onnx_emit(n, NULL, 0, "%s", op) : onnx_emit(n, NULL, 0, "%s(axis=%d)", op, axis);
 }
 static tn_status row_softmax(const onnx_use *n) { return row_softmax_op(n, "softmax"); }

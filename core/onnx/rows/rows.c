@@ -5,8 +5,10 @@
 #include "core/onnx/import.h"
 
 const onnx_row *onnx_row_of(const char *op) {
-  const onnx_row *const families[] = {onnx_pointwise_rows, onnx_shape_rows, onnx_window_rows,
-                                      onnx_product_rows,   onnx_norm_rows,  onnx_reduction_rows};
+  const onnx_row *const families[] = {onnx_pointwise_rows, onnx_shape_rows,     onnx_window_rows,
+                                      onnx_product_rows,   onnx_norm_rows,      onnx_reduction_rows,
+                                      onnx_index_rows,     onnx_loss_rows,      onnx_attention_rows,
+                                      onnx_recurrent_rows, onnx_quantized_rows, onnx_resize_rows};
   for (size_t i = 0; i < sizeof families / sizeof *families; i++)
     for (const onnx_row *row = families[i]; row->op != NULL; row++)
       if (strcmp(row->op, op) == 0) return row;

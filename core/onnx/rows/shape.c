@@ -3,20 +3,18 @@
 
 #include "core/onnx/import.h"
 
-static const tn_type *type_of(const onnx_use *n, int32_t i) { return &onnx_operand(n, i)->type; }
-
 /* ---- reshape ---- */
 
 /* The batch of the file, where it is fixed, stands for any batch. */
 static void dims_free_batch(const onnx_use *n, int64_t *dims, int32_t rank) {
-  const tn_type *x = type_of(n, 0);
-  bool batched = x->rank > 0 && x->dims[0] == ONNX_BATCH;
+  const tn_type *x = onnx_type(n, 0);
+  bool batched = !n->m->whole && x->rank > 0 && x->dims[0] == ONNX_BATCH;
   if (rank > 0 && batched && n->m->batch > 0 && dims[0] == n->m->batch) dims[0] = ONNX_BATCH;
 }
 
 /* Puts the size in the place of -1. */
 static tn_status dims_complete(const onnx_use *n, int64_t *dims, int32_t rank) {
-  int64_t product = 1, all = tn_type_count(type_of(n, 0));
+  int64_t product = 1, all = tn_type_count(onnx_type(n, 0));
   int32_t open = -1;
   for (int32_t i = 0; i < rank; i++) {
     if (dims[i] < 0) open = i;
@@ -30,107 +28,157 @@ static tn_status dims_complete(const onnx_use *n, int64_t *dims, int32_t rank) {
   return ONNX_REFUSE(n, "a shape that does not follow from that of the operand");
 }
 
-/* Dims as the op writes them: one of them may be -1, that which depends on the batch. */
-static tn_status row_dims(const onnx_use *n, const char *x, int64_t *dims, int32_t rank) {
+const char *onnx_dims_text(const onnx_use *n, const int64_t *dims, int32_t rank) {
+  int64_t list[TN_MAX_RANK];
   int32_t open = -1;
-  const tn_type *type = type_of(n, 0);
-  bool batched = type->rank > 0 && type->dims[0] == ONNX_BATCH;
+  for (int32_t i = 0; i < rank; i++) {
+    list[i] = dims[i];
+    if (!onnx_is_batch(n->m, dims[i])) continue;
+    if (open >= 0) {
+      ONNX_REFUSE(n, "two dimensions that depend on the batch");
+      return NULL;
+    }
+    open = i;
+    list[i] = -1;
+  }
+  return onnx_list_text(n, list, rank, false);
+}
+
+static tn_status row_dims(const onnx_use *n, const char *x, const int64_t *dims, int32_t rank) {
+  const tn_type *type = onnx_type(n, 0);
+  bool batched = !n->m->whole && type->rank > 0 && type->dims[0] == ONNX_BATCH;
   if (batched && rank == 2 && dims[0] == ONNX_BATCH) return onnx_emit(n, &x, 1, "flatten");
   if (batched && rank > 0 && dims[0] == ONNX_BATCH)
     return onnx_emit(n, &x, 1, "reshape(%s)", onnx_list_text(n, dims + 1, rank - 1, false));
-  for (int32_t i = 0; i < rank; i++) {
-    if (dims[i] % ONNX_BATCH != 0) continue;
-    if (open >= 0) return ONNX_REFUSE(n, "two dimensions that depend on the batch");
-    open = i;
-    dims[i] = -1;
-  }
-  return onnx_emit(n, &x, 1, "op.reshape(dims=%s)", onnx_list_text(n, dims, rank, false));
+  const char *list = onnx_dims_text(n, dims, rank);
+  return list != NULL ? onnx_emit(n, &x, 1, "op.reshape(dims=%s)", list) : onnx_failed(n);
 }
 
-static tn_status row_to_dims(const onnx_use *n, const int64_t *wanted, int32_t rank, bool zeros) {
+/* The dimensions that the node asks for; -1 stands for the rest, 0 for those of the operand unless `zeros`.
+ */
+typedef struct dims_wanted {
   int64_t dims[TN_MAX_RANK];
-  const char *x = onnx_text_of(n, 0, false);
-  if (x == NULL) return onnx_failed(n);
-  if (rank < 0 || rank > TN_MAX_RANK) return ONNX_REFUSE(n, "more than %d dimensions", TN_MAX_RANK);
-  for (int32_t i = 0; i < rank; i++)
-    dims[i] = wanted[i] == 0 && !zeros && i < type_of(n, 0)->rank ? type_of(n, 0)->dims[i] : wanted[i];
-  dims_free_batch(n, dims, rank);
-  TN_TRY(dims_complete(n, dims, rank));
-  return row_dims(n, x, dims, rank);
-}
-
-static tn_status row_reshape(const onnx_use *n) {
-  const int64_t *dims;
   int32_t rank;
-  TN_TRY(onnx_wholes(n, "shape", 1, &dims, &rank));
-  return row_to_dims(n, dims, rank, onnx_whole(n, "allowzero", 0) != 0);
+  bool zeros;
+} dims_wanted;
+
+static tn_status dims_reshape(const onnx_use *n, dims_wanted *w) {
+  const int64_t *dims;
+  TN_TRY(onnx_wholes(n, "shape", 1, &dims, &w->rank));
+  if (w->rank < 0 || w->rank > TN_MAX_RANK) return ONNX_REFUSE(n, "more than %d dimensions", TN_MAX_RANK);
+  memcpy(w->dims, dims, (size_t)w->rank * sizeof *dims);
+  w->zeros = onnx_whole(n, "allowzero", 0) != 0;
+  return TN_OK;
 }
 
-static tn_status row_flatten(const onnx_use *n) {
-  const tn_type *x = type_of(n, 0);
-  int32_t axis = onnx_axis(onnx_whole(n, "axis", 1), x->rank);
-  int64_t dims[2] = {1, -1};
-  for (int32_t i = 0; i < axis && i < x->rank; i++) dims[0] *= x->dims[i];
-  return row_to_dims(n, dims, 2, true);
+static tn_status dims_flatten(const onnx_use *n, dims_wanted *w) {
+  const tn_type *x = onnx_type(n, 0);
+  int64_t given = onnx_whole(n, "axis", 1);
+  int32_t axis = given == x->rank ? x->rank : onnx_axis(given, x->rank);
+  if (axis < 0) return ONNX_REFUSE(n, "an axis that the operand lacks");
+  *w = (dims_wanted){{1, -1}, 2, true};
+  for (int32_t i = 0; i < axis; i++) w->dims[0] *= x->dims[i];
+  return TN_OK;
 }
 
-static tn_status row_squeeze(const onnx_use *n) {
-  const tn_type x = *type_of(n, 0);
-  const int64_t *axes;
-  int32_t count, rank = 0;
-  int64_t dims[TN_MAX_RANK];
-  TN_TRY(onnx_wholes(n, "axes", 1, &axes, &count));
-  for (int32_t i = 0; i < x.rank; i++) {
-    bool dropped = count < 0 && x.dims[i] == 1;
-    for (int32_t k = 0; k < count; k++) dropped = dropped || onnx_axis(axes[k], x.rank) == i;
-    if (!dropped) dims[rank++] = x.dims[i];
-  }
-  return row_to_dims(n, dims, rank, true);
-}
-
-static tn_status row_unsqueeze(const onnx_use *n) {
-  const tn_type x = *type_of(n, 0);
+static tn_status dims_squeeze(const onnx_use *n, dims_wanted *w) {
+  const tn_type *x = onnx_type(n, 0);
   const int64_t *axes;
   int32_t count;
-  int64_t dims[TN_MAX_RANK];
   TN_TRY(onnx_wholes(n, "axes", 1, &axes, &count));
-  int32_t rank = x.rank + count, from = 0;
-  if (count < 0 || rank > TN_MAX_RANK) return ONNX_REFUSE(n, "more than %d dimensions", TN_MAX_RANK);
-  for (int32_t i = 0; i < rank; i++) {
-    bool added = false;
-    for (int32_t k = 0; k < count; k++) added = added || onnx_axis(axes[k], rank) == i;
-    dims[i] = added || from == x.rank ? 1 : x.dims[from++];
+  w->zeros = true;
+  for (int32_t i = 0; i < x->rank; i++) {
+    bool dropped = count < 0 && x->dims[i] == 1;
+    for (int32_t k = 0; k < count; k++) dropped = dropped || onnx_axis(axes[k], x->rank) == i;
+    if (!dropped) w->dims[w->rank++] = x->dims[i];
   }
-  return row_to_dims(n, dims, rank, true);
+  return TN_OK;
+}
+
+static tn_status dims_unsqueeze(const onnx_use *n, dims_wanted *w) {
+  const tn_type *x = onnx_type(n, 0);
+  const int64_t *axes;
+  int32_t count, from = 0;
+  TN_TRY(onnx_wholes(n, "axes", 1, &axes, &count));
+  if (count < 0 || x->rank + count > TN_MAX_RANK)
+    return ONNX_REFUSE(n, "more than %d dimensions", TN_MAX_RANK);
+  *w = (dims_wanted){.rank = x->rank + count, .zeros = true};
+  for (int32_t i = 0; i < w->rank; i++) {
+    bool added = from == x->rank;
+    for (int32_t k = 0; k < count; k++) added = added || onnx_axis(axes[k], w->rank) == i;
+    w->dims[i] = added ? 1 : x->dims[from++];
+  }
+  return TN_OK;
+}
+
+tn_status onnx_new_dims(const onnx_use *n, int64_t dims[TN_MAX_RANK], int32_t *rank) {
+  dims_wanted w = {.rank = 0};
+  const char *op = n->node->op;
+  if (strcmp(op, "Reshape") == 0) TN_TRY(dims_reshape(n, &w));
+  if (strcmp(op, "Flatten") == 0) TN_TRY(dims_flatten(n, &w));
+  if (strcmp(op, "Squeeze") == 0) TN_TRY(dims_squeeze(n, &w));
+  if (strcmp(op, "Unsqueeze") == 0) TN_TRY(dims_unsqueeze(n, &w));
+  *rank = w.rank;
+  for (int32_t i = 0; i < w.rank; i++)
+    dims[i] = w.dims[i] == 0 && !w.zeros && i < onnx_type(n, 0)->rank ? onnx_type(n, 0)->dims[i] : w.dims[i];
+  dims_free_batch(n, dims, w.rank);
+  return dims_complete(n, dims, w.rank);
+}
+
+static tn_status row_new_dims(const onnx_use *n) {
+  int64_t dims[TN_MAX_RANK];
+  int32_t rank;
+  const char *x = onnx_text_of(n, 0, false);
+  if (x == NULL) return onnx_failed(n);
+  TN_TRY(onnx_new_dims(n, dims, &rank));
+  return row_dims(n, x, dims, rank);
 }
 
 /* ---- order and parts ---- */
 
+/* Recurrent operators have the steps in front of the samples, and Tenon behind them: twice this order is
+ * none. */
+static tn_status transpose_first(const onnx_use *n) {
+  const onnx_value *x = onnx_operand(n, 0);
+  if (x->turned != NULL) return onnx_bind(n, 0, x->turned);
+  const char *text = onnx_text_of(n, 0, false);
+  if (text == NULL) return onnx_failed(n);
+  tn_type type = *onnx_type(n, 0);
+  int64_t first = type.dims[0];
+  type.dims[0] = type.dims[1];
+  type.dims[1] = first;
+  return onnx_bind_lazy(n, onnx_print(n, "transpose(%s, [1, 0, 2])", text), &type, text);
+}
+
 static tn_status row_transpose(const onnx_use *n) {
   const int64_t *order;
-  int32_t count, rank = type_of(n, 0)->rank;
+  int32_t count, rank = onnx_type(n, 0)->rank;
   int64_t turned[TN_MAX_RANK];
   TN_TRY(onnx_wholes(n, "perm", -1, &order, &count));
   if (count >= 0 && count != rank) return ONNX_REFUSE(n, "an order of %d of %d dimensions", count, rank);
   for (int32_t i = 0; i < rank; i++) turned[i] = rank - 1 - i;
-  return onnx_emit(n, NULL, 0, "transpose(%s)", onnx_list_text(n, count > 0 ? order : turned, rank, false));
+  if (count > 0) memcpy(turned, order, (size_t)rank * sizeof *order);
+  if (rank == 2 && turned[0] == 1 && onnx_is_weight(n, 0, 2) && onnx_operand(n, 0)->is_weight)
+    return onnx_bind_tensor(n, onnx_transposed(n->m, onnx_operand(n, 0)->tensor), true);
+  if (rank == 3 && turned[0] == 1 && turned[1] == 0) return transpose_first(n);
+  return onnx_emit(n, NULL, 0, "transpose(%s)", onnx_list_text(n, turned, rank, false));
 }
 
 static tn_status row_concat(const onnx_use *n) {
-  int32_t rank = type_of(n, 0)->rank, axis = onnx_axis(onnx_whole(n, "axis", 0), rank);
+  int32_t rank = onnx_type(n, 0)->rank, axis = onnx_axis(onnx_whole(n, "axis", 0), rank);
   return axis == 1 ? onnx_emit(n, NULL, 0, "concat") : onnx_emit(n, NULL, 0, "concat(axis=%d)", axis);
 }
 
 /* The sizes of the parts: an operand, an attribute, or equal ones. */
 static tn_status row_split(const onnx_use *n) {
   const int64_t *sizes;
-  int32_t count, parts = n->node->n_out, axis = onnx_axis(onnx_whole(n, "axis", 0), type_of(n, 0)->rank);
+  int32_t count, parts = n->node->n_out, axis = onnx_axis(onnx_whole(n, "axis", 0), onnx_type(n, 0)->rank);
   int64_t equal[ONNX_MOST_OPERANDS];
   TN_TRY(onnx_wholes(n, "split", 1, &sizes, &count));
   if (axis < 0) return ONNX_REFUSE(n, "an axis that the operand lacks");
   if (parts > ONNX_MOST_OPERANDS || (count >= 0 && count != parts))
     return ONNX_REFUSE(n, "%d sizes of %d parts", count, parts);
-  int64_t all = type_of(n, 0)->dims[axis], each = (all + parts - 1) / parts;
+  int64_t all = onnx_type(n, 0)->dims[axis], each = (all + parts - 1) / parts;
   for (int32_t i = 0; i < parts; i++) equal[i] = i + 1 < parts ? each : all - each * (parts - 1);
   const char *x = onnx_text_of(n, 0, false);
   if (x == NULL) return onnx_failed(n);
@@ -159,93 +207,75 @@ static tn_status compute_part(const onnx_use *n, const char *x, const char *cons
   return status;
 }
 
+/* A range backwards is one forwards in the reverse order of the axis. */
+static const char *slice_backwards(const onnx_use *n, const char *x, int32_t axis, int64_t size,
+                                   int64_t *start, int64_t *stop, int64_t *step) {
+  int64_t first = *start < 0 ? *start + size : *start,
+          last = *stop < 0 && *stop >= -size ? *stop + size : *stop;
+  first = first >= size ? size - 1 : first;
+  *start = size - 1 - first;
+  *stop = last < 0 ? size : size - 1 - last;
+  *step = -*step;
+  return onnx_let(n, "flip(%s, [%d])", x, axis);
+}
+
 static tn_status row_slice(const onnx_use *n) {
   const int64_t *starts, *stops, *axes, *steps;
-  int32_t count, n_stops, n_axes, n_steps, rank = type_of(n, 0)->rank;
+  const tn_type type = *onnx_type(n, 0);
+  int32_t count, n_stops, n_axes, n_steps, rank = type.rank;
   const char *parts[TN_MAX_RANK], *x = onnx_text_of(n, 0, false);
   TN_TRY(onnx_wholes(n, "starts", 1, &starts, &count));
   TN_TRY(onnx_wholes(n, "ends", 2, &stops, &n_stops));
   TN_TRY(onnx_wholes(n, "axes", 3, &axes, &n_axes));
   TN_TRY(onnx_wholes(n, "steps", 4, &steps, &n_steps));
-  if (x == NULL) return onnx_failed(n);
   for (int32_t i = 0; i < rank; i++) parts[i] = ":";
   for (int32_t i = 0; i < count; i++) {
     int32_t axis = n_axes > 0 ? onnx_axis(axes[i], rank) : i;
-    int64_t step = n_steps > 0 ? steps[i] : 1;
-    if (axis < 0 || axis >= rank || i >= n_stops) return ONNX_REFUSE(n, "an axis that the operand lacks");
-    if (step < 1) return ONNX_REFUSE(n, "parts backwards");
-    parts[axis] = part_text(n, starts[i], stops[i], step, type_of(n, 0)->dims[axis]);
+    int64_t step = n_steps > 0 ? steps[i] : 1, start = starts[i], stop = i < n_stops ? stops[i] : 0;
+    if (axis < 0 || axis >= rank || i >= n_stops || step == 0 || step == INT64_MIN)
+      return ONNX_REFUSE(n, "an axis that the operand lacks, or a step of 0");
+    if (x != NULL && step < 0) x = slice_backwards(n, x, axis, type.dims[axis], &start, &stop, &step);
+    parts[axis] = part_text(n, start, stop, step, type.dims[axis]);
   }
-  return compute_part(n, x, parts, rank);
-}
-
-/* ---- gather ---- */
-
-static bool gathers_rows(const onnx_use *n) {
-  return onnx_whole(n, "axis", 0) == 0 && onnx_is_weight(n, 0, 2) && onnx_operand(n, 0)->is_weight &&
-         onnx_operand(n, 1)->line != NULL;
-}
-
-/* Element `at` of the axis, in a line that computes: x[:, 3]. */
-static tn_status gather_one(const onnx_use *n, int32_t axis, int64_t at) {
-  const char *parts[TN_MAX_RANK], *x = onnx_text_of(n, 0, false);
-  if (x == NULL) return onnx_failed(n);
-  for (int32_t i = 0; i < axis; i++) parts[i] = ":";
-  parts[axis] = onnx_print(n, "%lld", (long long)at);
-  return compute_part(n, x, parts, axis + 1);
-}
-
-static tn_status row_gather(const onnx_use *n) {
-  const tn_type *x = type_of(n, 0), *index = type_of(n, 1);
-  int32_t axis = onnx_axis(onnx_whole(n, "axis", 0), x->rank);
-  int64_t count;
-  if (axis < 0) return ONNX_REFUSE(n, "an axis that the operand lacks");
-  if (gathers_rows(n))
-    return onnx_layer(n, 1, n, &(onnx_layer_weight){"weight", n->node->in[0], false}, 1,
-                      onnx_print(n, "embedding(%lld, %lld)", (long long)x->dims[0], (long long)x->dims[1]));
-  const double *known = onnx_peek(n, 1, &count);
-  if (known != NULL && count == 1 && index->rank == 0) return gather_one(n, axis, onnx_to_whole(known[0]));
-  if (index->rank != 1) return ONNX_REFUSE(n, "an index of %d dimensions", index->rank);
-  return onnx_emit(n, NULL, 0, "index_select(axis=%d)", axis);
-}
-
-static tn_status row_gather_elements(const onnx_use *n) {
-  return onnx_emit(n, NULL, 0, "gather(axis=%d)", onnx_axis(onnx_whole(n, "axis", 0), type_of(n, 0)->rank));
+  return x != NULL ? compute_part(n, x, parts, rank) : onnx_failed(n);
 }
 
 /* ---- sizes ---- */
 
 static tn_status row_expand(const onnx_use *n) {
   const int64_t *dims;
-  int32_t rank, own = type_of(n, 0)->rank;
-  const char *x = onnx_text_of(n, 0, false);
-  tn_text text = tn_text_new(n->m->env);
+  int32_t rank, own = onnx_type(n, 0)->rank;
+  const char *x = onnx_text_of(n, 0, false), *list = "";
   TN_TRY(onnx_wholes(n, "shape", 1, &dims, &rank));
   if (x == NULL) return onnx_failed(n);
-  if (rank < own) return ONNX_REFUSE(n, "fewer dimensions than those of the operand");
-  for (int32_t i = 0; i < rank; i++) {
-    int64_t had = i >= rank - own ? type_of(n, 0)->dims[i - (rank - own)] : 1,
-            size = dims[i] == 1 ? had : dims[i];
-    tn_text_addf(&text, "%s%s", i > 0 ? ", " : "", onnx_size_text(n, size));
+  int32_t all = rank > own ? rank : own;
+  for (int32_t i = 0; i < all; i++) {
+    int64_t had = i >= all - own ? onnx_type(n, 0)->dims[i - (all - own)] : 1,
+            wanted = i >= all - rank ? dims[i - (all - rank)] : 1;
+    list = onnx_print(n, "%s%s%s", list, i > 0 ? ", " : "", onnx_size_text(n, wanted == 1 ? had : wanted));
   }
-  tn_status status = onnx_compute(n, "broadcast(%s, dims=[%s])", x, text.v != NULL ? text.v : "");
-  tn_text_free(&text);
-  return status;
+  return onnx_compute(n, "broadcast(%s, dims=[%s])", x, list);
 }
 
 static tn_status row_filled(const onnx_use *n) {
   const int64_t *dims;
   int32_t rank, dtype;
   double number;
-  tn_text text = tn_text_new(n->m->env);
+  const char *list = "";
   TN_TRY(onnx_wholes(n, "", 0, &dims, &rank));
   TN_TRY(onnx_filled(n, &number, &dtype));
-  for (int32_t i = 0; i < rank; i++)
-    tn_text_addf(&text, "%s%s", i > 0 ? ", " : "", onnx_size_text(n, dims[i]));
-  tn_status status = onnx_compute(n, "full([%s], %s, dtype=%s)", text.v != NULL ? text.v : "",
-                                  onnx_float_text(n, number), tn_dtype_name(dtype));
-  tn_text_free(&text);
-  return status;
+  if (rank > TN_MAX_RANK) return ONNX_REFUSE(n, "more than %d dimensions", TN_MAX_RANK);
+  tn_type type = {.dtype = dtype, .rank = rank};
+  for (int32_t i = 0; i < rank; i++) {
+    if (dims[i] < 1) return ONNX_REFUSE(n, "an array without elements");
+    type.dims[i] = dims[i];
+    list = onnx_print(n, "%s%s%s", list, i > 0 ? ", " : "", onnx_size_text(n, dims[i]));
+  }
+  const char *text =
+      onnx_print(n, "full([%s], %s, dtype=%s)", list, onnx_float_text(n, number), tn_dtype_name(dtype));
+  TN_TRY(onnx_bind_lazy(n, text, &type, NULL));
+  onnx_find(n->m, n->node->out[0])->zero = number == 0;
+  return TN_OK;
 }
 
 static tn_status row_tile(const onnx_use *n) {
@@ -261,7 +291,7 @@ static tn_status row_pad(const onnx_use *n) {
   static const char *const modes[][2] = {
       {"constant", "constant"}, {"edge", "replicate"}, {"reflect", "reflect"}, {"wrap", "circular"}};
   const int64_t *pads, *axes;
-  int32_t count, n_axes, rank = type_of(n, 0)->rank;
+  int32_t count, n_axes, rank = onnx_type(n, 0)->rank;
   int64_t low[TN_MAX_RANK] = {0}, high[TN_MAX_RANK] = {0}, one;
   const char *x = onnx_text_of(n, 0, false), *mode = onnx_word(n, "mode", "constant"), *own = NULL;
   double value = onnx_number(n, "value", 0);
@@ -290,7 +320,7 @@ static tn_status row_pad(const onnx_use *n) {
 static tn_status row_depth_to_space(const onnx_use *n) {
   if (strcmp(onnx_word(n, "mode", "DCR"), "CRD") == 0)
     return onnx_emit(n, NULL, 0, "pixel_shuffle(%lld)", (long long)onnx_whole(n, "blocksize", 1));
-  const tn_type *x = type_of(n, 0);
+  const tn_type *x = onnx_type(n, 0);
   if (x->rank != 4) return ONNX_REFUSE(n, "pictures of %d dimensions", x->rank);
   int64_t b = onnx_whole(n, "blocksize", 1), c = x->dims[1], h = x->dims[2], w = x->dims[3];
   if (b < 1 || b > c || c % (b * b) != 0) return ONNX_REFUSE(n, "blocks that do not divide the channels");
@@ -304,6 +334,45 @@ static tn_status row_depth_to_space(const onnx_use *n) {
                    (long long)(w * b));
 }
 
+static tn_status row_space_to_depth(const onnx_use *n) {
+  const tn_type x = *onnx_type(n, 0);
+  const char *text = onnx_text_of(n, 0, false);
+  bool apart = strcmp(onnx_word(n, "mode", "DCR"), "CRD") == 0;
+  long long b = onnx_whole(n, "blocksize", 1);
+  if (text == NULL) return onnx_failed(n);
+  if (x.rank != 4 || b < 1 || x.dims[2] % b != 0 || x.dims[3] % b != 0)
+    return ONNX_REFUSE(n, "pictures of %d dimensions, or blocks that do not divide them", x.rank);
+  long long c = x.dims[1], h = x.dims[2] / b, w = x.dims[3] / b;
+  return onnx_compute(
+      n,
+      "op.reshape(transpose(op.reshape(%s, dims=[-1, %lld, %lld, %lld, %lld, %lld]), [0, %s, 2, 4]), "
+      "dims=[-1, %lld, %lld, %lld])",
+      text, c, h, b, w, b, apart ? "1, 3, 5" : "3, 5, 1", c * b * b, h, w);
+}
+
+/* The middle of axes that are larger than wanted, and zeros around those that are smaller. */
+static tn_status row_center(const onnx_use *n) {
+  const int64_t *wanted, *axes;
+  int32_t count, n_axes, rank = onnx_type(n, 0)->rank;
+  const char *x = onnx_text_of(n, 0, false), *parts[TN_MAX_RANK], *part = "";
+  int64_t low[TN_MAX_RANK] = {0}, high[TN_MAX_RANK] = {0};
+  TN_TRY(onnx_wholes(n, "", 1, &wanted, &count));
+  TN_TRY(onnx_wholes(n, "axes", -1, &axes, &n_axes));
+  if (x == NULL) return onnx_failed(n);
+  for (int32_t i = 0; i < rank; i++) parts[i] = ":";
+  for (int32_t i = 0; i < count; i++) {
+    int32_t axis = n_axes > 0 ? onnx_axis(axes[i], rank) : i;
+    if (axis < 0 || axis >= rank) return ONNX_REFUSE(n, "an axis that the operand lacks");
+    int64_t more = wanted[i] - onnx_type(n, 0)->dims[axis];
+    if (more < 0)
+      parts[axis] = onnx_print(n, "%lld:%lld", (long long)(-more / 2), (long long)(-more / 2 + wanted[i]));
+    if (more > 0) low[axis] = more / 2, high[axis] = more - more / 2;
+  }
+  for (int32_t i = 0; i < rank; i++) part = onnx_print(n, "%s%s%s", part, i > 0 ? ", " : "", parts[i]);
+  return onnx_compute(n, "pad(%s[%s], %s, %s)", x, part, onnx_list_text(n, low, rank, false),
+                      onnx_list_text(n, high, rank, false));
+}
+
 static tn_status row_trilu(const onnx_use *n) {
   int64_t count;
   const double *k = onnx_has(n, 1) ? onnx_known(n, 1, &count) : NULL;
@@ -314,68 +383,22 @@ static tn_status row_trilu(const onnx_use *n) {
   return onnx_emit(n, &x, 1, "%s(diagonal=%lld)", op, (long long)onnx_to_whole(k[0]));
 }
 
-/* ---- resize ---- */
-
-/* The size of the result: sizes, or scales times the size. */
-static tn_status resize_sizes(const onnx_use *n, int64_t *size) {
-  const tn_type *x = type_of(n, 0);
-  bool upsample = strcmp(n->node->op, "Upsample") == 0;
-  int32_t scales = upsample ? 1 : 2, sizes = upsample ? -1 : 3;
-  int64_t count;
-  bool given = sizes > 0 && onnx_has(n, sizes);
-  const double *known = onnx_known(n, given ? sizes : scales, &count);
-  if (known == NULL) return onnx_failed(n);
-  if (count != x->rank) return ONNX_REFUSE(n, "sizes of some dimensions alone");
-  for (int32_t i = 2; i < x->rank; i++)
-    size[i - 2] = onnx_to_whole(given ? known[i] : (double)x->dims[i] * known[i] + 1e-6);
-  return TN_OK;
-}
-
-static tn_status row_resize(const onnx_use *n) {
-  int64_t size[TN_MAX_RANK];
-  const char *mode = onnx_word(n, "mode", "nearest"), *x = onnx_text_of(n, 0, false);
-  const char *at = onnx_word(n, "coordinate_transformation_mode",
-                             strcmp(n->node->op, "Upsample") == 0 ? "asymmetric" : "half_pixel");
-  int32_t rank = type_of(n, 0)->rank;
-  bool nearest = strcmp(mode, "nearest") == 0, linear = strcmp(mode, "linear") == 0,
-       cubic = strcmp(mode, "cubic") == 0, corners = strcmp(at, "align_corners") == 0;
-  if (x == NULL) return onnx_failed(n);
-  TN_TRY(resize_sizes(n, size));
-  bool half = strcmp(at, "half_pixel") == 0 || strcmp(at, "pytorch_half_pixel") == 0;
-  bool floor_ = strcmp(at, "asymmetric") == 0 && strcmp(onnx_word(n, "nearest_mode", "floor"), "floor") == 0;
-  if (nearest ? !floor_ && !half : !half && !corners)
-    return ONNX_REFUSE(n, "coordinates of the form %s with %s", at, mode);
-  if (cubic && onnx_number(n, "cubic_coeff_a", -0.75) != -0.75)
-    return ONNX_REFUSE(n, "another cubic filter than that of PyTorch");
-  const char *names[] = {"linear", "bilinear", "trilinear"};
-  const char *own = nearest                            ? floor_ ? "nearest" : "nearest_exact"
-                    : linear && rank >= 3 && rank <= 5 ? names[rank - 3]
-                    : cubic                            ? "bicubic"
-                                                       : NULL;
-  if (own == NULL) return ONNX_REFUSE(n, "the filter %s", mode);
-  return onnx_emit(n, &x, 1, "interpolate(size=%s, mode=%s%s%s)", onnx_list_text(n, size, rank - 2, false),
-                   own, corners && !nearest ? ", align_corners=yes" : "",
-                   onnx_whole(n, "antialias", 0) ? ", antialias=yes" : "");
-}
-
 const onnx_row onnx_shape_rows[] = {
-    {"Reshape", row_reshape, NULL},
-    {"Flatten", row_flatten, NULL},
-    {"Squeeze", row_squeeze, NULL},
-    {"Unsqueeze", row_unsqueeze, NULL},
+    {"Reshape", row_new_dims, NULL},
+    {"Flatten", row_new_dims, NULL},
+    {"Squeeze", row_new_dims, NULL},
+    {"Unsqueeze", row_new_dims, NULL},
     {"Transpose", row_transpose, NULL},
     {"Concat", row_concat, NULL},
     {"Split", row_split, NULL},
     {"Slice", row_slice, NULL},
-    {"Gather", row_gather, NULL, 2},
-    {"GatherElements", row_gather_elements, NULL, 2},
     {"Expand", row_expand, NULL, 2},
     {"ConstantOfShape", row_filled, NULL},
     {"Tile", row_tile, NULL},
     {"Pad", row_pad, NULL},
     {"DepthToSpace", row_depth_to_space, NULL},
+    {"SpaceToDepth", row_space_to_depth, NULL},
+    {"CenterCropPad", row_center, NULL, 2},
     {"Trilu", row_trilu, NULL},
-    {"Resize", row_resize, NULL},
-    {"Upsample", row_resize, NULL},
     {NULL, NULL, NULL},
 };

@@ -52,6 +52,52 @@ static void networks_of_both_exporters_give_their_results(void **state) {
   static const char *const names[] = {"convnet", "convnet_folded", "convnet_dynamo", "convnet_one"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) import_and_predict(names[i], "image");
   import_and_predict("transformer", "ids");
+  import_and_predict("recurrent", "x");
+}
+
+static void weights_of_bytes_become_real_numbers(void **state) {
+  (void)state;
+  size_t n;
+  import_and_predict("quantized", "x");
+  has(file_read("quantized.ini", &n),
+      "dequantizelinear_2 = (cast(quantizelinear_1, to=f32) - 120) * 0.03\n    fc: linear(5, bias=no)");
+}
+
+static void layers_of_sequences_keep_their_form(void **state) {
+  (void)state;
+  size_t n;
+  program_json(0, "import " ONNX "/recurrent.onnx");
+  const char *text = file_read("recurrent.ini", &n);
+  has(text, "layers =\n    lstm.lstm, lstm.lstm_last: lstm(5, bidirectional=yes)\n"
+            "    lstm.lstm_1, lstm.lstm_1_last: lstm(5, bidirectional=yes) <- lstm.lstm\n"
+            "    gru, gru_last: gru(4) <- lstm.lstm_1\n");
+}
+
+/* A matrix that is transposed has no batch: the sample has all dimensions. A shape is given as a constant. */
+static void a_graph_without_a_batch_is_imported_whole(void **state) {
+  (void)state;
+  size_t n;
+  program_json(69, "import " ONNX "/whole.onnx");
+  says("1 x Reshape: operand 1 is the input 'dims', expected known numbers; give them: --constant "
+       "dims=FILE.npy");
+  const json_t *result =
+      program_json(0, "import " ONNX "/whole.onnx --constant dims=" ONNX "/whole.dims.npy");
+  assert_true(json_is_true(json_object_get(result, "whole")));
+  has(file_read("whole.ini", &n), "inputs = x: f32[3, 4], factor: f32[]\n");
+  program_expect(program_run("predict whole.ini --input x=" ONNX "/whole.x.npy --input factor=" ONNX
+                             "/whole.factor.npy --output y.npy --quiet"),
+                 0);
+  check_results("whole");
+}
+
+static void constants_are_those_of_inputs(void **state) {
+  (void)state;
+  program_json(65, "import " ONNX "/whole.onnx --constant other=" ONNX "/whole.dims.npy");
+  says("the model has no input 'other', for which " ONNX "/whole.dims.npy is given");
+  program_json(65, "import " ONNX "/whole.onnx --constant dims");
+  says("'dims' for an input, expected NAME=FILE.npy");
+  program_json(74, "import " ONNX "/whole.onnx --constant dims=none.npy");
+  says("none.npy");
 }
 
 static void operators_give_the_results_of_the_evaluator(void **state) {
@@ -147,6 +193,10 @@ int main(void) {
                                       program_close),
       cmocka_unit_test_setup_teardown(weights_lie_beside_the_model_and_have_other_types, program_open,
                                       program_close),
+      cmocka_unit_test_setup_teardown(weights_of_bytes_become_real_numbers, program_open, program_close),
+      cmocka_unit_test_setup_teardown(layers_of_sequences_keep_their_form, program_open, program_close),
+      cmocka_unit_test_setup_teardown(a_graph_without_a_batch_is_imported_whole, program_open, program_close),
+      cmocka_unit_test_setup_teardown(constants_are_those_of_inputs, program_open, program_close),
       cmocka_unit_test_setup_teardown(lines_read_as_a_person_writes_them, program_open, program_close),
       cmocka_unit_test_setup_teardown(an_imported_model_is_trained, program_open, program_close),
       cmocka_unit_test_setup_teardown(what_is_missing_is_told_whole, program_open, program_close),

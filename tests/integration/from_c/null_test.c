@@ -144,10 +144,10 @@ static void call_runs(void) {
   REFUSES(h.context, tn_context_load(h.context, NULL));
   REFUSES(NULL, tn_context_write_index(NULL, folder));
   REFUSES(h.context, tn_context_write_index(h.context, NULL));
-  REFUSES(NULL, tn_import_onnx(NULL, "x.onnx", "x.ini", &text));
-  REFUSES(h.context, tn_import_onnx(h.context, NULL, "x.ini", &text));
-  REFUSES(h.context, tn_import_onnx(h.context, "x.onnx", NULL, &text));
-  REFUSES(h.context, tn_import_onnx(h.context, "x.onnx", "x.ini", NULL));
+  REFUSES(NULL, tn_import_onnx(NULL, "x.onnx", "x.ini", NULL, &text));
+  REFUSES(h.context, tn_import_onnx(h.context, NULL, "x.ini", NULL, &text));
+  REFUSES(h.context, tn_import_onnx(h.context, "x.onnx", NULL, NULL, &text));
+  REFUSES(h.context, tn_import_onnx(h.context, "x.onnx", "x.ini", NULL, NULL));
   REFUSES(NULL, tn_inspect(NULL, NULL, &text));
   REFUSES(h.context, tn_inspect(h.context, NULL, NULL));
   REFUSES(NULL, tn_explain(NULL, "run", &text));
