@@ -136,8 +136,8 @@ static tn_status row_new_dims(const onnx_use *n) {
 
 /* ---- order and parts ---- */
 
-/* Recurrent operators have the steps in front of the samples, and Tenon behind them: twice this order is
- * none. */
+/* Recurrent operators have the steps in front of the samples, and Tenon behind them. Two such orders one
+ * after the other cancel. */
 static tn_status transpose_first(const onnx_use *n) {
   const onnx_value *x = onnx_operand(n, 0);
   if (x->turned != NULL) return onnx_bind(n, 0, x->turned);
