@@ -1,4 +1,5 @@
-/* tools/generate.c: `tenon generate FILE.ini|RUN --prompt TEXT`: the text appears on stdout as it is drawn.
+/* tools/generate.c: `tenon generate FILE.ini|RUN|FILE.gguf --prompt TEXT`: the text appears on stdout as it
+ * is drawn.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -108,7 +109,7 @@ static int generate_command_run(tn_context *context, const cli_args *args) {
 }
 
 const cli_command command_generate = {.name = "generate",
-                                      .words = "FILE.ini|RUN",
+                                      .words = "FILE.ini|RUN|FILE.gguf",
                                       .doc = "the text that a language model writes behind a prompt",
                                       .min_words = 1,
                                       .max_words = 1,

@@ -1,5 +1,6 @@
 /* core/commands/generate.c: tn_run_generate: text that a language model writes behind a prompt. */
 #include <math.h>
+#include <string.h>
 
 #include "core/base/system/system.h"
 #include "core/infer/prediction/decoder.h"
@@ -35,13 +36,26 @@ static tn_status generate_check_options(tn_run *run, const tn_generate_options *
   return TN_OK;
 }
 
+static tn_status generate_take_token(tn_generate_command *g, int32_t token) {
+  TN_TRY(tn_vec_reserve_(&g->run->env, (void **)&g->prompt.v, &g->prompt.room, g->prompt.n + 1,
+                         sizeof *g->prompt.v));
+  g->prompt.v[g->prompt.n++] = token;
+  return TN_OK;
+}
+
 static tn_status generate_take_tokens(tn_generate_command *g) {
-  const tn_generate_options *o = g->options;
-  for (int64_t i = 0; i < o->n_tokens; i++) {
-    TN_TRY(tn_vec_reserve_(&g->run->env, (void **)&g->prompt.v, &g->prompt.room, g->prompt.n + 1,
-                           sizeof *g->prompt.v));
-    g->prompt.v[g->prompt.n++] = o->tokens[i];
-  }
+  for (int64_t i = 0; i < g->options->n_tokens; i++) TN_TRY(generate_take_token(g, g->options->tokens[i]));
+  return TN_OK;
+}
+
+/* Models that were trained with a token in front of every text have it here, too. */
+static tn_status generate_encode(tn_generate_command *g, const char *text, size_t bytes) {
+  int32_t begin = g->decoder.begin;
+  TN_TRY(tn_host_tokenizer_encode(&g->run->env, g->decoder.tokenizer, text, bytes, 0, &g->prompt));
+  if (begin < 0) return TN_OK;
+  TN_TRY(generate_take_token(g, begin));
+  memmove(g->prompt.v + 1, g->prompt.v, (g->prompt.n - 1) * sizeof *g->prompt.v);
+  g->prompt.v[0] = begin;
   return TN_OK;
 }
 
@@ -53,8 +67,7 @@ static tn_status generate_read_prompt(tn_generate_command *g) {
   TN_TRY(tn_decoder_need_texts(&g->decoder, g->run->ini.path,
                                "give the prompt as numbers of tokens (--prompt-tokens)"));
   bool given = o->prompt != NULL && o->prompt_bytes > 0;
-  tn_status status = tn_host_tokenizer_encode(env, g->decoder.tokenizer, given ? o->prompt : "\n",
-                                              given ? o->prompt_bytes : 1, 0, &g->prompt);
+  tn_status status = generate_encode(g, given ? o->prompt : "\n", given ? o->prompt_bytes : 1);
   if (!given && (status == TN_EINVAL || (status == TN_OK && g->prompt.n == 0)))
     return tn_failf(env, TN_EINVAL, "the model has no token for a new line: give a prompt");
   if (status == TN_OK && g->prompt.n == 0)
@@ -106,6 +119,7 @@ static tn_status generate_tokens(tn_generate_command *g) {
   for (int64_t i = 0; i < count && !g->stopped; i++) {
     if (i > 0) TN_TRY(tn_decoder_feed(&g->decoder, &token, 1, &scores));
     if (!tn_finite_rows_count(&g->finite, i, tn_sampler_draw(&g->sampler, scores, &token))) break;
+    if (token == g->decoder.end) break;
     TN_TRY(generate_write_token(g, token));
     g->end_s = tn_clock_s();
     if (atomic_load(&g->run->stop) != 0) g->stopped = true;

@@ -1,7 +1,10 @@
 /* core/commands/run.c: opening and closing a run, and the short calls of tenon/run.h. */
-#include "core/plugin/context.h"
+#include <string.h>
 
+#include "core/base/file/file.h"
 #include "core/base/system/system.h"
+#include "core/gguf/gguf_model.h"
+#include "core/plugin/context.h"
 #include "core/step/checks/mistakes.h"
 
 static char *run_copy_text(tn_run *run, const char *text) {
@@ -62,9 +65,25 @@ typedef struct tn_run_origin {
   void *user;
 } tn_run_origin;
 
+/* A model of GGUF is its own configuration and its weights, unless others are given. */
+static tn_status run_read_gguf(tn_run *run, const char *path) {
+  tn_text text = tn_text_new(&run->env);
+  char *folder = tn_path_folder(&run->env, path);
+  tn_status status = folder != NULL ? tn_gguf_configuration(&run->env, path, &text) : TN_ENOMEM;
+  if (status == TN_OK) status = tn_ini_parse(&run->env, text.v, path, folder, &run->ini);
+  if (status == TN_OK) status = run_set_weights(run, path);
+  tn_release(&run->env, folder);
+  tn_text_free(&text);
+  return status;
+}
+
+static tn_status run_read_file(tn_run *run, const char *path) {
+  return tn_text_ends(path, ".gguf") ? run_read_gguf(run, path) : tn_ini_read(&run->env, path, &run->ini);
+}
+
 static tn_status run_read_configuration(tn_run *run, const tn_run_origin *origin,
                                         const tn_run_options *options) {
-  TN_TRY(origin->path ? tn_ini_read(&run->env, origin->path, &run->ini)
+  TN_TRY(origin->path ? run_read_file(run, origin->path)
                       : tn_ini_parse(&run->env, origin->settings, "settings", ".", &run->ini));
   TN_TRY(run_read_options(run, options));
   TN_TRY(tn_settings_load_plugins(&run->env, run->registry, &run->ini));

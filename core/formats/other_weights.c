@@ -19,10 +19,6 @@ static const char other_hdf5[] =
     "n, "
     "d: t.update({n.replace('/', '.'): d[()]}) if hasattr(d, 'dtype') else None); save_file(t, f + "
     "'.safetensors')";
-static const char other_gguf[] =
-    "from gguf import GGUFReader; from safetensors.numpy import save_file; f = '%s'; save_file({t.name: "
-    "t.data.copy() for t in GGUFReader(f).tensors}, f + '.safetensors')";
-
 typedef struct other_format {
   const char *magic;
   size_t bytes;
@@ -37,7 +33,6 @@ static const other_format other_formats[] = {
     {"\x80\x05", 2, "a pickle", other_pytorch},
     {"\x93NUMPY", 6, "an array of NumPy", NULL},
     {"\x89HDF\r\n\x1a\n", 8, "an HDF5 file, such as Keras writes", other_hdf5},
-    {"GGUF", 4, "a GGUF file", other_gguf},
 };
 static const other_format other_npz = {"", 0, "a .npz archive of NumPy", other_numpy};
 static const other_format other_onnx_format = {"", 0, "an ONNX model", other_onnx};

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/formats/input_sum.h"
+#include "core/formats/gguf.h"
 #include "core/formats/other_weights.h"
 #include "core/formats/safetensors_header.h"
 
@@ -24,6 +25,7 @@ struct tn_safetensors {
   tn_arena arena;
   tn_safetensors_header header;
   safetensors_sum *sum; /* NULL: the file is not summed */
+  tn_gguf *gguf;        /* NULL: the file is one of safetensors */
 };
 
 static uint64_t safetensors_read_u64(const unsigned char *bytes) {
@@ -77,14 +79,50 @@ static tn_status safetensors_read_header(tn_safetensors *file, const void *handl
   return status;
 }
 
+/* ---- files of GGUF ---- */
+
+static tn_status safetensors_is_gguf(const tn_input *input, const void *handle, bool *is) {
+  unsigned char bytes[4];
+  *is = false;
+  if (input->bytes < sizeof bytes) return TN_OK;
+  TN_TRY(tn_input_read(input, handle, 0, bytes, sizeof bytes));
+  *is = tn_gguf_is(bytes, sizeof bytes);
+  return TN_OK;
+}
+
+/* Both lists are sorted by name. */
+static tn_status safetensors_of_gguf(tn_safetensors *file, const void *handle) {
+  TN_TRY(tn_gguf_open(handle, file->input.path, &file->gguf));
+  int32_t n = tn_gguf_count(file->gguf);
+  tn_safetensor *tensors = tn_arena_alloc(&file->arena, tn_size_mul((size_t)n + 1, sizeof *tensors));
+  if (tensors == NULL) return TN_ENOMEM;
+  for (int32_t i = 0; i < n; i++) {
+    const tn_gguf_tensor *t = tn_gguf_at(file->gguf, i);
+    tensors[i] = (tn_safetensor){t->name, t->stored, t->type, t->offset, tn_type_bytes(&t->type)};
+    if (t->format < 0) tensors[i].type.dtype = TN_ANY;
+  }
+  file->header = (tn_safetensors_header){.tensors = tensors, .n_tensors = n};
+  return TN_OK;
+}
+
+tn_gguf *tn_safetensors_gguf(const tn_safetensors *file) { return file->gguf; }
+
+/* ---- opening ---- */
+
+static tn_status safetensors_read_any(tn_safetensors *file, const void *handle, const char *path) {
+  bool gguf;
+  TN_TRY(tn_input_open(handle, path, &file->input));
+  TN_TRY(safetensors_is_gguf(&file->input, handle, &gguf));
+  return gguf ? safetensors_of_gguf(file, handle) : safetensors_read_header(file, handle);
+}
+
 tn_status tn_safetensors_open(const void *handle, const char *path, tn_safetensors **file) {
   tn_safetensors *opened = tn_alloc(handle, sizeof(*opened));
   *file = NULL;
   if (opened == NULL) return TN_ENOMEM;
   opened->handle = handle;
   opened->arena = tn_arena_new(handle);
-  tn_status status = tn_input_open(handle, path, &opened->input);
-  if (status == TN_OK) status = safetensors_read_header(opened, handle);
+  tn_status status = safetensors_read_any(opened, handle, path);
   if (status == TN_OK)
     *file = opened;
   else
@@ -95,6 +133,7 @@ tn_status tn_safetensors_open(const void *handle, const char *path, tn_safetenso
 void tn_safetensors_close(tn_safetensors *file) {
   if (file == NULL) return;
   tn_input_close(file->handle, &file->input);
+  tn_gguf_close(file->gguf);
   tn_arena_free(&file->arena);
   tn_release(file->handle, file->sum);
   tn_release(file->handle, file);
@@ -130,6 +169,9 @@ const tn_safetensor_note *tn_safetensors_notes(const tn_safetensors *file, int32
 /* A tensor is part of the sum once, however often it is read. */
 static tn_status safetensors_read_data(const tn_safetensors *file, const void *handle,
                                        const tn_safetensor *tensor, void *to) {
+  if (file->gguf != NULL)
+    return tn_gguf_read(file->gguf, handle, tn_gguf_at(file->gguf, (int32_t)(tensor - file->header.tensors)),
+                        to);
   safetensors_sum *sum = file->sum;
   if (sum == NULL || atomic_exchange(&sum->read[tensor - file->header.tensors], true))
     return tn_input_read(&file->input, handle, tensor->offset, to, (size_t)tensor->bytes);

@@ -2,11 +2,13 @@
  * type, shape and offsets of each tensor, then the tensors, row-major, little-endian, without gaps
  * (https://huggingface.co/docs/safetensors, "Format").
  *
+ * The reader opens files of GGUF, too (gguf.h), and gives their tensors as f32. They have no metadata here.
+ *
  * The reader validates length, JSON, names, shapes and offsets with checked arithmetic before any of them
  * sizes an allocation, so a malicious file results in an ordinary error. */
 #pragma once
 
-#include "core/base/env.h"
+#include "core/formats/gguf.h"
 
 /* A tensor of an open file; owned by the file. */
 typedef struct tn_safetensor {
@@ -26,6 +28,9 @@ typedef struct tn_safetensors tn_safetensors;
 /* TN_EIO if the file cannot be read, TN_EINVAL with path and reason if its contents are invalid. */
 tn_status tn_safetensors_open(const void *handle, const char *path, tn_safetensors **file);
 void tn_safetensors_close(tn_safetensors *file);
+
+/* The file of GGUF that was opened; NULL: it is one of safetensors. */
+tn_gguf *tn_safetensors_gguf(const tn_safetensors *file);
 
 /* Access to the tensors, sorted by name. tn_safetensors_find returns NULL for an unknown name. */
 int32_t tn_safetensors_count(const tn_safetensors *file);

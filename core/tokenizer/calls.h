@@ -3,7 +3,13 @@
 
 #include <jansson.h>
 
+#include "core/formats/gguf.h"
 #include "tenon/tokenizer.h"
+
+/* The tokenizer of a file of GGUF as JSON, which the caller releases; its member "generate" has the ids
+ * "begin", in front of every text, and "end", behind it, where the file names them. NULL: the file has no
+ * tokenizer. TN_EUNSUPPORTED: it is of another kind. */
+tn_status tn_gguf_tokenizer_json(const void *handle, tn_gguf *file, char **json);
 
 tn_status tn_host_tokenizer_open(const void *handle, const char *path, tn_tokenizer **tokenizer);
 tn_status tn_host_tokenizer_open_text(const void *handle, const char *name, const char *json, size_t bytes,

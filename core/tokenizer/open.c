@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "core/base/file/file.h"
+#include "core/formats/gguf.h"
+#include "core/formats/input.h"
 #include "core/tokenizer/calls.h"
 #include "core/tokenizer/tokenizer.h"
 
@@ -35,7 +37,7 @@ void tn_host_tokenizer_close(const void *handle, tn_tokenizer *t) {
 /* The members that are read, without white space: files may have others, and indentation is half of them. */
 static tn_status tokenizer_keep_json(tn_tokenizer *t, const json_t *document) {
   static const char *const names[] = {"version",        "added_tokens", "normalizer", "pre_tokenizer",
-                                      "post_processor", "decoder",      "model"};
+                                      "post_processor", "decoder",      "model",      "generate"};
   json_t *kept = json_object();
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     json_t *member = json_object_get(document, names[i]);
@@ -105,12 +107,40 @@ static tn_status tokenizer_open_file(const void *handle, const char *path, const
   return status;
 }
 
+/* A file of GGUF is larger than other tokenizers are. */
+static tn_status tokenizer_is_gguf(const void *handle, const char *path, bool *is) {
+  uint8_t start[4];
+  tn_input input;
+  *is = false;
+  TN_TRY(tn_input_open(handle, path, &input));
+  tn_status status =
+      input.bytes >= sizeof start ? tn_input_read(&input, handle, 0, start, sizeof start) : TN_OK;
+  if (status == TN_OK) *is = input.bytes >= sizeof start && tn_gguf_is(start, sizeof start);
+  tn_input_close(handle, &input);
+  return status;
+}
+
+static tn_status tokenizer_open_gguf(const void *handle, const char *path, tn_tokenizer **tokenizer) {
+  tn_gguf *file;
+  char *json = NULL;
+  TN_TRY(tn_gguf_open(handle, path, &file));
+  tn_status status = tn_gguf_tokenizer_json(handle, file, &json);
+  tn_gguf_close(file);
+  if (status == TN_OK && json == NULL) status = tn_failf(handle, TN_EINVAL, "%s: has no tokenizer", path);
+  if (status == TN_OK) status = tn_host_tokenizer_open_text(handle, path, json, strlen(json), tokenizer);
+  tn_release(handle, json);
+  return status;
+}
+
 tn_status tn_host_tokenizer_open(const void *handle, const char *path, tn_tokenizer **tokenizer) {
   *tokenizer = NULL;
   if (strcmp(path, "bytes") == 0)
     return tn_host_tokenizer_open_text(handle, path, BYTES, sizeof BYTES - 1, tokenizer);
   char *text;
   size_t bytes;
+  bool gguf;
+  TN_TRY(tokenizer_is_gguf(handle, path, &gguf));
+  if (gguf) return tokenizer_open_gguf(handle, path, tokenizer);
   TN_TRY(tn_file_read(handle, path, LARGEST_FILE, &text, &bytes));
   tn_status status = tokenizer_open_file(handle, path, text, bytes, tokenizer);
   tn_release(handle, text);

@@ -103,25 +103,25 @@ static json_t *sentencepiece_base64(const void *handle, const tn_proto *bytes) {
 
 /* U+2581 becomes a blank; of those in front one goes, or all, as the normalizer has put one there or has
  * removed them. */
-static json_t *sentencepiece_decoder(const sentencepiece_file *file) {
+json_t *tn_sentencepiece_decoder(bool prefix, bool extra, bool byte_pieces) {
   json_t *list = json_pack("[{s:s, s:{s:s}, s:s}]", "type", "Replace", "pattern", "String", "\xe2\x96\x81",
                            "content", " ");
-  if (file->byte_pieces) json_array_append_new(list, json_pack("{s:s}", "type", "ByteFallback"));
+  if (byte_pieces) json_array_append_new(list, json_pack("{s:s}", "type", "ByteFallback"));
   json_array_append_new(list, json_pack("{s:s}", "type", "Fuse"));
-  if (file->prefix || file->extra)
+  if (prefix || extra)
     json_array_append_new(list, json_pack("{s:s, s:s, s:i, s:i}", "type", "Strip", "content", " ", "start",
-                                          file->extra ? 1 << 20 : 1, "stop", 0));
+                                          extra ? 1 << 20 : 1, "stop", 0));
   return json_pack("{s:s, s:o}", "type", "Sequence", "decoders", list);
 }
 
 static json_t *sentencepiece_document(const void *handle, const sentencepiece_file *file) {
   static const char *const kinds[] = {"", "unigram", "bpe", "word", "char"};
-  return json_pack("{s:{s:s, s:o, s:b, s:b, s:b}, s:o, s:{s:s, s:s, s:O, s:O}}", "normalizer", "type",
-                   "SentencePiece", "precompiled_charsmap", sentencepiece_base64(handle, &file->charsmap),
-                   "add_dummy_prefix", file->prefix, "remove_extra_whitespaces", file->extra,
-                   "escape_whitespaces", file->escape, "decoder", sentencepiece_decoder(file), "model",
-                   "type", "SentencePiece", "kind", kinds[file->kind], "unk_surface", file->surface, "pieces",
-                   file->pieces);
+  return json_pack(
+      "{s:{s:s, s:o, s:b, s:b, s:b}, s:o, s:{s:s, s:s, s:O, s:O}}", "normalizer", "type", "SentencePiece",
+      "precompiled_charsmap", sentencepiece_base64(handle, &file->charsmap), "add_dummy_prefix", file->prefix,
+      "remove_extra_whitespaces", file->extra, "escape_whitespaces", file->escape, "decoder",
+      tn_sentencepiece_decoder(file->prefix, file->extra, file->byte_pieces), "model", "type",
+      "SentencePiece", "kind", kinds[file->kind], "unk_surface", file->surface, "pieces", file->pieces);
 }
 
 static tn_status sentencepiece_check(const void *handle, const char *name, const sentencepiece_file *file) {

@@ -131,6 +131,9 @@ bool tn_sentencepiece_is(const char *bytes, size_t n);
 /* The JSON of its tokenizer; the caller releases it. */
 tn_status tn_sentencepiece_json(const void *handle, const char *name, const char *bytes, size_t n,
                                 char **json);
+/* Its decoder. `prefix`: the normalizer puts a blank in front of a text; `extra`: it removes superfluous
+ * ones; `byte_pieces`: the model has pieces for single bytes. */
+json_t *tn_sentencepiece_decoder(bool prefix, bool extra, bool byte_pieces);
 tn_status tn_sentencepiece_read(tn_tokenizer *t, const tn_json_place *root, const tn_json_place *model);
 tn_status tn_sentencepiece_normalizer(tn_tokenizer *t, const tn_json_place *place, tn_step *step);
 void tn_sentencepiece_normalize(const tn_tokenizer *t, const tn_step *step, const char *text, size_t bytes,

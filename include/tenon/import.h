@@ -30,5 +30,18 @@ typedef struct tn_import_options {
 TN_EXPORT tn_status tn_import_onnx(tn_context *context, const char *path, const char *configuration,
                                    const tn_import_options *options, char **json);
 
+/* Reads a decoder of the LLaMA family from a file of GGUF, version 2 or 3, and writes it as a configuration,
+ * its weights as f32 to a file of the same name that ends in .safetensors, and its tokenizer to one that ends
+ * in .tokenizer.json. Tensors may be F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K or Q6_K; lines
+ * have their names.
+ *
+ * *json is one JSON object as text, {"configuration", "weights", "tokenizer", "tensors", "parameters"}, where
+ * "tokenizer" is null if the file has none; the caller frees it with tn_string_free (context.h). Nothing is
+ * overwritten, and after a failure nothing is left. TN_EUNSUPPORTED: the architecture, a type of tensors or
+ * the kind of the tokenizer is another one, with its name. TN_EINVAL: `path` is no file of GGUF or damaged,
+ * or a file to write exists. TN_EIO: a file cannot be read or written. One call at a time for a context. */
+TN_EXPORT tn_status tn_import_gguf(tn_context *context, const char *path, const char *configuration,
+                                   char **json);
+
 TN_END_C
 #endif

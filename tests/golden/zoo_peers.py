@@ -1,4 +1,4 @@
-"""Models in PyTorch that compare_zoo.py compares with those of docs/zoo that no package has, and the changes for models too large to run."""
+"""Models in PyTorch that compare_zoo.py compares with those of docs/zoo that no package has."""
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -75,30 +75,18 @@ class Unit(nn.Module):
         return x + self.out(gated), skip + self.skip_out(gated)
 
 
-class Stack(nn.Module):
-    def __init__(self, width, skips):
-        super().__init__()
-        for i in range(10):
-            setattr(self, f"x{i}", Unit(width, skips, 2 ** i))
-
-    def forward(self, x, skip):
-        for i in range(10):
-            x, skip = getattr(self, f"x{i}")(x, skip)
-        return x, skip
-
-
 class WaveNet(nn.Module):
-    def __init__(self, levels=256, width=64, skips=128):
+    def __init__(self, levels=256, width=64, skips=128, stacks=2, depth=10):
         super().__init__()
         self.embed = nn.Embedding(levels, width)
-        self.x1, self.x2 = Stack(width, skips), Stack(width, skips)
-        self.post1 = nn.Conv1d(skips, skips, 1)
-        self.post2 = nn.Conv1d(skips, levels, 1)
+        self.units = nn.ModuleList([Unit(width, skips, 2 ** i) for _ in range(stacks) for i in range(depth)])
+        self.post = nn.Sequential(nn.Conv1d(skips, skips, 1), nn.ReLU(), nn.Conv1d(skips, levels, 1))
 
     def forward(self, samples):
-        x = self.embed(samples).transpose(1, 2)
-        x, skip = self.x2(*self.x1(x, 0))
-        return self.post2(F.relu(self.post1(F.relu(skip)))).transpose(1, 2)
+        x, skip = self.embed(samples).transpose(1, 2), 0
+        for unit in self.units:
+            x, skip = unit(x, skip)
+        return self.post(F.relu(skip)).transpose(1, 2)
 
 
 class DLRM(nn.Module):
@@ -135,16 +123,13 @@ class Tagger(nn.Module):
 class Tower(nn.Module):
     def __init__(self):
         super().__init__()
-        self.conv1 = nn.Conv2d(1, 64, 10)
-        self.conv2 = nn.Conv2d(64, 128, 7)
-        self.conv3 = nn.Conv2d(128, 128, 4)
-        self.conv4 = nn.Conv2d(128, 256, 4)
+        self.features = nn.Sequential(
+            nn.Conv2d(1, 64, 10), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(64, 128, 7), nn.ReLU(), nn.MaxPool2d(2),
+            nn.Conv2d(128, 128, 4), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(128, 256, 4), nn.ReLU())
         self.fc = nn.Linear(256 * 6 * 6, 512)
 
     def forward(self, x):
-        for conv in (self.conv1, self.conv2, self.conv3):
-            x = F.max_pool2d(F.relu(conv(x)), 2)
-        return self.fc(F.relu(self.conv4(x)).flatten(1))
+        return self.fc(self.features(x).flatten(1))
 
 
 class Siamese(nn.Module):
@@ -204,24 +189,31 @@ class Pyramid(nn.Module):
 
 
 class Yolo(nn.Module):
-    def __init__(self):
+    def __init__(self, numbers=85):
         super().__init__()
-        self.stem, self.down2, self.c2 = CBS(3, 32, 6, 2, 2), CBS(32, 64, 3, 2), CSP(64, 64, 1)
-        self.down3, self.c3 = CBS(64, 128, 3, 2), CSP(128, 128, 2)
-        self.down4, self.c4 = CBS(128, 256, 3, 2), CSP(256, 256, 3)
-        self.down5, self.c5, self.pool = CBS(256, 512, 3, 2), CSP(512, 512, 1), Pyramid(512)
-        self.n5, self.n4, self.m4 = CBS(512, 256), CSP(512, 256, 1, False), CBS(256, 128)
-        self.n3, self.u4, self.p4 = CSP(256, 128, 1, False), CBS(128, 128, 3, 2), CSP(256, 256, 1, False)
-        self.u5, self.p5 = CBS(256, 256, 3, 2), CSP(512, 512, 1, False)
-        self.head3, self.head4, self.head5 = nn.Conv2d(128, 255, 1), nn.Conv2d(256, 255, 1), nn.Conv2d(512, 255, 1)
+        self.numbers = numbers
+        self.c3 = nn.Sequential(CBS(3, 32, 6, 2, 2), CBS(32, 64, 3, 2), CSP(64, 64, 1), CBS(64, 128, 3, 2), CSP(128, 128, 2))
+        self.c4 = nn.Sequential(CBS(128, 256, 3, 2), CSP(256, 256, 3))
+        self.n5 = nn.Sequential(CBS(256, 512, 3, 2), CSP(512, 512, 1), Pyramid(512), CBS(512, 256))
+        self.m4 = nn.Sequential(CSP(512, 256, 1, False), CBS(256, 128))
+        self.n3 = CSP(256, 128, 1, False)
+        self.u4 = CBS(128, 128, 3, 2)
+        self.p4 = CSP(256, 256, 1, False)
+        self.u5 = CBS(256, 256, 3, 2)
+        self.p5 = CSP(512, 512, 1, False)
+        self.head3 = nn.Conv2d(128, 3 * numbers, 1)
+        self.head4 = nn.Conv2d(256, 3 * numbers, 1)
+        self.head5 = nn.Conv2d(512, 3 * numbers, 1)
+
+    def rows(self, x):
+        return x.unflatten(1, (3, self.numbers)).permute(0, 1, 3, 4, 2).flatten(1, 3)
 
     def forward(self, image):
-        c3 = self.c3(self.down3(self.c2(self.down2(self.stem(image)))))
-        c4 = self.c4(self.down4(c3))
-        n5 = self.n5(self.pool(self.c5(self.down5(c4))))
-        m4 = self.m4(self.n4(torch.cat([F.interpolate(n5, scale_factor=2.0), c4], 1)))
+        c3 = self.c3(image)
+        c4 = self.c4(c3)
+        n5 = self.n5(c4)
+        m4 = self.m4(torch.cat([F.interpolate(n5, scale_factor=2.0), c4], 1))
         n3 = self.n3(torch.cat([F.interpolate(m4, scale_factor=2.0), c3], 1))
         p4 = self.p4(torch.cat([self.u4(n3), m4], 1))
         p5 = self.p5(torch.cat([self.u5(p4), n5], 1))
-        rows = lambda x: x.unflatten(1, (3, 85)).permute(0, 1, 3, 4, 2).flatten(1, 3)
-        return torch.cat([rows(self.head3(n3)), rows(self.head4(p4)), rows(self.head5(p5))], 1)
+        return torch.cat([self.rows(self.head3(n3)), self.rows(self.head4(p4)), self.rows(self.head5(p5))], 1)

@@ -1,5 +1,5 @@
 /* tools/init/init.c: `tenon init PATH`: a configuration for a folder of pictures or sounds, a table, a text,
- * arrays, archives of samples, or tokens. */
+ * arrays, archives of samples, or tokens; `tenon init zoo:NAME`: a public model. */
 #include "tools/init/init.h"
 
 #include <ctype.h>
@@ -12,6 +12,7 @@
 #include <jansson.h>
 
 #include "tools/cli/cli.h"
+#include "tools/init/zoo.h"
 
 enum { INIT_NAME = 64 };
 
@@ -111,6 +112,18 @@ static void init_print(const init_command *c, const char *kind, const init_choic
   }
   printf("%s is written: %lld %s, size %lld, batch %lld, %lld epochs; train it:\n  tenon train %s\n",
          c->output, count, what, choice->side, choice->batch, choice->epochs, c->output);
+}
+
+static void init_print_zoo(const cli_args *args, const init_command *c) {
+  json_t *result =
+      json_pack("{s:o, s:s, s:s}", "file", cli_json_text(c->output), "name", c->name, "kind", "zoo");
+  char *text = args->json ? json_dumps(result, JSON_PRESERVE_ORDER) : NULL;
+  if (text != NULL)
+    printf("%s\n", text);
+  else
+    printf("%s is written; look at it:\n  tenon plan %s\n", c->output, c->output);
+  free(text);
+  json_decref(result);
 }
 
 /* Training would end at such a file. */
@@ -236,8 +249,29 @@ static int init_from_table(const cli_args *args, const init_command *c) {
   return code;
 }
 
+/* The name of the model is that of the file. */
+static int init_from_zoo(const cli_args *args, const char *name) {
+  init_command c = {.weights = ""};
+  FILE *to = NULL;
+  if (name[0] == '\0') return zoo_list(args);
+  const zoo_file *model = zoo_find(args, name);
+  if (model == NULL) return CLI_USAGE;
+  snprintf(c.name, sizeof c.name, "%.*s", INIT_NAME - 1, name);
+  snprintf(c.output, sizeof c.output, "%s%s", args->output != NULL ? args->output : name,
+           args->output != NULL ? "" : ".ini");
+  int code = args->weights != NULL ? init_make_path(args, c.output, args->weights, c.weights) : CLI_OK;
+  if (code == CLI_OK) code = init_open(args, &c, &to);
+  if (code != CLI_OK) return code;
+  zoo_write(to, model, c.weights);
+  code = init_close(args, &c, to);
+  if (code == CLI_OK) init_print_zoo(args, &c);
+  return code;
+}
+
 static int init_run(tn_context *context, const cli_args *args) {
   init_command c = {.folder = false};
+  const char *model = zoo_word(args->words[0]);
+  if (model != NULL) return init_from_zoo(args, model);
   int code = init_prepare(args, &c);
   if (code != CLI_OK) return code;
   if (args->weights == NULL && array_files_are(args->words[0], c.folder)) return init_from_arrays(args, &c);
@@ -250,10 +284,11 @@ static int init_run(tn_context *context, const cli_args *args) {
 
 const cli_command command_init = {
     .name = "init",
-    .words = "PATH",
+    .words = "PATH|zoo:NAME",
     .doc = "a configuration for a folder of pictures or sounds, a folder for each "
            "class, for a table, for tar archives of samples, for a text, for arrays "
-           "(a folder of .npy, or .npz), or for a file of tokens",
+           "(a folder of .npy, or .npz), or for a file of tokens; or a model of the zoo, "
+           "which `tenon init zoo:` lists",
     .min_words = 1,
     .max_words = 1,
     .options = CLI_JSON | CLI_OUTPUT | CLI_WEIGHTS,

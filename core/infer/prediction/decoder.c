@@ -46,6 +46,7 @@ static tn_status decoder_open_vocabulary(tn_decoder *d) {
   tn_predict_classes classes;
   const void *env = &d->run->env;
   const tn_type row = {TN_F32, 1, {d->classes}};
+  tn_vocabulary_ends(d->run->learnt, &d->begin, &d->end);
   TN_TRY(tn_vocabulary_of_note(env, d->run->learnt, d->classes, &d->tokenizer, &d->unfit));
   if (d->tokenizer != NULL || d->unfit > 0) return TN_OK;
   tn_predict_classes_start(d->run, &row, 1, &classes);

@@ -23,6 +23,7 @@ typedef struct tn_decoder {
   int64_t position;        /* tokens in the caches */
   tn_token_list history;   /* all tokens that were fed */
   tn_tokenizer *tokenizer; /* NULL: the tokens have no texts */
+  int32_t begin, end;      /* tokens around a text; -1: none */
   int64_t unfit;           /* tokens of the vocabulary of the weights, which does not fit; 0: it does */
 } tn_decoder;
 

@@ -23,6 +23,20 @@ static json_t *vocabulary_part(json_t *note) {
   return NULL;
 }
 
+static int32_t vocabulary_end(const json_t *generate, const char *name) {
+  const json_t *id = json_object_get(generate, name);
+  json_int_t value = json_is_integer(id) ? json_integer_value(id) : -1;
+  return value >= 0 && value < INT32_MAX ? (int32_t)value : -1;
+}
+
+void tn_vocabulary_ends(const char *learnt, int32_t *begin, int32_t *end) {
+  json_t *note = learnt != NULL ? json_loads(learnt, 0, NULL) : NULL;
+  const json_t *generate = json_object_get(vocabulary_part(note), "generate");
+  *begin = vocabulary_end(generate, "begin");
+  *end = vocabulary_end(generate, "end");
+  json_decref(note);
+}
+
 static tn_status vocabulary_read_note(const void *handle, const char *learnt, tn_tokenizer **tokenizer) {
   json_t *note = learnt != NULL ? json_loads(learnt, 0, NULL) : NULL, *part = vocabulary_part(note);
   char *json = part != NULL ? json_dumps(part, JSON_COMPACT) : NULL;

@@ -11,6 +11,9 @@
  * none). *tokenizer is NULL: the note has none, or *unfit, the number of its tokens, is more than n. */
 tn_status tn_vocabulary_of_note(const void *handle, const char *learnt, int64_t n, tn_tokenizer **tokenizer,
                                 int64_t *unfit);
+/* The tokens around a generated text, where the note names them, else -1: *begin is in front of a prompt, and
+ * the text ends in front of *end. */
+void tn_vocabulary_ends(const char *learnt, int32_t *begin, int32_t *end);
 /* `names` is a list with the text of each of n tokens. NULL: 256 tokens are bytes, and others have no texts:
  * *tokenizer is NULL. */
 tn_status tn_vocabulary_of_names(const void *handle, const json_t *names, int64_t n,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/text/text.h"
+#include "core/tokenizer/calls.h"
 
 /* A vocabulary of a million words has less. The header of a file of weights holds 100 MB at most. */
 enum { LEARNT_LIMIT = 32 << 20 };
@@ -49,8 +50,19 @@ tn_status tn_learnt_of_data(tn_run *run, tn_loader *loader, const tn_source *sou
   return status;
 }
 
+/* The tokenizer of a file of GGUF, as the source `text` would note it. */
+static tn_status learnt_of_gguf(tn_run *run, tn_gguf *file, const char **note) {
+  char *json;
+  TN_TRY(tn_gguf_tokenizer_json(&run->env, file, &json));
+  if (json == NULL) return TN_OK;
+  *note = tn_arena_printf(&run->arena, "{\"text\": %s}", json);
+  tn_release(&run->env, json);
+  return *note != NULL ? TN_OK : TN_ENOMEM;
+}
+
 tn_status tn_learnt_of_weights(tn_run *run, const tn_safetensors *file, const char *path) {
   const char *note = tn_safetensors_metadata(file, TN_LEARNT_NOTE);
+  if (tn_safetensors_gguf(file) != NULL) TN_TRY(learnt_of_gguf(run, tn_safetensors_gguf(file), &note));
   if (note == NULL || (run->learnt != NULL && tn_text_equal(run->learnt, note))) return TN_OK;
   if (run->learnt != NULL) {
     tn_logf(

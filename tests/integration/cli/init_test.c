@@ -498,6 +498,75 @@ static void lines_of_json_train(void **state) {
   has("numbers.ini", "numbers: numbers(a, missing=median, standardize=yes)");
 }
 
+/* ---- the zoo ---- */
+
+static void models_of_the_zoo_are_listed(void **state) {
+  (void)state;
+  const json_t *models = json_object_get(program_json(0, "init zoo:"), "models");
+  assert_true(json_array_size(models) > 50);
+  assert_string_equal(program_text(json_array_get(models, 0), "name"), "alexnet");
+  assert_int_equal(program_run("init zoo:"), 0);
+  assert_non_null(strstr(program_out, "resnet50                 ResNet-50 (He"));
+  assert_null(strstr(program_out, "parts"));
+}
+
+static void a_model_of_the_zoo_is_one_file(void **state) {
+  (void)state;
+  const json_t *result = program_json(0, "init zoo:resnet18");
+  assert_string_equal(program_text(result, "file"), "resnet18.ini");
+  lacks("resnet18.ini", "include");
+  lacks("resnet18.ini", "[weights]");
+  result = program_json(0, "plan resnet18.ini");
+  assert_int_equal((int)program_number(result, "parameters"), 11689512);
+  program_json(65, "init zoo:resnet18");
+  says("resnet18.ini: exists, and is not overwritten");
+}
+
+/* A section that a model has beside one of its parts would be refused. */
+static void no_section_is_written_twice(void **state) {
+  (void)state;
+  json_t *models = json_deep_copy(json_object_get(program_json(0, "init zoo:"), "models"));
+  size_t i;
+  json_t *model;
+  json_array_foreach(models, i, model) {
+    const char *name = program_text(model, "name");
+    char file[128], header[64];
+    program_expect(program_run("init zoo:%s", name), 0);
+    snprintf(file, sizeof file, "%s.ini", name);
+    const char *text = file_read(file, NULL);
+    for (const char *at = text; (at = strstr(at, "\n[")) != NULL; at++) {
+      snprintf(header, sizeof header, "%.*s", (int)strcspn(at + 1, "]") + 2, at);
+      if (strstr(at + 1, header) != NULL) fail_msg("%s has %s twice", file, header + 1);
+    }
+  }
+  json_decref(models);
+}
+
+/* Of a file without its weights the names of published files are comments. */
+static void names_of_published_weights_are_kept(void **state) {
+  (void)state;
+  file_write("w.safetensors", "");
+  program_json(0, "init zoo:resnet18 --weights w.safetensors");
+  has("resnet18.ini", "\n[weights]\nfile = w.safetensors\n");
+  program_json(0, "init zoo:vit_b_16 --weights w.safetensors");
+  has("vit_b_16.ini", "\n[weights]\nfile = w.safetensors\nrename = *.in_proj_weight -> ");
+  program_json(0, "init zoo:regnet_x_400mf --output r.ini");
+  has("r.ini", "\n# [weights]\n# rename = trunk_output.block1");
+  has("r.ini", "\n#          trunk_output.block4.block4-*.* -> trunk_output.block4.*.*\n");
+  program_json(0, "config check r.ini");
+  program_json(74, "init zoo:resnet34 --weights runs/none --output other/r.ini");
+}
+
+static void other_names_of_the_zoo_are_told_the_near_ones(void **state) {
+  (void)state;
+  program_json(2, "init zoo:resnt50");
+  says("the zoo has no model 'resnt50'; near it: resnet50; `tenon init zoo:` lists them");
+  program_json(2, "init zoo:mobilenet");
+  says("near it: mobilenet_v2, mobilenet_v3_large, mobilenet_v3_small;");
+  program_json(2, "init zoo:parts/resnet");
+  says("the zoo has no model 'parts/resnet'; `tenon");
+}
+
 int main(void) {
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, program_open, program_close)
   const struct CMUnitTest tests[] = {
@@ -516,6 +585,11 @@ int main(void) {
       IN_FOLDER(an_archive_of_samples_trains),
       IN_FOLDER(a_table_of_pictures_and_sounds_trains),
       IN_FOLDER(lines_of_json_train),
+      IN_FOLDER(models_of_the_zoo_are_listed),
+      IN_FOLDER(a_model_of_the_zoo_is_one_file),
+      IN_FOLDER(no_section_is_written_twice),
+      IN_FOLDER(names_of_published_weights_are_kept),
+      IN_FOLDER(other_names_of_the_zoo_are_told_the_near_ones),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -148,6 +148,10 @@ static void call_runs(void) {
   REFUSES(h.context, tn_import_onnx(h.context, NULL, "x.ini", NULL, &text));
   REFUSES(h.context, tn_import_onnx(h.context, "x.onnx", NULL, NULL, &text));
   REFUSES(h.context, tn_import_onnx(h.context, "x.onnx", "x.ini", NULL, NULL));
+  REFUSES(NULL, tn_import_gguf(NULL, "x.gguf", "x.ini", &text));
+  REFUSES(h.context, tn_import_gguf(h.context, NULL, "x.ini", &text));
+  REFUSES(h.context, tn_import_gguf(h.context, "x.gguf", NULL, &text));
+  REFUSES(h.context, tn_import_gguf(h.context, "x.gguf", "x.ini", NULL));
   REFUSES(NULL, tn_inspect(NULL, NULL, &text));
   REFUSES(h.context, tn_inspect(h.context, NULL, NULL));
   REFUSES(NULL, tn_explain(NULL, "run", &text));

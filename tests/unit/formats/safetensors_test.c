@@ -150,7 +150,6 @@ static void weights_of_other_programs_are_recognized(void **state) {
             "a .npz archive of NumPy", "save_file(dict(numpy.load(f)), f + '.safetensors')"),
       FIRST("\x80\x02\x8a\nl\xfc\x9c\x46\xf9", "a pickle, such as PyTorch wrote before 1.6", "torch.load"),
       FIRST("\x89HDF\r\n\x1a\n\0\0\0\0", "an HDF5 file, such as Keras writes", "import h5py"),
-      FIRST("GGUF\x03\0\0\0\x22\x01\0\0", "a GGUF file", "from gguf import GGUFReader"),
       FIRST("\x08\x09\x12\x07pytorch\x1a", "an ONNX model", "onnx.load(f).graph.initializer"),
   };
   for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {

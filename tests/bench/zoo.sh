@@ -1,0 +1,84 @@
+#!/bin/sh
+# tests/bench/zoo.sh [OPTION]... MODEL...: milliseconds of models of the zoo, by Tenon and by PyTorch, onnxruntime and OpenVINO, in
+# turn: inference of one sample and of 16, and a training step of 16. Prints a row of a table for each: the median of
+# the rounds of Tenon, of each peer, and the ratio to the best peer. This is a measurement, not a test.
+#
+#   --python PY       a Python with the packages of compare_zoo.py, onnxruntime and openvino (python3)
+#   --build DIR       build folder of Tenon (build)
+#   --threads N       threads of every framework (all processors)
+#   --rounds N        processes of each framework for each number (3)
+#   --steps N         steps of a process (10)
+#   --peers LIST      variants of zoo_peer.py that are measured
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+. "$here/machine.sh"
+python=python3 build=$root/build threads=$(nproc) rounds=3 steps=10 peers="eager channels_last compile onnxruntime openvino"
+models=
+while [ $# -gt 0 ]; do
+  case $1 in
+  --*) [ $# -gt 1 ] || usage "$1 needs a value" ;;
+  esac
+  case $1 in
+  --python) python=$2 ;;
+  --build) build=$2 ;;
+  --threads) threads=$2 ;;
+  --rounds) rounds=$2 ;;
+  --steps) steps=$2 ;;
+  --peers) peers=$2 ;;
+  --*) usage "unknown option $1" ;;
+  *)
+    models="$models $1"
+    shift
+    continue
+    ;;
+  esac
+  shift 2
+done
+[ -n "$models" ] || usage "expected names of models"
+tenon=$build/tools/tenon
+[ -x "$tenon" ] || usage "there is no $tenon: build Tenon, or set --build"
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+export OMP_NUM_THREADS="$threads"
+
+median() { sort -g "$1" | awk '{ v[NR] = $1 } END { if (NR) printf "%.2f", v[int((NR + 1) / 2)] }'; }
+
+# $1: model, $2: mode, $3: batch. A peer that cannot run the model is left out.
+measure() {
+  rm -f "$scratch"/*.ms
+  for _ in $(seq "$rounds"); do
+    "$tenon" bench "$scratch/$1.ini" --mode "$2" --batch "$3" --steps "$steps" --rounds 1 --threads "$threads" --json \
+      --quiet --set data.source=random 2>"$scratch/error" | sed -n 's/.*"step_ms": *{[^}]*"median": *\([0-9.]*\).*/\1/p' >>"$scratch/tenon.ms"
+    for peer in $peers; do
+      case $2,$peer in train,onnxruntime | train,openvino) continue ;; esac
+      "$python" "$here/zoo_peer.py" "$1" --mode "$2" --batch "$3" --variant "$peer" --threads "$threads" --steps "$steps" 2>"$scratch/error" |
+        sed -n 's/.*"ms": \([0-9.]*\).*/\1/p' >>"$scratch/$peer.ms"
+    done
+  done
+}
+
+row() {
+  ours=$(median "$scratch/tenon.ms")
+  printf '| %s | %s %s | %s |' "$1" "$2" "$3" "$ours"
+  for peer in $peers; do
+    [ -s "$scratch/$peer.ms" ] && median "$scratch/$peer.ms" >"$scratch/$peer.median" || : >"$scratch/$peer.median"
+    printf ' %s |' "$(cat "$scratch/$peer.median")"
+  done
+  best=$(for peer in $peers; do cat "$scratch/$peer.median" && echo; done | sed '/^$/d' | sort -g | head -n 1)
+  echo "$ours $best" | awk '{ if (NF == 2) printf " %.2f |\n", $1 / $2; else print " |" }'
+}
+
+echo "$threads threads, $rounds rounds of $steps steps; ms, and Tenon's over the best peer's"
+printf '| model | | tenon |'
+for peer in $peers; do printf ' %s |' "$peer"; done
+echo ' ratio |'
+for model in $models; do
+  "$tenon" init "zoo:$model" --output "$scratch/$model.ini" >"$scratch/said"
+  for work in "infer 1" "infer 16" "train 16"; do
+    # shellcheck disable=SC2086 # two words
+    measure "$model" $work
+    # shellcheck disable=SC2086
+    row "$model" $work
+  done
+done
