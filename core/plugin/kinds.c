@@ -73,8 +73,11 @@ static const char *check_optimizer(const tn_item *item) {
   const tn_optimizer *optimizer = (const tn_optimizer *)item;
   if (optimizer->granularity > TN_UPDATE_PER_PARAMETER)
     return "granularity is neither TN_UPDATE_ELEMENTWISE nor TN_UPDATE_PER_PARAMETER";
-  if ((optimizer->update != NULL) == (optimizer->formula != NULL))
-    return "an optimizer has either update or formula";
+  int ways = (optimizer->update != NULL) + (optimizer->formula != NULL);
+  if (ways != (optimizer->takes != NULL ? 2 : 1))
+    return "an optimizer has either update or formula, or both and takes";
+  if (optimizer->takes != NULL && optimizer->granularity != TN_UPDATE_PER_PARAMETER)
+    return "takes is for TN_UPDATE_PER_PARAMETER";
   if (optimizer->states != NULL && optimizer->formula == NULL)
     return "states are those of a formula; update makes its own with tn_build_state";
   return NULL;

@@ -1,19 +1,46 @@
 #!/usr/bin/env python3
-"""Writes the parameters that the optimizers of PyTorch and timm reach in ten updates by given gradients:
+"""Writes the parameters that the optimizers of PyTorch, timm and schedulefree reach in ten updates by given gradients:
 tests/golden/optimizers/golden.json.
 
   make_optimizers.py OUT
 
 OUT is the folder of golden.json. tests/golden/optimizers/net.ini defines the model, and tests/integration/cli/optimizers_test.c
-writes the gradients by the same formula. The name of a case is its options. Needs torch and timm.
+writes the gradients by the same formula. The name of a case is its options. Needs torch, timm and schedulefree.
 """
 import json, os, sys
 import torch
+import schedulefree
 import timm.optim as timm
 
 UPDATES = 10
 gradients = torch.tensor([[((t * 37 + i * 11 + t * i * 5) % 251) / 64 - 2 for i in range(16)] for t in range(UPDATES)]) / 8
 T = torch.optim
+
+
+class free:
+    """The average is what a checkpoint has."""
+    def __init__(self, kind, parameters, **options):
+        self.optimizer = kind(parameters, **options)
+
+    def step(self):
+        self.optimizer.train()
+        self.optimizer.step()
+        self.optimizer.eval()
+
+
+class muon:
+    """Matrices by Muon, with its iteration in f32 in place of bf16; vectors by AdamW."""
+    def __init__(self, parameters, lr, weight_decay, **options):
+        self.parts = [T.Muon([p for p in parameters if p.dim() == 2], lr=lr, weight_decay=weight_decay, **options),
+                      T.AdamW([p for p in parameters if p.dim() < 2], lr=lr, weight_decay=weight_decay)]
+
+    def step(self):
+        torch.bfloat16, narrow = torch.float32, torch.bfloat16
+        for part in self.parts:
+            part.step()
+        torch.bfloat16 = narrow
+
+
 CASES = {
     "sgd lr=0.1": lambda p: T.SGD(p, lr=0.1),
     "sgd lr=0.1 momentum=0.9 weight_decay=0.1": lambda p: T.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.1),
@@ -63,6 +90,18 @@ CASES = {
         lambda p: timm.Adopt(p, lr=0.01, betas=(0.9, 0.9), weight_decay=0.1, decoupled=True),
     "laprop": lambda p: timm.LaProp(p),
     "laprop lr=0.01 weight_decay=0.1": lambda p: timm.LaProp(p, lr=0.01, weight_decay=0.1),
+    "adafactor": lambda p: T.Adafactor(p),
+    "adafactor lr=0.1 beta2_decay=-0.5 epsilon2=0.1 d=1.5 weight_decay=0.1":
+        lambda p: T.Adafactor(p, lr=0.1, beta2_decay=-0.5, eps=(None, 0.1), d=1.5, weight_decay=0.1),
+    "muon lr=0.02": lambda p: muon(p, lr=0.02, weight_decay=0.1),
+    "muon lr=0.02 nesterov=no momentum=0.8 steps=3 adjust=match_rms_adamw weight_decay=0.01":
+        lambda p: muon(p, lr=0.02, weight_decay=0.01, nesterov=False, momentum=0.8, ns_steps=3, adjust_lr_fn="match_rms_adamw"),
+    "muon lr=0.02 adamw=yes weight_decay=0.1": lambda p: T.AdamW(p, lr=0.02, weight_decay=0.1),
+    "schedule_free_adamw lr=0.02 weight_decay=0.1": lambda p: free(schedulefree.AdamWScheduleFree, p, lr=0.02, weight_decay=0.1),
+    "schedule_free_adamw beta1=0.8 weight_power=1":
+        lambda p: free(schedulefree.AdamWScheduleFree, p, betas=(0.8, 0.999), weight_lr_power=1.0),
+    "schedule_free_sgd lr=0.1 momentum=0.8 weight_decay=0.1":
+        lambda p: free(schedulefree.SGDScheduleFree, p, lr=0.1, momentum=0.8, weight_decay=0.1),
     "lamb": lambda p: timm.Lamb(p, max_grad_norm=None, weight_decay=0.01),
     "lamb lr=0.1 trust_clip=yes always_adapt=yes weight_decay=0":
         lambda p: timm.Lamb(p, lr=0.1, max_grad_norm=None, trust_clip=True, always_adapt=True, weight_decay=0),

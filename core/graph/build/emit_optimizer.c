@@ -143,7 +143,9 @@ tn_status tn_optimizer_update(tn_build *b, const tn_optimizer *optimizer, const 
   optimizer_emitter e = {.b = b, .optimizer = optimizer, .options = options, .arena = tn_arena_new(b)};
   tn_status status = optimizer->check != NULL ? optimizer->check(&b->env, options) : TN_OK;
   if (status != TN_OK) return status;
-  if (optimizer->update != NULL) return optimizer->update(b, options);
+  const tn_type *type = tn_val_type(b, tn_build_in(b, 0));
+  bool formula = optimizer->update == NULL || (optimizer->takes != NULL && !optimizer->takes(options, type));
+  if (!formula) return optimizer->update(b, options);
   status = optimizer_emit(&e);
   tn_arena_free(&e.arena);
   return status;

@@ -254,6 +254,13 @@ static tn_status settings_check_schedule(tn_env *env, tn_ini *ini, const tn_sett
 
 /* Both would be the weights that validation reads. */
 static tn_status settings_check_averages(tn_env *env, tn_ini *ini, const tn_settings *s) {
+  const char *key = s->optimizer.ema > 0 ? "ema" : s->optimizer.swa_from > 0 ? "swa_from" : NULL;
+  if (key != NULL && tn_optimizer_has_average(s->optimizer_kind))
+    return tn_failf(
+        env, TN_EINVAL,
+        "%s: [optimizer] %s beside type = %s, which has an average of its own: validation reads one average; "
+        "leave out %s",
+        tn_settings_where(ini, "optimizer", key), key, s->optimizer_kind->item.name, key);
   if (s->optimizer.ema == 0 || s->optimizer.swa_from == 0) return TN_OK;
   return tn_failf(
       env, TN_EINVAL,

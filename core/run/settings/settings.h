@@ -3,6 +3,8 @@
  * that item's options. */
 #pragma once
 
+#include <string.h>
+
 #include "core/config/ini/ini.h"
 #include "core/base/file/file.h"
 #include "core/config/options/options.h"
@@ -69,6 +71,13 @@ typedef struct tn_optimizer_section {
   double ema;
   int64_t swa_from;
 } tn_optimizer_section;
+
+/* Whether a state of the optimizer is the average of the parameter. */
+static inline bool tn_optimizer_has_average(const tn_optimizer *kind) {
+  const tn_optimizer_state *state = kind != NULL ? kind->states : NULL;
+  while (state != NULL && state->name != NULL && strcmp(state->name, "average") != 0) state++;
+  return state != NULL && state->name != NULL;
+}
 
 typedef struct tn_schedule_section {
   const char *type;

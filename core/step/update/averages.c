@@ -81,7 +81,7 @@ static tn_status averages_commit(tn_updater *u, tn_val average, tn_val value) {
 }
 
 tn_status tn_updater_average(tn_updater *u, tn_val next) {
-  if (!tn_settings_average(u->settings)) return TN_OK;
+  if (!tn_settings_take_average(u->settings)) return TN_OK;
   tn_type type = *tn_val_type(u->b, next);
   tn_val average = u->one ? tn_updater_parameter_state(u->b, u, "average", &type, "zeros")
                           : tn_updater_flat_state(u->b, u, "average", &type, "zeros");
@@ -101,7 +101,7 @@ static tn_status averages_of_commit(tn_updater *u, tn_gcommit commit) {
 }
 
 tn_status tn_updater_average_statistics(tn_updater *u) {
-  size_t n = tn_settings_average(u->settings) ? u->graph->commits.n : 0;
+  size_t n = tn_settings_take_average(u->settings) ? u->graph->commits.n : 0;
   for (size_t i = 0; i < n; i++) TN_TRY(averages_of_commit(u, u->graph->commits.v[i]));
   return u->settings->optimizer.ema > 0 ? averages_commit_decay(u) : TN_OK;
 }

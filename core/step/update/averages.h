@@ -16,8 +16,13 @@
 /* The decay of the next update, an f32 scalar. */
 #define TN_AVERAGE_DECAY "run.averaged.decay"
 
-static inline bool tn_settings_average(const tn_settings *s) {
+/* Whether the host averages, by one of the two keys; and whether there are averages, also those that the
+ * optimizer has as a state of its own. */
+static inline bool tn_settings_take_average(const tn_settings *s) {
   return s->optimizer.ema > 0 || s->optimizer.swa_from > 0;
+}
+static inline bool tn_settings_average(const tn_settings *s) {
+  return tn_settings_take_average(s) || tn_optimizer_has_average(s->optimizer_kind);
 }
 
 /* Sets *average to the average of a state, or NULL if it has none. TN_ENOMEM: out of memory. */

@@ -39,6 +39,8 @@ enum {
 
 /* Of a formula. */
 typedef struct tn_optimizer_state {
+  /* A state called "average" is read in place of the parameter by validation, prediction and the weights of
+   * checkpoints. */
   const char *name; /* in checkpoints, behind the parameter's path: "conv1.weight.momentum" */
   /* An option of the optimizer: the state exists where it is not 0 ("amsgrad"); elsewhere the formula reads
    * 0, and the statement of its new value is left out. NULL: always. */
@@ -60,6 +62,9 @@ typedef struct tn_optimizer {
   /* Refuses values of options that do not go together, with the name of an option and the reason. NULL: none.
    */
   tn_status (*check)(const tn_env *env, const void *options);
+  /* With TN_UPDATE_PER_PARAMETER and both update and a formula: whether update takes a parameter of this
+   * type; the formula takes the others, such as vectors beside matrices. NULL: there is one of the two. */
+  int32_t (*takes)(const void *options, const tn_type *param);
 } tn_optimizer;
 
 TN_END_C

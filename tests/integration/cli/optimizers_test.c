@@ -63,8 +63,63 @@ static void optimizers_are_those_of_their_libraries(void **state) {
   expect_all("", 1e-6);
 }
 
+/* All kinds of state: vectors, one number for all, averages, and those of one parameter. */
+static const char *const kinds[] = {"nadam lr=0.01", "schedule_free_adamw lr=0.02", "muon lr=0.02",
+                                    "lion lr=0.01", "adafactor"};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+static void expect_same(const char *what, int run, int other, double within) {
+  char a[64], b[64];
+  static const char *const names[] = {"w", "m"};
+  snprintf(a, sizeof a, "runs/%d/checkpoints/last/model.safetensors", run);
+  snprintf(b, sizeof b, "runs/%d/checkpoints/last/model.safetensors", other);
+  for (int i = 0; i < 2; i++) {
+    double distance = tensor_distance(a, b, names[i]);
+    if (!(distance <= within)) fail_msg("%s: %s differs by %g", what, names[i], distance);
+  }
+}
+
+static void resuming_is_exact(void **state) {
+  (void)state;
+  write_data();
+  for (int i = 0; i < KINDS; i++) {
+    train(kinds[i], 2 * i, "--set run.epochs=3");
+    train(kinds[i], 2 * i + 1, "--set run.epochs=3 --set run.max_steps=17");
+    train(kinds[i], 2 * i + 1, "--set run.epochs=3 --resume auto");
+    expect_same(kinds[i], 2 * i, 2 * i + 1, 0);
+  }
+}
+
+#define TWO_DEVICES                                                                                          \
+  "--set data.batch=2 --set backend.use=sim --set backend.sim.devices=2 --set distributed.devices=2"
+
+static void ranks_agree_with_one_device(void **state) {
+  (void)state;
+  write_data();
+  for (int i = 0; i < KINDS; i++) {
+    int whole = strcmp(kinds[i], "adafactor") == 0 || strncmp(kinds[i], "muon", 4) == 0;
+    train(kinds[i], 2 * i, "--set data.batch=2");
+    train(kinds[i], 2 * i + 1, whole ? TWO_DEVICES : TWO_DEVICES " --set distributed.shard=optimizer");
+    expect_same(kinds[i], 2 * i, 2 * i + 1, 2e-6);
+  }
+}
+
+/* Gradients in f16 and bf16, whose regions are apart, and steps that loss scaling skips. */
+static void low_precision_trains(void **state) {
+  (void)state;
+  write_data();
+  for (int i = 0; i < 2 * KINDS; i++)
+    train(kinds[i / 2], i,
+          i % 2 ? "--set precision.policy=fp16 --set precision.init_scale=1e30"
+                : "--set precision.policy=bf16");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(optimizers_are_those_of_their_libraries, program_open, program_close)};
+      cmocka_unit_test_setup_teardown(optimizers_are_those_of_their_libraries, program_open, program_close),
+      cmocka_unit_test_setup_teardown(resuming_is_exact, program_open, program_close),
+      cmocka_unit_test_setup_teardown(ranks_agree_with_one_device, program_open, program_close),
+      cmocka_unit_test_setup_teardown(low_precision_trains, program_open, program_close),
+  };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -595,7 +595,7 @@ static tn_status transform_draw(tn_transform_call *c, const void *options, int32
 static void the_small_kinds_need_their_callbacks(void **state) {
   (void)state;
   tn_optimizer optimizer = {.item = TN_ITEM_PLAIN(tn_optimizer, TN_OPTIMIZER, "o", "")};
-  refuses_item(&optimizer, "optimizer \"o\": an optimizer has either update or formula");
+  refuses_item(&optimizer, "optimizer \"o\": an optimizer has either update or formula, or both and takes");
   optimizer.update = build;
   optimizer.granularity = 5;
   refuses_item(&optimizer, "granularity");

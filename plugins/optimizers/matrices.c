@@ -1,0 +1,197 @@
+/* plugins/optimizers/matrices.c: optimizers that see a parameter as a matrix: muon and adafactor. Vectors,
+ * such as biases, have a formula. */
+#include <math.h>
+#include <stdbool.h>
+
+#include "plugins/optimizers/optimizers.h"
+
+/* A parameter of n dimensions as a matrix: the first dimension, and all others. */
+static void matrix_dims(const tn_type *type, int64_t dims[2]) {
+  dims[0] = type->dims[0];
+  dims[1] = 1;
+  for (int32_t i = 1; i < type->rank; i++) dims[1] *= type->dims[i];
+}
+
+static tn_val matrix_blend(tn_build *b, tn_val x, double keep, tn_val y) {
+  return tn_add(b, tn_affine(b, x, keep, 0), tn_affine(b, y, 1 - keep, 0));
+}
+
+static tn_val matrix_root_mean_square(tn_build *b, tn_val x) {
+  return tn_sqrt(b, tn_reduce_mean(b, tn_mul(b, x, x), 0, NULL, 0));
+}
+
+static tn_val matrix_decayed(tn_build *b, tn_val lr) {
+  tn_val decay = tn_mul(b, lr, tn_build_option_value(b, "weight_decay"));
+  return tn_mul(b, tn_build_in(b, 0), tn_affine(b, decay, -1, 1));
+}
+
+/* ---- muon ---- */
+
+typedef struct muon_options {
+  double lr, weight_decay, momentum, beta1, beta2, epsilon;
+  int64_t steps;
+  int32_t nesterov, adjust, adamw;
+} muon_options;
+enum { MUON_ORIGINAL = 0, MUON_MATCH_RMS_ADAMW = 1, MUON_NONE = 2 };
+
+static const tn_option muon_rows[] = {
+    TN_OPT_WITH(muon_options, lr, TN_OPT_FLOAT, TN_OPT_SCHEDULED, "0.001", ">= 0", "learning rate"),
+    TN_OPT_WITH(muon_options, weight_decay, TN_OPT_FLOAT, TN_OPT_SCHEDULED, "0.1", ">= 0",
+                "decoupled weight decay"),
+    TN_OPT(muon_options, momentum, TN_OPT_FLOAT, "0.95", "[0, 1)", "decay of the momentum of matrices"),
+    TN_OPT(muon_options, nesterov, TN_OPT_FLAG, "yes", NULL, "Nesterov momentum"),
+    TN_OPT(muon_options, steps, TN_OPT_INT, "5", "[1, 99]", "Newton-Schulz iterations"),
+    TN_OPT(
+        muon_options, adjust, TN_OPT_ENUM, "original", "original|match_rms_adamw|none",
+        "factor of lr for a matrix of A rows and B columns: sqrt(max(1, A / B)), 0.2 sqrt(max(A, B)), or 1"),
+    TN_OPT(muon_options, adamw, TN_OPT_FLAG, "no", NULL,
+           "matrices are updated as vectors are, for the [group.NAME] of embeddings and of the last layer"),
+    TN_OPT(muon_options, beta1, TN_OPT_FLOAT, "0.9", "[0, 1)", "of vectors: decay of the mean of gradients"),
+    TN_OPT(muon_options, beta2, TN_OPT_FLOAT, "0.999", "[0, 1)", "of vectors: decay of the mean of squares"),
+    TN_OPT(muon_options, epsilon, TN_OPT_FLOAT, "1e-8", "[1e-37, 1e37]",
+           "of vectors: added to the root of the mean square"),
+    TN_OPT_END};
+
+/* The factors of a matrix with its singular values near 1, by an iteration of degree five whose slope at 0 is
+ * as steep as possible (Jordan et al., "Muon", 2024). The smaller dimension comes first, so that products are
+ * small. */
+static tn_val muon_orthogonal(tn_build *b, tn_val x, int64_t steps) {
+  bool tall = tn_val_dim(b, x, 0) > tn_val_dim(b, x, 1);
+  tn_val norm = tn_sqrt(b, tn_reduce_sum(b, tn_mul(b, x, x), 0, NULL, 0));
+  x = tn_div(b, x, tn_maximum(b, norm, tn_scalar(b, TN_F32, 1e-7)));
+  for (int64_t i = 0; i < steps; i++) {
+    tn_val gram = tn_matmul(b, x, x, 0, tall, !tall, 0);
+    tn_val curve = tn_add(b, tn_affine(b, gram, -4.775, 0),
+                          tn_affine(b, tn_matmul(b, gram, gram, 0, 0, 0, 0), 2.0315, 0));
+    tn_val moved = tall ? tn_matmul(b, x, curve, 0, 0, 0, 0) : tn_matmul(b, curve, x, 0, 0, 0, 0);
+    x = tn_add(b, tn_affine(b, x, 3.4445, 0), moved);
+  }
+  return x;
+}
+
+static double muon_factor(int32_t adjust, const int64_t dims[2]) {
+  double rows = (double)dims[0], columns = (double)dims[1];
+  if (adjust == MUON_MATCH_RMS_ADAMW) return 0.2 * sqrt(fmax(rows, columns));
+  return adjust == MUON_ORIGINAL ? sqrt(fmax(1, rows / columns)) : 1;
+}
+
+static tn_status muon_update(tn_build *b, const void *given) {
+  const muon_options *o = given;
+  const tn_type type = *tn_val_type(b, tn_build_in(b, 0));
+  tn_val grad = tn_build_in(b, 1), lr = tn_build_option_value(b, "lr");
+  tn_val buffer = tn_build_state(b, "momentum_buffer", &type, "zeros");
+  tn_val mean = matrix_blend(b, buffer, o->momentum, grad);
+  int64_t dims[2];
+  matrix_dims(&type, dims);
+  tn_build_commit(b, buffer, mean);
+  tn_val step = o->nesterov ? matrix_blend(b, mean, o->momentum, grad) : mean;
+  step = muon_orthogonal(b, tn_reshape(b, step, 2, dims), o->steps);
+  step = tn_affine(b, tn_reshape(b, step, type.rank, type.dims), muon_factor(o->adjust, dims), 0);
+  tn_build_yield(b, 0, tn_sub(b, matrix_decayed(b, lr), tn_mul(b, step, lr)));
+  return TN_OK;
+}
+
+static int32_t muon_takes(const void *given, const tn_type *param) {
+  return param->rank >= 2 && !((const muon_options *)given)->adamw;
+}
+
+const tn_optimizer optimizer_muon = {
+    .item =
+        TN_ITEM(tn_optimizer, TN_OPTIMIZER, "muon",
+                "momentum of matrices made orthogonal (Jordan et al., 2024), as PyTorch defines it, in f32; "
+                "vectors are updated by adamw",
+                muon_options, muon_rows),
+    .granularity = TN_UPDATE_PER_PARAMETER,
+    .update = muon_update,
+    .takes = muon_takes,
+    STATES({"exp_avg"}, {"exp_avg_sq"}),
+    .formula = DECAYED "next_exp_avg = beta1 * exp_avg + (1 - beta1) * grad;"
+                       "next_exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * (grad * grad);"
+                       "root = sqrt(next_exp_avg_sq) / sqrt(1 - beta2 ^ updates) + epsilon;"
+                       "next_param = p - lr / (1 - beta1 ^ updates) * next_exp_avg / root"};
+
+/* ---- adafactor ---- */
+
+typedef struct adafactor_options {
+  double lr, weight_decay, beta2_decay, epsilon1, epsilon2, d;
+} adafactor_options;
+
+static const tn_option adafactor_rows[] = {
+    TN_OPT_WITH(adafactor_options, lr, TN_OPT_FLOAT, TN_OPT_SCHEDULED, "0.01", ">= 0",
+                "greatest relative step"),
+    TN_OPT_WITH(adafactor_options, weight_decay, TN_OPT_FLOAT, TN_OPT_SCHEDULED, "0", ">= 0",
+                "decoupled weight decay"),
+    TN_OPT(adafactor_options, beta2_decay, TN_OPT_FLOAT, "-0.8", "<= 0",
+           "power of the number of updates by which new squares count"),
+    TN_OPT(adafactor_options, epsilon1, TN_OPT_FLOAT, "1.1920929e-07", "> 0",
+           "least root of the mean square"),
+    TN_OPT(adafactor_options, epsilon2, TN_OPT_FLOAT, "1e-3", "> 0", "least size of a parameter"),
+    TN_OPT(adafactor_options, d, TN_OPT_FLOAT, "1", ">= 1", "most root mean square of a step"),
+    TN_OPT_END};
+
+/* x + (y - x) * weight, committed as the new value of x. */
+static tn_val adafactor_lerp(tn_build *b, tn_val state, tn_val now, tn_val weight) {
+  tn_val next = tn_add(b, state, tn_mul(b, tn_sub(b, now, state), weight));
+  tn_build_commit(b, state, next);
+  return next;
+}
+
+/* The mean squares of the gradient over its last or last but one axis, as an average over the updates. */
+static tn_val adafactor_means(tn_build *b, const char *name, int32_t axis, tn_val weight) {
+  tn_val grad = tn_build_in(b, 1);
+  tn_type type = *tn_val_type(b, grad);
+  int64_t axes[] = {type.rank + axis};
+  type.dims[type.rank + axis] = 1;
+  tn_val mean = tn_reduce_mean(b, tn_mul(b, grad, grad), 1, axes, 1);
+  return adafactor_lerp(b, tn_build_state(b, name, &type, "zeros"), mean, weight);
+}
+
+/* Mean squares as the product of those of rows and columns, divided by their mean. */
+static tn_val adafactor_squares(tn_build *b, double epsilon, tn_val weight) {
+  tn_val rows = adafactor_means(b, "row_var", -1, weight),
+         columns = adafactor_means(b, "col_var", -2, weight);
+  int64_t axes[] = {tn_val_type(b, rows)->rank - 2};
+  tn_val mean = tn_maximum(b, tn_reduce_mean(b, rows, 1, axes, 1), tn_scalar(b, TN_F32, epsilon));
+  return tn_div(b, tn_mul(b, rows, columns), mean);
+}
+
+/* 1 / sqrt(updates) in f64, and updates ^ beta2_decay, both as f32. */
+static tn_val adafactor_power(tn_build *b, double power) {
+  tn_val updates = tn_to_dtype(b, tn_build_counter(b, TN_UPDATES), TN_F64);
+  return tn_to_dtype(b, tn_pow(b, updates, tn_scalar(b, TN_F64, power)), TN_F32);
+}
+
+static tn_status adafactor_update(tn_build *b, const void *given) {
+  const adafactor_options *o = given;
+  tn_val lr = tn_build_option_value(b, "lr"), size = matrix_root_mean_square(b, tn_build_in(b, 0));
+  tn_val least = tn_scalar(b, TN_F32, o->epsilon1 * o->epsilon1);
+  tn_val squares = adafactor_squares(b, o->epsilon1, adafactor_power(b, o->beta2_decay));
+  tn_val step = tn_mul(b, tn_rsqrt(b, tn_maximum(b, squares, least)), tn_build_in(b, 1));
+  tn_val clip =
+      tn_maximum(b, tn_affine(b, matrix_root_mean_square(b, step), 1 / o->d, 0), tn_scalar(b, TN_F32, 1));
+  tn_val rate = tn_mul(b, tn_maximum(b, size, tn_scalar(b, TN_F32, o->epsilon2)),
+                       tn_minimum(b, lr, adafactor_power(b, -0.5)));
+  tn_build_yield(b, 0, tn_sub(b, matrix_decayed(b, lr), tn_mul(b, step, tn_div(b, rate, clip))));
+  return TN_OK;
+}
+
+static int32_t adafactor_takes(const void *options, const tn_type *param) {
+  (void)options;
+  return param->rank >= 2;
+}
+
+const tn_optimizer optimizer_adafactor = {
+    .item = TN_ITEM(
+        tn_optimizer, TN_OPTIMIZER, "adafactor",
+        "squares of gradients kept as means of rows and columns (Shazeer and Stern, ICML 2018), as PyTorch "
+        "defines it",
+        adafactor_options, adafactor_rows),
+    .granularity = TN_UPDATE_PER_PARAMETER,
+    .update = adafactor_update,
+    .takes = adafactor_takes,
+    STATES({"variance"}),
+    .formula = DECAYED "size = maximum(sqrt(reduce_mean(param * param)), epsilon2);"
+                       "next_variance = variance + (grad * grad - variance) * updates ^ beta2_decay;"
+                       "step = grad * rsqrt(maximum(next_variance, epsilon1 * epsilon1));"
+                       "clip = maximum(sqrt(reduce_mean(step * step)) / d, 1);"
+                       "next_param = p - size * minimum(lr, updates ^ -0.5) / clip * step"};
