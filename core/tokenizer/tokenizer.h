@@ -2,7 +2,7 @@
  * changed, so that any number of threads use it at once; what a thread changes while it encodes is an
  * encoder.
  *
- * A text goes through: added tokens (added.h), normalizers, pre-tokenizers, the model, and the ids of the
+ * A text goes through: added tokens, normalizers, pre-tokenizers, the model, and the ids of the
  * template around it. Pre-tokenizers run depth first: a piece that one of them finds goes through those
  * behind it before the next piece is sought, so that no list of pieces is kept. The reference is Hugging
  * Face's tokenizers 0.23. */
@@ -12,9 +12,9 @@
 #include <pthread.h>
 
 #include "core/base/vec.h"
-#include "core/tokenizer/map.h"
-#include "core/tokenizer/pattern.h"
-#include "core/tokenizer/unicode.h"
+#include "core/tokenizer/text/map.h"
+#include "core/tokenizer/text/pattern.h"
+#include "core/tokenizer/text/unicode.h"
 #include "tenon/tokenizer.h"
 
 enum { TN_TOKENIZER_STEPS = 16 }; /* normalizers, pre-tokenizers or decoders at most */
@@ -107,7 +107,7 @@ typedef struct tn_steps {
 tn_step *tn_steps_add(tn_steps *steps, const tn_json_place *place);
 /* Reads {"String": ...} or {"Regex": ...} into the step's text or pattern. */
 tn_status tn_step_read_pattern(tn_tokenizer *t, const tn_json_place *place, tn_step *step);
-/* SentencePiece's table of normal forms (charsmap.c). */
+/* SentencePiece's table of normal forms (steps/charsmap.c). */
 tn_status tn_charsmap_read(tn_tokenizer *t, const tn_json_place *place, tn_step *step);
 /* The text of the longest prefix that has one, and its bytes; NULL: none has. */
 const char *tn_charsmap_longest(const tn_step *step, const char *text, size_t bytes, size_t *taken);
@@ -165,8 +165,8 @@ typedef struct tn_model {
   bool unknown_missing; /* it is named, but not in the vocabulary */
   bool fuse_unknown, byte_fallback, ignore_merges;
   bool characters;     /* Pieces: each is one character */
-  bool cut_at_space;   /* BPE: no token has U+2581 behind another character (bpe.c) */
-  bool sentencepiece;  /* BPE, Unigram: of a .model file (sentencepiece_model.c) */
+  bool cut_at_space;   /* BPE: no token has U+2581 behind another character (models/bpe.c) */
+  bool sentencepiece;  /* BPE, Unigram: of a .model file (models/sentencepiece_model.c) */
   tn_text_map user;    /* of it: symbols that are whole wherever they stand */
   const char *surface; /* of it: as what unknown text is decoded */
   size_t surface_bytes;
@@ -265,14 +265,14 @@ typedef struct tn_encoder {
   tn_id_list ids;
 } tn_encoder;
 
-/* Bytes of a byte-level character, and back (bytes.c). */
+/* Bytes of a byte-level character, and back (text/bytes.c). */
 size_t tn_byte_character(unsigned char byte, char *to);
 int32_t tn_character_byte(int32_t code); /* -1: it is no character of GPT-2's alphabet */
 
 /* Readers of the parts of tokenizer.json, in this order: each may use what those before it have read. */
-/* vocabulary.c: room for ids below n, of which `tokens` have texts; a token; the largest id of an object of
- * tokens and of the added tokens, and 1; room for the ids of a list and of the added tokens; whether U+2581
- * stands behind another character. */
+/* models/vocabulary.c: room for ids below n, of which `tokens` have texts; a token; the largest id of an
+ * object of tokens and of the added tokens, and 1; room for the ids of a list and of the added tokens;
+ * whether U+2581 stands behind another character. */
 enum { TN_MODEL_MOST_IDS = 1 << 22, TN_MODEL_MOST_TOKEN = 1 << 16 };
 tn_status tn_model_reserve(tn_tokenizer *t, int64_t n, size_t tokens);
 tn_status tn_model_set(tn_tokenizer *t, const tn_json_place *place, int64_t id, const char *text,

@@ -1,4 +1,4 @@
-/* core/tokenizer/pattern.h: regular expressions by PCRE2, compiled to machine code. The patterns of
+/* core/tokenizer/text/pattern.h: regular expressions by PCRE2, compiled to machine code. The patterns of
  * tokenizer.json are written for Oniguruma; where its classes differ from PCRE2's, the pattern is changed. A
  * build without PCRE2 refuses every pattern. */
 #pragma once

@@ -1,5 +1,5 @@
-/* core/tokenizer/split.c: the pre-tokenizers of tokenizer.json. Each cuts a piece at matches and hands the
- * rest to the next step at once. */
+/* core/tokenizer/steps/split.c: the pre-tokenizers of tokenizer.json. Each cuts a piece at matches and hands
+ * the rest to the next step at once. */
 #include <string.h>
 
 #include "core/tokenizer/tokenizer.h"

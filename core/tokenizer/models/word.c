@@ -1,5 +1,5 @@
-/* core/tokenizer/word.c: a word through the model. Texts repeat their words, so each encoder keeps the ids of
- * the last word of every slot of a table. */
+/* core/tokenizer/models/word.c: a word through the model. Texts repeat their words, so each encoder keeps the
+ * ids of the last word of every slot of a table. */
 #include <string.h>
 
 #include "core/tokenizer/tokenizer.h"

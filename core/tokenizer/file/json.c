@@ -1,4 +1,4 @@
-/* core/tokenizer/json.c: reading of tokenizer.json, with the place of mistakes. */
+/* core/tokenizer/file/json.c: reading of tokenizer.json, with the place of mistakes. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
-/* core/tokenizer/bpe.c: byte-pair encoding: of all neighbours that have a merge, the pair of the lowest rank
- * is joined, the leftmost of equals, until none is left. Short words are searched again for every merge; long
- * ones have a heap of candidates. */
+/* core/tokenizer/models/bpe.c: byte-pair encoding: of all neighbours that have a merge, the pair of the
+ * lowest rank is joined, the leftmost of equals, until none is left. Short words are searched again for every
+ * merge; long ones have a heap of candidates. */
 #include <string.h>
 
 #include "core/tokenizer/tokenizer.h"

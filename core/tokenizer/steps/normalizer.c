@@ -1,4 +1,4 @@
-/* core/tokenizer/normalizer.c: the normalizers of tokenizer.json. */
+/* core/tokenizer/steps/normalizer.c: the normalizers of tokenizer.json. */
 #include <string.h>
 
 #include "core/tokenizer/tokenizer.h"

@@ -1,4 +1,4 @@
-/* core/tokenizer/model.c: the models of tokenizer.json: their vocabularies, merges and scores. */
+/* core/tokenizer/models/model.c: the models of tokenizer.json: their vocabularies, merges and scores. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* core/tokenizer/charsmap.c: SentencePiece's table of normal forms, which tokenizer.json has as the
+/* core/tokenizer/steps/charsmap.c: SentencePiece's table of normal forms, which tokenizer.json has as the
  * normalizer "Precompiled": the bytes of a double array (Aoe, 1989) and the texts that it leads to, in
  * base64. */
 #include <string.h>

@@ -1,4 +1,5 @@
-/* core/tokenizer/wordpiece.c: WordPiece, words, bytes and pieces: at each place the longest token that fits.
+/* core/tokenizer/models/wordpiece.c: WordPiece, words, bytes and pieces: at each place the longest token that
+ * fits.
  */
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* core/tokenizer/unicode.h: properties and normal forms of Unicode's characters, from utf8proc. A build
+/* core/tokenizer/text/unicode.h: properties and normal forms of Unicode's characters, from utf8proc. A build
  * without utf8proc has the functions of UTF-8 and white space alone. */
 #pragma once
 

@@ -1,5 +1,5 @@
-/* core/tokenizer/sentencepiece.c: a .model file of SentencePiece as the JSON of a tokenizer, whose model and
- * normalizer have the type "SentencePiece". The file is a message of Protocol Buffers
+/* core/tokenizer/file/sentencepiece.c: a .model file of SentencePiece as the JSON of a tokenizer, whose model
+ * and normalizer have the type "SentencePiece". The file is a message of Protocol Buffers
  * (sentencepiece_model.proto); fields that are not named here are those of the trainer. */
 #include <stdlib.h>
 #include <string.h>

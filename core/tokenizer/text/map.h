@@ -1,5 +1,6 @@
-/* core/tokenizer/map.h: two hash maps with open addressing and linear probing: from texts to ids, and from
- * pairs of 32-bit numbers to pairs. They are filled once, from the memory of an arena, and then only read. */
+/* core/tokenizer/text/map.h: two hash maps with open addressing and linear probing: from texts to ids, and
+ * from pairs of 32-bit numbers to pairs. They are filled once, from the memory of an arena, and then only
+ * read. */
 #pragma once
 
 #include "core/base/arena.h"

@@ -1,4 +1,4 @@
-/* core/tokenizer/bytes.c: GPT-2's alphabet, which writes each byte as a visible character: the printable
+/* core/tokenizer/text/bytes.c: GPT-2's alphabet, which writes each byte as a visible character: the printable
  * bytes of Latin-1 as they are, and the other 68, in order, as U+0100 and on. */
 #include "core/tokenizer/tokenizer.h"
 

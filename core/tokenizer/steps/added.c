@@ -1,5 +1,5 @@
-/* core/tokenizer/added.c: added tokens, which are found in a text as they are. Where several fit, the first
- * one is taken, and of those that begin there the longest. */
+/* core/tokenizer/steps/added.c: added tokens, which are found in a text as they are. Where several fit, the
+ * first one is taken, and of those that begin there the longest. */
 #include <string.h>
 
 #include "core/tokenizer/tokenizer.h"

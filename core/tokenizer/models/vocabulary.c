@@ -1,4 +1,4 @@
-/* core/tokenizer/vocabulary.c: the tokens of a model and their ids. */
+/* core/tokenizer/models/vocabulary.c: the tokens of a model and their ids. */
 #include <string.h>
 
 #include "core/tokenizer/tokenizer.h"

@@ -1,5 +1,5 @@
-/* core/tokenizer/gguf.c: the tokenizer of a file of GGUF as JSON: its kinds "llama", a SentencePiece model of
- * BPE, and "gpt2", BPE over bytes. */
+/* core/tokenizer/file/gguf.c: the tokenizer of a file of GGUF as JSON: its kinds "llama", a SentencePiece
+ * model of BPE, and "gpt2", BPE over bytes. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "core/tokenizer/map.h"
+#include "core/tokenizer/text/map.h"
 
 #include <string.h>
 

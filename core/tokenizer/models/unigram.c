@@ -1,5 +1,5 @@
-/* core/tokenizer/unigram.c: the division of a word into tokens whose scores have the largest sum (Kudo,
- * 2018), by dynamic programming over the places of the word. */
+/* core/tokenizer/models/unigram.c: the division of a word into tokens whose scores have the largest sum
+ * (Kudo, 2018), by dynamic programming over the places of the word. */
 #include <string.h>
 
 #include "core/tokenizer/tokenizer.h"

@@ -1,4 +1,4 @@
-#include "core/tokenizer/pattern.h"
+#include "core/tokenizer/text/pattern.h"
 
 #include <string.h>
 

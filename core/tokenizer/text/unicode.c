@@ -1,4 +1,4 @@
-#include "core/tokenizer/unicode.h"
+#include "core/tokenizer/text/unicode.h"
 
 #include <string.h>
 
