@@ -3,6 +3,8 @@
  *
  *   NAME.sum = sum(value * weight * sample weight), NAME.weight = sum(weight * sample weight)
  *
+ * A sample weighs 1, or 0 where it pads a batch, times the value of the option `weight`, if that is one.
+ *
  * total_loss.c combines them. */
 #include "core/model/from_function.h"
 
@@ -16,25 +18,43 @@ typedef struct tn_objective {
   const tn_signature *signature;
   tn_model *model;
   const tn_results *given; /* inputs of the current measure if a model function gave them, else NULL */
-  tn_val sample_weight;    /* f32[batch] */
+  tn_val sample_weight;    /* f32[batch]: 1, or 0 for padding */
+  tn_val weight;           /* f32[batch], of the current measure */
   tn_measure_sums sums;
 } tn_objective;
 
 /* Options of losses that the host applies, not the layer. */
 typedef struct objective_options {
-  double factor; /* weight = number */
-  bool sums;     /* reduce = sum: over the elements of a sample */
+  double factor;       /* weight = number */
+  const char *weights; /* weight = the name of a value, a number for each sample; NULL: all weigh the same */
+  bool sums;           /* reduce = sum: over the elements of a sample */
 } objective_options;
 
-static tn_status objective_read_factor(tn_assembly *a, const tn_value *value, objective_options *options) {
-  if (value->kind != TN_VALUE_NUMBER)
-    return tn_failf(a->env, TN_EINVAL, "weight is '%s', expected a number", tn_value_text(&a->arena, value));
-  options->factor = value->number;
-  return TN_OK;
+static tn_status objective_refuse_weight(const tn_assembly *a, const char *text) {
+  return tn_failf(a->env, TN_EINVAL,
+                  "weight is '%s', expected a number, or the name of a value that is one for each sample",
+                  text);
 }
 
-static tn_status objective_read_reduce(tn_assembly *a, const tn_value *value, objective_options *options) {
-  const char *text = tn_value_text(&a->arena, value);
+static tn_status objective_read_weight(const tn_model_scope *scope, const tn_expr *expr,
+                                       objective_options *options) {
+  tn_assembly *a = scope->assembly;
+  tn_value value;
+  if (expr->kind == TN_EXPR_WORD && tn_scope_find_argument(scope, expr->word) < 0) {
+    options->weights = expr->word;
+    return TN_OK;
+  }
+  TN_TRY(tn_scope_evaluate(scope, expr, &value));
+  options->factor = value.number;
+  return value.kind == TN_VALUE_NUMBER ? TN_OK : objective_refuse_weight(a, tn_value_text(&a->arena, &value));
+}
+
+static tn_status objective_read_reduce(const tn_model_scope *scope, const tn_expr *expr,
+                                       objective_options *options) {
+  tn_assembly *a = scope->assembly;
+  tn_value value;
+  TN_TRY(tn_scope_evaluate(scope, expr, &value));
+  const char *text = tn_value_text(&a->arena, &value);
   options->sums = text != NULL && strcmp(text, "sum") == 0;
   if (options->sums || (text != NULL && strcmp(text, "mean") == 0)) return TN_OK;
   return tn_failf(a->env, TN_EINVAL,
@@ -58,9 +78,9 @@ static tn_status objective_take_options(const tn_model_scope *scope, const tn_it
       rest->args[rest->n_args++] = call->args[i];
       continue;
     }
-    tn_value value;
-    TN_TRY(tn_scope_evaluate(scope, call->args[i].value, &value));
-    TN_TRY(weighs ? objective_read_factor(a, &value, options) : objective_read_reduce(a, &value, options));
+    const tn_expr *expr = call->args[i].value;
+    TN_TRY(weighs ? objective_read_weight(scope, expr, options)
+                  : objective_read_reduce(scope, expr, options));
   }
   return TN_OK;
 }
@@ -70,12 +90,38 @@ static tn_val objective_widen(tn_build *b, tn_val v) {
   return tn_val_type(b, v)->dtype == TN_F64 ? v : tn_to_dtype(b, v, TN_F32);
 }
 
+/* The weights of the samples in a measure: where it has some of its own, their products with those of the
+ * batch. */
+static tn_status objective_weigh(tn_objective *o, const tn_layer_kind *kind, const char *weights) {
+  tn_assembly *a = o->scope->assembly;
+  tn_build *b = a->b;
+  char text[TN_TYPE_TEXT];
+  tn_val own;
+  o->weight = o->sample_weight;
+  if (weights == NULL) return TN_OK;
+  if (kind->of_rows != NULL)
+    return tn_failf(a->env, TN_EINVAL,
+                    "weight is %s, but '%s' compares samples with each other; leave weight out", weights,
+                    kind->item.name);
+  tn_status status = tn_scope_resolve(o->scope, weights, &own);
+  if (status == TN_EINVAL) return objective_refuse_weight(a, weights);
+  TN_TRY(status);
+  if (own == 0) return TN_OK; /* behind a line that is wrong */
+  const tn_type *type = tn_val_type(b, own);
+  if (type->rank != 1 || type->dims[0] != tn_val_dim(b, o->sample_weight, 0))
+    return tn_failf(a->env, TN_EINVAL,
+                    "weight is %s of type %s, expected a number for each sample, as of a target %s: f32[]",
+                    weights, tn_type_format(type, text), weights);
+  o->weight = tn_mul(b, o->sample_weight, tn_to_dtype(b, own, TN_F32));
+  return tn_build_status(b);
+}
+
 /* The sample weights as [batch, 1, 1, ...] with the rank and dtype of `like`. */
 static tn_val objective_spread_weight(const tn_objective *o, tn_build *b, tn_val like) {
   const tn_type *type = tn_val_type(b, like);
-  int64_t dims[TN_MAX_RANK] = {tn_val_dim(b, o->sample_weight, 0), 1, 1, 1, 1, 1, 1, 1};
+  int64_t dims[TN_MAX_RANK] = {tn_val_dim(b, o->weight, 0), 1, 1, 1, 1, 1, 1, 1};
   int32_t rank = type->rank, dtype = type->dtype;
-  return tn_to_dtype(b, tn_reshape(b, o->sample_weight, rank, dims), dtype);
+  return tn_to_dtype(b, tn_reshape(b, o->weight, rank, dims), dtype);
 }
 
 /* sum(value * weight) over all elements as an f32 scalar; sum(weight) if `value` is 0. */
@@ -144,7 +190,7 @@ static tn_status objective_emit_statistics(tn_objective *o, int32_t index, tn_va
   if (tn_type_count(&measure->row) > TN_MOST_STATISTICS)
     return tn_failf(o->scope->assembly->env, TN_EINVAL, "'%s' has %lld numbers a sample, expected at most %d",
                     measure->name, (long long)tn_type_count(&measure->row), TN_MOST_STATISTICS);
-  tn_val flat = objective_flat(b, value, batch), weight = tn_reshape(b, o->sample_weight, 2, column);
+  tn_val flat = objective_flat(b, value, batch), weight = tn_reshape(b, o->weight, 2, column);
   if (measure->of_rows != NULL && !o->scope->assembly->request->training) {
     const tn_val parts[] = {tn_to_dtype(b, flat, TN_F32), weight};
     o->sums.more[index] = objective_all_ranks(b, tn_concat(b, 2, parts, 1), true);
@@ -232,6 +278,7 @@ static tn_status objective_build_measure(tn_objective *o, const tn_line *line, c
   TN_TRY(objective_add_measure(o, kind, tn_arena_strdup(&o->model->arena, name), options.factor, is_loss));
   const char *path = tn_scope_path(o->scope, name);
   if (path == NULL) return TN_ENOMEM;
+  TN_TRY(objective_weigh(o, kind, options.weights));
   TN_TRY(objective_inputs(o, line, kind, path, where, &in));
   tn_use use = {
       .call = &call, .path = path, .named = line->n_names > 0, .where = where, .in = in.v, .n_in = in.n};
@@ -314,6 +361,7 @@ static tn_status objective_take_sample_weight(tn_objective *o) {
 static tn_status objective_build_from_function(tn_objective *o, const tn_function_measure *m) {
   tn_assembly *a = o->scope->assembly;
   tn_line line;
+  o->weight = o->sample_weight;
   if (m->line == NULL) {
     TN_TRY(objective_add_measure(o, NULL, tn_arena_strdup(&o->model->arena, m->name), m->factor, true));
     int32_t index = o->model->n_measures - 1;

@@ -2,6 +2,7 @@
  * first step are 0, where absolute values have no derivative. */
 #include "golden_net.h"
 
+#include <math.h>
 #include <stdbool.h>
 
 /* Replaces a part of net.ini. */
@@ -86,6 +87,47 @@ static void other_shapes_and_options_are_refused(void **state) {
   assert_non_null(strstr(program_err, "positive"));
 }
 
+/* Rows with weights, or as many equal rows as these say. */
+static void write_rows(const char *name, int rows, bool repeated) {
+  static const int weights[] = {1, 2, 3, 1, 2, 3, 2, 2};
+  char text[2048] = "a,b,y,w\n";
+  for (int i = 0; i < rows; i++)
+    for (int k = 0; k < (repeated ? weights[i] : 1); k++)
+      snprintf(text + strlen(text), sizeof text - strlen(text), "%d,%d,%d,%d\n", i % 3, i % 4 - 1, i * i % 5,
+               repeated ? 1 : weights[i]);
+  file_write(name, text);
+}
+
+static void train_rows(bool repeated, const char *options, double results[3]) {
+  write_rows("train.csv", 8, repeated);
+  write_rows("valid.csv", 7, repeated);
+  const json_t *r = program_json(0, "train rows.ini --set data.batch=%d %s", repeated ? 16 : 8, options);
+  results[0] = program_number(r, "train.loss");
+  results[1] = program_number(r, "valid.loss");
+  results[2] = program_number(r, "valid.mae");
+}
+
+/* As many rows as the weights say have the same loss, also in a short last batch, in micro-batches and on
+ * ranks. */
+static void a_column_weighs_the_loss_of_each_row(void **state) {
+  (void)state;
+  static const char *const ways[] = {
+      "", "--set optimizer.accumulate=2 --set data.batch=4",
+      "--set backend.use=sim --set distributed.devices=2 --set backend.sim.devices=2"};
+  file_write("rows.ini", "[run]\nepochs = 3\noutput =\n[data]\nsource = table\nfile = train.csv\n"
+                         "valid_file = valid.csv\ninputs = x: numbers(a, b)\n"
+                         "targets = y: number(y), w: number(w)\n[data.valid]\nbatch = 4\n"
+                         "[model]\ninputs = x: f32[2]\ntargets = y: f32[], w: f32[]\n"
+                         "layers =\n    fc: linear(1)\n        reshape([])\nloss = mse(weight=w)\n"
+                         "metrics = mae(weight=w)\n[optimizer]\ntype = sgd\nlr = 0.1\n");
+  double whole[3], weighed[3];
+  train_rows(true, "", whole);
+  for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+    train_rows(false, ways[i], weighed);
+    for (int k = 0; k < 3; k++) assert_true(fabs(weighed[k] - whole[k]) < 1e-5 * fabs(whole[k]));
+  }
+}
+
 /* Targets of three equal classes have two blanks at least between them: 5 steps. */
 static void a_target_that_is_too_long_has_no_alignment(void **state) {
   (void)state;
@@ -132,6 +174,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_target_that_is_too_long_has_no_alignment, program_open,
                                       program_close),
       cmocka_unit_test_setup_teardown(inputs_of_ctc_are_checked, program_open, program_close),
+      cmocka_unit_test_setup_teardown(a_column_weighs_the_loss_of_each_row, program_open, program_close),
       cmocka_unit_test_setup_teardown(other_shapes_and_options_are_refused, program_open, program_close),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

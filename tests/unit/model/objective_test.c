@@ -56,6 +56,32 @@ static void elements_of_a_sample_may_be_added(void **state) {
                    "m.ini:6: reduce is 'max', expected mean, of all elements, or sum, of those of a sample");
 }
 
+#define WEIGHED "[model]\ninputs = x: f32[3]\ntargets = t: f32[3], w: i32[]\nlayers =\n    a: relu\n"
+
+/* A value that is a number for each sample multiplies the weight of its elements. */
+static void samples_may_weigh_as_a_value_says(void **state) {
+  (void)state;
+  rig_expect_measured(WEIGHED "metrics = hits(weight=w)\n", "%2: f32[2, 3] = relu(x) in a\n"
+                                                            "%6: f32[2] = cast(w, to=f32)\n"
+                                                            "%7: f32[2] = mul(sample.weight, %6)\n"
+                                                            "%8: bool[2, 3] = eq(%2, t) in hits\n"
+                                                            "%9: f32[2, 3] = cast(%8, to=f32) in hits\n"
+                                                            "%10: f32[2, 1] = reshape(%7, dims=[2, 1])\n"
+                                                            "%11: f32[2, 3] = broadcast(%10, dims=[2, 3])\n"
+                                                            "%12: f32[2, 3] = mul(%9, %11)\n"
+                                                            "%13: f32[] = reduce_sum(%12)\n"
+                                                            "%14: f32[] = reduce_sum(%11)\n"
+                                                            "output output = %2\n"
+                                                            "output hits.sum = %13\n"
+                                                            "output hits.weight = %14\n");
+  rig_expect_error(
+      WEIGHED "loss = gap(weight=t)\n",
+      "m.ini:6: weight is t of type f32[2, 3], expected a number for each sample, as of a target t: f32[]");
+  rig_expect_error(
+      WEIGHED "loss = gap(weight=v)\n",
+      "m.ini:6: weight is 'v', expected a number, or the name of a value that is one for each sample");
+}
+
 static void a_metric_without_weights_counts_samples_alone(void **state) {
   (void)state;
   rig_expect_measured(MODEL "metrics = hits\n", "%2: f32[2, 3] = relu(x) in a\n"
@@ -160,7 +186,9 @@ static void mistakes_are_placed(void **state) {
       "m.ini:8: two losses or metrics are called 'gap', expected a name in front, as in `second: ...`");
   rig_expect_error(MODEL "loss = loss: gap\n",
                    "m.ini:6: 'loss' is the name of the total, expected another one");
-  rig_expect_error(MODEL "loss = gap(weight=no)\n", "m.ini:6: weight is 'no', expected a number");
+  rig_expect_error(
+      MODEL "loss = gap(weight=no)\n",
+      "m.ini:6: weight is 'no', expected a number, or the name of a value that is one for each sample");
   rig_expect_error(MODEL "loss = gap <- a, b\n",
                    "m.ini:6: there is no value 'b' here, expected the name of an earlier line or 'in'");
   rig_expect_error(MODEL "loss = gap <- a\n", "m.ini:6: gap on (f32[2, 3]): takes 2 inputs, given 1");
@@ -181,6 +209,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(a_loss_is_a_weighted_mean, rig_open, rig_close),
       cmocka_unit_test_setup_teardown(elements_of_a_sample_may_be_added, rig_open, rig_close),
+      cmocka_unit_test_setup_teardown(samples_may_weigh_as_a_value_says, rig_open, rig_close),
       cmocka_unit_test_setup_teardown(a_metric_without_weights_counts_samples_alone, rig_open, rig_close),
       cmocka_unit_test_setup_teardown(several_losses_add_up_with_their_factors, rig_open, rig_close),
       cmocka_unit_test_setup_teardown(prediction_reads_neither_targets_nor_weights, rig_open, rig_close),
