@@ -49,6 +49,7 @@ static tn_status loader_open_self(tn_loader *loader) {
 
 static tn_status loader_open_source(tn_loader *loader, tn_description *description) {
   loader->record.learnt = loader->options.learnt;
+  loader->record.shards = loader->options.shards;
   tn_status status = loader_open_self(loader);
   loader->record.learnt = loader->options.learnt = NULL; /* the text is the caller's */
   TN_TRY(status);

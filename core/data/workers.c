@@ -83,20 +83,37 @@ static void worker_draw_rows(const tn_loader *loader, const tn_pending_batch *pe
   if (loader->source->ahead != NULL) loader->source->ahead(loader->self, d->index, n);
 }
 
+enum { WORKER_NAME = 1024 }; /* bytes of a sample's name in messages */
+
+/* Puts the place of the sample in front of a failure: its number, and the name that its source has for it,
+ * unless the text says that already. */
+static tn_status worker_name_sample(const tn_loader *loader, tn_reader *reader, tn_status status) {
+  const char *where = loader->options.where != NULL ? loader->options.where : "";
+  const tn_source *source = loader->source;
+  char name[WORKER_NAME] = "";
+  tn_error_record record;
+  tn_env env;
+  if (status == TN_OK) return TN_OK;
+  tn_error_record_init(&env, &record, tn_reader_env(reader));
+  int64_t index = reader->host.pub.index;
+  bool named = source->name != NULL && source->name(&env, loader->self, index, name, sizeof name) == TN_OK &&
+               name[0] != '\0' && strstr(tn_error_text(reader), name) == NULL;
+  return tn_wrap(reader, status, "%s%ssource '%s', sample %lld%s%s%s", where, where[0] != '\0' ? ": " : "",
+                 source->item.name, (long long)index, named ? " (" : "", named ? name : "", named ? ")" : "");
+}
+
 static tn_status worker_read_sample(tn_loader *loader, tn_reader *reader) {
   const atomic_int *stop = loader->options.stop;
   bool waits = loader->options.patience_s > 0 && !atomic_load(&loader->gave_up);
   if (stop != NULL && atomic_load(stop) != 0 && !waits)
     return tn_failf(reader, TN_ESTOPPED, "stopped while samples were read");
-  const char *where = loader->options.where != NULL ? loader->options.where : "";
   tn_error_clear(reader); /* of an earlier sample */
   tn_status status = tn_reader_read(reader, loader->source, loader->self);
   if (status == TN_ESTOPPED && !atomic_load(&loader->cancelled)) atomic_store(&loader->gave_up, true);
   if (status == TN_EOF)
     status = tn_failf(reader, TN_EINVAL, "the source ended here, but an epoch has %lld samples",
                       (long long)loader->samples);
-  return tn_wrap(reader, status, "%s%ssource '%s', sample %lld", where, where[0] != '\0' ? ": " : "",
-                 loader->source->item.name, (long long)reader->host.pub.index);
+  return worker_name_sample(loader, reader, status);
 }
 
 /* ---- corrupt samples ---- */

@@ -63,7 +63,7 @@
   _Static_assert(offsetof(T, item) == 0 && offsetof(tn_item, struct_size) == 0, #T " does not begin with its item")
 
 /* tenon/api.h */
-SIZED(tn_api, 432, 8); AT(tn_api, major, 4); AT(tn_api, minor, 6); AT(tn_api, fail, 8); AT(tn_api, log, 16);
+SIZED(tn_api, 448, 8); AT(tn_api, major, 4); AT(tn_api, minor, 6); AT(tn_api, fail, 8); AT(tn_api, log, 16);
 AT(tn_api, alloc, 24); AT(tn_api, free, 32); AT(tn_api, begin, 40); AT(tn_api, arg, 48);
 AT(tn_api, set_int, 56); AT(tn_api, set_float, 64); AT(tn_api, set_ints, 72); AT(tn_api, set_floats, 80);
 AT(tn_api, set_text, 88); AT(tn_api, end, 96); AT(tn_api, result, 104); AT(tn_api, type, 112);
@@ -78,7 +78,7 @@ AT(tn_api, tokenizer_close, 320); AT(tn_api, tokenizer_json, 328); AT(tn_api, to
 AT(tn_api, tokenizer_id, 344); AT(tn_api, tokenizer_token, 352); AT(tn_api, tokenizer_encode, 360);
 AT(tn_api, tokenizer_decode, 368); AT(tn_api, token_stream_open, 376); AT(tn_api, token_stream_next, 384);
 AT(tn_api, token_stream_end, 392); AT(tn_api, token_stream_close, 400); AT(tn_api, tokenizer_encode_all, 408);
-AT(tn_api, learnt, 416); AT(tn_api, part_open, 424);
+AT(tn_api, learnt, 416); AT(tn_api, part_open, 424); AT(tn_api, shards, 432); AT(tn_api, wrap, 440);
 
 /* tenon/attributes.h */
 PLAIN(tn_cast_attributes, 4, 4); AT(tn_cast_attributes, to, 0);

@@ -104,6 +104,10 @@ static const char *api_learnt(const void *handle) {
   const tn_error_record *record = ((const tn_env *)handle)->record;
   return record != NULL ? record->learnt : NULL;
 }
+static int32_t api_shards(const void *handle) {
+  const tn_error_record *record = ((const tn_env *)handle)->record;
+  return record != NULL && record->shards > 1 ? record->shards : 1;
+}
 
 const tn_api tn_host_api = {
     .struct_size = (uint32_t)sizeof(tn_api),
@@ -162,4 +166,6 @@ const tn_api tn_host_api = {
     .tokenizer_encode_all = tn_host_tokenizer_encode_all,
     .learnt = api_learnt,
     .part_open = tn_host_part_open,
+    .shards = api_shards,
+    .wrap = tn_wrap,
 };

@@ -116,6 +116,12 @@ struct tn_api {
 
   /* handle of open and open_files of a source: tn_part_open */
   tn_status (*part_open)(tn_env *env, const char *name, const struct tn_part_use *use, struct tn_part *part);
+
+  /* handle of open and open_files of a source: tn_env_shards */
+  int32_t (*shards)(const void *handle);
+
+  /* any handle: tn_fail_in */
+  tn_status (*wrap)(const void *handle, tn_status status, const char *format, ...) TN_PRINTF(3, 4);
 };
 
 /* tn_fail records the text of a failure in the handle and returns `code`, so a callback ends with
@@ -127,6 +133,12 @@ struct tn_api {
   ((((const tn_env *)(handle))->api->fail)((handle), (code), (option), __VA_ARGS__))
 #define tn_env_log(handle, level, ...)                                                                       \
   ((((const tn_env *)(handle))->api->log)((handle), (level), __VA_ARGS__))
+
+/* Puts "CONTEXT: " in front of the text of a failure that another call has recorded in the handle, such as
+ * the file that it is about, and returns `status`; of TN_OK and TN_EOF it only returns it. So a callback ends
+ * with `return tn_fail_in(handle, status, "%s", path)`. */
+#define tn_fail_in(handle, status, ...)                                                                      \
+  ((((const tn_env *)(handle))->api->wrap)((handle), (status), __VA_ARGS__))
 
 /* Host memory for a plugin's own objects. tn_new: `bytes` zero bytes, aligned for every type; NULL with
  * TN_ENOMEM in the handle where memory ran out. tn_delete frees them, through any handle of the same context;
@@ -159,6 +171,13 @@ static inline int32_t tn_env_stopping(const void *handle) {
 static inline const char *tn_env_learnt(const void *handle) {
   const tn_api *api = ((const tn_env *)handle)->api;
   return api->learnt != NULL ? api->learnt(handle) : NULL;
+}
+
+/* How many ranks open this source, of which each reads other samples: for open and open_files of sources
+ * whose data cannot be read several times. At least 1. */
+static inline int32_t tn_env_shards(const void *handle) {
+  const tn_api *api = ((const tn_env *)handle)->api;
+  return api->shards != NULL ? api->shards(handle) : 1;
 }
 
 TN_END_C

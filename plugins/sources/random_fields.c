@@ -1,5 +1,6 @@
 /* plugins/sources/random_fields.c: the fields of the source random: their text, and their numbers. */
 #include "plugins/sources/random_fields.h"
+#include "plugins/sources/field_list.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,13 +10,9 @@
 
 static const int32_t field_dtypes[] = {TN_F32, TN_F64, TN_I32, TN_I64, TN_I8, TN_U8, TN_BOOL};
 
-static tn_status field_refuse(tn_env *env, const char *option, const char *at, int n) {
-  return tn_fail(
-      env, TN_EINVAL, option,
-      "'%.*s' is no field, expected NAME: TYPE[DIMENSIONS] with f32, f64, i32, i64, i8, u8 or bool, as in "
-      "ids: i64[26], and behind whole numbers LEAST..GREATEST, as in label: i32[] 0..4",
-      n, at);
-}
+static const char field_form[] = "NAME: TYPE[DIMENSIONS] with f32, f64, i32, i64, i8, u8 or bool, as in ids: "
+                                 "i64[26], and behind whole numbers "
+                                 "LEAST..GREATEST, as in label: i32[] 0..4";
 
 /* Copies the word at *at, and goes on behind it and blanks. */
 static int field_take_word(const char **at, char word[RANDOM_NAME]) {
@@ -93,25 +90,29 @@ static int field_is_class(const tn_field *field) {
   return field->role == TN_FIELD_TARGET && (field->type.dtype == TN_I32 || field->type.dtype == TN_I64);
 }
 
+static tn_status field_add(const field_list *list, const field_entry *entry, int32_t role, int64_t classes,
+                           random_fields *fields) {
+  if (fields->n == RANDOM_FIELDS) return field_list_refuse_more(list, RANDOM_FIELDS);
+  char *name = fields->names[fields->n];
+  tn_field *field = &fields->v[fields->n];
+  int64_t *low = &fields->low[fields->n], *high = &fields->high[fields->n];
+  *field = (tn_field){.struct_size = sizeof *field, .name = name, .role = role};
+  TN_TRY(field_list_name(list, entry, name, RANDOM_NAME));
+  const char *at = entry->value.text, *end = at + entry->value.n;
+  if (!field_take_type(&at, &field->type) || !field_take_range(&at, field, classes, low, high) || at < end)
+    return field_list_refuse(list, entry);
+  for (int32_t i = 0; i < fields->n; i++)
+    if (strcmp(fields->names[i], name) == 0) return field_list_refuse_twice(list, name);
+  if (field_is_class(field) && *low >= 0) field->classes = *high + 1;
+  fields->n++;
+  return TN_OK;
+}
+
 tn_status random_fields_parse(tn_env *env, const char *option, const char *text, int32_t role,
                               int64_t classes, random_fields *fields) {
-  for (const char *at = text + strspn(text, " \t\n"); *at != '\0'; at += strspn(at, " \t\n,")) {
-    const char *start = at;
-    if (fields->n == RANDOM_FIELDS)
-      return tn_fail(env, TN_EINVAL, option, "more than %d fields, expected at most so many", RANDOM_FIELDS);
-    tn_field *field = &fields->v[fields->n];
-    *field = (tn_field){.struct_size = sizeof *field, .name = fields->names[fields->n], .role = role};
-    int64_t *low = &fields->low[fields->n], *high = &fields->high[fields->n];
-    int read = field_take_word(&at, fields->names[fields->n]) && field_take_mark(&at, ':') &&
-               field_take_type(&at, &field->type) && field_take_range(&at, field, classes, low, high) &&
-               (*at == '\0' || *at == ',' || *at == '\n');
-    if (!read) return field_refuse(env, option, start, (int)strcspn(start, "\n"));
-    for (int32_t i = 0; i < fields->n; i++)
-      if (strcmp(fields->names[i], field->name) == 0)
-        return tn_fail(env, TN_EINVAL, option, "the field '%s' appears twice, expected once", field->name);
-    if (field_is_class(field) && *low >= 0) field->classes = *high + 1;
-    fields->n++;
-  }
+  field_list list = field_list_of(env, option, field_form, text);
+  field_entry entry;
+  while (field_list_next(&list, &entry)) TN_TRY(field_add(&list, &entry, role, classes, fields));
   return TN_OK;
 }
 

@@ -23,8 +23,8 @@ static const tn_option options[] = {
     TN_OPT(text_options, tokens, TN_OPT_INT, "64", "[1, 1048576]", "length of a window"),
     TN_OPT(text_options, stride, TN_OPT_INT, "0", ">= 0",
            "tokens from the start of a window to the next; 0: the length of a window"),
-    TN_OPT(text_options, split, TN_OPT_FLOAT, "0.9", "(0, 1]",
-           "fraction of the text for training; the rest is for validation"),
+    TN_OPT(text_options, split, TN_OPT_FLOAT, "0.1", "[0, 1]",
+           "part of the text, at its end, that is for validation, at most 0.5; 0: none"),
     TN_OPT_END};
 
 enum { MOST_CHARACTERS = 65536, TEXT_PORTION = 1 << 20 };
@@ -109,9 +109,12 @@ static size_t text_line_start(const uint8_t *bytes, size_t n, size_t at) {
   return at;
 }
 
+/* Of n bytes or tokens, the first that is for validation. */
+static size_t text_border(const text *t, size_t n) { return (size_t)((double)n * (1 - t->options.split)); }
+
 /* A tokenizer encodes the lines of its part alone, so that no token spans both. */
 static tn_status text_encode_part(text *t, int32_t split, const uint8_t *bytes, size_t n) {
-  size_t border = (size_t)((double)n * t->options.split);
+  size_t border = text_border(t, n);
   if (border < n && border > 0) border = text_line_start(bytes, n, border);
   bool train = split == TN_SPLIT_TRAIN;
   return text_encode(t, train ? bytes : bytes + border, train ? border : n - border);
@@ -121,7 +124,7 @@ static tn_status text_encode_part(text *t, int32_t split, const uint8_t *bytes, 
 static tn_status text_cut(text *t, int32_t split) {
   bool whole = t->kind != TEXT_TOKENS; /* both parts are in memory */
   int64_t length = (int64_t)t->length, n = t->options.tokens;
-  int64_t border = (int64_t)((double)length * t->options.split);
+  int64_t border = (int64_t)text_border(t, t->length);
   t->first = split == TN_SPLIT_TRAIN || !whole ? 0 : border;
   int64_t available = !whole ? length : split == TN_SPLIT_TRAIN ? border : length - border;
   if (available < n + 1)
@@ -170,8 +173,10 @@ static tn_status text_read_tokens(text *t, int32_t split) {
     t->length = n;
     return TN_OK;
   }
-  if (status == TN_OK)
+  if (status == TN_OK) {
     status = t->kind == TEXT_TOKENS ? text_encode_part(t, split, bytes, n) : text_encode(t, bytes, n);
+    status = tn_fail_in(&t->env, status, "%s", t->options.file);
+  }
   tn_delete(&t->env, bytes);
   return status;
 }
@@ -182,9 +187,21 @@ static void text_make_fields(text *t) {
   t->fields[1] = (tn_field){sizeof(tn_field), "next", type, TN_FIELD_TARGET, t->classes, t->names};
 }
 
+/* `split` was the part for training once: such a value must not train on the part for validation. */
+static tn_status text_check_split(const text *t, int32_t split) {
+  double part = t->options.split;
+  if (part > 0.5)
+    return tn_fail(
+        &t->env, TN_EINVAL, "split",
+        "split = %g: the part of the text that is for validation, expected at most 0.5; to train on "
+        "%g of the text, set split = %g",
+        part, part, 1 - part);
+  if (split == TN_SPLIT_TRAIN || part > 0) return TN_OK;
+  return tn_fail(&t->env, TN_EUNAVAILABLE, "split", "all of %s is for training", t->options.file);
+}
+
 static tn_status text_prepare(text *t, int32_t split) {
-  if (split == TN_SPLIT_VALID && t->options.split == 1)
-    return tn_fail(&t->env, TN_EUNAVAILABLE, "split", "all of %s is for training", t->options.file);
+  TN_TRY(text_check_split(t, split));
   TN_TRY(text_read_tokens(t, split));
   TN_TRY(text_cut(t, split));
   text_make_fields(t);

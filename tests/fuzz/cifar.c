@@ -1,28 +1,8 @@
 /* The binary files of CIFAR. The first byte chooses CIFAR-10 or CIFAR-100 and its labels; up to a line "===="
  * the rest is the names of the classes, behind it the pictures. */
-#include <stdio.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "tests/fuzz/source.h"
 
 extern const tn_source cifar_source;
-
-static char folder[] = "/tmp/fuzz_cifar_XXXXXX";
-
-static void folder_write(const char *name, const uint8_t *bytes, size_t size) {
-  char path[64];
-  snprintf(path, sizeof path, "%s/%s", folder, name);
-  FILE *file = fopen(path, "wb");
-  fuzz_expect(file != NULL && fwrite(bytes, 1, size, file) == size && fclose(file) == 0,
-              "no file for the input");
-}
-
-static void folder_remove(const char *name) {
-  char path[64];
-  snprintf(path, sizeof path, "%s/%s", folder, name);
-  unlink(path);
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
   static const char line[] = "\n====\n";
@@ -34,16 +14,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
   const uint8_t *first = bytes + 1, *end = bytes + size,
                 *border = memmem(first, size - 1, line, strlen(line));
   const uint8_t *pictures = border != NULL ? border + strlen(line) : first;
-  strcpy(folder + strlen(folder) - 6, "XXXXXX");
-  fuzz_expect(mkdtemp(folder) != NULL, "no folder for the input");
-  folder_write(data, pictures, (size_t)(end - pictures));
-  if (border != NULL) folder_write(names, first, (size_t)(border - first));
+  fuzz_folder folder;
+  fuzz_folder_open(&folder);
+  fuzz_folder_write(&folder, data, pictures, (size_t)(end - pictures));
+  if (border != NULL) fuzz_folder_write(&folder, names, first, (size_t)(border - first));
   fuzz_open(&f);
   fuzz_source(&f, &cifar_source,
-              (const fuzz_option[]){{"folder", folder}, {"labels", coarse ? "coarse" : "fine"}}, 2);
+              (const fuzz_option[]){{"folder", folder.path}, {"labels", coarse ? "coarse" : "fine"}}, 2);
   fuzz_close(&f);
-  folder_remove(data);
-  folder_remove(names);
-  rmdir(folder);
+  fuzz_folder_close(&folder);
   return 0;
 }

@@ -2,6 +2,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "core/plugin/handles.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -56,6 +57,28 @@ int fuzz_file(const uint8_t *bytes, size_t size, char path[64]) {
 }
 
 void fuzz_file_end(int file) { close(file); }
+
+void fuzz_folder_open(fuzz_folder *folder) {
+  snprintf(folder->path, sizeof folder->path, "/tmp/tenon_fuzz_XXXXXX");
+  fuzz_expect(mkdtemp(folder->path) != NULL, "no folder for the input");
+}
+
+void fuzz_folder_write(const fuzz_folder *folder, const char *name, const uint8_t *bytes, size_t size) {
+  char path[128];
+  snprintf(path, sizeof path, "%s/%s", folder->path, name);
+  FILE *file = fopen(path, "wb");
+  fuzz_expect(file != NULL && fwrite(bytes, 1, size, file) == size && fclose(file) == 0,
+              "no file for the input");
+}
+
+void fuzz_folder_close(const fuzz_folder *folder) {
+  DIR *entries = opendir(folder->path);
+  fuzz_expect(entries != NULL, "the folder is gone");
+  for (struct dirent *entry; (entry = readdir(entries)) != NULL;)
+    if (entry->d_name[0] != '.') unlinkat(dirfd(entries), entry->d_name, 0);
+  closedir(entries);
+  rmdir(folder->path);
+}
 
 char *fuzz_text(const uint8_t *bytes, size_t size) {
   char *text = malloc(size + 1);

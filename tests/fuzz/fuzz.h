@@ -31,5 +31,14 @@ void fuzz_expect(int holds, const char *what);
 int fuzz_file(const uint8_t *bytes, size_t size, char path[64]);
 void fuzz_file_end(int file);
 
+/* A folder of files, for sources that look for their names. */
+typedef struct fuzz_folder {
+  char path[64];
+} fuzz_folder;
+
+void fuzz_folder_open(fuzz_folder *folder);
+void fuzz_folder_write(const fuzz_folder *folder, const char *name, const uint8_t *bytes, size_t size);
+void fuzz_folder_close(const fuzz_folder *folder); /* removes the files, and the folder */
+
 /* The bytes as a text; the caller frees it (free). */
 char *fuzz_text(const uint8_t *bytes, size_t size);

@@ -1,6 +1,7 @@
 /* core/run/settings/parts.c: [source NAME]: sources that the source of [data] joins. */
 #include <string.h>
 
+#include "core/base/text/word_list.h"
 #include "core/run/settings/section_tables.h"
 
 static const char PREFIX[] = "source ";
@@ -39,18 +40,26 @@ static tn_status parts_read_section(tn_env *env, tn_registry *registry, tn_ini *
 }
 
 /* Whether a key `sources` of [data...] or of a [source NAME] has the name. */
-static bool parts_is_joined(const tn_ini *ini, const char *name) {
+static tn_status parts_is_joined(tn_ini *ini, const char *name, bool *is_joined) {
+  *is_joined = false;
   for (int32_t i = 0; i < ini->n_sections; i++) {
     const tn_section *s = &ini->sections[i];
     const tn_key *key = tn_section_key(s, "sources");
+    tn_words names;
     if (key == NULL || !(tn_text_starts(s->name, "data") || tn_text_starts(s->name, PREFIX))) continue;
-    for (const char *at = key->value; *at != '\0';) {
-      size_t n = strcspn(at, ", \t\n");
-      if (n == strlen(name) && strncmp(at, name, n) == 0) return true;
-      at += n + (at[n] != '\0');
-    }
+    TN_TRY(tn_words_split(&ini->arena, key->value, &names));
+    *is_joined |= tn_words_contain(&names, name);
   }
-  return false;
+  return TN_OK;
+}
+
+static tn_status parts_warn_unused(tn_env *env, tn_ini *ini, const tn_section *section) {
+  bool is_joined;
+  TN_TRY(parts_is_joined(ini, section->name + strlen(PREFIX), &is_joined));
+  if (!is_joined)
+    tn_logf(env, TN_LOG_WARN, "%s: [%s] is not used: no key sources has its name",
+            tn_key_where(ini, section, NULL), section->name);
+  return TN_OK;
 }
 
 tn_status tn_settings_read_parts(tn_env *env, tn_registry *registry, tn_ini *ini, tn_settings *s) {
@@ -62,9 +71,7 @@ tn_status tn_settings_read_parts(tn_env *env, tn_registry *registry, tn_ini *ini
     tn_section *section = &ini->sections[i];
     if (!tn_text_starts(section->name, PREFIX)) continue;
     tn_status status = parts_read_section(env, registry, ini, section, &parts[s->parts.n]);
-    if (status == TN_OK && !parts_is_joined(ini, parts[s->parts.n].name))
-      tn_logf(env, TN_LOG_WARN, "%s: [%s] is not used: no key sources has its name",
-              tn_key_where(ini, section, NULL), section->name);
+    if (status == TN_OK) TN_TRY(parts_warn_unused(env, ini, section));
     if (status == TN_OK) s->parts.n++;
     if (status == TN_EINVAL) tn_section_mark_used(section);
     TN_TRY(tn_ini_note(env, ini, status));

@@ -119,23 +119,21 @@ static tn_status array_set_check_rows(tn_env *env, const char *option, array_set
                  f->name, (long long)f->array.dims[0], first->path, first->name, (long long)set->rows);
 }
 
-static tn_status array_set_add(tn_env *env, const char *option, const char *folder, const char *list,
+static tn_status array_set_add(tn_env *env, const char *option, const char *folder, const char *text,
                                int32_t role, array_set *set) {
-  field_text text;
-  tn_status status;
-  while ((status = field_text_next(env, option, folder, &list, &text)) == TN_OK) {
-    if (array_set_find(set, text.name) < set->n)
-      return tn_fail(env, TN_EINVAL, option, "%s: the field '%s' appears twice, expected once", option,
-                     text.name);
-    if (set->n == ARRAY_FIELDS)
-      return tn_fail(env, TN_EINVAL, option, "%s: more than %d fields, expected at most so many", option,
-                     ARRAY_FIELDS);
+  field_list list = field_list_of(env, option, FIELD_TEXT_FORM, text);
+  field_entry entry;
+  field_text field;
+  while (field_list_next(&list, &entry)) {
+    TN_TRY(field_text_read(&list, &entry, folder, &field));
+    if (array_set_find(set, field.name) < set->n) return field_list_refuse_twice(&list, field.name);
+    if (set->n == ARRAY_FIELDS) return field_list_refuse_more(&list, ARRAY_FIELDS);
     array_field *f = &set->fields[set->n++];
     f->role = role;
-    TN_TRY(array_field_open(env, option, &text, f));
+    TN_TRY(array_field_open(env, option, &field, f));
     TN_TRY(array_set_check_rows(env, option, set, f));
   }
-  return status == TN_EOF ? TN_OK : status;
+  return TN_OK;
 }
 
 tn_status array_set_open(tn_env *env, const char *folder, const char *inputs, const char *targets,
@@ -146,35 +144,41 @@ tn_status array_set_open(tn_env *env, const char *folder, const char *inputs, co
   return array_set_add(env, "targets", folder, targets, TN_FIELD_TARGET, set);
 }
 
+/* The file of `valid` for the field of the same name in `like`. */
+static tn_status array_set_open_one(tn_env *env, const field_list *list, const field_text *text,
+                                    const array_set *like, array_set *set) {
+  int32_t i = array_set_find(like, text->name);
+  if (i == like->n)
+    return tn_fail(env, TN_EINVAL, "valid", "valid: the field '%s' is neither in inputs nor in targets",
+                   text->name);
+  array_field *f = &set->fields[i];
+  if (f->path != NULL) return field_list_refuse_twice(list, text->name);
+  f->role = like->fields[i].role;
+  TN_TRY(array_field_open(env, "valid", text, f));
+  if (tn_type_equal(&f->type, &like->fields[i].type)) return TN_OK;
+  return tn_fail(env, TN_EINVAL, "valid",
+                 "valid: %s of field '%s' has rows of another type or size than %s, expected the same",
+                 f->path, f->name, like->fields[i].path);
+}
+
 /* The fields get the order and the roles of the first set. */
 tn_status array_set_open_same(tn_env *env, const char *folder, const char *valid, const array_set *like,
                               array_set *set) {
+  field_list list = field_list_of(env, "valid", FIELD_TEXT_FORM, valid);
+  field_entry entry;
   field_text text;
-  tn_status status;
   set->n = like->n;
-  while ((status = field_text_next(env, "valid", folder, &valid, &text)) == TN_OK) {
-    int32_t i = array_set_find(like, text.name);
-    if (i == like->n)
-      return tn_fail(env, TN_EINVAL, "valid", "valid: the field '%s' is neither in inputs nor in targets",
-                     text.name);
-    array_field *f = &set->fields[i];
-    if (f->path != NULL)
-      return tn_fail(env, TN_EINVAL, "valid", "valid: the field '%s' appears twice, expected once",
-                     text.name);
-    f->role = like->fields[i].role;
-    TN_TRY(array_field_open(env, "valid", &text, f));
-    if (!tn_type_equal(&f->type, &like->fields[i].type))
-      return tn_fail(env, TN_EINVAL, "valid",
-                     "valid: %s of field '%s' has rows of another type or size than %s, expected the same",
-                     f->path, f->name, like->fields[i].path);
+  while (field_list_next(&list, &entry)) {
+    TN_TRY(field_text_read(&list, &entry, folder, &text));
+    TN_TRY(array_set_open_one(env, &list, &text, like, set));
   }
-  for (int32_t i = 0; status == TN_EOF && i < set->n; i++) {
+  for (int32_t i = 0; i < set->n; i++) {
     if (set->fields[i].path == NULL)
       return tn_fail(env, TN_EINVAL, "valid", "valid: the field '%s' is missing, expected its file",
                      like->fields[i].name);
     TN_TRY(array_set_check_rows(env, "valid", set, &set->fields[i]));
   }
-  return status == TN_EOF ? TN_OK : status;
+  return TN_OK;
 }
 
 void array_set_close(const void *handle, array_set *set) {

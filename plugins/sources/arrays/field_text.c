@@ -6,18 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ENTRY_BYTES = PATH_MAX + 256 };
+enum { VALUE_BYTES = PATH_MAX + 256 };
+
+const char FIELD_TEXT_FORM[] =
+    "NAME: FILE, as in image: photos.npy, and behind it, where they are needed, TYPE[DIMENSIONS] +BYTES of "
+    "rows without a header, `as TYPE[DIMENSIONS]`, and the range of class numbers, 0..9";
 
 static const char field_blanks[] = " \t";
-
-static tn_status field_text_refuse(const void *handle, const char *option, const char *entry) {
-  return tn_fail(
-      handle, TN_EINVAL, option,
-      "%s: '%s' is no field, expected NAME: FILE, as in image: photos.npy, and behind it, where they "
-      "are needed, TYPE[DIMENSIONS] +BYTES of rows without a header, `as TYPE[DIMENSIONS]`, and the "
-      "range of class numbers, 0..9",
-      option, entry);
-}
 
 /* ---- words ---- */
 
@@ -137,33 +132,16 @@ static tn_status field_join(const void *handle, const char *option, const char *
   return TN_OK;
 }
 
-/* The length of the field at `at` up to a comma outside of brackets. */
-static size_t field_length(const char *at) {
-  size_t n = 0;
-  for (int depth = 0; at[n] != '\0' && at[n] != '\n' && (at[n] != ',' || depth > 0); n++)
-    depth += (at[n] == '[') - (at[n] == ']' && depth > 0);
-  return n;
-}
-
-tn_status field_text_next(const void *handle, const char *option, const char *folder, const char **at,
+tn_status field_text_read(const field_list *list, const field_entry *entry, const char *folder,
                           field_text *f) {
-  static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
-  char entry[ENTRY_BYTES], text[ENTRY_BYTES];
-  *at += strspn(*at, " \t\n,");
-  if (**at == '\0') return TN_EOF;
+  char file[VALUE_BYTES];
   *f = (field_text){.as_rank = -1};
-  size_t n = field_length(*at), name;
-  int whole = snprintf(entry, sizeof entry, "%.*s", n < sizeof entry ? (int)n : (int)sizeof entry - 1, *at);
-  *at += n;
-  memcpy(text, entry, strlen(entry) + 1);
-  name = strspn(text, letters);
-  char *file = text + name + strspn(text + name, field_blanks);
-  if ((size_t)whole < n || name == 0 || name >= FIELD_NAME || *file++ != ':')
-    return field_text_refuse(handle, option, entry);
-  memcpy(f->name, text, name);
-  file += strspn(file, field_blanks);
+  TN_TRY(field_list_name(list, entry, f->name, sizeof f->name));
+  if (entry->value.n >= sizeof file) return field_list_refuse(list, entry);
+  memcpy(file, entry->value.text, entry->value.n);
+  file[entry->value.n] = '\0';
   while (field_text_take_word(file, f)) continue;
   field_last_word(file); /* cuts the blanks off */
-  if (*file == '\0') return field_text_refuse(handle, option, entry);
-  return field_join(handle, option, folder, file, f);
+  if (*file == '\0') return field_list_refuse(list, entry);
+  return field_join(list->handle, list->option, folder, file, f);
 }

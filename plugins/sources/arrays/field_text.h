@@ -4,6 +4,7 @@
 #include <limits.h>
 
 #include "plugins/sources/arrays/array.h"
+#include "plugins/sources/field_list.h"
 
 enum { FIELD_NAME = 64 };
 
@@ -17,7 +18,8 @@ typedef struct field_text {
   int64_t classes; /* 0: no range is said */
 } field_text;
 
-/* Reads the field at *at, and goes on behind it; TN_EOF: there are no more. Relative paths begin at `folder`.
- * Messages name `option`. */
-tn_status field_text_next(const void *handle, const char *option, const char *folder, const char **at,
+/* As what an entry of a list is written (field_list.form). */
+extern const char FIELD_TEXT_FORM[];
+/* Reads an entry of a list. Relative paths begin at `folder`. */
+tn_status field_text_read(const field_list *list, const field_entry *entry, const char *folder,
                           field_text *field);

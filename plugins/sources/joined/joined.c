@@ -1,37 +1,37 @@
 /* plugins/sources/joined/joined.c: the parts of a source that joins others. */
+#include "plugins/sources/field_list.h"
 #include "plugins/sources/joined/joined.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- the list of names ---- */
 
-static const char joined_blanks[] = ", \t\n";
+static const char sources_form[] = "names of sections: sources = a, b for [source a] and [source b]";
 
-static int32_t joined_count_names(const char *list) {
+static int32_t joined_count_names(const char *text) {
+  field_list list = field_list_of(NULL, "sources", sources_form, text);
+  field_entry entry;
   int32_t n = 0;
-  while (*(list += strspn(list, joined_blanks)) != '\0') {
-    list += strcspn(list, joined_blanks);
-    n++;
-  }
+  while (field_list_next(&list, &entry)) n++;
   return n;
 }
 
-static tn_status joined_take_names(joined *j, const char *list) {
-  for (int32_t i = 0; i < j->n_parts; i++) {
-    list += strspn(list, joined_blanks);
-    size_t n = strcspn(list, joined_blanks);
-    if (n >= JOINED_NAME)
+static tn_status joined_take_names(joined *j, const char *text) {
+  field_list list = field_list_of(&j->env, "sources", sources_form, text);
+  field_entry entry;
+  for (int32_t i = 0; field_list_next(&list, &entry); i++) {
+    char *name = j->parts[i].name;
+    field_word word = entry.whole;
+    if (word.n >= JOINED_NAME)
       return tn_fail(&j->env, TN_EINVAL, "sources",
-                     "sources: the name %.*s has %zu characters, expected at most %d", (int)n, list, n,
-                     JOINED_NAME - 1);
-    snprintf(j->parts[i].name, JOINED_NAME, "%.*s", (int)n, list);
+                     "sources: the name %.*s has %zu characters, expected at most %d", (int)word.n, word.text,
+                     word.n, JOINED_NAME - 1);
+    memcpy(name, word.text, word.n);
     for (int32_t k = 0; k < i; k++)
-      if (strcmp(j->parts[k].name, j->parts[i].name) == 0)
+      if (strcmp(j->parts[k].name, name) == 0)
         return tn_fail(&j->env, TN_EINVAL, "sources",
-                       "sources: '%s' stands there twice; leave one of them out", j->parts[i].name);
-    list += n;
+                       "sources: '%s' stands there twice; leave one of them out", name);
   }
   return TN_OK;
 }
@@ -45,9 +45,7 @@ tn_status joined_new(tn_env *env, const joined_options *o, joined **out) {
   j->env = *env;
   j->n_parts = joined_count_names(o->sources);
   if (j->n_parts == 0)
-    return tn_fail(env, TN_EINVAL, "sources",
-                   "sources: there is no name, expected those of sections: sources = a, b "
-                   "for [source a] and [source b]");
+    return tn_fail(env, TN_EINVAL, "sources", "sources: there is no name, expected %s", sources_form);
   j->parts = tn_new(env, (size_t)j->n_parts * sizeof *j->parts);
   if (j->parts == NULL) {
     j->n_parts = 0;

@@ -1,105 +1,69 @@
 /* plugins/sources/joined/joined_fields.c: the fields of the whole: those of the lists `inputs` and `targets`,
  * or all fields of the parts under their own names. */
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "plugins/sources/field_list.h"
 #include "plugins/sources/joined/joined.h"
+
+static const char joined_form[] =
+    "NAME, NAME: FIELD or NAME: SOURCE.FIELD|SOURCE.FIELD, as in left: a.image, right: b.image";
 
 /* An entry of a list, "NAME: FIELD" or "NAME: PART.FIELD|PART.FIELD"; alone, "NAME" is the field of that
  * name. */
 typedef struct joined_entry {
-  const char *option; /* "inputs", "targets" */
+  field_list *list;
   int32_t role;
-  const char *name, *from;
-  size_t name_n, from_n;
+  field_entry text;
 } joined_entry;
 
 /* ---- reading lists ---- */
 
-static void entry_trim(const char **text, size_t *n) {
-  while (*n > 0 && isspace((unsigned char)**text)) {
-    ++*text;
-    --*n;
-  }
-  while (*n > 0 && isspace((unsigned char)(*text)[*n - 1])) --*n;
+static int32_t entry_next(joined_entry *e) {
+  if (!field_list_next(e->list, &e->text)) return 0;
+  if (e->text.value.text == NULL) e->text.value = e->text.name;
+  return 1;
 }
 
-/* Takes the next entry and moves *list behind it. 0: the list has ended. */
-static int32_t entry_next(const char **list, joined_entry *e) {
-  for (size_t n; **list != '\0'; *list += n + ((*list)[n] != '\0')) {
-    n = strcspn(*list, ",\n");
-    const char *text = *list, *colon;
-    size_t length = n;
-    entry_trim(&text, &length);
-    if (length == 0) continue;
-    colon = memchr(text, ':', length);
-    e->name = e->from = text;
-    e->name_n = e->from_n = length;
-    if (colon != NULL) {
-      e->name_n = (size_t)(colon - text);
-      e->from = colon + 1;
-      e->from_n = length - e->name_n - 1;
-      entry_trim(&e->name, &e->name_n);
-      entry_trim(&e->from, &e->from_n);
-    }
-    *list += n + ((*list)[n] != '\0');
+/* The field's name where the entry has one for this part. 0: it has none. */
+static int32_t entry_field_of(const joined_entry *e, const char *part, field_word *field) {
+  for (const char *at = e->text.value.text, *end = at + e->text.value.n; at < end;) {
+    const char *bar = memchr(at, '|', (size_t)(end - at));
+    *field = field_word_trim(at, (size_t)((bar != NULL ? bar : end) - at));
+    at = bar != NULL ? bar + 1 : end;
+    const char *dot = memchr(field->text, '.', field->n);
+    if (dot == NULL) return 1;
+    size_t n = (size_t)(dot - field->text);
+    if (!field_word_is((field_word){field->text, n}, part)) continue;
+    *field = (field_word){dot + 1, field->n - n - 1};
     return 1;
   }
   return 0;
 }
 
-static int32_t text_is(const char *text, size_t n, const char *word) {
-  return strlen(word) == n && memcmp(text, word, n) == 0;
-}
-
-/* The field's name where the entry has one for this part; NULL: it has none. */
-static const char *entry_field_of(const joined_entry *e, const char *part, size_t *n) {
-  for (const char *at = e->from, *end = e->from + e->from_n; at < end;) {
-    const char *bar = memchr(at, '|', (size_t)(end - at)), *text = at;
-    size_t length = (size_t)((bar != NULL ? bar : end) - at);
-    at += length + 1;
-    entry_trim(&text, &length);
-    const char *dot = memchr(text, '.', length);
-    if (dot != NULL && !text_is(text, (size_t)(dot - text), part)) continue;
-    const char *field = dot != NULL ? dot + 1 : text;
-    *n = length - (size_t)(field - text);
-    return field;
-  }
-  return NULL;
-}
-
-int32_t joined_list_names(const char *list, const char *part) {
-  joined_entry e;
-  size_t n;
-  while (entry_next(&list, &e))
-    if (entry_field_of(&e, part, &n) != NULL) return 1;
+int32_t joined_list_names(const char *text, const char *part) {
+  field_list list = field_list_of(NULL, "", joined_form, text);
+  joined_entry e = {.list = &list};
+  field_word field;
+  while (entry_next(&e))
+    if (entry_field_of(&e, part, &field)) return 1;
   return 0;
 }
 
 /* ---- one field ---- */
 
 static tn_status fields_begin(joined *j, const joined_entry *e, int32_t *field) {
-  if (j->n_fields == JOINED_FIELDS)
-    return tn_fail(&j->env, TN_EINVAL, "sources",
-                   "sources: there are more than %d fields, expected at most so many", JOINED_FIELDS);
-  size_t letters = 0;
-  while (letters < e->name_n && (isalnum((unsigned char)e->name[letters]) || e->name[letters] == '_'))
-    letters++;
-  if (letters == 0 || letters < e->name_n || letters >= JOINED_NAME || e->from_n == 0)
-    return tn_fail(
-        &j->env, TN_EINVAL, e->option,
-        "%s: '%.*s', expected NAME, NAME: FIELD or NAME: SOURCE.FIELD, as in left: a.image, right: b.image",
-        e->option, (int)e->name_n, e->name);
-  *field = j->n_fields++;
-  snprintf(j->names[*field], JOINED_NAME, "%.*s", (int)e->name_n, e->name);
+  *field = j->n_fields;
+  if (*field == JOINED_FIELDS) return field_list_refuse_more(e->list, JOINED_FIELDS);
+  TN_TRY(field_list_name(e->list, &e->text, j->names[*field], JOINED_NAME));
+  j->n_fields++;
   for (int32_t i = 0; i < *field; i++)
     if (strcmp(j->names[i], j->names[*field]) == 0)
       return tn_fail(
-          &j->env, TN_EINVAL, e->option,
+          &j->env, TN_EINVAL, e->list->option,
           "%s: two fields are called '%s'; give each a name of its own, as in inputs = left: a.image, right: "
           "b.image",
-          e->option, j->names[i]);
+          e->list->option, j->names[i]);
   j->fields[*field] = (tn_field){.name = j->names[*field], .role = e->role};
   return TN_OK;
 }
@@ -153,54 +117,53 @@ static tn_status fields_map(joined *j, joined_part *p, int32_t own, int32_t fiel
   return TN_OK;
 }
 
-static int32_t fields_of_name(const joined_part *p, const char *name, size_t n) {
+static int32_t fields_of_name(const joined_part *p, field_word name) {
   for (int32_t i = 0; i < p->description.n_fields; i++)
-    if (text_is(name, n, tn_description_field(&p->description, i)->name)) return i;
+    if (field_word_is(name, tn_description_field(&p->description, i)->name)) return i;
   return -1;
 }
 
 /* ---- entries of lists ---- */
 
 static tn_status entry_fail_unknown(const joined *j, const joined_entry *e, const joined_part *p,
-                                    const char *name, size_t n) {
+                                    field_word name) {
   char known[512] = "";
   for (int32_t i = 0; i < p->description.n_fields; i++) {
     size_t used = strlen(known);
     snprintf(known + used, sizeof known - used, "%s%s", used > 0 ? ", " : "",
              tn_description_field(&p->description, i)->name);
   }
-  return tn_fail(&j->env, TN_EINVAL, e->option, "%s: source '%s' has no field '%.*s'; it has %s", e->option,
-                 p->name, (int)n, name, known);
+  return tn_fail(&j->env, TN_EINVAL, e->list->option, "%s: source '%s' has no field '%.*s'; it has %s",
+                 e->list->option, p->name, (int)name.n, name.text, known);
 }
 
 /* Of zip, an entry that names no source is of the first one that has the field. */
 static tn_status entry_map(joined *j, const joined_entry *e, int32_t alike, int32_t field) {
   const joined_part *lacks = NULL;
-  const char *lacked = NULL;
-  size_t lacked_n = 0;
+  field_word lacked = e->text.value;
   int32_t found = 0;
   for (int32_t i = 0; i < j->n_parts && (alike || found == 0); i++) {
-    size_t n = 0;
-    const char *name = entry_field_of(e, j->parts[i].name, &n);
-    int32_t own = name != NULL ? fields_of_name(&j->parts[i], name, n) : -1;
+    field_word name = e->text.value;
+    int32_t named = entry_field_of(e, j->parts[i].name, &name);
+    int32_t own = named ? fields_of_name(&j->parts[i], name) : -1;
     if (own >= 0) TN_TRY(fields_map(j, &j->parts[i], own, field));
     found += own >= 0;
-    if (own >= 0 || (name == NULL && !alike)) continue;
+    if (own >= 0 || (!named && !alike)) continue;
     lacks = &j->parts[i];
-    lacked = name != NULL ? name : e->from;
-    lacked_n = name != NULL ? n : e->from_n;
-    if (alike) return entry_fail_unknown(j, e, lacks, lacked, lacked_n);
+    lacked = named ? name : e->text.value;
+    if (alike) break;
   }
+  if (lacks != NULL && (alike || found == 0)) return entry_fail_unknown(j, e, lacks, lacked);
   if (found > 0) return TN_OK;
-  if (lacks != NULL) return entry_fail_unknown(j, e, lacks, lacked, lacked_n);
-  return tn_fail(&j->env, TN_EINVAL, e->option, "%s: '%.*s' names none of the sources", e->option,
-                 (int)e->from_n, e->from);
+  return tn_fail(&j->env, TN_EINVAL, e->list->option, "%s: '%.*s' names none of the sources", e->list->option,
+                 (int)e->text.value.n, e->text.value.text);
 }
 
-static tn_status fields_of_list(joined *j, const char *option, const char *list, int32_t role,
+static tn_status fields_of_list(joined *j, const char *option, const char *text, int32_t role,
                                 int32_t alike) {
-  joined_entry e = {.option = option, .role = role};
-  while (entry_next(&list, &e)) {
+  field_list list = field_list_of(&j->env, option, joined_form, text);
+  joined_entry e = {.list = &list, .role = role};
+  while (entry_next(&e)) {
     int32_t field;
     TN_TRY(fields_begin(j, &e, &field));
     TN_TRY(entry_map(j, &e, alike, field));
@@ -229,9 +192,10 @@ static tn_status fields_of_role(joined *j, int32_t role, int32_t alike) {
   for (int32_t i = 0; i < (alike ? 1 : j->n_parts); i++)
     for (int32_t k = 0; k < j->parts[i].description.n_fields; k++) {
       const tn_field *f = tn_description_field(&j->parts[i].description, k);
-      joined_entry e = {.option = "sources", .role = role, .name = f->name, .from = f->name};
+      field_list own = field_list_of(&j->env, "sources", joined_form, f->name);
+      field_word name = {f->name, strlen(f->name)};
+      joined_entry e = {&own, role, {name, name, name, 1}};
       int32_t field;
-      e.name_n = e.from_n = strlen(f->name);
       if (f->role != role || j->parts[i].to[k] != JOINED_DROPPED) continue;
       TN_TRY(fields_begin(j, &e, &field));
       TN_TRY(alike ? entry_map(j, &e, alike, field) : fields_map(j, &j->parts[i], k, field));
@@ -239,7 +203,11 @@ static tn_status fields_of_role(joined *j, int32_t role, int32_t alike) {
   return alike ? fields_check_extra(j, role) : TN_OK;
 }
 
-static int32_t list_is_empty(const char *list) { return list[strspn(list, ", \t\n")] == '\0'; }
+static int32_t list_is_empty(const char *text) {
+  field_list list = field_list_of(NULL, "", joined_form, text);
+  field_entry entry;
+  return !field_list_next(&list, &entry);
+}
 
 tn_status joined_find_fields(joined *j, const joined_options *o, int32_t alike) {
   for (int32_t i = 0; i < j->n_parts; i++)

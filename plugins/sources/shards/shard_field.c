@@ -184,13 +184,12 @@ static tn_status shard_text_write(tn_sample *s, const shard_fields *fields, int3
   return TN_OK;
 }
 
-static tn_status shard_text_encode(tn_sample *s, const shard_fields *fields, int32_t i, const shard_bytes *m,
-                                   const char *text, size_t n) {
+static tn_status shard_text_encode(tn_sample *s, const shard_fields *fields, int32_t i, const char *text,
+                                   size_t n) {
   if (fields->v[i].kind == SHARD_TEXT) return shard_text_write(s, fields, i, NULL, text, (int64_t)n);
   tn_token_ids ids = {NULL, 0, 0};
   static const int32_t none;
   tn_status status = tn_tokenizer_encode(s, fields->tokenizer, text, n, TN_TOKENIZE_TEMPLATE, &ids);
-  (void)m;
   if (status == TN_OK)
     status = shard_text_write(s, fields, i, ids.v != NULL ? ids.v : &none, NULL, (int64_t)ids.n);
   tn_delete(s, ids.v);
@@ -200,10 +199,10 @@ static tn_status shard_text_encode(tn_sample *s, const shard_fields *fields, int
 static tn_status shard_text_read(tn_sample *s, const shard_fields *fields, int32_t i, const shard_bytes *m) {
   const shard_field *f = &fields->v[i];
   json_t *root;
-  if (!shard_field_is_json(f)) return shard_text_encode(s, fields, i, m, m->bytes, m->n);
+  if (!shard_field_is_json(f)) return shard_text_encode(s, fields, i, m->bytes, m->n);
   TN_TRY(shard_json_open(s, m, &root));
   const json_t *value = shard_json_find(f, root);
-  tn_status status = json_is_string(value) ? shard_text_encode(s, fields, i, m, json_string_value(value),
+  tn_status status = json_is_string(value) ? shard_text_encode(s, fields, i, json_string_value(value),
                                                                json_string_length(value))
                                            : shard_json_fail(s, f, m, "a text");
   json_decref(root);

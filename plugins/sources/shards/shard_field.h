@@ -37,7 +37,7 @@ typedef struct shard_bytes {
 } shard_bytes;
 
 /* Adds the fields of a list, separated by commas or lines. Messages name `option`. */
-tn_status shard_fields_add(const void *handle, const char *option, const char *list, int32_t role,
+tn_status shard_fields_add(const void *handle, const char *option, const char *text, int32_t role,
                            shard_fields *fields);
 /* Whether the field is read from members with this ending, such as "jpg" or "seg.png". */
 int32_t shard_field_takes(const shard_field *f, const char *ending);

@@ -1,4 +1,5 @@
 /* plugins/sources/shards/shard_field_text.c: reads lists of fields, and finds the field of a member. */
+#include "plugins/sources/field_list.h"
 #include "plugins/sources/shards/shard_field.h"
 
 #include <ctype.h>
@@ -16,25 +17,19 @@ static const struct {
     {".cls", SHARD_CLASS}, {".json", SHARD_NUMBERS}, {".npy", SHARD_ARRAY}, {".txt", SHARD_TEXT}};
 enum { N_SHARD_KINDS = sizeof shard_kinds / sizeof *shard_kinds };
 
-static tn_status shard_text_fail(const void *handle, const char *option, const char *text, size_t n) {
-  return tn_fail(
-      handle, TN_EINVAL, option,
-      "%s: '%.*s', expected NAME: ENDING|ENDING, such as image: jpg|png, label: cls, x: npy, text: txt, "
-      "text: tokens(txt), size: json(KEY) or kind: class(json(KEY))",
-      option, (int)n, text);
-}
+static const char shard_text_form[] =
+    "NAME: ENDING|ENDING, such as image: jpg|png, label: cls, x: npy, text: txt, text: tokens(txt), size: "
+    "json(KEY) or kind: class(json(KEY))";
 
 static int32_t shard_text_is_ending(char c) { return isalnum((unsigned char)c) || strchr("._-", c) != NULL; }
 
 /* Takes "WORD(" from the front, and ")" from the back. */
-static int32_t shard_text_unwrap(const char *word, const char **text, size_t *n) {
-  size_t length = strlen(word);
-  if (*n < length + 2 || memcmp(*text, word, length) != 0 || (*text)[length] != '(' || (*text)[*n - 1] != ')')
+static int32_t shard_text_unwrap(const char *name, field_word *word) {
+  size_t length = strlen(name);
+  if (word->n < length + 2 || memcmp(word->text, name, length) != 0 || word->text[length] != '(' ||
+      word->text[word->n - 1] != ')')
     return 0;
-  *text += length + 1;
-  *n -= length + 2;
-  while (*n > 0 && (*text)[*n - 1] == ' ') --*n;
-  for (; *n > 0 && **text == ' '; --*n) ++*text;
+  *word = field_word_trim(word->text + length + 1, word->n - length - 2);
   return 1;
 }
 
@@ -49,21 +44,22 @@ static int32_t shard_text_kind(const char *ending, size_t n) {
 }
 
 /* "jpg|jpeg|png": all of one kind. */
-static tn_status shard_text_endings(const void *handle, const char *option, const char *text, size_t n,
+static tn_status shard_text_endings(const field_list *list, const field_entry *entry, field_word word,
                                     shard_field *f) {
-  size_t used = 0;
+  const char *text = word.text;
+  size_t used = 0, n = word.n;
   f->kind = -1;
   for (size_t at = 0; at <= n;) {
     size_t end = at;
     while (end < n && shard_text_is_ending(text[end])) end++;
     int32_t kind = shard_text_kind(text + at, end - at);
     if (end == at || (end < n && text[end] != '|') || used + (end - at) + 2 > SHARD_ENDINGS)
-      return shard_text_fail(handle, option, text, n);
+      return field_list_refuse(list, entry);
     if (kind < 0 || (f->kind >= 0 && f->kind != kind))
-      return tn_fail(handle, TN_EINVAL, option,
+      return tn_fail(list->handle, TN_EINVAL, list->option,
                      "%s: no field is read from members '.%.*s'%s, expected a picture (jpg, png, webp, tiff, "
                      "avif), cls, json, npy or txt",
-                     option, (int)(end - at), text + at, kind < 0 ? "" : " and those before it");
+                     list->option, (int)(end - at), text + at, kind < 0 ? "" : " and those before it");
     f->kind = kind;
     used += (size_t)snprintf(f->endings + used, SHARD_ENDINGS - used, "%s%.*s", used > 0 ? "|" : "",
                              (int)(end - at), text + at);
@@ -78,73 +74,57 @@ static const struct {
   int32_t kind;
 } shard_readings[] = {{"class", SHARD_CLASS}, {"tokens", SHARD_TOKENS}, {"text", SHARD_TEXT}};
 
-/* Behind the colon: ENDINGS, json(KEY), or one of these in class(), tokens(), text() or list(). */
-static tn_status shard_text_value(const void *handle, const char *option, const char *text, size_t n,
-                                  shard_field *f) {
-  const char *word = NULL;
+/* ENDINGS, or json(KEY). */
+static tn_status shard_text_member(const field_list *list, const field_entry *entry, field_word word,
+                                   shard_field *f) {
+  if (!shard_text_unwrap("json", &word)) return shard_text_endings(list, entry, word, f);
+  if (word.n == 0 || word.n >= SHARD_ENDINGS) return field_list_refuse(list, entry);
+  snprintf(f->key, SHARD_ENDINGS, "%.*s", (int)word.n, word.text);
+  snprintf(f->endings, SHARD_ENDINGS, "json");
+  f->kind = SHARD_NUMBERS;
+  return TN_OK;
+}
+
+/* Behind the colon: a member, or one in class(), tokens(), text() or list(). */
+static tn_status shard_text_value(const field_list *list, const field_entry *entry, shard_field *f) {
+  const char *reading = NULL, *option = list->option;
+  field_word word = entry->value;
   int32_t kind = -1;
-  f->is_list = shard_text_unwrap("list", &text, &n);
-  for (size_t i = 0; word == NULL && i < sizeof shard_readings / sizeof *shard_readings; i++) {
-    if (!shard_text_unwrap(shard_readings[i].word, &text, &n)) continue;
-    word = shard_readings[i].word;
+  f->is_list = shard_text_unwrap("list", &word);
+  for (size_t i = 0; reading == NULL && i < sizeof shard_readings / sizeof *shard_readings; i++) {
+    if (!shard_text_unwrap(shard_readings[i].word, &word)) continue;
+    reading = shard_readings[i].word;
     kind = shard_readings[i].kind;
   }
-  if (shard_text_unwrap("json", &text, &n)) {
-    if (n == 0 || n >= SHARD_ENDINGS) return shard_text_fail(handle, option, text, n);
-    snprintf(f->key, SHARD_ENDINGS, "%.*s", (int)n, text);
-    snprintf(f->endings, SHARD_ENDINGS, "json");
-    f->kind = SHARD_NUMBERS;
-  } else {
-    TN_TRY(shard_text_endings(handle, option, text, n, f));
-  }
-  if (word != NULL && f->key[0] == '\0' && f->kind != SHARD_TEXT)
-    return tn_fail(handle, TN_EINVAL, option, "%s: %s(%s), expected %s(json(KEY)) or %s(txt)", option, word,
-                   f->endings, word, word);
-  if (word != NULL) f->kind = kind;
+  TN_TRY(shard_text_member(list, entry, word, f));
+  if (reading != NULL && f->key[0] == '\0' && f->kind != SHARD_TEXT)
+    return tn_fail(list->handle, TN_EINVAL, option, "%s: %s(%s), expected %s(json(KEY)) or %s(txt)", option,
+                   reading, f->endings, reading, reading);
+  if (reading != NULL) f->kind = kind;
   if (f->is_list && f->kind != SHARD_NUMBERS && f->kind != SHARD_ARRAY)
-    return tn_fail(handle, TN_EINVAL, option, "%s: list(%s), expected list(json(KEY)) or list(npy)", option,
-                   f->endings);
+    return tn_fail(list->handle, TN_EINVAL, option, "%s: list(%s), expected list(json(KEY)) or list(npy)",
+                   option, f->endings);
   return TN_OK;
 }
 
-static tn_status shard_text_check_name(const void *handle, const char *option, const shard_fields *fields) {
-  const shard_field *f = &fields->v[fields->n];
-  for (int32_t i = 0; i < fields->n; i++)
-    if (strcmp(fields->v[i].name, f->name) == 0)
-      return tn_fail(handle, TN_EINVAL, option, "%s: there are two fields '%s'; rename one", option, f->name);
-  return TN_OK;
-}
-
-/* One entry, without blanks around it. */
-static tn_status shard_text_add(const void *handle, const char *option, const char *text, size_t n,
-                                int32_t role, shard_fields *fields) {
-  if (fields->n == SHARD_FIELDS)
-    return tn_fail(handle, TN_EINVAL, option, "%s: more than %d fields, expected at most so many", option,
-                   SHARD_FIELDS);
+static tn_status shard_text_add(const field_list *list, const field_entry *entry, int32_t role,
+                                shard_fields *fields) {
+  if (fields->n == SHARD_FIELDS) return field_list_refuse_more(list, SHARD_FIELDS);
   shard_field *f = &fields->v[fields->n];
-  const char *colon = memchr(text, ':', n);
-  size_t name = 0;
   *f = (shard_field){.role = role};
-  while (name < n && (isalnum((unsigned char)text[name]) || text[name] == '_')) name++;
-  if (colon == NULL || name == 0 || name >= SHARD_NAME || text + name != colon)
-    return shard_text_fail(handle, option, text, n);
-  snprintf(f->name, SHARD_NAME, "%.*s", (int)name, text);
-  TN_TRY(shard_text_check_name(handle, option, fields));
-  const char *value = colon + 1, *end = text + n;
-  while (value < end && *value == ' ') value++;
-  TN_TRY(shard_text_value(handle, option, value, (size_t)(end - value), f));
+  TN_TRY(field_list_name(list, entry, f->name, sizeof f->name));
+  for (int32_t i = 0; i < fields->n; i++)
+    if (strcmp(fields->v[i].name, f->name) == 0) return field_list_refuse_twice(list, f->name);
+  TN_TRY(shard_text_value(list, entry, f));
   fields->n++;
   return TN_OK;
 }
 
-tn_status shard_fields_add(const void *handle, const char *option, const char *list, int32_t role,
+tn_status shard_fields_add(const void *handle, const char *option, const char *text, int32_t role,
                            shard_fields *fields) {
-  while (*list != '\0') {
-    size_t n = strcspn(list, ",\n"), from = strspn(list, " \t"), to = n;
-    while (to > from && isspace((unsigned char)list[to - 1])) to--;
-    if (to > from) TN_TRY(shard_text_add(handle, option, list + from, to - from, role, fields));
-    list += n + (list[n] != '\0');
-  }
+  field_list list = field_list_of(handle, option, shard_text_form, text);
+  field_entry entry;
+  while (field_list_next(&list, &entry)) TN_TRY(shard_text_add(&list, &entry, role, fields));
   return TN_OK;
 }
 

@@ -89,7 +89,9 @@ tn_status shard_file_is_packed(const void *handle, const char *path, int32_t *is
 
 /* ---- files ---- */
 
-static void records_close_file(shard_records *r) {
+/* The handle of the call before may be gone. */
+static void records_close_file(const void *handle, shard_records *r) {
+  r->in.env = handle;
   if (r->is_open) table_input_close(&r->in);
   r->is_open = r->has_member = 0;
 }
@@ -121,20 +123,20 @@ tn_status shard_records_begin(const void *handle, shard_records *r) {
   if (r->order == NULL)
     r->order = tn_new(handle, (size_t)(r->paths.n > 0 ? r->paths.n : 1) * sizeof *r->order);
   if (r->tar == NULL || r->order == NULL) return TN_ENOMEM;
-  records_close_file(r);
+  records_close_file(handle, r);
   records_order(r);
   return records_open_file(handle, r);
 }
 
 void shard_records_end(const void *handle, shard_records *r) {
-  records_close_file(r);
+  records_close_file(handle, r);
   source_paths_free(handle, &r->paths);
   tn_delete(handle, r->order);
   tn_delete(handle, r->tar);
 }
 
 static tn_status records_next_file(const void *handle, shard_records *r) {
-  records_close_file(r);
+  records_close_file(handle, r);
   if (r->is_input) return TN_EOF;
   if (++r->file == r->paths.n) {
     if (r->found == 0)

@@ -144,34 +144,48 @@ static int32_t shards_counts_classes(const shards *s) {
 
 static int32_t shards_is_input(const char *pattern) { return strcmp(pattern, "-") == 0; }
 
-/* Whether archives have to be read in order. *paths gets them, and is the caller's. */
+/* Other ranks would read what this one lacks. */
+static tn_status shards_check_input(const shards *s, const char *option) {
+  int32_t ranks = tn_env_shards(&s->env);
+  if (ranks == 1) return TN_OK;
+  return tn_fail(
+      &s->env, TN_EINVAL, option,
+      "%s = -: standard input passes once, so that one rank reads it, and here are %d; run one rank, or "
+      "name files",
+      option, (int)ranks);
+}
+
+/* *why gets the first archive that has to be read in order, or is NULL. *paths gets all of them, and is the
+ * caller's. */
 static tn_status shards_find_order(const shards *s, const char *option, const char *pattern,
-                                   source_paths *paths, int32_t *in_order) {
-  *in_order = shards_is_input(pattern);
-  if (*in_order) return TN_OK;
+                                   source_paths *paths, const char **why) {
+  *why = shards_is_input(pattern) ? "standard input" : NULL;
+  if (*why != NULL) return shards_check_input(s, option);
   TN_TRY(source_paths_find(&s->env, option, pattern, paths));
-  for (int64_t i = 0; i < paths->n && !*in_order; i++)
-    TN_TRY(shard_file_is_packed(&s->env, paths->v[i], in_order));
+  for (int64_t i = 0; i < paths->n && *why == NULL; i++) {
+    int32_t is_packed;
+    TN_TRY(shard_file_is_packed(&s->env, paths->v[i], &is_packed));
+    if (is_packed) *why = paths->v[i];
+  }
   return TN_OK;
 }
 
 /* Refuses keys that need an index. */
-static tn_status shards_check_stream(const shards *s) {
+static tn_status shards_check_stream(const shards *s, const char *why) {
   const shards_options *o = &s->options;
   if (o->split > 0)
-    return tn_fail(
-        &s->env, TN_EINVAL, "split",
-        "split = %g: archives that are read in order cannot be divided; set valid to other archives",
-        o->split);
+    return tn_fail(&s->env, TN_EINVAL, "split",
+                   "split = %g: %s is read in order and cannot be divided; set valid to other archives",
+                   o->split, why);
   if (!shards_counts_classes(s)) return TN_OK;
-  return tn_fail(
-      &s->env, TN_EINVAL, "classes",
-      "the classes of archives that are read in order are not counted; set classes to their number");
+  return tn_fail(&s->env, TN_EINVAL, "classes",
+                 "%s is read in order, so that classes are not counted; set classes to their number", why);
 }
 
-static tn_status shards_open_stream(shards *s, int32_t split, uint64_t seed, source_paths *paths) {
+static tn_status shards_open_stream(shards *s, int32_t split, uint64_t seed, const char *why,
+                                    source_paths *paths) {
   int64_t buffer = s->options.shuffle_buffer < 0 ? 1000 : s->options.shuffle_buffer;
-  TN_TRY(shards_check_stream(s));
+  TN_TRY(shards_check_stream(s, why));
   if (split == TN_SPLIT_VALID || buffer < 1) buffer = 1;
   return shard_stream_open(&s->env, &s->fields, paths, buffer, seed, &s->stream);
 }
@@ -180,11 +194,12 @@ static tn_status shards_open_stream(shards *s, int32_t split, uint64_t seed, sou
 static tn_status shards_try_stream(shards *s, int32_t split, uint64_t seed) {
   const shards_options *o = &s->options;
   source_paths paths = {0};
-  int32_t is_valid = split == TN_SPLIT_VALID && source_has_path(o->valid), in_order;
+  const char *why;
+  int32_t is_valid = split == TN_SPLIT_VALID && source_has_path(o->valid);
   tn_status status =
-      shards_find_order(s, is_valid ? "valid" : "files", is_valid ? o->valid : o->files, &paths, &in_order);
-  if (split == TN_SPLIT_TRAIN && o->shuffle_buffer > 0) in_order = 1;
-  if (status == TN_OK && in_order) status = shards_open_stream(s, split, seed, &paths);
+      shards_find_order(s, is_valid ? "valid" : "files", is_valid ? o->valid : o->files, &paths, &why);
+  if (why == NULL && split == TN_SPLIT_TRAIN && o->shuffle_buffer > 0) why = o->files;
+  if (status == TN_OK && why != NULL) status = shards_open_stream(s, split, seed, why, &paths);
   source_paths_free(&s->env, &paths);
   return status;
 }
@@ -194,10 +209,11 @@ static tn_status shards_try_stream(shards *s, int32_t split, uint64_t seed) {
 /* Classes are counted in both parts. */
 static tn_status shards_check_index(const shards *s, const char *option, const char *pattern) {
   source_paths paths = {0};
-  int32_t in_order;
-  tn_status status = shards_find_order(s, option, pattern, &paths, &in_order);
+  const char *why;
+  tn_status status = shards_find_order(s, option, pattern, &paths, &why);
+  if (status == TN_OK && why != NULL) status = shards_check_stream(s, why);
   source_paths_free(&s->env, &paths);
-  return status == TN_OK && in_order ? shards_check_stream(s) : status;
+  return status;
 }
 
 static tn_status shards_scan(shards *s, int32_t split) {
@@ -322,12 +338,13 @@ static tn_status shards_prepare(shards *s, int32_t split, uint64_t seed) {
 /* Predictions are as many as there are samples, which only an index tells. */
 static tn_status shards_check_unpacked(const shards *s, const char *pattern) {
   source_paths paths = {0};
-  int32_t in_order;
-  tn_status status = shards_find_order(s, "files", pattern, &paths, &in_order);
+  const char *why;
+  tn_status status = shards_find_order(s, "files", pattern, &paths, &why);
+  if (status == TN_OK && why != NULL)
+    status = tn_fail(&s->env, TN_EINVAL, NULL, "%s: is packed, expected a tar archive that is not; unpack it",
+                     why);
   source_paths_free(&s->env, &paths);
-  if (status != TN_OK || !in_order) return status;
-  return tn_fail(&s->env, TN_EINVAL, NULL, "%s: is packed, expected a tar archive that is not; unpack it",
-                 pattern);
+  return status;
 }
 
 static tn_status shards_prepare_files(shards *s, const char *const *paths, int32_t n) {

@@ -1,11 +1,14 @@
-/* plugins/sources/table/spec.c: the lines of `inputs` and `targets`: FIELD: KIND(COLUMN..., OPTION=VALUE...).
+/* plugins/sources/table/spec.c: the entries of `inputs` and `targets`: FIELD: KIND(COLUMN...,
+ * OPTION=VALUE...).
  */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "plugins/sources/field_list.h"
 #include "plugins/sources/table/table.h"
 
+enum { SPEC_NAME = 256 }; /* room for the name of a field */
 enum { SPEC_WORDS, SPEC_FLAG, SPEC_FILL, SPEC_TEXT, SPEC_LENGTH, SPEC_REAL };
 
 /* An option of fields. */
@@ -36,18 +39,20 @@ static const spec_choice spec_choices[] = {
     {"pad", CHOICE_LENGTH, SPEC_REAL, offsetof(table_choices, pad), "a number"}};
 enum { SPEC_CHOICES = sizeof(spec_choices) / sizeof(*spec_choices) };
 
-/* A line while it is read. */
+/* An entry while it is read. */
 typedef struct spec_line {
   table *t;
-  const char *option; /* inputs or targets */
+  const field_list *list;
   int32_t number;
   const char *at, *end;
   table_field *field;
 } spec_line;
 
+static const char spec_form[] = "FIELD: KIND(COLUMN), such as age: number";
+
 static tn_status spec_fail(const spec_line *l, const char *what, const char *value, size_t n) {
-  return tn_fail(&l->t->env, TN_EINVAL, l->option, "%s: line %d: '%.*s': %s", l->option, l->number,
-                 (int)(n < 80 ? n : 80), value, what);
+  return tn_fail(&l->t->env, TN_EINVAL, l->list->option, "%s: line %d: '%.*s': %s", l->list->option,
+                 l->number, (int)(n < 80 ? n : 80), value, what);
 }
 
 /* ---- text ---- */
@@ -206,43 +211,42 @@ static tn_status spec_kind(spec_line *l) {
   if (f->kind == NULL) return spec_fail_kind(l, kind);
   if (spec_accept(l, '(')) TN_TRY(spec_arguments(l));
   spec_skip_blanks(l);
-  if (l->at < l->end) return spec_fail(l, "expected the end of the line", l->at, (size_t)(l->end - l->at));
+  if (l->at < l->end)
+    return spec_fail(l, "expected a comma, or the end of the line", l->at, (size_t)(l->end - l->at));
   if (f->n > 0 || f->rest) return TN_OK;
   return spec_add_column(l, (table_word){f->name, strlen(f->name)});
 }
 
-static tn_status spec_field(spec_line *l, int32_t role) {
-  table *t = l->t;
+/* Makes room for one more field. */
+static tn_status spec_grow(table *t) {
   table_field *fields = table_memory_take(&t->memory, ((size_t)t->n_fields + 1) * sizeof(*fields));
-  table_word name = spec_name(l);
   if (fields == NULL) return TN_ENOMEM;
-  if (name.n == 0 || !spec_accept(l, ':'))
-    return spec_fail(l, "expected FIELD: KIND(COLUMN), such as age: number", l->at, (size_t)(l->end - l->at));
   if (t->n_fields > 0) memcpy(fields, t->fields, (size_t)t->n_fields * sizeof(*fields));
-  for (int32_t i = 0; i < t->n_fields; i++)
-    if (spec_is(name, fields[i].name)) return spec_fail(l, "is the name of two fields", name.text, name.n);
   t->fields = fields;
-  l->field = &fields[t->n_fields];
-  *l->field = (table_field){.name = table_memory_copy(&t->memory, name.text, name.n),
-                            .role = role,
-                            .other = -1,
-                            .absent = -1,
-                            .choices = {.separator = NULL}};
-  if (l->field->name == NULL) return TN_ENOMEM;
+  return TN_OK;
+}
+
+static tn_status spec_field(table *t, const field_list *list, const field_entry *entry, int32_t role) {
+  char name[SPEC_NAME];
+  TN_TRY(field_list_name(list, entry, name, sizeof name));
+  for (int32_t i = 0; i < t->n_fields; i++)
+    if (strcmp(t->fields[i].name, name) == 0) return field_list_refuse_twice(list, name);
+  TN_TRY(spec_grow(t));
+  table_field *field = &t->fields[t->n_fields];
+  *field = (table_field){.name = table_memory_copy(&t->memory, name, strlen(name)),
+                         .role = role,
+                         .other = -1,
+                         .absent = -1,
+                         .choices = {.separator = NULL}};
+  if (field->name == NULL) return TN_ENOMEM;
   t->n_fields++;
-  return spec_kind(l);
+  const char *at = entry->value.text;
+  return spec_kind(&(spec_line){t, list, entry->line, at, at + entry->value.n, field});
 }
 
 tn_status table_spec_read(table *t, const char *option, const char *text, int32_t role) {
-  spec_line l = {.t = t, .option = option};
-  while (*text != '\0') {
-    size_t n = strcspn(text, "\n");
-    l.at = text;
-    l.end = text + n;
-    l.number++;
-    spec_skip_blanks(&l);
-    if (l.at < l.end) TN_TRY(spec_field(&l, role));
-    text += n + (text[n] == '\n');
-  }
+  field_list list = field_list_of(&t->env, option, spec_form, text);
+  field_entry entry;
+  while (field_list_next(&list, &entry)) TN_TRY(spec_field(t, &list, &entry, role));
   return TN_OK;
 }

@@ -9,7 +9,8 @@ static const tn_option options[] = {
            "the table: CSV, TSV or lines of JSON, also packed by gzip or zstd"),
     TN_OPT(table_options, valid_file, TN_OPT_PATH, "", NULL, "a table for validation"),
     TN_OPT(table_options, inputs, TN_OPT_TEXT, NULL, NULL,
-           "a line for each field, FIELD: KIND(COLUMN, OPTIONS), as age: number(Age, missing=median)"),
+           "fields, FIELD: KIND(COLUMN, OPTIONS), in lines or with commas between them: age: number(Age, "
+           "missing=median)"),
     TN_OPT(table_options, targets, TN_OPT_TEXT, "", NULL, "the same for targets"),
     TN_OPT(table_options, format, TN_OPT_ENUM, "auto", "auto|csv|json",
            "auto: lines of JSON where the first character is {"),
@@ -148,8 +149,7 @@ static tn_status table_begin(table *t, bool targets) {
   TN_TRY(table_spec_read(t, "inputs", t->options->inputs, TN_FIELD_INPUT));
   if (targets) TN_TRY(table_spec_read(t, "targets", t->options->targets, TN_FIELD_TARGET));
   if (t->n_fields == 0)
-    return tn_fail(&t->env, TN_EINVAL, "inputs",
-                   "there is no field, expected lines such as age: number(Age)");
+    return tn_fail(&t->env, TN_EINVAL, "inputs", "there is no field, expected one such as age: number(Age)");
   return known != NULL ? table_learnt_read(t, known) : TN_OK;
 }
 

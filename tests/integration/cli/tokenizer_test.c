@@ -59,10 +59,11 @@ static void mistakes_are_told(void **state) {
   }
 }
 
-#define MODEL(DATA)                                                                                          \
+#define MODEL(DATA, CLASSES)                                                                                 \
   "[run]\nname = tokens\nmax_steps = 2\n[data]\n" DATA "tokens = 8\nbatch = 4\ntokenizer = tokenizer.json\n" \
-  "[model]\ninputs = tokens: i32[8]\ntargets = next: i32[8]\nlayers =\n    wte: embedding(448, 16)\n"        \
-  "    head: linear(448)\nloss = cross_entropy\n[optimizer]\ntype = adamw\nlr = 1e-3\n"
+  "[model]\ninputs = tokens: i32[8]\ntargets = next: i32[8]\nlayers =\n    wte: embedding(" CLASSES          \
+  ", 16)\n"                                                                                                  \
+  "    head: linear(" CLASSES ")\nloss = cross_entropy\n[optimizer]\ntype = adamw\nlr = 1e-3\n"
 
 static void write_data(void) {
   static const char line[] = "Stra\xc3\x9f"
@@ -74,8 +75,8 @@ static void write_data(void) {
   file_write("text.txt", text);
   const char *json = file_read(GPT2, &n);
   file_write_bytes("tokenizer.json", json, n);
-  file_write("text.ini", MODEL("source = text\nfile = text.txt\n"));
-  file_write("tokens.ini", MODEL("source = tokens\nfolder = .\nfiles = text.bin\nsplit = 0.2\n"));
+  file_write("text.ini", MODEL("source = text\nfile = text.txt\n", "448"));
+  file_write("tokens.ini", MODEL("source = tokens\nfolder = .\nfiles = text.bin\nsplit = 0.2\n", "448"));
 }
 
 /* An untrained model draws any tokens, also halves of characters. */
@@ -109,6 +110,29 @@ static void validation_uses_the_tokenizer_of_the_weights(void **state) {
   assert_true(program_number(program_json(0, "eval runs/tokens"), "loss") == before);
 }
 
+/* Each kind of model trains, and its weights alone are evaluated and write text. */
+static void a_model_of_sentencepiece_travels_with_the_weights(void **state) {
+  (void)state;
+  static const char *const models[] = {"sp_bpe", "sp_char", "sp_unigram"};
+  for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+    char path[1024];
+    size_t n;
+    write_data();
+    snprintf(path, sizeof path, TOKENIZERS "/%s.model", models[i]);
+    const char *model = file_read(path, &n);
+    file_write_bytes("own.model", model, n);
+    file_write("text.ini", MODEL("source = text\nfile = text.txt\n", "800"));
+    program_expect(program_run("train text.ini --set data.tokenizer=own.model --set run.name=%s", models[i]),
+                   0);
+    unlink("own.model");
+    const json_t *r = program_json(0, "eval runs/%s", models[i]);
+    assert_true(program_number(r, "loss") > 0);
+    r = program_json(0, "generate runs/%s --prompt the --tokens 20 --temperature 2", models[i]);
+    assert_int_equal(json_array_size(program_member(r, "tokens")), 20);
+    assert_true(json_is_string(program_member(r, "text")));
+  }
+}
+
 /* The way of large texts: a file of tokens, a training on it, and text from its weights alone. */
 static void a_file_of_tokens_is_trained_on(void **state) {
   (void)state;
@@ -137,6 +161,7 @@ int main(void) {
       CASE(mistakes_are_told),
       CASE(the_tokenizer_travels_with_the_weights),
       CASE(validation_uses_the_tokenizer_of_the_weights),
+      CASE(a_model_of_sentencepiece_travels_with_the_weights),
       CASE(a_file_of_tokens_is_trained_on),
       CASE(a_tokenizer_that_is_missing_is_told),
   };

@@ -210,7 +210,7 @@ static int picture(const hostile *h, const char *name, const char *good) {
 /* ---- text ---- */
 
 static const char text_ini[] = "[run]\nmax_steps = 1\noutput =\n"
-                               "[data]\nsource = text\nfile = x.txt\ntokens = 8\nbatch = 1\nsplit = 1\n"
+                               "[data]\nsource = text\nfile = x.txt\ntokens = 8\nbatch = 1\nsplit = 0\n"
                                "[model]\ninputs = tokens: i32[8]\ntargets = next: i32[8]\nlayers =\n"
                                "    wte: embedding(64, 4)\n    head: linear(64)\nloss = cross_entropy\n";
 static const hostile texts[] = {

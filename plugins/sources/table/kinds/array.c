@@ -4,8 +4,6 @@
 #include "plugins/sources/arrays/array.h"
 #include "plugins/sources/table/kinds/kinds.h"
 
-enum { ARRAYS_PROBED = 4 };
-
 static tn_status cell_array_open(const table *t, const table_field *f, const void *handle, int64_t row,
                                  array *a) {
   char path[PATH_MAX];
@@ -14,25 +12,33 @@ static tn_status cell_array_open(const table *t, const table_field *f, const voi
   return array_open(handle, &place, a);
 }
 
-/* Sizes that differ between a few rows, spread over the table, vary. */
-static void cell_array_join(const array *a, int32_t role, bool first, tn_type *type) {
-  if (first) *type = (tn_type){element_dtype(&a->element, role), a->rank, {0}};
+typedef struct array_types {
+  table *t;
+  const table_field *f;
+  int64_t n;    /* arrays so far */
+  tn_type type; /* of them; sizes that differ vary */
+} array_types;
+
+static tn_status cell_array_probe(void *context, int64_t row) {
+  array_types *types = context;
+  tn_type *type = &types->type;
+  array a;
+  TN_TRY(cell_array_open(types->t, types->f, &types->t->env, row, &a));
+  bool first = types->n++ == 0;
+  if (first) *type = (tn_type){element_dtype(&a.element, types->f->role), a.rank, {0}};
   for (int32_t d = 0; d < type->rank; d++) {
-    int64_t size = d < a->rank ? a->dims[d] : -1;
+    int64_t size = d < a.rank ? a.dims[d] : -1;
     type->dims[d] = first || type->dims[d] == size ? size : -1;
   }
+  array_close(&types->t->env, &a);
+  return TN_OK;
 }
 
 static tn_status cell_array_describe(table *t, table_field *f, tn_field *described) {
-  tn_type type = {TN_F32, 0, {0}};
+  array_types types = {.t = t, .f = f};
   TN_TRY(kind_check_paths(t, f));
-  for (int64_t i = 0; i < ARRAYS_PROBED; i++) {
-    array a;
-    TN_TRY(cell_array_open(t, f, &t->env, (t->rows - 1) * i / (ARRAYS_PROBED - 1), &a));
-    cell_array_join(&a, f->role, i == 0, &type);
-    array_close(&t->env, &a);
-  }
-  *described = kind_field(f, type);
+  TN_TRY(kind_probe(t, cell_array_probe, &types));
+  *described = kind_field(f, types.type);
   return TN_OK;
 }
 

@@ -15,6 +15,11 @@ tn_status kind_path(const table *t, const table_field *f, const void *handle, in
 /* All files are there: a run does not end in its last epoch because one is not. */
 tn_status kind_check_paths(const table *t, const table_field *f);
 
+/* Looks at a few rows spread over the table, where a row whose file is damaged (TN_EINVAL) gives its place to
+ * the next one. Fails if none can be read. */
+typedef tn_status kind_probe_call(void *context, int64_t row);
+tn_status kind_probe(const table *t, kind_probe_call *probe, void *context);
+
 static inline tn_field kind_field(const table_field *f, tn_type type) {
   return (tn_field){.struct_size = sizeof(tn_field), .name = f->name, .type = type, .role = f->role};
 }

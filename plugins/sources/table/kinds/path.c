@@ -26,3 +26,20 @@ tn_status kind_check_paths(const table *t, const table_field *f) {
   for (int64_t i = 0; i < t->rows; i++) TN_TRY(kind_path(t, f, &t->env, i, path));
   return TN_OK;
 }
+
+/* The first row from this one on whose file is not damaged. */
+static tn_status kind_probe_from(const table *t, int64_t row, kind_probe_call *probe, void *context) {
+  tn_status status = TN_EINVAL;
+  for (; row < t->rows && status == TN_EINVAL; row++) status = probe(context, row);
+  return status;
+}
+
+tn_status kind_probe(const table *t, kind_probe_call *probe, void *context) {
+  enum { PROBED = 4 };
+  TN_TRY(kind_probe_from(t, 0, probe, context));
+  for (int64_t i = 1; i < PROBED; i++) {
+    tn_status status = kind_probe_from(t, (t->rows - 1) * i / (PROBED - 1), probe, context);
+    if (status != TN_OK && status != TN_EINVAL) return status;
+  }
+  return TN_OK;
+}

@@ -6,7 +6,6 @@
 #include "plugins/sources/image/image.h"
 #include "plugins/sources/table/kinds/kinds.h"
 
-enum { PROBED = 4 };
 /* No JPEG or PNG with an allowed number of pixels is larger. */
 static const size_t LARGEST_PICTURE = (size_t)1 << 30;
 
@@ -38,18 +37,31 @@ static tn_status picture_decode(const picture_target *target, const void *handle
 
 /* ---- sizes ---- */
 
-/* Pictures of one size, as those of a few rows spread over the table, have it in their type. */
+typedef struct picture_sizes {
+  table *t;
+  const table_field *f;
+  tn_scratch scratch;
+  int64_t n, height, width; /* pictures so far, and their size; -1: it differs */
+} picture_sizes;
+
+static tn_status picture_probe(void *context, int64_t row) {
+  picture_sizes *sizes = context;
+  picture_target target = {.t = sizes->t, .f = sizes->f, .row = row};
+  image_sink sink = {.at_least = 0};
+  TN_TRY(picture_decode(&target, &sizes->t->env, &sizes->scratch, &sink));
+  bool first = sizes->n++ == 0;
+  sizes->height = first || sizes->height == sink.height ? sink.height : -1;
+  sizes->width = first || sizes->width == sink.width ? sink.width : -1;
+  return TN_OK;
+}
+
+/* Pictures of one size, as those of a few rows have it, have it in their type. */
 static tn_status picture_find_size(table *t, const table_field *f, int64_t *height, int64_t *width) {
-  tn_scratch scratch = {NULL, 0};
-  tn_status status = TN_OK;
-  for (int64_t i = 0; i < PROBED && status == TN_OK; i++) {
-    picture_target target = {.t = t, .f = f, .row = (t->rows - 1) * i / (PROBED - 1)};
-    image_sink sink = {.at_least = 0};
-    status = picture_decode(&target, &t->env, &scratch, &sink);
-    *height = i == 0 || *height == sink.height ? sink.height : -1;
-    *width = i == 0 || *width == sink.width ? sink.width : -1;
-  }
-  tn_delete(&t->env, scratch.memory);
+  picture_sizes sizes = {.t = t, .f = f, .height = -1, .width = -1};
+  tn_status status = kind_probe(t, picture_probe, &sizes);
+  *height = sizes.height;
+  *width = sizes.width;
+  tn_delete(&t->env, sizes.scratch.memory);
   return status;
 }
 

@@ -1,104 +1,11 @@
 /* tests/unit/plugins/sources/batches_test.c: of every source, the batches of an epoch are the same for any
  * number of workers and of ranks, and from the middle of an epoch on. */
-#include <sys/stat.h>
-
 #include "core/data/transform_chain.h"
-#include "tests/unit/plugins/sources/files.h"
-#include "tests/unit/plugins/sources/loading.h"
+#include "tests/unit/plugins/sources/kinds.h"
 
-enum { BATCH = 8, MOST_FIELDS = 4, MOST_BYTES = 1 << 16, MOST_BATCHES = 16, SLOTS = 2, FIRST = 2 };
-
-extern const tn_source arrays_source, audio_folder_source, cifar_source, concat_source, digits_source,
-    idx_source, image_folder_source, random_source, shards_source, table_source, text_source, tokens_source,
-    zip_source;
-
-static char *folder;
-
-/* ---- the sources: 21 samples or more, so that the last batch is short ---- */
-
-static void prepare_arrays(void) { write_rows(in_folder(folder, "x.npy"), 21); }
-static void prepare_sounds(void) { write_sounds(folder, 11); }
-static void prepare_cifar(void) { write_cifar(in_folder(folder, "data_batch_1.bin"), 21); }
-static void prepare_idx(void) { write_idx(folder, 21); }
-static void prepare_pictures(void) { write_pictures(folder, 11); }
-static void prepare_shards(void) { write_shards(folder, 21); }
-static void prepare_packed(void) {
-  write_shards(folder, 21);
-  for (int i = 0; i < 3; i++) {
-    char command[1200];
-    snprintf(command, sizeof command, "gzip -n %s/s-%d.tar", folder, i);
-    assert_int_equal(system(command), 0);
-  }
-}
-static void prepare_table(void) { write_table(in_folder(folder, "t.csv"), 21); }
-static void prepare_text(void) { write_text(in_folder(folder, "t.txt"), 21 * 8 + 1); }
-static void prepare_tokens(void) { write_tokens(in_folder(folder, "t.bin"), 21 * 8 + 1); }
-static void prepare_nothing(void) {}
-
-static void prepare_joined(void) {
-  write_idx(folder, 21);
-  add_part("a", &idx_source, PAIRS("folder", folder));
-  add_part("b", &random_source, PAIRS("shape", "[1, 2, 3]", "classes", "7", "samples", "21"));
-}
-
-/* Both with images and labels of the same type. */
-static void prepare_alike(void) {
-  write_pictures(folder, 5);
-  add_part("a", &image_folder_source, PAIRS("folder", folder, "subfolder", ".", "split", "0.2"));
-  add_part("b", &image_folder_source, PAIRS("folder", folder, "subfolder", "."));
-}
-
-typedef struct kind {
-  const tn_source *source;
-  void (*prepare)(void);
-  const char *const *options; /* "@" begins a path in the folder */
-  int64_t epoch;              /* of endless ones */
-} kind;
-
-static const kind kinds[] = {
-    {&digits_source, prepare_nothing, (const char *const[]){NULL}, 21},
-    {&random_source, prepare_nothing, (const char *const[]){"shape", "[3]", "samples", "21", NULL}, 0},
-    {&idx_source, prepare_idx, (const char *const[]){"folder", "@", NULL}, 0},
-    {&image_folder_source, prepare_pictures, (const char *const[]){"folder", "@", "subfolder", ".", NULL}, 0},
-    {&cifar_source, prepare_cifar, (const char *const[]){"folder", "@", NULL}, 0},
-    {&text_source, prepare_text, (const char *const[]){"file", "@/t.txt", "tokens", "8", "split", "1", NULL},
-     0},
-    {&table_source, prepare_table,
-     (const char *const[]){"file", "@/t.csv", "inputs", "x: numbers(a, b, standardize=yes)", "targets",
-                           "y: category(c)", NULL},
-     0},
-    {&arrays_source, prepare_arrays, (const char *const[]){"folder", "@", "inputs", "x: x.npy", NULL}, 0},
-    {&tokens_source, prepare_tokens,
-     (const char *const[]){"folder", "@", "files", "t.bin", "tokens", "8", NULL}, 0},
-    {&shards_source, prepare_shards,
-     (const char *const[]){"files", "@/s-{0..2}.tar", "inputs", "x: json(x)", NULL}, 0},
-    {&shards_source, prepare_packed,
-     (const char *const[]){"files", "@/s-{0..2}.tar.gz", "inputs", "x: json(x)", "classes", "[3]",
-                           "shuffle_buffer", "6", NULL},
-     21},
-    {&audio_folder_source, prepare_sounds, (const char *const[]){"folder", "@", "seconds", "0.01", NULL}, 0},
-    {&concat_source, prepare_alike, (const char *const[]){"sources", "a, b", NULL}, 0},
-    {&concat_source, prepare_alike, (const char *const[]){"sources", "a, b", "weights", "[0.2, 0.8]", NULL},
-     0},
-    {&zip_source, prepare_joined,
-     (const char *const[]){"sources", "a, b", "inputs", "x: a.image, y: b.image", "targets", "label: a.label",
-                           NULL},
-     0},
-};
-enum { N_KINDS = sizeof kinds / sizeof *kinds };
+enum { BATCH = 8, MOST_FIELDS = 6, MOST_BYTES = 1 << 16, MOST_BATCHES = 16, SLOTS = 2, FIRST = 2 };
 
 /* ---- loading ---- */
-
-static const void *kind_options(const kind *k) {
-  static const char *pairs[16];
-  int n = 0;
-  for (; k->options[n] != NULL; n++) {
-    const char *text = k->options[n];
-    pairs[n] = text[0] == '@' ? in_folder(folder, text + 1 + (text[1] == '/')) : text;
-  }
-  pairs[n] = NULL;
-  return options_of(&k->source->item, pairs);
-}
 
 static tn_loader_options loader_options(const kind *k, const void *options, int32_t workers, int32_t ranks) {
   return (tn_loader_options){.source = k->source,
@@ -179,7 +86,7 @@ static void expect_same(const kind *k, const char *what, const epoch_hashes *a, 
   assert_int_equal(a->n, b->n);
   for (int64_t n = first; n < a->n; n++)
     if (memcmp(a->v[n], b->v[n], sizeof a->v[n]) != 0)
-      fail_msg("source %s: batch %lld differs with %s", k->source->item.name, (long long)n, what);
+      fail_msg("%s: batch %lld differs with %s", k->name, (long long)n, what);
 }
 
 static void batches_depend_on_seed_and_epoch_alone(void **state) {
@@ -189,9 +96,7 @@ static void batches_depend_on_seed_and_epoch_alone(void **state) {
   char what[64];
   for (int i = 0; i < N_KINDS; i++) {
     const kind *k = &kinds[i];
-    folder = make_folder();
-    begin_loading();
-    k->prepare();
+    kind_begin(k);
     const void *options = kind_options(k);
     hash_ranks(k, options, 0, 1, 1, 0, &whole);
     for (size_t way = 0; way < sizeof ways / sizeof *ways; way++) {
@@ -203,13 +108,31 @@ static void batches_depend_on_seed_and_epoch_alone(void **state) {
     expect_same(k, "a start in the middle", &whole, &other, FIRST);
     hash_ranks(k, options, 0, 1, 2, 0, &other);
     if (memcmp(whole.v, other.v, sizeof whole.v) == 0)
-      fail_msg("source %s: the next epoch has the same batches", k->source->item.name);
-    end_loading();
-    remove_folder(folder);
+      fail_msg("%s: the next epoch has the same batches", k->name);
+    kind_end();
   }
 }
 
+/* Before anything is read. */
+static void standard_input_is_refused_to_several_ranks(void **state) {
+  (void)state;
+  begin_loading();
+  tn_loader_options options = {.source = &shards_source,
+                               .source_options =
+                                   options_of(&shards_source.item, PAIRS("files", "-", "classes", "[3]")),
+                               .batch = BATCH,
+                               .shards = 2,
+                               .training = true,
+                               .epoch_samples = 21};
+  loader_refused(
+      &options, TN_EINVAL,
+      "files = -: standard input passes once, so that one rank reads it, and here are 2; run one rank, or "
+      "name files");
+  end_loading();
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(batches_depend_on_seed_and_epoch_alone)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(batches_depend_on_seed_and_epoch_alone),
+                                     cmocka_unit_test(standard_input_is_refused_to_several_ranks)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -345,7 +345,8 @@ static void fields_are_checked(void **state) {
           PAIRS("sources", "a", "inputs", "x: a.pixels"));
   refused(&zip_source, "inputs: 'q.image' names none of the sources",
           PAIRS("sources", "a", "inputs", "x: q.image"));
-  refused(&zip_source, "inputs: 'x y', expected NAME", PAIRS("sources", "a", "inputs", "x y: a.image"));
+  refused(&zip_source, "inputs: line 1: 'x y: a.image' is no field, expected NAME",
+          PAIRS("sources", "a", "inputs", "x y: a.image"));
   refused(&zip_source, "inputs: field 'image' of source 'a' is both 'x' and 'y'",
           PAIRS("sources", "a", "inputs", "x: a.image, y: a.image"));
 }

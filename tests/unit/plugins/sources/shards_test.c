@@ -389,9 +389,9 @@ static void a_stream_lacks_what_an_index_tells(void **state) {
   (void)state;
   put_packed();
   probe_refused(&shards_source, PAIRS("files", in_folder(folder, "a-*.tar.gz"), TEXTS), TN_SPLIT_TRAIN,
-                TN_EINVAL, "the classes of archives that are read in order are not counted");
+                TN_EINVAL, "is read in order, so that classes are not counted");
   probe_refused(&shards_source, PAIRS(PACKED, "split", "0.5"), TN_SPLIT_VALID, TN_EINVAL,
-                "archives that are read in order cannot be divided");
+                "is read in order and cannot be divided");
   probe_refused(&shards_source, PAIRS(BOTH, "valid", in_folder(folder, "a-*.tar.gz")), TN_SPLIT_TRAIN,
                 TN_EINVAL, "are not counted; set classes");
   probe_starve(&shards_source, PAIRS(PACKED, "shuffle_buffer", "2"));
@@ -488,14 +488,14 @@ static void wrong_archives_and_options_are_refused(void **state) {
   static const struct {
     const char *inputs, *text;
   } wrong[] = {
-      {"text", "inputs: 'text', expected NAME: ENDING|ENDING"},
-      {"a b: txt", "'a b: txt', expected NAME"},
+      {"text", "inputs: line 1: 'text' is no field, expected NAME: ENDING|ENDING"},
+      {"a b: txt", "'a b: txt' is no field, expected NAME"},
       {"x: gif", "no field is read from members '.gif', expected a picture"},
       {"x: jpg|txt", "no field is read from members '.txt' and those before it"},
       {"x: class(jpg)", "class(jpg), expected class(json(KEY)) or class(txt)"},
       {"x: json()", "expected NAME"},
-      {"x: txt, x: txt", "there are two fields 'x'"},
-      {"label: txt", "there are two fields 'label'"},
+      {"x: txt, x: txt", "the field 'x' appears twice"},
+      {"label: txt", "the field 'label' appears twice"},
       {"", "inputs: names no field"},
       {"x: jpg", "holds no member that ends with .jpg, as field 'x' has it"},
       {"x: list(txt)", "list(txt), expected list(json(KEY)) or list(npy)"},

@@ -326,12 +326,12 @@ static void a_wrong_table_is_told_with_file_and_line(void **state) {
       {"{\"a\": 1}\n", "b: number", "has no column 'b'"},
       {"a\n1e39\n", "a: number", "does not fit f32"},
       {"p\nnone.png\n", "p: image", "cannot open"},
-      {"a\n1\n", "a number", "line 1"},
+      {"a\n1\n", "a number", "inputs: line 1: 'a number' is no field, expected FIELD: KIND(COLUMN)"},
       {"a\n1\n", "a: nomber", "is no kind of field, expected one of number,"},
       {"a\n1\n", "a: number(a, b)", "'b': is a second column"},
       {"a\n1\n", "a: number(missing=never)", "expected missing = error, mean, median or a number"},
       {"a\n1\n", "a: number(order=sorted)", "number has no such option; it has missing standardize"},
-      {"a\n1\n", "a: number\na: number", "is the name of two fields"},
+      {"a\n1\n", "a: number, a: number", "the field 'a' appears twice"},
       {"a\n1\n", "a: number(a", "expected a comma or a closing bracket"}};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
     refuses(wrong[i].text, wrong[i].inputs, wrong[i].message);

@@ -27,7 +27,7 @@ static void characters_are_numbered_in_order(void **state) {
   probe p;
   put("banana \xC3\xA9!", 10);
   assert_int_equal(
-      probe_open(&p, &text_source, PAIRS("file", path, "tokens", "8", "split", "1"), TN_SPLIT_TRAIN), TN_OK);
+      probe_open(&p, &text_source, PAIRS("file", path, "tokens", "8", "split", "0"), TN_SPLIT_TRAIN), TN_OK);
   assert_int_equal(p.description.count, 1);
   assert_int_equal(p.description.fields[1].classes, 6);
   assert_string_equal(p.description.fields[1].class_names[0], " ");
@@ -43,7 +43,7 @@ static void bytes_are_their_own_numbers(void **state) {
   (void)state;
   probe p;
   put("\xFF\x00\x80z", 4);
-  const char *const *options = PAIRS("file", path, "tokens", "3", "split", "1", "tokenizer", "bytes");
+  const char *const *options = PAIRS("file", path, "tokens", "3", "split", "0", "tokenizer", "bytes");
   assert_int_equal(probe_open(&p, &text_source, options, TN_SPLIT_TRAIN), TN_OK);
   assert_int_equal(p.description.fields[1].classes, 256);
   assert_int_equal(probe_read(&p, 0, 0), TN_OK);
@@ -57,14 +57,14 @@ static void windows_follow_each_other_or_overlap(void **state) {
   probe p;
   put("abcdefghij", 10);
   assert_int_equal(
-      probe_open(&p, &text_source, PAIRS("file", path, "tokens", "3", "split", "1"), TN_SPLIT_TRAIN), TN_OK);
+      probe_open(&p, &text_source, PAIRS("file", path, "tokens", "3", "split", "0"), TN_SPLIT_TRAIN), TN_OK);
   assert_int_equal(p.description.count, 3); /* abc def ghi; j is the target after i */
   assert_int_equal(probe_read(&p, 2, 0), TN_OK);
   assert_int_equal(((int32_t *)p.value[0])[0], 6);
   assert_int_equal(((int32_t *)p.value[1])[2], 9);
   probe_close(&p);
   assert_int_equal(probe_open(&p, &text_source,
-                              PAIRS("file", path, "tokens", "3", "split", "1", "stride", "1"),
+                              PAIRS("file", path, "tokens", "3", "split", "0", "stride", "1"),
                               TN_SPLIT_TRAIN),
                    TN_OK);
   assert_int_equal(p.description.count, 7);
@@ -77,7 +77,7 @@ static void validation_is_the_rest_of_the_text(void **state) {
   (void)state;
   probe p;
   put("abcdefghij", 10);
-  const char *const *options = PAIRS("file", path, "tokens", "2", "split", "0.6");
+  const char *const *options = PAIRS("file", path, "tokens", "2", "split", "0.4");
   assert_int_equal(probe_open(&p, &text_source, options, TN_SPLIT_TRAIN), TN_OK);
   assert_int_equal(p.description.count, 2);
   probe_close(&p);
@@ -87,8 +87,12 @@ static void validation_is_the_rest_of_the_text(void **state) {
   assert_int_equal(probe_read(&p, 0, 0), TN_OK);
   assert_int_equal(((int32_t *)p.value[0])[0], 6);
   probe_close(&p);
-  probe_refused(&text_source, PAIRS("file", path, "tokens", "2", "split", "1"), TN_SPLIT_VALID,
+  probe_refused(&text_source, PAIRS("file", path, "tokens", "2", "split", "0"), TN_SPLIT_VALID,
                 TN_EUNAVAILABLE, "is for training");
+  probe_refused(
+      &text_source, PAIRS("file", path, "tokens", "2", "split", "0.6"), TN_SPLIT_TRAIN, TN_EINVAL,
+      "split = 0.6: the part of the text that is for validation, expected at most 0.5; to train on 0.6 "
+      "of the text, set split = 0.4");
 }
 
 /* Each part has whole lines, and no names: a vocabulary is large. */
@@ -100,7 +104,7 @@ static void a_tokenizer_encodes_each_part(void **state) {
   const char *tokenizer = in_folder(folder, "t.json");
   write_file(tokenizer, json, sizeof json - 1);
   put("abc\nab\nca\nca\n", 13);
-  const char *const *options = PAIRS("file", path, "tokens", "3", "split", "0.4", "tokenizer", tokenizer);
+  const char *const *options = PAIRS("file", path, "tokens", "3", "split", "0.5", "tokenizer", tokenizer);
   assert_int_equal(probe_open(&p, &text_source, options, TN_SPLIT_TRAIN), TN_OK);
   assert_int_equal(p.description.fields[1].classes, 4);
   assert_null(p.description.fields[1].class_names);
@@ -113,7 +117,7 @@ static void a_tokenizer_encodes_each_part(void **state) {
   assert_memory_equal(p.value[0], rest, sizeof rest);
   probe_close(&p);
   put("abx", 3);
-  probe_refused(&text_source, PAIRS("file", path, "tokens", "1", "split", "1", "tokenizer", tokenizer),
+  probe_refused(&text_source, PAIRS("file", path, "tokens", "1", "split", "0", "tokenizer", tokenizer),
                 TN_SPLIT_TRAIN, TN_EINVAL, "the text has 'x' at byte 2");
   probe_refused(&text_source, PAIRS("file", path, "tokenizer", in_folder(folder, "none.json")),
                 TN_SPLIT_TRAIN, TN_EIO, "none.json: cannot be opened");
@@ -122,7 +126,7 @@ static void a_tokenizer_encodes_each_part(void **state) {
 static void a_text_that_is_too_short_is_refused(void **state) {
   (void)state;
   put("abc", 3);
-  probe_refused(&text_source, PAIRS("file", path, "tokens", "3", "split", "1"), TN_SPLIT_TRAIN, TN_EINVAL,
+  probe_refused(&text_source, PAIRS("file", path, "tokens", "3", "split", "0"), TN_SPLIT_TRAIN, TN_EINVAL,
                 "has 3 tokens, expected more than 3");
   put("", 0);
   probe_refused(&text_source, PAIRS("file", path), TN_SPLIT_TRAIN, TN_EINVAL, "has 0 tokens");
