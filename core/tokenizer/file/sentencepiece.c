@@ -37,11 +37,10 @@ static bool sentencepiece_read_piece(tn_proto message, sentencepiece_file *file)
     if (f.number == 3 && f.form == TN_PROTO_VARINT) type = f.value;
   }
   file->byte_pieces |= type == TN_PIECE_BYTE;
-  json_t *piece = text != NULL && score - score == 0 && type <= TN_PIECE_BYTE
-                      ? json_pack("[o, f, i]", text, (double)score, (int)type)
-                      : NULL;
-  if (piece == NULL) json_decref(text);
-  return piece != NULL && !message.bad && json_array_append_new(file->pieces, piece) == 0;
+  bool sound = text != NULL && score - score == 0 && type <= TN_PIECE_BYTE && !message.bad;
+  json_t *piece = sound ? json_pack("[O, f, i]", text, (double)score, (int)type) : NULL;
+  json_decref(text);
+  return piece != NULL && json_array_append_new(file->pieces, piece) == 0;
 }
 
 static bool sentencepiece_read_trainer(tn_proto message, sentencepiece_file *file) {

@@ -235,6 +235,9 @@ static void models_that_are_damaged_or_of_other_kinds_are_refused(void **state) 
   REFUSES_MODEL(LETTER("a"), TN_EINVAL, "model.pieces: have none for unknown text");
   REFUSES_MODEL(UNKNOWN UNKNOWN, TN_EINVAL, "model.pieces[1]: is a second piece for unknown text");
   REFUSES_MODEL(UNKNOWN LETTER("\xff"), TN_EINVAL, "is neither a tokenizer.json nor a sound model");
+  REFUSES_MODEL(UNKNOWN "\x0a\x04\x0a\x01"
+                        "a\x80",
+                TN_EINVAL, "is neither a tokenizer.json nor a sound model");
   REFUSES_MODEL(UNKNOWN PIECE("\x0a", "\x01", "a", "\x05"), TN_EUNSUPPORTED,
                 "model.pieces[1]: pieces that are not used are not supported");
   REFUSES_MODEL(UNKNOWN PIECE("\x09", "\x00", "", "\x01"), TN_EINVAL, "model.pieces[1]: is empty");
