@@ -3,7 +3,9 @@
 
 #include "core/base/file/file.h"
 #include "core/base/system/system.h"
+#include "core/commands/run_onnx.h"
 #include "core/gguf/gguf_model.h"
+#include "core/onnx/onnx.h"
 #include "core/plugin/context.h"
 #include "core/step/checks/mistakes.h"
 
@@ -57,7 +59,8 @@ static tn_status run_read_options(tn_run *run, const tn_run_options *given) {
   return options->weights ? run_set_weights(run, options->weights) : TN_OK;
 }
 
-/* The origin of a run's configuration: a file, or text beside a function that emits the model. */
+/* The origin of a run's configuration: a file, also of ONNX, or text beside a function that emits the model.
+ */
 typedef struct tn_run_origin {
   const char *path;
   const char *settings; /* if path is NULL */
@@ -78,6 +81,7 @@ static tn_status run_read_gguf(tn_run *run, const char *path) {
 }
 
 static tn_status run_read_file(tn_run *run, const char *path) {
+  if (tn_text_ends(path, ".onnx")) return tn_run_read_onnx(run, path);
   return tn_text_ends(path, ".gguf") ? run_read_gguf(run, path) : tn_ini_read(&run->env, path, &run->ini);
 }
 
@@ -141,6 +145,7 @@ tn_status tn_run_open_model(tn_context *context, tn_model_fn emit, void *user, c
 void tn_run_close(tn_run *run) {
   if (run == NULL || run->hung) return;
   TN_THREAD_STATE;
+  tn_onnx_model_close(run->imported);
   tn_ini_free(&run->ini);
   tn_arena_free(&run->arena);
   tn_release(run->context, run);

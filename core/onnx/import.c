@@ -163,60 +163,110 @@ static void import_free(onnx_import *m) {
   tn_arena_free(&m->arena);
 }
 
-static tn_status import_write(onnx_import *m, const tn_onnx_request *request, tn_onnx_imported *made) {
-  TN_TRY(onnx_prune(m));
-  TN_TRY(onnx_write_text(m, request->weights_name, &made->text));
+/* A file that stays open, and its import. */
+struct tn_onnx_model {
+  onnx_import m;
+  tn_onnx_file file;
+  char *text;
+  tn_registry *registry;
+  struct tn_op_table *ops;
+};
+
+/* *again: the failure may be that the first dimension is no batch. */
+static tn_status import_try(tn_onnx_model *model, const tn_onnx_request *request, bool whole, bool *again) {
+  tn_env *env = model->file.env;
+  onnx_import *m = &model->m;
+  import_free(m);
+  *m = (onnx_import){.env = env,
+                     .file = &model->file,
+                     .whole = whole,
+                     .arena = tn_arena_new(env),
+                     .names = tn_name_index_new(env),
+                     .stems = tn_name_index_new(env)};
+  TN_TRY(tn_growing_create(env, model->registry, model->ops, whole ? 1 : ONNX_BATCH, &m->model));
+  tn_status status = import_nodes(m, request);
+  *again = status == TN_EUNSUPPORTED && !whole && onnx_can_be_whole(m);
+  if (status != TN_OK && m->missing.n == 0) tn_wrap(env, status, "%s", request->path);
+  if (status == TN_OK) status = onnx_prune(m);
+  return status == TN_OK ? onnx_write_text(m, request->weights_name, &model->text) : status;
+}
+
+static tn_status import_open(tn_onnx_model *model, const tn_onnx_request *request) {
+  tn_env *env = model->file.env;
+  bool again = false;
+  TN_TRY(tn_onnx_open(env, request->path, &model->file));
+  tn_status status = import_try(model, request, false, &again);
+  if (!again) return status;
+  tn_error_clear(env);
+  return import_try(model, request, true, &again);
+}
+
+static tn_status import_model(tn_env *env, tn_registry *registry, struct tn_op_table *ops,
+                              const tn_onnx_request *request, tn_onnx_model **made) {
+  tn_onnx_model *model = *made = tn_alloc(env, sizeof *model);
+  if (model == NULL) return TN_ENOMEM;
+  *model = (tn_onnx_model){.m = {.env = env, .arena = tn_arena_new(env)},
+                           .file = {.env = env, .arena = tn_arena_new(env)},
+                           .registry = registry,
+                           .ops = ops};
+  model->m.names = tn_name_index_new(env);
+  model->m.stems = tn_name_index_new(env);
+  tn_status status = import_open(model, request);
+  if (status == TN_OK) return TN_OK;
+  tn_onnx_model_close(model);
+  *made = NULL;
+  return status;
+}
+
+tn_status tn_onnx_model_open(tn_env *env, tn_registry *registry, struct tn_op_table *ops, const char *path,
+                             tn_onnx_model **model) {
+  return import_model(env, registry, ops, &(tn_onnx_request){.path = path}, model);
+}
+
+const char *tn_onnx_model_text(const tn_onnx_model *model) { return model->text; }
+
+const char *tn_onnx_model_note(const tn_onnx_model *model, const char *key) {
+  return tn_onnx_entry_of(&model->file, key);
+}
+
+tn_status tn_onnx_model_read(tn_onnx_model *model, const char *path, float *to, int64_t count) {
+  onnx_import *m = &model->m;
+  for (size_t i = 0; i < m->weights.n; i++) {
+    if (strcmp(m->weights.v[i].path, path) != 0) continue;
+    if (tn_type_count(&m->weights.v[i].tensor->type) == count)
+      return onnx_read_weight(m, &m->weights.v[i], to);
+  }
+  return tn_failf(m->env, TN_EINVAL, "%s: has no weight '%s' of %lld numbers", model->file.path, path,
+                  (long long)count);
+}
+
+void tn_onnx_model_close(tn_onnx_model *model) {
+  if (model == NULL) return;
+  tn_env *env = model->file.env;
+  tn_release(env, model->text);
+  import_free(&model->m);
+  tn_onnx_close(&model->file);
+  tn_release(env, model);
+}
+
+static void import_count_made(const onnx_import *m, tn_onnx_imported *made) {
   made->nodes = m->file->n_nodes;
   made->lines = (int64_t)m->lines.n;
   made->whole = m->whole;
   for (size_t i = 0; i < m->weights.n; i++) made->parameters += tn_type_count(&m->weights.v[i].tensor->type);
-  return m->weights.n > 0 ? onnx_write_weights(m, request->weights_path) : TN_OK;
-}
-
-typedef struct import_room {
-  tn_env *env;
-  tn_registry *registry;
-  struct tn_op_table *ops;
-  tn_onnx_file *file;
-} import_room;
-
-/* *again: the failure may be that the first dimension is no batch. */
-static tn_status import_try(const import_room *room, const tn_onnx_request *request, bool whole,
-                            tn_onnx_imported *made, bool *again) {
-  onnx_import m = {.env = room->env,
-                   .file = room->file,
-                   .whole = whole,
-                   .arena = tn_arena_new(room->env),
-                   .names = tn_name_index_new(room->env),
-                   .stems = tn_name_index_new(room->env)};
-  tn_status status =
-      tn_growing_create(room->env, room->registry, room->ops, whole ? 1 : ONNX_BATCH, &m.model);
-  if (status == TN_OK) {
-    status = import_nodes(&m, request);
-    *again = status == TN_EUNSUPPORTED && !whole && onnx_can_be_whole(&m);
-    if (status != TN_OK && m.missing.n == 0) tn_wrap(room->env, status, "%s", request->path);
-  }
-  if (status == TN_OK) status = import_write(&m, request, made);
-  import_free(&m);
-  return status;
 }
 
 tn_status tn_onnx_import(tn_env *env, tn_registry *registry, struct tn_op_table *ops,
                          const tn_onnx_request *request, tn_onnx_imported *made) {
-  tn_onnx_file file;
-  bool again = false;
-  const import_room room = {env, registry, ops, &file};
+  tn_onnx_model *model;
   *made = (tn_onnx_imported){.text = NULL};
-  tn_status status = tn_onnx_open(env, request->path, &file);
-  if (status == TN_OK) status = import_try(&room, request, false, made, &again);
-  if (again) {
-    tn_error_clear(env);
-    status = import_try(&room, request, true, made, &again);
+  TN_TRY(import_model(env, registry, ops, request, &model));
+  import_count_made(&model->m, made);
+  tn_status status = model->m.weights.n > 0 ? onnx_write_weights(&model->m, request->weights_path) : TN_OK;
+  if (status == TN_OK) {
+    made->text = model->text;
+    model->text = NULL;
   }
-  if (status != TN_OK) {
-    tn_release(env, made->text);
-    made->text = NULL;
-  }
-  tn_onnx_close(&file);
+  tn_onnx_model_close(model);
   return status;
 }

@@ -315,5 +315,7 @@ tn_status onnx_prune(onnx_import *m);
 /* ---- write.c ---- */
 
 tn_status onnx_write_weights(onnx_import *m, const char *path);
-/* The configuration; the caller releases it. */
+/* The contents of a weight, as the configuration has it. */
+tn_status onnx_read_weight(onnx_import *m, const onnx_weight *w, float *to);
+/* The configuration; the caller releases it. `weights` NULL: without a file of weights. */
 tn_status onnx_write_text(onnx_import *m, const char *weights, char **text);

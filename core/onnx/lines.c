@@ -125,6 +125,7 @@ tn_status onnx_add_layer(onnx_import *m, const char *names, int32_t n_names, con
 }
 
 const char *onnx_size_text(const onnx_use *n, int64_t size) {
-  return !n->m->whole && size == ONNX_BATCH ? onnx_print(n, "dim(%s, 0)", n->m->input)
-                                            : onnx_print(n, "%lld", (long long)size);
+  if (n->m->whole || size == 0 || size % ONNX_BATCH != 0) return onnx_print(n, "%lld", (long long)size);
+  if (size == ONNX_BATCH) return onnx_print(n, "dim(%s, 0)", n->m->input);
+  return onnx_print(n, "dim(%s, 0) * %lld", n->m->input, (long long)(size / ONNX_BATCH));
 }

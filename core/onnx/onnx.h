@@ -22,6 +22,28 @@ typedef struct tn_onnx_imported {
   bool whole; /* the batch is one sample */
 } tn_onnx_imported;
 
+/* The key of metadata_props, and of notes of files of weights, for names of classes; of the loss, of the
+ * targets and of source and transforms of the data of a model that was trained here. */
+#define TN_ONNX_CLASSES    "tenon.classes"
+#define TN_ONNX_LOSS       "tenon.loss"
+#define TN_ONNX_TARGETS    "tenon.targets"
+#define TN_ONNX_SOURCE     "tenon.source"
+#define TN_ONNX_TRANSFORMS "tenon.transforms"
+
+/* A model whose weights stay in its file. */
+typedef struct tn_onnx_model tn_onnx_model;
+/* Fails as tn_onnx_import. Registry and ops must outlive it; messages go to `env`. */
+tn_status tn_onnx_model_open(tn_env *env, tn_registry *registry, struct tn_op_table *ops, const char *path,
+                             tn_onnx_model **model);
+void tn_onnx_model_close(tn_onnx_model *model);
+/* The configuration, without [weights]. */
+const char *tn_onnx_model_text(const tn_onnx_model *model);
+/* The value of a key of metadata_props; NULL: the file has no such key. */
+const char *tn_onnx_model_note(const tn_onnx_model *model, const char *key);
+/* Reads the weight that the configuration calls `path`, of `count` numbers. TN_EINVAL: it has no such weight.
+ */
+tn_status tn_onnx_model_read(tn_onnx_model *model, const char *path, float *to, int64_t count);
+
 /* Writes the weights, and returns the configuration. TN_EUNSUPPORTED: the message lists all operators that
  * cannot be expressed, each with its reason, and nothing is written. TN_EINVAL: the file is no model of ONNX,
  * or damaged. */

@@ -313,6 +313,27 @@ static tn_status onnx_read_opset(tn_onnx_file *f, tn_proto message) {
   return message.bad ? onnx_damaged(f, "the version") : TN_OK;
 }
 
+static tn_status onnx_read_entry(tn_onnx_file *f, tn_proto message) {
+  tn_onnx_entry entry = {"", ""};
+  tn_proto_field field;
+  while (tn_proto_next(&message, &field)) {
+    if (field.number == 1) TN_TRY(onnx_take_text(f, &field, &entry.key));
+    if (field.number == 2) TN_TRY(onnx_take_text(f, &field, &entry.value));
+  }
+  if (message.bad) return onnx_damaged(f, "metadata");
+  tn_onnx_entry *grown = tn_arena_grow(&f->arena, f->entries, (size_t)f->n_entries, sizeof *grown);
+  if (grown == NULL) return TN_ENOMEM;
+  f->entries = grown;
+  f->entries[f->n_entries++] = entry;
+  return TN_OK;
+}
+
+const char *tn_onnx_entry_of(const tn_onnx_file *f, const char *key) {
+  for (int64_t i = 0; i < f->n_entries; i++)
+    if (strcmp(f->entries[i].key, key) == 0) return f->entries[i].value;
+  return NULL;
+}
+
 static tn_status onnx_read_model(tn_onnx_file *f) {
   tn_proto message = tn_proto_of(f->bytes, f->count);
   bool has_graph = false;
@@ -324,6 +345,7 @@ static tn_status onnx_read_model(tn_onnx_file *f) {
       TN_TRY(onnx_read_graph(f, field.bytes));
       break;
     case 8: TN_TRY(onnx_read_opset(f, field.bytes)); break;
+    case 14: TN_TRY(onnx_read_entry(f, field.bytes)); break;
     default: break;
     }
   if (message.bad || !has_graph) return onnx_damaged(f, "the file");

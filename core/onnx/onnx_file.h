@@ -76,6 +76,11 @@ typedef struct tn_onnx_field {
   tn_type type;
 } tn_onnx_field;
 
+/* An entry of metadata_props. */
+typedef struct tn_onnx_entry {
+  const char *key, *value;
+} tn_onnx_entry;
+
 struct tn_onnx_file {
   tn_env *env;
   tn_arena arena;
@@ -87,6 +92,8 @@ struct tn_onnx_file {
   tn_onnx_node *nodes;
   tn_onnx_tensor *initializers;
   tn_onnx_field *inputs, *outputs;
+  tn_onnx_entry *entries;
+  int64_t n_entries;
   int64_t n_nodes, n_initializers, n_inputs, n_outputs;
 };
 
@@ -94,6 +101,8 @@ struct tn_onnx_file {
  * a failure, too. */
 tn_status tn_onnx_open(tn_env *env, const char *path, tn_onnx_file *file);
 void tn_onnx_close(tn_onnx_file *file);
+/* The value of a key of metadata_props; NULL: the model has no such key. */
+const char *tn_onnx_entry_of(const tn_onnx_file *file, const char *key);
 
 /* The Tenon type of an element; TN_ANY where Tenon lacks it. */
 int32_t tn_onnx_dtype(int32_t data_type);

@@ -4,6 +4,7 @@
 #include "core/base/element.h"
 #include "core/formats/safetensors.h"
 #include "core/onnx/import.h"
+#include "core/onnx/onnx.h"
 
 /* ---- names that the text needs ---- */
 
@@ -129,6 +130,20 @@ static void write_plain(write_work *w, const char *text, size_t most) {
     tn_text_addn(&w->text, (unsigned char)text[i] >= ' ' && text[i] != 127 ? &text[i] : " ", 1);
 }
 
+/* A value of metadata that stands in one line; NULL: the file has no such key, or other text. */
+static const char *write_note(const write_work *w, const char *key) {
+  const char *value = tn_onnx_entry_of(w->m->file, key);
+  return value != NULL && strpbrk(value, "\n\r#$") == NULL ? value : NULL;
+}
+
+/* The objective of a model that was trained here, so that it can be trained again, and its scores are those
+ * of classes. */
+static void write_objective(write_work *w) {
+  const char *loss = write_note(w, TN_ONNX_LOSS), *targets = write_note(w, TN_ONNX_TARGETS);
+  if (targets != NULL) tn_text_addf(&w->text, "targets = %s\n", targets);
+  if (loss != NULL) tn_text_addf(&w->text, "loss = %s\n", loss);
+}
+
 static void write_heading(write_work *w) {
   const tn_onnx_file *f = w->m->file;
   const char *slash = strrchr(f->path, '/');
@@ -149,7 +164,8 @@ static tn_status write_model(write_work *w, const char *weights) {
   write_outputs(w);
   tn_text_add(&w->text, "layers =\n");
   for (size_t i = 0; i < m->lines.n; i++) write_line(w, i);
-  if (m->weights.n > 0) tn_text_addf(&w->text, "\n[weights]\nfile = %s\n", weights);
+  write_objective(w);
+  if (m->weights.n > 0 && weights != NULL) tn_text_addf(&w->text, "\n[weights]\nfile = %s\n", weights);
   return TN_OK;
 }
 
@@ -172,17 +188,19 @@ static void weight_to_float(const onnx_weight *w, const void *from, float *to) {
   for (int64_t i = 0; i < count; i++) to[i] = (float)tn_element_load(w->tensor->type.dtype, from, i);
 }
 
-static tn_status weight_append(onnx_import *m, const onnx_weight *w, tn_safetensors_writer *writer) {
-  const tn_type *type = &w->tensor->type;
-  size_t count = (size_t)tn_type_count(type);
-  void *from = tn_alloc(m->env, tn_type_bytes(type) + 1);
-  float *to = tn_alloc(m->env, count * sizeof *to + 1);
-  tn_status status = from != NULL && to != NULL ? tn_onnx_tensor_read(m->file, w->tensor, from) : TN_ENOMEM;
-  if (status == TN_OK) {
-    weight_to_float(w, from, to);
-    status = tn_safetensors_append(writer, to, count * sizeof *to);
-  }
+tn_status onnx_read_weight(onnx_import *m, const onnx_weight *w, float *to) {
+  void *from = tn_alloc(m->env, tn_type_bytes(&w->tensor->type) + 1);
+  tn_status status = from != NULL ? tn_onnx_tensor_read(m->file, w->tensor, from) : TN_ENOMEM;
+  if (status == TN_OK) weight_to_float(w, from, to);
   tn_release(m->env, from);
+  return status;
+}
+
+static tn_status weight_append(onnx_import *m, const onnx_weight *w, tn_safetensors_writer *writer) {
+  size_t bytes = (size_t)tn_type_count(&w->tensor->type) * sizeof(float);
+  float *to = tn_alloc(m->env, bytes + 1);
+  tn_status status = to != NULL ? onnx_read_weight(m, w, to) : TN_ENOMEM;
+  if (status == TN_OK) status = tn_safetensors_append(writer, to, bytes);
   tn_release(m->env, to);
   return status;
 }
@@ -205,7 +223,9 @@ tn_status onnx_write_weights(onnx_import *m, const char *path) {
   tn_safetensors_writer *writer;
   if (named == NULL) return TN_ENOMEM;
   for (size_t i = 0; i < m->weights.n; i++) weight_name(&m->weights.v[i], &named[i]);
-  TN_TRY(tn_safetensors_begin(m->env, path, named, (int32_t)m->weights.n, NULL, 0, &writer));
+  const tn_safetensor_note classes = {TN_ONNX_CLASSES, tn_onnx_entry_of(m->file, TN_ONNX_CLASSES)};
+  TN_TRY(tn_safetensors_begin(m->env, path, named, (int32_t)m->weights.n, &classes, classes.value != NULL,
+                              &writer));
   tn_status status = weights_append(m, writer);
   if (status == TN_OK) return tn_safetensors_commit(writer);
   tn_safetensors_abandon(writer);

@@ -16,6 +16,7 @@
 #include "tenon/conformance.h"
 #include "tenon/context.h"
 #include "tenon/env.h"
+#include "tenon/export.h"
 #include "tenon/file_names.h"
 #include "tenon/folders.h"
 #include "tenon/import.h"
@@ -169,6 +170,11 @@ AT(tn_context_options, plugin_folder, 48);
 
 /* tenon/env.h */
 PLAIN(tn_env, 16, 8); AT(tn_env, api, 0); AT(tn_env, record, 8);
+
+/* tenon/export.h */
+SIZED(tn_export_options, 24, 4); AT(tn_export_options, opset, 4); AT(tn_export_options, fold, 8);
+AT(tn_export_options, external, 12); AT(tn_export_options, precision, 16);
+AT(tn_export_options, preprocess, 20);
 
 /* tenon/folders.h */
 SIZED(tn_convert_options, 12, 4); AT(tn_convert_options, dtype, 4); AT(tn_convert_options, optimizer, 8);

@@ -54,10 +54,11 @@ struct tn_run {
   bool planning;      /* only plans are made: no device is opened, nothing runs, and nothing is measured */
   /* Describes the device that is planned for, or rehearsed by tn_run_bench; NULL: it is here. */
   const char *device_file;
-  atomic_int stop;          /* of the first rank of the process; record.stop leads to it */
-  bool gave_up;             /* the rank was asked to stop, and had no batch for the next step (feeder.c) */
-  const char *weights_file; /* that was loaded; NULL: none */
-  const char *class_names;  /* of the targets (records/checkpoints/class_names.h); NULL: unknown */
+  atomic_int stop; /* of the first rank of the process; record.stop leads to it */
+  bool gave_up;    /* the rank was asked to stop, and had no batch for the next step (feeder.c) */
+  struct tn_onnx_model *imported; /* of an opened .onnx file, which has the weights; NULL: a configuration */
+  const char *weights_file;       /* that was loaded; NULL: none */
+  const char *class_names;        /* of the targets (records/checkpoints/class_names.h); NULL: unknown */
   /* The learnt state of the training data's source (records/checkpoints/learnt.h); NULL: it learns nothing.
    */
   const char *learnt;

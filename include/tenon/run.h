@@ -39,9 +39,12 @@ typedef struct tn_run_options {
   int32_t untrusted;
 } tn_run_options;
 
-/* Reads a configuration file and the files that it includes. options may be NULL. Error texts have file and
- * line: TN_EINVAL: the configuration is wrong; TN_EIO: a file cannot be read; TN_EUNAVAILABLE: a plugin or
- * device is missing. On failure *run is NULL and the text is in the context. tn_run_close accepts NULL. */
+/* Reads a configuration file and the files that it includes, or a model of ONNX, whose path ends in .onnx:
+ * the run is then that of the configuration that tn_import_onnx would write, with the weights of the file,
+ * for predictions, sessions, plans and measurements (TN_EUNSUPPORTED: the message lists its operators that
+ * cannot be expressed). options may be NULL. Error texts have file and line: TN_EINVAL: the configuration is
+ * wrong; TN_EIO: a file cannot be read; TN_EUNAVAILABLE: a plugin or device is missing. On failure *run is
+ * NULL and the text is in the context. tn_run_close accepts NULL. */
 TN_EXPORT tn_status tn_run_open(tn_context *context, const char *path, const tn_run_options *options,
                                 tn_run **run);
 TN_EXPORT void tn_run_close(tn_run *run);

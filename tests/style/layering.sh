@@ -8,7 +8,7 @@
 # an item of a plugin. Prints one line for each violation on stderr and exits with 1 if there is any.
 set -eu
 cd "$1"
-ROOMS="base formats config tokenizer gguf plugin graph ops model onnx compile exec tensor conformance data run distributed step records train infer bench commands compare"
+ROOMS="base formats config tokenizer gguf plugin graph ops model onnx compile exec tensor conformance data run distributed step records train infer export bench commands compare"
 
 folders=
 for folder in include core backends plugins tools docs/plugins/examples; do
@@ -121,6 +121,8 @@ BEGIN {
   allowed["core/step param"] = "a kind of state, and a region"
   allowed["core/step buffer"] = "a kind of state"
   allowed["core/infer value"] = "an argument"
+  allowed["core/export value"] = "an attribute of an operator, an option of an op"
+  allowed["core/export constant"] = "a kind of value, a mode of an operator"
   allowed["core/tokenizer split"] = "a key of tokenizer.json"
   # An importer writes lines of the model language, with the names of layers.
   names_items["core/onnx"] = "docs/decisions/0082-import-of-onnx.md"

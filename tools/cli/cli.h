@@ -55,6 +55,8 @@ typedef struct cli_args {
   bool pieces, template_ids;
   long long tokens, top_k, seed;
   double temperature, top_p, threshold;
+  const char *fold, *external, *preprocess, *precision; /* of export */
+  long long opset;
   const char *header;    /* of reference */
   bool stats, optimizer; /* of checkpoint */
   bool json, csv, classes, ops, all, device_json, cases, quick, trust, untrusted, verbose, quiet, help;
@@ -88,7 +90,8 @@ enum {
   CLI_CONFIG = 1 << 26,
   CLI_TRUST = 1 << 28,
   CLI_REHEARSE = 1 << 27,
-  CLI_DATA_COMMAND = 1 << 29
+  CLI_DATA_COMMAND = 1 << 29,
+  CLI_EXPORT = 1 << 25
 };
 
 typedef struct cli_command {

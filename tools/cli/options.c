@@ -22,11 +22,12 @@ static const cli_option options[] = {
     {"set", "section.key=value", "override a key of the configuration", CLI_SET, 0, LIST(set)},
     {"resume", "auto|FOLDER", "resume an earlier run", CLI_RESUME, 0, TEXT(resume)},
     {"output", "PATH",
-     "folder for run folders; report, init, import, tokenize: the file to write; predict: a .npy, "
+     "folder for run folders; report, init, import, export, tokenize: the file to write, also as -o PATH; "
+     "predict: a .npy, "
      ".safetensors, .csv "
      "or "
      ".json file, NAME=FILE, or a folder for masks",
-     CLI_OUTPUT, 0, TEXT(output)},
+     CLI_OUTPUT, 'o', TEXT(output)},
     {"weights", "PATH",
      "parameters: a safetensors file, a run folder, or the folder of a checkpoint; init: a ResNet of "
      "torchvision to fine-tune",
@@ -128,6 +129,16 @@ static const cli_option options[] = {
     {"optimizer", NULL, "diff, convert: optimizer state as well", CLI_CHECKPOINT, 0, FLAG(optimizer)},
     {"dtype", "f16|bf16|f32|f64", "convert: the dtype of all floats (default: as they are)", CLI_CHECKPOINT,
      0, TEXT(dtype)},
+    {"opset", "N", "the version of ONNX's operators, 13 to 23 (default: 17)", CLI_EXPORT, 0, COUNT(opset)},
+    {"fold", "yes|no", "batch norm becomes part of the convolution in front of it (default: no)", CLI_EXPORT,
+     0, TEXT(fold)},
+    {"preprocess", "metadata|nodes",
+     "the transforms of validation: as text in the file (default), or as nodes", CLI_EXPORT, 0,
+     TEXT(preprocess)},
+    {"precision", "f32|f16|bf16", "the type of the weights in the file (default: f32)", CLI_EXPORT, 0,
+     TEXT(precision)},
+    {"external", "yes|no", "weights in FILE.data beside the file (default: above 2 GB)", CLI_EXPORT, 0,
+     TEXT(external)},
     {"header", "PLUGIN", "print a C header with a function for each op of PLUGIN (core: Tenon's own)",
      CLI_REFERENCE, 0, TEXT(header)},
     {"json", NULL, "print the result as one JSON object", CLI_JSON, 0, FLAG(json)},

@@ -95,9 +95,9 @@ static tn_status row_is_inf(const onnx_use *n) {
 }
 
 static tn_status cast_to(const onnx_use *n, int32_t dtype) {
-  const char *x[] = {onnx_text_of(n, 0, false)};
   if (dtype == TN_ANY) return ONNX_REFUSE(n, "a cast to a type that Tenon lacks");
   if (onnx_operand(n, 0)->type.dtype == dtype) return onnx_pass(n, 0);
+  const char *x[] = {onnx_text_of(n, 0, false)};
   return x[0] != NULL ? onnx_emit(n, x, 1, "cast(to=%s)", tn_dtype_name(dtype)) : onnx_failed(n);
 }
 

@@ -4,6 +4,7 @@
 
 #include "core/data/loader.h"
 #include "core/formats/safetensors.h"
+#include "core/onnx/onnx.h"
 #include "core/run/run.h"
 
 #define TN_CLASS_NAMES_NOTE "tenon.classes"

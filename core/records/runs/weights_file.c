@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "core/base/text/text.h"
+#include "core/onnx/onnx.h"
 #include "core/records/checkpoints/learnt.h"
 #include "core/records/checkpoints/weights_folder.h"
 #include "core/records/runs/run_differences.h"
@@ -134,8 +135,32 @@ static const char *weights_where(tn_run *run) {
   return tn_key_where(&run->ini, section, tn_section_key(section, "file"));
 }
 
+/* ---- the weights of an opened .onnx file ---- */
+
+static tn_status weights_write_imported(tn_run *run, tn_executor *executor, const tn_placement *state) {
+  size_t bytes = tn_type_bytes(&state->type);
+  float *data = tn_alloc(&run->env, bytes + 1);
+  if (data == NULL) return TN_ENOMEM;
+  tn_status status = tn_onnx_model_read(run->imported, state->path, data, tn_type_count(&state->type));
+  if (status == TN_OK) status = tn_executor_write(executor, state->path, data, bytes);
+  tn_release(&run->env, data);
+  return status;
+}
+
+/* Parameters and running statistics of an imported model are f32. */
+static tn_status weights_load_imported(tn_run *run, tn_executor *executor, const tn_state_map *map) {
+  for (size_t i = 0; i < map->states.n; i++) {
+    const tn_placement *state = &map->states.v[i];
+    bool of_model = (1u << state->what & TN_STATES_OF_MODEL) != 0 && state->path[0] != '@';
+    if (of_model) TN_TRY(weights_write_imported(run, executor, state));
+  }
+  run->weights_file = run->ini.path;
+  return TN_OK;
+}
+
 tn_status tn_weights_load_configured(tn_run *run, tn_executor *executor, const tn_state_map *map) {
   const char *given = run->settings.weights.file;
+  if (run->imported != NULL && !*given) return weights_load_imported(run, executor, map);
   if (!*given) return weights_check_idle(run);
   return tn_wrap(&run->env, weights_load_given(run, executor, map, given), "%s", weights_where(run));
 }
@@ -149,7 +174,7 @@ static bool weights_has_parameters(const tn_state_map *map) {
 tn_status tn_weights_load_required(tn_run *run, tn_executor *executor, const tn_state_map *map,
                                    const char *command) {
   bool found;
-  if (*run->settings.weights.file || !weights_has_parameters(map))
+  if (*run->settings.weights.file || run->imported != NULL || !weights_has_parameters(map))
     return tn_weights_load_configured(run, executor, map);
   TN_TRY(weights_load_own(run, executor, map, &found));
   if (found) return TN_OK;

@@ -17,6 +17,7 @@
 
 #include "tenon/conformance.h"
 #include "tenon/folders.h"
+#include "tenon/export.h"
 #include "tenon/import.h"
 #include "tenon/inspect.h"
 #include "tenon/model.h"
@@ -187,6 +188,9 @@ static void call_runs(void) {
   REFUSES(h.run, tn_run_generate(h.run, &generate, NULL));
   generate.n_tokens = 1;
   REFUSES(h.run, tn_run_generate(h.run, &generate, &text));
+  REFUSES(NULL, tn_run_export_onnx(NULL, "x.onnx", NULL, &text));
+  REFUSES(h.run, tn_run_export_onnx(h.run, NULL, NULL, &text));
+  REFUSES(h.run, tn_run_export_onnx(h.run, "x.onnx", NULL, NULL));
   REFUSES(NULL, tn_run_plan(NULL, NULL, &text, NULL));
   REFUSES(h.run, tn_run_plan(h.run, NULL, NULL, NULL));
   REFUSES(NULL, tn_run_summary(NULL, &text));
