@@ -271,10 +271,11 @@ ITEM(tn_kernel, 96, 8); AT(tn_kernel, family, 40); AT(tn_kernel, pattern, 48); A
 AT(tn_kernel, prepare, 64); AT(tn_kernel, release, 72); AT(tn_kernel, launch, 80); AT(tn_kernel, fold, 88);
 
 /* tenon/plugin/layer.h */
-ITEM(tn_layer_kind, 104, 8); AT(tn_layer_kind, role, 40); AT(tn_layer_kind, min_in, 44);
+ITEM(tn_layer_kind, 120, 8); AT(tn_layer_kind, role, 40); AT(tn_layer_kind, min_in, 44);
 AT(tn_layer_kind, max_in, 48); AT(tn_layer_kind, build, 56); AT(tn_layer_kind, of_mean, 64);
 AT(tn_layer_kind, falls, 68); AT(tn_layer_kind, types, 72); AT(tn_layer_kind, example, 80);
-AT(tn_layer_kind, of_sums, 88); AT(tn_layer_kind, of_rows, 96);
+AT(tn_layer_kind, of_sums, 88); AT(tn_layer_kind, of_rows, 96); AT(tn_layer_kind, formula, 104);
+AT(tn_layer_kind, inputs, 112);
 
 /* tenon/plugin/observer.h */
 PLAIN(tn_metric, 16, 8); AT(tn_metric, name, 0); AT(tn_metric, value, 8);

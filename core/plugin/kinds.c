@@ -26,7 +26,6 @@ static const tn_member no_members[] = {NEEDS_END};
 static const tn_member op_members[] = {NEEDS(tn_op, schema), NEEDS_END};
 static const tn_member kernel_members[] = {NEEDS(tn_kernel, family), NEEDS(tn_kernel, pattern),
                                            NEEDS(tn_kernel, query), NEEDS(tn_kernel, launch), NEEDS_END};
-static const tn_member layer_members[] = {NEEDS(tn_layer_kind, build), NEEDS_END};
 static const tn_member schedule_members[] = {NEEDS(tn_schedule, factor), NEEDS_END};
 static const tn_member source_members[] = {NEEDS(tn_source, open), NEEDS(tn_source, close),
                                            NEEDS(tn_source, describe), NEEDS_END};
@@ -64,6 +63,9 @@ static const char *check_layer(const tn_item *item) {
   if (layer->role != TN_LAYER_METRIC && (functions > 0 || layer->falls != 0))
     return "of_mean, of_sums, of_rows and falls are for metrics";
   if (functions > 1) return "of_mean, of_sums and of_rows are three ways, of which a metric has one";
+  if ((layer->build != NULL) == (layer->formula != NULL)) return "a layer has either build or formula";
+  if ((layer->formula != NULL) != (layer->inputs != NULL))
+    return "formula and inputs come together or not at all";
   if (layer->min_in < 0 || layer->max_in < -1) return "min_in must be >= 0, and max_in >= -1";
   if (layer->max_in != -1 && layer->max_in < layer->min_in) return "max_in is smaller than min_in";
   return NULL;
@@ -124,7 +126,7 @@ static const tn_kind kinds[TN_KINDS] = {
     [TN_BACKEND] = KIND(tn_backend, "backend", preference, no_members, check_backend),
     [TN_OP] = KIND(tn_op, "op", formula, op_members, check_op),
     [TN_KERNEL] = KIND(tn_kernel, "kernel", launch, kernel_members, NULL),
-    [TN_LAYER] = KIND(tn_layer_kind, "layer", build, layer_members, check_layer),
+    [TN_LAYER] = KIND(tn_layer_kind, "layer", build, no_members, check_layer),
     [TN_OPTIMIZER] = KIND(tn_optimizer, "optimizer", update, no_members, check_optimizer),
     [TN_SCHEDULE] = KIND(tn_schedule, "schedule", factor, schedule_members, NULL),
     [TN_SOURCE] = KIND(tn_source, "source", seek, source_members, check_source),

@@ -1,19 +1,10 @@
-/* plugins/losses/losses.h: the metrics, for the descriptor, and what they share with losses. */
+/* plugins/losses/losses.h: functions that losses and metrics share. */
 #pragma once
 
 #include <stdbool.h>
 
 #include "tenon/ops.h"
 #include "tenon/plugin/layer.h"
-
-extern const tn_layer_kind metric_accuracy, metric_top_k, metric_perplexity; /* metrics.c */
-extern const tn_layer_kind metric_mean_iou, metric_dice;                     /* areas.c */
-extern const tn_layer_kind metric_f1, metric_precision, metric_recall, metric_jaccard;
-extern const tn_layer_kind metric_mae, metric_rmse, metric_mape, metric_r2; /* regression.c */
-extern const tn_layer_kind metric_auroc, metric_average_precision;          /* ranking.c */
-extern const tn_layer_kind metric_coco_map;                                 /* detection.c */
-extern const tn_layer_kind metric_word_error_rate;                          /* word_errors.c */
-extern const tn_layer_kind loss_ctc;                                        /* ctc.c */
 
 typedef struct cross_entropy_options {
   double label_smoothing;
@@ -29,11 +20,6 @@ tn_status class_weights(tn_build *b, const cross_entropy_options *o, tn_val like
 /* Yields the loss of targets that are class numbers, and its weight: PyTorch's weighted mean. `loss` and
  * `counts` are those without weights and label smoothing. */
 tn_status yield_weighted(tn_build *b, const cross_entropy_options *o, tn_val loss, tn_val counts);
-
-/* difference.c, of two tensors of one shape: the target in the dtype of the first input; that input minus it.
- */
-tn_status loss_target(tn_build *b, tn_val *target);
-tn_status loss_error(tn_build *b, tn_val *error);
 
 /* A scalar of the dtype of `like`. */
 static inline tn_val loss_number_like(tn_build *b, tn_val like, double value) {

@@ -1,32 +1,16 @@
-/* plugins/losses/regression.c: metrics of numbers: mae, rmse, mape and r2. */
+/* plugins/losses/regression.c: the part of a variance that is explained. */
 #include "plugins/losses/losses.h"
 
 #include <math.h>
 
-static tn_status build_mae(tn_build *b, const void *options) {
-  tn_val error;
-  (void)options;
-  TN_TRY(loss_error(b, &error));
-  tn_build_yield(b, 0, tn_abs(b, error));
-  return TN_OK;
-}
-
-static tn_status build_squares(tn_build *b, const void *options) {
-  tn_val error;
-  (void)options;
-  TN_TRY(loss_error(b, &error));
-  tn_build_yield(b, 0, tn_mul(b, error, error));
-  return TN_OK;
-}
-
-/* A target of 0 counts as the rounding of f64, as in scikit-learn. */
-static tn_status build_mape(tn_build *b, const void *options) {
-  tn_val error, target;
-  (void)options;
-  TN_TRY(loss_error(b, &error));
-  TN_TRY(loss_target(b, &target));
-  tn_val least = loss_number_like(b, target, 0x1p-52);
-  tn_build_yield(b, 0, tn_div(b, tn_abs(b, error), tn_maximum(b, tn_abs(b, target), least)));
+/* The target in the dtype of the value. */
+static tn_status r2_target(tn_build *b, tn_val *target) {
+  tn_val x = tn_build_in(b, 0);
+  *target = tn_build_in(b, 1);
+  if (!tn_type_same_dims(tn_val_type(b, x), tn_val_type(b, *target)))
+    return tn_fail(b, TN_EINVAL, NULL,
+                   "the value and the target have different shapes, expected the same shape");
+  *target = tn_to_dtype(b, *target, tn_val_type(b, x)->dtype);
   return TN_OK;
 }
 
@@ -34,7 +18,7 @@ static tn_status build_mape(tn_build *b, const void *options) {
 static tn_status build_r2(tn_build *b, const void *options) {
   tn_val target;
   (void)options;
-  TN_TRY(loss_target(b, &target));
+  TN_TRY(r2_target(b, &target));
   const tn_type *type = tn_val_type(b, target);
   int64_t n = type->rank > 0 ? type->dims[0] : 1, flat[] = {n, 1, n > 0 ? tn_type_count(type) / n : 0};
   tn_val t = tn_reshape(b, tn_to_dtype(b, target, TN_F64), 3, flat);
@@ -57,22 +41,15 @@ static double r2_of_sums(const double *sums, const tn_type *row) {
   return n > 0 && sums[0] > 0 ? mean : (double)NAN;
 }
 
-#define NUMBER_METRIC(name_, doc_, ...)                                                                      \
-  const tn_layer_kind metric_##name_ = {.item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, #name_, doc_),        \
-                                        .role = TN_LAYER_METRIC,                                             \
-                                        .min_in = 2,                                                         \
-                                        .max_in = 2,                                                         \
-                                        .types = "two tensors of one shape",                                 \
-                                        .example =                                                           \
-                                            "targets = label: f32[10]\nloss = mse\nmetrics = " #name_,       \
-                                        __VA_ARGS__}
-
-NUMBER_METRIC(mae, "mean absolute error", .build = build_mae, .falls = 1);
-NUMBER_METRIC(rmse, "root of the mean squared error", .build = build_squares, .of_mean = TN_OF_MEAN_ROOT,
-              .falls = 1);
-NUMBER_METRIC(mape, "mean absolute error as a part of the target: 0.1 is ten percent", .build = build_mape,
-              .falls = 1);
-NUMBER_METRIC(r2,
-              "part of the variance of the targets that is explained (R squared): the mean over the numbers "
-              "of a sample",
-              .build = build_r2, .of_sums = r2_of_sums);
+const tn_layer_kind metric_r2 = {
+    .item =
+        TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, "r2",
+                      "part of the variance of the targets that is explained (R squared): the mean over the "
+                      "numbers of a sample"),
+    .role = TN_LAYER_METRIC,
+    .min_in = 2,
+    .max_in = 2,
+    .types = "two tensors of one shape",
+    .example = "targets = label: f32[10]\nloss = mse\nmetrics = r2",
+    .build = build_r2,
+    .of_sums = r2_of_sums};

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/graph/build/emit_layer.h"
+
 #include "core/config/language/syntax.h"
 #include "core/config/options/options.h"
 #include "tenon/plugin/layer.h"
@@ -264,7 +266,7 @@ tn_status tn_item_build_layer(tn_item_use *use, const tn_item *layer, const void
   frame.n_yield = TN_ITEM_YIELDS;
   frame.training = training;
   tn_builder_push(b, &frame);
-  tn_status status = kind->build(b, options);
+  tn_status status = tn_layer_emit_ops(b, kind, options);
   if (status != TN_OK) tn_builder_fail(b, status);
   status = tn_build_status(b);
   tn_builder_pop(b);

@@ -5,6 +5,7 @@
  * frame.c         the calls that the top frame answers: in, out, yield, param, state, layer, counter, stream
  * emit_op.c       one op: begin, arg, set, end, result, type
  * emit_formula.c  formulas
+ * emit_layer.c    layers that are formulas
  * emit_optimizer.c  the update of an optimizer
  * term.c          arithmetic on numbers and values
  * builder.c       creation, and the function table */

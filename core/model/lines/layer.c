@@ -1,5 +1,6 @@
 /* core/model/lines/layer.c: applies one call of the model language: a layer of a plugin, an op, a block, or
  * "@name". */
+#include "core/graph/build/emit_layer.h"
 #include "core/graph/op/schema.h"
 #include "core/model/assemble.h"
 #include "core/plugin/habits.h"
@@ -229,7 +230,7 @@ static tn_status layer_build(const tn_model_scope *scope, const tn_use *use, con
                           .layer = layer_nested,
                           .path = layer_state_path};
   tn_builder_push(a->b, &frame);
-  tn_status status = kind->build(a->b, options.data);
+  tn_status status = tn_layer_emit_ops(a->b, kind, options.data);
   /* the builder keeps the first error, which is the cause; the layer's status may be a consequence */
   if (status != TN_OK) tn_builder_fail(a->b, status);
   status = tn_build_status(a->b);

@@ -40,6 +40,11 @@ typedef struct tn_layer_kind {
    * before. Such a metric is measured in validation and evaluation, not in training. NULL: the metric is
    * another. */
   tn_status (*of_rows)(const void *handle, const float *rows, int64_t n, const tn_type *row, double *value);
+  /* In place of build, for elements that are independent: text in the language of ops' formulas
+   * (tenon/plugin/op.h) that defines y, output 0, and weight, output 1, where elements differ. It names the
+   * inputs as `inputs` does, "x target", and options that are numbers. All inputs have the shape of the first
+   * one, and are cast to its dtype; one that is absent is 0. NULL: build. */
+  const char *formula, *inputs;
 } tn_layer_kind;
 
 TN_END_C

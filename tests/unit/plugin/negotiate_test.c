@@ -379,7 +379,9 @@ static void layers_need_build_and_a_sensible_number_of_inputs(void **state) {
   (void)state;
   tn_layer_kind layer = leaky_layer;
   layer.build = NULL;
-  refuses_item(&layer, "build: found NULL");
+  refuses_item(&layer, "a layer has either build or formula");
+  layer.formula = "y = x";
+  refuses_item(&layer, "formula and inputs come together or not at all");
   layer = leaky_layer;
   layer.min_in = 2;
   refuses_item(&layer, "max_in is smaller than min_in");
