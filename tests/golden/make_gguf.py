@@ -129,9 +129,8 @@ class Decoder:
             model = build(config(vocab_size=self.vocabulary, hidden_size=self.width, num_hidden_layers=self.depth, num_attention_heads=self.heads,
                                  num_key_value_heads=self.kv_heads, intermediate_size=self.hidden, rms_norm_eps=1e-5, rope_theta=self.base,
                                  tie_word_embeddings=self.tied, max_position_embeddings=self.context))
-        model = model.to_empty(device="cpu").eval()
         model.model.rotary_emb = type(model.model.rotary_emb)(model.config)
-        missing, unexpected = model.load_state_dict(self.weights, strict=False)
+        missing, unexpected = model.eval().load_state_dict(self.weights, strict=False, assign=True)
         assert not unexpected and all(m == "lm_head.weight" for m in missing) and bool(missing) == self.tied, (missing, unexpected)
         if self.tied:
             model.tie_weights()
@@ -208,6 +207,7 @@ def compare_large(tenon):
         decoder.write()
         ids = [1, 15043, 3186, 29892, 278, 931]
         expected = decoder.greedy(ids, 16)
+        decoder.weights.clear()
         done = subprocess.run([tenon, "generate", str(path), "--prompt-tokens", " ".join(map(str, ids)), "--tokens", "16", "--temperature", "0",
                                "--json", "--set", "model.inputs=tokens: i32[64]", "--set", "model.targets=next: i32[64]"],
                               capture_output=True, text=True)

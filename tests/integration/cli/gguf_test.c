@@ -39,6 +39,19 @@ static void tokens_are_those_of_the_reference(void **state) {
   check_tokens(GGUF "/qwen2.gguf", "qwen2");
 }
 
+static void check_ids(const char *file, const char *text, const char *ids) {
+  file_write("t.txt", text);
+  program_expect(program_run("tokenize t.txt --tokenizer " GGUF "/%s", file), 0);
+  if (strncmp(program_out, ids, strlen(ids)) != 0) fail_msg("%s: '%s' is %s", file, text, program_out);
+}
+
+/* The pieces of make_gguf.py: words, letters, and bytes where there is no letter. */
+static void a_tokenizer_may_be_gguf(void **state) {
+  (void)state;
+  check_ids("llama.gguf", "the on \u00e9", "264 272 259 198 172\n");
+  check_ids("qwen2.gguf", "the time 12", "257 266 32 49 50\n");
+}
+
 static void a_file_becomes_a_configuration(void **state) {
   (void)state;
   const json_t *result = program_json(0, "import " GGUF "/llama.gguf");
@@ -115,7 +128,9 @@ int main(void) {
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, program_open, program_close)
   const struct CMUnitTest tests[] = {IN_FOLDER(tokens_are_those_of_the_reference),
                                      IN_FOLDER(a_file_becomes_a_configuration),
+                                     IN_FOLDER(a_tokenizer_may_be_gguf),
                                      IN_FOLDER(weights_of_a_configuration_may_be_gguf),
-                                     IN_FOLDER(other_models_are_named), IN_FOLDER(damaged_files_are_refused)};
+                                     IN_FOLDER(other_models_are_named),
+                                     IN_FOLDER(damaged_files_are_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
