@@ -61,19 +61,51 @@ static void export_print(const char *text, const cli_args *args) {
   json_decref(json);
 }
 
+static void export_print_c(const char *text, const cli_args *args) {
+  json_t *json = json_loads(text, 0, NULL);
+  const char *folder = cli_text(json, "folder"), *name = cli_text(json, "name");
+  if (args->json)
+    printf("%s\n", text);
+  else if (!args->quiet)
+    printf("%s/%s.h, .c and .weights are written: %lld steps, %.2f MiB of weights, an arena of %.2f MiB\n",
+           folder, name, cli_integer(json, "steps"),
+           (double)cli_integer(json, "weight_bytes") / (1024 * 1024),
+           (double)cli_integer(json, "arena_bytes") / (1024 * 1024));
+  json_decref(json);
+}
+
+static tn_status export_onnx(tn_run *run, const cli_args *args, const tn_export_options *options,
+                             char **json) {
+  char output[PATH_MAX];
+  export_choose_output(args, output);
+  tn_status status = tn_run_export_onnx(run, output, options, json);
+  if (status == TN_OK) export_print(*json, args);
+  return status;
+}
+
+static tn_status export_c(tn_run *run, const cli_args *args, char **json) {
+  const tn_export_c_options options = {.struct_size = sizeof options, .batch = args->batch};
+  tn_status status = tn_run_export_c(run, args->output, &options, json);
+  if (status == TN_OK) export_print_c(*json, args);
+  return status;
+}
+
 static int export_command_run(tn_context *context, const cli_args *args) {
-  char output[PATH_MAX], *json = NULL;
+  char *json = NULL;
   tn_run *run = NULL;
   tn_export_options options;
   int code = export_read_options(args, &options);
   if (code != CLI_OK) return code;
-  export_choose_output(args, output);
+  if (args->source && args->output == NULL)
+    return cli_refuse(args, CLI_USAGE,
+                      "--c writes several files, expected a folder for them: --output FOLDER");
+  if (!args->source && args->batch > 0)
+    return cli_refuse(args, CLI_USAGE, "--batch is for --c; the batch of a file of ONNX has any size");
   cli_args of_run = *args;
   of_run.output = NULL; /* names the file, not the folder of runs */
   code = cli_open_run_or_folder(context, &of_run, &run);
   if (code != CLI_OK) return code;
-  tn_status status = tn_run_export_onnx(run, output, &options, &json);
-  if (status == TN_OK) export_print(json, args);
+  tn_status status = args->source ? export_c(run, args, &json) : export_onnx(run, args, &options, &json);
   code = cli_finish(args, run, status, json);
   tn_string_free(run, json);
   tn_run_close(run);
@@ -82,9 +114,9 @@ static int export_command_run(tn_context *context, const cli_args *args) {
 
 const cli_command command_export = {.name = "export",
                                     .words = "FILE.ini|RUN",
-                                    .doc = "a trained model as a file of ONNX",
+                                    .doc = "a trained model as a file of ONNX, or as a program in C",
                                     .min_words = 1,
                                     .max_words = 1,
                                     .options = CLI_SET | CLI_JSON | CLI_WEIGHTS | CLI_TRUST | CLI_OUTPUT |
-                                               CLI_EXPORT,
+                                               CLI_BATCH | CLI_EXPORT,
                                     .run = export_command_run};

@@ -175,6 +175,7 @@ PLAIN(tn_env, 16, 8); AT(tn_env, api, 0); AT(tn_env, record, 8);
 SIZED(tn_export_options, 24, 4); AT(tn_export_options, opset, 4); AT(tn_export_options, fold, 8);
 AT(tn_export_options, external, 12); AT(tn_export_options, precision, 16);
 AT(tn_export_options, preprocess, 20);
+SIZED(tn_export_c_options, 16, 8); AT(tn_export_c_options, batch, 8);
 
 /* tenon/folders.h */
 SIZED(tn_convert_options, 12, 4); AT(tn_convert_options, dtype, 4); AT(tn_convert_options, optimizer, 8);

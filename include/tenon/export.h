@@ -33,5 +33,21 @@ typedef struct tn_export_options {
 TN_EXPORT tn_status tn_run_export_onnx(tn_run *run, const char *path, const tn_export_options *options,
                                        char **json);
 
+typedef struct tn_export_c_options {
+  uint32_t struct_size;
+  int64_t batch; /* samples of a call of the program; 0: 1 */
+} tn_export_c_options;
+
+/* Writes the model for inference as a program in C11 with no dependency but libm: FOLDER/NAME.h, NAME.c and
+ * NAME.weights, where NAME is the run's name, with characters other than letters, digits and _ as _. The
+ * header declares NAME_run and the sizes of the memory that the caller gives it: the bytes of the weights,
+ * and an arena. All numbers are f32, and the batch is fixed.
+ *
+ * *json is {"folder", "name", "steps", "arena_bytes", "weight_bytes"}. options may be NULL. Nothing is
+ * overwritten. TN_EUNSUPPORTED: the message lists the ops that have no text, with their number. TN_EINVAL and
+ * TN_EIO as above. */
+TN_EXPORT tn_status tn_run_export_c(tn_run *run, const char *folder, const tn_export_c_options *options,
+                                    char **json);
+
 TN_END_C
 #endif

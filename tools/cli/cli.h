@@ -56,6 +56,7 @@ typedef struct cli_args {
   long long tokens, top_k, seed;
   double temperature, top_p, threshold;
   const char *fold, *external, *preprocess, *precision; /* of export */
+  bool source;
   long long opset;
   const char *header;    /* of reference */
   bool stats, optimizer; /* of checkpoint */

@@ -129,6 +129,8 @@ static const cli_option options[] = {
     {"optimizer", NULL, "diff, convert: optimizer state as well", CLI_CHECKPOINT, 0, FLAG(optimizer)},
     {"dtype", "f16|bf16|f32|f64", "convert: the dtype of all floats (default: as they are)", CLI_CHECKPOINT,
      0, TEXT(dtype)},
+    {"c", NULL, "a program in C in the folder --output, for a batch of --batch (default: 1)", CLI_EXPORT, 0,
+     FLAG(source)},
     {"opset", "N", "the version of ONNX's operators, 13 to 23 (default: 17)", CLI_EXPORT, 0, COUNT(opset)},
     {"fold", "yes|no", "batch norm becomes part of the convolution in front of it (default: no)", CLI_EXPORT,
      0, TEXT(fold)},

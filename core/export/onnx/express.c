@@ -1,82 +1,26 @@
-/* core/export/onnx/express.c: a graph as nodes of ONNX. Ops without a row are decomposed until every op has
- * one or has no decomposition. */
+/* core/export/onnx/express.c: a graph as nodes of ONNX. Ops without a row are decomposed
+ * (core/export/decompose.h). */
 #include <stdio.h>
 #include <string.h>
 
+#include "core/export/decompose.h"
 #include "core/export/onnx/nodes.h"
 #include "core/graph/input_state.h"
-#include "core/graph/op/schema.h"
-#include "core/graph/rewrite/widen.h"
-#include "core/graph/uses.h"
-
-enum { MOST_ROUNDS = 64 };
-
-/* ---- reads ---- */
-
-static tn_status express_count_reads(export_graph *x) {
-  const tn_graph *g = x->graph;
-  bool *live;
-  TN_TRY(tn_graph_live(g, &live));
-  x->reads = tn_arena_alloc(&x->arena, g->values.n * sizeof *x->reads);
-  for (size_t i = 0; x->reads != NULL && i < g->nodes.n; i++)
-    for (int32_t k = 0; live[i] && k < g->nodes.v[i].n_in; k++) x->reads[g->nodes.v[i].in[k]]++;
-  for (size_t i = 0; x->reads != NULL && i < g->outputs.n; i++) x->reads[g->outputs.v[i].value]++;
-  tn_release(x->env, live);
-  return x->reads != NULL ? TN_OK : TN_ENOMEM;
-}
 
 /* ---- decomposition ---- */
 
-typedef struct express_round {
-  export_graph *x;
-  bool changed;
-} express_round;
-
-static bool express_decomposes(export_graph *x, const tn_gnode *node) {
+static bool express_has(void *context, const tn_graph *graph, const int32_t *reads, const tn_gnode *node) {
+  export_graph here = *(const export_graph *)context;
   int32_t least;
-  bool composite = tn_op_is_composite(node->op) || tn_node_widens(x->graph, node->def, node->in, node->n_in);
-  return composite && !tn_op_is_input_or_state(node->op) && export_row_of(x, node, &least) == NULL;
-}
-
-static tn_status express_decompose(tn_rewrite *r, const tn_gnode *node) {
-  tn_env *env = r->from->env;
-  tn_val *in = tn_alloc(env, tn_size_mul((size_t)(node->n_in + node->n_out) + 1, sizeof *in));
-  if (in == NULL) return TN_ENOMEM;
-  for (int32_t i = 0; i < node->n_in; i++) in[i] = node->in[i] != 0 ? r->map[node->in[i]] : 0;
-  tn_val *out = in + node->n_in;
-  tn_status status = tn_decompose(r->b, node->def, node->attributes, in, node->n_in, node->n_out, out);
-  for (int32_t k = 0; status == TN_OK && k < node->n_out; k++) r->map[node->first_out + (tn_val)k] = out[k];
-  tn_release(env, in);
-  return status;
-}
-
-static tn_status express_visit(tn_rewrite *r, const tn_gnode *node, void *context) {
-  express_round *round = context;
-  if (!express_decomposes(round->x, node)) return tn_rewrite_copy(r, node);
-  round->changed = true;
-  return express_decompose(r, node);
-}
-
-/* Replaces x->graph. */
-static tn_status express_run_round(express_round *round) {
-  export_graph *x = round->x;
-  tn_graph *to;
-  round->changed = false;
-  TN_TRY(express_count_reads(x));
-  TN_TRY(tn_graph_rewrite(x->graph, express_visit, round, &to));
-  tn_graph_destroy(x->graph);
-  x->graph = to;
-  return TN_OK;
+  here.graph = (tn_graph *)(uintptr_t)graph;
+  here.reads = reads;
+  return export_row_of(&here, node, &least) != NULL;
 }
 
 static tn_status express_all(export_graph *x) {
-  express_round round = {.x = x, .changed = true};
-  tn_graph *merged;
-  for (int i = 0; i < MOST_ROUNDS && round.changed; i++) TN_TRY(express_run_round(&round));
-  TN_TRY(tn_graph_merge(x->graph, &merged));
-  tn_graph_destroy(x->graph);
-  x->graph = merged;
-  return express_count_reads(x);
+  TN_TRY(tn_export_decompose(&x->graph, &(tn_export_target){express_has, x}));
+  x->reads = tn_export_reads(&x->arena, x->graph);
+  return x->reads != NULL ? TN_OK : TN_ENOMEM;
 }
 
 /* ---- missing ops ---- */

@@ -73,7 +73,7 @@ typedef struct export_graph {
   int32_t opset;
   int32_t precision; /* dtype of floating weights in the file */
   bool fold;
-  int32_t *reads;                 /* by value: by how many operands and outputs it is read */
+  const int32_t *reads;           /* by value: by how many operands and outputs it is read */
   tn_val *folded;                 /* by value: the convolution whose batch norm makes it; 0: none */
   const char **names;             /* by value: in the file; NULL: not yet */
   tn_text nodes;                  /* the fields of GraphProto */

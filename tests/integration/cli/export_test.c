@@ -56,11 +56,8 @@ static void export_and_return(const char *run, const char *inputs, const char *o
 
 static void imported_models_are_given_back(void **state) {
   (void)state;
-  static const char *const names[][2] = {{"convnet", "image"},
-                                         {"transformer", "ids"},
-                                         {"movement", "x"},
-                                         {"reductions", "x"},
-                                         {"products", "x"}};
+  static const char *const names[][2] = {
+      {"convnet", "image"}, {"movement", "x"}, {"reductions", "x"}, {"products", "x"}};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     char ini[64], inputs[512];
     snprintf(ini, sizeof ini, "%s.ini", names[i][0]);
@@ -150,6 +147,76 @@ static void a_file_that_is_no_model_is_refused(void **state) {
   says("parts.onnx.data");
 }
 
+/* ---- programs in C ---- */
+
+static const char lenet[] =
+    "[run]\nname = lenet-5\nmax_steps = 2\noutput = runs\n"
+    "[data]\nsource = digits\nbatch = 8\ntransforms = to_float, normalize(mean=0.13, std=0.31)\n"
+    "[model]\ninputs = image: f32[1, 28, 28]\ntargets = label: i32[]\nlayers =\n"
+    "    conv1: conv2d(6, kernel=5, padding=2)\n    relu\n    max_pool(2)\n    conv2: conv2d(16, kernel=5)\n"
+    "    relu\n    avg_pool(2)\n    flatten\n    fc1: linear(120)\n    gelu\n    ln: layer_norm\n    fc2: "
+    "linear(10)\n"
+    "    softmax\nloss = cross_entropy\n[optimizer]\ntype = sgd\nlr = 0.1\n";
+
+static const char main_program[] =
+    "#include <stdio.h>\n#include <stdlib.h>\n#include \"lenet_5.h\"\n"
+    "static char weights[lenet_5_weight_bytes], arena[lenet_5_arena_bytes];\n"
+    "static float image[2 * 28 * 28], output[20];\n"
+    "int main(void) {\n"
+    "  FILE *file = fopen(\"program/lenet_5.weights\", \"rb\");\n"
+    "  if (file == NULL || fread(weights, 1, sizeof weights, file) != sizeof weights) return 1;\n"
+    "  for (int i = 0; i < 2 * 28 * 28; i++) image[i] = (float)(i % 13) / 13;\n"
+    "  lenet_5_run(weights, arena, image, output);\n"
+    "  for (int i = 0; i < 20; i++) printf(\"%.9g\\n\", (double)output[i]);\n"
+    "  return fclose(file);\n}\n";
+
+static void check_numbers(const char *text, const float *expected, int n) {
+  for (int i = 0; i < n; i++) {
+    char *end;
+    double number = strtod(text, &end);
+    if (end == text || !(fabs(number - (double)expected[i]) <= 1e-5))
+      fail_msg("number %d is %g, expected %g", i, number, (double)expected[i]);
+    text = end;
+  }
+}
+
+static void a_program_in_c_gives_the_same(void **state) {
+  (void)state;
+  size_t n;
+  static float image[2 * 28 * 28];
+  for (int i = 0; i < 2 * 28 * 28; i++) image[i] = (float)(i % 13) / 13;
+  write_npy("image.npy", 2, "1, 28, 28", image, 2 * 28 * 28);
+  file_write("lenet.ini", lenet);
+  file_write("main.c", main_program);
+  program_json(0, "train lenet.ini");
+  const json_t *result = program_json(0, "export runs/lenet-5 --c --batch 2 --output program");
+  assert_string_equal(program_text(result, "name"), "lenet_5");
+  predict("runs/lenet-5", "--input image.npy", "run.npy");
+  assert_int_equal(
+      system("cc -std=c11 -Wall -Wextra -Werror -O2 -Iprogram main.c program/lenet_5.c -lm -o net"), 0);
+  assert_int_equal(system("./net > numbers"), 0);
+  check_numbers(file_read("numbers", &n), read_npy("run.npy", "2, 10", 20), 20);
+}
+
+static void a_program_in_c_is_refused(void **state) {
+  (void)state;
+  file_write("lacks.ini", "[run]\nname = lacks\n[model]\ninputs = x: f32[4]\nlayers =\n"
+                          "    a = cumsum(lgamma(abs(x) + 1)) + lgamma(abs(x) + 2)\n");
+  program_json(69, "export lacks.ini --c --output program");
+  says("3 ops cannot be written as C, and nothing is written:");
+  says("2 x lgamma");
+  says("1 x cumulative");
+  assert_false(file_exists("program"));
+  program_json(2, "export lacks.ini --c");
+  says("expected a folder for them: --output FOLDER");
+  program_json(2, "export lacks.ini -o x.onnx --batch 2");
+  says("the batch of a file of ONNX has any size");
+  file_write("plain.ini", "[run]\nname = plain\n[model]\ninputs = x: f32[4]\nlayers =\n    a = abs(x)\n");
+  program_json(0, "export plain.ini --c --output program");
+  program_json(65, "export plain.ini --c --output program");
+  says("plain.h: exists, and is not overwritten");
+}
+
 static void preprocessing_becomes_nodes(void **state) {
   (void)state;
   unsigned char pixels[28 * 28];
@@ -225,6 +292,8 @@ int main(void) {
                                       program_close),
       cmocka_unit_test_setup_teardown(an_exported_file_is_used_as_it_is, program_open, program_close),
       cmocka_unit_test_setup_teardown(a_file_that_is_no_model_is_refused, program_open, program_close),
+      cmocka_unit_test_setup_teardown(a_program_in_c_gives_the_same, program_open, program_close),
+      cmocka_unit_test_setup_teardown(a_program_in_c_is_refused, program_open, program_close),
       cmocka_unit_test_setup_teardown(preprocessing_becomes_nodes, program_open, program_close),
       cmocka_unit_test_setup_teardown(what_has_no_operator_is_told_whole, program_open, program_close),
       cmocka_unit_test_setup_teardown(an_opset_that_lacks_an_op_is_told, program_open, program_close),

@@ -191,6 +191,9 @@ static void call_runs(void) {
   REFUSES(NULL, tn_run_export_onnx(NULL, "x.onnx", NULL, &text));
   REFUSES(h.run, tn_run_export_onnx(h.run, NULL, NULL, &text));
   REFUSES(h.run, tn_run_export_onnx(h.run, "x.onnx", NULL, NULL));
+  REFUSES(NULL, tn_run_export_c(NULL, "x", NULL, &text));
+  REFUSES(h.run, tn_run_export_c(h.run, NULL, NULL, &text));
+  REFUSES(h.run, tn_run_export_c(h.run, "x", NULL, NULL));
   REFUSES(NULL, tn_run_plan(NULL, NULL, &text, NULL));
   REFUSES(h.run, tn_run_plan(h.run, NULL, NULL, NULL));
   REFUSES(NULL, tn_run_summary(NULL, &text));
