@@ -49,7 +49,7 @@ measure() {
   rm -f "$scratch"/*.ms
   for _ in $(seq "$rounds"); do
     "$tenon" bench "$scratch/$1.ini" --mode "$2" --batch "$3" --steps "$steps" --rounds 1 --threads "$threads" --json \
-      --quiet --set data.source=random 2>"$scratch/error" | sed -n 's/.*"step_ms": *{[^}]*"median": *\([0-9.]*\).*/\1/p' >>"$scratch/tenon.ms"
+      --quiet --set data.source=random 2>"$scratch/error" | sed -n 's/.*"ms": \[[^,]*, \([0-9.]*\),.*/\1/p' >>"$scratch/tenon.ms"
     for peer in $peers; do
       case $2,$peer in train,onnxruntime | train,openvino) continue ;; esac
       "$python" "$here/zoo_peer.py" "$1" --mode "$2" --batch "$3" --variant "$peer" --threads "$threads" --steps "$steps" 2>"$scratch/error" |
