@@ -8,25 +8,12 @@
 
 /* ---- uses ---- */
 
-static tn_status import_count(onnx_import *m, const char *name, int64_t user) {
-  if (name[0] == '\0') return TN_OK;
-  if (onnx_find(m, name) == NULL) TN_TRY(onnx_add_value(m, &(onnx_value){.name = name, .lost = true}));
-  onnx_value *value = onnx_find(m, name);
-  value->uses++;
-  value->user = user;
-  return TN_OK;
-}
-
 static tn_status import_count_uses(onnx_import *m) {
-  const tn_onnx_file *f = m->file;
-  TN_TRY(tn_vec_reserve(m->env, &m->done, (size_t)f->n_nodes + 1));
-  for (int64_t i = 0; i < f->n_nodes; i++) {
-    TN_TRY(tn_vec_push(m->env, &m->done, false));
-    for (int32_t k = 0; k < f->nodes[i].n_in; k++) TN_TRY(import_count(m, f->nodes[i].in[k], i));
-  }
+  const tn_onnx_graph *f = &m->file->graph;
+  for (int64_t i = 0; i < f->n_nodes; i++) TN_TRY(onnx_add_node(m, &f->nodes[i]));
   for (int64_t i = 0; i < f->n_outputs; i++) {
-    TN_TRY(import_count(m, f->outputs[i].name, -1));
-    onnx_find(m, f->outputs[i].name)->is_output = true;
+    TN_TRY(onnx_count(m, f->outputs[i].name, -1));
+    if (f->outputs[i].name[0] != '\0') onnx_find(m, f->outputs[i].name)->is_output = true;
   }
   return TN_OK;
 }
@@ -79,11 +66,11 @@ static void import_keep_zero(const onnx_use *n) {
 static tn_status import_node(const onnx_use *n) {
   bool folded = false;
   if (strcmp(n->node->op, "Constant") == 0) return import_constant(n);
-  const onnx_row *row = onnx_row_of(n->node->op);
-  TN_TRY(onnx_fold(n, &folded));
+  const onnx_row *row = onnx_row_of(n->m, n->node);
+  if (n->node->domain[0] == '\0') TN_TRY(onnx_fold(n, &folded));
   if (folded) return TN_OK;
   if (row == NULL) return ONNX_REFUSE(n, "Tenon has no counterpart");
-  for (int32_t i = 0; i < (row->operands > 0 ? row->operands : 1); i++)
+  for (int32_t i = 0; i < (row->operands > 0 ? row->operands : 1) && !row->optional; i++)
     if (onnx_operand(n, i) == NULL) return ONNX_REFUSE(n, "operand %d is absent", i);
   TN_TRY(onnx_row_apply(row, n));
   import_keep_zero(n);
@@ -104,12 +91,12 @@ static const char *import_op_name(onnx_import *m, const tn_onnx_node *node) {
 }
 
 static tn_status import_step(onnx_import *m, int64_t i) {
-  const onnx_use n = {m, &m->file->nodes[i], i};
+  const onnx_use n = {m, m->nodes.v[i], i};
   const char *op = import_op_name(m, n.node);
   if (op == NULL) return TN_ENOMEM;
   if (n.node->n_out == 0 || m->done.v[i]) return TN_OK;
-  bool main = op == n.node->op, lost = import_is_lost(&n);
-  if (!main || (lost && onnx_row_of(op) == NULL && !onnx_folds(op))) {
+  bool main = op == n.node->op, lost = import_is_lost(&n), known = onnx_row_of(m, n.node) != NULL;
+  if (!known && (!main || (lost && !onnx_folds(op)))) {
     TN_TRY(onnx_miss(m, op, main ? "Tenon has no counterpart" : "an operator of another domain"));
     return import_lose(&n);
   }
@@ -124,12 +111,16 @@ static tn_status import_step(onnx_import *m, int64_t i) {
 }
 
 /* Constants come first: a row looks at the nodes behind its own, too. */
-static tn_status import_constants(onnx_import *m) {
-  for (int64_t i = 0; i < m->file->n_nodes; i++) {
-    const tn_onnx_node *node = &m->file->nodes[i];
+static tn_status import_steps(onnx_import *m, int64_t first, int64_t end) {
+  for (int64_t i = first; i < end; i++) {
+    const tn_onnx_node *node = m->nodes.v[i];
     if (strcmp(node->op, "Constant") != 0 || node->domain[0] != '\0') continue;
     TN_TRY(import_step(m, i));
     m->done.v[i] = true;
+  }
+  for (int64_t i = first; i < end; i++) {
+    TN_TRY(tn_check_stop(m->env));
+    TN_TRY(import_step(m, i));
   }
   return TN_OK;
 }
@@ -137,11 +128,7 @@ static tn_status import_constants(onnx_import *m) {
 static tn_status import_nodes(onnx_import *m, const tn_onnx_request *request) {
   TN_TRY(onnx_begin(m, request));
   TN_TRY(import_count_uses(m));
-  TN_TRY(import_constants(m));
-  for (int64_t i = 0; i < m->file->n_nodes; i++) {
-    TN_TRY(tn_check_stop(m->env));
-    TN_TRY(import_step(m, i));
-  }
+  TN_TRY(import_steps(m, 0, m->file->graph.n_nodes));
   TN_TRY(onnx_end(m));
   return m->missing.n == 0 ? TN_OK : onnx_tell_missing(m);
 }
@@ -158,6 +145,7 @@ static void import_free(onnx_import *m) {
   tn_vec_free(m->env, &m->weights);
   tn_vec_free(m->env, &m->missing);
   tn_vec_free(m->env, &m->done);
+  tn_vec_free(m->env, &m->nodes);
   tn_vec_free(m->env, &m->inputs);
   tn_vec_free(m->env, &m->outputs);
   tn_arena_free(&m->arena);
@@ -179,6 +167,8 @@ static tn_status import_try(tn_onnx_model *model, const tn_onnx_request *request
   import_free(m);
   *m = (onnx_import){.env = env,
                      .file = &model->file,
+                     .steps = import_steps,
+                     .express = import_node,
                      .whole = whole,
                      .arena = tn_arena_new(env),
                      .names = tn_name_index_new(env),
@@ -250,7 +240,7 @@ void tn_onnx_model_close(tn_onnx_model *model) {
 }
 
 static void import_count_made(const onnx_import *m, tn_onnx_imported *made) {
-  made->nodes = m->file->n_nodes;
+  made->nodes = m->file->graph.n_nodes;
   made->lines = (int64_t)m->lines.n;
   made->whole = m->whole;
   for (size_t i = 0; i < m->weights.n; i++) made->parameters += tn_type_count(&m->weights.v[i].tensor->type);

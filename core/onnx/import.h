@@ -74,6 +74,8 @@ typedef struct onnx_missing {
   int64_t count;
 } onnx_missing;
 
+struct onnx_use;
+
 typedef struct onnx_import {
   tn_env *env;
   tn_onnx_file *file;
@@ -85,13 +87,19 @@ typedef struct onnx_import {
   TN_VEC(onnx_weight) weights;
   TN_VEC(onnx_missing) missing;
   TN_VEC(onnx_input) inputs;
-  TN_VEC(const char *) outputs; /* names of lines */
-  TN_VEC(bool) done;            /* by node: another node's row has expressed it, too */
-  tn_name_index stems;          /* names of lines that were taken, */
-  TN_VEC(int32_t) numbers;      /* and the last number behind each */
-  const char *input;            /* the line of the first input */
-  int64_t batch;                /* of the file; 0: it is not fixed */
-  bool whole;                   /* the batch is one sample, which has all dimensions of the inputs */
+  TN_VEC(const char *) outputs;       /* names of lines */
+  TN_VEC(const tn_onnx_node *) nodes; /* of the graph, then those of bodies in the order of their running */
+  TN_VEC(bool) done;                  /* by node: another node's row has expressed it, too */
+  int32_t depth;                      /* of bodies */
+  tn_name_index stems;                /* names of lines that were taken, */
+  TN_VEC(int32_t) numbers;            /* and the last number behind each */
+  const char *input;                  /* the line of the first input */
+  int64_t batch;                      /* of the file; 0: it is not fixed */
+  bool whole;                         /* the batch is one sample, which has all dimensions of the inputs */
+  /* For rows that have other nodes in the place of theirs: express the nodes with these numbers, and one by
+   * the row of its operator. */
+  tn_status (*steps)(struct onnx_import *m, int64_t first, int64_t end);
+  tn_status (*express)(const struct onnx_use *n);
 } onnx_import;
 
 /* A parameter of a layer, and the tensor that it starts from. */
@@ -198,6 +206,11 @@ tn_status onnx_add_layer(onnx_import *m, const char *names, int32_t n_names, con
  * layer can have as a parameter. */
 bool onnx_is_weight(const onnx_use *n, int32_t i, int32_t rank);
 
+/* Counts a use of a value by a node. */
+tn_status onnx_count(onnx_import *m, const char *name, int64_t user);
+/* Adds a node behind the others, and counts the values that it uses. */
+tn_status onnx_add_node(onnx_import *m, const tn_onnx_node *node);
+
 /* Finds the node that alone uses the first result; false: there are several, or it has another operator. */
 bool onnx_next(const onnx_use *n, const char *op, onnx_use *next);
 
@@ -299,13 +312,20 @@ typedef struct onnx_row {
    * the line's. */
   const char *call;
   int32_t operands; /* that a node must have; 0: one */
+  bool optional;    /* all operands may be absent */
 } onnx_row;
 
 extern const onnx_row onnx_pointwise_rows[], onnx_shape_rows[], onnx_window_rows[], onnx_product_rows[],
     onnx_norm_rows[], onnx_reduction_rows[], onnx_index_rows[], onnx_loss_rows[], onnx_attention_rows[],
     onnx_recurrent_rows[], onnx_quantized_rows[], onnx_resize_rows[];
-/* The row of an operator of the main domain, or NULL. */
-const onnx_row *onnx_row_of(const char *op);
+extern const onnx_row onnx_flow_rows[], onnx_contrib_rows[], onnx_function_row;
+/* The row of a node's operator, or NULL. */
+const onnx_row *onnx_row_of(const onnx_import *m, const tn_onnx_node *node);
+/* The function of the file that a node calls, or NULL (values.c). */
+const tn_onnx_function *onnx_function_of(const onnx_import *m, const tn_onnx_node *node);
+/* A layer on the value of a line, as onnx_layer on an operand. */
+tn_status onnx_layer_on(const onnx_use *n, const char *line, const onnx_use *result,
+                        const onnx_layer_weight *weights, int32_t n_weights, const char *call);
 tn_status onnx_row_apply(const onnx_row *row, const onnx_use *n);
 
 /* ---- prune.c ---- */

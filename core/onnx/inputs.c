@@ -20,8 +20,8 @@ static bool input_is_free(const onnx_import *m, const tn_onnx_field *field) {
 
 bool onnx_can_be_batched(const onnx_import *m) {
   int64_t size = 0;
-  for (int64_t i = 0; i < m->file->n_inputs; i++) {
-    const tn_onnx_field *field = &m->file->inputs[i];
+  for (int64_t i = 0; i < m->file->graph.n_inputs; i++) {
+    const tn_onnx_field *field = &m->file->graph.inputs[i];
     if (!input_is_free(m, field)) continue;
     if (field->type.rank == 0 || (size > 0 && field->type.dims[0] > 0 && field->type.dims[0] != size))
       return false;
@@ -31,9 +31,9 @@ bool onnx_can_be_batched(const onnx_import *m) {
 }
 
 bool onnx_can_be_whole(const onnx_import *m) {
-  for (int64_t i = 0; i < m->file->n_inputs; i++)
-    if (input_is_free(m, &m->file->inputs[i]) &&
-        (!input_is_sized(&m->file->inputs[i], 0) || m->file->inputs[i].type.rank == TN_MAX_RANK))
+  for (int64_t i = 0; i < m->file->graph.n_inputs; i++)
+    if (input_is_free(m, &m->file->graph.inputs[i]) &&
+        (!input_is_sized(&m->file->graph.inputs[i], 0) || m->file->graph.inputs[i].type.rank == TN_MAX_RANK))
       return false;
   return true;
 }
@@ -103,8 +103,8 @@ static tn_status tensor_add(onnx_import *m, const char *name, const tn_onnx_tens
 }
 
 static const tn_onnx_field *tensor_field(const onnx_import *m, const char *name) {
-  for (int64_t i = 0; i < m->file->n_inputs; i++)
-    if (strcmp(m->file->inputs[i].name, name) == 0) return &m->file->inputs[i];
+  for (int64_t i = 0; i < m->file->graph.n_inputs; i++)
+    if (strcmp(m->file->graph.inputs[i].name, name) == 0) return &m->file->graph.inputs[i];
   return NULL;
 }
 
@@ -134,7 +134,7 @@ static tn_status tensor_given(onnx_import *m, const tn_onnx_given *given) {
 }
 
 tn_status onnx_begin(onnx_import *m, const tn_onnx_request *request) {
-  const tn_onnx_file *f = m->file;
+  const tn_onnx_graph *f = &m->file->graph;
   for (int64_t i = 0; i < f->n_initializers; i++)
     TN_TRY(tensor_add(m, f->initializers[i].name, &f->initializers[i]));
   for (int32_t i = 0; i < request->n_given; i++) TN_TRY(tensor_given(m, &request->given[i]));
@@ -167,7 +167,7 @@ static tn_status output_line(onnx_import *m, const char *name, const char **line
   const onnx_use n = {m, NULL, 0};
   const tn_type type = *tn_growing_type(m->model, *line);
   bool plain = strchr(*line, '.') == NULL && !line_is_input(m, *line);
-  if (!m->whole && (m->file->n_outputs == 1 || strcmp(*line, name) == 0) && plain) return TN_OK;
+  if (!m->whole && (m->file->graph.n_outputs == 1 || strcmp(*line, name) == 0) && plain) return TN_OK;
   int64_t dims[TN_MAX_RANK + 1] = {1};
   if (m->whole && type.rank == TN_MAX_RANK) return ONNX_REFUSE(&n, "an output of %d dimensions", TN_MAX_RANK);
   memcpy(dims + 1, type.dims, (size_t)type.rank * sizeof *dims);
@@ -195,8 +195,8 @@ static tn_status output_end(onnx_import *m, const char *name) {
 }
 
 tn_status onnx_end(onnx_import *m) {
-  for (int64_t i = 0; i < m->file->n_outputs; i++) {
-    const char *name = m->file->outputs[i].name;
+  for (int64_t i = 0; i < m->file->graph.n_outputs; i++) {
+    const char *name = m->file->graph.outputs[i].name;
     if (name[0] == '\0' || (onnx_find(m, name)->lost && m->missing.n > 0)) continue;
     tn_status status = output_end(m, name);
     if (status == TN_OK) continue;
@@ -204,5 +204,5 @@ tn_status onnx_end(onnx_import *m) {
     TN_TRY(onnx_miss(m, "output", tn_error_text(m->env)));
     tn_error_clear(m->env);
   }
-  return m->file->n_outputs > 0 ? TN_OK : onnx_miss(m, "output", "the graph has none");
+  return m->file->graph.n_outputs > 0 ? TN_OK : onnx_miss(m, "output", "the graph has none");
 }

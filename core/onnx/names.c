@@ -114,10 +114,21 @@ static const char *path_of_tensor(const onnx_use *n, const onnx_layer_weight *w)
   return path != NULL ? onnx_tidy(n->m, path) : NULL;
 }
 
+/* Whether neither the path nor that of a parameter is the name of a line. */
+static bool path_is_free(const onnx_use *n, const char *path, const onnx_layer_weight *weights,
+                         int32_t count) {
+  bool taken = tn_growing_type(n->m->model, path) != NULL;
+  for (int32_t i = 0; i < count && !taken; i++) {
+    const char *own = tn_arena_printf(&n->m->arena, "%s.%s", path, weights[i].name);
+    taken = own == NULL || tn_growing_type(n->m->model, own) != NULL;
+  }
+  return !taken;
+}
+
 const char *onnx_path(const onnx_use *n, const onnx_layer_weight *weights, int32_t n_weights) {
   for (int32_t i = 0; i < n_weights; i++) {
     const char *path = path_of_tensor(n, &weights[i]);
-    if (path != NULL && tn_growing_type(n->m->model, path) == NULL) return path;
+    if (path != NULL && path_is_free(n, path, weights, n_weights)) return path;
   }
   return onnx_name(n);
 }

@@ -137,6 +137,8 @@ static tn_status onnx_read_tensor(tn_onnx_file *f, tn_proto message, tn_onnx_ten
 
 /* ---- nodes ---- */
 
+static tn_status onnx_read_graph(tn_onnx_file *f, tn_proto message, tn_onnx_graph *g);
+
 typedef struct onnx_numbers {
   tn_onnx_file *file;
   tn_onnx_attribute *attribute;
@@ -168,6 +170,13 @@ static tn_status onnx_attribute_tensor(tn_onnx_file *f, const tn_proto_field *fi
   return a->tensor != NULL ? onnx_read_tensor(f, field->bytes, a->tensor) : TN_ENOMEM;
 }
 
+static tn_status onnx_attribute_graph(tn_onnx_file *f, const tn_proto_field *field, tn_onnx_attribute *a) {
+  a->graph = tn_arena_alloc(&f->arena, sizeof *a->graph);
+  if (a->graph == NULL) return TN_ENOMEM;
+  *a->graph = (tn_onnx_graph){.nodes = NULL};
+  return onnx_read_graph(f, field->bytes, a->graph);
+}
+
 /* A list of texts, with commas between. */
 static tn_status onnx_join_text(tn_onnx_file *f, const tn_proto_field *field, tn_onnx_attribute *a) {
   const char *part = onnx_text(f, &field->bytes);
@@ -186,10 +195,12 @@ static tn_status onnx_read_attribute(tn_onnx_file *f, tn_proto message, tn_onnx_
     case 3: a->whole = (int64_t)field.value; break;
     case 4: TN_TRY(onnx_take_text(f, &field, &a->text)); break;
     case 5: TN_TRY(onnx_attribute_tensor(f, &field, a)); break;
+    case 6: TN_TRY(onnx_attribute_graph(f, &field, a)); break;
     case 7: tn_proto_numbers(&field, TN_PROTO_32, onnx_take_float, &numbers); break;
     case 8: tn_proto_numbers(&field, TN_PROTO_VARINT, onnx_take_whole, &numbers); break;
     case 9: TN_TRY(onnx_join_text(f, &field, a)); break;
     case 20: a->type = (int32_t)field.value; break;
+    case 21: TN_TRY(onnx_take_text(f, &field, &a->reference)); break;
     default: break;
     }
   if (numbers.failed) return TN_ENOMEM;
@@ -222,6 +233,7 @@ static tn_status onnx_read_node(tn_onnx_file *f, tn_proto message, tn_onnx_node 
     case 7: TN_TRY(onnx_take_text(f, &field, &node->domain)); break;
     default: break;
     }
+  if (strcmp(node->domain, "ai.onnx") == 0) node->domain = ""; /* the main domain has both names */
   return message.bad ? onnx_damaged(f, "a node") : TN_OK;
 }
 
@@ -277,20 +289,24 @@ static tn_status onnx_read_field(tn_onnx_file *f, tn_proto message, tn_onnx_fiel
 
 #define ONNX_ADD(list, count, read)                                                                          \
   do {                                                                                                       \
-    void *grown = tn_arena_grow(&f->arena, f->list, (size_t)f->count, sizeof *f->list);                      \
+    void *grown = tn_arena_grow(&f->arena, g->list, (size_t)g->count, sizeof *g->list);                      \
     if (grown == NULL) return TN_ENOMEM;                                                                     \
-    f->list = grown;                                                                                         \
-    TN_TRY(read(f, field.bytes, &f->list[f->count]));                                                        \
-    f->count++;                                                                                              \
+    g->list = grown;                                                                                         \
+    TN_TRY(read(f, field.bytes, &g->list[g->count]));                                                        \
+    g->count++;                                                                                              \
   } while (0)
 
-static tn_status onnx_read_graph(tn_onnx_file *f, tn_proto message) {
+static tn_status onnx_count_node(tn_onnx_file *f) {
+  if (++f->all_nodes <= TN_ONNX_MOST_NODES) return TN_OK;
+  return tn_failf(f->env, TN_EINVAL, "%s: has more than %d nodes, expected at most so many", f->path,
+                  TN_ONNX_MOST_NODES);
+}
+
+static tn_status onnx_graph_fields(tn_onnx_file *f, tn_proto message, tn_onnx_graph *g) {
   tn_proto_field field;
   while (tn_proto_next(&message, &field)) switch (field.number) {
     case 1:
-      if (f->n_nodes == TN_ONNX_MOST_NODES)
-        return tn_failf(f->env, TN_EINVAL, "%s: has more than %d nodes, expected at most so many", f->path,
-                        TN_ONNX_MOST_NODES);
+      TN_TRY(onnx_count_node(f));
       ONNX_ADD(nodes, n_nodes, onnx_read_node);
       break;
     case 5: ONNX_ADD(initializers, n_initializers, onnx_read_tensor); break;
@@ -299,6 +315,43 @@ static tn_status onnx_read_graph(tn_onnx_file *f, tn_proto message) {
     default: break;
     }
   return message.bad ? onnx_damaged(f, "the graph") : TN_OK;
+}
+
+static tn_status onnx_read_graph(tn_onnx_file *f, tn_proto message, tn_onnx_graph *g) {
+  if (f->depth == TN_ONNX_MOST_DEPTH)
+    return tn_failf(f->env, TN_EINVAL, "%s: has graphs in graphs, more than %d deep", f->path,
+                    TN_ONNX_MOST_DEPTH);
+  f->depth++;
+  tn_status status = onnx_graph_fields(f, message, g);
+  f->depth--;
+  return status;
+}
+
+/* ---- functions ---- */
+
+static tn_status onnx_read_function(tn_onnx_file *f, tn_proto message, tn_onnx_function *to) {
+  *to = (tn_onnx_function){.name = "", .domain = ""};
+  tn_onnx_graph *g = &to->body;
+  tn_proto_field field;
+  while (tn_proto_next(&message, &field)) switch (field.number) {
+    case 1: TN_TRY(onnx_take_text(f, &field, &to->name)); break;
+    case 4: TN_TRY(onnx_add_text(f, &field, &to->in, &to->n_in)); break;
+    case 5: TN_TRY(onnx_add_text(f, &field, &to->out, &to->n_out)); break;
+    case 7:
+      TN_TRY(onnx_count_node(f));
+      ONNX_ADD(nodes, n_nodes, onnx_read_node);
+      break;
+    case 10: TN_TRY(onnx_take_text(f, &field, &to->domain)); break;
+    default: break;
+    }
+  return message.bad ? onnx_damaged(f, "a function") : TN_OK;
+}
+
+static tn_status onnx_add_function(tn_onnx_file *f, const tn_proto_field *field) {
+  tn_onnx_function *v = tn_arena_grow(&f->arena, f->functions, (size_t)f->n_functions, sizeof *v);
+  if (v == NULL) return TN_ENOMEM;
+  f->functions = v;
+  return onnx_read_function(f, field->bytes, &v[f->n_functions++]);
 }
 
 static tn_status onnx_read_opset(tn_onnx_file *f, tn_proto message) {
@@ -342,10 +395,11 @@ static tn_status onnx_read_model(tn_onnx_file *f) {
     case 2: TN_TRY(onnx_take_text(f, &field, &f->producer)); break;
     case 7:
       has_graph = true;
-      TN_TRY(onnx_read_graph(f, field.bytes));
+      TN_TRY(onnx_read_graph(f, field.bytes, &f->graph));
       break;
     case 8: TN_TRY(onnx_read_opset(f, field.bytes)); break;
     case 14: TN_TRY(onnx_read_entry(f, field.bytes)); break;
+    case 25: TN_TRY(onnx_add_function(f, &field)); break;
     default: break;
     }
   if (message.bad || !has_graph) return onnx_damaged(f, "the file");

@@ -32,7 +32,7 @@ enum {
   TN_ONNX_UINT2 = 25,
   TN_ONNX_INT2 = 26
 };
-enum { TN_ONNX_MOST_NODES = 100000 };
+enum { TN_ONNX_MOST_NODES = 100000, TN_ONNX_MOST_DEPTH = 16 };
 
 typedef struct tn_onnx_file tn_onnx_file;
 typedef struct tn_onnx_tensor tn_onnx_tensor;
@@ -49,6 +49,8 @@ struct tn_onnx_tensor {
   const void *how;
 };
 
+typedef struct tn_onnx_graph tn_onnx_graph;
+
 typedef struct tn_onnx_attribute {
   const char *name;
   int32_t type; /* AttributeProto.AttributeType */
@@ -59,6 +61,8 @@ typedef struct tn_onnx_attribute {
   double *numbers;
   int32_t n_wholes, n_numbers;
   tn_onnx_tensor *tensor;
+  tn_onnx_graph *graph;  /* the body of a loop, or a branch */
+  const char *reference; /* in the body of a function: the attribute of the call whose value it has */
 } tn_onnx_attribute;
 
 typedef struct tn_onnx_node {
@@ -81,6 +85,21 @@ typedef struct tn_onnx_entry {
   const char *key, *value;
 } tn_onnx_entry;
 
+struct tn_onnx_graph {
+  tn_onnx_node *nodes;
+  tn_onnx_tensor *initializers;
+  tn_onnx_field *inputs, *outputs;
+  int64_t n_nodes, n_initializers, n_inputs, n_outputs;
+};
+
+/* A function that nodes call by its name as their operator. */
+typedef struct tn_onnx_function {
+  const char *name, *domain;
+  const char **in, **out;
+  int32_t n_in, n_out;
+  tn_onnx_graph body; /* the nodes alone */
+} tn_onnx_function;
+
 struct tn_onnx_file {
   tn_env *env;
   tn_arena arena;
@@ -88,13 +107,14 @@ struct tn_onnx_file {
   const uint8_t *bytes;
   size_t count;
   const char *producer;
-  int64_t opset; /* of the main domain */
-  tn_onnx_node *nodes;
-  tn_onnx_tensor *initializers;
-  tn_onnx_field *inputs, *outputs;
-  tn_onnx_entry *entries;
+  int64_t opset;     /* of the main domain */
+  int64_t all_nodes; /* with those of bodies and branches */
+  int32_t depth;     /* of the graph that is being read */
+  tn_onnx_graph graph;
+  tn_onnx_function *functions;
+  int64_t n_functions;
+  tn_onnx_entry *entries; /* metadata_props */
   int64_t n_entries;
-  int64_t n_nodes, n_initializers, n_inputs, n_outputs;
 };
 
 /* TN_EIO: the file cannot be read; TN_EINVAL: it is no model of ONNX, or damaged. The caller closes it, after

@@ -12,7 +12,11 @@
 static const char *value_parameter(const onnx_use *n, const char *called, const tn_onnx_tensor *t,
                                    bool trained) {
   onnx_import *m = n->m;
-  const char *name = onnx_unused(m, onnx_tidy(m, called));
+  const char *name = onnx_tidy(m, called);
+  for (size_t i = 0; i < m->weights.n && name != NULL; i++)
+    if (strcmp(m->weights.v[i].path, name) == 0)
+      name = onnx_print(n, "%s_copy", name); /* a layer has it, too */
+  if (name != NULL) name = onnx_unused(m, name);
   const char *call = onnx_print(n, "%s(%s)", trained ? "param" : "buffer",
                                 onnx_list_text(n, t->type.dims, t->type.rank, false));
   bool added = name != NULL && onnx_add_layer(m, name, 1, NULL, 0, call) == TN_OK &&
@@ -162,7 +166,8 @@ static bool value_is_number(const onnx_use *n, int32_t i, double *number) {
   const onnx_value *value = onnx_operand(n, i);
   bool covered = false;
   for (int32_t k = 0; k < n->node->n_in; k++) covered = covered || value_covers(n, k, i);
-  if (value->line != NULL || tn_type_count(&value->type) != 1 || !covered) return false;
+  if (value->line != NULL || tn_type_count(&value->type) != 1 || !covered || value->type.dtype == TN_BOOL)
+    return false;
   const double *known = onnx_peek(n, i, &count);
   *number = known != NULL ? known[0] : 0;
   return known != NULL && !isnan(known[0]);
@@ -199,14 +204,19 @@ tn_status onnx_emit(const onnx_use *n, const char *const *operands, int32_t coun
   return onnx_emit_texts(n, all, n->node->n_in, kept);
 }
 
-tn_status onnx_layer(const onnx_use *n, int32_t input, const onnx_use *result,
-                     const onnx_layer_weight *weights, int32_t n_weights, const char *call) {
+tn_status onnx_layer_on(const onnx_use *n, const char *text, const onnx_use *result,
+                        const onnx_layer_weight *weights, int32_t n_weights, const char *call) {
   onnx_import *m = n->m;
-  const char *path = onnx_path(n, weights, n_weights), *text = onnx_text_of(n, input, false);
+  const char *path = onnx_path(n, weights, n_weights);
   if (path == NULL || text == NULL) return onnx_failed(n);
   TN_TRY(onnx_add_layer(m, path, 1, &text, 1, call));
   for (int32_t i = 0; i < n_weights; i++)
     TN_TRY(onnx_add_weight(m, tn_arena_printf(&m->arena, "%s.%s", path, weights[i].name),
                            onnx_weight_tensor(m, &weights[i])));
   return onnx_bind(result, 0, path);
+}
+
+tn_status onnx_layer(const onnx_use *n, int32_t input, const onnx_use *result,
+                     const onnx_layer_weight *weights, int32_t n_weights, const char *call) {
+  return onnx_layer_on(n, onnx_text_of(n, input, false), result, weights, n_weights, call);
 }

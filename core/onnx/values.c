@@ -61,8 +61,8 @@ const double *onnx_peek(const onnx_use *n, int32_t i, int64_t *count) {
 }
 
 static bool value_is_input(const onnx_use *n, int32_t i) {
-  for (int64_t k = 0; k < n->m->file->n_inputs; k++)
-    if (strcmp(n->m->file->inputs[k].name, n->node->in[i]) == 0) return true;
+  for (int64_t k = 0; k < n->m->file->graph.n_inputs; k++)
+    if (strcmp(n->m->file->graph.inputs[k].name, n->node->in[i]) == 0) return true;
   return false;
 }
 
@@ -79,7 +79,7 @@ const double *onnx_known(const onnx_use *n, int32_t i, int64_t *count) {
 
 bool onnx_is_weight(const onnx_use *n, int32_t i, int32_t rank) {
   const onnx_value *value = onnx_operand(n, i);
-  return value != NULL && value->tensor != NULL && value->line == NULL && value->type.dtype == TN_F32 &&
+  return value != NULL && value->tensor != NULL && value->type.dtype == TN_F32 &&
          (rank < 0 || value->type.rank == rank);
 }
 
@@ -124,9 +124,53 @@ tn_status onnx_pass(const onnx_use *n, int32_t i) {
 
 bool onnx_next(const onnx_use *n, const char *op, onnx_use *next) {
   const onnx_value *value = onnx_find(n->m, n->node->out[0]);
-  if (value == NULL || value->uses != 1 || value->is_output) return false;
-  *next = (onnx_use){n->m, &n->m->file->nodes[value->user], value->user};
+  if (value == NULL || value->uses != 1 || value->is_output || value->user < 0) return false;
+  *next = (onnx_use){n->m, n->m->nodes.v[value->user], value->user};
   return strcmp(next->node->op, op) == 0;
+}
+
+const tn_onnx_function *onnx_function_of(const onnx_import *m, const tn_onnx_node *node) {
+  for (int64_t i = 0; i < m->file->n_functions; i++)
+    if (strcmp(m->file->functions[i].name, node->op) == 0 &&
+        strcmp(m->file->functions[i].domain, node->domain) == 0)
+      return &m->file->functions[i];
+  return NULL;
+}
+
+/* ---- uses ---- */
+
+tn_status onnx_count(onnx_import *m, const char *name, int64_t user) {
+  if (name[0] == '\0') return TN_OK;
+  if (onnx_find(m, name) == NULL) TN_TRY(onnx_add_value(m, &(onnx_value){.name = name, .lost = true}));
+  onnx_value *value = onnx_find(m, name);
+  value->uses++;
+  value->user = user;
+  return TN_OK;
+}
+
+/* Bodies and branches use values of the graph around them: the node is their user. */
+static tn_status value_count_body(onnx_import *m, const tn_onnx_graph *g, int64_t user) {
+  for (int64_t i = 0; i < g->n_nodes; i++) {
+    const tn_onnx_node *node = &g->nodes[i];
+    for (int32_t k = 0; k < node->n_in; k++) TN_TRY(onnx_count(m, node->in[k], user));
+    for (int32_t k = 0; k < node->n_attributes; k++)
+      if (node->attributes[k].graph != NULL) TN_TRY(value_count_body(m, node->attributes[k].graph, user));
+  }
+  for (int64_t i = 0; i < g->n_outputs; i++) TN_TRY(onnx_count(m, g->outputs[i].name, user));
+  return TN_OK;
+}
+
+tn_status onnx_add_node(onnx_import *m, const tn_onnx_node *node) {
+  int64_t number = (int64_t)m->nodes.n;
+  const onnx_use n = {m, node, number};
+  if (number >= TN_ONNX_MOST_NODES)
+    return ONNX_REFUSE(&n, "more than %d nodes with those of loops", TN_ONNX_MOST_NODES);
+  TN_TRY(tn_vec_push(m->env, &m->nodes, node));
+  TN_TRY(tn_vec_push(m->env, &m->done, false));
+  for (int32_t k = 0; k < node->n_in; k++) TN_TRY(onnx_count(m, node->in[k], number));
+  for (int32_t k = 0; k < node->n_attributes; k++)
+    if (node->attributes[k].graph != NULL) TN_TRY(value_count_body(m, node->attributes[k].graph, number));
+  return TN_OK;
 }
 
 /* ---- attributes ---- */

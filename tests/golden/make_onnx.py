@@ -1,6 +1,6 @@
 """Models of ONNX with inputs and results, for tests/integration/cli/import_test.c: make_onnx.py FOLDER [PART...]. Networks come from both
 exporters of PyTorch (2.15, with onnxscript), single operators from the helper of onnx, and their results from PyTorch and
-from the reference evaluator of onnx (1.23)."""
+from the reference evaluator of onnx (1.23); those of bodies and of com.microsoft from onnxruntime (1.32)."""
 import logging
 import sys
 import warnings
@@ -317,7 +317,69 @@ def whole():
     np.save(folder / "whole.dims.npy", dims)
 
 
-PARTS = (networks, operators, weights, refused, recurrent, quantized, whole)
+def flow():
+    """A branch that is known, one that is chosen, a loop of three turns, a scan, and a function of the file."""
+    import onnxruntime
+    info, node, rng = helper.make_tensor_value_info, helper.make_node, np.random.default_rng(8)
+    constant = lambda name, value: numpy_helper.from_array(np.asarray(value), name)
+    branch = lambda op: helper.make_graph([node(op, ["x"], [op + "_y"])], op, [], [info(op + "_y", TensorProto.FLOAT, ["n", 4])])
+    turn = helper.make_graph([node("Cast", ["turn"], ["number"], to=TensorProto.FLOAT), node("Mul", ["state", "half"], ["less"]),
+                              node("Add", ["less", "number"], ["next"]), node("Identity", ["go"], ["goes"]), node("Neg", ["next"], ["seen"])], "turn",
+                             [info("turn", TensorProto.INT64, []), info("go", TensorProto.BOOL, []), info("state", TensorProto.FLOAT, ["n", 4])],
+                             [info("goes", TensorProto.BOOL, []), info("next", TensorProto.FLOAT, ["n", 4]), info("seen", TensorProto.FLOAT, ["n", 4])])
+    step = helper.make_graph([node("Add", ["sum", "part"], ["more"]), node("Identity", ["more"], ["each"])], "step",
+                             [info("sum", TensorProto.FLOAT, ["n"]), info("part", TensorProto.FLOAT, ["n"])],
+                             [info("more", TensorProto.FLOAT, ["n"]), info("each", TensorProto.FLOAT, ["n"])])
+    function = helper.make_function("acme", "Twice", ["a"], ["b"], [node("Add", ["a", "a"], ["c"]), node("LeakyRelu", ["c"], ["b"])],
+                                    [helper.make_opsetid("", 20)])
+    alpha = helper.make_attribute_ref("alpha", onnx.AttributeProto.FLOAT)
+    alpha.ref_attr_name = "slope"
+    function.node[1].attribute.append(alpha)
+    function.attribute.append("slope")
+    nodes = [node("If", ["yes"], ["chosen"], then_branch=branch("Abs"), else_branch=branch("Neg")),
+             node("ReduceMax", ["x"], ["most"], keepdims=0), node("Greater", ["most", "far"], ["large"]),
+             node("If", ["large"], ["either"], then_branch=branch("Exp"), else_branch=branch("Sin")),
+             node("Loop", ["three", "yes", "either"], ["last", "turns"], body=turn),
+             node("Transpose", ["turns"], ["beside"], perm=[1, 0, 2]), node("Flatten", ["beside"], ["flat"]),
+             node("ReduceSum", ["x", "one"], ["start"], keepdims=0),
+             node("Transpose", ["chosen"], ["steps"]), node("Scan", ["start", "steps"], ["total", "columns"], body=step, num_scan_inputs=1),
+             node("Transpose", ["columns"], ["sums"]),
+             node("Twice", ["last"], ["twice"], domain="acme", slope=0.3),
+             node("Concat", ["flat", "sums", "twice"], ["y"], axis=1)]
+    graph = helper.make_graph(nodes, "flow", [info("x", TensorProto.FLOAT, ["n", 4])], [info("y", TensorProto.FLOAT, ["n", 20])],
+                              [constant("yes", True), constant("three", 3), constant("half", np.float32(0.5)), constant("far", np.float32(9)),
+                               constant("one", np.array([1]))])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20), helper.make_opsetid("acme", 1)], functions=[function], ir_version=10)
+    x = rng.standard_normal((3, 4)).astype(np.float32)
+    onnx.save(model, folder / "flow.onnx")
+    save("flow", x, onnxruntime.InferenceSession(folder / "flow.onnx").run(None, {"x": x})[0])
+
+
+def fused():
+    """Operators that onnxruntime's optimizer writes, with its results."""
+    import onnxruntime
+    rng, g = np.random.default_rng(9), Ops()
+    f = lambda *dims: g.tensor(rng.standard_normal(dims).astype(np.float32))
+    own = lambda op, inputs, outputs=1, **a: g.node(op, inputs, outputs, domain="com.microsoft", **a)
+    scale, shift = f(16), f(16)
+    for y in (own("BiasGelu", ["x", shift]), own("FastGelu", ["x"]), own("QuickGelu", ["x"], alpha=1.5),
+              own("SkipLayerNormalization", ["x", "x", scale, shift, shift], epsilon=1e-5),
+              own("SkipSimplifiedLayerNormalization", ["x", "x", scale], epsilon=1e-5),
+              own("FusedMatMul", ["x", "x"], transB=1, alpha=0.25),
+              own("Attention", ["x", f(16, 48), f(48)], num_heads=4, unidirectional=1),
+              own("MultiHeadAttention", ["x", "x", "x", f(48)], num_heads=2),
+              own("MatMulNBits", ["x", g.tensor(rng.integers(0, 256, (5, 1, 8)).astype(np.uint8)), f(5)], K=16, N=5, bits=4, block_size=16)):
+        g.give(y)
+    picture = g.node("Reshape", ["x", g.tensor(np.array([-1, 1, 6, 16]))])
+    g.give(own("FusedConv", [picture, f(2, 1, 3, 3), f(2)], activation="LeakyRelu", activation_params=[0.2], pads=[1, 1, 1, 1]))
+    model = g.model(TensorProto.FLOAT, [6, 16])
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    onnx.save(model, folder / "fused.onnx")
+    x = rng.standard_normal((3, 6, 16)).astype(np.float32)
+    save("fused", x, onnxruntime.InferenceSession(folder / "fused.onnx").run(None, {"x": x})[0])
+
+
+PARTS = (networks, operators, weights, refused, recurrent, quantized, whole, flow, fused)
 for part in PARTS:
     if not sys.argv[2:] or part.__name__ in sys.argv[2:]:
         part()

@@ -134,3 +134,10 @@ class Session:
         if status != NONFINITE:
             self.library.check(status, self.session)
         return [array for _, array in outputs]
+
+    def train(self):
+        """The loss of one step of the optimizer on the bound inputs."""
+        self.library.check(self.library.c.tn_session_train(self.session, ctypes.c_int64(0)), self.session)
+        value = ctypes.c_double()
+        self.library.check(self.library.c.tn_session_metric(self.session, b"loss", ctypes.byref(value)), self.session)
+        return value.value

@@ -117,9 +117,10 @@ static tn_status flat_positions(const onnx_use *n, const tn_type *x, int32_t fir
   if (index == NULL) return onnx_failed(n);
   for (int32_t i = k - 1; i >= 0; i--) {
     int64_t size = x->dims[first + i];
-    if (onnx_is_batch(n->m, size)) return ONNX_REFUSE(n, "indices of samples");
-    sum = onnx_print(n, "%s[..., %d] %% %lld * %lld%s%s", index, i, (long long)size, (long long)stride,
-                     sum[0] != '\0' ? " + " : "", sum);
+    const char *part = onnx_print(n, "%s[..., %d]", index, i);
+    if (!onnx_is_batch(n->m, size)) part = onnx_print(n, "%s %% %lld", part, (long long)size);
+    if (stride != 1) part = onnx_print(n, "%s * %lld", part, (long long)stride);
+    sum = onnx_print(n, "%s%s%s", part, sum[0] != '\0' ? " + " : "", sum);
     stride *= size;
   }
   f->places = stride;
@@ -293,6 +294,17 @@ static tn_status row_known(const onnx_use *n) {
   return ONNX_REFUSE(n, "more than %d known numbers", ONNX_MOST_KNOWN);
 }
 
+/* Numbers of the samples; other ranges are known. */
+static tn_status row_range(const onnx_use *n) {
+  int64_t count;
+  const double *start = onnx_known(n, 0, &count), *stop = onnx_known(n, 1, &count),
+               *by = onnx_known(n, 2, &count);
+  if (start == NULL || stop == NULL || by == NULL) return onnx_failed(n);
+  if (start[0] != 0 || by[0] != 1 || n->m->whole || stop[0] != ONNX_BATCH) return row_known(n);
+  return onnx_compute(n, "iota([%s], dtype=%s)", onnx_size_text(n, ONNX_BATCH),
+                      tn_dtype_name(onnx_type(n, 1)->dtype));
+}
+
 const onnx_row onnx_index_rows[] = {
     {"Gather", row_gather, NULL, 2},
     {"GatherElements", row_gather_elements, NULL, 2},
@@ -306,7 +318,7 @@ const onnx_row onnx_index_rows[] = {
     {"OneHot", row_one_hot, NULL, 3},
     {"Hardmax", row_hardmax, NULL},
     {"EyeLike", row_eye, NULL},
-    {"Range", row_known, NULL, 3},
+    {"Range", row_range, NULL, 3},
     {"HannWindow", row_known, NULL},
     {"HammingWindow", row_known, NULL},
     {"BlackmanWindow", row_known, NULL},

@@ -148,6 +148,7 @@ const onnx_row onnx_norm_rows[] = {
     {"InstanceNormalization", row_instance_norm, NULL, 3},
     {"GroupNormalization", row_group_norm, NULL, 3},
     {"RMSNormalization", row_rms_norm, NULL, 2},
+    {"SimplifiedLayerNormalization", row_rms_norm, NULL, 2},
     {"MeanVarianceNormalization", row_mean_variance, NULL},
     {"LpNormalization", row_lp_norm, NULL},
     {"LRN", row_response_norm, NULL},

@@ -4,15 +4,26 @@
 
 #include "core/onnx/import.h"
 
-const onnx_row *onnx_row_of(const char *op) {
-  const onnx_row *const families[] = {onnx_pointwise_rows, onnx_shape_rows,     onnx_window_rows,
-                                      onnx_product_rows,   onnx_norm_rows,      onnx_reduction_rows,
-                                      onnx_index_rows,     onnx_loss_rows,      onnx_attention_rows,
-                                      onnx_recurrent_rows, onnx_quantized_rows, onnx_resize_rows};
-  for (size_t i = 0; i < sizeof families / sizeof *families; i++)
-    for (const onnx_row *row = families[i]; row->op != NULL; row++)
-      if (strcmp(row->op, op) == 0) return row;
+static const onnx_row *row_find(const onnx_row *family, const char *op) {
+  for (const onnx_row *row = family; row->op != NULL; row++)
+    if (strcmp(row->op, op) == 0) return row;
   return NULL;
+}
+
+/* A function of the file comes first; com.microsoft has operators of its own beside those of the main domain.
+ */
+const onnx_row *onnx_row_of(const onnx_import *m, const tn_onnx_node *node) {
+  const onnx_row *const families[] = {
+      onnx_pointwise_rows, onnx_shape_rows,  onnx_window_rows, onnx_product_rows,   onnx_norm_rows,
+      onnx_reduction_rows, onnx_index_rows,  onnx_loss_rows,   onnx_attention_rows, onnx_recurrent_rows,
+      onnx_quantized_rows, onnx_resize_rows, onnx_flow_rows};
+  bool contrib = strcmp(node->domain, "com.microsoft") == 0;
+  if (onnx_function_of(m, node) != NULL) return &onnx_function_row;
+  if (!contrib && node->domain[0] != '\0' && strcmp(node->domain, "ai.onnx") != 0) return NULL;
+  const onnx_row *row = contrib ? row_find(onnx_contrib_rows, node->op) : NULL;
+  for (size_t i = 0; i < sizeof families / sizeof *families && row == NULL; i++)
+    row = row_find(families[i], node->op);
+  return row;
 }
 
 /* "alpha=0.01" between the braces: the attribute's value as text, or the default, which is that of the op,

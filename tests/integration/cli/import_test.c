@@ -102,7 +102,7 @@ static void constants_are_those_of_inputs(void **state) {
 
 static void operators_give_the_results_of_the_evaluator(void **state) {
   (void)state;
-  static const char *const names[] = {"pointwise", "movement", "reductions", "products"};
+  static const char *const names[] = {"pointwise", "movement", "reductions", "products", "flow", "fused"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) import_and_predict(names[i], "x");
 }
 
