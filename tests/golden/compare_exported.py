@@ -254,7 +254,7 @@ class Ops:
 DIFFERENCES = (
     "NaN and infinities: ONNX leaves results of many operators open, so these draws are not compared.",
     "`recurrence`: behind a sequence without steps the last state is the first one; onnxruntime gives zeros.",
-    "OpenVINO and `lstm`: it differs where sequences have lengths and a direction is reverse; onnxruntime agrees.",
+    "`lstm.ini`: the result of OpenVINO differs, that of onnxruntime agrees; the cause is not known.",
 )
 
 

@@ -133,6 +133,7 @@ const char *export_number(export_graph *x, int32_t dtype, double value) {
   const tn_type type = {.dtype = dtype};
   char bytes[8] = {0};
   double low, high;
+  if (dtype == TN_BOOL) value = value != 0;
   if (!tn_dtype_is_float(dtype)) {
     tn_element_range(dtype, &low, &high);
     value = trunc(fmin(fmax(value, low), high));

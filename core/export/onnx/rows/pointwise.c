@@ -91,6 +91,8 @@ const export_row export_rows_pointwise[] = {
     {"bitwise_and", "BitwiseAnd(x, y)", .since = 18},
     {"bitwise_or", "BitwiseOr(x, y)", .since = 18},
     {"bitwise_xor", "BitwiseXor(x, y)", .since = 18},
+    {"bitwise_not", "Not(x)", .takes = pointwise_takes_bool},
+    {"bitwise_not", "BitwiseNot(x)", .since = 18},
     {"shift_left", .emit = pointwise_shift_left, .takes = pointwise_takes_whole},
     {"shift_right", .emit = pointwise_shift_right, .takes = pointwise_takes_whole},
     {"eq", "Equal(x, y)"},
