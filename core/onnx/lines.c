@@ -119,7 +119,7 @@ tn_status onnx_add_layer(onnx_import *m, const char *names, int32_t n_names, con
   onnx_line line = {.names = names, .n_names = n_names, .call = call, .has_weights = true};
   line.operands = tn_arena_alloc(&m->arena, (size_t)n_operands * sizeof *operands + 1);
   if (line.operands == NULL) return TN_ENOMEM;
-  memcpy(line.operands, operands, (size_t)n_operands * sizeof *operands);
+  if (n_operands > 0) memcpy(line.operands, operands, (size_t)n_operands * sizeof *operands);
   line.n_operands = n_operands;
   return line_add(m, &line);
 }

@@ -515,7 +515,7 @@ static void onnx_put_raw(onnx_contents *c, tn_proto bytes) {
   bool packed = onnx_packed_bits(c->data_type) < 8;
   if (c->row->size == tn_dtype_size(c->dtype) && !packed) {
     size_t count = tn_proto_left(&bytes), room = (size_t)c->count * c->row->size;
-    memcpy(c->to, bytes.at, count < room ? count : room);
+    if (count > 0) memcpy(c->to, bytes.at, count < room ? count : room);
     c->at = (int64_t)(count / c->row->size) + (count % c->row->size != 0);
     return;
   }

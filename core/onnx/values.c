@@ -126,7 +126,7 @@ bool onnx_next(const onnx_use *n, const char *op, onnx_use *next) {
   const onnx_value *value = onnx_find(n->m, n->node->out[0]);
   if (value == NULL || value->uses != 1 || value->is_output || value->user < 0) return false;
   *next = (onnx_use){n->m, n->m->nodes.v[value->user], value->user};
-  return strcmp(next->node->op, op) == 0;
+  return next->node->n_out > 0 && strcmp(next->node->op, op) == 0;
 }
 
 const tn_onnx_function *onnx_function_of(const onnx_import *m, const tn_onnx_node *node) {
