@@ -10,7 +10,7 @@ typedef struct tn_export_target {
   void *context;
 } tn_export_target;
 
-/* Replaces *graph: composite ops that the target lacks are decomposed, until there are none. */
+/* Replaces *graph by one in which every composite op that the target lacks is decomposed. */
 tn_status tn_export_decompose(tn_graph **graph, const tn_export_target *target);
 /* By value: how many operands of live nodes and outputs read it; in the arena, NULL: out of memory. */
 int32_t *tn_export_reads(tn_arena *arena, const tn_graph *graph);

@@ -16,7 +16,7 @@ typedef struct tn_trained_model {
   tn_executor *executor;
   tn_arena arena;
   tn_stored_states states;
-  tn_loader *loader; /* of the transforms in the graph; NULL: there are none */
+  tn_loader *loader; /* of the transforms in the graph; NULL without them */
 } tn_trained_model;
 
 /* Batch 0: a prime that no other size of the model is a multiple of. With `prepared` the graph begins with

@@ -69,7 +69,7 @@ int32_t tn_gguf_count(const tn_gguf *file);
 const tn_gguf_tensor *tn_gguf_at(const tn_gguf *file, int32_t i);
 const tn_gguf_tensor *tn_gguf_tensor_find(const tn_gguf *file, const char *name); /* NULL: none */
 
-/* The value of a key; NULL: there is none. */
+/* The value of a key, or NULL. */
 const tn_gguf_value *tn_gguf_find(const tn_gguf *file, const char *key);
 /* Takes the next element of a copy of a value; false behind the last one. */
 bool tn_gguf_next(tn_gguf_value *value, tn_gguf_element *element);

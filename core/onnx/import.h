@@ -107,7 +107,7 @@ typedef struct onnx_layer_weight {
   const char *name;             /* in the layer: weight */
   const char *from;             /* the tensor's value */
   bool transposed;              /* the last two dimensions are exchanged */
-  const tn_onnx_tensor *tensor; /* another one in the place of the value's; NULL: there is none */
+  const tn_onnx_tensor *tensor; /* takes the place of the value's tensor; NULL: the value's */
 } onnx_layer_weight;
 
 /* A node that a row expresses. */

@@ -1,5 +1,6 @@
 /* plugins/losses/similarity.c: losses of embeddings, which compare rows: triplet_margin, cosine_embedding and
- * info_nce; and multi_margin, which compares scores. Each has a value per sample. */
+ * info_nce; multi_margin, which compares scores; and tversky, which compares areas. Each has a value per
+ * sample. */
 #include "plugins/losses/losses.h"
 
 static tn_status rows_check(tn_build *b, int32_t n) {

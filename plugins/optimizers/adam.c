@@ -10,11 +10,6 @@
 #define AMSGRAD                                                                                              \
   FLAG(0, "amsgrad", "no", "divide by the greatest mean square so far (Reddi et al., ICLR 2018)")
 
-/* The moments of g and their corrections: without them the first means would be too near 0. */
-#define MEAN(g) "next_exp_avg = beta1 * exp_avg + (1 - beta1) * " g "; bias1 = 1 - beta1 ^ updates; "
-#define MEAN_SQUARE(g)                                                                                       \
-  "next_exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * (" g " * " g "); bias2 = 1 - beta2 ^ updates; "
-
 #define ADAM_STATES STATES({"exp_avg"}, {"exp_avg_sq"}, {"max_exp_avg_sq", .when = "amsgrad"})
 #define ADAM_STEP                                                                                            \
   "next_max_exp_avg_sq = maximum(max_exp_avg_sq, next_exp_avg_sq);"                                          \

@@ -105,10 +105,9 @@ const tn_optimizer optimizer_muon = {
     .update = muon_update,
     .takes = muon_takes,
     STATES({"exp_avg"}, {"exp_avg_sq"}),
-    .formula = DECAYED "next_exp_avg = beta1 * exp_avg + (1 - beta1) * grad;"
-                       "next_exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * (grad * grad);"
-                       "root = sqrt(next_exp_avg_sq) / sqrt(1 - beta2 ^ updates) + epsilon;"
-                       "next_param = p - lr / (1 - beta1 ^ updates) * next_exp_avg / root"};
+    .formula =
+        DECAYED MEAN("grad") MEAN_SQUARE("grad") "root = sqrt(next_exp_avg_sq) / sqrt(bias2) + epsilon;"
+                                                 "next_param = p - lr / bias1 * next_exp_avg / root"};
 
 /* ---- adafactor ---- */
 

@@ -11,17 +11,13 @@ static tn_status sgd_check(const tn_env *env, const void *given) {
   return TN_OK;
 }
 
-/* The buffer is the gradient itself after the first update, which has no dampening. */
 OPTIMIZER(sgd, "stochastic gradient descent with momentum, as PyTorch defines it",
           OPTIONS(LR("0.01"), L2_DECAY("0"),
                   NUMBER(2, "momentum", "0", "[0, 1)", "decay of the momentum buffer"),
                   NUMBER(3, "dampening", "0", "[0, 1]", "fraction of the gradient that the momentum omits"),
                   FLAG(0, "nesterov", "no", "Nesterov momentum")),
           STATES({"momentum", .when = "momentum", .in_formula = "buffer"}), .check = sgd_check,
-          .formula = PENALIZED "share = g * (1 if updates <= 1 else 1 - dampening) if dampening else g;"
-                               "next_buffer = buffer * momentum + share;"
-                               "ahead = g + next_buffer * momentum if nesterov else next_buffer;"
-                               "next_param = param - (ahead if momentum else g) * lr");
+          .formula = PENALIZED MOMENTUM_STEP);
 
 OPTIMIZER(lion, "signs of an average of the gradients (Chen et al., \"Symbolic discovery\", NeurIPS 2023)",
           OPTIONS(LR("1e-4"), DECOUPLED_DECAY("0"),

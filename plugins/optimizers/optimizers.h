@@ -47,3 +47,16 @@ typedef struct optimizer_options {
 /* Statements that begin formulas: the gradient g with the penalty, or the decayed parameter p. */
 #define PENALIZED "g = grad + param * weight_decay; "
 #define DECAYED   "p = param * (1 - lr * weight_decay); "
+
+/* A step of g by options momentum, dampening and nesterov. The buffer is the gradient itself after the first
+ * update, which has no dampening. */
+#define MOMENTUM_STEP                                                                                        \
+  "share = g * (1 if updates <= 1 else 1 - dampening) if dampening else g;"                                  \
+  "next_buffer = buffer * momentum + share;"                                                                 \
+  "ahead = g + next_buffer * momentum if nesterov else next_buffer;"                                         \
+  "next_param = param - (ahead if momentum else g) * lr"
+
+/* The moments of g and their corrections: without them the first means would be too near 0. */
+#define MEAN(g) "next_exp_avg = beta1 * exp_avg + (1 - beta1) * " g "; bias1 = 1 - beta1 ^ updates; "
+#define MEAN_SQUARE(g)                                                                                       \
+  "next_exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * (" g " * " g "); bias2 = 1 - beta2 ^ updates; "

@@ -12,20 +12,19 @@
   "known = param_norm > 0 and step_norm > 0 and (always_adapt or weight_decay > 0);"                         \
   "trust = clipped if known else 1;"
 
-OPTIMIZER(lamb, "adamw with a ratio of norms for each parameter (You et al., ICLR 2020)",
-          OPTIONS(LR("0.001"), SCHEDULED(1, "weight_decay", "0.01", ">= 0", "decay inside the ratio"),
-                  NUMBER(2, "beta1", "0.9", "[0, 1)", "decay of the mean of gradients"),
-                  NUMBER(3, "beta2", "0.999", "[0, 1)", "decay of the mean of squared gradients"),
-                  NUMBER(4, "epsilon", "1e-6", "[1e-37, 1e37]", "added to the root of the mean square"),
-                  TRUST_OPTIONS),
-          STATES({"exp_avg"}, {"exp_avg_sq"}), WHOLE,
-          .formula =
-              "next_exp_avg = beta1 * exp_avg + (1 - beta1) * grad;"
-              "next_exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * (grad * grad);"
-              "root = sqrt(next_exp_avg_sq) / sqrt(1 - beta2 ^ updates) + epsilon;"
-              "step = next_exp_avg / (1 - beta1 ^ updates) / root + weight_decay * param;"
-              "param_norm = sqrt(reduce_sum(param * param)); step_norm = sqrt(reduce_sum(step * step));"
-              "ratio = param_norm / step_norm;" TRUSTED "next_param = param - lr * trust * step");
+OPTIMIZER(
+    lamb, "adamw with a ratio of norms for each parameter (You et al., ICLR 2020)",
+    OPTIONS(LR("0.001"), SCHEDULED(1, "weight_decay", "0.01", ">= 0", "decay inside the ratio"),
+            NUMBER(2, "beta1", "0.9", "[0, 1)", "decay of the mean of gradients"),
+            NUMBER(3, "beta2", "0.999", "[0, 1)", "decay of the mean of squared gradients"),
+            NUMBER(4, "epsilon", "1e-6", "[1e-37, 1e37]", "added to the root of the mean square"),
+            TRUST_OPTIONS),
+    STATES({"exp_avg"}, {"exp_avg_sq"}), WHOLE,
+    .formula = MEAN("grad") MEAN_SQUARE(
+        "grad") "root = sqrt(next_exp_avg_sq) / sqrt(bias2) + epsilon;"
+                "step = next_exp_avg / bias1 / root + weight_decay * param;"
+                "param_norm = sqrt(reduce_sum(param * param)); step_norm = sqrt(reduce_sum(step * step));"
+                "ratio = param_norm / step_norm;" TRUSTED "next_param = param - lr * trust * step");
 
 OPTIMIZER(
     lars, "sgd with a ratio of norms for each parameter (You, Gitman and Ginsburg, 2017)",
@@ -38,8 +37,4 @@ OPTIMIZER(
     .formula =
         "param_norm = sqrt(reduce_sum(param * param)); step_norm = sqrt(reduce_sum(grad * grad));"
         "ratio = trust_coefficient * param_norm / (step_norm + param_norm * weight_decay + epsilon);" TRUSTED
-        "g = (grad + param * weight_decay) * trust;"
-        "share = g * (1 if updates <= 1 else 1 - dampening) if dampening else g;"
-        "next_buffer = buffer * momentum + share;"
-        "ahead = g + next_buffer * momentum if nesterov else next_buffer;"
-        "next_param = param - (ahead if momentum else g) * lr");
+        "g = (grad + param * weight_decay) * trust;" MOMENTUM_STEP);

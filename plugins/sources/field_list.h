@@ -27,8 +27,8 @@ typedef struct field_list {
 field_list field_list_of(const void *handle, const char *option, const char *form, const char *text);
 /* Takes the next entry that is not empty. 0: the list has ended. */
 int32_t field_list_next(field_list *list, field_entry *entry);
-/* Copies the name in front of the colon. TN_EINVAL: there is none, it has other characters than letters,
- * digits and '_', or it has more than room - 1. */
+/* Copies the name in front of the colon. TN_EINVAL: the name is missing, has more than room - 1
+ * characters, or one that is no letter, digit or '_'. */
 tn_status field_list_name(const field_list *list, const field_entry *entry, char *to, size_t room);
 
 int32_t field_word_is(field_word word, const char *text);

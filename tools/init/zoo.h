@@ -15,6 +15,6 @@ const char *zoo_word(const char *word);
 const zoo_file *zoo_find(const cli_args *args, const char *name);
 /* A line for each model. Returns an exit code. */
 int zoo_list(const cli_args *args);
-/* The model with the blocks that it includes, as one file. `weights` is the path of [weights] file; "": there
- * is none, and the other keys of [weights] become comments. */
+/* The model with the blocks that it includes, as one file. `weights` is the path of [weights] file; with
+ * "" the other keys of [weights] become comments. */
 void zoo_write(FILE *to, const zoo_file *model, const char *weights);

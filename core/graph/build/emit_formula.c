@@ -312,6 +312,22 @@ tn_status tn_formula_emit(tn_build *b, const tn_formula *formula, const void *at
   return formula_emit(&e, false);
 }
 
+tn_status tn_formula_emit_partial(tn_build *b, const tn_formula *formula, const void *attributes,
+                                  const tn_val *given, const bool *want, tn_val *yielded) {
+  tn_build_frame frame = *tn_builder_frame(b);
+  frame.in = given;
+  frame.n_in =
+      formula->n_given > formula->n_targets ? formula->n_given : formula->n_targets; /* of want, too */
+  frame.want = want;
+  frame.yielded = yielded;
+  frame.n_yield = formula->n_targets;
+  tn_builder_push(b, &frame);
+  tn_status status = tn_formula_emit(b, formula, attributes);
+  if (status != TN_OK) tn_builder_fail(b, status);
+  tn_builder_pop(b);
+  return status;
+}
+
 tn_status tn_formula_emit_gradient(tn_build *b, const tn_formula *formula, const void *attributes) {
   formula_emitter e = {.b = b, .formula = formula, .attributes = attributes, .n_in = formula->n_targets};
   e.n_out = (formula->n_given - e.n_in) / 2;

@@ -21,8 +21,8 @@ static int32_t layer_split_names(tn_arena *arena, const char *text, const char *
   return n;
 }
 
-/* The inputs in the dtype of the first one. A target that broadcasts would be a mistake that no message
- * tells. */
+/* The inputs in the dtype of the first one. A target of another shape would broadcast without a word, so
+ * it is refused. */
 static tn_status layer_read_inputs(tn_build *b, const char *const *names, int32_t n, tn_val *in) {
   for (int32_t i = 0; i < n; i++) {
     in[i] = i < tn_build_n_in(b) ? tn_build_in(b, i) : 0;
@@ -39,9 +39,9 @@ static tn_status layer_emit_formula(tn_build *b, tn_arena *arena, const tn_layer
                                     const void *options) {
   static const char *const targets[LAYER_OUTPUTS] = {"y", "weight"};
   static const int32_t dtypes[LAYER_OUTPUTS] = {TN_ANY, TN_ANY};
-  const bool want[LAYER_INPUTS] = {true, true};
+  static const bool want[LAYER_OUTPUTS] = {true, true};
   const char *names[LAYER_INPUTS];
-  tn_val in[LAYER_INPUTS], yielded[LAYER_OUTPUTS] = {0};
+  tn_val in[LAYER_INPUTS] = {0}, yielded[LAYER_OUTPUTS] = {0};
   int32_t n = layer_split_names(arena, kind->inputs, names);
   if (n < 0) return TN_ENOMEM;
   TN_TRY(layer_read_inputs(b, names, n, in));
@@ -56,19 +56,10 @@ static tn_status layer_emit_formula(tn_build *b, tn_arena *arena, const tn_layer
                         .expects = "y, or weight",
                         .partial = true};
   TN_TRY(tn_formula_parse(b, arena, false, &formula));
-  tn_build_frame frame = *tn_builder_frame(b);
-  frame.in = in;
-  frame.n_in = n > LAYER_OUTPUTS ? n : LAYER_OUTPUTS;
-  frame.want = want;
-  frame.yielded = yielded;
-  frame.n_yield = LAYER_OUTPUTS;
-  tn_builder_push(b, &frame);
-  tn_status status = tn_formula_emit(b, &formula, options);
-  if (status != TN_OK) tn_builder_fail(b, status);
-  tn_builder_pop(b);
-  for (int32_t i = 0; i < LAYER_OUTPUTS && status == TN_OK; i++)
+  TN_TRY(tn_formula_emit_partial(b, &formula, options, in, want, yielded));
+  for (int32_t i = 0; i < LAYER_OUTPUTS; i++)
     if (yielded[i] != 0) tn_build_yield(b, i, yielded[i]);
-  return status;
+  return TN_OK;
 }
 
 tn_status tn_layer_emit_ops(tn_build *b, const tn_layer_kind *kind, const void *options) {

@@ -108,17 +108,7 @@ static tn_status optimizer_emit_formula(optimizer_emitter *e) {
                         .partial = true,
                         .calls_any = e->optimizer->granularity == TN_UPDATE_PER_PARAMETER};
   TN_TRY(tn_formula_parse(e->b, &e->arena, true, &formula));
-  tn_build_frame frame = *tn_builder_frame(e->b);
-  frame.in = e->values;
-  frame.n_in = e->n_given;
-  frame.want = e->want;
-  frame.yielded = e->now;
-  frame.n_yield = 1 + e->n_states;
-  tn_builder_push(e->b, &frame);
-  tn_status status = tn_formula_emit(e->b, &formula, e->options);
-  if (status != TN_OK) tn_builder_fail(e->b, status);
-  tn_builder_pop(e->b);
-  return status;
+  return tn_formula_emit_partial(e->b, &formula, e->options, e->values, e->want, e->now);
 }
 
 /* A state that becomes a given value, such as the gradient, becomes a result of the formula's launch: to
