@@ -13,7 +13,7 @@
 /* In the order of the overview. */
 /* clang-format off */
 #define COMMANDS(X) \
-  X(train) X(launch) X(eval) X(predict) X(generate) X(tokenize) X(data) X(bench) X(find_lr) X(plan) X(compare) X(runs) \
+  X(train) X(sweep) X(launch) X(eval) X(predict) X(generate) X(tokenize) X(data) X(bench) X(find_lr) X(plan) X(compare) X(runs) \
   X(report) X(checkpoint) X(init) X(import) X(export) X(new_plugin) X(inspect) X(config) X(doctor) X(index) X(conformance) X(reference) \
   X(completion) X(man)
 /* clang-format on */

@@ -3,6 +3,7 @@
 
 #include "tools/cli/cli.h"
 #include "tenon/folders.h"
+#include "tools/sweep/sweep.h"
 
 static void runs_print_one(const json_t *run) {
   char started[CLI_DATE], epochs[32], best[64] = "-", loss[32] = "-";
@@ -19,8 +20,15 @@ static void runs_print_one(const json_t *run) {
          cli_text(run, "precision"), cli_integer(run, "parameters"), file != NULL ? file : "");
 }
 
+static void runs_print_sweeps(const json_t *sweeps) {
+  for (size_t i = 0; i < json_array_size(sweeps); i++)
+    printf("%s is a sweep: `tenon runs %s`\n", json_string_value(json_array_get(sweeps, i)),
+           json_string_value(json_array_get(sweeps, i)));
+}
+
 static void runs_print(const json_t *json) {
-  const json_t *runs = json_object_get(json, "runs");
+  const json_t *runs = json_object_get(json, "runs"), *sweeps = json_object_get(json, "sweeps");
+  if (json_array_size(runs) == 0 && json_array_size(sweeps) > 0) return runs_print_sweeps(sweeps);
   if (json_array_size(runs) == 0) {
     printf("no runs in %s\n", cli_text(json, "folder"));
     return;
@@ -35,6 +43,7 @@ static void runs_print(const json_t *json) {
     else
       runs_print_one(run);
   }
+  runs_print_sweeps(sweeps);
 }
 
 static int runs_command_run(tn_context *context, const cli_args *args) {
@@ -42,8 +51,11 @@ static int runs_command_run(tn_context *context, const cli_args *args) {
   tn_status status = tn_list_runs(context, args->n_words > 0 ? args->words[0] : "runs", &text);
   if (status != TN_OK) return cli_fail(args, context, status);
   json_t *json = cli_load_plain(text);
+  const json_t *swept = json_object_get(json, "sweep");
   if (args->json)
     printf("%s\n", text);
+  else if (swept != NULL)
+    sweep_print(swept);
   else
     runs_print(json);
   json_decref(json);

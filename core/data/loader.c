@@ -58,6 +58,16 @@ static tn_status loader_open_source(tn_loader *loader, tn_description *descripti
   return loader->source->describe(&loader->env, loader->self, description);
 }
 
+/* Puts the samples of options.fold in the place of all. */
+static tn_status loader_take_fold(tn_loader *loader, tn_description *description) {
+  const tn_data_fold *fold = &loader->options.fold;
+  if (fold->parts == 0 || loader->options.n_files > 0) return TN_OK;
+  TN_TRY(tn_fold_source(&loader->env, loader->source, loader->self, fold, description, &loader->folded));
+  loader->source = &loader->folded.source;
+  loader->self = &loader->folded;
+  return TN_OK;
+}
+
 /* The samples of one update over all shards; INT64_MAX on overflow. */
 static int64_t loader_update_samples(const tn_loader_options *o) {
   int64_t blocks = (int64_t)o->shards * o->accumulate, samples;
@@ -129,7 +139,7 @@ static tn_status loader_make_chain(tn_loader *loader, const tn_description *desc
 /* Weights have a meaning for training alone: validation reads every sample once. */
 static tn_status loader_take_weights(tn_loader *loader) {
   const tn_loader_options *o = &loader->options;
-  TN_TRY(tn_weighted_make(&loader->env, o->source, loader->self, loader->count, &loader->weighted));
+  TN_TRY(tn_weighted_make(&loader->env, loader->source, loader->self, loader->count, &loader->weighted));
   if (loader->weighted.n == 0 || (o->shuffle && !o->balance)) return TN_OK;
   return tn_failf(&loader->env, TN_EINVAL,
                   "its samples have weights and are drawn at random by them, which %s excludes; leave one of "
@@ -142,10 +152,11 @@ static tn_status loader_prepare_source(tn_loader *loader) {
   tn_description description;
   tn_status status = loader_check_options(&loader->env, o);
   if (status == TN_OK) status = loader_open_source(loader, &description);
+  if (status == TN_OK) status = loader_take_fold(loader, &description);
   if (status == TN_OK) status = loader_measure_epoch(loader, &description);
   if (status == TN_OK && o->training) status = loader_take_weights(loader);
   if (status == TN_OK && o->balance)
-    status = tn_balance_make(&loader->env, o->source, loader->self, &description, &loader->balance);
+    status = tn_balance_make(&loader->env, loader->source, loader->self, &description, &loader->balance);
   const char *where = o->where != NULL ? o->where : "";
   tn_wrap(&loader->env, status, "%s%ssource '%s'", where, where[0] != '\0' ? ": " : "", o->source->item.name);
   if (status == TN_OK) status = loader_make_told(loader);

@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 
+#include "core/data/fold.h"
 #include "tenon/plugin/source.h"
 #include "tenon/plugin/transform.h"
 
@@ -34,7 +35,8 @@ typedef struct tn_padded_field {
 typedef struct tn_loader_options {
   const tn_source *source;
   const void *source_options;
-  int32_t split; /* TN_SPLIT_... */
+  int32_t split;     /* TN_SPLIT_... */
+  tn_data_fold fold; /* of the source's samples; 0 parts: all */
   /* Files and folders that the source reads in place of its data (tn_source.open_files); 0: none. */
   const char *const *files;
   int32_t n_files;

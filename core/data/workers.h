@@ -25,7 +25,8 @@ struct tn_loader {
   tn_env *messages; /* the caller's env, for messages */
   tn_loader_options options;
   const tn_source *source;
-  void *self; /* the open source */
+  void *self;              /* the open source */
+  tn_folded_source folded; /* `source`, where options.fold divides that of the options */
   bool opened;
   tn_transform_chain chain;
   tn_sample_cache cache;

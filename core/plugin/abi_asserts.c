@@ -391,6 +391,7 @@ AT(tn_generate_options, top_k, 64); AT(tn_generate_options, seed, 72); AT(tn_gen
 AT(tn_generate_options, user, 88);
 SIZED(tn_plan_options, 32, 8); AT(tn_plan_options, dump_after, 8); AT(tn_plan_options, device, 16);
 AT(tn_plan_options, ranks, 24);
+SIZED(tn_sweep_options, 24, 8); AT(tn_sweep_options, set, 8); AT(tn_sweep_options, n_set, 16);
 SIZED(tn_bench_options, 48, 8); AT(tn_bench_options, mode, 4); AT(tn_bench_options, batch, 8);
 AT(tn_bench_options, steps, 16); AT(tn_bench_options, rounds, 20); AT(tn_bench_options, warmup, 24);
 AT(tn_bench_options, launches, 28); AT(tn_bench_options, ranks, 32); AT(tn_bench_options, device, 40);

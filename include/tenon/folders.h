@@ -17,16 +17,28 @@
 TN_BEGIN_C
 
 /* The runs in a folder, [run] output of their configurations: {"runs": [...]}, the newest first. A folder is
- * a run's if it has config.ini. */
+ * a run's if it has config.ini. "sweeps" has the paths of the sweeps there, and of the folder of a sweep
+ * "sweep" is what tn_list_sweep says. */
 TN_EXPORT tn_status tn_list_runs(tn_context *context, const char *folder, char **json);
 
 /* The checkpoints of a run folder: {"checkpoints": [...]}, the newest first. Sizes and checksums of the
  * tensors are not compared; tn_verify_checkpoints does that. */
 TN_EXPORT tn_status tn_list_checkpoints(tn_context *context, const char *run, char **json);
 
-/* Writes a page (HTML) about n run folders to `path`, atomically: curves, times, memory, the configurations
- * with their differences, and, where tn_run_examine (run.h) has left evaluation.json, the confusion matrix
- * and the worst errors. The page needs no other file and no network. */
+/* The file that makes a folder one of a sweep: its runs, as tn_run_begin_sweep (run.h) has drawn them. */
+#define TN_SWEEP_FILE "sweep.json"
+/* How the runs of a sweep came out: "runs", each with its "status" ("waiting": it has not begun), "epochs",
+ * "best" score and "scores" after each epoch; and "ranking": the configurations, the best first, each with
+ * "mean" and "std" of the best scores of its runs. A score is the metric that [run] best names, of
+ * validation. TN_EINVAL: the folder is no sweep's, or its file is damaged. */
+TN_EXPORT tn_status tn_list_sweep(tn_context *context, const char *folder, char **json);
+/* Writes that to FOLDER/results.json, the table to FOLDER/results.csv, and a page about all runs to
+ * FOLDER/report.html, each atomically. */
+TN_EXPORT tn_status tn_write_sweep(tn_context *context, const char *folder);
+
+/* Writes a page (HTML) about n folders of runs or sweeps to `path`, atomically: curves, times, memory, the
+ * configurations with their differences, and, where tn_run_examine (run.h) has left evaluation.json, the
+ * confusion matrix and the worst errors. The page needs no other file and no network. */
 TN_EXPORT tn_status tn_write_report(tn_context *context, const char *const *runs, int32_t n,
                                     const char *path);
 

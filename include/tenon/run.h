@@ -131,6 +131,21 @@ TN_EXPORT tn_status tn_run_plan(tn_run *run, const tn_plan_options *options, cha
 /* {layers: [{name, op, output, parameters, flops}], parameters, flops}: the model summary. */
 TN_EXPORT tn_status tn_run_summary(tn_run *run, char **json);
 
+typedef struct tn_sweep_options {
+  uint32_t struct_size;
+  /* n_set texts "section.key=VALUE,VALUE" or "section.key=LOW..HIGH", beside the lines of [sweep]. */
+  const char *const *set;
+  int32_t n_set;
+} tn_sweep_options;
+/* Draws the runs of a sweep over this configuration ([sweep]) and records them in a new folder,
+ * OUTPUT/NAME-sweep; with tn_run_options.resume in an earlier one, which must have the same runs. Plans the
+ * configuration, trains nothing: the caller trains each run, with its "set", and "name" as [run] name, and
+ * "folder" as [run] output. The result has "folder", "resumed", "jobs" (runs at a time), "threads" ([run]
+ * threads of each; 0: as configured) and "sweep": "runs" ("name", "configuration", "set", "seed", "fold"),
+ * "rungs" (epochs after which configurations are compared, the last one all), "method", "factor", "metric",
+ * "smaller_is_better". TN_EINVAL: the values are wrong. options may be NULL. */
+TN_EXPORT tn_status tn_run_begin_sweep(tn_run *run, const tn_sweep_options *options, char **json);
+
 /* tn_run_bench measures the time of a step on random data of the model's input types (TRAIN, INFER), or the
  * time of a batch of the training data's loader alone: reading, transforms, copying into the batch (LOAD).
  * options may be NULL: TN_BENCH_TRAIN, which the processes that a launcher has started measure together, as

@@ -8,7 +8,7 @@
 # an item of a plugin. Prints one line for each violation on stderr and exits with 1 if there is any.
 set -eu
 cd "$1"
-ROOMS="base formats config tokenizer gguf plugin graph ops model onnx compile exec tensor conformance data run distributed step records train infer export bench commands compare"
+ROOMS="base formats config tokenizer gguf plugin graph ops model onnx compile exec tensor conformance data run distributed step records train infer export bench commands compare sweep"
 
 folders=
 for folder in include core backends plugins tools docs/plugins/examples; do

@@ -16,7 +16,8 @@ typedef struct tn_key {
   int32_t line;               /* line number of the key; 0 for overrides */
   const int32_t *value_lines; /* line number of each '\n'-separated line of value */
   int32_t n_value_lines;
-  bool used; /* set when the key is read; unused keys are errors at the end */
+  bool used;  /* set when the key is read; unused keys are errors at the end */
+  bool apart; /* no option: its section has another reader for it */
 } tn_key;
 
 typedef struct tn_section {

@@ -52,8 +52,9 @@ tn_status tn_ini_section_name(const void *handle, tn_arena *arena, const char *w
   return TN_OK;
 }
 
+/* Keys of [sweep] name keys of other sections, optimizer.lr; elsewhere the section refuses them. */
 tn_status tn_ini_key_name(const void *handle, const char *where, const char *name) {
-  const char *odd = ini_odd_character(name, "_-");
+  const char *odd = ini_odd_character(name, "_-.");
   if (*name == '\0')
     return tn_failf(handle, TN_EINVAL, "%s: nothing before '=', expected 'key = value'", where);
   if (odd != NULL)

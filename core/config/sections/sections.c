@@ -183,8 +183,9 @@ tn_status tn_section_fill(const void *handle, tn_ini *ini, tn_section *section, 
   if (section == NULL) return TN_OK;
   section->used = true;
   for (int32_t i = 0; i < section->n_keys; i++)
-    TN_TRY(section_note(handle, ini, section,
-                        section_fill_key(handle, ini, section, &section->keys[i], into, n)));
+    if (!section->keys[i].apart)
+      TN_TRY(section_note(handle, ini, section,
+                          section_fill_key(handle, ini, section, &section->keys[i], into, n)));
   return TN_OK;
 }
 

@@ -34,6 +34,6 @@ typedef struct tn_metric_lines {
 tn_status tn_metric_lines_read(const void *handle, const char *folder, tn_metric_lines *lines);
 void tn_metric_lines_free(tn_metric_lines *lines);
 
-/* list_runs.c: what tn_list_runs says of one run folder. *json is set where memory allows it, also after a
- * failure to read one of the files; the caller releases it. */
+/* run_facts.c: the entry of tn_list_runs for one run folder. *json is set where memory allows it, also after
+ * a failure to read one of the files; the caller releases it. */
 tn_status tn_describe_run_folder(const void *handle, tn_arena *arena, const char *path, json_t **json);

@@ -10,6 +10,7 @@
 #include "core/records/folders/metric_series.h"
 #include "core/records/folders/read_history.h"
 #include "core/records/folders/run_records.h"
+#include "core/records/folders/sweep_results.h"
 #include "core/records/folders/write_report.h"
 #include "tenon/folders.h"
 
@@ -134,16 +135,18 @@ static bool report_is_live(const json_t *runs) {
   return live;
 }
 
-static json_t *report_numbers(json_t *runs) {
+static json_t *report_numbers(json_t *runs, const json_t *sweep) {
   char written[32];
   time_t now = time(NULL);
   struct tm local;
   strftime(written, sizeof written, "%Y-%m-%d %H:%M", localtime_r(&now, &local));
-  return json_pack("{s:O, s:s, s:s}", "runs", runs, "written", written, "version", tn_version());
+  json_t *numbers = json_pack("{s:O, s:s, s:s}", "runs", runs, "written", written, "version", tn_version());
+  if (sweep != NULL) json_object_set(numbers, "sweep", (json_t *)(uintptr_t)sweep);
+  return numbers;
 }
 
-static tn_status report_write_page(const void *handle, json_t *runs, const char *path) {
-  json_t *numbers = report_numbers(runs);
+static tn_status report_write_page(const void *handle, json_t *runs, const json_t *sweep, const char *path) {
+  json_t *numbers = report_numbers(runs, sweep);
   char *printed = numbers != NULL ? json_dumps(numbers, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
   tn_text page = tn_text_new(handle);
   if (printed != NULL) report_print(&page, printed, report_is_live(runs));
@@ -163,16 +166,39 @@ static const char *report_trim(tn_arena *arena, const char *path) {
   return tn_arena_printf(arena, "%.*s", (int)n, path);
 }
 
+/* The runs of a sweep that have begun. */
+static tn_status report_describe_sweep(const void *handle, tn_arena *arena, const char *folder, json_t *list,
+                                       json_t **sweep) {
+  json_decref(*sweep);
+  TN_TRY(tn_sweep_results(handle, arena, folder, sweep));
+  const json_t *runs = json_object_get(*sweep, "runs");
+  for (size_t i = 0; i < json_array_size(runs); i++) {
+    const json_t *run = json_array_get(runs, i);
+    if (tn_text_equal(json_string_value(json_object_get(run, "status")), "waiting")) continue;
+    const char *path =
+        tn_arena_printf(arena, "%s/%s", folder, json_string_value(json_object_get(run, "name")));
+    if (path == NULL) return TN_ENOMEM;
+    TN_TRY(report_describe_run(handle, arena, path, list));
+  }
+  return TN_OK;
+}
+
+static tn_status report_describe(const void *handle, tn_arena *arena, const char *folder, json_t *list,
+                                 json_t **sweep) {
+  if (folder == NULL) return TN_ENOMEM;
+  return tn_is_sweep_folder(handle, folder) ? report_describe_sweep(handle, arena, folder, list, sweep)
+                                            : report_describe_run(handle, arena, folder, list);
+}
+
 tn_status tn_report_write(const void *handle, const char *const *runs, int32_t n, const char *path) {
   tn_arena arena = tn_arena_new(handle);
-  json_t *list = json_array();
+  json_t *list = json_array(), *sweep = NULL;
   tn_status status = list != NULL ? TN_OK : TN_ENOMEM;
-  for (int32_t i = 0; status == TN_OK && i < n; i++) {
-    const char *folder = report_trim(&arena, runs[i]);
-    status = folder != NULL ? report_describe_run(handle, &arena, folder, list) : TN_ENOMEM;
-  }
-  if (status == TN_OK) status = report_write_page(handle, list, path);
+  for (int32_t i = 0; status == TN_OK && i < n; i++)
+    status = report_describe(handle, &arena, report_trim(&arena, runs[i]), list, &sweep);
+  if (status == TN_OK) status = report_write_page(handle, list, sweep, path);
   json_decref(list);
+  json_decref(sweep);
   tn_arena_free(&arena);
   return status;
 }

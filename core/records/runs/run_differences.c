@@ -33,14 +33,14 @@ tn_status tn_run_remark(tn_run *run, const char *format, ...) {
 /* Sections and keys that do not reach the compiler, beside the scheduled options of the optimizer. A section
  * alone stands for all its keys. */
 static const char *const harmless[][2] = {
-    {"run", "name"},        {"run", "epochs"},      {"run", "max_steps"},  {"run", "max_time"},
-    {"run", "seed"},        {"run", "threads"},     {"run", "pin"},        {"run", "output"},
-    {"run", "observers"},   {"run", "report"},      {"run", "save_every"}, {"run", "fast_dev_run"},
-    {"run", "best"},        {"run", "best_mode"},   {"run", "patience"},   {"run", "min_delta"},
-    {"run", "limit_train"}, {"run", "limit_valid"}, {"run", "profile"},    {"data", "workers"},
-    {"data", "epoch"},      {"data", "cache"},      {"data", "shuffle"},   {"data", "balance"},
-    {"data", "last"},       {"schedule", NULL},     {"weights", NULL},     {"plugins", NULL},
-    {"observer.*", NULL},
+    {"run", "name"},        {"run", "epochs"},      {"run", "max_steps"},   {"run", "max_time"},
+    {"run", "seed"},        {"run", "threads"},     {"run", "pin"},         {"run", "output"},
+    {"run", "observers"},   {"run", "report"},      {"run", "save_every"},  {"run", "fast_dev_run"},
+    {"run", "best"},        {"run", "best_mode"},   {"run", "patience"},    {"run", "min_delta"},
+    {"run", "limit_train"}, {"run", "limit_valid"}, {"run", "profile"},     {"data", "workers"},
+    {"data", "epoch"},      {"data", "cache"},      {"data", "shuffle"},    {"data", "balance"},
+    {"data", "last"},       {"schedule", NULL},     {"weights", NULL},      {"plugins", NULL},
+    {"observer.*", NULL},   {"sweep", NULL},        {"run", "pause_after"}, {"data", "fold"},
 };
 
 /* "data" for "data.valid", too. */

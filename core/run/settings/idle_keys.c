@@ -13,6 +13,8 @@ static const idle_key idle_in_validation[] = {
      "the same in every epoch"},
     {"balance", "validation reads the classes as often as they come; set balance in [data]"},
     {"last", "validation always pads its last batch with samples of weight 0"},
+    {"fold",
+     "it divides the training source, and validation reads the part that is left out; set fold in [data]"},
     {"prefetch", "validation reads into the memory of training; set prefetch in [data]"},
 };
 

@@ -6,6 +6,10 @@ static const tn_option run_rows[] = {
     TN_OPT(tn_run_section, seed, TN_OPT_INT, "0", ">= 0", "seed of all random streams"),
     TN_OPT(tn_run_section, epochs, TN_OPT_INT, "1", ">= 0", "passes over the training data"),
     TN_OPT(tn_run_section, max_steps, TN_OPT_INT, "0", ">= 0", "stop after so many steps; 0: no limit"),
+    TN_OPT(
+        tn_run_section, pause_after, TN_OPT_INT, "0", ">= 0",
+        "end the run after this epoch, with a checkpoint that --resume goes on from; schedules count all of "
+        "`epochs`; 0: no pause"),
     TN_OPT(tn_run_section, max_time, TN_OPT_DURATION, "0", ">= 0",
            "stop after so long (90s, 2h); 0: no limit"),
     TN_OPT(tn_run_section, fast_dev_run, TN_OPT_FLAG, "no", NULL,
@@ -78,6 +82,11 @@ static const tn_option data_rows[] = {
     TN_OPT(tn_data_section, epoch, TN_OPT_INT, "0", ">= 0",
            "samples in an epoch; 0: all. Fewer than all: in a shuffled epoch others each time, else the same "
            "ones, drawn by the seed from all over the source"),
+    TN_OPT(
+        tn_data_section, fold, TN_OPT_TEXT, "", NULL,
+        "K/N, as 2/5, for cross-validation: the samples of the training source are divided at random into N "
+        "parts of equal size, the same in every run; validation reads part K, and training the others; "
+        "empty: no division"),
     TN_OPT(tn_data_section, transforms, TN_OPT_TEXT, "", NULL,
            "transforms of a sample, in their order, separated by commas or lines"),
     TN_OPT(tn_data_section, device_transforms, TN_OPT_TEXT, "auto", NULL,
@@ -222,6 +231,25 @@ static const tn_option source_rows[] = {TN_OPT(tn_source_section, source, TN_OPT
                                                "name of the source; its keys are those in [data]"),
                                         TN_OPT_END};
 
+static const tn_option sweep_rows[] = {
+    TN_OPT(tn_sweep_section, method, TN_OPT_ENUM, "auto", "auto|grid|random|halving|asha",
+           "grid: all combinations of the lists; random: `runs` drawn ones; halving: the same, but all train "
+           "for min_epochs, and the best part goes on for factor times as long, again and again (successive "
+           "halving); asha: halving without waiting for the others of a round; auto: random where a value is "
+           "a range, else grid"),
+    TN_OPT(tn_sweep_section, runs, TN_OPT_INT, "16", "[1, 10000]",
+           "combinations that random, halving and asha draw"),
+    TN_OPT(tn_sweep_section, jobs, TN_OPT_INT, "0", "[0, 1024]",
+           "runs at a time, which share the processors; 0: as many as processors, memory and devices allow"),
+    TN_OPT(tn_sweep_section, folds, TN_OPT_INT, "0", "[0, 1000]",
+           "each combination runs so many times, on another [data] fold each time; 0: once, without folds"),
+    TN_OPT(tn_sweep_section, seed, TN_OPT_INT, "0", ">= 0", "another seed draws other combinations"),
+    TN_OPT(tn_sweep_section, factor, TN_OPT_INT, "3", "[2, 100]",
+           "halving, asha: one in so many goes on, for so many times as many epochs"),
+    TN_OPT(tn_sweep_section, min_epochs, TN_OPT_INT, "1", ">= 1",
+           "halving, asha: epochs of every combination in the first round"),
+    TN_OPT_END};
+
 #define TABLE(name, S, rows, doc)                                                                            \
   const tn_item tn_table_##name = {                                                                          \
       (uint32_t)sizeof(tn_item), 0, #name, doc, rows, (uint32_t)sizeof(tn_option), (uint32_t)sizeof(S)}
@@ -234,16 +262,15 @@ TABLE(schedule, tn_schedule_section, schedule_rows,
 TABLE(distributed, tn_distributed_section, distributed_rows, "training on several devices at once");
 TABLE(weights, tn_weights_section, weights_rows, "parameters to start from");
 TABLE(precision, tn_policy_section, precision_rows, "element types, with the policy's own options");
+TABLE(sweep, tn_sweep_section, sweep_rows,
+      "runs that `tenon sweep` makes of this configuration; other keys are SECTION.KEY = VALUE, VALUE ...");
 TABLE(plugins, tn_plugins_section, plugins_rows, "plugins in addition to the installed ones");
 TABLE(model, tn_model_section, model_rows, "the network, its losses and metrics");
 TABLE(block, tn_block_section, block_rows, "[block NAME]: layers that a model uses like one layer");
 TABLE(group, tn_match_section, match_rows, "[group.NAME]: options of the optimizer for some parameters");
 TABLE(source, tn_source_section, source_rows,
       "[source NAME]: a source that the source of [data] joins with others, as concat and zip do");
-const tn_item *const tn_settings_tables[] = {&tn_table_run,         &tn_table_model,
-                                             &tn_table_block,       &tn_table_data,
-                                             &tn_table_source,      &tn_table_optimizer,
-                                             &tn_table_group,       &tn_table_schedule,
-                                             &tn_table_precision,   &tn_table_backend,
-                                             &tn_table_distributed, &tn_table_weights,
-                                             &tn_table_plugins,     NULL};
+const tn_item *const tn_settings_tables[] = {
+    &tn_table_run,         &tn_table_model,   &tn_table_block,    &tn_table_data,      &tn_table_source,
+    &tn_table_optimizer,   &tn_table_group,   &tn_table_schedule, &tn_table_precision, &tn_table_backend,
+    &tn_table_distributed, &tn_table_weights, &tn_table_sweep,    &tn_table_plugins,   NULL};

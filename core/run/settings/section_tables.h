@@ -33,7 +33,7 @@ typedef struct tn_source_section {
 
 extern const tn_item tn_table_run, tn_table_backend, tn_table_data, tn_table_optimizer, tn_table_schedule,
     tn_table_distributed, tn_table_weights, tn_table_precision, tn_table_plugins, tn_table_model,
-    tn_table_block, tn_table_group, tn_table_source;
+    tn_table_block, tn_table_group, tn_table_source, tn_table_sweep;
 
 /* Removes the options of items that an overridden `name` key chose, unless the table or the chosen item has
  * an option of that name. */
@@ -60,6 +60,10 @@ tn_status tn_settings_check_frozen_keys(tn_env *env, tn_ini *ini, const tn_secti
 tn_status tn_settings_find_phases(tn_env *env, tn_ini *ini, tn_settings *s);
 /* limits.c: [run] limit_train, limit_valid, overfit. */
 tn_status tn_settings_read_limits(tn_env *env, tn_ini *ini, tn_settings *settings);
+/* sweep.c: [sweep], without its keys with a point. */
+tn_status tn_settings_read_sweep(tn_env *env, tn_ini *ini, tn_settings *settings);
+/* fold.c: [data] fold, which holds for both splits; after their sections were read. */
+tn_status tn_settings_read_fold(tn_env *env, tn_ini *ini, tn_settings *settings);
 /* lengths.c: [model] lengths. */
 tn_status tn_settings_read_lengths(tn_env *env, tn_ini *ini, tn_settings *settings);
 /* read_links.c: [distributed] link, host_link, bucket and hang. */

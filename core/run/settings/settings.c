@@ -310,6 +310,8 @@ tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_s
   TN_TRY(tn_settings_read_parts(env, registry, ini, s));
   TN_TRY(settings_note(env, ini, "data",
                        settings_read_split(env, registry, ini, "data.train", &s->data[TN_SPLIT_TRAIN])));
-  return settings_note(env, ini, "data",
-                       settings_read_split(env, registry, ini, "data.valid", &s->data[TN_SPLIT_VALID]));
+  TN_TRY(settings_note(env, ini, "data",
+                       settings_read_split(env, registry, ini, "data.valid", &s->data[TN_SPLIT_VALID])));
+  TN_TRY(settings_note(env, ini, "sweep", tn_settings_read_sweep(env, ini, s)));
+  return tn_ini_note(env, ini, tn_settings_read_fold(env, ini, s));
 }

@@ -23,7 +23,7 @@
 
 typedef struct tn_run_section {
   const char *name;
-  int64_t seed, epochs, max_steps;
+  int64_t seed, epochs, max_steps, pause_after;
   const char *limit_train, *limit_valid;
   int64_t overfit;
   double max_time;
@@ -56,6 +56,7 @@ enum { TN_AUTOTUNE_YES = 0, TN_AUTOTUNE_CACHED = 1, TN_AUTOTUNE_NO = 2 };
 typedef struct tn_data_section {
   const char *source;
   int64_t batch, workers, prefetch, epoch;
+  const char *fold;
   const char *transforms, *device_transforms, *cache;
   int32_t shuffle, balance, last, corrupt;
 } tn_data_section;
@@ -138,8 +139,16 @@ typedef struct tn_data_setting {
   int32_t n_transforms;
   int32_t device_transforms; /* how many of the last ones; TN_DEVICE_TRANSFORMS_AUTO */
   int64_t cache;             /* bytes; TN_CACHE_AUTO */
+  tn_data_fold fold;         /* of both splits; 0 parts: the source is not divided */
   const char *where;
 } tn_data_setting;
+
+/* [sweep]: what `tenon sweep` runs. Its keys with a point, such as optimizer.lr, are read by core/sweep. */
+typedef struct tn_sweep_section {
+  int32_t method; /* TN_SWEEP_... */
+  int64_t runs, jobs, folds, seed, factor, min_epochs;
+} tn_sweep_section;
+enum { TN_SWEEP_AUTO = 0, TN_SWEEP_GRID = 1, TN_SWEEP_RANDOM = 2, TN_SWEEP_HALVING = 3, TN_SWEEP_ASHA = 4 };
 
 typedef struct tn_settings {
   const char *model_where; /* location of [model] or its loss, for messages */
@@ -172,6 +181,7 @@ typedef struct tn_settings {
   bool reduces_alone;           /* a single rank reduces its gradients too (tn_run_bench) */
   tn_interconnect interconnect; /* of distributed: its links */
   tn_weights_section weights;
+  tn_sweep_section sweep;
   const tn_precision *precision;
   const void *precision_options;
 } tn_settings;

@@ -58,6 +58,7 @@ tn_status tn_settings_check_sections(tn_env *env, tn_registry *registry, tn_ini 
       KNOWN("weights", tn_table_weights),
       KNOWN("precision", tn_table_precision),
       KNOWN("plugins", tn_table_plugins),
+      KNOWN("sweep", tn_table_sweep),
       KNOWN("group.*", tn_table_group),
       KNOWN("model", tn_table_model),
       KNOWN("block *", tn_table_block),

@@ -54,6 +54,16 @@ static json_t *plan_report_states(const tn_state_map *map) {
   return states;
 }
 
+/* The losses and metrics in their order. */
+static json_t *plan_report_metrics(const tn_program_set *set) {
+  json_t *list = json_array();
+  for (int32_t i = 0; i < set->n_measures; i++)
+    json_array_append_new(list,
+                          json_pack("{s:s, s:b, s:b}", "name", set->measures[i].name, "loss",
+                                    (int)set->measures[i].is_loss, "falls", (int)set->measures[i].falls));
+  return list;
+}
+
 /* The blocks with rematerialized values; [run] memory_limit. */
 static void plan_report_add_rematerialized(const tn_cover *cover, json_t *json) {
   json_t *list = json_array();
@@ -218,6 +228,8 @@ tn_status tn_plan_report(tn_run *run, const tn_device *device, const tn_program_
   json_object_set_new(*json, "parameters", json_integer(tn_programs_parameters(set, 1)));
   json_object_set_new(*json, "frozen", json_integer(tn_programs_frozen(set, 1)));
   json_object_set_new(*json, "states", plan_report_states(set->map));
+  json_object_set_new(*json, "metrics", plan_report_metrics(set));
+  json_object_set_new(*json, "host_memory", json_boolean(device->target.properties.host_addressable != 0));
   json_object_set_new(*json, "backend", json_string(device->backend->item.name));
   json_object_set_new(*json, "device", json_string(device->target.properties.name));
   json_object_set_new(*json, "fused_bytes", json_integer((json_int_t)set->fused_bytes));

@@ -109,6 +109,7 @@ static void feeder_overfit(const tn_run *run, const tn_target *target, tn_loader
   options->source = train->source;
   options->source_options = train->options;
   options->split = TN_SPLIT_TRAIN;
+  options->fold.held_out = false;
   options->transforms = as->transforms;
   options->n_transforms = as->n_transforms;
   options->device_transforms = feeder_device_transforms(as, target);
@@ -116,6 +117,18 @@ static void feeder_overfit(const tn_run *run, const tn_target *target, tn_loader
   options->epoch_samples = large ? INT64_MAX : samples;
   options->epoch_key = "[run] overfit";
   options->limit = (tn_epoch_limit){0, 0};
+  options->where = train->where;
+}
+
+/* [data] fold: validation reads a part of the training data. */
+static void feeder_take_fold(const tn_run *run, int32_t split, tn_loader_options *options) {
+  const tn_data_setting *train = &run->settings.data[TN_SPLIT_TRAIN];
+  options->fold = train->fold;
+  if (train->fold.parts == 0 || split == TN_SPLIT_TRAIN) return;
+  options->source = train->source;
+  options->source_options = train->options;
+  options->split = TN_SPLIT_TRAIN;
+  options->fold.held_out = true;
   options->where = train->where;
 }
 
@@ -149,6 +162,7 @@ tn_status tn_feeder_options(tn_run *run, int32_t split, const tn_target *target,
                                  .where = data->where,
                                  .stop = run->record.stop,
                                  .patience_s = tn_run_ranks(run) == 1 ? 0 : PATIENCE_S};
+  feeder_take_fold(run, split, options);
   if (!run->evaluating) options->limit = run->settings.limit[split];
   if (tn_run_overfits(run)) feeder_overfit(run, target, options);
   TN_TRY(tn_learnt_text(run, options->source, &options->learnt));

@@ -117,18 +117,20 @@ static tn_status loop_gather_averages(const tn_training *t) {
 
 /* ---- epochs ---- */
 
-enum { CONTINUE = 0, STOP = 1, OUT_OF_TIME = 2, OBSERVER = 3 };
+enum { CONTINUE = 0, STOP = 1, OUT_OF_TIME = 2, OBSERVER = 3, PAUSE = 4 };
 
 static int32_t loop_should_end(const tn_training *t) {
   const tn_run_section *run = &t->run->settings.run;
   if (atomic_load(&t->run->stop)) return STOP;
   if (tn_observers_stop_reason(t->observers) != NULL) return OBSERVER;
+  if (run->pause_after > 0 && t->progress.epoch >= run->pause_after) return PAUSE;
   return run->max_time > 0 && tn_clock_s() - t->started_s >= run->max_time ? OUT_OF_TIME : CONTINUE;
 }
 
 /* Sets `end_reason` if rank 0 decides that the run ends before its last step. */
 static tn_status loop_check_limits(tn_training *t) {
-  static const char *const reasons[] = {NULL, tn_end_stopped, tn_end_out_of_time, tn_end_observer};
+  static const char *const reasons[] = {NULL, tn_end_stopped, tn_end_out_of_time, tn_end_observer,
+                                        tn_end_paused};
   int32_t decision = t->run->rank == 0 ? loop_should_end(t) : CONTINUE;
   TN_TRY(tn_ranks_decide(t->ranks, &t->run->env, t->run->rank, &decision));
   t->end_reason = reasons[decision];

@@ -134,6 +134,8 @@ void tn_training_explain_end(tn_training *t) {
     t->end_text = record_key(t, "patience");
   else if (end == tn_end_out_of_time)
     t->end_text = record_key(t, "max_time");
+  else if (end == tn_end_paused)
+    t->end_text = record_key(t, "pause_after");
   else if (end == tn_end_observer)
     t->end_text = record_asked(t);
   else if (end == tn_end_stopped)

@@ -12,7 +12,7 @@
 
 /* The reasons for the end of a run; also the result's "status". */
 extern const char tn_end_finished[], tn_end_stopped[], tn_end_out_of_time[], tn_end_early[],
-    tn_end_observer[], tn_end_nonfinite[], tn_end_failed[];
+    tn_end_observer[], tn_end_nonfinite[], tn_end_failed[], tn_end_paused[];
 
 /* The most steps that may be launched and unread: two launches. */
 enum { TN_MAX_STEPS_AHEAD = 2 * TN_MAX_STEPS_PER_LAUNCH };

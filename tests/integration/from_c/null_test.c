@@ -118,6 +118,11 @@ static void call_folders(void) {
   REFUSES(NULL, tn_list_runs(NULL, folder, &text));
   REFUSES(h.context, tn_list_runs(h.context, NULL, &text));
   REFUSES(h.context, tn_list_runs(h.context, folder, NULL));
+  REFUSES(NULL, tn_list_sweep(NULL, folder, &text));
+  REFUSES(h.context, tn_list_sweep(h.context, NULL, &text));
+  REFUSES(h.context, tn_list_sweep(h.context, folder, NULL));
+  REFUSES(NULL, tn_write_sweep(NULL, folder));
+  REFUSES(h.context, tn_write_sweep(h.context, NULL));
   REFUSES(NULL, tn_list_checkpoints(NULL, folder, &text));
   REFUSES(h.context, tn_list_checkpoints(h.context, NULL, &text));
   REFUSES(h.context, tn_list_checkpoints(h.context, folder, NULL));
@@ -202,6 +207,8 @@ static void call_runs(void) {
   REFUSES(h.run, tn_run_bench(h.run, NULL, NULL));
   REFUSES(NULL, tn_run_data(NULL, NULL, &text));
   REFUSES(h.run, tn_run_data(h.run, NULL, NULL));
+  REFUSES(NULL, tn_run_begin_sweep(NULL, NULL, &text));
+  REFUSES(h.run, tn_run_begin_sweep(h.run, NULL, NULL));
   REFUSES(NULL, tn_run_find_lr(NULL, NULL, &text));
   REFUSES(h.run, tn_run_find_lr(h.run, NULL, NULL));
   REFUSES(NULL, tn_run_compare_with(NULL, h.run, NULL, &text));
@@ -493,6 +500,7 @@ static void a_struct_without_its_size_is_refused(void **state) {
   const tn_plan_options of_plan = {.dump_after = ""};
   const tn_bench_options of_bench = {.mode = TN_BENCH_INFER};
   const tn_compare_options of_compare = {.steps = 1};
+  const tn_sweep_options of_sweep = {.n_set = 0};
   const tn_find_lr_options of_find_lr = {.steps = 20};
   const tn_data_options of_data = {.samples = 20};
   const tn_convert_options of_conversion = {.dtype = TN_F16};
@@ -507,6 +515,7 @@ static void a_struct_without_its_size_is_refused(void **state) {
   refuses_size(h.run, tn_run_plan(h.run, &of_plan, &json, NULL), "tn_plan_options");
   refuses_size(h.run, tn_run_bench(h.run, &of_bench, &json), "tn_bench_options");
   refuses_size(h.run, tn_run_data(h.run, &of_data, &json), "tn_data_options");
+  refuses_size(h.run, tn_run_begin_sweep(h.run, &of_sweep, &json), "tn_sweep_options");
   refuses_size(h.run, tn_run_find_lr(h.run, &of_find_lr, &json), "tn_find_lr_options");
   refuses_size(h.run, tn_run_compare_with(h.run, h.run, &of_compare, &json), "tn_compare_options");
   refuses_size(h.context, tn_convert_tensors(h.context, folder, "x", &of_conversion, &json),

@@ -54,6 +54,60 @@ static void a_limit_shortens_the_epoch_of_a_stream_too(void **state) {
   expect_epoch(&options, 20, 5);
 }
 
+/* ---- folds ---- */
+
+/* Marks the samples of an epoch, each of which comes once. */
+static void mark_samples(const tn_loader_options *options, int64_t samples, int *seen) {
+  tn_loader *loader = make(options);
+  room r;
+  assert_int_equal(tn_loader_samples(loader), samples);
+  for (int64_t done = 0; done < samples;) {
+    tn_batch batch = batch_in(&r);
+    int64_t n;
+    assert_int_equal(tn_loader_submit(loader, &batch), TN_OK);
+    assert_int_equal(tn_loader_wait(loader, &n), TN_OK);
+    for (int64_t i = 0; i < n; i++) seen[r.y[i]]++;
+    done += n;
+  }
+  tn_loader_destroy(loader);
+}
+
+/* Every fold holds out other samples, and trains on the rest; another seed changes neither. */
+static void folds_divide_the_samples(void **state) {
+  (void)state;
+  numbers source = {.count = 10};
+  int held_out[10] = {0};
+  for (int32_t part = 1; part <= 3; part++) {
+    int both[10] = {0};
+    int64_t size = part == 1 ? 4 : 3;
+    tn_loader_options options = options_for(&source);
+    options.pad_last = true;
+    options.fold = (tn_data_fold){.part = part, .parts = 3, .held_out = true};
+    mark_samples(&options, size, held_out);
+    mark_samples(&options, size, both);
+    options.seed++;
+    options.shuffle = true;
+    options.fold.held_out = false;
+    mark_samples(&options, 10 - size, both);
+    for (int i = 0; i < 10; i++) assert_int_equal(both[i], 1);
+  }
+  for (int i = 0; i < 10; i++) assert_int_equal(held_out[i], 1);
+}
+
+static void folds_need_samples_to_divide(void **state) {
+  (void)state;
+  tn_loader *loader;
+  numbers few = {.count = 2}, endless = {.count = -1, .epoch = 40};
+  tn_loader_options options = options_for(&few);
+  options.fold = (tn_data_fold){.part = 1, .parts = 3};
+  assert_int_equal(tn_loader_create(&env, &options, &loader), TN_EINVAL);
+  assert_non_null(strstr(tn_error_text(&env), "fold = 1/3: it has 2 samples, fewer than parts"));
+  options = options_for(&endless);
+  options.fold = (tn_data_fold){.part = 1, .parts = 3};
+  assert_int_equal(tn_loader_create(&env, &options, &loader), TN_EINVAL);
+  assert_non_null(strstr(tn_error_text(&env), "fold = 1/3: it is"));
+}
+
 /* ---- balance ---- */
 
 /* The class of a sample, as the source numbers tells it: 0 for 9, 1 for 3, 2 for 5. */
@@ -285,6 +339,8 @@ int main(void) {
       cmocka_unit_test_setup(a_limit_counts_batches_or_is_a_part, start),
       cmocka_unit_test_setup(a_part_is_not_a_batch_short_by_rounding, start),
       cmocka_unit_test_setup(a_limit_shortens_the_epoch_of_a_stream_too, start),
+      cmocka_unit_test_setup(folds_divide_the_samples, start),
+      cmocka_unit_test_setup(folds_need_samples_to_divide, start),
       cmocka_unit_test_setup(every_class_comes_equally_often, start),
       cmocka_unit_test_setup(classes_are_even_over_epochs_of_any_length, start),
       cmocka_unit_test_setup(a_repeated_sample_has_another_key, start),
