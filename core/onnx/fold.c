@@ -184,16 +184,30 @@ static tn_status fold_transpose(fold_work *w) {
   return TN_OK;
 }
 
+/* The dimensions of the index in place of the axis. */
+static tn_status fold_gather_type(fold_work *w, int32_t axis) {
+  const tn_type *x = w->type[0], *index = w->type[1];
+  if (axis < 0 || x->rank - 1 + index->rank > TN_MAX_RANK)
+    return ONNX_REFUSE(w->n, "an axis of known numbers");
+  w->out = (tn_type){.dtype = x->dtype};
+  for (int32_t d = 0; d < x->rank; d++) {
+    if (d != axis) w->out.dims[w->out.rank++] = x->dims[d];
+    for (int32_t k = 0; d == axis && k < index->rank; k++) w->out.dims[w->out.rank++] = index->dims[k];
+  }
+  return fold_new(w);
+}
+
 static tn_status fold_gather(fold_work *w) {
-  if (w->type[0]->rank != 1) return ONNX_REFUSE(w->n, "known numbers of several dimensions");
-  w->out = *w->type[1];
-  w->out.dtype = w->type[0]->dtype;
-  TN_TRY(fold_new(w));
-  for (int64_t i = 0; i < w->count[1]; i++) {
-    int64_t at = onnx_to_whole(w->v[1][i]);
-    if (at < 0) at += w->count[0];
-    if (at < 0 || at >= w->count[0]) return ONNX_REFUSE(w->n, "an index beyond a list of known numbers");
-    w->to[i] = w->v[0][at];
+  int32_t axis = onnx_axis(onnx_whole(w->n, "axis", 0), w->type[0]->rank);
+  int64_t behind = 1;
+  TN_TRY(fold_gather_type(w, axis));
+  int64_t size = w->type[0]->dims[axis];
+  for (int32_t d = axis + 1; d < w->type[0]->rank; d++) behind *= w->type[0]->dims[d];
+  for (int64_t i = 0; i < tn_type_count(&w->out); i++) {
+    int64_t at = onnx_to_whole(w->v[1][i / behind % w->count[1]]);
+    if (at < 0) at += size;
+    if (at < 0 || at >= size) return ONNX_REFUSE(w->n, "an index beyond a list of known numbers");
+    w->to[i] = w->v[0][(i / behind / w->count[1] * size + at) * behind + i % behind];
   }
   return TN_OK;
 }
@@ -215,17 +229,45 @@ static int64_t fold_clamp(double x, int64_t low, int64_t high) {
   return x < (double)low ? low : x > (double)high ? high : (int64_t)x;
 }
 
+/* A part along each axis: elements first, first + step ... of the operand. */
+typedef struct fold_part {
+  int64_t first[TN_MAX_RANK], step[TN_MAX_RANK];
+} fold_part;
+
+/* Entry i of starts, ends, axes and steps. Behind the last axis, and in front of the first, lie the places -1
+ * and size - 1 for steps that go back. */
+static tn_status fold_slice_axis(fold_work *w, int64_t i, fold_part *part) {
+  double start = w->v[1][i], stop = w->v[2][i], step = w->n->node->n_in > 4 ? w->v[4][i] : 1;
+  int32_t axis = onnx_axis(w->n->node->n_in > 3 ? onnx_to_whole(w->v[3][i]) : i, w->out.rank);
+  if (axis < 0 || step == 0)
+    return ONNX_REFUSE(w->n, "a part along an axis that the operand lacks, or with steps of 0");
+  int64_t n = w->type[0]->dims[axis], by = onnx_to_whole(step), low = by < 0 ? -1 : 0,
+          high = by < 0 ? n - 1 : n;
+  int64_t from = fold_clamp(start < 0 ? start + (double)n : start, low, high);
+  int64_t to = fold_clamp(stop < 0 ? stop + (double)n : stop, low, high);
+  int64_t count = by > 0 ? (to - from + by - 1) / by : (from - to - by - 1) / -by;
+  part->first[axis] = from;
+  part->step[axis] = by;
+  w->out.dims[axis] = count > 0 ? count : 0;
+  return TN_OK;
+}
+
 static tn_status fold_slice(fold_work *w) {
-  int64_t n = w->count[0];
-  double step = w->n->node->n_in > 4 ? w->v[4][0] : 1, start = w->v[1][0], stop = w->v[2][0];
-  if (w->type[0]->rank != 1 || w->count[1] != 1 || step < 1)
-    return ONNX_REFUSE(w->n, "a part of known numbers of several dimensions, or backwards");
-  int64_t from = fold_clamp(start < 0 ? start + (double)n : start, 0, n);
-  int64_t to = fold_clamp(stop < 0 ? stop + (double)n : stop, 0, n);
-  int64_t by = onnx_to_whole(step), count = to > from ? (to - from + by - 1) / by : 0;
-  fold_list(w, count, w->type[0]->dtype);
+  fold_part part = {.first = {0}};
+  w->out = *w->type[0];
+  for (int32_t d = 0; d < TN_MAX_RANK; d++) part.step[d] = 1;
+  for (int32_t i = 2; i < w->n->node->n_in; i++)
+    if (w->count[i] != w->count[1]) return ONNX_REFUSE(w->n, "lists of several lengths");
+  for (int64_t i = 0; i < w->count[1]; i++) TN_TRY(fold_slice_axis(w, i, &part));
   TN_TRY(fold_new(w));
-  for (int64_t i = 0; i < count; i++) w->to[i] = w->v[0][from + i * by];
+  for (int64_t i = 0; i < tn_type_count(&w->out); i++) {
+    int64_t left = i, at = 0, stride = 1;
+    for (int32_t d = w->out.rank - 1; d >= 0; stride *= w->type[0]->dims[d--]) {
+      at += (part.first[d] + left % w->out.dims[d] * part.step[d]) * stride;
+      left /= w->out.dims[d];
+    }
+    w->to[i] = w->v[0][at];
+  }
   return TN_OK;
 }
 

@@ -7,12 +7,13 @@
  *   rows/          a row for each op, in families: a template, or a function
  *   expression.c   templates as nodes
  *   nodes.c        nodes, constants, weights and their names
- *   fold.c         batch norm in the weights of the convolution in front of it
+ *   fold.c         weights of convolutions that have a batch norm in them
  *
  * The graph is that of a model with a batch of a large prime, of which no other size is a multiple, so a size
  * that depends on the batch can be told from the others. */
 #pragma once
 
+#include "core/export/fold.h"
 #include "core/formats/protobuf_writer.h"
 #include "core/graph/graph.h"
 
@@ -42,21 +43,14 @@ enum {
   ONNX_TENSOR_LOCATION = 14
 };
 
-/* Batch norm behind a convolution: paths of states; NULL: absent. */
-typedef struct export_norm {
-  const char *mean, *variance, *weight, *bias, *kernel_bias;
-  double epsilon;
-  int64_t channels;
-} export_norm;
-
 /* An initializer, from a state of the model. */
 typedef struct export_weight {
   const char *name, *path;
-  tn_type type;            /* in the file */
-  int32_t stored;          /* the dtype of the state */
-  bool transposed;         /* the state's two dimensions are exchanged */
-  const export_norm *norm; /* that is folded into it; NULL: none */
-  bool is_shift;           /* the bias that comes of folding; it has no state of its own */
+  tn_type type;               /* in the file */
+  int32_t stored;             /* the dtype of the state */
+  bool transposed;            /* the state's two dimensions are exchanged */
+  const tn_export_norm *norm; /* that is folded into it; NULL: none */
+  bool is_shift;              /* the bias that comes of folding; it has no state of its own */
 } export_weight;
 
 /* An op that cannot be expressed, once for each reason. */

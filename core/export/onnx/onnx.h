@@ -1,6 +1,7 @@
 /* core/export/onnx/onnx.h: a graph as a model of ONNX (docs/decisions/0088). */
 #pragma once
 
+#include "core/export/fold.h"
 #include "core/graph/graph.h"
 
 enum { TN_ONNX_FIRST_OPSET = 13, TN_ONNX_LAST_OPSET = 23 };
@@ -23,8 +24,7 @@ typedef struct tn_onnx_export_request {
   bool external;     /* weights in PATH.data beside the file; they always are there above 2 GB */
   const tn_onnx_note *notes;
   int32_t n_notes;
-  /* Reads a state, as elements of its type. */
-  tn_status (*read)(void *context, const char *path, void *to, size_t bytes);
+  tn_export_read *read; /* of states */
   void *context;
 } tn_onnx_export_request;
 

@@ -6,7 +6,7 @@
 #include "core/export/source/source.h"
 #include "tenon/attributes.h"
 
-enum { MOST_LISTS = 4, INDEX_TEXT = 256 };
+enum { MOST_LISTS = SOURCE_MOST_OPERANDS + 1, INDEX_TEXT = 256 };
 
 /* Nested loops, and the strides of several arrays in them. */
 typedef struct loops {
@@ -90,65 +90,69 @@ static void loops_close(const source_use *u) { tn_text_add(&u->p->steps, "  }\n"
 
 /* ---- pointwise ---- */
 
-void source_pointwise(const source_use *u, const char *expression) {
-  tn_text *t = &u->p->steps;
+/* Elements of the operands, by their places in the loops. */
+static void loops_read(const source_use *u, const loops *l, const tn_val *operands, int32_t n) {
   char index[INDEX_TEXT];
+  for (int32_t i = 0; i < n; i++)
+    tn_text_addf(&u->p->steps, "    const %s v%d = a%d[%s];\n",
+                 source_type(tn_graph_type(u->p->graph, operands[i])->dtype), (int)i, (int)i,
+                 loops_index(l, i + 1, index));
+}
+
+void source_pointwise(const source_use *u) {
+  static const char *const names[] = {"a0", "a1", "a2",  "a3",  "a4",  "a5",  "a6",  "a7",
+                                      "a8", "a9", "a10", "a11", "a12", "a13", "a14", "a15"};
+  char index[INDEX_TEXT];
+  tn_val operands[SOURCE_MOST_OPERANDS];
+  source_parameter in[SOURCE_MOST_OPERANDS];
+  int32_t n = source_chain_operands(u, operands);
   loops l = loops_of(source_out(u, 0));
-  for (int32_t i = 0; i < u->node->n_in; i++) loops_add(&l, source_in(u, i));
+  for (int32_t i = 0; i < n; i++) {
+    in[i] = source_parameter_of(u->p, names[i], operands[i]);
+    loops_add(&l, tn_graph_type(u->p->graph, operands[i]));
+  }
   loops_join(&l);
-  source_begin(u, 0);
+  source_begin_with(u, in, n, 0);
   loops_open(u, &l);
-  for (int32_t i = 0; i < u->node->n_in; i++)
-    tn_text_addf(t, "    const %s %c = a%d[%s];\n", source_type(source_in(u, i)->dtype), 'a' + (int)i, (int)i,
-                 loops_index(&l, i + 1, index));
-  tn_text_addf(t, "    y0[%s] = (%s)(%s);\n", loops_index(&l, 0, index), source_type(source_out(u, 0)->dtype),
-               expression);
+  loops_read(u, &l, operands, n);
+  source_chain_body(u, operands, loops_index(&l, 0, index));
   loops_close(u);
   source_end(u);
 }
 
-static void loops_affine(const source_use *u) {
+static void loops_affine(const source_use *u, char text[SOURCE_EXPRESSION]) {
   const tn_affine_attributes *a = u->node->attributes;
-  char text[96];
-  snprintf(text, sizeof text, "(float)%.9e * a + (float)%.9e", a->scale, a->shift);
-  source_pointwise(u, text);
+  snprintf(text, SOURCE_EXPRESSION, "(float)%.9e * a + (float)%.9e", a->scale, a->shift);
 }
 
-static void loops_cast(const source_use *u) {
-  source_pointwise(u, source_out(u, 0)->dtype == TN_BOOL ? "a != 0" : "a");
+static void loops_cast(const source_use *u, char text[SOURCE_EXPRESSION]) {
+  snprintf(text, SOURCE_EXPRESSION, "%s", source_out(u, 0)->dtype == TN_BOOL ? "a != 0" : "a");
+}
+
+static void loops_full(const source_use *u, char text[SOURCE_EXPRESSION]) {
+  const tn_full_attributes *a = u->node->attributes;
+  const char *type = source_type(source_out(u, 0)->dtype);
+  if (a->value - a->value == 0)
+    snprintf(text, SOURCE_EXPRESSION, "((%s)%.17g)", type, a->value);
+  else
+    snprintf(text, SOURCE_EXPRESSION, "((%s)%s)", type,
+             a->value > 0   ? "INFINITY"
+             : a->value < 0 ? "-INFINITY"
+                            : "NAN");
 }
 
 /* ---- values without operands ---- */
 
-static void loops_fill(const source_use *u, const char *text) {
+static void loops_iota(const source_use *u) {
+  const tn_iota_attributes *a = u->node->attributes;
   char index[INDEX_TEXT];
   loops l = loops_of(source_out(u, 0));
   source_begin(u, 0);
   loops_open(u, &l);
-  tn_text_addf(&u->p->steps, "    y0[%s] = (%s)(%s);\n", loops_index(&l, 0, index),
-               source_type(source_out(u, 0)->dtype), text);
+  tn_text_addf(&u->p->steps, "    y0[%s] = (%s)i%d;\n", loops_index(&l, 0, index),
+               source_type(source_out(u, 0)->dtype), (int)(a->axis < 0 ? a->axis + l.rank : a->axis));
   loops_close(u);
   source_end(u);
-}
-
-static void loops_full(const source_use *u) {
-  const tn_full_attributes *a = u->node->attributes;
-  char text[48];
-  bool infinite = a->value - a->value != 0;
-  snprintf(text, sizeof text, infinite ? "%s" : "%s%.17g",
-           infinite ? (a->value > 0   ? "INFINITY"
-                       : a->value < 0 ? "-INFINITY"
-                                      : "NAN")
-                    : "",
-           a->value);
-  loops_fill(u, text);
-}
-
-static void loops_iota(const source_use *u) {
-  const tn_iota_attributes *a = u->node->attributes;
-  char text[16];
-  snprintf(text, sizeof text, "i%d", (int)(a->axis < 0 ? a->axis + source_out(u, 0)->rank : a->axis));
-  loops_fill(u, text);
 }
 
 /* ---- moves ---- */
@@ -169,14 +173,6 @@ static void loops_transpose(const source_use *u) {
   loops_strides(source_in(u, 0), stride);
   for (int32_t i = 0; i < l.rank; i++) l.stride[1][i] = stride[a->order.v[i]];
   l.n = 2;
-  source_begin(u, 0);
-  loops_move(u, &l, 0);
-  source_end(u);
-}
-
-static void loops_broadcast(const source_use *u) {
-  loops l = loops_of(source_out(u, 0));
-  loops_add(&l, source_in(u, 0));
   source_begin(u, 0);
   loops_move(u, &l, 0);
   source_end(u);
@@ -358,12 +354,12 @@ static void loops_batch_norm(const source_use *u) {
 }
 
 const source_row source_rows_loops[] = {
-    {"affine", .emit = loops_affine, .takes = loops_takes_f32},
-    {"cast", .emit = loops_cast},
-    {"full", .emit = loops_full},
+    {"affine", .express = loops_affine, .takes = loops_takes_f32},
+    {"cast", .express = loops_cast},
+    {"full", .express = loops_full},
+    {"broadcast", "a"},
     {"iota", .emit = loops_iota},
     {"transpose", .emit = loops_transpose},
-    {"broadcast", .emit = loops_broadcast},
     {"slice", .emit = loops_slice},
     {"concat", .emit = loops_concat},
     {"pad", .emit = loops_pad},

@@ -16,8 +16,9 @@ typedef struct memory_work {
   TN_VEC(memory_block) blocks; /* in use, in ascending order */
 } memory_work;
 
-bool source_is_view(const tn_gnode *node) {
+bool source_is_view(const source_program *p, const tn_gnode *node) {
   static const char *const views[] = {"reshape", "copy", "reorder"};
+  if (node->n_in > 0 && p->folded != NULL && p->folded[node->in[0]] == node->first_out) return true;
   for (size_t i = 0; i < sizeof views / sizeof *views; i++)
     if (strcmp(node->op->item.name, views[i]) == 0) return true;
   return false;
@@ -25,10 +26,23 @@ bool source_is_view(const tn_gnode *node) {
 
 /* ---- lifetimes ---- */
 
-static void memory_find_bases(const tn_graph *g, tn_val *base) {
+static void memory_find_bases(const source_program *p, tn_val *base) {
+  const tn_graph *g = p->graph;
   for (size_t v = 0; v < g->values.n; v++) base[v] = (tn_val)v;
   for (size_t i = 0; i < g->nodes.n; i++)
-    if (source_is_view(&g->nodes.v[i])) base[g->nodes.v[i].first_out] = base[g->nodes.v[i].in[0]];
+    if (source_is_view(p, &g->nodes.v[i])) base[g->nodes.v[i].first_out] = base[g->nodes.v[i].in[0]];
+}
+
+static void memory_read(memory_work *w, tn_val v, int64_t node) {
+  int64_t *last = &w->last[w->base[v]];
+  if (node > *last) *last = node;
+}
+
+/* The node that reads the operands of node i: itself, or that in whose loop it is computed. */
+static int64_t memory_reader(const source_program *p, size_t i) {
+  const tn_gnode *node = &p->graph->nodes.v[i];
+  int32_t root = node->n_out > 0 ? p->root[node->first_out] : -1;
+  return root >= 0 ? root : (int64_t)i;
 }
 
 /* Outputs are read behind the last node. */
@@ -36,9 +50,9 @@ static void memory_find_ends(memory_work *w) {
   const tn_graph *g = w->p->graph;
   for (size_t i = 0; i < g->nodes.n; i++) {
     const tn_gnode *node = &g->nodes.v[i];
-    for (int32_t k = 0; k < node->n_out; k++) w->last[node->first_out + (tn_val)k] = (int64_t)i;
+    for (int32_t k = 0; k < node->n_out; k++) memory_read(w, node->first_out + (tn_val)k, (int64_t)i);
     for (int32_t k = 0; k < node->n_in; k++)
-      if (node->in[k] != 0) w->last[w->base[node->in[k]]] = (int64_t)i;
+      if (node->in[k] != 0) memory_read(w, node->in[k], memory_reader(w->p, i));
   }
   for (size_t i = 0; i < g->outputs.n; i++) w->last[w->base[g->outputs.v[i].value]] = (int64_t)g->nodes.n;
 }
@@ -72,19 +86,9 @@ static tn_status memory_take(memory_work *w, tn_val v) {
   return memory_insert(w, at, (memory_block){from, from + bytes, w->last[v]});
 }
 
-static const char *memory_pointer(source_program *p, tn_val v, const char *from, int64_t offset,
-                                  const char *kind) {
-  const char *type = source_type(tn_graph_type(p->graph, v)->dtype);
-  return tn_arena_printf(&p->arena, "(%s%s *)(%svoid *)(%s + %lld)", kind, type, kind, from,
-                         (long long)offset);
-}
-
-static tn_status memory_add_weight(source_program *p, const tn_gnode *node) {
-  const tn_state_attributes *a = node->attributes;
-  const source_weight w = {.path = a->path, .type = a->type, .offset = p->weight_bytes};
-  p->weight_bytes += memory_round((int64_t)tn_type_bytes(&a->type));
-  p->place[node->first_out] = memory_pointer(p, node->first_out, "weights", w.offset, "const ");
-  return p->place[node->first_out] != NULL ? tn_vec_push(p->env, &p->weights, w) : TN_ENOMEM;
+static const char *memory_pointer(source_program *p, tn_val v) {
+  return tn_arena_printf(&p->arena, "(%s *)(void *)(arena + %lld)",
+                         source_type(tn_graph_type(p->graph, v)->dtype), (long long)p->offset[v]);
 }
 
 static tn_status memory_place_results(memory_work *w, size_t i) {
@@ -94,7 +98,7 @@ static tn_status memory_place_results(memory_work *w, size_t i) {
   for (int32_t k = 0; k < node->n_out; k++) {
     tn_val v = node->first_out + (tn_val)k;
     TN_TRY(memory_take(w, v));
-    p->place[v] = memory_pointer(p, v, "arena", p->offset[v], "");
+    p->place[v] = memory_pointer(p, v);
     if (p->place[v] == NULL) return TN_ENOMEM;
   }
   return TN_OK;
@@ -103,14 +107,14 @@ static tn_status memory_place_results(memory_work *w, size_t i) {
 static tn_status memory_place_node(memory_work *w, size_t i) {
   source_program *p = w->p;
   const tn_gnode *node = &p->graph->nodes.v[i];
-  if (node->op == &tn_op_state) return memory_add_weight(p, node);
+  if (node->op == &tn_op_state || (node->n_out > 0 && p->root[node->first_out] >= 0)) return TN_OK;
   if (node->op == &tn_op_input)
     p->place[node->first_out] = ((const tn_input_attributes *)node->attributes)->name;
-  else if (source_is_view(node))
-    p->place[node->first_out] = p->place[node->in[0]];
+  else if (source_is_view(p, node))
+    p->place[node->first_out] = source_parameter_of(p, "", node->in[0]).pointer;
   else
     return memory_place_results(w, i);
-  return TN_OK;
+  return node->n_out == 0 || p->place[node->first_out] != NULL ? TN_OK : TN_ENOMEM;
 }
 
 tn_status source_place_values(source_program *p) {
@@ -121,7 +125,7 @@ tn_status source_place_values(source_program *p) {
   p->place = tn_arena_alloc(&p->arena, n * sizeof *p->place);
   p->offset = tn_arena_alloc(&p->arena, n * sizeof *p->offset);
   if (w.base == NULL || w.last == NULL || p->place == NULL || p->offset == NULL) return TN_ENOMEM;
-  memory_find_bases(p->graph, w.base);
+  memory_find_bases(p, w.base);
   memory_find_ends(&w);
   tn_status status = TN_OK;
   for (size_t i = 0; i < p->graph->nodes.n && status == TN_OK; i++) status = memory_place_node(&w, i);

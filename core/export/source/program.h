@@ -1,15 +1,15 @@
 /* core/export/source/program.h: a graph as a program in C (docs/decisions/0089). */
 #pragma once
 
+#include "core/export/fold.h"
 #include "core/graph/graph.h"
 
 typedef struct tn_source_request {
   tn_env *env;
-  tn_graph *graph;    /* of inference, for one batch; the call takes it */
-  const char *folder; /* of the files; it is made */
-  const char *name;   /* of the files, a word */
-  /* Reads a state, as elements of its type. */
-  tn_status (*read)(void *context, const char *path, void *to, size_t bytes);
+  tn_graph *graph;      /* of inference, for one batch; the call takes it */
+  const char *folder;   /* of the files; it is made */
+  const char *name;     /* of the files, a word */
+  tn_export_read *read; /* of states */
   void *context;
 } tn_source_request;
 

@@ -16,7 +16,7 @@ static bool write_has(void *context, const tn_graph *graph, const int32_t *reads
   source_program here = *(const source_program *)context;
   here.graph = (tn_graph *)(uintptr_t)graph;
   here.reads = reads;
-  return source_is_view(node) || source_row_of(&(source_use){&here, node}) != NULL;
+  return source_is_view(&here, node) || source_row_of(&(source_use){&here, node}) != NULL;
 }
 
 static tn_status write_miss(source_program *p, const char *op) {
@@ -28,13 +28,28 @@ static tn_status write_miss(source_program *p, const char *op) {
   return tn_vec_push(p->env, &p->missing, ((source_missing){op, 1}));
 }
 
-static tn_status write_step(source_program *p, const tn_gnode *node) {
+static bool write_has_step(const source_program *p, const tn_gnode *node) {
+  return !tn_op_is_input_or_state(node->op) && !source_is_view(p, node);
+}
+
+static tn_status write_find_rows(source_program *p) {
+  const tn_graph *g = p->graph;
+  p->row = tn_arena_alloc(&p->arena, (g->nodes.n + 1) * sizeof *p->row);
+  if (p->row == NULL) return TN_ENOMEM;
+  for (size_t i = 0; i < g->nodes.n; i++)
+    if (write_has_step(p, &g->nodes.v[i])) p->row[i] = source_row_of(&(source_use){p, &g->nodes.v[i]});
+  return TN_OK;
+}
+
+static tn_status write_step(source_program *p, size_t i) {
+  const tn_gnode *node = &p->graph->nodes.v[i];
   const source_use use = {p, node};
-  if (tn_op_is_input_or_state(node->op) || source_is_view(node)) return TN_OK;
-  const source_row *row = source_row_of(&use);
+  const source_row *row = p->row[i];
+  if (!write_has_step(p, node)) return TN_OK;
+  if (node->n_out > 0 && p->root[node->first_out] >= 0) return TN_OK; /* in the loop of another */
   if (row == NULL) return write_miss(p, node->op->item.name);
-  if (row->expression != NULL)
-    source_pointwise(&use, row->expression);
+  if (source_is_pointwise(row))
+    source_pointwise(&use);
   else
     row->emit(&use);
   return p->steps.failed || p->calls.failed ? TN_ENOMEM : TN_OK;
@@ -61,8 +76,12 @@ static tn_status write_steps(source_program *p) {
   TN_TRY(tn_export_decompose(&p->graph, &(tn_export_target){write_has, p}));
   p->reads = tn_export_reads(&p->arena, p->graph);
   if (p->reads == NULL) return TN_ENOMEM;
+  p->folded = tn_export_fold_find(&p->arena, p->graph, p->reads);
+  if (p->folded == NULL) return TN_ENOMEM;
+  TN_TRY(write_find_rows(p));
+  TN_TRY(source_find_chains(p));
   TN_TRY(source_place_values(p));
-  for (size_t i = 0; i < p->graph->nodes.n; i++) TN_TRY(write_step(p, &p->graph->nodes.v[i]));
+  for (size_t i = 0; i < p->graph->nodes.n; i++) TN_TRY(write_step(p, i));
   return p->missing.n > 0 ? write_list_missing(p) : TN_OK;
 }
 
@@ -96,12 +115,14 @@ static void write_sizes(const source_program *p, tn_text *t) {
 }
 
 static void write_header(const source_program *p, const char *name, tn_text *t) {
-  tn_text_addf(t,
-               "/* %s.h: a model for inference, written by tenon.\n *\n"
-               " * `weights` are the bytes of %s.weights, and `arena` is memory that the call uses; both are "
-               "aligned to 64 bytes.\n"
-               " * Calls with arenas of their own may run at the same time.\n",
-               name, name);
+  tn_text_addf(
+      t,
+      "/* %s.h: a model for inference, written by tenon.\n *\n"
+      " * `weights` are the bytes of %s.weights, and `arena` is memory that the call uses; both are "
+      "aligned to 64 bytes.\n"
+      " * Calls with arenas of their own may run at the same time. Compilers make the fastest program with\n"
+      " * -O3 -march=native -ffp-contract=fast.\n",
+      name, name);
   write_sizes(p, t);
   tn_text_addf(t, " */\n#ifndef %s_model_h\n#define %s_model_h\n\n#include <stdint.h>\n\n", name, name);
   tn_text_addf(t, "enum { %s_weight_bytes = %lld, %s_arena_bytes = %lld };\n\n", name,
@@ -130,7 +151,7 @@ static void write_body(const source_program *p, const char *name, tn_text *t) {
 static void write_program(const source_program *p, const char *name, tn_text *t) {
   tn_text_addf(t, "/* %s.c: see %s.h. */\n#include \"%s.h\"\n\n#include <math.h>\n#include <string.h>\n\n",
                name, name, name);
-  for (uint32_t kernel = SOURCE_CONV; kernel <= SOURCE_AVG_POOL; kernel *= 2)
+  for (uint32_t kernel = SOURCE_TILE; kernel <= SOURCE_AVG_POOL; kernel *= 2)
     if (p->kernels & kernel) tn_text_add(t, source_kernel(kernel));
   tn_text_addn(t, p->steps.v, p->steps.n);
   write_body(p, name, t);
@@ -160,10 +181,10 @@ static tn_status files_name(write_files *w) {
 
 static tn_status files_append_weight(const write_files *w, tn_new_file *file, const source_weight *weight,
                                      int64_t end) {
-  size_t bytes = tn_type_bytes(&weight->type), room = (size_t)(end - weight->offset);
+  size_t room = (size_t)(end - weight->offset);
   char *data = tn_alloc(w->request->env, room + 1);
   if (data == NULL) return TN_ENOMEM;
-  tn_status status = w->request->read(w->request->context, weight->path, data, bytes);
+  tn_status status = source_weight_read(w->p, weight, w->request->read, w->request->context, data);
   if (status == TN_OK) status = tn_file_append(w->request->env, file, data, room);
   tn_release(w->request->env, data);
   return status;

@@ -153,9 +153,14 @@ static const char lenet[] =
     "[run]\nname = lenet-5\nmax_steps = 2\noutput = runs\n"
     "[data]\nsource = digits\nbatch = 8\ntransforms = to_float, normalize(mean=0.13, std=0.31)\n"
     "[model]\ninputs = image: f32[1, 28, 28]\ntargets = label: i32[]\nlayers =\n"
-    "    conv1: conv2d(6, kernel=5, padding=2)\n    relu\n    max_pool(2)\n    conv2: conv2d(16, kernel=5)\n"
-    "    relu\n    avg_pool(2)\n    flatten\n    fc1: linear(120)\n    gelu\n    ln: layer_norm\n    fc2: "
-    "linear(10)\n"
+    "    conv1: conv2d(6, kernel=5, padding=2)\n    bn1: batch_norm\n    relu\n    max_pool(2)\n"
+    "    depth: conv2d(6, kernel=3, padding=1, stride=1, groups=6)\n    conv2: conv2d(16, kernel=5, "
+    "groups=2)\n"
+    "    relu\n    avg_pool(2)\n    point: conv2d(18, kernel=1)\n    flatten\n    fc1: linear(120)\n    "
+    "gelu\n"
+    "    ln: layer_norm\n    rows = reshape(ln, [12, 10])\n    gram = matmul(rows, rows, "
+    "transpose_b=yes)\n"
+    "    flatten\n    fc2: linear(10)\n"
     "    softmax\nloss = cross_entropy\n[optimizer]\ntype = sgd\nlr = 0.1\n";
 
 static const char main_program[] =
