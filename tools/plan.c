@@ -191,12 +191,29 @@ static void plan_print_other_policy(const json_t *json) {
   printf("\n");
 }
 
+/* [phase NAME]: "phase critic, in every step: 18 launches, an estimated 1.2 ms, 310 parameters by adam". */
+static void plan_print_turn(const json_t *one) {
+  long long every = json_integer_value(json_object_get(one, "every"));
+  printf("phase %s, in every ", json_string_value(json_object_get(one, "phase")));
+  if (every > 1) printf("%lldth ", every);
+  printf("step: %lld launches, an estimated %.4g ms, %lld parameters by %s, arena %.2f MiB\n",
+         json_integer_value(json_object_get(one, "launches")),
+         json_number_value(json_object_get(one, "cost_ms")),
+         json_integer_value(json_object_get(one, "parameters")),
+         json_string_value(json_object_get(one, "optimizer")),
+         json_number_value(json_object_get(one, "arena_bytes")) / 1048576.0);
+}
+
 /* [group.NAME] freeze = N: "epochs 1-3: 18 launches, an estimated 1.2 ms, 310 parameters and 2,000 frozen".
  * The launches above are those of the first line. */
 static void plan_print_phases(const json_t *json) {
   const json_t *list = json_object_get(json, "phases"), *one;
   size_t i;
   json_array_foreach(list, i, one) {
+    if (json_object_get(one, "phase") != NULL) {
+      plan_print_turn(one);
+      continue;
+    }
     long long first = json_integer_value(json_object_get(one, "first_epoch")),
               last = json_integer_value(json_object_get(one, "last_epoch"));
     if (last >= first)

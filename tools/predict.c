@@ -98,7 +98,9 @@ static void predict_print_line(const json_t *prediction, int width) {
   json_t *areas = json_object_get(prediction, "areas"), *boxes = json_object_get(prediction, "boxes");
   predict_print_areas(areas);
   if (boxes != NULL) predict_print_boxes(boxes);
-  bool places = areas != NULL || boxes != NULL;
+  const char *picture = json_string_value(json_object_get(prediction, "picture"));
+  if (picture != NULL) printf("   %s", picture);
+  bool places = areas != NULL || boxes != NULL || picture != NULL;
   if (values == NULL && !places && predict_is_not_finite(prediction)) printf("   not finite");
   json_array_foreach(json_object_get(prediction, "top"), i, class) {
     printf("   ");
@@ -139,6 +141,7 @@ static void predict_print_csv_places(const json_t *prediction) {
 static const char *predict_csv_names(const json_t *first) {
   if (json_object_get(first, "areas") != NULL) return "input,rank,class,name,part";
   if (json_object_get(first, "boxes") != NULL) return "input,rank,class,name,score,x0,y0,x1,y1";
+  if (json_object_get(first, "picture") != NULL) return "input,picture";
   return "input,rank,class,name,probability";
 }
 
@@ -152,6 +155,14 @@ static void predict_print_csv(const json_t *prediction) {
   json_t *values = json_object_get(prediction, "values"), *value;
   if (json_object_get(prediction, "areas") != NULL || json_object_get(prediction, "boxes") != NULL) {
     predict_print_csv_places(prediction);
+    return;
+  }
+  const char *picture = json_string_value(json_object_get(prediction, "picture"));
+  if (picture != NULL) {
+    predict_print_quoted(json_string_value(json_object_get(prediction, "input")));
+    putchar(',');
+    predict_print_quoted(picture);
+    putchar('\n');
     return;
   }
   if (values != NULL) {

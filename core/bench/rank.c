@@ -6,6 +6,7 @@
 #include "core/exec/flight_recorder.h"
 #include "core/records/runs/plan_file.h"
 #include "core/bench/bench.h"
+#include "core/step/programs/program_kinds.h"
 #include "core/step/values/control_block.h"
 #include "tenon/random.h"
 
@@ -62,13 +63,12 @@ static void bench_fill_inputs(tn_bench *b, int32_t slot) {
 
 /* The control block of step 0. */
 static tn_status bench_write_control_blocks(tn_bench *b) {
-  static const int32_t programs[] = {TN_PROGRAM_WEIGH, TN_PROGRAM_MICRO};
   tn_control_block block;
-  for (int32_t i = 0; i < 3; i++) {
-    int32_t which = i < 2 ? programs[i] : b->which;
-    if (b->set.index[which] < 0) continue;
-    TN_TRY(tn_control_block_bind(&b->set.arena, b->executor, b->set.index[which], tn_bench_slots(b),
-                                 &b->set.update, &block));
+  for (int32_t i = 0; i < b->n_passes; i++) {
+    int32_t which = b->passes[i].which;
+    const tn_update_info *update = tn_phase_update(&b->set, &b->run->settings, tn_program_phase(which));
+    TN_TRY(tn_control_block_bind(&b->set.arena, b->executor, b->set.index[which], tn_bench_slots(b), update,
+                                 &block));
     for (int32_t s = 0; s < tn_bench_slots(b); s++)
       tn_control_block_write(&block, s, 0, s % b->micro_batches, 1.0);
   }

@@ -1,15 +1,21 @@
 /* core/bench/step.c: one step of a benchmark: its programs, in the order of training. */
 #include "core/bench/bench.h"
 
-/* All micro-batches are weighed before the first is differentiated, as in training. */
+/* All micro-batches are weighed before the first is differentiated, as in training. All phases of [phase
+ * NAME] have their turns, also those that rest in most steps. */
 tn_status tn_bench_list_passes(tn_bench *b) {
-  int32_t n = b->micro_batches;
-  b->passes = tn_arena_alloc(&b->set.arena, 2 * (size_t)n * sizeof *b->passes);
+  int32_t n = b->micro_batches, turns = b->which == TN_PROGRAM_STEP ? b->run->settings.n_turns : 0;
+  size_t most = (size_t)n * (size_t)(turns > 0 ? turns + 1 : 2);
+  b->passes = tn_arena_alloc(&b->set.arena, most * sizeof *b->passes);
   if (b->passes == NULL) return TN_ENOMEM;
   for (int32_t m = 0; m < n && n > 1; m++)
     b->passes[b->n_passes++] = (tn_bench_pass){TN_PROGRAM_WEIGH, m, false};
-  for (int32_t m = 0; m < n - 1; m++) b->passes[b->n_passes++] = (tn_bench_pass){TN_PROGRAM_MICRO, m, true};
-  b->passes[b->n_passes++] = (tn_bench_pass){b->which, n - 1, n > 1};
+  for (int32_t phase = 0; phase < (turns > 0 ? turns : 1); phase++) {
+    for (int32_t m = 0; m < n - 1; m++)
+      b->passes[b->n_passes++] = (tn_bench_pass){tn_phase_program(TN_PROGRAM_MICRO, phase), m, true};
+    int32_t step = turns > 0 ? tn_phase_program(b->which, phase) : b->which;
+    b->passes[b->n_passes++] = (tn_bench_pass){step, n - 1, n > 1 || phase > 0};
+  }
   return TN_OK;
 }
 

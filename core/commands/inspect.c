@@ -183,7 +183,7 @@ tn_status tn_inspect(tn_context *context, const char *name, char **json) {
 static const tn_item *inspect_find_table(const char *section, size_t length) {
   size_t base = strcspn(section, ". ");
   if (base < length && (strncmp(section, "data", base) == 0 || strncmp(section, "group", base) == 0 ||
-                        strncmp(section, "block", base) == 0))
+                        strncmp(section, "block", base) == 0 || strncmp(section, "phase", base) == 0))
     length = base;
   for (int32_t i = 0; tn_settings_tables[i]; i++)
     if (strlen(tn_settings_tables[i]->name) == length &&
@@ -218,11 +218,8 @@ static uint32_t inspect_kind_of_section(const char *section) {
   static const struct {
     const char *section;
     uint32_t kind;
-  } kinds[] = {{"optimizer", TN_OPTIMIZER},
-               {"group", TN_OPTIMIZER},
-               {"schedule", TN_SCHEDULE},
-               {"precision", TN_PRECISION},
-               {"data", TN_SOURCE}};
+  } kinds[] = {{"optimizer", TN_OPTIMIZER}, {"group", TN_OPTIMIZER},     {"phase", TN_OPTIMIZER},
+               {"schedule", TN_SCHEDULE},   {"precision", TN_PRECISION}, {"data", TN_SOURCE}};
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
     if (strncmp(section, kinds[i].section, strlen(kinds[i].section)) == 0) return kinds[i].kind;
   return TN_KINDS;

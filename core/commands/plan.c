@@ -51,7 +51,7 @@ static tn_status plan_command_batches(tn_run *run, tn_device *device, bool train
 
 static bool plan_command_has_loss(const tn_run *run) {
   tn_section *model = tn_ini_section(&run->ini, "model");
-  return model && tn_section_key(model, "loss") != NULL;
+  return run->settings.n_turns > 0 || (model && tn_section_key(model, "loss") != NULL);
 }
 
 /* Where a pass is dumped, the programs are not planned under another policy. */

@@ -94,7 +94,8 @@ static tn_status predict_describe_row(tn_predict_command *p, int64_t i, bool fin
 /* {"input": "cat.jpg", "areas": [...]} or "boxes". */
 static tn_status predict_add_places(tn_predict_command *p, int32_t slot, int64_t row, int64_t i) {
   char name[NAME];
-  TN_TRY(tn_loader_sample_name(p->forward.loader, i, name, sizeof name));
+  snprintf(name, sizeof name, "%lld", (long long)i); /* a row of an array has no name */
+  if (p->forward.loader != NULL) TN_TRY(tn_loader_sample_name(p->forward.loader, i, name, sizeof name));
   json_t *one = json_pack("{s:o}", "input", tn_json_text(name));
   if (one == NULL || json_array_append_new(p->predictions, one) != 0) return TN_ENOMEM;
   return tn_places_row(&p->places, slot, row, name, one);

@@ -107,8 +107,13 @@ static tn_status make_graph_cover(const compilation *c, const tn_graph *graph, t
 /* The passes from `layout` on. The program owns the cover on success. */
 static tn_status make_cover_program(const compilation *c, tn_cover *cover, tn_program **program) {
   const tn_program *like = c->options.slot_like;
-  const tn_slot_layout slot =
-      like == NULL ? (tn_slot_layout){0} : (tn_slot_layout){like->inputs, like->n_inputs, like->slot_bytes};
+  const tn_program *behind = c->options.outputs_behind;
+  tn_slot_layout slot = {.first_output = behind != NULL ? behind->output_bytes : 0, .all = behind != NULL};
+  if (like != NULL) {
+    slot.inputs = like->inputs;
+    slot.n_inputs = like->n_inputs;
+    slot.bytes = like->slot_bytes;
+  }
   TN_TRY(end_pass(c, "select", cover));
   TN_TRY(tn_pass_layout(c->target, cover, c->map, c->options.layout_map));
   TN_TRY(end_pass(c, "layout", cover));

@@ -245,4 +245,5 @@ typedef struct tn_measure_sums {
   tn_val *sum, *weight;
   tn_val *more; /* "NAME.sums" or "NAME.rows"; 0: the measure has none */
 } tn_measure_sums;
-tn_status tn_total_loss_build(tn_build *b, bool training, tn_model *model, tn_measure_sums *sums);
+tn_status tn_total_loss_build(tn_build *b, const tn_model_request *request, tn_model *model,
+                              tn_measure_sums *sums);

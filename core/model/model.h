@@ -37,12 +37,16 @@ typedef struct tn_measure {
   const char *name;
   double weight; /* losses: factor in the total loss */
   bool is_loss;
-  bool falls;                                                /* better when small */
-  uint32_t of_mean;                                          /* TN_OF_MEAN_... */
+  const char *phase; /* [phase NAME] of the loss; metrics belong to the last one. NULL: there are no phases */
+  bool falls;        /* better when small */
+  uint32_t of_mean;  /* TN_OF_MEAN_... */
   double (*of_sums)(const double *sums, const tn_type *row); /* at most one of both */
   tn_status (*of_rows)(const void *handle, const float *rows, int64_t n, const tn_type *row, double *value);
   tn_type row; /* of the statistics of a sample */
 } tn_measure;
+
+/* Of the sections of phases, in front of their names. */
+#define TN_PHASE_SECTION "phase "
 
 typedef struct tn_model_request tn_model_request;
 
@@ -74,8 +78,9 @@ struct tn_model_request {
   uint64_t seed;
   const tn_freeze *freeze; /* the parameters and buffers that training keeps in `epoch`; NULL: none */
   int64_t epoch;
-  bool training;                      /* layers behave as in training */
-  bool measured;                      /* with losses and metrics, which need the targets */
+  bool training;     /* layers behave as in training */
+  bool measured;     /* with losses and metrics, which need the targets */
+  const char *phase; /* the total and the outputs are those of this [phase NAME]; NULL: of all measures */
   const tn_prepared_inputs *prepared; /* NULL: all inputs are fields of the batch */
   /* Emits the model in place of [model] (tenon/model.h); NULL: the model is read from the configuration. */
   tn_status (*emit)(tn_build *b, void *user);

@@ -17,6 +17,7 @@ typedef struct tn_objective {
   tn_model_scope *scope;
   const tn_signature *signature;
   tn_model *model;
+  const char *phase;       /* of the measures that follow; NULL: there are no phases */
   const tn_results *given; /* inputs of the current measure if a model function gave them, else NULL */
   tn_val sample_weight;    /* f32[batch]: 1, or 0 for padding */
   tn_val weight;           /* f32[batch], of the current measure */
@@ -248,6 +249,7 @@ static tn_status objective_add_measure(tn_objective *o, const tn_layer_kind *kin
       (tn_measure){.name = name,
                    .weight = factor,
                    .is_loss = is_loss,
+                   .phase = o->phase,
                    .falls = falls,
                    .of_mean = kind != NULL ? kind->of_mean : TN_OF_MEAN_ITSELF,
                    .of_sums = kind != NULL ? kind->of_sums : NULL,
@@ -383,7 +385,21 @@ tn_status tn_objective_from_function(tn_model_scope *scope, const tn_function_me
   for (int32_t i = 0; i < 2 * n; i++) /* losses first */
     if (measures[i % n].is_loss == (i < n)) TN_TRY(objective_build_from_function(&o, &measures[i % n]));
   TN_TRY(tn_build_status(scope->assembly->b));
-  return tn_total_loss_build(scope->assembly->b, scope->assembly->request->training, model, &o.sums);
+  return tn_total_loss_build(scope->assembly->b, scope->assembly->request, model, &o.sums);
+}
+
+/* The losses of each [phase NAME], in the order of the file. */
+static tn_status objective_build_phases(tn_objective *o) {
+  const tn_ini *ini = o->scope->assembly->request->ini;
+  const size_t prefix = strlen(TN_PHASE_SECTION);
+  for (int32_t i = 0; i < ini->n_sections; i++) {
+    tn_section *section = &ini->sections[i];
+    if (!tn_text_starts(section->name, TN_PHASE_SECTION)) continue;
+    o->phase = tn_arena_strdup(&o->model->arena, section->name + prefix);
+    if (o->phase == NULL) return TN_ENOMEM;
+    TN_TRY(objective_build_list(o, section, "loss", true));
+  }
+  return TN_OK;
 }
 
 tn_status tn_objective_build(tn_model_scope *scope, tn_section *section, const tn_signature *signature,
@@ -392,8 +408,9 @@ tn_status tn_objective_build(tn_model_scope *scope, tn_section *section, const t
   tn_objective o = {.scope = scope, .signature = signature, .model = model};
   TN_TRY(objective_take_sample_weight(&o));
   TN_TRY(objective_build_list(&o, section, "loss", true));
+  TN_TRY(objective_build_phases(&o));
   TN_TRY(objective_build_list(&o, section, "metrics", false));
   TN_TRY(tn_build_status(a->b));
   if (a->request->ini->mistakes.n > 0) return TN_OK;
-  return tn_total_loss_build(a->b, a->request->training, model, &o.sums);
+  return tn_total_loss_build(a->b, a->request, model, &o.sums);
 }

@@ -7,6 +7,9 @@
  * weighing program that runs on all of them first. The reported sums are reduced over ranks in one small
  * vector. */
 #include "core/model/assemble.h"
+
+#include <string.h>
+
 #include "tenon/ops.h"
 
 /* Concatenates n scalars to a vector. */
@@ -50,11 +53,18 @@ static tn_val total_global_weights(tn_build *b, tn_model *model, const tn_measur
   return all;
 }
 
+/* Whether a measure belongs to the phase of the program. */
+static bool total_takes(const tn_model_request *request, const tn_measure *measure) {
+  return request->phase == NULL || measure->phase == NULL || strcmp(measure->phase, request->phase) == 0;
+}
+
 /* The sum over losses of factor * sum / weight; 0 without losses. */
-static tn_val total_emit(tn_build *b, bool training, tn_model *model, const tn_measure_sums *sums) {
+static tn_val total_emit(tn_build *b, const tn_model_request *request, tn_model *model,
+                         const tn_measure_sums *sums) {
   int32_t n = total_count_losses(model);
-  tn_val total = 0, weights = n > 0 && training ? total_global_weights(b, model, sums, n) : 0;
+  tn_val total = 0, weights = n > 0 && request->training ? total_global_weights(b, model, sums, n) : 0;
   for (int32_t i = 0; i < n; i++) {
+    if (!total_takes(request, &model->measures[i])) continue;
     tn_val mean = total_mean(b, sums->sum[i], weights != 0 ? total_element(b, weights, i) : sums->weight[i]);
     if (model->measures[i].weight != 1.0) mean = tn_affine(b, mean, model->measures[i].weight, 0.0);
     total = total != 0 ? tn_add(b, total, mean) : mean;
@@ -63,38 +73,48 @@ static tn_val total_emit(tn_build *b, bool training, tn_model *model, const tn_m
 }
 
 /* Replaces sums and weights by their sums over all ranks. */
-static tn_status total_reduce_sums(tn_build *b, tn_measure_sums *sums, int32_t n) {
-  tn_val *all = tn_alloc(b, tn_size_mul(2 * (size_t)n, sizeof *all));
+static tn_status total_reduce_sums(tn_build *b, const tn_model_request *request, const tn_model *model,
+                                   tn_measure_sums *sums) {
+  int32_t n = 0;
+  tn_val *all = tn_alloc(b, tn_size_mul(2 * (size_t)model->n_measures, sizeof *all));
   if (all == NULL) return TN_ENOMEM;
-  for (int32_t i = 0; i < n; i++) {
-    all[2 * i] = sums->sum[i];
-    all[2 * i + 1] = sums->weight[i];
+  for (int32_t i = 0; i < model->n_measures; i++) {
+    if (!total_takes(request, &model->measures[i])) continue;
+    all[n++] = sums->sum[i];
+    all[n++] = sums->weight[i];
   }
-  tn_val vector = total_all_reduce(b, total_concat(b, all, 2 * n));
+  tn_val vector = total_all_reduce(b, total_concat(b, all, n));
   tn_release(b, all);
-  for (int32_t i = 0; i < n; i++) {
-    sums->sum[i] = total_element(b, vector, 2 * i);
-    sums->weight[i] = total_element(b, vector, 2 * i + 1);
+  n = 0;
+  for (int32_t i = 0; i < model->n_measures; i++) {
+    if (!total_takes(request, &model->measures[i])) continue;
+    sums->sum[i] = total_element(b, vector, n++);
+    sums->weight[i] = total_element(b, vector, n++);
   }
   return tn_build_status(b);
 }
 
-tn_status tn_total_loss_build(tn_build *b, bool training, tn_model *model, tn_measure_sums *sums) {
-  tn_graph *graph = tn_builder_graph(b);
+/* The outputs of one measure. */
+static tn_status total_output(tn_graph *graph, tn_model *model, const tn_measure_sums *sums, int32_t i) {
   tn_arena *names = &model->arena;
+  const char *name = model->measures[i].name;
+  TN_TRY(tn_graph_output(graph, tn_arena_printf(names, "%s.sum", name), sums->sum[i]));
+  TN_TRY(tn_graph_output(graph, tn_arena_printf(names, "%s.weight", name), sums->weight[i]));
+  if (sums->more[i] == 0) return TN_OK;
+  const char *part = model->measures[i].of_sums != NULL ? "sums" : "rows";
+  return tn_graph_output(graph, tn_arena_printf(names, "%s.%s", name, part), sums->more[i]);
+}
+
+tn_status tn_total_loss_build(tn_build *b, const tn_model_request *request, tn_model *model,
+                              tn_measure_sums *sums) {
+  tn_graph *graph = tn_builder_graph(b);
   /* training differentiates its part of the total; otherwise the total is that of the reduced sums */
-  tn_val total = training ? total_emit(b, training, model, sums) : 0;
-  if (graph->ranks > 1 && model->n_measures > 0) TN_TRY(total_reduce_sums(b, sums, model->n_measures));
-  if (!training) total = total_emit(b, training, model, sums);
+  tn_val total = request->training ? total_emit(b, request, model, sums) : 0;
+  if (graph->ranks > 1 && model->n_measures > 0) TN_TRY(total_reduce_sums(b, request, model, sums));
+  if (!request->training) total = total_emit(b, request, model, sums);
   TN_TRY(tn_build_status(b));
-  for (int32_t i = 0; i < model->n_measures; i++) {
-    const char *name = model->measures[i].name;
-    TN_TRY(tn_graph_output(graph, tn_arena_printf(names, "%s.sum", name), sums->sum[i]));
-    TN_TRY(tn_graph_output(graph, tn_arena_printf(names, "%s.weight", name), sums->weight[i]));
-    if (sums->more[i] == 0) continue;
-    const char *part = model->measures[i].of_sums != NULL ? "sums" : "rows";
-    TN_TRY(tn_graph_output(graph, tn_arena_printf(names, "%s.%s", name, part), sums->more[i]));
-  }
+  for (int32_t i = 0; i < model->n_measures; i++)
+    if (total_takes(request, &model->measures[i])) TN_TRY(total_output(graph, model, sums, i));
   return total != 0 ? tn_graph_output(graph, "loss", total) : TN_OK;
 }
 

@@ -26,7 +26,7 @@ static const cli_option options[] = {
      "predict: a .npy, "
      ".safetensors, .csv "
      "or "
-     ".json file, NAME=FILE, or a folder for masks",
+     ".json file, NAME=FILE, or a folder for masks or pictures",
      CLI_OUTPUT, 'o', TEXT(output)},
     {"weights", "PATH",
      "parameters: a safetensors file, a run folder, or the folder of a checkpoint; init: a ResNet of "

@@ -63,6 +63,21 @@ static tn_status add_input_buffer(tn_plan *plan, tn_val value) {
   return fix_buffer_location(plan, buffer, (tn_location){TN_BASE_SLOT, 0, offset});
 }
 
+static bool has_input(const tn_plan *plan, const char *name) {
+  for (size_t i = 0; i < plan->inputs.n; i++)
+    if (tn_text_equal(plan->inputs.v[i].name, name)) return true;
+  return false;
+}
+
+/* Inputs that programs after this one read from the same slot. */
+static tn_status add_other_inputs(tn_plan *plan) {
+  const tn_slot_layout *slot = plan->slot;
+  for (int32_t i = 0; slot != NULL && slot->all && i < slot->n_inputs; i++)
+    if (!has_input(plan, slot->inputs[i].name))
+      TN_TRY(tn_vec_push(plan->env, &plan->inputs, slot->inputs[i]));
+  return TN_OK;
+}
+
 static tn_status find_state_location(const tn_plan *plan, const char *path, const tn_type *type,
                                      tn_location *location) {
   const tn_placement *p = tn_state_map_find(plan->map, path);
@@ -172,6 +187,7 @@ static tn_status request_commit_locations(tn_plan *plan) {
 }
 
 static tn_status fix_outputs(tn_plan *plan) {
+  plan->output_bytes = plan->slot != NULL ? plan->slot->first_output : 0;
   for (size_t i = 0; i < plan->cover->graph->outputs.n; i++) {
     tn_goutput output = plan->cover->graph->outputs.v[i];
     plan->output_bytes += plan->guard;
@@ -195,6 +211,7 @@ tn_status tn_plan_assign_buffers(tn_plan *plan) {
   TN_TRY(add_constant_buffers(plan));
   TN_TRY(add_state_buffers(plan));
   TN_TRY(add_other_buffers(plan));
+  TN_TRY(add_other_inputs(plan));
   TN_TRY(request_commit_locations(plan));
   TN_TRY(tn_plan_lower_packs(plan));
   return fix_outputs(plan);

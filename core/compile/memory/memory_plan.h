@@ -74,6 +74,8 @@ typedef struct tn_slot_layout {
   const tn_binding *inputs;
   int32_t n_inputs;
   int64_t bytes;
+  bool all;             /* the program has all these inputs, also those that it does not read */
+  int64_t first_output; /* the offset of its first output, behind those of other programs */
 } tn_slot_layout;
 
 typedef struct tn_plan {

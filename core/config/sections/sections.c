@@ -46,7 +46,8 @@ static tn_status section_add_option_names(const void *handle, const tn_item *ite
 static bool section_add_home(tn_text *text, const tn_ini *ini, const char *key) {
   const char *section, *name = tn_option_home(key, ini->homes, &section);
   if (name == NULL) return false;
-  bool block = tn_text_equal(section, "block"), group = tn_text_equal(section, "group");
+  bool block = tn_text_equal(section, "block") || tn_text_equal(section, "phase"),
+       group = tn_text_equal(section, "group");
   tn_text_addf(text, "; write %s into [%s%s]", tn_text_equal(name, key) ? "it" : name, section,
                block   ? " NAME"
                : group ? ".NAME"

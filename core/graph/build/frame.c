@@ -99,8 +99,25 @@ tn_val tn_frame_param(tn_build *handle, const char *name, const tn_type *type, c
   return frame_state(tn_builder_of(handle), name, type, init, TN_STATE_PARAM);
 }
 
+/* The commit that an earlier use of the same layer has made; NULL: there is none. */
+static tn_gcommit *frame_find_commit(tn_graph *g, const char *path) {
+  for (size_t i = 0; i < g->commits.n; i++)
+    if (tn_text_equal(g->commits.v[i].path, path)) return &g->commits.v[i];
+  return NULL;
+}
+
+/* A layer that is used twice moves its statistics twice: the second use begins with what the first one has
+ * committed. */
 tn_val tn_frame_state(tn_build *handle, const char *name, const tn_type *type, const char *init) {
-  return frame_state(tn_builder_of(handle), name, type, init, TN_STATE_BUFFER);
+  tn_builder *b = tn_builder_of(handle);
+  tn_val v = frame_state(b, name, type, init, TN_STATE_BUFFER);
+  const tn_build_frame *f = b->status == TN_OK && v != 0 ? tn_builder_top(b) : NULL;
+  if (f == NULL || f->state != NULL || f->commit != NULL) return v;
+  const tn_gnode *maker = tn_graph_maker(b->graph, v);
+  if (maker->op != &tn_op_state) return v;
+  const char *path = ((const tn_state_attributes *)maker->attributes)->path;
+  if (tn_name_index_find(&b->graph->commit_paths, path) == TN_NAME_INDEX_NONE) return v;
+  return frame_find_commit(b->graph, path)->value;
 }
 
 static bool frame_is_frozen(const tn_graph *g, const char *path) {
@@ -109,6 +126,11 @@ static bool frame_is_frozen(const tn_graph *g, const char *path) {
 
 static tn_status frame_commit(const tn_builder *b, tn_val state, tn_val now) {
   tn_graph *g = b->graph;
+  for (size_t i = 0; i < g->commits.n; i++)
+    if (state != 0 && g->commits.v[i].value == state) { /* of the use before (tn_frame_state) */
+      g->commits.v[i].value = now;
+      return TN_OK;
+    }
   const tn_gnode *maker = state != 0 && state < g->values.n ? tn_graph_maker(g, state) : NULL;
   if (maker == NULL || maker->op != &tn_op_state)
     return tn_failf(g->env, TN_EINVAL,

@@ -83,6 +83,12 @@ static void find_names(tn_places *p) {
   }
 }
 
+/* The first output is a picture, as that of a generator. */
+static void find_made(tn_places *p) {
+  if (p->masks != NULL && p->forward->n_outputs > 0 && tn_canvas_takes(find_row_type(p, 0)))
+    p->kind = TN_PLACES_PICTURES;
+}
+
 static void find_picture(tn_places *p) {
   const tn_loader *loader = p->forward->loader;
   p->picture = -1;
@@ -96,6 +102,7 @@ tn_status tn_places_find(tn_places *p) {
   p->kind = TN_PLACES_NONE;
   TN_TRY(find_masks(p));
   if (p->kind == TN_PLACES_NONE) find_boxes(p);
+  if (p->kind == TN_PLACES_NONE) find_made(p);
   if (p->kind != TN_PLACES_NONE) find_names(p);
   find_picture(p);
   return TN_OK;

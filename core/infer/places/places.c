@@ -10,14 +10,15 @@
 
 static tn_status places_check_folders(const tn_places *p) {
   const tn_run *run = p->forward->run;
-  if (p->masks != NULL && p->kind != TN_PLACES_MASKS)
+  bool drawn = p->kind == TN_PLACES_MASKS || p->kind == TN_PLACES_BOXES;
+  if (p->masks != NULL && p->kind != TN_PLACES_MASKS && p->kind != TN_PLACES_PICTURES)
     return tn_failf(
         &run->env, TN_EINVAL,
-        "%s: is a folder, which masks are written to, but the model has no scores of classes for each pixel "
-        "(%d at most) and a target of class numbers [height, width]; name a .npy, .safetensors, .csv or "
-        ".json file",
+        "%s: is a folder, which masks and pictures are written to, but the model has no scores of classes "
+        "for each pixel (%d at most) and a target of class numbers [height, width], and its first output is "
+        "no picture, f32 or u8[1 or 3, height, width]; name a .npy, .safetensors, .csv or .json file",
         p->masks, TN_MASK_CLASSES);
-  if (p->show != NULL && p->kind == TN_PLACES_NONE)
+  if (p->show != NULL && !drawn)
     return tn_failf(
         &run->env, TN_EINVAL,
         "--show %s: the model predicts neither masks nor outputs called boxes and scores, which can be drawn",
@@ -87,10 +88,28 @@ static tn_status places_show(const tn_places *p, int32_t slot, int64_t row, cons
   return status;
 }
 
+/* The picture that the model has made, and "picture". */
+static tn_status places_write_made(const tn_places *p, int32_t slot, int64_t row, const char *name,
+                                   json_t *prediction) {
+  const tn_run *run = p->forward->run;
+  const tn_type *type = &p->forward->outputs[0].row;
+  const char *values = tn_forward_output(p->forward, slot, 0);
+  tn_canvas canvas;
+  TN_TRY(tn_canvas_open(&run->env, type, values + (size_t)row * tn_type_bytes(type), &canvas));
+  char *path = tn_path_join(&run->env, p->masks, name);
+  tn_status status =
+      path != NULL ? tn_png_write(&run->env, path, canvas.width, canvas.height, canvas.rgb) : TN_ENOMEM;
+  if (status == TN_OK) json_object_set_new(prediction, "picture", tn_json_text(path));
+  tn_release(&run->env, path);
+  tn_release(&run->env, canvas.rgb);
+  return status;
+}
+
 tn_status tn_places_row(tn_places *p, int32_t slot, int64_t row, const char *input, json_t *prediction) {
   bool writes = p->masks != NULL || p->show != NULL;
   const char *name = writes ? places_file_name(p, input) : NULL;
   if (writes && name == NULL) return TN_ENOMEM;
+  if (p->kind == TN_PLACES_PICTURES) return places_write_made(p, slot, row, name, prediction);
   if (p->kind == TN_PLACES_MASKS)
     tn_mask_add(p, slot, row, prediction);
   else

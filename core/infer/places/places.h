@@ -1,5 +1,5 @@
 /* core/infer/places/places.h: predictions that are places in a picture: masks, whose classes are those with
- * the highest scores, and boxes. */
+ * the highest scores, and boxes; and predictions that are pictures themselves. */
 #pragma once
 
 #include <jansson.h>
@@ -7,15 +7,16 @@
 #include "core/infer/places/canvas.h"
 #include "core/infer/prediction/forward_pass.h"
 
-enum { TN_PLACES_NONE = 0, TN_PLACES_MASKS, TN_PLACES_BOXES };
+enum { TN_PLACES_NONE = 0, TN_PLACES_MASKS, TN_PLACES_BOXES, TN_PLACES_PICTURES };
 enum { TN_MASK_CLASSES = 256 };
 
 typedef struct tn_places {
   const tn_forward *forward;
-  int32_t kind;             /* TN_PLACES_... */
-  const char *masks, *show; /* folders for masks, and for pictures with places over them; NULL: none */
-  double threshold;         /* the least score of a box */
-  int32_t top;              /* classes of a mask that are listed */
+  int32_t kind; /* TN_PLACES_... */
+  const char *masks,
+      *show;        /* folders for masks or pictures, and for pictures with places over them; NULL: none */
+  double threshold; /* the least score of a box */
+  int32_t top;      /* classes of a mask that are listed */
   json_t *document, *names; /* of the classes; names is borrowed from the document; NULL: unknown */
   json_t *taken;            /* names of files that are written */
   int64_t classes, height, width;
@@ -26,7 +27,8 @@ typedef struct tn_places {
 } tn_places;
 
 /* Finds whether the model predicts masks (scores of classes for each pixel, and a target of class numbers, or
- * yes and no) or boxes (outputs called boxes and scores), before the folders are used. TN_EINVAL: a folder is
+ * yes and no) or boxes (outputs called boxes and scores), or, with a folder for them, pictures, before the
+ * folders are used. TN_EINVAL: a folder is
  * named, and the model has neither, or no picture to show. The caller calls tn_places_finish, also after a
  * failure. */
 tn_status tn_places_start(const tn_forward *forward, tn_places *places);

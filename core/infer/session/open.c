@@ -77,6 +77,11 @@ static tn_status session_check_settings(const tn_session *s, const tn_session_op
         "[optimizer] swa_from = %lld: a session has no epochs whose ends could be averaged; ema works "
         "in sessions, too",
         (long long)settings->optimizer.swa_from);
+  if (settings->n_turns > 0)
+    return tn_failf(s->run, TN_EINVAL,
+                    "%s: [phase %s]: a session trains with one loss and one optimizer; tn_run_train takes "
+                    "phases",
+                    settings->turns[0].where, settings->turns[0].name);
   for (int32_t i = 0; i < settings->n_groups; i++)
     if (settings->groups[i].until > 0)
       return tn_failf(

@@ -52,6 +52,7 @@ tn_status tn_settings_find_phases(tn_env *env, tn_ini *ini, tn_settings *s) {
 
 int32_t tn_settings_phase(const tn_settings *s, int64_t epoch) {
   int32_t phase = 0;
+  if (s->n_turns > 0) return 0; /* those of [phase NAME] follow in each step */
   while (phase + 1 < s->n_phases && s->phases[phase + 1] <= epoch) phase++;
   return phase;
 }

@@ -77,6 +77,7 @@ static tn_status resolved_add_items(resolved_keys *r) {
     }
     if (tn_text_starts(section, "source ")) TN_TRY(resolved_add_part(r, section));
     if (tn_text_starts(section, "group.")) TN_TRY(resolved_add(r, section, &tn_table_group));
+    if (tn_text_starts(section, "phase ")) TN_TRY(resolved_add(r, section, &tn_table_phase));
   }
   return TN_OK;
 }

@@ -227,6 +227,18 @@ static const tn_option match_rows[] = {
         "epoch N + 1 on they are trained. no: they are trained"),
     TN_OPT_END};
 
+static const tn_option phase_rows[] = {
+    TN_OPT(tn_phase_section, match, TN_OPT_TEXT, NULL, NULL,
+           "patterns of the parameters that the phase trains, with * for any part: generator.*"),
+    TN_OPT(tn_phase_section, loss, TN_OPT_TEXT, NULL, NULL,
+           "the losses that it minimizes, a line each, as in [model]"),
+    TN_OPT(tn_phase_section, every, TN_OPT_INT, "1", ">= 1",
+           "it takes its turn in every step, or in every so manieth: 5 is the steps 5, 10, 15 ..."),
+    TN_OPT(tn_phase_section, optimizer, TN_OPT_TEXT, "", NULL,
+           "name of its optimizer, whose options are further keys; empty: that of [optimizer]. Options that "
+           "are not given, and clip and clip_value, have the values of [optimizer]"),
+    TN_OPT_END};
+
 static const tn_option source_rows[] = {TN_OPT(tn_source_section, source, TN_OPT_TEXT, NULL, NULL,
                                                "name of the source; its keys are those in [data]"),
                                         TN_OPT_END};
@@ -268,9 +280,12 @@ TABLE(plugins, tn_plugins_section, plugins_rows, "plugins in addition to the ins
 TABLE(model, tn_model_section, model_rows, "the network, its losses and metrics");
 TABLE(block, tn_block_section, block_rows, "[block NAME]: layers that a model uses like one layer");
 TABLE(group, tn_match_section, match_rows, "[group.NAME]: options of the optimizer for some parameters");
+TABLE(phase, tn_phase_section, phase_rows,
+      "[phase NAME]: a part of the model that is trained in its turn, by losses and an optimizer of its own");
 TABLE(source, tn_source_section, source_rows,
       "[source NAME]: a source that the source of [data] joins with others, as concat and zip do");
 const tn_item *const tn_settings_tables[] = {
-    &tn_table_run,         &tn_table_model,   &tn_table_block,    &tn_table_data,      &tn_table_source,
-    &tn_table_optimizer,   &tn_table_group,   &tn_table_schedule, &tn_table_precision, &tn_table_backend,
-    &tn_table_distributed, &tn_table_weights, &tn_table_sweep,    &tn_table_plugins,   NULL};
+    &tn_table_run,      &tn_table_model,     &tn_table_block,   &tn_table_data,
+    &tn_table_source,   &tn_table_optimizer, &tn_table_group,   &tn_table_phase,
+    &tn_table_schedule, &tn_table_precision, &tn_table_backend, &tn_table_distributed,
+    &tn_table_weights,  &tn_table_sweep,     &tn_table_plugins, NULL};

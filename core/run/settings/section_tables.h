@@ -27,13 +27,18 @@ typedef struct tn_match_section {
   const char *freeze;
 } tn_match_section;
 
+typedef struct tn_phase_section {
+  const char *match, *loss, *optimizer;
+  int64_t every;
+} tn_phase_section;
+
 typedef struct tn_source_section {
   const char *source;
 } tn_source_section;
 
 extern const tn_item tn_table_run, tn_table_backend, tn_table_data, tn_table_optimizer, tn_table_schedule,
     tn_table_distributed, tn_table_weights, tn_table_precision, tn_table_plugins, tn_table_model,
-    tn_table_block, tn_table_group, tn_table_source, tn_table_sweep;
+    tn_table_block, tn_table_group, tn_table_phase, tn_table_source, tn_table_sweep;
 
 /* Removes the options of items that an overridden `name` key chose, unless the table or the chosen item has
  * an option of that name. */
@@ -58,6 +63,8 @@ tn_status tn_settings_check_frozen_keys(tn_env *env, tn_ini *ini, const tn_secti
                                         const tn_optimizer *optimizer);
 /* phases.c: the parameters that are frozen, and the phases of the run, from the groups. */
 tn_status tn_settings_find_phases(tn_env *env, tn_ini *ini, tn_settings *s);
+/* turns.c: [phase NAME], after the other sections. */
+tn_status tn_settings_read_turns(tn_env *env, tn_registry *registry, tn_ini *ini, tn_settings *s);
 /* limits.c: [run] limit_train, limit_valid, overfit. */
 tn_status tn_settings_read_limits(tn_env *env, tn_ini *ini, tn_settings *settings);
 /* sweep.c: [sweep], without its keys with a point. */

@@ -124,8 +124,25 @@ typedef struct tn_group_setting {
   const char *where;
 } tn_group_setting;
 
-/* Epochs with the same frozen parameters are a phase of a run, which has programs of its own. */
+/* A phase is the training of some parameters by programs of its own: those of epochs with the same frozen
+ * parameters, or those of a [phase NAME], which takes its turn in every step. */
 enum { TN_MAX_PHASES = 8 };
+
+/* [phase NAME]: the parameters that it trains, in every Nth step, by an optimizer of its own. */
+typedef struct tn_turn_setting {
+  const char *name, *where;
+  const char *match; /* as written */
+  tn_words patterns;
+  int64_t every;
+  double clip, clip_value;
+  const tn_optimizer *optimizer_kind;
+  const void *optimizer_options;
+} tn_turn_setting;
+
+/* Whether a phase takes its turn in a step, counted from 1. */
+static inline bool tn_turn_is_due(const tn_turn_setting *turn, int64_t step) {
+  return step % turn->every == 0;
+}
 /* Sizes of the dimension that varies between batches, each with programs of its own. */
 enum { TN_MAX_LENGTHS = 8 };
 
@@ -168,8 +185,12 @@ typedef struct tn_settings {
   int32_t n_frozen;
   /* Of all groups, those with freeze = yes first; n is 0 where none is frozen. */
   tn_freeze freeze;
-  int64_t phases[TN_MAX_PHASES];   /* the first epoch of each, counted from 1 */
-  int32_t n_phases;                /* at least 1 */
+  int64_t phases[TN_MAX_PHASES]; /* the first epoch of each, counted from 1 */
+  int32_t n_phases;              /* at least 1 */
+  tn_turn_setting *turns;        /* [phase NAME], in the order of the file; these are the phases, then */
+  int32_t n_turns;
+  bool turns_wrong;                /* one of them has a mistake, which is noted */
+  const tn_turn_setting *turn;     /* the one that tn_settings_of_turn has put in; NULL: none */
   int64_t lengths[TN_MAX_LENGTHS]; /* of [model], in ascending order */
   int32_t n_lengths;               /* 0: no dimension varies */
   tn_schedule_section schedule;
@@ -211,6 +232,11 @@ static inline int64_t tn_settings_longest(const tn_settings *settings) {
 static inline int32_t tn_settings_shards(const tn_settings *settings, int32_t ranks) {
   return settings->distributed.shard == TN_SHARD_OPTIMIZER ? ranks : 1;
 }
+/* The settings of the update of a phase: with [phase NAME], its optimizer. */
+tn_settings tn_settings_of_turn(const tn_settings *settings, int32_t phase);
+/* The phase of [phase NAME], counted from 0, that trains a parameter, or owns a running statistic; -1: none.
+ */
+int32_t tn_settings_find_turn(const tn_settings *settings, const char *path);
 int64_t tn_settings_phase_end(const tn_settings *settings, int32_t phase);
 
 /* The options of an item from its section [KIND.NAME], or their defaults. */

@@ -6,13 +6,14 @@
 /* Failures of another kind may follow from the mistakes that are known. */
 static void mistakes_check_model(tn_run *run) {
   tn_section *section = tn_ini_section(&run->ini, "model");
-  const tn_model_request request = {.ini = &run->ini,
-                                    .length = tn_settings_longest(&run->settings),
-                                    .registry = run->registry,
-                                    .ops = run->ops,
-                                    .batch = 1,
-                                    .training = true,
-                                    .measured = section && tn_section_key(section, "loss") != NULL};
+  const tn_model_request request = {
+      .ini = &run->ini,
+      .length = tn_settings_longest(&run->settings),
+      .registry = run->registry,
+      .ops = run->ops,
+      .batch = 1,
+      .training = true,
+      .measured = section && (tn_section_key(section, "loss") != NULL || run->settings.n_turns > 0)};
   tn_model model;
   if (section == NULL || tn_model_build(&run->env, &request, &model) != TN_OK) return;
   if (request.measured) (void)tn_model_check(run, &model, true);

@@ -62,7 +62,56 @@ static tn_status patterns_check_group(tn_env *env, tn_ini *ini, const tn_setting
                patterns_example(ini, graph)));
 }
 
+/* Each pattern of [phase NAME] match matches a parameter. */
+static tn_status patterns_check_turn(tn_env *env, tn_ini *ini, const tn_turn_setting *turn,
+                                     const tn_graph *graph) {
+  for (int32_t k = 0; k < turn->patterns.n; k++) {
+    const tn_words one = {&turn->patterns.v[k], 1};
+    if (patterns_match_state(graph, &one)) continue;
+    TN_TRY(tn_ini_note(env, ini,
+                       tn_failf(env, TN_EINVAL, "%s: [phase %s] match: '%s' matches no parameter%s",
+                                turn->where, turn->name, one.v[0], patterns_example(ini, graph))));
+  }
+  return TN_OK;
+}
+
+/* Every parameter that is trained belongs to one phase. */
+static tn_status patterns_check_owner(tn_env *env, tn_ini *ini, const tn_settings *s, const char *path) {
+  int32_t owner = tn_settings_find_turn(s, path);
+  if (owner < 0)
+    return tn_ini_note(
+        env, ini,
+        tn_failf(env, TN_EINVAL,
+                 "%s: no [phase NAME] trains the parameter '%s'; add a pattern to the match of "
+                 "a phase, or freeze it: [group.NAME] match = %s, freeze = yes",
+                 s->turns[s->n_turns - 1].where, path, path));
+  for (int32_t i = owner + 1; i < s->n_turns; i++)
+    if (tn_words_match(&s->turns[i].patterns, path))
+      return tn_ini_note(
+          env, ini,
+          tn_failf(env, TN_EINVAL,
+                   "%s: [phase %s] match: the parameter '%s' is trained by [phase %s] as well; "
+                   "expected one phase for each parameter",
+                   s->turns[i].where, s->turns[i].name, path, s->turns[owner].name));
+  return TN_OK;
+}
+
+static tn_status patterns_check_turns(tn_env *env, tn_ini *ini, const tn_settings *s, const tn_graph *graph) {
+  if (s->turns_wrong) return TN_OK; /* a phase that is not read trains nothing */
+  for (int32_t i = 0; i < s->n_turns; i++) TN_TRY(patterns_check_turn(env, ini, &s->turns[i], graph));
+  for (size_t i = 0; s->n_turns > 0 && i < graph->states.n; i++) {
+    const tn_gstate *state = &graph->states.v[i];
+    if (state->what != TN_STATE_PARAM || state->path[0] == '@') continue;
+    if (tn_frozen_until(&s->freeze, state->path) == TN_FROZEN_FOREVER) continue;
+    int32_t before = ini->mistakes.n;
+    TN_TRY(patterns_check_owner(env, ini, s, state->path));
+    if (ini->mistakes.n > before) break; /* the others are mostly of the same kind */
+  }
+  return TN_OK;
+}
+
 tn_status tn_patterns_check(tn_env *env, tn_ini *ini, const tn_settings *settings, const tn_graph *graph) {
+  TN_TRY(patterns_check_turns(env, ini, settings, graph));
   TN_TRY(patterns_check_freeze(env, ini, settings, graph));
   for (int32_t g = 0; g < settings->n_groups; g++)
     if (settings->groups[g].match != NULL && settings->groups[g].where != NULL) /* else it was not read */

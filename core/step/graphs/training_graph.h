@@ -7,10 +7,11 @@
 #include "core/run/settings/settings.h"
 
 /* An option of the optimizer that differs by group or step. The host writes its values into the control block
- * before every step: input "control.NAME", an f32 scalar or one f32 per group. */
+ * before every step: input "control.NAME", or "control.PHASE.NAME", an f32 scalar or one f32 per group. */
 typedef struct tn_scheduled_option {
   const char *name; /* of the option */
-  double *values;   /* per group, as configured */
+  const char *input;
+  double *values; /* per group, as configured */
 } tn_scheduled_option;
 
 /* Where the gradients are cut into buckets, with [distributed] bucket = auto. */
@@ -66,8 +67,13 @@ typedef struct tn_training_graph {
 #define TN_PRECISION_STATE   "precision"
 
 /* check_patterns.c: notes in the ini each pattern of [group.NAME] freeze that matches no parameter or buffer
- * of a model's graph, and each [group.NAME] without a parameter. */
+ * of a model's graph, each [group.NAME] without a parameter, and with [phase NAME] parameters that no phase
+ * trains, or two. */
 tn_status tn_patterns_check(tn_env *env, tn_ini *ini, const tn_settings *settings, const tn_graph *graph);
+
+/* With [phase NAME]: removes the commits of running statistics that belong to other phases. A statistic that
+ * no phase matches belongs to the last one. */
+void tn_drop_commits_of_others(tn_training_graph *t);
 
 /* Pass `gradients`: appends the scale of the loss and the gradients of the parameters that the loss depends
  * on, but for those that are frozen in the epoch, and lists them. */

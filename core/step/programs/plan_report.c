@@ -187,7 +187,23 @@ static int64_t plan_report_batch_bytes(const tn_program *program) {
 
 double tn_plan_cost_ms(const tn_program *program) { return tn_overlap_predict(program, NULL).step_s * 1e3; }
 
-/* The step of a phase; [group.NAME] freeze = N. */
+/* The members of a [phase NAME]. */
+static void plan_report_turn(const tn_settings *s, const tn_program_set *set, int32_t phase, json_t *json) {
+  const tn_turn_setting *turn = &s->turns[phase];
+  int64_t trained = 0;
+  for (size_t i = 0; i < set->map->states.n; i++) {
+    const tn_placement *state = &set->map->states.v[i];
+    if (state->what == TN_STATE_PARAM && state->path[0] != '@' &&
+        !tn_is_frozen(set->freeze, state->path, 1) && tn_settings_find_turn(s, state->path) == phase)
+      trained += tn_type_count(&state->type);
+  }
+  json_object_set_new(json, "phase", json_string(turn->name));
+  json_object_set_new(json, "every", json_integer(turn->every));
+  json_object_set_new(json, "optimizer", json_string(turn->optimizer_kind->item.name));
+  json_object_set_new(json, "parameters", json_integer(trained));
+}
+
+/* The step of a phase; [group.NAME] freeze = N, or [phase NAME]. */
 static tn_status plan_report_phase(const tn_run *run, const tn_program_set *set, int32_t phase,
                                    json_t **json) {
   const tn_settings *s = &run->settings;
@@ -202,6 +218,7 @@ static tn_status plan_report_phase(const tn_run *run, const tn_program_set *set,
                     "bytes", json_object_get(report, "bytes"), "cost_ms", tn_plan_cost_ms(step),
                     "arena_bytes", (json_int_t)step->arena_bytes);
   json_decref(report);
+  if (*json != NULL && s->n_turns > 0) plan_report_turn(s, set, phase, *json);
   return *json != NULL ? TN_OK : TN_ENOMEM;
 }
 

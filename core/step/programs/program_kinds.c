@@ -17,6 +17,10 @@ int32_t tn_phase_program(int32_t which, int32_t phase) {
   return phase == 0 ? which : TN_PROGRAM_LATER + TN_PHASE_PROGRAMS * (phase - 1) + k;
 }
 
+int32_t tn_input_program(const tn_settings *settings) {
+  return tn_phase_program(TN_PROGRAM_STEP, settings->n_turns > 0 ? 0 : settings->n_phases - 1);
+}
+
 int32_t tn_length_program(const tn_settings *settings, int32_t which, int32_t k) {
   if (k >= settings->n_lengths - 1) return which;
   return TN_PROGRAM_SHORTER + TN_LENGTH_PROGRAMS * k + (which == TN_PROGRAM_EVAL);
@@ -51,10 +55,17 @@ int32_t tn_program_leader(const tn_run *run) {
   return tn_phase_program(TN_PROGRAM_STEP, run->settings.n_phases - 1);
 }
 
+const char *tn_program_turn(const tn_run *run, int32_t which) {
+  int32_t kind = tn_program_kind(which);
+  if (run->settings.n_turns == 0 || (kind != TN_PROGRAM_STEP && kind != TN_PROGRAM_MICRO)) return NULL;
+  return run->settings.turns[tn_program_phase(which)].name;
+}
+
 const char *tn_program_kind_name(int32_t which) { return program_names[tn_program_kind(which)]; }
 
 const char *tn_program_name(const tn_run *run, tn_program_set *set, int32_t which) {
-  const char *name = tn_program_kind_name(which);
+  const char *name = tn_program_kind_name(which), *turn = tn_program_turn(run, which);
+  if (turn != NULL) return tn_arena_printf(&set->arena, "%s.%s", name, turn);
   if (which < TN_PROGRAM_LATER) return name;
   int32_t shorter = tn_program_shorter(which);
   if (shorter >= 0)
@@ -80,7 +91,7 @@ tn_status tn_programs_check_lengths(tn_run *run, const tn_program_request *reque
   const char *where = tn_settings_where(&run->ini, "model", "lengths"), *with = NULL;
   if (s->n_lengths < 2 || !request->all_lengths) return TN_OK;
   if (s->optimizer.accumulate > 1) with = "[optimizer] accumulate";
-  if (s->n_phases > 1) with = "[group.NAME] freeze with a number";
+  if (s->n_phases > s->n_turns && s->n_phases > 1) with = "[group.NAME] freeze with a number";
   if (s->steps_per_launch > 1) with = "[run] steps_per_launch";
   if (tn_run_ranks(run) > 1) with = "several devices";
   if (with == NULL) return TN_OK;

@@ -12,6 +12,8 @@ const char *tn_program_kind_name(int32_t which);
 const char *tn_program_name(const tn_run *run, tn_program_set *set, int32_t which);
 
 int32_t tn_program_phase(int32_t which);
+/* The name of its [phase NAME]; NULL: it belongs to none, or to all of them. */
+const char *tn_program_turn(const tn_run *run, int32_t which);
 /* The epoch that decides which parameters are frozen in a program. */
 int64_t tn_program_epoch(const tn_run *run, int32_t which);
 /* The step that trains most parameters. It chooses the locations and layouts of all states. */

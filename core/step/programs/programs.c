@@ -24,8 +24,10 @@ static tn_status programs_copy_measures(tn_program_set *set, const tn_model *mod
   if (set->measures == NULL) return TN_ENOMEM;
   for (int32_t i = 0; i < model->n_measures; i++) {
     set->measures[i] = model->measures[i];
+    const char *phase = model->measures[i].phase;
     set->measures[i].name = tn_arena_strdup(&set->arena, model->measures[i].name);
-    if (set->measures[i].name == NULL) return TN_ENOMEM;
+    set->measures[i].phase = phase != NULL ? tn_arena_strdup(&set->arena, phase) : NULL;
+    if (set->measures[i].name == NULL || (phase != NULL && set->measures[i].phase == NULL)) return TN_ENOMEM;
   }
   return TN_OK;
 }
@@ -37,15 +39,18 @@ static int32_t programs_shown(const tn_program_request *request) {
   return request->batch[TN_PROGRAM_STEP] > 0 ? TN_PROGRAM_STEP : TN_PROGRAM_PREDICT;
 }
 
-static const tn_compile_options *programs_dump_options(const tn_program_request *request, int32_t which) {
-  return which == programs_shown(request) ? request->dump : NULL;
+static const tn_compile_options *programs_dump_options(const tn_run *run, const tn_program_request *request,
+                                                       int32_t which) {
+  int32_t shown = programs_shown(request);
+  bool in_turn = tn_program_turn(run, which) != NULL && tn_program_kind(which) == shown;
+  return which == shown || in_turn ? request->dump : NULL;
 }
 
-static tn_status programs_dump_graph(const tn_compile_options *dump, int32_t which, const char *pass,
+static tn_status programs_dump_graph(const tn_compile_options *dump, const char *name, const char *pass,
                                      const tn_graph *graph) {
   if (dump == NULL || dump->dump_after == NULL) return TN_OK;
   if (*dump->dump_after && !tn_text_equal(dump->dump_after, pass)) return TN_OK;
-  tn_text_addf(dump->dump, "# program %s after %s\n", tn_program_kind_name(which), pass);
+  tn_text_addf(dump->dump, "# program %s after %s\n", name, pass);
   return tn_graph_print(graph, dump->dump);
 }
 
@@ -61,25 +66,40 @@ static tn_status programs_check_shard(tn_run *run) {
                   tn_settings_where(&run->ini, "distributed", "shard"), kind->item.name);
 }
 
+/* Where the update of a step tells its scheduled options. */
+static tn_update_info *programs_update_info(const tn_run *run, int32_t which, tn_program_set *set,
+                                            tn_update_info *unused) {
+  if (tn_program_turn(run, which) != NULL) return &set->turns[tn_program_phase(which)];
+  return which == tn_program_leader(run) ? &set->update : unused;
+}
+
+const tn_update_info *tn_phase_update(const tn_program_set *set, const tn_settings *settings, int32_t phase) {
+  return settings->n_turns > 0 ? &set->turns[phase] : &set->update;
+}
+
 /* Appends gradients and update to the model. */
 static tn_status programs_emit_update(tn_run *run, int32_t which, tn_program_set *set, tn_model *model,
                                       const tn_compile_options *dump) {
-  tn_update_info info, *update = which == tn_program_leader(run) ? &set->update : &info;
+  tn_update_info unused, *update = programs_update_info(run, which, set, &unused);
+  const tn_settings settings = tn_settings_of_turn(&run->settings, tn_program_phase(which));
+  const char *name = tn_program_name(run, set, which);
   tn_training_graph t = {.env = &run->env,
                          .arena = &set->arena,
-                         .settings = &run->settings,
+                         .settings = &settings,
                          .cuts = run->cuts,
                          .epoch = tn_program_epoch(run, which),
                          .seed = (uint64_t)run->settings.run.seed,
                          .model = model,
                          .map = set->map};
+  if (name == NULL) return TN_ENOMEM;
   TN_TRY(programs_check_shard(run));
+  tn_drop_commits_of_others(&t);
   TN_TRY(tn_gradients_emit(&t));
-  TN_TRY(programs_dump_graph(dump, which, "gradients", model->graph));
+  TN_TRY(programs_dump_graph(dump, name, "gradients", model->graph));
   TN_TRY(tn_training_precision(&t));
-  TN_TRY(programs_dump_graph(dump, which, "precision", model->graph));
+  TN_TRY(programs_dump_graph(dump, name, "precision", model->graph));
   TN_TRY(tn_program_kind(which) == TN_PROGRAM_STEP ? tn_update_emit(&t, update) : tn_accumulate_emit(&t));
-  return programs_dump_graph(dump, which, "update", model->graph);
+  return programs_dump_graph(dump, name, "update", model->graph);
 }
 
 /* A program without an update. The sums of WEIGH are not part of the model, so the policy does not see them.
@@ -87,11 +107,12 @@ static tn_status programs_emit_update(tn_run *run, int32_t which, tn_program_set
 static tn_status programs_emit_forward(tn_run *run, int32_t which, tn_model *model,
                                        const tn_compile_options *dump) {
   tn_val end = (tn_val)model->graph->values.n; /* of the model */
+  const char *name = tn_program_kind_name(which);
   if (which == TN_PROGRAM_WEIGH) TN_TRY(tn_model_weigh(&run->env, model));
-  TN_TRY(programs_dump_graph(dump, which, "gradients", model->graph));
+  TN_TRY(programs_dump_graph(dump, name, "gradients", model->graph));
   TN_TRY(tn_pass_precision(&run->env, &run->settings, model->first_value, end, &model->graph));
-  TN_TRY(programs_dump_graph(dump, which, "precision", model->graph));
-  return programs_dump_graph(dump, which, "update", model->graph);
+  TN_TRY(programs_dump_graph(dump, name, "precision", model->graph));
+  return programs_dump_graph(dump, name, "update", model->graph);
 }
 
 /* The batch of a program; 0: it is not requested. */
@@ -109,20 +130,28 @@ static int64_t programs_batch(const tn_run *run, const tn_program_request *reque
 /* Turns the model's graph into a graph that can be compiled. */
 static tn_status programs_complete_graph(tn_run *run, const tn_program_request *request, int32_t which,
                                          tn_program_set *set, tn_model *model) {
-  const tn_compile_options *dump = programs_dump_options(request, which);
+  const tn_compile_options *dump = programs_dump_options(run, request, which);
   int32_t kind = tn_program_kind(which);
-  TN_TRY(programs_dump_graph(dump, which, "model", model->graph));
+  const char *name = tn_program_name(run, set, which);
+  if (name == NULL) return TN_ENOMEM;
+  TN_TRY(programs_dump_graph(dump, name, "model", model->graph));
   if (kind == TN_PROGRAM_STEP || kind == TN_PROGRAM_EVAL) TN_TRY(programs_copy_measures(set, model));
   TN_TRY(kind == TN_PROGRAM_STEP || kind == TN_PROGRAM_MICRO
              ? programs_emit_update(run, which, set, model, dump)
              : programs_emit_forward(run, which, model, dump));
   if (tn_program_is_incremental(which))
     TN_TRY(tn_incremental_graph(programs_batch(run, request, which), &model->graph, &set->window));
+  return TN_OK;
+}
+
+/* Gives the states that no update has placed their locations. */
+static tn_status programs_place_rest(tn_run *run, int32_t which, tn_program_set *set, tn_graph **graph) {
+  if (*graph == NULL) return TN_OK; /* a mistake is noted */
   if (!tn_program_is_training(which) && tn_settings_average(&run->settings))
-    TN_TRY(tn_read_averages(set->map, &model->graph));
-  TN_TRY(tn_read_gathered(set->map, &model->graph));
-  TN_TRY(tn_state_map_add_rest(set->map, model->graph));
-  return tn_low_precision_allocate(set->map, model->graph);
+    TN_TRY(tn_read_averages(set->map, graph));
+  TN_TRY(tn_read_gathered(set->map, graph));
+  TN_TRY(tn_state_map_add_rest(set->map, *graph));
+  return tn_low_precision_allocate(set->map, *graph);
 }
 
 /* The inputs that the program prepares on the device; n is 0 if there are none. PREDICT reads inputs of the
@@ -155,6 +184,7 @@ static tn_status programs_build_model(tn_run *run, const tn_program_request *req
                                    .epoch = tn_program_epoch(run, which),
                                    .training = training,
                                    .measured = !tn_program_is_inference(which),
+                                   .phase = tn_program_turn(run, which),
                                    .prepared = prepared.n > 0 ? &prepared : NULL,
                                    .emit = run->emit,
                                    .user = run->emit_user};
@@ -174,16 +204,18 @@ static bool programs_is_measure(const tn_model *model, const char *output) {
 /* Removes the outputs of a measured model that are no measures: the scores of a language model are larger
  * than everything else that a step copies. A value that nothing else reads stays, so that no node is in vain.
  */
-static tn_status programs_drop_model_outputs(const tn_program_request *request, tn_model *model) {
+static tn_status programs_drop_model_outputs(const tn_run *run, const tn_program_request *request,
+                                             int32_t which, tn_model *model) {
   tn_graph *graph = model->graph;
   tn_uses uses;
   size_t n = 0;
+  bool in_turn = tn_program_turn(run, which) != NULL; /* one phase has no use for what others read */
   if (request->model_outputs || model->n_measures == 0) return TN_OK;
   TN_TRY(tn_uses_create(&model->arena, graph, &uses));
   for (size_t i = 0; i < graph->outputs.n; i++) {
     const tn_goutput *output = &graph->outputs.v[i];
     bool read = uses.start[output->value + 1] > uses.start[output->value];
-    if (!read || programs_is_measure(model, output->name)) graph->outputs.v[n++] = *output;
+    if ((!read && !in_turn) || programs_is_measure(model, output->name)) graph->outputs.v[n++] = *output;
   }
   graph->outputs.n = n;
   return TN_OK;
@@ -210,7 +242,7 @@ static tn_status programs_build_graph(tn_run *run, const tn_program_request *req
   if (status != TN_OK) return status;
   status = programs_check_model(run, request, which, &model);
   if (status == TN_OK && run->ini.mistakes.n == 0) {
-    status = programs_drop_model_outputs(request, &model);
+    status = programs_drop_model_outputs(run, request, which, &model);
     if (status == TN_OK) status = programs_complete_graph(run, request, which, set, &model);
     if (status == TN_OK) {
       *graph = model.graph;
@@ -229,7 +261,10 @@ static tn_status programs_build_mean(tn_run *run, tn_program_set *set, tn_graph 
 
 /* Running statistics that are frozen are equal on all ranks, and stay so. */
 static tn_status programs_build_averages(tn_run *run, tn_program_set *set, tn_program_graphs *graphs) {
-  int32_t phases = graphs->v[TN_PROGRAM_STEP] ? run->settings.n_phases : graphs->v[TN_PROGRAM_EVAL] ? 1 : 0;
+  bool turns = run->settings.n_turns > 0; /* all of them have one program for that */
+  int32_t phases = graphs->v[TN_PROGRAM_STEP] && !turns                       ? run->settings.n_phases
+                   : graphs->v[TN_PROGRAM_STEP] || graphs->v[TN_PROGRAM_EVAL] ? 1
+                                                                              : 0;
   for (int32_t phase = 0; phase < phases; phase++) {
     int32_t which = tn_phase_program(TN_PROGRAM_AVERAGE, phase);
     TN_TRY(tn_average_statistics_graph(&run->env, run->ops, tn_run_ranks(run), set->map,
@@ -239,25 +274,41 @@ static tn_status programs_build_averages(tn_run *run, tn_program_set *set, tn_pr
   return TN_OK;
 }
 
-static tn_status programs_build_graphs(tn_run *run, const tn_program_request *request, tn_program_set *set,
-                                       tn_program_graphs *graphs) {
-  TN_TRY(tn_ini_note(&run->env, &run->ini, tn_programs_check_lengths(run, request)));
-  /* the last step comes first */
-  for (int32_t phase = run->settings.n_phases - 1; phase >= 0; phase--) {
+/* The last step comes first. A state that one phase trains is read by others, so all updates place their
+ * parameters before other states get locations. */
+static tn_status programs_build_steps(tn_run *run, const tn_program_request *request, tn_program_set *set,
+                                      tn_program_graphs *graphs) {
+  const int32_t last = run->settings.n_phases - 1;
+  for (int32_t phase = last; phase >= 0; phase--) {
     int32_t which = tn_phase_program(TN_PROGRAM_STEP, phase);
     if (programs_batch(run, request, which) > 0)
       TN_TRY(programs_build_graph(run, request, which, set, &graphs->v[which]));
   }
+  for (int32_t phase = last; phase >= 0; phase--) {
+    int32_t which = tn_phase_program(TN_PROGRAM_STEP, phase);
+    TN_TRY(programs_place_rest(run, which, set, &graphs->v[which]));
+  }
+  return TN_OK;
+}
+
+static tn_status programs_build_graphs(tn_run *run, const tn_program_request *request, tn_program_set *set,
+                                       tn_program_graphs *graphs) {
+  TN_TRY(tn_ini_note(&run->env, &run->ini, tn_programs_check_lengths(run, request)));
+  TN_TRY(programs_build_steps(run, request, set, graphs));
   for (int32_t which = TN_PROGRAM_STEP; which < TN_PROGRAMS; which++)
     if ((tn_program_kind(which) != TN_PROGRAM_STEP || which >= TN_PROGRAM_SHORTER) &&
-        programs_batch(run, request, which) > 0)
+        programs_batch(run, request, which) > 0) {
       TN_TRY(programs_build_graph(run, request, which, set, &graphs->v[which]));
+      TN_TRY(programs_place_rest(run, which, set, &graphs->v[which]));
+    }
   TN_TRY(tn_ini_tell(&run->env, &run->ini));
   if (graphs->v[TN_PROGRAM_STEP]) TN_TRY(programs_build_mean(run, set, &graphs->v[TN_PROGRAM_MEAN]));
   for (int32_t which = TN_PROGRAM_STEP; which < TN_PROGRAMS; which++) {
     if (graphs->v[which] == NULL) continue;
     TN_TRY(tn_low_precision_commit(set->map, graphs->v[which]));
-    TN_TRY(programs_dump_graph(programs_dump_options(request, which), which, "derive", graphs->v[which]));
+    const char *name = tn_program_name(run, set, which);
+    if (name == NULL) return TN_ENOMEM;
+    TN_TRY(programs_dump_graph(programs_dump_options(run, request, which), name, "derive", graphs->v[which]));
   }
   TN_TRY(tn_refresh_graph(&run->env, run->ops, set->map, &graphs->v[TN_PROGRAM_REFRESH]));
   TN_TRY(programs_build_averages(run, set, graphs));
@@ -271,10 +322,25 @@ static bool programs_runs_often(int32_t which) {
          tn_program_is_inference(which);
 }
 
+/* Of a program of a [phase NAME], the one of the next phase, which runs after it on the same slot. */
+static const tn_program *programs_next_turn(const tn_run *run, int32_t which, const tn_program_set *set) {
+  int32_t next = tn_program_phase(which) + 1;
+  if (tn_program_turn(run, which) == NULL || next == run->settings.n_turns) return NULL;
+  return set->programs[tn_phase_program(tn_program_kind(which), next)];
+}
+
+/* The program whose input slots this one shares; NULL: it has slots of its own. */
+static const tn_program *programs_slot_like(const tn_run *run, int32_t which, const tn_program_set *set) {
+  if (which == tn_program_leader(run) || !tn_program_is_training(which)) return NULL;
+  if (tn_program_kind(which) == TN_PROGRAM_STEP && run->settings.n_turns > 0)
+    return programs_next_turn(run, which, set);
+  return set->programs[tn_input_program(&run->settings)];
+}
+
 /* The step of the last phase chooses the layouts of the parameters; the other programs use them. */
 static tn_status programs_compile_one(tn_run *run, const tn_target *target, const tn_program_request *request,
                                       int32_t which, tn_program_set *set, tn_program_graphs *graphs) {
-  const tn_compile_options *dump = programs_dump_options(request, which);
+  const tn_compile_options *dump = programs_dump_options(run, request, which);
   int32_t leader = tn_program_leader(run);
   const char *name = tn_program_name(run, set, which);
   if (name == NULL) return TN_ENOMEM;
@@ -282,7 +348,8 @@ static tn_status programs_compile_one(tn_run *run, const tn_target *target, cons
   options.arena_limit = request->arena_limit;
   options.keep_constants = programs_runs_often(which);
   options.layout_map = which == leader ? set->map : NULL;
-  options.slot_like = which != leader && tn_program_is_training(which) ? set->programs[leader] : NULL;
+  options.slot_like = programs_slot_like(run, which, set);
+  options.outputs_behind = programs_next_turn(run, which, set);
   if (which >= TN_PROGRAM_SHORTER && tn_program_kind(which) == TN_PROGRAM_EVAL)
     options.slot_like = set->programs[TN_PROGRAM_EVAL];
   if (which == programs_shown(request)) TN_TRY(tn_fused_minimum(graphs->v[which], &set->fused_bytes));
@@ -294,12 +361,26 @@ static tn_status programs_compile_one(tn_run *run, const tn_target *target, cons
   return TN_OK;
 }
 
+/* The phases of a step from the last to the first, each of which has the inputs of those after it. */
+static tn_status programs_compile_turns(tn_run *run, const tn_target *target,
+                                        const tn_program_request *request, tn_program_set *set,
+                                        tn_program_graphs *graphs) {
+  static const int32_t kinds[] = {TN_PROGRAM_STEP, TN_PROGRAM_MICRO};
+  for (int32_t k = 0; k < 2; k++)
+    for (int32_t phase = run->settings.n_turns - 1; phase >= 0; phase--) {
+      int32_t which = tn_phase_program(kinds[k], phase);
+      if (graphs->v[which] != NULL) TN_TRY(programs_compile_one(run, target, request, which, set, graphs));
+    }
+  return TN_OK;
+}
+
 static tn_status programs_compile_all(tn_run *run, const tn_target *device, const tn_program_request *request,
                                       tn_program_set *set, tn_program_graphs *graphs) {
   tn_target target = *device;
   int32_t leader = tn_program_leader(run);
   target.constant_state = graphs->v[leader] == NULL;
   if (graphs->v[leader]) TN_TRY(programs_compile_one(run, &target, request, leader, set, graphs));
+  TN_TRY(programs_compile_turns(run, &target, request, set, graphs));
   for (int32_t which = 0; which < TN_PROGRAMS; which++) {
     if (graphs->v[which]) TN_TRY(programs_compile_one(run, &target, request, which, set, graphs));
     if (set->programs[which] == NULL) continue;

@@ -23,8 +23,8 @@ enum {
    * window. */
   TN_PROGRAM_PREFILL,
   TN_PROGRAM_DECODE,
-  /* STEP, MICRO and AVERAGE of the later phases of [group.NAME] freeze = N (tn_phase_program); those above
-   * are of the first one. All phases have the same state and input slots. */
+  /* STEP, MICRO and AVERAGE of the later phases, of [group.NAME] freeze = N or [phase NAME]
+   * (tn_phase_program); those above are of the first one. All phases have the same state and input slots. */
   TN_PROGRAM_LATER,
   TN_PHASE_PROGRAMS = 3,
   /* STEP and EVAL of the shorter [model] lengths (tn_length_program); those above are of the longest one. All
@@ -38,6 +38,9 @@ enum {
 int32_t tn_phase_program(int32_t which, int32_t phase);
 /* STEP or EVAL of length k, counted from 0, of [model] lengths. */
 int32_t tn_length_program(const tn_settings *settings, int32_t which, int32_t k);
+
+/* The program of the step whose inputs are those of all training programs. */
+int32_t tn_input_program(const tn_settings *settings);
 
 /* The requested programs, and their batch sizes on one rank and for one micro-batch. WEIGH and MICRO come
  * with STEP, MEAN where it has averages; AVERAGE comes with STEP or EVAL. */
@@ -65,12 +68,13 @@ typedef struct tn_program_request {
 typedef struct tn_program_set {
   tn_arena arena;
   tn_state_map *map;
-  const tn_loader *loaders[2]; /* as requested */
-  const tn_freeze *freeze;     /* the run's */
-  tn_update_info update;
-  tn_program *programs[TN_PROGRAMS]; /* NULL: not requested */
-  tn_program *list[TN_PROGRAMS];     /* the compiled ones, for the executor */
-  int32_t index[TN_PROGRAMS];        /* into list; -1: not compiled */
+  const tn_loader *loaders[2];         /* as requested */
+  const tn_freeze *freeze;             /* the run's */
+  tn_update_info update;               /* of the only phase, or of all of [group.NAME] freeze = N */
+  tn_update_info turns[TN_MAX_PHASES]; /* of each [phase NAME] (tn_phase_update) */
+  tn_program *programs[TN_PROGRAMS];   /* NULL: not requested */
+  tn_program *list[TN_PROGRAMS];       /* the compiled ones, for the executor */
+  int32_t index[TN_PROGRAMS];          /* into list; -1: not compiled */
   int32_t n;
   tn_measure *measures; /* of STEP and EVAL */
   int32_t n_measures;
@@ -79,6 +83,9 @@ typedef struct tn_program_set {
   int64_t window;     /* of PREFILL and DECODE: the tokens that the caches have room for */
   double fused_bytes; /* that it moves if everything but its products is fused */
 } tn_program_set;
+
+/* The scheduled options of the update of a phase. */
+const tn_update_info *tn_phase_update(const tn_program_set *set, const tn_settings *settings, int32_t phase);
 
 /* The passes of programs.c, which precede those of tn_compile; NULL-terminated. */
 extern const char *const tn_graph_passes[];

@@ -54,7 +54,8 @@ tn_status tn_averaged_state(const tn_state_map *map, const tn_placement *average
  * initial values leave no trace. As a state it is one operand of each launch that moves an average. */
 static tn_val averages_decay(tn_updater *u) {
   tn_type scalar = {TN_F32, 0, {0}};
-  tn_val decay = tn_graph_state(u->graph, TN_AVERAGE_DECAY, &scalar, TN_STATE_HOST, "zeros", "");
+  const char *path = tn_updater_own(u, TN_AVERAGE_DECAY, "");
+  tn_val decay = path != NULL ? tn_graph_state(u->graph, path, &scalar, TN_STATE_HOST, "zeros", "") : 0;
   if (decay == 0) tn_builder_fail(u->b, u->env->record->code);
   return decay;
 }
@@ -62,12 +63,13 @@ static tn_val averages_decay(tn_updater *u) {
 /* min(ema, (1 + n) / (10 + n)) for the next update, n with this one. */
 static tn_status averages_commit_decay(tn_updater *u) {
   tn_build *b = u->b;
+  const char *path = tn_updater_own(u, TN_AVERAGE_DECAY, "");
   averages_decay(u); /* registers the state */
   tn_val n = tn_to_dtype(b, tn_build_counter(b, TN_UPDATES), TN_F32);
   tn_val warm = tn_div(b, tn_affine(b, n, 1, 1), tn_affine(b, n, 1, 10));
   tn_val next = tn_minimum(b, warm, tn_scalar(b, TN_F32, u->settings->optimizer.ema));
   TN_TRY(tn_build_status(b));
-  return tn_graph_commit(u->graph, TN_AVERAGE_DECAY, next, 0);
+  return path != NULL ? tn_graph_commit(u->graph, path, next, 0) : TN_ENOMEM;
 }
 
 /* value + decay * (average - value), which is `value` itself where the decay is 0. */

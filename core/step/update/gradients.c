@@ -3,8 +3,28 @@
 #include "core/step/update/update_stages.h"
 #include "tenon/ops.h"
 
+/* Whether the parameter or statistic is that of another [phase NAME] than this step's. */
+static bool gradients_is_of_others(const tn_settings *s, const char *path) {
+  if (s->turn == NULL) return false;
+  int32_t owner = tn_settings_find_turn(s, path);
+  return s->turn != &s->turns[owner >= 0 ? owner : s->n_turns - 1];
+}
+
+void tn_drop_commits_of_others(tn_training_graph *t) {
+  tn_graph *g = t->model->graph;
+  size_t n = 0;
+  for (size_t i = 0; i < g->commits.n; i++)
+    if (!gradients_is_of_others(t->settings, g->commits.v[i].path)) g->commits.v[n++] = g->commits.v[i];
+  g->commits.n = n;
+}
+
 static tn_status gradients_fail_without_parameters(const tn_updater *u) {
   const tn_settings *s = u->settings;
+  if (s->turn != NULL)
+    return tn_failf(u->env, TN_EINVAL,
+                    "%s: [phase %s] match = %s: its losses depend on none of these parameters, so there is "
+                    "nothing to train",
+                    s->turn->where, s->turn->name, s->turn->match);
   for (int32_t i = 0; i < s->n_frozen; i++)
     if (s->frozen[i].until >= u->epoch)
       return tn_failf(
@@ -38,6 +58,7 @@ static tn_status gradients_collect_parameters(tn_updater *u, const tn_gstate ***
     const tn_gstate *state = &u->graph->states.v[i];
     if (state->what != TN_STATE_PARAM || !state->value) continue;
     if (tn_is_frozen(&u->settings->freeze, state->path, u->epoch)) continue;
+    if (gradients_is_of_others(u->settings, state->path)) continue;
     (*states)[*n] = gradients_copy_state(u->arena, state);
     if ((*states)[*n] == NULL) return TN_ENOMEM;
     (*wrt)[(*n)++] = state->value;

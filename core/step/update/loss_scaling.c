@@ -12,7 +12,7 @@
 static tn_val loss_scaling_state(tn_build *b, void *context, const char *name, const tn_type *type,
                                  const char *init) {
   tn_updater *u = context;
-  const char *path = tn_arena_printf(u->arena, "%s.%s", TN_PRECISION_STATE, name);
+  const char *path = tn_updater_own(u, TN_PRECISION_STATE, name);
   tn_val state = path ? tn_graph_state(u->graph, path, type, TN_STATE_HOST, init, "") : 0;
   if (!state) tn_builder_fail(b, path ? u->graph->env->record->code : TN_ENOMEM);
   return state;

@@ -16,17 +16,26 @@ static tn_status optimizer_state_place_frozen(tn_updater *u) {
   return TN_OK;
 }
 
+const char *tn_updater_own(const tn_updater *u, const char *prefix, const char *name) {
+  const char *turn = u->settings->turn != NULL ? u->settings->turn->name : "";
+  const char *first = *turn != '\0' ? "." : "", *second = *name != '\0' ? "." : "";
+  return tn_arena_printf(u->arena, "%s%s%s%s%s", prefix, first, turn, second, name);
+}
+
 const char *tn_updater_region(const tn_updater *u, const tn_gradient_part *part, const char *name) {
   bool cast = part->dtype != TN_F32;
   const char *text =
       tn_arena_printf(u->arena, "%s.f32%s%s", name, cast ? "." : "", cast ? tn_dtype_name(part->dtype) : "");
   if (text != NULL && part->until > 0)
     text = tn_arena_printf(u->arena, "%s.%lld", text, (long long)part->until + 1);
+  if (text != NULL && u->settings->turn != NULL)
+    text = tn_arena_printf(u->arena, "%s/%s", text, u->settings->turn->name);
   if (text == NULL || part->bucket < 0) return text;
   return tn_arena_printf(u->arena, "%s.b%d", text, (int)part->bucket);
 }
 
 const char *tn_updater_counter(const tn_updater *u, const tn_gradient_part *part) {
+  if (u->settings->turn != NULL) return tn_updater_own(u, TN_UPDATES_STATE, "");
   if (part->until == 0) return TN_UPDATES_STATE;
   return tn_arena_printf(u->arena, TN_UPDATES_STATE ".%lld", (long long)part->until + 1);
 }
@@ -100,7 +109,7 @@ static tn_status optimizer_state_follow_parameters(tn_updater *u, int32_t region
 /* One number for the parameters that are trained from the same epoch on. */
 static tn_val optimizer_state_scalar(tn_build *b, tn_updater *u, const char *name, const tn_type *type,
                                      const char *init) {
-  const char *path = tn_arena_printf(u->arena, TN_OPTIMIZER_SCALARS "%s", name);
+  const char *path = tn_updater_own(u, TN_OPTIMIZER_SCALARS, name);
   if (path != NULL && u->part->until > 0)
     path = tn_arena_printf(u->arena, "%s.%lld", path, (long long)u->part->until + 1);
   tn_val state = path != NULL ? tn_graph_state(u->graph, path, type, TN_STATE_OPTIMIZER, init, "") : 0;

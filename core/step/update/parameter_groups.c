@@ -55,13 +55,15 @@ static tn_status parameter_groups_add_input(tn_updater *u, const char *name, tn_
                     "optimizer '%s' asks for the option '%s', which it does not mark TN_OPT_SCHEDULED",
                     item->name, name);
   tn_type type = {TN_F32, info->n_groups > 1, {info->n_groups > 1 ? info->n_groups : 0}};
-  const char *input = tn_arena_printf(u->arena, "control.%s", name);
+  const char *input = tn_updater_own(u, "control", name);
   *value = input ? tn_graph_input(u->graph, input, &type) : 0;
   if (!*value) return TN_ENOMEM;
   for (int32_t i = 0; i < info->n_scheduled; i++)
     if (tn_text_equal(info->scheduled[i].name, name)) return TN_OK;
   tn_scheduled_option *scheduled = &info->scheduled[info->n_scheduled++];
   scheduled->name = option->name;
+  scheduled->input = tn_arena_strdup(u->arena, input);
+  if (scheduled->input == NULL) return TN_ENOMEM;
   scheduled->values =
       tn_arena_alloc(u->arena, tn_size_mul((size_t)info->n_groups, sizeof *scheduled->values));
   if (scheduled->values == NULL) return TN_ENOMEM;

@@ -83,7 +83,8 @@ static tn_val bucket_pack(tn_updater *u, const tn_bucket *bucket) {
 /* The gradients that earlier micro-batches have accumulated. */
 static tn_val bucket_accumulated(tn_updater *u, const tn_bucket *bucket, const char **path) {
   int32_t region;
-  tn_gstate state = {.path = tn_arena_printf(u->arena, "run.gradient.%d", bucket->first),
+  const char *number = tn_arena_printf(u->arena, "%d", bucket->first);
+  tn_gstate state = {.path = number != NULL ? tn_updater_own(u, "run.gradient", number) : NULL,
                      .type = {TN_F32, 1, {bucket->stop - bucket->start}},
                      .what = TN_STATE_SCRATCH,
                      .init = "",

@@ -40,12 +40,13 @@ static void update_clip_values(tn_updater *u, double limit) {
   }
 }
 
-/* The counter of a part: its updates begin when it thaws. */
+/* The counter of a part, whose updates begin when it thaws, or of a phase. */
 static tn_val update_counter(tn_build *b, void *context, int32_t which) {
   tn_updater *u = context;
   const tn_type scalar = {.dtype = TN_I64};
   const char *path = tn_updater_counter(u, u->part);
   tn_val value = 0;
+  if (which == TN_BATCH_BLOCK) return tn_graph_input(u->graph, TN_BLOCK_INPUT, &scalar);
   if (which != TN_UPDATES) return tn_graph_input(u->graph, TN_ITERATION_INPUT, &scalar);
   if (path != NULL) value = tn_graph_state(u->graph, path, &scalar, TN_STATE_HOST, "zeros", "");
   if (value == 0) tn_builder_fail(b, path != NULL ? u->env->record->code : TN_ENOMEM);
@@ -62,7 +63,7 @@ static void update_commit(tn_build *b, void *context, tn_val state, tn_val now) 
     return;
   }
   const char *path = ((const tn_state_attributes *)maker->attributes)->path;
-  if (tn_text_starts(path, TN_OPTIMIZER_SCALARS))
+  if (tn_text_starts(path, TN_OPTIMIZER_SCALARS "."))
     for (size_t i = 0; i < u->graph->commits.n; i++)
       if (tn_text_equal(u->graph->commits.v[i].path, path)) return;
   tn_status status = tn_graph_commit(u->graph, path, now, 0);
@@ -97,7 +98,7 @@ static tn_status update_call_optimizer(tn_updater *u, const tn_val in[2], const 
                           .context = u,
                           .option_value = tn_updater_option,
                           .commit = update_commit,
-                          .counter = u->part->until > 0 ? update_counter : NULL,
+                          .counter = u->part->until > 0 || u->settings->turn != NULL ? update_counter : NULL,
                           .state = u->one ? tn_updater_parameter_state : tn_updater_flat_state};
   size_t first = u->graph->nodes.n;
   tn_builder_push(u->b, &frame);
@@ -154,12 +155,14 @@ static tn_status update_part(tn_updater *u, const tn_gradient_part *part, uint64
   return TN_OK;
 }
 
-/* Commits the update counters that tn_build_counter(b, TN_UPDATES) reads, plus one: the run's, and those of
- * the parts that have thawed. */
+/* Commits the update counters that tn_build_counter(b, TN_UPDATES) reads, plus one: the run's or the phase's,
+ * and those of the parts that have thawed. */
 static tn_status update_count(tn_updater *u) {
+  const char *own = u->settings->turn != NULL ? tn_updater_counter(u, NULL) : TN_UPDATES_STATE;
   tn_val now = tn_build_counter(u->b, TN_UPDATES);
+  if (own == NULL) return TN_ENOMEM;
   TN_TRY(tn_build_status(u->b));
-  TN_TRY(tn_graph_commit(u->graph, TN_UPDATES_STATE, now, 0));
+  TN_TRY(tn_graph_commit(u->graph, own, now, 0));
   for (int32_t i = 0; i < u->n_parts; i++) {
     if (u->parts[i].until == 0 || (i > 0 && u->parts[i].until == u->parts[i - 1].until)) continue;
     u->part = &u->parts[i];
@@ -236,7 +239,12 @@ static tn_status update_emit_with(tn_training_graph *t, tn_update_info *info,
                   .shards = tn_settings_shards(t->settings, t->model->graph->ranks),
                   .scale = t->scale};
   /* the update belongs to no layer, but its random streams need the seed */
-  tn_build_frame frame = {.prefix = "", .where = "", .training = true, .seed = t->seed};
+  tn_build_frame frame = {.prefix = "",
+                          .where = "",
+                          .training = true,
+                          .seed = t->seed,
+                          .context = &u,
+                          .counter = t->settings->turn != NULL ? update_counter : NULL};
   tn_builder_push(u.b, &frame);
   tn_status status = body(&u, t->seed);
   tn_builder_pop(u.b);

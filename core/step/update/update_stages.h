@@ -57,7 +57,7 @@ typedef struct tn_updater {
 #define TN_FROZEN_REGION   "frozen.f32"
 
 /* In front of the names of states that are one number for all parameters. */
-#define TN_OPTIMIZER_SCALARS "optimizer."
+#define TN_OPTIMIZER_SCALARS "optimizer"
 
 /* Differentiates the loss, and lists the parameters that it depends on. `seed` is the gradient of the loss; 0
  * stands for 1. */
@@ -98,11 +98,16 @@ tn_val tn_updater_option(tn_build *b, void *updater, const char *name);
 
 /* Gives the parameters of each part contiguous locations in a region. */
 tn_status tn_updater_allocate(tn_updater *u);
+/* "PREFIX.NAME", or "PREFIX.PHASE.NAME" of a [phase NAME]: what each phase has for itself. NULL: out of
+ * memory. */
+const char *tn_updater_own(const tn_updater *u, const char *prefix, const char *name);
 /* The name of the part's region of parameters or optimizer state, "param.f32", "param.f32.bf16" if the
  * gradients are bf16, "param.f32.bf16.4" if they are trained from epoch 4 on, and "param.f32.bf16.4.b2" if
- * they are bucket 2 of a sharded optimizer; in the updater's arena. NULL: out of memory. */
+ * they are bucket 2 of a sharded optimizer, and "param.f32/critic" of [phase critic]; in the updater's arena.
+ * NULL: out of memory. */
 const char *tn_updater_region(const tn_updater *u, const tn_gradient_part *part, const char *name);
-/* The path of the counter of the part's updates, TN_UPDATES_STATE or "run.updates.4"; NULL: out of memory. */
+/* The path of the counter of the part's updates, TN_UPDATES_STATE, "run.updates.4", or of a [phase NAME],
+ * whose parts may be NULL, "run.updates.critic"; NULL: out of memory. */
 const char *tn_updater_counter(const tn_updater *u, const tn_gradient_part *part);
 /* Frame callbacks: tn_build_state of an elementwise optimizer, and of one for one parameter at a time. */
 tn_val tn_updater_flat_state(tn_build *b, void *updater, const char *name, const tn_type *type,

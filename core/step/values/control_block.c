@@ -2,8 +2,6 @@
  * of a slot. */
 #include "core/step/values/control_block.h"
 
-#include <stdio.h>
-
 double tn_learning_rate_factor(const tn_settings *settings, int64_t step, int64_t steps,
                                int64_t steps_per_epoch, const double *state) {
   int64_t warmup = settings->schedule.warmup;
@@ -15,11 +13,9 @@ double tn_learning_rate_factor(const tn_settings *settings, int64_t step, int64_
 static void control_block_bind_slot(tn_control_block *c, tn_executor *executor, int32_t index, int32_t slot) {
   c->iteration[slot] = tn_executor_input(executor, index, slot, TN_ITERATION_INPUT);
   c->block[slot] = tn_executor_input(executor, index, slot, TN_BLOCK_INPUT);
-  for (int32_t i = 0; i < c->info->n_scheduled; i++) {
-    char name[128];
-    snprintf(name, sizeof name, "control.%s", c->info->scheduled[i].name);
-    c->values[slot * c->info->n_scheduled + i] = tn_executor_input(executor, index, slot, name);
-  }
+  for (int32_t i = 0; i < c->info->n_scheduled; i++)
+    c->values[slot * c->info->n_scheduled + i] =
+        tn_executor_input(executor, index, slot, c->info->scheduled[i].input);
 }
 
 tn_status tn_control_block_bind(tn_arena *arena, tn_executor *executor, int32_t index, int32_t slots,

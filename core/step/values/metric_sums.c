@@ -87,6 +87,18 @@ void tn_metric_sums_reset(tn_metric_sums *sums) {
   sums->steps = sums->samples = sums->skipped = 0;
 }
 
+void tn_metric_sums_reset_phase(tn_metric_sums *sums, const char *phase) {
+  double *from = sums->statistics;
+  for (int32_t i = 0; i < sums->n; i++) {
+    const tn_measure *measure = &sums->measures[i];
+    int64_t n = measure->of_sums != NULL ? tn_type_count(&measure->row) : 0;
+    bool resets = measure->phase != NULL && strcmp(measure->phase, phase) == 0;
+    for (int64_t k = 0; resets && k < n; k++) from[k] = 0.0;
+    if (resets) sums->sum[i] = sums->weight[i] = 0.0;
+    from += n;
+  }
+}
+
 void tn_metric_sums_copy(tn_metric_sums *sums, const tn_metric_sums *from) {
   if (from->n != sums->n || from->n_statistics != sums->n_statistics) return;
   for (int64_t i = 0; i < sums->n_statistics; i++) sums->statistics[i] = from->statistics[i];
@@ -106,7 +118,7 @@ static double *metric_sums_add_statistics(const tn_measure *measure, const doubl
   return to + n;
 }
 
-void tn_metric_sums_add_micro_batch(tn_metric_sums *sums, const tn_measure_outputs *r, int32_t slot) {
+void tn_metric_sums_add_batch(tn_metric_sums *sums, const tn_measure_outputs *r, int32_t slot) {
   double *to = sums->statistics;
   for (int32_t i = 0; i < sums->n; i++)
     to = metric_sums_add_statistics(&sums->measures[i], r->sums[slot * r->n + i], to);
@@ -118,7 +130,11 @@ void tn_metric_sums_add_micro_batch(tn_metric_sums *sums, const tn_measure_outpu
 }
 
 void tn_metric_sums_add(tn_metric_sums *sums, const tn_measure_outputs *r, int32_t slot, int64_t samples) {
-  tn_metric_sums_add_micro_batch(sums, r, slot);
+  tn_metric_sums_add_batch(sums, r, slot);
+  tn_metric_sums_count(sums, samples);
+}
+
+void tn_metric_sums_count(tn_metric_sums *sums, int64_t samples) {
   sums->steps++;
   sums->samples += samples;
 }

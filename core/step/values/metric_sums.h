@@ -32,11 +32,14 @@ tn_status tn_metric_sums_init(tn_arena *arena, const tn_program_set *set, tn_met
 void tn_metric_sums_reset(tn_metric_sums *sums);
 /* Copies the sums, unless the number of measures differs. */
 void tn_metric_sums_copy(tn_metric_sums *sums, const tn_metric_sums *from);
-/* tn_metric_sums_add adds the outputs of a slot and counts a step. tn_metric_sums_add_micro_batch adds the
- * outputs alone, for all micro-batches but the last. */
-void tn_metric_sums_add_micro_batch(tn_metric_sums *sums, const tn_measure_outputs *outputs, int32_t slot);
+/* Resets the measures of a [phase NAME]. */
+void tn_metric_sums_reset_phase(tn_metric_sums *sums, const char *phase);
+/* tn_metric_sums_add adds the outputs of a slot and counts a step. A step of several micro-batches or phases
+ * adds the outputs of each, and counts once. */
 void tn_metric_sums_add(tn_metric_sums *sums, const tn_measure_outputs *outputs, int32_t slot,
                         int64_t samples);
+void tn_metric_sums_add_batch(tn_metric_sums *sums, const tn_measure_outputs *outputs, int32_t slot);
+void tn_metric_sums_count(tn_metric_sums *sums, int64_t samples);
 /* Keeps the rows of the metrics of rows, in a pass that computes them at its end with
  * tn_metric_sums_close. */
 tn_status tn_metric_sums_add_rows(tn_metric_sums *sums, const tn_measure_outputs *outputs, int32_t slot);

@@ -82,8 +82,7 @@ static void training_warn_warmup(const tn_training *t) {
 
 static tn_status training_create_feeders(tn_training *t) {
   tn_run *run = t->run;
-  /* the input slots are those of all phases */
-  int32_t step = tn_phase_program(TN_PROGRAM_STEP, run->settings.n_phases - 1);
+  int32_t step = tn_input_program(&run->settings);
   tn_status status = tn_feeder_create(run, TN_SPLIT_TRAIN, &t->loaders[TN_SPLIT_TRAIN], t->executor,
                                       t->set.index[step], t->set.programs[step], t->slots, &t->train);
   TN_TRY(tn_feeder_require(run, status));
@@ -117,12 +116,13 @@ static tn_status training_bind_micro_batches(tn_training *t) {
 static tn_status training_bind_phase(tn_training *t, int32_t phase) {
   tn_arena *arena = &t->set.arena;
   tn_phase_slots *p = &t->phases[phase];
+  const tn_update_info *update = tn_phase_update(&t->set, &t->run->settings, phase);
   int32_t step = t->set.index[tn_phase_program(TN_PROGRAM_STEP, phase)],
           micro = t->set.index[tn_phase_program(TN_PROGRAM_MICRO, phase)];
-  TN_TRY(tn_control_block_bind(arena, t->executor, step, t->slots, &t->set.update, &p->step_block));
+  TN_TRY(tn_control_block_bind(arena, t->executor, step, t->slots, update, &p->step_block));
   TN_TRY(tn_measure_outputs_bind(arena, t->executor, step, t->slots, &t->set, &p->step_outputs));
   if (t->micro_batches == 1) return TN_OK;
-  TN_TRY(tn_control_block_bind(arena, t->executor, micro, t->slots, &t->set.update, &p->micro_block));
+  TN_TRY(tn_control_block_bind(arena, t->executor, micro, t->slots, update, &p->micro_block));
   return tn_measure_outputs_bind(arena, t->executor, micro, t->slots, &t->set, &p->micro_outputs);
 }
 

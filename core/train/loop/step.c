@@ -6,8 +6,6 @@
 #include "core/exec/device/range.h"
 #include "core/train/loop/training.h"
 
-/* ---- numbers of a step that has ended ---- */
-
 static void step_update_rate(tn_training *t, int64_t samples) {
   double now = tn_clock_s(), took = now - t->rate_s;
   if (t->rate_s > 0 && took > 0) {
@@ -17,17 +15,42 @@ static void step_update_rate(tn_training *t, int64_t samples) {
   t->rate_s = now;
 }
 
-/* The outputs of the program of a length. */
-static const tn_measure_outputs *step_outputs(const tn_training *t, int32_t length) {
-  return length < t->run->settings.n_lengths - 1 ? &t->shorter[length].step_outputs : &t->step_outputs;
+/* ---- phases of a step ---- */
+
+/* The phases that a step consists of are first to last; one that is not due rests. */
+static int32_t step_first_phase(const tn_training *t) { return t->run->settings.n_turns > 0 ? 0 : t->phase; }
+
+static int32_t step_end_phase(const tn_training *t) {
+  return t->run->settings.n_turns > 0 ? t->run->settings.n_turns : t->phase + 1;
 }
 
-/* Reads whether the update was applied, and the scale of the loss. */
-static void step_read_update(tn_training *t, tn_event *event, const tn_measure_outputs *outputs,
-                             int32_t slot) {
-  const float *skipped = outputs->skipped[slot], *scale = outputs->loss_scale[slot];
-  event->loss_scale = scale ? (double)*scale : 0.0;
-  event->skipped = skipped ? *skipped != 0.0f : -1;
+/* Whether a phase takes its turn in a step, counted from 1. */
+static bool step_has_phase(const tn_training *t, int32_t phase, int64_t step) {
+  const tn_settings *s = &t->run->settings;
+  return s->n_turns == 0 || tn_turn_is_due(&s->turns[phase], step);
+}
+
+/* ---- numbers of a step that has ended ---- */
+
+/* The outputs of the program of a length. */
+static const tn_measure_outputs *step_outputs(const tn_training *t, int32_t length, int32_t phase) {
+  return length < t->run->settings.n_lengths - 1 ? &t->shorter[length].step_outputs
+                                                 : &t->phases[phase].step_outputs;
+}
+
+/* Reads whether the update was applied, and the scale of the loss; of several phases, whether one of them was
+ * skipped, and the scale of the last one. */
+static void step_read_update(tn_training *t, tn_event *event, const tn_launched_step *step) {
+  int32_t slot = step->slots[t->micro_batches - 1];
+  event->loss_scale = 0.0;
+  event->skipped = -1;
+  for (int32_t phase = step_first_phase(t); phase < step_end_phase(t); phase++) {
+    const tn_measure_outputs *outputs = step_outputs(t, step->length, phase);
+    const float *skipped = outputs->skipped[slot], *scale = outputs->loss_scale[slot];
+    if (!step_has_phase(t, phase, event->step)) continue;
+    event->loss_scale = scale ? (double)*scale : 0.0;
+    if (skipped && event->skipped <= 0) event->skipped = *skipped != 0.0f;
+  }
   t->epoch_sums.skipped += event->skipped > 0;
 }
 
@@ -51,11 +74,24 @@ static tn_status step_check_loss(tn_training *t, const tn_event *event) {
                   tn_training_nonfinite_text(loss), (long long)event->step);
 }
 
-/* Adds the sums of all micro-batches. Only the last one counts as a step. */
+/* Adds the sums of all micro-batches of the phases that have had their turn. */
 static void step_add_sums(const tn_training *t, const tn_launched_step *step, tn_metric_sums *sums) {
   int32_t last = t->micro_batches - 1;
-  for (int32_t m = 0; m < last; m++) tn_metric_sums_add_micro_batch(sums, &t->micro_outputs, step->slots[m]);
-  tn_metric_sums_add(sums, step_outputs(t, step->length), step->slots[last], step->samples);
+  for (int32_t phase = step_first_phase(t); phase < step_end_phase(t); phase++) {
+    if (!step_has_phase(t, phase, step->event.step)) continue;
+    for (int32_t m = 0; m < last; m++)
+      tn_metric_sums_add_batch(sums, &t->phases[phase].micro_outputs, step->slots[m]);
+    tn_metric_sums_add_batch(sums, step_outputs(t, step->length, phase), step->slots[last]);
+  }
+  tn_metric_sums_count(sums, step->samples);
+}
+
+/* The losses of a phase that rests stay those of its last turn. */
+static void step_reset_sums(tn_training *t, int64_t step) {
+  const tn_settings *s = &t->run->settings;
+  if (s->n_turns == 0) tn_metric_sums_reset(&t->step_sums);
+  for (int32_t i = 0; i < s->n_turns; i++)
+    if (tn_turn_is_due(&s->turns[i], step)) tn_metric_sums_reset_phase(&t->step_sums, s->turns[i].name);
 }
 
 static tn_status step_wait(tn_training *t, const tn_launched_step *step) {
@@ -77,7 +113,7 @@ static tn_status step_return_slots(tn_training *t, const tn_launched_step *step)
 /* Waits for a step, reads its sums, posts its event, and checks the loss. */
 static tn_status step_read(tn_training *t, tn_launched_step *step) {
   TN_TRY(step_wait(t, step));
-  tn_metric_sums_reset(&t->step_sums);
+  step_reset_sums(t, step->event.step);
   step_add_sums(t, step, &t->step_sums);
   step_update_rate(t, step->samples);
   if (t->first_step_s == 0) t->first_step_s = tn_clock_s() - t->run->opened_s;
@@ -86,7 +122,7 @@ static tn_status step_read(tn_training *t, tn_launched_step *step) {
   event->samples_per_s = t->samples_per_s;
   event->train = tn_metric_sums_means(&t->step_sums);
   event->n_train = t->step_sums.n_means;
-  step_read_update(t, event, step_outputs(t, step->length), step->slots[t->micro_batches - 1]);
+  step_read_update(t, event, step);
   /* a lost step would make the means of the epoch NaN */
   if (!step_is_lost(event)) step_add_sums(t, step, &t->epoch_sums);
   tn_observers_post(t->observers, event);
@@ -134,30 +170,46 @@ static tn_status step_fetch_batches(tn_training *t, tn_launched_step *step) {
 }
 
 /* Micro-batch m of a rank is block m * ranks + rank of the global batch. */
-static void step_write_control_blocks(tn_training *t, const tn_launched_step *step, double lr_factor) {
-  bool shorter = step->length < t->run->settings.n_lengths - 1;
-  const tn_control_block *all[] = {shorter ? &t->shorter[step->length].step_block : &t->step_block,
-                                   &t->weigh_block, &t->micro_block};
-  int32_t programs = t->micro_batches > 1 ? 3 : 1;
+static void step_write_control_block(const tn_training *t, const tn_control_block *c,
+                                     const tn_launched_step *step, double lr_factor) {
   for (int32_t m = 0; m < t->micro_batches; m++)
-    for (int32_t i = 0; i < programs; i++)
-      tn_control_block_write(all[i], step->slots[m], t->progress.step,
-                             (int64_t)m * tn_run_ranks(t->run) + t->run->rank, lr_factor);
+    tn_control_block_write(c, step->slots[m], t->progress.step,
+                           (int64_t)m * tn_run_ranks(t->run) + t->run->rank, lr_factor);
+}
+
+static void step_write_control_blocks(tn_training *t, const tn_launched_step *step, double lr_factor) {
+  bool shorter = step->length<t->run->settings.n_lengths - 1, several = t->micro_batches> 1;
+  if (several) step_write_control_block(t, &t->weigh_block, step, lr_factor);
+  if (shorter) step_write_control_block(t, &t->shorter[step->length].step_block, step, lr_factor);
+  for (int32_t phase = step_first_phase(t); phase < step_end_phase(t) && !shorter; phase++) {
+    step_write_control_block(t, &t->phases[phase].step_block, step, lr_factor);
+    if (several) step_write_control_block(t, &t->phases[phase].micro_block, step, lr_factor);
+  }
+}
+
+/* The update of one phase. `again`: the inputs of the slots are on the device. */
+static tn_status step_launch_phase(tn_training *t, const tn_launched_step *step, int32_t phase, bool again) {
+  const int32_t *index = t->set.index, last = t->micro_batches - 1,
+                micro = index[tn_phase_program(TN_PROGRAM_MICRO, phase)];
+  int32_t update = tn_phase_program(TN_PROGRAM_STEP, phase);
+  if (step->length < t->run->settings.n_lengths - 1)
+    update = tn_length_program(&t->run->settings, TN_PROGRAM_STEP, step->length);
+  for (int32_t m = 0; m < last; m++) TN_TRY(tn_executor_run_again(t->executor, micro, step->slots[m]));
+  return (again ? tn_executor_run_again : tn_executor_run)(t->executor, index[update], step->slots[last]);
 }
 
 /* With several micro-batches, the weigh program copies all of them to the device first; the others reuse the
- * copies. */
+ * copies, and so does each phase after the first one. */
 static tn_status step_launch(tn_training *t, const tn_launched_step *step) {
-  const int32_t *index = t->set.index, last = t->micro_batches - 1,
-                micro = tn_phase_program(TN_PROGRAM_MICRO, t->phase);
-  int32_t update = tn_phase_program(TN_PROGRAM_STEP, t->phase);
-  if (step->length < t->run->settings.n_lengths - 1)
-    update = tn_length_program(&t->run->settings, TN_PROGRAM_STEP, step->length);
-  if (last == 0) return tn_executor_run(t->executor, index[update], step->slots[0]);
-  for (int32_t m = 0; m <= last; m++)
-    TN_TRY(tn_executor_run(t->executor, index[TN_PROGRAM_WEIGH], step->slots[m]));
-  for (int32_t m = 0; m < last; m++) TN_TRY(tn_executor_run_again(t->executor, index[micro], step->slots[m]));
-  return tn_executor_run_again(t->executor, index[update], step->slots[last]);
+  bool several = t->micro_batches > 1, again = several;
+  for (int32_t m = 0; m < t->micro_batches && several; m++)
+    TN_TRY(tn_executor_run(t->executor, t->set.index[TN_PROGRAM_WEIGH], step->slots[m]));
+  for (int32_t phase = step_first_phase(t); phase < step_end_phase(t); phase++) {
+    if (!step_has_phase(t, phase, step->event.step)) continue;
+    TN_TRY(step_launch_phase(t, step, phase, again));
+    again = true;
+  }
+  return TN_OK;
 }
 
 /* The steps of the next launch: one where fewer are left before the end of the epoch or of the run, or before

@@ -38,6 +38,7 @@ int32_t tn_steps_per_launch(const tn_run *run, const tn_device *device, const tn
   const tn_program *step = set->programs[TN_PROGRAM_STEP];
   int32_t asked = run->settings.steps_per_launch;
   if (asked > 0) return asked;
+  if (run->settings.n_turns > 0) return 1;   /* so have the phases of a step */
   if (run->settings.n_lengths > 1) return 1; /* steps have programs of different lengths */
   for (int32_t phase = 0; phase < run->settings.n_phases; phase++)
     if (!steps_can_be_one_capture(run, device, set->programs[tn_phase_program(TN_PROGRAM_STEP, phase)]))

@@ -177,7 +177,7 @@ static void places_that_a_model_lacks_are_told(void **state) {
       {"identity.ini", "--show shown",
        "--show shown: the model predicts neither masks nor outputs called boxes and scores"},
       {"identity.ini", "--output masks/",
-       "masks/: is a folder, which masks are written to, but the model has no scores"},
+       "masks/: is a folder, which masks and pictures are written to, but the model has no scores"},
       {"boxes.ini", "--output masks/", "masks/: is a folder"},
   };
   const float x[16] = {0};
