@@ -49,8 +49,10 @@ static void import_print(const char *text, const cli_args *args) {
 static int import_command_run(tn_context *context, const cli_args *args) {
   char output[PATH_MAX], *json = NULL;
   import_choose_output(args, output);
-  const tn_import_options options = {
-      .struct_size = sizeof options, .n_constants = args->n_inputs, .constants = args->inputs};
+  const tn_import_options options = {.struct_size = sizeof options,
+                                     .n_constants = args->n_inputs,
+                                     .constants = args->inputs,
+                                     .flat = args->flat};
   const char *path = args->words[0];
   tn_status status = import_is_gguf(path) ? tn_import_gguf(context, path, output, &json)
                                           : tn_import_onnx(context, path, output, &options, &json);

@@ -72,6 +72,7 @@ static tn_status import_with(tn_context *context, const char *configuration, con
   if (all < 0 || all > IMPORT_MOST_CONSTANTS)
     return tn_failf(context, TN_EINVAL, "%d constants, expected at most %d", all, IMPORT_MOST_CONSTANTS);
   request.given = given;
+  request.flat = options != NULL && TN_HAS(options, flat) && options->flat != 0;
   while (status == TN_OK && request.n_given < all) {
     status = import_read_constant(context, options->constants[request.n_given], &given[request.n_given]);
     if (status == TN_OK) request.n_given++;

@@ -90,7 +90,7 @@ static const char *import_op_name(onnx_import *m, const tn_onnx_node *node) {
   return main ? node->op : tn_arena_printf(&m->arena, "%s.%s", node->domain, node->op);
 }
 
-static tn_status import_step(onnx_import *m, int64_t i) {
+static tn_status import_express(onnx_import *m, int64_t i) {
   const onnx_use n = {m, m->nodes.v[i], i};
   const char *op = import_op_name(m, n.node);
   if (op == NULL) return TN_ENOMEM;
@@ -108,6 +108,16 @@ static tn_status import_step(onnx_import *m, int64_t i) {
   TN_TRY(onnx_miss(m, op, tn_error_text(m->env)));
   tn_error_clear(m->env);
   return import_lose(&n);
+}
+
+/* A node of a body that stands in no module of its own is a part of the node around it. */
+static tn_status import_step(onnx_import *m, int64_t i) {
+  const char *outer = m->scope, *own = onnx_scope(m, m->nodes.v[i]);
+  TN_TRY(onnx_note_modules(m, m->nodes.v[i]));
+  m->scope = own != NULL ? own : outer;
+  tn_status status = import_express(m, i);
+  m->scope = outer;
+  return status;
 }
 
 /* Constants come first: a row looks at the nodes behind its own, too. */
@@ -139,6 +149,8 @@ static void import_free(onnx_import *m) {
   tn_growing_destroy(m->model);
   tn_name_index_free(&m->names);
   tn_name_index_free(&m->stems);
+  tn_name_index_free(&m->modules);
+  tn_vec_free(m->env, &m->kinds);
   tn_vec_free(m->env, &m->numbers);
   tn_vec_free(m->env, &m->values);
   tn_vec_free(m->env, &m->lines);
@@ -160,6 +172,26 @@ struct tn_onnx_model {
   struct tn_op_table *ops;
 };
 
+/* The lines as they are, in one section. */
+static tn_status import_flat(onnx_import *m, onnx_section **sections, int32_t *n) {
+  *sections = tn_arena_alloc(&m->arena, sizeof **sections);
+  *n = 1;
+  if (*sections == NULL) return TN_ENOMEM;
+  **sections = (onnx_section){.input = m->input,
+                              .outputs = m->outputs.v,
+                              .n_outputs = (int32_t)m->outputs.n,
+                              .lines = m->lines.v,
+                              .n_lines = (int32_t)m->lines.n};
+  return TN_OK;
+}
+
+static tn_status import_write(onnx_import *m, const tn_onnx_request *request, char **text) {
+  onnx_section *sections = NULL;
+  int32_t n = 0;
+  TN_TRY(request->flat ? import_flat(m, &sections, &n) : onnx_find_blocks(m, &sections, &n));
+  return onnx_write_text(m, sections, n, request->weights_name, text);
+}
+
 /* *again: the failure may be that the first dimension is no batch. */
 static tn_status import_try(tn_onnx_model *model, const tn_onnx_request *request, bool whole, bool *again) {
   tn_env *env = model->file.env;
@@ -167,18 +199,20 @@ static tn_status import_try(tn_onnx_model *model, const tn_onnx_request *request
   import_free(m);
   *m = (onnx_import){.env = env,
                      .file = &model->file,
+                     .registry = model->registry,
                      .steps = import_steps,
                      .express = import_node,
                      .whole = whole,
                      .arena = tn_arena_new(env),
                      .names = tn_name_index_new(env),
-                     .stems = tn_name_index_new(env)};
+                     .stems = tn_name_index_new(env),
+                     .modules = tn_name_index_new(env)};
   TN_TRY(tn_growing_create(env, model->registry, model->ops, whole ? 1 : ONNX_BATCH, &m->model));
   tn_status status = import_nodes(m, request);
   *again = status == TN_EUNSUPPORTED && !whole && onnx_can_be_whole(m);
   if (status != TN_OK && m->missing.n == 0) tn_wrap(env, status, "%s", request->path);
   if (status == TN_OK) status = onnx_prune(m);
-  return status == TN_OK ? onnx_write_text(m, request->weights_name, &model->text) : status;
+  return status == TN_OK ? import_write(m, request, &model->text) : status;
 }
 
 static tn_status import_open(tn_onnx_model *model, const tn_onnx_request *request) {
@@ -201,6 +235,7 @@ static tn_status import_model(tn_env *env, tn_registry *registry, struct tn_op_t
                            .ops = ops};
   model->m.names = tn_name_index_new(env);
   model->m.stems = tn_name_index_new(env);
+  model->m.modules = tn_name_index_new(env);
   tn_status status = import_open(model, request);
   if (status == TN_OK) return TN_OK;
   tn_onnx_model_close(model);
@@ -210,7 +245,7 @@ static tn_status import_model(tn_env *env, tn_registry *registry, struct tn_op_t
 
 tn_status tn_onnx_model_open(tn_env *env, tn_registry *registry, struct tn_op_table *ops, const char *path,
                              tn_onnx_model **model) {
-  return import_model(env, registry, ops, &(tn_onnx_request){.path = path}, model);
+  return import_model(env, registry, ops, &(tn_onnx_request){.path = path, .flat = true}, model);
 }
 
 const char *tn_onnx_model_text(const tn_onnx_model *model) { return model->text; }

@@ -11,7 +11,10 @@
  *   texts.c       numbers and lists as the model language writes them
  *   fold.c        operators whose operands are known: arithmetic of shapes
  *   names.c       names of lines and paths of parameters
+ *   modules.c     the modules around a node, as the exporter notes them
+ *   scopes.c      the module that a node stands in
  *   prune.c       leaves out lines that no output needs
+ *   blocks/       parts that repeat, as sections of their own
  *   write.c       the configuration and its weights
  *
  * Every line is added to a growing model, which tells the types of its results. The batch of that model is
@@ -54,7 +57,20 @@ typedef struct onnx_line {
   bool has_weights;
   const char **operands;
   int32_t n_operands, n_names;
+  const char *value; /* of it, where `names` is a pattern, "layer{i}"; NULL: its name */
+  const char *scope; /* the module around it: "layer1.0", "" the model; NULL: it is not known */
 } onnx_line;
+
+/* [model], or a block: lines with the names of their own section. */
+typedef struct onnx_section {
+  const char *name;          /* of the block; NULL: the model */
+  const char *args, *inputs; /* lists; NULL: none, and the one input that `in` is */
+  const char *input;         /* the value that the first line reads without an arrow */
+  const char **outputs;      /* names of lines */
+  int32_t n_outputs;
+  onnx_line *lines;
+  int32_t n_lines;
+} onnx_section;
 
 /* A parameter of a line, and the tensor that it starts from. */
 typedef struct onnx_weight {
@@ -81,7 +97,8 @@ typedef struct onnx_import {
   tn_onnx_file *file;
   tn_arena arena;
   tn_growing *model;
-  tn_name_index names; /* of values */
+  tn_registry *registry; /* of layers and ops, whose names no block may have; NULL: it is not known */
+  tn_name_index names;   /* of values */
   TN_VEC(onnx_value) values;
   TN_VEC(onnx_line) lines;
   TN_VEC(onnx_weight) weights;
@@ -91,6 +108,9 @@ typedef struct onnx_import {
   TN_VEC(const tn_onnx_node *) nodes; /* of the graph, then those of bodies in the order of their running */
   TN_VEC(bool) done;                  /* by node: another node's row has expressed it, too */
   int32_t depth;                      /* of bodies */
+  tn_name_index modules;              /* scopes, as far as the exporter notes what they are, */
+  TN_VEC(const char *) kinds;         /* and the names of their classes */
+  const char *scope;                  /* of the node that is being expressed; NULL: unknown */
   tn_name_index stems;                /* names of lines that were taken, */
   TN_VEC(int32_t) numbers;            /* and the last number behind each */
   const char *input;                  /* the line of the first input */
@@ -135,12 +155,37 @@ double onnx_decimal(const onnx_use *n, double value);
 const char *onnx_name(const onnx_use *n);
 /* A name that the model language takes, after a text such as "/layer1/layer1.0/relu". */
 const char *onnx_tidy(onnx_import *m, const char *text);
+/* Whether the language gives the first part of a name a meaning of its own. */
+bool onnx_is_taken(const char *name);
 /* The path of a layer with these weights. */
 const char *onnx_path(const onnx_use *n, const onnx_layer_weight *weights, int32_t n_weights);
 /* How many characters at the beginning of a text are a name of a line; 0: none. */
 size_t onnx_name_length(const char *text);
 /* The name itself, or with a number behind it, so that no line has it. */
 const char *onnx_unused(onnx_import *m, const char *name);
+
+/* ---- modules.c ---- */
+
+/* A module around a node: "layer1.0" and "torchvision.models.resnet.Bottleneck", not terminated. */
+typedef struct onnx_module {
+  const char *path, *kind;
+  size_t path_length, kind_length;
+} onnx_module;
+
+/* Reads the module that begins at `at` in a node's notes; the beginning of the next, NULL: it was the last.
+ */
+const char *onnx_module_read(const char *at, onnx_module *part);
+/* The module of a node and its operation, "layer1.0" and "add_1", where the exporter noted them. */
+bool onnx_read_modules(onnx_import *m, const tn_onnx_node *node, const char **module, const char **operation);
+
+/* ---- scopes.c ---- */
+
+/* The module that a node stands in, as a path of lines; "" the model. NULL: unknown. */
+const char *onnx_scope(onnx_import *m, const tn_onnx_node *node);
+/* Remembers what the modules around a node are. */
+tn_status onnx_note_modules(onnx_import *m, const tn_onnx_node *node);
+/* The name of a module's class, "Bottleneck"; NULL: unknown. */
+const char *onnx_kind_of(const onnx_import *m, const char *scope);
 
 /* ---- values.c ---- */
 
@@ -332,10 +377,16 @@ tn_status onnx_row_apply(const onnx_row *row, const onnx_use *n);
 
 tn_status onnx_prune(onnx_import *m);
 
+/* ---- blocks/ ---- */
+
+/* The lines as sections, the model first: parts that repeat are blocks. */
+tn_status onnx_find_blocks(onnx_import *m, onnx_section **sections, int32_t *n);
+
 /* ---- write.c ---- */
 
 tn_status onnx_write_weights(onnx_import *m, const char *path);
 /* The contents of a weight, as the configuration has it. */
 tn_status onnx_read_weight(onnx_import *m, const onnx_weight *w, float *to);
 /* The configuration; the caller releases it. `weights` NULL: without a file of weights. */
-tn_status onnx_write_text(onnx_import *m, const char *weights, char **text);
+tn_status onnx_write_text(onnx_import *m, const onnx_section *sections, int32_t n, const char *weights,
+                          char **text);

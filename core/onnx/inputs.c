@@ -135,6 +135,7 @@ static tn_status tensor_given(onnx_import *m, const tn_onnx_given *given) {
 
 tn_status onnx_begin(onnx_import *m, const tn_onnx_request *request) {
   const tn_onnx_graph *f = &m->file->graph;
+  m->scope = "";
   for (int64_t i = 0; i < f->n_initializers; i++)
     TN_TRY(tensor_add(m, f->initializers[i].name, &f->initializers[i]));
   for (int32_t i = 0; i < request->n_given; i++) TN_TRY(tensor_given(m, &request->given[i]));
@@ -143,6 +144,7 @@ tn_status onnx_begin(onnx_import *m, const tn_onnx_request *request) {
                     "the inputs differ in their first dimension, expected the batch");
   for (int64_t i = 0; i < f->n_inputs; i++)
     if (input_is_free(m, &f->inputs[i])) TN_TRY(input_add(m, &f->inputs[i]));
+  m->scope = NULL;
   return m->input != NULL ? TN_OK : tn_failf(m->env, TN_EUNSUPPORTED, "the graph has no input");
 }
 
@@ -195,6 +197,7 @@ static tn_status output_end(onnx_import *m, const char *name) {
 }
 
 tn_status onnx_end(onnx_import *m) {
+  m->scope = "";
   for (int64_t i = 0; i < m->file->graph.n_outputs; i++) {
     const char *name = m->file->graph.outputs[i].name;
     if (name[0] == '\0' || (onnx_find(m, name)->lost && m->missing.n > 0)) continue;

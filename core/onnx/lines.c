@@ -27,7 +27,10 @@ static tn_status line_add(onnx_import *m, const onnx_line *line) {
     tn_text_addf(&text, "%s%s", i == 0 ? " <- " : ", ", line->operands[i]);
   tn_status status = text.failed ? TN_ENOMEM : tn_growing_line(m->model, text.v);
   tn_text_free(&text);
-  return status == TN_OK ? tn_vec_push(m->env, &m->lines, *line) : status;
+  if (status != TN_OK) return status;
+  TN_TRY(tn_vec_push(m->env, &m->lines, *line));
+  m->lines.v[m->lines.n - 1].scope = m->scope;
+  return TN_OK;
 }
 
 tn_status onnx_add_line(onnx_import *m, const char *name, const char *expression) {

@@ -31,13 +31,12 @@ static void name_add(tn_text *text, const char *part, size_t n) {
   }
 }
 
-/* Whether the language gives a word a meaning of its own. */
-static bool name_is_taken(const char *name) {
+bool onnx_is_taken(const char *name) {
   static const char *const words[] = {"in", "data", "if", "else", "and", "or", "not", "op", "dim", "dims"};
   size_t n = strcspn(name, ".");
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     if (strlen(words[i]) == n && strncmp(words[i], name, n) == 0) return true;
-  return isdigit((unsigned char)name[0]);
+  return false;
 }
 
 const char *onnx_tidy(onnx_import *m, const char *text) {
@@ -48,7 +47,7 @@ const char *onnx_tidy(onnx_import *m, const char *text) {
     if (*next == '\0' || !name_repeats(at, n, next)) name_add(&tidy, at, n);
     at = next;
   }
-  bool taken = tidy.v == NULL || name_is_taken(tidy.v);
+  bool taken = tidy.v == NULL || isdigit((unsigned char)tidy.v[0]) || onnx_is_taken(tidy.v);
   const char *name = tn_arena_printf(&m->arena, "%s%s", taken ? "x_" : "", tidy.v != NULL ? tidy.v : "");
   tn_text_free(&tidy);
   return name;
@@ -83,10 +82,17 @@ static const char *name_lower(onnx_import *m, const char *text) {
 /* "/layer1/relu/Relu_1": a module, and the operator with its number. False: the name has another form. */
 static bool name_split(const onnx_use *n, const char **module, const char **operation) {
   const char *name = n->node->name, *last = strrchr(name, '/');
+  if (onnx_read_modules(n->m, n->node, module, operation)) return true;
   if (last == NULL || !tn_text_starts(last + 1, n->node->op)) return false;
   *module = tn_arena_printf(&n->m->arena, "%.*s", (int)(last - name), name);
   *operation = name_lower(n->m, last + 1);
   return true;
+}
+
+/* Whether another line will have the name: the file has a weight of such a module. */
+static bool name_is_of_weight(const onnx_use *n, const char *name) {
+  const char *weight = tn_arena_printf(&n->m->arena, "%s.weight", name);
+  return weight != NULL && onnx_find(n->m, weight) != NULL;
 }
 
 /* The name of the module, or where another line has it, that of the operator in the module:
@@ -99,8 +105,8 @@ const char *onnx_name(const onnx_use *n) {
   if (module[0] == '\0' || strstr(module, "::") != NULL)
     module = split ? operation : name_lower(m, onnx_print(n, "%s_%lld", n->node->op, (long long)n->number));
   const char *name = module != NULL ? onnx_tidy(m, module) : NULL;
-  if (name == NULL || tn_growing_type(m->model, name) == NULL || !split || module == operation)
-    return name != NULL ? onnx_unused(m, name) : NULL;
+  bool free = name == NULL || (tn_growing_type(m->model, name) == NULL && !name_is_of_weight(n, name));
+  if (free || !split || module == operation) return name != NULL ? onnx_unused(m, name) : NULL;
   return onnx_unused(m, onnx_print(n, "%s.%s", name, operation));
 }
 

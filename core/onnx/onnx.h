@@ -14,6 +14,7 @@ typedef struct tn_onnx_request {
   const char *weights_name; /* its name in the configuration */
   const tn_onnx_given *given;
   int32_t n_given;
+  bool flat; /* without blocks: a line for each layer */
 } tn_onnx_request;
 
 typedef struct tn_onnx_imported {

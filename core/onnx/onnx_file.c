@@ -221,6 +221,20 @@ static tn_status onnx_add_attribute(tn_onnx_file *f, const tn_proto_field *field
   return onnx_read_attribute(f, field->bytes, &v[node->n_attributes++]);
 }
 
+/* An entry of the node's metadata: the exporter of PyTorch notes the modules around the node. */
+static tn_status onnx_read_modules(tn_onnx_file *f, tn_proto message, tn_onnx_node *node) {
+  static const char key[] = "namespace";
+  bool known = false;
+  tn_proto_field field;
+  while (tn_proto_next(&message, &field)) {
+    if (field.number == 1)
+      known = field.bytes.end - field.bytes.at == sizeof key - 1 &&
+              memcmp(field.bytes.at, key, sizeof key - 1) == 0;
+    if (field.number == 2 && known) TN_TRY(onnx_take_text(f, &field, &node->modules));
+  }
+  return message.bad ? onnx_damaged(f, "metadata") : TN_OK;
+}
+
 static tn_status onnx_read_node(tn_onnx_file *f, tn_proto message, tn_onnx_node *node) {
   *node = (tn_onnx_node){.name = "", .op = "", .domain = ""};
   tn_proto_field field;
@@ -231,6 +245,7 @@ static tn_status onnx_read_node(tn_onnx_file *f, tn_proto message, tn_onnx_node 
     case 4: TN_TRY(onnx_take_text(f, &field, &node->op)); break;
     case 5: TN_TRY(onnx_add_attribute(f, &field, node)); break;
     case 7: TN_TRY(onnx_take_text(f, &field, &node->domain)); break;
+    case 9: TN_TRY(onnx_read_modules(f, field.bytes, node)); break;
     default: break;
     }
   if (strcmp(node->domain, "ai.onnx") == 0) node->domain = ""; /* the main domain has both names */

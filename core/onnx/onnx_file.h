@@ -67,6 +67,7 @@ typedef struct tn_onnx_attribute {
 
 typedef struct tn_onnx_node {
   const char *name, *op, *domain;
+  const char *modules; /* that the node stands in, "layer1: Sequential/layer1.0: Block/add: aten.add"; NULL */
   const char **in, **out; /* "": absent */
   int32_t n_in, n_out, n_attributes;
   tn_onnx_attribute *attributes;

@@ -10,9 +10,9 @@
 
 typedef struct write_work {
   onnx_import *m;
+  const onnx_section *section; /* that is being written */
   tn_text text;
   tn_name_index lines; /* names of lines with one name */
-  TN_VEC(int32_t) of;  /* by name: its line */
   TN_VEC(int32_t) uses;
   int32_t width; /* of the last name with its colon */
 } write_work;
@@ -36,55 +36,58 @@ static tn_status write_scan(write_work *w, const char *at) {
 }
 
 /* Whether the output is the value of the last line, and so needs no name. */
-static bool write_ends(const onnx_import *m) {
-  return m->outputs.n == 1 && m->lines.n > 0 &&
-         strcmp(m->lines.v[m->lines.n - 1].names, m->outputs.v[0]) == 0;
+static bool write_ends(const onnx_section *s) {
+  if (s->n_outputs != 1 || s->n_lines == 0) return false;
+  const onnx_line *last = &s->lines[s->n_lines - 1];
+  return strcmp(last->value != NULL ? last->value : last->names, s->outputs[0]) == 0;
 }
 
 static tn_status write_count(write_work *w) {
-  onnx_import *m = w->m;
-  for (size_t i = 0; i < m->lines.n; i++) {
-    if (m->lines.v[i].n_names != 1) continue;
-    TN_TRY(tn_name_index_add(&w->lines, m->lines.v[i].names));
-    TN_TRY(tn_vec_push(m->env, &w->of, (int32_t)i));
-    TN_TRY(tn_vec_push(m->env, &w->uses, 0));
+  const onnx_section *s = w->section;
+  tn_name_index_free(&w->lines);
+  w->uses.n = 0;
+  for (int32_t i = 0; i < s->n_lines; i++) {
+    if (s->lines[i].n_names != 1) continue;
+    TN_TRY(tn_name_index_add(&w->lines, s->lines[i].names));
+    TN_TRY(tn_vec_push(w->m->env, &w->uses, 0));
   }
-  for (size_t i = 0; i < m->lines.n; i++) {
-    const onnx_line *line = &m->lines.v[i];
+  for (int32_t i = 0; i < s->n_lines; i++) {
+    const onnx_line *line = &s->lines[i];
     if (line->computes) TN_TRY(write_scan(w, line->call));
     for (int32_t k = 0; k < line->n_operands; k++) TN_TRY(write_scan(w, line->operands[k]));
   }
-  for (size_t i = 0; i < m->outputs.n && !write_ends(m); i++)
-    TN_TRY(write_use(w, m->outputs.v[i], strlen(m->outputs.v[i])));
+  for (int32_t i = 0; i < s->n_outputs && !write_ends(s); i++)
+    TN_TRY(write_use(w, s->outputs[i], strlen(s->outputs[i])));
   return TN_OK;
 }
 
 /* ---- lines ---- */
 
 /* The value that a line without an arrow reads: that of the line before, or the first input. */
-static const char *write_before(const write_work *w, size_t i) {
-  const onnx_import *m = w->m;
-  if (i == 0) return m->input;
-  return m->lines.v[i - 1].n_names == 1 ? m->lines.v[i - 1].names : NULL;
+static const char *write_before(const write_work *w, int32_t i) {
+  if (i == 0) return w->section->input;
+  const onnx_line *before = &w->section->lines[i - 1];
+  if (before->value != NULL) return before->value;
+  return before->n_names == 1 ? before->names : NULL;
 }
 
-static bool write_follows(const write_work *w, size_t i) {
-  const onnx_line *line = &w->m->lines.v[i];
+static bool write_follows(const write_work *w, int32_t i) {
+  const onnx_line *line = &w->section->lines[i];
   const char *before = write_before(w, i);
   return !line->computes && line->n_operands == 1 && before != NULL && strcmp(line->operands[0], before) == 0;
 }
 
 /* A line needs no name if the next line alone reads it, without an arrow, and it has no weights. */
-static bool write_needs_name(const write_work *w, size_t i) {
-  const onnx_line *line = &w->m->lines.v[i];
+static bool write_needs_name(const write_work *w, int32_t i) {
+  const onnx_line *line = &w->section->lines[i];
   if (line->computes || line->has_weights || line->n_names != 1) return true;
   int32_t uses = w->uses.v[tn_name_index_find(&w->lines, line->names)];
-  bool followed = i + 1 < w->m->lines.n && write_follows(w, i + 1);
+  bool followed = i + 1 < w->section->n_lines && write_follows(w, i + 1);
   return uses != (followed ? 1 : 0);
 }
 
-static void write_line(write_work *w, size_t i) {
-  const onnx_line *line = &w->m->lines.v[i];
+static void write_line(write_work *w, int32_t i) {
+  const onnx_line *line = &w->section->lines[i];
   if (line->computes) {
     tn_text_addf(&w->text, "    %s = %s\n", line->names, line->call);
     return;
@@ -116,11 +119,10 @@ static void write_inputs(write_work *w) {
 }
 
 static void write_outputs(write_work *w) {
-  const onnx_import *m = w->m;
-  if (write_ends(m)) return;
+  const onnx_section *s = w->section;
+  if (write_ends(s)) return;
   tn_text_add(&w->text, "outputs = ");
-  for (size_t i = 0; i < m->outputs.n; i++)
-    tn_text_addf(&w->text, "%s%s", i > 0 ? ", " : "", m->outputs.v[i]);
+  for (int32_t i = 0; i < s->n_outputs; i++) tn_text_addf(&w->text, "%s%s", i > 0 ? ", " : "", s->outputs[i]);
   tn_text_add(&w->text, "\n");
 }
 
@@ -155,27 +157,44 @@ static void write_heading(write_work *w) {
               w->m->whole ? "\n# A batch is one sample, which has all dimensions of the file.\n\n" : "\n\n");
 }
 
-static tn_status write_model(write_work *w, const char *weights) {
-  onnx_import *m = w->m;
+static void write_layers(write_work *w) {
+  tn_text_add(&w->text, "layers =\n");
+  w->width = 0;
+  for (int32_t i = 0; i < w->section->n_lines; i++) write_line(w, i);
+}
+
+static tn_status write_block(write_work *w, const onnx_section *section) {
+  w->section = section;
+  TN_TRY(write_count(w));
+  tn_text_addf(&w->text, "\n[block %s]\n", section->name);
+  if (section->args != NULL) tn_text_addf(&w->text, "args = %s\n", section->args);
+  if (section->inputs != NULL) tn_text_addf(&w->text, "inputs = %s\n", section->inputs);
+  write_outputs(w);
+  write_layers(w);
+  return TN_OK;
+}
+
+static tn_status write_sections(write_work *w, const onnx_section *sections, int32_t n, const char *weights) {
+  w->section = sections;
   TN_TRY(write_count(w));
   write_heading(w);
   tn_text_add(&w->text, "[model]\n");
   write_inputs(w);
   write_outputs(w);
-  tn_text_add(&w->text, "layers =\n");
-  for (size_t i = 0; i < m->lines.n; i++) write_line(w, i);
+  write_layers(w);
   write_objective(w);
-  if (m->weights.n > 0 && weights != NULL) tn_text_addf(&w->text, "\n[weights]\nfile = %s\n", weights);
+  for (int32_t i = 1; i < n; i++) TN_TRY(write_block(w, &sections[i]));
+  if (w->m->weights.n > 0 && weights != NULL) tn_text_addf(&w->text, "\n[weights]\nfile = %s\n", weights);
   return TN_OK;
 }
 
-tn_status onnx_write_text(onnx_import *m, const char *weights, char **text) {
+tn_status onnx_write_text(onnx_import *m, const onnx_section *sections, int32_t n, const char *weights,
+                          char **text) {
   write_work w = {.m = m, .text = tn_text_new(m->env), .lines = tn_name_index_new(m->env)};
-  tn_status status = write_model(&w, weights);
+  tn_status status = write_sections(&w, sections, n, weights);
   *text = status == TN_OK ? tn_text_take(&w.text) : NULL;
   tn_text_free(&w.text);
   tn_name_index_free(&w.lines);
-  tn_vec_free(m->env, &w.of);
   tn_vec_free(m->env, &w.uses);
   return status == TN_OK && *text == NULL ? TN_ENOMEM : status;
 }

@@ -181,7 +181,8 @@ SIZED(tn_export_c_options, 16, 8); AT(tn_export_c_options, batch, 8);
 SIZED(tn_convert_options, 12, 4); AT(tn_convert_options, dtype, 4); AT(tn_convert_options, optimizer, 8);
 
 /* tenon/import.h */
-SIZED(tn_import_options, 16, 8); AT(tn_import_options, n_constants, 4); AT(tn_import_options, constants, 8);
+SIZED(tn_import_options, 24, 8); AT(tn_import_options, n_constants, 4); AT(tn_import_options, constants, 8);
+AT(tn_import_options, flat, 16);
 
 /* tenon/option.h */
 PLAIN(tn_ints, 16, 8); AT(tn_ints, n, 0); AT(tn_ints, v, 8);

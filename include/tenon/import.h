@@ -12,15 +12,16 @@ typedef struct tn_import_options {
    * weight, a shape, an axis. */
   int32_t n_constants;
   const char *const *constants;
+  int32_t flat; /* 1: a line for each layer; 0: parts that repeat become blocks */
 } tn_import_options;
 
 /* options may be NULL. Reads a model of ONNX (opset 7 or later, https://onnx.ai) and writes it as a
- * configuration, with [model] and [weights], and as a file of weights of the same name that ends in
- * .safetensors. The first dimension of every input is the batch, of any size; all other dimensions must be
- * fixed. Where no configuration follows from that, as of a matrix that is transposed, and all dimensions are
- * fixed, a batch is one sample, which has all of them. Floats of 16 and 64 bits are f32 in the configuration:
- * a precision policy chooses another type. Contents of tensors that lie in files beside the model are read
- * from there.
+ * configuration, with [model], [weights] and a [block NAME] for each part that repeats, and as a file of
+ * weights of the same name that ends in .safetensors; both forms are the same graph. The first dimension of
+ * every input is the batch, of any size; all other dimensions must be fixed. Where no configuration follows
+ * from that, as of a matrix that is transposed, and all dimensions are fixed, a batch is one sample, which
+ * has all of them. Floats of 16 and 64 bits are f32 in the configuration: a precision policy chooses another
+ * type. Contents of tensors that lie in files beside the model are read from there.
  *
  * *json is one JSON object as text, {"configuration", "weights", "nodes", "lines", "parameters", "whole"
  * (a batch is one sample)}; the caller frees it with tn_string_free (context.h). Nothing is overwritten, and

@@ -60,6 +60,7 @@ typedef struct cli_args {
   long long opset;
   const char *header;    /* of reference */
   bool stats, optimizer; /* of checkpoint */
+  bool flat;             /* of import */
   bool json, csv, classes, ops, all, device_json, cases, quick, trust, untrusted, verbose, quiet, help;
 } cli_args;
 

@@ -40,6 +40,8 @@ static const cli_option options[] = {
     {"constant", "NAME=FILE.npy",
      "the value of an input, which becomes a tensor of the model; may be repeated", CLI_IMPORT, 0,
      LIST(inputs)},
+    {"no-blocks", NULL, "a line for each layer, where parts that repeat are blocks otherwise", CLI_IMPORT, 0,
+     FLAG(flat)},
     {"top", "N", "classes of each prediction (default: 5)", CLI_INPUT, 0, COUNT(top)},
     {"show", "FOLDER", "write pictures with the predicted masks or boxes over them", CLI_INPUT, 0,
      TEXT(show)},

@@ -122,8 +122,21 @@ static void lines_read_as_a_person_writes_them(void **state) {
   assert_string_equal(program_text(result, "weights"), "convnet.safetensors");
   assert_int_equal((int)program_number(result, "parameters"), 2645);
   const char *text = file_read("convnet.ini", &n);
-  has(text, "inputs = image: f32[3, 16, 16]\nlayers =\n    stem.0: conv2d(8, kernel=5, stride=2, padding=2)\n"
-            "    stem.1: batch_norm\n");
+  has(text, "inputs = image: f32[3, 16, 16]\nlayers =\n    stem: conv2d(8, kernel=5, stride=2, padding=2), "
+            "batch_norm\n");
+  has(text, "    blocks: blocks * 2\n");
+  has(text,
+      "[block blocks]\nlayers =\n    conv1: conv2d(8, kernel=3, padding=1, bias=no)\n    bn1: batch_norm\n"
+      "         relu6\n    conv2: conv2d(8, kernel=3, padding=2, dilation=2, groups=2)\n"
+      "           add <- conv2, in\n           leaky_relu(0.2)\n");
+}
+
+static void without_blocks_each_layer_has_a_line(void **state) {
+  (void)state;
+  size_t n;
+  program_json(0, "import " ONNX "/convnet.onnx --no-blocks");
+  const char *text = file_read("convnet.ini", &n);
+  has(text, "    stem.0: conv2d(8, kernel=5, stride=2, padding=2)\n    stem.1: batch_norm\n");
   has(text, "    pool: max_pool(3, stride=2, ceil=yes)\n"
             "    blocks.0.conv1: conv2d(8, kernel=3, padding=1, bias=no)\n"
             "    blocks.0.bn1: batch_norm\n"
@@ -131,6 +144,27 @@ static void lines_read_as_a_person_writes_them(void **state) {
             "    blocks.0.conv2: conv2d(8, kernel=3, padding=2, dilation=2, groups=2)\n"
             "                    add <- blocks.0.conv2, pool\n");
   has(text, "                 global_avg_pool\n    fc: linear(5)\n");
+}
+
+/* The bytes of the results, of a model with blocks and without. */
+static void both_forms_give_the_same_bits(void **state) {
+  (void)state;
+  static const char *const names[] = {"convnet", "convnet_folded", "convnet_dynamo", "transformer"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    const char *name = names[i], *input = i < 3 ? "image" : "ids";
+    program_json(0, "import " ONNX "/%s.onnx --output blocks.ini", name);
+    program_json(0, "import " ONNX "/%s.onnx --output flat.ini --no-blocks", name);
+    program_expect(
+        program_run("predict blocks.ini --input %s=" ONNX "/%s.x.npy --output a.npy --quiet", input, name),
+        0);
+    program_expect(
+        program_run("predict flat.ini --input %s=" ONNX "/%s.x.npy --output b.npy --quiet", input, name), 0);
+    size_t n, m;
+    const float *a = read_values("a.npy", &n), *b = read_values("b.npy", &m);
+    assert_int_equal(n, m);
+    assert_memory_equal(a, b, n * sizeof *a);
+    remove("blocks.ini"), remove("flat.ini"), remove("blocks.safetensors"), remove("flat.safetensors");
+  }
 }
 
 static void an_imported_model_is_trained(void **state) {
@@ -198,6 +232,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_graph_without_a_batch_is_imported_whole, program_open, program_close),
       cmocka_unit_test_setup_teardown(constants_are_those_of_inputs, program_open, program_close),
       cmocka_unit_test_setup_teardown(lines_read_as_a_person_writes_them, program_open, program_close),
+      cmocka_unit_test_setup_teardown(without_blocks_each_layer_has_a_line, program_open, program_close),
+      cmocka_unit_test_setup_teardown(both_forms_give_the_same_bits, program_open, program_close),
       cmocka_unit_test_setup_teardown(an_imported_model_is_trained, program_open, program_close),
       cmocka_unit_test_setup_teardown(what_is_missing_is_told_whole, program_open, program_close),
       cmocka_unit_test_setup_teardown(nothing_is_overwritten, program_open, program_close),
