@@ -74,6 +74,7 @@ static tn_status import_node(const onnx_use *n) {
     if (onnx_operand(n, i) == NULL) return ONNX_REFUSE(n, "operand %d is absent", i);
   TN_TRY(onnx_row_apply(row, n));
   import_keep_zero(n);
+  onnx_keep_places(n);
   return TN_OK;
 }
 

@@ -43,10 +43,12 @@ typedef struct onnx_value {
   int64_t user;   /* the last node that uses it */
   bool is_weight; /* the tensor is an initializer, and no constant of a node */
   bool is_output, lost;
-  bool zero;          /* all elements are 0, for any batch */
-  const char *lazy;   /* an expression, which becomes a line when the first one reads the value */
-  const char *turned; /* the line of which the value is the transpose of [1, 0, 2] */
-  int32_t data_type;  /* of the file; 0: unknown, where another line computed it */
+  bool zero;            /* all elements are 0, for any batch */
+  const char *lazy;     /* an expression, which becomes a line when the first one reads the value */
+  const char *turned;   /* the line of which the value is the transpose of [1, 0, 2] */
+  const double *places; /* by element of a sample; NULL: not known (places.c) */
+  double stride;        /* of places, from sample to sample */
+  int32_t data_type;    /* of the file; 0: unknown, where another line computed it */
 } onnx_value;
 
 /* A line: `names = expression` or `names: call <- operands`. */
@@ -136,6 +138,14 @@ typedef struct onnx_use {
   const tn_onnx_node *node;
   int64_t number;
 } onnx_use;
+
+/* ---- places.c ---- */
+
+/* Finds `places` of the node's first result. Where memory is out, they are not known. */
+void onnx_keep_places(const onnx_use *n);
+/* Whether the operand `index` counts all elements of the operand `list` in their order, so that a Gather is a
+ * reshape. */
+bool onnx_is_whole_list(const onnx_use *n, int32_t list, int32_t index);
 
 /* ---- texts.c ---- */
 

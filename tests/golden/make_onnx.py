@@ -379,7 +379,25 @@ def fused():
     save("fused", x, onnxruntime.InferenceSession(folder / "fused.onnx").run(None, {"x": x})[0])
 
 
-PARTS = (networks, operators, weights, refused, recurrent, quantized, whole, flow, fused)
+def exported():
+    """What exporters of PyTorch make of as_strided, F.pad and group_norm."""
+    g = Ops()
+    known = lambda values: g.node("Constant", [], value=numpy_helper.from_array(np.asarray(values)))
+    samples = g.node("Squeeze", [g.node("Shape", ["x"], start=0, end=1)])
+    starts = g.node("Unsqueeze", [g.node("Mul", [g.node("Range", [known(0), samples, known(1)]), known(6)]), known([1, 2])])
+    index = g.node("Add", [starts, known(np.arange(6).reshape(1, 3, 2))])
+    g.give(g.node("Gather", [g.node("Reshape", ["x", known([-1])]), index], axis=0))
+    pairs = g.node("Slice", [known([[1, 2], [0, 1], [0, 0]]), known([-1]), known([-2**63 + 1]), known([0]), known([-1])])
+    g.give(g.node("Pad", ["x", g.node("Reshape", [g.node("Transpose", [pairs], perm=[1, 0]), known([-1])])]))
+    groups = g.node("InstanceNormalization", [g.node("Reshape", ["x", known([0, 1, -1])]), known(np.ones(1, np.float32)), known(np.zeros(1, np.float32))])
+    g.give(groups)
+    model = g.model(TensorProto.FLOAT, [2, 3])
+    onnx.save(model, folder / "exported.onnx")
+    x = np.random.default_rng(11).standard_normal((3, 2, 3)).astype(np.float32)
+    save("exported", x, ReferenceEvaluator(model).run(None, {"x": x})[0])
+
+
+PARTS = (networks, operators, weights, refused, recurrent, quantized, whole, flow, fused, exported)
 for part in PARTS:
     if not sys.argv[2:] or part.__name__ in sys.argv[2:]:
         part()

@@ -34,6 +34,13 @@ static tn_status gather_one(const onnx_use *n, int32_t axis, int64_t at) {
   return onnx_compute(n, "%s[%s%lld]", x, parts, (long long)at);
 }
 
+/* All elements, in the shape of the index. */
+static tn_status gather_all(const onnx_use *n) {
+  const tn_type *index = onnx_type(n, 1);
+  const char *x = onnx_text_of(n, 0, false), *dims = onnx_dims_text(n, index->dims, index->rank);
+  return x != NULL && dims != NULL ? onnx_emit(n, &x, 1, "op.reshape(dims=%s)", dims) : onnx_failed(n);
+}
+
 static tn_status row_gather(const onnx_use *n) {
   const tn_type x = *onnx_type(n, 0), index = *onnx_type(n, 1);
   int32_t axis = onnx_axis(onnx_whole(n, "axis", 0), x.rank);
@@ -42,6 +49,7 @@ static tn_status row_gather(const onnx_use *n) {
   if (gathers_rows(n))
     return onnx_layer(n, 1, n, &(onnx_layer_weight){.name = "weight", .from = n->node->in[0]}, 1,
                       onnx_print(n, "embedding(%lld, %lld)", (long long)x.dims[0], (long long)x.dims[1]));
+  if (axis == 0 && onnx_is_whole_list(n, 0, 1)) return gather_all(n);
   const double *known = onnx_peek(n, 1, &count);
   if (known != NULL && count == 1 && index.rank == 0) return gather_one(n, axis, onnx_to_whole(known[0]));
   const char *operands[] = {onnx_text_of(n, 0, false), index_text(n, 1, x.dims[axis])};

@@ -124,7 +124,24 @@ static tn_status row_channels_norm(const onnx_use *n, const char *call, int64_t 
   return onnx_layer(n, 0, n, weights, 2, call);
 }
 
+/* Whether operand i is a constant of the graph, no parameter, and has this number everywhere. */
+static bool norm_is_constant(const onnx_use *n, int32_t i, double number) {
+  int64_t count = 0;
+  const double *known = onnx_operand(n, i)->is_weight ? NULL : onnx_peek(n, i, &count);
+  for (int64_t k = 0; known != NULL && k < count; k++)
+    if (known[k] != number) return false;
+  return known != NULL;
+}
+
+/* Exporters write group_norm with a scale of ones and a shift of zeros that are not trained. */
 static tn_status row_instance_norm(const onnx_use *n) {
+  if (norm_is_constant(n, 1, 1) && norm_is_constant(n, 2, 0)) {
+    const char *epsilon = epsilon_of(n, "");
+    const char *x = onnx_text_of(n, 0, false);
+    return x != NULL
+               ? onnx_emit(n, &x, 1, epsilon[0] != '\0' ? "instance_norm(%s)" : "instance_norm%s", epsilon)
+               : onnx_failed(n);
+  }
   return row_channels_norm(n, onnx_print(n, "instance_norm(affine=yes%s)", epsilon_of(n, ", ")),
                            onnx_operand(n, 0)->type.dims[1]);
 }

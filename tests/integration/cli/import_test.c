@@ -55,6 +55,16 @@ static void networks_of_both_exporters_give_their_results(void **state) {
   import_and_predict("recurrent", "x");
 }
 
+/* A scale of ones that no initializer holds is no parameter. */
+static void exporters_forms_of_ops_are_understood(void **state) {
+  (void)state;
+  size_t n;
+  import_and_predict("exported", "x");
+  const char *text = file_read("exported.ini", &n);
+  has(text, "instance_norm\n");
+  assert_null(strstr(text, "iota"));
+}
+
 static void weights_of_bytes_become_real_numbers(void **state) {
   (void)state;
   size_t n;
@@ -227,6 +237,7 @@ int main(void) {
                                       program_close),
       cmocka_unit_test_setup_teardown(weights_lie_beside_the_model_and_have_other_types, program_open,
                                       program_close),
+      cmocka_unit_test_setup_teardown(exporters_forms_of_ops_are_understood, program_open, program_close),
       cmocka_unit_test_setup_teardown(weights_of_bytes_become_real_numbers, program_open, program_close),
       cmocka_unit_test_setup_teardown(layers_of_sequences_keep_their_form, program_open, program_close),
       cmocka_unit_test_setup_teardown(a_graph_without_a_batch_is_imported_whole, program_open, program_close),
