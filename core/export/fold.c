@@ -94,7 +94,7 @@ static tn_status fold_factors(const fold_reader *r, const tn_export_norm *norm, 
   return TN_OK;
 }
 
-static tn_status fold_read(const fold_reader *r, const tn_export_norm *norm, const char *path, int64_t count,
+static tn_status fold_contents(const fold_reader *r, const tn_export_norm *norm, const char *path, int64_t count,
                            float *room, float *to) {
   int64_t n = norm->channels, row = count / (n > 0 ? n : 1);
   float *factor = room, *shift = room + n;
@@ -113,7 +113,7 @@ tn_status tn_export_fold_read(tn_env *env, tn_export_read *read, void *context, 
   const fold_reader r = {read, context};
   float *room = tn_alloc(env, (size_t)norm->channels * 5 * sizeof *room + 1);
   if (room == NULL) return TN_ENOMEM;
-  tn_status status = fold_read(&r, norm, path, count, room, to);
+  tn_status status = fold_contents(&r, norm, path, count, room, to);
   tn_release(env, room);
   return status;
 }
