@@ -8,6 +8,7 @@
 #include "tools/cli/cli.h"
 #include "tools/cli/nearest.h"
 #include "tenon/folders.h"
+#include "tools/soup.h"
 
 /* ---- ls ---- */
 
@@ -240,7 +241,7 @@ static const checkpoint_action *checkpoint_find_action(const cli_args *args) {
     if (strcmp(word, names[i]) == 0) return &checkpoint_actions[i];
   }
   const char *nearest = nearest_word(word, names, CHECKPOINT_ACTIONS);
-  cli_refuse(args, CLI_USAGE, "expected ls, show, verify, diff or convert, not '%s'%s%s%s", word,
+  cli_refuse(args, CLI_USAGE, "expected ls, show, verify, diff, convert or average, not '%s'%s%s%s", word,
              nearest ? ", did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
   return NULL;
 }
@@ -255,6 +256,7 @@ static int checkpoint_check_words(const checkpoint_action *action, const cli_arg
 }
 
 static int checkpoint_command_run(tn_context *context, const cli_args *args) {
+  if (strcmp(args->words[0], "average") == 0) return soup_command(context, args);
   const checkpoint_action *action = checkpoint_find_action(args);
   char *text = NULL;
   if (action == NULL) return CLI_USAGE;
@@ -272,9 +274,9 @@ static int checkpoint_command_run(tn_context *context, const cli_args *args) {
 
 const cli_command command_checkpoint = {
     .name = "checkpoint",
-    .words = "ls|show|verify|diff|convert PATH [PATH]",
-    .doc = "list, show, check, compare and convert checkpoints and files of weights",
+    .words = "ls|show|verify|diff|convert|average PATH...",
+    .doc = "list, show, check, compare, convert and average checkpoints and files of weights",
     .min_words = 2,
-    .max_words = 3,
-    .options = CLI_JSON | CLI_CHECKPOINT,
+    .max_words = CLI_MAX_WORDS,
+    .options = CLI_JSON | CLI_CHECKPOINT | CLI_OUTPUT | CLI_TRUST,
     .run = checkpoint_command_run};

@@ -14,27 +14,6 @@ enum { MOST_FOLDERS = 100000, FILE_LIMIT = 64 << 20 };
 
 /* ---- sweep.json ---- */
 
-/* The metric that [run] best names, or the first one that is no loss, or the loss; and which way it is
- * better.
- */
-static void begin_add_metric(const tn_run *run, const json_t *plan, json_t *sweep) {
-  const json_t *metrics = json_object_get(plan, "metrics");
-  const char *best = run->settings.run.best, *name = *best ? best : "loss";
-  int32_t mode = run->settings.run.best_mode;
-  bool falls = true;
-  for (size_t i = json_array_size(metrics); i-- > 0;) {
-    const json_t *one = json_array_get(metrics, i);
-    const char *this = json_string_value(json_object_get(one, "name"));
-    bool loss = json_is_true(json_object_get(one, "loss"));
-    if (*best ? !tn_text_equal(this, best) : loss) continue;
-    name = this;
-    falls = json_is_true(json_object_get(one, "falls"));
-  }
-  if (mode != TN_BEST_AUTO) falls = mode == TN_BEST_MIN;
-  json_object_set_new(sweep, "metric", tn_json_text(name));
-  json_object_set_new(sweep, "smaller_is_better", json_boolean(falls));
-}
-
 /* The epochs after which configurations are compared: min_epochs, and factor times as many, up to all. */
 static json_t *begin_rungs(const tn_run *run, const tn_sweep_draw *d) {
   const tn_sweep_section *s = &run->settings.sweep;
@@ -100,7 +79,8 @@ static json_t *begin_describe(const tn_run *run, const json_t *plan, const tn_sw
   json_t *set = json_array();
   for (int32_t i = 0; i < run->set.n; i++) json_array_append_new(set, tn_json_text(run->set.v[i]));
   json_object_set_new(sweep, "set", set);
-  begin_add_metric(run, plan, sweep);
+  json_object_set(sweep, "metric", json_object_get(plan, "best"));
+  json_object_set(sweep, "smaller_is_better", json_object_get(plan, "best_falls"));
   json_object_set_new(sweep, "rungs", begin_rungs(run, d));
   begin_add_runs(d, sweep);
   return sweep;

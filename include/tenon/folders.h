@@ -57,6 +57,14 @@ TN_EXPORT tn_status tn_verify_checkpoints(tn_context *context, const char *path,
 TN_EXPORT tn_status tn_compare_tensors(tn_context *context, const char *a, const char *b, int32_t optimizer,
                                        char **json);
 
+/* Writes the mean of n weights of one model to the new file `to`, which ends in .safetensors: of each tensor
+ * of floats, summed in f64; counters are those of the first. Notes of the file, as the names of classes, are
+ * those of the first. "statistics": some are running statistics, as those of batch_norm, whose mean is not
+ * the statistics of the mean weights. TN_EINVAL: the tensors differ in name, shape or type, or `to` exists.
+ */
+TN_EXPORT tn_status tn_average_tensors(tn_context *context, const char *const *paths, int32_t n,
+                                       const char *to, char **json);
+
 /* Options of tn_convert_tensors. */
 typedef struct tn_convert_options {
   uint32_t struct_size;

@@ -58,9 +58,9 @@ typedef struct cli_args {
   const char *fold, *external, *preprocess, *precision; /* of export */
   bool source;
   long long opset;
-  const char *header;    /* of reference */
-  bool stats, optimizer; /* of checkpoint */
-  bool flat;             /* of import */
+  const char *header;                             /* of reference */
+  bool stats, optimizer, greedy, keep_statistics; /* of checkpoint */
+  bool flat;                                      /* of import */
   bool json, csv, classes, ops, all, device_json, cases, quick, trust, untrusted, verbose, quiet, help;
 } cli_args;
 

@@ -22,7 +22,9 @@ static const cli_option options[] = {
     {"set", "section.key=value", "override a key of the configuration", CLI_SET, 0, LIST(set)},
     {"resume", "auto|FOLDER", "resume an earlier run", CLI_RESUME, 0, TEXT(resume)},
     {"output", "PATH",
-     "folder for run folders; report, init, import, export, tokenize: the file to write, also as -o PATH; "
+     "folder for run folders; report, init, import, export, tokenize, checkpoint average: the file to write, "
+     "also "
+     "as -o PATH; "
      "predict: a .npy, "
      ".safetensors, .csv "
      "or "
@@ -129,6 +131,13 @@ static const cli_option options[] = {
     {"stats", NULL, "show: smallest, largest and mean element of each tensor", CLI_CHECKPOINT, 0,
      FLAG(stats)},
     {"optimizer", NULL, "diff, convert: optimizer state as well", CLI_CHECKPOINT, 0, FLAG(optimizer)},
+    {"greedy", NULL,
+     "average: begin with the best weights, and keep of the others those that do not make the mean worse in "
+     "validation",
+     CLI_CHECKPOINT, 0, FLAG(greedy)},
+    {"keep-statistics", NULL,
+     "average: the mean of running statistics, in place of new ones by an epoch of the training data",
+     CLI_CHECKPOINT, 0, FLAG(keep_statistics)},
     {"dtype", "f16|bf16|f32|f64", "convert: the dtype of all floats (default: as they are)", CLI_CHECKPOINT,
      0, TEXT(dtype)},
     {"c", NULL, "a program in C in the folder --output, for a batch of --batch (default: 1)", CLI_EXPORT, 0,

@@ -67,7 +67,7 @@ static double read_score(const json_t *scores, long long epoch) {
 }
 
 static bool read_is_done(const char *status) {
-  static const char *const done[] = {"finished", "patience", "max_time", "observer"};
+  static const char *const done[] = {"finished", "patience", "max_time", "observer", "target"};
   for (size_t i = 0; i < sizeof done / sizeof *done; i++)
     if (strcmp(status, done[i]) == 0) return true;
   return false;

@@ -68,9 +68,8 @@ static tn_status checkpoint_remove_other(tn_run *run, const char *path) {
   return unlink(path) == 0 || errno == ENOENT ? TN_OK : tn_file_fail(&run->env, path, "removed");
 }
 
-/* Removes a checkpoint's folder; a missing folder is no error. A folder with foreign files is renamed instead
- * of removed. state.json is removed first, so that an interrupted removal leaves no valid checkpoint. */
-static tn_status checkpoint_remove(tn_run *run, const char *path) {
+/* state.json is removed first, so that an interrupted removal leaves no valid checkpoint. */
+tn_status tn_checkpoint_remove(tn_run *run, const char *path) {
   int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0 && (errno == ENOTDIR || errno == ELOOP)) return checkpoint_remove_other(run, path);
   if (fd < 0) return errno == ENOENT ? TN_OK : tn_file_fail(&run->env, path, "opened");
@@ -82,7 +81,7 @@ static tn_status checkpoint_remove(tn_run *run, const char *path) {
 
 /* The new checkpoint is complete; a failure to remove the old one is only a warning. */
 static void checkpoint_remove_replaced(tn_run *run, const char *path) {
-  if (checkpoint_remove(run, path) == TN_OK) return;
+  if (tn_checkpoint_remove(run, path) == TN_OK) return;
   tn_logf(&run->env, TN_LOG_WARN, "%s (of a checkpoint that was replaced)", tn_error_text(&run->env));
   tn_error_clear(&run->env);
 }
@@ -99,7 +98,7 @@ static tn_status checkpoint_sync_parent(tn_run *run, const char *path) {
 static tn_status checkpoint_publish_by_renames(tn_run *run, const char *temporary, const char *path) {
   tn_text old = tn_text_new(&run->env);
   tn_text_addf(&old, "%s.old", path);
-  tn_status status = old.failed ? TN_ENOMEM : checkpoint_remove(run, old.v);
+  tn_status status = old.failed ? TN_ENOMEM : tn_checkpoint_remove(run, old.v);
   if (status == TN_OK && rename(path, old.v) != 0 && errno != ENOENT)
     status = tn_file_fail(&run->env, path, "renamed");
   if (status == TN_OK && rename(temporary, path) != 0)
@@ -180,7 +179,7 @@ static tn_status checkpoint_save_at(tn_run *run, tn_executor *executor, const tn
   tn_text_addf(&temporary, "%s.new", path);
   tn_status status = temporary.failed ? TN_ENOMEM : TN_OK;
   if (status == TN_OK)
-    status = checkpoint_remove(run, temporary.v); /* left by a run that was killed while writing */
+    status = tn_checkpoint_remove(run, temporary.v); /* left by a run that was killed while writing */
   if (status == TN_OK) status = checkpoint_write_files(run, executor, set, progress, temporary.v);
   if (status == TN_OK) status = tn_checkpoint_publish(run, temporary.v, path);
   tn_text_free(&temporary);

@@ -12,6 +12,7 @@ typedef struct tn_progress {
   double seconds;             /* spent by earlier processes */
   int64_t update_samples;     /* samples of an update when it was saved; 0: unknown */
   double schedule[TN_SCHEDULE_STATE]; /* the state of the schedule */
+  double score;        /* the judged metric of the epoch that has ended here; NaN: there is none */
   bool ended;          /* the end of the epoch (validation, best checkpoint) is done for this step */
   tn_metric_sums sums; /* of the epoch so far: counts and sums only; borrowed */
 } tn_progress;
@@ -19,6 +20,10 @@ typedef struct tn_progress {
 /* Writes FOLDER/checkpoints/NAME atomically: into a temporary folder, synced, then exchanged. */
 tn_status tn_checkpoint_save(tn_run *run, tn_executor *executor, const tn_program_set *set,
                              const char *folder, const char *name, const tn_progress *progress);
+/* Keeps `last`, which was saved after `step`, as FOLDER/checkpoints/step-N, and removes those of them that
+ * [run] keep_last, keep_best (`smaller` scores are better) and keep_every do not name. Without these keys
+ * nothing is done. */
+tn_status tn_checkpoint_keep(tn_run *run, const char *folder, int64_t step, bool smaller);
 /* TN_EINVAL if `parent`, FOLDER/checkpoints, is a symbolic link: two runs would replace each other's. */
 tn_status tn_checkpoint_check_parent(tn_run *run, const char *parent);
 /* Loads the newest valid checkpoint of FOLDER, including those that an interrupted save left. A checkpoint

@@ -52,6 +52,9 @@ void tn_plan_hash_text(const tn_program_set *set, char text[TN_PLAN_TEXT]);
 /* The name of the run's schedule if it has a state, else "". */
 void tn_schedule_text(const tn_run *run, char text[TN_SCHEDULE_TEXT]);
 
+/* Removes a checkpoint's folder; a missing folder is no error. A folder with foreign files is renamed instead
+ * of removed. */
+tn_status tn_checkpoint_remove(tn_run *run, const char *path);
 /* Renames `path` to PATH.WORD, or PATH.WORD-2 and so on; *aside is the new name, in the run's arena. */
 tn_status tn_checkpoint_rename_aside(tn_run *run, const char *path, const char *word, const char **aside);
 /* Renames the folder `temporary` to `path` by one call of the file system, and removes the folder that had

@@ -75,13 +75,15 @@ static bool state_record_add_schedule(const tn_state_record *record, json_t *jso
 
 static json_t *state_record_json(const tn_state_record *record) {
   const tn_progress *p = &record->progress;
-  json_t *best = tn_json_real(p->best), *improved = tn_json_real(p->improved);
-  json_t *json = json_pack(
-      "{s:i, s:I, s:I, s:I, s:I, s:b, s:f, s:o, s:o, s:I, s:o, s:I, s:s, s:o}", "format", TN_STATE_FORMAT,
-      "step", (json_int_t)p->step, "epoch", (json_int_t)p->epoch, "batch", (json_int_t)p->batch,
-      "update_samples", (json_int_t)p->update_samples, "ended", (int)p->ended, "seconds", p->seconds, "best",
-      best, "improved", improved, "waited", (json_int_t)p->waited, "tally", state_record_sums_json(&p->sums),
-      "seed", (json_int_t)record->seed, "plan", record->plan, "files", state_record_files_json(record));
+  json_t *best = tn_json_real(p->best), *improved = tn_json_real(p->improved),
+         *score = tn_json_real(p->score);
+  json_t *json =
+      json_pack("{s:i, s:I, s:I, s:I, s:I, s:b, s:f, s:o, s:o, s:o, s:I, s:o, s:I, s:s, s:o}", "format",
+                TN_STATE_FORMAT, "step", (json_int_t)p->step, "epoch", (json_int_t)p->epoch, "batch",
+                (json_int_t)p->batch, "update_samples", (json_int_t)p->update_samples, "ended", (int)p->ended,
+                "seconds", p->seconds, "best", best, "score", score, "improved", improved, "waited",
+                (json_int_t)p->waited, "tally", state_record_sums_json(&p->sums), "seed",
+                (json_int_t)record->seed, "plan", record->plan, "files", state_record_files_json(record));
   uint32_t crc;
   if (json && state_record_add_schedule(record, json) && state_record_checksum(json, &crc) &&
       json_object_set_new(json, "crc32c", json_integer(crc)) == 0)
@@ -155,9 +157,11 @@ static bool state_record_read_sums(tn_arena *arena, const json_t *json, tn_metri
 static bool state_record_read_members(tn_arena *arena, const json_t *json, tn_state_record *record) {
   tn_progress *p = &record->progress;
   const json_t *best = json_object_get(json, "best"), *ended = json_object_get(json, "ended"),
-               *improved = json_object_get(json, "improved");
+               *improved = json_object_get(json, "improved"),
+               *score = json_object_get(json, "score"); /* earlier versions wrote none */
   const char *plan = json_string_value(json_object_get(json, "plan"));
   p->best = json_is_number(best) ? json_number_value(best) : NAN;
+  p->score = json_is_number(score) ? json_number_value(score) : NAN;
   p->improved = json_is_number(improved) ? json_number_value(improved) : NAN;
   if (!state_record_read_count(json, "waited", &p->waited)) p->waited = 0;
   p->ended = json_is_true(ended);
@@ -197,7 +201,7 @@ tn_status tn_state_record_read(tn_arena *arena, const char *path, tn_state_recor
   json_error_t error;
   char *text = NULL;
   size_t count = 0;
-  *record = (tn_state_record){.progress = {.best = NAN, .improved = NAN}};
+  *record = (tn_state_record){.progress = {.best = NAN, .score = NAN, .improved = NAN}};
   TN_TRY(tn_file_read(arena->handle, path, TN_STATE_MAX_BYTES, &text, &count));
   json_t *json = json_loadb(text, count, JSON_REJECT_DUPLICATES, &error);
   tn_release(arena->handle, text);

@@ -40,7 +40,9 @@ static const char *const harmless[][2] = {
     {"run", "limit_train"}, {"run", "limit_valid"}, {"run", "profile"},     {"data", "workers"},
     {"data", "epoch"},      {"data", "cache"},      {"data", "shuffle"},    {"data", "balance"},
     {"data", "last"},       {"schedule", NULL},     {"weights", NULL},      {"plugins", NULL},
-    {"observer.*", NULL},   {"sweep", NULL},        {"run", "pause_after"}, {"data", "fold"},
+    {"observer.*", NULL},   {"sweep", NULL},        {"run", "pause_after"}, {"run", "valid_every"},
+    {"run", "keep_last"},   {"run", "keep_best"},   {"run", "keep_every"},  {"run", "target"},
+    {"data", "fold"},
 };
 
 /* "data" for "data.valid", too. */

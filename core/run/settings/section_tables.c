@@ -42,6 +42,17 @@ static const tn_option run_rows[] = {
     TN_OPT(tn_run_section, report, TN_OPT_FLAG, "no", NULL,
            "keep report.html in the run folder current: at the end of each epoch, and every ten seconds"),
     TN_OPT(tn_run_section, save_every, TN_OPT_INT, "0", ">= 0", "also save a checkpoint every so many steps"),
+    TN_OPT(tn_run_section, valid_every, TN_OPT_INT, "1", ">= 1",
+           "validate at the end of every so many epochs, and of the last one; the others are not judged, and "
+           "patience counts those that are"),
+    TN_OPT(tn_run_section, keep_last, TN_OPT_INT, "0", ">= 0",
+           "keep so many of the newest checkpoints as checkpoints/step-N, beside last and best"),
+    TN_OPT(tn_run_section, keep_best, TN_OPT_INT, "0", ">= 0",
+           "keep so many checkpoints of the best epochs as checkpoints/step-N"),
+    TN_OPT(tn_run_section, keep_every, TN_OPT_TEXT, "", NULL,
+           "keep a checkpoint as checkpoints/step-N every so often: 5 epochs, 1000 steps, or a training time "
+           "such "
+           "as 2h; empty: no more than keep_last and keep_best"),
     TN_OPT(
         tn_run_section, profile, TN_OPT_INT, "0", "[0, 100000]",
         "measure so many steps, launch by launch, from the third step of the run on, and write profile.json "
@@ -53,6 +64,10 @@ static const tn_option run_rows[] = {
     TN_OPT(tn_run_section, patience, TN_OPT_INT, "0", ">= 0",
            "early stopping: so many epochs in a row that are not better than the best end the run; 0: train "
            "all epochs"),
+    TN_OPT(tn_run_section, target, TN_OPT_TEXT, "", NULL,
+           "end the run when a loss or metric is as good as this at the end of an epoch: accuracy 0.94; "
+           "empty: no "
+           "target"),
     TN_OPT(tn_run_section, min_delta, TN_OPT_FLOAT, "0", ">= 0",
            "what counts as an improvement for patience: more than so much"),
     TN_OPT_END};

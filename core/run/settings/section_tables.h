@@ -67,6 +67,8 @@ tn_status tn_settings_find_phases(tn_env *env, tn_ini *ini, tn_settings *s);
 tn_status tn_settings_read_turns(tn_env *env, tn_registry *registry, tn_ini *ini, tn_settings *s);
 /* limits.c: [run] limit_train, limit_valid, overfit. */
 tn_status tn_settings_read_limits(tn_env *env, tn_ini *ini, tn_settings *settings);
+/* keep.c: [run] keep_every and target. */
+tn_status tn_settings_read_keep(tn_env *env, tn_ini *ini, tn_settings *settings);
 /* sweep.c: [sweep], without its keys with a point. */
 tn_status tn_settings_read_sweep(tn_env *env, tn_ini *ini, tn_settings *settings);
 /* fold.c: [data] fold, which holds for both splits; after their sections were read. */

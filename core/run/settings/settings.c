@@ -302,6 +302,7 @@ tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_s
   TN_TRY(tn_ini_note(env, ini, settings_check_schedule(env, ini, s)));
   TN_TRY(tn_ini_note(env, ini, settings_read_steps_per_launch(env, ini, s)));
   TN_TRY(tn_settings_read_limits(env, ini, s));
+  TN_TRY(tn_settings_read_keep(env, ini, s));
   TN_TRY(tn_settings_read_lengths(env, ini, s));
   TN_TRY(tn_settings_read_links(env, ini, s));
   s->precision = (const tn_precision *)precision.item;

@@ -34,7 +34,8 @@ typedef struct tn_run_section {
   const char *steps_per_launch;
   const char *output;
   const char *observers;
-  int64_t save_every, profile;
+  int64_t save_every, valid_every, keep_last, keep_best, profile;
+  const char *keep_every, *target;
   const char *best;
   int32_t best_mode; /* TN_BEST_... */
   int64_t patience;
@@ -160,6 +161,12 @@ typedef struct tn_data_setting {
   const char *where;
 } tn_data_setting;
 
+/* [run] keep_every: one of the three, or 0. */
+typedef struct tn_keep_every {
+  int64_t epochs, steps;
+  double seconds;
+} tn_keep_every;
+
 /* [sweep]: what `tenon sweep` runs. Its keys with a point, such as optimizer.lr, are read by core/sweep. */
 typedef struct tn_sweep_section {
   int32_t method; /* TN_SWEEP_... */
@@ -203,6 +210,9 @@ typedef struct tn_settings {
   tn_interconnect interconnect; /* of distributed: its links */
   tn_weights_section weights;
   tn_sweep_section sweep;
+  tn_keep_every keep_every;  /* of run */
+  const char *target_metric; /* of run; NULL: no target */
+  double target_value;
   const tn_precision *precision;
   const void *precision_options;
 } tn_settings;

@@ -26,5 +26,6 @@ tn_status tn_model_check(tn_run *run, const tn_model *model, bool trains) {
   const tn_settings *s = &run->settings;
   if (trains) TN_TRY(tn_patterns_check(&run->env, &run->ini, s, model->graph));
   TN_TRY(check_model_metric(run, model, "run", "best", s->run.best));
+  TN_TRY(check_model_metric(run, model, "run", "target", s->target_metric));
   return check_model_metric(run, model, "schedule", "metric", s->schedule.metric);
 }

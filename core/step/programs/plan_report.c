@@ -54,14 +54,21 @@ static json_t *plan_report_states(const tn_state_map *map) {
   return states;
 }
 
-/* The losses and metrics in their order. */
-static json_t *plan_report_metrics(const tn_program_set *set) {
-  json_t *list = json_array();
-  for (int32_t i = 0; i < set->n_measures; i++)
-    json_array_append_new(list,
-                          json_pack("{s:s, s:b, s:b}", "name", set->measures[i].name, "loss",
-                                    (int)set->measures[i].is_loss, "falls", (int)set->measures[i].falls));
-  return list;
+/* The metric that [run] best names, or the first one that is no loss, or the loss; and which way it is
+ * better. */
+static void plan_report_add_best(const tn_run *run, const tn_program_set *set, json_t *json) {
+  const char *best = run->settings.run.best, *name = *best ? best : "loss";
+  int32_t mode = run->settings.run.best_mode;
+  bool falls = true;
+  for (int32_t i = set->n_measures - 1; i >= 0; i--) {
+    const tn_measure *m = &set->measures[i];
+    if (*best ? !tn_text_equal(m->name, best) : m->is_loss) continue;
+    name = m->name;
+    falls = m->falls;
+  }
+  if (mode != TN_BEST_AUTO) falls = mode == TN_BEST_MIN;
+  json_object_set_new(json, "best", json_string(name));
+  json_object_set_new(json, "best_falls", json_boolean(falls));
 }
 
 /* The blocks with rematerialized values; [run] memory_limit. */
@@ -245,7 +252,7 @@ tn_status tn_plan_report(tn_run *run, const tn_device *device, const tn_program_
   json_object_set_new(*json, "parameters", json_integer(tn_programs_parameters(set, 1)));
   json_object_set_new(*json, "frozen", json_integer(tn_programs_frozen(set, 1)));
   json_object_set_new(*json, "states", plan_report_states(set->map));
-  json_object_set_new(*json, "metrics", plan_report_metrics(set));
+  plan_report_add_best(run, set, *json);
   json_object_set_new(*json, "host_memory", json_boolean(device->target.properties.host_addressable != 0));
   json_object_set_new(*json, "backend", json_string(device->backend->item.name));
   json_object_set_new(*json, "device", json_string(device->target.properties.name));

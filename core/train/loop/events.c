@@ -6,7 +6,7 @@
 
 const char tn_end_finished[] = "finished", tn_end_stopped[] = "stopped", tn_end_out_of_time[] = "max_time",
            tn_end_early[] = "patience", tn_end_observer[] = "observer", tn_end_nonfinite[] = "non-finite",
-           tn_end_failed[] = "failed", tn_end_paused[] = "paused";
+           tn_end_failed[] = "failed", tn_end_paused[] = "paused", tn_end_target[] = "target";
 
 tn_event tn_training_event(const tn_training *t, int32_t kind) {
   return (tn_event){.struct_size = sizeof(tn_event),

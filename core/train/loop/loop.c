@@ -1,6 +1,8 @@
 /* core/train/loop/loop.c: epochs, validation, checkpoints, and the end of a run. */
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
+#include <unistd.h>
 
 #include "core/base/system/system.h"
 #include "core/exec/device/range.h"
@@ -79,6 +81,7 @@ static tn_status loop_write_checkpoint(void *context) {
   loop_flush(t); /* logs are complete up to the checkpoint */
   tn_progress progress = t->progress;
   progress.sums = t->epoch_sums;
+  if (!progress.ended) progress.score = NAN;
   progress.update_samples = tn_training_update_samples(t);
   progress.seconds += tn_clock_s() - t->started_s;
   tn_flight_wait before =
@@ -89,6 +92,8 @@ static tn_status loop_write_checkpoint(void *context) {
   tn_flight_end_wait(t->device->flight, &before);
   if (status != TN_OK) return status;
   t->saved = true;
+  if (tn_text_equal(name, "last"))
+    TN_TRY(tn_checkpoint_keep(t->run, t->folder, progress.step, t->smaller_is_better));
   tn_text path = tn_text_new(&t->run->env);
   tn_text_addf(&path, "%s/checkpoints/%s", t->folder, name);
   tn_training_post(t, TN_EVENT_CHECKPOINT, path.v ? path.v : name);
@@ -119,8 +124,23 @@ static tn_status loop_gather_averages(const tn_training *t) {
 
 enum { CONTINUE = 0, STOP = 1, OUT_OF_TIME = 2, OBSERVER = 3, PAUSE = 4 };
 
-static int32_t loop_should_end(const tn_training *t) {
+/* How often the file is looked for: folders may be far away. */
+static const double LOOK_S = 0.25;
+
+/* The file is removed, so that the run can be resumed. */
+static bool loop_takes_stop_file(tn_training *t) {
+  char path[4096];
+  double now = tn_clock_s();
+  if (t->folder == NULL || now - t->looked_s < LOOK_S) return false;
+  t->looked_s = now;
+  snprintf(path, sizeof path, "%s/" TN_STOP_NAME, t->folder);
+  t->stop_file = unlink(path) == 0;
+  return t->stop_file;
+}
+
+static int32_t loop_should_end(tn_training *t) {
   const tn_run_section *run = &t->run->settings.run;
+  if (loop_takes_stop_file(t)) return STOP;
   if (atomic_load(&t->run->stop)) return STOP;
   if (tn_observers_stop_reason(t->observers) != NULL) return OBSERVER;
   if (run->pause_after > 0 && t->progress.epoch >= run->pause_after) return PAUSE;
@@ -171,9 +191,16 @@ static void loop_post_validation(void *context, int64_t batches) {
   tn_observers_post(t->observers, &event);
 }
 
+/* Whether the epoch that ends here is one of [run] valid_every; the last one always is, as is an epoch that a
+ * limit has cut. */
+static bool loop_is_validated(const tn_training *t) {
+  int64_t ended = t->progress.epoch + 1, every = t->run->settings.run.valid_every;
+  return t->end_reason != NULL || t->progress.step >= t->steps || ended % every == 0;
+}
+
 static tn_status loop_validate(tn_training *t) {
   tn_metric_sums_reset(&t->valid_sums);
-  if (t->valid == NULL) return TN_OK;
+  if (t->valid == NULL || !loop_is_validated(t)) return TN_OK;
   TN_TRY(loop_update_averages(t));
   TN_TRY(loop_gather_averages(t));
   /* both loaders write into the same slots, so the training loader stops first */
@@ -207,9 +234,9 @@ static double loop_finite_metric(double value, bool larger_is_better) {
 /* Tells the schedule the value of [schedule] metric after a complete epoch. */
 static void loop_tell_schedule(tn_training *t) {
   const tn_settings *s = &t->run->settings;
-  tn_metric_sums *sums = t->valid_sums.steps > 0 ? &t->valid_sums : &t->epoch_sums;
+  tn_metric_sums *sums = tn_training_judged(t);
   int32_t chosen = 0, mode = s->schedule.metric_mode; /* the loss */
-  if (s->schedule_kind->epoch == NULL || sums->steps == 0) return;
+  if (s->schedule_kind->epoch == NULL || sums == NULL) return;
   const tn_metric *metrics = tn_metric_sums_means(sums);
   for (int32_t i = sums->n_means - 1; i > 0; i--)
     if (tn_text_equal(metrics[i].name, s->schedule.metric)) chosen = i;
@@ -236,6 +263,7 @@ static tn_status loop_end_epoch(tn_training *t) {
   }
   t->progress.ended = true;
   if (tn_training_judge(t)) TN_TRY(loop_save(t, "best"));
+  if (t->end_reason == NULL && tn_training_reached_target(t)) t->end_reason = tn_end_target;
   if (tn_training_out_of_patience(t)) t->end_reason = tn_end_early;
   return loop_save(t, "last");
 }

@@ -380,7 +380,7 @@ tn_status tn_training_rewind(tn_training *t) {
   for (size_t r = 0; r < t->set.map->regions.n; r++)
     TN_TRY(training_clear_region(t, &t->set.map->regions.v[r]));
   TN_TRY(training_initialize(t));
-  t->progress = (tn_progress){.best = NAN, .improved = NAN, .ended = true};
+  t->progress = (tn_progress){.best = NAN, .score = NAN, .improved = NAN, .ended = true};
   TN_TRY(tn_divided_run(&divided, training_load_again, t));
   TN_TRY(training_broadcast_state(t));
   TN_TRY(training_start_averages(t));

@@ -136,10 +136,13 @@ void tn_training_explain_end(tn_training *t) {
     t->end_text = record_key(t, "max_time");
   else if (end == tn_end_paused)
     t->end_text = record_key(t, "pause_after");
+  else if (end == tn_end_target)
+    t->end_text = record_key(t, "target");
   else if (end == tn_end_observer)
     t->end_text = record_asked(t);
   else if (end == tn_end_stopped)
-    t->end_text = "a signal, or a call of tn_run_stop";
+    t->end_text =
+        t->stop_file ? "the file " TN_STOP_NAME " in the run folder" : "a signal, or a call of tn_run_stop";
   else
     t->end_text = tn_arena_strdup(&t->run->arena, tn_error_text(&t->run->env));
   if (t->end_text == NULL) t->end_text = "";

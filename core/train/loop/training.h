@@ -12,7 +12,10 @@
 
 /* The reasons for the end of a run; also the result's "status". */
 extern const char tn_end_finished[], tn_end_stopped[], tn_end_out_of_time[], tn_end_early[],
-    tn_end_observer[], tn_end_nonfinite[], tn_end_failed[], tn_end_paused[];
+    tn_end_observer[], tn_end_nonfinite[], tn_end_failed[], tn_end_paused[], tn_end_target[];
+
+/* A file of this name in the run folder ends the training as a signal does, and is removed. */
+#define TN_STOP_NAME "stop"
 
 /* The most steps that may be launched and unread: two launches. */
 enum { TN_MAX_STEPS_AHEAD = 2 * TN_MAX_STEPS_PER_LAUNCH };
@@ -79,6 +82,9 @@ typedef struct tn_training {
   bool validation_failed, explained; /* explained: the message names the first op */
   double rate_s;                     /* the end of the last step, for samples per second */
   double samples_per_s;
+  bool smaller_is_better; /* of the judged metric, [run] best */
+  bool stop_file;         /* the end was asked for by a file */
+  double looked_s;        /* when that file was looked for last */
   const char *end_reason; /* NULL: the run goes on */
   const char *end_text;   /* of tn_training_explain_end */
   tn_step_times times;

@@ -48,7 +48,7 @@ static tn_status train_create_ranks(tn_train_ranks *all, tn_device *first) {
   for (int32_t r = 1; r < all->n; r++) tn_run_copy_for_rank(all->run, r, &all->other_runs[r - 1]);
   for (int32_t r = 0; r < all->n; r++)
     all->trainings[r] = (tn_training){.run = r == 0 ? all->run : &all->other_runs[r - 1],
-                                      .progress = {.best = NAN, .improved = NAN, .ended = true},
+                                      .progress = {.best = NAN, .score = NAN, .improved = NAN, .ended = true},
                                       .started_s = all->started_s};
   all->trainings[0].device = first;
   TN_TRY(tn_ranks_create(env, all->n, all->link, &all->ranks));

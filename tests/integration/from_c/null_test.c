@@ -136,6 +136,11 @@ static void call_folders(void) {
   REFUSES(h.context, tn_compare_tensors(h.context, NULL, folder, 0, &text));
   REFUSES(h.context, tn_compare_tensors(h.context, folder, NULL, 0, &text));
   REFUSES(h.context, tn_compare_tensors(h.context, folder, folder, 0, NULL));
+  REFUSES(NULL, tn_average_tensors(NULL, (const char *[]){folder}, 1, "x.safetensors", &text));
+  REFUSES(h.context, tn_average_tensors(h.context, NULL, 1, "x.safetensors", &text));
+  REFUSES(h.context, tn_average_tensors(h.context, (const char *[]){NULL}, 1, "x.safetensors", &text));
+  REFUSES(h.context, tn_average_tensors(h.context, (const char *[]){folder}, 1, NULL, &text));
+  REFUSES(h.context, tn_average_tensors(h.context, (const char *[]){folder}, 1, "x.safetensors", NULL));
   REFUSES(NULL, tn_convert_tensors(NULL, folder, "x", NULL, &text));
   REFUSES(h.context, tn_convert_tensors(h.context, NULL, "x", NULL, &text));
   REFUSES(h.context, tn_convert_tensors(h.context, folder, NULL, NULL, &text));
