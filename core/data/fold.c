@@ -15,7 +15,7 @@ static int64_t fold_sample(const tn_folded_source *f, int64_t index) {
   return tn_permute(FOLDS, f->count, place);
 }
 
-static tn_status fold_read(tn_sample *sample, void *source) {
+static tn_status fold_read_sample(tn_sample *sample, void *source) {
   const tn_folded_source *f = source;
   int64_t index = sample->index;
   sample->index = fold_sample(f, index);
@@ -60,7 +60,7 @@ static void fold_ahead(void *source, const int64_t *indices, int32_t n) {
 /* The callbacks that the whole has. */
 static void fold_fill_callbacks(tn_folded_source *f) {
   const tn_source *whole = f->whole;
-  f->source = (tn_source){.item = whole->item, .close = fold_close, .read = fold_read};
+  f->source = (tn_source){.item = whole->item, .close = fold_close, .read = fold_read_sample};
   if (whole->name != NULL) f->source.name = fold_name;
   if (whole->class_of != NULL) f->source.class_of = fold_class_of;
   if (whole->learnt != NULL) f->source.learnt = fold_learnt;

@@ -20,6 +20,35 @@ bool tn_is_sweep_folder(const void *handle, const char *folder) {
   return there;
 }
 
+/* A list of so many texts; n < 0: of any number. */
+static bool sweep_is_texts(const json_t *list, int64_t n) {
+  for (size_t i = 0; i < json_array_size(list); i++)
+    if (!json_is_string(json_array_get(list, i))) return false;
+  return json_is_array(list) && (n < 0 || json_array_size(list) == (size_t)n);
+}
+
+static bool sweep_is_run(const json_t *run) {
+  const char *name = json_string_value(json_object_get(run, "name"));
+  return name != NULL && *name != '.' && strchr(name, '/') == NULL &&
+         json_is_integer(json_object_get(run, "configuration")) &&
+         sweep_is_texts(json_object_get(run, "set"), -1);
+}
+
+/* The members that a sweep has, each of its kind. */
+static bool sweep_is_whole(const json_t *sweep) {
+  const json_t *runs = json_object_get(sweep, "runs"), *options = json_object_get(sweep, "options"),
+               *configurations = json_object_get(sweep, "configurations");
+  bool whole = json_is_array(runs) && sweep_is_texts(options, -1) && json_is_array(configurations) &&
+               json_is_array(json_object_get(sweep, "rungs")) &&
+               json_is_string(json_object_get(sweep, "metric")) &&
+               json_is_string(json_object_get(sweep, "method")) &&
+               json_is_boolean(json_object_get(sweep, "smaller_is_better"));
+  for (size_t i = 0; whole && i < json_array_size(runs); i++) whole = sweep_is_run(json_array_get(runs, i));
+  for (size_t i = 0; whole && i < json_array_size(configurations); i++)
+    whole = sweep_is_texts(json_array_get(configurations, i), (int64_t)json_array_size(options));
+  return whole;
+}
+
 static tn_status sweep_read(const void *handle, tn_arena *arena, const char *folder, json_t **sweep) {
   const char *path = tn_arena_printf(arena, "%s/" TN_SWEEP_FILE, folder);
   char *text = NULL;
@@ -32,10 +61,7 @@ static tn_status sweep_read(const void *handle, tn_arena *arena, const char *fol
   TN_TRY(tn_file_read(handle, path, SWEEP_LIMIT, &text, &n));
   *sweep = json_loadb(text, n, 0, &error);
   tn_release(handle, text);
-  bool right =
-      json_is_array(json_object_get(*sweep, "runs")) && json_is_array(json_object_get(*sweep, "rungs")) &&
-      json_is_array(json_object_get(*sweep, "configurations")) &&
-      json_is_array(json_object_get(*sweep, "options")) && json_is_string(json_object_get(*sweep, "metric"));
+  bool right = sweep_is_whole(*sweep);
   return right ? TN_OK
                : tn_failf(handle, TN_EINVAL, "%s: is damaged (%s); nothing was changed", path,
                           *sweep == NULL ? error.text : "it lacks members of a sweep");

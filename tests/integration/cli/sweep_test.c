@@ -1,6 +1,7 @@
 /* `tenon sweep`: grids, drawn and halved configurations, seeds and folds, failures, interrupts. */
 #include <math.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "configs.h"
@@ -166,6 +167,18 @@ static void wrong_sweeps_are_refused(void **state) {
   }
   assert_false(file_exists("runs/noise-sweep/1"));
   program_expect(program_run("sweep"), 2);
+  mkdir("runs", 0755);
+  mkdir("runs/damaged", 0755);
+  static const char *const damaged[] = {
+      "{", "{}",
+      "{\"method\": \"grid\", \"metric\": \"loss\", \"smaller_is_better\": true, \"rungs\": [1], "
+      "\"options\": [], "
+      "\"configurations\": [], \"runs\": [{\"name\": \"../noise\", \"configuration\": 0, \"set\": []}]}"};
+  for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) {
+    file_write("runs/damaged/sweep.json", damaged[i]);
+    program_expect(program_run("runs runs/damaged"), 65);
+    says("runs/damaged/sweep.json: is damaged");
+  }
 }
 
 int main(void) {
