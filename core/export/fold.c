@@ -94,8 +94,8 @@ static tn_status fold_factors(const fold_reader *r, const tn_export_norm *norm, 
   return TN_OK;
 }
 
-static tn_status fold_contents(const fold_reader *r, const tn_export_norm *norm, const char *path, int64_t count,
-                           float *room, float *to) {
+static tn_status fold_contents(const fold_reader *r, const tn_export_norm *norm, const char *path,
+                               int64_t count, float *room, float *to) {
   int64_t n = norm->channels, row = count / (n > 0 ? n : 1);
   float *factor = room, *shift = room + n;
   TN_TRY(fold_factors(r, norm, factor, shift, room + 2 * n));
