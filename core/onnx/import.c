@@ -151,6 +151,8 @@ static void import_free(onnx_import *m) {
   tn_name_index_free(&m->names);
   tn_name_index_free(&m->stems);
   tn_name_index_free(&m->modules);
+  tn_name_index_free(&m->tied);
+  tn_vec_free(m->env, &m->first_tied);
   tn_vec_free(m->env, &m->kinds);
   tn_vec_free(m->env, &m->numbers);
   tn_vec_free(m->env, &m->values);
@@ -207,7 +209,8 @@ static tn_status import_try(tn_onnx_model *model, const tn_onnx_request *request
                      .arena = tn_arena_new(env),
                      .names = tn_name_index_new(env),
                      .stems = tn_name_index_new(env),
-                     .modules = tn_name_index_new(env)};
+                     .modules = tn_name_index_new(env),
+                     .tied = tn_name_index_new(env)};
   TN_TRY(tn_growing_create(env, model->registry, model->ops, whole ? 1 : ONNX_BATCH, &m->model));
   tn_status status = import_nodes(m, request);
   *again = status == TN_EUNSUPPORTED && !whole && onnx_can_be_whole(m);
@@ -237,6 +240,7 @@ static tn_status import_model(tn_env *env, tn_registry *registry, struct tn_op_t
   model->m.names = tn_name_index_new(env);
   model->m.stems = tn_name_index_new(env);
   model->m.modules = tn_name_index_new(env);
+  model->m.tied = tn_name_index_new(env);
   tn_status status = import_open(model, request);
   if (status == TN_OK) return TN_OK;
   tn_onnx_model_close(model);

@@ -8,6 +8,7 @@
  *   operands.c    operands as texts, and layers with parameters
  *   missing.c     the operators that cannot be expressed
  *   weights.c     parameters, and how they follow from tensors of the file
+ *   ties.c        parameters that several layers share
  *   texts.c       numbers and lists as the model language writes them
  *   fold.c        operators whose operands are known: arithmetic of shapes
  *   names.c       names of lines and paths of parameters
@@ -29,7 +30,13 @@
 
 #include <stdarg.h>
 
-enum { ONNX_BATCH = 7919, ONNX_MOST_KNOWN = 4096, ONNX_MOST_OPERANDS = 64 };
+enum {
+  ONNX_BATCH = 7919,
+  ONNX_MOST_KNOWN = 4096,
+  ONNX_MOST_OPERANDS = 64,
+  ONNX_MOST_TABLES = 4,
+  ONNX_MOST_LAYER_WEIGHTS = 8
+};
 
 /* A value of the graph. One of `line`, `tensor` and `known` is set, or several of them; `lost` where its node
  * could not be expressed. */
@@ -75,10 +82,20 @@ typedef struct onnx_section {
 } onnx_section;
 
 /* A parameter of a line, and the tensor that it starts from. */
+enum { ONNX_EVENNESS_UNKNOWN, ONNX_EVEN, ONNX_UNEVEN };
 typedef struct onnx_weight {
   const char *path;
   const tn_onnx_tensor *tensor;
+  const char *call; /* of its layer; NULL: no other layer shares it */
+  int32_t evenness; /* EVEN: all elements are one number */
+  int64_t next;     /* another one of the same tensor's name, -1 */
 } onnx_weight;
+
+/* A parameter of a layer, and the earlier one that it shares; NULL: it is its own. */
+typedef struct onnx_tie {
+  const char *name; /* in the layer: weight */
+  const onnx_weight *weight;
+} onnx_tie;
 
 /* An input of the model; its type is without the batch. */
 typedef struct onnx_input {
@@ -104,6 +121,10 @@ typedef struct onnx_import {
   TN_VEC(onnx_value) values;
   TN_VEC(onnx_line) lines;
   TN_VEC(onnx_weight) weights;
+  tn_name_index tied;               /* names of tensors of parameters, */
+  TN_VEC(int64_t) first_tied;       /* and the last parameter of each */
+  int64_t tables[ONNX_MOST_TABLES]; /* parameters of embeddings */
+  int32_t n_tables, n_compared;
   TN_VEC(onnx_missing) missing;
   TN_VEC(onnx_input) inputs;
   TN_VEC(const char *) outputs;       /* names of lines */
@@ -342,6 +363,19 @@ const char *onnx_buffer(const onnx_use *n, const char *name, const tn_type *type
 int32_t onnx_data_type(const onnx_use *n, int32_t i);
 /* The node's first result is a tensor. */
 tn_status onnx_bind_tensor(const onnx_use *n, const tn_onnx_tensor *tensor, bool is_weight);
+
+/* Whether both have the same elements by their origin. */
+bool onnx_same_tensor(const tn_onnx_tensor *x, const tn_onnx_tensor *y);
+
+/* ---- ties.c ---- */
+
+/* Finds the earlier parameter that a layer's parameter is: one of the same tensor, or of an embedding's table
+ * with the same numbers. */
+tn_status onnx_find_tie(onnx_import *m, const char *call, const tn_onnx_tensor *tensor, onnx_tie *tie);
+/* Remembers the last parameter, of a layer with this call, so that later layers can share it. */
+tn_status onnx_note_weight(onnx_import *m, const char *call);
+/* The call with its ties, "linear(10, weight=@wte.weight)", or "@fc" where all parameters are those of fc. */
+const char *onnx_tied_call(onnx_import *m, const char *call, const onnx_tie *ties, int32_t n);
 
 /* ---- fold.c ---- */
 

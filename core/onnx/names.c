@@ -97,7 +97,7 @@ static bool name_is_of_weight(const onnx_use *n, const char *name) {
 
 /* The name of the module, or where another line has it, that of the operator in the module:
  * "layer1.relu.relu_1". */
-const char *onnx_name(const onnx_use *n) {
+static const char *name_of_node(const onnx_use *n, bool has_weights) {
   onnx_import *m = n->m;
   const char *module = n->node->name, *operation = NULL;
   bool split = name_split(n, &module, &operation);
@@ -105,10 +105,13 @@ const char *onnx_name(const onnx_use *n) {
   if (module[0] == '\0' || strstr(module, "::") != NULL)
     module = split ? operation : name_lower(m, onnx_print(n, "%s_%lld", n->node->op, (long long)n->number));
   const char *name = module != NULL ? onnx_tidy(m, module) : NULL;
-  bool free = name == NULL || (tn_growing_type(m->model, name) == NULL && !name_is_of_weight(n, name));
+  bool of_other = name != NULL && !has_weights && name_is_of_weight(n, name);
+  bool free = name == NULL || (tn_growing_type(m->model, name) == NULL && !of_other);
   if (free || !split || module == operation) return name != NULL ? onnx_unused(m, name) : NULL;
   return onnx_unused(m, onnx_print(n, "%s.%s", name, operation));
 }
+
+const char *onnx_name(const onnx_use *n) { return name_of_node(n, false); }
 
 /* "layer1.0.conv1" of "layer1.0.conv1.weight"; NULL: the name of the tensor does not end so. */
 static const char *path_of_tensor(const onnx_use *n, const onnx_layer_weight *w) {
@@ -136,7 +139,7 @@ const char *onnx_path(const onnx_use *n, const onnx_layer_weight *weights, int32
     const char *path = path_of_tensor(n, &weights[i]);
     if (path != NULL && path_is_free(n, path, weights, n_weights)) return path;
   }
-  return onnx_name(n);
+  return name_of_node(n, true);
 }
 
 size_t onnx_name_length(const char *text) {

@@ -208,11 +208,20 @@ tn_status onnx_layer_on(const onnx_use *n, const char *text, const onnx_use *res
                         const onnx_layer_weight *weights, int32_t n_weights, const char *call) {
   onnx_import *m = n->m;
   const char *path = onnx_path(n, weights, n_weights);
+  onnx_tie ties[ONNX_MOST_LAYER_WEIGHTS];
+  const tn_onnx_tensor *tensors[ONNX_MOST_LAYER_WEIGHTS];
   if (path == NULL || text == NULL) return onnx_failed(n);
-  TN_TRY(onnx_add_layer(m, path, 1, &text, 1, call));
-  for (int32_t i = 0; i < n_weights; i++)
-    TN_TRY(onnx_add_weight(m, tn_arena_printf(&m->arena, "%s.%s", path, weights[i].name),
-                           onnx_weight_tensor(m, &weights[i])));
+  for (int32_t i = 0; i < n_weights; i++) {
+    tensors[i] = onnx_weight_tensor(m, &weights[i]);
+    ties[i].name = weights[i].name;
+    TN_TRY(onnx_find_tie(m, call, tensors[i], &ties[i]));
+  }
+  TN_TRY(onnx_add_layer(m, path, 1, &text, 1, onnx_tied_call(m, call, ties, n_weights)));
+  for (int32_t i = 0; i < n_weights; i++) {
+    if (ties[i].weight != NULL) continue;
+    TN_TRY(onnx_add_weight(m, tn_arena_printf(&m->arena, "%s.%s", path, weights[i].name), tensors[i]));
+    TN_TRY(onnx_note_weight(m, call));
+  }
   return onnx_bind(result, 0, path);
 }
 

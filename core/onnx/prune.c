@@ -27,6 +27,16 @@ static void prune_scan(prune *p, const char *at) {
   }
 }
 
+/* Keeps the layers whose parameters a call shares: "@fc", "weight=@wte.weight". */
+static void prune_ties(prune *p, const char *call) {
+  for (const char *at = strchr(call, '@'); at != NULL; at = strchr(at + 1, '@')) {
+    size_t n = onnx_name_length(at + 1);
+    prune_keep(p, at + 1, n);
+    while (n > 0 && at[n] != '.') n--;
+    if (n > 0) prune_keep(p, at + 1, n - 1);
+  }
+}
+
 static tn_status prune_name(prune *p, const char *names, int32_t line) {
   for (const char *at = names; *at != '\0';) {
     size_t n = strcspn(at, ", ");
@@ -64,6 +74,7 @@ static tn_status prune_run(prune *p) {
     const onnx_line *line = &m->lines.v[i];
     if (!p->kept[i]) continue;
     if (line->computes) prune_scan(p, line->call);
+    if (line->has_weights) prune_ties(p, line->call);
     for (int32_t k = 0; k < line->n_operands; k++) prune_scan(p, line->operands[k]);
   }
   for (size_t i = 0; i < m->lines.n; i++) {

@@ -6,7 +6,7 @@
 #include "core/onnx/import.h"
 
 tn_status onnx_add_weight(onnx_import *m, const char *path, const tn_onnx_tensor *tensor) {
-  const onnx_weight weight = {path, tensor};
+  const onnx_weight weight = {.path = path, .tensor = tensor, .next = -1};
   return path != NULL && tensor != NULL ? tn_vec_push(m->env, &m->weights, weight) : TN_ENOMEM;
 }
 
@@ -83,7 +83,15 @@ static void weight_transpose(const void *how, const tn_type *type, const float *
       for (int64_t k = 0; k < columns; k++) to[at + k * rows + i] = from[at + i * columns + k];
 }
 
+bool onnx_same_tensor(const tn_onnx_tensor *x, const tn_onnx_tensor *y) {
+  if (x == y || x->make != derive_make || y->make != derive_make) return x == y;
+  const derivation *a = x->how, *b = y->how;
+  return a->from == b->from && a->shape == b->shape && a->how == NULL && b->how == NULL;
+}
+
 const tn_onnx_tensor *onnx_transposed(onnx_import *m, const tn_onnx_tensor *from) {
+  const derivation *before = from->make == derive_make ? from->how : NULL;
+  if (before != NULL && before->shape == weight_transpose) return before->from;
   tn_type type = from->type;
   type.dims[type.rank - 1] = from->type.dims[type.rank - 2];
   type.dims[type.rank - 2] = from->type.dims[type.rank - 1];

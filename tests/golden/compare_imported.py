@@ -27,6 +27,9 @@ import torch
 from tenon_library import Library, Refused
 
 EXPORTERS = ("torchscript", "dynamo")
+# Models of docs/zoo under another name.
+ZOO = {"bert": "bert_base", "roberta": "roberta_base", "distilbert": "distilbert_base", "gpt_neox": "pythia_160m", "llama": "llama3_8b",
+       "qwen2": "qwen2_0.5b", "mixer_s16_224": "mixer_b16_224", "deit_tiny_patch16_224": "deit_small_patch16_224"}
 RATE, TRAINED = 0.01, 8  # of training: the learning rate and the batch
 VISION = {"alexnet": 224, "vgg11": 224, "resnet18": 64, "resnet50": 64, "resnext50_32x4d": 64, "wide_resnet50_2": 64, "densenet121": 64,
           "googlenet": 64, "inception_v3": 96, "mobilenet_v2": 64, "mobilenet_v3_small": 64, "mnasnet0_5": 64, "efficientnet_b0": 64,
@@ -176,6 +179,30 @@ def trains(package, exporter):
     return exporter == "torchscript" and package != "transformers"
 
 
+def lines_of(text):
+    return sum(1 for line in text.split("\n") if line.strip() and line[0] != "#")
+
+
+def zoo_lines(name):
+    """Lines of [model] and of the blocks that it uses, of the model of docs/zoo that a person wrote; '' for none."""
+    path = pathlib.Path(__file__).resolve().parents[2] / "docs" / "zoo" / f"{ZOO.get(name, name)}.ini"
+    if not path.exists():
+        return ""
+    text = path.read_text()
+    for part in re.findall(r"^include = (.*)$", text, re.M):
+        text += "".join("\n" + (path.parent / p.strip()).read_text() for p in part.split(","))
+    sections = re.split(r"^(?=\[)", text, flags=re.M)
+    return sum(lines_of(s) for s in sections if re.match(r"\[(model\]|block )", s))
+
+
+def compare_flat(library, path, folder, session, example):
+    """Lines without blocks, and whether both configurations give the same bits."""
+    library.import_onnx(path, folder / "flat.ini", flat=True)
+    with library.open(folder / "flat.ini", len(example)) as flat:
+        same = np.array_equal(session.infer([example])[0], flat.infer([example])[0], equal_nan=True)
+    return lines_of((folder / "flat.ini").read_text()), bool(same)
+
+
 def measure(library, build, folder, name, row, exporter):
     package, make, inputs = row
     torch.manual_seed(0)
@@ -188,11 +215,12 @@ def measure(library, build, folder, name, row, exporter):
     try:
         made = library.import_onnx(path, ini)
         text = ini.read_text()
-        result.update(nodes=made["nodes"], lines=sum(1 for line in text.split("\n") if line.strip() and line[0] != "#"))
+        result.update(nodes=made["nodes"], lines=lines_of(text))
         with torch.no_grad():
             expected = model(other).numpy()
         with library.open(ini, len(other)) as session:
             result["difference"] = relative(session.infer([other.numpy()])[0], expected)
+            result["flat"], result["same"] = compare_flat(library, path, folder, session, other.numpy())
         result["again"] = relative(export_again(build, ini, folder, other.numpy()), expected)
         if name not in SEGMENTATION and trains(package, exporter):
             picture = torch.randn(TRAINED, *other.shape[1:])
@@ -214,14 +242,17 @@ def report(path, rows):
     done = [r for r in rows.values() if "difference" in r]
     lines = ["# Models of PyTorch by way of ONNX", "", "<!-- Written by `tests/golden/compare_imported.py BUILD --rows FILE --report`. -->", "",
              f"{len({k.split()[0] for k in rows})} models with random weights, exported by torch {torch.__version__} with both exporters:",
+             "`flat` are the lines with `--no-blocks`, `zoo` those of [model] and blocks in docs/zoo, which a person wrote;",
+             f"{sum(r.get('same', False) for r in done)} of {sum('same' in r for r in done)} give the same bits with blocks and without.",
              f"{len(done)} of {len(rows)} files are imported, {sum(r['difference'] <= 1e-4 for r in done)} give results within 1e-4 of the largest one.",
              f"`again` is the difference of what onnxruntime {onnxruntime.__version__} gives for the file that `tenon export` writes of the imported model.",
              f"`steps` is the largest relative difference of the losses of three training steps of batch {TRAINED} from those of PyTorch with",
              "doubles, `after` that of the results behind them; behind the stroke the same of PyTorch in f32.", "",
-             "| model | package | exporter | nodes | lines of the INI | results | again | steps | after | |", "|---|---|---|---|---|---|---|---|---|---|"]
+             "| model | package | exporter | nodes | lines of the INI | flat | zoo | results | again | steps | after | |", "|---|---|---|---|---|---|---|---|---|---|---|---|"]
     for key in sorted(rows):
         r = rows[key]
-        lines.append(f"| {key.split()[0]} | {r['package']} | {r['exporter']} | {r.get('nodes', '')} | {r.get('lines', '')} | {number(r, 'difference')} | "
+        lines.append(f"| {key.split()[0]} | {r['package']} | {r['exporter']} | {r.get('nodes', '')} | {r.get('lines', '')} | {r.get('flat', '')} | "
+                     f"{zoo_lines(key.split()[0])} | {number(r, 'difference')} | "
                      f"{number(r, 'again')} | "
                      f"{pair(r, 'training', 'single')} | {pair(r, 'trained', 'single_after')} | {r.get('reason', '')} |")
     path.write_text("\n".join(lines) + "\n")

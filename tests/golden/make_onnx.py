@@ -397,7 +397,30 @@ def exported():
     save("exported", x, ReferenceEvaluator(model).run(None, {"x": x})[0])
 
 
-PARTS = (networks, operators, weights, refused, recurrent, quantized, whole, flow, fused, exported)
+def tied():
+    """A table of embeddings that scores words, as a transposed copy, and a layer that is used twice."""
+    rng = np.random.default_rng(11)
+    f = lambda *shape: rng.standard_normal(shape).astype(np.float32)
+    table, weight, bias = f(9, 4), f(4, 4), f(4)
+    node = helper.make_node
+    nodes = [node("Gather", ["wte.weight", "ids"], ["/wte/Gather"], "/wte/Gather"),
+             node("MatMul", ["/wte/Gather", "fc.weight"], ["/fc/MatMul"], "/fc/MatMul"), node("Add", ["/fc/MatMul", "fc.bias"], ["h1"], "/fc/Add"),
+             node("Tanh", ["h1"], ["h2"], "/Tanh"),
+             node("MatMul", ["h2", "fc.weight"], ["/fc/MatMul_1"], "/fc/MatMul_1"), node("Add", ["/fc/MatMul_1", "fc.bias"], ["h3"], "/fc/Add_1"),
+             node("MatMul", ["h3", "val_1"], ["scores"], "/head/MatMul"),
+             node("Transpose", ["wte.weight"], ["turned"], "/last/Transpose", perm=[1, 0]), node("MatMul", ["h3", "turned"], ["more"], "/last/MatMul"),
+             node("Concat", ["scores", "more"], ["y"], "/Concat", axis=2)]
+    tensors = [numpy_helper.from_array(v, n) for n, v in {"wte.weight": table, "fc.weight": weight, "fc.bias": bias, "val_1": table.T.copy()}.items()]
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(nodes, "tied", [info("ids", TensorProto.INT64, ["n", 5])], [info("y", TensorProto.FLOAT, ["n", 5, 18])], tensors)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    onnx.save(model, folder / "tied.onnx")
+    ids = rng.integers(0, 9, (3, 5))
+    np.save(folder / "tied.x.npy", ids)
+    np.save(folder / "tied.y.npy", ReferenceEvaluator(model).run(None, {"ids": ids})[0])
+
+
+PARTS = (networks, operators, weights, refused, recurrent, quantized, whole, flow, fused, exported, tied)
 for part in PARTS:
     if not sys.argv[2:] or part.__name__ in sys.argv[2:]:
         part()

@@ -28,7 +28,8 @@ class SessionOptions(ctypes.Structure):
 
 
 class ImportOptions(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_uint32), ("n_constants", ctypes.c_int32), ("constants", ctypes.POINTER(ctypes.c_char_p))]
+    _fields_ = [("struct_size", ctypes.c_uint32), ("n_constants", ctypes.c_int32), ("constants", ctypes.POINTER(ctypes.c_char_p)),
+                ("flat", ctypes.c_int32)]
 
 
 class RunOptions(ctypes.Structure):
@@ -59,10 +60,10 @@ class Library:
         if status != 0:
             raise Refused(self.c.tn_error_text(handle).decode(errors="replace"))
 
-    def import_onnx(self, path, configuration, constants=()):
-        """The result of tn_import_onnx; constants are "NAME=FILE.npy"."""
+    def import_onnx(self, path, configuration, constants=(), flat=False):
+        """The result of tn_import_onnx; constants are "NAME=FILE.npy"; flat: without blocks."""
         texts = (ctypes.c_char_p * max(len(constants), 1))(*(c.encode() for c in constants))
-        options = ImportOptions(ctypes.sizeof(ImportOptions), len(constants), texts)
+        options = ImportOptions(ctypes.sizeof(ImportOptions), len(constants), texts, flat)
         text = ctypes.c_char_p()
         self.check(self.c.tn_import_onnx(self.context, str(path).encode(), str(configuration).encode(), ctypes.byref(options),
                                          ctypes.byref(text)), self.context)

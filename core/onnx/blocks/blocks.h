@@ -6,6 +6,7 @@
  *   scopes.c    the module of each line; constants go in front of the first module that reads them
  *   groups.c    the lines of a module, which are its group; groups that are alike are of one kind
  *   choose.c    the kinds that become blocks, by the lines that they save
+ *   flows.c     values that a block reads and gives
  *   args.c      numbers that differ within a kind become arguments
  *   section.c   the lines of [model] and of each block
  *   items.c     lines and uses of blocks in a section
@@ -22,6 +23,7 @@
 enum {
   BLOCK_MOST_DEPTH = 16,  /* of modules; deeper ones belong to the one around them */
   BLOCK_MOST_INPUTS = 16, /* of a block */
+  BLOCK_MOST_OUTPUTS = 8,
   BLOCK_MOST_ARGS = 8,
   BLOCK_LEAST_LINES = 2
 };
@@ -126,6 +128,10 @@ tn_status block_find_kinds(blocks *b);
 
 /* ---- choose.c ---- */
 tn_status block_choose(blocks *b);
+
+/* ---- flows.c ---- */
+/* The outputs of a kind, and the order of its inputs. *few: it has at most BLOCK_MOST_OUTPUTS. */
+tn_status block_find_flows(blocks *b, block_kind *kind, bool *few);
 
 /* ---- args.c ---- */
 /* *few: the numbers that differ take at most BLOCK_MOST_ARGS arguments. */

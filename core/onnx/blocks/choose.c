@@ -83,7 +83,8 @@ static tn_status choose_kind(blocks *b, int32_t number) {
   int32_t uses, count = choose_count(b, kind, &uses);
   bool few = false;
   if (g->cost < CHOOSE_LEAST_COST || (count - 1) * g->cost < uses + CHOOSE_HEADING) return TN_OK;
-  TN_TRY(block_find_args(b, kind, &few));
+  TN_TRY(block_find_flows(b, kind, &few));
+  if (few) TN_TRY(block_find_args(b, kind, &few));
   kind->chosen = few;
   return TN_OK;
 }

@@ -83,6 +83,20 @@ static void layers_of_sequences_keep_their_form(void **state) {
             "    gru, gru_last: gru(4) <- lstm.lstm_1\n");
 }
 
+/* A table that scores words, transposed by the exporter or in the graph, and a layer that is used twice. */
+static void parameters_that_are_shared_are_one(void **state) {
+  (void)state;
+  size_t n;
+  const json_t *result = program_json(0, "import " ONNX "/tied.onnx");
+  assert_int_equal((int)program_number(result, "parameters"), 9 * 4 + 4 * 4 + 4);
+  const char *text = file_read("tied.ini", &n);
+  has(text, "    wte: embedding(9, 4)\n    fc: linear(4)\n        tanh\n    fc.matmul_1: @fc\n"
+            "    head: linear(9, bias=no, weight=@wte.weight)\n");
+  has(text, "    last: linear(9, bias=no, weight=@wte.weight) <- fc.matmul_1\n");
+  program_expect(program_run("predict tied.ini --input ids=" ONNX "/tied.x.npy --output y.npy --quiet"), 0);
+  check_results("tied");
+}
+
 /* A matrix that is transposed has no batch: the sample has all dimensions. A shape is given as a constant. */
 static void a_graph_without_a_batch_is_imported_whole(void **state) {
   (void)state;
@@ -240,6 +254,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(exporters_forms_of_ops_are_understood, program_open, program_close),
       cmocka_unit_test_setup_teardown(weights_of_bytes_become_real_numbers, program_open, program_close),
       cmocka_unit_test_setup_teardown(layers_of_sequences_keep_their_form, program_open, program_close),
+      cmocka_unit_test_setup_teardown(parameters_that_are_shared_are_one, program_open, program_close),
       cmocka_unit_test_setup_teardown(a_graph_without_a_batch_is_imported_whole, program_open, program_close),
       cmocka_unit_test_setup_teardown(constants_are_those_of_inputs, program_open, program_close),
       cmocka_unit_test_setup_teardown(lines_read_as_a_person_writes_them, program_open, program_close),

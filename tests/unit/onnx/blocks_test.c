@@ -213,6 +213,30 @@ static void blocks_have_several_results(void **state) {
          "<- c, in\n");
 }
 
+/* Nine values of each are read later: more than a block gives. */
+static void many_results_are_no_block(void **state) {
+  (void)state;
+  char lines[4096] = "", expected[4096] = "layers =\n";
+  size_t n = 0, e = strlen(expected);
+  for (int g = 0; g < 3; g++)
+    for (int i = 0; i < 9; i++) {
+      char before[16] = "x";
+      if (g + i > 0) snprintf(before, sizeof before, "g%d.a%d", i > 0 ? g : g - 1, i > 0 ? i - 1 : 8);
+      n += (size_t)snprintf(lines + n, sizeof lines - n, "*g%d.a%d: linear(4) <- %s\n", g, i, before);
+      e += (size_t)snprintf(expected + e, sizeof expected - e, "    g%d.a%d: linear(4)\n", g, i);
+    }
+  n += (size_t)snprintf(lines + n, sizeof lines - n, "y: concat");
+  e += (size_t)snprintf(expected + e, sizeof expected - e, "           concat");
+  for (int i = 0; i < 27; i++) {
+    n += (size_t)snprintf(lines + n, sizeof lines - n, "%sg%d.a%d", i == 0 ? " <- " : ", ", i / 9, i % 9);
+    e += (size_t)snprintf(expected + e, sizeof expected - e, "%sg%d.a%d", i == 0 ? " <- " : ", ", i / 9,
+                          i % 9);
+  }
+  snprintf(lines + n, sizeof lines - n, " @");
+  snprintf(expected + e, sizeof expected - e, "\n");
+  expect(lines, "y", expected);
+}
+
 /* Names of lines that arguments, inputs and blocks must not take. */
 #define TAKEN(name, in, n)                                                                                   \
   "*" name ".channels: conv2d(" n ", kernel=1) <- " in "\n*" name ".mask: linear(4) <- " name                \
@@ -294,6 +318,7 @@ int main(void) {
       cmocka_unit_test(words_with_numbers_count),
       cmocka_unit_test(a_branch_makes_another_block),
       cmocka_unit_test(blocks_have_several_results),
+      cmocka_unit_test(many_results_are_no_block),
       cmocka_unit_test(names_do_not_collide),
       cmocka_unit_test(names_of_digits_are_no_values_of_expressions),
       cmocka_unit_test(constants_go_in_front),
