@@ -9,12 +9,13 @@
 #   --rounds N        processes of each framework for each number (3)
 #   --steps N         steps of a process (10)
 #   --peers LIST      variants of zoo_peer.py that are measured
+#   --report FILE     also writes the table to FILE, as docs/results/zoo_times.md
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 . "$here/machine.sh"
 python=python3 build=$root/build threads=$(nproc) rounds=3 steps=10 peers="eager channels_last compile onnxruntime openvino"
-models=
+models='' report=/dev/null
 while [ $# -gt 0 ]; do
   case $1 in
   --*) [ $# -gt 1 ] || usage "$1 needs a value" ;;
@@ -26,6 +27,7 @@ while [ $# -gt 0 ]; do
   --rounds) rounds=$2 ;;
   --steps) steps=$2 ;;
   --peers) peers=$2 ;;
+  --report) report=$2 ;;
   --*) usage "unknown option $1" ;;
   *)
     models="$models $1"
@@ -69,16 +71,34 @@ row() {
   echo "$ours $best" | awk '{ if (NF == 2) printf " %.2f |\n", $1 / $2; else print " |" }'
 }
 
-echo "$threads threads, $rounds rounds of $steps steps; ms, and Tenon's over the best peer's"
-printf '| model | | tenon |'
-for peer in $peers; do printf ' %s |' "$peer"; done
-echo ' ratio |'
-for model in $models; do
-  "$tenon" init "zoo:$model" --output "$scratch/$model.ini" >"$scratch/said"
-  for work in "infer 1" "infer 16" "train 16"; do
-    # shellcheck disable=SC2086 # two words
-    measure "$model" $work
-    # shellcheck disable=SC2086
-    row "$model" $work
+# The first lines of the page.
+head_of_page() {
+  cpu=$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1)
+  versions=$("$python" -c 'import onnxruntime, openvino, torch
+print(f"PyTorch {torch.__version__}, onnxruntime {onnxruntime.__version__}, OpenVINO {openvino.__version__.split(chr(45))[0]}")')
+  printf '# Times of the zoo\n\n<!-- Written by `tests/bench/zoo.sh --report`. -->\n\n'
+  printf '%s, Tenon %s (%s), %s, %s processors. %s.\n' "$(date -u +%Y-%m-%d)" "$("$tenon" --version | cut -d' ' -f2)" \
+    "$(git -C "$root" rev-parse --short HEAD)" "$cpu" "$(nproc)" "$versions"
+  printf 'Milliseconds of inference, and of a training step with SGD and momentum, in f32: medians of %s processes of %s steps with %s threads. ' \
+    "$rounds" "$steps" "$threads"
+  printf '`ratio` is that of Tenon to the best peer; below 1 Tenon is faster.\n\n'
+}
+
+table() {
+  printf '| model | work and batch | Tenon |'
+  for peer in $peers; do printf ' %s |' "$peer"; done
+  printf ' ratio |\n|---|---|---|'
+  for peer in $peers; do printf -- '---|'; done
+  printf -- '---|\n'
+  for model in $models; do
+    "$tenon" init "zoo:$model" --output "$scratch/$model.ini" >"$scratch/said"
+    for work in "infer 1" "infer 16" "train 16"; do
+      # shellcheck disable=SC2086 # two words
+      measure "$model" $work
+      # shellcheck disable=SC2086
+      row "$model" $work
+    done
   done
-done
+}
+
+{ head_of_page && table; } | tee "$report"
