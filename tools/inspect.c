@@ -17,8 +17,9 @@ static void inspect_print_options(const json_t *item) {
   for (size_t i = 0; i < json_array_size(options); i++) {
     const json_t *one = json_array_get(options, i);
     const char *fallback = json_string_value(json_object_get(one, "default"));
-    printf("    %-14s %-9s %-14s %-14s %s\n", inspect_text(one, "name"), inspect_text(one, "type"),
-           fallback ? fallback : "(required)", inspect_text(one, "range"), inspect_text(one, "doc"));
+    printf("    %-14s %-9s %-14s %-14s %s%s\n", inspect_text(one, "name"), inspect_text(one, "type"),
+           fallback ? fallback : "(required)", inspect_text(one, "range"), inspect_text(one, "doc"),
+           json_is_true(json_object_get(one, "scheduled")) ? "; may have a schedule" : "");
   }
 }
 

@@ -70,7 +70,7 @@ static tn_status bench_write_control_blocks(tn_bench *b) {
     TN_TRY(tn_control_block_bind(&b->set.arena, b->executor, b->set.index[which], tn_bench_slots(b), update,
                                  &block));
     for (int32_t s = 0; s < tn_bench_slots(b); s++)
-      tn_control_block_write(&block, s, 0, s % b->micro_batches, 1.0);
+      tn_control_block_write(&block, s, s % b->micro_batches, &(tn_step_position){.plain = true});
   }
   return TN_OK;
 }

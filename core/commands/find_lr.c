@@ -38,7 +38,14 @@ static const tn_schedule find_lr_schedule = {
     .item = TN_ITEM_PLAIN(tn_schedule, TN_SCHEDULE, "find_lr", "rises exponentially"),
     .factor = find_lr_factor};
 
-/* In place of the configured schedule and its warm-up. */
+static void find_lr_replace(tn_schedule_setting *schedule, const find_lr_rise *rise) {
+  schedule->kind = &find_lr_schedule;
+  schedule->options = rise;
+  schedule->section.warmup = 0;
+  schedule->section.toward = 0;
+}
+
+/* In place of the configured schedules of lr and their warm-up. */
 static tn_status find_lr_set_schedule(find_lr *f, find_lr_rise *rise) {
   tn_training *t = &f->training;
   tn_settings *s = &f->run->settings;
@@ -51,9 +58,9 @@ static tn_status find_lr_set_schedule(find_lr *f, find_lr_rise *rise) {
                     "ratio to it",
                     tn_settings_where(&f->run->ini, "optimizer", "lr"));
   *rise = (find_lr_rise){f->options.from, f->options.to, t->step_block.base_lr};
-  s->schedule_kind = &find_lr_schedule;
-  s->schedule_options = rise;
-  s->schedule.warmup = 0;
+  find_lr_replace(s->schedule, rise);
+  for (int32_t i = 0; i < s->n_schedules; i++)
+    if (strcmp(s->schedules[i].option, "lr") == 0) find_lr_replace(&s->schedules[i], rise);
   t->steps = f->options.steps;
   return TN_OK;
 }

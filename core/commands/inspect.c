@@ -19,16 +19,18 @@
 #include "tenon/plugin/transform.h"
 
 static const char *inspect_type_name(uint32_t type) {
-  static const char *const names[] = {"none",     "flag",  "int",  "float",  "text",
-                                      "path",     "enum",  "ints", "floats", "size",
-                                      "duration", "dtype", "init", "code",   "transforms"};
+  static const char *const names[] = {"none", "flag", "int",        "float",    "text",     "path",
+                                      "enum", "ints", "floats",     "size",     "duration", "dtype",
+                                      "init", "code", "transforms", "schedules"};
   return type < sizeof names / sizeof *names ? names[type] : "?";
 }
 
 static json_t *inspect_option_json(const tn_option *o) {
-  return json_pack("{s:o, s:s, s:o, s:o, s:o}", "name", tn_json_text(o->name), "type",
+  bool scheduled = (o->flags & (TN_OPT_SCHEDULED | TN_OPT_SCHEDULABLE)) != 0;
+  return json_pack("{s:o, s:s, s:o, s:o, s:o, s:b}", "name", tn_json_text(o->name), "type",
                    inspect_type_name(o->type), "default", tn_json_text_or_null(o->default_text), "range",
-                   tn_json_text_or_null(o->range), "doc", tn_json_text_or_null(o->doc));
+                   tn_json_text_or_null(o->range), "doc", tn_json_text_or_null(o->doc), "scheduled",
+                   (int)scheduled);
 }
 
 static json_t *inspect_options_json(const tn_item *item) {

@@ -46,11 +46,10 @@ static json_t *train_result(tn_training *t) {
 static const char *train_diverged_settings(tn_training *t) {
   const tn_settings *s = &t->run->settings;
   if (t->step_block.lr < 0) return ""; /* the optimizer has no lr */
-  double factor =
-      tn_learning_rate_factor(s, t->failed_step - 1, t->steps, t->steps_per_epoch, t->progress.schedule);
+  const tn_step_position at = tn_training_at(t, t->failed_step - 1);
   const char *text =
       tn_arena_printf(&t->run->arena, "; lr %g at step %lld, [optimizer] clip %g%s, precision %s",
-                      t->step_block.base_lr * factor, (long long)t->failed_step, s->optimizer.clip,
+                      tn_control_block_lr(&t->step_block, &at), (long long)t->failed_step, s->optimizer.clip,
                       s->optimizer.clip > 0 ? "" : " (none)", s->precision->item.name);
   return text != NULL ? text : "";
 }

@@ -247,3 +247,7 @@ typedef struct tn_measure_sums {
 } tn_measure_sums;
 tn_status tn_total_loss_build(tn_build *b, const tn_model_request *request, tn_model *model,
                               tn_measure_sums *sums);
+/* moved.c: the value of an option that is configured as `value`; 0: it does not move. `item` as in
+ * tn_moved_option. */
+tn_val tn_moved_value(tn_build *b, const tn_model_request *request, const char *item, const char *option,
+                      double value);

@@ -65,6 +65,15 @@ typedef struct tn_prepared_inputs {
   const void *context;
 } tn_prepared_inputs;
 
+/* An option of a layer or loss, or the weight of a loss, that moves with the steps: input `input`, an f32
+ * scalar, is its factor: the value is toward + (its own value - toward) * factor. In training alone. */
+typedef struct tn_moved_option {
+  const char *item; /* of the layer or loss; NULL: the weight of the loss named `option` */
+  const char *option;
+  double toward;
+  const char *input;
+} tn_moved_option;
+
 /* The parameters of a build. */
 struct tn_model_request {
   tn_ini *ini;
@@ -76,6 +85,8 @@ struct tn_model_request {
    * the loss that one rank computes for the whole batch. */
   int32_t ranks, micro_batches;
   uint64_t seed;
+  const tn_moved_option *moved;
+  int32_t n_moved;
   const tn_freeze *freeze; /* the parameters and buffers that training keeps in `epoch`; NULL: none */
   int64_t epoch;
   bool training;     /* layers behave as in training */

@@ -58,6 +58,14 @@ static bool total_takes(const tn_model_request *request, const tn_measure *measu
   return request->phase == NULL || measure->phase == NULL || strcmp(measure->phase, request->phase) == 0;
 }
 
+/* A mean times the weight of its loss, which may move. */
+static tn_val total_weigh(tn_build *b, const tn_model_request *request, const tn_measure *measure,
+                          tn_val mean) {
+  tn_val weight = tn_moved_value(b, request, NULL, measure->name, measure->weight);
+  if (weight != 0) return tn_mul(b, mean, weight);
+  return measure->weight != 1.0 ? tn_affine(b, mean, measure->weight, 0.0) : mean;
+}
+
 /* The sum over losses of factor * sum / weight; 0 without losses. */
 static tn_val total_emit(tn_build *b, const tn_model_request *request, tn_model *model,
                          const tn_measure_sums *sums) {
@@ -66,7 +74,7 @@ static tn_val total_emit(tn_build *b, const tn_model_request *request, tn_model 
   for (int32_t i = 0; i < n; i++) {
     if (!total_takes(request, &model->measures[i])) continue;
     tn_val mean = total_mean(b, sums->sum[i], weights != 0 ? total_element(b, weights, i) : sums->weight[i]);
-    if (model->measures[i].weight != 1.0) mean = tn_affine(b, mean, model->measures[i].weight, 0.0);
+    mean = total_weigh(b, request, &model->measures[i], mean);
     total = total != 0 ? tn_add(b, total, mean) : mean;
   }
   return total;

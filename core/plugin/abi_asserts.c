@@ -189,6 +189,8 @@ PLAIN(tn_ints, 16, 8); AT(tn_ints, n, 0); AT(tn_ints, v, 8);
 PLAIN(tn_floats, 16, 8); AT(tn_floats, n, 0); AT(tn_floats, v, 8);
 PLAIN(tn_transform_part, 16, 8); AT(tn_transform_part, transform, 0); AT(tn_transform_part, options, 8);
 PLAIN(tn_transforms, 16, 8); AT(tn_transforms, n, 0); AT(tn_transforms, v, 8);
+PLAIN(tn_schedule_part, 16, 8); AT(tn_schedule_part, schedule, 0); AT(tn_schedule_part, options, 8);
+PLAIN(tn_schedules, 16, 8); AT(tn_schedules, n, 0); AT(tn_schedules, v, 8);
 PLAIN(tn_option, 48, 8); AT(tn_option, name, 0); AT(tn_option, type, 8); AT(tn_option, flags, 12);
 AT(tn_option, offset, 16); AT(tn_option, bytes, 20); AT(tn_option, default_text, 24);
 AT(tn_option, range, 32); AT(tn_option, doc, 40);
@@ -331,8 +333,9 @@ ITEM(tn_precision, 64, 8); AT(tn_precision, decide, 40); AT(tn_precision, scale,
 AT(tn_precision, update, 56);
 
 /* tenon/plugin/schedule.h */
-SIZED(tn_schedule_at, 48, 8); AT(tn_schedule_at, step, 8); AT(tn_schedule_at, steps, 16);
+SIZED(tn_schedule_at, 56, 8); AT(tn_schedule_at, step, 8); AT(tn_schedule_at, steps, 16);
 AT(tn_schedule_at, steps_per_epoch, 24); AT(tn_schedule_at, warmup, 32); AT(tn_schedule_at, state, 40);
+AT(tn_schedule_at, samples, 48);
 SIZED(tn_schedule_result, 24, 8); AT(tn_schedule_result, larger_is_better, 4);
 AT(tn_schedule_result, epoch, 8); AT(tn_schedule_result, value, 16);
 ITEM(tn_schedule, 72, 8); AT(tn_schedule, factor, 40); AT(tn_schedule, check, 48); AT(tn_schedule, epoch, 56);

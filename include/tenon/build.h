@@ -97,7 +97,9 @@ static inline tn_val tn_build_layer(tn_build *b, const char *name, const char *l
   return TN_B(b)->layer(b, name, line, in, n);
 }
 
-/* Optimizers: the value of a TN_OPT_SCHEDULED option for the parameters being updated, f32: a scalar, or one
+/* Layers: the value of a TN_OPT_SCHEDULABLE option, an f32 scalar, where it has a schedule and the layer is
+ * trained, else 0: the field holds it.
+ * Optimizers: the value of a TN_OPT_SCHEDULED option for the parameters being updated, f32: a scalar, or one
  * value for each element where parameter groups differ. */
 static inline tn_val tn_build_option_value(tn_build *b, const char *option) {
   return TN_B(b)->option_value(b, option);

@@ -9,11 +9,11 @@
 TN_BEGIN_C
 
 /* Items of one name, or all where `name` is NULL: {"items": [{kind, name, doc, plugin, version, file,
- * options: [{name, type, default, range, doc}], ...}], sections: [...]}. Ops have schema, kernels family and
- * pattern, layers role, min_in and max_in, transforms training_only; layers, sources, transforms and
- * schedules may have types and example (their headers). Initializers are items, too. Without `name` there are
- * also the sections of a configuration, as tn_explain has them. TN_EINVAL, with the nearest name, where no
- * item has that name. */
+ * options: [{name, type, default, range, doc, scheduled}], ...}], sections: [...]}. Ops have schema, kernels
+ * family and pattern, layers role, min_in and max_in, transforms training_only; layers, sources, transforms
+ * and schedules may have types and example (their headers). Initializers are items, too. Without `name` there
+ * are also the sections of a configuration, as tn_explain has them. TN_EINVAL, with the nearest name, where
+ * no item has that name. */
 TN_EXPORT tn_status tn_inspect(tn_context *context, const char *name, char **json);
 
 /* A configuration key ("run.seed", "optimizer.lr") or section ("run"): {section, doc, keys: [...]}. TN_EINVAL

@@ -35,6 +35,16 @@ typedef struct tn_transforms {
   const tn_transform_part *v;
 } tn_transforms;
 
+/* Schedules with their options (plugin/schedule.h), likewise. */
+typedef struct tn_schedule_part {
+  const struct tn_schedule *schedule;
+  const void *options;
+} tn_schedule_part;
+typedef struct tn_schedules {
+  int64_t n;
+  const tn_schedule_part *v;
+} tn_schedules;
+
 /* Types of options, and the C type of the field that each fills. */
 enum {
   TN_OPT_NONE = 0,
@@ -56,12 +66,19 @@ enum {
    * those that the configuration of a run folder names, unless the user trusts it. */
   TN_OPT_CODE = 13,
   /* tn_transforms: [random_flip, color_jitter(0.4)]. Of transforms only: those that it applies. */
-  TN_OPT_TRANSFORMS = 14
+  TN_OPT_TRANSFORMS = 14,
+  /* tn_schedules: [linear(0.1, 1), cosine]. Of schedules only: those that it puts together. */
+  TN_OPT_SCHEDULES = 15
 };
 
 enum {
-  TN_OPT_SCHEDULED = 1 /* optimizers: may differ by parameter group and by step; read it with
-                          tn_build_option_value; the field holds the first group's value */
+  TN_OPT_SCHEDULED = 1, /* optimizers: may differ by parameter group and by step; read it with
+                           tn_build_option_value; the field holds the first group's value */
+  /* May have a schedule, [schedule.OPTION] of an optimizer, [schedule.ITEM.OPTION] of others. Optimizers and
+   * layers: tn_build_option_value gives the value where there is one, else 0: then the field holds it, and a
+   * formula knows it while compiling. Transforms that run on the host: the host writes the value into the
+   * field between two epochs, so no result of infer may depend on it. */
+  TN_OPT_SCHEDULABLE = 2
 };
 
 /* One option. Strings are constants of the plugin. */

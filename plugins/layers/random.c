@@ -19,23 +19,40 @@ static tn_val random_mask(tn_build *b, tn_val x, int32_t each, double p) {
   return random_dropout(b, tn_full(b, &type, 1), p);
 }
 
+/* The same for a probability p that moves, a scalar. */
+static tn_val random_moved_mask(tn_build *b, tn_val x, int32_t each, tn_val p) {
+  tn_val iteration = tn_build_counter(b, TN_ITERATION), block = tn_build_counter(b, TN_BATCH_BLOCK);
+  tn_type type = *tn_val_type(b, x), f32;
+  for (int32_t i = each == EACH_CHANNEL ? 2 : 1; each != EACH_ELEMENT && i < type.rank; i++) type.dims[i] = 1;
+  f32 = type;
+  f32.dtype = TN_F32;
+  int64_t stream = (int64_t)tn_build_random_stream(b, "mask");
+  tn_val drawn = tn_random_uniform(b, iteration, block, &f32, stream, 0, 1);
+  tn_val scale = tn_div(b, tn_scalar(b, TN_F32, 1), tn_affine(b, p, -1, 1));
+  tn_val mask = tn_where(b, tn_ge(b, drawn, p), scale, tn_scalar(b, TN_F32, 0));
+  return tn_to_dtype(b, mask, type.dtype);
+}
+
 /* ---- dropout ---- */
 
 typedef struct dropout_options {
   double p;
   int32_t each;
 } dropout_options;
-static const tn_option dropout_rows[] = {
-    TN_OPT(dropout_options, p, TN_OPT_FLOAT, "0.5", "[0, 1)", "fraction replaced in training"),
-    TN_OPT(dropout_options, each, TN_OPT_ENUM, "element", "element|channel|example",
-           "replaced together: single elements, channels (Tompson et al., 2015), examples (drop path of a "
-           "residual branch: Huang et al., 2016)"),
-    TN_OPT_END};
+#define EACH_OPTION                                                                                          \
+  TN_OPT(dropout_options, each, TN_OPT_ENUM, "element", "element|channel|example",                           \
+         "replaced together: single elements, channels (Tompson et al., 2015), examples (drop path of a "    \
+         "residual branch: Huang et al., 2016)")
+static const tn_option dropout_rows[] = {TN_OPT_WITH(dropout_options, p, TN_OPT_FLOAT, TN_OPT_SCHEDULABLE,
+                                                     "0.5", "[0, 1)", "fraction replaced in training"),
+                                         EACH_OPTION, TN_OPT_END};
 
 static tn_status build_dropout(tn_build *b, const void *given) {
   const dropout_options *o = given;
-  tn_val x = tn_build_in(b, 0);
-  if (tn_build_training(b) && o->p > 0)
+  tn_val x = tn_build_in(b, 0), p = tn_build_option_value(b, "p");
+  if (p != 0)
+    x = tn_mul(b, x, random_moved_mask(b, x, o->each, p));
+  else if (tn_build_training(b) && o->p > 0)
     x = o->each == EACH_ELEMENT ? random_dropout(b, x, o->p) : tn_mul(b, x, random_mask(b, x, o->each, o->p));
   tn_build_yield(b, 0, x);
   return TN_OK;
@@ -53,6 +70,10 @@ const tn_layer_kind layer_dropout = {.item = TN_ITEM(tn_layer_kind, TN_LAYER, "d
                                      .build = build_dropout};
 
 /* ---- alpha_dropout ---- */
+
+static const tn_option alpha_dropout_rows[] = {
+    TN_OPT(dropout_options, p, TN_OPT_FLOAT, "0.5", "[0, 1)", "fraction replaced in training"), EACH_OPTION,
+    TN_OPT_END};
 
 /* Replaced elements get the limit of selu, and all are scaled so that mean 0 and variance 1 stay. With a mask
  * m of 0 and 1 / q for q = 1 - p: a (x q m + low (1 - q m)) + c = a q m (x - low) + a low + c. */
@@ -74,7 +95,7 @@ const tn_layer_kind layer_alpha_dropout = {
         TN_ITEM(tn_layer_kind, TN_LAYER, "alpha_dropout",
                 "dropout behind selu, which keeps mean 0 and variance 1 (training only): Klambauer et al., "
                 "\"Self-normalizing neural networks\", 2017",
-                dropout_options, dropout_rows),
+                dropout_options, alpha_dropout_rows),
     .min_in = 1,
     .max_in = 1,
     .types = "one tensor of any shape; the result has the same",

@@ -3,9 +3,15 @@
 
 enum { NO_CLASS = -100 };
 
+/* from + (to - from) part */
+static tn_val cross_entropy_blend(tn_build *b, tn_val from, tn_val to, tn_val part) {
+  part = tn_to_dtype(b, part, tn_val_type(b, from)->dtype);
+  return tn_add(b, from, tn_mul(b, tn_sub(b, to, from), part));
+}
+
 /* -sum(target log_softmax(x)) for a target with a part for each class, which label smoothing makes more even.
  */
-static tn_status build_soft_cross_entropy(tn_build *b, const cross_entropy_options *o) {
+static tn_status build_soft_cross_entropy(tn_build *b, const cross_entropy_options *o, tn_val smoothing) {
   tn_val x = tn_build_in(b, 0), target = tn_to_dtype(b, tn_build_in(b, 1), tn_val_type(b, x)->dtype);
   const tn_type *type = tn_val_type(b, x);
   int64_t axis = o->axis < 0 ? o->axis + type->rank : o->axis;
@@ -19,8 +25,11 @@ static tn_status build_soft_cross_entropy(tn_build *b, const cross_entropy_optio
   if (axis < 0 || axis >= type->rank)
     return tn_fail(b, TN_EINVAL, "axis", "%lld is out of range for rank-%d scores", (long long)o->axis,
                    (int)type->rank);
-  if (o->label_smoothing > 0)
-    target = tn_affine(b, target, 1 - o->label_smoothing, o->label_smoothing / (double)type->dims[axis]);
+  double even = 1 / (double)type->dims[axis];
+  if (smoothing != 0)
+    target = cross_entropy_blend(b, target, loss_number_like(b, target, even), smoothing);
+  else if (o->label_smoothing > 0)
+    target = tn_affine(b, target, 1 - o->label_smoothing, o->label_smoothing * even);
   tn_val each = tn_mul(b, target, tn_log_softmax(b, x, axis));
   if (o->weights.n > 0) {
     tn_val weights = 0;
@@ -31,12 +40,24 @@ static tn_status build_soft_cross_entropy(tn_build *b, const cross_entropy_optio
   return TN_OK;
 }
 
-tn_status yield_cross_entropy(tn_build *b, const cross_entropy_options *o) {
+/* The loss of class numbers. It is linear in label smoothing that moves: 0 and a half have its ends. */
+static tn_val cross_entropy_of_classes(tn_build *b, const cross_entropy_options *o, tn_val smoothing) {
+  tn_val x = tn_build_in(b, 0), target = tn_build_in(b, 1);
+  if (smoothing == 0)
+    return tn_cross_entropy(b, x, target, o->axis, o->ignore, o->weights.n > 0 ? 0 : o->label_smoothing);
+  tn_val sharp = tn_cross_entropy(b, x, target, o->axis, o->ignore, 0),
+         half = tn_cross_entropy(b, x, target, o->axis, o->ignore, 0.5);
+  return cross_entropy_blend(b, sharp, half, tn_affine(b, smoothing, 2, 0));
+}
+
+tn_status yield_cross_entropy(tn_build *b, const cross_entropy_options *o, tn_val smoothing) {
   tn_val target = tn_build_in(b, 1);
   bool weighted = o->weights.n > 0;
-  if (targets_are_soft(b, tn_build_in(b, 0), target)) return build_soft_cross_entropy(b, o);
-  tn_val loss =
-      tn_cross_entropy(b, tn_build_in(b, 0), target, o->axis, o->ignore, weighted ? 0 : o->label_smoothing);
+  if (targets_are_soft(b, tn_build_in(b, 0), target)) return build_soft_cross_entropy(b, o, smoothing);
+  if (weighted && smoothing != 0)
+    return tn_fail(b, TN_EINVAL, "weights",
+                   "weights beside a schedule of label_smoothing, expected one of the two");
+  tn_val loss = cross_entropy_of_classes(b, o, smoothing);
   tn_val counts = tn_to_dtype(b, targets_counted(b, target, o->ignore), tn_val_type(b, loss)->dtype);
   if (weighted) return yield_weighted(b, o, loss, counts);
   tn_build_yield(b, 0, loss);

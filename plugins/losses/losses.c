@@ -2,15 +2,18 @@
 #include "plugins/losses/losses.h"
 
 static const tn_option cross_entropy_rows[] = {
-    TN_OPT(cross_entropy_options, label_smoothing, TN_OPT_FLOAT, "0", "[0, 1)",
-           "part of the target that is spread evenly over all classes"),
+    TN_OPT_WITH(cross_entropy_options, label_smoothing, TN_OPT_FLOAT, TN_OPT_SCHEDULABLE, "0", "[0, 1)",
+                "part of the target that is spread evenly over all classes"),
     TN_OPT(cross_entropy_options, ignore, TN_OPT_INT, "-100", NULL, "targets of this class are ignored"),
     TN_OPT(cross_entropy_options, axis, TN_OPT_INT, "-1", NULL, "the dimension of the classes"),
     TN_OPT(cross_entropy_options, weights, TN_OPT_FLOATS, "[]", "[1e-30, 1e30]",
            "a factor for each class; empty: 1. The mean divides by the sum of the targets' factors"),
     TN_OPT_END};
 
-static tn_status build_cross_entropy(tn_build *b, const void *given) { return yield_cross_entropy(b, given); }
+static tn_status build_cross_entropy(tn_build *b, const void *given) {
+  return yield_cross_entropy(b, given, tn_build_option_value(b, "label_smoothing"));
+}
+
 const tn_layer_kind loss_cross_entropy = {
     .item = TN_ITEM(tn_layer_kind, TN_LAYER, "cross_entropy",
                     "negative log-likelihood of the target class, or of a part for each class, under softmax",

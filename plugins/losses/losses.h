@@ -12,7 +12,8 @@ typedef struct cross_entropy_options {
   tn_floats weights; /* of the classes; empty: all are 1 */
 } cross_entropy_options;
 /* cross_entropy.c: yields the cross entropy of scores and target, the first two inputs, and its weight. */
-tn_status yield_cross_entropy(tn_build *b, const cross_entropy_options *o);
+/* `smoothing`: label smoothing that moves, a scalar; 0: that of the options. */
+tn_status yield_cross_entropy(tn_build *b, const cross_entropy_options *o, tn_val smoothing);
 
 /* class_weights.c: the weights of the classes, along dimension `axis` of as many as `like` has, so that they
  * broadcast to it. TN_EINVAL: their number is another one. */

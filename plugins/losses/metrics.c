@@ -88,7 +88,7 @@ static const tn_option perplexity_rows[] = {
     TN_OPT(cross_entropy_options, axis, TN_OPT_INT, "-1", NULL, "the dimension of the classes"), TN_OPT_END};
 
 /* label_smoothing has no row and so is 0. */
-static tn_status build_perplexity(tn_build *b, const void *given) { return yield_cross_entropy(b, given); }
+static tn_status build_perplexity(tn_build *b, const void *given) { return yield_cross_entropy(b, given, 0); }
 const tn_layer_kind metric_perplexity = {
     .item = TN_ITEM(tn_layer_kind, TN_LAYER, "perplexity",
                     "e to the power of the mean cross entropy of all targets; better when small",

@@ -3,7 +3,7 @@
 #include "plugins/optimizers/optimizers.h"
 
 #define BETAS(mean, square)                                                                                  \
-  NUMBER(2, "beta1", mean, "[0, 1)", "decay of the mean of gradients"),                                      \
+  SCHEDULABLE(2, "beta1", mean, "[0, 1)", "decay of the mean of gradients"),                                 \
       NUMBER(3, "beta2", square, "[0, 1)", "decay of the mean of squared gradients")
 #define EPSILON(default_text)                                                                                \
   NUMBER(4, "epsilon", default_text, "[1e-37, 1e37]", "added to the root of the mean square")
@@ -72,7 +72,7 @@ OPTIMIZER(adamax, "Adam by the greatest gradient (Kingma and Ba, ICLR 2015)",
 #define ADAN_STATES STATES({"exp_avg"}, {"exp_avg_diff"}, {"exp_avg_sq"}, {"previous_grad"})
 #define ADAN_OPTIONS(decay)                                                                                  \
   OPTIONS(LR("0.001"), DECOUPLED_DECAY(decay),                                                               \
-          NUMBER(2, "beta1", "0.98", "[0, 1)", "decay of the mean of gradients"),                            \
+          SCHEDULABLE(2, "beta1", "0.98", "[0, 1)", "decay of the mean of gradients"),                       \
           NUMBER(3, "beta2", "0.92", "[0, 1)", "decay of the mean of differences of gradients"),             \
           NUMBER(5, "beta3", "0.99", "[0, 1)", "decay of the mean of squares"), EPSILON("1e-8"))
 #define ADAN_STEP                                                                                            \

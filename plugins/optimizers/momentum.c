@@ -13,7 +13,7 @@ static tn_status sgd_check(const tn_env *env, const void *given) {
 
 OPTIMIZER(sgd, "stochastic gradient descent with momentum, as PyTorch defines it",
           OPTIONS(LR("0.01"), L2_DECAY("0"),
-                  NUMBER(2, "momentum", "0", "[0, 1)", "decay of the momentum buffer"),
+                  SCHEDULABLE(2, "momentum", "0", "[0, 1)", "decay of the momentum buffer"),
                   NUMBER(3, "dampening", "0", "[0, 1]", "fraction of the gradient that the momentum omits"),
                   FLAG(0, "nesterov", "no", "Nesterov momentum")),
           STATES({"momentum", .when = "momentum", .in_formula = "buffer"}), .check = sgd_check,
@@ -21,8 +21,8 @@ OPTIMIZER(sgd, "stochastic gradient descent with momentum, as PyTorch defines it
 
 OPTIMIZER(lion, "signs of an average of the gradients (Chen et al., \"Symbolic discovery\", NeurIPS 2023)",
           OPTIONS(LR("1e-4"), DECOUPLED_DECAY("0"),
-                  NUMBER(2, "beta1", "0.9", "[0, 1)", "decay of the average in the update"),
-                  NUMBER(3, "beta2", "0.99", "[0, 1)", "decay of the average that is kept")),
+                  SCHEDULABLE(2, "beta1", "0.9", "[0, 1)", "decay of the average in the update"),
+                  SCHEDULABLE(3, "beta2", "0.99", "[0, 1)", "decay of the average that is kept")),
           STATES({"exp_avg"}),
           .formula = DECAYED "next_param = p - lr * sign(beta1 * exp_avg + (1 - beta1) * grad);"
                              "next_exp_avg = beta2 * exp_avg + (1 - beta2) * grad");

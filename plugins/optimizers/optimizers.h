@@ -31,6 +31,9 @@ typedef struct optimizer_options {
 #define NUMBER(i, name, default_text, range, doc) OPTION_NUMBER(i, name, 0, default_text, range, doc)
 #define SCHEDULED(i, name, default_text, range, doc)                                                         \
   OPTION_NUMBER(i, name, TN_OPT_SCHEDULED, default_text, range, doc)
+/* A number, and a value where it has a schedule. */
+#define SCHEDULABLE(i, name, default_text, range, doc)                                                       \
+  OPTION_NUMBER(i, name, TN_OPT_SCHEDULABLE, default_text, range, doc)
 #define FLAG(i, name, default_text, doc)                                                                     \
   {                                                                                                          \
     name, TN_OPT_FLAG, 0, (uint32_t)offsetof(optimizer_options, flag[i]), (uint32_t)sizeof(int32_t),         \
@@ -54,7 +57,7 @@ typedef struct optimizer_options {
   "share = g * (1 if updates <= 1 else 1 - dampening) if dampening else g;"                                  \
   "next_buffer = buffer * momentum + share;"                                                                 \
   "ahead = g + next_buffer * momentum if nesterov else next_buffer;"                                         \
-  "next_param = param - (ahead if momentum else g) * lr"
+  "next_param = param - (ahead if momentum > 0 else g) * lr"
 
 /* The moments of g and their corrections: without them the first means would be too near 0. */
 #define MEAN(g) "next_exp_avg = beta1 * exp_avg + (1 - beta1) * " g "; bias1 = 1 - beta1 ^ updates; "

@@ -23,7 +23,7 @@ OPTIMIZER(adadelta, "steps by the ratio of two root mean squares (Zeiler, 2012)"
 
 #define RMSPROP_OPTIONS(alpha, epsilon, where)                                                               \
   OPTIONS(LR("0.01"), L2_DECAY("0"), NUMBER(2, "alpha", alpha, "[0, 1)", "decay of the mean square"),        \
-          NUMBER(3, "momentum", "0", "[0, 1)", "decay of the momentum buffer"),                              \
+          SCHEDULABLE(3, "momentum", "0", "[0, 1)", "decay of the momentum buffer"),                         \
           NUMBER(4, "epsilon", epsilon, ">= 0", where),                                                      \
           FLAG(0, "centered", "no", "subtract the square of the mean gradient: divide by the deviation"))
 #define RMSPROP_STATES                                                                                       \
@@ -39,14 +39,14 @@ OPTIMIZER(rmsprop, "divides by the root of the mean square (Hinton, 2012), as Py
           "next_square_avg = alpha * square_avg + (1 - alpha) * (g * g);" RMSPROP_VARIANCE
           "scaled = g / (sqrt(variance) + epsilon);"
           "next_buffer = momentum * buffer + scaled;"
-          "next_param = param - lr * (next_buffer if momentum else scaled)");
+          "next_param = param - lr * (next_buffer if momentum > 0 else scaled)");
 OPTIMIZER(rmsprop_tf, "rmsprop as TensorFlow defines it: epsilon below the root, lr in the momentum",
           RMSPROP_OPTIONS("0.9", "1e-10", "added below the root"), RMSPROP_STATES,
           .formula = PENALIZED "before = 1 if updates <= 1 else square_avg;"
                                "next_square_avg = alpha * before + (1 - alpha) * (g * g);" RMSPROP_VARIANCE
                                "scaled = lr * g / sqrt(variance + epsilon);"
                                "next_buffer = momentum * buffer + scaled;"
-                               "next_param = param - (next_buffer if momentum else scaled)");
+                               "next_param = param - (next_buffer if momentum > 0 else scaled)");
 
 /* The step grows where the sign of the gradient stays, and shrinks, without a move, where it changes. */
 OPTIMIZER(rprop, "a step for each element, by the sign of its gradient (Riedmiller and Braun, 1993)",

@@ -15,7 +15,7 @@
 OPTIMIZER(
     lamb, "adamw with a ratio of norms for each parameter (You et al., ICLR 2020)",
     OPTIONS(LR("0.001"), SCHEDULED(1, "weight_decay", "0.01", ">= 0", "decay inside the ratio"),
-            NUMBER(2, "beta1", "0.9", "[0, 1)", "decay of the mean of gradients"),
+            SCHEDULABLE(2, "beta1", "0.9", "[0, 1)", "decay of the mean of gradients"),
             NUMBER(3, "beta2", "0.999", "[0, 1)", "decay of the mean of squared gradients"),
             NUMBER(4, "epsilon", "1e-6", "[1e-37, 1e37]", "added to the root of the mean square"),
             TRUST_OPTIONS),
@@ -28,7 +28,7 @@ OPTIMIZER(
 
 OPTIMIZER(
     lars, "sgd with a ratio of norms for each parameter (You, Gitman and Ginsburg, 2017)",
-    OPTIONS(LR("1"), L2_DECAY("0"), NUMBER(2, "momentum", "0", "[0, 1)", "decay of the momentum buffer"),
+    OPTIONS(LR("1"), L2_DECAY("0"), SCHEDULABLE(2, "momentum", "0", "[0, 1)", "decay of the momentum buffer"),
             NUMBER(3, "dampening", "0", "[0, 1]", "fraction of the gradient that the momentum omits"),
             NUMBER(4, "trust_coefficient", "0.001", "> 0", "factor of the ratio"),
             NUMBER(5, "epsilon", "1e-8", ">= 0", "added to the norm of the gradient"), TRUST_OPTIONS,

@@ -16,16 +16,20 @@ double schedule_cosine(double from, double to, double done) {
 }
 
 typedef struct cosine_options {
-  double floor;
+  double floor, k_decay;
   int64_t steps;
 } cosine_options;
+#define COSINE_K_DECAY(S)                                                                                    \
+  TN_OPT(S, k_decay, TN_OPT_FLOAT, "1", "> 0",                                                               \
+         "power of the part that is over: above 1 it falls later (Zhang and Li, \"k-decay\", 2020)")
 static const tn_option cosine_rows[] = {
-    TN_OPT(cosine_options, floor, TN_OPT_FLOAT, "0", "[0, 1]", "factor at the end"),
-    TN_OPT(cosine_options, steps, TN_OPT_INT, "0", ">= 0", "length in steps; 0: the whole run"), TN_OPT_END};
+    TN_OPT(cosine_options, floor, TN_OPT_FLOAT, "0", ">= 0", "factor at the end"),
+    TN_OPT(cosine_options, steps, TN_OPT_INT, "0", ">= 0", "length in steps; 0: the whole run"),
+    COSINE_K_DECAY(cosine_options), TN_OPT_END};
 
 static double cosine_factor(const void *given, const tn_schedule_at *at) {
   const cosine_options *o = given;
-  return schedule_cosine(1.0, o->floor, schedule_done(at, o->steps));
+  return schedule_cosine(1.0, o->floor, pow(schedule_done(at, o->steps), o->k_decay));
 }
 const tn_schedule cosine_schedule = {.item = TN_ITEM(tn_schedule, TN_SCHEDULE, "cosine",
                                                      "decreases along half a cosine to a floor",
@@ -56,29 +60,44 @@ const tn_schedule polynomial_schedule = {
     .factor = polynomial_factor};
 
 typedef struct restarts_options {
-  int64_t t_0, t_mult;
-  double floor;
+  int64_t t_0, cycles;
+  double t_mult, floor, decay, k_decay;
   int32_t unit;
 } restarts_options;
 static const tn_option restarts_rows[] = {
     TN_OPT(restarts_options, t_0, TN_OPT_INT, NULL, ">= 1", "length of the first cycle"),
-    TN_OPT(restarts_options, t_mult, TN_OPT_INT, "1", ">= 1", "each cycle is so many times as long"),
+    TN_OPT(restarts_options, t_mult, TN_OPT_FLOAT, "1", ">= 1", "each cycle is so many times as long"),
     TN_OPT(restarts_options, floor, TN_OPT_FLOAT, "0", "[0, 1]", "factor at the end of a cycle"),
-    SCHEDULE_UNIT(restarts_options, "unit of t_0; the factor changes with every step in both"), TN_OPT_END};
+    SCHEDULE_UNIT(restarts_options, "unit of t_0; the factor changes with every step in all"),
+    TN_OPT(restarts_options, decay, TN_OPT_FLOAT, "1", "(0, 1]", "each cycle begins so many times as high"),
+    TN_OPT(restarts_options, cycles, TN_OPT_INT, "0", ">= 0",
+           "number of cycles, after which the factor is floor; 0: no limit"),
+    COSINE_K_DECAY(restarts_options),
+    TN_OPT_END};
 
-/* The part of the current cycle that is over, `at` units after the first cycle began. */
-static double restarts_done(const restarts_options *o, double at) {
+/* Cycle i begins after t_0 (1 + t_mult + ... + t_mult^(i - 1)) units. */
+static double restarts_begin(const restarts_options *o, double cycle) {
   double length = (double)o->t_0;
-  if (o->t_mult == 1) return fmod(at, length) / length;
-  for (; at >= length; length *= (double)o->t_mult) at -= length;
-  return at / length;
+  return o->t_mult == 1 ? cycle * length : length * (pow(o->t_mult, cycle) - 1) / (o->t_mult - 1);
+}
+
+/* The cycle that holds a moment. The quotient of logarithms may be a rounding away from it. */
+static double restarts_cycle(const restarts_options *o, double at) {
+  double length = (double)o->t_0;
+  if (o->t_mult == 1) return floor(at / length);
+  double cycle = floor(log1p(at / length * (o->t_mult - 1)) / log(o->t_mult));
+  if (at < restarts_begin(o, cycle)) return cycle - 1;
+  return at >= restarts_begin(o, cycle + 1) ? cycle + 1 : cycle;
 }
 
 static double restarts_factor(const void *given, const tn_schedule_at *at) {
   const restarts_options *o = given;
-  int64_t unit = schedule_unit_steps(at, o->unit);
-  if (unit == 0 || at->step <= at->warmup) return 1.0;
-  return schedule_cosine(1.0, o->floor, restarts_done(o, (double)(at->step - at->warmup) / (double)unit));
+  double now = tn_schedule_units(at, at->step - at->warmup, o->unit);
+  if (now <= 0) return 1.0;
+  double cycle = restarts_cycle(o, now), begin = restarts_begin(o, cycle);
+  if (o->cycles > 0 && cycle >= (double)o->cycles) return o->floor;
+  double done = (now - begin) / ((double)o->t_0 * pow(o->t_mult, cycle));
+  return schedule_cosine(pow(o->decay, cycle), o->floor, pow(done, o->k_decay));
 }
 const tn_schedule cosine_restarts_schedule = {
     .item = TN_ITEM(tn_schedule, TN_SCHEDULE, "cosine_restarts",

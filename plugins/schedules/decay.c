@@ -3,9 +3,13 @@
 
 #include "plugins/schedules/schedules.h"
 
-int64_t schedule_unit_steps(const tn_schedule_at *at, int32_t unit) {
-  if (unit == SCHEDULE_STEPS) return 1;
-  return at->steps_per_epoch > 0 ? at->steps_per_epoch : 0;
+tn_status schedule_check_milestones(tn_env *env, const tn_ints *list) {
+  for (int64_t i = 1; i < list->n; i++)
+    if (list->v[i] <= list->v[i - 1])
+      return tn_fail(env, TN_EINVAL, "milestones",
+                     "milestones: %lld comes after %lld, expected ascending numbers", (long long)list->v[i],
+                     (long long)list->v[i - 1]);
+  return TN_OK;
 }
 
 typedef struct step_options {
@@ -58,20 +62,14 @@ static const tn_option multistep_rows[] = {
     SCHEDULE_UNIT(multistep_options, "unit of the milestones"), TN_OPT_END};
 
 static tn_status multistep_check(tn_env *env, const void *given) {
-  const tn_ints *list = &((const multistep_options *)given)->milestones;
-  for (int64_t i = 1; i < list->n; i++)
-    if (list->v[i] <= list->v[i - 1])
-      return tn_fail(env, TN_EINVAL, "milestones",
-                     "milestones: %lld comes after %lld, expected ascending numbers", (long long)list->v[i],
-                     (long long)list->v[i - 1]);
-  return TN_OK;
+  return schedule_check_milestones(env, &((const multistep_options *)given)->milestones);
 }
 
 static double multistep_factor(const void *given, const tn_schedule_at *at) {
   const multistep_options *o = given;
-  int64_t unit = schedule_unit_steps(at, o->unit), passed = 0;
-  if (unit == 0) return 1.0;
-  while (passed < o->milestones.n && at->step / unit >= o->milestones.v[passed]) passed++;
+  double now = tn_schedule_units(at, at->step, o->unit);
+  int64_t passed = 0;
+  while (passed < o->milestones.n && now >= (double)o->milestones.v[passed]) passed++;
   return pow(o->gamma, (double)passed);
 }
 const tn_schedule multistep_schedule = {.item = TN_ITEM(tn_schedule, TN_SCHEDULE, "multistep",
@@ -91,8 +89,8 @@ static const tn_option exponential_rows[] = {
 
 static double exponential_factor(const void *given, const tn_schedule_at *at) {
   const exponential_options *o = given;
-  int64_t unit = schedule_unit_steps(at, o->unit);
-  return unit > 0 ? pow(o->gamma, (double)(at->step / unit)) : 1.0;
+  double now = tn_schedule_units(at, at->step, o->unit);
+  return now > 0 ? pow(o->gamma, floor(now)) : 1.0;
 }
 const tn_schedule exponential_schedule = {.item = TN_ITEM(tn_schedule, TN_SCHEDULE, "exponential",
                                                           "multiplied by a factor after each epoch or step",

@@ -9,8 +9,7 @@ double schedule_done(const tn_schedule_at *at, int64_t length);
 /* Half a cosine from `from` at done = 0 to `to` at done = 1. */
 double schedule_cosine(double from, double to, double done);
 
-/* The option `unit`: what counts as one. */
-enum { SCHEDULE_EPOCHS = 0, SCHEDULE_STEPS = 1 };
-#define SCHEDULE_UNIT(S, doc) TN_OPT(S, unit, TN_OPT_ENUM, "epochs", "epochs|steps", doc)
-/* Steps in a unit; 0 where the length of an epoch is unknown. */
-int64_t schedule_unit_steps(const tn_schedule_at *at, int32_t unit);
+/* The option `unit`: what counts as one, TN_UNIT_... */
+#define SCHEDULE_UNIT(S, doc) TN_OPT(S, unit, TN_OPT_ENUM, "epochs", "epochs|steps|samples", doc)
+/* Fails unless the list ascends. */
+tn_status schedule_check_milestones(tn_env *env, const tn_ints *milestones);

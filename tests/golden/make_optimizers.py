@@ -7,7 +7,7 @@ tests/golden/optimizers/golden.json.
 OUT is the folder of golden.json. tests/golden/optimizers/net.ini defines the model, and tests/integration/cli/optimizers_test.c
 writes the gradients by the same formula. The name of a case is its options. Needs torch, timm and schedulefree.
 """
-import json, os, sys
+import json, math, os, sys
 import torch
 import schedulefree
 import timm.optim as timm
@@ -41,6 +41,37 @@ class muon:
         torch.bfloat16 = narrow
 
 
+class scheduled:
+    """A schedule moves the options of the optimizer after each update."""
+    def __init__(self, optimizer, schedule):
+        self.optimizer, self.schedule = optimizer, schedule(optimizer)
+
+    def step(self):
+        self.optimizer.step()
+        self.schedule.step()
+
+
+class moved:
+    """A schedule that PyTorch lacks: `options(update, group)` are those of an update of a group."""
+    def __init__(self, optimizer, options):
+        self.optimizer, self.options, self.update = optimizer, options, 0
+
+    def step(self):
+        for i, group in enumerate(self.optimizer.param_groups):
+            group.update(self.options(self.update, i))
+        self.optimizer.step()
+        self.update += 1
+
+
+def cosine(update):
+    return 0.5 + 0.5 * math.cos(math.pi * update / UPDATES)
+
+
+def one_cycle(optimizer):
+    return T.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=UPDATES)
+
+
+SCHEDULE = ("schedule.type=one_cycle schedule.{0}.type=one_cycle schedule.{0}.div_factor=0 schedule.{0}.toward=0.95")
 CASES = {
     "sgd lr=0.1": lambda p: T.SGD(p, lr=0.1),
     "sgd lr=0.1 momentum=0.9 weight_decay=0.1": lambda p: T.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.1),
@@ -108,6 +139,21 @@ CASES = {
     "lars": lambda p: timm.Lars(p),
     "lars lr=0.5 momentum=0.9 nesterov=yes weight_decay=0.01":
         lambda p: timm.Lars(p, lr=0.5, momentum=0.9, nesterov=True, weight_decay=0.01),
+    # Words with a dot are keys of other sections.
+    "sgd lr=0.1 momentum=0.85 nesterov=yes " + SCHEDULE.format("momentum"):
+        lambda p: scheduled(T.SGD(p, lr=0.1, momentum=0.9, nesterov=True), one_cycle),
+    "adamw lr=0.1 beta1=0.85 " + SCHEDULE.format("beta1"): lambda p: scheduled(T.AdamW(p, lr=0.1), one_cycle),
+    "rmsprop lr=0.1 momentum=0.85 " + SCHEDULE.format("momentum"):
+        lambda p: scheduled(T.RMSprop(p, lr=0.1, momentum=0.9), one_cycle),
+    "adamw lr=0.02 weight_decay=0.04 schedule.weight_decay.type=cosine schedule.weight_decay.toward=0.4":
+        lambda p: moved(T.AdamW(p, lr=0.02), lambda t, g: {"weight_decay": 0.4 - 0.36 * cosine(t)}),
+    "adamw lr=0.02 group.m.match=m group.m.lr=0.05 schedule.type=cosine schedule.lr.m.type=exponential "
+    "schedule.lr.m.gamma=0.7 schedule.lr.m.unit=steps":
+        lambda p: moved(T.AdamW([{"params": p[:1]}, {"params": p[1:]}]),
+                        lambda t, g: {"lr": 0.05 * 0.7 ** t if g else 0.02 * cosine(t)}),
+    "sgd lr=0.1 momentum=0.9 group.m.match=m schedule.momentum.m.type=linear schedule.momentum.m.end_factor=0.5":
+        lambda p: moved(T.SGD([{"params": p[:1]}, {"params": p[1:]}], lr=0.1, momentum=0.9),
+                        lambda t, g: {"momentum": 0.9 * (1 - 0.05 * t) if g else 0.9}),
 }
 
 

@@ -113,6 +113,7 @@ BEGIN {
   allowed["core/distributed step"] = "a program"
   allowed["core/records step"] = "a program"
   allowed["core/run step"] = "a program"
+  allowed["core/run linear"] = "a shape of warm-up"
   allowed["core/step step"] = "a program"
   allowed["core/train step"] = "a program"
   allowed["core/commands tokens"] = "a member of a result"

@@ -24,7 +24,8 @@ const reference_page reference_pages[] = {
      "[sections.md](sections.md#optimizer). A section `[group.NAME]` gives some parameters other values."},
     {"schedules", "Schedules", "schedule", NULL, NULL, NULL,
      "`[schedule] type` names the schedule, a factor of the optimizer's `lr`, and its options are keys of "
-     "the same section. `warmup = N` multiplies each with a linear rise over N steps."},
+     "the same section. `warmup = N` multiplies each with a rise over N steps. [schedule.OPTION] is the "
+     "schedule of another option."},
     {"sources", "Sources", "source", NULL, "data", "Fields",
      "`[data] source` names the source of the samples, and its options are keys of the same section. "
      "`[model] inputs` and `targets` use the names of its fields."},

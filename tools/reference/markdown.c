@@ -72,7 +72,7 @@ static void markdown_write_option(FILE *to, const json_t *option) {
   markdown_write_default(to, option);
   fprintf(to, " | %s | ", is_enum || worded || range == NULL ? "" : range);
   reference_write_text(to, cli_text(option, "doc"));
-  fprintf(to, " |\n");
+  fprintf(to, "%s |\n", json_is_true(json_object_get(option, "scheduled")) ? "; may have a schedule" : "");
 }
 
 void reference_write_options(FILE *to, const json_t *options, const char *what) {

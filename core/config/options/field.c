@@ -20,6 +20,7 @@ const tn_option_type *tn_option_type_of(const tn_option *option) {
       [TN_OPT_INIT] = {TN_FIELD_TEXT, sizeof(const char *), "an initializer"},
       [TN_OPT_CODE] = {TN_FIELD_TEXT, sizeof(const char *), "folders of libraries"},
       [TN_OPT_TRANSFORMS] = {TN_FIELD_TRANSFORMS, sizeof(tn_transforms), "a list of transforms"},
+      [TN_OPT_SCHEDULES] = {TN_FIELD_SCHEDULES, sizeof(tn_schedules), "a list of schedules"},
   };
   return &types[option->type < sizeof(types) / sizeof(types[0]) ? option->type : TN_OPT_NONE];
 }
@@ -36,6 +37,7 @@ void tn_option_store(const tn_option *option, void *data, const tn_option_value 
   case TN_FIELD_INTS: memcpy(field, &value->ints, sizeof(value->ints)); break;
   case TN_FIELD_FLOATS: memcpy(field, &value->floats, sizeof(value->floats)); break;
   case TN_FIELD_TRANSFORMS: memcpy(field, &value->transforms, sizeof(value->transforms)); break;
+  case TN_FIELD_SCHEDULES: memcpy(field, &value->schedules, sizeof(value->schedules)); break;
   default: break;
   }
 }
@@ -52,6 +54,7 @@ tn_option_value tn_option_load(const tn_option *option, const void *data) {
   case TN_FIELD_INTS: memcpy(&value.ints, field, sizeof(value.ints)); break;
   case TN_FIELD_FLOATS: memcpy(&value.floats, field, sizeof(value.floats)); break;
   case TN_FIELD_TRANSFORMS: memcpy(&value.transforms, field, sizeof(value.transforms)); break;
+  case TN_FIELD_SCHEDULES: memcpy(&value.schedules, field, sizeof(value.schedules)); break;
   default: break;
   }
   if (tn_option_type_of(option)->field == TN_FIELD_I32) value.integer = word;

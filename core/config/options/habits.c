@@ -61,6 +61,13 @@ static const option_pair renamed[] = {{"kernel_size", "kernel"},
                                       {"monitor", "metric"},
                                       {"eta_min", "floor"},
                                       {"warmup_steps", "warmup"},
+                                      {"warmup_epochs", "warmup"},
+                                      {"warmup_t", "warmup"},
+                                      {"warmup_factor", "warmup_start"},
+                                      {"warmup_lr_init", "warmup_start"},
+                                      {"cycle_mul", "t_mult"},
+                                      {"cycle_decay", "decay"},
+                                      {"cycle_limit", "cycles"},
                                       {"max_norm", "clip"},
                                       {"grad_clip", "clip"},
                                       {"gradient_clip", "clip"},
@@ -92,7 +99,8 @@ static const option_pair needless[] = {{"in_features", "the size of the input is
                                        {"pin_memory", "batches are staged where it pays"},
                                        {"track_running_stats", "running statistics are always kept"}};
 
-#define FIND_LR "`tenon find-lr FILE.ini` looks for a learning rate"
+#define OWN_SCHEDULE "the momentum has a schedule of its own, [schedule.momentum] with toward = VALUE"
+#define FIND_LR      "`tenon find-lr FILE.ini` looks for a learning rate"
 static const option_pair elsewhere[] = {
     {"betas", "write beta1 = 0.9 and beta2 = 0.999 with type = adamw"},
     {"amsgrad", "there is no AMSGrad"},
@@ -112,6 +120,9 @@ static const option_pair elsewhere[] = {
     {"scheduler", "write type into [schedule]"},
     {"lr_scheduler", "write type into [schedule]"},
     {"let", "write a line such as `head = width // heads` into layers"},
+    {"cycle_momentum", OWN_SCHEDULE},
+    {"base_momentum", OWN_SCHEDULE},
+    {"max_momentum", OWN_SCHEDULE},
     {"max_lr", "it is lr in [optimizer]"}};
 
 /* Sections of other configuration files. */

@@ -14,7 +14,8 @@ enum {
   TN_FIELD_TEXT,
   TN_FIELD_INTS,
   TN_FIELD_FLOATS,
-  TN_FIELD_TRANSFORMS
+  TN_FIELD_TRANSFORMS,
+  TN_FIELD_SCHEDULES
 };
 
 /* Properties of each TN_OPT_* type; field TN_FIELD_NONE: unknown type. */
@@ -33,6 +34,7 @@ typedef struct tn_option_value {
   tn_ints ints;
   tn_floats floats;
   tn_transforms transforms;
+  tn_schedules schedules;
 } tn_option_value;
 
 /* Converts text to a value and checks its range. Lists and texts are allocated in the arena. Messages

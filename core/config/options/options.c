@@ -54,7 +54,7 @@ static tn_status options_check_entry(const void *handle, const tn_item *item, in
   const tn_option_type *type = tn_option_type_of(option);
   if (type->field == TN_FIELD_NONE)
     return tn_failf(handle, TN_EABI, "item '%s', option '%s': the type %u is unknown, expected %d to %d",
-                    item->name, option->name, option->type, TN_OPT_FLAG, TN_OPT_TRANSFORMS);
+                    item->name, option->name, option->type, TN_OPT_FLAG, TN_OPT_SCHEDULES);
   if (option->bytes != type->bytes)
     return tn_failf(handle, TN_EABI, "item '%s', option '%s': the field has %u bytes, expected %u for %s",
                     item->name, option->name, option->bytes, type->bytes, type->expected);

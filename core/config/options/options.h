@@ -35,7 +35,9 @@ tn_status tn_options_set_ints(const void *handle, tn_options *options, const cha
 tn_status tn_options_set_floats(const void *handle, tn_options *options, const char *name, int64_t n,
                                 const double *v);
 
-/* Sets one option of type TRANSFORMS; the list must live as long as the struct. */
+/* Set one option of type SCHEDULES or TRANSFORMS; the list must live as long as the struct. */
+tn_status tn_options_set_schedules(const void *handle, tn_options *options, const char *name,
+                                   const tn_schedules *schedules);
 tn_status tn_options_set_transforms(const void *handle, tn_options *options, const char *name,
                                     const tn_transforms *transforms);
 

@@ -226,23 +226,31 @@ static tn_status option_parse_floats(const option_parsing *p, const char *text, 
   return TN_OK;
 }
 
-/* The reader of [data] transforms, which knows the items, sets all lists but the empty one. */
+/* The readers of [data] transforms and of schedules, which know the items, set all lists but the empty one.
+ */
 static tn_status option_parse_transforms(const option_parsing *p, const char *text, tn_option_value *value) {
   value->transforms = (tn_transforms){0, NULL};
   if (strcmp(text, "[]") == 0) return TN_OK;
   return tn_failf(p->handle, TN_EUNSUPPORTED, "a list of transforms is read in [data] transforms only");
 }
 
+static tn_status option_parse_schedules(const option_parsing *p, const char *text, tn_option_value *value) {
+  value->schedules = (tn_schedules){0, NULL};
+  if (strcmp(text, "[]") == 0) return TN_OK;
+  return tn_failf(p->handle, TN_EUNSUPPORTED, "a list of schedules is read in [schedule] only");
+}
+
 typedef tn_status (*option_parser)(const option_parsing *p, const char *text, tn_option_value *value);
 
 static const option_parser option_parsers[] = {
-    [TN_OPT_FLAG] = option_parse_flag,   [TN_OPT_INT] = option_parse_int,
-    [TN_OPT_FLOAT] = option_parse_float, [TN_OPT_TEXT] = option_parse_text,
-    [TN_OPT_PATH] = option_parse_path,   [TN_OPT_ENUM] = option_parse_enum,
-    [TN_OPT_INTS] = option_parse_ints,   [TN_OPT_FLOATS] = option_parse_floats,
-    [TN_OPT_SIZE] = option_parse_size,   [TN_OPT_DURATION] = option_parse_duration,
-    [TN_OPT_DTYPE] = option_parse_dtype, [TN_OPT_INIT] = option_parse_text,
-    [TN_OPT_CODE] = option_parse_code,   [TN_OPT_TRANSFORMS] = option_parse_transforms,
+    [TN_OPT_FLAG] = option_parse_flag,           [TN_OPT_INT] = option_parse_int,
+    [TN_OPT_FLOAT] = option_parse_float,         [TN_OPT_TEXT] = option_parse_text,
+    [TN_OPT_PATH] = option_parse_path,           [TN_OPT_ENUM] = option_parse_enum,
+    [TN_OPT_INTS] = option_parse_ints,           [TN_OPT_FLOATS] = option_parse_floats,
+    [TN_OPT_SIZE] = option_parse_size,           [TN_OPT_DURATION] = option_parse_duration,
+    [TN_OPT_DTYPE] = option_parse_dtype,         [TN_OPT_INIT] = option_parse_text,
+    [TN_OPT_CODE] = option_parse_code,           [TN_OPT_TRANSFORMS] = option_parse_transforms,
+    [TN_OPT_SCHEDULES] = option_parse_schedules,
 };
 
 tn_status tn_option_parse(const void *handle, tn_arena *arena, const char *folder, const tn_option *option,

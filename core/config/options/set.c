@@ -61,17 +61,29 @@ tn_status tn_options_set_text(const void *handle, tn_options *options, const cha
   return TN_OK;
 }
 
-tn_status tn_options_set_transforms(const void *handle, tn_options *options, const char *name,
-                                    const tn_transforms *transforms) {
-  tn_option_value value = {.transforms = *transforms};
+/* A list of items. */
+static tn_status option_set_items(const void *handle, tn_options *options, const char *name, uint32_t type,
+                                  const char *what, const tn_option_value *value) {
   int64_t position;
   TN_TRY(option_take(handle, options, name, &position));
   const tn_option *option = tn_options_at(options->item, position);
-  if (option->type != TN_OPT_TRANSFORMS)
-    return tn_failf(handle, TN_EINVAL, "%s: transforms were given, expected %s", name,
+  if (option->type != type)
+    return tn_failf(handle, TN_EINVAL, "%s: %s were given, expected %s", name, what,
                     tn_option_type_of(option)->expected);
-  option_set(options, position, &value);
+  option_set(options, position, value);
   return TN_OK;
+}
+
+tn_status tn_options_set_transforms(const void *handle, tn_options *options, const char *name,
+                                    const tn_transforms *transforms) {
+  return option_set_items(handle, options, name, TN_OPT_TRANSFORMS, "transforms",
+                          &(tn_option_value){.transforms = *transforms});
+}
+
+tn_status tn_options_set_schedules(const void *handle, tn_options *options, const char *name,
+                                   const tn_schedules *schedules) {
+  return option_set_items(handle, options, name, TN_OPT_SCHEDULES, "schedules",
+                          &(tn_option_value){.schedules = *schedules});
 }
 
 /* Numbers from the caller: ints or floats; the other pointer is NULL. */

@@ -19,6 +19,7 @@ static const char *item_required_value(const tn_option *option) {
   case TN_OPT_FLOAT: return "0.5";
   case TN_OPT_DTYPE: return "f32";
   case TN_OPT_INIT: return "zeros";
+  case TN_OPT_SCHEDULES:
   case TN_OPT_TRANSFORMS: return "[]";
   default: return "2";
   }
@@ -254,6 +255,12 @@ tn_build_frame tn_item_frame(tn_item_use *use) {
                           .commit = item_commit};
 }
 
+/* No option of the layer has a schedule. */
+static tn_val item_option_value(tn_build *b, void *context, const char *option) {
+  (void)b, (void)context, (void)option;
+  return 0;
+}
+
 tn_status tn_item_build_layer(tn_item_use *use, const tn_item *layer, const void *options, bool training,
                               const tn_val *in, int32_t n, tn_val yielded[TN_ITEM_YIELDS]) {
   const tn_layer_kind *kind = (const tn_layer_kind *)(const void *)layer;
@@ -265,6 +272,7 @@ tn_status tn_item_build_layer(tn_item_use *use, const tn_item *layer, const void
   frame.yielded = yielded;
   frame.n_yield = TN_ITEM_YIELDS;
   frame.training = training;
+  frame.option_value = item_option_value;
   tn_builder_push(b, &frame);
   tn_status status = tn_layer_emit_ops(b, kind, options);
   if (status != TN_OK) tn_builder_fail(b, status);

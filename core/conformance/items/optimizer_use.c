@@ -28,6 +28,7 @@ typedef struct optimizer_use {
 static tn_status optimizer_draw_option(optimizer_use *u, const char *name, tn_val *value) {
   tn_draw *d = u->use.d;
   const tn_option *option = tn_options_find(u->use.item, name);
+  if (option != NULL && (option->flags & TN_OPT_SCHEDULABLE)) return TN_OK; /* a number */
   if (option == NULL || !(option->flags & TN_OPT_SCHEDULED) || u->n_scheduled == SCHEDULED)
     return tn_failf(d->graph->env, TN_EINVAL,
                     "it asks for the option '%s', which it does not mark TN_OPT_SCHEDULED", name);

@@ -40,12 +40,16 @@ static tn_status optimizer_check_conditions(const optimizer_emitter *e) {
   return TN_OK;
 }
 
+static bool optimizer_may_be_value(const tn_option *option) {
+  return (option->flags & (TN_OPT_SCHEDULED | TN_OPT_SCHEDULABLE)) != 0;
+}
+
 /* Scheduled options behind the others, which formulas know as numbers. */
 static int32_t optimizer_count_scheduled(const optimizer_emitter *e) {
   const tn_option *option;
   int32_t n = 0;
   for (int64_t i = 0; (option = tn_options_at(&e->optimizer->item, i)) != NULL; i++)
-    n += (option->flags & TN_OPT_SCHEDULED) != 0;
+    n += optimizer_may_be_value(option);
   return n;
 }
 
@@ -77,6 +81,12 @@ static tn_status optimizer_name_state(optimizer_emitter *e, int32_t i) {
   return e->targets[1 + i] != NULL ? TN_OK : TN_ENOMEM;
 }
 
+/* Powers of a decay lose digits in f32. */
+static tn_val optimizer_widen(tn_build *b, const tn_option *option, tn_val value) {
+  bool decays = (option->flags & TN_OPT_SCHEDULABLE) != 0 && tn_val_type(b, value)->rank == 0;
+  return decays ? tn_to_dtype(b, value, TN_F64) : value;
+}
+
 static tn_status optimizer_name(optimizer_emitter *e) {
   const tn_option *option;
   int32_t n = 2 + e->n_states;
@@ -87,10 +97,12 @@ static tn_status optimizer_name(optimizer_emitter *e) {
   e->given[n] = "updates";
   e->values[n++] = tn_to_dtype(e->b, tn_build_counter(e->b, TN_UPDATES), TN_F64);
   for (int64_t i = 0; (option = tn_options_at(&e->optimizer->item, i)) != NULL; i++) {
-    if ((option->flags & TN_OPT_SCHEDULED) == 0) continue;
+    tn_val value = optimizer_may_be_value(option) ? tn_build_option_value(e->b, option->name) : 0;
+    if (value == 0) continue;
     e->given[n] = option->name;
-    e->values[n++] = tn_build_option_value(e->b, option->name);
+    e->values[n++] = optimizer_widen(e->b, option, value);
   }
+  e->n_given = n;
   return tn_build_status(e->b);
 }
 

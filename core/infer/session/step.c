@@ -88,11 +88,18 @@ static tn_status session_judge(tn_session *s, int32_t which, int64_t rows) {
 
 /* ---- steps ---- */
 
-static tn_status session_run_step(tn_session *s, int32_t which, int64_t rows, double lr_factor) {
+static tn_status session_run_step(tn_session *s, int32_t which, int64_t rows, bool plain) {
+  static const double no_epochs[TN_SCHEDULE_STATE];
+  const tn_step_position at = {.step = s->step,
+                               .steps = s->steps,
+                               .steps_per_epoch = s->steps_per_epoch,
+                               .samples = s->batch,
+                               .state = no_epochs,
+                               .plain = plain};
   const tn_session_program *one = &s->programs[which];
   TN_TRY(session_read_inputs(s, which, rows));
   session_write_weights(s, which, rows);
-  tn_control_block_write(&one->control_block, 0, s->step, 0, lr_factor);
+  tn_control_block_write(&one->control_block, 0, 0, &at);
   TN_TRY(tn_executor_run(s->executor, one->index, 0));
   TN_TRY(tn_executor_slot_wait(s->executor, 0));
   session_write_outputs(s, which, rows);
@@ -109,22 +116,19 @@ static tn_status session_run_step(tn_session *s, int32_t which, int64_t rows, do
 tn_status tn_session_train(tn_session *s, int64_t rows) {
   TN_ENTER(s);
   TN_TRY(session_check_rows(s, TN_SESSION_TRAIN, &rows));
-  static const double no_epochs[TN_SCHEDULE_STATE];
-  double factor =
-      tn_learning_rate_factor(&s->run->settings, s->step, s->steps, s->steps_per_epoch, no_epochs);
-  return session_run_step(s, TN_SESSION_TRAIN, rows, factor);
+  return session_run_step(s, TN_SESSION_TRAIN, rows, false);
 }
 
 tn_status tn_session_eval(tn_session *s, int64_t rows) {
   TN_ENTER(s);
   TN_TRY(session_check_rows(s, TN_SESSION_EVAL, &rows));
-  return session_run_step(s, TN_SESSION_EVAL, rows, 1.0);
+  return session_run_step(s, TN_SESSION_EVAL, rows, true);
 }
 
 tn_status tn_session_infer(tn_session *s, int64_t rows) {
   TN_ENTER(s);
   TN_TRY(session_check_rows(s, TN_SESSION_INFER, &rows));
-  return session_run_step(s, TN_SESSION_INFER, rows, 1.0);
+  return session_run_step(s, TN_SESSION_INFER, rows, true);
 }
 
 tn_status tn_session_metric(tn_session *s, const char *name, double *value) {

@@ -1,5 +1,6 @@
 /* core/model/lines/layer.c: applies one call of the model language: a layer of a plugin, an op, a block, or
  * "@name". */
+#include "core/config/options/option_value.h"
 #include "core/graph/build/emit_layer.h"
 #include "core/graph/op/schema.h"
 #include "core/model/assemble.h"
@@ -19,6 +20,7 @@ typedef struct tn_layer_context {
   const tn_use *use;
   tn_tie *ties;
   int32_t n_ties;
+  const tn_options *options;
   bool refused; /* an unnamed layer has requested a parameter */
 } tn_layer_context;
 
@@ -32,6 +34,22 @@ static const char *layer_state_path(void *context, const char *name) {
   }
   if (!c->use->named) c->refused = true;
   return tn_arena_printf(&c->scope->assembly->arena, "%s%s%s", c->use->path, *name != '\0' ? "." : "", name);
+}
+
+/* Implements tn_build_option_value. */
+static tn_val layer_option_value(tn_build *b, void *context, const char *name) {
+  const tn_layer_context *c = context;
+  const tn_item *item = c->options->item;
+  const tn_option *option = tn_options_find(item, name);
+  if (option == NULL || (option->flags & TN_OPT_SCHEDULABLE) == 0) {
+    tn_builder_fail(b, tn_failf(b, TN_EABI,
+                                "it asks for the value of '%s', which it does not mark "
+                                "TN_OPT_SCHEDULABLE",
+                                name));
+    return 0;
+  }
+  double value = tn_option_load(option, c->options->data).real;
+  return tn_moved_value(b, c->scope->assembly->request, item->name, name, value);
 }
 
 /* Implements tn_build_layer: applies a layer given as text, under the path of the current layer. */
@@ -218,6 +236,7 @@ static tn_status layer_build(const tn_model_scope *scope, const tn_use *use, con
   TN_TRY(layer_check_inputs(scope, use, kind->min_in, kind->max_in));
   TN_TRY(tn_habits_check(scope, use, kind));
   TN_TRY(layer_fill_options(scope, use, &kind->item, &options, &context));
+  context.options = &options;
   tn_build_frame frame = {.in = use->in,
                           .n_in = use->n_in,
                           .yielded = results->v,
@@ -228,6 +247,7 @@ static tn_status layer_build(const tn_model_scope *scope, const tn_use *use, con
                           .seed = a->request->seed,
                           .context = &context,
                           .layer = layer_nested,
+                          .option_value = layer_option_value,
                           .path = layer_state_path};
   tn_builder_push(a->b, &frame);
   tn_status status = tn_layer_emit_ops(a->b, kind, options.data);

@@ -146,7 +146,8 @@ static tn_status checkpoint_write_file(tn_run *run, tn_executor *executor, const
 }
 
 void tn_schedule_text(const tn_run *run, char text[TN_SCHEDULE_TEXT]) {
-  const tn_schedule *kind = run->settings.schedule_kind;
+  const tn_schedule_setting *schedule = run->settings.schedule;
+  const tn_schedule *kind = schedule != NULL ? schedule->kind : NULL;
   snprintf(text, TN_SCHEDULE_TEXT, "%s", kind != NULL && kind->epoch != NULL ? kind->item.name : "");
 }
 

@@ -8,6 +8,11 @@ const char *tn_settings_where(tn_ini *ini, const char *section, const char *key)
   return found ? tn_key_where(ini, found, tn_section_key(found, key)) : ini->path;
 }
 
+tn_status tn_settings_note(tn_env *env, tn_ini *ini, const char *section, tn_status status) {
+  if (status == TN_EINVAL) tn_section_mark_used(tn_ini_section(ini, section));
+  return tn_ini_note(env, ini, status);
+}
+
 tn_status tn_settings_read_section(tn_env *env, tn_ini *ini, const tn_item *table, void *into) {
   tn_options options;
   tn_section *section = tn_ini_section(ini, table->name);

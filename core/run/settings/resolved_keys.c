@@ -54,6 +54,17 @@ static tn_status resolved_add_item(resolved_keys *r, const char *kind, uint32_t 
   return resolved_add(r, section, item);
 }
 
+/* [schedule.OPTION] */
+static tn_status resolved_add_schedule(resolved_keys *r, const char *section) {
+  const tn_settings *s = r->settings;
+  for (int32_t i = 0; i < s->n_schedules; i++) {
+    if (!tn_text_equal(s->schedules[i].name, section)) continue;
+    TN_TRY(resolved_add(r, section, &tn_table_schedule));
+    return resolved_add(r, section, &s->schedules[i].kind->item);
+  }
+  return TN_OK;
+}
+
 /* [source NAME] */
 static tn_status resolved_add_part(resolved_keys *r, const char *section) {
   const tn_part_settings *parts = &r->settings->parts;
@@ -75,6 +86,7 @@ static tn_status resolved_add_items(resolved_keys *r) {
       if (tn_text_starts(section, kinds[k].kind) && section[n] == '.')
         TN_TRY(resolved_add_item(r, kinds[k].kind, kinds[k].number, section + n + 1));
     }
+    if (tn_text_starts(section, "schedule.")) TN_TRY(resolved_add_schedule(r, section));
     if (tn_text_starts(section, "source ")) TN_TRY(resolved_add_part(r, section));
     if (tn_text_starts(section, "group.")) TN_TRY(resolved_add(r, section, &tn_table_group));
     if (tn_text_starts(section, "phase ")) TN_TRY(resolved_add(r, section, &tn_table_phase));
@@ -88,7 +100,7 @@ static tn_status resolved_add_all(resolved_keys *r) {
     const tn_item *table, *chosen;
   } sections[] = {{&tn_table_run, NULL},
                   {&tn_table_optimizer, &s->optimizer_kind->item},
-                  {&tn_table_schedule, &s->schedule_kind->item},
+                  {&tn_table_schedule, &s->schedule->kind->item},
                   {&tn_table_precision, &s->precision->item},
                   {&tn_table_backend, NULL},
                   {&tn_table_distributed, NULL},

@@ -142,7 +142,14 @@ static const tn_option optimizer_rows[] = {
     TN_OPT_END};
 static const tn_option schedule_rows[] = {
     TN_OPT(tn_schedule_section, type, TN_OPT_TEXT, TN_DEFAULT_SCHEDULE, NULL, "name of the schedule"),
-    TN_OPT(tn_schedule_section, warmup, TN_OPT_INT, "0", ">= 0", "steps of linear warm-up"),
+    TN_OPT(tn_schedule_section, warmup, TN_OPT_INT, "0", ">= 0", "how long it warms up, in warmup_unit"),
+    TN_OPT(tn_schedule_section, warmup_unit, TN_OPT_ENUM, "steps", "epochs|steps|samples", "unit of warmup"),
+    TN_OPT(tn_schedule_section, warmup_shape, TN_OPT_ENUM, "linear", "linear|constant|exponential|cosine",
+           "how the factor moves from warmup_start to 1 in the warm-up; constant: it jumps at its end"),
+    TN_OPT(tn_schedule_section, warmup_start, TN_OPT_TEXT, "auto", NULL,
+           "factor in the first step of the warm-up; auto: 1 / (N + 1) of N steps"),
+    TN_OPT(tn_schedule_section, toward, TN_OPT_FLOAT, "0", NULL,
+           "the value of the option where the factor is 0; it has its own value where the factor is 1"),
     TN_OPT(tn_schedule_section, metric, TN_OPT_TEXT, "", NULL,
            "the loss or metric of an epoch that plateau follows; empty: the loss"),
     TN_OPT(
@@ -285,7 +292,7 @@ TABLE(backend, tn_backend_section, backend_rows, "devices and kernels");
 TABLE(data, tn_data_section, data_rows, "samples; [data.train] and [data.valid] override");
 TABLE(optimizer, tn_optimizer_section, optimizer_rows, "the optimizer, with its own options");
 TABLE(schedule, tn_schedule_section, schedule_rows,
-      "the learning rate over time, with the schedule's own options");
+      "an option over time, with the schedule's own options: lr; [schedule.OPTION]: another option");
 TABLE(distributed, tn_distributed_section, distributed_rows, "training on several devices at once");
 TABLE(weights, tn_weights_section, weights_rows, "parameters to start from");
 TABLE(precision, tn_policy_section, precision_rows, "element types, with the policy's own options");

@@ -40,6 +40,42 @@ extern const tn_item tn_table_run, tn_table_backend, tn_table_data, tn_table_opt
     tn_table_distributed, tn_table_weights, tn_table_precision, tn_table_plugins, tn_table_model,
     tn_table_block, tn_table_group, tn_table_phase, tn_table_source, tn_table_sweep;
 
+/* items.c: keeps a mistake and goes on. Sections whose reader failed are not looked at again. */
+tn_status tn_settings_note(tn_env *env, tn_ini *ini, const char *section, tn_status status);
+/* choices.c: the item that a key of a section chooses; messages name the key. */
+tn_status tn_settings_find_chosen(tn_env *env, tn_registry *registry, tn_ini *ini, tn_section *section,
+                                  const char *key, uint32_t kind, const char *name, const tn_item **item);
+/* A section whose `key` chooses an item, and which holds the options of both. */
+typedef struct tn_item_choice {
+  const tn_item *table;
+  const char *section, *key;
+  uint32_t kind;
+  void *into;          /* table->options_bytes */
+  const tn_item *item; /* out */
+  const void *options; /* out */
+} tn_item_choice;
+tn_status tn_settings_read_choice(tn_env *env, tn_registry *registry, tn_ini *ini, tn_item_choice *c);
+
+/* calls.c: the items and the file that calls are read with. */
+typedef struct tn_call_reading {
+  tn_env *env;
+  tn_registry *registry;
+  tn_ini *ini;
+} tn_call_reading;
+typedef struct tn_item_use {
+  const tn_item *item;
+  const void *options; /* in the ini's arena */
+} tn_item_use;
+/* `color_jitter(0.4)`: an item of a kind and its options. */
+tn_status tn_settings_read_call(const tn_call_reading *r, uint32_t kind, const char *name,
+                                const tn_call_arg *args, int32_t n_args, tn_item_use *use);
+/* Sets the options of a section's item that are lists of items, in front of tn_section_fill. */
+tn_status tn_settings_read_lists(const tn_call_reading *r, tn_section *section, tn_options *options);
+/* schedules.c: [schedule] and [schedule.OPTION]. After the groups. */
+tn_status tn_settings_read_schedules(tn_env *env, tn_registry *registry, tn_ini *ini, tn_settings *s);
+/* After the data: finds the transforms of training that schedules move. */
+tn_status tn_settings_find_moved(tn_env *env, tn_ini *ini, tn_settings *s);
+
 /* Removes the options of items that an overridden `name` key chose, unless the table or the chosen item has
  * an option of that name. */
 tn_status tn_settings_remove_replaced(tn_env *env, tn_registry *registry, tn_ini *ini, tn_section *section,

@@ -6,57 +6,6 @@
 
 #include "core/run/settings/section_tables.h"
 
-/* Keeps a mistake and goes on. Sections whose reader failed are not looked at again. */
-static tn_status settings_note(tn_env *env, tn_ini *ini, const char *section, tn_status status) {
-  if (status == TN_EINVAL) tn_section_mark_used(tn_ini_section(ini, section));
-  return tn_ini_note(env, ini, status);
-}
-
-/* ---- filling structs from sections ---- */
-
-/* The name of the chosen item: the value of the key, or the table's default. */
-static const char *settings_chosen_name(tn_section *section, const tn_item *table, const char *key) {
-  tn_key *found = section ? tn_section_key(section, key) : NULL;
-  return found ? found->value : tn_options_find(table, key)->default_text;
-}
-
-static tn_status settings_find_chosen(tn_env *env, tn_registry *registry, tn_ini *ini, tn_section *section,
-                                      const char *key, uint32_t kind, const char *name,
-                                      const tn_item **item) {
-  tn_key *at = section ? tn_section_key(section, key) : NULL;
-  tn_status status = tn_settings_find_item(env, registry, kind, name, item);
-  if (status != TN_OK && at)
-    return tn_wrap(env, status, "%s: [%s] %s", tn_key_where(ini, section, at), section->name, key);
-  return status;
-}
-
-/* A section whose `key` chooses an item, and which holds the options of both. */
-typedef struct tn_item_choice {
-  const tn_item *table;
-  const char *key;
-  uint32_t kind;
-  void *into;          /* table->options_bytes */
-  const tn_item *item; /* out */
-  const void *options; /* out */
-} tn_item_choice;
-
-static tn_status settings_read_choice(tn_env *env, tn_registry *registry, tn_ini *ini, tn_item_choice *c) {
-  tn_options host, item;
-  tn_section *section = tn_ini_section(ini, c->table->name);
-  tn_status status = settings_find_chosen(env, registry, ini, section, c->key, c->kind,
-                                          settings_chosen_name(section, c->table, c->key), &c->item);
-  if (status != TN_OK) return settings_note(env, ini, c->table->name, status);
-  TN_TRY(tn_settings_remove_replaced(env, registry, ini, section, c->key, c->kind, c->table, c->item));
-  TN_TRY(tn_options_start(env, &ini->arena, c->table, &host));
-  TN_TRY(tn_options_start(env, &ini->arena, c->item, &item));
-  TN_TRY(tn_section_fill(env, ini, section, (tn_options *[]){&host, &item}, 2));
-  TN_TRY(tn_section_finish(env, ini, section, c->table->name, &host));
-  TN_TRY(tn_section_finish(env, ini, section, c->table->name, &item));
-  memcpy(c->into, host.data, c->table->options_bytes);
-  c->options = item.data;
-  return TN_OK;
-}
-
 /* ---- groups ---- */
 
 /* The optimizer's options: keys of the group first, then those of [optimizer]. */
@@ -99,8 +48,8 @@ static tn_status settings_read_groups(tn_env *env, tn_ini *ini, tn_settings *s) 
     if (tn_text_starts(ini->sections[i].name, "group.") && s->optimizer_kind == NULL)
       tn_section_mark_used(&ini->sections[i]); /* its keys are options of an optimizer that does not exist */
     else if (tn_text_starts(ini->sections[i].name, "group."))
-      TN_TRY(settings_note(env, ini, ini->sections[i].name,
-                           settings_read_group(env, ini, &ini->sections[i], s)));
+      TN_TRY(tn_settings_note(env, ini, ini->sections[i].name,
+                              settings_read_group(env, ini, &ini->sections[i], s)));
   return tn_settings_find_phases(env, ini, s);
 }
 
@@ -147,9 +96,9 @@ static tn_status settings_read_split(tn_env *env, tn_registry *registry, tn_ini 
   tn_status status = TN_OK;
   if (validation) status = tn_settings_check_validation_keys(env, ini, own);
   if (status == TN_OK)
-    status = settings_find_chosen(env, registry, ini, section, "source", TN_SOURCE, key->value, &item);
+    status = tn_settings_find_chosen(env, registry, ini, section, "source", TN_SOURCE, key->value, &item);
   if (status == TN_EINVAL) tn_section_mark_used(own);
-  if (status != TN_OK) return settings_note(env, ini, "data", status);
+  if (status != TN_OK) return tn_settings_note(env, ini, "data", status);
   data->where = tn_key_where(ini, section, key);
   TN_TRY(tn_settings_remove_replaced(env, registry, ini, section, "source", TN_SOURCE, &tn_table_data, item));
   TN_TRY(tn_options_start(env, &ini->arena, &tn_table_data, &host));
@@ -239,19 +188,6 @@ static tn_status settings_read_observers(tn_env *env, tn_registry *registry, tn_
   return settings_check_observers(env, registry, ini, &words);
 }
 
-static tn_status settings_check_schedule(tn_env *env, tn_ini *ini, const tn_settings *s) {
-  if (s->schedule_kind == NULL || s->schedule.metric == NULL) return TN_OK; /* it could not be read */
-  const char *idle = *s->schedule.metric != '\0'                 ? "metric"
-                     : s->schedule.metric_mode != TN_METRIC_AUTO ? "metric_mode"
-                                                                 : NULL;
-  if (idle != NULL && s->schedule_kind->epoch == NULL)
-    return tn_failf(env, TN_EINVAL, "%s: [schedule] %s has no effect: %s does not follow a metric",
-                    tn_settings_where(ini, "schedule", idle), idle, s->schedule_kind->item.name);
-  if (s->schedule_kind->check == NULL) return TN_OK;
-  tn_status status = s->schedule_kind->check(env, s->schedule_options);
-  return tn_wrap(env, status, "%s: [schedule]", tn_settings_where(ini, "schedule", env->record->option));
-}
-
 /* Both would be the weights that validation reads. */
 static tn_status settings_check_averages(tn_env *env, tn_ini *ini, const tn_settings *s) {
   const char *key = s->optimizer.ema > 0 ? "ema" : s->optimizer.swa_from > 0 ? "swa_from" : NULL;
@@ -271,9 +207,8 @@ static tn_status settings_check_averages(tn_env *env, tn_ini *ini, const tn_sett
 
 tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_settings *s) {
   tn_policy_section policy;
-  tn_item_choice optimizer = {&tn_table_optimizer, "type", TN_OPTIMIZER, &s->optimizer, NULL, NULL};
-  tn_item_choice schedule = {&tn_table_schedule, "type", TN_SCHEDULE, &s->schedule, NULL, NULL};
-  tn_item_choice precision = {&tn_table_precision, "policy", TN_PRECISION, &policy, NULL, NULL};
+  tn_item_choice optimizer = {&tn_table_optimizer, "optimizer", "type", TN_OPTIMIZER, &s->optimizer, 0, 0};
+  tn_item_choice precision = {&tn_table_precision, "precision", "policy", TN_PRECISION, &policy, 0, 0};
   memset(s, 0, sizeof *s);
   ini->homes = tn_settings_tables;
   tn_section *model = tn_ini_section(ini, "model");
@@ -286,20 +221,17 @@ tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_s
                   {&tn_table_distributed, &s->distributed},
                   {&tn_table_weights, &s->weights}};
   for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
-    TN_TRY(settings_note(env, ini, sections[i].table->name,
-                         tn_settings_read_section(env, ini, sections[i].table, sections[i].into)));
+    TN_TRY(tn_settings_note(env, ini, sections[i].table->name,
+                            tn_settings_read_section(env, ini, sections[i].table, sections[i].into)));
   TN_TRY(tn_ini_note(env, ini, settings_read_pin(env, ini, s)));
   TN_TRY(settings_read_observers(env, registry, ini, s));
-  tn_item_choice *const choices[] = {&optimizer, &schedule, &precision};
-  for (size_t i = 0; i < 3; i++)
-    TN_TRY(settings_note(env, ini, choices[i]->table->name,
-                         settings_read_choice(env, registry, ini, choices[i])));
+  tn_item_choice *const choices[] = {&optimizer, &precision};
+  for (size_t i = 0; i < 2; i++)
+    TN_TRY(tn_settings_note(env, ini, choices[i]->table->name,
+                            tn_settings_read_choice(env, registry, ini, choices[i])));
   s->optimizer_kind = (const tn_optimizer *)optimizer.item;
   s->optimizer_options = optimizer.options;
   TN_TRY(tn_ini_note(env, ini, settings_check_averages(env, ini, s)));
-  s->schedule_kind = (const tn_schedule *)schedule.item;
-  s->schedule_options = schedule.options;
-  TN_TRY(tn_ini_note(env, ini, settings_check_schedule(env, ini, s)));
   TN_TRY(tn_ini_note(env, ini, settings_read_steps_per_launch(env, ini, s)));
   TN_TRY(tn_settings_read_limits(env, ini, s));
   TN_TRY(tn_settings_read_keep(env, ini, s));
@@ -308,12 +240,14 @@ tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_s
   s->precision = (const tn_precision *)precision.item;
   s->precision_options = precision.options;
   TN_TRY(settings_read_groups(env, ini, s));
+  TN_TRY(tn_settings_read_schedules(env, registry, ini, s));
   TN_TRY(tn_settings_read_turns(env, registry, ini, s));
   TN_TRY(tn_settings_read_parts(env, registry, ini, s));
-  TN_TRY(settings_note(env, ini, "data",
-                       settings_read_split(env, registry, ini, "data.train", &s->data[TN_SPLIT_TRAIN])));
-  TN_TRY(settings_note(env, ini, "data",
-                       settings_read_split(env, registry, ini, "data.valid", &s->data[TN_SPLIT_VALID])));
-  TN_TRY(settings_note(env, ini, "sweep", tn_settings_read_sweep(env, ini, s)));
+  TN_TRY(tn_settings_note(env, ini, "data",
+                          settings_read_split(env, registry, ini, "data.train", &s->data[TN_SPLIT_TRAIN])));
+  TN_TRY(tn_settings_note(env, ini, "data",
+                          settings_read_split(env, registry, ini, "data.valid", &s->data[TN_SPLIT_VALID])));
+  TN_TRY(tn_settings_find_moved(env, ini, s));
+  TN_TRY(tn_settings_note(env, ini, "sweep", tn_settings_read_sweep(env, ini, s)));
   return tn_ini_note(env, ini, tn_settings_read_fold(env, ini, s));
 }

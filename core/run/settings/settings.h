@@ -84,10 +84,46 @@ static inline bool tn_optimizer_has_average(const tn_optimizer *kind) {
 typedef struct tn_schedule_section {
   const char *type;
   int64_t warmup;
+  int32_t warmup_unit, warmup_shape; /* TN_UNIT_..., TN_WARMUP_... */
+  const char *warmup_start;
+  double toward;
   const char *metric;
   int32_t metric_mode; /* TN_METRIC_... */
 } tn_schedule_section;
 enum { TN_METRIC_AUTO = 0, TN_METRIC_MIN = 1, TN_METRIC_MAX = 2 };
+enum { TN_WARMUP_LINEAR = 0, TN_WARMUP_CONSTANT = 1, TN_WARMUP_EXPONENTIAL = 2, TN_WARMUP_COSINE = 3 };
+
+/* The target of a schedule: an option of the optimizer, [optimizer] ema, an option of a layer or loss of the
+ * model, the weight of a loss, or an option of a transform. */
+typedef enum tn_schedule_target {
+  TN_SCHEDULES_OPTIMIZER,
+  TN_SCHEDULES_EMA,
+  TN_SCHEDULES_LAYER,
+  TN_SCHEDULES_LOSS,
+  TN_SCHEDULES_TRANSFORM
+} tn_schedule_target;
+
+/* A field of a transform's options that a schedule moves. */
+typedef struct tn_moved_field {
+  const tn_option *option;
+  void *options; /* of the transform */
+  double value;  /* as configured */
+} tn_moved_field;
+
+/* The schedule of an option: its section, and the item with its options. */
+typedef struct tn_schedule_setting {
+  const char *name; /* of the section: "schedule", "schedule.weight_decay.head" */
+  tn_schedule_target target;
+  const tn_item *item; /* of LAYER and TRANSFORM */
+  const char *option;  /* of LOSS: the name of the loss */
+  const char *group;   /* the name of the only group that it is for; NULL: all */
+  tn_schedule_section section;
+  double warmup_start;    /* of section; < 0: auto */
+  tn_moved_field *fields; /* of TRANSFORM */
+  int32_t n_fields;
+  const tn_schedule *kind;
+  const void *options;
+} tn_schedule_setting;
 
 /* [distributed] reduce_dtype */
 enum { TN_REDUCE_F32 = 0, TN_REDUCE_BF16 = 1, TN_REDUCE_F16 = 2 };
@@ -200,9 +236,9 @@ typedef struct tn_settings {
   const tn_turn_setting *turn;     /* the one that tn_settings_of_turn has put in; NULL: none */
   int64_t lengths[TN_MAX_LENGTHS]; /* of [model], in ascending order */
   int32_t n_lengths;               /* 0: no dimension varies */
-  tn_schedule_section schedule;
-  const tn_schedule *schedule_kind;
-  const void *schedule_options;
+  tn_schedule_setting *schedule;   /* [schedule], of lr */
+  tn_schedule_setting *schedules;  /* [schedule.OPTION], [schedule.OPTION.GROUP], [schedule.ITEM.OPTION] */
+  int32_t n_schedules;
   tn_distributed_section distributed;
   int64_t bucket;               /* of distributed: bytes, or TN_BUCKET_AUTO */
   double hang;                  /* of distributed: seconds, or TN_HANG_... */
@@ -226,6 +262,14 @@ tn_status tn_settings_check_sections(tn_env *env, tn_registry *registry, tn_ini 
 
 /* "file.ini:14" of a key; without the key, of its section; without the section, the file. */
 const char *tn_settings_where(tn_ini *ini, const char *section, const char *key);
+
+/* The schedule of an option of the optimizer for a group, "" for the default group: that of
+ * [schedule.OPTION.GROUP], else of [schedule.OPTION], else, of lr, [schedule]. NULL: there is none. */
+const tn_schedule_setting *tn_settings_schedule(const tn_settings *settings, const char *option,
+                                                const char *group);
+
+/* The first schedule of a target; NULL: there is none. */
+const tn_schedule_setting *tn_settings_schedule_of(const tn_settings *settings, tn_schedule_target target);
 
 /* Loads the plugins of [plugins] load. The key holds absolute paths afterwards. */
 tn_status tn_settings_load_plugins(tn_env *env, tn_registry *registry, tn_ini *ini);
@@ -260,7 +304,7 @@ tn_status tn_settings_print_resolved(tn_env *env, tn_registry *registry, const t
                                      const tn_settings *settings, const char *backend, tn_text *text);
 
 /* The item of a name. TN_EINVAL: no item has this name. TN_EUNAVAILABLE: its plugin cannot be opened. */
-/* read_transforms.c: the list of a key, or NULL. */
+/* calls.c: the list of a key, or NULL. */
 tn_status tn_settings_read_transforms(tn_env *env, tn_registry *registry, tn_ini *ini, tn_section *section,
                                       tn_key *key, tn_data_setting *data);
 tn_status tn_settings_find_item(tn_env *env, tn_registry *registry, uint32_t kind, const char *name,

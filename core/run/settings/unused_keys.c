@@ -54,6 +54,7 @@ tn_status tn_settings_check_sections(tn_env *env, tn_registry *registry, tn_ini 
       KNOWN("source *", tn_table_source),
       KNOWN("optimizer", tn_table_optimizer),
       KNOWN("schedule", tn_table_schedule),
+      KNOWN("schedule.*", tn_table_schedule),
       KNOWN("distributed", tn_table_distributed),
       KNOWN("weights", tn_table_weights),
       KNOWN("precision", tn_table_precision),

@@ -11,6 +11,9 @@
  */
 tn_status tn_model_check(tn_run *run, const tn_model *model, bool trains);
 
+/* Notes the schedules of options of the model for which a graph of training has no input. */
+tn_status tn_schedules_check(tn_run *run, const tn_graph *graph);
+
 /* Notes each of the wanted fields that the data of a split lack or have in another type. Types are without
  * the batch dimension. */
 tn_status tn_fields_check(tn_run *run, int32_t split, const tn_loader *loader,

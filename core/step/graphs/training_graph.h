@@ -6,12 +6,17 @@
 #include "core/model/model.h"
 #include "core/run/settings/settings.h"
 
-/* An option of the optimizer that differs by group or step. The host writes its values into the control block
- * before every step: input "control.NAME", or "control.PHASE.NAME", an f32 scalar or one f32 per group. */
+/* A value that differs by group or step. The host writes its values into the control block before every step:
+ * input "control.NAME", or "control.PHASE.NAME", an f32 scalar or, of an option of the optimizer, one f32 per
+ * group. */
 typedef struct tn_scheduled_option {
-  const char *name; /* of the option */
+  const char *name; /* of the option, "dropout.p" of a layer */
   const char *input;
-  double *values; /* per group, as configured */
+  int32_t n;                             /* values: those of the groups, or 1 */
+  int32_t ahead;                         /* 1: the value of the next step */
+  bool is_factor;                        /* the factor of the schedule in place of a value */
+  double *values;                        /* as configured */
+  const tn_schedule_setting **schedules; /* NULL: the value stays */
 } tn_scheduled_option;
 
 /* Where the gradients are cut into buckets, with [distributed] bucket = auto. */

@@ -165,12 +165,32 @@ static tn_status programs_prepare_inputs(tn_run *run, const tn_program_request *
                                       run->settings.data[split].where, inputs);
 }
 
+/* The schedules of options of the model. */
+static tn_status programs_list_moved(const tn_run *run, tn_arena *arena, tn_moved_option **moved,
+                                     int32_t *n) {
+  const tn_settings *s = &run->settings;
+  *moved = tn_arena_alloc(arena, tn_size_mul((size_t)s->n_schedules + 1, sizeof **moved));
+  if (*moved == NULL) return TN_ENOMEM;
+  for (int32_t i = 0; i < s->n_schedules; i++) {
+    const tn_schedule_setting *schedule = &s->schedules[i];
+    if (schedule->target != TN_SCHEDULES_LAYER && schedule->target != TN_SCHEDULES_LOSS) continue;
+    const char *input = tn_arena_printf(arena, "control.%s", schedule->name + strlen("schedule."));
+    const char *item = schedule->item != NULL ? schedule->item->name : NULL;
+    if (input == NULL) return TN_ENOMEM;
+    (*moved)[(*n)++] = (tn_moved_option){item, schedule->option, schedule->section.toward, input};
+  }
+  return TN_OK;
+}
+
 static tn_status programs_build_model(tn_run *run, const tn_program_request *request, int32_t which,
                                       tn_program_set *set, tn_model *model) {
   bool training = tn_program_is_training(which);
   int64_t batch = tn_program_is_incremental(which) ? 1 : programs_batch(run, request, which);
   tn_prepared_inputs prepared;
+  tn_moved_option *moved = NULL;
+  int32_t n_moved = 0;
   TN_TRY(programs_prepare_inputs(run, request, which, set, &prepared));
+  TN_TRY(programs_list_moved(run, &set->arena, &moved, &n_moved));
   const tn_model_request wanted = {.ini = &run->ini,
                                    .registry = run->registry,
                                    .ops = run->ops,
@@ -180,6 +200,8 @@ static tn_status programs_build_model(tn_run *run, const tn_program_request *req
                                    .micro_batches =
                                        training ? (int32_t)run->settings.optimizer.accumulate : 1,
                                    .seed = (uint64_t)run->settings.run.seed,
+                                   .moved = moved,
+                                   .n_moved = n_moved,
                                    .freeze = &run->settings.freeze,
                                    .epoch = tn_program_epoch(run, which),
                                    .training = training,
@@ -229,6 +251,7 @@ static tn_status programs_check_model(tn_run *run, const tn_program_request *req
   if (which != tn_program_leader(run) && which != TN_PROGRAM_EVAL) return TN_OK;
   if (built == NULL) return tn_fields_check_signature(run, split, request->loaders[split]);
   TN_TRY(tn_model_check(run, built, which != TN_PROGRAM_EVAL));
+  if (tn_program_is_training(which)) TN_TRY(tn_schedules_check(run, built->graph));
   return tn_fields_check_graph(run, split, request->loaders[split], built->graph);
 }
 

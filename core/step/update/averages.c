@@ -60,6 +60,16 @@ static tn_val averages_decay(tn_updater *u) {
   return decay;
 }
 
+/* [optimizer] ema, of the next update where it has a schedule. */
+static tn_val averages_greatest_decay(tn_updater *u) {
+  tn_type scalar = {TN_F32, 0, {0}};
+  if (tn_settings_schedule_of(u->settings, TN_SCHEDULES_EMA) == NULL)
+    return tn_scalar(u->b, TN_F32, u->settings->optimizer.ema);
+  tn_val decay = tn_graph_input(u->graph, "control.ema", &scalar);
+  if (decay == 0) tn_builder_fail(u->b, u->env->record->code);
+  return decay;
+}
+
 /* min(ema, (1 + n) / (10 + n)) for the next update, n with this one. */
 static tn_status averages_commit_decay(tn_updater *u) {
   tn_build *b = u->b;
@@ -67,7 +77,7 @@ static tn_status averages_commit_decay(tn_updater *u) {
   averages_decay(u); /* registers the state */
   tn_val n = tn_to_dtype(b, tn_build_counter(b, TN_UPDATES), TN_F32);
   tn_val warm = tn_div(b, tn_affine(b, n, 1, 1), tn_affine(b, n, 1, 10));
-  tn_val next = tn_minimum(b, warm, tn_scalar(b, TN_F32, u->settings->optimizer.ema));
+  tn_val next = tn_minimum(b, warm, averages_greatest_decay(u));
   TN_TRY(tn_build_status(b));
   return path != NULL ? tn_graph_commit(u->graph, path, next, 0) : TN_ENOMEM;
 }

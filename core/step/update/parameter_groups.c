@@ -32,12 +32,41 @@ static double parameter_groups_option(const tn_settings *s, int32_t group, const
   return option->type == TN_OPT_INT ? (double)*(const int64_t *)field : *(const double *)field;
 }
 
-/* Allocates an entry for each option of the optimizer. */
+/* A new entry. */
+static tn_scheduled_option *parameter_groups_add(tn_updater *u, const char *name, const char *input,
+                                                 int32_t n) {
+  tn_scheduled_option *added = &u->info->scheduled[u->info->n_scheduled];
+  size_t count = (size_t)n;
+  *added = (tn_scheduled_option){.name = name, .input = tn_arena_strdup(u->arena, input), .n = n};
+  added->values = tn_arena_alloc(u->arena, tn_size_mul(count, sizeof *added->values));
+  added->schedules = tn_arena_alloc(u->arena, tn_size_mul(count, sizeof *added->schedules));
+  if (added->input == NULL || added->values == NULL || added->schedules == NULL) return NULL;
+  u->info->n_scheduled++;
+  return added;
+}
+
+/* The options of layers and the weights of losses, whose inputs the model has; and the decay of averages. */
+static tn_status parameter_groups_add_other(tn_updater *u, const tn_schedule_setting *s) {
+  if (s->target == TN_SCHEDULES_OPTIMIZER || s->target == TN_SCHEDULES_TRANSFORM) return TN_OK;
+  const char *name = s->name + strlen("schedule."), *input = tn_arena_printf(u->arena, "control.%s", name);
+  tn_scheduled_option *added = input != NULL ? parameter_groups_add(u, name, input, 1) : NULL;
+  if (added == NULL) return TN_ENOMEM;
+  added->is_factor = s->target != TN_SCHEDULES_EMA;
+  added->ahead = s->target == TN_SCHEDULES_EMA;
+  added->values[0] = u->settings->optimizer.ema;
+  added->schedules[0] = s;
+  return TN_OK;
+}
+
+/* Allocates an entry for each option of the optimizer, and adds those of other schedules. */
 static tn_status parameter_groups_allocate_options(tn_updater *u) {
-  size_t n = 0;
-  while (tn_options_at(&u->settings->optimizer_kind->item, (int64_t)n)) n++;
+  const tn_settings *s = u->settings;
+  size_t n = (size_t)s->n_schedules;
+  while (tn_options_at(&s->optimizer_kind->item, (int64_t)n - s->n_schedules)) n++;
   u->info->scheduled = tn_arena_alloc(u->arena, tn_size_mul(n + 1, sizeof *u->info->scheduled));
-  return u->info->scheduled ? TN_OK : TN_ENOMEM;
+  if (u->info->scheduled == NULL) return TN_ENOMEM;
+  for (int32_t i = 0; i < s->n_schedules; i++) TN_TRY(parameter_groups_add_other(u, &s->schedules[i]));
+  return TN_OK;
 }
 
 tn_status tn_updater_group(tn_updater *u) {
@@ -45,30 +74,37 @@ tn_status tn_updater_group(tn_updater *u) {
   return parameter_groups_allocate_options(u);
 }
 
-/* The input of a scheduled option, added at its first use. */
+static bool parameter_groups_have_schedule(const tn_settings *s, const char *option) {
+  bool has = tn_settings_schedule(s, option, "") != NULL;
+  for (int32_t g = 0; g < s->n_groups; g++)
+    has = has || tn_settings_schedule(s, option, s->groups[g].name) != NULL;
+  return has;
+}
+
+/* The input of a scheduled option, added at its first use; 0: it has no schedule and need not have one. */
 static tn_status parameter_groups_add_input(tn_updater *u, const char *name, tn_val *value) {
   const tn_item *item = &u->settings->optimizer_kind->item;
   const tn_option *option = tn_options_find(item, name);
   tn_update_info *info = u->info;
-  if (option == NULL || !(option->flags & TN_OPT_SCHEDULED))
+  if (option == NULL || !(option->flags & (TN_OPT_SCHEDULED | TN_OPT_SCHEDULABLE)))
     return tn_failf(u->env, TN_EINVAL,
-                    "optimizer '%s' asks for the option '%s', which it does not mark TN_OPT_SCHEDULED",
+                    "optimizer '%s' asks for the option '%s', which it does not mark TN_OPT_SCHEDULED or "
+                    "TN_OPT_SCHEDULABLE",
                     item->name, name);
+  if (!(option->flags & TN_OPT_SCHEDULED) && !parameter_groups_have_schedule(u->settings, name)) return TN_OK;
   tn_type type = {TN_F32, info->n_groups > 1, {info->n_groups > 1 ? info->n_groups : 0}};
   const char *input = tn_updater_own(u, "control", name);
   *value = input ? tn_graph_input(u->graph, input, &type) : 0;
   if (!*value) return TN_ENOMEM;
   for (int32_t i = 0; i < info->n_scheduled; i++)
     if (tn_text_equal(info->scheduled[i].name, name)) return TN_OK;
-  tn_scheduled_option *scheduled = &info->scheduled[info->n_scheduled++];
-  scheduled->name = option->name;
-  scheduled->input = tn_arena_strdup(u->arena, input);
-  if (scheduled->input == NULL) return TN_ENOMEM;
-  scheduled->values =
-      tn_arena_alloc(u->arena, tn_size_mul((size_t)info->n_groups, sizeof *scheduled->values));
-  if (scheduled->values == NULL) return TN_ENOMEM;
-  for (int32_t g = 0; g < info->n_groups; g++)
+  tn_scheduled_option *scheduled = parameter_groups_add(u, option->name, input, info->n_groups);
+  if (scheduled == NULL) return TN_ENOMEM;
+  for (int32_t g = 0; g < info->n_groups; g++) {
+    const char *group = g == 0 ? "" : u->settings->groups[g - 1].name;
     scheduled->values[g] = parameter_groups_option(u->settings, g, option);
+    scheduled->schedules[g] = tn_settings_schedule(u->settings, name, group);
+  }
   return TN_OK;
 }
 
@@ -92,7 +128,7 @@ tn_val tn_updater_option(tn_build *b, void *context, const char *name) {
   tn_updater *u = context;
   tn_val value = 0, result = 0;
   tn_status status = parameter_groups_add_input(u, name, &value);
-  if (status == TN_OK && u->info->n_groups == 1) return value;
+  if (status == TN_OK && (u->info->n_groups == 1 || value == 0)) return value;
   if (status == TN_OK && (u->one || u->shards > 1)) { /* the parameters of a bucket are of one group */
     int32_t group = u->one ? u->one->group : u->params[u->part->first].group;
     return tn_reshape(b, tn_slice_axis(b, value, 0, group, group + 1), 0, NULL);

@@ -93,7 +93,7 @@ tn_status tn_updater_guard_statistics(tn_updater *u);
 /* Assigns each parameter to the first [group.NAME] that matches, or to group 0, and allocates the scheduled
  * options. */
 tn_status tn_updater_group(tn_updater *u);
-/* Frame callback: the value of a scheduled option for the current parameters. */
+/* Frame callback: the value of a scheduled option for the current parameters; 0: it is a number. */
 tn_val tn_updater_option(tn_build *b, void *updater, const char *name);
 
 /* Gives the parameters of each part contiguous locations in a region. */

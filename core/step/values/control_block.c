@@ -2,14 +2,6 @@
  * of a slot. */
 #include "core/step/values/control_block.h"
 
-double tn_learning_rate_factor(const tn_settings *settings, int64_t step, int64_t steps,
-                               int64_t steps_per_epoch, const double *state) {
-  int64_t warmup = settings->schedule.warmup;
-  tn_schedule_at at = {sizeof at, step, steps, steps_per_epoch, warmup, state};
-  double ramp = step < warmup ? ((double)step + 1.0) / ((double)warmup + 1.0) : 1.0;
-  return ramp * settings->schedule_kind->factor(settings->schedule_options, &at);
-}
-
 static void control_block_bind_slot(tn_control_block *c, tn_executor *executor, int32_t index, int32_t slot) {
   c->iteration[slot] = tn_executor_input(executor, index, slot, TN_ITERATION_INPUT);
   c->block[slot] = tn_executor_input(executor, index, slot, TN_BLOCK_INPUT);
@@ -33,15 +25,24 @@ tn_status tn_control_block_bind(tn_arena *arena, tn_executor *executor, int32_t 
   return TN_OK;
 }
 
-void tn_control_block_write(const tn_control_block *c, int32_t slot, int64_t step, int64_t block,
-                            double lr_factor) {
+static void control_block_write_option(const tn_scheduled_option *option, const tn_step_position *now,
+                                       float *values) {
+  tn_step_position at = *now;
+  at.step += option->ahead;
+  for (int32_t g = 0; values && g < option->n; g++)
+    values[g] = (float)(option->is_factor ? tn_schedule_factor(option->schedules[g], &at)
+                                          : tn_schedule_value(option->schedules[g], option->values[g], &at));
+}
+
+void tn_control_block_write(const tn_control_block *c, int32_t slot, int64_t block,
+                            const tn_step_position *at) {
   const tn_update_info *info = c->info;
-  if (c->iteration[slot]) *c->iteration[slot] = step;
+  if (c->iteration[slot]) *c->iteration[slot] = at->step;
   if (c->block[slot]) *c->block[slot] = block;
-  for (int32_t i = 0; i < info->n_scheduled; i++) {
-    float *values = c->values[slot * info->n_scheduled + i];
-    double factor = i == c->lr ? lr_factor : 1.0;
-    for (int32_t g = 0; values && g < info->n_groups; g++)
-      values[g] = (float)(info->scheduled[i].values[g] * factor);
-  }
+  for (int32_t i = 0; i < info->n_scheduled; i++)
+    control_block_write_option(&info->scheduled[i], at, c->values[slot * info->n_scheduled + i]);
+}
+
+double tn_control_block_lr(const tn_control_block *c, const tn_step_position *at) {
+  return c->lr < 0 ? 0 : tn_schedule_value(c->info->scheduled[c->lr].schedules[0], c->base_lr, at);
 }

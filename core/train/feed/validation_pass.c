@@ -34,7 +34,8 @@ tn_status tn_validation_run(tn_run *run, const tn_validation *pass, tn_metric_su
     if (status == TN_EOF) break;
     if (status != TN_OK) return tn_wrap(&run->env, status, "validation");
     const tn_validation_program *program = &pass->programs[tn_feeder_length(pass->feeder)];
-    tn_control_block_write(&program->control_block, slot, batch, run->rank, 1.0);
+    const tn_step_position at = {.step = batch, .plain = true};
+    tn_control_block_write(&program->control_block, slot, run->rank, &at);
     TN_TRY(tn_executor_run(pass->executor, program->index, slot));
     TN_TRY(tn_executor_slot_wait(pass->executor, slot));
     tn_metric_sums_add(sums, &program->outputs, slot, samples);

@@ -17,7 +17,10 @@ static void loop_flush(tn_training *t) {
   tn_flight_end_wait(t->device->flight, &before);
 }
 
+/* The transforms of an epoch have the options of its first step. */
 static tn_status loop_start_feeder(tn_training *t) {
+  const tn_step_position first = tn_training_at(t, t->progress.step - t->progress.batch);
+  tn_schedules_move_transforms(&t->run->settings, &first);
   tn_flight_wait before = tn_flight_begin_wait(t->device->flight, TN_FLIGHT_HOST, "its data");
   tn_status status = tn_feeder_start(t->train, t->progress.epoch, t->progress.batch);
   tn_flight_end_wait(t->device->flight, &before);
@@ -235,16 +238,16 @@ static double loop_finite_metric(double value, bool larger_is_better) {
 static void loop_tell_schedule(tn_training *t) {
   const tn_settings *s = &t->run->settings;
   tn_metric_sums *sums = tn_training_judged(t);
-  int32_t chosen = 0, mode = s->schedule.metric_mode; /* the loss */
-  if (s->schedule_kind->epoch == NULL || sums == NULL) return;
+  int32_t chosen = 0, mode = s->schedule->section.metric_mode; /* the loss */
+  if (s->schedule->kind->epoch == NULL || sums == NULL) return;
   const tn_metric *metrics = tn_metric_sums_means(sums);
   for (int32_t i = sums->n_means - 1; i > 0; i--)
-    if (tn_text_equal(metrics[i].name, s->schedule.metric)) chosen = i;
+    if (tn_text_equal(metrics[i].name, s->schedule->section.metric)) chosen = i;
   bool rises = chosen > 0 && !sums->told[chosen]->falls;
   bool larger_is_better = mode == TN_METRIC_AUTO ? rises : mode == TN_METRIC_MAX;
   const tn_schedule_result result = {sizeof result, larger_is_better, t->progress.epoch - 1,
                                      loop_finite_metric(metrics[chosen].value, larger_is_better)};
-  s->schedule_kind->epoch(s->schedule_options, &result, t->progress.schedule);
+  s->schedule->kind->epoch(s->schedule->options, &result, t->progress.schedule);
 }
 
 static tn_status loop_end_epoch(tn_training *t) {
@@ -276,8 +279,8 @@ static bool loop_continues(const tn_training *t) {
 /* The learning rate of the last step of an earlier process. */
 static double loop_last_learning_rate(const tn_training *t) {
   if (t->progress.step == 0) return 0;
-  return t->step_block.base_lr * tn_learning_rate_factor(&t->run->settings, t->progress.step - 1, t->steps,
-                                                         t->steps_per_epoch, t->progress.schedule);
+  const tn_step_position at = tn_training_at(t, t->progress.step - 1);
+  return tn_control_block_lr(&t->step_block, &at);
 }
 
 tn_status tn_training_run(tn_training *t) {

@@ -70,7 +70,8 @@ static tn_status training_build_programs(tn_training *t) {
 /* A file whose epochs were reduced for a short try is a frequent case. */
 static void training_warn_warmup(const tn_training *t) {
   const tn_run *run = t->run;
-  int64_t warmup = run->settings.schedule.warmup;
+  const tn_step_position start = tn_training_at(t, 0);
+  int64_t warmup = tn_schedule_warmup_steps(run->settings.schedule, &start);
   tn_section *section = tn_ini_section((tn_ini *)&run->ini, "schedule");
   const tn_key *key = section != NULL ? tn_section_key(section, "warmup") : NULL;
   if (run->rank != 0 || run->settings.run.fast_dev_run || warmup < t->steps || key == NULL) return;

@@ -12,6 +12,14 @@ int64_t tn_training_update_samples(const tn_training *t) {
   return large ? INT64_MAX : samples;
 }
 
+tn_step_position tn_training_at(const tn_training *t, int64_t step) {
+  return (tn_step_position){.step = step,
+                            .steps = t->steps,
+                            .steps_per_epoch = t->steps_per_epoch,
+                            .samples = tn_training_update_samples(t),
+                            .state = t->progress.schedule};
+}
+
 /* A run with updates of another length than before has taken steps that do not count its epochs: those that
  * are left do. */
 int64_t tn_training_count_steps(const tn_training *t) {

@@ -171,19 +171,19 @@ static tn_status step_fetch_batches(tn_training *t, tn_launched_step *step) {
 
 /* Micro-batch m of a rank is block m * ranks + rank of the global batch. */
 static void step_write_control_block(const tn_training *t, const tn_control_block *c,
-                                     const tn_launched_step *step, double lr_factor) {
+                                     const tn_launched_step *step, const tn_step_position *at) {
   for (int32_t m = 0; m < t->micro_batches; m++)
-    tn_control_block_write(c, step->slots[m], t->progress.step,
-                           (int64_t)m * tn_run_ranks(t->run) + t->run->rank, lr_factor);
+    tn_control_block_write(c, step->slots[m], (int64_t)m * tn_run_ranks(t->run) + t->run->rank, at);
 }
 
-static void step_write_control_blocks(tn_training *t, const tn_launched_step *step, double lr_factor) {
+static void step_write_control_blocks(tn_training *t, const tn_launched_step *step,
+                                      const tn_step_position *at) {
   bool shorter = step->length<t->run->settings.n_lengths - 1, several = t->micro_batches> 1;
-  if (several) step_write_control_block(t, &t->weigh_block, step, lr_factor);
-  if (shorter) step_write_control_block(t, &t->shorter[step->length].step_block, step, lr_factor);
+  if (several) step_write_control_block(t, &t->weigh_block, step, at);
+  if (shorter) step_write_control_block(t, &t->shorter[step->length].step_block, step, at);
   for (int32_t phase = step_first_phase(t); phase < step_end_phase(t) && !shorter; phase++) {
-    step_write_control_block(t, &t->phases[phase].step_block, step, lr_factor);
-    if (several) step_write_control_block(t, &t->phases[phase].micro_block, step, lr_factor);
+    step_write_control_block(t, &t->phases[phase].step_block, step, at);
+    if (several) step_write_control_block(t, &t->phases[phase].micro_block, step, at);
   }
 }
 
@@ -225,10 +225,9 @@ static int32_t step_count_next(const tn_training *t) {
 /* Fetches the batches of the next step and writes its control values. */
 static tn_status step_prepare(tn_training *t, tn_launched_step *step) {
   TN_TRY(step_fetch_batches(t, step));
-  double factor = tn_learning_rate_factor(&t->run->settings, t->progress.step, t->steps, t->steps_per_epoch,
-                                          t->progress.schedule);
-  step_write_control_blocks(t, step, factor);
-  t->lr = t->step_block.base_lr * factor;
+  const tn_step_position at = tn_training_at(t, t->progress.step);
+  step_write_control_blocks(t, step, &at);
+  t->lr = tn_control_block_lr(&t->step_block, &at);
   t->progress.step++;
   t->progress.batch++;
   t->progress.ended = false;

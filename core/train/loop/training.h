@@ -121,7 +121,9 @@ const char *tn_training_nonfinite_text(double value);
 /* Device memory of one device, as planned. */
 int64_t tn_training_planned_bytes(const tn_training *t);
 
-/* position.c: the samples of an update, over all devices and micro-batches. */
+/* position.c: a step of the run, counted from 0, for the values of schedules. */
+tn_step_position tn_training_at(const tn_training *t, int64_t step);
+/* The samples of an update, over all devices and micro-batches. */
 int64_t tn_training_update_samples(const tn_training *t);
 /* The steps of the whole run, from its present position. */
 int64_t tn_training_count_steps(const tn_training *t);

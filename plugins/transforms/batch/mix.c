@@ -12,9 +12,11 @@ typedef struct mix_options {
 } mix_options;
 
 static const tn_option options[] = {
-    TN_OPT(mix_options, alpha, TN_OPT_FLOAT, "1", "(0, 1000]",
-           "the part of a sample is drawn from the beta distribution (alpha, alpha), once for a batch"),
-    TN_OPT(mix_options, p, TN_OPT_FLOAT, "1", "[0, 1]", "probability, for the whole batch"), TN_OPT_END};
+    TN_OPT_WITH(mix_options, alpha, TN_OPT_FLOAT, TN_OPT_SCHEDULABLE, "1", "(0, 1000]",
+                "the part of a sample is drawn from the beta distribution (alpha, alpha), once for a batch"),
+    TN_OPT_WITH(mix_options, p, TN_OPT_FLOAT, TN_OPT_SCHEDULABLE, "1", "[0, 1]",
+                "probability, for the whole batch"),
+    TN_OPT_END};
 
 static tn_status mix_check(tn_env *env, int32_t n, const tn_type *in, tn_type *out, int32_t first) {
   for (int32_t k = 0; k < n; k++) {
@@ -35,7 +37,7 @@ static tn_status mix_check(tn_env *env, int32_t n, const tn_type *in, tn_type *o
 /* The part of the own sample; 1: nothing is mixed. */
 static double mix_part(const mix_options *o, tn_rng *rng) {
   int mixed = tn_rng_uniform(rng) < o->p;
-  return mixed ? random_beta(rng, o->alpha) : 1;
+  return mixed && o->alpha > 0 ? random_beta(rng, o->alpha) : 1;
 }
 
 /* ---- one field ---- */

@@ -11,7 +11,8 @@ typedef struct noise_options {
 
 static const tn_option options[] = {
     TN_OPT(noise_options, mean, TN_OPT_FLOAT, "0", NULL, "of the noise; 1 is the range of bytes"),
-    TN_OPT(noise_options, sigma, TN_OPT_FLOAT, "0.1", ">= 0", "standard deviation; 1 is the range of bytes"),
+    TN_OPT_WITH(noise_options, sigma, TN_OPT_FLOAT, TN_OPT_SCHEDULABLE, "0.1", ">= 0",
+                "standard deviation; 1 is the range of bytes"),
     TN_OPT(noise_options, clip, TN_OPT_FLAG, "yes", NULL, "results of f32 are cut to 0 .. 1"), TN_OPT_END};
 
 static tn_status gaussian_noise_infer(tn_env *env, const void *opts, int32_t n, const tn_type *in,

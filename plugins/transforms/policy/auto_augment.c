@@ -86,7 +86,8 @@ typedef struct augment_options {
 
 static const tn_option rand_options[] = {
     TN_OPT(augment_options, num_ops, TN_OPT_INT, "2", "[0, 1000]", "ops to apply one after the other"),
-    TN_OPT(augment_options, magnitude, TN_OPT_INT, "9", ">= 0", "strength, less than num_magnitude_bins"),
+    TN_OPT_WITH(augment_options, magnitude, TN_OPT_INT, TN_OPT_SCHEDULABLE, "9", ">= 0",
+                "strength, less than num_magnitude_bins"),
     BINS_OPTION, SAMPLING_OPTIONS(augment_options), TN_OPT_END};
 static const tn_option trivial_options[] = {BINS_OPTION, SAMPLING_OPTIONS(augment_options), TN_OPT_END};
 
@@ -124,7 +125,8 @@ static tn_status augment_fields(tn_transform_call *c, const augment_options *o, 
 
 static tn_status rand_augment_apply(tn_transform_call *c, const void *opts) {
   const augment_options *o = opts;
-  return augment_fields(c, o, &rand_space, o->num_ops, o->magnitude);
+  int64_t most = o->num_magnitude_bins - 1; /* a schedule may go beyond it */
+  return augment_fields(c, o, &rand_space, o->num_ops, o->magnitude < most ? o->magnitude : most);
 }
 
 static tn_status trivial_augment_apply(tn_transform_call *c, const void *opts) {

@@ -3,6 +3,7 @@
 #include "tensors.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 enum { UPDATES = 10, GRADIENTS = 16 };
 
@@ -32,14 +33,16 @@ static void expect_tensor(const char *what, int run, const char *name, const jso
   }
 }
 
-/* "adamw lr=0.01" becomes options of the program. */
+/* "adamw lr=0.01 schedule.type=cosine" becomes options of the program. */
 static void train(const char *key, int run, const char *more) {
   char line[1024], copy[256];
   snprintf(copy, sizeof copy, "%s", key);
   snprintf(line, sizeof line, "train net.ini --quiet --set run.name=%d %s", run, more);
   for (char *word = strtok(copy, " "), *name = word; word; word = strtok(NULL, " ")) {
-    size_t n = strlen(line);
-    snprintf(line + n, sizeof line - n, " --set optimizer.%s%s", word == name ? "type=" : "", word);
+    size_t n = strlen(line), value = strcspn(word, "=");
+    bool other = strcspn(word, ".") < value; /* a key of another section */
+    snprintf(line + n, sizeof line - n, " --set %s%s%s", other ? "" : "optimizer.",
+             word == name ? "type=" : "", word);
   }
   if (program_run("%s", line) != 0) fail_msg("%s: %s", line, program_err);
 }

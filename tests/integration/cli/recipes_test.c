@@ -1,5 +1,6 @@
 /* Augmentation, soft targets, schedules and clipping as a user writes them: each a line of the INI file. */
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "npy_files.h"
@@ -274,6 +275,82 @@ static void another_schedule_begins_anew(void **state) {
   assert_null(json_object_get(saved, "schedule"));
 }
 
+/* Options that schedules move, besides those of the optimizer. */
+enum { MIXUP, DROPOUT, SMOOTHING, AUXILIARY, AVERAGE, MOVED };
+
+static void write_moved(const double v[MOVED], bool soft, const char *more) {
+  char text[2048];
+  snprintf(text, sizeof text,
+           "[run]\nname = run\nseed = 5\nepochs = 2\n"
+           "[data]\nsource = digits\nbatch = 8\nepoch = 64\nworkers = 1\ntransforms = to_float\n%s%.0g%s"
+           "[data.valid]\nepoch = 40\ntransforms = to_float\n%s"
+           "[model]\ninputs = image: f32[1, 28, 28]\ntargets = label: %s\nlayers =\n"
+           "    flatten\n    fc1: linear(16)\n    relu\n    dropout(%g)\n    fc: linear(10)\n"
+           "loss =\n    main: cross_entropy(label_smoothing=%g)\n    aux: cross_entropy(weight=%g)\n"
+           "[optimizer]\ntype = sgd\nlr = 0.2\nema = %g\n%s",
+           soft ? "    one_hot(10) <- label\n    mixup(" : "# ", v[MIXUP],
+           soft ? ") <- image, label\n" : "\n", soft ? "    one_hot(10) <- label\n" : "",
+           soft ? "f32[10]" : "i32[]", v[DROPOUT], v[SMOOTHING], v[AUXILIARY], v[AVERAGE], more);
+  file_write("net.ini", text);
+}
+
+/* A schedule of the factor a half gives the results of half the value. */
+static void expect_half(const char *section, int which, bool soft) {
+  double v[MOVED] = {0.8, 0.6, 0.2, 0.4, 0.9};
+  char more[160];
+  snprintf(more, sizeof more, "[schedule.%s]\nfactor = 0.5\n", section);
+  write_moved(v, soft, "");
+  const json_t *plain = train("plain", "");
+  write_moved(v, soft, more);
+  const json_t *moved = train("moved", "");
+  v[which] *= 0.5;
+  write_moved(v, soft, "");
+  const json_t *half = train("half", "");
+  double want = program_number(half, "valid.loss"), found = program_number(moved, "valid.loss");
+  if (!(fabs(found - want) <= 1e-6 * want)) fail_msg("%s: loss %.9g, expected %.9g", section, found, want);
+  assert_true(fabs(program_number(plain, "valid.loss") - want) > 1e-4);
+  assert_true(fabs(program_number(moved, "train.loss") - program_number(half, "train.loss")) <= 1e-5);
+  assert_int_equal(system("rm -rf plain moved half"), 0);
+}
+
+static void schedules_move_options_of_the_model_and_of_transforms(void **state) {
+  (void)state;
+  expect_half("mixup.alpha", MIXUP, true);
+  expect_half("dropout.p", DROPOUT, false);
+  expect_half("ema", AVERAGE, false);
+}
+
+/* The validation has the configured losses, so the weights that are reached are compared. */
+static void schedules_move_losses(void **state) {
+  (void)state;
+  static const char a[] = "moved/run/checkpoints/last/model.safetensors",
+                    b[] = "half/run/checkpoints/last/model.safetensors",
+                    c[] = "plain/run/checkpoints/last/model.safetensors";
+  static const struct {
+    const char *section;
+    int which;
+    bool soft;
+  } cases[] = {{"cross_entropy.label_smoothing", SMOOTHING, false},
+               {"cross_entropy.label_smoothing", SMOOTHING, true},
+               {"loss.aux", AUXILIARY, false}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    double v[MOVED] = {0.8, 0.6, 0.2, 0.4, 0.9};
+    char more[160];
+    snprintf(more, sizeof more, "[schedule.%s]\nfactor = 0.5\n", cases[i].section);
+    write_moved(v, cases[i].soft, "");
+    train("plain", "");
+    write_moved(v, cases[i].soft, more);
+    train("moved", "");
+    v[cases[i].which] *= 0.5;
+    write_moved(v, cases[i].soft, "");
+    train("half", "");
+    double distance = tensor_distance(a, b, "fc.weight");
+    if (!(distance <= 1e-6)) fail_msg("%s: differs by %g", cases[i].section, distance);
+    assert_true(tensor_distance(a, c, "fc.weight") > 1e-4);
+    assert_int_equal(system("rm -rf plain moved half"), 0);
+  }
+}
+
 /* One step moves no number by more than lr clip_value, and most of them by as much. */
 static void clip_value_bounds_each_number(void **state) {
   (void)state;
@@ -352,6 +429,8 @@ int main(void) {
       CASE(a_resumed_run_continues_its_plateau),
       CASE(another_schedule_begins_anew),
       CASE(a_run_within_its_warmup_is_told),
+      CASE(schedules_move_options_of_the_model_and_of_transforms),
+      CASE(schedules_move_losses),
       CASE(clip_value_bounds_each_number),
       CASE(the_items_are_in_inspect),
   };

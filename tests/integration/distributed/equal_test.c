@@ -86,6 +86,27 @@ static void accumulate(const char *what, const char *ini) {
   same_results(parts, whole);
 }
 
+/* The mean is over the counted tokens of the whole batch, not a mean of the means of micro-batches, which
+ * have different numbers of them. */
+static void micro_batches_count_tokens_as_one_batch_does(void **state) {
+  (void)state;
+  static const struct {
+    int devices, batch, accumulate;
+  } ways[] = {{1, 4, 3}, {1, 1, 12}, {2, 6, 2}, {2, 12, 1}, {3, 3, 4}, {3, 6, 2}, {4, 4, 3}, {4, 12, 1}};
+  file_write("model.ini", nets_tokens);
+  const json_t *whole = nets_train("whole", 1, eager);
+  assert_true(program_number(whole, "steps") == 3);
+  for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+    char folder[16], more[160];
+    snprintf(folder, sizeof folder, "way%zu", i);
+    snprintf(more, sizeof more, "--set data.batch=%d --set optimizer.accumulate=%d %s", ways[i].batch,
+             ways[i].accumulate, any);
+    const json_t *parts = nets_train(folder, ways[i].devices, more);
+    nets_compare(folder, folder, "whole", 1e-6);
+    same_number(parts, whole, "train.loss");
+  }
+}
+
 static void micro_batches_of_lenet(void **state) {
   (void)state;
   accumulate("LeNet, accumulating", nets_lenet);
@@ -446,6 +467,7 @@ int main(void) {
       CASE(a_residual_network_whose_batch_norm_spans_the_ranks),
       CASE(two_losses_of_other_weights_with_targets_that_do_not_count),
       CASE(dropout_draws_the_numbers_of_one_device),
+      CASE(micro_batches_count_tokens_as_one_batch_does),
       CASE(micro_batches_of_lenet),
       CASE(micro_batches_of_a_transformer),
       CASE(micro_batches_of_two_losses),

@@ -46,6 +46,18 @@ const char nets_two_losses[] =
     "metrics = accuracy <- one, next\n"
     "[optimizer]\ntype = sgd\nlr = 0.1\nmomentum = 0.9\n";
 
+const char nets_tokens[] =
+    "[run]\nname = run\nseed = 5\nepochs = 1\n"
+    "[data]\nsource = random\ntokens = 9\nclasses = 5\nsamples = 29\nbatch = 12\nlast = pad\nworkers = 1\n"
+    "[data.valid]\nepoch = 12\n"
+    "[model]\ninputs = tokens: i32[9]\ntargets = next: i32[9]\nlayers =\n"
+    "    wte:  embedding(5, 16)\n"
+    "    fc1:  linear(24)\n"
+    "    act:  gelu(tanh)\n"
+    "    fc2:  linear(5)\n"
+    "loss = cross_entropy(ignore=2, label_smoothing=0.1, weights=[1, 3, 1, 0.2, 2])\n"
+    "[optimizer]\ntype = sgd\nlr = 0.5\nmomentum = 0.9\nweight_decay = 0.01\nclip = 0.05\n";
+
 const char nets_dropout[] =
     "[run]\nname = run\nseed = 3\nepochs = 20\nmax_steps = 20\n"
     "[data]\nsource = digits\nepoch = 64\nbatch = 8\nworkers = 1\ntransforms = to_float\n"

@@ -6,6 +6,9 @@
 
 /* Configurations with a batch of 8, which a run may override. */
 extern const char nets_lenet[], nets_transformer[], nets_resnet[], nets_two_losses[], nets_dropout[];
+/* Three updates with ignored tokens, class weights, label smoothing and clipping; a batch of 12, of which the
+ * last one is short. */
+extern const char nets_tokens[];
 
 /* Writes model.ini: a batch_norm(sync=yes), named bn, over the samples of the source `steady` in their order.
  * `plugin`: the source's file; `source`: its options. */

@@ -196,7 +196,7 @@ typedef struct wrong_table {
 
 static const wrong_table tables[] = {
     {{TN_OPT(pair, a, 99, "1", NULL, ""), TN_OPT_END},
-     "item 'made', option 'a': the type 99 is unknown, expected 1 to 14"},
+     "item 'made', option 'a': the type 99 is unknown, expected 1 to 15"},
     {{TN_OPT(pair, a, TN_OPT_FLAG, "no", NULL, ""), TN_OPT_END},
      "item 'made', option 'a': the field has 8 bytes, expected 4 for yes or no"},
     {{{"b", TN_OPT_FLOAT, 0, 16, 8, "1", NULL, ""}, TN_OPT_END},

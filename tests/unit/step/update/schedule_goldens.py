@@ -2,7 +2,7 @@
 """Prints schedule_goldens.h: the factors of torch.optim.lr_scheduler in a run of 100 steps, 10 in an epoch.
 Those that PyTorch has not are transformers' and timm's. Needs torch, transformers and timm; the test needs only the header."""
 import torch
-from timm.scheduler import TanhLRScheduler
+from timm.scheduler import CosineLRScheduler, TanhLRScheduler
 from torch.optim import lr_scheduler as s
 from transformers import get_inverse_sqrt_schedule, get_wsd_schedule
 
@@ -55,6 +55,37 @@ cases = {
     "wsd_sqrt": factors(lambda o: get_wsd_schedule(o, 0, 25, num_training_steps=STEPS, decay_type="1-sqrt")),
     "tanh": timm_factors(lambda o: TanhLRScheduler(o, STEPS, lb=-6, ub=3, lr_min=0.05, t_in_epochs=False)),
     "restarts_steps": factors(lambda o: s.CosineAnnealingWarmRestarts(o, 7, T_mult=2, eta_min=0.01)),
+}
+def one_cycle_momentum(make):
+    """The momentum at each step."""
+    optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0, momentum=0.9)
+    schedule = make(optimizer)
+    values = []
+    for step in range(STEPS):
+        values.append(optimizer.param_groups[0]["momentum"])
+        optimizer.step()
+        schedule.step()
+    return values
+
+
+cases |= {
+    "sequential": factors(lambda o: s.SequentialLR(o, [s.LinearLR(o, 0.1, 1.0, total_iters=20),
+                                                       s.CosineAnnealingLR(o, 50, eta_min=0.05), s.ExponentialLR(o, 0.9)],
+                                                   [20, 70])),
+    "chained": factors(lambda o: s.ChainedScheduler([s.ConstantLR(o, 0.1, total_iters=30), s.ExponentialLR(o, 0.97),
+                                                     s.MultiStepLR(o, [50, 80], gamma=0.5)])),
+    "warm_linear": factors(lambda o: s.LinearLR(o, 0.25, 1.0, total_iters=40)),
+    "warm_constant": factors(lambda o: s.ConstantLR(o, 0.25, total_iters=40)),
+    "lambda": factors(lambda o: s.LambdaLR(o, lambda epoch: 0.95 ** epoch), by_step=False),
+    "multiplicative": factors(lambda o: s.MultiplicativeLR(o, lambda epoch: 0.8), by_step=False),
+    "momentum": one_cycle_momentum(lambda o: s.OneCycleLR(o, 1.0, total_steps=STEPS, base_momentum=0.85, max_momentum=0.95)),
+    "momentum_cyclic": one_cycle_momentum(lambda o: s.CyclicLR(o, 0.1, 1.0, step_size_up=13, base_momentum=0.8,
+                                                               max_momentum=0.9)),
+    "timm_restarts": timm_factors(lambda o: CosineLRScheduler(o, 20, lr_min=0.01, cycle_mul=1.5, cycle_decay=0.5, cycle_limit=2,
+                                                              k_decay=1.5, t_in_epochs=False)),
+    "timm_warm": timm_factors(lambda o: CosineLRScheduler(o, 90, lr_min=0.01, warmup_t=10, warmup_lr_init=0.1,
+                                                          warmup_prefix=True, k_decay=0.7, t_in_epochs=False)),
+    "cosine": factors(lambda o: s.CosineAnnealingLR(o, STEPS, eta_min=0.1)),
 }
 losses = [max(3 / (1 + 0.3 * i), 0.5) + 0.4 * ((i * i * 7 + i) % 11) / 11 for i in range(60)]
 

@@ -4,20 +4,20 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/step/values/control_block.h"
+#include "core/step/values/schedule_values.h"
 #include "tests/unit/step/update/schedule_goldens.h"
 
 extern const tn_plugin *tn_static_schedules(void);
 
 static const double pi = 3.14159265358979323846;
 static tn_arena arena;
-static tn_settings settings;
+static tn_schedule_setting schedule;
 static double epochs[TN_SCHEDULE_STATE]; /* the state of the schedule */
 
 static int set_up(void **state) {
   rig_open(state);
   arena = tn_arena_new(&R.env);
-  memset(&settings, 0, sizeof settings);
+  schedule = (tn_schedule_setting){.warmup_start = -1, .section.warmup_unit = TN_UNIT_STEPS};
   memset(epochs, 0, sizeof epochs);
   return 0;
 }
@@ -40,9 +40,9 @@ static void choose(const char *name, int64_t warmup, const char *option, const c
   tn_options options;
   rig_expect_ok(tn_options_start(&R.env, &arena, item, &options));
   if (option) rig_expect_ok(tn_options_set_text(&R.env, &options, option, value));
-  settings.schedule_kind = (const tn_schedule *)item;
-  settings.schedule_options = options.data;
-  settings.schedule.warmup = warmup;
+  schedule.kind = (const tn_schedule *)item;
+  schedule.options = options.data;
+  schedule.section.warmup = warmup;
 }
 
 /* With several options, "name", "value", ... NULL. */
@@ -52,16 +52,24 @@ static void choose_with(const char *name, int64_t warmup, const char *const *pai
   rig_expect_ok(tn_options_start(&R.env, &arena, item, &options));
   for (; *pairs; pairs += 2) rig_expect_ok(tn_options_set_text(&R.env, &options, pairs[0], pairs[1]));
   rig_expect_ok(tn_options_finish(&R.env, &options));
-  settings.schedule_kind = (const tn_schedule *)item;
-  settings.schedule_options = options.data;
-  settings.schedule.warmup = warmup;
-  if (settings.schedule_kind->check) rig_expect_ok(settings.schedule_kind->check(&R.env, options.data));
+  schedule.kind = (const tn_schedule *)item;
+  schedule.options = options.data;
+  schedule.section.warmup = warmup;
+  if (schedule.kind->check) rig_expect_ok(schedule.kind->check(&R.env, options.data));
 }
 #define PAIRS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-/* In a run of 100 steps, 10 in an epoch. */
+/* The factor at a step of 6 samples in a run of 100 steps, 10 in an epoch. */
+static double factor_at(int64_t step) {
+  return tn_schedule_factor(&schedule, &(tn_step_position){step, 100, 10, 6, epochs, false});
+}
+
+static double factor_of_unknown_length(int64_t step) {
+  return tn_schedule_factor(&schedule, &(tn_step_position){step, -1, -1, -1, epochs, false});
+}
+
 static void expect(int64_t step, double factor) {
-  double found = tn_learning_rate_factor(&settings, step, 100, 10, epochs);
+  double found = factor_at(step);
   if (!(fabs(found - factor) <= 1e-12))
     fail_msg("step %lld: %.17g, expected %.17g", (long long)step, found, factor);
 }
@@ -121,7 +129,7 @@ static void a_warm_up_as_long_as_the_run_leaves_nothing_to_fall(void **state) {
 static void cosine_of_a_run_without_known_length_stays(void **state) {
   (void)state;
   choose("cosine", 0, NULL, NULL);
-  assert_true(tn_learning_rate_factor(&settings, 50, -1, -1, epochs) == 1.0);
+  assert_true(factor_of_unknown_length(50) == 1.0);
 }
 
 static void step_drops_by_epochs(void **state) {
@@ -145,13 +153,13 @@ static void step_drops_by_steps_where_they_are_given(void **state) {
 static void step_by_epochs_of_unknown_length_stays(void **state) {
   (void)state;
   choose("step", 0, NULL, NULL);
-  assert_true(tn_learning_rate_factor(&settings, 1000000, -1, -1, epochs) == 1.0);
+  assert_true(factor_of_unknown_length(1000000) == 1.0);
 }
 
 /* torch.optim.lr_scheduler computes some of these by recurrence, in f64. */
 static void expect_torch(const double *factors) {
   for (int64_t step = 0; step < 100; step++) {
-    double found = tn_learning_rate_factor(&settings, step, 100, 10, epochs);
+    double found = factor_at(step);
     if (!(fabs(found - factors[step]) <= 1e-12))
       fail_msg("step %lld: %.17g, torch has %.17g", (long long)step, found, factors[step]);
   }
@@ -182,7 +190,7 @@ static void one_cycle_stays_at_its_end_and_has_limits(void **state) {
   choose("one_cycle", 0, "steps", "1");
   expect(0, 4e-6);
   choose("one_cycle", 0, NULL, NULL);
-  assert_true(tn_learning_rate_factor(&settings, 50, -1, -1, epochs) == 1.0);
+  assert_true(factor_of_unknown_length(50) == 1.0);
   choose("one_cycle", 10, "steps", "50"); /* warm-up, then a cycle of 40 steps */
   expect(9, 10.0 / 11 * 0.04);
   expect(10, 0.04);
@@ -194,7 +202,7 @@ static void exponential_has_the_values_of_torch(void **state) {
   (void)state;
   choose("exponential", 0, "gamma", "0.7");
   expect_torch(torch_exponential);
-  assert_true(tn_learning_rate_factor(&settings, 50, -1, -1, epochs) == 1.0);
+  assert_true(factor_of_unknown_length(50) == 1.0);
   choose_with("exponential", 0, PAIRS("gamma", "0.97", "unit", "steps"));
   expect_torch(torch_exponential_steps);
 }
@@ -215,7 +223,7 @@ static void multistep_has_the_values_of_torch(void **state) {
   (void)state;
   choose_with("multistep", 0, PAIRS("milestones", "[3, 6, 8]", "gamma", "0.2"));
   expect_torch(torch_multistep);
-  assert_true(tn_learning_rate_factor(&settings, 50, -1, -1, epochs) == 1.0);
+  assert_true(factor_of_unknown_length(50) == 1.0);
   choose_with("multistep", 0, PAIRS("milestones", "[1, 33, 99]", "unit", "steps"));
   expect_torch(torch_multistep_steps);
 }
@@ -224,7 +232,7 @@ static void cosine_restarts_has_the_values_of_torch(void **state) {
   (void)state;
   choose("cosine_restarts", 0, "t_0", "2");
   expect_torch(torch_restarts);
-  assert_true(tn_learning_rate_factor(&settings, 50, -1, -1, epochs) == 1.0);
+  assert_true(factor_of_unknown_length(50) == 1.0);
   choose_with("cosine_restarts", 0, PAIRS("t_0", "7", "t_mult", "2", "floor", "0.01", "unit", "steps"));
   expect_torch(torch_restarts_steps);
   choose_with("cosine_restarts", 10, PAIRS("t_0", "20", "unit", "steps")); /* cycles follow the warm-up */
@@ -238,8 +246,8 @@ static void expect_plateau(int larger_is_better, const double *values, const dou
   memset(epochs, 0, sizeof epochs);
   for (int i = 0; i < n; i++) {
     const tn_schedule_result result = {sizeof result, larger_is_better, i, values[i]};
-    settings.schedule_kind->epoch(settings.schedule_options, &result, epochs);
-    double found = tn_learning_rate_factor(&settings, 0, 100, 10, epochs);
+    schedule.kind->epoch(schedule.options, &result, epochs);
+    double found = factor_at(0);
     if (!(fabs(found - factors[i]) <= 1e-15))
       fail_msg("after epoch %d: %.17g, torch has %.17g", i, found, factors[i]);
   }
@@ -249,7 +257,7 @@ static void plateau_has_the_values_of_torch(void **state) {
   (void)state;
   enum { N = sizeof torch_plateau_losses / sizeof *torch_plateau_losses };
   choose("plateau", 0, NULL, NULL);
-  assert_true(tn_learning_rate_factor(&settings, 0, 100, 10, epochs) == 1.0);
+  assert_true(factor_at(0) == 1.0);
   expect_plateau(0, torch_plateau_losses, torch_plateau, N);
   choose_with("plateau", 0, PAIRS("gamma", "0.5", "patience", "1", "threshold", "0.05", "cooldown", "2"));
   expect_plateau(0, torch_plateau_losses, torch_plateau_cooldown, N);
@@ -308,13 +316,154 @@ static void wsd_has_the_values_of_transformers(void **state) {
   choose_with("wsd", 0, PAIRS("decay", "0.25", "shape", "sqrt"));
   expect_torch(torch_wsd_sqrt);
   choose("wsd", 0, NULL, NULL);
-  assert_true(tn_learning_rate_factor(&settings, 50, -1, -1, epochs) == 1.0);
+  assert_true(factor_of_unknown_length(50) == 1.0);
 }
 
 static void tanh_has_the_values_of_timm(void **state) {
   (void)state;
   choose_with("tanh", 0, PAIRS("lb", "-6", "floor", "0.05"));
   expect_torch(torch_tanh);
+}
+
+/* A list of schedules, as the reader of settings sets it. */
+static void choose_parts(const char *name, const tn_schedule_part *parts, int64_t n, const char *milestones) {
+  const tn_item *item = find(name);
+  tn_options options;
+  rig_expect_ok(tn_options_start(&R.env, &arena, item, &options));
+  rig_expect_ok(tn_options_set_schedules(&R.env, &options, "schedules", &(tn_schedules){n, parts}));
+  if (milestones) {
+    rig_expect_ok(tn_options_set_text(&R.env, &options, "milestones", milestones));
+    rig_expect_ok(tn_options_set_text(&R.env, &options, "unit", "steps"));
+  }
+  schedule.kind = (const tn_schedule *)item;
+  schedule.options = options.data;
+  schedule.section.warmup = 0;
+  rig_expect_ok(schedule.kind->check(&R.env, options.data));
+}
+
+static tn_schedule_part part(const char *name, const char *const *pairs) {
+  choose_with(name, 0, pairs);
+  return (tn_schedule_part){schedule.kind, schedule.options};
+}
+
+static void sequential_has_the_values_of_torch(void **state) {
+  (void)state;
+  const tn_schedule_part parts[] = {part("linear", PAIRS("start_factor", "0.1", "end_factor", "1")),
+                                    part("cosine", PAIRS("floor", "0.05")),
+                                    part("exponential", PAIRS("gamma", "0.9", "unit", "steps"))};
+  choose_parts("sequential", parts, 3, "[20, 70]");
+  expect_torch(torch_sequential);
+  choose_parts("sequential", parts, 1, "[]"); /* one part has the whole run */
+  expect(50, 0.55);
+  choose_parts("sequential", parts, 2, "[200]"); /* behind the end of the run */
+  expect(50, 0.325);
+  assert_true(factor_of_unknown_length(50) == 0.1 + 0.9 * 0.25);
+}
+
+static void chained_has_the_values_of_torch(void **state) {
+  (void)state;
+  const tn_schedule_part parts[] = {
+      part("constant", PAIRS("factor", "0.1", "steps", "30")),
+      part("exponential", PAIRS("gamma", "0.97", "unit", "steps")),
+      part("multistep", PAIRS("milestones", "[50, 80]", "gamma", "0.5", "unit", "steps"))};
+  choose_parts("chained", parts, 3, NULL);
+  expect_torch(torch_chained);
+}
+
+static void refused(const char *says) {
+  assert_int_equal(schedule.kind->check(&R.env, schedule.options), TN_EINVAL);
+  if (strstr(tn_error_text(&R.env), says) == NULL) fail_msg("%s", tn_error_text(&R.env));
+  tn_error_clear(&R.env);
+}
+
+static void combined_schedules_refuse_what_does_not_fit(void **state) {
+  (void)state;
+  const tn_schedule_part good = part("constant", PAIRS("factor", "1")),
+                         plateau = {(const tn_schedule *)find("plateau"), NULL},
+                         wrong = {(const tn_schedule *)find("multistep"),
+                                  &(const struct { tn_ints milestones; }){{2, (const int64_t[]){8, 6}}}};
+  const struct {
+    tn_schedules schedules;
+    tn_ints milestones;
+    int32_t unit;
+  } none = {{0, NULL}, {0, NULL}, 0}, few = {{2, (const tn_schedule_part[]){good, good}}, {0, NULL}, 0},
+    follows = {{1, &plateau}, {0, NULL}, 0}, inner = {{1, &wrong}, {0, NULL}, 0},
+    falls = {{3, (const tn_schedule_part[]){good, good, good}}, {2, (const int64_t[]){5, 5}}, 0};
+  schedule.kind = (const tn_schedule *)find("sequential");
+  schedule.options = &none, refused("the list is empty, expected schedules such as [cosine]");
+  schedule.options = &few, refused("0 milestones for 2 schedules, expected one less than schedules");
+  schedule.options = &follows, refused("plateau follows a metric, and stands alone");
+  schedule.options = &inner, refused("schedules: multistep: milestones: 6 comes after 8");
+  schedule.options = &falls, refused("milestones: 5 comes after 5, expected ascending numbers");
+}
+
+static void warm_up(int32_t shape, double start, int64_t n, int32_t unit) {
+  schedule.section.warmup = n;
+  schedule.section.warmup_unit = unit;
+  schedule.section.warmup_shape = shape;
+  schedule.warmup_start = start;
+}
+
+static void warm_up_has_the_values_of_torch(void **state) {
+  (void)state;
+  choose("constant", 0, NULL, NULL);
+  warm_up(TN_WARMUP_LINEAR, 0.25, 40, TN_UNIT_STEPS);
+  expect_torch(torch_warm_linear);
+  warm_up(TN_WARMUP_CONSTANT, 0.25, 4, TN_UNIT_EPOCHS); /* 40 steps */
+  expect_torch(torch_warm_constant);
+  warm_up(TN_WARMUP_EXPONENTIAL, 0.01, 40, TN_UNIT_STEPS);
+  expect(0, 0.01);
+  expect(20, 0.1);
+  expect(40, 1);
+  warm_up(TN_WARMUP_COSINE, 0.5, 40, TN_UNIT_STEPS);
+  expect(0, 0.5);
+  expect(20, 0.75);
+  warm_up(TN_WARMUP_LINEAR, 0, 55, TN_UNIT_SAMPLES); /* 10 steps of 6 samples */
+  expect(0, 0);
+  expect(5, 0.5);
+  expect(10, 1);
+  assert_true(factor_of_unknown_length(0) == 1);
+}
+
+static void units_of_samples(void **state) {
+  (void)state;
+  choose_with("multistep", 0, PAIRS("milestones", "[55, 120]", "unit", "samples"));
+  expect(9, 1);
+  expect(10, 0.1);
+  expect(19, 0.1);
+  expect(20, 0.01);
+}
+
+static void cosine_has_the_values_of_torch_and_timm(void **state) {
+  (void)state;
+  choose("cosine", 0, "floor", "0.1");
+  expect_torch(torch_cosine);
+  choose_with("cosine_restarts", 0,
+              PAIRS("t_0", "20", "unit", "steps", "floor", "0.01", "t_mult", "1.5", "decay", "0.5", "cycles",
+                    "2", "k_decay", "1.5"));
+  expect_torch(torch_timm_restarts);
+  choose_with("cosine", 0, PAIRS("floor", "0.01", "k_decay", "0.7"));
+  warm_up(TN_WARMUP_LINEAR, 0.1, 10, TN_UNIT_STEPS);
+  expect_torch(torch_timm_warm);
+}
+
+/* The momentum of a cycle goes against its learning rate. */
+static void values_move_toward_another(void **state) {
+  (void)state;
+  choose("one_cycle", 0, "div_factor", "0");
+  schedule.section.toward = 0.95;
+  for (int64_t step = 0; step < 100; step++)
+    assert_true(
+        fabs(tn_schedule_value(&schedule, 0.85, &(tn_step_position){step, 100, 10, 6, epochs, false}) -
+             torch_momentum[step]) <= 1e-12);
+  choose_with("cyclic", 0, PAIRS("steps_up", "13", "floor", "0"));
+  schedule.section.toward = 0.9;
+  for (int64_t step = 0; step < 100; step++)
+    assert_true(fabs(tn_schedule_value(&schedule, 0.8, &(tn_step_position){step, 100, 10, 6, epochs, false}) -
+                     torch_momentum_cyclic[step]) <= 1e-12);
+  const tn_step_position plain = {.step = 50, .plain = true};
+  assert_true(tn_schedule_value(&schedule, 0.8, &plain) == 0.8);
+  assert_true(tn_schedule_value(NULL, 0.8, &plain) == 0.8);
 }
 
 static void milestones_must_ascend(void **state) {
@@ -333,7 +482,7 @@ static void a_warm_up_without_end_and_epochs_without_number_do_not_overflow(void
   choose("constant", INT64_MAX, NULL, NULL);
   expect(0, 0x1p-63);
   expect(99, 100 * 0x1p-63);
-  assert_true(tn_learning_rate_factor(&settings, 0, 100, 10, epochs) > 0);
+  assert_true(factor_at(0) > 0);
   choose("step", 0, "every_epochs", "9223372036854775807");
   expect(0, 1);
   expect(99, 1);
@@ -371,6 +520,13 @@ int main(void) {
       CASE(inverse_sqrt_has_the_values_of_transformers),
       CASE(wsd_has_the_values_of_transformers),
       CASE(tanh_has_the_values_of_timm),
+      CASE(sequential_has_the_values_of_torch),
+      CASE(chained_has_the_values_of_torch),
+      CASE(combined_schedules_refuse_what_does_not_fit),
+      CASE(warm_up_has_the_values_of_torch),
+      CASE(units_of_samples),
+      CASE(cosine_has_the_values_of_torch_and_timm),
+      CASE(values_move_toward_another),
       CASE(milestones_must_ascend),
       CASE(a_warm_up_without_end_and_epochs_without_number_do_not_overflow),
   };
