@@ -6,17 +6,20 @@
 
 #include <fenv.h>
 #include <pthread.h>
+#include <stdbool.h>
 
 #include "tenon/plugin/backend.h"
 
 extern const tn_backend tn_onednn_backend;
 
 enum { TN_WINOGRAD_AUTO = 0, TN_WINOGRAD_OFF = 1 };
+enum { TN_CODE_AUTO = 0, TN_CODE_OFF = 1 };
 
 typedef struct tn_onednn_options {
   tn_ints pin;      /* the processors of libgomp's threads, in order; empty: threads are not bound */
   int32_t winograd; /* TN_WINOGRAD_... */
   int32_t isa;      /* 0: the best of the processor; else one more than the highest TN_ISA_... to use */
+  int32_t code;     /* TN_CODE_... */
 } tn_onednn_options;
 
 typedef struct tn_onednn {
@@ -36,6 +39,8 @@ typedef struct tn_onednn {
 tn_onednn_options tn_onednn_options_of(const void *backend);
 /* The best instruction set (TN_ISA_...) of the processor, limited by option `isa`. */
 int32_t tn_onednn_isa_of(const void *backend);
+/* Whether machine code may be written for regions: option `code`, and a processor with AVX-512. */
+bool tn_onednn_writes_code(const void *backend);
 
 /* ---- openmp.c ----------------------------------------------------------------------------------- */
 

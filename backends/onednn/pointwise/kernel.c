@@ -1,7 +1,7 @@
 /* Pointwise regions on the fast CPU: compiled to instructions over tiles (program.h), in row-major
  * order and in the blocks of channels that convolutions leave behind. Operands with a
  * value per channel, and those with one value, lie row-major in either case. */
-#include "backends/onednn/pointwise/program.h"
+#include "backends/onednn/pointwise/code.h"
 
 #include "backends/onednn/kernels/image_layouts.h"
 #include "backends/shared/cost.h"
@@ -12,6 +12,7 @@
 
 typedef struct tile_job {
   const tn_tile_program *program;
+  const tn_tile_code *code; /* NULL: there is none */
   const tn_launch *launch;
 } tile_job;
 
@@ -32,16 +33,27 @@ static void tile_fetch_ahead(const tn_tile_run *run, const tn_pw_binding *b) {
   for (size_t at = 0; at < tile; at += LINE) __builtin_prefetch(next + at, 0, 2);
 }
 
+/* A unit that is all of the tile reads its memory evenly, which the processor fetches ahead by itself. */
+static bool tile_is_one_unit(const tn_pw_program *p, const tn_tile_code *code) {
+  return code != NULL && code->unit[0].first == p->end[TN_PW_PER_SEGMENT] &&
+         code->unit[0].end == p->end[TN_PW_PER_ELEMENT];
+}
+
 /* The streams of memory are fetched ahead one after the other, between instructions. */
-static void tile_run_tile(tn_tile_run *run, int64_t n) {
+static void tile_run_tile(tn_tile_run *run, const tn_tile_code *code, int64_t n) {
   const tn_pw_program *p = &run->program->base;
   const tn_tile_insn *insns = p->insns;
-  const bool streams = run->program->streams;
-  int32_t first = p->end[TN_PW_PER_SEGMENT], end = p->end[TN_PW_PER_ELEMENT], fetched = 0;
-  for (int32_t i = first; i < end; i++) {
-    for (; streams && fetched * (end - first) < (i - first + 1) * p->n_bindings; fetched++)
+  const bool streams = run->program->streams && !tile_is_one_unit(p, code);
+  int32_t first = p->end[TN_PW_PER_SEGMENT], end = p->end[TN_PW_PER_ELEMENT], fetched = 0, unit = 0;
+  for (int32_t i = first, next; i < end; i = next) {
+    bool coded = code != NULL && unit < code->n_units && code->unit[unit].first == i;
+    next = coded ? code->unit[unit].end : i + 1;
+    for (; streams && fetched * (end - first) < (next - first) * p->n_bindings; fetched++)
       tile_fetch_ahead(run, &p->bindings[fetched]);
-    insns[i].fn(&insns[i], run, n);
+    if (coded)
+      tn_tile_code_run(&code->unit[unit++], run, n);
+    else
+      insns[i].fn(&insns[i], run, n);
   }
 }
 
@@ -81,7 +93,7 @@ static void tile_run_chunk(void *arg, int64_t chunk) {
     }
     for (; run.at < stop; run.at += p->base.tile) {
       tile_bind(&run);
-      tile_run_tile(&run, stop - run.at < p->base.tile ? stop - run.at : p->base.tile);
+      tile_run_tile(&run, j->code, stop - run.at < p->base.tile ? stop - run.at : p->base.tile);
     }
     run.at = stop;
   }
@@ -90,12 +102,13 @@ static void tile_run_chunk(void *arg, int64_t chunk) {
 /* Made by prepare, used by launch. */
 typedef struct tile_plan {
   tn_tile_program *program;
+  tn_tile_code *code; /* NULL: there is none */
   tn_storage storage; /* of results that are not single values */
 } tile_plan;
 
 static tn_status tile_launch(tn_launch *l) {
   const tile_plan *made = l->prepared;
-  tile_job j = {made->program, l};
+  tile_job j = {made->program, made->code, l};
   if (made->program->n_chunks == 1)
     tile_run_chunk(&j, 0);
   else
@@ -178,6 +191,7 @@ static tn_status tile_query(tn_query *q) {
 static void tile_release(tn_env *env, void *made) {
   tile_plan *p = made;
   if (p == NULL) return;
+  tn_tile_code_delete(env, p->code);
   tn_delete(env, p->program);
   tn_delete(env, p);
 }
@@ -189,6 +203,8 @@ static tn_status tile_prepare(tn_prepare *p, void **made) {
   tn_layout layout = p->out_layout != NULL ? p->out_layout[0] : tn_layout_row_major(type->rank);
   keep->storage = tn_storage_of(type, &layout);
   tn_status status = tn_tile_compile(p, p->match, &layout, tn_onednn_isa_of(p->backend), &keep->program);
+  if (status == TN_OK && tn_onednn_writes_code(p->backend))
+    status = tn_tile_code_new(p, keep->program, &keep->code);
   if (status != TN_OK) {
     tile_release(&p->env, keep);
     return status;

@@ -210,7 +210,8 @@ static tn_status run_prepared(const tn_kernel *kernel, const rig_match *m, const
   for (int32_t i = 0; i < m->match.n_in; i++) in_layout[i] = in[i].layout;
   for (int32_t i = 0; i < m->match.n_out; i++) out_layout[i] = out[i].layout;
   void *prepared = NULL;
-  tn_prepare p = {env_of(host), sizeof p, &m->match, &device, in_layout, out_layout, answer->id, NULL};
+  tn_prepare p = {env_of(host), sizeof p,   &m->match, &device,        in_layout,
+                  out_layout,   answer->id, NULL,      memory->backend};
   tn_status status = kernel->prepare == NULL ? TN_OK : kernel->prepare(&p, &prepared);
   if (status != TN_OK) return status;
   void *workspace = NULL;

@@ -65,6 +65,7 @@ typedef struct rig_memory {
   const tn_layout *in_layout, *out_layout;
   int32_t threads;
   int32_t variant; /* from 1; 0: the last */
+  void *backend;   /* the object of the kernel's backend, for prepare; NULL: none */
 } rig_memory;
 
 /* Query, prepare, launch, release. On failure the message is in `text` (512 bytes), which may be NULL. */

@@ -9,7 +9,10 @@
 
 static int32_t isa_limit = TN_ISAS;
 
+static void *isa_backend;
+
 void ways_use_isa(int32_t at_most) { isa_limit = at_most; }
+void ways_use_backend(void *backend) { isa_backend = backend; }
 
 static int32_t best_isa(void) {
 #if defined(__x86_64__)
@@ -117,7 +120,7 @@ static void run_way(const tn_kernel *kernel, const rig_match *m, way *w, int32_t
                     double tolerance) {
   void *first[RIG_VALUES];
   for (int32_t threads = 1; threads <= 4; threads += threads == 1 ? 2 : 1) {
-    rig_memory memory = {w->in, w->out, w->in_layout, w->out_layout, threads, variant};
+    rig_memory memory = {w->in, w->out, w->in_layout, w->out_layout, threads, variant, isa_backend};
     for (int32_t i = 0; i < m->match.n_out; i++)
       memset(w->out[i], 0x5a, storage_bytes(m->out[i], &w->out_layout[i]));
     assert_int_equal(rig_run(kernel, m, &memory, NULL), TN_OK);
@@ -157,7 +160,7 @@ void ways_check(const tn_kernel *kernel, const tn_kernel *reference, const rig_m
   for (int32_t i = 0; i < m->match.n_out; i++) want[i] = rig_tensor(m->out[i]);
   rig_memory memory = {.in = in, .out = want, .threads = 1};
   assert_int_equal(rig_run(reference, m, &memory, NULL), TN_OK);
-  for (int32_t isa = TN_ISA_PLAIN; isa <= TN_ISA_AVX512; isa++) {
+  for (int32_t isa = isa_backend == NULL ? TN_ISA_PLAIN : TN_ISA_AVX512; isa <= TN_ISA_AVX512; isa++) {
     ways_use_isa(isa);
     if (tn_onednn_isa() == isa) check_isa(kernel, m, in, want, tolerance, variants);
   }

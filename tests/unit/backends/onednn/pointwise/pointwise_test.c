@@ -155,6 +155,19 @@ static void mix(build *b, int32_t dtype) {
   rig_out(&b->m, op2(b, "lt", op1(b, "neg", k), k));
 }
 
+/* every other op over floats, in a chain, and more values alive at once than the processor has registers */
+static void all_ops(build *b, int32_t dtype) {
+  int32_t x = operand(b, of_space(b, dtype)), y = operand(b, per_channel(b, dtype)), kept[34];
+  int32_t s = op2(b, "mul", op1(b, "sign", x), op1(b, "floor", y)), n = op1(b, "abs", op1(b, "neg", x));
+  tn_type flag = of_space(b, TN_BOOL);
+  int32_t finite = rig_node(&b->m, "is_finite", NULL, &n, 1, &flag, 1);
+  int32_t less = op2(b, "le", x, y), sum = op2(b, "minimum", n, s);
+  for (int32_t i = 0; i < 34; i++) kept[i] = op2(b, i % 2 ? "add" : "maximum", i > 0 ? kept[i - 1] : x, y);
+  for (int32_t i = 0; i < 34; i++) sum = op2(b, "sub", sum, kept[i]);
+  rig_out(&b->m, finite);
+  rig_out(&b->m, where(b, less, op2(b, "div", sum, op1(b, "sqrt", n)), where(b, finite, s, n)));
+}
+
 /* elementary functions, which are not exact */
 static void functions(build *b, int32_t dtype) {
   int32_t x = operand(b, of_space(b, dtype)), scale = operand(b, per_channel(b, dtype));
@@ -168,9 +181,18 @@ static void functions(build *b, int32_t dtype) {
 static const struct {
   void (*region)(build *b, int32_t dtype);
   double tolerance;
-} regions[] = {{normalize, 0}, {normalize_back, 0}, {drop, 0},        {place, 0},
-               {mix, 0},       {keep, 0},           {functions, 1e-6}};
+} regions[] = {{normalize, 0}, {normalize_back, 0}, {drop, 0},    {place, 0},
+               {mix, 0},       {keep, 0},           {all_ops, 0}, {functions, 1e-6}};
 enum { REGIONS = sizeof regions / sizeof regions[0] };
+
+/* With machine code, where the processor has it, and with instructions alone. */
+static void check_ways(const rig_match *m, void *const *in, double tolerance, int32_t variants) {
+  tn_onednn interpreted = {.options = {.code = TN_CODE_OFF}};
+  ways_check(&tn_kernel_onednn_pointwise, &tn_kernel_cpu_pointwise, m, in, tolerance, variants);
+  ways_use_backend(&interpreted);
+  ways_check(&tn_kernel_onednn_pointwise, &tn_kernel_cpu_pointwise, m, in, tolerance, variants);
+  ways_use_backend(NULL);
+}
 
 /* Counters, which are i64 scalars, are not negative. */
 static void *drawn(const tn_type *type, tn_rng *rng) {
@@ -187,7 +209,7 @@ static void check(size_t k, int32_t dtype, const tn_type *space, int32_t variant
   regions[k].region(b, dtype);
   for (int32_t i = 0; i < b->m.match.n_in; i++) in[i] = drawn(b->m.in[i], rng);
   double tolerance = regions[k].tolerance * (dtype == TN_F32 ? 1 : dtype == TN_BF16 ? 16384 : 4096);
-  ways_check(&tn_kernel_onednn_pointwise, &tn_kernel_cpu_pointwise, &b->m, in, tolerance, variants);
+  check_ways(&b->m, in, tolerance, variants);
   for (int32_t i = 0; i < b->m.match.n_in; i++) free(in[i]);
   free(b);
 }
@@ -251,7 +273,7 @@ static void lanes_behind_a_row_divide_by_no_zero(void **state) {
       for (int64_t k = 0; k < 3 * n; k++) in[i][k] = values[(k + i) % 7];
     }
     feenableexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW);
-    ways_check(&tn_kernel_onednn_pointwise, &tn_kernel_cpu_pointwise, &b->m, (void *const *)in, 0, 0);
+    check_ways(&b->m, (void *const *)in, 0, 0);
     fedisableexcept(FE_ALL_EXCEPT);
     for (int i = 0; i < 2; i++) free(in[i]);
     free(b);
@@ -287,7 +309,7 @@ static void a_flat_update_gives_the_bits_of_the_reference_and_works_in_place(voi
     rig_start(&b->m);
     update(b);
     for (int32_t i = 0; i < b->m.match.n_in; i++) in[i] = rig_drawn(b->m.in[i], &rng);
-    ways_check(&tn_kernel_onednn_pointwise, &tn_kernel_cpu_pointwise, &b->m, in, 0, 1);
+    check_ways(&b->m, in, 0, 1);
     rig_answer answer = rig_query(&tn_kernel_onednn_pointwise, &b->m);
     bool buffer = false, param = false;
     for (int32_t i = 0; i < answer.n_inplace; i++) {
@@ -313,6 +335,16 @@ static void the_instruction_set_can_be_limited_by_an_option(void **state) {
   assert_true(tn_onednn_isa_of(&backend) <= tn_onednn_isa());
 }
 
+static void machine_code_can_be_switched_off_by_an_option(void **state) {
+  (void)state;
+  tn_onednn backend = {.options = {.code = TN_CODE_OFF}};
+  assert_false(tn_onednn_writes_code(&backend));
+  backend.options.code = TN_CODE_AUTO;
+  assert_int_equal(tn_onednn_writes_code(&backend), tn_onednn_isa() >= TN_ISA_AVX512);
+  backend.options.isa = 2;
+  assert_false(tn_onednn_writes_code(&backend));
+}
+
 static void only_positions_without_an_element_are_padding(void **state) {
   (void)state;
   tn_type type = RIG_TYPE(TN_U8, 2, 5, 3);
@@ -334,6 +366,7 @@ int main(void) {
       cmocka_unit_test(lanes_behind_a_row_divide_by_no_zero),
       cmocka_unit_test(a_flat_update_gives_the_bits_of_the_reference_and_works_in_place),
       cmocka_unit_test(the_instruction_set_can_be_limited_by_an_option),
+      cmocka_unit_test(machine_code_can_be_switched_off_by_an_option),
       cmocka_unit_test(only_positions_without_an_element_are_padding),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

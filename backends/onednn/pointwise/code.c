@@ -1,0 +1,133 @@
+#include "backends/onednn/pointwise/code.h"
+
+#include <string.h>
+
+#include "backends/onednn/pointwise/unit.h"
+
+#if defined(__x86_64__) && defined(__linux__)
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* ---- executable memory: written first, then executed, never both at once ---- */
+
+static bool code_map(tn_tile_code *code, size_t bytes) {
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  bytes = (bytes + page - 1) / page * page;
+  code->memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (code->memory == MAP_FAILED) code->memory = NULL;
+  code->bytes = bytes;
+  return code->memory != NULL;
+}
+
+static bool code_seal(const tn_tile_code *code) {
+  return mprotect(code->memory, code->bytes, PROT_READ | PROT_EXEC) == 0;
+}
+
+static void code_unmap(const tn_tile_code *code) {
+  if (code->memory != NULL) (void)munmap(code->memory, code->bytes);
+}
+
+/* ---- units ---- */
+
+/* The end of the instructions from i on that code can be written for. */
+static int32_t code_end(const tn_tile_program *p, int32_t i) {
+  const tn_tile_insn *insns = p->base.insns;
+  while (i < p->base.end[TN_PW_PER_ELEMENT] && tn_unit_has(&insns[i])) i++;
+  return i;
+}
+
+/* Instructions from `first` on, as many as the registers of the processor allow. Returns the end of the unit.
+ */
+static int32_t code_add_unit(tn_tile_code *code, tn_unit_writer *w, int32_t first, int32_t end) {
+  const size_t start = w->x.n;
+  for (int32_t stop; end > first; end = stop, w->x.n = start) {
+    tn_tile_unit *unit = &code->unit[code->n_units];
+    stop = tn_unit_write(w, first, end, unit);
+    if (stop < end) continue;
+    uint8_t *entry = w->x.bytes + start;
+    memcpy(&unit->run, &entry, sizeof entry);
+    code->n_units++;
+    return end;
+  }
+  return first;
+}
+
+static void code_write(tn_tile_code *code, const tn_tile_program *p) {
+  tn_unit_writer w = {.program = p};
+  tn_x86_start(&w.x, code->memory, code->bytes);
+  for (int32_t i = p->base.end[TN_PW_PER_SEGMENT]; i < p->base.end[TN_PW_PER_ELEMENT];) {
+    int32_t end = code_end(p, i);
+    if (end > i) end = code_add_unit(code, &w, i, end);
+    i = end > i ? end : i + 1;
+  }
+  if (w.x.full) code->n_units = 0;
+}
+
+tn_status tn_tile_code_new(const void *handle, const tn_tile_program *p, tn_tile_code **made) {
+  enum { PER_INSN = 160, PER_UNIT = 512 };
+  const size_t n = (size_t)(p->base.end[TN_PW_PER_ELEMENT] - p->base.end[TN_PW_PER_SEGMENT]);
+  tn_tile_code *code = tn_new(handle, sizeof *code + n * sizeof *code->unit);
+  *made = NULL;
+  if (code == NULL) return TN_ENOMEM;
+  *code = (tn_tile_code){0};
+  if (code_map(code, n * (PER_INSN + PER_UNIT))) code_write(code, p);
+  if (code->n_units > 0 && code_seal(code))
+    *made = code;
+  else
+    tn_tile_code_delete(handle, code);
+  return TN_OK;
+}
+
+void tn_tile_code_delete(const void *handle, tn_tile_code *code) {
+  if (code == NULL) return;
+  code_unmap(code);
+  tn_delete(handle, code);
+}
+
+#else
+
+tn_status tn_tile_code_new(const void *handle, const tn_tile_program *p, tn_tile_code **made) {
+  (void)handle, (void)p;
+  *made = NULL;
+  return TN_OK;
+}
+
+void tn_tile_code_delete(const void *handle, tn_tile_code *code) { tn_delete(handle, code); }
+#endif
+
+/* ---- a run ---- */
+
+enum { GROUP = 16 };
+
+static void *code_pointer(const tn_tile_pointer *p, const tn_tile_run *run) {
+  if (p->reg != TN_PW_NONE) return run->reg[p->reg];
+  return (uint8_t *)run->launch->out[p->result].data + run->at * p->size;
+}
+
+static void code_advance(tn_tile_run *rest, const tn_tile_run *run, int32_t reg, int64_t bytes) {
+  if (reg != TN_PW_NONE) rest->reg[reg] = (uint8_t *)run->reg[reg] + bytes;
+}
+
+/* The elements from `done` on, fewer than a group, by the instructions. */
+static void code_run_rest(const tn_tile_unit *unit, const tn_tile_run *run, int64_t done, int64_t n) {
+  const tn_tile_insn *insns = run->program->base.insns;
+  tn_tile_run rest = *run;
+  rest.at += done;
+  for (int32_t i = unit->first; i < unit->end; i++) {
+    for (int32_t k = 0; k < TN_PW_INPUTS; k++)
+      if (insns[i].in[k] != TN_PW_NONE)
+        code_advance(&rest, run, insns[i].in[k], done * tn_unit_operand_size(&insns[i], k));
+    code_advance(&rest, run, insns[i].out, done * tn_unit_result_size(&insns[i]));
+  }
+  for (int32_t i = unit->first; i < unit->end; i++) insns[i].fn(&insns[i], &rest, n);
+}
+
+void tn_tile_code_run(const tn_tile_unit *unit, const tn_tile_run *run, int64_t n) {
+  void *pointers[TILE_CODE_POINTERS];
+  const int64_t whole = n / GROUP * GROUP;
+  if (whole > 0) {
+    for (int32_t i = 0; i < unit->n_pointers; i++) pointers[i] = code_pointer(&unit->pointer[i], run);
+    unit->run(pointers, whole);
+  }
+  if (whole < n) code_run_rest(unit, run, whole, n - whole);
+}

@@ -1,0 +1,109 @@
+#include "backends/onednn/pointwise/x86.h"
+
+#include <string.h>
+
+static void x86_byte(tn_x86 *x, uint32_t byte) {
+  x->full = x->full || x->n == x->room;
+  if (!x->full) x->bytes[x->n++] = (uint8_t)byte;
+}
+
+static void x86_word(tn_x86 *x, uint32_t word) {
+  for (int32_t i = 0; i < 4; i++) x86_byte(x, word >> 8 * i);
+}
+
+void tn_x86_start(tn_x86 *x, uint8_t *bytes, size_t room) {
+  static const uint32_t constants[TN_X86_CONSTANTS] = {[TN_X86_SIGN] = 0x80000000u,
+                                                       [TN_X86_NO_SIGN] = 0x7fffffffu,
+                                                       [TN_X86_ONE] = 0x3f800000u,
+                                                       [TN_X86_MINUS_ONE] = 0xbf800000u,
+                                                       [TN_X86_INFINITY] = 0x7f800000u,
+                                                       [TN_X86_BF16_HALF] = 0x7fffu,
+                                                       [TN_X86_BIT] = 1,
+                                                       [TN_X86_BF16_QUIET] = 0x40,
+                                                       [TN_X86_TRUTHS] = 0x01010101u,
+                                                       [TN_X86_TRUTHS + 1] = 0x01010101u,
+                                                       [TN_X86_TRUTHS + 2] = 0x01010101u,
+                                                       [TN_X86_TRUTHS + 3] = 0x01010101u};
+  *x = (tn_x86){bytes, 0, room, false};
+  for (int32_t i = 0; i < TN_X86_CONSTANTS; i++) x86_word(x, constants[i]);
+}
+
+/* ---- vectors ---- */
+
+/* Bit `bit` of a register's number, inverted, as EVEX has it. */
+static uint32_t x86_not(int32_t number, int32_t bit) { return ~(uint32_t)number >> bit & 1; }
+
+static void x86_prefix(tn_x86 *x, tn_x86_op op, int32_t to, int32_t from, tn_x86_operand r,
+                       tn_x86_mask mask) {
+  bool memory = r.kind == TN_X86_MEMORY, constant = r.kind == TN_X86_CONSTANT;
+  uint32_t high = memory || constant ? 1 : x86_not(r.number, 4); /* of the index, which is rax */
+  uint32_t base = constant ? 1 : x86_not(r.number, 3);
+  x86_byte(x, 0x62);
+  x86_byte(x, x86_not(to, 3) << 7 | high << 6 | base << 5 | x86_not(to, 4) << 4 | op.map);
+  x86_byte(x, (~(uint32_t)from & 15) << 3 | 4u | op.prefix);
+  x86_byte(x, (uint32_t)mask.zero << 7 | (uint32_t)op.length << 5 | (uint32_t)(constant && !r.whole) << 4 |
+                  x86_not(from, 4) << 3 | mask.number);
+}
+
+static void x86_constant(tn_x86 *x, uint32_t to, int32_t constant, bool immediate) {
+  size_t after = x->n + 5 + immediate;
+  x86_byte(x, to << 3 | 5);
+  x86_word(x, (uint32_t)(4 * (size_t)constant - after));
+}
+
+/* [base + rax * scale]. Without a displacement rbp and r13 are no bases, so they have one of 0. */
+static void x86_memory(tn_x86 *x, uint32_t to, tn_x86_operand r) {
+  uint32_t low = (uint32_t)r.number & 7, displaced = low == TN_X86_RBP;
+  uint32_t scale = r.scale == 4 ? 2 : r.scale == 2 ? 1 : 0, index = r.scale == 0 ? TN_X86_RSP : TN_X86_RAX;
+  x86_byte(x, displaced << 6 | to << 3 | 4);
+  x86_byte(x, scale << 6 | index << 3 | low);
+  if (displaced) x86_byte(x, 0);
+}
+
+void tn_x86_vector(tn_x86 *x, tn_x86_op op, int32_t to, int32_t from, tn_x86_operand r, tn_x86_mask mask,
+                   uint8_t immediate) {
+  uint32_t low = (uint32_t)to & 7;
+  x86_prefix(x, op, to, from, r, mask);
+  x86_byte(x, op.code);
+  if (r.kind == TN_X86_REGISTER) x86_byte(x, 0xc0u | low << 3 | ((uint32_t)r.number & 7));
+  if (r.kind == TN_X86_CONSTANT) x86_constant(x, low, r.number, op.immediate);
+  if (r.kind == TN_X86_MEMORY) x86_memory(x, low, r);
+  if (op.immediate) x86_byte(x, immediate);
+}
+
+/* ---- others ---- */
+
+void tn_x86_push(tn_x86 *x, int32_t number) {
+  if (number > 7) x86_byte(x, 0x41);
+  x86_byte(x, 0x50u | ((uint32_t)number & 7));
+}
+
+void tn_x86_pop(tn_x86 *x, int32_t number) {
+  if (number > 7) x86_byte(x, 0x41);
+  x86_byte(x, 0x58u | ((uint32_t)number & 7));
+}
+
+void tn_x86_load_pointer(tn_x86 *x, int32_t number, int32_t index) {
+  x86_byte(x, number > 7 ? 0x4c : 0x48);
+  x86_byte(x, 0x8b);
+  x86_byte(x, 0x87u | ((uint32_t)number & 7) << 3);
+  x86_word(x, (uint32_t)index * (uint32_t)sizeof(void *));
+}
+
+void tn_x86_start_count(tn_x86 *x) {
+  x86_byte(x, 0x31);
+  x86_byte(x, 0xc0);
+}
+
+void tn_x86_repeat(tn_x86 *x, size_t start, uint8_t elements) {
+  static const uint8_t add[] = {0x48, 0x83, 0xc0}, compare_and_jump[] = {0x48, 0x39, 0xf0, 0x0f, 0x8c};
+  for (size_t i = 0; i < sizeof add; i++) x86_byte(x, add[i]);
+  x86_byte(x, elements);
+  for (size_t i = 0; i < sizeof compare_and_jump; i++) x86_byte(x, compare_and_jump[i]);
+  x86_word(x, (uint32_t)(start - (x->n + 4)));
+}
+
+void tn_x86_return(tn_x86 *x) {
+  static const uint8_t code[] = {0xc5, 0xf8, 0x77, 0xc3};
+  for (size_t i = 0; i < sizeof code; i++) x86_byte(x, code[i]);
+}

@@ -1,0 +1,67 @@
+/* backends/onednn/pointwise/x86.h: writes instructions of AVX-512 and the few others that a loop needs, as
+ * the Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, encodes them. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct tn_x86 {
+  uint8_t *bytes;
+  size_t n, room;
+  bool full; /* an instruction did not fit, and nothing that was written counts */
+} tn_x86;
+
+/* Numbers that instructions read from memory in front of the code. */
+enum {
+  TN_X86_SIGN,
+  TN_X86_NO_SIGN,
+  TN_X86_ONE,
+  TN_X86_MINUS_ONE,
+  TN_X86_INFINITY,
+  TN_X86_BF16_HALF,   /* 0x7fff */
+  TN_X86_BIT,         /* 1 */
+  TN_X86_BF16_QUIET,  /* 0x40 */
+  TN_X86_TRUTHS = 12, /* 16 bytes of 1 */
+  TN_X86_CONSTANTS = 16
+};
+
+/* General registers, by number. */
+enum { TN_X86_RAX, TN_X86_RCX, TN_X86_RDX, TN_X86_RBX, TN_X86_RSP, TN_X86_RBP, TN_X86_RSI, TN_X86_RDI };
+
+/* The last operand of a vector instruction: a register, memory at base + rax * scale, or a constant in every
+ * lane (all bytes of it: `whole`). */
+typedef struct tn_x86_operand {
+  enum { TN_X86_REGISTER, TN_X86_MEMORY, TN_X86_CONSTANT } kind;
+  int32_t number; /* of the register, of the base, or of the constant */
+  int32_t scale;  /* 1, 2, 4; 0: base alone */
+  bool whole;
+} tn_x86_operand;
+
+/* A vector instruction: opcode map and prefix as EVEX numbers them, the length of its vectors (0: 128 bits,
+ * 2: 512), opcode, and whether a byte follows. */
+typedef struct tn_x86_op {
+  uint8_t map, prefix, length, code;
+  bool immediate;
+} tn_x86_op;
+
+typedef struct tn_x86_mask {
+  uint8_t number; /* k1 to k7; 0: no mask */
+  bool zero;      /* lanes outside it become 0; else they stay as they are */
+} tn_x86_mask;
+
+/* Begins with the constants. */
+void tn_x86_start(tn_x86 *x, uint8_t *bytes, size_t room);
+/* An instruction with a destination (or source of a store), a first source (0: it has none) and an operand.
+ */
+void tn_x86_vector(tn_x86 *x, tn_x86_op op, int32_t to, int32_t from, tn_x86_operand operand,
+                   tn_x86_mask mask, uint8_t immediate);
+void tn_x86_push(tn_x86 *x, int32_t number);
+void tn_x86_pop(tn_x86 *x, int32_t number);
+/* number = pointer `index` of the table that rdi points to. */
+void tn_x86_load_pointer(tn_x86 *x, int32_t number, int32_t index);
+/* rax = 0; rax += elements; back to `start` while rax < rsi. */
+void tn_x86_start_count(tn_x86 *x);
+void tn_x86_repeat(tn_x86 *x, size_t start, uint8_t elements);
+/* vzeroupper; ret */
+void tn_x86_return(tn_x86 *x);
