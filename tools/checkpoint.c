@@ -1,4 +1,5 @@
-/* tools/checkpoint.c: `tenon checkpoint ls|show|verify|diff|convert`: files of weights and checkpoints. */
+/* tools/checkpoint.c: `tenon checkpoint ls|show|verify|diff|convert|merge`: files of weights and checkpoints.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -190,6 +191,14 @@ static bool checkpoint_find_dtype(const char *name, int32_t *dtype) {
   return false;
 }
 
+/* ---- merge ---- */
+
+static int checkpoint_print_merge(const json_t *json) {
+  printf("%s: %lld tensors of %s, %lld of them from %s\n", cli_text(json, "to"), cli_integer(json, "tensors"),
+         cli_text(json, "base"), cli_integer(json, "merged"), cli_text(json, "from"));
+  return CLI_OK;
+}
+
 /* ---- the command ---- */
 
 static int checkpoint_done(const json_t *json) { return (void)json, CLI_OK; }
@@ -225,12 +234,17 @@ static tn_status checkpoint_convert(tn_context *context, const cli_args *args, c
   return tn_convert_tensors(context, args->words[1], args->words[2], &options, json);
 }
 
+static tn_status checkpoint_merge(tn_context *context, const cli_args *args, char **json) {
+  return tn_merge_adapters(context, args->words[1], args->words[2], json);
+}
+
 static const checkpoint_action checkpoint_actions[] = {
     {"ls", 1, checkpoint_ls, checkpoint_print_list, checkpoint_done},
     {"show", 1, checkpoint_show, checkpoint_print_tensors, checkpoint_done},
     {"verify", 1, checkpoint_verify, checkpoint_print_verdict, checkpoint_verdict},
     {"diff", 2, checkpoint_diff, checkpoint_print_difference, checkpoint_judge_difference},
-    {"convert", 2, checkpoint_convert, checkpoint_print_conversion, checkpoint_done}};
+    {"convert", 2, checkpoint_convert, checkpoint_print_conversion, checkpoint_done},
+    {"merge", 2, checkpoint_merge, checkpoint_print_merge, checkpoint_done}};
 enum { CHECKPOINT_ACTIONS = sizeof checkpoint_actions / sizeof *checkpoint_actions };
 
 static const checkpoint_action *checkpoint_find_action(const cli_args *args) {
@@ -241,8 +255,8 @@ static const checkpoint_action *checkpoint_find_action(const cli_args *args) {
     if (strcmp(word, names[i]) == 0) return &checkpoint_actions[i];
   }
   const char *nearest = nearest_word(word, names, CHECKPOINT_ACTIONS);
-  cli_refuse(args, CLI_USAGE, "expected ls, show, verify, diff, convert or average, not '%s'%s%s%s", word,
-             nearest ? ", did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+  cli_refuse(args, CLI_USAGE, "expected ls, show, verify, diff, convert, average or merge, not '%s'%s%s%s",
+             word, nearest ? ", did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
   return NULL;
 }
 
@@ -274,8 +288,8 @@ static int checkpoint_command_run(tn_context *context, const cli_args *args) {
 
 const cli_command command_checkpoint = {
     .name = "checkpoint",
-    .words = "ls|show|verify|diff|convert|average PATH...",
-    .doc = "list, show, check, compare, convert and average checkpoints and files of weights",
+    .words = "ls|show|verify|diff|convert|average|merge PATH...",
+    .doc = "list, show, check, compare, convert, average and merge checkpoints and files of weights",
     .min_words = 2,
     .max_words = CLI_MAX_WORDS,
     .options = CLI_JSON | CLI_CHECKPOINT | CLI_OUTPUT | CLI_TRUST,

@@ -6,10 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/file/file.h"
 #include "core/formats/input_sum.h"
 #include "core/formats/gguf.h"
 #include "core/formats/other_weights.h"
 #include "core/formats/safetensors_header.h"
+#include "core/formats/safetensors_index.h"
 
 enum { LENGTH_BYTES = 8 };
 
@@ -24,8 +26,10 @@ struct tn_safetensors {
   tn_input input;
   tn_arena arena;
   tn_safetensors_header header;
-  safetensors_sum *sum; /* NULL: the file is not summed */
-  tn_gguf *gguf;        /* NULL: the file is one of safetensors */
+  safetensors_sum *sum;        /* NULL: the file is not summed */
+  tn_gguf *gguf;               /* NULL: the file is one of safetensors */
+  tn_safetensors **shards;     /* of an index, each once; else there are none */
+  int32_t n_shards, *shard_of; /* shard_of: of each tensor */
 };
 
 static uint64_t safetensors_read_u64(const unsigned char *bytes) {
@@ -107,11 +111,60 @@ static tn_status safetensors_of_gguf(tn_safetensors *file, const void *handle) {
 
 tn_gguf *tn_safetensors_gguf(const tn_safetensors *file) { return file->gguf; }
 
+/* ---- several files ---- */
+
+static tn_status safetensors_open_shard(tn_safetensors *file, const void *handle, const char *name) {
+  char *folder = tn_path_folder(handle, file->input.path);
+  char *path = folder != NULL ? tn_path_join(handle, folder, name) : NULL;
+  tn_status status = path != NULL ? TN_OK : TN_ENOMEM;
+  if (status == TN_OK && !tn_file_exists(path))
+    status = tn_failf(handle, TN_EINVAL,
+                      "%s: names the shard %s, which is not beside it; expected all files of its weight_map",
+                      file->input.path, name);
+  if (status == TN_OK) status = tn_safetensors_open(handle, path, &file->shards[file->n_shards]);
+  file->n_shards += status == TN_OK;
+  tn_release(handle, path);
+  tn_release(handle, folder);
+  return status;
+}
+
+static tn_status safetensors_add_sharded(tn_safetensors *file, const void *handle,
+                                         const tn_safetensors_index *index, int32_t i) {
+  const tn_sharded_tensor *one = &index->v[i];
+  file->shard_of[i] = -1;
+  for (int32_t k = i; k-- > 0 && file->shard_of[i] < 0;) /* mostly that of the name before */
+    if (strcmp(index->v[k].file, one->file) == 0) file->shard_of[i] = file->shard_of[k];
+  if (file->shard_of[i] < 0) {
+    TN_TRY(safetensors_open_shard(file, handle, one->file));
+    file->shard_of[i] = file->n_shards - 1;
+  }
+  const tn_safetensor *stored = tn_safetensors_find(file->shards[file->shard_of[i]], one->name);
+  if (stored == NULL)
+    return tn_failf(handle, TN_EINVAL,
+                    "%s: the shard %s has no tensor \"%.100s\"; it is of another model, or damaged",
+                    file->input.path, one->file, one->name);
+  file->header.tensors[file->header.n_tensors++] = *stored;
+  return TN_OK;
+}
+
+static tn_status safetensors_of_index(tn_safetensors *file, const void *handle) {
+  tn_safetensors_index index;
+  TN_TRY(tn_safetensors_index_read(handle, &file->arena, file->input.path, &index));
+  size_t n = (size_t)index.n + 1;
+  file->header.tensors = tn_arena_alloc(&file->arena, tn_size_mul(n, sizeof *file->header.tensors));
+  file->shard_of = tn_arena_alloc(&file->arena, tn_size_mul(n, sizeof *file->shard_of));
+  file->shards = tn_arena_alloc(&file->arena, tn_size_mul(n, sizeof(tn_safetensors *)));
+  if (file->header.tensors == NULL || file->shard_of == NULL || file->shards == NULL) return TN_ENOMEM;
+  for (int32_t i = 0; i < index.n; i++) TN_TRY(safetensors_add_sharded(file, handle, &index, i));
+  return TN_OK;
+}
+
 /* ---- opening ---- */
 
 static tn_status safetensors_read_any(tn_safetensors *file, const void *handle, const char *path) {
   bool gguf;
   TN_TRY(tn_input_open(handle, path, &file->input));
+  if (tn_safetensors_is_index(path)) return safetensors_of_index(file, handle);
   TN_TRY(safetensors_is_gguf(&file->input, handle, &gguf));
   return gguf ? safetensors_of_gguf(file, handle) : safetensors_read_header(file, handle);
 }
@@ -134,6 +187,7 @@ void tn_safetensors_close(tn_safetensors *file) {
   if (file == NULL) return;
   tn_input_close(file->handle, &file->input);
   tn_gguf_close(file->gguf);
+  for (int32_t i = 0; i < file->n_shards; i++) tn_safetensors_close(file->shards[i]);
   tn_arena_free(&file->arena);
   tn_release(file->handle, file->sum);
   tn_release(file->handle, file);
@@ -166,12 +220,19 @@ const tn_safetensor_note *tn_safetensors_notes(const tn_safetensors *file, int32
   return file->header.notes;
 }
 
+static tn_status safetensors_read_shard(const tn_safetensors *file, const void *handle,
+                                        const tn_safetensor *tensor, void *to) {
+  const tn_safetensors *shard = file->shards[file->shard_of[tensor - file->header.tensors]];
+  return tn_input_read(&shard->input, handle, tensor->offset, to, (size_t)tensor->bytes);
+}
+
 /* A tensor is part of the sum once, however often it is read. */
 static tn_status safetensors_read_data(const tn_safetensors *file, const void *handle,
                                        const tn_safetensor *tensor, void *to) {
   if (file->gguf != NULL)
     return tn_gguf_read(file->gguf, handle, tn_gguf_at(file->gguf, (int32_t)(tensor - file->header.tensors)),
                         to);
+  if (file->n_shards > 0) return safetensors_read_shard(file, handle, tensor, to);
   safetensors_sum *sum = file->sum;
   if (sum == NULL || atomic_exchange(&sum->read[tensor - file->header.tensors], true))
     return tn_input_read(&file->input, handle, tensor->offset, to, (size_t)tensor->bytes);

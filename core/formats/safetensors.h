@@ -3,6 +3,7 @@
  * (https://huggingface.co/docs/safetensors, "Format").
  *
  * The reader opens files of GGUF, too (gguf.h), and gives their tensors as f32. They have no metadata here.
+ * It also opens an index of shards, FILE.safetensors.index.json, as one file with the tensors of all.
  *
  * The reader validates length, JSON, names, shapes and offsets with checked arithmetic before any of them
  * sizes an allocation, so a malicious file results in an ordinary error. */

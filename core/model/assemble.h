@@ -207,6 +207,12 @@ tn_status tn_use_apply(const tn_model_scope *scope, const tn_use *use, tn_result
 tn_status tn_use_layer(const tn_model_scope *scope, const tn_use *use, const tn_layer_kind *kind,
                        tn_results *results);
 
+/* adapt.c: adds the layer's adapter to its first output where [adapt] names the layer, inside of its frame.
+ */
+tn_status tn_layer_adapt(const tn_model_scope *scope, const tn_use *use, tn_results *results);
+/* TN_EINVAL: another layer would read the weight of a layer with an adapter. */
+tn_status tn_layer_check_adapted_tie(const tn_model_scope *scope, const char *parameter);
+
 /* habits.c: refuses a call whose arguments are those of PyTorch: the size of the input first. */
 tn_status tn_habits_check(const tn_model_scope *scope, const tn_use *use, const tn_layer_kind *kind);
 /* Remembers the assembly's first tn_spread_layer. */

@@ -2,6 +2,7 @@
  * inputs, shared parameters, losses and metrics. */
 #pragma once
 
+#include "core/base/adapters.h"
 #include "core/config/options/options.h"
 #include "core/config/language/syntax.h"
 #include "core/graph/graph.h"
@@ -89,8 +90,9 @@ struct tn_model_request {
   int32_t n_moved;
   const tn_freeze *freeze; /* the parameters and buffers that training keeps in `epoch`; NULL: none */
   int64_t epoch;
-  bool training;     /* layers behave as in training */
-  bool measured;     /* with losses and metrics, which need the targets */
+  const tn_adapters *adapters; /* of layers; NULL: none */
+  bool training;               /* layers behave as in training */
+  bool measured;               /* with losses and metrics, which need the targets */
   const char *phase; /* the total and the outputs are those of this [phase NAME]; NULL: of all measures */
   const tn_prepared_inputs *prepared; /* NULL: all inputs are fields of the batch */
   /* Emits the model in place of [model] (tenon/model.h); NULL: the model is read from the configuration. */

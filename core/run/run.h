@@ -58,6 +58,7 @@ struct tn_run {
   bool gave_up;    /* the rank was asked to stop, and had no batch for the next step (feeder.c) */
   struct tn_onnx_model *imported; /* of an opened .onnx file, which has the weights; NULL: a configuration */
   const char *weights_file;       /* that was loaded; NULL: none */
+  const char *adapter_base;       /* the weights below the adapters of [adapt]; NULL: none were loaded */
   const char *class_names;        /* of the targets (records/checkpoints/class_names.h); NULL: unknown */
   /* The learnt state of the training data's source (records/checkpoints/learnt.h); NULL: it learns nothing.
    */

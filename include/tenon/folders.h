@@ -78,5 +78,11 @@ typedef struct tn_convert_options {
 TN_EXPORT tn_status tn_convert_tensors(tn_context *context, const char *from, const char *to,
                                        const tn_convert_options *options, char **json);
 
+/* Writes the new file `to`: the base of a run with [adapt], with its adapters merged, W + s B A, and with the
+ * parameters that it trained in full. Names, dtypes and order of dimensions are those of the base. `from` is
+ * a run folder or a checkpoint's folder, whose file names the base. Nothing is overwritten. TN_EINVAL: `from`
+ * holds no adapters, `to` exists, or the base is of another model; TN_EIO: the base is not there. */
+TN_EXPORT tn_status tn_merge_adapters(tn_context *context, const char *from, const char *to, char **json);
+
 TN_END_C
 #endif

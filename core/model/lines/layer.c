@@ -101,6 +101,8 @@ static tn_status layer_check_ties(const tn_layer_context *c) {
     if (!c->ties[i].used)
       return tn_failf(c->scope->assembly->env, TN_EINVAL, "%s has neither an option nor a parameter '%s'",
                       c->use->call->layer, c->ties[i].name);
+    else
+      TN_TRY(tn_layer_check_adapted_tie(c->scope, c->ties[i].path));
   return TN_OK;
 }
 
@@ -254,6 +256,7 @@ static tn_status layer_build(const tn_model_scope *scope, const tn_use *use, con
   /* the builder keeps the first error, which is the cause; the layer's status may be a consequence */
   if (status != TN_OK) tn_builder_fail(a->b, status);
   status = tn_build_status(a->b);
+  if (status == TN_OK) status = tn_layer_adapt(scope, use, results);
   tn_builder_pop(a->b);
   if (status != TN_OK) return status;
   TN_TRY(layer_check_ties(&context));

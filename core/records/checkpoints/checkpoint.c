@@ -1,6 +1,7 @@
 /* core/records/checkpoints/checkpoint.c: writes a checkpoint into a temporary folder, syncs it, and exchanges
  * it with the old one by one call of the file system, so that a complete checkpoint exists at every moment
  * (docs/decisions/0009-checkpoints.md). */
+#include "core/records/checkpoints/adapter_files.h"
 #include "core/records/checkpoints/checkpoint_files.h"
 
 #include <dirent.h>
@@ -25,14 +26,16 @@ tn_status tn_checkpoint_rename_aside(tn_run *run, const char *path, const char *
   return tn_failf(&run->env, TN_EIO, "%s: too many folders beside it are called %s", path, word);
 }
 
-/* Whether a file of a checkpoint's folder is Tenon's: one of the three, or the temporary file of an
- * interrupted write. */
+/* Whether `name` is that of a file, or of the temporary file of an interrupted write. */
+static bool checkpoint_is_file(const char *name, const char *file) {
+  return tn_text_equal(name, file) || (tn_text_starts(name, file) && tn_text_ends(name, ".tmp"));
+}
+
+/* Whether a file of a checkpoint's folder is Tenon's: one of the three, or of those for PEFT. */
 static bool checkpoint_owns_file(const char *name) {
-  for (int i = 0; i < TN_CHECKPOINT_FILES; i++) {
-    if (tn_text_equal(name, tn_checkpoint_files[i])) return true;
-    if (tn_text_starts(name, tn_checkpoint_files[i]) && tn_text_ends(name, ".tmp")) return true;
-  }
-  return false;
+  for (int i = 0; i < TN_CHECKPOINT_FILES; i++)
+    if (checkpoint_is_file(name, tn_checkpoint_files[i])) return true;
+  return checkpoint_is_file(name, tn_peft_files[0]) || checkpoint_is_file(name, tn_peft_files[1]);
 }
 
 static tn_status checkpoint_remove_files(tn_run *run, int fd, const char *path) {
@@ -157,7 +160,7 @@ static tn_status checkpoint_write_files(tn_run *run, tn_executor *executor, cons
   tn_plan_hash_text(set, record.plan);
   tn_schedule_text(run, record.schedule);
   if (mkdir(folder, 0777) != 0) return tn_file_fail(&run->env, folder, "made");
-  tn_status status = TN_OK;
+  tn_status status = tn_peft_files_write(run, executor, set->map, folder);
   for (int i = 0; status == TN_OK && i < TN_CHECKPOINT_FILES; i++) {
     char *path = tn_path_join(&run->env, folder, tn_checkpoint_files[i]);
     status = path ? checkpoint_write_file(run, executor, set, i, path, &record) : TN_ENOMEM;

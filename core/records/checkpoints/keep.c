@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/base/file/file.h"
+#include "core/records/checkpoints/adapter_files.h"
 #include "core/records/checkpoints/checkpoint_files.h"
 
 /* ---- one more ---- */
@@ -43,15 +44,22 @@ static tn_status keep_copy(tn_run *run, const char *from, const char *to) {
   return status;
 }
 
+/* An optional file may be missing. */
+static tn_status keep_link_file(tn_run *run, const char *from, const char *to, const char *name,
+                                bool optional) {
+  const char *old = tn_arena_printf(&run->arena, "%s/%s", from, name),
+             *new = tn_arena_printf(&run->arena, "%s/%s", to, name);
+  if (old == NULL || new == NULL) return TN_ENOMEM;
+  if (optional && !tn_file_exists(old)) return TN_OK;
+  return link(old, new) == 0 ? TN_OK : keep_copy(run, old, new);
+}
+
 /* state.json comes last: with it the checkpoint is complete. */
 static tn_status keep_link_files(tn_run *run, const char *from, const char *to) {
   if (mkdir(to, 0777) != 0) return tn_file_fail(&run->env, to, "made");
-  for (int i = 0; i < TN_CHECKPOINT_FILES; i++) {
-    const char *old = tn_arena_printf(&run->arena, "%s/%s", from, tn_checkpoint_files[i]),
-               *new = tn_arena_printf(&run->arena, "%s/%s", to, tn_checkpoint_files[i]);
-    if (old == NULL || new == NULL) return TN_ENOMEM;
-    if (link(old, new) != 0) TN_TRY(keep_copy(run, old, new));
-  }
+  for (int i = 0; i < 2; i++) TN_TRY(keep_link_file(run, from, to, tn_peft_files[i], true));
+  for (int i = 0; i < TN_CHECKPOINT_FILES; i++)
+    TN_TRY(keep_link_file(run, from, to, tn_checkpoint_files[i], false));
   return tn_folder_sync(&run->env, to);
 }
 

@@ -1,5 +1,6 @@
 #include "core/records/checkpoints/stored_states.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,4 +51,17 @@ bool tn_stored_states_have(const tn_stored_states *list, const char *name) {
   const tn_stored_state wanted = {name, NULL};
   return bsearch(&wanted, list->by_name, (size_t)list->n, sizeof *list->by_name, stored_states_compare) !=
          NULL;
+}
+
+tn_status tn_stored_state_check_finite(const void *handle, const tn_stored_state *stored, const void *data) {
+  const tn_placement *state = stored->state;
+  bool matters = state->what != TN_STATE_HOST && state->type.dtype == TN_F32;
+  int64_t n = matters ? tn_type_count(&state->type) : 0;
+  for (int64_t i = 0; i < n; i++) {
+    float value = ((const float *)data)[i];
+    if (!isfinite(value))
+      return tn_failf(handle, TN_ENONFINITE, "element %lld of '%s' is %g", (long long)i, stored->name,
+                      (double)value);
+  }
+  return TN_OK;
 }

@@ -23,3 +23,6 @@ typedef struct tn_stored_states {
 tn_status tn_stored_states_list(tn_arena *arena, const tn_state_map *map, uint32_t kinds, bool averages,
                                 tn_stored_states *list);
 bool tn_stored_states_have(const tn_stored_states *list, const char *name);
+/* Parameters, buffers and optimizer state must be finite, in files and in checkpoints. State of the host may
+ * have any value. TN_ENONFINITE: an element is not. */
+tn_status tn_stored_state_check_finite(const void *handle, const tn_stored_state *stored, const void *data);

@@ -6,10 +6,14 @@
 #include "core/base/text/text.h"
 #include "core/records/checkpoints/checkpoint_files.h"
 
-/* Below the folder that the user names, the best first. The first place is in that folder itself. */
-static const char *const weights_folder_places[] = {"model.safetensors", "checkpoints/best/model.safetensors",
+/* Below the folder that the user names, the best first. The first places are in that folder itself. */
+enum { WEIGHTS_IN_FOLDER = 2 };
+static const char *const weights_folder_places[] = {"model.safetensors",
+                                                    "model.safetensors.index.json",
+                                                    "checkpoints/best/model.safetensors",
                                                     "checkpoints/last/model.safetensors",
-                                                    "best/model.safetensors", "last/model.safetensors"};
+                                                    "best/model.safetensors",
+                                                    "last/model.safetensors"};
 
 /* Damage shows in many ways: in a header that cannot be parsed, in names that do not fit, in numbers that are
  * not finite. So after a failure the file is compared with its record. If it is as it was written, a training
@@ -77,8 +81,9 @@ tn_status tn_weights_use_folder(const void *handle, const char *folder, tn_weigh
   *path = NULL;
   for (int i = 0; i < PLACES && status == TN_OK && *path == NULL; i++) {
     *path = tn_path_join(handle, folder, weights_folder_places[i]);
-    status =
-        *path != NULL ? weights_folder_try_place(handle, i == 0, path, use, context, &damage) : TN_ENOMEM;
+    status = *path != NULL
+                 ? weights_folder_try_place(handle, i < WEIGHTS_IN_FOLDER, path, use, context, &damage)
+                 : TN_ENOMEM;
   }
   if (status == TN_OK && *path == NULL && damage != NULL) status = tn_failf(handle, TN_EINVAL, "%s", damage);
   tn_release(handle, damage);

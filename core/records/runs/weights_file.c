@@ -70,6 +70,7 @@ static tn_status weights_check_idle(tn_run *run) {
                     : *w->skip      ? "skip"
                     : *w->rename    ? "rename"
                     : *w->transpose ? "transpose"
+                    : *w->base      ? "base"
                                     : NULL;
   if (key == NULL) return TN_OK;
   return tn_failf(&run->env, TN_EINVAL,
@@ -158,9 +159,19 @@ static tn_status weights_load_imported(tn_run *run, tn_executor *executor, const
   return TN_OK;
 }
 
+static tn_status weights_refuse_adapters(tn_run *run) {
+  const tn_adapter *first = &run->settings.adapters.v[0];
+  return tn_failf(
+      &run->env, TN_EINVAL,
+      "%s: [%s] without weights: adapters are trained beside weights that stay as they are; expected "
+      "[weights] file = FILE, or --weights FILE",
+      first->where, first->section);
+}
+
 tn_status tn_weights_load_configured(tn_run *run, tn_executor *executor, const tn_state_map *map) {
   const char *given = run->settings.weights.file;
   if (run->imported != NULL && !*given) return weights_load_imported(run, executor, map);
+  if (!*given && run->settings.adapters.n > 0) return weights_refuse_adapters(run);
   if (!*given) return weights_check_idle(run);
   return tn_wrap(&run->env, weights_load_given(run, executor, map, given), "%s", weights_where(run));
 }

@@ -88,6 +88,8 @@ static tn_status resolved_add_items(resolved_keys *r) {
     }
     if (tn_text_starts(section, "schedule.")) TN_TRY(resolved_add_schedule(r, section));
     if (tn_text_starts(section, "source ")) TN_TRY(resolved_add_part(r, section));
+    if (tn_text_equal(section, "adapt") || tn_text_starts(section, "adapt."))
+      TN_TRY(resolved_add(r, section, &tn_table_adapt));
     if (tn_text_starts(section, "group.")) TN_TRY(resolved_add(r, section, &tn_table_group));
     if (tn_text_starts(section, "phase ")) TN_TRY(resolved_add(r, section, &tn_table_phase));
   }

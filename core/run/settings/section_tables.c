@@ -196,7 +196,8 @@ static const tn_option distributed_rows[] = {
     TN_OPT_END};
 static const tn_option weights_rows[] = {
     TN_OPT(tn_weights_section, file, TN_OPT_PATH, "", NULL,
-           "parameters to start from: a safetensors file, a run folder, or the folder of a checkpoint"),
+           "parameters to start from: a safetensors file, an index of shards (.safetensors.index.json), a "
+           "run folder, or the folder of one of these"),
     TN_OPT(tn_weights_section, prefix, TN_OPT_TEXT, "", NULL, "prefix of every name in the file"),
     TN_OPT(tn_weights_section, rename, TN_OPT_TEXT, "", NULL,
            "names of the file as names of the model: OLD -> NEW, with * for equal parts"),
@@ -205,6 +206,10 @@ static const tn_option weights_rows[] = {
            "another shape; *.num_batches_tracked always is skipped"),
     TN_OPT(tn_weights_section, transpose, TN_OPT_TEXT, "", NULL,
            "patterns of matrices that the file has as (in, out), as GPT-2's"),
+    TN_OPT(tn_weights_section, base, TN_OPT_PATH, "", NULL,
+           "where `file` holds adapters: the safetensors file of the weights below them; empty: the one with "
+           "which "
+           "they were trained"),
     TN_OPT_END};
 static const tn_option precision_rows[] = {TN_OPT(tn_policy_section, policy, TN_OPT_TEXT, TN_DEFAULT_POLICY,
                                                   NULL,
@@ -261,6 +266,24 @@ static const tn_option phase_rows[] = {
            "are not given, and clip and clip_value, have the values of [optimizer]"),
     TN_OPT_END};
 
+static const tn_option adapt_rows[] = {
+    TN_OPT(tn_adapt_section, type, TN_OPT_ENUM, "lora", "lora",
+           "lora: y = W x becomes y = W x + s B A x, with trained A and B and a frozen W (Hu et al., ICLR "
+           "2022)"),
+    TN_OPT(
+        tn_adapt_section, match, TN_OPT_TEXT, NULL, NULL,
+        "patterns of the paths of linear, convolution and embedding layers that get an adapter, with * for "
+        "any part: *.attn.*, fc1"),
+    TN_OPT(tn_adapt_section, rank, TN_OPT_INT, "8", "[1, 65536]", "rows of A and columns of B"),
+    TN_OPT(tn_adapt_section, alpha, TN_OPT_FLOAT, "16", "> 0", "the scale s is alpha / rank"),
+    TN_OPT(tn_adapt_section, dropout, TN_OPT_FLOAT, "0", "[0, 1)",
+           "fraction of x that A reads as zero in training; not for embeddings"),
+    TN_OPT(tn_adapt_section, rslora, TN_OPT_FLAG, "no", NULL,
+           "the scale s is alpha / sqrt(rank) (Kalajdzievski, 2023)"),
+    TN_OPT(tn_adapt_section, train, TN_OPT_TEXT, "", NULL,
+           "patterns of other parameters that are trained in full, as those of a new head: fc.*"),
+    TN_OPT_END};
+
 static const tn_option source_rows[] = {TN_OPT(tn_source_section, source, TN_OPT_TEXT, NULL, NULL,
                                                "name of the source; its keys are those in [data]"),
                                         TN_OPT_END};
@@ -304,10 +327,24 @@ TABLE(block, tn_block_section, block_rows, "[block NAME]: layers that a model us
 TABLE(group, tn_match_section, match_rows, "[group.NAME]: options of the optimizer for some parameters");
 TABLE(phase, tn_phase_section, phase_rows,
       "[phase NAME]: a part of the model that is trained in its turn, by losses and an optimizer of its own");
+TABLE(adapt, tn_adapt_section, adapt_rows,
+      "adapters of low rank: the model's own weights are frozen; [adapt.NAME]: others, for other layers");
 TABLE(source, tn_source_section, source_rows,
       "[source NAME]: a source that the source of [data] joins with others, as concat and zip do");
-const tn_item *const tn_settings_tables[] = {
-    &tn_table_run,      &tn_table_model,     &tn_table_block,   &tn_table_data,
-    &tn_table_source,   &tn_table_optimizer, &tn_table_group,   &tn_table_phase,
-    &tn_table_schedule, &tn_table_precision, &tn_table_backend, &tn_table_distributed,
-    &tn_table_weights,  &tn_table_sweep,     &tn_table_plugins, NULL};
+const tn_item *const tn_settings_tables[] = {&tn_table_run,
+                                             &tn_table_model,
+                                             &tn_table_block,
+                                             &tn_table_data,
+                                             &tn_table_source,
+                                             &tn_table_optimizer,
+                                             &tn_table_group,
+                                             &tn_table_phase,
+                                             &tn_table_adapt,
+                                             &tn_table_schedule,
+                                             &tn_table_precision,
+                                             &tn_table_backend,
+                                             &tn_table_distributed,
+                                             &tn_table_weights,
+                                             &tn_table_sweep,
+                                             &tn_table_plugins,
+                                             NULL};

@@ -14,6 +14,7 @@
 #include "core/exec/device/pin_threads.h"
 #include "core/plugin/parts.h"
 #include "core/plugin/registry.h"
+#include "core/base/adapters.h"
 #include "core/base/freeze.h"
 #include "core/compile/kernels/interconnect.h"
 #include "tenon/plugin/observer.h"
@@ -147,7 +148,7 @@ typedef struct tn_distributed_section {
 } tn_distributed_section;
 
 typedef struct tn_weights_section {
-  const char *file, *prefix, *rename, *skip, *transpose;
+  const char *file, *prefix, *rename, *skip, *transpose, *base;
 } tn_weights_section;
 
 /* A parameter group: patterns, and its own copy of the optimizer's options. */
@@ -228,6 +229,7 @@ typedef struct tn_settings {
   int32_t n_frozen;
   /* Of all groups, those with freeze = yes first; n is 0 where none is frozen. */
   tn_freeze freeze;
+  tn_adapters adapters;          /* of [adapt] and [adapt.NAME] */
   int64_t phases[TN_MAX_PHASES]; /* the first epoch of each, counted from 1 */
   int32_t n_phases;              /* at least 1 */
   tn_turn_setting *turns;        /* [phase NAME], in the order of the file; these are the phases, then */

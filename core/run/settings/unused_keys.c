@@ -62,6 +62,8 @@ tn_status tn_settings_check_sections(tn_env *env, tn_registry *registry, tn_ini 
       KNOWN("sweep", tn_table_sweep),
       KNOWN("group.*", tn_table_group),
       KNOWN("phase *", tn_table_phase),
+      KNOWN("adapt", tn_table_adapt),
+      KNOWN("adapt.*", tn_table_adapt),
       KNOWN("model", tn_table_model),
       KNOWN("block *", tn_table_block),
       {"backend.*", NULL},

@@ -1,5 +1,8 @@
-/* core/step/graphs/check_patterns.c: patterns of [group.NAME] that match nothing.
+/* core/step/graphs/check_patterns.c: patterns of [group.NAME] and [adapt] that match
+ * nothing.
  * Each is noted by itself, so that one run tells all of them. */
+#include <string.h>
+
 #include "core/base/text/text.h"
 #include "core/step/graphs/training_graph.h"
 
@@ -51,7 +54,8 @@ static bool patterns_is_member(const tn_settings *s, int32_t group, const tn_gst
 static tn_status patterns_check_group(tn_env *env, tn_ini *ini, const tn_settings *s, int32_t group,
                                       const tn_graph *graph) {
   const tn_group_setting *g = &s->groups[group];
-  if (g->until > 0 && !patterns_match_state(graph, &g->patterns)) return TN_OK; /* noted above */
+  if (g->until > 0 && !patterns_match_state(graph, &g->patterns)) return TN_OK;     /* noted above */
+  if (s->adapters.n > 0 && patterns_match_state(graph, &g->patterns)) return TN_OK; /* [adapt] freezes them */
   for (size_t i = 0; i < graph->states.n; i++)
     if (patterns_is_member(s, group, &graph->states.v[i])) return TN_OK;
   return tn_ini_note(
@@ -110,9 +114,69 @@ static tn_status patterns_check_turns(tn_env *env, tn_ini *ini, const tn_setting
   return TN_OK;
 }
 
+/* ---- [adapt] ---- */
+
+/* The layer that a parameter of an adapter belongs to, or that a weight belongs to; NULL: no layer's. */
+static const char *patterns_layer(tn_ini *ini, const tn_gstate *state, size_t n) {
+  return n > 0 ? tn_arena_printf(&ini->arena, "%.*s", (int)n, state->path) : NULL;
+}
+
+/* "; layers have names like 'h.0.attn.c_attn'" */
+static const char *patterns_layer_example(tn_ini *ini, const tn_graph *graph) {
+  size_t end = strlen(".weight");
+  for (size_t i = 0; i < graph->states.n; i++) {
+    const tn_gstate *state = &graph->states.v[i];
+    size_t n = strlen(state->path);
+    if (state->what != TN_STATE_PARAM || state->type.rank < 2 || !tn_text_ends(state->path, ".weight"))
+      continue;
+    const char *text =
+        tn_arena_printf(&ini->arena, "; layers have names like '%.*s'", (int)(n - end), state->path);
+    return text != NULL ? text : "";
+  }
+  return "";
+}
+
+/* Whether a layer has got an adapter by this pattern. */
+static bool patterns_adapts(tn_ini *ini, const tn_settings *s, const tn_adapter *adapter, const tn_words *one,
+                            const tn_graph *graph) {
+  for (size_t i = 0; i < graph->states.n; i++) {
+    const tn_gstate *state = &graph->states.v[i];
+    const char *layer = patterns_layer(ini, state, tn_adapter_layer(state->path));
+    if (layer != NULL && tn_words_match(one, layer) && tn_adapters_find(&s->adapters, layer) == adapter)
+      return true;
+  }
+  return false;
+}
+
+static tn_status patterns_check_adapters(tn_env *env, tn_ini *ini, const tn_settings *s,
+                                         const tn_graph *graph) {
+  for (int32_t i = 0; i < s->adapters.n; i++)
+    for (int32_t k = 0; k < s->adapters.v[i].match.n; k++) {
+      const tn_adapter *a = &s->adapters.v[i];
+      const tn_words one = {&a->match.v[k], 1};
+      if (patterns_adapts(ini, s, a, &one, graph)) continue;
+      TN_TRY(
+          tn_ini_note(env, ini,
+                      tn_failf(env, TN_EINVAL,
+                               "%s: [%s] match: '%s' matches no linear, convolution or embedding layer, or "
+                               "only layers of earlier adapters%s",
+                               a->where, a->section, one.v[0], patterns_layer_example(ini, graph))));
+    }
+  for (int32_t k = 0; k < s->adapters.train.n; k++) {
+    const tn_words one = {&s->adapters.train.v[k], 1};
+    if (patterns_match_state(graph, &one)) continue;
+    TN_TRY(tn_ini_note(env, ini,
+                       tn_failf(env, TN_EINVAL, "%s: [%s] train: '%s' matches no parameter%s",
+                                s->adapters.v[0].where, s->adapters.v[0].section, one.v[0],
+                                patterns_example(ini, graph))));
+  }
+  return TN_OK;
+}
+
 tn_status tn_patterns_check(tn_env *env, tn_ini *ini, const tn_settings *settings, const tn_graph *graph) {
   TN_TRY(patterns_check_turns(env, ini, settings, graph));
   TN_TRY(patterns_check_freeze(env, ini, settings, graph));
+  TN_TRY(patterns_check_adapters(env, ini, settings, graph));
   for (int32_t g = 0; g < settings->n_groups; g++)
     if (settings->groups[g].match != NULL && settings->groups[g].where != NULL) /* else it was not read */
       TN_TRY(patterns_check_group(env, ini, settings, g, graph));

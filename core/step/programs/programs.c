@@ -184,7 +184,8 @@ static tn_status programs_list_moved(const tn_run *run, tn_arena *arena, tn_move
 
 static tn_status programs_build_model(tn_run *run, const tn_program_request *request, int32_t which,
                                       tn_program_set *set, tn_model *model) {
-  bool training = tn_program_is_training(which);
+  /* without a training step, adapters are merged into the weights that are loaded */
+  bool training = tn_program_is_training(which), trains = request->batch[TN_PROGRAM_STEP] > 0;
   int64_t batch = tn_program_is_incremental(which) ? 1 : programs_batch(run, request, which);
   tn_prepared_inputs prepared;
   tn_moved_option *moved = NULL;
@@ -204,6 +205,7 @@ static tn_status programs_build_model(tn_run *run, const tn_program_request *req
                                    .n_moved = n_moved,
                                    .freeze = &run->settings.freeze,
                                    .epoch = tn_program_epoch(run, which),
+                                   .adapters = trains ? &run->settings.adapters : NULL,
                                    .training = training,
                                    .measured = !tn_program_is_inference(which),
                                    .phase = tn_program_turn(run, which),

@@ -14,8 +14,9 @@ static tn_status parameter_groups_assign(tn_updater *u) {
       param->group = g + 1;
       members++;
     }
-    /* a group that thaws may be one of statistics, or its parameters are frozen in this step */
-    if (members == 0 && s->groups[g].until == 0)
+    /* a group that thaws may be one of statistics, or its parameters are frozen in this step; [adapt] freezes
+     * the groups of a configuration that trains all */
+    if (members == 0 && s->groups[g].until == 0 && s->adapters.n == 0)
       return tn_failf(
           u->env, TN_EINVAL,
           "%s: [group.%s] match: '%s' matches no parameter that the loss depends on, or only parameters "

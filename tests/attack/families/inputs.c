@@ -30,6 +30,12 @@ static const input inputs[] = {
       {"predict", "base/picture/run", "--weights", "hostile.safetensors", "--input", "rows.npy", "--csv"},
       {"generate", "base/text/run", "--weights", "hostile.safetensors", "--tokens", "5"},
       {"train", "picture.ini", "--weights", "hostile.safetensors", FAST}}},
+    {"an index of shards",
+     "in/index",
+     "hostile.safetensors.index.json",
+     {{"checkpoint", "show", "hostile.safetensors.index.json", "--stats"},
+      {"checkpoint", "convert", "hostile.safetensors.index.json", "made.safetensors"},
+      {"eval", "base/picture/run", "--weights", "hostile.safetensors.index.json"}}},
     {"an array",
      "in/npy",
      "hostile.npy",
@@ -164,11 +170,15 @@ static void inputs_prepare(void) {
   attack_folder("in/device");
   attack_folder("in/text");
   attack_folder("in/table");
+  attack_folder("in/index");
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) inputs_take_seeds(kinds[i]);
   attack_bytes weights = attack_read("base/picture/run/checkpoints/best/model.safetensors"),
                text = attack_read("text.txt"), ini = attack_read("picture.ini"),
                rows = attack_read("rows.npy");
   attack_write("in/safetensors/picture", weights.v, weights.n);
+  attack_write("shard.safetensors", weights.v, weights.n);
+  attack_write_text("in/index/one", "{\"weight_map\": {\"fc.weight\": \"shard.safetensors\", \"fc.bias\": "
+                                    "\"shard.safetensors\"}}");
   attack_write("in/npy/rows", rows.v, rows.n);
   attack_write("in/text/text", text.v, text.n);
   attack_write("in/ini/picture", ini.v, ini.n);

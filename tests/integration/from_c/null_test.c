@@ -145,6 +145,10 @@ static void call_folders(void) {
   REFUSES(h.context, tn_convert_tensors(h.context, NULL, "x", NULL, &text));
   REFUSES(h.context, tn_convert_tensors(h.context, folder, NULL, NULL, &text));
   REFUSES(h.context, tn_convert_tensors(h.context, folder, "x", NULL, NULL));
+  REFUSES(NULL, tn_merge_adapters(NULL, folder, "x", &text));
+  REFUSES(h.context, tn_merge_adapters(h.context, NULL, "x", &text));
+  REFUSES(h.context, tn_merge_adapters(h.context, folder, NULL, &text));
+  REFUSES(h.context, tn_merge_adapters(h.context, folder, "x", NULL));
 }
 
 static void call_runs(void) {

@@ -50,6 +50,54 @@ static void refuses(const char *json, size_t data, const char *part) {
 
 /* ---- good files ---- */
 
+static void write_shard(const char *name, const char *tensor, float value) {
+  char json[128];
+  unsigned char bytes[256] = {0};
+  int n = snprintf(json, sizeof json, "{\"%s\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
+                   tensor);
+  bytes[0] = (unsigned char)n;
+  memcpy(bytes + 8, json, (size_t)n);
+  memcpy(bytes + 8 + n, &value, sizeof value);
+  folder_write(&F, name, bytes, 8 + (size_t)n + sizeof value);
+}
+
+static void an_index_of_shards_is_one_file(void **state) {
+  (void)state;
+  static const char index[] = "{\"metadata\":{\"total_size\":8},\"weight_map\":{\"b\":\"m-1.safetensors\","
+                              "\"a\":\"m-2.safetensors\"}}";
+  tn_safetensors *file;
+  float value = 0;
+  folder_write(&F, "m.safetensors.index.json", index, strlen(index));
+  write_shard("m-1.safetensors", "b", 2);
+  assert_error(
+      &B, tn_safetensors_open(&B, folder_path(&F, "m.safetensors.index.json"), &file), TN_EINVAL,
+      "names the shard m-2.safetensors, which is not beside it; expected all files of its weight_map");
+  write_shard("m-2.safetensors", "c", 1);
+  assert_error(&B, tn_safetensors_open(&B, folder_path(&F, "m.safetensors.index.json"), &file), TN_EINVAL,
+               "the shard m-2.safetensors has no tensor \"a\"; it is of another model, or damaged");
+  write_shard("m-2.safetensors", "a", 1);
+  assert_ok(&B, tn_safetensors_open(&B, folder_path(&F, "m.safetensors.index.json"), &file));
+  assert_int_equal(tn_safetensors_count(file), 2);
+  assert_string_equal(tn_safetensors_at(file, 0)->name, "a");
+  assert_ok(&B, tn_safetensors_read(file, &B, tn_safetensors_find(file, "b"), &value, sizeof value));
+  assert_true(value == 2);
+  tn_safetensors_close(file);
+}
+
+static void an_index_names_files_beside_it(void **state) {
+  (void)state;
+  static const char *const wrong[][2] = {
+      {"[]", "no index of shards: expected a JSON object with \"weight_map\""},
+      {"{\"weight_map\":{\"a\":\"../m.safetensors\"}}", "is '../m.safetensors', expected the name of a file"},
+      {"{\"weight_map\":{\"a\":7}}", "is 'no text', expected the name of a file in the same folder"}};
+  tn_safetensors *file;
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    folder_write(&F, "w.safetensors.index.json", wrong[i][0], strlen(wrong[i][0]));
+    assert_error(&B, tn_safetensors_open(&B, folder_path(&F, "w.safetensors.index.json"), &file), TN_EINVAL,
+                 wrong[i][1]);
+  }
+}
+
 static void a_file_is_read(void **state) {
   (void)state;
   tn_safetensors *file;
@@ -534,6 +582,8 @@ int main(void) {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
   const struct CMUnitTest tests[] = {
       CASE(a_file_is_read),
+      CASE(an_index_of_shards_is_one_file),
+      CASE(an_index_names_files_beside_it),
       CASE(a_file_without_tensors_is_read),
       CASE(scalars_and_empty_tensors_are_read),
       CASE(a_type_that_tenon_lacks_is_listed_and_not_read),
